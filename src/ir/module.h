@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+// Instructions, modules, programs: building and editing them.
+//
+// A program owns modules, a module is a doubly linked list of instructions in an order that
+// respects data flow, an instruction is an operator, its attributes, its inputs and its result's
+// shape. All structs are visible so that a debugger prints them; all edits go through the functions
+// below, which keep the lists of uses right.
+//
+// Holds: inputs come earlier in the same module, or from a module that (transitively) uses this one
+// as a body.
+// @param and @literal are inserted at the front of their module, as MIGraphX does, so they print in
+// reverse order of creation. Everything lives in the program's arena: a removed instruction is
+// unlinked, not freed. Builders are sticky: a NULL input gives a NULL result, and the first failure
+// stays in program->diag, so code that builds reads as straight lines and checks mgx_program_status
+// once. Cost: every edit O(number of inputs and uses touched).
+#pragma once
+
+#include "base/map.h"
+#include "ir/op.h"
+
+struct mgx_use { // one edge: `user->in[slot]` is the instruction that holds this use
+    struct mgx_ins *user;
+    int slot;
+    struct mgx_use *prev, *next;
+};
+
+struct mgx_ins {
+    const struct mgx_op *op;
+    void *attr;
+    struct mgx_shape shape;
+    struct mgx_ins **in;
+    int in_count;
+    struct mgx_module **mod; // bodies: if, loop, scan, pointwise, ...
+    int mod_count;
+    struct mgx_use
+        *in_uses; // in_count edges, owned by this instruction, linked into the producers' lists
+    struct mgx_use *uses; // who reads this instruction
+    struct mgx_ins *prev, *next;
+    struct mgx_module *owner;
+    struct mgx_tensor *literal; // of @literal; in the arena, its storage shared
+    struct mgx_strings origin; // model nodes this came from ("conv1 (Conv)"), kept through rewrites
+    int index;                 // position after mgx_module_number; scratch for passes otherwise
+    int64_t mark;              // scratch for passes
+};
+
+struct mgx_module {
+    const char *name;
+    struct mgx_program *program;
+    struct mgx_ins *first, *last;
+    int count;
+    bool bypass; // a body of a fused instruction: passes over user code skip it
+};
+
+struct mgx_executable; // a target's compiled form, see target/target.h
+
+struct mgx_program {
+    struct mgx_arena arena;
+    struct mgx_diag diag; // first failure of a builder
+    const struct mgx_op_set *ops;
+    struct mgx_module **modules; // [0] is main
+    int module_count;
+    struct mgx_strings output_names; // as the model calls its results; empty if unknown
+    struct mgx_executable *executable;
+    void (*destroy_executable)(struct mgx_executable *executable);
+    struct mgx_storage **kept; // storages of literals: released with the program
+    size_t kept_count, kept_capacity;
+    int64_t parameter_count; // ever created: gives mgx_param_attr.order
+};
+
+// --- programs and modules ---
+enum mgx_status mgx_program_create(struct mgx_program **out, const struct mgx_op_set *ops,
+                                   struct mgx_diag *diag) MGX_NODISCARD;
+void mgx_program_destroy(struct mgx_program *p); // NULL is allowed, as in every destroy
+enum mgx_status mgx_program_clone(struct mgx_program **out, const struct mgx_program *p,
+                                  struct mgx_diag *diag)
+    MGX_NODISCARD; // live instructions only, into a fresh arena; the executable is not copied
+// Moves the live instructions into a fresh arena (after a pipeline); every struct mgx_ins * becomes
+// invalid.
+enum mgx_status mgx_program_compact(struct mgx_program *p, struct mgx_diag *diag) MGX_NODISCARD;
+// MGX_OK, or what the first failing builder met (copied to diag).
+enum mgx_status mgx_program_status(const struct mgx_program *p,
+                                   struct mgx_diag *diag) MGX_NODISCARD;
+struct mgx_module *mgx_program_main(const struct mgx_program *p);
+struct mgx_module *mgx_program_add_module(struct mgx_program *p,
+                                          const char *name); // name is made unique
+struct mgx_module *mgx_program_find_module(const struct mgx_program *p, const char *name);
+void mgx_program_remove_module(struct mgx_program *p, struct mgx_module *m); // must be unused
+void mgx_program_keep(struct mgx_program *p,
+                      struct mgx_storage *retain); // alive as long as the program
+
+// --- adding (append before nothing, i.e. at the end; `before` variants insert) ---
+struct mgx_ins *mgx_add_parameter(struct mgx_module *m, const char *name,
+                                  const struct mgx_shape *shape);
+struct mgx_ins *mgx_add_literal(struct mgx_module *m, const struct mgx_tensor *share);
+struct mgx_ins *mgx_add_return(struct mgx_module *m, struct mgx_ins *const *in,
+                               int count); // replaces an old one
+// General form: `attr` is an attribute struct in the program's arena (mgx_attr_make), kept.
+// `before` NULL = at the end (before @return if there is one).
+struct mgx_ins *mgx_insert(struct mgx_module *m, struct mgx_ins *before, const struct mgx_op *op,
+                           void *keep_attr, struct mgx_ins *const *in, int in_count,
+                           struct mgx_module *const *mod, int mod_count);
+// The everyday form: attributes as MGX_ATTRS(...) or NULL, inputs as MGX_IN(a, b).
+struct mgx_ins_list {
+    struct mgx_ins *const *v;
+    int count;
+};
+#define MGX_IN(...)                                                                                \
+    ((struct mgx_ins_list){                                                                        \
+        (struct mgx_ins *const[]){__VA_ARGS__},                                                    \
+        (int)(sizeof((struct mgx_ins *const[]){__VA_ARGS__}) / sizeof(struct mgx_ins *))})
+struct mgx_ins *mgx_emit(struct mgx_module *m, const struct mgx_op *op,
+                         const struct mgx_attr *attrs, struct mgx_ins_list in);
+struct mgx_ins *mgx_emit_before(struct mgx_ins *before, const struct mgx_op *op,
+                                const struct mgx_attr *attrs, struct mgx_ins_list in);
+// Scalar and small literals at the front of m.
+struct mgx_ins *mgx_literal_double(struct mgx_module *m, enum mgx_type type,
+                                   double value); // rank 0
+struct mgx_ins *mgx_literal_ints(struct mgx_module *m, const int64_t *values,
+                                 int count); // int64 vector
+
+// --- editing ---
+// Every use of `old` reads `by` instead (not uses inside `by` itself); `by` takes over old's
+// origin.
+void mgx_replace_uses(struct mgx_ins *old, struct mgx_ins *by);
+void mgx_set_input(struct mgx_ins *ins, int slot, struct mgx_ins *by);
+// Another operator in place: same instruction, same uses, new op/attr/inputs; the shape is
+// recomputed.
+enum mgx_status mgx_rewrite(struct mgx_ins *ins, const struct mgx_op *op, void *keep_attr,
+                            struct mgx_ins *const *in, int in_count,
+                            struct mgx_diag *diag) MGX_NODISCARD;
+void mgx_remove(struct mgx_ins *ins); // must have no uses
+void mgx_move_before(struct mgx_ins *ins, struct mgx_ins *where);
+enum mgx_status mgx_update_shape(struct mgx_ins *ins, struct mgx_diag *diag) MGX_NODISCARD;
+void mgx_add_origin(struct mgx_ins *ins, const char *name); // no duplicates
+void mgx_copy_origin(struct mgx_ins *to, const struct mgx_ins *from);
+
+// --- asking ---
+#define MGX_EACH(ins, module)                                                                      \
+    for (struct mgx_ins *ins = (module)->first, *next_##ins = ins ? ins->next : NULL; ins;         \
+         ins = next_##ins, next_##ins = ins ? ins->next : NULL) // the body may remove `ins`
+bool mgx_is(const struct mgx_ins *ins, const struct mgx_op *op);
+int mgx_use_count(const struct mgx_ins *ins);
+bool mgx_used_once(const struct mgx_ins *ins);
+struct mgx_ins *mgx_module_return(const struct mgx_module *m); // NULL if there is none
+// Results: the inputs of @return, or the last instruction of a module without one.
+int mgx_module_result_count(const struct mgx_module *m);
+struct mgx_ins *mgx_module_result(const struct mgx_module *m, int i);
+struct mgx_ins *mgx_find_parameter(const struct mgx_module *m, const char *name);
+// Parameters in order of creation; returns how many there are, writes at most `capacity`.
+int mgx_module_parameters(const struct mgx_module *m, struct mgx_ins **out, int capacity);
+const char *mgx_parameter_name(const struct mgx_ins *param);
+void mgx_module_number(struct mgx_module *m); // sets index = 0, 1, 2, ... in order
+// Shorthands over mgx_attr_*.
+int64_t mgx_ins_int(const struct mgx_ins *ins, const char *name);
+double mgx_ins_real(const struct mgx_ins *ins, const char *name);
+struct mgx_ints mgx_ins_ints(const struct mgx_ins *ins, const char *name);
+
+// --- text (docs/ir.md is the specification) ---
+void mgx_program_print(struct mgx_str *out, const struct mgx_program *p);
+void mgx_module_print(struct mgx_str *out,
+                      const struct mgx_module *m);                  // the lines alone, no header
+void mgx_ins_print(struct mgx_str *out, const struct mgx_ins *ins); // one line without newline
+void mgx_ins_print_name(struct mgx_str *out,
+                        const struct mgx_ins *ins); // "main:@3", or the parameter's name
+enum mgx_status mgx_program_parse(struct mgx_program **out, const struct mgx_op_set *ops,
+                                  const char *text, size_t size,
+                                  struct mgx_diag *diag) MGX_NODISCARD;
+bool mgx_program_equal(const struct mgx_program *a,
+                       const struct mgx_program *b); // of the printed text
+void mgx_module_sort(struct mgx_module *m); // a canonical order that depends on structure alone
+
+// --- checking ---
+// Every rule of docs/ir.md "What must hold"; names the instruction and the rule.
+enum mgx_status mgx_program_verify(const struct mgx_program *p,
+                                   struct mgx_diag *diag) MGX_NODISCARD;

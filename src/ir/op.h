@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// What an operator is: one const object that says once everything that is true of it.
+//
+// Shape rule and compute are pure functions of what they are handed. The same shape rule serves
+// import, passes, specialisation and the run, because it may look at input *values* where they are
+// known: `reshape` with a second input, say, has a static result as soon as that input is a
+// constant, and a dynamic one before. So nothing has to be written twice for dynamic shapes.
+#pragma once
+
+#include "ir/attr.h"
+#include "ir/tensor.h"
+
+struct mgx_module;
+struct mgx_eval;
+
+struct mgx_shape_call {
+    const struct mgx_op *op;
+    const void *attr;
+    const struct mgx_shape *const *in;
+    int in_count;
+    const struct mgx_tensor *const
+        *values; // NULL, or per input NULL or its value, when it is known
+    struct mgx_module *const *mod;
+    int mod_count;
+    struct mgx_arena *arena; // for dims and sub of the result
+    struct mgx_diag *diag;
+};
+
+struct mgx_compute_call {
+    const struct mgx_op *op;
+    const void *attr;
+    const struct mgx_tensor *const *in; // any strides, static shapes
+    int in_count;
+    // Memory of the shape rule's result, uninitialised. Where that shape is still dynamic (NonZero,
+    // Unique, Loop), or for tuples and sequences, *out is empty, out_shape says what is known, and
+    // compute creates it. View operators fill *out with mgx_tensor_view(in[0], ...) instead of
+    // computing.
+    struct mgx_tensor *out;
+    const struct mgx_shape *out_shape;
+    struct mgx_module *const *mod;
+    int mod_count;
+    struct mgx_eval *eval;     // runs submodules; see op/core/eval.h
+    struct mgx_arena *scratch; // freed when compute returns
+    struct mgx_diag *diag;
+};
+
+enum mgx_op_flags {
+    MGX_OP_POINTWISE = 1 << 0, // out[i] depends on in[...][i] only
+    MGX_OP_VIEW = 1 << 1,      // the result is a view of input 0: same bytes, another shape
+    MGX_OP_IMPURE =
+        1 << 2, // two equal calls may differ (random without seed, custom): no CSE, no folding
+    MGX_OP_EFFECT = 1 << 3,  // must not be removed even when unused
+    MGX_OP_BUILTIN = 1 << 4, // @param, @literal, @return, ...
+    MGX_OP_REDUCE = 1 << 5,  // reduces over `axes`, keeping them as length 1
+    MGX_OP_ANY_STRIDE =
+        1 << 6, // reads inputs of any strides at full speed on every target (no auto-contiguous)
+};
+
+struct mgx_op {
+    const char *name;
+    const char *meaning;            // one line of maths or words, for the operator table in docs/
+    const struct mgx_field *fields; // ends with {0}; NULL without attributes
+    size_t attr_size;
+    const void *defaults; // a const attribute struct, or NULL for zeros
+    int in_min, in_max;   // number of inputs; in_max -1 = any number
+    unsigned flags;
+    // Result of the inputs. Called by mgx_op_shape, which checks the counts, the result, and
+    // unranked inputs first (an unranked input gives an unranked result of `unranked_type(c)`
+    // without calling the rule).
+    enum mgx_status (*shape)(struct mgx_shape_call *c, struct mgx_shape *out);
+    enum mgx_type (*unranked_type)(const struct mgx_shape_call *c); // NULL: the type of input 0
+    // The reference: right before fast; double accumulation, all types, all strides, zero sizes.
+    // NULL if the operator only exists before lowering.
+    enum mgx_status (*compute)(struct mgx_compute_call *c);
+    const void *user; // of a custom operator or a table row
+};
+
+// The checked way to a result shape; `c->op` and everything else set by the caller.
+enum mgx_status mgx_op_shape(struct mgx_shape_call *c, struct mgx_shape *out) MGX_NODISCARD;
+
+// A set of operators, for parsing text and making instructions by name.
+struct mgx_op_set {
+    const struct mgx_op *(*find)(const struct mgx_op_set *set, const char *name,
+                                 size_t size); // NULL if unknown
+};
+
+// The built-in ones of the IR itself.
+extern const struct mgx_op mgx_op_param;   // struct mgx_param_attr
+extern const struct mgx_op mgx_op_literal; // value in ins->literal
+extern const struct mgx_op mgx_op_return;
+extern const struct mgx_op mgx_op_comment; // text attribute
+
+struct mgx_param_attr {
+    const char *parameter;
+    int64_t order; // order of creation: inputs of a model in its own order
+};

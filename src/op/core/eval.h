@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// Evaluation by reference compute: one operator, or a whole module with its captures.
+//
+// This is the meaning of a program. The ref target, constant folding, bodies of if/loop/scan and
+// the fallback of every other target all end here. No SIMD, no threads. Static shapes are used as
+// they are; a dynamic instruction gets its true shape from its shape rule on the actual inputs and
+// their values, or from compute itself.
+#pragma once
+
+#include "ir/module.h"
+
+// Values of one module's instructions during a run. Frames of enclosing modules are reached through
+// `up`.
+struct mgx_frame {
+    const struct mgx_module *module;
+    struct mgx_tensor *values; // by ins->index (mgx_module_number)
+    const struct mgx_frame *up;
+};
+
+struct mgx_eval {
+    struct mgx_arena *strings; // bytes of intermediate strings; lives as long as the run
+    const struct mgx_frame *frame;
+    size_t limit_bytes; // largest single tensor that may be created; 0 = no limit
+    uint64_t seed;      // of random operators without a seed of their own; advances
+    int depth;          // of nested modules, bounded by MGX_EVAL_MAX_DEPTH
+    // Called after every instruction of the outermost module when set; a status other than MGX_OK
+    // ends the run.
+    enum mgx_status (*trace)(void *user, const struct mgx_ins *ins, const struct mgx_tensor *value,
+                             struct mgx_diag *diag);
+    void *trace_user;
+};
+
+enum { MGX_EVAL_MAX_DEPTH = 64 };
+
+// One operator on given inputs. *out must be empty; on success it owns its value (a view shares the
+// input's storage).
+enum mgx_status mgx_eval_op(struct mgx_eval *e, const struct mgx_op *op, const void *attr,
+                            const struct mgx_tensor *const *in, int in_count,
+                            struct mgx_module *const *mod, int mod_count,
+                            const struct mgx_shape *declared, struct mgx_tensor *out,
+                            struct mgx_diag *diag) MGX_NODISCARD;
+
+// Runs a numbered module. `args` are its parameters in order of creation (shared, not consumed);
+// results (caller's array of mgx_module_result_count entries) own their values. Instructions of
+// enclosing modules are read from e->frame.
+enum mgx_status mgx_eval_module(struct mgx_eval *e, const struct mgx_module *m,
+                                const struct mgx_tensor *args, int arg_count,
+                                struct mgx_tensor *results, struct mgx_diag *diag) MGX_NODISCARD;
+
+// Creates c->out with this shape, honouring the limit. For operators that size their result
+// themselves.
+enum mgx_status mgx_eval_create(struct mgx_compute_call *c,
+                                const struct mgx_shape *shape) MGX_NODISCARD;
+// Copies bytes into the run's string arena.
+enum mgx_status mgx_eval_string(struct mgx_compute_call *c, const char *text, size_t size,
+                                struct mgx_string *out) MGX_NODISCARD;

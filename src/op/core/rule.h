@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// What shape rules and computes share: checks with MIGraphX's wording, axis handling, walking,
+// converting.
+#pragma once
+
+#include "op/core/eval.h"
+#include "op/op.h"
+
+// --- checks for shape rules; each names the operator in its message ---
+// "<op>: Dimensions do not match", "<op>: Types do not match", "<op>: Wrong number of arguments:
+// expected ..."
+enum mgx_status mgx_require_same_type(struct mgx_shape_call *c) MGX_NODISCARD;
+enum mgx_status
+mgx_require_same_lens(struct mgx_shape_call *c) MGX_NODISCARD; // static equal, or ranges may match
+enum mgx_status mgx_require_rank(struct mgx_shape_call *c, int input, int min_rank,
+                                 int max_rank) MGX_NODISCARD;
+enum mgx_status mgx_require_static(struct mgx_shape_call *c, int input) MGX_NODISCARD;
+enum mgx_status mgx_require_integral(struct mgx_shape_call *c, int input) MGX_NODISCARD;
+// A negative axis counts from the end; out of range fails: "<op>: axis 5 is out of range for rank
+// 4".
+enum mgx_status mgx_normalize_axis(struct mgx_shape_call *c, int64_t axis, int rank,
+                                   int *out) MGX_NODISCARD;
+// Axes into a set of flags; duplicates fail. An empty list leaves all flags false.
+enum mgx_status mgx_normalize_axes(struct mgx_shape_call *c, struct mgx_ints axes, int rank,
+                                   bool *flags) MGX_NODISCARD;
+// The known value of an input as integers (of any integral type) into the call's arena; false in
+// *known if unknown.
+enum mgx_status mgx_known_ints(struct mgx_shape_call *c, int input, bool *known,
+                               struct mgx_ints *out) MGX_NODISCARD;
+// A dims array of the shape's ranges in the call's arena, for a rule to edit (NULL when out of
+// memory).
+struct mgx_dim *mgx_edit_dims(struct mgx_shape_call *c, const struct mgx_shape *s, int rank);
+// Result of ranges: static if all are fixed.
+struct mgx_shape mgx_shape_from_dims(enum mgx_type type, int rank, const struct mgx_dim *dims);
+// Output layout of an element-wise operator: standard, unless all inputs share one packed
+// non-standard order.
+struct mgx_shape mgx_pointwise_shape(const struct mgx_shape_call *c, enum mgx_type type);
+
+// --- walking several tensors of equal lengths together ---
+// Collapses axes that are contiguous in all of them, then calls back per innermost run:
+//     for each run: fn(user, offsets, count) with element offsets and step[i] per tensor.
+enum { MGX_WALK_MAX = 12 };
+struct mgx_walk {
+    int rank, count; // collapsed rank; number of tensors
+    int64_t lens[MGX_MAX_RANK];
+    int64_t strides[MGX_WALK_MAX][MGX_MAX_RANK];
+    int64_t at[MGX_MAX_RANK];
+    int64_t offset[MGX_WALK_MAX]; // of the current run, in elements
+    int64_t run;                  // its length
+    int64_t step[MGX_WALK_MAX];   // element step inside the run
+    bool done;
+};
+// Shapes must have equal lengths (rank 0 counts as {1}). Empty shapes give done at once.
+void mgx_walk_start(struct mgx_walk *w, const struct mgx_shape *const *shapes, int count);
+void mgx_walk_next(struct mgx_walk *w);
+
+// --- values ---
+// All elements as doubles/int64 in row-major order in the scratch arena; NULL when out of memory
+// (c->diag is set).
+double *mgx_scratch_doubles(struct mgx_compute_call *c, const struct mgx_tensor *t);
+int64_t *mgx_scratch_ints(struct mgx_compute_call *c, const struct mgx_tensor *t);
+// Row-major doubles/ints into a tensor of any strides.
+void mgx_write_doubles(struct mgx_tensor *t, const double *values);
+void mgx_write_ints(struct mgx_tensor *t, const int64_t *values);
+// True when arithmetic on this type should be done in int64 (integers of any width, bool), not
+// double.
+bool mgx_computes_as_int(enum mgx_type type);

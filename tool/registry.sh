@@ -1,0 +1,25 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Makes the const tables' lists: the folder is the list.
+#   registry.sh SRC OUT    writes OUT/{op,pass,onnx,target}_list.inc, touching a file only when it changes.
+# A row comes from a definition that starts a line: `const struct mgx_op mgx_op_concat = {`, or, for pointwise
+# operators, from a table row `UNARY(relu, ...)`.
+set -eu
+src=$1 out=$2
+mkdir -p "$out"
+put() { # put FILE: stdin to $out/FILE if different
+    cat > "$out/$1.new"
+    if cmp -s "$out/$1.new" "$out/$1"; then rm "$out/$1.new"; else mv "$out/$1.new" "$out/$1"; fi
+}
+list() { # list KIND MACRO FILES...: sorted MACRO(name) lines for definitions of mgx_KIND_name
+    kind=$1 macro=$2
+    shift 2
+    cat /dev/null "$@" 2>/dev/null | sed -nE "s/^const struct mgx_(op|pass|onnx_op|target) mgx_${kind}_([a-z0-9_]+) = .*/$macro(\2)/p"
+}
+{
+    list op OP "$src"/op/*.c
+    sed -nE 's/^(UNARY|BINARY|TERNARY)[A-Z_]*\(([a-z0-9_]+),.*/OP(\2)/p' "$src"/op/pointwise.c 2>/dev/null || :
+} | LC_ALL=C sort -u | put op_list.inc
+list pass PASS "$src"/pass/*.c | LC_ALL=C sort -u | put pass_list.inc
+list onnx ONNX "$src"/onnx/op/*.c "$src"/onnx/simple.c | LC_ALL=C sort -u | put onnx_list.inc
+list target TARGET "$src"/target/*/*.c | LC_ALL=C sort -u | put target_list.inc
