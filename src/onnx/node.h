@@ -40,6 +40,7 @@ struct mgx_onnx_node {
     struct mgx_diag *diag;
     struct mgx_onnx_graph *graph;
     const void *wire; // the node's bytes
+    const struct mgx_onnx_op *rule; // the one being applied
 };
 
 struct mgx_onnx_op {
@@ -48,6 +49,7 @@ struct mgx_onnx_op {
     int64_t since;      // first opset this rule is for; 0 or 1 = from the beginning
     int64_t until;      // last one; 0 = open. Several rules of one name may cover different ranges
     enum mgx_status (*import)(struct mgx_onnx_node *n);
+    const struct mgx_op *op; // what a row of simple.c maps to; rules reach it as n->rule->op
 };
 
 // --- attributes; a wrong type or an absent required one is recorded as a failure and gives the
