@@ -12,6 +12,8 @@
 enum mgx_status mgx_require_same_type(struct mgx_shape_call *c) MGX_NODISCARD;
 enum mgx_status
 mgx_require_same_lens(struct mgx_shape_call *c) MGX_NODISCARD; // static equal, or ranges may match
+// The failure itself: "<op>: Dimensions do not match: input 0 is {2, 3}, input 1 is {2, 4}".
+enum mgx_status mgx_fail_lens(struct mgx_shape_call *c, int a, int b);
 enum mgx_status mgx_require_rank(struct mgx_shape_call *c, int input, int min_rank,
                                  int max_rank) MGX_NODISCARD;
 enum mgx_status mgx_require_static(struct mgx_shape_call *c, int input) MGX_NODISCARD;
@@ -30,18 +32,22 @@ enum mgx_status mgx_known_ints(struct mgx_shape_call *c, int input, bool *known,
 // A dims array of the shape's ranges in the call's arena, for a rule to edit (NULL when out of
 // memory).
 struct mgx_dim *mgx_edit_dims(struct mgx_shape_call *c, const struct mgx_shape *s, int rank);
+// Narrows a range to what another one allows too; keeps the name and optimals of the tighter one.
+void mgx_dim_meet(struct mgx_dim *d, struct mgx_dim by);
 // Result of ranges: static if all are fixed.
 struct mgx_shape mgx_shape_from_dims(enum mgx_type type, int rank, const struct mgx_dim *dims);
-// Output layout of an element-wise operator: standard, unless all inputs share one packed
-// non-standard order.
+// Result of an element-wise operator: lengths are what all inputs agree on; the layout is that of
+// the packed inputs where they agree, of a lone unpacked one's order, else row-major.
 struct mgx_shape mgx_pointwise_shape(const struct mgx_shape_call *c, enum mgx_type type);
 
 // --- walking several tensors of equal lengths together ---
-// Collapses axes that are contiguous in all of them, then calls back per innermost run:
-//     for each run: fn(user, offsets, count) with element offsets and step[i] per tensor.
+// Collapses axes that are contiguous in all of them; element i of the current run of tensor k lies
+// at offset[k] + i * step[k], runs come in row-major order:
+//     for (mgx_walk_start(&w, shapes, 2); !w.done; mgx_walk_next(&w))
+//         for (int64_t i = 0; i < w.run; i++) ...
 enum { MGX_WALK_MAX = 12 };
 struct mgx_walk {
-    int rank, count; // collapsed rank; number of tensors
+    int rank, count; // collapsed axes outside the run; number of tensors
     int64_t lens[MGX_MAX_RANK];
     int64_t strides[MGX_WALK_MAX][MGX_MAX_RANK];
     int64_t at[MGX_MAX_RANK];
