@@ -51,6 +51,11 @@ struct mgx_module {
     bool bypass; // a body of a fused instruction: passes over user code skip it
 };
 
+struct mgx_kept { // shares released with the program
+    struct mgx_storage **v;
+    size_t count, capacity;
+};
+
 struct mgx_executable; // a target's compiled form, see target/target.h
 
 struct mgx_program {
@@ -59,12 +64,14 @@ struct mgx_program {
     const struct mgx_op_set *ops;
     struct mgx_module **modules; // [0] is main
     int module_count;
+    struct mgx_map module_names;     // name -> module
     struct mgx_strings output_names; // as the model calls its results; empty if unknown
+    bool print_origins;              // text form ends in " # <origin>" (debug symbols)
     struct mgx_executable *executable;
     void (*destroy_executable)(struct mgx_executable *executable);
-    struct mgx_storage **kept; // storages of literals: released with the program
-    size_t kept_count, kept_capacity;
-    int64_t parameter_count; // ever created: gives mgx_param_attr.order
+    struct mgx_kept literals; // storages of literals
+    struct mgx_kept pinned;   // storages that no literal shows (a mapped file that is read later)
+    int64_t parameter_count;  // ever created: gives mgx_param_attr.order
 };
 
 // --- programs and modules ---
@@ -85,8 +92,8 @@ struct mgx_module *mgx_program_add_module(struct mgx_program *p,
                                           const char *name); // name is made unique
 struct mgx_module *mgx_program_find_module(const struct mgx_program *p, const char *name);
 void mgx_program_remove_module(struct mgx_program *p, struct mgx_module *m); // must be unused
-void mgx_program_keep(struct mgx_program *p,
-                      struct mgx_storage *retain); // alive as long as the program
+// Alive as long as the program, also through clones and compaction.
+void mgx_program_pin(struct mgx_program *p, struct mgx_storage *retain);
 
 // --- adding (append before nothing, i.e. at the end; `before` variants insert) ---
 struct mgx_ins *mgx_add_parameter(struct mgx_module *m, const char *name,

@@ -54,6 +54,7 @@ enum mgx_op_flags {
     MGX_OP_REDUCE = 1 << 5,  // reduces over `axes`, keeping them as length 1
     MGX_OP_ANY_STRIDE =
         1 << 6, // reads inputs of any strides at full speed on every target (no auto-contiguous)
+    MGX_OP_UNRANKED = 1 << 7, // its shape rule takes unranked inputs itself
 };
 
 struct mgx_op {

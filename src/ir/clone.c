@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+// Copies of programs: only what is live, deep, into a fresh arena.
+//
+// Modules are copied in the order of the list; an instruction may read one of an enclosing module,
+// which may come later in the list, so edges are set in a second sweep once every instruction has
+// its twin.
+#include <stdlib.h>
+
+#include "ir/link.h"
+
+struct copy {
+    struct mgx_program *to;
+    struct mgx_map twins;   // old instruction -> new instruction
+    struct mgx_map modules; // old module -> new module
+    struct mgx_diag *diag;
+};
+
+static enum mgx_status copy_literal(struct copy *c, const struct mgx_ins *ins, struct mgx_ins *twin)
+{
+    if (!ins->literal)
+        return MGX_OK;
+    twin->literal = MGX_NEW(&c->to->arena, struct mgx_tensor);
+    if (!twin->literal)
+        return mgx_fail_memory(c->diag);
+    *twin->literal = *ins->literal;
+    twin->literal->shape = twin->shape;
+    return mgx_keep(&c->to->literals, ins->literal->storage) ? MGX_OK : mgx_fail_memory(c->diag);
+}
+
+static enum mgx_status copy_origin(struct copy *c, const struct mgx_ins *ins, struct mgx_ins *twin)
+{
+    const int count = ins->origin.count;
+    const char **names = MGX_NEW_ARRAY(&c->to->arena, const char *, count);
+    for (int i = 0; names && i < count; i++)
+        names[i] = mgx_arena_strdup(&c->to->arena, ins->origin.v[i]);
+    if (c->to->arena.failed)
+        return mgx_fail_memory(c->diag);
+    twin->origin = (struct mgx_strings){names, count};
+    return MGX_OK;
+}
+
+static enum mgx_status copy_attr(struct copy *c, const struct mgx_ins *ins, struct mgx_ins *twin)
+{
+    if (ins->op != &mgx_op_param)
+        return mgx_attr_copy(ins->op, ins->attr, &c->to->arena, &twin->attr, c->diag);
+    const struct mgx_param_attr *from = ins->attr;
+    struct mgx_param_attr *to = mgx_arena_memdup(&c->to->arena, from, sizeof *from);
+    twin->attr = to;
+    if (!to || !(to->parameter = mgx_arena_strdup(&c->to->arena, from->parameter)))
+        return mgx_fail_memory(c->diag);
+    return MGX_OK;
+}
+
+static enum mgx_status copy_ins(struct copy *c, const struct mgx_ins *ins, struct mgx_module *m)
+{
+    struct mgx_ins *twin = MGX_NEW(&c->to->arena, struct mgx_ins);
+    if (!twin || !mgx_shape_copy(&c->to->arena, &ins->shape, &twin->shape) ||
+        !mgx_map_put_pointer(&c->twins, ins, twin))
+        return mgx_fail_memory(c->diag);
+    twin->op = ins->op;
+    twin->owner = m;
+    TRY(copy_attr(c, ins, twin));
+    TRY(copy_literal(c, ins, twin));
+    TRY(copy_origin(c, ins, twin));
+    mgx_link_ins(m, twin, NULL);
+    return MGX_OK;
+}
+
+static enum mgx_status copy_edges(struct copy *c, const struct mgx_ins *ins)
+{
+    struct mgx_ins *twin = mgx_map_find_pointer(&c->twins, ins);
+    struct mgx_ins **in = MGX_NEW_ARRAY(&c->to->arena, struct mgx_ins *, ins->in_count);
+    struct mgx_module **mod = MGX_NEW_ARRAY(&c->to->arena, struct mgx_module *, ins->mod_count);
+    if (!in || !mod)
+        return mgx_fail_memory(c->diag);
+    for (int i = 0; i < ins->in_count; i++)
+        in[i] = mgx_map_find_pointer(&c->twins, ins->in[i]);
+    for (int i = 0; i < ins->mod_count; i++)
+        mod[i] = mgx_map_find_pointer(&c->modules, ins->mod[i]);
+    twin->mod = mod;
+    twin->mod_count = ins->mod_count;
+    return mgx_link_inputs(twin, in, ins->in_count) ? MGX_OK : mgx_fail_memory(c->diag);
+}
+
+static enum mgx_status copy_modules(struct copy *c, const struct mgx_program *p)
+{
+    for (int i = 0; i < p->module_count; i++) {
+        const struct mgx_module *from = p->modules[i];
+        struct mgx_module *to =
+            i ? mgx_program_add_module(c->to, from->name) : mgx_program_main(c->to);
+        if (!to || !mgx_map_put_pointer(&c->modules, from, to))
+            return mgx_fail_memory(c->diag);
+        to->bypass = from->bypass;
+        for (const struct mgx_ins *ins = from->first; ins; ins = ins->next)
+            TRY(copy_ins(c, ins, to));
+    }
+    for (int i = 0; i < p->module_count; i++)
+        for (const struct mgx_ins *ins = p->modules[i]->first; ins; ins = ins->next)
+            TRY(copy_edges(c, ins));
+    return MGX_OK;
+}
+
+static enum mgx_status copy_program(struct copy *c, const struct mgx_program *p)
+{
+    TRY(copy_modules(c, p));
+    const int count = p->output_names.count;
+    const char **names = MGX_NEW_ARRAY(&c->to->arena, const char *, count);
+    for (int i = 0; names && i < count; i++)
+        names[i] = mgx_arena_strdup(&c->to->arena, p->output_names.v[i]);
+    c->to->output_names = (struct mgx_strings){names, count};
+    c->to->print_origins = p->print_origins;
+    c->to->parameter_count = p->parameter_count;
+    for (size_t i = 0; i < p->pinned.count; i++)
+        mgx_program_pin(c->to, p->pinned.v[i]);
+    return mgx_program_status(c->to, c->diag);
+}
+
+enum mgx_status mgx_program_clone(struct mgx_program **out, const struct mgx_program *p,
+                                  struct mgx_diag *diag)
+{
+    *out = NULL;
+    struct copy c = {.diag = diag};
+    TRY(mgx_program_create(&c.to, p->ops, diag));
+    const enum mgx_status status = copy_program(&c, p);
+    mgx_map_fini(&c.twins);
+    mgx_map_fini(&c.modules);
+    if (status != MGX_OK) {
+        mgx_program_destroy(c.to);
+        return status;
+    }
+    *out = c.to;
+    return MGX_OK;
+}
+
+enum mgx_status mgx_program_compact(struct mgx_program *p, struct mgx_diag *diag)
+{
+    struct mgx_program *copy;
+    TRY(mgx_program_clone(&copy, p, diag));
+    // The clone's modules must say that they belong to p, and p must keep what is not part of the
+    // IR.
+    struct mgx_program old = *p;
+    copy->executable = p->executable;
+    copy->destroy_executable = p->destroy_executable;
+    *p = *copy;
+    for (int i = 0; i < p->module_count; i++)
+        p->modules[i]->program = p;
+    old.executable = NULL;
+    *copy = old;
+    mgx_program_destroy(copy);
+    return MGX_OK;
+}

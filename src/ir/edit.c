@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+// Editing instructions that are linked already, and asking about them; see module.h.
+#include <assert.h>
+#include <string.h>
+
+#include "ir/link.h"
+
+void mgx_set_input(struct mgx_ins *ins, int slot, struct mgx_ins *by)
+{
+    assert(slot >= 0 && slot < ins->in_count && by);
+    if (ins->in[slot] == by)
+        return;
+    mgx_unlink_use(ins, slot);
+    ins->in[slot] = by;
+    mgx_link_use(ins, slot);
+}
+
+void mgx_replace_uses(struct mgx_ins *old, struct mgx_ins *by)
+{
+    assert(by && old != by);
+    for (struct mgx_use *use = old->uses, *next; use; use = next) {
+        next = use->next;
+        if (use->user != by)
+            mgx_set_input(use->user, use->slot, by);
+    }
+    mgx_copy_origin(by, old);
+}
+
+void mgx_remove(struct mgx_ins *ins)
+{
+    assert(!ins->uses);
+    for (int i = 0; i < ins->in_count; i++)
+        mgx_unlink_use(ins, i);
+    ins->in_count = 0;
+    mgx_unlink_ins(ins);
+}
+
+void mgx_move_before(struct mgx_ins *ins, struct mgx_ins *where)
+{
+    assert(where->owner == ins->owner);
+    if (ins == where || ins->next == where)
+        return;
+    mgx_unlink_ins(ins);
+    mgx_link_ins(where->owner, ins, where);
+}
+
+enum mgx_status mgx_rewrite(struct mgx_ins *ins, const struct mgx_op *op, void *keep_attr,
+                            struct mgx_ins *const *in, int in_count, struct mgx_diag *diag)
+{
+    // Unlink first: the new inputs may be the old ones, read from ins->in itself, which stays
+    // intact.
+    for (int i = 0; i < ins->in_count; i++)
+        mgx_unlink_use(ins, i);
+    ins->op = op;
+    ins->attr = keep_attr;
+    ins->literal = NULL;
+    if (!mgx_link_inputs(ins, in, in_count)) {
+        ins->in_count = 0; // all edges are gone; the program is good for destruction only
+        return mgx_fail_memory(diag);
+    }
+    return mgx_update_shape(ins, diag);
+}
+
+// --- origins ---
+
+void mgx_add_origin(struct mgx_ins *ins, const char *name)
+{
+    if (!ins || !name || !*name)
+        return;
+    for (int i = 0; i < ins->origin.count; i++)
+        if (strcmp(ins->origin.v[i], name) == 0)
+            return;
+    struct mgx_arena *arena = &ins->owner->program->arena;
+    const char **list = MGX_NEW_ARRAY(arena, const char *, ins->origin.count + 1);
+    const char *copy = mgx_arena_strdup(arena, name);
+    if (!list || !copy)
+        return; // the arena's failure is sticky
+    int at = 0; // sorted, as they print
+    while (at < ins->origin.count && strcmp(ins->origin.v[at], name) < 0) {
+        list[at] = ins->origin.v[at];
+        at++;
+    }
+    list[at] = copy;
+    for (int i = at; i < ins->origin.count; i++)
+        list[i + 1] = ins->origin.v[i];
+    ins->origin.v = list;
+    ins->origin.count++;
+}
+
+enum {
+    MAX_ORIGINS = 32
+}; // of one instruction: merging thousands of nodes must not become quadratic
+
+void mgx_copy_origin(struct mgx_ins *to, const struct mgx_ins *from)
+{
+    if (!to || to == from || !from->origin.count)
+        return;
+    if (!to->origin.count) {
+        to->origin = from->origin; // immutable lists are shared
+        return;
+    }
+    if (to->origin.v == from->origin.v)
+        return;
+    for (int i = 0; i < from->origin.count && to->origin.count < MAX_ORIGINS; i++)
+        mgx_add_origin(to, from->origin.v[i]);
+}
+
+// --- asking ---
+
+bool mgx_is(const struct mgx_ins *ins, const struct mgx_op *op)
+{
+    return ins && ins->op == op;
+}
+
+int mgx_use_count(const struct mgx_ins *ins)
+{
+    int count = 0;
+    for (const struct mgx_use *use = ins->uses; use; use = use->next)
+        count++;
+    return count;
+}
+
+bool mgx_used_once(const struct mgx_ins *ins)
+{
+    return ins->uses && !ins->uses->next;
+}
+
+struct mgx_ins *mgx_module_return(const struct mgx_module *m)
+{
+    return m->last && m->last->op == &mgx_op_return ? m->last : NULL;
+}
+
+int mgx_module_result_count(const struct mgx_module *m)
+{
+    const struct mgx_ins *ret = mgx_module_return(m);
+    return ret ? ret->in_count : m->last ? 1 : 0;
+}
+
+struct mgx_ins *mgx_module_result(const struct mgx_module *m, int i)
+{
+    const struct mgx_ins *ret = mgx_module_return(m);
+    assert(i >= 0 && i < mgx_module_result_count(m));
+    return ret ? ret->in[i] : m->last;
+}
+
+const char *mgx_parameter_name(const struct mgx_ins *param)
+{
+    assert(param->op == &mgx_op_param);
+    return ((const struct mgx_param_attr *)param->attr)->parameter;
+}
+
+// Parameters and literals stand at the front of a module, but passes may move things: look at all.
+struct mgx_ins *mgx_find_parameter(const struct mgx_module *m, const char *name)
+{
+    for (struct mgx_ins *ins = m->first; ins; ins = ins->next)
+        if (ins->op == &mgx_op_param && strcmp(mgx_parameter_name(ins), name) == 0)
+            return ins;
+    return NULL;
+}
+
+int mgx_module_parameters(const struct mgx_module *m, struct mgx_ins **out, int capacity)
+{
+    int count = 0;
+    for (struct mgx_ins *ins = m->last; ins; ins = ins->prev) { // front insertion: last is oldest
+        if (ins->op != &mgx_op_param)
+            continue;
+        const int64_t order = ((const struct mgx_param_attr *)ins->attr)->order;
+        int at = count < capacity ? count : capacity;
+        while (at > 0 && ((const struct mgx_param_attr *)out[at - 1]->attr)->order > order) {
+            if (at < capacity)
+                out[at] = out[at - 1];
+            at--;
+        }
+        if (at < capacity)
+            out[at] = ins;
+        count++;
+    }
+    return count;
+}
+
+void mgx_module_number(struct mgx_module *m)
+{
+    int index = 0;
+    for (struct mgx_ins *ins = m->first; ins; ins = ins->next)
+        ins->index = index++;
+    m->count = index;
+}
+
+int64_t mgx_ins_int(const struct mgx_ins *ins, const char *name)
+{
+    return mgx_attr_int(ins->op, ins->attr, name);
+}
+
+double mgx_ins_real(const struct mgx_ins *ins, const char *name)
+{
+    return mgx_attr_real(ins->op, ins->attr, name);
+}
+
+struct mgx_ints mgx_ins_ints(const struct mgx_ins *ins, const char *name)
+{
+    return mgx_attr_ints(ins->op, ins->attr, name);
+}

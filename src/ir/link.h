@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// Private to src/ir: the two linked structures of a module, edges (uses) and the instruction list.
+//
+//   producer.uses -> [use] <-> [use] <-> ...      one use per input slot that reads the producer;
+//   user.in_uses[slot] is that use                the array lies in the user, the list in the
+//   producer
+//
+// So adding, replacing and removing an edge is O(1), whatever the number of other users.
+#pragma once
+
+#include "ir/module.h"
+
+static inline void mgx_link_use(struct mgx_ins *user, int slot)
+{
+    struct mgx_use *use = &user->in_uses[slot];
+    struct mgx_ins *producer = user->in[slot];
+    *use = (struct mgx_use){.user = user, .slot = slot, .next = producer->uses};
+    if (use->next)
+        use->next->prev = use;
+    producer->uses = use;
+}
+
+static inline void mgx_unlink_use(struct mgx_ins *user, int slot)
+{
+    const struct mgx_use *use = &user->in_uses[slot];
+    *(use->prev ? &use->prev->next : &user->in[slot]->uses) = use->next;
+    if (use->next)
+        use->next->prev = use->prev;
+}
+
+// `before` NULL appends.
+static inline void mgx_link_ins(struct mgx_module *m, struct mgx_ins *ins, struct mgx_ins *before)
+{
+    ins->owner = m;
+    ins->next = before;
+    ins->prev = before ? before->prev : m->last;
+    *(ins->prev ? &ins->prev->next : &m->first) = ins;
+    *(ins->next ? &ins->next->prev : &m->last) = ins;
+    m->count++;
+}
+
+static inline void mgx_unlink_ins(struct mgx_ins *ins)
+{
+    struct mgx_module *m = ins->owner;
+    *(ins->prev ? &ins->prev->next : &m->first) = ins->next;
+    *(ins->next ? &ins->next->prev : &m->last) = ins->prev;
+    ins->prev = ins->next = NULL;
+    m->count--;
+}
+
+// Fresh input and use arrays in the program's arena, all edges linked. False when out of memory.
+bool mgx_link_inputs(struct mgx_ins *ins, struct mgx_ins *const *in, int count);
+
+// Takes a share, unless it is the one taken last. False when out of memory.
+bool mgx_keep(struct mgx_kept *kept, struct mgx_storage *retain);

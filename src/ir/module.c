@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT
+// Instructions: adding, linking, editing; see module.h.
+#include "ir/module.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "ir/link.h"
+
+bool mgx_link_inputs(struct mgx_ins *ins, struct mgx_ins *const *in, int count)
+{
+    struct mgx_arena *arena = &ins->owner->program->arena;
+    struct mgx_ins **list = MGX_NEW_ARRAY(arena, struct mgx_ins *, count);
+    struct mgx_use *uses = MGX_NEW_ARRAY(arena, struct mgx_use, count);
+    if (!list || !uses)
+        return false;
+    if (count)
+        memcpy(list, in, (size_t)count * sizeof *list);
+    ins->in = list;
+    ins->in_uses = uses;
+    ins->in_count = count;
+    for (int i = 0; i < count; i++)
+        mgx_link_use(ins, i);
+    return true;
+}
+
+// --- shapes ---
+
+enum { INLINE_INPUTS = 32 };
+
+// Literals are known values for shape rules.
+static const struct mgx_tensor *known_value(const struct mgx_ins *ins)
+{
+    return ins->literal;
+}
+
+static enum mgx_status infer(struct mgx_module *m, const struct mgx_op *op, const void *attr,
+                             struct mgx_ins *const *in, int in_count, struct mgx_module *const *mod,
+                             int mod_count, struct mgx_shape *out, struct mgx_diag *diag)
+{
+    const struct mgx_shape *shape_room[INLINE_INPUTS];
+    const struct mgx_tensor *value_room[INLINE_INPUTS];
+    const struct mgx_shape **shapes = shape_room;
+    const struct mgx_tensor **values = value_room;
+    struct mgx_arena *arena = &m->program->arena;
+    if (in_count > INLINE_INPUTS) {
+        shapes = MGX_NEW_ARRAY(arena, const struct mgx_shape *, in_count);
+        values = MGX_NEW_ARRAY(arena, const struct mgx_tensor *, in_count);
+        if (!shapes || !values)
+            return mgx_fail_memory(diag);
+    }
+    for (int i = 0; i < in_count; i++) {
+        shapes[i] = &in[i]->shape;
+        values[i] = known_value(in[i]);
+    }
+    struct mgx_shape_call call = {.op = op,
+                                  .attr = attr,
+                                  .in = shapes,
+                                  .in_count = in_count,
+                                  .values = values,
+                                  .mod = mod,
+                                  .mod_count = mod_count,
+                                  .arena = arena,
+                                  .diag = diag};
+    return mgx_op_shape(&call, out);
+}
+
+enum mgx_status mgx_update_shape(struct mgx_ins *ins, struct mgx_diag *diag)
+{
+    if (ins->op->flags & MGX_OP_BUILTIN)
+        return MGX_OK; // parameters and literals are given; @return has none
+    return infer(ins->owner, ins->op, ins->attr, ins->in, ins->in_count, ins->mod, ins->mod_count,
+                 &ins->shape, diag);
+}
+
+// --- adding ---
+
+static struct mgx_ins *new_ins(struct mgx_module *m, const struct mgx_op *op, void *attr)
+{
+    struct mgx_ins *ins = MGX_NEW(&m->program->arena, struct mgx_ins);
+    if (!ins)
+        return NULL;
+    ins->op = op;
+    ins->attr = attr;
+    ins->owner = m;
+    return ins;
+}
+
+// The failure names the instruction's origin when the first input has one: that is where to look.
+static void blame(const struct mgx_op *op, struct mgx_ins *const *in, int count,
+                  struct mgx_diag *diag)
+{
+    for (int i = 0; i < count; i++)
+        if (in[i]->origin.count) {
+            mgx_where(diag, "%s reading the result of %s", op->name, in[i]->origin.v[0]);
+            return;
+        }
+}
+
+struct mgx_ins *mgx_insert(struct mgx_module *m, struct mgx_ins *before, const struct mgx_op *op,
+                           void *keep_attr, struct mgx_ins *const *in, int in_count,
+                           struct mgx_module *const *mod, int mod_count)
+{
+    struct mgx_program *p = m->program;
+    for (int i = 0; i < in_count; i++)
+        if (!in[i])
+            return NULL;
+    for (int i = 0; i < mod_count; i++)
+        if (!mod[i])
+            return NULL;
+    struct mgx_shape shape = {0};
+    if (infer(m, op, keep_attr, in, in_count, mod, mod_count, &shape, &p->diag) != MGX_OK) {
+        blame(op, in, in_count, &p->diag);
+        return NULL;
+    }
+    struct mgx_ins *ins = new_ins(m, op, keep_attr);
+    struct mgx_module **mods =
+        mod_count ? MGX_NEW_ARRAY(&p->arena, struct mgx_module *, mod_count) : NULL;
+    if (!ins || (mod_count && !mods) || !mgx_link_inputs(ins, in, in_count)) {
+        mgx_fail_memory(&p->diag);
+        return NULL;
+    }
+    if (mod_count)
+        memcpy(mods, mod, (size_t)mod_count * sizeof *mods);
+    ins->mod = mods;
+    ins->mod_count = mod_count;
+    ins->shape = shape;
+    if (!before && m->last && m->last->op == &mgx_op_return)
+        before = m->last;
+    mgx_link_ins(m, ins, before);
+    return ins;
+}
+
+static struct mgx_ins *emit(struct mgx_module *m, struct mgx_ins *before, const struct mgx_op *op,
+                            const struct mgx_attr *attrs, struct mgx_ins_list in)
+{
+    for (int i = 0; i < in.count; i++)
+        if (!in.v[i])
+            return NULL;
+    void *attr = NULL;
+    if (mgx_attr_make(op, attrs, &m->program->arena, &attr, &m->program->diag) != MGX_OK)
+        return NULL;
+    return mgx_insert(m, before, op, attr, in.v, in.count, NULL, 0);
+}
+
+struct mgx_ins *mgx_emit(struct mgx_module *m, const struct mgx_op *op,
+                         const struct mgx_attr *attrs, struct mgx_ins_list in)
+{
+    return emit(m, NULL, op, attrs, in);
+}
+
+struct mgx_ins *mgx_emit_before(struct mgx_ins *before, const struct mgx_op *op,
+                                const struct mgx_attr *attrs, struct mgx_ins_list in)
+{
+    return emit(before->owner, before, op, attrs, in);
+}
+
+struct mgx_ins *mgx_add_parameter(struct mgx_module *m, const char *name,
+                                  const struct mgx_shape *shape)
+{
+    struct mgx_program *p = m->program;
+    if (!shape->dims && !shape->unranked && shape->type != MGX_TUPLE &&
+        shape->type != MGX_SEQUENCE && mgx_shape_check(shape, &p->diag) != MGX_OK)
+        return NULL;
+    struct mgx_param_attr *attr = MGX_NEW(&p->arena, struct mgx_param_attr);
+    struct mgx_ins *ins = attr ? new_ins(m, &mgx_op_param, attr) : NULL;
+    if (!ins || !(attr->parameter = mgx_arena_strdup(&p->arena, name)) ||
+        !mgx_shape_copy(&p->arena, shape, &ins->shape)) {
+        mgx_fail_memory(&p->diag);
+        return NULL;
+    }
+    attr->order = p->parameter_count++;
+    mgx_link_ins(m, ins, m->first);
+    return ins;
+}
+
+struct mgx_ins *mgx_add_literal(struct mgx_module *m, const struct mgx_tensor *share)
+{
+    struct mgx_program *p = m->program;
+    struct mgx_ins *ins = new_ins(m, &mgx_op_literal, NULL);
+    struct mgx_tensor *value = MGX_NEW(&p->arena, struct mgx_tensor);
+    if (!ins || !value || !mgx_shape_copy(&p->arena, &share->shape, &ins->shape)) {
+        mgx_fail_memory(&p->diag);
+        return NULL;
+    }
+    assert(share->storage ||
+           !mgx_shape_elements(&share->shape)); // a literal owns a share in its bytes
+    *value = *share;
+    value->shape = ins->shape;
+    if (!mgx_keep(&p->literals, share->storage)) {
+        mgx_fail_memory(&p->diag);
+        return NULL;
+    }
+    ins->literal = value;
+    mgx_link_ins(m, ins, m->first);
+    return ins;
+}
+
+struct mgx_ins *mgx_add_return(struct mgx_module *m, struct mgx_ins *const *in, int count)
+{
+    struct mgx_program *p = m->program;
+    for (int i = 0; i < count; i++)
+        if (!in[i])
+            return NULL;
+    struct mgx_ins *old = mgx_module_return(m);
+    struct mgx_ins *ins = new_ins(m, &mgx_op_return, NULL);
+    if (!ins || !mgx_link_inputs(ins, in, count)) {
+        mgx_fail_memory(&p->diag);
+        return NULL;
+    }
+    if (old)
+        mgx_remove(old);
+    ins->shape = mgx_shape_tuple(NULL, 0);
+    mgx_link_ins(m, ins, NULL);
+    return ins;
+}
+
+static struct mgx_ins *small_literal(struct mgx_module *m, const struct mgx_shape *shape,
+                                     double value, const int64_t *ints)
+{
+    struct mgx_tensor t = {0};
+    if (mgx_tensor_create(&t, shape, &m->program->diag) != MGX_OK)
+        return NULL;
+    const int64_t count = mgx_shape_elements(shape);
+    for (int64_t i = 0; i < count; i++) {
+        if (ints)
+            mgx_store_int(shape->type, t.data, i, ints[i]);
+        else
+            mgx_store_double(shape->type, t.data, i, value);
+    }
+    struct mgx_ins *ins = mgx_add_literal(m, &t);
+    mgx_tensor_release(&t);
+    return ins;
+}
+
+struct mgx_ins *mgx_literal_double(struct mgx_module *m, enum mgx_type type, double value)
+{
+    const struct mgx_shape shape = mgx_shape_scalar(type);
+    return small_literal(m, &shape, value, NULL);
+}
+
+struct mgx_ins *mgx_literal_ints(struct mgx_module *m, const int64_t *values, int count)
+{
+    const struct mgx_shape shape = mgx_shape_vector(MGX_INT64, count);
+    return small_literal(m, &shape, 0, values);
+}

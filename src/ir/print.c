@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+// The text form of instructions, modules and programs; docs/ir.md is the specification.
+//
+//     main:@2 = convolution[padding={0, 0},...](input,main:@0) -> float_type, {1, 1, 4, 6}, {24,
+//     24, 6, 1}
+//
+// Every name carries its module; a parameter of main goes by its bare name. Numbers are positions,
+// so printing numbers the modules first: one pass over the program, then O(1) per name.
+#include <string.h>
+
+#include "ir/module.h"
+
+enum { LITERAL_ELEMENTS = 10 }; // a longer literal prints as { ... }
+
+// Positions without touching the program (printing takes it const): the caller's map, or a walk for
+// single lines.
+static int position(const struct mgx_ins *ins, const struct mgx_map *positions)
+{
+    if (positions) {
+        const struct mgx_map_entry *entry =
+            mgx_map_find_entry(positions, (const char *)ins, SIZE_MAX);
+        return entry ? (int)(intptr_t)entry->value : -1;
+    }
+    int at = 0;
+    for (const struct mgx_ins *i = ins->prev; i; i = i->prev)
+        at++;
+    return at;
+}
+
+static bool is_main(const struct mgx_module *m)
+{
+    return m->program->module_count && m->program->modules[0] == m;
+}
+
+static void print_name(struct mgx_str *out, const struct mgx_ins *ins,
+                       const struct mgx_map *positions)
+{
+    const struct mgx_module *m = ins->owner;
+    if (ins->op == &mgx_op_param && is_main(m)) {
+        mgx_str_put(out, mgx_parameter_name(ins));
+        return;
+    }
+    mgx_str_put(out, m->name);
+    mgx_str_putc(out, ':');
+    if (ins->op == &mgx_op_param)
+        mgx_str_put(out, mgx_parameter_name(ins));
+    else
+        mgx_str_printf(out, "@%d", position(ins, positions));
+}
+
+static void print_operator(struct mgx_str *out, const struct mgx_ins *ins)
+{
+    if (ins->op == &mgx_op_param) {
+        mgx_str_printf(out, "@param:%s", mgx_parameter_name(ins));
+    } else if (ins->op == &mgx_op_literal) {
+        mgx_str_put(out, "@literal{");
+        if (ins->literal->sub_count || mgx_shape_elements(&ins->shape) > LITERAL_ELEMENTS)
+            mgx_str_put(out, " ... ");
+        else
+            mgx_tensor_print(out, ins->literal);
+        mgx_str_putc(out, '}');
+    } else if (ins->op == &mgx_op_comment) {
+        mgx_str_printf(out, "@comment: %s", mgx_attr_text(ins->op, ins->attr, "text"));
+    } else {
+        mgx_op_print(out, ins->op, ins->attr);
+    }
+}
+
+static void print_line(struct mgx_str *out, const struct mgx_ins *ins,
+                       const struct mgx_map *positions)
+{
+    print_name(out, ins, positions);
+    mgx_str_put(out, " = ");
+    print_operator(out, ins);
+    for (int i = 0; i < ins->in_count; i++) {
+        mgx_str_putc(out, i ? ',' : '(');
+        print_name(out, ins->in[i], positions);
+    }
+    if (ins->in_count)
+        mgx_str_putc(out, ')');
+    for (int i = 0; i < ins->mod_count; i++)
+        mgx_str_printf(out, "%s%s", i ? ", " : ", [", ins->mod[i]->name);
+    if (ins->mod_count)
+        mgx_str_putc(out, ']');
+    if (ins->op != &mgx_op_return && ins->op != &mgx_op_comment) {
+        mgx_str_put(out, " -> ");
+        mgx_shape_print(out, &ins->shape);
+    }
+    if (ins->owner->program->print_origins)
+        for (int i = 0; i < ins->origin.count; i++)
+            mgx_str_printf(out, "%s%s", i ? ", " : " # ", ins->origin.v[i]);
+}
+
+void mgx_ins_print_name(struct mgx_str *out, const struct mgx_ins *ins)
+{
+    print_name(out, ins, NULL);
+}
+
+void mgx_ins_print(struct mgx_str *out, const struct mgx_ins *ins)
+{
+    print_line(out, ins, NULL);
+}
+
+static bool number(const struct mgx_module *m, struct mgx_map *positions)
+{
+    int at = 0;
+    for (const struct mgx_ins *ins = m->first; ins; ins = ins->next)
+        if (!mgx_map_put_pointer(positions, ins, (void *)(intptr_t)at++))
+            return false;
+    return true;
+}
+
+static bool number_all(const struct mgx_program *p, struct mgx_map *positions)
+{
+    for (int i = 0; i < p->module_count; i++)
+        if (!number(p->modules[i], positions))
+            return false;
+    return true;
+}
+
+static void print_lines(struct mgx_str *out, const struct mgx_module *m,
+                        const struct mgx_map *positions)
+{
+    for (const struct mgx_ins *ins = m->first; ins; ins = ins->next) {
+        print_line(out, ins, positions);
+        mgx_str_putc(out, '\n');
+    }
+}
+
+void mgx_module_print(struct mgx_str *out, const struct mgx_module *m)
+{
+    struct mgx_map positions = {0};
+    if (number_all(m->program, &positions)) // a body may name instructions of outer modules
+        print_lines(out, m, &positions);
+    else
+        out->failed = true;
+    mgx_map_fini(&positions);
+}
+
+// Main first, then bodies in the order of their first use, then unused modules: found by a walk
+// over an explicit queue, so depth of nesting costs no stack.
+static int print_order(const struct mgx_program *p, struct mgx_module **order)
+{
+    struct mgx_map seen = {0};
+    int count = 0;
+    if (p->module_count && mgx_map_put_pointer(&seen, p->modules[0], order))
+        order[count++] = p->modules[0];
+    for (int i = 0; i < count; i++)
+        for (const struct mgx_ins *ins = order[i]->first; ins; ins = ins->next)
+            for (int j = 0; j < ins->mod_count; j++)
+                if (!mgx_map_find_pointer(&seen, ins->mod[j]) &&
+                    mgx_map_put_pointer(&seen, ins->mod[j], order))
+                    order[count++] = ins->mod[j];
+    for (int i = 0; i < p->module_count; i++)
+        if (!mgx_map_find_pointer(&seen, p->modules[i]))
+            order[count++] = p->modules[i];
+    mgx_map_fini(&seen);
+    return count;
+}
+
+void mgx_program_print(struct mgx_str *out, const struct mgx_program *p)
+{
+    struct mgx_map positions = {0};
+    struct mgx_arena arena;
+    mgx_arena_init(&arena);
+    struct mgx_module **order = MGX_NEW_ARRAY(&arena, struct mgx_module *, p->module_count + 1);
+    if (!order || !number_all(p, &positions)) {
+        out->failed = true;
+    } else {
+        const int count = print_order(p, order);
+        for (int i = 0; i < count; i++) {
+            mgx_str_printf(out, "module: \"%s\"\n", order[i]->name);
+            print_lines(out, order[i], &positions);
+            mgx_str_putc(out, '\n');
+        }
+    }
+    mgx_arena_fini(&arena);
+    mgx_map_fini(&positions);
+}
+
+bool mgx_program_equal(const struct mgx_program *a, const struct mgx_program *b)
+{
+    struct mgx_str x = {0}, y = {0};
+    mgx_program_print(&x, a);
+    mgx_program_print(&y, b);
+    const bool equal = !x.failed && !y.failed && strcmp(mgx_str_text(&x), mgx_str_text(&y)) == 0;
+    mgx_str_fini(&x);
+    mgx_str_fini(&y);
+    return equal;
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+// Programs and their modules: creation, destruction, lists; see module.h.
+//
+// A program is one arena plus the shares in literals' storages. Destroying it walks nothing but
+// that list.
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/link.h"
+
+enum mgx_status mgx_program_create(struct mgx_program **out, const struct mgx_op_set *ops,
+                                   struct mgx_diag *diag)
+{
+    *out = NULL;
+    struct mgx_program *p = calloc(1, sizeof *p);
+    if (!p)
+        return mgx_fail_memory(diag);
+    mgx_arena_init(&p->arena);
+    p->ops = ops;
+    if (!mgx_program_add_module(p, "main")) {
+        mgx_program_destroy(p);
+        return mgx_fail_memory(diag);
+    }
+    *out = p;
+    return MGX_OK;
+}
+
+static void drop(struct mgx_kept *kept)
+{
+    for (size_t i = 0; i < kept->count; i++)
+        mgx_storage_release(kept->v[i]);
+    free(kept->v);
+}
+
+void mgx_program_destroy(struct mgx_program *p)
+{
+    if (!p)
+        return;
+    if (p->executable && p->destroy_executable)
+        p->destroy_executable(p->executable);
+    drop(&p->literals);
+    drop(&p->pinned);
+    mgx_map_fini(&p->module_names);
+    mgx_arena_fini(&p->arena);
+    free(p);
+}
+
+enum mgx_status mgx_program_status(const struct mgx_program *p, struct mgx_diag *diag)
+{
+    if (p->diag.status != MGX_OK)
+        return mgx_fail(diag, p->diag.status, "%s", p->diag.text);
+    if (p->arena.failed)
+        return mgx_fail_memory(diag);
+    return MGX_OK;
+}
+
+struct mgx_module *mgx_program_main(const struct mgx_program *p)
+{
+    assert(p->module_count > 0);
+    return p->modules[0];
+}
+
+struct mgx_module *mgx_program_find_module(const struct mgx_program *p, const char *name)
+{
+    return mgx_map_find(&p->module_names, name);
+}
+
+// `name`, or the first of name:n, name:n+1, ... that is free, n being the number of modules.
+static const char *unique_name(struct mgx_program *p, const char *name)
+{
+    const char *candidate = mgx_arena_strdup(&p->arena, name);
+    for (int i = p->module_count; candidate && mgx_program_find_module(p, candidate); i++)
+        candidate = mgx_arena_printf(&p->arena, "%s:%d", name, i);
+    return candidate;
+}
+
+// The module list grows by doubling inside the arena; old arrays are left behind (they are small).
+static bool list_module(struct mgx_program *p, struct mgx_module *m)
+{
+    const int count = p->module_count;
+    if ((count & (count - 1)) == 0) { // 0, 1, 2, 4, 8, ...: full
+        struct mgx_module **grown =
+            MGX_NEW_ARRAY(&p->arena, struct mgx_module *, count ? 2 * count : 1);
+        if (!grown)
+            return false;
+        if (count)
+            memcpy(grown, p->modules, (size_t)count * sizeof *grown);
+        p->modules = grown;
+    }
+    p->modules[p->module_count++] = m;
+    return true;
+}
+
+struct mgx_module *mgx_program_add_module(struct mgx_program *p, const char *name)
+{
+    struct mgx_module *m = MGX_NEW(&p->arena, struct mgx_module);
+    if (!m) {
+        mgx_fail_memory(&p->diag);
+        return NULL;
+    }
+    m->program = p;
+    m->name = unique_name(p, name);
+    if (!m->name || !mgx_map_put(&p->module_names, m->name, m) || !list_module(p, m)) {
+        mgx_fail_memory(&p->diag);
+        return NULL;
+    }
+    return m;
+}
+
+void mgx_program_remove_module(struct mgx_program *p, struct mgx_module *m)
+{
+    int at = 0;
+    while (at < p->module_count && p->modules[at] != m)
+        at++;
+    assert(at > 0 && at < p->module_count); // main stays
+    while (m->last) {                       // frees the captures it holds on outer instructions
+        struct mgx_ins *ins = m->last;
+        assert(!ins->uses);
+        mgx_remove(ins);
+    }
+    mgx_map_put(&p->module_names, m->name, NULL); // overwriting cannot fail
+    // A fresh array keeps the doubling rule of list_module true.
+    struct mgx_module **rest = p->modules;
+    memmove(rest + at, rest + at + 1, (size_t)(p->module_count - at - 1) * sizeof *rest);
+    const int count = p->module_count - 1;
+    p->module_count = 0;
+    for (int i = 0; i < count; i++) {
+        struct mgx_module *kept = rest[i];
+        if (!list_module(p, kept))
+            return; // out of memory is sticky in the arena and seen by mgx_program_status
+    }
+}
+
+bool mgx_keep(struct mgx_kept *kept, struct mgx_storage *retain)
+{
+    if (!retain || (kept->count && kept->v[kept->count - 1] == retain))
+        return true; // a mapped file comes thousands of times in a row
+    if (kept->count == kept->capacity) {
+        const size_t capacity = kept->capacity ? kept->capacity * 2 : 16;
+        struct mgx_storage **grown = realloc(kept->v, capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        kept->v = grown;
+        kept->capacity = capacity;
+    }
+    kept->v[kept->count++] = mgx_storage_retain(retain);
+    return true;
+}
+
+void mgx_program_pin(struct mgx_program *p, struct mgx_storage *retain)
+{
+    if (!mgx_keep(&p->pinned, retain))
+        mgx_fail_memory(&p->diag);
+}
