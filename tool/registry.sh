@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Makes the const tables' lists: the folder is the list.
-#   registry.sh SRC OUT    writes OUT/{op,pass,onnx,target}_list.inc, touching a file only when it changes.
+#   registry.sh SRC OUT    writes OUT/{op,pointwise,pass,onnx,target}_list.inc, touching a file only when it changes.
 # A row comes from a definition that starts a line: `const struct mgx_op mgx_op_concat = {`, or, for pointwise
 # operators, from a table row `UNARY(relu, ...)`.
 set -eu
@@ -20,6 +20,8 @@ list() { # list KIND MACRO FILES...: sorted MACRO(name) lines for definitions of
     list op OP "$src"/op/*.c
     sed -nE 's/^(UNARY|BINARY|TERNARY)[A-Z_]*\(([a-z0-9_]+),.*/OP(\2)/p' "$src"/op/pointwise.c 2>/dev/null || :
 } | LC_ALL=C sort -u | put op_list.inc
+sed -nE 's/^(UNARY|BINARY|TERNARY)[A-Z_]*\(([a-z0-9_]+),.*/\2/p' "$src"/op/pointwise.c 2>/dev/null |
+    LC_ALL=C sort -u | awk '{ printf "PW(%s, %s)\n", $1, toupper($1) }' | put pointwise_list.inc
 list pass PASS "$src"/pass/*.c | LC_ALL=C sort -u | put pass_list.inc
 list onnx ONNX "$src"/onnx/op/*.c "$src"/onnx/simple.c | LC_ALL=C sort -u | put onnx_list.inc
 list target TARGET "$src"/target/*/*.c | LC_ALL=C sort -u | put target_list.inc
