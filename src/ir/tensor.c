@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: MIT
+// Tensors; see tensor.h.
+//
+// Storage made here is one block: the header, then the bytes on the next 64-byte line. String bytes
+// of a clone follow their elements in the same block; members of a tuple are an array in the block,
+// released with it. Copies walk memory in the order of the destination with axes merged where both
+// sides allow it, so equal layouts are one memcpy. Cost: O(elements).
+#include "ir/tensor.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+
+enum { LINE = 64 };
+static_assert(sizeof(struct mgx_storage) <= LINE, "the header must fit before the first line");
+
+// --- storage ---
+
+struct mgx_storage *mgx_storage_retain(struct mgx_storage *storage)
+{
+    if (storage)
+        atomic_fetch_add_explicit(&storage->refs, 1, memory_order_relaxed);
+    return storage;
+}
+
+void mgx_storage_release(struct mgx_storage *storage)
+{
+    if (storage && atomic_fetch_sub_explicit(&storage->refs, 1, memory_order_acq_rel) == 1)
+        storage->release(storage);
+}
+
+static void free_storage(struct mgx_storage *storage)
+{
+    free(storage);
+}
+
+// NULL when out of memory.
+static struct mgx_storage *storage_create(size_t bytes)
+{
+    size_t total;
+    if (!mgx_add_size(bytes, 2 * LINE - 1, &total))
+        return NULL;
+    struct mgx_storage *storage = aligned_alloc(LINE, total & ~(size_t)(LINE - 1));
+    if (!storage)
+        return NULL;
+    *storage = (struct mgx_storage){
+        .data = (char *)storage + LINE, .bytes = bytes, .release = free_storage};
+    atomic_init(&storage->refs, 1);
+    return storage;
+}
+
+// --- groups ---
+
+// The block of a tuple or sequence: its member tensors, then their shapes.
+struct members {
+    struct mgx_tensor *tensors;
+    struct mgx_shape *shapes;
+};
+
+static struct members members_of(const struct mgx_storage *storage, int count)
+{
+    struct mgx_tensor *tensors = storage->data;
+    return (struct members){tensors, (struct mgx_shape *)(tensors + count)};
+}
+
+static void free_members(struct mgx_storage *storage)
+{
+    struct mgx_tensor *tensors = storage->data;
+    const size_t count = storage->bytes / (sizeof *tensors + sizeof(struct mgx_shape));
+    for (size_t i = 0; i < count; i++)
+        mgx_tensor_release(&tensors[i]);
+    free(storage);
+}
+
+// A sequence has one shape for all members: theirs if they agree, else only the type is said.
+static int element_shape(const struct mgx_tensor *members, int count, struct mgx_shape *shapes)
+{
+    if (count == 0)
+        return 0;
+    shapes[0] = members[0].shape;
+    for (int i = 1; i < count; i++)
+        if (!mgx_shape_equal(&members[i].shape, &shapes[0])) {
+            shapes[0] = mgx_shape_unranked(members[0].shape.type);
+            break;
+        }
+    return 1;
+}
+
+static void release_all(struct mgx_tensor *members, int count)
+{
+    for (int i = 0; i < count; i++)
+        mgx_tensor_release(&members[i]);
+}
+
+enum mgx_status mgx_tensor_group(struct mgx_tensor *out, struct mgx_tensor *take_members, int count,
+                                 bool sequence, struct mgx_diag *diag)
+{
+    *out = (struct mgx_tensor){0};
+    const size_t bytes = (size_t)count * (sizeof(struct mgx_tensor) + sizeof(struct mgx_shape));
+    struct mgx_storage *storage = storage_create(bytes);
+    if (!storage) {
+        release_all(take_members, count);
+        return mgx_fail_memory(diag);
+    }
+    storage->release = free_members;
+    const struct members m = members_of(storage, count);
+    int shape_count = count;
+    if (sequence)
+        shape_count = element_shape(take_members, count, m.shapes);
+    for (int i = 0; i < count; i++) {
+        m.tensors[i] = take_members[i];
+        if (!sequence)
+            m.shapes[i] = take_members[i].shape;
+        take_members[i] = (struct mgx_tensor){0};
+    }
+    out->shape = mgx_shape_tuple(shape_count ? m.shapes : NULL, shape_count);
+    if (sequence)
+        out->shape.type = MGX_SEQUENCE;
+    out->storage = storage;
+    out->sub = m.tensors;
+    out->sub_count = count;
+    return MGX_OK;
+}
+
+// --- making ---
+
+static enum mgx_status create_tuple(struct mgx_tensor *out, const struct mgx_shape *shape,
+                                    struct mgx_diag *diag)
+{
+    const int count = shape->type == MGX_TUPLE ? shape->sub_count : 0;
+    struct mgx_tensor *members = calloc((size_t)count + 1, sizeof *members);
+    if (!members)
+        return mgx_fail_memory(diag);
+    enum mgx_status status = MGX_OK;
+    for (int i = 0; i < count && status == MGX_OK; i++)
+        status = mgx_tensor_create(&members[i], &shape->sub[i], diag);
+    if (status == MGX_OK)
+        status = mgx_tensor_group(out, members, count, shape->type == MGX_SEQUENCE, diag);
+    else
+        release_all(members, count);
+    free(members);
+    return status;
+}
+
+enum mgx_status mgx_tensor_create(struct mgx_tensor *out, const struct mgx_shape *shape,
+                                  struct mgx_diag *diag)
+{
+    *out = (struct mgx_tensor){0};
+    TRY(mgx_shape_check(shape, diag));
+    if (shape->type == MGX_TUPLE || shape->type == MGX_SEQUENCE)
+        return create_tuple(out, shape, diag);
+    if (!mgx_shape_is_static(shape))
+        return mgx_fail(diag, MGX_INVALID, "a tensor cannot be created of a dynamic shape");
+    const size_t bytes = mgx_shape_bytes(shape);
+    struct mgx_storage *storage = storage_create(bytes);
+    if (!storage)
+        return mgx_fail_memory(diag);
+    if (shape->type == MGX_STRING)
+        memset(storage->data, 0, bytes);
+    *out = (struct mgx_tensor){.shape = *shape, .data = storage->data, .storage = storage};
+    return MGX_OK;
+}
+
+struct mgx_tensor mgx_tensor_share(const struct mgx_tensor *t)
+{
+    mgx_storage_retain(t->storage);
+    return *t;
+}
+
+struct mgx_tensor mgx_tensor_view(const struct mgx_tensor *t, const struct mgx_shape *shape,
+                                  int64_t byte_offset)
+{
+    assert(!t->sub && byte_offset >= 0);
+    struct mgx_tensor view = mgx_tensor_share(t);
+    view.shape = *shape;
+    if (byte_offset)
+        view.data = (char *)t->data + byte_offset;
+    return view;
+}
+
+struct mgx_tensor mgx_tensor_borrow(const struct mgx_shape *shape, const void *data)
+{
+    return (struct mgx_tensor){.shape = *shape, .data = (void *)(uintptr_t)data};
+}
+
+void mgx_tensor_release(struct mgx_tensor *t)
+{
+    mgx_storage_release(t->storage);
+    *t = (struct mgx_tensor){0};
+}
+
+// --- copying ---
+
+// Two tensors walked together: axes outermost first in the destination's memory order, axes of
+// length 1 dropped, neighbours merged where they are one run on both sides.
+struct copy {
+    int rank;
+    int64_t lens[MGX_MAX_RANK + 1];
+    int64_t from[MGX_MAX_RANK + 1], to[MGX_MAX_RANK + 1]; // strides in elements
+};
+
+static void plan_copy(struct copy *c, const struct mgx_shape *from, const struct mgx_shape *to)
+{
+    int permutation[MGX_MAX_RANK];
+    mgx_shape_permutation(to, permutation);
+    c->rank = 0;
+    for (int i = 0; i < to->rank; i++) {
+        const int axis = permutation[i];
+        const int64_t length = to->lens[axis];
+        const int64_t a = axis < from->rank ? from->strides[axis] : 0, b = to->strides[axis];
+        if (length == 1)
+            continue;
+        const int last = c->rank - 1;
+        if (last >= 0 && c->from[last] == a * length && c->to[last] == b * length) {
+            c->lens[last] *= length;
+            c->from[last] = a;
+            c->to[last] = b;
+            continue;
+        }
+        c->lens[c->rank] = length;
+        c->from[c->rank] = a;
+        c->to[c->rank++] = b;
+    }
+    if (c->rank == 0) {
+        c->lens[0] = c->from[0] = c->to[0] = 1;
+        c->rank = 1;
+    }
+}
+
+// `count` elements of `size` bytes; steps are in bytes.
+static void copy_run(const char *from, int64_t from_step, char *to, int64_t to_step, int64_t count,
+                     size_t size)
+{
+    if (from_step == (int64_t)size && to_step == (int64_t)size) {
+        memcpy(to, from, (size_t)count * size);
+        return;
+    }
+#define RUN(bytes)                                                                                 \
+    case bytes:                                                                                    \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            memcpy(to + i * to_step, from + i * from_step, bytes);                                 \
+        break
+    switch (size) {
+        RUN(1);
+        RUN(2);
+        RUN(4);
+        RUN(8);
+        RUN(16);
+    default:
+        assert(!"an element has 1, 2, 4, 8 or 16 bytes");
+    }
+#undef RUN
+}
+
+static void copy_dense(const struct mgx_tensor *from, struct mgx_tensor *to)
+{
+    const size_t size = mgx_type_size(to->shape.type);
+    struct copy c;
+    plan_copy(&c, &from->shape, &to->shape);
+    const int inner = c.rank - 1;
+    const char *source = from->data;
+    char *target = to->data;
+    int64_t at[MGX_MAX_RANK + 1] = {0};
+    for (int axis = inner; axis >= 0;) {
+        copy_run(source, c.from[inner] * (int64_t)size, target, c.to[inner] * (int64_t)size,
+                 c.lens[inner], size);
+        for (axis = inner - 1; axis >= 0; axis--) { // odometer over the outer axes
+            source += c.from[axis] * (int64_t)size;
+            target += c.to[axis] * (int64_t)size;
+            if (++at[axis] < c.lens[axis])
+                break;
+            source -= c.from[axis] * (int64_t)size * c.lens[axis];
+            target -= c.to[axis] * (int64_t)size * c.lens[axis];
+            at[axis] = 0;
+        }
+    }
+}
+
+void mgx_tensor_copy(const struct mgx_tensor *from, struct mgx_tensor *to)
+{
+    assert(from->shape.type == to->shape.type && from->sub_count == to->sub_count);
+    for (int i = 0; i < from->sub_count; i++)
+        mgx_tensor_copy(&from->sub[i], &to->sub[i]);
+    assert(from->sub || mgx_shape_same_lens(&from->shape, &to->shape));
+    if (mgx_shape_elements(&to->shape) > 0)
+        copy_dense(from, to);
+}
+
+// Room for the string bytes follows the elements in the block of *out.
+static enum mgx_status clone_strings(struct mgx_tensor *out, const struct mgx_tensor *t,
+                                     const struct mgx_shape *shape, struct mgx_diag *diag)
+{
+    const int64_t count = mgx_shape_elements(shape);
+    const struct mgx_string *source = t->data;
+    size_t bytes = (size_t)count * sizeof *source;
+    for (int64_t i = 0; i < count; i++)
+        if (!mgx_add_size(bytes, source[mgx_shape_index(&t->shape, i)].size, &bytes))
+            return mgx_fail_memory(diag);
+    struct mgx_storage *storage = storage_create(bytes);
+    if (!storage)
+        return mgx_fail_memory(diag);
+    struct mgx_string *target = storage->data;
+    char *text = (char *)(target + count);
+    for (int64_t i = 0; i < count; i++) {
+        const struct mgx_string from = source[mgx_shape_index(&t->shape, i)];
+        if (from.size)
+            memcpy(text, from.text, from.size);
+        target[i] = (struct mgx_string){text, from.size};
+        text += from.size;
+    }
+    *out = (struct mgx_tensor){.shape = *shape, .data = target, .storage = storage};
+    return MGX_OK;
+}
+
+static enum mgx_status each_member(struct mgx_tensor *out, const struct mgx_tensor *t,
+                                   struct mgx_diag *diag)
+{
+    struct mgx_tensor *members = calloc((size_t)t->sub_count + 1, sizeof *members);
+    if (!members)
+        return mgx_fail_memory(diag);
+    enum mgx_status status = MGX_OK;
+    for (int i = 0; i < t->sub_count && status == MGX_OK; i++)
+        status = mgx_tensor_clone(&members[i], &t->sub[i], diag);
+    if (status == MGX_OK)
+        status = mgx_tensor_group(out, members, t->sub_count, t->shape.type == MGX_SEQUENCE, diag);
+    else
+        release_all(members, t->sub_count);
+    free(members);
+    return status;
+}
+
+enum mgx_status mgx_tensor_clone(struct mgx_tensor *out, const struct mgx_tensor *t,
+                                 struct mgx_diag *diag)
+{
+    *out = (struct mgx_tensor){0};
+    if (t->shape.type == MGX_TUPLE || t->shape.type == MGX_SEQUENCE)
+        return each_member(out, t, diag);
+    const struct mgx_shape shape = mgx_shape_retype(&t->shape, t->shape.type);
+    if (shape.type == MGX_STRING)
+        return clone_strings(out, t, &shape, diag);
+    TRY(mgx_tensor_create(out, &shape, diag));
+    mgx_tensor_copy(t, out);
+    return MGX_OK;
+}
+
+enum mgx_status mgx_tensor_pack(struct mgx_tensor *out, const struct mgx_tensor *t,
+                                struct mgx_diag *diag)
+{
+    if (!t->sub && !mgx_shape_is_standard(&t->shape))
+        return mgx_tensor_clone(out, t, diag);
+    *out = mgx_tensor_share(t);
+    return MGX_OK;
+}
