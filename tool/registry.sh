@@ -14,7 +14,7 @@ put() { # put FILE: stdin to $out/FILE if different
 list() { # list KIND MACRO FILES...: sorted MACRO(name) lines for definitions of mgx_KIND_name
     kind=$1 macro=$2
     shift 2
-    cat /dev/null "$@" 2>/dev/null | sed -nE "s/^const struct mgx_(op|pass|onnx_op|target) mgx_${kind}_([a-z0-9_]+) = .*/$macro(\2)/p"
+    cat /dev/null "$@" 2>/dev/null | sed -nE "s/^const struct mgx_(op|pass|onnx_op|target) mgx_${kind}_([a-z0-9_]+) =.*/$macro(\2)/p"
 }
 {
     list op OP "$src"/op/*.c

@@ -92,6 +92,26 @@ enum mgx_status mgx_require_integral(struct mgx_shape_call *c, int input)
                     c->op->name, input, mgx_type_name(type));
 }
 
+enum mgx_status mgx_require_number(struct mgx_shape_call *c, int input)
+{
+    assert(input < c->in_count);
+    const enum mgx_type type = c->in[input]->type;
+    if (mgx_type_is_number(type))
+        return MGX_OK;
+    return mgx_fail(c->diag, MGX_INVALID, "%s: input %d must be of numbers, not %s", c->op->name,
+                    input, mgx_type_name(type));
+}
+
+enum mgx_status mgx_require_float(struct mgx_shape_call *c, int input)
+{
+    assert(input < c->in_count);
+    const enum mgx_type type = c->in[input]->type;
+    if (mgx_type_is_float(type))
+        return MGX_OK;
+    return mgx_fail(c->diag, MGX_INVALID, "%s: input %d must be of a float type, not %s",
+                    c->op->name, input, mgx_type_name(type));
+}
+
 enum mgx_status mgx_normalize_axis(struct mgx_shape_call *c, int64_t axis, int rank, int *out)
 {
     *out = 0;

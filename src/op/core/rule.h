@@ -18,6 +18,9 @@ enum mgx_status mgx_require_rank(struct mgx_shape_call *c, int input, int min_ra
                                  int max_rank) MGX_NODISCARD;
 enum mgx_status mgx_require_static(struct mgx_shape_call *c, int input) MGX_NODISCARD;
 enum mgx_status mgx_require_integral(struct mgx_shape_call *c, int input) MGX_NODISCARD;
+// bool, integer or float: what can be loaded as a double or an integer.
+enum mgx_status mgx_require_number(struct mgx_shape_call *c, int input) MGX_NODISCARD;
+enum mgx_status mgx_require_float(struct mgx_shape_call *c, int input) MGX_NODISCARD;
 // A negative axis counts from the end; out of range fails: "<op>: axis 5 is out of range for rank
 // 4".
 enum mgx_status mgx_normalize_axis(struct mgx_shape_call *c, int64_t axis, int rank,

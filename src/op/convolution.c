@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT
+// convolution, quant_convolution: any number of spatial axes, groups, strides, dilations, padding.
+//
+//     y[n, m, o...] = sum over c, t...  w[m, c, t...] * x[n, g*C + c, o*stride + t*dilation -
+//     begin]
+//
+// with g the group of m and C the channels of a group. quant_convolution sums products of narrow
+// integers into int32 (fp8 into float). Per image and group this is a matrix product of the weights
+// with unfolded inputs, a run of places at a time, so that memory stays bounded by the operands.
+#include <inttypes.h>
+
+#include "op/core/unfold.h"
+
+struct convolution {
+    struct mgx_ints padding, stride, dilation;
+    int64_t group, padding_mode;
+    bool use_dynamic_same_auto_pad; // printed for older programs; padding_mode says it all
+};
+
+static const struct mgx_field fields[] = {MGX_INTS(struct convolution, padding),
+                                          MGX_INTS(struct convolution, stride),
+                                          MGX_INTS(struct convolution, dilation),
+                                          MGX_INT(struct convolution, group),
+                                          MGX_INT(struct convolution, padding_mode),
+                                          MGX_FLAG(struct convolution, use_dynamic_same_auto_pad),
+                                          {0}};
+static const struct mgx_field quant_fields[] = {
+    MGX_INTS(struct convolution, padding),  MGX_INTS(struct convolution, stride),
+    MGX_INTS(struct convolution, dilation), MGX_INT(struct convolution, padding_mode),
+    MGX_INT(struct convolution, group),     {0}};
+
+static const int64_t zeros[] = {0, 0}, ones[] = {1, 1};
+static const struct convolution defaults = {
+    .padding = {zeros, 2}, .stride = {ones, 2}, .dilation = {ones, 2}, .group = 1};
+
+static struct mgx_window_attr window_attr(const struct convolution *a)
+{
+    return (struct mgx_window_attr){.padding = a->padding,
+                                    .stride = a->stride,
+                                    .dilation = a->dilation,
+                                    .padding_mode = a->padding_mode};
+}
+
+// --- shape ---
+
+static enum mgx_status check_channels(struct mgx_shape_call *c, int64_t group)
+{
+    const struct mgx_dim x = mgx_shape_dim(c->in[0], 1), w = mgx_shape_dim(c->in[1], 1);
+    const struct mgx_dim m = mgx_shape_dim(c->in[1], 0);
+    if (group < 1 || group > INT32_MAX)
+        return mgx_fail(c->diag, MGX_INVALID, "%s: group %" PRId64 " is out of range 1..%d",
+                        c->op->name, group, INT32_MAX);
+    if (w.min > x.max / group || w.max < x.min / group ||
+        (mgx_dim_is_fixed(&x) && x.min % group != 0))
+        return mgx_fail(c->diag, MGX_INVALID,
+                        "%s: mismatched channel numbers: input channels (%" PRId64
+                        ") != weights channels (%" PRId64 ") * group (%" PRId64 ")",
+                        c->op->name, x.max, w.max, group);
+    if (mgx_dim_is_fixed(&m) && m.min % group != 0)
+        return mgx_fail(c->diag, MGX_INVALID,
+                        "%s: %" PRId64 " output channels do not divide into %" PRId64 " groups",
+                        c->op->name, m.min, group);
+    return MGX_OK;
+}
+
+static enum mgx_status result_shape(struct mgx_shape_call *c, enum mgx_type type,
+                                    struct mgx_shape *out)
+{
+    const struct convolution *a = c->attr;
+    const struct mgx_shape *x = c->in[0], *w = c->in[1];
+    TRY(mgx_require_rank(c, 0, 3, MGX_MAX_RANK));
+    TRY(mgx_require_rank(c, 1, x->rank, x->rank));
+    const struct mgx_window_attr window = window_attr(a);
+    const int spatial = x->rank - 2;
+    TRY(mgx_window_check(c, &window, spatial));
+    TRY(check_channels(c, a->group));
+    struct mgx_dim *dims = mgx_edit_dims(c, x, x->rank);
+    if (!dims)
+        return MGX_NO_MEMORY;
+    dims[1] = mgx_shape_dim(w, 0);
+    for (int i = 0; i < spatial; i++)
+        TRY(mgx_window_dim(c, &window, spatial, i, dims[i + 2], mgx_shape_dim(w, i + 2),
+                           &dims[i + 2]));
+    *out = mgx_shape_from_dims(type, x->rank, dims);
+    if (mgx_shape_is_static(out) && mgx_shape_is_static(x))
+        *out = mgx_shape_like_order(out, x);
+    return MGX_OK;
+}
+
+static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    TRY(mgx_require_number(c, 0));
+    TRY(mgx_require_same_type(c));
+    return result_shape(c, c->in[0]->type, out);
+}
+
+static enum mgx_status quant_shape(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    enum mgx_type type;
+    TRY(mgx_quant_result(c, &type));
+    return result_shape(c, type, out);
+}
+
+static enum mgx_type quant_unranked(const struct mgx_shape_call *c)
+{
+    return mgx_type_is_float(c->in[0]->type) ? MGX_FLOAT : MGX_INT32;
+}
+
+// --- compute ---
+
+struct run {
+    struct mgx_compute_call *c;
+    struct mgx_unfold u;
+    bool ints;
+    int64_t group, in_channels, out_channels; // channels of one group
+    const union mgx_word *weights;
+    union mgx_word *rows; // unfolded: in_channels * taps rows of `step` places
+    int64_t step;
+};
+
+enum { ROWS_LIMIT = 1 << 20 }; // words of unfolded rows at a time
+
+static struct mgx_unfold unfold_of(const struct mgx_compute_call *c)
+{
+    const struct mgx_shape *x = &c->in[0]->shape, *w = &c->in[1]->shape, *y = &c->out->shape;
+    const struct mgx_window_attr window = window_attr(c->attr);
+    struct mgx_unfold u = {.rank = x->rank - 2};
+    for (int i = 0; i < u.rank; i++)
+        u.axis[i] = mgx_window_at(&window, i, x->lens[i + 2], w->lens[i + 2], y->lens[i + 2]);
+    mgx_unfold_count(&u);
+    return u;
+}
+
+// y (out_channels x places) += weights of group g times unfolded x.
+static void convolve_group(const struct run *r, const union mgx_word *x,
+                           const union mgx_word *weights, union mgx_word *y)
+{
+    const struct mgx_unfold *u = &r->u;
+    const int64_t depth = r->in_channels * u->taps;
+    for (int64_t from = 0; from < u->places; from += r->step) {
+        const int64_t count = mgx_min_i64(r->step, u->places - from);
+        for (int64_t k = 0; k < depth; k++) {
+            int64_t tap[MGX_MAX_RANK];
+            mgx_unfold_tap(u, k % u->taps, tap);
+            mgx_unfold_row(u, tap, x + k / u->taps * u->plane, from, from + count,
+                           r->rows + k * r->step);
+        }
+        mgx_gemm_words(r->ints, r->out_channels, count, depth, weights, depth, r->rows, r->step,
+                       y + from, u->places);
+    }
+}
+
+static enum mgx_status convolve_image(const struct run *r, int64_t n)
+{
+    struct mgx_tensor from = mgx_borrow_entry(r->c->in[0], n);
+    struct mgx_tensor to = mgx_borrow_entry(r->c->out, n);
+    const union mgx_word *x = mgx_scratch_words(r->c, &from, r->ints);
+    union mgx_word *y = mgx_zero_words(r->c, mgx_shape_elements(&to.shape));
+    if (!x || !y)
+        return MGX_NO_MEMORY;
+    for (int64_t g = 0; g < r->group; g++)
+        convolve_group(r, x + g * r->in_channels * r->u.plane,
+                       r->weights + g * r->out_channels * r->in_channels * r->u.taps,
+                       y + g * r->out_channels * r->u.places);
+    mgx_write_words(&to, y, r->ints);
+    return MGX_OK;
+}
+
+static enum mgx_status compute(struct mgx_compute_call *c)
+{
+    const struct convolution *a = c->attr;
+    const struct mgx_shape *w = &c->in[1]->shape;
+    if (mgx_shape_elements(&c->out->shape) == 0)
+        return MGX_OK;
+    struct run r = {.c = c,
+                    .u = unfold_of(c),
+                    .ints = mgx_computes_as_int(c->in[0]->shape.type),
+                    .group = a->group,
+                    .in_channels = w->lens[1],
+                    .out_channels = w->lens[0] / a->group};
+    const int64_t depth = mgx_max_i64(r.in_channels * r.u.taps, 1);
+    r.step = mgx_min_i64(r.u.places, mgx_max_i64(ROWS_LIMIT / depth, 16));
+    r.weights = mgx_scratch_words(c, c->in[1], r.ints);
+    r.rows = mgx_zero_words(c, depth * r.step);
+    if (!r.weights || !r.rows)
+        return MGX_NO_MEMORY;
+    const struct mgx_arena_mark mark = mgx_arena_mark(c->scratch);
+    for (int64_t n = 0; n < c->out->shape.lens[0]; n++) {
+        TRY(convolve_image(&r, n));
+        mgx_arena_rewind(c->scratch, mark);
+    }
+    return MGX_OK;
+}
+
+const struct mgx_op mgx_op_convolution = {
+    .name = "convolution",
+    .meaning = "y[n,m,o] = sum over c, t of w[m,c,t] * x[n,c,o*stride+t*dilation-padding]",
+    .fields = fields,
+    .attr_size = sizeof(struct convolution),
+    .defaults = &defaults,
+    .in_min = 2,
+    .in_max = 2,
+    .shape = shape,
+    .compute = compute,
+};
+
+const struct mgx_op mgx_op_quant_convolution = {
+    .name = "quant_convolution",
+    .meaning = "convolution of narrow integers, summed in int32; of fp8, summed in float",
+    .fields = quant_fields,
+    .attr_size = sizeof(struct convolution),
+    .defaults = &defaults,
+    .in_min = 2,
+    .in_max = 2,
+    .shape = quant_shape,
+    .unranked_type = quant_unranked,
+    .compute = compute,
+};
