@@ -85,6 +85,8 @@ enum mgx_status mgx_op_shape(struct mgx_shape_call *c, struct mgx_shape *out)
         return MGX_OK;
     }
     TRY(c->op->shape(c, out));
+    if (c->arena->failed)
+        return mgx_fail_memory(c->diag);
     enum mgx_status status = mgx_shape_check(out, c->diag);
     if (status != MGX_OK)
         mgx_where(c->diag, "the result of %s", c->op->name);

@@ -33,10 +33,11 @@ struct mgx_compute_call {
     int in_count;
     // Memory of the shape rule's result, uninitialised. Where that shape is still dynamic (NonZero,
     // Unique, Loop), or for tuples and sequences, *out is empty, out_shape says what is known, and
-    // compute creates it. View operators fill *out with mgx_tensor_view(in[0], ...) instead of
-    // computing.
+    // compute creates it. View operators (and MGX_OP_RESHAPE) fill *out with mgx_tensor_view(in[0],
+    // ...) instead of computing.
     struct mgx_tensor *out;
     const struct mgx_shape *out_shape;
+    const struct mgx_shape *declared; // the instruction's shape; NULL when there is none
     struct mgx_module *const *mod;
     int mod_count;
     struct mgx_eval *eval;     // runs submodules; see op/core/eval.h
@@ -55,6 +56,8 @@ enum mgx_op_flags {
     MGX_OP_ANY_STRIDE =
         1 << 6, // reads inputs of any strides at full speed on every target (no auto-contiguous)
     MGX_OP_UNRANKED = 1 << 7, // its shape rule takes unranked inputs itself
+    MGX_OP_RESHAPE =
+        1 << 8, // a view of input 0 where that is standard, else a row-major copy of it
 };
 
 struct mgx_op {

@@ -41,8 +41,8 @@ enum mgx_status mgx_eval_string(struct mgx_compute_call *c, const char *text, si
 
 static bool creates_itself(const struct mgx_op *op, const struct mgx_shape *shape)
 {
-    return (op->flags & MGX_OP_VIEW) || !mgx_shape_is_static(shape) || shape->type == MGX_TUPLE ||
-           shape->type == MGX_SEQUENCE;
+    return (op->flags & (MGX_OP_VIEW | MGX_OP_RESHAPE)) || !mgx_shape_is_static(shape) ||
+           shape->type == MGX_TUPLE || shape->type == MGX_SEQUENCE;
 }
 
 // The true shape of the result, from the actual inputs and their values.
@@ -66,11 +66,10 @@ static enum mgx_status actual_shape(struct mgx_compute_call *c, struct mgx_shape
     return mgx_op_shape(&call, out);
 }
 
-static enum mgx_status compute(struct mgx_compute_call *c, const struct mgx_shape *declared)
+static enum mgx_status compute(struct mgx_compute_call *c)
 {
     struct mgx_shape shape;
     TRY(actual_shape(c, &shape));
-    (void)declared;
     c->out_shape = &shape;
     if (!creates_itself(c->op, &shape))
         TRY(mgx_eval_create(c, &shape));
@@ -97,12 +96,13 @@ enum mgx_status mgx_eval_op(struct mgx_eval *e, const struct mgx_op *op, const v
                                     .in = in,
                                     .in_count = in_count,
                                     .out = out,
+                                    .declared = declared,
                                     .mod = mod,
                                     .mod_count = mod_count,
                                     .eval = e,
                                     .scratch = &scratch,
                                     .diag = diag};
-    const enum mgx_status status = compute(&call, declared);
+    const enum mgx_status status = compute(&call);
     mgx_arena_fini(&scratch);
     return status;
 }

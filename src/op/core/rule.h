@@ -43,6 +43,38 @@ struct mgx_shape mgx_shape_from_dims(enum mgx_type type, int rank, const struct 
 // the packed inputs where they agree, of a lone unpacked one's order, else row-major.
 struct mgx_shape mgx_pointwise_shape(const struct mgx_shape_call *c, enum mgx_type type);
 
+// Numpy's broadcasting of one axis: what d and `by` may become together; false if never.
+bool mgx_dim_broadcast(struct mgx_dim *d, struct mgx_dim by);
+// The same for whole shapes, aligned at the last axis, into ranges `dims` of *rank entries.
+enum mgx_status mgx_broadcast_dims(struct mgx_shape_call *c, const struct mgx_shape *s,
+                                   struct mgx_dim *dims, int *rank) MGX_NODISCARD;
+// What is true of both: equal parts stay, differing lengths become ranges, differing ranks
+// unranked. False when out of memory or when the types differ.
+bool mgx_shape_join(struct mgx_arena *arena, const struct mgx_shape *a, const struct mgx_shape *b,
+                    struct mgx_shape *out);
+// Known rank, lengths unknown (at most `max`).
+enum mgx_status mgx_shape_any(struct mgx_shape_call *c, enum mgx_type type, int rank, int64_t max,
+                              struct mgx_shape *out) MGX_NODISCARD;
+// The same elements in the same order under other lengths, without moving a byte. False if the
+// strides do not allow it. Element counts must agree.
+bool mgx_shape_regroup(const struct mgx_shape *s, int rank, const int64_t *lens,
+                       struct mgx_shape *out);
+
+// --- computes that several operators share ---
+// A view operator whose result starts at the first element of input 0.
+enum mgx_status mgx_compute_view(struct mgx_compute_call *c) MGX_NODISCARD;
+// MGX_OP_RESHAPE: a view of a standard input, else a copy in row-major order.
+enum mgx_status mgx_compute_reshape(struct mgx_compute_call *c) MGX_NODISCARD;
+// A part of `t` without a share of its own: other lengths and strides, `element` offset further on.
+struct mgx_tensor mgx_tensor_part(const struct mgx_tensor *t, const struct mgx_shape *shape,
+                                  int64_t element);
+// The one value of a scalar operand; fails if it has none or several.
+enum mgx_status mgx_scalar_int(struct mgx_compute_call *c, int input, int64_t *out) MGX_NODISCARD;
+// An index from a tensor, negative ones counted from the end; out of range fails with
+// "<op>: index 7 is out of range for axis 0 of length 3".
+enum mgx_status mgx_wrap_index(struct mgx_compute_call *c, int64_t index, int axis, int64_t length,
+                               int64_t *out) MGX_NODISCARD;
+
 // --- walking several tensors of equal lengths together ---
 // Collapses axes that are contiguous in all of them; element i of the current run of tensor k lies
 // at offset[k] + i * step[k], runs come in row-major order:
