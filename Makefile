@@ -1,23 +1,98 @@
 # SPDX-License-Identifier: MIT
-# The front door. `make help` lists the verbs.
+# The front door. `make help` lists the verbs; each prints what it does.
 BUILD ?= build
-GENERATOR := $(shell command -v ninja >/dev/null 2>&1 && echo Ninja || echo "Unix Makefiles")
+JOBS ?= 2
 CMAKE_ARGS ?=
+GENERATOR := $(shell command -v ninja >/dev/null 2>&1 && echo Ninja || echo "Unix Makefiles")
+VENV := $(BUILD)/venv
+PYTHON := $(VENV)/bin/python
+CONFIGURE = cmake -S . -B $(1) -G "$(GENERATOR)" $(CMAKE_ARGS) $(2) > $(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
+COMPILE = cmake --build $(1) -j$(JOBS)
 
-.PHONY: all help test format
+.PHONY: all help demo test check check-all suite bench fuzz size coverage install format venv clean
+
 all: $(BUILD)/CMakeCache.txt
-	cmake --build $(BUILD) -j2
+	@echo "== building into $(BUILD)/"
+	@$(call COMPILE,$(BUILD))
 
 $(BUILD)/CMakeCache.txt:
-	cmake -S . -B $(BUILD) -G "$(GENERATOR)" $(CMAKE_ARGS)
+	@echo "== configuring $(BUILD)/ ($(GENERATOR), release)"
+	@$(call CONFIGURE,$(BUILD),-DCMAKE_BUILD_TYPE=Release -DMGX_PYTHON=$(abspath $(PYTHON)))
 
 help:
-	@echo "make          build everything into $(BUILD)/"
-	@echo "make test     run the tests"
-	@echo "make format   format the sources"
+	@echo "make             release build: $(BUILD)/bin/migraphx-driver, $(BUILD)/lib/libmigraphx_c.so.3, $(BUILD)/python"
+	@echo "make demo        build, read pictures of digits, then compile and time a ResNet50"
+	@echo "make test        build and run every test (installs its Python packages into $(VENV))"
+	@echo "make check       style, layers, sizes, unit tests: before every commit"
+	@echo "make check-all   gcc and clang, address+undefined and thread sanitizers, a valgrind sample, failing allocations"
+	@echo "make suite       the ONNX backend suite on the reference target (TARGET=cpu for another)"
+	@echo "make bench       the benchmark against ONNX Runtime and OpenVINO"
+	@echo "make fuzz        the fuzzers, SECONDS=60 each (needs clang)"
+	@echo "make coverage    line coverage of src/ by the tests"
+	@echo "make size        lengths of functions and files"
+	@echo "make install     into PREFIX (default /usr/local)"
+	@echo "make format      clang-format over the sources"
 
-test: all
-	cd $(BUILD) && ctest --output-on-failure -j2
+# --- Python for the tests only; the engine and the driver need none ---
+venv: $(VENV)/ready
+$(VENV)/ready: tool/requirements.txt
+	@echo "== installing the tests' Python packages into $(VENV)"
+	@mkdir -p $(BUILD)
+	@test -x $(PYTHON) || python3 -m venv $(VENV)
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r tool/requirements.txt
+	@touch $@
+
+demo: all
+	@echo "== digits: a small network reads handwritten digits"
+	@$(BUILD)/bin/digits examples/digits/digits.onnx examples/digits/test.csv
+	@echo "== resnet50: built in code, compiled, timed"
+	@$(BUILD)/bin/resnet50
+
+test: venv all
+	@echo "== running the tests"
+	@cd $(BUILD) && ctest --output-on-failure -j$(JOBS)
+	@$(MAKE) --no-print-directory suite
+
+check: all
+	@tool/style.sh
+	@tool/layers.sh
+	@python3 tool/size.py | tail -3
+	@cd $(BUILD) && ctest --output-on-failure -j$(JOBS) -LE slow
+
+TARGET ?= ref
+suite: venv all
+	@echo "== the ONNX backend suite on $(TARGET)"
+	@$(PYTHON) test/onnx/make_suite.py $(BUILD)/suite
+	@$(PYTHON) test/onnx/suite.py --build $(BUILD) --target $(TARGET)
+
+check-all: check
+	@tool/check_all.sh $(JOBS)
+
+bench: venv all
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt
+	@$(PYTHON) bench/bench.py --build $(BUILD) $(BENCH_ARGS)
+
+SECONDS ?= 60
+fuzz:
+	@echo "== building the fuzzers into build-fuzz/ (clang, address and undefined sanitizers)"
+	@CC=clang $(call CONFIGURE,build-fuzz,-DMGX_FUZZ=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo)
+	@$(call COMPILE,build-fuzz)
+	@tool/fuzz.sh build-fuzz $(SECONDS)
+
+coverage: venv
+	@echo "== building into build-coverage/ and running the tests"
+	@$(call CONFIGURE,build-coverage,-DMGX_COVERAGE=ON -DCMAKE_BUILD_TYPE=Debug -DMGX_PYTHON=$(abspath $(PYTHON)))
+	@$(call COMPILE,build-coverage)
+	@tool/coverage.sh build-coverage $(VENV)
+
+size:
+	@python3 tool/size.py
+
+install: all
+	@cmake --install $(BUILD) --prefix $(or $(PREFIX),/usr/local)
 
 format:
-	clang-format -i $$(git ls-files '*.c' '*.h')
+	@clang-format -i $$(git ls-files '*.c' '*.h')
+
+clean:
+	@rm -rf $(BUILD) build-*

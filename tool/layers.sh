@@ -1,0 +1,52 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The dependency law: base < ir < op < pass < {onnx, tf, quant, target} < api < {driver, python}.
+# An include points to the left or inside its own folder; targets never include each other; driver and python see
+# include/migraphx alone; only src/api reads the environment; the library neither prints nor exits.
+set -eu
+cd "$(dirname "$0")/.."
+bad=0
+say() { echo "layers: $*"; bad=1; }
+
+allowed() { # what a folder of src may include
+    case $1 in
+    base) echo base ;;
+    ir) echo base ir ;;
+    op) echo base ir op ;;
+    pass) echo base ir op pass ;;
+    onnx | tf | quant) echo base ir op pass "$1" ;;
+    target) echo base ir op pass target ;;
+    api) echo base ir op pass onnx tf quant target api migraphx ;;
+    esac
+}
+
+for dir in base ir op pass onnx tf quant target api; do
+    [ -d "src/$dir" ] || continue
+    may=$(allowed $dir)
+    grep -rnE '^ *# *include "' "src/$dir" | while IFS= read -r line; do
+        what=$(printf '%s' "$line" | sed -E 's/.*include "([^"]+)".*/\1/')
+        case $what in
+        */*) top=${what%%/*} ;;
+        *) continue ;; # a neighbour or a generated list
+        esac
+        ok=0
+        for m in $may; do [ "$m" = "$top" ] && ok=1; done
+        [ $ok = 1 ] || echo "$line"
+    done
+done > /tmp/layers.$$ || :
+for target in src/target/*/; do
+    name=$(basename "$target")
+    grep -rnE '^ *# *include "target/[a-z]+/' "$target" | grep -v "\"target/$name/" >> /tmp/layers.$$ || :
+done
+grep -rnE '^ *# *include "' driver python 2>/dev/null | grep -vE '"(migraphx/|[a-z_]+\.(h|inc)")' >> /tmp/layers.$$ || :
+if [ -s /tmp/layers.$$ ]; then
+    cat /tmp/layers.$$
+    say "these includes point the wrong way"
+fi
+rm -f /tmp/layers.$$
+env=$(grep -rnE '\bgetenv\(' src | grep -v '^src/api/' || :)
+[ -z "$env" ] || { echo "$env"; say "the environment is read outside src/api"; }
+out=$(grep -rnE '\b(printf|puts|perror|abort|exit)\(|fprintf\((stderr|stdout)' src --include=*.c | grep -vE '\b(sn|vsn|fs|mgx_[a-z_]*)printf|^src/api/print\.c|//' || :)
+[ -z "$out" ] || { echo "$out"; say "the library prints or exits"; }
+[ $bad = 0 ] && echo "layers: every include points the right way"
+exit $bad

@@ -1,0 +1,24 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Style that a machine can see: SPDX line, no tabs or trailing blanks, newline at the end, no unfinished words, and
+# clang-format where it is installed.
+set -eu
+cd "$(dirname "$0")/.."
+bad=0
+files=$(git ls-files '*.c' '*.h' '*.hpp' '*.py' '*.sh' '*.cmake' 'CMakeLists.txt' '*/CMakeLists.txt' Makefile .ci/run)
+for f in $files; do
+    [ -f "$f" ] || continue
+    head -3 "$f" | grep -q 'SPDX-License-Identifier: MIT' || { echo "style: $f: no SPDX line"; bad=1; }
+    [ -z "$(tail -c 1 "$f")" ] || { echo "style: $f: no newline at the end"; bad=1; }
+done
+text=$(git ls-files '*.c' '*.h' '*.hpp' '*.py' '*.sh' '*.md')
+if grep -nE '[ 	]+$' $text /dev/null; then echo "style: trailing blanks"; bad=1; fi
+code=$(git ls-files '*.c' '*.h' '*.hpp' '*.py')
+if grep -nP '\t' $code /dev/null; then echo "style: tabs"; bad=1; fi
+if grep -nE '\b(TODO|FIXME|XXX|HACK)\b' $code /dev/null; then echo "style: unfinished words"; bad=1; fi
+if command -v clang-format >/dev/null 2>&1; then
+    clang-format --dry-run -Werror $(git ls-files '*.c' '*.h') 2> /tmp/style.$$ || { head -20 /tmp/style.$$; echo "style: run 'make format'"; bad=1; }
+    rm -f /tmp/style.$$
+fi
+[ $bad = 0 ] && echo "style: clean"
+exit $bad
