@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// A preloaded shim that lets the N-th allocation fail: LD_PRELOAD=libfail_alloc.so MGX_FAIL_ALLOC=N program.
+// A preloaded shim that lets the N-th allocation fail: LD_PRELOAD=libfail_alloc.so MGX_FAIL_ALLOC=N
+// program.
 //
-// N counts calls of malloc, calloc, realloc and posix_memalign from 1; MGX_FAIL_ALLOC_ALWAYS=1 lets all later ones fail
-// too. On exit it writes "fail_alloc: <allocations> allocations" to the file named by MGX_FAIL_ALLOC_LOG, so that a
-// driver knows when N has passed the end.
+// N counts calls of malloc, calloc, realloc and posix_memalign from 1; MGX_FAIL_ALLOC_ALWAYS=1 lets
+// all later ones fail too. On exit it writes "fail_alloc: <allocations> allocations" to the file
+// named by MGX_FAIL_ALLOC_LOG, so that a driver knows when N has passed the end.
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>

@@ -39,7 +39,7 @@ struct mgx_onnx_node {
     struct mgx_arena *scratch; // freed after the rule
     struct mgx_diag *diag;
     struct mgx_onnx_graph *graph;
-    const void *wire; // the node's bytes
+    const void *wire;               // the node's bytes
     const struct mgx_onnx_op *rule; // the one being applied
 };
 
