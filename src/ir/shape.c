@@ -478,17 +478,6 @@ bool mgx_dim_equal(const struct mgx_dim *a, const struct mgx_dim *b)
 
 // --- printing ---
 
-static void print_dim(struct mgx_str *out, const struct mgx_dim *d)
-{
-    if (mgx_dim_is_fixed(d)) {
-        mgx_str_printf(out, "%lld", (long long)d->max);
-        return;
-    }
-    if (d->name)
-        mgx_text_print_word(out, d->name);
-    mgx_str_printf(out, "[%lld..%lld]", (long long)d->min, (long long)d->max);
-}
-
 static void print_list(struct mgx_str *out, const int64_t *values, int count)
 {
     mgx_str_putc(out, '{');
@@ -524,7 +513,7 @@ void mgx_shape_print(struct mgx_str *out, const struct mgx_shape *s)
         for (int i = 0; i < s->rank; i++) {
             if (i)
                 mgx_str_put(out, ", ");
-            print_dim(out, &s->dims[i]);
+            mgx_text_print_dim(out, &s->dims[i]);
         }
         mgx_str_putc(out, '}');
         return;

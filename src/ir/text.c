@@ -3,6 +3,8 @@
 #include "ir/text.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
@@ -32,23 +34,68 @@ void mgx_text_print_word(struct mgx_str *out, const char *text)
         mgx_text_quote(out, text, strlen(text));
 }
 
+// True if the text survives between separators unquoted. A lone '#' does ("main:#output_0"), one
+// that could start a list of symbols does not.
+static bool is_plain(const char *text, size_t size)
+{
+    if (size && (text[0] == ' ' || text[size - 1] == ' '))
+        return false;
+    for (size_t i = 0; i < size; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        if (c < 0x20 || c == 0x7f || strchr(",[]{}()\"'\\", c))
+            return false;
+    }
+    return !strstr(text, " #") && !strstr(text, " = ") && !strstr(text, "->") &&
+           !strstr(text, "  ");
+}
+
 void mgx_text_print(struct mgx_str *out, const char *text)
 {
     const size_t size = strlen(text);
-    bool bare = size == 0 || (text[0] != ' ' && text[size - 1] != ' ');
-    for (size_t i = 0; i < size; i++)
-        bare &=
-            (unsigned char)text[i] >= 0x20 && text[i] != 0x7f && !strchr(",[]{}()\"#\\", text[i]);
-    if (bare)
+    if (is_plain(text, size))
         mgx_str_put(out, text);
     else
         mgx_text_quote(out, text, size);
 }
 
+// The decimal point of the locale, whatever it is, becomes a point.
+static void put_number(struct mgx_str *out, const char *digits)
+{
+    for (const char *c = digits; *c;) {
+        const size_t plain = strspn(c, DIGITS "+-abcdefinty");
+        mgx_str_putn(out, c, plain);
+        c += plain;
+        if (*c)
+            mgx_str_putc(out, '.');
+        c += strcspn(c, DIGITS "+-abcdefinty");
+    }
+}
+
 void mgx_text_print_double(struct mgx_str *out, double value)
 {
-    if (isnan(value))
-        mgx_str_put(out, "nan"); // the sign of a NaN is noise
-    else
-        mgx_str_printf(out, "%g", value);
+    char digits[64];
+    snprintf(digits, sizeof digits, "%g", value);
+    put_number(out, isnan(value) ? "nan" : digits); // the sign of a NaN is noise
+}
+
+void mgx_text_print_exact(struct mgx_str *out, double value)
+{
+    char digits[64];
+    for (int precision = 15; precision <= 17; precision++) {
+        snprintf(digits, sizeof digits, "%.*g", precision, value);
+        if (strtod(digits, NULL) == value)
+            break;
+    }
+    put_number(out, digits);
+}
+
+void mgx_text_print_dim(struct mgx_str *out, const struct mgx_dim *d)
+{
+    if (mgx_dim_is_fixed(d)) {
+        mgx_str_printf(out, "%lld", (long long)d->max);
+        return;
+    }
+    if (d->name)
+        mgx_text_print_word(out, d->name);
+    mgx_str_printf(out, "[%lld..%lld]", (long long)d->min, (long long)d->max);
 }
