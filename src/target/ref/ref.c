@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// The reference target: the meaning of a program, and the measure of every other target.
+//
+// It rewrites nothing (except, on request, floats to doubles) and evaluates the instructions in
+// order by their operators' own compute. No SIMD, no threads, no plan. An executable is only a mark,
+// so any number of threads may run one program. Cost: every intermediate is allocated when it is made
+// and freed after its last reader.
+#include <stdlib.h>
+
+#include "op/core/eval.h"
+#include "target/target.h"
+
+const struct mgx_target mgx_target_ref;
+
+static enum mgx_status widen(struct mgx_program *p, const struct mgx_compile_options *options,
+                             struct mgx_diag *diag)
+{
+    const struct mgx_pass *const passes[] = {mgx_pass_find("fp_to_double"), NULL};
+    if (!passes[0])
+        return mgx_fail(diag, MGX_UNSUPPORTED, "pass \"fp_to_double\" is not built in");
+    return mgx_run_passes(p, passes, &options->pass, diag);
+}
+
+static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_options *options,
+                               struct mgx_diag *diag)
+{
+    if (options->compute_double)
+        TRY(widen(p, options, diag));
+    struct mgx_executable *executable = calloc(1, sizeof *executable);
+    if (!executable)
+        return mgx_fail_memory(diag);
+    executable->target = &mgx_target_ref;
+    for (int i = 0; i < p->module_count; i++)
+        mgx_module_number(p->modules[i]);
+    p->executable = executable;
+    return MGX_OK;
+}
+
+static enum mgx_status run(const struct mgx_program *p, struct mgx_run *r, struct mgx_diag *diag)
+{
+    struct mgx_tensor *args = calloc((size_t)r->param_count + 1, sizeof *args);
+    if (!args)
+        return mgx_fail_memory(diag);
+    for (int i = 0; i < r->param_count; i++)
+        args[i] = r->params[i].tensor; // lent for the call
+    struct mgx_arena strings;
+    mgx_arena_init(&strings);
+    struct mgx_eval eval = {
+        .strings = &strings, .seed = r->seed, .trace = r->trace, .trace_user = r->trace_user};
+    const enum mgx_status status = mgx_eval_module(&eval, mgx_program_main(p), args,
+                                                   r->param_count, r->results, diag);
+    mgx_arena_fini(&strings);
+    free(args);
+    return status;
+}
+
+static void destroy(struct mgx_executable *executable)
+{
+    free(executable);
+}
+
+static void explain(const struct mgx_program *p, struct mgx_str *out)
+{
+    const struct mgx_module *m = mgx_program_main(p);
+    for (const struct mgx_ins *ins = m->first; ins; ins = ins->next) {
+        mgx_ins_print(out, ins);
+        mgx_str_put(out, "\n    reference compute, one thread\n");
+    }
+}
+
+const struct mgx_target mgx_target_ref = {
+    .name = "ref", .compile = compile, .run = run, .destroy = destroy, .explain = explain};
