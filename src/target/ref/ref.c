@@ -36,6 +36,31 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_o
     return MGX_OK;
 }
 
+// The bytes of strings live as long as the run unless a result takes a copy of its own.
+static enum mgx_status keep_strings(struct mgx_tensor *t, struct mgx_diag *diag)
+{
+    if (t->shape.type != MGX_STRING && !t->sub)
+        return MGX_OK;
+    struct mgx_tensor own;
+    TRY(mgx_tensor_clone(&own, t, diag));
+    mgx_tensor_release(t);
+    *t = own;
+    return MGX_OK;
+}
+
+static enum mgx_status evaluate(struct mgx_eval *eval, const struct mgx_module *m,
+                                const struct mgx_tensor *args, struct mgx_run *r,
+                                struct mgx_diag *diag)
+{
+    TRY(mgx_eval_module(eval, m, args, r->param_count, r->results, diag));
+    enum mgx_status status = MGX_OK;
+    for (int i = 0; i < r->result_count && status == MGX_OK; i++)
+        status = keep_strings(&r->results[i], diag);
+    for (int i = 0; i < r->result_count && status != MGX_OK; i++)
+        mgx_tensor_release(&r->results[i]);
+    return status;
+}
+
 static enum mgx_status run(const struct mgx_program *p, struct mgx_run *r, struct mgx_diag *diag)
 {
     struct mgx_tensor *args = calloc((size_t)r->param_count + 1, sizeof *args);
@@ -47,8 +72,7 @@ static enum mgx_status run(const struct mgx_program *p, struct mgx_run *r, struc
     mgx_arena_init(&strings);
     struct mgx_eval eval = {
         .strings = &strings, .seed = r->seed, .trace = r->trace, .trace_user = r->trace_user};
-    const enum mgx_status status = mgx_eval_module(&eval, mgx_program_main(p), args,
-                                                   r->param_count, r->results, diag);
+    const enum mgx_status status = evaluate(&eval, mgx_program_main(p), args, r, diag);
     mgx_arena_fini(&strings);
     free(args);
     return status;

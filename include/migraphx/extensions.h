@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT
+// What this engine offers in C beyond MIGraphX: the text of the last error, walking a program, text
+// in and out, profiling, and options that MIGraphX keeps to its Python module and its driver.
+//
+// The rules of migraphx.h hold here too. A `char **out` is the caller's: migraphx_string_destroy.
+// A `const char **out` is borrowed. The driver and the Python module are written on these two
+// headers alone.
+#ifndef MIGRAPHX_GUARD_EXTENSIONS_H
+#define MIGRAPHX_GUARD_EXTENSIONS_H
+
+#include <migraphx/migraphx.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// --- errors, version, text ---
+
+// Why the last failing call of this thread failed; "" if none has. Borrowed until the next failure.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_get_last_error(const char **out);
+// "2.16.0.dev"
+MIGRAPHX_C_EXPORT migraphx_status migraphx_get_version(const char **out);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_string_destroy(char *text);
+
+// --- types ---
+
+// "float_type"
+MIGRAPHX_C_EXPORT migraphx_status migraphx_type_name(const char **out,
+                                                     migraphx_shape_datatype_t type);
+// Bytes of one element.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_type_size(size_t *out, migraphx_shape_datatype_t type);
+// By any of the spellings "float_type", "float", "int64_t", "half", ... Types beyond the
+// enumeration (int4_type, string_type, ...) get numbers of their own.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_type_find(migraphx_shape_datatype_t *out,
+                                                     const char *name);
+// The number a type has in attributes (`target_type=2`), which is not the one of the enumeration.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_type_attribute_number(size_t *out,
+                                                                 migraphx_shape_datatype_t type);
+
+// --- shapes ---
+
+MIGRAPHX_C_EXPORT migraphx_status migraphx_dynamic_dimension_range(
+    size_t *min, size_t *max, const_migraphx_dynamic_dimension_t dynamic_dimension);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_dynamic_dimension_optimals(
+    const size_t **out, size_t *out_size, const_migraphx_dynamic_dimension_t dynamic_dimension);
+// The name of a dimension, as the model calls it; "" without one. Axes of one name have one length.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_dynamic_dimension_name(
+    const char **out, const_migraphx_dynamic_dimension_t dynamic_dimension);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_dynamic_dimension_set_name(
+    migraphx_dynamic_dimension_t dynamic_dimension, const char *name);
+
+MIGRAPHX_C_EXPORT migraphx_status migraphx_shape_create_tuple(migraphx_shape_t *out,
+                                                              const const_migraphx_shape_t *ptr,
+                                                              size_t size);
+// The members of a tuple; an empty list for anything else.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_shape_sub_shapes(migraphx_shapes_t *out,
+                                                            const_migraphx_shape_t shape);
+// 0 for a scalar, where migraphx_shape_ndim says 1.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_shape_rank(size_t *out, const_migraphx_shape_t shape);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_shape_packed(bool *out, const_migraphx_shape_t shape);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_shape_transposed(bool *out,
+                                                            const_migraphx_shape_t shape);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_shape_broadcasted(bool *out,
+                                                             const_migraphx_shape_t shape);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_shape_scalar(bool *out, const_migraphx_shape_t shape);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_shape_to_string(char **out,
+                                                           const_migraphx_shape_t shape);
+
+// --- arguments ---
+
+// Takes the buffer over: `release(owner)` is called, from whatever thread, when nothing needs the
+// bytes any more. When the call fails it is not called.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_create_owned(migraphx_argument_t *out,
+                                                                 const_migraphx_shape_t shape,
+                                                                 void *buffer,
+                                                                 void (*release)(void *owner),
+                                                                 void *owner);
+// From as many values as there are elements, row-major, converted to the type of the shape.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_create_values(migraphx_argument_t *out,
+                                                                  const_migraphx_shape_t shape,
+                                                                  const double *values,
+                                                                  size_t size);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_create_integers(migraphx_argument_t *out,
+                                                                    const_migraphx_shape_t shape,
+                                                                    const int64_t *values,
+                                                                    size_t size);
+// A string tensor; text i has sizes[i] bytes, which are copied.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_create_strings(migraphx_argument_t *out,
+                                                                   const_migraphx_shape_t shape,
+                                                                   const char *const *texts,
+                                                                   const size_t *sizes,
+                                                                   size_t size);
+// A tuple (or, of members of one shape, a sequence) that shares its members.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_create_group(
+    migraphx_argument_t *out, const const_migraphx_argument_t *ptr, size_t size, bool sequence);
+// Every element is `value`.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_fill(migraphx_argument_t *out,
+                                                         const_migraphx_shape_t shape,
+                                                         double value);
+// All elements, row-major whatever the strides, converted; `size` must be their number.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_values(double *out, size_t size,
+                                                           const_migraphx_argument_t argument);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_integers(int64_t *out, size_t size,
+                                                             const_migraphx_argument_t argument);
+// Element `idx` of a string tensor; not terminated.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_string(const char **out, size_t *out_size,
+                                                           const_migraphx_argument_t argument,
+                                                           size_t idx);
+// Members of a tuple or sequence; 0 for anything else.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_argument_members_size(size_t *out, const_migraphx_argument_t argument);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_member(const_migraphx_argument_t *out,
+                                                           const_migraphx_argument_t argument,
+                                                           size_t idx);
+// The elements, joined by ", ".
+MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_to_string(char **out,
+                                                              const_migraphx_argument_t argument);
+
+// --- operators and targets ---
+
+MIGRAPHX_C_EXPORT migraphx_status migraphx_get_operators_size(size_t *out);
+// Sorted.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_get_operator_name_at_index(const char **out,
+                                                                      size_t index);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_get_targets_size(size_t *out);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_get_target_name_at_index(const char **out, size_t index);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_get_passes_size(size_t *out);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_get_pass_name_at_index(const char **out, size_t index);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_target_name(const char **out,
+                                                       const_migraphx_target_t target);
+// As operation_create, with the attributes as they are.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_operation_create_json(migraphx_operation_t *out,
+                                                                 const char *name,
+                                                                 const char *attributes);
+// All attributes as one JSON object; "{}" without any.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_operation_attributes(char **out, const_migraphx_operation_t operation);
+// "concat[axis=1]"
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_operation_to_string(char **out, const_migraphx_operation_t operation);
+
+// --- walking a program; instructions and modules die with it, and may die when it is compiled ---
+
+MIGRAPHX_C_EXPORT migraphx_status migraphx_program_modules(migraphx_modules_t *out,
+                                                           const_migraphx_program_t program);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_modules_size(size_t *out,
+                                                        const_migraphx_modules_t modules);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_modules_get(migraphx_module_t *out,
+                                                       const_migraphx_modules_t modules,
+                                                       size_t idx);
+// Ends a module of migraphx_module_create; refused for modules of a program.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_module_destroy(migraphx_module_t module);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_module_name(const char **out,
+                                                       const_migraphx_module_t module);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_module_to_string(char **out,
+                                                            const_migraphx_module_t module);
+// In order.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_module_instructions(migraphx_instructions_t *out,
+                                                               const_migraphx_module_t module);
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_instructions_size(size_t *out, const_migraphx_instructions_t instructions);
+// *out is the caller's.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_instructions_get(
+    migraphx_instruction_t *out, const_migraphx_instructions_t instructions, size_t idx);
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_instruction_name(const char **out, const_migraphx_instruction_t instruction);
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_instruction_shape(migraphx_shape_t *out, const_migraphx_instruction_t instruction);
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_instruction_operation(migraphx_operation_t *out, const_migraphx_instruction_t instruction);
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_instruction_inputs(migraphx_instructions_t *out, const_migraphx_instruction_t instruction);
+// The instructions that read this one, each once, in program order where they are in its module.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_instruction_outputs(
+    migraphx_instructions_t *out, const_migraphx_instruction_t instruction);
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_instruction_modules(migraphx_modules_t *out, const_migraphx_instruction_t instruction);
+// The value of a @literal; fails for anything else.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_instruction_literal(migraphx_argument_t *out, const_migraphx_instruction_t instruction);
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_instruction_to_string(char **out, const_migraphx_instruction_t instruction);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_instruction_equal(
+    bool *out, const_migraphx_instruction_t instruction, const_migraphx_instruction_t x);
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_instruction_hash(size_t *out, const_migraphx_instruction_t instruction);
+
+// --- programs ---
+
+MIGRAPHX_C_EXPORT migraphx_status migraphx_program_is_compiled(bool *out,
+                                                               const_migraphx_program_t program);
+// The text of migraphx_program_print, and back again.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_program_to_string(char **out,
+                                                             const_migraphx_program_t program);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_program_parse(migraphx_program_t *out, const char *text,
+                                                         size_t size);
+// The program in another language: "text", "json", "py", "cpp", "graphviz" or "graphviz-brief".
+MIGRAPHX_C_EXPORT migraphx_status migraphx_program_format(char **out,
+                                                          const_migraphx_program_t program,
+                                                          const char *format);
+// The model's names of the results; size 0 when it has none.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_program_output_names_size(size_t *out, const_migraphx_program_t program);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_program_output_name(const char **out,
+                                                               const_migraphx_program_t program,
+                                                               size_t idx);
+// Checks every rule that a program must obey.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_program_verify(const_migraphx_program_t program);
+// Runs the named passes in this order, with removal of dead code after each.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_program_run_passes(migraphx_program_t program,
+                                                              const char *const *names,
+                                                              size_t size);
+// The simplifications that every target runs first.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_program_optimize(migraphx_program_t program);
+// Drops the last `drop` instructions of the main module and returns what is last then; with `keep`
+// above 0, of the rest only the last `keep`, whose other inputs become parameters x0, x1, ...
+MIGRAPHX_C_EXPORT migraphx_status migraphx_program_trim(migraphx_program_t program, size_t drop,
+                                                        size_t keep);
+// As program_run; microseconds[i] is what instruction i of the main module took, 0 for those that
+// compute nothing.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_program_run_profile(migraphx_arguments_t *out,
+                                                               migraphx_program_t program,
+                                                               migraphx_program_parameters_t params,
+                                                               double *microseconds, size_t size);
+// For every instruction of a compiled program: kernel, layout, threads.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_program_explain(char **out,
+                                                           const_migraphx_program_t program);
+
+// --- options ---
+
+// 0: as many as the process may use.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_compile_options_set_threads(migraphx_compile_options_t compile_options, size_t value);
+// "generic", "avx2", "avx512", ...; NULL: the best of the machine.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_compile_options_set_isa(migraphx_compile_options_t compile_options, const char *name);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_compile_options_set_tuning_cache(
+    migraphx_compile_options_t compile_options, const char *filename);
+// Reference target: compute floats as doubles.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_compile_options_set_compute_double(migraphx_compile_options_t compile_options, bool value);
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_compile_options_disable_pass(migraphx_compile_options_t compile_options, const char *name);
+// Called after every pass with its name, its time and whether it changed anything; the program may
+// be printed but not kept.
+typedef void (*migraphx_pass_callback_t)(void *data, const char *pass,
+                                         const_migraphx_program_t program, bool changed,
+                                         double microseconds);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_compile_options_set_trace(
+    migraphx_compile_options_t compile_options, migraphx_pass_callback_t callback, void *data);
+
+// Operators that the engine does not know become `unknown:<name>` instructions.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_onnx_options_set_skip_unknown_operators(migraphx_onnx_options_t onnx_options, bool value);
+// The size of a dimension the model has a name for.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_onnx_options_set_dim_param(
+    migraphx_onnx_options_t onnx_options, const char *name, const_migraphx_dynamic_dimension_t dd);
+// Keep dimensions that the model leaves open as ranges instead of making them 1.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_onnx_options_set_dynamic_dims(migraphx_onnx_options_t onnx_options, bool value);
+// Bounds of what a model may ask for; 0 keeps the default.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_onnx_options_set_limit_bytes(migraphx_onnx_options_t onnx_options, size_t value);
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_onnx_options_set_limit_seconds(migraphx_onnx_options_t onnx_options, double value);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+// What the bodies of migraphx.h and extensions.h share: the handles, and how failures leave.
+//
+// Every body has the same three steps: API_NEED checks the pointers, an internal function does the
+// work with a diagnosis of its own on the stack (callbacks may re-enter the interface), API_LEAVE keeps
+// the text for migraphx_get_last_error and translates the status.
+//
+// Modules and contexts are borrowed by nature: migraphx_module_t is the struct mgx_module itself, and
+// migraphx_context_t the program. Handles hold no pointers into themselves, so they move by assignment.
+#pragma once
+
+#include <migraphx/extensions.h>
+
+#include "base/size.h"
+#include "ir/module.h"
+#include "onnx/onnx.h"
+#include "target/target.h"
+
+// --- handles ---
+
+struct migraphx_optimals {
+    int64_t *values; // sorted
+    size_t count;
+};
+
+struct migraphx_dynamic_dimension {
+    struct mgx_dim dim; // name and optimals belong to this handle
+};
+
+struct migraphx_dynamic_dimensions {
+    struct migraphx_dynamic_dimension *items;
+    size_t count;
+};
+
+struct migraphx_shape {
+    struct mgx_shape value;
+    struct mgx_arena arena; // of dims and sub; empty in a shape that is part of an argument
+};
+
+struct migraphx_argument {
+    struct mgx_tensor value;
+    struct migraphx_shape shape; // value.shape as a handle
+    struct migraphx_argument *members; // of a tuple or sequence, made with the argument
+};
+
+struct migraphx_target {
+    const struct mgx_target *target;
+};
+
+struct migraphx_program_parameter_shapes {
+    struct mgx_arena arena; // of names
+    const char **names;
+    struct migraphx_shape *shapes;
+    size_t count;
+};
+
+struct migraphx_program_parameters {
+    struct mgx_named_tensor *items; // names on the heap
+    size_t count, capacity;
+};
+
+struct migraphx_arguments {
+    struct migraphx_argument *items;
+    size_t count;
+};
+
+struct migraphx_shapes {
+    struct migraphx_shape *items;
+    size_t count;
+};
+
+struct migraphx_instruction {
+    struct mgx_ins *ins;
+};
+
+struct migraphx_instructions {
+    struct mgx_ins **items;
+    size_t count;
+};
+
+struct migraphx_modules {
+    struct mgx_module **items;
+    size_t count;
+};
+
+struct migraphx_operation {
+    const struct mgx_op *op;
+    void *attr;
+    struct mgx_arena arena; // of attr
+};
+
+struct migraphx_program {
+    struct mgx_program *p;
+};
+
+struct migraphx_trace_info {
+    size_t index;
+    char *name;
+    struct migraphx_argument result;
+};
+
+// --- statuses ---
+
+// The text of the last failed call of this thread.
+void mgx_api_keep_error(const char *text);
+// "<function>: <what> is NULL", and bad_param.
+migraphx_status mgx_api_null(const char *function, const char *what);
+migraphx_status mgx_api_bad(const char *fmt, ...) MGX_PRINTF(1, 2);
+migraphx_status mgx_api_leave(enum mgx_status status, const struct mgx_diag *diag);
+
+#define API_NEED(pointer)                                                                          \
+    do {                                                                                           \
+        if (!(pointer))                                                                            \
+            return mgx_api_null(__func__, #pointer);                                               \
+    } while (0)
+
+#define API_DIAG(name)                                                                             \
+    struct mgx_diag name;                                                                          \
+    mgx_diag_clear(&name)
+
+// Hands the text to the caller as a string of the interface.
+enum mgx_status mgx_api_take_text(struct mgx_str *text, char **out,
+                                  struct mgx_diag *diag) MGX_NODISCARD;
+
+// Zeroed memory of a handle.
+#define API_NEW(type) ((type *)calloc(1, sizeof(type)))
+
+// Defines <T>_destroy and <T>_assign_to over `T_fini(T *)` and `T_copy(T *out, const T *in, diag)`.
+#define API_HANDLE(T)                                                                              \
+    migraphx_status migraphx_##T##_destroy(migraphx_##T##_t T)                                     \
+    {                                                                                              \
+        if (T)                                                                                     \
+            T##_fini(T);                                                                           \
+        free(T);                                                                                   \
+        return migraphx_status_success;                                                            \
+    }                                                                                              \
+    migraphx_status migraphx_##T##_assign_to(migraphx_##T##_t output,                              \
+                                             const_migraphx_##T##_t input)                         \
+    {                                                                                              \
+        API_NEED(output);                                                                          \
+        API_NEED(input);                                                                           \
+        API_DIAG(diag);                                                                            \
+        struct migraphx_##T copy = {0};                                                            \
+        const enum mgx_status status = T##_copy(&copy, input, &diag);                              \
+        if (status == MGX_OK) {                                                                    \
+            T##_fini(output);                                                                      \
+            *output = copy;                                                                        \
+        }                                                                                          \
+        return mgx_api_leave(status, &diag);                                                       \
+    }
+
+// --- types ---
+bool mgx_api_type_in(migraphx_shape_datatype_t type, enum mgx_type *out);
+migraphx_shape_datatype_t mgx_api_type_out(enum mgx_type type);
+
+// --- shapes and arguments ---
+enum mgx_status mgx_api_shape_init(struct migraphx_shape *out, const struct mgx_shape *value,
+                                   struct mgx_diag *diag) MGX_NODISCARD;
+void mgx_api_shape_fini(struct migraphx_shape *shape);
+enum mgx_status mgx_api_shape_new(migraphx_shape_t *out, const struct mgx_shape *value,
+                                  struct mgx_diag *diag) MGX_NODISCARD;
+// Takes the tensor's share over, also on failure.
+enum mgx_status mgx_api_argument_init(struct migraphx_argument *out, struct mgx_tensor *take,
+                                      struct mgx_diag *diag) MGX_NODISCARD;
+void mgx_api_argument_fini(struct migraphx_argument *argument);
+enum mgx_status mgx_api_argument_new(migraphx_argument_t *out, struct mgx_tensor *take,
+                                     struct mgx_diag *diag) MGX_NODISCARD;
+enum mgx_status mgx_api_dim_copy(struct migraphx_dynamic_dimension *out, const struct mgx_dim *dim,
+                                 struct mgx_diag *diag) MGX_NODISCARD;
+enum mgx_status mgx_api_arguments_new(migraphx_arguments_t *out, struct mgx_tensor *take,
+                                      size_t count, struct mgx_diag *diag) MGX_NODISCARD;
+enum mgx_status mgx_api_shapes_new(migraphx_shapes_t *out, const struct mgx_shape *values,
+                                   size_t count, struct mgx_diag *diag) MGX_NODISCARD;
+enum mgx_status mgx_api_named_shapes_new(migraphx_program_parameter_shapes_t *out,
+                                         const char *const *names,
+                                         const struct mgx_shape *const *shapes, size_t count,
+                                         struct mgx_diag *diag) MGX_NODISCARD;
+void mgx_api_dim_fini(struct migraphx_dynamic_dimension *dim);
+// The dimensions of a handle as an array in an arena, names and optimals too.
+enum mgx_status mgx_api_dims_gather(struct mgx_arena *arena,
+                                    const struct migraphx_dynamic_dimensions *dims,
+                                    struct mgx_dim **out, struct mgx_diag *diag) MGX_NODISCARD;
+
+// --- modules and programs ---
+static inline struct mgx_module *mgx_api_module(const_migraphx_module_t module)
+{
+    return (struct mgx_module *)module;
+}
+
+static inline migraphx_module_t mgx_api_module_out(struct mgx_module *module)
+{
+    return (migraphx_module_t)module;
+}
+
+// The built-in operators and the registered custom ones.
+extern const struct mgx_op_set mgx_api_ops;
+// A registered custom operator; NULL if there is none of that name.
+const struct mgx_op *mgx_api_custom_find(const char *name, size_t size);
+enum mgx_status mgx_api_program_new(migraphx_program_t *out, struct mgx_program *take,
+                                    struct mgx_diag *diag) MGX_NODISCARD;
+enum mgx_status mgx_api_instruction_new(migraphx_instruction_t *out, struct mgx_ins *ins,
+                                        struct mgx_diag *diag) MGX_NODISCARD;
+
+// --- environment: read once, in environment.c alone ---
+struct mgx_api_environment {
+    bool trace_compile;        // MIGRAPHX_TRACE_COMPILE
+    bool trace_passes;         // MIGRAPHX_TRACE_PASSES
+    bool time_passes;          // MIGRAPHX_TIME_PASSES
+    int trace_eval;            // MIGRAPHX_TRACE_EVAL: 0 to 3
+    int threads;               // MIGRAPHX_NUM_THREADS; 0 = not set
+    const char *isa;           // MIGRAPHX_CPU_ISA
+    const char *tuning_cache;  // MIGRAPHX_PROBLEM_CACHE
+    const char *const *disabled_passes; // MIGRAPHX_DISABLE_PASSES, split at commas
+    int disabled_count;
+};
+const struct mgx_api_environment *mgx_api_environment(void);

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// How a failure leaves the library: a status for the caller, the text kept per thread.
+//
+// The one piece of mutable state of the interface besides the table of custom operators. A text stays
+// until the next failure of the same thread; successful calls leave it alone.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <migraphx/version.h>
+
+#include "api/api.h"
+
+static _Thread_local char last_error[MGX_DIAG_TEXT_SIZE];
+
+void mgx_api_keep_error(const char *text)
+{
+    snprintf(last_error, sizeof last_error, "%s", text);
+}
+
+migraphx_status mgx_api_null(const char *function, const char *what)
+{
+    return mgx_api_bad("%s: %s is NULL", function, what);
+}
+
+migraphx_status mgx_api_bad(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(last_error, sizeof last_error, fmt, args);
+    va_end(args);
+    return migraphx_status_bad_param;
+}
+
+migraphx_status mgx_api_leave(enum mgx_status status, const struct mgx_diag *diag)
+{
+    if (status == MGX_OK)
+        return migraphx_status_success;
+    mgx_api_keep_error(diag->status == MGX_OK ? mgx_status_text(status) : diag->text);
+    return migraphx_status_unknown_error;
+}
+
+migraphx_status migraphx_get_last_error(const char **out)
+{
+    API_NEED(out);
+    *out = last_error;
+    return migraphx_status_success;
+}
+
+// --- texts handed to the caller ---
+
+enum mgx_status mgx_api_take_text(struct mgx_str *text, char **out, struct mgx_diag *diag)
+{
+    if (!text->text)
+        mgx_str_put(text, ""); // so that there is something to take
+    char *taken = mgx_str_take(text);
+    if (!taken && !(taken = text->failed ? NULL : strdup("")))
+        return mgx_fail_memory(diag);
+    *out = taken;
+    return MGX_OK;
+}
+
+migraphx_status migraphx_string_destroy(char *text)
+{
+    free(text);
+    return migraphx_status_success;
+}
+
+#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
+
+migraphx_status migraphx_get_version(const char **out)
+{
+    API_NEED(out);
+    *out = TEXT(MIGRAPHX_VERSION_MAJOR) "." TEXT(MIGRAPHX_VERSION_MINOR) "." TEXT(
+        MIGRAPHX_VERSION_PATCH) "." MIGRAPHX_VERSION_TWEAK;
+    return migraphx_status_success;
+}
