@@ -2,11 +2,12 @@
 // What the bodies of migraphx.h and extensions.h share: the handles, and how failures leave.
 //
 // Every body has the same three steps: API_NEED checks the pointers, an internal function does the
-// work with a diagnosis of its own on the stack (callbacks may re-enter the interface), API_LEAVE keeps
-// the text for migraphx_get_last_error and translates the status.
+// work with a diagnosis of its own on the stack (callbacks may re-enter the interface), API_LEAVE
+// keeps the text for migraphx_get_last_error and translates the status.
 //
-// Modules and contexts are borrowed by nature: migraphx_module_t is the struct mgx_module itself, and
-// migraphx_context_t the program. Handles hold no pointers into themselves, so they move by assignment.
+// Modules and contexts are borrowed by nature: migraphx_module_t is the struct mgx_module itself,
+// and migraphx_context_t the program. Handles hold no pointers into themselves, so they move by
+// assignment.
 #pragma once
 
 #include <migraphx/extensions.h>
@@ -39,7 +40,7 @@ struct migraphx_shape {
 
 struct migraphx_argument {
     struct mgx_tensor value;
-    struct migraphx_shape shape; // value.shape as a handle
+    struct migraphx_shape shape;       // value.shape as a handle
     struct migraphx_argument *members; // of a tuple or sequence, made with the argument
 };
 
@@ -91,6 +92,13 @@ struct migraphx_operation {
 
 struct migraphx_program {
     struct mgx_program *p;
+};
+
+struct migraphx_compile_options {
+    struct mgx_compile_options values; // strings and lists in the arena
+    struct mgx_arena arena;
+    migraphx_pass_callback_t trace;
+    void *trace_data;
 };
 
 struct migraphx_trace_info {
@@ -200,16 +208,29 @@ enum mgx_status mgx_api_program_new(migraphx_program_t *out, struct mgx_program 
                                     struct mgx_diag *diag) MGX_NODISCARD;
 enum mgx_status mgx_api_instruction_new(migraphx_instruction_t *out, struct mgx_ins *ins,
                                         struct mgx_diag *diag) MGX_NODISCARD;
+enum mgx_status mgx_api_instructions_new(migraphx_instructions_t *out, struct mgx_ins *const *items,
+                                         size_t count, struct mgx_diag *diag) MGX_NODISCARD;
+enum mgx_status mgx_api_modules_new(migraphx_modules_t *out, struct mgx_module *const *items,
+                                    size_t count, struct mgx_diag *diag) MGX_NODISCARD;
+
+// --- traces asked for by the environment, on stdout ---
+// Prints one instruction's result as MIGRAPHX_TRACE_EVAL asks for it (level 1 to 3).
+void mgx_api_trace_eval(int level, const struct mgx_ins *ins, const struct mgx_tensor *value,
+                        double milliseconds);
+double mgx_api_milliseconds(void); // of a steady clock
+
+// The one context of host targets.
+migraphx_context_t mgx_api_host_context(void);
 
 // --- environment: read once, in environment.c alone ---
 struct mgx_api_environment {
-    bool trace_compile;        // MIGRAPHX_TRACE_COMPILE
-    bool trace_passes;         // MIGRAPHX_TRACE_PASSES
-    bool time_passes;          // MIGRAPHX_TIME_PASSES
-    int trace_eval;            // MIGRAPHX_TRACE_EVAL: 0 to 3
-    int threads;               // MIGRAPHX_NUM_THREADS; 0 = not set
-    const char *isa;           // MIGRAPHX_CPU_ISA
-    const char *tuning_cache;  // MIGRAPHX_PROBLEM_CACHE
+    bool trace_compile;                 // MIGRAPHX_TRACE_COMPILE
+    bool trace_passes;                  // MIGRAPHX_TRACE_PASSES
+    bool time_passes;                   // MIGRAPHX_TIME_PASSES
+    int trace_eval;                     // MIGRAPHX_TRACE_EVAL: 0 to 3
+    int threads;                        // MIGRAPHX_NUM_THREADS; 0 = not set
+    const char *isa;                    // MIGRAPHX_CPU_ISA
+    const char *tuning_cache;           // MIGRAPHX_PROBLEM_CACHE
     const char *const *disabled_passes; // MIGRAPHX_DISABLE_PASSES, split at commas
     int disabled_count;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Arguments: handles over struct mgx_tensor. A handle shows the tensor's shape as a handle of its own,
-// and its members, so that borrowed pointers into it stay valid as long as it lives.
+// Arguments: handles over struct mgx_tensor. A handle shows the tensor's shape as a handle of its
+// own, and its members, so that borrowed pointers into it stay valid as long as it lives.
 #include <stdlib.h>
 #include <string.h>
 
@@ -200,8 +200,7 @@ static enum mgx_status require_count(const struct mgx_shape *s, size_t size, str
 static enum mgx_status require_number(const struct mgx_shape *s, struct mgx_diag *diag)
 {
     if (!mgx_type_is_number(s->type))
-        return mgx_fail(diag, MGX_UNSUPPORTED, "type %s has no numbers",
-                        mgx_type_name(s->type));
+        return mgx_fail(diag, MGX_UNSUPPORTED, "type %s has no numbers", mgx_type_name(s->type));
     return MGX_OK;
 }
 
@@ -295,8 +294,7 @@ migraphx_status migraphx_argument_create_strings(migraphx_argument_t *out,
     API_NEED(sizes);
     API_DIAG(diag);
     struct mgx_tensor t = {0};
-    const enum mgx_status status =
-        create_strings(&t, &shape->value, texts, sizes, size, &diag);
+    const enum mgx_status status = create_strings(&t, &shape->value, texts, sizes, size, &diag);
     return hand_out(out, status, &t, &diag);
 }
 

@@ -101,8 +101,7 @@ static enum mgx_status shapes_copy(struct migraphx_shapes *out, const struct mig
     *out = (struct migraphx_shapes){calloc(in->count + 1, sizeof *out->items), 0};
     enum mgx_status status = out->items ? MGX_OK : mgx_fail_memory(diag);
     for (; status == MGX_OK && out->count < in->count; out->count += status == MGX_OK)
-        status =
-            mgx_api_shape_init(&out->items[out->count], &in->items[out->count].value, diag);
+        status = mgx_api_shape_init(&out->items[out->count], &in->items[out->count].value, diag);
     if (status != MGX_OK)
         shapes_fini(out);
     return status;
@@ -142,8 +141,7 @@ migraphx_status migraphx_shapes_get(const_migraphx_shape_t *out, migraphx_shapes
     API_NEED(out);
     API_NEED(shapes);
     if (idx >= shapes->count)
-        return mgx_api_bad("%s: index %zu, but there are %zu shapes", __func__, idx,
-                           shapes->count);
+        return mgx_api_bad("%s: index %zu, but there are %zu shapes", __func__, idx, shapes->count);
     *out = &shapes->items[idx];
     return migraphx_status_success;
 }
@@ -213,8 +211,9 @@ enum mgx_status mgx_api_named_shapes_new(migraphx_program_parameter_shapes_t *ou
     return status;
 }
 
-migraphx_status migraphx_program_parameter_shapes_size(
-    size_t *out, migraphx_program_parameter_shapes_t program_parameter_shapes)
+migraphx_status
+migraphx_program_parameter_shapes_size(size_t *out,
+                                       migraphx_program_parameter_shapes_t program_parameter_shapes)
 {
     API_NEED(out);
     API_NEED(program_parameter_shapes);
@@ -222,9 +221,10 @@ migraphx_status migraphx_program_parameter_shapes_size(
     return migraphx_status_success;
 }
 
-migraphx_status migraphx_program_parameter_shapes_get(
-    const_migraphx_shape_t *out, migraphx_program_parameter_shapes_t program_parameter_shapes,
-    const char *name)
+migraphx_status
+migraphx_program_parameter_shapes_get(const_migraphx_shape_t *out,
+                                      migraphx_program_parameter_shapes_t program_parameter_shapes,
+                                      const char *name)
 {
     API_NEED(out);
     API_NEED(program_parameter_shapes);

@@ -205,9 +205,8 @@ migraphx_dynamic_dimension_name(const char **out,
     return migraphx_status_success;
 }
 
-migraphx_status
-migraphx_dynamic_dimension_set_name(migraphx_dynamic_dimension_t dynamic_dimension,
-                                    const char *name)
+migraphx_status migraphx_dynamic_dimension_set_name(migraphx_dynamic_dimension_t dynamic_dimension,
+                                                    const char *name)
 {
     API_NEED(dynamic_dimension);
     API_NEED(name);
@@ -269,8 +268,7 @@ migraphx_status migraphx_dynamic_dimensions_create(migraphx_dynamic_dimensions_t
         API_NEED(ptr[i]);
     API_DIAG(diag);
     struct migraphx_dynamic_dimensions *dims = API_NEW(struct migraphx_dynamic_dimensions);
-    const enum mgx_status status =
-        dims ? collect(dims, ptr, size, &diag) : mgx_fail_memory(&diag);
+    const enum mgx_status status = dims ? collect(dims, ptr, size, &diag) : mgx_fail_memory(&diag);
     if (status == MGX_OK)
         *out = dims;
     else
@@ -309,10 +307,10 @@ enum mgx_status mgx_api_dims_gather(struct mgx_arena *arena,
         const struct mgx_dim *d = &dims->items[i].dim;
         v[i] = *d;
         v[i].name = mgx_arena_strdup(arena, d->name);
-        v[i].optimals = d->optimal_count ? mgx_arena_memdup(arena, d->optimals,
-                                                            (size_t)d->optimal_count *
-                                                                sizeof *d->optimals)
-                                         : NULL;
+        v[i].optimals = d->optimal_count
+                            ? mgx_arena_memdup(arena, d->optimals,
+                                               (size_t)d->optimal_count * sizeof *d->optimals)
+                            : NULL;
     }
     *out = v;
     return arena->failed ? mgx_fail_memory(diag) : MGX_OK;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // How a failure leaves the library: a status for the caller, the text kept per thread.
 //
-// The one piece of mutable state of the interface besides the table of custom operators. A text stays
-// until the next failure of the same thread; successful calls leave it alone.
+// The one piece of mutable state of the interface besides the table of custom operators. A text
+// stays until the next failure of the same thread; successful calls leave it alone.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,10 +51,9 @@ migraphx_status migraphx_get_last_error(const char **out)
 
 enum mgx_status mgx_api_take_text(struct mgx_str *text, char **out, struct mgx_diag *diag)
 {
-    if (!text->text)
-        mgx_str_put(text, ""); // so that there is something to take
+    mgx_str_put(text, ""); // so that there is something to take
     char *taken = mgx_str_take(text);
-    if (!taken && !(taken = text->failed ? NULL : strdup("")))
+    if (!taken)
         return mgx_fail_memory(diag);
     *out = taken;
     return MGX_OK;

@@ -10,25 +10,10 @@ _Static_assert(sizeof(size_t) == sizeof(int64_t), "lengths are shown without a c
 
 // --- types: the public numbering differs from the internal one, and ends with the public types ---
 
-static const enum mgx_type inside[] = {MGX_TUPLE,
-                                       MGX_FP4X2,
-                                       MGX_BOOL,
-                                       MGX_HALF,
-                                       MGX_FLOAT,
-                                       MGX_DOUBLE,
-                                       MGX_UINT8,
-                                       MGX_INT8,
-                                       MGX_UINT16,
-                                       MGX_INT16,
-                                       MGX_INT32,
-                                       MGX_INT64,
-                                       MGX_UINT32,
-                                       MGX_UINT64,
-                                       MGX_FP8E4M3FNUZ,
-                                       MGX_FP8E4M3FN,
-                                       MGX_FP8E5M2,
-                                       MGX_BF16,
-                                       MGX_FP8E5M2FNUZ};
+static const enum mgx_type inside[] = {
+    MGX_TUPLE,       MGX_FP4X2,     MGX_BOOL,    MGX_HALF,  MGX_FLOAT,      MGX_DOUBLE, MGX_UINT8,
+    MGX_INT8,        MGX_UINT16,    MGX_INT16,   MGX_INT32, MGX_INT64,      MGX_UINT32, MGX_UINT64,
+    MGX_FP8E4M3FNUZ, MGX_FP8E4M3FN, MGX_FP8E5M2, MGX_BF16,  MGX_FP8E5M2FNUZ};
 
 bool mgx_api_type_in(migraphx_shape_datatype_t type, enum mgx_type *out)
 {
@@ -148,9 +133,9 @@ static migraphx_status create(migraphx_shape_t *out, const char *who,
     API_DIAG(diag);
     const struct mgx_shape value =
         rank == 0 ? mgx_shape_scalar(t)
-        : strides ? mgx_shape_strided(t, (int)rank, (const int64_t *)lengths,
-                                      (const int64_t *)strides)
-                  : mgx_shape_make(t, (int)rank, (const int64_t *)lengths);
+        : strides
+            ? mgx_shape_strided(t, (int)rank, (const int64_t *)lengths, (const int64_t *)strides)
+            : mgx_shape_make(t, (int)rank, (const int64_t *)lengths);
     return mgx_api_leave(mgx_api_shape_new(out, &value, &diag), &diag);
 }
 
@@ -174,8 +159,7 @@ migraphx_status migraphx_shape_create_with_strides(migraphx_shape_t *out,
     if (strides_size)
         API_NEED(strides);
     if (lengths_size != strides_size)
-        return mgx_api_bad("%s: %zu lengths but %zu strides", __func__, lengths_size,
-                           strides_size);
+        return mgx_api_bad("%s: %zu lengths but %zu strides", __func__, lengths_size, strides_size);
     return create(out, __func__, type, lengths, strides, lengths_size);
 }
 
@@ -185,8 +169,7 @@ migraphx_status migraphx_shape_create_scalar(migraphx_shape_t *out, migraphx_sha
     return create(out, __func__, type, NULL, NULL, 0);
 }
 
-migraphx_status migraphx_shape_create_dynamic(migraphx_shape_t *out,
-                                              migraphx_shape_datatype_t type,
+migraphx_status migraphx_shape_create_dynamic(migraphx_shape_t *out, migraphx_shape_datatype_t type,
                                               migraphx_dynamic_dimensions_t dims)
 {
     API_NEED(out);
@@ -207,8 +190,8 @@ migraphx_status migraphx_shape_create_dynamic(migraphx_shape_t *out,
     return mgx_api_leave(status, &diag);
 }
 
-migraphx_status migraphx_shape_create_tuple(migraphx_shape_t *out, const const_migraphx_shape_t *ptr,
-                                            size_t size)
+migraphx_status migraphx_shape_create_tuple(migraphx_shape_t *out,
+                                            const const_migraphx_shape_t *ptr, size_t size)
 {
     API_NEED(out);
     if (size)
@@ -430,7 +413,7 @@ migraphx_status migraphx_shape_sub_shapes(migraphx_shapes_t *out, const_migraphx
     API_NEED(out);
     API_NEED(shape);
     API_DIAG(diag);
-    const enum mgx_status status = mgx_api_shapes_new(
-        out, shape->value.sub, (size_t)shape->value.sub_count, &diag);
+    const enum mgx_status status =
+        mgx_api_shapes_new(out, shape->value.sub, (size_t)shape->value.sub_count, &diag);
     return mgx_api_leave(status, &diag);
 }

@@ -3,8 +3,9 @@
 //
 // A run is checked here once: every parameter is there, has the right type and lengths (or lengths
 // within its ranges, equal for axes of one name) and the strides the program was built for; other
-// strides are packed into a copy. Targets therefore see parameters in order of creation, complete and
-// in layout. Cost of the checks: O(parameters^2 + instructions), no allocation but two small arrays.
+// strides are packed into a copy. Targets therefore see parameters in order of creation, complete
+// and in layout. Cost of the checks: O(parameters^2 + instructions), no allocation but two small
+// arrays.
 #include "target/target.h"
 
 #include <stdlib.h>

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT
+// Compiling: options from the handle, completed by the environment, and the traces of passes.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+
+// --- options ---
+
+static void compile_options_fini(struct migraphx_compile_options *o)
+{
+    mgx_arena_fini(&o->arena);
+}
+
+static enum mgx_status add_disabled(struct mgx_arena *arena, struct mgx_pass_options *pass,
+                                    const char *name, struct mgx_diag *diag)
+{
+    const char **list = MGX_NEW_ARRAY(arena, const char *, pass->disabled_count + 1);
+    char *copy = mgx_arena_strdup(arena, name);
+    if (!list || !copy)
+        return mgx_fail_memory(diag);
+    for (int i = 0; i < pass->disabled_count; i++)
+        list[i] = pass->disabled[i];
+    list[pass->disabled_count++] = copy;
+    pass->disabled = list;
+    return MGX_OK;
+}
+
+static enum mgx_status compile_options_copy(struct migraphx_compile_options *out,
+                                            const struct migraphx_compile_options *in,
+                                            struct mgx_diag *diag)
+{
+    *out = *in;
+    mgx_arena_init(&out->arena);
+    out->values.isa = mgx_arena_strdup(&out->arena, in->values.isa);
+    out->values.tuning_cache = mgx_arena_strdup(&out->arena, in->values.tuning_cache);
+    out->values.pass.disabled = NULL;
+    out->values.pass.disabled_count = 0;
+    enum mgx_status status = out->arena.failed ? mgx_fail_memory(diag) : MGX_OK;
+    for (int i = 0; i < in->values.pass.disabled_count && status == MGX_OK; i++)
+        status = add_disabled(&out->arena, &out->values.pass, in->values.pass.disabled[i], diag);
+    if (status != MGX_OK)
+        compile_options_fini(out);
+    return status;
+}
+
+API_HANDLE(compile_options)
+
+migraphx_status migraphx_compile_options_create(migraphx_compile_options_t *out)
+{
+    API_NEED(out);
+    API_DIAG(diag);
+    struct migraphx_compile_options *o = API_NEW(struct migraphx_compile_options);
+    if (!o)
+        return mgx_api_leave(mgx_fail_memory(&diag), &diag);
+    mgx_arena_init(&o->arena);
+    o->values.fast_math = true;
+    *out = o;
+    return migraphx_status_success;
+}
+
+#define FLAG(name, member)                                                                         \
+    migraphx_status migraphx_compile_options_set_##name(                                           \
+        migraphx_compile_options_t compile_options, bool value)                                    \
+    {                                                                                              \
+        API_NEED(compile_options);                                                                 \
+        compile_options->values.member = value;                                                    \
+        return migraphx_status_success;                                                            \
+    }
+FLAG(offload_copy, offload_copy)
+FLAG(fast_math, fast_math)
+FLAG(exhaustive_tune_flag, exhaustive_tune)
+FLAG(compute_double, compute_double)
+
+migraphx_status migraphx_compile_options_set_threads(migraphx_compile_options_t compile_options,
+                                                     size_t value)
+{
+    API_NEED(compile_options);
+    if (value > 4096)
+        return mgx_api_bad("%s: %zu threads are too many", __func__, value);
+    compile_options->values.threads = (int)value;
+    return migraphx_status_success;
+}
+
+static migraphx_status set_text(migraphx_compile_options_t o, const char **where, const char *text)
+{
+    API_DIAG(diag);
+    char *copy = mgx_arena_strdup(&o->arena, text);
+    if (text && !copy)
+        return mgx_api_leave(mgx_fail_memory(&diag), &diag);
+    *where = copy;
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_compile_options_set_isa(migraphx_compile_options_t compile_options,
+                                                 const char *name)
+{
+    API_NEED(compile_options);
+    return set_text(compile_options, &compile_options->values.isa, name);
+}
+
+migraphx_status
+migraphx_compile_options_set_tuning_cache(migraphx_compile_options_t compile_options,
+                                          const char *filename)
+{
+    API_NEED(compile_options);
+    return set_text(compile_options, &compile_options->values.tuning_cache, filename);
+}
+
+migraphx_status migraphx_compile_options_disable_pass(migraphx_compile_options_t compile_options,
+                                                      const char *name)
+{
+    API_NEED(compile_options);
+    API_NEED(name);
+    API_DIAG(diag);
+    return mgx_api_leave(
+        add_disabled(&compile_options->arena, &compile_options->values.pass, name, &diag), &diag);
+}
+
+migraphx_status migraphx_compile_options_set_trace(migraphx_compile_options_t compile_options,
+                                                   migraphx_pass_callback_t callback, void *data)
+{
+    API_NEED(compile_options);
+    compile_options->trace = callback;
+    compile_options->trace_data = data;
+    return migraphx_status_success;
+}
+
+// --- compiling ---
+
+static void print_program(const struct mgx_program *p)
+{
+    struct mgx_str text = {0};
+    mgx_program_print(&text, p);
+    printf("%s\n", mgx_str_text(&text));
+    mgx_str_fini(&text);
+}
+
+static void trace_pass(void *user, const char *pass, const struct mgx_program *p, bool changed,
+                       double microseconds)
+{
+    const struct migraphx_compile_options *o = user;
+    const struct mgx_api_environment *env = mgx_api_environment();
+    if (env->trace_passes) {
+        printf("Pass: %s%s\n", pass, changed ? "" : " (no change)");
+        if (changed)
+            print_program(p);
+    }
+    if (env->time_passes)
+        printf("%s: %gms\n", pass, microseconds / 1000);
+    if (o->trace) {
+        const struct migraphx_program lent = {(struct mgx_program *)p};
+        o->trace(o->trace_data, pass, &lent, changed, microseconds);
+    }
+}
+
+// The environment completes what the caller left open; it never overrides him.
+static enum mgx_status complete(struct migraphx_compile_options *o, struct mgx_diag *diag)
+{
+    const struct mgx_api_environment *env = mgx_api_environment();
+    if (!o->values.threads)
+        o->values.threads = env->threads;
+    if (!o->values.isa)
+        o->values.isa = env->isa;
+    if (!o->values.tuning_cache)
+        o->values.tuning_cache = env->tuning_cache;
+    for (int i = 0; i < env->disabled_count; i++)
+        TRY(add_disabled(&o->arena, &o->values.pass, env->disabled_passes[i], diag));
+    o->values.pass.fast_math = o->values.fast_math;
+    if (o->trace || env->trace_passes || env->time_passes) {
+        o->values.pass.trace = trace_pass;
+        o->values.pass.trace_user = o;
+    }
+    return MGX_OK;
+}
+
+static enum mgx_status compile(struct mgx_program *p, const struct mgx_target *target,
+                               const struct migraphx_compile_options *options,
+                               struct mgx_diag *diag)
+{
+    const bool trace = mgx_api_environment()->trace_compile;
+    struct migraphx_compile_options all;
+    TRY(compile_options_copy(&all, options, diag));
+    enum mgx_status status = complete(&all, diag);
+    if (status == MGX_OK && trace)
+        print_program(p);
+    if (status == MGX_OK)
+        status = mgx_program_compile(p, target, &all.values, diag);
+    if (status == MGX_OK && trace)
+        print_program(p);
+    compile_options_fini(&all);
+    return status;
+}
+
+migraphx_status migraphx_program_compile(migraphx_program_t program, migraphx_target_t target,
+                                         migraphx_compile_options_t options)
+{
+    API_NEED(program);
+    API_NEED(target);
+    API_NEED(options);
+    API_DIAG(diag);
+    return mgx_api_leave(compile(program->p, target->target, options, &diag), &diag);
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT
+// Programs: making, asking, printing, compiling.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+
+static void program_fini(struct migraphx_program *program)
+{
+    mgx_program_destroy(program->p);
+}
+
+// A copy is not compiled: the executable belongs to the original.
+static enum mgx_status program_copy(struct migraphx_program *out, const struct migraphx_program *in,
+                                    struct mgx_diag *diag)
+{
+    return mgx_program_clone(&out->p, in->p, diag);
+}
+
+API_HANDLE(program)
+
+enum mgx_status mgx_api_program_new(migraphx_program_t *out, struct mgx_program *take,
+                                    struct mgx_diag *diag)
+{
+    struct migraphx_program *handle = API_NEW(struct migraphx_program);
+    if (!handle) {
+        mgx_program_destroy(take);
+        return mgx_fail_memory(diag);
+    }
+    handle->p = take;
+    *out = handle;
+    return MGX_OK;
+}
+
+migraphx_status migraphx_program_create(migraphx_program_t *out)
+{
+    API_NEED(out);
+    API_DIAG(diag);
+    struct mgx_program *p = NULL;
+    enum mgx_status status = mgx_program_create(&p, &mgx_api_ops, &diag);
+    if (status == MGX_OK)
+        status = mgx_api_program_new(out, p, &diag);
+    return mgx_api_leave(status, &diag);
+}
+
+migraphx_status migraphx_program_get_main_module(migraphx_module_t *out, migraphx_program_t program)
+{
+    API_NEED(out);
+    API_NEED(program);
+    *out = mgx_api_module_out(mgx_program_main(program->p));
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_program_create_module(migraphx_module_t *out, migraphx_program_t program,
+                                               const char *name)
+{
+    API_NEED(out);
+    API_NEED(program);
+    API_NEED(name);
+    API_DIAG(diag);
+    if (program->p->executable)
+        return mgx_api_bad("%s: the program is compiled", __func__);
+    if (mgx_program_find_module(program->p, name))
+        return mgx_api_bad("%s: there is a module \"%s\" already", __func__, name);
+    struct mgx_module *m = mgx_program_add_module(program->p, name);
+    if (!m)
+        return mgx_api_leave(mgx_fail_memory(&diag), &diag);
+    *out = mgx_api_module_out(m);
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_program_modules(migraphx_modules_t *out, const_migraphx_program_t program)
+{
+    API_NEED(out);
+    API_NEED(program);
+    API_DIAG(diag);
+    return mgx_api_leave(
+        mgx_api_modules_new(out, program->p->modules, (size_t)program->p->module_count, &diag),
+        &diag);
+}
+
+// --- parameters and results ---
+
+static enum mgx_status parameter_shapes(migraphx_program_parameter_shapes_t *out,
+                                        const struct mgx_module *m, struct mgx_diag *diag)
+{
+    const int count = mgx_module_parameters(m, NULL, 0);
+    struct mgx_arena arena;
+    mgx_arena_init(&arena);
+    struct mgx_ins **params = MGX_NEW_ARRAY(&arena, struct mgx_ins *, count);
+    const char **names = MGX_NEW_ARRAY(&arena, const char *, count);
+    const struct mgx_shape **shapes = MGX_NEW_ARRAY(&arena, const struct mgx_shape *, count);
+    enum mgx_status status = arena.failed ? mgx_fail_memory(diag) : MGX_OK;
+    if (status == MGX_OK) {
+        mgx_module_parameters(m, params, count);
+        for (int i = 0; i < count; i++) {
+            names[i] = mgx_parameter_name(params[i]);
+            shapes[i] = &params[i]->shape;
+        }
+        status = mgx_api_named_shapes_new(out, names, shapes, (size_t)count, diag);
+    }
+    mgx_arena_fini(&arena);
+    return status;
+}
+
+migraphx_status migraphx_program_get_parameter_shapes(migraphx_program_parameter_shapes_t *out,
+                                                      migraphx_program_t program)
+{
+    API_NEED(out);
+    API_NEED(program);
+    API_DIAG(diag);
+    return mgx_api_leave(parameter_shapes(out, mgx_program_main(program->p), &diag), &diag);
+}
+
+migraphx_status migraphx_program_get_output_shapes(migraphx_shapes_t *out,
+                                                   migraphx_program_t program)
+{
+    API_NEED(out);
+    API_NEED(program);
+    API_DIAG(diag);
+    const struct mgx_module *m = mgx_program_main(program->p);
+    const int count = mgx_module_result_count(m);
+    struct mgx_shape *shapes = calloc((size_t)count + 1, sizeof *shapes);
+    if (!shapes)
+        return mgx_api_leave(mgx_fail_memory(&diag), &diag);
+    for (int i = 0; i < count; i++)
+        shapes[i] = mgx_module_result(m, i)->shape;
+    const enum mgx_status status = mgx_api_shapes_new(out, shapes, (size_t)count, &diag);
+    free(shapes);
+    return mgx_api_leave(status, &diag);
+}
+
+migraphx_status migraphx_program_output_names_size(size_t *out, const_migraphx_program_t program)
+{
+    API_NEED(out);
+    API_NEED(program);
+    *out = (size_t)program->p->output_names.count;
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_program_output_name(const char **out, const_migraphx_program_t program,
+                                             size_t idx)
+{
+    API_NEED(out);
+    API_NEED(program);
+    if (idx >= (size_t)program->p->output_names.count)
+        return mgx_api_bad("%s: index %zu, but there are %d names", __func__, idx,
+                           program->p->output_names.count);
+    *out = program->p->output_names.v[idx];
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_program_is_compiled(bool *out, const_migraphx_program_t program)
+{
+    API_NEED(out);
+    API_NEED(program);
+    *out = program->p->executable != NULL;
+    return migraphx_status_success;
+}
+
+// --- text ---
+
+migraphx_status migraphx_program_to_string(char **out, const_migraphx_program_t program)
+{
+    API_NEED(out);
+    API_NEED(program);
+    API_DIAG(diag);
+    struct mgx_str text = {0};
+    mgx_program_print(&text, program->p);
+    return mgx_api_leave(mgx_api_take_text(&text, out, &diag), &diag);
+}
+
+migraphx_status migraphx_program_print(const_migraphx_program_t program)
+{
+    API_NEED(program);
+    char *text = NULL;
+    const migraphx_status status = migraphx_program_to_string(&text, program);
+    if (status == migraphx_status_success) {
+        fputs(text, stdout);
+        fputs("\n", stdout);
+        fflush(stdout);
+    }
+    free(text);
+    return status;
+}
+
+migraphx_status migraphx_program_parse(migraphx_program_t *out, const char *text, size_t size)
+{
+    API_NEED(out);
+    API_NEED(text);
+    API_DIAG(diag);
+    struct mgx_program *p = NULL;
+    enum mgx_status status = mgx_program_parse(&p, &mgx_api_ops, text, size, &diag);
+    if (status == MGX_OK)
+        status = mgx_api_program_new(out, p, &diag);
+    return mgx_api_leave(status, &diag);
+}
+
+migraphx_status migraphx_program_sort(migraphx_program_t program)
+{
+    API_NEED(program);
+    if (program->p->executable)
+        return mgx_api_bad("%s: the program is compiled", __func__);
+    for (int i = 0; i < program->p->module_count; i++)
+        mgx_module_sort(program->p->modules[i]);
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_program_equal(bool *out, const_migraphx_program_t program,
+                                       const_migraphx_program_t x)
+{
+    API_NEED(out);
+    API_NEED(program);
+    API_NEED(x);
+    *out = mgx_program_equal(program->p, x->p);
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_program_verify(const_migraphx_program_t program)
+{
+    API_NEED(program);
+    API_DIAG(diag);
+    return mgx_api_leave(mgx_program_verify(program->p, &diag), &diag);
+}
+
+// --- passes ---
+
+static enum mgx_status run_passes(struct mgx_program *p, const char *const *names, size_t size,
+                                  struct mgx_diag *diag)
+{
+    if (p->executable)
+        return mgx_fail(diag, MGX_INVALID, "the program is compiled");
+    const struct mgx_pass **passes = calloc(size + 1, sizeof *passes);
+    enum mgx_status status = passes ? MGX_OK : mgx_fail_memory(diag);
+    for (size_t i = 0; i < size && status == MGX_OK; i++) {
+        passes[i] = mgx_pass_find(names[i]);
+        if (!passes[i])
+            status = mgx_fail(diag, MGX_NOT_FOUND, "Unknown pass: %s", names[i]);
+    }
+    if (status == MGX_OK)
+        status = mgx_run_passes(p, passes, NULL, diag);
+    free(passes);
+    return status;
+}
+
+migraphx_status migraphx_program_run_passes(migraphx_program_t program, const char *const *names,
+                                            size_t size)
+{
+    API_NEED(program);
+    if (size)
+        API_NEED(names);
+    for (size_t i = 0; i < size; i++)
+        API_NEED(names[i]);
+    API_DIAG(diag);
+    return mgx_api_leave(run_passes(program->p, names, size, &diag), &diag);
+}
+
+migraphx_status migraphx_program_optimize(migraphx_program_t program)
+{
+    API_NEED(program);
+    if (program->p->executable)
+        return mgx_api_bad("%s: the program is compiled", __func__);
+    API_DIAG(diag);
+    return mgx_api_leave(mgx_run_passes(program->p, mgx_pipeline_simplify, NULL, &diag), &diag);
+}
+
+migraphx_status migraphx_program_explain(char **out, const_migraphx_program_t program)
+{
+    API_NEED(out);
+    API_NEED(program);
+    const struct mgx_executable *executable = program->p->executable;
+    if (!executable)
+        return mgx_api_bad("%s: the program is not compiled", __func__);
+    API_DIAG(diag);
+    struct mgx_str text = {0};
+    if (executable->target->explain)
+        executable->target->explain(program->p, &text);
+    return mgx_api_leave(mgx_api_take_text(&text, out, &diag), &diag);
+}

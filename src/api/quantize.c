@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT
+// Quantization: options, and the rewrites of uncompiled programs.
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+
+// A growing set of names and a list of calibration samples, as all three option types need them.
+struct names {
+    char **items;
+    size_t count;
+};
+
+struct samples {
+    migraphx_program_parameters_t *items;
+    size_t count;
+};
+
+struct migraphx_quantize_op_names {
+    struct names names;
+};
+
+struct migraphx_quantize_int8_options {
+    struct names names;
+    struct samples samples;
+};
+
+struct migraphx_quantize_fp8_options {
+    struct samples samples;
+};
+
+static void names_fini(struct names *n)
+{
+    for (size_t i = 0; i < n->count; i++)
+        free(n->items[i]);
+    free(n->items);
+}
+
+static enum mgx_status names_add(struct names *n, const char *name, struct mgx_diag *diag)
+{
+    for (size_t i = 0; i < n->count; i++)
+        if (strcmp(n->items[i], name) == 0)
+            return MGX_OK;
+    char **items = reallocarray(n->items, n->count + 1, sizeof *items);
+    if (!items)
+        return mgx_fail_memory(diag);
+    n->items = items;
+    char *copy = strdup(name);
+    if (!copy)
+        return mgx_fail_memory(diag);
+    items[n->count++] = copy;
+    return MGX_OK;
+}
+
+static enum mgx_status names_copy(struct names *out, const struct names *in, struct mgx_diag *diag)
+{
+    *out = (struct names){0};
+    for (size_t i = 0; i < in->count; i++)
+        TRY(names_add(out, in->items[i], diag));
+    return MGX_OK;
+}
+
+static void samples_fini(struct samples *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        migraphx_program_parameters_destroy(s->items[i]);
+    free(s->items);
+}
+
+static migraphx_status samples_add(struct samples *s, const_migraphx_program_parameters_t data)
+{
+    API_DIAG(diag);
+    migraphx_program_parameters_t *items = reallocarray(s->items, s->count + 1, sizeof *items);
+    if (!items)
+        return mgx_api_leave(mgx_fail_memory(&diag), &diag);
+    s->items = items;
+    migraphx_program_parameters_t copy = NULL;
+    migraphx_status status = migraphx_program_parameters_create(&copy);
+    if (status == migraphx_status_success)
+        status = migraphx_program_parameters_assign_to(copy, data);
+    if (status == migraphx_status_success)
+        items[s->count++] = copy;
+    else
+        migraphx_program_parameters_destroy(copy);
+    return status;
+}
+
+static enum mgx_status samples_copy(struct samples *out, const struct samples *in,
+                                    struct mgx_diag *diag)
+{
+    *out = (struct samples){0};
+    for (size_t i = 0; i < in->count; i++)
+        if (samples_add(out, in->items[i]) != migraphx_status_success)
+            return mgx_fail_memory(diag);
+    return MGX_OK;
+}
+
+// --- handles ---
+
+static void quantize_op_names_fini(struct migraphx_quantize_op_names *n)
+{
+    names_fini(&n->names);
+}
+
+static enum mgx_status quantize_op_names_copy(struct migraphx_quantize_op_names *out,
+                                              const struct migraphx_quantize_op_names *in,
+                                              struct mgx_diag *diag)
+{
+    const enum mgx_status status = names_copy(&out->names, &in->names, diag);
+    if (status != MGX_OK)
+        quantize_op_names_fini(out);
+    return status;
+}
+
+API_HANDLE(quantize_op_names)
+
+static void quantize_int8_options_fini(struct migraphx_quantize_int8_options *o)
+{
+    names_fini(&o->names);
+    samples_fini(&o->samples);
+}
+
+static enum mgx_status quantize_int8_options_copy(struct migraphx_quantize_int8_options *out,
+                                                  const struct migraphx_quantize_int8_options *in,
+                                                  struct mgx_diag *diag)
+{
+    enum mgx_status status = names_copy(&out->names, &in->names, diag);
+    if (status == MGX_OK)
+        status = samples_copy(&out->samples, &in->samples, diag);
+    if (status != MGX_OK)
+        quantize_int8_options_fini(out);
+    return status;
+}
+
+API_HANDLE(quantize_int8_options)
+
+static void quantize_fp8_options_fini(struct migraphx_quantize_fp8_options *o)
+{
+    samples_fini(&o->samples);
+}
+
+static enum mgx_status quantize_fp8_options_copy(struct migraphx_quantize_fp8_options *out,
+                                                 const struct migraphx_quantize_fp8_options *in,
+                                                 struct mgx_diag *diag)
+{
+    const enum mgx_status status = samples_copy(&out->samples, &in->samples, diag);
+    if (status != MGX_OK)
+        quantize_fp8_options_fini(out);
+    return status;
+}
+
+API_HANDLE(quantize_fp8_options)
+
+#define CREATE(T)                                                                                  \
+    migraphx_status migraphx_##T##_create(migraphx_##T##_t *out)                                   \
+    {                                                                                              \
+        API_NEED(out);                                                                             \
+        API_DIAG(diag);                                                                            \
+        struct migraphx_##T *o = API_NEW(struct migraphx_##T);                                     \
+        if (!o)                                                                                    \
+            return mgx_api_leave(mgx_fail_memory(&diag), &diag);                                   \
+        *out = o;                                                                                  \
+        return migraphx_status_success;                                                            \
+    }
+CREATE(quantize_op_names)
+CREATE(quantize_int8_options)
+CREATE(quantize_fp8_options)
+
+migraphx_status migraphx_quantize_op_names_add(migraphx_quantize_op_names_t quantize_op_names,
+                                               const char *name)
+{
+    API_NEED(quantize_op_names);
+    API_NEED(name);
+    API_DIAG(diag);
+    return mgx_api_leave(names_add(&quantize_op_names->names, name, &diag), &diag);
+}
+
+migraphx_status
+migraphx_quantize_int8_options_add_op_name(migraphx_quantize_int8_options_t quantize_int8_options,
+                                           const char *name)
+{
+    API_NEED(quantize_int8_options);
+    API_NEED(name);
+    API_DIAG(diag);
+    return mgx_api_leave(names_add(&quantize_int8_options->names, name, &diag), &diag);
+}
+
+migraphx_status migraphx_quantize_int8_options_add_calibration_data(
+    migraphx_quantize_int8_options_t quantize_int8_options, migraphx_program_parameters_t data)
+{
+    API_NEED(quantize_int8_options);
+    API_NEED(data);
+    return samples_add(&quantize_int8_options->samples, data);
+}
+
+migraphx_status migraphx_quantize_fp8_options_add_calibration_data(
+    migraphx_quantize_fp8_options_t quantize_fp8_options, migraphx_program_parameters_t data)
+{
+    API_NEED(quantize_fp8_options);
+    API_NEED(data);
+    return samples_add(&quantize_fp8_options->samples, data);
+}
+
+// --- the rewrites ---
+
+static migraphx_status not_built_in(const char *to)
+{
+    API_DIAG(diag);
+    return mgx_api_leave(
+        mgx_fail(&diag, MGX_UNSUPPORTED, "quantization to %s is not part of this build", to),
+        &diag);
+}
+
+migraphx_status migraphx_quantize_fp16_with_op_names(migraphx_program_t prog,
+                                                     migraphx_quantize_op_names_t name)
+{
+    API_NEED(prog);
+    API_NEED(name);
+    return not_built_in("fp16");
+}
+
+migraphx_status migraphx_quantize_fp16(migraphx_program_t prog)
+{
+    API_NEED(prog);
+    return not_built_in("fp16");
+}
+
+migraphx_status migraphx_quantize_bf16_with_op_names(migraphx_program_t prog,
+                                                     migraphx_quantize_op_names_t name)
+{
+    API_NEED(prog);
+    API_NEED(name);
+    return not_built_in("bf16");
+}
+
+migraphx_status migraphx_quantize_bf16(migraphx_program_t prog)
+{
+    API_NEED(prog);
+    return not_built_in("bf16");
+}
+
+migraphx_status migraphx_quantize_int8(migraphx_program_t prog, migraphx_target_t target,
+                                       migraphx_quantize_int8_options_t options)
+{
+    API_NEED(prog);
+    API_NEED(target);
+    API_NEED(options);
+    for (size_t i = 0; i < options->names.count; i++)
+        if (strcmp(options->names.items[i], "dot") != 0 &&
+            strcmp(options->names.items[i], "convolution") != 0)
+            return mgx_api_bad("QUANTIZE_INT8: only support DOT and CONVOLUTION operation");
+    return not_built_in("int8");
+}
+
+migraphx_status migraphx_quantize_fp8(migraphx_program_t prog, migraphx_target_t target,
+                                      migraphx_quantize_fp8_options_t options)
+{
+    API_NEED(prog);
+    API_NEED(target);
+    API_NEED(options);
+    return not_built_in("fp8");
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+// What is built in, by index: operators, targets, passes, ONNX operators.
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "op/op.h"
+
+static const struct mgx_op *find(const struct mgx_op_set *set, const char *name, size_t size)
+{
+    (void)set;
+    const struct mgx_op *custom = mgx_api_custom_find(name, size);
+    return custom ? custom : mgx_ops.find(&mgx_ops, name, size);
+}
+
+const struct mgx_op_set mgx_api_ops = {.find = find};
+
+// Defines the pair <size_function> and <name_function> over a table of `count` rows.
+#define LISTING(size_function, name_function, what, table_type, table)                             \
+    migraphx_status size_function(size_t *out)                                                     \
+    {                                                                                              \
+        API_NEED(out);                                                                             \
+        int count;                                                                                 \
+        table(&count);                                                                             \
+        *out = (size_t)count;                                                                      \
+        return migraphx_status_success;                                                            \
+    }                                                                                              \
+    migraphx_status name_function(const char **out, size_t index)                                  \
+    {                                                                                              \
+        API_NEED(out);                                                                             \
+        int count;                                                                                 \
+        const table_type *const *rows = table(&count);                                             \
+        if (index >= (size_t)count)                                                                \
+            return mgx_api_bad("%s: index %zu, but there are %d " what, __func__, index, count);   \
+        *out = rows[index]->name;                                                                  \
+        return migraphx_status_success;                                                            \
+    }
+
+LISTING(migraphx_get_operators_size, migraphx_get_operator_name_at_index, "operators",
+        struct mgx_op, mgx_op_all)
+LISTING(migraphx_get_targets_size, migraphx_get_target_name_at_index, "targets", struct mgx_target,
+        mgx_target_all)
+LISTING(migraphx_get_passes_size, migraphx_get_pass_name_at_index, "passes", struct mgx_pass,
+        mgx_pass_all)
+
+migraphx_status migraphx_get_onnx_operators_size(size_t *out)
+{
+    API_NEED(out);
+    *out = (size_t)mgx_onnx_operator_count();
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_get_onnx_operator_name_at_index(char **out, size_t index)
+{
+    API_NEED(out);
+    if (index >= (size_t)mgx_onnx_operator_count())
+        return mgx_api_bad("%s: index %zu, but there are %d operators", __func__, index,
+                           mgx_onnx_operator_count());
+    *out = (char *)mgx_onnx_operator_name((int)index); // the type is MIGraphX's; the text constant
+    return migraphx_status_success;
+}
+
+// --- targets ---
+
+static void target_fini(struct migraphx_target *t)
+{
+    (void)t;
+}
+
+static enum mgx_status target_copy(struct migraphx_target *out, const struct migraphx_target *in,
+                                   struct mgx_diag *diag)
+{
+    (void)diag;
+    *out = *in;
+    return MGX_OK;
+}
+
+API_HANDLE(target)
+
+static migraphx_status unknown_target(const char *name)
+{
+    struct mgx_str text = {0};
+    int count;
+    const struct mgx_target *const *all = mgx_target_all(&count);
+    mgx_str_printf(&text, "Requested target '%s' is not loaded or not supported; there are:", name);
+    for (int i = 0; i < count; i++)
+        mgx_str_printf(&text, " %s", all[i]->name);
+    mgx_api_keep_error(mgx_str_text(&text));
+    mgx_str_fini(&text);
+    return migraphx_status_unknown_target;
+}
+
+migraphx_status migraphx_target_create(migraphx_target_t *out, const char *name)
+{
+    API_NEED(out);
+    API_NEED(name);
+    const struct mgx_target *target = mgx_target_find(name);
+    if (!target)
+        return unknown_target(name);
+    API_DIAG(diag);
+    struct migraphx_target *handle = API_NEW(struct migraphx_target);
+    if (!handle)
+        return mgx_api_leave(mgx_fail_memory(&diag), &diag);
+    handle->target = target;
+    *out = handle;
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_target_name(const char **out, const_migraphx_target_t target)
+{
+    API_NEED(out);
+    API_NEED(target);
+    *out = target->target->name;
+    return migraphx_status_success;
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT
+// Running a compiled program: plainly, with a callback per instruction, with times per instruction.
+//
+// All three are one run with an observer. The observer sees an instruction after it has been
+// executed; what MIGRAPHX_TRACE_EVAL asks for is printed by it as well. Without callbacks and
+// environment the run has no observer and costs nothing beyond the target's own work.
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+
+struct observer {
+    migraphx_trace_callback_t callback;
+    void *data;
+    migraphx_status callback_status; // what a failing callback returned
+    double *microseconds;            // per instruction of the main module
+    size_t size;
+    int trace_level;
+    double last; // when the previous instruction ended
+};
+
+// --- trace information ---
+
+static void trace_info_fini(struct migraphx_trace_info *info)
+{
+    free(info->name);
+    mgx_api_argument_fini(&info->result);
+}
+
+static enum mgx_status trace_info_fill(struct migraphx_trace_info *out, size_t index,
+                                       const char *name, struct mgx_tensor *take,
+                                       struct mgx_diag *diag)
+{
+    *out = (struct migraphx_trace_info){.index = index};
+    TRY(mgx_api_argument_init(&out->result, take, diag));
+    out->name = strdup(name);
+    if (out->name)
+        return MGX_OK;
+    trace_info_fini(out);
+    return mgx_fail_memory(diag);
+}
+
+static enum mgx_status trace_info_copy(struct migraphx_trace_info *out,
+                                       const struct migraphx_trace_info *in, struct mgx_diag *diag)
+{
+    struct mgx_tensor share = mgx_tensor_share(&in->result.value);
+    return trace_info_fill(out, in->index, in->name ? in->name : "", &share, diag);
+}
+
+API_HANDLE(trace_info)
+
+migraphx_status migraphx_trace_info_create(migraphx_trace_info_t *out)
+{
+    API_NEED(out);
+    API_DIAG(diag);
+    struct migraphx_trace_info *info = API_NEW(struct migraphx_trace_info);
+    if (!info)
+        return mgx_api_leave(mgx_fail_memory(&diag), &diag);
+    *out = info;
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_trace_info_get_index(size_t *out, const_migraphx_trace_info_t trace_info)
+{
+    API_NEED(out);
+    API_NEED(trace_info);
+    *out = trace_info->index;
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_trace_info_get_name(const char **out,
+                                             const_migraphx_trace_info_t trace_info)
+{
+    API_NEED(out);
+    API_NEED(trace_info);
+    *out = trace_info->name ? trace_info->name : "";
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_trace_info_get_result(const_migraphx_argument_t *out,
+                                               const_migraphx_trace_info_t trace_info)
+{
+    API_NEED(out);
+    API_NEED(trace_info);
+    *out = &trace_info->result;
+    return migraphx_status_success;
+}
+
+// --- the observer ---
+
+static enum mgx_status call_back(struct observer *o, const struct mgx_ins *ins,
+                                 const struct mgx_tensor *value, struct mgx_diag *diag)
+{
+    if (ins->op->name[0] == '@' || strcmp(ins->op->name, "load") == 0 ||
+        (!value->data && !value->sub))
+        return MGX_OK;
+    struct mgx_str name = {0};
+    mgx_op_print(&name, ins->op, ins->attr);
+    struct mgx_tensor own = {0};
+    struct migraphx_trace_info info = {0};
+    enum mgx_status status = mgx_tensor_clone(&own, value, diag);
+    if (status == MGX_OK)
+        status = trace_info_fill(&info, (size_t)ins->index, mgx_str_text(&name), &own, diag);
+    mgx_str_fini(&name);
+    if (status != MGX_OK)
+        return status;
+    o->callback_status = o->callback(&info, o->data);
+    trace_info_fini(&info);
+    if (o->callback_status == migraphx_status_success)
+        return MGX_OK;
+    return mgx_fail(diag, MGX_INVALID, "the trace callback returned status %d",
+                    (int)o->callback_status);
+}
+
+static enum mgx_status observe(void *user, const struct mgx_ins *ins,
+                               const struct mgx_tensor *value, struct mgx_diag *diag)
+{
+    struct observer *o = user;
+    const double took = mgx_api_milliseconds() - o->last;
+    if (o->microseconds && (size_t)ins->index < o->size)
+        o->microseconds[ins->index] = took * 1000;
+    if (o->trace_level)
+        mgx_api_trace_eval(o->trace_level, ins, value, took);
+    const enum mgx_status status = o->callback ? call_back(o, ins, value, diag) : MGX_OK;
+    o->last = mgx_api_milliseconds();
+    return status;
+}
+
+// --- runs ---
+
+static enum mgx_status run(migraphx_arguments_t *out, const struct mgx_program *p,
+                           const struct migraphx_program_parameters *params, void *stream,
+                           struct observer *o, struct mgx_diag *diag)
+{
+    const int count = mgx_module_result_count(mgx_program_main(p));
+    struct mgx_tensor *results = calloc((size_t)count + 1, sizeof *results);
+    if (!results)
+        return mgx_fail_memory(diag);
+    struct mgx_run r = {.params = params->items,
+                        .param_count = (int)params->count,
+                        .results = results,
+                        .result_count = count,
+                        .stream = stream};
+    o->trace_level = mgx_api_environment()->trace_eval;
+    if (o->callback || o->microseconds || o->trace_level) {
+        r.trace = observe;
+        r.trace_user = o;
+        o->last = mgx_api_milliseconds();
+    }
+    enum mgx_status status = mgx_program_run(p, &r, diag);
+    if (status == MGX_OK)
+        status = mgx_api_arguments_new(out, results, (size_t)count, diag);
+    free(results);
+    return status;
+}
+
+migraphx_status migraphx_program_run(migraphx_arguments_t *out, migraphx_program_t program,
+                                     migraphx_program_parameters_t params)
+{
+    API_NEED(out);
+    API_NEED(program);
+    API_NEED(params);
+    API_DIAG(diag);
+    struct observer nobody = {0};
+    return mgx_api_leave(run(out, program->p, params, NULL, &nobody, &diag), &diag);
+}
+
+migraphx_status migraphx_program_run_async(migraphx_arguments_t *out, migraphx_program_t program,
+                                           migraphx_program_parameters_t params, void *s,
+                                           const char *name)
+{
+    API_NEED(out);
+    API_NEED(program);
+    API_NEED(params);
+    API_NEED(name);
+    API_DIAG(diag);
+    struct observer nobody = {0};
+    return mgx_api_leave(run(out, program->p, params, s, &nobody, &diag), &diag);
+}
+
+migraphx_status migraphx_program_run_trace(migraphx_arguments_t *out, migraphx_program_t program,
+                                           migraphx_program_parameters_t params,
+                                           migraphx_trace_callback_t callback, void *data)
+{
+    API_NEED(out);
+    API_NEED(program);
+    API_NEED(params);
+    API_NEED(callback);
+    API_DIAG(diag);
+    struct observer o = {.callback = callback, .data = data};
+    const migraphx_status status =
+        mgx_api_leave(run(out, program->p, params, NULL, &o, &diag), &diag);
+    return o.callback_status != migraphx_status_success ? o.callback_status : status;
+}
+
+migraphx_status migraphx_program_run_profile(migraphx_arguments_t *out, migraphx_program_t program,
+                                             migraphx_program_parameters_t params,
+                                             double *microseconds, size_t size)
+{
+    API_NEED(out);
+    API_NEED(program);
+    API_NEED(params);
+    API_NEED(microseconds);
+    API_DIAG(diag);
+    memset(microseconds, 0, size * sizeof *microseconds);
+    struct observer o = {.microseconds = microseconds, .size = size};
+    return mgx_api_leave(run(out, program->p, params, NULL, &o, &diag), &diag);
+}
+
+// --- the context of a compiled program ---
+
+// A host has nothing to wait for and no queue: one context serves all.
+struct migraphx_context {
+    void *queue;
+};
+
+static const struct migraphx_context host = {NULL};
+
+migraphx_context_t mgx_api_host_context(void)
+{
+    return (migraphx_context_t)&host;
+}
+
+migraphx_status migraphx_program_experimental_get_context(migraphx_context_t *out,
+                                                          const_migraphx_program_t program)
+{
+    API_NEED(out);
+    API_NEED(program);
+    if (!program->p->executable)
+        return mgx_api_bad("%s: the program is not compiled", __func__);
+    *out = mgx_api_host_context();
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_context_finish(const_migraphx_context_t context)
+{
+    API_NEED(context);
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_context_get_queue(void **out, migraphx_context_t context)
+{
+    API_NEED(out);
+    API_NEED(context);
+    *out = context->queue;
+    return migraphx_status_success;
+}
