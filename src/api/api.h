@@ -213,6 +213,10 @@ enum mgx_status mgx_api_instructions_new(migraphx_instructions_t *out, struct mg
 enum mgx_status mgx_api_modules_new(migraphx_modules_t *out, struct mgx_module *const *items,
                                     size_t count, struct mgx_diag *diag) MGX_NODISCARD;
 
+// --- printing, in print.c alone ---
+void mgx_api_print(const char *text); // to stdout, flushed
+void mgx_api_print_program(const struct mgx_program *p);
+
 // --- traces asked for by the environment, on stdout ---
 // Prints one instruction's result as MIGRAPHX_TRACE_EVAL asks for it (level 1 to 3).
 void mgx_api_trace_eval(int level, const struct mgx_ins *ins, const struct mgx_tensor *value,

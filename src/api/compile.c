@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Compiling: options from the handle, completed by the environment, and the traces of passes.
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,11 +128,20 @@ migraphx_status migraphx_compile_options_set_trace(migraphx_compile_options_t co
 
 // --- compiling ---
 
-static void print_program(const struct mgx_program *p)
+// One write per pass, so that compilations in several threads do not mix their lines.
+static void print_pass(const struct mgx_api_environment *env, const char *pass,
+                       const struct mgx_program *p, bool changed, double microseconds)
 {
     struct mgx_str text = {0};
-    mgx_program_print(&text, p);
-    printf("%s\n", mgx_str_text(&text));
+    if (env->trace_passes)
+        mgx_str_printf(&text, "Pass: %s%s\n", pass, changed ? "" : " (no change)");
+    if (env->trace_passes && changed) {
+        mgx_program_print(&text, p);
+        mgx_str_putc(&text, '\n');
+    }
+    if (env->time_passes)
+        mgx_str_printf(&text, "%s: %gms\n", pass, microseconds / 1000);
+    mgx_api_print(mgx_str_text(&text));
     mgx_str_fini(&text);
 }
 
@@ -142,13 +150,8 @@ static void trace_pass(void *user, const char *pass, const struct mgx_program *p
 {
     const struct migraphx_compile_options *o = user;
     const struct mgx_api_environment *env = mgx_api_environment();
-    if (env->trace_passes) {
-        printf("Pass: %s%s\n", pass, changed ? "" : " (no change)");
-        if (changed)
-            print_program(p);
-    }
-    if (env->time_passes)
-        printf("%s: %gms\n", pass, microseconds / 1000);
+    if (env->trace_passes || env->time_passes)
+        print_pass(env, pass, p, changed, microseconds);
     if (o->trace) {
         const struct migraphx_program lent = {(struct mgx_program *)p};
         o->trace(o->trace_data, pass, &lent, changed, microseconds);
@@ -184,11 +187,11 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_target *t
     TRY(compile_options_copy(&all, options, diag));
     enum mgx_status status = complete(&all, diag);
     if (status == MGX_OK && trace)
-        print_program(p);
+        mgx_api_print_program(p);
     if (status == MGX_OK)
         status = mgx_program_compile(p, target, &all.values, diag);
     if (status == MGX_OK && trace)
-        print_program(p);
+        mgx_api_print_program(p);
     compile_options_fini(&all);
     return status;
 }

@@ -4,7 +4,6 @@
 //
 // A module from migraphx_module_create is the main module of a program of its own, which is known
 // by its operator set.
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -373,17 +372,4 @@ migraphx_status migraphx_module_to_string(char **out, const_migraphx_module_t mo
     struct mgx_str text = {0};
     mgx_module_print(&text, mgx_api_module(module));
     return mgx_api_leave(mgx_api_take_text(&text, out, &diag), &diag);
-}
-
-migraphx_status migraphx_module_print(const_migraphx_module_t module)
-{
-    API_NEED(module);
-    char *text = NULL;
-    const migraphx_status status = migraphx_module_to_string(&text, module);
-    if (status == migraphx_status_success) {
-        fputs(text, stdout);
-        fflush(stdout);
-    }
-    free(text);
-    return status;
 }

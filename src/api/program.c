@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Programs: making, asking, printing, compiling.
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -169,20 +168,6 @@ migraphx_status migraphx_program_to_string(char **out, const_migraphx_program_t 
     struct mgx_str text = {0};
     mgx_program_print(&text, program->p);
     return mgx_api_leave(mgx_api_take_text(&text, out, &diag), &diag);
-}
-
-migraphx_status migraphx_program_print(const_migraphx_program_t program)
-{
-    API_NEED(program);
-    char *text = NULL;
-    const migraphx_status status = migraphx_program_to_string(&text, program);
-    if (status == migraphx_status_success) {
-        fputs(text, stdout);
-        fputs("\n", stdout);
-        fflush(stdout);
-    }
-    free(text);
-    return status;
 }
 
 migraphx_status migraphx_program_parse(migraphx_program_t *out, const char *text, size_t size)

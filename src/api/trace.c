@@ -9,7 +9,6 @@
 //        Min value: -1, Max value: 2, Mean: 0.5, StdDev: 0.25
 //     3  Output: <all values>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -99,6 +98,6 @@ void mgx_api_trace_eval(int level, const struct mgx_ins *ins, const struct mgx_t
     mgx_str_printf(&text, "\nTime: %gms, %gms\n", milliseconds, milliseconds);
     if (level > 1)
         put_output(&text, level, value);
-    fputs(mgx_str_text(&text), stdout);
+    mgx_api_print(mgx_str_text(&text));
     mgx_str_fini(&text);
 }
