@@ -68,6 +68,13 @@ struct mgx_ins *mgx_onnx_tensor(const struct mgx_onnx_node *n, const char *name)
 // inputs get.
 struct mgx_module *mgx_onnx_body(const struct mgx_onnx_node *n, const char *name,
                                  const struct mgx_shape *in_shapes, int in_count);
+// Numbers of inputs and outputs of a graph attribute.
+enum mgx_status mgx_onnx_body_counts(const struct mgx_onnx_node *n, const char *name, int *inputs,
+                                     int *outputs) MGX_NODISCARD;
+// A graph attribute imported in place, its inputs bound to `in` (If with a constant condition).
+enum mgx_status mgx_onnx_inline(struct mgx_onnx_node *n, const char *name,
+                                struct mgx_ins *const *in, int in_count, struct mgx_ins **out,
+                                int out_count) MGX_NODISCARD;
 // ONNX TensorProto.DataType number to our type; fails with the number in the message.
 enum mgx_status mgx_onnx_type(const struct mgx_onnx_node *n, int64_t number,
                               enum mgx_type *out) MGX_NODISCARD;
@@ -78,7 +85,7 @@ struct mgx_ins *mgx_onnx_in(const struct mgx_onnx_node *n,
 enum mgx_status mgx_onnx_need(struct mgx_onnx_node *n, int min_in,
                               int max_in) MGX_NODISCARD; // arity, required present
 // The value of an input if it is a constant (folded within the limits), else NULL. Lives as long as
-// the program.
+// the import; a literal made of it keeps its own share.
 const struct mgx_tensor *mgx_onnx_constant(const struct mgx_onnx_node *n, int i);
 // The same as integers. False if unknown.
 bool mgx_onnx_constant_ints(const struct mgx_onnx_node *n, int i, struct mgx_ints *out);

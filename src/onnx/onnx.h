@@ -43,6 +43,8 @@ enum mgx_status mgx_onnx_import_file(struct mgx_program **out, const char *path,
 enum mgx_status mgx_onnx_import_buffer(struct mgx_program **out, const void *data, size_t size,
                                        bool copy, const struct mgx_onnx_options *options,
                                        struct mgx_diag *diag) MGX_NODISCARD;
+// The operators of programs that come from here: all of them and onnx::deferred.
+extern const struct mgx_op_set mgx_onnx_ops;
 // Names of all supported operators, sorted, without duplicates.
 int mgx_onnx_operator_count(void);
 const char *mgx_onnx_operator_name(int i);

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT
+// Graphs inside nodes: bodies of If, Loop and Scan, imported as modules or in place.
+//
+// A body sees the names of the graphs around it; its own names hide equal outer ones. What it reads
+// from outside is found by a scan beforehand, so that the walk can put those nodes first.
+// Cost of the scan: the body's size times its depth of nesting.
+#include <string.h>
+
+#include "onnx/graph.h"
+
+// --- captures ---
+
+struct scope { // names that a graph defines
+    struct mgx_map names;
+    const struct scope *up;
+};
+
+struct scan {
+    struct mgx_onnx_import *import;
+    struct mgx_map captured; // an ordered set
+};
+
+static bool is_local(const struct scope *scope, struct mgx_slice name)
+{
+    for (; scope; scope = scope->up)
+        if (mgx_map_find_entry(&scope->names, name.text, name.size))
+            return true;
+    return false;
+}
+
+static enum mgx_status define(struct scan *s, struct scope *scope, struct mgx_slice name)
+{
+    return mgx_map_putn(&scope->names, name.text, name.size, NULL)
+               ? MGX_OK
+               : mgx_fail_memory(s->import->diag);
+}
+
+static enum mgx_status use(struct scan *s, const struct scope *scope, struct mgx_slice name)
+{
+    if (!name.size || is_local(scope, name))
+        return MGX_OK;
+    return mgx_map_putn(&s->captured, name.text, name.size, NULL)
+               ? MGX_OK
+               : mgx_fail_memory(s->import->diag);
+}
+
+// A field of a message that holds a name: 1 of ValueInfoProto, 8 of TensorProto, both inside
+// `outer` (0: at the top; 1: the values of a sparse tensor).
+static struct mgx_slice name_in(struct mgx_wire w, uint32_t outer, uint32_t number)
+{
+    struct mgx_slice name = {"", 0};
+    struct mgx_wire_field f;
+    while (mgx_wire_next(&w, &f)) {
+        if (outer && f.number == outer && f.type == MGX_WIRE_BYTES)
+            name = name_in(mgx_wire_sub(&f), 0, number);
+        else if (!outer && f.number == number)
+            mgx_wire_bytes(&w, &f, &name);
+    }
+    return name;
+}
+
+static enum mgx_status define_all(struct scan *s, struct scope *scope,
+                                  struct mgx_onnx_messages list, uint32_t outer, uint32_t number)
+{
+    for (int i = 0; i < list.count; i++)
+        TRY(define(s, scope, name_in(list.v[i], outer, number)));
+    return MGX_OK;
+}
+
+static enum mgx_status define_outputs(struct scan *s, struct scope *scope, struct mgx_wire node)
+{
+    struct mgx_wire_field f;
+    while (mgx_wire_next(&node, &f))
+        if (f.number == 2 && f.type == MGX_WIRE_BYTES)
+            TRY(define(s, scope, (struct mgx_slice){(const char *)f.data, f.size}));
+    return MGX_OK;
+}
+
+static enum mgx_status scan_graph(struct scan *s, struct mgx_wire w, const struct scope *up,
+                                  int depth);
+
+static enum mgx_status scan_node(struct scan *s, const struct scope *scope,
+                                 const struct mgx_onnx_node_proto *node, int depth)
+{
+    for (int i = 0; i < node->in.count; i++)
+        TRY(use(s, scope, node->in.v[i]));
+    for (int i = 0; i < node->attribute_count; i++) {
+        struct mgx_wire graph;
+        for (int k = 0; mgx_onnx_attribute_graph(&node->attributes[i], k, &graph); k++)
+            TRY(scan_graph(s, graph, scope, depth + 1));
+    }
+    return MGX_OK;
+}
+
+static enum mgx_status scan_names(struct scan *s, struct scope *scope,
+                                  const struct mgx_onnx_graph_proto *graph, int depth)
+{
+    struct mgx_arena *scratch = &s->import->scratch;
+    TRY(define_all(s, scope, graph->inputs, 0, 1));
+    TRY(define_all(s, scope, graph->initializers, 0, 8));
+    TRY(define_all(s, scope, graph->sparse, 1, 8));
+    for (int i = 0; i < graph->nodes.count; i++)
+        TRY(define_outputs(s, scope, graph->nodes.v[i]));
+    for (int i = 0; i < graph->nodes.count; i++) {
+        const struct mgx_arena_mark mark = mgx_arena_mark(scratch);
+        struct mgx_onnx_node_proto node;
+        TRY(mgx_onnx_read_node(graph->nodes.v[i], scratch, &node, s->import->diag));
+        TRY(scan_node(s, scope, &node, depth));
+        mgx_arena_rewind(scratch, mark);
+    }
+    for (int i = 0; i < graph->outputs.count; i++)
+        TRY(use(s, scope, name_in(graph->outputs.v[i], 0, 1)));
+    return mgx_onnx_check_time(s->import);
+}
+
+static enum mgx_status scan_graph(struct scan *s, struct mgx_wire w, const struct scope *up,
+                                  int depth)
+{
+    struct mgx_onnx_import *import = s->import;
+    if (depth > import->options.limit_depth)
+        return mgx_fail(import->diag, MGX_LIMIT, "graphs are nested deeper than %d",
+                        import->options.limit_depth);
+    struct mgx_onnx_graph_proto graph;
+    struct scope scope = {.up = up};
+    TRY(mgx_onnx_read_graph(w, &import->scratch, &graph, import->diag));
+    const enum mgx_status status = scan_names(s, &scope, &graph, depth);
+    mgx_map_fini(&scope.names);
+    return status;
+}
+
+enum mgx_status mgx_onnx_captures(struct mgx_onnx_import *import,
+                                  const struct mgx_onnx_node_proto *node, int depth,
+                                  struct mgx_arena *arena, struct mgx_onnx_names *out)
+{
+    struct scan s = {.import = import};
+    enum mgx_status status = MGX_OK;
+    for (int i = 0; i < node->attribute_count && status == MGX_OK; i++) {
+        struct mgx_wire graph;
+        for (int k = 0;
+             status == MGX_OK && mgx_onnx_attribute_graph(&node->attributes[i], k, &graph); k++)
+            status = scan_graph(&s, graph, NULL, depth);
+    }
+    struct mgx_slice *names = MGX_NEW_ARRAY(arena, struct mgx_slice, s.captured.count);
+    if (status == MGX_OK && !names)
+        status = mgx_fail_memory(import->diag);
+    for (uint32_t i = 0; status == MGX_OK && i < s.captured.count; i++)
+        names[i] = (struct mgx_slice){s.captured.entries[i].key, s.captured.entries[i].key_size};
+    *out = (struct mgx_onnx_names){names, (int)s.captured.count};
+    mgx_map_fini(&s.captured);
+    return status;
+}
+
+// --- import ---
+
+struct body {
+    struct mgx_onnx_graph_proto proto;
+    struct mgx_onnx_graph *home; // the scope around it
+};
+
+static enum mgx_status find_body(const struct mgx_onnx_node *n, const char *name, struct body *out)
+{
+    const struct mgx_onnx_attribute *a = mgx_onnx_attribute(n, name);
+    struct mgx_wire w;
+    if (!a || a->kind != MGX_ONNX_GRAPH || !mgx_onnx_attribute_graph(a, 0, &w))
+        return mgx_fail(n->diag, MGX_INVALID, "attribute \"%s\" is not a graph", name);
+    out->home = a->home ? a->home : n->graph;
+    // Not in scratch: a rule may keep what it allocated there across the import of a body.
+    return mgx_onnx_read_graph(w, &n->graph->import->arena, &out->proto, n->diag);
+}
+
+// Results go to `out`, one per output of the body, in the scratch arena.
+static enum mgx_status import_body(const struct mgx_onnx_node *n, const struct body *body,
+                                   struct mgx_module *module,
+                                   const struct mgx_onnx_arguments *arguments, struct mgx_ins **out)
+{
+    struct mgx_onnx_graph g = {.import = n->graph->import,
+                               .up = body->home,
+                               .module = module,
+                               .call = body->home->call,
+                               .opsets = body->home->opsets,
+                               .nodes = body->proto.nodes,
+                               .depth = n->graph->depth + 1};
+    enum mgx_status status = mgx_onnx_graph_inputs(&g, &body->proto, arguments);
+    if (status == MGX_OK)
+        status = mgx_onnx_graph_start(&g);
+    if (status == MGX_OK)
+        status = mgx_onnx_graph_nodes(&g);
+    for (int i = 0; status == MGX_OK && i < body->proto.outputs.count; i++) {
+        struct mgx_slice name;
+        struct mgx_wire type;
+        status = mgx_onnx_read_value(body->proto.outputs.v[i], &name, &type, n->diag);
+        if (status == MGX_OK)
+            status = mgx_onnx_graph_result(&g, name, &out[i]);
+    }
+    mgx_onnx_graph_fini(&g);
+    return status;
+}
+
+// MIGraphX's names: If_5_if, If_5_else, Loop_4_loop, Scan_2_scan.
+static const char *module_name(const struct mgx_onnx_node *n, const char *name)
+{
+    const char *suffix = strcmp(name, "then_branch") == 0   ? "if"
+                         : strcmp(name, "else_branch") == 0 ? "else"
+                         : strcmp(n->op_type, "Loop") == 0  ? "loop"
+                         : strcmp(n->op_type, "Scan") == 0  ? "scan"
+                                                            : name;
+    return mgx_arena_printf(n->scratch, "%s_%s", n->graph->label, suffix);
+}
+
+struct mgx_module *mgx_onnx_body(const struct mgx_onnx_node *n, const char *name,
+                                 const struct mgx_shape *in_shapes, int in_count)
+{
+    struct body body;
+    if (find_body(n, name, &body) != MGX_OK)
+        return NULL;
+    const char *title = module_name(n, name);
+    struct mgx_ins **out = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, body.proto.outputs.count);
+    struct mgx_module *module =
+        title && out ? mgx_program_add_module(n->module->program, title) : NULL;
+    if (!module) {
+        mgx_fail_memory(n->diag);
+        return NULL;
+    }
+    const struct mgx_onnx_arguments arguments = {.shapes = in_shapes, .shape_count = in_count};
+    if (import_body(n, &body, module, &arguments, out) != MGX_OK) {
+        mgx_where(n->diag, "graph \"%s\"", name);
+        return NULL;
+    }
+    return mgx_add_return(module, out, body.proto.outputs.count) ? module : NULL;
+}
+
+enum mgx_status mgx_onnx_body_counts(const struct mgx_onnx_node *n, const char *name, int *inputs,
+                                     int *outputs)
+{
+    struct body body;
+    TRY(find_body(n, name, &body));
+    *inputs = body.proto.inputs.count;
+    *outputs = body.proto.outputs.count;
+    return MGX_OK;
+}
+
+enum mgx_status mgx_onnx_inline(struct mgx_onnx_node *n, const char *name,
+                                struct mgx_ins *const *in, int in_count, struct mgx_ins **out,
+                                int out_count)
+{
+    struct body body;
+    TRY(find_body(n, name, &body));
+    if (body.proto.inputs.count != in_count || body.proto.outputs.count != out_count)
+        return mgx_fail(n->diag, MGX_INVALID,
+                        "graph \"%s\" has %d inputs and %d outputs where %d and %d belong", name,
+                        body.proto.inputs.count, body.proto.outputs.count, in_count, out_count);
+    const struct mgx_onnx_arguments arguments = {.given = in, .given_count = in_count};
+    const enum mgx_status status = import_body(n, &body, n->module, &arguments, out);
+    if (status != MGX_OK)
+        mgx_where(n->diag, "graph \"%s\"", name);
+    return status;
+}
+
+// --- what a body declares of its results ---
+
+bool mgx_onnx_declared_type(const struct mgx_onnx_node *n, const char *name, int i,
+                            enum mgx_type *type, bool *sequence)
+{
+    const struct mgx_onnx_attribute *a = mgx_onnx_attribute(n, name);
+    struct mgx_onnx_graph_proto proto;
+    struct mgx_wire w, value;
+    struct mgx_slice title;
+    struct mgx_shape shape;
+    struct mgx_diag ignored;
+    mgx_diag_clear(&ignored);
+    if (!a || !mgx_onnx_attribute_graph(a, 0, &w) ||
+        mgx_onnx_read_graph(w, n->scratch, &proto, &ignored) != MGX_OK ||
+        i >= proto.outputs.count ||
+        mgx_onnx_read_value(proto.outputs.v[i], &title, &value, &ignored) != MGX_OK || !value.p)
+        return false;
+    struct mgx_onnx_import *import = n->graph->import;
+    struct mgx_diag *const diag = import->diag;
+    import->diag = &ignored;
+    const enum mgx_status status = mgx_onnx_read_type(import, value, NULL, &shape);
+    import->diag = diag;
+    if (status != MGX_OK)
+        return false;
+    *sequence = shape.type == MGX_SEQUENCE;
+    *type = shape.sub_count ? shape.sub[0].type : shape.type;
+    return true;
+}

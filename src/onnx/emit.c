@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT
+// Emitting instructions for a node; see node.h. Everything is sticky: NULL in gives NULL out, and
+// the walk looks at the program's status after each rule.
+#include <string.h>
+
+#include "onnx/graph.h"
+
+// An operator of the IR by name; without it the emission fails.
+static const struct mgx_op *named(struct mgx_onnx_node *n, const char *name)
+{
+    const struct mgx_op *op = mgx_op_find(name);
+    if (!op)
+        mgx_fail(n->diag, MGX_UNSUPPORTED, "the operator %s is not built in", name);
+    return op;
+}
+
+struct mgx_ins *mgx_onnx_emit_body(struct mgx_onnx_node *n, const struct mgx_op *op,
+                                   const struct mgx_attr *attrs, struct mgx_ins *const *in,
+                                   int count, struct mgx_module *const *mod, int mod_count)
+{
+    struct mgx_program *p = n->module->program;
+    if (!op)
+        return NULL;
+    for (int i = 0; i < count; i++)
+        if (!in[i])
+            return NULL;
+    void *attr = NULL;
+    if (mgx_attr_make(op, attrs, &p->arena, &attr, &p->diag) != MGX_OK)
+        return NULL;
+    struct mgx_ins *ins = mgx_insert(n->module, NULL, op, attr, in, count, mod, mod_count);
+    mgx_add_origin(ins, mgx_onnx_origin(n->graph));
+    return ins;
+}
+
+struct mgx_ins *mgx_onnx_emit_n(struct mgx_onnx_node *n, const struct mgx_op *op,
+                                const struct mgx_attr *attrs, struct mgx_ins *const *in, int count)
+{
+    return mgx_onnx_emit_body(n, op, attrs, in, count, NULL, 0);
+}
+
+struct mgx_ins *mgx_onnx_emit(struct mgx_onnx_node *n, const struct mgx_op *op,
+                              const struct mgx_attr *attrs, struct mgx_ins_list in)
+{
+    return mgx_onnx_emit_n(n, op, attrs, in.v, in.count);
+}
+
+struct mgx_ins *mgx_onnx_scalar(struct mgx_onnx_node *n, enum mgx_type type, double value)
+{
+    return mgx_literal_double(n->module, type, value);
+}
+
+struct mgx_ins *mgx_onnx_literal_ints(struct mgx_onnx_node *n, const int64_t *values, int count)
+{
+    return mgx_literal_ints(n->module, values, count);
+}
+
+struct mgx_ins *mgx_onnx_undefined(struct mgx_onnx_node *n)
+{
+    return mgx_onnx_emit_n(n, named(n, "undefined"), NULL, NULL, 0);
+}
+
+struct mgx_ins *mgx_onnx_convert(struct mgx_onnx_node *n, struct mgx_ins *x, enum mgx_type type)
+{
+    if (!x || x->shape.type == type)
+        return x;
+    return mgx_onnx_emit(n, named(n, "convert"), MGX_ATTRS(mgx_int("target_type", type)),
+                         MGX_IN(x));
+}
+
+struct mgx_ins *mgx_onnx_reshape(struct mgx_onnx_node *n, struct mgx_ins *x, const int64_t *dims,
+                                 int rank)
+{
+    return mgx_onnx_emit(n, named(n, "reshape"), MGX_ATTRS(mgx_ints("dims", dims, rank)),
+                         MGX_IN(x));
+}
+
+struct mgx_ins *mgx_onnx_transpose(struct mgx_onnx_node *n, struct mgx_ins *x, const int64_t *perm,
+                                   int rank)
+{
+    return mgx_onnx_emit(n, named(n, "transpose"), MGX_ATTRS(mgx_ints("permutation", perm, rank)),
+                         MGX_IN(x));
+}
+
+struct mgx_ins *mgx_onnx_member(struct mgx_onnx_node *n, struct mgx_ins *tuple, int64_t i)
+{
+    return mgx_onnx_emit(n, named(n, "get_tuple_elem"), MGX_ATTRS(mgx_int("index", i)),
+                         MGX_IN(tuple));
+}
+
+// --- broadcasting ---
+
+// One length against another; false if they cannot be broadcast together.
+static bool join_length(int64_t a, int64_t *common)
+{
+    if (a == *common || a == 1)
+        return true;
+    if (*common != 1)
+        return false;
+    *common = a;
+    return true;
+}
+
+// The common lengths of static shapes, numpy's rule: axes are matched from the last.
+static enum mgx_status common_lens(struct mgx_onnx_node *n, struct mgx_ins *const *v, int count,
+                                   int64_t *lens, int *rank)
+{
+    *rank = 0;
+    for (int i = 0; i < count; i++)
+        *rank = v[i]->shape.rank > *rank ? v[i]->shape.rank : *rank;
+    for (int axis = 0; axis < *rank; axis++)
+        lens[axis] = 1;
+    for (int i = 0; i < count; i++) {
+        const struct mgx_shape *s = &v[i]->shape;
+        for (int axis = 0; axis < s->rank; axis++)
+            if (!join_length(s->lens[axis], &lens[*rank - s->rank + axis])) {
+                struct mgx_str text = {0};
+                mgx_shape_print(&text, &v[0]->shape);
+                mgx_str_put(&text, " and ");
+                mgx_shape_print(&text, s);
+                mgx_onnx_invalid(n, "shapes %s do not broadcast", mgx_str_text(&text));
+                mgx_str_fini(&text);
+                return MGX_INVALID;
+            }
+    }
+    return MGX_OK;
+}
+
+// Has x, beyond doubt, the lengths that all of them together broadcast to? True if each of its axes
+// is of the others' length by name, or the others have length 1 there or nothing.
+static bool is_widest(const struct mgx_ins *x, struct mgx_ins *const *v, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const struct mgx_shape *s = &v[i]->shape;
+        const int lead = x->shape.rank - s->rank;
+        if (s->unranked || x->shape.unranked || lead < 0)
+            return false;
+        for (int axis = 0; axis < s->rank; axis++) {
+            const struct mgx_dim a = mgx_shape_dim(&x->shape, lead + axis);
+            const struct mgx_dim b = mgx_shape_dim(s, axis);
+            const bool same_name = a.name && b.name && strcmp(a.name, b.name) == 0;
+            const bool same_size = mgx_dim_is_fixed(&a) && mgx_dim_is_fixed(&b) && a.min == b.min;
+            if (!same_name && !same_size && !(mgx_dim_is_fixed(&b) && b.max == 1))
+                return false;
+        }
+    }
+    return true;
+}
+
+// Lengths known only at run time: the operator takes the others as further inputs.
+static struct mgx_ins *broadcast_dynamic(struct mgx_onnx_node *n, struct mgx_ins *x,
+                                         struct mgx_ins *const *v, int count)
+{
+    if (is_widest(x, v, count))
+        return x;
+    struct mgx_ins **in = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, count + 1);
+    if (!in)
+        return NULL;
+    int used = 0;
+    in[used++] = x;
+    for (int i = 0; i < count; i++)
+        if (v[i] != x)
+            in[used++] = v[i];
+    return used == 1 ? x : mgx_onnx_emit_n(n, named(n, "multibroadcast"), NULL, in, used);
+}
+
+enum mgx_status mgx_onnx_broadcast(struct mgx_onnx_node *n, struct mgx_ins **v, int count)
+{
+    bool all_static = true;
+    for (int i = 0; i < count; i++) {
+        if (!v[i])
+            return MGX_OK; // the failure that made it NULL is recorded
+        all_static &= mgx_onnx_is_static(v[i]);
+    }
+    if (!all_static) {
+        struct mgx_ins **old = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, count);
+        if (!old)
+            return mgx_fail_memory(n->diag);
+        if (count)
+            memcpy(old, v, (size_t)count * sizeof *old);
+        for (int i = 0; i < count; i++)
+            v[i] = broadcast_dynamic(n, old[i], old, count);
+        return MGX_OK;
+    }
+    int64_t lens[MGX_MAX_RANK];
+    int rank;
+    TRY(common_lens(n, v, count, lens, &rank));
+    for (int i = 0; i < count; i++)
+        if (v[i]->shape.rank != rank ||
+            memcmp(v[i]->shape.lens, lens, (size_t)rank * sizeof *lens) != 0)
+            v[i] = mgx_onnx_emit(n, named(n, "multibroadcast"),
+                                 MGX_ATTRS(mgx_ints("out_lens", lens, rank)), MGX_IN(v[i]));
+    return MGX_OK;
+}
+
+struct mgx_ins *mgx_onnx_binary(struct mgx_onnx_node *n, const struct mgx_op *op, struct mgx_ins *a,
+                                struct mgx_ins *b)
+{
+    struct mgx_ins *v[] = {a, b};
+    if (mgx_onnx_broadcast(n, v, 2) != MGX_OK)
+        return NULL;
+    return mgx_onnx_emit(n, op, NULL, MGX_IN(v[0], v[1]));
+}
+
+struct mgx_ins *mgx_onnx_unary(struct mgx_onnx_node *n, const struct mgx_op *op, struct mgx_ins *x)
+{
+    return mgx_onnx_emit(n, op, NULL, MGX_IN(x));
+}

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: MIT
+// The walk over one graph: names, order, nodes; see graph.h.
+//
+// Nodes are taken in file order. One whose inputs are not there yet waits on a stack while the
+// nodes that make them go first, so an unsorted graph costs one visit more per node and a long
+// chain no C stack. A node met again while it waits closes a cycle. What the bodies of a node
+// capture counts among its inputs.
+#include "onnx/graph.h"
+
+#include <string.h>
+
+enum state { NEW, WAITING, DONE };
+
+// --- names ---
+
+static enum mgx_status add_name(struct mgx_onnx_graph *g, struct mgx_slice name,
+                                struct mgx_ins *ins, int node)
+{
+    struct mgx_onnx_value *value = MGX_NEW(&g->import->arena, struct mgx_onnx_value);
+    if (!value || !mgx_map_putn(&g->values, name.text, name.size, value))
+        return mgx_fail_memory(g->import->diag);
+    value->ins = ins;
+    value->node = node;
+    return MGX_OK;
+}
+
+enum mgx_status mgx_onnx_graph_define(struct mgx_onnx_graph *g, struct mgx_slice name,
+                                      struct mgx_ins *ins)
+{
+    if (mgx_map_findn(&g->values, name.text, name.size))
+        return mgx_fail(g->import->diag, MGX_INVALID, "\"%.*s\" is defined twice", MGX_SLICE(name));
+    return add_name(g, name, ins, -1);
+}
+
+struct mgx_onnx_value *mgx_onnx_graph_find(const struct mgx_onnx_graph *g, struct mgx_slice name)
+{
+    for (; g; g = g->up) {
+        struct mgx_onnx_value *value = mgx_map_findn(&g->values, name.text, name.size);
+        if (value)
+            return value;
+    }
+    return NULL;
+}
+
+enum mgx_status mgx_onnx_graph_result(struct mgx_onnx_graph *g, struct mgx_slice name,
+                                      struct mgx_ins **out)
+{
+    const struct mgx_onnx_value *value = mgx_onnx_graph_find(g, name);
+    if (!value)
+        return mgx_fail(g->import->diag, MGX_INVALID, "output \"%.*s\" is produced by no node",
+                        MGX_SLICE(name));
+    if (!value->ins)
+        return mgx_fail(g->import->diag, MGX_INVALID, "output \"%.*s\" was left without a value",
+                        MGX_SLICE(name));
+    *out = value->ins;
+    return MGX_OK;
+}
+
+int64_t mgx_onnx_opset_of(const struct mgx_onnx_graph *g, struct mgx_slice domain)
+{
+    for (int i = 0; i < g->opsets.count; i++)
+        if (mgx_onnx_same_domain(g->opsets.v[i].domain, domain))
+            return g->opsets.v[i].version;
+    return 0;
+}
+
+// --- what a node makes ---
+
+// "name (OpType)" for messages before the node has been read properly.
+static void blame_index(struct mgx_onnx_graph *g, int node)
+{
+    mgx_where(g->import->diag, "node %d of %d", node, g->nodes.count);
+}
+
+// The outputs of a node become names; reads nothing else.
+static enum mgx_status declare_outputs(struct mgx_onnx_graph *g, int node)
+{
+    struct mgx_wire w = g->nodes.v[node];
+    struct mgx_wire_field f;
+    while (mgx_wire_next(&w, &f)) {
+        if (f.number != 2)
+            continue;
+        struct mgx_slice name;
+        if (!mgx_wire_bytes(&w, &f, &name) || !name.size)
+            continue;
+        TRY(mgx_onnx_check_name(name, "the name of an output", g->import->diag));
+        if (mgx_map_findn(&g->values, name.text, name.size))
+            return mgx_fail(g->import->diag, MGX_INVALID, "\"%.*s\" is defined twice",
+                            MGX_SLICE(name));
+        TRY(add_name(g, name, NULL, node));
+    }
+    return w.bad ? mgx_wire_fail(&w, "NodeProto", g->import->diag) : MGX_OK;
+}
+
+enum mgx_status mgx_onnx_graph_start(struct mgx_onnx_graph *g)
+{
+    struct mgx_onnx_import *import = g->import;
+    if (g->depth > import->options.limit_depth)
+        return mgx_fail(import->diag, MGX_LIMIT,
+                        "graphs and function calls are nested deeper than %d",
+                        import->options.limit_depth);
+    g->state = mgx_arena_alloc(&import->arena, (size_t)g->nodes.count);
+    if (!g->state)
+        return mgx_fail_memory(import->diag);
+    for (int i = 0; i < g->nodes.count; i++) {
+        const enum mgx_status status = declare_outputs(g, i);
+        if (status != MGX_OK) {
+            blame_index(g, i);
+            return status;
+        }
+    }
+    return MGX_OK;
+}
+
+void mgx_onnx_graph_fini(struct mgx_onnx_graph *g)
+{
+    mgx_map_fini(&g->values);
+}
+
+// --- one node, its inputs at hand ---
+
+const char *mgx_onnx_origin(struct mgx_onnx_graph *g)
+{
+    if (!g->origin)
+        g->origin =
+            g->proto->name.size
+                ? mgx_arena_printf(&g->import->scratch, "%.*s (%.*s)", MGX_SLICE(g->proto->name),
+                                   MGX_SLICE(g->proto->op_type))
+                : mgx_arena_printf(&g->import->scratch, "(%.*s)", MGX_SLICE(g->proto->op_type));
+    return g->origin;
+}
+
+static void blame_node(struct mgx_onnx_graph *g, const struct mgx_onnx_node_proto *proto,
+                       int64_t opset)
+{
+    struct mgx_onnx_import *import = g->import;
+    if (proto->name.size)
+        mgx_where(import->diag, "node \"%.*s\" (%.*s, opset %lld)", MGX_SLICE(proto->name),
+                  MGX_SLICE(proto->op_type), (long long)opset);
+    else
+        mgx_where(import->diag, "node making \"%.*s\" (%.*s, opset %lld)",
+                  MGX_SLICE(proto->out.count ? proto->out.v[0] : proto->name),
+                  MGX_SLICE(proto->op_type), (long long)opset);
+}
+
+// Fills n from the parsed node; texts go to the scratch arena.
+static enum mgx_status make_node(struct mgx_onnx_graph *g, const struct mgx_onnx_node_proto *proto,
+                                 struct mgx_onnx_node *n)
+{
+    struct mgx_onnx_import *import = g->import;
+    struct mgx_arena *scratch = &import->scratch;
+    const struct mgx_slice domain =
+        mgx_onnx_is_standard(proto->domain) ? (struct mgx_slice){"", 0} : proto->domain;
+    *n = (struct mgx_onnx_node){
+        .name = mgx_arena_strndup(scratch, proto->name.text, proto->name.size),
+        .op_type = mgx_arena_strndup(scratch, proto->op_type.text, proto->op_type.size),
+        .domain = mgx_arena_strndup(scratch, domain.text, domain.size),
+        .opset = mgx_onnx_opset_of(g, proto->domain),
+        .module = g->module,
+        .in_count = proto->in.count,
+        .out_count = proto->out.count,
+        .scratch = scratch,
+        .diag = import->diag,
+        .graph = g,
+        .wire = proto};
+    struct mgx_ins **in = MGX_NEW_ARRAY(scratch, struct mgx_ins *, proto->in.count);
+    n->out = MGX_NEW_ARRAY(scratch, struct mgx_ins *, proto->out.count);
+    g->label = mgx_arena_printf(scratch, "%s_%d", n->op_type ? n->op_type : "", g->module->count);
+    if (!n->name || !n->op_type || !n->domain || !in || !n->out || !g->label)
+        return mgx_fail_memory(import->diag);
+    for (int i = 0; i < proto->in.count; i++) {
+        const struct mgx_onnx_value *value =
+            proto->in.v[i].size ? mgx_onnx_graph_find(g, proto->in.v[i]) : NULL;
+        in[i] = value ? value->ins : NULL;
+    }
+    n->in = in;
+    return MGX_OK;
+}
+
+// Does the node read the result of an operator that could not be imported?
+static bool is_poisoned(const struct mgx_onnx_node *n)
+{
+    const struct mgx_ins *poison = n->graph->import->poison;
+    for (int i = 0; poison && i < n->in_count; i++)
+        if (n->in[i] == poison)
+            return true;
+    return false;
+}
+
+static enum mgx_status poison_outputs(struct mgx_onnx_node *n)
+{
+    for (int i = 0; i < n->out_count; i++)
+        n->out[i] = n->graph->import->poison;
+    return MGX_OK;
+}
+
+// An operator without a rule: an `unknown` instruction if the caller wants that.
+static enum mgx_status import_unknown(struct mgx_onnx_node *n)
+{
+    const struct mgx_op *op = mgx_op_find("unknown");
+    if (!op)
+        return mgx_fail(n->diag, MGX_UNSUPPORTED, "no operator stands for unknown ones");
+    struct mgx_ins **in = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, n->in_count);
+    if (!in)
+        return mgx_fail_memory(n->diag);
+    int count = 0;
+    for (int i = 0; i < n->in_count; i++)
+        if (n->in[i])
+            in[count++] = n->in[i];
+    struct mgx_ins *ins = mgx_onnx_emit_n(n, op, MGX_ATTRS(mgx_text("op", n->op_type)), in, count);
+    for (int i = 0; i < n->out_count; i++)
+        n->out[i] = ins;
+    return MGX_OK;
+}
+
+static enum mgx_status apply_rule(struct mgx_onnx_node *n, const struct mgx_onnx_node_proto *proto)
+{
+    struct mgx_onnx_graph *g = n->graph;
+    struct mgx_onnx_function *function = mgx_onnx_function_find(g->import, proto);
+    if (function)
+        return is_poisoned(n) ? poison_outputs(n) : mgx_onnx_call(n, function);
+    const char *why = NULL;
+    const struct mgx_onnx_op *rule = mgx_onnx_rule_find(g->import, g, proto, &n->opset, &why);
+    if (!rule && g->import->options.skip_unknown_operators)
+        return import_unknown(n);
+    if (!rule) {
+        TRY(mgx_onnx_add_missing(n, why));
+        return poison_outputs(n);
+    }
+    if (is_poisoned(n))
+        return poison_outputs(n);
+    const enum mgx_status status = rule->import(n);
+    if (status != MGX_UNSUPPORTED || g->import->final || g->import->options.quick_reject)
+        return status;
+    TRY(mgx_onnx_add_missing(n, g->import->diag->text));
+    return poison_outputs(n);
+}
+
+static enum mgx_status check_result(struct mgx_onnx_node *n)
+{
+    if (n->diag->status != MGX_OK)
+        return n->diag->status; // an accessor recorded it
+    TRY(mgx_program_status(n->graph->import->program, n->diag));
+    const struct mgx_onnx_node_proto *proto = n->wire;
+    for (int i = 0; i < n->out_count; i++) {
+        const struct mgx_slice name = proto->out.v[i];
+        struct mgx_onnx_value *value =
+            name.size ? mgx_map_findn(&n->graph->values, name.text, name.size) : NULL;
+        if (value)
+            value->ins = n->out[i];
+    }
+    return MGX_OK;
+}
+
+static enum mgx_status count_node(struct mgx_onnx_import *import)
+{
+    enum { CHECK_EVERY = 64 };
+    if (++import->node_count > import->options.limit_nodes)
+        return mgx_fail(import->diag, MGX_LIMIT, "more than %lld nodes after expansion",
+                        (long long)import->options.limit_nodes);
+    if (import->scratch.failed)
+        return mgx_fail_memory(import->diag);
+    return import->node_count % CHECK_EVERY ? MGX_OK : mgx_onnx_check_time(import);
+}
+
+static enum mgx_status import_node(struct mgx_onnx_graph *g,
+                                   const struct mgx_onnx_node_proto *proto)
+{
+    TRY(count_node(g->import));
+    g->proto = proto;
+    g->origin = NULL;
+    struct mgx_onnx_node n;
+    TRY(make_node(g, proto, &n));
+    enum mgx_status status = apply_rule(&n, proto);
+    if (status == MGX_OK)
+        status = check_result(&n);
+    if (status != MGX_OK)
+        blame_node(g, proto, n.opset);
+    return status;
+}
+
+// --- order ---
+
+struct waiting { // a node whose inputs are being made
+    int node;
+    int next, count;  // of needs
+    const int *needs; // nodes to do first
+    struct mgx_arena_mark mark;
+};
+
+struct stack {
+    struct waiting *v;
+    int count, capacity;
+};
+
+static enum mgx_status push(struct mgx_onnx_graph *g, struct stack *stack, struct waiting entry)
+{
+    if (stack->count == stack->capacity) {
+        const int capacity = stack->capacity ? stack->capacity * 2 : 64;
+        struct waiting *grown = MGX_NEW_ARRAY(&g->import->arena, struct waiting, capacity);
+        if (!grown)
+            return mgx_fail_memory(g->import->diag);
+        if (stack->count)
+            memcpy(grown, stack->v, (size_t)stack->count * sizeof *grown);
+        stack->v = grown;
+        stack->capacity = capacity;
+    }
+    g->state[entry.node] = WAITING;
+    stack->v[stack->count++] = entry;
+    return MGX_OK;
+}
+
+// A name that a node reads: fails if nobody makes it; appends the maker to `needs` if that is to
+// come.
+static enum mgx_status need_name(struct mgx_onnx_graph *g, struct mgx_slice name, int *needs,
+                                 int *count)
+{
+    if (!name.size)
+        return MGX_OK;
+    const struct mgx_onnx_value *value = mgx_map_findn(&g->values, name.text, name.size);
+    if (value && value->node >= 0 && g->state[value->node] != DONE) {
+        needs[(*count)++] = value->node;
+        return MGX_OK;
+    }
+    if (!value)
+        value = mgx_onnx_graph_find(g, name);
+    if (!value)
+        return mgx_fail(g->import->diag, MGX_INVALID,
+                        "input \"%.*s\" is produced by no node, input or initialiser",
+                        MGX_SLICE(name));
+    if (!value->ins && value->node >= 0)
+        return mgx_fail(g->import->diag, MGX_INVALID, "input \"%.*s\" was left without a value",
+                        MGX_SLICE(name));
+    return MGX_OK; // an input without instruction is an absent argument of a function
+}
+
+// The nodes that must go before this one.
+static enum mgx_status find_needs(struct mgx_onnx_graph *g, const struct mgx_onnx_node_proto *proto,
+                                  struct waiting *entry)
+{
+    struct mgx_arena *scratch = &g->import->scratch;
+    struct mgx_onnx_names captured = {0};
+    if (proto->has_graphs)
+        TRY(mgx_onnx_captures(g->import, proto, g->depth + 1, scratch, &captured));
+    int *needs = MGX_NEW_ARRAY(scratch, int, (size_t)proto->in.count + (size_t)captured.count);
+    if (!needs)
+        return mgx_fail_memory(g->import->diag);
+    for (int i = 0; i < proto->in.count; i++)
+        TRY(need_name(g, proto->in.v[i], needs, &entry->count));
+    for (int i = 0; i < captured.count; i++)
+        TRY(need_name(g, captured.v[i], needs, &entry->count));
+    entry->needs = needs;
+    return MGX_OK;
+}
+
+static enum mgx_status import_or_wait(struct mgx_onnx_graph *g, int node, struct stack *stack)
+{
+    struct mgx_arena *scratch = &g->import->scratch;
+    struct waiting entry = {.node = node, .mark = mgx_arena_mark(scratch)};
+    struct mgx_onnx_node_proto proto;
+    enum mgx_status status = mgx_onnx_read_node(g->nodes.v[node], scratch, &proto, g->import->diag);
+    if (status != MGX_OK) {
+        blame_index(g, node);
+        return status;
+    }
+    status = find_needs(g, &proto, &entry);
+    if (status != MGX_OK) {
+        blame_node(g, &proto, mgx_onnx_opset_of(g, proto.domain));
+        return status;
+    }
+    if (entry.count)
+        return push(g, stack, entry); // its scratch stays until it is done
+    TRY(import_node(g, &proto));
+    g->state[node] = DONE;
+    mgx_arena_rewind(scratch, entry.mark);
+    return MGX_OK;
+}
+
+static enum mgx_status fail_cycle(struct mgx_onnx_graph *g, int node)
+{
+    struct mgx_onnx_node_proto proto;
+    TRY(mgx_onnx_read_node(g->nodes.v[node], &g->import->scratch, &proto, g->import->diag));
+    mgx_fail(g->import->diag, MGX_INVALID, "the graph has a cycle: this node needs its own result");
+    blame_node(g, &proto, mgx_onnx_opset_of(g, proto.domain));
+    return MGX_INVALID;
+}
+
+static enum mgx_status import_with_needs(struct mgx_onnx_graph *g, int node, struct stack *stack)
+{
+    TRY(import_or_wait(g, node, stack));
+    while (stack->count) {
+        struct waiting *top = &stack->v[stack->count - 1];
+        while (top->next < top->count && g->state[top->needs[top->next]] == DONE)
+            top->next++;
+        if (top->next < top->count) {
+            const int need = top->needs[top->next];
+            if (g->state[need] == WAITING)
+                return fail_cycle(g, need);
+            TRY(import_or_wait(g, need, stack));
+            continue;
+        }
+        const int ready = top->node;
+        mgx_arena_rewind(&g->import->scratch, top->mark);
+        stack->count--;
+        TRY(import_or_wait(g, ready, stack));
+        if (g->state[ready] != DONE)
+            return mgx_fail(g->import->diag, MGX_IO, "the file changed while it was read");
+    }
+    return MGX_OK;
+}
+
+enum mgx_status mgx_onnx_graph_nodes(struct mgx_onnx_graph *g)
+{
+    struct stack stack = {0};
+    for (int i = 0; i < g->nodes.count; i++)
+        if (g->state[i] == NEW)
+            TRY(import_with_needs(g, i, &stack));
+    return MGX_OK;
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT
+// State of an import, private to onnx/.
+//
+//   import   one per model: program, options, limits, files, rules, functions, folded constants
+//   graph    one per scope: main graph, body of a control-flow node, expanded function call
+//   value    one per name of a scope: the instruction once it exists, and the node that makes it
+//
+// Holds: names and lists are slices of the file; structs lie in import->arena, what one node needs
+// in import->scratch, which is rewound after the node. Scopes live on the C stack, at most
+// limit_depth of them.
+#pragma once
+
+#include <time.h>
+
+#include "base/file.h"
+#include "onnx/node.h"
+#include "onnx/proto.h"
+#include "op/core/eval.h"
+
+// --- where the bytes come from ---
+
+struct mgx_onnx_source {
+    const char *path; // for messages; NULL for a buffer
+    struct mgx_file *file;
+    struct mgx_storage *storage; // keeps the model's bytes
+    struct mgx_wire bytes;
+    struct mgx_dir dir;   // of external data; opened when first needed
+    struct mgx_map files; // location -> struct mgx_onnx_external *
+};
+
+struct mgx_onnx_external {
+    struct mgx_file *file;
+    struct mgx_storage *storage;
+};
+
+enum mgx_status mgx_onnx_source_file(struct mgx_onnx_source *s, const char *path,
+                                     struct mgx_diag *diag) MGX_NODISCARD;
+enum mgx_status mgx_onnx_source_buffer(struct mgx_onnx_source *s, const void *data, size_t size,
+                                       bool copy, struct mgx_diag *diag) MGX_NODISCARD;
+void mgx_onnx_source_fini(struct mgx_onnx_source *s);
+// Was any of its files lost meanwhile?
+enum mgx_status mgx_onnx_source_check(const struct mgx_onnx_source *s,
+                                      struct mgx_diag *diag) MGX_NODISCARD;
+
+// --- import ---
+
+struct mgx_onnx_function {
+    struct mgx_onnx_function_proto proto;
+    int64_t cost; // nodes after expansion; 0: not computed yet, -1: being computed
+};
+
+// A call in force: what the body's attribute references stand for.
+struct mgx_onnx_call {
+    const struct mgx_onnx_function *function;
+    const struct mgx_onnx_attribute *attributes; // no references among them
+    int attribute_count;
+};
+
+// What is known beforehand of the main graph's i-th input (import of a single deferred node).
+struct mgx_onnx_bound {
+    const struct mgx_tensor *value; // NULL: only the shape is known; else it owns a storage
+    const struct mgx_shape *shape;
+};
+
+struct mgx_onnx_rule { // rules of one operator name, any domain and version
+    const struct mgx_onnx_op *op;
+    struct mgx_onnx_rule *next;
+};
+
+struct mgx_onnx_missing { // an operator that cannot be imported, and where it was met first
+    const char *what, *node, *why;
+    int64_t count;
+    struct mgx_onnx_missing *next;
+};
+
+struct mgx_onnx_import {
+    struct mgx_program *program;
+    struct mgx_onnx_options options; // with all limits filled in
+    struct mgx_diag *diag;           // the caller's, or own_diag
+    struct mgx_diag own_diag;
+    struct mgx_arena arena, scratch;
+    struct mgx_onnx_source source;
+    struct mgx_onnx_model model;
+    struct mgx_map rules;     // op_type -> struct mgx_onnx_rule *
+    struct mgx_map domains;   // that some rule is for
+    struct mgx_map functions; // "domain:name:overload" -> struct mgx_onnx_function *
+    struct mgx_map folded;    // instruction -> struct mgx_tensor *, NULL for "not a constant"
+    struct mgx_onnx_strings *strings; // bytes of folded strings; NULL until there are any
+    size_t folded_bytes, fold_limit;
+    int64_t node_count;
+    struct timespec start;
+    struct mgx_ins *poison; // stands for the results of an operator that cannot be imported
+    struct mgx_map missing; // text -> struct mgx_onnx_missing *
+    struct mgx_onnx_missing *first_missing, **last_missing;
+    const struct mgx_onnx_bound *bound; // of a deferred node
+    int bound_count;
+    bool final;   // a rule that defers now fails: nothing more will be known later
+    bool gave_up; // ... and this says that one did
+};
+
+// MGX_LIMIT when the import has taken too long.
+enum mgx_status mgx_onnx_check_time(struct mgx_onnx_import *import) MGX_NODISCARD;
+// Takes bytes from the budget of folded constants.
+enum mgx_status mgx_onnx_spend(struct mgx_onnx_import *import, size_t bytes,
+                               const char *what) MGX_NODISCARD;
+// Drops the folded values; their strings go to the program.
+void mgx_onnx_folded_fini(struct mgx_onnx_import *import);
+
+// --- scopes ---
+
+struct mgx_onnx_value {
+    struct mgx_ins *ins; // NULL until its node was imported
+    int node;            // that makes it; -1: an input or initialiser
+};
+
+struct mgx_onnx_graph {
+    struct mgx_onnx_import *import;
+    struct mgx_onnx_graph *up; // the enclosing graph; NULL for main and inside functions
+    struct mgx_module *module;
+    const struct mgx_onnx_call *call; // NULL outside functions
+    struct mgx_onnx_opsets opsets;
+    struct mgx_onnx_messages nodes;
+    uint8_t *state; // per node
+    struct mgx_map values;
+    int depth;                               // of scopes
+    const struct mgx_onnx_node_proto *proto; // the node being imported
+    const char *origin;                      // "name (OpType)" of it, made when first needed
+    const char *label; // "<OpType>_<n>": MIGraphX's name for it, for the modules of its bodies
+};
+
+// Makes names known, then imports all nodes in an order that respects data flow.
+enum mgx_status mgx_onnx_graph_start(struct mgx_onnx_graph *g) MGX_NODISCARD;
+enum mgx_status mgx_onnx_graph_nodes(struct mgx_onnx_graph *g) MGX_NODISCARD;
+void mgx_onnx_graph_fini(struct mgx_onnx_graph *g);
+// A name that comes from outside the nodes (input, initialiser).
+enum mgx_status mgx_onnx_graph_define(struct mgx_onnx_graph *g, struct mgx_slice name,
+                                      struct mgx_ins *ins) MGX_NODISCARD;
+// In this scope or an enclosing one; NULL if unknown.
+struct mgx_onnx_value *mgx_onnx_graph_find(const struct mgx_onnx_graph *g, struct mgx_slice name);
+// The instruction of a result; fails if the name is unknown or was left unset.
+enum mgx_status mgx_onnx_graph_result(struct mgx_onnx_graph *g, struct mgx_slice name,
+                                      struct mgx_ins **out) MGX_NODISCARD;
+// Version of a domain in force here; 0 if it is not imported.
+int64_t mgx_onnx_opset_of(const struct mgx_onnx_graph *g, struct mgx_slice domain);
+// Initialisers and inputs of a GraphProto. The first inputs may be bound to instructions instead of
+// becoming parameters, or get shapes other than those they declare.
+struct mgx_onnx_arguments {
+    struct mgx_ins *const *given;
+    int given_count;
+    const struct mgx_shape *shapes;
+    int shape_count;
+};
+enum mgx_status mgx_onnx_graph_inputs(struct mgx_onnx_graph *g,
+                                      const struct mgx_onnx_graph_proto *proto,
+                                      const struct mgx_onnx_arguments *arguments) MGX_NODISCARD;
+
+// --- parts ---
+
+// Names that the graphs of a node read from outside them, in order of appearance.
+enum mgx_status mgx_onnx_captures(struct mgx_onnx_import *import,
+                                  const struct mgx_onnx_node_proto *node, int depth,
+                                  struct mgx_arena *arena,
+                                  struct mgx_onnx_names *out) MGX_NODISCARD;
+// Attribute by name with its reference resolved; NULL if absent.
+const struct mgx_onnx_attribute *mgx_onnx_attribute(const struct mgx_onnx_node *n,
+                                                    const char *name);
+const struct mgx_onnx_attribute *mgx_onnx_resolve(const struct mgx_onnx_graph *g,
+                                                  const struct mgx_onnx_attribute *a);
+// TensorProto and SparseTensorProto to a tensor that shares or owns its bytes. `name` may be NULL.
+enum mgx_status mgx_onnx_read_tensor(struct mgx_onnx_import *import, struct mgx_wire w,
+                                     struct mgx_slice *name, struct mgx_tensor *out) MGX_NODISCARD;
+enum mgx_status mgx_onnx_read_sparse(struct mgx_onnx_import *import, struct mgx_wire w,
+                                     struct mgx_slice *name, struct mgx_tensor *out) MGX_NODISCARD;
+enum mgx_status mgx_onnx_type_of(int64_t number, enum mgx_type *out,
+                                 struct mgx_diag *diag) MGX_NODISCARD;
+// TypeProto to a shape, with the options applied to what it leaves free.
+enum mgx_status mgx_onnx_read_type(struct mgx_onnx_import *import, struct mgx_wire type,
+                                   const char *name, struct mgx_shape *out) MGX_NODISCARD;
+// Bytes of a file beside the model.
+struct mgx_onnx_region {
+    const uint8_t *data;
+    size_t size;
+    struct mgx_file *file;
+    struct mgx_storage *storage; // borrowed
+};
+enum mgx_status mgx_onnx_external(struct mgx_onnx_import *import,
+                                  const struct mgx_onnx_messages *entries, size_t need,
+                                  struct mgx_onnx_region *out) MGX_NODISCARD;
+
+// --- functions of the model ---
+enum mgx_status mgx_onnx_functions_read(struct mgx_onnx_import *import) MGX_NODISCARD;
+struct mgx_onnx_function *mgx_onnx_function_find(struct mgx_onnx_import *import,
+                                                 const struct mgx_onnx_node_proto *node);
+// Checks the number of nodes after expansion against the limit before anything is imported.
+enum mgx_status mgx_onnx_budget(struct mgx_onnx_import *import,
+                                struct mgx_onnx_messages nodes) MGX_NODISCARD;
+enum mgx_status mgx_onnx_call(struct mgx_onnx_node *n,
+                              struct mgx_onnx_function *function) MGX_NODISCARD;
+
+// --- rules ---
+enum mgx_status mgx_onnx_rules_init(struct mgx_onnx_import *import) MGX_NODISCARD;
+// NULL, and why, when there is none.
+const struct mgx_onnx_op *mgx_onnx_rule_find(const struct mgx_onnx_import *import,
+                                             const struct mgx_onnx_graph *g,
+                                             const struct mgx_onnx_node_proto *node, int64_t *opset,
+                                             const char **why);
+
+// Remembers an operator that cannot be imported; MGX_OK when the import may go on to find more.
+enum mgx_status mgx_onnx_add_missing(struct mgx_onnx_node *n, const char *why) MGX_NODISCARD;
+// One failure that lists them all, or MGX_OK.
+enum mgx_status mgx_onnx_report_missing(struct mgx_onnx_import *import) MGX_NODISCARD;
+
+// "name (OpType)" of the node in hand.
+const char *mgx_onnx_origin(struct mgx_onnx_graph *g);
+
+// --- deferral ---
+extern const struct mgx_op mgx_onnx_deferred;
+// Element type of result i of a node, as far as the standard says; `sequence`: of its members.
+enum mgx_type mgx_onnx_result_type(const struct mgx_onnx_node *n, int i, bool *sequence);
+// Loop, Scan and If: the type that their body declares for result i.
+bool mgx_onnx_declared_type(const struct mgx_onnx_node *n, const char *body, int i,
+                            enum mgx_type *type, bool *sequence);
+// Imports a model from memory with inputs given; what the deferred operator does at run time.
+enum mgx_status mgx_onnx_import_bound(struct mgx_program **out, const void *data, size_t size,
+                                      const struct mgx_onnx_options *options,
+                                      const struct mgx_onnx_bound *bound, int count, bool *gave_up,
+                                      struct mgx_diag *diag) MGX_NODISCARD;

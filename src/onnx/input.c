@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: MIT
+// Inputs and initialisers of a graph, and the shapes that inputs get.
+//
+// An initialiser is a literal at once, also where it is an input too. What the model leaves open
+// about an input is settled by the options, in this order: the input's own sizes, sizes of named
+// dimensions, the default for unknown dimensions, free ranges; else the size is 1. A dimension
+// declared as 0 is an empty one unless an option speaks of unknown dimensions, because old
+// exporters mean "unknown" by it.
+//
+// Types beyond tensors: a sequence is MGX_SEQUENCE with one `sub`; an optional is a tuple of one
+// member, or of none when it is empty.
+#include <string.h>
+
+#include "onnx/graph.h"
+
+enum { TYPE_DEPTH = 8 }; // sequences of optionals of sequences ...
+
+// --- dimensions ---
+
+static bool is_set(const struct mgx_dim *d)
+{
+    return d->max > 0 && !(d->min == 1 && d->max == 1);
+}
+
+static struct mgx_dim fixed(int64_t size)
+{
+    return (struct mgx_dim){.min = size, .max = size};
+}
+
+struct declared { // one Dimension message
+    bool has_value;
+    int64_t value;
+    const char *name; // NULL: none
+};
+
+static enum mgx_status read_dim(struct mgx_onnx_import *import, struct mgx_wire w,
+                                struct declared *out)
+{
+    struct mgx_wire_field f;
+    struct mgx_slice name = {"", 0};
+    *out = (struct declared){0};
+    while (mgx_wire_next(&w, &f)) {
+        if (f.number == 1)
+            out->has_value = mgx_wire_int(&w, &f, &out->value);
+        else if (f.number == 2)
+            mgx_wire_bytes(&w, &f, &name);
+    }
+    if (w.bad)
+        return mgx_wire_fail(&w, "Dimension", import->diag);
+    if (!name.size || out->has_value)
+        return MGX_OK;
+    return mgx_onnx_name(name, "the name of a dimension", &import->program->arena, &out->name,
+                         import->diag);
+}
+
+static struct mgx_dim settle(const struct mgx_onnx_options *o, const struct declared *d)
+{
+    const bool asked = o->default_dim_value > 0 || is_set(&o->default_dyn_dim) || o->dynamic_dims;
+    if (d->has_value && (d->value > 0 || (d->value == 0 && !asked)))
+        return fixed(d->value);
+    for (int i = 0; d->name && i < o->dim_param_count; i++)
+        if (strcmp(o->dim_params[i].name, d->name) == 0) {
+            struct mgx_dim dim = o->dim_params[i].dim;
+            if (!dim.name && !mgx_dim_is_fixed(&dim))
+                dim.name = d->name;
+            return dim;
+        }
+    if (is_set(&o->default_dyn_dim)) {
+        struct mgx_dim dim = o->default_dyn_dim;
+        dim.name = d->name;
+        return dim;
+    }
+    if (o->default_dim_value > 0)
+        return fixed(o->default_dim_value);
+    if (o->dynamic_dims)
+        return (struct mgx_dim){.min = 0, .max = MGX_DIM_ANY, .name = d->name};
+    return fixed(1);
+}
+
+static enum mgx_status shape_of_dims(struct mgx_onnx_import *import, enum mgx_type type, int rank,
+                                     const struct mgx_dim *dims, struct mgx_shape *out)
+{
+    struct mgx_dim *kept = MGX_NEW_ARRAY(&import->program->arena, struct mgx_dim, rank);
+    if (!kept)
+        return mgx_fail_memory(import->diag);
+    for (int i = 0; i < rank; i++) {
+        kept[i] = dims[i];
+        if (dims[i].min < 0 || dims[i].max < dims[i].min || dims[i].max > MGX_DIM_ANY)
+            return mgx_fail(import->diag, MGX_INVALID, "dimension %d ranges from %lld to %lld", i,
+                            (long long)dims[i].min, (long long)dims[i].max);
+    }
+    *out = mgx_shape_dynamic(type, rank, kept);
+    return mgx_shape_is_static(out) ? mgx_shape_check(out, import->diag) : MGX_OK;
+}
+
+// --- types ---
+
+static enum mgx_status read_dims(struct mgx_onnx_import *import, struct mgx_wire shape,
+                                 struct mgx_dim *dims, int *rank)
+{
+    struct mgx_wire_field f;
+    *rank = 0;
+    while (mgx_wire_next(&shape, &f)) {
+        if (f.number != 1)
+            continue;
+        struct mgx_wire message;
+        struct declared d;
+        if (*rank == MGX_MAX_RANK)
+            return mgx_fail(import->diag, MGX_LIMIT, "rank is above %d", MGX_MAX_RANK);
+        if (!mgx_wire_message(&shape, &f, &message))
+            break;
+        TRY(read_dim(import, message, &d));
+        dims[(*rank)++] = settle(&import->options, &d);
+    }
+    return shape.bad ? mgx_wire_fail(&shape, "TensorShapeProto", import->diag) : MGX_OK;
+}
+
+static const struct mgx_onnx_dims *given_dims(const struct mgx_onnx_options *o, const char *name)
+{
+    for (int i = 0; name && i < o->input_count; i++)
+        if (strcmp(o->inputs[i].name, name) == 0)
+            return &o->inputs[i];
+    return NULL;
+}
+
+static enum mgx_status tensor_type(struct mgx_onnx_import *import, struct mgx_wire w,
+                                   const char *name, struct mgx_shape *out)
+{
+    struct mgx_wire_field f;
+    struct mgx_wire shape = {0};
+    int64_t number = 0;
+    while (mgx_wire_next(&w, &f)) {
+        if (f.number == 1)
+            mgx_wire_int(&w, &f, &number);
+        else if (f.number == 2)
+            mgx_wire_once(&w, &f, &shape);
+    }
+    if (w.bad)
+        return mgx_wire_fail(&w, "TypeProto.Tensor", import->diag);
+    enum mgx_type type;
+    TRY(mgx_onnx_type_of(number, &type, import->diag));
+    const struct mgx_onnx_dims *given = given_dims(&import->options, name);
+    if (given) {
+        if (given->count > MGX_MAX_RANK)
+            return mgx_fail(import->diag, MGX_LIMIT, "rank %d is above %d", given->count,
+                            MGX_MAX_RANK);
+        return shape_of_dims(import, type, given->count, given->dims, out);
+    }
+    if (!shape.p) {
+        *out = mgx_shape_unranked(type);
+        return MGX_OK;
+    }
+    struct mgx_dim dims[MGX_MAX_RANK];
+    int rank;
+    TRY(read_dims(import, shape, dims, &rank));
+    return shape_of_dims(import, type, rank, dims, out);
+}
+
+// The message of a container type and its element's type.
+static enum mgx_status element_type(struct mgx_wire w, struct mgx_wire *out, struct mgx_diag *diag)
+{
+    struct mgx_wire_field f;
+    *out = (struct mgx_wire){0};
+    while (mgx_wire_next(&w, &f))
+        if (f.number == 1)
+            mgx_wire_once(&w, &f, out);
+    if (w.bad)
+        return mgx_wire_fail(&w, "TypeProto", diag);
+    return out->p ? MGX_OK : mgx_fail(diag, MGX_INVALID, "a container type without element type");
+}
+
+static enum mgx_status read_type(struct mgx_onnx_import *import, struct mgx_wire w,
+                                 const char *name, int depth, struct mgx_shape *out)
+{
+    enum { TENSOR = 1, SEQUENCE = 4, MAP = 5, OPAQUE = 7, SPARSE = 8, OPTIONAL = 9 };
+    struct mgx_wire value = {0};
+    struct mgx_wire_field f;
+    uint32_t kind = 0;
+    while (mgx_wire_next(&w, &f)) {
+        if (f.number == 6 || f.number == 2 || f.number == 3 || f.number > OPTIONAL)
+            continue;
+        if (mgx_wire_once(&w, &f, &value))
+            kind = f.number;
+    }
+    if (w.bad)
+        return mgx_wire_fail(&w, "TypeProto", import->diag);
+    if (kind == TENSOR || kind == SPARSE)
+        return tensor_type(import, value, name, out);
+    if (kind != SEQUENCE && kind != OPTIONAL)
+        return mgx_fail(import->diag, kind ? MGX_UNSUPPORTED : MGX_INVALID, "%s",
+                        kind == MAP      ? "maps are not supported"
+                        : kind == OPAQUE ? "opaque types are not supported"
+                                         : "a value has no type");
+    if (depth == TYPE_DEPTH)
+        return mgx_fail(import->diag, MGX_LIMIT, "types are nested deeper than %d", TYPE_DEPTH);
+    struct mgx_wire inner;
+    TRY(element_type(value, &inner, import->diag));
+    struct mgx_shape *element = MGX_NEW(&import->program->arena, struct mgx_shape);
+    if (!element)
+        return mgx_fail_memory(import->diag);
+    TRY(read_type(import, inner, NULL, depth + 1, element));
+    *out = kind == SEQUENCE ? mgx_shape_sequence(element) : mgx_shape_tuple(element, 1);
+    return MGX_OK;
+}
+
+enum mgx_status mgx_onnx_read_type(struct mgx_onnx_import *import, struct mgx_wire type,
+                                   const char *name, struct mgx_shape *out)
+{
+    return read_type(import, type, name, 0, out);
+}
+
+// --- initialisers and inputs ---
+
+static enum mgx_status add_initializers(struct mgx_onnx_graph *g, struct mgx_onnx_messages list,
+                                        bool sparse)
+{
+    enum { CHECK_EVERY = 64 };
+    struct mgx_onnx_import *import = g->import;
+    for (int i = 0; i < list.count; i++) {
+        struct mgx_slice name;
+        struct mgx_tensor t;
+        TRY((sparse ? mgx_onnx_read_sparse : mgx_onnx_read_tensor)(import, list.v[i], &name, &t));
+        struct mgx_ins *ins = mgx_add_literal(g->module, &t);
+        mgx_tensor_release(&t);
+        if (!ins)
+            return mgx_program_status(import->program, import->diag);
+        if (!name.size)
+            return mgx_fail(import->diag, MGX_INVALID, "initialiser %d has no name", i);
+        TRY(mgx_onnx_graph_define(g, name, ins));
+        if (i % CHECK_EVERY == 0)
+            TRY(mgx_onnx_check_time(import));
+    }
+    return MGX_OK;
+}
+
+static enum mgx_status add_input(struct mgx_onnx_graph *g, struct mgx_slice name,
+                                 struct mgx_wire type, const struct mgx_shape *shape)
+{
+    struct mgx_onnx_import *import = g->import;
+    const char *text;
+    struct mgx_shape declared;
+    TRY(mgx_onnx_name(name, "the name of an input", &import->scratch, &text, import->diag));
+    if (!shape) {
+        TRY(mgx_onnx_read_type(import, type, text, &declared));
+        shape = &declared;
+    }
+    struct mgx_ins *ins = mgx_add_parameter(g->module, text, shape);
+    if (!ins)
+        return mgx_program_status(import->program, import->diag);
+    return mgx_onnx_graph_define(g, name, ins);
+}
+
+static enum mgx_status add_bound(struct mgx_onnx_graph *g, struct mgx_slice name,
+                                 const struct mgx_onnx_bound *bound)
+{
+    if (!bound->value)
+        return add_input(g, name, (struct mgx_wire){0}, bound->shape);
+    struct mgx_ins *ins = mgx_add_literal(g->module, bound->value);
+    return ins ? mgx_onnx_graph_define(g, name, ins)
+               : mgx_program_status(g->import->program, g->import->diag);
+}
+
+// Input i, which may be an initialiser, an argument, a bound value or a parameter to be.
+static enum mgx_status place_input(struct mgx_onnx_graph *g,
+                                   const struct mgx_onnx_graph_proto *proto, int i,
+                                   const struct mgx_onnx_arguments *arguments)
+{
+    struct mgx_onnx_import *import = g->import;
+    struct mgx_slice name;
+    struct mgx_wire type;
+    TRY(mgx_onnx_read_value(proto->inputs.v[i], &name, &type, import->diag));
+    if (!name.size)
+        return mgx_fail(import->diag, MGX_INVALID, "input %d has no name", i);
+    const struct mgx_onnx_value *constant = mgx_map_findn(&g->values, name.text, name.size);
+    enum mgx_status status;
+    if (constant)
+        status = constant->ins->op == &mgx_op_literal && g->depth == 1
+                     ? MGX_OK
+                     : mgx_fail(import->diag, MGX_INVALID, "it is defined twice");
+    else if (i < arguments->given_count)
+        status = mgx_onnx_graph_define(g, name, arguments->given[i]);
+    else if (g->depth == 1 && i < import->bound_count)
+        status = add_bound(g, name, &import->bound[i]);
+    else
+        status =
+            add_input(g, name, type, i < arguments->shape_count ? &arguments->shapes[i] : NULL);
+    if (status != MGX_OK)
+        mgx_where(import->diag, "input \"%.*s\"", MGX_SLICE(name));
+    return status;
+}
+
+enum mgx_status mgx_onnx_graph_inputs(struct mgx_onnx_graph *g,
+                                      const struct mgx_onnx_graph_proto *proto,
+                                      const struct mgx_onnx_arguments *arguments)
+{
+    TRY(add_initializers(g, proto->initializers, false));
+    TRY(add_initializers(g, proto->sparse, true));
+    for (int i = 0; i < proto->inputs.count; i++)
+        TRY(place_input(g, proto, i, arguments));
+    return MGX_OK;
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT
+// Import of a whole model: options and their defaults, the parts in order, and giving everything
+// back on failure; see onnx.h.
+#include <string.h>
+
+#include "onnx/graph.h"
+
+enum {
+    DEFAULT_NODES = 10000000,
+    DEFAULT_DEPTH = 64,
+    DEFAULT_SECONDS = 60,
+    DEFAULT_LOOP = 10,
+    LIMIT_LOOP = 65535,
+};
+#define DEFAULT_TENSOR_BYTES ((size_t)4 << 30)
+#define DEFAULT_FOLD_BYTES ((size_t)256 << 20)
+
+// --- limits ---
+
+static struct mgx_onnx_options with_defaults(const struct mgx_onnx_options *given)
+{
+    struct mgx_onnx_options o = given ? *given : (struct mgx_onnx_options){0};
+    if (o.max_loop_iterations <= 0)
+        o.max_loop_iterations = DEFAULT_LOOP;
+    if (o.limit_loop_iterations <= 0)
+        o.limit_loop_iterations = LIMIT_LOOP;
+    if (o.limit_nodes <= 0)
+        o.limit_nodes = DEFAULT_NODES;
+    if (o.limit_depth <= 0)
+        o.limit_depth = DEFAULT_DEPTH;
+    if (!(o.limit_seconds > 0))
+        o.limit_seconds = DEFAULT_SECONDS;
+    return o;
+}
+
+static enum mgx_status check_options(const struct mgx_onnx_options *o, struct mgx_diag *diag)
+{
+    const bool range =
+        o->default_dyn_dim.max > 0 && !(o->default_dyn_dim.min == 1 && o->default_dyn_dim.max == 1);
+    if (o->default_dim_value < 0)
+        return mgx_fail(diag, MGX_INVALID, "default_dim_value %lld is negative",
+                        (long long)o->default_dim_value);
+    if (o->default_dim_value > 0 && range)
+        return mgx_fail(diag, MGX_INVALID,
+                        "default_dim_value and default_dyn_dim_value are both set");
+    for (int i = 0; i < o->input_count; i++)
+        if (o->inputs[i].count < 0 || o->inputs[i].count > MGX_MAX_RANK)
+            return mgx_fail(diag, MGX_INVALID, "rank %d of input \"%s\" is not from 0 to %d",
+                            o->inputs[i].count, o->inputs[i].name, MGX_MAX_RANK);
+    return MGX_OK;
+}
+
+enum mgx_status mgx_onnx_check_time(struct mgx_onnx_import *import)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const double seconds = (double)(now.tv_sec - import->start.tv_sec) +
+                           1e-9 * (double)(now.tv_nsec - import->start.tv_nsec);
+    if (seconds > import->options.limit_seconds)
+        return mgx_fail(import->diag, MGX_LIMIT, "import takes longer than %g seconds",
+                        import->options.limit_seconds);
+    return MGX_OK;
+}
+
+enum mgx_status mgx_onnx_spend(struct mgx_onnx_import *import, size_t bytes, const char *what)
+{
+    if (bytes > import->fold_limit || import->folded_bytes > import->fold_limit - bytes)
+        return mgx_fail(import->diag, MGX_LIMIT,
+                        "%s of %zu bytes after %zu is above the limit of %zu bytes", what, bytes,
+                        import->folded_bytes, import->fold_limit);
+    import->folded_bytes += bytes;
+    return MGX_OK;
+}
+
+// --- main graph ---
+
+static enum mgx_status add_results(struct mgx_onnx_graph *g, struct mgx_onnx_messages outputs)
+{
+    struct mgx_onnx_import *import = g->import;
+    struct mgx_program *p = import->program;
+    struct mgx_ins **results = MGX_NEW_ARRAY(&import->arena, struct mgx_ins *, outputs.count);
+    const char **names = MGX_NEW_ARRAY(&p->arena, const char *, outputs.count);
+    if (!results || !names)
+        return mgx_fail_memory(import->diag);
+    for (int i = 0; i < outputs.count; i++) {
+        struct mgx_slice name;
+        struct mgx_wire type;
+        TRY(mgx_onnx_read_value(outputs.v[i], &name, &type, import->diag));
+        TRY(mgx_onnx_name(name, "the name of an output", &p->arena, &names[i], import->diag));
+        TRY(mgx_onnx_graph_result(g, name, &results[i]));
+    }
+    p->output_names = (struct mgx_strings){names, outputs.count};
+    mgx_add_return(g->module, results, outputs.count);
+    return mgx_program_status(p, import->diag);
+}
+
+static enum mgx_status import_graph(struct mgx_onnx_import *import)
+{
+    struct mgx_onnx_graph_proto proto;
+    TRY(mgx_onnx_read_graph(import->model.graph, &import->arena, &proto, import->diag));
+    TRY(mgx_onnx_budget(import, proto.nodes));
+    struct mgx_onnx_graph g = {.import = import,
+                               .module = mgx_program_main(import->program),
+                               .opsets = import->model.opsets,
+                               .nodes = proto.nodes,
+                               .depth = 1};
+    const struct mgx_onnx_arguments none = {0};
+    enum mgx_status status = mgx_onnx_graph_inputs(&g, &proto, &none);
+    if (status == MGX_OK)
+        status = mgx_onnx_graph_start(&g);
+    if (status == MGX_OK)
+        status = mgx_onnx_graph_nodes(&g);
+    if (status == MGX_OK)
+        status = mgx_onnx_report_missing(import);
+    if (status == MGX_OK)
+        status = add_results(&g, proto.outputs);
+    mgx_onnx_graph_fini(&g);
+    return status;
+}
+
+// --- begin and end ---
+
+static enum mgx_status begin(struct mgx_onnx_import *import, const struct mgx_onnx_options *options,
+                             struct mgx_diag *diag)
+{
+    *import = (struct mgx_onnx_import){.options = with_defaults(options)};
+    import->diag = diag ? diag : &import->own_diag;
+    import->fold_limit =
+        import->options.limit_bytes ? import->options.limit_bytes : DEFAULT_FOLD_BYTES;
+    if (!import->options.limit_bytes)
+        import->options.limit_bytes = DEFAULT_TENSOR_BYTES;
+    import->source.dir.fd = -1;
+    import->last_missing = &import->first_missing;
+    clock_gettime(CLOCK_MONOTONIC, &import->start);
+    mgx_arena_init(&import->arena);
+    mgx_arena_init(&import->scratch);
+    return check_options(&import->options, import->diag);
+}
+
+static void end(struct mgx_onnx_import *import)
+{
+    mgx_onnx_source_fini(&import->source);
+    mgx_map_fini(&import->rules);
+    mgx_map_fini(&import->domains);
+    mgx_map_fini(&import->functions);
+    mgx_onnx_folded_fini(import);
+    mgx_map_fini(&import->missing);
+    mgx_arena_fini(&import->scratch);
+    mgx_arena_fini(&import->arena);
+}
+
+static enum mgx_status import_parts(struct mgx_onnx_import *import)
+{
+    TRY(mgx_program_create(&import->program, &mgx_onnx_ops, import->diag));
+    import->program->print_origins = import->options.debug_symbols;
+    TRY(mgx_onnx_read_model(import->source.bytes, &import->arena, &import->model, import->diag));
+    TRY(mgx_onnx_rules_init(import));
+    TRY(mgx_onnx_functions_read(import));
+    TRY(import_graph(import));
+    if (import->scratch.failed || import->arena.failed)
+        return mgx_fail_memory(import->diag);
+    return mgx_onnx_source_check(&import->source, import->diag);
+}
+
+// A failure after operators were found missing is likely their consequence: the list says more.
+static enum mgx_status finish(struct mgx_onnx_import *import, enum mgx_status status,
+                              struct mgx_program **out)
+{
+    if ((status == MGX_INVALID || status == MGX_UNSUPPORTED) && import->first_missing)
+        status = mgx_onnx_report_missing(import);
+    if (status != MGX_OK && status != MGX_IO && import->source.bytes.p &&
+        mgx_onnx_source_check(&import->source, NULL) != MGX_OK) {
+        mgx_diag_clear(import->diag); // whatever went wrong, this is why
+        status = mgx_onnx_source_check(&import->source, import->diag);
+    }
+    if (status == MGX_OK) {
+        *out = import->program;
+    } else if (import->source.path) {
+        mgx_where(import->diag, "%s", import->source.path);
+    }
+    end(import);
+    if (status != MGX_OK)
+        mgx_program_destroy(import->program);
+    return status;
+}
+
+static enum mgx_status run(struct mgx_onnx_import *import, enum mgx_status opened,
+                           struct mgx_program **out)
+{
+    return finish(import, opened == MGX_OK ? import_parts(import) : opened, out);
+}
+
+enum mgx_status mgx_onnx_import_file(struct mgx_program **out, const char *path,
+                                     const struct mgx_onnx_options *options, struct mgx_diag *diag)
+{
+    struct mgx_onnx_import import;
+    *out = NULL;
+    enum mgx_status status = begin(&import, options, diag);
+    if (status == MGX_OK)
+        status = mgx_onnx_source_file(&import.source, path, import.diag);
+    return run(&import, status, out);
+}
+
+enum mgx_status mgx_onnx_import_buffer(struct mgx_program **out, const void *data, size_t size,
+                                       bool copy, const struct mgx_onnx_options *options,
+                                       struct mgx_diag *diag)
+{
+    struct mgx_onnx_import import;
+    *out = NULL;
+    enum mgx_status status = begin(&import, options, diag);
+    if (status == MGX_OK)
+        status = mgx_onnx_source_buffer(&import.source, data, size, copy, import.diag);
+    return run(&import, status, out);
+}
+
+enum mgx_status mgx_onnx_import_bound(struct mgx_program **out, const void *data, size_t size,
+                                      const struct mgx_onnx_options *options,
+                                      const struct mgx_onnx_bound *bound, int count, bool *gave_up,
+                                      struct mgx_diag *diag)
+{
+    struct mgx_onnx_import import;
+    *out = NULL;
+    enum mgx_status status = begin(&import, options, diag);
+    import.bound = bound;
+    import.bound_count = count;
+    import.final = true;
+    if (status == MGX_OK)
+        status = mgx_onnx_source_buffer(&import.source, data, size, false, import.diag);
+    status = run(&import, status, out);
+    *gave_up = import.gave_up;
+    return status;
+}
