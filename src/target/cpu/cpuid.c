@@ -57,7 +57,7 @@ static enum mgx_isa detect_isa(void)
 
 static void detect_name(char name[49])
 {
-    if (__get_cpuid_max(0x80000000u, NULL) < 0x80000004u)
+    if ((unsigned)__get_cpuid_max(0x80000000u, NULL) < 0x80000004u)
         return;
     for (unsigned i = 0; i < 3; i++) {
         const struct leaf leaf = leaf_of(0x80000002u + i, 0);

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// What happens to a tile of results before it leaves the L1 cache: bias and residual, an
+// activation, and whatever else was fused. Shared by matrix multiplication and convolution.
+//
+//     y = act(sum + bias[col] + residual)          residual before the activation (ResNet)
+//     y = act(sum + bias[col]) + residual          MGX_RESIDUAL_AFTER (YOLO)
+//
+// then hook(tile) if there is one. Bias, residual and a clamp are applied in registers; other
+// activations and the hook run over the tile just stored.
+#pragma once
+
+#include <stdint.h>
+
+// One row: enumerator, name, meaning; `a`, `b` are the parameters.
+#define MGX_ACT_LIST(X)                                                                            \
+    X(MGX_ACT_NONE, "none", x)                                                                     \
+    X(MGX_ACT_RELU, "relu", max(x, 0))                                                             \
+    X(MGX_ACT_CLIP, "clip", min(max(x, a), b))                                                     \
+    X(MGX_ACT_LEAKY_RELU, "leaky_relu", x < 0 ? a * x : x)                                         \
+    X(MGX_ACT_SIGMOID, "sigmoid", 1 / (1 + exp(-x)))                                               \
+    X(MGX_ACT_TANH, "tanh", tanh(x))                                                               \
+    X(MGX_ACT_SILU, "silu", x / (1 + exp(-x)))                                                     \
+    X(MGX_ACT_GELU, "gelu", x / 2 * (1 + erf(x / sqrt(2))))                                        \
+    X(MGX_ACT_GELU_TANH, "gelu_tanh",                                                              \
+      x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x * x * x))))                               \
+    X(MGX_ACT_HARD_SIGMOID, "hard_sigmoid", min(max(a *x + b, 0), 1))                              \
+    X(MGX_ACT_HARD_SWISH, "hard_swish", x *min(max(a *x + b, 0), 1))                               \
+    X(MGX_ACT_ELU, "elu", x < 0 ? a * (exp(x) - 1) : x)
+
+enum mgx_act {
+#define X(name, text, meaning) name,
+    MGX_ACT_LIST(X)
+#undef X
+        MGX_ACT_COUNT
+};
+
+enum mgx_residual { MGX_RESIDUAL_NONE, MGX_RESIDUAL_BEFORE, MGX_RESIDUAL_AFTER };
+
+// A rectangle of finished results, rows `row`, `row + row_step`, ... of the output seen as a matrix
+// [outer dimensions][columns]: rows of all batches of a multiplication, pixels of a convolution.
+struct mgx_tile {
+    float *data; // [rows][cols], rows `stride` floats apart; to be changed in place
+    int64_t stride;
+    int64_t row, row_step, col; // place in the output
+    int rows, cols;
+    int thread; // that runs it: an index into per-thread scratch memory
+};
+
+typedef void (*mgx_tile_hook)(void *user, const struct mgx_tile *tile);
+
+struct mgx_epilogue {
+    enum mgx_act act;
+    float a, b; // of the activation
+    enum mgx_residual residual;
+    mgx_tile_hook hook; // NULL: none; its `user` is given with each run
+};
+
+const char *mgx_act_name(enum mgx_act act);

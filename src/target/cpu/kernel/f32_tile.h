@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: MIT
+// Body of the f32 micro-kernels, compiled once per instruction set; see tile.h for the contract.
+//
+// Every function here is inlined into one instance per number of rows and vectors, in which all
+// loops over rows are unrolled and the accumulators are registers. The loop over k advances four at
+// a time with four prefetches. Row addresses are base + {0, 1, 2, 3, 4, 5, 6} * a_row: three index
+// registers, since x86 scales by 2 and 4 for free.
+//
+// The including file defines ROWS, HALF and NV (vectors in a full panel).
+#include "target/cpu/kernel/tile.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+#include "target/cpu/kernel/simd.h"
+#include "target/cpu/kernel/vmath.h"
+
+struct rows {
+    const char *base[2];
+    int64_t one, three, five;
+};
+
+SIMD const char *row(const struct rows *r, int i)
+{
+    const char *base = r->base[i >= HALF];
+    switch (i >= HALF ? i - HALF : i) {
+    case 0:
+        return base;
+    case 1:
+        return base + r->one;
+    case 2:
+        return base + r->one * 2;
+    case 3:
+        return base + r->three;
+    case 4:
+        return base + r->one * 4;
+    case 5:
+        return base + r->five;
+    default:
+        return base + r->three * 2;
+    }
+}
+
+SIMD float broadcast(const struct rows *r, int i, int k)
+{
+    return *(const float *)(const void *)(row(r, i) + k * (int64_t)sizeof(float));
+}
+
+// One k: c[i][v] += a[i][k] * b[v].
+SIMD void step(int count, int nv, const struct rows *r, int k, const char *b, vf c[][NV])
+{
+    vf bv[NV];
+    UNROLL
+    for (int v = 0; v < nv; v++)
+        bv[v] = vf_load((const float *)(const void *)b + v * VL);
+    UNROLL
+    for (int i = 0; i < count; i++) {
+        const vf a = vf_set(broadcast(r, i, k));
+        UNROLL
+        for (int v = 0; v < nv; v++)
+            c[i][v] = vf_fma(a, bv[v], c[i][v]);
+    }
+}
+
+SIMD void prefetch_ahead(const char *p, int64_t step)
+{
+    UNROLL
+    for (int i = 0; i < 4; i++)
+        __builtin_prefetch(p + (step >> 2) * i, 0, 2);
+}
+
+SIMD void sum_taps(int count, int nv, const struct mgx_tile_args *args, vf c[][NV])
+{
+    const char *b = args->b, *ahead = args->ahead;
+    const int64_t b_row = args->b_row, ahead_step = args->ahead_step;
+    struct rows r = {.one = args->a_row, .three = args->a_row * 3, .five = args->a_row * 5};
+    for (int64_t t = 0; t < args->tap_count; t++) {
+        r.base[0] = args->a[0] + args->taps[t];
+        r.base[1] = args->a[1] + args->taps[t];
+        int64_t k = args->depth;
+        for (; k >= 4; k -= 4) {
+            prefetch_ahead(ahead, ahead_step);
+            ahead += ahead_step;
+            UNROLL
+            for (int u = 0; u < 4; u++) {
+                step(count, nv, &r, u, b, c);
+                b += b_row;
+            }
+            r.base[0] += 4 * sizeof(float);
+            r.base[1] += 4 * sizeof(float);
+        }
+        for (; k > 0; k--) {
+            step(count, nv, &r, 0, b, c);
+            b += b_row;
+            r.base[0] += sizeof(float);
+            r.base[1] += sizeof(float);
+        }
+    }
+}
+
+// --- before and after the sum ---
+
+SIMD void start(int count, int nv, const struct mgx_tile_args *args, vf c[][NV])
+{
+    vf bias[NV];
+    UNROLL
+    for (int v = 0; v < nv; v++) {
+        const int left = args->cols - v * VL;
+        if (!args->bias || left <= 0)
+            bias[v] = vf_zero();
+        else
+            bias[v] =
+                left >= VL ? vf_load(args->bias + v * VL) : vf_load_some(args->bias + v * VL, left);
+    }
+    UNROLL
+    for (int i = 0; i < count; i++) {
+        UNROLL
+        for (int v = 0; v < nv; v++)
+            c[i][v] = bias[v];
+    }
+}
+
+// Row i of c or of the residual.
+SIMD float *out_row(char *const half[2], int64_t stride, int i)
+{
+    return (float *)(void *)(i < HALF ? half[0] + stride * i : half[1] + stride * (i - HALF));
+}
+
+SIMD const float *in_row(const char *const half[2], int64_t stride, int i)
+{
+    return (const float *)(const void *)(i < HALF ? half[0] + stride * i
+                                                  : half[1] + stride * (i - HALF));
+}
+
+SIMD void store_full(int count, int nv, const struct mgx_tile_args *args, vf c[][NV])
+{
+    if (args->residual[0]) {
+        UNROLL
+        for (int i = 0; i < count; i++) {
+            UNROLL
+            for (int v = 0; v < nv; v++)
+                c[i][v] = vf_add(c[i][v],
+                                 vf_load(in_row(args->residual, args->residual_row, i) + v * VL));
+        }
+    }
+    if (args->clamp) {
+        const vf low = vf_set(args->low), high = vf_set(args->high);
+        UNROLL
+        for (int i = 0; i < count; i++) {
+            UNROLL
+            for (int v = 0; v < nv; v++)
+                c[i][v] = vf_min(high, vf_max(low, c[i][v]));
+        }
+    }
+    UNROLL
+    for (int i = 0; i < count; i++) {
+        UNROLL
+        for (int v = 0; v < nv; v++)
+            vf_store(out_row(args->c, args->c_row, i) + v * VL, c[i][v]);
+    }
+}
+
+// The same for a tile that ends within a vector: sums[i][v] lie in memory, nv * VL to a row.
+static __attribute__((noinline)) void
+store_part(int count, int nv, const struct mgx_tile_args *args, const float *sums)
+{
+    for (int i = 0; i < count; i++)
+        for (int v = 0; v * VL < args->cols; v++) {
+            const int left = args->cols - v * VL, n = left < VL ? left : VL;
+            vf x = vf_load(sums + (i * nv + v) * VL);
+            if (args->residual[0])
+                x = vf_add(x,
+                           vf_load_some(in_row(args->residual, args->residual_row, i) + v * VL, n));
+            if (args->clamp)
+                x = vf_min(vf_set(args->high), vf_max(vf_set(args->low), x));
+            vf_store_some(out_row(args->c, args->c_row, i) + v * VL, x, n);
+        }
+}
+
+SIMD void tile(int count, int nv, const struct mgx_tile_args *args)
+{
+    assert(args->cols >= 1 && args->cols <= nv * VL);
+    vf c[ROWS][NV];
+    start(count, nv, args, c);
+    sum_taps(count, nv, args, c);
+    if (args->cols == nv * VL) {
+        store_full(count, nv, args, c);
+        return;
+    }
+    float sums[ROWS * NV * VL];
+    UNROLL
+    for (int i = 0; i < count; i++) {
+        UNROLL
+        for (int v = 0; v < nv; v++)
+            vf_store(sums + (i * nv + v) * VL, c[i][v]);
+    }
+    store_part(count, nv, args, sums);
+}
+
+#define TILE(count)                                                                                \
+    static void wide_##count(const struct mgx_tile_args *args)                                     \
+    {                                                                                              \
+        tile(count, NV, args);                                                                     \
+    }                                                                                              \
+    static void narrow_##count(const struct mgx_tile_args *args)                                   \
+    {                                                                                              \
+        tile(count, NV / 2, args);                                                                 \
+    }
+
+// --- one and two rows: several panels side by side ---
+
+SIMD void few_rows(int count, int panels, const struct mgx_tile_args *args)
+{
+    vf c[MGX_TILE_MAX_PANELS * 2][NV];
+    UNROLL
+    for (int p = 0; p < panels; p++) {
+        UNROLL
+        for (int i = 0; i < count; i++) {
+            UNROLL
+            for (int v = 0; v < NV; v++)
+                c[p * count + i][v] =
+                    args->bias ? vf_load(args->bias + (p * NV + v) * VL) : vf_zero();
+        }
+    }
+    const char *b = args->b;
+    for (int64_t t = 0; t < args->tap_count; t++) {
+        const char *a = args->a[0] + args->taps[t];
+        for (int64_t k = 0; k < args->depth; k++, b += args->b_row, a += sizeof(float)) {
+            UNROLL
+            for (int i = 0; i < count; i++) {
+                const vf x = vf_set(*(const float *)(const void *)(a + i * args->a_row));
+                UNROLL
+                for (int p = 0; p < panels; p++) {
+                    const float *bp = (const float *)(const void *)(b + p * args->b_panel);
+                    UNROLL
+                    for (int v = 0; v < NV; v++)
+                        c[p * count + i][v] = vf_fma(x, vf_load(bp + v * VL), c[p * count + i][v]);
+                }
+            }
+        }
+    }
+    struct mgx_tile_args part = *args;
+    UNROLL
+    for (int p = 0; p < panels; p++) {
+        store_full(count, NV, &part, c + p * count);
+        part.c[0] += NV * VL * sizeof(float);
+        part.residual[0] += part.residual[0] ? NV * VL * sizeof(float) : 0;
+    }
+}
+
+static void few_1(const struct mgx_tile_args *args)
+{
+    few_rows(1, 4, args);
+}
+
+static void few_2(const struct mgx_tile_args *args)
+{
+    few_rows(2, 2, args);
+}
+
+// --- both operands with contiguous depth ---
+
+static __attribute__((noinline)) void store_dots(int count, const struct mgx_tile_args *args,
+                                                 const float sums[16])
+{
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < args->cols; j++) {
+            float x = sums[i * 4 + j] + (args->bias ? args->bias[j] : 0.0f);
+            if (args->residual[0])
+                x += in_row(args->residual, args->residual_row, i)[j];
+            x = args->clamp && x < args->low ? args->low : x;
+            x = args->clamp && x > args->high ? args->high : x;
+            out_row(args->c, args->c_row, i)[j] = x;
+        }
+}
+
+SIMD void dot_rows(int count, const struct mgx_tile_args *args)
+{
+    vf c[4][4];
+    UNROLL
+    for (int i = 0; i < count; i++) {
+        UNROLL
+        for (int j = 0; j < 4; j++)
+            c[i][j] = vf_zero();
+    }
+    const float *a[4], *b[4];
+    UNROLL
+    for (int i = 0; i < 4; i++) { // columns that do not exist repeat the first
+        a[i] = (const float *)(const void *)(args->a[0] + (i < count ? i : 0) * args->a_row);
+        b[i] = (const float *)(const void *)(args->b + (i < args->cols ? i : 0) * args->b_row);
+    }
+    for (int64_t k = 0; k < args->depth; k += VL) {
+        const int64_t left = args->depth - k;
+        const int n = left < VL ? (int)left : VL;
+        vf bv[4];
+        UNROLL
+        for (int j = 0; j < 4; j++)
+            bv[j] = n == VL ? vf_load(b[j] + k) : vf_load_some(b[j] + k, n);
+        UNROLL
+        for (int i = 0; i < count; i++) {
+            const vf av = n == VL ? vf_load(a[i] + k) : vf_load_some(a[i] + k, n);
+            UNROLL
+            for (int j = 0; j < 4; j++)
+                c[i][j] = vf_fma(av, bv[j], c[i][j]);
+        }
+    }
+    float sums[16] = {0};
+    UNROLL
+    for (int i = 0; i < count; i++) {
+        UNROLL
+        for (int j = 0; j < 4; j++)
+            sums[i * 4 + j] = vf_sum(c[i][j]);
+    }
+    store_dots(count, args, sums);
+}
+
+static void dot(const struct mgx_tile_args *args, int rows)
+{
+    assert(args->cols >= 1 && args->cols <= 4 && args->tap_count == 1);
+    switch (rows) {
+    case 1:
+        dot_rows(1, args);
+        break;
+    case 2:
+        dot_rows(2, args);
+        break;
+    case 3:
+        dot_rows(3, args);
+        break;
+    default:
+        dot_rows(4, args);
+    }
+}
+
+// --- packing columns whose depth is contiguous ---
+
+// Four k of VL columns, whole.
+SIMD void pack_quad(const float *b, int64_t stride, int width, float *panel)
+{
+    vf in[4], out[4];
+    UNROLL
+    for (int i = 0; i < 4; i++)
+        in[i] = vf_load_quads(b + i * stride, stride);
+    vf_transpose4(in, out);
+    UNROLL
+    for (int i = 0; i < 4; i++)
+        vf_store(panel + i * width, out[i]);
+}
+
+static void pack_transposed(const float *b, int64_t stride, int64_t depth, int cols, int width,
+                            float *panel)
+{
+    const int64_t quads = depth & ~(int64_t)3;
+    int whole = 0;
+    for (; whole + VL <= cols; whole += VL)
+        for (int64_t k = 0; k < quads; k += 4)
+            pack_quad(b + whole * stride + k, stride, width, panel + k * width + whole);
+    for (int64_t k = 0; k < depth; k++)
+        for (int j = k < quads ? whole : 0; j < width; j++)
+            panel[k * width + j] = j < cols ? b[j * stride + k] : 0.0f;
+}
+
+// --- activations that are more than a clamp ---
+
+SIMD void finish_rows(enum mgx_act act, float *c, int64_t stride, int rows, int cols,
+                      const struct mgx_epilogue *e, const float *residual, int64_t residual_stride)
+{
+    const vf a = vf_set(e->a), b = vf_set(e->b);
+    for (int i = 0; i < rows; i++, c += stride)
+        for (int j = 0; j < cols; j += VL) {
+            const int n = cols - j < VL ? cols - j : VL;
+            vf x = vf_act(act, n == VL ? vf_load(c + j) : vf_load_some(c + j, n), a, b);
+            if (residual)
+                x = vf_add(x, vf_load_some(residual + i * residual_stride + j, n));
+            if (n == VL)
+                vf_store(c + j, x);
+            else
+                vf_store_some(c + j, x, n);
+        }
+}
+
+static void finish(float *c, int64_t stride, int rows, int cols, const struct mgx_epilogue *e,
+                   const float *residual, int64_t residual_stride)
+{
+    switch (e->act) {
+#define X(name, text, meaning)                                                                     \
+    case name:                                                                                     \
+        finish_rows(name, c, stride, rows, cols, e, residual, residual_stride);                    \
+        break;
+        MGX_ACT_LIST(X)
+#undef X
+    case MGX_ACT_COUNT:
+        break;
+    }
+}

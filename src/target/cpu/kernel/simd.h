@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: MIT
+// Vectors of float for kernels that are written once and compiled per instruction set. The
+// including file's name decides: x__avx512.c is built with AVX-512, x__avx2.c with AVX2 and FMA,
+// x__generic.c with what the compiler assumes; symbols get the same suffix through NAME(x).
+//
+//     vf             VL floats in a register: 16, 8 or 4
+//     *_some(p, n)   the first n lanes only, 0 <= n <= VL; no byte behind them is touched
+//
+// NaN in the value operand (the last one) of vf_min and vf_max comes out again.
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+#define SIMD static inline __attribute__((always_inline))
+
+// Full unrolling of a loop whose count is a constant after inlining. Both compilers need to be told
+// in their own words; without it accumulator arrays live in memory.
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 32")
+#endif
+
+#if defined(__AVX512F__) && defined(__AVX512VL__)
+#include <immintrin.h>
+#define NAME(x) x##__avx512
+#define ISA_TEXT "avx512"
+enum { VL = 16 };
+typedef __m512 vf;
+
+SIMD __mmask16 first_lanes(int n)
+{
+    return (__mmask16)((1u << n) - 1);
+}
+SIMD vf vf_set(float x)
+{
+    return _mm512_set1_ps(x);
+}
+SIMD vf vf_load(const float *p)
+{
+    return _mm512_loadu_ps(p);
+}
+SIMD vf vf_load_some(const float *p, int n)
+{
+    return _mm512_maskz_loadu_ps(first_lanes(n), p);
+}
+SIMD void vf_store(float *p, vf v)
+{
+    _mm512_storeu_ps(p, v);
+}
+SIMD void vf_store_some(float *p, vf v, int n)
+{
+    _mm512_mask_storeu_ps(p, first_lanes(n), v);
+}
+SIMD vf vf_add(vf a, vf b)
+{
+    return _mm512_add_ps(a, b);
+}
+SIMD vf vf_sub(vf a, vf b)
+{
+    return _mm512_sub_ps(a, b);
+}
+SIMD vf vf_mul(vf a, vf b)
+{
+    return _mm512_mul_ps(a, b);
+}
+SIMD vf vf_div(vf a, vf b)
+{
+    return _mm512_div_ps(a, b);
+}
+SIMD vf vf_fma(vf a, vf b, vf c) // a * b + c
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+SIMD vf vf_fnma(vf a, vf b, vf c) // c - a * b
+{
+    return _mm512_fnmadd_ps(a, b, c);
+}
+SIMD vf vf_min(vf limit, vf v)
+{
+    return _mm512_min_ps(limit, v);
+}
+SIMD vf vf_max(vf limit, vf v)
+{
+    return _mm512_max_ps(limit, v);
+}
+SIMD vf vf_abs(vf v)
+{
+    return _mm512_abs_ps(v);
+}
+SIMD vf vf_round(vf v) // to the nearest whole number, ties to even
+{
+    return _mm512_roundscale_ps(v, 8);
+}
+SIMD vf vf_below(vf a, vf b, vf yes, vf no) // a < b ? yes : no
+{
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), no, yes);
+}
+SIMD vf vf_scale2(vf v, vf n) // v * 2^n for a whole n
+{
+    return _mm512_scalef_ps(v, n);
+}
+SIMD float vf_sum(vf v)
+{
+    return _mm512_reduce_add_ps(v);
+}
+// Lane 4i+j is p[(4 * i) * stride + ...]: four floats from each of VL/4 rows 4 rows apart.
+SIMD vf vf_load_quads(const float *p, int64_t stride)
+{
+    const __m512 a = _mm512_castps128_ps512(_mm_loadu_ps(p));
+    const __m512 b = _mm512_insertf32x4(a, _mm_loadu_ps(p + 4 * stride), 1);
+    const __m512 c = _mm512_insertf32x4(b, _mm_loadu_ps(p + 8 * stride), 2);
+    return _mm512_insertf32x4(c, _mm_loadu_ps(p + 12 * stride), 3);
+}
+#define UNPACK_LOW _mm512_unpacklo_ps
+#define UNPACK_HIGH _mm512_unpackhi_ps
+#define SHUFFLE_PAIRS _mm512_shuffle_ps
+
+#elif defined(__AVX2__) && defined(__FMA__)
+#include <immintrin.h>
+#define NAME(x) x##__avx2
+#define ISA_TEXT "avx2"
+enum { VL = 8 };
+typedef __m256 vf;
+
+SIMD __m256i first_lanes(int n)
+{
+    static const int32_t ones[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    return _mm256_loadu_si256((const __m256i *)(ones + 8 - n));
+}
+SIMD vf vf_set(float x)
+{
+    return _mm256_set1_ps(x);
+}
+SIMD vf vf_load(const float *p)
+{
+    return _mm256_loadu_ps(p);
+}
+SIMD vf vf_load_some(const float *p, int n)
+{
+    return _mm256_maskload_ps(p, first_lanes(n));
+}
+SIMD void vf_store(float *p, vf v)
+{
+    _mm256_storeu_ps(p, v);
+}
+SIMD void vf_store_some(float *p, vf v, int n)
+{
+    _mm256_maskstore_ps(p, first_lanes(n), v);
+}
+SIMD vf vf_add(vf a, vf b)
+{
+    return _mm256_add_ps(a, b);
+}
+SIMD vf vf_sub(vf a, vf b)
+{
+    return _mm256_sub_ps(a, b);
+}
+SIMD vf vf_mul(vf a, vf b)
+{
+    return _mm256_mul_ps(a, b);
+}
+SIMD vf vf_div(vf a, vf b)
+{
+    return _mm256_div_ps(a, b);
+}
+SIMD vf vf_fma(vf a, vf b, vf c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+SIMD vf vf_fnma(vf a, vf b, vf c)
+{
+    return _mm256_fnmadd_ps(a, b, c);
+}
+SIMD vf vf_min(vf limit, vf v)
+{
+    return _mm256_min_ps(limit, v);
+}
+SIMD vf vf_max(vf limit, vf v)
+{
+    return _mm256_max_ps(limit, v);
+}
+SIMD vf vf_abs(vf v)
+{
+    return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), v);
+}
+SIMD vf vf_round(vf v)
+{
+    return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+SIMD vf vf_below(vf a, vf b, vf yes, vf no)
+{
+    return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
+}
+SIMD vf vf_pow2(__m256i n) // 2^n for -126 <= n <= 127
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
+}
+// In two steps, since 2^n itself may be too large or too small for a float.
+SIMD vf vf_scale2(vf v, vf n)
+{
+    const __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1);
+    return vf_mul(vf_mul(v, vf_pow2(half)), vf_pow2(_mm256_sub_epi32(whole, half)));
+}
+SIMD float vf_sum(vf v)
+{
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+SIMD vf vf_load_quads(const float *p, int64_t stride)
+{
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)),
+                                _mm_loadu_ps(p + 4 * stride), 1);
+}
+#define UNPACK_LOW _mm256_unpacklo_ps
+#define UNPACK_HIGH _mm256_unpackhi_ps
+#define SHUFFLE_PAIRS _mm256_shuffle_ps
+
+#else
+#define NAME(x) x##__generic
+#define ISA_TEXT "generic"
+enum { VL = 4 };
+typedef float vf __attribute__((vector_size(16)));
+typedef int32_t vi __attribute__((vector_size(16)));
+
+SIMD vf vf_set(float x)
+{
+    return (vf){x, x, x, x};
+}
+SIMD vf vf_load(const float *p)
+{
+    vf v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+SIMD vf vf_load_some(const float *p, int n)
+{
+    vf v = {0};
+    for (int i = 0; i < VL; i++)
+        if (i < n)
+            v[i] = p[i];
+    return v;
+}
+SIMD void vf_store(float *p, vf v)
+{
+    memcpy(p, &v, sizeof v);
+}
+SIMD void vf_store_some(float *p, vf v, int n)
+{
+    for (int i = 0; i < VL; i++)
+        if (i < n)
+            p[i] = v[i];
+}
+SIMD vf vf_add(vf a, vf b)
+{
+    return a + b;
+}
+SIMD vf vf_sub(vf a, vf b)
+{
+    return a - b;
+}
+SIMD vf vf_mul(vf a, vf b)
+{
+    return a * b;
+}
+SIMD vf vf_div(vf a, vf b)
+{
+    return a / b;
+}
+SIMD vf vf_fma(vf a, vf b, vf c) // rounds twice
+{
+    return a * b + c;
+}
+SIMD vf vf_fnma(vf a, vf b, vf c)
+{
+    return c - a * b;
+}
+SIMD vf vf_choose(vi mask, vf yes, vf no)
+{
+    return (vf)((mask & (vi)yes) | (~mask & (vi)no));
+}
+SIMD vf vf_below(vf a, vf b, vf yes, vf no)
+{
+    return vf_choose((vi)(a < b), yes, no);
+}
+SIMD vf vf_min(vf limit, vf v)
+{
+    return vf_choose((vi)(limit < v), limit, v);
+}
+SIMD vf vf_max(vf limit, vf v)
+{
+    return vf_choose((vi)(limit > v), limit, v);
+}
+SIMD vf vf_abs(vf v)
+{
+    return (vf)((vi)v & INT32_MAX);
+}
+// Adding 1.5 * 2^23 leaves no room for a fraction. Exact below 2^22, all that is asked of it here.
+SIMD vf vf_round(vf v)
+{
+    const vf magic = vf_set(12582912.0f);
+    return (v + magic) - magic;
+}
+SIMD vf vf_scale2(vf v, vf n)
+{
+    const vi whole = __builtin_convertvector(n, vi), half = whole >> 1;
+    return v * (vf)((half + 127) << 23) * (vf)((whole - half + 127) << 23);
+}
+SIMD float vf_sum(vf v)
+{
+    return (v[0] + v[2]) + (v[1] + v[3]);
+}
+SIMD vf vf_load_quads(const float *p, int64_t stride)
+{
+    (void)stride;
+    return vf_load(p);
+}
+#define UNPACK_LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define UNPACK_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#define SHUFFLE_PAIRS(a, b, code)                                                                  \
+    ((code) == 0x44 ? __builtin_shufflevector(a, b, 0, 1, 4, 5)                                    \
+                    : __builtin_shufflevector(a, b, 2, 3, 6, 7))
+#endif
+
+SIMD vf vf_zero(void)
+{
+    return vf_set(0.0f);
+}
+
+// Rows to columns within each group of four lanes: out[j] lane 4i+k is in[k] lane 4i+j.
+SIMD void vf_transpose4(const vf in[4], vf out[4])
+{
+    const vf ab0 = UNPACK_LOW(in[0], in[1]), ab1 = UNPACK_HIGH(in[0], in[1]);
+    const vf cd0 = UNPACK_LOW(in[2], in[3]), cd1 = UNPACK_HIGH(in[2], in[3]);
+    out[0] = SHUFFLE_PAIRS(ab0, cd0, 0x44);
+    out[1] = SHUFFLE_PAIRS(ab0, cd0, 0xee);
+    out[2] = SHUFFLE_PAIRS(ab1, cd1, 0x44);
+    out[3] = SHUFFLE_PAIRS(ab1, cd1, 0xee);
+}

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: MIT
+// Matrix multiplication of every instruction set against a double loop, on random shapes around the
+// tile sizes; --bench [isa] times the matrices of BERT-base and others.
+#include "target/cpu/kernel/gemm.h"
+
+#include "target/cpu/kernel/harness.h"
+
+// One random problem: the description, its operands and the answer.
+struct problem {
+    struct mgx_gemm_desc desc;
+    struct buffer a, b, bias, residual, c, expected, bound;
+    bool use_bias;
+};
+
+// Strides for a matrix of rows x cols, either dimension inner, with gaps; returns elements spanned.
+static int64_t random_strides(struct rng *r, int64_t rows, int64_t cols, int kind, int64_t *row,
+                              int64_t *col)
+{
+    const int gap = rng_below(r, 3) * 3, step = kind == 2 ? 2 : 1;
+    if (kind == 1) {
+        *row = 1;
+        *col = rows + gap;
+        return *col * cols;
+    }
+    *col = step;
+    *row = cols * step + gap;
+    return *row * rows;
+}
+
+static void random_epilogue(struct rng *r, struct mgx_epilogue *e)
+{
+    e->act = (enum mgx_act)(rng_below(r, 2) ? rng_below(r, MGX_ACT_COUNT) : MGX_ACT_NONE);
+    e->a = e->act == MGX_ACT_CLIP ? -0.25f : 0.2f;
+    e->b = 0.5f;
+    e->residual = (enum mgx_residual)(rng_below(r, 3));
+}
+
+static int64_t index_of(const struct mgx_gemm_desc *d, const int64_t *stride, int64_t batch)
+{
+    int64_t at = 0;
+    for (int i = MGX_GEMM_BATCH - 1; i >= 0; i--) {
+        const int64_t size = d->batch[i] ? d->batch[i] : 1;
+        at += batch % size * stride[i];
+        batch /= size;
+    }
+    return at;
+}
+
+static int64_t batches(const struct mgx_gemm_desc *d)
+{
+    int64_t count = 1;
+    for (int i = 0; i < MGX_GEMM_BATCH; i++)
+        count *= d->batch[i] ? d->batch[i] : 1;
+    return count;
+}
+
+// Outer batch strides over blocks of `span` elements; some operands are shared by all batches.
+static int64_t batch_strides(struct rng *r, const struct mgx_gemm_desc *d, int64_t span,
+                             bool may_share, int64_t *stride)
+{
+    for (int i = MGX_GEMM_BATCH - 1; i >= 0; i--) {
+        const int64_t size = d->batch[i] ? d->batch[i] : 1;
+        if (may_share && rng_below(r, 3) == 0) {
+            stride[i] = 0;
+            continue;
+        }
+        stride[i] = span;
+        span *= size;
+    }
+    return span;
+}
+
+// The answer and how far a float sum may be from it: (k + 8) roundings of the sum of magnitudes.
+static void solve(struct problem *p)
+{
+    const struct mgx_gemm_desc *d = &p->desc;
+    const struct mgx_epilogue *e = &d->epilogue;
+    const int64_t mn = d->m * d->n;
+    for (int64_t at = 0; at < batches(d) * mn; at++) {
+        const int64_t batch = at / mn, i = at % mn / d->n, j = at % d->n;
+        const float *a = p->a.data + index_of(d, d->a_batch, batch) + i * d->a_row;
+        const float *b = p->b.data + index_of(d, d->b_batch, batch) + j * d->b_col;
+        double sum = p->use_bias ? p->bias.data[j] : 0, size = fabs(sum);
+        for (int64_t k = 0; k < d->k; k++) {
+            const double x = (double)a[k * d->a_col] * b[k * d->b_row];
+            sum += x;
+            size += fabs(x);
+        }
+        const double residual =
+            e->residual
+                ? p->residual.data[index_of(d, d->residual_batch, batch) + i * d->residual_row + j]
+                : 0;
+        sum += e->residual == MGX_RESIDUAL_BEFORE ? residual : 0;
+        sum = act_meaning(e->act, sum, e->a, e->b);
+        sum += e->residual == MGX_RESIDUAL_AFTER ? residual : 0;
+        sum += e->hook ? (double)(at / d->n) + 0.5 * (double)j : 0;
+        p->expected.data[at] = (float)sum;
+        p->bound.data[at] =
+            (float)(1.5 * (double)(d->k + 8) * 0x1p-24 * (size + fabs(residual) + 1) +
+                    (e->hook ? fabs(sum) * 0x1p-23 : 0));
+    }
+}
+
+// Adds row + col / 2, so a wrong place shows.
+static void add_place(void *user, const struct mgx_tile *tile)
+{
+    (void)user;
+    for (int i = 0; i < tile->rows; i++)
+        for (int j = 0; j < tile->cols; j++)
+            tile->data[i * tile->stride + j] +=
+                (float)(tile->row + i * tile->row_step) + 0.5f * (float)(tile->col + j);
+}
+
+// Writes to where the run did not: user is the problem.
+static void store_plain(void *user, const struct mgx_tile *tile)
+{
+    struct problem *p = user;
+    add_place(NULL, tile);
+    for (int i = 0; i < tile->rows; i++) {
+        const int64_t row = tile->row + i, batch = row / p->desc.m;
+        memcpy(p->c.data + index_of(&p->desc, p->desc.c_batch, batch) +
+                   row % p->desc.m * p->desc.c_row + tile->col,
+               tile->data + i * tile->stride, (size_t)tile->cols * sizeof(float));
+    }
+}
+
+static struct problem problem_new(struct rng *r, enum mgx_isa isa, int64_t m, int64_t n, int64_t k)
+{
+    struct problem p = {.desc = {.type = MGX_KERNEL_F32, .isa = isa, .m = m, .n = n, .k = k}};
+    struct mgx_gemm_desc *d = &p.desc;
+    d->threads = 1 + rng_below(r, 3);
+    d->packed = rng_below(r, 2);
+    if (rng_below(r, 3) == 0)
+        for (int i = 0; i < MGX_GEMM_BATCH; i++)
+            d->batch[i] = rng_below(r, 4);
+    const int a_kind = rng_below(r, 4), b_kind = rng_below(r, 3);
+    const int64_t a = random_strides(r, m, k, a_kind == 3 ? 0 : a_kind, &d->a_row, &d->a_col);
+    const int64_t b = random_strides(r, k, n, b_kind, &d->b_row, &d->b_col);
+    d->c_row = n + rng_below(r, 2) * 5;
+    d->residual_row = n + rng_below(r, 2) * 7;
+    p.a = buffer_random(batch_strides(r, d, a, true, d->a_batch), r);
+    p.b = buffer_random(batch_strides(r, d, b, true, d->b_batch), r);
+    p.bias = buffer_random(n, r);
+    p.residual =
+        buffer_random(batch_strides(r, d, m * d->residual_row, true, d->residual_batch), r);
+    p.c = buffer_new(batch_strides(r, d, m * d->c_row, false, d->c_batch));
+    p.expected = buffer_new(batches(d) * m * n);
+    p.bound = buffer_new(batches(d) * m * n);
+    p.use_bias = rng_below(r, 2);
+    random_epilogue(r, &d->epilogue);
+    d->hook_only = rng_below(r, 5) == 0;
+    d->epilogue.hook = d->hook_only ? store_plain : rng_below(r, 3) ? NULL : add_place;
+    solve(&p);
+    return p;
+}
+
+static void problem_free(struct problem *p)
+{
+    buffer_free(p->a);
+    buffer_free(p->b);
+    buffer_free(p->bias);
+    buffer_free(p->residual);
+    buffer_free(p->c);
+    buffer_free(p->expected);
+    buffer_free(p->bound);
+}
+
+static bool run_problem(struct problem *p, int threads, struct mgx_diag *diag)
+{
+    struct mgx_gemm_plan plan;
+    struct mgx_gemm_desc desc = p->desc;
+    struct mgx_pool *pool = NULL;
+    desc.threads = threads;
+    if (mgx_gemm_plan_init(&plan, &desc, diag) != MGX_OK ||
+        mgx_pool_acquire(threads, &pool, diag) != MGX_OK)
+        return false;
+    struct buffer packed = buffer_new((int64_t)plan.packed_bytes / 4);
+    struct buffer workspace = buffer_new((int64_t)mgx_gemm_workspace(&plan) / 4);
+    if (desc.packed)
+        mgx_gemm_pack(&plan, p->b.data, packed.data);
+    const struct mgx_gemm_args args = {
+        .a = p->a.data,
+        .b = desc.packed ? packed.data : p->b.data,
+        .bias = p->use_bias ? p->bias.data : NULL,
+        .residual = desc.epilogue.residual ? p->residual.data : NULL,
+        .c = desc.hook_only ? NULL : p->c.data,
+        .workspace = workspace.data,
+        .hook_user = p,
+    };
+    mgx_gemm_run(&plan, &args, pool);
+    const bool intact = buffer_intact(packed) && buffer_intact(workspace) && buffer_intact(p->c);
+    mgx_pool_release(pool);
+    buffer_free(packed);
+    buffer_free(workspace);
+    return intact;
+}
+
+// Every value right and every gap between rows untouched; -1, or the first wrong place.
+static int64_t first_wrong(const struct problem *p)
+{
+    const struct mgx_gemm_desc *d = &p->desc;
+    const int64_t mn = d->m * d->n;
+    for (int64_t batch = 0; batch < batches(d); batch++) {
+        const float *c = p->c.data + index_of(d, d->c_batch, batch);
+        for (int64_t i = 0; i < d->m; i++)
+            for (int64_t j = 0; j < d->c_row; j++) {
+                const int64_t at = batch * mn + i * d->n + j;
+                if (j >= d->n
+                        ? !is_guard(c + i * d->c_row + j)
+                        : !(fabsf(c[i * d->c_row + j] - p->expected.data[at]) <= p->bound.data[at]))
+                    return at;
+            }
+    }
+    return -1;
+}
+
+static void check_problem(struct rng *r, enum mgx_isa isa, int m, int n, int k)
+{
+    const uint64_t seed = r->state;
+    struct problem p = problem_new(r, isa, m, n, k);
+    struct mgx_diag diag = {0};
+    const bool ran = run_problem(&p, p.desc.threads, &diag);
+    const int64_t wrong = first_wrong(&p);
+    if (!ran || wrong >= 0) {
+        printf("%s %dx%dx%d seed %llu packed %d b %lld,%lld a %lld,%lld act %s hook %d: %s\n",
+               mgx_isa_name(isa), m, n, k, (unsigned long long)seed, p.desc.packed,
+               (long long)p.desc.b_row, (long long)p.desc.b_col, (long long)p.desc.a_row,
+               (long long)p.desc.a_col, mgx_act_name(p.desc.epilogue.act),
+               p.desc.epilogue.hook != 0,
+               ran ? "wrong value" : "not run, or a guard was overwritten");
+        if (ran)
+            printf("  at %lld of %lld\n", (long long)wrong, (long long)p.expected.count);
+    }
+    problem_free(&p);
+    CHECK(ran);
+    CHECK_INT(wrong, -1);
+}
+
+CASE(agrees_with_a_plain_loop)
+{
+    static const int m[] = {0, 1, 2, 3, 5, 6, 7, 12, 14, 28, 41},
+                     n[] = {0, 1, 8, 16, 24, 32, 48, 64, 130}, k[] = {0, 1, 4, 7, 16, 33, 64};
+    struct rng r = {42};
+    EACH_ISA(isa)
+    for (int i = 0; i < 1200 && !check_failures; i++)
+        check_problem(&r, isa, rng_size(&r, m, 11), rng_size(&r, n, 9), rng_size(&r, k, 7));
+}
+
+CASE(long_depth_is_cut)
+{
+    struct rng r = {7};
+    EACH_ISA(isa)
+    for (int i = 0; i < 12 && !check_failures; i++)
+        check_problem(&r, isa, 1 + rng_below(&r, 40), 1 + rng_below(&r, 70),
+                      6000 + rng_below(&r, 8000));
+}
+
+CASE(threads_do_not_change_a_bit)
+{
+    struct rng r = {99};
+    EACH_ISA(isa)
+    {
+        for (int i = 0; i < 6; i++) {
+            struct problem p = problem_new(&r, isa, 150 + rng_below(&r, 50), 200, 300);
+            struct buffer one = buffer_new(p.c.count);
+            CHECK(run_problem(&p, 1, NULL));
+            memcpy(one.data, p.c.data, (size_t)p.c.count * sizeof(float));
+            for (int threads = 2; threads < 6; threads++) {
+                CHECK(run_problem(&p, threads, NULL));
+                CHECK(memcmp(one.data, p.c.data, (size_t)p.c.count * sizeof(float)) == 0);
+            }
+            buffer_free(one);
+            problem_free(&p);
+        }
+    }
+}
+
+CASE(absurd_sizes_are_refused)
+{
+    struct mgx_gemm_plan plan;
+    struct mgx_gemm_desc d = {.m = -1, .n = 1, .k = 1};
+    CHECK_INT(mgx_gemm_plan_init(&plan, &d, NULL), MGX_INVALID);
+    d = (struct mgx_gemm_desc){.m = 1, .n = INT64_MAX / 2, .k = 9, .packed = true};
+    CHECK_INT(mgx_gemm_plan_init(&plan, &d, NULL), MGX_LIMIT);
+    d = (struct mgx_gemm_desc){.m = INT64_MAX / 2, .n = 4, .k = 1};
+    CHECK_INT(mgx_gemm_plan_init(&plan, &d, NULL), MGX_LIMIT);
+    d = (struct mgx_gemm_desc){.m = 1, .n = 1, .k = 1, .batch = {1 << 30, 1 << 30, 1}};
+    CHECK_INT(mgx_gemm_plan_init(&plan, &d, NULL), MGX_LIMIT);
+}
+
+// --- --bench ---
+
+struct timed {
+    struct mgx_gemm_plan plan;
+    struct mgx_gemm_args args;
+    struct mgx_pool *pool;
+};
+
+static void run_timed(void *user)
+{
+    struct timed *t = user;
+    mgx_gemm_run(&t->plan, &t->args, t->pool);
+}
+
+static const struct shape {
+    const char *name;
+    int64_t m, n, k, batch;
+    int b; // 0: packed, 1: raw rows, 2: raw transposed
+} shapes[] = {
+    {"bert qkv 128", 128, 2304, 768, 1, 0},
+    {"bert out 128", 128, 768, 768, 1, 0},
+    {"bert ffn1 128", 128, 3072, 768, 1, 0},
+    {"bert ffn2 128", 128, 768, 3072, 1, 0},
+    {"bert q k^t x12", 128, 128, 64, 12, 2},
+    {"bert p v x12", 128, 64, 128, 12, 1},
+    {"vit 197", 197, 768, 768, 1, 0},
+    {"1024 x 3072 x 768", 1024, 3072, 768, 1, 0},
+    {"512 cubed", 512, 512, 512, 1, 0},
+    {"deep 128x512x8192", 128, 512, 8192, 1, 0},
+    {"low k 3136x96x16", 3136, 96, 16, 1, 0},
+    {"fc 1x1000x2048", 1, 1000, 2048, 1, 0},
+    {"fc 2x1000x2048", 2, 1000, 2048, 1, 0},
+    {"fc 4x1000x2048", 4, 1000, 2048, 1, 0},
+    {"raw rows 1x1024x1024", 1, 1024, 1024, 1, 1},
+    {"raw cols 1x1024x1024", 1, 1024, 1024, 1, 2},
+    {"raw rows 256 cubed", 256, 256, 256, 1, 1},
+    {"raw cols 256 cubed", 256, 256, 256, 1, 2},
+};
+
+static void bench_shape(const struct shape *s, enum mgx_isa isa, int threads)
+{
+    struct timed t = {0};
+    struct rng r = {5};
+    const struct mgx_gemm_desc d = {
+        .isa = isa,
+        .threads = threads,
+        .m = s->m,
+        .n = s->n,
+        .k = s->k,
+        .batch = {s->batch},
+        .a_row = s->k + 16, // see "strides" in gemm.h
+        .a_col = 1,
+        .a_batch = {s->m * (s->k + 16)},
+        .b_row = s->b == 2 ? 1 : s->n,
+        .b_col = s->b == 2 ? s->k : 1,
+        .b_batch = {s->n * s->k},
+        .c_row = s->n,
+        .c_batch = {s->m * s->n},
+        .packed = s->b == 0,
+    };
+    if (mgx_pool_acquire(threads, &t.pool, NULL) != MGX_OK ||
+        mgx_gemm_plan_init(&t.plan, &d, NULL) != MGX_OK)
+        return;
+    struct buffer a = buffer_random(s->batch * s->m * (s->k + 16), &r),
+                  b = buffer_random(s->batch * s->n * s->k, &r), bias = buffer_random(s->n, &r),
+                  c = buffer_new(s->batch * s->m * s->n),
+                  packed = buffer_new((int64_t)t.plan.packed_bytes / 4),
+                  workspace = buffer_new((int64_t)mgx_gemm_workspace(&t.plan) / 4);
+    if (d.packed)
+        mgx_gemm_pack(&t.plan, b.data, packed.data);
+    t.args = (struct mgx_gemm_args){.a = a.data,
+                                    .b = d.packed ? packed.data : b.data,
+                                    .bias = bias.data,
+                                    .c = c.data,
+                                    .workspace = workspace.data};
+    const double seconds = bench_time(run_timed, &t, 15);
+    const double peak = peak_gflops(isa) * threads;
+    const double gflops =
+        2e-9 * (double)s->batch * (double)s->m * (double)s->n * (double)s->k / seconds;
+    printf("%-24s %d thread%s %8.1f us %7.1f GFLOP/s %5.1f %%  (%d x %d parts)\n", s->name, threads,
+           threads > 1 ? "s" : " ", seconds * 1e6, gflops, 100 * gflops / peak, t.plan.m_parts,
+           t.plan.n_parts);
+    struct buffer all[] = {a, b, bias, c, packed, workspace};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        buffer_free(all[i]);
+    mgx_pool_release(t.pool);
+}
+
+static int bench(int argc, char **argv)
+{
+    enum mgx_isa isa;
+    if (mgx_isa_require(argc > 2 ? argv[2] : NULL, &isa, NULL) != MGX_OK)
+        return 1;
+    printf("%s, peak of one thread %.1f GFLOP/s\n", mgx_gemm_kernel(MGX_KERNEL_F32, isa)->name,
+           peak_gflops(isa));
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int threads = 1; threads <= 2; threads++)
+            bench_shape(&shapes[i], isa, threads);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct check_case cases[] = {ROW(agrees_with_a_plain_loop) ROW(long_depth_is_cut)
+                                                  ROW(threads_do_not_change_a_bit)
+                                                      ROW(absurd_sizes_are_refused){NULL, NULL}};
+    return bench_asked(argc, argv) ? bench(argc, argv) : check_run(cases, argc, argv);
+}

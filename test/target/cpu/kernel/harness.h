@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+// What all kernel tests share: seeded random numbers, buffers with guards on both sides, the
+// meaning of every activation in double, the loop over instruction sets, and the FMA peak that
+// --bench compares with.
+#pragma once
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "target/cpu/cpuid.h"
+#include "target/cpu/kernel/bench.h"
+#include "target/cpu/kernel/epilogue.h"
+#include "target/cpu/pool.h"
+
+// --- random ---
+
+struct rng {
+    uint64_t state;
+};
+
+static inline uint32_t rng_next(struct rng *r) // xorshift64*
+{
+    r->state ^= r->state >> 12;
+    r->state ^= r->state << 25;
+    r->state ^= r->state >> 27;
+    return (uint32_t)(r->state * 2685821657736338717u >> 32);
+}
+
+static inline int rng_below(struct rng *r, int n)
+{
+    return (int)(rng_next(r) % (uint32_t)n);
+}
+
+static inline float rng_float(struct rng *r) // in [-1, 1)
+{
+    return (float)((int32_t)rng_next(r)) * 0x1p-31f;
+}
+
+// One of the values around which kernels change their ways.
+static inline int rng_size(struct rng *r, const int *values, int count)
+{
+    const int base = values[rng_below(r, count)] + rng_below(r, 3) - 1;
+    return base < 0 ? 0 : base;
+}
+
+// --- guarded buffers ---
+
+enum { GUARD = 64 };
+
+struct buffer {
+    float *data; // aligned to 64 bytes
+    int64_t count;
+};
+
+static const uint32_t GUARD_BITS = 0x7fa5c3e1; // a NaN: read by mistake it poisons the result
+
+static inline struct buffer buffer_new(int64_t count)
+{
+    float *all = NULL;
+    if (posix_memalign((void **)&all, 64, (size_t)(count + 2 * GUARD) * sizeof *all))
+        abort();
+    for (int64_t i = 0; i < count + 2 * GUARD; i++)
+        memcpy(all + i, &GUARD_BITS, sizeof GUARD_BITS);
+    return (struct buffer){all + GUARD, count};
+}
+
+static inline void buffer_free(struct buffer b)
+{
+    free(b.data - GUARD);
+}
+
+static inline bool is_guard(const float *p)
+{
+    return memcmp(p, &GUARD_BITS, sizeof GUARD_BITS) == 0;
+}
+
+static inline bool buffer_intact(struct buffer b)
+{
+    for (int i = 0; i < GUARD; i++)
+        if (!is_guard(b.data - GUARD + i) || !is_guard(b.data + b.count + i))
+            return false;
+    return true;
+}
+
+static inline void buffer_fill(struct buffer b, struct rng *r)
+{
+    for (int64_t i = 0; i < b.count; i++)
+        b.data[i] = rng_float(r);
+}
+
+static inline struct buffer buffer_random(int64_t count, struct rng *r)
+{
+    struct buffer b = buffer_new(count);
+    buffer_fill(b, r);
+    return b;
+}
+
+// --- activations ---
+
+static inline double act_meaning(enum mgx_act act, double x, double a, double b)
+{
+    const double hard = fmin(fmax(a * x + b, 0), 1);
+    switch (act) {
+    case MGX_ACT_RELU:
+        return x > 0 ? x : 0;
+    case MGX_ACT_CLIP:
+        return fmin(fmax(x, a), b);
+    case MGX_ACT_LEAKY_RELU:
+        return x < 0 ? a * x : x;
+    case MGX_ACT_SIGMOID:
+        return 1 / (1 + exp(-x));
+    case MGX_ACT_TANH:
+        return tanh(x);
+    case MGX_ACT_SILU:
+        return x / (1 + exp(-x));
+    case MGX_ACT_GELU:
+        return x / 2 * (1 + erf(x / sqrt(2)));
+    case MGX_ACT_GELU_TANH:
+        return x / 2 * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case MGX_ACT_HARD_SIGMOID:
+        return hard;
+    case MGX_ACT_HARD_SWISH:
+        return x * hard;
+    case MGX_ACT_ELU:
+        return x < 0 ? a * expm1(x) : x;
+    default:
+        return x;
+    }
+}
+
+// --- instruction sets: what runs once per level this machine has ---
+
+#define EACH_ISA(isa)                                                                              \
+    for (enum mgx_isa isa = MGX_ISA_GENERIC; isa <= MGX_ISA_AVX512 && isa <= mgx_cpu()->isa; isa++)
+
+// --- the peak ---
+
+#if defined(__x86_64__)
+typedef float peak_v16 __attribute__((vector_size(64)));
+typedef float peak_v8 __attribute__((vector_size(32)));
+#if defined(__clang__)
+#define PEAK_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define PEAK_UNROLL _Pragma("GCC unroll 24")
+#endif
+#define PEAK(name, features, type, count)                                                          \
+    __attribute__((target(features), noinline)) static void name(void *user)                       \
+    {                                                                                              \
+        type acc[count], x, y;                                                                     \
+        memcpy(&x, user, sizeof x);                                                                \
+        y = x * 0.5f;                                                                              \
+        PEAK_UNROLL                                                                                \
+        for (int i = 0; i < count; i++)                                                            \
+            acc[i] = x;                                                                            \
+        for (int i = 0; i < 20000; i++) {                                                          \
+            PEAK_UNROLL                                                                            \
+            for (int j = 0; j < count; j++)                                                        \
+                __asm__("vfmadd231ps %1, %2, %0" : "+v"(acc[j]) : "v"(x), "v"(y));                 \
+        }                                                                                          \
+        PEAK_UNROLL                                                                                \
+        for (int i = 1; i < count; i++)                                                            \
+            acc[0] += acc[i];                                                                      \
+        memcpy(user, &acc[0], sizeof acc[0]);                                                      \
+    }
+PEAK(peak_avx512, "avx512f", peak_v16, 24)
+PEAK(peak_avx2, "avx2,fma", peak_v8, 12)
+#endif
+
+// GFLOP/s of independent fused multiply-adds on one thread; 0 where not known. Measured anew each
+// time, next to what it is compared with: clocks and neighbours change.
+static inline double peak_gflops(enum mgx_isa isa)
+{
+#if defined(__x86_64__)
+    _Alignas(64) float values[16] = {1e-30f};
+    if (isa >= MGX_ISA_AVX512)
+        return 2 * 16 * 24 * 20000 * 1e-9 / bench_time(peak_avx512, values, 5);
+    if (isa >= MGX_ISA_AVX2)
+        return 2 * 8 * 12 * 20000 * 1e-9 / bench_time(peak_avx2, values, 5);
+#endif
+    (void)isa;
+    return 0;
+}
