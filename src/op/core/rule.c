@@ -138,6 +138,24 @@ enum mgx_status mgx_normalize_axes(struct mgx_shape_call *c, struct mgx_ints axe
     return MGX_OK;
 }
 
+enum mgx_status mgx_require_permutation(struct mgx_shape_call *c, struct mgx_ints permutation,
+                                        int rank)
+{
+    bool seen[MGX_MAX_RANK] = {false};
+    if (permutation.count != rank)
+        return mgx_fail(c->diag, MGX_INVALID,
+                        "%s: Permutation has wrong number of axes: %d for %d dimensions",
+                        c->op->name, permutation.count, rank);
+    for (int i = 0; i < rank; i++) {
+        const int64_t axis = permutation.v[i];
+        if (axis < 0 || axis >= rank || seen[axis])
+            return mgx_fail(c->diag, MGX_INVALID, "%s: Invalid permutation: entry %d is %" PRId64,
+                            c->op->name, i, axis);
+        seen[axis] = true;
+    }
+    return MGX_OK;
+}
+
 enum mgx_status mgx_known_ints(struct mgx_shape_call *c, int input, bool *known,
                                struct mgx_ints *out)
 {
@@ -172,6 +190,45 @@ struct mgx_dim *mgx_edit_dims(struct mgx_shape_call *c, const struct mgx_shape *
     for (int i = 0; i < rank; i++)
         dims[i] = s && i < s->rank ? mgx_shape_dim(s, i) : (struct mgx_dim){.min = 1, .max = 1};
     return dims;
+}
+
+enum mgx_status mgx_dims_of_ints(struct mgx_shape_call *c, struct mgx_ints lens,
+                                 struct mgx_dim **out, int *rank)
+{
+    if (lens.count > MGX_MAX_RANK)
+        return mgx_fail(c->diag, MGX_LIMIT, "%s: %d dimensions are above the limit of %d",
+                        c->op->name, lens.count, MGX_MAX_RANK);
+    struct mgx_dim *dims = mgx_edit_dims(c, NULL, MGX_MAX_RANK);
+    if (!dims)
+        return MGX_NO_MEMORY;
+    for (int i = 0; i < lens.count; i++) {
+        if (lens.v[i] < 0)
+            return mgx_fail(c->diag, MGX_INVALID, "%s: length %" PRId64 " of axis %d is negative",
+                            c->op->name, lens.v[i], i);
+        dims[i].min = dims[i].max = lens.v[i];
+    }
+    *out = dims;
+    *rank = lens.count;
+    return MGX_OK;
+}
+
+enum mgx_status mgx_target_dims(struct mgx_shape_call *c, struct mgx_ints lens,
+                                struct mgx_dims ranges, struct mgx_dim **out, int *rank)
+{
+    if (c->in_count < 2 && ranges.count == 0)
+        return mgx_dims_of_ints(c, lens, out, rank);
+    const bool by_input = c->in_count >= 2;
+    const int count = by_input ? c->in[1]->rank : ranges.count;
+    if (count > MGX_MAX_RANK)
+        return mgx_fail(c->diag, MGX_LIMIT, "%s: %d dimensions are above the limit of %d",
+                        c->op->name, count, MGX_MAX_RANK);
+    *out = mgx_edit_dims(c, by_input ? c->in[1] : NULL, MGX_MAX_RANK);
+    if (!*out)
+        return MGX_NO_MEMORY;
+    for (int i = 0; !by_input && i < count; i++)
+        (*out)[i] = ranges.v[i];
+    *rank = count;
+    return MGX_OK;
 }
 
 struct mgx_shape mgx_shape_from_dims(enum mgx_type type, int rank, const struct mgx_dim *dims)

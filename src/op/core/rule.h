@@ -28,6 +28,8 @@ enum mgx_status mgx_normalize_axis(struct mgx_shape_call *c, int64_t axis, int r
 // Axes into a set of flags; duplicates fail. An empty list leaves all flags false.
 enum mgx_status mgx_normalize_axes(struct mgx_shape_call *c, struct mgx_ints axes, int rank,
                                    bool *flags) MGX_NODISCARD;
+enum mgx_status mgx_require_permutation(struct mgx_shape_call *c, struct mgx_ints permutation,
+                                        int rank) MGX_NODISCARD;
 // The known value of an input as integers (of any integral type) into the call's arena; false in
 // *known if unknown.
 enum mgx_status mgx_known_ints(struct mgx_shape_call *c, int input, bool *known,
@@ -35,6 +37,13 @@ enum mgx_status mgx_known_ints(struct mgx_shape_call *c, int input, bool *known,
 // A dims array of the shape's ranges in the call's arena, for a rule to edit (NULL when out of
 // memory).
 struct mgx_dim *mgx_edit_dims(struct mgx_shape_call *c, const struct mgx_shape *s, int rank);
+// Lengths from integers, as MGX_MAX_RANK editable ranges; negative lengths and too many fail.
+enum mgx_status mgx_dims_of_ints(struct mgx_shape_call *c, struct mgx_ints lens,
+                                 struct mgx_dim **out, int *rank) MGX_NODISCARD;
+// The same from what a broadcast is told: lens, else ranges, else the shape of input 1.
+enum mgx_status mgx_target_dims(struct mgx_shape_call *c, struct mgx_ints lens,
+                                struct mgx_dims ranges, struct mgx_dim **out,
+                                int *rank) MGX_NODISCARD;
 // Narrows a range to what another one allows too; keeps the name and optimals of the tighter one.
 void mgx_dim_meet(struct mgx_dim *d, struct mgx_dim by);
 // Result of ranges: static if all are fixed.

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT
+// Other lengths for the same elements in row-major order.
+//   reshape        to dims, or to the lengths in input 1; a standard input is viewed, another
+//   copied reshape_lazy   to dims, always a view; fails where strides do not allow it flatten to
+//   {product before axis, product from axis on} as_shape       to a given shape of as many
+//   elements, of a standard input
+// In dims 0 copies the input's length at that place and one -1 takes what is left over.
+#include "op/core/rule.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/size.h"
+
+struct reshape {
+    struct mgx_ints dims;
+};
+
+static const struct mgx_field reshape_fields[] = {MGX_INTS(struct reshape, dims), {0}};
+
+// Product of ranges with saturation at MGX_DIM_ANY.
+static int64_t capped(int64_t a, int64_t b)
+{
+    int64_t r;
+    return mgx_mul_i64(a, b, &r) && r < MGX_DIM_ANY ? r : MGX_DIM_ANY;
+}
+
+// --- the axis that is left over ---
+
+// What remains of the input's axes after cancelling those that the result copies or equals.
+struct rest {
+    int64_t fixed_in, fixed_out; // products of fixed lengths
+    struct mgx_dim open;         // the one open range that remains of the input
+    int open_in, open_out;       // how many remain of each side
+    bool overflow;
+};
+
+static void multiply(struct rest *r, int64_t *product, int64_t by)
+{
+    r->overflow |= !mgx_mul_i64(*product, by, product);
+}
+
+static struct rest cancel(const struct mgx_shape *s, const struct mgx_dim *dims, const bool *copied,
+                          int rank, int hole)
+{
+    struct rest r = {.fixed_in = 1, .fixed_out = 1};
+    for (int i = 0; i < rank; i++) {
+        if (i == hole || copied[i])
+            continue;
+        if (dims[i].min == dims[i].max)
+            multiply(&r, &r.fixed_out, dims[i].max);
+        else
+            r.open_out++;
+    }
+    for (int i = 0; i < s->rank; i++) {
+        const struct mgx_dim d = mgx_shape_dim(s, i);
+        if (i < rank && copied[i] && i != hole)
+            continue;
+        if (d.min == d.max) {
+            multiply(&r, &r.fixed_in, d.max);
+        } else {
+            r.open = d;
+            r.open_in++;
+        }
+    }
+    return r;
+}
+
+static struct mgx_dim product_range(const struct mgx_shape *s)
+{
+    struct mgx_dim r = {.min = 1, .max = 1};
+    for (int i = 0; i < s->rank; i++) {
+        const struct mgx_dim d = mgx_shape_dim(s, i);
+        r.min = capped(r.min, d.min);
+        r.max = capped(r.max, d.max);
+    }
+    return r;
+}
+
+static enum mgx_status fill_hole(struct mgx_shape_call *c, struct mgx_dim *dims, const bool *copied,
+                                 int rank, int hole)
+{
+    const struct mgx_shape *s = c->in[0];
+    const struct rest r = cancel(s, dims, copied, rank, hole);
+    if (r.overflow)
+        return mgx_fail(c->diag, MGX_LIMIT, "%s: the lengths overflow", c->op->name);
+    if (r.fixed_out == 0)
+        return mgx_fail(c->diag, MGX_INVALID,
+                        "%s: -1 beside a length of 0 has no meaning: axis %d is open", c->op->name,
+                        hole);
+    if (r.open_out == 0 && r.open_in == 0) {
+        if (r.fixed_in % r.fixed_out != 0)
+            return mgx_fail(c->diag, MGX_INVALID,
+                            "%s: Wrong number of elements for reshape: %" PRId64
+                            " elements cannot be divided by %" PRId64,
+                            c->op->name, r.fixed_in, r.fixed_out);
+        dims[hole].min = dims[hole].max = r.fixed_in / r.fixed_out;
+        return MGX_OK;
+    }
+    if (r.open_out == 0 && r.open_in == 1 && r.fixed_in == r.fixed_out) {
+        dims[hole] = r.open;
+        return MGX_OK;
+    }
+    if (r.open_out == 0) { // all open axes of the input gather here
+        struct mgx_dim all = product_range(s);
+        for (int i = 0; i < rank; i++)
+            if (copied[i] && i != hole) {
+                const struct mgx_dim d = dims[i];
+                all.min = d.max ? all.min / d.max : 0;
+                all.max = d.min && all.max < MGX_DIM_ANY ? all.max / d.min : MGX_DIM_ANY;
+            }
+        dims[hole] = (struct mgx_dim){.min = all.min / r.fixed_out, .max = all.max / r.fixed_out};
+        return MGX_OK;
+    }
+    dims[hole] = (struct mgx_dim){.min = 0, .max = MGX_DIM_ANY};
+    return MGX_OK;
+}
+
+// --- the rule ---
+
+static enum mgx_status fail_elements(struct mgx_shape_call *c, int64_t have, int64_t want)
+{
+    return mgx_fail(c->diag, MGX_INVALID,
+                    "%s: Wrong number of elements for reshape: reshape has %" PRId64
+                    " elements whereas the input has %" PRId64,
+                    c->op->name, want, have);
+}
+
+static enum mgx_status read_dims(struct mgx_shape_call *c, struct mgx_ints want,
+                                 struct mgx_dim *dims, bool *copied, int *hole)
+{
+    const struct mgx_shape *s = c->in[0];
+    *hole = -1;
+    for (int i = 0; i < want.count; i++) {
+        const int64_t n = want.v[i];
+        copied[i] = n == 0;
+        if (n < -1)
+            return mgx_fail(c->diag, MGX_INVALID, "%s: length %" PRId64 " of axis %d", c->op->name,
+                            n, i);
+        if (n == -1 && *hole >= 0)
+            return mgx_fail(c->diag, MGX_INVALID,
+                            "%s: Dimensions for reshape can only have one -1 dim", c->op->name);
+        if (n == 0 && i >= s->rank)
+            return mgx_fail(c->diag, MGX_INVALID,
+                            "%s: length 0 copies axis %d of an input of %d dimensions", c->op->name,
+                            i, s->rank);
+        if (n == 0)
+            dims[i] = mgx_shape_dim(s, i);
+        else
+            dims[i].min = dims[i].max = n;
+        if (n == -1)
+            *hole = i;
+    }
+    return MGX_OK;
+}
+
+static enum mgx_status apply_dims(struct mgx_shape_call *c, struct mgx_ints want,
+                                  struct mgx_shape *out)
+{
+    const struct mgx_shape *s = c->in[0];
+    bool copied[MGX_MAX_RANK];
+    int hole;
+    if (want.count > MGX_MAX_RANK)
+        return mgx_fail(c->diag, MGX_LIMIT, "%s: %d dimensions are above the limit of %d",
+                        c->op->name, want.count, MGX_MAX_RANK);
+    struct mgx_dim *dims = mgx_edit_dims(c, NULL, want.count);
+    if (!dims)
+        return MGX_NO_MEMORY;
+    TRY(read_dims(c, want, dims, copied, &hole));
+    if (hole >= 0)
+        TRY(fill_hole(c, dims, copied, want.count, hole));
+    *out = mgx_shape_from_dims(s->type, want.count, dims);
+    TRY(mgx_shape_check(out, c->diag));
+    const struct mgx_dim have = product_range(s), get = product_range(out);
+    const bool exact = mgx_shape_is_static(s) && mgx_shape_is_static(out);
+    if (exact && mgx_shape_elements(s) != mgx_shape_elements(out))
+        return fail_elements(c, mgx_shape_elements(s), mgx_shape_elements(out));
+    if (!exact && (have.max < get.min || get.max < have.min))
+        return fail_elements(c, have.max, get.max);
+    return MGX_OK;
+}
+
+static enum mgx_status reshape_shape(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    const struct reshape *a = c->attr;
+    if (c->in_count == 1)
+        return apply_dims(c, a->dims, out);
+    struct mgx_ints dims;
+    bool known;
+    TRY(mgx_known_ints(c, 1, &known, &dims));
+    if (known)
+        return apply_dims(c, dims, out);
+    const struct mgx_dim count = mgx_shape_dim(c->in[1], 0);
+    if (c->in[1]->rank != 1 || count.min != count.max) {
+        *out = mgx_shape_unranked(c->in[0]->type);
+        return MGX_OK;
+    }
+    return mgx_shape_any(c, c->in[0]->type, (int)mgx_min_i64(count.max, MGX_MAX_RANK + 1),
+                         MGX_DIM_ANY, out);
+}
+
+const struct mgx_op mgx_op_reshape = {
+    .name = "reshape",
+    .meaning = "x under the lengths dims, row-major",
+    .fields = reshape_fields,
+    .attr_size = sizeof(struct reshape),
+    .in_min = 1,
+    .in_max = 2,
+    .flags = MGX_OP_RESHAPE,
+    .shape = reshape_shape,
+    .compute = mgx_compute_reshape,
+};
+
+static enum mgx_status lazy_shape(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    const struct reshape *a = c->attr;
+    TRY(apply_dims(c, a->dims, out));
+    if (!mgx_shape_is_static(c->in[0]) || !mgx_shape_is_static(out))
+        return MGX_OK;
+    const struct mgx_shape plain = *out;
+    if (!mgx_shape_regroup(c->in[0], plain.rank, plain.lens, out))
+        return mgx_fail(c->diag, MGX_INVALID,
+                        "reshape_lazy: the input's strides allow no view under other lengths");
+    return MGX_OK;
+}
+
+const struct mgx_op mgx_op_reshape_lazy = {
+    .name = "reshape_lazy",
+    .meaning = "x under the lengths dims, always as a view",
+    .fields = reshape_fields,
+    .attr_size = sizeof(struct reshape),
+    .in_min = 1,
+    .in_max = 1,
+    .flags = MGX_OP_VIEW,
+    .shape = lazy_shape,
+    .compute = mgx_compute_view,
+};
+
+// --- flatten ---
+
+struct flatten {
+    int64_t axis;
+};
+
+static const struct mgx_field flatten_fields[] = {MGX_INT(struct flatten, axis), {0}};
+static const struct flatten flatten_defaults = {.axis = 1};
+
+static enum mgx_status flatten_shape(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    const struct flatten *a = c->attr;
+    const struct mgx_shape *s = c->in[0];
+    if (a->axis < -s->rank || a->axis > s->rank)
+        return mgx_fail(c->diag, MGX_INVALID,
+                        "flatten: axis for flatten must be less than tensor rank: axis %" PRId64
+                        " of %d dimensions",
+                        a->axis, s->rank);
+    const int64_t axis = a->axis < 0 ? a->axis + s->rank : a->axis;
+    struct mgx_dim *dims = mgx_edit_dims(c, NULL, 2);
+    if (!dims)
+        return MGX_NO_MEMORY;
+    for (int i = 0; i < s->rank; i++) {
+        struct mgx_dim *to = &dims[i >= axis], d = mgx_shape_dim(s, i);
+        if (to->min == 1 && to->max == 1) {
+            *to = d; // a lone axis keeps its name
+        } else if (d.min != 1 || d.max != 1) {
+            const bool fixed = to->min == to->max && d.min == d.max;
+            *to = (struct mgx_dim){.min = capped(to->min, d.min), .max = capped(to->max, d.max)};
+            if (fixed && to->max == MGX_DIM_ANY)
+                return mgx_fail(c->diag, MGX_LIMIT, "flatten: more than 2^40 positions");
+        }
+    }
+    *out = mgx_shape_from_dims(s->type, 2, dims);
+    return MGX_OK;
+}
+
+const struct mgx_op mgx_op_flatten = {
+    .name = "flatten",
+    .meaning = "x as a matrix: axes before `axis` by the rest",
+    .fields = flatten_fields,
+    .attr_size = sizeof(struct flatten),
+    .defaults = &flatten_defaults,
+    .in_min = 1,
+    .in_max = 1,
+    .flags = MGX_OP_RESHAPE,
+    .shape = flatten_shape,
+    .compute = mgx_compute_reshape,
+};
+
+// --- as_shape ---
+
+struct as_shape {
+    struct mgx_shape shape;
+};
+
+static const struct mgx_field as_shape_fields[] = {MGX_SHAPE(struct as_shape, shape), {0}};
+
+static enum mgx_status as_shape_shape(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    const struct as_shape *a = c->attr;
+    const struct mgx_shape *s = c->in[0];
+    TRY(mgx_shape_check(&a->shape, c->diag));
+    if (s->type != a->shape.type)
+        return mgx_fail(c->diag, MGX_INVALID, "as_shape: Types do not match: %s and %s",
+                        mgx_type_name(s->type), mgx_type_name(a->shape.type));
+    *out = a->shape;
+    if (!mgx_shape_is_static(s) || !mgx_shape_is_static(out))
+        return MGX_OK;
+    if (!mgx_shape_is_standard(s))
+        return mgx_fail(c->diag, MGX_INVALID, "as_shape: Shapes are not in standard layout");
+    if (mgx_shape_elements(s) != mgx_shape_elements(out) ||
+        mgx_shape_space(out) > mgx_shape_space(s))
+        return fail_elements(c, mgx_shape_elements(s), mgx_shape_elements(out));
+    return MGX_OK;
+}
+
+const struct mgx_op mgx_op_as_shape = {
+    .name = "as_shape",
+    .meaning = "the bytes of x under a given shape",
+    .fields = as_shape_fields,
+    .attr_size = sizeof(struct as_shape),
+    .in_min = 1,
+    .in_max = 1,
+    .flags = MGX_OP_VIEW,
+    .shape = as_shape_shape,
+    .compute = mgx_compute_view,
+};
