@@ -114,11 +114,11 @@ enum {
                                           __VA_ARGS__};
 #define RULES .shape = row_shape, .compute = row_compute
 
-#define ROW_REAL(name, n, e, te, ...)                                                              \
+#define ROW_REAL(name, n, e, te)                                                                   \
     REAL_FN(name, e)                                                                               \
     static const struct mgx_pointwise name##_row = {                                               \
         .code = (enum mgx_pw)code_of_##name, .arity = n, .real = te, .real_fn = name##_real};      \
-    OBJECT(name, te, n, name##_row, RULES, __VA_ARGS__)
+    OBJECT(name, te, n, name##_row, RULES)
 #define ROW_ALL(name, n, result_, wraps_, te, ts, tu)                                              \
     static const struct mgx_pointwise name##_row = {.code = (enum mgx_pw)code_of_##name,           \
                                                     .arity = n,                                    \
@@ -155,9 +155,15 @@ enum {
 #define UNARY_BOOL(name, e, s, u) ALL_(name, 1, MGX_PW_BOOL, false, e, s, u, #e, #s, #u)
 #define UNARY_INT(name, s, u) ROW_INT(name, 1, s, u, #s, #u)
 #define UNARY_ALPHA(name, default_, e)                                                             \
+    REAL_FN(name, e)                                                                               \
     static const struct mgx_alpha_attr name##_defaults = {default_};                               \
-    ROW_REAL(name, 1, e, #e, .fields = alpha_fields, .attr_size = sizeof(struct mgx_alpha_attr),   \
-             .defaults = &name##_defaults)
+    static const struct mgx_pointwise name##_row = {.code = (enum mgx_pw)code_of_##name,           \
+                                                    .arity = 1,                                    \
+                                                    .alpha = true,                                 \
+                                                    .real = #e,                                    \
+                                                    .real_fn = name##_real};                       \
+    OBJECT(name, #e, 1, name##_row, RULES, .fields = alpha_fields,                                 \
+           .attr_size = sizeof(struct mgx_alpha_attr), .defaults = &name##_defaults)
 #define BINARY_ALL(name, e, s, u) ALL_(name, 2, MGX_PW_SAME, false, e, s, u, #e, #s, #u)
 #define BINARY_SAME(name, e) ALL_(name, 2, MGX_PW_SAME, false, e, e, e, #e, #e, #e)
 #define BINARY_BOOL(name, e) ALL_(name, 2, MGX_PW_BOOL, false, e, e, e, #e, #e, #e)

@@ -27,11 +27,12 @@ static int64_t capped(int64_t a, int64_t b)
 
 // --- the axis that is left over ---
 
-// What remains of the input's axes after cancelling those that the result copies or equals.
+// What remains when the axes that the result copies are left out on both sides.
 struct rest {
     int64_t fixed_in, fixed_out; // products of fixed lengths
     struct mgx_dim open;         // the one open range that remains of the input
-    int open_in, open_out;       // how many remain of each side
+    struct mgx_dim all;          // product of everything that remains of it
+    int open_count;              // how many open ranges remain
     bool overflow;
 };
 
@@ -43,24 +44,22 @@ static void multiply(struct rest *r, int64_t *product, int64_t by)
 static struct rest cancel(const struct mgx_shape *s, const struct mgx_dim *dims, const bool *copied,
                           int rank, int hole)
 {
-    struct rest r = {.fixed_in = 1, .fixed_out = 1};
+    struct rest r = {.fixed_in = 1, .fixed_out = 1, .all = {.min = 1, .max = 1}};
     for (int i = 0; i < rank; i++) {
         if (i == hole || copied[i])
             continue;
-        if (dims[i].min == dims[i].max)
-            multiply(&r, &r.fixed_out, dims[i].max);
-        else
-            r.open_out++;
+        multiply(&r, &r.fixed_out, dims[i].max);
     }
     for (int i = 0; i < s->rank; i++) {
         const struct mgx_dim d = mgx_shape_dim(s, i);
         if (i < rank && copied[i] && i != hole)
             continue;
+        r.all = (struct mgx_dim){.min = capped(r.all.min, d.min), .max = capped(r.all.max, d.max)};
         if (d.min == d.max) {
             multiply(&r, &r.fixed_in, d.max);
         } else {
             r.open = d;
-            r.open_in++;
+            r.open_count++;
         }
     }
     return r;
@@ -88,31 +87,18 @@ static enum mgx_status fill_hole(struct mgx_shape_call *c, struct mgx_dim *dims,
         return mgx_fail(c->diag, MGX_INVALID,
                         "%s: -1 beside a length of 0 has no meaning: axis %d is open", c->op->name,
                         hole);
-    if (r.open_out == 0 && r.open_in == 0) {
-        if (r.fixed_in % r.fixed_out != 0)
-            return mgx_fail(c->diag, MGX_INVALID,
-                            "%s: Wrong number of elements for reshape: %" PRId64
-                            " elements cannot be divided by %" PRId64,
-                            c->op->name, r.fixed_in, r.fixed_out);
-        dims[hole].min = dims[hole].max = r.fixed_in / r.fixed_out;
-        return MGX_OK;
-    }
-    if (r.open_out == 0 && r.open_in == 1 && r.fixed_in == r.fixed_out) {
-        dims[hole] = r.open;
-        return MGX_OK;
-    }
-    if (r.open_out == 0) { // all open axes of the input gather here
-        struct mgx_dim all = product_range(s);
-        for (int i = 0; i < rank; i++)
-            if (copied[i] && i != hole) {
-                const struct mgx_dim d = dims[i];
-                all.min = d.max ? all.min / d.max : 0;
-                all.max = d.min && all.max < MGX_DIM_ANY ? all.max / d.min : MGX_DIM_ANY;
-            }
-        dims[hole] = (struct mgx_dim){.min = all.min / r.fixed_out, .max = all.max / r.fixed_out};
-        return MGX_OK;
-    }
-    dims[hole] = (struct mgx_dim){.min = 0, .max = MGX_DIM_ANY};
+    if (r.open_count == 0 && r.fixed_in % r.fixed_out != 0)
+        return mgx_fail(c->diag, MGX_INVALID,
+                        "%s: Wrong number of elements for reshape: %" PRId64
+                        " elements cannot be divided by %" PRId64,
+                        c->op->name, r.fixed_in, r.fixed_out);
+    if (r.open_count == 1 && r.fixed_in == r.fixed_out)
+        dims[hole] = r.open; // with its name
+    else
+        dims[hole] = (struct mgx_dim){
+            .min = r.all.min / r.fixed_out,
+            .max = r.all.max < MGX_DIM_ANY ? r.all.max / r.fixed_out : r.all.max,
+        };
     return MGX_OK;
 }
 

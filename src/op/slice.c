@@ -87,8 +87,8 @@ static struct mgx_dim slice_dim(const struct mgx_dim *d, int64_t start, int64_t 
 {
     const int64_t a = sliced(start, end, d->min), b = sliced(start, end, d->max);
     if (start == 0 && end >= d->max)
-        return *d;             // the whole axis, name and all
-    if (start < 0 && end >= 0) // not monotone in the length: most at length == end
+        return *d;                             // the whole axis, name and all
+    if (start < 0 && end >= 0 && end < d->max) // not monotone: most at length == end
         return (struct mgx_dim){.min = d->min == d->max ? a : 0,
                                 .max = d->min == d->max ? a : mgx_min_i64(end, d->max)};
     return (struct mgx_dim){.min = mgx_min_i64(a, b), .max = mgx_max_i64(a, b)};

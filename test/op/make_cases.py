@@ -49,7 +49,8 @@ class T:
 
     def __init__(self, type, values, strides=None, known=False):
         self.type, self.strides, self.known = type, strides, known
-        values = np.asarray(values)
+        exact = isinstance(values, list) and not is_float(type) and not type.startswith("complex")
+        values = np.array(values, dtype=object) if exact else np.asarray(values)
         with np.errstate(all="ignore"):
             self.raw = values.astype(DTYPES[type])
         self.shape = self.raw.shape

@@ -71,7 +71,7 @@ def unary(w):
             if type.startswith("fp8"):
                 w.case(name, [x], f(x.a), tol=(0.02, 0.14))
             else:
-                w.case(name, [x], np.clip(f(x.a), -1e18, 1e18) if type in INTS else f(x.a))
+                w.case(name, [x], f(x.a))
         x = T("float", SPECIAL)
         # a NaN is neither above nor below zero: selections hand it on
         w.case(name, [x], f(x.a))
@@ -172,7 +172,7 @@ def shapes(w):
     w.case("add", [D("float", (1, 4), 3), D("float", (5, 6), 3)], fails="add: Dimensions do not match")
     w.case("less", [x, x], shape="float_type, {2, 3}, {3, 1}")
     w.case("isnan", [x], shape="bool_type, {2, 3}, {3, 1}")
-    w.case("isnan", [D("float", None)], shape="bool_type, *")
+    w.case("isnan", [D("float", None)], shape="unranked, bool_type")
     # layouts: packed operands decide
     a = T("float", np.arange(6).reshape(2, 3), (1, 2))
     b = T("float", np.arange(6).reshape(2, 3))
