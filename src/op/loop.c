@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT
+// loop: a body run again and again, carrying values and collecting others.
+//
+//     for (i = 0; i < trip && cond; i++)  (cond, carried..., row...) = body(i, cond, carried...)
+//     y = (carried..., rows stacked along a new first axis...)
+//
+// Inputs: trip count, condition, initial carried values. An absent trip count is the largest int64;
+// max_iterations bounds it then (0: no bound of its own). Rows stack in true number, not padded;
+// direction 1 stacks from the end. Carried values may change shape from one iteration to the next.
+// Cost: the body's, plus one copy of each collected row.
+#include "op/core/body.h"
+
+struct loop {
+    int64_t max_iterations;
+    struct mgx_ints scan_output_directions;
+};
+
+static const struct mgx_field fields[] = {
+    MGX_INT(struct loop, max_iterations), MGX_INTS(struct loop, scan_output_directions), {0}};
+
+// The number of rounds, if it cannot end early and is known: the body hands its condition through.
+static bool known_trip(struct mgx_shape_call *c, int64_t *trip)
+{
+    if (!c->values || !c->values[0] || !c->values[1] ||
+        mgx_shape_elements(&c->values[0]->shape) != 1 ||
+        mgx_shape_elements(&c->values[1]->shape) != 1)
+        return false;
+    const struct mgx_ins *cond = mgx_module_result(c->mod[0], 0);
+    const bool always = cond->literal && mgx_shape_elements(&cond->shape) == 1 &&
+                        mgx_load_int(cond->shape.type, cond->literal->data, 0);
+    struct mgx_ins *params[2];
+    const bool through = mgx_module_parameters(c->mod[0], params, 2) >= 2 && cond == params[1];
+    *trip = mgx_load_int(c->in[0]->type, c->values[0]->data, 0);
+    const bool starts = mgx_load_int(c->in[1]->type, c->values[1]->data, 0) != 0;
+    *trip = starts && *trip > 0 ? *trip : 0;
+    return always || through;
+}
+
+static enum mgx_status row_shape(struct mgx_shape_call *c, const struct mgx_shape *row, bool known,
+                                 int64_t trip, struct mgx_shape *out)
+{
+    if (row->unranked) {
+        *out = *row;
+        return MGX_OK;
+    }
+    if (row->rank == MGX_MAX_RANK)
+        return mgx_fail(c->diag, MGX_LIMIT, "loop: rows of rank %d cannot be stacked", row->rank);
+    struct mgx_dim *dims = MGX_NEW_ARRAY(c->arena, struct mgx_dim, row->rank + 1);
+    if (!dims)
+        return mgx_fail_memory(c->diag);
+    const int64_t limit = ((const struct loop *)c->attr)->max_iterations;
+    dims[0] = known ? (struct mgx_dim){.min = trip, .max = trip}
+                    : (struct mgx_dim){.min = 0, .max = limit > 0 ? limit : MGX_DIM_ANY};
+    for (int i = 0; i < row->rank; i++)
+        dims[i + 1] = mgx_shape_dim(row, i);
+    *out = mgx_shape_from_dims(row->type, row->rank + 1, dims);
+    return MGX_OK;
+}
+
+static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    if (c->mod_count != 1)
+        return mgx_fail(c->diag, MGX_INVALID, "loop: takes one module, given %d", c->mod_count);
+    const int results = mgx_module_result_count(c->mod[0]), carried = c->in_count - 2;
+    if (results < 1 + carried)
+        return mgx_fail(c->diag, MGX_INVALID, "loop: body has %d results, needs at least %d",
+                        results, 1 + carried);
+    struct mgx_shape *sub = MGX_NEW_ARRAY(c->arena, struct mgx_shape, results);
+    if (!sub)
+        return mgx_fail_memory(c->diag);
+    int64_t trip = 0;
+    const bool known = known_trip(c, &trip);
+    for (int i = 0; i < results - 1; i++) {
+        const struct mgx_shape *body = mgx_body_result(c->mod[0], i + 1);
+        if (i >= carried) {
+            TRY(row_shape(c, body, known, trip, &sub[i]));
+        } else if (c->in[i + 2]->type != body->type) {
+            return mgx_fail(c->diag, MGX_INVALID,
+                            "loop: carried value %d is %s, the body makes it %s", i,
+                            mgx_type_name(c->in[i + 2]->type), mgx_type_name(body->type));
+        } else if (!mgx_shape_join(c->arena, c->in[i + 2], body, &sub[i])) {
+            return mgx_fail_memory(c->diag);
+        }
+    }
+    *out = mgx_shape_tuple(sub, results - 1);
+    return MGX_OK;
+}
+
+// --- collected rows ---
+
+struct rows {
+    struct mgx_tensor *v;
+    int64_t count, capacity;
+};
+
+static enum mgx_status push(struct mgx_compute_call *c, struct rows *r, struct mgx_tensor *take)
+{
+    if (r->count == r->capacity) {
+        const int64_t capacity = r->capacity ? 2 * r->capacity : 8;
+        struct mgx_tensor *grown = MGX_NEW_ARRAY(c->scratch, struct mgx_tensor, capacity);
+        if (!grown)
+            return mgx_fail_memory(c->diag);
+        for (int64_t i = 0; i < r->count; i++)
+            grown[i] = r->v[i];
+        r->v = grown;
+        r->capacity = capacity;
+    }
+    r->v[r->count++] = *take;
+    *take = (struct mgx_tensor){0};
+    return MGX_OK;
+}
+
+// Rows become one tensor; without any, the declared row shape with 0 in front (ranges at their
+// least).
+static enum mgx_status stack(struct mgx_compute_call *c, const struct rows *r,
+                             const struct mgx_shape *declared, bool from_end,
+                             struct mgx_tensor *out)
+{
+    const struct mgx_shape *row = r->count ? &r->v[0].shape : declared;
+    int64_t lens[MGX_MAX_RANK + 1] = {r->count};
+    if (row->rank >= MGX_MAX_RANK)
+        return mgx_fail(c->diag, MGX_LIMIT, "loop: rows of rank %d cannot be stacked", row->rank);
+    for (int i = 0; i < row->rank; i++)
+        lens[i + 1] = mgx_shape_dim(row, i).min;
+    const struct mgx_shape shape = mgx_shape_make(row->type, row->rank + 1, lens);
+    TRY(mgx_tensor_create(out, &shape, c->diag));
+    const int64_t step = shape.rank ? shape.strides[0] : 1;
+    for (int64_t i = 0; i < r->count; i++) {
+        if (!mgx_shape_same_lens(&r->v[i].shape, row) || r->v[i].shape.type != row->type) {
+            mgx_tensor_release(out);
+            return mgx_fail(c->diag, MGX_INVALID, "loop: rows 0 and %lld differ in shape",
+                            (long long)i);
+        }
+        const struct mgx_shape slot = mgx_shape_make(row->type, row->rank, row->lens);
+        struct mgx_tensor to =
+            mgx_tensor_part(out, &slot, (from_end ? r->count - 1 - i : i) * step);
+        mgx_tensor_copy(&r->v[i], &to);
+    }
+    return MGX_OK;
+}
+
+// --- the rounds ---
+
+struct state {
+    struct mgx_tensor *args; // iteration, condition, carried...
+    struct rows *rows;
+    int carried, row_count;
+    int64_t iteration;
+    bool cond;
+};
+
+static enum mgx_status first_state(struct mgx_compute_call *c, struct state *s)
+{
+    s->carried = c->in_count - 2;
+    s->row_count = mgx_module_result_count(c->mod[0]) - 1 - s->carried;
+    s->args = MGX_NEW_ARRAY(c->scratch, struct mgx_tensor, c->in_count);
+    s->rows = MGX_NEW_ARRAY(c->scratch, struct rows, s->row_count);
+    if (!s->args || !s->rows)
+        return mgx_fail_memory(c->diag);
+    for (int i = 0; i < s->carried; i++)
+        s->args[i + 2] = mgx_tensor_share(c->in[i + 2]);
+    return MGX_OK;
+}
+
+static enum mgx_status run_round(struct mgx_compute_call *c, struct state *s)
+{
+    // The body may keep its counter (as a carried value or a row), so each round gets one of its
+    // own.
+    const struct mgx_shape counter = mgx_shape_scalar(MGX_INT64), flag = mgx_shape_scalar(MGX_BOOL);
+    mgx_tensor_release(&s->args[0]);
+    mgx_tensor_release(&s->args[1]);
+    TRY(mgx_tensor_create(&s->args[0], &counter, c->diag));
+    TRY(mgx_tensor_create(&s->args[1], &flag, c->diag));
+    *(int64_t *)s->args[0].data = s->iteration;
+    *(unsigned char *)s->args[1].data = s->cond;
+    struct mgx_tensor *results;
+    int count;
+    TRY(mgx_body_run(c, 0, s->args, c->in_count, &results, &count));
+    enum mgx_status status = MGX_OK;
+    if (mgx_shape_elements(&results[0].shape) == 1)
+        s->cond = mgx_load_int(results[0].shape.type, results[0].data, 0) != 0;
+    else
+        status = mgx_fail(c->diag, MGX_INVALID, "loop: the body's condition has not one element");
+    for (int i = 0; i < s->carried && status == MGX_OK; i++) {
+        mgx_tensor_release(&s->args[i + 2]);
+        s->args[i + 2] = results[i + 1];
+        results[i + 1] = (struct mgx_tensor){0};
+    }
+    for (int i = 0; i < s->row_count && status == MGX_OK; i++)
+        status = push(c, &s->rows[i], &results[1 + s->carried + i]);
+    mgx_tensors_release(results, count);
+    return status;
+}
+
+static enum mgx_status finish(struct mgx_compute_call *c, struct state *s)
+{
+    const struct loop *a = c->attr;
+    struct mgx_tensor *out =
+        MGX_NEW_ARRAY(c->scratch, struct mgx_tensor, s->carried + s->row_count);
+    if (!out)
+        return mgx_fail_memory(c->diag);
+    for (int i = 0; i < s->carried; i++)
+        out[i] = mgx_tensor_share(&s->args[i + 2]);
+    enum mgx_status status = MGX_OK;
+    for (int i = 0; i < s->row_count && status == MGX_OK; i++) {
+        const bool from_end =
+            i < a->scan_output_directions.count && a->scan_output_directions.v[i] == 1;
+        status = stack(c, &s->rows[i], mgx_body_result(c->mod[0], 1 + s->carried + i), from_end,
+                       &out[s->carried + i]);
+    }
+    if (status != MGX_OK) {
+        mgx_tensors_release(out, s->carried + s->row_count);
+        return status;
+    }
+    return mgx_tensor_group(c->out, out, s->carried + s->row_count, false, c->diag);
+}
+
+static enum mgx_status compute(struct mgx_compute_call *c)
+{
+    const struct loop *a = c->attr;
+    int64_t trip, cond;
+    TRY(mgx_scalar_int(c, 0, &trip));
+    TRY(mgx_scalar_int(c, 1, &cond));
+    struct state s = {.cond = cond != 0};
+    enum mgx_status status = first_state(c, &s);
+    for (; status == MGX_OK && s.iteration < trip && s.cond; s.iteration++) {
+        if (a->max_iterations > 0 && s.iteration >= a->max_iterations)
+            status = trip == INT64_MAX ? MGX_LIMIT : MGX_OK;
+        if (status == MGX_LIMIT)
+            mgx_fail(c->diag, MGX_LIMIT, "loop: still running after %lld iterations",
+                     (long long)a->max_iterations);
+        if (a->max_iterations > 0 && s.iteration >= a->max_iterations)
+            break;
+        status = run_round(c, &s);
+    }
+    if (status == MGX_OK)
+        status = finish(c, &s);
+    if (s.args)
+        mgx_tensors_release(s.args, c->in_count);
+    for (int i = 0; s.rows && i < s.row_count; i++)
+        mgx_tensors_release(s.rows[i].v, (int)s.rows[i].count);
+    return status;
+}
+
+const struct mgx_op mgx_op_loop = {
+    .name = "loop",
+    .meaning = "body repeated while the condition holds, at most `trip` times",
+    .fields = fields,
+    .attr_size = sizeof(struct loop),
+    .in_min = 2,
+    .in_max = -1,
+    .flags = MGX_OP_UNRANKED,
+    .shape = shape,
+    .compute = compute,
+};

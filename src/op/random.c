@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+// random_uniform, random_seed, multinomial.
+//
+// Element i of a uniform tensor is a function of (seed, i) alone, a SplitMix64 step, so results
+// depend neither on order nor on threads. random_uniform(seed, like) fills the lengths and type of
+// `like` with [0, 1) (integers: all bits); random_seed gives the next seed of the run;
+// multinomial(cdf, u) picks the first class whose cumulative weight exceeds u times the total.
+#include "op/core/rule.h"
+
+static uint64_t mix(uint64_t seed, uint64_t i)
+{
+    uint64_t z = seed + (i + 1) * 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+static enum mgx_status uniform_shape(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    TRY(mgx_require_integral(c, 0));
+    TRY(mgx_require_number(c, 1));
+    *out = mgx_shape_retype(c->in[1], c->in[1]->type);
+    return MGX_OK;
+}
+
+static enum mgx_status uniform(struct mgx_compute_call *c)
+{
+    int64_t seed;
+    TRY(mgx_scalar_int(c, 0, &seed));
+    const int64_t count = mgx_shape_elements(&c->out->shape);
+    const enum mgx_type type = c->out->shape.type;
+    for (int64_t i = 0; i < count; i++) {
+        const uint64_t bits = mix((uint64_t)seed, (uint64_t)i);
+        if (mgx_type_is_float(
+                type)) // 24 bits: exact in float, and the largest rounds below 1 there
+            mgx_store_double(type, c->out->data, i, (double)(bits >> 40) * 0x1p-24);
+        else
+            mgx_store_int(type, c->out->data, i, (int64_t)bits);
+    }
+    return MGX_OK;
+}
+
+const struct mgx_op mgx_op_random_uniform = {
+    .name = "random_uniform",
+    .meaning = "uniform on [0, 1), from a seed, with the lengths and type of the second input",
+    .in_min = 2,
+    .in_max = 2,
+    .shape = uniform_shape,
+    .compute = uniform,
+};
+
+struct seed {
+    int64_t dtype;
+};
+
+static const struct mgx_field seed_fields[] = {MGX_TYPE(struct seed, dtype), {0}};
+static const struct seed seed_defaults = {.dtype = MGX_UINT64};
+
+static enum mgx_status seed_shape(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    const enum mgx_type type = (enum mgx_type)((const struct seed *)c->attr)->dtype;
+    if (!mgx_type_is_integral(type))
+        return mgx_fail(c->diag, MGX_INVALID, "random_seed: %s is no integer type",
+                        mgx_type_name(type));
+    const int64_t one = 1;
+    *out = mgx_shape_make(type, 1, &one);
+    return MGX_OK;
+}
+
+static enum mgx_status next_seed(struct mgx_compute_call *c)
+{
+    mgx_store_int(c->out->shape.type, c->out->data, 0, (int64_t)mix(c->eval->seed++, 0));
+    return MGX_OK;
+}
+
+const struct mgx_op mgx_op_random_seed = {
+    .name = "random_seed",
+    .meaning = "a seed that differs from call to call",
+    .fields = seed_fields,
+    .attr_size = sizeof(struct seed),
+    .defaults = &seed_defaults,
+    .flags = MGX_OP_IMPURE,
+    .shape = seed_shape,
+    .compute = next_seed,
+};
+
+struct multinomial {
+    int64_t dtype;
+};
+
+static const struct mgx_field multinomial_fields[] = {MGX_TYPE(struct multinomial, dtype), {0}};
+static const struct multinomial multinomial_defaults = {.dtype = MGX_INT32};
+
+static enum mgx_status multinomial_shape(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    const enum mgx_type type = (enum mgx_type)((const struct multinomial *)c->attr)->dtype;
+    TRY(mgx_require_rank(c, 0, 1, MGX_MAX_RANK));
+    TRY(mgx_require_rank(c, 1, 1, MGX_MAX_RANK));
+    if (!mgx_type_is_integral(type))
+        return mgx_fail(c->diag, MGX_INVALID, "multinomial: %s is no integer type",
+                        mgx_type_name(type));
+    *out = mgx_shape_retype(c->in[1], type);
+    return MGX_OK;
+}
+
+// The first class of row `cdf` (cumulative, not normalised) beyond u.
+static int64_t draw(const double *cdf, int64_t classes, double u)
+{
+    int64_t low = 0, high = classes - 1;
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (cdf[middle] > u * cdf[classes - 1])
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static enum mgx_status multinomial(struct mgx_compute_call *c)
+{
+    const struct mgx_shape *x = &c->in[0]->shape, *y = &c->out->shape;
+    const int64_t classes = x->lens[x->rank - 1], samples = y->lens[y->rank - 1];
+    const int64_t count = mgx_shape_elements(y);
+    if (count == 0)
+        return MGX_OK;
+    const int64_t rows = count / samples;
+    if (classes == 0 || rows != mgx_shape_elements(x) / classes)
+        return mgx_fail(c->diag, MGX_INVALID,
+                        "multinomial: %lld rows of samples for weights of %lld elements",
+                        (long long)rows, (long long)mgx_shape_elements(x));
+    const double *cdf = mgx_scratch_doubles(c, c->in[0]), *u = mgx_scratch_doubles(c, c->in[1]);
+    int64_t *classes_drawn = MGX_NEW_ARRAY(c->scratch, int64_t, count);
+    if (!cdf || !u || !classes_drawn)
+        return mgx_fail_memory(c->diag);
+    for (int64_t i = 0; i < count; i++)
+        classes_drawn[i] = draw(cdf + i / samples * classes, classes, u[i]);
+    mgx_write_ints(c->out, classes_drawn);
+    return MGX_OK;
+}
+
+const struct mgx_op mgx_op_multinomial = {
+    .name = "multinomial",
+    .meaning = "classes drawn from cumulative weights by uniform numbers",
+    .fields = multinomial_fields,
+    .attr_size = sizeof(struct multinomial),
+    .defaults = &multinomial_defaults,
+    .in_min = 2,
+    .in_max = 2,
+    .shape = multinomial_shape,
+    .compute = multinomial,
+};
