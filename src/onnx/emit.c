@@ -63,21 +63,21 @@ struct mgx_ins *mgx_onnx_convert(struct mgx_onnx_node *n, struct mgx_ins *x, enu
 {
     if (!x || x->shape.type == type)
         return x;
-    return mgx_onnx_emit(n, named(n, "convert"), MGX_ATTRS(mgx_int("target_type", type)),
+    return mgx_onnx_emit(n, &mgx_op_convert, MGX_ATTRS(mgx_int("target_type", type)),
                          MGX_IN(x));
 }
 
 struct mgx_ins *mgx_onnx_reshape(struct mgx_onnx_node *n, struct mgx_ins *x, const int64_t *dims,
                                  int rank)
 {
-    return mgx_onnx_emit(n, named(n, "reshape"), MGX_ATTRS(mgx_ints("dims", dims, rank)),
+    return mgx_onnx_emit(n, &mgx_op_reshape, MGX_ATTRS(mgx_ints("dims", dims, rank)),
                          MGX_IN(x));
 }
 
 struct mgx_ins *mgx_onnx_transpose(struct mgx_onnx_node *n, struct mgx_ins *x, const int64_t *perm,
                                    int rank)
 {
-    return mgx_onnx_emit(n, named(n, "transpose"), MGX_ATTRS(mgx_ints("permutation", perm, rank)),
+    return mgx_onnx_emit(n, &mgx_op_transpose, MGX_ATTRS(mgx_ints("permutation", perm, rank)),
                          MGX_IN(x));
 }
 
@@ -160,7 +160,7 @@ static struct mgx_ins *broadcast_dynamic(struct mgx_onnx_node *n, struct mgx_ins
     for (int i = 0; i < count; i++)
         if (v[i] != x)
             in[used++] = v[i];
-    return used == 1 ? x : mgx_onnx_emit_n(n, named(n, "multibroadcast"), NULL, in, used);
+    return used == 1 ? x : mgx_onnx_emit_n(n, &mgx_op_multibroadcast, NULL, in, used);
 }
 
 enum mgx_status mgx_onnx_broadcast(struct mgx_onnx_node *n, struct mgx_ins **v, int count)
@@ -187,7 +187,7 @@ enum mgx_status mgx_onnx_broadcast(struct mgx_onnx_node *n, struct mgx_ins **v, 
     for (int i = 0; i < count; i++)
         if (v[i]->shape.rank != rank ||
             memcmp(v[i]->shape.lens, lens, (size_t)rank * sizeof *lens) != 0)
-            v[i] = mgx_onnx_emit(n, named(n, "multibroadcast"),
+            v[i] = mgx_onnx_emit(n, &mgx_op_multibroadcast,
                                  MGX_ATTRS(mgx_ints("out_lens", lens, rank)), MGX_IN(v[i]));
     return MGX_OK;
 }

@@ -98,6 +98,11 @@ struct mgx_onnx_import {
     bool gave_up; // ... and this says that one did
 };
 
+// An import without bytes yet, and the end of it (the program is the caller's).
+enum mgx_status mgx_onnx_begin(struct mgx_onnx_import *import,
+                               const struct mgx_onnx_options *options,
+                               struct mgx_diag *diag) MGX_NODISCARD;
+void mgx_onnx_end(struct mgx_onnx_import *import);
 // MGX_LIMIT when the import has taken too long.
 enum mgx_status mgx_onnx_check_time(struct mgx_onnx_import *import) MGX_NODISCARD;
 // Takes bytes from the budget of folded constants.

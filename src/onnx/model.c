@@ -120,8 +120,8 @@ static enum mgx_status import_graph(struct mgx_onnx_import *import)
 
 // --- begin and end ---
 
-static enum mgx_status begin(struct mgx_onnx_import *import, const struct mgx_onnx_options *options,
-                             struct mgx_diag *diag)
+enum mgx_status mgx_onnx_begin(struct mgx_onnx_import *import,
+                               const struct mgx_onnx_options *options, struct mgx_diag *diag)
 {
     *import = (struct mgx_onnx_import){.options = with_defaults(options)};
     import->diag = diag ? diag : &import->own_diag;
@@ -137,7 +137,7 @@ static enum mgx_status begin(struct mgx_onnx_import *import, const struct mgx_on
     return check_options(&import->options, import->diag);
 }
 
-static void end(struct mgx_onnx_import *import)
+void mgx_onnx_end(struct mgx_onnx_import *import)
 {
     mgx_onnx_source_fini(&import->source);
     mgx_map_fini(&import->rules);
@@ -178,7 +178,7 @@ static enum mgx_status finish(struct mgx_onnx_import *import, enum mgx_status st
     } else if (import->source.path) {
         mgx_where(import->diag, "%s", import->source.path);
     }
-    end(import);
+    mgx_onnx_end(import);
     if (status != MGX_OK)
         mgx_program_destroy(import->program);
     return status;
@@ -195,7 +195,7 @@ enum mgx_status mgx_onnx_import_file(struct mgx_program **out, const char *path,
 {
     struct mgx_onnx_import import;
     *out = NULL;
-    enum mgx_status status = begin(&import, options, diag);
+    enum mgx_status status = mgx_onnx_begin(&import, options, diag);
     if (status == MGX_OK)
         status = mgx_onnx_source_file(&import.source, path, import.diag);
     return run(&import, status, out);
@@ -207,7 +207,7 @@ enum mgx_status mgx_onnx_import_buffer(struct mgx_program **out, const void *dat
 {
     struct mgx_onnx_import import;
     *out = NULL;
-    enum mgx_status status = begin(&import, options, diag);
+    enum mgx_status status = mgx_onnx_begin(&import, options, diag);
     if (status == MGX_OK)
         status = mgx_onnx_source_buffer(&import.source, data, size, copy, import.diag);
     return run(&import, status, out);
@@ -220,7 +220,7 @@ enum mgx_status mgx_onnx_import_bound(struct mgx_program **out, const void *data
 {
     struct mgx_onnx_import import;
     *out = NULL;
-    enum mgx_status status = begin(&import, options, diag);
+    enum mgx_status status = mgx_onnx_begin(&import, options, diag);
     import.bound = bound;
     import.bound_count = count;
     import.final = true;

@@ -43,6 +43,11 @@ enum mgx_status mgx_onnx_import_file(struct mgx_program **out, const char *path,
 enum mgx_status mgx_onnx_import_buffer(struct mgx_program **out, const void *data, size_t size,
                                        bool copy, const struct mgx_onnx_options *options,
                                        struct mgx_diag *diag) MGX_NODISCARD;
+// A value from a file: a TensorProto, or what `like` is of type MGX_SEQUENCE (SequenceProto) or
+// MGX_TUPLE (OptionalProto). It shares the mapped file where it can.
+enum mgx_status mgx_onnx_load_value(struct mgx_tensor *out, const char *path,
+                                    const struct mgx_shape *like,
+                                    struct mgx_diag *diag) MGX_NODISCARD;
 // The operators of programs that come from here: all of them and onnx::deferred.
 extern const struct mgx_op_set mgx_onnx_ops;
 // Names of all supported operators, sorted, without duplicates.

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: MIT
+// mgx-run-onnx: runs models on stored inputs and compares with stored outputs.
+//
+//     mgx-run-onnx [--fixed] [--only TEXT] [--rtol R] [--atol A] [--seconds S]
+//                  [--verbose] PATH ...
+//
+// A PATH is a case (a folder with model.onnx and test_data_set_*) or a tree of them. Each case runs
+// in a process of its own, so a crash or a hang is a failed case like any other. The
+// reference evaluates the program as imported. Free dimensions stay free unless --fixed.
+// Tolerances come from the case's tolerance.txt; the rule is numpy's |a - b| <= atol + rtol |b|.
+// One line per failure, then a table per kind (the folder above the cases). The exit status is 0
+// when all passed.
+#include <dirent.h>
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "onnx/onnx.h"
+#include "op/core/eval.h"
+#include "op/op.h"
+
+enum { MAX_VALUES = 256, TEXT = 3000 };
+
+struct settings {
+    const char *only;
+    double rtol, atol;
+    int seconds;
+    bool fixed, verbose;
+};
+
+struct tally {
+    char kind[64];
+    int passed, failed;
+};
+
+static struct tally tallies[64];
+static int tally_count;
+
+// --- comparing ---
+
+struct tolerance {
+    double rtol, atol;
+};
+
+static bool close_enough(double a, double b, struct tolerance t)
+{
+    if (isnan(a) || isnan(b))
+        return isnan(a) && isnan(b);
+    if (isinf(a) || isinf(b))
+        return a == b;
+    return fabs(a - b) <= t.atol + t.rtol * fabs(b);
+}
+
+static double part(const struct mgx_tensor *t, int64_t at, int which)
+{
+    return t->shape.type == MGX_COMPLEX64 ? ((const float *)t->data)[2 * at + which]
+                                          : ((const double *)t->data)[2 * at + which];
+}
+
+static bool element_equal(const struct mgx_tensor *a, int64_t i, const struct mgx_tensor *b,
+                          int64_t k, struct tolerance t)
+{
+    if (a->shape.type == MGX_STRING) {
+        const struct mgx_string *x = (const struct mgx_string *)a->data + i;
+        const struct mgx_string *y = (const struct mgx_string *)b->data + k;
+        return x->size == y->size && (!x->size || memcmp(x->text, y->text, x->size) == 0);
+    }
+    if (mgx_type_is_complex(a->shape.type)) {
+        const double dr = part(a, i, 0) - part(b, k, 0), di = part(a, i, 1) - part(b, k, 1);
+        return hypot(dr, di) <= t.atol + t.rtol * hypot(part(b, k, 0), part(b, k, 1));
+    }
+    if (mgx_type_is_integral(a->shape.type) &&
+        mgx_load_int(a->shape.type, a->data, i) == mgx_load_int(b->shape.type, b->data, k))
+        return true;
+    return close_enough(mgx_load_double(a->shape.type, a->data, i),
+                        mgx_load_double(b->shape.type, b->data, k), t);
+}
+
+static void print_shape(char *why, const struct mgx_shape *got, const struct mgx_shape *want)
+{
+    struct mgx_str text = {0};
+    mgx_shape_print(&text, got);
+    mgx_str_put(&text, " where ");
+    mgx_shape_print(&text, want);
+    mgx_str_put(&text, " is expected");
+    snprintf(why, TEXT, "%s", mgx_str_text(&text));
+    mgx_str_fini(&text);
+}
+
+static bool compare(const struct mgx_tensor *got, const struct mgx_tensor *want, struct tolerance t,
+                    char *why)
+{
+    const struct mgx_shape *a = &got->shape, *b = &want->shape;
+    const bool group = a->type == MGX_SEQUENCE || a->type == MGX_TUPLE;
+    if (group && got->sub_count == want->sub_count && a->type == b->type) {
+        for (int i = 0; i < got->sub_count; i++)
+            if (!compare(&got->sub[i], &want->sub[i], t, why))
+                return false;
+        return true;
+    }
+    if (group || a->type != b->type || a->rank != b->rank ||
+        memcmp(a->lens, b->lens, (size_t)a->rank * sizeof *a->lens) != 0) {
+        print_shape(why, a, b);
+        return false;
+    }
+    if (a->type == MGX_BF16)
+        t.rtol = fmax(t.rtol, 1.0 / 64); // the suite allows two units of its last place
+    const int64_t count = mgx_shape_elements(a);
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < count; i++)
+        if (!element_equal(got, mgx_shape_index(a, i), want, mgx_shape_index(b, i), t) && !wrong++)
+            snprintf(why, TEXT, "element %lld is %.9g, expected %.9g", (long long)i,
+                     mgx_type_is_number(a->type)
+                         ? mgx_load_double(a->type, got->data, mgx_shape_index(a, i))
+                         : 0.0,
+                     mgx_type_is_number(a->type)
+                         ? mgx_load_double(b->type, want->data, mgx_shape_index(b, i))
+                         : 0.0);
+    const size_t used = strlen(why);
+    if (wrong)
+        snprintf(why + used, TEXT - used, " (%lld of %lld differ)", (long long)wrong,
+                 (long long)count);
+    return !wrong;
+}
+
+// --- one data set ---
+
+static bool exists(const char *path)
+{
+    return access(path, R_OK) == 0;
+}
+
+struct values {
+    struct mgx_tensor v[MAX_VALUES];
+    int count;
+};
+
+static enum mgx_status load_inputs(const struct mgx_program *p, const char *folder,
+                                   struct values *in, struct mgx_diag *diag)
+{
+    static struct mgx_ins *params[MAX_VALUES];
+    const int count = mgx_module_parameters(mgx_program_main(p), params, MAX_VALUES);
+    for (in->count = 0; in->count < count && in->count < MAX_VALUES; in->count++) {
+        char path[PATH_MAX + 64];
+        const int i = in->count;
+        snprintf(path, sizeof path, "%s/input_%d.pb", folder, i);
+        TRY(mgx_onnx_load_value(&in->v[i], path, &params[i]->shape, diag));
+    }
+    return MGX_OK;
+}
+
+static enum mgx_status evaluate(struct mgx_program *p, const struct values *in,
+                                struct mgx_tensor *out, struct mgx_arena *strings,
+                                struct mgx_diag *diag)
+{
+    for (int i = 0; i < p->module_count; i++)
+        mgx_module_number(p->modules[i]);
+    struct mgx_eval e = {.strings = strings};
+    return mgx_eval_module(&e, mgx_program_main(p), in->v, in->count, out, diag);
+}
+
+static bool check_outputs(const struct mgx_tensor *out, int count, const char *folder,
+                          struct tolerance t, char *why)
+{
+    for (int i = 0; i < count; i++) {
+        char path[PATH_MAX + 64], detail[TEXT] = "";
+        struct mgx_tensor want;
+        struct mgx_diag diag;
+        mgx_diag_clear(&diag);
+        snprintf(path, sizeof path, "%s/output_%d.pb", folder, i);
+        if (!exists(path))
+            continue;
+        const bool loaded = mgx_onnx_load_value(&want, path, &out[i].shape, &diag) == MGX_OK;
+        if (!loaded || !compare(&out[i], &want, t, detail)) {
+            snprintf(why, TEXT, "output %d: %.2500s", i, loaded ? detail : diag.text);
+            return false;
+        }
+        mgx_tensor_release(&want);
+    }
+    return true;
+}
+
+static bool run_data(struct mgx_program *p, const char *folder, struct tolerance t, char *why)
+{
+    static struct values in;
+    static struct mgx_tensor out[MAX_VALUES];
+    struct mgx_arena strings;
+    struct mgx_diag diag;
+    mgx_diag_clear(&diag);
+    mgx_arena_init(&strings);
+    const int count = mgx_module_result_count(mgx_program_main(p));
+    memset(out, 0, sizeof out);
+    memset(&in, 0, sizeof in);
+    bool ok = count <= MAX_VALUES && load_inputs(p, folder, &in, &diag) == MGX_OK &&
+              evaluate(p, &in, out, &strings, &diag) == MGX_OK;
+    if (!ok)
+        snprintf(why, TEXT, "run: %s", diag.text);
+    else
+        ok = check_outputs(out, count, folder, t, why);
+    for (int i = 0; ok && i < count; i++)
+        mgx_tensor_release(&out[i]);
+    for (int i = 0; i < in.count; i++)
+        mgx_tensor_release(&in.v[i]);
+    mgx_arena_fini(&strings);
+    return ok;
+}
+
+// --- one case ---
+
+static struct tolerance tolerance_of(const struct settings *s, const char *folder)
+{
+    struct tolerance t = {1e-3, 1e-7};
+    char path[PATH_MAX + 64];
+    snprintf(path, sizeof path, "%s/tolerance.txt", folder);
+    FILE *f = fopen(path, "r");
+    if (f && fscanf(f, "%lf %lf", &t.rtol, &t.atol) != 2)
+        t = (struct tolerance){1e-3, 1e-7};
+    if (f)
+        fclose(f);
+    if (s->rtol >= 0)
+        t.rtol = s->rtol;
+    if (s->atol >= 0)
+        t.atol = s->atol;
+    return t;
+}
+
+static bool run_case(const struct settings *s, const char *folder, char *why)
+{
+    char path[PATH_MAX + 32];
+    struct mgx_program *p = NULL;
+    struct mgx_diag diag;
+    mgx_diag_clear(&diag);
+    const struct mgx_onnx_options options = {.dynamic_dims = !s->fixed};
+    snprintf(path, sizeof path, "%s/model.onnx", folder);
+    if (mgx_onnx_import_file(&p, path, &options, &diag) != MGX_OK) {
+        snprintf(why, TEXT, "import: %s", diag.text);
+        return false;
+    }
+    bool ok = true;
+    for (int i = 0; ok; i++) {
+        snprintf(path, sizeof path, "%s/test_data_set_%d", folder, i);
+        if (!exists(path))
+            break;
+        ok = run_data(p, path, tolerance_of(s, folder), why);
+    }
+    mgx_program_destroy(p);
+    return ok;
+}
+
+// In a child; what it has to say comes through a pipe.
+static bool run_apart(const struct settings *s, const char *folder, char *why)
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        return false;
+    const pid_t child = fork();
+    if (child == 0) {
+        close(ends[0]);
+        alarm((unsigned)s->seconds);
+        static char text[TEXT];
+        const bool ok = run_case(s, folder, text);
+        (void)!write(ends[1], text, strlen(text));
+        _exit(ok ? 0 : 1);
+    }
+    close(ends[1]);
+    size_t used = 0;
+    for (ssize_t got; used < TEXT - 1 && (got = read(ends[0], why + used, TEXT - 1 - used)) > 0;)
+        used += (size_t)got;
+    why[used] = '\0';
+    close(ends[0]);
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (WIFSIGNALED(status))
+        snprintf(why, TEXT, WTERMSIG(status) == SIGALRM ? "took too long" : "crashed: %s",
+                 strsignal(WTERMSIG(status)));
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+// --- trees ---
+
+static struct tally *tally_of(const char *folder)
+{
+    const char *end = strrchr(folder, '/'), *begin = end;
+    while (begin && begin > folder && begin[-1] != '/')
+        begin--;
+    char kind[64] = ".";
+    if (end && end > begin)
+        snprintf(kind, sizeof kind, "%.*s", (int)(end - begin), begin);
+    for (int i = 0; i < tally_count; i++)
+        if (strcmp(tallies[i].kind, kind) == 0)
+            return &tallies[i];
+    if (tally_count < 63)
+        tally_count++;
+    struct tally *t = &tallies[tally_count - 1];
+    snprintf(t->kind, sizeof t->kind, "%s", kind);
+    return t;
+}
+
+static void do_case(const struct settings *s, const char *folder)
+{
+    static char why[TEXT];
+    if (s->only && !strstr(folder, s->only))
+        return;
+    struct tally *t = tally_of(folder);
+    why[0] = '\0';
+    fflush(stdout);
+    if (run_apart(s, folder, why)) {
+        t->passed++;
+        if (s->verbose)
+            printf("passed %s\n", folder);
+    } else {
+        t->failed++;
+        printf("FAILED %s: %s\n", folder, why);
+    }
+}
+
+static void do_tree(const struct settings *s, const char *folder)
+{
+    char path[PATH_MAX + 64];
+    snprintf(path, sizeof path, "%s/model.onnx", folder);
+    if (exists(path)) {
+        do_case(s, folder);
+        return;
+    }
+    struct dirent **names;
+    const int count = scandir(folder, &names, NULL, alphasort);
+    for (int i = 0; i < count; i++) {
+        struct stat st;
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
+        if (names[i]->d_name[0] != '.' && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+            do_tree(s, path);
+        free(names[i]);
+    }
+    if (count >= 0)
+        free(names);
+}
+
+static int summary(void)
+{
+    int passed = 0, failed = 0;
+    for (int i = 0; i < tally_count; i++) {
+        printf("%-20s %5d passed %5d failed\n", tallies[i].kind, tallies[i].passed,
+               tallies[i].failed);
+        passed += tallies[i].passed;
+        failed += tallies[i].failed;
+    }
+    printf("%-20s %5d passed %5d failed, %.1f %%\n", "all", passed, failed,
+           passed + failed ? 100.0 * passed / (passed + failed) : 0.0);
+    return failed || !passed;
+}
+
+static const char *next(int argc, char **argv, int *i)
+{
+    return *i + 1 < argc ? argv[++*i] : "";
+}
+
+int main(int argc, char **argv)
+{
+    struct settings s = {.rtol = -1, .atol = -1, .seconds = 60};
+    for (int i = 1; i < argc; i++) {
+        const char *arg = argv[i];
+        if (strcmp(arg, "--only") == 0)
+            s.only = next(argc, argv, &i);
+        else if (strcmp(arg, "--rtol") == 0)
+            s.rtol = atof(next(argc, argv, &i));
+        else if (strcmp(arg, "--atol") == 0)
+            s.atol = atof(next(argc, argv, &i));
+        else if (strcmp(arg, "--seconds") == 0)
+            s.seconds = atoi(next(argc, argv, &i));
+        else if (strcmp(arg, "--fixed") == 0)
+            s.fixed = true;
+        else if (strcmp(arg, "--verbose") == 0)
+            s.verbose = true;
+        else
+            do_tree(&s, arg);
+    }
+    return summary();
+}
