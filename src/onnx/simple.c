@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+// ONNX operators that map to one IR operator: a row each. What differs over the versions of such
+// operators is broadcasting (before opset 7 an attribute pair, `broadcast` and `axis`, aligns the
+// second operand) and the types allowed, which the IR operators check.
+#include "onnx/build.h"
+
+static enum mgx_status unary(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 1, 1));
+    n->out[0] = mgx_onnx_unary(n, n->rule->op, n->in[0]);
+    return MGX_OK;
+}
+
+// Unary predicates: bool results.
+static enum mgx_status predicate(struct mgx_onnx_node *n)
+{
+    TRY(unary(n));
+    n->out[0] = mgx_onnx_convert(n, n->out[0], MGX_BOOL);
+    return MGX_OK;
+}
+
+static enum mgx_status binary(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 2, 2));
+    if (!mgx_build_ranked(n))
+        return mgx_onnx_defer(n);
+    struct mgx_ins *b = n->in[1];
+    TRY(mgx_build_align(n, &b));
+    n->out[0] = mgx_onnx_binary(n, n->rule->op, n->in[0], b);
+    return MGX_OK;
+}
+
+static enum mgx_status compare(struct mgx_onnx_node *n)
+{
+    TRY(binary(n));
+    n->out[0] = mgx_onnx_convert(n, n->out[0], MGX_BOOL);
+    return MGX_OK;
+}
+
+// a >= b as (a > b) or (a == b): unlike not (a < b) it is false for NaN.
+static enum mgx_status compare_or_equal(struct mgx_onnx_node *n)
+{
+    TRY(compare(n));
+    struct mgx_ins *strict = n->out[0];
+    n->out[0] = mgx_build_logical_or(n, strict, mgx_build_equal(n, n->in[0], n->in[1]));
+    return MGX_OK;
+}
+
+// One to any number of operands, folded from the left.
+static enum mgx_status variadic(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 1, -1));
+    if (!mgx_build_ranked(n))
+        return mgx_onnx_defer(n);
+    struct mgx_ins *y = n->in[0];
+    for (int i = 1; i < n->in_count; i++)
+        y = mgx_onnx_binary(n, n->rule->op, y, n->in[i]);
+    n->out[0] = y;
+    return MGX_OK;
+}
+
+static enum mgx_status mean(struct mgx_onnx_node *n)
+{
+    TRY(variadic(n));
+    if (n->in_count > 1)
+        n->out[0] = mgx_build_with(n, &mgx_op_div, n->out[0], n->in_count);
+    return MGX_OK;
+}
+
+// Values that are not tensors (sequences, optionals) pass through as they are.
+static enum mgx_status identity(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 1, 1));
+    const enum mgx_type type = n->in[0]->shape.type;
+    n->out[0] = type == MGX_SEQUENCE || type == MGX_TUPLE
+                    ? n->in[0]
+                    : mgx_onnx_unary(n, &mgx_op_identity, n->in[0]);
+    return MGX_OK;
+}
+
+static enum mgx_status where(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 3, 3));
+    if (!mgx_build_ranked(n))
+        return mgx_onnx_defer(n);
+    n->out[0] = mgx_build_where(n, n->in[0], n->in[1], n->in[2]);
+    return MGX_OK;
+}
+
+// clang-format off
+const struct mgx_onnx_op mgx_onnx_abs = {.name = "Abs", .import = unary, .op = &mgx_op_abs};
+const struct mgx_onnx_op mgx_onnx_acos = {.name = "Acos", .import = unary, .op = &mgx_op_acos};
+const struct mgx_onnx_op mgx_onnx_acosh = {.name = "Acosh", .import = unary, .op = &mgx_op_acosh};
+const struct mgx_onnx_op mgx_onnx_add = {.name = "Add", .import = binary, .op = &mgx_op_add};
+const struct mgx_onnx_op mgx_onnx_and = {.name = "And", .import = compare, .op = &mgx_op_logical_and};
+const struct mgx_onnx_op mgx_onnx_asin = {.name = "Asin", .import = unary, .op = &mgx_op_asin};
+const struct mgx_onnx_op mgx_onnx_asinh = {.name = "Asinh", .import = unary, .op = &mgx_op_asinh};
+const struct mgx_onnx_op mgx_onnx_atan = {.name = "Atan", .import = unary, .op = &mgx_op_atan};
+const struct mgx_onnx_op mgx_onnx_atanh = {.name = "Atanh", .import = unary, .op = &mgx_op_atanh};
+const struct mgx_onnx_op mgx_onnx_bitwise_and = {.name = "BitwiseAnd", .import = binary, .op = &mgx_op_bitwise_and};
+const struct mgx_onnx_op mgx_onnx_bitwise_not = {.name = "BitwiseNot", .import = unary, .op = &mgx_op_bitwise_not};
+const struct mgx_onnx_op mgx_onnx_bitwise_or = {.name = "BitwiseOr", .import = binary, .op = &mgx_op_bitwise_or};
+const struct mgx_onnx_op mgx_onnx_bitwise_xor = {.name = "BitwiseXor", .import = binary, .op = &mgx_op_bitwise_xor};
+const struct mgx_onnx_op mgx_onnx_ceil = {.name = "Ceil", .import = unary, .op = &mgx_op_ceil};
+const struct mgx_onnx_op mgx_onnx_cos = {.name = "Cos", .import = unary, .op = &mgx_op_cos};
+const struct mgx_onnx_op mgx_onnx_cosh = {.name = "Cosh", .import = unary, .op = &mgx_op_cosh};
+const struct mgx_onnx_op mgx_onnx_div = {.name = "Div", .import = binary, .op = &mgx_op_div};
+const struct mgx_onnx_op mgx_onnx_equal = {.name = "Equal", .import = compare, .op = &mgx_op_equal};
+const struct mgx_onnx_op mgx_onnx_erf = {.name = "Erf", .import = unary, .op = &mgx_op_erf};
+const struct mgx_onnx_op mgx_onnx_exp = {.name = "Exp", .import = unary, .op = &mgx_op_exp};
+const struct mgx_onnx_op mgx_onnx_floor = {.name = "Floor", .import = unary, .op = &mgx_op_floor};
+const struct mgx_onnx_op mgx_onnx_greater = {.name = "Greater", .import = compare, .op = &mgx_op_greater};
+const struct mgx_onnx_op mgx_onnx_greater_or_equal = {.name = "GreaterOrEqual", .import = compare_or_equal, .op = &mgx_op_greater};
+const struct mgx_onnx_op mgx_onnx_identity = {.name = "Identity", .import = identity};
+const struct mgx_onnx_op mgx_onnx_is_nan = {.name = "IsNaN", .import = predicate, .op = &mgx_op_isnan};
+const struct mgx_onnx_op mgx_onnx_less = {.name = "Less", .import = compare, .op = &mgx_op_less};
+const struct mgx_onnx_op mgx_onnx_less_or_equal = {.name = "LessOrEqual", .import = compare_or_equal, .op = &mgx_op_less};
+const struct mgx_onnx_op mgx_onnx_log = {.name = "Log", .import = unary, .op = &mgx_op_log};
+const struct mgx_onnx_op mgx_onnx_max = {.name = "Max", .import = variadic, .op = &mgx_op_max};
+const struct mgx_onnx_op mgx_onnx_mean = {.name = "Mean", .import = mean, .op = &mgx_op_add};
+const struct mgx_onnx_op mgx_onnx_min = {.name = "Min", .import = variadic, .op = &mgx_op_min};
+const struct mgx_onnx_op mgx_onnx_mul = {.name = "Mul", .import = binary, .op = &mgx_op_mul};
+const struct mgx_onnx_op mgx_onnx_neg = {.name = "Neg", .import = unary, .op = &mgx_op_neg};
+const struct mgx_onnx_op mgx_onnx_not = {.name = "Not", .import = predicate, .op = &mgx_op_not};
+const struct mgx_onnx_op mgx_onnx_or = {.name = "Or", .import = compare, .op = &mgx_op_logical_or};
+const struct mgx_onnx_op mgx_onnx_reciprocal = {.name = "Reciprocal", .import = unary, .op = &mgx_op_recip};
+const struct mgx_onnx_op mgx_onnx_relu = {.name = "Relu", .import = unary, .op = &mgx_op_relu};
+const struct mgx_onnx_op mgx_onnx_round = {.name = "Round", .import = unary, .op = &mgx_op_nearbyint};
+const struct mgx_onnx_op mgx_onnx_sigmoid = {.name = "Sigmoid", .import = unary, .op = &mgx_op_sigmoid};
+const struct mgx_onnx_op mgx_onnx_sign = {.name = "Sign", .import = unary, .op = &mgx_op_sign};
+const struct mgx_onnx_op mgx_onnx_sin = {.name = "Sin", .import = unary, .op = &mgx_op_sin};
+const struct mgx_onnx_op mgx_onnx_sinh = {.name = "Sinh", .import = unary, .op = &mgx_op_sinh};
+const struct mgx_onnx_op mgx_onnx_sqrt = {.name = "Sqrt", .import = unary, .op = &mgx_op_sqrt};
+const struct mgx_onnx_op mgx_onnx_sub = {.name = "Sub", .import = binary, .op = &mgx_op_sub};
+const struct mgx_onnx_op mgx_onnx_sum = {.name = "Sum", .import = variadic, .op = &mgx_op_add};
+const struct mgx_onnx_op mgx_onnx_tan = {.name = "Tan", .import = unary, .op = &mgx_op_tan};
+const struct mgx_onnx_op mgx_onnx_tanh = {.name = "Tanh", .import = unary, .op = &mgx_op_tanh};
+const struct mgx_onnx_op mgx_onnx_where = {.name = "Where", .import = where};
+const struct mgx_onnx_op mgx_onnx_xor = {.name = "Xor", .import = compare, .op = &mgx_op_logical_xor};
+// clang-format on

@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: MIT
+// Pieces of graph that many rules emit; see build.h. Cost: O(instructions emitted), literals
+// O(elements).
+#include "onnx/build.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/size.h"
+
+// --- arithmetic ---
+
+struct mgx_ins *mgx_build_not(struct mgx_onnx_node *n, struct mgx_ins *x)
+{
+    return mgx_onnx_convert(n, mgx_onnx_unary(n, &mgx_op_not, x), MGX_BOOL);
+}
+
+static struct mgx_ins *ternary(struct mgx_onnx_node *n, const struct mgx_op *op, struct mgx_ins *a,
+                               struct mgx_ins *b, struct mgx_ins *c)
+{
+    struct mgx_ins *v[3] = {a, b, c};
+    if (!a || !b || !c || mgx_onnx_broadcast(n, v, 3) != MGX_OK)
+        return NULL;
+    return mgx_onnx_emit_n(n, op, NULL, v, 3);
+}
+
+struct mgx_ins *mgx_build_where(struct mgx_onnx_node *n, struct mgx_ins *condition,
+                                struct mgx_ins *yes, struct mgx_ins *no)
+{
+    return ternary(n, &mgx_op_where, condition, yes, no);
+}
+
+struct mgx_ins *mgx_build_clamp(struct mgx_onnx_node *n, struct mgx_ins *x, double low, double high)
+{
+    return ternary(n, &mgx_op_clip, x, mgx_build_like(n, x, low), mgx_build_like(n, x, high));
+}
+
+struct mgx_ins *mgx_build_dot(struct mgx_onnx_node *n, struct mgx_ins *a, struct mgx_ins *b)
+{
+    return mgx_onnx_emit(n, &mgx_op_dot, NULL, MGX_IN(a, b));
+}
+
+// True when the axis has the same length in both at every run.
+static bool same_dim(const struct mgx_shape *a, int i, const struct mgx_shape *b, int j)
+{
+    const struct mgx_dim x = mgx_shape_dim(a, i), y = mgx_shape_dim(b, j);
+    if (x.min == x.max && y.min == y.max)
+        return x.min == y.min;
+    return x.name && y.name && strcmp(x.name, y.name) == 0;
+}
+
+static bool same_batch(const struct mgx_shape *a, const struct mgx_shape *b)
+{
+    if (a->rank != b->rank)
+        return false;
+    for (int i = 0; i < a->rank - 2; i++)
+        if (!same_dim(a, i, b, i))
+            return false;
+    return true;
+}
+
+// x with batch lengths `lens` of rank - 2 axes before its own two.
+static struct mgx_ins *expand_batch(struct mgx_onnx_node *n, struct mgx_ins *x, int rank,
+                                    const int64_t *lens)
+{
+    int64_t full[MGX_MAX_RANK];
+    memcpy(full, lens, (size_t)rank * sizeof *full);
+    memcpy(full + rank - 2, x->shape.lens + x->shape.rank - 2, 2 * sizeof *full);
+    return mgx_build_expand(n, x, rank, full);
+}
+
+static struct mgx_ins *dot_broadcast(struct mgx_onnx_node *n, const struct mgx_op *op,
+                                     struct mgx_ins *a, struct mgx_ins *b)
+{
+    if (same_batch(&a->shape, &b->shape))
+        return mgx_onnx_emit(n, op, NULL, MGX_IN(a, b));
+    if (!mgx_onnx_is_static(a) || !mgx_onnx_is_static(b)) {
+        struct mgx_ins *wide_a = mgx_onnx_emit(n, &mgx_op_broadcast_for_dot, NULL, MGX_IN(a, b));
+        struct mgx_ins *wide_b = mgx_onnx_emit(n, &mgx_op_broadcast_for_dot, NULL, MGX_IN(b, a));
+        return mgx_onnx_emit(n, op, NULL, MGX_IN(wide_a, wide_b));
+    }
+    struct mgx_shape batch_a = a->shape, batch_b = b->shape;
+    batch_a.rank -= 2;
+    batch_b.rank -= 2;
+    int rank = 0;
+    int64_t lens[MGX_MAX_RANK];
+    if (!mgx_build_common_lens(&batch_a, &batch_b, &rank, lens))
+        return mgx_onnx_emit(n, op, NULL, MGX_IN(a, b)); // whose rule says what disagrees
+    return mgx_onnx_emit(
+        n, op, NULL,
+        MGX_IN(expand_batch(n, a, rank + 2, lens), expand_batch(n, b, rank + 2, lens)));
+}
+
+struct mgx_ins *mgx_build_matmul(struct mgx_onnx_node *n, const struct mgx_op *op,
+                                 struct mgx_ins *a, struct mgx_ins *b)
+{
+    if (!a || !b)
+        return NULL;
+    const bool row = a->shape.rank == 1, column = b->shape.rank == 1;
+    if (row)
+        a = mgx_build_unsqueeze(n, a, (int64_t[]){0}, 1);
+    if (column)
+        b = mgx_build_unsqueeze(n, b, (int64_t[]){1}, 1);
+    if (!a || !b)
+        return NULL;
+    struct mgx_ins *y = dot_broadcast(n, op, a, b);
+    if (!y)
+        return NULL;
+    const int64_t last = y->shape.rank - 1;
+    if (row && column)
+        return mgx_build_squeeze(n, y, (int64_t[]){last - 1, last}, 2);
+    if (row || column)
+        return mgx_build_squeeze(n, y, (int64_t[]){row ? last - 1 : last}, 1);
+    return y;
+}
+
+// --- literals ---
+
+struct mgx_ins *mgx_build_like(struct mgx_onnx_node *n, const struct mgx_ins *x, double value)
+{
+    return x ? mgx_onnx_scalar(n, x->shape.type, value) : NULL;
+}
+
+struct mgx_ins *mgx_build_with(struct mgx_onnx_node *n, const struct mgx_op *op, struct mgx_ins *x,
+                               double value)
+{
+    return mgx_onnx_binary(n, op, x, mgx_build_like(n, x, value));
+}
+
+// A literal that `fill` writes; the failure of a refused allocation goes to the program.
+static struct mgx_ins *literal(struct mgx_onnx_node *n, const struct mgx_shape *shape,
+                               void (*fill)(struct mgx_tensor *t, const void *values),
+                               const void *values)
+{
+    struct mgx_tensor t = {0};
+    struct mgx_diag *diag = &n->module->program->diag;
+    if (mgx_shape_check(shape, diag) != MGX_OK || mgx_tensor_create(&t, shape, diag) != MGX_OK)
+        return NULL;
+    fill(&t, values);
+    struct mgx_ins *ins = mgx_add_literal(n->module, &t);
+    mgx_tensor_release(&t);
+    return ins;
+}
+
+static void fill_doubles(struct mgx_tensor *t, const void *values)
+{
+    const int64_t count = mgx_shape_elements(&t->shape);
+    for (int64_t i = 0; i < count; i++)
+        mgx_store_double(t->shape.type, t->data, i, ((const double *)values)[i]);
+}
+
+static void fill_ints(struct mgx_tensor *t, const void *values)
+{
+    const int64_t count = mgx_shape_elements(&t->shape);
+    for (int64_t i = 0; i < count; i++)
+        mgx_store_int(t->shape.type, t->data, i, ((const int64_t *)values)[i]);
+}
+
+static void fill_iota(struct mgx_tensor *t, const void *unused)
+{
+    (void)unused;
+    for (int64_t i = 0; i < t->shape.lens[0]; i++)
+        mgx_store_int(t->shape.type, t->data, i, i);
+}
+
+struct mgx_ins *mgx_build_doubles(struct mgx_onnx_node *n, const struct mgx_shape *shape,
+                                  const double *values)
+{
+    return literal(n, shape, fill_doubles, values);
+}
+
+struct mgx_ins *mgx_build_ints(struct mgx_onnx_node *n, const struct mgx_shape *shape,
+                               const int64_t *values)
+{
+    return literal(n, shape, fill_ints, values);
+}
+
+struct mgx_ins *mgx_build_iota(struct mgx_onnx_node *n, enum mgx_type type, int64_t count)
+{
+    const struct mgx_shape shape = mgx_shape_vector(type, count);
+    return literal(n, &shape, fill_iota, NULL);
+}
+
+struct mgx_ins *mgx_build_filled(struct mgx_onnx_node *n, enum mgx_type type, int rank,
+                                 const int64_t *lens, double value)
+{
+    return mgx_build_expand(n, mgx_onnx_scalar(n, type, value), rank, lens);
+}
+
+// --- views and movement ---
+
+struct mgx_ins *mgx_build_squeeze(struct mgx_onnx_node *n, struct mgx_ins *x, const int64_t *axes,
+                                  int count)
+{
+    return mgx_onnx_emit(n, &mgx_op_squeeze, MGX_ATTRS(mgx_ints("axes", axes, count)), MGX_IN(x));
+}
+
+struct mgx_ins *mgx_build_unsqueeze(struct mgx_onnx_node *n, struct mgx_ins *x, const int64_t *axes,
+                                    int count)
+{
+    return mgx_onnx_emit(n, &mgx_op_unsqueeze, MGX_ATTRS(mgx_ints("axes", axes, count)), MGX_IN(x));
+}
+
+struct mgx_ins *mgx_build_slice(struct mgx_onnx_node *n, struct mgx_ins *x, int64_t axis,
+                                int64_t start, int64_t end)
+{
+    return mgx_onnx_emit(n, &mgx_op_slice,
+                         MGX_ATTRS(mgx_ints("axes", &axis, 1), mgx_ints("starts", &start, 1),
+                                   mgx_ints("ends", &end, 1)),
+                         MGX_IN(x));
+}
+
+struct mgx_ins *mgx_build_concat(struct mgx_onnx_node *n, int64_t axis, struct mgx_ins *const *in,
+                                 int count)
+{
+    return mgx_onnx_emit_n(n, &mgx_op_concat, MGX_ATTRS(mgx_int("axis", axis)), in, count);
+}
+
+struct mgx_ins *mgx_build_gather(struct mgx_onnx_node *n, struct mgx_ins *x,
+                                 struct mgx_ins *indices, int64_t axis)
+{
+    return mgx_onnx_emit(n, &mgx_op_gather, MGX_ATTRS(mgx_int("axis", axis)), MGX_IN(x, indices));
+}
+
+struct mgx_ins *mgx_build_expand(struct mgx_onnx_node *n, struct mgx_ins *x, int rank,
+                                 const int64_t *lens)
+{
+    if (!x)
+        return NULL;
+    if (mgx_onnx_is_static(x) && x->shape.rank == rank &&
+        memcmp(x->shape.lens, lens, (size_t)rank * sizeof *lens) == 0)
+        return x;
+    return mgx_onnx_emit(n, &mgx_op_multibroadcast, MGX_ATTRS(mgx_ints("out_lens", lens, rank)),
+                         MGX_IN(x));
+}
+
+struct mgx_ins *mgx_build_reshape_like(struct mgx_onnx_node *n, struct mgx_ins *x,
+                                       const struct mgx_shape *like)
+{
+    if (!x)
+        return NULL;
+    if (mgx_shape_elements(like) > 0)
+        return mgx_onnx_reshape(n, x, like->lens, like->rank);
+    // A 0 among reshape's dims means "as before"; no elements are the same wherever they come from.
+    const struct mgx_shape empty = mgx_shape_make(x->shape.type, like->rank, like->lens);
+    return mgx_build_doubles(n, &empty, NULL);
+}
+
+struct mgx_ins *mgx_build_pad(struct mgx_onnx_node *n, struct mgx_ins *x, const int64_t *pads,
+                              double value)
+{
+    if (!x)
+        return NULL;
+    const int count = 2 * x->shape.rank;
+    bool any = false;
+    for (int i = 0; i < count; i++)
+        any |= pads[i] != 0;
+    if (!any)
+        return x;
+    return mgx_onnx_emit(n, &mgx_op_pad,
+                         MGX_ATTRS(mgx_ints("pads", pads, count), mgx_real("value", value)),
+                         MGX_IN(x));
+}
+
+struct mgx_ins *mgx_build_per_axis(struct mgx_onnx_node *n, struct mgx_ins *v, int axis, int rank)
+{
+    int64_t axes[MGX_MAX_RANK];
+    const int count = rank - axis - 1;
+    for (int i = 0; i < count; i++)
+        axes[i] = i + 1;
+    return count > 0 ? mgx_build_unsqueeze(n, v, axes, count) : v;
+}
+
+bool mgx_build_common_lens(const struct mgx_shape *a, const struct mgx_shape *b, int *rank,
+                           int64_t *lens)
+{
+    *rank = a->rank > b->rank ? a->rank : b->rank;
+    for (int i = 0; i < *rank; i++) {
+        const int at_a = i - (*rank - a->rank), at_b = i - (*rank - b->rank);
+        const int64_t x = at_a >= 0 ? a->lens[at_a] : 1, y = at_b >= 0 ? b->lens[at_b] : 1;
+        if (x != y && x != 1 && y != 1)
+            return false;
+        lens[i] = x == 1 ? y : x;
+    }
+    return true;
+}
+
+// --- reductions and normalisations ---
+
+struct mgx_ins *mgx_build_reduce(struct mgx_onnx_node *n, const struct mgx_op *op,
+                                 struct mgx_ins *x, const int64_t *axes, int count, bool keep)
+{
+    struct mgx_ins *y = mgx_onnx_emit(n, op, MGX_ATTRS(mgx_ints("axes", axes, count)), MGX_IN(x));
+    return keep || !count ? y : mgx_build_squeeze(n, y, axes, count);
+}
+
+struct mgx_ins *mgx_build_standardize(struct mgx_onnx_node *n, struct mgx_ins *x,
+                                      const int64_t *axes, int count, double epsilon,
+                                      struct mgx_ins **mean, struct mgx_ins **inv_std)
+{
+    struct mgx_ins *m = mgx_build_reduce(n, &mgx_op_reduce_mean, x, axes, count, true);
+    struct mgx_ins *centred = mgx_build_sub(n, x, m);
+    struct mgx_ins *variance =
+        mgx_build_reduce(n, &mgx_op_reduce_mean, mgx_build_sqdiff(n, x, m), axes, count, true);
+    struct mgx_ins *r = mgx_build_rsqrt(n, mgx_build_with(n, &mgx_op_add, variance, epsilon));
+    if (mean)
+        *mean = m;
+    if (inv_std)
+        *inv_std = r;
+    return mgx_build_mul(n, centred, r);
+}
+
+struct mgx_ins *mgx_build_rms(struct mgx_onnx_node *n, struct mgx_ins *x, const int64_t *axes,
+                              int count, double epsilon)
+{
+    struct mgx_ins *square = mgx_build_mul(n, x, x);
+    struct mgx_ins *mean = mgx_build_reduce(n, &mgx_op_reduce_mean, square, axes, count, true);
+    return mgx_build_mul(n, x, mgx_build_rsqrt(n, mgx_build_with(n, &mgx_op_add, mean, epsilon)));
+}
+
+// x/2 * (1 + erf(x / sqrt 2)), or with tanh(sqrt(2/pi) * (x + 0.044715 x^3)) for the erf.
+struct mgx_ins *mgx_build_gelu(struct mgx_onnx_node *n, struct mgx_ins *x, bool tanh_form)
+{
+    struct mgx_ins *inner;
+    if (tanh_form) {
+        struct mgx_ins *cube = mgx_build_mul(n, mgx_build_mul(n, x, x), x);
+        struct mgx_ins *sum = mgx_build_add(n, x, mgx_build_with(n, &mgx_op_mul, cube, 0.044715));
+        inner = mgx_build_tanh(n, mgx_build_with(n, &mgx_op_mul, sum, sqrt(M_2_PI)));
+    } else {
+        inner = mgx_build_erf(n, mgx_build_with(n, &mgx_op_mul, x, M_SQRT1_2));
+    }
+    struct mgx_ins *half = mgx_build_with(n, &mgx_op_mul, x, 0.5);
+    return mgx_build_mul(n, half, mgx_build_with(n, &mgx_op_add, inner, 1));
+}
+
+// log(1 + exp(x)) as max(x, 0) + log(1 + exp(-|x|)), which no x overflows.
+struct mgx_ins *mgx_build_softplus(struct mgx_onnx_node *n, struct mgx_ins *x)
+{
+    struct mgx_ins *small = mgx_build_exp(n, mgx_build_neg(n, mgx_build_abs(n, x)));
+    struct mgx_ins *tail = mgx_build_log(n, mgx_build_with(n, &mgx_op_add, small, 1));
+    return mgx_build_add(n, mgx_build_with(n, &mgx_op_max, x, 0), tail);
+}
+
+// --- attention ---
+
+struct mgx_ins *mgx_build_split_heads(struct mgx_onnx_node *n, struct mgx_ins *x, int64_t heads)
+{
+    if (!x)
+        return NULL;
+    const int64_t dims[4] = {0, 0, heads, x->shape.lens[2] / heads}, perm[4] = {0, 2, 1, 3};
+    return mgx_onnx_transpose(n, mgx_onnx_reshape(n, x, dims, 4), perm, 4);
+}
+
+struct mgx_ins *mgx_build_merge_heads(struct mgx_onnx_node *n, struct mgx_ins *x)
+{
+    if (!x)
+        return NULL;
+    const int64_t dims[3] = {0, 0, x->shape.lens[1] * x->shape.lens[3]}, perm[4] = {0, 2, 1, 3};
+    return mgx_onnx_reshape(n, mgx_onnx_transpose(n, x, perm, 4), dims, 3);
+}
+
+struct mgx_ins *mgx_build_repeat_heads(struct mgx_onnx_node *n, struct mgx_ins *x, int64_t times)
+{
+    if (!x || times == 1)
+        return x;
+    const struct mgx_shape s = x->shape;
+    int64_t wide[MGX_MAX_RANK] = {s.lens[0], s.lens[1], times};
+    struct mgx_shape merged = s;
+    merged.lens[1] *= times;
+    memcpy(wide + 3, s.lens + 2, (size_t)(s.rank - 2) * sizeof *wide);
+    struct mgx_ins *y = mgx_build_unsqueeze(n, x, (int64_t[]){2}, 1);
+    return mgx_build_reshape_like(n, mgx_build_expand(n, y, s.rank + 1, wide), &merged);
+}
+
+// --- bodies ---
+
+static struct mgx_ins *copy_ins(struct mgx_onnx_node *n, const struct mgx_ins *ins,
+                                const struct mgx_map *copies)
+{
+    if (ins->op == &mgx_op_literal)
+        return mgx_add_literal(n->module, ins->literal);
+    struct mgx_ins **in = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, ins->in_count);
+    if (!in)
+        return NULL;
+    for (int i = 0; i < ins->in_count; i++) {
+        struct mgx_ins *copy = mgx_map_find_pointer(copies, ins->in[i]);
+        in[i] = copy ? copy : ins->in[i]; // a capture stays what it is
+    }
+    struct mgx_ins *copy = mgx_insert(n->module, NULL, ins->op, ins->attr, in, ins->in_count,
+                                      ins->mod, ins->mod_count);
+    if (copy)
+        mgx_copy_origin(copy, ins);
+    return copy;
+}
+
+static enum mgx_status copy_body(struct mgx_onnx_node *n, struct mgx_module *body,
+                                 struct mgx_ins *const *args, int count, struct mgx_map *copies)
+{
+    int next = 0;
+    struct mgx_ins **params = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, count);
+    if (!params)
+        return mgx_fail_memory(n->diag);
+    if (mgx_module_parameters(body, params, count) != count)
+        return mgx_onnx_invalid(n, "the graph does not have %d inputs", count);
+    for (; next < count; next++)
+        if (!mgx_map_put_pointer(copies, params[next], args[next]))
+            return mgx_fail_memory(n->diag);
+    MGX_EACH (ins, body) {
+        if (ins->op == &mgx_op_param || ins->op == &mgx_op_return)
+            continue;
+        struct mgx_ins *copy = copy_ins(n, ins, copies);
+        if (!copy)
+            return mgx_program_status(n->module->program, n->diag);
+        if (!mgx_map_put_pointer(copies, ins, copy))
+            return mgx_fail_memory(n->diag);
+    }
+    return MGX_OK;
+}
+
+enum mgx_status mgx_build_inline(struct mgx_onnx_node *n, struct mgx_module *body,
+                                 struct mgx_ins *const *args, int count, struct mgx_ins **out)
+{
+    struct mgx_map copies = {0};
+    for (int i = 0; i < count; i++)
+        if (!args[i])
+            return MGX_OK; // the failure is recorded
+    if (!body)
+        return MGX_OK;
+    const enum mgx_status status = copy_body(n, body, args, count, &copies);
+    for (int i = 0; status == MGX_OK && i < mgx_module_result_count(body); i++) {
+        struct mgx_ins *result = mgx_module_result(body, i);
+        struct mgx_ins *copy = mgx_map_find_pointer(&copies, result);
+        out[i] = copy ? copy : result;
+    }
+    mgx_map_fini(&copies);
+    if (status == MGX_OK)
+        mgx_program_remove_module(n->module->program, body);
+    return status;
+}
+
+// --- asking ---
+
+bool mgx_build_ranked(const struct mgx_onnx_node *n)
+{
+    for (int i = 0; i < n->in_count; i++)
+        if (n->in[i] && mgx_onnx_rank(n->in[i]) < 0)
+            return false;
+    return true;
+}
+
+bool mgx_build_static(const struct mgx_onnx_node *n)
+{
+    for (int i = 0; i < n->in_count; i++)
+        if (n->in[i] && !mgx_onnx_is_static(n->in[i]))
+            return false;
+    return true;
+}
+
+enum mgx_status mgx_build_axis(struct mgx_onnx_node *n, int64_t axis, int rank, int *out)
+{
+    *out = 0;
+    if (axis < -rank || axis >= rank)
+        return mgx_onnx_invalid(n, "axis %lld is out of range for rank %d", (long long)axis, rank);
+    *out = (int)(axis < 0 ? axis + rank : axis);
+    return MGX_OK;
+}
+
+enum mgx_status mgx_build_axes(struct mgx_onnx_node *n, struct mgx_ints axes, int rank,
+                               int64_t *out)
+{
+    bool seen[MGX_MAX_RANK] = {false};
+    if (axes.count > rank)
+        return mgx_onnx_invalid(n, "%d axes given for rank %d", axes.count, rank);
+    for (int i = 0; i < axes.count; i++) {
+        int axis = 0;
+        TRY(mgx_build_axis(n, axes.v[i], rank, &axis));
+        if (seen[axis])
+            return mgx_onnx_invalid(n, "axis %d is given twice", axis);
+        seen[axis] = true;
+        out[i] = axis;
+    }
+    return MGX_OK;
+}
+
+enum mgx_status mgx_build_align(struct mgx_onnx_node *n, struct mgx_ins **b)
+{
+    if (n->opset >= 7 || !mgx_onnx_int(n, "broadcast", 0) || !mgx_onnx_has(n, "axis"))
+        return MGX_OK;
+    int axis = 0;
+    const int rank = mgx_onnx_rank(n->in[0]);
+    TRY(mgx_build_axis(n, mgx_onnx_int(n, "axis", 0), rank, &axis));
+    const int missing = rank - axis - mgx_onnx_rank(*b);
+    int64_t axes[MGX_MAX_RANK];
+    for (int i = 0; i < missing; i++)
+        axes[i] = mgx_onnx_rank(*b) + i;
+    if (missing > 0)
+        *b = mgx_build_unsqueeze(n, *b, axes, missing);
+    return MGX_OK;
+}
+
+bool mgx_build_fixed_dim(const struct mgx_ins *x, int axis)
+{
+    if (x->shape.unranked)
+        return false;
+    const struct mgx_dim d = mgx_shape_dim(&x->shape, axis);
+    return mgx_dim_is_fixed(&d);
+}
+
+bool mgx_build_constant_double(struct mgx_onnx_node *n, int i, double *out)
+{
+    const struct mgx_tensor *t = mgx_onnx_constant(n, i);
+    if (!t || !mgx_type_is_number(t->shape.type) || mgx_shape_elements(&t->shape) != 1)
+        return false;
+    *out = mgx_load_double(t->shape.type, t->data, 0);
+    return true;
+}
+
+bool mgx_build_constant_int(struct mgx_onnx_node *n, int i, int64_t *out)
+{
+    const struct mgx_tensor *t = mgx_onnx_constant(n, i);
+    if (!t || !mgx_type_is_number(t->shape.type) || mgx_shape_elements(&t->shape) != 1)
+        return false;
+    *out = mgx_load_int(t->shape.type, t->data, 0);
+    return true;
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: MIT
+// Attention (opset 23 on) and FlexAttention:
+//
+//     Y = softmax(softcap(scale * Q K') + bias) V
+//
+// on (batch, heads, tokens, size), three-dimensional operands being split into heads first. It is
+// emitted as dot, mul, [tanh], [add], softmax, dot, the form that fusing passes look for. The bias
+// is 0 where a query may see a key and -inf where not (causal order, window, boolean mask, padding)
+// plus a float mask. A query that may see nothing gives zeros: its row of Y, NaN after the softmax,
+// is replaced at the end, where it is smallest.
+#include <math.h>
+
+#include "base/size.h"
+#include "onnx/build.h"
+
+struct attention {
+    struct mgx_ins *q, *k, *v;
+    struct mgx_ins *mask, *valid; // inputs attn_mask and nonpad_kv_seqlen
+    enum mgx_type type;
+    int64_t past;         // tokens in the cache
+    int64_t tokens, keys; // lengths of the scores; used where a mask needs them
+    bool sure;            // every query sees some key, beyond doubt
+};
+
+// --- operands ---
+
+static enum mgx_status split(struct mgx_onnx_node *n, const char *name, struct mgx_ins **x)
+{
+    const int64_t heads = mgx_onnx_int(n, name, 0);
+    if (mgx_onnx_rank(*x) == 4)
+        return MGX_OK;
+    if (mgx_onnx_rank(*x) != 3 || heads < 1 || (*x)->shape.lens[2] % heads != 0)
+        return mgx_onnx_invalid(n, "an operand has rank %d and %lld heads", mgx_onnx_rank(*x),
+                                (long long)heads);
+    *x = mgx_build_split_heads(n, *x, heads);
+    return *x ? MGX_OK : mgx_program_status(n->module->program, n->diag);
+}
+
+// The last axis of a three-dimensional operand must be known to be split.
+static bool can_split(const struct mgx_ins *x)
+{
+    const int rank = mgx_onnx_rank(x);
+    return rank == 4 || (rank == 3 && mgx_build_fixed_dim(x, 2)) || (rank >= 0 && rank < 3);
+}
+
+// Key and value heads as often as the queries need them.
+static enum mgx_status share_heads(struct mgx_onnx_node *n, struct attention *a, bool *later)
+{
+    struct mgx_ins *const v[] = {a->q, a->k, a->v};
+    for (int i = 0; i < 3; i++)
+        *later |= !mgx_build_fixed_dim(v[i], 1);
+    if (*later)
+        return MGX_OK;
+    const int64_t heads = a->q->shape.lens[1], shared = a->k->shape.lens[1];
+    if (shared < 1 || heads % shared != 0)
+        return mgx_onnx_invalid(n, "%lld query heads do not share %lld key heads", (long long)heads,
+                                (long long)shared);
+    *later = heads != shared && !(mgx_onnx_is_static(a->k) && mgx_onnx_is_static(a->v));
+    if (*later)
+        return MGX_OK;
+    a->k = mgx_build_repeat_heads(n, a->k, heads / shared);
+    a->v = mgx_build_repeat_heads(n, a->v, heads / shared);
+    return a->k && a->v ? MGX_OK : mgx_program_status(n->module->program, n->diag);
+}
+
+// New keys or values after those of the cache.
+static struct mgx_ins *extend(struct mgx_onnx_node *n, struct mgx_ins *past, struct mgx_ins *now)
+{
+    return past ? mgx_build_concat(n, 2, (struct mgx_ins *const[]){past, now}, 2) : now;
+}
+
+// --- masks ---
+
+// (tokens, 1): the position of each query among the keys, (batch, 1, tokens, 1) with
+// nonpad_kv_seqlen.
+static struct mgx_ins *query_positions(struct mgx_onnx_node *n, const struct attention *a)
+{
+    struct mgx_ins *i = mgx_build_iota(n, MGX_INT64, a->tokens);
+    i = i ? mgx_build_per_axis(n, i, 0, 2) : NULL;
+    if (a->past)
+        return mgx_build_with(n, &mgx_op_add, i, (double)a->past);
+    if (!a->valid)
+        return i;
+    struct mgx_ins *first = mgx_build_with(n, &mgx_op_sub, a->valid, (double)a->tokens);
+    return mgx_build_add(n, i, mgx_build_per_axis(n, first, 0, 4));
+}
+
+static struct mgx_ins *both(struct mgx_onnx_node *n, struct mgx_ins *a, struct mgx_ins *b)
+{
+    return a && b ? mgx_build_logical_and(n, a, b) : a ? a : b;
+}
+
+// Which keys a query may see by order, window and padding; NULL if all.
+static struct mgx_ins *visible(struct mgx_onnx_node *n, struct attention *a)
+{
+    const bool causal = mgx_onnx_int(n, "is_causal", 0) != 0;
+    const int64_t left = mgx_onnx_int(n, "left_window_size", -1);
+    const int64_t right = mgx_onnx_int(n, "right_window_size", -1);
+    struct mgx_ins *keys = mgx_build_iota(n, MGX_INT64, a->keys), *seen = NULL;
+    if (causal || left >= 0 || right >= 0) {
+        struct mgx_ins *distance = mgx_build_sub(n, query_positions(n, a), keys);
+        const double least = causal ? 0 : -(double)right;
+        if (causal || right >= 0)
+            seen =
+                mgx_build_not(n, mgx_build_less(n, distance, mgx_build_like(n, distance, least)));
+        if (left >= 0)
+            seen =
+                both(n, seen,
+                     mgx_build_not(n, mgx_build_greater(
+                                          n, distance, mgx_build_like(n, distance, (double)left))));
+    }
+    a->sure = !a->valid && (left < 0 || a->past + a->tokens <= a->keys);
+    if (a->valid)
+        seen = both(n, seen, mgx_build_less(n, keys, mgx_build_per_axis(n, a->valid, 0, 4)));
+    return seen;
+}
+
+// The mask as far as the keys go: what it lacks at the end is not seen.
+static struct mgx_ins *mask_of_keys(struct mgx_onnx_node *n, const struct attention *a)
+{
+    const int rank = mgx_onnx_rank(a->mask);
+    int64_t pads[2 * MGX_MAX_RANK] = {0};
+    if (rank < 1 || a->keys <= a->mask->shape.lens[rank - 1] ||
+        !mgx_build_fixed_dim(a->mask, rank - 1))
+        return a->mask;
+    pads[2 * rank - 1] = a->keys - a->mask->shape.lens[rank - 1];
+    return mgx_build_pad(n, a->mask, pads, a->mask->shape.type == MGX_BOOL ? 0 : -INFINITY);
+}
+
+// NULL if there is nothing to add.
+static struct mgx_ins *bias(struct mgx_onnx_node *n, struct attention *a)
+{
+    struct mgx_ins *seen = visible(n, a);
+    struct mgx_ins *mask = a->mask ? mask_of_keys(n, a) : NULL;
+    if (mask) {
+        a->sure = false;
+        if (mask->shape.type == MGX_BOOL) {
+            seen = both(n, seen, mask);
+            mask = NULL;
+        }
+    }
+    if (mask)
+        mask = mgx_onnx_convert(n, mask, a->type);
+    if (!seen)
+        return mask;
+    struct mgx_ins *hidden = mgx_build_where(n, seen, mgx_onnx_scalar(n, a->type, 0),
+                                             mgx_onnx_scalar(n, a->type, -INFINITY));
+    return mask ? mgx_build_add(n, mask, hidden) : hidden;
+}
+
+// x with 0 in the rows whose bias hides everything.
+static struct mgx_ins *zero_hidden_rows(struct mgx_onnx_node *n, struct mgx_ins *add,
+                                        struct mgx_ins *x)
+{
+    if (!add || !x)
+        return NULL;
+    struct mgx_ins *best =
+        mgx_build_reduce(n, &mgx_op_reduce_max, add, (int64_t[]){add->shape.rank - 1}, 1, true);
+    struct mgx_ins *hidden = mgx_build_equal(n, best, mgx_build_like(n, add, -INFINITY));
+    return mgx_build_where(n, hidden, mgx_build_like(n, x, 0), x);
+}
+
+// --- scores ---
+
+// scale * Q K'. In half precision both factors take their share first, lest the product overflow.
+static struct mgx_ins *scores(struct mgx_onnx_node *n, const struct attention *a)
+{
+    const int64_t swap[4] = {0, 1, 3, 2};
+    const double given = mgx_onnx_real(n, "scale", 0);
+    const double scale = mgx_onnx_has(n, "scale") ? given : 1 / sqrt((double)a->q->shape.lens[3]);
+    struct mgx_ins *turned = mgx_onnx_transpose(n, a->k, swap, 4);
+    if (a->type != MGX_HALF || scale < 0)
+        return mgx_build_with(n, &mgx_op_mul, mgx_build_matmul(n, &mgx_op_dot, a->q, turned),
+                              scale);
+    return mgx_build_matmul(n, &mgx_op_dot, mgx_build_with(n, &mgx_op_mul, a->q, sqrt(scale)),
+                            mgx_build_with(n, &mgx_op_mul, turned, sqrt(scale)));
+}
+
+static struct mgx_ins *softmax(struct mgx_onnx_node *n, struct mgx_ins *x)
+{
+    return mgx_onnx_emit(n, &mgx_op_softmax, MGX_ATTRS(mgx_int("axis", 3)), MGX_IN(x));
+}
+
+static enum mgx_status attend(struct mgx_onnx_node *n, struct attention *a)
+{
+    enum mgx_type precise = a->type;
+    if (mgx_onnx_has(n, "softmax_precision"))
+        TRY(mgx_onnx_type(n, mgx_onnx_int(n, "softmax_precision", 1), &precise));
+    const double cap = mgx_onnx_real(n, "softcap", 0);
+    const int64_t mode = mgx_onnx_int(n, "qk_matmul_output_mode", 0);
+    struct mgx_ins *raw = scores(n, a), *capped = raw;
+    if (cap > 0)
+        capped = mgx_build_with(n, &mgx_op_mul,
+                                mgx_build_tanh(n, mgx_build_with(n, &mgx_op_div, raw, cap)), cap);
+    struct mgx_ins *add = bias(n, a);
+    struct mgx_ins *biased = add ? mgx_build_add(n, capped, add) : capped;
+    struct mgx_ins *share =
+        mgx_onnx_convert(n, softmax(n, mgx_onnx_convert(n, biased, precise)), a->type);
+    struct mgx_ins *y = mgx_build_matmul(n, &mgx_op_dot, share, a->v);
+    const bool guard = add && !a->sure;
+    if (guard)
+        y = zero_hidden_rows(n, add, y);
+    if (n->out_count > 3)
+        n->out[3] = mode == 1   ? capped
+                    : mode == 2 ? biased
+                    : mode != 3 ? raw
+                    : guard     ? zero_hidden_rows(n, add, share)
+                                : share;
+    n->out[0] = y;
+    return MGX_OK;
+}
+
+// Masks by position need the lengths; without them ranges will do.
+static enum mgx_status find_lengths(struct mgx_onnx_node *n, struct attention *a, bool *later)
+{
+    const bool needed = a->mask || a->valid || mgx_onnx_int(n, "is_causal", 0) ||
+                        mgx_onnx_int(n, "left_window_size", -1) >= 0 ||
+                        mgx_onnx_int(n, "right_window_size", -1) >= 0;
+    a->tokens = a->q->shape.lens[2];
+    a->keys = a->k->shape.lens[2];
+    const struct mgx_ins *past = mgx_onnx_in(n, 4);
+    a->past = past ? past->shape.lens[2] : 0;
+    *later |= needed && !(mgx_build_fixed_dim(a->q, 2) && mgx_build_fixed_dim(a->k, 2) &&
+                          (!past || mgx_build_fixed_dim(past, 2)));
+    if (!needed && *later == false && !mgx_build_fixed_dim(a->k, 2))
+        a->keys = 0; // never read
+    return MGX_OK;
+}
+
+static enum mgx_status read(struct mgx_onnx_node *n, struct attention *a, bool *later)
+{
+    TRY(mgx_onnx_need(n, 3, 7));
+    *later = !mgx_build_ranked(n);
+    for (int i = 0; i < 3; i++)
+        *later |= !can_split(n->in[i]);
+    if (*later)
+        return MGX_OK;
+    *a = (struct attention){.q = n->in[0],
+                            .k = n->in[1],
+                            .v = n->in[2],
+                            .mask = mgx_onnx_in(n, 3),
+                            .valid = mgx_onnx_in(n, 6),
+                            .type = n->in[0]->shape.type};
+    TRY(split(n, "q_num_heads", &a->q));
+    TRY(split(n, "kv_num_heads", &a->k));
+    TRY(split(n, "kv_num_heads", &a->v));
+    if ((mgx_onnx_in(n, 4) == NULL) != (mgx_onnx_in(n, 5) == NULL))
+        return mgx_onnx_invalid(n, "past_key and past_value come together");
+    a->k = extend(n, mgx_onnx_in(n, 4), a->k);
+    a->v = extend(n, mgx_onnx_in(n, 5), a->v);
+    if (!a->k || !a->v)
+        return mgx_program_status(n->module->program, n->diag);
+    if (n->out_count > 1)
+        n->out[1] = a->k;
+    if (n->out_count > 2)
+        n->out[2] = a->v;
+    *later |= !mgx_build_fixed_dim(a->q, 3);
+    TRY(find_lengths(n, a, later));
+    return *later ? MGX_OK : share_heads(n, a, later);
+}
+
+static enum mgx_status import(struct mgx_onnx_node *n)
+{
+    struct attention a;
+    bool later = false;
+    TRY(read(n, &a, &later));
+    if (later)
+        return mgx_onnx_defer(n);
+    TRY(attend(n, &a));
+    if (mgx_onnx_rank(n->in[0]) == 3)
+        n->out[0] = mgx_build_merge_heads(n, n->out[0]);
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_attention = {.name = "Attention", .since = 23, .import = import};
+
+// --- FlexAttention ---
+
+// The body `name` applied to x, which keeps its shape; x itself if there is none.
+static enum mgx_status apply(struct mgx_onnx_node *n, const char *name, struct mgx_ins **x)
+{
+    if (!mgx_onnx_has(n, name) || !*x)
+        return MGX_OK;
+    struct mgx_module *body = mgx_onnx_body(n, name, &(*x)->shape, 1);
+    if (!body)
+        return mgx_program_status(n->module->program, n->diag);
+    if (mgx_module_result_count(body) != 1)
+        return mgx_onnx_invalid(n, "%s has %d results, not 1", name, mgx_module_result_count(body));
+    return mgx_build_inline(n, body, x, 1, x);
+}
+
+static enum mgx_status flex(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 3, 3));
+    if (!mgx_build_static(n))
+        return mgx_onnx_defer(n);
+    struct attention a = {
+        .q = n->in[0], .k = n->in[1], .v = n->in[2], .type = n->in[0]->shape.type};
+    for (int i = 0; i < 3; i++)
+        if (mgx_onnx_rank(n->in[i]) != 4)
+            return mgx_onnx_invalid(n, "operand %d has rank %d, not 4", i, mgx_onnx_rank(n->in[i]));
+    bool later = false;
+    TRY(share_heads(n, &a, &later));
+    enum mgx_type precise = a.type == MGX_DOUBLE ? MGX_DOUBLE : MGX_FLOAT;
+    if (mgx_onnx_has(n, "softmax_precision"))
+        TRY(mgx_onnx_type(n, mgx_onnx_int(n, "softmax_precision", 1), &precise));
+    struct mgx_ins *x = mgx_onnx_convert(n, scores(n, &a), precise);
+    TRY(apply(n, "score_mod", &x));
+    x = softmax(n, x);
+    TRY(apply(n, "prob_mod", &x));
+    struct mgx_ins *y = mgx_build_matmul(n, &mgx_op_dot, x, mgx_onnx_convert(n, a.v, precise));
+    n->out[0] = mgx_onnx_convert(n, y, n->in[2]->shape.type);
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_flex_attention = {
+    .name = "FlexAttention", .domain = "ai.onnx.preview", .import = flex};

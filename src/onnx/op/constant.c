@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+// Constant, ConstantOfShape, EyeLike, Range and the other operators that make values of nothing.
+#include <math.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "onnx/build.h"
+
+// --- Constant: exactly one of its attributes ---
+
+static struct mgx_ins *strings(struct mgx_onnx_node *n, const char *const *v, int count,
+                               bool scalar)
+{
+    struct mgx_arena *arena = &n->module->program->arena;
+    struct mgx_diag *diag = &n->module->program->diag;
+    const struct mgx_shape shape =
+        scalar ? mgx_shape_scalar(MGX_STRING) : mgx_shape_vector(MGX_STRING, count);
+    struct mgx_tensor t = {0};
+    if (mgx_tensor_create(&t, &shape, diag) != MGX_OK)
+        return NULL;
+    for (int i = 0; i < count; i++) {
+        const char *text = mgx_arena_strdup(arena, v[i]);
+        if (!text) {
+            mgx_fail_memory(diag);
+            break;
+        }
+        ((struct mgx_string *)t.data)[i] = (struct mgx_string){text, strlen(text)};
+    }
+    struct mgx_ins *ins = mgx_add_literal(n->module, &t);
+    mgx_tensor_release(&t);
+    return ins;
+}
+
+static enum mgx_status constant(struct mgx_onnx_node *n)
+{
+    const struct mgx_ints ints = mgx_onnx_ints(n, "value_ints");
+    const struct mgx_doubles reals = mgx_onnx_reals(n, "value_floats");
+    const struct mgx_strings texts = mgx_onnx_texts(n, "value_strings");
+    const struct mgx_shape int_vector = mgx_shape_vector(MGX_INT64, ints.count);
+    const struct mgx_shape real_vector = mgx_shape_vector(MGX_FLOAT, reals.count);
+    const struct mgx_shape int_scalar = mgx_shape_scalar(MGX_INT64);
+    if (mgx_onnx_has(n, "value"))
+        n->out[0] = mgx_onnx_tensor(n, "value");
+    else if (mgx_onnx_has(n, "sparse_value"))
+        n->out[0] = mgx_onnx_tensor(n, "sparse_value");
+    else if (mgx_onnx_has(n, "value_int"))
+        n->out[0] = mgx_build_ints(n, &int_scalar, (int64_t[]){mgx_onnx_int(n, "value_int", 0)});
+    else if (mgx_onnx_has(n, "value_float"))
+        n->out[0] = mgx_onnx_scalar(n, MGX_FLOAT, mgx_onnx_real(n, "value_float", 0));
+    else if (mgx_onnx_has(n, "value_ints"))
+        n->out[0] = mgx_build_ints(n, &int_vector, ints.v);
+    else if (mgx_onnx_has(n, "value_floats"))
+        n->out[0] = mgx_build_doubles(n, &real_vector, reals.v);
+    else if (mgx_onnx_has(n, "value_string"))
+        n->out[0] =
+            strings(n, (const char *const[]){mgx_onnx_text(n, "value_string", "")}, 1, true);
+    else if (mgx_onnx_has(n, "value_strings"))
+        n->out[0] = strings(n, texts.v, texts.count, false);
+    else
+        return mgx_onnx_invalid(n, "has none of the value attributes");
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_constant_ = {.name = "Constant", .import = constant};
+
+// --- ConstantOfShape ---
+
+static enum mgx_status constant_of_shape(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 1, 1));
+    struct mgx_ins *value =
+        mgx_onnx_has(n, "value") ? mgx_onnx_tensor(n, "value") : mgx_onnx_scalar(n, MGX_FLOAT, 0);
+    struct mgx_ints dims = {0};
+    if (!value)
+        return MGX_OK;
+    if (mgx_shape_elements(&value->shape) != 1)
+        return mgx_onnx_invalid(n, "value has %lld elements, not 1",
+                                (long long)mgx_shape_elements(&value->shape));
+    value = mgx_onnx_reshape(n, value, (int64_t[]){1}, 1);
+    if (!mgx_onnx_constant_ints(n, 0, &dims)) {
+        if (!mgx_onnx_is_static(n->in[0]))
+            return mgx_onnx_defer(n);
+        n->out[0] = mgx_onnx_emit(n, &mgx_op_broadcast_with_dims, NULL, MGX_IN(value, n->in[0]));
+        return MGX_OK;
+    }
+    if (dims.count > MGX_MAX_RANK)
+        return mgx_onnx_unsupported(n, "rank %d is above %d", dims.count, MGX_MAX_RANK);
+    if (dims.count == 0)
+        n->out[0] = mgx_build_squeeze(n, value, (int64_t[]){0}, 1);
+    else
+        n->out[0] = mgx_build_expand(n, value, dims.count, dims.v);
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_constant_of_shape = {
+    .name = "ConstantOfShape", .since = 9, .import = constant_of_shape};
+
+// --- Expand ---
+
+static enum mgx_status expand(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 2, 2));
+    struct mgx_ins *x = n->in[0];
+    if (!mgx_build_ranked(n))
+        return mgx_onnx_defer(n);
+    struct mgx_ints dims = {0};
+    if (!mgx_onnx_constant_ints(n, 1, &dims) || !mgx_onnx_is_static(x)) {
+        if (!mgx_onnx_is_static(n->in[1]))
+            return mgx_onnx_defer(n);
+        n->out[0] = mgx_onnx_emit(n, &mgx_op_broadcast_with_dims, NULL, MGX_IN(x, n->in[1]));
+        return MGX_OK;
+    }
+    if (dims.count > MGX_MAX_RANK)
+        return mgx_onnx_unsupported(n, "rank %d is above %d", dims.count, MGX_MAX_RANK);
+    struct mgx_shape target = mgx_shape_make(x->shape.type, dims.count, dims.v);
+    int rank = 0;
+    int64_t lens[MGX_MAX_RANK];
+    if (!mgx_build_common_lens(&x->shape, &target, &rank, lens))
+        return mgx_onnx_invalid(n, "the input does not broadcast to the given shape");
+    n->out[0] = mgx_build_expand(n, x, rank, lens);
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_expand = {.name = "Expand", .since = 8, .import = expand};
+
+// --- EyeLike ---
+
+static enum mgx_status eye_like(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 1, 1));
+    struct mgx_ins *x = n->in[0];
+    enum mgx_type type = x->shape.type;
+    if (mgx_onnx_has(n, "dtype"))
+        TRY(mgx_onnx_type(n, mgx_onnx_int(n, "dtype", 1), &type));
+    if (!mgx_onnx_is_static(x))
+        return mgx_onnx_defer(n);
+    if (x->shape.rank != 2)
+        return mgx_onnx_invalid(n, "input has rank %d, not 2", x->shape.rank);
+    const int64_t rows = x->shape.lens[0], columns = x->shape.lens[1];
+    const int64_t k = mgx_onnx_int(n, "k", 0);
+    struct mgx_ins *row = mgx_build_iota(n, MGX_INT64, rows);
+    row = row ? mgx_build_per_axis(n, row, 0, 2) : NULL;
+    struct mgx_ins *column = mgx_build_iota(n, MGX_INT64, columns);
+    if (k > columns || k < -rows) { // off the matrix
+        n->out[0] = mgx_build_filled(n, type, 2, x->shape.lens, 0);
+        return MGX_OK;
+    }
+    n->out[0] = mgx_onnx_convert(
+        n, mgx_build_equal(n, column, mgx_build_with(n, &mgx_op_add, row, (double)k)), type);
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_eye_like = {.name = "EyeLike", .since = 9, .import = eye_like};
+
+// --- Trilu ---
+
+static enum mgx_status trilu(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 1, 2));
+    struct mgx_ins *x = n->in[0];
+    const int rank = mgx_onnx_rank(x);
+    if (rank < 0)
+        return mgx_onnx_defer(n);
+    if (rank < 2)
+        return mgx_onnx_invalid(n, "input has rank %d, below 2", rank);
+    if (!mgx_build_fixed_dim(x, rank - 1) || !mgx_build_fixed_dim(x, rank - 2))
+        return mgx_onnx_defer(n);
+    const int64_t *lens = x->shape.lens + rank - 2;
+    const bool upper = mgx_onnx_int(n, "upper", 1) != 0;
+    struct mgx_ins *row = mgx_build_iota(n, MGX_INT64, lens[0]);
+    row = row ? mgx_build_per_axis(n, row, 0, 2) : NULL;
+    struct mgx_ins *column = mgx_build_iota(n, MGX_INT64, lens[1]);
+    struct mgx_ins *k = mgx_onnx_in(n, 1);
+    struct mgx_ins *edge = row;
+    if (k) // the diagonal as a scalar, wherever it comes from
+        edge = mgx_build_add(n, row, mgx_onnx_rank(k) ? mgx_onnx_reshape(n, k, NULL, 0) : k);
+    struct mgx_ins *drop =
+        upper ? mgx_build_less(n, column, edge) : mgx_build_greater(n, column, edge);
+    n->out[0] = mgx_build_where(n, drop, mgx_build_like(n, x, 0), x);
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_trilu = {.name = "Trilu", .since = 14, .import = trilu};

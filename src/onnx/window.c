@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// Reading the sliding window of a node; see window.h.
+#include "onnx/window.h"
+
+#include <string.h>
+
+#include "base/size.h"
+#include "onnx/build.h"
+
+// Values of one attribute, or `fallback` for each axis; all within [low, 2^31).
+static enum mgx_status read_list(struct mgx_onnx_node *n, const char *name, int count, int64_t low,
+                                 int64_t fallback, int64_t *out)
+{
+    const struct mgx_ints list = mgx_onnx_ints(n, name);
+    if (list.count && list.count != count)
+        return mgx_onnx_invalid(n, "%s has %d entries, expected %d", name, list.count, count);
+    for (int i = 0; i < count; i++) {
+        out[i] = list.count ? list.v[i] : fallback;
+        if (out[i] < low || out[i] > INT32_MAX)
+            return mgx_onnx_invalid(n, "%s has %lld", name, (long long)out[i]);
+    }
+    return MGX_OK;
+}
+
+static void pad_same(struct mgx_onnx_window *w, int i, int64_t length, bool lower)
+{
+    const int64_t out = (length + w->strides[i] - 1) / w->strides[i];
+    const int64_t reach = (w->kernel[i] - 1) * w->dilations[i] + 1;
+    const int64_t total = mgx_max_i64((out - 1) * w->strides[i] + reach - length, 0);
+    w->pads[i] = lower ? total - total / 2 : total / 2;
+    w->pads[i + w->spatial] = total - w->pads[i];
+}
+
+static enum mgx_status read_pads(struct mgx_onnx_node *n, const struct mgx_ins *x,
+                                 struct mgx_onnx_window *w)
+{
+    const char *mode = mgx_onnx_text(n, "auto_pad", "NOTSET");
+    if (strcmp(mode, "NOTSET") == 0 || mode[0] == '\0')
+        return read_list(n, "pads", 2 * w->spatial, 0, 0, w->pads);
+    if (strcmp(mode, "VALID") == 0)
+        return MGX_OK;
+    const bool lower = strcmp(mode, "SAME_LOWER") == 0;
+    if (!lower && strcmp(mode, "SAME_UPPER") != 0)
+        return mgx_onnx_invalid(n, "auto_pad is \"%s\"", mode);
+    for (int i = 0; i < w->spatial; i++)
+        if (!mgx_build_fixed_dim(x, i + 2))
+            w->padding_mode = lower ? 1 : 2;
+    for (int i = 0; i < w->spatial && !w->padding_mode; i++)
+        pad_same(w, i, x->shape.lens[i + 2], lower);
+    return MGX_OK;
+}
+
+enum mgx_status mgx_onnx_window_read(struct mgx_onnx_node *n, const struct mgx_ins *x,
+                                     const int64_t *kernel, struct mgx_onnx_window *w)
+{
+    *w = (struct mgx_onnx_window){.spatial = mgx_onnx_rank(x) - 2};
+    if (w->spatial < 1)
+        return mgx_onnx_invalid(n, "input has rank %d, below 3", mgx_onnx_rank(x));
+    if (!kernel && !mgx_onnx_has(n, "kernel_shape"))
+        return mgx_onnx_invalid(n, "no kernel_shape given");
+    TRY(read_list(n, "kernel_shape", w->spatial, 1, 1, w->kernel));
+    if (kernel && !mgx_onnx_has(n, "kernel_shape"))
+        memcpy(w->kernel, kernel, (size_t)w->spatial * sizeof *kernel);
+    TRY(read_list(n, "strides", w->spatial, 1, 1, w->strides));
+    TRY(read_list(n, "dilations", w->spatial, 1, 1, w->dilations));
+    return read_pads(n, x, w);
+}
+
+void mgx_onnx_window_global(const struct mgx_ins *x, struct mgx_onnx_window *w)
+{
+    *w = (struct mgx_onnx_window){.spatial = mgx_onnx_rank(x) - 2};
+    for (int i = 0; i < w->spatial; i++) {
+        w->kernel[i] = mgx_build_fixed_dim(x, i + 2) ? x->shape.lens[i + 2] : 0;
+        w->strides[i] = w->dilations[i] = 1;
+    }
+}
