@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: MIT
+// Reading models: parse_onnx, parse_onnx_buffer, parse_tf, and the lists of supported operators.
+#include "pymgx.h"
+
+#include <string.h>
+
+// --- options ---
+
+static int set_input_dims(migraphx_onnx_options_t options, PyObject *dict)
+{
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    while (dict && PyDict_Next(dict, &at, &key, &value)) {
+        size_t dims[MAX_RANK];
+        const Py_ssize_t rank = py_sizes(value, dims, MAX_RANK, "map_input_dims");
+        PyObject *name = rank < 0 ? NULL : PyUnicode_AsUTF8String(key);
+        if (!name)
+            return -1;
+        const migraphx_status status = migraphx_onnx_options_set_input_parameter_shape(
+            options, PyBytes_AsString(name), dims, (size_t)rank);
+        Py_DECREF(name);
+        if (!OK(status)) {
+            py_fail();
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int set_dyn_input_dims(migraphx_onnx_options_t options, PyObject *dict)
+{
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    while (dict && PyDict_Next(dict, &at, &key, &value)) {
+        migraphx_dynamic_dimensions_t dims = NULL;
+        PyObject *name = PyUnicode_AsUTF8String(key);
+        if (!name || py_dims(value, &dims) < 0) {
+            Py_XDECREF(name);
+            return -1;
+        }
+        const migraphx_status status = migraphx_onnx_options_set_dyn_input_parameter_shape(
+            options, PyBytes_AsString(name), dims);
+        migraphx_dynamic_dimensions_destroy(dims);
+        Py_DECREF(name);
+        if (!OK(status)) {
+            py_fail();
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int set_dim_params(migraphx_onnx_options_t options, PyObject *dict)
+{
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    while (dict && PyDict_Next(dict, &at, &key, &value)) {
+        migraphx_dynamic_dimension_t dim = NULL;
+        PyObject *name = PyUnicode_AsUTF8String(key);
+        if (!name || py_dim(value, &dim) < 0) {
+            Py_XDECREF(name);
+            return -1;
+        }
+        const migraphx_status status =
+            migraphx_onnx_options_set_dim_param(options, PyBytes_AsString(name), dim);
+        migraphx_dynamic_dimension_destroy(dim);
+        Py_DECREF(name);
+        if (!OK(status)) {
+            py_fail();
+            return -1;
+        }
+    }
+    return 0;
+}
+
+struct onnx_settings {
+    size_t default_dim_value;
+    PyObject *default_dyn_dim, *dim_params, *input_dims, *dyn_input_dims, *external_path;
+    int skip_unknown, print_on_error, debug_symbols, dynamic_dims;
+    Py_ssize_t loop_iterations, limit_iterations;
+};
+
+static int set_scalars(migraphx_onnx_options_t options, const struct onnx_settings *s)
+{
+    const int good =
+        OK(migraphx_onnx_options_set_default_dim_value(options, s->default_dim_value)) &&
+        OK(migraphx_onnx_options_set_default_loop_iterations(options, s->loop_iterations)) &&
+        OK(migraphx_onnx_options_set_limit_loop_iterations(options, s->limit_iterations)) &&
+        OK(migraphx_onnx_options_set_use_debug_symbols(options, s->debug_symbols)) &&
+        OK(migraphx_onnx_options_set_dynamic_dims(options, s->dynamic_dims)) &&
+        OK(migraphx_onnx_options_set_skip_unknown_operators(options, s->skip_unknown)) &&
+        (!s->default_dyn_dim || OK(migraphx_onnx_options_set_default_dyn_dim_value(
+                                    options, ((struct py_dim *)s->default_dyn_dim)->handle)));
+    if (!good)
+        py_fail();
+    return good ? 0 : -1;
+}
+
+static int set_external_path(migraphx_onnx_options_t options, PyObject *path)
+{
+    PyObject *bytes = NULL;
+    if (!path || (PyUnicode_Check(path) && PyUnicode_GetLength(path) == 0))
+        return 0;
+    if (!PyUnicode_FSConverter(path, &bytes))
+        return -1;
+    const migraphx_status status =
+        migraphx_onnx_options_set_external_data_path(options, PyBytes_AsString(bytes));
+    Py_DECREF(bytes);
+    if (!OK(status))
+        py_fail();
+    return OK(status) ? 0 : -1;
+}
+
+static int set_all(migraphx_onnx_options_t options, const struct onnx_settings *s)
+{
+    if (set_scalars(options, s) < 0 || set_dim_params(options, s->dim_params) < 0 ||
+        set_input_dims(options, s->input_dims) < 0 ||
+        set_dyn_input_dims(options, s->dyn_input_dims) < 0)
+        return -1;
+    return set_external_path(options, s->external_path);
+}
+
+// --- import ---
+
+static PyObject *finish(migraphx_status status, migraphx_program_t program)
+{
+    return OK(status) ? py_wrap_program(program) : py_fail();
+}
+
+static PyObject *parse_file(const char *path, migraphx_onnx_options_t options)
+{
+    migraphx_program_t program = NULL;
+    migraphx_status status;
+    Py_BEGIN_ALLOW_THREADS status = migraphx_parse_onnx(&program, path, options);
+    Py_END_ALLOW_THREADS return finish(status, program);
+}
+
+static PyObject *parse_bytes(const Py_buffer *bytes, migraphx_onnx_options_t options)
+{
+    static const char nothing[1];
+    migraphx_program_t program = NULL;
+    migraphx_status status;
+    const void *data = bytes->buf ? bytes->buf : nothing;
+    const size_t size = (size_t)bytes->len;
+    Py_BEGIN_ALLOW_THREADS status = migraphx_parse_onnx_buffer(&program, data, size, options);
+    Py_END_ALLOW_THREADS return finish(status, program);
+}
+
+static PyObject *parse(PyObject *source, bool is_file, const struct onnx_settings *s)
+{
+    migraphx_onnx_options_t options = NULL;
+    PyObject *result = NULL, *path = NULL;
+    Py_buffer bytes;
+    if (!OK(migraphx_onnx_options_create(&options)))
+        return py_fail();
+    if (set_all(options, s) == 0) {
+        if (is_file && PyUnicode_FSConverter(source, &path)) {
+            result = parse_file(PyBytes_AsString(path), options);
+            Py_DECREF(path);
+        } else if (!is_file && PyObject_GetBuffer(source, &bytes, 0) == 0) {
+            result = parse_bytes(&bytes, options);
+            PyBuffer_Release(&bytes);
+        }
+    }
+    migraphx_onnx_options_destroy(options);
+    return result;
+}
+
+static PyObject *parse_onnx(PyObject *unused, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"filename",
+                            "default_dim_value",
+                            "default_dyn_dim_value",
+                            "dim_params",
+                            "map_input_dims",
+                            "map_dyn_input_dims",
+                            "skip_unknown_operators",
+                            "print_program_on_error",
+                            "max_loop_iterations",
+                            "limit_max_iterations",
+                            "use_debug_symbols",
+                            "external_data_path",
+                            "dynamic_dims",
+                            NULL};
+    PyObject *source;
+    Py_ssize_t default_dim = 0;
+    struct onnx_settings s = {.loop_iterations = 10, .limit_iterations = 65535};
+    (void)unused;
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kwargs, "O|nO!O!O!O!ppnnpOp:parse_onnx", names, &source, &default_dim, py.dim,
+            &s.default_dyn_dim, &PyDict_Type, &s.dim_params, &PyDict_Type, &s.input_dims,
+            &PyDict_Type, &s.dyn_input_dims, &s.skip_unknown, &s.print_on_error, &s.loop_iterations,
+            &s.limit_iterations, &s.debug_symbols, &s.external_path, &s.dynamic_dims))
+        return NULL;
+    s.default_dim_value = default_dim < 0 ? (size_t)0 : (size_t)default_dim;
+    return parse(source, true, &s);
+}
+
+static PyObject *parse_onnx_buffer(PyObject *unused, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"filename",
+                            "default_dim_value",
+                            "default_dyn_dim_value",
+                            "map_input_dims",
+                            "map_dyn_input_dims",
+                            "skip_unknown_operators",
+                            "print_program_on_error",
+                            "external_data_path",
+                            "use_debug_symbols",
+                            "dim_params",
+                            "max_loop_iterations",
+                            "limit_max_iterations",
+                            "dynamic_dims",
+                            NULL};
+    PyObject *source;
+    Py_ssize_t default_dim = 0;
+    struct onnx_settings s = {.loop_iterations = 10, .limit_iterations = 65535};
+    (void)unused;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|nO!O!O!ppOpO!nnp:parse_onnx_buffer", names,
+                                     &source, &default_dim, py.dim, &s.default_dyn_dim,
+                                     &PyDict_Type, &s.input_dims, &PyDict_Type, &s.dyn_input_dims,
+                                     &s.skip_unknown, &s.print_on_error, &s.external_path,
+                                     &s.debug_symbols, &PyDict_Type, &s.dim_params,
+                                     &s.loop_iterations, &s.limit_iterations, &s.dynamic_dims))
+        return NULL;
+    s.default_dim_value = default_dim < 0 ? (size_t)0 : (size_t)default_dim;
+    return parse(source, false, &s);
+}
+
+static PyObject *get_onnx_operators(PyObject *unused, PyObject *none)
+{
+    (void)unused;
+    (void)none;
+    size_t count;
+    if (!OK(migraphx_get_onnx_operators_size(&count)))
+        return py_fail();
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < count; i++) {
+        char *name;
+        PyObject *item = OK(migraphx_get_onnx_operator_name_at_index(&name, i))
+                             ? PyUnicode_FromString(name)
+                             : py_fail();
+        if (!item || PyList_Append(list, item) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
+// --- TensorFlow ---
+
+static migraphx_status set_tf(migraphx_tf_options_t options, int nhwc, size_t batch)
+{
+    const migraphx_status status = migraphx_tf_options_set_nhwc(options, nhwc);
+    return OK(status) ? migraphx_tf_options_set_default_dim_value(options, batch) : status;
+}
+
+static int set_tf_dims(migraphx_tf_options_t options, PyObject *dict)
+{
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    while (dict && PyDict_Next(dict, &at, &key, &value)) {
+        size_t dims[MAX_RANK];
+        const Py_ssize_t rank = py_sizes(value, dims, MAX_RANK, "map_input_dims");
+        PyObject *name = rank < 0 ? NULL : PyUnicode_AsUTF8String(key);
+        if (!name)
+            return -1;
+        const migraphx_status status = migraphx_tf_options_set_input_parameter_shape(
+            options, PyBytes_AsString(name), dims, (size_t)rank);
+        Py_DECREF(name);
+        if (!OK(status)) {
+            py_fail();
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static PyObject *parse_tf(PyObject *unused, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"filename",       "is_nhwc",      "batch_size",
+                            "map_input_dims", "output_names", NULL};
+    PyObject *path, *dims = NULL, *outputs = NULL;
+    int nhwc = 1;
+    Py_ssize_t batch = 1;
+    (void)unused;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|pnO!O!:parse_tf", names,
+                                     PyUnicode_FSConverter, &path, &nhwc, &batch, &PyDict_Type,
+                                     &dims, &PyList_Type, &outputs))
+        return NULL;
+    migraphx_tf_options_t options = NULL;
+    migraphx_program_t program = NULL;
+    migraphx_status status = migraphx_tf_options_create(&options);
+    if (OK(status))
+        status = set_tf(options, nhwc, batch < 0 ? 0 : (size_t)batch);
+    PyObject *result = NULL;
+    if (!OK(status) || set_tf_dims(options, dims) == 0) {
+        if (OK(status))
+            status = migraphx_parse_tf(&program, PyBytes_AsString(path), options);
+        result = finish(status, program);
+    }
+    migraphx_tf_options_destroy(options);
+    Py_DECREF(path);
+    return result;
+}
+
+#define WITH_KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
+
+PyMethodDef py_parse_functions[] = {
+    {"parse_onnx", WITH_KEYWORDS(parse_onnx),
+     "parse_onnx(filename, default_dim_value=0, default_dyn_dim_value=dynamic_dimension(1, 1), "
+     "dim_params={}, map_input_dims={}, map_dyn_input_dims={}, skip_unknown_operators=False, "
+     "print_program_on_error=False, max_loop_iterations=10, limit_max_iterations=65535, "
+     "use_debug_symbols=False, external_data_path='', dynamic_dims=False) -> program"},
+    {"parse_onnx_buffer", WITH_KEYWORDS(parse_onnx_buffer),
+     "parse_onnx_buffer(data, ...) -> program\n\nAs parse_onnx, from the bytes of a model."},
+    {"parse_tf", WITH_KEYWORDS(parse_tf),
+     "parse_tf(filename, is_nhwc=True, batch_size=1, map_input_dims={}, output_names=[])"},
+    {"get_onnx_operators", get_onnx_operators, METH_NOARGS, "Names of the supported operators."},
+    {NULL, NULL, 0, NULL}};

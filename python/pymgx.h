@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+// What the files of the Python module share.
+//
+// The module uses CPython's limited API of 3.9, so one binary serves 3.9 and every later version.
+// One thing it needs is not in that API before 3.11: the buffer protocol. Its struct, its two slots
+// and its functions have the same layout, numbers and names in every CPython from 3.9 on, so they
+// are declared here where the headers hide them.
+//
+// Holds: an object owns its handle; modules and instructions keep their program alive; arguments
+// made from a buffer keep the buffer. Failures of the C interface become RuntimeError with its
+// text.
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <migraphx/extensions.h>
+
+#if defined(Py_LIMITED_API) && Py_LIMITED_API + 0 < 0x030b0000
+typedef struct {
+    void *buf;
+    PyObject *obj;
+    Py_ssize_t len, itemsize;
+    int readonly, ndim;
+    char *format;
+    Py_ssize_t *shape, *strides, *suboffsets;
+    void *internal;
+} Py_buffer;
+PyAPI_FUNC(int) PyObject_GetBuffer(PyObject *exporter, Py_buffer *view, int flags);
+PyAPI_FUNC(void) PyBuffer_Release(Py_buffer *view);
+#define Py_bf_getbuffer 1
+#define Py_bf_releasebuffer 2
+#define PyBUF_WRITABLE 0x0001
+#define PyBUF_FORMAT 0x0004
+#define PyBUF_ND 0x0008
+#define PyBUF_STRIDES (0x0010 | PyBUF_ND)
+#define PyBUF_RECORDS_RO (PyBUF_STRIDES | PyBUF_FORMAT)
+#endif
+
+enum { MAX_RANK = 16 };
+
+// --- objects ---
+
+struct py_shape {
+    PyObject_HEAD migraphx_shape_t handle;
+};
+
+struct py_dim {
+    PyObject_HEAD migraphx_dynamic_dimension_t handle;
+};
+
+struct py_argument {
+    PyObject_HEAD migraphx_argument_t handle;
+    int readonly;
+};
+
+struct py_target {
+    PyObject_HEAD migraphx_target_t handle;
+};
+
+struct py_op {
+    PyObject_HEAD migraphx_operation_t handle;
+};
+
+struct py_program {
+    PyObject_HEAD migraphx_program_t handle;
+};
+
+struct py_module {
+    PyObject_HEAD migraphx_module_t handle; // borrowed from the program
+    PyObject *program;
+};
+
+struct py_ins {
+    PyObject_HEAD migraphx_instruction_t handle;
+    PyObject *program;
+};
+
+// The types, made when the module is imported.
+struct py_types {
+    PyObject *shape, *dim, *argument, *target, *op, *program, *module, *ins;
+    PyObject *type_t, *pooling_mode, *rnn_direction; // enumerations
+    PyObject *loads;                                 // json.loads
+};
+extern struct py_types py;
+
+PyObject *py_make_shape_type(PyObject *module);
+PyObject *py_make_dim_type(PyObject *module);
+PyObject *py_make_argument_type(PyObject *module);
+PyObject *py_make_target_type(PyObject *module);
+PyObject *py_make_op_type(PyObject *module);
+PyObject *py_make_program_type(PyObject *module);
+PyObject *py_make_module_type(PyObject *module);
+PyObject *py_make_ins_type(PyObject *module);
+PyObject *py_make_enum(const char *name, const char *qualname, PyObject *members);
+
+// --- helpers ---
+
+// RuntimeError with the text of the last failed call; NULL.
+PyObject *py_fail(void);
+#define OK(call) ((call) == migraphx_status_success)
+// A new object of a type made by PyType_FromSpec, zeroed.
+void *py_new(PyObject *type);
+// Frees the object itself, after its handle.
+void py_free(PyObject *self);
+// A C string as str, released.
+PyObject *py_take_text(char *text);
+// A type from a spec, also put into the module under its name.
+PyObject *py_add_type(PyObject *module, PyType_Spec *spec);
+PyObject *py_wrap_shape(migraphx_shape_t take);
+PyObject *py_copy_shape(const_migraphx_shape_t shape);
+PyObject *py_wrap_dim(migraphx_dynamic_dimension_t take);
+PyObject *py_wrap_argument(migraphx_argument_t take, int readonly);
+PyObject *py_copy_argument(const_migraphx_argument_t argument);
+PyObject *py_wrap_program(migraphx_program_t take);
+PyObject *py_wrap_module(migraphx_module_t module, PyObject *program);
+PyObject *py_wrap_ins(migraphx_instruction_t take, PyObject *program);
+PyObject *py_wrap_op(migraphx_operation_t take);
+PyObject *py_size_list(const size_t *values, size_t count);
+// A sequence of non-negative integers into a caller's array; -1 with an exception set.
+Py_ssize_t py_sizes(PyObject *sequence, size_t *out, Py_ssize_t capacity, const char *what);
+// An argument, or anything with a buffer, as a new reference to an argument.
+PyObject *py_to_argument(PyObject *value);
+// A sequence of dynamic_dimension objects (or plain integers) as a list handle.
+int py_dims(PyObject *sequence, migraphx_dynamic_dimensions_t *out);
+// One dynamic_dimension or integer as a new handle.
+int py_dim(PyObject *value, migraphx_dynamic_dimension_t *out);
+// A sequence of instruction_ref or module objects as a handle; -1 with an exception set.
+int py_instructions(PyObject *sequence, migraphx_instructions_t *out);
+int py_modules(PyObject *sequence, migraphx_modules_t *out);
+// A dict of named arguments into a handle; -1 with an exception set.
+int py_add_parameters(PyObject *dict, migraphx_program_parameters_t params);
+// A dict of attributes as relaxed JSON.
+PyObject *py_json(PyObject *dict);
+// == and !=: NotImplemented (a new reference) unless `b` is of the type; then the answer.
+PyObject *py_not_comparable(PyObject *b, PyObject *type, int op); // NULL: comparable
+PyObject *py_compared(int op, bool same);
+// Buffer protocol of argument.
+int py_argument_getbuffer(PyObject *self, Py_buffer *view, int flags);
+void py_argument_releasebuffer(PyObject *self, Py_buffer *view);
+PyObject *py_argument_from_buffer(PyObject *source);
+
+extern PyMethodDef py_parse_functions[];
+extern PyMethodDef py_argument_functions[];
