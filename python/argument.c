@@ -273,7 +273,9 @@ static PyObject *generate_argument(PyObject *unused, PyObject *args, PyObject *k
                                      &shape, &seed))
         return NULL;
     migraphx_argument_t argument = NULL;
-    return finish(migraphx_argument_generate(&argument, shape_of(shape), (size_t)seed), argument);
+    const migraphx_status status =
+        migraphx_argument_generate(&argument, shape_of(shape), (size_t)seed);
+    return finish(status, argument);
 }
 
 static PyObject *fill_argument(PyObject *unused, PyObject *args, PyObject *kwargs)
@@ -286,7 +288,8 @@ static PyObject *fill_argument(PyObject *unused, PyObject *args, PyObject *kwarg
                                      &value))
         return NULL;
     migraphx_argument_t argument = NULL;
-    return finish(migraphx_argument_fill(&argument, shape_of(shape), value), argument);
+    const migraphx_status status = migraphx_argument_fill(&argument, shape_of(shape), value);
+    return finish(status, argument);
 }
 
 static PyObject *create_argument(PyObject *unused, PyObject *args, PyObject *kwargs)
@@ -329,7 +332,8 @@ static PyObject *argument_from_pointer(PyObject *unused, PyObject *args, PyObjec
     if (PyErr_Occurred())
         return NULL;
     migraphx_argument_t argument = NULL;
-    return finish(migraphx_argument_create(&argument, shape_of(shape), data), argument);
+    const migraphx_status status = migraphx_argument_create(&argument, shape_of(shape), data);
+    return finish(status, argument);
 }
 
 PyMethodDef py_argument_functions[] = {

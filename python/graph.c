@@ -256,10 +256,9 @@ static PyObject *add_parameter(PyObject *self, PyObject *args, PyObject *kwargs)
                                      &shape))
         return NULL;
     migraphx_instruction_t ins = NULL;
-    return finish(self,
-                  migraphx_module_add_parameter(&ins, module_of(self), name,
-                                                ((struct py_shape *)shape)->handle),
-                  ins);
+    const migraphx_status status = migraphx_module_add_parameter(
+        &ins, module_of(self), name, ((struct py_shape *)shape)->handle);
+    return finish(self, status, ins);
 }
 
 static PyObject *add_return(PyObject *self, PyObject *args, PyObject *kwargs)

@@ -277,6 +277,8 @@ static int add_types(PyObject *module)
                : -1;
 }
 
+PyMODINIT_FUNC PyInit_migraphx(void); // called by name
+
 PyMODINIT_FUNC PyInit_migraphx(void)
 {
     static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,

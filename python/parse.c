@@ -131,8 +131,10 @@ static PyObject *parse_file(const char *path, migraphx_onnx_options_t options)
 {
     migraphx_program_t program = NULL;
     migraphx_status status;
-    Py_BEGIN_ALLOW_THREADS status = migraphx_parse_onnx(&program, path, options);
-    Py_END_ALLOW_THREADS return finish(status, program);
+    Py_BEGIN_ALLOW_THREADS
+    status = migraphx_parse_onnx(&program, path, options);
+    Py_END_ALLOW_THREADS
+    return finish(status, program);
 }
 
 static PyObject *parse_bytes(const Py_buffer *bytes, migraphx_onnx_options_t options)
@@ -142,8 +144,10 @@ static PyObject *parse_bytes(const Py_buffer *bytes, migraphx_onnx_options_t opt
     migraphx_status status;
     const void *data = bytes->buf ? bytes->buf : nothing;
     const size_t size = (size_t)bytes->len;
-    Py_BEGIN_ALLOW_THREADS status = migraphx_parse_onnx_buffer(&program, data, size, options);
-    Py_END_ALLOW_THREADS return finish(status, program);
+    Py_BEGIN_ALLOW_THREADS
+    status = migraphx_parse_onnx_buffer(&program, data, size, options);
+    Py_END_ALLOW_THREADS
+    return finish(status, program);
 }
 
 static PyObject *parse(PyObject *source, bool is_file, const struct onnx_settings *s)

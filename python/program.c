@@ -139,8 +139,10 @@ static migraphx_status compile_with(PyObject *self, const struct compile_setting
         return status;
     const migraphx_program_t program = of(self);
     const migraphx_target_t target = ((struct py_target *)s->target)->handle;
-    Py_BEGIN_ALLOW_THREADS status = migraphx_program_compile(program, target, options);
-    Py_END_ALLOW_THREADS return status;
+    Py_BEGIN_ALLOW_THREADS
+    status = migraphx_program_compile(program, target, options);
+    Py_END_ALLOW_THREADS
+    return status;
 }
 
 static PyObject *compile(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -218,10 +220,12 @@ static PyObject *run_with(PyObject *self, PyObject *dict, void *stream, const ch
     if (py_add_parameters(dict, params) == 0) {
         const migraphx_program_t program = of(self);
         migraphx_status status;
-        Py_BEGIN_ALLOW_THREADS status =
-            stream_name ? migraphx_program_run_async(&results, program, params, stream, stream_name)
-                        : migraphx_program_run(&results, program, params);
-        Py_END_ALLOW_THREADS list = OK(status) ? list_results(results) : py_fail();
+        Py_BEGIN_ALLOW_THREADS
+        status = stream_name
+                     ? migraphx_program_run_async(&results, program, params, stream, stream_name)
+                     : migraphx_program_run(&results, program, params);
+        Py_END_ALLOW_THREADS
+        list = OK(status) ? list_results(results) : py_fail();
     }
     migraphx_program_parameters_destroy(params);
     return list;

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""The ONNX backend interface over migraphx."""
