@@ -120,16 +120,10 @@ void mgx_program_remove_module(struct mgx_program *p, struct mgx_module *m)
         mgx_remove(ins);
     }
     mgx_map_put(&p->module_names, m->name, NULL); // overwriting cannot fail
-    // A fresh array keeps the doubling rule of list_module true.
-    struct mgx_module **rest = p->modules;
-    memmove(rest + at, rest + at + 1, (size_t)(p->module_count - at - 1) * sizeof *rest);
-    const int count = p->module_count - 1;
-    p->module_count = 0;
-    for (int i = 0; i < count; i++) {
-        struct mgx_module *kept = rest[i];
-        if (!list_module(p, kept))
-            return; // out of memory is sticky in the arena and seen by mgx_program_status
-    }
+    // In place: the array stays large enough for list_module, which grows it at powers of two only.
+    memmove(p->modules + at, p->modules + at + 1,
+            (size_t)(p->module_count - at - 1) * sizeof *p->modules);
+    p->module_count--;
 }
 
 bool mgx_keep(struct mgx_kept *kept, struct mgx_storage *retain)

@@ -28,7 +28,8 @@ struct mgx_pass_call {
         *scratch; // rewound when the pass returns; nothing in it may be stored in the IR
     const struct mgx_pass_options *options; // never NULL
     bool changed;                           // the pass says so
-    size_t folded_bytes;                    // kept over a pipeline
+    size_t folded_bytes;                    // kept over a pipeline, as is
+    int64_t folded_work;                    // ... the number of elementary steps spent on folding
     struct mgx_diag *diag;
 };
 

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+// The rule tables of simplify_algebra and simplify_reshapes, one per file of that name.
+#pragma once
+
+#include "pass/rewrite.h"
+
+extern const struct mgx_rules mgx_rules_scalar; // simplify_algebra.c
+extern const struct mgx_rules mgx_rules_linear; // scale and shift through convolution and dot
+extern const struct mgx_rules mgx_rules_hoist;  // pointwise operators before broadcasts
+extern const struct mgx_rules mgx_rules_reduce; // reductions of reductions and of broadcasts
+extern const struct mgx_rules mgx_rules_chain;  // chains of views
+extern const struct mgx_rules mgx_rules_sink;   // views past other work, so that they meet
+extern const struct mgx_rules mgx_rules_join;   // slice and concat
+extern const struct mgx_rules mgx_rules_index;  // gather by known indices
+
+// Several products of one input as one product and slices of it; see horizontal.c.
+enum mgx_status mgx_join_products(struct mgx_pass_call *c, struct mgx_module *m) MGX_NODISCARD;
+// Slices of a concat that lie within one of its inputs become slices of that input; see join.c.
+enum mgx_status mgx_cut_concats(struct mgx_pass_call *c, struct mgx_module *m) MGX_NODISCARD;

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// Chains of views, each as short as it can be:
+//
+//     transpose(transpose(x))      =>  transpose(x)
+//     reshape(reshape(x))          =>  reshape(x)
+//     transpose of lengths of 1    =>  reshape(x)
+//     reshape(transpose(reshape))  =>  what remains of it, often nothing
+//     multibroadcast(unsqueeze(x)) =>  broadcast(x)
+//
+// and everything else that view.h knows to be the same. The chain above an instruction is followed
+// as far as it has a normal form; it is written anew when that takes fewer steps, or as many
+// without a transpose. A chain that others read half-way is not made to copy bytes a second time.
+#include "pass/algebra.h"
+#include "pass/emit.h"
+#include "pass/view.h"
+
+enum { MAX_CHAIN = 12 }; // what was simplified before is short already
+
+struct chain {
+    struct mgx_ins *link[MAX_CHAIN]; // [0] is the last instruction, each reads the next
+    int count;
+};
+
+static bool is_link(const struct mgx_ins *ins, const struct mgx_module *m)
+{
+    return ins->owner == m && mgx_is_reshaper(ins) &&
+           (!mgx_is(ins, &mgx_op_contiguous) || mgx_used_once(ins));
+}
+
+static void follow(struct chain *c, struct mgx_ins *ins)
+{
+    c->count = 0;
+    c->link[c->count++] = ins;
+    for (ins = ins->in[0]; c->count < MAX_CHAIN && is_link(ins, c->link[0]->owner);
+         ins = ins->in[0])
+        c->link[c->count++] = ins;
+}
+
+static bool describe(const struct chain *c, int count, struct mgx_view *v)
+{
+    bool ok = mgx_view_start(v, &c->link[count - 1]->in[0]->shape);
+    for (int i = count - 1; i >= 0 && ok; i--)
+        ok = mgx_view_apply(v, c->link[i]);
+    return ok;
+}
+
+static bool is_better(const struct chain *c, int count, const struct mgx_view_plan *plan)
+{
+    bool transposes = false, shared = false;
+    for (int i = 0; i < count; i++) {
+        transposes |= mgx_is(c->link[i], &mgx_op_transpose);
+        shared |= i > 0 && !mgx_used_once(c->link[i]);
+    }
+    if (shared && mgx_view_copies(plan))
+        return false;
+    return plan->steps < count || (plan->steps == count && transposes && !plan->transpose);
+}
+
+static struct mgx_ins *shorten(struct mgx_rewriter *r, struct mgx_ins *ins,
+                               const struct mgx_match *m)
+{
+    (void)r, (void)m;
+    struct chain c;
+    struct mgx_view v;
+    struct mgx_view_plan plan;
+    if (mgx_is(ins, &mgx_op_contiguous) || mgx_is(ins, &mgx_op_identity) || !mgx_is_reshaper(ins))
+        return NULL;
+    follow(&c, ins);
+    for (int count = c.count; count > 0; count--) {
+        if (!describe(&c, count, &v) || !mgx_view_plan(&v, &plan) || !is_better(&c, count, &plan))
+            continue;
+        return mgx_view_emit(ins, c.link[count - 1]->in[0], &v, &plan);
+    }
+    return NULL;
+}
+
+static const struct mgx_rule rules[] = {
+    {"reshape|transpose|squeeze|unsqueeze|flatten|multibroadcast|broadcast => the shortest chain",
+     .rewrite = shorten},
+};
+
+const struct mgx_rules mgx_rules_chain = {rules, MGX_COUNT(rules)};

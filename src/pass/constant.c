@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+// Which instructions are constants and what they hold; see constant.h.
+#include "pass/constant.h"
+
+#include <math.h>
+
+#include "pass/walk.h"
+
+// --- marks ---
+
+static bool inputs_constant(const struct mgx_module *m, struct mgx_ins *ins, int depth);
+
+static bool is_constant(const struct mgx_module *m, struct mgx_ins *ins, int depth)
+{
+    if (ins->literal || ins->owner != m)
+        return ins->literal != NULL;
+    if (ins->mark == MGX_MARK_UNKNOWN)
+        ins->mark = inputs_constant(m, ins, depth) ? MGX_MARK_CONSTANT : MGX_MARK_VARIABLE;
+    return ins->mark == MGX_MARK_CONSTANT;
+}
+
+static bool inputs_constant(const struct mgx_module *m, struct mgx_ins *ins, int depth)
+{
+    if (!mgx_is_pure(ins) || !ins->in_count || !depth)
+        return false;
+    for (int i = 0; i < ins->in_count; i++)
+        if (!is_constant(m, ins->in[i], depth - 1))
+            return false;
+    return true;
+}
+
+enum { MAX_DEPTH = 16 }; // of instructions made since the marks were set
+
+bool mgx_is_constant(const struct mgx_module *m, struct mgx_ins *ins)
+{
+    return is_constant(m, ins, MAX_DEPTH);
+}
+
+void mgx_mark_constants(struct mgx_module *m)
+{
+    MGX_EACH (ins, m) {
+        ins->mark = MGX_MARK_UNKNOWN;
+        if (!ins->literal) // in order: every input is marked already
+            ins->mark = inputs_constant(m, ins, 2) ? MGX_MARK_CONSTANT : MGX_MARK_VARIABLE;
+    }
+}
+
+// --- values ---
+
+const struct mgx_ins *mgx_strip_views(const struct mgx_ins *ins)
+{
+    static const struct mgx_op *const views[] = {
+        &mgx_op_multibroadcast, &mgx_op_broadcast, &mgx_op_scalar,    &mgx_op_reshape,
+        &mgx_op_unsqueeze,      &mgx_op_squeeze,   &mgx_op_transpose, &mgx_op_contiguous,
+        &mgx_op_flatten,        &mgx_op_identity,  &mgx_op_slice};
+    for (;;) {
+        bool view = false;
+        for (int i = 0; i < MGX_COUNT(views) && !view; i++)
+            view = ins->op == views[i];
+        if (!view || !ins->in_count)
+            return ins;
+        ins = ins->in[0];
+    }
+}
+
+// The literal behind views, if it holds numbers; and how many elements its memory spans. Every
+// element counts, gaps between strides included, which is on the safe side.
+static const struct mgx_tensor *numbers(const struct mgx_ins *ins, int64_t *count)
+{
+    if (!mgx_shape_is_static(&ins->shape))
+        return NULL;
+    const struct mgx_tensor *t = mgx_strip_views(ins)->literal;
+    if (!t || !mgx_type_is_number(t->shape.type))
+        return NULL;
+    *count = mgx_shape_space(&t->shape);
+    return *count && mgx_shape_elements(&ins->shape) ? t : NULL;
+}
+
+bool mgx_splat_value(const struct mgx_ins *ins, double *value)
+{
+    int64_t count = 0;
+    const struct mgx_tensor *t = numbers(ins, &count);
+    if (!t)
+        return false;
+    const enum mgx_type type = t->shape.type;
+    if (mgx_type_size(type) == 8 && !mgx_type_is_float(type)) { // doubles cannot tell them apart
+        const int64_t first = mgx_load_int(type, t->data, 0);
+        for (int64_t i = 1; i < count; i++)
+            if (mgx_load_int(type, t->data, i) != first)
+                return false;
+        *value = (double)first;
+        return (int64_t)*value == first && (type != MGX_UINT64 || first >= 0);
+    }
+    *value = mgx_load_double(type, t->data, 0);
+    for (int64_t i = 1; i < count; i++)
+        if (mgx_load_double(type, t->data, i) != *value)
+            return false;
+    return true;
+}
+
+bool mgx_is_splat(const struct mgx_ins *ins, double value)
+{
+    double found;
+    return mgx_splat_value(ins, &found) && found == value;
+}
+
+bool mgx_constant_range(const struct mgx_ins *ins, struct mgx_range *out)
+{
+    int64_t count = 0;
+    const struct mgx_tensor *t = numbers(ins, &count);
+    if (!t)
+        return false;
+    *out = (struct mgx_range){INFINITY, -INFINITY, INFINITY, 0};
+    for (int64_t i = 0; i < count; i++) {
+        const double v = mgx_load_double(t->shape.type, t->data, i), size = fabs(v);
+        if (!isfinite(v))
+            return false;
+        out->low = fmin(out->low, v);
+        out->high = fmax(out->high, v);
+        out->large = fmax(out->large, size);
+        if (size > 0)
+            out->small = fmin(out->small, size);
+    }
+    if (out->large == 0)
+        out->small = 0;
+    return true;
+}
+
+// Smallest number of full precision.
+static double smallest_normal(enum mgx_type type)
+{
+    switch (type) {
+    case MGX_DOUBLE:
+        return 0x1p-1022;
+    case MGX_FLOAT:
+    case MGX_BF16:
+        return 0x1p-126;
+    case MGX_HALF:
+        return 0x1p-14;
+    default:
+        return 0x1p-6; // fp8 and narrower
+    }
+}
+
+// How far above the smallest normal number the largest element of `a` must stay under every factor
+// of `b`: elements that then fall below it are a thousandth of their neighbours.
+enum { HEADROOM = 1024 };
+
+bool mgx_product_is_safe(enum mgx_type type, const struct mgx_ins *a, const struct mgx_ins *b)
+{
+    if (!mgx_type_is_float(type))
+        return mgx_type_is_integral(type); // wraps alike in any order
+    struct mgx_range x, y;
+    if (!mgx_constant_range(a, &x) || !mgx_constant_range(b, &y))
+        return false;
+    if (x.large == 0 || y.large == 0)
+        return true;
+    return x.large * y.large <= mgx_type_highest(type) &&
+           x.large * y.small >= smallest_normal(type) * HEADROOM;
+}
+
+bool mgx_quotient_is_safe(enum mgx_type type, const struct mgx_ins *a, const struct mgx_ins *b)
+{
+    struct mgx_range x, y;
+    if (!mgx_type_is_float(type) || !mgx_constant_range(a, &x) || !mgx_constant_range(b, &y) ||
+        (y.low <= 0 && y.high >= 0))
+        return false;
+    return x.large == 0 || (x.large / y.small <= mgx_type_highest(type) &&
+                            x.large / y.large >= smallest_normal(type) * HEADROOM);
+}
+
+bool mgx_sum_is_safe(enum mgx_type type, const struct mgx_ins *a, const struct mgx_ins *b)
+{
+    if (!mgx_type_is_float(type))
+        return mgx_type_is_integral(type);
+    struct mgx_range x, y;
+    return mgx_constant_range(a, &x) && mgx_constant_range(b, &y) &&
+           x.large + y.large <= mgx_type_highest(type);
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+// Instructions that rewrites make all the time; see emit.h.
+#include "pass/emit.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "pass/constant.h"
+
+struct mgx_ins *mgx_emit_unary(struct mgx_ins *at, const struct mgx_op *op, struct mgx_ins *x)
+{
+    return mgx_emit_before(at, op, NULL, MGX_IN(x));
+}
+
+struct mgx_ins *mgx_emit_binary(struct mgx_ins *at, const struct mgx_op *op, struct mgx_ins *x,
+                                struct mgx_ins *y)
+{
+    return mgx_emit_before(at, op, NULL, MGX_IN(x, y));
+}
+
+static bool has_lens(const struct mgx_ins *x, const int64_t *lens, int rank)
+{
+    return x->shape.rank == rank && mgx_shape_is_static(&x->shape) &&
+           (!rank || memcmp(x->shape.lens, lens, (size_t)rank * sizeof *lens) == 0);
+}
+
+struct mgx_ins *mgx_emit_reshape(struct mgx_ins *at, struct mgx_ins *x, const int64_t *lens,
+                                 int rank)
+{
+    if (!x || has_lens(x, lens, rank))
+        return x;
+    return mgx_emit_before(at, &mgx_op_reshape, MGX_ATTRS(mgx_ints("dims", lens, rank)), MGX_IN(x));
+}
+
+struct mgx_ins *mgx_emit_multibroadcast(struct mgx_ins *at, struct mgx_ins *x, const int64_t *lens,
+                                        int rank)
+{
+    if (!x || has_lens(x, lens, rank))
+        return x;
+    return mgx_emit_before(at, &mgx_op_multibroadcast, MGX_ATTRS(mgx_ints("out_lens", lens, rank)),
+                           MGX_IN(x));
+}
+
+struct mgx_ins *mgx_emit_transpose(struct mgx_ins *at, struct mgx_ins *x, const int *permutation,
+                                   int rank)
+{
+    int64_t wide[MGX_MAX_RANK];
+    bool identity = true;
+    for (int i = 0; i < rank; i++) {
+        wide[i] = permutation[i];
+        identity &= permutation[i] == i;
+    }
+    if (!x || identity)
+        return x;
+    return mgx_emit_before(at, &mgx_op_transpose, MGX_ATTRS(mgx_ints("permutation", wide, rank)),
+                           MGX_IN(x));
+}
+
+struct mgx_ins *mgx_emit_slice(struct mgx_ins *at, struct mgx_ins *x, int axis, int64_t start,
+                               int64_t end)
+{
+    const int64_t axes[] = {axis};
+    if (!x || (start == 0 && !x->shape.dims && end == x->shape.lens[axis]))
+        return x;
+    return mgx_emit_before(at, &mgx_op_slice,
+                           MGX_ATTRS(mgx_ints("axes", axes, 1), mgx_ints("starts", &start, 1),
+                                     mgx_ints("ends", &end, 1)),
+                           MGX_IN(x));
+}
+
+struct mgx_ins *mgx_emit_concat(struct mgx_ins *at, struct mgx_ins *const *in, int count, int axis)
+{
+    assert(count > 0);
+    if (count == 1)
+        return in[0];
+    return mgx_emit_before(at, &mgx_op_concat, MGX_ATTRS(mgx_int("axis", axis)),
+                           (struct mgx_ins_list){in, count});
+}
+
+struct mgx_ins *mgx_emit_splat(struct mgx_ins *at, const struct mgx_shape *like, double value)
+{
+    struct mgx_ins *scalar = mgx_literal_double(at->owner, like->type, value);
+    return mgx_emit_multibroadcast(at, scalar, like->lens, like->rank);
+}
+
+struct mgx_ins *mgx_emit_again(struct mgx_ins *at, const struct mgx_ins *model,
+                               struct mgx_ins *const *in, int count)
+{
+    return mgx_insert(at->owner, at, model->op, model->attr, in, count, model->mod,
+                      model->mod_count);
+}
+
+// --- broadcasts ---
+
+bool mgx_spread_of(struct mgx_ins *ins, struct mgx_spread *out)
+{
+    if (!mgx_shape_is_static(&ins->shape) || ins->in_count != 1 ||
+        !mgx_shape_is_static(&ins->in[0]->shape))
+        return false;
+    struct mgx_ins *core = ins->in[0];
+    int first;
+    if (mgx_is(ins, &mgx_op_broadcast))
+        first =
+            (int)mgx_ins_int(ins, "axis") + (mgx_ins_int(ins, "axis") < 0 ? ins->shape.rank : 0);
+    else if (mgx_is(ins, &mgx_op_multibroadcast))
+        first = ins->shape.rank - core->shape.rank;
+    else if (mgx_is(ins, &mgx_op_scalar))
+        first = ins->shape.rank;
+    else
+        return false;
+    if (first < 0)
+        return false;
+    out->core = core;
+    for (int d = 0; d < ins->shape.rank; d++) {
+        const int axis = d - first;
+        const bool walks =
+            axis >= 0 && axis < core->shape.rank && core->shape.lens[axis] == ins->shape.lens[d];
+        out->axis[d] = walks ? axis : -1;
+    }
+    return true;
+}
+
+// Does the value change along axis d?
+static bool varies(const struct mgx_ins *ins, const struct mgx_spread *s, int d)
+{
+    return ins->shape.lens[d] != 1 && s->axis[d] >= 0;
+}
+
+bool mgx_is_along(struct mgx_ins *ins, int axis)
+{
+    struct mgx_spread s;
+    double value;
+    if (!mgx_shape_is_static(&ins->shape) || axis < 0 || axis >= ins->shape.rank)
+        return false;
+    if (mgx_splat_value(ins, &value))
+        return true;
+    if (!mgx_spread_of(ins, &s)) { // itself: all other lengths are 1
+        for (int d = 0; d < ins->shape.rank; d++)
+            if (d != axis && ins->shape.lens[d] != 1)
+                return false;
+        return true;
+    }
+    for (int d = 0; d < ins->shape.rank; d++)
+        if (d != axis && varies(ins, &s, d))
+            return false;
+    return true;
+}
+
+struct mgx_ins *mgx_emit_along(struct mgx_ins *at, struct mgx_ins *ins, int axis)
+{
+    assert(mgx_is_along(ins, axis));
+    const int64_t length = ins->shape.lens[axis];
+    const struct mgx_shape vector = mgx_shape_vector(ins->shape.type, length);
+    struct mgx_spread s;
+    double value;
+    if (mgx_splat_value(ins, &value)) {
+        // The literal itself, so that 64-bit integers keep their bits.
+        struct mgx_ins *scalar = mgx_literal_double(at->owner, ins->shape.type, value);
+        return mgx_emit_multibroadcast(at, scalar, vector.lens, 1);
+    }
+    struct mgx_ins *core = mgx_spread_of(ins, &s) ? s.core : ins;
+    const int64_t elements = mgx_shape_elements(&core->shape);
+    core = mgx_emit_reshape(at, core, &elements, 1);
+    return mgx_emit_multibroadcast(at, core, vector.lens, 1);
+}
+
+struct mgx_ins *mgx_emit_spread(struct mgx_ins *at, struct mgx_ins *vector, int axis,
+                                const struct mgx_shape *like)
+{
+    if (!vector)
+        return NULL;
+    int64_t lens[MGX_MAX_RANK];
+    for (int d = 0; d < like->rank; d++)
+        lens[d] = d == axis ? vector->shape.lens[0] : 1;
+    vector = mgx_emit_reshape(at, vector, lens, like->rank);
+    return mgx_emit_multibroadcast(at, vector, like->lens, like->rank);
+}

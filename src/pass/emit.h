@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// Short forms for the instructions that rewrites make all the time.
+//
+// Each emits before `at` and returns its input unchanged when there is nothing to do. A NULL input
+// gives NULL (builders are sticky).
+#pragma once
+
+#include "pass/pass.h"
+
+struct mgx_ins *mgx_emit_unary(struct mgx_ins *at, const struct mgx_op *op, struct mgx_ins *x);
+struct mgx_ins *mgx_emit_binary(struct mgx_ins *at, const struct mgx_op *op, struct mgx_ins *x,
+                                struct mgx_ins *y);
+struct mgx_ins *mgx_emit_reshape(struct mgx_ins *at, struct mgx_ins *x, const int64_t *lens,
+                                 int rank);
+struct mgx_ins *mgx_emit_multibroadcast(struct mgx_ins *at, struct mgx_ins *x, const int64_t *lens,
+                                        int rank);
+struct mgx_ins *mgx_emit_transpose(struct mgx_ins *at, struct mgx_ins *x, const int *permutation,
+                                   int rank);
+struct mgx_ins *mgx_emit_slice(struct mgx_ins *at, struct mgx_ins *x, int axis, int64_t start,
+                               int64_t end);
+struct mgx_ins *mgx_emit_concat(struct mgx_ins *at, struct mgx_ins *const *in, int count, int axis);
+// One value in all places of `like`'s lengths.
+struct mgx_ins *mgx_emit_splat(struct mgx_ins *at, const struct mgx_shape *like, double value);
+// The same operator with the same attributes on other inputs.
+struct mgx_ins *mgx_emit_again(struct mgx_ins *at, const struct mgx_ins *model,
+                               struct mgx_ins *const *in, int count);
+
+// What a broadcast repeats: for each axis of the result the axis of `core` it walks, -1 where the
+// same values repeat. Of multibroadcast, broadcast and scalar with static shapes.
+struct mgx_spread {
+    struct mgx_ins *core;
+    int axis[MGX_MAX_RANK];
+};
+bool mgx_spread_of(struct mgx_ins *ins, struct mgx_spread *out);
+
+// A value of `ins`'s type and lengths that varies along `axis` only, as a vector of that length:
+// says whether it is one; emits the vector.
+bool mgx_is_along(struct mgx_ins *ins, int axis);
+struct mgx_ins *mgx_emit_along(struct mgx_ins *at, struct mgx_ins *ins, int axis);
+// The other way: a vector laid along `axis` of a shape.
+struct mgx_ins *mgx_emit_spread(struct mgx_ins *at, struct mgx_ins *vector, int axis,
+                                const struct mgx_shape *like);

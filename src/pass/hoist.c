@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+// Pointwise work before a broadcast instead of after it.
+//
+//     op(broadcast(x), broadcast(y))  =>  broadcast(op(x, y))
+//
+// Holds: every input is a broadcast (literals of one value count), and together they vary along
+// fewer places than the result has. The narrow operands get the result's rank with length 1 where
+// nothing varies, so the result is a multibroadcast; where all inputs are broadcast in the same
+// way, that way is kept.
+#include <string.h>
+
+#include "pass/algebra.h"
+#include "pass/emit.h"
+
+enum { MAX_INPUTS = 8 };
+
+struct hoist {
+    struct mgx_ins *ins;
+    struct mgx_spread spread[MAX_INPUTS]; // core NULL: one value, in `value`
+    double value[MAX_INPUTS];
+    struct mgx_shape narrow; // lengths of the hoisted operator
+};
+
+static bool read_inputs(struct hoist *h)
+{
+    struct mgx_ins *ins = h->ins;
+    if (ins->in_count > MAX_INPUTS || !mgx_shape_is_static(&ins->shape) || ins->mod_count)
+        return false;
+    for (int i = 0; i < ins->in_count; i++) {
+        h->spread[i].core = NULL;
+        if (!mgx_splat_value(ins->in[i], &h->value[i]) && !mgx_spread_of(ins->in[i], &h->spread[i]))
+            return false;
+    }
+    return true;
+}
+
+// Lengths of the places where any input varies; false if nothing is saved.
+static bool find_narrow(struct hoist *h)
+{
+    const struct mgx_shape *s = &h->ins->shape;
+    bool saves = false, any = false;
+    h->narrow = *s;
+    for (int d = 0; d < s->rank; d++) {
+        bool varies = false;
+        for (int i = 0; i < h->ins->in_count; i++)
+            varies |= h->spread[i].core && h->spread[i].axis[d] >= 0;
+        saves |= !varies && s->lens[d] > 1;
+        h->narrow.lens[d] = varies ? s->lens[d] : 1;
+    }
+    for (int i = 0; i < h->ins->in_count; i++)
+        any |= h->spread[i].core != NULL;
+    return saves && any; // of constants alone folding takes care
+}
+
+static bool all_alike(const struct hoist *h)
+{
+    const struct mgx_ins *first = h->ins->in[0];
+    for (int i = 0; i < h->ins->in_count; i++) {
+        const struct mgx_ins *in = h->ins->in[i];
+        if (!h->spread[i].core || in->op != first->op ||
+            !mgx_shape_same_lens(&in->in[0]->shape, &first->in[0]->shape) ||
+            in->in[0]->shape.rank != first->in[0]->shape.rank ||
+            !mgx_attr_equal(in->op, in->attr, first->attr))
+            return false;
+    }
+    return true;
+}
+
+static struct mgx_ins *narrow_input(const struct hoist *h, int i)
+{
+    const struct mgx_spread *s = &h->spread[i];
+    const struct mgx_shape like =
+        mgx_shape_make(h->ins->in[i]->shape.type, h->narrow.rank, h->narrow.lens);
+    if (!s->core)
+        return mgx_emit_splat(h->ins, &like, h->value[i]);
+    int64_t lens[MGX_MAX_RANK];
+    for (int d = 0; d < like.rank; d++)
+        lens[d] = s->axis[d] >= 0 ? h->ins->shape.lens[d] : 1;
+    struct mgx_ins *x = mgx_emit_reshape(h->ins, s->core, lens, like.rank);
+    return mgx_emit_multibroadcast(h->ins, x, like.lens, like.rank);
+}
+
+static struct mgx_ins *hoist(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)
+{
+    (void)r, (void)m;
+    struct hoist h = {.ins = ins};
+    struct mgx_ins *in[MAX_INPUTS];
+    if (!read_inputs(&h) || !find_narrow(&h))
+        return NULL;
+    if (all_alike(&h)) {
+        for (int i = 0; i < ins->in_count; i++)
+            in[i] = h.spread[i].core;
+        struct mgx_ins *y = mgx_emit_again(ins, ins, in, ins->in_count);
+        return mgx_emit_again(ins, ins->in[0], &y, 1);
+    }
+    for (int i = 0; i < ins->in_count; i++)
+        in[i] = narrow_input(&h, i);
+    struct mgx_ins *y = mgx_emit_again(ins, ins, in, ins->in_count);
+    return mgx_emit_multibroadcast(ins, y, ins->shape.lens, ins->shape.rank);
+}
+
+static const struct mgx_rule rules[] = {
+    {"%pointwise => broadcast(op(x, ...)) for op(broadcast(x), ...)", .rewrite = hoist},
+};
+
+const struct mgx_rules mgx_rules_hoist = {rules, MGX_COUNT(rules)};

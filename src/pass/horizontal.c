@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT
+// Several products of one input become one product and slices of it: Q, K and V of attention, the
+// branches of an inception block.
+//
+//     dot(x, u), dot(x, v)                =>  slices of dot(x, concat(u, v))          along columns
+//     conv(x, u), conv(x, v)              =>  slices of conv(x, concat(u, v))         along outputs
+//     op(slice1(y), a), op(slice2(y), b)  =>  slices of op(y, concat(a, b))           pointwise op
+//
+// Holds: u, v, a, b are constants that stand before the first product; slices of y cover an axis
+// without gap, each read by one such op only. The joined constants must be small enough for folding
+// to take them. Instructions are numbered once, and groups are bounded, so the cost is linear.
+#include "pass/algebra.h"
+#include "pass/emit.h"
+#include "pass/walk.h"
+
+enum { MAX_GROUP = 64 };
+
+struct group {
+    struct mgx_ins *member[MAX_GROUP];
+    int count;
+};
+
+// --- products ---
+
+static bool is_product(const struct mgx_ins *ins)
+{
+    if (ins->in_count != 2 || !mgx_shape_is_static(&ins->shape) || !ins->uses)
+        return false;
+    return mgx_is(ins, &mgx_op_dot) ||
+           (mgx_is(ins, &mgx_op_convolution) && mgx_ins_int(ins, "group") == 1);
+}
+
+// Along which axis of the weights and of the result products of this kind are joined.
+static int weights_axis(const struct mgx_ins *p)
+{
+    return mgx_is(p, &mgx_op_dot) ? p->shape.rank - 1 : 0;
+}
+
+static int result_axis(const struct mgx_ins *p)
+{
+    return mgx_is(p, &mgx_op_dot) ? p->shape.rank - 1 : 1;
+}
+
+static bool same_but(const struct mgx_shape *a, const struct mgx_shape *b, int axis)
+{
+    if (a->type != b->type || a->rank != b->rank || !mgx_shape_is_static(b))
+        return false;
+    for (int d = 0; d < a->rank; d++)
+        if (d != axis && a->lens[d] != b->lens[d])
+            return false;
+    return true;
+}
+
+static bool fits_first(const struct mgx_ins *first, struct mgx_ins *p)
+{
+    return is_product(p) && p->op == first->op && p->owner == first->owner &&
+           p->in[0] == first->in[0] && p->in[1] != first->in[1] &&
+           mgx_attr_equal(p->op, p->attr, first->attr) &&
+           same_but(&first->in[1]->shape, &p->in[1]->shape, weights_axis(first)) &&
+           mgx_is_constant(first->owner, p->in[1]) && p->in[1]->index < first->index &&
+           p->index > first->index;
+}
+
+static void find_products(struct mgx_ins *first, struct group *g)
+{
+    g->count = 0;
+    g->member[g->count++] = first;
+    int looked_at = 0;
+    for (struct mgx_use *use = first->in[0]->uses; use && looked_at < MAX_GROUP; use = use->next) {
+        looked_at++;
+        if (use->slot == 0 && fits_first(first, use->user) && g->count < MAX_GROUP)
+            g->member[g->count++] = use->user;
+    }
+    // Uses are listed newest first; results read better in the order of the program.
+    for (int i = 1; i < g->count; i++)
+        for (int j = i; j > 1 && g->member[j]->index < g->member[j - 1]->index; j--) {
+            struct mgx_ins *later = g->member[j - 1];
+            g->member[j - 1] = g->member[j];
+            g->member[j] = later;
+        }
+}
+
+// Folding takes the joined weights if they replace theirs, or are small.
+static bool will_fold(const struct mgx_pass_call *c, const struct group *g)
+{
+    size_t shared = 0;
+    for (int i = 0; i < g->count; i++)
+        if (!mgx_used_once(g->member[i]->in[1]))
+            shared += mgx_shape_bytes(&g->member[i]->in[1]->shape);
+    return shared <= c->options->fold_limit_bytes / 4;
+}
+
+// Slices of `whole` take the members' places; dead code elimination takes the members.
+static void hand_out(struct mgx_ins *at, struct mgx_ins *whole, const struct group *g, int axis)
+{
+    int64_t start = 0;
+    for (int i = 0; i < g->count; i++) {
+        const int64_t length = g->member[i]->shape.lens[axis];
+        struct mgx_ins *part = mgx_emit_slice(at, whole, axis, start, start + length);
+        if (!part)
+            return;
+        part->index = at->index;
+        start += length;
+        mgx_copy_origin(whole, g->member[i]);
+        mgx_replace_uses(g->member[i], part);
+        if (g->member[i] == at->owner->last) // the result of a module without @return
+            mgx_add_return(at->owner, &part, 1);
+    }
+}
+
+static bool join_products(struct mgx_pass_call *c, struct mgx_ins *first)
+{
+    struct group g;
+    struct mgx_ins *in[MAX_GROUP];
+    if (!is_product(first) || !mgx_is_constant(first->owner, first->in[1]) ||
+        mgx_is_constant(first->owner, first->in[0]))
+        return false;
+    find_products(first, &g);
+    if (g.count < 2 || !will_fold(c, &g))
+        return false;
+    for (int i = 0; i < g.count; i++)
+        in[i] = g.member[i]->in[1];
+    struct mgx_ins *w = mgx_emit_concat(first, in, g.count, weights_axis(first));
+    struct mgx_ins *y = mgx_emit_again(first, first, (struct mgx_ins *const[]){first->in[0], w}, 2);
+    if (!y)
+        return false;
+    w->index = y->index = first->index;
+    hand_out(first, y, &g, result_axis(first));
+    return true;
+}
+
+// --- what is done to all slices alike ---
+
+// The one axis a slice cuts, and where; -1 if it cuts several or none.
+static int cut_axis(const struct mgx_ins *slice, int64_t *start)
+{
+    const struct mgx_ints axes = mgx_ins_ints(slice, "axes"),
+                          starts = mgx_ins_ints(slice, "starts");
+    if (slice->in_count != 1 || axes.count != 1 || starts.count != 1 || axes.v[0] < 0 ||
+        starts.v[0] < 0 || !mgx_shape_is_static(&slice->shape))
+        return -1;
+    *start = starts.v[0];
+    return (int)axes.v[0];
+}
+
+// All readers of `y` are slices that tile one axis: fills the group in order of position.
+static int find_slices(const struct mgx_ins *y, struct group *g)
+{
+    int64_t start, begins[MAX_GROUP];
+    int axis = -1;
+    g->count = 0;
+    for (struct mgx_use *use = y->uses; use; use = use->next) {
+        struct mgx_ins *s = use->user;
+        if (!mgx_is(s, &mgx_op_slice) || s->owner != y->owner || g->count == MAX_GROUP)
+            return -1;
+        const int a = cut_axis(s, &start);
+        if (a < 0 || (axis >= 0 && a != axis))
+            return -1;
+        axis = a;
+        int at = g->count++;
+        for (; at > 0 && begins[at - 1] > start; at--) {
+            begins[at] = begins[at - 1];
+            g->member[at] = g->member[at - 1];
+        }
+        begins[at] = start;
+        g->member[at] = s;
+    }
+    int64_t end = 0;
+    for (int i = 0; i < g->count; i++) {
+        if (begins[i] != end)
+            return -1;
+        end += g->member[i]->shape.lens[axis];
+    }
+    return g->count > 1 && end == y->shape.lens[axis] ? axis : -1;
+}
+
+// The constant operand of a binary reader of a slice: the slot it is in, -1 if there is none.
+static int constant_slot(const struct mgx_ins *op, const struct mgx_ins *slice, int axis,
+                         int before)
+{
+    for (int i = 0; i < 2; i++) {
+        struct mgx_ins *x = op->in[i];
+        struct mgx_spread s;
+        if (op->in[1 - i] != slice || x->owner != op->owner || !mgx_is_constant(op->owner, x))
+            continue;
+        double value;
+        const bool ready = x->literal || mgx_splat_value(x, &value) ||
+                           (mgx_spread_of(x, &s) && s.core->literal) || x->index < before;
+        if (ready && mgx_is_along(x, axis))
+            return i;
+    }
+    return -1;
+}
+
+static bool is_alike(const struct mgx_ins *a, const struct mgx_ins *b)
+{
+    return a->op == b->op && a->in_count == b->in_count &&
+           mgx_attr_equal(a->op, a->attr, b->attr) && a->shape.type == b->shape.type;
+}
+
+// The readers of the slices, if they all do the same.
+static bool find_readers(const struct group *slices, struct group *readers)
+{
+    readers->count = slices->count;
+    for (int i = 0; i < slices->count; i++) {
+        const struct mgx_ins *s = slices->member[i];
+        struct mgx_ins *op = s->uses ? s->uses->user : NULL;
+        if (!mgx_used_once(s) || op->owner != s->owner || !(op->op->flags & MGX_OP_POINTWISE) ||
+            op->in_count > 2 || op->mod_count || mgx_is(op, &mgx_op_contiguous) ||
+            mgx_is(op, &mgx_op_layout))
+            return false;
+        readers->member[i] = op;
+        if (i && !is_alike(readers->member[0], op))
+            return false;
+    }
+    return true;
+}
+
+static struct mgx_ins *emit_joined(struct mgx_ins *at, struct mgx_ins *y, const struct group *g,
+                                   int axis, int slot)
+{
+    struct mgx_ins *const first = g->member[0];
+    if (first->in_count == 1)
+        return mgx_emit_again(at, first, &y, 1);
+    struct mgx_ins *in[MAX_GROUP];
+    for (int i = 0; i < g->count; i++)
+        in[i] = mgx_emit_along(at, g->member[i]->in[slot], axis);
+    struct mgx_ins *vector = mgx_emit_concat(at, in, g->count, 0);
+    vector = mgx_emit_spread(at, vector, axis, &y->shape);
+    return mgx_emit_again(at, first,
+                          (struct mgx_ins *const[]){slot ? y : vector, slot ? vector : y}, 2);
+}
+
+static bool join_readers(struct mgx_ins *y)
+{
+    struct group slices, readers;
+    if (!y->uses || !y->uses->next || !mgx_is(y->uses->user, &mgx_op_slice) ||
+        !mgx_shape_is_static(&y->shape))
+        return false;
+    const int axis = find_slices(y, &slices);
+    if (axis < 0 || !find_readers(&slices, &readers))
+        return false;
+    struct mgx_ins *at = slices.member[0]; // the earliest of them, so that all readers come later
+    for (int i = 1; i < slices.count; i++)
+        if (slices.member[i]->index < at->index)
+            at = slices.member[i];
+    int slot = -1;
+    for (int i = 0; readers.member[0]->in_count == 2 && i < readers.count; i++) {
+        const int s = constant_slot(readers.member[i], slices.member[i], axis, at->index);
+        if (s < 0 || (i && s != slot))
+            return false;
+        slot = s;
+    }
+    struct mgx_ins *z = emit_joined(at, y, &readers, axis, slot);
+    if (!z)
+        return false;
+    z->index = at->index;
+    hand_out(at, z, &readers, axis);
+    return true;
+}
+
+enum mgx_status mgx_join_products(struct mgx_pass_call *c, struct mgx_module *m)
+{
+    mgx_module_number(m);
+    mgx_mark_constants(m);
+    bool changed = false;
+    for (struct mgx_ins *ins = m->first; ins; ins = ins->next) {
+        changed |= join_products(c, ins);
+        changed |= join_readers(ins);
+    }
+    c->changed |= changed;
+    return mgx_program_status(c->program, c->diag);
+}

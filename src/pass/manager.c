@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+// The pass manager: runs a pipeline and does the housekeeping around every pass.
+//
+//   for each pass:  skip it if disabled;  run it over each module, bodies first, or the program
+//                   changed?  remove dead code, bring shapes up to date
+//                   debug or asked?  verify, and name the pass in the failure
+//                   rewind its scratch arena, report to the trace
+//
+// Holds: a module pass never sees modules marked `bypass` (bodies of fused kernels). Costs
+// O(instructions) a pass beyond the pass itself.
+#include <string.h>
+#include <time.h>
+
+#include "pass/walk.h"
+
+#define DEFAULT_FOLD_LIMIT ((size_t)64 << 20)
+#define DEFAULT_FOLD_TOTAL ((size_t)256 << 20)
+
+static const struct mgx_pass *const table[] = {
+#define PASS(name) &mgx_pass_##name,
+#include "pass_list.inc"
+#undef PASS
+};
+
+const struct mgx_pass *const *mgx_pass_all(int *count)
+{
+    *count = MGX_COUNT(table);
+    return table;
+}
+
+const struct mgx_pass *mgx_pass_find(const char *name)
+{
+    if (strcmp(name, "eliminate_dead_code") == 0) // the driver knows it by this name too
+        name = mgx_pass_dead_code_elimination.name;
+    for (int i = 0; i < MGX_COUNT(table); i++)
+        if (strcmp(table[i]->name, name) == 0)
+            return table[i];
+    return NULL;
+}
+
+static bool is_disabled(const struct mgx_pass_options *o, const char *name)
+{
+    for (int i = 0; i < o->disabled_count; i++)
+        if (strcmp(o->disabled[i], name) == 0)
+            return true;
+    return false;
+}
+
+static double now_microseconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+static enum mgx_status run_modules(struct mgx_pass_call *c, const struct mgx_pass *pass)
+{
+    int count = 0;
+    struct mgx_module **modules = mgx_modules_bodies_first(c->program, c->scratch, &count);
+    if (!modules)
+        return mgx_fail_memory(c->diag);
+    for (int i = 0; i < count; i++) {
+        if (modules[i]->bypass)
+            continue;
+        const struct mgx_arena_mark mark = mgx_arena_mark(c->scratch);
+        TRY(pass->module(c, modules[i]));
+        if (c->scratch->failed)
+            return mgx_fail_memory(c->diag);
+        mgx_arena_rewind(c->scratch, mark);
+    }
+    return MGX_OK;
+}
+
+// After a change: what died goes, and shapes downstream of changed strides follow.
+static enum mgx_status tidy(struct mgx_pass_call *c, const struct mgx_pass *pass)
+{
+    if (pass != &mgx_pass_dead_code_elimination)
+        TRY(mgx_pass_dead_code_elimination.program(c));
+    return mgx_refresh_shapes(c->program, c->scratch, c->diag);
+}
+
+static bool should_verify(const struct mgx_pass_options *o)
+{
+#ifdef NDEBUG
+    return o->verify;
+#else
+    (void)o;
+    return true;
+#endif
+}
+
+enum mgx_status mgx_pass_apply(struct mgx_pass_call *c, const struct mgx_pass *pass)
+{
+    const struct mgx_arena_mark mark = mgx_arena_mark(c->scratch);
+    const bool outer_changed = c->changed;
+    const double start = now_microseconds();
+    c->changed = false;
+    enum mgx_status status = pass->module ? run_modules(c, pass) : pass->program(c);
+    if (status == MGX_OK)
+        status = mgx_program_status(c->program, c->diag);
+    const bool changed = c->changed;
+    if (status == MGX_OK && changed)
+        status = tidy(c, pass);
+    const double elapsed = now_microseconds() - start;
+    if (status == MGX_OK && changed && should_verify(c->options))
+        status = mgx_program_verify(c->program, c->diag);
+    mgx_arena_rewind(c->scratch, mark);
+    c->changed = outer_changed || changed;
+    if (status != MGX_OK)
+        mgx_where(c->diag, "pass %s", pass->name);
+    else if (c->options->trace)
+        c->options->trace(c->options->trace_user, pass->name, c->program, changed, elapsed);
+    return status;
+}
+
+enum mgx_status mgx_pass_apply_all(struct mgx_pass_call *c, const struct mgx_pass *const *passes)
+{
+    for (; *passes; passes++)
+        if (!is_disabled(c->options, (*passes)->name))
+            TRY(mgx_pass_apply(c, *passes));
+    return MGX_OK;
+}
+
+enum mgx_status mgx_run_passes(struct mgx_program *p, const struct mgx_pass *const *passes,
+                               const struct mgx_pass_options *options, struct mgx_diag *diag)
+{
+    struct mgx_pass_options o = options ? *options : (struct mgx_pass_options){0};
+    if (!o.fold_limit_bytes)
+        o.fold_limit_bytes = DEFAULT_FOLD_LIMIT;
+    if (!o.fold_total_bytes)
+        o.fold_total_bytes = DEFAULT_FOLD_TOTAL;
+    struct mgx_arena scratch;
+    mgx_arena_init(&scratch);
+    struct mgx_pass_call call = {.program = p, .scratch = &scratch, .options = &o, .diag = diag};
+    const enum mgx_status status = mgx_pass_apply_all(&call, passes);
+    mgx_arena_fini(&scratch);
+    return status;
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT
+// What every target runs first, in order.
+#include "pass/pass.h"
+
+const struct mgx_pass *const mgx_pipeline_simplify[] = {
+    &mgx_pass_eliminate_identity,
+    &mgx_pass_propagate_constant, // operands that must be known become literals
+    &mgx_pass_optimize_module,    &mgx_pass_dead_code_elimination, NULL,
+};

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT
+// Folds what depends on constants only.
+//
+//     op(literals)  =>  literal
+//
+// Three sweeps: forwards, which instructions can be folded; backwards, which of them are worth it,
+// because something that is not folded reads them; forwards again, evaluating by each operator's
+// reference compute. Values in between are dropped after their last reader. Kept as instructions,
+// because the program would grow or later passes want to see them: broadcasts (their input becomes
+// the literal), dequantization and unpacking of weights.
+//
+// Holds: literals made here stay within the options' bounds in bytes, not counting what they
+// replace, and so do the values in between; the work is bounded too, so that a hostile model cannot
+// keep the compiler busy. What fails to evaluate stays as it is and fails when it runs.
+#include <assert.h>
+#include <string.h>
+
+#include "op/core/eval.h"
+#include "pass/constant.h"
+#include "pass/walk.h"
+
+#define WORK_LIMIT ((int64_t)1 << 32) // elementary steps per pipeline
+
+struct state {
+    bool foldable;  // its value can be computed now
+    bool wanted;    // becomes a literal
+    bool needed;    // is evaluated: wanted, or read by one that is evaluated
+    int readers;    // that are evaluated and have not been yet
+    size_t counted; // bytes of `value` in fold.live
+    struct mgx_tensor value;
+};
+
+struct fold {
+    struct mgx_pass_call *call;
+    struct mgx_module *module;
+    struct mgx_eval eval;
+    struct state *state; // by ins->index
+    size_t live;         // bytes of values in between
+};
+
+static struct state *state_of(const struct fold *f, const struct mgx_ins *ins)
+{
+    return &f->state[ins->index];
+}
+
+// --- what can be folded ---
+
+static bool stays_compact(const struct mgx_op *op) // the small form is the one to keep
+{
+    return strcmp(op->name, "dequantizelinear") == 0 || op == &mgx_op_unpack_int4 ||
+           op == &mgx_op_unpack_fp4;
+}
+
+static bool is_broadcast(const struct mgx_op *op)
+{
+    return op == &mgx_op_multibroadcast || op == &mgx_op_broadcast;
+}
+
+static bool is_number(const struct mgx_shape *s)
+{
+    return mgx_type_is_number(s->type) && !s->unranked;
+}
+
+static size_t static_bytes(const struct mgx_ins *ins)
+{
+    return mgx_shape_is_static(&ins->shape) ? mgx_shape_bytes(&ins->shape) : 0;
+}
+
+// Multiplications per element of the result.
+static int64_t steps_of(const struct mgx_ins *ins)
+{
+    const struct mgx_shape *last = &ins->in[ins->in_count - 1]->shape;
+    if (ins->op == &mgx_op_dot || strcmp(ins->op->name, "quant_dot") == 0)
+        return last->lens[last->rank - 2];
+    if (ins->op == &mgx_op_convolution || ins->op == &mgx_op_quant_convolution ||
+        ins->op == &mgx_op_convolution_backwards)
+        return mgx_shape_elements(last) / mgx_max_i64(1, last->lens[0]);
+    return 1;
+}
+
+static bool spend_work(struct mgx_pass_call *c, const struct mgx_ins *ins)
+{
+    if (!mgx_shape_is_static(&ins->shape))
+        return true; // sized by its values: the evaluator's limit guards it
+    int64_t steps = 0, elements = mgx_shape_elements(&ins->shape);
+    for (int i = 0; i < ins->in_count; i++)
+        if (mgx_shape_is_static(&ins->in[i]->shape))
+            elements = mgx_max_i64(elements, mgx_shape_elements(&ins->in[i]->shape));
+    if (!mgx_mul_i64(elements, steps_of(ins), &steps) || steps > WORK_LIMIT - c->folded_work)
+        return false;
+    c->folded_work += steps;
+    return true;
+}
+
+// Bytes that folding adds: not what takes the place of an input that nobody else reads.
+static size_t growth(const struct mgx_ins *ins, size_t bytes)
+{
+    size_t replaced = 0;
+    for (int i = 0; i < ins->in_count; i++)
+        if (mgx_used_once(ins->in[i]))
+            replaced += static_bytes(ins->in[i]);
+    return bytes > replaced ? bytes - replaced : 0;
+}
+
+static bool can_fold(struct fold *f, struct mgx_ins *ins)
+{
+    if (ins->literal)
+        return is_number(&ins->shape);
+    if (!mgx_is_constant(f->module, ins) || stays_compact(ins->op) || !ins->op->compute ||
+        !is_number(&ins->shape))
+        return false;
+    for (int i = 0; i < ins->in_count; i++)
+        if (ins->in[i]->owner != f->module || !state_of(f, ins->in[i])->foldable)
+            return false;
+    return is_broadcast(ins->op) ||
+           growth(ins, static_bytes(ins)) <= f->call->options->fold_limit_bytes;
+}
+
+// --- what is worth it ---
+
+static void judge(struct fold *f, const struct mgx_ins *ins)
+{
+    struct state *s = state_of(f, ins);
+    if (!s->foldable || ins->literal)
+        return;
+    s->wanted = ins == f->module->last;
+    for (const struct mgx_use *use = ins->uses; use; use = use->next) {
+        const bool inside = use->user->owner == f->module;
+        const struct state *user = inside ? state_of(f, use->user) : NULL;
+        s->readers += user && user->needed;
+        // A broadcast that is wanted stays an instruction, so it is a reader like any other.
+        s->wanted |= !user || !user->foldable || (user->wanted && is_broadcast(use->user->op));
+    }
+    s->needed = s->readers || (s->wanted && !is_broadcast(ins->op));
+}
+
+// --- folding ---
+
+static void drop(struct fold *f, struct state *s)
+{
+    f->live -= s->counted;
+    s->counted = 0;
+    mgx_tensor_release(&s->value);
+}
+
+static enum mgx_status evaluate(struct fold *f, const struct mgx_ins *ins, struct mgx_tensor *out)
+{
+    const struct mgx_arena_mark mark = mgx_arena_mark(f->call->scratch);
+    const struct mgx_tensor **in =
+        MGX_NEW_ARRAY(f->call->scratch, const struct mgx_tensor *, ins->in_count);
+    if (!in)
+        return mgx_fail_memory(f->call->diag);
+    bool ready = spend_work(f->call, ins);
+    for (int i = 0; i < ins->in_count; i++) {
+        in[i] = ins->in[i]->literal ? ins->in[i]->literal : &state_of(f, ins->in[i])->value;
+        ready = ready && (in[i]->storage || ins->in[i]->literal);
+    }
+    struct mgx_diag why = {0}; // a fold that fails is no failure of the program's
+    enum mgx_status status = MGX_OK;
+    if (ready)
+        status = mgx_eval_op(&f->eval, ins->op, ins->attr, in, ins->in_count, NULL, 0, &ins->shape,
+                             out, &why);
+    mgx_arena_rewind(f->call->scratch, mark);
+    return status == MGX_NO_MEMORY ? mgx_fail_memory(f->call->diag) : MGX_OK;
+}
+
+enum { SMALL = 1 << 20 };
+
+// A small view must not keep a large buffer alive, and a broadcast one is worth packing.
+static enum mgx_status compact(struct mgx_tensor *t, struct mgx_diag *diag)
+{
+    const size_t bytes = mgx_shape_bytes(&t->shape);
+    if (!t->storage || bytes > t->storage->bytes / 4 || bytes > SMALL)
+        return MGX_OK;
+    struct mgx_tensor copy = {0};
+    TRY(mgx_tensor_clone(&copy, t, diag));
+    mgx_tensor_release(t);
+    *t = copy;
+    return MGX_OK;
+}
+
+static enum mgx_status make_literal(struct fold *f, struct mgx_ins *ins, struct state *s)
+{
+    struct mgx_pass_call *c = f->call;
+    const size_t added = growth(ins, mgx_shape_bytes(&s->value.shape));
+    if (added > c->options->fold_total_bytes - c->folded_bytes)
+        return MGX_OK; // stays an instruction
+    TRY(compact(&s->value, c->diag));
+    struct mgx_ins *literal = mgx_add_literal(f->module, &s->value);
+    if (!literal)
+        return mgx_program_status(c->program, c->diag);
+    c->folded_bytes += added;
+    literal->index = ins->index; // readers still to come find the same state
+    if (ins == f->module->last)
+        mgx_add_return(f->module, &literal, 1);
+    mgx_replace_uses(ins, literal);
+    c->changed = true;
+    return MGX_OK;
+}
+
+static enum mgx_status fold(struct fold *f, struct mgx_ins *ins)
+{
+    struct state *s = state_of(f, ins);
+    struct mgx_ins *const *in = ins->in;
+    TRY(evaluate(f, ins, &s->value));
+    if (s->value.storage && s->wanted && !is_broadcast(ins->op))
+        TRY(make_literal(f, ins, s));
+    else if (s->value.storage)
+        f->live += s->counted = s->value.storage->bytes;
+    for (int i = 0; i < ins->in_count; i++)
+        if (--state_of(f, in[i])->readers == 0 && !in[i]->literal)
+            drop(f, state_of(f, in[i]));
+    if (!s->readers || f->live > f->call->options->fold_total_bytes)
+        drop(f, s);
+    return MGX_OK;
+}
+
+static enum mgx_status fold_all(struct fold *f)
+{
+    for (struct mgx_ins *ins = f->module->first; ins; ins = ins->next) {
+        if (ins->owner == f->module && !ins->literal && ins->op != &mgx_op_return &&
+            state_of(f, ins)->needed)
+            TRY(fold(f, ins));
+    }
+    return MGX_OK;
+}
+
+static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
+{
+    struct mgx_arena strings;
+    struct fold f = {.call = c, .module = m, .eval = {.strings = &strings}};
+    const int count = m->count;
+    f.eval.limit_bytes = c->options->fold_limit_bytes;
+    f.state = MGX_NEW_ARRAY(c->scratch, struct state, count + 1);
+    if (!f.state)
+        return mgx_fail_memory(c->diag);
+    mgx_arena_init(&strings);
+    mgx_module_number(m);
+    mgx_mark_constants(m);
+    for (struct mgx_ins *ins = m->first; ins; ins = ins->next)
+        state_of(&f, ins)->foldable = can_fold(&f, ins);
+    for (struct mgx_ins *ins = m->last; ins; ins = ins->prev)
+        judge(&f, ins);
+    const enum mgx_status status = fold_all(&f);
+    for (int i = 0; i < count; i++)
+        mgx_tensor_release(&f.state[i].value);
+    mgx_arena_fini(&strings);
+    return status;
+}
+
+const struct mgx_pass mgx_pass_propagate_constant = {
+    .name = "propagate_constant",
+    .meaning = "evaluates what depends on literals only",
+    .module = run,
+};

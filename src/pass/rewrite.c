@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+// The worklist that applies rules; see rewrite.h.
+#include "pass/rewrite.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "pass/walk.h"
+
+struct mgx_compiled_rule {
+    const struct mgx_rule *rule;
+    struct mgx_pattern left, right; // right is empty when a function does it
+};
+
+enum { IDLE = 0, QUEUED = 1 }; // ins->index, besides MGX_REMOVED
+
+// --- compiling ---
+
+static bool compile(const struct mgx_rule *rule, struct mgx_compiled_rule *out)
+{
+    const char *text = rule->equation;
+    *out = (struct mgx_compiled_rule){.rule = rule};
+    if (!mgx_pattern_parse(&out->left, &text) || out->left.node[0].kind < MGX_MATCH_OP)
+        return false;
+    text += strspn(text, " ");
+    if (strncmp(text, "=> ", 3) != 0)
+        return false;
+    text += 3;
+    return rule->rewrite || (mgx_pattern_parse(&out->right, &text) && !*text);
+}
+
+bool mgx_rule_is_valid(const struct mgx_rule *rule)
+{
+    struct mgx_compiled_rule compiled;
+    return compile(rule, &compiled);
+}
+
+// --- the queue ---
+
+static void push(struct mgx_rewriter *r, struct mgx_ins *ins)
+{
+    if (ins->index != IDLE || ins->owner != r->module || (ins->op->flags & MGX_OP_BUILTIN))
+        return;
+    if (r->queued == r->capacity) { // grow: unroll the ring into an array twice as long
+        struct mgx_ins **grown = MGX_NEW_ARRAY(r->call->scratch, struct mgx_ins *, r->capacity * 2);
+        if (!grown)
+            return; // sticky in the arena
+        for (size_t i = 0; i < r->queued; i++)
+            grown[i] = r->queue[(r->head + i) % r->capacity];
+        r->queue = grown;
+        r->head = 0;
+        r->capacity *= 2;
+    }
+    r->queue[(r->head + r->queued++) % r->capacity] = ins;
+    ins->index = QUEUED;
+}
+
+static struct mgx_ins *pop(struct mgx_rewriter *r)
+{
+    struct mgx_ins *ins = r->queue[r->head];
+    r->head = (r->head + 1) % r->capacity;
+    r->queued--;
+    return ins;
+}
+
+static bool compile_tables(struct mgx_rewriter *r, const struct mgx_rules *const *tables, int count)
+{
+    int total = 0;
+    for (int i = 0; i < count; i++)
+        total += tables[i]->count;
+    r->rules = MGX_NEW_ARRAY(r->call->scratch, struct mgx_compiled_rule, total);
+    for (int i = 0; r->rules && i < count; i++)
+        for (int j = 0; j < tables[i]->count; j++) {
+            const bool valid = compile(&tables[i]->v[j], &r->rules[r->rule_count++]);
+            assert(valid);
+            (void)valid;
+        }
+    return r->rules != NULL;
+}
+
+static bool fill_queue(struct mgx_rewriter *r)
+{
+    r->capacity = (size_t)r->module->count + 64;
+    r->queue = MGX_NEW_ARRAY(r->call->scratch, struct mgx_ins *, r->capacity);
+    if (!r->queue)
+        return false;
+    mgx_mark_constants(r->module);
+    MGX_EACH (ins, r->module) {
+        ins->index = IDLE;
+        push(r, ins);
+    }
+    return true;
+}
+
+// --- applying ---
+
+static bool holds(const struct mgx_rewriter *r, unsigned when, const struct mgx_ins *ins)
+{
+    if ((when & MGX_IF_FAST) && !r->call->options->fast_math)
+        return false;
+    if ((when & MGX_IF_FLOAT) && !mgx_type_is_float(ins->shape.type))
+        return false;
+    if ((when & MGX_IF_INTEGRAL) && !mgx_type_is_integral(ins->shape.type))
+        return false;
+    return !(when & MGX_IF_STATIC) || mgx_shape_is_static(&ins->shape);
+}
+
+// Emits the right side of an equation: variables and operators without attributes.
+static struct mgx_ins *emit(const struct mgx_pattern *p, int index, struct mgx_ins *before,
+                            const struct mgx_match *m)
+{
+    const struct mgx_pattern_node *n = &p->node[index];
+    if (n->kind == MGX_MATCH_ANY)
+        return mgx_var(m, n->letter);
+    assert(n->kind == MGX_MATCH_OP && n->op_count == 1 && n->arg_count >= 1 && n->arg_count <= 3);
+    struct mgx_ins *in[3];
+    int child = n->child;
+    for (int i = 0; i < n->arg_count; i++, child = p->node[child].sibling)
+        in[i] = emit(p, child, before, m);
+    return mgx_emit_before(before, n->ops[0], NULL, (struct mgx_ins_list){in, n->arg_count});
+}
+
+// The right side may be a bare variable of other lengths (a broadcast that the left side implied):
+// such a match is left alone.
+static bool fits(const struct mgx_ins *ins, const struct mgx_ins *by)
+{
+    return by->shape.type == ins->shape.type && mgx_shape_same_lens(&by->shape, &ins->shape) &&
+           by->shape.rank == ins->shape.rank;
+}
+
+static struct mgx_ins *try_rule(struct mgx_rewriter *r, int i, struct mgx_ins *ins)
+{
+    const struct mgx_rule *rule = r->rules[i].rule;
+    struct mgx_match m;
+    if (!mgx_pattern_match(&r->rules[i].left, ins, &m) || !holds(r, rule->when, ins) ||
+        (rule->guard && !rule->guard(r, ins, &m)))
+        return NULL;
+    if (rule->rewrite)
+        return rule->rewrite(r, ins, &m);
+    struct mgx_ins *by = emit(&r->rules[i].right, 0, ins, &m);
+    return by && fits(ins, by) ? by : NULL;
+}
+
+static void push_users(struct mgx_rewriter *r, const struct mgx_ins *ins)
+{
+    for (const struct mgx_use *use = ins->uses; use; use = use->next)
+        push(r, use->user);
+}
+
+// New instructions stand between what preceded `ins` and `ins` itself; look at them, at the readers
+// of `ins` (not all of those `by` had before: they may be many and saw no change), and at who is
+// now the only reader of an input.
+static void adopt(struct mgx_rewriter *r, struct mgx_ins *before, struct mgx_ins *ins,
+                  struct mgx_ins *by)
+{
+    struct mgx_ins *const *in = ins->in;
+    const int in_count = ins->in_count;
+    for (struct mgx_ins *at = before ? before->next : r->module->first; at != ins; at = at->next) {
+        mgx_is_constant(r->module, at); // marks it
+        push(r, at);
+    }
+    push_users(r, ins);
+    push(r, by);
+    if (by != ins) {
+        assert(fits(ins, by) || !mgx_shape_is_static(&ins->shape));
+        mgx_replace(ins, by);
+    }
+    for (int i = 0; i < in_count; i++)
+        if (in[i]->index != MGX_REMOVED && mgx_used_once(in[i]))
+            push(r, in[i]->uses->user);
+}
+
+static bool visit(struct mgx_rewriter *r, struct mgx_ins *ins)
+{
+    for (int i = 0; i < r->rule_count; i++) {
+        struct mgx_ins *before = ins->prev;
+        struct mgx_ins *by = try_rule(r, i, ins);
+        if (!by)
+            continue;
+        adopt(r, before, ins, by);
+        r->call->changed = true;
+        return true;
+    }
+    return false;
+}
+
+enum { REWRITES_PER_INSTRUCTION = 16 }; // on average; ends what two rules might do to each other
+
+enum mgx_status mgx_apply_tables(struct mgx_pass_call *c, struct mgx_module *m,
+                                 const struct mgx_rules *const *tables, int count)
+{
+    struct mgx_rewriter r = {.call = c, .module = m};
+    if (!compile_tables(&r, tables, count) || !fill_queue(&r))
+        return mgx_fail_memory(c->diag);
+    int64_t fuel = 1024 + (int64_t)m->count * REWRITES_PER_INSTRUCTION;
+    while (r.queued && fuel > 0 && c->program->diag.status == MGX_OK) {
+        struct mgx_ins *ins = pop(&r);
+        if (ins->index == MGX_REMOVED)
+            continue;
+        ins->index = IDLE;
+        fuel -= visit(&r, ins);
+    }
+    return mgx_program_status(c->program, c->diag);
+}
+
+enum mgx_status mgx_apply_rules(struct mgx_pass_call *c, struct mgx_module *m,
+                                const struct mgx_rule *rules, int count)
+{
+    const struct mgx_rules table = {rules, count};
+    return mgx_apply_tables(c, m, (const struct mgx_rules *const[]){&table}, 1);
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// Rules "pattern => replacement", applied until none matches.
+//
+// A table row is an equation in the notation of match.h. Where operators without attributes say it
+// all, its right side is emitted as it stands; otherwise `rewrite` does what the right side tells
+// the reader. `guard` and `when` say when the equation holds.
+//
+// Holds: a rewrite has the type and the lengths (not always the strides) of what it replaces, and
+// makes new instructions with mgx_emit_before(ins, ...) only, so that data still flows forward.
+// Cost: every instruction is looked at once, and again only when something next to it changed.
+#pragma once
+
+#include "pass/constant.h"
+#include "pass/match.h"
+
+struct mgx_rewriter;
+
+enum mgx_when {
+    MGX_ALWAYS = 0,
+    MGX_IF_FLOAT = 1 << 0,    // the result is of a floating type
+    MGX_IF_INTEGRAL = 1 << 1, // ... of an integral type
+    MGX_IF_FAST = 1 << 2,     // fast_math: special values and the last bits may change
+    MGX_IF_STATIC = 1 << 3,   // the result's shape is static
+};
+
+struct mgx_rule {
+    const char *equation;
+    unsigned when;
+    bool (*guard)(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m);
+    // The replacement; NULL when the equation does not apply after all (nothing emitted then).
+    struct mgx_ins *(*rewrite)(struct mgx_rewriter *r, struct mgx_ins *ins,
+                               const struct mgx_match *m);
+};
+
+struct mgx_rules { // a table
+    const struct mgx_rule *v;
+    int count;
+};
+
+struct mgx_rewriter {
+    struct mgx_pass_call *call;
+    struct mgx_module *module;
+    struct mgx_compiled_rule *rules;
+    int rule_count;
+    struct mgx_ins **queue; // ring of instructions to look at; queued ones have index 1
+    size_t head, queued, capacity;
+};
+
+enum mgx_status mgx_apply_rules(struct mgx_pass_call *c, struct mgx_module *m,
+                                const struct mgx_rule *rules, int count) MGX_NODISCARD;
+// Several tables at once; of two rules that match the earlier one is applied.
+enum mgx_status mgx_apply_tables(struct mgx_pass_call *c, struct mgx_module *m,
+                                 const struct mgx_rules *const *tables, int count) MGX_NODISCARD;
+
+// Does the equation read? Of use to tests: mgx_apply_rules asserts it.
+bool mgx_rule_is_valid(const struct mgx_rule *rule);

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// What passes share: visiting modules, erasing what died, running other passes.
+#pragma once
+
+#include "base/size.h"
+#include "pass/pass.h"
+
+// All modules reachable from main, bodies before the modules that use them, main last. In `arena`;
+// NULL when out of memory. Cost: O(instructions).
+struct mgx_module **mgx_modules_bodies_first(const struct mgx_program *p, struct mgx_arena *arena,
+                                             int *count);
+
+// Recomputes every shape in the order of execution: a pass may have changed strides upstream of
+// instructions that it does not touch. Fails, naming the instruction, when lengths or type of a
+// result would change.
+enum mgx_status mgx_refresh_shapes(struct mgx_program *p, struct mgx_arena *scratch,
+                                   struct mgx_diag *diag) MGX_NODISCARD;
+
+// May this instruction go when nobody reads it? Not parameters, results, or what has effects.
+bool mgx_is_removable(const struct mgx_ins *ins);
+// Equal inputs give equal results and it has no bodies: may be merged, folded, evaluated early.
+bool mgx_is_pure(const struct mgx_ins *ins);
+// Is it a result of its module, through @return or by being last in a module without one?
+bool mgx_is_result(const struct mgx_ins *ins);
+
+// Removes `ins` if nobody reads it, and then whatever only it kept alive; without recursion.
+// Removed instructions have index MGX_REMOVED. Instructions of other modules stay (their passes
+// remove them).
+enum { MGX_REMOVED = -1 };
+void mgx_erase_dead(struct mgx_ins *ins);
+
+// `by` takes the place of `old`, as a module's result too, and `old` goes with what dies with it.
+// Types and lengths must agree.
+void mgx_replace(struct mgx_ins *old, struct mgx_ins *by);
+
+// Runs a pass, or passes up to NULL that are not disabled, from inside another one, with the
+// manager's housekeeping. c->changed is set if any of them changed something.
+enum mgx_status mgx_pass_apply(struct mgx_pass_call *c, const struct mgx_pass *pass) MGX_NODISCARD;
+enum mgx_status mgx_pass_apply_all(struct mgx_pass_call *c,
+                                   const struct mgx_pass *const *passes) MGX_NODISCARD;
