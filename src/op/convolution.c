@@ -79,8 +79,7 @@ static enum mgx_status result_shape(struct mgx_shape_call *c, enum mgx_type type
         return MGX_NO_MEMORY;
     dims[1] = mgx_shape_dim(w, 0);
     for (int i = 0; i < spatial; i++)
-        TRY(mgx_window_dim(c, &window, spatial, i, dims[i + 2], mgx_shape_dim(w, i + 2),
-                           &dims[i + 2]));
+        TRY(mgx_window_dim(c, &window, i, dims[i + 2], mgx_shape_dim(w, i + 2), &dims[i + 2]));
     *out = mgx_shape_from_dims(type, x->rank, dims);
     if (mgx_shape_is_static(out) && mgx_shape_is_static(x))
         *out = mgx_shape_like_order(out, x);

@@ -81,8 +81,7 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
         dims[1].max = MGX_DIM_ANY;
     dims[1] = (struct mgx_dim){.min = dims[1].min, .max = dims[1].max};
     for (int i = 0; i < spatial; i++)
-        TRY(mgx_window_back_dim(c, &window, spatial, i, dims[i + 2], mgx_shape_dim(w, i + 2),
-                                &dims[i + 2]));
+        TRY(mgx_window_back_dim(c, &window, i, dims[i + 2], mgx_shape_dim(w, i + 2), &dims[i + 2]));
     *out = mgx_shape_from_dims(x->type, x->rank, dims);
     if (mgx_shape_is_static(out) && mgx_shape_is_static(x))
         *out = mgx_shape_like_order(out, x);

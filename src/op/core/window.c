@@ -50,9 +50,9 @@ static int64_t begin_of(const struct mgx_window_attr *a, int i)
     return a->padding.v[i];
 }
 
-static int64_t end_of(const struct mgx_window_attr *a, int rank, int i)
+static int64_t end_of(const struct mgx_window_attr *a, int i)
 {
-    return a->padding.v[a->padding.count == rank ? i : rank + i];
+    return a->padding.v[a->padding.count == a->stride.count ? i : a->stride.count + i];
 }
 
 static int64_t reach_of(const struct mgx_window_attr *a, int i, int64_t kernel)
@@ -67,14 +67,13 @@ static int64_t divide_up(int64_t x, int64_t by)
 
 // --- forward ---
 
-// Places along axis i; below zero when the kernel does not fit.
-static int64_t places(const struct mgx_window_attr *a, int rank, int i, int64_t in, int64_t kernel)
+int64_t mgx_window_places(const struct mgx_window_attr *a, int i, int64_t in, int64_t kernel)
 {
     const int64_t stride = a->stride.v[i];
     if (a->padding_mode != MGX_PADDING_GIVEN)
         return divide_up(in, stride);
     const int64_t begin = begin_of(a, i);
-    const int64_t room = in + begin + end_of(a, rank, i) - reach_of(a, i, kernel);
+    const int64_t room = in + begin + end_of(a, i) - reach_of(a, i, kernel);
     if (room < 0)
         return in == 0 ? 0 : -1;
     if (!a->ceil)
@@ -85,38 +84,52 @@ static int64_t places(const struct mgx_window_attr *a, int rank, int i, int64_t 
 }
 
 // Is the output as long as the input, whatever that is?
-static bool keeps_length(const struct mgx_window_attr *a, int rank, int i, struct mgx_dim kernel)
+static bool keeps_length(const struct mgx_window_attr *a, int i, struct mgx_dim kernel)
 {
     if (a->stride.v[i] != 1)
         return false;
     if (a->padding_mode != MGX_PADDING_GIVEN)
         return true;
     return kernel.min == kernel.max &&
-           begin_of(a, i) + end_of(a, rank, i) + 1 == reach_of(a, i, kernel.max);
+           begin_of(a, i) + end_of(a, i) + 1 == reach_of(a, i, kernel.max);
 }
 
-enum mgx_status mgx_window_dim(struct mgx_shape_call *c, const struct mgx_window_attr *a, int rank,
-                               int i, struct mgx_dim in, struct mgx_dim kernel, struct mgx_dim *out)
+enum mgx_status mgx_window_dim(struct mgx_shape_call *c, const struct mgx_window_attr *a, int i,
+                               struct mgx_dim in, struct mgx_dim kernel, struct mgx_dim *out)
 {
     if (kernel.min > INT32_MAX || kernel.max == 0)
         return mgx_fail(c->diag, MGX_INVALID,
                         "%s: kernel length %" PRId64 " along spatial axis %d is out of range 1..%d",
                         c->op->name, kernel.min, i, INT32_MAX);
-    if (a->padding_mode == MGX_PADDING_GIVEN && (begin_of(a, i) < 0 || end_of(a, rank, i) < 0))
+    if (a->padding_mode == MGX_PADDING_GIVEN && (begin_of(a, i) < 0 || end_of(a, i) < 0))
         return mgx_fail(c->diag, MGX_INVALID, "%s: negative padding along spatial axis %d",
                         c->op->name, i);
     const int64_t widest = mgx_min_i64(kernel.max, INT32_MAX);
-    const int64_t most = places(a, rank, i, in.max, mgx_max_i64(kernel.min, 1));
-    const int64_t least = places(a, rank, i, in.min, widest);
+    const int64_t most = mgx_window_places(a, i, in.max, mgx_max_i64(kernel.min, 1));
+    const int64_t least = mgx_window_places(a, i, in.min, widest);
     if (most < 0)
         return mgx_fail(c->diag, MGX_INVALID,
                         "%s: not enough padding for the given kernel size: %" PRId64
                         " inputs along spatial axis %d, kernel reaches over %" PRId64,
                         c->op->name, in.max, i, reach_of(a, i, mgx_max_i64(kernel.min, 1)));
     *out = (struct mgx_dim){.min = mgx_max_i64(least, 0), .max = mgx_min_i64(most, MGX_DIM_ANY)};
-    if (keeps_length(a, rank, i, kernel))
+    if (keeps_length(a, i, kernel))
         *out = in; // and with it the dimension's name
     return MGX_OK;
+}
+
+// Padding of a window whose lengths are set.
+static void set_padding(struct mgx_window *w, const struct mgx_window_attr *a, int i)
+{
+    if (a->padding_mode == MGX_PADDING_GIVEN) {
+        w->begin = begin_of(a, i);
+        w->end = end_of(a, i);
+        return;
+    }
+    const int64_t seen = (w->out - 1) * w->stride + reach_of(a, i, w->kernel);
+    const int64_t total = mgx_max_i64(seen - w->in, 0), half = total / 2;
+    w->begin = a->padding_mode == MGX_PADDING_SAME_UPPER ? half : total - half;
+    w->end = total - w->begin;
 }
 
 struct mgx_window mgx_window_at(const struct mgx_window_attr *a, int i, int64_t in, int64_t kernel,
@@ -127,20 +140,15 @@ struct mgx_window mgx_window_at(const struct mgx_window_attr *a, int i, int64_t 
                            .stride = a->stride.v[i],
                            .dilation = a->dilation.v[i],
                            .out = out};
-    if (a->padding_mode == MGX_PADDING_GIVEN) {
-        w.begin = begin_of(a, i);
-        return w;
-    }
-    const int64_t total = mgx_max_i64((out - 1) * w.stride + reach_of(a, i, kernel) - in, 0);
-    w.begin = a->padding_mode == MGX_PADDING_SAME_UPPER ? total / 2 : (total + 1) / 2;
+    set_padding(&w, a, i);
     return w;
 }
 
 // --- transposed ---
 
 // False when the length does not fit.
-static bool back_length(const struct mgx_window_attr *a, int rank, int i, int64_t in,
-                        int64_t kernel, int64_t *out)
+static bool back_length(const struct mgx_window_attr *a, int i, int64_t in, int64_t kernel,
+                        int64_t *out)
 {
     if (in == 0 && a->padding_mode == MGX_PADDING_GIVEN) {
         *out = 0;
@@ -150,13 +158,13 @@ static bool back_length(const struct mgx_window_attr *a, int rank, int i, int64_
         return mgx_mul_i64(in, a->stride.v[i], out);
     int64_t span;
     if (!mgx_mul_i64(in - 1, a->stride.v[i], &span) ||
-        !mgx_add_i64(span, reach_of(a, i, kernel) - begin_of(a, i) - end_of(a, rank, i), out))
+        !mgx_add_i64(span, reach_of(a, i, kernel) - begin_of(a, i) - end_of(a, i), out))
         return false;
     return true;
 }
 
 enum mgx_status mgx_window_back_dim(struct mgx_shape_call *c, const struct mgx_window_attr *a,
-                                    int rank, int i, struct mgx_dim in, struct mgx_dim kernel,
+                                    int i, struct mgx_dim in, struct mgx_dim kernel,
                                     struct mgx_dim *out)
 {
     if (kernel.min > INT32_MAX || kernel.max == 0)
@@ -166,8 +174,8 @@ enum mgx_status mgx_window_back_dim(struct mgx_shape_call *c, const struct mgx_w
     const int64_t widest = mgx_min_i64(kernel.max, INT32_MAX);
     const bool open = in.min != in.max || kernel.min != kernel.max;
     int64_t least = 0, most = 0;
-    if (!back_length(a, rank, i, in.min, mgx_max_i64(kernel.min, 1), &least) ||
-        !back_length(a, rank, i, in.max, widest, &most)) {
+    if (!back_length(a, i, in.min, mgx_max_i64(kernel.min, 1), &least) ||
+        !back_length(a, i, in.max, widest, &most)) {
         if (!open)
             return mgx_fail(c->diag, MGX_INVALID,
                             "%s: %" PRId64 " inputs along spatial axis %d at stride %" PRId64
@@ -187,16 +195,5 @@ enum mgx_status mgx_window_back_dim(struct mgx_shape_call *c, const struct mgx_w
 struct mgx_window mgx_window_back_at(const struct mgx_window_attr *a, int i, int64_t in,
                                      int64_t kernel, int64_t out)
 {
-    struct mgx_window w = {.in = out,
-                           .kernel = kernel,
-                           .stride = a->stride.v[i],
-                           .dilation = a->dilation.v[i],
-                           .out = in};
-    if (a->padding_mode == MGX_PADDING_GIVEN) {
-        w.begin = begin_of(a, i);
-        return w;
-    }
-    const int64_t total = mgx_max_i64((in - 1) * w.stride + reach_of(a, i, kernel) - out, 0);
-    w.begin = a->padding_mode == MGX_PADDING_SAME_UPPER ? total / 2 : (total + 1) / 2;
-    return w;
+    return mgx_window_at(a, i, out, kernel, in);
 }

@@ -27,22 +27,24 @@ struct mgx_window_attr {
 
 // One spatial axis of an actual call.
 struct mgx_window {
-    int64_t in, kernel, stride, dilation, begin, out;
+    int64_t in, kernel, stride, dilation, begin, end, out;
 };
 
 // For shape rules: checks all attributes for `rank` spatial axes.
 enum mgx_status mgx_window_check(struct mgx_shape_call *c, const struct mgx_window_attr *a,
                                  int rank) MGX_NODISCARD;
 // Output range of spatial axis i. A kernel that does not fit fails unless the input is empty.
-enum mgx_status mgx_window_dim(struct mgx_shape_call *c, const struct mgx_window_attr *a, int rank,
-                               int i, struct mgx_dim in, struct mgx_dim kernel,
+enum mgx_status mgx_window_dim(struct mgx_shape_call *c, const struct mgx_window_attr *a, int i,
+                               struct mgx_dim in, struct mgx_dim kernel,
                                struct mgx_dim *out) MGX_NODISCARD;
 // The same for the transposed direction: (in - 1) * stride + reach - begin - end, where the end may
 // be negative and lengthens the output.
 enum mgx_status mgx_window_back_dim(struct mgx_shape_call *c, const struct mgx_window_attr *a,
-                                    int rank, int i, struct mgx_dim in, struct mgx_dim kernel,
+                                    int i, struct mgx_dim in, struct mgx_dim kernel,
                                     struct mgx_dim *out) MGX_NODISCARD;
-// For computes, after the shape rule has passed: the window along spatial axis i.
+// For computes, after the shape rule has passed: the number of places (below zero when the kernel
+// does not fit), and the window along spatial axis i.
+int64_t mgx_window_places(const struct mgx_window_attr *a, int i, int64_t in, int64_t kernel);
 struct mgx_window mgx_window_at(const struct mgx_window_attr *a, int i, int64_t in, int64_t kernel,
                                 int64_t out);
 // As above for the transposed direction, where `in` and `out` have changed places: the result
