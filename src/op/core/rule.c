@@ -113,6 +113,11 @@ enum mgx_status mgx_require_float(struct mgx_shape_call *c, int input)
                     c->op->name, input, mgx_type_name(type));
 }
 
+bool mgx_shape_is_absent(const struct mgx_shape *s)
+{
+    return mgx_shape_is_static(s) && s->type == MGX_FLOAT && s->rank == 1 && s->lens[0] == 0;
+}
+
 enum mgx_status mgx_normalize_axis(struct mgx_shape_call *c, int64_t axis, int rank, int *out)
 {
     *out = 0;

@@ -21,6 +21,8 @@ enum mgx_status mgx_require_integral(struct mgx_shape_call *c, int input) MGX_NO
 // bool, integer or float: what can be loaded as a double or an integer.
 enum mgx_status mgx_require_number(struct mgx_shape_call *c, int input) MGX_NODISCARD;
 enum mgx_status mgx_require_float(struct mgx_shape_call *c, int input) MGX_NODISCARD;
+// Is this the result of `undefined`, standing for an optional input that is not there?
+bool mgx_shape_is_absent(const struct mgx_shape *s);
 // A negative axis counts from the end; out of range fails: "<op>: axis 5 is out of range for rank
 // 4".
 enum mgx_status mgx_normalize_axis(struct mgx_shape_call *c, int64_t axis, int rank,
