@@ -53,3 +53,14 @@ bool mgx_link_inputs(struct mgx_ins *ins, struct mgx_ins *const *in, int count);
 
 // Takes a share, unless it is the one taken last. False when out of memory.
 bool mgx_keep(struct mgx_kept *kept, struct mgx_storage *retain);
+
+// What the shape rule says of these inputs; literals among them are known values. The result's
+// ranges lie in `arena`.
+enum mgx_status mgx_infer(struct mgx_arena *arena, const struct mgx_op *op, const void *attr,
+                          struct mgx_ins *const *in, int in_count, struct mgx_module *const *mod,
+                          int mod_count, struct mgx_shape *out,
+                          struct mgx_diag *diag) MGX_NODISCARD;
+
+// May an instruction be declared with this shape when its rule finds that one? Equal, but for
+// strides along axes of length 1, or ranges that contain what the rule, knowing more, finds.
+bool mgx_shape_admits(const struct mgx_shape *declared, const struct mgx_shape *found);

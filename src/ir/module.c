@@ -34,15 +34,14 @@ static const struct mgx_tensor *known_value(const struct mgx_ins *ins)
     return ins->literal;
 }
 
-static enum mgx_status infer(struct mgx_module *m, const struct mgx_op *op, const void *attr,
-                             struct mgx_ins *const *in, int in_count, struct mgx_module *const *mod,
-                             int mod_count, struct mgx_shape *out, struct mgx_diag *diag)
+enum mgx_status mgx_infer(struct mgx_arena *arena, const struct mgx_op *op, const void *attr,
+                          struct mgx_ins *const *in, int in_count, struct mgx_module *const *mod,
+                          int mod_count, struct mgx_shape *out, struct mgx_diag *diag)
 {
     const struct mgx_shape *shape_room[INLINE_INPUTS];
     const struct mgx_tensor *value_room[INLINE_INPUTS];
     const struct mgx_shape **shapes = shape_room;
     const struct mgx_tensor **values = value_room;
-    struct mgx_arena *arena = &m->program->arena;
     if (in_count > INLINE_INPUTS) {
         shapes = MGX_NEW_ARRAY(arena, const struct mgx_shape *, in_count);
         values = MGX_NEW_ARRAY(arena, const struct mgx_tensor *, in_count);
@@ -69,8 +68,8 @@ enum mgx_status mgx_update_shape(struct mgx_ins *ins, struct mgx_diag *diag)
 {
     if (ins->op->flags & MGX_OP_BUILTIN)
         return MGX_OK; // parameters and literals are given; @return has none
-    return infer(ins->owner, ins->op, ins->attr, ins->in, ins->in_count, ins->mod, ins->mod_count,
-                 &ins->shape, diag);
+    return mgx_infer(&ins->owner->program->arena, ins->op, ins->attr, ins->in, ins->in_count,
+                     ins->mod, ins->mod_count, &ins->shape, diag);
 }
 
 // --- adding ---
@@ -109,7 +108,8 @@ struct mgx_ins *mgx_insert(struct mgx_module *m, struct mgx_ins *before, const s
         if (!mod[i])
             return NULL;
     struct mgx_shape shape = {0};
-    if (infer(m, op, keep_attr, in, in_count, mod, mod_count, &shape, &p->diag) != MGX_OK) {
+    if (mgx_infer(&p->arena, op, keep_attr, in, in_count, mod, mod_count, &shape, &p->diag) !=
+        MGX_OK) {
         blame(op, in, in_count, &p->diag);
         return NULL;
     }

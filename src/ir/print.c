@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ir/module.h"
+#include "ir/text.h"
 
 enum { LITERAL_ELEMENTS = 10 }; // a longer literal prints as { ... }
 
@@ -32,26 +33,72 @@ static bool is_main(const struct mgx_module *m)
     return m->program->module_count && m->program->modules[0] == m;
 }
 
+// A name has to be seen, so an empty one is quoted too.
+static void print_word(struct mgx_str *out, const char *name)
+{
+    if (*name && *name != '@' && !strchr(name, '='))
+        mgx_text_print(out, name);
+    else
+        mgx_text_quote(out, name, strlen(name));
+}
+
+// Stands bare, unless it reads like something of a module: "main:@3", or "body:x" where there is a
+// module "body".
+static void print_main_parameter(struct mgx_str *out, const struct mgx_program *p, const char *name)
+{
+    bool qualified = false;
+    for (const char *c = strchr(name, ':'); c && !qualified; c = strchr(c + 1, ':')) {
+        const struct mgx_module *m = mgx_map_findn(&p->module_names, name, (size_t)(c - name));
+        qualified = c[1] == '@' || (m && m != p->modules[0]);
+    }
+    if (qualified)
+        mgx_text_quote(out, name, strlen(name));
+    else
+        print_word(out, name);
+}
+
 static void print_name(struct mgx_str *out, const struct mgx_ins *ins,
                        const struct mgx_map *positions)
 {
     const struct mgx_module *m = ins->owner;
     if (ins->op == &mgx_op_param && is_main(m)) {
-        mgx_str_put(out, mgx_parameter_name(ins));
+        print_main_parameter(out, m->program, mgx_parameter_name(ins));
         return;
     }
-    mgx_str_put(out, m->name);
+    print_word(out, m->name);
     mgx_str_putc(out, ':');
     if (ins->op == &mgx_op_param)
-        mgx_str_put(out, mgx_parameter_name(ins));
+        print_word(out, mgx_parameter_name(ins));
     else
         mgx_str_printf(out, "@%d", position(ins, positions));
+}
+
+// Free text to the end of the line; quoted where the line would not give it back.
+static void print_remark(struct mgx_str *out, const char *text)
+{
+    const size_t size = strlen(text);
+    bool bare = !size || (*text != '"' && *text != ' ' && text[size - 1] != ' ');
+    for (size_t i = 0; i < size; i++)
+        bare &= (unsigned char)text[i] >= 0x20;
+    if (bare)
+        mgx_str_put(out, text);
+    else
+        mgx_text_quote(out, text, size);
+}
+
+static void print_symbol(struct mgx_str *out, const char *text)
+{
+    if (strpbrk(text, ",'"))
+        mgx_text_quote(out, text, strlen(text));
+    else
+        print_remark(out, text);
 }
 
 static void print_operator(struct mgx_str *out, const struct mgx_ins *ins)
 {
     if (ins->op == &mgx_op_param) {
-        mgx_str_printf(out, "@param:%s", mgx_parameter_name(ins));
+        mgx_str_put(out, "@param:");
+        print_word(out, mgx_parameter_name(ins));
     } else if (ins->op == &mgx_op_literal) {
         mgx_str_put(out, "@literal{");
         if (ins->literal->sub_count || mgx_shape_elements(&ins->shape) > LITERAL_ELEMENTS)
@@ -60,7 +107,8 @@ static void print_operator(struct mgx_str *out, const struct mgx_ins *ins)
             mgx_tensor_print(out, ins->literal);
         mgx_str_putc(out, '}');
     } else if (ins->op == &mgx_op_comment) {
-        mgx_str_printf(out, "@comment: %s", mgx_attr_text(ins->op, ins->attr, "text"));
+        mgx_str_put(out, "@comment: ");
+        print_remark(out, mgx_attr_text(ins->op, ins->attr, "text"));
     } else {
         mgx_op_print(out, ins->op, ins->attr);
     }
@@ -78,8 +126,10 @@ static void print_line(struct mgx_str *out, const struct mgx_ins *ins,
     }
     if (ins->in_count)
         mgx_str_putc(out, ')');
-    for (int i = 0; i < ins->mod_count; i++)
-        mgx_str_printf(out, "%s%s", i ? ", " : ", [", ins->mod[i]->name);
+    for (int i = 0; i < ins->mod_count; i++) {
+        mgx_str_put(out, i ? ", " : ", [");
+        print_word(out, ins->mod[i]->name);
+    }
     if (ins->mod_count)
         mgx_str_putc(out, ']');
     if (ins->op != &mgx_op_return && ins->op != &mgx_op_comment) {
@@ -87,8 +137,10 @@ static void print_line(struct mgx_str *out, const struct mgx_ins *ins,
         mgx_shape_print(out, &ins->shape);
     }
     if (ins->owner->program->print_origins)
-        for (int i = 0; i < ins->origin.count; i++)
-            mgx_str_printf(out, "%s%s", i ? ", " : " # ", ins->origin.v[i]);
+        for (int i = 0; i < ins->origin.count; i++) {
+            mgx_str_put(out, i ? ", " : " # ");
+            print_symbol(out, ins->origin.v[i]);
+        }
 }
 
 void mgx_ins_print_name(struct mgx_str *out, const struct mgx_ins *ins)
@@ -169,7 +221,9 @@ void mgx_program_print(struct mgx_str *out, const struct mgx_program *p)
     } else {
         const int count = print_order(p, order);
         for (int i = 0; i < count; i++) {
-            mgx_str_printf(out, "module: \"%s\"\n", order[i]->name);
+            mgx_str_put(out, "module: ");
+            mgx_text_quote(out, order[i]->name, strlen(order[i]->name));
+            mgx_str_putc(out, '\n');
             print_lines(out, order[i], &positions);
             mgx_str_putc(out, '\n');
         }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "ir/attr.h"
+#include "ir/tensor.h"
 
 struct mgx_scan {
     const char *text, *at, *end;
@@ -61,3 +62,6 @@ enum mgx_status mgx_scan_shape(struct mgx_scan *s, struct mgx_shape *out) MGX_NO
 // Attributes "a=1,b={2}" (or with ':') up to `close`, which is consumed; 0 is the end of the text.
 enum mgx_status mgx_scan_attr(struct mgx_scan *s, const struct mgx_op *op, char close,
                               void **out) MGX_NODISCARD;
+// The values of a literal after its "{", up to and with its "}"; "..." gives zeros.
+enum mgx_status mgx_scan_literal(struct mgx_scan *s, const struct mgx_shape *shape,
+                                 struct mgx_tensor *out) MGX_NODISCARD;
