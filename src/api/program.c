@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "format/format.h"
 
 static void program_fini(struct migraphx_program *program)
 {
@@ -168,6 +169,30 @@ migraphx_status migraphx_program_to_string(char **out, const_migraphx_program_t 
     struct mgx_str text = {0};
     mgx_program_print(&text, program->p);
     return mgx_api_leave(mgx_api_take_text(&text, out, &diag), &diag);
+}
+
+static enum mgx_status format(char **out, const struct mgx_program *p, const char *name,
+                              struct mgx_diag *diag)
+{
+    const struct mgx_format *f = mgx_format_find(name);
+    if (!f)
+        return mgx_fail(diag, MGX_NOT_FOUND, "Unknown format: %s", name);
+    struct mgx_str text = {0};
+    const enum mgx_status status = f->print(&text, p, diag);
+    if (status == MGX_OK)
+        return mgx_api_take_text(&text, out, diag);
+    mgx_str_fini(&text);
+    return status;
+}
+
+migraphx_status migraphx_program_format(char **out, const_migraphx_program_t program,
+                                        const char *name)
+{
+    API_NEED(out);
+    API_NEED(program);
+    API_NEED(name);
+    API_DIAG(diag);
+    return mgx_api_leave(format(out, program->p, name, &diag), &diag);
 }
 
 migraphx_status migraphx_program_parse(migraphx_program_t *out, const char *text, size_t size)

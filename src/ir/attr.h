@@ -189,6 +189,8 @@ uint64_t mgx_attr_hash(const struct mgx_op *op, const void *attr, uint64_t seed)
 void mgx_op_print(struct mgx_str *out, const struct mgx_op *op, const void *attr);
 // {"axis":1,...}: one JSON object of all attributes (enums by name, shapes as objects).
 void mgx_attr_print_json(struct mgx_str *out, const struct mgx_op *op, const void *attr);
+// The value of one field of it.
+void mgx_field_print_json(struct mgx_str *out, const struct mgx_field *f, const void *attr);
 
 // --- reading attributes by name (asserts that the field exists and has that kind) ---
 const struct mgx_field *mgx_field_find(const struct mgx_op *op, const char *name); // NULL if absent

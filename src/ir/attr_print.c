@@ -210,16 +210,21 @@ static void json_shape(struct mgx_str *out, const struct mgx_shape *s)
     mgx_str_putc(out, '}');
 }
 
+void mgx_field_print_json(struct mgx_str *out, const struct mgx_field *f, const void *attr)
+{
+    const void *value = (const char *)attr + f->offset;
+    if (f->kind == MGX_FIELD_BOOL)
+        mgx_str_put(out, *(const bool *)value ? "true" : "false");
+    else
+        put_value(out, &json, f, value);
+}
+
 void mgx_attr_print_json(struct mgx_str *out, const struct mgx_op *op, const void *attr)
 {
     mgx_str_putc(out, '{');
     for (const struct mgx_field *f = op->fields; attr && f && f->kind != MGX_FIELD_END; f++) {
-        const void *value = (const char *)attr + f->offset;
         mgx_str_printf(out, "%s\"%s\":", f == op->fields ? "" : ",", f->name);
-        if (f->kind == MGX_FIELD_BOOL)
-            mgx_str_put(out, *(const bool *)value ? "true" : "false");
-        else
-            put_value(out, &json, f, value);
+        mgx_field_print_json(out, f, attr);
     }
     mgx_str_putc(out, '}');
 }
