@@ -275,6 +275,17 @@ migraphx_status migraphx_program_optimize(migraphx_program_t program)
     return mgx_api_leave(mgx_run_passes(program->p, mgx_pipeline_simplify, NULL, &diag), &diag);
 }
 
+migraphx_status migraphx_program_trim(migraphx_program_t program, size_t drop, size_t keep)
+{
+    API_NEED(program);
+    if (program->p->executable)
+        return mgx_api_bad("%s: the program is compiled", __func__);
+    if (drop > INT32_MAX || keep > INT32_MAX)
+        return mgx_api_bad("%s: there are not that many instructions", __func__);
+    API_DIAG(diag);
+    return mgx_api_leave(mgx_program_trim(program->p, (int)drop, (int)keep, &diag), &diag);
+}
+
 migraphx_status migraphx_program_explain(char **out, const_migraphx_program_t program)
 {
     API_NEED(out);
