@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The dependency law: base < ir < op < pass < {onnx, tf, quant, target} < api < {driver, python}.
+# The dependency law: base < ir < op < pass < {onnx, tf, quant, format, target} < api < {driver, python}.
 # An include points to the left or inside its own folder; targets never include each other; driver and python see
 # include/migraphx alone; only src/api reads the environment; the library neither prints nor exits.
 set -eu
@@ -15,12 +15,13 @@ allowed() { # what a folder of src may include
     op) echo base ir op ;;
     pass) echo base ir op pass ;;
     onnx | tf | quant) echo base ir op pass "$1" ;;
+    format) echo base ir op format ;;
     target) echo base ir op pass target ;;
-    api) echo base ir op pass onnx tf quant target api migraphx ;;
+    api) echo base ir op pass onnx tf quant format target api migraphx ;;
     esac
 }
 
-for dir in base ir op pass onnx tf quant target api; do
+for dir in base ir op pass onnx tf quant format target api; do
     [ -d "src/$dir" ] || continue
     may=$(allowed $dir)
     grep -rnE '^ *# *include "' "src/$dir" | while IFS= read -r line; do

@@ -197,7 +197,7 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_program_parse(migraphx_program_t *out
 // The program in another language: "text", "json", "py", "cpp", "graphviz" or "graphviz-brief".
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_format(char **out,
                                                           const_migraphx_program_t program,
-                                                          const char *format);
+                                                          const char *name);
 // The model's names of the results; size 0 when it has none.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_program_output_names_size(size_t *out, const_migraphx_program_t program);

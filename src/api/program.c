@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "format/format.h"
 
 static void program_fini(struct migraphx_program *program)
 {
@@ -170,6 +171,30 @@ migraphx_status migraphx_program_to_string(char **out, const_migraphx_program_t 
     return mgx_api_leave(mgx_api_take_text(&text, out, &diag), &diag);
 }
 
+static enum mgx_status format(char **out, const struct mgx_program *p, const char *name,
+                              struct mgx_diag *diag)
+{
+    const struct mgx_format *f = mgx_format_find(name);
+    if (!f)
+        return mgx_fail(diag, MGX_NOT_FOUND, "Unknown format: %s", name);
+    struct mgx_str text = {0};
+    const enum mgx_status status = f->print(&text, p, diag);
+    if (status == MGX_OK)
+        return mgx_api_take_text(&text, out, diag);
+    mgx_str_fini(&text);
+    return status;
+}
+
+migraphx_status migraphx_program_format(char **out, const_migraphx_program_t program,
+                                        const char *name)
+{
+    API_NEED(out);
+    API_NEED(program);
+    API_NEED(name);
+    API_DIAG(diag);
+    return mgx_api_leave(format(out, program->p, name, &diag), &diag);
+}
+
 migraphx_status migraphx_program_parse(migraphx_program_t *out, const char *text, size_t size)
 {
     API_NEED(out);
@@ -248,6 +273,17 @@ migraphx_status migraphx_program_optimize(migraphx_program_t program)
         return mgx_api_bad("%s: the program is compiled", __func__);
     API_DIAG(diag);
     return mgx_api_leave(mgx_run_passes(program->p, mgx_pipeline_simplify, NULL, &diag), &diag);
+}
+
+migraphx_status migraphx_program_trim(migraphx_program_t program, size_t drop, size_t keep)
+{
+    API_NEED(program);
+    if (program->p->executable)
+        return mgx_api_bad("%s: the program is compiled", __func__);
+    if (drop > INT32_MAX || keep > INT32_MAX)
+        return mgx_api_bad("%s: there are not that many instructions", __func__);
+    API_DIAG(diag);
+    return mgx_api_leave(mgx_program_trim(program->p, (int)drop, (int)keep, &diag), &diag);
 }
 
 migraphx_status migraphx_program_explain(char **out, const_migraphx_program_t program)

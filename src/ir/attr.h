@@ -57,7 +57,9 @@ struct mgx_field {
     const char *name;
     enum mgx_field_kind kind;
     size_t offset;
-    const char *const *names; // of an enum: NULL-terminated, index is value; "" for a gap
+    // Of an enum: NULL-terminated, index is value; "" for a gap. Of an integer or type: not NULL
+    // when it is optional.
+    const char *const *names;
 };
 
 #define MGX_FIELD_(struct_, member, kind_)                                                         \
@@ -78,6 +80,18 @@ struct mgx_field {
 #define MGX_ENUM(s, m, names_)                                                                     \
     {                                                                                              \
 #m, MGX_FIELD_ENUM, offsetof(s, m), names_                                                 \
+    }
+
+// An integer or type that need not be given; absent it is MGX_NONE and prints as "nullopt".
+#define MGX_NONE INT64_MIN
+extern const char *const mgx_optional[];
+#define MGX_OPTIONAL_INT(s, m)                                                                     \
+    {                                                                                              \
+#m, MGX_FIELD_INT, offsetof(s, m), mgx_optional                                            \
+    }
+#define MGX_OPTIONAL_TYPE(s, m)                                                                    \
+    {                                                                                              \
+#m, MGX_FIELD_TYPE, offsetof(s, m), mgx_optional                                           \
     }
 
 struct mgx_op;
@@ -175,6 +189,8 @@ uint64_t mgx_attr_hash(const struct mgx_op *op, const void *attr, uint64_t seed)
 void mgx_op_print(struct mgx_str *out, const struct mgx_op *op, const void *attr);
 // {"axis":1,...}: one JSON object of all attributes (enums by name, shapes as objects).
 void mgx_attr_print_json(struct mgx_str *out, const struct mgx_op *op, const void *attr);
+// The value of one field of it.
+void mgx_field_print_json(struct mgx_str *out, const struct mgx_field *f, const void *attr);
 
 // --- reading attributes by name (asserts that the field exists and has that kind) ---
 const struct mgx_field *mgx_field_find(const struct mgx_op *op, const char *name); // NULL if absent

@@ -93,6 +93,10 @@ static enum mgx_status scan_field(struct mgx_scan *s, const struct mgx_op *op, v
     }
     if (f->kind != MGX_FIELD_STRING && mgx_scan_accept_word(s, "null"))
         return MGX_OK;
+    if (f->kind != MGX_FIELD_ENUM && f->names && mgx_scan_accept_word(s, "nullopt")) {
+        *(int64_t *)((char *)attr + f->offset) = MGX_NONE;
+        return MGX_OK;
+    }
     const enum mgx_status status = scan_value(s, f, (char *)attr + f->offset);
     if (status != MGX_OK)
         mgx_where(s->diag, "attribute '%s' of %s", f->name, op->name);

@@ -10,6 +10,7 @@
 // How the two forms write lists and leaves.
 struct style {
     const char *open, *close, *separator;
+    const char *none; // of an optional field
     void (*real)(struct mgx_str *out, double value);
     void (*string)(struct mgx_str *out, const char *text);
     void (*shape)(struct mgx_str *out, const struct mgx_shape *s);
@@ -72,7 +73,10 @@ static void put_value(struct mgx_str *out, const struct style *style, const stru
     switch (f->kind) {
     case MGX_FIELD_INT:
     case MGX_FIELD_TYPE:
-        put_int(out, *(const int64_t *)value);
+        if (f->names && *(const int64_t *)value == MGX_NONE)
+            mgx_str_put(out, style->none);
+        else
+            put_int(out, *(const int64_t *)value);
         break;
     case MGX_FIELD_FLOAT:
         style->real(out, *(const double *)value);
@@ -109,9 +113,12 @@ static void plain_string(struct mgx_str *out, const char *text)
         mgx_str_put(out, "\"\""); // an empty member of a list has to be seen
 }
 
+const char *const mgx_optional[] = {NULL};
+
 static const struct style plain = {.open = "{",
                                    .close = "}",
                                    .separator = ", ",
+                                   .none = "nullopt",
                                    .real = mgx_text_print_double,
                                    .string = plain_string,
                                    .shape = mgx_shape_print,
@@ -156,6 +163,7 @@ static void json_dim(struct mgx_str *out, const struct mgx_dim *d);
 static const struct style json = {.open = "[",
                                   .close = "]",
                                   .separator = ",",
+                                  .none = "null",
                                   .real = json_real,
                                   .string = json_string,
                                   .shape = json_shape,
@@ -202,16 +210,21 @@ static void json_shape(struct mgx_str *out, const struct mgx_shape *s)
     mgx_str_putc(out, '}');
 }
 
+void mgx_field_print_json(struct mgx_str *out, const struct mgx_field *f, const void *attr)
+{
+    const void *value = (const char *)attr + f->offset;
+    if (f->kind == MGX_FIELD_BOOL)
+        mgx_str_put(out, *(const bool *)value ? "true" : "false");
+    else
+        put_value(out, &json, f, value);
+}
+
 void mgx_attr_print_json(struct mgx_str *out, const struct mgx_op *op, const void *attr)
 {
     mgx_str_putc(out, '{');
     for (const struct mgx_field *f = op->fields; attr && f && f->kind != MGX_FIELD_END; f++) {
-        const void *value = (const char *)attr + f->offset;
         mgx_str_printf(out, "%s\"%s\":", f == op->fields ? "" : ",", f->name);
-        if (f->kind == MGX_FIELD_BOOL)
-            mgx_str_put(out, *(const bool *)value ? "true" : "false");
-        else
-            put_value(out, &json, f, value);
+        mgx_field_print_json(out, f, attr);
     }
     mgx_str_putc(out, '}');
 }

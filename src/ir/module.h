@@ -141,6 +141,11 @@ enum mgx_status mgx_update_shape(struct mgx_ins *ins, struct mgx_diag *diag) MGX
 void mgx_add_origin(struct mgx_ins *ins, const char *name); // no duplicates
 void mgx_copy_origin(struct mgx_ins *to, const struct mgx_ins *from);
 
+// Drops the last `drop` computing instructions of main, then all but the last `keep` (0: keeps
+// all); what is read from those cut away becomes parameters.
+enum mgx_status mgx_program_trim(struct mgx_program *p, int drop, int keep,
+                                 struct mgx_diag *diag) MGX_NODISCARD;
+
 // --- asking ---
 #define MGX_EACH(ins, module)                                                                      \
     for (struct mgx_ins *ins = (module)->first, *next_##ins = ins ? ins->next : NULL; ins;         \

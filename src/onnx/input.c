@@ -5,7 +5,8 @@
 // about an input is settled by the options, in this order: the input's own sizes, sizes of named
 // dimensions, the default for unknown dimensions, free ranges; else the size is 1. A dimension
 // declared as 0 is an empty one unless an option speaks of unknown dimensions, because old
-// exporters mean "unknown" by it.
+// exporters mean "unknown" by it. Names of dimensions are kept with dynamic_dims only: they print,
+// and a caller that gives ranges expects to see nothing but those.
 //
 // Types beyond tensors: a sequence is MGX_SEQUENCE with one `sub`; an optional is a tuple of one
 // member, or of none when it is empty.
@@ -61,13 +62,14 @@ static struct mgx_dim settle(const struct mgx_onnx_options *o, const struct decl
     for (int i = 0; d->name && i < o->dim_param_count; i++)
         if (strcmp(o->dim_params[i].name, d->name) == 0) {
             struct mgx_dim dim = o->dim_params[i].dim;
-            if (!dim.name && !mgx_dim_is_fixed(&dim))
+            if (o->dynamic_dims && !dim.name && !mgx_dim_is_fixed(&dim))
                 dim.name = d->name;
             return dim;
         }
     if (is_set(&o->default_dyn_dim)) {
         struct mgx_dim dim = o->default_dyn_dim;
-        dim.name = d->name;
+        if (o->dynamic_dims)
+            dim.name = d->name;
         return dim;
     }
     if (o->default_dim_value > 0)
@@ -274,9 +276,10 @@ static enum mgx_status place_input(struct mgx_onnx_graph *g,
     const struct mgx_onnx_value *constant = mgx_map_findn(&g->values, name.text, name.size);
     enum mgx_status status;
     if (constant)
-        status = constant->ins->op == &mgx_op_literal && g->depth == 1
-                     ? MGX_OK
-                     : mgx_fail(import->diag, MGX_INVALID, "it is defined twice");
+        status =
+            constant->ins->op == &mgx_op_literal && g->depth == 1
+                ? MGX_OK
+                : mgx_fail(import->diag, MGX_INVALID, "\"%.*s\" is defined twice", MGX_SLICE(name));
     else if (i < arguments->given_count)
         status = mgx_onnx_graph_define(g, name, arguments->given[i]);
     else if (g->depth == 1 && i < import->bound_count)

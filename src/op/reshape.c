@@ -92,7 +92,9 @@ static enum mgx_status fill_hole(struct mgx_shape_call *c, struct mgx_dim *dims,
                         "%s: Wrong number of elements for reshape: %" PRId64
                         " elements cannot be divided by %" PRId64,
                         c->op->name, r.fixed_in, r.fixed_out);
-    if (r.open_count == 1 && r.fixed_in == r.fixed_out)
+    if (r.open_count == 0)
+        dims[hole].min = dims[hole].max = r.fixed_in / r.fixed_out;
+    else if (r.open_count == 1 && r.fixed_in == r.fixed_out)
         dims[hole] = r.open; // with its name
     else
         dims[hole] = (struct mgx_dim){

@@ -482,7 +482,28 @@ bool mgx_shape_regroup(const struct mgx_shape *s, int rank, const int64_t *lens,
     return true;
 }
 
+int64_t mgx_elements_max(const struct mgx_shape *s)
+{
+    return mgx_min_i64(mgx_shape_elements(s), ((int64_t)1 << 62) - 1);
+}
+
 // --- computes that several operators share ---
+
+enum mgx_status mgx_eval_members(struct mgx_compute_call *c, struct mgx_tensor *out, int count)
+{
+    assert(c->out_shape->type == MGX_TUPLE && c->out_shape->sub_count == count);
+    for (int i = 0; i < count; i++) {
+        struct mgx_compute_call part = *c;
+        part.out = &out[i];
+        const enum mgx_status status = mgx_eval_create(&part, &c->out_shape->sub[i]);
+        if (status == MGX_OK)
+            continue;
+        for (int k = 0; k < i; k++)
+            mgx_tensor_release(&out[k]);
+        return status;
+    }
+    return MGX_OK;
+}
 
 enum mgx_status mgx_compute_view(struct mgx_compute_call *c)
 {

@@ -71,7 +71,13 @@ enum mgx_status mgx_shape_any(struct mgx_shape_call *c, enum mgx_type type, int 
 bool mgx_shape_regroup(const struct mgx_shape *s, int rank, const int64_t *lens,
                        struct mgx_shape *out);
 
+// Number of elements, or the largest one that ranges allow; kept below 2^62.
+int64_t mgx_elements_max(const struct mgx_shape *s);
+
 // --- computes that several operators share ---
+// The members of a tuple result, each of its part of c->out_shape; on failure nothing is left.
+enum mgx_status mgx_eval_members(struct mgx_compute_call *c, struct mgx_tensor *out,
+                                 int count) MGX_NODISCARD;
 // A view operator whose result starts at the first element of input 0.
 enum mgx_status mgx_compute_view(struct mgx_compute_call *c) MGX_NODISCARD;
 // MGX_OP_RESHAPE: a view of a standard input, else a copy in row-major order.

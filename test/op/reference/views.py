@@ -188,6 +188,7 @@ def reshapes(w):
     w.case(r(""), [x, T("int64", [4, -1], known=True)], x.a.reshape(4, 6), strides=(6, 1))
     w.case(r(""), [x, T("int64", [0, 5])], aborts="reshape: Wrong number of elements")
     w.case(r(""), [x, T("int64", [2] * 17)], fails="reshape: a result of 17 dimensions")
+    w.case(r("2, -1"), [D("int8", 2**42)], shape="int8_type, {2, %d}, {%d, 1}" % (2**41, 2**41))
     # lazy: as a view or not at all
     w.case("reshape_lazy[dims={6, 4}]", [x], x.a.reshape(6, 4), skip=["stride", "dynamic"])
     y = w.random("float", (2, 3, 4), strides=(24, 8, 2))

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// Cutting a program down to the part one wants to look at, for bug reports and bisection.
+//
+//     a b c d e @return   drop 1, keep 2:   x0 -> c d @return(d)
+//
+// Only instructions that compute count. What the kept ones read from the ones cut away becomes a
+// parameter x0, x1, ... of the same shape; literals and parameters stay. Cost: O(instructions +
+// uses).
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/size.h"
+#include "ir/module.h"
+
+static bool counts(const struct mgx_ins *ins)
+{
+    return !(ins->op->flags & MGX_OP_BUILTIN);
+}
+
+// Removes all from `from` to the end, last first, so that nothing removed is still read.
+static void drop_tail(struct mgx_module *m, struct mgx_ins *const *list, int from, int to)
+{
+    struct mgx_ins *ret = mgx_module_return(m);
+    if (ret)
+        mgx_remove(ret);
+    for (int i = to - 1; i >= from; i--)
+        if (!list[i]->uses)
+            mgx_remove(list[i]);
+}
+
+static enum mgx_status cut_head(struct mgx_module *m, struct mgx_ins *const *list, int count,
+                                struct mgx_diag *diag)
+{
+    int made = 0;
+    char name[24];
+    for (int i = count - 1; i >= 0; i--) {
+        if (list[i]->uses) {
+            do
+                snprintf(name, sizeof name, "x%d", made++);
+            while (mgx_find_parameter(m, name));
+            struct mgx_ins *param = mgx_add_parameter(m, name, &list[i]->shape);
+            if (!param)
+                return mgx_program_status(m->program, diag);
+            mgx_replace_uses(list[i], param);
+        }
+        mgx_remove(list[i]);
+    }
+    return MGX_OK;
+}
+
+static enum mgx_status trim(struct mgx_module *m, struct mgx_ins *const *list, int count, int drop,
+                            int keep, struct mgx_diag *diag)
+{
+    const int end = count - drop;
+    const int begin = keep && keep < end ? end - keep : 0;
+    if (drop) {
+        drop_tail(m, list, end, count);
+        if (!mgx_add_return(m, &list[end - 1], 1))
+            return mgx_program_status(m->program, diag);
+    }
+    return cut_head(m, list, begin, diag);
+}
+
+enum mgx_status mgx_program_trim(struct mgx_program *p, int drop, int keep, struct mgx_diag *diag)
+{
+    struct mgx_module *m = mgx_program_main(p);
+    struct mgx_ins **list = calloc((size_t)m->count + 1, sizeof *list);
+    if (!list)
+        return mgx_fail_memory(diag);
+    int count = 0;
+    MGX_EACH (ins, m) {
+        if (counts(ins))
+            list[count++] = ins;
+    }
+    const enum mgx_status status =
+        drop >= count
+            ? mgx_fail(diag, MGX_INVALID, "cannot drop %d of %d instructions", drop, count)
+            : trim(m, list, count, drop, keep, diag);
+    free(list);
+    return status;
+}

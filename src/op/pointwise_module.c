@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT
+// pointwise: a body of scalar operators applied element by element; what fusion makes of chains of
+// element-wise instructions. Body parameters, in order of creation, are the inputs; one result
+// gives a tensor, several a tuple.
+//
+// Body instructions are declared for scalars. The reference runs each of them over whole tensors
+// (the body's literals repeated), so that every intermediate value is rounded to its declared type,
+// as it would be without fusion.
+#include "op/core/rule.h"
+
+#include <assert.h>
+
+static enum mgx_status find_body(struct mgx_module *const *mod, int mod_count,
+                                 const struct mgx_module **body, struct mgx_diag *diag)
+{
+    if (mod_count != 1)
+        return mgx_fail(diag, MGX_INVALID, "pointwise: should have one submodule, given %d",
+                        mod_count);
+    *body = mod[0];
+    if (mgx_module_result_count(*body) < 1)
+        return mgx_fail(diag, MGX_INVALID, "pointwise: submodule \"%s\" has no result",
+                        (*body)->name);
+    return MGX_OK;
+}
+
+static enum mgx_type body_type(const struct mgx_shape_call *c)
+{
+    if (c->mod_count != 1 || mgx_module_result_count(c->mod[0]) < 1)
+        return c->in[0]->type;
+    return mgx_module_result_count(c->mod[0]) == 1 ? mgx_module_result(c->mod[0], 0)->shape.type
+                                                   : MGX_TUPLE;
+}
+
+static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    const struct mgx_module *body = NULL;
+    TRY(find_body(c->mod, c->mod_count, &body, c->diag));
+    TRY(mgx_require_same_lens(c));
+    const int params = mgx_module_parameters(body, NULL, 0);
+    const int count = mgx_module_result_count(body);
+    if (params != c->in_count)
+        return mgx_fail(c->diag, MGX_INVALID,
+                        "pointwise: Wrong number of arguments: expected %d but given %d", params,
+                        c->in_count);
+    if (count == 1) {
+        *out = mgx_pointwise_shape(c, mgx_module_result(body, 0)->shape.type);
+        return MGX_OK;
+    }
+    struct mgx_shape *sub = MGX_NEW_ARRAY(c->arena, struct mgx_shape, count);
+    if (!sub)
+        return mgx_fail_memory(c->diag);
+    for (int i = 0; i < count; i++)
+        sub[i] = mgx_pointwise_shape(c, mgx_module_result(body, i)->shape.type);
+    *out = mgx_shape_tuple(sub, count);
+    return MGX_OK;
+}
+
+// --- reference ---
+
+struct run {
+    struct mgx_compute_call *c;
+    const struct mgx_module *body;
+    struct mgx_tensor *values; // by position in the body
+    const struct mgx_shape *like;
+};
+
+// Positions in the body: its instructions may carry marks of others in `index`.
+static int position(const struct mgx_module *body, const struct mgx_ins *ins)
+{
+    int at = 0;
+    for (const struct mgx_ins *i = body->first; i && i != ins; i = i->next)
+        at++;
+    return at;
+}
+
+static struct mgx_tensor repeat(const struct run *r, const struct mgx_tensor *scalar)
+{
+    struct mgx_shape s = *r->like;
+    s.type = scalar->shape.type;
+    for (int i = 0; i < s.rank; i++)
+        s.strides[i] = 0;
+    return mgx_tensor_view(scalar, &s, 0);
+}
+
+static enum mgx_status run_ins(struct run *r, const struct mgx_ins *ins, struct mgx_tensor *out)
+{
+    const struct mgx_tensor **in =
+        MGX_NEW_ARRAY(r->c->scratch, const struct mgx_tensor *, ins->in_count);
+    if (!in)
+        return mgx_fail_memory(r->c->diag);
+    for (int i = 0; i < ins->in_count; i++) {
+        assert(ins->in[i]->owner == r->body);
+        in[i] = &r->values[position(r->body, ins->in[i])];
+    }
+    return mgx_eval_op(r->c->eval, ins->op, ins->attr, in, ins->in_count, ins->mod, ins->mod_count,
+                       NULL, out, r->c->diag);
+}
+
+static enum mgx_status run_body(struct run *r)
+{
+    struct mgx_ins **params = MGX_NEW_ARRAY(r->c->scratch, struct mgx_ins *, r->c->in_count);
+    if (!params)
+        return mgx_fail_memory(r->c->diag);
+    mgx_module_parameters(r->body, params, r->c->in_count);
+    for (int i = 0; i < r->c->in_count; i++)
+        r->values[position(r->body, params[i])] = mgx_tensor_share(r->c->in[i]);
+    int at = 0;
+    for (const struct mgx_ins *ins = r->body->first; ins; ins = ins->next, at++) {
+        if (ins->op == &mgx_op_literal)
+            r->values[at] = repeat(r, ins->literal);
+        else if (!(ins->op->flags & MGX_OP_BUILTIN))
+            TRY(run_ins(r, ins, &r->values[at]));
+    }
+    return MGX_OK;
+}
+
+// Result i of the body in the layout that the shape rule promised.
+static enum mgx_status take_result(struct run *r, int i, const struct mgx_shape *want,
+                                   struct mgx_tensor *out)
+{
+    const struct mgx_ins *ins = mgx_module_result(r->body, i);
+    struct mgx_compute_call part = *r->c;
+    part.out = out;
+    if (!out->data)
+        TRY(mgx_eval_create(&part, want));
+    mgx_tensor_copy(&r->values[position(r->body, ins)], out);
+    return MGX_OK;
+}
+
+static enum mgx_status take_results(struct run *r)
+{
+    const int count = mgx_module_result_count(r->body);
+    if (count == 1)
+        return take_result(r, 0, r->c->out_shape, r->c->out);
+    struct mgx_tensor *out = MGX_NEW_ARRAY(r->c->scratch, struct mgx_tensor, count);
+    if (!out)
+        return mgx_fail_memory(r->c->diag);
+    for (int i = 0; i < count; i++) {
+        const enum mgx_status status = take_result(r, i, &r->c->out_shape->sub[i], &out[i]);
+        if (status != MGX_OK) {
+            for (int k = 0; k < i; k++)
+                mgx_tensor_release(&out[k]);
+            return status;
+        }
+    }
+    return mgx_tensor_group(r->c->out, out, count, false, r->c->diag);
+}
+
+static enum mgx_status compute(struct mgx_compute_call *c)
+{
+    struct run r = {.c = c, .like = &c->in[0]->shape};
+    TRY(find_body(c->mod, c->mod_count, &r.body, c->diag));
+    r.values = MGX_NEW_ARRAY(c->scratch, struct mgx_tensor, r.body->count);
+    if (!r.values)
+        return mgx_fail_memory(c->diag);
+    enum mgx_status status = run_body(&r);
+    if (status == MGX_OK)
+        status = take_results(&r);
+    for (int i = 0; i < r.body->count; i++)
+        mgx_tensor_release(&r.values[i]);
+    return status;
+}
+
+const struct mgx_op mgx_op_pointwise = {
+    .name = "pointwise",
+    .meaning = "a body of scalar operators, element by element",
+    .in_min = 1,
+    .in_max = -1,
+    .flags = MGX_OP_POINTWISE,
+    .shape = shape,
+    .unranked_type = body_type,
+    .compute = compute,
+};
