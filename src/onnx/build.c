@@ -372,6 +372,72 @@ struct mgx_ins *mgx_build_repeat_heads(struct mgx_onnx_node *n, struct mgx_ins *
     return mgx_build_reshape_like(n, mgx_build_expand(n, y, s.rank + 1, wide), &merged);
 }
 
+// --- bodies ---
+
+static struct mgx_ins *copy_ins(struct mgx_onnx_node *n, const struct mgx_ins *ins,
+                                const struct mgx_map *copies)
+{
+    if (ins->op == &mgx_op_literal)
+        return mgx_add_literal(n->module, ins->literal);
+    struct mgx_ins **in = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, ins->in_count);
+    if (!in)
+        return NULL;
+    for (int i = 0; i < ins->in_count; i++) {
+        struct mgx_ins *copy = mgx_map_find_pointer(copies, ins->in[i]);
+        in[i] = copy ? copy : ins->in[i]; // a capture stays what it is
+    }
+    struct mgx_ins *copy = mgx_insert(n->module, NULL, ins->op, ins->attr, in, ins->in_count,
+                                      ins->mod, ins->mod_count);
+    if (copy)
+        mgx_copy_origin(copy, ins);
+    return copy;
+}
+
+static enum mgx_status copy_body(struct mgx_onnx_node *n, struct mgx_module *body,
+                                 struct mgx_ins *const *args, int count, struct mgx_map *copies)
+{
+    int next = 0;
+    struct mgx_ins **params = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, count);
+    if (!params)
+        return mgx_fail_memory(n->diag);
+    if (mgx_module_parameters(body, params, count) != count)
+        return mgx_onnx_invalid(n, "the graph does not have %d inputs", count);
+    for (; next < count; next++)
+        if (!mgx_map_put_pointer(copies, params[next], args[next]))
+            return mgx_fail_memory(n->diag);
+    MGX_EACH (ins, body) {
+        if (ins->op == &mgx_op_param || ins->op == &mgx_op_return)
+            continue;
+        struct mgx_ins *copy = copy_ins(n, ins, copies);
+        if (!copy)
+            return mgx_program_status(n->module->program, n->diag);
+        if (!mgx_map_put_pointer(copies, ins, copy))
+            return mgx_fail_memory(n->diag);
+    }
+    return MGX_OK;
+}
+
+enum mgx_status mgx_build_inline(struct mgx_onnx_node *n, struct mgx_module *body,
+                                 struct mgx_ins *const *args, int count, struct mgx_ins **out)
+{
+    struct mgx_map copies = {0};
+    for (int i = 0; i < count; i++)
+        if (!args[i])
+            return MGX_OK; // the failure is recorded
+    if (!body)
+        return MGX_OK;
+    const enum mgx_status status = copy_body(n, body, args, count, &copies);
+    for (int i = 0; status == MGX_OK && i < mgx_module_result_count(body); i++) {
+        struct mgx_ins *result = mgx_module_result(body, i);
+        struct mgx_ins *copy = mgx_map_find_pointer(&copies, result);
+        out[i] = copy ? copy : result;
+    }
+    mgx_map_fini(&copies);
+    if (status == MGX_OK)
+        mgx_program_remove_module(n->module->program, body);
+    return status;
+}
+
 // --- asking ---
 
 bool mgx_build_ranked(const struct mgx_onnx_node *n)

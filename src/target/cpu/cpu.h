@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT
+// The CPU target's own structures: how a program becomes a plan, and what runs it.
+//
+//   program --passes--> fused program --layout--> physical shapes --kernels--> steps --memory-->
+//   plan
+//
+// A value is what an instruction makes; its physical shape (strides) is the planner's choice, the
+// logical lengths are the instruction's. A view is a value without bytes of its own: root + offset.
+// A step is one call of one kernel.
+//
+// Holds: after compile everything here is immutable but the pool of contexts; a context belongs to
+// one run at a time and holds the scratch block, the kernels' workspaces lie in that block too. run
+// allocates nothing once its context exists, but for what dynamic steps (sizes known only at run
+// time) need.
+#pragma once
+
+#include <pthread.h>
+
+#include "target/cpu/cpuid.h"
+#include "target/cpu/pool.h"
+#include "target/target.h"
+
+struct cpu_plan;
+struct cpu_step;
+
+enum cpu_place {
+    CPU_SCRATCH, // offset into the context's block
+    CPU_CONST,   // absolute address of immutable bytes
+    CPU_PARAM,   // caller's bytes
+    CPU_RESULT,  // the run's result number `index`
+    CPU_DYNAMIC, // tensor slot `index` of the context: shape known at run time
+};
+
+struct cpu_value {
+    const struct mgx_ins *ins;
+    struct mgx_shape shape; // physical; of a dynamic value: what is known
+    struct cpu_value
+        *root;      // itself, or the value this one is a view of (which may be a view again)
+    int64_t offset; // bytes from the root's first byte
+    bool dynamic;
+    bool bound; // a root that was placed inside another value before it was computed (concat)
+    // Of a root:
+    enum cpu_place place;
+    int index;        // of parameter, result or dynamic slot
+    const void *data; // CPU_CONST
+    size_t bytes;     // CPU_SCRATCH
+    size_t scratch;   // CPU_SCRATCH: offset in the block
+    int first, last;  // steps between which the bytes must stay
+};
+
+struct cpu_result {
+    struct cpu_value *value; // its place is CPU_RESULT, or it is dynamic
+    struct mgx_shape shape;
+};
+
+// Where a kernel finds an operand at run time.
+struct cpu_ref {
+    enum cpu_place place;
+    int index;
+    int64_t offset;
+    const void *data;
+};
+
+struct cpu_args { // resolved operands of one call
+    void **in;    // in_count pointers; NULL for inputs the kernel said it does not read
+    void *out;
+    void *workspace;
+    struct cpu_context *context;
+};
+
+// A kernel family as the planner sees it: a const object cpu_kernel_<name> in lower/<name>.c.
+// Candidates for an instruction are tried in order of the table in kernels.c; `prepare` accepts by
+// filling c->state (and may pack constants), or declines with a reason, which the plan's
+// explanation prints.
+struct cpu_prepare {
+    struct cpu_plan *plan;
+    const struct mgx_ins *ins;
+    const struct mgx_shape *in; // physical shapes, in_count
+    int in_count;
+    const struct mgx_tensor *const *constant; // value of a literal input, or NULL
+    const struct mgx_shape *out;              // physical shape of the result
+    bool copy_only; // whatever ins says, copy in[0] to out (relayouts, pieces of a concat)
+    // What prepare says:
+    void *state;      // immutable, in plan->arena
+    size_t workspace; // bytes of scratch during the call
+    bool *skip_in; // inputs that run does not read (packed constants); in_count flags, all false at
+                   // first
+    bool *standard_in; // set true and decline: retry with that input packed row-major
+    int in_place;      // input whose bytes the result may reuse (same physical shape), -1 none
+    const char *why;   // reason of a refusal, static text
+    const char
+        *detail; // what was chosen, for the explanation ("winograd 4x4"), static or in plan->arena
+    double flops;
+    struct mgx_diag *diag;
+};
+
+struct cpu_kernel {
+    const char *name;
+    bool (*prepare)(
+        struct cpu_prepare *c); // false: declined (c->why), or failed (c->diag has a status)
+    enum mgx_status (*run)(const struct cpu_step *step, const struct cpu_args *args,
+                           struct mgx_diag *diag);
+};
+
+struct cpu_step {
+    const struct cpu_kernel *kernel;
+    const struct mgx_ins *ins;
+    void *state;
+    struct cpu_ref *in;
+    struct cpu_value **in_value; // for shapes and dynamic steps
+    int in_count;
+    bool *skip;    // inputs that run does not read
+    int own_count; // of them the instruction's inputs; the rest are what its bodies capture
+    struct cpu_ref out;
+    struct cpu_value *out_value;
+    int in_place;                        // input whose bytes the result may take over, -1 none
+    size_t workspace, workspace_scratch; // bytes and offset in the block
+    int *drop;                           // dynamic slots to release afterwards
+    int drop_count;
+    const char *detail, *why; // for the explanation
+};
+
+struct cpu_context {
+    struct cpu_context *next; // in the pool
+    struct cpu_plan *plan;
+    unsigned char *scratch;
+    void **in;                    // room for a step's pointers
+    struct mgx_tensor *dynamic;   // slots
+    struct mgx_tensor *values;    // frame for bodies: by ins->index, borrowed
+    struct mgx_storage **results; // reused when the caller has let go of the last run's
+    const struct mgx_tensor *params;
+    struct mgx_tensor *out;
+    struct mgx_arena strings;
+    struct mgx_eval eval;
+};
+
+struct cpu_end {
+    struct cpu_end *next;
+    void (*fn)(void *user);
+    void *user;
+};
+
+struct cpu_plan {
+    struct mgx_executable base;
+    struct mgx_arena arena;
+    const struct mgx_program *program;
+    enum mgx_isa isa;
+    struct mgx_pool *pool;
+    int threads;
+    bool fast_math;
+    struct cpu_value *values; // by ins->index of main
+    int value_count;
+    struct cpu_value **all; // the same and the temporaries that steps needed
+    int all_count, all_capacity;
+    struct cpu_step *steps;
+    int step_count, step_capacity;
+    int dynamic_count, max_in;
+    size_t scratch_bytes, lower_bound_bytes;
+    struct cpu_result *results;
+    int result_count;
+    struct mgx_ins **params; // in order of creation
+    int param_count;
+    struct mgx_kept packed; // storages of packed constants
+    size_t packed_bytes;
+    struct mgx_map packs; // key -> packed data, so that equal weights are packed once
+    struct cpu_end *ends; // what kernels want done when the plan goes
+    pthread_mutex_t lock; // of the pool
+    struct cpu_context *pool_of_contexts;
+};
+
+// --- fuse.c: groups of instructions that one kernel computes ---
+extern const struct mgx_pass *const cpu_pipeline[]; // ends with NULL
+
+// --- layout.c ---
+// Physical shapes of all values; view values get root and offset.
+enum mgx_status cpu_choose_layouts(struct cpu_plan *plan, struct mgx_diag *diag) MGX_NODISCARD;
+// The view operator's result over a physical input, or false when it needs a copy.
+bool cpu_view(const struct mgx_ins *ins, const struct mgx_shape *in, struct mgx_arena *arena,
+              struct mgx_shape *out, int64_t *offset_bytes);
+
+// --- plan.c ---
+enum mgx_status cpu_build_steps(struct cpu_plan *plan, struct mgx_diag *diag) MGX_NODISCARD;
+// NULL for an instruction of another module.
+struct cpu_value *cpu_value_of(const struct cpu_plan *plan, const struct mgx_ins *ins);
+// Follows views to the value that owns the bytes; adds up the offsets.
+struct cpu_value *cpu_root(struct cpu_value *v, int64_t *offset);
+
+// --- memory.c ---
+enum mgx_status cpu_plan_memory(struct cpu_plan *plan, struct mgx_diag *diag) MGX_NODISCARD;
+
+// --- run.c ---
+enum mgx_status cpu_run(const struct mgx_program *p, struct mgx_run *run, struct mgx_diag *diag);
+void cpu_context_destroy(struct cpu_context *context);
+
+// --- pack.c ---
+// Bytes for a packed constant, 64-byte aligned, kept by the plan. `key` (kernel, literal,
+// parameters) finds one packed before: then *found is true and the bytes are ready.
+void *cpu_pack(struct cpu_plan *plan, const void *key, size_t key_size, size_t bytes, bool *found,
+               struct mgx_diag *diag);
+
+// fn(user) when the plan is destroyed; at once, with a failure, when that cannot be noted.
+bool cpu_at_end(struct cpu_plan *plan, void (*fn)(void *user), void *user, struct mgx_diag *diag);
+
+// --- kernels.c ---
+extern const struct cpu_kernel
+    *const cpu_kernels[]; // in order of trial; ends with NULL; `ref` takes everything
+extern const struct cpu_kernel cpu_kernel_ref, cpu_kernel_copy, cpu_kernel_pointwise,
+    cpu_kernel_gemm, cpu_kernel_conv, cpu_kernel_softmax, cpu_kernel_reduce, cpu_kernel_pooling;

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: MIT
+// Physical shapes: in which order of memory every value lies, and which values are views.
+//
+// Layout is nothing but strides. Convolutions, poolings and their kind want channels last;
+// element-wise operators, concat and pad follow their largest input, so a whole convolutional
+// network settles on channels last and no transpose is ever needed inside; everything else is
+// row-major. View operators (transpose, slice, broadcast, most reshapes) turn into shapes over
+// their input's bytes.
+//
+// A concat's inputs are computed in place: the concat is the root, each input a slice of it,
+// wherever the input is an ordinary value that no other concat claimed first. A concat all of whose
+// inputs already lie side by side in another concat (DenseNet's growing feature lists) becomes a
+// view of that one.
+#include <stdint.h>
+
+#include "op/op.h"
+#include "target/cpu/cpu.h"
+
+// A fake address for asking view operators where their result would lie; nothing is read through
+// it.
+static unsigned char *const nowhere = (unsigned char *)((uintptr_t)1 << 40);
+
+// reshape-like operators: same elements in row-major order, other lengths.
+static bool is_reshape(const struct mgx_op *op)
+{
+    return op == &mgx_op_reshape || op == &mgx_op_flatten || op == &mgx_op_squeeze ||
+           op == &mgx_op_unsqueeze || op == &mgx_op_reshape_lazy;
+}
+
+// Strides of `to` lengths over the bytes of `from`, if every merged axis is contiguous: walks both
+// length lists from the right in groups of equal products.
+static bool reshape_strides(const struct mgx_shape *from, struct mgx_shape *to)
+{
+    if (!mgx_shape_elements(from)) {
+        *to = mgx_shape_make(to->type, to->rank, to->lens);
+        return true;
+    }
+    int i = from->rank - 1, j = to->rank - 1;
+    while (i >= 0 || j >= 0) {
+        // One group: consume axes until the products agree.
+        int64_t left = 1, right = 1, stride = -1, next = 0;
+        const int j_start = j;
+        do {
+            if (left <= right && i >= 0) {
+                if (from->lens[i] != 1) {
+                    if (stride < 0)
+                        stride = from->strides[i];
+                    else if (from->strides[i] != next)
+                        return false;
+                    next = from->strides[i] * from->lens[i];
+                }
+                left *= from->lens[i--];
+            } else if (j >= 0) {
+                right *= to->lens[j--];
+            } else {
+                return false;
+            }
+        } while (left != right || (i >= 0 && from->lens[i] == 1) ||
+                 (j >= 0 && to->lens[j] == 1 && i < 0));
+        int64_t s = stride < 0 ? 1 : stride;
+        for (int k = j_start; k > j; k--) {
+            to->strides[k] = s;
+            s *= to->lens[k];
+        }
+    }
+    return true;
+}
+
+static bool run_view(const struct mgx_ins *ins, const struct mgx_shape *in, struct mgx_shape *out,
+                     int64_t *offset_bytes)
+{
+    struct mgx_eval eval = {0};
+    struct mgx_diag diag = {0};
+    struct mgx_tensor from = mgx_tensor_borrow(in, nowhere), to;
+    const struct mgx_tensor *list[] = {&from};
+    if (mgx_eval_op(&eval, ins->op, ins->attr, list, 1, NULL, 0, NULL, &to, &diag) != MGX_OK)
+        return false;
+    *out = to.shape;
+    *offset_bytes = (unsigned char *)to.data - nowhere;
+    mgx_tensor_release(&to);
+    return true;
+}
+
+bool cpu_view(const struct mgx_ins *ins, const struct mgx_shape *in, struct mgx_arena *arena,
+              struct mgx_shape *out, int64_t *offset_bytes)
+{
+    (void)arena;
+    *offset_bytes = 0;
+    if (ins->in_count != 1 || !mgx_shape_is_static(in) || !mgx_shape_is_static(&ins->shape))
+        return false;
+    if (is_reshape(ins->op)) {
+        *out = mgx_shape_make(in->type, ins->shape.rank, ins->shape.lens);
+        return reshape_strides(in, out);
+    }
+    if (ins->op == &mgx_op_contiguous) {
+        *out = *in;
+        return mgx_shape_is_standard(in);
+    }
+    return (ins->op->flags & MGX_OP_VIEW) && run_view(ins, in, out, offset_bytes);
+}
+
+// --- which order ---
+
+static bool wants_channels_last(const struct mgx_ins *ins)
+{
+    const struct mgx_op *op = ins->op;
+    if (ins->shape.rank < 3)
+        return false;
+    if (op == &mgx_op_convolution || op == &mgx_op_convolution_backwards || op == &mgx_op_pooling ||
+        op == &mgx_op_quant_convolution)
+        return true;
+    if (op == &mgx_op_resize || op == &mgx_op_lrn || op == &mgx_op_roialign)
+        return ins->shape.rank == 4;
+    if (op == &mgx_op_group && ins->mod_count) // a fused convolution
+        for (const struct mgx_ins *body = ins->mod[0]->first; body; body = body->next)
+            if (body->op == &mgx_op_convolution || body->op == &mgx_op_convolution_backwards)
+                return true;
+    return false;
+}
+
+static bool follows_inputs(const struct mgx_op *op)
+{
+    return (op->flags & (MGX_OP_POINTWISE | MGX_OP_REDUCE)) || op == &mgx_op_pointwise ||
+           op == &mgx_op_concat || op == &mgx_op_pad;
+}
+
+static struct mgx_shape channels_last(const struct mgx_shape *s)
+{
+    struct mgx_shape out = mgx_shape_make(s->type, s->rank, s->lens);
+    int64_t stride = s->rank > 1 ? s->lens[1] : 1;
+    out.strides[1] = 1;
+    for (int i = s->rank - 1; i >= 2; i--) {
+        out.strides[i] = stride;
+        stride *= s->lens[i];
+    }
+    out.strides[0] = stride;
+    return out;
+}
+
+// The order of the largest input of the same rank; constants and broadcasts have no say.
+static struct mgx_shape follow(struct cpu_plan *plan, const struct mgx_ins *ins)
+{
+    const struct mgx_shape *best = NULL;
+    for (int i = 0; i < ins->in_count; i++) {
+        const struct cpu_value *v = cpu_value_of(plan, ins->in[i]);
+        if (!v || v->dynamic || ins->in[i]->literal || v->shape.rank != ins->shape.rank ||
+            mgx_shape_is_broadcasted(&v->shape))
+            continue;
+        if (!best || mgx_shape_elements(&v->shape) > mgx_shape_elements(best))
+            best = &v->shape;
+    }
+    const struct mgx_shape packed =
+        mgx_shape_make(ins->shape.type, ins->shape.rank, ins->shape.lens);
+    return best ? mgx_shape_like_order(&packed, best) : packed;
+}
+
+static struct mgx_shape choose(struct cpu_plan *plan, const struct mgx_ins *ins)
+{
+    if (ins->op == &mgx_op_param || ins->op == &mgx_op_literal ||
+        !mgx_shape_is_static(&ins->shape) || ins->shape.type == MGX_TUPLE ||
+        ins->shape.type == MGX_SEQUENCE)
+        return ins->shape;
+    if (wants_channels_last(ins))
+        return channels_last(&ins->shape);
+    if (follows_inputs(ins->op))
+        return follow(plan, ins);
+    return mgx_shape_make(ins->shape.type, ins->shape.rank, ins->shape.lens);
+}
+
+// --- the sweep ---
+
+static void place_value(struct cpu_plan *plan, struct cpu_value *v)
+{
+    const struct mgx_ins *ins = v->ins;
+    struct cpu_value *parent = ins->in_count == 1 ? cpu_value_of(plan, ins->in[0]) : NULL;
+    struct mgx_shape shape;
+    int64_t offset;
+    v->root = v;
+    v->offset = 0;
+    if (parent && !parent->dynamic && !v->dynamic &&
+        cpu_view(ins, &parent->shape, &plan->arena, &shape, &offset)) {
+        v->shape = shape;
+        v->root = parent->root;
+        v->offset = parent->offset + offset;
+        return;
+    }
+    v->shape = choose(plan, ins);
+}
+
+static bool is_dynamic(const struct mgx_ins *ins)
+{
+    return !mgx_shape_is_static(&ins->shape) || ins->shape.type == MGX_TUPLE ||
+           ins->shape.type == MGX_SEQUENCE || ins->shape.type == MGX_STRING;
+}
+
+static void sweep(struct cpu_plan *plan)
+{
+    for (int i = 0; i < plan->value_count; i++) {
+        struct cpu_value *v = &plan->values[i];
+        v->dynamic = is_dynamic(v->ins);
+        if (!v->bound)
+            place_value(plan, v);
+    }
+}
+
+// --- concat in place ---
+
+static bool is_result(const struct mgx_ins *ins)
+{
+    for (const struct mgx_use *use = ins->uses; use; use = use->next)
+        if (use->user->op == &mgx_op_return)
+            return true;
+    return false;
+}
+
+static bool can_bind(const struct cpu_value *v, const struct cpu_value *concat)
+{
+    const struct mgx_ins *ins = v->ins;
+    return v->root == v && !v->bound && !v->dynamic && !is_reshape(ins->op) &&
+           ins->op != &mgx_op_param && ins->op != &mgx_op_literal && !is_result(ins) &&
+           v != concat && mgx_shape_elements(&v->shape) > 0;
+}
+
+// Do all inputs of this concat lie side by side, in order, in one root? Then it is a view of that
+// root.
+static bool already_together(const struct cpu_plan *plan, const struct mgx_ins *ins, int axis,
+                             const struct cpu_value *c)
+{
+    const struct cpu_value *first = cpu_value_of(plan, ins->in[0]);
+    int64_t at = first->offset;
+    for (int i = 0; i < ins->in_count; i++) {
+        const struct cpu_value *v = cpu_value_of(plan, ins->in[i]);
+        if (!v->bound || v->root != first->root || v->offset != at)
+            return false;
+        for (int k = 0; k < v->shape.rank; k++)
+            if (v->shape.strides[k] != first->shape.strides[k])
+                return false;
+        at += v->shape.lens[axis] * v->shape.strides[axis] * (int64_t)mgx_type_size(v->shape.type);
+    }
+    return first->root != c;
+}
+
+static void bind_concat(struct cpu_plan *plan, struct cpu_value *c)
+{
+    const struct mgx_ins *ins = c->ins;
+    int64_t axis = mgx_ins_int(ins, "axis");
+    axis += axis < 0 ? ins->shape.rank : 0;
+    const int64_t size = (int64_t)mgx_type_size(c->shape.type);
+    if (can_bind(c, NULL) && already_together(plan, ins, (int)axis, c)) {
+        const struct cpu_value *first = cpu_value_of(plan, ins->in[0]);
+        for (int k = 0; k < c->shape.rank; k++)
+            c->shape.strides[k] = first->shape.strides[k];
+        c->root = first->root;
+        c->offset = first->offset;
+        c->bound = true;
+        return;
+    }
+    int64_t at = 0;
+    for (int i = 0; i < ins->in_count; i++) {
+        struct cpu_value *v = cpu_value_of(plan, ins->in[i]);
+        if (can_bind(v, c)) {
+            for (int k = 0; k < v->shape.rank; k++)
+                v->shape.strides[k] = c->shape.strides[k];
+            v->root = c->root;
+            v->offset = c->offset + at * c->shape.strides[axis] * size;
+            v->bound = true;
+        }
+        at += ins->in[i]->shape.lens[axis];
+    }
+}
+
+enum mgx_status cpu_choose_layouts(struct cpu_plan *plan, struct mgx_diag *diag)
+{
+    sweep(plan);
+    // Last first: the largest of nested feature lists claims the pieces.
+    for (int i = plan->value_count - 1; i >= 0; i--)
+        if (plan->values[i].ins->op == &mgx_op_concat && !plan->values[i].dynamic)
+            bind_concat(plan, &plan->values[i]);
+    sweep(plan); // views of what is bound now follow it
+    return plan->arena.failed ? mgx_fail_memory(diag) : MGX_OK;
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+// target("cpu"): a program becomes a plan of kernel calls; cpu.h draws the stages.
+#include <stdlib.h>
+
+#include "op/op.h"
+#include "target/cpu/cpu.h"
+
+static void destroy_plan(struct cpu_plan *plan)
+{
+    while (plan->pool_of_contexts) {
+        struct cpu_context *next = plan->pool_of_contexts->next;
+        cpu_context_destroy(plan->pool_of_contexts);
+        plan->pool_of_contexts = next;
+    }
+    for (struct cpu_end *end = plan->ends; end; end = end->next)
+        end->fn(end->user);
+    for (size_t i = 0; i < plan->packed.count; i++)
+        mgx_storage_release(plan->packed.v[i]);
+    mgx_map_fini(&plan->packs);
+    mgx_pool_release(plan->pool);
+    pthread_mutex_destroy(&plan->lock);
+    mgx_arena_fini(&plan->arena);
+    free(plan);
+}
+
+static void destroy(struct mgx_executable *executable)
+{
+    if (executable)
+        destroy_plan((struct cpu_plan *)executable);
+}
+
+// Results leave row-major, whatever views made them.
+static enum mgx_status pack_results(struct mgx_program *p, struct mgx_diag *diag)
+{
+    struct mgx_ins *ret = mgx_module_return(mgx_program_main(p));
+    for (int i = 0; ret && i < ret->in_count; i++) {
+        struct mgx_ins *ins = ret->in[i];
+        if (mgx_shape_is_static(&ins->shape) && ins->shape.type != MGX_TUPLE &&
+            ins->shape.type != MGX_SEQUENCE && !mgx_shape_is_standard(&ins->shape))
+            mgx_set_input(ret, i, mgx_emit_before(ret, &mgx_op_contiguous, NULL, MGX_IN(ins)));
+    }
+    return mgx_program_status(p, diag);
+}
+
+static enum mgx_status number_modules(struct mgx_program *p)
+{
+    for (int i = 0; i < p->module_count; i++)
+        mgx_module_number(p->modules[i]);
+    return MGX_OK;
+}
+
+// Where the planned values are, as the steps need it.
+static void resolve(struct cpu_plan *plan)
+{
+    for (int s = 0; s < plan->step_count; s++) {
+        struct cpu_step *step = &plan->steps[s];
+        for (int i = 0; i <= step->in_count; i++) {
+            struct cpu_value *v = i < step->in_count ? step->in_value[i] : step->out_value;
+            struct cpu_ref *ref = i < step->in_count ? &step->in[i] : &step->out;
+            int64_t offset;
+            const struct cpu_value *root = cpu_root(v, &offset);
+            *ref = (struct cpu_ref){root->place, root->index, offset, root->data};
+            if (root->place == CPU_SCRATCH)
+                ref->offset += (int64_t)root->scratch;
+        }
+    }
+}
+
+static enum mgx_status build(struct cpu_plan *plan, struct mgx_diag *diag)
+{
+    struct mgx_module *m = mgx_program_main(plan->program);
+    plan->value_count = m->count;
+    plan->values = MGX_NEW_ARRAY(&plan->arena, struct cpu_value, m->count);
+    if (!plan->values)
+        return mgx_fail_memory(diag);
+    for (struct mgx_ins *ins = m->first; ins; ins = ins->next)
+        plan->values[ins->index].ins = ins;
+    TRY(cpu_choose_layouts(plan, diag));
+    TRY(cpu_build_steps(plan, diag));
+    TRY(cpu_plan_memory(plan, diag));
+    resolve(plan);
+    return MGX_OK;
+}
+
+static enum mgx_status create_plan(struct mgx_program *p, const struct mgx_compile_options *options,
+                                   struct cpu_plan **out, struct mgx_diag *diag)
+{
+    enum mgx_isa isa;
+    TRY(mgx_isa_require(options->isa, &isa, diag));
+    struct cpu_plan *plan = calloc(1, sizeof *plan);
+    if (!plan)
+        return mgx_fail_memory(diag);
+    plan->base.target = &mgx_target_cpu;
+    plan->program = p;
+    plan->isa = isa;
+    plan->fast_math = options->fast_math;
+    mgx_arena_init(&plan->arena);
+    pthread_mutex_init(&plan->lock, NULL);
+    enum mgx_status status = mgx_pool_acquire(options->threads, &plan->pool, diag);
+    plan->threads = mgx_pool_threads(plan->pool);
+    if (status == MGX_OK)
+        status = build(plan, diag);
+    if (status != MGX_OK) {
+        destroy_plan(plan);
+        return status;
+    }
+    *out = plan;
+    return MGX_OK;
+}
+
+static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_options *options,
+                               struct mgx_diag *diag)
+{
+    TRY(mgx_run_passes(p, mgx_pipeline_simplify, &options->pass, diag));
+    TRY(mgx_run_passes(p, cpu_pipeline, &options->pass, diag));
+    TRY(pack_results(p, diag));
+    TRY(mgx_program_compact(p, diag));
+    TRY(number_modules(p));
+    struct cpu_plan *plan = NULL;
+    TRY(create_plan(p, options, &plan, diag));
+    p->executable = &plan->base;
+    p->destroy_executable = destroy;
+    return MGX_OK;
+}
+
+// --- what the plan says of itself ---
+
+static void explain_step(const struct cpu_step *step, struct mgx_str *out)
+{
+    mgx_str_printf(out, "%s:@%d %s: %s", step->ins->owner->name, step->ins->index,
+                   step->ins->op->name, step->kernel->name);
+    if (step->detail)
+        mgx_str_printf(out, " (%s)", step->detail);
+    mgx_str_put(out, " -> ");
+    mgx_shape_print(out, &step->out_value->shape);
+    if (step->why)
+        mgx_str_printf(out, "; not %s", step->why);
+    mgx_str_putc(out, '\n');
+}
+
+static void explain(const struct mgx_program *p, struct mgx_str *out)
+{
+    const struct cpu_plan *plan = (const struct cpu_plan *)p->executable;
+    for (int i = 0; i < plan->step_count; i++)
+        explain_step(&plan->steps[i], out);
+    mgx_str_printf(out, "steps: %d, threads: %d, isa: %s\n", plan->step_count, plan->threads,
+                   mgx_isa_name(plan->isa));
+    mgx_str_printf(out, "packed constants: %zu bytes\n", plan->packed_bytes);
+    mgx_str_printf(out, "scratch: %zu bytes, lower bound %zu, ratio %.4f\n", plan->scratch_bytes,
+                   plan->lower_bound_bytes,
+                   plan->lower_bound_bytes
+                       ? (double)plan->scratch_bytes / (double)plan->lower_bound_bytes
+                       : 1.0);
+}
+
+const struct mgx_target mgx_target_cpu = {
+    .name = "cpu", .compile = compile, .run = cpu_run, .destroy = destroy, .explain = explain};

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+// Small programs compiled for cpu against the reference: every plan mechanism once (views, concat
+// in place, nested concats, results that are parameters or literals, epilogues, in-place reuse,
+// dynamic sizes, two threads).
+#include <pthread.h>
+
+#include "check.h"
+#include "op/op.h"
+#include "target/target.h"
+
+enum { MAX_RESULTS = 8 };
+
+static struct mgx_program *build(const char *text)
+{
+    struct mgx_diag diag = {0};
+    struct mgx_program *p = NULL;
+    if (mgx_program_parse(&p, &mgx_ops, text, strlen(text), &diag) != MGX_OK)
+        printf("%s\n", diag.text);
+    return p;
+}
+
+static bool run(const struct mgx_program *p, struct mgx_tensor *results)
+{
+    struct mgx_ins *params[16];
+    struct mgx_named_tensor named[16];
+    struct mgx_diag diag = {0};
+    const int count = mgx_module_parameters(mgx_program_main(p), params, 16);
+    for (int i = 0; i < count; i++) {
+        named[i].name = mgx_parameter_name(params[i]);
+        if (mgx_tensor_create(&named[i].tensor, &params[i]->shape, &diag) != MGX_OK)
+            return false;
+        mgx_tensor_generate(&named[i].tensor, (uint64_t)i + 1);
+    }
+    struct mgx_run r = {.params = named,
+                        .param_count = count,
+                        .results = results,
+                        .result_count = mgx_module_result_count(mgx_program_main(p))};
+    const bool good = mgx_program_run(p, &r, &diag) == MGX_OK;
+    if (!good)
+        printf("%s\n", diag.text);
+    for (int i = 0; i < count; i++)
+        mgx_tensor_release(&named[i].tensor);
+    return good;
+}
+
+static struct mgx_program *compile(const char *text, const char *target)
+{
+    struct mgx_diag diag = {0};
+    struct mgx_program *p = build(text);
+    const struct mgx_compile_options options = {.fast_math = true};
+    if (p && mgx_program_compile(p, mgx_target_find(target), &options, &diag) != MGX_OK) {
+        printf("%s\n", diag.text);
+        mgx_program_destroy(p);
+        return NULL;
+    }
+    return p;
+}
+
+static bool close_enough(const struct mgx_tensor *a, const struct mgx_tensor *b)
+{
+    if (!mgx_shape_same_lens(&a->shape, &b->shape) || a->shape.type != b->shape.type)
+        return false;
+    const int64_t n = mgx_shape_elements(&a->shape);
+    double difference = 0, size = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double x = mgx_load_double(a->shape.type, a->data, mgx_shape_index(&a->shape, i));
+        const double y = mgx_load_double(b->shape.type, b->data, mgx_shape_index(&b->shape, i));
+        difference += (x - y) * (x - y);
+        size += y * y;
+    }
+    return difference <= 1e-10 * size + 1e-20;
+}
+
+// Compiled for both targets, run twice on cpu (the second run reuses its context), compared.
+static bool agrees(const char *text)
+{
+    struct mgx_tensor expected[MAX_RESULTS] = {{.data = NULL}},
+                      actual[MAX_RESULTS] = {{.data = NULL}};
+    struct mgx_program *ref = compile(text, "ref"), *cpu = compile(text, "cpu");
+    bool good = ref && cpu && run(ref, expected);
+    const int count = good ? mgx_module_result_count(mgx_program_main(ref)) : 0;
+    for (int round = 0; good && round < 2; round++) {
+        good = run(cpu, actual);
+        for (int i = 0; good && i < count; i++) {
+            good = close_enough(&actual[i], &expected[i]);
+            if (!good)
+                printf("result %d differs in round %d\n", i, round);
+        }
+        for (int i = 0; i < count; i++)
+            mgx_tensor_release(&actual[i]);
+    }
+    for (int i = 0; i < count; i++)
+        mgx_tensor_release(&expected[i]);
+    mgx_program_destroy(ref);
+    mgx_program_destroy(cpu);
+    return good;
+}
+
+#define X23 "x = @param:x -> float_type, {2, 3}, {3, 1}\n"
+
+CASE(results_that_are_inputs_views_and_twice_the_same)
+{
+    CHECK(agrees("module: \"main\"\n" X23 "@1 = @return(x,x)\n"));
+    CHECK(agrees("module: \"main\"\n" X23
+                 "@1 = transpose[permutation={1, 0}](x)\n@2 = relu(x)\n@3 = @return(@1,@2,@2)\n"));
+    CHECK(agrees("module: \"main\"\n@0 = @literal{1, 2} -> float_type, {2}, {1}\n" X23
+                 "@2 = @return(@0)\n"));
+}
+
+CASE(concat_in_place)
+{
+    CHECK(
+        agrees("module: \"main\"\n" X23 "@1 = relu(x)\n@2 = tanh(x)\n@3 = "
+                                        "concat[axis=1](@1,@2)\n@4 = exp(@3)\n@5 = @return(@4)\n"));
+    CHECK(
+        agrees("module: \"main\"\n" X23
+               "@1 = relu(x)\n@2 = concat[axis=0](@1,@1,x)\n@3 = exp(@2)\n@4 = @return(@3,@1)\n"));
+    // growing lists, as in DenseNet
+    CHECK(agrees(
+        "module: \"main\"\n" X23
+        "@1 = relu(x)\n@2 = tanh(x)\n@3 = concat[axis=1](@1,@2)\n@4 = reduce_sum[axes={1}](@3)\n"
+        "@5 = multibroadcast[out_lens={2, 3}](@4)\n@6 = mul(@5,x)\n@7 = "
+        "concat[axis=1](@1,@2,@6)\n@8 = exp(@7)\n@9 = @return(@8,@3)\n"));
+}
+
+CASE(convolution_with_bias_residual_and_activation)
+{
+    const char *text = "module: \"main\"\n"
+                       "x = @param:x -> float_type, {2, 5, 9, 7}, {315, 63, 7, 1}\n"
+                       "r = @param:r -> float_type, {2, 4, 9, 7}, {252, 63, 7, 1}\n"
+                       "b = @param:b -> float_type, {4}, {1}\n"
+                       "w = @param:w -> float_type, {4, 5, 3, 3}, {45, 9, 3, 1}\n"
+                       "@4 = convolution[padding={1, 1},stride={1, 1},dilation={1, "
+                       "1},group=1,padding_mode=0](x,w)\n"
+                       "@5 = broadcast[axis=1,out_lens={2, 4, 9, 7}](b)\n"
+                       "@6 = add(@4,@5)\n@7 = add(@6,r)\n@8 = relu(@7)\n"
+                       "@9 = pooling[mode=max,padding={1, 1},stride={2, 2},lengths={3, 3}](@8)\n"
+                       "@10 = pooling[mode=average,padding={1, 1},stride={2, 2},lengths={3, "
+                       "3},count_include_pad=1](@8)\n"
+                       "@11 = reduce_mean[axes={2, 3}](@8)\n@12 = @return(@9,@10,@11,@8)\n";
+    CHECK(agrees(text));
+}
+
+CASE(products_with_batches_and_transposes)
+{
+    const char *text =
+        "module: \"main\"\n"
+        "q = @param:q -> float_type, {2, 5, 12}, {60, 12, 1}\n"
+        "k = @param:k -> float_type, {2, 7, 12}, {84, 12, 1}\n"
+        "@2 = reshape[dims={2, 5, 3, 4}](q)\n@3 = transpose[permutation={0, 2, 1, 3}](@2)\n"
+        "@4 = reshape[dims={2, 7, 3, 4}](k)\n@5 = transpose[permutation={0, 2, 3, 1}](@4)\n"
+        "@6 = dot(@3,@5)\n@7 = softmax[axis=3](@6)\n"
+        "@8 = transpose[permutation={0, 1, 3, 2}](@5)\n@9 = dot(@7,@8)\n"
+        "@10 = transpose[permutation={0, 2, 1, 3}](@9)\n@11 = reshape[dims={2, 5, 12}](@10)\n"
+        "@12 = @return(@11,@7)\n";
+    CHECK(agrees(text));
+}
+
+CASE(sizes_known_only_at_run_time)
+{
+    CHECK(agrees("module: \"main\"\n" X23
+                 "@1 = nonzero(x)\n@2 = convert[target_type=2](@1)\n@3 = "
+                 "reduce_sum[axes={1}](@2)\n@4 = relu(x)\n@5 = @return(@3,@4)\n"));
+}
+
+struct shared {
+    struct mgx_program *p;
+    bool good;
+};
+
+static void *run_often(void *user)
+{
+    struct shared *s = user;
+    for (int i = 0; i < 50 && s->good; i++) {
+        struct mgx_tensor out[1] = {{.data = NULL}};
+        s->good = run(s->p, out);
+        mgx_tensor_release(&out[0]);
+    }
+    return NULL;
+}
+
+CASE(two_threads_run_one_program)
+{
+    struct mgx_program *p = compile(
+        "module: \"main\"\n" X23
+        "@1 = relu(x)\n@2 = tanh(x)\n@3 = concat[axis=1](@1,@2)\n@4 = exp(@3)\n@5 = @return(@4)\n",
+        "cpu");
+    CHECK(p != NULL);
+    struct shared a = {p, true}, b = {p, true};
+    pthread_t thread;
+    CHECK_INT(pthread_create(&thread, NULL, run_often, &a), 0);
+    run_often(&b);
+    pthread_join(thread, NULL);
+    mgx_program_destroy(p);
+    CHECK(a.good && b.good);
+}
+
+TEST_MAIN(ROW(results_that_are_inputs_views_and_twice_the_same) ROW(concat_in_place)
+              ROW(convolution_with_bias_residual_and_activation)
+                  ROW(products_with_batches_and_transposes) ROW(sizes_known_only_at_run_time)
+                      ROW(two_threads_run_one_program))
