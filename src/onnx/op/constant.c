@@ -148,6 +148,42 @@ static enum mgx_status eye_like(struct mgx_onnx_node *n)
 }
 const struct mgx_onnx_op mgx_onnx_eye_like = {.name = "EyeLike", .since = 9, .import = eye_like};
 
+// --- Range ---
+
+enum { RANGE_LIMIT = 1 << 24 }; // longer constant ones are made at run time
+
+static double at(enum mgx_type type, const double *v, int64_t i)
+{
+    return type == MGX_FLOAT ? (double)((float)v[0] + (float)((float)i * (float)v[2]))
+                             : v[0] + (double)i * v[2];
+}
+
+static enum mgx_status range(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 3, 3));
+    double v[3]; // start, limit, delta: exact, as integers beyond 2^53 have no use here
+    bool known = true;
+    for (int i = 0; i < 3; i++)
+        known &= mgx_build_constant_double(n, i, &v[i]) && fabs(v[i]) < 0x1p53;
+    const double count = known ? fmax(ceil((v[1] - v[0]) / v[2]), 0) : 0;
+    if (known && v[2] == 0)
+        return mgx_onnx_invalid(n, "delta is 0");
+    if (!known || !(count <= RANGE_LIMIT)) {
+        n->out[0] = mgx_onnx_emit_n(n, &mgx_op_dynamic_range, NULL, n->in, 3);
+        return MGX_OK;
+    }
+    const enum mgx_type type = n->in[0]->shape.type;
+    const struct mgx_shape shape = mgx_shape_vector(type, (int64_t)count);
+    double *values = MGX_NEW_ARRAY(n->scratch, double, shape.lens[0]);
+    if (!values)
+        return mgx_fail_memory(n->diag);
+    for (int64_t i = 0; i < shape.lens[0]; i++)
+        values[i] = at(type, v, i);
+    n->out[0] = mgx_build_doubles(n, &shape, values);
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_range = {.name = "Range", .since = 11, .import = range};
+
 // --- Trilu ---
 
 static enum mgx_status trilu(struct mgx_onnx_node *n)
@@ -169,7 +205,8 @@ static enum mgx_status trilu(struct mgx_onnx_node *n)
     struct mgx_ins *k = mgx_onnx_in(n, 1);
     struct mgx_ins *edge = row;
     if (k) // the diagonal as a scalar, wherever it comes from
-        edge = mgx_build_add(n, row, mgx_onnx_rank(k) ? mgx_onnx_reshape(n, k, NULL, 0) : k);
+        edge =
+            mgx_build_add(n, row, mgx_onnx_rank(k) ? mgx_onnx_reshape(n, k, (int64_t[]){1}, 0) : k);
     struct mgx_ins *drop =
         upper ? mgx_build_less(n, column, edge) : mgx_build_greater(n, column, edge);
     n->out[0] = mgx_build_where(n, drop, mgx_build_like(n, x, 0), x);

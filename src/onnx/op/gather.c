@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+// Gather, GatherElements, GatherND, Compress, ReverseSequence: reading at computed places.
+#include "base/size.h"
+#include "onnx/build.h"
+
+static enum mgx_status gather(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 2, 2));
+    if (!mgx_build_ranked(n))
+        return mgx_onnx_defer(n);
+    int axis = 0;
+    TRY(mgx_build_axis(n, mgx_onnx_int(n, "axis", 0), mgx_onnx_rank(n->in[0]), &axis));
+    n->out[0] = mgx_build_gather(n, n->in[0], n->in[1], axis);
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_gather = {.name = "Gather", .import = gather};
+
+static enum mgx_status gather_nd(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 2, 2));
+    if (!mgx_build_ranked(n))
+        return mgx_onnx_defer(n);
+    n->out[0] = mgx_onnx_emit(n, &mgx_op_gathernd,
+                              MGX_ATTRS(mgx_int("batch_dims", mgx_onnx_int(n, "batch_dims", 0))),
+                              MGX_IN(n->in[0], n->in[1]));
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_gather_nd = {
+    .name = "GatherND", .since = 11, .import = gather_nd};
+
+// --- GatherElements ---
+
+// For each index its place in the flat data but for the part that the index itself gives.
+static enum mgx_status base_offsets(struct mgx_onnx_node *n, const struct mgx_shape *data,
+                                    const struct mgx_shape *index, int axis, struct mgx_ins **out)
+{
+    const int64_t count = mgx_shape_elements(index);
+    int64_t *values = MGX_NEW_ARRAY(n->scratch, int64_t, count);
+    if (!values)
+        return mgx_fail_memory(n->diag);
+    int64_t at[MGX_MAX_RANK] = {0};
+    for (int64_t i = 0; i < count; i++) {
+        for (int a = 0; a < index->rank; a++)
+            values[i] += a == axis ? 0 : at[a] * data->strides[a];
+        mgx_shape_next(index, at);
+    }
+    const struct mgx_shape shape = mgx_shape_make(MGX_INT64, index->rank, index->lens);
+    *out = mgx_build_ints(n, &shape, values);
+    return MGX_OK;
+}
+
+// One flat gather: place = base + index * stride of the axis, negative indices from the end.
+static enum mgx_status gather_elements(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 2, 2));
+    if (!mgx_build_static(n))
+        return mgx_onnx_defer(n);
+    struct mgx_ins *x = n->in[0];
+    const struct mgx_shape data = mgx_shape_make(x->shape.type, x->shape.rank, x->shape.lens);
+    const struct mgx_shape index = n->in[1]->shape;
+    if (data.rank != index.rank)
+        return mgx_onnx_invalid(n, "data has rank %d, indices %d", data.rank, index.rank);
+    int axis = 0;
+    TRY(mgx_build_axis(n, mgx_onnx_int(n, "axis", 0), data.rank, &axis));
+    for (int i = 0; i < data.rank; i++)
+        if (i != axis && index.lens[i] > data.lens[i])
+            return mgx_onnx_invalid(n, "indices have length %lld on axis %d, the data %lld",
+                                    (long long)index.lens[i], i, (long long)data.lens[i]);
+    if (mgx_shape_elements(&index) == 0) {
+        const struct mgx_shape empty = mgx_shape_make(x->shape.type, index.rank, index.lens);
+        n->out[0] = mgx_build_doubles(n, &empty, NULL);
+        return MGX_OK;
+    }
+    struct mgx_ins *base = NULL;
+    TRY(base_offsets(n, &data, &index, axis, &base));
+    struct mgx_ins *i = mgx_onnx_convert(n, n->in[1], MGX_INT64);
+    struct mgx_ins *wrapped = mgx_build_with(n, &mgx_op_add, i, (double)data.lens[axis]);
+    i = mgx_build_where(n, mgx_build_less(n, i, mgx_build_like(n, i, 0)), wrapped, i);
+    struct mgx_ins *place =
+        mgx_build_add(n, base, mgx_build_with(n, &mgx_op_mul, i, (double)data.strides[axis]));
+    n->out[0] = mgx_build_gather(n, mgx_onnx_reshape(n, x, (int64_t[]){-1}, 1), place, 0);
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_gather_elements = {
+    .name = "GatherElements", .since = 11, .import = gather_elements};
+
+// --- Compress ---
+
+// The slices whose condition is true; where the condition is not constant their number is known at
+// run time only.
+static enum mgx_status compress(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 2, 2));
+    if (!mgx_build_ranked(n))
+        return mgx_onnx_defer(n);
+    struct mgx_ins *x = n->in[0];
+    int axis = 0;
+    if (mgx_onnx_has(n, "axis"))
+        TRY(mgx_build_axis(n, mgx_onnx_int(n, "axis", 0), mgx_onnx_rank(x), &axis));
+    else
+        x = mgx_onnx_reshape(n, x, (int64_t[]){-1}, 1);
+    struct mgx_ints condition = {0};
+    if (!mgx_onnx_constant_ints(n, 1, &condition)) {
+        struct mgx_ins *row = mgx_onnx_unary(n, &mgx_op_nonzero, n->in[1]);
+        row = mgx_onnx_reshape(n, row, (int64_t[]){-1}, 1);
+        n->out[0] = mgx_build_gather(n, x, row, axis);
+        return MGX_OK;
+    }
+    int64_t *chosen = MGX_NEW_ARRAY(n->scratch, int64_t, condition.count);
+    if (!chosen)
+        return mgx_fail_memory(n->diag);
+    int count = 0;
+    for (int i = 0; i < condition.count; i++)
+        if (condition.v[i])
+            chosen[count++] = i;
+    const struct mgx_shape shape = mgx_shape_vector(MGX_INT64, count);
+    n->out[0] = mgx_build_gather(n, x, mgx_build_ints(n, &shape, chosen), axis);
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_compress = {.name = "Compress", .since = 9, .import = compress};
+
+// --- ReverseSequence ---
+
+// Along time the first `length` entries of each batch entry turn round. The places are computed:
+// t < length ? length - 1 - t : t, then one gather over batch and time merged.
+static enum mgx_status reverse_sequence(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 2, 2));
+    struct mgx_ins *x = n->in[0];
+    if (!mgx_onnx_is_static(x) || !mgx_onnx_is_static(n->in[1]))
+        return mgx_onnx_defer(n);
+    const int64_t batch_axis = mgx_onnx_int(n, "batch_axis", 1);
+    const int64_t time_axis = mgx_onnx_int(n, "time_axis", 0);
+    const int rank = x->shape.rank;
+    if (rank < 2 || batch_axis + time_axis != 1 || (batch_axis != 0 && batch_axis != 1))
+        return mgx_onnx_invalid(n, "rank %d with batch_axis %lld and time_axis %lld", rank,
+                                (long long)batch_axis, (long long)time_axis);
+    const int64_t batch = x->shape.lens[batch_axis], time = x->shape.lens[time_axis];
+    if (mgx_shape_elements(&x->shape) == 0) {
+        n->out[0] = mgx_onnx_unary(n, &mgx_op_identity, x);
+        return MGX_OK;
+    }
+    struct mgx_ins *t = mgx_build_iota(n, MGX_INT64, time),
+                   *b = mgx_build_iota(n, MGX_INT64, batch);
+    struct mgx_ins *length = mgx_onnx_convert(n, n->in[1], MGX_INT64);
+    if (batch_axis == 1) {
+        t = t ? mgx_build_per_axis(n, t, 0, 2) : NULL;
+    } else {
+        b = b ? mgx_build_per_axis(n, b, 0, 2) : NULL;
+        length = length ? mgx_build_per_axis(n, length, 0, 2) : NULL;
+    }
+    struct mgx_ins *back = mgx_build_sub(n, mgx_build_with(n, &mgx_op_sub, length, 1), t);
+    t = mgx_build_where(n, mgx_build_less(n, t, length), back, t);
+    struct mgx_ins *place =
+        batch_axis == 1 ? mgx_build_add(n, mgx_build_with(n, &mgx_op_mul, t, (double)batch), b)
+                        : mgx_build_add(n, mgx_build_with(n, &mgx_op_mul, b, (double)time), t);
+    int64_t merged[MGX_MAX_RANK] = {batch * time};
+    for (int i = 2; i < rank; i++)
+        merged[i - 1] = x->shape.lens[i];
+    n->out[0] = mgx_build_gather(n, mgx_onnx_reshape(n, x, merged, rank - 1), place, 0);
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_reverse_sequence = {
+    .name = "ReverseSequence", .since = 10, .import = reverse_sequence};

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// Operators on strings.
+#include "onnx/build.h"
+
+static enum mgx_status string_concat(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 2, 2));
+    if (!mgx_build_ranked(n))
+        return mgx_onnx_defer(n);
+    n->out[0] = mgx_onnx_binary(n, &mgx_op_string_concat, n->in[0], n->in[1]);
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_string_concat = {
+    .name = "StringConcat", .since = 20, .import = string_concat};
+
+static enum mgx_status string_split(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 1, 1));
+    struct mgx_ins *both =
+        mgx_onnx_emit_n(n, &mgx_op_string_split,
+                        MGX_ATTRS(mgx_text("delimiter", mgx_onnx_text(n, "delimiter", "")),
+                                  mgx_int("maxsplit", mgx_onnx_int(n, "maxsplit", -1))),
+                        n->in, 1);
+    n->out[0] = mgx_onnx_member(n, both, 0);
+    if (n->out_count > 1)
+        n->out[1] = mgx_onnx_member(n, both, 1);
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_string_split = {
+    .name = "StringSplit", .since = 20, .import = string_split};
+
+static enum mgx_status string_normalizer(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 1, 1));
+    const struct mgx_strings stop = mgx_onnx_texts(n, "stopwords");
+    n->out[0] = mgx_onnx_emit_n(
+        n, &mgx_op_string_normalizer,
+        MGX_ATTRS(mgx_text("case_change_action", mgx_onnx_text(n, "case_change_action", "NONE")),
+                  mgx_int("is_case_sensitive", mgx_onnx_int(n, "is_case_sensitive", 0) != 0),
+                  mgx_texts("stopwords", stop.v, stop.count)),
+        n->in, 1);
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_string_normalizer = {
+    .name = "StringNormalizer", .since = 10, .import = string_normalizer};
+
+static enum mgx_status regex_full_match(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 1, 1));
+    n->out[0] =
+        mgx_onnx_emit_n(n, &mgx_op_regex_full_match,
+                        MGX_ATTRS(mgx_text("pattern", mgx_onnx_text(n, "pattern", ""))), n->in, 1);
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_regex_full_match = {
+    .name = "RegexFullMatch", .since = 20, .import = regex_full_match};

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// TensorScatter: writes new entries into a cache, from a place per batch entry on.
+//
+// With the sequence axis moved next to the batch it is one scatternd_none whose indices are
+// (batch, first + i), the latter modulo the cache's length in circular mode.
+#include <string.h>
+
+#include "onnx/build.h"
+
+// (batch, count, 2): where each entry goes.
+static struct mgx_ins *places(struct mgx_onnx_node *n, int64_t batch, int64_t count, int64_t length)
+{
+    const bool circular = strcmp(mgx_onnx_text(n, "mode", "linear"), "circular") == 0;
+    const int64_t column[3] = {batch, count, 1};
+    struct mgx_ins *b = mgx_build_iota(n, MGX_INT64, batch),
+                   *i = mgx_build_iota(n, MGX_INT64, count);
+    struct mgx_ins *first = mgx_onnx_in(n, 2);
+    b = b ? mgx_build_per_axis(n, b, 0, 3) : NULL;
+    i = i ? mgx_build_per_axis(n, i, 0, 2) : NULL;
+    if (first)
+        i = mgx_build_add(n, i, mgx_build_per_axis(n, first, 0, 3));
+    if (circular)
+        i = mgx_build_with(n, &mgx_op_mod, i, (double)length);
+    i = first || !i ? i : mgx_build_unsqueeze(n, i, (int64_t[]){0}, 1);
+    struct mgx_ins *both[2] = {mgx_build_expand(n, b, 3, column),
+                               mgx_build_expand(n, i, 3, column)};
+    return mgx_build_concat(n, 2, both, 2);
+}
+
+static enum mgx_status import(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 2, 3));
+    if (!mgx_build_static(n))
+        return mgx_onnx_defer(n);
+    const struct mgx_shape *cache = &n->in[0]->shape, *update = &n->in[1]->shape;
+    int axis = 0;
+    TRY(mgx_build_axis(n, mgx_onnx_int(n, "axis", -2), cache->rank, &axis));
+    if (axis == 0 || update->rank != cache->rank)
+        return mgx_onnx_invalid(n, "axis %d of rank %d, update of rank %d", axis, cache->rank,
+                                update->rank);
+    int64_t perm[MGX_MAX_RANK] = {0, axis}, back[MGX_MAX_RANK];
+    for (int i = 1, at = 2; i < cache->rank; i++)
+        if (i != axis)
+            perm[at++] = i;
+    for (int i = 0; i < cache->rank; i++)
+        back[perm[i]] = i;
+    struct mgx_ins *in[3] = {mgx_onnx_transpose(n, n->in[0], perm, cache->rank),
+                             places(n, cache->lens[0], update->lens[axis], cache->lens[axis]),
+                             mgx_onnx_transpose(n, n->in[1], perm, cache->rank)};
+    struct mgx_ins *y = mgx_onnx_emit_n(n, &mgx_op_scatternd_none, NULL, in, 3);
+    n->out[0] = mgx_onnx_transpose(n, y, back, cache->rank);
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_tensor_scatter = {
+    .name = "TensorScatter", .since = 24, .import = import};
