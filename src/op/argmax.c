@@ -61,6 +61,12 @@ static int64_t find_int(const int64_t *v, int64_t n, bool largest, bool last, en
     return at;
 }
 
+static enum mgx_type unranked_type(const struct mgx_shape_call *c)
+{
+    (void)c;
+    return MGX_INT64;
+}
+
 static enum mgx_status compute(struct mgx_compute_call *c)
 {
     const struct arg *a = c->attr;
@@ -89,7 +95,8 @@ static enum mgx_status compute(struct mgx_compute_call *c)
 #define ARG(name_, meaning_, user_)                                                                \
     {                                                                                              \
         .name = name_, .meaning = meaning_, .fields = fields, .attr_size = sizeof(struct arg),     \
-        .in_min = 1, .in_max = 1, .shape = shape, .compute = compute, .user = user_                \
+        .in_min = 1, .in_max = 1, .shape = shape, .unranked_type = unranked_type,                  \
+        .compute = compute, .user = user_                                                          \
     }
 
 static const char largest_mark;

@@ -2,7 +2,8 @@
 // reduce_sum, _mean, _max, _min, _prod, _all, _any: one value per lane along `axes`, which stay as
 // axes of length 1. An empty list means all axes; a second input gives them at run time instead.
 //
-// Floats add up in double, integers in 64 bits that wrap. A NaN wins every maximum and minimum. An
+// Floats add up in double, integers in 64 bits that wrap; the
+// mean of integers is exact and rounds towards zero. A NaN wins every maximum and minimum. An
 // empty lane gives the neutral element: 0, 1, minus infinity; its mean is NaN (0 for integers).
 // Cost: one pass, one scratch copy of the input.
 #include <math.h>
@@ -46,10 +47,13 @@ static double mean(const double *v, int64_t n)
     return sum(v, n) / (double)n;
 }
 
+// The mean fits whatever the sum does, which therefore takes 128 bits.
 static int64_t mean_ints(const int64_t *v, int64_t n, enum mgx_type type)
 {
-    const int64_t s = sum_ints(v, n, type);
-    return type == MGX_UINT64 ? (int64_t)((uint64_t)s / (uint64_t)n) : s / n;
+    __int128 s = 0;
+    for (int64_t i = 0; i < n; i++)
+        s += type == MGX_UINT64 ? (__int128)(uint64_t)v[i] : v[i];
+    return (int64_t)(s / n);
 }
 
 static double prod(const double *v, int64_t n)
