@@ -2,9 +2,9 @@
 // reduce_sum, _mean, _max, _min, _prod, _all, _any: one value per lane along `axes`, which stay as
 // axes of length 1. An empty list means all axes; a second input gives them at run time instead.
 //
-// Floats add up in double, integers in 64 bits that wrap; the
-// mean of integers is exact and rounds towards zero. A NaN wins every maximum and minimum. An
-// empty lane gives the neutral element: 0, 1, minus infinity; its mean is NaN (0 for integers).
+// Floats add up in double, integers in 64 bits that wrap; the mean of integers is exact and rounds
+// towards zero. A NaN wins every maximum and minimum. An empty lane gives the neutral element: 0,
+// 1, minus infinity; its mean is NaN (0 for integers).
 // Cost: one pass, one scratch copy of the input.
 #include <math.h>
 
