@@ -201,6 +201,7 @@ static enum mgx_status find_axes(struct mgx_compute_call *c, struct mgx_resize_a
         if (strcmp(a->coordinate_transformation_mode, "tf_crop_and_resize") == 0) {
             axes[i].start = roi[i];
             axes[i].end = roi[x->rank + i];
+            axes[i].up *= scales ? axes[i].end - axes[i].start : 1;
         }
     }
     return MGX_OK;

@@ -13,6 +13,12 @@
 
 // --- places ---
 
+// Length of the output before rounding down, which is what the definitions use.
+static double exact_out(const struct mgx_resize_axis *a)
+{
+    return (double)a->in * a->up / a->down;
+}
+
 static double half_pixel(const struct mgx_resize_axis *a, int64_t o)
 {
     return ((double)o + 0.5) * a->down / a->up - 0.5;
@@ -20,8 +26,7 @@ static double half_pixel(const struct mgx_resize_axis *a, int64_t o)
 
 static double half_pixel_symmetric(const struct mgx_resize_axis *a, int64_t o)
 {
-    const double exact = (double)a->in * a->up / a->down; // before rounding down
-    return (double)a->in / 2 * (1 - (double)a->out / exact) + half_pixel(a, o);
+    return (double)a->in / 2 * (1 - (double)a->out / exact_out(a)) + half_pixel(a, o);
 }
 
 static double pytorch_half_pixel(const struct mgx_resize_axis *a, int64_t o)
@@ -31,7 +36,7 @@ static double pytorch_half_pixel(const struct mgx_resize_axis *a, int64_t o)
 
 static double align_corners(const struct mgx_resize_axis *a, int64_t o)
 {
-    return a->out == 1 ? 0 : (double)o * (double)(a->in - 1) / (double)(a->out - 1);
+    return a->out == 1 ? 0 : (double)o * (double)(a->in - 1) / (exact_out(a) - 1);
 }
 
 static double asymmetric(const struct mgx_resize_axis *a, int64_t o)
@@ -46,10 +51,10 @@ static double tf_half_pixel_for_nn(const struct mgx_resize_axis *a, int64_t o)
 
 static double tf_crop_and_resize(const struct mgx_resize_axis *a, int64_t o)
 {
-    const double last = (double)(a->in - 1);
-    if (a->out == 1)
+    const double last = (double)(a->in - 1), out = exact_out(a);
+    if (out == 1)
         return (a->start + a->end) * last / 2;
-    return a->start * last + (double)o * (a->end - a->start) * last / (double)(a->out - 1);
+    return a->start * last + (double)o * (a->end - a->start) * last / (out - 1);
 }
 
 // --- rounding ---
