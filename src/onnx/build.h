@@ -19,8 +19,8 @@
     X(cos)                                                                                         \
     X(erf)                                                                                         \
     X(exp)                                                                                         \
-    X(floor) X(log) X(neg) X(nearbyint) X(recip) X(relu) X(rsqrt) X(sigmoid) X(sign) X(sin)        \
-        X(sqrt) X(tanh)
+    X(floor)                                                                                       \
+    X(log) X(neg) X(nearbyint) X(recip) X(relu) X(rsqrt) X(sigmoid) X(sign) X(sin) X(sqrt) X(tanh)
 
 #define X(name)                                                                                    \
     static inline struct mgx_ins *mgx_build_##name(struct mgx_onnx_node *n, struct mgx_ins *a,     \
@@ -121,14 +121,6 @@ struct mgx_ins *mgx_build_split_heads(struct mgx_onnx_node *n, struct mgx_ins *x
 struct mgx_ins *mgx_build_merge_heads(struct mgx_onnx_node *n, struct mgx_ins *x);
 // Every head `times` in a row: (b, h, ...) to (b, h * times, ...); static shapes.
 struct mgx_ins *mgx_build_repeat_heads(struct mgx_onnx_node *n, struct mgx_ins *x, int64_t times);
-
-// --- bodies ---
-// Copies the instructions of a body that was imported as a module to the end of n->module, with
-// `args` for its parameters; results (as many as the module has) go to `out`. The module is then
-// unused and removed.
-enum mgx_status mgx_build_inline(struct mgx_onnx_node *n, struct mgx_module *body,
-                                 struct mgx_ins *const *args, int count,
-                                 struct mgx_ins **out) MGX_NODISCARD;
 
 // Opset 1 to 6: with broadcast=1 the axes of *b match those of the first input from `axis` on (by
 // default the last ones); *b gets trailing axes of length 1 to say so.

@@ -5,22 +5,11 @@
 
 #include "onnx/graph.h"
 
-// An operator of the IR by name; without it the emission fails.
-static const struct mgx_op *named(struct mgx_onnx_node *n, const char *name)
-{
-    const struct mgx_op *op = mgx_op_find(name);
-    if (!op)
-        mgx_fail(n->diag, MGX_UNSUPPORTED, "the operator %s is not built in", name);
-    return op;
-}
-
 struct mgx_ins *mgx_onnx_emit_body(struct mgx_onnx_node *n, const struct mgx_op *op,
                                    const struct mgx_attr *attrs, struct mgx_ins *const *in,
                                    int count, struct mgx_module *const *mod, int mod_count)
 {
     struct mgx_program *p = n->module->program;
-    if (!op)
-        return NULL;
     for (int i = 0; i < count; i++)
         if (!in[i])
             return NULL;
@@ -56,22 +45,20 @@ struct mgx_ins *mgx_onnx_literal_ints(struct mgx_onnx_node *n, const int64_t *va
 
 struct mgx_ins *mgx_onnx_undefined(struct mgx_onnx_node *n)
 {
-    return mgx_onnx_emit_n(n, named(n, "undefined"), NULL, NULL, 0);
+    return mgx_onnx_emit_n(n, &mgx_op_undefined, NULL, NULL, 0);
 }
 
 struct mgx_ins *mgx_onnx_convert(struct mgx_onnx_node *n, struct mgx_ins *x, enum mgx_type type)
 {
     if (!x || x->shape.type == type)
         return x;
-    return mgx_onnx_emit(n, &mgx_op_convert, MGX_ATTRS(mgx_int("target_type", type)),
-                         MGX_IN(x));
+    return mgx_onnx_emit(n, &mgx_op_convert, MGX_ATTRS(mgx_int("target_type", type)), MGX_IN(x));
 }
 
 struct mgx_ins *mgx_onnx_reshape(struct mgx_onnx_node *n, struct mgx_ins *x, const int64_t *dims,
                                  int rank)
 {
-    return mgx_onnx_emit(n, &mgx_op_reshape, MGX_ATTRS(mgx_ints("dims", dims, rank)),
-                         MGX_IN(x));
+    return mgx_onnx_emit(n, &mgx_op_reshape, MGX_ATTRS(mgx_ints("dims", dims, rank)), MGX_IN(x));
 }
 
 struct mgx_ins *mgx_onnx_transpose(struct mgx_onnx_node *n, struct mgx_ins *x, const int64_t *perm,
@@ -83,8 +70,7 @@ struct mgx_ins *mgx_onnx_transpose(struct mgx_onnx_node *n, struct mgx_ins *x, c
 
 struct mgx_ins *mgx_onnx_member(struct mgx_onnx_node *n, struct mgx_ins *tuple, int64_t i)
 {
-    return mgx_onnx_emit(n, named(n, "get_tuple_elem"), MGX_ATTRS(mgx_int("index", i)),
-                         MGX_IN(tuple));
+    return mgx_onnx_emit(n, &mgx_op_get_tuple_elem, MGX_ATTRS(mgx_int("index", i)), MGX_IN(tuple));
 }
 
 // --- broadcasting ---

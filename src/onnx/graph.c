@@ -197,9 +197,6 @@ static enum mgx_status poison_outputs(struct mgx_onnx_node *n)
 // An operator without a rule: an `unknown` instruction if the caller wants that.
 static enum mgx_status import_unknown(struct mgx_onnx_node *n)
 {
-    const struct mgx_op *op = mgx_op_find("unknown");
-    if (!op)
-        return mgx_fail(n->diag, MGX_UNSUPPORTED, "no operator stands for unknown ones");
     struct mgx_ins **in = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, n->in_count);
     if (!in)
         return mgx_fail_memory(n->diag);
@@ -207,7 +204,8 @@ static enum mgx_status import_unknown(struct mgx_onnx_node *n)
     for (int i = 0; i < n->in_count; i++)
         if (n->in[i])
             in[count++] = n->in[i];
-    struct mgx_ins *ins = mgx_onnx_emit_n(n, op, MGX_ATTRS(mgx_text("op", n->op_type)), in, count);
+    struct mgx_ins *ins =
+        mgx_onnx_emit_n(n, &mgx_op_unknown, MGX_ATTRS(mgx_text("op", n->op_type)), in, count);
     for (int i = 0; i < n->out_count; i++)
         n->out[i] = ins;
     return MGX_OK;

@@ -221,7 +221,7 @@ UNARY_ALPHA(leaky_relu, 0.01, x > 0 ? x : a * x)
 
 BINARY_WRAP(add, x + y)
 BINARY_INT(bit_shift_left, y < 0 || y > 63 ? 0 : (i64)((u64)x << y), y > 63 ? 0 : x << y)
-BINARY_INT(bit_shift_right, y < 0 || y > 63 ? 0 : x >> y, y > 63 ? 0 : x >> y)
+BINARY_INT(bit_shift_right, y < 0 || y > 63 ? (x < 0 ? -1 : 0) : x >> y, y > 63 ? 0 : x >> y)
 BINARY_INT(bitwise_and, x & y, x & y)
 BINARY_INT(bitwise_or, x | y, x | y)
 BINARY_INT(bitwise_xor, x ^ y, x ^ y)
@@ -235,7 +235,10 @@ BINARY_BOOL(logical_or, x != 0 || y != 0)
 BINARY_BOOL(logical_xor, (x != 0) != (y != 0))
 BINARY_SAME(max, x != x || x > y ? x : y)
 BINARY_SAME(min, x != x || x < y ? x : y)
-BINARY_ALL(mod, fmod(x, y) != 0 && (fmod(x, y) < 0) != (y < 0) ? fmod(x, y) + y : fmod(x, y),
+BINARY_ALL(mod,
+           fmod(x, y) == 0                ? copysign(0.0, y)
+           : (fmod(x, y) < 0) != (y < 0)  ? fmod(x, y) + y
+                                          : fmod(x, y),
            pw_mod(x, y), y == 0 ? 0 : x % y)
 BINARY_WRAP(mul, x * y)
 BINARY_ALL(pow, pow(x, y), pw_pow(x, y), pw_upow(x, y))

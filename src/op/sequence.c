@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Sequences: sequence_construct, sequence_at, sequence_insert, sequence_erase, sequence_length, and
-// optionals, which are sequences of at most one member: optional_construct, optional_has_element,
-// optional_get_element.
+// optionals: optional_construct, optional_has_element, optional_get_element. An optional is a tuple
+// that is declared with one member and holds one or none at run time.
 //
 // A sequence's members share a type; their shapes are known only at run time, so what is taken out
 // is unranked. Members are shared, never copied: an edit costs O(number of members).
@@ -59,6 +59,18 @@ static enum mgx_status construct_shape(struct mgx_shape_call *c, struct mgx_shap
     return sequence_of(c, c->in_count ? c->in[0] : &empty, out);
 }
 
+static enum mgx_status optional_shape(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    struct mgx_shape *member = MGX_NEW(c->arena, struct mgx_shape);
+    if (!member)
+        return mgx_fail_memory(c->diag);
+    *member = c->in_count
+                  ? *c->in[0]
+                  : mgx_shape_unranked((enum mgx_type)((const struct construct *)c->attr)->dtype);
+    *out = mgx_shape_tuple(member, 1);
+    return MGX_OK;
+}
+
 static enum mgx_status at_shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
     TRY(require_sequence(c, 0));
@@ -91,9 +103,10 @@ static enum mgx_status has_shape(struct mgx_shape_call *c, struct mgx_shape *out
 // optional_get_element of what is no optional hands it through, as ONNX allows.
 static enum mgx_status get_shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
-    if (c->in[0]->type == MGX_SEQUENCE)
-        return member_shape(c, out);
-    *out = *c->in[0];
+    const struct mgx_shape *x = c->in[0];
+    if (x->type == MGX_TUPLE && x->sub_count != 1)
+        return mgx_fail(c->diag, MGX_INVALID, "optional_get_element: the optional is empty");
+    *out = x->type == MGX_TUPLE ? x->sub[0] : *x;
     return MGX_OK;
 }
 
@@ -175,20 +188,29 @@ static enum mgx_status length(struct mgx_compute_call *c)
     return MGX_OK;
 }
 
+static enum mgx_status optional(struct mgx_compute_call *c)
+{
+    struct mgx_tensor member = {0};
+    if (c->in_count)
+        member = mgx_tensor_share(c->in[0]);
+    return mgx_tensor_group(c->out, &member, c->in_count, false, c->diag);
+}
+
 static enum mgx_status has_element(struct mgx_compute_call *c)
 {
-    const bool optional = c->in_count && c->in[0]->shape.type == MGX_SEQUENCE;
-    mgx_store_int(MGX_BOOL, c->out->data, 0, c->in_count && (!optional || c->in[0]->sub_count > 0));
+    const bool tuple = c->in_count && c->in[0]->shape.type == MGX_TUPLE;
+    mgx_store_int(MGX_BOOL, c->out->data, 0, c->in_count && (!tuple || c->in[0]->sub_count > 0));
     return MGX_OK;
 }
 
 static enum mgx_status get_element(struct mgx_compute_call *c)
 {
     const struct mgx_tensor *x = c->in[0];
-    if (x->shape.type == MGX_SEQUENCE && x->sub_count == 0)
+    const bool tuple = x->shape.type == MGX_TUPLE;
+    if (tuple && x->sub_count == 0)
         return mgx_fail(c->diag, MGX_INVALID, "optional_get_element: the optional is empty");
     mgx_tensor_release(c->out);
-    *c->out = mgx_tensor_share(x->shape.type == MGX_SEQUENCE ? &x->sub[0] : x);
+    *c->out = mgx_tensor_share(tuple ? &x->sub[0] : x);
     return MGX_OK;
 }
 
@@ -254,8 +276,8 @@ const struct mgx_op mgx_op_optional_construct = {
     .defaults = &construct_defaults,
     .in_max = 1,
     .flags = MGX_OP_UNRANKED,
-    .shape = construct_shape,
-    .compute = construct,
+    .shape = optional_shape,
+    .compute = optional,
 };
 
 const struct mgx_op mgx_op_optional_has_element = {

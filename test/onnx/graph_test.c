@@ -31,6 +31,7 @@ CASE(imports_and_runs_one_node)
     CHECK_INT(run_model(p, &x, 1, &shape, y, 6), 6);
     for (int i = 0; i < 6; i++)
         CHECK_NEAR(y[i], six[i] > 0 ? six[i] : 0, 0);
+    CHECK_OK(mgx_program_verify(p, &diag), diag);
     mgx_program_destroy(p);
 }
 
@@ -252,6 +253,25 @@ CASE(lists_all_operators_that_are_missing)
     const struct mgx_onnx_options quick = {.quick_reject = true};
     m = again;
     CHECK(refused_with(&m, &quick, MGX_UNSUPPORTED, "NoSuchOp"));
+}
+
+CASE(unknown_operators_may_be_kept)
+{
+    struct pb g = {0};
+    pb_input(&g, "x", FLOAT, 2, two_three);
+    pb_node(&g, "NoSuchOp", "x", "a", NULL);
+    pb_node(&g, "Relu", "a", "b", NULL);
+    pb_output(&g, "b");
+    struct pb m = pb_model(&g, 17);
+    struct mgx_diag diag;
+    const struct mgx_onnx_options keep = {.skip_unknown_operators = true};
+    struct mgx_program *p = import_model(&m, &keep, &diag);
+    CHECK(p);
+    struct mgx_str text = {0};
+    mgx_program_print(&text, p);
+    CHECK(strstr(mgx_str_text(&text), "unknown") && strstr(mgx_str_text(&text), "NoSuchOp"));
+    mgx_str_fini(&text);
+    mgx_program_destroy(p);
 }
 
 // --- shapes of inputs ---
@@ -516,8 +536,8 @@ TEST_MAIN(
         ROW(a_wide_unsorted_node_is_linear) ROW(names_cycles_and_missing_producers)
             ROW(refuses_names_defined_twice) ROW(an_initialiser_that_is_an_input_is_a_constant)
                 ROW(versions_are_checked) ROW(absent_versions_have_defaults)
-                    ROW(lists_all_operators_that_are_missing) ROW(options_settle_free_dimensions)
-                        ROW(free_dimensions_keep_their_names)
+                    ROW(lists_all_operators_that_are_missing) ROW(unknown_operators_may_be_kept)
+                        ROW(options_settle_free_dimensions) ROW(free_dimensions_keep_their_names)
                             ROW(functions_expand_with_their_attributes) ROW(expansion_has_a_budget)
                                 ROW(functions_that_reach_themselves_are_refused)
                                     ROW(calls_must_fit_their_function)

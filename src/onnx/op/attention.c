@@ -280,12 +280,7 @@ static enum mgx_status apply(struct mgx_onnx_node *n, const char *name, struct m
 {
     if (!mgx_onnx_has(n, name) || !*x)
         return MGX_OK;
-    struct mgx_module *body = mgx_onnx_body(n, name, &(*x)->shape, 1);
-    if (!body)
-        return mgx_program_status(n->module->program, n->diag);
-    if (mgx_module_result_count(body) != 1)
-        return mgx_onnx_invalid(n, "%s has %d results, not 1", name, mgx_module_result_count(body));
-    return mgx_build_inline(n, body, x, 1, x);
+    return mgx_onnx_inline(n, name, x, 1, x, 1);
 }
 
 static enum mgx_status flex(struct mgx_onnx_node *n)

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: MIT
+// If, Loop, Scan: bodies become modules.
+//
+// A carried value may change its shape from round to round. The body is imported for the shapes the
+// values start with; where a result does not fit them, with shapes that allow for both, until
+// nothing changes.
+#include "onnx/build.h"
+#include "onnx/graph.h"
+#include "op/core/rule.h"
+
+// The members of a tuple as the node's results.
+static enum mgx_status spread(struct mgx_onnx_node *n, struct mgx_ins *tuple, int count)
+{
+    if (count < n->out_count)
+        return mgx_onnx_invalid(n, "the body has %d results for %d outputs", count, n->out_count);
+    for (int i = 0; i < n->out_count; i++)
+        n->out[i] = mgx_onnx_member(n, tuple, i);
+    return MGX_OK;
+}
+
+// --- If ---
+
+static enum mgx_status branch_in_place(struct mgx_onnx_node *n, const char *name)
+{
+    int inputs = 0, outputs = 0;
+    TRY(mgx_onnx_body_counts(n, name, &inputs, &outputs));
+    if (outputs != n->out_count)
+        return mgx_onnx_invalid(n, "%s has %d results for %d outputs", name, outputs, n->out_count);
+    return mgx_onnx_inline(n, name, NULL, 0, n->out, n->out_count);
+}
+
+static enum mgx_status import_if(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 1, 1));
+    int64_t condition = 0;
+    if (mgx_build_constant_int(n, 0, &condition))
+        return branch_in_place(n, condition ? "then_branch" : "else_branch");
+    struct mgx_module *mod[2] = {mgx_onnx_body(n, "then_branch", NULL, 0),
+                                 mgx_onnx_body(n, "else_branch", NULL, 0)};
+    if (!mod[0] || !mod[1])
+        return MGX_OK; // the failure is recorded
+    struct mgx_ins *y = mgx_onnx_emit_body(n, &mgx_op_if, NULL, n->in, 1, mod, 2);
+    return y ? spread(n, y, mgx_module_result_count(mod[0])) : MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_if = {.name = "If", .import = import_if};
+
+// --- carried values ---
+
+enum { WIDENINGS = 4 }; // more are of no use: ranges join to [0, any] at the third
+
+// Shapes wide enough for a value and what the body makes of it; *changed when that is news.
+static enum mgx_status widen(struct mgx_onnx_node *n, const struct mgx_shape *result, bool last,
+                             struct mgx_shape *shape, bool *changed)
+{
+    struct mgx_shape joined;
+    if (shape->type != result->type)
+        return mgx_onnx_invalid(n, "a carried value is %s, the body makes it %s",
+                                mgx_type_name(shape->type), mgx_type_name(result->type));
+    if (shape->unranked || mgx_shape_same_lens(shape, result) || shape->type == MGX_SEQUENCE)
+        return MGX_OK;
+    if (!mgx_shape_join(&n->module->program->arena, shape, result, &joined))
+        return mgx_fail_memory(n->diag);
+    if (!joined.unranked && mgx_shape_same_lens(shape, &joined))
+        return MGX_OK; // a part of what is allowed
+    if (last)
+        joined = mgx_shape_unranked(shape->type);
+    if (!joined.unranked) { // a length that moves may be any
+        struct mgx_dim *dims =
+            MGX_NEW_ARRAY(&n->module->program->arena, struct mgx_dim, joined.rank);
+        if (!dims)
+            return mgx_fail_memory(n->diag);
+        for (int i = 0; i < joined.rank; i++) {
+            dims[i] = mgx_shape_dim(&joined, i);
+            if (!mgx_dim_is_fixed(&dims[i]))
+                dims[i] = (struct mgx_dim){.min = 0, .max = MGX_DIM_ANY};
+        }
+        joined = mgx_shape_from_dims(joined.type, joined.rank, dims);
+    }
+    *shape = joined;
+    *changed = true;
+    return MGX_OK;
+}
+
+// The body with parameters of shapes that hold in every round: `carried` of them from `first` on,
+// whose results are the body's from `first_result` on.
+static enum mgx_status import_body(struct mgx_onnx_node *n, struct mgx_shape *shapes, int count,
+                                   int first, int carried, int first_result,
+                                   struct mgx_module **out)
+{
+    *out = NULL;
+    for (int round = 0; round <= WIDENINGS; round++) {
+        struct mgx_module *body = mgx_onnx_body(n, "body", shapes, count);
+        if (!body)
+            return MGX_OK; // the failure is recorded
+        if (mgx_module_result_count(body) < first_result + carried)
+            return mgx_onnx_invalid(n, "the body has %d results, needs %d",
+                                    mgx_module_result_count(body), first_result + carried);
+        bool changed = false;
+        for (int i = 0; i < carried; i++)
+            TRY(widen(n, &mgx_module_result(body, first_result + i)->shape, round + 1 >= WIDENINGS,
+                      &shapes[first + i], &changed));
+        *out = body;
+        if (!changed)
+            return MGX_OK;
+        mgx_program_remove_module(n->module->program, body);
+    }
+    return mgx_onnx_invalid(n, "carried values find no common shape");
+}
+
+// --- Loop ---
+
+static enum mgx_status import_loop(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 0, -1));
+    const int carried = n->in_count > 2 ? n->in_count - 2 : 0, count = carried + 2;
+    struct mgx_shape *shapes = MGX_NEW_ARRAY(n->scratch, struct mgx_shape, count);
+    struct mgx_ins **in = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, count);
+    if (!shapes || !in)
+        return mgx_fail_memory(n->diag);
+    const struct mgx_shape number = mgx_shape_scalar(MGX_INT64);
+    struct mgx_ins *trip = mgx_onnx_in(n, 0);
+    in[0] = trip ? trip : mgx_build_ints(n, &number, (int64_t[]){INT64_MAX});
+    in[1] = mgx_onnx_in(n, 1) ? n->in[1] : mgx_onnx_scalar(n, MGX_BOOL, 1);
+    shapes[0] = number;
+    shapes[1] = mgx_shape_scalar(MGX_BOOL);
+    for (int i = 2; i < count; i++) {
+        in[i] = n->in[i];
+        if (!in[i])
+            return mgx_onnx_invalid(n, "carried value %d is absent", i - 2);
+        shapes[i] = in[i]->shape;
+    }
+    struct mgx_module *body = NULL;
+    TRY(import_body(n, shapes, count, 2, carried, 1, &body));
+    const int64_t limit = n->graph->import->options.limit_loop_iterations;
+    struct mgx_ins *y =
+        mgx_onnx_emit_body(n, &mgx_op_loop, MGX_ATTRS(mgx_int("max_iterations", trip ? 0 : limit)),
+                           in, count, &body, 1);
+    return y ? spread(n, y, mgx_module_result_count(body) - 1) : MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_loop = {.name = "Loop", .import = import_loop};
+
+// --- Scan ---
+
+struct scan {
+    int states, sequences;
+    struct mgx_ints input_axes, input_directions, output_axes, output_directions;
+};
+
+static enum mgx_status read_scan(struct mgx_onnx_node *n, int inputs, struct scan *s)
+{
+    const int64_t sequences = mgx_onnx_int(n, "num_scan_inputs", 0);
+    if (sequences < 1 || sequences > inputs)
+        return mgx_onnx_invalid(n, "num_scan_inputs is %lld for %d inputs", (long long)sequences,
+                                inputs);
+    s->sequences = (int)sequences;
+    s->states = inputs - s->sequences;
+    s->input_axes = mgx_onnx_ints(n, "scan_input_axes");
+    s->input_directions = mgx_onnx_ints(n, n->opset < 9 ? "directions" : "scan_input_directions");
+    s->output_axes = mgx_onnx_ints(n, "scan_output_axes");
+    s->output_directions = mgx_onnx_ints(n, "scan_output_directions");
+    return MGX_OK;
+}
+
+// A shape without one of its axes.
+static enum mgx_status without_axis(struct mgx_onnx_node *n, const struct mgx_shape *s, int axis,
+                                    struct mgx_shape *out)
+{
+    struct mgx_dim *dims = MGX_NEW_ARRAY(&n->module->program->arena, struct mgx_dim, s->rank);
+    if (!dims)
+        return mgx_fail_memory(n->diag);
+    for (int i = 0, k = 0; i < s->rank; i++)
+        if (i != axis)
+            dims[k++] = mgx_shape_dim(s, i);
+    *out = mgx_shape_from_dims(s->type, s->rank - 1, dims);
+    return MGX_OK;
+}
+
+// Emits one scan over `in`, states first; *results is how many it has.
+static enum mgx_status emit_scan(struct mgx_onnx_node *n, const struct scan *s,
+                                 struct mgx_ins *const *in, struct mgx_ins **out, int *results)
+{
+    const int count = s->states + s->sequences;
+    struct mgx_shape *shapes = MGX_NEW_ARRAY(n->scratch, struct mgx_shape, count);
+    if (!shapes)
+        return mgx_fail_memory(n->diag);
+    for (int i = 0; i < s->states; i++)
+        shapes[i] = in[i]->shape;
+    for (int i = s->states; i < count; i++) {
+        int axis = 0;
+        const int k = i - s->states, rank = mgx_onnx_rank(in[i]);
+        TRY(mgx_build_axis(n, k < s->input_axes.count ? s->input_axes.v[k] : 0, rank, &axis));
+        TRY(without_axis(n, &in[i]->shape, axis, &shapes[i]));
+    }
+    struct mgx_module *body = NULL;
+    TRY(import_body(n, shapes, count, 0, s->states, 0, &body));
+    if (!body)
+        return MGX_OK;
+    *results = mgx_module_result_count(body);
+    *out = mgx_onnx_emit_body(
+        n, &mgx_op_scan,
+        MGX_ATTRS(
+            mgx_int("num_scan_inputs", s->sequences),
+            mgx_ints("scan_input_axes", s->input_axes.v, s->input_axes.count),
+            mgx_ints("scan_input_directions", s->input_directions.v, s->input_directions.count),
+            mgx_ints("scan_output_axes", s->output_axes.v, s->output_axes.count),
+            mgx_ints("scan_output_directions", s->output_directions.v, s->output_directions.count)),
+        in, count, &body, 1);
+    return MGX_OK;
+}
+
+static enum mgx_status import_scan(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 1, -1));
+    if (!mgx_build_ranked(n))
+        return mgx_onnx_defer(n);
+    struct scan s;
+    struct mgx_ins *y = NULL;
+    int results = 0;
+    TRY(read_scan(n, n->in_count, &s));
+    TRY(emit_scan(n, &s, n->in, &y, &results));
+    return y ? spread(n, y, results) : MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_scan = {.name = "Scan", .since = 9, .import = import_scan};
+
+// --- Scan of opset 8: everything has a batch axis in front ---
+
+// A module whose parameters are one batch entry of each input; the scan goes into it.
+static enum mgx_status batch_body(struct mgx_onnx_node *n, const struct scan *s,
+                                  struct mgx_module *m, int *results)
+{
+    const int count = s->states + s->sequences;
+    struct mgx_ins **in = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, count);
+    if (!in)
+        return mgx_fail_memory(n->diag);
+    for (int i = 0; i < count; i++) {
+        struct mgx_shape entry;
+        TRY(without_axis(n, &n->in[i + 1]->shape, 0, &entry));
+        in[i] =
+            mgx_add_parameter(m, mgx_arena_printf(n->scratch, "%s_entry_%d", m->name, i), &entry);
+        if (!in[i])
+            return mgx_program_status(n->module->program, n->diag);
+    }
+    struct mgx_onnx_node inner = *n; // emits into the entry's module
+    inner.module = m;
+    struct mgx_ins *tuple = NULL;
+    TRY(emit_scan(&inner, s, in, &tuple, results));
+    struct mgx_ins **members = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, *results);
+    if (!members)
+        return mgx_fail_memory(n->diag);
+    for (int i = 0; i < *results; i++)
+        members[i] = mgx_onnx_member(&inner, tuple, i);
+    mgx_add_return(m, members, *results);
+    return MGX_OK;
+}
+
+static enum mgx_status import_scan_8(struct mgx_onnx_node *n)
+{
+    if (n->in_count < 2)
+        return mgx_onnx_invalid(n, "%d inputs, at least 2 are needed", n->in_count);
+    if (n->in[0])
+        return mgx_onnx_unsupported(n, "sequence_lens of Scan is not supported");
+    for (int i = 1; i < n->in_count; i++)
+        if (!n->in[i] || mgx_onnx_rank(n->in[i]) == 0)
+            return mgx_onnx_invalid(n, "input %d is absent or a scalar", i);
+    if (!mgx_build_ranked(n))
+        return mgx_onnx_defer(n);
+    struct scan s;
+    int results = 0;
+    TRY(read_scan(n, n->in_count - 1, &s));
+    struct mgx_module *m = mgx_program_add_module(
+        n->module->program, mgx_arena_printf(n->scratch, "%s_batch", n->graph->label));
+    if (!m)
+        return mgx_fail_memory(n->diag);
+    TRY(batch_body(n, &s, m, &results));
+    struct mgx_ins *y =
+        mgx_onnx_emit_body(n, &mgx_op_scan, MGX_ATTRS(mgx_int("num_scan_inputs", n->in_count - 1)),
+                           n->in + 1, n->in_count - 1, &m, 1);
+    return y ? spread(n, y, results) : MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_scan_8 = {
+    .name = "Scan", .since = 8, .until = 8, .import = import_scan_8};
