@@ -393,9 +393,9 @@ PyObject *py_argument_from_buffer(PyObject *source)
 {
     PyObject *dtype = PyObject_GetAttrString(source, "dtype");
     PyErr_Clear();
-    PyObject *result =
-        dtype && has_strings(dtype) ? import_strings(source) : import_buffer(source, NULL);
-    if (!result && dtype && !has_strings(dtype)) {
+    const bool strings = dtype && has_strings(dtype);
+    PyObject *result = strings ? import_strings(source) : import_buffer(source, NULL);
+    if (!result && dtype && !strings) {
         PyObject *type, *value, *trace;
         PyErr_Fetch(&type, &value, &trace); // the better message if nothing helps
         result = import_by_dtype(source, dtype);

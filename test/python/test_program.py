@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: MIT
+"""Building, printing, compiling and running programs."""
+import threading
+
+import migraphx
+import numpy as np
+import pytest
+
+GRAPH = '''module: "main"
+main:@0 = @literal{1} -> float_type, {1, 1, 1, 1}, {1, 1, 1, 1}
+input = @param:input -> float_type, {1, 1, 4, 6}, {24, 24, 6, 1}
+main:@2 = convolution[padding={0, 0},stride={1, 1},dilation={1, 1},group=1,padding_mode=0,use_dynamic_same_auto_pad=0]\
+(input,main:@0) -> float_type, {1, 1, 4, 6}, {24, 24, 6, 1}
+main:@3 = slice[axes={2, 3},starts={0, 2},ends={4, 5}](main:@2) -> float_type, {1, 1, 4, 3}, {24, 24, 6, 1}
+main:@4 = contiguous(main:@3) -> float_type, {1, 1, 4, 3}, {12, 12, 3, 1}
+main:@5 = flatten[axis=1](main:@4) -> float_type, {1, 12}, {12, 1}
+main:@6 = @return(main:@5)
+
+'''
+
+
+def guide():
+    """The hand-built network of the user's guide."""
+    p = migraphx.program()
+    m = p.get_main_module()
+    x = m.add_parameter("input", migraphx.shape(type="float_type", lens=[1, 1, 4, 6]))
+    w = m.add_literal(np.ones((1, 1, 1, 1), np.float32))
+    y = m.add_instruction(
+        migraphx.op("convolution", padding=[0, 0], stride=[1, 1], dilation=[1, 1], group=1, padding_mode=0), [x, w])
+    y = m.add_instruction(migraphx.op("slice", axes=[2, 3], starts=[0, 2], ends=[4, 5]), [y])
+    y = m.add_instruction(migraphx.op("contiguous"), [y])
+    y = m.add_instruction(migraphx.op("flatten"), [y])
+    m.add_return([y])
+    return p
+
+
+def test_guide_prints_to_the_letter(capfd):
+    p = guide()
+    assert repr(p) == GRAPH
+    p.print()
+    assert capfd.readouterr().out == GRAPH + "\n"
+
+
+def test_guide_gives_its_twelve_numbers():
+    p = guide()
+    p.compile(migraphx.get_target("ref"), offload_copy=True, device_id=0)
+    assert p.is_compiled()
+    data = np.arange(24, dtype=np.float32).reshape(1, 1, 4, 6)
+    for value in (data, migraphx.argument(data), memoryview(data)):
+        result = p.run({"input": value, "unused": data})[0]
+        assert result.tolist() == [2, 3, 4, 8, 9, 10, 14, 15, 16, 20, 21, 22]
+        assert np.asarray(result).shape == (1, 12)
+
+
+def test_inputs_in_other_layouts():
+    p = guide()
+    p.compile(migraphx.get_target("ref"))
+    data = np.arange(24, dtype=np.float32).reshape(1, 1, 6, 4).transpose(0, 1, 3, 2)
+    assert p.run({"input": data})[0].tolist() == data[:, :, 0:4, 2:5].ravel().tolist()
+
+
+def test_errors_carry_the_real_message():
+    p = guide()
+    with pytest.raises(RuntimeError, match="the program is not compiled"):
+        p.run({})
+    p.compile(t=migraphx.get_target("ref"))
+    with pytest.raises(RuntimeError, match="Parameter not found: input"):
+        p.run({})
+    with pytest.raises(RuntimeError, match=r"Incorrect shape \{float_type, \{24\}, \{1\}\} for parameter: input"):
+        p.run({"input": np.zeros(24, np.float32)})
+    with pytest.raises(RuntimeError, match="Operator not found: nonsense"):
+        migraphx.op("nonsense")
+    with pytest.raises(RuntimeError, match="No key 'nonsense' in concat"):
+        migraphx.op("concat", nonsense=1)
+    with pytest.raises(RuntimeError, match="Requested target 'tpu' is not loaded or not supported"):
+        migraphx.get_target("tpu")
+    with pytest.raises(RuntimeError, match="compiled already"):
+        p.compile(migraphx.get_target("ref"))
+
+
+def test_to_py_builds_an_equal_program():
+    p = guide()
+    scope = {"migraphx": migraphx}
+    exec(p.to_py(), scope)
+    assert scope["p"] == p
+    assert p.clone() == p and not p.clone().is_compiled()
+
+
+def test_submodules():
+    p = migraphx.program()
+    m = p.get_main_module()
+    then, other = p.create_module("then"), p.create_module("other")
+    condition = m.add_parameter("c", migraphx.shape(type="bool", lens=[1]))
+    x = m.add_parameter("x", migraphx.shape(type="float", lens=[3]))
+    y = m.add_parameter("y", migraphx.shape(type="float", lens=[3]))
+    then.add_return([then.add_instruction(migraphx.op("add"), [x, y])])
+    other.add_return([other.add_instruction(migraphx.op("mul"), [x, y])])
+    both = m.add_instruction(migraphx.op("if"), [condition], [then, other])
+    m.add_return([m.add_instruction(migraphx.op("get_tuple_elem", index=0), [both])])
+    scope = {"migraphx": migraphx}
+    exec(p.to_py(), scope)
+    p.sort()
+    again = scope["p"]
+    again.sort()
+    assert again == p
+    p.compile(migraphx.get_target("ref"))
+    a, b = np.float32([1, 2, 3]), np.float32([4, 5, 6])
+    assert p.run({"c": np.array([True]), "x": a, "y": b})[0].tolist() == [5, 7, 9]
+    assert p.run({"c": np.array([False]), "x": a, "y": b})[0].tolist() == [4, 10, 18]
+
+
+def test_walking():
+    p = guide()
+    m = p.get_main_module()
+    names = [ins.name() for ins in m]
+    assert names == ["@literal", "@param", "convolution", "slice", "contiguous", "flatten", "@return"]
+    literal, param, conv = list(m)[:3]
+    assert conv.inputs() == [param, literal] and param.outputs() == [conv]
+    assert conv != param and len({conv, param, literal, list(m)[2]}) == 3
+    assert literal.get_literal().tolist() == [1] and conv.shape().lens() == [1, 1, 4, 6]
+    assert conv.op().name() == "convolution" and conv.op().values()["group"] == 1
+    with pytest.raises(RuntimeError, match="not a literal"):
+        conv.get_literal()
+    del p, m  # instructions keep their program
+    assert conv.outputs()[0].name() == "slice"
+
+
+def test_attributes():
+    op = migraphx.op("pooling", mode=migraphx.op.pooling_mode.max, lengths=(2, 2), stride=np.array([2, 2]),
+                     padding=[0, 0])
+    assert op.name() == "pooling" and op.values()["mode"] == "max" and op.values()["lengths"] == [2, 2]
+    convert = migraphx.op("convert", target_type=migraphx.shape.type_t.half_type)
+    assert repr(convert) == "convert[target_type=1]"
+    assert migraphx.op("leaky_relu", alpha=0.5).values() == {"alpha": 0.5}
+    assert [m.name for m in migraphx.op.pooling_mode] == ["average", "max", "lpnorm"]
+    assert [m.name for m in migraphx.op.rnn_direction] == ["forward", "reverse", "bidirectional"]
+
+
+def test_threads_share_a_program():
+    p = guide()
+    p.compile(migraphx.get_target("ref"))
+    wrong = []
+
+    def work(offset):
+        data = np.arange(24, dtype=np.float32).reshape(1, 1, 4, 6) + offset
+        for _ in range(20):
+            if p.run({"input": data})[0].tolist() != data[:, :, 0:4, 2:5].ravel().tolist():
+                wrong.append(offset)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_parameters_and_outputs():
+    p = migraphx.program()
+    m = p.get_main_module()
+    shape = migraphx.shape(type="float", lens=[2])
+    a, b = m.add_parameter("zeta", shape), m.add_parameter("alpha", shape)
+    m.add_return([m.add_instruction(migraphx.op("sub"), [a, b]), a])
+    assert p.get_parameter_names() == ["zeta", "alpha"]
+    assert list(p.get_parameter_shapes()) == ["zeta", "alpha"] and p.get_parameter_shapes()["zeta"] == shape
+    assert p.get_output_shapes() == [shape, shape]
+    m.replace_return([b])
+    assert p.get_output_shapes() == [shape]
