@@ -70,6 +70,18 @@ static enum mgx_status unpack_fp4_shape(struct mgx_shape_call *c, struct mgx_sha
     return resized(c, MGX_FLOAT, false, out);
 }
 
+static enum mgx_type packed_type(const struct mgx_shape_call *c)
+{
+    (void)c;
+    return MGX_FP4X2;
+}
+
+static enum mgx_type float_type(const struct mgx_shape_call *c)
+{
+    (void)c;
+    return MGX_FLOAT;
+}
+
 // Walks the packed side; `wide` is the other. Calls back with byte offset and the two element
 // offsets.
 struct pair {
@@ -141,17 +153,18 @@ static enum mgx_status unpack(struct mgx_compute_call *c)
     return MGX_OK;
 }
 
-#define PACK(name_, meaning_, shape_, compute_)                                                    \
+#define PACK(name_, meaning_, shape_, compute_, unranked_)                                         \
     {                                                                                              \
         .name = name_, .meaning = meaning_, .fields = fields, .attr_size = sizeof(struct pack),    \
         .defaults = &defaults, .in_min = 1, .in_max = 1, .shape = shape_, .compute = compute_,     \
+        .unranked_type = unranked_,                                                                \
     }
 
 const struct mgx_op mgx_op_pack_int4 =
-    PACK("pack_int4", "two 4-bit integers a byte", pack_int4_shape, pack);
+    PACK("pack_int4", "two 4-bit integers a byte", pack_int4_shape, pack, NULL);
 const struct mgx_op mgx_op_unpack_int4 =
-    PACK("unpack_int4", "4-bit integers, one a byte", unpack_int4_shape, unpack);
+    PACK("unpack_int4", "4-bit integers, one a byte", unpack_int4_shape, unpack, NULL);
 const struct mgx_op mgx_op_pack_fp4 =
-    PACK("pack_fp4", "two e2m1 floats a byte", pack_fp4_shape, pack);
+    PACK("pack_fp4", "two e2m1 floats a byte", pack_fp4_shape, pack, packed_type);
 const struct mgx_op mgx_op_unpack_fp4 =
-    PACK("unpack_fp4", "e2m1 floats as float", unpack_fp4_shape, unpack);
+    PACK("unpack_fp4", "e2m1 floats as float", unpack_fp4_shape, unpack, float_type);

@@ -15,6 +15,11 @@ static uint64_t mix(uint64_t seed, uint64_t i)
     return z ^ (z >> 31);
 }
 
+static enum mgx_type uniform_type(const struct mgx_shape_call *c)
+{
+    return c->in[1]->type;
+}
+
 static enum mgx_status uniform_shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
     TRY(mgx_require_integral(c, 0));
@@ -46,6 +51,7 @@ const struct mgx_op mgx_op_random_uniform = {
     .in_min = 2,
     .in_max = 2,
     .shape = uniform_shape,
+    .unranked_type = uniform_type,
     .compute = uniform,
 };
 
@@ -90,6 +96,11 @@ struct multinomial {
 
 static const struct mgx_field multinomial_fields[] = {MGX_TYPE(struct multinomial, dtype), {0}};
 static const struct multinomial multinomial_defaults = {.dtype = MGX_INT32};
+
+static enum mgx_type multinomial_type(const struct mgx_shape_call *c)
+{
+    return (enum mgx_type)((const struct multinomial *)c->attr)->dtype;
+}
 
 static enum mgx_status multinomial_shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
@@ -148,5 +159,6 @@ const struct mgx_op mgx_op_multinomial = {
     .in_min = 2,
     .in_max = 2,
     .shape = multinomial_shape,
+    .unranked_type = multinomial_type,
     .compute = multinomial,
 };

@@ -19,6 +19,12 @@ static enum mgx_status require_strings(struct mgx_shape_call *c)
     return MGX_OK;
 }
 
+static enum mgx_type bool_type(const struct mgx_shape_call *c)
+{
+    (void)c;
+    return MGX_BOOL;
+}
+
 static struct mgx_string element(const struct mgx_tensor *t, int64_t i)
 {
     return ((const struct mgx_string *)t->data)[mgx_shape_index(&t->shape, i)];
@@ -91,6 +97,7 @@ const struct mgx_op mgx_op_string_equal = {
     .in_min = 2,
     .in_max = 2,
     .shape = equal_shape,
+    .unranked_type = bool_type,
     .compute = equal,
 };
 
@@ -117,12 +124,17 @@ static enum mgx_status split_shape(struct mgx_shape_call *c, struct mgx_shape *o
     struct mgx_dim *dims = MGX_NEW_ARRAY(c->arena, struct mgx_dim, x->rank + 1);
     if (!sub || !dims)
         return mgx_fail_memory(c->diag);
+    *out = mgx_shape_tuple(sub, 2);
+    if (x->unranked) {
+        sub[0] = *x;
+        sub[1] = mgx_shape_unranked(MGX_INT64);
+        return MGX_OK;
+    }
     for (int i = 0; i < x->rank; i++)
         dims[i] = mgx_shape_dim(x, i);
     dims[x->rank] = (struct mgx_dim){.min = 0, .max = MGX_DIM_ANY};
     sub[0] = mgx_shape_from_dims(MGX_STRING, x->rank + 1, dims);
     sub[1] = mgx_shape_retype(x, MGX_INT64);
-    *out = mgx_shape_tuple(sub, 2);
     return MGX_OK;
 }
 
@@ -214,6 +226,7 @@ const struct mgx_op mgx_op_string_split = {
     .defaults = &split_defaults,
     .in_min = 1,
     .in_max = 1,
+    .flags = MGX_OP_UNRANKED,
     .shape = split_shape,
     .compute = split,
 };
@@ -376,5 +389,6 @@ const struct mgx_op mgx_op_regex_full_match = {
     .in_min = 1,
     .in_max = 1,
     .shape = regex_shape,
+    .unranked_type = bool_type,
     .compute = regex_match,
 };

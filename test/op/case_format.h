@@ -17,7 +17,7 @@
 // Inputs:  `in float {[1..4], 3}` and `in float {[1..4 batch], [0..]}` are ranges (0.. is open),
 // for the shape rule alone; `in float *` is unranked; `in known int64 {2} = 2 3` is a value that
 // the shape rule knows (it otherwise sees shapes only); `in -` is an absent (`undefined`) operand.
-// `in tuple 2` and `in sequence 2` are followed by that many lines `item <tensor>`; `in sequence 0
+// `in tuple 2` and `in sequence 2` are followed by that many lines `item <operand>`; `in sequence 0
 // float` says what an empty one holds. The same forms serve `out`.
 //
 // Values come in row-major order of the lengths, whatever the strides. Numbers as C and numpy write
@@ -287,6 +287,8 @@ static inline bool read_tensor(struct case_reader *r, char *s, struct case_value
     return !*s || case_error(r, "\"=\" or the end of the line", s);
 }
 
+static inline bool read_operand(struct case_reader *r, char *s, struct case_value *v);
+
 static inline bool read_items(struct case_reader *r, char *s, bool sequence, struct case_value *v)
 {
     const int count = (int)strtol(s, &s, 10);
@@ -295,7 +297,7 @@ static inline bool read_items(struct case_reader *r, char *s, bool sequence, str
     for (int i = 0; i < count; i++) {
         struct case_value item = {0};
         char *line = case_line(r);
-        if (!line || !take_word(&line, "item") || !read_tensor(r, line, &item))
+        if (!line || !take_word(&line, "item") || !read_operand(r, line, &item))
             return case_error(r, "an item", line);
         items[i] = item.tensor;
         sub[i] = item.shape;
@@ -316,16 +318,20 @@ static inline bool read_items(struct case_reader *r, char *s, bool sequence, str
     return true;
 }
 
-static inline bool read_operand(struct case_reader *r, char *s, struct case_value *list, int *count)
+static inline bool read_operand(struct case_reader *r, char *s, struct case_value *v)
 {
-    if (*count == CASE_MAX_IN)
-        return case_error(r, "fewer operands", s);
-    struct case_value *v = &list[(*count)++];
     if (take_word(&s, "tuple"))
         return read_items(r, s, false, v);
     if (take_word(&s, "sequence"))
         return read_items(r, s, true, v);
     return read_tensor(r, s, v);
+}
+
+static inline bool add_operand(struct case_reader *r, char *s, struct case_value *list, int *count)
+{
+    if (*count == CASE_MAX_IN)
+        return case_error(r, "fewer operands", s);
+    return read_operand(r, s, &list[(*count)++]);
 }
 
 // --- cases ---
@@ -347,9 +353,9 @@ static inline bool read_program(struct case_reader *r, struct op_case *c)
 static inline bool read_line(struct case_reader *r, char *line, struct op_case *c)
 {
     if (take_word(&line, "in"))
-        return read_operand(r, line, c->in, &c->in_count);
+        return add_operand(r, line, c->in, &c->in_count);
     if (take_word(&line, "out"))
-        return read_operand(r, line, c->out, &c->out_count);
+        return add_operand(r, line, c->out, &c->out_count);
     if (take_word(&line, "shape"))
         c->shape = line;
     else if (take_word(&line, "fails"))

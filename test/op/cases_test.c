@@ -125,6 +125,8 @@ static bool contains(const struct mgx_shape *by, const struct mgx_shape *s)
         return by->type == s->type;
     if (by->type == MGX_SEQUENCE && s->type == MGX_SEQUENCE)
         return true;
+    if (by->type == MGX_TUPLE && by->sub_count == 1 && s->type == MGX_TUPLE && s->sub_count == 0)
+        return true; // an empty optional
     if (by->type != s->type || by->rank != s->rank || by->sub_count != s->sub_count)
         return false;
     for (int i = 0; i < by->sub_count; i++)
@@ -407,6 +409,53 @@ static void run_op(const struct op_case *c, struct mgx_arena *arena)
         COMPLAIN(&k, "the case expects nothing");
 }
 
+static void run_results(struct call *k, struct mgx_program *p)
+{
+    const struct op_case *c = k->c;
+    struct mgx_module *main = mgx_program_main(p);
+    struct mgx_tensor args[CASE_MAX_IN], out[CASE_MAX_IN] = {{.data = NULL}};
+    struct mgx_eval e = {.strings = k->arena, .seed = 1, .limit_bytes = (size_t)1 << 30};
+    for (int i = 0; i < p->module_count; i++)
+        mgx_module_number(p->modules[i]);
+    for (int i = 0; i < c->in_count; i++)
+        args[i] = c->in[i].tensor;
+    if (!c->aborts && mgx_module_result_count(main) != c->out_count) {
+        COMPLAIN(k, "%d results, expected %d", mgx_module_result_count(main), c->out_count);
+        return;
+    }
+    const enum mgx_status status = mgx_eval_module(&e, main, args, c->in_count, out, &k->diag);
+    if (c->aborts) {
+        if (status == MGX_OK || !strstr(k->diag.text, c->aborts))
+            COMPLAIN(k, "should abort with \"%s\": \"%s\"", c->aborts, k->diag.text);
+    } else if (status != MGX_OK) {
+        COMPLAIN(k, "%s", k->diag.text);
+    }
+    for (int i = 0; i < c->out_count; i++) {
+        if (status == MGX_OK)
+            check_value(k, &out[i], &c->out[i], "");
+        if (status == MGX_OK && !contains(&mgx_module_result(main, i)->shape, &out[i].shape))
+            COMPLAIN(k, "result %d is not of the declared shape", i);
+        mgx_tensor_release(&out[i]);
+    }
+}
+
+static void run_program(const struct op_case *c, struct mgx_arena *arena)
+{
+    struct call k = {.c = c, .arena = arena};
+    struct mgx_program *p = NULL;
+    const enum mgx_status status =
+        mgx_program_parse(&p, &mgx_ops, c->program, strlen(c->program), &k.diag);
+    if (c->fails) {
+        if (status == MGX_OK || !strstr(k.diag.text, c->fails))
+            COMPLAIN(&k, "should fail with \"%s\": \"%s\"", c->fails, k.diag.text);
+    } else if (status != MGX_OK) {
+        COMPLAIN(&k, "%s", k.diag.text);
+    } else {
+        run_results(&k, p);
+    }
+    mgx_program_destroy(p);
+}
+
 static char *read_file(const char *path)
 {
     FILE *f = fopen(path, "rb");
@@ -436,6 +485,8 @@ static int run_file(const char *path, const char *select)
             count++;
             if (c.op)
                 run_op(&c, &arena);
+            else
+                run_program(&c, &arena);
         }
         case_free(&c);
     }

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: MIT
+"""Operators with bodies, as whole programs: if, loop, scan_slice, pointwise, group, select_module."""
+import numpy as np
+from make_cases import T, Tuple
+
+F = "float_type, "
+CAPTURE = '''
+module: "main"
+c = @param:c -> bool_type, {1}, {1}
+x = @param:x -> float_type, {2, 3}, {3, 1}
+@2 = if(c), [yes, no]
+@3 = get_tuple_elem[index=0](@2)
+@4 = get_tuple_elem[index=1](@2)
+@5 = @return(@3,@4)
+
+module: "yes"
+yes:@0 = add(x,x)
+yes:@1 = slice[axes={1},starts={1},ends={3}](x)
+yes:@2 = @return(yes:@0,yes:@1)
+
+module: "no"
+no:@0 = mul(x,x)
+no:@1 = @return(no:@0,x)
+'''
+
+
+def branches(w):
+    x = w.random("float", (2, 3))
+    w.program(CAPTURE, [x, T("bool", [1])], [T("float", x.a + x.a), T("float", x.a[:, 1:])])
+    w.program(CAPTURE, [x, T("bool", [0])], [T("float", x.a * x.a), x])
+    w.program(CAPTURE.replace("bool_type, {1}, {1}", "bool_type, {2}, {1}"), [x, T("bool", [1, 1])], aborts="if: condition has 2 elements")
+    w.program(CAPTURE.replace("@return(no:@0,x)", "@return(no:@0)"), [], fails="if: one branch has 2 results, the other 1")
+    w.program(CAPTURE.replace("no:@0 = mul(x,x)", "no:@0 = isnan(x)"), [], fails="if: result 0 is float_type in one branch, bool_type in the other")
+    # ranks that differ: nothing but the type is known before the run
+    ranks = CAPTURE.replace("no:@0 = mul(x,x)", "no:@0 = reshape[dims={6}](x)")
+    w.program(ranks, [x, T("bool", [0])], [T("float", x.a.reshape(6)), x])
+
+
+LOOP = '''
+module: "main"
+x = @param:x -> float_type, {2}, {1}
+c = @param:c -> bool_type, {1}, {1}
+n = @param:n -> int64_type, {1}, {1}
+@3 = loop[max_iterations=0,scan_output_directions={DIR}](n,c,x), [body]
+@4 = get_tuple_elem[index=0](@3)
+@5 = get_tuple_elem[index=1](@3)
+@6 = @return(@4,@5)
+
+module: "body"
+body:v = @param:v -> float_type, {2}, {1}
+body:k = @param:k -> bool_type, {1}, {0}
+body:i = @param:i -> int64_type, {1}, {0}
+body:@3 = convert[target_type=2](body:i)
+body:@4 = multibroadcast[out_lens={2}](body:@3)
+body:@5 = add(body:v,body:@4)
+body:@6 = mul(body:@5,body:v)
+body:@7 = COND
+body:@8 = @return(body:@7,body:@5,body:@6)
+'''
+
+
+def loops(w):
+    def run(x, n, until=None, backwards=False):
+        v, rows = x.a, []
+        for i in range(n):
+            u = v + i
+            rows.append(u * v)
+            v = u
+            if until and i >= until:
+                break
+        rows = rows[::-1] if backwards else rows
+        return [T("float", v), T("float", np.array(rows).reshape(-1, 2))]
+
+    plain = LOOP.replace("DIR", "").replace("COND", "identity(body:k)")
+    x = w.random("float", (2,))
+    one = lambda n, c=1: [T("int64", [n]), T("bool", [c]), x]
+    for n in (0, 1, 4):
+        w.program(plain, one(n), run(x, n))
+    w.program(plain, one(-5), run(x, 0))
+    w.program(plain, one(4, 0), run(x, 0))
+    w.program(LOOP.replace("DIR", "1").replace("COND", "identity(body:k)"), one(4), run(x, 4, backwards=True))
+    # the condition ends it: i < 2 holds in rounds 0 and 1
+    text = LOOP.replace("DIR", "").replace("body:@7 = COND", "body:two = @literal{2} -> int64_type, {1}, {0}\nbody:@7 = less(body:i,body:two)")
+    w.program(text, one(10), run(x, 10, until=2))
+    w.program(plain.replace("max_iterations=0", "max_iterations=3"), one(9223372036854775807), aborts="loop: still running after 3 iterations")
+    w.program(plain.replace("max_iterations=0", "max_iterations=3"), one(9), run(x, 3))
+    w.program(plain.replace("@return(body:@7,body:@5,body:@6)", "@return(body:@7)"), [], fails="loop: body has 1 results, needs at least 2")
+    w.program(plain.replace("(n,c,x), [body]", "(n,c,x)"), [], fails="loop: takes one module, given 0")
+    # a carried value that grows
+    grows = '''
+module: "main"
+x = @param:x -> float_type, {2}, {1}
+t = @literal{1} -> bool_type, {1}, {1}
+n = @literal{3} -> int64_type, {1}, {1}
+@3 = loop[max_iterations=0,scan_output_directions={}](n,t,x), [body]
+@4 = get_tuple_elem[index=0](@3)
+@5 = @return(@4)
+
+module: "body"
+body:v = @param:v -> dynamic, float_type, {[0..1000]}
+body:k = @param:k -> bool_type, {1}, {0}
+body:i = @param:i -> int64_type, {1}, {0}
+body:@3 = concat[axis=0](body:v,x)
+body:@4 = @return(body:k,body:@3)
+'''
+    w.program(grows, [x], [T("float", np.tile(x.a, 4))])
+    # rows cut from an outer tensor: what Scan becomes
+    scan = '''
+module: "main"
+x = @param:x -> float_type, {2, 3}, {3, 1}
+t = @literal{1} -> bool_type, {1}, {1}
+n = @literal{3} -> int64_type, {1}, {1}
+@3 = loop[max_iterations=0,scan_output_directions={0, 1}](n,t), [body]
+@4 = get_tuple_elem[index=0](@3)
+@5 = get_tuple_elem[index=1](@3)
+@6 = @return(@4,@5)
+
+module: "body"
+body:k = @param:k -> bool_type, {1}, {0}
+body:i = @param:i -> int64_type, {1}, {0}
+body:@2 = scan_slice[axis=1,direction=0](x,body:i)
+body:@3 = squeeze[axes={1}](body:@2)
+body:@4 = scan_slice[axis=1,direction=1](x,body:i)
+body:@5 = squeeze[axes={1}](body:@4)
+body:@6 = @return(body:k,body:@3,body:@5)
+'''
+    x = w.random("float", (2, 3))
+    w.program(scan, [x], [T("float", x.a.T), T("float", x.a.T)])
+
+
+def slices(w):
+    x = w.random("float", (3, 4))
+    w.case("scan_slice[axis=0,direction=0]", [x, T("int64", 1)], x.a[1:2], strides=(4, 1))
+    w.case("scan_slice[axis=1,direction=1]", [x, T("int64", [0])], x.a[:, 3:4])
+    w.case("scan_slice[axis=0,direction=0]", [x, T("int64", 3)], aborts="scan_slice: index 3 is out of range for axis 0 of length 3")
+    w.case("scan_slice[axis=2,direction=0]", [x, T("int64", 1)], fails="scan_slice: axis 2 is out of range for rank 2")
+
+
+POINTWISE = '''
+module: "main"
+b = @param:b -> float_type, {2, 3}, {0, 1}
+a = @param:a -> float_type, {2, 3}, {3, 1}
+@2 = pointwise(a,b), [body]
+RETURN
+
+module: "body"
+x1 = @param:x1 -> float_type, {1}, {0}
+x0 = @param:x0 -> float_type, {1}, {0}
+two = @literal{2} -> float_type, {1}, {0}
+body:@3 = mul(x0,two)
+body:@4 = add(body:@3,x1)
+body:@5 = relu(body:@4)
+BODY
+'''
+
+
+def bodies(w):
+    a, b = w.random("float", (2, 3)), w.broadcast("float", (2, 3), (0,))
+    one = POINTWISE.replace("RETURN", "@3 = @return(@2)").replace("BODY", "body:@6 = @return(body:@5)")
+    y = np.maximum(2 * a.a + b.a, 0)
+    w.program(one, [a, b], [T("float", y)])
+    text = POINTWISE.replace("RETURN", "@3 = get_tuple_elem[index=0](@2)\n@4 = get_tuple_elem[index=1](@2)\n@5 = @return(@3,@4)")
+    text = text.replace("BODY", "body:@6 = greater(x0,x1)\nbody:@7 = convert[target_type=0](body:@6)\nbody:@8 = @return(body:@5,body:@7)")
+    w.program(text, [a, b], [T("float", y), T("bool", a.a > b.a)])
+    w.program(one.replace("pointwise(a,b)", "pointwise(a)"), [], fails="pointwise: Wrong number of arguments: expected 2 but given 1")
+    w.program(one.replace("pointwise(a,b), [body]", "pointwise(a,b)"), [], fails="pointwise: should have one submodule, given 0")
+    for op in ("group[tag=attention]", "run_on_target[target_id=1]"):
+        inner = f'''
+module: "main"
+b = @param:b -> float_type, {{3}}, {{1}}
+a = @param:a -> float_type, {{3}}, {{1}}
+@2 = {op}(a,b), [body]
+@3 = @return(@2)
+
+module: "body"
+y = @param:y -> float_type, {{3}}, {{1}}
+x = @param:x -> float_type, {{3}}, {{1}}
+body:@2 = sub(x,y)
+body:@3 = @return(body:@2)
+'''
+        p, q = w.random("float", (3,)), w.random("float", (3,))
+        w.program(inner, [p, q], [T("float", p.a - q.a)])
+    select = '''
+module: "main"
+x = @param:x -> dynamic, float_type, {[1..3]}
+@1 = select_module[output_dyn_shapes={[1..3]}](x), [dim_1, dim_2]
+@2 = get_tuple_elem[index=0](@1)
+@3 = @return(@2)
+
+module: "dim_1"
+dim_1:x = @param:x -> float_type, {1}, {1}
+dim_1:@1 = add(dim_1:x,dim_1:x)
+dim_1:@2 = @return(dim_1:@1)
+
+module: "dim_2"
+dim_2:x = @param:x -> float_type, {2}, {1}
+dim_2:@1 = mul(dim_2:x,dim_2:x)
+dim_2:@2 = @return(dim_2:@1)
+'''.replace("[output_dyn_shapes={[1..3]}]", "[output_dyn_shapes={dynamic, float_type, {[1..3]}}]")
+    for n, f in [(1, lambda v: v + v), (2, lambda v: v * v)]:
+        x = w.random("float", (n,))
+        w.program(select, [x], [T("float", f(x.a))])
+    w.program(select, [w.random("float", (3,))], aborts="SELECT_MODULE: no compatible submodules found for given input shapes")
+
+
+GUIDE = '''
+module: "main"
+main:@0 = @literal{1} -> float_type, {1, 1, 1, 1}, {1, 1, 1, 1}
+input = @param:input -> float_type, {1, 1, 4, 6}, {24, 24, 6, 1}
+main:@2 = convolution[padding={0, 0},stride={1, 1},dilation={1, 1},group=1,padding_mode=0](input,main:@0) -> float_type, {1, 1, 4, 6}, {24, 24, 6, 1}
+main:@3 = slice[axes={2, 3},starts={0, 2},ends={4, 5}](main:@2) -> float_type, {1, 1, 4, 3}, {24, 24, 6, 1}
+main:@4 = contiguous(main:@3) -> float_type, {1, 1, 4, 3}, {12, 12, 3, 1}
+main:@5 = flatten[axis=1](main:@4) -> float_type, {1, 12}, {12, 1}
+main:@6 = @return(main:@5)
+'''
+
+
+def cases(w):
+    w.comment("The shapes of a first example, to the letter: parsing checks them against the rules.")
+    x = w.random("float", (1, 1, 4, 6))
+    w.program(GUIDE, [x], [T("float", x.a[0, 0, :, 2:5].reshape(1, 12))])
+    branches(w)
+    loops(w)
+    slices(w)
+    bodies(w)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""Sequences, optionals, strings, random numbers."""
+import numpy as np
+from make_cases import D, INTS, Seq, T, Tuple
+
+
+def sequences(w):
+    a, b, c = w.random("float", (2, 3)), w.random("float", (2,)), w.random("float", ())
+    s = Seq(a, b, c)
+    w.case("sequence_construct", [a, b, c], s)
+    w.case("sequence_construct[dtype=5]", [], Seq(type="int8"))
+    w.case("sequence_construct", [a, w.random("int8", (2,))], fails="sequence_construct: member 0 is float_type, member 1 is int8_type")
+    for i in (0, 2, -1, -3):
+        w.case("sequence_at", [s, T("int64", i)], s.items[i])
+    for i in (3, -4, 2**62):
+        w.case("sequence_at", [s, T("int64", i)], aborts=f"sequence_at: position {i} is out of range for a sequence of 3")
+    w.case("sequence_at", [a, T("int64", 0)], fails="sequence_at: input 0 is float_type, not a sequence")
+    d = w.random("float", (1,))
+    w.case("sequence_insert", [s, d], Seq(a, b, c, d))
+    for i, want in [(0, (d, a, b, c)), (3, (a, b, c, d)), (-1, (a, b, d, c))]:
+        w.case("sequence_insert", [s, d, T("int32", i)], Seq(*want))
+    w.case("sequence_insert", [s, d, T("int32", 4)], aborts="sequence_insert: position 4 is out of range")
+    w.case("sequence_erase", [s], Seq(a, b))
+    w.case("sequence_erase", [s, T("int64", 0)], Seq(b, c))
+    w.case("sequence_erase", [s, T("int64", -2)], Seq(a, c))
+    w.case("sequence_erase", [s, T("int64", 3)], aborts="sequence_erase: position 3 is out of range")
+    w.case("sequence_erase", [Seq()], aborts="sequence_erase: the sequence is empty")
+    w.case("sequence_length", [s], T("int64", 3))
+    w.case("sequence_length", [Seq()], T("int64", 0))
+    x = w.random("float", (5, 2))
+    parts = lambda at, axis=0: Seq(*(T("float", p) for p in np.split(x.a, at, axis)))
+    w.case("split_to_sequence[axis=0,keepdims=1]", [x], parts([1, 2, 3, 4]))
+    w.case("split_to_sequence[axis=0,keepdims=0]", [x], Seq(*(T("float", r) for r in x.a)))
+    w.case("split_to_sequence[axis=0,keepdims=1]", [x, T("int64", 2)], parts([2, 4]))
+    w.case("split_to_sequence[axis=0,keepdims=1]", [x, T("int64", [1, 3, 1])], parts([1, 4]))
+    w.case("split_to_sequence[axis=-1,keepdims=1]", [x, T("int64", [2, 0])], parts([2], 1))
+    w.case("split_to_sequence[axis=0,keepdims=1]", [x, T("int64", [1, 3])], aborts="split_to_sequence: parts add up to 4 of 5")
+    w.case("split_to_sequence[axis=0,keepdims=1]", [x, T("int64", [9])], aborts="split_to_sequence: part 0 of size 9 does not fit into 5")
+    w.case("split_to_sequence[axis=0,keepdims=1]", [x, T("int64", 0)], aborts="split_to_sequence: size 0 of a part is not positive")
+    p, q = w.random("float", (2, 3)), w.random("float", (1, 3))
+    w.case("concat_from_sequence[axis=0,new_axis=0]", [Seq(p, q)], T("float", np.concatenate([p.a, q.a])))
+    w.case("concat_from_sequence[axis=-1,new_axis=1]", [Seq(p, p)], T("float", np.stack([p.a, p.a], -1)))
+    w.case("concat_from_sequence[axis=1,new_axis=0]", [Seq(p, q)], aborts="concat_from_sequence: members 0 and 1 differ in shape")
+    w.case("concat_from_sequence[axis=2,new_axis=0]", [Seq(p, q)], aborts="concat_from_sequence: axis 2 is out of range for rank 2")
+    # an optional is a tuple of one member or none
+    w.case("optional_construct", [a], Tuple(a))
+    w.case("optional_construct", [], Tuple())
+    w.case("optional_has_element", [Tuple(a)], T("bool", 1))
+    w.case("optional_has_element", [Tuple()], T("bool", 0))
+    w.case("optional_has_element", [a], T("bool", 1))
+    w.case("optional_has_element", [], T("bool", 0))
+    w.case("optional_get_element", [Tuple(a)], a)
+    w.case("optional_get_element", [Tuple(s)], s)
+    w.case("optional_get_element", [a], a)
+    w.case("optional_get_element", [Tuple()], fails="optional_get_element: the optional is empty")
+
+
+def strings(w):
+    t = lambda *v: T("string", list(v))
+    x, y = t("ab", "", "ä", "x"), t("c", "d", "", "😀")
+    w.case("string_concat", [x, y], t("abc", "d", "ä", "x😀"))
+    w.case("string_equal", [x, t("ab", "x", "ä", "y")], [1, 0, 1, 0], "bool")
+    w.case("string_concat", [x, w.random("float", (4,))], fails="string_concat: input 1 is float_type, not string_type")
+    words = t("a.b.c", "", "no", ".x.")
+    split = lambda rows, n: Tuple(T("string", np.array([r + [""] * (n - len(r)) for r in rows], dtype=object).reshape(len(rows), n)), T("int64", [len(r) for r in rows]))
+    w.case("string_split[delimiter=.,maxsplit=-1]", [words], split([v.split(".") for v in words.raw], 3))
+    w.case("string_split[delimiter=.,maxsplit=1]", [words], split([v.split(".", 1) for v in words.raw], 2))
+    words = t("  a b  c ", "", "one", "a\tb")
+    w.case("string_split[delimiter=,maxsplit=-1]", [words], split([v.split() for v in words.raw], 3))
+    words = t("  a b  c", "", "one", "a\tb")
+    w.case("string_split[delimiter=,maxsplit=1]", [words], split([v.split(None, 1) for v in words.raw], 2))
+    days = t("monday", "Tuesday", "ÄRGER", "monday")
+    n = "string_normalizer[case_change_action=%s,is_case_sensitive=%d,stopwords={%s}]"
+    w.case(n % ("UPPER", 1, ""), [days], t("MONDAY", "TUESDAY", "ÄRGER", "MONDAY"))
+    w.case(n % ("LOWER", 1, "monday"), [days], t("tuesday", "ärger"))
+    w.case(n % ("NONE", 0, "TUESDAY"), [days], t("monday", "ÄRGER", "monday"))
+    w.case(n % ("NONE", 1, "TUESDAY"), [days], days)
+    w.case(n % ("NONE", 1, "monday"), [T("string", [["monday", "monday"]])], T("string", [[""]]))
+    w.case("regex_full_match[pattern=a+b?]", [t("a", "aab", "b", "", "aabb")], [1, 1, 0, 0, 0], "bool")
+    w.case("regex_full_match[pattern=(a]", [t("a")], fails="")
+
+
+def random(w):
+    weights = np.array([[1.0, 3.0, 0.0, 6.0], [0.0, 0.0, 1.0, 0.0]])
+    cdf = np.cumsum(weights, 1)
+    u = np.array([[0.0, 0.0999, 0.1, 0.3999, 0.4, 0.99], [0.0, 0.1, 0.2, 0.5, 0.9, 0.9999]])
+    want = [[int(np.searchsorted(c, v * c[-1], "right")) for v in r] for c, r in zip(cdf, u)]
+    w.case("multinomial[dtype=8]", [T("double", cdf), T("double", u)], want, "int32")
+    w.case("multinomial[dtype=9]", [T("double", cdf), T("double", u)], want, "int64")
+    w.case("random_uniform", [D("uint64", None), D("half", 2)], shape="unranked, half_type")
+    w.case("random_uniform", [T("uint64", [7]), D("half", 2, 3)], shape="half_type, {2, 3}, {3, 1}")
+    w.case("random_seed", [], shape="uint64_type, {1}, {1}")
+
+
+def cases(w):
+    sequences(w)
+    strings(w)
+    random(w)
