@@ -1,106 +1,145 @@
 // SPDX-License-Identifier: MIT
-// What the CPU target runs after the shared simplification: element-wise fusion, then products and
-// convolutions take the element-wise instruction that reads them as their epilogue.
+// What the CPU target fuses after the shared simplification: normalisations, then element-wise
+// chains, then the epilogues of products and convolutions.
 //
-//     pointwise(convolution(x, w), r...)  =>  group[tag=epilogue](x, w, r...), [body]
+//     ((x - mean(x)) / sqrt(mean((x - mean(x))^2) + e)) * scale + shift  =>  group[tag=layer_norm]
+//     pointwise(convolution(x, w), r...)                                  =>  group[tag=epilogue]
 //
-// The group's body holds the two instructions as they were, so the reference can run it, and so
-// does every kernel that declines. An epilogue is taken when nobody else reads the sums and the
-// result has their lengths.
-#include <string.h>
+// A group's body holds the instructions as they were, so the reference can run it, and so does
+// every kernel that declines.
+#include <assert.h>
 
 #include "op/op.h"
-#include "target/cpu/cpu.h"
-
-static bool has_epilogue(const struct mgx_op *op)
-{
-    return op == &mgx_op_dot || op == &mgx_op_convolution || op == &mgx_op_convolution_backwards;
-}
+#include "pass/match.h"
+#include "target/cpu/group.h"
 
 static bool is_elementwise(const struct mgx_ins *ins)
 {
     return ins->op == &mgx_op_pointwise || (ins->op->flags & MGX_OP_POINTWISE);
 }
 
-enum { MAX_INPUTS = 12 };
+// --- layer normalisation ---
 
-// Parameters of the body for the inputs of both instructions, each once.
-struct fold {
-    struct mgx_module *body;
-    struct mgx_ins *in[MAX_INPUTS], *param[MAX_INPUTS];
-    int count;
+// x, m: the mean; d: x - mean; q: the squares; v: their mean; e: epsilon; r: the root; other
+// letters: views on the way.
+static const char *const norm_forms[] = {
+    "mul(d:sub(x, a:multibroadcast(m:reduce_mean(x))), "
+    "b:multibroadcast(r:rsqrt(s:add(v:reduce_mean(q:sqdiff(x, a)), "
+    "e#))))",
+    "mul(d:sub(x, a:multibroadcast(m:reduce_mean(x))), "
+    "b:multibroadcast(r:rsqrt(s:add(v:reduce_mean(q:mul(d, d)), e#))))",
+    "div(d:sub(x, a:multibroadcast(m:reduce_mean(x))), "
+    "b:multibroadcast(r:sqrt(s:add(v:reduce_mean(q:mul(d, d)), e#))))",
+    "div(d:sub(x, a:multibroadcast(m:reduce_mean(x))), "
+    "b:multibroadcast(r:sqrt(s:add(v:reduce_mean(q:sqdiff(x, a)), "
+    "e#))))",
 };
 
-static struct mgx_ins *param_for(struct fold *f, struct mgx_ins *in)
+enum { NORM_FORMS = sizeof norm_forms / sizeof *norm_forms };
+
+// Reduces the last axis alone.
+static bool over_last_axis(const struct mgx_ins *reduce)
 {
-    for (int i = 0; i < f->count; i++)
-        if (f->in[i] == in)
-            return f->param[i];
-    if (f->count == MAX_INPUTS)
-        return NULL;
-    char name[16] = "x0";
-    name[1] = (char)('0' + f->count % 10);
-    if (f->count >= 10)
-        strcpy(name, f->count == 10 ? "x10" : "x11");
-    f->in[f->count] = in;
-    f->param[f->count] = mgx_add_parameter(f->body, name, &in->shape);
-    return f->param[f->count++];
+    const struct mgx_ints axes = mgx_ins_ints(reduce, "axes");
+    const int rank = reduce->in[0]->shape.rank;
+    return axes.count == 1 && (axes.v[0] == rank - 1 || axes.v[0] == -1);
 }
 
-static struct mgx_ins *copy_into(struct fold *f, const struct mgx_ins *ins,
-                                 const struct mgx_ins *known, struct mgx_ins *known_copy)
+// One value per position of the last axis, the same for all rows.
+static bool along_last_axis(const struct mgx_ins *ins)
 {
-    struct mgx_ins *in[MAX_INPUTS];
-    for (int i = 0; i < ins->in_count; i++) {
-        in[i] = ins->in[i] == known ? known_copy : param_for(f, ins->in[i]);
-        if (!in[i])
-            return NULL;
+    const struct mgx_shape *s = &ins->shape;
+    for (int i = 0; i < s->rank - 1; i++)
+        if (s->lens[i] != 1 && s->strides[i] != 0)
+            return false;
+    return s->rank > 0 && (s->strides[s->rank - 1] == 1 || s->lens[s->rank - 1] == 1);
+}
+
+// Scale and shift that follow, while each is the only reader.
+static struct mgx_ins *extend(struct cpu_region *r, struct mgx_ins *last)
+{
+    static const struct mgx_op *const follow[] = {&mgx_op_mul, &mgx_op_add};
+    for (int i = 0; i < 2 && mgx_used_once(last); i++) {
+        struct mgx_ins *user = last->uses->user;
+        if (user->op != follow[i] || user->owner != last->owner)
+            continue;
+        const struct mgx_ins *other = user->in[user->in[0] == last ? 1 : 0];
+        if (other == last || !along_last_axis(other) || !cpu_region_add(r, user))
+            break;
+        last = user;
     }
-    return mgx_insert(f->body, NULL, ins->op, ins->attr, in, ins->in_count, ins->mod,
-                      ins->mod_count);
+    return last;
 }
 
-static enum mgx_status fold(struct mgx_pass_call *c, struct mgx_ins *main, struct mgx_ins *last)
+static enum mgx_status fuse_norms(struct mgx_pass_call *c, struct mgx_module *m)
 {
-    struct fold f = {.body = mgx_program_add_module(c->program, "epilogue")};
-    if (!f.body)
-        return mgx_fail_memory(c->diag);
-    f.body->bypass = true;
-    struct mgx_ins *sums = copy_into(&f, main, NULL, NULL);
-    struct mgx_ins *result = sums ? copy_into(&f, last, main, sums) : NULL;
-    TRY(mgx_program_status(c->program, c->diag));
-    if (!result || !mgx_add_return(f.body, &result, 1))
-        return mgx_fail_memory(c->diag);
-    const struct mgx_attr attrs[] = {mgx_text("tag", "epilogue"), {0}};
-    void *attr;
-    TRY(mgx_attr_make(&mgx_op_group, attrs, &c->program->arena, &attr, c->diag));
-    struct mgx_ins *group =
-        mgx_insert(last->owner, last, &mgx_op_group, attr, f.in, f.count, &f.body, 1);
-    TRY(mgx_program_status(c->program, c->diag));
-    mgx_copy_origin(group, main);
-    mgx_replace_uses(last, group);
-    mgx_remove(last);
-    mgx_remove(main);
-    c->changed = true;
+    struct mgx_pattern forms[NORM_FORMS];
+    if (m->bypass)
+        return MGX_OK;
+    for (int i = 0; i < NORM_FORMS; i++) {
+        const char *text = norm_forms[i];
+        const bool good = mgx_pattern_parse(&forms[i], &text);
+        assert(good);
+        (void)good;
+    }
+    for (struct mgx_ins *ins = m->first, *next; ins; ins = next) {
+        next = ins->next;
+        if (ins->op != &mgx_op_mul && ins->op != &mgx_op_div)
+            continue;
+        struct mgx_match match;
+        int form = 0;
+        while (form < NORM_FORMS && !mgx_pattern_match(&forms[form], ins, &match))
+            form++;
+        if (form == NORM_FORMS || ins->shape.type != MGX_FLOAT ||
+            !mgx_shape_is_static(&ins->shape) || !over_last_axis(mgx_var(&match, 'm')) ||
+            !over_last_axis(mgx_var(&match, 'v')))
+            continue;
+        struct cpu_region region = {.count = 0};
+        for (const char *letter = "madqvsrb"; *letter; letter++)
+            cpu_region_add(&region, mgx_var(&match, *letter));
+        cpu_region_add(&region, ins);
+        struct cpu_region longer = region;
+        struct mgx_ins *last = extend(&longer, ins);
+        if (!cpu_region_closed(&longer))
+            continue;
+        next = last->next; // everything of the group lies before it
+        TRY(cpu_region_group(c, &longer, "layer_norm"));
+    }
     return MGX_OK;
 }
 
-static enum mgx_status fuse_epilogue(struct mgx_pass_call *c, struct mgx_module *m)
+static const struct mgx_pass pass_fuse_norm = {
+    .name = "fuse_norm",
+    .meaning = "layer normalisations become one group",
+    .module = fuse_norms,
+};
+
+// --- epilogues ---
+
+static bool has_epilogue(const struct mgx_op *op)
+{
+    return op == &mgx_op_dot || op == &mgx_op_convolution || op == &mgx_op_convolution_backwards;
+}
+
+static enum mgx_status fuse_epilogues(struct mgx_pass_call *c, struct mgx_module *m)
 {
     if (m->bypass)
         return MGX_OK;
     for (struct mgx_ins *ins = m->first, *next; ins; ins = next) {
         next = ins->next;
-        if (!has_epilogue(ins->op) || !mgx_used_once(ins) || !mgx_shape_is_static(&ins->shape))
+        if (!has_epilogue(ins->op) || !ins->uses || !mgx_shape_is_static(&ins->shape))
             continue;
         struct mgx_ins *user = ins->uses->user;
-        if (user->owner != m || !is_elementwise(user) ||
-            user->in_count + ins->in_count > MAX_INPUTS || user->shape.type != MGX_FLOAT ||
+        if (user->owner != m || !is_elementwise(user) || user->shape.type != MGX_FLOAT ||
             !mgx_shape_same_lens(&user->shape, &ins->shape))
             continue;
-        if (next == user)
-            next = user->next;
-        TRY(fold(c, ins, user));
+        struct cpu_region region = {.count = 0};
+        cpu_region_add(&region, ins);
+        cpu_region_add(&region, user);
+        if (!cpu_region_closed(&region))
+            continue;
+        next = next == user ? user->next : next;
+        TRY(cpu_region_group(c, &region, "epilogue"));
     }
     return MGX_OK;
 }
@@ -108,7 +147,7 @@ static enum mgx_status fuse_epilogue(struct mgx_pass_call *c, struct mgx_module 
 static const struct mgx_pass pass_fuse_epilogue = {
     .name = "fuse_epilogue",
     .meaning = "products and convolutions take the element-wise instruction that reads them",
-    .module = fuse_epilogue,
+    .module = fuse_epilogues,
 };
 
-const struct mgx_pass *const cpu_pipeline[] = {&pass_fuse_epilogue, NULL};
+const struct mgx_pass *const cpu_pipeline[] = {&pass_fuse_norm, &pass_fuse_epilogue, NULL};
