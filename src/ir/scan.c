@@ -172,6 +172,8 @@ enum mgx_status mgx_scan_double(struct mgx_scan *s, double *out)
     const size_t size = number_token(s, token, sizeof token, false);
     if (!to_double(token, size, out))
         return mgx_scan_expected(s, "a number");
+    if (isnan(*out))
+        *out = NAN; // one NaN, so that equal texts give equal attributes
     s->at += size;
     return MGX_OK;
 }

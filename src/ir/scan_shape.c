@@ -131,11 +131,21 @@ static enum mgx_status from_lists(struct mgx_scan *s, enum mgx_type type, struct
     return MGX_OK;
 }
 
+// The type of a tensor; tuples and sequences have forms of their own.
+static enum mgx_status tensor_type(struct mgx_scan *s, int64_t *out)
+{
+    const char *start = s->at;
+    TRY(mgx_scan_type(s, out));
+    if (*out == MGX_TUPLE || *out == MGX_SEQUENCE)
+        return mgx_scan_fail(s, start, MGX_INVALID, "a tuple is written [shape, shape]");
+    return MGX_OK;
+}
+
 static enum mgx_status plain(struct mgx_scan *s, struct mgx_shape *out)
 {
     int64_t type;
     struct mgx_ints lens, strides;
-    TRY(mgx_scan_type(s, &type));
+    TRY(tensor_type(s, &type));
     TRY(mgx_scan_expect(s, ','));
     if (mgx_scan_peek(s) != '{')
         return mgx_scan_expected(s, "'{'");
@@ -154,7 +164,7 @@ static enum mgx_status dynamic(struct mgx_scan *s, struct mgx_shape *out)
     int64_t type;
     struct mgx_dims dims;
     TRY(mgx_scan_expect(s, ','));
-    TRY(mgx_scan_type(s, &type));
+    TRY(tensor_type(s, &type));
     TRY(mgx_scan_expect(s, ','));
     if (mgx_scan_peek(s) != '{')
         return mgx_scan_expected(s, "'{'");
@@ -248,13 +258,16 @@ static enum mgx_status object(struct mgx_scan *s, int depth, struct mgx_shape *o
             return mgx_scan_expected(s, "',' or '}'");
     }
     const enum mgx_type type = (enum mgx_type)o.type;
-    if (type == MGX_TUPLE || type == MGX_SEQUENCE) {
-        *out = mgx_shape_tuple(o.sub.v, o.sub.count);
-        out->type = type;
-        return MGX_OK;
-    }
     if (o.unranked) {
         *out = mgx_shape_unranked(type);
+        return MGX_OK;
+    }
+    if (type == MGX_TUPLE || type == MGX_SEQUENCE) {
+        if (type == MGX_SEQUENCE && o.sub.count > 1)
+            return mgx_scan_fail(s, s->at, MGX_INVALID, "a sequence has one shape, not %d",
+                                 o.sub.count);
+        *out = mgx_shape_tuple(o.sub.v, o.sub.count);
+        out->type = type;
         return MGX_OK;
     }
     if (o.dims.count) {
