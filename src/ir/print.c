@@ -189,25 +189,31 @@ void mgx_module_print(struct mgx_str *out, const struct mgx_module *m)
     mgx_map_fini(&positions);
 }
 
+// Appends what has not been seen yet; false when out of memory.
+static bool add_once(struct mgx_map *seen, struct mgx_module *m, struct mgx_module **order,
+                     int *count)
+{
+    if (mgx_map_find_pointer(seen, m))
+        return true;
+    order[(*count)++] = m;
+    return mgx_map_put_pointer(seen, m, m);
+}
+
 // Main first, then bodies in the order of their first use, then unused modules: found by a walk
-// over an explicit queue, so depth of nesting costs no stack.
+// over an explicit queue, so depth of nesting costs no stack. Returns -1 when out of memory.
 static int print_order(const struct mgx_program *p, struct mgx_module **order)
 {
     struct mgx_map seen = {0};
     int count = 0;
-    if (p->module_count && mgx_map_put_pointer(&seen, p->modules[0], order))
-        order[count++] = p->modules[0];
+    bool good = !p->module_count || add_once(&seen, p->modules[0], order, &count);
     for (int i = 0; i < count; i++)
         for (const struct mgx_ins *ins = order[i]->first; ins; ins = ins->next)
             for (int j = 0; j < ins->mod_count; j++)
-                if (!mgx_map_find_pointer(&seen, ins->mod[j]) &&
-                    mgx_map_put_pointer(&seen, ins->mod[j], order))
-                    order[count++] = ins->mod[j];
+                good = good && add_once(&seen, ins->mod[j], order, &count);
     for (int i = 0; i < p->module_count; i++)
-        if (!mgx_map_find_pointer(&seen, p->modules[i]))
-            order[count++] = p->modules[i];
+        good = good && add_once(&seen, p->modules[i], order, &count);
     mgx_map_fini(&seen);
-    return count;
+    return good ? count : -1;
 }
 
 void mgx_program_print(struct mgx_str *out, const struct mgx_program *p)
@@ -220,6 +226,7 @@ void mgx_program_print(struct mgx_str *out, const struct mgx_program *p)
         out->failed = true;
     } else {
         const int count = print_order(p, order);
+        out->failed |= count < 0;
         for (int i = 0; i < count; i++) {
             mgx_str_put(out, "module: ");
             mgx_text_quote(out, order[i]->name, strlen(order[i]->name));

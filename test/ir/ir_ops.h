@@ -7,6 +7,8 @@
 //     open(a)                                               anything up to the length of its input
 #pragma once
 
+#include <string.h>
+
 #include "ir/module.h"
 
 struct join {

@@ -5,20 +5,26 @@
 
 #include "check.h"
 #include "ir_ops.h"
+#include "op/op.h"
 
 static struct mgx_diag diag;
 
-static struct mgx_program *parse(const char *text)
+static struct mgx_program *parse_with(const struct mgx_op_set *ops, const char *text)
 {
     struct mgx_program *p = NULL;
     mgx_diag_clear(&diag);
     const size_t size = strlen(text);
     char *exact = malloc(size + 1); // no terminator, so that a read past the end is seen
     memcpy(exact, text, size);
-    if (mgx_program_parse(&p, &test_ops, exact, size, &diag) != MGX_OK)
+    if (mgx_program_parse(&p, ops, exact, size, &diag) != MGX_OK)
         p = NULL;
     free(exact);
     return p;
+}
+
+static struct mgx_program *parse(const char *text)
+{
+    return parse_with(&test_ops, text);
 }
 
 static const char *printed(const struct mgx_program *p)
@@ -111,6 +117,31 @@ CASE(other_releases_and_wrapped_lines_are_read)
                      "y=join[axes=[1,1]](input , w)\n"
                      "z=@return(y)\n"),
                expected);
+}
+
+CASE(the_guide_s_example_with_the_real_operators)
+{
+    struct mgx_program *p = parse_with(
+        &mgx_ops, "module: \"main\"\n"
+                  "main:@0 = @literal{1} -> float_type, {1, 1, 1, 1}, {1, 1, 1, 1}\n"
+                  "input = @param:input -> float_type, {1, 1, 4, 6}, {24, 24, 6, 1}\n"
+                  "main:@2 = convolution[padding={0, 0},stride={1, 1},dilation={1,\n"
+                  "1},group=1,padding_mode=0,use_dynamic_same_auto_pad=0](input,main:@0) ->\n"
+                  "float_type, {1, 1, 4, 6}, {24, 24, 6, 1}\n"
+                  "main:@3 = slice[axes={2, 3},starts={0, 2},ends={4, 5}](main:@2) -> float_type,\n"
+                  "{1, 1, 4, 3}, {24, 24, 6, 1}\n"
+                  "main:@4 = contiguous(main:@3) -> float_type, {1, 1, 4, 3}, {12, 12, 3, 1}\n"
+                  "main:@5 = flatten[axis=1](main:@4) -> float_type, {1, 12}, {12, 1}\n"
+                  "main:@6 = @return(main:@5)\n");
+    if (!p)
+        CHECK_FAIL("%s", diag.text);
+    CHECK_INT(p->modules[0]->count, 7);
+    struct mgx_str out = {0};
+    mgx_ins_print(&out, p->modules[0]->first->next->next->next);
+    CHECK_TEXT(mgx_str_text(&out), "main:@3 = slice[axes={2, 3},starts={0, 2},ends={4, 5}](main:@2)"
+                                   " -> float_type, {1, 1, 4, 3}, {24, 24, 6, 1}");
+    mgx_str_fini(&out);
+    mgx_program_destroy(p);
 }
 
 CASE(symbols_are_origins)
@@ -401,10 +432,12 @@ CASE(deep_nesting_is_bounded)
 }
 
 TEST_MAIN(ROW(a_program_prints_as_it_was_read) ROW(bodies_captures_and_lists_of_modules)
-              ROW(other_releases_and_wrapped_lines_are_read) ROW(symbols_are_origins)
-                  ROW(shapes_of_all_kinds) ROW(literals_of_all_types) ROW(awkward_names_are_quoted)
-                      ROW(parameters_keep_their_order) ROW(a_wider_declared_shape_is_kept)
-                          ROW(bad_texts_say_where_and_what)
-                              ROW(a_body_that_captures_too_early_is_refused)
-                                  ROW(random_programs_there_and_back)
-                                      ROW(damaged_texts_are_survived) ROW(deep_nesting_is_bounded))
+              ROW(other_releases_and_wrapped_lines_are_read)
+                  ROW(the_guide_s_example_with_the_real_operators) ROW(symbols_are_origins)
+                      ROW(shapes_of_all_kinds) ROW(literals_of_all_types)
+                          ROW(awkward_names_are_quoted) ROW(parameters_keep_their_order)
+                              ROW(a_wider_declared_shape_is_kept) ROW(bad_texts_say_where_and_what)
+                                  ROW(a_body_that_captures_too_early_is_refused)
+                                      ROW(random_programs_there_and_back)
+                                          ROW(damaged_texts_are_survived)
+                                              ROW(deep_nesting_is_bounded))
