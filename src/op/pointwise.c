@@ -236,7 +236,7 @@ BINARY_BOOL(logical_xor, (x != 0) != (y != 0))
 BINARY_SAME(max, x != x || x > y ? x : y)
 BINARY_SAME(min, x != x || x < y ? x : y)
 BINARY_ALL(mod,
-           fmod(x, y) == 0                ? copysign(0.0, y)
+           fmod(x, y) == 0                ? copysign(fmod(x, y), y)
            : (fmod(x, y) < 0) != (y < 0)  ? fmod(x, y) + y
                                           : fmod(x, y),
            pw_mod(x, y), y == 0 ? 0 : x % y)
