@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
-// random_uniform, random_seed, multinomial.
+// random_uniform, random_normal, random_seed, multinomial.
 //
 // Element i of a uniform tensor is a function of (seed, i) alone, a SplitMix64 step, so results
 // depend neither on order nor on threads. random_uniform(seed, like) fills the lengths and type of
-// `like` with [0, 1) (integers: all bits); random_seed gives the next seed of the run;
-// multinomial(cdf, u) picks the first class whose cumulative weight exceeds u times the total.
+// `like` with [0, 1) (integers: all bits), random_normal with the normal distribution of mean 0 and
+// deviation 1 (two uniform numbers each, by Box and Muller); random_seed gives the next seed of the
+// run; multinomial(cdf, u) picks the first class whose cumulative weight exceeds u times the total.
+#include <math.h>
+
 #include "op/core/rule.h"
 
 static uint64_t mix(uint64_t seed, uint64_t i)
@@ -53,6 +56,38 @@ const struct mgx_op mgx_op_random_uniform = {
     .shape = uniform_shape,
     .unranked_type = uniform_type,
     .compute = uniform,
+};
+
+static enum mgx_status normal_shape(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    TRY(mgx_require_float(c, 1));
+    return uniform_shape(c, out);
+}
+
+static enum mgx_status normal(struct mgx_compute_call *c)
+{
+    int64_t seed;
+    TRY(mgx_scalar_int(c, 0, &seed));
+    const int64_t count = mgx_shape_elements(&c->out->shape);
+    for (int64_t i = 0; i < count; i++) {
+        // 53 bits each; the first is in (0, 1], so that its logarithm is finite
+        const uint64_t a = mix((uint64_t)seed, 2 * (uint64_t)i) >> 11;
+        const uint64_t b = mix((uint64_t)seed, 2 * (uint64_t)i + 1) >> 11;
+        const double radius = sqrt(-2 * log((double)(a + 1) * 0x1p-53));
+        mgx_store_double(c->out->shape.type, c->out->data, i,
+                         radius * cos(2 * M_PI * 0x1p-53 * (double)b));
+    }
+    return MGX_OK;
+}
+
+const struct mgx_op mgx_op_random_normal = {
+    .name = "random_normal",
+    .meaning = "normal of mean 0 and deviation 1, from a seed, shaped like the second input",
+    .in_min = 2,
+    .in_max = 2,
+    .shape = normal_shape,
+    .unranked_type = uniform_type,
+    .compute = normal,
 };
 
 struct seed {

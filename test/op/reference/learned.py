@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: MIT
+"""Operators of classic machine learning and of language models, by their definitions."""
+import math
+
+import numpy as np
+from make_cases import D, FLOATS, T
+
+from reference.convolution import braces
+
+# --- label_encoder ---
+
+
+def labels(w):
+    x = T("int64", [[1, 5], [-3, 7]])
+    w.case("label_encoder[keys_int64s={1, -3, 5},values_strings={one, minus, five},default_string=none]", [x],
+           [["one", "five"], ["minus", "none"]], "string")
+    w.case("label_encoder[keys_int64s={1, -3},values_floats={0.5, 1.5}]", [x], [[0.5, -0.0], [1.5, -0.0]], "float")
+    w.case("label_encoder[keys_int64s={1, 1},values_int64s={4, 9}]", [x], [[9, -1], [-1, -1]], "int64")
+    w.case("label_encoder[keys_int64s={1, 7},values_int64s={4, 9},default_int64=-7]", [T("int32", x.a)],
+           [[4, -7], [-7, 9]], "int64")
+    s = T("string", ["a", "", "bc", "zz"])
+    w.case("label_encoder[keys_strings={bc, a},values_int64s={7, 8}]", [s], [8, -1, 7, -1], "int64")
+    w.case("label_encoder[keys_strings={bc, a},values_strings={x, y}]", [s], ["y", "_Unused", "x", "_Unused"], "string")
+    w.case("label_encoder[keys_strings={bc, a},values_int64s={7, 8},out_type=7]", [s], [8, -1, 7, -1], "int16")
+    f = T("float", [0.1, math.nan, -0.0, 2.5])
+    w.case("label_encoder[keys_floats={0.1, nan, 0},values_int64s={1, 2, 3}]", [f], [1, 2, 3, -1], "int64")
+    w.case("label_encoder[keys_floats={0.1, nan, 0},values_floats={1, 2, 3},default_float=9,out_type=3]",
+           [T("double", f.raw.astype(float))], [9, 2, 3, 9], "double")
+    w.case("label_encoder", [f], [-0.0] * 4, "float")
+    w.case("label_encoder[keys_strings={a},values_int64s={1}]", [D("float", 2)], fails="keys do not go with an input of float_type")
+    w.case("label_encoder[keys_strings={a, b},values_int64s={1}]", [D("string", 2)], fails="2 keys for 1 values")
+    w.case("label_encoder[keys_strings={a},keys_int64s={1},values_int64s={1, 2}]", [D("string", 2)], fails="2 lists of keys and 1 of values")
+    w.case("label_encoder[keys_strings={a},values_int64s={1},out_type=25]", [D("string", 2)], fails="values do not go with a result of string_type")
+    w.case("label_encoder[keys_strings={a},values_int64s={1}]", [D("string", (1, 3))], shape="dynamic, int64_type, {[1..3]}")
+
+
+# --- tfidf_vectorizer ---
+
+
+def tfidf_reference(rows, mode, low, high, skip, counts, indexes, pool, weights):
+    grams, at = [], 0
+    for n, begin in enumerate(counts, 1):
+        end = counts[n] if n < len(counts) else len(pool)
+        grams += [tuple(pool[i:i + n]) for i in range(begin, end, n)]
+    y = np.zeros((len(rows), max(indexes) + 1))
+    for row, out in zip(rows, y):
+        for n in range(low, high + 1):
+            for step in range(1, (1 if n == 1 else skip + 1) + 1):
+                for i in range(len(row) - (n - 1) * step):
+                    gram = tuple(row[i:i + n * step:step])
+                    for k, known in enumerate(grams):
+                        if gram == known:
+                            weight = weights[k] if weights else 1
+                            out[indexes[k]] = (out[indexes[k]] + 1 if mode == "TF" else weight if mode == "IDF"
+                                               else out[indexes[k]] + weight)
+    return y
+
+
+def vectorizers(w):
+    pool = [2, 3, 5, 4, 5, 6, 7, 8, 6, 7]
+    for mode in ("TF", "IDF", "TFIDF"):
+        for low, high, skip in [(1, 1, 0), (2, 2, 0), (1, 2, 0), (2, 2, 5), (1, 2, 2)]:
+            for weights in ([], [0.5, 2, 3, 1, 4, 0.25, 7]):
+                text = (f"mode={mode},min_gram_length={low},max_gram_length={high},max_skip_count={skip},"
+                        f"ngram_counts={{0, 4}},ngram_indexes={{0, 6, 2, 3, 4, 5, 1}}")
+                text += f",weights={braces(weights)}" if weights else ""
+                rest = (mode, low, high, skip, [0, 4], [0, 6, 2, 3, 4, 5, 1], pool, weights)
+                x = w.random("int64", (2, 12), 2, 8)
+                w.case(f"tfidf_vectorizer[{text},pool_int64s={braces(pool)}]", [x],
+                       tfidf_reference(x.a.tolist(), *rest), "float")
+    x = T("int32", [5, 6, 7, 8, 6, 7])
+    text = "mode=TF,min_gram_length=3,max_gram_length=3,max_skip_count=1,ngram_counts={0, 0, 0},ngram_indexes={0, 1}"
+    w.case(f"tfidf_vectorizer[{text},pool_int64s={{5, 6, 7, 6, 8, 7}}]", [x],
+           tfidf_reference([x.a.tolist()], "TF", 3, 3, 1, [0, 0, 0], [0, 1], [5, 6, 7, 6, 8, 7], [])[0], "float")
+    s = T("string", [["a", "b", "a", "c"]])
+    text = "min_gram_length=1,max_gram_length=2,ngram_counts={0, 2},ngram_indexes={0, 1, 2}"
+    w.case(f"tfidf_vectorizer[{text},pool_strings={{a, c, a, b}}]", [s], [[2, 1, 1]], "float")
+    w.case(f"tfidf_vectorizer[{text},pool_strings={{a, c, a, b}}]", [T("string", np.zeros((2, 0), dtype=object))], np.zeros((2, 3)), "float")
+    op, x = "tfidf_vectorizer[%s]", D("int64", (1, 4), 5)
+    good = "ngram_counts={0},ngram_indexes={0, 4},pool_int64s={7, 8}"
+    w.case(op % good, [x], shape="dynamic, float_type, {[1..4], 5}")
+    w.case(op % "ngram_counts={1},ngram_indexes={0},pool_int64s={7, 8}", [x], fails="ngram_counts must begin with 0")
+    w.case(op % "ngram_counts={0, 1},ngram_indexes={0},pool_int64s={7, 8}", [x], fails="2-grams from 1 to 2 in a pool of 2")
+    w.case(op % "ngram_counts={0, 9},ngram_indexes={0},pool_int64s={7, 8}", [x], fails="1-grams from 0 to 9 in a pool of 2")
+    w.case(op % "ngram_counts={0},ngram_indexes={0},pool_int64s={7, 8}", [x], fails="2 n-grams, 1 indexes, 0 weights")
+    w.case(op % "ngram_counts={0},ngram_indexes={0, -1},pool_int64s={7, 8}", [x], fails="index -1 is out of range")
+    w.case(op % (good + ",weights={1}"), [x], fails="2 n-grams, 2 indexes, 1 weights")
+    w.case(op % (good + ",max_gram_length=2"), [x], fails="with 1 lengths in the pool")
+    w.case(op % (good + ",max_skip_count=-1"), [x], fails="skipping up to -1")
+    w.case(op % good, [D("string", 3)], fails="the pool does not go with an input of string_type")
+
+
+# --- tree_ensemble ---
+
+
+def trees(w):
+    #      0: f0 <= 1 ? node 1 : leaf 0         3: f1 > 0 ? leaf 3 : leaf 1
+    #      1: f1 <  2 ? leaf 1 : node 2         4: f0 == 2 ? leaf 2 : leaf 4
+    #      2: f0 >= 0 ? leaf 2 : leaf 3
+    nodes = ("nodes_modes={0, 1, 2, 3, 4},nodes_features={0, 1, 0, 1, 0},nodes_splits={1, 2, 0, 0, 2},"
+             "nodes_true={1, -2, -3, -4, -3},nodes_false={-1, 2, -4, -2, -5},nodes_missing={1, 0, 0, 1, 0},"
+             "roots={0, 3, 4},leaf_begin={0, 1, 2, 4, 5, 5},leaf_targets={0, 1, 0, 1, 1},"
+             "leaf_weights={1.5, 2, -1, 4, 0.5},targets=2")
+    weights = {0: [(0, 1.5)], 1: [(1, 2)], 2: [(0, -1), (1, 4)], 3: [(1, 0.5)], 4: []}
+
+    def leaves(a, b):
+        nan = math.nan
+        first = 0 if not (a <= 1 or a != a) else 1 if b < 2 else 2 if a >= 0 else 3
+        return [first, 3 if b > 0 or b != b else 1, 2 if a == 2 else 4]
+
+    def gather(x, aggregate, base=(0, 0)):
+        y = []
+        for a, b in x:
+            found = [[v for leaf in leaves(a, b) for t, v in weights[leaf] if t == target] for target in (0, 1)]
+            pick = {"sum": sum, "average": lambda v: sum(v) / 3, "min": lambda v: min(v, default=0),
+                    "max": lambda v: max(v, default=0)}[aggregate]
+            y.append([pick(v) + c for v, c in zip(found, base)])
+        return np.array(y)
+
+    for type in ("float", "double"):
+        x = T(type, [[0, 0], [1, 3], [2, 1], [-1, 5], [2, -1], [math.nan, 3], [0, math.nan], [1.5, 2]])
+        for aggregate in ("sum", "average", "min", "max"):
+            w.case(f"tree_ensemble[{nodes},aggregate={aggregate}]", [x], gather(x.a, aggregate))
+        y = gather(x.a, "sum", (0.25, -1))
+        base = f"tree_ensemble[{nodes},aggregate=sum,base_values={{0.25, -1}},post_transform="
+        e = np.exp(y - y.max(1, keepdims=True))
+        w.case(base + "logistic]", [x], 1 / (1 + np.exp(-y)))
+        w.case(base + "softmax]", [x], e / e.sum(1, keepdims=True))
+        zero = np.where(y == 0, 0, e)
+        w.case(base + "softmax_zero]", [x], zero / zero.sum(1, keepdims=True))
+    w.case(f"tree_ensemble[{nodes}]", [T("int32", [[0, 0], [2, 3]])], gather([[0, 0], [2, 3]], "sum"), "float")
+    one = ("nodes_modes={},nodes_features={},nodes_splits={},nodes_true={},nodes_false={},roots={-1},"
+           "leaf_begin={0, 1},leaf_targets={0},leaf_weights={%s},post_transform=probit")
+    for p, z in [(0.5, 0), (0.975, 1.959963984540054), (0.001, -3.090232306167813), (1e-9, -5.997807015008182),
+                 (1, math.inf), (0, -math.inf), (2, math.nan)]:
+        w.case(f"tree_ensemble[{one % p}]", [T("double", [[1]])], [[z]], tol=(1e-9, 1e-9))
+    member = ("nodes_modes={6, 6},nodes_features={0, 0},nodes_splits={0, 3},nodes_true={-1, -2},nodes_false={1, -3},"
+              "roots={0},leaf_begin={0, 1, 2, 3},leaf_targets={0, 0, 0},leaf_weights={10, 20, 30},"
+              "members={1.5, 4, nan, 12, 7}")
+    w.case(f"tree_ensemble[{member}]", [T("float", [[1.5], [4], [12], [7], [5], [math.nan]])],
+           [[10], [10], [20], [20], [30], [30]])
+    w.case(f"tree_ensemble[{nodes}]", [T("float", np.zeros((0, 2)))], np.zeros((0, 2)))
+    w.case(f"tree_ensemble[{nodes}]", [D("half", (1, 9), 2)], shape="dynamic, half_type, {[1..9], 2}")
+    tiny = ("nodes_modes={%s},nodes_features={%s},nodes_splits={0},nodes_true={%s},nodes_false={-1},roots={%s},"
+            "leaf_begin={0, %s},leaf_targets={%s},leaf_weights={1},targets=%s")
+    x = D("float", 3, 2)
+    for values, text in [((7, 0, -1, 0, 1, 0, 1), "mode of node 0 is 7"), ((0, 2, -1, 0, 1, 0, 1), "feature of node 0 is 2"),
+                         ((0, -1, -1, 0, 1, 0, 1), "feature of node 0 is -1"), ((0, 0, 0, 0, 1, 0, 1), "child of node 0 is 0"),
+                         ((0, 0, -3, 0, 1, 0, 1), "child of node 0 is -3"), ((0, 0, -1, 1, 1, 0, 1), "root 0 is 1"),
+                         ((0, 0, -1, 0, 2, 0, 1), "leaf_begin 1 is 2"), ((0, 0, -1, 0, 1, 1, 1), "leaf target 0 is 1"),
+                         ((0, 0, -1, 0, 1, 0, 0), "0 targets"), ((6, 0, -1, 0, 1, 0, 1), "begins its members at 0 of 0")]:
+        w.case(f"tree_ensemble[{tiny % values}]", [x], fails=text)
+    w.case("tree_ensemble[nodes_modes={0},leaf_begin={0}]", [x], fails="1 modes, 0 features")
+
+
+# --- language models ---
+
+
+def rotary(x, positions, cos, sin, heads, interleaved):
+    y, half = x.copy(), cos.shape[1]
+    for b, h, s in np.ndindex(x.shape[0], heads, x.shape[2]):
+        for i in range(half):
+            p, q = (2 * i, 2 * i + 1) if interleaved else (i, half + i)
+            c, d = cos[positions[b][s], i], sin[positions[b][s], i]
+            y[b, h, s, p] = x[b, h, s, p] * c - x[b, h, s, q] * d
+            y[b, h, s, q] = x[b, h, s, q] * c + x[b, h, s, p] * d
+    return y
+
+
+def attention(w):
+    for type in FLOATS:
+        for interleaved in (0, 1):
+            for steps, turned in [(3, 4), (1, 4), (1, 2), (2, 0)]:
+                x = w.random(type, (2, 2 + 2, steps, 4))
+                cos, sin = w.random(type, (6, turned // 2), -1, 1), w.random(type, (6, turned // 2), -1, 1)
+                lens = T("int32", [[4], [2]])
+                positions = lens.a.tolist() if steps == 1 else [list(range(steps))] * 2
+                w.case(f"gqa_rotary_embedding[num_heads=2,kv_num_heads=1,interleaved={interleaved}]", [x, lens, cos, sin],
+                       rotary(x.a, positions, cos.a, sin.a, 3, interleaved))
+    op = "gqa_rotary_embedding[num_heads=1,kv_num_heads=1]"
+    x, table = T("float", np.ones((1, 3, 1, 4))), T("float", np.ones((2, 2)))
+    for bad in (2, -1):
+        w.case(op, [x, T("int64", [bad]), table, table], aborts=f"position {bad} is out of range for a table of 2")
+    w.case(op, [D("float", 1, 4, 1, 4), D("int64", 1), D("float", 2, 2), D("float", 2, 2)], fails="axis 1 of input 0 has length 4, expected 3")
+    w.case(op, [D("float", 1, 3, 1, 4), D("int64", 1), D("float", 2, 3), D("float", 2, 3)], fails="axis 1 of input 2 has length 3, expected 0 to 2")
+    w.case(op, [D("float", 1, 3, 1, 4), D("int64", 2), D("float", 2, 2), D("float", 2, 2)], fails="axis 0 of input 1 has length 2")
+    w.case(op, [D("float", 1, 3, 1, 4), D("int64", 1), D("float", 2, 2), D("float", 3, 2)], fails="Dimensions do not match")
+    w.case(op, [D("float", (1, 4), 3, (1, 8), 4), D("int64", (1, 4)), D("float", 9, 2), D("float", 9, 2)],
+           shape="dynamic, float_type, {[1..4], 3, [1..8], 4}")
+
+    for type in ("float", "half", "int8"):
+        past = w.random(type, (3, 2, 5, 3))
+        one, many = w.random(type, (3, 2, 1, 3)), w.random(type, (3, 2, 4, 3))
+        y = past.a.copy()
+        y[0, :, 4], y[2, :, 0] = one.a[0, :, 0], one.a[2, :, 0]
+        w.case("concat_past_present[kv_num_heads=2]", [one, T("int32", [4, -1, 0]), past], y)
+        y = past.a.copy()
+        y[0, :, 2] = one.a[0, :, 0]
+        w.case("concat_past_present[kv_num_heads=2]", [one, T("int64", [[2], [5], [7]]), past], y)
+        y = past.a.copy()
+        y[:, :, :4] = many.a
+        w.case("concat_past_present[kv_num_heads=2]", [many, T("int32", [4, 4, 4]), past], y)
+    op = "concat_past_present"
+    w.case(op, [D("float", 1, 2, 6, 3), D("int32", 1), D("float", 1, 2, 5, 3)], fails="Dimensions do not match")
+    w.case(op, [D("float", 1, 2, 1, 3), D("int32", 1, 2), D("float", 1, 2, 5, 3)], fails="Dimensions do not match")
+    w.case(op, [D("float", 1, 2, 1, 3), D("int32", 2), D("float", 1, 2, 5, 3)], fails="Dimensions do not match")
+    w.case(op, [D("half", 1, 2, 1, 3), D("int32", 1), D("float", 1, 2, 5, 3)], fails="Types do not match")
+    w.case(op, [D("float", 1, 2, (1, 8), 3), D("int32", 1), D("float", 1, 2, 5, 3)], shape="float_type, {1, 2, 5, 3}, {30, 15, 3, 1}")
+
+
+def cases(w):
+    labels(w)
+    vectorizers(w)
+    trees(w)
+    attention(w)
