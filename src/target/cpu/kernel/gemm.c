@@ -13,22 +13,15 @@
 
 #include "base/size.h"
 #include "target/cpu/kernel/output.h"
+#include "target/cpu/kernel/split.h"
 
 // --- the plan ---
 
 enum {
     A_BLOCK_BYTES = 384 << 10,
     MAX_PANEL_BYTES = 384 << 10, // beyond: depth is cut
-    TASK_WORK = 1 << 21,         // in operations, about 20 us: not worth dividing
-    WORK_PER_BYTE = 4,           // what reading a byte costs, from L3 or memory
-    TASKS_PER_THREAD = 4,        // slack for threads that lose their CPU for a while
     FEW_ROWS = 4,                // up to these, B is not worth packing
 };
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
 
 static bool counts_fit(const struct mgx_gemm_desc *d, int64_t *batches)
 {
@@ -65,7 +58,7 @@ static size_t packed_step(const struct mgx_gemm_plan *plan)
 {
     size_t bytes = 0;
     mgx_panels_bytes(plan->kernel, plan->desc.k, plan->desc.n, &bytes);
-    return (bytes + 63) & ~(size_t)63;
+    return mgx_align64(bytes);
 }
 
 static enum mgx_gemm_method choose_method(const struct mgx_gemm_desc *d)
@@ -77,44 +70,16 @@ static enum mgx_gemm_method choose_method(const struct mgx_gemm_desc *d)
     return d->b_row == 1 && d->a_col == 1 ? MGX_GEMM_DOT : MGX_GEMM_PANELS;
 }
 
-// Cuts the output into about `parts` rectangles so that the least is read: each reads its rows of A
-// and its columns of B.
-static void choose_parts(struct mgx_gemm_plan *plan, int64_t parts)
-{
-    const struct mgx_gemm_desc *d = &plan->desc;
-    const int64_t panels = ceil_div(d->n, plan->kernel->cols);
-    const int64_t tiles = ceil_div(d->m, plan->kernel->rows);
-    double least = 0;
-    plan->m_parts = plan->n_parts = 1;
-    for (int64_t n_parts = 1; n_parts <= mgx_min_i64(panels, parts); n_parts++) {
-        const int64_t m_parts = mgx_min_i64(ceil_div(parts, n_parts), tiles);
-        // The largest rectangle, times their number: what imbalance and idle threads cost.
-        const double work = (double)ceil_div(panels, n_parts) * (double)ceil_div(tiles, m_parts) *
-                            (double)mgx_max_i64(parts, n_parts * m_parts);
-        const double traffic = (double)n_parts * (double)d->m + (double)m_parts * (double)d->n;
-        const double compute = (double)panels * (double)tiles;
-        const double cost = work / compute + 0.1 * traffic / (double)(d->m + d->n);
-        if (least == 0 || cost < least) {
-            least = cost;
-            plan->m_parts = (int)m_parts;
-            plan->n_parts = (int)n_parts;
-        }
-    }
-}
-
 static void choose_tasks(struct mgx_gemm_plan *plan)
 {
     const struct mgx_gemm_desc *d = &plan->desc;
-    const double m = (double)d->m, n = (double)d->n, k = (double)d->k;
-    const double bytes = sizeof(float) * (m * k + k * n + m * n);
-    const double work = plan->batches * (2 * m * n * k + WORK_PER_BYTE * bytes);
-    int64_t tasks = 1;
-    if (d->threads > 1 && work >= 2.0 * TASK_WORK) {
-        const int64_t most = (int64_t)d->threads * TASKS_PER_THREAD;
-        tasks = work / TASK_WORK > (double)most ? most : (int64_t)(work / TASK_WORK);
-        tasks = tasks < d->threads ? tasks : ceil_div(tasks, d->threads) * d->threads;
-    }
-    choose_parts(plan, ceil_div(tasks, plan->batches));
+    const double a = (double)d->m * (double)d->k, b = (double)d->k * (double)d->n;
+    const double c = (double)d->m * (double)d->n, bytes = sizeof(float) * (a + b + c);
+    const double work = plan->batches * (2 * c * (double)d->k + MGX_WORK_PER_BYTE * bytes);
+    const int64_t tasks = mgx_split_tasks(work, d->threads);
+    mgx_split_output(mgx_ceil_div(d->m, plan->kernel->rows), mgx_ceil_div(d->n, plan->kernel->cols),
+                     (double)d->m, (double)d->n, mgx_ceil_div(tasks, plan->batches), &plan->m_parts,
+                     &plan->n_parts);
     plan->units = (int64_t)plan->batches * plan->m_parts * plan->n_parts;
     plan->tasks =
         tasks == 1 ? 1 : (int)mgx_min_i64(plan->units, mgx_max_i64(tasks, 16 * d->threads));
@@ -127,8 +92,8 @@ static void choose_blocks(struct mgx_gemm_plan *plan)
     const int64_t longest = MAX_PANEL_BYTES / panel_row;
     plan->block_depth = d->k;
     if (d->k > longest && d->m > plan->kernel->rows && !d->hook_only) {
-        const int64_t blocks = ceil_div(d->k, longest);
-        plan->block_depth = (ceil_div(d->k, blocks) + 3) & ~(int64_t)3;
+        const int64_t blocks = mgx_ceil_div(d->k, longest);
+        plan->block_depth = (mgx_ceil_div(d->k, blocks) + 3) & ~(int64_t)3;
     }
     const int64_t row = mgx_max_i64(plan->block_depth, 1) * (int64_t)sizeof(float);
     plan->block_rows = mgx_max_i64(A_BLOCK_BYTES / row, 2 * plan->kernel->rows);
@@ -150,7 +115,7 @@ static bool workspace_fits(struct mgx_gemm_plan *plan)
         return false;
     if (!d->packed && !mgx_mul_size((size_t)plan->kernel->cols * sizeof(float), depth, &b))
         return false;
-    plan->thread_workspace = ((a + 63) & ~(size_t)63) + ((b + 63) & ~(size_t)63);
+    plan->thread_workspace = mgx_align64(a) + mgx_align64(b);
     return true;
 }
 
@@ -192,7 +157,7 @@ void mgx_gemm_pack(const struct mgx_gemm_plan *plan, const void *b, void *packed
 {
     const struct mgx_gemm_desc *d = &plan->desc;
     const size_t step = packed_step(plan);
-    const int64_t depth = d->k, panels = ceil_div(d->n, plan->kernel->cols);
+    const int64_t depth = d->k, panels = mgx_ceil_div(d->n, plan->kernel->cols);
     int64_t at[MGX_GEMM_BATCH], size[MGX_GEMM_BATCH];
     for (int i = 0; i < MGX_GEMM_BATCH; i++)
         size[i] = d->b_batch[i] && d->batch[i] > 1 ? d->batch[i] : 1;
@@ -341,7 +306,7 @@ static void run_panel(const struct part *part, int64_t p, struct mgx_tile_args *
 {
     const struct mgx_gemm_kernel *kernel = part->plan->kernel;
     const mgx_tile_fn *tiles = args->cols > kernel->cols / 2 ? kernel->wide : kernel->narrow;
-    const int64_t count = ceil_div(part->rows, kernel->rows);
+    const int64_t count = mgx_ceil_div(part->rows, kernel->rows);
     const int64_t panel_bytes = args->b_row * part->depth, tile_bytes = part->depth / 4 * 256;
     struct scratch_tile scratch;
     for (int64_t t = 0; t < count; t++) {
@@ -394,7 +359,7 @@ static void run_blocks(struct part *part)
 {
     const struct mgx_gemm_plan *plan = part->plan;
     const int64_t m = part->m_end - part->m_begin, k = plan->desc.k;
-    const int64_t row_blocks = ceil_div(m, plan->block_rows);
+    const int64_t row_blocks = mgx_ceil_div(m, plan->block_rows);
     for (int64_t r = 0; r < row_blocks; r++) {
         part->row = part->m_begin + m * r / row_blocks;
         part->rows = part->m_begin + m * (r + 1) / row_blocks - part->row;
@@ -464,7 +429,7 @@ static void run_unit(const struct job *job, int64_t unit, int thread)
         .b = args->b,
         .residual = args->residual,
         .c = args->c,
-        .panels = ceil_div(plan->desc.n, plan->kernel->cols),
+        .panels = mgx_ceil_div(plan->desc.n, plan->kernel->cols),
         .thread = thread,
     };
     part.m_begin = plan->desc.m * i / plan->m_parts;
@@ -477,7 +442,7 @@ static void run_unit(const struct job *job, int64_t unit, int thread)
             plan->desc.packed ? 0
                               : (size_t)(plan->kernel->cols * plan->block_depth) * sizeof(float);
         part.b_copy = (float *)(void *)own;
-        part.a_copy = (float *)(void *)(own + ((b_bytes + 63) & ~(size_t)63));
+        part.a_copy = (float *)(void *)(own + mgx_align64(b_bytes));
     }
     set_batch(&part, unit / parts);
     if (plan->method == MGX_GEMM_DOT)

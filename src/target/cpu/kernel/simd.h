@@ -324,6 +324,16 @@ SIMD vf vf_load_quads(const float *p, int64_t stride)
                     : __builtin_shufflevector(a, b, 2, 3, 6, 7))
 #endif
 
+// Makes the value live in a register. Without it gcc folds a load into every instruction that uses
+// the value, and loads it as often.
+#if defined(__AVX512F__)
+#define IN_REGISTER(v) __asm__("" : "+v"(v))
+#elif defined(__x86_64__)
+#define IN_REGISTER(v) __asm__("" : "+x"(v))
+#else
+#define IN_REGISTER(v) ((void)0)
+#endif
+
 SIMD vf vf_zero(void)
 {
     return vf_set(0.0f);

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+// Convolution of one, two or three spatial dimensions over channels-last tensors, and its
+// transpose.
+//
+// A convolution is a matrix multiplication whose A is never built: a row of A is an output pixel,
+// and a tap (kernel element) is an offset into the input. The methods differ in where the rows come
+// from:
+//
+//     direct      the input itself: no padding, or zeros stand around each image in memory already
+//     strip       a band of input rows, copied into per-thread scratch with its padding; the only
+//                 copy of the input, made where it is used. Also for inputs that are not
+//                 channels-last
+//     unrolled    every pixel's taps written out (im2col), block by block; for wide dilations
+//     winograd2/4 3 x 3, stride 1: 2 x 2 or 4 x 4 outputs per tile, 2.25 or 4 times fewer products
+//     depthwise   one channel per group: no matrix, a kernel of its own
+//     phases      transposed: one ordinary convolution per residue of the output modulo the stride
+//
+// Kernel elements whose pixels are contiguous in memory melt into one deeper tap: the first layer
+// of an image network multiplies 7 taps of 21 instead of 49 of 3.
+//
+// A plan is made once per shape and method, weights are packed for the plan, running it neither
+// allocates nor fails, and results do not depend on the number of threads.
+#pragma once
+
+#include <stddef.h>
+
+#include "target/cpu/kernel/tile.h"
+#include "target/cpu/pool.h"
+
+enum { MGX_CONV_DIMS = 3 }; // depth, height, width; unused leading ones have size and kernel 1
+
+#define MGX_CONV_METHOD_LIST(X)                                                                    \
+    X(MGX_CONV_DIRECT, "direct")                                                                   \
+    X(MGX_CONV_STRIP, "strip")                                                                     \
+    X(MGX_CONV_UNROLLED, "unrolled")                                                               \
+    X(MGX_CONV_WINOGRAD2, "winograd2")                                                             \
+    X(MGX_CONV_WINOGRAD4, "winograd4")                                                             \
+    X(MGX_CONV_DEPTHWISE, "depthwise")                                                             \
+    X(MGX_CONV_PHASES, "phases")
+
+enum mgx_conv_method {
+#define X(name, text) name,
+    MGX_CONV_METHOD_LIST(X)
+#undef X
+        MGX_CONV_METHOD_COUNT
+};
+
+// Sizes are positive; strides are in elements. Output channels are contiguous, within a pixel that
+// may be wider than they are: a concatenation is written in place.
+struct mgx_conv_desc {
+    enum mgx_kernel_type type;
+    enum mgx_isa isa;
+    int threads;
+    bool transposed;
+    int64_t batch, groups, in_channels, out_channels; // channels of all groups together
+    int64_t in[MGX_CONV_DIMS], out[MGX_CONV_DIMS], kernel[MGX_CONV_DIMS];
+    int64_t stride[MGX_CONV_DIMS], dilation[MGX_CONV_DIMS];
+    int64_t pad[MGX_CONV_DIMS]; // before; what is needed behind follows from `out`
+    // Zeros in memory around every image, along each dimension, that may be read: the border.
+    int64_t border_before[MGX_CONV_DIMS], border_after[MGX_CONV_DIMS];
+    int64_t x_batch, x_space[MGX_CONV_DIMS], x_channel;
+    int64_t y_batch, y_space[MGX_CONV_DIMS];
+    int64_t residual_batch, residual_space[MGX_CONV_DIMS];
+    // The weight between channel i of the input and o of the output, both within group g, is at
+    // g * w_group + o * w_out + i * w_in + the kernel position along w_space.
+    int64_t w_group, w_out, w_in, w_space[MGX_CONV_DIMS];
+    struct mgx_epilogue epilogue; // rows of a tile are output pixels, counted over all images
+};
+
+struct mgx_conv_plan;
+
+struct mgx_conv_args {
+    const float *x; // first value of the first image, behind its border
+    const void *packed;
+    const float *bias; // [out_channels]; may be NULL
+    const float *residual;
+    float *y;
+    void *workspace; // aligned to 64
+    void *hook_user;
+};
+
+struct mgx_conv_choice {
+    enum mgx_conv_method method;
+    double seconds; // estimated; only good for comparing
+};
+
+// The methods that can run `desc`, best first; returns how many were written, at most
+// MGX_CONV_METHOD_COUNT. For measuring; mgx_conv_plan_create alone takes the first.
+int mgx_conv_choices(const struct mgx_conv_desc *desc, struct mgx_conv_choice *choices);
+
+// `method` MGX_CONV_METHOD_COUNT: the best estimate. Depth of recursion: one.
+enum mgx_status mgx_conv_plan_create(const struct mgx_conv_desc *desc, enum mgx_conv_method method,
+                                     struct mgx_conv_plan **out,
+                                     struct mgx_diag *diag) MGX_NODISCARD;
+void mgx_conv_plan_destroy(struct mgx_conv_plan *plan); // NULL is allowed
+
+enum mgx_conv_method mgx_conv_plan_method(const struct mgx_conv_plan *plan);
+const char *mgx_conv_method_name(enum mgx_conv_method method);
+size_t mgx_conv_packed_bytes(const struct mgx_conv_plan *plan);
+size_t mgx_conv_workspace(const struct mgx_conv_plan *plan);
+
+// Writes mgx_conv_packed_bytes(), aligned to 64.
+void mgx_conv_pack(const struct mgx_conv_plan *plan, const float *weights, void *packed);
+
+void mgx_conv_run(const struct mgx_conv_plan *plan, const struct mgx_conv_args *args,
+                  struct mgx_pool *pool);

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: MIT
+// Convolution 3 x 3 of stride 1 by Winograd's method; see winograd.h for the arithmetic.
+//
+//     block of output tiles:
+//       V[element][tile][channel]                   transformed input patches, in L2
+//       panel of 32 output channels:
+//         sums[element][tile][32] = V[element] * U[panel][element]       36 (16) multiplications
+//         output tiles: transformed back, bias, residual, activation
+//
+// The weights U of a panel follow each other in memory in the order they are read, so each
+// multiplication prefetches the next one's. When there are fewer blocks than threads, V is made in
+// a first pass by all threads, shared, and the panels are dealt out in a second.
+#include <stdlib.h>
+
+#include "base/size.h"
+#include "target/cpu/kernel/conv_plan.h"
+#include "target/cpu/kernel/gemm.h"
+#include "target/cpu/kernel/output.h"
+#include "target/cpu/kernel/winograd.h"
+
+enum { V_BYTES = 512 << 10, MAX_ELEMENTS = 36 };
+
+static const int64_t FLOAT = sizeof(float);
+
+extern const struct mgx_winograd_kernel mgx_f32_winograd__generic;
+#if defined(__x86_64__)
+extern const struct mgx_winograd_kernel mgx_f32_winograd__avx2, mgx_f32_winograd__avx512;
+#endif
+
+const struct mgx_winograd_kernel *mgx_winograd_kernel(enum mgx_isa isa)
+{
+#if defined(__x86_64__)
+    if (isa >= MGX_ISA_AVX512)
+        return &mgx_f32_winograd__avx512;
+    if (isa >= MGX_ISA_AVX2)
+        return &mgx_f32_winograd__avx2;
+#endif
+    (void)isa;
+    return &mgx_f32_winograd__generic;
+}
+
+static bool winograd_fits(const struct mgx_conv_plan *plan)
+{
+    const struct mgx_conv_desc *d = &plan->d;
+    return !d->transposed && d->groups == 1 && d->x_channel == 1 && d->in[0] == 1 &&
+           d->out[0] == 1 && d->kernel[0] == 1 && d->pad[0] == 0 && d->kernel[1] == 3 &&
+           d->kernel[2] == 3 && d->stride[1] == 1 && d->stride[2] == 1 && d->dilation[1] == 1 &&
+           d->dilation[2] == 1;
+}
+
+// Edge of an output tile, and elements of a transformed one.
+static int64_t edge_of(const struct mgx_conv_plan *plan)
+{
+    return plan->method == MGX_CONV_WINOGRAD4 ? 4 : 2;
+}
+
+static int64_t elements_of(const struct mgx_conv_plan *plan)
+{
+    return (edge_of(plan) + 2) * (edge_of(plan) + 2);
+}
+
+// --- cost ---
+
+// Transforms take about 6 (5) cycles per element and vector.
+static double cost(const struct mgx_conv_plan *plan, int64_t m)
+{
+    const struct mgx_conv_desc *d = &plan->d;
+    const double elements = (double)((m + 2) * (m + 2)), vector = plan->kernel->vector;
+    const double tiles =
+        (double)(d->batch * mgx_ceil_div(d->out[1], m) * mgx_ceil_div(d->out[2], m));
+    const double in = (double)mgx_ceil_div(plan->group_in, plan->kernel->vector) * vector;
+    const double out =
+        (double)mgx_ceil_div(plan->group_out, plan->kernel->cols / 2) * plan->kernel->cols / 2;
+    const double blocks = tiles > plan->kernel->rows ? tiles / plan->kernel->rows : 1;
+    const double rows = tiles / blocks, per_k = (2 * rows > 7 ? 2 * rows : 7) + 0.5;
+    const double multiply = elements * blocks * (out / plan->kernel->cols) *
+                            ((double)plan->group_in * per_k + 50 + 6 * rows);
+    const double transform = tiles * elements * (6 * in + 5 * out) / vector;
+    const double weights = elements * in * out * sizeof(float);
+    return mgx_conv_seconds(plan, multiply + transform, weights);
+}
+
+static double cost2(const struct mgx_conv_plan *plan)
+{
+    return cost(plan, 2);
+}
+
+static double cost4(const struct mgx_conv_plan *plan)
+{
+    return cost(plan, 4);
+}
+
+// --- preparing ---
+
+// Floats from tile to tile of V, and between elements of V and of the sums for `tiles` tiles. One
+// tile more than needed keeps the elements off multiples of 4096 bytes.
+static int64_t v_row(const struct mgx_conv_plan *plan)
+{
+    const int64_t vector = plan->winograd->vector;
+    return mgx_ceil_div(plan->group_in, vector) * vector + 16;
+}
+
+static int64_t v_element(const struct mgx_conv_plan *plan, int64_t tiles)
+{
+    return (tiles + 1) * v_row(plan);
+}
+
+static int64_t sums_element(const struct mgx_conv_plan *plan)
+{
+    return (plan->block_tiles + 1) * plan->kernel->cols;
+}
+
+static int64_t tile_count(const struct mgx_conv_plan *plan)
+{
+    return plan->d.batch * plan->tiles[0] * plan->tiles[1];
+}
+
+static bool shares_v(const struct mgx_conv_plan *plan)
+{
+    return plan->n_parts > 1;
+}
+
+static void set_block(struct mgx_conv_plan *plan)
+{
+    const int64_t rows = plan->kernel->rows;
+    const int64_t part = mgx_ceil_div(tile_count(plan), plan->m_parts);
+    int64_t tiles = V_BYTES / (elements_of(plan) * v_row(plan) * FLOAT);
+    tiles = mgx_min_i64(mgx_max_i64(tiles / rows, 1), 4) * rows;
+    const int64_t blocks = mgx_ceil_div(part, tiles);
+    plan->block_tiles = blocks ? mgx_ceil_div(part, blocks) : 0;
+}
+
+static enum mgx_status winograd_prepare(struct mgx_conv_plan *plan, struct mgx_diag *diag)
+{
+    const struct mgx_conv_desc *d = &plan->d;
+    const int64_t m = edge_of(plan), elements = elements_of(plan);
+    plan->winograd = mgx_winograd_kernel(d->isa);
+    plan->tiles[0] = mgx_ceil_div(d->out[1], m);
+    plan->tiles[1] = mgx_ceil_div(d->out[2], m);
+    const int64_t tiles = tile_count(plan),
+                  panels = mgx_ceil_div(plan->group_out, plan->kernel->cols);
+    const double products =
+        (double)(elements * tiles) * (double)d->in_channels * (double)d->out_channels;
+    const int64_t tasks = mgx_split_tasks(2 * products, d->threads);
+    mgx_split_output(mgx_ceil_div(tiles, plan->kernel->rows), panels, (double)tiles + 1,
+                     (double)d->out_channels + 1, tasks, &plan->m_parts, &plan->n_parts);
+    set_block(plan);
+    size_t panel, v;
+    if (!mgx_panels_bytes(plan->kernel, elements * plan->group_in, plan->group_out, &panel) ||
+        !mgx_mul_size((size_t)v_element(plan, shares_v(plan) ? tiles : plan->block_tiles),
+                      (size_t)elements * sizeof(float), &v))
+        return mgx_fail(diag, MGX_LIMIT, "packed weights of %lld x %lld do not fit",
+                        (long long)d->in_channels, (long long)d->out_channels);
+    plan->packed_bytes = panel;
+    plan->thread_workspace = mgx_align64((size_t)(sums_element(plan) * elements) * sizeof(float));
+    *(shares_v(plan) ? &plan->shared_workspace : &plan->thread_workspace) += mgx_align64(v);
+    return MGX_OK;
+}
+
+// --- packing: U[panel][element][channel][lane] = G g G' ---
+
+static const double g2[4][3] = {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
+static const double g4[6][3] = {{1 / 4.0, 0, 0},
+                                {-1 / 6.0, -1 / 6.0, -1 / 6.0},
+                                {-1 / 6.0, 1 / 6.0, -1 / 6.0},
+                                {1 / 24.0, 1 / 12.0, 1 / 6.0},
+                                {1 / 24.0, -1 / 12.0, 1 / 6.0},
+                                {0, 0, 1}};
+
+static void transform_weight(const struct mgx_conv_desc *d, const float *w, const double (*g)[3],
+                             int edge, float u[MAX_ELEMENTS])
+{
+    double mid[6][3] = {{0}};
+    for (int i = 0; i < edge; i++)
+        for (int x = 0; x < 3; x++)
+            for (int y = 0; y < 3; y++)
+                mid[i][x] += g[i][y] * (double)w[y * d->w_space[1] + x * d->w_space[2]];
+    for (int i = 0; i < edge; i++)
+        for (int j = 0; j < edge; j++)
+            u[i * edge + j] =
+                (float)(g[j][0] * mid[i][0] + g[j][1] * mid[i][1] + g[j][2] * mid[i][2]);
+}
+
+static void winograd_pack(const struct mgx_conv_plan *plan, const float *weights, void *packed)
+{
+    const struct mgx_conv_desc *d = &plan->d;
+    const int64_t cols = plan->kernel->cols, depth = plan->group_in;
+    const int edge = (int)edge_of(plan) + 2, elements = edge * edge;
+    for (int64_t p = 0; p * cols < plan->group_out; p++) {
+        const int width = mgx_panel_width(plan->kernel, plan->group_out, p);
+        float *panel = (float *)packed + p * cols * depth * elements;
+        for (int64_t c = 0; c < depth; c++)
+            for (int j = 0; j < width; j++) {
+                const int64_t o = p * cols + j;
+                float u[MAX_ELEMENTS] = {0};
+                if (o < plan->group_out)
+                    transform_weight(d, weights + plan->w_first + o * d->w_out + c * d->w_in,
+                                     edge == 4 ? g2 : g4, edge, u);
+                for (int e = 0; e < elements; e++)
+                    panel[(e * depth + c) * width + j] = u[e];
+            }
+    }
+}
+
+// --- running ---
+
+struct job {
+    const struct mgx_conv_plan *plan;
+    const struct mgx_conv_args *args;
+    float *v; // shared; NULL: each thread has its own
+};
+
+struct place {
+    int64_t n, y, x; // first output pixel of the tile
+};
+
+static struct place place_of(const struct mgx_conv_plan *plan, int64_t tile)
+{
+    const int64_t m = edge_of(plan), across = plan->tiles[1], down = plan->tiles[0];
+    return (struct place){tile / across / down, tile / across % down * m, tile % across * m};
+}
+
+static int clip(int64_t value, int64_t most)
+{
+    return (int)(value < 0 ? 0 : value < most ? value : most);
+}
+
+// Transforms the patches of tiles [begin, end) to rows from v on.
+static void transform_inputs(const struct job *job, int64_t begin, int64_t end, float *v,
+                             int64_t element)
+{
+    const struct mgx_conv_plan *plan = job->plan;
+    const struct mgx_conv_desc *d = &plan->d;
+    const int64_t m = edge_of(plan);
+    struct mgx_winograd_input in = {.line = d->x_space[1],
+                                    .pixel = d->x_space[2],
+                                    .channels = plan->group_in,
+                                    .v = v,
+                                    .element = element};
+    for (int64_t t = begin; t < end; t++, in.v += v_row(plan)) {
+        const struct place at = place_of(plan, t);
+        const int64_t y = at.y - d->pad[1], x = at.x - d->pad[2];
+        in.x = job->args->x + at.n * d->x_batch + y * in.line + x * in.pixel;
+        in.y_begin = clip(-y, m + 2);
+        in.x_begin = clip(-x, m + 2);
+        in.y_end = clip(d->in[1] - y, m + 2);
+        in.x_end = clip(d->in[2] - x, m + 2);
+        if (m == 2)
+            plan->winograd->input2(&in);
+        else
+            plan->winograd->input4(&in);
+    }
+}
+
+// sums[element] = V[element] * U[panel][element] for `count` tiles.
+static void multiply(const struct job *job, int64_t p, int64_t count, const float *v,
+                     int64_t element, float *sums)
+{
+    const struct mgx_conv_plan *plan = job->plan;
+    const struct mgx_gemm_kernel *kernel = plan->kernel;
+    const int64_t depth = plan->group_in, cols = kernel->cols, elements = elements_of(plan);
+    const int64_t width = mgx_panel_width(kernel, plan->group_out, p);
+    const int64_t groups = mgx_ceil_div(count, kernel->rows), zero = 0;
+    const int64_t panel_bytes = depth * width * FLOAT, tile_bytes = depth / 4 * 256;
+    struct mgx_tile_args args = {
+        .a_row = v_row(plan) * FLOAT,
+        .taps = &zero,
+        .tap_count = 1,
+        .depth = depth,
+        .b_row = width * FLOAT,
+        .c_row = cols * FLOAT,
+        .cols = (int)width,
+    };
+    const mgx_tile_fn *tiles = width == cols ? kernel->wide : kernel->narrow;
+    for (int64_t e = 0; e < elements; e++) {
+        args.b =
+            (const char *)job->args->packed + p * cols * depth * elements * FLOAT + e * panel_bytes;
+        for (int64_t t = 0; t < groups; t++) {
+            const int64_t row = count * t / groups;
+            args.a[0] = (const char *)(v + e * element + row * v_row(plan));
+            args.a[1] = args.a[0] + kernel->half * args.a_row;
+            args.c[0] = (char *)(sums + e * sums_element(plan) + row * cols);
+            args.c[1] = args.c[0] + kernel->half * args.c_row;
+            const bool ahead = t * tile_bytes < panel_bytes && e + 1 < elements;
+            args.ahead = args.b + (ahead ? panel_bytes + t * tile_bytes : 0);
+            args.ahead_step = ahead ? 256 : 0;
+            tiles[count * (t + 1) / groups - row](&args);
+        }
+    }
+}
+
+static void finish_tile(const struct job *job, const struct mgx_winograd_output *out,
+                        const float *residual, int64_t pixel, int64_t col, int thread)
+{
+    const struct mgx_conv_plan *plan = job->plan;
+    for (int y = 0; y < out->lines; y++) {
+        const struct mgx_tile tile = {
+            .data = out->y + y * out->line,
+            .stride = out->pixel,
+            .row = pixel + y * plan->pixel_space[1],
+            .row_step = plan->pixel_space[2],
+            .col = col,
+            .rows = out->pixels,
+            .cols = out->cols,
+            .thread = thread,
+        };
+        mgx_output_finish(plan->kernel, &plan->d.epilogue, &tile,
+                          residual ? residual + y * out->residual_line : NULL, out->residual_pixel,
+                          job->args->hook_user);
+    }
+}
+
+static void transform_outputs(const struct job *job, int64_t begin, int64_t end, int64_t p,
+                              const float *sums, int thread)
+{
+    const struct mgx_conv_plan *plan = job->plan;
+    const struct mgx_conv_desc *d = &plan->d;
+    const struct mgx_epilogue *e = &d->epilogue;
+    const int64_t m = edge_of(plan), col = p * plan->kernel->cols;
+    struct mgx_tile_args clamp;
+    mgx_output_clamp(e, &clamp);
+    struct mgx_winograd_output out = {
+        .sums = sums,
+        .element = sums_element(plan),
+        .bias = job->args->bias ? job->args->bias + col : NULL,
+        .residual_line = d->residual_space[1],
+        .residual_pixel = d->residual_space[2],
+        .line = d->y_space[1],
+        .pixel = d->y_space[2],
+        .cols = (int)mgx_min_i64(plan->group_out - col, plan->kernel->cols),
+        .clamp = clamp.clamp,
+        .low = clamp.low,
+        .high = clamp.high,
+    };
+    for (int64_t t = begin; t < end; t++, out.sums += plan->kernel->cols) {
+        const struct place at = place_of(plan, t);
+        const float *residual = NULL;
+        if (e->residual)
+            residual = job->args->residual + plan->residual_first + at.n * d->residual_batch +
+                       at.y * out.residual_line + at.x * out.residual_pixel + col;
+        out.residual = e->residual == MGX_RESIDUAL_BEFORE ? residual : NULL;
+        out.y = job->args->y + plan->y_first + at.n * d->y_batch + at.y * out.line +
+                at.x * out.pixel + col;
+        out.lines = clip(d->out[1] - at.y, m);
+        out.pixels = clip(d->out[2] - at.x, m);
+        if (m == 2)
+            plan->winograd->output2(&out);
+        else
+            plan->winograd->output4(&out);
+        if (!mgx_output_simple(e))
+            finish_tile(job, &out, residual,
+                        plan->pixel_first + at.n * plan->pixel_batch + at.y * plan->pixel_space[1] +
+                            at.x * plan->pixel_space[2],
+                        col, thread);
+    }
+}
+
+static void input_task(void *user, int task, int thread)
+{
+    (void)thread;
+    const struct job *job = user;
+    const int64_t tiles = tile_count(job->plan), element = v_element(job->plan, tiles);
+    transform_inputs(job, task, task + 1, job->v + task * v_row(job->plan), element);
+}
+
+static void output_task(void *user, int task, int thread)
+{
+    const struct job *job = user;
+    const struct mgx_conv_plan *plan = job->plan;
+    const int i = task / plan->n_parts, j = task % plan->n_parts;
+    const int64_t panels = mgx_ceil_div(plan->group_out, plan->kernel->cols);
+    const int64_t tiles = tile_count(plan);
+    const int64_t begin = tiles * i / plan->m_parts,
+                  count = tiles * (i + 1) / plan->m_parts - begin;
+    const int64_t blocks = mgx_ceil_div(count, plan->block_tiles);
+    float *sums = (float *)(void *)((char *)job->args->workspace + plan->shared_workspace +
+                                    plan->thread_workspace * (size_t)thread);
+    float *own_v =
+        sums + mgx_align64((size_t)(sums_element(plan) * elements_of(plan)) * sizeof(float)) /
+                   sizeof(float);
+    for (int64_t b = 0; b < blocks; b++) {
+        const int64_t t0 = begin + count * b / blocks, t1 = begin + count * (b + 1) / blocks;
+        const float *v = job->v ? job->v + t0 * v_row(plan) : own_v;
+        const int64_t element = v_element(plan, job->v ? tiles : plan->block_tiles);
+        if (!job->v)
+            transform_inputs(job, t0, t1, own_v, element);
+        for (int64_t p = panels * j / plan->n_parts; p < panels * (j + 1) / plan->n_parts; p++) {
+            multiply(job, p, t1 - t0, v, element, sums);
+            transform_outputs(job, t0, t1, p, sums, thread);
+        }
+    }
+}
+
+static void winograd_run(const struct mgx_conv_plan *plan, const struct mgx_conv_args *args,
+                         struct mgx_pool *pool)
+{
+    struct job job = {plan, args, shares_v(plan) ? args->workspace : NULL};
+    if (job.v)
+        mgx_pool_run(pool, (int)tile_count(plan), input_task, &job);
+    mgx_pool_run(pool, plan->m_parts * plan->n_parts, output_task, &job);
+}
+
+const struct mgx_conv_ops mgx_conv_winograd2 = {winograd_fits, cost2, winograd_prepare,
+                                                winograd_pack, winograd_run};
+const struct mgx_conv_ops mgx_conv_winograd4 = {winograd_fits, cost4, winograd_prepare,
+                                                winograd_pack, winograd_run};
