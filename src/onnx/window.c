@@ -59,7 +59,11 @@ enum mgx_status mgx_onnx_window_read(struct mgx_onnx_node *n, const struct mgx_i
     if (!kernel && !mgx_onnx_has(n, "kernel_shape"))
         return mgx_onnx_invalid(n, "no kernel_shape given");
     TRY(read_list(n, "kernel_shape", w->spatial, 1, 1, w->kernel));
-    if (kernel && !mgx_onnx_has(n, "kernel_shape"))
+    for (int i = 0; kernel && mgx_onnx_has(n, "kernel_shape") && i < w->spatial; i++)
+        if (w->kernel[i] != kernel[i])
+            return mgx_onnx_invalid(n, "kernel_shape[%d] is %lld, the weights have %lld", i,
+                                    (long long)w->kernel[i], (long long)kernel[i]);
+    if (kernel)
         memcpy(w->kernel, kernel, (size_t)w->spatial * sizeof *kernel);
     TRY(read_list(n, "strides", w->spatial, 1, 1, w->strides));
     TRY(read_list(n, "dilations", w->spatial, 1, 1, w->dilations));

@@ -61,6 +61,8 @@ const struct mgx_onnx_op mgx_onnx_average_pool = {.name = "AveragePool", .import
 
 static enum mgx_status lp_pool(struct mgx_onnx_node *n)
 {
+    if (order(n) < 1)
+        return mgx_onnx_invalid(n, "p is %lld, below 1", (long long)order(n));
     return pool(n, "lpnorm", order(n));
 }
 const struct mgx_onnx_op mgx_onnx_lp_pool = {.name = "LpPool", .import = lp_pool};

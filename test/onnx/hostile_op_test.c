@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: MIT
+// Hostile operators: attributes and constants that no honest exporter writes, and indices that are
+// hostile only when the model runs. Each row must end in an error with a text, at import or at run
+// (rows marked `runs` are odd but legal); none may crash, hang or take memory for what it promises.
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "import.h"
+#include "tiny.h"
+
+enum verdict { REFUSED, RUNS, EITHER };
+
+struct row {
+    enum verdict verdict;
+    const char *model;
+    int64_t fill; // value of every integer input at run time; floats get 0.5
+};
+
+static const struct row rows[] = {
+    // convolution and pooling
+    {REFUSED, "Conv(x:f[1,4,5,5], w:f[6,2,3,3]) group=0", 0},
+    {REFUSED, "Conv(x:f[1,4,5,5], w:f[6,2,3,3]) group=3", 0},
+    {REFUSED, "Conv(x:f[1,4,5,5], w:f[6,2,3,3]) group=-2", 0},
+    {REFUSED, "Conv(x:f[1,4,5,5], w:f[6,4,3,3]) strides=[0,1]", 0},
+    {REFUSED, "Conv(x:f[1,4,5,5], w:f[6,4,3,3]) strides=[-1,1]", 0},
+    {REFUSED, "Conv(x:f[1,4,5,5], w:f[6,4,3,3]) strides=[1]", 0},
+    {REFUSED, "Conv(x:f[1,4,5,5], w:f[6,4,3,3]) dilations=[0,1]", 0},
+    {REFUSED, "Conv(x:f[1,4,5,5], w:f[6,4,3,3]) dilations=[2147483648,1]", 0},
+    {REFUSED, "Conv(x:f[1,4,5,5], w:f[6,4,7,7])", 0},
+    {REFUSED, "Conv(x:f[1,4,5,5], w:f[6,4,3,3]) pads=[-9,0,0,0]", 0},
+    {REFUSED, "Conv(x:f[1,4,5,5], w:f[6,4,3,3]) pads=[4611686018427387904,0,0,0]", 0},
+    {REFUSED, "Conv(x:f[1,4,5,5], w:f[6,4,3,3]) pads=[9223372036854775807,0,9223372036854775807,0]",
+     0},
+    {REFUSED, "Conv(x:f[1,4,5,5], w:f[6,4,3,3]) kernel_shape=[3,2]", 0},
+    {REFUSED, "Conv(x:f[1,4,5,5], w:f[6,4,3])", 0},
+    {REFUSED, "Conv(x:f[1,4,5,5], w:f[6,4,3,3], b:f[5])", 0},
+    {REFUSED, "Conv(x:f[1,4,5,5])", 0},
+    {REFUSED, "Conv(x:f[4], w:f[6])", 0},
+    {REFUSED, "ConvTranspose(x:f[1,4,5,5], w:f[4,2,3,3]) group=0", 0},
+    {REFUSED, "ConvTranspose(x:f[1,4,5,5], w:f[4,2,3,3]) strides=[0,0]", 0},
+    {REFUSED, "ConvTranspose(x:f[1,4,5,5], w:f[4,2,3,3]) output_shape=[-1,-1]", 0},
+    {REFUSED, "MaxPool(x:f[1,4,5,5]) kernel_shape=[0,3]", 0},
+    {REFUSED, "MaxPool(x:f[1,4,5,5]) kernel_shape=[3,3] strides=[0,1]", 0},
+    {REFUSED, "MaxPool(x:f[1,4,5,5]) kernel_shape=[9,9]", 0},
+    {REFUSED, "MaxPool(x:f[1,4,5,5]) kernel_shape=[3,3] pads=[-3,-3,-3,-3]", 0},
+    {REFUSED, "MaxPool(x:f[1,4,5,5])", 0},
+    {EITHER, "MaxPool(x:f[1,4,5,5]) kernel_shape=[2,2] strides=[9,9] ceil_mode=1", 0},
+    {REFUSED, "AveragePool(x:f[1,4,5,5]) kernel_shape=[-3,3]", 0},
+    {REFUSED, "AveragePool(x:f[1,4,5,5]) kernel_shape=[3,3] dilations=[0,0] @19", 0},
+    {REFUSED, "LpPool(x:f[1,4,5,5]) kernel_shape=[3,3] p=0", 0},
+    // resize
+    {REFUSED, "Resize(x:f[1,1,4,4], -, s:f{1,1,0,2})", 0},
+    {REFUSED, "Resize(x:f[1,1,4,4], -, s:f{1,1,-1,2})", 0},
+    {REFUSED, "Resize(x:f[1,1,4,4], -, s:f{1,1,nan,2})", 0},
+    {REFUSED, "Resize(x:f[1,1,4,4], -, s:f{1,1,inf,2})", 0},
+    {REFUSED, "Resize(x:f[1,1,4,4], -, s:f{1,1,1e30,2})", 0},
+    {REFUSED, "Resize(x:f[1,1,4,4], -, s:f{1,1})", 0},
+    {REFUSED, "Resize(x:f[1,1,4,4], -, -, z:i{1,1,-4,4})", 0},
+    {REFUSED, "Resize(x:f[1,1,4,4], -, -, z:i{1,1,4611686018427387904,4})", 0},
+    {REFUSED, "Resize(x:f[1,1,4,4])", 0},
+    // sizes
+    {REFUSED, "Reshape(x:f[2,3], s:i{-1,-1})", 0},
+    {REFUSED, "Reshape(x:f[2,3], s:i{4,2})", 0},
+    {REFUSED, "Reshape(x:f[2,3], s:i{6,1,0})", 0},
+    {REFUSED, "Reshape(x:f[2,3], s:i{-2,3})", 0},
+    {REFUSED, "Reshape(x:f[2,3], s:i{0,3}) allowzero=1", 0},
+    {REFUSED, "Reshape(x:f[0,3], s:i{0,-1}) allowzero=1", 0},
+    {REFUSED, "Reshape(x:f[2,3], s:i{4294967296,4294967296})", 0},
+    {REFUSED, "Split(x:f[4], s:i{5,-1})", 0},
+    {REFUSED, "Split(x:f[4], s:i{1,2}) ->2", 0},
+    {REFUSED, "Split(x:f[4]) num_outputs=0", 0},
+    {REFUSED, "Split(x:f[4]) num_outputs=-2 ->2", 0},
+    {REFUSED, "Split(x:f[4], s:i{2,2}) axis=3 ->2", 0},
+    {REFUSED, "Tile(x:f[4], r:i{1099511627776})", 0},
+    {REFUSED, "Tile(x:f[4], r:i{-1})", 0},
+    {REFUSED, "Tile(x:f[4], r:i{1,2})", 0},
+    {REFUSED, "Expand(x:f[1], s:i{1125899906842624,1125899906842624})", 0},
+    {REFUSED, "Expand(x:f[3], s:i{2})", 0},
+    {REFUSED, "Expand(x:f[1], s:i{-4})", 0},
+    {REFUSED, "Range(a:f=0, b:f=10, d:f=0)", 0},
+    {REFUSED, "Range(a:f=0, b:f=10, d:f=nan)", 0},
+    {REFUSED, "Range(a:f=0, b:f=inf, d:f=1)", 0},
+    {REFUSED, "Range(a:i=0, b:i=4611686018427387904, d:i=1)", 0},
+    {REFUSED, "Range(a:i=0, b:i=4, d:i=0)", 0},
+    {REFUSED, "ConstantOfShape(s:i{1125899906842624,1125899906842624})", 0},
+    {REFUSED, "ConstantOfShape(s:i{-1})", 0},
+    {REFUSED, "OneHot(x:i[3], d:i=-1, v:f{0,1})", 0},
+    {REFUSED, "OneHot(x:i[3], d:i=4611686018427387904, v:f{0,1})", 0},
+    {REFUSED, "OneHot(x:i[3], d:i=4, v:f{0})", 0},
+    {REFUSED, "Pad(x:f[4], p:i{1125899906842624,1125899906842624})", 0},
+    {REFUSED, "Pad(x:f[4], p:i{-3,-3})", 0},
+    {REFUSED, "Pad(x:f[4], p:i{1})", 0},
+    {EITHER, "Pad(x:f[4], p:i{9,0}) mode='reflect'", 0},
+    {REFUSED, "Pad(x:f[4], p:i{1,1}) mode='nonsense'", 0},
+    {REFUSED, "Transpose(x:f[2,3]) perm=[0,0]", 0},
+    {REFUSED, "Transpose(x:f[2,3]) perm=[0,2]", 0},
+    {REFUSED, "Transpose(x:f[2,3]) perm=[0]", 0},
+    {REFUSED, "Squeeze(x:f[2,3], a:i{0})", 0},
+    {REFUSED, "Squeeze(x:f[1,3], a:i{5})", 0},
+    {REFUSED, "Unsqueeze(x:f[2,3], a:i{0,0})", 0},
+    {REFUSED, "Unsqueeze(x:f[2,3], a:i{7})", 0},
+    {REFUSED, "Slice(x:f[4], s:i{0}, e:i{4}, a:i{0}, t:i{0})", 0},
+    {REFUSED, "Slice(x:f[4], s:i{0}, e:i{4}, a:i{3})", 0},
+    {REFUSED, "Slice(x:f[4], s:i{0,1}, e:i{4})", 0},
+    {RUNS, "Slice(x:f[4], s:i{-9223372036854775807}, e:i{9223372036854775807})", 0},
+    {RUNS,
+     "Slice(x:f[4], s:i{9223372036854775807}, e:i{-9223372036854775807}, a:i{0}, "
+     "t:i{-9223372036854775807})",
+     0},
+    {REFUSED, "Concat(x:f[2,3], z:f[3,2]) axis=0", 0},
+    {REFUSED, "Concat(x:f[2,3], z:f[2,3]) axis=2", 0},
+    {REFUSED, "Concat(x:f[2,3], z:d[2,3]) axis=0", 0},
+    {REFUSED, "Flatten(x:f[2,3]) axis=4", 0},
+    {REFUSED, "DepthToSpace(x:f[1,4,2,2]) blocksize=0", 0},
+    {REFUSED, "DepthToSpace(x:f[1,4,2,2]) blocksize=3", 0},
+    {REFUSED, "DepthToSpace(x:f[1,4,2,2]) blocksize=4294967296", 0},
+    {REFUSED, "SpaceToDepth(x:f[1,1,4,4]) blocksize=3", 0},
+    {REFUSED, "ReduceSum(x:f[2,3], a:i{2})", 0},
+    {REFUSED, "ReduceMax(x:f[2,3], a:i{0,0})", 0},
+    {REFUSED, "Softmax(x:f[2,3]) axis=2", 0},
+    {REFUSED, "ArgMax(x:f[2,3]) axis=-3", 0},
+    {REFUSED, "ArgMax(x:f[2,0]) axis=1", 0},
+    {REFUSED, "Trilu(x:f[4])", 0},
+    {REFUSED, "CumSum(x:f[4], a:i=3)", 0},
+    {REFUSED, "EyeLike(x:f[2,2,2])", 0},
+    // products
+    {REFUSED, "MatMul(a:f[2,3], b:f[4,2])", 0},
+    {REFUSED, "MatMul(a:f[2,3], b:d[3,2])", 0},
+    {REFUSED, "Gemm(a:f[2,3], b:f[4,2])", 0},
+    {REFUSED, "Gemm(a:f[2], b:f[2,2])", 0},
+    {REFUSED, "Einsum(a:f[2,3]) equation='ij->k'", 0},
+    {REFUSED, "Einsum(a:f[2,3]) equation='ijk->i'", 0},
+    {REFUSED, "Einsum(a:f[2,3]) equation='i.j->i'", 0},
+    {REFUSED, "Einsum(a:f[2,3]) equation='...i...j->ij'", 0},
+    {REFUSED, "Einsum(a:f[2,3]) equation='ij,jk->ik'", 0},
+    {REFUSED, "Einsum(a:f[2,3], b:f[4,5]) equation='ij,jk->ik'", 0},
+    {REFUSED, "Einsum(a:f[1,1]) equation='abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ->a'",
+     0},
+    {REFUSED, "Einsum(a:f[2,3])", 0},
+    // indices at run time
+    {REFUSED, "Gather(x:f[4], i:i[2])", 4},
+    {REFUSED, "Gather(x:f[4], i:i[2])", -5},
+    {REFUSED, "Gather(x:f[4], i:i[2])", INT64_MAX},
+    {REFUSED, "Gather(x:f[4], i:i[2]) axis=1", 0},
+    {REFUSED, "GatherElements(x:f[4], i:i[2])", 4},
+    {REFUSED, "GatherElements(x:f[4], i:i[2])", INT64_MIN},
+    {REFUSED, "GatherND(x:f[4], i:i[2,1])", 4},
+    {REFUSED, "GatherND(x:f[4], i:i[2,2])", 0},
+    {REFUSED, "GatherND(x:f[4], i:i[2,1])", INT64_MIN},
+    {REFUSED, "ScatterElements(x:f[4], i:i[2], u:f[2])", 4},
+    {REFUSED, "ScatterElements(x:f[4], i:i[2], u:f[2])", -5},
+    {REFUSED, "ScatterElements(x:f[4], i:i[2], u:f[3])", 0},
+    {REFUSED, "ScatterND(x:f[4], i:i[2,1], u:f[2])", 4},
+    {REFUSED, "ScatterND(x:f[4], i:i[2,1], u:f[2])", INT64_MAX},
+    {REFUSED, "ScatterND(x:f[4], i:i[2,1], u:f[3])", 0},
+    {REFUSED, "TopK(x:f[4], k:i{5}) ->2", 0},
+    {REFUSED, "TopK(x:f[4], k:i[1]) ->2", 5},
+    {REFUSED, "TopK(x:f[4], k:i[1]) ->2", -1},
+    {REFUSED, "TopK(x:f[4], k:i{1}) axis=2 ->2", 0},
+    {EITHER, "OneHot(x:i[3], d:i=4, v:f{0,1})", INT64_MAX},
+    {REFUSED, "ReverseSequence(x:f[4,2], l:i[2])", 5},
+    {EITHER, "ReverseSequence(x:f[4,2], l:i[2])", -1},
+    {EITHER, "NonMaxSuppression(b:f[1,4,4], s:f[1,1,4], m:i=-1, t:f=0.5)", 0},
+    {REFUSED, "NonMaxSuppression(b:f[1,4,3], s:f[1,1,4], m:i=4, t:f=0.5)", 0},
+    {REFUSED, "RoiAlign(x:f[1,1,4,4], r:f[2,4], i:i[2])", 7},
+    {REFUSED, "RoiAlign(x:f[1,1,4,4], r:f[2,4], i:i[2])", -1},
+    {REFUSED, "RoiAlign(x:f[1,1,4,4], r:f[2,4], i:i{0,0}) output_height=-1", 0},
+    {REFUSED, "RoiAlign(x:f[1,1,4,4], r:f[2,4], i:i{0,0}) output_height=4611686018427387904", 0},
+    {REFUSED, "GridSample(x:f[1,1,4,4], g:f[1,2,2,3])", 0},
+    {REFUSED, "MaxUnpool(x:f[1,1,2,2], i:i[1,1,2,2]) kernel_shape=[2,2] strides=[2,2]", 16},
+    {REFUSED, "MaxUnpool(x:f[1,1,2,2], i:i[1,1,2,2]) kernel_shape=[2,2] strides=[2,2]", -1},
+    {REFUSED, "Reshape(x:f[4], s:i[1])", 5},
+    {REFUSED, "Reshape(x:f[4], s:i[1])", INT64_MAX},
+    {REFUSED, "Expand(x:f[1], s:i[3])", (int64_t)1 << 50},
+    {REFUSED, "ConstantOfShape(s:i[2])", (int64_t)1 << 40},
+    {REFUSED, "Tile(x:f[4], r:i[1])", (int64_t)1 << 50},
+    {REFUSED, "Pad(x:f[4], p:i[2])", (int64_t)1 << 50},
+    {REFUSED, "Slice(x:f[4], s:i[1], e:i{4}, a:i{0}, t:i[1])", 0},
+    {REFUSED, "Range(a:i[], b:i=4, d:i[])", 0},
+    // normalisation, quantisation, attention
+    {REFUSED, "BatchNormalization(x:f[1,4,2], s:f[3], b:f[4], m:f[4], v:f[4])", 0},
+    {REFUSED, "LayerNormalization(x:f[2,3], s:f[2]) axis=-1", 0},
+    {REFUSED, "LayerNormalization(x:f[2,3], s:f[3]) axis=5", 0},
+    {REFUSED, "GroupNormalization(x:f[1,4,2], s:f[4], b:f[4]) num_groups=3", 0},
+    {REFUSED, "GroupNormalization(x:f[1,4,2], s:f[4], b:f[4]) num_groups=0", 0},
+    {REFUSED, "LRN(x:f[1,4,2,2]) size=0", 0},
+    {REFUSED, "QuantizeLinear(x:f[4], s:f{1,2,3}, z:u{0,0,0}) axis=0", 0},
+    {REFUSED, "QuantizeLinear(x:f[4,4], s:f{1,2,3,4}, z:u{0,0,0,0}) axis=2", 0},
+    {REFUSED, "DequantizeLinear(x:u[4], s:f{1,2,3,4}, z:u{0,0}) axis=0", 0},
+    {REFUSED, "DequantizeLinear(x:u[4], s:f[3]) axis=0 block_size=3", 0},
+    {EITHER, "QuantizeLinear(x:f[4], s:f=0, z:u=0)", 0},
+    {REFUSED, "Attention(q:f[1,2,8], k:f[1,2,8], v:f[1,2,8]) q_num_heads=0 kv_num_heads=0 @23", 0},
+    {REFUSED, "Attention(q:f[1,2,8], k:f[1,2,8], v:f[1,2,8]) q_num_heads=3 kv_num_heads=3 @23", 0},
+    {REFUSED, "Attention(q:f[1,2,8], k:f[1,2,8], v:f[1,2,8]) q_num_heads=4 kv_num_heads=3 @23", 0},
+    {REFUSED, "RotaryEmbedding(x:f[1,2,8], c:f[2,4], s:f[2,4]) @23", 0},
+    {REFUSED, "LSTM(x:f[2,1,3], w:f[1,8,3], r:f[1,8,2]) hidden_size=-2 ->3", 0},
+    {REFUSED, "LSTM(x:f[2,1,3], w:f[1,8,3], r:f[1,8,2]) hidden_size=3 ->3", 0},
+    {REFUSED, "GRU(x:f[2,1,3], w:f[1,6,3], r:f[1,6,2], -, l:j[1]) hidden_size=2 ->2", 9},
+    {REFUSED,
+     "com.microsoft.MatMulNBits(a:f[1,32], b:u[4,1,16], s:f[4]) K=64 N=4 bits=4 "
+     "block_size=32",
+     0},
+    {REFUSED,
+     "com.microsoft.MatMulNBits(a:f[1,32], b:u[4,1,16], s:f[4]) K=32 N=4 bits=0 "
+     "block_size=32",
+     0},
+    {REFUSED,
+     "com.microsoft.MatMulNBits(a:f[1,32], b:u[4,1,16], s:f[4]) K=32 N=4 bits=4 "
+     "block_size=0",
+     0},
+    // types and arity
+    {REFUSED, "Add(x:f[2])", 0},
+    {REFUSED, "Add(x:f[2], -)", 0},
+    {REFUSED, "Add(x:f[2], z:f[2], q:f[2])", 0},
+    {REFUSED, "Add(x:f[2], z:f[3])", 0},
+    {REFUSED, "Cast(x:f[2])", 0},
+    {REFUSED, "Cast(x:f[2]) to=99", 0},
+    {REFUSED, "Cast(x:f[2]) to=0", 0},
+    {REFUSED, "Cast(x:f[2]) to='float'", 0},
+    {REFUSED, "Constant()", 0},
+    {REFUSED, "Loop(m:i=1, c:b=1)", 0},
+    {REFUSED, "If(c:b=1)", 0},
+    {REFUSED, "Scan(x:f[2]) num_scan_inputs=1", 0},
+};
+
+// --- running a row ---
+
+static enum mgx_status run_row(struct mgx_program *p, int64_t fill, struct mgx_diag *diag)
+{
+    struct mgx_ins *params[16];
+    struct mgx_tensor args[16] = {0}, results[16] = {0};
+    struct mgx_arena strings;
+    const struct mgx_module *m = mgx_program_main(p);
+    const int count = mgx_module_parameters(m, params, 16);
+    enum mgx_status status = MGX_OK;
+    for (int i = 0; i < count && status == MGX_OK; i++) {
+        const struct mgx_shape *s = &params[i]->shape;
+        status = mgx_tensor_create(&args[i], s, diag);
+        for (int64_t k = 0; status == MGX_OK && k < mgx_shape_elements(s); k++) {
+            if (mgx_type_is_integral(s->type))
+                mgx_store_int(s->type, args[i].data, k, fill);
+            else
+                mgx_store_double(s->type, args[i].data, k, 0.5);
+        }
+    }
+    for (int i = 0; i < p->module_count; i++)
+        mgx_module_number(p->modules[i]);
+    mgx_arena_init(&strings);
+    struct mgx_eval e = {.strings = &strings, .limit_bytes = (size_t)1 << 30};
+    if (status == MGX_OK)
+        status = mgx_eval_module(&e, m, args, count, results, diag);
+    for (int i = 0; i < 16; i++) {
+        mgx_tensor_release(&args[i]);
+        mgx_tensor_release(&results[i]);
+    }
+    mgx_arena_fini(&strings);
+    return status;
+}
+
+// Exit status: 0 refused with a text, 1 ran, 2 refused without saying why.
+static int try_row(const struct row *row, char *text, size_t room)
+{
+    struct pb m = tiny_model(row->model);
+    struct mgx_diag diag;
+    struct mgx_program *p = import_model(&m, NULL, &diag);
+    enum mgx_status status = diag.status;
+    if (p)
+        status = run_row(p, row->fill, &diag);
+    mgx_program_destroy(p);
+    snprintf(text, room, "%s", diag.text);
+    return status == MGX_OK ? 1 : diag.text[0] ? 0 : 2;
+}
+
+// In a child: a crash or a hang is a failed row, not the end of the table.
+static bool row_holds(const struct row *row)
+{
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        static char text[MGX_DIAG_TEXT_SIZE];
+        const struct rlimit core = {0, 0};
+        setrlimit(RLIMIT_CORE, &core);
+        alarm(20);
+        const int result = try_row(row, text, sizeof text);
+        const bool ok = row->verdict == EITHER ? result != 2
+                        : row->verdict == RUNS ? result == 1
+                                               : result == 0;
+        if (!ok)
+            printf("%s\n    %s %s\n", row->model, result == 1 ? "ran" : "refused:", text);
+        fflush(stdout);
+        _exit(!ok);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (WIFSIGNALED(status))
+        printf("%s\n    ended by signal %d\n", row->model, WTERMSIG(status));
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+CASE(hostile_operators_are_refused)
+{
+    int wrong = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        wrong += !row_holds(&rows[i]);
+    CHECK_INT(wrong, 0);
+}
+
+TEST_MAIN(ROW(hostile_operators_are_refused))
