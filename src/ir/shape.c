@@ -407,7 +407,8 @@ static enum mgx_status check(const struct mgx_shape *s, int depth, struct mgx_di
         TRY(check_axis(s, i, diag));
     for (int i = 0; i < s->sub_count; i++)
         TRY(check(&s->sub[i], depth + 1, diag));
-    return s->dims ? MGX_OK : check_size(s, diag);
+    // Members are checked one by one; those of ranges have no size yet.
+    return s->dims || is_aggregate(s) ? MGX_OK : check_size(s, diag);
 }
 
 enum mgx_status mgx_shape_check(const struct mgx_shape *s, struct mgx_diag *diag)

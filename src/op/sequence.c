@@ -41,10 +41,13 @@ static enum mgx_status member_shape(struct mgx_shape_call *c, struct mgx_shape *
 }
 
 struct construct {
-    int64_t dtype; // of an empty sequence
+    int64_t dtype; // of an empty sequence or optional
+    bool sequence; // an optional sequence, of that type
 };
 
 static const struct mgx_field construct_fields[] = {MGX_TYPE(struct construct, dtype), {0}};
+static const struct mgx_field optional_fields[] = {
+    MGX_TYPE(struct construct, dtype), MGX_FLAG(struct construct, sequence), {0}};
 static const struct construct construct_defaults = {.dtype = MGX_FLOAT};
 
 static enum mgx_status construct_shape(struct mgx_shape_call *c, struct mgx_shape *out)
@@ -61,12 +64,14 @@ static enum mgx_status construct_shape(struct mgx_shape_call *c, struct mgx_shap
 
 static enum mgx_status optional_shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
+    const struct construct *a = c->attr;
     struct mgx_shape *member = MGX_NEW(c->arena, struct mgx_shape);
+    const struct mgx_shape empty = mgx_shape_unranked((enum mgx_type)a->dtype);
     if (!member)
         return mgx_fail_memory(c->diag);
-    *member = c->in_count
-                  ? *c->in[0]
-                  : mgx_shape_unranked((enum mgx_type)((const struct construct *)c->attr)->dtype);
+    *member = c->in_count ? *c->in[0] : empty;
+    if (!c->in_count && a->sequence)
+        TRY(sequence_of(c, &empty, member));
     *out = mgx_shape_tuple(member, 1);
     return MGX_OK;
 }
@@ -271,7 +276,7 @@ const struct mgx_op mgx_op_sequence_length = {
 const struct mgx_op mgx_op_optional_construct = {
     .name = "optional_construct",
     .meaning = "an optional of the input, or an empty one",
-    .fields = construct_fields,
+    .fields = optional_fields,
     .attr_size = sizeof(struct construct),
     .defaults = &construct_defaults,
     .in_max = 1,

@@ -48,6 +48,27 @@ const struct mgx_onnx_op mgx_onnx_if = {.name = "If", .import = import_if};
 
 enum { WIDENINGS = 4 }; // more are of no use: ranges join to [0, any] at the third
 
+// A carried optional that the body hands on as what it holds: made an optional again, so that the
+// value is of one kind in every round.
+static void wrap_optionals(struct mgx_module *body, const struct mgx_shape *shapes, int carried,
+                           int first_result)
+{
+    const int count = mgx_module_result_count(body);
+    struct mgx_ins **out = MGX_NEW_ARRAY(&body->program->arena, struct mgx_ins *, count);
+    bool any = false;
+    for (int i = 0; out && i < count; i++)
+        out[i] = mgx_module_result(body, i);
+    for (int i = 0; out && i < carried; i++) {
+        struct mgx_ins **result = &out[first_result + i];
+        if (shapes[i].type != MGX_TUPLE || (*result)->shape.type == MGX_TUPLE)
+            continue;
+        *result = mgx_emit(body, &mgx_op_optional_construct, NULL, MGX_IN(*result));
+        any = true;
+    }
+    if (any)
+        mgx_add_return(body, out, count);
+}
+
 // Shapes wide enough for a value and what the body makes of it; *changed when that is news.
 static enum mgx_status widen(struct mgx_onnx_node *n, const struct mgx_shape *result, bool last,
                              struct mgx_shape *shape, bool *changed)
@@ -56,7 +77,8 @@ static enum mgx_status widen(struct mgx_onnx_node *n, const struct mgx_shape *re
     if (shape->type != result->type)
         return mgx_onnx_invalid(n, "a carried value is %s, the body makes it %s",
                                 mgx_type_name(shape->type), mgx_type_name(result->type));
-    if (shape->unranked || mgx_shape_same_lens(shape, result) || shape->type == MGX_SEQUENCE)
+    if (shape->unranked || shape->type == MGX_SEQUENCE || shape->type == MGX_TUPLE ||
+        mgx_shape_same_lens(shape, result))
         return MGX_OK;
     if (!mgx_shape_join(&n->module->program->arena, shape, result, &joined))
         return mgx_fail_memory(n->diag);
@@ -96,6 +118,8 @@ static enum mgx_status import_body(struct mgx_onnx_node *n, struct mgx_shape *sh
             return mgx_onnx_invalid(n, "the body has %d results, needs %d",
                                     mgx_module_result_count(body), first_result + carried);
         bool changed = false;
+        wrap_optionals(body, shapes + first, carried, first_result);
+        TRY(mgx_program_status(n->module->program, n->diag));
         for (int i = 0; i < carried; i++)
             TRY(widen(n, &mgx_module_result(body, first_result + i)->shape, round + 1 >= WIDENINGS,
                       &shapes[first + i], &changed));
@@ -108,6 +132,20 @@ static enum mgx_status import_body(struct mgx_onnx_node *n, struct mgx_shape *sh
 }
 
 // --- Loop ---
+
+// A carried value that is declared as what the optional holds is taken out of it at the end.
+static enum mgx_status loop_results(struct mgx_onnx_node *n, struct mgx_ins *y,
+                                    struct mgx_module *body, int carried)
+{
+    TRY(spread(n, y, mgx_module_result_count(body) - 1));
+    for (int i = 0; i < carried && i < n->out_count; i++) {
+        const struct mgx_ins *result = mgx_module_result(body, i + 1);
+        if (n->out[i] && mgx_is(result, &mgx_op_optional_construct) && result->in_count &&
+            result->in[0]->shape.type != MGX_TUPLE && !result->origin.count)
+            n->out[i] = mgx_onnx_unary(n, &mgx_op_optional_get_element, n->out[i]);
+    }
+    return MGX_OK;
+}
 
 static enum mgx_status import_loop(struct mgx_onnx_node *n)
 {
@@ -135,7 +173,7 @@ static enum mgx_status import_loop(struct mgx_onnx_node *n)
     struct mgx_ins *y =
         mgx_onnx_emit_body(n, &mgx_op_loop, MGX_ATTRS(mgx_int("max_iterations", trip ? 0 : limit)),
                            in, count, &body, 1);
-    return y ? spread(n, y, mgx_module_result_count(body) - 1) : MGX_OK;
+    return y ? loop_results(n, y, body, carried) : MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_loop = {.name = "Loop", .import = import_loop};
 

@@ -9,15 +9,17 @@
 
 #include "onnx/build.h"
 
-// The bits of the float seed, so that 1.5 and 1 differ; else a seed per run.
-static struct mgx_ins *seed(struct mgx_onnx_node *n)
+// The bits of a float seed, so that 1.5 and 1 differ, an integer one (of Dropout) as it is; else a
+// seed per run.
+static struct mgx_ins *seed(struct mgx_onnx_node *n, bool integer)
 {
     if (!mgx_onnx_has(n, "seed"))
         return mgx_onnx_emit_n(n, &mgx_op_random_seed, NULL, NULL, 0);
-    const double value = mgx_onnx_real(n, "seed", 0);
+    const double value = integer ? 0 : mgx_onnx_real(n, "seed", 0);
     const struct mgx_shape shape = mgx_shape_vector(MGX_UINT64, 1);
-    int64_t bits = 0;
-    memcpy(&bits, &value, sizeof bits);
+    int64_t bits = integer ? mgx_onnx_int(n, "seed", 0) : 0;
+    if (!integer)
+        memcpy(&bits, &value, sizeof bits);
     return mgx_build_ints(n, &shape, &bits);
 }
 
@@ -27,8 +29,9 @@ static struct mgx_ins *uniform(struct mgx_onnx_node *n, struct mgx_ins *like)
     if (!like)
         return NULL;
     const enum mgx_type type = like->shape.type == MGX_DOUBLE ? MGX_DOUBLE : MGX_FLOAT;
-    return mgx_onnx_emit(n, &mgx_op_random_uniform, NULL,
-                         MGX_IN(seed(n), mgx_onnx_convert(n, like, type)));
+    return mgx_onnx_emit(
+        n, &mgx_op_random_uniform, NULL,
+        MGX_IN(seed(n, n->rule == &mgx_onnx_dropout), mgx_onnx_convert(n, like, type)));
 }
 
 // Box and Muller: sqrt(-2 log(1 - u)) cos(2 pi v), u and v the two halves of twice as many numbers.

@@ -95,6 +95,8 @@ static enum mgx_status recurrent(struct mgx_onnx_node *n, const struct kind *k,
     const struct mgx_attr *way = MGX_ATTRS(mgx_text("direction", direction));
     if (n->out_count > 1 && mgx_onnx_in(n, 4))
         last = mgx_onnx_emit(n, &mgx_op_rnn_var_sl_last_output, way, MGX_IN(states, in[4]));
+    else if (n->out_count > 1 && strcmp(direction, "reverse") == 0) // ends at step 0
+        last = mgx_onnx_emit(n, &mgx_op_rnn_var_sl_last_output, way, MGX_IN(states));
     else if (n->out_count > 1)
         last = mgx_onnx_emit(n, &mgx_op_rnn_last_hs_output, NULL, MGX_IN(states));
     if (n->out_count > 2 && last_cell)

@@ -142,11 +142,33 @@ const struct mgx_onnx_op mgx_onnx_sequence_map = {
 
 // --- optionals ---
 
+// The type of an empty optional, from the attribute `type`.
+static enum mgx_status empty_type(struct mgx_onnx_node *n, enum mgx_type *type, bool *sequence)
+{
+    enum { TYPE_PROTO = 14 }; // field of AttributeProto
+    const struct mgx_onnx_attribute *a = mgx_onnx_attribute(n, "type");
+    struct mgx_shape shape = mgx_shape_unranked(MGX_FLOAT);
+    struct mgx_wire w = a ? a->body : (struct mgx_wire){0}, proto;
+    struct mgx_wire_field f;
+    while (a && mgx_wire_next(&w, &f))
+        if (f.number == TYPE_PROTO && mgx_wire_message(&w, &f, &proto))
+            TRY(mgx_onnx_read_type(n->graph->import, proto, NULL, &shape));
+    *sequence = shape.type == MGX_SEQUENCE;
+    *type = *sequence ? shape.sub[0].type : shape.type;
+    return MGX_OK;
+}
+
 static enum mgx_status optional(struct mgx_onnx_node *n)
 {
     TRY(mgx_onnx_need(n, 0, 1));
     struct mgx_ins *x = mgx_onnx_in(n, 0);
-    n->out[0] = mgx_onnx_emit_n(n, &mgx_op_optional_construct, NULL, &x, x ? 1 : 0);
+    enum mgx_type type = MGX_FLOAT;
+    bool sequence = false;
+    if (!x)
+        TRY(empty_type(n, &type, &sequence));
+    n->out[0] = mgx_onnx_emit_n(n, &mgx_op_optional_construct,
+                                MGX_ATTRS(mgx_int("dtype", type), mgx_int("sequence", sequence)),
+                                &x, x ? 1 : 0);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_optional = {.name = "Optional", .since = 15, .import = optional};

@@ -2,9 +2,9 @@
 // Regular expressions; see regex.h.
 //
 // The pattern becomes a program for a set of threads (Thompson's construction): SET consumes a code
-// point, SPLIT goes both ways, JUMP one, MATCH accepts. Matching keeps the set of live states per
-// code point, so it is linear and cannot blow up. Repetition {m,n} copies its operand, which
-// MAX_STATES bounds.
+// point, SPLIT goes both ways, JUMP one, ASSERT goes on where ^, $, \b or \B holds, MATCH accepts.
+// Matching keeps the set of live states per code point, so it is linear and cannot blow up.
+// Repetition {m,n} copies its operand, which MAX_STATES bounds.
 #include "op/core/regex.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 
 enum { MAX_STATES = 20000, MAX_DEPTH = 100, MAX_REPEAT = 1000 };
 
-enum code { SET, SPLIT, JUMP, MATCH };
+enum code { SET, SPLIT, JUMP, ASSERT, MATCH };
 
 struct interval {
     uint32_t first, last;
@@ -25,6 +25,7 @@ struct state {
     const struct interval *set;
     int set_count;
     bool negated;
+    char assertion; // '^', '$', 'b' or 'B'
 };
 
 struct mgx_regex {
@@ -153,6 +154,11 @@ static enum mgx_status emit_one(struct parser *p, uint32_t code)
     return emit_set(p, one, 1, false);
 }
 
+static enum mgx_status emit_assertion(struct parser *p, char assertion)
+{
+    return emit(p, (struct state){.code = ASSERT, .assertion = assertion});
+}
+
 // After a backslash, outside brackets.
 static enum mgx_status parse_escape(struct parser *p)
 {
@@ -164,9 +170,13 @@ static enum mgx_status parse_escape(struct parser *p)
         p->at++;
         return emit_set(p, named->set, named->count, c < 'a');
     }
-    if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || c == 'b')
+    static const char positions[] = "bBAz", meanings[] = "bB^$";
+    const char *position = c ? strchr(positions, c) : NULL;
+    if (!position && ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z')))
         return bad(p, "an escape that is not supported");
     p->at++;
+    if (position)
+        return emit_assertion(p, meanings[position - positions]);
     return emit_one(p, escape(c));
 }
 
@@ -234,6 +244,10 @@ static enum mgx_status parse_atom(struct parser *p)
         return parse_escape(p);
     if (take(p, '.'))
         return emit_set(p, any, 2, false);
+    if (take(p, '^'))
+        return emit_assertion(p, '^');
+    if (take(p, '$'))
+        return emit_assertion(p, '$');
     if (next_is(p, '*') || next_is(p, '+') || next_is(p, '?'))
         return bad(p, "nothing to repeat");
     return emit_one(p, mgx_utf8_next(p->pattern, p->size, &p->at));
@@ -352,14 +366,8 @@ static enum mgx_status parse_alternatives(struct parser *p)
                         MAX_DEPTH);
     int from = p->out->count, last_jump = -1;
     for (;;) {
-        while (p->at < p->size && !next_is(p, '|') && !next_is(p, ')')) {
-            const bool anchor =
-                (next_is(p, '^') && p->at == 0) || (next_is(p, '$') && p->at + 1 == p->size);
-            if (anchor)
-                p->at++; // a full match is anchored anyway
-            else
-                TRY(parse_repeated(p));
-        }
+        while (p->at < p->size && !next_is(p, '|') && !next_is(p, ')'))
+            TRY(parse_repeated(p));
         if (!take(p, '|'))
             break;
         TRY(optional(p, from)); // its second way leads to the next alternative
@@ -392,6 +400,35 @@ enum mgx_status mgx_regex_compile(struct mgx_arena *arena, const char *pattern, 
 
 // --- matching ---
 
+static bool accepts(const struct state *s, uint32_t code)
+{
+    for (int i = 0; i < s->set_count; i++)
+        if (code >= s->set[i].first && code <= s->set[i].last)
+            return !s->negated;
+    return s->negated;
+}
+
+enum { NOTHING = UINT32_MAX }; // no code point: before the first, after the last
+
+struct place { // between two code points
+    uint32_t before, after;
+};
+
+static bool is_word(uint32_t code)
+{
+    const struct state word = {.set = words, .set_count = 4};
+    return code != NOTHING && accepts(&word, code);
+}
+
+static bool holds(char assertion, const struct place *at)
+{
+    if (assertion == '^')
+        return at->before == NOTHING;
+    if (assertion == '$')
+        return at->after == NOTHING;
+    return (is_word(at->before) != is_word(at->after)) == (assertion == 'b');
+}
+
 struct threads {
     int *v;
     int count;
@@ -401,7 +438,7 @@ struct threads {
 // Adds a state and all that follow it without consuming; an explicit stack, every state at most
 // once.
 static void follow(const struct mgx_regex *r, struct threads *t, int *stack, int state,
-                   uint32_t generation)
+                   uint32_t generation, const struct place *at)
 {
     int depth = 0;
     stack[depth++] = state;
@@ -416,18 +453,13 @@ static void follow(const struct mgx_regex *r, struct threads *t, int *stack, int
             stack[depth++] = s->x;
         } else if (s->code == JUMP) {
             stack[depth++] = s->x;
+        } else if (s->code == ASSERT) {
+            if (holds(s->assertion, at))
+                stack[depth++] = i + 1;
         } else {
             t->v[t->count++] = i;
         }
     }
-}
-
-static bool accepts(const struct state *s, uint32_t code)
-{
-    for (int i = 0; i < s->set_count; i++)
-        if (code >= s->set[i].first && code <= s->set[i].last)
-            return !s->negated;
-    return s->negated;
 }
 
 enum mgx_status mgx_regex_match(struct mgx_arena *arena, const struct mgx_regex *r,
@@ -440,14 +472,17 @@ enum mgx_status mgx_regex_match(struct mgx_arena *arena, const struct mgx_regex 
     if (!now.v || !now.seen || !then.v || !stack)
         return mgx_fail_memory(diag);
     uint32_t generation = 1;
-    follow(r, &now, stack, 0, generation);
-    for (size_t at = 0; at < size && now.count;) {
-        const uint32_t code = mgx_utf8_next(text, size, &at);
+    size_t next = 0;
+    struct place place = {NOTHING, size ? mgx_utf8_next(text, size, &next) : NOTHING};
+    follow(r, &now, stack, 0, generation, &place);
+    while (place.after != NOTHING && now.count) {
+        const uint32_t code = place.after;
+        place = (struct place){code, next < size ? mgx_utf8_next(text, size, &next) : NOTHING};
         then.count = 0;
         generation++;
         for (int i = 0; i < now.count; i++)
             if (r->v[now.v[i]].code == SET && accepts(&r->v[now.v[i]], code))
-                follow(r, &then, stack, now.v[i] + 1, generation);
+                follow(r, &then, stack, now.v[i] + 1, generation, &place);
         const struct threads t = now;
         now = then;
         then = t;

@@ -67,7 +67,16 @@ CASE(full_matches)
         {"(a|aa)+", "aaaaa", 1},
         {"(a{2}){2}", "aaaa", 1},
         {"(a{2}){2}", "aaa", 0},
-        {"(\\W|^)[\\w.\\-]{0,25}@(yahoo|gmail)\\.com(\\W|$)", "account@gmail.com", 0},
+        {"(\\W|^)[\\w.\\-]{0,25}@(yahoo|gmail)\\.com(\\W|$)", "account@gmail.com", 1},
+        {"(\\W|^)[\\w.\\-]{0,25}@(yahoo|gmail)\\.com(\\W|$)", "account@hotmail.com", 0},
+        {"www\\.[\\w.-]+\\.\\bcom\\b", "www.google.com", 1},
+        {"www\\.[\\w.-]+\\.\\bcom\\b", "www.googlexcom", 0},
+        {"a\\b", "a", 1},
+        {"a\\bb", "ab", 0},
+        {"a\\Bb", "ab", 1},
+        {"a^b", "ab", 0},
+        {"(^a|b)$", "b", 1},
+        {"(a$|b)c", "ac", 0},
         {"\\w+[.@]{1}\\w+", "a@b", 1},
     };
     for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++)
