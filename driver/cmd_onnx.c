@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// onnx: names of the supported ONNX operators.
+#include "verbs.h"
+
+static int run(struct options *o)
+{
+    size_t count = 0;
+    if (!OK(migraphx_get_onnx_operators_size(&count)))
+        return EXIT_FAILURE;
+    for (size_t i = 0; i < count; i++) {
+        char *name;
+        if (!OK(migraphx_get_onnx_operator_name_at_index(&name, i)))
+            return EXIT_FAILURE;
+        if (!o->file || strcmp(o->file, name) == 0)
+            printf("%s\n", name);
+        if (o->file && strcmp(o->file, name) == 0)
+            return EXIT_SUCCESS;
+    }
+    if (!o->file)
+        return EXIT_SUCCESS;
+    log_error("ONNX operator '%s' is not supported", o->file);
+    return EXIT_FAILURE;
+}
+
+static const struct flag own[] = {
+    {FLAG_HEADING, NULL, NULL, 0, NULL, "onnx", 0, NULL},
+    {FLAG_SET, "--list", "-l", OFFSET(list), NULL, "all of them (the default)", 0, NULL},
+    {FLAG_END, NULL, NULL, 0, NULL, NULL, 0, NULL}};
+static const struct flag *const flags[] = {own, common_flags, NULL};
+const struct verb verb_onnx = {
+    "onnx", "Prints the supported ONNX operators, or whether one is.", "[-l] [<name>]", flags, run,
+    false};

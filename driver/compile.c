@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+// Compiling, and the inputs of runs.
+#include "driver.h"
+
+const char *target_name(const struct options *o)
+{
+    static const char *const best[] = {"gpu", "cpu", "ref"};
+    if (o->target)
+        return o->target;
+    for (int i = 0; i < 3; i++) {
+        size_t count = 0;
+        migraphx_get_targets_size(&count);
+        for (size_t k = 0; k < count; k++) {
+            const char *name = "";
+            migraphx_get_target_name_at_index(&name, k);
+            if (strcmp(name, best[i]) == 0)
+                return best[i];
+        }
+    }
+    return "ref";
+}
+
+static bool quantize_int8(const struct options *o, migraphx_program_t program)
+{
+    migraphx_quantize_int8_options_t options = NULL;
+    migraphx_program_parameters_t data = NULL;
+    migraphx_target_t target = NULL;
+    const bool good = OK(migraphx_target_create(&target, target_name(o))) &&
+                      OK(migraphx_quantize_int8_options_create(&options)) &&
+                      make_inputs(o, program, &data) &&
+                      OK(migraphx_quantize_int8_options_add_calibration_data(options, data)) &&
+                      OK(migraphx_quantize_int8(program, target, options));
+    migraphx_program_parameters_destroy(data);
+    migraphx_quantize_int8_options_destroy(options);
+    migraphx_target_destroy(target);
+    return good;
+}
+
+static bool quantize_fp8(const struct options *o, migraphx_program_t program)
+{
+    migraphx_quantize_fp8_options_t options = NULL;
+    migraphx_program_parameters_t data = NULL;
+    migraphx_target_t target = NULL;
+    const bool good = OK(migraphx_target_create(&target, target_name(o))) &&
+                      OK(migraphx_quantize_fp8_options_create(&options)) &&
+                      make_inputs(o, program, &data) &&
+                      OK(migraphx_quantize_fp8_options_add_calibration_data(options, data)) &&
+                      OK(migraphx_quantize_fp8(program, target, options));
+    migraphx_program_parameters_destroy(data);
+    migraphx_quantize_fp8_options_destroy(options);
+    migraphx_target_destroy(target);
+    return good;
+}
+
+bool quantize_model(const struct options *o, migraphx_program_t program)
+{
+    return (!o->fp16 || OK(migraphx_quantize_fp16(program))) &&
+           (!o->bf16 || OK(migraphx_quantize_bf16(program))) &&
+           (!o->int8 || quantize_int8(o, program)) && (!o->fp8 || quantize_fp8(o, program));
+}
+
+static bool set_options(const struct options *o, migraphx_compile_options_t options,
+                        bool compute_double)
+{
+    bool good = OK(migraphx_compile_options_set_offload_copy(options, o->offload_copy)) &&
+                OK(migraphx_compile_options_set_fast_math(options, !o->no_fast_math)) &&
+                OK(migraphx_compile_options_set_exhaustive_tune_flag(options, o->exhaustive)) &&
+                OK(migraphx_compile_options_set_threads(options, (size_t)o->threads)) &&
+                OK(migraphx_compile_options_set_isa(options, o->isa)) &&
+                OK(migraphx_compile_options_set_tuning_cache(options, o->tuning_cache)) &&
+                OK(migraphx_compile_options_set_compute_double(options, compute_double));
+    for (int i = 0; good && i < o->disable_pass.count; i++)
+        good = OK(migraphx_compile_options_disable_pass(options, o->disable_pass.items[i]));
+    return good;
+}
+
+bool compile_model(const struct options *o, migraphx_program_t program, const char *target,
+                   bool compute_double)
+{
+    migraphx_target_t handle = NULL;
+    migraphx_compile_options_t options = NULL;
+    bool compiled = false;
+    if (!OK(migraphx_program_is_compiled(&compiled, program)))
+        return false;
+    if (compiled) {
+        log_info("The program is compiled already");
+        return true;
+    }
+    const double start = now_ms();
+    const bool good = OK(migraphx_target_create(&handle, target)) &&
+                      OK(migraphx_compile_options_create(&options)) &&
+                      set_options(o, options, compute_double) &&
+                      OK(migraphx_program_compile(program, handle, options));
+    migraphx_compile_options_destroy(options);
+    migraphx_target_destroy(handle);
+    if (good)
+        log_info("Compilation time: %gms", now_ms() - start);
+    return good;
+}
+
+// --- inputs ---
+
+// FNV-1a of the name: every input has data of its own, the same in every run.
+static size_t seed_of(const char *name)
+{
+    size_t hash = 14695981039346656037u;
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 1099511628211u;
+    return hash;
+}
+
+static bool has(const struct words *words, const char *name)
+{
+    for (int i = 0; i < words->count; i++)
+        if (strcmp(words->items[i], name) == 0)
+            return true;
+    return false;
+}
+
+// The lengths an input of ranges gets: the batch size where it fits, else the nearest there is.
+static bool fix_shape(const struct options *o, const_migraphx_shape_t shape, migraphx_shape_t *out)
+{
+    enum { MAX_RANK = 16 };
+    migraphx_dynamic_dimensions_t dims = NULL;
+    migraphx_shape_datatype_t type;
+    size_t lens[MAX_RANK], rank = 0;
+    const size_t wanted = o->batch ? (size_t)o->batch : 1;
+    bool good = OK(migraphx_shape_type(&type, shape)) &&
+                OK(migraphx_shape_dyn_dims(&dims, shape)) &&
+                OK(migraphx_dynamic_dimensions_size(&rank, dims)) && rank <= MAX_RANK;
+    for (size_t i = 0; good && i < rank; i++) {
+        const_migraphx_dynamic_dimension_t dim;
+        size_t min, max;
+        good = OK(migraphx_dynamic_dimensions_get(&dim, dims, i)) &&
+               OK(migraphx_dynamic_dimension_range(&min, &max, dim));
+        if (good)
+            lens[i] = wanted < min ? min : wanted > max ? max : wanted;
+    }
+    migraphx_dynamic_dimensions_destroy(dims);
+    return good && OK(migraphx_shape_create(out, type, lens, rank));
+}
+
+static const char *file_of(const struct words *words, const char *name)
+{
+    for (int i = 0; i + 1 < words->count; i++)
+        if (words->items[i][0] == '@' && strcmp(words->items[i] + 1, name) == 0)
+            return words->items[i + 1];
+    return NULL;
+}
+
+static bool make_input(const struct options *o, const char *name, const_migraphx_shape_t shape,
+                       migraphx_argument_t *out)
+{
+    const char *file = file_of(&o->load_arg, name);
+    migraphx_shape_t fixed = NULL;
+    bool dynamic = false, good;
+    if (file)
+        return OK(migraphx_argument_load(out, file));
+    if (!OK(migraphx_shape_dynamic(&dynamic, shape)) || (dynamic && !fix_shape(o, shape, &fixed)))
+        return false;
+    if (has(&o->fill0, name))
+        good = OK(migraphx_argument_fill(out, dynamic ? fixed : shape, 0));
+    else if (has(&o->fill1, name))
+        good = OK(migraphx_argument_fill(out, dynamic ? fixed : shape, 1));
+    else
+        good = OK(migraphx_argument_generate(out, dynamic ? fixed : shape, seed_of(name)));
+    migraphx_shape_destroy(fixed);
+    return good;
+}
+
+static bool add_inputs(const struct options *o, migraphx_program_parameter_shapes_t shapes,
+                       const char *const *names, size_t count, migraphx_program_parameters_t params)
+{
+    for (size_t i = 0; i < count; i++) {
+        const_migraphx_shape_t shape;
+        migraphx_argument_t argument = NULL;
+        const bool good = OK(migraphx_program_parameter_shapes_get(&shape, shapes, names[i])) &&
+                          make_input(o, names[i], shape, &argument) &&
+                          OK(migraphx_program_parameters_add(params, names[i], argument));
+        migraphx_argument_destroy(argument);
+        if (!good)
+            return false;
+    }
+    return true;
+}
+
+bool make_inputs(const struct options *o, migraphx_program_t program,
+                 migraphx_program_parameters_t *out)
+{
+    migraphx_program_parameter_shapes_t shapes = NULL;
+    size_t count = 0;
+    bool good = OK(migraphx_program_get_parameter_shapes(&shapes, program)) &&
+                OK(migraphx_program_parameter_shapes_size(&count, shapes)) &&
+                OK(migraphx_program_parameters_create(out));
+    const char **names = good ? calloc(count + 1, sizeof *names) : NULL;
+    good = names && OK(migraphx_program_parameter_shapes_names(names, shapes)) &&
+           add_inputs(o, shapes, names, count, *out);
+    free(names);
+    migraphx_program_parameter_shapes_destroy(shapes);
+    if (!good) {
+        migraphx_program_parameters_destroy(*out);
+        *out = NULL;
+    }
+    return good;
+}

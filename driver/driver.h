@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+// What the verbs of migraphx-driver share: options, flags, logging, loading, compiling, inputs.
+//
+// Results go to stdout, everything said about the work goes to stderr as log lines. The exit code
+// is 0 when the work was done, 1 when it was not (a failed verification included), 2 when the
+// command line makes no sense.
+#pragma once
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <migraphx/extensions.h>
+
+enum { EXIT_USAGE = 2 };
+
+// --- logging: "2026-01-31 12:00:00.000000 [INFO] [perf.c:12] text" ---
+
+enum log_level { LOG_NONE, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG, LOG_TRACE };
+
+void log_line(enum log_level level, const char *file, int line, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+#define log_error(...) log_line(LOG_ERROR, __FILE__, __LINE__, __VA_ARGS__)
+#define log_warn(...) log_line(LOG_WARN, __FILE__, __LINE__, __VA_ARGS__)
+#define log_info(...) log_line(LOG_INFO, __FILE__, __LINE__, __VA_ARGS__)
+bool log_set_level(const char *name); // "none" ... "trace" or "0" ... "5"
+bool log_add_file(const char *path);  // appends to it as well
+void log_end(void);
+
+// True when the call succeeded; otherwise logs the interface's text.
+#define OK(call) ((call) == migraphx_status_success || (log_last_error(__FILE__, __LINE__), false))
+void log_last_error(const char *file, int line);
+
+// --- options ---
+
+struct words {
+    const char **items; // point into argv
+    int count;
+};
+
+enum file_type { FILE_AUTO, FILE_ONNX, FILE_TF, FILE_MXR, FILE_JSON, FILE_TEXT };
+
+struct options {
+    // what to load
+    const char *file;
+    enum file_type type;
+    bool test;
+    const char *model; // a built-in one
+    int batch;
+    bool nchw, skip_unknown, debug_symbols, dynamic_dims;
+    int trim, trim_size;
+    struct words input_dim, dim_param, dyn_input_dim, output_names, apply_pass;
+    const char *default_dyn_dim;
+    bool optimize;
+    // how to write a program
+    const char *format; // NULL: text, or binary into a file
+    bool brief;
+    const char *output;
+    // how to compile and what to feed
+    struct words fill0, fill1, load_arg;
+    const char *target;
+    bool offload_copy, no_fast_math, exhaustive, fp16, bf16, int8, fp8, explain;
+    int threads;
+    const char *isa, *tuning_cache;
+    struct words disable_pass;
+    // of single verbs
+    int iterations;
+    bool detailed, list;
+    const char *rms_tol, *atol, *rtol;
+    bool per_instruction, reduce, bisect, ref_double;
+    // of all verbs
+    bool help;
+    const char *log_level;
+    struct words log_file;
+};
+
+// --- flags: tables of rows, put together by each verb ---
+
+enum flag_kind {
+    FLAG_END,
+    FLAG_HEADING, // a line of the help
+    FLAG_SET,     // bool: true
+    FLAG_WORD,    // const char *: one word
+    FLAG_INT,     // int: one number, not negative
+    FLAG_WORDS,   // struct words: all words up to the next flag; repeats append
+    FLAG_TYPE,    // enum file_type: `value`
+    FLAG_NAME,    // const char *: `name`
+};
+
+struct flag {
+    enum flag_kind kind;
+    const char *name, *other; // "--trim", "-t"; either may be NULL
+    size_t offset;            // into struct options
+    const char *argument;     // how the help calls it
+    const char *help;
+    enum file_type value;
+    const char *word;
+};
+
+#define OFFSET(member) offsetof(struct options, member)
+
+extern const struct flag loader_flags[], output_flags[], compile_flags[], common_flags[];
+
+struct verb {
+    const char *name, *summary, *usage;
+    const struct flag *const *flags; // NULL-terminated list of tables
+    int (*run)(struct options *o);
+    bool needs_model;
+};
+
+// Fills the options; on nonsense prints why and returns false.
+bool parse_flags(const struct verb *verb, int argc, char **argv, struct options *o);
+void print_help(const struct verb *verb);
+void free_options(struct options *o);
+// The entry of `list` that is spelled most like `word`, or NULL.
+const char *suggest(const char *word, const char *const *list, int count);
+
+// --- work ---
+
+bool load_model(const struct options *o, migraphx_program_t *out);
+// What --test and --model build, by name; NULL after the last index.
+const char *builtin_model_name(int index);
+bool builtin_model(const char *name, migraphx_program_t *out);
+// Optimizes, applies passes, trims: what every verb does after loading.
+bool prepare_model(const struct options *o, migraphx_program_t program);
+bool quantize_model(const struct options *o, migraphx_program_t program);
+const char *target_name(const struct options *o);
+bool compile_model(const struct options *o, migraphx_program_t program, const char *target,
+                   bool compute_double);
+// Inputs as the flags say: filled, loaded, or pseudo-random by name.
+bool make_inputs(const struct options *o, migraphx_program_t program,
+                 migraphx_program_parameters_t *out);
+// Writes the program as the flags say.
+bool write_program(const struct options *o, migraphx_program_t program);
+// "min..max" forms: a number, {min:1,max:4,optimals:[2]} or a list of them in brackets.
+bool parse_dim(const char *text, migraphx_dynamic_dimension_t *out);
+bool parse_dims(const char *text, migraphx_dynamic_dimensions_t *out);
+double now_ms(void); // of a steady clock

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: MIT
+// The command line: tables of flags, their parser, the help, and suggestions for misspelt words.
+//
+// A word is a flag only if it equals one exactly. A flag of many words takes all that follow up to
+// the next flag, so "--input-dim @a 1 2 @b 3 --fp16" needs no quoting.
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+
+#include "driver.h"
+
+#define SET(name, other, member, help)                                                             \
+    {                                                                                              \
+        FLAG_SET, name, other, OFFSET(member), NULL, help, 0, NULL                                 \
+    }
+#define WORD(name, other, member, argument, help)                                                  \
+    {                                                                                              \
+        FLAG_WORD, name, other, OFFSET(member), argument, help, 0, NULL                            \
+    }
+#define INT(name, other, member, help)                                                             \
+    {                                                                                              \
+        FLAG_INT, name, other, OFFSET(member), "N", help, 0, NULL                                  \
+    }
+#define WORDS(name, other, member, argument, help)                                                 \
+    {                                                                                              \
+        FLAG_WORDS, name, other, OFFSET(member), argument, help, 0, NULL                           \
+    }
+#define TYPE(name, kind, help)                                                                     \
+    {                                                                                              \
+        FLAG_TYPE, name, NULL, OFFSET(type), NULL, help, kind, NULL                                \
+    }
+#define NAME(name, other, member, word, help)                                                      \
+    {                                                                                              \
+        FLAG_NAME, name, other, OFFSET(member), NULL, help, 0, word                                \
+    }
+#define HEADING(text)                                                                              \
+    {                                                                                              \
+        FLAG_HEADING, NULL, NULL, 0, NULL, text, 0, NULL                                           \
+    }
+#define END                                                                                        \
+    {                                                                                              \
+        FLAG_END, NULL, NULL, 0, NULL, NULL, 0, NULL                                               \
+    }
+
+// clang-format off
+const struct flag loader_flags[] = {
+    HEADING("what to load"),
+    SET("--test", NULL, test, "the built-in model gemm instead of a file"),
+    WORD("--model", NULL, model, "<name>", "a built-in model: gemm, conv, mlp, attention"),
+    TYPE("--onnx", FILE_ONNX, "the file is an ONNX model, whatever its name"),
+    TYPE("--tf", FILE_TF, "... a TensorFlow graph"),
+    TYPE("--migraphx", FILE_MXR, "... a saved program"),
+    TYPE("--migraphx-json", FILE_JSON, "... a program saved as JSON"),
+    TYPE("--migraphx-text", FILE_TEXT, "... a program as `read` prints it"),
+    INT("--batch", NULL, batch, "size of dimensions that the model leaves open [1]"),
+    NAME("--nhwc", NULL, model, NULL, "layout of TensorFlow graphs (the default)"),
+    SET("--nchw", NULL, nchw, "layout of TensorFlow graphs"),
+    SET("--skip-unknown-operators", NULL, skip_unknown, "import them as unknown:<name>"),
+    SET("--debug-symbols", NULL, debug_symbols, "print the model's node names"),
+    INT("--trim", "-t", trim, "drop this many instructions from the end"),
+    INT("--trim-size", "-s", trim_size, "keep only this many before that"),
+    WORDS("--input-dim", NULL, input_dim, "@name d ...", "lengths of an input"),
+    WORDS("--dim-param", NULL, dim_param, "@name d", "length or range of a named dimension"),
+    WORDS("--dyn-input-dim", NULL, dyn_input_dim, "@name dims", "ranges: \"[{min:1,max:4},3,24]\""),
+    WORD("--default-dyn-dim", NULL, default_dyn_dim, "<range>", "range of open dimensions"),
+    SET("--dynamic-dims", NULL, dynamic_dims, "keep open dimensions open"),
+    WORDS("--output-names", NULL, output_names, "<name> ...", "results of a TensorFlow graph"),
+    SET("--optimize", "-O", optimize, "simplify the program after reading"),
+    WORDS("--apply-pass", "-p", apply_pass, "<name> ...", "run passes, in this order"),
+    END};
+
+const struct flag output_flags[] = {
+    HEADING("how to write the program"),
+    NAME("--text", NULL, format, "text", "the text form (the default)"),
+    NAME("--json", NULL, format, "json", "JSON"),
+    NAME("--py", "--python", format, "py", "Python that builds it"),
+    NAME("--cpp", NULL, format, "cpp", "C++ that builds it"),
+    NAME("--graphviz", "-g", format, "graphviz", "a graph for dot"),
+    NAME("--binary", NULL, format, "binary", "a saved program"),
+    SET("--brief", NULL, brief, "graphviz: operator names alone"),
+    WORD("--output", "-o", output, "<file>", "into a file (binary unless a form is given)"),
+    END};
+
+const struct flag compile_flags[] = {
+    HEADING("how to compile and what to feed"),
+    NAME("--ref", NULL, target, "ref", "the reference target"),
+    NAME("--cpu", NULL, target, "cpu", "the CPU target"),
+    NAME("--gpu", NULL, target, "gpu", "the GPU target"),
+    WORDS("--fill0", NULL, fill0, "<input> ...", "fill inputs with zeros"),
+    WORDS("--fill1", NULL, fill1, "<input> ...", "fill inputs with ones"),
+    WORDS("--load-arg", NULL, load_arg, "@input <file>", "read inputs from saved arguments"),
+    SET("--enable-offload-copy", NULL, offload_copy, "copy inputs and results in every run"),
+    SET("--disable-fast-math", NULL, no_fast_math, "no inexact rewrites"),
+    SET("--exhaustive-tune", NULL, exhaustive, "measure every candidate kernel"),
+    WORD("--tuning-cache", NULL, tuning_cache, "<file>", "keep what tuning measured"),
+    INT("--threads", NULL, threads, "threads per run [all the process may use]"),
+    WORD("--isa", NULL, isa, "<name>", "generic, avx2, avx512 [the best of the machine]"),
+    WORDS("--disable-pass", NULL, disable_pass, "<name> ...", "skip passes of the target"),
+    SET("--fp16", NULL, fp16, "quantize to half precision"),
+    SET("--bf16", NULL, bf16, "quantize to bfloat16"),
+    SET("--int8", NULL, int8, "quantize to 8-bit integers"),
+    SET("--fp8", NULL, fp8, "quantize to 8-bit floats"),
+    END};
+
+const struct flag common_flags[] = {
+    HEADING("common"),
+    SET("--help", "-h", help, "this text"),
+    WORD("--log-level", NULL, log_level, "<level>", "none, error, warn, info, debug, trace [info]"),
+    WORDS("--log-file", NULL, log_file, "<file> ...", "append log lines to files too"),
+    END};
+// clang-format on
+
+// --- suggestions ---
+
+// Edit distance, up to 31 letters; longer words count as far away.
+static int distance(const char *a, const char *b)
+{
+    enum { LONGEST = 32 };
+    const size_t n = strlen(a), m = strlen(b);
+    int row[LONGEST];
+    if (n >= LONGEST || m >= LONGEST)
+        return INT_MAX;
+    for (size_t j = 0; j <= m; j++)
+        row[j] = (int)j;
+    for (size_t i = 1; i <= n; i++) {
+        int diagonal = row[0];
+        row[0] = (int)i;
+        for (size_t j = 1; j <= m; j++) {
+            const int change = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            row[j] = change < row[j] + 1 ? change : row[j] + 1;
+            if (row[j - 1] + 1 < row[j])
+                row[j] = row[j - 1] + 1;
+        }
+    }
+    return row[m];
+}
+
+const char *suggest(const char *word, const char *const *list, int count)
+{
+    const char *best = NULL;
+    int least = 5;
+    for (int i = 0; i < count; i++) {
+        const int d = list[i] ? distance(word, list[i]) : INT_MAX;
+        if (d < least && d < (int)strlen(word)) {
+            least = d;
+            best = list[i];
+        }
+    }
+    return best;
+}
+
+// --- parsing ---
+
+static const struct flag *find_flag(const struct verb *verb, const char *word)
+{
+    for (const struct flag *const *table = verb->flags; *table; table++)
+        for (const struct flag *f = *table; f->kind != FLAG_END; f++)
+            if ((f->name && strcmp(f->name, word) == 0) ||
+                (f->other && strcmp(f->other, word) == 0))
+                return f;
+    return NULL;
+}
+
+static bool unknown_flag(const struct verb *verb, const char *word)
+{
+    const char *list[128];
+    int count = 0;
+    for (const struct flag *const *table = verb->flags; *table; table++)
+        for (const struct flag *f = *table; f->kind != FLAG_END && count < 126; f++) {
+            list[count++] = f->name;
+            list[count++] = f->other;
+        }
+    const char *near = suggest(word, list, count);
+    fprintf(stderr, "error: unknown flag '%s'", word);
+    fprintf(stderr, near ? ", did you mean '%s'?\n" : "\n", near);
+    return false;
+}
+
+static bool append(struct words *words, const char *word)
+{
+    const char **items = realloc(words->items, (size_t)(words->count + 1) * sizeof *items);
+    if (!items)
+        return false;
+    words->items = items;
+    words->items[words->count++] = word;
+    return true;
+}
+
+static bool parse_int(const char *name, const char *text, int *out)
+{
+    char *end;
+    errno = 0;
+    const long value = strtol(text, &end, 10);
+    if (errno || !*text || *end || value < 0 || value > INT_MAX) {
+        fprintf(stderr, "error: %s needs a number, not '%s'\n", name, text);
+        return false;
+    }
+    *out = (int)value;
+    return true;
+}
+
+// Reads what belongs to the flag at argv[*at] and leaves *at on the last word taken.
+static bool take(const struct verb *verb, const struct flag *f, int argc, char **argv, int *at,
+                 struct options *o)
+{
+    void *to = (char *)o + f->offset;
+    const char *name = argv[*at];
+    switch (f->kind) {
+    case FLAG_SET:
+        *(bool *)to = true;
+        return true;
+    case FLAG_TYPE:
+        *(enum file_type *)to = f->value;
+        return true;
+    case FLAG_NAME:
+        if (f->word)
+            *(const char **)to = f->word;
+        return true;
+    case FLAG_WORDS: {
+        const int first = *at;
+        while (*at + 1 < argc && !find_flag(verb, argv[*at + 1]))
+            if (!append(to, argv[++*at]))
+                return false;
+        if (*at == first)
+            fprintf(stderr, "error: %s needs %s\n", name, f->argument);
+        return *at > first;
+    }
+    default:
+        break;
+    }
+    if (*at + 1 >= argc || find_flag(verb, argv[*at + 1])) {
+        fprintf(stderr, "error: %s needs %s\n", name, f->argument);
+        return false;
+    }
+    const char *word = argv[++*at];
+    if (f->kind == FLAG_INT)
+        return parse_int(name, word, to);
+    *(const char **)to = word;
+    return true;
+}
+
+static bool looks_like_flag(const char *word)
+{
+    return word[0] == '-' && (word[1] == '-' || isalpha((unsigned char)word[1]));
+}
+
+bool parse_flags(const struct verb *verb, int argc, char **argv, struct options *o)
+{
+    for (int i = 0; i < argc; i++) {
+        const struct flag *f = find_flag(verb, argv[i]);
+        if (f) {
+            if (!take(verb, f, argc, argv, &i, o))
+                return false;
+        } else if (looks_like_flag(argv[i])) {
+            return unknown_flag(verb, argv[i]);
+        } else if (o->file) {
+            fprintf(stderr, "error: '%s' after '%s': one argument is enough\n", argv[i], o->file);
+            return false;
+        } else
+            o->file = argv[i];
+    }
+    if (verb->needs_model && !o->help && !o->file && !o->test && !o->model) {
+        fprintf(stderr, "error: %s needs a file, --test or --model\n", verb->name);
+        return false;
+    }
+    return true;
+}
+
+void free_options(struct options *o)
+{
+    struct words *all[] = {&o->input_dim,  &o->dim_param,   &o->dyn_input_dim, &o->output_names,
+                           &o->apply_pass, &o->fill0,       &o->fill1,         &o->load_arg,
+                           &o->log_file,   &o->disable_pass};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]->items);
+}
+
+// --- help ---
+
+void print_help(const struct verb *verb)
+{
+    printf("usage: migraphx-driver %s %s\n\n%s\n", verb->name, verb->usage, verb->summary);
+    for (const struct flag *const *table = verb->flags; *table; table++)
+        for (const struct flag *f = *table; f->kind != FLAG_END; f++) {
+            if (f->kind == FLAG_HEADING) {
+                printf("\n%s:\n", f->help);
+                continue;
+            }
+            char names[80];
+            snprintf(names, sizeof names, "%s%s%s%s%s", f->other ? f->other : "",
+                     f->other ? ", " : "", f->name, f->argument ? " " : "",
+                     f->argument ? f->argument : "");
+            printf("  %-32s %s\n", names, f->help);
+        }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// Writing a program: as text of some kind to stdout or a file, or saved.
+#include "driver.h"
+
+static bool save(const struct options *o, migraphx_program_t program, const char *format)
+{
+    migraphx_file_options_t options = NULL;
+    const bool good = OK(migraphx_file_options_create(&options)) &&
+                      OK(migraphx_file_options_set_file_format(options, format)) &&
+                      OK(migraphx_save(program, o->output ? o->output : "/dev/stdout", options));
+    migraphx_file_options_destroy(options);
+    return good;
+}
+
+static bool put(const char *path, const char *text)
+{
+    FILE *file = path ? fopen(path, "wb") : stdout;
+    if (!file) {
+        log_error("cannot write %s", path);
+        return false;
+    }
+    bool good = fputs(text, file) >= 0 && fputc('\n', file) >= 0;
+    good = (path ? fclose(file) : fflush(file)) == 0 && good;
+    if (!good)
+        log_error("cannot write %s", path ? path : "to stdout");
+    return good;
+}
+
+bool write_program(const struct options *o, migraphx_program_t program)
+{
+    const char *format = o->format ? o->format : o->output ? "binary" : "text";
+    if (strcmp(format, "binary") == 0)
+        return save(o, program, "msgpack");
+    if (strcmp(format, "json") == 0)
+        return save(o, program, "json");
+    if (strcmp(format, "graphviz") == 0 && o->brief)
+        format = "graphviz-brief";
+    char *text = NULL;
+    const bool good = OK(migraphx_program_format(&text, program, format)) && put(o->output, text);
+    migraphx_string_destroy(text);
+    return good;
+}
