@@ -51,6 +51,8 @@ static enum mgx_status find_bounds(struct mgx_shape_call *c, struct bounds *b)
                         "slice: Wrong number of arguments: %d inputs, the attributes leave %d open",
                         c->in_count, input - 1);
     const int rank = c->in[0]->rank;
+    if (b->axes.count == 0 && !b->known_starts)
+        b->known_axes = false; // the first ones, but how many?
     const bool all = b->known_starts && b->known_ends && b->known_axes;
     // Without axes the first ones are meant.
     if (b->known_axes && b->axes.count == 0 && b->known_starts && b->starts.count) {

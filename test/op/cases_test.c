@@ -220,7 +220,7 @@ static bool failed_as_told(struct call *k, enum mgx_status status, const char *t
         COMPLAIN(k, "%s accepted, should fail with \"%s\"", what, text);
     else if (!strstr(k->diag.text, text))
         COMPLAIN(k, "fails with \"%s\", should be \"%s\"", k->diag.text, text);
-    else if (status == MGX_INTERNAL || strchr(k->diag.text, '\n'))
+    else if (status == MGX_INTERNAL)
         COMPLAIN(k, "bad failure \"%s\"", k->diag.text);
     return status != MGX_OK;
 }

@@ -163,6 +163,7 @@ def bodies(w):
     text = text.replace("BODY", "body:@6 = greater(x0,x1)\nbody:@7 = convert[target_type=0](body:@6)\nbody:@8 = @return(body:@5,body:@7)")
     w.program(text, [a, b], [T("float", y), T("bool", a.a > b.a)])
     w.program(one.replace("pointwise(a,b)", "pointwise(a)"), [], fails="pointwise: Wrong number of arguments: expected 2 but given 1")
+    w.program(one.replace("{2, 3}, {0, 1}", "{2, 4}, {0, 1}"), [], fails="pointwise: Dimensions do not match")
     w.program(one.replace("pointwise(a,b), [body]", "pointwise(a,b)"), [], fails="pointwise: should have one submodule, given 0")
     for op in ("group[tag=attention]", "run_on_target[target_id=1]"):
         inner = f'''
@@ -203,6 +204,70 @@ dim_2:@2 = @return(dim_2:@1)
     w.program(select, [w.random("float", (3,))], aborts="SELECT_MODULE: no compatible submodules found for given input shapes")
 
 
+SCAN = """
+module: "main"
+q = @param:q -> float_type, {3, 2}, {2, 1}
+p = @param:p -> float_type, {2, 3}, {3, 1}
+s = @param:s -> float_type, {2}, {1}
+@3 = scan[ATTRS](s,p,q), [body]
+@4 = get_tuple_elem[index=0](@3)
+@5 = get_tuple_elem[index=1](@3)
+@6 = @return(@4,@5)
+
+module: "body"
+body:b = @param:b -> float_type, {2}, {1}
+body:a = @param:a -> float_type, {2}, {1}
+body:s = @param:s -> float_type, {2}, {1}
+body:@3 = mul(body:a,body:b)
+body:@4 = add(body:s,body:@3)
+body:@5 = sub(body:@4,body:a)
+body:@6 = @return(body:@4,body:@5)
+"""
+SCAN_ATTRS = "num_scan_inputs=2,scan_input_axes={1, 0},scan_input_directions={%d, 0},scan_output_axes={%d},scan_output_directions={%d}"
+
+
+def scans(w):
+    s, p, q = w.random("float", (2,)), w.random("float", (2, 3)), w.random("float", (3, 2))
+    for back, axis, out_back in [(0, 0, 0), (1, 1, 0), (0, -1, 1), (1, 0, 1)]:
+        state, rows = s.a, []
+        for t in range(3):
+            a = p.a[:, 2 - t if back else t]
+            state = state + a * q.a[t]
+            rows.append(state - a)
+        rows = np.stack(rows[::-1] if out_back else rows, axis)
+        text = SCAN.replace("ATTRS", SCAN_ATTRS % (back, axis, out_back))
+        w.program(text, [s, p, q], [T("float", state), T("float", rows)])
+    empty = SCAN.replace("ATTRS", SCAN_ATTRS % (0, 0, 0)).replace("{3, 2}, {2, 1}", "{0, 2}, {2, 1}").replace("{2, 3}, {3, 1}", "{2, 0}, {0, 1}")
+    w.program(empty, [s, T("float", np.zeros((2, 0))), T("float", np.zeros((0, 2)))], [s, T("float", np.zeros((0, 2)))])
+    bad = SCAN.replace("ATTRS", SCAN_ATTRS % (0, 0, 0))
+    w.program(bad.replace("{3, 2}, {2, 1}", "{4, 2}, {2, 1}"), [], fails="scan: sequences have lengths 3 and 4")
+    w.program(bad.replace("num_scan_inputs=2", "num_scan_inputs=4"), [], fails="scan: num_scan_inputs is 4, there are 3 inputs")
+    w.program(bad.replace("(s,p,q), [body]", "(s,p,q)"), [], fails="scan: takes one module, given 0")
+    w.program(bad.replace("scan_output_axes={0}", "scan_output_axes={2}"), [], fails="scan: axis 2 is out of range for rank 2")
+    w.program(bad.replace("@return(body:@4,body:@5)", "@return(body:@4,body:@5)").replace("body:@4 = add(body:s,body:@3)", "body:@4 = greater(body:s,body:@3)").replace("sub(body:@4,body:a)", "sub(body:b,body:a)").replace("@return(body:@4,", "@return(body:k,").replace("body:@6", "body:k = isnan(body:a)\nbody:@6"), [], fails="scan: state 0 is float_type, the body makes it bool_type")
+
+
+def joins(w):
+    # tuples and sequences through branches: what is declared holds for both
+    text = CAPTURE.replace("@3 = get_tuple_elem[index=0](@2)\n@4 = get_tuple_elem[index=1](@2)", "@3 = get_tuple_elem[index=0](@2)\n@s = get_tuple_elem[index=1](@2)\n@4 = sequence_length(@s)")
+    text = text.replace("yes:@2 = @return(yes:@0,yes:@1)", "yes:@2 = sequence_construct(x,yes:@1)\nyes:@3 = @return(yes:@0,yes:@2)")
+    text = text.replace("no:@1 = @return(no:@0,x)", "no:@1 = sequence_construct[dtype=2]()\nno:@2 = @return(no:@0,no:@1)")
+    x = w.random("float", (2, 3))
+    w.program(text, [x, T("bool", [1])], [T("float", x.a + x.a), T("int64", 2)])
+    w.program(text, [x, T("bool", [0])], [T("float", x.a * x.a), T("int64", 0)])
+    # the pad to the largest lengths knows them from its declaration
+    pads = """
+module: "main"
+x = @param:x -> dynamic, float_type, {[1..3], 2}
+@1 = fixed_pad(x) -> float_type, {3, 2}, {2, 1}
+@2 = @return(@1)
+"""
+    for n in (1, 3):
+        x = w.random("float", (n, 2))
+        w.program(pads, [x], [T("float", np.pad(x.a, [(0, 3 - n), (0, 0)]))])
+    w.program(pads, [w.random("float", (4, 2))], aborts="fixed_pad: axis 0 of length 4 is above 3")
+
+
 GUIDE = '''
 module: "main"
 main:@0 = @literal{1} -> float_type, {1, 1, 1, 1}, {1, 1, 1, 1}
@@ -223,3 +288,5 @@ def cases(w):
     loops(w)
     slices(w)
     bodies(w)
+    scans(w)
+    joins(w)

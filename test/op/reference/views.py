@@ -147,6 +147,8 @@ def slices(w):
     w.case("slice", [x, T("int64", [1], known=True), T("int64", [3], known=True), T("int64", [0], known=True)], x.a[1:3], strides=(5, 1))
     w.case("slice", [x, i(1), i(3), i(7)], aborts="slice: axis 7 is out of range for rank 2")
     w.case("slice", [x, i(1), i(3, 4), i(0)], aborts="slice: inconsistent sizes")
+    w.case("slice[starts={1, 2},ends={3, 4}]", [x], x.a[1:3, 2:4])
+    w.case("slice", [x, i(2), i(4)], x.a[2:4])
     w.case("slice[axes={0},starts={1},ends={2}]", [x, i(1)], fails="slice: Wrong number of arguments")
     # ranges of the result
     b = "slice[axes={0},starts=%s,ends=%s]"
@@ -188,6 +190,11 @@ def reshapes(w):
     w.case(r(""), [x, T("int64", [4, -1], known=True)], x.a.reshape(4, 6), strides=(6, 1))
     w.case(r(""), [x, T("int64", [0, 5])], aborts="reshape: Wrong number of elements")
     w.case(r(""), [x, T("int64", [2] * 17)], fails="reshape: a result of 17 dimensions")
+    w.case(r("1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1"), [D("float", 1)], fails="reshape: 17 dimensions are above the limit of 16")
+    w.case("multibroadcast[out_lens={1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}]", [D("float", 1)], fails="multibroadcast: 17 dimensions are above the limit of 16")
+    w.case("unsqueeze[axes={0}]", [D("float", *[1] * 16)], fails="unsqueeze: 17 dimensions are above the limit of 16")
+    w.case("as_shape[shape=float_type, {2, 2}, {2, 1}]", [T("float", np.ones((2, 2)), (3, 1))], fails="as_shape: Shapes are not in standard layout")
+    w.case("flatten[axis=0]", [D("int8", 2**41, 2)], fails="flatten: more than 2^40 positions")
     w.case(r("2, -1"), [D("int8", 2**42)], shape="int8_type, {2, %d}, {%d, 1}" % (2**41, 2**41))
     # lazy: as a view or not at all
     w.case("reshape_lazy[dims={6, 4}]", [x], x.a.reshape(6, 4), skip=["stride", "dynamic"])
