@@ -3,7 +3,7 @@
 //
 //     slice[all](x)                     =>  x
 //     slice(slice(x))                   =>  slice(x)
-//     slice(multibroadcast(x))          =>  multibroadcast(x)      along repeated axes
+//     slice(broadcast(x))               =>  broadcast(x)           along repeated axes
 //     slice(concat(x, y))               =>  slice(x)               where it lies within x
 //     concat(x)                         =>  x
 //     concat(concat(x, y), z)           =>  concat(x, y, z)
@@ -116,7 +116,12 @@ static struct mgx_ins *slice_spread(struct mgx_rewriter *r, struct mgx_ins *ins,
     for (int d = 0; d < ins->shape.rank; d++)
         if (s.axis[d] >= 0 && ins->shape.lens[d] != spread->shape.lens[d])
             return NULL;
-    return mgx_emit_multibroadcast(ins, s.core, ins->shape.lens, ins->shape.rank);
+    if (mgx_is(spread, &mgx_op_multibroadcast))
+        return mgx_emit_multibroadcast(ins, s.core, ins->shape.lens, ins->shape.rank);
+    return mgx_emit_before(ins, &mgx_op_broadcast,
+                           MGX_ATTRS(mgx_int("axis", mgx_ins_int(spread, "axis")),
+                                     mgx_ints("out_lens", ins->shape.lens, ins->shape.rank)),
+                           MGX_IN(s.core));
 }
 
 // --- concat ---
@@ -235,8 +240,7 @@ static struct mgx_ins *rejoin(struct mgx_rewriter *r, struct mgx_ins *ins,
 static const struct mgx_rule rules[] = {
     {"slice(x) => x", MGX_IF_STATIC, .guard = is_whole},
     {"slice(s:slice) => slice(x)", MGX_IF_STATIC, .rewrite = slice_slice},
-    {"slice(s:multibroadcast|broadcast) => multibroadcast(x)", MGX_IF_STATIC,
-     .rewrite = slice_spread},
+    {"slice(s:multibroadcast|broadcast) => broadcast(x)", MGX_IF_STATIC, .rewrite = slice_spread},
     {"concat(x) => x", .guard = is_single},
     {"concat => concat(x, y, z) for concat(concat(x, y), z)", .rewrite = flatten},
     {"concat => multibroadcast(x) for concat(x, x)", MGX_IF_STATIC, .rewrite = repeat},

@@ -102,6 +102,8 @@ static bool holds(const struct mgx_rewriter *r, unsigned when, const struct mgx_
         return false;
     if ((when & MGX_IF_INTEGRAL) && !mgx_type_is_integral(ins->shape.type))
         return false;
+    if ((when & MGX_IF_NUMBER) && ins->shape.type == MGX_BOOL)
+        return false;
     return !(when & MGX_IF_STATIC) || mgx_shape_is_static(&ins->shape);
 }
 
@@ -170,8 +172,17 @@ static void adopt(struct mgx_rewriter *r, struct mgx_ins *before, struct mgx_ins
             push(r, in[i]->uses->user);
 }
 
+// Nothing is gained where nothing is computed, and a reshape cannot say a length of 0.
+static bool is_empty(const struct mgx_ins *ins)
+{
+    return mgx_shape_is_static(&ins->shape) && ins->shape.type != MGX_TUPLE &&
+           ins->shape.type != MGX_SEQUENCE && mgx_shape_elements(&ins->shape) == 0;
+}
+
 static bool visit(struct mgx_rewriter *r, struct mgx_ins *ins)
 {
+    if (is_empty(ins))
+        return false;
     for (int i = 0; i < r->rule_count; i++) {
         struct mgx_ins *before = ins->prev;
         struct mgx_ins *by = try_rule(r, i, ins);

@@ -21,6 +21,7 @@ enum mgx_when {
     MGX_IF_INTEGRAL = 1 << 1, // ... of an integral type
     MGX_IF_FAST = 1 << 2,     // fast_math: special values and the last bits may change
     MGX_IF_STATIC = 1 << 3,   // the result's shape is static
+    MGX_IF_NUMBER = 1 << 4,   // the result is no bool, whose sums saturate
 };
 
 struct mgx_rule {

@@ -138,17 +138,17 @@ static const struct mgx_rule rules[] = {
     {"sub(x, x) => 0", MGX_IF_INTEGRAL | MGX_IF_STATIC, .rewrite = zero},
 
     // Signs.
-    {"sub(0, x) => neg(x)"},
-    {"mul(x, -1) => neg(x)"},
+    {"sub(0, x) => neg(x)", MGX_IF_NUMBER},
+    {"mul(x, -1) => neg(x)", MGX_IF_NUMBER},
     {"div(x, -1) => neg(x)", MGX_IF_FLOAT},
-    {"neg(neg(x)) => x"},
-    {"abs(neg(x)) => abs(x)"},
-    {"add(x, neg(y)) => sub(x, y)"},
-    {"sub(x, neg(y)) => add(x, y)"},
-    {"mul(neg(x), neg(y)) => mul(x, y)"},
+    {"neg(neg(x)) => x", MGX_IF_NUMBER},
+    {"abs(neg(x)) => abs(x)", MGX_IF_NUMBER},
+    {"add(x, neg(y)) => sub(x, y)", MGX_IF_NUMBER},
+    {"sub(x, neg(y)) => add(x, y)", MGX_IF_NUMBER},
+    {"mul(neg(x), neg(y)) => mul(x, y)", MGX_IF_NUMBER},
     {"div(neg(x), neg(y)) => div(x, y)", MGX_IF_FLOAT},
-    {"neg(sub!(x, y)) => sub(y, x)"},
-    {"neg(mul!(x, a#)) => mul(x, neg(a))", .guard = variable_x},
+    {"neg(sub!(x, y)) => sub(y, x)", MGX_IF_NUMBER},
+    {"neg(mul!(x, a#)) => mul(x, neg(a))", MGX_IF_NUMBER, .guard = variable_x},
 
     // Twice is once.
     {"abs(abs(x)) => abs(x)"},
