@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Operators on strings.
+// Operators on strings, and TfIdfVectorizer.
 #include "onnx/build.h"
 
 static enum mgx_status string_concat(struct mgx_onnx_node *n)
@@ -54,3 +54,28 @@ static enum mgx_status regex_full_match(struct mgx_onnx_node *n)
 }
 const struct mgx_onnx_op mgx_onnx_regex_full_match = {
     .name = "RegexFullMatch", .since = 20, .import = regex_full_match};
+
+static enum mgx_status tfidf(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 1, 1));
+    const struct mgx_ints counts = mgx_onnx_ints(n, "ngram_counts");
+    const struct mgx_ints indexes = mgx_onnx_ints(n, "ngram_indexes");
+    const struct mgx_ints numbers = mgx_onnx_ints(n, "pool_int64s");
+    const struct mgx_strings words = mgx_onnx_texts(n, "pool_strings");
+    const struct mgx_doubles weights = mgx_onnx_reals(n, "weights");
+    n->out[0] =
+        mgx_onnx_emit_n(n, &mgx_op_tfidf_vectorizer,
+                        MGX_ATTRS(mgx_text("mode", mgx_onnx_text(n, "mode", "TF")),
+                                  mgx_int("min_gram_length", mgx_onnx_int(n, "min_gram_length", 1)),
+                                  mgx_int("max_gram_length", mgx_onnx_int(n, "max_gram_length", 1)),
+                                  mgx_int("max_skip_count", mgx_onnx_int(n, "max_skip_count", 0)),
+                                  mgx_ints("ngram_counts", counts.v, counts.count),
+                                  mgx_ints("ngram_indexes", indexes.v, indexes.count),
+                                  mgx_ints("pool_int64s", numbers.v, numbers.count),
+                                  mgx_texts("pool_strings", words.v, words.count),
+                                  mgx_reals("weights", weights.v, weights.count)),
+                        n->in, 1);
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_tfidf_vectorizer = {
+    .name = "TfIdfVectorizer", .since = 9, .import = tfidf};
