@@ -87,6 +87,26 @@ SIMD vf vf_hard_sigmoid(vf x, vf a, vf b)
     return vf_max(vf_zero(), vf_min(vf_set(1.0f), vf_fma(a, x, b)));
 }
 
+// log(1 + e^x) = max(x, 0) + log(1 + u), u = e^-|x|; log(1 + u) = u P(u) / Q(u) on [0, 1].
+SIMD vf vf_softplus(vf x)
+{
+    const vf u = vf_exp(vf_sub(vf_zero(), vf_abs(x)));
+    vf p = vf_fma(vf_set(1.237642928e-01f), u, vf_set(8.671934627e-01f));
+    p = vf_fma(p, u, vf_set(9.999999810e-01f));
+    vf q = vf_fma(vf_set(3.109454236e-02f), u, vf_set(4.740588493e-01f));
+    q = vf_fma(q, u, vf_set(1.367191516e+00f));
+    q = vf_fma(q, u, vf_set(1.0f));
+    return vf_add(vf_max(vf_zero(), x), vf_div(vf_mul(u, p), q));
+}
+
+// tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2); 1 in float from e^20 on.
+SIMD vf vf_mish(vf x)
+{
+    const vf e = vf_exp(vf_min(vf_set(20.0f), x)), two = vf_set(2.0f);
+    const vf t = vf_mul(e, vf_add(e, two));
+    return vf_mul(x, vf_div(t, vf_add(t, two)));
+}
+
 // The activations of epilogue.h. `act` should be a constant where it is called.
 SIMD vf vf_act(enum mgx_act act, vf x, vf a, vf b)
 {
@@ -113,6 +133,18 @@ SIMD vf vf_act(enum mgx_act act, vf x, vf a, vf b)
         return vf_mul(x, vf_hard_sigmoid(x, a, b));
     case MGX_ACT_ELU:
         return vf_below(x, vf_zero(), vf_mul(a, vf_expm1(vf_min(vf_zero(), x))), x);
+    case MGX_ACT_SOFTPLUS:
+        return vf_softplus(x);
+    case MGX_ACT_SOFTSIGN:
+        return vf_div(x, vf_add(vf_set(1.0f), vf_abs(x)));
+    case MGX_ACT_MISH:
+        return vf_mish(x);
+    case MGX_ACT_AFFINE:
+        return vf_fma(a, x, b);
+    case MGX_ACT_SCALED_TANH:
+        return vf_mul(a, vf_tanh(vf_mul(b, x)));
+    case MGX_ACT_THRESHOLDED_RELU:
+        return vf_below(a, x, x, vf_zero());
     case MGX_ACT_NONE:
     case MGX_ACT_COUNT:
         break;

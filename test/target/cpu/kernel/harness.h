@@ -126,6 +126,18 @@ static inline double act_meaning(enum mgx_act act, double x, double a, double b)
         return x * hard;
     case MGX_ACT_ELU:
         return x < 0 ? a * expm1(x) : x;
+    case MGX_ACT_SOFTPLUS:
+        return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+    case MGX_ACT_SOFTSIGN:
+        return x / (1 + fabs(x));
+    case MGX_ACT_MISH:
+        return x * tanh(x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)));
+    case MGX_ACT_AFFINE:
+        return a * x + b;
+    case MGX_ACT_SCALED_TANH:
+        return a * tanh(b * x);
+    case MGX_ACT_THRESHOLDED_RELU:
+        return x > a ? x : 0;
     default:
         return x;
     }
