@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The reference target: the meaning of a program, and the measure of every other target.
 //
-// It rewrites nothing (except, on request, floats to doubles) and evaluates the instructions in
-// order by their operators' own compute. No SIMD, no threads, no plan. An executable is only a
-// mark, so any number of threads may run one program. Cost: every intermediate is allocated when it
-// is made and freed after its last reader.
+// It rewrites nothing that has a reference (except, on request, floats to doubles) and evaluates the
+// instructions in order by their operators' own compute. No SIMD, no threads, no plan. An
+// executable is only a mark, so any number of threads may run one program. Cost: every intermediate
+// is allocated when it is made and freed after its last reader.
 #include <stdlib.h>
 
 #include "op/core/eval.h"
@@ -24,6 +24,9 @@ static enum mgx_status widen(struct mgx_program *p, const struct mgx_compile_opt
 static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_options *options,
                                struct mgx_diag *diag)
 {
+    // Reading the end of a recurrent layer has no reference as MIGraphX writes it.
+    static const struct mgx_pass *const passes[] = {&mgx_pass_rewrite_rnn, NULL};
+    TRY(mgx_run_passes(p, passes, &options->pass, diag));
     if (options->compute_double)
         TRY(widen(p, options, diag));
     struct mgx_executable *executable = calloc(1, sizeof *executable);

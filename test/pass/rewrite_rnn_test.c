@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+#include "check.h"
+#include "pass/pass.h"
+
+static const char before[] = "module: \"main\"\n"
+                             "x = @param:x -> float_type, {3, 2, 4}, {8, 4, 1}\n"
+                             "w = @param:w -> float_type, {1, 8, 4}, {32, 4, 1}\n"
+                             "r = @param:r -> float_type, {1, 8, 2}, {16, 2, 1}\n"
+                             "b = @param:b -> float_type, {1, 16}, {16, 1}\n"
+                             "n = @param:n -> int32_type, {2}, {1}\n"
+                             "@5 = lstm[hidden_size=2,direction=reverse](x,w,r%s)\n"
+                             "@6 = rnn_last_hs_output(@5)\n"
+                             "@7 = rnn_last_cell_output(@5)\n"
+                             "@8 = @return(@6,@7)\n";
+
+static struct mgx_program *rewritten(const char *more_inputs, struct mgx_diag *diag)
+{
+    char text[1024];
+    snprintf(text, sizeof text, before, more_inputs);
+    struct mgx_program *p = NULL;
+    static const struct mgx_pass *const passes[] = {&mgx_pass_rewrite_rnn, NULL};
+    if (mgx_program_parse(&p, &mgx_ops, text, strlen(text), diag) == MGX_OK &&
+        mgx_run_passes(p, passes, NULL, diag) == MGX_OK && mgx_program_verify(p, diag) == MGX_OK)
+        return p;
+    mgx_program_destroy(p);
+    return NULL;
+}
+
+CASE(the_end_is_read_by_direction)
+{
+    struct mgx_diag diag = {0};
+    struct mgx_program *p = rewritten("", &diag);
+    CHECK_TEXT(diag.text, "");
+    const struct mgx_module *m = mgx_program_main(p);
+    const struct mgx_ins *hidden = mgx_module_result(m, 0), *cell = mgx_module_result(m, 1);
+    CHECK(mgx_is(hidden, &mgx_op_rnn_var_sl_last_output));
+    CHECK_INT(hidden->in_count, 1);
+    CHECK_INT(mgx_ins_int(hidden, "direction"), 1);
+    CHECK(mgx_is(cell, &mgx_op_lstm_last_cell));
+    CHECK_INT(cell->in_count, 3);
+    CHECK_INT(mgx_ins_int(cell, "direction"), 1);
+    mgx_program_destroy(p);
+}
+
+CASE(lengths_are_read_too)
+{
+    struct mgx_diag diag = {0};
+    struct mgx_program *p = rewritten(",b,n", &diag);
+    CHECK_TEXT(diag.text, "");
+    const struct mgx_module *m = mgx_program_main(p);
+    const struct mgx_ins *hidden = mgx_module_result(m, 0), *cell = mgx_module_result(m, 1);
+    CHECK_INT(hidden->in_count, 2);
+    CHECK_TEXT(mgx_parameter_name(hidden->in[1]), "n");
+    CHECK_INT(cell->in_count, 5);
+    CHECK(cell->in[4] == hidden->in[1]);
+    mgx_program_destroy(p);
+}
+
+TEST_MAIN(ROW(the_end_is_read_by_direction) ROW(lengths_are_read_too))
