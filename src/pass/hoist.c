@@ -24,7 +24,8 @@ struct hoist {
 static bool read_inputs(struct hoist *h)
 {
     struct mgx_ins *ins = h->ins;
-    if (ins->in_count > MAX_INPUTS || !mgx_shape_is_static(&ins->shape) || ins->mod_count)
+    if (ins->in_count > MAX_INPUTS || !mgx_shape_is_static(&ins->shape) || ins->mod_count ||
+        mgx_is(ins, &mgx_op_contiguous) || mgx_is(ins, &mgx_op_layout)) // they are about memory
         return false;
     for (int i = 0; i < ins->in_count; i++) {
         h->spread[i].core = NULL;
@@ -52,18 +53,32 @@ static bool find_narrow(struct hoist *h)
     return saves && any; // of constants alone folding takes care
 }
 
-static bool all_alike(const struct hoist *h)
+// The broadcast that all inputs share, apart from single numbers; NULL if they differ.
+static struct mgx_ins *shared_broadcast(const struct hoist *h)
 {
-    const struct mgx_ins *first = h->ins->in[0];
+    struct mgx_ins *first = NULL;
     for (int i = 0; i < h->ins->in_count; i++) {
-        const struct mgx_ins *in = h->ins->in[i];
-        if (!h->spread[i].core || in->op != first->op ||
-            !mgx_shape_same_lens(&in->in[0]->shape, &first->in[0]->shape) ||
+        struct mgx_ins *in = h->ins->in[i];
+        if (!h->spread[i].core)
+            continue;
+        if (!first)
+            first = in;
+        if (in->op != first->op || !mgx_shape_same_lens(&in->in[0]->shape, &first->in[0]->shape) ||
             in->in[0]->shape.rank != first->in[0]->shape.rank ||
             !mgx_attr_equal(in->op, in->attr, first->attr))
-            return false;
+            return NULL;
     }
-    return true;
+    return first;
+}
+
+// The value as it was before its broadcast.
+static struct mgx_ins *core_input(const struct hoist *h, int i, const struct mgx_ins *broadcast)
+{
+    if (h->spread[i].core)
+        return h->spread[i].core;
+    const struct mgx_shape like =
+        mgx_shape_retype(&broadcast->in[0]->shape, h->ins->in[i]->shape.type);
+    return mgx_emit_splat(h->ins, &like, h->value[i]);
 }
 
 static struct mgx_ins *narrow_input(const struct hoist *h, int i)
@@ -87,20 +102,28 @@ static struct mgx_ins *hoist(struct mgx_rewriter *r, struct mgx_ins *ins, const 
     struct mgx_ins *in[MAX_INPUTS];
     if (!read_inputs(&h) || !find_narrow(&h))
         return NULL;
-    if (all_alike(&h)) {
-        for (int i = 0; i < ins->in_count; i++)
-            in[i] = h.spread[i].core;
-        struct mgx_ins *y = mgx_emit_again(ins, ins, in, ins->in_count);
-        return mgx_emit_again(ins, ins->in[0], &y, 1);
-    }
+    const struct mgx_ins *broadcast = shared_broadcast(&h);
     for (int i = 0; i < ins->in_count; i++)
-        in[i] = narrow_input(&h, i);
+        in[i] = broadcast ? core_input(&h, i, broadcast) : narrow_input(&h, i);
     struct mgx_ins *y = mgx_emit_again(ins, ins, in, ins->in_count);
-    return mgx_emit_multibroadcast(ins, y, ins->shape.lens, ins->shape.rank);
+    return broadcast ? mgx_emit_again(ins, broadcast, &y, 1)
+                     : mgx_emit_multibroadcast(ins, y, ins->shape.lens, ins->shape.rank);
+}
+
+static bool is_constant(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)
+{
+    (void)m;
+    return mgx_is_constant(r->module, ins);
 }
 
 static const struct mgx_rule rules[] = {
     {"%pointwise => broadcast(op(x, ...)) for op(broadcast(x), ...)", .rewrite = hoist},
 };
 
+// Of constants alone: what folding does first, so that no literal repeats itself.
+static const struct mgx_rule constant_rules[] = {
+    {"%pointwise => broadcast(op(x, ...)) for constants", .guard = is_constant, .rewrite = hoist},
+};
+
 const struct mgx_rules mgx_rules_hoist = {rules, MGX_COUNT(rules)};
+const struct mgx_rules mgx_rules_hoist_constants = {constant_rules, MGX_COUNT(constant_rules)};

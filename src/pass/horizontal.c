@@ -108,25 +108,26 @@ static void hand_out(struct mgx_ins *at, struct mgx_ins *whole, const struct gro
     }
 }
 
-static bool join_products(struct mgx_pass_call *c, struct mgx_ins *first)
+// The joined product, NULL if there is nothing to join.
+static struct mgx_ins *join_products(struct mgx_pass_call *c, struct mgx_ins *first)
 {
     struct group g;
     struct mgx_ins *in[MAX_GROUP];
     if (!is_product(first) || !mgx_is_constant(first->owner, first->in[1]) ||
         mgx_is_constant(first->owner, first->in[0]))
-        return false;
+        return NULL;
     find_products(first, &g);
     if (g.count < 2 || !will_fold(c, &g))
-        return false;
+        return NULL;
     for (int i = 0; i < g.count; i++)
         in[i] = g.member[i]->in[1];
     struct mgx_ins *w = mgx_emit_concat(first, in, g.count, weights_axis(first));
     struct mgx_ins *y = mgx_emit_again(first, first, (struct mgx_ins *const[]){first->in[0], w}, 2);
     if (!y)
-        return false;
+        return NULL;
     w->index = y->index = first->index;
     hand_out(first, y, &g, result_axis(first));
-    return true;
+    return y;
 }
 
 // --- what is done to all slices alike ---
@@ -231,15 +232,16 @@ static struct mgx_ins *emit_joined(struct mgx_ins *at, struct mgx_ins *y, const 
                           (struct mgx_ins *const[]){slot ? y : vector, slot ? vector : y}, 2);
 }
 
-static bool join_readers(struct mgx_ins *y)
+// What takes the place of the readers, of which slices remain; NULL if they differ.
+static struct mgx_ins *join_readers(struct mgx_ins *y)
 {
     struct group slices, readers;
     if (!y->uses || !y->uses->next || !mgx_is(y->uses->user, &mgx_op_slice) ||
         !mgx_shape_is_static(&y->shape))
-        return false;
+        return NULL;
     const int axis = find_slices(y, &slices);
     if (axis < 0 || !find_readers(&slices, &readers))
-        return false;
+        return NULL;
     struct mgx_ins *at = slices.member[0]; // the earliest of them, so that all readers come later
     for (int i = 1; i < slices.count; i++)
         if (slices.member[i]->index < at->index)
@@ -248,26 +250,25 @@ static bool join_readers(struct mgx_ins *y)
     for (int i = 0; readers.member[0]->in_count == 2 && i < readers.count; i++) {
         const int s = constant_slot(readers.member[i], slices.member[i], axis, at->index);
         if (s < 0 || (i && s != slot))
-            return false;
+            return NULL;
         slot = s;
     }
     struct mgx_ins *z = emit_joined(at, y, &readers, axis, slot);
     if (!z)
-        return false;
+        return NULL;
     z->index = at->index;
     hand_out(at, z, &readers, axis);
-    return true;
+    return z;
 }
 
 enum mgx_status mgx_join_products(struct mgx_pass_call *c, struct mgx_module *m)
 {
     mgx_module_number(m);
     mgx_mark_constants(m);
-    bool changed = false;
     for (struct mgx_ins *ins = m->first; ins; ins = ins->next) {
-        changed |= join_products(c, ins);
-        changed |= join_readers(ins);
+        struct mgx_ins *joined = join_products(c, ins);
+        for (struct mgx_ins *y = joined ? joined : ins; y; y = join_readers(y))
+            c->changed |= y != ins;
     }
-    c->changed |= changed;
     return mgx_program_status(c->program, c->diag);
 }

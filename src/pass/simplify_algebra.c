@@ -120,6 +120,16 @@ static struct mgx_ins *zero(struct mgx_rewriter *r, struct mgx_ins *ins, const s
     return mgx_emit_splat(ins, &ins->shape, 0);
 }
 
+// One order for what commutes, so that equal things look equal.
+static struct mgx_ins *constant_last(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                     const struct mgx_match *m)
+{
+    (void)m;
+    if (!mgx_is_constant(r->module, ins->in[0]) || mgx_is_constant(r->module, ins->in[1]))
+        return NULL;
+    return mgx_emit_again(ins, ins, (struct mgx_ins *const[]){ins->in[1], ins->in[0]}, 2);
+}
+
 // --- the equations ---
 
 static const struct mgx_rule rules[] = {
@@ -181,7 +191,11 @@ static const struct mgx_rule rules[] = {
     {"min(max!(x, a#), b#) => clip(x, a, b)", .guard = ordered_ab},
     {"max(min!(x, b#), a#) => clip(x, a, b)", .guard = ordered_ab},
 
-    // Constants meet.
+    // Constants go to the right ...
+    {"add|mul|max|min|equal|sqdiff|logical_and|logical_or(x, a#) => op(x, a) for op(a, x)",
+     .rewrite = constant_last},
+
+    // ... and meet.
     {"add(add!(x, a#), b#) => add(x, add(a, b))", .guard = sum_ab},
     {"add(sub!(x, a#), b#) => add(x, sub(b, a))", .guard = sum_ab},
     {"add(sub!(a#, x), b#) => sub(add(a, b), x)", .guard = sum_ab},

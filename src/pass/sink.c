@@ -157,10 +157,15 @@ static struct mgx_ins *sink_reduce(struct mgx_rewriter *r, struct mgx_ins *ins,
     const struct mgx_ints old = mgx_ins_ints(ins, "axes");
     if (ins->in_count != 1 || t->in_count != 1 || !read_permutation(t, permutation))
         return NULL;
+    bool reduced[MGX_MAX_RANK] = {false};
     for (int i = 0; i < old.count; i++)
-        axes[i] = permutation[from_end(old.v[i], t->shape.rank)];
-    struct mgx_ins *y = mgx_emit_before(ins, ins->op, MGX_ATTRS(mgx_ints("axes", axes, old.count)),
-                                        MGX_IN(t->in[0]));
+        reduced[permutation[from_end(old.v[i], t->shape.rank)]] = true;
+    int count = 0; // in rising order, so that equal reductions look equal
+    for (int d = 0; d < t->shape.rank; d++)
+        if (reduced[d])
+            axes[count++] = d;
+    struct mgx_ins *y =
+        mgx_emit_before(ins, ins->op, MGX_ATTRS(mgx_ints("axes", axes, count)), MGX_IN(t->in[0]));
     return mgx_emit_again(ins, t, &y, 1);
 }
 

@@ -36,7 +36,7 @@ bool mgx_view_start(struct mgx_view *v, const struct mgx_shape *source)
     return true;
 }
 
-// All factors in order, neighbours joined where they can be. Returns how many.
+// All factors in order, neighbours joined where they can be (`out` may be `in`). Returns how many.
 static int merge(const struct mgx_factor *in, int count, struct mgx_factor *out)
 {
     int n = 0;
@@ -213,17 +213,18 @@ static void list_factors(const struct mgx_view *v, struct listing *l)
     }
 }
 
-// The source as axes of its own that keep together what the result keeps together: real factors
-// joined across axes of the result, sorted by falling stride. permutation[i] says which of them
-// comes i-th in the result.
-static int split_source(const struct listing *l, struct mgx_view_plan *p)
+// The source as axes that the result only has to reorder: its real factors, sorted by falling
+// stride; `join` keeps together what the result keeps together, across its axes. permutation[i]
+// says which of them comes i-th in the result.
+static int split_source(const struct listing *l, bool join, struct mgx_view_plan *p)
 {
-    struct mgx_factor real[MGX_VIEW_FACTORS], joined[MGX_VIEW_FACTORS];
+    struct mgx_factor joined[MGX_VIEW_FACTORS];
     int count = 0;
     for (int i = 0; i < l->count; i++)
         if (l->factor[i].stride)
-            real[count++] = l->factor[i];
-    count = merge(real, count, joined);
+            joined[count++] = l->factor[i];
+    if (join)
+        count = merge(joined, count, joined);
     if (count > MGX_MAX_RANK)
         return -1;
     for (int i = 0; i < count; i++) {
@@ -330,17 +331,16 @@ static bool is_laid(const struct mgx_view *v, struct mgx_view_plan *p)
     return false;
 }
 
-bool mgx_view_plan(const struct mgx_view *v, struct mgx_view_plan *p)
+static bool make_plan(const struct mgx_view *v, const struct listing *listing, bool join,
+                      struct mgx_view_plan *p)
 {
-    struct listing l;
     *p = (struct mgx_view_plan){0};
-    list_factors(v, &l);
-    p->split_rank = split_source(&l, p);
-    if (p->split_rank < 0 || !plan_spread(v, &l, p))
+    p->split_rank = split_source(listing, join, p);
+    if (p->split_rank < 0 || !plan_spread(v, listing, p))
         return false;
     int64_t ordered[MGX_MAX_RANK];
     if (p->transpose) {
-        keep_source_axes(v, &l, p);
+        keep_source_axes(v, listing, p);
         p->split = !same_lens(v->source.lens, v->source.rank, p->split_lens, p->split_rank);
         for (int i = 0; i < p->split_rank; i++)
             ordered[i] = p->split_lens[p->permutation[i]];
@@ -354,6 +354,19 @@ bool mgx_view_plan(const struct mgx_view *v, struct mgx_view_plan *p)
     if (p->lay)
         p->join = p->spread = false;
     p->steps = p->split + p->transpose + p->join + p->spread + p->lay + p->join_after;
+    return true;
+}
+
+bool mgx_view_plan(const struct mgx_view *v, struct mgx_view_plan *out)
+{
+    struct listing listing;
+    struct mgx_view_plan other;
+    list_factors(v, &listing);
+    const bool one = make_plan(v, &listing, false, out);
+    if (!make_plan(v, &listing, true, &other))
+        return one;
+    if (!one || other.steps < out->steps)
+        *out = other;
     return true;
 }
 
