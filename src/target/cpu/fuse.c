@@ -150,4 +150,5 @@ static const struct mgx_pass pass_fuse_epilogue = {
     .module = fuse_epilogues,
 };
 
-const struct mgx_pass *const cpu_pipeline[] = {&pass_fuse_norm, &pass_fuse_epilogue, NULL};
+const struct mgx_pass *const cpu_pipeline[] = {&pass_fuse_norm, &mgx_pass_fuse_pointwise,
+                                               &pass_fuse_epilogue, NULL};

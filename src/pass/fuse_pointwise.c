@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+// fuse_pointwise: trees and DAGs of element-wise instructions become one `pointwise` with a body.
+//
+//     d = mul(a, b); e = add(d, c); f = tanh(e)   =>   f = pointwise(a, b, c), [tanh(add(mul(x0,
+//     x1), x2))]
+//
+// From its last instruction, the root, a group grows upwards: a producer joins when it is
+// element-wise, has the root's lengths and is read inside the group only, so nothing is computed
+// twice and nothing leaves but the root. Operands that are one constant in all places become
+// literals of the body; others become its parameters. The body is written in the module's order for
+// scalars, so equal groups have equal bodies. Cost: every instruction is looked at a bounded number
+// of times: a group takes at most MAX_BODY.
+#include "pass/walk.h"
+
+#include <stdio.h>
+
+enum { MAX_BODY = 32, MAX_INPUTS = 12 };
+
+struct group {
+    struct mgx_ins *ins[MAX_BODY]; // root first, then in the order of joining
+    int count;
+    struct mgx_ins *in[MAX_INPUTS]; // operands that become parameters
+    int in_count;
+};
+
+static bool contains(struct mgx_ins *const *list, int count, const struct mgx_ins *ins)
+{
+    for (int i = 0; i < count; i++)
+        if (list[i] == ins)
+            return true;
+    return false;
+}
+
+static bool is_elementwise(const struct mgx_ins *ins)
+{
+    return (ins->op->flags & MGX_OP_POINTWISE) && ins->op != &mgx_op_pointwise &&
+           ins->mod_count == 0 && mgx_is_pure(ins) && mgx_type_is_number(ins->shape.type);
+}
+
+// The constant that an operand is everywhere, or NULL: a literal of one value, behind broadcasts.
+static const struct mgx_tensor *constant_of(const struct mgx_ins *ins)
+{
+    while ((ins->op == &mgx_op_multibroadcast || ins->op == &mgx_op_broadcast ||
+            ins->op == &mgx_op_scalar) &&
+           ins->in_count == 1)
+        ins = ins->in[0];
+    if (!ins->literal || !mgx_type_is_number(ins->shape.type) || !mgx_shape_elements(&ins->shape))
+        return NULL;
+    return mgx_shape_space(&ins->shape) == 1 ? ins->literal : NULL;
+}
+
+static bool read_inside_only(const struct group *g, const struct mgx_ins *ins)
+{
+    for (const struct mgx_use *use = ins->uses; use; use = use->next)
+        if (!contains(g->ins, g->count, use->user))
+            return false;
+    return true;
+}
+
+// Would the group's operands fit if `extra` joined?
+static bool inputs_fit(struct group *g)
+{
+    g->in_count = 0;
+    for (int i = 0; i < g->count; i++)
+        for (int k = 0; k < g->ins[i]->in_count; k++) {
+            struct mgx_ins *in = g->ins[i]->in[k];
+            if (contains(g->ins, g->count, in) || contains(g->in, g->in_count, in) ||
+                constant_of(in))
+                continue;
+            if (g->in_count == MAX_INPUTS)
+                return false;
+            g->in[g->in_count++] = in;
+        }
+    return true;
+}
+
+static bool may_join(const struct group *g, const struct mgx_ins *in)
+{
+    const struct mgx_ins *root = g->ins[0];
+    return in->owner == root->owner && is_elementwise(in) &&
+           mgx_shape_same_lens(&in->shape, &root->shape) && !contains(g->ins, g->count, in) &&
+           read_inside_only(g, in);
+}
+
+// Grows until nothing joins: an operand read twice joins once its last reader has.
+static void grow(struct group *g)
+{
+    for (bool grew = true; grew;) {
+        grew = false;
+        for (int i = 0; i < g->count; i++)
+            for (int k = 0; k < g->ins[i]->in_count && g->count < MAX_BODY; k++) {
+                struct mgx_ins *in = g->ins[i]->in[k];
+                if (!may_join(g, in))
+                    continue;
+                g->ins[g->count++] = in;
+                if (inputs_fit(g))
+                    grew = true;
+                else
+                    g->count--;
+            }
+    }
+    inputs_fit(g);
+}
+
+// --- the body ---
+
+struct body {
+    struct mgx_module *module;
+    const struct mgx_ins *from[MAX_BODY + MAX_INPUTS + 4 * MAX_BODY];
+    struct mgx_ins *to[MAX_BODY + MAX_INPUTS + 4 * MAX_BODY];
+    int count;
+};
+
+static struct mgx_ins *find(const struct body *b, const struct mgx_ins *ins)
+{
+    for (int i = 0; i < b->count; i++)
+        if (b->from[i] == ins)
+            return b->to[i];
+    return NULL;
+}
+
+static struct mgx_ins *note(struct body *b, const struct mgx_ins *from, struct mgx_ins *to)
+{
+    b->from[b->count] = from;
+    b->to[b->count++] = to;
+    return to;
+}
+
+static struct mgx_ins *operand(struct body *b, const struct mgx_ins *in)
+{
+    struct mgx_ins *known = find(b, in);
+    const struct mgx_tensor *constant = known ? NULL : constant_of(in);
+    if (known || !constant)
+        return known;
+    const struct mgx_shape scalar = mgx_shape_scalar(constant->shape.type);
+    struct mgx_tensor value = mgx_tensor_view(constant, &scalar, 0);
+    struct mgx_ins *literal = mgx_add_literal(b->module, &value);
+    mgx_tensor_release(&value);
+    return note(b, in, literal);
+}
+
+static struct mgx_ins *copy(struct body *b, const struct mgx_ins *ins)
+{
+    struct mgx_ins *in[4];
+    if (ins->in_count > 4)
+        return NULL;
+    for (int k = 0; k < ins->in_count; k++) {
+        in[k] = operand(b, ins->in[k]);
+        if (!in[k])
+            return NULL;
+    }
+    return note(b, ins,
+                mgx_insert(b->module, NULL, ins->op, ins->attr, in, ins->in_count, NULL, 0));
+}
+
+// Instructions of the group in the module's order: operands first. At most MAX_BODY, so by search.
+static void sort(struct group *g)
+{
+    struct mgx_ins *sorted[MAX_BODY];
+    for (int n = 0; n < g->count; n++)
+        for (int i = 0; i < g->count; i++) {
+            struct mgx_ins *ins = g->ins[i];
+            bool ready = ins && !contains(sorted, n, ins);
+            for (int k = 0; ready && k < ins->in_count; k++)
+                ready = !contains(g->ins, g->count, ins->in[k]) || contains(sorted, n, ins->in[k]);
+            if (ready) {
+                sorted[n] = ins;
+                break;
+            }
+        }
+    for (int i = 0; i < g->count; i++)
+        g->ins[i] = sorted[i];
+}
+
+static enum mgx_status build_body(struct mgx_pass_call *c, struct group *g, struct mgx_module **out)
+{
+    struct body b = {.module = mgx_program_add_module(c->program, "pointwise")};
+    struct mgx_ins *last = NULL;
+    *out = b.module;
+    if (!b.module)
+        return mgx_fail_memory(c->diag);
+    b.module->bypass = true;
+    for (int i = 0; i < g->in_count; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "x%d", i);
+        const struct mgx_shape scalar = mgx_shape_scalar(g->in[i]->shape.type);
+        note(&b, g->in[i], mgx_add_parameter(b.module, name, &scalar));
+    }
+    sort(g);
+    for (int i = 0; i < g->count; i++)
+        last = copy(&b, g->ins[i]);
+    mgx_add_return(b.module, &last, 1);
+    return mgx_program_status(c->program, c->diag);
+}
+
+static enum mgx_status fuse(struct mgx_pass_call *c, struct group *g, struct mgx_ins *root)
+{
+    struct mgx_module *body;
+    TRY(build_body(c, g, &body));
+    struct mgx_ins *fused =
+        mgx_insert(root->owner, root, &mgx_op_pointwise, NULL, g->in, g->in_count, &body, 1);
+    TRY(mgx_program_status(c->program, c->diag));
+    for (int i = 0; i < g->count; i++)
+        mgx_copy_origin(fused, g->ins[i]);
+    mgx_replace_uses(root, fused);
+    for (int i = g->count; i-- > 0;)
+        mgx_remove(g->ins[i]);
+    c->changed = true;
+    return MGX_OK;
+}
+
+static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
+{
+    if (m->bypass)
+        return MGX_OK;
+    struct mgx_ins *ins = m->last;
+    while (ins) {
+        struct mgx_ins *before = ins->prev;
+        struct group g = {.ins = {ins}, .count = 1};
+        if (is_elementwise(ins) && ins->uses)
+            grow(&g);
+        if (g.count > 1 && g.in_count > 0) {
+            while (before && contains(g.ins, g.count, before))
+                before = before->prev; // the group's instructions go
+            // A group that reads constants and parameters of the front only may leave `before`
+            // NULL.
+            TRY(fuse(c, &g, ins));
+        }
+        ins = before;
+    }
+    return MGX_OK;
+}
+
+const struct mgx_pass mgx_pass_fuse_pointwise = {
+    .name = "fuse_pointwise",
+    .meaning = "element-wise instructions that feed each other become one with a body",
+    .module = run,
+};

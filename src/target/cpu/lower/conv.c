@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+// convolution and convolution_backwards, alone or with their epilogue, on the kernels of
+// kernel/conv.h.
+//
+// Activations are channels last by strides; weights are packed once for the method the plan chose.
+// An input in another order is read as it is where the kernels can, so the first layer needs no
+// transpose.
+#include <string.h>
+
+#include "op/op.h"
+#include "target/cpu/kernel/conv.h"
+#include "target/cpu/lower/epilogue.h"
+
+struct conv {
+    struct mgx_conv_plan *plan;
+    const void *packed;
+    struct cpu_epilogue epilogue;
+    int x, w;
+};
+
+static int64_t at(struct mgx_ints list, int i, int64_t otherwise)
+{
+    return i < list.count ? list.v[i] : otherwise;
+}
+
+// Padding before each axis; 2 * n values give both sides, n values the same on both, and the
+// automatic modes follow from the sizes, as the shape rule has them.
+static bool find_padding(const struct mgx_ins *ins, const struct mgx_shape *x,
+                         const struct mgx_shape *w, const struct mgx_shape *y, int64_t *before)
+{
+    const struct mgx_ints pads = mgx_ins_ints(ins, "padding"), stride = mgx_ins_ints(ins, "stride"),
+                          dilation = mgx_ins_ints(ins, "dilation");
+    const int64_t mode = mgx_ins_int(ins, "padding_mode");
+    for (int i = 0; i < x->rank - 2; i++) {
+        before[i] = at(pads, i, 0);
+        if (mode == 0)
+            continue;
+        if (ins->op != &mgx_op_convolution)
+            return false;
+        const int64_t extent = (w->lens[i + 2] - 1) * at(dilation, i, 1) + 1;
+        int64_t total = (y->lens[i + 2] - 1) * at(stride, i, 1) + extent - x->lens[i + 2];
+        total = total < 0 ? 0 : total;
+        before[i] = mode == 1 ? total - total / 2 : total / 2;
+    }
+    return true;
+}
+
+static void describe_sizes(struct mgx_conv_desc *d, const struct mgx_ins *main,
+                           const struct mgx_shape *x, const struct mgx_shape *w,
+                           const struct mgx_shape *y)
+{
+    const struct mgx_ints stride = mgx_ins_ints(main, "stride"),
+                          dilation = mgx_ins_ints(main, "dilation");
+    const int spatial = x->rank - 2;
+    d->groups = mgx_ins_int(main, "group");
+    d->batch = x->lens[0];
+    d->in_channels = x->lens[1];
+    d->out_channels = y->lens[1];
+    for (int k = 0; k < MGX_CONV_DIMS; k++) {
+        const int i = k - (MGX_CONV_DIMS - spatial); // our axis, or negative: not there
+        const bool there = i >= 0;
+        d->in[k] = there ? x->lens[i + 2] : 1;
+        d->out[k] = there ? y->lens[i + 2] : 1;
+        d->kernel[k] = there ? w->lens[i + 2] : 1;
+        d->stride[k] = there ? at(stride, i, 1) : 1;
+        d->dilation[k] = there ? at(dilation, i, 1) : 1;
+        d->x_space[k] = there ? x->strides[i + 2] : 0;
+        d->y_space[k] = there ? y->strides[i + 2] : 0;
+        d->w_space[k] = there ? w->strides[i + 2] : 0;
+    }
+    d->x_batch = x->strides[0];
+    d->x_channel = x->strides[1];
+    d->y_batch = y->strides[0];
+}
+
+// Weights are [out][in / groups] for a convolution, [in][out / groups] for its transpose.
+static void describe_weights(struct mgx_conv_desc *d, const struct mgx_shape *w)
+{
+    if (d->transposed) {
+        d->w_in = w->strides[0];
+        d->w_out = w->strides[1];
+        d->w_group = w->strides[0] * (d->in_channels / d->groups);
+    } else {
+        d->w_out = w->strides[0];
+        d->w_in = w->strides[1];
+        d->w_group = w->strides[0] * (d->out_channels / d->groups);
+    }
+}
+
+static void describe_residual(struct mgx_conv_desc *d, const struct mgx_shape *r)
+{
+    const int spatial = r->rank - 2;
+    d->residual_batch = r->strides[0];
+    for (int k = 0; k < MGX_CONV_DIMS; k++) {
+        const int i = k - (MGX_CONV_DIMS - spatial);
+        d->residual_space[k] = i >= 0 ? r->strides[i + 2] : 0;
+    }
+}
+
+static bool describe(struct cpu_prepare *c, const struct conv *v, const struct mgx_ins *main,
+                     struct mgx_conv_desc *d)
+{
+    const struct mgx_shape *x = &c->in[v->x], *w = &c->in[v->w], *y = c->out;
+    const int spatial = x->rank - 2;
+    int64_t before[MGX_MAX_RANK] = {0};
+    if (spatial < 1 || spatial > MGX_CONV_DIMS || x->type != MGX_FLOAT || w->type != MGX_FLOAT ||
+        y->type != MGX_FLOAT) {
+        c->why = spatial < 1 || spatial > MGX_CONV_DIMS ? "not 1 to 3 spatial axes" : "not float";
+        return false;
+    }
+    if (!mgx_shape_elements(x) || !mgx_shape_elements(w) || !mgx_shape_elements(y)) {
+        c->why = "empty";
+        return false;
+    }
+    if (y->strides[1] != 1 && y->lens[1] != 1) {
+        c->why = "channels of the result are not contiguous";
+        return false;
+    }
+    if (!c->constant[v->w]) {
+        c->why = "weights are not constant";
+        return false;
+    }
+    *d = (struct mgx_conv_desc){.isa = c->plan->isa,
+                                .threads = c->plan->threads,
+                                .transposed = main->op == &mgx_op_convolution_backwards,
+                                .epilogue = v->epilogue.kernel};
+    describe_sizes(d, main, x, w, y);
+    describe_weights(d, w);
+    if (!find_padding(main, x, w, y, before)) {
+        c->why = "padding mode";
+        return false;
+    }
+    for (int i = 0; i < spatial; i++)
+        d->pad[MGX_CONV_DIMS - spatial + i] = before[i];
+    if (v->epilogue.residual >= 0)
+        describe_residual(d, &c->in[v->epilogue.residual]);
+    return true;
+}
+
+static void destroy(void *plan)
+{
+    mgx_conv_plan_destroy(plan);
+}
+
+static bool pack(struct cpu_prepare *c, struct conv *v, const struct mgx_conv_desc *d)
+{
+    const struct mgx_tensor *w = c->constant[v->w];
+    struct { // equal keys pack to equal bytes; zeroed for its padding
+        const void *data;
+        enum mgx_conv_method method;
+        int transposed;
+        int64_t groups, in, out, kernel[MGX_CONV_DIMS], stride[MGX_CONV_DIMS],
+            dilation[MGX_CONV_DIMS];
+        int64_t x_channel, size[2 * MGX_CONV_DIMS];
+    } key;
+    memset(&key, 0, sizeof key);
+    key.data = w->data;
+    key.method = mgx_conv_plan_method(v->plan);
+    key.transposed = d->transposed;
+    key.groups = d->groups;
+    key.in = d->in_channels;
+    key.out = d->out_channels;
+    memcpy(key.kernel, d->kernel, sizeof key.kernel);
+    memcpy(key.stride, d->stride, sizeof key.stride);
+    memcpy(key.dilation, d->dilation, sizeof key.dilation);
+    memcpy(key.size, d->in, sizeof d->in);
+    memcpy(key.size + MGX_CONV_DIMS, d->out, sizeof d->out);
+    key.x_channel = d->x_channel;
+    bool found;
+    void *packed =
+        cpu_pack(c->plan, &key, sizeof key, mgx_conv_packed_bytes(v->plan), &found, c->diag);
+    if (!packed)
+        return false;
+    if (!found)
+        mgx_conv_pack(v->plan, w->data, packed);
+    v->packed = packed;
+    c->skip_in[v->w] = true;
+    return true;
+}
+
+static bool take(struct cpu_prepare *c, struct conv *v, const struct mgx_ins *main)
+{
+    struct mgx_conv_desc desc;
+    v->x = v->epilogue.main_in[0];
+    v->w = v->epilogue.main_in[1];
+    if (main->in_count != 2 || !describe(c, v, main, &desc))
+        return false;
+    if (mgx_conv_plan_create(&desc, MGX_CONV_METHOD_COUNT, &v->plan, c->diag) != MGX_OK)
+        return false;
+    if (!cpu_at_end(c->plan, destroy, v->plan, c->diag) || !pack(c, v, &desc))
+        return false;
+    c->workspace = mgx_conv_workspace(v->plan);
+    double taps = (double)desc.in_channels / (double)desc.groups;
+    for (int k = 0; k < MGX_CONV_DIMS; k++)
+        taps *= (double)desc.kernel[k];
+    c->flops = 2.0 * (double)mgx_shape_elements(desc.transposed ? &c->in[v->x] : c->out) * taps;
+    c->detail = mgx_conv_method_name(mgx_conv_plan_method(v->plan));
+    c->state = v;
+    return cpu_epilogue_finish(c, &v->epilogue);
+}
+
+static bool prepare(struct cpu_prepare *c)
+{
+    static const struct mgx_op *const ops[] = {&mgx_op_convolution, &mgx_op_convolution_backwards};
+    if (c->ins->op != ops[0] && c->ins->op != ops[1] && c->ins->op != &mgx_op_group)
+        return false;
+    struct conv *v = MGX_NEW(&c->plan->arena, struct conv);
+    if (!v) {
+        mgx_fail_memory(c->diag);
+        return false;
+    }
+    for (int i = 0; i < 2; i++) {
+        const struct mgx_ins *main = NULL;
+        if (cpu_epilogue_match(c, ops[i], &v->epilogue, &main))
+            return take(c, v, main);
+    }
+    return false;
+}
+
+static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
+                           struct mgx_diag *diag)
+{
+    (void)diag;
+    const struct conv *v = step->state;
+    struct cpu_epilogue_run epilogue;
+    cpu_epilogue_start(&v->epilogue, args, &epilogue);
+    const struct mgx_conv_args a = {.x = args->in[v->x],
+                                    .packed = v->packed,
+                                    .bias = epilogue.bias,
+                                    .residual = epilogue.residual,
+                                    .y = args->out,
+                                    .workspace = args->workspace,
+                                    .hook_user = &epilogue};
+    mgx_conv_run(v->plan, &a, args->context->plan->pool);
+    return MGX_OK;
+}
+
+const struct cpu_kernel cpu_kernel_conv = {.name = "conv", .prepare = prepare, .run = run};
