@@ -72,6 +72,12 @@ struct cpu_args { // resolved operands of one call
 // Candidates for an instruction are tried in order of the table in kernels.c; `prepare` accepts by
 // filling c->state (and may pack constants), or declines with a reason, which the plan's
 // explanation prints.
+enum cpu_want {
+    CPU_AS_IT_IS,
+    CPU_ROW_MAJOR,
+    CPU_LIKE_RESULT, // in the result's order of memory, packed
+};
+
 struct cpu_prepare {
     struct cpu_plan *plan;
     const struct mgx_ins *ins;
@@ -85,9 +91,9 @@ struct cpu_prepare {
     size_t workspace; // bytes of scratch during the call
     bool *skip_in; // inputs that run does not read (packed constants); in_count flags, all false at
                    // first
-    bool *standard_in; // set true and decline: retry with that input packed row-major
-    int in_place;      // input whose bytes the result may reuse (same physical shape), -1 none
-    const char *why;   // reason of a refusal, static text
+    unsigned char *want_in; // enum cpu_want: decline, and be asked again with that input copied so
+    int in_place;           // input whose bytes the result may reuse (same physical shape), -1 none
+    const char *why;        // reason of a refusal, static text
     const char
         *detail; // what was chosen, for the explanation ("winograd 4x4"), static or in plan->arena
     double flops;

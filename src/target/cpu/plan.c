@@ -109,14 +109,12 @@ static enum mgx_status add_copy(struct cpu_plan *plan, const struct mgx_ins *ins
     return MGX_OK;
 }
 
-// A row-major twin of a value.
+// A twin of a value in another order of memory.
 static enum mgx_status add_packed(struct cpu_plan *plan, const struct mgx_ins *ins,
-                                  struct cpu_value *from, struct cpu_value **out,
-                                  struct mgx_diag *diag)
+                                  struct cpu_value *from, const struct mgx_shape *shape,
+                                  struct cpu_value **out, struct mgx_diag *diag)
 {
-    const struct mgx_shape shape =
-        mgx_shape_make(from->shape.type, from->shape.rank, from->shape.lens);
-    *out = new_value(plan, from->ins, &shape);
+    *out = new_value(plan, from->ins, shape);
     return *out ? add_copy(plan, ins, from, *out, diag) : mgx_fail_memory(diag);
 }
 
@@ -137,7 +135,7 @@ static bool try_kernel(struct choice *x, const struct cpu_kernel *kernel)
     c->in_place = -1;
     c->why = c->detail = NULL;
     memset(c->skip_in, 0, (size_t)c->in_count);
-    memset(c->standard_in, 0, (size_t)c->in_count);
+    memset(c->want_in, 0, (size_t)c->in_count);
     x->kernel = kernel;
     if (kernel->prepare(c))
         return true;
@@ -146,18 +144,30 @@ static bool try_kernel(struct choice *x, const struct cpu_kernel *kernel)
     return false;
 }
 
-// A kernel that would take the instruction if some inputs were row-major: packs them and asks
+// The shape that a kernel wants input i in; false if it has it.
+static bool wanted(const struct cpu_prepare *c, int i, struct mgx_shape *shape)
+{
+    const struct mgx_shape *in = &c->in[i];
+    if (c->want_in[i] == CPU_AS_IT_IS)
+        return false;
+    *shape = mgx_shape_make(in->type, in->rank, in->lens);
+    if (c->want_in[i] == CPU_LIKE_RESULT)
+        *shape = mgx_shape_like_order(shape, c->out);
+    return !mgx_shape_equal(in, shape);
+}
+
+// A kernel that would take the instruction if some inputs lay otherwise: copies them and asks
 // again.
 static enum mgx_status pack_inputs(struct cpu_plan *plan, struct choice *x, bool *changed)
 {
     struct cpu_prepare *c = &x->c;
-    struct mgx_shape *in = (struct mgx_shape *)c->in;
+    struct mgx_shape *in = (struct mgx_shape *)c->in, shape;
     *changed = false;
     for (int i = 0; i < c->in_count; i++) {
-        if (!c->standard_in[i] || mgx_shape_is_standard(&in[i]))
+        if (!wanted(c, i, &shape))
             continue;
-        struct cpu_value *packed;
-        TRY(add_packed(plan, c->ins, x->in[i], &packed, c->diag));
+        struct cpu_value *packed = NULL;
+        TRY(add_packed(plan, c->ins, x->in[i], &shape, &packed, c->diag));
         x->in[i] = packed;
         in[i] = packed->shape;
         *changed = true;
@@ -203,9 +213,10 @@ static enum mgx_status init_choice(struct cpu_plan *plan, struct choice *x,
     struct mgx_shape *shapes = MGX_NEW_ARRAY(&plan->arena, struct mgx_shape, count);
     const struct mgx_tensor **constant =
         MGX_NEW_ARRAY(&plan->arena, const struct mgx_tensor *, count);
-    bool *flags = MGX_NEW_ARRAY(&plan->arena, bool, 2 * count);
+    bool *flags = MGX_NEW_ARRAY(&plan->arena, bool, count);
+    unsigned char *want = MGX_NEW_ARRAY(&plan->arena, unsigned char, count);
     x->in = MGX_NEW_ARRAY(&plan->arena, struct cpu_value *, count);
-    if (!shapes || !constant || !flags || !x->in)
+    if (!shapes || !constant || !flags || !want || !x->in)
         return mgx_fail_memory(diag);
     for (int i = 0; i < count; i++) {
         x->in[i] = cpu_value_of(plan, ins->in[i]);
@@ -219,7 +230,7 @@ static enum mgx_status init_choice(struct cpu_plan *plan, struct choice *x,
                                 .constant = constant,
                                 .out = &out->shape,
                                 .skip_in = flags,
-                                .standard_in = flags + count,
+                                .want_in = want,
                                 .diag = diag};
     return MGX_OK;
 }

@@ -191,28 +191,39 @@ static const struct mgx_ins *peel_act(struct match *m, const struct mgx_ins *nod
 
 // --- operands ---
 
-// Steps of an operand over rows (the result's outer axes as one) and columns; false if it has no
-// such form.
+// The distance from row to row of `x`, rows taken in the order in which the result's lie in memory
+// (all axes but the column). False if they do not lie at one distance.
+static bool row_step(const struct match *m, const struct mgx_shape *x, int64_t *step)
+{
+    const struct mgx_shape *y = m->c->out;
+    int order[MGX_MAX_RANK], count = 0;
+    for (int i = 0; i < y->rank; i++)
+        if (i != m->column && y->lens[i] != 1)
+            order[count++] = i;
+    for (int i = 1; i < count; i++)
+        for (int j = i; j > 0 && y->strides[order[j - 1]] < y->strides[order[j]]; j--) {
+            const int t = order[j];
+            order[j] = order[j - 1];
+            order[j - 1] = t;
+        }
+    *step = count ? x->strides[order[count - 1]] : 1;
+    int64_t rows = 1;
+    for (int i = count - 1; i >= 0; i--) {
+        if (x->strides[order[i]] != *step * rows)
+            return false;
+        rows *= y->lens[order[i]];
+    }
+    return true;
+}
+
+// Steps of an operand over rows and columns; false if it has no such form.
 static bool steps_of(const struct match *m, int input, int64_t *row, int64_t *col)
 {
     const struct mgx_shape *x = &m->c->in[input], *y = m->c->out;
-    if (x->type != MGX_FLOAT || x->rank != y->rank)
+    if (x->type != MGX_FLOAT || !mgx_shape_same_lens(x, y))
         return false;
-    *col = x->lens[m->column] == 1 && y->lens[m->column] != 1 ? 0 : x->strides[m->column];
-    if (y->lens[m->column] == 1)
-        *col = 1;
-    bool constant = true, same = true;
-    for (int i = 0; i < y->rank; i++) {
-        if (i == m->column || y->lens[i] == 1)
-            continue;
-        constant &= x->strides[i] == 0;
-        same &= x->strides[i] == y->strides[i];
-    }
-    *row = 0;
-    if (constant)
-        return *col == 0 || *col == 1;
-    *row = 1; // they advance with the result's own rows
-    return same && *col == 1;
+    *col = y->lens[m->column] == 1 ? 1 : x->strides[m->column];
+    return (*col == 0 || *col == 1) && row_step(m, x, row);
 }
 
 static bool is_bias(const struct match *m, int input)
@@ -221,10 +232,12 @@ static bool is_bias(const struct match *m, int input)
     return steps_of(m, input, &row, &col) && row == 0 && col == 1;
 }
 
+// A tensor of the result's lengths whose columns are contiguous; its rows may lie anywhere.
 static bool is_residual(const struct match *m, int input)
 {
-    int64_t row, col;
-    return steps_of(m, input, &row, &col) && row != 0;
+    const struct mgx_shape *x = &m->c->in[input];
+    return x->type == MGX_FLOAT && mgx_shape_same_lens(x, m->c->out) &&
+           !mgx_shape_is_broadcasted(x) && (x->strides[m->column] == 1 || x->lens[m->column] == 1);
 }
 
 // --- sum + bias + residual ---
@@ -323,38 +336,13 @@ static void run_tile(void *user, const struct mgx_tile *tile)
     }
 }
 
-// The result's distance from row to row; 0 if its rows do not lie at one distance.
-static int64_t row_stride(const struct match *m)
-{
-    const struct mgx_shape *y = m->c->out;
-    int64_t stride = 0, expected = 0;
-    int order[MGX_MAX_RANK], count = 0;
-    for (int i = 0; i < y->rank; i++)
-        if (i != m->column && y->lens[i] != 1)
-            order[count++] = i;
-    for (int i = 1; i < count; i++)
-        for (int j = i; j > 0 && y->strides[order[j - 1]] < y->strides[order[j]]; j--) {
-            const int t = order[j];
-            order[j] = order[j - 1];
-            order[j - 1] = t;
-        }
-    for (int i = count - 1; i >= 0; i--) {
-        if (expected && y->strides[order[i]] != expected)
-            return 0;
-        stride = stride ? stride : y->strides[order[i]];
-        expected = y->strides[order[i]] * y->lens[order[i]];
-    }
-    return stride ? stride : 1;
-}
-
 static bool match_general(struct match *m)
 {
     struct cpu_epilogue *e = m->out;
-    const int64_t stride = row_stride(m);
     e->body = cpu_body_compile(m->c->plan, m->last, &m->c->why, m->c->diag);
     if (!e->body || e->body->out_count != 1 || e->body->out_type[0] != MGX_FLOAT)
         return false;
-    if (m->last->in_count > CPU_EPILOGUE_INPUTS || !stride) {
+    if (m->last->in_count > CPU_EPILOGUE_INPUTS) {
         m->c->why = "the epilogue's operands have no simple form";
         return false;
     }
@@ -366,11 +354,11 @@ static bool match_general(struct match *m)
         e->operand[i].input = input_of(m, m->last->in[i]);
         if (e->operand[i].input < 0 ||
             !steps_of(m, e->operand[i].input, &e->operand[i].row, &e->operand[i].col)) {
+            if (e->operand[i].input >= 0)
+                m->c->want_in[e->operand[i].input] = CPU_LIKE_RESULT;
             m->c->why = "the epilogue's operands have no simple form";
             return false;
         }
-        if (e->operand[i].row)
-            e->operand[i].row = stride;
     }
     e->kernel.hook = run_tile;
     return true;

@@ -111,7 +111,7 @@ static bool prepare(struct cpu_prepare *c)
     }
     if (!row_stride(x, &v->x_row)) {
         c->why = "rows do not lie at one distance";
-        c->standard_in[v->x] = true;
+        c->want_in[v->x] = CPU_ROW_MAJOR;
         return false;
     }
     v->kernels = mgx_rows_of(c->plan->isa);

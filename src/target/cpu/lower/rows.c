@@ -84,7 +84,7 @@ static bool prepare_softmax(struct cpu_prepare *c)
     }
     if ((x->strides[axis] != 1 || y->strides[axis] != 1) && x->lens[axis] != 1) {
         c->why = "the axis is not contiguous";
-        c->standard_in[0] = y->strides[axis] == 1;
+        c->want_in[0] = y->strides[axis] == 1 ? CPU_ROW_MAJOR : CPU_AS_IT_IS;
         return false;
     }
     struct rows *r = new_rows(c);
@@ -173,7 +173,7 @@ static bool lay_out(struct cpu_prepare *c, struct rows *r, const bool *folded)
         r->across = inner >= 0;
         if (inner < 0) {
             c->why = "neither the reduced axes nor the others are contiguous";
-            c->standard_in[0] = true;
+            c->want_in[0] = CPU_ROW_MAJOR;
             return false;
         }
         r->n = x->lens[inner];
