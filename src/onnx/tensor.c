@@ -201,6 +201,8 @@ static bool needs_copy(const struct mgx_shape *shape, const struct mgx_onnx_regi
            (shape->type == MGX_BOOL && !only_zeros_and_ones(raw->data, raw->size));
 }
 
+enum { PIECE = 4 << 20 };
+
 static void copy_raw(const struct mgx_onnx_region *raw, struct mgx_tensor *to)
 {
     const int bits = (int)bits_of(to->shape.type);
@@ -211,8 +213,13 @@ static void copy_raw(const struct mgx_onnx_region *raw, struct mgx_tensor *to)
                     to->shape.type == MGX_INT4 || to->shape.type == MGX_INT2);
         return;
     }
-    if (raw->size)
-        memcpy(out, raw->data, raw->size);
+    for (size_t done = 0; done < raw->size;) { // piece by piece: memory holds one piece twice
+        const size_t size = raw->size - done < PIECE ? raw->size - done : PIECE;
+        memcpy(out + done, raw->data + done, size);
+        if (raw->file)
+            mgx_file_forget(raw->file, raw->data + done, size);
+        done += size;
+    }
     for (int64_t i = 0; to->shape.type == MGX_BOOL && i < count; i++)
         out[i] = out[i] != 0;
 }
@@ -228,8 +235,6 @@ static enum mgx_status from_raw(const struct mgx_onnx_region *raw, const struct 
     }
     TRY(mgx_tensor_create(out, shape, diag));
     copy_raw(raw, out);
-    if (raw->file)
-        mgx_file_forget(raw->file, raw->data, raw->size);
     return MGX_OK;
 }
 
