@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/size.h"
 
 static const struct mgx_target *const targets[] = {
@@ -188,6 +189,21 @@ static enum mgx_status run_checked(const struct mgx_program *p, struct mgx_run *
     return p->executable->target->run(p, &checked, diag);
 }
 
+// Weights may lie in a mapped model file. If that was truncated meanwhile, the run read zeros where
+// it ended, and its results are void. While no file of the process was ever lost this is one load.
+static enum mgx_status check_files(const struct mgx_program *p, struct mgx_run *run,
+                                   struct mgx_diag *diag)
+{
+    bool lost = false;
+    for (size_t i = 0; mgx_file_any_lost() && i < p->literals.count; i++)
+        lost |= mgx_file_lost_at(p->literals.v[i]->data);
+    if (!lost)
+        return MGX_OK;
+    for (int i = 0; i < run->result_count; i++)
+        mgx_tensor_release(&run->results[i]);
+    return mgx_fail(diag, MGX_IO, "a file with weights became shorter while in use");
+}
+
 enum mgx_status mgx_program_run(const struct mgx_program *p, struct mgx_run *run,
                                 struct mgx_diag *diag)
 {
@@ -201,9 +217,10 @@ enum mgx_status mgx_program_run(const struct mgx_program *p, struct mgx_run *run
     const size_t room = (size_t)count + 1; // never zero bytes
     struct mgx_ins **params = calloc(room, sizeof *params);
     struct mgx_named_tensor *tensors = calloc(room, sizeof *tensors);
-    const enum mgx_status status = params && tensors
-                                       ? run_checked(p, run, params, tensors, count, diag)
-                                       : mgx_fail_memory(diag);
+    enum mgx_status status = params && tensors ? run_checked(p, run, params, tensors, count, diag)
+                                               : mgx_fail_memory(diag);
+    if (status == MGX_OK)
+        status = check_files(p, run, diag);
     for (int i = 0; tensors && i < count; i++)
         mgx_tensor_release(&tensors[i].tensor);
     free(tensors);
