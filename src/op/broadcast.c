@@ -50,7 +50,7 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
     for (int i = 0; i < s->rank; i++)
         TRY(put_axis(c, dims, axis + i, mgx_shape_dim(s, i)));
     *out = mgx_shape_from_dims(s->type, rank, dims);
-    if (!mgx_shape_is_static(out))
+    if (!mgx_shape_is_static(out) || !mgx_shape_is_static(s))
         return MGX_OK;
     for (int i = 0; i < rank; i++)
         out->strides[i] = i >= axis && i < axis + s->rank ? s->strides[i - axis] : 0;

@@ -33,7 +33,7 @@ static enum mgx_status give(struct mgx_compute_call *c, struct mgx_tensor *resul
                             bool single)
 {
     if (!single || count != 1)
-        return mgx_tensor_group(c->out, results, count, false, c->diag);
+        return mgx_body_give(c, results, count);
     mgx_tensor_release(c->out); // what was made for it is not needed
     *c->out = results[0];
     return MGX_OK;

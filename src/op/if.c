@@ -44,7 +44,7 @@ static enum mgx_status compute(struct mgx_compute_call *c)
     if (!args)
         return MGX_NO_MEMORY;
     TRY(mgx_body_run(c, yes ? 0 : 1, args, c->in_count - 1, &results, &count));
-    return mgx_tensor_group(c->out, results, count, false, c->diag);
+    return mgx_body_give(c, results, count);
 }
 
 const struct mgx_op mgx_op_if = {

@@ -212,7 +212,7 @@ static enum mgx_status finish(struct mgx_compute_call *c, struct state *s)
         mgx_tensors_release(out, s->carried + s->row_count);
         return status;
     }
-    return mgx_tensor_group(c->out, out, s->carried + s->row_count, false, c->diag);
+    return mgx_body_give(c, out, s->carried + s->row_count);
 }
 
 static enum mgx_status compute(struct mgx_compute_call *c)

@@ -227,7 +227,7 @@ static enum mgx_status compute(struct mgx_compute_call *c)
     enum mgx_status status = run_all(c, &s);
     mgx_tensors_release(s.args, c->in_count);
     if (status == MGX_OK)
-        return mgx_tensor_group(c->out, s.out, count, false, c->diag);
+        return mgx_body_give(c, s.out, count);
     mgx_tensors_release(s.out, count);
     return status;
 }

@@ -36,6 +36,21 @@ enum mgx_status mgx_body_run(struct mgx_compute_call *c, int which, const struct
     return status;
 }
 
+enum mgx_status mgx_body_give(struct mgx_compute_call *c, struct mgx_tensor *take_results,
+                              int count)
+{
+    const struct mgx_shape *want = c->declared;
+    const bool declared = want && want->type == MGX_TUPLE && want->sub_count == count;
+    for (int i = 0; declared && i < count; i++) {
+        const enum mgx_status status = mgx_tensor_settle(&take_results[i], &want->sub[i], c->diag);
+        if (status != MGX_OK) {
+            mgx_tensors_release(take_results, count);
+            return status;
+        }
+    }
+    return mgx_tensor_group(c->out, take_results, count, false, c->diag);
+}
+
 void mgx_tensors_release(struct mgx_tensor *t, int count)
 {
     for (int i = 0; i < count; i++)

@@ -13,6 +13,10 @@ enum mgx_status mgx_body_tuple(struct mgx_shape_call *c, const struct mgx_module
 // mgx_module_result_count values, to be released (or taken) by the caller.
 enum mgx_status mgx_body_run(struct mgx_compute_call *c, int which, const struct mgx_tensor *args,
                              int arg_count, struct mgx_tensor **results, int *count) MGX_NODISCARD;
+// The tuple of `results` as the operator's value, each lying as it is declared; takes them over,
+// also on failure.
+enum mgx_status mgx_body_give(struct mgx_compute_call *c, struct mgx_tensor *take_results,
+                              int count) MGX_NODISCARD;
 void mgx_tensors_release(struct mgx_tensor *t, int count);
 // Scratch copy of the inputs from `first` on as a plain array (shares nothing: borrowed).
 struct mgx_tensor *mgx_body_args(struct mgx_compute_call *c, int first);

@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "op/op.h"
+#include "op/core/rule.h"
 
 enum { INLINE_INPUTS = 16 };
 
@@ -73,7 +73,9 @@ static enum mgx_status compute(struct mgx_compute_call *c)
     c->out_shape = &shape;
     if (!creates_itself(c->op, &shape))
         TRY(mgx_eval_create(c, &shape));
-    const enum mgx_status status = c->op->compute(c);
+    enum mgx_status status = c->op->compute(c);
+    if (status == MGX_OK)
+        status = mgx_tensor_settle(c->out, c->declared, c->diag);
     if (status != MGX_OK)
         mgx_tensor_release(c->out);
     // A sequence says of members that differ only their type.

@@ -42,6 +42,34 @@ enum mgx_status mgx_compute_reshape(struct mgx_compute_call *c)
     return MGX_OK;
 }
 
+static bool lies_as(const struct mgx_shape *s, const struct mgx_shape *want)
+{
+    for (int i = 0; i < s->rank; i++)
+        if (s->lens[i] > 1 && s->strides[i] != want->strides[i])
+            return false;
+    return true;
+}
+
+enum mgx_status mgx_tensor_settle(struct mgx_tensor *t, const struct mgx_shape *want,
+                                  struct mgx_diag *diag)
+{
+    const bool comparable = want && !t->sub && t->shape.type == want->type &&
+                            mgx_shape_is_static(want) && t->shape.rank == want->rank &&
+                            mgx_shape_same_lens(&t->shape, want);
+    if (!comparable)
+        return MGX_OK;
+    if (mgx_shape_elements(want) == 0 || lies_as(&t->shape, want)) {
+        t->shape = *want;
+        return MGX_OK;
+    }
+    struct mgx_tensor copy;
+    TRY(mgx_tensor_create(&copy, want, diag));
+    mgx_tensor_copy(t, &copy);
+    mgx_tensor_release(t);
+    *t = copy;
+    return MGX_OK;
+}
+
 struct mgx_tensor mgx_tensor_part(const struct mgx_tensor *t, const struct mgx_shape *shape,
                                   int64_t element)
 {

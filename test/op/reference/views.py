@@ -46,6 +46,7 @@ def broadcasts(w):
     w.case("broadcast[axis=1,out_lens={2, 3}]", [w.random("float", (3, 1))], fails="broadcast: (broadcast ndims - axis)")
     w.case("broadcast[axis=0]", [D("float", (1, 4)), D("float", (2, 9), 3)], shape="dynamic, float_type, {[2..4], 3}")
     w.case("broadcast[axis=0,out_dyn_dims={[1..4], 3}]", [D("float", 2)], shape="float_type, {2, 3}, {1, 0}")
+    w.case("broadcast[axis=0,out_lens={2, 3}]", [D("float", (1, 4))], shape="float_type, {2, 3}, {3, 1}")
     w.case("broadcast[axis=0,out_lens={2, -3}]", [T("float", 1.0)], fails="broadcast: length -3")
     w.case("broadcast[axis=0,out_lens={2, 3}]", [T("float", 1.5)], np.full((2, 3), 1.5), strides=(0, 0))
     x = w.random("float", (2, 1, 3))
