@@ -426,7 +426,8 @@ static enum mgx_status read_statement(struct parser *ps, struct mgx_module *m)
         if (mgx_scan_accept(s, ','))
             TRY(scan_target(s));
     }
-    TRY(scan_symbols(ps, ins));
+    if (ins->op != &mgx_op_comment) // whose text goes to the end of the line
+        TRY(scan_symbols(ps, ins));
     return define(ps, st.name, ins);
 }
 
@@ -497,10 +498,17 @@ static const char *next_line(const char *c, const char *end)
     return newline ? newline + 1 : end;
 }
 
+// "module: " and a quote: a parameter may be called "module:x".
 static bool is_header(const char *line, const char *end)
 {
     static const char word[] = "module:";
-    return (size_t)(end - line) >= sizeof word - 1 && memcmp(line, word, sizeof word - 1) == 0;
+    const size_t size = sizeof word - 1;
+    if ((size_t)(end - line) <= size || memcmp(line, word, size) != 0)
+        return false;
+    const char *c = line + size;
+    while (c < end && (*c == ' ' || *c == '\t'))
+        c++;
+    return c > line + size && c < end && *c == '"';
 }
 
 // The section from `line` to the next header; returns where that is.

@@ -1,19 +1,33 @@
 // SPDX-License-Identifier: MIT
 // Values of @literal{...}: listed ones one by one, "..." as zeros.
 //
-// Zeros come from calloc, so a text that claims a large elided literal costs address space and no
-// memory until somebody reads it. Cost: linear in the values.
+// Large zeros are pages that nobody has touched, so a text that claims a large elided literal costs
+// address space and no memory. Cost: linear in the values.
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "ir/scan.h"
 #include "ir/tensor.h"
 
 #define ELIDED_BYTES ((size_t)1 << 36) // of one literal
+enum { LARGE = 1 << 20 };
+
+static void *zero_bytes(size_t bytes)
+{
+    if (bytes < LARGE)
+        return calloc(1, bytes ? bytes : 1);
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void *data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+    return data == MAP_FAILED ? NULL : data;
+}
 
 static void free_zeros(struct mgx_storage *storage)
 {
-    free(storage->data);
+    if (storage->bytes < LARGE)
+        free(storage->data);
+    else
+        munmap(storage->data, storage->bytes);
     free(storage);
 }
 
@@ -50,10 +64,9 @@ static enum mgx_status zeros(struct mgx_tensor *out, const struct mgx_shape *sha
         return mgx_fail(diag, MGX_LIMIT, "a literal of %zu bytes is above the limit of %zu", bytes,
                         ELIDED_BYTES);
     struct mgx_storage *storage = malloc(sizeof *storage);
-    void *data = calloc(1, bytes ? bytes : 1);
-    if (!storage || !data) {
+    void *data = storage ? zero_bytes(bytes) : NULL;
+    if (!data) {
         free(storage);
-        free(data);
         return mgx_fail_memory(diag);
     }
     *storage = (struct mgx_storage){.data = data, .bytes = bytes, .release = free_zeros};

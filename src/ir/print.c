@@ -88,7 +88,7 @@ static void print_remark(struct mgx_str *out, const char *text)
 
 static void print_symbol(struct mgx_str *out, const char *text)
 {
-    if (strpbrk(text, ",'"))
+    if (!*text || strpbrk(text, ",'") || strstr(text, "  "))
         mgx_text_quote(out, text, strlen(text));
     else
         print_remark(out, text);
@@ -136,7 +136,7 @@ static void print_line(struct mgx_str *out, const struct mgx_ins *ins,
         mgx_str_put(out, " -> ");
         mgx_shape_print(out, &ins->shape);
     }
-    if (ins->owner->program->print_origins)
+    if (ins->owner->program->print_origins && ins->op != &mgx_op_comment)
         for (int i = 0; i < ins->origin.count; i++) {
             mgx_str_put(out, i ? ", " : " # ");
             print_symbol(out, ins->origin.v[i]);

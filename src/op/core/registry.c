@@ -17,10 +17,12 @@ enum { COUNT = sizeof table / sizeof *table };
 static const struct mgx_op *const builtins[] = {&mgx_op_comment, &mgx_op_literal, &mgx_op_param,
                                                 &mgx_op_return};
 
+// `name` need not end in NUL and may hold any bytes.
 static int compare(const char *name, size_t size, const char *with)
 {
-    const int order = strncmp(name, with, size);
-    return order ? order : with[size] ? -1 : 0;
+    const size_t length = strlen(with);
+    const int order = memcmp(name, with, size < length ? size : length);
+    return order ? order : (size > length) - (size < length);
 }
 
 static const struct mgx_op *find(const char *name, size_t size)
