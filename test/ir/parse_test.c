@@ -205,6 +205,7 @@ CASE(awkward_names_are_quoted)
         "\"\" = @param:\"\" -> float_type, {1}, {1}\n"
         "\"a = b\" = @param:\"a = b\" -> float_type, {1}, {1}\n"
         "\"line\\u000aend\" = @param:\"line\\u000aend\" -> float_type, {1}, {1}\n"
+        "module:x = @param:module:x -> float_type, {1}, {1}\n"
         "main:#output_0 = @param:main:#output_0 -> float_type, {1}, {1}\n"
         "input 0/x.1:0 = @param:input 0/x.1:0 -> float_type, {1}, {1}\n"
         "main:@9 = join[weight=1,label=,axes={},kind=plain](\"a,b\",\"\",\"a = b\","
