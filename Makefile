@@ -62,7 +62,7 @@ check: all
 TARGET ?= ref
 suite: venv all
 	@echo "== the ONNX backend suite on $(TARGET)"
-	@$(PYTHON) test/onnx/make_suite.py $(BUILD)/suite
+	@$(PYTHON) test/onnx/make_suite.py --out $(BUILD)/suite
 	@$(PYTHON) test/onnx/suite.py --build $(BUILD) --target $(TARGET)
 
 check-all: check
