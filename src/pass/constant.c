@@ -104,26 +104,51 @@ bool mgx_is_splat(const struct mgx_ins *ins, double value)
     return mgx_splat_value(ins, &found) && found == value;
 }
 
+static void widen(struct mgx_range *r, double v)
+{
+    const double size = fabs(v);
+    r->low = v < r->low ? v : r->low;
+    r->high = v > r->high ? v : r->high;
+    r->large = size > r->large ? size : r->large;
+    r->small = size > 0 && size < r->small ? size : r->small;
+}
+
+// Weights are many and mostly float: their loop has no call in it.
+static bool range_of_floats(const float *v, int64_t count, struct mgx_range *r)
+{
+    float low = INFINITY, high = -INFINITY, small = INFINITY, sum = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const float size = fabsf(v[i]);
+        low = v[i] < low ? v[i] : low;
+        high = v[i] > high ? v[i] : high;
+        small = size > 0 && size < small ? size : small;
+        sum += v[i] * 0; // becomes NaN with the first value that is not finite
+    }
+    r->low = low;
+    r->high = high;
+    r->small = small;
+    r->large = fmax(-(double)low, high);
+    return sum == 0;
+}
+
 bool mgx_constant_range(const struct mgx_ins *ins, struct mgx_range *out)
 {
     int64_t count = 0;
     const struct mgx_tensor *t = numbers(ins, &count);
     if (!t)
         return false;
+    bool finite = true;
     *out = (struct mgx_range){INFINITY, -INFINITY, INFINITY, 0};
-    for (int64_t i = 0; i < count; i++) {
-        const double v = mgx_load_double(t->shape.type, t->data, i), size = fabs(v);
-        if (!isfinite(v))
-            return false;
-        out->low = fmin(out->low, v);
-        out->high = fmax(out->high, v);
-        out->large = fmax(out->large, size);
-        if (size > 0)
-            out->small = fmin(out->small, size);
+    if (t->shape.type == MGX_FLOAT)
+        finite = range_of_floats(t->data, count, out);
+    for (int64_t i = 0; t->shape.type != MGX_FLOAT && finite && i < count; i++) {
+        const double v = mgx_load_double(t->shape.type, t->data, i);
+        widen(out, v);
+        finite = isfinite(v);
     }
     if (out->large == 0)
         out->small = 0;
-    return true;
+    return finite;
 }
 
 // Smallest number of full precision.

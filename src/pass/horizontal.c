@@ -41,6 +41,23 @@ static int result_axis(const struct mgx_ins *p)
     return mgx_is(p, &mgx_op_dot) ? p->shape.rank - 1 : 1;
 }
 
+// The weights before they were repeated for each batch of a dot.
+static struct mgx_ins *core_of(struct mgx_ins *w)
+{
+    const bool repeated = mgx_is(w, &mgx_op_multibroadcast) && w->in_count == 1 &&
+                          w->in[0]->shape.rank >= 2 && mgx_shape_is_static(&w->in[0]->shape);
+    if (!repeated)
+        return w;
+    const struct mgx_shape *in = &w->in[0]->shape;
+    return in->lens[in->rank - 1] == w->shape.lens[w->shape.rank - 1] ? w->in[0] : w;
+}
+
+// The axis of the core that is joined.
+static int core_axis(const struct mgx_ins *p, const struct mgx_ins *core)
+{
+    return mgx_is(p, &mgx_op_dot) ? core->shape.rank - 1 : weights_axis(p);
+}
+
 static bool same_but(const struct mgx_shape *a, const struct mgx_shape *b, int axis)
 {
     if (a->type != b->type || a->rank != b->rank || !mgx_shape_is_static(b))
@@ -51,14 +68,20 @@ static bool same_but(const struct mgx_shape *a, const struct mgx_shape *b, int a
     return true;
 }
 
+static bool have_equal_cores(const struct mgx_ins *a, const struct mgx_ins *b)
+{
+    const struct mgx_ins *u = core_of(a->in[1]), *v = core_of(b->in[1]);
+    return same_but(&u->shape, &v->shape, core_axis(a, u));
+}
+
 static bool fits_first(const struct mgx_ins *first, struct mgx_ins *p)
 {
     return is_product(p) && p->op == first->op && p->owner == first->owner &&
            p->in[0] == first->in[0] && p->in[1] != first->in[1] &&
            mgx_attr_equal(p->op, p->attr, first->attr) &&
            same_but(&first->in[1]->shape, &p->in[1]->shape, weights_axis(first)) &&
-           mgx_is_constant(first->owner, p->in[1]) && p->in[1]->index < first->index &&
-           p->index > first->index;
+           have_equal_cores(first, p) && mgx_is_constant(first->owner, p->in[1]) &&
+           core_of(p->in[1])->index < first->index && p->index > first->index;
 }
 
 static void find_products(struct mgx_ins *first, struct group *g)
@@ -85,8 +108,8 @@ static bool will_fold(const struct mgx_pass_call *c, const struct group *g)
 {
     size_t shared = 0;
     for (int i = 0; i < g->count; i++)
-        if (!mgx_used_once(g->member[i]->in[1]))
-            shared += mgx_shape_bytes(&g->member[i]->in[1]->shape);
+        if (!mgx_used_once(core_of(g->member[i]->in[1])))
+            shared += mgx_shape_bytes(&core_of(g->member[i]->in[1])->shape);
     return shared <= c->options->fold_limit_bytes / 4;
 }
 
@@ -119,9 +142,14 @@ static struct mgx_ins *join_products(struct mgx_pass_call *c, struct mgx_ins *fi
     find_products(first, &g);
     if (g.count < 2 || !will_fold(c, &g))
         return NULL;
-    for (int i = 0; i < g.count; i++)
-        in[i] = g.member[i]->in[1];
-    struct mgx_ins *w = mgx_emit_concat(first, in, g.count, weights_axis(first));
+    struct mgx_shape wide = mgx_shape_retype(&first->in[1]->shape, first->in[1]->shape.type);
+    wide.lens[weights_axis(first)] = 0;
+    for (int i = 0; i < g.count; i++) {
+        in[i] = core_of(g.member[i]->in[1]);
+        wide.lens[weights_axis(first)] += g.member[i]->in[1]->shape.lens[weights_axis(first)];
+    }
+    struct mgx_ins *w = mgx_emit_concat(first, in, g.count, core_axis(first, in[0]));
+    w = mgx_emit_multibroadcast(first, w, wide.lens, wide.rank);
     struct mgx_ins *y = mgx_emit_again(first, first, (struct mgx_ins *const[]){first->in[0], w}, 2);
     if (!y)
         return NULL;

@@ -4,6 +4,7 @@
 //     slice[all](x)                     =>  x
 //     slice(slice(x))                   =>  slice(x)
 //     slice(broadcast(x))               =>  broadcast(x)           along repeated axes
+//     reshape(slice(x))                 =>  slice(reshape(x))      where the slice is no piece
 //     slice(concat(x, y))               =>  slice(x)               where it lies within x
 //     concat(x)                         =>  x
 //     concat(concat(x, y), z)           =>  concat(x, y, z)
@@ -124,6 +125,59 @@ static struct mgx_ins *slice_spread(struct mgx_rewriter *r, struct mgx_ins *ins,
                            MGX_IN(s.core));
 }
 
+// The one axis that is cut; -1 if there are none or several.
+static int cut_axis(const struct mgx_ins *slice, const struct region *g)
+{
+    int axis = -1;
+    for (int d = 0; d < slice->shape.rank; d++) {
+        if (g->start[d] == 0 && g->end[d] == slice->in[0]->shape.lens[d])
+            continue;
+        if (axis >= 0)
+            return -1;
+        axis = d;
+    }
+    return axis;
+}
+
+// The axis of `s` that starts where axis `cut` of `from` does and is not 1 long; -1 if none does.
+static int axis_at(const struct mgx_shape *s, const struct mgx_shape *from, int cut)
+{
+    int64_t outer = 1, product = 1;
+    for (int d = 0; d < cut; d++)
+        outer *= from->lens[d];
+    for (int d = 0; d < s->rank; d++) {
+        if (product == outer && s->lens[d] != 1)
+            return d;
+        product *= s->lens[d];
+    }
+    return -1;
+}
+
+// A slice that is not outermost is no contiguous piece, so reshaping it copies; cutting after the
+// reshape does not. This is how joined queries, keys and values come apart into heads.
+//     x {.., n, ..}, slice [a:b], reshape {.., (b-a)/q, q, ..}  =>  reshape {.., n/q, q, ..},
+//                                                                  slice [a/q:b/q]
+static struct mgx_ins *cut_later(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                 const struct mgx_match *m)
+{
+    (void)r;
+    struct mgx_ins *slice = mgx_var(m, 's'), *x = slice->in[0];
+    struct region g;
+    if (ins->in_count != 1 || !read_region(slice, &g) || !mgx_shape_is_standard(&x->shape))
+        return NULL;
+    const int cut = cut_axis(slice, &g);
+    const int axis = cut > 0 ? axis_at(&ins->shape, &slice->shape, cut) : -1;
+    if (axis < 1 || slice->shape.lens[cut] % ins->shape.lens[axis] != 0)
+        return NULL;
+    const int64_t step = slice->shape.lens[cut] / ins->shape.lens[axis];
+    if (g.start[cut] % step != 0 || x->shape.lens[cut] % step != 0)
+        return NULL;
+    struct mgx_shape whole = mgx_shape_retype(&ins->shape, ins->shape.type);
+    whole.lens[axis] = x->shape.lens[cut] / step;
+    x = mgx_emit_reshape(ins, x, whole.lens, whole.rank);
+    return mgx_emit_slice(ins, x, axis, g.start[cut] / step, g.end[cut] / step);
+}
+
 // --- concat ---
 
 static int concat_axis(const struct mgx_ins *ins)
@@ -241,6 +295,8 @@ static const struct mgx_rule rules[] = {
     {"slice(x) => x", MGX_IF_STATIC, .guard = is_whole},
     {"slice(s:slice) => slice(x)", MGX_IF_STATIC, .rewrite = slice_slice},
     {"slice(s:multibroadcast|broadcast) => broadcast(x)", MGX_IF_STATIC, .rewrite = slice_spread},
+    {"reshape|unsqueeze|squeeze|flatten(s:slice) => slice(reshape(x))", MGX_IF_STATIC,
+     .rewrite = cut_later},
     {"concat(x) => x", .guard = is_single},
     {"concat => concat(x, y, z) for concat(concat(x, y), z)", .rewrite = flatten},
     {"concat => multibroadcast(x) for concat(x, x)", MGX_IF_STATIC, .rewrite = repeat},

@@ -11,6 +11,10 @@
 //     dot(x + b, w)     =>  dot(x, w) + dot(b, w)
 // and their mirror images with the constant matrix on the left.
 //
+// A factor of a dot costs its copy of the weights at compile time and saves little at run time, as
+// pointwise work joins the product before or after it: only small weights take one, and a factor
+// before the product only moves when nothing else could take it along.
+//
 // Holds: w, a and b are constants; with groups, channel o of group g meets the factor of that
 // channel. The products are left to constant folding. Terms move only in float and double: sums of
 // many narrow products would lose more than rounding.
@@ -47,6 +51,21 @@ static struct mgx_ins *scale(struct mgx_ins *at, const struct mgx_ins *how, stru
                              struct mgx_ins *f)
 {
     return mgx_emit_binary(at, how->op, w, f);
+}
+
+enum { SMALL_WEIGHTS = 1 << 20 }; // bytes
+
+static bool is_small(const struct mgx_ins *w)
+{
+    return mgx_shape_is_static(&w->shape) &&
+           mgx_shape_elements(&w->shape) * (int64_t)mgx_type_size(w->shape.type) <= SMALL_WEIGHTS;
+}
+
+// Will the work on x join the kernel that makes x?
+static bool joins_producer(const struct mgx_ins *x)
+{
+    return (x->op->flags & (MGX_OP_POINTWISE | MGX_OP_REDUCE)) || mgx_is(x, &mgx_op_dot) ||
+           mgx_is(x, &mgx_op_convolution) || mgx_is(x, &mgx_op_convolution_backwards);
 }
 
 // --- convolutions ---
@@ -96,7 +115,7 @@ static struct mgx_ins *scale_inputs(struct mgx_rewriter *r, struct mgx_ins *ins,
 {
     (void)r;
     struct mgx_ins *how = mgx_var(m, 'o'); // the mul or div before the convolution
-    if (!can_scale(how, m, 1))
+    if (joins_producer(mgx_var(m, 'x')) || !can_scale(how, m, 1))
         return NULL;
     struct mgx_ins *vector = mgx_emit_along(ins, factor(m), 1);
     vector = spread_over(ins, ins, vector, false, &weights(m)->shape);
@@ -133,8 +152,9 @@ static struct mgx_ins *shift_inputs(struct mgx_rewriter *r, struct mgx_ins *ins,
     const struct mgx_shape *w = &weights(m)->shape, *x = &term->shape;
     const struct mgx_ints dilation = mgx_ins_ints(ins, "dilation");
     if (!is_wide(ins) || !is_static(ins) || !is_static(weights(m)) || !is_static(term) ||
-        !is_unpadded(ins) || !mgx_is_along(term, 1) || !is_finite_term(term) ||
-        mgx_is_constant(r->module, mgx_var(m, 'x')) || dilation.count != w->rank - 2)
+        joins_producer(mgx_var(m, 'x')) || !is_unpadded(ins) || !mgx_is_along(term, 1) ||
+        !is_finite_term(term) || mgx_is_constant(r->module, mgx_var(m, 'x')) ||
+        dilation.count != w->rank - 2)
         return NULL;
     struct mgx_shape image = mgx_shape_make(x->type, x->rank, x->lens);
     image.lens[0] = 1;
@@ -150,22 +170,29 @@ static struct mgx_ins *shift_inputs(struct mgx_rewriter *r, struct mgx_ins *ins,
 }
 
 // (y +- b) * a: worth it only if the factor then goes on into the weights.
+// Would the weights of y, its input `side`, take a factor along this axis of the result?
+static bool takes_factor(struct mgx_rewriter *r, const struct mgx_ins *y, int side, int axis,
+                         struct mgx_ins *f)
+{
+    return mgx_is_constant(r->module, y->in[side]) && mgx_is_along(f, axis) &&
+           (!mgx_is(y, &mgx_op_dot) || is_small(y->in[side]));
+}
+
 static struct mgx_ins *distribute(struct mgx_rewriter *r, struct mgx_ins *ins,
                                   const struct mgx_match *m)
 {
-    struct mgx_ins *y = mgx_var(m, 'y'), *how = mgx_var(m, 'o');
+    struct mgx_ins *y = mgx_var(m, 'y'), *how = mgx_var(m, 'o'), *b = mgx_var(m, 'b');
     const bool dot = mgx_is(y, &mgx_op_dot);
     const int left = dot ? y->shape.rank - 2 : 1, right = dot ? y->shape.rank - 1 : 1;
-    const bool scalable =
-        (mgx_is_constant(r->module, y->in[1]) && mgx_is_along(factor(m), right)) ||
-        (dot && mgx_is_constant(r->module, y->in[0]) && mgx_is_along(factor(m), left));
     const enum mgx_type type = ins->shape.type;
-    if (!is_static(ins) || !scalable ||
-        !(mgx_is(ins, &mgx_op_div) ? mgx_quotient_is_safe(type, mgx_var(m, 'b'), factor(m))
-                                   : mgx_product_is_safe(type, mgx_var(m, 'b'), factor(m))))
+    if (!is_static(ins) || !(takes_factor(r, y, 1, right, factor(m)) ||
+                             (dot && takes_factor(r, y, 0, left, factor(m)))))
+        return NULL;
+    if (!(mgx_is(ins, &mgx_op_div) ? mgx_quotient_is_safe(type, b, factor(m))
+                                   : mgx_product_is_safe(type, b, factor(m))))
         return NULL;
     struct mgx_ins *p = mgx_emit_binary(ins, ins->op, y, factor(m));
-    struct mgx_ins *q = mgx_emit_binary(ins, ins->op, mgx_var(m, 'b'), factor(m));
+    struct mgx_ins *q = mgx_emit_binary(ins, ins->op, b, factor(m));
     return mgx_emit_binary(ins, how->op, p, q);
 }
 
@@ -177,7 +204,8 @@ static struct mgx_ins *scaled_dot(struct mgx_ins *at, const struct mgx_ins *how,
                                   int axis_from_end, int factor_axis, const struct mgx_match *m)
 {
     struct mgx_ins *w = weights(m), *x = mgx_var(m, 'x');
-    if (!can_scale(how, m, factor_axis))
+    const bool before = how != at;
+    if (!is_small(w) || (before && joins_producer(x)) || !can_scale(how, m, factor_axis))
         return NULL;
     struct mgx_ins *vector = mgx_emit_along(at, factor(m), factor_axis);
     vector = mgx_emit_spread(at, vector, w->shape.rank - axis_from_end, &w->shape);
