@@ -35,6 +35,25 @@ static enum mgx_status part_sizes(struct mgx_onnx_node *n, struct mgx_ints split
                                             (long long)length);
 }
 
+// The sizes as an input of opset 1 have the type of the data.
+static enum mgx_status float_sizes(struct mgx_onnx_node *n, bool *known, struct mgx_ints *out)
+{
+    const struct mgx_tensor *t = mgx_onnx_constant(n, 1);
+    if (!t || !mgx_type_is_float(t->shape.type))
+        return MGX_OK;
+    const int64_t count = mgx_shape_elements(&t->shape);
+    double *values = MGX_NEW_ARRAY(n->scratch, double, count);
+    int64_t *sizes = MGX_NEW_ARRAY(n->scratch, int64_t, count);
+    if (!values || !sizes)
+        return mgx_fail_memory(n->diag);
+    mgx_tensor_to_doubles(t, values);
+    for (int64_t i = 0; i < count; i++)
+        sizes[i] = values[i] >= 0 && values[i] <= (double)MGX_DIM_ANY ? (int64_t)values[i] : -1;
+    *out = (struct mgx_ints){sizes, (int)count};
+    *known = true;
+    return MGX_OK;
+}
+
 static enum mgx_status import(struct mgx_onnx_node *n)
 {
     TRY(mgx_onnx_need(n, 1, 2));
@@ -42,6 +61,8 @@ static enum mgx_status import(struct mgx_onnx_node *n)
     bool given = false, known = false;
     struct mgx_ints split = {0};
     TRY(mgx_onnx_ints_or_input(n, "split", 1, &given, &known, &split));
+    if (!known)
+        TRY(float_sizes(n, &known, &split));
     if (rank < 0 || !known)
         return mgx_onnx_defer(n);
     int axis = 0;
