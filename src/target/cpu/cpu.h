@@ -184,6 +184,10 @@ enum mgx_status cpu_choose_layouts(struct cpu_plan *plan, struct mgx_diag *diag)
 bool cpu_view(const struct mgx_ins *ins, const struct mgx_shape *in, struct mgx_arena *arena,
               struct mgx_shape *out, int64_t *offset_bytes);
 
+// Strides for the lengths of *to over the bytes of `from`, in the same row-major order of elements;
+// false where an axis would have to jump.
+bool cpu_reshape_view(const struct mgx_shape *from, struct mgx_shape *to);
+
 // --- plan.c ---
 enum mgx_status cpu_build_steps(struct cpu_plan *plan, struct mgx_diag *diag) MGX_NODISCARD;
 // NULL for an instruction of another module.

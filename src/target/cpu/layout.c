@@ -29,7 +29,7 @@ static bool is_reshape(const struct mgx_op *op)
 
 // Strides of `to` lengths over the bytes of `from`, if every merged axis is contiguous: walks both
 // length lists from the right in groups of equal products.
-static bool reshape_strides(const struct mgx_shape *from, struct mgx_shape *to)
+bool cpu_reshape_view(const struct mgx_shape *from, struct mgx_shape *to)
 {
     if (!mgx_shape_elements(from)) {
         *to = mgx_shape_make(to->type, to->rank, to->lens);
@@ -90,7 +90,7 @@ bool cpu_view(const struct mgx_ins *ins, const struct mgx_shape *in, struct mgx_
         return false;
     if (is_reshape(ins->op)) {
         *out = mgx_shape_make(in->type, ins->shape.rank, ins->shape.lens);
-        return reshape_strides(in, out);
+        return cpu_reshape_view(in, out);
     }
     if (ins->op == &mgx_op_contiguous) {
         *out = *in;
@@ -154,13 +154,28 @@ static struct mgx_shape follow(struct cpu_plan *plan, const struct mgx_ins *ins)
     return best ? mgx_shape_like_order(&packed, best) : packed;
 }
 
+// A reshape that must copy stays channels last when it reads an image that is: the copy then writes
+// the pieces of every axis where they belong (the shuffle of channels in ShuffleNet).
+static bool reshapes_image(struct cpu_plan *plan, const struct mgx_ins *ins)
+{
+    if (!is_reshape(ins->op) || ins->shape.rank != 4 || ins->in_count != 1)
+        return false;
+    struct cpu_value *v = cpu_value_of(plan, ins->in[0]);
+    const struct mgx_shape *image = v ? &cpu_root(v, NULL)->shape : NULL;
+    if (!image || v->dynamic || image->rank != 4 || image->lens[1] < 2 || image->strides[1] != 1)
+        return false;
+    const struct mgx_shape out = channels_last(&ins->shape);
+    struct mgx_shape pieces = mgx_shape_make(out.type, v->shape.rank, v->shape.lens);
+    return cpu_reshape_view(&out, &pieces);
+}
+
 static struct mgx_shape choose(struct cpu_plan *plan, const struct mgx_ins *ins)
 {
     if (ins->op == &mgx_op_param || ins->op == &mgx_op_literal ||
         !mgx_shape_is_static(&ins->shape) || ins->shape.type == MGX_TUPLE ||
         ins->shape.type == MGX_SEQUENCE)
         return ins->shape;
-    if (wants_channels_last(ins))
+    if (wants_channels_last(ins) || reshapes_image(plan, ins))
         return channels_last(&ins->shape);
     if (follows_inputs(ins->op))
         return follow(plan, ins);
@@ -213,6 +228,17 @@ static bool is_result(const struct mgx_ins *ins)
     return false;
 }
 
+// Do both lie in the same order of axes? Axes of length 1 have no place in it.
+static bool same_order(const struct mgx_shape *a, const struct mgx_shape *b)
+{
+    for (int i = 0; i < a->rank; i++)
+        for (int k = i + 1; k < a->rank; k++)
+            if (a->lens[i] > 1 && a->lens[k] > 1 && b->lens[i] > 1 && b->lens[k] > 1 &&
+                (a->strides[i] < a->strides[k]) != (b->strides[i] < b->strides[k]))
+                return false;
+    return true;
+}
+
 static bool can_bind(const struct cpu_value *v, const struct cpu_value *concat)
 {
     const struct mgx_ins *ins = v->ins;
@@ -258,7 +284,7 @@ static void bind_concat(struct cpu_plan *plan, struct cpu_value *c)
     int64_t at = 0;
     for (int i = 0; i < ins->in_count; i++) {
         struct cpu_value *v = cpu_value_of(plan, ins->in[i]);
-        if (can_bind(v, c)) {
+        if (can_bind(v, c) && same_order(&v->shape, &c->shape)) {
             for (int k = 0; k < v->shape.rank; k++)
                 v->shape.strides[k] = c->shape.strides[k];
             v->root = c->root;

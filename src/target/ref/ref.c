@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The reference target: the meaning of a program, and the measure of every other target.
 //
-// It rewrites nothing that has a reference (except, on request, floats to doubles) and evaluates the
-// instructions in order by their operators' own compute. No SIMD, no threads, no plan. An
+// It rewrites nothing that has a reference (except, on request, floats to doubles) and evaluates
+// the instructions in order by their operators' own compute. No SIMD, no threads, no plan. An
 // executable is only a mark, so any number of threads may run one program. Cost: every intermediate
 // is allocated when it is made and freed after its last reader.
 #include <stdlib.h>

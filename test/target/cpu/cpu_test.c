@@ -109,9 +109,8 @@ CASE(results_that_are_inputs_views_and_twice_the_same)
 
 CASE(concat_in_place)
 {
-    CHECK(
-        agrees("module: \"main\"\n" X23 "@1 = relu(x)\n@2 = tanh(x)\n@3 = "
-                                        "concat[axis=1](@1,@2)\n@4 = exp(@3)\n@5 = @return(@4)\n"));
+    CHECK(agrees("module: \"main\"\n" X23 "@1 = relu(x)\n@2 = tanh(x)\n@3 = "
+                 "concat[axis=1](@1,@2)\n@4 = exp(@3)\n@5 = @return(@4)\n"));
     CHECK(
         agrees("module: \"main\"\n" X23
                "@1 = relu(x)\n@2 = concat[axis=0](@1,@1,x)\n@3 = exp(@2)\n@4 = @return(@3,@1)\n"));
@@ -158,8 +157,7 @@ CASE(products_with_batches_and_transposes)
 
 CASE(sizes_known_only_at_run_time)
 {
-    CHECK(agrees("module: \"main\"\n" X23
-                 "@1 = nonzero(x)\n@2 = convert[target_type=2](@1)\n@3 = "
+    CHECK(agrees("module: \"main\"\n" X23 "@1 = nonzero(x)\n@2 = convert[target_type=2](@1)\n@3 = "
                  "reduce_sum[axes={1}](@2)\n@4 = relu(x)\n@5 = @return(@3,@4)\n"));
 }
 

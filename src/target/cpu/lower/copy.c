@@ -93,12 +93,13 @@ static bool prepare(struct cpu_prepare *c)
     if (!c->copy_only && !takes(c->ins->op))
         return false;
     struct mgx_shape in = c->in[0], out = *c->out;
-    if (is_reshape(&in, &out)) { // written in row-major order of the source's lengths
-        if (!mgx_shape_is_standard(&out)) {
-            c->why = "result is not row-major";
+    if (is_reshape(&in, &out)) { // the source's axes, where they lie in the result
+        struct mgx_shape pieces = mgx_shape_make(in.type, in.rank, in.lens);
+        if (!cpu_reshape_view(&out, &pieces)) {
+            c->why = "the result's axes have no pieces of the source's";
             return false;
         }
-        out = mgx_shape_make(in.type, in.rank, in.lens);
+        out = pieces;
     }
     struct copy *k = MGX_NEW(&c->plan->arena, struct copy);
     if (!k) {
