@@ -85,6 +85,7 @@ struct cpu_prepare {
     int in_count;
     const struct mgx_tensor *const *constant; // value of a literal input, or NULL
     const struct mgx_shape *out;              // physical shape of the result
+    bool dynamic;                             // sizes are known only at run time
     bool copy_only; // whatever ins says, copy in[0] to out (relayouts, pieces of a concat)
     // What prepare says:
     void *state;      // immutable, in plan->arena
@@ -184,6 +185,11 @@ enum mgx_status cpu_choose_layouts(struct cpu_plan *plan, struct mgx_diag *diag)
 bool cpu_view(const struct mgx_ins *ins, const struct mgx_shape *in, struct mgx_arena *arena,
               struct mgx_shape *out, int64_t *offset_bytes);
 
+// The order of memory an instruction's result has by nature, given its lengths and its inputs'
+// shapes: channels last for convolutions and their kind, that of the largest input for what follows
+// its inputs, else row-major.
+struct mgx_shape cpu_natural_layout(const struct mgx_ins *ins, const struct mgx_shape *lens,
+                                    const struct mgx_shape *in, int in_count);
 // Strides for the lengths of *to over the bytes of `from`, in the same row-major order of elements;
 // false where an axis would have to jump.
 bool cpu_reshape_view(const struct mgx_shape *from, struct mgx_shape *to);

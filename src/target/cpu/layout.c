@@ -101,16 +101,16 @@ bool cpu_view(const struct mgx_ins *ins, const struct mgx_shape *in, struct mgx_
 
 // --- which order ---
 
-static bool wants_channels_last(const struct mgx_ins *ins)
+static bool wants_channels_last(const struct mgx_ins *ins, int rank)
 {
     const struct mgx_op *op = ins->op;
-    if (ins->shape.rank < 3)
+    if (rank < 3)
         return false;
     if (op == &mgx_op_convolution || op == &mgx_op_convolution_backwards || op == &mgx_op_pooling ||
         op == &mgx_op_quant_convolution)
         return true;
     if (op == &mgx_op_resize || op == &mgx_op_lrn || op == &mgx_op_roialign)
-        return ins->shape.rank == 4;
+        return rank == 4;
     if (op == &mgx_op_group && ins->mod_count) // a fused convolution
         for (const struct mgx_ins *body = ins->mod[0]->first; body; body = body->next)
             if (body->op == &mgx_op_convolution || body->op == &mgx_op_convolution_backwards)
@@ -137,21 +137,43 @@ static struct mgx_shape channels_last(const struct mgx_shape *s)
     return out;
 }
 
-// The order of the largest input of the same rank; constants and broadcasts have no say.
-static struct mgx_shape follow(struct cpu_plan *plan, const struct mgx_ins *ins)
+// The order of the largest input of the same rank; broadcasts have no say.
+static struct mgx_shape follow(const struct mgx_shape *lens, const struct mgx_shape *in,
+                               int in_count)
 {
     const struct mgx_shape *best = NULL;
-    for (int i = 0; i < ins->in_count; i++) {
-        const struct cpu_value *v = cpu_value_of(plan, ins->in[i]);
-        if (!v || v->dynamic || ins->in[i]->literal || v->shape.rank != ins->shape.rank ||
-            mgx_shape_is_broadcasted(&v->shape))
+    for (int i = 0; i < in_count; i++) {
+        if (!mgx_shape_is_static(&in[i]) || in[i].rank != lens->rank ||
+            mgx_shape_is_broadcasted(&in[i]))
             continue;
-        if (!best || mgx_shape_elements(&v->shape) > mgx_shape_elements(best))
-            best = &v->shape;
+        if (!best || mgx_shape_elements(&in[i]) > mgx_shape_elements(best))
+            best = &in[i];
     }
-    const struct mgx_shape packed =
-        mgx_shape_make(ins->shape.type, ins->shape.rank, ins->shape.lens);
+    const struct mgx_shape packed = mgx_shape_make(lens->type, lens->rank, lens->lens);
     return best ? mgx_shape_like_order(&packed, best) : packed;
+}
+
+struct mgx_shape cpu_natural_layout(const struct mgx_ins *ins, const struct mgx_shape *lens,
+                                    const struct mgx_shape *in, int in_count)
+{
+    if (wants_channels_last(ins, lens->rank))
+        return channels_last(lens);
+    if (follows_inputs(ins->op))
+        return follow(lens, in, in_count);
+    return mgx_shape_make(lens->type, lens->rank, lens->lens);
+}
+
+// Inputs that decide: computed ones, unless all are constant.
+static struct mgx_shape follow_values(struct cpu_plan *plan, const struct mgx_ins *ins)
+{
+    struct mgx_shape in[8];
+    int count = 0;
+    for (int i = 0; i < ins->in_count && count < 8; i++) {
+        const struct cpu_value *v = cpu_value_of(plan, ins->in[i]);
+        if (v && !v->dynamic && !ins->in[i]->literal)
+            in[count++] = v->shape;
+    }
+    return cpu_natural_layout(ins, &ins->shape, in, count);
 }
 
 // A reshape that must copy stays channels last when it reads an image that is: the copy then writes
@@ -175,11 +197,9 @@ static struct mgx_shape choose(struct cpu_plan *plan, const struct mgx_ins *ins)
         !mgx_shape_is_static(&ins->shape) || ins->shape.type == MGX_TUPLE ||
         ins->shape.type == MGX_SEQUENCE)
         return ins->shape;
-    if (wants_channels_last(ins) || reshapes_image(plan, ins))
+    if (reshapes_image(plan, ins))
         return channels_last(&ins->shape);
-    if (follows_inputs(ins->op))
-        return follow(plan, ins);
-    return mgx_shape_make(ins->shape.type, ins->shape.rank, ins->shape.lens);
+    return follow_values(plan, ins);
 }
 
 // --- the sweep ---

@@ -286,6 +286,12 @@ static bool any_dynamic(const struct cpu_plan *plan, const struct mgx_ins *ins)
     return cpu_value_of(plan, ins)->dynamic;
 }
 
+static enum mgx_status try_dynamic(struct choice *x)
+{
+    x->c.dynamic = true;
+    return try_kernel(x, &cpu_kernel_ref) ? MGX_OK : x->c.diag->status;
+}
+
 static enum mgx_status add_instruction(struct cpu_plan *plan, const struct mgx_ins *ins,
                                        struct cpu_value *out, struct mgx_diag *diag)
 {
@@ -295,7 +301,7 @@ static enum mgx_status add_instruction(struct cpu_plan *plan, const struct mgx_i
     if (status == MGX_OK)
         status = find_captures(plan, ins, 0, &captures, diag);
     if (status == MGX_OK && any_dynamic(plan, ins))
-        status = try_kernel(&x, &cpu_kernel_ref) ? MGX_OK : MGX_INTERNAL;
+        status = try_dynamic(&x);
     else if (status == MGX_OK)
         status = choose(plan, &x);
     if (status == MGX_OK)

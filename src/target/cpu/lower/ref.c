@@ -4,7 +4,7 @@
 // Also the way of values whose size is known only at run time: they live as tensors in slots of the
 // context. Bodies of if, loop and scan read what they capture through a frame of borrowed tensors.
 #include "op/op.h"
-#include "target/cpu/cpu.h"
+#include "target/cpu/lower/dynamic.h"
 
 static bool prepare(struct cpu_prepare *c)
 {
@@ -12,6 +12,13 @@ static bool prepare(struct cpu_prepare *c)
     if (!c->ins->op->compute) {
         mgx_fail(c->diag, MGX_UNSUPPORTED, "%s: has no reference compute", c->ins->op->name);
         return false;
+    }
+    if (c->dynamic) { // a kernel may take it once its sizes are known
+        c->detail = "by size, or reference";
+        c->state = cpu_dynamic_create(c);
+        if (!c->state)
+            mgx_fail_memory(c->diag);
+        return c->state != NULL;
     }
     return true;
 }
@@ -33,8 +40,11 @@ static enum mgx_status run_apart(const struct cpu_step *step, const struct cpu_a
     const struct cpu_value *out = step->out_value;
     const struct mgx_ins *ins = step->ins;
     struct mgx_tensor value;
-    TRY(mgx_eval_op(&args->context->eval, ins->op, ins->attr, in, step->own_count, ins->mod,
-                    ins->mod_count, &ins->shape, &value, diag));
+    bool done;
+    TRY(cpu_dynamic_run(step, args, in, &value, &done, diag));
+    if (!done)
+        TRY(mgx_eval_op(&args->context->eval, ins->op, ins->attr, in, step->own_count, ins->mod,
+                        ins->mod_count, &ins->shape, &value, diag));
     if (out->dynamic) {
         args->context->dynamic[out->index] = value;
         return MGX_OK;
