@@ -46,6 +46,14 @@ const struct mgx_onnx_op mgx_onnx_if = {.name = "If", .import = import_if};
 
 // --- carried values ---
 
+// A shape for a body's parameter: how the first value happens to be laid out (it may be broadcast)
+// says nothing of the later ones.
+static struct mgx_shape plain(const struct mgx_shape *s)
+{
+    const bool tensor = s->type != MGX_TUPLE && s->type != MGX_SEQUENCE && !s->unranked;
+    return tensor ? mgx_shape_retype(s, s->type) : *s;
+}
+
 enum { WIDENINGS = 4 }; // more are of no use: ranges join to [0, any] at the third
 
 // A carried optional that the body hands on as what it holds: made an optional again, so that the
@@ -165,7 +173,7 @@ static enum mgx_status import_loop(struct mgx_onnx_node *n)
         in[i] = n->in[i];
         if (!in[i])
             return mgx_onnx_invalid(n, "carried value %d is absent", i - 2);
-        shapes[i] = in[i]->shape;
+        shapes[i] = plain(&in[i]->shape);
     }
     struct mgx_module *body = NULL;
     TRY(import_body(n, shapes, count, 2, carried, 1, &body));
@@ -222,7 +230,7 @@ static enum mgx_status emit_scan(struct mgx_onnx_node *n, const struct scan *s,
     if (!shapes)
         return mgx_fail_memory(n->diag);
     for (int i = 0; i < s->states; i++)
-        shapes[i] = in[i]->shape;
+        shapes[i] = plain(&in[i]->shape);
     for (int i = s->states; i < count; i++) {
         int axis = 0;
         const int k = i - s->states, rank = mgx_onnx_rank(in[i]);
