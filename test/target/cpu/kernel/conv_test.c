@@ -546,6 +546,82 @@ static void bench_net(const char *name, const struct layer *layers, int count, e
            name, threads, best * 1e3, direct * 1e3, chosen * 1e3);
 }
 
+// All layers of a network one after the other, every one with weights of its own, so that they come
+// from memory as they do in earnest. `winograd`: let the estimate choose it.
+struct chain {
+    struct timed layers[128];
+    struct buffer packed[128];
+    int count;
+};
+
+static void run_chain(void *user)
+{
+    struct chain *chain = user;
+    for (int i = 0; i < chain->count; i++)
+        run_timed(&chain->layers[i]);
+}
+
+static enum mgx_conv_method chain_method(const struct mgx_conv_desc *d, bool winograd)
+{
+    struct mgx_conv_choice choices[MGX_CONV_METHOD_COUNT];
+    mgx_conv_choices(d, choices);
+    int i = 0;
+    while (!winograd &&
+           (choices[i].method == MGX_CONV_WINOGRAD2 || choices[i].method == MGX_CONV_WINOGRAD4))
+        i++;
+    return choices[i].method;
+}
+
+static void add_layer(struct chain *chain, const struct layer *l, enum mgx_isa isa, int threads,
+                      bool winograd, struct buffer *space)
+{
+    const struct mgx_conv_desc d = layer_desc(l, isa, threads, false);
+    struct timed *t = &chain->layers[chain->count];
+    struct rng r = {1};
+    if (mgx_conv_plan_create(&d, chain_method(&d, winograd), &t->plan, NULL) != MGX_OK ||
+        mgx_pool_acquire(threads, &t->pool, NULL) != MGX_OK)
+        return;
+    struct buffer *packed = &chain->packed[chain->count],
+                  w = buffer_random(d.w_group * l->groups, &r);
+    *packed = buffer_new((int64_t)mgx_conv_packed_bytes(t->plan) / 4);
+    mgx_conv_pack(t->plan, w.data, packed->data);
+    buffer_free(w);
+    const int even = chain->count % 2;
+    t->args = (struct mgx_conv_args){.x = space[even].data,
+                                     .packed = packed->data,
+                                     .bias = space[2].data,
+                                     .y = space[1 - even].data,
+                                     .workspace = space[3].data};
+    chain->count++;
+}
+
+static void bench_chain(const char *name, const struct layer *layers, int count, enum mgx_isa isa,
+                        int threads, bool winograd)
+{
+    static struct chain chain;
+    struct rng r = {1};
+    chain.count = 0;
+    struct buffer space[4];
+    for (int i = 0; i < 4; i++)
+        space[i] = buffer_random(i < 3 ? 4 << 20 : 32 << 20, &r);
+    double bytes = 0;
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < layers[i].count; j++)
+            add_layer(&chain, &layers[i], isa, threads, winograd, space);
+    for (int i = 0; i < chain.count; i++)
+        bytes += 4 * (double)chain.packed[i].count;
+    printf("%s in sequence, %d thread(s), %s: %.2f ms, weights of %.0f MB\n", name, threads,
+           winograd ? "chosen methods" : "no Winograd",
+           1e3 * (threads > 1 ? bench_time : bench_cpu_time)(run_chain, &chain, 9), bytes * 1e-6);
+    for (int i = 0; i < chain.count; i++) {
+        mgx_conv_plan_destroy(chain.layers[i].plan);
+        mgx_pool_release(chain.layers[i].pool);
+        buffer_free(chain.packed[i]);
+    }
+    for (int i = 0; i < 4; i++)
+        buffer_free(space[i]);
+}
+
 static int bench(int argc, char **argv)
 {
     enum mgx_isa isa;
@@ -553,8 +629,14 @@ static int bench(int argc, char **argv)
         return 1;
     const int threads = argc > 3 ? atoi(argv[3]) : 1;
     const char *only = argc > 4 ? argv[4] : NULL;
-    bench_net("resnet50", resnet50, sizeof resnet50 / sizeof *resnet50, isa, threads, only);
-    bench_net("mobilenetv2", mobilenet, sizeof mobilenet / sizeof *mobilenet, isa, threads, only);
+    const int resnet_layers = sizeof resnet50 / sizeof *resnet50,
+              mobile_layers = sizeof mobilenet / sizeof *mobilenet;
+    for (int winograd = 0; winograd < 2 && !only; winograd++)
+        bench_chain("resnet50", resnet50, resnet_layers, isa, threads, winograd);
+    if (!only)
+        bench_chain("mobilenetv2", mobilenet, mobile_layers, isa, threads, true);
+    bench_net("resnet50", resnet50, resnet_layers, isa, threads, only);
+    bench_net("mobilenetv2", mobilenet, mobile_layers, isa, threads, only);
     return 0;
 }
 
