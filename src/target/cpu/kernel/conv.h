@@ -12,7 +12,7 @@
 //                 channels-last
 //     unrolled    every pixel's taps written out (im2col), block by block; for wide dilations
 //     winograd2/4 3 x 3, stride 1: 2 x 2 or 4 x 4 outputs per tile, 2.25 or 4 times fewer products
-//     depthwise   one channel per group: no matrix, a kernel of its own
+//     depthwise   groups of one channel, or of 2, 4 or 8 in and out: a kernel of its own
 //     phases      transposed: one ordinary convolution per residue of the output modulo the stride
 //
 // Kernel elements whose pixels are contiguous in memory melt into one deeper tap: the first layer

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Depthwise convolution: one input and one output channel per group. Rows of the output are dealt
-// to tasks, and vectors of channels too when there are few rows; see dw.h for what is done in a
-// row.
+// Depthwise convolution: groups of one channel, or of as many in as out, up to 8. Rows of the
+// output are dealt to tasks, and vectors of channels too when there are few rows; see dw.h for what
+// is done in a row.
 //
-// Weights are packed [vector of channels][kernel element][lane], zero beyond the last channel.
+// Weights are packed [vector of channels][kernel row][member][kernel column][lane], zero beyond the
+// last channel.
 #include <string.h>
 
 #include "base/size.h"
@@ -30,23 +31,24 @@ const struct mgx_dw_kernel *mgx_dw_kernel(enum mgx_isa isa)
 
 static bool depthwise_fits(const struct mgx_conv_plan *plan)
 {
-    return !plan->d.transposed && plan->group_in == 1 && plan->group_out == 1 &&
-           plan->d.x_channel == 1;
+    const int64_t members = plan->group_in;
+    return !plan->d.transposed && members == plan->group_out && plan->d.x_channel == 1 &&
+           (members == 1 || members == 2 || members == 4 || members == 8) &&
+           plan->kernel->vector % members == 0;
 }
 
 // A product every cycle at best, and load-bound.
 static double depthwise_cost(const struct mgx_conv_plan *plan)
 {
-    const double vectors = (double)mgx_ceil_div(plan->d.groups, plan->kernel->vector);
+    const double vectors = (double)mgx_ceil_div(plan->d.out_channels, plan->kernel->vector);
+    const double products = (double)(mgx_conv_taps(&plan->d) * plan->group_in);
     return mgx_conv_seconds(plan,
-                            1.5 * (double)mgx_conv_pixels(&plan->d) * vectors *
-                                (double)(mgx_conv_taps(&plan->d) + 4),
-                            0);
+                            1.5 * (double)mgx_conv_pixels(&plan->d) * vectors * (products + 4), 0);
 }
 
 static int64_t vectors_of(const struct mgx_conv_plan *plan)
 {
-    return mgx_ceil_div(plan->d.groups, plan->depthwise->vector);
+    return mgx_ceil_div(plan->d.out_channels, plan->depthwise->vector);
 }
 
 static int64_t lines_of(const struct mgx_conv_desc *d)
@@ -64,19 +66,32 @@ static enum mgx_status depthwise_prepare(struct mgx_conv_plan *plan, struct mgx_
 {
     const struct mgx_conv_desc *d = &plan->d;
     plan->depthwise = mgx_dw_kernel(d->isa);
-    const int64_t floats = vectors_of(plan) * mgx_conv_taps(d) * plan->depthwise->vector;
+    const int64_t floats =
+        vectors_of(plan) * mgx_conv_taps(d) * plan->group_in * plan->depthwise->vector;
     if (!mgx_mul_size((size_t)floats, sizeof(float), &plan->packed_bytes))
         return mgx_fail(diag, MGX_LIMIT, "packed weights of %lld channels do not fit",
-                        (long long)d->groups);
+                        (long long)d->out_channels);
     plan->thread_workspace = lines_bytes(d) + mgx_align64((size_t)lines_of(d) * sizeof(int));
     plan->rows = d->batch * d->out[0] * d->out[1];
-    const double values = (double)mgx_conv_pixels(d) * (double)d->groups;
+    const double values = (double)mgx_conv_pixels(d) * (double)d->out_channels;
     const int64_t tasks = mgx_split_tasks(
         values * (double)(2 * mgx_conv_taps(d) + 8 * MGX_WORK_PER_BYTE), d->threads);
     plan->m_parts = (int)mgx_min_i64(plan->rows, tasks);
     plan->n_parts =
         (int)mgx_min_i64(vectors_of(plan), mgx_ceil_div(tasks, mgx_max_i64(plan->m_parts, 1)));
     return MGX_OK;
+}
+
+// The weight of kernel element (z, y, x) from member m to an output channel.
+static float weight_at(const struct mgx_conv_plan *plan, const float *weights, int64_t channel,
+                       int64_t m, int64_t z, int64_t y, int64_t x)
+{
+    const struct mgx_conv_desc *d = &plan->d;
+    if (channel >= d->out_channels)
+        return 0.0f;
+    return weights[plan->w_first + channel / plan->group_out * d->w_group +
+                   channel % plan->group_out * d->w_out + m * d->w_in + z * d->w_space[0] +
+                   y * d->w_space[1] + x * d->w_space[2]];
 }
 
 static void depthwise_pack(const struct mgx_conv_plan *plan, const float *weights, void *packed)
@@ -87,14 +102,10 @@ static void depthwise_pack(const struct mgx_conv_plan *plan, const float *weight
     for (int64_t v = 0; v < vectors_of(plan); v++)
         for (int64_t z = 0; z < d->kernel[0]; z++)
             for (int64_t y = 0; y < d->kernel[1]; y++)
-                for (int64_t x = 0; x < d->kernel[2]; x++)
-                    for (int lane = 0; lane < vector; lane++) {
-                        const int64_t channel = v * vector + lane;
-                        const float *from = weights + plan->w_first + channel * d->w_group +
-                                            z * d->w_space[0] + y * d->w_space[1] +
-                                            x * d->w_space[2];
-                        *to++ = channel < d->groups ? *from : 0.0f;
-                    }
+                for (int64_t m = 0; m < plan->group_in; m++)
+                    for (int64_t x = 0; x < d->kernel[2]; x++)
+                        for (int lane = 0; lane < vector; lane++)
+                            *to++ = weight_at(plan, weights, v * vector + lane, m, z, y, x);
 }
 
 struct job {
@@ -168,6 +179,7 @@ static void run_row(const struct job *job, const struct row *row, int64_t v_begi
         .kernel = d->kernel[2],
         .stride = d->stride[2],
         .dilation = d->dilation[2],
+        .members = (int)plan->group_in,
         .residual_pixel = d->residual_space[2],
         .y = in->y + plan->y_first + row->n * d->y_batch + row->z * d->y_space[0] +
              row->y * d->y_space[1] + v_begin * vector,
@@ -181,8 +193,8 @@ static void run_row(const struct job *job, const struct row *row, int64_t v_begi
         row->lines[l] += v_begin * vector;
     for (int64_t v = v_begin; v < v_end; v++, args.y += vector) {
         const int64_t channel = v * vector;
-        args.channels = (int)mgx_min_i64(vector, d->groups - channel);
-        args.weights = (const float *)in->packed + channel * mgx_conv_taps(d);
+        args.channels = (int)mgx_min_i64(vector, d->out_channels - channel);
+        args.weights = (const float *)in->packed + channel * mgx_conv_taps(d) * plan->group_in;
         args.bias = in->bias ? in->bias + channel : NULL;
         args.residual = d->epilogue.residual == MGX_RESIDUAL_BEFORE ? residual + channel : NULL;
         plan->depthwise->row(&args);

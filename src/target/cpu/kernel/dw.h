@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The depthwise kernel: a row of output pixels, one vector of channels at a time.
+// The depthwise kernel: a row of output pixels, one vector of channels at a time. Groups may have
+// 1, 2, 4 or 8 channels ("members") on both sides: each member in turn is spread over the lanes of
+// its group, so nothing is multiplied in vain.
 //
 //       x     0  1  2  3  4  5  6
 //     in     [ ][ ][ ][ ][ ][ ][ ][ ][ ]     7 accumulators, one per pixel; every input vector is
@@ -27,7 +29,8 @@ struct mgx_dw_args {
     int64_t pixel; // floats from pixel to pixel of a line
     int64_t first; // position of the first output's first tap in the line; may be negative
     int64_t kernel, stride, dilation;
-    const float *weights;  // [kernel rows * kernel][vector]
+    int members;           // channels of a group; divides the vector
+    const float *weights;  // [kernel rows][member][kernel][vector]
     const float *bias;     // may be NULL
     const float *residual; // added before the clamp; may be NULL
     int64_t residual_pixel;

@@ -27,9 +27,14 @@ SIMD vf load_pixel(const struct step *s, const float *line, int64_t x)
     return vf_load_some(p, inside ? s->args->channels : 0);
 }
 
+SIMD vf spread(vf v, int members, int m)
+{
+    return members == 1 ? v : vf_spread(v, members, m);
+}
+
 // Adds one line: every input pixel goes to the outputs it is a tap of.
 SIMD void add_line(const struct step *s, const float *line, const float *w, int taps, int stride,
-                   vf acc[PIXELS])
+                   int members, int m, vf acc[PIXELS])
 {
     vf wv[MAX_TAPS];
     UNROLL
@@ -37,7 +42,7 @@ SIMD void add_line(const struct step *s, const float *line, const float *w, int 
         wv[k] = vf_load(w + k * VL);
     UNROLL
     for (int j = 0; j < (PIXELS - 1) * stride + taps; j++) {
-        vf v = load_pixel(s, line, s->x + j);
+        vf v = spread(load_pixel(s, line, s->x + j), members, m);
         IN_REGISTER(v);
         UNROLL
         for (int k = 0; k < taps; k++) {
@@ -48,15 +53,17 @@ SIMD void add_line(const struct step *s, const float *line, const float *w, int 
     }
 }
 
-SIMD void add_line_any(const struct step *s, const float *line, const float *w, vf acc[PIXELS])
+SIMD void add_line_any(const struct step *s, const float *line, const float *w, int members, int m,
+                       vf acc[PIXELS])
 {
     const struct mgx_dw_args *a = s->args;
     for (int64_t k = 0; k < a->kernel; k++) {
         const vf wv = vf_load(w + k * VL);
         UNROLL
-        for (int i = 0; i < PIXELS; i++)
-            acc[i] =
-                vf_fma(load_pixel(s, line, s->x + i * a->stride + k * a->dilation), wv, acc[i]);
+        for (int i = 0; i < PIXELS; i++) {
+            const vf v = load_pixel(s, line, s->x + i * a->stride + k * a->dilation);
+            acc[i] = vf_fma(spread(v, members, m), wv, acc[i]);
+        }
     }
 }
 
@@ -83,7 +90,7 @@ SIMD void store_pixels(const struct step *s, int64_t at, const vf acc[PIXELS])
 }
 
 // `taps` 0: any kernel, stride and dilation.
-SIMD void run_step(const struct step *s, int64_t at, int taps, int stride)
+SIMD void run_step(const struct step *s, int64_t at, int taps, int stride, int members)
 {
     const struct mgx_dw_args *a = s->args;
     vf acc[PIXELS];
@@ -92,16 +99,19 @@ SIMD void run_step(const struct step *s, int64_t at, int taps, int stride)
     for (int i = 0; i < PIXELS; i++)
         acc[i] = bias;
     for (int l = 0; l < a->line_count; l++) {
-        const float *w = a->weights + a->kernel_rows[l] * a->kernel * VL;
-        if (taps)
-            add_line(s, a->lines[l], w, taps, stride, acc);
-        else
-            add_line_any(s, a->lines[l], w, acc);
+        const float *w = a->weights + a->kernel_rows[l] * members * a->kernel * VL;
+        UNROLL
+        for (int m = 0; m < members; m++, w += a->kernel * VL) {
+            if (taps)
+                add_line(s, a->lines[l], w, taps, stride, members, m, acc);
+            else
+                add_line_any(s, a->lines[l], w, members, m, acc);
+        }
     }
     store_pixels(s, at, acc);
 }
 
-SIMD void run_row(const struct mgx_dw_args *a, int taps, int stride)
+SIMD void run_row(const struct mgx_dw_args *a, int taps, int stride, int members)
 {
     const int64_t reach = (PIXELS - 1) * a->stride + (a->kernel - 1) * a->dilation;
     struct step s = {.args = a, .x = a->first};
@@ -109,39 +119,54 @@ SIMD void run_row(const struct mgx_dw_args *a, int taps, int stride)
         const int64_t left = a->count - at;
         if (left >= PIXELS && s.x >= 0 && s.x + reach < a->width && a->channels == VL) {
             s.masked = false;
-            run_step(&s, at, taps, stride);
+            run_step(&s, at, taps, stride, members);
         } else {
             s.masked = true;
             s.pixels = left < PIXELS ? (int)left : PIXELS;
-            run_step(&s, at, taps, stride);
+            run_step(&s, at, taps, stride, members);
         }
     }
 }
 
-#define ROW(taps, stride)                                                                          \
-    static void row_##taps##_##stride(const struct mgx_dw_args *a)                                 \
+#define ROW(taps, stride, members)                                                                 \
+    static void row_##taps##_##stride##_##members(const struct mgx_dw_args *a)                     \
     {                                                                                              \
-        run_row(a, taps, stride);                                                                  \
+        run_row(a, taps, stride, members);                                                         \
     }
-ROW(3, 1)
-ROW(3, 2)
-ROW(5, 1)
-ROW(5, 2)
-ROW(7, 1)
-ROW(0, 0)
+ROW(3, 1, 1)
+ROW(3, 2, 1)
+ROW(5, 1, 1)
+ROW(5, 2, 1)
+ROW(7, 1, 1)
+ROW(0, 0, 1)
+ROW(0, 0, 2)
+ROW(3, 1, 4)
+ROW(3, 2, 4)
+ROW(0, 0, 4)
+#if !defined(VECTOR_OF_4)
+ROW(3, 1, 8)
+ROW(3, 2, 8)
+ROW(0, 0, 8)
+#endif
+
+static const struct {
+    int kernel, stride, members; // kernel 0: any, with any dilation
+    void (*run)(const struct mgx_dw_args *args);
+} rows[] = {
+    {3, 1, 1, row_3_1_1}, {3, 2, 1, row_3_2_1}, {5, 1, 1, row_5_1_1}, {5, 2, 1, row_5_2_1},
+    {7, 1, 1, row_7_1_1}, {0, 0, 1, row_0_0_1}, {0, 0, 2, row_0_0_2}, {3, 1, 4, row_3_1_4},
+    {3, 2, 4, row_3_2_4}, {0, 0, 4, row_0_0_4},
+#if !defined(VECTOR_OF_4)
+    {3, 1, 8, row_3_1_8}, {3, 2, 8, row_3_2_8}, {0, 0, 8, row_0_0_8},
+#endif
+};
 
 static void row(const struct mgx_dw_args *a)
 {
-    if (a->dilation == 1 && a->stride == 1 && a->kernel == 3)
-        row_3_1(a);
-    else if (a->dilation == 1 && a->stride == 2 && a->kernel == 3)
-        row_3_2(a);
-    else if (a->dilation == 1 && a->stride == 1 && a->kernel == 5)
-        row_5_1(a);
-    else if (a->dilation == 1 && a->stride == 2 && a->kernel == 5)
-        row_5_2(a);
-    else if (a->dilation == 1 && a->stride == 1 && a->kernel == 7)
-        row_7_1(a);
-    else
-        row_0_0(a);
+    size_t i = 0;
+    while (rows[i].members != a->members ||
+           (rows[i].kernel &&
+            (rows[i].kernel != a->kernel || rows[i].stride != a->stride || a->dilation != 1)))
+        i++;
+    rows[i].run(a);
 }

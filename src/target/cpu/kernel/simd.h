@@ -113,6 +113,20 @@ SIMD vf vf_load_quads(const float *p, int64_t stride)
     const __m512 c = _mm512_insertf32x4(b, _mm_loadu_ps(p + 8 * stride), 2);
     return _mm512_insertf32x4(c, _mm_loadu_ps(p + 12 * stride), 3);
 }
+// Lane i takes lane i / members * members + m, for 2, 4 or 8 members.
+SIMD vf vf_spread(vf v, int members, int m)
+{
+    if (members == 8) {
+        const __m512i base = _mm512_set_epi32(8, 8, 8, 8, 8, 8, 8, 8, 0, 0, 0, 0, 0, 0, 0, 0);
+        return _mm512_permutexvar_ps(_mm512_add_epi32(base, _mm512_set1_epi32(m)), v);
+    }
+    if (members == 2)
+        return m ? _mm512_movehdup_ps(v) : _mm512_moveldup_ps(v);
+    return m == 0   ? _mm512_permute_ps(v, 0x00)
+           : m == 1 ? _mm512_permute_ps(v, 0x55)
+           : m == 2 ? _mm512_permute_ps(v, 0xaa)
+                    : _mm512_permute_ps(v, 0xff);
+}
 #define UNPACK_LOW _mm512_unpacklo_ps
 #define UNPACK_HIGH _mm512_unpackhi_ps
 #define SHUFFLE_PAIRS _mm512_shuffle_ps
@@ -213,6 +227,17 @@ SIMD vf vf_load_quads(const float *p, int64_t stride)
 {
     return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)),
                                 _mm_loadu_ps(p + 4 * stride), 1);
+}
+SIMD vf vf_spread(vf v, int members, int m)
+{
+    if (members == 8)
+        return _mm256_permutevar8x32_ps(v, _mm256_set1_epi32(m));
+    if (members == 2)
+        return m ? _mm256_movehdup_ps(v) : _mm256_moveldup_ps(v);
+    return m == 0   ? _mm256_permute_ps(v, 0x00)
+           : m == 1 ? _mm256_permute_ps(v, 0x55)
+           : m == 2 ? _mm256_permute_ps(v, 0xaa)
+                    : _mm256_permute_ps(v, 0xff);
 }
 #define UNPACK_LOW _mm256_unpacklo_ps
 #define UNPACK_HIGH _mm256_unpackhi_ps
@@ -316,6 +341,10 @@ SIMD vf vf_load_quads(const float *p, int64_t stride)
 {
     (void)stride;
     return vf_load(p);
+}
+SIMD vf vf_spread(vf v, int members, int m) // 2 or 4 members
+{
+    return members == 2 ? (vf){v[m], v[m], v[2 + m], v[2 + m]} : (vf){v[m], v[m], v[m], v[m]};
 }
 #define UNPACK_LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
 #define UNPACK_HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)

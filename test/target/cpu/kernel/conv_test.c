@@ -134,7 +134,12 @@ static void random_dim(struct rng *r, struct mgx_conv_desc *d, int i, bool used)
 static void random_channels(struct rng *r, struct mgx_conv_desc *d)
 {
     static const int sizes[] = {1, 3, 8, 15, 16, 17, 24, 32, 33, 48};
-    const int kind = rng_below(r, 4);
+    const int kind = rng_below(r, 5);
+    if (kind == 4) { // small groups, as many channels in as out
+        d->groups = 1 + rng_below(r, 11);
+        d->in_channels = d->out_channels = d->groups * ((int64_t)1 << rng_below(r, 4));
+        return;
+    }
     d->groups = kind == 0 ? 1 + rng_below(r, 40) : kind == 1 ? 1 + rng_below(r, 3) : 1;
     d->in_channels = d->groups * (kind == 0 ? 1 : sizes[rng_below(r, 10)]);
     d->out_channels =
@@ -420,6 +425,12 @@ static const struct layer resnet50[] = {
     {2048, 512, 7, 1, 1, 1, 2},  {512, 512, 7, 3, 1, 1, 2},
 };
 
+static const struct layer resnext[] = {
+    {128, 128, 56, 3, 1, 32, 3},  {256, 256, 56, 3, 2, 32, 1}, {256, 256, 28, 3, 1, 32, 3},
+    {512, 512, 28, 3, 2, 32, 1},  {512, 512, 14, 3, 1, 32, 5}, {1024, 1024, 14, 3, 2, 32, 1},
+    {1024, 1024, 7, 3, 1, 32, 2},
+};
+
 static const struct layer mobilenet[] = {
     {3, 32, 224, 3, 2, 1, 1},     {32, 32, 112, 3, 1, 32, 1},   {32, 16, 112, 1, 1, 1, 1},
     {16, 96, 112, 1, 1, 1, 1},    {96, 96, 112, 3, 2, 96, 1},   {96, 24, 56, 1, 1, 1, 1},
@@ -637,6 +648,7 @@ static int bench(int argc, char **argv)
         bench_chain("mobilenetv2", mobilenet, mobile_layers, isa, threads, true);
     bench_net("resnet50", resnet50, resnet_layers, isa, threads, only);
     bench_net("mobilenetv2", mobilenet, mobile_layers, isa, threads, only);
+    bench_net("resnext50 grouped", resnext, sizeof resnext / sizeof *resnext, isa, threads, only);
     return 0;
 }
 
