@@ -2,13 +2,14 @@
 // The loop of rewrites that feed each other, until nothing changes or the bounds are reached.
 #include "pass/walk.h"
 
-enum { INNER_ROUNDS = 4, OUTER_ROUNDS = 3 };
+// Rounds end as soon as nothing changes; folding is among them because rules look at values.
+enum { INNER_ROUNDS = 8, OUTER_ROUNDS = 4 };
 
 static const struct mgx_pass *const inner[] = {
-    &mgx_pass_simplify_reshapes, &mgx_pass_eliminate_convert, &mgx_pass_simplify_algebra, NULL};
+    &mgx_pass_simplify_reshapes, &mgx_pass_eliminate_convert, &mgx_pass_simplify_algebra,
+    &mgx_pass_propagate_constant, NULL};
 
-static const struct mgx_pass *const outer[] = {&mgx_pass_eliminate_common_subexpression,
-                                               &mgx_pass_propagate_constant, NULL};
+static const struct mgx_pass *const outer[] = {&mgx_pass_eliminate_common_subexpression, NULL};
 
 static enum mgx_status repeat(struct mgx_pass_call *c, const struct mgx_pass *const *passes,
                               int rounds, bool *changed)

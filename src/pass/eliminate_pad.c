@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+// A pad goes into the padding of what reads it.
+//
+//     conv[padding=p](pad[q](x), w)   =>  conv[padding=p+q](x, w)       zeros; im2col likewise
+//     pooling[padding=p](pad[q](x))   =>  pooling[padding=p+q](x)
+//
+// Holds: the pad is of spatial axes only, constant and not negative. An average counts the zeros it
+// reads: it takes them as padding that counts, so what padding it has already must count too. A
+// maximum takes only what never wins, in windows that also see something else. Rounding up
+// (ceil_mode) makes padding and input differ at the end, so such poolings keep their pads.
+#include <math.h>
+#include <string.h>
+
+#include "pass/rewrite.h"
+
+enum { MAX_SPATIAL = MGX_MAX_RANK - 2, AVERAGE = 0, MAXIMUM = 1 };
+
+// Padding before and after each spatial axis; false if the pad does anything else.
+static bool read_pad(const struct mgx_ins *pad, int64_t *out)
+{
+    const struct mgx_ints pads = mgx_ins_ints(pad, "pads");
+    const int rank = pad->shape.rank;
+    if (pad->in_count != 1 || mgx_ins_int(pad, "mode") != 0 || pads.count != 2 * rank || rank < 3)
+        return false;
+    for (int i = 0; i < 2 * rank; i++)
+        if (pads.v[i] < 0 || (i % rank < 2 && pads.v[i] != 0))
+            return false;
+    for (int d = 2; d < rank; d++) {
+        out[d - 2] = pads.v[d];
+        out[d - 2 + rank - 2] = pads.v[d + rank];
+    }
+    return true;
+}
+
+// Adds the padding that the operator has; false if that is not plain numbers.
+static bool add_padding(const struct mgx_ins *ins, int spatial, int64_t *sum, bool *had)
+{
+    const struct mgx_ints own = mgx_ins_ints(ins, "padding");
+    *had = false;
+    if (mgx_ins_int(ins, "padding_mode") != 0 || (own.count != spatial && own.count != 2 * spatial))
+        return false;
+    for (int i = 0; i < 2 * spatial; i++) {
+        const int64_t p = own.v[i % own.count];
+        *had |= p != 0;
+        if (p < 0 || !mgx_add_i64(sum[i], p, &sum[i]))
+            return false;
+    }
+    return true;
+}
+
+// The shorter form where both sides are alike.
+static int shorten(const int64_t *padding, int spatial)
+{
+    return memcmp(padding, padding + spatial, (size_t)spatial * sizeof *padding) == 0 ? spatial
+                                                                                      : 2 * spatial;
+}
+
+// The attributes of `ins` with another padding.
+static struct mgx_ins *emit_padded(struct mgx_rewriter *r, struct mgx_ins *ins, struct mgx_ins *x,
+                                   const int64_t *padding, int count, bool count_pads)
+{
+    struct mgx_program *p = r->call->program;
+    void *attr = NULL;
+    struct mgx_ins *in[2] = {x, ins->in_count > 1 ? ins->in[1] : NULL};
+    int64_t *copy = mgx_arena_memdup(&p->arena, padding, (size_t)count * sizeof *padding);
+    if (!copy || mgx_attr_copy(ins->op, ins->attr, &p->arena, &attr, &p->diag) != MGX_OK)
+        return NULL;
+    const struct mgx_field *f = mgx_field_find(ins->op, "padding");
+    *(struct mgx_ints *)((char *)attr + f->offset) = (struct mgx_ints){copy, count};
+    f = mgx_field_find(ins->op, "count_include_pad");
+    if (f)
+        *(bool *)((char *)attr + f->offset) |= count_pads;
+    return mgx_insert(ins->owner, ins, ins->op, attr, in, ins->in_count, NULL, 0);
+}
+
+static struct mgx_ins *into_product(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                    const struct mgx_match *m)
+{
+    struct mgx_ins *pad = mgx_var(m, 'p');
+    int64_t padding[2 * MAX_SPATIAL];
+    bool had;
+    const int spatial = pad->shape.rank - 2;
+    if (ins->in[0] != pad || ins->in_count > 2 || mgx_ins_real(pad, "value") != 0 ||
+        !read_pad(pad, padding) || !add_padding(ins, spatial, padding, &had))
+        return NULL;
+    return emit_padded(r, ins, pad->in[0], padding, shorten(padding, spatial), false);
+}
+
+static bool windows_see_input(const struct mgx_ins *ins, const int64_t *padding, int spatial)
+{
+    const struct mgx_ints lengths = mgx_ins_ints(ins, "lengths"),
+                          dilations = mgx_ins_ints(ins, "dilations");
+    for (int i = 0; i < dilations.count; i++)
+        if (dilations.v[i] != 1)
+            return false;
+    for (int i = 0; i < 2 * spatial; i++)
+        if (lengths.count != spatial || padding[i] >= lengths.v[i % spatial])
+            return false;
+    return true;
+}
+
+static bool never_wins(const struct mgx_ins *pad)
+{
+    const double value = mgx_ins_real(pad, "value");
+    return mgx_type_is_float(pad->shape.type) ? value == -INFINITY
+                                              : value <= mgx_type_lowest(pad->shape.type);
+}
+
+static struct mgx_ins *into_pooling(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                    const struct mgx_match *m)
+{
+    struct mgx_ins *pad = mgx_var(m, 'p');
+    int64_t padding[2 * MAX_SPATIAL];
+    bool had;
+    const int spatial = pad->shape.rank - 2;
+    const int64_t mode = mgx_ins_int(ins, "mode");
+    if (mgx_ins_int(ins, "ceil_mode") || mgx_ins_int(ins, "dyn_global") ||
+        !read_pad(pad, padding) || !add_padding(ins, spatial, padding, &had))
+        return NULL;
+    if (mode == MAXIMUM ? !never_wins(pad) : mgx_ins_real(pad, "value") != 0)
+        return NULL;
+    if (!windows_see_input(ins, padding, spatial) ||
+        (mode == AVERAGE && had && !mgx_ins_int(ins, "count_include_pad")))
+        return NULL;
+    return emit_padded(r, ins, pad->in[0], padding, shorten(padding, spatial), mode == AVERAGE);
+}
+
+static const struct mgx_rule rules[] = {
+    {"convolution|quant_convolution|im2col(p:pad, w) => conv[padding](x, w)", MGX_IF_STATIC,
+     .rewrite = into_product},
+    {"pooling(p:pad) => pooling[padding](x)", MGX_IF_STATIC, .rewrite = into_pooling},
+};
+
+static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
+{
+    return mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
+}
+
+const struct mgx_pass mgx_pass_eliminate_pad = {
+    .name = "eliminate_pad",
+    .meaning = "folds pads into the padding of convolutions and poolings",
+    .module = run,
+};

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// Poolings that see everything at once are reductions.
+//
+//     pooling[average, lengths = the image](x)   =>  reduce_mean[spatial axes](x)
+//     pooling[max, lengths = the image](x)       =>  reduce_max[spatial axes](x)
+//     pooling[dyn_global](x)                     =>  the same, whatever the image is
+//
+// Holds: no padding, one window, no dilation. lpnorm stays. An integer average stays too: it is
+// rounded as the pooling says.
+#include "pass/rewrite.h"
+
+enum { AVERAGE = 0, MAXIMUM = 1 };
+
+static bool all_are(struct mgx_ints v, int64_t value)
+{
+    for (int i = 0; i < v.count; i++)
+        if (v.v[i] != value)
+            return false;
+    return true;
+}
+
+static bool sees_all(const struct mgx_ins *ins)
+{
+    const struct mgx_shape *x = &ins->in[0]->shape;
+    const struct mgx_ints lengths = mgx_ins_ints(ins, "lengths");
+    if (mgx_ins_int(ins, "dyn_global"))
+        return true;
+    if (!mgx_shape_is_static(x) || lengths.count != x->rank - 2 ||
+        mgx_ins_int(ins, "padding_mode") != 0)
+        return false;
+    for (int d = 2; d < x->rank; d++)
+        if (lengths.v[d - 2] != x->lens[d] || ins->shape.lens[d] != 1)
+            return false;
+    return all_are(mgx_ins_ints(ins, "padding"), 0) && all_are(mgx_ins_ints(ins, "dilations"), 1);
+}
+
+static struct mgx_ins *reduce(struct mgx_rewriter *r, struct mgx_ins *ins,
+                              const struct mgx_match *m)
+{
+    (void)r;
+    int64_t axes[MGX_MAX_RANK];
+    const int64_t mode = mgx_ins_int(ins, "mode");
+    if (!sees_all(ins) || mode > MAXIMUM ||
+        (mode == AVERAGE && !mgx_type_is_float(ins->shape.type)))
+        return NULL;
+    for (int d = 2; d < ins->shape.rank; d++)
+        axes[d - 2] = d;
+    return mgx_emit_before(ins, mode == AVERAGE ? &mgx_op_reduce_mean : &mgx_op_reduce_max,
+                           MGX_ATTRS(mgx_ints("axes", axes, ins->shape.rank - 2)),
+                           MGX_IN(mgx_var(m, 'x')));
+}
+
+static const struct mgx_rule rules[] = {
+    {"pooling(x) => reduce(x), of one window", .rewrite = reduce},
+};
+
+static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
+{
+    return mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
+}
+
+const struct mgx_pass mgx_pass_rewrite_pooling = {
+    .name = "rewrite_pooling",
+    .meaning = "makes global poolings reductions",
+    .module = run,
+};
