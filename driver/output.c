@@ -2,12 +2,19 @@
 // Writing a program: as text of some kind to stdout or a file, or saved.
 #include "driver.h"
 
-static bool save(const struct options *o, migraphx_program_t program, const char *format)
+// .mxr bytes: a file is replaced only when all went well.
+static bool save(const struct options *o, migraphx_program_t program)
 {
     migraphx_file_options_t options = NULL;
-    const bool good = OK(migraphx_file_options_create(&options)) &&
-                      OK(migraphx_file_options_set_file_format(options, format)) &&
-                      OK(migraphx_save(program, o->output ? o->output : "/dev/stdout", options));
+    char *bytes = NULL;
+    size_t size = 0;
+    bool good = OK(migraphx_file_options_create(&options));
+    if (o->output)
+        good = good && OK(migraphx_save(program, o->output, options));
+    else
+        good = good && OK(migraphx_save_buffer(&bytes, &size, program, options)) &&
+               fwrite(bytes, 1, size, stdout) == size && fflush(stdout) == 0;
+    migraphx_string_destroy(bytes);
     migraphx_file_options_destroy(options);
     return good;
 }
@@ -30,9 +37,7 @@ bool write_program(const struct options *o, migraphx_program_t program)
 {
     const char *format = o->format ? o->format : o->output ? "binary" : "text";
     if (strcmp(format, "binary") == 0)
-        return save(o, program, "msgpack");
-    if (strcmp(format, "json") == 0)
-        return save(o, program, "json");
+        return save(o, program);
     if (strcmp(format, "graphviz") == 0 && o->brief)
         format = "graphviz-brief";
     char *text = NULL;

@@ -104,6 +104,43 @@ static PyObject *save(PyObject *unused, PyObject *args, PyObject *kwargs)
     return none_or_error(status);
 }
 
+static PyObject *load_buffer(PyObject *unused, PyObject *source)
+{
+    (void)unused;
+    static const char nothing[1];
+    Py_buffer bytes;
+    if (PyObject_GetBuffer(source, &bytes, 0) < 0)
+        return NULL;
+    migraphx_file_options_t options = NULL;
+    migraphx_program_t program = NULL;
+    migraphx_status status = make_file_options(&options, "msgpack");
+    if (OK(status))
+        status = migraphx_load_buffer(&program, bytes.buf ? bytes.buf : nothing, (size_t)bytes.len,
+                                      options);
+    migraphx_file_options_destroy(options);
+    PyBuffer_Release(&bytes);
+    return OK(status) ? py_wrap_program(program) : py_fail();
+}
+
+static PyObject *save_buffer(PyObject *unused, PyObject *program)
+{
+    (void)unused;
+    if (PyObject_IsInstance(program, py.program) != 1) {
+        PyErr_SetString(PyExc_TypeError, "save_buffer: not a program");
+        return NULL;
+    }
+    migraphx_file_options_t options = NULL;
+    char *bytes = NULL;
+    size_t size = 0;
+    migraphx_status status = make_file_options(&options, "msgpack");
+    if (OK(status))
+        status = migraphx_save_buffer(&bytes, &size, program_of(program), options);
+    migraphx_file_options_destroy(options);
+    PyObject *result = OK(status) ? PyBytes_FromStringAndSize(bytes, (Py_ssize_t)size) : py_fail();
+    migraphx_string_destroy(bytes);
+    return result;
+}
+
 // --- quantization ---
 
 typedef migraphx_status (*quantize_named)(migraphx_program_t, migraphx_quantize_op_names_t);
@@ -253,6 +290,8 @@ static PyMethodDef functions[] = {
     {"get_targets", get_targets, METH_NOARGS, "Names of the targets built in."},
     {"load", WITH_KEYWORDS(load), "load(filename, format='msgpack') -> program"},
     {"save", WITH_KEYWORDS(save), "save(p, filename, format='msgpack')"},
+    {"load_buffer", load_buffer, METH_O, "load_buffer(bytes) -> program"},
+    {"save_buffer", save_buffer, METH_O, "save_buffer(p) -> bytes"},
     {"quantize_fp16", WITH_KEYWORDS(quantize_fp16), "quantize_fp16(prog, ins_names=['all'])"},
     {"quantize_bf16", WITH_KEYWORDS(quantize_bf16), "quantize_bf16(prog, ins_names=['all'])"},
     {"quantize_int8", WITH_KEYWORDS(quantize_int8),

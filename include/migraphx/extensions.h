@@ -198,6 +198,13 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_program_parse(migraphx_program_t *out
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_format(char **out,
                                                           const_migraphx_program_t program,
                                                           const char *name);
+// load and save over memory; the bytes of *out are the caller's (migraphx_string_destroy).
+MIGRAPHX_C_EXPORT migraphx_status migraphx_load_buffer(migraphx_program_t *out, const void *data,
+                                                       size_t size,
+                                                       migraphx_file_options_t options);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_save_buffer(char **out, size_t *out_size,
+                                                       const_migraphx_program_t program,
+                                                       migraphx_file_options_t options);
 // The model's names of the results; size 0 when it has none.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_program_output_names_size(size_t *out, const_migraphx_program_t program);

@@ -213,6 +213,11 @@ enum mgx_status mgx_api_instructions_new(migraphx_instructions_t *out, struct mg
 enum mgx_status mgx_api_modules_new(migraphx_modules_t *out, struct mgx_module *const *items,
                                     size_t count, struct mgx_diag *diag) MGX_NODISCARD;
 
+// Compiles with the options (NULL: the defaults) and what the environment adds.
+enum mgx_status mgx_api_compile(struct mgx_program *p, const struct mgx_target *target,
+                                const struct migraphx_compile_options *options,
+                                struct mgx_diag *diag) MGX_NODISCARD;
+
 // --- printing, in print.c alone ---
 void mgx_api_print(const char *text); // to stdout, flushed
 void mgx_api_print_program(const struct mgx_program *p);

@@ -178,13 +178,14 @@ static enum mgx_status complete(struct migraphx_compile_options *o, struct mgx_d
     return MGX_OK;
 }
 
-static enum mgx_status compile(struct mgx_program *p, const struct mgx_target *target,
-                               const struct migraphx_compile_options *options,
-                               struct mgx_diag *diag)
+enum mgx_status mgx_api_compile(struct mgx_program *p, const struct mgx_target *target,
+                                const struct migraphx_compile_options *options,
+                                struct mgx_diag *diag)
 {
+    static const struct migraphx_compile_options plain = {.values.fast_math = true};
     const bool trace = mgx_api_environment()->trace_compile;
     struct migraphx_compile_options all;
-    TRY(compile_options_copy(&all, options, diag));
+    TRY(compile_options_copy(&all, options ? options : &plain, diag));
     enum mgx_status status = complete(&all, diag);
     if (status == MGX_OK && trace)
         mgx_api_print_program(p);
@@ -203,5 +204,5 @@ migraphx_status migraphx_program_compile(migraphx_program_t program, migraphx_ta
     API_NEED(target);
     API_NEED(options);
     API_DIAG(diag);
-    return mgx_api_leave(compile(program->p, target->target, options, &diag), &diag);
+    return mgx_api_leave(mgx_api_compile(program->p, target->target, options, &diag), &diag);
 }

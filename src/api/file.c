@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "format/mxr.h"
 
 struct migraphx_file_options {
     bool json; // else msgpack
@@ -47,12 +48,32 @@ migraphx_status migraphx_file_options_set_file_format(migraphx_file_options_t fi
     return migraphx_status_success;
 }
 
-static migraphx_status not_built_in(void)
+static enum mgx_file_form form_of(const struct migraphx_file_options *o)
 {
-    API_DIAG(diag);
-    return mgx_api_leave(mgx_fail(&diag, MGX_UNSUPPORTED,
-                                  "files of programs and arguments are not part of this build"),
-                         &diag);
+    return o->json ? MGX_FORM_JSON : MGX_FORM_MSGPACK;
+}
+
+static const char *target_of(const struct mgx_program *p)
+{
+    return p->executable ? p->executable->target->name : NULL;
+}
+
+// A program that was saved compiled is compiled when it is loaded; takes it over, also on failure.
+static enum mgx_status finish(migraphx_program_t *out, struct mgx_program *take, const char *target,
+                              struct mgx_diag *diag)
+{
+    enum mgx_status status = MGX_OK;
+    if (target[0]) {
+        const struct mgx_target *t = mgx_target_find(target);
+        status =
+            t ? mgx_api_compile(take, t, NULL, diag)
+              : mgx_fail(diag, MGX_NOT_FOUND,
+                         "the program is compiled for target '%s', which is not built in", target);
+    }
+    if (status == MGX_OK)
+        return mgx_api_program_new(out, take, diag);
+    mgx_program_destroy(take);
+    return status;
 }
 
 migraphx_status migraphx_load(migraphx_program_t *out, const char *name,
@@ -61,7 +82,13 @@ migraphx_status migraphx_load(migraphx_program_t *out, const char *name,
     API_NEED(out);
     API_NEED(name);
     API_NEED(options);
-    return not_built_in();
+    API_DIAG(diag);
+    struct mgx_program *p;
+    char target[MGX_TARGET_NAME];
+    enum mgx_status status = mgx_mxr_load(&p, &mgx_api_ops, name, form_of(options), target, &diag);
+    if (status == MGX_OK)
+        status = finish(out, p, target, &diag);
+    return mgx_api_leave(status, &diag);
 }
 
 migraphx_status migraphx_save(migraphx_program_t p, const char *name,
@@ -70,19 +97,61 @@ migraphx_status migraphx_save(migraphx_program_t p, const char *name,
     API_NEED(p);
     API_NEED(name);
     API_NEED(options);
-    return not_built_in();
+    API_DIAG(diag);
+    return mgx_api_leave(mgx_mxr_save(p->p, target_of(p->p), name, form_of(options), &diag), &diag);
+}
+
+migraphx_status migraphx_load_buffer(migraphx_program_t *out, const void *data, size_t size,
+                                     migraphx_file_options_t options)
+{
+    API_NEED(out);
+    API_NEED(data);
+    API_NEED(options);
+    API_DIAG(diag);
+    struct mgx_program *p;
+    char target[MGX_TARGET_NAME];
+    enum mgx_status status =
+        mgx_mxr_load_buffer(&p, &mgx_api_ops, data, size, form_of(options), target, &diag);
+    if (status == MGX_OK)
+        status = finish(out, p, target, &diag);
+    return mgx_api_leave(status, &diag);
+}
+
+migraphx_status migraphx_save_buffer(char **out, size_t *out_size, const_migraphx_program_t program,
+                                     migraphx_file_options_t options)
+{
+    API_NEED(out);
+    API_NEED(out_size);
+    API_NEED(program);
+    API_NEED(options);
+    API_DIAG(diag);
+    struct mgx_str bytes = {0};
+    enum mgx_status status =
+        mgx_mxr_save_buffer(program->p, target_of(program->p), form_of(options), &bytes, &diag);
+    if (status == MGX_OK) {
+        *out_size = bytes.size;
+        status = mgx_api_take_text(&bytes, out, &diag);
+    } else
+        mgx_str_fini(&bytes);
+    return mgx_api_leave(status, &diag);
 }
 
 migraphx_status migraphx_argument_save(const_migraphx_argument_t a, const char *filename)
 {
     API_NEED(a);
     API_NEED(filename);
-    return not_built_in();
+    API_DIAG(diag);
+    return mgx_api_leave(mgx_tensor_save(&a->value, filename, &diag), &diag);
 }
 
 migraphx_status migraphx_argument_load(migraphx_argument_t *out, const char *filename)
 {
     API_NEED(out);
     API_NEED(filename);
-    return not_built_in();
+    API_DIAG(diag);
+    struct mgx_tensor t;
+    enum mgx_status status = mgx_tensor_load(&t, filename, &diag);
+    if (status == MGX_OK)
+        status = mgx_api_argument_new(out, &t, &diag);
+    return mgx_api_leave(status, &diag);
 }

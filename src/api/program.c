@@ -5,6 +5,7 @@
 
 #include "api/api.h"
 #include "format/format.h"
+#include "format/mxr.h"
 
 static void program_fini(struct migraphx_program *program)
 {
@@ -174,11 +175,14 @@ migraphx_status migraphx_program_to_string(char **out, const_migraphx_program_t 
 static enum mgx_status format(char **out, const struct mgx_program *p, const char *name,
                               struct mgx_diag *diag)
 {
+    const bool json = strcmp(name, "json") == 0;
     const struct mgx_format *f = mgx_format_find(name);
-    if (!f)
+    if (!f && !json)
         return mgx_fail(diag, MGX_NOT_FOUND, "Unknown format: %s", name);
     struct mgx_str text = {0};
-    const enum mgx_status status = f->print(&text, p, diag);
+    const char *target = p->executable ? p->executable->target->name : NULL;
+    const enum mgx_status status = json ? mgx_mxr_save_buffer(p, target, MGX_FORM_JSON, &text, diag)
+                                        : f->print(&text, p, diag);
     if (status == MGX_OK)
         return mgx_api_take_text(&text, out, diag);
     mgx_str_fini(&text);

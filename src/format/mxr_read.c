@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: MIT
+// A file into a tree of values, and the tree into a program.
+//
+// A file is hostile until read: every shape is checked, every result shape comes from the
+// operators' own rules and must agree with what the file says, bodies may not contain themselves,
+// and what comes out passes the verifier. Literals are views of the mapped file where their bytes
+// lie at a multiple of 64; the others are copied.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/size.h"
+#include "format/mxr.h"
+#include "format/mxr_read.h"
+#include "ir/link.h"
+
+enum { MAX_DEPTH = 64 };
+
+struct reader {
+    struct mgx_program *p;
+    const struct mgx_op_set *ops;
+    struct mgx_arena *arena;  // of the tree and of names
+    struct mgx_storage *file; // NULL: bytes are copied
+    const struct mgx_value *modules;
+    struct mgx_map names;  // as in the file -> instruction
+    struct mgx_map read;   // module name -> module, when done
+    struct mgx_map active; // module name -> itself, while being read
+    int depth;
+    struct mgx_diag *diag;
+};
+
+// --- instructions ---
+
+static enum mgx_status read_module(struct reader *r, const char *name, struct mgx_module **out);
+
+// Names of a list as what `map` holds for them.
+static enum mgx_status look_up(struct reader *r, const struct mgx_value *list,
+                               const struct mgx_map *map, void ***out, int *count)
+{
+    *count = 0;
+    *out = NULL;
+    if (!list)
+        return MGX_OK;
+    if (list->kind != MGX_VALUE_LIST || list->count > MGX_MXR_MAX_LIST)
+        return mgx_mxr_missing("inputs", "a node", r->diag);
+    void **v = *out = MGX_NEW_ARRAY(r->arena, void *, list->count);
+    if (!v)
+        return mgx_fail_memory(r->diag);
+    for (const struct mgx_value *c = list->first; c; c = c->next) {
+        v[*count] = c->kind == MGX_VALUE_TEXT ? mgx_map_find(map, c->data) : NULL;
+        if (!v[(*count)++])
+            return mgx_fail(r->diag, MGX_INVALID, "there is no \"%.80s\" before its use",
+                            c->kind == MGX_VALUE_TEXT ? (const char *)c->data : "?");
+    }
+    return MGX_OK;
+}
+
+static enum mgx_status read_bodies(struct reader *r, const struct mgx_value *list)
+{
+    for (const struct mgx_value *c = mgx_value_is(list, MGX_VALUE_LIST) ? list->first : NULL; c;
+         c = c->next) {
+        struct mgx_module *body;
+        if (c->kind != MGX_VALUE_TEXT)
+            return mgx_mxr_missing("module_inputs", "a node", r->diag);
+        TRY(read_module(r, c->data, &body));
+    }
+    return MGX_OK;
+}
+
+static enum mgx_status sink_string(struct mgx_sink *sink, const void *data, size_t size,
+                                   struct mgx_diag *diag)
+{
+    struct mgx_str *text = sink->user;
+    mgx_str_putn(text, data, size);
+    return text->failed ? mgx_fail_memory(diag) : MGX_OK;
+}
+
+static bool has_field(const struct mgx_op *op, const char *name)
+{
+    return mgx_field_find(op, name) != NULL;
+}
+
+// The reader of attributes reads JSON; what the operator does not know is left out.
+static enum mgx_status read_attributes(struct reader *r, const struct mgx_op *op,
+                                       const struct mgx_value *v, void **out)
+{
+    struct mgx_value *known = mgx_value_new(r->arena, MGX_VALUE_MAP);
+    struct mgx_str text = {0};
+    struct mgx_sink sink = {.write = sink_string, .user = &text};
+    for (const struct mgx_value *c = mgx_value_is(v, MGX_VALUE_MAP) ? v->first : NULL; c && known;
+         c = c->next)
+        if (has_field(op, c->key)) {
+            struct mgx_value *copy = MGX_NEW(r->arena, struct mgx_value);
+            if (!copy)
+                return mgx_fail_memory(r->diag);
+            *copy = *c;
+            copy->next = NULL;
+            mgx_value_put(known, c->key, copy);
+        }
+    enum mgx_status status =
+        known ? mgx_json_write(&sink, known, r->diag) : mgx_fail_memory(r->diag);
+    if (status == MGX_OK)
+        status = mgx_attr_parse(op, text.text, text.size, &r->p->arena, out, r->diag);
+    mgx_str_fini(&text);
+    return status;
+}
+
+static enum mgx_status add_parameter(struct reader *r, struct mgx_module *m,
+                                     const struct mgx_value *node, const struct mgx_shape *shape,
+                                     struct mgx_ins **out)
+{
+    const struct mgx_value *attributes, *name;
+    TRY(mgx_mxr_need(node, "operator", MGX_VALUE_MAP, "a parameter", &attributes, r->diag));
+    TRY(mgx_mxr_need(attributes, "parameter", MGX_VALUE_TEXT, "a parameter", &name, r->diag));
+    if (mgx_find_parameter(m, name->data))
+        return mgx_fail(r->diag, MGX_INVALID, "two parameters \"%.80s\"", (const char *)name->data);
+    *out = mgx_add_parameter(m, name->data, shape);
+    const struct mgx_value *order = mgx_value_find(attributes, "order");
+    if (*out && mgx_value_is(order, MGX_VALUE_INT))
+        ((struct mgx_param_attr *)(*out)->attr)->order = order->i;
+    else if (*out) // nodes list parameters in reverse order of creation
+        ((struct mgx_param_attr *)(*out)->attr)->order *= -1;
+    return mgx_program_status(r->p, r->diag);
+}
+
+static enum mgx_status add_literal(struct reader *r, struct mgx_module *m,
+                                   const struct mgx_value *node, struct mgx_ins **out)
+{
+    const struct mgx_value *literal;
+    struct mgx_tensor value;
+    TRY(mgx_mxr_need(node, "literal", MGX_VALUE_MAP, "a literal", &literal, r->diag));
+    TRY(mgx_mxr_read_tensor(r->arena, r->file, literal, 0, &value, r->diag));
+    *out = mgx_add_literal(m, &value);
+    mgx_tensor_release(&value);
+    return mgx_program_status(r->p, r->diag);
+}
+
+static enum mgx_status check_shape(const struct reader *r, struct mgx_ins *ins,
+                                   const struct mgx_shape *said)
+{
+    if (ins->op == &mgx_op_return || mgx_shape_equal(said, &ins->shape))
+        return MGX_OK;
+    if (mgx_shape_admits(said, &ins->shape)) {
+        if (!mgx_shape_copy(&r->p->arena, said, &ins->shape))
+            return mgx_fail_memory(r->diag);
+        return MGX_OK;
+    }
+    struct mgx_str text = {0};
+    mgx_shape_print(&text, &ins->shape);
+    mgx_str_put(&text, "}, the file says {");
+    mgx_shape_print(&text, said);
+    mgx_fail(r->diag, MGX_INVALID, "%s: the result is {%s}", ins->op->name, mgx_str_text(&text));
+    mgx_str_fini(&text);
+    return MGX_INVALID;
+}
+
+static enum mgx_status add_operator(struct reader *r, struct mgx_module *m, const char *name,
+                                    const struct mgx_value *node, const struct mgx_shape *said,
+                                    struct mgx_ins **out)
+{
+    void **in, **mod, *attr = NULL;
+    int in_count, mod_count;
+    const struct mgx_op *op = r->ops->find(r->ops, name, strlen(name));
+    if (!op || op == &mgx_op_param || op == &mgx_op_literal)
+        return mgx_fail(r->diag, MGX_NOT_FOUND, "Operator not found: %.80s", name);
+    TRY(look_up(r, mgx_value_find(node, "inputs"), &r->names, &in, &in_count));
+    if (op == &mgx_op_return) {
+        *out = mgx_add_return(m, (struct mgx_ins *const *)in, in_count);
+        return mgx_program_status(r->p, r->diag);
+    }
+    TRY(read_bodies(r, mgx_value_find(node, "module_inputs")));
+    TRY(look_up(r, mgx_value_find(node, "module_inputs"), &r->read, &mod, &mod_count));
+    TRY(read_attributes(r, op, mgx_value_find(node, "operator"), &attr));
+    *out = mgx_insert(m, NULL, op, attr, (struct mgx_ins *const *)in, in_count,
+                      (struct mgx_module *const *)mod, mod_count);
+    TRY(mgx_program_status(r->p, r->diag));
+    return check_shape(r, *out, said);
+}
+
+static void add_origins(struct mgx_ins *ins, const struct mgx_value *list)
+{
+    for (const struct mgx_value *c = mgx_value_is(list, MGX_VALUE_LIST) ? list->first : NULL; c;
+         c = c->next)
+        if (c->kind == MGX_VALUE_TEXT)
+            mgx_add_origin(ins, c->data);
+}
+
+static enum mgx_status read_node(struct reader *r, struct mgx_module *m,
+                                 const struct mgx_value *node)
+{
+    const struct mgx_value *name, *output, *of_shape;
+    struct mgx_shape shape;
+    struct mgx_ins *ins = NULL;
+    TRY(mgx_mxr_need(node, "name", MGX_VALUE_TEXT, "a node", &name, r->diag));
+    TRY(mgx_mxr_need(node, "output", MGX_VALUE_TEXT, "a node", &output, r->diag));
+    TRY(mgx_mxr_need(node, "shape", MGX_VALUE_MAP, "a node", &of_shape, r->diag));
+    TRY(mgx_mxr_read_shape(r->arena, of_shape, 0, &shape, r->diag));
+    if (mgx_module_return(m))
+        return mgx_fail(r->diag, MGX_INVALID, "an instruction follows @return");
+    if (strcmp(name->data, mgx_op_param.name) == 0)
+        TRY(add_parameter(r, m, node, &shape, &ins));
+    else if (strcmp(name->data, mgx_op_literal.name) == 0)
+        TRY(add_literal(r, m, node, &ins));
+    else
+        TRY(add_operator(r, m, name->data, node, &shape, &ins));
+    if (ins->op == &mgx_op_param || ins->op == &mgx_op_literal) { // they were put at the front
+        mgx_unlink_ins(ins);
+        mgx_link_ins(m, ins, NULL);
+    }
+    add_origins(ins, mgx_value_find(node, "debug_symbols"));
+    if (mgx_map_find(&r->names, output->data))
+        return mgx_fail(r->diag, MGX_INVALID, "two instructions \"%.80s\"",
+                        (const char *)output->data);
+    return mgx_map_put(&r->names, output->data, ins) ? MGX_OK : mgx_fail_memory(r->diag);
+}
+
+static enum mgx_status read_nodes(struct reader *r, struct mgx_module *m, const struct mgx_value *v)
+{
+    const struct mgx_value *nodes;
+    TRY(mgx_mxr_need(v, "nodes", MGX_VALUE_LIST, "a module", &nodes, r->diag));
+    m->bypass = mgx_value_find(v, "bypass") != NULL;
+    for (const struct mgx_value *node = nodes->first; node; node = node->next) {
+        const enum mgx_status status = read_node(r, m, node);
+        if (status != MGX_OK) {
+            const struct mgx_value *output = mgx_value_find(node, "output");
+            if (mgx_value_is(output, MGX_VALUE_TEXT))
+                mgx_where(r->diag, "instruction %.80s", (const char *)output->data);
+            return status;
+        }
+    }
+    return MGX_OK;
+}
+
+static enum mgx_status read_module(struct reader *r, const char *name, struct mgx_module **out)
+{
+    *out = mgx_map_find(&r->read, name);
+    if (*out)
+        return MGX_OK;
+    const struct mgx_value *v = mgx_value_find(r->modules, name);
+    if (!v)
+        return mgx_fail(r->diag, MGX_INVALID, "there is no module \"%.80s\"", name);
+    if (mgx_map_find(&r->active, name) || r->depth == MAX_DEPTH)
+        return mgx_fail(r->diag, MGX_INVALID, "module \"%.80s\" contains itself, or too many",
+                        name);
+    struct mgx_module *m = r->depth ? mgx_program_add_module(r->p, name) : mgx_program_main(r->p);
+    if (!m || !mgx_map_put(&r->active, name, m))
+        return mgx_fail_memory(r->diag);
+    r->depth++;
+    TRY(read_nodes(r, m, v));
+    r->depth--;
+    *out = m;
+    return mgx_map_put(&r->read, name, m) ? MGX_OK : mgx_fail_memory(r->diag);
+}
+
+// --- programs ---
+
+static enum mgx_status check_version(const struct mgx_value *root, struct mgx_diag *diag)
+{
+    const struct mgx_value *version;
+    TRY(mgx_mxr_need(root, "version", MGX_VALUE_INT, "a program", &version, diag));
+    if (version->i >= MGX_MXR_OLDEST_VERSION && version->i <= MGX_MXR_VERSION)
+        return MGX_OK;
+    return mgx_fail(diag, MGX_UNSUPPORTED,
+                    "Program version mismatch. MXR file was created using program file version: "
+                    "%lld, readable are %d to %d",
+                    (long long)version->i, MGX_MXR_OLDEST_VERSION, MGX_MXR_VERSION);
+}
+
+static enum mgx_status read_output_names(struct reader *r, const struct mgx_value *list)
+{
+    if (!mgx_value_is(list, MGX_VALUE_LIST) || list->count > MGX_MXR_MAX_LIST)
+        return MGX_OK;
+    const char **v = MGX_NEW_ARRAY(&r->p->arena, const char *, list->count);
+    int count = 0;
+    if (!v)
+        return mgx_fail_memory(r->diag);
+    for (const struct mgx_value *c = list->first; c; c = c->next)
+        if (c->kind == MGX_VALUE_TEXT && !(v[count++] = mgx_arena_strdup(&r->p->arena, c->data)))
+            return mgx_fail_memory(r->diag);
+    r->p->output_names = (struct mgx_strings){v, count};
+    return MGX_OK;
+}
+
+static enum mgx_status read_target(const struct mgx_value *root, char *target,
+                                   struct mgx_diag *diag)
+{
+    const struct mgx_value *contexts = mgx_value_find(root, "contexts"), *name;
+    const struct mgx_value *targets = mgx_value_find(root, "targets");
+    target[0] = '\0';
+    if (!contexts || !contexts->count)
+        return MGX_OK; // not compiled
+    if (!mgx_value_is(targets, MGX_VALUE_LIST) || targets->count != 1)
+        return mgx_fail(diag, MGX_UNSUPPORTED, "a program for %zu targets at once",
+                        targets ? targets->count : (size_t)0);
+    TRY(mgx_mxr_need(targets->first, "name", MGX_VALUE_TEXT, "a target", &name, diag));
+    if (name->size >= MGX_TARGET_NAME)
+        return mgx_mxr_missing("name", "a target", diag);
+    memcpy(target, name->data, name->size + 1);
+    return MGX_OK;
+}
+
+static enum mgx_status read_program(struct reader *r, const struct mgx_value *root, char *target)
+{
+    struct mgx_module *main;
+    TRY(check_version(root, r->diag));
+    TRY(read_target(root, target, r->diag));
+    TRY(mgx_mxr_need(root, "modules", MGX_VALUE_MAP, "a program", &r->modules, r->diag));
+    TRY(read_module(r, "main", &main));
+    TRY(read_output_names(r, mgx_value_find(root, "output_names")));
+    r->p->print_origins = mgx_value_find(root, "debug_symbols") != NULL;
+    return mgx_program_verify(r->p, r->diag);
+}
+
+static enum mgx_status build(struct mgx_program **out, const struct mgx_op_set *ops,
+                             struct mgx_arena *arena, struct mgx_storage *file,
+                             const struct mgx_value *root, char *target, struct mgx_diag *diag)
+{
+    struct reader r = {.ops = ops, .arena = arena, .file = file, .diag = diag};
+    TRY(mgx_program_create(&r.p, ops, diag));
+    const enum mgx_status status = read_program(&r, root, target);
+    mgx_map_fini(&r.names);
+    mgx_map_fini(&r.read);
+    mgx_map_fini(&r.active);
+    if (status == MGX_OK)
+        *out = r.p;
+    else
+        mgx_program_destroy(r.p);
+    return status;
+}
+
+static enum mgx_status parse(struct mgx_arena *arena, const void *data, size_t size,
+                             enum mgx_file_form form, struct mgx_value **out, struct mgx_diag *diag)
+{
+    return form == MGX_FORM_JSON ? mgx_json_read(arena, data, size, out, diag)
+                                 : mgx_msgpack_read(arena, data, size, out, diag);
+}
+
+static enum mgx_status load(struct mgx_program **out, const struct mgx_op_set *ops,
+                            struct mgx_storage *file, const void *data, size_t size,
+                            enum mgx_file_form form, char *target, struct mgx_diag *diag)
+{
+    struct mgx_arena arena;
+    struct mgx_value *root;
+    mgx_arena_init(&arena);
+    enum mgx_status status = parse(&arena, data, size, form, &root, diag);
+    if (status == MGX_OK)
+        status = build(out, ops, &arena, file, root, target, diag);
+    mgx_arena_fini(&arena);
+    return status;
+}
+
+// --- files ---
+
+static void release_file(struct mgx_storage *storage)
+{
+    mgx_file_release(storage->owner);
+    free(storage);
+}
+
+// A mapped file as storage of which literals are views.
+static enum mgx_status open_file(const char *path, struct mgx_storage **out, struct mgx_diag *diag)
+{
+    struct mgx_file *file;
+    TRY(mgx_file_open(&file, path, diag));
+    struct mgx_storage *storage = calloc(1, sizeof *storage);
+    if (!storage) {
+        mgx_file_release(file);
+        return mgx_fail_memory(diag);
+    }
+    storage->data = (void *)file->data;
+    storage->bytes = file->size;
+    storage->release = release_file;
+    storage->owner = file;
+    atomic_init(&storage->refs, 1);
+    *out = storage;
+    return MGX_OK;
+}
+
+enum mgx_status mgx_mxr_load(struct mgx_program **out, const struct mgx_op_set *ops,
+                             const char *path, enum mgx_file_form form, char *target,
+                             struct mgx_diag *diag)
+{
+    struct mgx_storage *file;
+    TRY(open_file(path, &file, diag));
+    enum mgx_status status =
+        load(out, ops, file, file->data ? file->data : "", file->bytes, form, target, diag);
+    if (status == MGX_OK) {
+        status = mgx_file_check(file->owner, diag);
+        if (status != MGX_OK)
+            mgx_program_destroy(*out);
+    }
+    mgx_where(diag, "%s", path);
+    mgx_storage_release(file);
+    return status;
+}
+
+enum mgx_status mgx_mxr_load_buffer(struct mgx_program **out, const struct mgx_op_set *ops,
+                                    const void *data, size_t size, enum mgx_file_form form,
+                                    char *target, struct mgx_diag *diag)
+{
+    return load(out, ops, NULL, data, size, form, target, diag);
+}
+
+enum mgx_status mgx_tensor_load(struct mgx_tensor *out, const char *path, struct mgx_diag *diag)
+{
+    struct mgx_storage *file;
+    struct mgx_arena arena;
+    struct mgx_value *root;
+    TRY(open_file(path, &file, diag));
+    mgx_arena_init(&arena);
+    enum mgx_status status =
+        mgx_msgpack_read(&arena, file->data ? file->data : "", file->bytes, &root, diag);
+    if (status == MGX_OK) // copied: an argument may be written to
+        status = mgx_mxr_read_tensor(&arena, NULL, root, 0, out, diag);
+    mgx_arena_fini(&arena);
+    mgx_where(diag, "%s", path);
+    mgx_storage_release(file);
+    return status;
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// Reading the parts of a saved program: what is missing or does not fit is said, nothing is
+// believed.
+#pragma once
+
+#include "format/tree.h"
+#include "ir/tensor.h"
+
+enum { MGX_MXR_MAX_LIST = 1 << 20 }; // members of a tuple, inputs of an instruction
+
+// "<of> without a proper <what>"
+enum mgx_status mgx_mxr_missing(const char *what, const char *of, struct mgx_diag *diag);
+// The entry `key` of a map, of this kind.
+enum mgx_status mgx_mxr_need(const struct mgx_value *map, const char *key, enum mgx_value_kind kind,
+                             const char *of, const struct mgx_value **out,
+                             struct mgx_diag *diag) MGX_NODISCARD;
+// A checked shape whose ranges and members lie in the arena. `depth` starts at 0.
+enum mgx_status mgx_mxr_read_shape(struct mgx_arena *arena, const struct mgx_value *v, int depth,
+                                   struct mgx_shape *out, struct mgx_diag *diag) MGX_NODISCARD;
+// A tensor: a view of `file` (may be NULL) where its bytes lie well, else a copy. Its shape's
+// members lie in the arena.
+enum mgx_status mgx_mxr_read_tensor(struct mgx_arena *arena, struct mgx_storage *file,
+                                    const struct mgx_value *v, int depth, struct mgx_tensor *out,
+                                    struct mgx_diag *diag) MGX_NODISCARD;

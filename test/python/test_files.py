@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+"""Saved programs, read back by the module and by a decoder written here."""
+import json
+import struct
+
+import migraphx
+import numpy as np
+import pytest
+
+
+def make():
+    p = migraphx.program()
+    m = p.get_main_module()
+    x = m.add_parameter("x", migraphx.shape(type="float", lens=[2, 3]))
+    w = m.add_literal(np.arange(300, dtype=np.float32).reshape(3, 100))
+    b = m.add_literal(np.array(2, np.float32))
+    y = m.add_instruction(migraphx.op("dot"), [x, w])
+    b = m.add_instruction(migraphx.op("multibroadcast", out_lens=[2, 100]), [b])
+    m.add_return([m.add_instruction(migraphx.op("add"), [y, b])])
+    return p
+
+
+def decode(data, at=0):
+    """msgpack as its specification has it; gives the value and where it ends, bytes with their offset."""
+    t = data[at]
+    at += 1
+
+    def sized(width):
+        return int.from_bytes(data[at:at + width], "big"), at + width
+
+    def children(count, at, pairs):
+        items = []
+        for _ in range(count * (2 if pairs else 1)):
+            item, at = decode(data, at)
+            items.append(item)
+        return (dict(zip(items[::2], items[1::2])) if pairs else items), at
+
+    if t < 0x80:
+        return t, at
+    if t < 0x90:
+        return children(t & 15, at, True)
+    if t < 0xa0:
+        return children(t & 15, at, False)
+    if t < 0xc0:
+        return data[at:at + (t & 31)].decode(), at + (t & 31)
+    if t >= 0xe0:
+        return t - 256, at
+    if t in (0xc0, 0xc2, 0xc3):
+        return {0xc0: None, 0xc2: False, 0xc3: True}[t], at
+    if 0xc4 <= t <= 0xc6:
+        n, at = sized(1 << (t - 0xc4))
+        return (at, data[at:at + n]), at + n
+    if t == 0xcb:
+        return struct.unpack(">d", data[at:at + 8])[0], at + 8
+    if 0xcc <= t <= 0xd3:
+        width = 1 << ((t - 0xcc) % 4)
+        return int.from_bytes(data[at:at + width], "big", signed=t >= 0xd0), at + width
+    if 0xd9 <= t <= 0xdb:
+        n, at = sized(1 << (t - 0xd9))
+        return data[at:at + n].decode(), at + n
+    n, at = sized(4 if t & 1 else 2)
+    return children(n, at, t >= 0xde)
+
+
+def test_msgpack_is_what_the_specification_says():
+    data = migraphx.save_buffer(make())
+    tree, end = decode(data)
+    assert end == len(data)
+    assert tree["version"] == 8 and tree["migraphx_version"].startswith("2.16") and tree["contexts"] == []
+    nodes = {node["output"]: node for node in tree["modules"]["main"]["nodes"]}
+    dot = next(node for node in nodes.values() if node["name"] == "dot")
+    assert [nodes[i]["name"] for i in dot["inputs"]] == ["@param", "@literal"]
+    assert dot["shape"]["lens"] == [2, 100] and dot["shape"]["type"] == "float_type"
+    literal = nodes[dot["inputs"][1]]["literal"]
+    chunks = literal["data"]
+    assert b"".join(c[1] for c in chunks) == np.arange(300, dtype=np.float32).tobytes()
+    assert chunks[-1][0] % 64 == 0  # a reader that maps the file uses the weights in place
+    broadcast = next(node for node in nodes.values() if node["name"] == "multibroadcast")
+    assert broadcast["operator"]["out_lens"] == [2, 100]
+
+
+@pytest.mark.parametrize("form", ["msgpack", "json"])
+def test_files(tmp_path, form):
+    p = make()
+    path = tmp_path / "model"
+    migraphx.save(p, path, format=form)
+    if form == "json":
+        assert json.loads(path.read_text())["version"] == 8
+    assert migraphx.load(str(path), format=form) == p
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(RuntimeError, match="Unknown format: xml"):
+        migraphx.save(p, path, format="xml")
+    with pytest.raises(RuntimeError):
+        migraphx.load(path, format="json" if form == "msgpack" else "msgpack")
+
+
+@pytest.mark.parametrize("target", migraphx.get_targets())
+def test_compiled_programs(tmp_path, target):
+    p = make()
+    x = np.float32([[1, 2, 3], [4, 5, 6]])
+    expected = x @ np.arange(300, dtype=np.float32).reshape(3, 100) + 2
+    p.compile(migraphx.get_target(target))
+    migraphx.save(p, tmp_path / "c.mxr")
+    for q in (migraphx.load(tmp_path / "c.mxr"), migraphx.load_buffer(migraphx.save_buffer(p))):
+        assert q.is_compiled()
+        assert np.allclose(np.asarray(q.run({"x": x})[0]), expected)
+
+
+def test_arguments(tmp_path):
+    a = migraphx.argument(np.arange(6, dtype=np.int16).reshape(2, 3).T)
+    migraphx.argument.save(a, tmp_path / "a")
+    assert migraphx.argument.load(tmp_path / "a") == a
+    with pytest.raises(RuntimeError, match="no_such"):
+        migraphx.argument.load(tmp_path / "no_such")
