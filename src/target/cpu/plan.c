@@ -182,12 +182,14 @@ static enum mgx_status choose(struct cpu_plan *plan, struct choice *x)
             return MGX_OK;
         if (x->c.diag->status != MGX_OK)
             return x->c.diag->status;
-        bool changed;
-        TRY(pack_inputs(plan, x, &changed));
-        if (changed && try_kernel(x, cpu_kernels[i]))
-            return MGX_OK;
-        if (x->c.diag->status != MGX_OK)
-            return x->c.diag->status;
+        bool changed = true; // inputs may be copied one after the other
+        for (int k = 0; k < x->c.in_count && changed; k++) {
+            TRY(pack_inputs(plan, x, &changed));
+            if (changed && try_kernel(x, cpu_kernels[i]))
+                return MGX_OK;
+            if (x->c.diag->status != MGX_OK)
+                return x->c.diag->status;
+        }
     }
     return mgx_fail(x->c.diag, MGX_INTERNAL, "no kernel takes %s", x->c.ins->op->name);
 }

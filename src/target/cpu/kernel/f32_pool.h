@@ -47,3 +47,16 @@ void NAME(mgx_pool_pixel)(const struct mgx_pool_args *a)
     else
         pixel(a, false);
 }
+
+void NAME(mgx_blend_pixel)(const float *const p[4], const float w[4], float *y, int64_t channels)
+{
+    const vf a = vf_set(w[0]), b = vf_set(w[1]), c = vf_set(w[2]), d = vf_set(w[3]);
+    for (int64_t i = 0; i < channels; i += VL) {
+        const int n = channels - i < VL ? (int)(channels - i) : VL;
+        vf s = vf_mul(a, vf_load_some(p[0] + i, n));
+        s = vf_fma(b, vf_load_some(p[1] + i, n), s);
+        s = vf_fma(c, vf_load_some(p[2] + i, n), s);
+        s = vf_fma(d, vf_load_some(p[3] + i, n), s);
+        vf_store_some(y + i, s, n);
+    }
+}

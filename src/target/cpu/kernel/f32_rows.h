@@ -127,6 +127,26 @@ static void logsoftmax(const float *x, float *y, int64_t n)
         y[i] = x[i] - max - shift;
 }
 
+static void softmax_across(const float *x, int64_t x_stride, float *y, int64_t y_stride,
+                           int64_t count, int64_t n)
+{
+    for (int64_t j = 0; j < n; j += VL) {
+        const int w = n - j < VL ? (int)(n - j) : VL;
+        vf max = vf_set(-INFINITY), sum = vf_zero();
+        for (int64_t i = 0; i < count; i++)
+            max = vf_max(max, vf_load_some(x + i * x_stride + j, w));
+        for (int64_t i = 0; i < count; i++) {
+            const vf e = vf_exp(vf_sub(vf_load_some(x + i * x_stride + j, w), max));
+            vf_store_some(y + i * y_stride + j, e, w);
+            sum = vf_add(sum, e);
+        }
+        const vf scale = vf_div(vf_set(1), sum);
+        for (int64_t i = 0; i < count; i++)
+            vf_store_some(y + i * y_stride + j,
+                          vf_mul(vf_load_some(y + i * y_stride + j, w), scale), w);
+    }
+}
+
 // y = (x - mean) * by * scale + shift
 static void affine(const float *x, const float *scale, const float *shift, float mean, float by,
                    float *y, int64_t n)
@@ -246,4 +266,5 @@ static void fold_across(enum mgx_fold kind, const float *x, int64_t stride, int6
     }
 }
 
-const struct mgx_rows NAME(mgx_rows) = {softmax, logsoftmax, norm, rms, fold, fold_across};
+const struct mgx_rows NAME(mgx_rows) = {softmax, logsoftmax, softmax_across, norm,
+                                        rms,     fold,       fold_across};

@@ -21,6 +21,9 @@ enum mgx_fold { MGX_FOLD_SUM, MGX_FOLD_MEAN, MGX_FOLD_MAX, MGX_FOLD_MIN, MGX_FOL
 struct mgx_rows {
     void (*softmax)(const float *x, float *y, int64_t n);
     void (*logsoftmax)(const float *x, float *y, int64_t n);
+    // Along columns: n columns side by side, `count` values each, `stride` floats apart in x and y.
+    void (*softmax_across)(const float *x, int64_t x_stride, float *y, int64_t y_stride,
+                           int64_t count, int64_t n);
     // scale and shift may be NULL.
     // sum unless NULL.
     void (*norm)(const float *x, const float *scale, const float *shift, float epsilon, float *y,

@@ -45,8 +45,7 @@ struct rows {
     enum mgx_fold kind;
     bool across;
     struct outer outer;
-    int64_t n, stride, count; // a row, or `count` rows of n
-    struct outer folded;      // axes of a fold across that do not merge into one stride
+    int64_t n, stride, count, y_stride; // a row, or `count` rows of n
     int tasks;
 };
 
@@ -68,6 +67,15 @@ static void choose_tasks(struct cpu_prepare *c, struct rows *r)
     r->tasks = elements < PARALLEL ? 1 : (int)mgx_min_i64(r->outer.count, c->plan->threads);
 }
 
+// The kept axis that is contiguous in both operands, or -1.
+static int contiguous_axis(const struct mgx_shape *x, const struct mgx_shape *y, const bool *folded)
+{
+    for (int i = 0; i < x->rank; i++)
+        if (!folded[i] && x->lens[i] > 1 && x->strides[i] == 1 && y->strides[i] == 1)
+            return i;
+    return -1;
+}
+
 // --- softmax ---
 
 static bool prepare_softmax(struct cpu_prepare *c)
@@ -82,18 +90,26 @@ static bool prepare_softmax(struct cpu_prepare *c)
         c->why = "not float, or empty";
         return false;
     }
-    if ((x->strides[axis] != 1 || y->strides[axis] != 1) && x->lens[axis] != 1) {
-        c->why = "the axis is not contiguous";
-        c->want_in[0] = y->strides[axis] == 1 ? CPU_ROW_MAJOR : CPU_AS_IT_IS;
+    const bool along = (x->strides[axis] == 1 && y->strides[axis] == 1) || x->lens[axis] == 1;
+    bool itself[MGX_MAX_RANK] = {false};
+    itself[axis] = true;
+    const int inner = contiguous_axis(x, y, itself);
+    if (!along && (inner < 0 || log)) {
+        c->why = "neither the axis nor another one is contiguous";
+        c->want_in[0] = CPU_LIKE_RESULT;
         return false;
     }
     struct rows *r = new_rows(c);
     if (!r)
         return false;
     r->map = log ? r->kernels->logsoftmax : r->kernels->softmax;
-    r->n = x->lens[axis];
+    r->n = along ? x->lens[axis] : x->lens[inner];
+    r->across = !along;
+    r->count = x->lens[axis];
+    r->stride = x->strides[axis];
+    r->y_stride = y->strides[axis];
     for (int i = 0; i < x->rank; i++)
-        if (i != axis)
+        if (i != axis && (along || i != inner))
             add_outer(&r->outer, x->lens[i], x->strides[i], y->strides[i]);
     choose_tasks(c, r);
     bool same = true;
@@ -147,15 +163,6 @@ static bool merge_folded(const struct mgx_shape *x, const bool *folded, int64_t 
         *count *= x->lens[order[i]];
     }
     return true;
-}
-
-// The kept axis that is contiguous in both operands, or -1.
-static int contiguous_axis(const struct mgx_shape *x, const struct mgx_shape *y, const bool *folded)
-{
-    for (int i = 0; i < x->rank; i++)
-        if (!folded[i] && x->lens[i] > 1 && x->strides[i] == 1 && y->strides[i] == 1)
-            return i;
-    return -1;
 }
 
 static bool lay_out(struct cpu_prepare *c, struct rows *r, const bool *folded)
@@ -230,7 +237,9 @@ static void run_part(void *user, int task, int thread)
     for (int64_t i = r->outer.count * task / r->tasks; i < end; i++) {
         int64_t from, to;
         locate(&r->outer, i, &from, &to);
-        if (r->map)
+        if (r->map && r->across)
+            r->kernels->softmax_across(x + from, r->stride, y + to, r->y_stride, r->count, r->n);
+        else if (r->map)
             r->map(x + from, y + to, r->n);
         else if (r->across)
             r->kernels->fold_across(r->kind, x + from, r->stride, r->count, y + to, r->n);
