@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "pass/emit.h"
 #include "pass/rewrite.h"
 
 enum { MAX_SPATIAL = MGX_MAX_RANK - 2, AVERAGE = 0, MAXIMUM = 1 };
@@ -59,18 +60,13 @@ static int shorten(const int64_t *padding, int spatial)
 static struct mgx_ins *emit_padded(struct mgx_rewriter *r, struct mgx_ins *ins, struct mgx_ins *x,
                                    const int64_t *padding, int count, bool count_pads)
 {
-    struct mgx_program *p = r->call->program;
-    void *attr = NULL;
     struct mgx_ins *in[2] = {x, ins->in_count > 1 ? ins->in[1] : NULL};
-    int64_t *copy = mgx_arena_memdup(&p->arena, padding, (size_t)count * sizeof *padding);
-    if (!copy || mgx_attr_copy(ins->op, ins->attr, &p->arena, &attr, &p->diag) != MGX_OK)
+    void *attr = mgx_edit_attr(r->call->program, ins);
+    if (!mgx_edit_ints(r->call->program, ins->op, attr, "padding", padding, count))
         return NULL;
-    const struct mgx_field *f = mgx_field_find(ins->op, "padding");
-    *(struct mgx_ints *)((char *)attr + f->offset) = (struct mgx_ints){copy, count};
-    f = mgx_field_find(ins->op, "count_include_pad");
-    if (f)
-        *(bool *)((char *)attr + f->offset) |= count_pads;
-    return mgx_insert(ins->owner, ins, ins->op, attr, in, ins->in_count, NULL, 0);
+    if (count_pads)
+        mgx_edit_bool(ins->op, attr, "count_include_pad", true);
+    return mgx_emit_edited(ins, ins->op, attr, in, ins->in_count);
 }
 
 static struct mgx_ins *into_product(struct mgx_rewriter *r, struct mgx_ins *ins,

@@ -90,6 +90,60 @@ struct mgx_ins *mgx_emit_again(struct mgx_ins *at, const struct mgx_ins *model,
                       model->mod_count);
 }
 
+// --- attributes ---
+
+void *mgx_edit_attr(struct mgx_program *p, const struct mgx_ins *ins)
+{
+    void *attr = NULL;
+    return mgx_attr_copy(ins->op, ins->attr, &p->arena, &attr, &p->diag) == MGX_OK ? attr : NULL;
+}
+
+static void *field_of(const struct mgx_op *op, void *attr, const char *name)
+{
+    const struct mgx_field *f = mgx_field_find(op, name);
+    assert(f);
+    return (char *)attr + f->offset;
+}
+
+bool mgx_edit_ints(struct mgx_program *p, const struct mgx_op *op, void *attr, const char *name,
+                   const int64_t *v, int count)
+{
+    assert(mgx_field_find(op, name)->kind == MGX_FIELD_INTS);
+    int64_t *copy = attr ? MGX_NEW_ARRAY(&p->arena, int64_t, count) : NULL;
+    if (!copy)
+        return false;
+    for (int i = 0; i < count; i++)
+        copy[i] = v[i];
+    *(struct mgx_ints *)field_of(op, attr, name) = (struct mgx_ints){copy, count};
+    return true;
+}
+
+void mgx_edit_int(const struct mgx_op *op, void *attr, const char *name, int64_t v)
+{
+    if (attr)
+        *(int64_t *)field_of(op, attr, name) = v;
+}
+
+void mgx_edit_bool(const struct mgx_op *op, void *attr, const char *name, bool v)
+{
+    assert(mgx_field_find(op, name)->kind == MGX_FIELD_BOOL);
+    if (attr)
+        *(bool *)field_of(op, attr, name) = v;
+}
+
+void mgx_edit_real(const struct mgx_op *op, void *attr, const char *name, double v)
+{
+    assert(mgx_field_find(op, name)->kind == MGX_FIELD_FLOAT);
+    if (attr)
+        *(double *)field_of(op, attr, name) = v;
+}
+
+struct mgx_ins *mgx_emit_edited(struct mgx_ins *at, const struct mgx_op *op, void *attr,
+                                struct mgx_ins *const *in, int count)
+{
+    return attr ? mgx_insert(at->owner, at, op, attr, in, count, NULL, 0) : NULL;
+}
+
 // --- broadcasts ---
 
 bool mgx_spread_of(struct mgx_ins *ins, struct mgx_spread *out)

@@ -25,6 +25,18 @@ struct mgx_ins *mgx_emit_splat(struct mgx_ins *at, const struct mgx_shape *like,
 struct mgx_ins *mgx_emit_again(struct mgx_ins *at, const struct mgx_ins *model,
                                struct mgx_ins *const *in, int count);
 
+// An instruction's attributes, copied for editing by name before they are used for another one; the
+// fields must exist and have that kind. NULL, and false, when out of memory.
+void *mgx_edit_attr(struct mgx_program *p, const struct mgx_ins *ins);
+bool mgx_edit_ints(struct mgx_program *p, const struct mgx_op *op, void *attr, const char *name,
+                   const int64_t *v, int count);
+void mgx_edit_int(const struct mgx_op *op, void *attr, const char *name, int64_t v);
+void mgx_edit_bool(const struct mgx_op *op, void *attr, const char *name, bool v);
+void mgx_edit_real(const struct mgx_op *op, void *attr, const char *name, double v);
+// The same operator with edited attributes; NULL stays NULL.
+struct mgx_ins *mgx_emit_edited(struct mgx_ins *at, const struct mgx_op *op, void *attr,
+                                struct mgx_ins *const *in, int count);
+
 // What a broadcast repeats: for each axis of the result the axis of `core` it walks, -1 where the
 // same values repeat. Of multibroadcast, broadcast and scalar with static shapes.
 struct mgx_spread {

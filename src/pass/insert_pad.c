@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "pass/emit.h"
 #include "pass/rewrite.h"
 
 enum { MAXIMUM = 1, AVERAGE = 0 };
@@ -47,17 +48,15 @@ static struct mgx_ins *pad_first(struct mgx_rewriter *r, struct mgx_ins *ins,
         pads[d + 2] = padding.v[d];
         pads[d + 2 + rank] = padding.v[d + spatial];
     }
-    void *attr = NULL;
-    if (mgx_attr_copy(ins->op, ins->attr, &p->arena, &attr, &p->diag) != MGX_OK)
+    void *attr = mgx_edit_attr(p, ins);
+    if (!mgx_edit_ints(p, ins->op, attr, "padding", zeros, spatial))
         return NULL;
-    const struct mgx_field *f = mgx_field_find(ins->op, "padding");
-    *(struct mgx_ints *)((char *)attr + f->offset) = (struct mgx_ints){zeros, spatial};
     struct mgx_ins *x = mgx_emit_before(
         ins, &mgx_op_pad,
         MGX_ATTRS(mgx_ints("pads", pads, 2 * rank), mgx_real("value", pad_value(ins))),
         MGX_IN(ins->in[0]));
     struct mgx_ins *in[2] = {x, ins->in_count > 1 ? ins->in[1] : NULL};
-    return mgx_insert(ins->owner, ins, ins->op, attr, in, ins->in_count, NULL, 0);
+    return mgx_emit_edited(ins, ins->op, attr, in, ins->in_count);
 }
 
 static const struct mgx_rule rules[] = {

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// Elimination of types that a target does not compute in; eliminate_data_type.c.
+#pragma once
+
+#include "pass/pass.h"
+
+struct mgx_data_types {
+    uint64_t types;                   // bit t: instructions of type t are to go
+    enum mgx_type target;             // they are computed in this type instead
+    const struct mgx_op *const *keep; // operators that the target has for these types; ends with
+                                      // NULL, NULL for none
+};
+
+#define MGX_TYPE_BIT(type) ((uint64_t)1 << (type))
+
+enum mgx_status mgx_eliminate_data_type(struct mgx_pass_call *c, struct mgx_module *m,
+                                        const struct mgx_data_types *d) MGX_NODISCARD;

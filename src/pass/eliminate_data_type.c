@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+// Computes in another type what is of a type that the target lacks.
+//
+//     op(x, ...) of type t   =>  convert[t](op(convert[u](x), ...))       t to be eliminated, u
+//     instead
+//
+// Every instruction keeps its result's type, so its readers need not know; conversions that meet
+// are for eliminate_convert. Untouched: what only moves bytes (views, gather, concat ...),
+// conversions themselves, control flow, and operators whose shape rule refuses the other type. As a
+// pass: fp8, bf16 and half become float; targets say their own types. O(instructions).
+#include "pass/data_type.h"
+
+#include "base/size.h"
+#include "pass/walk.h"
+
+static bool is_listed(const struct mgx_op *const *list, const struct mgx_op *op)
+{
+    for (; list && *list; list++)
+        if (*list == op)
+            return true;
+    return false;
+}
+
+// Operators that do not look at values.
+static bool only_moves(const struct mgx_op *op)
+{
+    static const struct mgx_op *const movers[] = {&mgx_op_concat,           &mgx_op_gather,
+                                                  &mgx_op_gathernd,         &mgx_op_contiguous,
+                                                  &mgx_op_layout,           &mgx_op_reverse,
+                                                  &mgx_op_convert,          &mgx_op_allocate,
+                                                  &mgx_op_get_tuple_elem,   &mgx_op_where,
+                                                  &mgx_op_identity,         &mgx_op_quantizelinear,
+                                                  &mgx_op_dequantizelinear, NULL};
+    return (op->flags & (MGX_OP_VIEW | MGX_OP_RESHAPE | MGX_OP_BUILTIN)) || is_listed(movers, op);
+}
+
+static bool is_listed_type(const struct mgx_data_types *d, enum mgx_type type)
+{
+    return type < 64 && (d->types & MGX_TYPE_BIT(type));
+}
+
+static bool concerns(const struct mgx_data_types *d, const struct mgx_ins *ins)
+{
+    if (only_moves(ins->op) || ins->mod_count || is_listed(d->keep, ins->op))
+        return false;
+    bool any = is_listed_type(d, ins->shape.type);
+    for (int i = 0; i < ins->in_count; i++)
+        any |= is_listed_type(d, ins->in[i]->shape.type);
+    return any && ins->in_count;
+}
+
+// Would the operator work on the other type, and how would its result be typed?
+static bool result_type(const struct mgx_data_types *d, const struct mgx_ins *ins,
+                        struct mgx_arena *scratch, enum mgx_type *out)
+{
+    struct mgx_shape *shapes = MGX_NEW_ARRAY(scratch, struct mgx_shape, ins->in_count);
+    const struct mgx_shape **in = MGX_NEW_ARRAY(scratch, const struct mgx_shape *, ins->in_count);
+    const struct mgx_tensor **values =
+        MGX_NEW_ARRAY(scratch, const struct mgx_tensor *, ins->in_count);
+    if (!shapes || !in || !values)
+        return false;
+    for (int i = 0; i < ins->in_count; i++) {
+        const bool changes = is_listed_type(d, ins->in[i]->shape.type);
+        shapes[i] = ins->in[i]->shape;
+        if (changes)
+            shapes[i].type = d->target;
+        in[i] = &shapes[i];
+        values[i] = changes ? NULL : ins->in[i]->literal;
+    }
+    struct mgx_diag why = {0};
+    struct mgx_shape_call call = {.op = ins->op,
+                                  .attr = ins->attr,
+                                  .in = in,
+                                  .in_count = ins->in_count,
+                                  .values = values,
+                                  .arena = scratch,
+                                  .diag = &why};
+    struct mgx_shape shape;
+    if (mgx_op_shape(&call, &shape) != MGX_OK)
+        return false;
+    *out = shape.type;
+    return true;
+}
+
+static struct mgx_ins *convert(struct mgx_ins *at, struct mgx_ins *x, enum mgx_type type)
+{
+    if (!x || x->shape.type == type)
+        return x;
+    return mgx_emit_before(at, &mgx_op_convert, MGX_ATTRS(mgx_int("target_type", (int64_t)type)),
+                           MGX_IN(x));
+}
+
+static enum mgx_status wrap(struct mgx_pass_call *c, const struct mgx_data_types *d,
+                            struct mgx_ins *ins)
+{
+    struct mgx_ins **in = MGX_NEW_ARRAY(c->scratch, struct mgx_ins *, ins->in_count);
+    if (!in)
+        return mgx_fail_memory(c->diag);
+    for (int i = 0; i < ins->in_count; i++) {
+        const bool changes = is_listed_type(d, ins->in[i]->shape.type);
+        in[i] = changes ? convert(ins, ins->in[i], d->target) : ins->in[i];
+    }
+    struct mgx_ins *y = mgx_insert(ins->owner, ins, ins->op, ins->attr, in, ins->in_count, NULL, 0);
+    y = convert(ins, y, ins->shape.type);
+    if (!y)
+        return mgx_program_status(c->program, c->diag);
+    mgx_replace(ins, y);
+    c->changed = true;
+    return MGX_OK;
+}
+
+enum mgx_status mgx_eliminate_data_type(struct mgx_pass_call *c, struct mgx_module *m,
+                                        const struct mgx_data_types *d)
+{
+    for (struct mgx_ins *ins = m->first, *next; ins; ins = next) {
+        enum mgx_type type;
+        next = ins->next;
+        if (!concerns(d, ins) || !result_type(d, ins, c->scratch, &type))
+            continue;
+        // A tuple's members would each need converting back.
+        if (type == MGX_TUPLE || type == MGX_SEQUENCE)
+            continue;
+        TRY(wrap(c, d, ins));
+    }
+    return MGX_OK;
+}
+
+static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
+{
+    static const struct mgx_data_types narrow = {
+        .types = MGX_TYPE_BIT(MGX_HALF) | MGX_TYPE_BIT(MGX_BF16) | MGX_TYPE_BIT(MGX_FP8E4M3FNUZ) |
+                 MGX_TYPE_BIT(MGX_FP8E4M3FN) | MGX_TYPE_BIT(MGX_FP8E5M2) |
+                 MGX_TYPE_BIT(MGX_FP8E5M2FNUZ),
+        .target = MGX_FLOAT};
+    return mgx_eliminate_data_type(c, m, &narrow);
+}
+
+const struct mgx_pass mgx_pass_eliminate_data_type = {
+    .name = "eliminate_data_type",
+    .meaning = "computes fp8, bf16 and half in float",
+    .module = run,
+};

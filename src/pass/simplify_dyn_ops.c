@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+// Operands that turn out to be known become attributes, and with them shapes become static.
+//
+//     reshape(x, {2, 3})                   =>  reshape[dims={2, 3}](x)
+//     slice(x, starts, ends, axes)         =>  slice[starts, ends, axes](x)
+//     pad(x, pads, value)                  =>  pad[pads, value](x)
+//     topk(x, k), onehot(i, depth, v)      =>  topk[k](x), onehot[depth](i, v)
+//     reduce(x, axes)                      =>  reduce[axes](x)
+//     broadcast(x, y), multibroadcast(...) =>  the same to known lengths
+//     broadcast_with_dims(x, {2, 3})       =>  multibroadcast[out_lens={2, 3}](x)
+//     dimensions_of(x)                     =>  literal, where those lengths are fixed
+//     select_module with one body          is left to inline_module
+//
+// Holds: the operand is a literal; the result's lengths stay what they are, or become fixed.
+#include <string.h>
+
+#include "pass/emit.h"
+#include "pass/rewrite.h"
+
+// The integers of a literal, in scratch memory; false if it is no literal of integers.
+static bool read_ints(struct mgx_rewriter *r, const struct mgx_ins *ins, struct mgx_ints *out)
+{
+    if (!ins->literal || !mgx_type_is_integral(ins->shape.type) || ins->shape.rank > 1)
+        return false;
+    const int64_t count = mgx_shape_elements(&ins->shape);
+    int64_t *v = count <= 4 * MGX_MAX_RANK ? MGX_NEW_ARRAY(r->call->scratch, int64_t, count) : NULL;
+    if (!v)
+        return false;
+    mgx_tensor_to_ints(ins->literal, v);
+    *out = (struct mgx_ints){v, (int)count};
+    return true;
+}
+
+static struct mgx_program *program(const struct mgx_rewriter *r)
+{
+    return r->call->program;
+}
+
+// `ins` without its inputs from the second on, one list of its attributes being set.
+static struct mgx_ins *with_ints(struct mgx_rewriter *r, struct mgx_ins *ins, const char *name,
+                                 struct mgx_ints v)
+{
+    void *attr = mgx_edit_attr(program(r), ins);
+    if (!mgx_edit_ints(program(r), ins->op, attr, name, v.v, v.count))
+        return NULL;
+    return mgx_emit_edited(ins, ins->op, attr, ins->in, 1);
+}
+
+static struct mgx_ins *reshape(struct mgx_rewriter *r, struct mgx_ins *ins,
+                               const struct mgx_match *m)
+{
+    (void)m;
+    struct mgx_ints dims;
+    if (ins->in_count != 2 || !read_ints(r, ins->in[1], &dims))
+        return NULL;
+    return with_ints(r, ins, "dims", dims);
+}
+
+static struct mgx_ins *reduce(struct mgx_rewriter *r, struct mgx_ins *ins,
+                              const struct mgx_match *m)
+{
+    (void)m;
+    struct mgx_ints axes;
+    // No axes in the input means none; no axes in the attribute means all.
+    if (ins->in_count != 2 || !read_ints(r, ins->in[1], &axes) || !axes.count)
+        return NULL;
+    return with_ints(r, ins, "axes", axes);
+}
+
+// What the attributes leave open is read from the inputs in the order starts, ends, axes.
+static struct mgx_ins *slice(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)
+{
+    (void)m;
+    static const char *const names[] = {"starts", "ends", "axes"};
+    struct mgx_ints lists[3];
+    int input = 1;
+    if (ins->in_count < 2)
+        return NULL;
+    for (int i = 0; i < 3; i++) {
+        lists[i] = mgx_ins_ints(ins, names[i]);
+        if (!lists[i].count && input < ins->in_count && !read_ints(r, ins->in[input++], &lists[i]))
+            return NULL;
+    }
+    if (input != ins->in_count || lists[0].count != lists[1].count)
+        return NULL;
+    int64_t axes[MGX_MAX_RANK];
+    if (!lists[2].count) { // the first ones
+        for (int i = 0; i < lists[0].count && i < MGX_MAX_RANK; i++)
+            axes[i] = i;
+        lists[2] = (struct mgx_ints){axes, (int)mgx_min_i64(lists[0].count, MGX_MAX_RANK)};
+    }
+    void *attr = mgx_edit_attr(program(r), ins);
+    for (int i = 0; i < 3; i++)
+        if (!mgx_edit_ints(program(r), ins->op, attr, names[i], lists[i].v, lists[i].count))
+            return NULL;
+    return mgx_emit_edited(ins, ins->op, attr, ins->in, 1);
+}
+
+static struct mgx_ins *pad(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)
+{
+    (void)m;
+    struct mgx_ints pads;
+    double value = 0;
+    if (ins->in_count < 2 || !read_ints(r, ins->in[1], &pads))
+        return NULL;
+    const bool has_value = ins->in_count == 3;
+    if (has_value && !mgx_splat_value(ins->in[2], &value))
+        return NULL;
+    void *attr = mgx_edit_attr(program(r), ins);
+    if (!mgx_edit_ints(program(r), ins->op, attr, "pads", pads.v, pads.count))
+        return NULL;
+    if (has_value)
+        mgx_edit_real(ins->op, attr, "value", value);
+    return mgx_emit_edited(ins, ins->op, attr, ins->in, 1);
+}
+
+static struct mgx_ins *topk(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)
+{
+    (void)m;
+    struct mgx_ints k;
+    if (ins->in_count != 2 || !read_ints(r, ins->in[1], &k) || k.count != 1)
+        return NULL;
+    void *attr = mgx_edit_attr(program(r), ins);
+    mgx_edit_int(ins->op, attr, "k", k.v[0]);
+    return mgx_emit_edited(ins, ins->op, attr, ins->in, 1);
+}
+
+static struct mgx_ins *onehot(struct mgx_rewriter *r, struct mgx_ins *ins,
+                              const struct mgx_match *m)
+{
+    (void)m;
+    struct mgx_ints depth;
+    if (ins->in_count != 3 || !read_ints(r, ins->in[1], &depth) || depth.count != 1)
+        return NULL;
+    void *attr = mgx_edit_attr(program(r), ins);
+    mgx_edit_int(ins->op, attr, "depth", depth.v[0]);
+    struct mgx_ins *const in[] = {ins->in[0], ins->in[2]};
+    return mgx_emit_edited(ins, ins->op, attr, in, 2);
+}
+
+static struct mgx_ins *broadcast(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                 const struct mgx_match *m)
+{
+    (void)r, (void)m;
+    const struct mgx_shape *s = &ins->shape;
+    if (ins->in_count < 2 || !mgx_shape_is_static(s) || !mgx_shape_is_static(&ins->in[0]->shape))
+        return NULL;
+    if (!mgx_is(ins, &mgx_op_broadcast))
+        return mgx_emit_multibroadcast(ins, ins->in[0], s->lens, s->rank);
+    return mgx_emit_before(ins, &mgx_op_broadcast,
+                           MGX_ATTRS(mgx_int("axis", mgx_ins_int(ins, "axis")),
+                                     mgx_ints("out_lens", s->lens, s->rank)),
+                           MGX_IN(ins->in[0]));
+}
+
+static struct mgx_ins *dimensions(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                  const struct mgx_match *m)
+{
+    (void)r;
+    const struct mgx_shape *x = &mgx_var(m, 'x')->shape;
+    int64_t lens[MGX_MAX_RANK], start = mgx_ins_int(ins, "start"), end = mgx_ins_int(ins, "end");
+    if (x->unranked || x->type == MGX_TUPLE || x->type == MGX_SEQUENCE)
+        return NULL;
+    start = mgx_max_i64(0, mgx_min_i64(start < 0 ? start + x->rank : start, x->rank));
+    end = end == 0 ? x->rank : mgx_min_i64(end < 0 ? end + x->rank : end, x->rank);
+    for (int64_t d = start; d < end; d++) {
+        const struct mgx_dim dim = mgx_shape_dim(x, (int)d);
+        if (!mgx_dim_is_fixed(&dim))
+            return NULL;
+        lens[d - start] = dim.max;
+    }
+    return end > start ? mgx_literal_ints(ins->owner, lens, (int)(end - start)) : NULL;
+}
+
+static const struct mgx_rule rules[] = {
+    {"reshape => reshape[dims](x) for reshape(x, dims)", .rewrite = reshape},
+    {"slice => slice[starts, ends, axes](x)", .rewrite = slice},
+    {"pad => pad[pads, value](x)", .rewrite = pad},
+    {"topk => topk[k](x)", .rewrite = topk},
+    {"onehot => onehot[depth](i, v)", .rewrite = onehot},
+    {"%reduce => reduce[axes](x)", .rewrite = reduce},
+    {"broadcast|multibroadcast|broadcast_with_dims|broadcast_for_dot => broadcast[out_lens](x)",
+     .rewrite = broadcast},
+    {"dimensions_of(x) => literal", .rewrite = dimensions},
+};
+
+static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
+{
+    return mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
+}
+
+const struct mgx_pass mgx_pass_simplify_dyn_ops = {
+    .name = "simplify_dyn_ops",
+    .meaning = "makes known operands attributes and fixed shapes literals",
+    .module = run,
+};
