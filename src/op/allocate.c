@@ -86,6 +86,9 @@ static enum mgx_status allocate_shape(struct mgx_shape_call *c, struct mgx_shape
 {
     if (c->in_count == 0)
         return given_shape(c, out);
+    if (mgx_type_size(buffer_type(c)) == 0)
+        return mgx_fail(c->diag, MGX_INVALID, "allocate: %s has no elements to allocate",
+                        mgx_type_name(buffer_type(c)));
     struct mgx_ints lens;
     bool known;
     TRY(mgx_known_ints(c, 0, &known, &lens));

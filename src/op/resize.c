@@ -185,7 +185,8 @@ static enum mgx_status find_axes(struct mgx_compute_call *c, struct mgx_resize_a
     const struct mgx_resize *a = c->attr;
     const struct mgx_shape *x = &c->in[0]->shape;
     const bool has_target = c->in_count > 1 && !mgx_shape_is_absent(&c->in[1]->shape);
-    const bool has_roi = c->in_count > 2 && !mgx_shape_is_absent(&c->in[2]->shape);
+    const bool crops = strcmp(a->coordinate_transformation_mode, "tf_crop_and_resize") == 0;
+    const bool has_roi = crops && c->in_count > 2 && !mgx_shape_is_absent(&c->in[2]->shape);
     const double *scales = a->scales.count ? a->scales.v : NULL, *roi = a->roi.v;
     if (has_target) {
         scales = mgx_type_is_float(c->in[1]->shape.type) ? mgx_scratch_doubles(c, c->in[1]) : NULL;
@@ -198,7 +199,7 @@ static enum mgx_status find_axes(struct mgx_compute_call *c, struct mgx_resize_a
         axes[i] = (struct mgx_resize_axis){.in = x->lens[i], .out = c->out->shape.lens[i]};
         axes[i].up = scales ? (float)scales[i] : (double)axes[i].out;
         axes[i].down = scales ? 1 : (double)axes[i].in;
-        if (strcmp(a->coordinate_transformation_mode, "tf_crop_and_resize") == 0) {
+        if (crops) {
             axes[i].start = roi[i];
             axes[i].end = roi[x->rank + i];
             axes[i].up *= scales ? axes[i].end - axes[i].start : 1;

@@ -22,6 +22,8 @@ static enum mgx_status split_shape(struct mgx_shape_call *c, struct mgx_shape *o
     int axis = 0;
     if (!c->in[0]->unranked)
         TRY(mgx_normalize_axis(c, ((const struct split *)c->attr)->axis, c->in[0]->rank, &axis));
+    if (c->in_count == 2)
+        TRY(mgx_require_integral(c, 1));
     struct mgx_shape *member = MGX_NEW(c->arena, struct mgx_shape);
     if (!member)
         return mgx_fail_memory(c->diag);
