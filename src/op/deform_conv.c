@@ -51,17 +51,6 @@ static enum mgx_status check_groups(struct mgx_shape_call *c, const char *what, 
     return MGX_OK;
 }
 
-static enum mgx_status check_axis(struct mgx_shape_call *c, int input, int axis,
-                                  struct mgx_dim want)
-{
-    const struct mgx_dim d = mgx_shape_dim(c->in[input], axis);
-    if (d.min <= want.max && d.max >= want.min)
-        return MGX_OK;
-    return mgx_fail(c->diag, MGX_INVALID,
-                    "%s: axis %d of input %d has length %" PRId64 ", expected %" PRId64,
-                    c->op->name, axis, input, d.max, want.max);
-}
-
 // Channels of the offsets and of the mask, as far as the kernel is known.
 static enum mgx_status check_moves(struct mgx_shape_call *c, const struct mgx_dim *out)
 {
@@ -76,14 +65,17 @@ static enum mgx_status check_moves(struct mgx_shape_call *c, const struct mgx_di
     }
     for (int input = 2; input < c->in_count; input++) {
         TRY(mgx_require_rank(c, input, spatial + 2, spatial + 2));
-        for (int i = 0; i < spatial + 2; i++)
+        struct mgx_dim want;
+        for (int i = 0; i < spatial + 2; i++) {
+            want = out[i];
             if (i != 1)
-                TRY(check_axis(c, input, i, out[i]));
-        struct mgx_dim want = moves;
+                TRY(mgx_require_length(c, input, i, &want));
+        }
+        want = moves;
         if (input == 2 && (!mgx_mul_i64(want.min, spatial, &want.min) ||
                            !mgx_mul_i64(want.max, spatial, &want.max)))
             return mgx_fail(c->diag, MGX_INVALID, "%s: the kernel is too large", c->op->name);
-        TRY(check_axis(c, input, 1, want));
+        TRY(mgx_require_length(c, input, 1, &want));
     }
     return MGX_OK;
 }

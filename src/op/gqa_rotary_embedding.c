@@ -24,18 +24,6 @@ static const struct gqa_rotary_embedding defaults = {.kv_num_heads = 1};
 
 // --- shape ---
 
-static enum mgx_status check_axis(struct mgx_shape_call *c, int input, int axis, int64_t least,
-                                  int64_t most)
-{
-    const struct mgx_dim d = mgx_shape_dim(c->in[input], axis);
-    if (d.max >= least && d.min <= most)
-        return MGX_OK;
-    return mgx_fail(c->diag, MGX_INVALID,
-                    "%s: axis %d of input %d has length %" PRId64 ", expected %" PRId64
-                    " to %" PRId64,
-                    c->op->name, axis, input, d.max, least, most);
-}
-
 static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
     const struct gqa_rotary_embedding *a = c->attr;
@@ -51,17 +39,18 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
         return mgx_fail(c->diag, MGX_INVALID, "%s: %" PRId64 " and %" PRId64 " heads", c->op->name,
                         a->num_heads, a->kv_num_heads);
     const int64_t heads = a->num_heads + 2 * a->kv_num_heads;
-    TRY(check_axis(c, 0, 1, heads, heads));
-    const struct mgx_dim batch = mgx_shape_dim(x, 0), size = mgx_shape_dim(x, 3);
-    TRY(check_axis(c, 1, 0, batch.min, batch.max));
+    TRY(mgx_require_fixed(c, 0, 1, heads));
+    struct mgx_dim batch = mgx_shape_dim(x, 0);
+    struct mgx_dim half = {.min = 0, .max = mgx_shape_dim(x, 3).max / 2};
+    TRY(mgx_require_length(c, 1, 0, &batch));
     if (c->in[1]->rank == 2)
-        TRY(check_axis(c, 1, 1, 1, 1));
+        TRY(mgx_require_fixed(c, 1, 1, 1));
     for (int i = 2; i < 4; i++) {
         if (c->in[i]->type != x->type)
             return mgx_fail(c->diag, MGX_INVALID,
                             "%s: Types do not match: input 0 is %s, input %d is %s", c->op->name,
                             mgx_type_name(x->type), i, mgx_type_name(c->in[i]->type));
-        TRY(check_axis(c, i, 1, 0, size.max / 2));
+        TRY(mgx_require_length(c, i, 1, &half));
     }
     if (!mgx_shape_may_match(c->in[2], c->in[3]))
         return mgx_fail_lens(c, 2, 3);

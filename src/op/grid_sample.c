@@ -52,14 +52,8 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
     struct mgx_dim *dims = mgx_edit_dims(c, x, x->rank);
     if (!dims)
         return MGX_NO_MEMORY;
-    const struct mgx_dim last = mgx_shape_dim(grid, x->rank - 1);
-    if (last.min > spatial || last.max < spatial)
-        return mgx_fail(c->diag, MGX_INVALID,
-                        "%s: %" PRId64 " coordinates in the grid for %d spatial axes", c->op->name,
-                        last.max, spatial);
-    mgx_dim_meet(&dims[0], mgx_shape_dim(grid, 0));
-    if (dims[0].min > dims[0].max)
-        return mgx_fail_lens(c, 0, 1);
+    TRY(mgx_require_fixed(c, 1, x->rank - 1, spatial));
+    TRY(mgx_require_length(c, 1, 0, &dims[0]));
     for (int i = 0; i < spatial; i++)
         dims[i + 2] = mgx_shape_dim(grid, i + 1);
     *out = mgx_shape_from_dims(x->type, x->rank, dims);

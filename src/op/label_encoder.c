@@ -23,7 +23,7 @@ struct label_encoder {
     double default_float;
     int64_t default_int64;
     const char *default_string;
-    int64_t out_type; // -1: by the list of values: float, int64 or string
+    int64_t out_type; // MGX_NONE: by the list of values: float, int64 or string
 };
 
 static const struct mgx_field fields[] = {MGX_REALS(struct label_encoder, keys_floats),
@@ -35,10 +35,10 @@ static const struct mgx_field fields[] = {MGX_REALS(struct label_encoder, keys_f
                                           MGX_REAL(struct label_encoder, default_float),
                                           MGX_INT(struct label_encoder, default_int64),
                                           MGX_TEXT(struct label_encoder, default_string),
-                                          MGX_TYPE(struct label_encoder, out_type),
+                                          MGX_OPTIONAL_TYPE(struct label_encoder, out_type),
                                           {0}};
 static const struct label_encoder defaults = {
-    .default_float = -0.0, .default_int64 = -1, .default_string = "_Unused", .out_type = -1};
+    .default_float = -0.0, .default_int64 = -1, .default_string = "_Unused", .out_type = MGX_NONE};
 
 // --- shape ---
 

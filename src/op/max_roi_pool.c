@@ -38,10 +38,7 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
     struct mgx_dim *dims = mgx_edit_dims(c, c->in[0], 4);
     if (!dims)
         return MGX_NO_MEMORY;
-    const struct mgx_dim five = mgx_shape_dim(c->in[1], 1);
-    if (five.min > 5 || five.max < 5)
-        return mgx_fail(c->diag, MGX_INVALID, "%s: rois have %" PRId64 " numbers each, not 5",
-                        c->op->name, five.max);
+    TRY(mgx_require_fixed(c, 1, 1, 5));
     dims[0] = mgx_shape_dim(c->in[1], 0);
     dims[2] = (struct mgx_dim){.min = a->output_height, .max = a->output_height};
     dims[3] = (struct mgx_dim){.min = a->output_width, .max = a->output_width};

@@ -31,14 +31,10 @@ static enum mgx_status check_inputs(struct mgx_shape_call *c)
     TRY(mgx_require_float(c, 1));
     TRY(mgx_require_rank(c, 0, 3, 3));
     TRY(mgx_require_rank(c, 1, 3, 3));
-    const struct mgx_dim images = mgx_shape_dim(c->in[0], 0), n = mgx_shape_dim(c->in[1], 0);
-    const struct mgx_dim boxes = mgx_shape_dim(c->in[0], 1), b = mgx_shape_dim(c->in[1], 2);
-    const struct mgx_dim four = mgx_shape_dim(c->in[0], 2);
-    if (four.min > 4 || four.max < 4)
-        return mgx_fail(c->diag, MGX_INVALID, "%s: boxes have %" PRId64 " numbers each, not 4",
-                        c->op->name, four.max);
-    if (images.min > n.max || images.max < n.min || boxes.min > b.max || boxes.max < b.min)
-        return mgx_fail_lens(c, 0, 1);
+    struct mgx_dim images = mgx_shape_dim(c->in[0], 0), boxes = mgx_shape_dim(c->in[0], 1);
+    TRY(mgx_require_fixed(c, 0, 2, 4));
+    TRY(mgx_require_length(c, 1, 0, &images));
+    TRY(mgx_require_length(c, 1, 2, &boxes));
     for (int i = 2; i < c->in_count; i++) {
         const struct mgx_shape *s = c->in[i];
         if (mgx_shape_is_absent(s) || !mgx_shape_is_static(s))

@@ -11,11 +11,11 @@
 #include "op/core/rule.h"
 
 struct quantizelinear {
-    int64_t out_type; // -1: not given
+    int64_t out_type; // MGX_NONE: by the zero point
 };
 
-static const struct mgx_field fields[] = {MGX_TYPE(struct quantizelinear, out_type), {0}};
-static const struct quantizelinear defaults = {.out_type = -1};
+static const struct mgx_field fields[] = {MGX_OPTIONAL_TYPE(struct quantizelinear, out_type), {0}};
+static const struct quantizelinear defaults = {.out_type = MGX_NONE};
 
 static enum mgx_type result_type(const struct mgx_shape_call *c)
 {

@@ -38,13 +38,8 @@ static enum mgx_status check_lengths(struct mgx_shape_call *c, int batch_axis)
         return MGX_OK;
     TRY(mgx_require_integral(c, 1));
     TRY(mgx_require_rank(c, 1, 1, 1));
-    const struct mgx_dim n = mgx_shape_dim(c->in[1], 0),
-                         batch = mgx_shape_dim(c->in[0], batch_axis);
-    if (n.min > batch.max || n.max < batch.min)
-        return mgx_fail(c->diag, MGX_INVALID,
-                        "%s: %" PRId64 " sequence lengths for a batch of %" PRId64, c->op->name,
-                        n.max, batch.max);
-    return MGX_OK;
+    struct mgx_dim batch = mgx_shape_dim(c->in[0], batch_axis);
+    return mgx_require_length(c, 1, 0, &batch);
 }
 
 static enum mgx_status last_shape(struct mgx_shape_call *c, struct mgx_shape *out)

@@ -71,15 +71,9 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
     struct mgx_dim *dims = mgx_edit_dims(c, c->in[0], 4);
     if (!dims)
         return MGX_NO_MEMORY;
-    const struct mgx_dim four = mgx_shape_dim(c->in[1], 1), batch = mgx_shape_dim(c->in[2], 0);
     dims[0] = mgx_shape_dim(c->in[1], 0);
-    if (four.min > 4 || four.max < 4)
-        return mgx_fail(c->diag, MGX_INVALID, "%s: rois have %" PRId64 " numbers each, not 4",
-                        c->op->name, four.max);
-    if (dims[0].min > batch.max || dims[0].max < batch.min)
-        return mgx_fail(c->diag, MGX_INVALID, "%s: %" PRId64 " rois and %" PRId64 " batch indices",
-                        c->op->name, dims[0].max, batch.max);
-    mgx_dim_meet(&dims[0], batch);
+    TRY(mgx_require_fixed(c, 1, 1, 4));
+    TRY(mgx_require_length(c, 2, 0, &dims[0]));
     dims[2] = (struct mgx_dim){.min = a->output_height, .max = a->output_height};
     dims[3] = (struct mgx_dim){.min = a->output_width, .max = a->output_width};
     *out = mgx_shape_from_dims(c->in[0]->type, 4, dims);

@@ -48,31 +48,13 @@ static bool present(const struct mgx_shape_call *c, int input)
     return input < c->in_count && !mgx_shape_is_absent(c->in[input]);
 }
 
-// Narrows *d by axis `axis` of an input and says what disagrees.
-static enum mgx_status meet(struct mgx_shape_call *c, int input, int axis, struct mgx_dim *d)
-{
-    const struct mgx_dim by = mgx_shape_dim(c->in[input], axis);
-    if (by.min > d->max || by.max < d->min)
-        return mgx_fail(c->diag, MGX_INVALID,
-                        "%s: axis %d of input %d has length %" PRId64 ", expected %" PRId64,
-                        c->op->name, axis, input, by.max, d->max);
-    mgx_dim_meet(d, by);
-    return MGX_OK;
-}
-
-static enum mgx_status meet_fixed(struct mgx_shape_call *c, int input, int axis, int64_t length)
-{
-    struct mgx_dim d = {.min = length, .max = length};
-    return meet(c, input, axis, &d);
-}
-
 static enum mgx_status check_states(struct mgx_shape_call *c, int input, int64_t dirs,
                                     struct mgx_dim *batch, int64_t hidden)
 {
     TRY(mgx_require_rank(c, input, 3, 3));
-    TRY(meet_fixed(c, input, 0, dirs));
-    TRY(meet(c, input, 1, batch));
-    return meet_fixed(c, input, 2, hidden);
+    TRY(mgx_require_fixed(c, input, 0, dirs));
+    TRY(mgx_require_length(c, input, 1, batch));
+    return mgx_require_fixed(c, input, 2, hidden);
 }
 
 static enum mgx_status check_required(struct mgx_shape_call *c, int64_t dirs, int64_t rows,
@@ -81,7 +63,7 @@ static enum mgx_status check_required(struct mgx_shape_call *c, int64_t dirs, in
     for (int i = X; i <= R; i++)
         TRY(mgx_require_rank(c, i, 3, 3));
     struct mgx_dim in = mgx_shape_dim(c->in[X], 2);
-    TRY(meet(c, W, 2, &in));
+    TRY(mgx_require_length(c, W, 2, &in));
     const struct mgx_dim r = mgx_shape_dim(c->in[R], 2), d = mgx_shape_dim(c->in[R], 0);
     if (hidden < r.min || hidden > r.max)
         return mgx_fail(c->diag, MGX_INVALID,
@@ -93,9 +75,9 @@ static enum mgx_status check_required(struct mgx_shape_call *c, int64_t dirs, in
                         "%s: num_direction does not match the direction attribute: %" PRId64
                         " in the weights, %" PRId64 " by the attribute",
                         c->op->name, d.max, dirs);
-    TRY(meet_fixed(c, W, 0, dirs));
-    TRY(meet_fixed(c, W, 1, rows));
-    return meet_fixed(c, R, 1, rows);
+    TRY(mgx_require_fixed(c, W, 0, dirs));
+    TRY(mgx_require_fixed(c, W, 1, rows));
+    return mgx_require_fixed(c, R, 1, rows);
 }
 
 static enum mgx_status check_optional(struct mgx_shape_call *c, int64_t dirs, int64_t rows,
@@ -103,13 +85,13 @@ static enum mgx_status check_optional(struct mgx_shape_call *c, int64_t dirs, in
 {
     if (present(c, BIAS)) {
         TRY(mgx_require_rank(c, BIAS, 2, 2));
-        TRY(meet_fixed(c, BIAS, 0, dirs));
-        TRY(meet_fixed(c, BIAS, 1, 2 * rows));
+        TRY(mgx_require_fixed(c, BIAS, 0, dirs));
+        TRY(mgx_require_fixed(c, BIAS, 1, 2 * rows));
     }
     if (present(c, LENGTHS)) {
         TRY(mgx_require_integral(c, LENGTHS));
         TRY(mgx_require_rank(c, LENGTHS, 1, 1));
-        TRY(meet(c, LENGTHS, 0, batch));
+        TRY(mgx_require_length(c, LENGTHS, 0, batch));
     }
     if (present(c, H0))
         TRY(check_states(c, H0, dirs, batch, hidden));
@@ -117,8 +99,8 @@ static enum mgx_status check_optional(struct mgx_shape_call *c, int64_t dirs, in
         TRY(check_states(c, C0, dirs, batch, hidden));
     if (present(c, PEEPHOLES)) {
         TRY(mgx_require_rank(c, PEEPHOLES, 2, 2));
-        TRY(meet_fixed(c, PEEPHOLES, 0, dirs));
-        TRY(meet_fixed(c, PEEPHOLES, 1, 3 * hidden));
+        TRY(mgx_require_fixed(c, PEEPHOLES, 0, dirs));
+        TRY(mgx_require_fixed(c, PEEPHOLES, 1, 3 * hidden));
     }
     return MGX_OK;
 }

@@ -113,6 +113,25 @@ enum mgx_status mgx_require_float(struct mgx_shape_call *c, int input)
                     c->op->name, input, mgx_type_name(type));
 }
 
+enum mgx_status mgx_require_length(struct mgx_shape_call *c, int input, int axis,
+                                   struct mgx_dim *want)
+{
+    assert(input < c->in_count && axis < c->in[input]->rank);
+    const struct mgx_dim have = mgx_shape_dim(c->in[input], axis);
+    if (have.min > want->max || have.max < want->min)
+        return mgx_fail(c->diag, MGX_INVALID,
+                        "%s: axis %d of input %d has length %" PRId64 ", expected %" PRId64,
+                        c->op->name, axis, input, have.max, want->max);
+    mgx_dim_meet(want, have);
+    return MGX_OK;
+}
+
+enum mgx_status mgx_require_fixed(struct mgx_shape_call *c, int input, int axis, int64_t length)
+{
+    struct mgx_dim want = {.min = length, .max = length};
+    return mgx_require_length(c, input, axis, &want);
+}
+
 bool mgx_shape_is_absent(const struct mgx_shape *s)
 {
     return mgx_shape_is_static(s) && s->type == MGX_FLOAT && s->rank == 1 && s->lens[0] == 0;

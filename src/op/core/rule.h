@@ -21,6 +21,11 @@ enum mgx_status mgx_require_integral(struct mgx_shape_call *c, int input) MGX_NO
 // bool, integer or float: what can be loaded as a double or an integer.
 enum mgx_status mgx_require_number(struct mgx_shape_call *c, int input) MGX_NODISCARD;
 enum mgx_status mgx_require_float(struct mgx_shape_call *c, int input) MGX_NODISCARD;
+// The length of an axis agrees with *want, which is narrowed by it; or is `length`.
+enum mgx_status mgx_require_length(struct mgx_shape_call *c, int input, int axis,
+                                   struct mgx_dim *want) MGX_NODISCARD;
+enum mgx_status mgx_require_fixed(struct mgx_shape_call *c, int input, int axis,
+                                  int64_t length) MGX_NODISCARD;
 // Is this the result of `undefined`, standing for an optional input that is not there?
 bool mgx_shape_is_absent(const struct mgx_shape *s);
 // A negative axis counts from the end; out of range fails: "<op>: axis 5 is out of range for rank
