@@ -47,7 +47,7 @@ class MIGraphXBackend(Backend):
 
     @staticmethod
     def _parse(model, options):
-        if isinstance(model, (str, bytes)) and not isinstance(model, bytes):
+        if isinstance(model, str):
             return migraphx.parse_onnx(model, **options)
         if hasattr(model, "SerializeToString"):
             model = model.SerializeToString()
@@ -55,7 +55,8 @@ class MIGraphXBackend(Backend):
 
     @classmethod
     def prepare(cls, model, device=None, **kwargs):
-        """Import and compile. `kwargs` go to parse_onnx."""
+        """Import and compile. `kwargs` go to parse_onnx; dimensions that the model leaves open stay open."""
+        kwargs.setdefault("dynamic_dims", True)
         outputs = list(model.graph.output) if hasattr(model, "graph") else None
         inputs = [i.name for i in model.graph.input] if outputs is not None else None
         program = cls._parse(model, kwargs)

@@ -21,11 +21,17 @@ _NARROW = {
 
 
 def to_numpy(argument):
-    """The value of an argument, sharing its bytes: rank 0 stays rank 0, sequences become lists."""
+    """The value of an argument, sharing its bytes: rank 0 stays rank 0, sequences become lists.
+
+    A tuple is an optional: its only member, or None.
+    """
     shape = argument.get_shape()
     kind = shape.type_string()
-    if kind in ("sequence_type", "tuple_type"):
+    if kind == "sequence_type":
         return [to_numpy(member) for member in argument.members()]
+    if kind == "tuple_type":
+        members = argument.members()
+        return to_numpy(members[0]) if members else None
     dims = shape.lens() if shape.rank() else []
     if kind == "string_type":
         return np.array(argument.tolist(), dtype=object).reshape(dims)
@@ -37,10 +43,13 @@ def to_numpy(argument):
     return array
 
 
-def to_argument(value):
-    """The other way round; lists become sequences."""
+def to_argument(value, shape=None):
+    """The other way round: lists become sequences, and what `shape` says is a tuple becomes an optional."""
     if isinstance(value, migraphx.argument):
         return value
+    if shape is not None and shape.type_string() == "tuple_type":
+        member = shape.sub_shapes()[0] if shape.sub_shapes() else None
+        return migraphx.argument(() if value is None else (to_argument(value, member),))
     if isinstance(value, (list, tuple)):
         return migraphx.argument([to_argument(item) for item in value])
     return migraphx.argument(np.asarray(value))
@@ -62,6 +71,6 @@ class MIGraphXBackendRep(BackendRep):
         else:
             names = self._inputs if len(inputs) == len(self._inputs) else self._all_inputs
             params = dict(zip(names, inputs))
-        known = set(self._program.get_parameter_names())
-        params = {name: to_argument(v) for name, v in params.items() if name in known}
+        shapes = self._program.get_parameter_shapes()
+        params = {name: to_argument(v, shapes[name]) for name, v in params.items() if name in shapes}
         return [to_numpy(result) for result in self._program.run(params)]

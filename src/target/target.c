@@ -107,11 +107,28 @@ static bool lens_fit(const struct mgx_shape *got, const struct mgx_shape *want)
     return true;
 }
 
+// Every member of a sequence fits its element shape; a tuple's members fit one by one, and an
+// absent optional is a tuple without members. Recursion follows the nesting of the declared type.
+static bool fits(const struct mgx_tensor *got, const struct mgx_shape *want)
+{
+    const bool sequence = want->type == MGX_SEQUENCE;
+    if (!sequence && want->type != MGX_TUPLE)
+        return lens_fit(&got->shape, want);
+    if (got->shape.type != want->type || !want->sub_count)
+        return got->shape.type == want->type;
+    if (!sequence && got->sub_count && got->sub_count != want->sub_count)
+        return false;
+    for (int i = 0; i < got->sub_count; i++)
+        if (!fits(&got->sub[i], &want->sub[sequence ? 0 : i]))
+            return false;
+    return true;
+}
+
 static enum mgx_status check_names(const struct mgx_ins *param, const struct mgx_shape *got,
                                    struct named_sizes *sizes, struct mgx_diag *diag)
 {
     const struct mgx_shape *want = &param->shape;
-    if (want->unranked || mgx_shape_is_static(want))
+    if (want->unranked || !want->dims)
         return MGX_OK;
     for (int axis = 0; axis < want->rank; axis++) {
         const char *name = mgx_shape_dim(want, axis).name;
@@ -168,7 +185,7 @@ static enum mgx_status take(const struct mgx_run *run, const struct mgx_ins *par
             got = &run->params[i].tensor;
     if (!got)
         return mgx_fail(diag, MGX_NOT_FOUND, "Parameter not found: %s", name);
-    if (!lens_fit(&got->shape, &param->shape))
+    if (!fits(got, &param->shape))
         return mismatch(name, &got->shape, &param->shape, diag);
     TRY(check_names(param, &got->shape, sizes, diag));
     out->name = name;

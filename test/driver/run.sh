@@ -5,6 +5,7 @@
 #     $ read --test          the command line
 #     ? 0                    the exit code
 #     ! some words           stderr contains this (any number of lines)
+#     @ NAME=value           in the environment (any number of lines)
 #     % numbers              measured numbers (before ms, %, inferences) count as N
 #     -                      then stdout to the letter
 set -eu
@@ -15,6 +16,10 @@ command=$(sed -n 's/^\$ //p;/^-$/q' "$case" | head -1)
 code=$(sed -n 's/^? //p;/^-$/q' "$case" | head -1)
 sed '1,/^-$/d' "$case" > "$work/expected"
 unset $(env | sed -n 's/^\(MIGRAPHX[A-Z_]*\)=.*/\1/p') || :
+sed '/^-$/q' "$case" | sed -n 's/^@ //p' > "$work/environment"
+while IFS= read -r assignment; do
+    export "${assignment?}"
+done < "$work/environment"
 set +e
 # shellcheck disable=SC2086
 eval "set -- $command"

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""Importing models, and the ONNX backend interface."""
+import migraphx
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+from onnx_migraphx import backend  # noqa: E402
+
+
+def model(shape=("batch", 3), op="Relu", opset=17, **attributes):
+    graph = helper.make_graph(
+        [helper.make_node(op, ["x"], ["a"], name="first", **attributes), helper.make_node("Neg", ["a"], ["y"], name="last")],
+        "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]).SerializeToString()
+
+
+def lens(**options):
+    return migraphx.parse_onnx_buffer(model(), **options).get_parameter_shapes()["x"].lens()
+
+
+def test_dimensions():
+    assert lens() == [1, 3]
+    assert lens(default_dim_value=4) == [4, 3]
+    assert lens(map_input_dims={"x": [5, 3]}) == [5, 3]
+    assert lens(dim_params={"batch": 6}) == [6, 3]
+    dim = migraphx.shape.dynamic_dimension
+    for options in ({"map_dyn_input_dims": {"x": [dim(1, 4), dim(3, 3)]}}, {"default_dyn_dim_value": dim(1, 4)},
+                    {"dim_params": {"batch": dim(1, 4)}}):
+        p = migraphx.parse_onnx_buffer(model(), **options)
+        shape = p.get_parameter_shapes()["x"]
+        assert shape.dynamic() and shape.dyn_dims()[0].min == 1 and shape.dyn_dims()[0].max == 4
+        p.compile(migraphx.get_target("ref"))
+        x = np.float32([[1, -2, 3]] * 3)
+        assert np.array_equal(np.asarray(p.run({"x": x})[0]), -np.maximum(x, 0))
+        with pytest.raises(RuntimeError, match="Incorrect shape"):
+            p.run({"x": np.zeros((5, 3), np.float32)})
+    assert migraphx.parse_onnx_buffer(model(), dynamic_dims=True).get_parameter_shapes()["x"].dyn_dims()[0].name == "batch"
+    with pytest.raises(RuntimeError, match="both a default dimension value"):
+        lens(default_dim_value=4, default_dyn_dim_value=dim(1, 4))
+    with pytest.raises(RuntimeError, match="both static and dynamic"):
+        lens(map_input_dims={"x": [5, 3]}, map_dyn_input_dims={"x": [dim(1, 4), 3]})
+
+
+def test_files_and_names(tmp_path):
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model())
+    p = migraphx.parse_onnx(path, default_dim_value=2)
+    assert p.get_parameter_names() == ["x"] and p.get_output_names() == ["y"]
+    assert migraphx.parse_onnx(str(path), default_dim_value=2) == p
+    assert "last" not in repr(p) and "last" in repr(migraphx.parse_onnx(path, use_debug_symbols=True))
+    with pytest.raises(RuntimeError, match="no_such.onnx"):
+        migraphx.parse_onnx(tmp_path / "no_such.onnx")
+    with pytest.raises(RuntimeError):
+        migraphx.parse_onnx_buffer(b"not a model")
+
+
+def test_unknown_operators():
+    with pytest.raises(RuntimeError, match="Bake"):
+        migraphx.parse_onnx_buffer(model(op="Bake"))
+    p = migraphx.parse_onnx_buffer(model(op="Bake"), skip_unknown_operators=True)
+    assert "Bake" in repr(p)
+    operators = migraphx.get_onnx_operators()
+    assert "Conv" in operators and operators == sorted(set(operators))
+
+
+def test_backend():
+    proto = onnx.ModelProto.FromString(model())
+    x = np.float32([[1, -2, 3], [4, 5, -6]])
+    assert backend.supports_device("REF") and not backend.supports_device("TPU:0")
+    rep = backend.prepare(proto, "REF")
+    for inputs in ([x], {"x": x}):
+        assert np.array_equal(rep.run(inputs)[0], -np.maximum(x, 0))
+    assert np.array_equal(backend.run_model(proto, [x], "REF:0")[0], -np.maximum(x, 0))
+    assert backend.get_program().is_compiled()
+    node = helper.make_node("Add", ["a", "b"], ["c"])
+    assert np.array_equal(backend.run_node(node, [x, x], "REF")[0], 2 * x)
+
+
+def test_backend_keeps_rank_and_lists():
+    total = helper.make_node("ReduceSum", ["x"], ["y"], keepdims=0)
+    result = backend.run_node(total, [np.ones((2, 3), np.float32)], "REF")[0]
+    assert result.shape == () and result == 6
+    graph = helper.make_graph(
+        [helper.make_node("SplitToSequence", ["x"], ["s"], axis=0)], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, 2])],
+        [helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)])
+    parts = backend.run_model(helper.make_model(graph), [np.arange(6, dtype=np.float32).reshape(3, 2)], "REF")[0]
+    assert [part.tolist() for part in parts] == [[[0, 1]], [[2, 3]], [[4, 5]]]
+
+
+def test_initialisers_that_are_inputs_are_constants():
+    graph = helper.make_graph(
+        [helper.make_node("Mul", ["x", "w"], ["y"])], "g",
+        [helper.make_tensor_value_info("w", TensorProto.FLOAT, [1]), helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])], [numpy_helper.from_array(np.float32([3]), "w")])
+    rep = backend.prepare(helper.make_model(graph), "REF")
+    assert rep.run([np.float32([1, 2])])[0].tolist() == [3, 6]
