@@ -26,7 +26,8 @@ static PyObject *make_group(PyObject *items, bool sequence)
 {
     const Py_ssize_t count = PySequence_Size(items);
     PyObject *arguments = count < 0 ? NULL : PyList_New(0);
-    const_migraphx_argument_t *handles = calloc((size_t)count + 1, sizeof *handles);
+    const_migraphx_argument_t *handles =
+        calloc((size_t)(count < 0 ? 0 : count) + 1, sizeof *handles);
     for (Py_ssize_t i = 0; arguments && handles && i < count; i++) {
         PyObject *item = PySequence_GetItem(items, i);
         PyObject *argument = item ? py_to_argument(item) : NULL;

@@ -1,41 +1,17 @@
 // SPDX-License-Identifier: MIT
 // What the files of the Python module share.
 //
-// The module uses CPython's limited API of 3.9, so one binary serves 3.9 and every later version.
-// One thing it needs is not in that API before 3.11: the buffer protocol. Its struct, its two slots
-// and its functions have the same layout, numbers and names in every CPython from 3.9 on, so they
-// are declared here where the headers hide them.
+// The module uses CPython's stable ABI of 3.9 (abi3.h), so one binary serves 3.9 and every later
+// version.
 //
 // Holds: an object owns its handle; modules and instructions keep their program alive; arguments
 // made from a buffer keep the buffer. Failures of the C interface become RuntimeError with its
 // text.
 #pragma once
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
 #include <migraphx/extensions.h>
 
-#if defined(Py_LIMITED_API) && Py_LIMITED_API + 0 < 0x030b0000
-typedef struct {
-    void *buf;
-    PyObject *obj;
-    Py_ssize_t len, itemsize;
-    int readonly, ndim;
-    char *format;
-    Py_ssize_t *shape, *strides, *suboffsets;
-    void *internal;
-} Py_buffer;
-PyAPI_FUNC(int) PyObject_GetBuffer(PyObject *exporter, Py_buffer *view, int flags);
-PyAPI_FUNC(void) PyBuffer_Release(Py_buffer *view);
-#define Py_bf_getbuffer 1
-#define Py_bf_releasebuffer 2
-#define PyBUF_WRITABLE 0x0001
-#define PyBUF_FORMAT 0x0004
-#define PyBUF_ND 0x0008
-#define PyBUF_STRIDES (0x0010 | PyBUF_ND)
-#define PyBUF_RECORDS_RO (PyBUF_STRIDES | PyBUF_FORMAT)
-#endif
+#include "abi3.h"
 
 enum { MAX_RANK = 16 };
 

@@ -39,7 +39,7 @@ for target in src/target/*/; do
     name=$(basename "$target")
     grep -rnE '^ *# *include "target/[a-z]+/' "$target" | grep -v "\"target/$name/" >> /tmp/layers.$$ || :
 done
-grep -rnE '^ *# *include "' driver python 2>/dev/null | grep -vE '"(migraphx/|[a-z_]+\.(h|inc)")' >> /tmp/layers.$$ || :
+grep -rnE '^ *# *include "' driver python 2>/dev/null | grep -vE '"(migraphx/|[a-z0-9_]+\.(h|inc)")' >> /tmp/layers.$$ || :
 if [ -s /tmp/layers.$$ ]; then
     cat /tmp/layers.$$
     say "these includes point the wrong way"
