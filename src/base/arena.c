@@ -89,6 +89,10 @@ void *mgx_arena_alloc(struct mgx_arena *arena, size_t size)
         return NULL;
     }
     need &= ~(size_t)(ALIGN - 1);
+    if (arena->limit && (need > arena->limit || arena->bytes > arena->limit - need)) {
+        arena->failed = true;
+        return NULL;
+    }
     struct mgx_arena_block *block = arena->blocks;
     if (!block || block->size - block->used < need)
         block = add_block(arena, need);

@@ -18,6 +18,7 @@ struct mgx_arena_block;
 struct mgx_arena {
     struct mgx_arena_block *blocks; // newest first
     size_t bytes;                   // handed out so far, for limits and reports
+    size_t limit;                   // of bytes: beyond it an allocation is refused; 0 = none
     bool failed;                    // an allocation was refused; stays set until fini/reset
 };
 

@@ -127,14 +127,13 @@ struct mgx_ins *mgx_build_with(struct mgx_onnx_node *n, const struct mgx_op *op,
     return mgx_onnx_binary(n, op, x, mgx_build_like(n, x, value));
 }
 
-// A literal that `fill` writes; the failure of a refused allocation goes to the program.
+// A literal that `fill` writes; the failure of a refused allocation is recorded.
 static struct mgx_ins *literal(struct mgx_onnx_node *n, const struct mgx_shape *shape,
                                void (*fill)(struct mgx_tensor *t, const void *values),
                                const void *values)
 {
     struct mgx_tensor t = {0};
-    struct mgx_diag *diag = &n->module->program->diag;
-    if (mgx_shape_check(shape, diag) != MGX_OK || mgx_tensor_create(&t, shape, diag) != MGX_OK)
+    if (mgx_onnx_create(n, shape, &t) != MGX_OK)
         return NULL;
     fill(&t, values);
     struct mgx_ins *ins = mgx_add_literal(n->module, &t);

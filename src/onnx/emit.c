@@ -35,12 +35,27 @@ struct mgx_ins *mgx_onnx_emit(struct mgx_onnx_node *n, const struct mgx_op *op,
 
 struct mgx_ins *mgx_onnx_scalar(struct mgx_onnx_node *n, enum mgx_type type, double value)
 {
+    if (!mgx_type_is_number(type)) {
+        mgx_fail(n->diag, MGX_INVALID, "%s where a number belongs", mgx_type_name(type));
+        return NULL;
+    }
     return mgx_literal_double(n->module, type, value);
 }
 
 struct mgx_ins *mgx_onnx_literal_ints(struct mgx_onnx_node *n, const int64_t *values, int count)
 {
     return mgx_literal_ints(n->module, values, count);
+}
+
+enum mgx_status mgx_onnx_create(struct mgx_onnx_node *n, const struct mgx_shape *shape,
+                                struct mgx_tensor *out)
+{
+    if (!mgx_type_is_number(shape->type))
+        return mgx_fail(n->diag, MGX_INVALID, "%s where a number belongs",
+                        mgx_type_name(shape->type));
+    TRY(mgx_shape_check(shape, n->diag));
+    TRY(mgx_onnx_spend(n->graph->import, mgx_shape_bytes(shape), "a literal"));
+    return mgx_tensor_create(out, shape, n->diag);
 }
 
 struct mgx_ins *mgx_onnx_undefined(struct mgx_onnx_node *n)

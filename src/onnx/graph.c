@@ -228,7 +228,9 @@ static enum mgx_status apply_rule(struct mgx_onnx_node *n, const struct mgx_onnx
     if (is_poisoned(n))
         return poison_outputs(n);
     n->rule = rule;
-    const enum mgx_status status = rule->import(n);
+    enum mgx_status status = mgx_onnx_admit(n);
+    if (status == MGX_OK)
+        status = rule->import(n);
     if (status != MGX_UNSUPPORTED || g->import->final || g->import->options.quick_reject)
         return status;
     TRY(mgx_onnx_add_missing(n, g->import->diag->text));

@@ -210,6 +210,9 @@ const struct mgx_onnx_op *mgx_onnx_rule_find(const struct mgx_onnx_import *impor
                                              const struct mgx_onnx_node_proto *node, int64_t *opset,
                                              const char **why);
 
+// Refuses inputs of kinds that the operator is not meant for.
+enum mgx_status mgx_onnx_admit(struct mgx_onnx_node *n) MGX_NODISCARD;
+
 // Remembers an operator that cannot be imported; MGX_OK when the import may go on to find more.
 enum mgx_status mgx_onnx_add_missing(struct mgx_onnx_node *n, const char *why) MGX_NODISCARD;
 // One failure that lists them all, or MGX_OK.

@@ -14,6 +14,7 @@ enum {
 };
 #define DEFAULT_TENSOR_BYTES ((size_t)4 << 30)
 #define DEFAULT_FOLD_BYTES ((size_t)256 << 20)
+#define SCRATCH_BYTES ((size_t)1 << 30)
 
 // --- limits ---
 
@@ -134,6 +135,7 @@ enum mgx_status mgx_onnx_begin(struct mgx_onnx_import *import,
     clock_gettime(CLOCK_MONOTONIC, &import->start);
     mgx_arena_init(&import->arena);
     mgx_arena_init(&import->scratch);
+    import->scratch.limit = SCRATCH_BYTES; // a rule may ask for what the model's sizes say
     return check_options(&import->options, import->diag);
 }
 

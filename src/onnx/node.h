@@ -109,6 +109,10 @@ struct mgx_ins *mgx_onnx_emit_body(struct mgx_onnx_node *n, const struct mgx_op 
 struct mgx_ins *mgx_onnx_scalar(struct mgx_onnx_node *n, enum mgx_type type,
                                 double value); // rank 0 literal
 struct mgx_ins *mgx_onnx_literal_ints(struct mgx_onnx_node *n, const int64_t *values, int count);
+// Room for a literal of numbers that a rule fills, within the import's budget: sizes come from the
+// model.
+enum mgx_status mgx_onnx_create(struct mgx_onnx_node *n, const struct mgx_shape *shape,
+                                struct mgx_tensor *out) MGX_NODISCARD;
 struct mgx_ins *mgx_onnx_undefined(struct mgx_onnx_node *n);
 struct mgx_ins *mgx_onnx_convert(struct mgx_onnx_node *n, struct mgx_ins *x,
                                  enum mgx_type type); // x if it has it
