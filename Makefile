@@ -64,6 +64,14 @@ suite: venv all
 	@echo "== the ONNX backend suite on $(TARGET)"
 	@$(PYTHON) test/onnx/make_suite.py --out $(BUILD)/suite
 	@$(PYTHON) test/onnx/suite.py --build $(BUILD) --target $(TARGET)
+	@for shapes in free unranked; do \
+		echo "== the same with $$shapes shapes"; \
+		$(PYTHON) test/onnx/make_suite.py --out $(BUILD)/suite_$$shapes --shapes $$shapes && \
+		$(PYTHON) test/onnx/suite.py --build $(BUILD) --target $(TARGET) --cases $(BUILD)/suite_$$shapes || exit 1; \
+	done
+	@echo "== every version of every operator on $(TARGET)"
+	@$(PYTHON) test/onnx/make_versions.py --out $(BUILD)/versions
+	@$(PYTHON) test/onnx/suite.py --build $(BUILD) --target $(TARGET) --cases $(BUILD)/versions
 
 check-all: check
 	@tool/check_all.sh $(JOBS)

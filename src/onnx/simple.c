@@ -19,20 +19,27 @@ static enum mgx_status predicate(struct mgx_onnx_node *n)
     return MGX_OK;
 }
 
-static enum mgx_status binary(struct mgx_onnx_node *n)
+// The rules below build on these two; a deferred node is finished, so they ask before.
+static enum mgx_status emit_binary(struct mgx_onnx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 2));
-    if (!mgx_build_ranked(n))
-        return mgx_onnx_defer(n);
     struct mgx_ins *b = n->in[1];
     TRY(mgx_build_align(n, &b));
     n->out[0] = mgx_onnx_binary(n, n->rule->op, n->in[0], b);
     return MGX_OK;
 }
 
+static enum mgx_status binary(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 2, 2));
+    return mgx_build_ranked(n) ? emit_binary(n) : mgx_onnx_defer(n);
+}
+
 static enum mgx_status compare(struct mgx_onnx_node *n)
 {
-    TRY(binary(n));
+    TRY(mgx_onnx_need(n, 2, 2));
+    if (!mgx_build_ranked(n))
+        return mgx_onnx_defer(n);
+    TRY(emit_binary(n));
     n->out[0] = mgx_onnx_convert(n, n->out[0], MGX_BOOL);
     return MGX_OK;
 }
@@ -40,30 +47,40 @@ static enum mgx_status compare(struct mgx_onnx_node *n)
 // a >= b as (a > b) or (a == b): unlike not (a < b) it is false for NaN.
 static enum mgx_status compare_or_equal(struct mgx_onnx_node *n)
 {
-    TRY(compare(n));
-    struct mgx_ins *strict = n->out[0];
+    TRY(mgx_onnx_need(n, 2, 2));
+    if (!mgx_build_ranked(n))
+        return mgx_onnx_defer(n);
+    TRY(emit_binary(n));
+    struct mgx_ins *strict = mgx_onnx_convert(n, n->out[0], MGX_BOOL);
     n->out[0] = mgx_build_logical_or(n, strict, mgx_build_equal(n, n->in[0], n->in[1]));
     return MGX_OK;
 }
 
 // One to any number of operands, folded from the left.
+static struct mgx_ins *fold(struct mgx_onnx_node *n)
+{
+    struct mgx_ins *y = n->in[0];
+    for (int i = 1; i < n->in_count; i++)
+        y = mgx_onnx_binary(n, n->rule->op, y, n->in[i]);
+    return y;
+}
+
 static enum mgx_status variadic(struct mgx_onnx_node *n)
 {
     TRY(mgx_onnx_need(n, 1, -1));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
-    struct mgx_ins *y = n->in[0];
-    for (int i = 1; i < n->in_count; i++)
-        y = mgx_onnx_binary(n, n->rule->op, y, n->in[i]);
-    n->out[0] = y;
+    n->out[0] = fold(n);
     return MGX_OK;
 }
 
 static enum mgx_status mean(struct mgx_onnx_node *n)
 {
-    TRY(variadic(n));
-    if (n->in_count > 1)
-        n->out[0] = mgx_build_with(n, &mgx_op_div, n->out[0], n->in_count);
+    TRY(mgx_onnx_need(n, 1, -1));
+    if (!mgx_build_ranked(n))
+        return mgx_onnx_defer(n);
+    struct mgx_ins *sum = fold(n);
+    n->out[0] = n->in_count > 1 ? mgx_build_with(n, &mgx_op_div, sum, n->in_count) : sum;
     return MGX_OK;
 }
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Writes the cases of the ONNX backend test suite as folders, for mgx-run-onnx and suite.py.
 
-    make_suite.py [--out build/suite] [--only REGEX]
+    make_suite.py [--out build/suite] [--only REGEX] [--shapes declared|free|unranked]
 
 The installed `onnx` package generates the node cases and brings the others along. A case becomes
 
@@ -12,7 +12,8 @@ The installed `onnx` package generates the node cases and brings the others alon
                       test_data_set_0/output_0.pb ...
 
 Kinds: node, simple, pytorch-converted, pytorch-operator, light (real architectures without weights;
-their input is the ramp that the suite's own runner feeds them). Needs numpy and onnx.
+their input is the ramp that the suite's own runner feeds them). With --shapes the inputs of the
+generated models lose their lengths or their ranks too; results stay the same. Needs numpy and onnx.
 """
 import argparse
 import os
@@ -27,6 +28,7 @@ import onnx.backend.test.case.model as model_cases
 from onnx import numpy_helper
 from onnx.backend.test.loader import DATA_DIR, load_model_tests, load_node_model_tests
 
+SHAPES = "declared"  # or "free", "unranked": what is left of the inputs' shapes
 STORED_KINDS = ("simple", "pytorch-converted", "pytorch-operator")
 
 
@@ -54,7 +56,24 @@ def write_values(folder, stem, values, infos):
         write(os.path.join(folder, f"{stem}_{i}.pb"), to_proto(value, infos[i]))
 
 
+def forget_shapes(model, shapes):
+    """Names instead of lengths, or no shape at all, for every tensor that goes in or out."""
+    count = 0
+    for info in [*model.graph.input, *model.graph.output]:
+        if info.type.WhichOneof("value") != "tensor_type":
+            continue
+        tensor = info.type.tensor_type
+        if shapes == "unranked":
+            tensor.ClearField("shape")
+            continue
+        for dim in tensor.shape.dim:
+            dim.dim_param = f"d{count}"
+            count += 1
+
+
 def write_generated(case, folder):
+    if SHAPES != "declared":
+        forget_shapes(case.model, SHAPES)
     write(os.path.join(folder, "model.onnx"), case.model)
     for i, (inputs, outputs) in enumerate(case.data_sets):
         data = os.path.join(folder, f"test_data_set_{i}")
@@ -99,11 +118,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", default="build/suite")
     parser.add_argument("--only", default="", help="regular expression on case names")
+    parser.add_argument("--shapes", choices=["declared", "free", "unranked"], default="declared")
     args = parser.parse_args()
+    global SHAPES
+    SHAPES = args.shapes
     warnings.simplefilter("ignore")
     written, failed = set(), []
     for kind, case, writer in cases():
         if not re.search(args.only, case.name) or (kind, case.name) in written:
+            continue
+        if SHAPES != "declared" and writer is not write_generated:
             continue
         folder = os.path.join(args.out, kind, case.name)
         shutil.rmtree(folder, ignore_errors=True)

@@ -84,6 +84,13 @@ static bool is_narrow_float(enum mgx_type type)
            type == MGX_FP8E5M2FNUZ;
 }
 
+// Is enough known of the lengths?
+static bool can_spread(const struct mgx_ins *x, const struct mgx_ins *v)
+{
+    return mgx_onnx_rank(x) >= 0 && mgx_onnx_is_static(v) &&
+           (mgx_onnx_rank(v) <= 1 || mgx_onnx_is_static(x));
+}
+
 static enum mgx_status output_type(struct mgx_onnx_node *n, const struct mgx_ins *zero,
                                    enum mgx_type *out)
 {
@@ -96,8 +103,7 @@ static enum mgx_status quantize(struct mgx_onnx_node *n)
 {
     TRY(mgx_onnx_need(n, 2, 3));
     struct mgx_ins *x = n->in[0], *scale = n->in[1], *zero = mgx_onnx_in(n, 2);
-    if (!mgx_build_ranked(n) || !mgx_onnx_is_static(scale) ||
-        (mgx_onnx_rank(scale) > 1 && !mgx_onnx_is_static(x)))
+    if (!can_spread(x, scale) || (zero && !can_spread(x, zero)))
         return mgx_onnx_defer(n);
     const int64_t axis = mgx_onnx_int(n, "axis", 1), block = mgx_onnx_int(n, "block_size", 0);
     enum mgx_type type = MGX_UINT8, precise = scale->shape.type;
@@ -125,8 +131,7 @@ static enum mgx_status dequantize(struct mgx_onnx_node *n)
 {
     TRY(mgx_onnx_need(n, 2, 3));
     struct mgx_ins *x = n->in[0], *scale = n->in[1], *zero = mgx_onnx_in(n, 2);
-    if (!mgx_build_ranked(n) || !mgx_onnx_is_static(scale) ||
-        (mgx_onnx_rank(scale) > 1 && !mgx_onnx_is_static(x)))
+    if (!can_spread(x, scale) || (zero && !can_spread(x, zero)))
         return mgx_onnx_defer(n);
     const int64_t axis = mgx_onnx_int(n, "axis", 1), block = mgx_onnx_int(n, "block_size", 0);
     enum mgx_type type = scale->shape.type;
