@@ -53,6 +53,7 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
         return MGX_NO_MEMORY;
     dims[0] = mgx_shape_dim(x, 0);
     dims[1] = mgx_shape_dim(x, 1);
+    TRY(mgx_require_length(c, 1, 1, &dims[1]));
     for (int i = 0; i < x->rank - 2; i++) {
         const struct mgx_dim kernel = mgx_shape_dim(w, i + 2);
         struct mgx_dim places;

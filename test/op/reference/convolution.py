@@ -237,6 +237,11 @@ def backward(w):
     w.case(f"{op}[group=2]", [x, k], shape="float_type, {1, 6, 10, 10}, {600, 100, 10, 1}")
     w.case(op, [D("float", (1, 2), 4, (1, 8), 8), k], shape="dynamic, float_type, {[1..2], 3, [3..10], 10}")
     w.case(op, [x, D("float", 5, 3, 3, 3)], fails="input channels (4) != weights channels (5)")
+    w.case(f"{op}[group=0]", [x, k], fails="group 0 is out of range")
+    w.case(f"{op}[group=2147483647]", [D("float", 1, 0, 8, 8), D("float", 0, 2**40, 3, 3)],
+           fails="channels is too many")
+    w.case(f"{op}[group=2]", [D("float", 1, 4, 8, 8), D("float", 4, (1, None), 3, 3)],
+           shape="dynamic, float_type, {1, [2..2199023255552], 10, 10}")
     w.case(f"{op}[group=3]", [x, k], fails="4 input channels do not divide into 3 groups")
     w.case(f"{op}[padding={{6, 0}}]", [x, k], fails="padding leaves an output of length -2")
     w.case(f"{op}[stride={{0, 1}}]", [x, k], fails="stride 0 is out of range")
@@ -281,6 +286,8 @@ def columns(w):
     w.case("im2col", [x, D("float", 1, 2, 2, 2)], shape="float_type, {16, 8}, {8, 1}")
     w.case("im2col", [D("float", (1, 2), 2, (5, 6), 5), D("float", 1, 2, 2, 2)],
            shape="dynamic, float_type, {[16..40], 8}")
+    w.case("im2col[padding={2147483647, 2147483647}]", [x, D("float", 1, 2, 2, 2)], fails="too large")
+    w.case("im2col", [x, D("float", 1, 3, 2, 2)], fails="axis 1 of input 1 has length 3, expected 2")
     w.case("im2col", [x, D("float", 1, 2, 6, 2)], fails="not enough padding")
     w.case("im2col", [T("float", np.zeros((0, 2, 3, 3))), T("float", np.zeros((1, 2, 2, 2)))], np.zeros((0, 8)))
     op = "col2im[sizes={5, 5},lengths={2, 2}"
@@ -363,6 +370,7 @@ def deform(w):
     w.case("deform_conv", [x, k, D("float", 1, 18, 3, 4)], fails="axis 3 of input 2 has length 4, expected 3")
     w.case("deform_conv", [x, k, D("float", 1, 18, 3, 3), D("float", 1, 8, 3, 3)], fails="axis 1 of input 3")
     w.case("deform_conv[offset_group=3]", [x, k, D("float", 1, 54, 3, 3)], fails="4 channels do not divide into offset_group 3")
+    w.case("deform_conv", [x, D("float", 2, 3, 3, 3), D("float", 1, 18, 3, 3)], fails="mismatched channel numbers")
     w.case("deform_conv[offset_group=0]", [x, k, D("float", 1, 54, 3, 3)], fails="offset_group 0 is out of range")
 
 

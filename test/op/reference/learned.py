@@ -150,6 +150,11 @@ def trees(w):
                          ((0, 0, -1, 0, 2, 0, 1), "leaf_begin 1 is 2"), ((0, 0, -1, 0, 1, 1, 1), "leaf target 0 is 1"),
                          ((0, 0, -1, 0, 1, 0, 0), "0 targets"), ((6, 0, -1, 0, 1, 0, 1), "begins its members at 0 of 0")]:
         w.case(f"tree_ensemble[{tiny % values}]", [x], fails=text)
+    w.case("tree_ensemble[leaf_begin={0},leaf_targets={0}]", [x], fails="1 leaf targets, 0 weights, 1 begins")
+    unequal = ("nodes_modes={5},nodes_features={1},nodes_splits={3},nodes_true={-1},nodes_false={-2},roots={0},"
+               "leaf_begin={0, 1, 2},leaf_targets={0, 0},leaf_weights={1, 2}")
+    w.case(f"tree_ensemble[{unequal}]", [T("float", [[0, 3], [0, 4]])], [[2], [1]])
+    w.case(f"tree_ensemble[{unequal.replace('{-2}', '{-9}')}]", [x], fails="child of node 0 is -9")
     w.case("tree_ensemble[nodes_modes={0},leaf_begin={0}]", [x], fails="1 modes, 0 features")
 
 
@@ -181,6 +186,9 @@ def attention(w):
     x, table = T("float", np.ones((1, 3, 1, 4))), T("float", np.ones((2, 2)))
     for bad in (2, -1):
         w.case(op, [x, T("int64", [bad]), table, table], aborts=f"position {bad} is out of range for a table of 2")
+    w.case("gqa_rotary_embedding[num_heads=-1]", [D("float", 1, 1, 1, 4), D("int64", 1), D("float", 2, 2), D("float", 2, 2)], fails="-1 and 1 heads")
+    w.case(op, [D("half", 1, 3, 1, 4), D("int64", 1), D("float", 2, 2), D("float", 2, 2)], fails="Types do not match")
+    w.case(op, [T("float", np.zeros((0, 3, 1, 4))), T("int64", np.zeros(0)), table, table], np.zeros((0, 3, 1, 4)))
     w.case(op, [D("float", 1, 4, 1, 4), D("int64", 1), D("float", 2, 2), D("float", 2, 2)], fails="axis 1 of input 0 has length 4, expected 3")
     w.case(op, [D("float", 1, 3, 1, 4), D("int64", 1), D("float", 2, 3), D("float", 2, 3)], fails="axis 1 of input 2 has length 3, expected 2")
     w.case(op, [D("float", 1, 3, 1, 4), D("int64", 2), D("float", 2, 2), D("float", 2, 2)], fails="axis 0 of input 1 has length 2")

@@ -115,6 +115,9 @@ def poolings(w):
     rest = ([2], [3, 0], [1], [1])
     w.case(f"pooling[{attr('average', *rest)}]", [x], [[[0, 0, 1, 1.5]]])
     w.case(f"pooling[{attr('max', *rest)}]", [x], [[[-3.4028235e38, -3.4028235e38, 1, 2]]])
+    w.case(f"pooling[{attr('max', *rest)}]", [T("int8", x.a)], [[[-128, -128, 1, 2]]])
+    w.case(f"pooling[{attr('max', *rest)}]", [T("int64", x.a)], [[[-2**63, -2**63, 1, 2]]])
+    w.case(f"pooling[{attr('lpnorm', *rest)}]", [x], [[[0, 0, 1, 5**0.5]]])
     w.case(f"pooling[{attr('average', *rest, count_include_pad=1)}]", [x], [[[0, 0, 0.5, 1.5]]])
     w.case("pooling[mode=max,lengths={2, 2}]", [T("float", np.zeros((0, 2, 3, 3)))], np.zeros((0, 2, 2, 2)))
     w.case("pooling[mode=average,dyn_global=1]", [T("float", np.zeros((1, 2, 0, 3)))], np.zeros((1, 2, 1, 1)))
@@ -210,6 +213,9 @@ def unpool(w):
            fails="output length 3 along axis 2 is less than 4")
     w.case(op, [D("float", 1, 1, 2), D("int64", 1, 1, 2), T("int64", [1, 3], known=True)],
            fails="2 output lengths for rank 3")
+    w.case(op, [D("float", 1, 1, 2), D("int64", 1, 1, 2), D("int64", 3)], shape="dynamic, float_type, {1, 1, [4..1099511627776]}")
+    w.case("max_unpool[lengths={2, 2},stride={2},padding={0}]", [D("float", 1, 1, 2), D("int64", 1, 1, 2)],
+           fails="lengths (2) for 1 spatial axes")
     w.case(op, [D("float", 1, 1, (2, 4)), D("int64", 1, 1, (1, 4))], shape="dynamic, float_type, {1, 1, [4..8]}")
     w.case("max_unpool[lengths={2},stride={2},padding={5}]", [D("float", 1, 1, 2), D("int64", 1, 1, 2)],
            fails="padding leaves an output of length -6")

@@ -24,7 +24,7 @@ def quantize(x, scale, zero, type):
 
 def quantizing(w):
     for type in RANGE:
-        for kind in ("float", "half", "double"):
+        for kind in ("float", "half", "double", "bf16"):
             x, s = w.random(kind, (3, 8), -40, 40), w.random(kind, (3, 8), 0.25, 2)
             z = w.random(type, (3, 8), max(RANGE[type][0], -20), min(RANGE[type][1], 20))
             w.case("quantizelinear", [x, s, z], quantize(x.raw, s.raw, z.a, type), type)

@@ -112,6 +112,7 @@ def resize_inputs(w):
     w.case("resize[sizes={-1, 2}]", [x], fails="cannot make size -1")
     for scale in (0, -1, "nan", "inf"):
         w.case(f"resize[scales={{{scale}, 1}}]", [x], fails="is out of range")
+    w.case("resize[scales={2e9, 1}]", [D("float", 2**40, 0)], fails="makes length 1099511627776 too long")
     w.case("resize[sizes={2, 2},mode=area]", [x], fails='mode "area" is unknown')
     w.case("resize[sizes={2, 2},nearest_mode=up]", [x], fails='mode "up" is unknown')
     w.case("resize[sizes={2, 2},coordinate_transformation_mode=no]", [x], fails='mode "no" is unknown')
@@ -220,6 +221,8 @@ def rois(w):
     for bad in (1, -1, math.nan):
         w.case("max_roi_pool", [x, T("float", [[bad, 0, 0, 1, 1]])], aborts="is out of range for 1 images")
     w.case("max_roi_pool", [x, T("float", [[0, math.nan, 0, math.inf, 1e30]])], [[[[0]]]])
+    w.case("max_roi_pool[output_width=0]", [D("float", 1, 2, 3, 3), D("float", 1, 5)], fails="output of 1 by 0 is out of range")
+    w.case("max_roi_pool", [T("float", np.ones((1, 2, 3, 3))), T("float", np.zeros((0, 5)))], np.zeros((0, 2, 1, 1)))
     w.case("max_roi_pool", [D("float", 1, 2, 3, 3), D("float", (1, 5), 5)], shape="dynamic, float_type, {[1..5], 2, 1, 1}")
     w.case("max_roi_pool", [D("float", 1, 2, 3, 3), D("float", 1, 4)], fails="axis 1 of input 1 has length 4, expected 5")
 
