@@ -24,7 +24,7 @@ help:
 	@echo "make demo        build, read pictures of digits, then compile and time a ResNet50"
 	@echo "make test        build and run every test (installs its Python packages into $(VENV))"
 	@echo "make check       style, layers, sizes, unit tests: before every commit"
-	@echo "make check-all   gcc and clang, address+undefined and thread sanitizers, a valgrind sample, failing allocations"
+	@echo "make check-all   gcc and clang, address+undefined and thread sanitizers, a valgrind sample"
 	@echo "make suite       the ONNX backend suite on the reference target (TARGET=cpu for another)"
 	@echo "make bench       the benchmark against ONNX Runtime and OpenVINO"
 	@echo "make fuzz        the fuzzers, SECONDS=60 each (needs clang)"
@@ -49,6 +49,8 @@ demo: all
 	@$(BUILD)/bin/resnet50
 
 test: venv all
+	@cmake -S . -B $(BUILD) -DMGX_PYTHON=$(abspath $(PYTHON)) > /dev/null
+	@$(call COMPILE,$(BUILD)) > /dev/null
 	@echo "== running the tests"
 	@cd $(BUILD) && ctest --output-on-failure -j$(JOBS)
 	@$(MAKE) --no-print-directory suite

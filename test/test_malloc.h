@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 static _Thread_local long test_malloc_left = -1; // allocations until one fails; -1: never
 static _Thread_local bool test_malloc_has_failed;

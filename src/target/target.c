@@ -230,17 +230,23 @@ enum mgx_status mgx_program_run(const struct mgx_program *p, struct mgx_run *run
     if (run->result_count != mgx_module_result_count(main))
         return mgx_fail(diag, MGX_INVALID, "room for %d results, but the program has %d",
                         run->result_count, mgx_module_result_count(main));
+    enum { FEW = 8 }; // inputs that need no memory of the heap: a steady run allocates nothing
+    struct mgx_ins *few_params[FEW] = {NULL}, **params = few_params;
+    struct mgx_named_tensor few_tensors[FEW] = {{.name = NULL}}, *tensors = few_tensors;
     const int count = mgx_module_parameters(main, NULL, 0);
-    const size_t room = (size_t)count + 1; // never zero bytes
-    struct mgx_ins **params = calloc(room, sizeof *params);
-    struct mgx_named_tensor *tensors = calloc(room, sizeof *tensors);
+    if (count > FEW) {
+        params = calloc((size_t)count, sizeof *params);
+        tensors = calloc((size_t)count, sizeof *tensors);
+    }
     enum mgx_status status = params && tensors ? run_checked(p, run, params, tensors, count, diag)
                                                : mgx_fail_memory(diag);
     if (status == MGX_OK)
         status = check_files(p, run, diag);
     for (int i = 0; tensors && i < count; i++)
         mgx_tensor_release(&tensors[i].tensor);
-    free(tensors);
-    free(params);
+    if (count > FEW) {
+        free(tensors);
+        free(params);
+    }
     return status;
 }

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// Compiling and running with every allocation failing in turn: MGX_NO_MEMORY, nothing left over, no
+// crash; and a steady run of the cpu target allocates nothing at all.
+#include "test_malloc.h"
+
+#include "check.h"
+#include "op/op.h"
+#include "target/target.h"
+
+static const char network[] =
+    "module: \"main\"\n"
+    "x = @param:x -> float_type, {1, 3, 8, 8}, {192, 64, 8, 1}\n"
+    "@1 = @literal{1, 2, 3, 4, 5, 6} -> float_type, {2, 3, 1, 1}, {3, 1, 1, 1}\n"
+    "@2 = @literal{1, 2} -> float_type, {2}, {1}\n"
+    "@3 = convolution[padding={0, 0},stride={1, 1},dilation={1, 1},group=1,padding_mode=0](x,@1)\n"
+    "@4 = broadcast[axis=1,out_lens={1, 2, 8, 8}](@2)\n"
+    "@5 = add(@3,@4)\n@6 = relu(@5)\n@7 = tanh(@6)\n@8 = concat[axis=1](@6,@7)\n"
+    "@9 = pooling[mode=max,padding={0, 0},stride={2, 2},lengths={2, 2}](@8)\n"
+    "@10 = reshape[dims={1, 64}](@9)\n@11 = softmax[axis=1](@10)\n@12 = @return(@11)\n";
+
+static enum mgx_status build(const char *target, struct mgx_program **out, struct mgx_diag *diag)
+{
+    const struct mgx_compile_options options = {.threads = 1, .fast_math = true};
+    TRY(mgx_program_parse(out, &mgx_ops, network, strlen(network), diag));
+    return mgx_program_compile(*out, mgx_target_find(target), &options, diag);
+}
+
+static enum mgx_status run(const struct mgx_program *p, float *pixels, struct mgx_diag *diag)
+{
+    const int64_t lens[] = {1, 3, 8, 8};
+    const struct mgx_shape shape = mgx_shape_make(MGX_FLOAT, 4, lens);
+    const struct mgx_named_tensor param = {"x", mgx_tensor_borrow(&shape, pixels)};
+    struct mgx_tensor result = {.data = NULL};
+    struct mgx_run r = {.params = &param, .param_count = 1, .results = &result, .result_count = 1};
+    TRY(mgx_program_run(p, &r, diag));
+    mgx_tensor_release(&result);
+    return MGX_OK;
+}
+
+static bool survives(const char *target)
+{
+    static float pixels[3 * 8 * 8];
+    bool again = true;
+    for (long n = 0; again; n++) {
+        struct mgx_diag diag = {0};
+        struct mgx_program *p = NULL;
+        const long live = test_malloc_live();
+        test_malloc_fail_after(n);
+        enum mgx_status status = build(target, &p, &diag);
+        if (status == MGX_OK)
+            status = run(p, pixels, &diag);
+        again = test_malloc_failed();
+        test_malloc_fail_after(-1);
+        mgx_program_destroy(p);
+        if (!(status == MGX_OK || (again && status == MGX_NO_MEMORY)) ||
+            test_malloc_live() != live) {
+            printf("%s, allocation %ld: status %s, %ld blocks left: %s\n", target, n,
+                   mgx_status_text(status), test_malloc_live() - live, diag.text);
+            return false;
+        }
+    }
+    return true;
+}
+
+CASE(compiling_and_running_without_memory)
+{
+    CHECK(survives("ref"));
+    CHECK(survives("cpu"));
+}
+
+CASE(a_steady_run_allocates_nothing)
+{
+    static float pixels[3 * 8 * 8];
+    struct mgx_diag diag = {0};
+    struct mgx_program *p = NULL;
+    CHECK_OK(build("cpu", &p, &diag), diag);
+    CHECK_OK(run(p, pixels, &diag), diag);
+    test_malloc_fail_after(0); // the next allocation fails, if there is one
+    const enum mgx_status status = run(p, pixels, &diag);
+    const bool failed = test_malloc_failed();
+    test_malloc_fail_after(-1);
+    mgx_program_destroy(p);
+    CHECK_OK(status, diag);
+    CHECK(!failed);
+}
+
+TEST_MAIN(ROW(compiling_and_running_without_memory) ROW(a_steady_run_allocates_nothing))
