@@ -287,7 +287,7 @@ migraphx_experimental_custom_op_register(migraphx_experimental_custom_op_t exper
     r->op = (struct mgx_op){.name = r->custom.name,
                             .meaning = "an operator of the caller",
                             .in_max = -1,
-                            .flags = MGX_OP_IMPURE,
+                            .flags = MGX_OP_IMPURE | MGX_OP_AGGREGATE,
                             .shape = shape,
                             .compute = compute,
                             .user = r};

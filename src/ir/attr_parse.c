@@ -15,9 +15,17 @@
 static enum mgx_status scan_enum(struct mgx_scan *s, const struct mgx_field *f, int64_t *out)
 {
     const char next = mgx_scan_peek(s);
-    if ((next >= '0' && next <= '9') || next == '-')
-        return mgx_scan_int(s, out);
     const char *start = s->at, *name;
+    if ((next >= '0' && next <= '9') || next == '-') {
+        int count = 0;
+        while (f->names[count])
+            count++;
+        TRY(mgx_scan_int(s, out));
+        if (*out >= 0 && *out < count)
+            return MGX_OK;
+        return mgx_scan_fail(s, start, MGX_INVALID, "attribute '%s' has no value %lld", f->name,
+                             (long long)*out);
+    }
     TRY(mgx_scan_string(s, ",]}", &name));
     for (int i = 0; f->names[i]; i++)
         if (*name && strcmp(f->names[i], name) == 0) {

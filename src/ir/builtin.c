@@ -22,7 +22,7 @@ const struct mgx_op mgx_op_return = {
     .name = "@return",
     .meaning = "the results of the module",
     .in_max = -1,
-    .flags = MGX_OP_BUILTIN | MGX_OP_EFFECT,
+    .flags = MGX_OP_AGGREGATE | MGX_OP_BUILTIN | MGX_OP_EFFECT,
 };
 
 struct comment {
@@ -64,6 +64,17 @@ static enum mgx_status check_count(const struct mgx_shape_call *c)
                     op->name, op->in_min, c->in_count);
 }
 
+static enum mgx_status check_kinds(const struct mgx_shape_call *c)
+{
+    if (c->op->flags & MGX_OP_AGGREGATE)
+        return MGX_OK;
+    for (int i = 0; i < c->in_count; i++)
+        if (c->in[i]->type == MGX_TUPLE || c->in[i]->type == MGX_SEQUENCE)
+            return mgx_fail(c->diag, MGX_INVALID, "%s: input %d is a %s, not a tensor", c->op->name,
+                            i, mgx_type_name(c->in[i]->type));
+    return MGX_OK;
+}
+
 // Unranked inputs end inference here, unless the operator handles them itself: a rule that takes
 // sequences or passes its input through has in its hands what it needs.
 static bool gives_up(const struct mgx_shape_call *c)
@@ -78,6 +89,7 @@ enum mgx_status mgx_op_shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
     assert(c->op);
     TRY(check_count(c));
+    TRY(check_kinds(c));
     if (!c->op->shape)
         return mgx_fail(c->diag, MGX_INVALID, "%s: cannot be inserted by hand", c->op->name);
     if (gives_up(c) && !(c->op->flags & MGX_OP_UNRANKED)) {

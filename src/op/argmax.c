@@ -30,7 +30,8 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
     const bool empty = dims[axis].max == 0;
     dims[axis] = (struct mgx_dim){.min = 1, .max = 1};
     *out = mgx_shape_from_dims(MGX_INT64, x->rank, dims);
-    if (empty && (!mgx_shape_is_static(out) || mgx_shape_elements(out) > 0))
+    // Nothing to choose from, unless nothing has to be chosen.
+    if (empty && mgx_shape_is_static(out) && mgx_shape_elements(out) > 0)
         return mgx_fail(c->diag, MGX_INVALID, "%s: axis %" PRId64 " has length 0", c->op->name,
                         a->axis);
     return MGX_OK;

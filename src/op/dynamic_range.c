@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/size.h"
 #include "op/core/rule.h"
 
 struct dynamic_range {
@@ -59,19 +60,22 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
                             i, mgx_shape_elements(c->in[i]));
         known = known && c->values[i];
     }
+    if (a->max_output < 0)
+        return mgx_fail(c->diag, MGX_INVALID, "dynamic_range: max_output %" PRId64 " is negative",
+                        a->max_output);
     struct mgx_dim *dims = mgx_edit_dims(c, NULL, 1);
     if (!dims)
         return MGX_NO_MEMORY;
-    dims[0] = (struct mgx_dim){.min = 0, .max = a->max_output};
+    dims[0] = (struct mgx_dim){.min = 0, .max = mgx_min_i64(a->max_output, MGX_DIM_ANY)};
     if (known) {
         const int64_t count =
             mgx_computes_as_int(type) ? count_ints(c->values) : count_reals(c->values);
         if (count < 0)
             return mgx_fail(c->diag, MGX_INVALID, "dynamic_range: delta is 0, or not a number");
-        if (count > a->max_output)
+        if (count > dims[0].max)
             return mgx_fail(c->diag, MGX_LIMIT,
                             "dynamic_range: %" PRId64 " values are above max_output %" PRId64,
-                            count, a->max_output);
+                            count, dims[0].max);
         dims[0].min = dims[0].max = count;
     }
     *out = mgx_shape_from_dims(type, 1, dims);

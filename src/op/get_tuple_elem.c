@@ -39,7 +39,7 @@ const struct mgx_op mgx_op_get_tuple_elem = {
     .attr_size = sizeof(struct get_tuple_elem),
     .in_min = 1,
     .in_max = 1,
-    .flags = MGX_OP_VIEW,
+    .flags = MGX_OP_AGGREGATE | MGX_OP_VIEW,
     .shape = shape,
     .compute = compute,
 };

@@ -63,7 +63,7 @@ const struct mgx_op mgx_op_group = {
     .attr_size = sizeof(struct group),
     .defaults = &group_defaults,
     .in_max = -1,
-    .flags = MGX_OP_UNRANKED,
+    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED,
     .shape = one_body,
     .compute = compute_one,
 };
@@ -81,7 +81,7 @@ const struct mgx_op mgx_op_run_on_target = {
     .fields = run_on_target_fields,
     .attr_size = sizeof(struct run_on_target),
     .in_max = -1,
-    .flags = MGX_OP_UNRANKED,
+    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED,
     .shape = one_body,
     .compute = compute_one,
 };
@@ -137,7 +137,7 @@ const struct mgx_op mgx_op_select_module = {
     .fields = select_module_fields,
     .attr_size = sizeof(struct select_module),
     .in_max = -1,
-    .flags = MGX_OP_UNRANKED,
+    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED,
     .shape = select_shape,
     .compute = select_compute,
 };

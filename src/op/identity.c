@@ -19,7 +19,7 @@ const struct mgx_op mgx_op_identity = {
     .meaning = "y = x",
     .in_min = 1,
     .in_max = 1,
-    .flags = MGX_OP_VIEW | MGX_OP_ANY_STRIDE,
+    .flags = MGX_OP_AGGREGATE | MGX_OP_VIEW | MGX_OP_ANY_STRIDE,
     .shape = identity_shape,
     .compute = identity_compute,
 };

@@ -52,7 +52,7 @@ const struct mgx_op mgx_op_if = {
     .meaning = "results of the first body where the condition holds, else of the second",
     .in_min = 1,
     .in_max = -1,
-    .flags = MGX_OP_UNRANKED,
+    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED,
     .shape = shape,
     .compute = compute,
 };

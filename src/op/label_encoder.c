@@ -82,7 +82,7 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
     const bool fits = a->keys_strings.count  ? from == MGX_STRING
                       : a->keys_floats.count ? mgx_type_is_float(from)
                       : a->keys_int64s.count ? mgx_computes_as_int(from)
-                                             : true;
+                                             : from == MGX_STRING || mgx_type_is_number(from);
     if (!fits)
         return mgx_fail(c->diag, MGX_INVALID, "%s: keys do not go with an input of %s", c->op->name,
                         mgx_type_name(from));

@@ -249,7 +249,7 @@ const struct mgx_op mgx_op_loop = {
     .attr_size = sizeof(struct loop),
     .in_min = 2,
     .in_max = -1,
-    .flags = MGX_OP_UNRANKED,
+    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED,
     .shape = shape,
     .compute = compute,
 };

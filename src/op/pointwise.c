@@ -304,6 +304,8 @@ static enum mgx_status where_shape(struct mgx_shape_call *c, struct mgx_shape *o
     const bool all_static = mgx_shape_is_static(c->in[0]) && mgx_shape_is_static(c->in[1]) &&
                             mgx_shape_is_static(c->in[2]);
     *out = mgx_pointwise_shape(all_static ? &branches : c, c->in[1]->type);
+    if (all_static && c->in[0]->rank > out->rank) // {1} beside scalars
+        *out = mgx_shape_vector(out->type, 1);
     return MGX_OK;
 }
 

@@ -140,10 +140,10 @@ static enum mgx_type multinomial_type(const struct mgx_shape_call *c)
 static enum mgx_status multinomial_shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
     const enum mgx_type type = (enum mgx_type)((const struct multinomial *)c->attr)->dtype;
-    TRY(mgx_require_rank(c, 0, 1, MGX_MAX_RANK));
-    TRY(mgx_require_rank(c, 1, 1, MGX_MAX_RANK));
-    TRY(mgx_require_number(c, 0));
-    TRY(mgx_require_number(c, 1));
+    for (int i = 0; i < 2; i++) {
+        TRY(mgx_require_rank(c, i, 1, MGX_MAX_RANK));
+        TRY(mgx_require_number(c, i));
+    }
     if (!mgx_type_is_integral(type))
         return mgx_fail(c->diag, MGX_INVALID, "multinomial: %s is no integer type",
                         mgx_type_name(type));

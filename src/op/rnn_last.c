@@ -51,7 +51,7 @@ static enum mgx_status last_shape(struct mgx_shape_call *c, struct mgx_shape *ou
     if (!dims)
         return MGX_NO_MEMORY;
     *out = mgx_shape_from_dims(c->in[0]->type, 3, dims + 1);
-    if (dims[0].max == 0 && (!mgx_shape_is_static(out) || mgx_shape_elements(out) > 0))
+    if (dims[0].max == 0 && mgx_shape_is_static(out) && mgx_shape_elements(out) > 0)
         return mgx_fail(c->diag, MGX_INVALID, "%s: there are no steps", c->op->name);
     return MGX_OK;
 }

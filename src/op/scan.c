@@ -238,7 +238,7 @@ const struct mgx_op mgx_op_scan = {
     .fields = fields,
     .attr_size = sizeof(struct scan),
     .in_max = -1,
-    .flags = MGX_OP_UNRANKED,
+    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED,
     .shape = shape,
     .compute = compute,
 };

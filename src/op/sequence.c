@@ -228,7 +228,7 @@ const struct mgx_op mgx_op_sequence_construct = {
     .attr_size = sizeof(struct construct),
     .defaults = &construct_defaults,
     .in_max = -1,
-    .flags = MGX_OP_UNRANKED,
+    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED,
     .shape = construct_shape,
     .compute = construct,
 };
@@ -238,7 +238,7 @@ const struct mgx_op mgx_op_sequence_at = {
     .meaning = "member `position` of a sequence",
     .in_min = 2,
     .in_max = 2,
-    .flags = MGX_OP_UNRANKED,
+    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED,
     .shape = at_shape,
     .compute = at,
 };
@@ -248,7 +248,7 @@ const struct mgx_op mgx_op_sequence_insert = {
     .meaning = "a sequence with one more member, at `position` or at the end",
     .in_min = 2,
     .in_max = 3,
-    .flags = MGX_OP_UNRANKED,
+    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED,
     .shape = edit_shape,
     .compute = insert,
 };
@@ -258,7 +258,7 @@ const struct mgx_op mgx_op_sequence_erase = {
     .meaning = "a sequence without member `position` or without its last",
     .in_min = 1,
     .in_max = 2,
-    .flags = MGX_OP_UNRANKED,
+    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED,
     .shape = edit_shape,
     .compute = erase,
 };
@@ -268,7 +268,7 @@ const struct mgx_op mgx_op_sequence_length = {
     .meaning = "number of members",
     .in_min = 1,
     .in_max = 1,
-    .flags = MGX_OP_UNRANKED,
+    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED,
     .shape = length_shape,
     .compute = length,
 };
@@ -280,7 +280,7 @@ const struct mgx_op mgx_op_optional_construct = {
     .attr_size = sizeof(struct construct),
     .defaults = &construct_defaults,
     .in_max = 1,
-    .flags = MGX_OP_UNRANKED,
+    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED,
     .shape = optional_shape,
     .compute = optional,
 };
@@ -289,7 +289,7 @@ const struct mgx_op mgx_op_optional_has_element = {
     .name = "optional_has_element",
     .meaning = "whether an optional has a value",
     .in_max = 1,
-    .flags = MGX_OP_UNRANKED,
+    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED,
     .shape = has_shape,
     .compute = has_element,
 };
@@ -299,7 +299,7 @@ const struct mgx_op mgx_op_optional_get_element = {
     .meaning = "the value of an optional",
     .in_min = 1,
     .in_max = 1,
-    .flags = MGX_OP_UNRANKED,
+    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED,
     .shape = get_shape,
     .compute = get_element,
 };

@@ -20,6 +20,8 @@ static const struct split split_defaults = {.keepdims = 1};
 static enum mgx_status split_shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
     int axis = 0;
+    if (c->in_count == 2)
+        TRY(mgx_require_integral(c, 1));
     if (!c->in[0]->unranked)
         TRY(mgx_normalize_axis(c, ((const struct split *)c->attr)->axis, c->in[0]->rank, &axis));
     if (c->in_count == 2)
@@ -192,7 +194,7 @@ const struct mgx_op mgx_op_concat_from_sequence = {
     .attr_size = sizeof(struct join),
     .in_min = 1,
     .in_max = 1,
-    .flags = MGX_OP_UNRANKED,
+    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED,
     .shape = join_shape,
     .compute = join,
 };

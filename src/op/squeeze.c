@@ -109,12 +109,15 @@ static enum mgx_status cut(struct mgx_shape_call *c, int axis, int64_t step, str
 {
     if (step == 1)
         return MGX_OK;
-    if (!next || next->min != next->max || next->max % step != 0)
+    // what divides, of a range
+    const int64_t low = next ? next->min / step + (next->min % step != 0) : 1;
+    const int64_t high = next ? next->max / step : 0;
+    if (low > high)
         return mgx_fail(c->diag, MGX_INVALID,
                         "unsqueeze: step %" PRId64 " of axis %d does not divide the length that "
                         "follows",
                         step, axis);
-    next->min = next->max = next->max / step;
+    *next = (struct mgx_dim){.min = low, .max = high};
     return MGX_OK;
 }
 

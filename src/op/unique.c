@@ -34,6 +34,9 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
     int axis = 0;
     if (!sub)
         return mgx_fail_memory(c->diag);
+    if (!mgx_type_is_number(s->type) && s->type != MGX_STRING)
+        return mgx_fail(c->diag, MGX_INVALID, "unique: type %s has no order",
+                        mgx_type_name(s->type));
     *out = mgx_shape_tuple(sub, 4);
     const bool flat = a->axis == MGX_NONE;
     struct mgx_dim count = {.min = 0, .max = MGX_DIM_ANY};

@@ -390,7 +390,8 @@ static bool setup(struct call *k)
     const char *text = c->op[n] == '[' ? c->op + n + 1 : "";
     const size_t size = strlen(text);
     if (mgx_attr_parse(k->op, text, size ? size - 1 : 0, k->arena, &k->attr, &k->diag) != MGX_OK) {
-        COMPLAIN(k, "%s", k->diag.text);
+        if (!c->fails || !strstr(k->diag.text, c->fails))
+            COMPLAIN(k, "%s", k->diag.text);
         return false;
     }
     for (int i = 0; i < c->in_count; i++) {

@@ -42,7 +42,7 @@ enum mgx_status mgx_body_give(struct mgx_compute_call *c, struct mgx_tensor *tak
     const struct mgx_shape *want = c->declared;
     const bool declared = want && want->type == MGX_TUPLE && want->sub_count == count;
     for (int i = 0; declared && i < count; i++) {
-        const enum mgx_status status = mgx_tensor_settle(&take_results[i], &want->sub[i], c->diag);
+        const enum mgx_status status = mgx_tensor_settle(c, &take_results[i], &want->sub[i]);
         if (status != MGX_OK) {
             mgx_tensors_release(take_results, count);
             return status;

@@ -75,7 +75,7 @@ static enum mgx_status compute(struct mgx_compute_call *c)
         TRY(mgx_eval_create(c, &shape));
     enum mgx_status status = c->op->compute(c);
     if (status == MGX_OK)
-        status = mgx_tensor_settle(c->out, c->declared, c->diag);
+        status = mgx_tensor_settle(c, c->out, c->declared);
     if (status != MGX_OK)
         mgx_tensor_release(c->out);
     // A sequence says of members that differ only their type.

@@ -205,22 +205,31 @@ enum mgx_status mgx_known_ints(struct mgx_shape_call *c, int input, bool *known,
 
 // --- element-wise results ---
 
+// Rank 0 goes with {1}; the result then has the axis.
+static const struct mgx_shape *widest(const struct mgx_shape_call *c)
+{
+    const struct mgx_shape *s = c->in[0];
+    for (int i = 1; i < c->in_count; i++)
+        s = c->in[i]->rank > s->rank ? c->in[i] : s;
+    return s;
+}
+
 // The ranges that all inputs agree on, in the call's arena.
 static struct mgx_shape meet_shape(const struct mgx_shape_call *c, enum mgx_type type)
 {
-    const int rank = c->in[0]->rank;
-    struct mgx_dim *dims = MGX_NEW_ARRAY(c->arena, struct mgx_dim, rank);
+    const struct mgx_shape *s = widest(c);
+    struct mgx_dim *dims = MGX_NEW_ARRAY(c->arena, struct mgx_dim, s->rank);
     if (!dims)
         return mgx_shape_unranked(type); // the arena's failure is sticky: mgx_op_shape reports it
-    for (int axis = 0; axis < rank; axis++) {
-        dims[axis] = mgx_shape_dim(c->in[0], axis);
-        for (int i = 1; i < c->in_count; i++) {
-            if (c->in[i]->rank != rank)
-                continue; // rank 0 beside {1}
-            mgx_dim_meet(&dims[axis], mgx_shape_dim(c->in[i], axis));
-        }
+    for (int axis = 0; axis < s->rank; axis++) {
+        dims[axis] = mgx_shape_dim(s, axis);
+        for (int i = 0; i < c->in_count; i++)
+            if (c->in[i]->rank == s->rank)
+                mgx_dim_meet(&dims[axis], mgx_shape_dim(c->in[i], axis));
+            else
+                mgx_dim_meet(&dims[axis], (struct mgx_dim){.min = 1, .max = 1});
     }
-    return mgx_shape_from_dims(type, rank, dims);
+    return mgx_shape_from_dims(type, s->rank, dims);
 }
 
 // Do two packed shapes of equal lengths put their elements in the same places? Strides of axes of
@@ -228,7 +237,7 @@ static struct mgx_shape meet_shape(const struct mgx_shape_call *c, enum mgx_type
 static bool same_places(const struct mgx_shape *a, const struct mgx_shape *b)
 {
     for (int i = 0; i < a->rank; i++)
-        if (a->lens[i] > 1 && (b->rank != a->rank || a->strides[i] != b->strides[i]))
+        if (a->lens[i] > 1 && a->strides[i] != b->strides[i])
             return false;
     return true;
 }
@@ -240,21 +249,23 @@ struct mgx_shape mgx_pointwise_shape(const struct mgx_shape_call *c, enum mgx_ty
             return meet_shape(c, type);
     // MIGraphX's rule: packed inputs decide when they agree; a lone input that is neither packed
     // nor broadcast passes on its order; anything else is row-major.
-    const struct mgx_shape *packed = NULL, *loose = NULL;
+    const struct mgx_shape *model = widest(c), *packed = NULL, *loose = NULL;
     int loose_count = 0;
     for (int i = 0; i < c->in_count; i++) {
         const struct mgx_shape *s = c->in[i];
+        if (s->rank < model->rank)
+            continue;
         if (!mgx_shape_is_packed(s)) {
             loose_count += !mgx_shape_is_broadcasted(s);
             loose = mgx_shape_is_broadcasted(s) ? loose : s;
         } else if (!packed) {
             packed = s;
         } else if (!same_places(packed, s)) {
-            return mgx_shape_retype(c->in[0], type);
+            return mgx_shape_retype(model, type);
         }
     }
     if (packed)
         return mgx_shape_strided(type, packed->rank, packed->lens, packed->strides);
-    struct mgx_shape out = mgx_shape_retype(c->in[0], type);
-    return loose_count == 1 && loose->rank == out.rank ? mgx_shape_like_order(&out, loose) : out;
+    struct mgx_shape out = mgx_shape_retype(model, type);
+    return loose_count == 1 ? mgx_shape_like_order(&out, loose) : out;
 }

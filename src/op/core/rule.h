@@ -89,8 +89,8 @@ enum mgx_status mgx_compute_view(struct mgx_compute_call *c) MGX_NODISCARD;
 enum mgx_status mgx_compute_reshape(struct mgx_compute_call *c) MGX_NODISCARD;
 // Makes a value lie in memory as its instruction is declared, if that is static and it does not:
 // a view of what had ranges, or the branch of an `if`. Copies only then.
-enum mgx_status mgx_tensor_settle(struct mgx_tensor *t, const struct mgx_shape *want,
-                                  struct mgx_diag *diag) MGX_NODISCARD;
+enum mgx_status mgx_tensor_settle(struct mgx_compute_call *c, struct mgx_tensor *t,
+                                  const struct mgx_shape *want) MGX_NODISCARD;
 // A part of `t` without a share of its own: other lengths and strides, `element` offset further on.
 struct mgx_tensor mgx_tensor_part(const struct mgx_tensor *t, const struct mgx_shape *shape,
                                   int64_t element);

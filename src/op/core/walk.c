@@ -26,6 +26,9 @@ enum mgx_status mgx_eval_members(struct mgx_compute_call *c, struct mgx_tensor *
 
 enum mgx_status mgx_compute_view(struct mgx_compute_call *c)
 {
+    if (!mgx_shape_is_static(c->out_shape))
+        return mgx_fail(c->diag, MGX_INVALID, "%s: the attributes leave the lengths open",
+                        c->op->name);
     *c->out = mgx_tensor_view(c->in[0], c->out_shape, 0);
     return MGX_OK;
 }
@@ -50,8 +53,8 @@ static bool lies_as(const struct mgx_shape *s, const struct mgx_shape *want)
     return true;
 }
 
-enum mgx_status mgx_tensor_settle(struct mgx_tensor *t, const struct mgx_shape *want,
-                                  struct mgx_diag *diag)
+enum mgx_status mgx_tensor_settle(struct mgx_compute_call *c, struct mgx_tensor *t,
+                                  const struct mgx_shape *want)
 {
     const bool comparable = want && !t->sub && t->shape.type == want->type &&
                             mgx_shape_is_static(want) && t->shape.rank == want->rank &&
@@ -63,7 +66,9 @@ enum mgx_status mgx_tensor_settle(struct mgx_tensor *t, const struct mgx_shape *
         return MGX_OK;
     }
     struct mgx_tensor copy;
-    TRY(mgx_tensor_create(&copy, want, diag));
+    struct mgx_compute_call part = *c;
+    part.out = &copy;
+    TRY(mgx_eval_create(&part, want));
     mgx_tensor_copy(t, &copy);
     mgx_tensor_release(t);
     *t = copy;
@@ -80,6 +85,9 @@ struct mgx_tensor mgx_tensor_part(const struct mgx_tensor *t, const struct mgx_s
 enum mgx_status mgx_scalar_int(struct mgx_compute_call *c, int input, int64_t *out)
 {
     const struct mgx_tensor *t = c->in[input];
+    if (!mgx_type_is_number(t->shape.type))
+        return mgx_fail(c->diag, MGX_INVALID, "%s: input %d must be a number, not of type %s",
+                        c->op->name, input, mgx_type_name(t->shape.type));
     if (mgx_shape_elements(&t->shape) != 1)
         return mgx_fail(c->diag, MGX_INVALID, "%s: input %d must hold one value, not %" PRId64,
                         c->op->name, input, mgx_shape_elements(&t->shape));

@@ -105,8 +105,11 @@ enum mgx_status mgx_window_dim(struct mgx_shape_call *c, const struct mgx_window
         return mgx_fail(c->diag, MGX_INVALID, "%s: negative padding along spatial axis %d",
                         c->op->name, i);
     const int64_t widest = mgx_min_i64(kernel.max, INT32_MAX);
-    const int64_t most = mgx_window_places(a, i, in.max, mgx_max_i64(kernel.min, 1));
     const int64_t least = mgx_window_places(a, i, in.min, widest);
+    // An empty axis has no places, where one that is too short has not enough: so "least" may be
+    // the larger one.
+    const int64_t most =
+        mgx_max_i64(mgx_window_places(a, i, in.max, mgx_max_i64(kernel.min, 1)), least);
     if (most < 0)
         return mgx_fail(c->diag, MGX_INVALID,
                         "%s: not enough padding for the given kernel size: %" PRId64
