@@ -12,6 +12,7 @@ extern const struct mgx_rules mgx_rules_reduce; // reductions of reductions and 
 extern const struct mgx_rules mgx_rules_chain;  // chains of views
 extern const struct mgx_rules mgx_rules_sink;   // views past other work, so that they meet
 extern const struct mgx_rules mgx_rules_join;   // slice and concat
+extern const struct mgx_rules mgx_rules_flat;   // products with a matrix that batches share
 extern const struct mgx_rules mgx_rules_index;  // gather by known indices
 
 // Several products of one input as one product and slices of it; see horizontal.c.

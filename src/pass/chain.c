@@ -44,6 +44,20 @@ static bool describe(const struct chain *c, int count, struct mgx_view *v)
     return ok;
 }
 
+// Does the chain as it stands reshape what lies transposed or repeated?
+static bool copies(const struct chain *c, int count)
+{
+    bool moved = false;
+    for (int i = count - 1; i >= 0; i--) {
+        if (moved && (c->link[i]->op->flags & MGX_OP_RESHAPE))
+            return true;
+        moved |= mgx_is(c->link[i], &mgx_op_transpose) ||
+                 mgx_is(c->link[i], &mgx_op_multibroadcast) ||
+                 mgx_is(c->link[i], &mgx_op_broadcast);
+    }
+    return false;
+}
+
 static bool is_better(const struct chain *c, int count, const struct mgx_view_plan *plan)
 {
     bool transposes = false, shared = false;
@@ -53,7 +67,9 @@ static bool is_better(const struct chain *c, int count, const struct mgx_view_pl
     }
     if (shared && mgx_view_copies(plan))
         return false;
-    return plan->steps < count || (plan->steps == count && transposes && !plan->transpose);
+    if (plan->steps != count)
+        return plan->steps < count;
+    return (transposes && !plan->transpose) || (copies(c, count) && !mgx_view_copies(plan));
 }
 
 static struct mgx_ins *shorten(struct mgx_rewriter *r, struct mgx_ins *ins,

@@ -24,11 +24,38 @@ static bool has_lens(const struct mgx_ins *x, const int64_t *lens, int rank)
            (!rank || memcmp(x->shape.lens, lens, (size_t)rank * sizeof *lens) == 0);
 }
 
+// Axes of length 1 that `longer` has more than `shorter`; -1 if they differ in anything else.
+static int extra_ones(const int64_t *longer, int rank, const int64_t *shorter, int shorter_rank,
+                      int64_t *axes)
+{
+    int count = 0, from = 0;
+    for (int d = 0; d < rank; d++) {
+        if (from < shorter_rank && longer[d] == shorter[from])
+            from++;
+        else if (longer[d] == 1)
+            axes[count++] = d;
+        else
+            return -1;
+    }
+    return from == shorter_rank ? count : -1;
+}
+
+// Taking out or putting in lengths of 1 is a view of anything; other reshapes may have to copy.
 struct mgx_ins *mgx_emit_reshape(struct mgx_ins *at, struct mgx_ins *x, const int64_t *lens,
                                  int rank)
 {
+    int64_t axes[MGX_MAX_RANK];
     if (!x || has_lens(x, lens, rank))
         return x;
+    const struct mgx_shape *s = &x->shape;
+    int count = s->dims ? -1 : extra_ones(lens, rank, s->lens, s->rank, axes);
+    if (count > 0)
+        return mgx_emit_before(at, &mgx_op_unsqueeze, MGX_ATTRS(mgx_ints("axes", axes, count)),
+                               MGX_IN(x));
+    count = s->dims ? -1 : extra_ones(s->lens, s->rank, lens, rank, axes);
+    if (count > 0)
+        return mgx_emit_before(at, &mgx_op_squeeze, MGX_ATTRS(mgx_ints("axes", axes, count)),
+                               MGX_IN(x));
     return mgx_emit_before(at, &mgx_op_reshape, MGX_ATTRS(mgx_ints("dims", lens, rank)), MGX_IN(x));
 }
 

@@ -153,6 +153,21 @@ static int axis_at(const struct mgx_shape *s, const struct mgx_shape *from, int 
     return -1;
 }
 
+static bool same_but_ones(const struct mgx_shape *a, const struct mgx_shape *b)
+{
+    int i = 0, k = 0;
+    for (;; i++, k++) {
+        while (i < a->rank && a->lens[i] == 1)
+            i++;
+        while (k < b->rank && b->lens[k] == 1)
+            k++;
+        if (i == a->rank || k == b->rank)
+            return i == a->rank && k == b->rank;
+        if (a->lens[i] != b->lens[k])
+            return false;
+    }
+}
+
 // A slice that is not outermost is no contiguous piece, so reshaping it copies; cutting after the
 // reshape does not. This is how joined queries, keys and values come apart into heads.
 //     x {.., n, ..}, slice [a:b], reshape {.., (b-a)/q, q, ..}  =>  reshape {.., n/q, q, ..},
@@ -167,15 +182,21 @@ static struct mgx_ins *cut_later(struct mgx_rewriter *r, struct mgx_ins *ins,
         return NULL;
     const int cut = cut_axis(slice, &g);
     const int axis = cut > 0 ? axis_at(&ins->shape, &slice->shape, cut) : -1;
-    if (axis < 1 || slice->shape.lens[cut] % ins->shape.lens[axis] != 0)
+    // Taking out or putting in lengths of 1 copies nothing.
+    if (axis < 1 || same_but_ones(&ins->shape, &slice->shape))
         return NULL;
-    const int64_t step = slice->shape.lens[cut] / ins->shape.lens[axis];
-    if (g.start[cut] % step != 0 || x->shape.lens[cut] % step != 0)
+    int64_t inner = 1; // elements per position of the cut axis, and per position of the new one
+    for (int d = cut + 1; d < slice->shape.rank; d++)
+        inner *= slice->shape.lens[d];
+    const int64_t piece = slice->shape.lens[cut] * inner, step = piece / ins->shape.lens[axis];
+    if (piece % ins->shape.lens[axis] != 0 || g.start[cut] * inner % step != 0 ||
+        x->shape.lens[cut] * inner % step != 0)
         return NULL;
     struct mgx_shape whole = mgx_shape_retype(&ins->shape, ins->shape.type);
-    whole.lens[axis] = x->shape.lens[cut] / step;
+    whole.lens[axis] = x->shape.lens[cut] * inner / step;
+    const int64_t start = g.start[cut] * inner / step;
     x = mgx_emit_reshape(ins, x, whole.lens, whole.rank);
-    return mgx_emit_slice(ins, x, axis, g.start[cut] / step, g.end[cut] / step);
+    return mgx_emit_slice(ins, x, axis, start, start + ins->shape.lens[axis]);
 }
 
 // --- concat ---

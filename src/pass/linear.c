@@ -9,6 +9,7 @@
 //     dot(x, w) * a     =>  dot(x, w * a)                  a per column
 //     dot(x * a, w)     =>  dot(x, w * a)                  a per row of w
 //     dot(x + b, w)     =>  dot(x, w) + dot(b, w)
+//     dot(x * s, y)     =>  dot(x, y) * s                  s one number, x and y both variable
 // and their mirror images with the constant matrix on the left.
 //
 // A factor of a dot costs its copy of the weights at compile time and saves little at run time, as
@@ -18,8 +19,11 @@
 // Holds: w, a and b are constants; with groups, channel o of group g meets the factor of that
 // channel. The products are left to constant folding. Terms move only in float and double: sums of
 // many narrow products would lose more than rounding.
+#include <math.h>
+
 #include "pass/algebra.h"
 #include "pass/emit.h"
+#include "pass/view.h"
 
 static struct mgx_ins *weights(const struct mgx_match *m)
 {
@@ -261,6 +265,69 @@ static struct mgx_ins *shift_rows(struct mgx_rewriter *r, struct mgx_ins *ins,
     return mgx_emit_binary(ins, how->op, y, z);
 }
 
+// --- scores ---
+
+enum { MAX_VIEWS = 6 };
+
+// A factor behind views that nobody else reads: q * s on its way into dot(q, k).
+struct scaled {
+    struct mgx_ins *x; // what the factor is applied to
+    double factor;
+    const struct mgx_ins *views[MAX_VIEWS]; // from the product up
+    int view_count;
+};
+
+static bool find_scaled(struct mgx_ins *in, struct scaled *out)
+{
+    out->view_count = 0;
+    while (mgx_is_reshaper(in) && mgx_used_once(in) && out->view_count < MAX_VIEWS) {
+        out->views[out->view_count++] = in;
+        in = in->in[0];
+    }
+    if (!mgx_is(in, &mgx_op_mul) || !mgx_used_once(in) || !mgx_splat_value(in->in[1], &out->factor))
+        return false;
+    out->x = in->in[0];
+    return isfinite(out->factor) && out->factor != 0;
+}
+
+static struct mgx_ins *without_factor(struct mgx_ins *at, const struct scaled *s)
+{
+    struct mgx_ins *x = s->x;
+    for (int i = s->view_count - 1; i >= 0; i--)
+        x = mgx_emit_again(at, s->views[i], &x, 1);
+    return x;
+}
+
+// dot(view(x * s), y) => dot(view(x), y) * s: scores are scaled where softmax reads them, in the
+// kernel that does it, and what makes queries and keys stays as it was.
+static struct mgx_ins *scale_scores(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                    const struct mgx_match *m)
+{
+    (void)m;
+    struct mgx_ins *in[2] = {ins->in[0], ins->in[1]};
+    double factor = 1;
+    const struct mgx_ins *reader = mgx_used_once(ins) ? ins->uses->user : NULL;
+    if (!is_wide(ins) || !reader ||
+        !((reader->op->flags & MGX_OP_POINTWISE) || mgx_is(reader, &mgx_op_softmax)) ||
+        mgx_is_constant(r->module, in[0]) || mgx_is_constant(r->module, in[1]))
+        return NULL;
+    bool found = false;
+    struct scaled s[2];
+    bool is_scaled[2];
+    for (int i = 0; i < 2; i++) {
+        is_scaled[i] = find_scaled(in[i], &s[i]);
+        factor *= is_scaled[i] ? s[i].factor : 1;
+        found |= is_scaled[i];
+    }
+    if (!found || !(fabs(factor) > 1e-30) || !(fabs(factor) < 1e30))
+        return NULL;
+    for (int i = 0; i < 2; i++)
+        if (is_scaled[i])
+            in[i] = without_factor(ins, &s[i]);
+    struct mgx_ins *y = mgx_emit_binary(ins, &mgx_op_dot, in[0], in[1]);
+    return mgx_emit_binary(ins, &mgx_op_mul, y, mgx_emit_splat(ins, &ins->shape, factor));
+}
+
 static const struct mgx_rule rules[] = {
     {"mul(c:convolution|convolution_backwards!(x, w#), a#) => conv(x, w * a)",
      .rewrite = scale_outputs},
@@ -282,6 +349,7 @@ static const struct mgx_rule rules[] = {
     {"dot(o:div!(x, a#), w#) => dot(x, w / a)", MGX_IF_FLOAT, .rewrite = scale_before_right},
     {"dot(w#, o:mul!(x, a#)) => dot(w * a, x)", .rewrite = scale_before_left},
     {"dot(w#, o:div!(x, a#)) => dot(w / a, x)", MGX_IF_FLOAT, .rewrite = scale_before_left},
+    {"dot => dot(x, y) * s for dot(x * s, y)", MGX_IF_STATIC, .rewrite = scale_scores},
     {"dot(o:add!(x, b#), w#) => dot(x, w) + dot(b, w)", .rewrite = shift_rows},
     {"dot(o:sub!(x, b#), w#) => dot(x, w) - dot(b, w)", .rewrite = shift_rows},
 };

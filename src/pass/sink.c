@@ -3,13 +3,15 @@
 // that pointwise work stands next to the product or convolution before it.
 //
 //     op(view(x), view(y), c)   =>  view(op(x, y, view^-1(c)))     pointwise; view moves no values
-//     reduce(transpose(x))      =>  transpose(reduce(x))
-//     softmax(transpose(x))     =>  transpose(softmax(x))          also logsoftmax, argmax, argmin
+//     reduce(view(x))           =>  view(reduce(x))                along axes that x has too
+//     softmax(view(x))          =>  view(softmax(x))               also logsoftmax; argmax, argmin
+//                                                                  under a transpose
 //     concat(transpose(x)...)   =>  transpose(concat(x...))
-//     slice(transpose(x))       =>  transpose(slice(x))
+//     slice(view(x))            =>  view(slice(x))                 along an axis the view keeps
 //
 // view is transpose, reshape, squeeze, unsqueeze or flatten. Other operands of the pointwise
-// operator must be constants, or broadcasts that stay broadcasts under the inverse.
+// operator must be constants, or broadcasts that stay broadcasts under the inverse; where the view
+// only adds axes to a product, any row-major operand will do.
 #include "pass/algebra.h"
 #include "pass/emit.h"
 #include "pass/view.h"
@@ -69,6 +71,15 @@ static struct mgx_ins *undo(struct mgx_ins *at, struct mgx_ins *ins, const struc
     return mgx_view_emit(at, ins, &v, &plan);
 }
 
+// Does the view only add axes to the result of work that others join, so that any row-major operand
+// may just as well be seen without them? Towards fewer axes only: so this ends.
+static bool adds_axes(const struct mgx_ins *view)
+{
+    const struct mgx_ins *x = view->in[0];
+    return !mgx_is(view, &mgx_op_transpose) && x->shape.rank < view->shape.rank &&
+           ((x->op->flags & MGX_OP_POINTWISE) || mgx_is(x, &mgx_op_dot));
+}
+
 static bool can_undo(const struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_ins *view)
 {
     struct mgx_view v;
@@ -76,7 +87,8 @@ static bool can_undo(const struct mgx_rewriter *r, struct mgx_ins *ins, const st
     double value;
     if (is_like(ins, view) || mgx_splat_value(ins, &value) || undo_spread(ins, view, &v, &plan))
         return true;
-    return mgx_is_constant(r->module, ins) && mgx_view_start(&v, &ins->shape) &&
+    const bool seen_without = adds_axes(view) && mgx_shape_is_standard(&ins->shape);
+    return (seen_without || mgx_is_constant(r->module, ins)) && mgx_view_start(&v, &ins->shape) &&
            mgx_view_apply_inverse(&v, view) && mgx_view_plan(&v, &plan);
 }
 
@@ -131,6 +143,24 @@ static int64_t from_end(int64_t axis, int rank)
     return axis < 0 ? axis + rank : axis;
 }
 
+// The source axis that axis d of the view is, whole and alone; -1 if there is none.
+static int source_axis(const struct mgx_view *v, int d)
+{
+    if (v->begin[d + 1] != v->begin[d] + 1)
+        return -1;
+    const struct mgx_factor f = v->factor[v->begin[d]];
+    for (int e = 0; e < v->source.rank; e++)
+        if (v->source.lens[e] == f.length && v->source.strides[e] == f.stride && f.stride)
+            return e;
+    return -1;
+}
+
+static bool describe(struct mgx_view *v, const struct mgx_ins *view)
+{
+    return mgx_is_reshaper(view) && mgx_view_start(v, &view->in[0]->shape) &&
+           mgx_view_apply(v, view);
+}
+
 static struct mgx_ins *sink_axis(struct mgx_rewriter *r, struct mgx_ins *ins,
                                  const struct mgx_match *m)
 {
@@ -169,6 +199,67 @@ static struct mgx_ins *sink_reduce(struct mgx_rewriter *r, struct mgx_ins *ins,
     return mgx_emit_again(ins, t, &y, 1);
 }
 
+// The axes of the source that axis d of the view is made of, flagged; false if it takes parts of
+// them.
+static bool flag_source_axes(const struct mgx_view *v, int d, bool *flags)
+{
+    for (int i = v->begin[d]; i < v->begin[d + 1]; i++) {
+        bool whole = false;
+        for (int e = 0; e < v->source.rank; e++)
+            if (v->source.lens[e] == v->factor[i].length &&
+                v->source.strides[e] == v->factor[i].stride)
+                whole = flags[e] = true;
+        if (!whole)
+            return false;
+    }
+    return true;
+}
+
+// A reduction over axes that the source has too.
+static struct mgx_ins *sink_reduce_view(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                        const struct mgx_match *m)
+{
+    (void)r;
+    struct mgx_ins *view = mgx_var(m, 't');
+    struct mgx_view v;
+    bool reduced[MGX_MAX_RANK] = {false}, flags[MGX_MAX_RANK] = {false};
+    int64_t axes[MGX_MAX_RANK];
+    int count = 0;
+    const struct mgx_ints old = mgx_ins_ints(ins, "axes");
+    if (ins->in_count != 1 || !describe(&v, view))
+        return NULL;
+    for (int i = 0; i < old.count; i++)
+        reduced[from_end(old.v[i], view->shape.rank)] = true;
+    for (int d = 0; d < view->shape.rank; d++)
+        if ((reduced[d] || !old.count) && !flag_source_axes(&v, d, flags))
+            return NULL;
+    for (int e = 0; e < v.source.rank; e++)
+        if (flags[e])
+            axes[count++] = e;
+    if (!count) // lengths of 1 alone; another rule takes that
+        return NULL;
+    struct mgx_ins *y = mgx_emit_before(ins, ins->op, MGX_ATTRS(mgx_ints("axes", axes, count)),
+                                        MGX_IN(view->in[0]));
+    return mgx_emit_reshape(ins, y, ins->shape.lens, ins->shape.rank);
+}
+
+// softmax and its like along an axis that the source has too.
+static struct mgx_ins *sink_axis_view(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                      const struct mgx_match *m)
+{
+    (void)r;
+    struct mgx_ins *view = mgx_var(m, 't');
+    struct mgx_view v;
+    if (ins->in_count != 1 || !describe(&v, view))
+        return NULL;
+    const int axis = source_axis(&v, (int)from_end(mgx_ins_int(ins, "axis"), view->shape.rank));
+    if (axis < 0)
+        return NULL;
+    struct mgx_ins *y =
+        mgx_emit_before(ins, ins->op, MGX_ATTRS(mgx_int("axis", axis)), MGX_IN(view->in[0]));
+    return mgx_emit_reshape(ins, y, ins->shape.lens, ins->shape.rank);
+}
+
 static struct mgx_ins *sink_slice(struct mgx_rewriter *r, struct mgx_ins *ins,
                                   const struct mgx_match *m)
 {
@@ -189,6 +280,38 @@ static struct mgx_ins *sink_slice(struct mgx_rewriter *r, struct mgx_ins *ins,
                                                   mgx_ints("ends", ends.v, ends.count)),
                                         MGX_IN(t->in[0]));
     return mgx_emit_again(ins, t, &y, 1);
+}
+
+static bool is_outermost(const struct mgx_shape *s, int axis)
+{
+    for (int d = 0; d < axis; d++)
+        if (s->lens[d] != 1)
+            return false;
+    return true;
+}
+
+// A slice of a reshape along an axis that the reshape leaves whole, unless the slice would then be
+// no contiguous piece and the reshape would have to copy it.
+static struct mgx_ins *sink_reshape(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                    const struct mgx_match *m)
+{
+    (void)r;
+    struct mgx_ins *view = mgx_var(m, 't');
+    struct mgx_view v;
+    const struct mgx_ints axes = mgx_ins_ints(ins, "axes"), starts = mgx_ins_ints(ins, "starts"),
+                          ends = mgx_ins_ints(ins, "ends");
+    if (ins->in_count != 1 || axes.count != 1 || starts.count != 1 || ends.count != 1 ||
+        !describe(&v, view))
+        return NULL;
+    const int64_t at = from_end(axes.v[0], view->shape.rank), length = view->shape.lens[at];
+    const int axis = source_axis(&v, (int)at);
+    const bool free = mgx_is(view, &mgx_op_squeeze) || mgx_is(view, &mgx_op_unsqueeze) ||
+                      !mgx_shape_is_standard(&view->in[0]->shape);
+    if (axis < 0 || !(free || is_outermost(&view->in[0]->shape, axis)))
+        return NULL;
+    const int64_t start = starts.v[0] < 0 ? mgx_max_i64(starts.v[0] + length, 0) : starts.v[0];
+    struct mgx_ins *y = mgx_emit_slice(ins, view->in[0], axis, start, start + ins->shape.lens[at]);
+    return mgx_emit_reshape(ins, y, ins->shape.lens, ins->shape.rank);
 }
 
 static struct mgx_ins *sink_concat(struct mgx_rewriter *r, struct mgx_ins *ins,
@@ -217,8 +340,14 @@ static const struct mgx_rule rules[] = {
     {"%pointwise => view(op(x, y, view^-1(c))) for op(view(x), view(y), c)", MGX_IF_STATIC,
      .rewrite = sink_pointwise},
     {"softmax|logsoftmax|argmax|argmin(t:transpose) => transpose(op(x))", .rewrite = sink_axis},
+    {"softmax|logsoftmax(t:reshape|squeeze|unsqueeze|flatten) => reshape(op(x))", MGX_IF_STATIC,
+     .rewrite = sink_axis_view},
     {"%reduce(t:transpose) => transpose(op(x))", .rewrite = sink_reduce},
+    {"%reduce(t:reshape|squeeze|unsqueeze|flatten) => reshape(op(x))", MGX_IF_STATIC,
+     .rewrite = sink_reduce_view},
     {"slice(t:transpose) => transpose(slice(x))", .rewrite = sink_slice},
+    {"slice(t:reshape|squeeze|unsqueeze|flatten) => reshape(slice(x))", MGX_IF_STATIC,
+     .rewrite = sink_reshape},
     {"concat => transpose(concat(x...)) for concat(transpose(x)...)", .rewrite = sink_concat},
 };
 

@@ -275,6 +275,41 @@ static void keep_source_axes(const struct mgx_view *v, const struct listing *l,
     memcpy(p->permutation, permutation, sizeof permutation);
 }
 
+// Where every axis of the result is one factor or has length 1, the lengths of 1 can be put in
+// before the transpose: nothing is left to join after it.
+static bool split_with_ones(const struct mgx_view *v, const struct listing *l,
+                            struct mgx_view_plan *p)
+{
+    int order[MGX_MAX_RANK], real = 0, ones = 0;
+    for (int i = 0; i < l->count; i++) {
+        if (i && l->axis[i] == l->axis[i - 1])
+            return false;
+        if (l->factor[i].stride)
+            order[real++] = l->axis[i];
+    }
+    p->split_rank = v->rank;
+    p->transpose = true;
+    for (int d = 0; d < v->rank; d++) { // axes of the result that walk nothing come first
+        bool walks = false;
+        for (int k = 0; k < real; k++)
+            walks |= order[k] == d;
+        if (!walks) {
+            p->split_lens[ones] = 1;
+            p->permutation[d] = ones++;
+        }
+    }
+    for (int i = 0; i < l->count; i++) {
+        int at = ones;
+        for (int k = 0; k < l->count; k++)
+            at += l->factor[k].stride > l->factor[i].stride;
+        if (l->factor[i].stride) {
+            p->split_lens[at] = l->factor[i].length;
+            p->permutation[l->axis[i]] = at;
+        }
+    }
+    return true;
+}
+
 // Lengths before and after repetition. An axis whose factors are partly repeated is split there and
 // joined again afterwards.
 static bool plan_spread(const struct mgx_view *v, const struct listing *l, struct mgx_view_plan *p)
@@ -297,6 +332,21 @@ static bool plan_spread(const struct mgx_view *v, const struct listing *l, struc
         }
     }
     return true;
+}
+
+static bool same_but_ones(const int64_t *a, int a_rank, const int64_t *b, int b_rank)
+{
+    int i = 0, k = 0;
+    for (;;) {
+        while (i < a_rank && a[i] == 1)
+            i++;
+        while (k < b_rank && b[k] == 1)
+            k++;
+        if (i == a_rank || k == b_rank)
+            return i == a_rank && k == b_rank;
+        if (a[i++] != b[k++])
+            return false;
+    }
 }
 
 // A broadcast repeats over leading axes by itself, so lengths of 1 in front need no reshape.
@@ -331,16 +381,21 @@ static bool is_laid(const struct mgx_view *v, struct mgx_view_plan *p)
     return false;
 }
 
-static bool make_plan(const struct mgx_view *v, const struct listing *listing, bool join,
+enum split { SPLIT_ALL, SPLIT_JOINED, SPLIT_WITH_ONES, SPLITS };
+
+static bool make_plan(const struct mgx_view *v, const struct listing *listing, enum split how,
                       struct mgx_view_plan *p)
 {
     *p = (struct mgx_view_plan){0};
-    p->split_rank = split_source(listing, join, p);
+    p->split_rank = split_source(listing, how == SPLIT_JOINED, p);
     if (p->split_rank < 0 || !plan_spread(v, listing, p))
+        return false;
+    if (how == SPLIT_WITH_ONES && (!p->transpose || !split_with_ones(v, listing, p)))
         return false;
     int64_t ordered[MGX_MAX_RANK];
     if (p->transpose) {
-        keep_source_axes(v, listing, p);
+        if (how != SPLIT_WITH_ONES)
+            keep_source_axes(v, listing, p);
         p->split = !same_lens(v->source.lens, v->source.rank, p->split_lens, p->split_rank);
         for (int i = 0; i < p->split_rank; i++)
             ordered[i] = p->split_lens[p->permutation[i]];
@@ -350,6 +405,7 @@ static bool make_plan(const struct mgx_view *v, const struct listing *listing, b
     }
     p->join = !same_lens(ordered, p->split_rank, p->narrow_lens, p->narrow_rank) &&
               !is_suffix(ordered, p->split_rank, p);
+    p->regroup = p->join && !same_but_ones(ordered, p->split_rank, p->narrow_lens, p->narrow_rank);
     p->lay = p->join && is_laid(v, p);
     if (p->lay)
         p->join = p->spread = false;
@@ -360,19 +416,23 @@ static bool make_plan(const struct mgx_view *v, const struct listing *listing, b
 bool mgx_view_plan(const struct mgx_view *v, struct mgx_view_plan *out)
 {
     struct listing listing;
-    struct mgx_view_plan other;
+    bool found = false;
     list_factors(v, &listing);
-    const bool one = make_plan(v, &listing, false, out);
-    if (!make_plan(v, &listing, true, &other))
-        return one;
-    if (!one || other.steps < out->steps)
-        *out = other;
-    return true;
+    for (int how = 0; how < SPLITS; how++) {
+        struct mgx_view_plan p;
+        if (!make_plan(v, &listing, (enum split)how, &p))
+            continue;
+        // Of equally short ones the first without a reshape after the transpose.
+        if (!found || p.steps < out->steps || (p.steps == out->steps && out->join && !p.join))
+            *out = p;
+        found = true;
+    }
+    return found;
 }
 
 bool mgx_view_copies(const struct mgx_view_plan *plan)
 {
-    return plan->join_after || (plan->transpose && plan->join);
+    return plan->join_after || (plan->transpose && plan->regroup);
 }
 
 struct mgx_ins *mgx_view_emit(struct mgx_ins *at, struct mgx_ins *source, const struct mgx_view *v,

@@ -50,7 +50,8 @@ bool mgx_view_apply_inverse(struct mgx_view *v, const struct mgx_ins *ins);
 struct mgx_view_plan {
     bool split;      // reshape of the source into its factors
     bool transpose;  // permutation[] of `ordered_rank` axes
-    bool join;       // reshape into the lengths before repetition
+    bool join;       // reshape into the lengths before repetition, ...
+    bool regroup;    // ... which is more than taking out or putting in lengths of 1
     bool spread;     // multibroadcast, or ...
     bool lay;        // ... broadcast along `axis`, alone
     bool join_after; // reshape of what was repeated
