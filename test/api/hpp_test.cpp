@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT
+// The C++ header: the guide's network, containers, lifetimes, traces, files, custom operators,
+// exceptions.
+#include <migraphx/migraphx.hpp>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+static int failures;
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            std::printf("%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);                  \
+            failures++;                                                                            \
+        }                                                                                          \
+    } while (0)
+
+// The text of what a call throws; "" if it throws nothing.
+static std::string thrown(const std::function<void()> &f)
+{
+    try {
+        f();
+    } catch (const std::runtime_error &e) {
+        return e.what();
+    }
+    return "";
+}
+
+static_assert(std::is_same<migraphx::as_handle<migraphx_shape_t>, migraphx::shape>{}, "shape");
+static_assert(std::is_same<migraphx::as_handle<const_migraphx_argument_t>, migraphx::argument>{},
+              "argument");
+static_assert(std::is_same<migraphx::as_handle<migraphx_program>, migraphx::program>{}, "program");
+
+static migraphx::program make_net()
+{
+    migraphx::program net;
+    migraphx::module m = net.get_main_module();
+    auto input = m.add_parameter("input", migraphx::shape{migraphx_shape_float_type, {1, 1, 4, 6}});
+    std::vector<float> weights{1.0f};
+    auto kernel =
+        m.add_literal(migraphx::shape{migraphx_shape_float_type, {1, 1, 1, 1}}, weights.data());
+    auto conv = m.add_instruction(
+        migraphx::operation("convolution", "{padding:[%i,%i],stride:[1,1],dilation:[1,1],group:1}",
+                            0, 0),
+        {input, kernel});
+    auto slice = m.add_instruction(
+        migraphx::operation("slice", "{axes:[2,3],starts:[0,2],ends:[4,5]}"), {conv});
+    auto contiguous = m.add_instruction(migraphx::operation("contiguous"), {slice});
+    m.add_return({m.add_instruction(migraphx::operation("flatten"), {contiguous})});
+    return net;
+}
+
+static const std::vector<float> expected{2, 3, 4, 8, 9, 10, 14, 15, 16, 20, 21, 22};
+
+static void guide()
+{
+    migraphx::program net = make_net();
+    migraphx::compile_options options;
+    options.set_offload_copy();
+    net.compile(migraphx::target("ref"), options);
+    std::vector<float> data(24);
+    for (int i = 0; i < 24; i++)
+        data[i] = static_cast<float>(i);
+    migraphx::program_parameters params;
+    auto shapes = net.get_parameter_shapes();
+    CHECK(shapes.size() == 1);
+    for (auto *name : shapes.names())
+        params.add(name, migraphx::argument(shapes[name], data.data()));
+    migraphx::argument result;
+    {
+        auto results = net.eval(params);
+        CHECK(results.size() == 1 && !results.empty());
+        result = results[0]; // keeps the list alive
+    }
+    CHECK((result.get_shape().lengths() == std::vector<std::size_t>{1, 12}));
+    CHECK(result.as_vector<float>() == expected);
+    std::vector<std::size_t> indices;
+    net.run_trace(params, [&](const migraphx::trace_info &info) {
+        indices.push_back(info.get_index());
+        CHECK(!info.get_name().empty() && info.get_result().data());
+    });
+    CHECK((indices == std::vector<std::size_t>{2, 3, 4, 5}));
+    CHECK(thrown([&] {
+              net.run_trace(
+                  params, [](const migraphx::trace_info &) { throw std::runtime_error("enough"); });
+          }) == "enough");
+    int stream = 0;
+    CHECK(net.run_async(params, &stream).front().as_vector<float>() == expected);
+    CHECK(migraphx::get_type_name<int>() == "int");
+    net.experimental_get_context().finish();
+    CHECK(net.experimental_get_context().get_queue<void *>() == nullptr);
+}
+
+static void values()
+{
+    migraphx::shape s(migraphx_shape_half_type, {2, 3}, {1, 2});
+    CHECK(!s.standard() && !s.dynamic() && s.elements() == 6 && s.bytes() == 12 && s.index(1) == 2);
+    CHECK(s == migraphx::shape(s) && s != migraphx::shape(migraphx_shape_half_type, {2, 3}));
+    CHECK((migraphx::shape(migraphx_shape_float_type).strides() == std::vector<std::size_t>{0}));
+    migraphx::dynamic_dimensions dims(migraphx::dynamic_dimension(1, 4, {2, 4}),
+                                      migraphx::dynamic_dimension(3, 3));
+    migraphx::shape d(migraphx_shape_float_type, dims);
+    CHECK(d.dynamic() && d.dyn_dims().size() == 2 && d.dyn_dims()[1].is_fixed());
+    CHECK(d.dyn_dims()[0] == dims[0] && dims[0] != dims[1]);
+    auto a = migraphx::argument::generate(s, 3);
+    CHECK(a == migraphx::argument::generate(s, 3) && a != migraphx::argument::generate(s, 4));
+    std::vector<float> data{1, 2, 3, 4, 5, 6};
+    migraphx::argument view(migraphx::shape(migraphx_shape_float_type, {2, 3}, {1, 2}),
+                            data.data());
+    CHECK((view.as_vector<float>() == std::vector<float>{1, 3, 5, 2, 4, 6}));
+    CHECK(!migraphx::get_onnx_operators().empty());
+}
+
+static void programs()
+{
+    migraphx::program a = make_net(), b = make_net();
+    CHECK(a == b);
+    auto more = b.create_module("more");
+    auto x = more.add_parameter("x", migraphx::shape(migraphx_shape_float_type, {2}));
+    more.add_return({x});
+    CHECK(a != b && a.sort() == make_net().sort());
+    const std::string path = "hpp_test.mxr";
+    migraphx::save(a, path.c_str());
+    CHECK(migraphx::load(path.c_str()) == a);
+    migraphx::file_options json;
+    json.set_file_format("json");
+    migraphx::save(a, path.c_str(), json);
+    CHECK(migraphx::load(path.c_str(), json) == a);
+    std::remove(path.c_str());
+    CHECK(thrown([] { migraphx::target("tpu"); }).find("Requested target 'tpu'") == 0);
+    CHECK(thrown([] { migraphx::operation("nonsense"); }) == "Operator not found: nonsense");
+    CHECK(thrown([] { migraphx::parse_onnx("no_such.onnx"); }).find("no_such.onnx") !=
+          std::string::npos);
+    CHECK(migraphx::operation("relu").name() == "relu");
+    CHECK(migraphx::shape(migraphx_shape_float_type, {1}) !=
+          migraphx::shape(migraphx_shape_float_type, {2}));
+}
+
+static void branches()
+{
+    migraphx::program p;
+    auto m = p.get_main_module(), yes = p.create_module("yes"), no = p.create_module("no");
+    migraphx::shape s(migraphx_shape_float_type, {2});
+    auto c = m.add_parameter("c", migraphx::shape(migraphx_shape_bool_type, {1}));
+    auto x = m.add_parameter("x", s);
+    yes.add_return({yes.add_instruction(migraphx::operation("neg"), {x})});
+    no.add_return({no.add_instruction(migraphx::operation("abs"), {x})});
+    auto both = m.add_instruction(migraphx::operation("if"), {c}, {yes, no});
+    m.add_return(
+        {m.add_instruction(migraphx::operation("get_tuple_elem", "{index:%d}", 0), {both})});
+    p.compile(migraphx::target("ref"));
+    std::vector<float> data{-1, 2};
+    bool condition[1] = {true};
+    migraphx::program_parameters params{
+        {"c", migraphx::argument(migraphx::shape(migraphx_shape_bool_type, {1}), condition)},
+        {"x", migraphx::argument(s, data.data())}};
+    CHECK((p.eval(params)[0].as_vector<float>() == std::vector<float>{1, -2}));
+    condition[0] = false;
+    CHECK((p.eval(params)[0].as_vector<float>() == std::vector<float>{1, 2}));
+}
+
+struct sigmoid_custom_op final : migraphx::experimental_custom_op_base {
+    std::string name() const override
+    {
+        return "sigmoid_custom_op";
+    }
+    bool runs_on_offload_target() const override
+    {
+        return false;
+    }
+    migraphx::argument compute(migraphx::context, migraphx::shape,
+                               migraphx::arguments inputs) const override
+    {
+        const float *from = reinterpret_cast<const float *>(inputs[0].data());
+        float *to = reinterpret_cast<float *>(inputs[1].data());
+        for (std::size_t i = 0; i < inputs[0].get_shape().elements(); i++)
+            to[i] = 1 / (1 + std::exp(-from[i]));
+        return inputs[1];
+    }
+    migraphx::shape compute_shape(migraphx::shapes inputs) const override
+    {
+        if (inputs.size() != 2)
+            throw std::runtime_error("op must have two inputs");
+        return inputs.back();
+    }
+};
+
+static void custom_operators()
+{
+    sigmoid_custom_op op;
+    migraphx::register_experimental_custom_op(op);
+    migraphx::program p;
+    auto m = p.get_main_module();
+    migraphx::shape s(migraphx_shape_float_type, {3});
+    auto x = m.add_parameter("x", s);
+    auto room = m.add_allocation(s);
+    CHECK(thrown([&] { m.add_instruction(migraphx::operation("sigmoid_custom_op"), {x}); }) ==
+          "Error in compute_shape of: sigmoid_custom_op: op must have two inputs");
+    m.add_return({m.add_instruction(migraphx::operation("sigmoid_custom_op"), {x, room})});
+    p.compile(migraphx::target("ref"));
+    std::vector<float> data{-1, 0, 2};
+    auto result = p.eval({{"x", migraphx::argument(s, data.data())}})[0].as_vector<float>();
+    for (int i = 0; i < 3; i++)
+        CHECK(std::fabs(result[i] - 1 / (1 + std::exp(-data[i]))) < 1e-6f);
+}
+
+int main()
+{
+    guide();
+    values();
+    programs();
+    branches();
+    custom_operators();
+    std::printf("%d failed checks\n", failures);
+    return failures != 0;
+}
