@@ -315,10 +315,11 @@ static void tile_pack(const struct mgx_conv_plan *plan, const float *weights, vo
             for (int64_t z = 0; z < d->kernel[0]; z++)
                 for (int64_t y = 0; y < d->kernel[1]; y++)
                     for (int64_t x = 0; x < d->kernel[2]; x++, panel += tap)
-                        mgx_panel_pack(
-                            kernel,
-                            from + z * d->w_space[0] + y * d->w_space[1] + x * d->w_space[2],
-                            d->w_in, d->w_out, plan->group_in, plan->group_out, p, panel);
+                        mgx_panel_pack(kernel,
+                                       from + z * d->w_space[0] + y * d->w_space[1] +
+                                           x * d->w_space[2],
+                                       MGX_KERNEL_F32, d->w_in, d->w_out, plan->group_in,
+                                       plan->group_out, p, panel);
         }
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// f32 micro-kernels, AVX2 and FMA: 6 x 16 in 12 of the 16 registers; the body is f32_tile.h.
+// f32 micro-kernels, AVX2 and FMA: 6 x 16 in 12 of the 16 registers; the body is tile_body.h.
 #if defined(__x86_64__)
 enum { ROWS = 6, HALF = 3, NV = 2 };
 
-#include "target/cpu/kernel/f32_tile.h"
+#include "target/cpu/kernel/tile_body.h"
 
 TILE(1)
 TILE(2)
@@ -12,10 +12,15 @@ TILE(4)
 TILE(5)
 TILE(6)
 
-const struct mgx_gemm_kernel NAME(mgx_f32_gemm_6x16) = {
-    .name = "f32_gemm_6x16__" ISA_TEXT,
+extern const struct mgx_gemm_kernel mgx_f32_gemm_6x16__avx2;
+
+const struct mgx_gemm_kernel mgx_f32_gemm_6x16__avx2 = {
+    .name = "f32_gemm_6x16__avx2",
     .type = MGX_KERNEL_F32,
+    .a_type = MGX_KERNEL_F32,
+    .b_type = MGX_KERNEL_F32,
     .isa = MGX_ISA_AVX2,
+    .group = 1,
     .rows = ROWS,
     .half = HALF,
     .cols = NV * VL,

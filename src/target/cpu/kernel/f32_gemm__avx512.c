@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// f32 micro-kernels, AVX-512: 14 x 32 in 28 of the 32 registers; the body is f32_tile.h.
+// f32 micro-kernels, AVX-512: 14 x 32 in 28 of the 32 registers; the body is tile_body.h.
 #if defined(__x86_64__)
 enum { ROWS = 14, HALF = 7, NV = 2 };
 
-#include "target/cpu/kernel/f32_tile.h"
+#include "target/cpu/kernel/tile_body.h"
 
 TILE(1)
 TILE(2)
@@ -20,10 +20,15 @@ TILE(12)
 TILE(13)
 TILE(14)
 
-const struct mgx_gemm_kernel NAME(mgx_f32_gemm_14x32) = {
-    .name = "f32_gemm_14x32__" ISA_TEXT,
+extern const struct mgx_gemm_kernel mgx_f32_gemm_14x32__avx512;
+
+const struct mgx_gemm_kernel mgx_f32_gemm_14x32__avx512 = {
+    .name = "f32_gemm_14x32__avx512",
     .type = MGX_KERNEL_F32,
+    .a_type = MGX_KERNEL_F32,
+    .b_type = MGX_KERNEL_F32,
     .isa = MGX_ISA_AVX512,
+    .group = 1,
     .rows = ROWS,
     .half = HALF,
     .cols = NV * VL,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// f32 micro-kernels, vectors of 128 bits: 6 x 8; the body is f32_tile.h.
+// f32 micro-kernels, vectors of 128 bits: 6 x 8; the body is tile_body.h.
 enum { ROWS = 6, HALF = 3, NV = 2 };
 
-#include "target/cpu/kernel/f32_tile.h"
+#include "target/cpu/kernel/tile_body.h"
 
 TILE(1)
 TILE(2)
@@ -11,10 +11,15 @@ TILE(4)
 TILE(5)
 TILE(6)
 
-const struct mgx_gemm_kernel NAME(mgx_f32_gemm_6x8) = {
-    .name = "f32_gemm_6x8__" ISA_TEXT,
+extern const struct mgx_gemm_kernel mgx_f32_gemm_6x8__generic;
+
+const struct mgx_gemm_kernel mgx_f32_gemm_6x8__generic = {
+    .name = "f32_gemm_6x8__generic",
     .type = MGX_KERNEL_F32,
+    .a_type = MGX_KERNEL_F32,
+    .b_type = MGX_KERNEL_F32,
     .isa = MGX_ISA_GENERIC,
+    .group = 1,
     .rows = ROWS,
     .half = HALF,
     .cols = NV * VL,

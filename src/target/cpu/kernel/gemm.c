@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "target/cpu/kernel/convert.h"
 #include "target/cpu/kernel/output.h"
 #include "target/cpu/kernel/split.h"
 
@@ -21,7 +22,10 @@ enum {
     A_BLOCK_BYTES = 384 << 10,
     MAX_PANEL_BYTES = 384 << 10, // beyond: depth is cut
     FEW_ROWS = 4,                // up to these, B is not worth packing
+    UNSIGNED_SHIFT = 128,        // what makes a signed byte an unsigned one
 };
+
+static const int64_t GROUP_BYTES = 4;
 
 static bool counts_fit(const struct mgx_gemm_desc *d, int64_t *batches)
 {
@@ -53,17 +57,29 @@ static int64_t packed_count(const struct mgx_gemm_desc *d)
     return count;
 }
 
+// Rows of 32 bits of a whole panel: what sums start with, then the depth.
+static int64_t panel_rows(const struct mgx_gemm_plan *plan)
+{
+    return plan->groups + plan->kernel->starts;
+}
+
 // Matrices follow each other 64 bytes aligned.
 static size_t packed_step(const struct mgx_gemm_plan *plan)
 {
     size_t bytes = 0;
-    mgx_panels_bytes(plan->kernel, plan->desc.k, plan->desc.n, &bytes);
+    mgx_panels_bytes(plan->kernel, panel_rows(plan), plan->desc.n, &bytes);
     return mgx_align64(bytes);
 }
 
-static enum mgx_gemm_method choose_method(const struct mgx_gemm_desc *d)
+static bool all_floats(const struct mgx_gemm_desc *d)
 {
-    if (d->packed || d->m > FEW_ROWS)
+    return d->a_type == MGX_KERNEL_F32 && d->b_type == MGX_KERNEL_F32;
+}
+
+static enum mgx_gemm_method choose_method(const struct mgx_gemm_plan *plan)
+{
+    const struct mgx_gemm_desc *d = &plan->desc;
+    if (d->packed || d->m > FEW_ROWS || !all_floats(d) || plan->kernel->type != MGX_KERNEL_F32)
         return MGX_GEMM_PANELS;
     if (d->b_col == 1)
         return MGX_GEMM_ROWS;
@@ -73,9 +89,9 @@ static enum mgx_gemm_method choose_method(const struct mgx_gemm_desc *d)
 static void choose_tasks(struct mgx_gemm_plan *plan)
 {
     const struct mgx_gemm_desc *d = &plan->desc;
-    const double a = (double)d->m * (double)d->k, b = (double)d->k * (double)d->n;
+    const double k = (double)plan->groups, a = (double)d->m * k, b = k * (double)d->n;
     const double c = (double)d->m * (double)d->n, bytes = sizeof(float) * (a + b + c);
-    const double work = plan->batches * (2 * c * (double)d->k + MGX_WORK_PER_BYTE * bytes);
+    const double work = plan->batches * (2 * c * k + MGX_WORK_PER_BYTE * bytes);
     const int64_t tasks = mgx_split_tasks(work, d->threads);
     mgx_split_output(mgx_ceil_div(d->m, plan->kernel->rows), mgx_ceil_div(d->n, plan->kernel->cols),
                      (double)d->m, (double)d->n, mgx_ceil_div(tasks, plan->batches), &plan->m_parts,
@@ -85,61 +101,91 @@ static void choose_tasks(struct mgx_gemm_plan *plan)
         tasks == 1 ? 1 : (int)mgx_min_i64(plan->units, mgx_max_i64(tasks, 16 * d->threads));
 }
 
+// Whether C takes sums between two blocks of depth.
+static bool can_cut_depth(const struct mgx_gemm_plan *plan)
+{
+    return !plan->converts_c && !plan->desc.hook_only && !plan->kernel->integer;
+}
+
 static void choose_blocks(struct mgx_gemm_plan *plan)
 {
-    const struct mgx_gemm_desc *d = &plan->desc;
-    const int64_t panel_row = plan->kernel->cols * (int64_t)sizeof(float);
-    const int64_t longest = MAX_PANEL_BYTES / panel_row;
-    plan->block_depth = d->k;
-    if (d->k > longest && d->m > plan->kernel->rows && !d->hook_only) {
-        const int64_t blocks = mgx_ceil_div(d->k, longest);
-        plan->block_depth = (mgx_ceil_div(d->k, blocks) + 3) & ~(int64_t)3;
+    const int64_t longest = MAX_PANEL_BYTES / (plan->kernel->cols * GROUP_BYTES);
+    plan->block_depth = plan->groups;
+    if (plan->groups > longest && plan->desc.m > plan->kernel->rows && can_cut_depth(plan)) {
+        const int64_t blocks = mgx_ceil_div(plan->groups, longest);
+        plan->block_depth = (mgx_ceil_div(plan->groups, blocks) + 3) & ~(int64_t)3;
     }
-    const int64_t row = mgx_max_i64(plan->block_depth, 1) * (int64_t)sizeof(float);
+    const int64_t row = mgx_max_i64(plan->block_depth, 1) * GROUP_BYTES;
     plan->block_rows = mgx_max_i64(A_BLOCK_BYTES / row, 2 * plan->kernel->rows);
 }
 
-static bool copies_a(const struct mgx_gemm_desc *d)
+static bool copies_a(const struct mgx_gemm_plan *plan)
 {
-    return d->a_col != 1 && d->k > 1;
+    const struct mgx_gemm_desc *d = &plan->desc;
+    return (d->a_col != 1 && d->k > 1) || d->a_type != plan->kernel->a_type ||
+           d->k % plan->kernel->group;
 }
 
-// A block of A whose depth is not contiguous, and one panel of raw B.
+// A copied block of A, and one panel of raw B.
 static bool workspace_fits(struct mgx_gemm_plan *plan)
 {
     const struct mgx_gemm_desc *d = &plan->desc;
-    const size_t depth = (size_t)plan->block_depth;
+    const size_t row = (size_t)plan->block_depth * (size_t)GROUP_BYTES;
     size_t a = 0, b = 0;
-    if (copies_a(d) &&
-        !mgx_mul_size((size_t)mgx_min_i64(plan->block_rows, d->m), depth * sizeof(float), &a))
+    if (copies_a(plan) && !mgx_mul_size((size_t)mgx_min_i64(plan->block_rows, d->m), row, &a))
         return false;
-    if (!d->packed && !mgx_mul_size((size_t)plan->kernel->cols * sizeof(float), depth, &b))
+    if (!d->packed && !mgx_mul_size((size_t)plan->kernel->cols,
+                                    row + (size_t)(plan->kernel->starts * GROUP_BYTES), &b))
         return false;
     plan->thread_workspace = mgx_align64(a) + mgx_align64(b);
     return true;
 }
 
+static bool is_trivial(const struct mgx_epilogue *e)
+{
+    return e->act == MGX_ACT_NONE && !e->residual && !e->hook;
+}
+
+static enum mgx_status choose_kernel(struct mgx_gemm_plan *plan, struct mgx_diag *diag)
+{
+    const struct mgx_gemm_desc *d = &plan->desc;
+    plan->kernel = mgx_gemm_kernel(d->type, d->isa);
+    if (!plan->kernel && d->type == MGX_KERNEL_BF16)
+        plan->kernel = mgx_gemm_kernel(MGX_KERNEL_F32, d->isa);
+    const struct mgx_gemm_kernel *k = plan->kernel;
+    const bool integers = d->c_type == MGX_KERNEL_S32;
+    if (!k || !mgx_convert(d->isa, d->a_type, k->a_type) ||
+        !mgx_convert(d->isa, d->b_type, k->b_type) || (integers && !k->integer) ||
+        (!integers && !mgx_convert(d->isa, MGX_KERNEL_F32, d->c_type)) ||
+        (integers && (!is_trivial(&d->epilogue) || d->hook_only)))
+        return mgx_fail(diag, MGX_UNSUPPORTED, "no kernel multiplies types %d and %d to %d",
+                        d->a_type, d->b_type, d->c_type);
+    plan->converts_c = !integers && d->c_type != MGX_KERNEL_F32 && !d->hook_only;
+    plan->groups = mgx_panel_rows(k, d->k);
+    return MGX_OK;
+}
+
 enum mgx_status mgx_gemm_plan_init(struct mgx_gemm_plan *plan, const struct mgx_gemm_desc *desc,
                                    struct mgx_diag *diag)
 {
-    *plan = (struct mgx_gemm_plan){.desc = *desc};
+    *plan = (struct mgx_gemm_plan){.desc = *desc, .m_parts = 1, .n_parts = 1};
     struct mgx_gemm_desc *d = &plan->desc;
     int64_t batches;
     if (d->m < 0 || d->n < 0 || d->k < 0)
         return mgx_fail(diag, MGX_INVALID, "matrix sizes %lld x %lld x %lld", (long long)d->m,
                         (long long)d->n, (long long)d->k);
-    plan->kernel = mgx_gemm_kernel(d->type, d->isa);
+    TRY(choose_kernel(plan, diag));
     size_t bytes;
-    if (!counts_fit(d, &batches) || !mgx_panels_bytes(plan->kernel, d->k, d->n, &bytes) ||
+    if (!counts_fit(d, &batches) ||
+        !mgx_panels_bytes(plan->kernel, panel_rows(plan), d->n, &bytes) ||
         !mgx_mul_size(packed_step(plan), (size_t)packed_count(d), &bytes))
         return mgx_fail(diag, MGX_LIMIT, "matrix sizes %lld x %lld x %lld do not fit",
                         (long long)d->m, (long long)d->n, (long long)d->k);
     plan->batches = (int)batches;
     plan->packed_bytes = d->packed ? bytes : 0;
-    plan->m_parts = plan->n_parts = 1;
     if (!d->m || !d->n)
         return MGX_OK;
-    plan->method = choose_method(d);
+    plan->method = choose_method(plan);
     choose_tasks(plan);
     choose_blocks(plan);
     if (!workspace_fits(plan))
@@ -153,24 +199,37 @@ size_t mgx_gemm_workspace(const struct mgx_gemm_plan *plan)
     return plan->thread_workspace * (size_t)mgx_max_i64(plan->desc.threads, 1);
 }
 
+// Packs `depth` of one panel from `b`, its starts first when it has such.
+static void pack_panel(const struct mgx_gemm_plan *plan, const char *b, int64_t depth, int64_t p,
+                       char *panel)
+{
+    const struct mgx_gemm_desc *d = &plan->desc;
+    const int width = mgx_panel_width(plan->kernel, d->n, p);
+    char *data = panel + (plan->kernel->starts ? width * GROUP_BYTES : 0);
+    mgx_panel_pack(plan->kernel, b, d->b_type, d->b_row, d->b_col, depth, d->n, p, data);
+    if (plan->kernel->starts)
+        mgx_panel_starts(plan->kernel, data, plan->groups, width,
+                         d->a_type == MGX_KERNEL_S8 ? UNSIGNED_SHIFT : 0, (int32_t *)(void *)panel);
+}
+
 void mgx_gemm_pack(const struct mgx_gemm_plan *plan, const void *b, void *packed)
 {
     const struct mgx_gemm_desc *d = &plan->desc;
-    const size_t step = packed_step(plan);
-    const int64_t depth = d->k, panels = mgx_ceil_div(d->n, plan->kernel->cols);
+    const int64_t panels = mgx_ceil_div(d->n, plan->kernel->cols);
+    const int64_t panel_bytes = plan->kernel->cols * panel_rows(plan) * GROUP_BYTES;
     int64_t at[MGX_GEMM_BATCH], size[MGX_GEMM_BATCH];
     for (int i = 0; i < MGX_GEMM_BATCH; i++)
         size[i] = d->b_batch[i] && d->batch[i] > 1 ? d->batch[i] : 1;
     for (at[0] = 0; at[0] < size[0]; at[0]++)
         for (at[1] = 0; at[1] < size[1]; at[1]++)
             for (at[2] = 0; at[2] < size[2]; at[2]++) {
-                const float *from = b;
+                int64_t from = 0;
                 for (int i = 0; i < MGX_GEMM_BATCH; i++)
                     from += at[i] * d->b_batch[i];
-                float *to = (float *)(void *)((char *)packed + step * (size_t)packed_index(d, at));
+                const char *first = (const char *)b + from * mgx_kernel_size(d->b_type);
+                char *to = (char *)packed + packed_step(plan) * (size_t)packed_index(d, at);
                 for (int64_t p = 0; p < panels; p++)
-                    mgx_panel_pack(plan->kernel, from, d->b_row, d->b_col, depth, d->n, p,
-                                   to + p * plan->kernel->cols * depth);
+                    pack_panel(plan, first, d->k, p, to + p * panel_bytes);
             }
 }
 
@@ -185,121 +244,208 @@ struct job {
 struct part {
     const struct mgx_gemm_plan *plan;
     const struct mgx_gemm_args *args;
-    const float *a, *b, *residual;
-    float *c;
-    int64_t first_row; // of the batch, in the output seen as one matrix
+    const char *a, *b, *residual;
+    char *c;
+    int64_t a_size, b_size, c_size; // bytes of an element
+    int64_t first_row;              // of the batch, in the output seen as one matrix
     int64_t m_begin, m_end, p_begin, p_end, panels;
-    float *a_copy, *b_copy;
+    char *a_copy, *b_copy;
     int thread;
     // of the current block
     int64_t row, rows; // in this batch
-    int64_t k, depth;
-    const float *a_block;
-    int64_t a_row;
+    int64_t k, depth;  // in groups
+    const char *a_block;
+    int64_t a_row; // bytes
 };
+
+// Columns of memory are read along them: A transposed.
+static void copy_transposed(struct part *part, int64_t elements)
+{
+    const struct mgx_gemm_desc *d = &part->plan->desc;
+    const float *from = (const float *)(const void *)part->a_block;
+    float *to = (float *)(void *)part->a_copy;
+    for (int64_t k = 0; k < elements; k++)
+        for (int64_t i = 0; i < part->rows; i++)
+            to[i * part->depth + k] = from[k * d->a_col + i];
+}
+
+// Gathers, in pieces, what is not contiguous.
+static void copy_strided(const struct part *part, const char *from, int64_t elements,
+                         mgx_convert_fn convert, char *to)
+{
+    enum { PIECE = 64 };
+    const int64_t size = part->a_size, step = part->plan->desc.a_col * size;
+    const int64_t to_size = mgx_kernel_size(part->plan->kernel->a_type);
+    char line[PIECE * 4];
+    for (int64_t k = 0; k < elements; k += PIECE) {
+        const int64_t count = mgx_min_i64(PIECE, elements - k);
+        for (int64_t i = 0; i < count; i++, from += step)
+            memcpy(line + i * size, from, (size_t)size);
+        convert(line, to + k * to_size, count);
+    }
+}
 
 static void copy_a(struct part *part)
 {
-    const struct mgx_gemm_desc *d = &part->plan->desc;
-    part->a_block = part->a + part->row * d->a_row + part->k * d->a_col;
-    part->a_row = d->a_row;
-    if (!copies_a(d))
+    const struct mgx_gemm_plan *plan = part->plan;
+    const struct mgx_gemm_desc *d = &plan->desc;
+    const int64_t first = part->k * plan->kernel->group;
+    part->a_block = part->a + (part->row * d->a_row + first * d->a_col) * part->a_size;
+    part->a_row = d->a_row * part->a_size;
+    if (!copies_a(plan))
         return;
-    const float *from = part->a_block;
-    if (d->a_row == 1) // columns of memory: read along them
-        for (int64_t k = 0; k < part->depth; k++)
-            for (int64_t i = 0; i < part->rows; i++)
-                part->a_copy[i * part->depth + k] = from[k * d->a_col + i];
+    const int64_t elements = mgx_min_i64(part->depth * plan->kernel->group, d->k - first);
+    const mgx_convert_fn convert = mgx_convert(d->isa, d->a_type, plan->kernel->a_type);
+    const int64_t to_row = part->depth * GROUP_BYTES,
+                  used = elements * mgx_kernel_size(plan->kernel->a_type);
+    if (d->a_row == 1 && d->a_type == MGX_KERNEL_F32 && plan->kernel->a_type == MGX_KERNEL_F32)
+        copy_transposed(part, elements);
     else
-        for (int64_t i = 0; i < part->rows; i++)
-            for (int64_t k = 0; k < part->depth; k++)
-                part->a_copy[i * part->depth + k] = from[i * d->a_row + k * d->a_col];
+        for (int64_t i = 0; i < part->rows; i++) {
+            const char *from = part->a_block + i * part->a_row;
+            char *to = part->a_copy + i * to_row;
+            if (d->a_col == 1)
+                convert(from, to, elements);
+            else
+                copy_strided(part, from, elements, convert, to);
+            memset(to + used, 0, (size_t)(to_row - used));
+        }
     part->a_block = part->a_copy;
-    part->a_row = part->depth;
+    part->a_row = to_row;
 }
 
 // The panel's part of the current depth, and what to prefetch: the one behind it in memory.
 static void set_panel(const struct part *part, int64_t p, struct mgx_tile_args *args)
 {
-    const struct mgx_gemm_desc *d = &part->plan->desc;
-    const struct mgx_gemm_kernel *kernel = part->plan->kernel;
-    const int64_t left = d->n - p * kernel->cols;
+    const struct mgx_gemm_plan *plan = part->plan;
+    const struct mgx_gemm_desc *d = &plan->desc;
+    const struct mgx_gemm_kernel *kernel = plan->kernel;
+    const int64_t col = p * kernel->cols, left = d->n - col;
     const int width = mgx_panel_width(kernel, d->n, p);
     args->cols = left < kernel->cols ? (int)left : kernel->cols;
-    args->b_row = width * (int64_t)sizeof(float);
-    args->b_panel = kernel->cols * part->depth * (int64_t)sizeof(float);
-    args->bias = part->args->bias && part->k == 0 ? part->args->bias + p * kernel->cols : NULL;
-    if (d->packed) {
-        args->b = (const char *)(part->b + p * kernel->cols * d->k + part->k * width);
-        args->ahead = args->b + args->b_row * part->depth;
-        args->ahead_step = p + 1 < part->panels ? 256 : 0;
-        return;
-    }
-    const float *raw = part->b + part->k * d->b_row;
-    args->ahead = (const char *)raw;
+    args->b_row = width * GROUP_BYTES;
+    args->b_panel = kernel->cols * panel_rows(plan) * GROUP_BYTES;
+    args->bias = part->args->bias && part->k == 0 ? part->args->bias + col : NULL;
+    args->scale = kernel->integer && part->args->scale ? part->args->scale + col : NULL;
+    const char *panel = part->b + p * args->b_panel;
+    const int64_t starts = kernel->starts * args->b_row;
+    args->b = panel + starts + part->k * args->b_row;
     args->ahead_step = 0;
-    if (part->plan->method == MGX_GEMM_ROWS && left >= kernel->cols) {
-        args->b = (const char *)(raw + p * kernel->cols);
-        args->b_row = d->b_row * (int64_t)sizeof(float);
-        args->b_panel = kernel->cols * (int64_t)sizeof(float);
-        return;
+    if (!d->packed) {
+        const char *raw = part->b + part->k * kernel->group * d->b_row * part->b_size;
+        if (plan->method == MGX_GEMM_ROWS && left >= kernel->cols) {
+            args->ahead = args->b = raw + col * part->b_size;
+            args->b_row = d->b_row * part->b_size;
+            args->b_panel = kernel->cols * GROUP_BYTES;
+            return;
+        }
+        const int64_t rest = d->k - part->k * kernel->group;
+        pack_panel(plan, raw, mgx_min_i64(part->depth * kernel->group, rest), p, part->b_copy);
+        panel = part->b_copy;
+        args->b = panel + starts;
     }
-    mgx_panel_pack(kernel, raw, d->b_row, d->b_col, part->depth, d->n, p, part->b_copy);
-    args->b = (const char *)part->b_copy;
+    args->start = starts ? (const int32_t *)(const void *)panel : NULL;
+    args->ahead = args->b + args->b_row * part->depth;
+    if (d->packed && p + 1 < part->panels)
+        args->ahead_step = 256;
 }
 
-// Values shown to the hook only.
+// Tiles that do not end in C as they are, and their residuals.
 struct scratch_tile {
     _Alignas(64) float values[MGX_TILE_MAX_ROWS * MGX_TILE_MAX_COLS];
+    _Alignas(64) float residual[MGX_TILE_MAX_ROWS * MGX_TILE_MAX_COLS];
 };
 
-// Sets the operands of rows [row, row + count) and columns from `col`.
-static void set_rows(const struct part *part, int64_t row, int64_t col, int cols,
-                     struct mgx_tile_args *args, struct scratch_tile *scratch)
+// The rectangle of C being made.
+struct place {
+    int64_t row, col;
+    int rows, cols;
+};
+
+static const char *residual_at(const struct part *part, int64_t row, int64_t col)
+{
+    const struct mgx_gemm_desc *d = &part->plan->desc;
+    return part->residual ? part->residual + (row * d->residual_row + col) * part->c_size : NULL;
+}
+
+// The residual as floats: args->residual[0], whether the registers are to add it or not.
+static void set_residual(const struct part *part, const struct place *at,
+                         struct mgx_tile_args *args, struct scratch_tile *scratch)
+{
+    const struct mgx_gemm_desc *d = &part->plan->desc;
+    args->residual[0] = residual_at(part, at->row, at->col);
+    args->residual_row = d->residual_row * part->c_size;
+    if (!args->residual[0] || d->c_type == MGX_KERNEL_F32)
+        return;
+    const mgx_convert_fn convert = mgx_convert(d->isa, d->c_type, MGX_KERNEL_F32);
+    for (int i = 0; i < at->rows; i++)
+        convert(args->residual[0] + i * args->residual_row, scratch->residual + i * at->cols,
+                at->cols);
+    args->residual[0] = (const char *)scratch->residual;
+    args->residual_row = at->cols * GROUP_BYTES;
+}
+
+// Sets the operands of a rectangle; returns its residual as floats, for what follows the registers.
+static const char *set_rows(const struct part *part, const struct place *at,
+                            struct mgx_tile_args *args, struct scratch_tile *scratch)
 {
     const struct mgx_gemm_desc *d = &part->plan->desc;
     const int half = part->plan->kernel->half;
-    const int64_t size = sizeof(float);
-    args->a_row = part->a_row * size;
-    args->a[0] = (const char *)(part->a_block + (row - part->row) * part->a_row);
+    args->a_row = part->a_row;
+    args->a[0] = part->a_block + (at->row - part->row) * part->a_row;
     args->a[1] = args->a[0] + half * args->a_row;
-    if (d->hook_only) {
+    if (d->hook_only || part->plan->converts_c) {
         args->c[0] = (char *)scratch->values;
-        args->c_row = cols * size;
+        args->c_row = at->cols * GROUP_BYTES;
     } else {
-        args->c[0] = (char *)(part->c + row * d->c_row + col);
-        args->c_row = d->c_row * size;
+        args->c[0] = part->c + (at->row * d->c_row + at->col) * part->c_size;
+        args->c_row = d->c_row * part->c_size;
     }
     args->c[1] = args->c[0] + half * args->c_row;
-    args->residual[0] = NULL;
-    args->residual_row = d->residual_row * size;
+    set_residual(part, at, args, scratch);
+    const char *residual = args->residual[0];
     if (part->k > 0) { // what earlier blocks of depth have summed
         args->residual[0] = args->c[0];
         args->residual_row = args->c_row;
-    } else if (d->epilogue.residual == MGX_RESIDUAL_BEFORE)
-        args->residual[0] = (const char *)(part->residual + row * d->residual_row + col);
+    } else if (d->epilogue.residual != MGX_RESIDUAL_BEFORE)
+        args->residual[0] = NULL;
     args->residual[1] = args->residual[0] ? args->residual[0] + half * args->residual_row : NULL;
+    return residual;
 }
 
-static void finish_tile(const struct part *part, const struct mgx_tile_args *args, int64_t row,
-                        int rows, int64_t col, int cols)
+static void store_converted(const struct part *part, const struct place *at, const float *values)
 {
     const struct mgx_gemm_desc *d = &part->plan->desc;
-    if (part->k + part->depth < d->k || mgx_output_simple(&d->epilogue))
+    const mgx_convert_fn convert = mgx_convert(d->isa, MGX_KERNEL_F32, d->c_type);
+    char *c = part->c + (at->row * d->c_row + at->col) * part->c_size;
+    for (int i = 0; i < at->rows; i++)
+        convert(values + i * at->cols, c + i * d->c_row * part->c_size, at->cols);
+}
+
+static void finish_tile(const struct part *part, const struct mgx_tile_args *args,
+                        const struct place *at, const char *residual)
+{
+    const struct mgx_gemm_plan *plan = part->plan;
+    const struct mgx_epilogue *e = &plan->desc.epilogue;
+    if (part->k + part->depth < plan->groups)
         return;
-    const struct mgx_tile tile = {
-        .data = (float *)(void *)args->c[0],
-        .stride = args->c_row / (int64_t)sizeof(float),
-        .row = part->first_row + row,
-        .row_step = 1,
-        .col = col,
-        .rows = rows,
-        .cols = cols,
-        .thread = part->thread,
-    };
-    const float *residual = part->residual ? part->residual + row * d->residual_row + col : NULL;
-    mgx_output_finish(part->plan->kernel, &d->epilogue, &tile, residual, d->residual_row,
-                      part->args->hook_user);
+    if (!mgx_output_simple(e)) {
+        const bool scratch = plan->desc.c_type != MGX_KERNEL_F32;
+        const struct mgx_tile tile = {
+            .data = (float *)(void *)args->c[0],
+            .stride = args->c_row / GROUP_BYTES,
+            .row = part->first_row + at->row,
+            .row_step = 1,
+            .col = at->col,
+            .rows = at->rows,
+            .cols = at->cols,
+            .thread = part->thread,
+        };
+        mgx_output_finish(plan->kernel, e, &tile, (const float *)(const void *)residual,
+                          scratch ? at->cols : plan->desc.residual_row, part->args->hook_user);
+    }
+    if (plan->converts_c)
+        store_converted(part, at, (const float *)(const void *)args->c[0]);
 }
 
 static void run_panel(const struct part *part, int64_t p, struct mgx_tile_args *args)
@@ -309,12 +455,13 @@ static void run_panel(const struct part *part, int64_t p, struct mgx_tile_args *
     const int64_t count = mgx_ceil_div(part->rows, kernel->rows);
     const int64_t panel_bytes = args->b_row * part->depth, tile_bytes = part->depth / 4 * 256;
     struct scratch_tile scratch;
+    struct place at = {.col = p * kernel->cols, .cols = args->cols};
     for (int64_t t = 0; t < count; t++) {
-        const int64_t begin = part->row + part->rows * t / count;
-        const int rows = (int)(part->row + part->rows * (t + 1) / count - begin);
-        set_rows(part, begin, p * kernel->cols, args->cols, args, &scratch);
-        tiles[rows](args);
-        finish_tile(part, args, begin, rows, p * kernel->cols, args->cols);
+        at.row = part->row + part->rows * t / count;
+        at.rows = (int)(part->row + part->rows * (t + 1) / count - at.row);
+        const char *residual = set_rows(part, &at, args, &scratch);
+        tiles[at.rows](args);
+        finish_tile(part, args, &at, residual);
         args->ahead += args->ahead_step ? tile_bytes : 0;
         if ((t + 1) * tile_bytes >= panel_bytes)
             args->ahead_step = 0;
@@ -325,15 +472,16 @@ static void run_panel(const struct part *part, int64_t p, struct mgx_tile_args *
 static int64_t run_few(const struct part *part, int64_t p, struct mgx_tile_args *args)
 {
     const struct mgx_gemm_kernel *kernel = part->plan->kernel;
-    const struct mgx_gemm_desc *d = &part->plan->desc;
     const int panels = kernel->few_panels[part->rows];
     struct scratch_tile scratch;
-    for (; p + panels <= part->p_end && (p + panels) * kernel->cols <= d->n; p += panels) {
+    struct place at = {.row = part->row, .rows = (int)part->rows, .cols = panels * kernel->cols};
+    for (; p + panels <= part->p_end && (p + panels) * kernel->cols <= part->plan->desc.n;
+         p += panels) {
+        at.col = p * kernel->cols;
         set_panel(part, p, args);
-        set_rows(part, part->row, p * kernel->cols, panels * kernel->cols, args, &scratch);
+        const char *residual = set_rows(part, &at, args, &scratch);
         kernel->few[part->rows](args);
-        finish_tile(part, args, part->row, (int)part->rows, p * kernel->cols,
-                    panels * kernel->cols);
+        finish_tile(part, args, &at, residual);
     }
     return p;
 }
@@ -344,7 +492,7 @@ static void run_block(struct part *part)
     const int64_t tap = 0;
     struct mgx_tile_args args = {.taps = &tap, .tap_count = 1, .depth = part->depth};
     copy_a(part);
-    if (part->k + part->depth == plan->desc.k)
+    if (part->k + part->depth == plan->groups)
         mgx_output_clamp(&plan->desc.epilogue, &args);
     int64_t p = part->p_begin;
     if (part->rows <= 2 && (plan->desc.packed || plan->method == MGX_GEMM_ROWS))
@@ -358,17 +506,17 @@ static void run_block(struct part *part)
 static void run_blocks(struct part *part)
 {
     const struct mgx_gemm_plan *plan = part->plan;
-    const int64_t m = part->m_end - part->m_begin, k = plan->desc.k;
+    const int64_t m = part->m_end - part->m_begin;
     const int64_t row_blocks = mgx_ceil_div(m, plan->block_rows);
     for (int64_t r = 0; r < row_blocks; r++) {
         part->row = part->m_begin + m * r / row_blocks;
         part->rows = part->m_begin + m * (r + 1) / row_blocks - part->row;
         part->k = 0;
         do { // once when there is no depth at all: the sums are bias alone
-            part->depth = mgx_min_i64(plan->block_depth, k - part->k);
+            part->depth = mgx_min_i64(plan->block_depth, plan->groups - part->k);
             run_block(part);
             part->k += part->depth;
-        } while (part->k < k);
+        } while (part->k < plan->groups);
     }
 }
 
@@ -380,20 +528,20 @@ static void run_dots(struct part *part)
     const int64_t tap = 0, end = mgx_min_i64(part->p_end * plan->kernel->cols, d->n);
     struct mgx_tile_args args = {.taps = &tap, .tap_count = 1, .depth = d->k};
     struct scratch_tile scratch;
+    struct place at = {.row = part->m_begin, .rows = (int)(part->m_end - part->m_begin)};
     mgx_output_clamp(&d->epilogue, &args);
     part->a_block = part->a;
-    part->a_row = d->a_row;
-    part->depth = d->k;
+    part->a_row = d->a_row * part->a_size;
+    part->depth = plan->groups;
     part->row = 0;
-    for (int64_t j = part->p_begin * plan->kernel->cols; j < end; j += 4) {
-        args.cols = end - j < 4 ? (int)(end - j) : 4;
-        args.b = (const char *)(part->b + j * d->b_col);
-        args.b_row = d->b_col * (int64_t)sizeof(float);
-        args.bias = part->args->bias ? part->args->bias + j : NULL;
-        set_rows(part, part->m_begin, j, args.cols, &args, &scratch);
-        const int rows = (int)(part->m_end - part->m_begin);
-        plan->kernel->dot(&args, rows);
-        finish_tile(part, &args, part->m_begin, rows, j, args.cols);
+    for (at.col = part->p_begin * plan->kernel->cols; at.col < end; at.col += 4) {
+        args.cols = at.cols = end - at.col < 4 ? (int)(end - at.col) : 4;
+        args.b = part->b + at.col * d->b_col * part->b_size;
+        args.b_row = d->b_col * part->b_size;
+        args.bias = part->args->bias ? part->args->bias + at.col : NULL;
+        const char *residual = set_rows(part, &at, &args, &scratch);
+        plan->kernel->dot(&args, at.rows);
+        finish_tile(part, &args, &at, residual);
     }
 }
 
@@ -406,14 +554,26 @@ static void set_batch(struct part *part, int64_t batch)
         const int64_t size = d->batch[i] ? d->batch[i] : 1;
         at[i] = rest % size;
         rest /= size;
-        part->a += at[i] * d->a_batch[i];
-        part->c += d->hook_only ? 0 : at[i] * d->c_batch[i];
-        part->residual += part->residual ? at[i] * d->residual_batch[i] : 0;
-        part->b += d->packed ? 0 : at[i] * d->b_batch[i];
+        part->a += at[i] * d->a_batch[i] * part->a_size;
+        part->c += d->hook_only ? 0 : at[i] * d->c_batch[i] * part->c_size;
+        part->residual += part->residual ? at[i] * d->residual_batch[i] * part->c_size : 0;
+        part->b += d->packed ? 0 : at[i] * d->b_batch[i] * part->b_size;
     }
     if (d->packed)
-        part->b += (size_t)packed_index(d, at) * (packed_step(part->plan) / sizeof(float));
+        part->b += (size_t)packed_index(d, at) * packed_step(part->plan);
     part->first_row = batch * d->m;
+}
+
+static void set_scratch(struct part *part)
+{
+    const struct mgx_gemm_plan *plan = part->plan;
+    if (!plan->thread_workspace)
+        return;
+    char *own = (char *)part->args->workspace + plan->thread_workspace * (size_t)part->thread;
+    const int64_t rows = plan->block_depth + plan->kernel->starts;
+    const size_t b = plan->desc.packed ? 0 : (size_t)(plan->kernel->cols * rows * GROUP_BYTES);
+    part->b_copy = own;
+    part->a_copy = own + mgx_align64(b);
 }
 
 static void run_unit(const struct job *job, int64_t unit, int thread)
@@ -427,8 +587,11 @@ static void run_unit(const struct job *job, int64_t unit, int thread)
         .args = args,
         .a = args->a,
         .b = args->b,
-        .residual = args->residual,
+        .residual = plan->desc.epilogue.residual ? args->residual : NULL,
         .c = args->c,
+        .a_size = mgx_kernel_size(plan->desc.a_type),
+        .b_size = mgx_kernel_size(plan->desc.b_type),
+        .c_size = mgx_kernel_size(plan->desc.c_type),
         .panels = mgx_ceil_div(plan->desc.n, plan->kernel->cols),
         .thread = thread,
     };
@@ -436,14 +599,7 @@ static void run_unit(const struct job *job, int64_t unit, int thread)
     part.m_end = plan->desc.m * (i + 1) / plan->m_parts;
     part.p_begin = part.panels * j / plan->n_parts;
     part.p_end = part.panels * (j + 1) / plan->n_parts;
-    if (plan->thread_workspace) {
-        char *own = (char *)args->workspace + plan->thread_workspace * (size_t)thread;
-        const size_t b_bytes =
-            plan->desc.packed ? 0
-                              : (size_t)(plan->kernel->cols * plan->block_depth) * sizeof(float);
-        part.b_copy = (float *)(void *)own;
-        part.a_copy = (float *)(void *)(own + mgx_align64(b_bytes));
-    }
+    set_scratch(&part);
     set_batch(&part, unit / parts);
     if (plan->method == MGX_GEMM_DOT)
         run_dots(&part);

@@ -16,6 +16,11 @@
 // Strides: when rows of A lie a multiple of 4096 bytes apart, all rows of a tile fall into the same
 // set of the L1 cache; 16 floats more per row gain 4 % (128 x 768 x 3072, Zen 4).
 //
+// Types: f32, f16 and bf16 operands are multiplied as f32, or as bf16 with sums in f32 when asked
+// for and the machine can; signed or unsigned bytes times signed ones give int32, or floats by a
+// scale per column. What is not of the type that is multiplied is converted where it is copied
+// anyway: A block by block, B when packed, C and residual at the tile.
+//
 // The plan is made once per shape; running it neither allocates nor fails. The result depends on
 // the shape and the instruction set, never on the number of threads.
 #pragma once
@@ -29,7 +34,8 @@ enum { MGX_GEMM_BATCH = 3 }; // batch dimensions
 
 // Strides are in elements; those of batches may be 0 (the operand is the same for all).
 struct mgx_gemm_desc {
-    enum mgx_kernel_type type;
+    enum mgx_kernel_type type; // multiplied as F32, BF16 (or F32 without the instruction), S8
+    enum mgx_kernel_type a_type, b_type, c_type; // in memory; the residual is of c's type
     enum mgx_isa isa;
     int threads; // the pool's
     int64_t m, n, k;
@@ -50,23 +56,27 @@ struct mgx_gemm_plan {
     const struct mgx_gemm_kernel *kernel;
     enum mgx_gemm_method method;
     int batches, m_parts, n_parts;
-    int64_t units; // the product: rectangles of the output
-    int tasks;     // runs of units, dealt to threads
-    int64_t block_rows, block_depth;
-    size_t packed_bytes;     // of all of B; 0 unless packed
-    size_t thread_workspace; // bytes for one thread, a multiple of 64
+    int64_t units;                   // the product: rectangles of the output
+    int tasks;                       // runs of units, dealt to threads
+    int64_t groups;                  // of 32 bits along the depth
+    int64_t block_rows, block_depth; // depth in groups
+    bool converts_c;                 // tiles are finished in scratch, then stored
+    size_t packed_bytes;             // of all of B; 0 unless packed
+    size_t thread_workspace;         // bytes for one thread, a multiple of 64
 };
 
 struct mgx_gemm_args {
-    const void *a, *b; // b: raw or packed, as planned; packed B is aligned to 64 bytes
-    const float *bias; // [n]; may be NULL
-    const float *residual;
-    float *c;
+    const void *a, *b;  // b: raw or packed, as planned; packed B is aligned to 64 bytes
+    const float *bias;  // [n]; may be NULL
+    const float *scale; // [n]; of integer sums that become floats
+    const void *residual;
+    void *c;
     void *workspace; // mgx_gemm_workspace() bytes, aligned to 64
     void *hook_user;
 };
 
-// MGX_INVALID for negative sizes, MGX_LIMIT when a size does not fit.
+// MGX_INVALID for negative sizes, MGX_LIMIT when a size does not fit, MGX_UNSUPPORTED for types
+// that do not go together, and for an epilogue on int32.
 enum mgx_status mgx_gemm_plan_init(struct mgx_gemm_plan *plan, const struct mgx_gemm_desc *desc,
                                    struct mgx_diag *diag) MGX_NODISCARD;
 
@@ -80,10 +90,16 @@ void mgx_gemm_run(const struct mgx_gemm_plan *plan, const struct mgx_gemm_args *
 
 // --- for other kernels built on panels ---
 
-// Bytes of a packed matrix of `depth` x `n`; false when they do not fit.
-bool mgx_panels_bytes(const struct mgx_gemm_kernel *kernel, int64_t depth, int64_t n, size_t *out);
-// Packs panel `p` of a `depth` x `n` matrix with the given strides, in elements.
-void mgx_panel_pack(const struct mgx_gemm_kernel *kernel, const float *b, int64_t b_row,
-                    int64_t b_col, int64_t depth, int64_t n, int64_t p, float *panel);
+// Rows of 32 bits that `depth` elements take, and bytes of a matrix of so many rows and n columns;
+// false when those do not fit.
+int64_t mgx_panel_rows(const struct mgx_gemm_kernel *kernel, int64_t depth);
+bool mgx_panels_bytes(const struct mgx_gemm_kernel *kernel, int64_t rows, int64_t n, size_t *out);
+// Packs panel `p` of a `depth` x `n` matrix of `type` with the given strides, in elements.
+void mgx_panel_pack(const struct mgx_gemm_kernel *kernel, const void *b, enum mgx_kernel_type type,
+                    int64_t b_row, int64_t b_col, int64_t depth, int64_t n, int64_t p, void *panel);
+// What sums must start with when all of A has been raised by `shift`: for every column -shift times
+// the sum of the packed values.
+void mgx_panel_starts(const struct mgx_gemm_kernel *kernel, const void *panel, int64_t rows,
+                      int width, int shift, int32_t *starts);
 // Width in memory of panel `p`: that of the kernel, or half of it for a last one that is short.
 int mgx_panel_width(const struct mgx_gemm_kernel *kernel, int64_t n, int64_t p);

@@ -101,6 +101,10 @@ SIMD vf vf_scale2(vf v, vf n) // v * 2^n for a whole n
 {
     return _mm512_scalef_ps(v, n);
 }
+SIMD vf vf_from_int(vf v) // lanes hold int32
+{
+    return _mm512_cvtepi32_ps(_mm512_castps_si512(v));
+}
 SIMD float vf_sum(vf v)
 {
     return _mm512_reduce_add_ps(v);
@@ -217,6 +221,10 @@ SIMD vf vf_scale2(vf v, vf n)
     const __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1);
     return vf_mul(vf_mul(v, vf_pow2(half)), vf_pow2(_mm256_sub_epi32(whole, half)));
 }
+SIMD vf vf_from_int(vf v)
+{
+    return _mm256_cvtepi32_ps(_mm256_castps_si256(v));
+}
 SIMD float vf_sum(vf v)
 {
     __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
@@ -332,6 +340,10 @@ SIMD vf vf_scale2(vf v, vf n)
 {
     const vi whole = __builtin_convertvector(n, vi), half = whole >> 1;
     return v * (vf)((half + 127) << 23) * (vf)((whole - half + 127) << 23);
+}
+SIMD vf vf_from_int(vf v)
+{
+    return __builtin_convertvector((vi)v, vf);
 }
 SIMD float vf_sum(vf v)
 {

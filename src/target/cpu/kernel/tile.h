@@ -29,7 +29,17 @@
 #include "target/cpu/cpuid.h"
 #include "target/cpu/kernel/epilogue.h"
 
-enum mgx_kernel_type { MGX_KERNEL_F32 }; // of a and b; c is float
+// Element types of operands. A family multiplies one pair of types; others are converted on the
+// way: A when its block is copied, B when it is packed, C when a tile is finished.
+enum mgx_kernel_type {
+    MGX_KERNEL_F32,
+    MGX_KERNEL_F16,
+    MGX_KERNEL_BF16,
+    MGX_KERNEL_S8,
+    MGX_KERNEL_U8,
+    MGX_KERNEL_S16,
+    MGX_KERNEL_S32
+};
 
 enum { MGX_TILE_MAX_ROWS = 14, MGX_TILE_MAX_COLS = 32, MGX_TILE_MAX_PANELS = 4 };
 
@@ -44,6 +54,8 @@ struct mgx_tile_args {
     int64_t b_row;           // columns are contiguous
     int64_t b_panel;         // `few` only: from one panel to the next
     const float *bias;       // per column; NULL: none
+    const int32_t *start;    // integer sums begin with these, per column; NULL: with 0
+    const float *scale;      // integer sums become sum * scale + bias; NULL: are stored as they are
     const char *residual[2]; // added before the clamp; [0] NULL: none; c itself accumulates
     int64_t residual_row;
     char *c[2];
@@ -59,8 +71,13 @@ typedef void (*mgx_tile_fn)(const struct mgx_tile_args *args);
 
 struct mgx_gemm_kernel {
     const char *name;
-    enum mgx_kernel_type type;
+    enum mgx_kernel_type type; // what it multiplies: f32, bf16 or s8
+    enum mgx_kernel_type a_type,
+        b_type; // as they lie in memory: s8 may be widened, or made unsigned
     enum mgx_isa isa;
+    int group;            // k in 32 bits
+    bool integer;         // sums are int32
+    bool starts;          // a panel begins with a row of int32 that sums begin with
     int rows, half, cols; // largest tile, rows of a half, panel width
     int vector;           // floats in a register
     // [rows of the tile]. `narrow` computes cols / 2 columns, on panels of that width.
@@ -72,7 +89,8 @@ struct mgx_gemm_kernel {
     // c[i][j] = dot(a[i], b[j]) for rows <= 4 rows and cols <= 4 columns whose depth is contiguous
     // in both operands; b_row is from column to column. Honours bias, residual and clamp.
     void (*dot)(const struct mgx_tile_args *args, int rows);
-    // panel[k][j] = b[j * stride + k] for k < depth, j < cols; zero for cols <= j < width.
+    // panel[k][j] = b[j * stride + k] for k < depth, j < cols; zero for cols <= j < width. Of
+    // groups: floats here are any 32 bits.
     void (*pack_transposed)(const float *b, int64_t stride, int64_t depth, int cols, int width,
                             float *panel);
     // What registers did not do: activation, then residual (rows `residual_stride` floats apart) if
@@ -82,5 +100,6 @@ struct mgx_gemm_kernel {
                    int64_t residual_stride);
 };
 
-// The family for an instruction set: of the levels not above `isa`, the best.
+// The family that multiplies f32, bf16 or s8: of those not above `isa`, the best. NULL when there
+// is none: bf16 without the instruction for it.
 const struct mgx_gemm_kernel *mgx_gemm_kernel(enum mgx_kernel_type type, enum mgx_isa isa);

@@ -33,19 +33,27 @@ static inline double bench_time(void (*call)(void *user), void *user, int rounds
     return least;
 }
 
-// The same in CPU time of the calling thread: for one thread on a busy machine, and calls so long
-// that none goes uninterrupted.
+// The same in CPU time of the calling thread: for one thread on a busy machine.
+static inline double bench_cpu_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 static inline double bench_cpu_time(void (*call)(void *user), void *user, int rounds)
 {
+    const double start = bench_cpu_now();
+    call(user);
+    const double once = bench_cpu_now() - start;
+    const int calls = once > 2e-3 ? 1 : (int)(2e-3 / (once + 1e-8)) + 1;
     double least = 1e30;
-    for (int r = 0; r <= rounds; r++) { // the first one warms up
-        struct timespec begin, end;
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
-        call(user);
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
-        const double time =
-            (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
-        least = r > 0 && time < least ? time : least;
+    for (int r = 0; r < rounds; r++) {
+        const double begin = bench_cpu_now();
+        for (int i = 0; i < calls; i++)
+            call(user);
+        const double time = (bench_cpu_now() - begin) / calls;
+        least = time < least ? time : least;
     }
     return least;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Matrix multiplication of every instruction set against a double loop, on random shapes around the
-// tile sizes; --bench [isa] times the matrices of BERT-base and others.
+// tile sizes; --bench [isa [type]] times the matrices of BERT-base and others.
 #include "target/cpu/kernel/gemm.h"
 
 #include "target/cpu/kernel/harness.h"
@@ -8,7 +8,7 @@
 // One random problem: the description, its operands and the answer.
 struct problem {
     struct mgx_gemm_desc desc;
-    struct buffer a, b, bias, residual, c, expected, bound;
+    struct buffer a, b, bias, scale, residual, c, expected, bound;
     bool use_bias;
 };
 
@@ -70,7 +70,14 @@ static int64_t batch_strides(struct rng *r, const struct mgx_gemm_desc *d, int64
     return span;
 }
 
-// The answer and how far a float sum may be from it: (k + 8) roundings of the sum of magnitudes.
+// What the operands lose before they are multiplied, relative.
+static double operand_epsilon(const struct mgx_gemm_desc *d)
+{
+    return d->type == MGX_KERNEL_BF16 ? 2 * 0x1p-8 : 0;
+}
+
+// The answer and how far from it a result may be: (k + 8) roundings of the sum of magnitudes, and
+// those of narrower types.
 static void solve(struct problem *p)
 {
     const struct mgx_gemm_desc *d = &p->desc;
@@ -78,26 +85,34 @@ static void solve(struct problem *p)
     const int64_t mn = d->m * d->n;
     for (int64_t at = 0; at < batches(d) * mn; at++) {
         const int64_t batch = at / mn, i = at % mn / d->n, j = at % d->n;
-        const float *a = p->a.data + index_of(d, d->a_batch, batch) + i * d->a_row;
-        const float *b = p->b.data + index_of(d, d->b_batch, batch) + j * d->b_col;
-        double sum = p->use_bias ? p->bias.data[j] : 0, size = fabs(sum);
+        const int64_t a = index_of(d, d->a_batch, batch) + i * d->a_row,
+                      b = index_of(d, d->b_batch, batch) + j * d->b_col,
+                      r = index_of(d, d->residual_batch, batch) + i * d->residual_row + j;
+        double sum = 0, size = 0;
         for (int64_t k = 0; k < d->k; k++) {
-            const double x = (double)a[k * d->a_col] * b[k * d->b_row];
+            const double x = typed_get(d->a_type, p->a.data, a + k * d->a_col) *
+                             typed_get(d->b_type, p->b.data, b + k * d->b_row);
             sum += x;
             size += fabs(x);
         }
-        const double residual =
-            e->residual
-                ? p->residual.data[index_of(d, d->residual_batch, batch) + i * d->residual_row + j]
-                : 0;
+        if (d->type == MGX_KERNEL_S8 && d->c_type == MGX_KERNEL_F32) {
+            sum *= p->scale.data[j];
+            size = fabs(sum);
+        }
+        sum += p->use_bias ? p->bias.data[j] : 0;
+        size += p->use_bias ? fabs(p->bias.data[j]) : 0;
+        const double residual = e->residual ? typed_get(d->c_type, p->residual.data, r) : 0;
         sum += e->residual == MGX_RESIDUAL_BEFORE ? residual : 0;
         sum = act_meaning(e->act, sum, e->a, e->b);
         sum += e->residual == MGX_RESIDUAL_AFTER ? residual : 0;
         sum += e->hook ? (double)(at / d->n) + 0.5 * (double)j : 0;
         p->expected.data[at] = (float)sum;
-        p->bound.data[at] =
-            (float)(1.5 * (double)(d->k + 8) * 0x1p-24 * (size + fabs(residual) + 1) +
-                    (e->hook ? fabs(sum) * 0x1p-23 : 0));
+        p->bound.data[at] = (float)(1.5 * ((double)(d->k + 8) * 0x1p-24 + operand_epsilon(d)) *
+                                        (size + fabs(residual) + 1) +
+                                    1.01 * fabs(sum) * typed_epsilon(d->c_type) +
+                                    (e->hook ? fabs(sum) * 0x1p-23 : 0));
+        if (d->c_type == MGX_KERNEL_S32)
+            p->bound.data[at] = (float)fabs(sum) * 0x1p-24f; // of `expected` itself
     }
 }
 
@@ -124,10 +139,30 @@ static void store_plain(void *user, const struct mgx_tile *tile)
     }
 }
 
+// Mostly floats; otherwise a combination that has a kernel.
+static void random_types(struct rng *r, struct mgx_gemm_desc *d)
+{
+    const int kind = rng_below(r, 5);
+    if (kind < 2)
+        return;
+    if (kind == 4) {
+        d->type = MGX_KERNEL_S8;
+        d->a_type = rng_below(r, 2) ? MGX_KERNEL_S8 : MGX_KERNEL_U8;
+        d->b_type = MGX_KERNEL_S8;
+        d->c_type = rng_below(r, 2) ? MGX_KERNEL_S32 : MGX_KERNEL_F32;
+        return;
+    }
+    d->type = kind == 2 ? MGX_KERNEL_F32 : MGX_KERNEL_BF16;
+    d->a_type = (enum mgx_kernel_type)rng_below(r, 3);
+    d->b_type = (enum mgx_kernel_type)rng_below(r, 3);
+    d->c_type = (enum mgx_kernel_type)rng_below(r, 3);
+}
+
 static struct problem problem_new(struct rng *r, enum mgx_isa isa, int64_t m, int64_t n, int64_t k)
 {
-    struct problem p = {.desc = {.type = MGX_KERNEL_F32, .isa = isa, .m = m, .n = n, .k = k}};
+    struct problem p = {.desc = {.isa = isa, .m = m, .n = n, .k = k}};
     struct mgx_gemm_desc *d = &p.desc;
+    random_types(r, d);
     d->threads = 1 + rng_below(r, 3);
     d->packed = rng_below(r, 2);
     if (rng_below(r, 3) == 0)
@@ -138,18 +173,23 @@ static struct problem problem_new(struct rng *r, enum mgx_isa isa, int64_t m, in
     const int64_t b = random_strides(r, k, n, b_kind, &d->b_row, &d->b_col);
     d->c_row = n + rng_below(r, 2) * 5;
     d->residual_row = n + rng_below(r, 2) * 7;
-    p.a = buffer_random(batch_strides(r, d, a, true, d->a_batch), r);
-    p.b = buffer_random(batch_strides(r, d, b, true, d->b_batch), r);
+    p.a = typed_random(d->a_type, batch_strides(r, d, a, true, d->a_batch), r);
+    p.b = typed_random(d->b_type, batch_strides(r, d, b, true, d->b_batch), r);
     p.bias = buffer_random(n, r);
-    p.residual =
-        buffer_random(batch_strides(r, d, m * d->residual_row, true, d->residual_batch), r);
-    p.c = buffer_new(batch_strides(r, d, m * d->c_row, false, d->c_batch));
+    p.scale = buffer_random(n, r);
+    p.residual = typed_random(d->c_type,
+                              batch_strides(r, d, m * d->residual_row, true, d->residual_batch), r);
+    p.c = buffer_new(
+        (batch_strides(r, d, m * d->c_row, false, d->c_batch) * typed_size(d->c_type) + 3) / 4);
     p.expected = buffer_new(batches(d) * m * n);
     p.bound = buffer_new(batches(d) * m * n);
     p.use_bias = rng_below(r, 2);
-    random_epilogue(r, &d->epilogue);
-    d->hook_only = rng_below(r, 5) == 0;
-    d->epilogue.hook = d->hook_only ? store_plain : rng_below(r, 3) ? NULL : add_place;
+    if (d->c_type != MGX_KERNEL_S32) {
+        random_epilogue(r, &d->epilogue);
+        d->hook_only = d->c_type == MGX_KERNEL_F32 && rng_below(r, 5) == 0;
+        d->epilogue.hook = d->hook_only ? store_plain : rng_below(r, 3) ? NULL : add_place;
+    } else
+        p.use_bias = false;
     solve(&p);
     return p;
 }
@@ -159,6 +199,7 @@ static void problem_free(struct problem *p)
     buffer_free(p->a);
     buffer_free(p->b);
     buffer_free(p->bias);
+    buffer_free(p->scale);
     buffer_free(p->residual);
     buffer_free(p->c);
     buffer_free(p->expected);
@@ -182,6 +223,7 @@ static bool run_problem(struct problem *p, int threads, struct mgx_diag *diag)
         .a = p->a.data,
         .b = desc.packed ? packed.data : p->b.data,
         .bias = p->use_bias ? p->bias.data : NULL,
+        .scale = desc.c_type == MGX_KERNEL_F32 ? p->scale.data : NULL,
         .residual = desc.epilogue.residual ? p->residual.data : NULL,
         .c = desc.hook_only ? NULL : p->c.data,
         .workspace = workspace.data,
@@ -201,13 +243,13 @@ static int64_t first_wrong(const struct problem *p)
     const struct mgx_gemm_desc *d = &p->desc;
     const int64_t mn = d->m * d->n;
     for (int64_t batch = 0; batch < batches(d); batch++) {
-        const float *c = p->c.data + index_of(d, d->c_batch, batch);
+        const int64_t c = index_of(d, d->c_batch, batch);
         for (int64_t i = 0; i < d->m; i++)
             for (int64_t j = 0; j < d->c_row; j++) {
-                const int64_t at = batch * mn + i * d->n + j;
-                if (j >= d->n
-                        ? !is_guard(c + i * d->c_row + j)
-                        : !(fabsf(c[i * d->c_row + j] - p->expected.data[at]) <= p->bound.data[at]))
+                const int64_t at = batch * mn + i * d->n + j, in = c + i * d->c_row + j;
+                if (j >= d->n ? !typed_untouched(d->c_type, p->c.data, in)
+                              : !(fabs(typed_get(d->c_type, p->c.data, in) -
+                                       p->expected.data[at]) <= p->bound.data[at]))
                     return at;
             }
     }
@@ -222,11 +264,12 @@ static void check_problem(struct rng *r, enum mgx_isa isa, int m, int n, int k)
     const bool ran = run_problem(&p, p.desc.threads, &diag);
     const int64_t wrong = first_wrong(&p);
     if (!ran || wrong >= 0) {
-        printf("%s %dx%dx%d seed %llu packed %d b %lld,%lld a %lld,%lld act %s hook %d: %s\n",
-               mgx_isa_name(isa), m, n, k, (unsigned long long)seed, p.desc.packed,
-               (long long)p.desc.b_row, (long long)p.desc.b_col, (long long)p.desc.a_row,
-               (long long)p.desc.a_col, mgx_act_name(p.desc.epilogue.act),
-               p.desc.epilogue.hook != 0,
+        printf("%s types %d: %d %d %d, %dx%dx%d seed %llu packed %d b %lld,%lld a %lld,%lld act %s "
+               "hook %d: %s\n",
+               mgx_isa_name(isa), p.desc.type, p.desc.a_type, p.desc.b_type, p.desc.c_type, m, n, k,
+               (unsigned long long)seed, p.desc.packed, (long long)p.desc.b_row,
+               (long long)p.desc.b_col, (long long)p.desc.a_row, (long long)p.desc.a_col,
+               mgx_act_name(p.desc.epilogue.act), p.desc.epilogue.hook != 0,
                ran ? "wrong value" : "not run, or a guard was overwritten");
         if (ran)
             printf("  at %lld of %lld\n", (long long)wrong, (long long)p.expected.count);
@@ -241,7 +284,7 @@ CASE(agrees_with_a_plain_loop)
     static const int m[] = {0, 1, 2, 3, 5, 6, 7, 12, 14, 28, 41},
                      n[] = {0, 1, 8, 16, 24, 32, 48, 64, 130}, k[] = {0, 1, 4, 7, 16, 33, 64};
     struct rng r = {42};
-    EACH_ISA(isa)
+    EACH_ISA_TO(isa, MGX_ISA_AVX512_BF16)
     for (int i = 0; i < 1200 && !check_failures; i++)
         check_problem(&r, isa, rng_size(&r, m, 11), rng_size(&r, n, 9), rng_size(&r, k, 7));
 }
@@ -249,7 +292,7 @@ CASE(agrees_with_a_plain_loop)
 CASE(long_depth_is_cut)
 {
     struct rng r = {7};
-    EACH_ISA(isa)
+    EACH_ISA_TO(isa, MGX_ISA_AVX512_BF16)
     for (int i = 0; i < 12 && !check_failures; i++)
         check_problem(&r, isa, 1 + rng_below(&r, 40), 1 + rng_below(&r, 70),
                       6000 + rng_below(&r, 8000));
@@ -258,7 +301,7 @@ CASE(long_depth_is_cut)
 CASE(threads_do_not_change_a_bit)
 {
     struct rng r = {99};
-    EACH_ISA(isa)
+    EACH_ISA_TO(isa, MGX_ISA_AVX512_BF16)
     {
         for (int i = 0; i < 6; i++) {
             struct problem p = problem_new(&r, isa, 150 + rng_below(&r, 50), 200, 300);
@@ -327,20 +370,25 @@ static const struct shape {
     {"raw cols 256 cubed", 256, 256, 256, 1, 2},
 };
 
-static void bench_shape(const struct shape *s, enum mgx_isa isa, int threads)
+static void bench_shape(const struct shape *s, enum mgx_isa isa, int threads,
+                        enum mgx_kernel_type type)
 {
     struct timed t = {0};
     struct rng r = {5};
     const struct mgx_gemm_desc d = {
+        .type = type,
+        .a_type = type,
+        .b_type = type,
+        .c_type = MGX_KERNEL_F32,
         .isa = isa,
         .threads = threads,
         .m = s->m,
         .n = s->n,
         .k = s->k,
         .batch = {s->batch},
-        .a_row = s->k + 16, // see "strides" in gemm.h
+        .a_row = s->k + 64, // see "strides" in gemm.h
         .a_col = 1,
-        .a_batch = {s->m * (s->k + 16)},
+        .a_batch = {s->m * (s->k + 64)},
         .b_row = s->b == 2 ? 1 : s->n,
         .b_col = s->b == 2 ? s->k : 1,
         .b_batch = {s->n * s->k},
@@ -351,9 +399,9 @@ static void bench_shape(const struct shape *s, enum mgx_isa isa, int threads)
     if (mgx_pool_acquire(threads, &t.pool, NULL) != MGX_OK ||
         mgx_gemm_plan_init(&t.plan, &d, NULL) != MGX_OK)
         return;
-    struct buffer a = buffer_random(s->batch * s->m * (s->k + 16), &r),
-                  b = buffer_random(s->batch * s->n * s->k, &r), bias = buffer_random(s->n, &r),
-                  c = buffer_new(s->batch * s->m * s->n),
+    struct buffer a = typed_random(type, s->batch * s->m * (s->k + 64), &r),
+                  b = typed_random(type, s->batch * s->n * s->k, &r),
+                  bias = buffer_random(s->n, &r), c = buffer_new(s->batch * s->m * s->n),
                   packed = buffer_new((int64_t)t.plan.packed_bytes / 4),
                   workspace = buffer_new((int64_t)mgx_gemm_workspace(&t.plan) / 4);
     if (d.packed)
@@ -361,9 +409,10 @@ static void bench_shape(const struct shape *s, enum mgx_isa isa, int threads)
     t.args = (struct mgx_gemm_args){.a = a.data,
                                     .b = d.packed ? packed.data : b.data,
                                     .bias = bias.data,
+                                    .scale = bias.data,
                                     .c = c.data,
                                     .workspace = workspace.data};
-    const double seconds = bench_time(run_timed, &t, 15);
+    const double seconds = (threads > 1 ? bench_time : bench_cpu_time)(run_timed, &t, 15);
     const double peak = peak_gflops(isa) * threads;
     const double gflops =
         2e-9 * (double)s->batch * (double)s->m * (double)s->n * (double)s->k / seconds;
@@ -378,14 +427,23 @@ static void bench_shape(const struct shape *s, enum mgx_isa isa, int threads)
 
 static int bench(int argc, char **argv)
 {
+    static const struct {
+        const char *name;
+        enum mgx_kernel_type type;
+    } types[] = {{"f32", MGX_KERNEL_F32}, {"bf16", MGX_KERNEL_BF16}, {"s8", MGX_KERNEL_S8}};
     enum mgx_isa isa;
     if (mgx_isa_require(argc > 2 ? argv[2] : NULL, &isa, NULL) != MGX_OK)
         return 1;
-    printf("%s, peak of one thread %.1f GFLOP/s\n", mgx_gemm_kernel(MGX_KERNEL_F32, isa)->name,
-           peak_gflops(isa));
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        for (int threads = 1; threads <= 2; threads++)
-            bench_shape(&shapes[i], isa, threads);
+    for (int t = 0; t < 3; t++) {
+        const struct mgx_gemm_kernel *kernel = mgx_gemm_kernel(types[t].type, isa);
+        if (!kernel || (argc > 3 && strcmp(argv[3], types[t].name) != 0))
+            continue;
+        printf("%s; %% are of the f32 FMA peak, of one thread %.1f GFLOP/s\n", kernel->name,
+               peak_gflops(isa));
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+            for (int threads = 1; threads <= 2; threads++)
+                bench_shape(&shapes[i], isa, threads, types[t].type);
+    }
     return 0;
 }
 

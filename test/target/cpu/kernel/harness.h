@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "check.h"
 #include "target/cpu/cpuid.h"
 #include "target/cpu/kernel/bench.h"
+#include "target/cpu/kernel/convert.h"
 #include "target/cpu/kernel/epilogue.h"
 #include "target/cpu/pool.h"
 
@@ -98,6 +100,66 @@ static inline struct buffer buffer_random(int64_t count, struct rng *r)
     return b;
 }
 
+// --- values of any element type in a buffer ---
+
+static inline int64_t typed_size(enum mgx_kernel_type type)
+{
+    return mgx_kernel_size(type);
+}
+
+static inline double typed_get(enum mgx_kernel_type type, const void *data, int64_t i)
+{
+    const uint16_t *half = data;
+    switch (type) {
+    case MGX_KERNEL_F32:
+        return ((const float *)data)[i];
+    case MGX_KERNEL_F16:
+        return mgx_half_to_float(half[i]);
+    case MGX_KERNEL_BF16:
+        return mgx_bf16_to_float(half[i]);
+    case MGX_KERNEL_S8:
+        return ((const int8_t *)data)[i];
+    case MGX_KERNEL_U8:
+        return ((const uint8_t *)data)[i];
+    case MGX_KERNEL_S32:
+        return ((const int32_t *)data)[i];
+    case MGX_KERNEL_S16:
+        break;
+    }
+    return ((const int16_t *)data)[i];
+}
+
+// Random values: floats in [-1, 1), bytes of their whole range.
+static inline struct buffer typed_random(enum mgx_kernel_type type, int64_t count, struct rng *r)
+{
+    struct buffer b = buffer_new((count * typed_size(type) + 3) / 4);
+    for (int64_t i = 0; i < count; i++) {
+        const float x = rng_float(r);
+        if (type == MGX_KERNEL_F32)
+            b.data[i] = x;
+        else if (type == MGX_KERNEL_F16 || type == MGX_KERNEL_BF16)
+            ((uint16_t *)(void *)b.data)[i] =
+                type == MGX_KERNEL_F16 ? mgx_half_from_double(x) : mgx_bf16_from_double(x);
+        else
+            ((uint8_t *)(void *)b.data)[i] = (uint8_t)rng_next(r);
+    }
+    return b;
+}
+
+// Whether element i still has the guard's bytes.
+static inline bool typed_untouched(enum mgx_kernel_type type, const void *data, int64_t i)
+{
+    const int64_t size = typed_size(type);
+    return memcmp((const char *)data + i * size, (const char *)&GUARD_BITS + i * size % 4,
+                  (size_t)size) == 0;
+}
+
+// Relative rounding of a stored value.
+static inline double typed_epsilon(enum mgx_kernel_type type)
+{
+    return type == MGX_KERNEL_F16 ? 0x1p-11 : type == MGX_KERNEL_BF16 ? 0x1p-8 : 0x1p-24;
+}
+
 // --- activations ---
 
 static inline double act_meaning(enum mgx_act act, double x, double a, double b)
@@ -145,8 +207,9 @@ static inline double act_meaning(enum mgx_act act, double x, double a, double b)
 
 // --- instruction sets: what runs once per level this machine has ---
 
-#define EACH_ISA(isa)                                                                              \
-    for (enum mgx_isa isa = MGX_ISA_GENERIC; isa <= MGX_ISA_AVX512 && isa <= mgx_cpu()->isa; isa++)
+#define EACH_ISA(isa) EACH_ISA_TO(isa, MGX_ISA_AVX512)
+#define EACH_ISA_TO(isa, last)                                                                     \
+    for (enum mgx_isa isa = MGX_ISA_GENERIC; isa <= (last) && isa <= mgx_cpu()->isa; isa++)
 
 // --- the peak ---
 

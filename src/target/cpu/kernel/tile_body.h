@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Body of the f32 micro-kernels, compiled once per instruction set; see tile.h for the contract.
+// Body of the micro-kernels, compiled once per instruction set and type; see tile.h for the
+// contract. Operands of any type are moved as vectors of 32-bit groups; only `mac` knows what is in
+// them.
 //
 // Every function here is inlined into one instance per number of rows and vectors, in which all
 // loops over rows are unrolled and the accumulators are registers. The loop over k advances four at
 // a time with four prefetches. Row addresses are base + {0, 1, 2, 3, 4, 5, 6} * a_row: three index
 // registers, since x86 scales by 2 and 4 for free.
 //
-// The including file defines ROWS, HALF and NV (vectors in a full panel).
+// The including file defines ROWS, HALF and NV (vectors in a full panel), and, unless it multiplies
+// floats, one of MAC_BF16, MAC_U8S8 and MAC_S16.
 #include "target/cpu/kernel/tile.h"
 
 #include <assert.h>
@@ -14,6 +17,31 @@
 
 #include "target/cpu/kernel/simd.h"
 #include "target/cpu/kernel/vmath.h"
+
+#if defined(MAC_U8S8) || defined(MAC_S16)
+#define INTEGER 1
+#else
+#define INTEGER 0
+#endif
+
+// c + a * b, over the lanes' groups.
+SIMD vf mac(vf a, vf b, vf c)
+{
+#if defined(MAC_BF16)
+    return _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b);
+#elif defined(MAC_U8S8)
+    return _mm512_castsi512_ps(_mm512_dpbusd_epi32(_mm512_castps_si512(c), _mm512_castps_si512(a),
+                                                   _mm512_castps_si512(b)));
+#elif defined(MAC_S16) && defined(__AVX2__)
+    return _mm256_castsi256_ps(_mm256_add_epi32(
+        _mm256_castps_si256(c), _mm256_madd_epi16(_mm256_castps_si256(a), _mm256_castps_si256(b))));
+#elif defined(MAC_S16)
+    const vi x = (vi)a, y = (vi)b;
+    return (vf)((vi)c + ((x << 16) >> 16) * ((y << 16) >> 16) + (x >> 16) * (y >> 16));
+#else
+    return vf_fma(a, b, c);
+#endif
+}
 
 struct rows {
     const char *base[2];
@@ -58,7 +86,7 @@ SIMD void step(int count, int nv, const struct rows *r, int k, const char *b, vf
         const vf a = vf_set(broadcast(r, i, k));
         UNROLL
         for (int v = 0; v < nv; v++)
-            c[i][v] = vf_fma(a, bv[v], c[i][v]);
+            c[i][v] = mac(a, bv[v], c[i][v]);
     }
 }
 
@@ -100,23 +128,48 @@ SIMD void sum_taps(int count, int nv, const struct mgx_tile_args *args, vf c[][N
 
 // --- before and after the sum ---
 
+SIMD vf load_left(const float *p, int left)
+{
+    if (!p || left <= 0)
+        return vf_zero();
+    return left >= VL ? vf_load(p) : vf_load_some(p, left);
+}
+
+// Vector v of what the sums begin with.
+SIMD vf first_sum(const struct mgx_tile_args *args, int v)
+{
+    if (INTEGER)
+        return args->start ? vf_load((const float *)(const void *)args->start + v * VL) : vf_zero();
+    return load_left(args->bias ? args->bias + v * VL : NULL, args->cols - v * VL);
+}
+
 SIMD void start(int count, int nv, const struct mgx_tile_args *args, vf c[][NV])
 {
-    vf bias[NV];
+    vf first[NV];
     UNROLL
-    for (int v = 0; v < nv; v++) {
-        const int left = args->cols - v * VL;
-        if (!args->bias || left <= 0)
-            bias[v] = vf_zero();
-        else
-            bias[v] =
-                left >= VL ? vf_load(args->bias + v * VL) : vf_load_some(args->bias + v * VL, left);
-    }
+    for (int v = 0; v < nv; v++)
+        first[v] = first_sum(args, v);
     UNROLL
     for (int i = 0; i < count; i++) {
         UNROLL
         for (int v = 0; v < nv; v++)
-            c[i][v] = bias[v];
+            c[i][v] = first[v];
+    }
+}
+
+// Integer sums to floats.
+SIMD void rescale(int count, int nv, const struct mgx_tile_args *args, vf c[][NV])
+{
+    if (!INTEGER || !args->scale)
+        return;
+    UNROLL
+    for (int v = 0; v < nv; v++) {
+        const int left = args->cols - v * VL;
+        const vf scale = load_left(args->scale + v * VL, left);
+        const vf bias = load_left(args->bias ? args->bias + v * VL : NULL, left);
+        UNROLL
+        for (int i = 0; i < count; i++)
+            c[i][v] = vf_fma(vf_from_int(c[i][v]), scale, bias);
     }
 }
 
@@ -183,6 +236,7 @@ SIMD void tile(int count, int nv, const struct mgx_tile_args *args)
     vf c[ROWS][NV];
     start(count, nv, args, c);
     sum_taps(count, nv, args, c);
+    rescale(count, nv, args, c);
     if (args->cols == nv * VL) {
         store_full(count, nv, args, c);
         return;
@@ -209,18 +263,28 @@ SIMD void tile(int count, int nv, const struct mgx_tile_args *args)
 
 // --- one and two rows: several panels side by side ---
 
+// The arguments of one panel of several.
+SIMD struct mgx_tile_args panel_args(const struct mgx_tile_args *args, int p)
+{
+    struct mgx_tile_args one = *args;
+    const int64_t bytes = p * NV * VL * (int64_t)sizeof(float);
+    one.cols = NV * VL;
+    one.bias += args->bias ? p * NV * VL : 0;
+    one.scale += args->scale ? p * NV * VL : 0;
+    if (args->start)
+        one.start = (const int32_t *)(const void *)((const char *)args->start + p * args->b_panel);
+    one.c[0] += bytes;
+    one.residual[0] += args->residual[0] ? bytes : 0;
+    return one;
+}
+
 SIMD void few_rows(int count, int panels, const struct mgx_tile_args *args)
 {
     vf c[MGX_TILE_MAX_PANELS * 2][NV];
     UNROLL
     for (int p = 0; p < panels; p++) {
-        UNROLL
-        for (int i = 0; i < count; i++) {
-            UNROLL
-            for (int v = 0; v < NV; v++)
-                c[p * count + i][v] =
-                    args->bias ? vf_load(args->bias + (p * NV + v) * VL) : vf_zero();
-        }
+        const struct mgx_tile_args one = panel_args(args, p);
+        start(count, NV, &one, c + p * count);
     }
     const char *b = args->b;
     for (int64_t t = 0; t < args->tap_count; t++) {
@@ -234,17 +298,16 @@ SIMD void few_rows(int count, int panels, const struct mgx_tile_args *args)
                     const float *bp = (const float *)(const void *)(b + p * args->b_panel);
                     UNROLL
                     for (int v = 0; v < NV; v++)
-                        c[p * count + i][v] = vf_fma(x, vf_load(bp + v * VL), c[p * count + i][v]);
+                        c[p * count + i][v] = mac(x, vf_load(bp + v * VL), c[p * count + i][v]);
                 }
             }
         }
     }
-    struct mgx_tile_args part = *args;
     UNROLL
     for (int p = 0; p < panels; p++) {
-        store_full(count, NV, &part, c + p * count);
-        part.c[0] += NV * VL * sizeof(float);
-        part.residual[0] += part.residual[0] ? NV * VL * sizeof(float) : 0;
+        const struct mgx_tile_args one = panel_args(args, p);
+        rescale(count, NV, &one, c + p * count);
+        store_full(count, NV, &one, c + p * count);
     }
 }
 
@@ -258,6 +321,7 @@ static void few_2(const struct mgx_tile_args *args)
     few_rows(2, 2, args);
 }
 
+#if !defined(MAC_BF16) && !INTEGER
 // --- both operands with contiguous depth ---
 
 static __attribute__((noinline)) void store_dots(int count, const struct mgx_tile_args *args,
@@ -331,6 +395,8 @@ static void dot(const struct mgx_tile_args *args, int rows)
         dot_rows(4, args);
     }
 }
+
+#endif
 
 // --- packing columns whose depth is contiguous ---
 
