@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The benchmark: this engine, ONNX Runtime and OpenVINO on the models of the zoo, side by side.
+
+    bench.py --build build [--models NAME ...] [--threads 1 2] [--seconds 2] [--csv bench/results.csv]
+
+All engines get the same model file, the same inputs and the same number of threads. Outputs are compared before
+anything is timed (relative RMS at most 1e-4; integers equal). Then the engines run in turns, one call each, round after
+round, so that noise of a shared machine meets all alike; a figure is the median of its rounds. `first` is the time
+from the file on disk to the first answer, in a process of its own; `peak` that process's peak memory.
+
+Prints a table and writes it as CSV. Ratios above 1 mean that this engine is faster than the peer.
+"""
+import argparse
+import csv
+import gc
+import math
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import onnx
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "zoo"))
+import zoo  # noqa: E402
+
+ENGINES = ("ours", "ort", "openvino")
+
+
+class Ours:
+    def __init__(self, path, feed, threads):
+        import migraphx
+        self.program = migraphx.parse_onnx(path, map_input_dims={k: list(v.shape) for k, v in feed.items()})
+        self.program.compile(migraphx.get_target("cpu"), threads=threads)
+        self.feed = {k: v for k, v in feed.items() if k in self.program.get_parameter_names()}
+
+    def __call__(self):
+        return self.program.run(self.feed)
+
+
+class Ort:
+    def __init__(self, path, feed, threads):
+        import onnxruntime
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        self.session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        self.feed = feed
+
+    def __call__(self):
+        return self.session.run(None, self.feed)
+
+
+class OpenVino:
+    def __init__(self, path, feed, threads):
+        import openvino
+        core = openvino.Core()
+        model = core.read_model(path)
+        model.reshape({k: list(v.shape) for k, v in feed.items()})
+        config = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32", "NUM_STREAMS": 1}
+        self.request = core.compile_model(model, "CPU", config).create_infer_request()
+        self.feed = feed
+        self.outputs = len(model.outputs)
+
+    def __call__(self):
+        self.request.infer(self.feed, share_inputs=True, share_outputs=True)
+        return [self.request.get_output_tensor(i).data for i in range(self.outputs)]
+
+
+MAKERS = {"ours": Ours, "ort": Ort, "openvino": OpenVino}
+
+
+def difference(results, reference):
+    """The largest relative RMS over all results; infinity where shapes or integers differ."""
+    worst = 0.0
+    for a, b in zip(results, reference):
+        a, b = np.asarray(a), np.asarray(b)
+        if a.size != b.size:
+            return math.inf
+        a = a.reshape(b.shape)
+        if b.dtype.kind == "f":
+            scale = float(np.sqrt((b.astype(np.float64) ** 2).sum()))
+            worst = max(worst, float(np.sqrt(((a.astype(np.float64) - b) ** 2).sum())) / max(scale, 1e-30))
+        elif not np.array_equal(a, b):
+            return math.inf
+    return worst
+
+
+def rounds(runners, seconds):
+    """Medians in ms; the engines take turns until each has had `seconds`, at least 5 rounds."""
+    times = {name: [] for name in runners}
+    until = time.perf_counter() + seconds * len(runners)
+    while len(next(iter(times.values()))) < 5 or time.perf_counter() < until:
+        for name, run in runners.items():
+            start = time.perf_counter()
+            run()
+            times[name].append(1e3 * (time.perf_counter() - start))
+        if len(next(iter(times.values()))) >= 2000:
+            break
+    return {name: float(np.median(t)) for name, t in times.items()}, len(next(iter(times.values())))
+
+
+def first_answer(args, engine, path, name, threads):
+    """(ms to the first answer, peak MB) of a fresh process; None where the engine fails."""
+    command = [sys.executable, os.path.abspath(__file__), "--build", args.build, "--first", engine, path, name, str(threads)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        return tuple(float(v) for v in done.stdout.split()[-2:])
+    except ValueError:
+        return None, None
+
+
+def measure_first(engine, path, name, threads):
+    feed = zoo.inputs(name, onnx.ModelProto.FromString(zoo.skeletons()[name]))
+    gc.collect()
+    {"ours": lambda: __import__("migraphx"), "ort": lambda: __import__("onnxruntime"), "openvino": lambda: __import__("openvino")}[engine]()
+    start = time.perf_counter()
+    MAKERS[engine](path, feed, threads)()
+    elapsed = 1e3 * (time.perf_counter() - start)
+    with open("/proc/self/status", encoding="ascii") as status:
+        peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+    print(elapsed, peak / 1024)
+
+
+def measure(args, name, threads):
+    path = os.path.join(args.zoo, name + ".onnx")
+    feed = zoo.inputs(name, onnx.ModelProto.FromString(zoo.skeletons()[name]))
+    runners, row = {}, {"model": name, "threads": threads}
+    for engine in args.engines:
+        try:
+            runner = MAKERS[engine](path, feed, threads)
+            runner()
+            runners[engine] = runner
+        except Exception as error:  # a peer that cannot run a model is a result too
+            print(f"  {engine}: {str(error).splitlines()[0][:150]}", file=sys.stderr)
+    if "ort" in runners:
+        reference = [np.array(r) for r in runners["ort"]()]
+        row["error"] = difference(runners["ours"](), reference) if "ours" in runners else math.inf
+    medians, row["rounds"] = rounds(runners, args.seconds)
+    for engine in args.engines:
+        row[engine + "_ms"] = medians.get(engine)
+        if not args.quick:
+            row[engine + "_first_ms"], row[engine + "_peak_mb"] = first_answer(args, engine, path, name, threads)
+    peers = [medians[e] for e in ("ort", "openvino") if e in medians]
+    row["over_ort"] = medians["ort"] / medians["ours"] if "ort" in medians else None
+    row["over_best"] = min(peers) / medians["ours"] if peers else None
+    return row
+
+
+def show(row):
+    cell = lambda v, f: "-" if v is None else format(v, f)  # noqa: E731
+    print(f"{row['model']:26} {row['threads']} {cell(row.get('ours_ms'), '9.2f')} {cell(row.get('ort_ms'), '9.2f')} {cell(row.get('openvino_ms'), '9.2f')} "
+          f"{cell(row['over_ort'], '6.2f')} {cell(row['over_best'], '6.2f')} {cell(row.get('error'), '9.1e')} "
+          f"{cell(row.get('ours_first_ms'), '8.0f')} {cell(row.get('ort_first_ms'), '8.0f')} {cell(row.get('ours_peak_mb'), '7.0f')} {cell(row.get('ort_peak_mb'), '7.0f')}", flush=True)
+
+
+def geometric_mean(values):
+    values = [v for v in values if v]
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--zoo", help="folder of the models; made there if missing (default BUILD/zoo)")
+    parser.add_argument("--models", nargs="*")
+    parser.add_argument("--threads", nargs="*", type=int, default=[1, 2])
+    parser.add_argument("--engines", nargs="*", default=list(ENGINES))
+    parser.add_argument("--seconds", type=float, default=2.0, help="per engine and model")
+    parser.add_argument("--quick", action="store_true", help="no first answers, no memory")
+    parser.add_argument("--csv", default=os.path.join(HERE, "results.csv"))
+    parser.add_argument("--first", nargs=4, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    sys.path.insert(0, os.path.join(args.build, "python"))
+    if args.first:
+        return measure_first(args.first[0], args.first[1], args.first[2], int(args.first[3]))
+    args.zoo = args.zoo or os.path.join(args.build, "zoo")
+    names = args.models or sorted(zoo.skeletons())
+    missing = [n for n in names if not os.path.exists(os.path.join(args.zoo, n + ".onnx"))]
+    if missing:
+        print(f"making {len(missing)} models in {args.zoo}")
+        zoo.main(["make", args.zoo, *missing])
+    print(f"{'model':26} T {'ours ms':>9} {'ort ms':>9} {'ov ms':>9} {'/ort':>6} {'/best':>6} {'error':>9} {'first':>8} {'ort':>8} {'peak MB':>7} {'ort':>7}")
+    table = []
+    for threads in args.threads:
+        for name in names:
+            table.append(measure(args, name, threads))
+            show(table[-1])
+        mine = [r for r in table if r["threads"] == threads]
+        print(f"geometric mean, {threads} thread(s): {geometric_mean([r['over_ort'] for r in mine]) or 0:.3f} over ONNX Runtime, "
+              f"{geometric_mean([r['over_best'] for r in mine]) or 0:.3f} over the faster peer", flush=True)
+    with open(args.csv, "w", newline="", encoding="ascii") as f:
+        writer = csv.DictWriter(f, fieldnames=list(dict.fromkeys(k for r in table for k in r)))
+        writer.writeheader()
+        writer.writerows({k: f"{v:.4g}" if isinstance(v, float) else v for k, v in r.items()} for r in table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
