@@ -53,7 +53,7 @@ static enum mgx_status celu(struct mgx_onnx_node *n)
     n->out[0] = exponential_unit(n, n->in[0], alpha, alpha);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_celu = {.name = "Celu", .since = 12, .import = celu};
+const struct mgx_onnx_op mgx_onnx_celu = {.name = "Celu", .import = celu};
 
 // clip(alpha * x + beta, 0, 1)
 static struct mgx_ins *hard_sigmoid(struct mgx_onnx_node *n, struct mgx_ins *x, double alpha,
@@ -80,8 +80,7 @@ static enum mgx_status hard_swish(struct mgx_onnx_node *n)
     n->out[0] = mgx_build_mul(n, n->in[0], hard_sigmoid(n, n->in[0], 1.0 / 6, 0.5));
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_hard_swish = {
-    .name = "HardSwish", .since = 14, .import = hard_swish};
+const struct mgx_onnx_op mgx_onnx_hard_swish = {.name = "HardSwish", .import = hard_swish};
 
 static enum mgx_status thresholded_relu(struct mgx_onnx_node *n)
 {
@@ -91,8 +90,8 @@ static enum mgx_status thresholded_relu(struct mgx_onnx_node *n)
     n->out[0] = mgx_build_where(n, mgx_build_greater(n, x, alpha), x, mgx_build_like(n, x, 0));
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_thresholded_relu = {
-    .name = "ThresholdedRelu", .since = 10, .import = thresholded_relu};
+const struct mgx_onnx_op mgx_onnx_thresholded_relu = {.name = "ThresholdedRelu",
+                                                      .import = thresholded_relu};
 
 // x + bias below -lambd, x - bias above lambd, else 0. Integers go through double: -lambd and
 // x - bias need not exist in their type.
@@ -111,7 +110,7 @@ static enum mgx_status shrink(struct mgx_onnx_node *n)
     n->out[0] = mgx_onnx_convert(n, y, type);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_shrink = {.name = "Shrink", .since = 9, .import = shrink};
+const struct mgx_onnx_op mgx_onnx_shrink = {.name = "Shrink", .import = shrink};
 
 static enum mgx_status softplus(struct mgx_onnx_node *n)
 {
@@ -127,7 +126,7 @@ static enum mgx_status mish(struct mgx_onnx_node *n)
     n->out[0] = mgx_build_mul(n, n->in[0], mgx_build_tanh(n, mgx_build_softplus(n, n->in[0])));
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_mish = {.name = "Mish", .since = 18, .import = mish};
+const struct mgx_onnx_op mgx_onnx_mish = {.name = "Mish", .import = mish};
 
 static enum mgx_status softsign(struct mgx_onnx_node *n)
 {
@@ -152,7 +151,7 @@ static enum mgx_status import_swish(struct mgx_onnx_node *n)
     n->out[0] = swish(n, n->in[0]);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_swish = {.name = "Swish", .since = 24, .import = import_swish};
+const struct mgx_onnx_op mgx_onnx_swish = {.name = "Swish", .import = import_swish};
 
 static enum mgx_status swiglu(struct mgx_onnx_node *n)
 {
@@ -160,7 +159,7 @@ static enum mgx_status swiglu(struct mgx_onnx_node *n)
     n->out[0] = mgx_build_mul(n, swish(n, n->in[0]), n->in[1]);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_swiglu = {.name = "SwiGLU", .since = 28, .import = swiglu};
+const struct mgx_onnx_op mgx_onnx_swiglu = {.name = "SwiGLU", .import = swiglu};
 
 static enum mgx_status gelu(struct mgx_onnx_node *n)
 {
@@ -171,7 +170,7 @@ static enum mgx_status gelu(struct mgx_onnx_node *n)
     n->out[0] = mgx_build_gelu(n, n->in[0], form[0] == 't');
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_gelu = {.name = "Gelu", .since = 20, .import = gelu};
+const struct mgx_onnx_op mgx_onnx_gelu = {.name = "Gelu", .import = gelu};
 
 // Before opset 7 a slope of one value per channel lies along axis 1.
 static enum mgx_status prelu(struct mgx_onnx_node *n)

@@ -33,7 +33,7 @@ static enum mgx_status mod(struct mgx_onnx_node *n)
                                            : mgx_build_mod(n, n->in[0], n->in[1]);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_mod = {.name = "Mod", .since = 10, .import = mod};
+const struct mgx_onnx_op mgx_onnx_mod = {.name = "Mod", .import = mod};
 
 static enum mgx_status bit_shift(struct mgx_onnx_node *n)
 {
@@ -48,8 +48,7 @@ static enum mgx_status bit_shift(struct mgx_onnx_node *n)
                                 n->in[0], n->in[1]);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_bit_shift = {
-    .name = "BitShift", .since = 11, .import = bit_shift};
+const struct mgx_onnx_op mgx_onnx_bit_shift = {.name = "BitShift", .import = bit_shift};
 
 static enum mgx_status is_inf(struct mgx_onnx_node *n)
 {
@@ -69,7 +68,7 @@ static enum mgx_status is_inf(struct mgx_onnx_node *n)
     n->out[0] = y;
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_is_inf = {.name = "IsInf", .since = 10, .import = is_inf};
+const struct mgx_onnx_op mgx_onnx_is_inf = {.name = "IsInf", .import = is_inf};
 
 static enum mgx_status bit_cast(struct mgx_onnx_node *n)
 {
@@ -80,4 +79,4 @@ static enum mgx_status bit_cast(struct mgx_onnx_node *n)
                               MGX_IN(n->in[0]));
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_bit_cast = {.name = "BitCast", .since = 26, .import = bit_cast};
+const struct mgx_onnx_op mgx_onnx_bit_cast = {.name = "BitCast", .import = bit_cast};

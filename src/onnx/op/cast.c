@@ -81,5 +81,4 @@ static enum mgx_status cast_like(struct mgx_onnx_node *n)
     TRY(mgx_onnx_need(n, 2, 2));
     return cast(n, n->in[1]->shape.type);
 }
-const struct mgx_onnx_op mgx_onnx_cast_like = {
-    .name = "CastLike", .since = 15, .import = cast_like};
+const struct mgx_onnx_op mgx_onnx_cast_like = {.name = "CastLike", .import = cast_like};

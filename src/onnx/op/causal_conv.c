@@ -38,5 +38,4 @@ static enum mgx_status import(struct mgx_onnx_node *n)
             mgx_build_slice(n, whole, 2, whole->shape.lens[2] - before, whole->shape.lens[2]);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_causal_conv = {
-    .name = "CausalConvWithState", .since = 27, .import = import};
+const struct mgx_onnx_op mgx_onnx_causal_conv = {.name = "CausalConvWithState", .import = import};

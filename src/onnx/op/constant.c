@@ -90,8 +90,8 @@ static enum mgx_status constant_of_shape(struct mgx_onnx_node *n)
         n->out[0] = mgx_build_expand(n, value, dims.count, dims.v);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_constant_of_shape = {
-    .name = "ConstantOfShape", .since = 9, .import = constant_of_shape};
+const struct mgx_onnx_op mgx_onnx_constant_of_shape = {.name = "ConstantOfShape",
+                                                       .import = constant_of_shape};
 
 // --- Expand ---
 
@@ -118,7 +118,7 @@ static enum mgx_status expand(struct mgx_onnx_node *n)
     n->out[0] = mgx_build_expand(n, x, rank, lens);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_expand = {.name = "Expand", .since = 8, .import = expand};
+const struct mgx_onnx_op mgx_onnx_expand = {.name = "Expand", .import = expand};
 
 // --- EyeLike ---
 
@@ -146,7 +146,7 @@ static enum mgx_status eye_like(struct mgx_onnx_node *n)
         n, mgx_build_equal(n, column, mgx_build_with(n, &mgx_op_add, row, (double)k)), type);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_eye_like = {.name = "EyeLike", .since = 9, .import = eye_like};
+const struct mgx_onnx_op mgx_onnx_eye_like = {.name = "EyeLike", .import = eye_like};
 
 // --- Range ---
 
@@ -182,7 +182,7 @@ static enum mgx_status range(struct mgx_onnx_node *n)
     n->out[0] = mgx_build_doubles(n, &shape, values);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_range = {.name = "Range", .since = 11, .import = range};
+const struct mgx_onnx_op mgx_onnx_range = {.name = "Range", .import = range};
 
 // --- Trilu ---
 
@@ -212,4 +212,4 @@ static enum mgx_status trilu(struct mgx_onnx_node *n)
     n->out[0] = mgx_build_where(n, drop, mgx_build_like(n, x, 0), x);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_trilu = {.name = "Trilu", .since = 14, .import = trilu};
+const struct mgx_onnx_op mgx_onnx_trilu = {.name = "Trilu", .import = trilu};

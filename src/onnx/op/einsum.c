@@ -364,4 +364,4 @@ static enum mgx_status import(struct mgx_onnx_node *n)
     n->out[0] = first->x;
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_einsum = {.name = "Einsum", .since = 12, .import = import};
+const struct mgx_onnx_op mgx_onnx_einsum = {.name = "Einsum", .import = import};

@@ -25,8 +25,7 @@ static enum mgx_status gather_nd(struct mgx_onnx_node *n)
                               MGX_IN(n->in[0], n->in[1]));
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_gather_nd = {
-    .name = "GatherND", .since = 11, .import = gather_nd};
+const struct mgx_onnx_op mgx_onnx_gather_nd = {.name = "GatherND", .import = gather_nd};
 
 // --- GatherElements ---
 
@@ -81,8 +80,8 @@ static enum mgx_status gather_elements(struct mgx_onnx_node *n)
     n->out[0] = mgx_build_gather(n, mgx_onnx_reshape(n, x, (int64_t[]){-1}, 1), place, 0);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_gather_elements = {
-    .name = "GatherElements", .since = 11, .import = gather_elements};
+const struct mgx_onnx_op mgx_onnx_gather_elements = {.name = "GatherElements",
+                                                     .import = gather_elements};
 
 // --- Compress ---
 
@@ -117,7 +116,7 @@ static enum mgx_status compress(struct mgx_onnx_node *n)
     n->out[0] = mgx_build_gather(n, x, mgx_build_ints(n, &shape, chosen), axis);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_compress = {.name = "Compress", .since = 9, .import = compress};
+const struct mgx_onnx_op mgx_onnx_compress = {.name = "Compress", .import = compress};
 
 // --- ReverseSequence ---
 
@@ -160,5 +159,5 @@ static enum mgx_status reverse_sequence(struct mgx_onnx_node *n)
     n->out[0] = mgx_build_gather(n, mgx_onnx_reshape(n, x, merged, rank - 1), place, 0);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_reverse_sequence = {
-    .name = "ReverseSequence", .since = 10, .import = reverse_sequence};
+const struct mgx_onnx_op mgx_onnx_reverse_sequence = {.name = "ReverseSequence",
+                                                      .import = reverse_sequence};

@@ -74,8 +74,8 @@ static enum mgx_status matmul_integer(struct mgx_onnx_node *n)
     n->out[0] = y;
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_matmul_integer = {
-    .name = "MatMulInteger", .since = 10, .import = matmul_integer};
+const struct mgx_onnx_op mgx_onnx_matmul_integer = {.name = "MatMulInteger",
+                                                    .import = matmul_integer};
 
 // --- ConvInteger ---
 
@@ -156,5 +156,4 @@ static enum mgx_status conv_integer(struct mgx_onnx_node *n)
     n->out[0] = y;
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_conv_integer = {
-    .name = "ConvInteger", .since = 10, .import = conv_integer};
+const struct mgx_onnx_op mgx_onnx_conv_integer = {.name = "ConvInteger", .import = conv_integer};

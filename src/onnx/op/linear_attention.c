@@ -57,5 +57,4 @@ static enum mgx_status import(struct mgx_onnx_node *n)
         n->out[1] = mgx_onnx_member(n, both, 1);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_linear_attention = {
-    .name = "LinearAttention", .since = 27, .import = import};
+const struct mgx_onnx_op mgx_onnx_linear_attention = {.name = "LinearAttention", .import = import};

@@ -86,8 +86,8 @@ static enum mgx_status negative_log_likelihood(struct mgx_onnx_node *n)
     TRY(read(n, &l, &later));
     return later ? mgx_onnx_defer(n) : emit(n, &l);
 }
-const struct mgx_onnx_op mgx_onnx_negative_log_likelihood = {
-    .name = "NegativeLogLikelihoodLoss", .since = 12, .import = negative_log_likelihood};
+const struct mgx_onnx_op mgx_onnx_negative_log_likelihood = {.name = "NegativeLogLikelihoodLoss",
+                                                             .import = negative_log_likelihood};
 
 static enum mgx_status softmax_cross_entropy(struct mgx_onnx_node *n)
 {
@@ -103,5 +103,5 @@ static enum mgx_status softmax_cross_entropy(struct mgx_onnx_node *n)
         n->out[1] = l.log_p;
     return emit(n, &l);
 }
-const struct mgx_onnx_op mgx_onnx_softmax_cross_entropy = {
-    .name = "SoftmaxCrossEntropyLoss", .since = 12, .import = softmax_cross_entropy};
+const struct mgx_onnx_op mgx_onnx_softmax_cross_entropy = {.name = "SoftmaxCrossEntropyLoss",
+                                                           .import = softmax_cross_entropy};

@@ -154,8 +154,8 @@ static enum mgx_status group_normalization(struct mgx_onnx_node *n)
     n->out[0] = y;
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_group_normalization = {
-    .name = "GroupNormalization", .since = 18, .import = group_normalization};
+const struct mgx_onnx_op mgx_onnx_group_normalization = {.name = "GroupNormalization",
+                                                         .import = group_normalization};
 
 // --- LayerNormalization, RMSNormalization ---
 
@@ -198,8 +198,8 @@ static enum mgx_status rms_normalization(struct mgx_onnx_node *n)
     n->out[0] = mgx_build_mul(n, mgx_onnx_convert(n, y, n->in[1]->shape.type), n->in[1]);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_rms_normalization = {
-    .name = "RMSNormalization", .since = 23, .import = rms_normalization};
+const struct mgx_onnx_op mgx_onnx_rms_normalization = {.name = "RMSNormalization",
+                                                       .import = rms_normalization};
 
 // --- LpNormalization, MeanVarianceNormalization, LRN ---
 
@@ -250,7 +250,7 @@ static enum mgx_status mean_variance_normalization(struct mgx_onnx_node *n)
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_mean_variance_normalization = {
-    .name = "MeanVarianceNormalization", .since = 9, .import = mean_variance_normalization};
+    .name = "MeanVarianceNormalization", .import = mean_variance_normalization};
 
 static enum mgx_status lrn(struct mgx_onnx_node *n)
 {

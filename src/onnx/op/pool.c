@@ -127,5 +127,4 @@ static enum mgx_status max_unpool(struct mgx_onnx_node *n)
                                 n->in, mgx_onnx_in(n, 2) ? 3 : 2);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_max_unpool = {
-    .name = "MaxUnpool", .since = 9, .import = max_unpool};
+const struct mgx_onnx_op mgx_onnx_max_unpool = {.name = "MaxUnpool", .import = max_unpool};

@@ -124,8 +124,7 @@ static enum mgx_status quantize(struct mgx_onnx_node *n)
             apply(n, &mgx_op_quantizelinear, MGX_ATTRS(mgx_int("out_type", type)), x, scale, zero);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_quantize_linear = {
-    .name = "QuantizeLinear", .since = 10, .import = quantize};
+const struct mgx_onnx_op mgx_onnx_quantize_linear = {.name = "QuantizeLinear", .import = quantize};
 
 static enum mgx_status dequantize(struct mgx_onnx_node *n)
 {
@@ -145,8 +144,8 @@ static enum mgx_status dequantize(struct mgx_onnx_node *n)
     n->out[0] = mgx_onnx_convert(n, apply(n, &mgx_op_dequantizelinear, NULL, x, scale, zero), type);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_dequantize_linear = {
-    .name = "DequantizeLinear", .since = 10, .import = dequantize};
+const struct mgx_onnx_op mgx_onnx_dequantize_linear = {.name = "DequantizeLinear",
+                                                       .import = dequantize};
 
 // --- DynamicQuantizeLinear ---
 
@@ -183,8 +182,8 @@ static enum mgx_status dynamic_quantize(struct mgx_onnx_node *n)
         n->out[2] = zero;
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_dynamic_quantize_linear = {
-    .name = "DynamicQuantizeLinear", .since = 11, .import = dynamic_quantize};
+const struct mgx_onnx_op mgx_onnx_dynamic_quantize_linear = {.name = "DynamicQuantizeLinear",
+                                                             .import = dynamic_quantize};
 
 // --- QLinearConv, QLinearMatMul ---
 
@@ -221,5 +220,5 @@ static enum mgx_status qlinear_matmul(struct mgx_onnx_node *n)
     n->out[0] = mgx_quantize_to(n, y, 6, y && y->shape.rank > 1 ? -2 : -1);
     return n->diag->status;
 }
-const struct mgx_onnx_op mgx_onnx_qlinear_matmul = {
-    .name = "QLinearMatMul", .since = 10, .import = qlinear_matmul};
+const struct mgx_onnx_op mgx_onnx_qlinear_matmul = {.name = "QLinearMatMul",
+                                                    .import = qlinear_matmul};

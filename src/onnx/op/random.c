@@ -142,8 +142,7 @@ static enum mgx_status multinomial(struct mgx_onnx_node *n)
         mgx_onnx_emit(n, &mgx_op_multinomial, MGX_ATTRS(mgx_int("dtype", type)), MGX_IN(sums, u));
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_multinomial = {
-    .name = "Multinomial", .since = 7, .import = multinomial};
+const struct mgx_onnx_op mgx_onnx_multinomial = {.name = "Multinomial", .import = multinomial};
 
 static enum mgx_status bernoulli(struct mgx_onnx_node *n)
 {
@@ -158,8 +157,7 @@ static enum mgx_status bernoulli(struct mgx_onnx_node *n)
     n->out[0] = mgx_onnx_convert(n, mgx_build_less(n, u, p), type);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_bernoulli = {
-    .name = "Bernoulli", .since = 15, .import = bernoulli};
+const struct mgx_onnx_op mgx_onnx_bernoulli = {.name = "Bernoulli", .import = bernoulli};
 
 // --- Dropout ---
 

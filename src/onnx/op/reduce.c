@@ -193,6 +193,6 @@ static enum mgx_status scan(struct mgx_onnx_node *n)
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_cumsum = {
-    .name = "CumSum", .since = 11, .import = scan, .op = &mgx_op_prefix_scan_sum};
+    .name = "CumSum", .import = scan, .op = &mgx_op_prefix_scan_sum};
 const struct mgx_onnx_op mgx_onnx_cumprod = {
-    .name = "CumProd", .since = 26, .import = scan, .op = &mgx_op_prefix_scan_prod};
+    .name = "CumProd", .import = scan, .op = &mgx_op_prefix_scan_prod};

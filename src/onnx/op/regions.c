@@ -27,8 +27,7 @@ static enum mgx_status roi_align(struct mgx_onnx_node *n)
                         n->in, 3);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_roi_align = {
-    .name = "RoiAlign", .since = 10, .import = roi_align};
+const struct mgx_onnx_op mgx_onnx_roi_align = {.name = "RoiAlign", .import = roi_align};
 
 static enum mgx_status max_roi_pool(struct mgx_onnx_node *n)
 {
@@ -64,8 +63,8 @@ static enum mgx_status non_max_suppression(struct mgx_onnx_node *n)
         in, mgx_onnx_in(n, 4) ? 5 : 4);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_non_max_suppression = {
-    .name = "NonMaxSuppression", .since = 10, .import = non_max_suppression};
+const struct mgx_onnx_op mgx_onnx_non_max_suppression = {.name = "NonMaxSuppression",
+                                                         .import = non_max_suppression};
 
 // --- grids ---
 
@@ -90,8 +89,7 @@ static enum mgx_status grid_sample(struct mgx_onnx_node *n)
         n->in, 2);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_grid_sample = {
-    .name = "GridSample", .since = 16, .import = grid_sample};
+const struct mgx_onnx_op mgx_onnx_grid_sample = {.name = "GridSample", .import = grid_sample};
 
 // Coordinate of element i of a length: outermost centres at -1 and 1, or outer edges.
 static double coordinate(int64_t i, int64_t length, bool align)
@@ -153,8 +151,7 @@ static enum mgx_status affine_grid(struct mgx_onnx_node *n)
     n->out[0] = mgx_onnx_reshape(n, y, lens, k + 2);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_affine_grid = {
-    .name = "AffineGrid", .since = 20, .import = affine_grid};
+const struct mgx_onnx_op mgx_onnx_affine_grid = {.name = "AffineGrid", .import = affine_grid};
 
 // --- DeformConv ---
 
@@ -183,5 +180,4 @@ static enum mgx_status deform_conv(struct mgx_onnx_node *n)
     n->out[0] = y;
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_deform_conv = {
-    .name = "DeformConv", .since = 19, .import = deform_conv};
+const struct mgx_onnx_op mgx_onnx_deform_conv = {.name = "DeformConv", .import = deform_conv};

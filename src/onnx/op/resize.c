@@ -196,7 +196,7 @@ static enum mgx_status resize(struct mgx_onnx_node *n)
     n->out[0] = emit(n, &r);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_resize = {.name = "Resize", .since = 10, .import = resize};
+const struct mgx_onnx_op mgx_onnx_resize = {.name = "Resize", .import = resize};
 
 // Scales as attributes height_scale and width_scale (opset 1), scales (7), an input (9).
 static enum mgx_status upsample(struct mgx_onnx_node *n)

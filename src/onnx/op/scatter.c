@@ -41,9 +41,9 @@ static enum mgx_status elements(struct mgx_onnx_node *n)
     n->out[0] = mgx_onnx_emit_n(n, op, MGX_ATTRS(mgx_int("axis", axis)), n->in, 3);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_scatter = {.name = "Scatter", .since = 9, .import = elements};
-const struct mgx_onnx_op mgx_onnx_scatter_elements = {
-    .name = "ScatterElements", .since = 11, .import = elements};
+const struct mgx_onnx_op mgx_onnx_scatter = {.name = "Scatter", .import = elements};
+const struct mgx_onnx_op mgx_onnx_scatter_elements = {.name = "ScatterElements",
+                                                      .import = elements};
 
 static enum mgx_status nd(struct mgx_onnx_node *n)
 {
@@ -58,4 +58,4 @@ static enum mgx_status nd(struct mgx_onnx_node *n)
     n->out[0] = mgx_onnx_emit_n(n, op, NULL, n->in, 3);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_scatter_nd = {.name = "ScatterND", .since = 11, .import = nd};
+const struct mgx_onnx_op mgx_onnx_scatter_nd = {.name = "ScatterND", .import = nd};

@@ -25,7 +25,7 @@ static enum mgx_status one_hot(struct mgx_onnx_node *n)
                               MGX_IN(indices, count, n->in[2]));
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_one_hot = {.name = "OneHot", .since = 9, .import = one_hot};
+const struct mgx_onnx_op mgx_onnx_one_hot = {.name = "OneHot", .import = one_hot};
 
 // k is an attribute in opset 1, an input since 10. The result is sorted, asked for or not.
 static enum mgx_status top_k(struct mgx_onnx_node *n)
@@ -59,7 +59,7 @@ static enum mgx_status non_zero(struct mgx_onnx_node *n)
     n->out[0] = mgx_onnx_unary(n, &mgx_op_nonzero, n->in[0]);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_non_zero = {.name = "NonZero", .since = 9, .import = non_zero};
+const struct mgx_onnx_op mgx_onnx_non_zero = {.name = "NonZero", .import = non_zero};
 
 static enum mgx_status unique(struct mgx_onnx_node *n)
 {
@@ -73,4 +73,4 @@ static enum mgx_status unique(struct mgx_onnx_node *n)
         n->out[i] = mgx_onnx_member(n, all, i);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_unique = {.name = "Unique", .since = 11, .import = unique};
+const struct mgx_onnx_op mgx_onnx_unique = {.name = "Unique", .import = unique};

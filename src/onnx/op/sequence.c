@@ -12,8 +12,8 @@ static enum mgx_status sequence_empty(struct mgx_onnx_node *n)
         mgx_onnx_emit_n(n, &mgx_op_sequence_construct, MGX_ATTRS(mgx_int("dtype", type)), NULL, 0);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_sequence_empty = {
-    .name = "SequenceEmpty", .since = 11, .import = sequence_empty};
+const struct mgx_onnx_op mgx_onnx_sequence_empty = {.name = "SequenceEmpty",
+                                                    .import = sequence_empty};
 
 static enum mgx_status sequence_construct(struct mgx_onnx_node *n)
 {
@@ -21,8 +21,8 @@ static enum mgx_status sequence_construct(struct mgx_onnx_node *n)
     n->out[0] = mgx_onnx_emit_n(n, &mgx_op_sequence_construct, NULL, n->in, n->in_count);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_sequence_construct = {
-    .name = "SequenceConstruct", .since = 11, .import = sequence_construct};
+const struct mgx_onnx_op mgx_onnx_sequence_construct = {.name = "SequenceConstruct",
+                                                        .import = sequence_construct};
 
 // One IR operator on the inputs that are present.
 static enum mgx_status on_sequence(struct mgx_onnx_node *n)
@@ -33,13 +33,13 @@ static enum mgx_status on_sequence(struct mgx_onnx_node *n)
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_sequence_at = {
-    .name = "SequenceAt", .since = 11, .import = on_sequence, .op = &mgx_op_sequence_at};
+    .name = "SequenceAt", .import = on_sequence, .op = &mgx_op_sequence_at};
 const struct mgx_onnx_op mgx_onnx_sequence_insert = {
-    .name = "SequenceInsert", .since = 11, .import = on_sequence, .op = &mgx_op_sequence_insert};
+    .name = "SequenceInsert", .import = on_sequence, .op = &mgx_op_sequence_insert};
 const struct mgx_onnx_op mgx_onnx_sequence_erase = {
-    .name = "SequenceErase", .since = 11, .import = on_sequence, .op = &mgx_op_sequence_erase};
+    .name = "SequenceErase", .import = on_sequence, .op = &mgx_op_sequence_erase};
 const struct mgx_onnx_op mgx_onnx_sequence_length = {
-    .name = "SequenceLength", .since = 11, .import = on_sequence, .op = &mgx_op_sequence_length};
+    .name = "SequenceLength", .import = on_sequence, .op = &mgx_op_sequence_length};
 
 static enum mgx_status split_to_sequence(struct mgx_onnx_node *n)
 {
@@ -50,8 +50,8 @@ static enum mgx_status split_to_sequence(struct mgx_onnx_node *n)
                                 n->in, mgx_onnx_in(n, 1) ? 2 : 1);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_split_to_sequence = {
-    .name = "SplitToSequence", .since = 11, .import = split_to_sequence};
+const struct mgx_onnx_op mgx_onnx_split_to_sequence = {.name = "SplitToSequence",
+                                                       .import = split_to_sequence};
 
 static enum mgx_status concat_from_sequence(struct mgx_onnx_node *n)
 {
@@ -62,8 +62,8 @@ static enum mgx_status concat_from_sequence(struct mgx_onnx_node *n)
                                 n->in, 1);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_concat_from_sequence = {
-    .name = "ConcatFromSequence", .since = 11, .import = concat_from_sequence};
+const struct mgx_onnx_op mgx_onnx_concat_from_sequence = {.name = "ConcatFromSequence",
+                                                          .import = concat_from_sequence};
 
 // --- SequenceMap ---
 // for i in 0 .. length: every result sequence gets the body's result for the i-th members
@@ -137,8 +137,7 @@ static enum mgx_status sequence_map(struct mgx_onnx_node *n)
         n->out[k] = mgx_onnx_member(n, y, k);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_sequence_map = {
-    .name = "SequenceMap", .since = 17, .import = sequence_map};
+const struct mgx_onnx_op mgx_onnx_sequence_map = {.name = "SequenceMap", .import = sequence_map};
 
 // --- optionals ---
 
@@ -171,7 +170,7 @@ static enum mgx_status optional(struct mgx_onnx_node *n)
                                 &x, x ? 1 : 0);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_optional = {.name = "Optional", .since = 15, .import = optional};
+const struct mgx_onnx_op mgx_onnx_optional = {.name = "Optional", .import = optional};
 
 static enum mgx_status optional_has_element(struct mgx_onnx_node *n)
 {
@@ -183,8 +182,8 @@ static enum mgx_status optional_has_element(struct mgx_onnx_node *n)
         n->out[0] = mgx_onnx_unary(n, &mgx_op_optional_has_element, x);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_optional_has_element = {
-    .name = "OptionalHasElement", .since = 15, .import = optional_has_element};
+const struct mgx_onnx_op mgx_onnx_optional_has_element = {.name = "OptionalHasElement",
+                                                          .import = optional_has_element};
 
 static enum mgx_status optional_get_element(struct mgx_onnx_node *n)
 {
@@ -193,5 +192,5 @@ static enum mgx_status optional_get_element(struct mgx_onnx_node *n)
     n->out[0] = x->shape.type == MGX_TUPLE ? mgx_onnx_unary(n, &mgx_op_optional_get_element, x) : x;
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_optional_get_element = {
-    .name = "OptionalGetElement", .since = 15, .import = optional_get_element};
+const struct mgx_onnx_op mgx_onnx_optional_get_element = {.name = "OptionalGetElement",
+                                                          .import = optional_get_element};

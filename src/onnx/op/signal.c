@@ -31,7 +31,7 @@ static enum mgx_status dft(struct mgx_onnx_node *n)
                           mgx_onnx_int(n, "onesided", 0) != 0);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_dft = {.name = "DFT", .since = 17, .import = dft};
+const struct mgx_onnx_op mgx_onnx_dft = {.name = "DFT", .import = dft};
 
 // --- STFT ---
 
@@ -91,7 +91,7 @@ static enum mgx_status stft(struct mgx_onnx_node *n)
         transform(n, cut_frames(n, &f), length, 2, false, mgx_onnx_int(n, "onesided", 1) != 0);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_stft = {.name = "STFT", .since = 17, .import = stft};
+const struct mgx_onnx_op mgx_onnx_stft = {.name = "STFT", .import = stft};
 
 // --- windows: a0 - a1 cos(2 pi i / N) + a2 cos(4 pi i / N) ---
 
@@ -124,21 +124,19 @@ static enum mgx_status hann(struct mgx_onnx_node *n)
 {
     return window(n, 0.5, 0.5, 0);
 }
-const struct mgx_onnx_op mgx_onnx_hann_window = {.name = "HannWindow", .since = 17, .import = hann};
+const struct mgx_onnx_op mgx_onnx_hann_window = {.name = "HannWindow", .import = hann};
 
 static enum mgx_status hamming(struct mgx_onnx_node *n)
 {
     return window(n, 25.0 / 46, 21.0 / 46, 0);
 }
-const struct mgx_onnx_op mgx_onnx_hamming_window = {
-    .name = "HammingWindow", .since = 17, .import = hamming};
+const struct mgx_onnx_op mgx_onnx_hamming_window = {.name = "HammingWindow", .import = hamming};
 
 static enum mgx_status blackman(struct mgx_onnx_node *n)
 {
     return window(n, 0.42, 0.5, 0.08);
 }
-const struct mgx_onnx_op mgx_onnx_blackman_window = {
-    .name = "BlackmanWindow", .since = 17, .import = blackman};
+const struct mgx_onnx_op mgx_onnx_blackman_window = {.name = "BlackmanWindow", .import = blackman};
 
 // --- MelWeightMatrix ---
 
@@ -194,5 +192,5 @@ static enum mgx_status mel_weights(struct mgx_onnx_node *n)
     n->out[0] = mgx_build_doubles(n, &shape, v);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_mel_weight_matrix = {
-    .name = "MelWeightMatrix", .since = 17, .import = mel_weights};
+const struct mgx_onnx_op mgx_onnx_mel_weight_matrix = {.name = "MelWeightMatrix",
+                                                       .import = mel_weights};

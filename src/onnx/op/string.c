@@ -10,8 +10,7 @@ static enum mgx_status string_concat(struct mgx_onnx_node *n)
     n->out[0] = mgx_onnx_binary(n, &mgx_op_string_concat, n->in[0], n->in[1]);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_string_concat = {
-    .name = "StringConcat", .since = 20, .import = string_concat};
+const struct mgx_onnx_op mgx_onnx_string_concat = {.name = "StringConcat", .import = string_concat};
 
 static enum mgx_status string_split(struct mgx_onnx_node *n)
 {
@@ -26,8 +25,7 @@ static enum mgx_status string_split(struct mgx_onnx_node *n)
         n->out[1] = mgx_onnx_member(n, both, 1);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_string_split = {
-    .name = "StringSplit", .since = 20, .import = string_split};
+const struct mgx_onnx_op mgx_onnx_string_split = {.name = "StringSplit", .import = string_split};
 
 static enum mgx_status string_normalizer(struct mgx_onnx_node *n)
 {
@@ -41,8 +39,8 @@ static enum mgx_status string_normalizer(struct mgx_onnx_node *n)
         n->in, 1);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_string_normalizer = {
-    .name = "StringNormalizer", .since = 10, .import = string_normalizer};
+const struct mgx_onnx_op mgx_onnx_string_normalizer = {.name = "StringNormalizer",
+                                                       .import = string_normalizer};
 
 static enum mgx_status regex_full_match(struct mgx_onnx_node *n)
 {
@@ -52,8 +50,8 @@ static enum mgx_status regex_full_match(struct mgx_onnx_node *n)
                         MGX_ATTRS(mgx_text("pattern", mgx_onnx_text(n, "pattern", ""))), n->in, 1);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_regex_full_match = {
-    .name = "RegexFullMatch", .since = 20, .import = regex_full_match};
+const struct mgx_onnx_op mgx_onnx_regex_full_match = {.name = "RegexFullMatch",
+                                                      .import = regex_full_match};
 
 static enum mgx_status tfidf(struct mgx_onnx_node *n)
 {
@@ -77,5 +75,4 @@ static enum mgx_status tfidf(struct mgx_onnx_node *n)
                         n->in, 1);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_tfidf_vectorizer = {
-    .name = "TfIdfVectorizer", .since = 9, .import = tfidf};
+const struct mgx_onnx_op mgx_onnx_tfidf_vectorizer = {.name = "TfIdfVectorizer", .import = tfidf};

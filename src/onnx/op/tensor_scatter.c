@@ -51,5 +51,4 @@ static enum mgx_status import(struct mgx_onnx_node *n)
     n->out[0] = mgx_onnx_transpose(n, y, back, cache->rank);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_tensor_scatter = {
-    .name = "TensorScatter", .since = 24, .import = import};
+const struct mgx_onnx_op mgx_onnx_tensor_scatter = {.name = "TensorScatter", .import = import};
