@@ -98,8 +98,12 @@ static bool try_seed(uint64_t seed, bool show)
         print_program("before", r.program);
     const struct plan same = {"as it is", (const struct mgx_pass *const[]){NULL}, {0}};
     const struct plan whole = {"the pipeline", mgx_pipeline_simplify, {.verify = true}};
+    static const struct mgx_pass *const all[] = {&mgx_pass_optimize_module,
+                                                 &mgx_pass_fuse_pointwise_reduce,
+                                                 &mgx_pass_auto_contiguous, NULL};
+    const struct plan fused = {"the pipeline and fusion", all, {.verify = true}};
     const bool ok = try_plan(seed, &r, &same, false) && try_passes(seed, &r, show) &&
-                    try_plan(seed, &r, &whole, show);
+                    try_plan(seed, &r, &whole, show) && try_plan(seed, &r, &fused, show);
     random_program_free(&r);
     return ok;
 }

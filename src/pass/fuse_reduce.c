@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: MIT
+// Reductions and the element-wise work around them become one `fused_reduce` with a body.
+//
+//     m = reduce_max[a](x);  e = exp(x - broadcast(m));  y = e / broadcast(reduce_sum[a](e))
+//         =>   y = fused_reduce[axes=a](x), [the same]
+//
+// From its last instruction, the root, a group grows upwards: a producer joins when it is read
+// inside the group only and is one of
+//
+//     element-wise work on the full lengths F, or on the reduced ones R
+//     a reduction from F to R along the group's axes
+//     a multibroadcast from R to F
+//
+// F, R and the axes follow from the first reduction or broadcast that is met. Nothing is computed
+// twice and nothing leaves but the root. Operands that are one constant everywhere become literals
+// of the body. Static shapes only. A group takes at most MAX_BODY, so the cost is linear.
+#include <stdio.h>
+#include <string.h>
+
+#include "pass/constant.h"
+#include "pass/walk.h"
+
+enum { MAX_BODY = 64, MAX_INPUTS = 16 };
+
+struct group {
+    struct mgx_ins *ins[MAX_BODY]; // root first, then in the order of joining
+    int count;
+    struct mgx_ins *in[MAX_INPUTS];
+    int in_count;
+    bool known; // the lengths below
+    int rank;
+    int64_t full[MGX_MAX_RANK], reduced[MGX_MAX_RANK];
+};
+
+static bool contains(struct mgx_ins *const *list, int count, const struct mgx_ins *ins)
+{
+    for (int i = 0; i < count; i++)
+        if (list[i] == ins)
+            return true;
+    return false;
+}
+
+static bool has_lens(const struct mgx_ins *ins, const int64_t *lens, int rank)
+{
+    return ins->shape.rank == rank &&
+           memcmp(ins->shape.lens, lens, (size_t)rank * sizeof *lens) == 0;
+}
+
+// --- what may be in a group ---
+
+static bool is_plain(const struct mgx_ins *ins)
+{
+    return mgx_shape_is_static(&ins->shape) && mgx_type_is_number(ins->shape.type) &&
+           mgx_is_pure(ins) && mgx_shape_elements(&ins->shape) > 0;
+}
+
+static bool is_elementwise(const struct mgx_ins *ins)
+{
+    return is_plain(ins) && (ins->op->flags & MGX_OP_POINTWISE) &&
+           !mgx_is(ins, &mgx_op_contiguous) && !mgx_is(ins, &mgx_op_layout);
+}
+
+static bool is_reduction(const struct mgx_ins *ins)
+{
+    return is_plain(ins) && (ins->op->flags & MGX_OP_REDUCE) && ins->in_count == 1 &&
+           mgx_shape_is_static(&ins->in[0]->shape) &&
+           mgx_shape_elements(&ins->in[0]->shape) != mgx_shape_elements(&ins->shape);
+}
+
+// From R to F: of equal rank, and of what varies at all (one value alone is a constant's business).
+static bool is_spread(const struct mgx_ins *ins)
+{
+    return is_plain(ins) && mgx_is(ins, &mgx_op_multibroadcast) && ins->in_count == 1 &&
+           mgx_shape_is_static(&ins->in[0]->shape) && ins->in[0]->shape.rank == ins->shape.rank &&
+           mgx_shape_elements(&ins->in[0]->shape) != mgx_shape_elements(&ins->shape);
+}
+
+static bool fits_lens(struct group *g, const struct mgx_ins *full, const struct mgx_ins *reduced)
+{
+    if (g->known)
+        return has_lens(full, g->full, g->rank) && has_lens(reduced, g->reduced, g->rank);
+    g->known = true;
+    g->rank = full->shape.rank;
+    memcpy(g->full, full->shape.lens, sizeof g->full);
+    memcpy(g->reduced, reduced->shape.lens, sizeof g->reduced);
+    return true;
+}
+
+// `lens_of` is who gives the lengths while the group has no reduction: the root.
+static bool fits(struct group *g, const struct mgx_ins *ins)
+{
+    if (is_reduction(ins))
+        return fits_lens(g, ins->in[0], ins);
+    if (is_spread(ins))
+        return fits_lens(g, ins, ins->in[0]);
+    if (!is_elementwise(ins))
+        return false;
+    const struct mgx_ins *root = g->ins[0];
+    if (!g->known)
+        return has_lens(ins, root->shape.lens, root->shape.rank);
+    return has_lens(ins, g->full, g->rank) || has_lens(ins, g->reduced, g->rank);
+}
+
+static bool read_inside_only(const struct group *g, const struct mgx_ins *ins)
+{
+    for (const struct mgx_use *use = ins->uses; use; use = use->next)
+        if (!contains(g->ins, g->count, use->user))
+            return false;
+    return true;
+}
+
+static bool is_constant_everywhere(const struct mgx_ins *ins)
+{
+    double value;
+    return mgx_splat_value(ins, &value);
+}
+
+static bool find_inputs(struct group *g)
+{
+    g->in_count = 0;
+    for (int i = 0; i < g->count; i++)
+        for (int k = 0; k < g->ins[i]->in_count; k++) {
+            struct mgx_ins *in = g->ins[i]->in[k];
+            if (contains(g->ins, g->count, in) || contains(g->in, g->in_count, in) ||
+                is_constant_everywhere(in))
+                continue;
+            if (g->in_count == MAX_INPUTS || in->shape.type == MGX_TUPLE)
+                return false;
+            g->in[g->in_count++] = in;
+        }
+    return true;
+}
+
+static bool try_join(struct group *g, struct mgx_ins *in)
+{
+    const bool known = g->known;
+    if (g->count == MAX_BODY || in->owner != g->ins[0]->owner || contains(g->ins, g->count, in) ||
+        is_constant_everywhere(in) || !read_inside_only(g, in) || !fits(g, in))
+        return false;
+    g->ins[g->count++] = in;
+    if (find_inputs(g))
+        return true;
+    g->count--;
+    g->known = known;
+    return false;
+}
+
+// A broadcast on top of everything else is a view of an input, not work.
+static void drop_leading_broadcasts(struct group *g)
+{
+    for (int i = g->count - 1; i > 0; i--) {
+        if (!is_spread(g->ins[i]) || contains(g->ins, g->count, g->ins[i]->in[0]))
+            continue;
+        memmove(g->ins + i, g->ins + i + 1, (size_t)(g->count - i - 1) * sizeof *g->ins);
+        g->count--;
+    }
+}
+
+static bool grow(struct group *g, struct mgx_ins *root)
+{
+    *g = (struct group){.ins = {root}, .count = 1};
+    if (is_reduction(root) ? !fits_lens(g, root->in[0], root) : !is_elementwise(root))
+        return false;
+    for (bool grew = true; grew;) {
+        grew = false;
+        for (int i = 0; i < g->count; i++)
+            for (int k = 0; k < g->ins[i]->in_count; k++)
+                grew |= try_join(g, g->ins[i]->in[k]);
+    }
+    drop_leading_broadcasts(g);
+    bool reduces = false;
+    for (int i = 0; i < g->count; i++)
+        reduces |= is_reduction(g->ins[i]);
+    return reduces && g->count > 1 && find_inputs(g) && g->in_count > 0;
+}
+
+// --- the body ---
+
+struct body {
+    struct mgx_pass_call *call;
+    struct mgx_module *module;
+    struct mgx_map to; // instruction of the program -> instruction of the body
+};
+
+static struct mgx_ins *note(struct body *b, const struct mgx_ins *from, struct mgx_ins *to)
+{
+    return to && mgx_map_put_pointer(&b->to, from, to) ? to : NULL;
+}
+
+static struct mgx_ins *constant(struct body *b, struct mgx_ins *in)
+{
+    const struct mgx_tensor *value = mgx_strip_views(in)->literal;
+    const struct mgx_shape scalar = mgx_shape_scalar(in->shape.type);
+    struct mgx_tensor one = mgx_tensor_view(value, &scalar, 0);
+    struct mgx_ins *literal = mgx_add_literal(b->module, &one);
+    mgx_tensor_release(&one);
+    return mgx_emit(b->module, &mgx_op_multibroadcast,
+                    MGX_ATTRS(mgx_ints("out_lens", in->shape.lens, in->shape.rank)),
+                    MGX_IN(literal));
+}
+
+static struct mgx_ins *copy(struct body *b, struct mgx_ins *ins)
+{
+    struct mgx_ins **in = MGX_NEW_ARRAY(b->call->scratch, struct mgx_ins *, ins->in_count);
+    for (int k = 0; in && k < ins->in_count; k++) {
+        in[k] = mgx_map_find_pointer(&b->to, ins->in[k]);
+        if (!in[k])
+            in[k] = note(b, ins->in[k], constant(b, ins->in[k]));
+    }
+    if (!in)
+        return NULL;
+    return note(b, ins,
+                mgx_insert(b->module, NULL, ins->op, ins->attr, in, ins->in_count, NULL, 0));
+}
+
+// Operands before who reads them: the order of the module, found by depth in the group.
+static void sort(struct group *g)
+{
+    struct mgx_ins *sorted[MAX_BODY];
+    for (int n = 0; n < g->count; n++)
+        for (int i = 0; i < g->count; i++) {
+            struct mgx_ins *ins = g->ins[i];
+            bool ready = !contains(sorted, n, ins);
+            for (int k = 0; ready && k < ins->in_count; k++)
+                ready = !contains(g->ins, g->count, ins->in[k]) || contains(sorted, n, ins->in[k]);
+            if (ready) {
+                sorted[n] = ins;
+                break;
+            }
+        }
+    memcpy(g->ins, sorted, (size_t)g->count * sizeof *sorted);
+}
+
+static void fill_body(struct body *b, struct group *g)
+{
+    struct mgx_ins *last = NULL;
+    for (int i = 0; i < g->in_count; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "x%d", i);
+        const struct mgx_shape s = mgx_shape_retype(&g->in[i]->shape, g->in[i]->shape.type);
+        note(b, g->in[i], mgx_add_parameter(b->module, name, &s));
+    }
+    sort(g);
+    for (int i = 0; i < g->count; i++)
+        last = copy(b, g->ins[i]);
+    mgx_add_return(b->module, &last, 1);
+}
+
+static struct mgx_ins *emit(struct mgx_pass_call *c, const struct group *g, struct mgx_ins *root,
+                            struct mgx_module *body)
+{
+    int64_t axes[MGX_MAX_RANK];
+    int count = 0;
+    void *attr = NULL;
+    for (int d = 0; d < g->rank; d++)
+        if (g->full[d] != g->reduced[d])
+            axes[count++] = d;
+    if (mgx_attr_make(&mgx_op_fused_reduce, MGX_ATTRS(mgx_ints("axes", axes, count)),
+                      &c->program->arena, &attr, &c->program->diag) != MGX_OK)
+        return NULL;
+    return mgx_insert(root->owner, root, &mgx_op_fused_reduce, attr, g->in, g->in_count, &body, 1);
+}
+
+static enum mgx_status fuse(struct mgx_pass_call *c, struct group *g, struct mgx_ins *root)
+{
+    struct body b = {.call = c, .module = mgx_program_add_module(c->program, "fused_reduce")};
+    if (!b.module)
+        return mgx_program_status(c->program, c->diag);
+    b.module->bypass = true;
+    fill_body(&b, g);
+    mgx_map_fini(&b.to);
+    TRY(mgx_program_status(c->program, c->diag));
+    struct mgx_ins *fused = emit(c, g, root, b.module);
+    if (!fused)
+        return mgx_program_status(c->program, c->diag);
+    for (int i = 0; i < g->count; i++)
+        mgx_copy_origin(fused, g->ins[i]);
+    mgx_replace(root, fused); // takes the group along
+    c->changed = true;
+    return MGX_OK;
+}
+
+static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
+{
+    MGX_EACH (ins, m)
+        ins->index = 0;
+    for (struct mgx_ins *ins = m->last; ins;) {
+        struct group g;
+        if (!(ins->op->flags & MGX_OP_BUILTIN) && (ins->uses || ins == m->last) && grow(&g, ins)) {
+            struct mgx_ins *after = ins->next;
+            TRY(fuse(c, &g, ins));
+            ins = after ? after->prev : m->last; // the fused instruction: go on above it
+        }
+        ins = ins->prev;
+    }
+    return MGX_OK;
+}
+
+const struct mgx_pass mgx_pass_fuse_reduce = {
+    .name = "fuse_reduce",
+    .meaning = "reductions and the element-wise work around them become one with a body",
+    .module = run,
+};
