@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // mgx-run-onnx: runs models on stored inputs and compares with stored outputs.
 //
-//     mgx-run-onnx [--fixed] [--only TEXT] [--rtol R] [--atol A] [--seconds S]
+//     mgx-run-onnx [--target NAME] [--fixed] [--only TEXT] [--rtol R] [--atol A] [--seconds S]
 //                  [--verbose] PATH ...
 //
 // A PATH is a case (a folder with model.onnx and test_data_set_*) or a tree of them. Each case runs
-// in a process of its own, so a crash or a hang is a failed case like any other. The
-// reference evaluates the program as imported. Free dimensions stay free unless --fixed.
+// in a process of its own, so a crash or a hang is a failed case like any other. Without --target
+// the reference evaluates the program as imported. Free dimensions stay free unless --fixed.
 // Tolerances come from the case's tolerance.txt; the rule is numpy's |a - b| <= atol + rtol |b|.
 // One line per failure, then a table per kind (the folder above the cases). The exit status is 0
 // when all passed.
@@ -24,11 +24,12 @@
 #include "onnx/onnx.h"
 #include "op/core/eval.h"
 #include "op/op.h"
+#include "target/target.h"
 
 enum { MAX_VALUES = 256, TEXT = 3000 };
 
 struct settings {
-    const char *only;
+    const char *target, *only;
     double rtol, atol;
     int seconds;
     bool fixed, verbose;
@@ -137,7 +138,7 @@ static bool exists(const char *path)
 }
 
 struct values {
-    struct mgx_tensor v[MAX_VALUES];
+    struct mgx_named_tensor v[MAX_VALUES];
     int count;
 };
 
@@ -150,7 +151,8 @@ static enum mgx_status load_inputs(const struct mgx_program *p, const char *fold
         char path[PATH_MAX + 64];
         const int i = in->count;
         snprintf(path, sizeof path, "%s/input_%d.pb", folder, i);
-        TRY(mgx_onnx_load_value(&in->v[i], path, &params[i]->shape, diag));
+        in->v[i].name = mgx_parameter_name(params[i]);
+        TRY(mgx_onnx_load_value(&in->v[i].tensor, path, &params[i]->shape, diag));
     }
     return MGX_OK;
 }
@@ -159,10 +161,24 @@ static enum mgx_status evaluate(struct mgx_program *p, const struct values *in,
                                 struct mgx_tensor *out, struct mgx_arena *strings,
                                 struct mgx_diag *diag)
 {
+    static struct mgx_tensor args[MAX_VALUES];
+    for (int i = 0; i < in->count; i++)
+        args[i] = in->v[i].tensor;
     for (int i = 0; i < p->module_count; i++)
         mgx_module_number(p->modules[i]);
     struct mgx_eval e = {.strings = strings};
-    return mgx_eval_module(&e, mgx_program_main(p), in->v, in->count, out, diag);
+    return mgx_eval_module(&e, mgx_program_main(p), args, in->count, out, diag);
+}
+
+static enum mgx_status run(const struct settings *s, struct mgx_program *p, const struct values *in,
+                           struct mgx_tensor *out, int out_count, struct mgx_arena *strings,
+                           struct mgx_diag *diag)
+{
+    if (!s->target)
+        return evaluate(p, in, out, strings, diag);
+    struct mgx_run call = {
+        .params = in->v, .param_count = in->count, .results = out, .result_count = out_count};
+    return mgx_program_run(p, &call, diag);
 }
 
 static bool check_outputs(const struct mgx_tensor *out, int count, const char *folder,
@@ -186,7 +202,8 @@ static bool check_outputs(const struct mgx_tensor *out, int count, const char *f
     return true;
 }
 
-static bool run_data(struct mgx_program *p, const char *folder, struct tolerance t, char *why)
+static bool run_data(const struct settings *s, struct mgx_program *p, const char *folder,
+                     struct tolerance t, char *why)
 {
     static struct values in;
     static struct mgx_tensor out[MAX_VALUES];
@@ -198,7 +215,7 @@ static bool run_data(struct mgx_program *p, const char *folder, struct tolerance
     memset(out, 0, sizeof out);
     memset(&in, 0, sizeof in);
     bool ok = count <= MAX_VALUES && load_inputs(p, folder, &in, &diag) == MGX_OK &&
-              evaluate(p, &in, out, &strings, &diag) == MGX_OK;
+              run(s, p, &in, out, count, &strings, &diag) == MGX_OK;
     if (!ok)
         snprintf(why, TEXT, "run: %s", diag.text);
     else
@@ -206,7 +223,7 @@ static bool run_data(struct mgx_program *p, const char *folder, struct tolerance
     for (int i = 0; ok && i < count; i++)
         mgx_tensor_release(&out[i]);
     for (int i = 0; i < in.count; i++)
-        mgx_tensor_release(&in.v[i]);
+        mgx_tensor_release(&in.v[i].tensor);
     mgx_arena_fini(&strings);
     return ok;
 }
@@ -230,6 +247,20 @@ static struct tolerance tolerance_of(const struct settings *s, const char *folde
     return t;
 }
 
+static bool compile(const struct settings *s, struct mgx_program *p, char *why)
+{
+    struct mgx_diag diag;
+    mgx_diag_clear(&diag);
+    if (!s->target)
+        return true;
+    const struct mgx_target *target = mgx_target_find(s->target);
+    const struct mgx_compile_options options = {.offload_copy = true};
+    if (target && mgx_program_compile(p, target, &options, &diag) == MGX_OK)
+        return true;
+    snprintf(why, TEXT, "compile: %s", target ? diag.text : "no such target");
+    return false;
+}
+
 static bool run_case(const struct settings *s, const char *folder, char *why)
 {
     char path[PATH_MAX + 32];
@@ -242,12 +273,12 @@ static bool run_case(const struct settings *s, const char *folder, char *why)
         snprintf(why, TEXT, "import: %s", diag.text);
         return false;
     }
-    bool ok = true;
+    bool ok = compile(s, p, why);
     for (int i = 0; ok; i++) {
         snprintf(path, sizeof path, "%s/test_data_set_%d", folder, i);
         if (!exists(path))
             break;
-        ok = run_data(p, path, tolerance_of(s, folder), why);
+        ok = run_data(s, p, path, tolerance_of(s, folder), why);
     }
     mgx_program_destroy(p);
     return ok;
@@ -365,7 +396,9 @@ int main(int argc, char **argv)
     struct settings s = {.rtol = -1, .atol = -1, .seconds = 60};
     for (int i = 1; i < argc; i++) {
         const char *arg = argv[i];
-        if (strcmp(arg, "--only") == 0)
+        if (strcmp(arg, "--target") == 0)
+            s.target = next(argc, argv, &i);
+        else if (strcmp(arg, "--only") == 0)
             s.only = next(argc, argv, &i);
         else if (strcmp(arg, "--rtol") == 0)
             s.rtol = atof(next(argc, argv, &i));
