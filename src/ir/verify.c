@@ -83,8 +83,8 @@ static enum mgx_status check_edges(struct verify *v, const struct mgx_ins *ins)
             return broken(v, ins, "input %d is not in the program", i);
         if (in->owner == ins->owner && position(v, in) >= position(v, ins))
             return broken(v, ins, "input %d comes later", i);
-        if (in->op == &mgx_op_return)
-            return broken(v, ins, "input %d is @return", i);
+        if (in->op == &mgx_op_return || in->op == &mgx_op_comment)
+            return broken(v, ins, "input %d is %s, which has no value", i, in->op->name);
         const struct mgx_use *use = &ins->in_uses[i];
         const struct mgx_use *back = use->prev ? use->prev->next : in->uses;
         if (use->user != ins || use->slot != i || back != use)
