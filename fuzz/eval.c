@@ -67,8 +67,7 @@ static enum mgx_status check_result(void *user, const struct mgx_ins *ins,
 {
     (void)user, (void)diag;
     const struct mgx_shape *declared = &ins->shape, *actual = &value->shape;
-    const bool sequence = declared->type == MGX_SEQUENCE;
-    if (declared->type != actual->type || (!sequence && !mgx_shape_may_match(declared, actual)))
+    if (declared->type != actual->type || !mgx_shape_may_match(declared, actual))
         broken_promise(ins, actual);
     return MGX_OK;
 }

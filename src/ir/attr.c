@@ -143,6 +143,27 @@ static enum mgx_status set_enum(const struct mgx_op *op, const struct mgx_field 
                     name);
 }
 
+bool mgx_field_admits(const struct mgx_field *f, int64_t value)
+{
+    if (f->kind == MGX_FIELD_TYPE)
+        return (f->names && value == MGX_NONE) || (value >= 0 && value < MGX_TYPE_COUNT &&
+                                                   value != MGX_TUPLE && value != MGX_SEQUENCE);
+    for (int64_t i = 0; f->kind == MGX_FIELD_ENUM && f->names[i]; i++)
+        if (i == value)
+            return f->names[i][0] != '\0';
+    return f->kind != MGX_FIELD_ENUM;
+}
+
+static enum mgx_status set_number(const struct mgx_op *op, const struct mgx_field *f, int64_t value,
+                                  int64_t *out, struct mgx_diag *diag)
+{
+    if (!mgx_field_admits(f, value))
+        return mgx_fail(diag, MGX_INVALID, "attribute '%s' of %s has no value %lld", f->name,
+                        op->name, (long long)value);
+    *out = value;
+    return MGX_OK;
+}
+
 // The conversions: int -> float, bool, enum, type; string -> enum.
 static enum mgx_status convert(const struct mgx_op *op, const struct mgx_field *f,
                                const struct mgx_attr *from, void *slot, struct mgx_diag *diag)
@@ -153,7 +174,7 @@ static enum mgx_status convert(const struct mgx_op *op, const struct mgx_field *
     else if (f->kind == MGX_FIELD_BOOL && integer)
         *(bool *)slot = from->as.i != 0;
     else if ((f->kind == MGX_FIELD_ENUM || f->kind == MGX_FIELD_TYPE) && integer)
-        *(int64_t *)slot = from->as.i;
+        return set_number(op, f, from->as.i, slot, diag);
     else if (f->kind == MGX_FIELD_ENUM && from->kind == MGX_FIELD_STRING)
         return set_enum(op, f, from->as.s ? from->as.s : "", slot, diag);
     else

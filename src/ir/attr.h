@@ -192,6 +192,10 @@ void mgx_attr_print_json(struct mgx_str *out, const struct mgx_op *op, const voi
 // The value of one field of it.
 void mgx_field_print_json(struct mgx_str *out, const struct mgx_field *f, const void *attr);
 
+// Is the number a value of this field? Of an enum, it must have a name; of a type,
+// be one of tensors.
+bool mgx_field_admits(const struct mgx_field *f, int64_t value);
+
 // --- reading attributes by name (asserts that the field exists and has that kind) ---
 const struct mgx_field *mgx_field_find(const struct mgx_op *op, const char *name); // NULL if absent
 int64_t mgx_attr_int(const struct mgx_op *op, const void *attr,

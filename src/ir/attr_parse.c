@@ -17,11 +17,8 @@ static enum mgx_status scan_enum(struct mgx_scan *s, const struct mgx_field *f, 
     const char next = mgx_scan_peek(s);
     const char *start = s->at, *name;
     if ((next >= '0' && next <= '9') || next == '-') {
-        int count = 0;
-        while (f->names[count])
-            count++;
         TRY(mgx_scan_int(s, out));
-        if (*out >= 0 && *out < count)
+        if (mgx_field_admits(f, *out))
             return MGX_OK;
         return mgx_scan_fail(s, start, MGX_INVALID, "attribute '%s' has no value %lld", f->name,
                              (long long)*out);
@@ -34,6 +31,16 @@ static enum mgx_status scan_enum(struct mgx_scan *s, const struct mgx_field *f, 
         }
     return mgx_scan_fail(s, start, MGX_INVALID, "attribute '%s' has no value '%.80s'", f->name,
                          name);
+}
+
+static enum mgx_status scan_type(struct mgx_scan *s, const struct mgx_field *f, int64_t *out)
+{
+    TRY(mgx_scan_type(s, out));
+    if (mgx_field_admits(f, *out))
+        return MGX_OK;
+    const enum mgx_type type = (enum mgx_type)(*out);
+    return mgx_scan_fail(s, s->at, MGX_INVALID, "attribute '%s' cannot be %s", f->name,
+                         mgx_type_name(type));
 }
 
 static enum mgx_status scan_bool(struct mgx_scan *s, bool *out)
@@ -64,7 +71,7 @@ static enum mgx_status scan_value(struct mgx_scan *s, const struct mgx_field *f,
     case MGX_FIELD_ENUM:
         return scan_enum(s, f, slot);
     case MGX_FIELD_TYPE:
-        return mgx_scan_type(s, slot);
+        return scan_type(s, f, slot);
     case MGX_FIELD_SHAPE:
         return mgx_scan_shape(s, slot);
     case MGX_FIELD_SHAPES:

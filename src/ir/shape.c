@@ -305,6 +305,8 @@ bool mgx_shape_may_match(const struct mgx_shape *a, const struct mgx_shape *b)
 {
     if (a->unranked || b->unranked)
         return true;
+    if (a->type == MGX_SEQUENCE && b->type == MGX_SEQUENCE && !(a->sub_count && b->sub_count))
+        return true; // an empty sequence is one of anything
     if (is_aggregate(a) || is_aggregate(b))
         return a->type == b->type && subs_agree(a, b, mgx_shape_may_match);
     if (shown_rank(a) != shown_rank(b))

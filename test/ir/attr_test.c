@@ -201,8 +201,8 @@ static struct every *random_attr(void)
     a->flag = below(2);
     a->real = below(3) ? below(1000) / 8.0 : below(2) ? INFINITY : -1e-300;
     a->text = random_text();
-    a->mode = below(4);
-    a->type = below(MGX_TYPE_COUNT);
+    a->mode = below(2) ? 3 : below(2);
+    a->type = below(MGX_TUPLE);
     a->shape = random_shape(0);
     const int count = below(4);
     int64_t *ints = MGX_NEW_ARRAY(&arena, int64_t, count);
@@ -264,6 +264,8 @@ CASE(bad_text_is_refused_with_its_place)
         {"number=1 2", "line 1, column 10: expected ',' but found '2'"},
         {"ints={1,\n 2", "line 2, column 3: expected ',' or '}' but the text ends"},
         {"mode=4", "line 1, column 6: attribute 'mode' has no value 4"},
+        {"mode=2", "line 1, column 6: attribute 'mode' has no value 2"},
+        {"type=tuple", "attribute 'type' cannot be tuple_type"},
         {"mode=mean", "line 1, column 6: attribute 'mode' has no value 'mean'"},
         {"type=int9", "line 1, column 6: expected a type but found 'int9'"},
         {"type=99", "type number 99 is not in 0..28"},

@@ -65,7 +65,7 @@ def numbers(w):
     w.case(op("double"), [x], T("double", x.a, (1, 2)))
     w.case(op("int8"), [w.random("float", (2, 0))], T("int8", np.zeros((2, 0))))
     w.case(op("half"), [T("double", 1.5)], T("half", 1.5))
-    w.case("convert[target_type=17]", [x], fails="convert: no conversion from float_type to type 17")
+    w.case("convert[target_type=17]", [x], fails="attribute 'target_type' cannot be tuple_type")
     w.case("convert", [D("float", (1, 4))], shape="dynamic, half_type, {[1..4]}")
     # narrow floats by the tables of their formats
     x = T("float", [0, 0.25, 0.26, 0.75, 1.25, 2.5, 5, 5.1, 7, 100, -100, math.inf])
