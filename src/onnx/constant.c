@@ -270,20 +270,21 @@ int mgx_onnx_rank(const struct mgx_ins *ins)
     return ins->shape.unranked ? -1 : ins->shape.rank;
 }
 
+// Both return the first failure: an attribute that could not be read looks like a wrong one.
 enum mgx_status mgx_onnx_unsupported(struct mgx_onnx_node *n, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    const enum mgx_status status = mgx_vfail(n->diag, MGX_UNSUPPORTED, fmt, args);
+    mgx_vfail(n->diag, MGX_UNSUPPORTED, fmt, args);
     va_end(args);
-    return status;
+    return n->diag->status;
 }
 
 enum mgx_status mgx_onnx_invalid(struct mgx_onnx_node *n, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    const enum mgx_status status = mgx_vfail(n->diag, MGX_INVALID, fmt, args);
+    mgx_vfail(n->diag, MGX_INVALID, fmt, args);
     va_end(args);
-    return status;
+    return n->diag->status;
 }
