@@ -45,10 +45,14 @@ enum mgx_conv_method {
         MGX_CONV_METHOD_COUNT
 };
 
-// Sizes are positive; strides are in elements. Output channels are contiguous, within a pixel that
+// Types are those of gemm.h: x and y may be f32, f16 or bf16, or bytes to int32 or to floats by a
+// scale per channel. Only direct, strip and unrolled know other types than f32. Sizes are positive;
+// strides are in elements. Output channels are contiguous, within a pixel that
 // may be wider than they are: a concatenation is written in place.
 struct mgx_conv_desc {
-    enum mgx_kernel_type type;
+    enum mgx_kernel_type type; // multiplied as F32, BF16 (or F32 without the instruction), S8
+    enum mgx_kernel_type x_type, w_type, y_type; // in memory; the residual is of y's type
+    int x_zero; // of bytes: what stands for zero, also in the padding
     enum mgx_isa isa;
     int threads;
     bool transposed;
@@ -70,11 +74,12 @@ struct mgx_conv_desc {
 struct mgx_conv_plan;
 
 struct mgx_conv_args {
-    const float *x; // first value of the first image, behind its border
+    const void *x; // first value of the first image, behind its border
     const void *packed;
-    const float *bias; // [out_channels]; may be NULL
-    const float *residual;
-    float *y;
+    const float *bias;  // [out_channels]; may be NULL
+    const float *scale; // [out_channels]; of integer sums that become floats
+    const void *residual;
+    void *y;
     void *workspace; // aligned to 64
     void *hook_user;
 };
@@ -100,7 +105,7 @@ size_t mgx_conv_packed_bytes(const struct mgx_conv_plan *plan);
 size_t mgx_conv_workspace(const struct mgx_conv_plan *plan);
 
 // Writes mgx_conv_packed_bytes(), aligned to 64.
-void mgx_conv_pack(const struct mgx_conv_plan *plan, const float *weights, void *packed);
+void mgx_conv_pack(const struct mgx_conv_plan *plan, const void *weights, void *packed);
 
 void mgx_conv_run(const struct mgx_conv_plan *plan, const struct mgx_conv_args *args,
                   struct mgx_pool *pool);

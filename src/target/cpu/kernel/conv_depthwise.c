@@ -32,7 +32,8 @@ const struct mgx_dw_kernel *mgx_dw_kernel(enum mgx_isa isa)
 static bool depthwise_fits(const struct mgx_conv_plan *plan)
 {
     const int64_t members = plan->group_in;
-    return !plan->d.transposed && members == plan->group_out && plan->d.x_channel == 1 &&
+    return mgx_conv_floats(&plan->d) && !plan->d.transposed && members == plan->group_out &&
+           plan->d.x_channel == 1 &&
            (members == 1 || members == 2 || members == 4 || members == 8) &&
            plan->kernel->vector % members == 0;
 }
@@ -66,6 +67,7 @@ static enum mgx_status depthwise_prepare(struct mgx_conv_plan *plan, struct mgx_
 {
     const struct mgx_conv_desc *d = &plan->d;
     plan->depthwise = mgx_dw_kernel(d->isa);
+    plan->kernel = mgx_gemm_kernel(MGX_KERNEL_F32, d->isa);
     const int64_t floats =
         vectors_of(plan) * mgx_conv_taps(d) * plan->group_in * plan->depthwise->vector;
     if (!mgx_mul_size((size_t)floats, sizeof(float), &plan->packed_bytes))
@@ -94,7 +96,7 @@ static float weight_at(const struct mgx_conv_plan *plan, const float *weights, i
                    y * d->w_space[1] + x * d->w_space[2]];
 }
 
-static void depthwise_pack(const struct mgx_conv_plan *plan, const float *weights, void *packed)
+static void depthwise_pack(const struct mgx_conv_plan *plan, const void *weights, void *packed)
 {
     const struct mgx_conv_desc *d = &plan->d;
     const int vector = plan->depthwise->vector;
@@ -131,8 +133,8 @@ static void find_lines(const struct job *job, struct row *row)
             const int64_t y = row->y * d->stride[1] - d->pad[1] + ky * d->dilation[1];
             if (z < 0 || z >= d->in[0] || y < 0 || y >= d->in[1])
                 continue;
-            row->lines[row->count] =
-                job->args->x + row->n * d->x_batch + z * d->x_space[0] + y * d->x_space[1];
+            row->lines[row->count] = (const float *)job->args->x + row->n * d->x_batch +
+                                     z * d->x_space[0] + y * d->x_space[1];
             row->kernel_rows[row->count++] = (int)(kz * d->kernel[1] + ky);
         }
 }
@@ -167,7 +169,7 @@ static void run_row(const struct job *job, const struct row *row, int64_t v_begi
     mgx_output_clamp(&d->epilogue, &clamp);
     const float *residual = NULL;
     if (d->epilogue.residual)
-        residual = in->residual + plan->residual_first + row->n * d->residual_batch +
+        residual = (const float *)in->residual + plan->residual_first + row->n * d->residual_batch +
                    row->z * d->residual_space[0] + row->y * d->residual_space[1];
     struct mgx_dw_args args = {
         .lines = row->lines,
@@ -181,7 +183,7 @@ static void run_row(const struct job *job, const struct row *row, int64_t v_begi
         .dilation = d->dilation[2],
         .members = (int)plan->group_in,
         .residual_pixel = d->residual_space[2],
-        .y = in->y + plan->y_first + row->n * d->y_batch + row->z * d->y_space[0] +
+        .y = (float *)in->y + plan->y_first + row->n * d->y_batch + row->z * d->y_space[0] +
              row->y * d->y_space[1] + v_begin * vector,
         .y_pixel = d->y_space[2],
         .count = d->out[2],

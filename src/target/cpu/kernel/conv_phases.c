@@ -123,7 +123,7 @@ static enum mgx_status phases_prepare(struct mgx_conv_plan *plan, struct mgx_dia
     return MGX_OK;
 }
 
-static void phases_pack(const struct mgx_conv_plan *plan, const float *weights, void *packed)
+static void phases_pack(const struct mgx_conv_plan *plan, const void *weights, void *packed)
 {
     for (int i = 0; i < plan->phase_count; i++)
         mgx_conv_pack(plan->phases[i], weights, (char *)packed + plan->phase_packed[i]);

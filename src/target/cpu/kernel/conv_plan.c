@@ -5,6 +5,7 @@
 
 #include "base/size.h"
 #include "target/cpu/kernel/conv_plan.h"
+#include "target/cpu/kernel/convert.h"
 
 static const struct mgx_conv_ops *const methods[] = {
     [MGX_CONV_DIRECT] = &mgx_conv_direct,       [MGX_CONV_STRIP] = &mgx_conv_strip,
@@ -41,8 +42,27 @@ static bool products_fit(const struct mgx_conv_desc *d)
     return fits && in < most && out < most && weights < most;
 }
 
+static bool is_trivial(const struct mgx_epilogue *e)
+{
+    return e->act == MGX_ACT_NONE && !e->residual && !e->hook;
+}
+
+static bool types_fit(const struct mgx_conv_desc *d)
+{
+    const bool integers = d->y_type == MGX_KERNEL_S32, bytes = d->type == MGX_KERNEL_S8;
+    const enum mgx_kernel_type a = bytes ? MGX_KERNEL_S16 : MGX_KERNEL_F32;
+    return (bytes || d->type == MGX_KERNEL_F32 || d->type == MGX_KERNEL_BF16) &&
+           mgx_convert(d->isa, d->x_type, a) && mgx_convert(d->isa, d->w_type, a) &&
+           (!bytes || d->w_type == MGX_KERNEL_S8) &&
+           (integers ? bytes && is_trivial(&d->epilogue)
+                     : mgx_convert(d->isa, MGX_KERNEL_F32, d->y_type) != NULL);
+}
+
 static enum mgx_status check(const struct mgx_conv_desc *d, struct mgx_diag *diag)
 {
+    if (!types_fit(d))
+        return mgx_fail(diag, MGX_UNSUPPORTED, "no kernel convolves types %d and %d to %d",
+                        d->x_type, d->w_type, d->y_type);
     if (d->batch < 0 || d->groups < 1 || d->in_channels < 0 || d->out_channels < 0 ||
         d->in_channels % d->groups || d->out_channels % d->groups)
         return mgx_fail(diag, MGX_INVALID,
@@ -65,6 +85,8 @@ void mgx_conv_plan_derive(struct mgx_conv_plan *plan)
 {
     const struct mgx_conv_desc *d = &plan->d;
     plan->kernel = mgx_gemm_kernel(d->type, d->isa);
+    if (!plan->kernel && d->type == MGX_KERNEL_BF16)
+        plan->kernel = mgx_gemm_kernel(MGX_KERNEL_F32, d->isa);
     plan->group_in = d->in_channels / d->groups;
     plan->group_out = d->out_channels / d->groups;
     plan->pixel_space[2] = 1;
@@ -165,7 +187,7 @@ size_t mgx_conv_workspace(const struct mgx_conv_plan *plan)
     return plan->shared_workspace + plan->thread_workspace * (size_t)threads;
 }
 
-void mgx_conv_pack(const struct mgx_conv_plan *plan, const float *weights, void *packed)
+void mgx_conv_pack(const struct mgx_conv_plan *plan, const void *weights, void *packed)
 {
     plan->ops->pack(plan, weights, packed);
 }

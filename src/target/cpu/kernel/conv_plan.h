@@ -23,7 +23,7 @@ struct mgx_conv_ops {
     bool (*fits)(const struct mgx_conv_plan *plan);   // can this method run the description at all?
     double (*cost)(const struct mgx_conv_plan *plan); // seconds on one thread, roughly
     enum mgx_status (*prepare)(struct mgx_conv_plan *plan, struct mgx_diag *diag);
-    void (*pack)(const struct mgx_conv_plan *plan, const float *weights, void *packed);
+    void (*pack)(const struct mgx_conv_plan *plan, const void *weights, void *packed);
     void (*run)(const struct mgx_conv_plan *plan, const struct mgx_conv_args *args,
                 struct mgx_pool *pool);
 };
@@ -43,11 +43,14 @@ struct mgx_conv_plan {
 
     // Tile methods; see conv_tile.c.
     struct mgx_conv_walk walk;
-    int64_t *taps; // byte offsets of the kernel elements
-    int64_t tap_count, depth;
-    int64_t chunks, rows; // a row of the output is cut in chunks; rows of all chunks together
-    int64_t block_rows;   // made at a time
-    int64_t pixel, pitch, plane, run; // strides of the copied input, in floats
+    int64_t *taps;             // byte offsets of the kernel elements
+    int64_t tap_count, depth;  // depth in groups of 32 bits
+    int64_t channel_groups;    // those of a pixel
+    bool converts_y;           // tiles are finished in scratch, then stored
+    int64_t chunks, rows;      // a row of the output is cut in chunks; rows of all chunks together
+    int64_t block_rows;        // made at a time
+    int64_t pixel;             // bytes from pixel to pixel of a tile
+    int64_t pitch, plane, run; // of the copied input, in groups
 
     const struct mgx_winograd_kernel *winograd;
     int64_t tiles[2], block_tiles;
@@ -69,6 +72,13 @@ enum mgx_status mgx_conv_plan_prepare(struct mgx_conv_plan *plan, enum mgx_conv_
 enum mgx_conv_method mgx_conv_plan_choose(const struct mgx_conv_plan *plan);
 // Fills in what follows from the description: kernel, groups, pixel numbers.
 void mgx_conv_plan_derive(struct mgx_conv_plan *plan);
+
+// Whether kernels that know only floats may run it.
+static inline bool mgx_conv_floats(const struct mgx_conv_desc *d)
+{
+    return d->x_type == MGX_KERNEL_F32 && d->w_type == MGX_KERNEL_F32 &&
+           d->y_type == MGX_KERNEL_F32 && d->type != MGX_KERNEL_S8;
+}
 
 static inline int64_t mgx_conv_taps(const struct mgx_conv_desc *d)
 {

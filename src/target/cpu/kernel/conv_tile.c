@@ -17,10 +17,11 @@
 
 #include "base/size.h"
 #include "target/cpu/kernel/conv_tile.h"
+#include "target/cpu/kernel/convert.h"
 #include "target/cpu/kernel/gemm.h"
 #include "target/cpu/kernel/output.h"
 
-static const int64_t FLOAT = sizeof(float);
+static const int64_t GROUP = 4; // bytes
 
 struct job {
     const struct mgx_conv_plan *plan;
@@ -31,22 +32,18 @@ struct part {
     const struct mgx_conv_plan *plan;
     const struct mgx_conv_args *args;
     int64_t group, row_begin, row_end, p_begin, p_end, panels;
-    const float *packed; // of the group
+    const char *packed; // of the group
     int thread;
     struct mgx_conv_row *rows; // of the block
     int row_count;
-    float *copy;
+    char *copy;
+    int64_t x_size, y_size; // bytes of a value
 };
 
-// A row number taken apart, and its range of pixels.
-struct place {
-    int64_t n, z, y, begin, end;
-};
-
-static struct place place_of(const struct mgx_conv_plan *plan, int64_t row)
+static struct mgx_conv_place place_of(const struct mgx_conv_plan *plan, int64_t row)
 {
     const int64_t *size = plan->walk.size;
-    struct place at;
+    struct mgx_conv_place at;
     at.y = row % size[2];
     row /= size[2];
     const int64_t chunk = row % plan->chunks;
@@ -58,202 +55,179 @@ static struct place place_of(const struct mgx_conv_plan *plan, int64_t row)
     return at;
 }
 
-static int64_t along(const int64_t stride[MGX_WALK_DIMS], const struct place *at)
+static int64_t along(const int64_t stride[MGX_WALK_DIMS], const struct mgx_conv_place *at)
 {
     return at->n * stride[0] + at->z * stride[1] + at->y * stride[2] + at->begin * stride[3];
 }
 
-static void set_outputs(const struct part *part, const struct place *at, struct mgx_conv_row *row)
+static void set_outputs(const struct part *part, const struct mgx_conv_place *at,
+                        struct mgx_conv_row *row)
 {
     const struct mgx_conv_plan *plan = part->plan;
     const int64_t channel = part->group * plan->group_out;
-    row->c = part->args->y + plan->y_first + along(plan->walk.y, at) + channel;
+    row->c =
+        (char *)part->args->y + (plan->y_first + along(plan->walk.y, at) + channel) * part->y_size;
     row->residual = NULL;
     if (plan->d.epilogue.residual)
         row->residual =
-            part->args->residual + plan->residual_first + along(plan->walk.residual, at) + channel;
+            (const char *)part->args->residual +
+            (plan->residual_first + along(plan->walk.residual, at) + channel) * part->y_size;
     row->pixel = plan->pixel_first + along(plan->walk.pixel, at);
     row->width = at->end - at->begin;
 }
 
-static const char *direct_row(const struct part *part, const struct place *at)
+static const char *direct_row(const struct part *part, const struct mgx_conv_place *at)
 {
     const struct mgx_conv_plan *plan = part->plan;
     const struct mgx_conv_desc *d = &plan->d;
     int64_t offset = along(plan->walk.x, at) + part->group * plan->group_in;
     for (int i = 0; i < MGX_CONV_DIMS; i++)
         offset -= d->pad[i] * d->x_space[i];
-    return (const char *)(part->args->x + offset);
-}
-
-// Copies pixels begin, begin + step, ... < end of an input row; those outside the image are zeros.
-static void copy_pixels(const struct mgx_conv_plan *plan, const float *line, int64_t begin,
-                        int64_t end, int64_t step, int64_t pixel, float *to)
-{
-    const struct mgx_conv_desc *d = &plan->d;
-    const int64_t channels = plan->group_in, inside = mgx_min_i64(end, d->in[2]);
-    for (; begin < end && (begin < 0 || !line); begin += step, to += pixel)
-        memset(to, 0, (size_t)channels * sizeof *to);
-    const float *from = line ? line + begin * d->x_space[2] : NULL;
-    if (inside > begin && step == 1 && d->x_channel == 1 && d->x_space[2] == channels &&
-        pixel == channels) {
-        memcpy(to, from, (size_t)((inside - begin) * channels) * sizeof *to);
-        to += (inside - begin) * pixel;
-        begin = inside;
-    }
-    for (; begin < inside; begin += step, to += pixel, from += step * d->x_space[2])
-        if (d->x_channel == 1)
-            memcpy(to, from, (size_t)channels * sizeof *to);
-        else
-            for (int64_t c = 0; c < channels; c++)
-                to[c] = from[c * d->x_channel];
-    for (; begin < end; begin += step, to += pixel)
-        memset(to, 0, (size_t)channels * sizeof *to);
-}
-
-// The input row (z, y) of an image, this group's channels; NULL outside.
-static const float *input_line(const struct part *part, int64_t n, int64_t z, int64_t y)
-{
-    const struct mgx_conv_desc *d = &part->plan->d;
-    if (z < 0 || z >= d->in[0] || y < 0 || y >= d->in[1])
-        return NULL;
-    return part->args->x + n * d->x_batch + z * d->x_space[0] + y * d->x_space[1] +
-           part->group * part->plan->group_in * d->x_channel;
-}
-
-// Copies what `rows` output rows from `at` on read.
-static void copy_strip(const struct part *part, const struct place *at, int64_t rows, float *strip)
-{
-    const struct mgx_conv_plan *plan = part->plan;
-    const struct mgx_conv_desc *d = &plan->d;
-    const int64_t lines = mgx_strip_length(d, 1, rows), step = mgx_strip_step(d, 2);
-    const int64_t left = at->begin * d->stride[2] - d->pad[2];
-    const int64_t right = left + mgx_strip_length(d, 2, at->end - at->begin) * step;
-    const int64_t pixel = plan->pixel / mgx_strip_stride(d, 2);
-    for (int64_t k = 0; k < d->kernel[0]; k++)
-        for (int64_t i = 0; i < lines; i++) {
-            const int64_t z = at->z * d->stride[0] - d->pad[0] + k * d->dilation[0];
-            const int64_t y = at->y * d->stride[1] - d->pad[1] + i * mgx_strip_step(d, 1);
-            copy_pixels(plan, input_line(part, at->n, z, y), left, right, step, pixel,
-                        strip + k * plan->plane + i * plan->pitch);
-        }
-}
-
-// Writes out the taps of all pixels of a row. The walk has merged dimensions; the description's own
-// are found again from the running number of the pixel.
-static void unroll_row(const struct part *part, const struct place *at, float *to)
-{
-    const struct mgx_conv_plan *plan = part->plan;
-    const struct mgx_conv_desc *d = &plan->d;
-    const int64_t *size = plan->walk.size;
-    const int64_t first = ((at->n * size[1] + at->z) * size[2] + at->y) * size[3];
-    for (int64_t i = first + at->begin; i < first + at->end; i++, to += plan->pixel) {
-        const int64_t x = i % d->out[2] * d->stride[2] - d->pad[2], row = i / d->out[2];
-        const int64_t y = row % d->out[1] * d->stride[1] - d->pad[1], slice = row / d->out[1];
-        const int64_t z = slice % d->out[0] * d->stride[0] - d->pad[0], n = slice / d->out[0];
-        float *tap = to;
-        for (int64_t kz = 0; kz < d->kernel[0]; kz++)
-            for (int64_t ky = 0; ky < d->kernel[1]; ky++) {
-                const float *line =
-                    input_line(part, n, z + kz * d->dilation[0], y + ky * d->dilation[1]);
-                for (int64_t kx = 0; kx < d->kernel[2]; kx++, tap += plan->group_in)
-                    copy_pixels(plan, line, x + kx * d->dilation[2], x + kx * d->dilation[2] + 1, 1,
-                                plan->group_in, tap);
-            }
-    }
+    return (const char *)part->args->x + offset * part->x_size;
 }
 
 // Lists the rows [begin, end) and copies their input.
 static void fill_block(struct part *part, int64_t begin, int64_t end)
 {
     const struct mgx_conv_plan *plan = part->plan;
-    float *copy = part->copy;
+    const char *x = part->args->x, *strip = NULL;
+    char *copy = part->copy;
     int64_t in_strip = 0; // rows left in the current strip
-    const float *strip = NULL;
     part->row_count = 0;
     for (int64_t v = begin; v < end; v++) {
-        const struct place at = place_of(plan, v);
+        const struct mgx_conv_place at = place_of(plan, v);
         struct mgx_conv_row *row = &part->rows[part->row_count++];
         set_outputs(part, &at, row);
         if (plan->method == MGX_CONV_DIRECT)
             row->a = direct_row(part, &at);
         else if (plan->method == MGX_CONV_UNROLLED) {
-            unroll_row(part, &at, copy);
-            row->a = (const char *)copy;
-            copy += plan->run;
+            mgx_conv_unroll_row(plan, x, part->group, &at, copy);
+            row->a = copy;
+            copy += plan->run * GROUP;
         } else {
             if (in_strip == 0) {
                 in_strip = mgx_min_i64(plan->walk.size[2] - at.y, end - v);
-                copy_strip(part, &at, in_strip, copy);
+                mgx_conv_copy_strip(plan, x, part->group, &at, in_strip, copy);
                 strip = copy;
-                copy += plan->run;
+                copy += plan->run * GROUP;
             }
-            row->a = (const char *)strip;
-            strip += mgx_strip_stride(&plan->d, 1) * plan->pitch;
+            row->a = strip;
+            strip += mgx_strip_stride(&plan->d, 1) * plan->pitch * GROUP;
             in_strip--;
         }
     }
 }
 
-static void finish_half(const struct part *part, const struct mgx_tile_args *args, int half,
-                        int64_t pixel, int rows, int64_t p)
+// Tiles that do not end in y as they are, and their residuals.
+struct scratch_tile {
+    _Alignas(64) float values[MGX_TILE_MAX_ROWS * MGX_TILE_MAX_COLS];
+    _Alignas(64) float residual[MGX_TILE_MAX_ROWS * MGX_TILE_MAX_COLS];
+};
+
+// A tile: its pixels lie in two halves, consecutive in one row, or one row each.
+struct tile {
+    const struct part *part;
+    int64_t p, col;
+    int count[2];     // pixels of each half
+    int64_t pixel[2]; // number of each half's first one
+    char *y[2];
+    const char *residual[2]; // in memory
+    struct scratch_tile *scratch;
+};
+
+static void finish_half(const struct tile *t, const struct mgx_tile_args *args, int half,
+                        const char *residual, int64_t residual_row)
 {
-    const struct mgx_conv_plan *plan = part->plan;
+    const struct mgx_conv_plan *plan = t->part->plan;
     const struct mgx_tile tile = {
         .data = (float *)(void *)args->c[half],
-        .stride = args->c_row / FLOAT,
-        .row = pixel,
+        .stride = args->c_row / GROUP,
+        .row = t->pixel[half],
         .row_step = plan->walk.pixel[3],
-        .col = part->group * plan->group_out + p * plan->kernel->cols,
-        .rows = rows,
+        .col = t->part->group * plan->group_out + t->col,
+        .rows = t->count[half],
         .cols = args->cols,
-        .thread = part->thread,
+        .thread = t->part->thread,
     };
-    mgx_output_finish(plan->kernel, &plan->d.epilogue, &tile,
-                      (const float *)(const void *)args->residual[half], plan->walk.residual[3],
-                      part->args->hook_user);
+    mgx_output_finish(plan->kernel, &plan->d.epilogue, &tile, (const float *)(const void *)residual,
+                      residual_row / GROUP, t->part->args->hook_user);
 }
 
-// Points one half of the tile at pixel x of a row.
-static void set_half(const struct part *part, const struct mgx_conv_row *row, int64_t x, int64_t p,
-                     int half, struct mgx_tile_args *args)
+// Points the arguments at y, or at scratch with the residual converted.
+static void set_outputs_of(const struct tile *t, struct mgx_tile_args *args)
 {
-    const struct mgx_conv_walk *walk = &part->plan->walk;
-    const int64_t col = p * part->plan->kernel->cols;
-    args->a[half] = row->a + x * args->a_row;
-    args->c[half] = (char *)(row->c + x * walk->y[3] + col);
-    args->residual[half] =
-        row->residual ? (const char *)(row->residual + x * walk->residual[3] + col) : NULL;
+    const struct mgx_conv_plan *plan = t->part->plan;
+    const int64_t half_values = plan->kernel->half * args->cols;
+    for (int h = 0; h < 2; h++) {
+        args->c[h] = t->y[h];
+        args->residual[h] = t->residual[h];
+        if (!plan->converts_y)
+            continue;
+        args->c[h] = (char *)(t->scratch->values + h * half_values);
+        float *residual = t->scratch->residual + h * half_values;
+        const mgx_convert_fn convert = mgx_convert(plan->d.isa, plan->d.y_type, MGX_KERNEL_F32);
+        for (int i = 0; t->residual[h] && i < t->count[h]; i++)
+            convert(t->residual[h] + i * plan->walk.residual[3] * t->part->y_size,
+                    residual + i * args->cols, args->cols);
+        args->residual[h] = t->residual[h] ? (const char *)residual : NULL;
+    }
 }
 
-// Runs the tile of `count` pixels whose halves have been set, from pixel numbers `first`.
-static void run_tile(const struct part *part, mgx_tile_fn tile, struct mgx_tile_args *args,
-                     int count, const int64_t first[2], int64_t p)
+static void store_half(const struct tile *t, const struct mgx_tile_args *args, int half)
 {
-    const struct mgx_epilogue *e = &part->plan->d.epilogue;
-    const int half = part->plan->kernel->half;
+    const struct mgx_conv_plan *plan = t->part->plan;
+    const mgx_convert_fn convert = mgx_convert(plan->d.isa, MGX_KERNEL_F32, plan->d.y_type);
+    for (int i = 0; i < t->count[half]; i++)
+        convert(args->c[half] + i * args->c_row, t->y[half] + i * plan->walk.y[3] * t->part->y_size,
+                args->cols);
+}
+
+static void run_tile(const struct tile *t, const mgx_tile_fn *tiles, struct mgx_tile_args *args)
+{
+    const struct mgx_conv_plan *plan = t->part->plan;
+    const struct mgx_epilogue *e = &plan->d.epilogue;
+    set_outputs_of(t, args);
     const char *residual[2] = {args->residual[0], args->residual[1]};
     if (e->residual == MGX_RESIDUAL_AFTER)
         args->residual[0] = NULL;
-    tile(args);
-    if (mgx_output_simple(e))
-        return;
-    args->residual[0] = residual[0];
-    finish_half(part, args, 0, first[0], count < half ? count : half, p);
-    if (count > half)
-        finish_half(part, args, 1, first[1], count - half, p);
+    tiles[t->count[0] + t->count[1]](args);
+    for (int h = 0; h < 2 && t->count[h]; h++) {
+        if (!mgx_output_simple(e))
+            finish_half(t, args, h, residual[h], args->residual_row);
+        if (plan->converts_y)
+            store_half(t, args, h);
+    }
+}
+
+// Points one half of the tile at `count` pixels of a row, from x on.
+static void set_half(struct tile *t, const struct mgx_conv_row *row, int64_t x, int count, int half,
+                     struct mgx_tile_args *args)
+{
+    const struct mgx_conv_walk *walk = &t->part->plan->walk;
+    const int64_t size = t->part->y_size;
+    t->count[half] = count;
+    t->pixel[half] = row->pixel + x * walk->pixel[3];
+    t->y[half] = row->c + (x * walk->y[3] + t->col) * size;
+    t->residual[half] =
+        row->residual ? row->residual + (x * walk->residual[3] + t->col) * size : NULL;
+    args->a[half] = row->a + x * args->a_row;
 }
 
 static void set_panel(const struct part *part, int64_t p, struct mgx_tile_args *args)
 {
     const struct mgx_conv_plan *plan = part->plan;
-    const int64_t depth = args->depth * args->tap_count, cols = plan->kernel->cols;
-    const int64_t left = plan->group_out - p * cols;
-    args->cols = left < cols ? (int)left : (int)cols;
-    args->b = (const char *)(part->packed + p * cols * depth);
-    args->b_row = mgx_panel_width(plan->kernel, plan->group_out, p) * FLOAT;
-    args->bias =
-        part->args->bias ? part->args->bias + part->group * plan->group_out + p * cols : NULL;
+    const struct mgx_gemm_kernel *kernel = plan->kernel;
+    const int64_t depth = args->depth * args->tap_count, col = p * kernel->cols;
+    const int64_t left = plan->group_out - col, channel = part->group * plan->group_out + col;
+    const char *panel = part->packed + col * (depth + kernel->starts) * GROUP;
+    args->cols = left < kernel->cols ? (int)left : kernel->cols;
+    args->b_row = mgx_panel_width(kernel, plan->group_out, p) * GROUP;
+    args->start = kernel->starts ? (const int32_t *)(const void *)panel : NULL;
+    args->b = panel + kernel->starts * args->b_row;
+    args->bias = part->args->bias ? part->args->bias + channel : NULL;
+    args->scale = kernel->integer && part->args->scale ? part->args->scale + channel : NULL;
+    args->c_row = plan->converts_y ? args->cols * GROUP : plan->walk.y[3] * GROUP;
+    args->residual_row = plan->converts_y ? args->cols * GROUP : plan->walk.residual[3] * GROUP;
     args->ahead = args->b + args->b_row * depth;
     args->ahead_step = p + 1 < part->panels ? 256 : 0;
 }
@@ -261,28 +235,27 @@ static void set_panel(const struct part *part, int64_t p, struct mgx_tile_args *
 // All tiles of the block for one panel; the first ones prefetch the next panel.
 static void run_panel(const struct part *part, int64_t p, struct mgx_tile_args *args)
 {
-    const struct mgx_conv_plan *plan = part->plan;
-    const struct mgx_gemm_kernel *kernel = plan->kernel;
+    const struct mgx_gemm_kernel *kernel = part->plan->kernel;
     const mgx_tile_fn *tiles = args->cols > kernel->cols / 2 ? kernel->wide : kernel->narrow;
     const int64_t tile_bytes = args->tap_count * (args->depth / 4) * 256;
+    const int half = kernel->half;
     int64_t ahead_left = args->b_row * args->depth * args->tap_count;
+    struct scratch_tile scratch;
+    struct tile t = {.part = part, .p = p, .col = p * kernel->cols, .scratch = &scratch};
     for (int r = 0; r < part->row_count; r++) {
         const struct mgx_conv_row *row = &part->rows[r];
-        const bool pair =
-            row->width == kernel->half && r + 1 < part->row_count && row[1].width == kernel->half;
+        const bool pair = row->width == half && r + 1 < part->row_count && row[1].width == half;
         const int64_t count = mgx_ceil_div(row->width, kernel->rows);
-        for (int64_t t = 0; t < count; t++) {
-            const int64_t x = row->width * t / count;
-            int pixels = (int)(row->width * (t + 1) / count - x);
-            int64_t first[2] = {row->pixel + x * plan->walk.pixel[3],
-                                row->pixel + (x + kernel->half) * plan->walk.pixel[3]};
-            set_half(part, row, x, p, 0, args);
-            set_half(part, pair ? row + 1 : row, pair ? 0 : x + kernel->half, p, 1, args);
-            if (pair) {
-                pixels = kernel->rows;
-                first[1] = row[1].pixel;
-            }
-            run_tile(part, tiles[pixels], args, pixels, first, p);
+        for (int64_t i = 0; i < count; i++) {
+            const int64_t x = row->width * i / count;
+            const int pixels = (int)(row->width * (i + 1) / count - x);
+            const int first = pixels < half ? pixels : half;
+            set_half(&t, row, x, first, 0, args);
+            if (pair)
+                set_half(&t, row + 1, 0, half, 1, args);
+            else
+                set_half(&t, row, x + half, pixels - first, 1, args);
+            run_tile(&t, tiles, args);
             args->ahead += args->ahead_step ? tile_bytes : 0;
             ahead_left -= tile_bytes;
             args->ahead_step = ahead_left > 0 ? args->ahead_step : 0;
@@ -295,12 +268,10 @@ static void run_part(struct part *part)
 {
     const struct mgx_conv_plan *plan = part->plan;
     struct mgx_tile_args args = {
-        .a_row = plan->pixel * FLOAT,
+        .a_row = plan->pixel,
         .taps = plan->taps,
         .tap_count = plan->tap_count,
         .depth = plan->depth,
-        .c_row = plan->walk.y[3] * FLOAT,
-        .residual_row = plan->walk.residual[3] * FLOAT,
     };
     mgx_output_clamp(&plan->d.epilogue, &args);
     const int64_t rows = part->row_end - part->row_begin;
@@ -331,14 +302,15 @@ static void run_task(void *user, int task, int thread)
         .panels = mgx_ceil_div(plan->group_out, plan->kernel->cols),
         .thread = thread,
         .rows = (struct mgx_conv_row *)(void *)own,
+        .x_size = mgx_kernel_size(plan->d.x_type),
+        .y_size = mgx_kernel_size(plan->d.y_type),
     };
     const size_t table = mgx_align64((size_t)(plan->block_rows + 1) * sizeof(struct mgx_conv_row));
-    part.copy = (float *)(void *)(own + table);
+    part.copy = own + table;
     part.p_begin = part.panels * j / plan->n_parts;
     part.p_end = part.panels * (j + 1) / plan->n_parts;
-    part.packed = (const float *)(const void *)((const char *)job->args->packed +
-                                                plan->packed_bytes / (size_t)plan->d.groups *
-                                                    (size_t)part.group);
+    part.packed = (const char *)job->args->packed +
+                  plan->packed_bytes / (size_t)plan->d.groups * (size_t)part.group;
     run_part(&part);
 }
 

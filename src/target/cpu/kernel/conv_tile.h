@@ -7,9 +7,14 @@
 // A row of output pixels in the workspace of a thread.
 struct mgx_conv_row {
     const char *a; // its first pixel's first tap
-    float *c;
-    const float *residual;
+    char *c;
+    const char *residual;
     int64_t pixel, width;
+};
+
+// A row of output pixels taken apart: where it is in the walk, and its range of pixels.
+struct mgx_conv_place {
+    int64_t n, z, y, begin, end;
 };
 
 // Input positions that the outputs [0, count) of dimension i reach, in a strip. With a kernel of 1
@@ -30,6 +35,13 @@ static inline int64_t mgx_strip_step(const struct mgx_conv_desc *d, int i)
 {
     return d->kernel[i] > 1 ? 1 : d->stride[i];
 }
+
+// Copies what `rows` output rows from `at` on read of a group; see conv_copy.c.
+void mgx_conv_copy_strip(const struct mgx_conv_plan *plan, const char *x, int64_t group,
+                         const struct mgx_conv_place *at, int64_t rows, char *strip);
+// Writes out the taps of all pixels of a row.
+void mgx_conv_unroll_row(const struct mgx_conv_plan *plan, const char *x, int64_t group,
+                         const struct mgx_conv_place *at, char *to);
 
 void mgx_conv_tile_run(const struct mgx_conv_plan *plan, const struct mgx_conv_args *args,
                        struct mgx_pool *pool);

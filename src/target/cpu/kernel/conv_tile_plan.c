@@ -5,16 +5,22 @@
 
 #include "base/size.h"
 #include "target/cpu/kernel/conv_tile.h"
+#include "target/cpu/kernel/convert.h"
 #include "target/cpu/kernel/gemm.h"
 
 enum { BLOCK_BYTES = 320 << 10, MAX_BLOCK_ROWS = 128, MAX_CHUNK = 256 };
 
-static const int64_t FLOAT = sizeof(float);
+static const int64_t GROUP = 4; // bytes
 
 // The pixels of a tile must not lie a multiple of 4096 bytes apart; see gemm.h.
-static int64_t spread(int64_t floats, int64_t stride)
+static int64_t spread(int64_t groups, int64_t stride)
 {
-    return floats && floats * stride % 1024 == 0 ? floats + 16 : floats;
+    return groups && groups * stride % 1024 == 0 ? groups + 16 : groups;
+}
+
+static int64_t channel_groups(const struct mgx_conv_plan *plan)
+{
+    return mgx_panel_rows(plan->kernel, plan->group_in);
 }
 
 // --- which descriptions fit, and what they cost ---
@@ -34,7 +40,8 @@ static bool needs_no_padding(const struct mgx_conv_desc *d)
 
 static bool direct_fits(const struct mgx_conv_plan *plan)
 {
-    return !plan->d.transposed && plan->d.x_channel == 1 && needs_no_padding(&plan->d);
+    return !plan->d.transposed && plan->d.x_channel == 1 && needs_no_padding(&plan->d) &&
+           plan->d.x_type == plan->kernel->a_type && plan->group_in % plan->kernel->group == 0;
 }
 
 static bool strip_fits(const struct mgx_conv_plan *plan)
@@ -106,7 +113,7 @@ static void set_walk(struct mgx_conv_plan *plan, enum mgx_conv_method method)
 static double tile_cycles(const struct mgx_conv_plan *plan, double rows, int64_t width)
 {
     const struct mgx_gemm_kernel *kernel = plan->kernel;
-    const double depth = (double)(mgx_conv_taps(&plan->d) * plan->group_in);
+    const double depth = (double)(mgx_conv_taps(&plan->d) * channel_groups(plan));
     const double panels =
         (double)plan->d.groups * (double)mgx_ceil_div(plan->group_out, kernel->cols / 2) * 0.5;
     double tiles = (double)mgx_ceil_div(width, kernel->rows), r = (double)width / tiles;
@@ -126,8 +133,8 @@ static double total(const struct mgx_conv_plan *plan, enum mgx_conv_method metho
     set_walk(&copy, method);
     const int64_t *size = copy.walk.size;
     const double rows = (double)size[0] * (double)size[1] * (double)size[2];
-    const double weights = (double)mgx_conv_taps(&plan->d) * (double)plan->group_in *
-                           (double)plan->d.out_channels * sizeof(float);
+    const double weights = (double)mgx_conv_taps(&plan->d) * (double)channel_groups(plan) *
+                           (double)plan->d.out_channels * GROUP;
     // Copying: about 8 bytes a cycle.
     return mgx_conv_seconds(plan, penalty * tile_cycles(plan, rows, size[3]) + copied / 2, weights);
 }
@@ -135,7 +142,8 @@ static double total(const struct mgx_conv_plan *plan, enum mgx_conv_method metho
 static double direct_cost(const struct mgx_conv_plan *plan)
 {
     const struct mgx_conv_desc *d = &plan->d;
-    const bool clash = d->x_space[2] * d->stride[2] % 1024 == 0; // see gemm.h
+    const int64_t size = mgx_kernel_size(d->x_type);
+    const bool clash = d->x_space[2] * d->stride[2] * size % 4096 == 0; // see gemm.h
     return total(plan, MGX_CONV_DIRECT, clash ? 1.15 : 1, 0);
 }
 
@@ -161,15 +169,16 @@ static double unrolled_cost(const struct mgx_conv_plan *plan)
 
 // --- preparing ---
 
-// Lists the offset of every kernel element; those along the width melt when their pixels touch.
+// Lists the offset in bytes of every kernel element; those along the width melt when their pixels
+// touch.
 static enum mgx_status set_taps(struct mgx_conv_plan *plan, const int64_t step[MGX_CONV_DIMS],
                                 struct mgx_diag *diag)
 {
     const struct mgx_conv_desc *d = &plan->d;
-    const bool melt = step[2] == plan->group_in;
-    const int64_t across = melt && d->kernel[2] > 0 ? 1 : d->kernel[2];
+    const bool melt = step[2] == plan->channel_groups * GROUP && d->kernel[2] > 1;
+    const int64_t across = melt ? 1 : d->kernel[2];
     plan->tap_count = d->kernel[0] * d->kernel[1] * across;
-    plan->depth = melt && d->kernel[2] > 0 ? plan->group_in * d->kernel[2] : plan->group_in;
+    plan->depth = plan->channel_groups * (melt ? d->kernel[2] : 1);
     plan->taps = malloc((size_t)(plan->tap_count + 1) * sizeof *plan->taps);
     if (!plan->taps)
         return mgx_fail_memory(diag);
@@ -177,7 +186,7 @@ static enum mgx_status set_taps(struct mgx_conv_plan *plan, const int64_t step[M
     for (int64_t z = 0; z < d->kernel[0]; z++)
         for (int64_t y = 0; y < d->kernel[1]; y++)
             for (int64_t x = 0; x < across; x++)
-                *tap++ = (z * step[0] + y * step[1] + x * step[2]) * FLOAT;
+                *tap++ = z * step[0] + y * step[1] + x * step[2];
     return MGX_OK;
 }
 
@@ -212,7 +221,7 @@ static int64_t wanted_tasks(const struct mgx_conv_plan *plan)
 {
     const struct mgx_conv_desc *d = &plan->d;
     const double pixels = (double)mgx_conv_pixels(d),
-                 depth = (double)mgx_conv_taps(d) * (double)plan->group_in;
+                 depth = (double)mgx_conv_taps(d) * (double)channel_groups(plan);
     const double bytes = 4 * (double)d->out_channels * (depth + pixels);
     return mgx_split_tasks(2 * pixels * (double)d->out_channels * depth + MGX_WORK_PER_BYTE * bytes,
                            d->threads);
@@ -227,36 +236,42 @@ static void set_block(struct mgx_conv_plan *plan, int64_t row_bytes)
     plan->block_rows = mgx_ceil_div(part, mgx_ceil_div(part, rows));
 }
 
-// Sizes common to the three methods, once the copy needs `copied` floats per block.
+// Sizes common to the three methods, once the copy needs `copied` groups per block.
 static enum mgx_status set_sizes(struct mgx_conv_plan *plan, int64_t copied, struct mgx_diag *diag)
 {
-    const int64_t depth = mgx_conv_taps(&plan->d) * plan->group_in;
+    const int64_t depth = mgx_conv_taps(&plan->d) * plan->channel_groups;
     size_t panels, all;
-    if (!mgx_panels_bytes(plan->kernel, depth, plan->group_out, &panels) ||
+    if (!mgx_panels_bytes(plan->kernel, depth + plan->kernel->starts, plan->group_out, &panels) ||
         !mgx_mul_size(mgx_align64(panels), (size_t)plan->d.groups, &all))
         return mgx_fail(diag, MGX_LIMIT, "packed weights of %lld x %lld do not fit",
                         (long long)depth, (long long)plan->d.out_channels);
     plan->packed_bytes = all;
     plan->thread_workspace =
         mgx_align64((size_t)(plan->block_rows + 1) * sizeof(struct mgx_conv_row)) +
-        mgx_align64((size_t)copied * sizeof(float));
+        mgx_align64((size_t)(copied * GROUP));
     return MGX_OK;
+}
+
+static void set_common(struct mgx_conv_plan *plan, enum mgx_conv_method method)
+{
+    set_walk(plan, method);
+    plan->channel_groups = channel_groups(plan);
+    plan->converts_y = plan->d.y_type != MGX_KERNEL_F32 && plan->d.y_type != MGX_KERNEL_S32;
 }
 
 static enum mgx_status direct_prepare(struct mgx_conv_plan *plan, struct mgx_diag *diag)
 {
     const struct mgx_conv_desc *d = &plan->d;
+    const int64_t size = mgx_kernel_size(d->x_type);
     int64_t step[MGX_CONV_DIMS];
     for (int i = 0; i < MGX_CONV_DIMS; i++)
-        step[i] = d->x_space[i] * d->dilation[i];
-    if (step[2] == plan->group_in && d->kernel[2] == 1)
-        step[2]++; // nothing to melt
-    set_walk(plan, MGX_CONV_DIRECT);
-    const int64_t tasks = wanted_tasks(plan), bytes = plan->group_in * d->stride[2] * FLOAT;
+        step[i] = d->x_space[i] * d->dilation[i] * size;
+    set_common(plan, MGX_CONV_DIRECT);
+    const int64_t tasks = wanted_tasks(plan), bytes = plan->group_in * d->stride[2] * size;
     set_chunks(plan, bytes, tasks);
     set_parts(plan, tasks);
     set_block(plan, chunk_width(plan) * bytes * (d->kernel[1] > 1 ? d->stride[1] : 1));
-    plan->pixel = plan->walk.x[3];
+    plan->pixel = plan->walk.x[3] * size;
     TRY(set_taps(plan, step, diag));
     return set_sizes(plan, 0, diag);
 }
@@ -264,32 +279,33 @@ static enum mgx_status direct_prepare(struct mgx_conv_plan *plan, struct mgx_dia
 static enum mgx_status strip_prepare(struct mgx_conv_plan *plan, struct mgx_diag *diag)
 {
     const struct mgx_conv_desc *d = &plan->d;
-    set_walk(plan, MGX_CONV_STRIP);
+    set_common(plan, MGX_CONV_STRIP);
     const int64_t tasks = wanted_tasks(plan), stride = mgx_strip_stride(d, 2);
-    const int64_t pixel = spread(plan->group_in, stride);
-    set_chunks(plan, pixel * stride * FLOAT, tasks);
+    const int64_t pixel = spread(plan->channel_groups, stride);
+    set_chunks(plan, pixel * stride * GROUP, tasks);
     set_parts(plan, tasks);
     plan->pitch = mgx_strip_length(d, 2, chunk_width(plan)) * pixel;
-    set_block(plan, plan->pitch * mgx_strip_stride(d, 1) * d->kernel[0] * FLOAT);
+    set_block(plan, plan->pitch * mgx_strip_stride(d, 1) * d->kernel[0] * GROUP);
     plan->plane = mgx_strip_length(d, 1, mgx_min_i64(plan->block_rows, d->out[1])) * plan->pitch;
     plan->run = plan->plane * d->kernel[0];
     const int64_t runs = (plan->block_rows + d->out[1] - 2) / d->out[1] + 1;
-    const int64_t step[] = {plan->plane, d->dilation[1] * plan->pitch, d->dilation[2] * pixel};
-    plan->pixel = pixel * stride;
+    const int64_t step[] = {plan->plane * GROUP, d->dilation[1] * plan->pitch * GROUP,
+                            d->dilation[2] * pixel * GROUP};
+    plan->pixel = pixel * stride * GROUP;
     TRY(set_taps(plan, step, diag));
     return set_sizes(plan, runs * plan->run, diag);
 }
 
 static enum mgx_status unrolled_prepare(struct mgx_conv_plan *plan, struct mgx_diag *diag)
 {
-    const int64_t depth = mgx_conv_taps(&plan->d) * plan->group_in;
-    set_walk(plan, MGX_CONV_UNROLLED);
-    const int64_t tasks = wanted_tasks(plan);
-    plan->pixel = spread(depth, 1);
-    set_chunks(plan, plan->pixel * FLOAT, tasks);
+    set_common(plan, MGX_CONV_UNROLLED);
+    const int64_t depth = mgx_conv_taps(&plan->d) * plan->channel_groups;
+    const int64_t tasks = wanted_tasks(plan), pixel = spread(depth, 1);
+    plan->pixel = pixel * GROUP;
+    set_chunks(plan, plan->pixel, tasks);
     set_parts(plan, tasks);
-    plan->run = chunk_width(plan) * plan->pixel;
-    set_block(plan, plan->run * FLOAT);
+    plan->run = chunk_width(plan) * pixel;
+    set_block(plan, plan->run * GROUP);
     plan->taps = calloc(1, sizeof *plan->taps);
     if (!plan->taps)
         return mgx_fail_memory(diag);
@@ -300,27 +316,38 @@ static enum mgx_status unrolled_prepare(struct mgx_conv_plan *plan, struct mgx_d
 
 // --- packing: depth runs over kernel elements, then channels ---
 
-static void tile_pack(const struct mgx_conv_plan *plan, const float *weights, void *packed)
+static void pack_panel(const struct mgx_conv_plan *plan, const char *weights, int64_t p,
+                       char *panel)
 {
     const struct mgx_conv_desc *d = &plan->d;
     const struct mgx_gemm_kernel *kernel = plan->kernel;
-    const int64_t depth = mgx_conv_taps(d) * plan->group_in;
+    const int64_t size = mgx_kernel_size(d->w_type), rows = mgx_conv_taps(d) * plan->channel_groups;
+    const int width = mgx_panel_width(kernel, plan->group_out, p);
+    char *data = panel + (kernel->starts ? width * GROUP : 0), *tap = data;
+    for (int64_t z = 0; z < d->kernel[0]; z++)
+        for (int64_t y = 0; y < d->kernel[1]; y++)
+            for (int64_t x = 0; x < d->kernel[2];
+                 x++, tap += plan->channel_groups * width * GROUP) {
+                const int64_t at = z * d->w_space[0] + y * d->w_space[1] + x * d->w_space[2];
+                mgx_panel_pack(kernel, weights + at * size, d->w_type, d->w_in, d->w_out,
+                               plan->group_in, plan->group_out, p, tap);
+            }
+    if (kernel->starts)
+        mgx_panel_starts(kernel, data, rows, width, d->x_zero + mgx_kernel_shift(kernel, d->x_type),
+                         (int32_t *)(void *)panel);
+}
+
+static void tile_pack(const struct mgx_conv_plan *plan, const void *weights, void *packed)
+{
+    const struct mgx_conv_desc *d = &plan->d;
+    const int64_t size = mgx_kernel_size(d->w_type);
+    const int64_t rows = mgx_conv_taps(d) * plan->channel_groups + plan->kernel->starts;
     const size_t group_bytes = plan->packed_bytes / (size_t)d->groups;
     for (int64_t g = 0; g < d->groups; g++) {
-        float *group = (float *)(void *)((char *)packed + (size_t)g * group_bytes);
-        const float *from = weights + plan->w_first + g * d->w_group;
-        for (int64_t p = 0; p * kernel->cols < plan->group_out; p++) {
-            float *panel = group + p * kernel->cols * depth;
-            const int64_t tap = mgx_panel_width(kernel, plan->group_out, p) * plan->group_in;
-            for (int64_t z = 0; z < d->kernel[0]; z++)
-                for (int64_t y = 0; y < d->kernel[1]; y++)
-                    for (int64_t x = 0; x < d->kernel[2]; x++, panel += tap)
-                        mgx_panel_pack(kernel,
-                                       from + z * d->w_space[0] + y * d->w_space[1] +
-                                           x * d->w_space[2],
-                                       MGX_KERNEL_F32, d->w_in, d->w_out, plan->group_in,
-                                       plan->group_out, p, panel);
-        }
+        char *to = (char *)packed + (size_t)g * group_bytes;
+        const char *from = (const char *)weights + (plan->w_first + g * d->w_group) * size;
+        for (int64_t p = 0; p * plan->kernel->cols < plan->group_out; p++)
+            pack_panel(plan, from, p, to + p * plan->kernel->cols * rows * GROUP);
     }
 }
 

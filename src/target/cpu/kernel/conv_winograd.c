@@ -42,10 +42,10 @@ const struct mgx_winograd_kernel *mgx_winograd_kernel(enum mgx_isa isa)
 static bool winograd_fits(const struct mgx_conv_plan *plan)
 {
     const struct mgx_conv_desc *d = &plan->d;
-    return !d->transposed && d->groups == 1 && d->x_channel == 1 && d->in[0] == 1 &&
-           d->out[0] == 1 && d->kernel[0] == 1 && d->pad[0] == 0 && d->kernel[1] == 3 &&
-           d->kernel[2] == 3 && d->stride[1] == 1 && d->stride[2] == 1 && d->dilation[1] == 1 &&
-           d->dilation[2] == 1;
+    return mgx_conv_floats(d) && !d->transposed && d->groups == 1 && d->x_channel == 1 &&
+           d->in[0] == 1 && d->out[0] == 1 && d->kernel[0] == 1 && d->pad[0] == 0 &&
+           d->kernel[1] == 3 && d->kernel[2] == 3 && d->stride[1] == 1 && d->stride[2] == 1 &&
+           d->dilation[1] == 1 && d->dilation[2] == 1;
 }
 
 // Edge of an output tile, and elements of a transformed one.
@@ -135,6 +135,7 @@ static enum mgx_status winograd_prepare(struct mgx_conv_plan *plan, struct mgx_d
     const struct mgx_conv_desc *d = &plan->d;
     const int64_t m = edge_of(plan), elements = elements_of(plan);
     plan->winograd = mgx_winograd_kernel(d->isa);
+    plan->kernel = mgx_gemm_kernel(MGX_KERNEL_F32, d->isa);
     plan->tiles[0] = mgx_ceil_div(d->out[1], m);
     plan->tiles[1] = mgx_ceil_div(d->out[2], m);
     const int64_t tiles = tile_count(plan),
@@ -181,7 +182,7 @@ static void transform_weight(const struct mgx_conv_desc *d, const float *w, cons
                 (float)(g[j][0] * mid[i][0] + g[j][1] * mid[i][1] + g[j][2] * mid[i][2]);
 }
 
-static void winograd_pack(const struct mgx_conv_plan *plan, const float *weights, void *packed)
+static void winograd_pack(const struct mgx_conv_plan *plan, const void *weights, void *packed)
 {
     const struct mgx_conv_desc *d = &plan->d;
     const int64_t cols = plan->kernel->cols, depth = plan->group_in;
@@ -194,8 +195,9 @@ static void winograd_pack(const struct mgx_conv_plan *plan, const float *weights
                 const int64_t o = p * cols + j;
                 float u[MAX_ELEMENTS] = {0};
                 if (o < plan->group_out)
-                    transform_weight(d, weights + plan->w_first + o * d->w_out + c * d->w_in,
-                                     edge == 4 ? g2 : g4, edge, u);
+                    transform_weight(
+                        d, (const float *)weights + plan->w_first + o * d->w_out + c * d->w_in,
+                        edge == 4 ? g2 : g4, edge, u);
                 for (int e = 0; e < elements; e++)
                     panel[(e * depth + c) * width + j] = u[e];
             }
@@ -240,7 +242,7 @@ static void transform_inputs(const struct job *job, int64_t begin, int64_t end, 
     for (int64_t t = begin; t < end; t++, in.v += v_row(plan)) {
         const struct place at = place_of(plan, t);
         const int64_t y = at.y - d->pad[1], x = at.x - d->pad[2];
-        in.x = job->args->x + at.n * d->x_batch + y * in.line + x * in.pixel;
+        in.x = (const float *)job->args->x + at.n * d->x_batch + y * in.line + x * in.pixel;
         in.y_begin = clip(-y, m + 2);
         in.x_begin = clip(-x, m + 2);
         in.y_end = clip(d->in[1] - y, m + 2);
@@ -336,10 +338,11 @@ static void transform_outputs(const struct job *job, int64_t begin, int64_t end,
         const struct place at = place_of(plan, t);
         const float *residual = NULL;
         if (e->residual)
-            residual = job->args->residual + plan->residual_first + at.n * d->residual_batch +
-                       at.y * out.residual_line + at.x * out.residual_pixel + col;
+            residual = (const float *)job->args->residual + plan->residual_first +
+                       at.n * d->residual_batch + at.y * out.residual_line +
+                       at.x * out.residual_pixel + col;
         out.residual = e->residual == MGX_RESIDUAL_BEFORE ? residual : NULL;
-        out.y = job->args->y + plan->y_first + at.n * d->y_batch + at.y * out.line +
+        out.y = (float *)job->args->y + plan->y_first + at.n * d->y_batch + at.y * out.line +
                 at.x * out.pixel + col;
         out.lines = clip(d->out[1] - at.y, m);
         out.pixels = clip(d->out[2] - at.x, m);

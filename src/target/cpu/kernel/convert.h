@@ -21,6 +21,12 @@ static inline int64_t mgx_kernel_size(enum mgx_kernel_type type)
                                                             : 2;
 }
 
+// How much larger a byte of A is as the kernel sees it: signed ones are made unsigned.
+static inline int mgx_kernel_shift(const struct mgx_gemm_kernel *kernel, enum mgx_kernel_type type)
+{
+    return kernel->a_type == MGX_KERNEL_U8 && type == MGX_KERNEL_S8 ? 128 : 0;
+}
+
 struct mgx_convert_kernel {
     enum mgx_isa isa;
     mgx_convert_fn f16_f32, f32_f16, bf16_f32, f32_bf16, f16_bf16, bf16_f16, s8_u8, s8_s16, u8_s16;

@@ -22,7 +22,6 @@ enum {
     A_BLOCK_BYTES = 384 << 10,
     MAX_PANEL_BYTES = 384 << 10, // beyond: depth is cut
     FEW_ROWS = 4,                // up to these, B is not worth packing
-    UNSIGNED_SHIFT = 128,        // what makes a signed byte an unsigned one
 };
 
 static const int64_t GROUP_BYTES = 4;
@@ -209,7 +208,8 @@ static void pack_panel(const struct mgx_gemm_plan *plan, const char *b, int64_t 
     mgx_panel_pack(plan->kernel, b, d->b_type, d->b_row, d->b_col, depth, d->n, p, data);
     if (plan->kernel->starts)
         mgx_panel_starts(plan->kernel, data, plan->groups, width,
-                         d->a_type == MGX_KERNEL_S8 ? UNSIGNED_SHIFT : 0, (int32_t *)(void *)panel);
+                         d->a_zero + mgx_kernel_shift(plan->kernel, d->a_type),
+                         (int32_t *)(void *)panel);
 }
 
 void mgx_gemm_pack(const struct mgx_gemm_plan *plan, const void *b, void *packed)

@@ -44,6 +44,7 @@ struct mgx_gemm_desc {
     int64_t b_row, b_col, b_batch[MGX_GEMM_BATCH]; // of raw B: what is packed, or multiplied
     int64_t c_row, c_batch[MGX_GEMM_BATCH];        // columns are contiguous
     int64_t residual_row, residual_batch[MGX_GEMM_BATCH];
+    int a_zero;     // of bytes: what stands for zero, taken off every value of A
     bool packed;    // runs get B from mgx_gemm_pack
     bool hook_only; // there is no C: the hook takes the values, from a tile in scratch
     struct mgx_epilogue epilogue;

@@ -138,12 +138,14 @@ void mgx_panel_pack(const struct mgx_gemm_kernel *kernel, const void *b, enum mg
 void mgx_panel_starts(const struct mgx_gemm_kernel *kernel, const void *panel, int64_t rows,
                       int width, int shift, int32_t *starts)
 {
-    assert(kernel->b_type == MGX_KERNEL_S8);
-    const int8_t *value = panel;
+    const int8_t *byte = panel;
+    const int16_t *pair = panel;
+    const bool bytes = kernel->b_type == MGX_KERNEL_S8;
+    assert(bytes || kernel->b_type == MGX_KERNEL_S16);
     uint32_t sums[MGX_TILE_MAX_COLS] = {0}; // wraps as the instruction's sums do
     for (int64_t k = 0; k < rows && shift; k++)
         for (int j = 0; j < width; j++)
             for (int i = 0; i < kernel->group; i++)
-                sums[j] -= (uint32_t)(shift * *value++);
+                sums[j] -= (uint32_t)(shift * (bytes ? *byte++ : *pair++));
     memcpy(starts, sums, (size_t)width * sizeof *starts);
 }

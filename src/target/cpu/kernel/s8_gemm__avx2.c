@@ -23,6 +23,7 @@ const struct mgx_gemm_kernel mgx_s8_gemm_6x16__avx2 = {
     .isa = MGX_ISA_AVX2,
     .group = 2,
     .integer = true,
+    .starts = true,
     .rows = ROWS,
     .half = HALF,
     .cols = NV * VL,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Convolution by every method that fits, on every instruction set, against its definition, on
-// random descriptions; --bench [isa [threads [method]]] times the layers of ResNet50 and
+// random descriptions; --bench [isa [threads [method or all
+// [type]]]] times the layers of ResNet50 and
 // MobileNetV2 by every method.
 #include "target/cpu/kernel/conv.h"
 
@@ -8,8 +9,8 @@
 
 struct problem {
     struct mgx_conv_desc desc;
-    struct buffer x, weights, bias, residual, y, expected, bound;
-    const float *first; // of x, behind the border
+    struct buffer x, weights, bias, scale, residual, y, expected, bound;
+    int64_t first; // value of x, behind the border
     bool use_bias;
 };
 
@@ -49,8 +50,8 @@ static double sum_of(const struct problem *p, int64_t pixel, int64_t channel, do
     const int64_t x = pixel % d->out[2], y = pixel / d->out[2] % d->out[1],
                   z = pixel / d->out[2] / d->out[1] % d->out[0],
                   n = pixel / d->out[2] / d->out[1] / d->out[0];
-    double sum = p->use_bias ? p->bias.data[channel] : 0;
-    *size = fabs(sum);
+    double sum = 0;
+    *size = 0;
     for (int64_t kz = 0; kz < d->kernel[0]; kz++)
         for (int64_t ky = 0; ky < d->kernel[1]; ky++)
             for (int64_t kx = 0; kx < d->kernel[2]; kx++) {
@@ -59,17 +60,25 @@ static double sum_of(const struct problem *p, int64_t pixel, int64_t channel, do
                 if (iz < 0 || iy < 0 || ix < 0)
                     continue;
                 for (int64_t c = 0; c < in; c++) {
-                    const double product =
-                        (double)p->first[n * d->x_batch + iz * d->x_space[0] + iy * d->x_space[1] +
-                                         ix * d->x_space[2] + (g * in + c) * d->x_channel] *
-                        p->weights
-                            .data[g * d->w_group + o * d->w_out + c * d->w_in + kz * d->w_space[0] +
-                                  ky * d->w_space[1] + kx * d->w_space[2]];
+                    const int64_t at_x = p->first + n * d->x_batch + iz * d->x_space[0] +
+                                         iy * d->x_space[1] + ix * d->x_space[2] +
+                                         (g * in + c) * d->x_channel;
+                    const int64_t at_w = g * d->w_group + o * d->w_out + c * d->w_in +
+                                         kz * d->w_space[0] + ky * d->w_space[1] +
+                                         kx * d->w_space[2];
+                    const double product = (typed_get(d->x_type, p->x.data, at_x) - d->x_zero) *
+                                           typed_get(d->w_type, p->weights.data, at_w);
                     sum += product;
                     *size += fabs(product);
                 }
             }
-    return sum;
+    if (d->type == MGX_KERNEL_S8 && d->y_type == MGX_KERNEL_F32) {
+        sum *= p->scale.data[channel];
+        *size = fabs(sum);
+    }
+    const double bias = p->use_bias ? p->bias.data[channel] : 0;
+    *size += fabs(bias);
+    return sum + bias;
 }
 
 static void solve(struct problem *p)
@@ -82,15 +91,20 @@ static void solve(struct problem *p)
         const int64_t pixel = at / d->out_channels, channel = at % d->out_channels;
         double size, sum = sum_of(p, pixel, channel, &size), residual = 0;
         if (e->residual)
-            residual =
-                p->residual.data[place(d, pixel, d->residual_batch, d->residual_space) + channel];
+            residual = typed_get(d->y_type, p->residual.data,
+                                 place(d, pixel, d->residual_batch, d->residual_space) + channel);
         sum += e->residual == MGX_RESIDUAL_BEFORE ? residual : 0;
         sum = act_meaning(e->act, sum, e->a, e->b);
         sum += e->residual == MGX_RESIDUAL_AFTER ? residual : 0;
         sum += e->hook ? (double)pixel + 0.5 * (double)channel : 0;
         p->expected.data[at] = (float)sum;
-        p->bound.data[at] = (float)(1.5 * (depth + 8) * 0x1p-24 * (size + fabs(residual) + 1) +
-                                    (e->hook ? fabs(sum) * 0x1p-23 : 0));
+        const double operands = d->type == MGX_KERNEL_BF16 ? 2 * 0x1p-8 : 0;
+        p->bound.data[at] =
+            (float)(1.5 * ((depth + 8) * 0x1p-24 + operands) * (size + fabs(residual) + 1) +
+                    1.01 * fabs(sum) * typed_epsilon(d->y_type) +
+                    (e->hook ? fabs(sum) * 0x1p-23 : 0));
+        if (d->y_type == MGX_KERNEL_S32)
+            p->bound.data[at] = (float)fabs(sum) * 0x1p-24f; // of `expected` itself
     }
 }
 
@@ -200,58 +214,91 @@ static int64_t random_weights(struct rng *r, struct mgx_conv_desc *d)
     return d->w_group * d->groups;
 }
 
-// Overwrites the border, and gaps, of x with what they must be: zeros, and guards.
+// Overwrites the border, and gaps, of x with what stands for zero.
 static void set_border(struct problem *p)
 {
     const struct mgx_conv_desc *d = &p->desc;
+    const int64_t size = typed_size(d->x_type);
     struct buffer zeros = buffer_new(p->x.count);
-    memset(zeros.data, 0, (size_t)zeros.count * sizeof(float));
-    const int64_t offset = p->first - p->x.data;
+    memset(zeros.data, d->x_zero, (size_t)zeros.count * sizeof(float));
     for (int64_t n = 0; n < d->batch; n++)
         for (int64_t z = 0; z < d->in[0]; z++)
             for (int64_t y = 0; y < d->in[1]; y++)
                 for (int64_t x = 0; x < d->in[2]; x++)
                     for (int64_t c = 0; c < d->in_channels; c++) {
-                        const int64_t at = offset + n * d->x_batch + z * d->x_space[0] +
+                        const int64_t at = p->first + n * d->x_batch + z * d->x_space[0] +
                                            y * d->x_space[1] + x * d->x_space[2] + c * d->x_channel;
-                        zeros.data[at] = p->x.data[at];
+                        memcpy((char *)zeros.data + at * size, (char *)p->x.data + at * size,
+                               (size_t)size);
                     }
     memcpy(p->x.data, zeros.data, (size_t)zeros.count * sizeof(float));
     buffer_free(zeros);
 }
 
+// Mostly floats; otherwise a combination that has a kernel.
+static void random_types(struct rng *r, struct mgx_conv_desc *d)
+{
+    const int kind = rng_below(r, 6);
+    if (kind < 3)
+        return;
+    if (kind == 5) {
+        d->type = MGX_KERNEL_S8;
+        d->x_type = rng_below(r, 2) ? MGX_KERNEL_S8 : MGX_KERNEL_U8;
+        d->x_zero = d->x_type == MGX_KERNEL_S8 ? rng_below(r, 256) - 128 : rng_below(r, 256);
+        d->w_type = MGX_KERNEL_S8;
+        d->y_type = rng_below(r, 2) ? MGX_KERNEL_S32 : MGX_KERNEL_F32;
+        return;
+    }
+    d->type = kind == 3 ? MGX_KERNEL_F32 : MGX_KERNEL_BF16;
+    d->x_type = (enum mgx_kernel_type)rng_below(r, 3);
+    d->w_type = (enum mgx_kernel_type)rng_below(r, 3);
+    d->y_type = (enum mgx_kernel_type)rng_below(r, 3);
+}
+
+static void random_result(struct rng *r, struct problem *p)
+{
+    struct mgx_epilogue *e = &p->desc.epilogue;
+    if (p->desc.y_type == MGX_KERNEL_S32)
+        return;
+    p->use_bias = rng_below(r, 2);
+    e->act = (enum mgx_act)(rng_below(r, 2) ? rng_below(r, MGX_ACT_COUNT) : MGX_ACT_NONE);
+    if (e->act == MGX_ACT_THRESHOLDED_RELU) // jumps, where rounding decides
+        e->act = MGX_ACT_NONE;
+    e->a = e->act == MGX_ACT_CLIP ? -0.25f : 0.2f;
+    e->b = 0.5f;
+    e->residual = (enum mgx_residual)(rng_below(r, 3));
+    e->hook = rng_below(r, 3) ? NULL : add_place;
+}
+
 static struct problem problem_new(struct rng *r, enum mgx_isa isa, bool transposed)
 {
-    struct problem p = {.desc = {.type = MGX_KERNEL_F32, .isa = isa, .transposed = transposed}};
+    struct problem p = {.desc = {.isa = isa, .transposed = transposed}};
     struct mgx_conv_desc *d = &p.desc;
     const int dims = 1 + rng_below(r, 6); // mostly two
+    random_types(r, d);
     d->batch = 1 + rng_below(r, 3);
     for (int i = 0; i < MGX_CONV_DIMS; i++)
         random_dim(r, d, i, i >= MGX_CONV_DIMS - (dims > 3 ? 2 : dims));
     random_channels(r, d);
-    int64_t first;
-    p.x = buffer_random(random_x(r, d, &first), r);
-    p.first = p.x.data + first;
+    p.x = typed_random(d->x_type, random_x(r, d, &p.first), r);
     set_border(&p);
-    p.weights = buffer_random(random_weights(r, d), r);
+    p.weights = typed_random(d->w_type, random_weights(r, d), r);
     p.bias = buffer_random(d->out_channels, r);
-    p.residual = buffer_random(random_out(r, d, &d->residual_batch, d->residual_space), r);
-    p.y = buffer_new(random_out(r, d, &d->y_batch, d->y_space));
+    p.scale = buffer_random(d->out_channels, r);
+    p.residual =
+        typed_random(d->y_type, random_out(r, d, &d->residual_batch, d->residual_space), r);
+    p.y = buffer_new((random_out(r, d, &d->y_batch, d->y_space) * typed_size(d->y_type) + 3) / 4);
     p.expected = buffer_new(pixels(d) * d->out_channels);
     p.bound = buffer_new(p.expected.count);
-    p.use_bias = rng_below(r, 2);
-    d->epilogue.act = (enum mgx_act)(rng_below(r, 2) ? rng_below(r, MGX_ACT_COUNT) : MGX_ACT_NONE);
-    d->epilogue.a = d->epilogue.act == MGX_ACT_CLIP ? -0.25f : 0.2f;
-    d->epilogue.b = 0.5f;
-    d->epilogue.residual = (enum mgx_residual)(rng_below(r, 3));
-    d->epilogue.hook = rng_below(r, 3) ? NULL : add_place;
+    random_result(r, &p);
     solve(&p);
     return p;
 }
 
 static void problem_free(struct problem *p)
 {
-    struct buffer all[] = {p->x, p->weights, p->bias, p->residual, p->y, p->expected, p->bound};
+    struct buffer all[] = {p->x,        p->weights, p->bias,     p->scale,
+                           p->residual, p->y,       p->expected, p->bound};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         buffer_free(all[i]);
 }
@@ -271,9 +318,10 @@ static bool run_problem(struct problem *p, enum mgx_conv_method method, int thre
                   workspace = buffer_new((int64_t)mgx_conv_workspace(plan) / 4);
     mgx_conv_pack(plan, p->weights.data, packed.data);
     const struct mgx_conv_args args = {
-        .x = p->first,
+        .x = (const char *)p->x.data + p->first * typed_size(p->desc.x_type),
         .packed = packed.data,
         .bias = p->use_bias ? p->bias.data : NULL,
+        .scale = p->desc.y_type == MGX_KERNEL_F32 ? p->scale.data : NULL,
         .residual = p->desc.epilogue.residual ? p->residual.data : NULL,
         .y = p->y.data,
         .workspace = workspace.data,
@@ -291,20 +339,27 @@ static bool run_problem(struct problem *p, enum mgx_conv_method method, int thre
 static int64_t first_wrong(const struct problem *p, double slack)
 {
     const struct mgx_conv_desc *d = &p->desc;
-    int64_t guards = 0;
+    const int64_t values = p->y.count * 4 / typed_size(d->y_type);
+    int64_t untouched = 0;
     for (int64_t at = 0; at < p->expected.count; at++) {
-        const float *y = p->y.data + place(d, at / d->out_channels, d->y_batch, d->y_space) +
-                         at % d->out_channels;
-        if (!(fabs((double)*y - p->expected.data[at]) <= slack * p->bound.data[at]))
+        const int64_t y =
+            place(d, at / d->out_channels, d->y_batch, d->y_space) + at % d->out_channels;
+        if (!(fabs(typed_get(d->y_type, p->y.data, y) - p->expected.data[at]) <=
+              slack * p->bound.data[at]))
             return at;
     }
-    for (int64_t i = 0; i < p->y.count; i++)
-        guards += is_guard(p->y.data + i);
-    return guards == p->y.count - p->expected.count ? -1 : p->expected.count;
+    for (int64_t i = 0; i < values; i++)
+        untouched += typed_untouched(d->y_type, p->y.data, i);
+    // A 16-bit result may look like half a guard.
+    return untouched >= values - p->expected.count &&
+                   (typed_size(d->y_type) < 4 || untouched == values - p->expected.count)
+               ? -1
+               : p->expected.count;
 }
 
 static void print_desc(const struct mgx_conv_desc *d)
 {
+    printf("  types %d: %d %d %d zero %d\n", d->type, d->x_type, d->w_type, d->y_type, d->x_zero);
     printf("  %s batch %d groups %d channels %d to %d threads %d x channel %d act %s residual %d "
            "hook %d\n",
            d->transposed ? "transposed" : "plain", (int)d->batch, (int)d->groups,
@@ -351,8 +406,8 @@ CASE(agrees_with_the_definition)
 {
     struct rng r = {2024};
     memset(methods_run, 0, sizeof methods_run);
-    EACH_ISA(isa)
-    for (int i = 0; i < 250 && !check_failures; i++)
+    EACH_ISA_TO(isa, MGX_ISA_AVX512_BF16)
+    for (int i = 0; i < 140 && !check_failures; i++)
         check_problem(&r, isa, false);
     for (int m = 0; m < MGX_CONV_METHOD_COUNT && !check_failures; m++)
         CHECK(m == MGX_CONV_PHASES || methods_run[m] > 0);
@@ -361,8 +416,8 @@ CASE(agrees_with_the_definition)
 CASE(transposed_agrees_with_the_definition)
 {
     struct rng r = {77};
-    EACH_ISA(isa)
-    for (int i = 0; i < 150 && !check_failures; i++)
+    EACH_ISA_TO(isa, MGX_ISA_AVX512_BF16)
+    for (int i = 0; i < 60 && !check_failures; i++)
         check_problem(&r, isa, true);
 }
 
@@ -456,12 +511,17 @@ static void run_timed(void *user)
     mgx_conv_run(t->plan, &t->args, t->pool);
 }
 
+static enum mgx_kernel_type bench_type; // what --bench multiplies
+
 static struct mgx_conv_desc layer_desc(const struct layer *l, enum mgx_isa isa, int threads,
                                        bool border)
 {
     const int64_t pad = l->kernel / 2, out = (l->size + 2 * pad - l->kernel) / l->stride + 1;
     const int64_t wide = l->size + (border ? 2 * pad : 0);
     struct mgx_conv_desc d = {
+        .type = bench_type,
+        .x_type = bench_type,
+        .w_type = bench_type,
         .isa = isa,
         .threads = threads,
         .batch = 1,
@@ -499,9 +559,9 @@ static double bench_method(const struct layer *l, const struct mgx_conv_desc *d,
         mgx_pool_acquire(d->threads, &t.pool, NULL) != MGX_OK)
         return 0;
     const int64_t side = l->size + 2 * (l->kernel / 2);
-    struct buffer x = buffer_random(side * side * l->in, &r),
-                  w = buffer_random(d->w_group * l->groups, &r), bias = buffer_random(l->out, &r),
-                  y = buffer_new(d->y_space[0]),
+    struct buffer x = typed_random(d->x_type, side * side * l->in, &r),
+                  w = typed_random(d->w_type, d->w_group * l->groups, &r),
+                  bias = buffer_random(l->out, &r), y = buffer_new(d->y_space[0]),
                   packed = buffer_new((int64_t)mgx_conv_packed_bytes(t.plan) / 4),
                   workspace = buffer_new((int64_t)mgx_conv_workspace(t.plan) / 4);
     mgx_conv_pack(t.plan, w.data, packed.data);
@@ -511,7 +571,7 @@ static double bench_method(const struct layer *l, const struct mgx_conv_desc *d,
                                     .bias = bias.data,
                                     .y = y.data,
                                     .workspace = workspace.data};
-    const double seconds = bench_time(run_timed, &t, 7);
+    const double seconds = (d->threads > 1 ? bench_time : bench_cpu_time)(run_timed, &t, 7);
     const double flops = 2.0 * (double)(d->out[1] * d->out[2] * d->w_group * d->groups);
     printf("  %-10s %8.1f us %7.1f GFLOP/s %5.1f %%  estimated %8.1f us\n",
            mgx_conv_method_name(method), seconds * 1e6, flops / seconds * 1e-9,
@@ -593,7 +653,7 @@ static void add_layer(struct chain *chain, const struct layer *l, enum mgx_isa i
         mgx_pool_acquire(threads, &t->pool, NULL) != MGX_OK)
         return;
     struct buffer *packed = &chain->packed[chain->count],
-                  w = buffer_random(d.w_group * l->groups, &r);
+                  w = typed_random(d.w_type, d.w_group * l->groups, &r);
     *packed = buffer_new((int64_t)mgx_conv_packed_bytes(t->plan) / 4);
     mgx_conv_pack(t->plan, w.data, packed->data);
     buffer_free(w);
@@ -601,6 +661,7 @@ static void add_layer(struct chain *chain, const struct layer *l, enum mgx_isa i
     t->args = (struct mgx_conv_args){.x = space[even].data,
                                      .packed = packed->data,
                                      .bias = space[2].data,
+                                     .scale = space[2].data,
                                      .y = space[1 - even].data,
                                      .workspace = space[3].data};
     chain->count++;
@@ -639,7 +700,11 @@ static int bench(int argc, char **argv)
     if (mgx_isa_require(argc > 2 ? argv[2] : NULL, &isa, NULL) != MGX_OK)
         return 1;
     const int threads = argc > 3 ? atoi(argv[3]) : 1;
-    const char *only = argc > 4 ? argv[4] : NULL;
+    const char *only = argc > 4 && strcmp(argv[4], "all") != 0 ? argv[4] : NULL;
+    if (argc > 5)
+        bench_type = strcmp(argv[5], "s8") == 0     ? MGX_KERNEL_S8
+                     : strcmp(argv[5], "bf16") == 0 ? MGX_KERNEL_BF16
+                                                    : MGX_KERNEL_F32;
     const int resnet_layers = sizeof resnet50 / sizeof *resnet50,
               mobile_layers = sizeof mobilenet / sizeof *mobilenet;
     for (int winograd = 0; winograd < 2 && !only; winograd++)
