@@ -10,6 +10,7 @@
 #include "ir/attr.h"
 #include "ir/tensor.h"
 
+struct mgx_ins;
 struct mgx_module;
 struct mgx_eval;
 
@@ -78,6 +79,11 @@ struct mgx_op {
     // NULL if the operator only exists before lowering.
     enum mgx_status (*compute)(struct mgx_compute_call *c);
     const void *user; // of a custom operator or a table row
+    // For operators that stand for several others until their inputs are known: puts those in front
+    // of `ins` and makes its readers read them. *done is false, and nothing has changed but dead
+    // code, when too little is known. NULL for all others.
+    enum mgx_status (*expand)(struct mgx_ins *ins, struct mgx_arena *scratch, bool *done,
+                              struct mgx_diag *diag);
 };
 
 // The checked way to a result shape; `c->op` and everything else set by the caller.

@@ -1,80 +1,17 @@
 // SPDX-License-Identifier: MIT
-// onnx::deferred: a node that is imported when it runs.
+// Deferring a node: it becomes a model of its own, kept in an attribute of onnx::deferred.
 //
-// The node becomes a model of its own: its bytes, the opsets in force, its inputs (with what its
-// bodies capture) as graph inputs. That model travels as text in an attribute, so it prints,
-// parses, clones and saves like any other. At run time it is imported with the actual inputs as
-// literals, every size and value known, and evaluated by the reference; nothing is kept afterwards.
-// A node inside a function is wrapped in a function again, so that references to attributes stay
-// what they were.
-//
-// Cost: an import of one node per evaluation. The result's type is known beforehand, its shape is
-// when all inputs are static and the node needs no values.
+// The model is the node's bytes, the opsets in force, and its inputs (with what its bodies capture)
+// as graph inputs. As base64 text it prints, parses, clones and saves like any other attribute. A
+// node inside a function is wrapped in a function again, so that references to attributes stay what
+// they were. See deferred.c for what becomes of it.
 #include <stdlib.h>
 #include <string.h>
 
-#include "onnx/graph.h"
-
-struct deferred {
-    const char *op_type;
-    const char *node;
-    int64_t opset;
-    struct mgx_ints types; // of the results, in enum mgx_type; -1 - type: a sequence of that
-    int64_t max_loop, limit_loop;
-    const char *model; // base64
-};
-
-static const struct mgx_field fields[] = {
-    MGX_TEXT(struct deferred, op_type), MGX_TEXT(struct deferred, node),
-    MGX_INT(struct deferred, opset),    MGX_INTS(struct deferred, types),
-    MGX_INT(struct deferred, max_loop), MGX_INT(struct deferred, limit_loop),
-    MGX_TEXT(struct deferred, model),   {0}};
+#include "base/base64.h"
+#include "onnx/deferred.h"
 
 enum { MODEL_BYTES = 16 << 20 };
-
-// --- base64 ---
-
-static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-static char *encode(struct mgx_arena *arena, const uint8_t *data, size_t size)
-{
-    char *text = mgx_arena_alloc(arena, (size + 2) / 3 * 4 + 1);
-    char *p = text;
-    for (size_t i = 0; text && i < size; i += 3) {
-        const uint32_t a = data[i], b = i + 1 < size ? data[i + 1] : 0,
-                       c = i + 2 < size ? data[i + 2] : 0, bits = a << 16 | b << 8 | c;
-        const size_t used = size - i < 3 ? size - i + 1 : 4; // no padding: the length says it
-        for (size_t k = 0; k < used; k++)
-            *p++ = digits[bits >> (18 - 6 * k) & 63];
-    }
-    return text;
-}
-
-static int digit(char c)
-{
-    const char *at = c ? strchr(digits, c) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
-
-// False on text that is not base64 or when out of memory.
-static bool decode(struct mgx_arena *arena, const char *text, uint8_t **data, size_t *size)
-{
-    const size_t length = strlen(text);
-    uint8_t *out = mgx_arena_alloc(arena, length / 4 * 3 + 3);
-    uint32_t bits = 0;
-    size_t count = 0;
-    for (size_t i = 0; out && i < length; i++) {
-        const int value = digit(text[i]);
-        if (value < 0)
-            return false;
-        bits = bits << 6 | (uint32_t)value;
-        if (i % 4)
-            out[count++] = (uint8_t)(bits >> (6 - 2 * (i % 4)));
-    }
-    *data = out;
-    *size = count;
-    return out != NULL;
-}
 
 // --- writing the model ---
 
@@ -225,8 +162,8 @@ static enum mgx_status write_model(struct mgx_onnx_node *n, const struct signatu
                                       "needs sizes known only at run time, and its %zu bytes "
                                       "are more than can be kept until then",
                                       model.size);
-    else if (!(*out = encode(&n->module->program->arena, (const uint8_t *)mgx_str_text(&model),
-                             model.size)))
+    else if (!(*out =
+                   mgx_base64_encode(&n->module->program->arena, mgx_str_text(&model), model.size)))
         status = mgx_fail_memory(n->diag);
     mgx_str_fini(&model);
     return status;
@@ -319,196 +256,3 @@ enum mgx_status mgx_onnx_defer(struct mgx_onnx_node *n)
     TRY(write_model(n, &sig, &model));
     return emit(n, &sig, model);
 }
-
-// --- the operator ---
-
-static enum mgx_status import(const struct deferred *d, const struct mgx_onnx_bound *bound,
-                              int count, struct mgx_arena *arena, bool *gave_up,
-                              struct mgx_program **out, struct mgx_diag *diag)
-{
-    uint8_t *data;
-    size_t size;
-    *gave_up = false;
-    if (!decode(arena, d->model ? d->model : "", &data, &size))
-        return mgx_fail(diag, arena->failed ? MGX_NO_MEMORY : MGX_INVALID,
-                        "attribute \"model\" is not base64");
-    const struct mgx_onnx_options options = {.max_loop_iterations = d->max_loop,
-                                             .limit_loop_iterations = d->limit_loop,
-                                             .quick_reject = true};
-    return mgx_onnx_import_bound(out, data, size, &options, bound, count, gave_up, diag);
-}
-
-// All that is known without inputs: the types.
-static enum mgx_status only_types(struct mgx_shape_call *c, const struct deferred *d,
-                                  struct mgx_shape *out)
-{
-    struct mgx_shape *sub = MGX_NEW_ARRAY(c->arena, struct mgx_shape, d->types.count);
-    struct mgx_shape *members = MGX_NEW_ARRAY(c->arena, struct mgx_shape, d->types.count);
-    if (!sub || !members)
-        return mgx_fail_memory(c->diag);
-    for (int i = 0; i < d->types.count; i++) {
-        const int64_t code = d->types.v[i], type = code < 0 ? -1 - code : code;
-        if (type >= MGX_TYPE_COUNT)
-            return mgx_fail(c->diag, MGX_INVALID, "onnx::deferred: type %lld is not known",
-                            (long long)type);
-        members[i] = mgx_shape_unranked((enum mgx_type)type);
-        sub[i] = code < 0 ? mgx_shape_sequence(&members[i]) : members[i];
-    }
-    *out = d->types.count == 1 ? sub[0] : mgx_shape_tuple(sub, d->types.count);
-    return MGX_OK;
-}
-
-static bool is_tensor(const struct mgx_shape *s)
-{
-    return mgx_shape_is_static(s) && s->type != MGX_TUPLE && s->type != MGX_SEQUENCE;
-}
-
-// Shapes of an imported program's results.
-static enum mgx_status result_shapes(struct mgx_shape_call *c, const struct mgx_program *p,
-                                     struct mgx_shape *out)
-{
-    const struct mgx_module *m = mgx_program_main(p);
-    const int count = mgx_module_result_count(m);
-    struct mgx_shape *sub = MGX_NEW_ARRAY(c->arena, struct mgx_shape, count);
-    if (!sub)
-        return mgx_fail_memory(c->diag);
-    for (int i = 0; i < count; i++)
-        if (!mgx_shape_copy(c->arena, &mgx_module_result(m, i)->shape, &sub[i]))
-            return mgx_fail_memory(c->diag);
-    *out = count == 1 ? sub[0] : mgx_shape_tuple(sub, count);
-    return MGX_OK;
-}
-
-// With static inputs of which some value is open, a trial import may tell the result's shape. With
-// all values known (at run time) it would be done twice.
-static enum mgx_status deferred_shape(struct mgx_shape_call *c, struct mgx_shape *out)
-{
-    const struct deferred *d = c->attr;
-    bool is_static = true, all_known = true;
-    struct mgx_onnx_bound *bound = MGX_NEW_ARRAY(c->arena, struct mgx_onnx_bound, c->in_count);
-    if (!bound)
-        return mgx_fail_memory(c->diag);
-    for (int i = 0; i < c->in_count; i++) {
-        const struct mgx_tensor *value = c->values ? c->values[i] : NULL;
-        all_known &= value != NULL;
-        is_static &= is_tensor(c->in[i]);
-        bound[i].shape = c->in[i];
-        bound[i].value = value && value->storage ? value : NULL;
-    }
-    if (!is_static || all_known)
-        return only_types(c, d, out);
-    struct mgx_program *p = NULL;
-    struct mgx_diag diag;
-    mgx_diag_clear(&diag);
-    bool gave_up;
-    enum mgx_status status = import(d, bound, c->in_count, c->arena, &gave_up, &p, &diag);
-    if (status == MGX_OK) {
-        status = result_shapes(c, p, out);
-        mgx_program_destroy(p);
-        return status;
-    }
-    if (status == MGX_NO_MEMORY)
-        return mgx_fail_memory(c->diag);
-    if (gave_up || status == MGX_UNSUPPORTED)
-        return only_types(c, d, out);
-    return mgx_fail(c->diag, status, "%s", diag.text);
-}
-
-// --- running it ---
-
-static void release_borrowed(struct mgx_storage *storage)
-{
-    mgx_storage_release(storage->owner);
-    free(storage);
-}
-
-// A literal owns a share in its bytes; an input may be borrowed. The wrapper owns nothing but lets
-// it be shared for as long as the input is there.
-static enum mgx_status as_literal(const struct mgx_tensor *in, struct mgx_tensor *out,
-                                  struct mgx_diag *diag)
-{
-    if (in->storage || mgx_shape_elements(&in->shape) == 0 || in->sub) {
-        *out = mgx_tensor_share(in);
-        return MGX_OK;
-    }
-    struct mgx_storage *storage = calloc(1, sizeof *storage);
-    if (!storage)
-        return mgx_fail_memory(diag);
-    atomic_init(&storage->refs, 1);
-    storage->data = in->data;
-    storage->release = release_borrowed;
-    *out = *in;
-    out->storage = storage;
-    return MGX_OK;
-}
-
-static enum mgx_status run(struct mgx_compute_call *c, struct mgx_program *p)
-{
-    struct mgx_module *m = mgx_program_main(p);
-    for (int i = 0; i < p->module_count; i++)
-        mgx_module_number(p->modules[i]);
-    const int count = mgx_module_result_count(m);
-    struct mgx_tensor *results = MGX_NEW_ARRAY(c->scratch, struct mgx_tensor, count);
-    if (!results)
-        return mgx_fail_memory(c->diag);
-    TRY(mgx_eval_module(c->eval, m, NULL, 0, results, c->diag));
-    if (count != 1)
-        return mgx_tensor_group(c->out, results, count, false, c->diag);
-    *c->out = results[0];
-    return MGX_OK;
-}
-
-static enum mgx_status deferred_compute(struct mgx_compute_call *c)
-{
-    const struct deferred *d = c->attr;
-    struct mgx_tensor *in = MGX_NEW_ARRAY(c->scratch, struct mgx_tensor, c->in_count);
-    struct mgx_onnx_bound *bound = MGX_NEW_ARRAY(c->scratch, struct mgx_onnx_bound, c->in_count);
-    if (!in || !bound)
-        return mgx_fail_memory(c->diag);
-    enum mgx_status status = MGX_OK;
-    for (int i = 0; i < c->in_count && status == MGX_OK; i++) {
-        status = as_literal(c->in[i], &in[i], c->diag);
-        bound[i] = (struct mgx_onnx_bound){.value = &in[i], .shape = &in[i].shape};
-    }
-    struct mgx_program *p = NULL;
-    bool gave_up;
-    if (status == MGX_OK)
-        status = import(d, bound, c->in_count, c->scratch, &gave_up, &p, c->diag);
-    if (status == MGX_OK)
-        status = run(c, p);
-    mgx_program_destroy(p);
-    for (int i = 0; i < c->in_count; i++)
-        mgx_tensor_release(&in[i]);
-    return status;
-}
-
-static enum mgx_type unranked_type(const struct mgx_shape_call *c)
-{
-    const struct deferred *d = c->attr;
-    return d->types.count == 1 && d->types.v[0] >= 0 ? (enum mgx_type)d->types.v[0] : MGX_TUPLE;
-}
-
-const struct mgx_op mgx_onnx_deferred = {
-    .name = "onnx::deferred",
-    .meaning = "an ONNX node that is imported when its inputs are known",
-    .fields = fields,
-    .attr_size = sizeof(struct deferred),
-    .in_min = 0,
-    .in_max = -1,
-    .flags = MGX_OP_AGGREGATE | MGX_OP_IMPURE | MGX_OP_UNRANKED | MGX_OP_ANY_STRIDE,
-    .shape = deferred_shape,
-    .unranked_type = unranked_type,
-    .compute = deferred_compute,
-};
-
-// --- the set of operators ---
-
-static const struct mgx_op *find(const struct mgx_op_set *set, const char *name, size_t size)
-{
-    (void)set;
-    const struct mgx_slice text = {name, size};
-    return mgx_slice_is(text, mgx_onnx_deferred.name) ? &mgx_onnx_deferred
-                                                      : mgx_ops.find(&mgx_ops, name, size);
-}
-
-const struct mgx_op_set mgx_onnx_ops = {.find = find};

@@ -16,7 +16,10 @@ struct mgx_ins *mgx_onnx_emit_body(struct mgx_onnx_node *n, const struct mgx_op 
     void *attr = NULL;
     if (mgx_attr_make(op, attrs, &p->arena, &attr, &p->diag) != MGX_OK)
         return NULL;
-    struct mgx_ins *ins = mgx_insert(n->module, NULL, op, attr, in, count, mod, mod_count);
+    struct mgx_ins *before = n->graph->import->before;
+    if (before && before->owner != n->module)
+        before = NULL; // inside a body
+    struct mgx_ins *ins = mgx_insert(n->module, before, op, attr, in, count, mod, mod_count);
     mgx_add_origin(ins, mgx_onnx_origin(n->graph));
     return ins;
 }

@@ -94,6 +94,8 @@ struct mgx_onnx_import {
     struct mgx_onnx_missing *first_missing, **last_missing;
     const struct mgx_onnx_bound *bound; // of a deferred node
     int bound_count;
+    struct mgx_ins
+        *before;  // import in place: where instructions of the main graph go; NULL: the end
     bool final;   // a rule that defers now fails: nothing more will be known later
     bool gave_up; // ... and this says that one did
 };
@@ -222,7 +224,6 @@ enum mgx_status mgx_onnx_report_missing(struct mgx_onnx_import *import) MGX_NODI
 const char *mgx_onnx_origin(struct mgx_onnx_graph *g);
 
 // --- deferral ---
-extern const struct mgx_op mgx_onnx_deferred;
 // Element type of result i of a node, as far as the standard says; `sequence`: of its members.
 enum mgx_type mgx_onnx_result_type(const struct mgx_onnx_node *n, int i, bool *sequence);
 // Loop, Scan and If: the type that their body declares for result i.
@@ -233,3 +234,9 @@ enum mgx_status mgx_onnx_import_bound(struct mgx_program **out, const void *data
                                       const struct mgx_onnx_options *options,
                                       const struct mgx_onnx_bound *bound, int count, bool *gave_up,
                                       struct mgx_diag *diag) MGX_NODISCARD;
+// Imports a model from memory in front of an instruction, its inputs bound to `in`.
+enum mgx_status mgx_onnx_import_at(struct mgx_ins *before, const void *data, size_t size,
+                                   const struct mgx_onnx_options *options,
+                                   struct mgx_ins *const *in, int in_count,
+                                   struct mgx_ins **results, bool *gave_up,
+                                   struct mgx_diag *diag) MGX_NODISCARD;

@@ -75,6 +75,18 @@ enum mgx_status mgx_onnx_spend(struct mgx_onnx_import *import, size_t bytes, con
 
 // --- main graph ---
 
+static enum mgx_status find_results(struct mgx_onnx_graph *g, struct mgx_onnx_messages outputs,
+                                    struct mgx_ins **results)
+{
+    for (int i = 0; i < outputs.count; i++) {
+        struct mgx_slice name;
+        struct mgx_wire type;
+        TRY(mgx_onnx_read_value(outputs.v[i], &name, &type, g->import->diag));
+        TRY(mgx_onnx_graph_result(g, name, &results[i]));
+    }
+    return MGX_OK;
+}
+
 static enum mgx_status add_results(struct mgx_onnx_graph *g, struct mgx_onnx_messages outputs)
 {
     struct mgx_onnx_import *import = g->import;
@@ -83,30 +95,33 @@ static enum mgx_status add_results(struct mgx_onnx_graph *g, struct mgx_onnx_mes
     const char **names = MGX_NEW_ARRAY(&p->arena, const char *, outputs.count);
     if (!results || !names)
         return mgx_fail_memory(import->diag);
+    TRY(find_results(g, outputs, results));
     for (int i = 0; i < outputs.count; i++) {
         struct mgx_slice name;
         struct mgx_wire type;
         TRY(mgx_onnx_read_value(outputs.v[i], &name, &type, import->diag));
         TRY(mgx_onnx_name(name, "the name of an output", &p->arena, &names[i], import->diag));
-        TRY(mgx_onnx_graph_result(g, name, &results[i]));
     }
     p->output_names = (struct mgx_strings){names, outputs.count};
     mgx_add_return(g->module, results, outputs.count);
     return mgx_program_status(p, import->diag);
 }
 
-static enum mgx_status import_graph(struct mgx_onnx_import *import)
+// Into main as a whole program, or (with import->before) in place, its results given to `results`.
+static enum mgx_status import_graph(struct mgx_onnx_import *import,
+                                    const struct mgx_onnx_arguments *arguments,
+                                    struct mgx_ins **results)
 {
     struct mgx_onnx_graph_proto proto;
     TRY(mgx_onnx_read_graph(import->model.graph, &import->arena, &proto, import->diag));
     TRY(mgx_onnx_budget(import, proto.nodes));
     struct mgx_onnx_graph g = {.import = import,
-                               .module = mgx_program_main(import->program),
+                               .module = import->before ? import->before->owner
+                                                        : mgx_program_main(import->program),
                                .opsets = import->model.opsets,
                                .nodes = proto.nodes,
                                .depth = 1};
-    const struct mgx_onnx_arguments none = {0};
-    enum mgx_status status = mgx_onnx_graph_inputs(&g, &proto, &none);
+    enum mgx_status status = mgx_onnx_graph_inputs(&g, &proto, arguments);
     if (status == MGX_OK)
         status = mgx_onnx_graph_start(&g);
     if (status == MGX_OK)
@@ -114,7 +129,8 @@ static enum mgx_status import_graph(struct mgx_onnx_import *import)
     if (status == MGX_OK)
         status = mgx_onnx_report_missing(import);
     if (status == MGX_OK)
-        status = add_results(&g, proto.outputs);
+        status =
+            results ? find_results(&g, proto.outputs, results) : add_results(&g, proto.outputs);
     mgx_onnx_graph_fini(&g);
     return status;
 }
@@ -151,17 +167,25 @@ void mgx_onnx_end(struct mgx_onnx_import *import)
     mgx_arena_fini(&import->arena);
 }
 
-static enum mgx_status import_parts(struct mgx_onnx_import *import)
+static enum mgx_status import_model(struct mgx_onnx_import *import,
+                                    const struct mgx_onnx_arguments *arguments,
+                                    struct mgx_ins **results)
 {
-    TRY(mgx_program_create(&import->program, &mgx_onnx_ops, import->diag));
-    import->program->print_origins = import->options.debug_symbols;
     TRY(mgx_onnx_read_model(import->source.bytes, &import->arena, &import->model, import->diag));
     TRY(mgx_onnx_rules_init(import));
     TRY(mgx_onnx_functions_read(import));
-    TRY(import_graph(import));
+    TRY(import_graph(import, arguments, results));
     if (import->scratch.failed || import->arena.failed)
         return mgx_fail_memory(import->diag);
     return mgx_onnx_source_check(&import->source, import->diag);
+}
+
+static enum mgx_status import_parts(struct mgx_onnx_import *import)
+{
+    static const struct mgx_onnx_arguments none;
+    TRY(mgx_program_create(&import->program, &mgx_onnx_ops, import->diag));
+    import->program->print_origins = import->options.debug_symbols;
+    return import_model(import, &none, NULL);
 }
 
 // A failure after operators were found missing is likely their consequence: the list says more.
@@ -230,5 +254,25 @@ enum mgx_status mgx_onnx_import_bound(struct mgx_program **out, const void *data
         status = mgx_onnx_source_buffer(&import.source, data, size, false, import.diag);
     status = run(&import, status, out);
     *gave_up = import.gave_up;
+    return status;
+}
+
+enum mgx_status mgx_onnx_import_at(struct mgx_ins *before, const void *data, size_t size,
+                                   const struct mgx_onnx_options *options,
+                                   struct mgx_ins *const *in, int in_count,
+                                   struct mgx_ins **results, bool *gave_up, struct mgx_diag *diag)
+{
+    struct mgx_onnx_import import;
+    const struct mgx_onnx_arguments arguments = {.given = in, .given_count = in_count};
+    enum mgx_status status = mgx_onnx_begin(&import, options, diag);
+    import.program = before->owner->program;
+    import.before = before;
+    import.final = true;
+    if (status == MGX_OK) // literals may come to show these bytes
+        status = mgx_onnx_source_buffer(&import.source, data, size, true, import.diag);
+    if (status == MGX_OK)
+        status = import_model(&import, &arguments, results);
+    *gave_up = import.gave_up;
+    mgx_onnx_end(&import);
     return status;
 }

@@ -96,6 +96,30 @@ CASE(text_and_clones_keep_it)
     mgx_program_destroy(c);
 }
 
+// Once its inputs are known the node becomes ordinary instructions, in place.
+CASE(known_inputs_expand_it)
+{
+    struct pb m = tiny_model("Split(x:f[6], k:i[2]) axis=0 ->2");
+    struct mgx_diag diag;
+    struct mgx_program *p = import_model(&m, NULL, &diag);
+    CHECK(p && is_deferred(p));
+    CHECK_OK(mgx_run_passes(p, mgx_pipeline_simplify, NULL, &diag), diag);
+    CHECK(is_deferred(p)); // nothing more is known
+    const int64_t sizes[] = {2, 4};
+    struct mgx_module *main = mgx_program_main(p);
+    mgx_replace_uses(mgx_find_parameter(main, "k"), mgx_literal_ints(main, sizes, 2));
+    CHECK_OK(mgx_run_passes(p, mgx_pipeline_simplify, NULL, &diag), diag);
+    CHECK_OK(mgx_program_verify(p, &diag), diag);
+    CHECK(!is_deferred(p));
+    CHECK_INT(mgx_module_result(main, 0)->shape.lens[0], 2);
+    CHECK_INT(mgx_module_result(main, 1)->shape.lens[0], 4);
+    struct mgx_tensor args[] = {floats(x, 1, (int64_t[]){6}), ints(sizes, 2)};
+    double y[6];
+    CHECK_INT(run_model(p, args, 2, NULL, y, 6), 2);
+    CHECK_NEAR(y[1], 2, 0);
+    mgx_program_destroy(p);
+}
+
 CASE(a_broken_model_attribute_is_refused)
 {
     static const char text[] =
@@ -216,6 +240,7 @@ CASE(nodes_after_it_take_what_comes)
 
 TEST_MAIN(ROW(sizes_come_with_the_run) ROW(the_type_is_known_beforehand)
               ROW(errors_of_the_run_name_the_node) ROW(text_and_clones_keep_it)
-                  ROW(a_broken_model_attribute_is_refused) ROW(attributes_of_functions_travel_along)
-                      ROW(bodies_with_captures_may_hold_deferred_nodes)
-                          ROW(nodes_after_it_take_what_comes))
+                  ROW(known_inputs_expand_it) ROW(a_broken_model_attribute_is_refused)
+                      ROW(attributes_of_functions_travel_along)
+                          ROW(bodies_with_captures_may_hold_deferred_nodes)
+                              ROW(nodes_after_it_take_what_comes))
