@@ -161,6 +161,23 @@ CASE(sizes_known_only_at_run_time)
                  "reduce_sum[axes={1}](@2)\n@4 = relu(x)\n@5 = @return(@3,@4)\n"));
 }
 
+// Results that take over the bytes of an input: each kernel that offers it, fed by a value that
+// dies there.
+CASE(in_place)
+{
+    static const char *const last[] = {"softmax[axis=1]", "logsoftmax[axis=1]", "softmax[axis=0]",
+                                       "tanh"};
+    for (size_t i = 0; i < sizeof last / sizeof *last; i++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "module: \"main\"\nx = @param:x -> float_type, {6, 40}, {40, 1}\nw = @param:w -> "
+                 "float_type, {40, 40}, {40, 1}\n"
+                 "@2 = dot(x,w)\n@3 = %s(@2)\n@4 = dot(@3,w)\n@5 = @return(@4)\n",
+                 last[i]);
+        CHECK(agrees(text));
+    }
+}
+
 struct shared {
     struct mgx_program *p;
     bool good;
@@ -196,4 +213,4 @@ CASE(two_threads_run_one_program)
 TEST_MAIN(ROW(results_that_are_inputs_views_and_twice_the_same) ROW(concat_in_place)
               ROW(convolution_with_bias_residual_and_activation)
                   ROW(products_with_batches_and_transposes) ROW(sizes_known_only_at_run_time)
-                      ROW(two_threads_run_one_program))
+                      ROW(in_place) ROW(two_threads_run_one_program))

@@ -115,7 +115,7 @@ static bool prepare_softmax(struct cpu_prepare *c)
     bool same = true;
     for (int i = 0; i < x->rank; i++)
         same &= x->lens[i] == 1 || x->strides[i] == y->strides[i];
-    c->in_place = same ? 0 : -1;
+    c->in_place = same && !log ? 0 : -1; // logsoftmax reads x again after writing y
     c->state = r;
     return true;
 }
