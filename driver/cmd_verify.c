@@ -253,6 +253,21 @@ static bool copy_program(migraphx_program_t from, migraphx_program_t *out)
     return OK(migraphx_program_create(out)) && OK(migraphx_program_assign_to(*out, from));
 }
 
+// What is measured against the reference: a file that was compiled before, or a copy compiled now.
+static bool make_target_program(const struct options *o, migraphx_program_t program,
+                                migraphx_program_t *out)
+{
+    if (!o->compiled_model)
+        return copy_program(program, out) && quantize_model(o, *out) &&
+               compile_model(o, *out, target_name(o), false);
+    migraphx_file_options_t options = NULL;
+    const bool good = OK(migraphx_file_options_create(&options)) &&
+                      OK(migraphx_load(out, o->compiled_model, options)) &&
+                      compile_model(o, *out, target_name(o), false);
+    migraphx_file_options_destroy(options);
+    return good;
+}
+
 // Compiles copies for both targets and compares their results. The program itself stays as it is.
 static bool verify_program(const struct options *o, migraphx_program_t program,
                            const struct tolerance *t)
@@ -261,9 +276,8 @@ static bool verify_program(const struct options *o, migraphx_program_t program,
     migraphx_program_parameters_t params = NULL;
     migraphx_arguments_t expected = NULL, actual = NULL;
     const bool good =
-        copy_program(program, &ref) && copy_program(program, &got) && quantize_model(o, got) &&
-        make_inputs(o, program, &params) && compile_model(o, ref, "ref", o->ref_double) &&
-        compile_model(o, got, target_name(o), false) &&
+        copy_program(program, &ref) && make_inputs(o, program, &params) &&
+        compile_model(o, ref, "ref", o->ref_double) && make_target_program(o, program, &got) &&
         OK(migraphx_program_run(&expected, ref, params)) &&
         OK(migraphx_program_run(&actual, got, params)) && compare_all(expected, actual, t);
     migraphx_arguments_destroy(expected);
@@ -383,6 +397,8 @@ static const struct flag own[] = {
      0, NULL},
     {FLAG_SET, "--reduce", "-r", OFFSET(reduce), NULL, "cut from the end step by step", 0, NULL},
     {FLAG_SET, "--bisect", "-b", OFFSET(bisect), NULL, "find the first wrong instruction", 0, NULL},
+    {FLAG_WORD, "--compiled-model", "-c", OFFSET(compiled_model), "<mxr>",
+     "the target's side is this saved program", 0, NULL},
     {FLAG_SET, "--ref-use-double", NULL, OFFSET(ref_double), NULL,
      "the reference computes floats as doubles", 0, NULL},
     {FLAG_END, NULL, NULL, 0, NULL, NULL, 0, NULL}};

@@ -52,7 +52,7 @@ struct options {
     int trim, trim_size;
     struct words input_dim, dim_param, dyn_input_dim, output_names, apply_pass;
     const char *default_dyn_dim;
-    bool optimize;
+    bool optimize, strip_context;
     // how to write a program
     const char *format; // NULL: text, or binary into a file
     bool brief;
@@ -67,7 +67,7 @@ struct options {
     // of single verbs
     int iterations;
     bool detailed, list;
-    const char *rms_tol, *atol, *rtol;
+    const char *rms_tol, *atol, *rtol, *compiled_model;
     bool per_instruction, reduce, bisect, ref_double;
     // of all verbs
     bool help;

@@ -67,6 +67,7 @@ const struct flag loader_flags[] = {
     WORDS("--output-names", NULL, output_names, "<name> ...", "results of a TensorFlow graph"),
     SET("--optimize", "-O", optimize, "simplify the program after reading"),
     WORDS("--apply-pass", "-p", apply_pass, "<name> ...", "run passes, in this order"),
+    SET("--strip-context", NULL, strip_context, "forget that a saved program is compiled"),
     END};
 
 const struct flag output_flags[] = {

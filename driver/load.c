@@ -318,8 +318,21 @@ static bool apply_passes(const struct words *w, migraphx_program_t program)
     return true;
 }
 
+// A copy of a program is not compiled.
+static bool strip(migraphx_program_t program)
+{
+    migraphx_program_t copy = NULL;
+    const bool good = OK(migraphx_program_create(&copy)) &&
+                      OK(migraphx_program_assign_to(copy, program)) &&
+                      OK(migraphx_program_assign_to(program, copy));
+    migraphx_program_destroy(copy);
+    return good;
+}
+
 bool prepare_model(const struct options *o, migraphx_program_t program)
 {
+    if (o->strip_context && !strip(program))
+        return false;
     if ((o->trim || o->trim_size) &&
         !OK(migraphx_program_trim(program, (size_t)o->trim, (size_t)o->trim_size)))
         return false;

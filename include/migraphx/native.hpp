@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT
+// The classes of MIGraphX's guides (shape, literal, instruction_ref, module, program,
+// parameter_map, ...) over the C interface, for programs written against MIGraphX's internal
+// headers. The headers of those names (onnx.hpp, gpu/target.hpp, ...) include this one.
+//
+// Shapes are values; arguments share their bytes when copied; programs are copied deeply; modules
+// live in their program and are handed out as pointers. Failures throw std::runtime_error with the
+// engine's text. Not to be included together with migraphx.hpp: both define migraphx::program.
+// C++14.
+#ifndef MIGRAPHX_GUARD_NATIVE_HPP
+#define MIGRAPHX_GUARD_NATIVE_HPP
+
+#ifdef MIGRAPHX_GUARD_API_MIGRAPHX_HPP
+#error "migraphx.hpp and the headers of MIGraphX's internal classes define the same names"
+#endif
+
+#include <migraphx/native/program.hpp>
+
+#include <unordered_set>
+
+namespace migraphx
+{
+inline namespace version_1
+{
+
+// --- models ---
+
+struct onnx_options {
+    std::size_t default_dim_value = 0;
+    shape::dynamic_dimension default_dyn_dim_value = {1, 1, {}};
+    std::unordered_map<std::string, std::vector<std::size_t>> map_input_dims;
+    std::unordered_map<std::string, std::vector<shape::dynamic_dimension>> map_dyn_input_dims;
+    std::unordered_map<std::string, shape::dynamic_dimension> dim_params;
+    bool skip_unknown_operators = false;
+    bool print_program_on_error = false;
+    int64_t max_loop_iterations = 10;
+    int64_t limit_max_iterations = 65535;
+    bool use_debug_symbols = false;
+    std::string external_data_path;
+};
+
+namespace detail
+{
+
+template <class F> program parse(const onnx_options &o, F import)
+{
+    using handle = unique_handle<migraphx_onnx_options, migraphx_onnx_options_destroy>;
+    handle h{make<migraphx_onnx_options>(migraphx_onnx_options_create)};
+    call(migraphx_onnx_options_set_default_dim_value(h.get(), o.default_dim_value));
+    const auto range = make_dim(o.default_dyn_dim_value);
+    call(migraphx_onnx_options_set_default_dyn_dim_value(h.get(), range.get()));
+    for (auto item : o.map_input_dims)
+        call(migraphx_onnx_options_set_input_parameter_shape(
+            h.get(), item.first.c_str(), item.second.data(), item.second.size()));
+    for (const auto &item : o.map_dyn_input_dims) {
+        const auto dims = make_dims(item.second);
+        call(migraphx_onnx_options_set_dyn_input_parameter_shape(h.get(), item.first.c_str(),
+                                                                 dims.get()));
+    }
+    for (const auto &item : o.dim_params) {
+        const auto dim = make_dim(item.second);
+        call(migraphx_onnx_options_set_dim_param(h.get(), item.first.c_str(), dim.get()));
+    }
+    call(migraphx_onnx_options_set_skip_unknown_operators(h.get(), o.skip_unknown_operators));
+    call(migraphx_onnx_options_set_default_loop_iterations(h.get(), o.max_loop_iterations));
+    call(migraphx_onnx_options_set_limit_loop_iterations(h.get(), o.limit_max_iterations));
+    call(migraphx_onnx_options_set_use_debug_symbols(h.get(), o.use_debug_symbols));
+    if (!o.external_data_path.empty())
+        call(migraphx_onnx_options_set_external_data_path(h.get(), o.external_data_path.c_str()));
+    migraphx_program_t result = nullptr;
+    call(import(&result, h.get()));
+    return program(result);
+}
+
+} // namespace detail
+
+inline program parse_onnx(const std::string &name, const onnx_options &options = onnx_options{})
+{
+    return detail::parse(options, [&](migraphx_program_t *out, migraphx_onnx_options_t o) {
+        return migraphx_parse_onnx(out, name.c_str(), o);
+    });
+}
+
+inline program parse_onnx_buffer(const void *data, std::size_t size,
+                                 const onnx_options &options = onnx_options{})
+{
+    return detail::parse(options, [&](migraphx_program_t *out, migraphx_onnx_options_t o) {
+        return migraphx_parse_onnx_buffer(out, data, size, o);
+    });
+}
+
+inline program parse_onnx_buffer(const std::string &buffer,
+                                 const onnx_options &options = onnx_options{})
+{
+    return parse_onnx_buffer(buffer.data(), buffer.size(), options);
+}
+
+inline std::vector<std::string> get_onnx_operators()
+{
+    std::size_t size = 0;
+    detail::call(migraphx_get_onnx_operators_size(&size));
+    std::vector<std::string> result(size);
+    for (std::size_t i = 0; i < size; i++) {
+        char *name = nullptr;
+        detail::call(migraphx_get_onnx_operator_name_at_index(&name, i));
+        result[i] = name;
+    }
+    return result;
+}
+
+// --- files ---
+
+struct file_options {
+    std::string format = "msgpack";
+    int device_id = 0;
+};
+
+namespace detail
+{
+
+using file_handle = unique_handle<migraphx_file_options, migraphx_file_options_destroy>;
+
+inline file_handle make_file_options(const file_options &o)
+{
+    file_handle h{make<migraphx_file_options>(migraphx_file_options_create)};
+    call(migraphx_file_options_set_file_format(h.get(), o.format.c_str()));
+    require_device(o.device_id);
+    return h;
+}
+
+} // namespace detail
+
+inline program load(const std::string &filename, const file_options &options = file_options{})
+{
+    migraphx_program_t result = nullptr;
+    detail::call(
+        migraphx_load(&result, filename.c_str(), detail::make_file_options(options).get()));
+    return program(result);
+}
+
+inline void save(const program &p, const std::string &filename,
+                 const file_options &options = file_options{})
+{
+    detail::call(
+        migraphx_save(p.handle(), filename.c_str(), detail::make_file_options(options).get()));
+}
+
+inline program load_buffer(const char *data, std::size_t size,
+                           const file_options &options = file_options{})
+{
+    migraphx_program_t result = nullptr;
+    detail::call(
+        migraphx_load_buffer(&result, data, size, detail::make_file_options(options).get()));
+    return program(result);
+}
+
+inline program load_buffer(const std::vector<char> &buffer,
+                           const file_options &options = file_options{})
+{
+    return load_buffer(buffer.data(), buffer.size(), options);
+}
+
+inline std::vector<char> save_buffer(const program &p, const file_options &options = file_options{})
+{
+    char *bytes = nullptr;
+    std::size_t size = 0;
+    detail::call(
+        migraphx_save_buffer(&bytes, &size, p.handle(), detail::make_file_options(options).get()));
+    std::vector<char> result(bytes, bytes + size);
+    migraphx_string_destroy(bytes);
+    return result;
+}
+
+// --- quantization ---
+
+namespace detail
+{
+
+template <class F> void quantize(program &p, const std::vector<std::string> &names, F f)
+{
+    using handle = unique_handle<migraphx_quantize_op_names, migraphx_quantize_op_names_destroy>;
+    handle h{make<migraphx_quantize_op_names>(migraphx_quantize_op_names_create)};
+    for (const auto &name : names)
+        call(migraphx_quantize_op_names_add(h.get(), name.c_str()));
+    call(f(p.handle(), h.get()));
+}
+
+} // namespace detail
+
+inline void quantize_fp16(program &p, const std::vector<std::string> &names = {"all"})
+{
+    detail::quantize(p, names, migraphx_quantize_fp16_with_op_names);
+}
+
+inline void quantize_bf16(program &p, const std::vector<std::string> &names = {"all"})
+{
+    detail::quantize(p, names, migraphx_quantize_bf16_with_op_names);
+}
+
+inline void quantize_int8(program &p, const target &t,
+                          const std::vector<parameter_map> &calibration,
+                          const std::unordered_set<std::string> &names = {"dot", "convolution"})
+{
+    using handle = detail::unique_handle<migraphx_quantize_int8_options,
+                                         migraphx_quantize_int8_options_destroy>;
+    handle h{detail::make<migraphx_quantize_int8_options>(migraphx_quantize_int8_options_create)};
+    for (const auto &name : names)
+        detail::call(migraphx_quantize_int8_options_add_op_name(h.get(), name.c_str()));
+    for (const auto &sample : calibration)
+        detail::call(migraphx_quantize_int8_options_add_calibration_data(
+            h.get(), detail::make_parameters(sample).get()));
+    detail::call(migraphx_quantize_int8(p.handle(), t.handle().get(), h.get()));
+}
+
+inline void quantize_fp8(program &p, const target &t, const std::vector<parameter_map> &calibration)
+{
+    using handle =
+        detail::unique_handle<migraphx_quantize_fp8_options, migraphx_quantize_fp8_options_destroy>;
+    handle h{detail::make<migraphx_quantize_fp8_options>(migraphx_quantize_fp8_options_create)};
+    for (const auto &sample : calibration)
+        detail::call(migraphx_quantize_fp8_options_add_calibration_data(
+            h.get(), detail::make_parameters(sample).get()));
+    detail::call(migraphx_quantize_fp8(p.handle(), t.handle().get(), h.get()));
+}
+
+} // namespace version_1
+} // namespace migraphx
+
+#endif

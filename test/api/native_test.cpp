@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+// The guide's own program, with the headers and names it uses; then what else those names promise.
+#include <migraphx/generate.hpp>
+#include <migraphx/gpu/target.hpp>
+#include <migraphx/load_save.hpp>
+#include <migraphx/onnx.hpp>
+#include <migraphx/quantization.hpp>
+#include <migraphx/ref/target.hpp>
+
+#include <cstdio>
+#include <functional>
+#include <sstream>
+
+static int failures;
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            std::printf("%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);                  \
+            failures++;                                                                            \
+        }                                                                                          \
+    } while (0)
+
+static std::string thrown(const std::function<void()> &f)
+{
+    try {
+        f();
+    } catch (const std::runtime_error &e) {
+        return e.what();
+    }
+    return "";
+}
+
+static migraphx::program CreateNet()
+{
+    migraphx::program net;
+    migraphx::module *mainModule = net.get_main_module();
+    migraphx::instruction_ref input = mainModule->add_parameter(
+        "input", migraphx::shape{migraphx::shape::float_type, {1, 1, 4, 6}});
+    std::vector<float> weightData(1 * 1 * 1 * 1);
+    for (std::size_t i = 0; i < weightData.size(); ++i)
+        weightData[i] = 1.0;
+    migraphx::shape weightShape{migraphx::shape::float_type, {1, 1, 1, 1}};
+    migraphx::literal convWeight{weightShape, weightData};
+    migraphx::instruction_ref convKernel = mainModule->add_literal(convWeight);
+    migraphx::instruction_ref conv = mainModule->add_instruction(
+        migraphx::make_json_op(
+            "convolution", "{padding:[0,0],stride:[1,1],dilation:[1,1],group:1,padding_mode:0}"),
+        input, convKernel);
+    migraphx::instruction_ref slice = mainModule->add_instruction(
+        migraphx::make_json_op("slice", "{axes:[2,3], starts:[0,2],ends:[4,5]}"), conv);
+    migraphx::instruction_ref contiguous =
+        mainModule->add_instruction(migraphx::make_op("contiguous"), slice);
+    migraphx::instruction_ref flatten =
+        mainModule->add_instruction(migraphx::make_op("flatten"), contiguous);
+    mainModule->add_return({flatten});
+    return net;
+}
+
+static void guide()
+{
+    migraphx::program net = CreateNet();
+    migraphx::compile_options options;
+    options.device_id = 0;
+    options.offload_copy = true;
+    CHECK(thrown([&] {
+              CreateNet().compile(migraphx::gpu::target{}, options);
+          }).find("Requested target 'gpu'") == 0);
+    net.compile(migraphx::ref::target{}, options);
+    std::vector<float> inputData(1 * 1 * 4 * 6);
+    for (std::size_t i = 0; i < inputData.size(); ++i)
+        inputData[i] = static_cast<float>(i);
+    migraphx::shape inputShape(migraphx::shape::float_type, {1, 1, 4, 6});
+    migraphx::argument data{inputShape, inputData.data()};
+    migraphx::parameter_map inputDataMap;
+    inputDataMap["input"] = data;
+    std::vector<migraphx::argument> results = net.eval(inputDataMap);
+    migraphx::argument result = results[0];
+    migraphx::shape outputShape = result.get_shape();
+    CHECK(outputShape.elements() == 12 && outputShape.lens()[1] == 12);
+    const float expected[] = {2, 3, 4, 8, 9, 10, 14, 15, 16, 20, 21, 22};
+    float *resultData = (float *)result.data();
+    for (std::size_t i = 0; i < outputShape.elements(); ++i)
+        CHECK(resultData[i] == expected[i]);
+    migraphx::program copy = net; // compiled like the original
+    CHECK(copy.is_compiled() && copy.eval(inputDataMap)[0] == result);
+}
+
+static void text()
+{
+    std::ostringstream out;
+    out << CreateNet();
+    CHECK(out.str().find(
+              "module: \"main\"\nmain:@0 = @literal{1} -> float_type, {1, 1, 1, 1}, {1, 1, 1, 1}\n"
+              "input = @param:input -> float_type, {1, 1, 4, 6}, {24, 24, 6, 1}\n"
+              "main:@2 = convolution[padding={0, 0}") == 0);
+    std::ostringstream shape;
+    shape << migraphx::shape{migraphx::shape::half_type, {2, 3}, {1, 2}};
+    CHECK(shape.str() == "half_type, {2, 3}, {1, 2}");
+}
+
+static void parts()
+{
+    migraphx::program net = CreateNet();
+    auto names = net.get_parameter_names();
+    CHECK(names == std::vector<std::string>{"input"} &&
+          net.get_parameter_shape("input").bytes() == 96);
+    CHECK(net.get_parameter_shapes().begin()->second.lens() ==
+          (std::vector<std::size_t>{1, 1, 4, 6}));
+    CHECK(net.get_output_shapes().at(0).type() == migraphx::shape::float_type);
+    auto list = net.get_main_module()->get_instructions();
+    CHECK(list.size() == 7 && list[2]->name() == "convolution" && list[2]->inputs()[0] == list[1]);
+    CHECK(list[3]->outputs()[0]->name() == "contiguous" && list[0]->get_literal().at<float>() == 1);
+    CHECK(net.get_main_module() == net.get_main_module());
+    migraphx::shape s{migraphx::shape::float_type, {3, 4}};
+    CHECK(migraphx::generate_argument(s, 1) == migraphx::generate_argument(s, 1));
+    CHECK(migraphx::literal(s, std::vector<int>(12, 7)).get_argument().to_vector<float>()[11] == 7);
+    const std::vector<int64_t> wide{(int64_t(1) << 62) + 1};
+    CHECK(migraphx::literal(migraphx::shape(migraphx::shape::int64_type, {1}), wide)
+              .get_argument()
+              .at<int64_t>() == wide[0]);
+    const auto moved = std::move(net);
+    migraphx::save(moved, "native_test.mxr");
+    CHECK(migraphx::load("native_test.mxr") == moved);
+    std::remove("native_test.mxr");
+    CHECK(migraphx::load_buffer(migraphx::save_buffer(moved)) == moved);
+    migraphx::onnx_options options;
+    options.map_input_dims["input"] = {32, 3, 224, 224};
+    CHECK(thrown([&] { migraphx::parse_onnx("no_such.onnx", options); }).find("no_such.onnx") !=
+          std::string::npos);
+    CHECK(!migraphx::get_onnx_operators().empty());
+}
+
+int main()
+{
+    guide();
+    text();
+    parts();
+    std::printf("%d failed checks\n", failures);
+    return failures != 0;
+}
