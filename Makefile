@@ -65,15 +65,18 @@ TARGET ?= ref
 suite: venv all
 	@echo "== the ONNX backend suite on $(TARGET)"
 	@$(PYTHON) test/onnx/make_suite.py --out $(BUILD)/suite
-	@$(PYTHON) test/onnx/suite.py --build $(BUILD) --target $(TARGET)
+	@$(PYTHON) test/onnx/judge.py --build $(BUILD) --target $(TARGET)
 	@for shapes in free unranked; do \
 		echo "== the same with $$shapes shapes"; \
 		$(PYTHON) test/onnx/make_suite.py --out $(BUILD)/suite_$$shapes --shapes $$shapes && \
-		$(PYTHON) test/onnx/suite.py --build $(BUILD) --target $(TARGET) --cases $(BUILD)/suite_$$shapes || exit 1; \
+		$(PYTHON) test/onnx/judge.py --build $(BUILD) --target $(TARGET) --cases $(BUILD)/suite_$$shapes || exit 1; \
 	done
 	@echo "== every version of every operator on $(TARGET)"
 	@$(PYTHON) test/onnx/make_versions.py --out $(BUILD)/versions
-	@$(PYTHON) test/onnx/suite.py --build $(BUILD) --target $(TARGET) --cases $(BUILD)/versions
+	@$(PYTHON) test/onnx/judge.py --build $(BUILD) --target $(TARGET) --cases $(BUILD)/versions
+	@echo "== random attributes and shapes on $(TARGET)"
+	@$(PYTHON) test/onnx/make_random.py --out $(BUILD)/random
+	@$(PYTHON) test/onnx/judge.py --build $(BUILD) --target $(TARGET) --cases $(BUILD)/random
 
 check-all: check
 	@tool/check_all.sh $(JOBS)

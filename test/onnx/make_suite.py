@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes the cases of the ONNX backend test suite as folders, for mgx-run-onnx and suite.py.
+"""Writes the cases of the ONNX backend test suite as folders, for mgx-run-onnx and judge.py.
 
     make_suite.py [--out build/suite] [--only REGEX] [--shapes declared|free|unranked]
 

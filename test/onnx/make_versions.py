@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes a case for every version of every ONNX operator, for mgx-run-onnx and suite.py.
+"""Writes a case for every version of every ONNX operator, for mgx-run-onnx and judge.py.
 
     make_versions.py [--out build/versions] [--only REGEX] [--each N]
 

@@ -46,8 +46,9 @@ static void normalise(int64_t length, int64_t step, int64_t *start, int64_t *end
         *end = mgx_max_i64(mgx_min_i64(to, length), *start);
         return;
     }
-    from = mgx_min_i64(from, length - 1);
-    to = mgx_max_i64(to, -1);
+    from = mgx_min_i64(mgx_max_i64(from, 0), length - 1); // into the axis, unlike Python
+    // The largest end stands for "to the end" in either direction.
+    to = *end == INT32_MAX || *end == INT64_MAX ? -1 : mgx_max_i64(to, -1);
     const int64_t stride = step == INT64_MIN ? INT64_MAX : -step;
     const int64_t count = from > to && from >= 0 ? (from - to - 1) / stride + 1 : 0;
     *start = count ? from - (count - 1) * stride : 0;

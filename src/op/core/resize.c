@@ -136,12 +136,18 @@ static double filter(const struct mgx_resize_how *how, double t)
     return fabs(t) < 1 ? 1 - fabs(t) : 0;
 }
 
-// Filter width on each side, at most what covers the whole input.
+// No filter reaches further: a scale is at least 1 / in, or there would be no output.
+static int64_t farthest(const struct mgx_resize_axis *a)
+{
+    return 2 * a->in + 4;
+}
+
+// Filter width on each side. What lies beyond the input's ends counts too: the ends stand for it.
 static int64_t reach_of(const struct mgx_resize_how *how, const struct mgx_resize_axis *a,
                         double squeeze)
 {
     const double reach = (how->mode == MGX_RESIZE_CUBIC ? 2 : 1) / squeeze;
-    return (int64_t)fmin(ceil(reach), (double)(a->in + 4));
+    return (int64_t)fmin(ceil(reach), (double)farthest(a));
 }
 
 static void weigh(const struct mgx_resize_how *how, const struct mgx_resize_axis *a, double x,
@@ -219,7 +225,7 @@ static enum mgx_status run_axis(struct mgx_compute_call *c, const struct mgx_res
                                 union mgx_word **x)
 {
     union mgx_word *y = mgx_zero_words(c, outer * a->out * inner);
-    struct taps taps = {.weights = MGX_NEW_ARRAY(c->scratch, double, 2 * (a->in + 4))};
+    struct taps taps = {.weights = MGX_NEW_ARRAY(c->scratch, double, 2 * farthest(a))};
     if (!y || !taps.weights)
         return mgx_fail_memory(c->diag);
     if (how->mode == MGX_RESIZE_NEAREST)
