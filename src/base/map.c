@@ -45,13 +45,19 @@ static bool same_key(const struct mgx_map_entry *e, const char *key, size_t size
     return size == SIZE_MAX ? e->key == key : memcmp(e->key, key, size) == 0;
 }
 
-// The slot that holds the key, or the free slot where it would go.
-static uint32_t *find_slot(const struct mgx_map *map, const char *key, size_t size)
+enum { INDEX_BITS = 32 };
+#define INDEX_MASK (((uint64_t)1 << INDEX_BITS) - 1)
+
+// The slot that holds the key, or the free slot where it would go. The part of the hash that stands
+// in the slot keeps strangers from being looked at: keys lie anywhere in a file.
+static uint64_t *find_slot(const struct mgx_map *map, const char *key, size_t size, uint64_t hash)
 {
     const uint32_t mask = map->slot_count - 1;
-    uint32_t at = (uint32_t)hash_key(key, size) & mask;
-    while (map->slots[at] && !same_key(&map->entries[map->slots[at] - 1], key, size))
-        at = (at + 1) & mask;
+    uint32_t at = (uint32_t)hash & mask;
+    for (; map->slots[at]; at = (at + 1) & mask)
+        if (((map->slots[at] ^ hash) & ~INDEX_MASK) == 0 &&
+            same_key(&map->entries[(map->slots[at] & INDEX_MASK) - 1], key, size))
+            break;
     return &map->slots[at];
 }
 
@@ -60,7 +66,7 @@ static bool grow(struct mgx_map *map)
     if (map->slot_count >= UINT32_MAX / 2)
         return false;
     const uint32_t slot_count = map->slot_count ? map->slot_count * 2 : 16;
-    uint32_t *slots = calloc(slot_count, sizeof *slots);
+    uint64_t *slots = calloc(slot_count, sizeof *slots);
     struct mgx_map_entry *entries =
         slots ? realloc(map->entries, (size_t)slot_count / 4 * 3 * sizeof *entries) : NULL;
     if (!entries) {
@@ -71,8 +77,10 @@ static bool grow(struct mgx_map *map)
     map->slots = slots;
     map->entries = entries;
     map->slot_count = slot_count;
-    for (uint32_t i = 0; i < map->count; i++)
-        *find_slot(map, entries[i].key, entries[i].key_size) = i + 1;
+    for (uint32_t i = 0; i < map->count; i++) {
+        const uint64_t hash = hash_key(entries[i].key, entries[i].key_size);
+        *find_slot(map, entries[i].key, entries[i].key_size, hash) = (hash & ~INDEX_MASK) | (i + 1);
+    }
     return true;
 }
 
@@ -80,12 +88,13 @@ bool mgx_map_putn(struct mgx_map *map, const char *key, size_t size, void *value
 {
     if (map->count + 1 > map->slot_count / 4 * 3 && !grow(map))
         return false;
-    uint32_t *slot = find_slot(map, key, size);
+    const uint64_t hash = hash_key(key, size);
+    uint64_t *slot = find_slot(map, key, size, hash);
     if (!*slot) {
         map->entries[map->count] = (struct mgx_map_entry){.key = key, .key_size = size};
-        *slot = ++map->count;
+        *slot = (hash & ~INDEX_MASK) | ++map->count;
     }
-    map->entries[*slot - 1].value = value;
+    map->entries[(*slot & INDEX_MASK) - 1].value = value;
     return true;
 }
 
@@ -103,8 +112,8 @@ struct mgx_map_entry *mgx_map_find_entry(const struct mgx_map *map, const char *
 {
     if (!map->count)
         return NULL;
-    const uint32_t slot = *find_slot(map, key, size);
-    return slot ? &map->entries[slot - 1] : NULL;
+    const uint64_t slot = *find_slot(map, key, size, hash_key(key, size));
+    return slot ? &map->entries[(slot & INDEX_MASK) - 1] : NULL;
 }
 
 void *mgx_map_findn(const struct mgx_map *map, const char *key, size_t size)

@@ -2,7 +2,8 @@
 // Hash map from strings or pointers to pointers: open addressing, power-of-two size, at most 3/4
 // full. Holds: keys are borrowed and must outlive the map (names live in an arena). No removal; a
 // value may be overwritten. Order of iteration is order of insertion, so that nothing printed
-// depends on hashing. Cost: O(1) per operation, 24 bytes per entry.
+// depends on hashing. Cost: O(1) per operation, some 40 bytes
+// per entry.
 #pragma once
 
 #include <stdbool.h>
@@ -17,7 +18,7 @@ struct mgx_map_entry {
 
 struct mgx_map {
     struct mgx_map_entry *entries; // in order of insertion
-    uint32_t *slots;               // index + 1 into entries, 0 = free
+    uint64_t *slots;               // upper half of the hash, then index + 1 into entries; 0 = free
     uint32_t count;
     uint32_t slot_count;
 };

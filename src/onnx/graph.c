@@ -13,22 +13,24 @@ enum state { NEW, WAITING, DONE };
 
 // --- names ---
 
+// A name may be defined once; with a definition that exists the map does not grow.
 static enum mgx_status add_name(struct mgx_onnx_graph *g, struct mgx_slice name,
                                 struct mgx_ins *ins, int node)
 {
+    const uint32_t count = g->values.count;
     struct mgx_onnx_value *value = MGX_NEW(&g->import->arena, struct mgx_onnx_value);
     if (!value || !mgx_map_putn(&g->values, name.text, name.size, value))
         return mgx_fail_memory(g->import->diag);
     value->ins = ins;
     value->node = node;
+    if (g->values.count == count)
+        return mgx_fail(g->import->diag, MGX_INVALID, "\"%.*s\" is defined twice", MGX_SLICE(name));
     return MGX_OK;
 }
 
 enum mgx_status mgx_onnx_graph_define(struct mgx_onnx_graph *g, struct mgx_slice name,
                                       struct mgx_ins *ins)
 {
-    if (mgx_map_findn(&g->values, name.text, name.size))
-        return mgx_fail(g->import->diag, MGX_INVALID, "\"%.*s\" is defined twice", MGX_SLICE(name));
     return add_name(g, name, ins, -1);
 }
 
@@ -84,9 +86,6 @@ static enum mgx_status declare_outputs(struct mgx_onnx_graph *g, int node)
         if (!mgx_wire_bytes(&w, &f, &name) || !name.size)
             continue;
         TRY(mgx_onnx_check_name(name, "the name of an output", g->import->diag));
-        if (mgx_map_findn(&g->values, name.text, name.size))
-            return mgx_fail(g->import->diag, MGX_INVALID, "\"%.*s\" is defined twice",
-                            MGX_SLICE(name));
         TRY(add_name(g, name, NULL, node));
     }
     return w.bad ? mgx_wire_fail(&w, "NodeProto", g->import->diag) : MGX_OK;
