@@ -46,7 +46,7 @@ enum mgx_conv_method {
 };
 
 // Types are those of gemm.h: x and y may be f32, f16 or bf16, or bytes to int32 or to floats by a
-// scale per channel. Only direct, strip and unrolled know other types than f32. Sizes are positive;
+// scale per channel. Winograd knows f32 alone. Sizes are positive;
 // strides are in elements. Output channels are contiguous, within a pixel that
 // may be wider than they are: a concatenation is written in place.
 struct mgx_conv_desc {
@@ -77,7 +77,7 @@ struct mgx_conv_args {
     const void *x; // first value of the first image, behind its border
     const void *packed;
     const float *bias;  // [out_channels]; may be NULL
-    const float *scale; // [out_channels]; of integer sums that become floats
+    const float *scale; // [out_channels]; integer sums become floats by it; needed unless they stay
     const void *residual;
     void *y;
     void *workspace; // aligned to 64

@@ -3,12 +3,17 @@
 // output are dealt to tasks, and vectors of channels too when there are few rows; see dw.h for what
 // is done in a row.
 //
+// Everything is multiplied as floats, which are exact for bytes: the sums of 512 products stay
+// below 2^24. Input lines of other types are converted into a ring of lines that the kernel's
+// height needs, results leave through a row of scratch.
+//
 // Weights are packed [vector of channels][kernel row][member][kernel column][lane], zero beyond the
 // last channel.
 #include <string.h>
 
 #include "base/size.h"
 #include "target/cpu/kernel/conv_plan.h"
+#include "target/cpu/kernel/convert.h"
 #include "target/cpu/kernel/dw.h"
 #include "target/cpu/kernel/output.h"
 
@@ -29,11 +34,14 @@ const struct mgx_dw_kernel *mgx_dw_kernel(enum mgx_isa isa)
     return &mgx_f32_dw__generic;
 }
 
+enum { MAX_BYTE_PRODUCTS = 512 };
+
 static bool depthwise_fits(const struct mgx_conv_plan *plan)
 {
     const int64_t members = plan->group_in;
-    return mgx_conv_floats(&plan->d) && !plan->d.transposed && members == plan->group_out &&
-           plan->d.x_channel == 1 &&
+    return !plan->d.transposed && members == plan->group_out && plan->d.x_channel == 1 &&
+           (plan->d.type != MGX_KERNEL_S8 ||
+            mgx_conv_taps(&plan->d) * members <= MAX_BYTE_PRODUCTS) &&
            (members == 1 || members == 2 || members == 4 || members == 8) &&
            plan->kernel->vector % members == 0;
 }
@@ -57,10 +65,46 @@ static int64_t lines_of(const struct mgx_conv_desc *d)
     return d->kernel[0] * d->kernel[1];
 }
 
-// Scratch of one thread: the lines of a row, and the kernel row of each.
-static size_t lines_bytes(const struct mgx_conv_desc *d)
+// Input lines along dimension i that the kernel reaches from one output row.
+static int64_t reach_of(const struct mgx_conv_desc *d, int i)
 {
-    return mgx_align64((size_t)lines_of(d) * sizeof(float *));
+    const int64_t reach = (mgx_max_i64(d->kernel[i], 1) - 1) * d->dilation[i] + 1;
+    return mgx_max_i64(mgx_min_i64(reach, d->in[i]), 1);
+}
+
+static int64_t slots_of(const struct mgx_conv_desc *d)
+{
+    return reach_of(d, 0) * reach_of(d, 1);
+}
+
+// Channels of one part, at most.
+static int64_t part_channels(const struct mgx_conv_plan *plan)
+{
+    return mgx_ceil_div(vectors_of(plan), plan->n_parts) * plan->depthwise->vector;
+}
+
+// Scratch of a thread: the lines of a row and the kernel row of each; for types other than float
+// the ring of converted lines, which line each slot holds, a row of results and one of residuals.
+struct layout {
+    size_t kernel_rows, tags, ring, results, residual, end;
+};
+
+static struct layout layout_of(const struct mgx_conv_plan *plan)
+{
+    const struct mgx_conv_desc *d = &plan->d;
+    const size_t channels = (size_t)part_channels(plan) * sizeof(float);
+    const bool floats = mgx_conv_floats(d);
+    const size_t line = floats ? 0 : mgx_align64((size_t)d->in[2] * channels),
+                 result = floats ? 0 : mgx_align64((size_t)d->out[2] * channels),
+                 slots = floats ? 0 : (size_t)slots_of(d);
+    struct layout l;
+    l.kernel_rows = mgx_align64((size_t)lines_of(d) * sizeof(float *));
+    l.tags = l.kernel_rows + mgx_align64((size_t)lines_of(d) * sizeof(int));
+    l.ring = l.tags + mgx_align64(slots * sizeof(int64_t));
+    l.results = l.ring + slots * line;
+    l.residual = l.results + result;
+    l.end = l.residual + result;
+    return l;
 }
 
 static enum mgx_status depthwise_prepare(struct mgx_conv_plan *plan, struct mgx_diag *diag)
@@ -73,7 +117,6 @@ static enum mgx_status depthwise_prepare(struct mgx_conv_plan *plan, struct mgx_
     if (!mgx_mul_size((size_t)floats, sizeof(float), &plan->packed_bytes))
         return mgx_fail(diag, MGX_LIMIT, "packed weights of %lld channels do not fit",
                         (long long)d->out_channels);
-    plan->thread_workspace = lines_bytes(d) + mgx_align64((size_t)lines_of(d) * sizeof(int));
     plan->rows = d->batch * d->out[0] * d->out[1];
     const double values = (double)mgx_conv_pixels(d) * (double)d->out_channels;
     const int64_t tasks = mgx_split_tasks(
@@ -81,19 +124,25 @@ static enum mgx_status depthwise_prepare(struct mgx_conv_plan *plan, struct mgx_
     plan->m_parts = (int)mgx_min_i64(plan->rows, tasks);
     plan->n_parts =
         (int)mgx_min_i64(vectors_of(plan), mgx_ceil_div(tasks, mgx_max_i64(plan->m_parts, 1)));
+    plan->thread_workspace = layout_of(plan).end;
     return MGX_OK;
 }
 
 // The weight of kernel element (z, y, x) from member m to an output channel.
-static float weight_at(const struct mgx_conv_plan *plan, const float *weights, int64_t channel,
-                       int64_t m, int64_t z, int64_t y, int64_t x)
+static float weight_at(const struct mgx_conv_plan *plan, const char *weights, int64_t channel,
+                       int64_t m, const int64_t at[MGX_CONV_DIMS])
 {
     const struct mgx_conv_desc *d = &plan->d;
     if (channel >= d->out_channels)
         return 0.0f;
-    return weights[plan->w_first + channel / plan->group_out * d->w_group +
-                   channel % plan->group_out * d->w_out + m * d->w_in + z * d->w_space[0] +
-                   y * d->w_space[1] + x * d->w_space[2]];
+    int64_t offset = plan->w_first + channel / plan->group_out * d->w_group +
+                     channel % plan->group_out * d->w_out + m * d->w_in;
+    for (int i = 0; i < MGX_CONV_DIMS; i++)
+        offset += at[i] * d->w_space[i];
+    float value;
+    mgx_convert(d->isa, d->w_type, MGX_KERNEL_F32)(weights + offset * mgx_kernel_size(d->w_type),
+                                                   &value, 1);
+    return value;
 }
 
 static void depthwise_pack(const struct mgx_conv_plan *plan, const void *weights, void *packed)
@@ -101,110 +150,226 @@ static void depthwise_pack(const struct mgx_conv_plan *plan, const void *weights
     const struct mgx_conv_desc *d = &plan->d;
     const int vector = plan->depthwise->vector;
     float *to = packed;
+    int64_t at[MGX_CONV_DIMS];
     for (int64_t v = 0; v < vectors_of(plan); v++)
-        for (int64_t z = 0; z < d->kernel[0]; z++)
-            for (int64_t y = 0; y < d->kernel[1]; y++)
+        for (at[0] = 0; at[0] < d->kernel[0]; at[0]++)
+            for (at[1] = 0; at[1] < d->kernel[1]; at[1]++)
                 for (int64_t m = 0; m < plan->group_in; m++)
-                    for (int64_t x = 0; x < d->kernel[2]; x++)
+                    for (at[2] = 0; at[2] < d->kernel[2]; at[2]++)
                         for (int lane = 0; lane < vector; lane++)
-                            *to++ = weight_at(plan, weights, v * vector + lane, m, z, y, x);
+                            *to++ = weight_at(plan, weights, v * vector + lane, m, at);
 }
+
+// --- running ---
 
 struct job {
     const struct mgx_conv_plan *plan;
     const struct mgx_conv_args *args;
 };
 
-// One output row: where it is, and its input lines that exist.
-struct row {
-    int64_t n, z, y;
+// A range of rows and of channels.
+struct part {
+    const struct mgx_conv_plan *plan;
+    const struct mgx_conv_args *args;
+    int64_t v_begin, v_end;
+    int64_t first, channels; // those of the vectors
+    int thread;
+    // scratch; see struct layout
     const float **lines;
     int *kernel_rows;
-    int count;
+    int64_t *tags;
+    float *ring, *results, *residual;
+    // of the current row
+    int64_t n, z, y;
+    int line_count;
 };
 
-static void find_lines(const struct job *job, struct row *row)
+// An input line, of the part's channels.
+static const float *direct_line(const struct part *part, int64_t z, int64_t y)
 {
-    const struct mgx_conv_desc *d = &job->plan->d;
-    row->count = 0;
+    const struct mgx_conv_desc *d = &part->plan->d;
+    return (const float *)part->args->x + part->n * d->x_batch + z * d->x_space[0] +
+           y * d->x_space[1] + part->first;
+}
+
+// The same converted, less the zero point, from the ring when it is there.
+static const float *converted_line(const struct part *part, int64_t z, int64_t y)
+{
+    const struct mgx_conv_desc *d = &part->plan->d;
+    const int64_t size = mgx_kernel_size(d->x_type);
+    const int64_t across = reach_of(d, 1), slot = z % reach_of(d, 0) * across + y % across;
+    const int64_t tag = (part->n * d->in[0] + z) * d->in[1] + y + 1;
+    float *line =
+        part->ring + slot * (int64_t)(mgx_align64((size_t)(d->in[2] * part_channels(part->plan)) *
+                                                  sizeof(float)) /
+                                      sizeof(float));
+    if (part->tags[slot] == tag)
+        return line;
+    part->tags[slot] = tag;
+    const mgx_convert_fn convert = mgx_convert(d->isa, d->x_type, MGX_KERNEL_F32);
+    const char *from =
+        (const char *)part->args->x +
+        (part->n * d->x_batch + z * d->x_space[0] + y * d->x_space[1] + part->first) * size;
+    if (d->x_space[2] == part->channels)
+        convert(from, line, d->in[2] * part->channels);
+    else
+        for (int64_t x = 0; x < d->in[2]; x++)
+            convert(from + x * d->x_space[2] * size, line + x * part->channels, part->channels);
+    for (int64_t i = 0; d->x_zero && i < d->in[2] * part->channels; i++)
+        line[i] -= (float)d->x_zero;
+    return line;
+}
+
+static void find_lines(struct part *part)
+{
+    const struct mgx_conv_desc *d = &part->plan->d;
+    part->line_count = 0;
     for (int64_t kz = 0; kz < d->kernel[0]; kz++)
         for (int64_t ky = 0; ky < d->kernel[1]; ky++) {
-            const int64_t z = row->z * d->stride[0] - d->pad[0] + kz * d->dilation[0];
-            const int64_t y = row->y * d->stride[1] - d->pad[1] + ky * d->dilation[1];
+            const int64_t z = part->z * d->stride[0] - d->pad[0] + kz * d->dilation[0];
+            const int64_t y = part->y * d->stride[1] - d->pad[1] + ky * d->dilation[1];
             if (z < 0 || z >= d->in[0] || y < 0 || y >= d->in[1])
                 continue;
-            row->lines[row->count] = (const float *)job->args->x + row->n * d->x_batch +
-                                     z * d->x_space[0] + y * d->x_space[1];
-            row->kernel_rows[row->count++] = (int)(kz * d->kernel[1] + ky);
+            part->lines[part->line_count] =
+                part->tags ? converted_line(part, z, y) : direct_line(part, z, y);
+            part->kernel_rows[part->line_count++] = (int)(kz * d->kernel[1] + ky);
         }
 }
 
-static void finish_vector(const struct job *job, const struct row *row, const float *residual,
-                          const struct mgx_dw_args *args, int64_t channel, int thread)
+// Place of the row's first value of the part's first channel.
+static int64_t row_at(const struct part *part, int64_t first, int64_t batch, const int64_t *space)
 {
-    const struct mgx_conv_plan *plan = job->plan;
+    return first + part->n * batch + part->z * space[0] + part->y * space[1] + part->first;
+}
+
+// Where a row's results go, and its residual: in memory, or in scratch.
+struct target {
+    float *y;
+    const float *residual; // NULL: none
+    int64_t y_pixel, residual_pixel;
+};
+
+static struct target target_of(const struct part *part)
+{
+    const struct mgx_conv_plan *plan = part->plan;
+    const struct mgx_conv_desc *d = &plan->d;
+    const int64_t y = row_at(part, plan->y_first, d->y_batch, d->y_space),
+                  r = row_at(part, plan->residual_first, d->residual_batch, d->residual_space);
+    if (!part->tags)
+        return (struct target){(float *)part->args->y + y,
+                               d->epilogue.residual ? (const float *)part->args->residual + r
+                                                    : NULL,
+                               d->y_space[2], d->residual_space[2]};
+    const struct target t = {part->results, d->epilogue.residual ? part->residual : NULL,
+                             part->channels, part->channels};
+    const mgx_convert_fn convert = mgx_convert(d->isa, d->y_type, MGX_KERNEL_F32);
+    const int64_t size = mgx_kernel_size(d->y_type);
+    for (int64_t x = 0; t.residual && x < d->out[2]; x++)
+        convert((const char *)part->args->residual + (r + x * d->residual_space[2]) * size,
+                part->residual + x * part->channels, part->channels);
+    return t;
+}
+
+static void finish_vector(const struct part *part, const struct mgx_dw_args *args,
+                          const float *residual, int64_t channel)
+{
+    const struct mgx_conv_plan *plan = part->plan;
     const struct mgx_tile tile = {
         .data = args->y,
         .stride = args->y_pixel,
-        .row = plan->pixel_first + row->n * plan->pixel_batch + row->z * plan->pixel_space[0] +
-               row->y * plan->pixel_space[1],
+        .row = plan->pixel_first + part->n * plan->pixel_batch + part->z * plan->pixel_space[0] +
+               part->y * plan->pixel_space[1],
         .row_step = plan->pixel_space[2],
         .col = channel,
         .rows = (int)args->count,
         .cols = args->channels,
-        .thread = thread,
+        .thread = part->thread,
     };
     mgx_output_finish(plan->kernel, &plan->d.epilogue, &tile, residual, args->residual_pixel,
-                      job->args->hook_user);
+                      part->args->hook_user);
 }
 
-static void run_row(const struct job *job, const struct row *row, int64_t v_begin, int64_t v_end,
-                    int thread)
+static void run_vector(const struct part *part, const struct target *t, int64_t v,
+                       struct mgx_dw_args *args)
 {
-    const struct mgx_conv_plan *plan = job->plan;
+    const struct mgx_conv_plan *plan = part->plan;
     const struct mgx_conv_desc *d = &plan->d;
-    const struct mgx_conv_args *in = job->args;
-    const int64_t vector = plan->depthwise->vector;
+    const struct mgx_epilogue *e = &d->epilogue;
+    const int64_t vector = plan->depthwise->vector, channel = v * vector;
+    const int64_t in_part = channel - part->first;
+    const float *residual = t->residual ? t->residual + in_part : NULL;
+    const bool scaled = d->type == MGX_KERNEL_S8 && d->y_type == MGX_KERNEL_F32;
+    args->channels = (int)mgx_min_i64(vector, d->out_channels - channel);
+    args->weights = (const float *)part->args->packed + channel * mgx_conv_taps(d) * plan->group_in;
+    args->bias = part->args->bias ? part->args->bias + channel : NULL;
+    args->scale = scaled ? part->args->scale + channel : NULL;
+    args->residual = e->residual == MGX_RESIDUAL_BEFORE ? residual : NULL;
+    args->y = t->y + in_part;
+    plan->depthwise->row(args);
+    if (!mgx_output_simple(e))
+        finish_vector(part, args, residual, channel);
+}
+
+static void store_row(const struct part *part)
+{
+    const struct mgx_conv_plan *plan = part->plan;
+    const struct mgx_conv_desc *d = &plan->d;
+    const mgx_convert_fn convert = mgx_convert(d->isa, MGX_KERNEL_F32, d->y_type);
+    const int64_t size = mgx_kernel_size(d->y_type);
+    char *y = (char *)part->args->y + row_at(part, plan->y_first, d->y_batch, d->y_space) * size;
+    for (int64_t x = 0; x < d->out[2]; x++)
+        convert(part->results + x * part->channels, y + x * d->y_space[2] * size, part->channels);
+}
+
+static void run_row(struct part *part)
+{
+    const struct mgx_conv_plan *plan = part->plan;
+    const struct mgx_conv_desc *d = &plan->d;
     struct mgx_tile_args clamp;
     mgx_output_clamp(&d->epilogue, &clamp);
-    const float *residual = NULL;
-    if (d->epilogue.residual)
-        residual = (const float *)in->residual + plan->residual_first + row->n * d->residual_batch +
-                   row->z * d->residual_space[0] + row->y * d->residual_space[1];
+    find_lines(part);
+    const struct target t = target_of(part);
     struct mgx_dw_args args = {
-        .lines = row->lines,
-        .kernel_rows = row->kernel_rows,
-        .line_count = row->count,
+        .lines = part->lines,
+        .kernel_rows = part->kernel_rows,
+        .line_count = part->line_count,
         .width = d->in[2],
-        .pixel = d->x_space[2],
+        .pixel = part->tags ? part->channels : d->x_space[2],
         .first = -d->pad[2],
         .kernel = d->kernel[2],
         .stride = d->stride[2],
         .dilation = d->dilation[2],
         .members = (int)plan->group_in,
-        .residual_pixel = d->residual_space[2],
-        .y = (float *)in->y + plan->y_first + row->n * d->y_batch + row->z * d->y_space[0] +
-             row->y * d->y_space[1] + v_begin * vector,
-        .y_pixel = d->y_space[2],
+        .residual_pixel = t.residual_pixel,
+        .y_pixel = t.y_pixel,
         .count = d->out[2],
         .clamp = clamp.clamp,
         .low = clamp.low,
         .high = clamp.high,
     };
-    for (int l = 0; l < row->count; l++)
-        row->lines[l] += v_begin * vector;
-    for (int64_t v = v_begin; v < v_end; v++, args.y += vector) {
-        const int64_t channel = v * vector;
-        args.channels = (int)mgx_min_i64(vector, d->out_channels - channel);
-        args.weights = (const float *)in->packed + channel * mgx_conv_taps(d) * plan->group_in;
-        args.bias = in->bias ? in->bias + channel : NULL;
-        args.residual = d->epilogue.residual == MGX_RESIDUAL_BEFORE ? residual + channel : NULL;
-        plan->depthwise->row(&args);
-        if (!mgx_output_simple(&d->epilogue))
-            finish_vector(job, row, residual ? residual + channel : NULL, &args, channel, thread);
-        for (int l = 0; l < row->count; l++)
-            row->lines[l] += vector;
+    for (int64_t v = part->v_begin; v < part->v_end; v++) {
+        run_vector(part, &t, v, &args);
+        for (int l = 0; l < part->line_count; l++)
+            part->lines[l] += plan->depthwise->vector;
     }
+    if (part->tags)
+        store_row(part);
+}
+
+static void set_scratch(struct part *part)
+{
+    const struct mgx_conv_plan *plan = part->plan;
+    const struct layout l = layout_of(plan);
+    char *own = (char *)part->args->workspace + plan->thread_workspace * (size_t)part->thread;
+    part->lines = (const float **)(void *)own;
+    part->kernel_rows = (int *)(void *)(own + l.kernel_rows);
+    if (mgx_conv_floats(&plan->d))
+        return;
+    part->tags = (int64_t *)(void *)(own + l.tags);
+    part->ring = (float *)(void *)(own + l.ring);
+    part->results = (float *)(void *)(own + l.results);
+    part->residual = (float *)(void *)(own + l.residual);
+    memset(part->tags, 0, (size_t)slots_of(&plan->d) * sizeof *part->tags);
 }
 
 static void run_task(void *user, int task, int thread)
@@ -213,17 +378,23 @@ static void run_task(void *user, int task, int thread)
     const struct mgx_conv_plan *plan = job->plan;
     const struct mgx_conv_desc *d = &plan->d;
     const int i = task / plan->n_parts, j = task % plan->n_parts;
-    const int64_t vectors = vectors_of(plan);
-    char *own = (char *)job->args->workspace + plan->thread_workspace * (size_t)thread;
-    struct row row = {.lines = (const float **)(void *)own,
-                      .kernel_rows = (int *)(void *)(own + lines_bytes(d))};
-    for (int64_t r = plan->rows * i / plan->m_parts; r < plan->rows * (i + 1) / plan->m_parts;
-         r++) {
-        row.y = r % d->out[1];
-        row.z = r / d->out[1] % d->out[0];
-        row.n = r / d->out[1] / d->out[0];
-        find_lines(job, &row);
-        run_row(job, &row, vectors * j / plan->n_parts, vectors * (j + 1) / plan->n_parts, thread);
+    const int64_t vectors = vectors_of(plan), vector = plan->depthwise->vector;
+    struct part part = {
+        .plan = plan,
+        .args = job->args,
+        .v_begin = vectors * j / plan->n_parts,
+        .v_end = vectors * (j + 1) / plan->n_parts,
+        .thread = thread,
+    };
+    part.first = part.v_begin * vector;
+    part.channels = mgx_min_i64(part.v_end * vector, d->out_channels) - part.first;
+    set_scratch(&part);
+    const int64_t end = plan->rows * (i + 1) / plan->m_parts;
+    for (int64_t r = plan->rows * i / plan->m_parts; r < end; r++) {
+        part.y = r % d->out[1];
+        part.z = r / d->out[1] % d->out[0];
+        part.n = r / d->out[1] / d->out[0];
+        run_row(&part);
     }
 }
 

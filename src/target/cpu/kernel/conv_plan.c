@@ -53,6 +53,7 @@ static bool types_fit(const struct mgx_conv_desc *d)
     const enum mgx_kernel_type a = bytes ? MGX_KERNEL_S16 : MGX_KERNEL_F32;
     return (bytes || d->type == MGX_KERNEL_F32 || d->type == MGX_KERNEL_BF16) &&
            mgx_convert(d->isa, d->x_type, a) && mgx_convert(d->isa, d->w_type, a) &&
+           mgx_kernel_is_float(d->x_type) != bytes && mgx_kernel_is_float(d->w_type) != bytes &&
            (!bytes || d->w_type == MGX_KERNEL_S8) &&
            (integers ? bytes && is_trivial(&d->epilogue)
                      : mgx_convert(d->isa, MGX_KERNEL_F32, d->y_type) != NULL);
@@ -196,6 +197,7 @@ void mgx_conv_run(const struct mgx_conv_plan *plan, const struct mgx_conv_args *
                   struct mgx_pool *pool)
 {
     assert(mgx_pool_threads(pool) <= (plan->d.threads > 1 ? plan->d.threads : 1));
+    assert(plan->d.type != MGX_KERNEL_S8 || plan->d.y_type == MGX_KERNEL_S32 || args->scale);
     if (mgx_conv_pixels(&plan->d) > 0 && plan->d.out_channels > 0)
         plan->ops->run(plan, args, pool);
 }

@@ -32,6 +32,7 @@ struct mgx_dw_args {
     int members;           // channels of a group; divides the vector
     const float *weights;  // [kernel rows][member][kernel][vector]
     const float *bias;     // may be NULL
+    const float *scale;    // sums become sum * scale + bias; NULL: sum + bias
     const float *residual; // added before the clamp; may be NULL
     int64_t residual_pixel;
     float *y;

@@ -94,7 +94,7 @@ SIMD void run_step(const struct step *s, int64_t at, int taps, int stride, int m
 {
     const struct mgx_dw_args *a = s->args;
     vf acc[PIXELS];
-    const vf bias = a->bias ? vf_load_some(a->bias, a->channels) : vf_zero();
+    const vf bias = a->bias && !a->scale ? vf_load_some(a->bias, a->channels) : vf_zero();
     UNROLL
     for (int i = 0; i < PIXELS; i++)
         acc[i] = bias;
@@ -107,6 +107,13 @@ SIMD void run_step(const struct step *s, int64_t at, int taps, int stride, int m
             else
                 add_line_any(s, a->lines[l], w, members, m, acc);
         }
+    }
+    if (a->scale) {
+        const vf scale = vf_load_some(a->scale, a->channels);
+        const vf added = a->bias ? vf_load_some(a->bias, a->channels) : vf_zero();
+        UNROLL
+        for (int i = 0; i < PIXELS; i++)
+            acc[i] = vf_fma(acc[i], scale, added);
     }
     store_pixels(s, at, acc);
 }

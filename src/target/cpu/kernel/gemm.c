@@ -153,7 +153,9 @@ static enum mgx_status choose_kernel(struct mgx_gemm_plan *plan, struct mgx_diag
         plan->kernel = mgx_gemm_kernel(MGX_KERNEL_F32, d->isa);
     const struct mgx_gemm_kernel *k = plan->kernel;
     const bool integers = d->c_type == MGX_KERNEL_S32;
-    if (!k || !mgx_convert(d->isa, d->a_type, k->a_type) ||
+    const bool mixed = k && (mgx_kernel_is_float(d->a_type) == k->integer ||
+                             mgx_kernel_is_float(d->b_type) == k->integer);
+    if (!k || mixed || !mgx_convert(d->isa, d->a_type, k->a_type) ||
         !mgx_convert(d->isa, d->b_type, k->b_type) || (integers && !k->integer) ||
         (!integers && !mgx_convert(d->isa, MGX_KERNEL_F32, d->c_type)) ||
         (integers && (!is_trivial(&d->epilogue) || d->hook_only)))
@@ -619,6 +621,7 @@ void mgx_gemm_run(const struct mgx_gemm_plan *plan, const struct mgx_gemm_args *
                   struct mgx_pool *pool)
 {
     assert(mgx_pool_threads(pool) <= mgx_max_i64(plan->desc.threads, 1));
+    assert(!plan->kernel->integer || plan->desc.c_type == MGX_KERNEL_S32 || args->scale);
     if (!plan->desc.m || !plan->desc.n)
         return;
     struct job job = {plan, args};

@@ -69,7 +69,7 @@ struct mgx_gemm_plan {
 struct mgx_gemm_args {
     const void *a, *b;  // b: raw or packed, as planned; packed B is aligned to 64 bytes
     const float *bias;  // [n]; may be NULL
-    const float *scale; // [n]; of integer sums that become floats
+    const float *scale; // [n]; integer sums become floats by it; needed unless they stay
     const void *residual;
     void *c;
     void *workspace; // mgx_gemm_workspace() bytes, aligned to 64

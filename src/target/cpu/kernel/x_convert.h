@@ -133,3 +133,27 @@ static void u8_s16(const void *from, void *to, int64_t n)
     for (int64_t i = 0; i < n; i++)
         y[i] = x[i];
 }
+
+static void s8_f32(const void *from, void *to, int64_t n)
+{
+    const int8_t *x = from;
+    float *y = to;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[i];
+}
+
+static void u8_f32(const void *from, void *to, int64_t n)
+{
+    const uint8_t *x = from;
+    float *y = to;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[i];
+}
+
+static void f32_s32(const void *from, void *to, int64_t n)
+{
+    const float *x = from;
+    int32_t *y = to;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (int32_t)x[i];
+}

@@ -16,5 +16,8 @@ const struct mgx_convert_kernel NAME(mgx_x_convert) = {
     .s8_u8 = s8_u8,
     .s8_s16 = s8_s16,
     .u8_s16 = u8_s16,
+    .s8_f32 = s8_f32,
+    .u8_f32 = u8_f32,
+    .f32_s32 = f32_s32,
 };
 #endif

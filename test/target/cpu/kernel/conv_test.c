@@ -569,6 +569,7 @@ static double bench_method(const struct layer *l, const struct mgx_conv_desc *d,
                                          d->border_before[2] * d->x_space[2],
                                     .packed = packed.data,
                                     .bias = bias.data,
+                                    .scale = bias.data,
                                     .y = y.data,
                                     .workspace = workspace.data};
     const double seconds = (d->threads > 1 ? bench_time : bench_cpu_time)(run_timed, &t, 7);

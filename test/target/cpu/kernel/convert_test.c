@@ -71,7 +71,16 @@ CASE(bytes)
         mgx_convert(isa, MGX_KERNEL_U8, MGX_KERNEL_S16)(in, s16, 256);
         for (int i = 0; i < 256; i++)
             CHECK_INT(s16[i], i);
-        CHECK(!mgx_convert(isa, MGX_KERNEL_S8, MGX_KERNEL_F32));
+        float f32[256];
+        int32_t s32[256];
+        mgx_convert(isa, MGX_KERNEL_S8, MGX_KERNEL_F32)(in, f32, 256);
+        mgx_convert(isa, MGX_KERNEL_F32, MGX_KERNEL_S32)(f32, s32, 256);
+        for (int i = 0; i < 256; i++)
+            CHECK(f32[i] == (int8_t)in[i] && s32[i] == (int8_t)in[i]);
+        mgx_convert(isa, MGX_KERNEL_U8, MGX_KERNEL_F32)(in, f32, 256);
+        for (int i = 0; i < 256; i++)
+            CHECK_INT(f32[i], i);
+        CHECK(!mgx_convert(isa, MGX_KERNEL_F32, MGX_KERNEL_S8));
     }
 }
 
