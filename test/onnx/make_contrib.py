@@ -18,6 +18,7 @@ from math import erf
 
 import numpy as np
 import onnx
+import onnxruntime as ort
 from onnx import helper, numpy_helper
 
 CASES = {}
@@ -121,7 +122,132 @@ def fused():
     case("nhwc_conv", "NhwcConv", [x, w, b], expect=[np.einsum("nhwc,mc->nhwm", x, w[:, 0, 0]) + b])
 
 
-GROUPS = [activations, norms, fused]
+def attentions():
+    b, s, h, n = 2, 4, 8, 2
+    qkv = [rand(h, 3 * h, scale=0.4), rand(3 * h)]
+    x = rand(b, s, h)
+    case("attention", "Attention", [x, *qkv], num_heads=n)
+    case("attention_scale", "Attention", [x, *qkv], num_heads=n, scale=0.7)
+    case("attention_causal", "Attention", [x, *qkv], num_heads=n, unidirectional=1)
+    case("attention_mask_ends", "Attention", [x, *qkv, np.array([3, 4], np.int32)], num_heads=n)
+    case("attention_mask_ranges", "Attention", [x, *qkv, np.array([3, 4, 1, 0], np.int32)], num_heads=n)
+    mask = np.array([[1, 1, 0, 0], [1, 1, 1, 1]], np.int32)
+    case("attention_mask_2d", "Attention", [x, *qkv, mask], num_heads=n)
+    case("attention_mask_2d_causal", "Attention", [x, *qkv, mask], num_heads=n, unidirectional=1)
+    case("attention_mask_filter", "Attention", [x, *qkv, mask], num_heads=n, mask_filter_value=-1.0)
+    case("attention_mask_3d", "Attention", [x, *qkv, ints(0, 2, b, s, s)], num_heads=n)
+    past = rand(2, b, n, 3, h // n)
+    case("attention_past", "Attention", [x, *qkv, None, past], outputs=2, num_heads=n)
+    case("attention_past_causal", "Attention", [x, *qkv, None, past], outputs=2, num_heads=n, unidirectional=1)
+    case("attention_past_mask", "Attention", [x, *qkv, ints(0, 2, b, s + 3), past], outputs=2, num_heads=n)
+    case("attention_bias", "Attention", [x, *qkv, None, None, rand(b, n, s, s)], num_heads=n)
+    case("attention_sizes", "Attention", [x, rand(h, 20, scale=0.4), rand(20)], num_heads=n,
+         qkv_hidden_sizes=[4, 4, 12])
+    q, k, v = rand(b, s, h), rand(b, 5, h), rand(b, 5, h)
+    mha = "MultiHeadAttention"
+    case("mha", mha, [q, k, v], num_heads=n)
+    case("mha_bias", mha, [q, k, v, rand(3 * h)], num_heads=n)
+    case("mha_other_v", mha, [q, k, rand(b, 5, 12)], num_heads=n, scale=0.3)
+    case("mha_mask", mha, [q, k, v, None, ints(0, 2, b, 5)], num_heads=n)
+    case("mha_mask_3d", mha, [q, k, v, None, ints(0, 2, b, s, 5)], num_heads=n)
+    case("mha_attention_bias", mha, [q, k, v, None, None, rand(1, n, s, 5)], num_heads=n)
+    case("mha_causal", mha, [q, q, q], num_heads=n, unidirectional=1)
+    heads = [rand(b, n, 5, h // n) for _ in range(2)]
+    case("mha_heads", mha, [q, *heads], num_heads=n)
+    case("mha_past", mha, [q, q, q, None, None, None, *[rand(b, n, 3, h // n) for _ in range(2)]], outputs=3,
+         num_heads=n)
+    case("mha_past_bias", mha, [q, q, q, rand(3 * h), None, rand(b, n, s, 7),
+                                *[rand(b, n, 3, h // n) for _ in range(2)]], outputs=3, num_heads=n, unidirectional=1)
+    case("mha_present", mha, [q, k, v], outputs=3, num_heads=n)
+    packed = rand(b, s, n, 3, 4)
+    parts = [packed[:, :, :, i].reshape(b, s, h) for i in range(3)]
+    expect = reference(build(mha, parts, 1, (), "com.microsoft", {"num_heads": n}),
+                       {f"x{i}": p for i, p in enumerate(parts)})
+    case("mha_packed_qkv", mha, [packed], expect=expect, num_heads=n)
+    pair = np.stack([w.reshape(b, 5, n, 4) for w in (k, v)], 3)
+    expect = reference(build(mha, [q, k, v], 1, (), "com.microsoft", {"num_heads": n}), {"x0": q, "x1": k, "x2": v})
+    case("mha_packed_kv", mha, [q, pair], expect=expect, num_heads=n)
+    quantized = [ints(0, 256, b, s, h, dtype=np.uint8), ints(-128, 128, h, 3 * h, dtype=np.int8), rand(3 * h),
+                 np.float32(0.02), np.float32(0.01)]
+    zeros = [np.uint8(120), np.int8(3)]
+    case("qattention", "QAttention", [*quantized, None, *zeros], num_heads=n)
+    case("qattention_causal", "QAttention", [*quantized, None, *zeros], num_heads=n, unidirectional=1)
+    case("qattention_mask", "QAttention", [*quantized, mask, *zeros], num_heads=n)
+    quantized[4] = (rand(3 * h) * 0.001 + 0.01).astype(np.float32)
+    zeros[1] = ints(-3, 3, 3 * h, dtype=np.int8)
+    case("qattention_columns", "QAttention", [*quantized, None, *zeros], num_heads=n)
+    case("qattention_past", "QAttention", [*quantized, None, *zeros, past], outputs=2, num_heads=n)
+
+
+def few_bits():
+    for bits in (4, 8):
+        for columns in (32, 40, 64):
+            block, rows = 32, 5
+            blocks = -(-columns // block)
+            b = ints(0, 256, rows, blocks, block * bits // 8, dtype=np.uint8)
+            scales = rand(rows * blocks, scale=0.1)
+            sizes = {"K": columns, "N": rows, "bits": bits, "block_size": block}
+            stem = f"nbits{bits}_{columns}"
+            packed = ints(0, 256, rows * -(-blocks * bits // 8), dtype=np.uint8)
+            case(stem, "MatMulNBits", [rand(2, 3, columns), b, scales], constants=[1, 2], **sizes)
+            case(stem + "_zero", "MatMulNBits", [rand(3, columns), b, scales, packed], constants=[1, 2, 3], **sizes)
+            case(stem + "_bias", "MatMulNBits", [rand(3, columns), b, scales, packed, None, rand(rows)],
+                 constants=[1, 2, 3, 5], **sizes)
+    case("nbits4_float_zero", "MatMulNBits",
+         [rand(3, 64), ints(0, 256, 5, 2, 16, dtype=np.uint8), rand(10), rand(10, scale=3.0)], constants=[1, 2, 3],
+         K=64, N=5, bits=4, block_size=32)
+    group = np.sort(ints(0, 2, 64))
+    case("nbits4_groups", "MatMulNBits",
+         [rand(3, 64), ints(0, 256, 5, 2, 16, dtype=np.uint8), rand(10), None, group], constants=[1, 2, 4], K=64, N=5,
+         bits=4, block_size=32)
+    places = ints(0, 7, 2, 3, dtype=np.int64)
+    table, scales = ints(0, 256, 7, 32, dtype=np.uint8), rand(7, 4)
+    case("gather4", "GatherBlockQuantized", [table, places, scales], constants=[0, 2], gather_axis=0, quantize_axis=1,
+         block_size=16, bits=4)
+    case("gather4_zero", "GatherBlockQuantized", [table, places, scales, ints(0, 256, 7, 2, dtype=np.uint8)],
+         constants=[0, 2, 3], gather_axis=0, quantize_axis=1, block_size=16, bits=4)
+    case("gather8", "GatherBlockQuantized", [ints(0, 256, 7, 64, dtype=np.uint8), places, scales], constants=[0, 2],
+         gather_axis=0, quantize_axis=1, block_size=16, bits=8)
+
+
+def quantized():
+    one = "0 1.001"  # a result that falls between two numbers may be either
+    u8 = lambda *shape: ints(0, 256, *shape, dtype=np.uint8)
+    i8 = lambda *shape: ints(-128, 128, *shape, dtype=np.int8)
+    f = np.float32
+    for op in ("QLinearAdd", "QLinearMul"):
+        case(op.lower(), op, [u8(2, 3, 4), f(0.05), np.uint8(100), u8(2, 3, 4), f(0.03), np.uint8(130), f(0.1),
+                              np.uint8(90)], tolerance=one)
+        case(op.lower() + "_signed", op, [i8(2, 3, 4), f(0.05), np.int8(10), i8(4), f(0.03), np.int8(-3), f(0.1),
+                                          np.int8(9)], tolerance=one)
+    case("qlinearleakyrelu", "QLinearLeakyRelu", [u8(3, 4), f(0.05), np.uint8(100), f(0.04), np.uint8(20)],
+         constants=[1, 2, 3, 4], tolerance=one, alpha=0.1)
+    case("qlinearsigmoid", "QLinearSigmoid", [i8(3, 4), f(0.05), np.int8(10), f(1 / 256), np.int8(-128)],
+         constants=[1, 2, 3, 4], tolerance=one)
+    for opset in (11, 13):
+        case(f"qlinearsoftmax_{opset}", "QLinearSoftmax", [u8(2, 3, 4), f(0.05), np.uint8(10), f(1 / 256), np.uint8(0)],
+             constants=[1, 2, 3, 4], tolerance=one, axis=1, opset=opset)
+    for last in (0, 1):
+        x = [u8(2, 6, 6, 3) if last else u8(2, 3, 6, 6), f(0.05), np.uint8(100), f(0.04), np.uint8(20)]
+        case(f"qlinearaveragepool_{last}", "QLinearAveragePool", x, constants=[1, 2, 3, 4], tolerance=one,
+             kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], channels_last=last)
+        case(f"qlinearglobalaveragepool_{last}", "QLinearGlobalAveragePool", x, constants=[1, 2, 3, 4], tolerance=one,
+             channels_last=last)
+    case("qlinearconcat", "QLinearConcat", [f(0.05), np.uint8(100), u8(2, 3), f(0.04), np.uint8(90), u8(2, 5), f(0.06),
+                                            np.uint8(120)], constants=[0, 1, 3, 4, 6, 7], tolerance=one, axis=1)
+    a, b = u8(3, 8), i8(8, 5)
+    case("qgemm", "QGemm", [a, f(0.02), np.uint8(120), b, f(0.03), np.int8(0), ints(-500, 500, 5), f(0.2),
+                            np.uint8(110)], constants=[1, 2, 4, 5, 7, 8], tolerance=one, alpha=0.5)
+    case("qgemm_float", "QGemm", [a, f(0.02), np.uint8(120), b, f(0.03), np.int8(4), ints(-500, 500, 5)],
+         constants=[1, 2, 4, 5])
+    case("matmulintegertofloat", "MatMulIntegerToFloat", [u8(2, 3, 8), b, f(0.02), f(0.03), np.uint8(120), np.int8(4),
+                                                          rand(5)])
+    case("matmulintegertofloat_columns", "MatMulIntegerToFloat", [a, b, f(0.02), abs(rand(5)), np.uint8(120), i8(5)])
+    case("dynamicquantizematmul", "DynamicQuantizeMatMul", [rand(2, 3, 8), b, f(0.03), np.int8(4), rand(5)])
+    case("dynamicquantizematmul_columns", "DynamicQuantizeMatMul", [rand(3, 8), b, abs(rand(5)), i8(5)])
+
+
+GROUPS = [activations, norms, fused, attentions, few_bits, quantized]
 
 
 def build(op, inputs, outputs, constants, domain, attributes, results=None):

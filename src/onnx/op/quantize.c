@@ -187,13 +187,18 @@ const struct mgx_onnx_op mgx_onnx_dynamic_quantize_linear = {.name = "DynamicQua
 
 // --- QLinearConv, QLinearMatMul ---
 
-struct mgx_ins *mgx_quantize_from(struct mgx_onnx_node *n, struct mgx_ins *x, int i, int axis)
+struct mgx_ins *mgx_quantize_undo(struct mgx_onnx_node *n, struct mgx_ins *x, struct mgx_ins *scale,
+                                  struct mgx_ins *zero, int axis)
 {
-    struct mgx_ins *scale = n->in[i], *zero = mgx_onnx_in(n, i + 1);
     if (mgx_quantize_spread(n, x, axis, 0, &scale) != MGX_OK ||
         (zero && mgx_quantize_spread(n, x, axis, 0, &zero) != MGX_OK))
         return NULL;
     return apply(n, &mgx_op_dequantizelinear, NULL, x, scale, zero);
+}
+
+struct mgx_ins *mgx_quantize_from(struct mgx_onnx_node *n, struct mgx_ins *x, int i, int axis)
+{
+    return mgx_quantize_undo(n, x, n->in[i], mgx_onnx_in(n, i + 1), axis);
 }
 
 struct mgx_ins *mgx_quantize_to(struct mgx_onnx_node *n, struct mgx_ins *x, int i, int axis)

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: MIT
+// Attention, QAttention and MultiHeadAttention of com.microsoft:
+//
+//     Y = softmax(scale * Q K' + mask + bias) V
+//
+// on (batch, heads, tokens, size). Attention and QAttention project the input themselves, by one
+// matrix for queries, keys and values. A mask adds mask_filter_value where it hides a key; causal
+// order hides absolutely. Emitted as dot, mul, [add], softmax, dot, the form that fusing passes
+// look for. Everything is checked against num_heads before it is split.
+#include <float.h>
+#include <math.h>
+
+#include "base/size.h"
+#include "onnx/build.h"
+#include "onnx/quantize.h"
+
+struct heads {
+    struct mgx_ins *q, *k, *v; // (batch, heads, tokens, size)
+    struct mgx_ins *mask;      // which keys exist, in one of the forms of `shown`
+    struct mgx_ins *bias;      // added to the scores
+    int64_t count;             // num_heads
+    int64_t past;              // keys from earlier runs
+    enum mgx_type type;
+};
+
+static enum mgx_status recorded(const struct mgx_onnx_node *n)
+{
+    return mgx_program_status(n->module->program, n->diag);
+}
+
+// --- masks ---
+
+static struct mgx_ins *keys_below(struct mgx_onnx_node *n, struct mgx_ins *keys,
+                                  struct mgx_ins *ends, int64_t from, int64_t batch)
+{
+    struct mgx_ins *part = mgx_build_slice(n, ends, 0, from, from + batch);
+    part = part ? mgx_build_per_axis(n, mgx_onnx_convert(n, part, MGX_INT64), 0, 4) : NULL;
+    return part ? mgx_build_less(n, keys, part) : NULL;
+}
+
+// One-dimensional masks give the end of each row's keys, with twice the batch their starts as well,
+// with 3 * batch + 2 the offsets of packed tokens, which are of no use here.
+static enum mgx_status shown_by_ends(struct mgx_onnx_node *n, const struct heads *h,
+                                     struct mgx_ins **shown)
+{
+    const int64_t batch = h->q->shape.lens[0], given = h->mask->shape.lens[0];
+    struct mgx_ins *keys = mgx_build_iota(n, MGX_INT64, h->k->shape.lens[2]);
+    if (given != batch && given != 2 * batch && given != 3 * batch + 2)
+        return mgx_onnx_invalid(n, "a mask of %lld for a batch of %lld", (long long)given,
+                                (long long)batch);
+    *shown = keys_below(n, keys, h->mask, 0, batch);
+    if (given == 2 * batch && batch > 0)
+        *shown = mgx_build_logical_and(
+            n, *shown, mgx_build_not(n, keys_below(n, keys, h->mask, batch, batch)));
+    return recorded(n);
+}
+
+// The mask as bool, ready to broadcast against (batch, heads, tokens, keys).
+static enum mgx_status shown(struct mgx_onnx_node *n, const struct heads *h, struct mgx_ins **out)
+{
+    struct mgx_ins *m = h->mask;
+    const int64_t batch = h->q->shape.lens[0], tokens = h->q->shape.lens[2];
+    const int64_t keys = h->k->shape.lens[2];
+    const int rank = m->shape.rank;
+    if (rank == 1)
+        return shown_by_ends(n, h, out);
+    if (rank < 2 || rank > 4 || (m->shape.lens[0] != batch && m->shape.lens[0] != 1))
+        return mgx_onnx_invalid(n, "a mask of rank %d for a batch of %lld", rank, (long long)batch);
+    if (rank == 4) { // square, of all positions there may be
+        if (m->shape.lens[2] < h->past + tokens || m->shape.lens[3] < keys)
+            return mgx_onnx_invalid(n, "a mask of %lld positions for %lld keys",
+                                    (long long)m->shape.lens[3], (long long)keys);
+        m = mgx_build_slice(n, m, 2, h->past, h->past + tokens);
+        m = mgx_build_slice(n, m, 3, 0, keys);
+    } else if (m->shape.lens[rank - 1] != keys) {
+        return mgx_onnx_invalid(n, "a mask of %lld keys for %lld",
+                                (long long)m->shape.lens[rank - 1], (long long)keys);
+    } else {
+        m = mgx_build_unsqueeze(n, m, (int64_t[]){1, 2}, rank == 2 ? 2 : 1);
+    }
+    *out = m ? mgx_build_greater(n, m, mgx_build_like(n, m, 0)) : NULL;
+    return recorded(n);
+}
+
+static double lowest(enum mgx_type type)
+{
+    return type == MGX_HALF ? -65504 : type == MGX_DOUBLE ? -DBL_MAX : -FLT_MAX;
+}
+
+// (tokens, keys): 0 where a key is not later than the query, else the lowest number there is.
+static struct mgx_ins *hide_later(struct mgx_onnx_node *n, const struct heads *h,
+                                  struct mgx_ins *add)
+{
+    struct mgx_ins *i = mgx_build_iota(n, MGX_INT64, h->q->shape.lens[2]);
+    struct mgx_ins *keys = mgx_build_iota(n, MGX_INT64, h->k->shape.lens[2]);
+    i = i ? mgx_build_with(n, &mgx_op_add, mgx_build_per_axis(n, i, 0, 2), (double)h->past) : NULL;
+    return mgx_build_where(n, mgx_build_greater(n, keys, i),
+                           mgx_onnx_scalar(n, h->type, lowest(h->type)),
+                           add ? add : mgx_onnx_scalar(n, h->type, 0));
+}
+
+// What is added to the scores; NULL if nothing.
+static enum mgx_status summand(struct mgx_onnx_node *n, const struct heads *h, struct mgx_ins **add)
+{
+    *add = NULL;
+    if (h->mask) {
+        struct mgx_ins *seen = NULL;
+        TRY(shown(n, h, &seen));
+        const double hidden = mgx_onnx_real(n, "mask_filter_value", -10000);
+        *add = mgx_build_where(n, seen, mgx_onnx_scalar(n, h->type, 0),
+                               mgx_onnx_scalar(n, h->type, hidden));
+    }
+    if (mgx_onnx_int(n, "unidirectional", 0))
+        *add = hide_later(n, h, *add);
+    if (h->bias)
+        *add = *add ? mgx_build_add(n, *add, h->bias) : h->bias;
+    return recorded(n);
+}
+
+// --- the product ---
+
+// Result (batch, tokens, heads * size); *raw are the scores that softmax sees.
+static enum mgx_status attend(struct mgx_onnx_node *n, const struct heads *h, struct mgx_ins **raw,
+                              struct mgx_ins **y)
+{
+    const int64_t size = h->q->shape.lens[3], given = h->k->shape.lens[3];
+    if (size != given || h->k->shape.lens[2] != h->v->shape.lens[2])
+        return mgx_onnx_invalid(n, "heads of %lld against heads of %lld, %lld keys for %lld values",
+                                (long long)size, (long long)given, (long long)h->k->shape.lens[2],
+                                (long long)h->v->shape.lens[2]);
+    const double asked = mgx_onnx_real(n, "scale", 0);
+    struct mgx_ins *add = NULL;
+    TRY(summand(n, h, &add));
+    struct mgx_ins *turned = mgx_onnx_transpose(n, h->k, (int64_t[]){0, 1, 3, 2}, 4);
+    struct mgx_ins *x = mgx_build_matmul(n, &mgx_op_dot, h->q, turned);
+    x = mgx_build_with(n, &mgx_op_mul, x, asked != 0 ? asked : 1 / sqrt((double)size));
+    x = add ? mgx_build_add(n, x, add) : x;
+    *raw = x;
+    x = mgx_onnx_emit(n, &mgx_op_softmax, MGX_ATTRS(mgx_int("axis", 3)), MGX_IN(x));
+    *y = mgx_build_merge_heads(n, mgx_build_matmul(n, &mgx_op_dot, x, h->v));
+    return recorded(n);
+}
+
+static enum mgx_status read_count(struct mgx_onnx_node *n, struct heads *h)
+{
+    h->count = mgx_onnx_int(n, "num_heads", 0);
+    if (h->count < 1 || h->count > INT32_MAX)
+        return mgx_onnx_invalid(n, "num_heads is %lld", (long long)h->count);
+    return MGX_OK;
+}
+
+// --- Attention, QAttention ---
+
+// How the columns of the weights divide into queries, keys and values.
+static enum mgx_status read_sizes(struct mgx_onnx_node *n, const struct heads *h, int64_t columns,
+                                  int64_t *sizes)
+{
+    const struct mgx_ints given = mgx_onnx_ints(n, "qkv_hidden_sizes");
+    int64_t total = 0;
+    if (given.count != 0 && given.count != 3)
+        return mgx_onnx_invalid(n, "%d qkv_hidden_sizes, not 3", given.count);
+    for (int i = 0; i < 3; i++) {
+        sizes[i] = given.count ? given.v[i] : columns / 3;
+        if (sizes[i] < 1 || sizes[i] > columns || sizes[i] % h->count != 0)
+            return mgx_onnx_invalid(n, "%lld columns do not make %lld heads", (long long)sizes[i],
+                                    (long long)h->count);
+        total += sizes[i];
+    }
+    if (total != columns || sizes[0] != sizes[1])
+        return mgx_onnx_invalid(n, "hidden sizes %lld, %lld and %lld of %lld columns",
+                                (long long)sizes[0], (long long)sizes[1], (long long)sizes[2],
+                                (long long)columns);
+    return MGX_OK;
+}
+
+// Splits x W + b into h's queries, keys and values.
+static enum mgx_status project(struct mgx_onnx_node *n, struct heads *h, struct mgx_ins *x,
+                               struct mgx_ins *weights, struct mgx_ins *bias)
+{
+    int64_t sizes[3], at = 0;
+    if (!x || !weights)
+        return recorded(n);
+    if (x->shape.rank != 3 || weights->shape.rank != 2)
+        return mgx_onnx_invalid(n, "input of rank %d, weights of rank %d", x->shape.rank,
+                                weights->shape.rank);
+    TRY(read_sizes(n, h, weights->shape.lens[1], sizes));
+    struct mgx_ins *all = mgx_build_matmul(n, &mgx_op_dot, x, weights), *part[3];
+    all = bias ? mgx_build_add(n, all, bias) : all;
+    for (int i = 0; i < 3; at += sizes[i++])
+        part[i] = mgx_build_split_heads(n, mgx_build_slice(n, all, 2, at, at + sizes[i]), h->count);
+    h->q = part[0];
+    h->k = part[1];
+    h->v = part[2];
+    return recorded(n);
+}
+
+// Puts the cache {2, batch, heads, keys, size} before the new keys and values; the longer cache is
+// output 1.
+static enum mgx_status join_cache(struct mgx_onnx_node *n, struct heads *h, struct mgx_ins *past)
+{
+    struct mgx_ins **now[2] = {&h->k, &h->v}, *both[2];
+    if (past && (past->shape.rank != 5 || past->shape.lens[0] != 2))
+        return mgx_onnx_invalid(n, "past has rank %d, not 5", past->shape.rank);
+    h->past = past ? past->shape.lens[3] : 0;
+    for (int i = 0; i < 2; i++) {
+        if (past) {
+            struct mgx_ins *old =
+                mgx_build_squeeze(n, mgx_build_slice(n, past, 0, i, i + 1), (int64_t[]){0}, 1);
+            *now[i] = mgx_build_concat(n, 2, (struct mgx_ins *const[]){old, *now[i]}, 2);
+        }
+        both[i] = mgx_build_unsqueeze(n, *now[i], (int64_t[]){0}, 1);
+    }
+    if (n->out_count > 1)
+        n->out[1] = mgx_build_concat(n, 0, both, 2);
+    return recorded(n);
+}
+
+static enum mgx_status refuse_variants(struct mgx_onnx_node *n)
+{
+    if (mgx_onnx_int(n, "do_rotary", 0))
+        return mgx_onnx_unsupported(n, "do_rotary");
+    if (mgx_onnx_int(n, "past_present_share_buffer", 0))
+        return mgx_onnx_unsupported(n, "past_present_share_buffer");
+    return MGX_OK;
+}
+
+static enum mgx_status attention(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 2, 7));
+    TRY(refuse_variants(n));
+    if (!mgx_build_static(n))
+        return mgx_onnx_defer(n);
+    struct heads h = {
+        .mask = mgx_onnx_in(n, 3), .bias = mgx_onnx_in(n, 5), .type = n->in[0]->shape.type};
+    struct mgx_ins *raw = NULL;
+    TRY(read_count(n, &h));
+    TRY(project(n, &h, n->in[0], n->in[1], mgx_onnx_in(n, 2)));
+    TRY(join_cache(n, &h, mgx_onnx_in(n, 4)));
+    return attend(n, &h, &raw, &n->out[0]);
+}
+const struct mgx_onnx_op mgx_onnx_ms_attention = {
+    .name = "Attention", .domain = "com.microsoft", .import = attention};
+
+static enum mgx_status qattention(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 5, 9));
+    TRY(refuse_variants(n));
+    if (!mgx_build_static(n))
+        return mgx_onnx_defer(n);
+    struct heads h = {.mask = mgx_onnx_in(n, 5), .type = n->in[2]->shape.type};
+    struct mgx_ins *raw = NULL;
+    TRY(read_count(n, &h));
+    struct mgx_ins *x = mgx_quantize_undo(n, n->in[0], n->in[3], mgx_onnx_in(n, 6), -1);
+    struct mgx_ins *weights = mgx_quantize_undo(n, n->in[1], n->in[4], mgx_onnx_in(n, 7), -1);
+    TRY(project(n, &h, x, weights, n->in[2]));
+    TRY(join_cache(n, &h, mgx_onnx_in(n, 8)));
+    return attend(n, &h, &raw, &n->out[0]);
+}
+const struct mgx_onnx_op mgx_onnx_ms_qattention = {
+    .name = "QAttention", .domain = "com.microsoft", .import = qattention};
+
+// --- MultiHeadAttention ---
+
+// Member i of `of` that lie side by side in x {batch, tokens, heads, of, size}: {batch, tokens,
+// heads * size}.
+static enum mgx_status unpack(struct mgx_onnx_node *n, const struct heads *h, struct mgx_ins *x,
+                              int64_t i, int64_t of, struct mgx_ins **y)
+{
+    const int64_t *lens = x->shape.lens;
+    if (lens[2] != h->count || lens[3] != of || lens[4] < 1)
+        return mgx_onnx_invalid(n, "%lld heads of %lld parts packed, not %lld of %lld",
+                                (long long)lens[2], (long long)lens[3], (long long)h->count,
+                                (long long)of);
+    *y = mgx_build_slice(n, x, 3, i, i + 1);
+    *y = mgx_onnx_reshape(n, *y, (int64_t[]){0, 0, lens[2] * lens[4]}, 3);
+    return recorded(n);
+}
+
+// The operands as {batch, tokens, heads * size} each, or as heads already (rank 4).
+static enum mgx_status find_operands(struct mgx_onnx_node *n, const struct heads *h,
+                                     struct mgx_ins **v)
+{
+    const int rank = mgx_onnx_rank(n->in[0]);
+    struct mgx_ins *key = mgx_onnx_in(n, 1), *value = mgx_onnx_in(n, 2);
+    if (rank == 5) {
+        if (key || value)
+            return mgx_onnx_invalid(n, "packed queries with separate keys");
+        for (int i = 0; i < 3; i++)
+            TRY(unpack(n, h, n->in[0], i, 3, &v[i]));
+        return MGX_OK;
+    }
+    v[0] = n->in[0];
+    if (key && mgx_onnx_rank(key) == 5 && !value) {
+        for (int i = 0; i < 2; i++)
+            TRY(unpack(n, h, key, i, 2, &v[i + 1]));
+        return MGX_OK;
+    }
+    if (!key || !value)
+        return mgx_onnx_invalid(n, "queries of rank %d without keys and values", rank);
+    v[1] = key;
+    v[2] = value;
+    return MGX_OK;
+}
+
+// Adds each operand's share of the bias and splits heads; what comes as heads has its bias.
+static enum mgx_status split_operands(struct mgx_onnx_node *n, struct heads *h, struct mgx_ins **v)
+{
+    struct mgx_ins *bias = mgx_onnx_in(n, 3), **out[3] = {&h->q, &h->k, &h->v};
+    int64_t at = 0;
+    for (int i = 0; i < 3; i++) {
+        const int rank = mgx_onnx_rank(v[i]);
+        if (rank == 4 && i > 0 && v[i]->shape.lens[1] == h->count) {
+            *out[i] = v[i];
+            at += v[i]->shape.lens[3] * h->count;
+            continue;
+        }
+        if (rank != 3 || v[i]->shape.lens[2] < 1 || v[i]->shape.lens[2] % h->count != 0)
+            return mgx_onnx_invalid(n, "operand %d of rank %d does not make %lld heads", i, rank,
+                                    (long long)h->count);
+        const int64_t size = v[i]->shape.lens[2];
+        if (bias && (bias->shape.rank != 1 || at + size > bias->shape.lens[0]))
+            return mgx_onnx_invalid(n, "the bias is too short for operand %d", i);
+        struct mgx_ins *x =
+            bias ? mgx_build_add(n, v[i], mgx_build_slice(n, bias, 0, at, at + size)) : v[i];
+        *out[i] = mgx_build_split_heads(n, x, h->count);
+        at += size;
+    }
+    return recorded(n);
+}
+
+static enum mgx_status extend(struct mgx_onnx_node *n, struct heads *h)
+{
+    struct mgx_ins *key = mgx_onnx_in(n, 6), *value = mgx_onnx_in(n, 7);
+    if ((key == NULL) != (value == NULL))
+        return mgx_onnx_invalid(n, "past_key and past_value come together");
+    if (key) {
+        if (key->shape.rank != 4 || value->shape.rank != 4)
+            return mgx_onnx_invalid(n, "past_key has rank %d, not 4", key->shape.rank);
+        h->past = key->shape.lens[2];
+        h->k = mgx_build_concat(n, 2, (struct mgx_ins *const[]){key, h->k}, 2);
+        h->v = mgx_build_concat(n, 2, (struct mgx_ins *const[]){value, h->v}, 2);
+    }
+    if (n->out_count > 1)
+        n->out[1] = h->k;
+    if (n->out_count > 2)
+        n->out[2] = h->v;
+    return recorded(n);
+}
+
+static enum mgx_status multi_head(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 1, 10));
+    if (mgx_onnx_in(n, 8) || mgx_onnx_in(n, 9))
+        return mgx_onnx_unsupported(n, "a cache shared between runs (past_sequence_length)");
+    if (!mgx_build_static(n))
+        return mgx_onnx_defer(n);
+    struct heads h = {
+        .mask = mgx_onnx_in(n, 4), .bias = mgx_onnx_in(n, 5), .type = n->in[0]->shape.type};
+    struct mgx_ins *v[3] = {NULL}, *raw = NULL;
+    TRY(read_count(n, &h));
+    TRY(find_operands(n, &h, v));
+    TRY(split_operands(n, &h, v));
+    TRY(extend(n, &h));
+    TRY(attend(n, &h, &raw, &n->out[0]));
+    if (n->out_count > 3)
+        n->out[3] = raw;
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_ms_multi_head_attention = {
+    .name = "MultiHeadAttention", .domain = "com.microsoft", .import = multi_head};

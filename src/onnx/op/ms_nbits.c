@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+// MatMulNBits and GatherBlockQuantized of com.microsoft: weights of a few bits, quantized block by
+// block. The numbers are unpacked, dequantized and handed to the standard operator; with constant
+// weights all of that may be folded.
+#include "base/size.h"
+#include "onnx/build.h"
+#include "onnx/quantize.h"
+
+static enum mgx_status recorded(const struct mgx_onnx_node *n)
+{
+    return mgx_program_status(n->module->program, n->diag);
+}
+
+static struct mgx_ins *unpack(struct mgx_onnx_node *n, struct mgx_ins *x, int64_t bits)
+{
+    return bits == 8 ? x
+                     : mgx_onnx_emit(n, &mgx_op_unpack_nbits, MGX_ATTRS(mgx_int("bits", bits)),
+                                     MGX_IN(x));
+}
+
+// --- MatMulNBits ---
+
+struct nbits {
+    int64_t rows, columns; // of the weights: N, K
+    int64_t bits, block, blocks;
+};
+
+static enum mgx_status read_nbits(struct mgx_onnx_node *n, struct nbits *w)
+{
+    *w = (struct nbits){.rows = mgx_onnx_int(n, "N", 0),
+                        .columns = mgx_onnx_int(n, "K", 0),
+                        .bits = mgx_onnx_int(n, "bits", 4),
+                        .block = mgx_onnx_int(n, "block_size", 0)};
+    if (w->bits != 2 && w->bits != 4 && w->bits != 8)
+        return mgx_onnx_unsupported(n, "%lld bits", (long long)w->bits);
+    if (mgx_onnx_int(n, "weight_prepacked", 0))
+        return mgx_onnx_unsupported(n, "weights packed for one device");
+    if (w->block < 16 || w->block > 1 << 20 || (w->block & (w->block - 1)) != 0)
+        return mgx_onnx_invalid(n, "block_size %lld is no power of 2 from 16 on",
+                                (long long)w->block);
+    if (w->rows < 1 || w->columns < 1 || w->rows > INT32_MAX || w->columns > INT32_MAX)
+        return mgx_onnx_invalid(n, "N %lld and K %lld", (long long)w->rows, (long long)w->columns);
+    w->blocks = (w->columns + w->block - 1) / w->block;
+    return MGX_OK;
+}
+
+static enum mgx_status require_count(struct mgx_onnx_node *n, const struct mgx_ins *x,
+                                     const char *what, int64_t wanted)
+{
+    const int64_t count = mgx_shape_elements(&x->shape);
+    if (count != wanted)
+        return mgx_onnx_invalid(n, "%s has %lld elements, not %lld", what, (long long)count,
+                                (long long)wanted);
+    return MGX_OK;
+}
+
+// {rows, blocks}, of the scales' type: given in that type, packed into bytes row by row, or the
+// middle of the range.
+static enum mgx_status zero_points(struct mgx_onnx_node *n, const struct nbits *w,
+                                   struct mgx_ins **out)
+{
+    struct mgx_ins *zero = mgx_onnx_in(n, 3);
+    const enum mgx_type type = n->in[2]->shape.type;
+    if (!zero) {
+        *out = mgx_onnx_scalar(n, type, (double)(1 << (w->bits - 1)));
+        return recorded(n);
+    }
+    const bool packed = zero->shape.type == MGX_UINT8;
+    const int64_t each = packed ? (w->blocks * w->bits + 7) / 8 : w->blocks;
+    TRY(require_count(n, zero, "zero_points", w->rows * each));
+    zero = mgx_onnx_reshape(n, zero, (int64_t[]){w->rows, each}, 2);
+    if (packed) {
+        zero = unpack(n, zero, w->bits);
+        if (each * 8 / w->bits > w->blocks)
+            zero = mgx_build_slice(n, zero, 1, 0, w->blocks);
+    }
+    *out = mgx_onnx_convert(n, zero, type);
+    return recorded(n);
+}
+
+// (q - zero) * scale of one block after another, or with g_idx of the group of each column.
+static enum mgx_status weights(struct mgx_onnx_node *n, const struct nbits *w, struct mgx_ins **out)
+{
+    struct mgx_ins *group = mgx_onnx_in(n, 4), *zero = NULL;
+    const int64_t bytes = w->block * w->bits / 8;
+    TRY(require_count(n, n->in[1], "B", w->rows * w->blocks * bytes));
+    TRY(require_count(n, n->in[2], "scales", w->rows * w->blocks));
+    TRY(zero_points(n, w, &zero));
+    struct mgx_ins *scale = mgx_onnx_reshape(n, n->in[2], (int64_t[]){w->rows, w->blocks}, 2);
+    struct mgx_ins *q = mgx_onnx_reshape(n, n->in[1], (int64_t[]){w->rows, w->blocks, bytes}, 3);
+    q = mgx_onnx_convert(n, unpack(n, q, w->bits), n->in[2]->shape.type);
+    const int64_t flat[2] = {w->rows, w->blocks * w->block};
+    if (group) {
+        TRY(require_count(n, group, "g_idx", w->columns));
+        q = mgx_build_slice(n, mgx_onnx_reshape(n, q, flat, 2), 1, 0, w->columns);
+        scale = mgx_build_gather(n, scale, group, 1);
+        zero = mgx_onnx_in(n, 3) ? mgx_build_gather(n, zero, group, 1) : zero;
+        *out = mgx_build_mul(n, mgx_build_sub(n, q, zero), scale);
+        return recorded(n);
+    }
+    if (mgx_onnx_in(n, 3))
+        zero = mgx_build_unsqueeze(n, zero, (int64_t[]){2}, 1);
+    scale = mgx_build_unsqueeze(n, scale, (int64_t[]){2}, 1);
+    struct mgx_ins *y = mgx_build_mul(n, mgx_build_sub(n, q, zero), scale);
+    y = mgx_onnx_reshape(n, y, flat, 2);
+    *out = flat[1] > w->columns ? mgx_build_slice(n, y, 1, 0, w->columns) : y;
+    return recorded(n);
+}
+
+static enum mgx_status matmul_nbits(struct mgx_onnx_node *n)
+{
+    struct nbits w;
+    struct mgx_ins *y = NULL, *bias = mgx_onnx_in(n, 5);
+    TRY(mgx_onnx_need(n, 3, 6));
+    TRY(read_nbits(n, &w));
+    for (int i = 1; i < n->in_count; i++)
+        if (n->in[i] && !mgx_onnx_is_static(n->in[i]))
+            return mgx_onnx_defer(n);
+    if (mgx_onnx_rank(n->in[0]) < 0)
+        return mgx_onnx_defer(n);
+    TRY(weights(n, &w, &y));
+    y = mgx_onnx_convert(n, y, n->in[0]->shape.type);
+    y = mgx_build_matmul(n, &mgx_op_dot, n->in[0], mgx_onnx_transpose(n, y, (int64_t[]){1, 0}, 2));
+    n->out[0] = bias ? mgx_build_add(n, y, bias) : y;
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_ms_matmul_nbits = {
+    .name = "MatMulNBits", .domain = "com.microsoft", .import = matmul_nbits};
+
+// --- GatherBlockQuantized ---
+
+// Rows are gathered before they are dequantized: a table is large, what is looked up in it small.
+static enum mgx_status gather_quantized(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 3, 4));
+    if (!mgx_build_static(n))
+        return mgx_onnx_defer(n);
+    struct mgx_ins *x = n->in[0], *scale = n->in[2], *zero = mgx_onnx_in(n, 3);
+    const bool packed = x->shape.type == MGX_UINT8;
+    const int64_t bits = mgx_onnx_int(n, "bits", 4), block = mgx_onnx_int(n, "block_size", 128);
+    const int rank = x->shape.rank;
+    int from = 0, along = 0;
+    if (packed && bits != 4 && bits != 8)
+        return mgx_onnx_unsupported(n, "%lld bits", (long long)bits);
+    if (block < 16 || block > 1 << 20)
+        return mgx_onnx_invalid(n, "block_size is %lld", (long long)block);
+    TRY(mgx_build_axis(n, mgx_onnx_int(n, "gather_axis", 0), rank, &from));
+    TRY(mgx_build_axis(n, mgx_onnx_int(n, "quantize_axis", 1), rank, &along));
+    if (from == along || scale->shape.rank != rank || (zero && zero->shape.rank != rank))
+        return mgx_onnx_invalid(n, "gather_axis and quantize_axis are %d and %d, scales of rank %d",
+                                from, along, scale->shape.rank);
+    struct mgx_ins **v[3] = {&x, &scale, &zero};
+    for (int i = 0; i < 3; i++)
+        if (*v[i] && i != 1 && packed)
+            *v[i] = unpack(n, *v[i], bits);
+    for (int i = 0; i < 3; i++)
+        *v[i] = *v[i] ? mgx_build_gather(n, *v[i], n->in[1], from) : NULL;
+    if (!x || !scale)
+        return recorded(n);
+    const int at = along > from ? along + n->in[1]->shape.rank - 1 : along;
+    TRY(mgx_quantize_spread(n, x, at, block, &scale));
+    if (zero) {
+        if (zero->shape.lens[at] * block >= x->shape.lens[at] + 2 * block)
+            return mgx_onnx_invalid(n, "%lld zero points for %lld", (long long)zero->shape.lens[at],
+                                    (long long)x->shape.lens[at]);
+        const int64_t blocks = (x->shape.lens[at] + block - 1) / block;
+        if (zero->shape.lens[at] > blocks)
+            zero = mgx_build_slice(n, zero, at, 0, blocks);
+        TRY(mgx_quantize_spread(n, x, at, block, &zero));
+    } else if (packed) {
+        zero = mgx_onnx_scalar(n, MGX_UINT8, (double)(1 << (bits - 1)));
+    }
+    const enum mgx_type type = n->in[2]->shape.type;
+    x = mgx_onnx_convert(n, x, type);
+    if (zero)
+        x = mgx_build_sub(n, x, mgx_onnx_convert(n, zero, type));
+    n->out[0] = mgx_build_mul(n, x, scale);
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_ms_gather_block_quantized = {
+    .name = "GatherBlockQuantized", .domain = "com.microsoft", .import = gather_quantized};

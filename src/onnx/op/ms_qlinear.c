@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT
+// Quantized operators of com.microsoft. The QLinear operators become dequantize, operator,
+// quantize, which is what the quantization passes take up again; products of integers with a float
+// result stay exact in integers (quantize.c, integer.c).
+#include <string.h>
+
+#include "onnx/build.h"
+#include "onnx/quantize.h"
+
+static enum mgx_status recorded(const struct mgx_onnx_node *n)
+{
+    return n->diag->status != MGX_OK ? n->diag->status
+                                     : mgx_program_status(n->module->program, n->diag);
+}
+
+// The inputs `from` .. are there, but for those in `optional`, a set of bits.
+static enum mgx_status need(struct mgx_onnx_node *n, int least, int most, unsigned optional)
+{
+    if (n->in_count < least || n->in_count > most)
+        return mgx_onnx_invalid(n, "%d inputs, not %d to %d", n->in_count, least, most);
+    for (int i = 0; i < least; i++)
+        if (!n->in[i] && !(optional >> i & 1))
+            return mgx_onnx_invalid(n, "input %d is required", i);
+    return MGX_OK;
+}
+
+// A standard operator's rule on other operands, with the attributes of this node.
+static enum mgx_status borrow(struct mgx_onnx_node *n, const struct mgx_onnx_op *rule,
+                              struct mgx_ins *const *in, int in_count, struct mgx_ins **out,
+                              int out_count)
+{
+    struct mgx_onnx_node plain = *n;
+    plain.in = in;
+    plain.in_count = in_count;
+    plain.out = out;
+    plain.out_count = out_count;
+    plain.domain = "";
+    plain.opset = 13;
+    plain.rule = rule;
+    for (int i = 0; i < in_count; i++)
+        if (!in[i])
+            return recorded(n);
+    return rule->import(&plain);
+}
+
+// --- QLinearAdd, QLinearMul ---
+
+static enum mgx_status binary(struct mgx_onnx_node *n, const struct mgx_op *op)
+{
+    TRY(need(n, 7, 8, 1u << 2 | 1u << 5));
+    if (!mgx_build_static(n))
+        return mgx_onnx_defer(n);
+    struct mgx_ins *a = mgx_quantize_from(n, n->in[0], 1, 0);
+    struct mgx_ins *b = mgx_quantize_from(n, n->in[3], 4, 0);
+    n->out[0] = mgx_quantize_to(n, mgx_onnx_binary(n, op, a, b), 6, 0);
+    return recorded(n);
+}
+
+static enum mgx_status qlinear_add(struct mgx_onnx_node *n)
+{
+    return binary(n, &mgx_op_add);
+}
+const struct mgx_onnx_op mgx_onnx_ms_qlinear_add = {
+    .name = "QLinearAdd", .domain = "com.microsoft", .import = qlinear_add};
+
+static enum mgx_status qlinear_mul(struct mgx_onnx_node *n)
+{
+    return binary(n, &mgx_op_mul);
+}
+const struct mgx_onnx_op mgx_onnx_ms_qlinear_mul = {
+    .name = "QLinearMul", .domain = "com.microsoft", .import = qlinear_mul};
+
+// --- of one operand: X, its scale and zero point, Y's ---
+
+static enum mgx_status unary(struct mgx_onnx_node *n, const struct mgx_onnx_op *rule)
+{
+    TRY(need(n, 4, 5, 1u << 2));
+    if (!mgx_build_static(n))
+        return mgx_onnx_defer(n);
+    struct mgx_ins *x = mgx_quantize_from(n, n->in[0], 1, 0), *y = NULL;
+    TRY(borrow(n, rule, &x, 1, &y, 1));
+    n->out[0] = mgx_quantize_to(n, y, 3, 0);
+    return recorded(n);
+}
+
+static enum mgx_status qlinear_leaky_relu(struct mgx_onnx_node *n)
+{
+    return unary(n, &mgx_onnx_leaky_relu);
+}
+const struct mgx_onnx_op mgx_onnx_ms_qlinear_leaky_relu = {
+    .name = "QLinearLeakyRelu", .domain = "com.microsoft", .import = qlinear_leaky_relu};
+
+static enum mgx_status qlinear_sigmoid(struct mgx_onnx_node *n)
+{
+    TRY(need(n, 4, 5, 1u << 2));
+    if (!mgx_build_static(n))
+        return mgx_onnx_defer(n);
+    struct mgx_ins *y = mgx_build_sigmoid(n, mgx_quantize_from(n, n->in[0], 1, 0));
+    n->out[0] = mgx_quantize_to(n, y, 3, 0);
+    return recorded(n);
+}
+const struct mgx_onnx_op mgx_onnx_ms_qlinear_sigmoid = {
+    .name = "QLinearSigmoid", .domain = "com.microsoft", .import = qlinear_sigmoid};
+
+// Before opset 13 of the standard operator the axes from `axis` on are one.
+static enum mgx_status qlinear_softmax(struct mgx_onnx_node *n)
+{
+    TRY(need(n, 4, 5, 1u << 2));
+    if (!mgx_build_static(n))
+        return mgx_onnx_defer(n);
+    const struct mgx_shape s = n->in[0]->shape;
+    int axis = 0;
+    TRY(mgx_build_axis(n, mgx_onnx_int(n, "axis", -1), s.rank, &axis));
+    struct mgx_ins *y = mgx_quantize_from(n, n->in[0], 1, 0);
+    const bool flat = mgx_onnx_int(n, "opset", 13) < 13;
+    struct mgx_shape folded = s;
+    for (int i = axis + 1; flat && i < s.rank; i++)
+        folded.lens[axis] *= s.lens[i];
+    folded.rank = flat ? axis + 1 : s.rank;
+    y = flat ? mgx_build_reshape_like(n, y, &folded) : y;
+    y = mgx_onnx_emit(n, &mgx_op_softmax, MGX_ATTRS(mgx_int("axis", axis)), MGX_IN(y));
+    y = flat ? mgx_build_reshape_like(n, y, &s) : y;
+    n->out[0] = mgx_quantize_to(n, y, 3, 0);
+    return recorded(n);
+}
+const struct mgx_onnx_op mgx_onnx_ms_qlinear_softmax = {
+    .name = "QLinearSoftmax", .domain = "com.microsoft", .import = qlinear_softmax};
+
+// The last axis moved to be the second, or back.
+static struct mgx_ins *move_channels(struct mgx_onnx_node *n, struct mgx_ins *x, bool back)
+{
+    int64_t perm[MGX_MAX_RANK] = {0};
+    const int rank = x ? x->shape.rank : 0;
+    for (int i = 1; i < rank; i++)
+        perm[i] = back ? (i == rank - 1 ? 1 : i + 1) : (i == 1 ? rank - 1 : i - 1);
+    return rank > 2 ? mgx_onnx_transpose(n, x, perm, rank) : x;
+}
+
+static enum mgx_status pool(struct mgx_onnx_node *n, const struct mgx_onnx_op *rule)
+{
+    TRY(need(n, 4, 5, 1u << 2));
+    if (!mgx_build_static(n))
+        return mgx_onnx_defer(n);
+    const bool last = mgx_onnx_int(n, "channels_last", 0) != 0;
+    struct mgx_ins *x = mgx_quantize_from(n, n->in[0], 1, 0), *y = NULL;
+    x = last ? move_channels(n, x, false) : x;
+    TRY(borrow(n, rule, &x, 1, &y, 1));
+    n->out[0] = mgx_quantize_to(n, last ? move_channels(n, y, true) : y, 3, 0);
+    return recorded(n);
+}
+
+static enum mgx_status qlinear_average_pool(struct mgx_onnx_node *n)
+{
+    return pool(n, &mgx_onnx_average_pool);
+}
+const struct mgx_onnx_op mgx_onnx_ms_qlinear_average_pool = {
+    .name = "QLinearAveragePool", .domain = "com.microsoft", .import = qlinear_average_pool};
+
+static enum mgx_status qlinear_global_average_pool(struct mgx_onnx_node *n)
+{
+    return pool(n, &mgx_onnx_global_average_pool);
+}
+const struct mgx_onnx_op mgx_onnx_ms_qlinear_global_average_pool = {
+    .name = "QLinearGlobalAveragePool",
+    .domain = "com.microsoft",
+    .import = qlinear_global_average_pool};
+
+// --- QLinearConcat: Y's scale and zero point, then (X, scale, zero point) of every part ---
+
+static enum mgx_status qlinear_concat(struct mgx_onnx_node *n)
+{
+    if (n->in_count < 5 || n->in_count % 3 != 2)
+        return mgx_onnx_invalid(n, "%d inputs, not 2 and three for every part", n->in_count);
+    for (int i = 0; i < n->in_count; i++)
+        if (!n->in[i])
+            return mgx_onnx_invalid(n, "input %d is required", i);
+    if (!mgx_build_static(n))
+        return mgx_onnx_defer(n);
+    const int parts = n->in_count / 3;
+    struct mgx_ins **v = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, parts);
+    int axis = 0;
+    if (!v)
+        return mgx_fail_memory(n->diag);
+    TRY(mgx_build_axis(n, mgx_onnx_int(n, "axis", 0), n->in[2]->shape.rank, &axis));
+    for (int i = 0; i < parts; i++)
+        v[i] = mgx_quantize_from(n, n->in[2 + 3 * i], 3 + 3 * i, 0);
+    for (int i = 0; i < parts; i++)
+        if (!v[i])
+            return recorded(n);
+    n->out[0] = mgx_quantize_to(n, mgx_build_concat(n, axis, v, parts), 0, 0);
+    return recorded(n);
+}
+const struct mgx_onnx_op mgx_onnx_ms_qlinear_concat = {
+    .name = "QLinearConcat", .domain = "com.microsoft", .import = qlinear_concat};
+
+// --- QGemm: A, B with scale and zero point each, C in units of alpha * both scales, Y's ---
+
+static enum mgx_status qgemm(struct mgx_onnx_node *n)
+{
+    TRY(need(n, 6, 9, 0));
+    if (!mgx_build_static(n))
+        return mgx_onnx_defer(n);
+    const double alpha = mgx_onnx_real(n, "alpha", 1);
+    const bool turned = mgx_onnx_int(n, "transB", 0) != 0;
+    struct mgx_ins *a = mgx_quantize_from(n, n->in[0], 1, 0);
+    struct mgx_ins *b = mgx_quantize_from(n, n->in[3], 4, turned ? 0 : 1);
+    struct mgx_ins *in[2] = {a, b}, *y = NULL, *c = mgx_onnx_in(n, 6);
+    TRY(borrow(n, &mgx_onnx_gemm, in, 2, &y, 1));
+    if (c) {
+        struct mgx_ins *unit = mgx_build_mul(n, n->in[1], n->in[4]);
+        c = mgx_build_mul(n, mgx_onnx_convert(n, c, n->in[1]->shape.type), unit);
+        y = mgx_build_add(n, y, alpha != 1 ? mgx_build_with(n, &mgx_op_mul, c, alpha) : c);
+    }
+    n->out[0] = mgx_onnx_in(n, 7) ? mgx_quantize_to(n, y, 7, 1) : y;
+    return recorded(n);
+}
+const struct mgx_onnx_op mgx_onnx_ms_qgemm = {
+    .name = "QGemm", .domain = "com.microsoft", .import = qgemm};
+
+// --- products of integers with a float result ---
+
+// (A - p)(B - q) * scales + bias; p and q are NULL where absent.
+static enum mgx_status integer_product(struct mgx_onnx_node *n, struct mgx_ins *const v[4],
+                                       struct mgx_ins *scales, struct mgx_ins *bias)
+{
+    struct mgx_onnx_node plain = *n;
+    struct mgx_ins *y = NULL;
+    plain.in = v;
+    plain.in_count = 4;
+    plain.out = &y;
+    plain.out_count = 1;
+    if (!v[0] || !v[1] || !scales)
+        return recorded(n);
+    TRY(mgx_onnx_matmul_integer.import(&plain));
+    y = mgx_build_mul(n, mgx_onnx_convert(n, y, scales->shape.type), scales);
+    n->out[0] = bias ? mgx_build_add(n, y, bias) : y;
+    return recorded(n);
+}
+
+static enum mgx_status matmul_integer_to_float(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 4, 7));
+    if (!mgx_build_static(n))
+        return mgx_onnx_defer(n);
+    struct mgx_ins *const v[4] = {n->in[0], n->in[1], mgx_onnx_in(n, 4), mgx_onnx_in(n, 5)};
+    return integer_product(n, v, mgx_build_mul(n, n->in[2], n->in[3]), mgx_onnx_in(n, 6));
+}
+const struct mgx_onnx_op mgx_onnx_ms_matmul_integer_to_float = {
+    .name = "MatMulIntegerToFloat", .domain = "com.microsoft", .import = matmul_integer_to_float};
+
+static enum mgx_status dynamic_quantize_matmul(struct mgx_onnx_node *n)
+{
+    TRY(mgx_onnx_need(n, 3, 5));
+    if (!mgx_build_static(n))
+        return mgx_onnx_defer(n);
+    struct mgx_ins *a[3] = {NULL}; // numbers, scale, zero point
+    TRY(borrow(n, &mgx_onnx_dynamic_quantize_linear, n->in, 1, a, 3));
+    struct mgx_ins *const v[4] = {a[0], n->in[1], a[2], mgx_onnx_in(n, 3)};
+    return integer_product(n, v, mgx_build_mul(n, a[1], n->in[2]), mgx_onnx_in(n, 4));
+}
+const struct mgx_onnx_op mgx_onnx_ms_dynamic_quantize_matmul = {
+    .name = "DynamicQuantizeMatMul", .domain = "com.microsoft", .import = dynamic_quantize_matmul};
