@@ -371,6 +371,48 @@ struct mgx_ins *mgx_build_repeat_heads(struct mgx_onnx_node *n, struct mgx_ins *
     return mgx_build_reshape_like(n, mgx_build_expand(n, y, s.rank + 1, wide), &merged);
 }
 
+static struct mgx_ins *every_second(struct mgx_onnx_node *n, struct mgx_ins *x, int64_t from)
+{
+    struct mgx_ins *y = from ? mgx_build_slice(n, x, 3, from, x->shape.lens[3]) : x;
+    return mgx_onnx_emit(
+        n, &mgx_op_step,
+        MGX_ATTRS(mgx_ints("axes", (int64_t[]){3}, 1), mgx_ints("steps", (int64_t[]){2}, 1)),
+        MGX_IN(y));
+}
+
+static struct mgx_ins *rotate_whole(struct mgx_onnx_node *n, struct mgx_ins *x, struct mgx_ins *c,
+                                    struct mgx_ins *s, bool interleaved)
+{
+    if (!x)
+        return NULL;
+    const int64_t size = x->shape.lens[3];
+    struct mgx_ins *x1 =
+        interleaved ? every_second(n, x, 0) : mgx_build_slice(n, x, 3, 0, size / 2);
+    struct mgx_ins *x2 =
+        interleaved ? every_second(n, x, 1) : mgx_build_slice(n, x, 3, size / 2, size);
+    struct mgx_ins *parts[2] = {mgx_build_sub(n, mgx_build_mul(n, c, x1), mgx_build_mul(n, s, x2)),
+                                mgx_build_add(n, mgx_build_mul(n, s, x1), mgx_build_mul(n, c, x2))};
+    if (!interleaved)
+        return mgx_build_concat(n, 3, parts, 2);
+    for (int i = 0; i < 2; i++)
+        parts[i] = mgx_build_unsqueeze(n, parts[i], (int64_t[]){4}, 1);
+    // 0 keeps batch, heads and tokens, which may be ranges.
+    return mgx_onnx_reshape(n, mgx_build_concat(n, 4, parts, 2), (int64_t[]){0, 0, 0, size}, 4);
+}
+
+struct mgx_ins *mgx_build_rotate(struct mgx_onnx_node *n, struct mgx_ins *x, struct mgx_ins *c,
+                                 struct mgx_ins *s, int64_t part, bool interleaved)
+{
+    if (!x)
+        return NULL;
+    const int64_t size = x->shape.lens[3];
+    if (part == size)
+        return rotate_whole(n, x, c, s, interleaved);
+    struct mgx_ins *turned = rotate_whole(n, mgx_build_slice(n, x, 3, 0, part), c, s, interleaved);
+    struct mgx_ins *rest = mgx_build_slice(n, x, 3, part, size);
+    return mgx_build_concat(n, 3, (struct mgx_ins *const[]){turned, rest}, 2);
+}
+
 // --- asking ---
 
 bool mgx_build_ranked(const struct mgx_onnx_node *n)

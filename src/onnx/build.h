@@ -122,6 +122,12 @@ struct mgx_ins *mgx_build_merge_heads(struct mgx_onnx_node *n, struct mgx_ins *x
 // Every head `times` in a row: (b, h, ...) to (b, h * times, ...); static shapes.
 struct mgx_ins *mgx_build_repeat_heads(struct mgx_onnx_node *n, struct mgx_ins *x, int64_t times);
 
+// Turns pairs among the first `part` entries of every head of x {batch, heads, tokens, size} by
+// angles whose cosines c and sines s are {batch, 1, tokens, part / 2}: neighbours when interleaved,
+// else the two halves.
+struct mgx_ins *mgx_build_rotate(struct mgx_onnx_node *n, struct mgx_ins *x, struct mgx_ins *c,
+                                 struct mgx_ins *s, int64_t part, bool interleaved);
+
 // Opset 1 to 6: with broadcast=1 the axes of *b match those of the first input from `axis` on (by
 // default the last ones); *b gets trailing axes of length 1 to say so.
 enum mgx_status mgx_build_align(struct mgx_onnx_node *n, struct mgx_ins **b) MGX_NODISCARD;

@@ -179,6 +179,53 @@ def attentions():
     case("qattention_past", "QAttention", [*quantized, None, *zeros, past], outputs=2, num_heads=n)
 
 
+def rotations():
+    angles = rand(20, 4)
+    caches = [np.cos(angles), np.sin(angles)]
+    places = ints(0, 20, 2, 5, dtype=np.int64)
+    first = np.array([3], np.int64)
+    for interleaved in (0, 1):
+        stem, how = f"rotary_{interleaved}", {"interleaved": interleaved}
+        case(stem, "RotaryEmbedding", [rand(2, 5, 24), places, *caches], **how)
+        case(stem + "_first", "RotaryEmbedding", [rand(2, 5, 24), first, *caches], **how)
+        case(stem + "_4d", "RotaryEmbedding", [rand(2, 3, 5, 8), places, *caches], **how)
+        case(stem + "_part", "RotaryEmbedding", [rand(2, 5, 36), places, *caches], num_heads=3, rotary_embedding_dim=8,
+             **how)
+    gqa, heads, shared, size = "GroupQueryAttention", 4, 2, 16
+    angles = rand(20, size // 2)
+    caches = [np.cos(angles), np.sin(angles)]
+    sizes = {"num_heads": heads, "kv_num_heads": shared}
+
+    def operands(batch, tokens, room):
+        past = [rand(batch, shared, room, size) for _ in range(2)] if room is not None else [None, None]
+        return [rand(batch, tokens, heads * size), rand(batch, tokens, shared * size),
+                rand(batch, tokens, shared * size), *past]
+
+    def lengths(*total):
+        return [np.array(total, np.int32) - 1, np.array(max(total), np.int32)]
+
+    variants = {"": {}, "_rotary": {"do_rotary": 1}, "_interleaved": {"do_rotary": 1, "rotary_interleaved": 1},
+                "_window": {"local_window_size": 3}, "_softcap": {"softcap": 2.0}, "_smooth": {"smooth_softmax": 1},
+                "_scale": {"scale": 0.3}}
+    for name, more in variants.items():
+        turn = caches if "do_rotary" in more else []
+        case("gqa_prompt" + name, gqa, [*operands(2, 5, None), *lengths(5, 5), *turn], outputs=3, constants=[6], **sizes,
+             **more)
+        case("gqa_decode" + name, gqa, [*operands(2, 1, 6), *lengths(7, 7), *turn], outputs=3, constants=[6], **sizes,
+             **more)
+    case("gqa_ragged", gqa, [*operands(2, 1, 6), *lengths(7, 5), *caches], outputs=3, do_rotary=1, **sizes)
+    case("gqa_total_unknown", gqa, [*operands(2, 1, 6), *lengths(7, 7), *caches], outputs=3, do_rotary=1, **sizes)
+    case("gqa_packed", gqa, [rand(2, 5, (heads + 2 * shared) * size), None, None, None, None, *lengths(5, 5), *caches],
+         outputs=3, do_rotary=1, **sizes)
+    case("gqa_chunk", gqa, [*operands(1, 3, 6), *lengths(9), *caches], outputs=3, do_rotary=1, **sizes)
+    case("gqa_bias", gqa, [*operands(2, 1, 6), *lengths(7, 7), None, None, None, rand(1, heads, 1, 7)], outputs=3,
+         **sizes)
+    case("gqa_sink", gqa, [*operands(2, 5, None), *lengths(5, 5), None, None, None, None, rand(heads)], outputs=3,
+         **sizes)
+    case("gqa_one_head", gqa, [*operands(2, 5, None)[:1], *[rand(2, 5, size) for _ in range(2)], None, None,
+                               *lengths(5, 5)], outputs=3, num_heads=heads, kv_num_heads=1)
+
+
 def few_bits():
     for bits in (4, 8):
         for columns in (32, 40, 64):
@@ -247,7 +294,7 @@ def quantized():
     case("dynamicquantizematmul_columns", "DynamicQuantizeMatMul", [rand(3, 8), b, abs(rand(5)), i8(5)])
 
 
-GROUPS = [activations, norms, fused, attentions, few_bits, quantized]
+GROUPS = [activations, norms, fused, attentions, rotations, few_bits, quantized]
 
 
 def build(op, inputs, outputs, constants, domain, attributes, results=None):

@@ -8,39 +8,12 @@
 // (batch, heads, tokens, size); the caches become (batch, 1, tokens, size/2).
 #include "onnx/build.h"
 
-static struct mgx_ins *every_second(struct mgx_onnx_node *n, struct mgx_ins *x, int64_t from)
-{
-    struct mgx_ins *y = from ? mgx_build_slice(n, x, 3, from, x->shape.lens[3]) : x;
-    return mgx_onnx_emit(
-        n, &mgx_op_step,
-        MGX_ATTRS(mgx_ints("axes", (int64_t[]){3}, 1), mgx_ints("steps", (int64_t[]){2}, 1)),
-        MGX_IN(y));
-}
-
 // The angle's function per token and pair, from the cache at the positions, if any are given.
 static struct mgx_ins *per_token(struct mgx_onnx_node *n, struct mgx_ins *cache)
 {
     struct mgx_ins *positions = mgx_onnx_in(n, 3);
     struct mgx_ins *rows = positions ? mgx_build_gather(n, cache, positions, 0) : cache;
     return mgx_build_unsqueeze(n, rows, (int64_t[]){1}, 1);
-}
-
-static struct mgx_ins *rotate(struct mgx_onnx_node *n, struct mgx_ins *x, int64_t size,
-                              bool interleaved)
-{
-    struct mgx_ins *c = per_token(n, n->in[1]), *s = per_token(n, n->in[2]);
-    struct mgx_ins *x1 =
-        interleaved ? every_second(n, x, 0) : mgx_build_slice(n, x, 3, 0, size / 2);
-    struct mgx_ins *x2 =
-        interleaved ? every_second(n, x, 1) : mgx_build_slice(n, x, 3, size / 2, size);
-    struct mgx_ins *parts[2] = {mgx_build_sub(n, mgx_build_mul(n, c, x1), mgx_build_mul(n, s, x2)),
-                                mgx_build_add(n, mgx_build_mul(n, s, x1), mgx_build_mul(n, c, x2))};
-    if (!interleaved)
-        return mgx_build_concat(n, 3, parts, 2);
-    for (int i = 0; i < 2; i++)
-        parts[i] = mgx_build_unsqueeze(n, parts[i], (int64_t[]){4}, 1);
-    // 0 keeps batch, heads and tokens, which may be ranges.
-    return mgx_onnx_reshape(n, mgx_build_concat(n, 4, parts, 2), (int64_t[]){0, 0, 0, size}, 4);
 }
 
 static enum mgx_status import(struct mgx_onnx_node *n)
@@ -67,15 +40,9 @@ static enum mgx_status import(struct mgx_onnx_node *n)
     if (part < 2 || part > size || part % 2 != 0)
         return mgx_onnx_invalid(n, "%lld of %lld entries cannot be rotated", (long long)part,
                                 (long long)size);
-    struct mgx_ins *whole[2] = {part < size ? mgx_build_slice(n, x, 3, 0, part) : x, NULL};
-    if (!whole[0])
-        return MGX_OK;
-    whole[0] = rotate(n, whole[0], part, mgx_onnx_int(n, "interleaved", 0) != 0);
-    if (part < size) {
-        whole[1] = mgx_build_slice(n, x, 3, part, size);
-        whole[0] = mgx_build_concat(n, 3, whole, 2);
-    }
-    n->out[0] = rank == 3 ? mgx_build_merge_heads(n, whole[0]) : whole[0];
+    x = mgx_build_rotate(n, x, per_token(n, n->in[1]), per_token(n, n->in[2]), part,
+                         mgx_onnx_int(n, "interleaved", 0) != 0);
+    n->out[0] = rank == 3 ? mgx_build_merge_heads(n, x) : x;
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_rotary_embedding = {
