@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Writes cases for the operators of com.microsoft, with the results of ONNX Runtime.
 
-    make_contrib.py [--out build/suite/contrib] [--only REGEX]
+    make_contrib.py [--out build/suite/contrib] [--only REGEX] [--shapes declared|free|unranked]
 
 One node a case, seeded random inputs, in the folders that make_suite.py writes. An operator that
 ONNX Runtime has no CPU kernel for gets its formula in numpy instead (the cases with `expect`). The
@@ -19,6 +19,7 @@ from math import erf
 import numpy as np
 import onnx
 import onnxruntime as ort
+from make_suite import forget_shapes
 from onnx import helper, numpy_helper
 
 CASES = {}
@@ -325,7 +326,7 @@ def reference(model, feeds):
     return session.run(None, feeds)
 
 
-def write_case(folder, row):
+def write_case(folder, row, shapes):
     op, inputs, outputs, constants, expect, tolerance, domain, attributes = row
     inputs = [None if v is None else np.asarray(v) for v in inputs]
     feeds = {f"x{i}": v for i, v in enumerate(inputs) if v is not None and i not in constants}
@@ -335,6 +336,8 @@ def write_case(folder, row):
         outputs = len(expect)
     expect = [np.asarray(v, np.float32) if np.asarray(v).dtype == np.float64 else v for v in expect]
     model = build(op, inputs, outputs, constants, domain, attributes, expect)
+    if shapes != "declared":
+        forget_shapes(model, shapes)
     data = os.path.join(folder, "test_data_set_0")
     os.makedirs(data)
     onnx.save(model, os.path.join(folder, "model.onnx"))
@@ -350,6 +353,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", default="build/suite/contrib")
     parser.add_argument("--only", default="", help="regular expression on case names")
+    parser.add_argument("--shapes", choices=["declared", "free", "unranked"], default="declared")
     args = parser.parse_args()
     for group in GROUPS:
         group()
@@ -360,7 +364,7 @@ def main():
         folder = os.path.join(args.out, name)
         shutil.rmtree(folder, ignore_errors=True)
         try:
-            write_case(folder, row)
+            write_case(folder, row, args.shapes)
             written += 1
         except Exception as e:
             failed.append(f"{name}: {e}")

@@ -25,7 +25,8 @@ struct heads {
 
 static enum mgx_status recorded(const struct mgx_onnx_node *n)
 {
-    return mgx_program_status(n->module->program, n->diag);
+    return n->diag->status != MGX_OK ? n->diag->status
+                                     : mgx_program_status(n->module->program, n->diag);
 }
 
 // --- masks ---

@@ -13,7 +13,8 @@
 
 static enum mgx_status recorded(const struct mgx_onnx_node *n)
 {
-    return mgx_program_status(n->module->program, n->diag);
+    return n->diag->status != MGX_OK ? n->diag->status
+                                     : mgx_program_status(n->module->program, n->diag);
 }
 
 // Rows of a cache {positions, half} at {batch, tokens}, ready for mgx_build_rotate.

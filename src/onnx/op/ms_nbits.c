@@ -8,7 +8,8 @@
 
 static enum mgx_status recorded(const struct mgx_onnx_node *n)
 {
-    return mgx_program_status(n->module->program, n->diag);
+    return n->diag->status != MGX_OK ? n->diag->status
+                                     : mgx_program_status(n->module->program, n->diag);
 }
 
 static struct mgx_ins *unpack(struct mgx_onnx_node *n, struct mgx_ins *x, int64_t bits)
