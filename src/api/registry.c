@@ -4,13 +4,14 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "onnx/onnx.h"
 #include "op/op.h"
 
 static const struct mgx_op *find(const struct mgx_op_set *set, const char *name, size_t size)
 {
     (void)set;
     const struct mgx_op *custom = mgx_api_custom_find(name, size);
-    return custom ? custom : mgx_ops.find(&mgx_ops, name, size);
+    return custom ? custom : mgx_onnx_ops.find(&mgx_onnx_ops, name, size);
 }
 
 const struct mgx_op_set mgx_api_ops = {.find = find};
