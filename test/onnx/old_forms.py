@@ -257,6 +257,21 @@ def scan_8():
                directions=[1])
 
 
+def scan_8_lengths():
+    """Sequences of different lengths: rows after the end are zero."""
+    body = helper.make_graph(
+        [helper.make_node("Add", ["s", "x"], ["s2"]), helper.make_node("Identity", ["s2"], ["y"])], "body",
+        [helper.make_tensor_value_info("s", 1, [2]), helper.make_tensor_value_info("x", 1, [2])],
+        [helper.make_tensor_value_info("s2", 1, [2]), helper.make_tensor_value_info("y", 1, [2])])
+    s, x, lengths = floats(3, 2), floats(3, 4, 2), np.array([4, 1, 3])
+    for label, back in (("lengths", 0), ("lengths_back", 1)):
+        y, last = np.zeros((3, 4, 2), np.float32), np.zeros((3, 2), np.float32)
+        for b, n in enumerate(lengths):
+            y[b, :n] = s[b] + np.cumsum(x[b, :n][::-1] if back else x[b, :n], 0)
+            last[b] = y[b, n - 1]
+        yield Case("Scan", 8, label, [lengths, s, x], [last, y], body=body, num_scan_inputs=1, directions=[back])
+
+
 def loop_1():
     """Powers of two, one row a round."""
     yield Text("Loop", 1, "powers", """(int64 n, bool go, float[1] x) => (float[1] last, float[a,1] rows) {
@@ -269,5 +284,6 @@ def loop_1():
 
 def cases():
     for group in (legacy_arithmetic, legacy_prelu, flat_softmax, batch_normalization, group_normalization,
-                  dropout, upsample, other_forms, sequences, scan_8, loop_1):
+                  dropout, upsample, other_forms, sequences, scan_8, scan_8_lengths,
+                  loop_1):
         yield from group()

@@ -4,6 +4,8 @@
 // A carried value may change its shape from round to round. The body is imported for the shapes the
 // values start with; where a result does not fit them, with shapes that allow for both, until
 // nothing changes.
+#include <string.h>
+
 #include "onnx/build.h"
 #include "onnx/graph.h"
 #include "op/core/rule.h"
@@ -270,57 +272,110 @@ const struct mgx_onnx_op mgx_onnx_scan = {.name = "Scan", .since = 9, .import = 
 
 // --- Scan of opset 8: everything has a batch axis in front ---
 
-// A module whose parameters are one batch entry of each input; the scan goes into it.
+// One batch entry of an input: a parameter of the module m.
+static struct mgx_ins *entry_of(struct mgx_onnx_node *n, struct mgx_module *m,
+                                const struct mgx_ins *x, int i)
+{
+    struct mgx_shape entry;
+    if (without_axis(n, &x->shape, 0, &entry) != MGX_OK)
+        return NULL;
+    return mgx_add_parameter(m, mgx_arena_printf(n->scratch, "%s_entry_%d", m->name, i), &entry);
+}
+
+// The first `length` steps (a vector of one) of a sequence.
+static struct mgx_ins *cut_steps(struct mgx_onnx_node *n, struct mgx_ins *x, struct mgx_ins *length)
+{
+    const int64_t zero = 0;
+    return mgx_onnx_emit(n, &mgx_op_slice,
+                         MGX_ATTRS(mgx_ints("axes", &zero, 1), mgx_ints("starts", &zero, 1)),
+                         MGX_IN(x, length));
+}
+
+// Rows of a short sequence with zeros after them, as many as `like` has steps.
+static struct mgx_ins *fill_steps(struct mgx_onnx_node *n, struct mgx_ins *rows,
+                                  struct mgx_ins *length, struct mgx_ins *like)
+{
+    if (!rows || rows->shape.unranked)
+        return rows;
+    const int rank = rows->shape.rank;
+    const int64_t zeros[2 * MGX_MAX_RANK] = {0};
+    struct mgx_ins *steps = mgx_onnx_emit(
+        n, &mgx_op_dimensions_of, MGX_ATTRS(mgx_int("start", 0), mgx_int("end", 1)), MGX_IN(like));
+    struct mgx_ins *parts[3] = {mgx_onnx_literal_ints(n, zeros, rank),
+                                mgx_build_sub(n, steps, length),
+                                mgx_onnx_literal_ints(n, zeros, rank - 1)};
+    struct mgx_ins *pads = mgx_build_concat(n, 0, parts, rank > 1 ? 3 : 2);
+    return mgx_onnx_emit(n, &mgx_op_pad, NULL, MGX_IN(rows, pads));
+}
+
+// A module whose parameters are one batch entry of each input (and its number of steps, if those
+// differ); the scan goes into it.
 static enum mgx_status batch_body(struct mgx_onnx_node *n, const struct scan *s,
                                   struct mgx_module *m, int *results)
 {
     const int count = s->states + s->sequences;
-    struct mgx_ins **in = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, count);
+    struct mgx_onnx_node inner = *n; // emits into the entry's module
+    struct mgx_ins **in = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, count), *length = NULL;
+    inner.module = m;
     if (!in)
         return mgx_fail_memory(n->diag);
-    for (int i = 0; i < count; i++) {
-        struct mgx_shape entry;
-        TRY(without_axis(n, &n->in[i + 1]->shape, 0, &entry));
-        in[i] =
-            mgx_add_parameter(m, mgx_arena_printf(n->scratch, "%s_entry_%d", m->name, i), &entry);
+    for (int i = 0; i < count; i++)
+        in[i] = entry_of(n, m, n->in[i + 1], i);
+    struct mgx_ins *whole = in[s->states];
+    if (n->in[0]) {
+        length = entry_of(n, m, n->in[0], count);
+        length = length ? mgx_onnx_reshape(&inner, length, (int64_t[]){1}, 1) : NULL;
+        for (int i = s->states; i < count; i++)
+            in[i] = cut_steps(&inner, in[i], length);
+    }
+    for (int i = 0; i < count; i++)
         if (!in[i])
             return mgx_program_status(n->module->program, n->diag);
-    }
-    struct mgx_onnx_node inner = *n; // emits into the entry's module
-    inner.module = m;
     struct mgx_ins *tuple = NULL;
     TRY(emit_scan(&inner, s, in, &tuple, results));
     struct mgx_ins **members = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, *results);
     if (!members)
         return mgx_fail_memory(n->diag);
-    for (int i = 0; i < *results; i++)
+    for (int i = 0; i < *results; i++) {
         members[i] = mgx_onnx_member(&inner, tuple, i);
+        if (length && i >= s->states)
+            members[i] = fill_steps(&inner, members[i], length, whole);
+    }
     mgx_add_return(m, members, *results);
     return MGX_OK;
 }
 
-static enum mgx_status import_scan_8(struct mgx_onnx_node *n)
+static enum mgx_status check_scan_8(struct mgx_onnx_node *n)
 {
     if (n->in_count < 2)
         return mgx_onnx_invalid(n, "%d inputs, at least 2 are needed", n->in_count);
-    if (n->in[0])
-        return mgx_onnx_unsupported(n, "sequence_lens of Scan is not supported");
-    for (int i = 1; i < n->in_count; i++)
-        if (!n->in[i] || mgx_onnx_rank(n->in[i]) == 0)
-            return mgx_onnx_invalid(n, "input %d is absent or a scalar", i);
+    for (int i = 0; i < n->in_count; i++)
+        if (i ? !n->in[i] || mgx_onnx_rank(n->in[i]) == 0
+              : n->in[0] && mgx_onnx_rank(n->in[0]) != 1)
+            return mgx_onnx_invalid(n, "input %d is absent or has the wrong rank", i);
+    return MGX_OK;
+}
+
+// A scan over the batch whose body is the scan over steps.
+static enum mgx_status import_scan_8(struct mgx_onnx_node *n)
+{
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
+    TRY(check_scan_8(n));
     struct scan s;
-    int results = 0;
-    TRY(read_scan(n, n->in_count - 1, &s));
+    int results = 0, count = n->in_count - 1;
+    TRY(read_scan(n, count, &s));
     struct mgx_module *m = mgx_program_add_module(
         n->module->program, mgx_arena_printf(n->scratch, "%s_batch", n->graph->label));
-    if (!m)
+    struct mgx_ins **in = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, n->in_count);
+    if (!m || !in)
         return mgx_fail_memory(n->diag);
     TRY(batch_body(n, &s, m, &results));
-    struct mgx_ins *y =
-        mgx_onnx_emit_body(n, &mgx_op_scan, MGX_ATTRS(mgx_int("num_scan_inputs", n->in_count - 1)),
-                           n->in + 1, n->in_count - 1, &m, 1);
+    memcpy(in, n->in + 1, (size_t)count * sizeof(struct mgx_ins *));
+    if (n->in[0])
+        in[count++] = n->in[0];
+    struct mgx_ins *y = mgx_onnx_emit_body(
+        n, &mgx_op_scan, MGX_ATTRS(mgx_int("num_scan_inputs", count)), in, count, &m, 1);
     return y ? spread(n, y, results) : MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_scan_8 = {
