@@ -73,7 +73,7 @@ suite: venv all
 	done
 	@echo "== the operators of com.microsoft against ONNX Runtime on $(TARGET)"
 	@$(PYTHON) test/onnx/make_contrib.py --out $(BUILD)/contrib
-	@$(PYTHON) test/onnx/suite.py --build $(BUILD) --target $(TARGET) --cases $(BUILD)/contrib
+	@$(PYTHON) test/onnx/judge.py --build $(BUILD) --target $(TARGET) --cases $(BUILD)/contrib
 	@echo "== every version of every operator on $(TARGET)"
 	@$(PYTHON) test/onnx/make_versions.py --out $(BUILD)/versions
 	@$(PYTHON) test/onnx/judge.py --build $(BUILD) --target $(TARGET) --cases $(BUILD)/versions
