@@ -346,10 +346,11 @@ static enum mgx_status check_result(struct parser *ps, const struct statement *s
 {
     if (!st->has_shape || st->op == &mgx_op_return)
         return MGX_OK;
-    if (mgx_shape_admits(&st->shape, &ins->shape) && !mgx_shape_equal(&st->shape, &ins->shape)) {
-        ins->shape = st->shape; // wider on purpose, or another stride where there is one element
+    if (mgx_shape_admits(&st->shape, &ins->shape)) {
+        ins->shape = st->shape; // may be wider on purpose, or name its ranges
         return MGX_OK;
     }
+    // What is left is a failure, or one element of rank 1 that is written as a scalar.
     struct mgx_str given = {0}, found = {0};
     enum mgx_status status = MGX_OK;
     if (!same_text(&st->shape, &ins->shape, &given, &found)) {

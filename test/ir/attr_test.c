@@ -103,6 +103,41 @@ CASE(a_list_of_attributes_is_copied_and_converted)
     CHECK_NEAR(mgx_attr_real(&every, attr, "real"), 3, 0);
 }
 
+CASE(lists_of_every_kind_are_copied)
+{
+    const char *texts[] = {"a", ""};
+    double reals[] = {0.5, -1};
+    struct mgx_dim dims[] = {{1, 4, "n"}, {3, 3}};
+    struct mgx_shape shapes[] = {mgx_shape_vector(MGX_INT8, 2), mgx_shape_scalar(MGX_BOOL)};
+    void *attr;
+    CHECK_OK(mgx_attr_make(&every,
+                           MGX_ATTRS(mgx_texts("texts", texts, 2), mgx_reals("reals", reals, 2),
+                                     mgx_dims_attr("dims", dims, 2),
+                                     mgx_shapes_attr("shapes", shapes, 2),
+                                     mgx_shape_attr("shape", &shapes[0])),
+                           &arena, &attr, &diag),
+             diag);
+    texts[0] = "b";
+    reals[0] = 9;
+    dims[0].max = 9;
+    shapes[0].lens[0] = 9;
+    CHECK_TEXT(print(attr),
+               "every[number=7,flag=0,real=0,text=,ints={0, 0},reals={0.5, -1},texts={a, \"\"},"
+               "mode=average,type=1,shape=int8_type, {2}, {1},shapes={int8_type, {2}, {1}, "
+               "bool_type, {1}, {0}},dims={n[1..4], 3}]");
+    CHECK_NEAR(mgx_attr_reals(&every, attr, "reals").v[1], -1, 0);
+    CHECK_TEXT(mgx_attr_text(&every, attr, "text"), "");
+}
+
+CASE(escapes_are_those_of_json)
+{
+    const void *attr = parse("{text: \"a\\n\\t\\\\\\\"\\/\\u0041\\u00e4\\u20ac\"}");
+    CHECK(attr);
+    CHECK_TEXT(mgx_attr_text(&every, attr, "text"), "a\n\t\\\"/A\303\244\342\202\254");
+    CHECK(!parse("{text: \"\\u00g0\"}") && !parse("{text: \"\\u0000\"}"));
+    mgx_diag_clear(&diag);
+}
+
 CASE(unknown_names_are_refused)
 {
     void *attr;
@@ -305,6 +340,7 @@ CASE(deep_and_cut_texts_end)
 }
 
 TEST_MAIN(ROW(defaults_print_as_migraphx_does) ROW(a_list_of_attributes_is_copied_and_converted)
-              ROW(unknown_names_are_refused) ROW(relaxed_json_is_read)
-                  ROW(random_attributes_survive_both_forms) ROW(bad_text_is_refused_with_its_place)
-                      ROW(deep_and_cut_texts_end))
+              ROW(lists_of_every_kind_are_copied) ROW(escapes_are_those_of_json)
+                  ROW(unknown_names_are_refused) ROW(relaxed_json_is_read)
+                      ROW(random_attributes_survive_both_forms)
+                          ROW(bad_text_is_refused_with_its_place) ROW(deep_and_cut_texts_end))

@@ -136,6 +136,35 @@ CASE(equal_allows_the_neighbouring_float)
     CHECK(!equal_pair(MGX_INT32, 1, 2, false) && equal_pair(MGX_INT64, -5, -5, false));
 }
 
+CASE(strings_and_complex_numbers_are_compared_by_value)
+{
+    char one[] = "ab", two[] = "ab";
+    const struct mgx_string x[] = {{one, 2}, {NULL, 0}}, y[] = {{two, 2}, {two, 0}};
+    const struct mgx_shape s = mgx_shape_vector(MGX_STRING, 2);
+    const struct mgx_tensor a = mgx_tensor_borrow(&s, x), b = mgx_tensor_borrow(&s, y);
+    CHECK(mgx_tensor_equal(&a, &b, true));
+    two[1] = 'c';
+    CHECK(!mgx_tensor_equal(&a, &b, true));
+    const float p[] = {1, 2}, q[] = {1, nextafterf(2, 3)};
+    const struct mgx_shape c = mgx_shape_scalar(MGX_COMPLEX64);
+    const struct mgx_tensor u = mgx_tensor_borrow(&c, p), v = mgx_tensor_borrow(&c, q);
+    CHECK(mgx_tensor_equal(&u, &v, false) && !mgx_tensor_equal(&u, &v, true));
+}
+
+CASE(values_come_out_row_major)
+{
+    const int8_t data[] = {1, 2, 3, 4, 5, 6};
+    const struct mgx_shape s = mgx_shape_strided(MGX_INT8, 2, LENS(2, 3), LENS(1, 2));
+    const struct mgx_tensor t = mgx_tensor_borrow(&s, data);
+    double reals[6];
+    int64_t ints[6];
+    mgx_tensor_to_doubles(&t, reals);
+    mgx_tensor_to_ints(&t, ints);
+    static const int expected[] = {1, 3, 5, 2, 4, 6};
+    for (int i = 0; i < 6; i++)
+        CHECK(reals[i] == expected[i] && ints[i] == expected[i]);
+}
+
 CASE(prints_six_digits)
 {
     struct mgx_str out = {0};
@@ -197,6 +226,8 @@ TEST_MAIN(ROW(copies_between_all_orders_of_axes)
               ROW(clone_expands_a_broadcast_and_pack_shares_a_standard_one)
                   ROW(strings_and_tuples_are_cloned_deep)
                       ROW(sequences_say_what_their_members_share)
-                          ROW(equal_allows_the_neighbouring_float) ROW(prints_six_digits)
-                              ROW(generates_reproducibly_within_the_documented_ranges)
-                                  ROW(impossible_tensors_are_refused))
+                          ROW(equal_allows_the_neighbouring_float)
+                              ROW(strings_and_complex_numbers_are_compared_by_value)
+                                  ROW(values_come_out_row_major) ROW(prints_six_digits)
+                                      ROW(generates_reproducibly_within_the_documented_ranges)
+                                          ROW(impossible_tensors_are_refused))
