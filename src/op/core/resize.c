@@ -220,10 +220,16 @@ static bool is_identity(const struct mgx_resize_how *how, const struct mgx_resiz
     return a->in == a->out;
 }
 
+// Resizes axis `i` of *x, whose lengths are *now.
 static enum mgx_status run_axis(struct mgx_compute_call *c, const struct mgx_resize_how *how,
-                                const struct mgx_resize_axis *a, int64_t outer, int64_t inner,
+                                const struct mgx_resize_axis *a, int i, struct mgx_shape *now,
                                 union mgx_word **x)
 {
+    int64_t outer = 1, inner = 1;
+    for (int k = 0; k < now->rank; k++) {
+        outer *= k < i ? now->lens[k] : 1;
+        inner *= k > i ? now->lens[k] : 1;
+    }
     union mgx_word *y = mgx_zero_words(c, outer * a->out * inner);
     struct taps taps = {.weights = MGX_NEW_ARRAY(c->scratch, double, 2 * farthest(a))};
     if (!y || !taps.weights)
@@ -232,6 +238,7 @@ static enum mgx_status run_axis(struct mgx_compute_call *c, const struct mgx_res
         pick(how, a, outer, inner, *x, y);
     else
         blend(how, a, outer, inner, *x, y, &taps);
+    now->lens[i] = a->out;
     *x = y;
     return MGX_OK;
 }
@@ -263,13 +270,12 @@ enum mgx_status mgx_resize_run(struct mgx_compute_call *c, const struct mgx_resi
     union mgx_word *x = mgx_scratch_words(c, c->in[0], ints);
     if (!x)
         return MGX_NO_MEMORY;
-    int64_t outer = 1, inner = mgx_shape_elements(&c->in[0]->shape);
-    for (int i = 0; i < s->rank; i++) {
-        inner /= axes[i].in;
-        if (!is_identity(how, &axes[i]))
-            TRY(run_axis(c, how, &axes[i], outer, inner, &x));
-        outer *= axes[i].out;
-    }
+    // Axes that shrink come first: nothing in between is larger than both ends.
+    struct mgx_shape now = mgx_shape_make(s->type, s->rank, c->in[0]->shape.lens);
+    for (int grows = 0; grows < 2; grows++)
+        for (int i = 0; i < s->rank; i++)
+            if ((axes[i].out > axes[i].in) == grows && !is_identity(how, &axes[i]))
+                TRY(run_axis(c, how, &axes[i], i, &now, &x));
     if (how->crops)
         extrapolate(how, axes, s, ints, x);
     mgx_write_words(c->out, x, ints);
