@@ -115,20 +115,52 @@ static bool is_constant_everywhere(const struct mgx_ins *ins)
     return mgx_splat_value(ins, &value);
 }
 
+// What the group reads from outside.
+static bool is_operand(const struct group *g, const struct mgx_ins *in)
+{
+    return !contains(g->ins, g->count, in) && !is_constant_everywhere(in);
+}
+
+static bool add_operands(struct group *g, const struct mgx_ins *ins)
+{
+    for (int k = 0; k < ins->in_count; k++) {
+        struct mgx_ins *in = ins->in[k];
+        if (!is_operand(g, in) || contains(g->in, g->in_count, in))
+            continue;
+        if (g->in_count == MAX_INPUTS || in->shape.type == MGX_TUPLE)
+            return false;
+        g->in[g->in_count++] = in;
+    }
+    return true;
+}
+
 static bool find_inputs(struct group *g)
 {
     g->in_count = 0;
     for (int i = 0; i < g->count; i++)
-        for (int k = 0; k < g->ins[i]->in_count; k++) {
-            struct mgx_ins *in = g->ins[i]->in[k];
-            if (contains(g->ins, g->count, in) || contains(g->in, g->in_count, in) ||
-                is_constant_everywhere(in))
-                continue;
-            if (g->in_count == MAX_INPUTS || in->shape.type == MGX_TUPLE)
-                return false;
-            g->in[g->in_count++] = in;
-        }
+        if (!add_operands(g, g->ins[i]))
+            return false;
     return true;
+}
+
+// Instead of `in` the group then reads what `in` reads.
+static bool replace_input(struct group *g, struct mgx_ins *in)
+{
+    struct mgx_ins *const last = g->in_count ? g->in[g->in_count - 1] : NULL;
+    const int before = g->in_count;
+    int at = 0;
+    while (at < before && g->in[at] != in)
+        at++;
+    if (at < before)
+        g->in[at] = g->in[--g->in_count];
+    if (add_operands(g, in))
+        return true;
+    g->in_count = before; // as it was: what was added stands behind
+    if (at < before) {
+        g->in[before - 1] = last;
+        g->in[at] = in;
+    }
+    return false;
 }
 
 static bool try_join(struct group *g, struct mgx_ins *in)
@@ -138,7 +170,7 @@ static bool try_join(struct group *g, struct mgx_ins *in)
         is_constant_everywhere(in) || !read_inside_only(g, in) || !fits(g, in))
         return false;
     g->ins[g->count++] = in;
-    if (find_inputs(g))
+    if (replace_input(g, in))
         return true;
     g->count--;
     g->known = known;
@@ -160,6 +192,8 @@ static bool grow(struct group *g, struct mgx_ins *root)
 {
     *g = (struct group){.ins = {root}, .count = 1};
     if (is_reduction(root) ? !fits_lens(g, root->in[0], root) : !is_elementwise(root))
+        return false;
+    if (!find_inputs(g))
         return false;
     for (bool grew = true; grew;) {
         grew = false;
@@ -204,11 +238,15 @@ static struct mgx_ins *copy(struct body *b, struct mgx_ins *ins)
     struct mgx_ins **in = MGX_NEW_ARRAY(b->call->scratch, struct mgx_ins *, ins->in_count);
     for (int k = 0; in && k < ins->in_count; k++) {
         in[k] = mgx_map_find_pointer(&b->to, ins->in[k]);
-        if (!in[k])
+        if (!in[k] && is_constant_everywhere(ins->in[k]))
             in[k] = note(b, ins->in[k], constant(b, ins->in[k]));
+        if (!in[k]) // the map had no memory for it
+            in = NULL;
     }
-    if (!in)
+    if (!in) {
+        mgx_fail_memory(&b->call->program->diag);
         return NULL;
+    }
     return note(b, ins,
                 mgx_insert(b->module, NULL, ins->op, ins->attr, in, ins->in_count, NULL, 0));
 }
@@ -280,13 +318,25 @@ static enum mgx_status fuse(struct mgx_pass_call *c, struct group *g, struct mgx
     return MGX_OK;
 }
 
+// `mark`: how many instructions of a group at least lie between this one and a reduction before it.
+static void measure_distances(struct mgx_module *m)
+{
+    MGX_EACH (ins, m) {
+        ins->index = 0;
+        ins->mark = is_reduction(ins) ? 0 : MAX_BODY;
+        const bool passes_on = is_elementwise(ins) || is_spread(ins);
+        for (int i = 0; passes_on && i < ins->in_count; i++)
+            if (ins->in[i]->owner == m)
+                ins->mark = mgx_min_i64(ins->mark, ins->in[i]->mark + 1);
+    }
+}
+
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 {
-    MGX_EACH (ins, m)
-        ins->index = 0;
+    measure_distances(m);
     for (struct mgx_ins *ins = m->last; ins;) {
         struct group g;
-        if (!(ins->op->flags & MGX_OP_BUILTIN) && (ins->uses || ins == m->last) && grow(&g, ins)) {
+        if (ins->mark < MAX_BODY && (ins->uses || ins == m->last) && grow(&g, ins)) {
             struct mgx_ins *after = ins->next;
             TRY(fuse(c, &g, ins));
             ins = after ? after->prev : m->last; // the fused instruction: go on above it

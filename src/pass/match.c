@@ -221,10 +221,15 @@ static bool match_node(const struct mgx_pattern *p, int index, struct mgx_ins *i
            match_args(p, n, ins, true, m, match);
 }
 
+bool mgx_pattern_may_match(const struct mgx_pattern *p, const struct mgx_ins *ins)
+{
+    return matches_op(&p->node[0], ins->op, ins->in_count);
+}
+
 bool mgx_pattern_match(const struct mgx_pattern *p, struct mgx_ins *ins, struct mgx_match *m)
 {
     assert(p->count > 0);
-    if (!matches_op(&p->node[0], ins->op, ins->in_count)) // the common case, before anything else
+    if (!mgx_pattern_may_match(p, ins)) // the common case, before anything else
         return false;
     *m = (struct mgx_match){0};
     return match_node(p, 0, ins, ins->owner, m);

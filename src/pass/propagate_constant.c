@@ -226,8 +226,20 @@ static enum mgx_status fold_all(struct fold *f)
     return MGX_OK;
 }
 
+// Is anything constant but literals and their broadcasts? The usual answer after the first time.
+static bool has_work(struct mgx_module *m)
+{
+    mgx_mark_constants(m);
+    for (struct mgx_ins *ins = m->first; ins; ins = ins->next)
+        if (ins->mark == MGX_MARK_CONSTANT && !is_broadcast(ins->op) && !stays_compact(ins->op))
+            return true;
+    return false;
+}
+
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 {
+    if (!has_work(m))
+        return MGX_OK;
     struct mgx_arena strings;
     struct fold f = {.call = c, .module = m, .eval = {.strings = &strings}};
     TRY(mgx_apply_tables(c, m, (const struct mgx_rules *const[]){&mgx_rules_hoist_constants}, 1));
@@ -238,7 +250,7 @@ static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
         return mgx_fail_memory(c->diag);
     mgx_arena_init(&strings);
     mgx_module_number(m);
-    mgx_mark_constants(m);
+    mgx_mark_constants(m); // once more: the rules before made new ones
     for (struct mgx_ins *ins = m->first; ins; ins = ins->next)
         state_of(&f, ins)->foldable = can_fold(&f, ins);
     for (struct mgx_ins *ins = m->last; ins; ins = ins->prev)

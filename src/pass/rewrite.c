@@ -29,12 +29,6 @@ static bool compile(const struct mgx_rule *rule, struct mgx_compiled_rule *out)
     return rule->rewrite || (mgx_pattern_parse(&out->right, &text) && !*text);
 }
 
-bool mgx_rule_is_valid(const struct mgx_rule *rule)
-{
-    struct mgx_compiled_rule compiled;
-    return compile(rule, &compiled);
-}
-
 // --- the queue ---
 
 static void push(struct mgx_rewriter *r, struct mgx_ins *ins)
@@ -63,19 +57,42 @@ static struct mgx_ins *pop(struct mgx_rewriter *r)
     return ins;
 }
 
-static bool compile_tables(struct mgx_rewriter *r, const struct mgx_rules *const *tables, int count)
+static enum mgx_status compile_tables(struct mgx_rewriter *r, const struct mgx_rules *const *tables,
+                                      int count)
 {
     int total = 0;
     for (int i = 0; i < count; i++)
         total += tables[i]->count;
     r->rules = MGX_NEW_ARRAY(r->call->scratch, struct mgx_compiled_rule, total);
-    for (int i = 0; r->rules && i < count; i++)
-        for (int j = 0; j < tables[i]->count; j++) {
-            const bool valid = compile(&tables[i]->v[j], &r->rules[r->rule_count++]);
-            assert(valid);
-            (void)valid;
-        }
-    return r->rules != NULL;
+    if (!r->rules)
+        return mgx_fail_memory(r->call->diag);
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < tables[i]->count; j++)
+            if (!compile(&tables[i]->v[j], &r->rules[r->rule_count++]))
+                return mgx_fail(r->call->diag, MGX_INTERNAL, "the rule \"%s\" does not read",
+                                tables[i]->v[j].equation);
+    return MGX_OK;
+}
+
+// Could any rule apply to this operator?
+static bool is_root(const struct mgx_rewriter *r, const struct mgx_ins *ins)
+{
+    for (int i = 0; i < r->rule_count; i++)
+        if (mgx_pattern_may_match(&r->rules[i].left, ins))
+            return true;
+    return false;
+}
+
+// Nothing to do for most passes on most programs: they find out in one sweep.
+static bool has_roots(const struct mgx_rewriter *r)
+{
+    const struct mgx_op *last = NULL; // neighbours are often alike
+    for (const struct mgx_ins *ins = r->module->first; ins; ins = ins->next) {
+        if (ins->op != last && !(ins->op->flags & MGX_OP_BUILTIN) && is_root(r, ins))
+            return true;
+        last = ins->op;
+    }
+    return false;
 }
 
 static bool fill_queue(struct mgx_rewriter *r)
@@ -201,7 +218,10 @@ enum mgx_status mgx_apply_tables(struct mgx_pass_call *c, struct mgx_module *m,
                                  const struct mgx_rules *const *tables, int count)
 {
     struct mgx_rewriter r = {.call = c, .module = m};
-    if (!compile_tables(&r, tables, count) || !fill_queue(&r))
+    TRY(compile_tables(&r, tables, count));
+    if (!has_roots(&r))
+        return MGX_OK;
+    if (!fill_queue(&r))
         return mgx_fail_memory(c->diag);
     int64_t fuel = 1024 + (int64_t)m->count * REWRITES_PER_INSTRUCTION;
     while (r.queued && fuel > 0 && c->program->diag.status == MGX_OK) {

@@ -52,6 +52,3 @@ enum mgx_status mgx_apply_rules(struct mgx_pass_call *c, struct mgx_module *m,
 // Several tables at once; of two rules that match the earlier one is applied.
 enum mgx_status mgx_apply_tables(struct mgx_pass_call *c, struct mgx_module *m,
                                  const struct mgx_rules *const *tables, int count) MGX_NODISCARD;
-
-// Does the equation read? Of use to tests: mgx_apply_rules asserts it.
-bool mgx_rule_is_valid(const struct mgx_rule *rule);

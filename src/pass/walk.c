@@ -50,6 +50,11 @@ struct mgx_module **mgx_modules_bodies_first(const struct mgx_program *p, struct
 {
     struct search s = {.stack = MGX_NEW_ARRAY(arena, struct visit, p->module_count),
                        .out = MGX_NEW_ARRAY(arena, struct mgx_module *, p->module_count)};
+    if (s.out && p->module_count == 1) { // nothing to look for
+        s.out[0] = mgx_program_main(p);
+        *count = 1;
+        return s.out;
+    }
     bool ok = s.stack && s.out && enter(&s, mgx_program_main(p));
     while (ok && s.depth)
         ok = step(&s);
