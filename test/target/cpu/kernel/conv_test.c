@@ -723,5 +723,5 @@ int main(int argc, char **argv)
     static const struct check_case cases[] = {
         ROW(agrees_with_the_definition) ROW(transposed_agrees_with_the_definition)
             ROW(threads_do_not_change_a_bit) ROW(bad_descriptions_are_refused){NULL, NULL}};
-    return bench_asked(argc, argv) ? bench(argc, argv) : check_run(cases, argc, argv);
+    return bench_asked(argc, argv) ? bench(argc, argv) : harness_run(cases, argc, argv);
 }

@@ -205,6 +205,19 @@ static inline double act_meaning(enum mgx_act act, double x, double a, double b)
     }
 }
 
+// --- running the cases ---
+
+// Keeps workers alive from case to case: starting and ending them costs more than the kernels.
+static inline int harness_run(const struct check_case *cases, int argc, char **argv)
+{
+    struct mgx_pool *pool = NULL;
+    if (mgx_pool_acquire(5, &pool, NULL) != MGX_OK)
+        return 1;
+    const int failed = check_run(cases, argc, argv);
+    mgx_pool_release(pool);
+    return failed;
+}
+
 // --- instruction sets: what runs once per level this machine has ---
 
 #define EACH_ISA(isa) EACH_ISA_TO(isa, MGX_ISA_AVX512)

@@ -352,5 +352,5 @@ static int bench(void)
 int main(int argc, char **argv)
 {
     static const struct check_case cases[] = {ROW(agrees_with_the_equations){NULL, NULL}};
-    return bench_asked(argc, argv) ? bench() : check_run(cases, argc, argv);
+    return bench_asked(argc, argv) ? bench() : harness_run(cases, argc, argv);
 }
