@@ -71,6 +71,7 @@ enum mgx_status mgx_onnx_report_missing(struct mgx_onnx_import *import)
     }
     if (left)
         mgx_str_printf(&text, "\n  and %lld more", (long long)left);
+    mgx_str_put(&text, "\n  (skip_unknown_operators keeps what is not known as placeholders)");
     mgx_diag_clear(import->diag);
     mgx_fail(import->diag, MGX_UNSUPPORTED, "%lld operator%s not supported:%s", (long long)rows,
              rows == 1 ? " is" : "s are", mgx_str_text(&text));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // External data: where it may lie, what its entries may say, and that it is mapped once.
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,8 +11,8 @@ static const float values[] = {1, 2, 3, 4, 5, 6, 7, 8};
 
 static const char *in_root(const char *name)
 {
-    static char path[4][256];
-    static int turn;
+    static _Thread_local char path[4][256];
+    static _Thread_local int turn;
     turn = (turn + 1) % 4;
     snprintf(path[turn], sizeof path[turn], "%s/%s", root, name);
     return path[turn];
@@ -265,6 +266,41 @@ CASE(a_model_file_that_shrank_is_an_error)
     CHECK(!p && diag.status == MGX_INVALID);
 }
 
+// Mappings come and go in one table; each thread imports, reads and destroys on its own.
+static void *import_often(void *failed)
+{
+    for (int i = 0; i < 50; i++) {
+        struct mgx_program *p = NULL;
+        if (mgx_onnx_import_file(&p, in_root("model/threads.onnx"), NULL, NULL) != MGX_OK) {
+            *(bool *)failed = true;
+            return NULL;
+        }
+        const struct mgx_tensor *w = mgx_module_result(mgx_program_main(p), 0)->literal;
+        if (((const float *)w->data)[7] != 8)
+            *(bool *)failed = true;
+        mgx_program_destroy(p);
+    }
+    return NULL;
+}
+
+CASE(threads_import_at_once)
+{
+    enum { THREADS = 4 };
+    struct pb m = model_of(8, "location=data");
+    put("model/threads.onnx", m.data, m.size);
+    pb_free(&m);
+    pthread_t threads[THREADS];
+    bool failed[THREADS] = {false};
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&threads[i], NULL, import_often, &failed[i]) == 0);
+    bool any = false;
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        any |= failed[i];
+    }
+    CHECK(!any);
+}
+
 static void make_files(void)
 {
     char odd[35] = "abc";
@@ -286,8 +322,8 @@ static const struct check_case cases[] = {
     ROW(reads_regions_of_a_file) ROW(entries_must_be_true) ROW(locations_stay_in_the_directory)
         ROW(sparse_tensors_and_attributes_obey_too) ROW(data_inside_and_outside_is_a_contradiction)
             ROW(another_directory_may_be_named) ROW(a_file_is_mapped_once)
-                ROW(overlapping_regions_are_read_only)
-                    ROW(a_model_file_that_shrank_is_an_error){NULL, NULL}};
+                ROW(overlapping_regions_are_read_only) ROW(a_model_file_that_shrank_is_an_error)
+                    ROW(threads_import_at_once){NULL, NULL}};
 
 int main(int argc, char **argv)
 {
