@@ -294,7 +294,7 @@ static void copy_a(struct part *part)
     const int64_t first = part->k * plan->kernel->group;
     part->a_block = part->a + (part->row * d->a_row + first * d->a_col) * part->a_size;
     part->a_row = d->a_row * part->a_size;
-    if (!copies_a(plan))
+    if (!copies_a(plan) || !part->depth)
         return;
     const int64_t elements = mgx_min_i64(part->depth * plan->kernel->group, d->k - first);
     const mgx_convert_fn convert = mgx_convert(d->isa, d->a_type, plan->kernel->a_type);

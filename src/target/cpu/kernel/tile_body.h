@@ -43,6 +43,9 @@ SIMD vf mac(vf a, vf b, vf c)
 #endif
 }
 
+// One group of A, of any type and, for bytes, at any address.
+typedef float group __attribute__((aligned(1), may_alias));
+
 struct rows {
     const char *base[2];
     int64_t one, three, five;
@@ -71,7 +74,7 @@ SIMD const char *row(const struct rows *r, int i)
 
 SIMD float broadcast(const struct rows *r, int i, int k)
 {
-    return *(const float *)(const void *)(row(r, i) + k * (int64_t)sizeof(float));
+    return *(const group *)(row(r, i) + k * (int64_t)sizeof(float));
 }
 
 // One k: c[i][v] += a[i][k] * b[v].
@@ -292,7 +295,7 @@ SIMD void few_rows(int count, int panels, const struct mgx_tile_args *args)
         for (int64_t k = 0; k < args->depth; k++, b += args->b_row, a += sizeof(float)) {
             UNROLL
             for (int i = 0; i < count; i++) {
-                const vf x = vf_set(*(const float *)(const void *)(a + i * args->a_row));
+                const vf x = vf_set(*(const group *)(a + i * args->a_row));
                 UNROLL
                 for (int p = 0; p < panels; p++) {
                     const float *bp = (const float *)(const void *)(b + p * args->b_panel);
