@@ -245,6 +245,67 @@ struct mgx_ins *mgx_build_reshape_like(struct mgx_onnx_node *n, struct mgx_ins *
     return mgx_build_doubles(n, &empty, NULL);
 }
 
+struct mgx_ins *mgx_build_dim(struct mgx_onnx_node *n, struct mgx_ins *x, int axis)
+{
+    if (!x)
+        return NULL;
+    if (mgx_build_fixed_dim(x, axis))
+        return mgx_onnx_literal_ints(n, &x->shape.lens[axis], 1);
+    return mgx_onnx_emit(n, &mgx_op_dimensions_of,
+                         MGX_ATTRS(mgx_int("start", axis), mgx_int("end", axis + 1)), MGX_IN(x));
+}
+
+// The length if it is known, else -1.
+static int64_t known_len(const struct mgx_build_len *l)
+{
+    if (!l->of)
+        return l->times;
+    if (!mgx_build_fixed_dim(l->of, l->axis))
+        return -1;
+    return l->of->shape.lens[l->axis] * (l->times ? l->times : 1) / (l->over ? l->over : 1);
+}
+
+static struct mgx_ins *run_time_len(struct mgx_onnx_node *n, const struct mgx_build_len *l)
+{
+    const int64_t known = known_len(l);
+    if (known >= 0)
+        return mgx_onnx_literal_ints(n, &known, 1);
+    struct mgx_ins *y = mgx_build_dim(n, l->of, l->axis);
+    if (l->times > 1)
+        y = mgx_build_with(n, &mgx_op_mul, y, (double)l->times);
+    return l->over > 1 ? mgx_build_with(n, &mgx_op_div, y, (double)l->over) : y;
+}
+
+struct mgx_ins *mgx_build_reshape_to(struct mgx_onnx_node *n, struct mgx_ins *x,
+                                     const struct mgx_build_len *lens, int rank)
+{
+    if (!x)
+        return NULL;
+    int64_t dims[MGX_MAX_RANK];
+    int unknown = 0;
+    bool zero = false;
+    for (int i = 0; i < rank; i++) {
+        if (lens[i].of && !known_len(&lens[i]))
+            zero = true;
+        dims[i] = known_len(&lens[i]);
+        const bool kept = lens[i].of == x && lens[i].axis == i && lens[i].times <= 1 &&
+                          lens[i].over <= 1 && dims[i] < 0;
+        if (kept)
+            dims[i] = 0; // reshape copies it
+        unknown += dims[i] < 0;
+    }
+    if (unknown == 0 && mgx_onnx_is_static(x)) {
+        const struct mgx_shape like = mgx_shape_make(x->shape.type, rank, dims);
+        return mgx_build_reshape_like(n, x, &like);
+    }
+    if (unknown <= 1 && !zero)
+        return mgx_onnx_reshape(n, x, dims, rank);
+    struct mgx_ins *parts[MGX_MAX_RANK];
+    for (int i = 0; i < rank; i++)
+        parts[i] = run_time_len(n, &lens[i]);
+    return mgx_onnx_emit(n, &mgx_op_reshape, NULL, MGX_IN(x, mgx_build_concat(n, 0, parts, rank)));
+}
+
 struct mgx_ins *mgx_build_pad(struct mgx_onnx_node *n, struct mgx_ins *x, const int64_t *pads,
                               double value)
 {

@@ -89,6 +89,18 @@ struct mgx_ins *mgx_build_expand(struct mgx_onnx_node *n, struct mgx_ins *x, int
                                  const int64_t *lens); // multibroadcast; x itself if equal
 struct mgx_ins *mgx_build_reshape_like(struct mgx_onnx_node *n, struct mgx_ins *x,
                                        const struct mgx_shape *like); // static `like`
+// A length that may be known at run time only: that of an axis of a tensor, times and over
+// constants.
+struct mgx_build_len {
+    struct mgx_ins *of; // NULL: the length is `times` itself
+    int axis;
+    int64_t times, over; // 0 stands for 1 where `of` is given
+};
+// The length of an axis as an int64 vector of one: a literal, or read at run time.
+struct mgx_ins *mgx_build_dim(struct mgx_onnx_node *n, struct mgx_ins *x, int axis);
+// x with these lengths; only where several of them are unknown do they become an operand.
+struct mgx_ins *mgx_build_reshape_to(struct mgx_onnx_node *n, struct mgx_ins *x,
+                                     const struct mgx_build_len *lens, int rank);
 struct mgx_ins *mgx_build_pad(struct mgx_onnx_node *n, struct mgx_ins *x, const int64_t *pads,
                               double value); // 2*rank pads >= 0; x itself if all are 0
 // A vector, one value per index of `axis`, ready to broadcast against rank `rank`: (C) to (C,1,1).

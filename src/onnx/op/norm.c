@@ -131,15 +131,18 @@ const struct mgx_onnx_op mgx_onnx_instance_normalization = {.name = "InstanceNor
 static enum mgx_status group_normalization(struct mgx_onnx_node *n)
 {
     TRY(mgx_onnx_need(n, 3, 3));
-    if (!mgx_onnx_is_static(n->in[0]))
-        return mgx_onnx_defer(n);
     struct mgx_ins *x = n->in[0];
     const int rank = mgx_onnx_rank(x);
+    if (!mgx_build_ranked(n) || (rank > 1 && !mgx_build_fixed_dim(x, 1)))
+        return mgx_onnx_defer(n);
     const int64_t groups = mgx_onnx_int(n, "num_groups", 0);
     if (rank < 3 || groups < 1 || x->shape.lens[1] % groups != 0)
         return mgx_onnx_invalid(n, "rank %d with %lld groups", rank, (long long)groups);
     const enum mgx_type type = x->shape.type;
-    const int64_t folded[3] = {x->shape.lens[0], groups, -1};
+    const int64_t folded[3] = {0, groups, -1};
+    struct mgx_build_len lens[MGX_MAX_RANK];
+    for (int i = 0; i < rank; i++)
+        lens[i] = (struct mgx_build_len){x, i};
     struct mgx_ins *y = mgx_onnx_reshape(n, stash(n, x), folded, 3);
     y = mgx_build_standardize(n, y, (int64_t[]){2}, 1, mgx_onnx_real(n, "epsilon", 1e-5), NULL,
                               NULL);
@@ -147,7 +150,7 @@ static enum mgx_status group_normalization(struct mgx_onnx_node *n)
     if (n->opset < 21)
         y = scale_shift(n, y, mgx_build_per_axis(n, n->in[1], 1, 3),
                         mgx_build_per_axis(n, n->in[2], 1, 3));
-    y = mgx_build_reshape_like(n, y, &x->shape);
+    y = mgx_build_reshape_to(n, y, lens, rank);
     if (n->opset >= 21)
         y = scale_shift(n, y, mgx_build_per_axis(n, n->in[1], 1, rank),
                         mgx_build_per_axis(n, n->in[2], 1, rank));

@@ -30,7 +30,9 @@ static enum mgx_status import(struct mgx_onnx_node *n)
     int axis = 0;
     TRY(mgx_build_axis(n, mgx_onnx_int(n, "axis", n->opset < 13 ? 1 : -1), rank ? rank : 1, &axis));
     const bool together = n->opset < 13 && axis != rank - 1;
-    if ((together && !mgx_onnx_is_static(x)) || (!n->rule->op && !mgx_build_fixed_dim(x, axis)))
+    bool known = n->rule->op || (!together && mgx_build_fixed_dim(x, axis));
+    known |= mgx_onnx_is_static(x);
+    if (!known)
         return mgx_onnx_defer(n);
     if (rank == 0) { // one value: itself the largest, its share 1
         n->out[0] = mgx_build_like(n, x, n->rule->op == &mgx_op_logsoftmax ? 0 : 1);
@@ -40,15 +42,12 @@ static enum mgx_status import(struct mgx_onnx_node *n)
         n->out[0] = apply(n, x, axis);
         return MGX_OK;
     }
-    int64_t two[2] = {1, 1};
+    struct mgx_build_len lens[MGX_MAX_RANK];
     for (int i = 0; i < rank; i++)
-        two[i >= axis] *= x->shape.lens[i];
-    if (two[0] * two[1] == 0) { // nothing to compute, and no reshape through zero lengths
-        n->out[0] = mgx_onnx_unary(n, &mgx_op_identity, x);
-        return MGX_OK;
-    }
-    struct mgx_ins *y = apply(n, mgx_onnx_reshape(n, x, two, 2), 1);
-    n->out[0] = mgx_build_reshape_like(n, y, &x->shape);
+        lens[i] = (struct mgx_build_len){x, i};
+    struct mgx_ins *flat =
+        mgx_onnx_emit(n, &mgx_op_flatten, MGX_ATTRS(mgx_int("axis", axis)), MGX_IN(x));
+    n->out[0] = mgx_build_reshape_to(n, apply(n, flat, 1), lens, rank);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_softmax = {

@@ -43,6 +43,26 @@ static enum mgx_status repeat(struct mgx_onnx_node *n, struct mgx_ints repeats)
     return MGX_OK;
 }
 
+// Where lengths are not known, copies are joined axis by axis.
+static enum mgx_status repeat_ranges(struct mgx_onnx_node *n, struct mgx_ints repeats)
+{
+    enum { MOST = 256 };
+    struct mgx_ins *copies[MOST], *y = n->in[0];
+    if (repeats.count != mgx_onnx_rank(y))
+        return mgx_onnx_invalid(n, "%d repeats for rank %d", repeats.count, mgx_onnx_rank(y));
+    for (int i = 0; i < repeats.count; i++)
+        if (repeats.v[i] < 1 || repeats.v[i] > MOST)
+            return mgx_onnx_defer(n);
+    for (int i = 0; i < repeats.count; i++) {
+        for (int64_t k = 0; k < repeats.v[i]; k++)
+            copies[k] = y;
+        if (repeats.v[i] > 1)
+            y = mgx_build_concat(n, i, copies, (int)repeats.v[i]);
+    }
+    n->out[0] = y == n->in[0] ? mgx_onnx_unary(n, &mgx_op_identity, y) : y;
+    return MGX_OK;
+}
+
 // Opset 1 repeats along one axis, both given as inputs.
 static enum mgx_status tile_axis(struct mgx_onnx_node *n)
 {
@@ -65,27 +85,20 @@ static enum mgx_status tile(struct mgx_onnx_node *n)
         return tile_axis(n);
     struct mgx_ints repeats = {0};
     TRY(mgx_onnx_need(n, 2, 2));
-    if (!mgx_onnx_is_static(n->in[0]) || !mgx_onnx_constant_ints(n, 1, &repeats))
+    if (mgx_onnx_rank(n->in[0]) < 0 || !mgx_onnx_constant_ints(n, 1, &repeats))
         return mgx_onnx_defer(n);
-    return repeat(n, repeats);
+    return mgx_onnx_is_static(n->in[0]) ? repeat(n, repeats) : repeat_ranges(n, repeats);
 }
 const struct mgx_onnx_op mgx_onnx_tile = {.name = "Tile", .import = tile};
 
 // --- DepthToSpace, SpaceToDepth ---
 
-// Reshape to 6 axes, transpose, reshape to 4. The batch may be a range: 0 keeps it.
-static struct mgx_ins *shuffle(struct mgx_onnx_node *n, const int64_t *six, const int64_t *perm,
-                               const int64_t *four)
+// Reshape to 6 axes, transpose, reshape to 4. Batch, height and width may be ranges.
+static struct mgx_ins *shuffle(struct mgx_onnx_node *n, const struct mgx_build_len *six,
+                               const int64_t *perm, const struct mgx_build_len *four)
 {
-    struct mgx_ins *x = n->in[0];
-    if (mgx_onnx_is_static(x) && mgx_shape_elements(&x->shape) == 0) {
-        struct mgx_shape empty = mgx_shape_make(x->shape.type, 4, four);
-        empty.lens[0] = x->shape.lens[0];
-        return mgx_build_reshape_like(n, x, &empty);
-    }
-    struct mgx_ins *y = mgx_onnx_reshape(n, x, six, 6);
-    y = mgx_onnx_transpose(n, y, perm, 6);
-    return mgx_onnx_reshape(n, y, four, 4);
+    struct mgx_ins *y = mgx_build_reshape_to(n, n->in[0], six, 6);
+    return mgx_build_reshape_to(n, mgx_onnx_transpose(n, y, perm, 6), four, 4);
 }
 
 static enum mgx_status block(struct mgx_onnx_node *n, int64_t *size, bool *later)
@@ -99,8 +112,7 @@ static enum mgx_status block(struct mgx_onnx_node *n, int64_t *size, bool *later
     if (mgx_onnx_rank(x) != 4 || *size < 1 || *size > INT16_MAX)
         return mgx_onnx_invalid(n, "rank %d with blocksize %lld", mgx_onnx_rank(x),
                                 (long long)*size);
-    for (int i = 1; i < 4; i++)
-        *later |= !mgx_build_fixed_dim(x, i);
+    *later |= !mgx_build_fixed_dim(x, 1);
     return MGX_OK;
 }
 
@@ -111,13 +123,16 @@ static enum mgx_status depth_to_space(struct mgx_onnx_node *n)
     TRY(block(n, &b, &later));
     if (later)
         return mgx_onnx_defer(n);
-    const int64_t *d = n->in[0]->shape.lens;
-    if (d[1] % (b * b) != 0)
-        return mgx_onnx_invalid(n, "%lld channels with blocksize %lld", (long long)d[1],
+    struct mgx_ins *x = n->in[0];
+    if (x->shape.lens[1] % (b * b) != 0)
+        return mgx_onnx_invalid(n, "%lld channels with blocksize %lld", (long long)x->shape.lens[1],
                                 (long long)b);
-    const int64_t c = d[1] / (b * b), four[4] = {0, c, d[2] * b, d[3] * b};
-    const int64_t dcr[6] = {0, b, b, c, d[2], d[3]}, dcr_perm[6] = {0, 3, 4, 1, 5, 2};
-    const int64_t crd[6] = {0, c, b, b, d[2], d[3]}, crd_perm[6] = {0, 1, 4, 2, 5, 3};
+    const struct mgx_build_len batch = {x, 0}, h = {x, 2}, w = {x, 3}, part = {.times = b},
+                               c = {.times = x->shape.lens[1] / (b * b)};
+    const struct mgx_build_len four[4] = {batch, c, {x, 2, b}, {x, 3, b}};
+    const struct mgx_build_len dcr[6] = {batch, part, part, c, h, w},
+                               crd[6] = {batch, c, part, part, h, w};
+    const int64_t dcr_perm[6] = {0, 3, 4, 1, 5, 2}, crd_perm[6] = {0, 1, 4, 2, 5, 3};
     const char *mode = mgx_onnx_text(n, "mode", "DCR");
     if (strcmp(mode, "DCR") == 0)
         n->out[0] = shuffle(n, dcr, dcr_perm, four);
@@ -137,12 +152,15 @@ static enum mgx_status space_to_depth(struct mgx_onnx_node *n)
     TRY(block(n, &b, &later));
     if (later)
         return mgx_onnx_defer(n);
-    const int64_t *d = n->in[0]->shape.lens;
-    if (d[2] % b != 0 || d[3] % b != 0)
-        return mgx_onnx_invalid(n, "%lld x %lld places with blocksize %lld", (long long)d[2],
-                                (long long)d[3], (long long)b);
-    const int64_t four[4] = {0, d[1] * b * b, d[2] / b, d[3] / b};
-    const int64_t six[6] = {0, d[1], d[2] / b, b, d[3] / b, b};
+    struct mgx_ins *x = n->in[0];
+    for (int i = 2; i < 4; i++)
+        if (mgx_build_fixed_dim(x, i) && x->shape.lens[i] % b != 0)
+            return mgx_onnx_invalid(n, "length %lld of axis %d with blocksize %lld",
+                                    (long long)x->shape.lens[i], i, (long long)b);
+    const struct mgx_build_len batch = {x, 0}, c = {x, 1}, h = {x, 2, 1, b}, w = {x, 3, 1, b},
+                               part = {.times = b};
+    const struct mgx_build_len four[4] = {batch, {x, 1, b * b}, h, w};
+    const struct mgx_build_len six[6] = {batch, c, h, part, w, part};
     const int64_t dcr_perm[6] = {0, 3, 5, 1, 2, 4}, crd_perm[6] = {0, 1, 3, 5, 2, 4};
     const char *mode = mgx_onnx_text(n, "mode", "DCR");
     n->out[0] = shuffle(n, six, strcmp(mode, "CRD") == 0 ? crd_perm : dcr_perm, four);
