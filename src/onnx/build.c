@@ -180,6 +180,18 @@ struct mgx_ins *mgx_build_iota(struct mgx_onnx_node *n, enum mgx_type type, int6
     return literal(n, &shape, fill_iota, NULL);
 }
 
+struct mgx_ins *mgx_build_indices(struct mgx_onnx_node *n, struct mgx_ins *x, int axis)
+{
+    if (!x)
+        return NULL;
+    if (mgx_build_fixed_dim(x, axis))
+        return mgx_build_iota(n, MGX_INT64, x->shape.lens[axis]);
+    struct mgx_ins *length = mgx_build_squeeze(n, mgx_build_dim(n, x, axis), (int64_t[]){0}, 1);
+    return mgx_onnx_emit(
+        n, &mgx_op_dynamic_range, NULL,
+        MGX_IN(mgx_onnx_scalar(n, MGX_INT64, 0), length, mgx_onnx_scalar(n, MGX_INT64, 1)));
+}
+
 struct mgx_ins *mgx_build_filled(struct mgx_onnx_node *n, enum mgx_type type, int rank,
                                  const int64_t *lens, double value)
 {
@@ -419,10 +431,30 @@ struct mgx_ins *mgx_build_merge_heads(struct mgx_onnx_node *n, struct mgx_ins *x
     return mgx_onnx_reshape(n, mgx_onnx_transpose(n, x, perm, 4), dims, 3);
 }
 
+// Lengths unknown: copies are joined on an axis of their own, which then merges with the heads.
+static struct mgx_ins *repeat_ranges(struct mgx_onnx_node *n, struct mgx_ins *x, int64_t times)
+{
+    struct mgx_ins **copies = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, times);
+    struct mgx_ins *one = mgx_build_unsqueeze(n, x, (int64_t[]){2}, 1);
+    if (!copies) {
+        mgx_fail_memory(n->diag);
+        return NULL;
+    }
+    for (int64_t i = 0; i < times; i++)
+        copies[i] = one;
+    struct mgx_build_len lens[MGX_MAX_RANK];
+    for (int i = 0; i < x->shape.rank; i++)
+        lens[i] = (struct mgx_build_len){x, i, i == 1 ? times : 1};
+    struct mgx_ins *y = mgx_build_concat(n, 2, copies, (int)times);
+    return mgx_build_reshape_to(n, y, lens, x->shape.rank);
+}
+
 struct mgx_ins *mgx_build_repeat_heads(struct mgx_onnx_node *n, struct mgx_ins *x, int64_t times)
 {
     if (!x || times == 1)
         return x;
+    if (!mgx_onnx_is_static(x))
+        return repeat_ranges(n, x, times);
     const struct mgx_shape s = x->shape;
     int64_t wide[MGX_MAX_RANK] = {s.lens[0], s.lens[1], times};
     struct mgx_shape merged = s;

@@ -70,6 +70,8 @@ struct mgx_ins *mgx_build_ints(struct mgx_onnx_node *n, const struct mgx_shape *
                                const int64_t *values);
 // 0, 1, 2, ... count-1.
 struct mgx_ins *mgx_build_iota(struct mgx_onnx_node *n, enum mgx_type type, int64_t count);
+// 0, 1, 2, ... as many as the axis of x is long, also where that is known at run time only.
+struct mgx_ins *mgx_build_indices(struct mgx_onnx_node *n, struct mgx_ins *x, int axis);
 // One value over all these lengths, without storing it more than once.
 struct mgx_ins *mgx_build_filled(struct mgx_onnx_node *n, enum mgx_type type, int rank,
                                  const int64_t *lens, double value);
@@ -131,7 +133,8 @@ struct mgx_ins *mgx_build_clamp(struct mgx_onnx_node *n, struct mgx_ins *x, doub
 // ranges; the last axis must be known and divisible.
 struct mgx_ins *mgx_build_split_heads(struct mgx_onnx_node *n, struct mgx_ins *x, int64_t heads);
 struct mgx_ins *mgx_build_merge_heads(struct mgx_onnx_node *n, struct mgx_ins *x);
-// Every head `times` in a row: (b, h, ...) to (b, h * times, ...); static shapes.
+// Every head `times` in a row: (b, h, ...) to (b, h * times, ...); heads and, of four axes, the
+// last must be known.
 struct mgx_ins *mgx_build_repeat_heads(struct mgx_onnx_node *n, struct mgx_ins *x, int64_t times);
 
 // Turns pairs among the first `part` entries of every head of x {batch, heads, tokens, size} by

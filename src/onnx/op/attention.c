@@ -16,10 +16,9 @@
 struct attention {
     struct mgx_ins *q, *k, *v;
     struct mgx_ins *mask, *valid; // inputs attn_mask and nonpad_kv_seqlen
+    struct mgx_ins *past;         // input past_key
     enum mgx_type type;
-    int64_t past;         // tokens in the cache
-    int64_t tokens, keys; // lengths of the scores; used where a mask needs them
-    bool sure;            // every query sees some key, beyond doubt
+    bool sure; // every query sees some key, beyond doubt
 };
 
 // --- operands ---
@@ -55,9 +54,6 @@ static enum mgx_status share_heads(struct mgx_onnx_node *n, struct attention *a,
     if (shared < 1 || heads % shared != 0)
         return mgx_onnx_invalid(n, "%lld query heads do not share %lld key heads", (long long)heads,
                                 (long long)shared);
-    *later = heads != shared && !(mgx_onnx_is_static(a->k) && mgx_onnx_is_static(a->v));
-    if (*later)
-        return MGX_OK;
     a->k = mgx_build_repeat_heads(n, a->k, heads / shared);
     a->v = mgx_build_repeat_heads(n, a->v, heads / shared);
     return a->k && a->v ? MGX_OK : mgx_program_status(n->module->program, n->diag);
@@ -75,13 +71,13 @@ static struct mgx_ins *extend(struct mgx_onnx_node *n, struct mgx_ins *past, str
 // nonpad_kv_seqlen.
 static struct mgx_ins *query_positions(struct mgx_onnx_node *n, const struct attention *a)
 {
-    struct mgx_ins *i = mgx_build_iota(n, MGX_INT64, a->tokens);
+    struct mgx_ins *i = mgx_build_indices(n, a->q, 2);
     i = i ? mgx_build_per_axis(n, i, 0, 2) : NULL;
     if (a->past)
-        return mgx_build_with(n, &mgx_op_add, i, (double)a->past);
+        return mgx_build_add(n, i, mgx_build_dim(n, a->past, 2));
     if (!a->valid)
         return i;
-    struct mgx_ins *first = mgx_build_with(n, &mgx_op_sub, a->valid, (double)a->tokens);
+    struct mgx_ins *first = mgx_build_sub(n, a->valid, mgx_build_dim(n, a->q, 2));
     return mgx_build_add(n, i, mgx_build_per_axis(n, first, 0, 4));
 }
 
@@ -90,41 +86,57 @@ static struct mgx_ins *both(struct mgx_onnx_node *n, struct mgx_ins *a, struct m
     return a && b ? mgx_build_logical_and(n, a, b) : a ? a : b;
 }
 
+// Do queries end where the keys do, at the latest? Then a window never lies beyond them.
+static bool ends_within(const struct attention *a)
+{
+    const struct mgx_ins *const v[] = {a->q, a->k, a->past};
+    for (int i = 0; i < 3; i++)
+        if (v[i] && !mgx_build_fixed_dim(v[i], 2))
+            return false;
+    return (a->past ? a->past->shape.lens[2] : 0) + a->q->shape.lens[2] <= a->k->shape.lens[2];
+}
+
 // Which keys a query may see by order, window and padding; NULL if all.
 static struct mgx_ins *visible(struct mgx_onnx_node *n, struct attention *a)
 {
     const bool causal = mgx_onnx_int(n, "is_causal", 0) != 0;
     const int64_t left = mgx_onnx_int(n, "left_window_size", -1);
     const int64_t right = mgx_onnx_int(n, "right_window_size", -1);
-    struct mgx_ins *keys = mgx_build_iota(n, MGX_INT64, a->keys), *seen = NULL;
+    a->sure = !a->valid && (left < 0 || ends_within(a));
+    if (!causal && left < 0 && right < 0 && !a->valid)
+        return NULL;
+    struct mgx_ins *keys = mgx_build_indices(n, a->k, 2), *seen = NULL;
     if (causal || left >= 0 || right >= 0) {
         struct mgx_ins *distance = mgx_build_sub(n, query_positions(n, a), keys);
-        const double least = causal ? 0 : -(double)right;
+        struct mgx_ins *least = mgx_build_like(n, distance, causal ? 0 : -(double)right);
         if (causal || right >= 0)
-            seen =
-                mgx_build_not(n, mgx_build_less(n, distance, mgx_build_like(n, distance, least)));
+            seen = mgx_build_not(n, mgx_build_less(n, distance, least));
+        struct mgx_ins *most = mgx_build_like(n, distance, (double)left);
         if (left >= 0)
-            seen =
-                both(n, seen,
-                     mgx_build_not(n, mgx_build_greater(
-                                          n, distance, mgx_build_like(n, distance, (double)left))));
+            seen = both(n, seen, mgx_build_not(n, mgx_build_greater(n, distance, most)));
     }
-    a->sure = !a->valid && (left < 0 || a->past + a->tokens <= a->keys);
     if (a->valid)
         seen = both(n, seen, mgx_build_less(n, keys, mgx_build_per_axis(n, a->valid, 0, 4)));
     return seen;
 }
 
-// The mask as far as the keys go: what it lacks at the end is not seen.
+// The mask as far as the keys go: what it lacks at the end (from opset 24 on it may) is not seen.
 static struct mgx_ins *mask_of_keys(struct mgx_onnx_node *n, const struct attention *a)
 {
     const int rank = mgx_onnx_rank(a->mask);
+    const double unseen = a->mask->shape.type == MGX_BOOL ? 0 : -INFINITY;
     int64_t pads[2 * MGX_MAX_RANK] = {0};
-    if (rank < 1 || a->keys <= a->mask->shape.lens[rank - 1] ||
-        !mgx_build_fixed_dim(a->mask, rank - 1))
+    if (rank < 1 || n->opset < 24)
         return a->mask;
-    pads[2 * rank - 1] = a->keys - a->mask->shape.lens[rank - 1];
-    return mgx_build_pad(n, a->mask, pads, a->mask->shape.type == MGX_BOOL ? 0 : -INFINITY);
+    if (mgx_build_fixed_dim(a->mask, rank - 1) && mgx_build_fixed_dim(a->k, 2)) {
+        pads[2 * rank - 1] = mgx_max_i64(a->k->shape.lens[2] - a->mask->shape.lens[rank - 1], 0);
+        return mgx_build_pad(n, a->mask, pads, unseen);
+    }
+    struct mgx_ins *parts[2] = {
+        mgx_onnx_literal_ints(n, pads, 2 * rank - 1),
+        mgx_build_sub(n, mgx_build_dim(n, a->k, 2), mgx_build_dim(n, a->mask, rank - 1))};
+    return mgx_onnx_emit(n, &mgx_op_pad, MGX_ATTRS(mgx_real("value", unseen)),
+                         MGX_IN(a->mask, mgx_build_concat(n, 0, parts, 2)));
 }
 
 // NULL if there is nothing to add.
@@ -210,23 +222,6 @@ static enum mgx_status attend(struct mgx_onnx_node *n, struct attention *a)
     return MGX_OK;
 }
 
-// Masks by position need the lengths; without them ranges will do.
-static enum mgx_status find_lengths(struct mgx_onnx_node *n, struct attention *a, bool *later)
-{
-    const bool needed = a->mask || a->valid || mgx_onnx_int(n, "is_causal", 0) ||
-                        mgx_onnx_int(n, "left_window_size", -1) >= 0 ||
-                        mgx_onnx_int(n, "right_window_size", -1) >= 0;
-    a->tokens = a->q->shape.lens[2];
-    a->keys = a->k->shape.lens[2];
-    const struct mgx_ins *past = mgx_onnx_in(n, 4);
-    a->past = past ? past->shape.lens[2] : 0;
-    *later |= needed && !(mgx_build_fixed_dim(a->q, 2) && mgx_build_fixed_dim(a->k, 2) &&
-                          (!past || mgx_build_fixed_dim(past, 2)));
-    if (!needed && *later == false && !mgx_build_fixed_dim(a->k, 2))
-        a->keys = 0; // never read
-    return MGX_OK;
-}
-
 static enum mgx_status read(struct mgx_onnx_node *n, struct attention *a, bool *later)
 {
     TRY(mgx_onnx_need(n, 3, 7));
@@ -240,6 +235,7 @@ static enum mgx_status read(struct mgx_onnx_node *n, struct attention *a, bool *
                             .v = n->in[2],
                             .mask = mgx_onnx_in(n, 3),
                             .valid = mgx_onnx_in(n, 6),
+                            .past = mgx_onnx_in(n, 4),
                             .type = n->in[0]->shape.type};
     TRY(split(n, "q_num_heads", &a->q));
     TRY(split(n, "kv_num_heads", &a->k));
@@ -255,7 +251,6 @@ static enum mgx_status read(struct mgx_onnx_node *n, struct attention *a, bool *
     if (n->out_count > 2)
         n->out[2] = a->v;
     *later |= !mgx_build_fixed_dim(a->q, 3);
-    TRY(find_lengths(n, a, later));
     return *later ? MGX_OK : share_heads(n, a, later);
 }
 
