@@ -108,10 +108,8 @@ def first_answer(args, engine, path, name, threads):
     """(ms to the first answer, peak MB) of a fresh process; None where the engine fails."""
     command = [sys.executable, os.path.abspath(__file__), "--build", args.build, "--first", engine, path, name, str(threads)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    try:
-        return tuple(float(v) for v in done.stdout.split()[-2:])
-    except ValueError:
-        return None, None
+    words = done.stdout.split()[-2:]
+    return (float(words[0]), float(words[1])) if done.returncode == 0 and len(words) == 2 else (None, None)
 
 
 def measure_first(engine, path, name, threads):
