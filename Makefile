@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 # The front door. `make help` lists the verbs; each prints what it does.
+MAKEFLAGS += --no-print-directory
 BUILD ?= build
 JOBS ?= 2
 CMAKE_ARGS ?=
@@ -9,10 +10,14 @@ PYTHON := $(VENV)/bin/python
 CONFIGURE = cmake -S . -B $(1) -G "$(GENERATOR)" $(CMAKE_ARGS) $(2) > $(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
 COMPILE = cmake --build $(1) -j$(JOBS)
 
-.PHONY: all help demo test check check-all suite bench fuzz size coverage install format venv clean
+.PHONY: all tests help demo test check check-all suite bench fuzz size coverage install format venv clean
 
 all: $(BUILD)/CMakeCache.txt
-	@echo "== building into $(BUILD)/"
+	@echo "== building the engine, its clients and the examples into $(BUILD)/"
+	@$(call COMPILE,$(BUILD)) --target release
+
+tests: $(BUILD)/CMakeCache.txt
+	@echo "== building everything and the tests into $(BUILD)/"
 	@$(call COMPILE,$(BUILD))
 
 $(BUILD)/CMakeCache.txt:
@@ -48,21 +53,21 @@ demo: all
 	@echo "== resnet50: built in code, compiled, timed"
 	@$(BUILD)/bin/resnet50
 
-test: venv all
+test: venv tests
 	@cmake -S . -B $(BUILD) -DMGX_PYTHON=$(abspath $(PYTHON)) > /dev/null
 	@$(call COMPILE,$(BUILD)) > /dev/null
 	@echo "== running the tests"
 	@cd $(BUILD) && ctest --output-on-failure -j$(JOBS)
-	@$(MAKE) --no-print-directory suite
+	@$(MAKE) suite
 
-check: all
+check: tests
 	@tool/style.sh
 	@tool/layers.sh
 	@python3 tool/size.py | tail -3
 	@cd $(BUILD) && ctest --output-on-failure -j$(JOBS) -LE slow
 
 TARGET ?= ref
-suite: venv all
+suite: venv tests
 	@echo "== the ONNX backend suite on $(TARGET)"
 	@$(PYTHON) test/onnx/make_suite.py --out $(BUILD)/suite
 	@$(PYTHON) test/onnx/judge.py --build $(BUILD) --target $(TARGET)
