@@ -368,8 +368,14 @@ static int draw_pad(struct random_builder *b)
     for (int d = rank > 2 ? 2 : 0; d < rank; d++) {
         pads[d] = random_below(b, 2);
         pads[d + rank] = random_below(b, 3);
+        if (random_chance(b, 10) && shape_of(b, x)->lens[d] > 1)
+            pads[d + rank] = -1;
     }
-    return random_emit(b, &mgx_op_pad, MGX_ATTRS(mgx_ints("pads", pads, 2 * rank)), &x, 1);
+    const int64_t mode = random_chance(b, 50) ? random_below(b, 4) : 0;
+    return random_emit(b, &mgx_op_pad,
+                       MGX_ATTRS(mgx_ints("pads", pads, 2 * rank), mgx_int("mode", mode),
+                                 mgx_real("value", mode ? 0 : (double)random_below(b, 3))),
+                       &x, 1);
 }
 
 // --- reductions ---

@@ -9,29 +9,21 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "op/core/rule.h"
-
-enum { CONSTANT, REFLECT, EDGE, WRAP };
-
-struct pad {
-    int64_t mode;
-    struct mgx_ints pads;
-    double value;
-};
+#include "op/core/pad.h"
 
 static const struct mgx_field fields[] = {
-    MGX_INT(struct pad, mode),
-    MGX_INTS(struct pad, pads),
-    MGX_REAL(struct pad, value),
+    MGX_INT(struct mgx_pad, mode),
+    MGX_INTS(struct mgx_pad, pads),
+    MGX_REAL(struct mgx_pad, value),
     {0},
 };
 
 static enum mgx_status find_pads(struct mgx_shape_call *c, bool *known, struct mgx_ints *pads)
 {
-    const struct pad *a = c->attr;
+    const struct mgx_pad *a = c->attr;
     *known = true;
     *pads = a->pads;
-    if (a->mode < CONSTANT || a->mode > WRAP)
+    if (a->mode < MGX_PAD_CONSTANT || a->mode > MGX_PAD_WRAP)
         return mgx_fail(c->diag, MGX_INVALID, "pad: mode %" PRId64, a->mode);
     if (c->in_count > 1)
         TRY(mgx_known_ints(c, 1, known, pads));
@@ -82,26 +74,9 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 
 // --- compute ---
 
-// The position in x that a position of y shows along an axis of length n; -1 for the value.
-static int64_t source(int64_t mode, int64_t at, int64_t n)
-{
-    if (at >= 0 && at < n)
-        return at;
-    if (mode == EDGE)
-        return at < 0 ? 0 : n - 1;
-    if (mode == WRAP)
-        return (at % n + n) % n;
-    if (mode == REFLECT) {
-        const int64_t period = n > 1 ? 2 * (n - 1) : 1;
-        const int64_t p = (at % period + period) % period;
-        return p < n ? p : period - p;
-    }
-    return -1;
-}
-
 static enum mgx_status padding_value(struct mgx_compute_call *c, struct mgx_tensor *value)
 {
-    const struct pad *a = c->attr;
+    const struct mgx_pad *a = c->attr;
     const enum mgx_type type = c->out->shape.type;
     const struct mgx_shape scalar = mgx_shape_scalar(type);
     void *cell = mgx_arena_alloc(c->scratch, 16);
@@ -123,12 +98,12 @@ static enum mgx_status padding_value(struct mgx_compute_call *c, struct mgx_tens
 // Offsets of the source of every position along one axis, -1 for the value, in scratch.
 static int64_t *axis_sources(struct mgx_compute_call *c, int axis, int64_t before)
 {
-    const struct pad *a = c->attr;
+    const struct mgx_pad *a = c->attr;
     const struct mgx_shape *s = &c->in[0]->shape;
     const int64_t n = c->out->shape.lens[axis];
     int64_t *from = MGX_NEW_ARRAY(c->scratch, int64_t, n);
     for (int64_t i = 0; from && i < n; i++) {
-        const int64_t p = s->lens[axis] ? source(a->mode, i - before, s->lens[axis]) : -1;
+        const int64_t p = s->lens[axis] ? mgx_pad_source(a->mode, i - before, s->lens[axis]) : -1;
         from[i] = p < 0 ? -1 : p * s->strides[axis];
     }
     return from;
@@ -158,7 +133,7 @@ static enum mgx_status copy_all(struct mgx_compute_call *c, int64_t *const *from
 
 static enum mgx_status compute(struct mgx_compute_call *c)
 {
-    const struct pad *a = c->attr;
+    const struct mgx_pad *a = c->attr;
     const struct mgx_shape *s = &c->in[0]->shape, *to = &c->out->shape;
     const int64_t *pads = a->pads.v;
     int64_t *from[MGX_MAX_RANK];
@@ -167,7 +142,7 @@ static enum mgx_status compute(struct mgx_compute_call *c)
         return MGX_NO_MEMORY;
     TRY(padding_value(c, &value));
     for (int i = 0; i < s->rank; i++) {
-        if (a->mode != CONSTANT && s->lens[i] == 0 && to->lens[i] > 0)
+        if (a->mode != MGX_PAD_CONSTANT && s->lens[i] == 0 && to->lens[i] > 0)
             return mgx_fail(c->diag, MGX_INVALID, "pad: axis %d is empty, nothing can be repeated",
                             i);
         if (!(from[i] = axis_sources(c, i, pads[i])))
@@ -180,7 +155,7 @@ const struct mgx_op mgx_op_pad = {
     .name = "pad",
     .meaning = "x with positions added around it (or cropped)",
     .fields = fields,
-    .attr_size = sizeof(struct pad),
+    .attr_size = sizeof(struct mgx_pad),
     .in_min = 1,
     .in_max = 3,
     .shape = shape,

@@ -3,6 +3,7 @@
 //
 //     conv[padding=p](pad[q](x), w)   =>  conv[padding=p+q](x, w)       zeros; im2col likewise
 //     pooling[padding=p](pad[q](x))   =>  pooling[padding=p+q](x)
+//     pad[0](x)                       =>  x
 //
 // Holds: the pad is of spatial axes only, constant and not negative. An average counts the zeros it
 // reads: it takes them as padding that counts, so what padding it has already must count too. A
@@ -121,7 +122,19 @@ static struct mgx_ins *into_pooling(struct mgx_rewriter *r, struct mgx_ins *ins,
     return emit_padded(r, ins, pad->in[0], padding, shorten(padding, spatial), mode == AVERAGE);
 }
 
+static struct mgx_ins *drop_nothing(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                    const struct mgx_match *m)
+{
+    (void)r, (void)m;
+    const struct mgx_ints pads = mgx_ins_ints(ins, "pads");
+    for (int i = 0; i < pads.count; i++)
+        if (pads.v[i] != 0)
+            return NULL;
+    return pads.count == 2 * ins->shape.rank ? ins->in[0] : NULL;
+}
+
 static const struct mgx_rule rules[] = {
+    {"pad(x) => x, for pads of nothing", .rewrite = drop_nothing},
     {"convolution|quant_convolution|im2col(p:pad, w) => conv[padding](x, w)", MGX_IF_STATIC,
      .rewrite = into_product},
     {"pooling(p:pad) => pooling[padding](x)", MGX_IF_STATIC, .rewrite = into_pooling},

@@ -14,6 +14,7 @@ const struct cpu_kernel *const cpu_kernels[] = {
     &cpu_kernel_rnn,
     &cpu_kernel_gather,
     &cpu_kernel_resize,
+    &cpu_kernel_pad,
     &cpu_kernel_pointwise,
     &cpu_kernel_ref,
     NULL,
