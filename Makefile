@@ -59,6 +59,8 @@ test: venv tests
 	@echo "== running the tests"
 	@cd $(BUILD) && ctest --output-on-failure -j$(JOBS)
 	@$(MAKE) suite
+	@echo "== the ONNX backend suite on cpu"
+	@$(PYTHON) test/onnx/judge.py --build $(BUILD) --target cpu
 
 check: tests
 	@tool/style.sh

@@ -3,6 +3,7 @@
 // is explicit.
 #include "target/cpu/cpu.h"
 
+// clang-format off
 const struct cpu_kernel *const cpu_kernels[] = {
     &cpu_kernel_copy,
     &cpu_kernel_conv,
@@ -19,3 +20,4 @@ const struct cpu_kernel *const cpu_kernels[] = {
     &cpu_kernel_ref,
     NULL,
 };
+// clang-format on

@@ -109,7 +109,7 @@
 static inline float modulo(float x, float y)
 {
     const float r = fmodf(x, y);
-    return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+    return r == 0 ? copysignf(r, y) : (r < 0) != (y < 0) ? r + y : r;
 }
 
 UNARY(COPY, x)
