@@ -7,8 +7,8 @@
 
 void mgx_set_input(struct mgx_ins *ins, int slot, struct mgx_ins *by)
 {
-    assert(slot >= 0 && slot < ins->in_count && by);
-    if (ins->in[slot] == by)
+    assert(slot >= 0 && slot < ins->in_count);
+    if (!by || ins->in[slot] == by) // no `by`: emitting it failed, and the program says so
         return;
     mgx_unlink_use(ins, slot);
     ins->in[slot] = by;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/size.h"
 
 enum { LINE = 64 };
@@ -42,7 +43,7 @@ static struct mgx_storage *storage_create(size_t bytes)
     size_t total;
     if (!mgx_add_size(bytes, 2 * LINE - 1, &total))
         return NULL;
-    struct mgx_storage *storage = aligned_alloc(LINE, total & ~(size_t)(LINE - 1));
+    struct mgx_storage *storage = mgx_memory_aligned(LINE, total & ~(size_t)(LINE - 1));
     if (!storage)
         return NULL;
     *storage = (struct mgx_storage){
@@ -156,7 +157,7 @@ enum mgx_status mgx_tensor_create(struct mgx_tensor *out, const struct mgx_shape
     const size_t bytes = mgx_shape_bytes(shape);
     struct mgx_storage *storage = storage_create(bytes);
     if (!storage)
-        return mgx_fail_memory(diag);
+        return mgx_fail(diag, MGX_NO_MEMORY, "out of memory: a tensor of %zu bytes", bytes);
     if (shape->type == MGX_STRING)
         memset(storage->data, 0, bytes);
     *out = (struct mgx_tensor){.shape = *shape, .data = storage->data, .storage = storage};

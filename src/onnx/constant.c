@@ -201,7 +201,7 @@ static const struct mgx_tensor *fold(struct mgx_onnx_import *import, const struc
 
 struct mgx_ins *mgx_onnx_in(const struct mgx_onnx_node *n, int i)
 {
-    return i < n->in_count ? n->in[i] : NULL;
+    return i >= 0 && i < n->in_count ? n->in[i] : NULL;
 }
 
 enum mgx_status mgx_onnx_need(struct mgx_onnx_node *n, int min_in, int max_in)

@@ -292,6 +292,17 @@ static enum mgx_status place_input(struct mgx_onnx_graph *g,
     return status;
 }
 
+// Whoever runs a program looks its parameters up by name, one by one: more than any honest model
+// has would only take time.
+static enum mgx_status check_parameters(const struct mgx_onnx_graph *g)
+{
+    enum { MOST = 16384 };
+    const int count = mgx_module_parameters(g->module, NULL, 0);
+    return count <= MOST ? MGX_OK
+                         : mgx_fail(g->import->diag, MGX_LIMIT,
+                                    "the model has %d inputs, above the limit of %d", count, MOST);
+}
+
 enum mgx_status mgx_onnx_graph_inputs(struct mgx_onnx_graph *g,
                                       const struct mgx_onnx_graph_proto *proto,
                                       const struct mgx_onnx_arguments *arguments)
@@ -300,5 +311,5 @@ enum mgx_status mgx_onnx_graph_inputs(struct mgx_onnx_graph *g,
     TRY(add_initializers(g, proto->sparse, true));
     for (int i = 0; i < proto->inputs.count; i++)
         TRY(place_input(g, proto, i, arguments));
-    return MGX_OK;
+    return check_parameters(g);
 }

@@ -164,6 +164,7 @@ static enum mgx_status first_state(struct mgx_compute_call *c, struct state *s)
 
 static enum mgx_status run_round(struct mgx_compute_call *c, struct state *s)
 {
+    TRY(mgx_eval_round(c));
     // The body may keep its counter (as a carried value or a row), so each round gets one of its
     // own.
     const struct mgx_shape counter = mgx_shape_scalar(MGX_INT64), flag = mgx_shape_scalar(MGX_BOOL);

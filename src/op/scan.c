@@ -163,6 +163,7 @@ static enum mgx_status store_row(struct mgx_compute_call *c, struct state *s, in
 
 static enum mgx_status run_round(struct mgx_compute_call *c, struct state *s, int64_t t)
 {
+    TRY(mgx_eval_round(c));
     for (int i = s->states; i < c->in_count; i++) {
         mgx_tensor_release(&s->args[i]);
         s->args[i] = slice(c, s, i, t);

@@ -52,9 +52,8 @@ static enum mgx_status concat(struct mgx_compute_call *c)
     const int64_t count = mgx_shape_elements(&c->out->shape);
     for (int64_t i = 0; i < count; i++) {
         const struct mgx_string a = element(c->in[0], i), b = element(c->in[1], i);
-        char *joined = mgx_arena_alloc(c->eval->strings, a.size + b.size);
-        if (!joined)
-            return mgx_fail_memory(c->diag);
+        char *joined;
+        TRY(mgx_eval_text(c, a.size + b.size, &joined));
         if (a.size)
             memcpy(joined, a.text, a.size);
         if (b.size)
@@ -272,9 +271,8 @@ static enum mgx_status normalizer_shape(struct mgx_shape_call *c, struct mgx_sha
 static enum mgx_status map_case(struct mgx_compute_call *c, struct mgx_string s,
                                 uint32_t (*map)(uint32_t), struct mgx_string *out)
 {
-    char *bytes = mgx_arena_alloc(c->eval->strings, 4 * s.size + 1); // a code point may grow
-    if (!bytes)
-        return mgx_fail_memory(c->diag);
+    char *bytes;
+    TRY(mgx_eval_text(c, 4 * s.size + 1, &bytes)); // a code point may grow
     size_t size = 0;
     for (size_t at = 0; at < s.size;)
         size += mgx_utf8_put(bytes + size, map(mgx_utf8_next(s.text, s.size, &at)));

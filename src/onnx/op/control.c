@@ -157,6 +157,13 @@ static enum mgx_status loop_results(struct mgx_onnx_node *n, struct mgx_ins *y,
     return MGX_OK;
 }
 
+// Exporters write a `while` with the largest trip count there is: as good as none.
+static bool endless(struct mgx_onnx_node *n)
+{
+    int64_t trip;
+    return mgx_build_constant_int(n, 0, &trip) && trip >= INT32_MAX;
+}
+
 static enum mgx_status import_loop(struct mgx_onnx_node *n)
 {
     TRY(mgx_onnx_need(n, 0, -1));
@@ -166,7 +173,7 @@ static enum mgx_status import_loop(struct mgx_onnx_node *n)
     if (!shapes || !in)
         return mgx_fail_memory(n->diag);
     const struct mgx_shape number = mgx_shape_scalar(MGX_INT64);
-    struct mgx_ins *trip = mgx_onnx_in(n, 0);
+    struct mgx_ins *trip = endless(n) ? NULL : mgx_onnx_in(n, 0);
     in[0] = trip ? trip : mgx_build_ints(n, &number, (int64_t[]){INT64_MAX});
     in[1] = mgx_onnx_in(n, 1) ? n->in[1] : mgx_onnx_scalar(n, MGX_BOOL, 1);
     shapes[0] = number;
@@ -194,6 +201,15 @@ struct scan {
     struct mgx_ints input_axes, input_directions, output_axes, output_directions;
 };
 
+static enum mgx_status check_directions(struct mgx_onnx_node *n, struct mgx_ints directions)
+{
+    for (int i = 0; i < directions.count; i++)
+        if (directions.v[i] != 0 && directions.v[i] != 1)
+            return mgx_onnx_invalid(n, "direction %d is %lld, neither 0 nor 1", i,
+                                    (long long)directions.v[i]);
+    return MGX_OK;
+}
+
 static enum mgx_status read_scan(struct mgx_onnx_node *n, int inputs, struct scan *s)
 {
     const int64_t sequences = mgx_onnx_int(n, "num_scan_inputs", 0);
@@ -206,7 +222,8 @@ static enum mgx_status read_scan(struct mgx_onnx_node *n, int inputs, struct sca
     s->input_directions = mgx_onnx_ints(n, n->opset < 9 ? "directions" : "scan_input_directions");
     s->output_axes = mgx_onnx_ints(n, "scan_output_axes");
     s->output_directions = mgx_onnx_ints(n, "scan_output_directions");
-    return MGX_OK;
+    TRY(check_directions(n, s->input_directions));
+    return check_directions(n, s->output_directions);
 }
 
 // A shape without one of its axes.

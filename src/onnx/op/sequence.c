@@ -27,8 +27,8 @@ const struct mgx_onnx_op mgx_onnx_sequence_construct = {.name = "SequenceConstru
 // One IR operator on the inputs that are present.
 static enum mgx_status on_sequence(struct mgx_onnx_node *n)
 {
-    const int count = mgx_onnx_in(n, n->in_count - 1) ? n->in_count : n->in_count - 1;
     TRY(mgx_onnx_need(n, n->rule->op->in_min, n->rule->op->in_max));
+    const int count = mgx_onnx_in(n, n->in_count - 1) ? n->in_count : n->in_count - 1;
     n->out[0] = mgx_onnx_emit_n(n, n->rule->op, NULL, n->in, count);
     return MGX_OK;
 }

@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "op/core/rule.h"
 
 enum { INLINE_INPUTS = 16 };
@@ -27,16 +28,46 @@ static enum mgx_status check_limit(const struct mgx_eval *e, const struct mgx_sh
 
 enum mgx_status mgx_eval_create(struct mgx_compute_call *c, const struct mgx_shape *shape)
 {
-    TRY(check_limit(c->eval, shape, c->op->name, c->diag));
+    enum { LOOK_EVERY = 256 << 20 };
+    struct mgx_eval *e = c->eval;
+    TRY(check_limit(e, shape, c->op->name, c->diag));
+    e->created += mgx_shape_bytes(shape);
+    if (e->created >= LOOK_EVERY) {
+        e->created = 0;
+        if (mgx_memory_is_short())
+            return mgx_fail(c->diag, MGX_NO_MEMORY, "out of memory: %s: the machine has none left",
+                            c->op->name);
+    }
     return mgx_tensor_create(c->out, shape, c->diag);
+}
+
+enum mgx_status mgx_eval_round(struct mgx_compute_call *c)
+{
+    if (++c->eval->rounds <= MGX_EVAL_MAX_ROUNDS)
+        return MGX_OK;
+    return mgx_fail(c->diag, MGX_LIMIT, "%s: still running after %d rounds", c->op->name,
+                    MGX_EVAL_MAX_ROUNDS);
+}
+
+enum mgx_status mgx_eval_text(struct mgx_compute_call *c, size_t size, char **out)
+{
+    struct mgx_arena *strings = c->eval->strings;
+    if (size > MGX_EVAL_MAX_STRING_BYTES || strings->bytes > MGX_EVAL_MAX_STRING_BYTES - size)
+        return mgx_fail(c->diag, MGX_LIMIT, "%s: strings of this run are longer than %d bytes",
+                        c->op->name, MGX_EVAL_MAX_STRING_BYTES);
+    *out = mgx_arena_alloc(strings, size);
+    return *out ? MGX_OK : mgx_fail_memory(c->diag);
 }
 
 enum mgx_status mgx_eval_string(struct mgx_compute_call *c, const char *text, size_t size,
                                 struct mgx_string *out)
 {
-    out->text = mgx_arena_strndup(c->eval->strings, size ? text : "", size);
-    out->size = size;
-    return out->text ? MGX_OK : mgx_fail_memory(c->diag);
+    char *copy;
+    TRY(mgx_eval_text(c, size + 1, &copy));
+    if (size)
+        memcpy(copy, text, size);
+    *out = (struct mgx_string){copy, size};
+    return MGX_OK;
 }
 
 static bool creates_itself(const struct mgx_op *op, const struct mgx_shape *shape)

@@ -23,6 +23,8 @@ struct mgx_eval {
     size_t limit_bytes; // largest single tensor that may be created; 0 = no limit
     uint64_t seed;      // of random operators without a seed of their own; advances
     int depth;          // of nested modules, bounded by MGX_EVAL_MAX_DEPTH
+    int64_t rounds;     // of loops so far, at every depth, bounded by MGX_EVAL_MAX_ROUNDS
+    size_t created;     // bytes of values made so far since memory was last looked at
     // Called after every instruction of the outermost module when set; a status other than MGX_OK
     // ends the run.
     enum mgx_status (*trace)(void *user, const struct mgx_ins *ins, const struct mgx_tensor *value,
@@ -30,7 +32,13 @@ struct mgx_eval {
     void *trace_user;
 };
 
-enum { MGX_EVAL_MAX_DEPTH = 64 };
+// A loop that never ends, nests of loops and strings that double ask for any time and memory; these
+// bounds are far above what honest programs need in one run.
+enum {
+    MGX_EVAL_MAX_DEPTH = 64,
+    MGX_EVAL_MAX_ROUNDS = 1 << 22,
+    MGX_EVAL_MAX_STRING_BYTES = 1 << 30
+};
 
 // One operator on given inputs. *out must be empty; on success it owns its value (a view shares the
 // input's storage).
@@ -51,6 +59,11 @@ enum mgx_status mgx_eval_module(struct mgx_eval *e, const struct mgx_module *m,
 // themselves.
 enum mgx_status mgx_eval_create(struct mgx_compute_call *c,
                                 const struct mgx_shape *shape) MGX_NODISCARD;
-// Copies bytes into the run's string arena.
+// Counts one round of a loop; MGX_LIMIT when the run has had too many.
+enum mgx_status mgx_eval_round(struct mgx_compute_call *c) MGX_NODISCARD;
+// Room for bytes of a string in the run's arena; MGX_LIMIT when the run has made
+// MGX_EVAL_MAX_STRING_BYTES of them.
+enum mgx_status mgx_eval_text(struct mgx_compute_call *c, size_t size, char **out) MGX_NODISCARD;
+// Copies bytes there.
 enum mgx_status mgx_eval_string(struct mgx_compute_call *c, const char *text, size_t size,
                                 struct mgx_string *out) MGX_NODISCARD;

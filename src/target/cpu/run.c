@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "op/op.h"
 #include "target/cpu/cpu.h"
 
@@ -16,11 +17,10 @@ static enum mgx_status allocate(struct cpu_context *x, struct mgx_diag *diag)
 {
     const struct cpu_plan *plan = x->plan;
     const size_t scratch = plan->scratch_bytes ? plan->scratch_bytes : 1;
-    void *block;
     // 4 KiB on top: kernels may read (never write) a vector beyond the end of a value.
-    if (posix_memalign(&block, 64, scratch + 4096))
-        return mgx_fail_memory(diag);
-    x->scratch = block;
+    x->scratch = mgx_memory_aligned(64, scratch + 4096);
+    if (!x->scratch)
+        return mgx_fail(diag, MGX_NO_MEMORY, "out of memory: scratch of %zu bytes", scratch);
     x->in = calloc((size_t)plan->max_in + 1, sizeof *x->in);
     x->dynamic = calloc((size_t)plan->dynamic_count + 1, sizeof *x->dynamic);
     x->values = calloc((size_t)plan->value_count + 1, sizeof *x->values);

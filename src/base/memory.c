@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// Large blocks of memory; see memory.h.
+//
+// Available is what the kernel estimates for the machine (free, and caches it can drop), and no
+// more than the limit of the control group less the anonymous memory that its processes hold. Both
+// kinds of control groups are asked at the places where a container sees its own.
+#include "base/memory.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LARGE = 256 << 20 };
+
+// The number behind `key` in a small file of lines "key number ..."; without key, the first number.
+static bool read_number(const char *path, const char *key, uint64_t *out)
+{
+    char text[4096];
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    const ssize_t size = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[size > 0 ? size : 0] = '\0';
+    const char *at = key ? strstr(text, key) : text;
+    unsigned long long value;
+    if (!at || sscanf(at + (key ? strlen(key) : 0), "%llu", &value) != 1)
+        return false;
+    *out = value;
+    return true;
+}
+
+static uint64_t left(uint64_t limit, uint64_t used)
+{
+    return limit > used ? limit - used : 0;
+}
+
+static uint64_t group_available(void)
+{
+    uint64_t limit, used;
+    if (read_number("/sys/fs/cgroup/memory.max", NULL, &limit) &&
+        read_number("/sys/fs/cgroup/memory.stat", "anon ", &used))
+        return left(limit, used);
+    if (read_number("/sys/fs/cgroup/memory/memory.limit_in_bytes", NULL, &limit) &&
+        read_number("/sys/fs/cgroup/memory/memory.stat", "\ntotal_rss ", &used))
+        return left(limit, used);
+    return UINT64_MAX;
+}
+
+uint64_t mgx_memory_available(void)
+{
+    uint64_t machine, swap = 0;
+    const uint64_t group = group_available();
+    if (!read_number("/proc/meminfo", "MemAvailable:", &machine))
+        return group;
+    read_number("/proc/meminfo", "SwapFree:", &swap);
+    machine = (machine + swap) * 1024;
+    return machine < group ? machine : group;
+}
+
+bool mgx_memory_is_short(void)
+{
+    uint64_t total;
+    if (!read_number("/proc/meminfo", "MemTotal:", &total))
+        return false;
+    const uint64_t floor = total * 1024 / 16;
+    return mgx_memory_available() < (floor < LARGE ? floor : LARGE);
+}
+
+void *mgx_memory_aligned(size_t align, size_t bytes)
+{
+    void *block = NULL;
+    if (bytes >= LARGE) { // a sixteenth stays for everyone else
+        const uint64_t available = mgx_memory_available();
+        if (bytes > available - available / 16)
+            return NULL;
+    }
+    return posix_memalign(&block, align, bytes) == 0 ? block : NULL;
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+// Large blocks of memory, refused instead of promised.
+//
+// A kernel that overcommits hands out more than there is and ends the process when it is touched.
+// A model from outside can ask for any size; so a block of some hundred megabytes is given only if
+// the machine, and the control group the process is in, have it to spare at this moment.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// Aligned to `align` (a power of two, at least that of a pointer), for free(); NULL when there is
+// no room. Small blocks cost nothing extra, large ones (256 MiB on) the reading of a few files.
+void *mgx_memory_aligned(size_t align, size_t bytes);
+
+// What the process may still take, in bytes; UINT64_MAX when the system does not tell.
+uint64_t mgx_memory_available(void);
+
+// So little that the next touched page may end the process. For callers that take many small
+// blocks, which one by one look harmless: ask once per some hundred megabytes.
+bool mgx_memory_is_short(void);

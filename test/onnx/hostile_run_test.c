@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+// Models that import well and ask for the world when they run: loops without end, nests of loops,
+// values and strings that double. Each run ends with an error that says what was too much.
+#include "import.h"
+#include "target/target.h"
+
+enum { FLOAT = 1, INT64 = 7, STRING = 8, BOOL = 9 };
+
+static const float two[] = {1, 2};
+
+// Loop body (i, c, s) to (c, node of s).
+static struct pb body_of(const char *op, const char *in)
+{
+    struct pb b = {0}, attrs = {0};
+    pb_input(&b, "i", INT64, 0, NULL);
+    pb_input(&b, "c", BOOL, 0, NULL);
+    struct pb s = {0};
+    pb_text(&s, 1, "s"); // a value without a type takes that of its argument
+    pb_message(&b, 11, &s);
+    pb_node(&b, "Identity", "c", "go", NULL);
+    if (strcmp(op, "Concat") == 0)
+        pb_attr_int(&attrs, "axis", 0);
+    pb_node(&b, op, in, "t", &attrs);
+    pb_output(&b, "go");
+    pb_output(&b, "t");
+    return b;
+}
+
+static struct pb loop_model(const int64_t *trip, struct pb *take_body)
+{
+    struct pb g = {0}, attrs = {0};
+    pb_input(&g, "x", FLOAT, 1, (int64_t[]){2});
+    if (trip) {
+        struct pb m = pb_tensor_raw("m", INT64, 0, NULL, trip, sizeof *trip);
+        pb_initializer(&g, &m);
+    }
+    pb_attr_graph(&attrs, "body", take_body);
+    pb_node(&g, "Loop", trip ? "m,,x" : ",,x", "y", &attrs);
+    pb_output(&g, "y");
+    return pb_model(&g, 17);
+}
+
+// Runs on two numbers; `rounds` are spent already.
+static enum mgx_status run_from(struct pb *take_model, const char *target, int64_t rounds,
+                                struct mgx_diag *diag)
+{
+    struct mgx_program *p = import_model(take_model, NULL, diag);
+    if (!p)
+        return diag->status;
+    struct mgx_tensor results[1] = {0};
+    struct mgx_named_tensor x = {.name = "x", .tensor = floats(two, 1, (int64_t[]){2})};
+    enum mgx_status status;
+    if (target) {
+        const struct mgx_compile_options options = {.offload_copy = true};
+        struct mgx_run run = {
+            .params = &x, .param_count = 1, .results = results, .result_count = 1};
+        status = mgx_program_compile(p, mgx_target_find(target), &options, diag);
+        if (status == MGX_OK)
+            status = mgx_program_run(p, &run, diag);
+    } else {
+        struct mgx_arena strings;
+        mgx_arena_init(&strings);
+        for (int i = 0; i < p->module_count; i++)
+            mgx_module_number(p->modules[i]);
+        struct mgx_eval e = {.strings = &strings, .rounds = rounds, .limit_bytes = 1 << 20};
+        status = mgx_eval_module(&e, mgx_program_main(p), &x.tensor, 1, results, diag);
+        mgx_arena_fini(&strings);
+    }
+    mgx_tensor_release(&results[0]);
+    mgx_program_destroy(p);
+    return status;
+}
+
+CASE(loops_without_end_are_ended)
+{
+    static const int64_t endless[] = {INT64_MAX, (int64_t)1 << 62, (int64_t)1 << 31};
+    static const char *const targets[] = {NULL, "ref", "cpu"};
+    struct mgx_diag diag;
+    for (int i = 0; i < 4; i++) {
+        struct pb body = body_of("Neg", "s");
+        struct pb m = loop_model(i < 3 ? &endless[i] : NULL, &body);
+        CHECK_INT(run_from(&m, targets[i % 3], 0, &diag), MGX_LIMIT);
+        CHECK(strstr(diag.text, "still running after 65535 iterations"));
+    }
+    const int64_t none[] = {0, -1, INT64_MIN};
+    for (int i = 0; i < 3; i++) {
+        struct pb body = body_of("Neg", "s");
+        struct pb m = loop_model(&none[i], &body);
+        CHECK_INT(run_from(&m, targets[i], 0, &diag), MGX_OK);
+    }
+}
+
+CASE(nests_of_loops_have_one_budget)
+{
+    const int64_t trip = 1000;
+    struct pb inner = body_of("Neg", "s");
+    for (int depth = 0; depth < 6; depth++) { // 1000^7 rounds
+        struct pb attrs = {0}, outer = {0}, s = {0};
+        pb_input(&outer, "i", INT64, 0, NULL);
+        pb_input(&outer, "c", BOOL, 0, NULL);
+        pb_text(&s, 1, "s");
+        pb_message(&outer, 11, &s);
+        pb_attr_graph(&attrs, "body", &inner);
+        pb_node(&outer, "Identity", "c", "go", NULL);
+        pb_node(&outer, "Loop", "m,,s", "t", &attrs);
+        pb_output(&outer, "go");
+        pb_output(&outer, "t");
+        inner = outer;
+    }
+    struct pb m = loop_model(&trip, &inner);
+    struct mgx_diag diag;
+    CHECK_INT(run_from(&m, NULL, MGX_EVAL_MAX_ROUNDS - 10000, &diag), MGX_LIMIT);
+    CHECK(strstr(diag.text, "loop: still running after 4194304 rounds"));
+}
+
+CASE(values_that_double_meet_the_limit)
+{
+    const int64_t trip = 200;
+    struct pb body = body_of("Concat", "s,s");
+    struct pb m = loop_model(&trip, &body);
+    struct mgx_diag diag;
+    CHECK_INT(run_from(&m, NULL, 0, &diag), MGX_LIMIT);
+    CHECK(strstr(diag.text, "above the limit of 1048576 bytes"));
+}
+
+CASE(strings_that_double_meet_a_limit)
+{
+    struct pb g = {0}, t = pb_tensor("v0", STRING, 1, (int64_t[]){1});
+    char name[16], pair[40];
+    pb_input(&g, "x", FLOAT, 1, (int64_t[]){2});
+    pb_text(&t, 6, "sixteen letters.");
+    pb_initializer(&g, &t);
+    for (int i = 0; i < 60; i++) {
+        snprintf(pair, sizeof pair, "v%d,v%d", i, i);
+        snprintf(name, sizeof name, "v%d", i + 1);
+        pb_node(&g, "StringConcat", pair, name, NULL);
+    }
+    pb_output(&g, "v60");
+    struct pb m = pb_model(&g, 20);
+    struct mgx_diag diag;
+    CHECK_INT(run_from(&m, NULL, 0, &diag), MGX_LIMIT);
+    CHECK(strstr(diag.text, "strings of this run are longer than"));
+}
+
+// 12 EiB are refused where they are asked for, by import, by compile or by the run.
+CASE(results_beyond_all_memory)
+{
+    static const char *const targets[] = {NULL, "ref", "cpu"};
+    for (int i = 0; i < 3; i++) {
+        struct pb g = {0};
+        const int64_t lens[] = {INT32_MAX, INT32_MAX};
+        pb_input(&g, "x", FLOAT, 1, (int64_t[]){2});
+        pb_ints(&g, "n", lens, 2);
+        pb_node(&g, "ConstantOfShape", "n", "z", NULL);
+        pb_node(&g, "Exp", "z", "y", NULL);
+        pb_output(&g, "y");
+        struct pb m = pb_model(&g, 17);
+        struct mgx_diag diag;
+        CHECK(run_from(&m, targets[i], 0, &diag) != MGX_OK);
+        CHECK(diag.text[0]);
+
+        pb_input(&g, "x", FLOAT, 1, (int64_t[]){2});
+        pb_ints(&g, "n", lens, 2);
+        pb_node(
+            &g, "ConstantOfShape", "n", "y",
+            NULL); // the reference leaves the view of one number that it is; the CPU packs results
+        pb_output(&g, "y");
+        m = pb_model(&g, 17);
+        const enum mgx_status status = run_from(&m, targets[i], 0, &diag);
+        CHECK(i < 2 ? status == MGX_OK : diag.text[0]);
+    }
+}
+
+CASE(more_inputs_than_a_run_could_name)
+{
+    struct pb g = {0};
+    char name[16];
+    for (int i = 0; i <= 16384; i++) {
+        snprintf(name, sizeof name, "x%d", i);
+        pb_input(&g, name, FLOAT, 0, NULL);
+    }
+    pb_output(&g, "x7");
+    struct pb m = pb_model(&g, 17);
+    CHECK(refused(&m, MGX_LIMIT, "the model has 16385 inputs, above the limit of 16384"));
+}
+
+TEST_MAIN(ROW(loops_without_end_are_ended) ROW(nests_of_loops_have_one_budget)
+              ROW(values_that_double_meet_the_limit) ROW(strings_that_double_meet_a_limit)
+                  ROW(results_beyond_all_memory) ROW(more_inputs_than_a_run_could_name))
