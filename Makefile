@@ -10,7 +10,7 @@ PYTHON := $(VENV)/bin/python
 CONFIGURE = cmake -S . -B $(1) -G "$(GENERATOR)" $(CMAKE_ARGS) $(2) > $(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
 COMPILE = cmake --build $(1) -j$(JOBS)
 
-.PHONY: all tests help demo test check check-all suite bench fuzz size coverage install format venv clean
+.PHONY: all tests help demo test check check-all suite bench fuzz fail-alloc size coverage install format venv clean
 
 all: $(BUILD)/CMakeCache.txt
 	@echo "== building the engine, its clients and the examples into $(BUILD)/"
@@ -33,6 +33,7 @@ help:
 	@echo "make suite       the ONNX backend suite on the reference target (TARGET=cpu for another)"
 	@echo "make bench       the benchmark against ONNX Runtime and OpenVINO"
 	@echo "make fuzz        the fuzzers, SECONDS=60 each (needs clang)"
+	@echo "make fail-alloc  the tests with allocations failing, a sample in minutes (FAIL_ARGS=--all for every one)"
 	@echo "make coverage    line coverage of src/ by the tests"
 	@echo "make size        lengths of functions and files"
 	@echo "make install     into PREFIX (default /usr/local)"
@@ -63,10 +64,10 @@ test: venv tests
 	@$(PYTHON) test/onnx/judge.py --build $(BUILD) --target cpu
 
 check: tests
-	@tool/style.sh
-	@tool/layers.sh
-	@python3 tool/size.py | tail -3
-	@cd $(BUILD) && ctest --output-on-failure -j$(JOBS) -LE slow
+	@start=$$(date +%s); tool/style.sh && tool/layers.sh && python3 tool/size.py > $(BUILD)/size.txt; failed=$$?; \
+	tail -3 $(BUILD)/size.txt; [ $$failed = 0 ] && \
+	(cd $(BUILD) && ctest --output-on-failure -j$(JOBS) -LE slow) && \
+	echo "== check: passed in $$(($$(date +%s) - start)) s"
 
 TARGET ?= ref
 suite: venv tests
@@ -101,6 +102,11 @@ fuzz:
 	@CC=clang $(call CONFIGURE,build-fuzz,-DMGX_FUZZ=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo)
 	@$(call COMPILE,build-fuzz)
 	@tool/fuzz.sh build-fuzz $(SECONDS)
+
+FAIL_ARGS ?=
+fail-alloc: tests
+	@echo "== tests with failing allocations (FAIL_ARGS=--all for every one)"
+	@python3 tool/fail_alloc.py $(BUILD) $(FAIL_ARGS)
 
 coverage: venv
 	@echo "== building into build-coverage/ and running the tests"

@@ -107,7 +107,9 @@ CASE(known_inputs_expand_it)
     CHECK(is_deferred(p)); // nothing more is known
     const int64_t sizes[] = {2, 4};
     struct mgx_module *main = mgx_program_main(p);
-    mgx_replace_uses(mgx_find_parameter(main, "k"), mgx_literal_ints(main, sizes, 2));
+    struct mgx_ins *known = mgx_literal_ints(main, sizes, 2);
+    CHECK(known);
+    mgx_replace_uses(mgx_find_parameter(main, "k"), known);
     CHECK_OK(mgx_run_passes(p, mgx_pipeline_simplify, NULL, &diag), diag);
     CHECK_OK(mgx_program_verify(p, &diag), diag);
     CHECK(!is_deferred(p));

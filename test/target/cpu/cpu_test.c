@@ -25,20 +25,21 @@ static bool run(const struct mgx_program *p, struct mgx_tensor *results)
     struct mgx_named_tensor named[16];
     struct mgx_diag diag = {0};
     const int count = mgx_module_parameters(mgx_program_main(p), params, 16);
-    for (int i = 0; i < count; i++) {
-        named[i].name = mgx_parameter_name(params[i]);
-        if (mgx_tensor_create(&named[i].tensor, &params[i]->shape, &diag) != MGX_OK)
-            return false;
-        mgx_tensor_generate(&named[i].tensor, (uint64_t)i + 1);
+    int made = 0;
+    for (; made < count; made++) {
+        named[made].name = mgx_parameter_name(params[made]);
+        if (mgx_tensor_create(&named[made].tensor, &params[made]->shape, &diag) != MGX_OK)
+            break;
+        mgx_tensor_generate(&named[made].tensor, (uint64_t)made + 1);
     }
     struct mgx_run r = {.params = named,
                         .param_count = count,
                         .results = results,
                         .result_count = mgx_module_result_count(mgx_program_main(p))};
-    const bool good = mgx_program_run(p, &r, &diag) == MGX_OK;
+    const bool good = made == count && mgx_program_run(p, &r, &diag) == MGX_OK;
     if (!good)
         printf("%s\n", diag.text);
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < made; i++)
         mgx_tensor_release(&named[i].tensor);
     return good;
 }
