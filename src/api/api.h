@@ -70,13 +70,21 @@ struct migraphx_shapes {
     size_t count;
 };
 
+// Compiling exchanges the instructions of a program: handles from before say so when they are used.
+struct mgx_api_epoch {
+    const struct mgx_program *program; // NULL: of no instruction
+    unsigned generation;
+};
+
 struct migraphx_instruction {
     struct mgx_ins *ins;
+    struct mgx_api_epoch epoch;
 };
 
 struct migraphx_instructions {
     struct mgx_ins **items;
     size_t count;
+    struct mgx_api_epoch epoch;
 };
 
 struct migraphx_modules {
@@ -107,6 +115,11 @@ struct migraphx_trace_info {
     struct migraphx_argument result;
 };
 
+static inline bool mgx_api_is_live(const struct mgx_api_epoch *e)
+{
+    return !e->program || e->program->generation == e->generation;
+}
+
 // --- statuses ---
 
 // The text of the last failed call of this thread.
@@ -120,6 +133,15 @@ migraphx_status mgx_api_leave(enum mgx_status status, const struct mgx_diag *dia
     do {                                                                                           \
         if (!(pointer))                                                                            \
             return mgx_api_null(__func__, #pointer);                                               \
+    } while (0)
+
+// An instruction or a list of them from before a compilation is of no use.
+#define API_NEED_LIVE(handle)                                                                      \
+    do {                                                                                           \
+        API_NEED(handle);                                                                          \
+        if (!mgx_api_is_live(&(handle)->epoch))                                                    \
+            return mgx_api_bad("%s: %s is from before its program was compiled; get it anew",      \
+                               __func__, #handle);                                                 \
     } while (0)
 
 #define API_DIAG(name)                                                                             \

@@ -42,6 +42,7 @@ static enum mgx_status instructions_copy(struct migraphx_instructions *out,
         return mgx_fail_memory(diag);
     memcpy(out->items, in->items, in->count * sizeof *out->items);
     out->count = in->count;
+    out->epoch = in->epoch;
     return MGX_OK;
 }
 
@@ -65,6 +66,12 @@ static enum mgx_status modules_copy(struct migraphx_modules *out, const struct m
 
 API_HANDLE(modules)
 
+static struct mgx_api_epoch epoch_of(const struct mgx_ins *ins)
+{
+    const struct mgx_program *p = ins->owner->program;
+    return (struct mgx_api_epoch){p, p->generation};
+}
+
 enum mgx_status mgx_api_instruction_new(migraphx_instruction_t *out, struct mgx_ins *ins,
                                         struct mgx_diag *diag)
 {
@@ -72,6 +79,7 @@ enum mgx_status mgx_api_instruction_new(migraphx_instruction_t *out, struct mgx_
     if (!handle)
         return mgx_fail_memory(diag);
     handle->ins = ins;
+    handle->epoch = epoch_of(ins);
     *out = handle;
     return MGX_OK;
 }
@@ -79,7 +87,9 @@ enum mgx_status mgx_api_instruction_new(migraphx_instruction_t *out, struct mgx_
 enum mgx_status mgx_api_instructions_new(migraphx_instructions_t *out, struct mgx_ins *const *items,
                                          size_t count, struct mgx_diag *diag)
 {
-    const struct migraphx_instructions lent = {(struct mgx_ins **)items, count};
+    struct migraphx_instructions lent = {.items = (struct mgx_ins **)items, .count = count};
+    if (count)
+        lent.epoch = epoch_of(items[0]);
     struct migraphx_instructions *list = API_NEW(struct migraphx_instructions);
     const enum mgx_status status =
         list ? instructions_copy(list, &lent, diag) : mgx_fail_memory(diag);
@@ -110,7 +120,7 @@ migraphx_status migraphx_instructions_create(migraphx_instructions_t *out,
     if (size)
         API_NEED(ptr);
     for (size_t i = 0; i < size; i++)
-        API_NEED(ptr[i]);
+        API_NEED_LIVE(ptr[i]);
     API_DIAG(diag);
     struct mgx_ins **items = calloc(size + 1, sizeof *items);
     if (!items)
@@ -250,7 +260,7 @@ migraphx_status migraphx_module_add_instruction(migraphx_instruction_t *out,
     API_NEED(out);
     API_NEED(module);
     API_NEED(op);
-    API_NEED(args);
+    API_NEED_LIVE(args);
     API_DIAG(diag);
     return mgx_api_leave(add(out, mgx_api_module(module), op, args, &none, &diag), &diag);
 }
@@ -264,7 +274,7 @@ migraphx_status migraphx_module_add_instruction_with_mod_args(migraphx_instructi
     API_NEED(out);
     API_NEED(module);
     API_NEED(op);
-    API_NEED(args);
+    API_NEED_LIVE(args);
     API_NEED(module_refs);
     API_DIAG(diag);
     return mgx_api_leave(add(out, mgx_api_module(module), op, args, module_refs, &diag), &diag);
@@ -330,7 +340,7 @@ migraphx_status migraphx_module_add_return(migraphx_instruction_t *out, migraphx
 {
     API_NEED(out);
     API_NEED(module);
-    API_NEED(args);
+    API_NEED_LIVE(args);
     API_DIAG(diag);
     struct mgx_module *m = mgx_api_module(module);
     enum mgx_status status = require_open(m, &diag);

@@ -67,7 +67,7 @@ migraphx_status migraphx_instructions_get(migraphx_instruction_t *out,
                                           const_migraphx_instructions_t instructions, size_t idx)
 {
     API_NEED(out);
-    API_NEED(instructions);
+    API_NEED_LIVE(instructions);
     if (idx >= instructions->count)
         return mgx_api_bad("%s: index %zu, but there are %zu instructions", __func__, idx,
                            instructions->count);
@@ -79,7 +79,7 @@ migraphx_status migraphx_instruction_name(const char **out,
                                           const_migraphx_instruction_t instruction)
 {
     API_NEED(out);
-    API_NEED(instruction);
+    API_NEED_LIVE(instruction);
     *out = instruction->ins->op->name;
     return migraphx_status_success;
 }
@@ -88,7 +88,7 @@ migraphx_status migraphx_instruction_shape(migraphx_shape_t *out,
                                            const_migraphx_instruction_t instruction)
 {
     API_NEED(out);
-    API_NEED(instruction);
+    API_NEED_LIVE(instruction);
     API_DIAG(diag);
     return mgx_api_leave(mgx_api_shape_new(out, &instruction->ins->shape, &diag), &diag);
 }
@@ -97,7 +97,7 @@ migraphx_status migraphx_instruction_operation(migraphx_operation_t *out,
                                                const_migraphx_instruction_t instruction)
 {
     API_NEED(out);
-    API_NEED(instruction);
+    API_NEED_LIVE(instruction);
     API_DIAG(diag);
     struct migraphx_operation *o = API_NEW(struct migraphx_operation);
     if (!o)
@@ -117,7 +117,7 @@ migraphx_status migraphx_instruction_inputs(migraphx_instructions_t *out,
                                             const_migraphx_instruction_t instruction)
 {
     API_NEED(out);
-    API_NEED(instruction);
+    API_NEED_LIVE(instruction);
     API_DIAG(diag);
     const struct mgx_ins *ins = instruction->ins;
     return mgx_api_leave(mgx_api_instructions_new(out, ins->in, (size_t)ins->in_count, &diag),
@@ -128,7 +128,7 @@ migraphx_status migraphx_instruction_outputs(migraphx_instructions_t *out,
                                              const_migraphx_instruction_t instruction)
 {
     API_NEED(out);
-    API_NEED(instruction);
+    API_NEED_LIVE(instruction);
     API_DIAG(diag);
     const struct mgx_ins *ins = instruction->ins;
     struct mgx_ins **users = calloc((size_t)mgx_use_count(ins) + 1, sizeof *users);
@@ -151,7 +151,7 @@ migraphx_status migraphx_instruction_modules(migraphx_modules_t *out,
                                              const_migraphx_instruction_t instruction)
 {
     API_NEED(out);
-    API_NEED(instruction);
+    API_NEED_LIVE(instruction);
     API_DIAG(diag);
     const struct mgx_ins *ins = instruction->ins;
     return mgx_api_leave(mgx_api_modules_new(out, ins->mod, (size_t)ins->mod_count, &diag), &diag);
@@ -161,7 +161,7 @@ migraphx_status migraphx_instruction_literal(migraphx_argument_t *out,
                                              const_migraphx_instruction_t instruction)
 {
     API_NEED(out);
-    API_NEED(instruction);
+    API_NEED_LIVE(instruction);
     if (!instruction->ins->literal)
         return mgx_api_bad("%s: %s is not a literal", __func__, instruction->ins->op->name);
     API_DIAG(diag);
@@ -172,7 +172,7 @@ migraphx_status migraphx_instruction_literal(migraphx_argument_t *out,
 migraphx_status migraphx_instruction_to_string(char **out, const_migraphx_instruction_t instruction)
 {
     API_NEED(out);
-    API_NEED(instruction);
+    API_NEED_LIVE(instruction);
     API_DIAG(diag);
     struct mgx_str text = {0};
     mgx_ins_print(&text, instruction->ins);

@@ -132,20 +132,68 @@ enum mgx_status mgx_program_clone(struct mgx_program **out, const struct mgx_pro
     return MGX_OK;
 }
 
+// The content of `copy` becomes that of p: module i moves into homes[i], and what is not part of
+// the IR stays. Takes the copy; cannot fail.
+static void adopt(struct mgx_program *p, struct mgx_program *copy, struct mgx_module *const *homes)
+{
+    for (int i = 0; i < copy->module_count; i++)
+        copy->modules[i]->home = homes[i];
+    for (int i = 0; i < copy->module_count; i++)
+        for (struct mgx_ins *ins = copy->modules[i]->first; ins; ins = ins->next) {
+            ins->owner = ins->owner->home;
+            for (int k = 0; k < ins->mod_count; k++)
+                ins->mod[k] = ins->mod[k]->home;
+        }
+    for (int i = 0; i < copy->module_count; i++) {
+        *homes[i] = *copy->modules[i];
+        homes[i]->program = p;
+        homes[i]->home = NULL;
+        copy->modules[i] = homes[i];
+        mgx_map_put(&copy->module_names, homes[i]->name, homes[i]); // overwriting cannot fail
+    }
+    struct mgx_program old = *p;
+    copy->executable = p->executable;
+    copy->destroy_executable = p->destroy_executable;
+    copy->generation = p->generation + 1;
+    old.executable = NULL;
+    old.module_arena = copy->module_arena;
+    copy->module_arena = p->module_arena;
+    *p = *copy;
+    *copy = old;
+    mgx_program_destroy(copy);
+}
+
 enum mgx_status mgx_program_compact(struct mgx_program *p, struct mgx_diag *diag)
 {
     struct mgx_program *copy;
     TRY(mgx_program_clone(&copy, p, diag));
-    // The clone's modules must say that they belong to p, and p must keep what is not part of the
-    // IR.
-    struct mgx_program old = *p;
-    copy->executable = p->executable;
-    copy->destroy_executable = p->destroy_executable;
-    *p = *copy;
-    for (int i = 0; i < p->module_count; i++)
-        p->modules[i]->program = p;
-    old.executable = NULL;
-    *copy = old;
-    mgx_program_destroy(copy);
+    adopt(p, copy, p->modules);
     return MGX_OK;
+}
+
+enum mgx_status mgx_program_backup(struct mgx_program **out, const struct mgx_program *p,
+                                   struct mgx_diag *diag)
+{
+    TRY(mgx_program_clone(out, p, diag));
+    struct mgx_program *copy = *out;
+    copy->homes =
+        mgx_arena_memdup(&copy->arena, p->modules, (size_t)p->module_count * sizeof *copy->homes);
+    if (copy->homes)
+        return MGX_OK;
+    mgx_program_destroy(copy);
+    *out = NULL;
+    return mgx_fail_memory(diag);
+}
+
+void mgx_program_restore(struct mgx_program *p, struct mgx_program *backup)
+{
+    struct mgx_module **homes = backup->homes;
+    for (int i = 0; i < p->module_count; i++) { // those that came since end as empty shells
+        struct mgx_module *m = p->modules[i];
+        m->name = "";
+        m->first = m->last = NULL;
+        m->count = 0;
+    }
+    backup->homes = NULL;
+    adopt(p, backup, homes);
 }

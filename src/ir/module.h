@@ -43,12 +43,14 @@ struct mgx_ins {
     int64_t mark;              // scratch for passes
 };
 
+// A module stays where it is as long as its program lives; its content may be exchanged.
 struct mgx_module {
     const char *name;
     struct mgx_program *program;
     struct mgx_ins *first, *last;
     int count;
-    bool bypass; // a body of a fused instruction: passes over user code skip it
+    bool bypass;             // a body of a fused instruction: passes over user code skip it
+    struct mgx_module *home; // of a copied one, while its content moves: where to
 };
 
 struct mgx_kept { // shares released with the program
@@ -60,7 +62,8 @@ struct mgx_executable; // a target's compiled form, see target/target.h
 
 struct mgx_program {
     struct mgx_arena arena;
-    struct mgx_diag diag; // first failure of a builder
+    struct mgx_arena module_arena; // the modules, which outlive what they hold
+    struct mgx_diag diag;          // first failure of a builder
     const struct mgx_op_set *ops;
     struct mgx_module **modules; // [0] is main
     int module_count;
@@ -69,9 +72,11 @@ struct mgx_program {
     bool print_origins;              // text form ends in " # <origin>" (debug symbols)
     struct mgx_executable *executable;
     void (*destroy_executable)(struct mgx_executable *executable);
-    struct mgx_kept literals; // storages of literals
-    struct mgx_kept pinned;   // storages that no literal shows (a mapped file that is read later)
-    int64_t parameter_count;  // ever created: gives mgx_param_attr.order
+    struct mgx_kept literals;  // storages of literals
+    struct mgx_kept pinned;    // storages that no literal shows (a mapped file that is read later)
+    int64_t parameter_count;   // ever created: gives mgx_param_attr.order
+    struct mgx_module **homes; // of a backup: the modules it was made from
+    unsigned generation;       // counts how often all instructions were exchanged
 };
 
 // --- programs and modules ---
@@ -82,8 +87,13 @@ enum mgx_status mgx_program_clone(struct mgx_program **out, const struct mgx_pro
                                   struct mgx_diag *diag)
     MGX_NODISCARD; // live instructions only, into a fresh arena; the executable is not copied
 // Moves the live instructions into a fresh arena (after a pipeline); every struct mgx_ins * becomes
-// invalid.
+// invalid, modules stay.
 enum mgx_status mgx_program_compact(struct mgx_program *p, struct mgx_diag *diag) MGX_NODISCARD;
+// A copy to return to when a pipeline fails half-way. Restoring cannot fail and takes the backup;
+// modules stay, instructions are new.
+enum mgx_status mgx_program_backup(struct mgx_program **out, const struct mgx_program *p,
+                                   struct mgx_diag *diag) MGX_NODISCARD;
+void mgx_program_restore(struct mgx_program *p, struct mgx_program *backup);
 // MGX_OK, or what the first failing builder met (copied to diag).
 enum mgx_status mgx_program_status(const struct mgx_program *p,
                                    struct mgx_diag *diag) MGX_NODISCARD;

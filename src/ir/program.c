@@ -17,6 +17,7 @@ enum mgx_status mgx_program_create(struct mgx_program **out, const struct mgx_op
     if (!p)
         return mgx_fail_memory(diag);
     mgx_arena_init(&p->arena);
+    mgx_arena_init(&p->module_arena);
     p->ops = ops;
     if (!mgx_program_add_module(p, "main")) {
         mgx_program_destroy(p);
@@ -43,6 +44,7 @@ void mgx_program_destroy(struct mgx_program *p)
     drop(&p->pinned);
     mgx_map_fini(&p->module_names);
     mgx_arena_fini(&p->arena);
+    mgx_arena_fini(&p->module_arena);
     free(p);
 }
 
@@ -94,7 +96,7 @@ static bool list_module(struct mgx_program *p, struct mgx_module *m)
 
 struct mgx_module *mgx_program_add_module(struct mgx_program *p, const char *name)
 {
-    struct mgx_module *m = MGX_NEW(&p->arena, struct mgx_module);
+    struct mgx_module *m = MGX_NEW(&p->module_arena, struct mgx_module);
     if (!m) {
         mgx_fail_memory(&p->diag);
         return NULL;
@@ -120,6 +122,7 @@ void mgx_program_remove_module(struct mgx_program *p, struct mgx_module *m)
         mgx_remove(ins);
     }
     mgx_map_put(&p->module_names, m->name, NULL); // overwriting cannot fail
+    m->name = "";                                 // may be asked by whoever holds it still
     // In place: the array stays large enough for list_module, which grows it at powers of two only.
     memmove(p->modules + at, p->modules + at + 1,
             (size_t)(p->module_count - at - 1) * sizeof *p->modules);

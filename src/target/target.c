@@ -43,13 +43,21 @@ enum mgx_status mgx_program_compile(struct mgx_program *p, const struct mgx_targ
     if (p->executable)
         return mgx_fail(diag, MGX_INVALID, "the program is compiled already, for target \"%s\"",
                         p->executable->target->name);
+    struct mgx_program *backup;
+    TRY(mgx_program_backup(&backup, p, diag));
     enum mgx_status status = target->compile(p, options ? options : &plain, diag);
     if (status == MGX_OK)
         status = mgx_program_status(p, diag);
     if (status != MGX_OK) {
         mgx_where(diag, "compiling for target \"%s\"", target->name);
+        if (p->executable)
+            target->destroy(p->executable);
+        p->executable = NULL;
+        p->destroy_executable = NULL;
+        mgx_program_restore(p, backup);
         return status;
     }
+    mgx_program_destroy(backup);
     p->destroy_executable = target->destroy;
     return MGX_OK;
 }

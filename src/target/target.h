@@ -66,7 +66,8 @@ struct mgx_target {
 const struct mgx_target *mgx_target_find(const char *name); // NULL if not built in
 const struct mgx_target *const *mgx_target_all(int *count);
 
-// Compiles once; a second call fails. Names the target in every message.
+// Compiles once; a second call fails. Names the target in every message. When it fails the program
+// is as it was, but for the instructions, which are new ones.
 enum mgx_status mgx_program_compile(struct mgx_program *p, const struct mgx_target *target,
                                     const struct mgx_compile_options *options,
                                     struct mgx_diag *diag) MGX_NODISCARD;

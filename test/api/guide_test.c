@@ -246,6 +246,41 @@ CASE(a_profile_has_a_time_per_instruction)
     migraphx_program_destroy(p);
 }
 
+CASE(modules_outlive_compiling_and_instructions_say_that_they_do_not)
+{
+    migraphx_program_t p = make_net();
+    migraphx_module_t m;
+    migraphx_instructions_t before, after;
+    migraphx_instruction_t stale, live;
+    const char *name;
+    char *text;
+    size_t count;
+    OK(migraphx_program_get_main_module(&m, p));
+    OK(migraphx_module_instructions(&before, m));
+    OK(migraphx_instructions_get(&stale, before, 0));
+    compile_for(p, "cpu");
+    OK(migraphx_module_name(&name, m));
+    CHECK_TEXT(name, "main");
+    OK(migraphx_module_to_string(&text, m));
+    CHECK(strstr(text, "input = @param:input"));
+    migraphx_string_destroy(text);
+    OK(migraphx_module_instructions(&after, m));
+    OK(migraphx_instructions_size(&count, after));
+    CHECK(count > 1);
+    OK(migraphx_instructions_get(&live, after, 0));
+    OK(migraphx_instruction_name(&name, live));
+    FAILS(migraphx_instruction_name(&name, stale), migraphx_status_bad_param,
+          "migraphx_instruction_name: instruction is from before its program was compiled; get it "
+          "anew");
+    migraphx_instruction_t other = NULL;
+    CHECK_INT(migraphx_instructions_get(&other, before, 0), migraphx_status_bad_param);
+    migraphx_instruction_destroy(stale);
+    migraphx_instruction_destroy(live);
+    migraphx_instructions_destroy(before);
+    migraphx_instructions_destroy(after);
+    migraphx_program_destroy(p);
+}
+
 CASE(a_copy_is_equal_but_not_compiled)
 {
     migraphx_program_t p = make_net(), copy;
@@ -288,5 +323,6 @@ TEST_MAIN(ROW(the_graph_prints_to_the_letter) ROW(the_text_parses_back_to_an_equ
               ROW(twelve_numbers) ROW(parameters_and_results_are_described)
                   ROW(eight_threads_run_one_program) ROW(a_trace_sees_every_computing_instruction)
                       ROW(a_profile_has_a_time_per_instruction)
-                          ROW(a_copy_is_equal_but_not_compiled)
-                              ROW(a_trimmed_program_takes_what_was_cut_as_parameters))
+                          ROW(modules_outlive_compiling_and_instructions_say_that_they_do_not)
+                              ROW(a_copy_is_equal_but_not_compiled)
+                                  ROW(a_trimmed_program_takes_what_was_cut_as_parameters))

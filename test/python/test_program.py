@@ -166,3 +166,17 @@ def test_parameters_and_outputs():
     assert p.get_output_shapes() == [shape, shape]
     m.replace_return([b])
     assert p.get_output_shapes() == [shape]
+
+
+def test_modules_outlive_compiling():
+    program = migraphx.program()
+    module = program.get_main_module()
+    x = module.add_parameter("x", migraphx.shape(type="float_type", lens=[2, 3]))
+    y = module.add_instruction(migraphx.op("exp"), [module.add_instruction(migraphx.op("relu"), [x])])
+    module.add_return([y])
+    program.compile(migraphx.get_target("cpu"))
+    assert "@param:x" in str(module)
+    assert [i.name() for i in module][-1] == "@return"
+    with pytest.raises(RuntimeError, match="before its program was compiled"):
+        y.shape()
+    assert y == y and hash(y) == hash(y)

@@ -37,6 +37,28 @@ static enum mgx_status run(const struct mgx_program *p, float *pixels, struct mg
     return MGX_OK;
 }
 
+// A program whose compilation failed is what it was, and compiles.
+static bool is_intact(struct mgx_program *p, const char *target)
+{
+    struct mgx_diag diag = {0};
+    struct mgx_program *fresh = NULL;
+    if (p->executable)
+        return true; // it was a run that failed
+    struct mgx_str is = {0}, was = {0};
+    mgx_program_print(&is, p);
+    if (mgx_program_parse(&fresh, &mgx_ops, network, strlen(network), &diag) == MGX_OK)
+        mgx_program_print(&was, fresh);
+    bool good = strcmp(mgx_str_text(&is), mgx_str_text(&was)) == 0 &&
+                mgx_program_verify(p, &diag) == MGX_OK &&
+                mgx_program_compile(p, mgx_target_find(target), NULL, &diag) == MGX_OK;
+    if (!good)
+        printf("%s\n%s\n", diag.text, mgx_str_text(&is));
+    mgx_program_destroy(fresh);
+    mgx_str_fini(&is);
+    mgx_str_fini(&was);
+    return good;
+}
+
 static bool survives(const char *target)
 {
     static float pixels[3 * 8 * 8];
@@ -51,6 +73,8 @@ static bool survives(const char *target)
             status = run(p, pixels, &diag);
         again = test_malloc_failed();
         test_malloc_fail_after(-1);
+        if (p && !is_intact(p, target))
+            return false;
         mgx_program_destroy(p);
         if (!(status == MGX_OK || (again && status == MGX_NO_MEMORY)) ||
             test_malloc_live() != live) {
