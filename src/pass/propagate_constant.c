@@ -199,6 +199,19 @@ static enum mgx_status make_literal(struct fold *f, struct mgx_ins *ins, struct 
     return MGX_OK;
 }
 
+// Bytes that `value` keeps alive and nothing before it did: none for a view of an input.
+static size_t own_bytes(const struct fold *f, const struct mgx_ins *ins,
+                        const struct mgx_tensor *value)
+{
+    for (int i = 0; i < ins->in_count; i++) {
+        const struct mgx_tensor *in =
+            ins->in[i]->literal ? ins->in[i]->literal : &state_of(f, ins->in[i])->value;
+        if (in->storage == value->storage)
+            return 0;
+    }
+    return value->storage->bytes;
+}
+
 static enum mgx_status fold(struct fold *f, struct mgx_ins *ins)
 {
     struct state *s = state_of(f, ins);
@@ -207,7 +220,7 @@ static enum mgx_status fold(struct fold *f, struct mgx_ins *ins)
     if (s->value.storage && s->wanted && !is_broadcast(ins->op))
         TRY(make_literal(f, ins, s));
     else if (s->value.storage)
-        f->live += s->counted = s->value.storage->bytes;
+        f->live += s->counted = own_bytes(f, ins, &s->value);
     for (int i = 0; i < ins->in_count; i++)
         if (--state_of(f, in[i])->readers == 0 && !in[i]->literal)
             drop(f, state_of(f, in[i]));

@@ -221,6 +221,27 @@ CASE(folding_stays_within_its_total)
     mgx_program_destroy(p);
 }
 
+CASE(views_of_a_literal_cost_no_bytes_in_between)
+{
+    struct mgx_str text = {0};
+    mgx_str_put(&text, "module: \"main\"\nx = @param:x -> float_type, {12}, {1}\nk = @literal{0");
+    for (int i = 1; i < 1000; i++)
+        mgx_str_printf(&text, ", %d", i);
+    mgx_str_put(&text, "} -> float_type, {1000}, {1}\n");
+    for (int i = 0; i < 6; i++)
+        mgx_str_printf(&text, "s%d = slice[axes={0},starts={%d},ends={%d}](k)\n", i, 50 - i * 4,
+                       52 - i * 4);
+    mgx_str_put(&text, "c = concat[axis=0](s0,s1,s2,s3,s4,s5)\na = add(c,x)\nr = @return(a)\n");
+    struct mgx_program *p = parse(mgx_str_text(&text));
+    mgx_str_fini(&text);
+    struct mgx_diag diag = {0};
+    static const struct mgx_pass *const passes[] = {&mgx_pass_propagate_constant, NULL};
+    const struct mgx_pass_options options = {.fold_total_bytes = 8000}; // two of k
+    CHECK_OK(mgx_run_passes(p, passes, &options, &diag), diag);
+    CHECK(mgx_program_main(p)->last->in[0]->in[0]->literal);
+    mgx_program_destroy(p);
+}
+
 // --- out of memory ---
 
 static const char busy[] = "module: \"main\"\n"
@@ -287,4 +308,5 @@ TEST_MAIN(ROW(finds_passes_by_the_names_users_know) ROW(skips_disabled_passes)
                   ROW(patterns_read_or_are_refused) ROW(patterns_match_in_either_order_and_bind)
                       ROW(folding_makes_no_gigabytes_of_a_number)
                           ROW(folding_stays_within_its_total)
-                              ROW(runs_out_of_memory_cleanly_anywhere))
+                              ROW(views_of_a_literal_cost_no_bytes_in_between)
+                                  ROW(runs_out_of_memory_cleanly_anywhere))
