@@ -101,6 +101,18 @@ SIMD vf vf_scale2(vf v, vf n) // v * 2^n for a whole n
 {
     return _mm512_scalef_ps(v, n);
 }
+SIMD vf vf_with_sign(vf v, vf s) // v >= 0 with the sign bit of s
+{
+    return _mm512_or_ps(v, _mm512_and_ps(s, _mm512_set1_ps(-0.0f)));
+}
+SIMD vf vf_split(vf x, vf *e) // x = m * 2^e, m in [2/3, 4/3), for a positive normal x; returns m
+{
+    const __m512i low = _mm512_set1_epi32(0x3f2aaaab);
+    const __m512i above = _mm512_sub_epi32(_mm512_castps_si512(x), low);
+    *e = _mm512_cvtepi32_ps(_mm512_srai_epi32(above, 23));
+    const __m512i m = _mm512_and_si512(above, _mm512_set1_epi32(0x7fffff));
+    return _mm512_castsi512_ps(_mm512_add_epi32(m, low));
+}
 SIMD vf vf_from_int(vf v) // lanes hold int32
 {
     return _mm512_cvtepi32_ps(_mm512_castps_si512(v));
@@ -221,6 +233,18 @@ SIMD vf vf_scale2(vf v, vf n)
     const __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1);
     return vf_mul(vf_mul(v, vf_pow2(half)), vf_pow2(_mm256_sub_epi32(whole, half)));
 }
+SIMD vf vf_with_sign(vf v, vf s)
+{
+    return _mm256_or_ps(v, _mm256_and_ps(s, _mm256_set1_ps(-0.0f)));
+}
+SIMD vf vf_split(vf x, vf *e)
+{
+    const __m256i low = _mm256_set1_epi32(0x3f2aaaab);
+    const __m256i above = _mm256_sub_epi32(_mm256_castps_si256(x), low);
+    *e = _mm256_cvtepi32_ps(_mm256_srai_epi32(above, 23));
+    const __m256i m = _mm256_and_si256(above, _mm256_set1_epi32(0x7fffff));
+    return _mm256_castsi256_ps(_mm256_add_epi32(m, low));
+}
 SIMD vf vf_from_int(vf v)
 {
     return _mm256_cvtepi32_ps(_mm256_castps_si256(v));
@@ -340,6 +364,16 @@ SIMD vf vf_scale2(vf v, vf n)
 {
     const vi whole = __builtin_convertvector(n, vi), half = whole >> 1;
     return v * (vf)((half + 127) << 23) * (vf)((whole - half + 127) << 23);
+}
+SIMD vf vf_with_sign(vf v, vf s)
+{
+    return (vf)((vi)v | ((vi)s & INT32_MIN));
+}
+SIMD vf vf_split(vf x, vf *e)
+{
+    const vi above = (vi)x - 0x3f2aaaab;
+    *e = __builtin_convertvector(above >> 23, vf);
+    return (vf)((above & 0x7fffff) + 0x3f2aaaab);
 }
 SIMD vf vf_from_int(vf v)
 {
