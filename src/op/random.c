@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-// random_uniform, random_normal, random_seed, multinomial.
+// random_uniform, random_mersenne, random_normal, random_seed, multinomial.
 //
 // Element i of a uniform tensor is a function of (seed, i) alone, a SplitMix64 step, so results
 // depend neither on order nor on threads. random_uniform(seed, like) fills the lengths and type of
 // `like` with [0, 1) (integers: all bits), random_normal with the normal distribution of mean 0 and
-// deviation 1 (two uniform numbers each, by Box and Muller); random_seed gives the next seed of the
-// run; multinomial(cdf, u) picks the first class whose cumulative weight exceeds u times the total.
+// deviation 1 (two uniform numbers each, by Box and Muller). random_mersenne fills with the numbers
+// that numpy's generator gives for the seed, one after the other. random_seed gives the next seed
+// of the run; multinomial(cdf, u) picks the first class whose cumulative weight exceeds u times the
+// total.
 #include <math.h>
 
 #include "op/core/rule.h"
@@ -56,6 +58,78 @@ const struct mgx_op mgx_op_random_uniform = {
     .shape = uniform_shape,
     .unranked_type = uniform_type,
     .compute = uniform,
+};
+
+// --- random_mersenne: MT19937, two words a number, 53 bits of them ---
+
+enum { WORDS = 624, AHEAD = 397 };
+
+struct mersenne {
+    uint32_t word[WORDS];
+    int next;
+};
+
+static void mersenne_init(struct mersenne *m, uint32_t seed)
+{
+    for (uint32_t i = 0; i < WORDS; i++) {
+        m->word[i] = seed;
+        seed = 1812433253u * (seed ^ seed >> 30) + i + 1;
+    }
+    m->next = WORDS;
+}
+
+static void mersenne_turn(struct mersenne *m)
+{
+    for (int i = 0; i < WORDS; i++) {
+        const uint32_t both = (m->word[i] & 0x80000000u) | (m->word[(i + 1) % WORDS] & 0x7FFFFFFFu);
+        m->word[i] = m->word[(i + AHEAD) % WORDS] ^ both >> 1 ^ (both & 1 ? 0x9908B0DFu : 0);
+    }
+    m->next = 0;
+}
+
+static uint32_t mersenne_word(struct mersenne *m)
+{
+    if (m->next == WORDS)
+        mersenne_turn(m);
+    uint32_t w = m->word[m->next++];
+    w ^= w >> 11;
+    w ^= w << 7 & 0x9D2C5680u;
+    w ^= w << 15 & 0xEFC60000u;
+    return w ^ w >> 18;
+}
+
+static enum mgx_status mersenne_shape(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    if (c->in[1]->type != MGX_DOUBLE) // a narrower type would round the largest up to 1
+        return mgx_fail(c->diag, MGX_INVALID, "random_mersenne: input 1 is %s, not double_type",
+                        mgx_type_name(c->in[1]->type));
+    return uniform_shape(c, out);
+}
+
+static enum mgx_status mersenne(struct mgx_compute_call *c)
+{
+    int64_t seed;
+    TRY(mgx_scalar_int(c, 0, &seed));
+    struct mersenne m;
+    mersenne_init(&m, (uint32_t)seed);
+    const int64_t count = mgx_shape_elements(&c->out->shape);
+    double *y = c->out->data;
+    for (int64_t i = 0; i < count; i++) {
+        const uint32_t high = mersenne_word(&m) >> 5, low = mersenne_word(&m) >> 6;
+        y[mgx_shape_index(&c->out->shape, i)] = ((double)high * 0x1p26 + low) * 0x1p-53;
+    }
+    return MGX_OK;
+}
+
+const struct mgx_op mgx_op_random_mersenne = {
+    .name = "random_mersenne",
+    .meaning = "uniform on [0, 1), as numpy draws it from the seed, with the lengths of the second "
+               "input",
+    .in_min = 2,
+    .in_max = 2,
+    .shape = mersenne_shape,
+    .unranked_type = uniform_type,
+    .compute = mersenne,
 };
 
 static enum mgx_status normal_shape(struct mgx_shape_call *c, struct mgx_shape *out)

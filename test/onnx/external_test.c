@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "import.h"
+#include "target/target.h"
 
 static char root[] = "/tmp/mgx_external_XXXXXX";
 static const float values[] = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -266,6 +267,53 @@ CASE(a_model_file_that_shrank_is_an_error)
     CHECK(!p && diag.status == MGX_INVALID);
 }
 
+// The file shrinks under the program: after import, or between two runs.
+static bool vanishing(const char *target, bool before_compiling)
+{
+    enum { COUNT = 1 << 18 };
+    float *many = calloc(COUNT, sizeof *many);
+    put("model/vanishing", many, COUNT * sizeof *many);
+    free(many);
+    struct pb g = {0}, t = external("w", COUNT, "location=vanishing");
+    pb_initializer(&g, &t);
+    pb_input(&g, "x", 1, 1, (int64_t[]){COUNT});
+    pb_node(&g, "Mul", "x,w", "y", NULL);
+    pb_output(&g, "y");
+    struct pb m = pb_model(&g, 17);
+    struct mgx_diag diag;
+    struct mgx_program *p = import(&m, NULL, &diag);
+    const struct mgx_compile_options options = {.offload_copy = true};
+    const struct mgx_shape shape = mgx_shape_vector(MGX_FLOAT, COUNT);
+    struct mgx_tensor results[1] = {0};
+    struct mgx_named_tensor x = {.name = "x"};
+    enum mgx_status status = p ? mgx_tensor_create(&x.tensor, &shape, &diag) : diag.status;
+    if (status == MGX_OK)
+        memset(x.tensor.data, 0, COUNT * sizeof *many);
+    if (before_compiling)
+        put("model/vanishing", "", 0);
+    if (status == MGX_OK)
+        status = mgx_program_compile(p, mgx_target_find(target), &options, &diag);
+    put("model/vanishing", "", 0);
+    struct mgx_run run = {.params = &x, .param_count = 1, .results = results, .result_count = 1};
+    if (status == MGX_OK)
+        status = mgx_program_run(p, &run, &diag);
+    const bool ok = status == MGX_IO && strstr(diag.text, "became shorter");
+    if (!ok)
+        printf("%s: %d %s\n", target, status, diag.text);
+    mgx_tensor_release(&x.tensor);
+    mgx_tensor_release(&results[0]);
+    mgx_program_destroy(p);
+    return ok;
+}
+
+CASE(weights_that_vanish_are_an_error)
+{
+    CHECK(vanishing("ref", false));
+    CHECK(vanishing("ref", true));
+    CHECK(vanishing("cpu", false));
+    CHECK(vanishing("cpu", true));
+}
+
 // Mappings come and go in one table; each thread imports, reads and destroys on its own.
 static void *import_often(void *failed)
 {
@@ -323,7 +371,7 @@ static const struct check_case cases[] = {
         ROW(sparse_tensors_and_attributes_obey_too) ROW(data_inside_and_outside_is_a_contradiction)
             ROW(another_directory_may_be_named) ROW(a_file_is_mapped_once)
                 ROW(overlapping_regions_are_read_only) ROW(a_model_file_that_shrank_is_an_error)
-                    ROW(threads_import_at_once){NULL, NULL}};
+                    ROW(threads_import_at_once) ROW(weights_that_vanish_are_an_error){NULL, NULL}};
 
 int main(int argc, char **argv)
 {

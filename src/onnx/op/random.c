@@ -3,7 +3,9 @@
 // Dropout.
 //
 // A node with a seed gives the same numbers in every run; one without takes a new seed per run.
-// Which numbers a seed stands for is this engine's own choice, as the standard leaves it open.
+// Which numbers a seed stands for the standard leaves open. Dropout takes those that the standard's
+// reference implementation takes, numpy's, so that training steps can be compared with it; the
+// other seeds, floats of any value, stand for numbers of this engine's own.
 #include <math.h>
 #include <string.h>
 
@@ -29,9 +31,8 @@ static struct mgx_ins *uniform(struct mgx_onnx_node *n, struct mgx_ins *like)
     if (!like)
         return NULL;
     const enum mgx_type type = like->shape.type == MGX_DOUBLE ? MGX_DOUBLE : MGX_FLOAT;
-    return mgx_onnx_emit(
-        n, &mgx_op_random_uniform, NULL,
-        MGX_IN(seed(n, n->rule == &mgx_onnx_dropout), mgx_onnx_convert(n, like, type)));
+    return mgx_onnx_emit(n, &mgx_op_random_uniform, NULL,
+                         MGX_IN(seed(n, false), mgx_onnx_convert(n, like, type)));
 }
 
 // Box and Muller: sqrt(-2 log(1 - u)) cos(2 pi v), u and v the two halves of twice as many numbers.
@@ -191,7 +192,9 @@ static enum mgx_status dropout(struct mgx_onnx_node *n)
         return mgx_onnx_invalid(n, "ratio %g is not in [0, 1)", ratio);
     struct mgx_ins *kept = NULL;
     if (training && ratio > 0) {
-        struct mgx_ins *u = uniform(n, x);
+        struct mgx_ins *u =
+            mgx_onnx_emit(n, &mgx_op_random_mersenne, NULL,
+                          MGX_IN(seed(n, true), mgx_onnx_convert(n, x, MGX_DOUBLE)));
         kept = mgx_build_not(n, mgx_build_less(n, u, mgx_build_like(n, u, ratio)));
         struct mgx_ins *y = mgx_build_mul(n, x, mgx_onnx_convert(n, kept, x->shape.type));
         n->out[0] = mgx_build_with(n, &mgx_op_div, y, 1 - ratio);
