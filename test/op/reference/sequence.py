@@ -91,7 +91,7 @@ def random(w):
     w.case("random_uniform", [T("uint64", [7]), D("half", 2, 3)], shape="half_type, {2, 3}, {3, 1}")
     mersenne = np.random.RandomState(1234567).rand(4, 320)  # beyond one turn of the state
     w.case("random_mersenne", [T("uint64", [1234567]), D("double", 4, 320)], shape="double_type, {4, 320}, {320, 1}")
-    w.case("random_mersenne", [T("uint64", [1234567]), T("double", np.zeros((4, 320)))], mersenne)
+    w.case("random_mersenne", [T("uint64", [1234567]), T("double", np.zeros((4, 320)))], mersenne, "double")
     w.case("random_mersenne", [T("uint64", [1]), D("float", 2)],
            fails="random_mersenne: input 1 is float_type, not double_type")
     w.case("random_seed", [], shape="uint64_type, {1}, {1}")
