@@ -10,7 +10,7 @@ PYTHON := $(VENV)/bin/python
 CONFIGURE = cmake -S . -B $(1) -G "$(GENERATOR)" $(CMAKE_ARGS) $(2) > $(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
 COMPILE = cmake --build $(1) -j$(JOBS)
 
-.PHONY: all tests help demo test check check-all suite bench fuzz fail-alloc size coverage install format venv clean
+.PHONY: all tests help demo test check check-all suite hostile bench fuzz fail-alloc size coverage install format venv clean
 
 all: $(BUILD)/CMakeCache.txt
 	@echo "== building the engine, its clients and the examples into $(BUILD)/"
@@ -31,6 +31,7 @@ help:
 	@echo "make check       style, layers, sizes, unit tests: before every commit"
 	@echo "make check-all   gcc and clang, address+undefined and thread sanitizers, a valgrind sample"
 	@echo "make suite       the ONNX backend suite on the reference target (TARGET=cpu for another)"
+	@echo "make hostile     hostile models through the driver on every target"
 	@echo "make bench       the benchmark against ONNX Runtime and OpenVINO"
 	@echo "make fuzz        the fuzzers, SECONDS=60 each (needs clang)"
 	@echo "make fail-alloc  the tests with allocations failing, a sample in minutes (FAIL_ARGS=--all for every one)"
@@ -88,6 +89,10 @@ suite: venv tests
 	@echo "== random attributes and shapes on $(TARGET)"
 	@$(PYTHON) test/onnx/make_random.py --out $(BUILD)/random
 	@$(PYTHON) test/onnx/judge.py --build $(BUILD) --target $(TARGET) --cases $(BUILD)/random
+
+hostile: venv all
+	@echo "== hostile models, one process each"
+	@$(PYTHON) test/onnx/hostile.py --build $(BUILD)
 
 check-all: check
 	@tool/check_all.sh $(JOBS)

@@ -1,13 +1,31 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# coverage.sh BUILD VENV: runs the tests of an instrumented build, prints line coverage per folder of src/.
+# coverage.sh BUILD VENV [NAME...]: runs the tests of an instrumented build and the generated cases (the backend suite,
+# versions, random, contrib; with NAMEs only these) on both targets; prints line coverage per folder of src/.
 set -eu
 build=$1 venv=$2
+shift 2
+[ $# -gt 0 ] || set -- suite versions random contrib
 find "$build" -name '*.gcda' -delete
 (cd "$build" && ctest -j2 -Q) || echo "coverage: some tests failed; the figures count all the same"
-for dir in base ir op pass onnx api target; do
-    [ -d "src/$dir" ] || continue
-    printf '%-8s' "$dir"
-    "$venv/bin/python" -m gcovr --root . --object-directory "$build" --filter "src/$dir/" --print-summary \
-        --gcov-ignore-parse-errors -o /dev/null 2>/dev/null | grep '^lines'
+for cases; do
+    "$venv/bin/python" "test/onnx/make_$cases.py" --out "$build/$cases" > /dev/null
+    for target in ref cpu; do
+        printf '%-10s%-5s' "$cases" "$target"
+        "$build/bin/mgx-run-onnx" --target "$target" "$build/$cases" | grep '^all' || :
+    done
 done
+"$venv/bin/python" -m gcovr --root . --object-directory "$build" --filter src/ --gcov-ignore-parse-errors \
+    --json-summary "$build/coverage.json" > /dev/null 2>&1
+"$venv/bin/python" - "$build/coverage.json" <<'END'
+import collections, json, os, sys
+folders = collections.defaultdict(lambda: [0, 0])
+for f in json.load(open(sys.argv[1]))["files"]:
+    folder = os.path.dirname(f["filename"])
+    while folder not in ("", "src"):  # counts for every folder above it too
+        folders[folder][0] += f["line_covered"]
+        folders[folder][1] += f["line_total"]
+        folder = os.path.dirname(folder)
+for folder, (covered, total) in sorted(folders.items()):
+    print(f"{folder:32}{100 * covered / max(total, 1):6.1f} %  {covered} of {total} lines")
+END

@@ -443,7 +443,7 @@ static bool row_holds(const struct row *row)
         ok = holds_on(row, "ref") && ok;
         ok = holds_on(row, "cpu") && ok;
         fflush(stdout);
-        _exit(!ok);
+        exit(!ok); // what is measured by coverage is written at exit
     }
     int status = 0;
     waitpid(child, &status, 0);

@@ -36,7 +36,7 @@ struct mgx_eval {
 // bounds are far above what honest programs need in one run.
 enum {
     MGX_EVAL_MAX_DEPTH = 64,
-    MGX_EVAL_MAX_ROUNDS = 1 << 22,
+    MGX_EVAL_MAX_ROUNDS = 1 << 21,
     MGX_EVAL_MAX_STRING_BYTES = 1 << 30
 };
 
