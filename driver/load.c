@@ -176,6 +176,28 @@ static bool set_defaults(const struct options *o, migraphx_onnx_options_t option
         migraphx_onnx_options_set_default_dim_value(options, o->batch ? (size_t)o->batch : 1));
 }
 
+// A misspelt input leaves the model's own sizes in force: worth a word.
+static void warn_of_unknown(const struct words *w, migraphx_program_t program)
+{
+    migraphx_program_parameter_shapes_t shapes = NULL;
+    size_t count = 0;
+    if (!w->count || !OK(migraphx_program_get_parameter_shapes(&shapes, program)))
+        return;
+    const bool good = OK(migraphx_program_parameter_shapes_size(&count, shapes));
+    const char **names = good ? calloc(count + 1, sizeof *names) : NULL;
+    if (names && OK(migraphx_program_parameter_shapes_names(names, shapes)))
+        for (int i = 0; i < w->count; i++) {
+            bool known = w->items[i][0] != '@';
+            for (size_t k = 0; k < count; k++)
+                known |= strcmp(names[k], w->items[i] + 1) == 0;
+            if (!known)
+                log_warn("the model has no input %s; its first of %zu is %s", w->items[i] + 1,
+                         count, count ? names[0] : "none");
+        }
+    free(names);
+    migraphx_program_parameter_shapes_destroy(shapes);
+}
+
 static bool load_onnx(const struct options *o, migraphx_program_t *out)
 {
     migraphx_onnx_options_t options = NULL;
@@ -183,6 +205,10 @@ static bool load_onnx(const struct options *o, migraphx_program_t *out)
                       set_input_dims(o, options) && set_dyn_input_dims(o, options) &&
                       set_dim_params(o, options) && OK(migraphx_parse_onnx(out, o->file, options));
     migraphx_onnx_options_destroy(options);
+    if (good) {
+        warn_of_unknown(&o->input_dim, *out);
+        warn_of_unknown(&o->dyn_input_dim, *out);
+    }
     return good;
 }
 

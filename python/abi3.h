@@ -234,6 +234,7 @@ PyAPI_FUNC(int) PySequence_Check(PyObject *o);
 PyAPI_FUNC(Py_ssize_t) PySequence_Size(PyObject *o);
 PyAPI_FUNC(PyObject *) PySequence_GetItem(PyObject *o, Py_ssize_t i);
 PyAPI_FUNC(PyObject *) PySequence_List(PyObject *o);
+PyAPI_FUNC(int) PySequence_Contains(PyObject *o, PyObject *value);
 
 // --- arguments and results (the forms whose "#" is a Py_ssize_t) ---
 
@@ -255,8 +256,11 @@ PyAPI_DATA(PyObject *) PyExc_OverflowError;
 PyAPI_DATA(PyObject *) PyExc_RuntimeError;
 PyAPI_DATA(PyObject *) PyExc_TypeError;
 PyAPI_DATA(PyObject *) PyExc_ValueError;
+PyAPI_DATA(PyObject *) PyExc_UserWarning;
 PyAPI_FUNC(void) PyErr_SetString(PyObject *type, const char *text);
 PyAPI_FUNC(PyObject *) PyErr_Format(PyObject *type, const char *format, ...);
+PyAPI_FUNC(int)
+    PyErr_WarnFormat(PyObject *category, Py_ssize_t stack_level, const char *format, ...);
 PyAPI_FUNC(PyObject *) PyErr_NoMemory(void);
 PyAPI_FUNC(PyObject *) PyErr_Occurred(void);
 PyAPI_FUNC(int) PyErr_ExceptionMatches(PyObject *type);

@@ -150,6 +150,36 @@ static PyObject *parse_bytes(const Py_buffer *bytes, migraphx_onnx_options_t opt
     return finish(status, program);
 }
 
+// A misspelt input leaves the model's own sizes in force, as in MIGraphX; a warning says so.
+static int warn_of_unknown(PyObject *dict, const char *what, PyObject *program)
+{
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    PyObject *names = dict && PyDict_Size(dict)
+                          ? PyObject_CallMethod(program, "get_parameter_names", NULL)
+                          : NULL;
+    int status = PyErr_Occurred() ? -1 : 0;
+    while (names && status == 0 && PyDict_Next(dict, &at, &key, &value)) {
+        status = PySequence_Contains(names, key);
+        if (status >= 0)
+            status = status ? 0
+                            : PyErr_WarnFormat(PyExc_UserWarning, 1,
+                                               "%s: the model has no input %R; it has %R", what,
+                                               key, names);
+    }
+    Py_XDECREF(names);
+    return status;
+}
+
+static PyObject *checked(PyObject *take_program, const struct onnx_settings *s)
+{
+    if (take_program &&
+        (warn_of_unknown(s->input_dims, "map_input_dims", take_program) < 0 ||
+         warn_of_unknown(s->dyn_input_dims, "map_dyn_input_dims", take_program) < 0))
+        Py_CLEAR(take_program);
+    return take_program;
+}
+
 static PyObject *parse(PyObject *source, bool is_file, const struct onnx_settings *s)
 {
     migraphx_onnx_options_t options = NULL;
@@ -167,7 +197,7 @@ static PyObject *parse(PyObject *source, bool is_file, const struct onnx_setting
         }
     }
     migraphx_onnx_options_destroy(options);
-    return result;
+    return checked(result, s);
 }
 
 static PyObject *parse_onnx(PyObject *unused, PyObject *args, PyObject *kwargs)

@@ -104,6 +104,25 @@ static bool join_length(int64_t a, int64_t *common)
     return true;
 }
 
+static void print_lens(struct mgx_str *text, const struct mgx_shape *s)
+{
+    for (int i = 0; i < s->rank; i++)
+        mgx_str_printf(text, "%s%lld", i ? ", " : "{", (long long)s->lens[i]);
+    mgx_str_put(text, s->rank ? "}" : "{}");
+}
+
+static enum mgx_status no_broadcast(struct mgx_onnx_node *n, const struct mgx_shape *a,
+                                    const struct mgx_shape *b)
+{
+    struct mgx_str text = {0};
+    print_lens(&text, a);
+    mgx_str_put(&text, " and ");
+    print_lens(&text, b);
+    mgx_onnx_invalid(n, "shapes %s do not broadcast", mgx_str_text(&text));
+    mgx_str_fini(&text);
+    return MGX_INVALID;
+}
+
 // The common lengths of static shapes, numpy's rule: axes are matched from the last.
 static enum mgx_status common_lens(struct mgx_onnx_node *n, struct mgx_ins *const *v, int count,
                                    int64_t *lens, int *rank)
@@ -116,15 +135,8 @@ static enum mgx_status common_lens(struct mgx_onnx_node *n, struct mgx_ins *cons
     for (int i = 0; i < count; i++) {
         const struct mgx_shape *s = &v[i]->shape;
         for (int axis = 0; axis < s->rank; axis++)
-            if (!join_length(s->lens[axis], &lens[*rank - s->rank + axis])) {
-                struct mgx_str text = {0};
-                mgx_shape_print(&text, &v[0]->shape);
-                mgx_str_put(&text, " and ");
-                mgx_shape_print(&text, s);
-                mgx_onnx_invalid(n, "shapes %s do not broadcast", mgx_str_text(&text));
-                mgx_str_fini(&text);
-                return MGX_INVALID;
-            }
+            if (!join_length(s->lens[axis], &lens[*rank - s->rank + axis]))
+                return no_broadcast(n, &v[0]->shape, s);
     }
     return MGX_OK;
 }

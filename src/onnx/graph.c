@@ -267,6 +267,8 @@ static enum mgx_status import_node(struct mgx_onnx_graph *g,
                                    const struct mgx_onnx_node_proto *proto)
 {
     TRY(count_node(g->import));
+    if (!proto->out.count)
+        return MGX_OK; // nobody can read it; rules may rely on a first output
     g->proto = proto;
     g->origin = NULL;
     struct mgx_onnx_node n;

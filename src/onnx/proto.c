@@ -173,6 +173,26 @@ static enum mgx_status check_versions(const struct mgx_onnx_model *model, struct
     return MGX_OK;
 }
 
+// What people take for a model now and then, told by its first bytes.
+static const char *guess(struct mgx_wire message)
+{
+    static const struct {
+        const char *begin, *what;
+    } rows[] = {{"version https://git-lfs", " but a pointer to it (fetch the file: git lfs pull)"},
+                {"<", " but a web page or XML"},
+                {"PK\x03\x04", " but a zip archive, as PyTorch writes them"},
+                {"\x1F\x8B", " but a gzip file (unpack it first)"},
+                {"\x89HDF", " but an HDF5 file"},
+                {"{", " but JSON text"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const size_t size = strlen(rows[i].begin);
+        if ((size_t)(message.end - message.p) >= size &&
+            memcmp(message.p, rows[i].begin, size) == 0)
+            return rows[i].what;
+    }
+    return "";
+}
+
 enum mgx_status mgx_onnx_read_model(struct mgx_wire message, struct mgx_arena *arena,
                                     struct mgx_onnx_model *out, struct mgx_diag *diag)
 {
@@ -186,8 +206,9 @@ enum mgx_status mgx_onnx_read_model(struct mgx_wire message, struct mgx_arena *a
             mgx_wire_once(&w, &f, &out->graph);
     }
     if (w.bad)
-        return mgx_fail(diag, MGX_INVALID, "not an ONNX model: at byte %zu of %zu, %s",
-                        (size_t)(w.p - message.p), (size_t)(message.end - message.p), w.bad);
+        return mgx_fail(diag, MGX_INVALID, "not an ONNX model%s: at byte %zu of %zu, %s",
+                        guess(message), (size_t)(w.p - message.p),
+                        (size_t)(message.end - message.p), w.bad);
     TRY(check_versions(out, diag));
     struct mgx_onnx_messages opsets;
     struct want wants[] = {{.number = 8, .messages = &opsets},

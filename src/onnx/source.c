@@ -123,8 +123,13 @@ static enum mgx_status open_external(struct mgx_onnx_import *import, struct mgx_
     struct mgx_onnx_external *external = MGX_NEW(&import->arena, struct mgx_onnx_external);
     if (!external)
         return mgx_fail_memory(import->diag);
-    TRY(mgx_file_open_beneath(&external->file, &s->dir, location.text, location.size,
-                              import->diag));
+    const enum mgx_status status =
+        mgx_file_open_beneath(&external->file, &s->dir, location.text, location.size, import->diag);
+    if (status == MGX_NOT_FOUND)
+        mgx_where(import->diag, "the directory of external data, %s",
+                  import->options.external_data_path ? import->options.external_data_path
+                                                     : "that of the model");
+    TRY(status);
     external->storage = storage_of_file(external->file);
     if (external->storage && mgx_map_putn(&s->files, location.text, location.size, external)) {
         *out = external;

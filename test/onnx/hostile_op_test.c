@@ -19,6 +19,21 @@ struct row {
     int64_t fill; // value of every integer input at run time; floats get 0.5
 };
 
+// What the user reads, word for word, for mistakes that are made often.
+static const struct {
+    const char *model, *text;
+} told[] = {
+    {"Cast(x:f[2])", "attribute \"to\" is missing"},
+    {"BatchNormalization(x:f[1,4,2], s:f[4], b:f[3], m:f[4], v:f[4])",
+     "bias has 3 elements for 4 channels"},
+    {"Add(x:f[2,5], z:f[3,5])", "shapes {2, 5} and {3, 5} do not broadcast"},
+    {"Conv(x:f[1,4,8,8], w:f[8,3,3,3])", "input channels (4) != weights channels (3) * group (1)"},
+    {"MatMul(x:f[2,5], w:f[4,3])", "input 0 is {2, 5}, input 1 is {4, 3}"},
+    {"Reshape(x:f[2,5], s:i{3,-1})", "10 elements cannot be divided by 3"},
+    {"Concat(x:f[2,5], z:f[3,5]) axis=1", "input 0 is {2, 5}, input 1 is {3, 5}"},
+    {"Softmax(x:f[2,5]) axis='last'", "attribute \"axis\" is of type STRING, not INT"},
+};
+
 static const struct row rows[] = {
     // convolution and pooling
     {REFUSED, "Conv(x:f[1,4,5,5], w:f[6,2,3,3]) group=0", 0},
@@ -460,4 +475,13 @@ CASE(hostile_operators_are_refused)
     CHECK_INT(wrong, 0);
 }
 
-TEST_MAIN(ROW(hostile_operators_are_refused))
+CASE(messages_name_what_disagrees)
+{
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
+        struct pb m = tiny_model(told[i].model);
+        if (!refused(&m, MGX_INVALID, told[i].text))
+            CHECK_FAIL("%s", told[i].model);
+    }
+}
+
+TEST_MAIN(ROW(messages_name_what_disagrees) ROW(hostile_operators_are_refused))

@@ -66,6 +66,22 @@ CASE(other_files_are_not_models)
     CHECK(not_a_model("\x3A\xFF\xFF\xFF\xFF\x0F", 6)); // a graph of 4 GiB
 }
 
+static bool taken_for(const char *text, size_t size, const char *what)
+{
+    struct pb m = {0};
+    pb_raw(&m, text, size);
+    return refused(&m, MGX_INVALID, what);
+}
+
+CASE(what_people_take_for_models_is_named)
+{
+    static const char lfs[] = "version https://git-lfs.github.com/spec/v1\noid sha256:12";
+    CHECK(taken_for(lfs, sizeof lfs - 1, "git lfs pull"));
+    CHECK(taken_for("<!DOCTYPE html>", 15, "a web page"));
+    CHECK(taken_for("PK\x03\x04\x14\0\0\0", 8, "a zip archive"));
+    CHECK(taken_for("{\"graph\": 1}", 12, "JSON"));
+}
+
 CASE(cut_off_anywhere)
 {
     struct pb m = small_model();
@@ -418,11 +434,12 @@ CASE(usable_after_a_refusal)
     }
 }
 
-TEST_MAIN(ROW(other_files_are_not_models) ROW(cut_off_anywhere) ROW(any_byte_changed)
-              ROW(trailing_bytes_are_an_error) ROW(wrong_wire_types) ROW(names_must_be_text)
-                  ROW(deep_nests_stop_at_the_limit) ROW(a_million_inputs_on_one_node)
-                      ROW(a_million_attributes) ROW(many_consumers_are_linear)
-                          ROW(bodies_capture_and_shadow) ROW(captures_are_found_before_their_reader)
-                              ROW(cycles_through_captures_are_seen) ROW(branches_must_agree)
-                                  ROW(constants_that_want_the_world) ROW(folding_has_a_budget)
-                                      ROW(usable_after_a_refusal))
+TEST_MAIN(ROW(other_files_are_not_models) ROW(what_people_take_for_models_is_named)
+              ROW(cut_off_anywhere) ROW(any_byte_changed) ROW(trailing_bytes_are_an_error)
+                  ROW(wrong_wire_types) ROW(names_must_be_text) ROW(deep_nests_stop_at_the_limit)
+                      ROW(a_million_inputs_on_one_node) ROW(a_million_attributes)
+                          ROW(many_consumers_are_linear) ROW(bodies_capture_and_shadow)
+                              ROW(captures_are_found_before_their_reader)
+                                  ROW(cycles_through_captures_are_seen) ROW(branches_must_agree)
+                                      ROW(constants_that_want_the_world) ROW(folding_has_a_budget)
+                                          ROW(usable_after_a_refusal))

@@ -43,6 +43,8 @@ def test_dimensions():
         lens(default_dim_value=4, default_dyn_dim_value=dim(1, 4))
     with pytest.raises(RuntimeError, match="both static and dynamic"):
         lens(map_input_dims={"x": [5, 3]}, map_dyn_input_dims={"x": [dim(1, 4), 3]})
+    with pytest.warns(UserWarning, match=r"map_input_dims: the model has no input 'X'; it has \['x'\]"):
+        assert lens(map_input_dims={"X": [5, 3]}) == [1, 3]
 
 
 def test_files_and_names(tmp_path):

@@ -68,6 +68,8 @@ static enum mgx_status import_cast(struct mgx_onnx_node *n)
 {
     TRY(mgx_onnx_need(n, 1, 1));
     enum mgx_type type = MGX_FLOAT;
+    if (!mgx_onnx_has(n, "to"))
+        return mgx_onnx_invalid(n, "attribute \"to\" is missing");
     if (n->opset < 6)
         TRY(type_by_name(n, &type));
     else

@@ -74,11 +74,27 @@ static void train(struct mgx_onnx_node *n, struct batch *b)
     b->var = now[1];
 }
 
+static enum mgx_status check_channels(struct mgx_onnx_node *n, bool per_channel)
+{
+    static const char *const names[] = {"scale", "bias", "mean", "variance"};
+    const struct mgx_shape *x = &n->in[0]->shape;
+    for (int i = 1; i < 5 && per_channel && x->rank > 1; i++) {
+        const struct mgx_shape *v = &n->in[i]->shape;
+        if (v->rank == 1 && mgx_build_fixed_dim(n->in[i], 0) && mgx_build_fixed_dim(n->in[0], 1) &&
+            mgx_shape_dim(v, 0).min != mgx_shape_dim(x, 1).min)
+            return mgx_onnx_invalid(n, "%s has %lld elements for %lld channels", names[i - 1],
+                                    (long long)mgx_shape_dim(v, 0).min,
+                                    (long long)mgx_shape_dim(x, 1).min);
+    }
+    return MGX_OK;
+}
+
 static enum mgx_status batch_normalization(struct mgx_onnx_node *n)
 {
     TRY(mgx_onnx_need(n, 5, 5));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
+    TRY(check_channels(n, mgx_onnx_int(n, "spatial", 1) != 0));
     struct batch b = {.x = n->in[0],
                       .scale = n->in[1],
                       .bias = n->in[2],
