@@ -19,3 +19,4 @@ extern const struct mgx_rules mgx_rules_index;  // gather by known indices
 enum mgx_status mgx_join_products(struct mgx_pass_call *c, struct mgx_module *m) MGX_NODISCARD;
 // Slices of a concat that lie within one of its inputs become slices of that input; see join.c.
 enum mgx_status mgx_cut_concats(struct mgx_pass_call *c, struct mgx_module *m) MGX_NODISCARD;
+extern const struct mgx_rules mgx_rules_taps; // kernel positions that read padding only

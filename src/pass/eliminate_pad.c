@@ -5,6 +5,8 @@
 //     pooling[padding=p](pad[q](x))   =>  pooling[padding=p+q](x)
 //     pad[0](x)                       =>  x
 //
+// ... and what only ever reads padding goes (taps.c).
+//
 // Holds: the pad is of spatial axes only, constant and not negative. An average counts the zeros it
 // reads: it takes them as padding that counts, so what padding it has already must count too. A
 // maximum takes only what never wins, in windows that also see something else. Rounding up
@@ -12,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "pass/algebra.h"
 #include "pass/emit.h"
 #include "pass/rewrite.h"
 
@@ -142,11 +145,12 @@ static const struct mgx_rule rules[] = {
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 {
-    return mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
+    static const struct mgx_rules own = {rules, MGX_COUNT(rules)};
+    return mgx_apply_tables(c, m, (const struct mgx_rules *const[]){&own, &mgx_rules_taps}, 2);
 }
 
 const struct mgx_pass mgx_pass_eliminate_pad = {
     .name = "eliminate_pad",
-    .meaning = "folds pads into the padding of convolutions and poolings",
+    .meaning = "folds pads into convolutions and poolings, drops what reads padding only",
     .module = run,
 };
