@@ -6,14 +6,16 @@
 #include "base/size.h"
 #include "target/cpu/kernel/conv_tile.h"
 #include "target/cpu/kernel/convert.h"
+#include "target/cpu/kernel/transpose.h"
 
 // What is the same for all pixels.
 struct copy {
     const struct mgx_conv_plan *plan;
     mgx_convert_fn convert;
-    int64_t size;        // bytes of an input value
-    int64_t used, whole; // bytes of a pixel: its values, and with the rest of the last group
-    int64_t pixel;       // bytes from pixel to pixel
+    mgx_transpose_fn gathers; // of floats as they are
+    int64_t size;             // bytes of an input value
+    int64_t used, whole;      // bytes of a pixel: its values, and with the rest of the last group
+    int64_t pixel;            // bytes from pixel to pixel
 };
 
 static struct copy copy_of(const struct mgx_conv_plan *plan, int64_t pixel)
@@ -22,6 +24,9 @@ static struct copy copy_of(const struct mgx_conv_plan *plan, int64_t pixel)
     return (struct copy){
         .plan = plan,
         .convert = mgx_convert(d->isa, d->x_type, plan->kernel->a_type),
+        .gathers = d->x_type == MGX_KERNEL_F32 && plan->kernel->a_type == MGX_KERNEL_F32
+                       ? mgx_transpose_of(d->isa)
+                       : NULL,
         .size = mgx_kernel_size(d->x_type),
         .used = plan->group_in * mgx_kernel_size(plan->kernel->a_type),
         .whole = plan->channel_groups * 4,
@@ -93,6 +98,13 @@ static void copy_pixels(const struct copy *copy, const char *line, int64_t begin
     if (inside > begin && step == 1 && d->x_channel == 1 && d->x_space[2] == channels &&
         copy->pixel == copy->used) {
         copy->convert(line + begin * from_pixel, to, (inside - begin) * channels);
+        to += (inside - begin) * copy->pixel;
+        begin = inside;
+    }
+    if (inside > begin && step == 1 && d->x_channel != 1 && d->x_space[2] == 1 && copy->gathers &&
+        copy->whole == copy->used) {
+        copy->gathers((const float *)(const void *)(line + begin * from_pixel), d->x_channel,
+                      (float *)(void *)to, copy->pixel / 4, inside - begin, channels);
         to += (inside - begin) * copy->pixel;
         begin = inside;
     }

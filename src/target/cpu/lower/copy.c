@@ -4,12 +4,14 @@
 //
 // Axes that are contiguous on both sides are merged first, so a slice of a concat becomes a few
 // long memcpys. What remains is either runs (both sides step 1), or a transposition of two axes,
-// done in 16x16 blocks so that both sides are read and written a cache line at a time.
+// done in blocks so that both sides are read and written a cache line at a time: 32-bit elements in
+// registers (kernel/transpose.h), others 16 x 16.
 #include <string.h>
 
 #include "base/size.h"
 #include "op/op.h"
 #include "target/cpu/cpu.h"
+#include "target/cpu/kernel/transpose.h"
 
 enum { TILE = 16, PARALLEL_BYTES = 1 << 16 };
 
@@ -17,7 +19,8 @@ struct copy {
     int rank;
     int64_t lens[MGX_MAX_RANK], from[MGX_MAX_RANK], to[MGX_MAX_RANK]; // strides in bytes
     size_t size;                                                      // of an element
-    int64_t outer; // product of all lengths but the last two
+    int64_t outer;              // product of all lengths but the last two
+    mgx_transpose_fn transpose; // of 32-bit elements whose last two axes change places; or NULL
 };
 
 static bool is_reshape(const struct mgx_shape *in, const struct mgx_shape *out)
@@ -114,8 +117,11 @@ static bool prepare(struct cpu_prepare *c)
     k->outer = 1;
     for (int i = 0; i < k->rank - 2; i++)
         k->outer *= k->lens[i];
+    if (k->rank >= 2 && k->size == 4 && k->from[k->rank - 2] == 4 && k->to[k->rank - 1] == 4 &&
+        k->from[k->rank - 1] % 4 == 0 && k->to[k->rank - 2] % 4 == 0)
+        k->transpose = mgx_transpose_of(c->plan->isa);
     c->state = k;
-    c->detail = k->rank >= 0 && k->rank <= 1 ? "memcpy" : "strided";
+    c->detail = k->transpose ? "transposed" : k->rank >= 0 && k->rank <= 1 ? "memcpy" : "strided";
     return true;
 }
 
@@ -161,6 +167,11 @@ static void plane(const struct copy *k, const unsigned char *from, unsigned char
             from += k->from[k->rank - 2];
             to += k->to[k->rank - 2];
         }
+        return;
+    }
+    if (k->transpose) {
+        k->transpose((const float *)(const void *)from, k->from[k->rank - 1] / 4,
+                     (float *)(void *)to, k->to[k->rank - 2] / 4, row1 - row0, cols);
         return;
     }
     for (int64_t i = row0; i < row1; i += TILE)
