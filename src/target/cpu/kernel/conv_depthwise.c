@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Depthwise convolution: groups of one channel, or of as many in as out, up to 8. Rows of the
-// output are dealt to tasks, and vectors of channels too when there are few rows; see dw.h for what
+// Depthwise convolution: groups of one channel, or of as many in as out, up to 8. The output's rows
+// are dealt to tasks in blocks, or vectors of channels when the image is small; see dw.h for what
 // is done in a row.
+//
+//     task: a range of blocks of rows, a range of vectors of channels
+//       block: so many rows that the input of one vector stays in L1
+//         vector of channels
+//           pair of rows
 //
 // Everything is multiplied as floats, which are exact for bytes: the sums of 512 products stay
 // below 2^24. Input lines of other types are converted into a ring of lines that the kernel's
-// height needs, results leave through a row of scratch.
+// height needs, results leave through a row of scratch; their blocks are single rows.
 //
 // Weights are packed [vector of channels][kernel row][member][kernel column][lane], zero beyond the
 // last channel.
@@ -34,7 +39,8 @@ const struct mgx_dw_kernel *mgx_dw_kernel(enum mgx_isa isa)
     return &mgx_f32_dw__generic;
 }
 
-enum { MAX_BYTE_PRODUCTS = 512 };
+// BLOCK_BYTES: of input lines in L1, next to weights and results.
+enum { MAX_BYTE_PRODUCTS = 512, BLOCK_BYTES = 20 << 10, MAX_BLOCK_ROWS = 64 };
 
 static bool depthwise_fits(const struct mgx_conv_plan *plan)
 {
@@ -60,9 +66,10 @@ static int64_t vectors_of(const struct mgx_conv_plan *plan)
     return mgx_ceil_div(plan->d.out_channels, plan->depthwise->vector);
 }
 
+// Most input lines of a pair of output rows.
 static int64_t lines_of(const struct mgx_conv_desc *d)
 {
-    return d->kernel[0] * d->kernel[1];
+    return 2 * d->kernel[0] * d->kernel[1];
 }
 
 // Input lines along dimension i that the kernel reaches from one output row.
@@ -83,10 +90,17 @@ static int64_t part_channels(const struct mgx_conv_plan *plan)
     return mgx_ceil_div(vectors_of(plan), plan->n_parts) * plan->depthwise->vector;
 }
 
-// Scratch of a thread: the lines of a row and the kernel row of each; for types other than float
+// Scratch of a thread: the pairs of rows of a block; their lines and two kernel rows of each; for
+// types other than float
 // the ring of converted lines, which line each slot holds, a row of results and one of residuals.
 struct layout {
-    size_t kernel_rows, tags, ring, results, residual, end;
+    size_t lines, kernel_rows, tags, ring, results, residual, end;
+};
+
+// One or two rows of the output, and where their lines are in the block's list.
+struct pair {
+    int64_t y;
+    int rows, first_line, line_count;
 };
 
 static struct layout layout_of(const struct mgx_conv_plan *plan)
@@ -97,14 +111,29 @@ static struct layout layout_of(const struct mgx_conv_plan *plan)
     const size_t line = floats ? 0 : mgx_align64((size_t)d->in[2] * channels),
                  result = floats ? 0 : mgx_align64((size_t)d->out[2] * channels),
                  slots = floats ? 0 : (size_t)slots_of(d);
+    const size_t pairs = (size_t)(plan->block_rows + 1) / 2, lines = pairs * (size_t)lines_of(d);
     struct layout l;
-    l.kernel_rows = mgx_align64((size_t)lines_of(d) * sizeof(float *));
-    l.tags = l.kernel_rows + mgx_align64((size_t)lines_of(d) * sizeof(int));
+    l.lines = mgx_align64(pairs * sizeof(struct pair));
+    l.kernel_rows = l.lines + mgx_align64(lines * sizeof(float *));
+    l.tags = l.kernel_rows + mgx_align64(2 * lines * sizeof(int));
     l.ring = l.tags + mgx_align64(slots * sizeof(int64_t));
     l.results = l.ring + slots * line;
     l.residual = l.results + result;
     l.end = l.residual + result;
     return l;
+}
+
+// Cuts planes of the output into blocks; plan->rows counts the blocks.
+static void set_blocks(struct mgx_conv_plan *plan)
+{
+    const struct mgx_conv_desc *d = &plan->d;
+    const int64_t line = d->in[2] * plan->depthwise->vector * (int64_t)sizeof(float);
+    const int64_t lines = BLOCK_BYTES / mgx_max_i64(line, 1) - reach_of(d, 1);
+    int64_t rows = mgx_min_i64(mgx_max_i64(lines / d->stride[1], 2), MAX_BLOCK_ROWS);
+    rows = mgx_conv_floats(d) ? mgx_min_i64(rows & ~(int64_t)1, d->out[1]) : 1;
+    plan->block_rows = mgx_max_i64(rows, 1);
+    plan->chunks = mgx_ceil_div(d->out[1], plan->block_rows);
+    plan->rows = d->batch * d->out[0] * plan->chunks;
 }
 
 static enum mgx_status depthwise_prepare(struct mgx_conv_plan *plan, struct mgx_diag *diag)
@@ -117,13 +146,15 @@ static enum mgx_status depthwise_prepare(struct mgx_conv_plan *plan, struct mgx_
     if (!mgx_mul_size((size_t)floats, sizeof(float), &plan->packed_bytes))
         return mgx_fail(diag, MGX_LIMIT, "packed weights of %lld channels do not fit",
                         (long long)d->out_channels);
-    plan->rows = d->batch * d->out[0] * d->out[1];
+    set_blocks(plan);
     const double values = (double)mgx_conv_pixels(d) * (double)d->out_channels;
     const int64_t tasks = mgx_split_tasks(
         values * (double)(2 * mgx_conv_taps(d) + 8 * MGX_WORK_PER_BYTE), d->threads);
-    plan->m_parts = (int)mgx_min_i64(plan->rows, tasks);
-    plan->n_parts =
-        (int)mgx_min_i64(vectors_of(plan), mgx_ceil_div(tasks, mgx_max_i64(plan->m_parts, 1)));
+    // Vectors read nothing in common; blocks share the rows that their kernels overlap on.
+    plan->n_parts = (int)mgx_min_i64(vectors_of(plan), tasks);
+    if (plan->rows >= 4 * tasks)
+        plan->n_parts = 1;
+    plan->m_parts = (int)mgx_min_i64(plan->rows, mgx_ceil_div(tasks, plan->n_parts));
     plan->thread_workspace = layout_of(plan).end;
     return MGX_OK;
 }
@@ -175,13 +206,14 @@ struct part {
     int64_t first, channels; // those of the vectors
     int thread;
     // scratch; see struct layout
+    struct pair *pairs;
     const float **lines;
     int *kernel_rows;
     int64_t *tags;
     float *ring, *results, *residual;
-    // of the current row
-    int64_t n, z, y;
-    int line_count;
+    // of the current block
+    int64_t n, z;
+    int pair_count, line_count;
 };
 
 // An input line, of the part's channels.
@@ -220,41 +252,69 @@ static const float *converted_line(const struct part *part, int64_t z, int64_t y
     return line;
 }
 
-static void find_lines(struct part *part)
+// The kernel row that input line y is to output row `row`, or -1.
+static int kernel_row_of(const struct mgx_conv_desc *d, int64_t y, int64_t row)
+{
+    const int64_t from_top = y - row * d->stride[1] + d->pad[1], ky = from_top / d->dilation[1];
+    const bool reads = from_top >= 0 && from_top % d->dilation[1] == 0 && ky < d->kernel[1];
+    return reads ? (int)ky : -1;
+}
+
+// Adds the lines of plane kz that the pair reads.
+static void find_plane(struct part *part, struct pair *pair, int64_t kz)
 {
     const struct mgx_conv_desc *d = &part->plan->d;
-    part->line_count = 0;
-    for (int64_t kz = 0; kz < d->kernel[0]; kz++)
-        for (int64_t ky = 0; ky < d->kernel[1]; ky++) {
-            const int64_t z = part->z * d->stride[0] - d->pad[0] + kz * d->dilation[0];
-            const int64_t y = part->y * d->stride[1] - d->pad[1] + ky * d->dilation[1];
-            if (z < 0 || z >= d->in[0] || y < 0 || y >= d->in[1])
-                continue;
-            part->lines[part->line_count] =
-                part->tags ? converted_line(part, z, y) : direct_line(part, z, y);
-            part->kernel_rows[part->line_count++] = (int)(kz * d->kernel[1] + ky);
-        }
+    const int64_t z = part->z * d->stride[0] - d->pad[0] + kz * d->dilation[0];
+    const int64_t top = pair->y * d->stride[1] - d->pad[1];
+    const int64_t end = top + (pair->rows - 1) * d->stride[1] + (d->kernel[1] - 1) * d->dilation[1];
+    if (z < 0 || z >= d->in[0])
+        return;
+    for (int64_t y = mgx_max_i64(top, 0); y <= mgx_min_i64(end, d->in[1] - 1); y++) {
+        const int first = kernel_row_of(d, y, pair->y),
+                  second = pair->rows == 2 ? kernel_row_of(d, y, pair->y + 1) : -1;
+        if (first < 0 && second < 0)
+            continue;
+        const int at = part->line_count++, plane = (int)(kz * d->kernel[1]);
+        part->lines[at] = part->tags ? converted_line(part, z, y) : direct_line(part, z, y);
+        part->kernel_rows[2 * at] = first < 0 ? -1 : plane + first;
+        part->kernel_rows[2 * at + 1] = second < 0 ? -1 : plane + second;
+        pair->line_count++;
+    }
+}
+
+// Lists the pairs of rows y, ... < end and their lines.
+static void find_pairs(struct part *part, int64_t y, int64_t end)
+{
+    part->pair_count = part->line_count = 0;
+    for (; y < end; y += 2) {
+        struct pair *pair = &part->pairs[part->pair_count++];
+        *pair = (struct pair){y, end - y > 1 ? 2 : 1, part->line_count, 0};
+        for (int64_t kz = 0; kz < part->plan->d.kernel[0]; kz++)
+            find_plane(part, pair, kz);
+    }
 }
 
 // Place of the row's first value of the part's first channel.
-static int64_t row_at(const struct part *part, int64_t first, int64_t batch, const int64_t *space)
+static int64_t row_at(const struct part *part, int64_t y, int64_t first, int64_t batch,
+                      const int64_t *space)
 {
-    return first + part->n * batch + part->z * space[0] + part->y * space[1] + part->first;
+    return first + part->n * batch + part->z * space[0] + y * space[1] + part->first;
 }
 
-// Where a row's results go, and its residual: in memory, or in scratch.
+// Where a pair's results go, and its residual: in memory, or, of single rows, in scratch.
 struct target {
     float *y;
     const float *residual; // NULL: none
     int64_t y_pixel, residual_pixel;
 };
 
-static struct target target_of(const struct part *part)
+static struct target target_of(const struct part *part, const struct pair *pair)
 {
     const struct mgx_conv_plan *plan = part->plan;
     const struct mgx_conv_desc *d = &plan->d;
-    const int64_t y = row_at(part, plan->y_first, d->y_batch, d->y_space),
-                  r = row_at(part, plan->residual_first, d->residual_batch, d->residual_space);
+    const int64_t y = row_at(part, pair->y, plan->y_first, d->y_batch, d->y_space),
+                  r = row_at(part, pair->y, plan->residual_first, d->residual_batch,
+                             d->residual_space);
     if (!part->tags)
         return (struct target){(float *)part->args->y + y,
                                d->epilogue.residual ? (const float *)part->args->residual + r
@@ -270,69 +330,84 @@ static struct target target_of(const struct part *part)
     return t;
 }
 
-static void finish_vector(const struct part *part, const struct mgx_dw_args *args,
-                          const float *residual, int64_t channel)
+static void finish_row(const struct part *part, const struct mgx_dw_args *args,
+                       const struct pair *pair, int row, const float *residual, int64_t channel)
 {
     const struct mgx_conv_plan *plan = part->plan;
     const struct mgx_tile tile = {
-        .data = args->y,
+        .data = args->y + row * args->y_row,
         .stride = args->y_pixel,
         .row = plan->pixel_first + part->n * plan->pixel_batch + part->z * plan->pixel_space[0] +
-               part->y * plan->pixel_space[1],
+               (pair->y + row) * plan->pixel_space[1],
         .row_step = plan->pixel_space[2],
         .col = channel,
         .rows = (int)args->count,
         .cols = args->channels,
         .thread = part->thread,
     };
-    mgx_output_finish(plan->kernel, &plan->d.epilogue, &tile, residual, args->residual_pixel,
+    mgx_output_finish(plan->kernel, &plan->d.epilogue, &tile,
+                      residual ? residual + row * args->residual_row : NULL, args->residual_pixel,
                       part->args->hook_user);
 }
 
-static void run_vector(const struct part *part, const struct target *t, int64_t v,
-                       struct mgx_dw_args *args)
-{
-    const struct mgx_conv_plan *plan = part->plan;
-    const struct mgx_conv_desc *d = &plan->d;
-    const struct mgx_epilogue *e = &d->epilogue;
-    const int64_t vector = plan->depthwise->vector, channel = v * vector;
-    const int64_t in_part = channel - part->first;
-    const float *residual = t->residual ? t->residual + in_part : NULL;
-    const bool scaled = d->type == MGX_KERNEL_S8 && d->y_type == MGX_KERNEL_F32;
-    args->channels = (int)mgx_min_i64(vector, d->out_channels - channel);
-    args->weights = (const float *)part->args->packed + channel * mgx_conv_taps(d) * plan->group_in;
-    args->bias = part->args->bias ? part->args->bias + channel : NULL;
-    args->scale = scaled ? part->args->scale + channel : NULL;
-    args->residual = e->residual == MGX_RESIDUAL_BEFORE ? residual : NULL;
-    args->y = t->y + in_part;
-    plan->depthwise->row(args);
-    if (!mgx_output_simple(e))
-        finish_vector(part, args, residual, channel);
-}
-
-static void store_row(const struct part *part)
+static void store_row(const struct part *part, int64_t row)
 {
     const struct mgx_conv_plan *plan = part->plan;
     const struct mgx_conv_desc *d = &plan->d;
     const mgx_convert_fn convert = mgx_convert(d->isa, MGX_KERNEL_F32, d->y_type);
     const int64_t size = mgx_kernel_size(d->y_type);
-    char *y = (char *)part->args->y + row_at(part, plan->y_first, d->y_batch, d->y_space) * size;
+    char *y =
+        (char *)part->args->y + row_at(part, row, plan->y_first, d->y_batch, d->y_space) * size;
     for (int64_t x = 0; x < d->out[2]; x++)
         convert(part->results + x * part->channels, y + x * d->y_space[2] * size, part->channels);
 }
 
-static void run_row(struct part *part)
+static void run_pair(const struct part *part, const struct pair *pair, int64_t channel,
+                     struct mgx_dw_args *args)
+{
+    const struct mgx_conv_plan *plan = part->plan;
+    const struct mgx_epilogue *e = &plan->d.epilogue;
+    const struct target t = target_of(part, pair);
+    const float *residual = t.residual ? t.residual + args->offset : NULL;
+    args->lines = part->lines + pair->first_line;
+    args->kernel_rows = part->kernel_rows + 2 * pair->first_line;
+    args->line_count = pair->line_count;
+    args->rows = pair->rows;
+    args->residual = e->residual == MGX_RESIDUAL_BEFORE ? residual : NULL;
+    args->residual_pixel = t.residual_pixel;
+    args->y = t.y + args->offset;
+    args->y_pixel = t.y_pixel;
+    plan->depthwise->rows(args);
+    for (int r = 0; r < pair->rows && !mgx_output_simple(e); r++)
+        finish_row(part, args, pair, r, residual, channel);
+}
+
+static void run_vector(const struct part *part, int64_t v, struct mgx_dw_args *args)
 {
     const struct mgx_conv_plan *plan = part->plan;
     const struct mgx_conv_desc *d = &plan->d;
+    const int64_t vector = plan->depthwise->vector, channel = v * vector;
+    const bool scaled = d->type == MGX_KERNEL_S8 && d->y_type == MGX_KERNEL_F32;
+    args->offset = channel - part->first;
+    args->channels = (int)mgx_min_i64(vector, d->out_channels - channel);
+    args->weights = (const float *)part->args->packed + channel * mgx_conv_taps(d) * plan->group_in;
+    args->bias = part->args->bias ? part->args->bias + channel : NULL;
+    args->scale = scaled ? part->args->scale + channel : NULL;
+    for (int p = 0; p < part->pair_count; p++)
+        run_pair(part, &part->pairs[p], channel, args);
+}
+
+static void run_block(struct part *part, int64_t block)
+{
+    const struct mgx_conv_plan *plan = part->plan;
+    const struct mgx_conv_desc *d = &plan->d;
+    const int64_t y = block % plan->chunks * plan->block_rows;
+    part->z = block / plan->chunks % d->out[0];
+    part->n = block / plan->chunks / d->out[0];
+    find_pairs(part, y, mgx_min_i64(y + plan->block_rows, d->out[1]));
     struct mgx_tile_args clamp;
     mgx_output_clamp(&d->epilogue, &clamp);
-    find_lines(part);
-    const struct target t = target_of(part);
     struct mgx_dw_args args = {
-        .lines = part->lines,
-        .kernel_rows = part->kernel_rows,
-        .line_count = part->line_count,
         .width = d->in[2],
         .pixel = part->tags ? part->channels : d->x_space[2],
         .first = -d->pad[2],
@@ -340,20 +415,17 @@ static void run_row(struct part *part)
         .stride = d->stride[2],
         .dilation = d->dilation[2],
         .members = (int)plan->group_in,
-        .residual_pixel = t.residual_pixel,
-        .y_pixel = t.y_pixel,
+        .residual_row = d->residual_space[1],
+        .y_row = d->y_space[1],
         .count = d->out[2],
         .clamp = clamp.clamp,
         .low = clamp.low,
         .high = clamp.high,
     };
-    for (int64_t v = part->v_begin; v < part->v_end; v++) {
-        run_vector(part, &t, v, &args);
-        for (int l = 0; l < part->line_count; l++)
-            part->lines[l] += plan->depthwise->vector;
-    }
+    for (int64_t v = part->v_begin; v < part->v_end; v++)
+        run_vector(part, v, &args);
     if (part->tags)
-        store_row(part);
+        store_row(part, y);
 }
 
 static void set_scratch(struct part *part)
@@ -361,7 +433,8 @@ static void set_scratch(struct part *part)
     const struct mgx_conv_plan *plan = part->plan;
     const struct layout l = layout_of(plan);
     char *own = (char *)part->args->workspace + plan->thread_workspace * (size_t)part->thread;
-    part->lines = (const float **)(void *)own;
+    part->pairs = (struct pair *)(void *)own;
+    part->lines = (const float **)(void *)(own + l.lines);
     part->kernel_rows = (int *)(void *)(own + l.kernel_rows);
     if (mgx_conv_floats(&plan->d))
         return;
@@ -390,12 +463,8 @@ static void run_task(void *user, int task, int thread)
     part.channels = mgx_min_i64(part.v_end * vector, d->out_channels) - part.first;
     set_scratch(&part);
     const int64_t end = plan->rows * (i + 1) / plan->m_parts;
-    for (int64_t r = plan->rows * i / plan->m_parts; r < end; r++) {
-        part.y = r % d->out[1];
-        part.z = r / d->out[1] % d->out[0];
-        part.n = r / d->out[1] / d->out[0];
-        run_row(&part);
-    }
+    for (int64_t block = plan->rows * i / plan->m_parts; block < end; block++)
+        run_block(&part, block);
 }
 
 static void depthwise_run(const struct mgx_conv_plan *plan, const struct mgx_conv_args *args,

@@ -9,6 +9,6 @@ const struct mgx_dw_kernel NAME(mgx_f32_dw) = {
     .name = "f32_dw__" ISA_TEXT,
     .isa = MGX_ISA_AVX512,
     .vector = VL,
-    .row = row,
+    .rows = rows_of_any,
 };
 #endif

@@ -9,5 +9,5 @@ const struct mgx_dw_kernel NAME(mgx_f32_dw) = {
     .name = "f32_dw__" ISA_TEXT,
     .isa = MGX_ISA_GENERIC,
     .vector = VL,
-    .row = row,
+    .rows = rows_of_any,
 };
