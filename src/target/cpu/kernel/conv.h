@@ -18,6 +18,9 @@
 // Kernel elements whose pixels are contiguous in memory melt into one deeper tap: the first layer
 // of an image network multiplies 7 taps of 21 instead of 49 of 3.
 //
+// A factor per input channel (squeeze and excitation) is taken into a copy of the packed weights,
+// which are fewer than the pixels' values where this is asked for; tile methods and floats alone.
+//
 // A plan is made once per shape and method, weights are packed for the plan, running it neither
 // allocates nor fails, and results do not depend on the number of threads.
 #pragma once
@@ -56,6 +59,7 @@ struct mgx_conv_desc {
     enum mgx_isa isa;
     int threads;
     bool transposed;
+    bool x_scaled; // x is multiplied by a factor per channel (args.x_scale) on its way in
     int64_t batch, groups, in_channels, out_channels; // channels of all groups together
     int64_t in[MGX_CONV_DIMS], out[MGX_CONV_DIMS], kernel[MGX_CONV_DIMS];
     int64_t stride[MGX_CONV_DIMS], dilation[MGX_CONV_DIMS];
@@ -78,6 +82,7 @@ struct mgx_conv_args {
     const void *packed;
     const float *bias;  // [out_channels]; may be NULL
     const float *scale; // [out_channels]; integer sums become floats by it; needed unless they stay
+    const float *x_scale; // [in_channels], if x_scaled
     const void *residual;
     void *y;
     void *workspace; // aligned to 64

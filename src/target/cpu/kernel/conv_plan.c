@@ -64,6 +64,8 @@ static enum mgx_status check(const struct mgx_conv_desc *d, struct mgx_diag *dia
     if (!types_fit(d))
         return mgx_fail(diag, MGX_UNSUPPORTED, "no kernel convolves types %d and %d to %d",
                         d->x_type, d->w_type, d->y_type);
+    if (d->x_scaled && (d->transposed || d->type != MGX_KERNEL_F32))
+        return mgx_fail(diag, MGX_UNSUPPORTED, "only floats convolve with scaled inputs");
     if (d->batch < 0 || d->groups < 1 || d->in_channels < 0 || d->out_channels < 0 ||
         d->in_channels % d->groups || d->out_channels % d->groups)
         return mgx_fail(diag, MGX_INVALID,
@@ -96,11 +98,16 @@ void mgx_conv_plan_derive(struct mgx_conv_plan *plan)
     plan->pixel_batch = d->out[0] * plan->pixel_space[0];
 }
 
+static bool fits(const struct mgx_conv_plan *plan, enum mgx_conv_method method)
+{
+    return methods[method]->fits(plan) && (!plan->d.x_scaled || method <= MGX_CONV_UNROLLED);
+}
+
 static int choices_of(const struct mgx_conv_plan *plan, struct mgx_conv_choice *choices)
 {
     int count = 0;
     for (int m = 0; m < MGX_CONV_METHOD_COUNT; m++) {
-        if (!methods[m]->fits(plan))
+        if (!fits(plan, (enum mgx_conv_method)m))
             continue;
         const struct mgx_conv_choice choice = {(enum mgx_conv_method)m, methods[m]->cost(plan)};
         int at = count++;
@@ -133,7 +140,7 @@ enum mgx_status mgx_conv_plan_prepare(struct mgx_conv_plan *plan, enum mgx_conv_
 {
     plan->method = method;
     plan->ops = methods[method];
-    if (!plan->ops->fits(plan))
+    if (!fits(plan, method))
         return mgx_fail(diag, MGX_UNSUPPORTED, "convolution method %s does not fit",
                         mgx_conv_method_name(method));
     return plan->ops->prepare(plan, diag);

@@ -20,12 +20,16 @@
 #include "target/cpu/kernel/convert.h"
 #include "target/cpu/kernel/gemm.h"
 #include "target/cpu/kernel/output.h"
+#include "target/cpu/kernel/scale.h"
 
 static const int64_t GROUP = 4; // bytes
+
+enum { SCALED_ALONE = 64 << 10 }; // bytes of weights that one thread scales
 
 struct job {
     const struct mgx_conv_plan *plan;
     const struct mgx_conv_args *args;
+    const char *packed; // weights, multiplied by x_scale if there is one
 };
 
 struct part {
@@ -309,14 +313,50 @@ static void run_task(void *user, int task, int thread)
     part.copy = own + table;
     part.p_begin = part.panels * j / plan->n_parts;
     part.p_end = part.panels * (j + 1) / plan->n_parts;
-    part.packed = (const char *)job->args->packed +
-                  plan->packed_bytes / (size_t)plan->d.groups * (size_t)part.group;
+    part.packed = job->packed + plan->packed_bytes / (size_t)plan->d.groups * (size_t)part.group;
     run_part(&part);
+}
+
+// A panel of weights, each times the factor of its input channel.
+static void scale_panel(void *user, int task, int thread)
+{
+    (void)thread;
+    const struct job *job = user;
+    const struct mgx_conv_plan *plan = job->plan;
+    const struct mgx_gemm_kernel *kernel = plan->kernel;
+    const int64_t panels = mgx_ceil_div(plan->group_out, kernel->cols), p = task % panels,
+                  group = task / panels, taps = mgx_conv_taps(&plan->d);
+    const int width = mgx_panel_width(kernel, plan->group_out, p);
+    const int64_t at = (int64_t)(plan->packed_bytes / (size_t)plan->d.groups) * group +
+                       p * kernel->cols * taps * plan->channel_groups * GROUP;
+    const float *from = (const float *)(const void *)((const char *)job->args->packed + at);
+    float *to = (float *)(void *)((char *)(uintptr_t)job->packed + at);
+    const int64_t tap = plan->channel_groups * width;
+    for (int64_t t = 0; t < taps; t++)
+        mgx_scale_of(plan->d.isa)(from + t * tap, job->args->x_scale + group * plan->group_in,
+                                  to + t * tap, plan->group_in, width);
+}
+
+// The scaled weights lie behind the threads' scratch.
+static void scale_weights(struct job *job, struct mgx_pool *pool)
+{
+    const struct mgx_conv_plan *plan = job->plan;
+    const int64_t panels = mgx_ceil_div(plan->group_out, plan->kernel->cols);
+    const int threads = plan->d.threads > 1 ? plan->d.threads : 1;
+    job->packed = (char *)job->args->workspace + plan->thread_workspace * (size_t)threads;
+    const int count = (int)(panels * plan->d.groups);
+    if (plan->packed_bytes > SCALED_ALONE)
+        mgx_pool_run(pool, count, scale_panel, job);
+    else
+        for (int i = 0; i < count; i++)
+            scale_panel(job, i, 0);
 }
 
 void mgx_conv_tile_run(const struct mgx_conv_plan *plan, const struct mgx_conv_args *args,
                        struct mgx_pool *pool)
 {
-    struct job job = {plan, args};
+    struct job job = {plan, args, args->packed};
+    if (plan->d.x_scaled)
+        scale_weights(&job, pool);
     mgx_pool_run(pool, (int)plan->d.groups * plan->m_parts * plan->n_parts, run_task, &job);
 }

@@ -246,6 +246,7 @@ static enum mgx_status set_sizes(struct mgx_conv_plan *plan, int64_t copied, str
         return mgx_fail(diag, MGX_LIMIT, "packed weights of %lld x %lld do not fit",
                         (long long)depth, (long long)plan->d.out_channels);
     plan->packed_bytes = all;
+    plan->shared_workspace = plan->d.x_scaled ? all : 0;
     plan->thread_workspace =
         mgx_align64((size_t)(plan->block_rows + 1) * sizeof(struct mgx_conv_row)) +
         mgx_align64((size_t)(copied * GROUP));

@@ -97,6 +97,17 @@ static void describe_residual(struct mgx_conv_desc *d, const struct mgx_shape *r
     }
 }
 
+// One value per channel of a single image, side by side.
+static bool is_factor(const struct mgx_shape *s)
+{
+    if (s->type != MGX_FLOAT || s->lens[0] != 1 || (s->strides[1] != 1 && s->lens[1] != 1))
+        return false;
+    for (int i = 2; i < s->rank; i++)
+        if (s->lens[i] != 1 && s->strides[i] != 0)
+            return false;
+    return true;
+}
+
 static bool describe(struct cpu_prepare *c, const struct conv *v, const struct mgx_ins *main,
                      struct mgx_conv_desc *d)
 {
@@ -120,8 +131,13 @@ static bool describe(struct cpu_prepare *c, const struct conv *v, const struct m
         c->why = "weights are not constant";
         return false;
     }
+    if (v->epilogue.factor >= 0 && !is_factor(&c->in[v->epilogue.factor])) {
+        c->why = "the input's factor is not one value per channel";
+        return false;
+    }
     *d = (struct mgx_conv_desc){.isa = c->plan->isa,
                                 .threads = c->plan->threads,
+                                .x_scaled = v->epilogue.factor >= 0,
                                 .transposed = main->op == &mgx_op_convolution_backwards,
                                 .epilogue = v->epilogue.kernel};
     describe_sizes(d, main, x, w, y);
@@ -224,13 +240,15 @@ static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *a
     const struct conv *v = step->state;
     struct cpu_epilogue_run epilogue;
     cpu_epilogue_start(&v->epilogue, args, &epilogue);
-    const struct mgx_conv_args a = {.x = args->in[v->x],
-                                    .packed = v->packed,
-                                    .bias = epilogue.bias,
-                                    .residual = epilogue.residual,
-                                    .y = args->out,
-                                    .workspace = args->workspace,
-                                    .hook_user = &epilogue};
+    const struct mgx_conv_args a = {
+        .x = args->in[v->x],
+        .packed = v->packed,
+        .bias = epilogue.bias,
+        .x_scale = v->epilogue.factor >= 0 ? args->in[v->epilogue.factor] : NULL,
+        .residual = epilogue.residual,
+        .y = args->out,
+        .workspace = args->workspace,
+        .hook_user = &epilogue};
     mgx_conv_run(v->plan, &a, args->context->plan->pool);
     return MGX_OK;
 }

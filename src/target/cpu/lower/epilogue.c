@@ -13,6 +13,7 @@
 
 struct match {
     struct cpu_prepare *c;
+    const struct mgx_ins *before;      // a product whose result main reads first, or NULL
     const struct mgx_ins *main, *last; // in the group's body; last == main without an epilogue
     struct mgx_ins *params[CPU_EPILOGUE_INPUTS + 4];
     int param_count;
@@ -381,12 +382,15 @@ static bool find_parts(struct match *m, const struct mgx_op *op)
     for (const struct mgx_ins *i = body->first; i; i = i->next) {
         if (i->op == op && !m->main)
             m->main = i;
+        else if (i->op == &mgx_op_mul && !m->main && !m->before)
+            m->before = i;
         else if (!(i->op->flags & MGX_OP_BUILTIN) && (m->last || i->op == op))
             return false; // more than one instruction after it
         else if (!(i->op->flags & MGX_OP_BUILTIN))
             m->last = i;
     }
-    if (!m->main || mgx_module_result_count(body) != 1)
+    if (!m->main || mgx_module_result_count(body) != 1 ||
+        (m->before && (m->main->in[0] != m->before || op != &mgx_op_convolution)))
         return false;
     m->last = m->last ? m->last : m->main;
     return mgx_module_result(body, 0) == m->last;
@@ -396,13 +400,22 @@ bool cpu_epilogue_match(struct cpu_prepare *c, const struct mgx_op *op, struct c
                         const struct mgx_ins **main)
 {
     struct match m = {.c = c, .out = out, .column = op == &mgx_op_dot ? c->out->rank - 1 : 1};
-    *out = (struct cpu_epilogue){.bias = -1, .residual = -1};
+    *out = (struct cpu_epilogue){.bias = -1, .residual = -1, .factor = -1};
     if (!find_parts(&m, op))
         return false;
     *main = m.main;
     out->main_count = m.main->in_count;
+    const struct mgx_ins *first = m.main->in[0];
+    if (m.before) { // the factor is the broadcast one
+        const int a = input_of(&m, m.before->in[0]), b = input_of(&m, m.before->in[1]);
+        if (a < 0 || b < 0)
+            return false;
+        const bool swapped = mgx_shape_is_broadcasted(&c->in[a]);
+        out->factor = swapped ? a : b;
+        first = m.before->in[swapped ? 1 : 0];
+    }
     for (int i = 0; i < m.main->in_count; i++) {
-        out->main_in[i] = input_of(&m, m.main->in[i]);
+        out->main_in[i] = input_of(&m, i ? m.main->in[i] : first);
         if (out->main_in[i] < 0 || i >= 4)
             return false;
     }

@@ -5,6 +5,8 @@
 //     group body:  y = pointwise(main(x, w), ...)
 //     becomes      act(sum + bias[column] + residual)     where the body says just that,
 //     else         a block program run over the rows of every tile.
+//
+// The body of a convolution may begin with a product: main(x * factor[channel], w).
 #pragma once
 
 #include "target/cpu/body.h"
@@ -16,6 +18,7 @@ struct cpu_epilogue {
     struct mgx_epilogue kernel;
     int main_in[4], main_count; // the group's inputs that the main operator reads
     int bias, residual;         // the group's inputs, -1: none
+    int factor; // the group's input that multiplies the main operator's first one, -1: none
     // For the block program; NULL otherwise:
     const struct cpu_body *body;
     int operand_count;

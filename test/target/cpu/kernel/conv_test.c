@@ -9,7 +9,7 @@
 
 struct problem {
     struct mgx_conv_desc desc;
-    struct buffer x, weights, bias, scale, residual, y, expected, bound;
+    struct buffer x, weights, bias, scale, factor, residual, y, expected, bound;
     int64_t first; // value of x, behind the border
     bool use_bias;
 };
@@ -66,8 +66,9 @@ static double sum_of(const struct problem *p, int64_t pixel, int64_t channel, do
                     const int64_t at_w = g * d->w_group + o * d->w_out + c * d->w_in +
                                          kz * d->w_space[0] + ky * d->w_space[1] +
                                          kx * d->w_space[2];
-                    const double product = (typed_get(d->x_type, p->x.data, at_x) - d->x_zero) *
-                                           typed_get(d->w_type, p->weights.data, at_w);
+                    double product = (typed_get(d->x_type, p->x.data, at_x) - d->x_zero) *
+                                     typed_get(d->w_type, p->weights.data, at_w);
+                    product *= d->x_scaled ? p->factor.data[g * in + c] : 1;
                     sum += product;
                     *size += fabs(product);
                 }
@@ -285,6 +286,8 @@ static struct problem problem_new(struct rng *r, enum mgx_isa isa, bool transpos
     p.weights = typed_random(d->w_type, random_weights(r, d), r);
     p.bias = buffer_random(d->out_channels, r);
     p.scale = buffer_random(d->out_channels, r);
+    p.factor = buffer_random(d->in_channels, r);
+    d->x_scaled = d->type == MGX_KERNEL_F32 && !transposed && rng_below(r, 4) == 0;
     p.residual =
         typed_random(d->y_type, random_out(r, d, &d->residual_batch, d->residual_space), r);
     p.y = buffer_new((random_out(r, d, &d->y_batch, d->y_space) * typed_size(d->y_type) + 3) / 4);
@@ -297,7 +300,7 @@ static struct problem problem_new(struct rng *r, enum mgx_isa isa, bool transpos
 
 static void problem_free(struct problem *p)
 {
-    struct buffer all[] = {p->x,        p->weights, p->bias,     p->scale,
+    struct buffer all[] = {p->x,        p->weights, p->bias,     p->scale, p->factor,
                            p->residual, p->y,       p->expected, p->bound};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         buffer_free(all[i]);
@@ -322,6 +325,7 @@ static bool run_problem(struct problem *p, enum mgx_conv_method method, int thre
         .packed = packed.data,
         .bias = p->use_bias ? p->bias.data : NULL,
         .scale = p->desc.y_type == MGX_KERNEL_F32 ? p->scale.data : NULL,
+        .x_scale = p->desc.x_scaled ? p->factor.data : NULL,
         .residual = p->desc.epilogue.residual ? p->residual.data : NULL,
         .y = p->y.data,
         .workspace = workspace.data,
