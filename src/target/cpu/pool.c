@@ -54,7 +54,8 @@ static void float_mode_set(float_mode mode)
 }
 #endif
 
-enum { SPINS = 2000 }; // of about 20 ns
+// Spins are of about 20 ns; while a program runs a worker repeats them HELD_ROUNDS times.
+enum { SPINS = 2000, HELD_ROUNDS = 100 };
 
 struct worker {
     struct core *core;
@@ -77,6 +78,7 @@ struct core {
     _Alignas(64) atomic_flag busy;
     _Atomic int worker_count;
     _Atomic bool quit;
+    _Atomic int held;            // programs that run: more work is to be expected at once
     _Atomic int spins;           // 0 with more threads than CPUs
     _Atomic bool caller_waiting; // below: the join that takes long
     pthread_mutex_t lock;
@@ -169,14 +171,25 @@ static void work(struct core *core, int index, int threads)
 
 // --- workers ---
 
+static bool spin_for_epoch(const struct core *core, uint32_t seen)
+{
+    for (int i = atomic_load_explicit(&core->spins, memory_order_relaxed); i > 0; i--) {
+        if (job_epoch(atomic_load_explicit(&core->job, memory_order_relaxed)) != seen)
+            return true;
+        relax();
+    }
+    return false;
+}
+
 static void await_epoch(struct worker *w, uint32_t seen)
 {
     struct core *core = w->core;
-    for (int i = atomic_load_explicit(&core->spins, memory_order_relaxed); i > 0; i--) {
-        if (job_epoch(atomic_load_explicit(&core->job, memory_order_relaxed)) != seen)
+    int rounds = HELD_ROUNDS;
+    do {
+        if (spin_for_epoch(core, seen))
             return;
-        relax();
-    }
+    } while (--rounds > 0 && atomic_load_explicit(&core->held, memory_order_relaxed) > 0 &&
+             atomic_load_explicit(&core->spins, memory_order_relaxed) > 0);
     pthread_mutex_lock(&w->lock);
     atomic_store(&w->asleep, true);
     while (job_epoch(atomic_load(&core->job)) == seen)
@@ -294,6 +307,7 @@ static void forget_workers(void)
     pthread_mutex_init(&core->lock, NULL);
     pthread_cond_init(&core->done, NULL);
     atomic_store(&core->worker_count, 0);
+    atomic_store(&core->held, 0);
     atomic_store(&core->job, (uint64_t)job_epoch(atomic_load(&core->job)) << 32);
     atomic_flag_clear(&core->busy);
 }
@@ -410,6 +424,18 @@ static bool run_shared(const struct mgx_pool *pool, int tasks, mgx_pool_fn fn, v
     join_run(core);
     atomic_flag_clear_explicit(&core->busy, memory_order_release);
     return true;
+}
+
+void mgx_pool_begin(struct mgx_pool *pool)
+{
+    if (pool && pool->core)
+        atomic_fetch_add(&pool->core->held, 1);
+}
+
+void mgx_pool_end(struct mgx_pool *pool)
+{
+    if (pool && pool->core)
+        atomic_fetch_sub(&pool->core->held, 1);
 }
 
 void mgx_pool_run(struct mgx_pool *pool, int tasks, mgx_pool_fn fn, void *user)

@@ -38,6 +38,11 @@ void mgx_pool_release(struct mgx_pool *pool);
 // Of a NULL pool: 1.
 int mgx_pool_threads(const struct mgx_pool *pool);
 
+// Between begin and end runs follow each other closely: workers spin on through the pauses, up to
+// some milliseconds each, since waking one may take longer than what it is woken for. Calls pair.
+void mgx_pool_begin(struct mgx_pool *pool);
+void mgx_pool_end(struct mgx_pool *pool);
+
 // Calls fn(user, task, thread) once for every task in [0, tasks) and returns when all are done. A
 // NULL pool runs inline.
 void mgx_pool_run(struct mgx_pool *pool, int tasks, mgx_pool_fn fn, void *user);

@@ -234,7 +234,9 @@ enum mgx_status cpu_run(const struct mgx_program *p, struct mgx_run *run, struct
 {
     struct cpu_context *x = NULL;
     TRY(take_context((struct cpu_plan *)p->executable, &x, diag));
+    mgx_pool_begin(x->plan->pool);
     const enum mgx_status status = run_in(x, run, diag);
+    mgx_pool_end(x->plan->pool);
     give_context(x);
     return status;
 }

@@ -4,11 +4,11 @@
 
 #include "base/size.h"
 
-enum { TASK_WORK = 1 << 21, TASKS_PER_THREAD = 4 };
+enum { TASK_WORK = 1 << 20, TASKS_PER_THREAD = 4 };
 
 int64_t mgx_split_tasks(double work, int threads)
 {
-    if (threads < 2 || work < 2.0 * TASK_WORK)
+    if (threads < 2 || work < TASK_WORK)
         return 1;
     const int64_t most = (int64_t)threads * TASKS_PER_THREAD;
     const int64_t tasks = work / TASK_WORK > (double)most ? most : (int64_t)(work / TASK_WORK);

@@ -9,7 +9,7 @@
 // Operations a byte read from L3 or memory is worth.
 enum { MGX_WORK_PER_BYTE = 4 };
 
-// Tasks for `work` operations: 1 when dividing does not pay (a task is to last 20 us or so), else a
+// Tasks for `work` operations: 1 when dividing does not pay (10 us of work or so), else a
 // multiple of the threads, with slack for threads that lose their CPU for a while.
 int64_t mgx_split_tasks(double work, int threads);
 
