@@ -7,7 +7,9 @@
 // Rows are image, class, box, by image, class, then falling score; equal scores go by rising box.
 // Only scores above a given score threshold count. With use_dyn_output there are as many rows as
 // boxes were selected; without, n * b rows, filled up with zeros, as MIGraphX has it, and selecting
-// more than that fails. Cost: b log b + b * selected per class.
+// more than that fails. Overlaps are computed in the precision of the boxes, as the definition has
+// it: random boxes come close enough to a threshold for double to decide otherwise. Cost: b log b +
+// b * selected per class.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -92,7 +94,7 @@ struct run {
     int64_t images, classes, boxes;
     int64_t most; // per class
     double iou, least;
-    bool has_least;
+    bool has_least, single; // single: boxes of floats
     const double *scores;
     double *corners;              // per box low x, low y, high x, high y
     struct candidate *candidates; // of the class in hand
@@ -108,32 +110,43 @@ static int by_score(const void *a, const void *b)
     return (x->box > y->box) - (x->box < y->box);
 }
 
+// A result of one operation on floats, as a float operation gives it.
+static double rounded(bool single, double x)
+{
+    return single ? (float)x : x;
+}
+
 // Two corners in any order, or centre and size, to low and high.
-static void normalize_box(const double *b, bool centered, double *out)
+static void normalize_box(const double *b, bool centered, bool single, double *out)
 {
     if (centered) {
-        out[0] = b[0] - b[2] / 2, out[1] = b[1] - b[3] / 2;
-        out[2] = b[0] + b[2] / 2, out[3] = b[1] + b[3] / 2;
+        for (int i = 0; i < 2; i++) {
+            out[i] = rounded(single, b[i] - b[i + 2] / 2);
+            out[i + 2] = rounded(single, b[i] + b[i + 2] / 2);
+        }
         return;
     }
     out[0] = fmin(b[0], b[2]), out[1] = fmin(b[1], b[3]);
     out[2] = fmax(b[0], b[2]), out[3] = fmax(b[1], b[3]);
 }
 
-static double area(const double *b)
+static double product(bool single, double a, double b)
 {
-    return (b[2] - b[0]) * (b[3] - b[1]);
+    return rounded(single, rounded(single, a) * rounded(single, b));
 }
 
-static bool overlaps(const double *a, const double *b, double iou)
+static bool overlaps(const double *a, const double *b, const struct run *r)
 {
+    const bool s = r->single;
     const double width = fmin(a[2], b[2]) - fmax(a[0], b[0]);
     const double height = fmin(a[3], b[3]) - fmax(a[1], b[1]);
-    const double area_a = area(a), area_b = area(b);
+    const double area_a = product(s, a[2] - a[0], a[3] - a[1]),
+                 area_b = product(s, b[2] - b[0], b[3] - b[1]);
     if (!(width > 0) || !(height > 0) || !(area_a > 0) || !(area_b > 0))
         return false;
-    const double both = width * height;
-    return both / (area_a + area_b - both) > iou;
+    const double both = product(s, width, height);
+    const double all = rounded(s, rounded(s, area_a + area_b) - both);
+    return rounded(s, both / all) > rounded(s, r->iou);
 }
 
 static int64_t collect(struct run *r, const double *scores)
@@ -174,7 +187,7 @@ static enum mgx_status select_class(struct run *r, int64_t image, int64_t class)
         const double *box = corners + r->candidates[i].box * 4;
         bool free = true;
         for (int64_t k = start; k < r->count && free; k++)
-            free = !overlaps(corners + r->selected[3 * k + 2] * 4, box, r->iou);
+            free = !overlaps(corners + r->selected[3 * k + 2] * 4, box, r);
         if (free)
             TRY(select_row(r, image, class, r->candidates[i].box));
     }
@@ -223,6 +236,7 @@ static enum mgx_status compute(struct mgx_compute_call *c)
                     .boxes = scores->lens[2],
                     .iou = scalar(c, 3, 0),
                     .least = scalar(c, 4, 0),
+                    .single = c->in[0]->shape.type != MGX_DOUBLE,
                     .has_least = c->in_count > 4 && !mgx_shape_is_absent(&c->in[4]->shape)};
     const double most = scalar(c, 2, 0);
     r.most = !(most > 0) ? 0 : most < (double)r.boxes ? (int64_t)most : r.boxes;
@@ -233,7 +247,7 @@ static enum mgx_status compute(struct mgx_compute_call *c)
     if (!boxes || !r.scores || !r.corners || !r.candidates)
         return mgx_fail_memory(c->diag);
     for (int64_t i = 0; i < r.images * r.boxes; i++)
-        normalize_box(boxes + 4 * i, a->center_point_box, r.corners + 4 * i);
+        normalize_box(boxes + 4 * i, a->center_point_box, r.single, r.corners + 4 * i);
     for (int64_t n = 0; n < r.images && r.boxes > 0; n++)
         for (int64_t k = 0; k < r.classes; k++)
             TRY(select_class(&r, n, k));

@@ -6,51 +6,44 @@
 //     output_width}
 //
 // The maximum is over the weighted corners of every sample, not over samples, which is what ONNX's
-// reference and every other implementation compute. A region that would need more than SAMPLES_MAX
-// samples a bin is refused: its size comes from data.
+// reference and every other implementation compute. A region that would need more than
+// MGX_ROI_SAMPLES_MAX samples a bin is refused: its size comes from data.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/size.h"
-#include "op/core/gemm.h"
-
-enum { AVERAGE, MAX };
-enum { SAMPLES_MAX = 1 << 24 };
-
-struct roialign {
-    const char *coordinate_transformation_mode;
-    int64_t mode, output_height, output_width, sampling_ratio;
-    double spatial_scale;
-};
+#include "op/core/roi.h"
 
 static const char *const modes[] = {"average", "max", NULL};
-static const struct mgx_field fields[] = {MGX_TEXT(struct roialign, coordinate_transformation_mode),
-                                          MGX_ENUM(struct roialign, mode, modes),
-                                          MGX_INT(struct roialign, output_height),
-                                          MGX_INT(struct roialign, output_width),
-                                          MGX_INT(struct roialign, sampling_ratio),
-                                          MGX_REAL(struct roialign, spatial_scale),
-                                          {0}};
-static const struct roialign defaults = {.coordinate_transformation_mode = "half_pixel",
-                                         .output_height = 1,
-                                         .output_width = 1,
-                                         .spatial_scale = 1};
+static const struct mgx_field fields[] = {
+    MGX_TEXT(struct mgx_roialign, coordinate_transformation_mode),
+    MGX_ENUM(struct mgx_roialign, mode, modes),
+    MGX_INT(struct mgx_roialign, output_height),
+    MGX_INT(struct mgx_roialign, output_width),
+    MGX_INT(struct mgx_roialign, sampling_ratio),
+    MGX_REAL(struct mgx_roialign, spatial_scale),
+    {0}};
+static const struct mgx_roialign defaults = {.coordinate_transformation_mode = "half_pixel",
+                                             .output_height = 1,
+                                             .output_width = 1,
+                                             .spatial_scale = 1};
 
 // --- shape ---
 
 static enum mgx_status check_attr(struct mgx_shape_call *c)
 {
-    const struct roialign *a = c->attr;
+    const struct mgx_roialign *a = c->attr;
     const char *how = a->coordinate_transformation_mode;
     if (strcmp(how, "half_pixel") != 0 && strcmp(how, "output_half_pixel") != 0)
         return mgx_fail(c->diag, MGX_INVALID,
                         "%s: coordinate_transformation_mode \"%s\" is unknown", c->op->name, how);
-    if (a->mode != AVERAGE && a->mode != MAX)
+    if (a->mode != MGX_ROI_AVERAGE && a->mode != MGX_ROI_MAX)
         return mgx_fail(c->diag, MGX_INVALID, "%s: mode %" PRId64 " is unknown", c->op->name,
                         a->mode);
     if (a->output_height < 1 || a->output_height > INT32_MAX || a->output_width < 1 ||
-        a->output_width > INT32_MAX || a->sampling_ratio < 0 || a->sampling_ratio > SAMPLES_MAX)
+        a->output_width > INT32_MAX || a->sampling_ratio < 0 ||
+        a->sampling_ratio > MGX_ROI_SAMPLES_MAX)
         return mgx_fail(c->diag, MGX_INVALID,
                         "%s: output of %" PRId64 " by %" PRId64 " with sampling_ratio %" PRId64
                         " is out of range",
@@ -60,7 +53,7 @@ static enum mgx_status check_attr(struct mgx_shape_call *c)
 
 static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
-    const struct roialign *a = c->attr;
+    const struct mgx_roialign *a = c->attr;
     TRY(check_attr(c));
     TRY(mgx_require_number(c, 0));
     TRY(mgx_require_float(c, 1));
@@ -82,46 +75,16 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 
 // --- compute ---
 
-// One axis of a region: where samples of a bin lie.
-struct span {
-    double start, bin;
-    int64_t grid, length; // samples per bin; elements of the axis
-};
-
-// A sample's neighbours along one axis; weight 0 on both outside of -1 .. length.
-struct pair {
-    int64_t low, high;
-    double low_weight, high_weight;
-};
-
-static struct pair sample_at(const struct span *s, int64_t bin, int64_t i)
-{
-    double x = s->start + (double)bin * s->bin + ((double)i + 0.5) * s->bin / (double)s->grid;
-    struct pair p = {0};
-    if (!(x >= -1 && x <= (double)s->length))
-        return p;
-    x = x > 0 ? x : 0;
-    p.low = (int64_t)x;
-    p.high = p.low + 1;
-    if (p.low >= s->length - 1) {
-        p.low = p.high = s->length - 1;
-        x = (double)p.low;
-    }
-    p.high_weight = x - (double)p.low;
-    p.low_weight = 1 - p.high_weight;
-    return p;
-}
-
-static double pool(const struct roialign *a, const struct span *v, const struct span *h,
-                   int64_t row, int64_t column, const double *x)
+static double pool(const struct mgx_roialign *a, const struct mgx_roi_span *v,
+                   const struct mgx_roi_span *h, int64_t row, int64_t column, const double *x)
 {
     double sum = 0, best = 0;
     bool first = true;
     for (int64_t i = 0; i < v->grid; i++) {
-        const struct pair y = sample_at(v, row, i);
+        const struct mgx_roi_pair y = mgx_roi_sample(v, row, i);
         const double *low = x + y.low * h->length, *high = x + y.high * h->length;
         for (int64_t j = 0; j < h->grid; j++, first = false) {
-            const struct pair z = sample_at(h, column, j);
+            const struct mgx_roi_pair z = mgx_roi_sample(h, column, j);
             const double corner[] = {y.low_weight * z.low_weight * low[z.low],
                                      y.low_weight * z.high_weight * low[z.high],
                                      y.high_weight * z.low_weight * high[z.low],
@@ -132,36 +95,28 @@ static double pool(const struct roialign *a, const struct span *v, const struct 
             }
         }
     }
-    return a->mode == MAX ? best : sum / (double)mgx_max_i64(v->grid * h->grid, 1);
+    return a->mode == MGX_ROI_MAX ? best : sum / (double)mgx_max_i64(v->grid * h->grid, 1);
 }
 
 static enum mgx_status find_span(struct mgx_compute_call *c, double from, double to, int64_t bins,
-                                 int64_t length, struct span *out)
+                                 int64_t length, struct mgx_roi_span *out)
 {
-    const struct roialign *a = c->attr;
-    const bool half = strcmp(a->coordinate_transformation_mode, "half_pixel") == 0;
-    const double start = from * a->spatial_scale - (half ? 0.5 : 0);
-    double size = (to - from) * a->spatial_scale;
-    if (!half && size < 1)
-        size = 1;
-    const double grid =
-        a->sampling_ratio > 0 ? (double)a->sampling_ratio : ceil(size / (double)bins);
-    if (!isfinite(start) || !isfinite(size) || grid > SAMPLES_MAX)
+    const bool single = c->in[1]->shape.type != MGX_DOUBLE;
+    if (!mgx_roi_span_init(out, c->attr, single, from, to, bins, length))
         return mgx_fail(c->diag, MGX_INVALID, "%s: roi from %g to %g is out of range", c->op->name,
                         from, to);
-    *out = (struct span){start, size / (double)bins, grid > 0 ? (int64_t)grid : 0, length};
     return MGX_OK;
 }
 
 static enum mgx_status pool_roi(struct mgx_compute_call *c, const double *roi, const double *x,
                                 double *y)
 {
-    const struct roialign *a = c->attr;
+    const struct mgx_roialign *a = c->attr;
     const struct mgx_shape *s = &c->in[0]->shape;
-    struct span v, h;
+    struct mgx_roi_span v, h;
     TRY(find_span(c, roi[1], roi[3], a->output_height, s->lens[2], &v));
     TRY(find_span(c, roi[0], roi[2], a->output_width, s->lens[3], &h));
-    if (v.grid * h.grid > SAMPLES_MAX)
+    if (v.grid * h.grid > MGX_ROI_SAMPLES_MAX)
         return mgx_fail(c->diag, MGX_LIMIT, "%s: roi asks for %" PRId64 " samples a bin",
                         c->op->name, v.grid * h.grid);
     for (int64_t k = 0; k < s->lens[1]; k++, x += s->lens[2] * s->lens[3])
@@ -200,7 +155,7 @@ const struct mgx_op mgx_op_roialign = {
     .name = "roialign",
     .meaning = "y[r] = bins of region rois[r] of x[batch[r]], sampled between elements",
     .fields = fields,
-    .attr_size = sizeof(struct roialign),
+    .attr_size = sizeof(struct mgx_roialign),
     .defaults = &defaults,
     .in_min = 3,
     .in_max = 3,

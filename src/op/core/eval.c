@@ -102,6 +102,12 @@ static enum mgx_status compute(struct mgx_compute_call *c)
     struct mgx_shape shape;
     TRY(actual_shape(c, &shape));
     c->out_shape = &shape;
+    if (c->eval->offer) {
+        bool done = false;
+        TRY(c->eval->offer(c->eval->offer_user, c, &done));
+        if (done)
+            return MGX_OK;
+    }
     if (!creates_itself(c->op, &shape))
         TRY(mgx_eval_create(c, &shape));
     enum mgx_status status = c->op->compute(c);

@@ -30,6 +30,11 @@ struct mgx_eval {
     enum mgx_status (*trace)(void *user, const struct mgx_ins *ins, const struct mgx_tensor *value,
                              struct mgx_diag *diag);
     void *trace_user;
+    // A target's better way, when set: offered every operator whose inputs are there, before its
+    // reference compute. *done: *c->out owns the result. out_shape is what the shape rule says of
+    // the actual inputs, still dynamic where only compute finds out.
+    enum mgx_status (*offer)(void *user, struct mgx_compute_call *c, bool *done);
+    void *offer_user;
 };
 
 // A loop that never ends, nests of loops and strings that double ask for any time and memory; these

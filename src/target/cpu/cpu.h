@@ -147,8 +147,11 @@ struct cpu_end {
     void *user;
 };
 
+struct cpu_choices;
+
 struct cpu_plan {
     struct mgx_executable base;
+    struct cpu_plan *parent; // of a kernel chosen at run time (choice.h): the plan it belongs to
     struct mgx_arena arena;
     const struct mgx_program *program;
     enum mgx_isa isa;
@@ -169,9 +172,12 @@ struct cpu_plan {
     int param_count;
     struct mgx_kept packed; // storages of packed constants
     size_t packed_bytes;
-    struct mgx_map packs; // key -> packed data, so that equal weights are packed once
-    struct cpu_end *ends; // what kernels want done when the plan goes
-    pthread_mutex_t lock; // of the pool
+    struct mgx_map packs;        // key -> packed data, so that equal weights are packed once
+    struct mgx_map literals;     // address of a literal's bytes -> the same, of all modules
+    struct cpu_choices *choices; // kernels chosen at run time, under the lock
+    size_t late_bytes;           // packed for them, of packed_bytes
+    struct cpu_end *ends;        // what kernels want done when the plan goes
+    pthread_mutex_t lock;        // of the pool of contexts and of what is chosen at run time
     struct cpu_context *pool_of_contexts;
 };
 
@@ -222,4 +228,5 @@ extern const struct cpu_kernel
     *const cpu_kernels[]; // in order of trial; ends with NULL; `ref` takes everything
 extern const struct cpu_kernel cpu_kernel_ref, cpu_kernel_copy, cpu_kernel_pointwise,
     cpu_kernel_gemm, cpu_kernel_conv, cpu_kernel_softmax, cpu_kernel_reduce, cpu_kernel_pooling,
-    cpu_kernel_norm, cpu_kernel_rnn, cpu_kernel_gather, cpu_kernel_resize, cpu_kernel_pad;
+    cpu_kernel_norm, cpu_kernel_rnn, cpu_kernel_gather, cpu_kernel_resize, cpu_kernel_pad,
+    cpu_kernel_gathernd, cpu_kernel_scatter, cpu_kernel_roialign;

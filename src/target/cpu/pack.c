@@ -5,10 +5,29 @@
 
 #include "target/cpu/cpu.h"
 
+enum { LATE_BYTES = 512 << 20 };
+
+// What a kernel chosen at run time packs stays with the plan, so that other sizes find it, while
+// there is room; else it goes with the choice.
+static struct cpu_plan *owner_of(struct cpu_plan *plan, const void *key, size_t key_size,
+                                 size_t bytes)
+{
+    struct cpu_plan *parent = plan->parent;
+    if (!parent || !key)
+        return plan;
+    if (mgx_map_findn(&parent->packs, key, key_size))
+        return parent;
+    if (bytes > LATE_BYTES || parent->late_bytes > LATE_BYTES - bytes)
+        return plan;
+    parent->late_bytes += bytes;
+    return parent;
+}
+
 void *cpu_pack(struct cpu_plan *plan, const void *key, size_t key_size, size_t bytes, bool *found,
                struct mgx_diag *diag)
 {
     *found = false;
+    plan = owner_of(plan, key, key_size, bytes);
     void *data = key ? mgx_map_findn(&plan->packs, key, key_size) : NULL;
     if (data) {
         *found = true;

@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "op/op.h"
-#include "target/cpu/cpu.h"
+#include "target/cpu/lower/dynamic.h"
 
 // --- contexts ---
 
@@ -218,7 +218,8 @@ static enum mgx_status run_in(struct cpu_context *x, struct mgx_run *run, struct
             status = mgx_fail(diag, MGX_INVALID, "Parameter not found: %s", name);
     }
     x->params = list;
-    x->eval = (struct mgx_eval){.strings = &x->strings, .seed = run->seed};
+    x->eval = (struct mgx_eval){
+        .strings = &x->strings, .seed = run->seed, .offer = cpu_dynamic_offer, .offer_user = x};
     if (status == MGX_OK)
         status = prepare_results(x, diag);
     if (status == MGX_OK)

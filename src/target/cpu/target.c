@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "op/op.h"
-#include "target/cpu/cpu.h"
+#include "target/cpu/choice.h"
 
 static void destroy_plan(struct cpu_plan *plan)
 {
@@ -12,11 +12,13 @@ static void destroy_plan(struct cpu_plan *plan)
         cpu_context_destroy(plan->pool_of_contexts);
         plan->pool_of_contexts = next;
     }
+    cpu_choices_destroy(plan);
     for (struct cpu_end *end = plan->ends; end; end = end->next)
         end->fn(end->user);
     for (size_t i = 0; i < plan->packed.count; i++)
         mgx_storage_release(plan->packed.v[i]);
     mgx_map_fini(&plan->packs);
+    mgx_map_fini(&plan->literals);
     mgx_pool_release(plan->pool);
     pthread_mutex_destroy(&plan->lock);
     mgx_arena_fini(&plan->arena);
@@ -66,12 +68,24 @@ static void resolve(struct cpu_plan *plan)
     }
 }
 
+// Literals of all modules by address: at run time a tensor that lies there is a constant.
+static bool note_literals(struct cpu_plan *plan)
+{
+    const struct mgx_program *p = plan->program;
+    for (int i = 0; i < p->module_count; i++)
+        for (const struct mgx_ins *ins = p->modules[i]->first; ins; ins = ins->next)
+            if (ins->literal && mgx_shape_elements(&ins->shape) > 0 &&
+                !mgx_map_put_pointer(&plan->literals, ins->literal->data, ins->literal->data))
+                return false;
+    return true;
+}
+
 static enum mgx_status build(struct cpu_plan *plan, struct mgx_diag *diag)
 {
     struct mgx_module *m = mgx_program_main(plan->program);
     plan->value_count = m->count;
     plan->values = MGX_NEW_ARRAY(&plan->arena, struct cpu_value, m->count);
-    if (!plan->values)
+    if (!plan->values || !note_literals(plan))
         return mgx_fail_memory(diag);
     for (struct mgx_ins *ins = m->first; ins; ins = ins->next)
         plan->values[ins->index].ins = ins;

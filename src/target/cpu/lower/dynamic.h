@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Kernels for instructions whose sizes are known only at run time.
+// Kernels for operators whose sizes are known only at run time.
 #pragma once
 
 #include "target/cpu/cpu.h"
 
-struct cpu_dynamic; // a step's memory of what was chosen, in the plan's arena
+// mgx_eval.offer of a context: computes the operator by a kernel if one takes these shapes.
+enum mgx_status cpu_dynamic_offer(void *context, struct mgx_compute_call *c,
+                                  bool *done) MGX_NODISCARD;
 
-// NULL when out of memory.
-struct cpu_dynamic *cpu_dynamic_create(struct cpu_prepare *c);
-// Computes the step by a kernel if one takes these shapes: *done says so, *out owns the result.
-enum mgx_status cpu_dynamic_run(const struct cpu_step *step, const struct cpu_args *args,
-                                const struct mgx_tensor *const *in, struct mgx_tensor *out,
-                                bool *done, struct mgx_diag *diag) MGX_NODISCARD;
+// Kernels that size their result themselves; *done stays false for what they do not take.
+enum mgx_status cpu_topk(const struct cpu_plan *plan, struct mgx_compute_call *c, bool *done);
+enum mgx_status cpu_nonzero(const struct cpu_plan *plan, struct mgx_compute_call *c, bool *done);
+enum mgx_status cpu_nonmaxsuppression(const struct cpu_plan *plan, struct mgx_compute_call *c,
+                                      bool *done);

@@ -13,13 +13,8 @@ static bool prepare(struct cpu_prepare *c)
         mgx_fail(c->diag, MGX_UNSUPPORTED, "%s: has no reference compute", c->ins->op->name);
         return false;
     }
-    if (c->dynamic) { // a kernel may take it once its sizes are known
+    if (c->dynamic) // a kernel may take it once its sizes are known
         c->detail = "by size, or reference";
-        c->state = cpu_dynamic_create(c);
-        if (!c->state)
-            mgx_fail_memory(c->diag);
-        return c->state != NULL;
-    }
     return true;
 }
 
@@ -40,11 +35,8 @@ static enum mgx_status run_apart(const struct cpu_step *step, const struct cpu_a
     const struct cpu_value *out = step->out_value;
     const struct mgx_ins *ins = step->ins;
     struct mgx_tensor value;
-    bool done;
-    TRY(cpu_dynamic_run(step, args, in, &value, &done, diag));
-    if (!done)
-        TRY(mgx_eval_op(&args->context->eval, ins->op, ins->attr, in, step->own_count, ins->mod,
-                        ins->mod_count, &ins->shape, &value, diag));
+    TRY(mgx_eval_op(&args->context->eval, ins->op, ins->attr, in, step->own_count, ins->mod,
+                    ins->mod_count, &ins->shape, &value, diag));
     if (out->dynamic) {
         args->context->dynamic[out->index] = value;
         return MGX_OK;
