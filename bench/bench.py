@@ -5,7 +5,7 @@
     bench.py --build build [--models NAME ...] [--threads 1 2] [--seconds 2] [--csv bench/results.csv]
 
 All engines get the same model file, the same inputs and the same number of threads. Outputs are compared before
-anything is timed (relative RMS at most 1e-4; integers equal). Then the engines run in turns, one call each, round after
+anything is timed (relative RMS at most 1e-4; integers equal; detections of equal score in any order). Then the engines run in turns, one call each, round after
 round, so that noise of a shared machine meets all alike; a figure is the median of its rounds. `first` is the time
 from the file on disk to the first answer, in a process of its own; `peak` that process's peak memory.
 
@@ -14,6 +14,7 @@ Prints a table and writes it as CSV. Ratios above 1 mean that this engine is fas
 import argparse
 import csv
 import gc
+import itertools
 import math
 import os
 import subprocess
@@ -77,7 +78,7 @@ MAKERS = {"ours": Ours, "ort": Ort, "openvino": OpenVino}
 def difference(results, reference):
     """The largest relative RMS over all results; infinity where shapes or integers differ."""
     worst = 0.0
-    for a, b in zip(results, reference):
+    for a, b in zip(untie(results, reference), reference):
         a, b = np.asarray(a), np.asarray(b)
         if a.size != b.size:
             return math.inf
@@ -88,6 +89,33 @@ def difference(results, reference):
         elif not np.array_equal(a, b):
             return math.inf
     return worst
+
+
+def untie(results, reference):
+    """Results with rows exchanged where the reference's scores tie.
+
+    Detections come ordered by score. Where neighbours' scores are equal or one float epsilon apart (relative), their order hangs
+    on the order of some sum long before, and every engine has its own; there, and only there, rows of all results are brought
+    into the order in which they are closest to the reference. Values are then compared as ever: nothing else is forgiven.
+    """
+    results, reference = [np.array(r) for r in results], [np.asarray(r) for r in reference]
+    count = {r.shape[0] for r in reference if r.ndim}
+    scores = [r for r in reference if r.ndim == 1 and r.dtype.kind == "f"]
+    if len(reference) < 3 or len(count) != 1 or len(scores) != 1 or any(a.shape != b.shape for a, b in zip(results, reference)):
+        return results
+    score = scores[0].astype(np.float64)
+    apart = np.flatnonzero(np.abs(np.diff(score)) > np.finfo(np.float32).eps * np.abs(score[1:])) + 1
+    for run in np.split(np.arange(len(score)), apart):
+        if not 2 <= len(run) <= 8:
+            continue
+        def distance(order):
+            rows = ((a[list(order)].astype(np.float64), b[run].astype(np.float64)) for a, b in zip(kept, reference))  # noqa: B023
+            return sum(float(np.abs(a - b).sum()) for a, b in rows)
+        kept = [r.copy() for r in results]
+        best = list(min(itertools.permutations(run), key=distance))
+        for r, old in zip(results, kept):
+            r[run] = old[best]
+    return results
 
 
 def rounds(runners, seconds):

@@ -5,7 +5,8 @@
     verify.py --build build [--target ref] [--models NAME ...] [--limit 1e-5]
 
 Each model runs on the zoo's inputs and, where it has free dimensions, on a second set of sizes. Relative RMS of every float
-result must be below the limit; integers must be equal. Exit status 1 if any model is off.
+result must be below the limit; integers must be equal. Rows of detections whose scores tie may come in another order (see
+bench.untie). Exit status 1 if any model is off.
 """
 import argparse
 import os

@@ -39,7 +39,7 @@ static enum mgx_status check_attr(struct mgx_shape_call *c, const struct mgx_res
 {
     struct mgx_resize_how how;
     const char *wrong;
-    if (mgx_resize_how_find(a, &how, &wrong))
+    if (mgx_resize_how_find(a, c->in[0]->type, &how, &wrong))
         return MGX_OK;
     return mgx_fail(c->diag, MGX_INVALID, "%s: mode \"%s\" is unknown", c->op->name, wrong);
 }
@@ -215,7 +215,7 @@ static enum mgx_status compute(struct mgx_compute_call *c)
     const char *wrong;
     if (mgx_shape_elements(&c->out->shape) == 0)
         return MGX_OK;
-    if (!mgx_resize_how_find(a, &how, &wrong))
+    if (!mgx_resize_how_find(a, c->in[0]->shape.type, &how, &wrong))
         return mgx_fail(c->diag, MGX_INVALID, "%s: mode \"%s\" is unknown", c->op->name, wrong);
     struct mgx_resize_axis *axes = MGX_NEW_ARRAY(c->scratch, struct mgx_resize_axis, MGX_MAX_RANK);
     if (!axes)

@@ -127,7 +127,8 @@ static const struct {
 
 static const char *const modes[] = {"nearest", "linear", "cubic"};
 
-bool mgx_resize_how_find(const struct mgx_resize *a, struct mgx_resize_how *out, const char **wrong)
+bool mgx_resize_how_find(const struct mgx_resize *a, enum mgx_type type, struct mgx_resize_how *out,
+                         const char **wrong)
 {
     *out = (struct mgx_resize_how){.attr = a};
     int mode = 0;
@@ -135,8 +136,9 @@ bool mgx_resize_how_find(const struct mgx_resize *a, struct mgx_resize_how *out,
         mode++;
     for (int i = 0; i < MGX_COUNT(places); i++)
         if (strcmp(places[i].name, a->coordinate_transformation_mode) == 0)
-            out->place =
-                mode == MGX_RESIZE_NEAREST || a->antialias ? places[i].place : places[i].single;
+            out->place = mode == MGX_RESIZE_NEAREST || a->antialias || type == MGX_DOUBLE
+                             ? places[i].place
+                             : places[i].single;
     for (int i = 0; i < MGX_COUNT(roundings); i++)
         if (strcmp(roundings[i].name, a->nearest_mode) == 0)
             out->round = roundings[i].round;

@@ -137,6 +137,7 @@ struct cpu_context {
     struct mgx_storage **results; // reused when the caller has let go of the last run's
     const struct mgx_tensor *params;
     struct mgx_tensor *out;
+    unsigned dying; // bits of the step's inputs that nobody reads after it, while it starts
     struct mgx_arena strings;
     struct mgx_eval eval;
 };

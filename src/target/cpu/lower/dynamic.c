@@ -44,8 +44,8 @@ static size_t room_of(const struct cpu_choice *k)
 {
     size_t bytes = (k->workspace + 63) / 64 * 64;
     for (int i = 0; i < k->ins.in_count; i++)
-        if (k->pack[i])
-            bytes += (mgx_shape_bytes(&k->packed[i]) + 4096 + 63) / 64 * 64;
+        if (k->in[i].pack)
+            bytes += (mgx_shape_bytes(&k->in[i].packed) + 4096 + 63) / 64 * 64;
     return bytes;
 }
 
@@ -53,26 +53,39 @@ static enum mgx_status pack_inputs(const struct cpu_choice *k, struct cpu_contex
                                    unsigned char *room, struct mgx_diag *diag)
 {
     for (int i = 0; i < k->ins.in_count; i++) {
-        if (!k->pack[i])
+        if (!k->in[i].pack)
             continue;
-        const struct cpu_step copy = {.kernel = &cpu_kernel_copy, .state = k->pack[i]};
+        const struct cpu_step copy = {.kernel = &cpu_kernel_copy, .state = k->in[i].pack};
         void *from[] = {in[i]};
         const struct cpu_args args = {.in = from, .out = room, .context = x};
         TRY(cpu_kernel_copy.run(&copy, &args, diag));
         in[i] = room;
-        room += (mgx_shape_bytes(&k->packed[i]) + 4096 + 63) / 64 * 64;
+        room += (mgx_shape_bytes(&k->in[i].packed) + 4096 + 63) / 64 * 64;
     }
     return MGX_OK;
 }
 
-static enum mgx_status run_choice(const struct cpu_choice *k, struct cpu_context *x,
+// The result takes over the bytes of an input that goes with this step and is nobody else's.
+static bool take_over(const struct cpu_choice *k, unsigned dying, struct mgx_compute_call *c)
+{
+    const struct mgx_tensor *in = k->in_place >= 0 ? c->in[k->in_place] : NULL;
+    if (!in || !(dying >> k->in_place & 1) || !in->storage ||
+        atomic_load_explicit(&in->storage->refs, memory_order_acquire) != 1)
+        return false;
+    *c->out = mgx_tensor_share(in);
+    c->out->shape = k->out;
+    return true;
+}
+
+static enum mgx_status run_choice(const struct cpu_choice *k, struct cpu_context *x, unsigned dying,
                                   struct mgx_compute_call *c)
 {
     void *in[CPU_CHOICE_INPUTS], *room = NULL;
     const size_t bytes = room_of(k);
     for (int i = 0; i < c->in_count; i++)
         in[i] = c->in[i]->data;
-    TRY(mgx_eval_create(c, &k->out));
+    if (!take_over(k, dying, c))
+        TRY(mgx_eval_create(c, &k->out));
     if (bytes && posix_memalign(&room, 64, bytes)) {
         mgx_tensor_release(c->out);
         return mgx_fail_memory(c->diag);
@@ -88,6 +101,53 @@ static enum mgx_status run_choice(const struct cpu_choice *k, struct cpu_context
         mgx_tensor_release(c->out);
     return status;
 }
+
+// --- operators that expand ---
+
+static enum mgx_status run_program(const struct cpu_choice *k, struct mgx_compute_call *c)
+{
+    const struct mgx_module *m = mgx_program_main(k->program);
+    const int count = mgx_module_result_count(m);
+    struct mgx_tensor *args = MGX_NEW_ARRAY(c->scratch, struct mgx_tensor, c->in_count);
+    struct mgx_tensor *results = MGX_NEW_ARRAY(c->scratch, struct mgx_tensor, count);
+    int arg_count = 0;
+    if (!args || !results)
+        return mgx_fail_memory(c->diag);
+    for (int i = 0; i < c->in_count; i++)
+        if (!k->in[i].value.storage)
+            args[arg_count++] = *c->in[i];
+    TRY(mgx_eval_module(c->eval, m, args, arg_count, results, c->diag));
+    if (c->out_shape->type == MGX_TUPLE)
+        return mgx_tensor_group(c->out, results, count, false, c->diag);
+    *c->out = results[0];
+    return MGX_OK;
+}
+
+static bool suits_expansion(const struct mgx_compute_call *c)
+{
+    for (int i = 0; i < c->in_count; i++)
+        if (!plain(&c->in[i]->shape))
+            return false;
+    return c->mod_count == 0;
+}
+
+static enum mgx_status run_expanded(struct cpu_plan *plan, struct mgx_compute_call *c, bool *done)
+{
+    struct cpu_choice *k = NULL;
+    if (!suits_expansion(c))
+        return MGX_OK;
+    TRY(cpu_choice_require(plan, c, false, &k, c->diag));
+    if (k->wants_value) {
+        cpu_choice_release(plan, k);
+        TRY(cpu_choice_require(plan, c, true, &k, c->diag));
+    }
+    const enum mgx_status status = k->program ? run_program(k, c) : MGX_OK;
+    *done = k->program && status == MGX_OK;
+    cpu_choice_release(plan, k);
+    return status;
+}
+
+// --- the offer ---
 
 static enum mgx_status run_sized(const struct cpu_plan *plan, struct mgx_compute_call *c,
                                  bool *done)
@@ -105,15 +165,19 @@ enum mgx_status cpu_dynamic_offer(void *context, struct mgx_compute_call *c, boo
 {
     struct cpu_context *x = context;
     struct cpu_plan *plan = x->plan;
+    const unsigned dying = x->dying;
+    x->dying = 0; // of this step's own operator, not of what it may evaluate
     *done = false;
+    if (c->op->expand)
+        return run_expanded(plan, c, done);
     TRY(run_sized(plan, c, done));
     if (*done || !suits(plan, c))
         return MGX_OK;
     struct cpu_choice *k = NULL;
-    TRY(cpu_choice_require(plan, c, &k, c->diag));
+    TRY(cpu_choice_require(plan, c, false, &k, c->diag));
     enum mgx_status status = MGX_OK;
     if (k->kernel) {
-        status = run_choice(k, x, c);
+        status = run_choice(k, x, dying, c);
         *done = status == MGX_OK;
     }
     cpu_choice_release(plan, k);

@@ -27,6 +27,41 @@ static struct mgx_tensor operand(const struct cpu_step *step, const struct cpu_a
                                  : args->context->dynamic[v->index];
 }
 
+// Inputs that are dropped after the step and that it reads once.
+static unsigned dying(const struct cpu_step *step)
+{
+    unsigned bits = 0;
+    for (int i = 0; i < step->own_count && i < 32; i++) {
+        const struct cpu_value *v = step->in_value[i];
+        bool drops = false;
+        for (int k = 0; k < step->drop_count && v->place == CPU_DYNAMIC; k++)
+            drops |= step->drop[k] == v->index;
+        for (int k = 0; k < step->in_count; k++)
+            drops &= k == i || step->in_value[k] != v;
+        bits |= (unsigned)drops << i;
+    }
+    return bits;
+}
+
+// A result may be a view of a planned value, whose bytes will be another's: such a one is copied.
+static enum mgx_status keep(const struct cpu_context *x, struct mgx_tensor *t,
+                            struct mgx_diag *diag)
+{
+    for (int i = 0; i < t->sub_count; i++)
+        TRY(keep(x, &t->sub[i], diag));
+    const unsigned char *data = t->data;
+    const bool planned = !t->sub && data >= x->scratch &&
+                         data < x->scratch + x->plan->scratch_bytes &&
+                         mgx_shape_elements(&t->shape) > 0;
+    if (!planned)
+        return MGX_OK;
+    struct mgx_tensor own;
+    TRY(mgx_tensor_clone(&own, t, diag));
+    mgx_tensor_release(t);
+    *t = own;
+    return MGX_OK;
+}
+
 // Computes into memory of its own, then copies: for results that the reference would not lay out as
 // planned.
 static enum mgx_status run_apart(const struct cpu_step *step, const struct cpu_args *args,
@@ -35,11 +70,13 @@ static enum mgx_status run_apart(const struct cpu_step *step, const struct cpu_a
     const struct cpu_value *out = step->out_value;
     const struct mgx_ins *ins = step->ins;
     struct mgx_tensor value;
+    args->context->dying = dying(step);
     TRY(mgx_eval_op(&args->context->eval, ins->op, ins->attr, in, step->own_count, ins->mod,
                     ins->mod_count, &ins->shape, &value, diag));
     if (out->dynamic) {
+        const enum mgx_status status = keep(args->context, &value, diag);
         args->context->dynamic[out->index] = value;
-        return MGX_OK;
+        return status;
     }
     struct mgx_tensor to = mgx_tensor_borrow(&out->shape, args->out);
     mgx_tensor_copy(&value, &to);

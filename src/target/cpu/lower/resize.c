@@ -63,7 +63,7 @@ static bool suits(struct cpu_prepare *c, const struct mgx_resize *a, struct mgx_
              : x->lens[0] != y->lens[0] || x->lens[1] != y->lens[1] ? "batch or channels change"
              : (x->strides[1] != 1 && x->lens[1] != 1) || (y->strides[1] != 1 && y->lens[1] != 1)
                  ? "channels are not contiguous"
-             : !mgx_resize_how_find(a, how, &wrong) || how->mode == MGX_RESIZE_CUBIC ||
+             : !mgx_resize_how_find(a, MGX_FLOAT, how, &wrong) || how->mode == MGX_RESIZE_CUBIC ||
                      how->crops || a->antialias || a->exclude_outside
                  ? "cubic, antialias, exclude_outside or a crop"
                  : NULL;

@@ -126,6 +126,8 @@ static bool prepare(struct cpu_prepare *c)
     if (!cpu_kernel_copy.prepare(&copy))
         return false;
     s->copy = copy.state;
+    if (mgx_shape_equal(&c->in[0], c->out))
+        c->in_place = 0;
     c->state = s;
     return true;
 }
@@ -223,7 +225,8 @@ static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *a
 {
     const struct scatter *s = step->state;
     const struct cpu_step copy = {.kernel = &cpu_kernel_copy, .state = s->copy};
-    TRY(cpu_kernel_copy.run(&copy, args, diag));
+    if (args->in[0] != args->out)
+        TRY(cpu_kernel_copy.run(&copy, args, diag));
     return s->slabs ? put_slabs(s, args, mgx_type_size(step->ins->shape.type), diag)
                     : put_all(s, args, diag);
 }
