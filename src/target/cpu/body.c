@@ -48,10 +48,19 @@ static bool works(enum mgx_type type)
     return type == MGX_FLOAT || type == MGX_BOOL;
 }
 
-// The line's code, or -1. Bool and float are the same 0 and 1 inside, so converting between them is
-// a copy (to bool: x != 0, twice NOT, which only `convert` to bool needs and the caller adds).
+// x != 0, which is what a float becomes as a bool.
+static bool is_truth(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_convert && ins->shape.type == MGX_BOOL &&
+           ins->in[0]->shape.type == MGX_FLOAT;
+}
+
+// The line's code, or -1. Bool and float are the same 0 and 1 inside, so converting a bool is a
+// copy; to bool it is `x or x`.
 static int code_of(const struct mgx_ins *ins)
 {
+    if (is_truth(ins))
+        return MGX_BLOCK_OR;
     if (ins->op == &mgx_op_identity ||
         (ins->op == &mgx_op_convert &&
          (ins->shape.type == MGX_FLOAT || ins->in[0]->shape.type == MGX_BOOL)))
@@ -121,6 +130,8 @@ static bool emit_line(struct compiler *x, const struct mgx_ins *ins, int positio
     }
     for (int i = 0; i < ins->in_count; i++)
         line.in[i] = (uint8_t)place_of(x, ins->in[i]);
+    if (is_truth(ins))
+        line.in[1] = line.in[0];
     if (code == MGX_BLOCK_ELU || code == MGX_BLOCK_LEAKY_RELU)
         line.a = (float)mgx_ins_real(ins, "alpha");
     free_dead(x, ins,

@@ -149,6 +149,7 @@ struct cpu_end {
 };
 
 struct cpu_choices;
+struct cpu_blocks;
 
 struct cpu_plan {
     struct mgx_executable base;
@@ -176,6 +177,7 @@ struct cpu_plan {
     struct mgx_map packs;        // key -> packed data, so that equal weights are packed once
     struct mgx_map literals;     // address of a literal's bytes -> the same, of all modules
     struct cpu_choices *choices; // kernels chosen at run time, under the lock
+    struct cpu_blocks *blocks;   // memory of large tensors made at run time
     size_t late_bytes;           // packed for them, of packed_bytes
     struct cpu_end *ends;        // what kernels want done when the plan goes
     pthread_mutex_t lock;        // of the pool of contexts and of what is chosen at run time

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "op/op.h"
+#include "target/cpu/blocks.h"
 #include "target/cpu/choice.h"
 
 static void destroy_plan(struct cpu_plan *plan)
@@ -13,6 +14,7 @@ static void destroy_plan(struct cpu_plan *plan)
         plan->pool_of_contexts = next;
     }
     cpu_choices_destroy(plan);
+    cpu_blocks_close(plan->blocks);
     for (struct cpu_end *end = plan->ends; end; end = end->next)
         end->fn(end->user);
     for (size_t i = 0; i < plan->packed.count; i++)
@@ -85,7 +87,8 @@ static enum mgx_status build(struct cpu_plan *plan, struct mgx_diag *diag)
     struct mgx_module *m = mgx_program_main(plan->program);
     plan->value_count = m->count;
     plan->values = MGX_NEW_ARRAY(&plan->arena, struct cpu_value, m->count);
-    if (!plan->values || !note_literals(plan))
+    plan->blocks = cpu_blocks_create();
+    if (!plan->values || !plan->blocks || !note_literals(plan))
         return mgx_fail_memory(diag);
     for (struct mgx_ins *ins = m->first; ins; ins = ins->next)
         plan->values[ins->index].ins = ins;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "op/op.h"
+#include "target/cpu/blocks.h"
 #include "target/cpu/choice.h"
 
 enum { SMALL = 512 };
@@ -77,6 +78,14 @@ static bool take_over(const struct cpu_choice *k, unsigned dying, struct mgx_com
     return true;
 }
 
+static enum mgx_status make_result(const struct cpu_choice *k, const struct cpu_plan *plan,
+                                   struct mgx_compute_call *c)
+{
+    return mgx_shape_bytes(&k->out) < CPU_BLOCK_BYTES
+               ? mgx_eval_create(c, &k->out)
+               : cpu_block_tensor(plan->blocks, &k->out, 0, c->out, c->diag);
+}
+
 static enum mgx_status run_choice(const struct cpu_choice *k, struct cpu_context *x, unsigned dying,
                                   struct mgx_compute_call *c)
 {
@@ -85,7 +94,7 @@ static enum mgx_status run_choice(const struct cpu_choice *k, struct cpu_context
     for (int i = 0; i < c->in_count; i++)
         in[i] = c->in[i]->data;
     if (!take_over(k, dying, c))
-        TRY(mgx_eval_create(c, &k->out));
+        TRY(make_result(k, x->plan, c));
     if (bytes && posix_memalign(&room, 64, bytes)) {
         mgx_tensor_release(c->out);
         return mgx_fail_memory(c->diag);
@@ -152,6 +161,8 @@ static enum mgx_status run_expanded(struct cpu_plan *plan, struct mgx_compute_ca
 static enum mgx_status run_sized(const struct cpu_plan *plan, struct mgx_compute_call *c,
                                  bool *done)
 {
+    if (c->op == &mgx_op_concat)
+        return cpu_concat_append(plan, c, done);
     if (c->op == &mgx_op_topk)
         return cpu_topk(plan, c, done);
     if (c->op == &mgx_op_nonzero)

@@ -9,6 +9,8 @@ enum mgx_status cpu_dynamic_offer(void *context, struct mgx_compute_call *c,
                                   bool *done) MGX_NODISCARD;
 
 // Kernels that size their result themselves; *done stays false for what they do not take.
+enum mgx_status cpu_concat_append(const struct cpu_plan *plan, struct mgx_compute_call *c,
+                                  bool *done);
 enum mgx_status cpu_topk(const struct cpu_plan *plan, struct mgx_compute_call *c, bool *done);
 enum mgx_status cpu_nonzero(const struct cpu_plan *plan, struct mgx_compute_call *c, bool *done);
 enum mgx_status cpu_nonmaxsuppression(const struct cpu_plan *plan, struct mgx_compute_call *c,

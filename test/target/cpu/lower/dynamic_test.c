@@ -5,6 +5,7 @@
 #include "target/cpu/kernel/harness.h"
 
 #include "op/op.h"
+#include "target/cpu/blocks.h"
 #include "target/cpu/choice.h"
 #include "target/cpu/kernel/boxes.h"
 #include "target/cpu/kernel/taps.h"
@@ -34,6 +35,7 @@ static void machine_init(struct machine *m, enum mgx_isa isa)
     memset(m, 0, sizeof *m);
     m->plan.isa = isa;
     m->plan.threads = 3;
+    m->plan.blocks = cpu_blocks_create();
     m->context.plan = &m->plan;
     pthread_mutex_init(&m->plan.lock, NULL);
     mgx_arena_init(&m->strings);
@@ -42,6 +44,7 @@ static void machine_init(struct machine *m, enum mgx_isa isa)
 static void machine_fini(struct machine *m)
 {
     cpu_choices_destroy(&m->plan);
+    cpu_blocks_close(m->plan.blocks);
     mgx_map_fini(&m->plan.literals);
     pthread_mutex_destroy(&m->plan.lock);
     mgx_arena_fini(&m->strings);

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// Memory of large tensors that are made while a plan runs: blocks that come back, and grow.
+//
+// A fresh block of some megabytes costs more in page faults than most kernels need to fill it, so
+// what a run releases serves the next one: the smallest free block that fits, none more than twice
+// the size. A block also knows how many of its bytes are taken; a tensor that ends there may be
+// continued behind itself without a copy, which is what a loop that collects its results needs.
+//
+// Blocks may outlive the plan (a result in the caller's hands): whoever goes last frees. At most
+// CPU_BLOCKS_KEPT bytes are kept free.
+#pragma once
+
+#include "ir/tensor.h"
+
+enum { CPU_BLOCK_BYTES = 1 << 19 }; // smaller tensors are the heap's business
+
+struct cpu_blocks;
+
+struct cpu_blocks *cpu_blocks_create(void); // NULL when out of memory
+void cpu_blocks_close(struct cpu_blocks *b);
+
+// A tensor of uninitialised bytes with room for `capacity` bytes in all.
+enum mgx_status cpu_block_tensor(struct cpu_blocks *b, const struct mgx_shape *shape,
+                                 size_t capacity, struct mgx_tensor *out,
+                                 struct mgx_diag *diag) MGX_NODISCARD;
+// Takes `more` bytes behind the packed tensor for the caller; false if they are another's, or there
+// is no room.
+bool cpu_block_extend(const struct mgx_tensor *t, size_t more);
