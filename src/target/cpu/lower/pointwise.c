@@ -12,6 +12,7 @@
 #include "base/size.h"
 #include "op/op.h"
 #include "target/cpu/body.h"
+#include "target/cpu/typed.h"
 
 enum { MAX_IN = 16, PARALLEL_ELEMENTS = 1 << 15 };
 
@@ -24,7 +25,9 @@ struct loops {
 };
 
 struct pointwise {
-    const struct cpu_body *body;
+    const struct cpu_body *body;   // of floats and bools
+    const struct cpu_typed *typed; // or of any types
+    int in_count;
     struct loops loops;
     int threads;
     size_t thread_floats; // of scratch: temporaries, then one block per operand
@@ -98,6 +101,20 @@ static bool same_layout(const struct mgx_shape *a, const struct mgx_shape *b)
     return true;
 }
 
+// As a program of floats, which is faster, or of any types.
+static bool compile(struct cpu_prepare *c, struct pointwise *p)
+{
+    p->body = cpu_body_compile(c->plan, c->ins, &c->why, c->diag);
+    if (p->body && (p->body->out_count != 1 || p->body->in_count != c->in_count)) {
+        c->why = "the body has several results";
+        return false;
+    }
+    if (!p->body && c->diag->status == MGX_OK)
+        p->typed = cpu_typed_compile(c->plan, c->ins, &c->why, c->diag);
+    c->detail = p->typed ? "typed" : NULL;
+    return p->body || p->typed;
+}
+
 static bool prepare(struct cpu_prepare *c)
 {
     const struct mgx_op *op = c->ins->op;
@@ -113,19 +130,16 @@ static bool prepare(struct cpu_prepare *c)
         mgx_fail_memory(c->diag);
         return false;
     }
-    p->body = cpu_body_compile(c->plan, c->ins, &c->why, c->diag);
-    if (!p->body)
+    p->in_count = c->in_count;
+    if (!compile(c, p))
         return false;
-    if (p->body->out_count != 1 || p->body->in_count != c->in_count) {
-        c->why = "the body has several results";
-        return false;
-    }
     plan_loops(&p->loops, c);
     if (!mgx_shape_elements(c->out))
         p->loops.blocks = 0;
     p->threads = mgx_shape_elements(c->out) >= PARALLEL_ELEMENTS ? c->plan->threads : 1;
-    p->thread_floats =
-        (size_t)mgx_block_scratch(&p->body->block) + (size_t)(c->in_count + 1) * MGX_BLOCK;
+    p->thread_floats = p->typed ? cpu_typed_scratch(p->typed) / sizeof(float)
+                                : (size_t)mgx_block_scratch(&p->body->block) +
+                                      (size_t)(c->in_count + 1) * MGX_BLOCK;
     c->workspace = p->thread_floats * sizeof(float) * (size_t)c->plan->threads;
     for (int i = 0; i < c->in_count && c->in_place < 0; i++)
         if (same_layout(&c->in[i], c->out) && !mgx_shape_is_broadcasted(&c->in[i]))
@@ -169,10 +183,30 @@ static void store(void *data, enum mgx_type type, int64_t offset, int64_t step, 
             ((unsigned char *)data)[offset + i * step] = from[i] != 0;
 }
 
+static void run_typed(const struct job *job, const int64_t *in_offset, int64_t out_offset,
+                      int64_t first, int n, float *scratch)
+{
+    const struct loops *l = &job->p->loops;
+    int64_t offset[MAX_IN];
+    for (int i = 0; i < job->p->in_count; i++)
+        offset[i] = in_offset[i] + first * l->in_step[i];
+    const struct cpu_typed_args args = {.in = job->args->in,
+                                        .offset = offset,
+                                        .step = l->in_step,
+                                        .out = job->args->out,
+                                        .out_offset = out_offset + first * l->out_step,
+                                        .out_step = l->out_step};
+    cpu_typed_run(job->p->typed, &args, n, scratch);
+}
+
 static void run_block(const struct job *job, const int64_t *in_offset, int64_t out_offset,
                       int64_t first, int n, float *scratch)
 {
     const struct pointwise *p = job->p;
+    if (p->typed) {
+        run_typed(job, in_offset, out_offset, first, n, scratch);
+        return;
+    }
     const struct cpu_body *body = p->body;
     float *room = scratch + mgx_block_scratch(&body->block);
     struct mgx_block_operand in[MAX_IN];
@@ -201,7 +235,7 @@ static void run_part(void *user, int task, int thread)
             const int64_t i = index % l->lens[k];
             index /= l->lens[k];
             out += i * l->out[k];
-            for (int o = 0; o < p->body->in_count; o++)
+            for (int o = 0; o < p->in_count; o++)
                 in[o] += i * l->in[o][k];
         }
         for (int64_t b = at % l->blocks_per_run; b < l->blocks_per_run && at < end; b++, at++)

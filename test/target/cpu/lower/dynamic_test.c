@@ -4,6 +4,7 @@
 // instruction set of this machine. Moves and selections must be equal to the bit, sums close.
 #include "target/cpu/kernel/harness.h"
 
+#include "base/size.h"
 #include "op/op.h"
 #include "target/cpu/blocks.h"
 #include "target/cpu/choice.h"
@@ -289,6 +290,40 @@ static bool try_scatternd(struct machine *m, struct rng *r)
     return good;
 }
 
+// Scalar operators on every type that has lanes, conversions between all of them.
+static bool try_typed(struct machine *m, struct rng *r)
+{
+    static const enum mgx_type types[] = {MGX_BOOL,  MGX_UINT8,  MGX_INT8,   MGX_UINT16,
+                                          MGX_INT16, MGX_UINT32, MGX_INT32,  MGX_INT64,
+                                          MGX_HALF,  MGX_BF16,   MGX_DOUBLE, MGX_FLOAT};
+    static const struct mgx_op *const ops[] = {
+        &mgx_op_add,   &mgx_op_sub,    &mgx_op_mul,     &mgx_op_div,  &mgx_op_min,
+        &mgx_op_max,   &mgx_op_equal,  &mgx_op_greater, &mgx_op_less, &mgx_op_logical_and,
+        &mgx_op_fmod,  &mgx_op_mod,    &mgx_op_sqdiff,  &mgx_op_abs,  &mgx_op_neg,
+        &mgx_op_sign,  &mgx_op_relu,   &mgx_op_not,     &mgx_op_clip, &mgx_op_where,
+        &mgx_op_isnan, &mgx_op_convert};
+    const struct mgx_op *op = ops[rng_below(r, MGX_COUNT(ops))];
+    const enum mgx_type type = types[rng_below(r, MGX_COUNT(types))];
+    const int64_t lens[] = {1 + rng_below(r, 3), 250 + rng_below(r, 300), 1 + rng_below(r, 3)};
+    struct mgx_tensor x[3];
+    const struct mgx_tensor *in[3];
+    for (int i = 0; i < 3; i++) {
+        x[i] = make(r, i == 0 && op == &mgx_op_where ? MGX_BOOL : type, 3, lens, rng_below(r, 3));
+        if (rng_below(r, 4) == 0) // one value for all of an axis
+            x[i].shape.strides[rng_below(r, 3)] = 0;
+        in[i] = &x[i];
+    }
+    const enum mgx_type target = types[rng_below(r, MGX_COUNT(types))];
+    const bool good =
+        agrees(m, op, op == &mgx_op_convert ? MGX_ATTRS(mgx_int("target_type", target)) : NULL, in,
+               op->in_min, type == MGX_FLOAT ? 1e-6 : 0); // the float program rounds every step
+    if (!good)
+        printf("%s to %s\n", mgx_type_name(type), mgx_type_name(target));
+    for (int i = 0; i < 3; i++)
+        mgx_tensor_release(&x[i]);
+    return good;
+}
+
 static void try_often(bool (*attempt)(struct machine *m, struct rng *r), int rounds)
 {
     for (enum mgx_isa isa = MGX_ISA_GENERIC; isa <= mgx_cpu()->isa && isa <= MGX_ISA_AVX512;
@@ -330,6 +365,10 @@ CASE(gathernd_with_batches)
 CASE(scatter_last_update_counts)
 {
     try_often(try_scatter, 4 * ROUNDS);
+}
+CASE(scalar_operators_of_every_type)
+{
+    try_often(try_typed, 10 * ROUNDS);
 }
 CASE(scatternd_slabs)
 {
@@ -429,4 +468,5 @@ CASE(taps_keep_inside_their_pixel)
 TEST_MAIN(ROW(topk_orders_ties_and_nans) ROW(nonzero_of_every_type)
               ROW(nonmaxsuppression_selects_the_same_boxes) ROW(roialign_averages_and_maxima)
                   ROW(gathernd_with_batches) ROW(scatter_last_update_counts) ROW(scatternd_slabs)
-                      ROW(boxes_overlap_in_vectors) ROW(taps_keep_inside_their_pixel))
+                      ROW(scalar_operators_of_every_type) ROW(boxes_overlap_in_vectors)
+                          ROW(taps_keep_inside_their_pixel))
