@@ -32,8 +32,8 @@ struct mgx_resize_how {
 };
 
 // False, and the offending name, if a mode is unknown.
-bool mgx_resize_how_find(const struct mgx_resize *a, enum mgx_type type,
-                         struct mgx_resize_how *out, const char **wrong);
+bool mgx_resize_how_find(const struct mgx_resize *a, enum mgx_type type, struct mgx_resize_how *out,
+                         const char **wrong);
 // Fills c->out from c->in[0]; neither is empty.
 enum mgx_status mgx_resize_run(struct mgx_compute_call *c, const struct mgx_resize_how *how,
                                const struct mgx_resize_axis *axes) MGX_NODISCARD;
