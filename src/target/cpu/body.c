@@ -55,6 +55,35 @@ static bool is_truth(const struct mgx_ins *ins)
            ins->in[0]->shape.type == MGX_FLOAT;
 }
 
+// Does this give 0 or 1 for bools? Arithmetic may leave them (1 + 1) or divide by zero, where a
+// bool wraps and a float does not.
+static bool keeps_bools(int code)
+{
+    switch (code) {
+    case MGX_BLOCK_COPY:
+    case MGX_BLOCK_MUL:
+    case MGX_BLOCK_MIN:
+    case MGX_BLOCK_MAX:
+    case MGX_BLOCK_EQUAL:
+    case MGX_BLOCK_GREATER:
+    case MGX_BLOCK_LESS:
+    case MGX_BLOCK_AND:
+    case MGX_BLOCK_OR:
+    case MGX_BLOCK_XOR:
+    case MGX_BLOCK_WHERE:
+    case MGX_BLOCK_CLIP:
+    case MGX_BLOCK_ABS:
+    case MGX_BLOCK_RELU:
+    case MGX_BLOCK_SIGN:
+    case MGX_BLOCK_NOT:
+    case MGX_BLOCK_ISNAN:
+    case MGX_BLOCK_ISINF:
+        return true;
+    default:
+        return false;
+    }
+}
+
 // The line's code, or -1. Bool and float are the same 0 and 1 inside, so converting a bool is a
 // copy; to bool it is `x or x`.
 static int code_of(const struct mgx_ins *ins)
@@ -124,7 +153,7 @@ static bool emit_line(struct compiler *x, const struct mgx_ins *ins, int positio
 {
     const int code = code_of(ins);
     struct mgx_block_line line = {.code = (uint8_t)code};
-    if (code < 0 || ins->in_count > 3) {
+    if (code < 0 || ins->in_count > 3 || (ins->shape.type == MGX_BOOL && !keeps_bools(code))) {
         x->why = "an operator of the body has no vector form";
         return false;
     }

@@ -195,6 +195,23 @@ static void *run_often(void *user)
     return NULL;
 }
 
+CASE(products_of_nothing)
+{
+    CHECK(agrees("module: \"main\"\nx = @param:x -> float_type, {1, 0, 4, 3}, {0, 12, 3, 1}\n"
+                 "@1 = @literal{} -> float_type, {1, 0, 3, 4}, {0, 12, 4, 1}\n"
+                 "@2 = dot(x,@1)\n@3 = relu(@2)\n@4 = @return(@3)\n"));
+}
+
+// A view whose lengths come at run time reads bytes that the plan gives to others afterwards.
+CASE(views_that_outlive_their_bytes)
+{
+    CHECK(agrees("module: \"main\"\nx = @param:x -> float_type, {40, 50}, {50, 1}\n"
+                 "@1 = relu(x)\n@2 = exp(@1)\n@3 = nonzero(@2)\n"
+                 "@4 = dimensions_of[start=1,end=2](@3)\n@5 = reshape[dims={}](@2,@4)\n"
+                 "@6 = neg(x)\n@7 = exp(@6)\n@8 = tanh(@7)\n@9 = softmax[axis=1](@8)\n"
+                 "@10 = @return(@9,@5)\n"));
+}
+
 CASE(two_threads_run_one_program)
 {
     struct mgx_program *p = compile(
@@ -214,4 +231,5 @@ CASE(two_threads_run_one_program)
 TEST_MAIN(ROW(results_that_are_inputs_views_and_twice_the_same) ROW(concat_in_place)
               ROW(convolution_with_bias_residual_and_activation)
                   ROW(products_with_batches_and_transposes) ROW(sizes_known_only_at_run_time)
-                      ROW(in_place) ROW(two_threads_run_one_program))
+                      ROW(in_place) ROW(products_of_nothing) ROW(views_that_outlive_their_bytes)
+                          ROW(two_threads_run_one_program))

@@ -145,6 +145,10 @@ static bool prepare(struct cpu_prepare *c)
         c->why = "not float";
         return false;
     }
+    if (!mgx_shape_elements(c->out) || !mgx_shape_elements(&c->in[g->a])) {
+        c->why = "empty";
+        return false;
+    }
     if (!describe(c, g, &desc))
         return false;
     if (mgx_gemm_plan_init(&g->plan, &desc, c->diag) != MGX_OK)
