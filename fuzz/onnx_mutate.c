@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Small valid ONNX models, mutated as messages: a change keeps the nesting and all lengths right,
 // so that it reaches the operators instead of the wire reader. What imports also runs, on zeros and
-// small numbers, and must verify, simplify and print.
+// small numbers, must verify and simplify, and runs compiled for the CPU.
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +9,7 @@
 #include "onnx/wire.h"
 #include "op/core/eval.h"
 #include "pass/pass.h"
+#include "target/target.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
@@ -47,7 +48,33 @@ static enum mgx_status fill(struct mgx_tensor *t, const struct mgx_shape *shape,
     return MGX_OK;
 }
 
-static void run(struct mgx_program *p, uint8_t value)
+// On the arguments of a run that went well, and so within the limits; what it gives is not
+// compared.
+static void run_compiled(struct mgx_program *p, const struct mgx_tensor *args, int count)
+{
+    const struct mgx_compile_options options = {.offload_copy = true, .threads = 1};
+    struct mgx_named_tensor named[MOST];
+    struct mgx_tensor results[MOST] = {0};
+    struct mgx_ins *params[MOST];
+    struct mgx_diag diag;
+    mgx_diag_clear(&diag);
+    mgx_module_parameters(mgx_program_main(p), params, count);
+    for (int i = 0; i < count; i++)
+        named[i] = (struct mgx_named_tensor){mgx_parameter_name(params[i]), args[i]};
+    enum mgx_status status = mgx_program_compile(p, mgx_target_find("cpu"), &options, &diag);
+    struct mgx_run call = {.params = named,
+                           .param_count = count,
+                           .results = results,
+                           .result_count = mgx_module_result_count(mgx_program_main(p))};
+    if (status == MGX_OK)
+        status = mgx_program_run(p, &call, &diag);
+    require(status == MGX_OK || diag.text[0]);
+    for (int i = 0; i < MOST; i++)
+        mgx_tensor_release(&results[i]);
+}
+
+// As it is and, when that goes well and `compile` is set, compiled.
+static void run(struct mgx_program *p, uint8_t value, bool compile)
 {
     struct mgx_ins *params[MOST];
     struct mgx_tensor args[MOST] = {0}, results[MOST] = {0};
@@ -63,12 +90,16 @@ static void run(struct mgx_program *p, uint8_t value)
     for (int i = 0; i < p->module_count; i++)
         mgx_module_number(p->modules[i]);
     struct mgx_eval e = {.strings = &strings, .limit_bytes = BYTES};
-    if (ok && mgx_eval_module(&e, m, args, count, results, &diag) != MGX_OK)
-        require(diag.text[0]);
-    for (int i = 0; i < MOST; i++) {
-        mgx_tensor_release(&args[i]);
-        mgx_tensor_release(&results[i]);
+    if (ok) {
+        ok = mgx_eval_module(&e, m, args, count, results, &diag) == MGX_OK;
+        require(ok || diag.text[0]);
     }
+    for (int i = 0; i < MOST; i++)
+        mgx_tensor_release(&results[i]);
+    if (ok && compile)
+        run_compiled(p, args, count);
+    for (int i = 0; i < MOST; i++)
+        mgx_tensor_release(&args[i]);
     mgx_arena_fini(&strings);
 }
 
@@ -90,11 +121,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!p)
         return 0;
     require(mgx_program_verify(p, NULL) == MGX_OK);
-    run(p, size % 3);
+    run(p, size % 3, false);
     const struct mgx_pass_options passes = {.fold_limit_bytes = BYTES, .fold_total_bytes = BYTES};
     if (mgx_run_passes(p, mgx_pipeline_simplify, &passes, &diag) == MGX_OK) {
         require(mgx_program_verify(p, NULL) == MGX_OK);
-        run(p, size % 5);
+        run(p, size % 5, true);
     }
     mgx_program_destroy(p);
     return 0;
