@@ -80,7 +80,7 @@ suite: venv tests
 		$(PYTHON) test/onnx/make_suite.py --out $(BUILD)/suite_$$shapes --shapes $$shapes && \
 		$(PYTHON) test/onnx/judge.py --build $(BUILD) --target $(TARGET) --cases $(BUILD)/suite_$$shapes || exit 1; \
 	done
-	@echo "== the operators of com.microsoft against ONNX Runtime on $(TARGET)"
+	@echo "== the operators of com.microsoft and ai.onnx.ml against ONNX Runtime on $(TARGET)"
 	@$(PYTHON) test/onnx/make_contrib.py --out $(BUILD)/contrib
 	@$(PYTHON) test/onnx/judge.py --build $(BUILD) --target $(TARGET) --cases $(BUILD)/contrib
 	@echo "== every version of every operator on $(TARGET)"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes cases for the operators of com.microsoft, with the results of ONNX Runtime.
+"""Writes cases for the operators of com.microsoft and ai.onnx.ml, with the results of ONNX Runtime.
 
     make_contrib.py [--out build/suite/contrib] [--only REGEX] [--shapes declared|free|unranked]
 
@@ -295,10 +295,76 @@ def quantized():
     case("dynamicquantizematmul_columns", "DynamicQuantizeMatMul", [rand(3, 8), b, abs(rand(5)), i8(5)])
 
 
-GROUPS = [activations, norms, fused, attentions, rotations, few_bits, quantized]
+def features():
+    ml = {"domain": "ai.onnx.ml"}
+    x, n = rand(4, 3), ints(0, 5, 4, 3, dtype=np.int64)
+    x[1] = 0  # a row without length
+    for norm in ("MAX", "L1", "L2"):
+        case(f"ml_normalizer_{norm}", "Normalizer", [np.abs(x)], norm=norm, **ml)
+    case("ml_scaler", "Scaler", [x], offset=[1.0, 2.0, 3.0], scale=[0.5, 2.0, -1.0], **ml)
+    case("ml_scaler_int", "Scaler", [n], offset=[1.0], scale=[0.5], **ml)
+    case("ml_binarizer", "Binarizer", [x], threshold=0.25, **ml)
+    case("ml_imputer_int", "Imputer", [n], imputed_value_int64s=[10, 20, 30], replaced_value_int64=2, **ml)
+    case("ml_imputer_int_one", "Imputer", [n], imputed_value_int64s=[10], replaced_value_int64=3, **ml)
+    case("ml_imputer", "Imputer", [np.where(n == 1, np.float32(np.nan), x)], imputed_value_floats=[7.0],
+         replaced_value_float=float("nan"), **ml)
+    case("ml_features", "FeatureVectorizer", [x, rand(4, 2)], inputdimensions=[3, 2], **ml)
+    case("ml_extract", "ArrayFeatureExtractor", [x, np.array([2, 0, 2], np.int64)], **ml)
+    words = np.array([["b", "a"], ["zz", "c"]], object)
+    case("ml_labels_1", "LabelEncoder", [words], classes_strings=["a", "b", "c"], default_int64=-5, domain="ai.onnx.ml:1")
+    case("ml_labels_1_back", "LabelEncoder", [np.array([2, 0, 9], np.int64)], classes_strings=["a", "b", "c"],
+         default_string="none", domain="ai.onnx.ml:1")
+    case("ml_labels_text_number", "LabelEncoder", [words], keys_strings=["a", "b", "c"], values_int64s=[3, 4, 5],
+         default_int64=-7, **ml)
+    case("ml_labels_number_text", "LabelEncoder", [n], keys_int64s=[0, 1, 2], values_strings=["x", "y", "z"],
+         default_string="?", **ml)
+    case("ml_labels_text_real", "LabelEncoder", [words], keys_strings=["a", "b"], values_floats=[0.5, 1.5],
+         default_float=-0.25, **ml)
+    case("ml_labels_real_text", "LabelEncoder", [np.array([0.5, 2.5, -1], np.float32)], keys_floats=[0.5, -1.0],
+         values_strings=["half", "minus"], **ml)
+    case("ml_labels_int_real", "LabelEncoder", [n], keys_int64s=[0, 1, 2], values_floats=[0.5, 1.5, 2.5], **ml)
+    case("ml_categories", "CategoryMapper", [words], cats_strings=["a", "b", "c"], cats_int64s=[7, 8, 9],
+         default_int64=-3, **ml)
+    case("ml_categories_back", "CategoryMapper", [np.array([9, 7, 1], np.int64)], cats_strings=["a", "b", "c"],
+         cats_int64s=[7, 8, 9], default_string="else", **ml)
+    case("ml_one_hot", "OneHotEncoder", [n], cats_int64s=[0, 2, 4], zeros=1, **ml)
+    case("ml_one_hot_float", "OneHotEncoder", [n.astype(np.float32)], cats_int64s=[1, 3], zeros=1, **ml)
+    case("ml_one_hot_text", "OneHotEncoder", [words], cats_strings=["a", "c", "d"], zeros=1, **ml)
+
+
+def machines():
+    ml = {"domain": "ai.onnx.ml"}
+    x, weights = rand(5, 3), rand(12).tolist()
+    for how in ("NONE", "LOGISTIC", "SOFTMAX"):
+        case(f"ml_linear_{how}", "LinearRegressor", [x], coefficients=weights, intercepts=weights[:4], targets=4,
+             post_transform=how, **ml)
+        case(f"ml_classes_{how}", "LinearClassifier", [x], outputs=2, coefficients=weights, intercepts=weights[:4],
+             classlabels_ints=[3, 5, 7, 9], post_transform=how, **ml)
+    case("ml_classes_text", "LinearClassifier", [x], outputs=2, coefficients=weights[:9], intercepts=[0.1, 0.2, 0.3],
+         classlabels_strings=["red", "green", "blue"], **ml)
+    # Two trees of depth two over three features: node 0 splits, node 1 splits again, 2 to 4 are leaves.
+    nodes = {"nodes_treeids": [0] * 5 + [1] * 5, "nodes_nodeids": [*range(5)] * 2,
+             "nodes_featureids": [0, 1, 0, 0, 0, 2, 0, 0, 0, 0], "nodes_values": [0.1, -0.2, 0, 0, 0, 0.0, 0.3, 0, 0, 0],
+             "nodes_modes": ["BRANCH_LEQ", "BRANCH_LT", "LEAF", "LEAF", "LEAF"] +
+                            ["BRANCH_GT", "BRANCH_GTE", "LEAF", "LEAF", "LEAF"],
+             "nodes_truenodeids": [1, 3, 0, 0, 0] * 2, "nodes_falsenodeids": [2, 4, 0, 0, 0] * 2}
+    leaves = {"treeids": [0, 0, 0, 1, 1, 1], "nodeids": [2, 3, 4] * 2, "ids": [0, 1, 2, 2, 1, 0],
+              "weights": [0.5, 1.5, -0.5, 0.25, 0.75, 1.0]}
+    for how in ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"):
+        case(f"ml_forest_{how}", "TreeEnsembleClassifier", [x], outputs=2, classlabels_int64s=[4, 5, 6],
+             post_transform=how, **nodes, **{f"class_{k}": v for k, v in leaves.items()}, **ml)
+    case("ml_forest_text", "TreeEnsembleClassifier", [x], outputs=2, classlabels_strings=["a", "b", "c"],
+         base_values=[0.1, 0.2, 0.3], **nodes, **{f"class_{k}": v for k, v in leaves.items()}, **ml)
+    for how in ("SUM", "AVERAGE", "MIN", "MAX"):
+        case(f"ml_trees_{how}", "TreeEnsembleRegressor", [x], n_targets=3, aggregate_function=how,
+             **nodes, **{f"target_{k}": v for k, v in leaves.items()}, **ml)
+
+
+GROUPS = [activations, norms, fused, attentions, rotations, few_bits, quantized, features, machines]
 
 
 def build(op, inputs, outputs, constants, domain, attributes, results=None):
+    domain, _, version = domain.partition(":")
     names = ["" if v is None else f"x{i}" for i, v in enumerate(inputs)]
     wanted = list(range(outputs)) if isinstance(outputs, int) else outputs
     out_names = [f"y{i}" if i in wanted else "" for i in range(max(wanted) + 1)]
@@ -314,6 +380,8 @@ def build(op, inputs, outputs, constants, domain, attributes, results=None):
         [info(n, r) for n, r in zip(made, results)] if results else [onnx.ValueInfoProto(name=n) for n in made],
         [numpy_helper.from_array(inputs[i], names[i]) for i in sorted(constants)])
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    if domain not in ("", "com.microsoft"):
+        opsets.append(helper.make_opsetid(domain, int(version or 3)))
     return helper.make_model(graph, opset_imports=opsets, ir_version=9)
 
 
