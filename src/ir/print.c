@@ -33,10 +33,11 @@ static bool is_main(const struct mgx_module *m)
     return m->program->module_count && m->program->modules[0] == m;
 }
 
-// A name has to be seen, so an empty one is quoted too.
+// A name has to be seen, so an empty one is quoted too; so is one that would begin a comment.
 static void print_word(struct mgx_str *out, const char *name)
 {
-    if (*name && *name != '@' && !strchr(name, '='))
+    const bool comment = *name == '#' || strncmp(name, "//", 2) == 0;
+    if (*name && *name != '@' && !comment && !strchr(name, '='))
         mgx_text_print(out, name);
     else
         mgx_text_quote(out, name, strlen(name));
