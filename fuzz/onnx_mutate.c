@@ -58,10 +58,10 @@ static void run_compiled(struct mgx_program *p, const struct mgx_tensor *args, i
     struct mgx_ins *params[MOST];
     struct mgx_diag diag;
     mgx_diag_clear(&diag);
+    enum mgx_status status = mgx_program_compile(p, mgx_target_find("cpu"), &options, &diag);
     mgx_module_parameters(mgx_program_main(p), params, count);
     for (int i = 0; i < count; i++)
         named[i] = (struct mgx_named_tensor){mgx_parameter_name(params[i]), args[i]};
-    enum mgx_status status = mgx_program_compile(p, mgx_target_find("cpu"), &options, &diag);
     struct mgx_run call = {.params = named,
                            .param_count = count,
                            .results = results,
