@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/size.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -70,7 +71,9 @@ static struct mgx_arena_block *add_block(struct mgx_arena *arena, size_t need)
     size_t total;
     if (!mgx_add_size(size, sizeof(struct mgx_arena_block), &total))
         return NULL;
-    struct mgx_arena_block *block = malloc(total);
+    // What is handed out is zeroed, so a block larger than memory would end the process.
+    enum { LARGE = 256 << 20 };
+    struct mgx_arena_block *block = total < LARGE ? malloc(total) : mgx_memory_aligned(64, total);
     if (!block)
         return NULL;
     block->next = arena->blocks;

@@ -459,6 +459,23 @@ static const struct row rows[] = {
      0},
     {REFUSED, "ATen(x:f[4,2], i:i[3]) operator='none'", 0},
     {REFUSED, "org.pytorch.aten.ATen(x:f[4,2], i:i[3]) operator='none'", 0},
+    {REFUSED,
+     "LinearAttention(q:f[1,2,8], k:f[1,2,8], v:f[1,2,8]) q_num_heads=0 kv_num_heads=0 @27", 0},
+    {REFUSED,
+     "LinearAttention(q:f[1,2,8], k:f[1,2,8], v:f[1,2,8]) q_num_heads=3 kv_num_heads=3 @27", 0},
+    {REFUSED, "QuantizeLinear(x:f[4,5], s:f[4,0]) axis=1", 0},
+    {REFUSED, "QuantizeLinear(x:f[4,5], s:f[4,0]) axis=1 block_size=2", 0},
+    {REFUSED, "DequantizeLinear(x:u[4,5], s:f[4,0]) axis=1", 0},
+    {EITHER, "QuantizeLinear(x:f[4,0], s:f[4,0]) axis=1", 0},
+    {REFUSED, "com.microsoft.GatherBlockQuantized(x:u[7,32], i:i[2], s:f[7,0]) block_size=16", 0},
+    {EITHER, "Split(x:f[0]) num_outputs=2 ->2", 0},
+    {REFUSED, "Split(x:f[4]) num_outputs=0 ->2", 0},
+    {REFUSED, "STFT(x:f[1,8,1], s:i=0, -, n:i=4)", 0},
+    {REFUSED, "STFT(x:f[1,8,1], s:i=2, -, n:i=0)", 0},
+    {REFUSED, "MelWeightMatrix(a:i=0, b:i=16, c:i=8000, d:f=0, e:f=4000)", 0},
+    {REFUSED, "MelWeightMatrix(a:i=4, b:i=16, c:i=0, d:f=0, e:f=4000)", 0},
+    {EITHER, "HannWindow(n:i=1)", 0},
+    {EITHER, "HannWindow(n:i=0)", 0},
 };
 
 // --- running a row ---
