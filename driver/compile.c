@@ -52,11 +52,18 @@ static bool quantize_fp8(const struct options *o, migraphx_program_t program)
     return good;
 }
 
+static bool quantize_int4(void)
+{
+    log_error("--int4-weights: quantization of weights to 4 bits is not built in");
+    return false;
+}
+
 bool quantize_model(const struct options *o, migraphx_program_t program)
 {
     return (!o->fp16 || OK(migraphx_quantize_fp16(program))) &&
            (!o->bf16 || OK(migraphx_quantize_bf16(program))) &&
-           (!o->int8 || quantize_int8(o, program)) && (!o->fp8 || quantize_fp8(o, program));
+           (!o->int8 || quantize_int8(o, program)) && (!o->fp8 || quantize_fp8(o, program)) &&
+           (!o->int4 || quantize_int4());
 }
 
 static bool set_options(const struct options *o, migraphx_compile_options_t options,
@@ -148,6 +155,30 @@ static const char *file_of(const struct words *words, const char *name)
     return NULL;
 }
 
+// Wide integers are mostly indices: of words, of rows, of classes. 0 and 1 are in range of every
+// table worth the name; what the generator gives for them is in range of none.
+static bool make_small(migraphx_argument_t argument)
+{
+    static const size_t width[] = {
+        [migraphx_shape_uint16_type] = 2, [migraphx_shape_int16_type] = 2,
+        [migraphx_shape_uint32_type] = 4, [migraphx_shape_int32_type] = 4,
+        [migraphx_shape_uint64_type] = 8, [migraphx_shape_int64_type] = 8,
+    };
+    const_migraphx_shape_t shape;
+    migraphx_shape_datatype_t type;
+    size_t bytes;
+    char *data;
+    if (!OK(migraphx_argument_shape(&shape, argument)) || !OK(migraphx_shape_type(&type, shape)) ||
+        !OK(migraphx_shape_bytes(&bytes, shape)) || !OK(migraphx_argument_buffer(&data, argument)))
+        return false;
+    const size_t step = (size_t)type < sizeof width / sizeof *width ? width[type] : 0;
+    for (size_t i = 0; step && i + step <= bytes; i += step) {
+        data[i] &= 1;
+        memset(data + i + 1, 0, step - 1);
+    }
+    return true;
+}
+
 static bool make_input(const struct options *o, const char *name, const_migraphx_shape_t shape,
                        migraphx_argument_t *out)
 {
@@ -163,7 +194,8 @@ static bool make_input(const struct options *o, const char *name, const_migraphx
     else if (has(&o->fill1, name))
         good = OK(migraphx_argument_fill(out, dynamic ? fixed : shape, 1));
     else
-        good = OK(migraphx_argument_generate(out, dynamic ? fixed : shape, seed_of(name)));
+        good = OK(migraphx_argument_generate(out, dynamic ? fixed : shape, seed_of(name))) &&
+               make_small(*out);
     migraphx_shape_destroy(fixed);
     return good;
 }

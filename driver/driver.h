@@ -52,7 +52,7 @@ struct options {
     int trim, trim_size;
     struct words input_dim, dim_param, dyn_input_dim, output_names, apply_pass;
     const char *default_dyn_dim;
-    bool optimize, strip_context;
+    bool optimize, strip_context, replace_literals, mlir;
     // how to write a program
     const char *format; // NULL: text, or binary into a file
     bool brief;
@@ -60,7 +60,7 @@ struct options {
     // how to compile and what to feed
     struct words fill0, fill1, load_arg;
     const char *target;
-    bool offload_copy, no_fast_math, exhaustive, fp16, bf16, int8, fp8, explain;
+    bool offload_copy, no_fast_math, exhaustive, fp16, bf16, int8, fp8, int4, explain;
     int threads;
     const char *isa, *tuning_cache;
     struct words disable_pass;

@@ -67,6 +67,8 @@ const struct flag loader_flags[] = {
     WORDS("--output-names", NULL, output_names, "<name> ...", "results of a TensorFlow graph"),
     SET("--optimize", "-O", optimize, "simplify the program after reading"),
     WORDS("--apply-pass", "-p", apply_pass, "<name> ...", "run passes, in this order"),
+    SET("--replace-literals", NULL, replace_literals, "make literals parameters literal:0, ..."),
+    SET("--mlir", NULL, mlir, "accepted, and changes nothing"),
     SET("--strip-context", NULL, strip_context, "forget that a saved program is compiled"),
     END};
 
@@ -101,6 +103,7 @@ const struct flag compile_flags[] = {
     SET("--bf16", NULL, bf16, "quantize to bfloat16"),
     SET("--int8", NULL, int8, "quantize to 8-bit integers"),
     SET("--fp8", NULL, fp8, "quantize to 8-bit floats"),
+    SET("--int4-weights", NULL, int4, "quantize weights to 4-bit integers"),
     END};
 
 const struct flag common_flags[] = {

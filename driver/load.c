@@ -334,10 +334,26 @@ static const char *pass_name(const char *word) // MIGraphX knows one pass by two
     return strcmp(word, "eliminate_dead_code") == 0 ? "dead_code_elimination" : word;
 }
 
+// Passes of MIGraphX whose work belongs to compiling here: memory is planned, and attention fused,
+// by the target.
+static bool belongs_to_compiling(const char *name)
+{
+    static const char *const names[] = {"eliminate_allocation", "eliminate_concat",
+                                        "fuse_attention"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
 static bool apply_passes(const struct words *w, migraphx_program_t program)
 {
     for (int i = 0; i < w->count; i++) {
         const char *name = pass_name(w->items[i]);
+        if (belongs_to_compiling(name)) {
+            log_warn("pass %s: compiling does this; nothing to do now", name);
+            continue;
+        }
         if (!OK(migraphx_program_run_passes(program, &name, 1)))
             return false;
     }
@@ -361,6 +377,10 @@ bool prepare_model(const struct options *o, migraphx_program_t program)
         return false;
     if ((o->trim || o->trim_size) &&
         !OK(migraphx_program_trim(program, (size_t)o->trim, (size_t)o->trim_size)))
+        return false;
+    if (o->mlir)
+        log_warn("--mlir: there is no such generator here; the flag changes nothing");
+    if (o->replace_literals && !OK(migraphx_program_replace_literals(program)))
         return false;
     if (o->optimize && !OK(migraphx_program_optimize(program)))
         return false;

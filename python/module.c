@@ -285,6 +285,17 @@ static PyObject *quantize_fp8(PyObject *unused, PyObject *args, PyObject *kwargs
     return result;
 }
 
+static PyObject *autocast_fp8(PyObject *unused, PyObject *program)
+{
+    const char *const passes[] = {"autocast_fp8"};
+    (void)unused;
+    if (PyObject_IsInstance(program, py.program) != 1) {
+        PyErr_SetString(PyExc_TypeError, "autocast_fp8: not a program");
+        return NULL;
+    }
+    return none_or_error(migraphx_program_run_passes(program_of(program), passes, 1));
+}
+
 static PyMethodDef functions[] = {
     {"get_target", WITH_KEYWORDS(get_target), "get_target(name) -> target"},
     {"get_targets", get_targets, METH_NOARGS, "Names of the targets built in."},
@@ -297,6 +308,8 @@ static PyMethodDef functions[] = {
     {"quantize_int8", WITH_KEYWORDS(quantize_int8),
      "quantize_int8(prog, t, calibration=[], ins_names={'dot', 'convolution'})"},
     {"quantize_fp8", WITH_KEYWORDS(quantize_fp8), "quantize_fp8(prog, t, calibration=[])"},
+    {"autocast_fp8", autocast_fp8, METH_O,
+     "autocast_fp8(prog): float parameters and results around fp8 ones"},
     {NULL, NULL, 0, NULL}};
 
 // --- beginning ---

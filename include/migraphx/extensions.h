@@ -223,6 +223,8 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_program_optimize(migraphx_program_t p
 // above 0, of the rest only the last `keep`, whose other inputs become parameters x0, x1, ...
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_trim(migraphx_program_t program, size_t drop,
                                                         size_t keep);
+// Makes every literal of the main module a parameter literal:0, literal:1, ... of its shape.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_program_replace_literals(migraphx_program_t program);
 // As program_run; microseconds[i] is what instruction i of the main module took, 0 for those that
 // compute nothing.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_run_profile(migraphx_arguments_t *out,

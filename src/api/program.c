@@ -290,6 +290,15 @@ migraphx_status migraphx_program_trim(migraphx_program_t program, size_t drop, s
     return mgx_api_leave(mgx_program_trim(program->p, (int)drop, (int)keep, &diag), &diag);
 }
 
+migraphx_status migraphx_program_replace_literals(migraphx_program_t program)
+{
+    API_NEED(program);
+    if (program->p->executable)
+        return mgx_api_bad("%s: the program is compiled", __func__);
+    API_DIAG(diag);
+    return mgx_api_leave(mgx_program_replace_literals(program->p, &diag), &diag);
+}
+
 migraphx_status migraphx_program_explain(char **out, const_migraphx_program_t program)
 {
     API_NEED(out);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "quant/quant.h"
 
 // A growing set of names and a list of calibration samples, as all three option types need them.
 struct names {
@@ -211,33 +212,34 @@ static migraphx_status not_built_in(const char *to)
         &diag);
 }
 
-migraphx_status migraphx_quantize_fp16_with_op_names(migraphx_program_t prog,
-                                                     migraphx_quantize_op_names_t name)
+// Compiled programs are immutable.
+static migraphx_status quantize_float(const char *function, migraphx_program_t prog,
+                                      enum mgx_type type, const struct names *names)
 {
-    API_NEED(prog);
-    API_NEED(name);
-    return not_built_in("fp16");
+    if (prog->p->executable)
+        return mgx_api_bad("%s: the program is compiled", function);
+    API_DIAG(diag);
+    return mgx_api_leave(mgx_quantize_float(prog->p, type,
+                                            names ? (const char *const *)names->items : NULL,
+                                            names ? names->count : 0, &diag),
+                         &diag);
 }
 
-migraphx_status migraphx_quantize_fp16(migraphx_program_t prog)
-{
-    API_NEED(prog);
-    return not_built_in("fp16");
-}
-
-migraphx_status migraphx_quantize_bf16_with_op_names(migraphx_program_t prog,
-                                                     migraphx_quantize_op_names_t name)
-{
-    API_NEED(prog);
-    API_NEED(name);
-    return not_built_in("bf16");
-}
-
-migraphx_status migraphx_quantize_bf16(migraphx_program_t prog)
-{
-    API_NEED(prog);
-    return not_built_in("bf16");
-}
+#define QUANTIZE(name, type)                                                                       \
+    migraphx_status migraphx_quantize_##name##_with_op_names(migraphx_program_t prog,              \
+                                                             migraphx_quantize_op_names_t names)   \
+    {                                                                                              \
+        API_NEED(prog);                                                                            \
+        API_NEED(names);                                                                           \
+        return quantize_float(__func__, prog, type, &names->names);                                \
+    }                                                                                              \
+    migraphx_status migraphx_quantize_##name(migraphx_program_t prog)                              \
+    {                                                                                              \
+        API_NEED(prog);                                                                            \
+        return quantize_float(__func__, prog, type, NULL);                                         \
+    }
+QUANTIZE(fp16, MGX_HALF)
+QUANTIZE(bf16, MGX_BF16)
 
 migraphx_status migraphx_quantize_int8(migraphx_program_t prog, migraphx_target_t target,
                                        migraphx_quantize_int8_options_t options)

@@ -17,7 +17,7 @@ enum { MAX_DEPTH = 16 };
 
 // --- ranges ---
 
-// "[1..4]" after an optional name.
+// "[1..4]", or "[1..]" without an end, after an optional name.
 static enum mgx_status range(struct mgx_scan *s, struct mgx_dim *out)
 {
     if (mgx_scan_peek(s) != '[')
@@ -26,7 +26,9 @@ static enum mgx_status range(struct mgx_scan *s, struct mgx_dim *out)
     TRY(mgx_scan_int(s, &out->min));
     TRY(mgx_scan_expect(s, '.'));
     TRY(mgx_scan_expect(s, '.'));
-    TRY(mgx_scan_int(s, &out->max));
+    out->max = MGX_DIM_ANY;
+    if (mgx_scan_peek(s) != ']')
+        TRY(mgx_scan_int(s, &out->max));
     return mgx_scan_expect(s, ']');
 }
 

@@ -97,5 +97,8 @@ void mgx_text_print_dim(struct mgx_str *out, const struct mgx_dim *d)
     }
     if (d->name)
         mgx_text_print_word(out, d->name);
-    mgx_str_printf(out, "[%lld..%lld]", (long long)d->min, (long long)d->max);
+    if (d->max == MGX_DIM_ANY) // no end that anybody chose
+        mgx_str_printf(out, "[%lld..]", (long long)d->min);
+    else
+        mgx_str_printf(out, "[%lld..%lld]", (long long)d->min, (long long)d->max);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Cutting a program down to the part one wants to look at, for bug reports and bisection.
+// Cutting a program down to the part one wants to look at, for bug reports and bisection; and
+// emptying it of its constants, for those who may not show their weights.
 //
 //     a b c d e @return   drop 1, keep 2:   x0 -> c d @return(d)
 //
@@ -78,4 +79,24 @@ enum mgx_status mgx_program_trim(struct mgx_program *p, int drop, int keep, stru
             : trim(m, list, count, drop, keep, diag);
     free(list);
     return status;
+}
+
+enum mgx_status mgx_program_replace_literals(struct mgx_program *p, struct mgx_diag *diag)
+{
+    struct mgx_module *m = mgx_program_main(p);
+    int made = 0;
+    char name[32];
+    MGX_EACH (ins, m) {
+        if (!ins->literal)
+            continue;
+        do
+            snprintf(name, sizeof name, "literal:%d", made++);
+        while (mgx_find_parameter(m, name));
+        struct mgx_ins *param = mgx_add_parameter(m, name, &ins->shape);
+        if (!param)
+            return mgx_program_status(p, diag);
+        mgx_replace_uses(ins, param);
+        mgx_remove(ins);
+    }
+    return MGX_OK;
 }

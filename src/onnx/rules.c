@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "onnx/graph.h"
 
 static const struct mgx_onnx_op *const table[] = {
@@ -110,37 +111,37 @@ const struct mgx_onnx_op *mgx_onnx_rule_find(const struct mgx_onnx_import *impor
 
 // --- the public list ---
 
-// Number of rules whose name sorts before this one; duplicates do not count.
-static bool is_first(int i)
+enum { RULES = MGX_COUNT(table) - 1 };
+_Static_assert(RULES < 1000, "the sorted names stand on the stack");
+
+static int by_name(const void *a, const void *b)
 {
-    for (int k = 0; k < i; k++)
-        if (strcmp(table[k]->name, table[i]->name) == 0)
-            return false;
-    return true;
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+// The distinct names in order; how many there are.
+static int sorted_names(const char **out)
+{
+    int count = 0;
+    for (int i = 0; i < RULES; i++)
+        out[i] = table[i]->name;
+    qsort(out, RULES, sizeof *out, by_name);
+    for (int i = 0; i < RULES; i++)
+        if (count == 0 || strcmp(out[count - 1], out[i]) != 0)
+            out[count++] = out[i];
+    return count;
 }
 
 int mgx_onnx_operator_count(void)
 {
-    int count = 0;
-    for (int i = 0; table[i]; i++)
-        count += is_first(i);
-    return count;
+    const char *names[RULES];
+    return sorted_names(names);
 }
 
-// The i-th name is the smallest with i distinct names below it. Quadratic in a few hundred: this is
-// asked once by a user, not by an import.
+// Sorts anew each time: this is asked by a user's listing, not by an import.
 const char *mgx_onnx_operator_name(int i)
 {
-    const char *last = NULL;
-    for (int rank = 0; rank <= i; rank++) {
-        const char *next = NULL;
-        for (int k = 0; table[k]; k++)
-            if ((!last || strcmp(table[k]->name, last) > 0) &&
-                (!next || strcmp(table[k]->name, next) < 0))
-                next = table[k]->name;
-        if (!next)
-            return NULL;
-        last = next;
-    }
-    return last;
+    const char *names[RULES];
+    const int count = sorted_names(names);
+    return i >= 0 && i < count ? names[i] : NULL;
 }

@@ -69,8 +69,12 @@ static bool holds_all(enum mgx_type to, enum mgx_type from)
         return t.digits >= integer_bits(from) && t.exponent >= 5;
     if (!f.digits || t.exponent < 5) // narrow targets: not worth the special cases
         return false;
-    // One more bit of exponent also holds the subnormal numbers.
-    return t.digits >= f.digits && (t.exponent > f.exponent || from == MGX_FP8E5M2);
+    if (t.digits < f.digits)
+        return false;
+    // One more bit of exponent also holds the subnormal numbers. Equal exponents have equal ranges
+    // in these two cases; the kinds of e4m3 differ in theirs.
+    const bool same_range = from == MGX_FP8E5M2 || from == MGX_BF16;
+    return t.exponent > f.exponent || (t.exponent == f.exponent && same_range);
 }
 
 static bool same_type(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)

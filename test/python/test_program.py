@@ -180,3 +180,43 @@ def test_modules_outlive_compiling():
     with pytest.raises(RuntimeError, match="before its program was compiled"):
         y.shape()
     assert y == y and hash(y) == hash(y)
+
+
+@pytest.mark.parametrize("kind, digits", [("fp16", 2e-3), ("bf16", 2e-2)])
+def test_quantize_float(kind, digits):
+    def build():
+        p = migraphx.program()
+        m = p.get_main_module()
+        x = m.add_parameter("x", migraphx.shape(type="float_type", lens=[3, 8]))
+        w = m.add_literal(np.linspace(-1, 1, 32, dtype=np.float32).reshape(8, 4))
+        y = m.add_instruction(migraphx.op("dot"), [x, w])
+        m.add_return([m.add_instruction(migraphx.op("tanh"), [y])])
+        return p
+
+    x = np.linspace(-2, 2, 24, dtype=np.float32).reshape(3, 8)
+    expected = np.tanh(x @ np.linspace(-1, 1, 32, dtype=np.float32).reshape(8, 4))
+    quantize = getattr(migraphx, "quantize_" + kind)
+    for names, narrow in ((["all"], True), (["dot"], True), (["tanh"], True), (["relu"], False)):
+        program = build()
+        quantize(program, names)
+        assert (kind.replace("fp16", "half") + "_type" in str(program)) == narrow
+        program.compile(migraphx.get_target("ref"))
+        result = np.array(program.run({"x": x})[0])
+        assert result.dtype == np.float32
+        np.testing.assert_allclose(result, expected, atol=digits)
+    with pytest.raises(RuntimeError, match="is compiled"):
+        quantize(program)
+
+
+def test_autocast_fp8():
+    p = migraphx.program()
+    m = p.get_main_module()
+    x = m.add_parameter("x", migraphx.shape(type="fp8e4m3fn_type", lens=[2, 3]))
+    y = m.add_parameter("y", migraphx.shape(type="fp8e4m3fn_type", lens=[2, 3]))
+    m.add_return([m.add_instruction(migraphx.op("add"), [x, y])])
+    migraphx.autocast_fp8(p)
+    assert [s.type_string() for s in p.get_parameter_shapes().values()] == ["float_type"] * 2
+    assert p.get_output_shapes()[0].type_string() == "float_type"
+    p.compile(migraphx.get_target("ref"))
+    one = np.full((2, 3), 1.25, np.float32)
+    np.testing.assert_array_equal(np.array(p.run({"x": one, "y": one})[0]), 2.5)

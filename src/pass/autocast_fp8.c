@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// A program of fp8 with float at its edges: parameters and results of main change their type.
+//
+//     x: fp8 parameter   =>  convert[fp8](x: float parameter)
+//     return(y: fp8)     =>  return(convert[float](y))
+//
+// For callers without fp8 of their own. It changes the interface of the program, so it is in no
+// pipeline. Parameters keep their names, lengths and order.
+#include "pass/walk.h"
+
+static bool is_fp8(enum mgx_type t)
+{
+    return t == MGX_FP8E4M3FN || t == MGX_FP8E4M3FNUZ || t == MGX_FP8E5M2 || t == MGX_FP8E5M2FNUZ;
+}
+
+static struct mgx_ins *convert(struct mgx_ins *at, struct mgx_ins *x, enum mgx_type type)
+{
+    return mgx_emit_before(at, &mgx_op_convert, MGX_ATTRS(mgx_int("target_type", (int64_t)type)),
+                           MGX_IN(x));
+}
+
+// The parameter itself becomes a float one; who read it reads it converted.
+static bool widen_parameter(struct mgx_ins *param)
+{
+    const enum mgx_type type = param->shape.type;
+    struct mgx_ins *next = param->next;
+    if (!next)
+        return true; // nobody reads it
+    param->shape.type = MGX_FLOAT;
+    struct mgx_ins *narrow = convert(next, param, type);
+    if (!narrow)
+        return false;
+    mgx_replace_uses(param, narrow);
+    return true;
+}
+
+static bool widen_results(struct mgx_ins *ret)
+{
+    for (int i = 0; i < ret->in_count; i++) {
+        if (!is_fp8(ret->in[i]->shape.type))
+            continue;
+        struct mgx_ins *wide = convert(ret, ret->in[i], MGX_FLOAT);
+        if (!wide)
+            return false;
+        mgx_set_input(ret, i, wide);
+    }
+    return true;
+}
+
+static enum mgx_status run(struct mgx_pass_call *c)
+{
+    struct mgx_module *m = mgx_program_main(c->program);
+    struct mgx_ins *ret = mgx_module_return(m);
+    bool good = true;
+    MGX_EACH (ins, m) {
+        if (ins->op != &mgx_op_param || !is_fp8(ins->shape.type))
+            continue;
+        good &= widen_parameter(ins);
+        c->changed = true;
+    }
+    for (int i = 0; ret && i < ret->in_count; i++)
+        c->changed |= is_fp8(ret->in[i]->shape.type);
+    if (ret)
+        good &= widen_results(ret);
+    return good ? MGX_OK : mgx_program_status(c->program, c->diag);
+}
+
+const struct mgx_pass mgx_pass_autocast_fp8 = {
+    .name = "autocast_fp8",
+    .meaning = "makes fp8 parameters and results float ones",
+    .program = run,
+};

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// Convolutions of one point are products of matrices.
+//
+//     convolution[1 x 1](x {n, c, h, w}, w {o, c, 1, 1})
+//         =>  reshape(dot(multibroadcast(reshape(w) {o, c}) {n, o, c}, reshape(x) {n, c, h w}))
+//
+// For step 1, one group and no padding, on static shapes. For targets whose products are better
+// than their convolutions; no pipeline of ours needs it.
+#include "pass/emit.h"
+#include "pass/rewrite.h"
+
+static bool all_are(struct mgx_ints v, int64_t value)
+{
+    for (int i = 0; i < v.count; i++)
+        if (v.v[i] != value)
+            return false;
+    return true;
+}
+
+static bool is_one_point(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)
+{
+    const struct mgx_shape *w = &ins->in[1]->shape;
+    (void)r, (void)m;
+    if (!mgx_shape_is_static(w) || !mgx_shape_is_static(&ins->in[0]->shape) || w->rank < 3)
+        return false;
+    for (int d = 2; d < w->rank; d++)
+        if (w->lens[d] != 1)
+            return false;
+    return mgx_ins_int(ins, "group") == 1 && mgx_ins_int(ins, "padding_mode") == 0 &&
+           all_are(mgx_ins_ints(ins, "stride"), 1) && all_are(mgx_ins_ints(ins, "padding"), 0);
+}
+
+static struct mgx_ins *multiply(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                const struct mgx_match *m)
+{
+    const struct mgx_shape *y = &ins->shape;
+    const int64_t batch = y->lens[0], in = ins->in[0]->shape.lens[1], out = y->lens[1];
+    int64_t points = 1;
+    (void)r;
+    for (int d = 2; d < y->rank; d++)
+        points *= y->lens[d];
+    struct mgx_ins *w = mgx_emit_reshape(ins, mgx_var(m, 'w'), (int64_t[]){out, in}, 2);
+    w = mgx_emit_multibroadcast(ins, w, (int64_t[]){batch, out, in}, 3);
+    struct mgx_ins *x = mgx_emit_reshape(ins, mgx_var(m, 'x'), (int64_t[]){batch, in, points}, 3);
+    struct mgx_ins *product = mgx_emit_binary(ins, &mgx_op_dot, w, x);
+    return mgx_emit_reshape(ins, product, y->lens, y->rank);
+}
+
+static const struct mgx_rule rules[] = {
+    {"convolution(x, w) => reshape(dot(w, reshape(x))), of one point", MGX_IF_FLOAT | MGX_IF_STATIC,
+     .guard = is_one_point, .rewrite = multiply},
+};
+
+static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
+{
+    return mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
+}
+
+const struct mgx_pass mgx_pass_rewrite_dot = {
+    .name = "rewrite_dot",
+    .meaning = "makes convolutions of one point products of matrices",
+    .module = run,
+};
