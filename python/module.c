@@ -12,6 +12,13 @@ static migraphx_program_t program_of(PyObject *program)
     return ((struct py_program *)program)->handle;
 }
 
+// For what changes the program: it cannot be read again after that.
+static migraphx_program_t changing(PyObject *program)
+{
+    py_forget_source(program);
+    return program_of(program);
+}
+
 static PyObject *none_or_error(migraphx_status status)
 {
     if (!OK(status))
@@ -177,7 +184,7 @@ static PyObject *quantize_float(PyObject *args, PyObject *kwargs, quantize_named
         return py_fail();
     PyObject *result = NULL;
     if (add_names(sequence, list) == 0)
-        result = none_or_error(quantize(program_of(program), list));
+        result = none_or_error(quantize(changing(program), list));
     migraphx_quantize_op_names_destroy(list);
     return result;
 }
@@ -261,7 +268,7 @@ static PyObject *quantize_int8(PyObject *unused, PyObject *args, PyObject *kwarg
     PyObject *result = NULL;
     if (add_int8_names(ins_names, options) == 0 && each_sample(calibration, options, add_int8) == 0)
         result = none_or_error(migraphx_quantize_int8(
-            program_of(program), ((struct py_target *)target)->handle, options));
+            changing(program), ((struct py_target *)target)->handle, options));
     migraphx_quantize_int8_options_destroy(options);
     return result;
 }
@@ -280,7 +287,7 @@ static PyObject *quantize_fp8(PyObject *unused, PyObject *args, PyObject *kwargs
     PyObject *result = NULL;
     if (each_sample(calibration, options, add_fp8) == 0)
         result = none_or_error(migraphx_quantize_fp8(
-            program_of(program), ((struct py_target *)target)->handle, options));
+            changing(program), ((struct py_target *)target)->handle, options));
     migraphx_quantize_fp8_options_destroy(options);
     return result;
 }
@@ -293,7 +300,7 @@ static PyObject *autocast_fp8(PyObject *unused, PyObject *program)
         PyErr_SetString(PyExc_TypeError, "autocast_fp8: not a program");
         return NULL;
     }
-    return none_or_error(migraphx_program_run_passes(program_of(program), passes, 1));
+    return none_or_error(migraphx_program_run_passes(changing(program), passes, 1));
 }
 
 static PyMethodDef functions[] = {

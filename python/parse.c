@@ -200,6 +200,13 @@ static PyObject *parse(PyObject *source, bool is_file, const struct onnx_setting
     return checked(result, s);
 }
 
+static PyObject *remember(PyObject *program, const char *function, PyObject *args, PyObject *kwargs)
+{
+    if (program && py_remember_source(program, function, args, kwargs) < 0)
+        Py_CLEAR(program);
+    return program;
+}
+
 static PyObject *parse_onnx(PyObject *unused, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"filename",
@@ -227,7 +234,7 @@ static PyObject *parse_onnx(PyObject *unused, PyObject *args, PyObject *kwargs)
             &s.limit_iterations, &s.debug_symbols, &s.external_path, &s.dynamic_dims))
         return NULL;
     s.default_dim_value = default_dim < 0 ? (size_t)0 : (size_t)default_dim;
-    return parse(source, true, &s);
+    return remember(parse(source, true, &s), "parse_onnx", args, kwargs);
 }
 
 static PyObject *parse_onnx_buffer(PyObject *unused, PyObject *args, PyObject *kwargs)
@@ -258,7 +265,7 @@ static PyObject *parse_onnx_buffer(PyObject *unused, PyObject *args, PyObject *k
                                      &s.loop_iterations, &s.limit_iterations, &s.dynamic_dims))
         return NULL;
     s.default_dim_value = default_dim < 0 ? (size_t)0 : (size_t)default_dim;
-    return parse(source, false, &s);
+    return remember(parse(source, false, &s), "parse_onnx_buffer", args, kwargs);
 }
 
 static PyObject *get_onnx_operators(PyObject *unused, PyObject *none)

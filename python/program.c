@@ -24,6 +24,7 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 
 static void program_dealloc(PyObject *self)
 {
+    py_drop_reshaped((struct py_program *)self);
     migraphx_program_destroy(of(self));
     py_free(self);
 }
@@ -166,6 +167,8 @@ static PyObject *compile(PyObject *self, PyObject *args, PyObject *kwargs)
     migraphx_compile_options_destroy(options);
     if (!OK(status))
         return py_fail();
+    if (py_remember_compile(self, args, kwargs) < 0)
+        return NULL;
     Py_RETURN_NONE;
 }
 
@@ -254,9 +257,15 @@ static PyObject *run_async(PyObject *self, PyObject *args, PyObject *kwargs)
 
 // --- graph and text ---
 
+// Who holds a module may change it.
 static PyObject *get_main_module(PyObject *self, PyObject *unused)
 {
     (void)unused;
+    bool compiled = false;
+    if (!OK(migraphx_program_is_compiled(&compiled, of(self))))
+        return py_fail();
+    if (!compiled)
+        py_forget_source(self);
     migraphx_module_t module = NULL;
     return OK(migraphx_program_get_main_module(&module, of(self))) ? py_wrap_module(module, self)
                                                                    : py_fail();
@@ -354,6 +363,10 @@ static PyMethodDef methods[] = {
     {"print", print, METH_NOARGS, "Writes the program to stdout."},
     {"explain", explain, METH_NOARGS, "Kernel, layout and threads of every instruction."},
     {"clone", clone, METH_NOARGS, "A copy that is not compiled."},
+    {"reshape", WITH_KEYWORDS(py_program_reshape),
+     "reshape(inputs)\n\nThe model for other lengths of its inputs: {name: lengths}; compiled as "
+     "it "
+     "was."},
     {NULL, NULL, 0, NULL}};
 
 PyObject *py_make_program_type(PyObject *module)

@@ -40,6 +40,9 @@ struct py_op {
 
 struct py_program {
     PyObject_HEAD migraphx_program_t handle;
+    // For reshape, NULL until known: (function, args, kwargs) it was parsed with, (args, kwargs) of
+    // its compilation, the lengths of inputs it stands at, and a list of (lengths, program).
+    PyObject *source, *settings, *dims, *others;
 };
 
 struct py_module {
@@ -111,6 +114,12 @@ PyObject *py_json(PyObject *dict);
 // == and !=: NotImplemented (a new reference) unless `b` is of the type; then the answer.
 PyObject *py_not_comparable(PyObject *b, PyObject *type, int op); // NULL: comparable
 PyObject *py_compared(int op, bool same);
+// reshape.c: what a program needs to be read again for other lengths. -1 with an exception set.
+int py_remember_source(PyObject *program, const char *function, PyObject *args, PyObject *kwargs);
+int py_remember_compile(PyObject *program, PyObject *args, PyObject *kwargs);
+void py_forget_source(PyObject *program); // it is no longer what was parsed
+void py_drop_reshaped(struct py_program *self);
+PyObject *py_program_reshape(PyObject *program, PyObject *args, PyObject *kwargs);
 // Buffer protocol of argument.
 int py_argument_getbuffer(PyObject *self, Py_buffer *view, int flags);
 void py_argument_releasebuffer(PyObject *self, Py_buffer *view);

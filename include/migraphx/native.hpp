@@ -76,9 +76,17 @@ template <class F> program parse(const onnx_options &o, F import)
 
 inline program parse_onnx(const std::string &name, const onnx_options &options = onnx_options{})
 {
-    return detail::parse(options, [&](migraphx_program_t *out, migraphx_onnx_options_t o) {
+    program p = detail::parse(options, [&](migraphx_program_t *out, migraphx_onnx_options_t o) {
         return migraphx_parse_onnx(out, name.c_str(), o);
     });
+    const auto read = [name, options](const program::input_lens &dims) {
+        onnx_options o = options;
+        for (const auto &item : dims)
+            o.map_input_dims[item.first] = item.second;
+        return parse_onnx(name, o);
+    };
+    p.remember_source(read, {options.map_input_dims.begin(), options.map_input_dims.end()});
+    return p;
 }
 
 inline program parse_onnx_buffer(const void *data, std::size_t size,
@@ -183,6 +191,7 @@ template <class F> void quantize(program &p, const std::vector<std::string> &nam
     for (const auto &name : names)
         call(migraphx_quantize_op_names_add(h.get(), name.c_str()));
     call(f(p.handle(), h.get()));
+    p.forget_source();
 }
 
 } // namespace detail
@@ -210,6 +219,7 @@ inline void quantize_int8(program &p, const target &t,
         detail::call(migraphx_quantize_int8_options_add_calibration_data(
             h.get(), detail::make_parameters(sample).get()));
     detail::call(migraphx_quantize_int8(p.handle(), t.handle().get(), h.get()));
+    p.forget_source();
 }
 
 inline void quantize_fp8(program &p, const target &t, const std::vector<parameter_map> &calibration)
@@ -221,6 +231,7 @@ inline void quantize_fp8(program &p, const target &t, const std::vector<paramete
         detail::call(migraphx_quantize_fp8_options_add_calibration_data(
             h.get(), detail::make_parameters(sample).get()));
     detail::call(migraphx_quantize_fp8(p.handle(), t.handle().get(), h.get()));
+    p.forget_source();
 }
 
 } // namespace version_1

@@ -131,11 +131,50 @@ static void parts()
     CHECK(!migraphx::get_onnx_operators().empty());
 }
 
+// y = -x of lengths n, 3, as ONNX.
+static const char negation[] =
+    "\010\010\072\061\012\013\012\001\170\022\001\171\042\003\116\145\147\022\001\147"
+    "\132\024\012\001\170\022\017\012\015\010\001\022\011\012\003\022\001\156\012\002"
+    "\010\003\142\011\012\001\171\022\004\012\002\010\001\102\004\012\000\020\021";
+
+// The guide's dynamic shapes: one program, reshaped to what comes.
+static void reshaped()
+{
+    std::FILE *file = std::fopen("native_test.onnx", "wb");
+    CHECK(file && std::fwrite(negation, 1, sizeof negation - 1, file) == sizeof negation - 1);
+    std::fclose(file);
+    migraphx::onnx_options options;
+    options.map_input_dims["x"] = {4, 3};
+    migraphx::program net = migraphx::parse_onnx("native_test.onnx", options);
+    net.compile(migraphx::ref::target{}, migraphx::compile_options{});
+    migraphx::module *before = net.get_main_module();
+    for (std::size_t n : {2, 4, 1, 2}) {
+        std::unordered_map<std::string, std::vector<std::size_t>> lens;
+        lens["x"] = {n, 3};
+        net.reshape(lens);
+        std::vector<float> x(n * 3, 1.5f);
+        migraphx::parameter_map data;
+        data["x"] =
+            migraphx::argument{migraphx::shape{migraphx::shape::float_type, {n, 3}}, x.data()};
+        const auto results = net.eval(data);
+        CHECK(results[0].get_shape().lens()[0] == n);
+        CHECK(((float *)results[0].data())[n * 3 - 1] == -1.5f);
+    }
+    std::ostringstream text;
+    text << *before;
+    CHECK(!text.str().empty());
+    migraphx::program raw = migraphx::parse_onnx("native_test.onnx", options);
+    migraphx::quantize_fp16(raw);
+    CHECK(thrown([&] { raw.reshape({{"x", {2, 3}}}); }).find("reshape: only") == 0);
+    std::remove("native_test.onnx");
+}
+
 int main()
 {
     guide();
     text();
     parts();
+    reshaped();
     std::printf("%d failed checks\n", failures);
     return failures != 0;
 }

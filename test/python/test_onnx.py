@@ -101,3 +101,32 @@ def test_initialisers_that_are_inputs_are_constants():
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])], [numpy_helper.from_array(np.float32([3]), "w")])
     rep = backend.prepare(helper.make_model(graph), "REF")
     assert rep.run([np.float32([1, 2])])[0].tolist() == [3, 6]
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_reshape(tmp_path, target):
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model(shape=("batch", "width")))
+    for p in (migraphx.parse_onnx(path, map_input_dims={"x": [4, 8]}),
+              migraphx.parse_onnx_buffer(model(shape=("batch", "width")), map_input_dims={"x": [4, 8]})):
+        p.compile(migraphx.get_target(target), fast_math=False)
+        module = p.get_main_module()
+        for shape in ([2, 3], [4, 8], [2, 3], [7, 1], [4, 8]):
+            p.reshape(inputs={"x": shape})
+            assert p.is_compiled() and p.get_parameter_shapes()["x"].lens() == shape
+            x = np.arange(-5, np.prod(shape) - 5, dtype=np.float32).reshape(shape)
+            assert np.array_equal(np.asarray(p.run({"x": x})[0]), -np.maximum(x, 0))
+        assert "@param:x" in str(module)
+
+
+def test_reshape_of_what_cannot_be_read_again():
+    p = migraphx.parse_onnx_buffer(model())
+    with pytest.raises((TypeError, ValueError)):
+        p.reshape({"x": "wide"})
+    assert p.get_parameter_shapes()["x"].lens() == [1, 3]
+    p.reshape({"x": [2, 3]})
+    assert p.get_parameter_shapes()["x"].lens() == [2, 3] and not p.is_compiled()
+    migraphx.quantize_fp16(p)
+    for program in (p, migraphx.program()):
+        with pytest.raises(RuntimeError, match="reshape: only what parse_onnx gave"):
+            program.reshape({"x": [3, 3]})

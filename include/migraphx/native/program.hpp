@@ -5,6 +5,8 @@
 
 #include <migraphx/native/value.hpp>
 
+#include <functional>
+#include <map>
 #include <unordered_map>
 
 namespace migraphx
@@ -289,6 +291,8 @@ struct program {
         detail::call(migraphx_program_assign_to(m_handle.get(), other.handle()));
         if (!other.m_target.empty())
             compile(target(other.m_target), other.m_options);
+        m_read = other.m_read;
+        m_dims = other.m_dims;
     }
     program(program &&) = default;
     program &operator=(program other)
@@ -297,11 +301,17 @@ struct program {
         std::swap(m_modules, other.m_modules);
         std::swap(m_target, other.m_target);
         std::swap(m_options, other.m_options);
+        std::swap(m_read, other.m_read);
+        std::swap(m_dims, other.m_dims);
+        std::swap(m_others, other.m_others);
         return *this;
     }
 
+    // Who holds a module of a program that is not compiled may change it.
     module *get_main_module()
     {
+        if (!is_compiled())
+            forget_source();
         migraphx_module_t m = nullptr;
         detail::call(migraphx_program_get_main_module(&m, m_handle.get()));
         return find(m);
@@ -325,6 +335,45 @@ struct program {
         detail::call(migraphx_program_compile(m_handle.get(), t.handle().get(), h.get()));
         m_target = t.name();
         m_options = options;
+    }
+    // The same model for other lengths of its inputs: read again, and compiled as this one was.
+    // What it was for earlier lengths is kept, so that going back and forth costs nothing. Of
+    // programs that parse_onnx gave and nothing has changed since.
+    void reshape(const std::unordered_map<std::string, std::vector<std::size_t>> &inputs)
+    {
+        if (!m_read)
+            throw std::runtime_error("reshape: only what parse_onnx gave, and nothing has changed "
+                                     "since, can be read again");
+        auto dims = m_dims;
+        for (const auto &item : inputs)
+            dims[item.first] = item.second;
+        if (dims == m_dims)
+            return;
+        const auto kept = m_others.find(dims);
+        handle_type next;
+        if (kept != m_others.end()) {
+            next = std::move(kept->second);
+            m_others.erase(kept);
+        } else {
+            program fresh = m_read(dims);
+            if (!m_target.empty())
+                fresh.compile(target(m_target), m_options);
+            next = std::move(fresh.m_handle);
+        }
+        m_others[m_dims] = std::move(m_handle);
+        m_handle = std::move(next);
+        m_dims = dims;
+    }
+    // How to read it for given lengths, and the lengths it has been read with.
+    using input_lens = std::map<std::string, std::vector<std::size_t>>;
+    void remember_source(std::function<program(const input_lens &)> read, input_lens dims)
+    {
+        m_read = std::move(read);
+        m_dims = std::move(dims);
+    }
+    void forget_source()
+    {
+        m_read = nullptr;
     }
     bool is_compiled() const
     {
@@ -411,7 +460,11 @@ struct program {
     }
 
   private:
-    detail::unique_handle<migraphx_program, migraphx_program_destroy> m_handle;
+    using handle_type = detail::unique_handle<migraphx_program, migraphx_program_destroy>;
+    handle_type m_handle;
+    std::function<program(const input_lens &)> m_read; // empty: reshape cannot
+    input_lens m_dims;
+    std::map<input_lens, handle_type> m_others; // for other lengths; modules may point into them
     std::vector<std::unique_ptr<module>> m_modules; // pointers to them were handed out
     std::string m_target;                           // empty: not compiled here
     compile_options m_options;
