@@ -11,7 +11,7 @@
 #include "op/op.h"
 #include "target/cpu/cpu.h"
 
-enum { PARALLEL_BYTES = 1 << 16 };
+enum { PARALLEL_BYTES = 1 << 16, LONGEST = 1 << 24 }; // positions of an axis that get a table
 
 struct axis {
     int64_t length, step; // of the result; step in bytes
@@ -100,12 +100,21 @@ static void find_middle(struct pad *p)
     }
 }
 
+static bool is_long(const struct mgx_shape *s)
+{
+    for (int i = 0; i < s->rank; i++)
+        if (s->lens[i] > LONGEST)
+            return true;
+    return false;
+}
+
 static const char *refuses(const struct cpu_prepare *c, const int64_t *pads, bool has_value)
 {
     return c->dynamic                                   ? "sizes are known at run time"
            : !pads                                      ? "pads come from an input"
            : !has_value                                 ? "the value comes from an input"
            : !c->out->rank || c->out->type == MGX_FP4X2 ? "a scalar, or elements of odd size"
+           : is_long(c->out)                            ? "an axis is too long for a table"
            : !mgx_shape_elements(c->out) || !mgx_shape_elements(&c->in[0]) ? "empty"
                                                                            : NULL;
 }
