@@ -281,6 +281,7 @@ SIMD vf vf_spread(vf v, int members, int m)
 enum { VL = 4 };
 typedef float vf __attribute__((vector_size(16)));
 typedef int32_t vi __attribute__((vector_size(16)));
+typedef uint32_t vu __attribute__((vector_size(16))); // arithmetic on bits wraps
 
 SIMD vf vf_set(float x)
 {
@@ -371,9 +372,9 @@ SIMD vf vf_with_sign(vf v, vf s)
 }
 SIMD vf vf_split(vf x, vf *e)
 {
-    const vi above = (vi)x - 0x3f2aaaab;
+    const vi above = (vi)((vu)x - 0x3f2aaaabu);
     *e = __builtin_convertvector(above >> 23, vf);
-    return (vf)((above & 0x7fffff) + 0x3f2aaaab);
+    return (vf)((above & 0x7fffff) + 0x3f2aaaab); // below 2^31
 }
 SIMD vf vf_from_int(vf v)
 {

@@ -222,6 +222,7 @@ SIMD vd vd_split(vd x, vd *e)
 #else
 typedef double vd __attribute__((vector_size(16)));
 typedef int64_t vl __attribute__((vector_size(16)));
+typedef uint64_t vul __attribute__((vector_size(16))); // arithmetic on bits wraps
 
 SIMD vd vd_set(double x)
 {
@@ -318,7 +319,7 @@ SIMD vd vd_scale2(vd v, vd n)
 }
 SIMD vd vd_split(vd x, vd *e)
 {
-    const vl above = (vl)x - 0x3fe5555555555555;
+    const vl above = (vl)((vul)x - 0x3fe5555555555555u);
     *e = __builtin_convertvector(above >> 52, vd);
     return (vd)((above & 0xfffffffffffff) + 0x3fe5555555555555);
 }
