@@ -9,6 +9,9 @@ anything is timed (relative RMS at most 1e-4; integers equal; detections of equa
 round, so that noise of a shared machine meets all alike; a figure is the median of its rounds. `first` is the time
 from the file on disk to the first answer, in a process of its own; `peak` that process's peak memory.
 
+`share` is how much of the machine's FMA peak (measured next to it) the products reach; Winograd computes fewer than are
+counted, so it may pass 100 %.
+
 Prints a table and writes it as CSV. Ratios above 1 mean that this engine is faster than the peer.
 """
 import argparse
@@ -40,6 +43,10 @@ class Ours:
 
     def __call__(self):
         return self.program.run(self.feed)
+
+    def gflop(self):
+        """Multiplications and additions of all products, in 10^9."""
+        return float(next(line.split()[1] for line in self.program.explain().splitlines() if line.startswith("products:")))
 
 
 class Ort:
@@ -152,6 +159,12 @@ def measure_first(engine, path, name, threads):
     print(elapsed, peak / 1024)
 
 
+def fma_peak(build):
+    """GFLOP/s of one thread, measured now: clocks change. None where the tool was not built."""
+    tool = os.path.join(build, "bin", "mgx-fma-peak")
+    return float(subprocess.run([tool], capture_output=True, text=True, check=True).stdout) if os.path.exists(tool) else None
+
+
 def measure(args, name, threads):
     path = os.path.join(args.zoo, name + ".onnx")
     feed = zoo.inputs(name, onnx.ModelProto.FromString(zoo.skeletons()[name]))
@@ -171,6 +184,9 @@ def measure(args, name, threads):
         row[engine + "_ms"] = medians.get(engine)
         if not args.quick:
             row[engine + "_first_ms"], row[engine + "_peak_mb"] = first_answer(args, engine, path, name, threads)
+    row["peak_gflops"] = fma_peak(args.build)
+    if "ours" in runners and row["peak_gflops"]:
+        row["share"] = runners["ours"].gflop() / (medians["ours"] * 1e-3) / (threads * row["peak_gflops"])
     peers = [medians[e] for e in ("ort", "openvino") if e in medians]
     row["over_ort"] = medians["ort"] / medians["ours"] if "ort" in medians else None
     row["over_best"] = min(peers) / medians["ours"] if peers else None
@@ -180,7 +196,7 @@ def measure(args, name, threads):
 def show(row):
     cell = lambda v, f: "-" if v is None else format(v, f)  # noqa: E731
     print(f"{row['model']:26} {row['threads']} {cell(row.get('ours_ms'), '9.2f')} {cell(row.get('ort_ms'), '9.2f')} {cell(row.get('openvino_ms'), '9.2f')} "
-          f"{cell(row['over_ort'], '6.2f')} {cell(row['over_best'], '6.2f')} {cell(row.get('error'), '9.1e')} "
+          f"{cell(row['over_ort'], '6.2f')} {cell(row['over_best'], '6.2f')} {cell(row.get('error'), '9.1e')} {cell(row.get('share'), '5.0%')} "
           f"{cell(row.get('ours_first_ms'), '8.0f')} {cell(row.get('ort_first_ms'), '8.0f')} {cell(row.get('ours_peak_mb'), '7.0f')} {cell(row.get('ort_peak_mb'), '7.0f')}", flush=True)
 
 
@@ -210,7 +226,7 @@ def main():
     if missing:
         print(f"making {len(missing)} models in {args.zoo}")
         zoo.main(["make", args.zoo, *missing])
-    print(f"{'model':26} T {'ours ms':>9} {'ort ms':>9} {'ov ms':>9} {'/ort':>6} {'/best':>6} {'error':>9} {'first':>8} {'ort':>8} {'peak MB':>7} {'ort':>7}")
+    print(f"{'model':26} T {'ours ms':>9} {'ort ms':>9} {'ov ms':>9} {'/ort':>6} {'/best':>6} {'error':>9} {'share':>5} {'first':>8} {'ort':>8} {'peak MB':>7} {'ort':>7}")
     table = []
     for threads in args.threads:
         for name in names:

@@ -125,6 +125,7 @@ struct cpu_step {
     int *drop;                           // dynamic slots to release afterwards
     int drop_count;
     const char *detail, *why; // for the explanation
+    double flops;             // of products: multiplications and additions
 };
 
 struct cpu_context {

@@ -133,6 +133,7 @@ static bool try_kernel(struct choice *x, const struct cpu_kernel *kernel)
     c->state = NULL;
     c->workspace = 0;
     c->in_place = -1;
+    c->flops = 0;
     c->why = c->detail = NULL;
     memset(c->skip_in, 0, (size_t)c->in_count);
     memset(c->want_in, 0, (size_t)c->in_count);
@@ -275,6 +276,7 @@ static enum mgx_status fill_step(struct cpu_plan *plan, struct choice *x, struct
     step->workspace = x->c.workspace;
     step->in_place = x->c.in_place;
     step->detail = x->c.detail;
+    step->flops = x->c.flops;
     step->why = x->why.size ? mgx_arena_strdup(&plan->arena, mgx_str_text(&x->why)) : NULL;
     step->out_value = out;
     return plan->arena.failed ? mgx_fail_memory(x->c.diag) : MGX_OK;

@@ -158,10 +158,14 @@ static void explain_step(const struct cpu_step *step, struct mgx_str *out)
 static void explain(const struct mgx_program *p, struct mgx_str *out)
 {
     const struct cpu_plan *plan = (const struct cpu_plan *)p->executable;
-    for (int i = 0; i < plan->step_count; i++)
+    double flops = 0;
+    for (int i = 0; i < plan->step_count; i++) {
         explain_step(&plan->steps[i], out);
+        flops += plan->steps[i].flops;
+    }
     mgx_str_printf(out, "steps: %d, threads: %d, isa: %s\n", plan->step_count, plan->threads,
                    mgx_isa_name(plan->isa));
+    mgx_str_printf(out, "products: %.4g GFLOP\n", flops * 1e-9);
     mgx_str_printf(out, "packed constants: %zu bytes\n", plan->packed_bytes);
     mgx_str_printf(out, "scratch: %zu bytes, lower bound %zu, ratio %.4f\n", plan->scratch_bytes,
                    plan->lower_bound_bytes,

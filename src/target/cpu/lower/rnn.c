@@ -156,6 +156,9 @@ static bool prepare(struct cpu_prepare *c)
         return false;
     if (mgx_rnn_plan_init(&v->plan, &desc, c->diag) != MGX_OK || !pack(c, v))
         return false;
+    static const int gates[] = {[MGX_RNN_PLAIN] = 1, [MGX_RNN_GRU] = 3, [MGX_RNN_LSTM] = 4};
+    const double sums = (double)(desc.steps * desc.batch * desc.directions * desc.hidden);
+    c->flops = 2 * sums * gates[desc.kind] * (double)(desc.input + desc.hidden);
     c->workspace = v->plan.workspace_bytes;
     c->state = v;
     return true;
