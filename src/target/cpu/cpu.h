@@ -175,6 +175,8 @@ struct cpu_plan {
     int param_count;
     struct mgx_kept packed; // storages of packed constants
     size_t packed_bytes;
+    unsigned char *chunk; // where the next packed constant goes, and the room there
+    size_t chunk_left;
     struct mgx_map packs;        // key -> packed data, so that equal weights are packed once
     struct mgx_map literals;     // address of a literal's bytes -> the same, of all modules
     struct cpu_choices *choices; // kernels chosen at run time, under the lock

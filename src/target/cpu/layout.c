@@ -15,6 +15,7 @@
 
 #include "op/op.h"
 #include "target/cpu/cpu.h"
+#include "target/cpu/group.h"
 
 // A fake address for asking view operators where their result would lie; nothing is read through
 // it.
@@ -191,6 +192,59 @@ static bool reshapes_image(struct cpu_plan *plan, const struct mgx_ins *ins)
     return cpu_reshape_view(&out, &pieces);
 }
 
+// --- rows apart ---
+
+// The instruction that multiplies: itself, or that of its body.
+static const struct mgx_ins *product_of(const struct mgx_ins *ins)
+{
+    if (ins->op == &mgx_op_dot)
+        return ins;
+    if (ins->op != &mgx_op_group || !ins->mod_count)
+        return NULL;
+    for (const struct mgx_ins *body = ins->mod[0]->first; body; body = body->next)
+        if (body->op == &mgx_op_dot)
+            return body;
+    return NULL;
+}
+
+// Is input `slot` of `user` the left operand of its product, and nothing else there?
+static bool is_left_operand(const struct mgx_ins *user, int slot)
+{
+    const struct mgx_ins *product = product_of(user);
+    if (!product || product == user)
+        return product && slot == 0 && user->in[1] != user->in[0];
+    struct mgx_ins *params[CPU_GROUP_INPUTS];
+    if (mgx_module_parameters(user->mod[0], params, CPU_GROUP_INPUTS) != user->in_count)
+        return false;
+    const struct mgx_ins *left = params[slot];
+    return product->in[0] == left && left->uses && !left->uses->next;
+}
+
+static bool only_multiplied(const struct mgx_ins *ins)
+{
+    for (const struct mgx_use *use = ins->uses; use; use = use->next)
+        if (!is_left_operand(use->user, use->slot))
+            return false;
+    return ins->uses != NULL;
+}
+
+// Rows a multiple of 2 KiB apart fall into one or two sets of the L1 cache, and a tile of 14 of
+// them does not stay there; 64 bytes more keep them apart. (128 x 768 x 3072, Zen 4: 8 %.)
+static void set_rows_apart(const struct mgx_ins *ins, struct mgx_shape *s)
+{
+    enum { SAME_SET = 2048, LINE = 64, ROWS = 8 };
+    const int rank = s->rank;
+    if (rank < 2 || s->type != MGX_FLOAT || s->lens[rank - 2] < ROWS || !product_of(ins) ||
+        s->strides[rank - 1] != 1 || s->strides[rank - 2] != s->lens[rank - 1] ||
+        s->lens[rank - 1] * (int64_t)sizeof(float) % SAME_SET || !only_multiplied(ins))
+        return;
+    int64_t stride = s->lens[rank - 1] + LINE / (int64_t)sizeof(float);
+    for (int i = rank - 2; i >= 0; i--) {
+        s->strides[i] = stride;
+        stride *= s->lens[i];
+    }
+}
+
 static struct mgx_shape choose(struct cpu_plan *plan, const struct mgx_ins *ins)
 {
     if (ins->op == &mgx_op_param || ins->op == &mgx_op_literal ||
@@ -199,7 +253,9 @@ static struct mgx_shape choose(struct cpu_plan *plan, const struct mgx_ins *ins)
         return ins->shape;
     if (reshapes_image(plan, ins))
         return channels_last(&ins->shape);
-    return follow_values(plan, ins);
+    struct mgx_shape shape = follow_values(plan, ins);
+    set_rows_apart(ins, &shape);
+    return shape;
 }
 
 // --- the sweep ---

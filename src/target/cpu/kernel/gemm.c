@@ -455,7 +455,11 @@ static void run_panel(const struct part *part, int64_t p, struct mgx_tile_args *
     const struct mgx_gemm_kernel *kernel = part->plan->kernel;
     const mgx_tile_fn *tiles = args->cols > kernel->cols / 2 ? kernel->wide : kernel->narrow;
     const int64_t count = mgx_ceil_div(part->rows, kernel->rows);
-    const int64_t panel_bytes = args->b_row * part->depth, tile_bytes = part->depth / 4 * 256;
+    // Each tile brings its share of the next panel, a line or more for every 4 k.
+    const int64_t lines = mgx_max_i64(1, mgx_ceil_div(args->b_row * 4, 64 * count));
+    const int64_t step = args->ahead_step ? mgx_min_i64(64 * lines, 256) : 0;
+    const int64_t panel_bytes = args->b_row * part->depth, tile_bytes = part->depth / 4 * step;
+    args->ahead_step = step;
     struct scratch_tile scratch;
     struct place at = {.col = p * kernel->cols, .cols = args->cols};
     for (int64_t t = 0; t < count; t++) {
@@ -464,7 +468,7 @@ static void run_panel(const struct part *part, int64_t p, struct mgx_tile_args *
         const char *residual = set_rows(part, &at, args, &scratch);
         tiles[at.rows](args);
         finish_tile(part, args, &at, residual);
-        args->ahead += args->ahead_step ? tile_bytes : 0;
+        args->ahead += tile_bytes;
         if ((t + 1) * tile_bytes >= panel_bytes)
             args->ahead_step = 0;
     }

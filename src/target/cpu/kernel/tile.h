@@ -68,7 +68,7 @@ struct mgx_tile_args {
     int cols; // 1..panel width: of bias, residual and c; b is always read in full
     bool clamp;
     float low, high;
-    const char *ahead; // brought into L2 meanwhile, `ahead_step` bytes for every 4 k: 256, or 0
+    const char *ahead; // brought into L2 meanwhile, `ahead_step` bytes per 4 k: 64..256, or 0
     int64_t ahead_step;
 };
 

@@ -138,6 +138,39 @@ SIMD vf load_left(const float *p, int left)
     return left >= VL ? vf_load(p) : vf_load_some(p, left);
 }
 
+// Row i of c or of the residual.
+SIMD float *out_row(char *const half[2], int64_t stride, int i)
+{
+    return (float *)(void *)(i < HALF ? half[0] + stride * i : half[1] + stride * (i - HALF));
+}
+
+SIMD const float *in_row(const char *const half[2], int64_t stride, int i)
+{
+    return (const float *)(const void *)(i < HALF ? half[0] + stride * i
+                                                  : half[1] + stride * (i - HALF));
+}
+
+// The tile's lines of C, and of what is added to it, are fetched while the sums are made: a store
+// to a line that is not there waits for all of it.
+SIMD void prefetch_rows(int count, int nv, const struct mgx_tile_args *args)
+{
+    const bool adds = args->residual[0] && args->residual[0] != args->c[0];
+    const int64_t bytes = nv * VL * (int64_t)sizeof(float);
+    UNROLL
+    for (int i = 0; i < count; i++) {
+        for (int64_t at = 0; at < bytes; at += 64)
+            __builtin_prefetch((const char *)out_row(args->c, args->c_row, i) + at, 1, 3);
+    }
+    if (!adds)
+        return;
+    UNROLL
+    for (int i = 0; i < count; i++) {
+        for (int64_t at = 0; at < bytes; at += 64)
+            __builtin_prefetch((const char *)in_row(args->residual, args->residual_row, i) + at, 0,
+                               3);
+    }
+}
+
 // Vector v of what the sums begin with.
 SIMD vf first_sum(const struct mgx_tile_args *args, int v)
 {
@@ -174,18 +207,6 @@ SIMD void rescale(int count, int nv, const struct mgx_tile_args *args, vf c[][NV
         for (int i = 0; i < count; i++)
             c[i][v] = vf_fma(vf_from_int(c[i][v]), scale, bias);
     }
-}
-
-// Row i of c or of the residual.
-SIMD float *out_row(char *const half[2], int64_t stride, int i)
-{
-    return (float *)(void *)(i < HALF ? half[0] + stride * i : half[1] + stride * (i - HALF));
-}
-
-SIMD const float *in_row(const char *const half[2], int64_t stride, int i)
-{
-    return (const float *)(const void *)(i < HALF ? half[0] + stride * i
-                                                  : half[1] + stride * (i - HALF));
 }
 
 SIMD void store_full(int count, int nv, const struct mgx_tile_args *args, vf c[][NV])
@@ -237,6 +258,7 @@ SIMD void tile(int count, int nv, const struct mgx_tile_args *args)
 {
     assert(args->cols >= 1 && args->cols <= nv * VL);
     vf c[ROWS][NV];
+    prefetch_rows(count, nv, args);
     start(count, nv, args, c);
     sum_taps(count, nv, args, c);
     rescale(count, nv, args, c);
