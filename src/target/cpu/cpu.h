@@ -233,6 +233,6 @@ bool cpu_at_end(struct cpu_plan *plan, void (*fn)(void *user), void *user, struc
 extern const struct cpu_kernel
     *const cpu_kernels[]; // in order of trial; ends with NULL; `ref` takes everything
 extern const struct cpu_kernel cpu_kernel_ref, cpu_kernel_copy, cpu_kernel_pointwise,
-    cpu_kernel_gemm, cpu_kernel_conv, cpu_kernel_softmax, cpu_kernel_reduce, cpu_kernel_pooling,
-    cpu_kernel_norm, cpu_kernel_rnn, cpu_kernel_gather, cpu_kernel_resize, cpu_kernel_pad,
-    cpu_kernel_gathernd, cpu_kernel_scatter, cpu_kernel_roialign;
+    cpu_kernel_gemm, cpu_kernel_attention, cpu_kernel_conv, cpu_kernel_softmax, cpu_kernel_reduce,
+    cpu_kernel_pooling, cpu_kernel_norm, cpu_kernel_rnn, cpu_kernel_gather, cpu_kernel_resize,
+    cpu_kernel_pad, cpu_kernel_gathernd, cpu_kernel_scatter, cpu_kernel_roialign;

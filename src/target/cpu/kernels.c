@@ -8,6 +8,7 @@ const struct cpu_kernel *const cpu_kernels[] = {
     &cpu_kernel_copy,
     &cpu_kernel_conv,
     &cpu_kernel_gemm,
+    &cpu_kernel_attention,
     &cpu_kernel_norm,
     &cpu_kernel_softmax,
     &cpu_kernel_reduce,

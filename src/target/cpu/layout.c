@@ -12,6 +12,7 @@
 // inputs already lie side by side in another concat (DenseNet's growing feature lists) becomes a
 // view of that one.
 #include <stdint.h>
+#include <string.h>
 
 #include "op/op.h"
 #include "target/cpu/cpu.h"
@@ -192,6 +193,31 @@ static bool reshapes_image(struct cpu_plan *plan, const struct mgx_ins *ins)
     return cpu_reshape_view(&out, &pieces);
 }
 
+// --- heads ---
+
+// An attention's result that only a transposition reads lies as that one would have it: heads side
+// by side.
+static bool lies_transposed(const struct mgx_ins *ins, struct mgx_shape *out)
+{
+    if (ins->op != &mgx_op_group || !mgx_used_once(ins) ||
+        strcmp(mgx_attr_text(ins->op, ins->attr, "tag"), "attention") != 0)
+        return false;
+    const struct mgx_ins *user = ins->uses->user;
+    if (user->op != &mgx_op_transpose)
+        return false;
+    const struct mgx_ints order = mgx_ins_ints(user, "permutation");
+    const int rank = ins->shape.rank;
+    if ((int)order.count != rank || order.v[rank - 1] != rank - 1)
+        return false;
+    *out = mgx_shape_make(ins->shape.type, rank, ins->shape.lens);
+    int64_t stride = 1;
+    for (int i = rank - 1; i >= 0; i--) {
+        out->strides[order.v[i]] = stride;
+        stride *= ins->shape.lens[order.v[i]];
+    }
+    return true;
+}
+
 // --- rows apart ---
 
 // The instruction that multiplies: itself, or that of its body.
@@ -253,7 +279,10 @@ static struct mgx_shape choose(struct cpu_plan *plan, const struct mgx_ins *ins)
         return ins->shape;
     if (reshapes_image(plan, ins))
         return channels_last(&ins->shape);
-    struct mgx_shape shape = follow_values(plan, ins);
+    struct mgx_shape shape;
+    if (lies_transposed(ins, &shape))
+        return shape;
+    shape = follow_values(plan, ins);
     set_rows_apart(ins, &shape);
     return shape;
 }

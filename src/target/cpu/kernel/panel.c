@@ -78,7 +78,12 @@ static void pack_lines(const struct source *s, int width, uint32_t *panel)
         uint16_t pair[MGX_TILE_MAX_COLS];
         uint8_t byte[MGX_TILE_MAX_COLS];
     } line[4];
+    const bool as_it_is = group == 1 && s->col == 4 && s->size == 4 && s->cols == width;
     for (int64_t k = 0; k < s->depth; k += group, panel += width) {
+        if (as_it_is) {
+            memcpy(panel, s->b + k * s->row, (size_t)width * sizeof *panel);
+            continue;
+        }
         for (int i = 0; i < group; i++)
             load_line(s, k + i, &line[i]);
         for (int j = 0; j < s->cols; j++)

@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: MIT
+// Rows of scores for avx2; see f32_attention.h.
+#include "target/cpu/kernel/f32_attention.h"
