@@ -97,7 +97,59 @@ static const struct mgx_ins *peel_silu(struct match *m, const struct mgx_ins *no
     return NULL;
 }
 
-// x * 0.5 * (1 + erf(x / sqrt 2)), the factors in any order and grouping.
+static bool is_near(double a, double b)
+{
+    return fabs(a - b) <= 1e-5 * fabs(b);
+}
+
+// node = *scale * x^*power, as a product in any grouping.
+static bool is_power(const struct match *m, const struct mgx_ins *node, const struct mgx_ins *x,
+                     int depth, double *power, double *scale)
+{
+    double value;
+    if (node == x)
+        return *power += 1, true;
+    if (is_constant(m, node, &value))
+        return *scale *= value, true;
+    if (node->op == &mgx_op_pow && node->in[0] == x && is_constant(m, node->in[1], &value))
+        return *power += value, true;
+    return node->op == &mgx_op_mul && depth > 0 &&
+           is_power(m, node->in[0], x, depth - 1, power, scale) &&
+           is_power(m, node->in[1], x, depth - 1, power, scale);
+}
+
+// sqrt(2 / pi) * (x + 0.044715 * x^3), the root outside or inside.
+static bool is_tanh_of_gelu(const struct match *m, const struct mgx_ins *node,
+                            const struct mgx_ins *x)
+{
+    enum { DEPTH = 5 };
+    const double root = 0.79788456, cubic = 0.044715;
+    const struct mgx_ins *sum = node;
+    double outside = 1, power[2] = {0}, scale[2] = {1, 1};
+    if (node->op == &mgx_op_mul && !with_constant(m, node, &mgx_op_mul, &sum, &outside))
+        return false;
+    if (sum->op != &mgx_op_add)
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (!is_power(m, sum->in[i], x, DEPTH, &power[i], &scale[i]))
+            return false;
+    const int one = power[0] == 1 ? 0 : 1;
+    return power[one] == 1 && power[1 - one] == 3 && is_near(outside * scale[one], root) &&
+           is_near(outside * scale[1 - one], root * cubic);
+}
+
+// sqrt(1 / 2) * x
+static bool is_erf_of_gelu(const struct match *m, const struct mgx_ins *node,
+                           const struct mgx_ins *x)
+{
+    const struct mgx_ins *arg = NULL;
+    double value;
+    if (with_constant(m, node, &mgx_op_mul, &arg, &value))
+        return arg == x && is_near(value, 0.70710678);
+    return node->op == &mgx_op_div && node->in[0] == x && is_value(m, node->in[1], 1.41421356);
+}
+
+// x * 0.5 * (1 + erf(x / sqrt 2)), or its form with tanh; the factors in any order and grouping.
 static const struct mgx_ins *peel_gelu(struct match *m, const struct mgx_ins *node)
 {
     const struct mgx_ins *factor[4], *inner, *x = NULL, *sum = NULL;
@@ -131,17 +183,13 @@ static const struct mgx_ins *peel_gelu(struct match *m, const struct mgx_ins *no
                 sum = f;
         }
     if (count != 3 || half != 1 || !x || !sum ||
-        !with_constant(m, sum, &mgx_op_add, &inner, &value) || value != 1 ||
-        inner->op != &mgx_op_erf)
+        !with_constant(m, sum, &mgx_op_add, &inner, &value) || value != 1)
         return NULL;
-    const struct mgx_ins *scaled = inner->in[0], *arg;
-    const bool good =
-        (with_constant(m, scaled, &mgx_op_mul, &arg, &value) && fabs(value - 0.70710678) < 1e-6) ||
-        (scaled->op == &mgx_op_div && is_value(m, scaled->in[1], 1.41421356) &&
-         (arg = scaled->in[0]));
-    if (!good || arg != x)
-        return NULL;
-    return set_act(m, MGX_ACT_GELU, 0, 0) ? x : NULL;
+    if (inner->op == &mgx_op_erf && is_erf_of_gelu(m, inner->in[0], x))
+        return set_act(m, MGX_ACT_GELU, 0, 0) ? x : NULL;
+    if (inner->op == &mgx_op_tanh && is_tanh_of_gelu(m, inner->in[0], x))
+        return set_act(m, MGX_ACT_GELU_TANH, 0, 0) ? x : NULL;
+    return NULL;
 }
 
 // clip(a x + b, 0, 1) alone or times x.
