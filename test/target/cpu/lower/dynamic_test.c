@@ -2,6 +2,8 @@
 // Operators offered to the CPU target while a run evaluates them, against the reference: random
 // sizes with 0 and 1 among them, strides with gaps, ties, NaN, negative axes and indices, every
 // instruction set of this machine. Moves and selections must be equal to the bit, sums close.
+#include "test_malloc.h"
+
 #include "target/cpu/kernel/harness.h"
 
 #include "base/size.h"
@@ -20,7 +22,9 @@ struct machine {
     struct cpu_plan plan;
     struct cpu_context context;
     struct mgx_arena strings;
-    int taken; // operators that a kernel computed
+    int taken;    // operators that a kernel computed
+    long fault;   // the allocation that fails in the offered evaluation; -1: none
+    bool faulted; // it was reached
 };
 
 static enum mgx_status count_offer(void *user, struct mgx_compute_call *c, bool *done)
@@ -35,6 +39,7 @@ static void machine_init(struct machine *m, enum mgx_isa isa)
 {
     memset(m, 0, sizeof *m);
     m->plan.isa = isa;
+    m->fault = -1;
     m->plan.threads = 3;
     m->plan.blocks = cpu_blocks_create();
     m->context.plan = &m->plan;
@@ -84,9 +89,13 @@ static bool agrees(struct machine *m, const struct mgx_op *op, const struct mgx_
         return false;
     const enum mgx_status a =
         mgx_eval_op(&plain, op, attr, in, count, NULL, 0, NULL, &expected, &first);
+    test_malloc_fail_after(m->fault);
     const enum mgx_status b =
         mgx_eval_op(&offered, op, attr, in, count, NULL, 0, NULL, &actual, &second);
-    const bool good = a == b && (a != MGX_OK || same(&actual, &expected, tolerance));
+    m->faulted = test_malloc_failed();
+    test_malloc_fail_after(-1);
+    const bool good = (m->faulted && b == MGX_NO_MEMORY) ||
+                      (a == b && (a != MGX_OK || same(&actual, &expected, tolerance)));
     if (!good)
         printf("%s: %s | %s\n", op->name, first.text, second.text);
     mgx_tensor_release(&expected);
@@ -342,6 +351,37 @@ static void try_often(bool (*attempt)(struct machine *m, struct rng *r), int rou
     }
 }
 
+// Every allocation of an offered operator fails once: no memory, nothing left behind, no crash.
+static bool survives(bool (*attempt)(struct machine *m, struct rng *r), uint64_t seed)
+{
+    const long before = test_malloc_live();
+    bool good = true, faulted = true;
+    for (long n = 0; n < 400 && good && faulted; n++) {
+        struct machine m;
+        struct rng r = {.state = seed};
+        machine_init(&m, mgx_cpu()->isa);
+        m.fault = n;
+        good = attempt(&m, &r);
+        faulted = m.faulted;
+        machine_fini(&m);
+    }
+    return good && !faulted && test_malloc_live() == before;
+}
+
+CASE(memory_that_runs_out)
+{
+    for (uint64_t seed = 1; seed < 8; seed++) {
+        CHECK(survives(try_topk, seed));
+        CHECK(survives(try_nonzero, seed));
+        CHECK(survives(try_nms, seed));
+        CHECK(survives(try_roialign, seed));
+        CHECK(survives(try_gathernd, seed));
+        CHECK(survives(try_scatter, seed));
+        CHECK(survives(try_scatternd, seed));
+        CHECK(survives(try_typed, seed));
+    }
+}
+
 CASE(topk_orders_ties_and_nans)
 {
     try_often(try_topk, 4 * ROUNDS);
@@ -468,5 +508,5 @@ CASE(taps_keep_inside_their_pixel)
 TEST_MAIN(ROW(topk_orders_ties_and_nans) ROW(nonzero_of_every_type)
               ROW(nonmaxsuppression_selects_the_same_boxes) ROW(roialign_averages_and_maxima)
                   ROW(gathernd_with_batches) ROW(scatter_last_update_counts) ROW(scatternd_slabs)
-                      ROW(scalar_operators_of_every_type) ROW(boxes_overlap_in_vectors)
-                          ROW(taps_keep_inside_their_pixel))
+                      ROW(scalar_operators_of_every_type) ROW(memory_that_runs_out)
+                          ROW(boxes_overlap_in_vectors) ROW(taps_keep_inside_their_pixel))
