@@ -56,7 +56,8 @@ typedef void (*mgx_tile_hook)(void *user, const struct mgx_tile *tile);
 
 struct mgx_epilogue {
     enum mgx_act act;
-    float a, b; // of the activation
+    float a, b;            // of the activation
+    const float *a_column; // [columns] in place of a; NULL: none. Must outlive what uses it
     enum mgx_residual residual;
     mgx_tile_hook hook; // NULL: none; its `user` is given with each run
 };

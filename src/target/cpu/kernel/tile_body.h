@@ -209,15 +209,18 @@ SIMD void rescale(int count, int nv, const struct mgx_tile_args *args, vf c[][NV
     }
 }
 
-SIMD void store_full(int count, int nv, const struct mgx_tile_args *args, vf c[][NV])
+// Stores the tile; `last` lanes of the last vector.
+SIMD void store_rows(int count, int nv, int last, const struct mgx_tile_args *args, vf c[][NV])
 {
     if (args->residual[0]) {
         UNROLL
         for (int i = 0; i < count; i++) {
+            const float *from = in_row(args->residual, args->residual_row, i);
             UNROLL
             for (int v = 0; v < nv; v++)
-                c[i][v] = vf_add(c[i][v],
-                                 vf_load(in_row(args->residual, args->residual_row, i) + v * VL));
+                c[i][v] =
+                    vf_add(c[i][v], last == VL || v + 1 < nv ? vf_load(from + v * VL)
+                                                             : vf_load_some(from + v * VL, last));
         }
     }
     if (args->clamp) {
@@ -231,13 +234,24 @@ SIMD void store_full(int count, int nv, const struct mgx_tile_args *args, vf c[]
     }
     UNROLL
     for (int i = 0; i < count; i++) {
+        float *to = out_row(args->c, args->c_row, i);
         UNROLL
-        for (int v = 0; v < nv; v++)
-            vf_store(out_row(args->c, args->c_row, i) + v * VL, c[i][v]);
+        for (int v = 0; v < nv; v++) {
+            if (last == VL || v + 1 < nv)
+                vf_store(to + v * VL, c[i][v]);
+            else
+                vf_store_some(to + v * VL, c[i][v], last);
+        }
     }
 }
 
-// The same for a tile that ends within a vector: sums[i][v] lie in memory, nv * VL to a row.
+SIMD void store_full(int count, int nv, const struct mgx_tile_args *args, vf c[][NV])
+{
+    store_rows(count, nv, VL, args, c);
+}
+
+// The same for a tile that ends within a vector where masked stores are slow: sums[i][v] lie in
+// memory, nv * VL to a row.
 static __attribute__((noinline)) void
 store_part(int count, int nv, const struct mgx_tile_args *args, const float *sums)
 {
@@ -264,6 +278,11 @@ SIMD void tile(int count, int nv, const struct mgx_tile_args *args)
     rescale(count, nv, args, c);
     if (args->cols == nv * VL) {
         store_full(count, nv, args, c);
+        return;
+    }
+    const int last = args->cols - (nv - 1) * VL;
+    if (VL == 16 && last > 0 && last < VL) {
+        store_rows(count, nv, last, args, c);
         return;
     }
     float sums[ROWS * NV * VL];
@@ -456,10 +475,11 @@ static void pack_transposed(const float *b, int64_t stride, int64_t depth, int c
 SIMD void finish_rows(enum mgx_act act, float *c, int64_t stride, int rows, int cols,
                       const struct mgx_epilogue *e, const float *residual, int64_t residual_stride)
 {
-    const vf a = vf_set(e->a), b = vf_set(e->b);
+    const vf b = vf_set(e->b);
     for (int i = 0; i < rows; i++, c += stride)
         for (int j = 0; j < cols; j += VL) {
             const int n = cols - j < VL ? cols - j : VL;
+            const vf a = e->a_column ? vf_load_some(e->a_column + j, n) : vf_set(e->a);
             vf x = vf_act(act, n == VL ? vf_load(c + j) : vf_load_some(c + j, n), a, b);
             if (residual)
                 x = vf_add(x, vf_load_some(residual + i * residual_stride + j, n));

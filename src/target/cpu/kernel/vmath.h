@@ -196,6 +196,13 @@ SIMD vf vf_mish(vf x)
     return vf_mul(x, vf_div(t, vf_add(t, two)));
 }
 
+#if !defined(HAS_SILU)
+SIMD vf vf_silu(vf x)
+{
+    return vf_mul(x, vf_sigmoid_quick(x));
+}
+#endif
+
 // The activations of epilogue.h. `act` should be a constant where it is called.
 SIMD vf vf_act(enum mgx_act act, vf x, vf a, vf b)
 {
@@ -211,7 +218,7 @@ SIMD vf vf_act(enum mgx_act act, vf x, vf a, vf b)
     case MGX_ACT_TANH:
         return vf_tanh(x);
     case MGX_ACT_SILU:
-        return vf_mul(x, vf_sigmoid_quick(x));
+        return vf_silu(x);
     case MGX_ACT_GELU:
         return vf_gelu(x);
     case MGX_ACT_GELU_TANH:

@@ -80,6 +80,8 @@ static bool with_constant(const struct match *m, const struct mgx_ins *node,
 
 // --- activations ---
 
+static bool is_bias(const struct match *m, int input);
+
 static bool set_act(struct match *m, enum mgx_act act, double a, double b)
 {
     m->out->kernel.act = act;
@@ -213,6 +215,17 @@ static const struct mgx_ins *peel_hard(struct match *m, const struct mgx_ins *no
     return other == x && set_act(m, MGX_ACT_HARD_SWISH, a, b) ? x : NULL;
 }
 
+// Constant slopes of prelu, one per column.
+static bool peel_slopes(struct match *m, const struct mgx_ins *node)
+{
+    const struct mgx_ins *leaf = leaf_of(m, node);
+    const int input = leaf ? input_of(m, leaf) : -1;
+    if (input < 0 || !m->c->constant[input] || !is_bias(m, input))
+        return false;
+    m->out->kernel.a_column = m->c->constant[input]->data;
+    return true;
+}
+
 static const struct mgx_ins *peel_act(struct match *m, const struct mgx_ins *node)
 {
     static const struct {
@@ -224,6 +237,8 @@ static const struct mgx_ins *peel_act(struct match *m, const struct mgx_ins *nod
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
         if (node->op == plain[i].op)
             return set_act(m, plain[i].act, 0, 0) ? node->in[0] : node;
+    if (node->op == &mgx_op_prelu && peel_slopes(m, node->in[1]))
+        return set_act(m, MGX_ACT_LEAKY_RELU, 0, 0) ? node->in[0] : node;
     if (node->op == &mgx_op_leaky_relu)
         return set_act(m, MGX_ACT_LEAKY_RELU, mgx_ins_real(node, "alpha"), 0) ? node->in[0] : node;
     const struct mgx_ins *x = peel_silu(m, node);

@@ -47,7 +47,7 @@ static const struct {
     {MGX_ACT_LEAKY_RELU, 0.01f, 0, 100, 1e-30, 1},
     {MGX_ACT_SIGMOID, 0, 0, 80, 1e-30, 4},
     {MGX_ACT_TANH, 0, 0, 20, 1e-30, 5},
-    {MGX_ACT_SILU, 0, 0, 80, 1e-30, 5},
+    {MGX_ACT_SILU, 0, 0, 80, 1e-3, 12},
     {MGX_ACT_GELU, 0, 0, 20, 1, 8},
     {MGX_ACT_GELU_TANH, 0, 0, 20, 1, 6},
     {MGX_ACT_HARD_SIGMOID, 0.2f, 0.5f, 10, 1, 1},
@@ -98,6 +98,26 @@ CASE(limits_and_nan)
     }
 }
 
+CASE(slopes_per_column)
+{
+    enum { ROWS = 3, COLS = 41, STRIDE = 44 };
+    struct rng r = {23};
+    EACH_ISA(isa)
+    {
+        struct buffer slopes = buffer_random(COLS, &r), c = buffer_random(ROWS * STRIDE, &r);
+        float expected[ROWS * STRIDE];
+        for (int i = 0; i < ROWS * STRIDE; i++)
+            expected[i] = i % STRIDE < COLS && c.data[i] < 0 ? c.data[i] * slopes.data[i % STRIDE]
+                                                             : c.data[i];
+        const struct mgx_epilogue e = {.act = MGX_ACT_LEAKY_RELU, .a_column = slopes.data};
+        mgx_gemm_kernel(MGX_KERNEL_F32, isa)->finish(c.data, STRIDE, ROWS, COLS, &e, NULL, 0);
+        CHECK(memcmp(expected, c.data, sizeof expected) == 0);
+        CHECK(buffer_intact(c));
+        buffer_free(slopes);
+        buffer_free(c);
+    }
+}
+
 struct timed {
     const struct mgx_gemm_kernel *kernel;
     struct mgx_epilogue e;
@@ -128,6 +148,7 @@ static int bench(void)
 
 int main(int argc, char **argv)
 {
-    static const struct check_case cases[] = {ROW(agree_with_libm) ROW(limits_and_nan){NULL, NULL}};
+    static const struct check_case cases[] = {ROW(agree_with_libm) ROW(limits_and_nan)
+                                                  ROW(slopes_per_column){NULL, NULL}};
     return bench_asked(argc, argv) ? bench() : check_run(cases, argc, argv);
 }
