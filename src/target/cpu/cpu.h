@@ -19,6 +19,7 @@
 #include "target/cpu/cpuid.h"
 #include "target/cpu/pool.h"
 #include "target/target.h"
+#include "target/tuning.h"
 
 struct cpu_plan;
 struct cpu_step;
@@ -160,8 +161,11 @@ struct cpu_plan {
     enum mgx_isa isa;
     struct mgx_pool *pool;
     int threads;
-    bool fast_math;
-    struct cpu_value *values; // by ins->index of main
+    bool fast_math, exhaustive_tune;
+    struct mgx_tuning tuning;        // what was measured, now or before
+    int tuned_count, measured_count; // kernels chosen by it; problems measured by this compilation
+    bool tuning_lost;                // the cache could not be written
+    struct cpu_value *values;        // by ins->index of main
     int value_count;
     struct cpu_value **all; // the same and the temporaries that steps needed
     int all_count, all_capacity;

@@ -21,6 +21,7 @@ static void destroy_plan(struct cpu_plan *plan)
         mgx_storage_release(plan->packed.v[i]);
     mgx_map_fini(&plan->packs);
     mgx_map_fini(&plan->literals);
+    mgx_tuning_fini(&plan->tuning);
     mgx_pool_release(plan->pool);
     pthread_mutex_destroy(&plan->lock);
     mgx_arena_fini(&plan->arena);
@@ -99,6 +100,17 @@ static enum mgx_status build(struct cpu_plan *plan, struct mgx_diag *diag)
     return MGX_OK;
 }
 
+// A cache that cannot be written is no reason to fail: explain says so.
+static enum mgx_status build_tuned(struct cpu_plan *plan, const char *cache, struct mgx_diag *diag)
+{
+    if (cache)
+        TRY(mgx_tuning_load(&plan->tuning, cache, diag));
+    TRY(build(plan, diag));
+    struct mgx_diag quiet = {.status = MGX_OK};
+    plan->tuning_lost = cache && mgx_tuning_save(&plan->tuning, cache, &quiet) != MGX_OK;
+    return quiet.status == MGX_NO_MEMORY ? mgx_fail_memory(diag) : MGX_OK;
+}
+
 static enum mgx_status create_plan(struct mgx_program *p, const struct mgx_compile_options *options,
                                    struct cpu_plan **out, struct mgx_diag *diag)
 {
@@ -111,12 +123,14 @@ static enum mgx_status create_plan(struct mgx_program *p, const struct mgx_compi
     plan->program = p;
     plan->isa = isa;
     plan->fast_math = options->fast_math;
+    plan->exhaustive_tune = options->exhaustive_tune;
     mgx_arena_init(&plan->arena);
+    mgx_tuning_init(&plan->tuning);
     pthread_mutex_init(&plan->lock, NULL);
     enum mgx_status status = mgx_pool_acquire(options->threads, &plan->pool, diag);
     plan->threads = mgx_pool_threads(plan->pool);
     if (status == MGX_OK)
-        status = build(plan, diag);
+        status = build_tuned(plan, options->tuning_cache, diag);
     if (status != MGX_OK) {
         destroy_plan(plan);
         return status;
@@ -166,6 +180,9 @@ static void explain(const struct mgx_program *p, struct mgx_str *out)
     mgx_str_printf(out, "steps: %d, threads: %d, isa: %s\n", plan->step_count, plan->threads,
                    mgx_isa_name(plan->isa));
     mgx_str_printf(out, "products: %.4g GFLOP\n", flops * 1e-9);
+    mgx_str_printf(out, "tuned: %d steps, %d problems measured%s\n", plan->tuned_count,
+                   plan->measured_count,
+                   plan->tuning_lost ? ", the cache could not be written" : "");
     mgx_str_printf(out, "packed constants: %zu bytes\n", plan->packed_bytes);
     mgx_str_printf(out, "scratch: %zu bytes, lower bound %zu, ratio %.4f\n", plan->scratch_bytes,
                    plan->lower_bound_bytes,

@@ -5,11 +5,13 @@
 // Activations are channels last by strides; weights are packed once for the method the plan chose.
 // An input in another order is read as it is where the kernels can, so the first layer needs no
 // transpose.
+#include <stdlib.h>
 #include <string.h>
 
 #include "op/op.h"
 #include "target/cpu/kernel/conv.h"
 #include "target/cpu/lower/epilogue.h"
+#include "target/cpu/tune.h"
 
 struct conv {
     struct mgx_conv_plan *plan;
@@ -194,6 +196,118 @@ static bool pack(struct cpu_prepare *c, struct conv *v, const struct mgx_conv_de
     return true;
 }
 
+// --- choosing the method by measuring ---
+
+struct contest {
+    struct cpu_prepare *c;
+    const struct conv *v;
+    struct mgx_conv_desc desc; // without a hook
+    struct mgx_conv_choice choices[MGX_CONV_METHOD_COUNT];
+    struct mgx_conv_plan *plan;
+    void *packed, *x, *y, *residual, *bias, *workspace;
+};
+
+static const char *contestant_name(void *user, int number)
+{
+    return mgx_conv_method_name(((const struct contest *)user)->choices[number].method);
+}
+
+static void *buffer_like(const struct mgx_shape *shape)
+{
+    return cpu_tune_buffer((size_t)mgx_shape_space(shape) * mgx_type_size(shape->type));
+}
+
+static bool contestant_begin(void *user, int number, struct mgx_diag *diag)
+{
+    struct contest *t = user;
+    const struct cpu_prepare *c = t->c;
+    if (mgx_conv_plan_create(&t->desc, t->choices[number].method, &t->plan, diag) != MGX_OK)
+        return false;
+    const int residual = t->v->epilogue.residual;
+    t->packed = cpu_tune_buffer(mgx_conv_packed_bytes(t->plan));
+    t->workspace = cpu_tune_buffer(mgx_conv_workspace(t->plan));
+    t->x = buffer_like(&c->in[t->v->x]);
+    t->y = buffer_like(c->out);
+    t->bias = cpu_tune_buffer((size_t)t->desc.out_channels * sizeof(float));
+    t->residual = residual >= 0 ? buffer_like(&c->in[residual]) : NULL;
+    if (!t->packed || !t->workspace || !t->x || !t->y || !t->bias ||
+        (residual >= 0 && !t->residual)) {
+        mgx_fail_memory(diag);
+        return false;
+    }
+    mgx_conv_pack(t->plan, c->constant[t->v->w]->data, t->packed);
+    return true;
+}
+
+static void contestant_run(void *user)
+{
+    const struct contest *t = user;
+    const struct mgx_conv_args args = {.x = t->x,
+                                       .packed = t->packed,
+                                       .bias = t->v->epilogue.bias >= 0 ? t->bias : NULL,
+                                       .residual = t->residual,
+                                       .y = t->y,
+                                       .workspace = t->workspace};
+    mgx_conv_run(t->plan, &args, t->c->plan->pool);
+}
+
+static void contestant_end(void *user)
+{
+    struct contest *t = user;
+    void **const buffers[] = {&t->packed, &t->x, &t->y, &t->residual, &t->bias, &t->workspace};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
+        free(*buffers[i]);
+        *buffers[i] = NULL;
+    }
+    mgx_conv_plan_destroy(t->plan);
+    t->plan = NULL;
+}
+
+static void put_sizes(struct mgx_str *out, const char *name, const int64_t *sizes)
+{
+    mgx_str_printf(out, " %s%lldx%lldx%lld", name, (long long)sizes[0], (long long)sizes[1],
+                   (long long)sizes[2]);
+}
+
+static void name_problem(const struct mgx_conv_desc *d, struct mgx_str *out)
+{
+    mgx_str_printf(out, "conv%s f32 n%lld g%lld c%lld>%lld%s", d->transposed ? "_backwards" : "",
+                   (long long)d->batch, (long long)d->groups, (long long)d->in_channels,
+                   (long long)d->out_channels, d->x_channel == 1 ? "" : " planar");
+    put_sizes(out, "i", d->in);
+    put_sizes(out, "o", d->out);
+    put_sizes(out, "k", d->kernel);
+    put_sizes(out, "s", d->stride);
+    put_sizes(out, "d", d->dilation);
+    put_sizes(out, "p", d->pad);
+    mgx_str_printf(out, " %s%s", mgx_act_name(d->epilogue.act),
+                   d->epilogue.residual ? " residual" : "");
+}
+
+// MGX_CONV_METHOD_COUNT: as the cost model has it.
+static bool tuned_method(struct cpu_prepare *c, const struct conv *v,
+                         const struct mgx_conv_desc *desc, enum mgx_conv_method *method)
+{
+    struct contest t = {.c = c, .v = v, .desc = *desc};
+    struct mgx_str problem = {0};
+    int choice;
+    t.desc.epilogue.hook = NULL;
+    name_problem(desc, &problem);
+    const struct cpu_contest contest = {
+        .problem = &problem,
+        .name = contestant_name,
+        .count = mgx_conv_choices(&t.desc, t.choices),
+        .begin = contestant_begin,
+        .run = contestant_run,
+        .end = contestant_end,
+        .user = &t,
+    };
+    const enum mgx_status status = cpu_tune(c->plan, &contest, &choice, c->diag);
+    *method = choice >= 0 ? t.choices[choice].method : MGX_CONV_METHOD_COUNT;
+    mgx_str_fini(&problem);
+    return status == MGX_OK;
+}
+
 static bool take(struct cpu_prepare *c, struct conv *v, const struct mgx_ins *main)
 {
     struct mgx_conv_desc desc;
@@ -201,7 +315,9 @@ static bool take(struct cpu_prepare *c, struct conv *v, const struct mgx_ins *ma
     v->w = v->epilogue.main_in[1];
     if (main->in_count != 2 || !describe(c, v, main, &desc))
         return false;
-    if (mgx_conv_plan_create(&desc, MGX_CONV_METHOD_COUNT, &v->plan, c->diag) != MGX_OK)
+    enum mgx_conv_method method;
+    if (!tuned_method(c, v, &desc, &method) ||
+        mgx_conv_plan_create(&desc, method, &v->plan, c->diag) != MGX_OK)
         return false;
     if (!cpu_at_end(c->plan, destroy, v->plan, c->diag) || !pack(c, v, &desc))
         return false;
@@ -211,6 +327,8 @@ static bool take(struct cpu_prepare *c, struct conv *v, const struct mgx_ins *ma
         taps *= (double)desc.kernel[k];
     c->flops = 2.0 * (double)mgx_shape_elements(desc.transposed ? &c->in[v->x] : c->out) * taps;
     c->detail = mgx_conv_method_name(mgx_conv_plan_method(v->plan));
+    if (method != MGX_CONV_METHOD_COUNT)
+        c->detail = mgx_arena_printf(&c->plan->arena, "%s, tuned", c->detail);
     c->state = v;
     return cpu_epilogue_finish(c, &v->epilogue);
 }

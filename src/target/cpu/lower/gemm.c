@@ -6,11 +6,15 @@
 //
 // A constant b is packed once. Rows of all batches of `a` that share one b merge into one product
 // when they lie at one stride, so a batch of sentences is one tall matrix.
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "op/op.h"
 #include "target/cpu/kernel/gemm.h"
+#include "target/cpu/kernel/split.h"
 #include "target/cpu/lower/epilogue.h"
+#include "target/cpu/tune.h"
 
 struct gemm {
     struct mgx_gemm_plan plan;
@@ -103,13 +107,144 @@ static bool describe(struct cpu_prepare *c, struct gemm *g, struct mgx_gemm_desc
     return true;
 }
 
+// --- choosing the division among threads, and the instruction set, by measuring ---
+
+static const char *const ways[] = {"model", "avx2", "rows", "columns", "one"};
+
+enum way { WAY_MODEL, WAY_AVX2, WAY_ROWS, WAY_COLUMNS, WAY_ONE, WAYS };
+
+// Divides a planned product otherwise than its cost model did.
+static void divide(struct mgx_gemm_plan *plan, enum way way)
+{
+    const struct mgx_gemm_desc *d = &plan->desc;
+    const int64_t most = 4 * (int64_t)d->threads;
+    plan->m_parts =
+        way == WAY_ROWS ? (int)mgx_min_i64(mgx_ceil_div(d->m, plan->kernel->rows), most) : 1;
+    plan->n_parts =
+        way == WAY_COLUMNS ? (int)mgx_min_i64(mgx_ceil_div(d->n, plan->kernel->cols), most) : 1;
+    plan->units = (int64_t)plan->batches * plan->m_parts * plan->n_parts;
+    plan->tasks = way == WAY_ONE ? 1 : (int)mgx_min_i64(plan->units, 16 * (int64_t)d->threads);
+}
+
+static enum mgx_status plan_way(struct mgx_gemm_plan *plan, const struct mgx_gemm_desc *desc,
+                                enum way way, struct mgx_diag *diag)
+{
+    struct mgx_gemm_desc d = *desc;
+    d.isa = way == WAY_AVX2 ? MGX_ISA_AVX2 : d.isa;
+    TRY(mgx_gemm_plan_init(plan, &d, diag));
+    if (way >= WAY_ROWS && d.m && d.n)
+        divide(plan, way);
+    return MGX_OK;
+}
+
+struct contest {
+    struct cpu_prepare *c;
+    const struct gemm *g;
+    struct mgx_gemm_desc desc; // without a hook
+    enum way way[WAYS];
+    struct mgx_gemm_plan plan;
+    void *packed, *a, *b, *y, *residual, *bias, *workspace;
+};
+
+static const char *contestant_name(void *user, int number)
+{
+    return ways[((const struct contest *)user)->way[number]];
+}
+
+static void *buffer_like(const struct mgx_shape *shape)
+{
+    return cpu_tune_buffer((size_t)mgx_shape_space(shape) * mgx_type_size(shape->type));
+}
+
+static bool contestant_begin(void *user, int number, struct mgx_diag *diag)
+{
+    struct contest *t = user;
+    const struct cpu_prepare *c = t->c;
+    if (plan_way(&t->plan, &t->desc, t->way[number], diag) != MGX_OK)
+        return false;
+    const int residual = t->g->epilogue.residual;
+    t->a = buffer_like(&c->in[t->g->a]);
+    t->b = t->desc.packed ? cpu_tune_buffer(t->plan.packed_bytes) : buffer_like(&c->in[t->g->b]);
+    t->y = buffer_like(c->out);
+    t->bias = cpu_tune_buffer((size_t)t->desc.n * sizeof(float));
+    t->residual = residual >= 0 ? buffer_like(&c->in[residual]) : NULL;
+    t->workspace = cpu_tune_buffer(mgx_gemm_workspace(&t->plan));
+    if (t->a && t->b && t->y && t->bias && t->workspace && (residual < 0 || t->residual))
+        return true;
+    mgx_fail_memory(diag);
+    return false;
+}
+
+static void contestant_run(void *user)
+{
+    const struct contest *t = user;
+    const struct mgx_gemm_args args = {.a = t->a,
+                                       .b = t->b,
+                                       .bias = t->g->epilogue.bias >= 0 ? t->bias : NULL,
+                                       .residual = t->residual,
+                                       .c = t->y,
+                                       .workspace = t->workspace};
+    mgx_gemm_run(&t->plan, &args, t->c->plan->pool);
+}
+
+static void contestant_end(void *user)
+{
+    struct contest *t = user;
+    void **const buffers[] = {&t->a, &t->b, &t->y, &t->residual, &t->bias, &t->workspace};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
+        free(*buffers[i]);
+        *buffers[i] = NULL;
+    }
+}
+
+static void name_problem(const struct mgx_gemm_desc *d, struct mgx_str *out)
+{
+    mgx_str_printf(out, "gemm f32 m%lld n%lld k%lld", (long long)d->m, (long long)d->n,
+                   (long long)d->k);
+    for (int i = 0; i < MGX_GEMM_BATCH; i++)
+        if (d->batch[i] > 1)
+            mgx_str_printf(out, " b%lld%s", (long long)d->batch[i], d->b_batch[i] ? "" : "=");
+    mgx_str_printf(out, "%s%s%s %s%s", d->packed ? " packed" : "", d->a_col == 1 ? "" : " a^T",
+                   d->b_col == 1 ? "" : " b^T", mgx_act_name(d->epilogue.act),
+                   d->epilogue.residual ? " residual" : "");
+}
+
+// Plans g: by measurement if there is one, else by the cost model.
+static bool choose_plan(struct cpu_prepare *c, struct gemm *g, const struct mgx_gemm_desc *desc,
+                        bool *tuned)
+{
+    struct contest t = {.c = c, .g = g, .desc = *desc};
+    struct mgx_str problem = {0};
+    int count = 0, choice;
+    for (int way = 0; way < WAYS; way++)
+        if (way == WAY_AVX2 ? desc->isa > MGX_ISA_AVX2 : way < WAY_ROWS || desc->threads > 1)
+            t.way[count++] = (enum way)way;
+    t.desc.epilogue.hook = NULL;
+    name_problem(desc, &problem);
+    const struct cpu_contest contest = {
+        .problem = &problem,
+        .name = contestant_name,
+        .count = count,
+        .begin = contestant_begin,
+        .run = contestant_run,
+        .end = contestant_end,
+        .user = &t,
+    };
+    const enum mgx_status status = cpu_tune(c->plan, &contest, &choice, c->diag);
+    mgx_str_fini(&problem);
+    *tuned = choice >= 0;
+    return status == MGX_OK &&
+           plan_way(&g->plan, desc, choice >= 0 ? t.way[choice] : WAY_MODEL, c->diag) == MGX_OK;
+}
+
 static bool pack(struct cpu_prepare *c, struct gemm *g)
 {
     const struct mgx_tensor *b = c->constant[g->b];
     const struct {
-        const void *data;
+        const void *data, *kernel;
         int64_t n, k, row, col, batch[MGX_GEMM_BATCH], strides[MGX_GEMM_BATCH];
     } key = {b->data,
+             g->plan.kernel,
              g->plan.desc.n,
              g->plan.desc.k,
              g->plan.desc.b_row,
@@ -151,13 +286,15 @@ static bool prepare(struct cpu_prepare *c)
     }
     if (!describe(c, g, &desc))
         return false;
-    if (mgx_gemm_plan_init(&g->plan, &desc, c->diag) != MGX_OK)
+    bool tuned;
+    if (!choose_plan(c, g, &desc, &tuned))
         return false;
     if (desc.packed && !pack(c, g))
         return false;
     c->workspace = mgx_gemm_workspace(&g->plan);
     c->flops = 2.0 * (double)mgx_shape_elements(c->out) * (double)desc.k;
-    c->detail = g->plan.kernel->name;
+    c->detail = tuned ? mgx_arena_printf(&c->plan->arena, "%s, tuned", g->plan.kernel->name)
+                      : g->plan.kernel->name;
     c->state = g;
     return cpu_epilogue_finish(c, &g->epilogue);
 }
