@@ -10,7 +10,7 @@ PYTHON := $(VENV)/bin/python
 CONFIGURE = cmake -S . -B $(1) -G "$(GENERATOR)" $(CMAKE_ARGS) $(2) > $(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
 COMPILE = cmake --build $(1) -j$(JOBS)
 
-.PHONY: all tests help demo test check check-all suite hostile bench fuzz fail-alloc size coverage install format venv clean
+.PHONY: all tests help demo test check check-all suite hostile bench bench-kernels fuzz fail-alloc size coverage install format venv clean
 
 all: $(BUILD)/CMakeCache.txt
 	@echo "== building the engine, its clients and the examples into $(BUILD)/"
@@ -32,6 +32,7 @@ help:
 	@echo "make check-all   gcc and clang, address+undefined and thread sanitizers, a valgrind sample"
 	@echo "make suite       the ONNX backend suite on the reference target (TARGET=cpu for another)"
 	@echo "make hostile     hostile models through the driver on every target"
+	@echo "make bench-kernels  every CPU kernel timed on every instruction set"
 	@echo "make bench       the benchmark against ONNX Runtime and OpenVINO"
 	@echo "make fuzz        the fuzzers, SECONDS=60 each (needs clang)"
 	@echo "make fail-alloc  the tests with allocations failing, a sample in minutes (FAIL_ARGS=--all for every one)"
@@ -100,6 +101,13 @@ check-all: check
 bench: venv all
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt
 	@$(PYTHON) bench/bench.py --build $(BUILD) $(BENCH_ARGS)
+
+# One verb for every kernel test's --bench: GFLOP/s and the share of the measured FMA peak, GB/s,
+# values per nanosecond, for each instruction set this machine has.
+bench-kernels: tests
+	@for test in $(BUILD)/test/test-target-cpu-kernel-*; do \
+		echo "== $${test##*-}"; $$test --bench || exit 1; \
+	done
 
 SECONDS ?= 60
 fuzz:

@@ -34,14 +34,32 @@ SIMD vf load_tail(const float *x, int n, float fill)
     return vf_load(lane);
 }
 
+// NaN among the values comes out: vf_max alone would forget one that lies in its first operand.
+SIMD vf max_so_far(vf m, vf x)
+{
+    return vf_nan_or(m, vf_max(m, x));
+}
+
+SIMD vf min_so_far(vf m, vf x)
+{
+    return vf_nan_or(m, vf_min(m, x));
+}
+
 static float row_max(const float *x, int64_t n)
 {
-    vf m = vf_set(-INFINITY);
+    vf m = vf_set(-INFINITY), m1 = m, m2 = m, m3 = m; // several, for the latency of each
     int64_t i = 0;
+    for (; i + 4 * VL <= n; i += 4 * VL) {
+        m = max_so_far(m, vf_load(x + i));
+        m1 = max_so_far(m1, vf_load(x + i + VL));
+        m2 = max_so_far(m2, vf_load(x + i + 2 * VL));
+        m3 = max_so_far(m3, vf_load(x + i + 3 * VL));
+    }
+    m = max_so_far(max_so_far(m, m1), max_so_far(m2, m3));
     for (; i + VL <= n; i += VL)
-        m = vf_max(m, vf_load(x + i));
+        m = max_so_far(m, vf_load(x + i));
     if (i < n)
-        m = vf_max(m, load_tail(x + i, (int)(n - i), -INFINITY));
+        m = max_so_far(m, load_tail(x + i, (int)(n - i), -INFINITY));
     return lanes_max(m);
 }
 
@@ -54,13 +72,18 @@ static float row_max(const float *x, int64_t n)
         (void)m;                                                                                   \
         for (int64_t start = 0; start < n; start += PIECE) {                                       \
             const int64_t end = n - start < PIECE ? n : start + PIECE;                             \
-            vf s = vf_zero(), t = vf_zero();                                                       \
+            vf s = vf_zero(), t = s, p = s, q = s;                                                 \
             int64_t i = start;                                                                     \
-            for (; i + 2 * VL <= end; i += 2 * VL) {                                               \
+            for (; i + 4 * VL <= end; i += 4 * VL) {                                               \
                 const vf u = vf_load(x + i), v = vf_load(x + i + VL);                              \
+                const vf w = vf_load(x + i + 2 * VL), z = vf_load(x + i + 3 * VL);                 \
                 s = vf_add(s, f(u));                                                               \
                 t = vf_add(t, f(v));                                                               \
+                p = vf_add(p, f(w));                                                               \
+                q = vf_add(q, f(z));                                                               \
             }                                                                                      \
+            s = vf_add(s, p);                                                                      \
+            t = vf_add(t, q);                                                                      \
             for (; i + VL <= end; i += VL)                                                         \
                 s = vf_add(s, f(vf_load(x + i)));                                                  \
             if (i < end)                                                                           \
@@ -195,9 +218,9 @@ static float fold(enum mgx_fold kind, const float *x, int64_t n)
         return (float)product;
     }
     for (; i + VL <= n; i += VL)
-        m = vf_min(m, vf_load(x + i));
+        m = min_so_far(m, vf_load(x + i));
     if (i < n)
-        m = vf_min(m, load_tail(x + i, (int)(n - i), INFINITY));
+        m = min_so_far(m, load_tail(x + i, (int)(n - i), INFINITY));
     return lanes_min(m);
 }
 
@@ -205,9 +228,9 @@ SIMD vf combine(enum mgx_fold kind, vf a, vf x)
 {
     switch (kind) {
     case MGX_FOLD_MAX:
-        return vf_max(a, x);
+        return max_so_far(a, x);
     case MGX_FOLD_MIN:
-        return vf_min(a, x);
+        return min_so_far(a, x);
     case MGX_FOLD_PROD:
         return vf_mul(a, x);
     default:

@@ -2,14 +2,16 @@
 // Kernels over rows: what is computed along one contiguous axis, row by row. The tables hold one
 // entry per instruction set; splitting rows over threads is the caller's.
 //
-//     softmax     y = exp(x - max) / sum        logsoftmax  y = x - max - log(sum)
-//     norm        y = (x - mean) / sqrt(variance + epsilon) * scale + shift      (layer
-//     normalisation) rms         y = x / sqrt(mean of squares + epsilon) * scale + shift fold one
-//     value a row: sum, mean, max, min, product fold_across the same over rows, column by column:
-//     y[j] = fold over i of x[i * stride + j]
+//     softmax      y = exp(x - max) / sum
+//     logsoftmax   y = x - max - log(sum)
+//     norm         y = (x - mean) / sqrt(variance + epsilon) * scale + shift
+//     rms          y = x / sqrt(mean of squares + epsilon) * scale + shift
+//     fold         one value a row: sum, mean, max, min, product; NaN comes through
+//     fold_across  the same over rows, column by column: y[j] = fold over i of x[i * stride + j]
 //
-// Two passes over a row that lies in the L1 cache; sums in vector lanes of float, rows longer than
-// 4096 in pieces whose sums add up in double, so the error does not grow with the length.
+// Two or three passes over a row that lies in the L1 cache; sums in vector lanes of float, rows
+// longer than 4096 in pieces whose sums add up in double, so the error does not grow with the
+// length.
 #pragma once
 
 #include <stdint.h>
@@ -24,8 +26,7 @@ struct mgx_rows {
     // Along columns: n columns side by side, `count` values each, `stride` floats apart in x and y.
     void (*softmax_across)(const float *x, int64_t x_stride, float *y, int64_t y_stride,
                            int64_t count, int64_t n);
-    // scale and shift may be NULL.
-    // sum unless NULL.
+    // scale and shift may be NULL; y may be x.
     void (*norm)(const float *x, const float *scale, const float *shift, float epsilon, float *y,
                  int64_t n);
     void (*rms)(const float *x, const float *scale, const float *shift, float epsilon, float *y,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// group[tag=layer_norm]: the rows of the last axis, on the kernel of kernel/rows.h.
+// group[tag=layer_norm] and group[tag=rms_norm]: rows over the last axes, on the kernels of
+// kernel/rows.h.
 //
-// The body is known to the pass that made it: a mean, a centred value, a root of the mean square
-// plus epsilon, then perhaps a scale and a shift. What the kernel needs are x, epsilon, scale and
-// shift, found by their places in it.
+// The body is known to the pass that made it: a mean and a centred value, or neither, a root of the
+// mean square plus epsilon, then perhaps a scale and a shift. What the kernel needs are x, epsilon,
+// scale and shift, found by their places in it.
 #include <string.h>
 
 #include "base/size.h"
@@ -12,8 +13,10 @@
 #include "target/cpu/kernel/rows.h"
 
 struct norm {
-    const struct mgx_rows *kernels;
+    void (*kernel)(const float *x, const float *scale, const float *shift, float epsilon, float *y,
+                   int64_t n);
     int x, scale, shift; // inputs of the group, -1: none
+    int axes;            // of a row: the last ones
     float epsilon;
     int64_t rows, n, x_row, y_row;
     int tasks;
@@ -52,14 +55,15 @@ static int peel(const struct mgx_module *body, const struct mgx_op *op, const st
     return -1;
 }
 
-static bool find_parts(struct cpu_prepare *c, struct norm *v)
+static bool find_parts(struct cpu_prepare *c, struct norm *v, bool rms)
 {
     const struct mgx_module *body = c->ins->mod[0];
     const struct mgx_ins *mean = find(body, &mgx_op_reduce_mean), *root = find(body, &mgx_op_rsqrt);
     root = root ? root : find(body, &mgx_op_sqrt);
     if (!mean || !root || root->in[0]->op != &mgx_op_add)
         return false;
-    v->x = input_of(body, mean->in[0]);
+    v->x = input_of(body, rms ? mean->in[0]->in[0] : mean->in[0]);
+    v->axes = mgx_ins_ints(mean, "axes").count;
     const struct mgx_ins *sum = root->in[0];
     int epsilon = input_of(body, sum->in[1]);
     epsilon = epsilon >= 0 ? epsilon : input_of(body, sum->in[0]);
@@ -70,15 +74,22 @@ static bool find_parts(struct cpu_prepare *c, struct norm *v)
     const struct mgx_ins *last = mgx_module_result(body, 0);
     v->shift = peel(body, &mgx_op_add, &last);
     v->scale = peel(body, &mgx_op_mul, &last);
+    if (rms && last->op == &mgx_op_multibroadcast) // what is left is the root: x was no scale
+        v->scale = -1;
     return true;
 }
 
-// Rows at one distance: all outer axes merge.
-static bool row_stride(const struct mgx_shape *s, int64_t *stride)
+// Rows over the last `axes`, contiguous, at one distance: all outer axes merge.
+static bool row_stride(const struct mgx_shape *s, int axes, int64_t *stride)
 {
     int64_t expected = 0;
-    *stride = s->lens[s->rank - 1];
-    for (int i = s->rank - 2; i >= 0; i--) {
+    *stride = 1;
+    for (int i = s->rank - 1; i >= s->rank - axes; i--) {
+        if (s->lens[i] != 1 && s->strides[i] != *stride)
+            return false;
+        *stride *= s->lens[i];
+    }
+    for (int i = s->rank - 1 - axes; i >= 0; i--) {
         if (s->lens[i] == 1)
             continue;
         if (expected == 0)
@@ -87,35 +98,42 @@ static bool row_stride(const struct mgx_shape *s, int64_t *stride)
             return false;
         expected = s->strides[i] * s->lens[i];
     }
-    return s->strides[s->rank - 1] == 1 || s->lens[s->rank - 1] == 1;
+    return true;
 }
 
 static bool prepare(struct cpu_prepare *c)
 {
-    if (c->ins->op != &mgx_op_group ||
-        strcmp(mgx_attr_text(c->ins->op, c->ins->attr, "tag"), "layer_norm") != 0)
+    if (c->ins->op != &mgx_op_group)
+        return false;
+    const char *tag = mgx_attr_text(c->ins->op, c->ins->attr, "tag");
+    const bool rms = strcmp(tag, "rms_norm") == 0;
+    if (!rms && strcmp(tag, "layer_norm") != 0)
         return false;
     struct norm *v = MGX_NEW(&c->plan->arena, struct norm);
     if (!v) {
         mgx_fail_memory(c->diag);
         return false;
     }
-    if (!find_parts(c, v)) {
+    if (!find_parts(c, v, rms)) {
         c->why = "the body is not in the form known";
         return false;
     }
     const struct mgx_shape *x = &c->in[v->x];
-    if (!mgx_shape_elements(x) || !row_stride(c->out, &v->y_row)) {
+    if (!mgx_shape_elements(x) || !row_stride(c->out, v->axes, &v->y_row)) {
         c->why = "rows of the result do not lie at one distance";
         return false;
     }
-    if (!row_stride(x, &v->x_row)) {
+    if (!row_stride(x, v->axes, &v->x_row)) {
         c->why = "rows do not lie at one distance";
         c->want_in[v->x] = CPU_ROW_MAJOR;
         return false;
     }
-    v->kernels = mgx_rows_of(c->plan->isa);
-    v->n = x->lens[x->rank - 1];
+    const struct mgx_rows *kernels = mgx_rows_of(c->plan->isa);
+    v->kernel = rms ? kernels->rms : kernels->norm;
+    c->detail = rms ? "root mean square" : "layer";
+    v->n = 1;
+    for (int i = x->rank - v->axes; i < x->rank; i++)
+        v->n *= x->lens[i];
     v->rows = mgx_shape_elements(x) / v->n;
     v->tasks = mgx_shape_elements(x) < 1 << 14 ? 1 : (int)mgx_min_i64(v->rows, c->plan->threads);
     c->in_place = v->x_row == v->y_row ? v->x : -1;
@@ -139,7 +157,7 @@ static void run_part(void *user, int task, int thread)
     const float *shift = v->shift >= 0 ? job->args->in[v->shift] : NULL;
     const int64_t end = v->rows * (task + 1) / v->tasks;
     for (int64_t i = v->rows * task / v->tasks; i < end; i++)
-        v->kernels->norm(x + i * v->x_row, scale, shift, v->epsilon, y + i * v->y_row, v->n);
+        v->kernel(x + i * v->x_row, scale, shift, v->epsilon, y + i * v->y_row, v->n);
 }
 
 static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,

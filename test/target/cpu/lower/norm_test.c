@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT
+// Normalisations and activations as exporters spell them: every spelling becomes one step, with the
+// reference's values.
+#include "check.h"
+#include "op/op.h"
+#include "target/target.h"
+
+static struct mgx_program *compile(const char *text, const struct mgx_target *target)
+{
+    struct mgx_diag diag = {0};
+    struct mgx_program *p = NULL;
+    const struct mgx_compile_options options = {.fast_math = true, .pass.fast_math = true};
+    if (mgx_program_parse(&p, &mgx_ops, text, strlen(text), &diag) == MGX_OK &&
+        mgx_program_compile(p, target, &options, &diag) == MGX_OK)
+        return p;
+    printf("%s\n", diag.text);
+    mgx_program_destroy(p);
+    return NULL;
+}
+
+static bool run(const struct mgx_program *p, struct mgx_tensor *result)
+{
+    struct mgx_ins *params[4];
+    struct mgx_named_tensor named[4];
+    struct mgx_diag diag = {0};
+    const int count = mgx_module_parameters(mgx_program_main(p), params, 4);
+    int made = 0;
+    for (; made < count; made++) {
+        named[made].name = mgx_parameter_name(params[made]);
+        if (mgx_tensor_create(&named[made].tensor, &params[made]->shape, &diag) != MGX_OK)
+            break;
+        mgx_tensor_generate(&named[made].tensor, (uint64_t)made + 1);
+    }
+    struct mgx_run r = {
+        .params = named, .param_count = count, .results = result, .result_count = 1};
+    const bool good = made == count && mgx_program_run(p, &r, &diag) == MGX_OK;
+    for (int i = 0; i < made; i++)
+        mgx_tensor_release(&named[i].tensor);
+    return good;
+}
+
+static int steps_of(const struct mgx_program *p)
+{
+    struct mgx_str text = {0};
+    int steps = -1;
+    mgx_target_cpu.explain(p, &text);
+    const char *at = strstr(mgx_str_text(&text), "steps: ");
+    if (at)
+        steps = atoi(at + 7);
+    if (steps != 1)
+        printf("%s", mgx_str_text(&text));
+    mgx_str_fini(&text);
+    return steps;
+}
+
+static double worst(const struct mgx_tensor *a, const struct mgx_tensor *b)
+{
+    double most = 0;
+    for (int64_t i = 0; i < mgx_shape_elements(&a->shape); i++) {
+        const double off = fabs((double)((const float *)a->data)[i] - ((const float *)b->data)[i]);
+        most = off > most || isnan(off) ? off : most;
+    }
+    return most;
+}
+
+// One step, and the reference's values.
+static bool is_one_step(const char *text)
+{
+    struct mgx_tensor expected = {.data = NULL}, actual = {.data = NULL};
+    struct mgx_program *ref = compile(text, mgx_target_find("ref")),
+                       *cpu = compile(text, &mgx_target_cpu);
+    const bool good = ref && cpu && steps_of(cpu) == 1 && run(ref, &expected) &&
+                      run(cpu, &actual) && worst(&actual, &expected) < 2e-5;
+    if (!good)
+        printf("%s", text);
+    mgx_tensor_release(&expected);
+    mgx_tensor_release(&actual);
+    mgx_program_destroy(ref);
+    mgx_program_destroy(cpu);
+    return good;
+}
+
+#define HEAD                                                                                       \
+    "module: \"main\"\n"                                                                           \
+    "x = @param:x -> float_type, {2, 5, 24}, {120, 24, 1}\n"                                       \
+    "w = @param:w -> float_type, {24}, {1}\n"                                                      \
+    "u = @param:u -> float_type, {24}, {1}\n"                                                      \
+    "@e = @literal{1e-05} -> float_type, {1}, {1}\n"                                               \
+    "@2 = @literal{2} -> float_type, {1}, {1}\n"                                                   \
+    "@eps = multibroadcast[out_lens={2, 5, 1}](@e)\n"                                              \
+    "@two = multibroadcast[out_lens={2, 5, 24}](@2)\n"                                             \
+    "@w = multibroadcast[out_lens={2, 5, 24}](w)\n"                                                \
+    "@u = multibroadcast[out_lens={2, 5, 24}](u)\n"
+#define MEAN(of) "reduce_mean[axes={2}](" of ")\n"
+#define SPREAD(of) "multibroadcast[out_lens={2, 5, 24}](" of ")\n"
+#define CENTRED "@m = " MEAN("x") "@ms = " SPREAD("@m") "@d = sub(x,@ms)\n"
+#define SCALED "@s = mul(@n,@w)\n@t = add(@s,@u)\n@r = @return(@t)\n"
+
+CASE(layer_normalisation)
+{
+    CHECK(is_one_step(
+        HEAD CENTRED
+        "@q = sqdiff(x,@ms)\n@v = " MEAN("@q") "@a = add(@v,@eps)\n@i = rsqrt(@a)\n@is = " SPREAD(
+            "@i") "@n = mul(@d,@is)\n" SCALED));
+    CHECK(is_one_step(
+        HEAD CENTRED
+        "@q = mul(@d,@d)\n@v = " MEAN("@q") "@a = add(@eps,@v)\n@i = rsqrt(@a)\n@is = " SPREAD(
+            "@i") "@n = mul(@is,@d)\n" SCALED));
+    CHECK(is_one_step(HEAD CENTRED "@q = pow(@d,@two)\n@v = " MEAN(
+        "@q") "@a = add(@v,@eps)\n@i = sqrt(@a)\n@is = " SPREAD("@i") "@n = div(@d,@is)\n" SCALED));
+}
+
+CASE(root_mean_square_normalisation)
+{
+    CHECK(is_one_step(HEAD "@q = mul(x,x)\n@v = " MEAN(
+        "@q") "@a = add(@v,@eps)\n@i = rsqrt(@a)\n"
+              "@is = " SPREAD("@i") "@n = mul(x,@is)\n@s = mul(@w,@n)\n"
+                                    "@r = @return(@s)\n"));
+    CHECK(is_one_step(HEAD "@q = pow(x,@two)\n@v = " MEAN(
+        "@q") "@a = add(@v,@eps)\n@i = sqrt(@a)\n"
+              "@is = " SPREAD("@i") "@n = div(x,@is)\n" SCALED));
+    CHECK(is_one_step(HEAD "@q = mul(x,x)\n@v = " MEAN("@q") "@a = add(@v,@eps)\n@k = sqrt(@a)\n"
+                                                             "@i = recip(@k)\n@is = " SPREAD(
+                                                                 "@i") "@n = mul(x,@is)\n"
+                                                                       "@r = @return(@n)\n"));
+}
+
+CASE(rows_over_two_axes)
+{
+#define BOTH(mean, root)                                                                           \
+    "module: \"main\"\n"                                                                           \
+    "x = @param:x -> float_type, {3, 5, 7}, {35, 7, 1}\n"                                          \
+    "w = @param:w -> float_type, {5, 7}, {7, 1}\n"                                                 \
+    "@e = @literal{1e-05} -> float_type, {1}, {1}\n"                                               \
+    "@eps = multibroadcast[out_lens={3, 1, 1}](@e)\n"                                              \
+    "@w = multibroadcast[out_lens={3, 5, 7}](w)\n" mean                                            \
+    "@v = reduce_mean[axes={1, 2}](@q)\n@a = add(@v,@eps)\n@i = rsqrt(@a)\n"                       \
+    "@is = multibroadcast[out_lens={3, 5, 7}](@i)\n" root "@s = mul(@n,@w)\n@r = @return(@s)\n"
+    CHECK(is_one_step(BOTH("@m = reduce_mean[axes={1, 2}](x)\n"
+                           "@ms = multibroadcast[out_lens={3, 5, 7}](@m)\n"
+                           "@d = sub(x,@ms)\n@q = mul(@d,@d)\n",
+                           "@n = mul(@d,@is)\n")));
+    CHECK(is_one_step(BOTH("@q = mul(x,x)\n", "@n = mul(x,@is)\n")));
+}
+
+// The same constant everywhere in a tensor like x.
+#define ALL(name, value)                                                                           \
+    "@" name "0 = @literal{" value "} -> float_type, {1}, {1}\n"                                   \
+    "@" name " = multibroadcast[out_lens={4, 33}](@" name "0)\n"
+#define ACT_HEAD                                                                                   \
+    "module: \"main\"\nx = @param:x -> float_type, {4, 33}, {33, 1}\n" ALL("half", "0.5")          \
+        ALL("one", "1") ALL("r2", "1.4142135") ALL("i2", "0.70710678") ALL("three", "3")           \
+            ALL("c", "0.044715") ALL("k", "0.79788456") ALL("g", "1.702")
+
+CASE(gelu)
+{
+    CHECK(is_one_step(ACT_HEAD "@a = div(x,@r2)\n@b = erf(@a)\n@d = add(@b,@one)\n@f = mul(x,@d)\n"
+                               "@h = mul(@f,@half)\n@r = @return(@h)\n"));
+    CHECK(is_one_step(ACT_HEAD "@a = mul(x,@i2)\n@b = erf(@a)\n@d = add(@one,@b)\n"
+                               "@f = mul(x,@half)\n@h = mul(@f,@d)\n@r = @return(@h)\n"));
+    CHECK(is_one_step(ACT_HEAD "@a = pow(x,@three)\n@b = mul(@a,@c)\n@d = add(x,@b)\n"
+                               "@f = mul(@d,@k)\n@h = tanh(@f)\n@i = add(@h,@one)\n"
+                               "@j = mul(x,@half)\n@l = mul(@j,@i)\n@r = @return(@l)\n"));
+    CHECK(is_one_step(ACT_HEAD "@a = mul(x,@g)\n@b = sigmoid(@a)\n@d = mul(x,@b)\n"
+                               "@r = @return(@d)\n"));
+}
+
+TEST_MAIN(ROW(layer_normalisation) ROW(root_mean_square_normalisation) ROW(rows_over_two_axes)
+              ROW(gelu))
