@@ -4,6 +4,7 @@
 #include "target/cpu/kernel/rows.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 #include "target/cpu/kernel/simd.h"
 #include "target/cpu/kernel/vmath.h"
@@ -45,22 +46,30 @@ SIMD vf min_so_far(vf m, vf x)
     return vf_nan_or(m, vf_min(m, x));
 }
 
+// The largest value of a row. Without `exact`, anything when there is NaN: softmax finds it anyway.
+SIMD float largest(const float *x, int64_t n, bool exact)
+{
+    vf m[4]; // several, for the latency of each
+    int64_t i = 0;
+    for (int k = 0; k < 4; k++)
+        m[k] = vf_set(-INFINITY);
+    for (; i + 4 * VL <= n; i += 4 * VL)
+        UNROLL
+    for (int k = 0; k < 4; k++) {
+        const vf v = vf_load(x + i + k * VL);
+        m[k] = exact ? max_so_far(m[k], v) : vf_max(m[k], v);
+    }
+    m[0] = max_so_far(max_so_far(m[0], m[1]), max_so_far(m[2], m[3]));
+    for (; i + VL <= n; i += VL)
+        m[0] = max_so_far(m[0], vf_load(x + i));
+    if (i < n)
+        m[0] = max_so_far(m[0], load_tail(x + i, (int)(n - i), -INFINITY));
+    return exact ? lanes_max(m[0]) : vf_largest(m[0]);
+}
+
 static float row_max(const float *x, int64_t n)
 {
-    vf m = vf_set(-INFINITY), m1 = m, m2 = m, m3 = m; // several, for the latency of each
-    int64_t i = 0;
-    for (; i + 4 * VL <= n; i += 4 * VL) {
-        m = max_so_far(m, vf_load(x + i));
-        m1 = max_so_far(m1, vf_load(x + i + VL));
-        m2 = max_so_far(m2, vf_load(x + i + 2 * VL));
-        m3 = max_so_far(m3, vf_load(x + i + 3 * VL));
-    }
-    m = max_so_far(max_so_far(m, m1), max_so_far(m2, m3));
-    for (; i + VL <= n; i += VL)
-        m = max_so_far(m, vf_load(x + i));
-    if (i < n)
-        m = max_so_far(m, load_tail(x + i, (int)(n - i), -INFINITY));
-    return lanes_max(m);
+    return largest(x, n, true);
 }
 
 // Sum of f(x) over a row, in pieces.
@@ -128,7 +137,7 @@ static double row_exp(const float *x, float *y, int64_t n, float max)
 
 static void softmax(const float *x, float *y, int64_t n)
 {
-    const float max = row_max(x, n);
+    const float max = largest(x, n, false);
     const double sum = row_exp(x, y, n, max == -INFINITY ? 0 : max);
     const vf scale = vf_set((float)(1 / sum));
     int64_t i = 0;
@@ -143,7 +152,7 @@ static void softmax(const float *x, float *y, int64_t n)
 
 static void logsoftmax(const float *x, float *y, int64_t n)
 {
-    const float max = row_max(x, n);
+    const float max = largest(x, n, false);
     const double sum = row_exp(x, y, n, max);
     const float shift = (float)log(sum);
     for (int64_t i = 0; i < n; i++)

@@ -149,6 +149,10 @@ SIMD float vf_sum(vf v)
 {
     return _mm512_reduce_add_ps(v);
 }
+SIMD float vf_largest(vf v) // of the lanes; any, with NaN among them
+{
+    return _mm512_reduce_max_ps(v);
+}
 // Lane 4i+j is p[(4 * i) * stride + ...]: four floats from each of VL/4 rows 4 rows apart.
 SIMD vf vf_load_quads(const float *p, int64_t stride)
 {
@@ -287,6 +291,12 @@ SIMD float vf_sum(vf v)
     s = _mm_add_ps(s, _mm_movehl_ps(s, s));
     return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
 }
+SIMD float vf_largest(vf v)
+{
+    __m128 s = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    s = _mm_max_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
+}
 SIMD vf vf_load_quads(const float *p, int64_t stride)
 {
     return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)),
@@ -419,6 +429,11 @@ SIMD vf vf_from_int(vf v)
 SIMD float vf_sum(vf v)
 {
     return (v[0] + v[2]) + (v[1] + v[3]);
+}
+SIMD float vf_largest(vf v)
+{
+    const float a = v[0] > v[2] ? v[0] : v[2], b = v[1] > v[3] ? v[1] : v[3];
+    return a > b ? a : b;
 }
 SIMD vf vf_load_quads(const float *p, int64_t stride)
 {
