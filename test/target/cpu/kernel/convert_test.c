@@ -84,4 +84,50 @@ CASE(bytes)
     }
 }
 
-TEST_MAIN(ROW(sixteen_bits_widen_exactly) ROW(floats_narrow_to_nearest) ROW(bytes))
+// --- --bench ---
+
+struct timed {
+    mgx_convert_fn fn;
+    const void *from;
+    void *to;
+};
+
+enum { TIMED = 4096 };
+
+static void run_timed(void *user)
+{
+    const struct timed *t = user;
+    t->fn(t->from, t->to, TIMED);
+}
+
+static int bench(void)
+{
+    static const struct {
+        const char *name;
+        enum mgx_kernel_type from, to;
+    } pairs[] = {{"f16 to f32", MGX_KERNEL_F16, MGX_KERNEL_F32},
+                 {"f32 to f16", MGX_KERNEL_F32, MGX_KERNEL_F16},
+                 {"bf16 to f32", MGX_KERNEL_BF16, MGX_KERNEL_F32},
+                 {"f32 to bf16", MGX_KERNEL_F32, MGX_KERNEL_BF16},
+                 {"s8 to s16", MGX_KERNEL_S8, MGX_KERNEL_S16},
+                 {"u8 to f32", MGX_KERNEL_U8, MGX_KERNEL_F32}};
+    static float from[TIMED], to[TIMED];
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        printf("%-12s", pairs[i].name);
+        EACH_ISA(isa)
+        {
+            struct timed t = {mgx_convert(isa, pairs[i].from, pairs[i].to), from, to};
+            printf("  %s %6.2f values/ns", mgx_isa_name(isa),
+                   TIMED * 1e-9 / bench_time(run_timed, &t, 7));
+        }
+        printf("\n");
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct check_case cases[] = {
+        ROW(sixteen_bits_widen_exactly) ROW(floats_narrow_to_nearest) ROW(bytes){NULL, NULL}};
+    return bench_asked(argc, argv) ? bench() : check_run(cases, argc, argv);
+}

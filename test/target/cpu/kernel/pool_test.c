@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+// Pooling and blending of one pixel against sums and maxima in double: channels around the vectors,
+// windows at strides, nothing written behind. --bench prints GB/s of what is read.
+#include "target/cpu/kernel/pool.h"
+
+#include "target/cpu/kernel/harness.h"
+
+static const int widths[] = {1, 4, 8, 16, 32, 33, 64, 128, 160};
+
+static double expected_of(const struct mgx_pool_args *a, int64_t channel)
+{
+    double y = a->max ? -INFINITY : 0;
+    for (int64_t i = 0; i < a->rows; i++)
+        for (int64_t j = 0; j < a->cols; j++) {
+            const double v = a->x[i * a->row_stride + j * a->col_stride + channel];
+            y = a->max ? fmax(y, v) : y + v;
+        }
+    return a->max ? y : y * (double)a->scale;
+}
+
+CASE(windows)
+{
+    struct rng r = {51};
+    EACH_ISA(isa)
+    {
+        for (int i = 0; i < 500; i++) {
+            struct mgx_pool_args a = {.rows = 1 + rng_below(&r, 4),
+                                      .cols = 1 + rng_below(&r, 4),
+                                      .scale = 0.25f,
+                                      .max = rng_below(&r, 2),
+                                      .channels = rng_size(&r, widths, 9)};
+            a.col_stride = a.channels + rng_below(&r, 3) * 3;
+            a.row_stride = a.col_stride * (a.cols + rng_below(&r, 3));
+            struct buffer x = buffer_random((a.rows - 1) * a.row_stride +
+                                                (a.cols - 1) * a.col_stride + a.channels,
+                                            &r),
+                          y = buffer_new(a.channels);
+            a.x = x.data;
+            a.y = y.data;
+            mgx_pool_of(isa)(&a);
+            bool good = buffer_intact(y);
+            for (int64_t c = 0; c < a.channels; c++)
+                good &= fabs(y.data[c] - expected_of(&a, c)) < 2e-6;
+            buffer_free(x);
+            buffer_free(y);
+            if (!good)
+                CHECK_FAIL("%s of %d x %d, %d channels on %s", a.max ? "maximum" : "average",
+                           (int)a.rows, (int)a.cols, (int)a.channels, mgx_isa_name(isa));
+        }
+    }
+}
+
+CASE(blends)
+{
+    struct rng r = {52};
+    EACH_ISA(isa)
+    {
+        for (int i = 0; i < 300; i++) {
+            const int n = rng_size(&r, widths, 9);
+            struct buffer p[4], y = buffer_new(n);
+            const float w[4] = {rng_float(&r), rng_float(&r), rng_float(&r), rng_float(&r)};
+            for (int k = 0; k < 4; k++)
+                p[k] = buffer_random(n, &r);
+            mgx_blend_of(isa)((const float *[]){p[0].data, p[1].data, p[2].data, p[3].data}, w,
+                              y.data, n);
+            bool good = buffer_intact(y);
+            for (int c = 0; c < n; c++) {
+                double sum = 0;
+                for (int k = 0; k < 4; k++)
+                    sum += (double)w[k] * p[k].data[c];
+                good &= fabs(y.data[c] - sum) < 1e-6;
+            }
+            for (int k = 0; k < 4; k++)
+                buffer_free(p[k]);
+            buffer_free(y);
+            if (!good)
+                CHECK_FAIL("blend of %d channels on %s", n, mgx_isa_name(isa));
+        }
+    }
+}
+
+struct timed {
+    struct mgx_pool_args a;
+    mgx_pool_pixel fn;
+};
+
+static void run_timed(void *user)
+{
+    const struct timed *t = user;
+    t->fn(&t->a);
+}
+
+static int bench(void)
+{
+    struct rng r = {1};
+    struct buffer x = buffer_random(1 << 17, &r), y = buffer_new(2048);
+    for (int channels = 64; channels <= 1280; channels *= channels == 64 ? 4 : 5)
+        for (int max = 0; max < 2; max++) {
+            printf("%-8s 3 x 3 x %-5d", max ? "maximum" : "average", channels);
+            EACH_ISA(isa)
+            {
+                struct timed t = {
+                    {x.data, 3, 3, 3 * channels, channels, 0.1f, max, y.data, channels},
+                    mgx_pool_of(isa)};
+                printf("  %s %6.1f GB/s", mgx_isa_name(isa),
+                       36e-9 * channels / bench_time(run_timed, &t, 7));
+            }
+            printf("\n");
+        }
+    buffer_free(x);
+    buffer_free(y);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct check_case cases[] = {ROW(windows) ROW(blends){NULL, NULL}};
+    return bench_asked(argc, argv) ? bench() : check_run(cases, argc, argv);
+}
