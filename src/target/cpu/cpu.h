@@ -193,6 +193,8 @@ struct cpu_plan {
 
 // --- fuse.c: groups of instructions that one kernel computes ---
 extern const struct mgx_pass *const cpu_pipeline[]; // ends with NULL
+// --- softmax.c ---
+extern const struct mgx_pass cpu_pass_find_softmax;
 
 // --- layout.c ---
 // Physical shapes of all values; view values get root and offset.

@@ -14,6 +14,7 @@
 
 #include "op/op.h"
 #include "pass/match.h"
+#include "target/cpu/cpu.h"
 #include "target/cpu/group.h"
 
 static bool is_elementwise(const struct mgx_ins *ins)
@@ -281,5 +282,6 @@ static const struct mgx_pass pass_fuse_epilogue = {
     .module = fuse_epilogues,
 };
 
-const struct mgx_pass *const cpu_pipeline[] = {&pass_fuse_norm, &mgx_pass_fuse_pointwise,
-                                               &pass_fuse_attention, &pass_fuse_epilogue, NULL};
+const struct mgx_pass *const cpu_pipeline[] = {&cpu_pass_find_softmax,   &pass_fuse_norm,
+                                               &mgx_pass_fuse_pointwise, &pass_fuse_attention,
+                                               &pass_fuse_epilogue,      NULL};

@@ -16,7 +16,7 @@
 
 struct cpu_contest {
     const struct mgx_str *problem;               // family and shape
-    const char *(*name)(void *user, int number); // of a candidate
+    const char *(*name)(void *user, int number); // of a candidate; 0 is the cost model's own
     int count;
     // Makes ready, runs, and cleans up candidate `number`; between them `run` is called again and
     // again. False: it cannot run, or diag has a failure.

@@ -165,5 +165,29 @@ CASE(gelu)
                                "@r = @return(@d)\n"));
 }
 
+#define ROWS_HEAD "module: \"main\"\nx = @param:x -> float_type, {3, 4, 9}, {36, 9, 1}\n"
+#define WIDE(of) "multibroadcast[out_lens={3, 4, 9}](" of ")\n"
+#define LESS_MAX "@m = reduce_max[axes={2}](x)\n@ms = " WIDE("@m") "@d = sub(x,@ms)\n@e = exp(@d)\n"
+#define SUM "@s = reduce_sum[axes={2}](@e)\n"
+
+CASE(softmax)
+{
+    CHECK(is_one_step(ROWS_HEAD LESS_MAX SUM "@ss = " WIDE("@s") "@y = div(@e,@ss)\n"
+                                                                 "@r = @return(@y)\n"));
+    CHECK(is_one_step(ROWS_HEAD LESS_MAX SUM
+                      "@i = recip(@s)\n@is = " WIDE("@i") "@y = mul(@e,@is)\n@r = @return(@y)\n"));
+    CHECK(is_one_step(ROWS_HEAD "@e = exp(x)\n" SUM "@ss = " WIDE("@s") "@y = div(@e,@ss)\n"
+                                                                        "@r = @return(@y)\n"));
+}
+
+CASE(logarithm_of_softmax)
+{
+    CHECK(is_one_step(ROWS_HEAD LESS_MAX SUM
+                      "@l = log(@s)\n@ls = " WIDE("@l") "@y = sub(@d,@ls)\n@r = @return(@y)\n"));
+    CHECK(is_one_step(ROWS_HEAD "@e = exp(x)\n" SUM "@l = log(@s)\n@ls = " WIDE(
+        "@l") "@y = sub(x,@ls)\n@r = @return(@y)\n"));
+    CHECK(is_one_step(ROWS_HEAD "@f = softmax[axis=2](x)\n@y = log(@f)\n@r = @return(@y)\n"));
+}
+
 TEST_MAIN(ROW(layer_normalisation) ROW(root_mean_square_normalisation) ROW(rows_over_two_axes)
-              ROW(gelu))
+              ROW(gelu) ROW(softmax) ROW(logarithm_of_softmax))
