@@ -322,6 +322,17 @@ SIMD struct mgx_tile_args panel_args(const struct mgx_tile_args *args, int p)
     return one;
 }
 
+// Weights come from L2 or beyond at one row of them per multiplication or two: the hardware's own
+// prefetching keeps up only when the loads do not wait for arithmetic as well.
+enum { FEW_AHEAD = 512 };
+
+SIMD void prefetch_row(const char *p)
+{
+    UNROLL
+    for (int i = 0; i < NV * VL * (int)sizeof(float); i += 64)
+        __builtin_prefetch(p + i, 0, 3);
+}
+
 SIMD void few_rows(int count, int panels, const struct mgx_tile_args *args)
 {
     vf c[MGX_TILE_MAX_PANELS * 2][NV];
@@ -340,6 +351,8 @@ SIMD void few_rows(int count, int panels, const struct mgx_tile_args *args)
                 UNROLL
                 for (int p = 0; p < panels; p++) {
                     const float *bp = (const float *)(const void *)(b + p * args->b_panel);
+                    if (i == 0)
+                        prefetch_row(b + p * args->b_panel + FEW_AHEAD);
                     UNROLL
                     for (int v = 0; v < NV; v++)
                         c[p * count + i][v] = mac(x, vf_load(bp + v * VL), c[p * count + i][v]);
