@@ -245,6 +245,7 @@ static void contestant_run(void *user)
     const struct mgx_conv_args args = {.x = t->x,
                                        .packed = t->packed,
                                        .bias = t->v->epilogue.bias >= 0 ? t->bias : NULL,
+                                       .x_scale = t->desc.x_scaled ? t->x : NULL,
                                        .residual = t->residual,
                                        .y = t->y,
                                        .workspace = t->workspace};
@@ -280,8 +281,8 @@ static void name_problem(const struct mgx_conv_desc *d, struct mgx_str *out)
     put_sizes(out, "s", d->stride);
     put_sizes(out, "d", d->dilation);
     put_sizes(out, "p", d->pad);
-    mgx_str_printf(out, " %s%s", mgx_act_name(d->epilogue.act),
-                   d->epilogue.residual ? " residual" : "");
+    mgx_str_printf(out, " %s%s%s", mgx_act_name(d->epilogue.act),
+                   d->epilogue.residual ? " residual" : "", d->x_scaled ? " factors" : "");
 }
 
 // MGX_CONV_METHOD_COUNT: as the cost model has it.
