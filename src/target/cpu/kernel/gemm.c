@@ -561,8 +561,10 @@ static void set_batch(struct part *part, int64_t batch)
         at[i] = rest % size;
         rest /= size;
         part->a += at[i] * d->a_batch[i] * part->a_size;
-        part->c += d->hook_only ? 0 : at[i] * d->c_batch[i] * part->c_size;
-        part->residual += part->residual ? at[i] * d->residual_batch[i] * part->c_size : 0;
+        if (!d->hook_only)
+            part->c += at[i] * d->c_batch[i] * part->c_size;
+        if (part->residual)
+            part->residual += at[i] * d->residual_batch[i] * part->c_size;
         part->b += d->packed ? 0 : at[i] * d->b_batch[i] * part->b_size;
     }
     if (d->packed)
