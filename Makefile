@@ -10,7 +10,7 @@ PYTHON := $(VENV)/bin/python
 CONFIGURE = cmake -S . -B $(1) -G "$(GENERATOR)" $(CMAKE_ARGS) $(2) > $(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
 COMPILE = cmake --build $(1) -j$(JOBS)
 
-.PHONY: all tests help demo test check check-all suite hostile bench bench-kernels fuzz fail-alloc size coverage install format venv clean
+.PHONY: all tests help demo test check check-all suite hostile bench bench-kernels bench-import fuzz fail-alloc size coverage install format venv clean
 
 all: $(BUILD)/CMakeCache.txt
 	@echo "== building the engine, its clients and the examples into $(BUILD)/"
@@ -34,6 +34,7 @@ help:
 	@echo "make hostile     hostile models through the driver on every target"
 	@echo "make bench-kernels  every CPU kernel timed on every instruction set"
 	@echo "make bench       the benchmark against ONNX Runtime and OpenVINO"
+	@echo "make bench-import  import, simplification and compilation against ONNX Runtime, and their growth"
 	@echo "make fuzz        the fuzzers, SECONDS=60 each (needs clang)"
 	@echo "make fail-alloc  the tests with allocations failing, a sample in minutes (FAIL_ARGS=--all for every one)"
 	@echo "make coverage    line coverage of src/ by the tests"
@@ -108,6 +109,11 @@ bench-kernels: tests
 	@for test in $(BUILD)/test/test-target-cpu-kernel-*; do \
 		echo "== $${test##*-}"; $$test --bench || exit 1; \
 	done
+bench-import: venv
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt
+	@cmake -S . -B $(BUILD) > /dev/null
+	@cmake --build $(BUILD) -j$(JOBS) --target mgx-phases > /dev/null
+	@$(PYTHON) bench/import.py --build $(BUILD) $(BENCH_ARGS)
 
 SECONDS ?= 60
 fuzz:
