@@ -109,6 +109,7 @@ bench-kernels: tests
 	@for test in $(BUILD)/test/test-target-cpu-kernel-*; do \
 		echo "== $${test##*-}"; $$test --bench || exit 1; \
 	done
+
 bench-import: venv
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt
 	@cmake -S . -B $(BUILD) > /dev/null

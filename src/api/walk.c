@@ -165,7 +165,9 @@ migraphx_status migraphx_instruction_literal(migraphx_argument_t *out,
     if (!instruction->ins->literal)
         return mgx_api_bad("%s: %s is not a literal", __func__, instruction->ins->op->name);
     API_DIAG(diag);
-    struct mgx_tensor share = mgx_tensor_share(instruction->ins->literal);
+    struct mgx_tensor share;
+    if (mgx_tensor_align(&share, instruction->ins->literal, &diag) != MGX_OK)
+        return mgx_api_leave(diag.status, &diag);
     return mgx_api_leave(mgx_api_argument_new(out, &share, &diag), &diag);
 }
 

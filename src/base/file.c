@@ -376,13 +376,20 @@ enum mgx_status mgx_file_check(const struct mgx_file *file, struct mgx_diag *dia
     return MGX_OK;
 }
 
-void mgx_file_forget(const struct mgx_file *file, const void *data, size_t size)
+void mgx_file_forget_at(const void *data, size_t size)
 {
-    if (file->slot < 0)
+    const struct slot *slot = slot_at((uintptr_t)data);
+    if (!slot || size > atomic_load(&slot->end) - (uintptr_t)data)
         return;
     const uintptr_t mask = (uintptr_t)(page_size - 1);
     const uintptr_t begin = ((uintptr_t)data + mask) & ~mask;
     const uintptr_t end = ((uintptr_t)data + size) & ~mask;
     if (begin < end)
         madvise((void *)begin, end - begin, MADV_DONTNEED);
+}
+
+void mgx_file_forget(const struct mgx_file *file, const void *data, size_t size)
+{
+    if (file->slot >= 0)
+        mgx_file_forget_at(data, size);
 }

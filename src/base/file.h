@@ -52,6 +52,9 @@ enum mgx_status mgx_file_check(const struct mgx_file *file, struct mgx_diag *dia
 // The pages inside these bytes will not be read again soon: they may leave memory.
 void mgx_file_forget(const struct mgx_file *file, const void *data, size_t size);
 
+// The same for bytes of which it is not known whether they lie in a mapped file.
+void mgx_file_forget_at(const void *data, size_t size);
+
 // Has any mapping of this process ever been lost? One load; then ask about single addresses.
 bool mgx_file_any_lost(void);
 bool mgx_file_lost_at(const void *data);

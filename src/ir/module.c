@@ -196,6 +196,32 @@ struct mgx_ins *mgx_add_literal(struct mgx_module *m, const struct mgx_tensor *s
     return ins;
 }
 
+enum mgx_status mgx_literal_align(struct mgx_ins *literal, struct mgx_diag *diag)
+{
+    struct mgx_tensor *t = literal->literal;
+    if (mgx_tensor_is_aligned(t))
+        return MGX_OK;
+    struct mgx_tensor aligned;
+    TRY(mgx_tensor_align(&aligned, t, diag));
+    if (!mgx_keep(&literal->owner->program->literals, aligned.storage)) {
+        mgx_tensor_release(&aligned);
+        return mgx_fail_memory(diag);
+    }
+    *t = aligned;
+    t->shape = literal->shape;
+    mgx_storage_release(aligned.storage); // the program keeps a share
+    return MGX_OK;
+}
+
+enum mgx_status mgx_program_align(struct mgx_program *p, struct mgx_diag *diag)
+{
+    for (int i = 0; i < p->module_count; i++)
+        for (struct mgx_ins *ins = p->modules[i]->first; ins; ins = ins->next)
+            if (ins->literal)
+                TRY(mgx_literal_align(ins, diag));
+    return MGX_OK;
+}
+
 struct mgx_ins *mgx_add_return(struct mgx_module *m, struct mgx_ins *const *in, int count)
 {
     struct mgx_program *p = m->program;

@@ -109,6 +109,9 @@ void mgx_program_pin(struct mgx_program *p, struct mgx_storage *retain);
 struct mgx_ins *mgx_add_parameter(struct mgx_module *m, const char *name,
                                   const struct mgx_shape *shape);
 struct mgx_ins *mgx_add_literal(struct mgx_module *m, const struct mgx_tensor *share);
+// The literal's bytes move to where its type wants them, if they do not lie there (see tensor.h).
+enum mgx_status mgx_literal_align(struct mgx_ins *literal, struct mgx_diag *diag) MGX_NODISCARD;
+enum mgx_status mgx_program_align(struct mgx_program *p, struct mgx_diag *diag) MGX_NODISCARD;
 struct mgx_ins *mgx_add_return(struct mgx_module *m, struct mgx_ins *const *in,
                                int count); // replaces an old one
 // General form: `attr` is an attribute struct in the program's arena (mgx_attr_make), kept.

@@ -58,6 +58,7 @@ enum mgx_op_flags {
         1 << 6, // reads inputs of any strides at full speed on every target (no auto-contiguous)
     MGX_OP_UNRANKED = 1 << 7,  // its shape rule takes unranked inputs itself
     MGX_OP_AGGREGATE = 1 << 9, // takes tuples and sequences among its inputs
+    MGX_OP_MOVE = 1 << 10,     // moves elements by mgx_tensor_copy: inputs may lie at any address
     MGX_OP_RESHAPE =
         1 << 8, // a view of input 0 where that is standard, else a row-major copy of it
 };

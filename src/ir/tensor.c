@@ -354,3 +354,31 @@ enum mgx_status mgx_tensor_pack(struct mgx_tensor *out, const struct mgx_tensor 
     *out = mgx_tensor_share(t);
     return MGX_OK;
 }
+
+// --- alignment ---
+
+bool mgx_tensor_is_aligned(const struct mgx_tensor *t)
+{
+    enum { WIDEST = 8 }; // of a scalar: complex and string elements are pairs
+    if (t->sub || !t->data || t->shape.type == MGX_TUPLE || t->shape.type == MGX_SEQUENCE)
+        return true;
+    const size_t size = mgx_type_size(t->shape.type);
+    return (uintptr_t)t->data % (size < WIDEST ? size : WIDEST) == 0;
+}
+
+enum mgx_status mgx_tensor_align(struct mgx_tensor *out, const struct mgx_tensor *t,
+                                 struct mgx_diag *diag)
+{
+    *out = (struct mgx_tensor){0};
+    if (mgx_tensor_is_aligned(t)) {
+        *out = mgx_tensor_share(t);
+        return MGX_OK;
+    }
+    const size_t bytes = (size_t)mgx_shape_space(&t->shape) * mgx_type_size(t->shape.type);
+    struct mgx_storage *storage = storage_create(bytes);
+    if (!storage)
+        return mgx_fail_memory(diag);
+    memcpy(storage->data, t->data, bytes);
+    *out = (struct mgx_tensor){.shape = t->shape, .data = storage->data, .storage = storage};
+    return MGX_OK;
+}

@@ -4,7 +4,9 @@
 // Holds: storage is reference-counted and read-only once a second owner exists. A borrowed tensor
 // has no storage; who borrows sees to it that the bytes outlive the tensor. A tuple or sequence
 // tensor has `sub` members and no data of its own; its storage owns the members. Shapes of tensors
-// are static.
+// are static. Data lies where its type wants it, with one exception: a large float literal may be a
+// view of a model file, at any address. mgx_load, mgx_tensor_copy and evaluation take it as it is;
+// who reads through a typed pointer aligns it first.
 #pragma once
 
 #include <stdatomic.h>
@@ -54,6 +56,11 @@ enum mgx_status mgx_tensor_clone(struct mgx_tensor *out, const struct mgx_tensor
 // Shares when the tensor is standard already, else clones.
 enum mgx_status mgx_tensor_pack(struct mgx_tensor *out, const struct mgx_tensor *t,
                                 struct mgx_diag *diag) MGX_NODISCARD;
+bool mgx_tensor_is_aligned(const struct mgx_tensor *t);
+// The same shape, strides included, over bytes that lie where their type wants them: a share when
+// they do, else a copy of all that the shape spans.
+enum mgx_status mgx_tensor_align(struct mgx_tensor *out, const struct mgx_tensor *t,
+                                 struct mgx_diag *diag) MGX_NODISCARD;
 // Same lengths and same values; floats within a few ULP when `exact` is false (MIGraphX's
 // float_equal).
 bool mgx_tensor_equal(const struct mgx_tensor *a, const struct mgx_tensor *b, bool exact);

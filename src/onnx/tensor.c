@@ -3,8 +3,9 @@
 //
 // Raw bytes, and packed typed fields that look like raw bytes, become views of the file. They are
 // copied only when that cannot be: misaligned for their type, types narrower than a byte (one byte
-// per element here), booleans other than 0 and 1, varints. After a copy the file's pages may leave
-// memory again, so a model of misaligned weights costs its size once, not twice.
+// per element here), booleans other than 0 and 1, varints. Large floats stay views wherever they
+// lie: three weights of four are misaligned, and whoever packs them reads them once. After a copy
+// the file's pages may leave memory again.
 //
 // Holds: dims, type and size are compared here, once, for every tensor, wherever it stands.
 // Cost: a view O(1), a copy O(bytes).
@@ -195,9 +196,13 @@ static bool only_zeros_and_ones(const uint8_t *p, size_t size)
     return seen <= 1;
 }
 
+enum { WEIGHT = 16 << 10 }; // bytes of floats that may stay misaligned
+
 static bool needs_copy(const struct mgx_shape *shape, const struct mgx_onnx_region *raw)
 {
-    return bits_of(shape->type) < 8 || (uintptr_t)raw->data % alignment_of(shape->type) ||
+    const bool weight = shape->type == MGX_FLOAT && raw->size >= WEIGHT;
+    return bits_of(shape->type) < 8 ||
+           (!weight && (uintptr_t)raw->data % alignment_of(shape->type)) ||
            (shape->type == MGX_BOOL && !only_zeros_and_ones(raw->data, raw->size));
 }
 

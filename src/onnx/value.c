@@ -61,7 +61,11 @@ static enum mgx_status read_message(struct mgx_onnx_import *import, struct mgx_w
 {
     if (like->type == MGX_SEQUENCE || like->type == MGX_TUPLE)
         return read_group(import, w, like, depth, out);
-    return mgx_onnx_read_tensor(import, w, NULL, out);
+    struct mgx_tensor t;
+    TRY(mgx_onnx_read_tensor(import, w, NULL, &t));
+    const enum mgx_status status = mgx_tensor_align(out, &t, import->diag);
+    mgx_tensor_release(&t);
+    return status;
 }
 
 enum mgx_status mgx_onnx_load_value(struct mgx_tensor *out, const char *path,

@@ -113,8 +113,10 @@ static void widen(struct mgx_range *r, double v)
     r->small = size > 0 && size < r->small ? size : r->small;
 }
 
-// Weights are many and mostly float: their loop has no call in it.
-static bool range_of_floats(const float *v, int64_t count, struct mgx_range *r)
+// Weights are many and mostly float: their loop has no call in it. They may lie at any address.
+typedef float loose_float __attribute__((aligned(1), may_alias));
+
+static bool range_of_floats(const loose_float *v, int64_t count, struct mgx_range *r)
 {
     float low = INFINITY, high = -INFINITY, small = INFINITY, sum = 0;
     for (int64_t i = 0; i < count; i++) {

@@ -120,6 +120,27 @@ static enum mgx_status compute(struct mgx_compute_call *c)
     return status;
 }
 
+// Inputs that are weights as they lie in a file, in aligned copies. Views only look at shapes.
+static enum mgx_status align_inputs(struct mgx_compute_call *c, struct mgx_tensor **copies)
+{
+    int first = 0;
+    while (first < c->in_count && mgx_tensor_is_aligned(c->in[first]))
+        first++;
+    if (first == c->in_count || (c->op->flags & (MGX_OP_VIEW | MGX_OP_RESHAPE | MGX_OP_MOVE)))
+        return MGX_OK;
+    const struct mgx_tensor **in =
+        MGX_NEW_ARRAY(c->scratch, const struct mgx_tensor *, c->in_count);
+    *copies = MGX_NEW_ARRAY(c->scratch, struct mgx_tensor, c->in_count);
+    if (!in || !*copies)
+        return mgx_fail_memory(c->diag);
+    for (int i = 0; i < c->in_count; i++) {
+        TRY(mgx_tensor_align(&(*copies)[i], c->in[i], c->diag));
+        in[i] = (*copies)[i].storage ? &(*copies)[i] : c->in[i]; // what is borrowed stays so
+    }
+    c->in = in;
+    return MGX_OK;
+}
+
 enum mgx_status mgx_eval_op(struct mgx_eval *e, const struct mgx_op *op, const void *attr,
                             const struct mgx_tensor *const *in, int in_count,
                             struct mgx_module *const *mod, int mod_count,
@@ -142,7 +163,12 @@ enum mgx_status mgx_eval_op(struct mgx_eval *e, const struct mgx_op *op, const v
                                     .eval = e,
                                     .scratch = &scratch,
                                     .diag = diag};
-    const enum mgx_status status = compute(&call);
+    struct mgx_tensor *copies = NULL;
+    enum mgx_status status = align_inputs(&call, &copies);
+    if (status == MGX_OK)
+        status = compute(&call);
+    for (int i = 0; copies && i < in_count; i++)
+        mgx_tensor_release(&copies[i]);
     mgx_arena_fini(&scratch);
     return status;
 }

@@ -79,6 +79,9 @@ enum cpu_want {
     CPU_LIKE_RESULT, // in the result's order of memory, packed
 };
 
+// A constant of this many bytes or more may lie at any address; smaller ones suit their type.
+enum { CPU_WEIGHT_BYTES = 16 << 10 };
+
 struct cpu_prepare {
     struct cpu_plan *plan;
     const struct mgx_ins *ins;
@@ -153,6 +156,17 @@ struct cpu_end {
 struct cpu_choices;
 struct cpu_blocks;
 
+// How a constant is packed: `fill` writes its share of the packed bytes from the source, the shares
+// in any order and by any thread. `kernel` is what the kernel family needs to know for it.
+struct cpu_fill {
+    void (*fill)(const struct cpu_fill *f, int part, int parts);
+    const void *kernel;
+    const void *source[4]; // [0] is what counts: its pages may leave memory behind the packer
+    size_t source_bytes;   // of [0]
+    void *packed;
+    struct cpu_fill *next;
+};
+
 struct cpu_plan {
     struct mgx_executable base;
     struct cpu_plan *parent; // of a kernel chosen at run time (choice.h): the plan it belongs to
@@ -177,11 +191,13 @@ struct cpu_plan {
     int result_count;
     struct mgx_ins **params; // in order of creation
     int param_count;
-    struct mgx_kept packed; // storages of packed constants
+    struct mgx_kept packed; // storages that packed constants lie in
     size_t packed_bytes;
     unsigned char *chunk; // where the next packed constant goes, and the room there
     size_t chunk_left;
-    struct mgx_map packs;        // key -> packed data, so that equal weights are packed once
+    struct mgx_map packs; // key -> packed data, so that equal weights are packed once
+    struct cpu_fill *first_fill, *last_fill; // not done yet
+    bool fill_later;                         // by cpu_fill_all, all together
     struct mgx_map literals;     // address of a literal's bytes -> the same, of all modules
     struct cpu_choices *choices; // kernels chosen at run time, under the lock
     struct cpu_blocks *blocks;   // memory of large tensors made at run time
@@ -227,10 +243,15 @@ enum mgx_status cpu_run(const struct mgx_program *p, struct mgx_run *run, struct
 void cpu_context_destroy(struct cpu_context *context);
 
 // --- pack.c ---
-// Bytes for a packed constant, 64-byte aligned, kept by the plan. `key` (kernel, literal,
-// parameters) finds one packed before: then *found is true and the bytes are ready.
-void *cpu_pack(struct cpu_plan *plan, const void *key, size_t key_size, size_t bytes, bool *found,
-               struct mgx_diag *diag);
+// Where a constant is packed, 64-byte aligned, kept by the plan; the bytes are there before the
+// first run, not at once. `key` (kernel, literal, parameters) finds one packed before, which then
+// serves again. NULL on failure.
+void *cpu_pack(struct cpu_plan *plan, const void *key, size_t key_size, size_t bytes,
+               const struct cpu_fill *how, struct mgx_diag *diag);
+// Fills all that was put off, by all threads of the plan's pool.
+void cpu_fill_all(struct cpu_plan *plan);
+// Constants that steps read as they are, at an address that suits their type.
+enum mgx_status cpu_align_constants(struct cpu_plan *plan, struct mgx_diag *diag) MGX_NODISCARD;
 
 // fn(user) when the plan is destroyed; at once, with a failure, when that cannot be noted.
 bool cpu_at_end(struct cpu_plan *plan, void (*fn)(void *user), void *user, struct mgx_diag *diag);

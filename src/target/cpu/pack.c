@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // What a plan keeps to its end: packed constants, found again by a key of bytes, and clean-up for
-// kernels.
+// kernels. Packing is put off until all kernels are chosen; then it runs in parallel, and what it
+// has read of a mapped model leaves memory behind it.
 //
 // Constants lie one behind the other in chunks that grow with what is there already, up to 32 MiB,
 // so that even small ones share large pages; of a chunk's rest nothing is ever touched.
 #include <string.h>
 
+#include "base/file.h"
 #include "base/page.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/kernel/split.h"
@@ -57,8 +59,51 @@ static void *take(struct cpu_plan *plan, size_t bytes, struct mgx_diag *diag)
     const size_t step = mgx_align64(bytes);
     plan->chunk_left -= step < plan->chunk_left ? step : plan->chunk_left;
     plan->chunk += step;
+    plan->packed_bytes += bytes;
     return data;
 }
+
+// --- filling ---
+
+struct wave {
+    const struct cpu_fill *fill;
+    int first, parts;
+};
+
+static void fill_part(void *user, int task, int thread)
+{
+    (void)thread;
+    const struct wave *w = user;
+    w->fill->fill(w->fill, w->first + task, w->parts);
+}
+
+// In waves of a few MiB. Packing reads its source from front to back, so behind each wave the pages
+// of a mapped model may leave memory again, and a model takes hardly more than its packed form.
+static void fill_now(struct cpu_plan *plan, const struct cpu_fill *f)
+{
+    enum { PART = 2 << 20, SMALL = 64 << 10, LAG = 16 << 20 };
+    const int threads = f->source_bytes < SMALL ? 1 : plan->threads;
+    const size_t pieces = f->source_bytes / PART / (size_t)threads + 1;
+    const int parts = (int)pieces * threads;
+    for (int first = 0; first < parts; first += threads) {
+        struct wave w = {f, first, parts};
+        mgx_pool_run(plan->pool, threads, fill_part, &w);
+        // What a part reads may begin some way before its share of the bytes.
+        const size_t end = f->source_bytes / (size_t)parts * (size_t)(first + threads);
+        const size_t begin = end > LAG ? end - LAG : 0;
+        mgx_file_forget_at((const char *)f->source[0] + begin, end - begin);
+    }
+    mgx_file_forget_at(f->source[0], f->source_bytes);
+}
+
+void cpu_fill_all(struct cpu_plan *plan)
+{
+    for (const struct cpu_fill *f = plan->first_fill; f; f = f->next)
+        fill_now(plan, f);
+    plan->first_fill = plan->last_fill = NULL;
+}
+
+// --- packing ---
 
 enum { LATE_BYTES = 512 << 20 };
 
@@ -68,7 +113,7 @@ static struct cpu_plan *owner_of(struct cpu_plan *plan, const void *key, size_t 
                                  size_t bytes)
 {
     struct cpu_plan *parent = plan->parent;
-    if (!parent || !key)
+    if (!parent)
         return plan;
     if (mgx_map_findn(&parent->packs, key, key_size))
         return parent;
@@ -78,26 +123,65 @@ static struct cpu_plan *owner_of(struct cpu_plan *plan, const void *key, size_t 
     return parent;
 }
 
-void *cpu_pack(struct cpu_plan *plan, const void *key, size_t key_size, size_t bytes, bool *found,
-               struct mgx_diag *diag)
+void *cpu_pack(struct cpu_plan *plan, const void *key, size_t key_size, size_t bytes,
+               const struct cpu_fill *how, struct mgx_diag *diag)
 {
-    *found = false;
     plan = owner_of(plan, key, key_size, bytes);
-    void *data = key ? mgx_map_findn(&plan->packs, key, key_size) : NULL;
-    if (data) {
-        *found = true;
+    void *data = mgx_map_findn(&plan->packs, key, key_size);
+    if (data)
         return data;
-    }
-    data = take(plan, bytes, diag);
-    if (!data)
-        return NULL;
-    const void *kept_key = key ? mgx_arena_memdup(&plan->arena, key, key_size) : NULL;
-    if (key && (!kept_key || !mgx_map_putn(&plan->packs, kept_key, key_size, data))) {
+    const void *kept_key = mgx_arena_memdup(&plan->arena, key, key_size);
+    struct cpu_fill *fill = mgx_arena_memdup(&plan->arena, how, sizeof *how);
+    if (!kept_key || !fill) {
         mgx_fail_memory(diag);
         return NULL;
     }
-    plan->packed_bytes += bytes;
+    if (!(data = take(plan, bytes, diag)))
+        return NULL;
+    if (!mgx_map_putn(&plan->packs, kept_key, key_size, data)) {
+        mgx_fail_memory(diag);
+        return NULL;
+    }
+    fill->packed = data;
+    if (!plan->fill_later) {
+        fill_now(plan, fill);
+        return data;
+    }
+    *(plan->last_fill ? &plan->last_fill->next : &plan->first_fill) = fill;
+    plan->last_fill = fill;
     return data;
+}
+
+// --- constants that stay as they are ---
+
+// The bytes of a root that a step reads, moved to an address that suits their type.
+static enum mgx_status align_root(struct cpu_plan *plan, struct cpu_value *root,
+                                  struct mgx_diag *diag)
+{
+    const struct mgx_tensor t = mgx_tensor_borrow(&root->shape, root->data);
+    if (root->place != CPU_CONST || mgx_tensor_is_aligned(&t))
+        return MGX_OK;
+    const size_t bytes = (size_t)mgx_shape_space(&root->shape) * mgx_type_size(root->shape.type);
+    void *data = take(plan, bytes, diag);
+    if (!data)
+        return diag->status;
+    memcpy(data, root->data, bytes);
+    mgx_file_forget_at(root->data, bytes);
+    root->data = data;
+    return MGX_OK;
+}
+
+enum mgx_status cpu_align_constants(struct cpu_plan *plan, struct mgx_diag *diag)
+{
+    for (int s = 0; s < plan->step_count; s++) {
+        const struct cpu_step *step = &plan->steps[s];
+        for (int i = 0; i < step->in_count; i++) {
+            const bool any_address = step->kernel == &cpu_kernel_gather && i == 0; // copies bytes
+            if (!step->skip[i] && !any_address)
+                TRY(align_root(plan, cpu_root(step->in_value[i], NULL), diag));
+        }
+    }
+    return MGX_OK;
 }
 
 bool cpu_at_end(struct cpu_plan *plan, void (*fn)(void *user), void *user, struct mgx_diag *diag)

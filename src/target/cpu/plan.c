@@ -203,9 +203,13 @@ static const struct mgx_tensor *constant_of(struct cpu_plan *plan, struct cpu_va
     if (root->place != CPU_CONST)
         return NULL;
     struct mgx_tensor *t = MGX_NEW(&plan->arena, struct mgx_tensor);
-    if (t)
-        *t = mgx_tensor_borrow(&v->shape, (const unsigned char *)root->data + offset);
-    return t;
+    if (!t)
+        return NULL;
+    *t = mgx_tensor_borrow(&v->shape, (const unsigned char *)root->data + offset);
+    const size_t bytes = (size_t)mgx_shape_space(&t->shape) * mgx_type_size(t->shape.type);
+    if (bytes < CPU_WEIGHT_BYTES && !mgx_tensor_is_aligned(t))
+        t->data = mgx_arena_memdup(&plan->arena, t->data, bytes);
+    return t->data ? t : NULL;
 }
 
 static enum mgx_status init_choice(struct cpu_plan *plan, struct choice *x,

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "op/op.h"
+#include "pass/constant.h"
 #include "target/cpu/blocks.h"
 #include "target/cpu/choice.h"
 
@@ -45,6 +46,28 @@ static enum mgx_status pack_results(struct mgx_program *p, struct mgx_diag *diag
             mgx_set_input(ret, i, mgx_emit_before(ret, &mgx_op_contiguous, NULL, MGX_IN(ins)));
     }
     return mgx_program_status(p, diag);
+}
+
+// Weights of the main module are read where they lie in the model's file; what steps with sizes
+// known only at run time read, and what bodies hold, is not.
+static bool is_planned(const struct mgx_program *p, const struct mgx_ins *ins)
+{
+    bool planned = ins->owner == mgx_program_main(p) && mgx_shape_is_static(&ins->shape);
+    for (int i = 0; i < ins->in_count; i++)
+        planned = planned && mgx_shape_is_static(&ins->in[i]->shape);
+    return planned;
+}
+
+static enum mgx_status align_literals(struct mgx_program *p, struct mgx_diag *diag)
+{
+    for (int m = 0; m < p->module_count; m++)
+        for (struct mgx_ins *ins = p->modules[m]->first; ins; ins = ins->next)
+            for (int i = 0; !is_planned(p, ins) && i < ins->in_count; i++) {
+                const struct mgx_ins *from = mgx_strip_views(ins->in[i]);
+                if (from->literal)
+                    TRY(mgx_literal_align((struct mgx_ins *)from, diag));
+            }
+    return MGX_OK;
 }
 
 static enum mgx_status number_modules(struct mgx_program *p)
@@ -94,7 +117,11 @@ static enum mgx_status build(struct cpu_plan *plan, struct mgx_diag *diag)
     for (struct mgx_ins *ins = m->first; ins; ins = ins->next)
         plan->values[ins->index].ins = ins;
     TRY(cpu_choose_layouts(plan, diag));
+    plan->fill_later = true;
     TRY(cpu_build_steps(plan, diag));
+    TRY(cpu_align_constants(plan, diag));
+    cpu_fill_all(plan);
+    plan->fill_later = false;
     TRY(cpu_plan_memory(plan, diag));
     resolve(plan);
     return MGX_OK;
@@ -146,6 +173,7 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_o
     TRY(mgx_run_passes(p, cpu_pipeline, &options->pass, diag));
     TRY(pack_results(p, diag));
     TRY(mgx_program_compact(p, diag));
+    TRY(align_literals(p, diag));
     TRY(number_modules(p));
     struct cpu_plan *plan = NULL;
     TRY(create_plan(p, options, &plan, diag));

@@ -111,6 +111,10 @@ size_t mgx_conv_workspace(const struct mgx_conv_plan *plan);
 
 // Writes mgx_conv_packed_bytes(), aligned to 64.
 void mgx_conv_pack(const struct mgx_conv_plan *plan, const void *weights, void *packed);
+// A share of the same, in any order and by any thread; it reads about that share of the weights.
+// Float weights may lie at any address.
+void mgx_conv_pack_part(const struct mgx_conv_plan *plan, const void *weights, void *packed,
+                        int part, int parts);
 
 void mgx_conv_run(const struct mgx_conv_plan *plan, const struct mgx_conv_args *args,
                   struct mgx_pool *pool);

@@ -176,13 +176,16 @@ static float weight_at(const struct mgx_conv_plan *plan, const char *weights, in
     return value;
 }
 
-static void depthwise_pack(const struct mgx_conv_plan *plan, const void *weights, void *packed)
+static void depthwise_pack(const struct mgx_conv_plan *plan, const void *weights, void *packed,
+                           int part, int parts)
 {
     const struct mgx_conv_desc *d = &plan->d;
     const int vector = plan->depthwise->vector;
-    float *to = packed;
+    const int64_t begin = mgx_part_begin(vectors_of(plan), part, parts);
+    const int64_t end = mgx_part_begin(vectors_of(plan), part + 1, parts);
+    float *to = (float *)packed + begin * vector * mgx_conv_taps(d) * plan->group_in;
     int64_t at[MGX_CONV_DIMS];
-    for (int64_t v = 0; v < vectors_of(plan); v++)
+    for (int64_t v = begin; v < end; v++)
         for (at[0] = 0; at[0] < d->kernel[0]; at[0]++)
             for (at[1] = 0; at[1] < d->kernel[1]; at[1]++)
                 for (int64_t m = 0; m < plan->group_in; m++)

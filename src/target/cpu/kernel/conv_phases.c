@@ -123,10 +123,12 @@ static enum mgx_status phases_prepare(struct mgx_conv_plan *plan, struct mgx_dia
     return MGX_OK;
 }
 
-static void phases_pack(const struct mgx_conv_plan *plan, const void *weights, void *packed)
+static void phases_pack(const struct mgx_conv_plan *plan, const void *weights, void *packed,
+                        int part, int parts)
 {
     for (int i = 0; i < plan->phase_count; i++)
-        mgx_conv_pack(plan->phases[i], weights, (char *)packed + plan->phase_packed[i]);
+        mgx_conv_pack_part(plan->phases[i], weights, (char *)packed + plan->phase_packed[i], part,
+                           parts);
 }
 
 static void phases_run(const struct mgx_conv_plan *plan, const struct mgx_conv_args *args,

@@ -197,7 +197,14 @@ size_t mgx_conv_workspace(const struct mgx_conv_plan *plan)
 
 void mgx_conv_pack(const struct mgx_conv_plan *plan, const void *weights, void *packed)
 {
-    plan->ops->pack(plan, weights, packed);
+    plan->ops->pack(plan, weights, packed, 0, 1);
+}
+
+void mgx_conv_pack_part(const struct mgx_conv_plan *plan, const void *weights, void *packed,
+                        int part, int parts)
+{
+    assert(part >= 0 && part < parts);
+    plan->ops->pack(plan, weights, packed, part, parts);
 }
 
 void mgx_conv_run(const struct mgx_conv_plan *plan, const struct mgx_conv_args *args,

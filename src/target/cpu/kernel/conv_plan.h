@@ -23,7 +23,8 @@ struct mgx_conv_ops {
     bool (*fits)(const struct mgx_conv_plan *plan);   // can this method run the description at all?
     double (*cost)(const struct mgx_conv_plan *plan); // seconds on one thread, roughly
     enum mgx_status (*prepare)(struct mgx_conv_plan *plan, struct mgx_diag *diag);
-    void (*pack)(const struct mgx_conv_plan *plan, const void *weights, void *packed);
+    void (*pack)(const struct mgx_conv_plan *plan, const void *weights, void *packed, int part,
+                 int parts);
     void (*run)(const struct mgx_conv_plan *plan, const struct mgx_conv_args *args,
                 struct mgx_pool *pool);
 };

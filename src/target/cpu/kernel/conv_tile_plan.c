@@ -338,17 +338,20 @@ static void pack_panel(const struct mgx_conv_plan *plan, const char *weights, in
                          (int32_t *)(void *)panel);
 }
 
-static void tile_pack(const struct mgx_conv_plan *plan, const void *weights, void *packed)
+static void tile_pack(const struct mgx_conv_plan *plan, const void *weights, void *packed, int part,
+                      int parts)
 {
     const struct mgx_conv_desc *d = &plan->d;
     const int64_t size = mgx_kernel_size(d->w_type);
     const int64_t rows = mgx_conv_taps(d) * plan->channel_groups + plan->kernel->starts;
     const size_t group_bytes = plan->packed_bytes / (size_t)d->groups;
-    for (int64_t g = 0; g < d->groups; g++) {
+    const int64_t panels = mgx_ceil_div(plan->group_out, plan->kernel->cols);
+    const int64_t end = mgx_part_begin(panels * d->groups, part + 1, parts);
+    for (int64_t i = mgx_part_begin(panels * d->groups, part, parts); i < end; i++) {
+        const int64_t g = i / panels, p = i % panels;
         char *to = (char *)packed + (size_t)g * group_bytes;
         const char *from = (const char *)weights + (plan->w_first + g * d->w_group) * size;
-        for (int64_t p = 0; p * plan->kernel->cols < plan->group_out; p++)
-            pack_panel(plan, from, p, to + p * plan->kernel->cols * rows * GROUP);
+        pack_panel(plan, from, p, to + p * plan->kernel->cols * rows * GROUP);
     }
 }
 

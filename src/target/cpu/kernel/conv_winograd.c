@@ -11,6 +11,7 @@
 // multiplication prefetches the next one's. When there are fewer blocks than threads, V is made in
 // a first pass by all threads, shared, and the panels are dealt out in a second.
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/size.h"
 #include "target/cpu/kernel/conv_plan.h"
@@ -160,47 +161,37 @@ static enum mgx_status winograd_prepare(struct mgx_conv_plan *plan, struct mgx_d
 
 // --- packing: U[panel][element][channel][lane] = G g G' ---
 
-static const double g2[4][3] = {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
-static const double g4[6][3] = {{1 / 4.0, 0, 0},
-                                {-1 / 6.0, -1 / 6.0, -1 / 6.0},
-                                {-1 / 6.0, 1 / 6.0, -1 / 6.0},
-                                {1 / 24.0, 1 / 12.0, 1 / 6.0},
-                                {1 / 24.0, -1 / 12.0, 1 / 6.0},
-                                {0, 0, 1}};
-
-static void transform_weight(const struct mgx_conv_desc *d, const float *w, const double (*g)[3],
-                             int edge, float u[MAX_ELEMENTS])
+// The weights of one input channel and all columns of a panel; zeros behind the last output.
+static void winograd_pack_channel(const struct mgx_conv_plan *plan, const char *weights,
+                                  int64_t first, int width, float *panel)
 {
-    double mid[6][3] = {{0}};
-    for (int i = 0; i < edge; i++)
-        for (int x = 0; x < 3; x++)
-            for (int y = 0; y < 3; y++)
-                mid[i][x] += g[i][y] * (double)w[y * d->w_space[1] + x * d->w_space[2]];
-    for (int i = 0; i < edge; i++)
-        for (int j = 0; j < edge; j++)
-            u[i * edge + j] =
-                (float)(g[j][0] * mid[i][0] + g[j][1] * mid[i][1] + g[j][2] * mid[i][2]);
+    const struct mgx_conv_desc *d = &plan->d;
+    const int64_t left = plan->group_out - first;
+    float taps[9][MGX_TILE_MAX_COLS] = {{0}};
+    for (int j = 0; j < width && j < left; j++)
+        for (int i = 0; i < 9; i++)
+            memcpy(&taps[i][j],
+                   weights + (j * d->w_out + i / 3 * d->w_space[1] + i % 3 * d->w_space[2]) * FLOAT,
+                   sizeof(float));
+    (edge_of(plan) == 2 ? plan->winograd->weights2 : plan->winograd->weights4)(
+        taps[0], MGX_TILE_MAX_COLS, width, panel, plan->group_in * width);
 }
 
-static void winograd_pack(const struct mgx_conv_plan *plan, const void *weights, void *packed)
+static void winograd_pack(const struct mgx_conv_plan *plan, const void *weights, void *packed,
+                          int part, int parts)
 {
     const struct mgx_conv_desc *d = &plan->d;
     const int64_t cols = plan->kernel->cols, depth = plan->group_in;
-    const int edge = (int)edge_of(plan) + 2, elements = edge * edge;
-    for (int64_t p = 0; p * cols < plan->group_out; p++) {
+    const int64_t panels = mgx_ceil_div(plan->group_out, cols);
+    const int64_t end = mgx_part_begin(panels, part + 1, parts);
+    for (int64_t p = mgx_part_begin(panels, part, parts); p < end; p++) {
         const int width = mgx_panel_width(plan->kernel, plan->group_out, p);
-        float *panel = (float *)packed + p * cols * depth * elements;
+        float *panel = (float *)packed + p * cols * depth * elements_of(plan);
         for (int64_t c = 0; c < depth; c++)
-            for (int j = 0; j < width; j++) {
-                const int64_t o = p * cols + j;
-                float u[MAX_ELEMENTS] = {0};
-                if (o < plan->group_out)
-                    transform_weight(
-                        d, (const float *)weights + plan->w_first + o * d->w_out + c * d->w_in,
-                        edge == 4 ? g2 : g4, edge, u);
-                for (int e = 0; e < elements; e++)
-                    panel[(e * depth + c) * width + j] = u[e];
-            }
+            winograd_pack_channel(plan,
+                                  (const char *)weights +
+                                      (plan->w_first + p * cols * d->w_out + c * d->w_in) * FLOAT,
+                                  p * cols, width, panel + c * width);
     }
 }
 

@@ -158,3 +158,44 @@ static void output4(const struct mgx_winograd_output *out)
 {
     output_tile(out, 4);
 }
+
+// --- weights, in double: they are transformed once and read for ever ---
+
+static const double g2[4][3] = {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
+static const double g4[6][3] = {{1 / 4.0, 0, 0},
+                                {-1 / 6.0, -1 / 6.0, -1 / 6.0},
+                                {-1 / 6.0, 1 / 6.0, -1 / 6.0},
+                                {1 / 24.0, 1 / 12.0, 1 / 6.0},
+                                {1 / 24.0, -1 / 12.0, 1 / 6.0},
+                                {0, 0, 1}};
+
+// Loops over lanes become vectors of double.
+SIMD void transform_weights(const double (*g)[3], int edge, const float *taps, int64_t stride,
+                            float *u, int64_t element)
+{
+    double mid[MAX_EDGE][3][VL];
+    for (int i = 0; i < edge; i++)
+        for (int x = 0; x < 3; x++)
+            for (int j = 0; j < VL; j++)
+                mid[i][x][j] = g[i][0] * (double)taps[x * stride + j] +
+                               g[i][1] * (double)taps[(3 + x) * stride + j] +
+                               g[i][2] * (double)taps[(6 + x) * stride + j];
+    for (int i = 0; i < edge; i++)
+        for (int k = 0; k < edge; k++)
+            for (int j = 0; j < VL; j++)
+                u[(i * edge + k) * element + j] =
+                    (float)(g[k][0] * mid[i][0][j] + g[k][1] * mid[i][1][j] +
+                            g[k][2] * mid[i][2][j]);
+}
+
+static void weights2(const float *taps, int64_t stride, int width, float *u, int64_t element)
+{
+    for (int j = 0; j < width; j += VL)
+        transform_weights(g2, 4, taps + j, stride, u + j, element);
+}
+
+static void weights4(const float *taps, int64_t stride, int width, float *u, int64_t element)
+{
+    for (int j = 0; j < width; j += VL)
+        transform_weights(g4, 6, taps + j, stride, u + j, element);
+}

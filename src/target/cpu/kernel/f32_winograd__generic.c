@@ -12,4 +12,6 @@ const struct mgx_winograd_kernel NAME(mgx_f32_winograd) = {
     .input4 = input4,
     .output2 = output2,
     .output4 = output4,
+    .weights2 = weights2,
+    .weights4 = weights4,
 };

@@ -214,25 +214,59 @@ static void pack_panel(const struct mgx_gemm_plan *plan, const char *b, int64_t 
                          (int32_t *)(void *)panel);
 }
 
-void mgx_gemm_pack(const struct mgx_gemm_plan *plan, const void *b, void *packed)
+// Where packed matrix `i` begins in B, in elements; the inverse of packed_index.
+static int64_t matrix_start(const struct mgx_gemm_desc *d, int64_t i)
+{
+    int64_t from = 0;
+    for (int k = MGX_GEMM_BATCH - 1; k >= 0; k--)
+        if (d->b_batch[k] && d->batch[k] > 1) {
+            from += i % d->batch[k] * d->b_batch[k];
+            i /= d->batch[k];
+        }
+    return from;
+}
+
+// B is read from front to back: by panels where its columns are contiguous, else by blocks of rows.
+enum { PACK_ROWS = 16 };
+
+static void pack_rows(const struct mgx_gemm_plan *plan, const char *b, int64_t block, char *to)
+{
+    const struct mgx_gemm_desc *d = &plan->desc;
+    const struct mgx_gemm_kernel *kernel = plan->kernel;
+    const int64_t panels = mgx_ceil_div(d->n, kernel->cols), first = block * PACK_ROWS;
+    const int64_t depth = mgx_min_i64(PACK_ROWS, d->k - first);
+    b += first * d->b_row * mgx_kernel_size(d->b_type);
+    for (int64_t p = 0; p < panels; p++) {
+        const int64_t panel = p * kernel->cols * panel_rows(plan);
+        const int64_t row = first / kernel->group * mgx_panel_width(kernel, d->n, p);
+        mgx_panel_pack(kernel, b, d->b_type, d->b_row, d->b_col, depth, d->n, p,
+                       to + (panel + row) * GROUP_BYTES);
+    }
+}
+
+void mgx_gemm_pack_part(const struct mgx_gemm_plan *plan, const void *b, void *packed, int part,
+                        int parts)
 {
     const struct mgx_gemm_desc *d = &plan->desc;
     const int64_t panels = mgx_ceil_div(d->n, plan->kernel->cols);
     const int64_t panel_bytes = plan->kernel->cols * panel_rows(plan) * GROUP_BYTES;
-    int64_t at[MGX_GEMM_BATCH], size[MGX_GEMM_BATCH];
-    for (int i = 0; i < MGX_GEMM_BATCH; i++)
-        size[i] = d->b_batch[i] && d->batch[i] > 1 ? d->batch[i] : 1;
-    for (at[0] = 0; at[0] < size[0]; at[0]++)
-        for (at[1] = 0; at[1] < size[1]; at[1]++)
-            for (at[2] = 0; at[2] < size[2]; at[2]++) {
-                int64_t from = 0;
-                for (int i = 0; i < MGX_GEMM_BATCH; i++)
-                    from += at[i] * d->b_batch[i];
-                const char *first = (const char *)b + from * mgx_kernel_size(d->b_type);
-                char *to = (char *)packed + packed_step(plan) * (size_t)packed_index(d, at);
-                for (int64_t p = 0; p < panels; p++)
-                    pack_panel(plan, first, d->k, p, to + p * panel_bytes);
-            }
+    const bool by_rows = d->b_col == 1 && !plan->kernel->starts;
+    const int64_t units = by_rows ? mgx_ceil_div(d->k, PACK_ROWS) : panels;
+    const int64_t all = units * packed_count(d), end = mgx_part_begin(all, part + 1, parts);
+    for (int64_t i = mgx_part_begin(all, part, parts); i < end; i++) {
+        const char *first =
+            (const char *)b + matrix_start(d, i / units) * mgx_kernel_size(d->b_type);
+        char *to = (char *)packed + packed_step(plan) * (size_t)(i / units);
+        if (by_rows)
+            pack_rows(plan, first, i % units, to);
+        else
+            pack_panel(plan, first, d->k, i % units, to + i % units * panel_bytes);
+    }
+}
+
+void mgx_gemm_pack(const struct mgx_gemm_plan *plan, const void *b, void *packed)
+{
+    mgx_gemm_pack_part(plan, b, packed, 0, 1);
 }
 
 // --- running ---

@@ -85,6 +85,10 @@ size_t mgx_gemm_workspace(const struct mgx_gemm_plan *plan);
 
 // Writes plan->packed_bytes bytes.
 void mgx_gemm_pack(const struct mgx_gemm_plan *plan, const void *b, void *packed);
+// A share of the same, in any order and by any thread; it reads about that share of B. A float B
+// may lie at any address.
+void mgx_gemm_pack_part(const struct mgx_gemm_plan *plan, const void *b, void *packed, int part,
+                        int parts);
 
 void mgx_gemm_run(const struct mgx_gemm_plan *plan, const struct mgx_gemm_args *args,
                   struct mgx_pool *pool);

@@ -96,6 +96,22 @@ static void pack_lines(const struct source *s, int width, uint32_t *panel)
     }
 }
 
+// Rows that only move.
+static void copy_lines(const struct source *s, int width, float *panel)
+{
+    enum { FULL = MGX_TILE_MAX_COLS };
+    const char *from = s->b;
+    for (int64_t k = 0; k < s->depth; k++, from += s->row, panel += width) {
+        if (s->cols == FULL) // of known size: in registers
+            memcpy(panel, from, FULL * sizeof *panel);
+        else if (s->cols == FULL / 2)
+            memcpy(panel, from, FULL / 2 * sizeof *panel);
+        else
+            memcpy(panel, from, (size_t)s->cols * sizeof *panel);
+        memset(panel + s->cols, 0, (size_t)(width - s->cols) * sizeof *panel);
+    }
+}
+
 // Columns whose depth is contiguous, some groups at a time: converted, then transposed.
 static void pack_columns(const struct source *s, int width, float *panel)
 {
@@ -131,7 +147,9 @@ void mgx_panel_pack(const struct mgx_gemm_kernel *kernel, const void *b, enum mg
         .convert = mgx_convert(kernel->isa, type, kernel->b_type),
     };
     const bool whole = type == kernel->b_type && depth % kernel->group == 0 && s.col % 4 == 0;
-    if (b_row != 1 || b_col == 1)
+    if (b_col == 1 && type == kernel->b_type && type == MGX_KERNEL_F32)
+        copy_lines(&s, width, panel);
+    else if (b_row != 1 || b_col == 1)
         pack_lines(&s, width, panel);
     else if (whole)
         kernel->pack_transposed((const float *)(const void *)s.b, s.col / 4, depth / kernel->group,

@@ -480,7 +480,7 @@ static void pack_transposed(const float *b, int64_t stride, int64_t depth, int c
             pack_quad(b + whole * stride + k, stride, width, panel + k * width + whole);
     for (int64_t k = 0; k < depth; k++)
         for (int j = k < quads ? whole : 0; j < width; j++)
-            panel[k * width + j] = j < cols ? b[j * stride + k] : 0.0f;
+            panel[k * width + j] = j < cols ? ((const group *)b)[j * stride + k] : 0.0f;
 }
 
 // --- activations that are more than a clamp ---

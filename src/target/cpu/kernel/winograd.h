@@ -55,6 +55,10 @@ struct mgx_winograd_kernel {
     void (*input4)(const struct mgx_winograd_input *in);
     void (*output2)(const struct mgx_winograd_output *out);
     void (*output4)(const struct mgx_winograd_output *out);
+    // u[e * element + j] = (G g G')[e] for the columns j < width, a multiple of `vector`; tap i of
+    // column j's kernel is taps[i * stride + j].
+    void (*weights2)(const float *taps, int64_t stride, int width, float *u, int64_t element);
+    void (*weights4)(const float *taps, int64_t stride, int width, float *u, int64_t element);
 };
 
 const struct mgx_winograd_kernel *mgx_winograd_kernel(enum mgx_isa isa);

@@ -160,6 +160,11 @@ static void destroy(void *plan)
     mgx_conv_plan_destroy(plan);
 }
 
+static void fill(const struct cpu_fill *f, int part, int parts)
+{
+    mgx_conv_pack_part(f->kernel, f->source[0], f->packed, part, parts);
+}
+
 static bool pack(struct cpu_prepare *c, struct conv *v, const struct mgx_conv_desc *d)
 {
     const struct mgx_tensor *w = c->constant[v->w];
@@ -184,16 +189,13 @@ static bool pack(struct cpu_prepare *c, struct conv *v, const struct mgx_conv_de
     memcpy(key.size, d->in, sizeof d->in);
     memcpy(key.size + MGX_CONV_DIMS, d->out, sizeof d->out);
     key.x_channel = d->x_channel;
-    bool found;
-    void *packed =
-        cpu_pack(c->plan, &key, sizeof key, mgx_conv_packed_bytes(v->plan), &found, c->diag);
-    if (!packed)
-        return false;
-    if (!found)
-        mgx_conv_pack(v->plan, w->data, packed);
-    v->packed = packed;
+    const struct cpu_fill how = {.fill = fill,
+                                 .kernel = v->plan,
+                                 .source = {w->data},
+                                 .source_bytes = mgx_shape_bytes(&w->shape)};
+    v->packed = cpu_pack(c->plan, &key, sizeof key, mgx_conv_packed_bytes(v->plan), &how, c->diag);
     c->skip_in[v->w] = true;
-    return true;
+    return v->packed != NULL;
 }
 
 // --- choosing the method by measuring ---

@@ -237,6 +237,11 @@ static bool choose_plan(struct cpu_prepare *c, struct gemm *g, const struct mgx_
            plan_way(&g->plan, desc, choice >= 0 ? t.way[choice] : WAY_MODEL, c->diag) == MGX_OK;
 }
 
+static void fill(const struct cpu_fill *f, int part, int parts)
+{
+    mgx_gemm_pack_part(f->kernel, f->source[0], f->packed, part, parts);
+}
+
 static bool pack(struct cpu_prepare *c, struct gemm *g)
 {
     const struct mgx_tensor *b = c->constant[g->b];
@@ -251,15 +256,13 @@ static bool pack(struct cpu_prepare *c, struct gemm *g)
              g->plan.desc.b_col,
              {g->plan.desc.batch[0], g->plan.desc.batch[1], g->plan.desc.batch[2]},
              {g->plan.desc.b_batch[0], g->plan.desc.b_batch[1], g->plan.desc.b_batch[2]}};
-    bool found;
-    void *packed = cpu_pack(c->plan, &key, sizeof key, g->plan.packed_bytes, &found, c->diag);
-    if (!packed)
-        return false;
-    if (!found)
-        mgx_gemm_pack(&g->plan, b->data, packed);
-    g->packed = packed;
+    const struct cpu_fill how = {.fill = fill,
+                                 .kernel = &g->plan,
+                                 .source = {b->data},
+                                 .source_bytes = mgx_shape_bytes(&b->shape)};
+    g->packed = cpu_pack(c->plan, &key, sizeof key, g->plan.packed_bytes, &how, c->diag);
     c->skip_in[g->b] = true;
-    return true;
+    return g->packed != NULL;
 }
 
 static bool prepare(struct cpu_prepare *c)

@@ -123,18 +123,25 @@ static bool describe(struct cpu_prepare *c, const struct rnn *v, struct mgx_rnn_
     return false;
 }
 
+static void fill(const struct cpu_fill *f, int part, int parts)
+{
+    (void)parts;
+    if (part == 0)
+        mgx_rnn_pack(f->kernel, f->source[0], f->source[1], f->source[2], f->source[3], f->packed);
+}
+
 static bool pack(struct cpu_prepare *c, struct rnn *v)
 {
     const void *data[4] = {c->constant[W]->data, c->constant[R]->data,
                            v->has[BIAS] ? c->constant[BIAS]->data : NULL,
                            v->has[PEEPHOLES] ? c->constant[PEEPHOLES]->data : NULL};
-    bool found;
-    void *packed = cpu_pack(c->plan, data, sizeof data, v->plan.packed_bytes, &found, c->diag);
-    if (!packed)
+    const struct cpu_fill how = {.fill = fill,
+                                 .kernel = &v->plan,
+                                 .source = {data[0], data[1], data[2], data[3]},
+                                 .source_bytes = mgx_shape_bytes(&c->constant[W]->shape)};
+    v->packed = cpu_pack(c->plan, data, sizeof data, v->plan.packed_bytes, &how, c->diag);
+    if (!v->packed)
         return false;
-    if (!found)
-        mgx_rnn_pack(&v->plan, data[0], data[1], data[2], data[3], packed);
-    v->packed = packed;
     c->skip_in[W] = c->skip_in[R] = true;
     for (int i = BIAS; i < c->in_count; i++)
         c->skip_in[i] = !v->has[i] || i == BIAS || i == PEEPHOLES;
