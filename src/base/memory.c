@@ -82,7 +82,8 @@ void *mgx_memory_aligned(size_t align, size_t bytes)
     if (posix_memalign(&block, pages ? HUGE_PAGE : align, bytes) != 0)
         return NULL;
 #ifdef MADV_HUGEPAGE
-    if (pages) // whole ones only, so that a block's tail does not grow to one; a refusal costs speed
+    if (pages) // whole ones only, so that a block's tail does not grow to one; a refusal costs
+               // speed
         (void)madvise(block, bytes & ~(size_t)(HUGE_PAGE - 1), MADV_HUGEPAGE);
 #endif
     return block;
