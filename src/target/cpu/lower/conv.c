@@ -172,23 +172,28 @@ static bool pack(struct cpu_prepare *c, struct conv *v, const struct mgx_conv_de
         const void *data;
         enum mgx_conv_method method;
         int transposed;
-        int64_t groups, in, out, kernel[MGX_CONV_DIMS], stride[MGX_CONV_DIMS],
-            dilation[MGX_CONV_DIMS];
-        int64_t x_channel, size[2 * MGX_CONV_DIMS];
+        size_t bytes;
+        int64_t groups, in, out, kernel[MGX_CONV_DIMS], x_channel, w_in, w_out;
+        int64_t stride[MGX_CONV_DIMS], dilation[MGX_CONV_DIMS], size[2 * MGX_CONV_DIMS];
     } key;
     memset(&key, 0, sizeof key);
     key.data = w->data;
     key.method = mgx_conv_plan_method(v->plan);
     key.transposed = d->transposed;
+    key.bytes = mgx_conv_packed_bytes(v->plan);
     key.groups = d->groups;
     key.in = d->in_channels;
     key.out = d->out_channels;
     memcpy(key.kernel, d->kernel, sizeof key.kernel);
-    memcpy(key.stride, d->stride, sizeof key.stride);
-    memcpy(key.dilation, d->dilation, sizeof key.dilation);
-    memcpy(key.size, d->in, sizeof d->in);
-    memcpy(key.size + MGX_CONV_DIMS, d->out, sizeof d->out);
     key.x_channel = d->x_channel;
+    key.w_in = d->w_in;
+    key.w_out = d->w_out;
+    if (d->transposed) { // its phases choose methods of their own by the sizes
+        memcpy(key.stride, d->stride, sizeof key.stride);
+        memcpy(key.dilation, d->dilation, sizeof key.dilation);
+        memcpy(key.size, d->in, sizeof d->in);
+        memcpy(key.size + MGX_CONV_DIMS, d->out, sizeof d->out);
+    }
     const struct cpu_fill how = {.fill = fill,
                                  .kernel = v->plan,
                                  .source = {w->data},
