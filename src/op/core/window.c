@@ -186,6 +186,8 @@ enum mgx_status mgx_window_back_dim(struct mgx_shape_call *c, const struct mgx_w
                             c->op->name, in.max, i, a->stride.v[i]);
         most = MGX_DIM_ANY;
     }
+    if (open && in.min == 0) // no input makes no output, whatever the padding
+        most = mgx_max_i64(most, 0);
     if (most < 0)
         return mgx_fail(c->diag, MGX_INVALID,
                         "%s: padding leaves an output of length %" PRId64 " along spatial axis %d",
