@@ -125,12 +125,20 @@ def untie(results, reference):
     return results
 
 
-def rounds(runners, seconds):
-    """Medians in ms; the engines take turns until each has had `seconds`, at least 5 rounds."""
+SETTLE = 0.02  # seconds
+
+
+def rounds(runners, seconds, settle):
+    """Medians in ms; the engines take turns until each has had `seconds`, at least 5 rounds. With more than one thread
+    they `settle`: the workers of the engine before spin on for a while after its call, on the core that the next one
+    needs. So each turn waits, runs once untimed, then is timed."""
     times = {name: [] for name in runners}
     until = time.perf_counter() + seconds * len(runners)
     while len(next(iter(times.values()))) < 5 or time.perf_counter() < until:
         for name, run in runners.items():
+            if settle:
+                time.sleep(SETTLE)
+                run()
             start = time.perf_counter()
             run()
             times[name].append(1e3 * (time.perf_counter() - start))
@@ -179,7 +187,7 @@ def measure(args, name, threads):
     if "ort" in runners:
         reference = [np.array(r) for r in runners["ort"]()]
         row["error"] = difference(runners["ours"](), reference) if "ours" in runners else math.inf
-    medians, row["rounds"] = rounds(runners, args.seconds)
+    medians, row["rounds"] = rounds(runners, args.seconds, threads > 1)
     for engine in args.engines:
         row[engine + "_ms"] = medians.get(engine)
         if not args.quick:
