@@ -141,6 +141,16 @@ CASE(convolution_with_bias_residual_and_activation)
     CHECK(agrees(text));
 }
 
+CASE(attention_without_scale_or_mask)
+{
+    CHECK(agrees("module: \"main\"\n"
+                 "q = @param:q -> float_type, {2, 3, 17, 16}, {816, 272, 16, 1}\n"
+                 "k = @param:k -> float_type, {2, 3, 19, 16}, {912, 304, 16, 1}\n"
+                 "v = @param:v -> float_type, {2, 3, 19, 16}, {912, 304, 16, 1}\n"
+                 "@3 = transpose[permutation={0, 1, 3, 2}](k)\n@4 = dot(q,@3)\n"
+                 "@5 = softmax[axis=3](@4)\n@6 = dot(@5,v)\n@7 = @return(@6)\n"));
+}
+
 CASE(products_with_batches_and_transposes)
 {
     const char *text =
@@ -230,6 +240,6 @@ CASE(two_threads_run_one_program)
 
 TEST_MAIN(ROW(results_that_are_inputs_views_and_twice_the_same) ROW(concat_in_place)
               ROW(convolution_with_bias_residual_and_activation)
-                  ROW(products_with_batches_and_transposes) ROW(sizes_known_only_at_run_time)
-                      ROW(in_place) ROW(products_of_nothing) ROW(views_that_outlive_their_bytes)
-                          ROW(two_threads_run_one_program))
+                  ROW(attention_without_scale_or_mask) ROW(products_with_batches_and_transposes)
+                      ROW(sizes_known_only_at_run_time) ROW(in_place) ROW(products_of_nothing)
+                          ROW(views_that_outlive_their_bytes) ROW(two_threads_run_one_program))

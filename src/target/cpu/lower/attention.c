@@ -122,7 +122,9 @@ static bool is_scale_and_mask(const struct cpu_prepare *c, const struct parts *p
     const struct mgx_ins *node = p->between;
     *scale = 1;
     *mask = -1;
-    if (node && node->op == &mgx_op_pointwise)
+    if (!node) // the softmax reads the scores themselves
+        return true;
+    if (node->op == &mgx_op_pointwise)
         node = mgx_module_result(node->mod[0], 0);
     while (node && outside(p, node) != p->scores)
         node = peel(c, p, node, scale, mask);
