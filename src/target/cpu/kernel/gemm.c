@@ -21,6 +21,7 @@
 enum {
     A_BLOCK_BYTES = 384 << 10,
     MAX_PANEL_BYTES = 384 << 10, // beyond: depth is cut
+    MIN_DEPTH = 256,             // a tile's start and end cost as much as some 20 k
     FEW_ROWS = 4,                // up to these, B is not worth packing
 };
 
@@ -106,16 +107,45 @@ static bool can_cut_depth(const struct mgx_gemm_plan *plan)
     return !plan->converts_c && !plan->desc.hook_only && !plan->kernel->integer;
 }
 
-static void choose_blocks(struct mgx_gemm_plan *plan)
+// Rows of a block whose depth is cut into `blocks`, and that depth.
+static void cut_depth(struct mgx_gemm_plan *plan, int64_t blocks)
 {
-    const int64_t longest = MAX_PANEL_BYTES / (plan->kernel->cols * GROUP_BYTES);
-    plan->block_depth = plan->groups;
-    if (plan->groups > longest && plan->desc.m > plan->kernel->rows && can_cut_depth(plan)) {
-        const int64_t blocks = mgx_ceil_div(plan->groups, longest);
-        plan->block_depth = (mgx_ceil_div(plan->groups, blocks) + 3) & ~(int64_t)3;
-    }
+    const int64_t depth = (mgx_ceil_div(plan->groups, blocks) + 3) & ~(int64_t)3;
+    plan->block_depth = blocks > 1 ? depth : plan->groups;
     const int64_t row = mgx_max_i64(plan->block_depth, 1) * GROUP_BYTES;
     plan->block_rows = mgx_max_i64(A_BLOCK_BYTES / row, 2 * plan->kernel->rows);
+}
+
+// What a cut moves through L2: B once for every block of rows, C out and in for every block of
+// depth but the last. A B that stays in L2 itself costs nothing.
+static double moved_values(const struct mgx_gemm_plan *plan)
+{
+    const double m = (double)plan->desc.m, n = (double)plan->desc.n, k = (double)plan->groups;
+    const double rows = (double)mgx_ceil_div(plan->desc.m, plan->block_rows);
+    const double depths = (double)mgx_ceil_div(plan->groups, mgx_max_i64(plan->block_depth, 1));
+    const double b = k * n * GROUP_BYTES > A_BLOCK_BYTES ? k * n : 0;
+    return rows * b + 2 * (depths - 1) * m * n;
+}
+
+// The cut that moves least. It depends on the sizes alone, never on the threads: sums are rounded
+// once more for every block of depth.
+static void choose_blocks(struct mgx_gemm_plan *plan)
+{
+    enum { MAX_CUTS = 16 };
+    const int64_t longest = MAX_PANEL_BYTES / (plan->kernel->cols * GROUP_BYTES);
+    const bool cuts = plan->desc.m > plan->kernel->rows && can_cut_depth(plan);
+    const int64_t least = cuts ? mgx_max_i64(mgx_ceil_div(plan->groups, longest), 1) : 1;
+    int64_t best = least;
+    cut_depth(plan, least);
+    double moved = moved_values(plan);
+    for (int64_t blocks = least + 1; cuts && blocks <= least + MAX_CUTS; blocks++) {
+        cut_depth(plan, blocks);
+        if (plan->block_depth < MIN_DEPTH || moved_values(plan) >= moved)
+            continue;
+        moved = moved_values(plan);
+        best = blocks;
+    }
+    cut_depth(plan, best);
 }
 
 static bool copies_a(const struct mgx_gemm_plan *plan)
@@ -381,7 +411,7 @@ static void set_panel(const struct part *part, int64_t p, struct mgx_tile_args *
         args->b = panel + starts;
     }
     args->start = starts ? (const int32_t *)(const void *)panel : NULL;
-    args->ahead = args->b + args->b_row * part->depth;
+    args->ahead = args->b + args->b_panel;
     if (d->packed && p + 1 < part->panels)
         args->ahead_step = 256;
 }

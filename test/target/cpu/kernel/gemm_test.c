@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Matrix multiplication of every instruction set against a double loop, on random shapes around the
-// tile sizes; --bench [isa [type]] times the matrices of BERT-base and others.
+// tile sizes; --bench [isa [type [name]]] times the matrices of BERT-base and others.
 #include "target/cpu/kernel/gemm.h"
 
 #include "target/cpu/kernel/harness.h"
@@ -359,6 +359,7 @@ static const struct shape {
     {"bert q k^t x12", 128, 128, 64, 12, 2},
     {"bert p v x12", 128, 64, 128, 12, 1},
     {"vit 197", 197, 768, 768, 1, 0},
+    {"vit ffn2 197", 197, 768, 3072, 1, 0},
     {"1024 x 3072 x 768", 1024, 3072, 768, 1, 0},
     {"512 cubed", 512, 512, 512, 1, 0},
     {"deep 128x512x8192", 128, 512, 8192, 1, 0},
@@ -444,7 +445,8 @@ static int bench(int argc, char **argv)
                peak_gflops(isa));
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
             for (int threads = 1; threads <= 2; threads++)
-                bench_shape(&shapes[i], isa, threads, types[t].type);
+                if (argc <= 4 || strstr(shapes[i].name, argv[4]))
+                    bench_shape(&shapes[i], isa, threads, types[t].type);
     }
     return 0;
 }
