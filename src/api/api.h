@@ -52,12 +52,14 @@ struct migraphx_program_parameter_shapes {
     struct mgx_arena arena; // of names
     const char **names;
     struct migraphx_shape *shapes;
+    struct mgx_map by_name; // name -> its shape
     size_t count;
 };
 
 struct migraphx_program_parameters {
     struct mgx_named_tensor *items; // names on the heap
     size_t count, capacity;
+    struct mgx_map by_name; // name -> place in items + 1; used when they are more than a few
 };
 
 struct migraphx_arguments {

@@ -153,7 +153,21 @@ static void program_parameter_shapes_fini(struct migraphx_program_parameter_shap
     for (size_t i = 0; i < list->count; i++)
         mgx_api_shape_fini(&list->shapes[i]);
     free(list->shapes);
+    mgx_map_fini(&list->by_name);
     mgx_arena_fini(&list->arena);
+}
+
+// The shape of the i-th name.
+static enum mgx_status named_shape_add(struct migraphx_program_parameter_shapes *list, size_t i,
+                                       const char *name, const struct mgx_shape *shape,
+                                       struct mgx_diag *diag)
+{
+    list->names[i] = mgx_arena_strdup(&list->arena, name);
+    if (!list->names[i] || !mgx_map_put(&list->by_name, list->names[i], &list->shapes[i]))
+        return mgx_fail_memory(diag);
+    TRY(mgx_api_shape_init(&list->shapes[i], shape, diag));
+    list->count++;
+    return MGX_OK;
 }
 
 static enum mgx_status named_shapes_fill(struct migraphx_program_parameter_shapes *out,
@@ -166,12 +180,8 @@ static enum mgx_status named_shapes_fill(struct migraphx_program_parameter_shape
     out->names = MGX_NEW_ARRAY(&out->arena, const char *, count);
     out->shapes = calloc(count + 1, sizeof *out->shapes);
     enum mgx_status status = out->names && out->shapes ? MGX_OK : mgx_fail_memory(diag);
-    for (size_t i = 0; i < count && status == MGX_OK; i++) {
-        out->names[i] = mgx_arena_strdup(&out->arena, names[i]);
-        status = out->names[i] ? mgx_api_shape_init(&out->shapes[i], shapes[i], diag)
-                               : mgx_fail_memory(diag);
-        out->count += status == MGX_OK;
-    }
+    for (size_t i = 0; i < count && status == MGX_OK; i++)
+        status = named_shape_add(out, i, names[i], shapes[i], diag);
     if (status != MGX_OK)
         program_parameter_shapes_fini(out);
     return status;
@@ -229,12 +239,11 @@ migraphx_program_parameter_shapes_get(const_migraphx_shape_t *out,
     API_NEED(out);
     API_NEED(program_parameter_shapes);
     API_NEED(name);
-    for (size_t i = 0; i < program_parameter_shapes->count; i++)
-        if (strcmp(program_parameter_shapes->names[i], name) == 0) {
-            *out = &program_parameter_shapes->shapes[i];
-            return migraphx_status_success;
-        }
-    return mgx_api_bad("%s: there is no parameter \"%s\"", __func__, name);
+    const struct migraphx_shape *found = mgx_map_find(&program_parameter_shapes->by_name, name);
+    if (!found)
+        return mgx_api_bad("%s: there is no parameter \"%s\"", __func__, name);
+    *out = found;
+    return migraphx_status_success;
 }
 
 migraphx_status migraphx_program_parameter_shapes_names(
@@ -256,6 +265,7 @@ static void program_parameters_fini(struct migraphx_program_parameters *list)
         mgx_tensor_release(&list->items[i].tensor);
     }
     free(list->items);
+    mgx_map_fini(&list->by_name);
 }
 
 static enum mgx_status reserve(struct migraphx_program_parameters *list, struct mgx_diag *diag)
@@ -271,22 +281,49 @@ static enum mgx_status reserve(struct migraphx_program_parameters *list, struct 
     return MGX_OK;
 }
 
+enum { FEW = 16 }; // names that are faster compared than hashed, and need no memory
+
+static struct mgx_named_tensor *find(const struct migraphx_program_parameters *list,
+                                     const char *name)
+{
+    if (list->count > FEW) {
+        const size_t place = (size_t)(uintptr_t)mgx_map_find(&list->by_name, name);
+        return place ? &list->items[place - 1] : NULL;
+    }
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->items[i].name, name) == 0)
+            return &list->items[i];
+    return NULL;
+}
+
+// With the item behind the last one all names can be found by hash. False when out of memory.
+static bool hash_names(struct migraphx_program_parameters *list)
+{
+    for (size_t i = list->by_name.count; list->count >= FEW && i <= list->count; i++)
+        if (!mgx_map_put(&list->by_name, list->items[i].name, (void *)(uintptr_t)(i + 1)))
+            return false;
+    return true;
+}
+
 static enum mgx_status put(struct migraphx_program_parameters *list, const char *name,
                            const struct mgx_tensor *tensor, struct mgx_diag *diag)
 {
-    for (size_t i = 0; i < list->count; i++)
-        if (strcmp(list->items[i].name, name) == 0) {
-            struct mgx_tensor old = list->items[i].tensor;
-            list->items[i].tensor = mgx_tensor_share(tensor);
-            mgx_tensor_release(&old);
-            return MGX_OK;
-        }
+    struct mgx_named_tensor *item = find(list, name);
+    if (item) {
+        struct mgx_tensor old = item->tensor;
+        item->tensor = mgx_tensor_share(tensor);
+        mgx_tensor_release(&old);
+        return MGX_OK;
+    }
     TRY(reserve(list, diag));
-    char *copy = strdup(name);
-    if (!copy)
+    item = &list->items[list->count];
+    item->name = strdup(name);
+    if (!item->name || !hash_names(list)) {
+        free((void *)item->name);
         return mgx_fail_memory(diag);
-    list->items[list->count++] =
-        (struct mgx_named_tensor){.name = copy, .tensor = mgx_tensor_share(tensor)};
+    }
+    item->tensor = mgx_tensor_share(tensor);
+    list->count++;
     return MGX_OK;
 }
 

@@ -32,6 +32,7 @@ enum { RED_ZONE = 0 };
 #endif
 
 enum { ALIGN = 16, FIRST_BLOCK = 4096, LAST_BLOCK = 1 << 20 };
+enum { MANY = 16 << 20, HUGE_BLOCK = 4 << 20 }; // an arena of many bytes grows by huge pages
 
 struct mgx_arena_block {
     struct mgx_arena_block *next;
@@ -66,14 +67,16 @@ static struct mgx_arena_block *add_block(struct mgx_arena *arena, size_t need)
     size_t size = FIRST_BLOCK;
     if (arena->blocks)
         size = arena->blocks->size >= LAST_BLOCK / 2 ? LAST_BLOCK : arena->blocks->size * 2;
+    if (arena->bytes >= MANY)
+        size = HUGE_BLOCK - sizeof(struct mgx_arena_block);
     if (size < need)
         size = need;
     size_t total;
     if (!mgx_add_size(size, sizeof(struct mgx_arena_block), &total))
         return NULL;
     // What is handed out is zeroed, so a block larger than memory would end the process.
-    enum { LARGE = 256 << 20 };
-    struct mgx_arena_block *block = total < LARGE ? malloc(total) : mgx_memory_aligned(64, total);
+    struct mgx_arena_block *block =
+        total < HUGE_BLOCK ? malloc(total) : mgx_memory_aligned(64, total);
     if (!block)
         return NULL;
     block->next = arena->blocks;

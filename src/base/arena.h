@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // A bump allocator: many small objects, one lifetime, freed whole.
 //
-// Holds: blocks double from 4 KiB to 1 MiB; a request larger than a block gets a block of its own.
-// Every allocation is zeroed and aligned to 16 bytes. Failure is sticky (`failed`), so a builder
-// may carry on with NULLs and check once. An arena is used by one thread at a time. Cost: O(1) per
-// allocation, O(blocks) to free.
+// Holds: blocks double from 4 KiB to 1 MiB, and are of 4 MiB on huge pages once there are many; a
+// request larger than a block gets a block of its own. Every allocation is zeroed and aligned to 16
+// bytes. Failure is sticky (`failed`), so a builder may carry on with NULLs and check once. An
+// arena is used by one thread at a time. Cost: O(1) per allocation, O(blocks) to free.
 #pragma once
 
 #include <stdarg.h>

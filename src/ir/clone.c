@@ -46,7 +46,8 @@ static enum mgx_status copy_attr(struct copy *c, const struct mgx_ins *ins, stru
     const struct mgx_param_attr *from = ins->attr;
     struct mgx_param_attr *to = mgx_arena_memdup(&c->to->arena, from, sizeof *from);
     twin->attr = to;
-    if (!to || !(to->parameter = mgx_arena_strdup(&c->to->arena, from->parameter)))
+    if (!to || !(to->parameter = mgx_arena_strdup(&c->to->arena, from->parameter)) ||
+        !mgx_map_put(&c->to->parameter_names, to->parameter, c->to))
         return mgx_fail_memory(c->diag);
     return MGX_OK;
 }

@@ -150,8 +150,11 @@ const char *mgx_parameter_name(const struct mgx_ins *param)
 }
 
 // Parameters and literals stand at the front of a module, but passes may move things: look at all.
+// A name that is new, which adding one thousands of times asks about, costs no search.
 struct mgx_ins *mgx_find_parameter(const struct mgx_module *m, const char *name)
 {
+    if (!mgx_map_find(&m->program->parameter_names, name))
+        return NULL;
     for (struct mgx_ins *ins = m->first; ins; ins = ins->next)
         if (ins->op == &mgx_op_param && strcmp(mgx_parameter_name(ins), name) == 0)
             return ins;

@@ -165,7 +165,8 @@ struct mgx_ins *mgx_add_parameter(struct mgx_module *m, const char *name,
     struct mgx_param_attr *attr = MGX_NEW(&p->arena, struct mgx_param_attr);
     struct mgx_ins *ins = attr ? new_ins(m, &mgx_op_param, attr) : NULL;
     if (!ins || !(attr->parameter = mgx_arena_strdup(&p->arena, name)) ||
-        !mgx_shape_copy(&p->arena, shape, &ins->shape)) {
+        !mgx_shape_copy(&p->arena, shape, &ins->shape) ||
+        !mgx_map_put(&p->parameter_names, attr->parameter, p)) {
         mgx_fail_memory(&p->diag);
         return NULL;
     }

@@ -24,23 +24,25 @@ struct mgx_use { // one edge: `user->in[slot]` is the instruction that holds thi
     struct mgx_use *prev, *next;
 };
 
+// What sweeps over a module read of every instruction comes first: large programs do not fit in the
+// caches, and a line fetched from memory costs more than what is done with it.
 struct mgx_ins {
     const struct mgx_op *op;
-    void *attr;
-    struct mgx_shape shape;
+    struct mgx_ins *next, *prev;
     struct mgx_ins **in;
-    int in_count;
-    struct mgx_module **mod; // bodies: if, loop, scan, pointwise, ...
-    int mod_count;
-    struct mgx_use
-        *in_uses; // in_count edges, owned by this instruction, linked into the producers' lists
-    struct mgx_use *uses; // who reads this instruction
-    struct mgx_ins *prev, *next;
     struct mgx_module *owner;
     struct mgx_tensor *literal; // of @literal; in the arena, its storage shared
+    int64_t mark;               // scratch for passes
+    int index;                  // position after mgx_module_number; scratch for passes otherwise
+    int in_count;
+    struct mgx_use *uses; // who reads this instruction
+    struct mgx_use
+        *in_uses; // in_count edges, owned by this instruction, linked into the producers' lists
+    void *attr;
+    struct mgx_shape shape;
+    struct mgx_module **mod; // bodies: if, loop, scan, pointwise, ...
+    int mod_count;
     struct mgx_strings origin; // model nodes this came from ("conv1 (Conv)"), kept through rewrites
-    int index;                 // position after mgx_module_number; scratch for passes otherwise
-    int64_t mark;              // scratch for passes
 };
 
 // A module stays where it is as long as its program lives; its content may be exchanged.
@@ -68,6 +70,7 @@ struct mgx_program {
     struct mgx_module **modules; // [0] is main
     int module_count;
     struct mgx_map module_names;     // name -> module
+    struct mgx_map parameter_names;  // all that there ever were, in any module
     struct mgx_strings output_names; // as the model calls its results; empty if unknown
     bool print_origins;              // text form ends in " # <origin>" (debug symbols)
     struct mgx_executable *executable;

@@ -43,6 +43,7 @@ void mgx_program_destroy(struct mgx_program *p)
     drop(&p->literals);
     drop(&p->pinned);
     mgx_map_fini(&p->module_names);
+    mgx_map_fini(&p->parameter_names);
     mgx_arena_fini(&p->arena);
     mgx_arena_fini(&p->module_arena);
     free(p);

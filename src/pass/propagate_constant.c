@@ -28,7 +28,8 @@ struct state {
     bool needed;    // is evaluated: wanted, or read by one that is evaluated
     int readers;    // that are evaluated and have not been yet
     size_t counted; // bytes of `value` in fold.live
-    struct mgx_tensor value;
+    // NULL until it is evaluated: few are, and a tensor is twenty times as large as the rest.
+    struct mgx_tensor *value;
 };
 
 struct fold {
@@ -141,7 +142,14 @@ static void drop(struct fold *f, struct state *s)
 {
     f->live -= s->counted;
     s->counted = 0;
-    mgx_tensor_release(&s->value);
+    if (s->value)
+        mgx_tensor_release(s->value);
+}
+
+// What is known of an instruction's value: its literal, or what was evaluated; NULL if nothing.
+static const struct mgx_tensor *value_of(const struct fold *f, const struct mgx_ins *ins)
+{
+    return ins->literal ? ins->literal : state_of(f, ins)->value;
 }
 
 static enum mgx_status evaluate(struct fold *f, const struct mgx_ins *ins, struct mgx_tensor *out)
@@ -153,8 +161,8 @@ static enum mgx_status evaluate(struct fold *f, const struct mgx_ins *ins, struc
         return mgx_fail_memory(f->call->diag);
     bool ready = spend_work(f->call, ins);
     for (int i = 0; i < ins->in_count; i++) {
-        in[i] = ins->in[i]->literal ? ins->in[i]->literal : &state_of(f, ins->in[i])->value;
-        ready = ready && (in[i]->storage || ins->in[i]->literal);
+        in[i] = value_of(f, ins->in[i]);
+        ready = ready && in[i] && (in[i]->storage || ins->in[i]->literal);
     }
     struct mgx_diag why = {0}; // a fold that fails is no failure of the program's
     enum mgx_status status = MGX_OK;
@@ -183,11 +191,11 @@ static enum mgx_status compact(struct mgx_tensor *t, struct mgx_diag *diag)
 static enum mgx_status make_literal(struct fold *f, struct mgx_ins *ins, struct state *s)
 {
     struct mgx_pass_call *c = f->call;
-    const size_t added = growth(ins, mgx_shape_bytes(&s->value.shape));
+    const size_t added = growth(ins, mgx_shape_bytes(&s->value->shape));
     if (added > c->options->fold_total_bytes - c->folded_bytes)
         return MGX_OK; // stays an instruction
-    TRY(compact(&s->value, c->diag));
-    struct mgx_ins *literal = mgx_add_literal(f->module, &s->value);
+    TRY(compact(s->value, c->diag));
+    struct mgx_ins *literal = mgx_add_literal(f->module, s->value);
     if (!literal)
         return mgx_program_status(c->program, c->diag);
     c->folded_bytes += added;
@@ -204,9 +212,8 @@ static size_t own_bytes(const struct fold *f, const struct mgx_ins *ins,
                         const struct mgx_tensor *value)
 {
     for (int i = 0; i < ins->in_count; i++) {
-        const struct mgx_tensor *in =
-            ins->in[i]->literal ? ins->in[i]->literal : &state_of(f, ins->in[i])->value;
-        if (in->storage == value->storage)
+        const struct mgx_tensor *in = value_of(f, ins->in[i]);
+        if (in && in->storage == value->storage)
             return 0;
     }
     return value->storage->bytes;
@@ -216,11 +223,13 @@ static enum mgx_status fold(struct fold *f, struct mgx_ins *ins)
 {
     struct state *s = state_of(f, ins);
     struct mgx_ins *const *in = ins->in;
-    TRY(evaluate(f, ins, &s->value));
-    if (s->value.storage && s->wanted && !is_broadcast(ins->op))
+    if (!s->value && !(s->value = MGX_NEW(f->call->scratch, struct mgx_tensor)))
+        return mgx_fail_memory(f->call->diag);
+    TRY(evaluate(f, ins, s->value));
+    if (s->value->storage && s->wanted && !is_broadcast(ins->op))
         TRY(make_literal(f, ins, s));
-    else if (s->value.storage)
-        f->live += s->counted = own_bytes(f, ins, &s->value);
+    else if (s->value->storage)
+        f->live += s->counted = own_bytes(f, ins, s->value);
     for (int i = 0; i < ins->in_count; i++)
         if (--state_of(f, in[i])->readers == 0 && !in[i]->literal)
             drop(f, state_of(f, in[i]));
@@ -270,7 +279,8 @@ static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
         judge(&f, ins);
     const enum mgx_status status = fold_all(&f);
     for (int i = 0; i < count; i++)
-        mgx_tensor_release(&f.state[i].value);
+        if (f.state[i].value)
+            mgx_tensor_release(f.state[i].value);
     mgx_arena_fini(&strings);
     return status;
 }

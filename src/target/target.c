@@ -4,7 +4,7 @@
 // A run is checked here once: every parameter is there, has the right type and lengths (or lengths
 // within its ranges, equal for axes of one name) and the strides the program was built for; other
 // strides are packed into a copy. Targets therefore see parameters in order of creation, complete
-// and in layout. Cost of the checks: O(parameters^2 + instructions), no allocation but two small
+// and in layout. Cost of the checks: O(parameters + instructions), no allocation but three small
 // arrays.
 #include "target/target.h"
 
@@ -182,15 +182,33 @@ static enum mgx_status lay_out(const struct mgx_tensor *got, const struct mgx_sh
     return MGX_OK;
 }
 
-static enum mgx_status take(const struct mgx_run *run, const struct mgx_ins *param,
+enum { FEW = 8 }; // inputs that need no memory of the heap: a steady run allocates nothing
+
+// Empty when they are few. Of two tensors of one name the first counts.
+static bool hash_names(const struct mgx_run *run, struct mgx_map *names)
+{
+    bool good = true;
+    for (int i = run->param_count - 1; run->param_count > FEW && i >= 0 && good; i--)
+        good = mgx_map_put(names, run->params[i].name, (void *)&run->params[i].tensor);
+    return good;
+}
+
+static const struct mgx_tensor *find(const struct mgx_run *run, const struct mgx_map *names,
+                                     const char *name)
+{
+    if (names->count)
+        return mgx_map_find(names, name);
+    for (int i = 0; i < run->param_count; i++)
+        if (strcmp(run->params[i].name, name) == 0)
+            return &run->params[i].tensor;
+    return NULL;
+}
+
+static enum mgx_status take(const struct mgx_tensor *got, const struct mgx_ins *param,
                             struct named_sizes *sizes, struct mgx_named_tensor *out,
                             struct mgx_diag *diag)
 {
     const char *name = mgx_parameter_name(param);
-    const struct mgx_tensor *got = NULL;
-    for (int i = 0; i < run->param_count && !got; i++)
-        if (strcmp(run->params[i].name, name) == 0)
-            got = &run->params[i].tensor;
     if (!got)
         return mgx_fail(diag, MGX_NOT_FOUND, "Parameter not found: %s", name);
     if (!fits(got, &param->shape))
@@ -205,9 +223,15 @@ static enum mgx_status run_checked(const struct mgx_program *p, struct mgx_run *
                                    int count, struct mgx_diag *diag)
 {
     struct named_sizes sizes = {.count = 0};
+    struct mgx_map names = {0};
     mgx_module_parameters(mgx_program_main(p), params, count);
-    for (int i = 0; i < count; i++)
-        TRY(take(run, params[i], &sizes, &tensors[i], diag));
+    enum mgx_status status = hash_names(run, &names) ? MGX_OK : mgx_fail_memory(diag);
+    for (int i = 0; i < count && status == MGX_OK; i++) {
+        const struct mgx_tensor *got = find(run, &names, mgx_parameter_name(params[i]));
+        status = take(got, params[i], &sizes, &tensors[i], diag);
+    }
+    mgx_map_fini(&names);
+    TRY(status);
     struct mgx_run checked = *run;
     checked.params = tensors;
     checked.param_count = count;
@@ -238,7 +262,6 @@ enum mgx_status mgx_program_run(const struct mgx_program *p, struct mgx_run *run
     if (run->result_count != mgx_module_result_count(main))
         return mgx_fail(diag, MGX_INVALID, "room for %d results, but the program has %d",
                         run->result_count, mgx_module_result_count(main));
-    enum { FEW = 8 }; // inputs that need no memory of the heap: a steady run allocates nothing
     struct mgx_ins *few_params[FEW] = {NULL}, **params = few_params;
     struct mgx_named_tensor few_tensors[FEW] = {{.name = NULL}}, *tensors = few_tensors;
     const int count = mgx_module_parameters(main, NULL, 0);

@@ -231,7 +231,81 @@ CASE(operations_take_formats)
     migraphx_operation_destroy(copy);
 }
 
+enum { MANY = 40 }; // more names than are compared one by one
+
+// concat(p0, p1, ...), each one float.
+static migraphx_program_t make_concat(migraphx_shape_t shape)
+{
+    migraphx_program_t p;
+    migraphx_module_t m;
+    migraphx_operation_t op;
+    migraphx_instructions_t args;
+    migraphx_instruction_t in[MANY], joined;
+    must(migraphx_program_create(&p));
+    must(migraphx_program_get_main_module(&m, p));
+    for (int i = 0; i < MANY; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "p%d", i);
+        must(migraphx_module_add_parameter(&in[i], m, name, shape));
+    }
+    must(migraphx_operation_create_json(&op, "concat", "{axis: 0}"));
+    must(migraphx_instructions_create(&args, (const const_migraphx_instruction_t *)in, MANY));
+    must(migraphx_module_add_instruction(&joined, m, op, args));
+    add_return(m, joined);
+    for (int i = 0; i < MANY; i++)
+        migraphx_instruction_destroy(in[i]);
+    migraphx_instruction_destroy(joined);
+    migraphx_instructions_destroy(args);
+    migraphx_operation_destroy(op);
+    return p;
+}
+
+static void add_value(migraphx_program_parameters_t params, migraphx_shape_t shape, int i,
+                      float *value)
+{
+    char name[8];
+    migraphx_argument_t a;
+    snprintf(name, sizeof name, "p%d", i);
+    OK(migraphx_argument_create(&a, shape, value));
+    OK(migraphx_program_parameters_add(params, name, a));
+    migraphx_argument_destroy(a);
+}
+
+CASE(many_parameters_are_found_by_name)
+{
+    float values[MANY], other = -1;
+    migraphx_shape_t shape = make_shape(migraphx_shape_float_type, 1, SIZES(1));
+    migraphx_program_t p = make_concat(shape);
+    migraphx_program_parameters_t params;
+    migraphx_program_parameter_shapes_t shapes;
+    migraphx_arguments_t results;
+    const_migraphx_argument_t result;
+    const_migraphx_shape_t found;
+    char *data;
+    OK(migraphx_program_get_parameter_shapes(&shapes, p));
+    OK(migraphx_program_parameter_shapes_get(&found, shapes, "p39"));
+    CHECK_INT(migraphx_program_parameter_shapes_get(&found, shapes, "p40"),
+              migraphx_status_bad_param);
+    compile_for(p, "ref");
+    OK(migraphx_program_parameters_create(&params));
+    for (int i = MANY - 1; i >= 0; i--) {
+        values[i] = (float)i;
+        add_value(params, shape, i, &values[i]);
+    }
+    add_value(params, shape, 7, &other);
+    OK(migraphx_program_run(&results, p, params));
+    OK(migraphx_arguments_get(&result, results, 0));
+    OK(migraphx_argument_buffer(&data, result));
+    for (int i = 0; i < MANY; i++)
+        CHECK_INT((int)((const float *)data)[i], i == 7 ? -1 : i);
+    migraphx_arguments_destroy(results);
+    migraphx_program_parameters_destroy(params);
+    migraphx_program_parameter_shapes_destroy(shapes);
+    migraphx_shape_destroy(shape);
+    migraphx_program_destroy(p);
+}
+
 TEST_MAIN(ROW(shapes_answer) ROW(a_scalar_shows_one_axis) ROW(dynamic_shapes_have_ranges)
               ROW(arguments_borrow_and_share) ROW(generated_values_are_reproducible_and_in_range)
                   ROW(an_owned_buffer_is_released_once_by_the_last_user) ROW(strings_and_groups)
-                      ROW(operations_take_formats))
+                      ROW(operations_take_formats) ROW(many_parameters_are_found_by_name))

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/page.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/kernel/split.h"
 
@@ -44,7 +43,6 @@ static bool add_chunk(struct cpu_plan *plan, size_t bytes, struct mgx_diag *diag
         mgx_fail_memory(diag);
         return false;
     }
-    mgx_page_large(t.data, size);
     plan->chunk = t.data;
     plan->chunk_left = size;
     return true;

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/page.h"
 #include "op/op.h"
 #include "target/cpu/lower/dynamic.h"
 
@@ -22,7 +21,6 @@ static enum mgx_status allocate(struct cpu_context *x, struct mgx_diag *diag)
     x->scratch = mgx_memory_aligned(64, scratch + 4096);
     if (!x->scratch)
         return mgx_fail(diag, MGX_NO_MEMORY, "out of memory: scratch of %zu bytes", scratch);
-    mgx_page_large(x->scratch, scratch + 4096);
     x->in = calloc((size_t)plan->max_in + 1, sizeof *x->in);
     x->dynamic = calloc((size_t)plan->dynamic_count + 1, sizeof *x->dynamic);
     x->values = calloc((size_t)plan->value_count + 1, sizeof *x->values);
