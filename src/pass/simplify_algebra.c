@@ -96,6 +96,13 @@ static bool nonnegative_x(struct mgx_rewriter *r, struct mgx_ins *ins, const str
     return r->call->options->fast_math || is_nonnegative(mgx_var(m, 'x'), SIGN_DEPTH);
 }
 
+// An unsigned number's negative wraps around, and is its own magnitude.
+static bool signed_x(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)
+{
+    (void)r, (void)m;
+    return mgx_type_is_signed(ins->shape.type);
+}
+
 // Dividing by a power of two is multiplying by another, exactly.
 static bool exact_reciprocal(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)
 {
@@ -152,7 +159,7 @@ static const struct mgx_rule rules[] = {
     {"mul(x, -1) => neg(x)", MGX_IF_NUMBER},
     {"div(x, -1) => neg(x)", MGX_IF_FLOAT},
     {"neg(neg(x)) => x", MGX_IF_NUMBER},
-    {"abs(neg(x)) => abs(x)", MGX_IF_NUMBER},
+    {"abs(neg(x)) => abs(x)", MGX_IF_NUMBER, .guard = signed_x},
     {"add(x, neg(y)) => sub(x, y)", MGX_IF_NUMBER},
     {"sub(x, neg(y)) => add(x, y)", MGX_IF_NUMBER},
     {"mul(neg(x), neg(y)) => mul(x, y)", MGX_IF_NUMBER},
