@@ -88,7 +88,10 @@ static struct mgx_value *strings_value(struct mgx_arena *arena, const struct mgx
 static struct mgx_value *tensor_value(struct mgx_arena *arena, const struct mgx_tensor *t)
 {
     struct mgx_value *v = mgx_value_new(arena, MGX_VALUE_MAP);
-    mgx_value_put(v, "shape", shape_value(arena, &t->shape));
+    struct mgx_shape shape = t->shape;
+    if (shape.type == MGX_STRING) // their list is row-major, without gaps
+        shape = mgx_shape_retype(&shape, MGX_STRING);
+    mgx_value_put(v, "shape", shape_value(arena, &shape));
     if (t->shape.type == MGX_TUPLE || t->shape.type == MGX_SEQUENCE) {
         struct mgx_value *sub = mgx_value_new(arena, MGX_VALUE_LIST);
         for (int i = 0; i < t->sub_count; i++)
