@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""fail_alloc.py BUILD [--all] [--seconds S] [--only NAME]: runs every C test program of a build with
+"""fail_alloc.py BUILD [--all] [--seconds S] [--only NAME]: runs every test program of a build with
 allocations of the engine failing (test/fail_alloc.c), and judges: no crash, no hang, no write out of
 bounds, no block lost. Checks that fail are expected: memory was missing.
 
 A run fails allocation n and every 1009th after it; n goes from 1 to 1009 (--all), or over as many of
 these as fit into S seconds a program (default 3), from a random one on, evenly apart. Programs that
-bring a malloc of their own fail their allocations themselves and are left out here; so are the C++
-ones, whose `new` may end them."""
+bring a malloc of their own fail their allocations themselves and are left out here. What the C++ ones
+ask for themselves is not the engine's and does not fail."""
 import argparse
 import os
 import pathlib
@@ -24,14 +24,15 @@ TEST_GAVE_UP = 97  # exit status of a test that read through the NULL it was giv
 
 
 def programs(build, tests, only):
-    """The (name, path) of every C test program of the folders."""
-    for source in sorted(tests.rglob("*_test.c")):
-        name = str(source.relative_to(tests))[: -len("_test.c")]
+    """The (name, path, folder to run in) of every test program of the folders."""
+    for source in sorted([*tests.rglob("*_test.c"), *tests.rglob("*_test.cpp")]):
+        name = str(source.relative_to(tests)).rsplit("_test.", 1)[0]
         if name.split("/")[0] in FOLDERS and (not only or only in name):
-            yield name, build / "test" / ("test-" + name.replace("/", "-"))
+            program = build / "test" / ("test-" + name.replace("/", "-"))
+            yield name, program, program.parent if source.suffix == ".cpp" else tests.parent
 
 
-def run(program, library, n, root):
+def run(program, library, n, folder):
     """One run: exit status, what the library reports, seconds."""
     with tempfile.NamedTemporaryFile("r") as report:
         environment = dict(
@@ -44,7 +45,7 @@ def run(program, library, n, root):
         start = time.monotonic()
         try:
             done = subprocess.run(
-                [program], env=environment, cwd=root, timeout=LIMIT, stdin=subprocess.DEVNULL,
+                [program], env=environment, cwd=folder, timeout=LIMIT, stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
             )
             status = done.returncode
@@ -77,9 +78,9 @@ def starts(count, seconds, budget, everything):
     return [1 + (first + i * most // runs) % most for i in range(runs)]
 
 
-def judge(name, program, arguments, library, root):
+def judge(name, program, arguments, library, folder):
     """Runs one program as often as it gets; returns runs and failures."""
-    status, report, seconds = run(program, library, 0, root)
+    status, report, seconds = run(program, library, 0, folder)
     counted = [int(line.split()[1]) for line in report.splitlines() if line.startswith("counted ")]
     if not counted or counted[-1] == 0:
         print("%-28s none of the engine's allocations pass here" % name)
@@ -87,7 +88,7 @@ def judge(name, program, arguments, library, root):
     bad = 0
     plan = starts(counted[-1], seconds, arguments.seconds, arguments.all)
     for n in plan:
-        status, report, _ = run(program, library, n, root)
+        status, report, _ = run(program, library, n, folder)
         if isinstance(status, int) and 0 <= status <= TEST_GAVE_UP:  # the test's own verdict
             continue
         bad += 1
@@ -113,8 +114,8 @@ def main():
     library = build / "lib" / "libfail_alloc.so"
     runs = bad = 0
     print("seed %d" % seed)
-    for name, program in programs(build, root / "test", arguments.only):
-        r, b = judge(name, program, arguments, library, root)
+    for name, program, folder in programs(build, root / "test", arguments.only):
+        r, b = judge(name, program, arguments, library, folder)
         runs, bad = runs + r, bad + b
     print("%d runs, %d bad" % (runs, bad))
     return bad != 0
