@@ -224,6 +224,13 @@ static inline migraphx_module_t mgx_api_module_out(struct mgx_module *module)
     return (migraphx_module_t)module;
 }
 
+// What callers built may break rules that no single call can check (a value of another body, a body
+// within itself): whatever walks a whole program asks here first. Costs nothing for other programs.
+static inline enum mgx_status mgx_api_prove(const struct mgx_program *p, struct mgx_diag *diag)
+{
+    return p->by_hand ? mgx_program_verify(p, diag) : MGX_OK;
+}
+
 // The built-in operators and the registered custom ones.
 extern const struct mgx_op_set mgx_api_ops;
 // A registered custom operator; NULL if there is none of that name.

@@ -186,7 +186,9 @@ enum mgx_status mgx_api_compile(struct mgx_program *p, const struct mgx_target *
     const bool trace = mgx_api_environment()->trace_compile;
     struct migraphx_compile_options all;
     TRY(compile_options_copy(&all, options ? options : &plain, diag));
-    enum mgx_status status = complete(&all, diag);
+    enum mgx_status status = mgx_api_prove(p, diag);
+    if (status == MGX_OK)
+        status = complete(&all, diag);
     if (status == MGX_OK && trace)
         mgx_api_print_program(p);
     if (status == MGX_OK)

@@ -98,7 +98,10 @@ migraphx_status migraphx_save(migraphx_program_t p, const char *name,
     API_NEED(name);
     API_NEED(options);
     API_DIAG(diag);
-    return mgx_api_leave(mgx_mxr_save(p->p, target_of(p->p), name, form_of(options), &diag), &diag);
+    enum mgx_status status = mgx_api_prove(p->p, &diag);
+    if (status == MGX_OK)
+        status = mgx_mxr_save(p->p, target_of(p->p), name, form_of(options), &diag);
+    return mgx_api_leave(status, &diag);
 }
 
 migraphx_status migraphx_load_buffer(migraphx_program_t *out, const void *data, size_t size,
@@ -126,8 +129,10 @@ migraphx_status migraphx_save_buffer(char **out, size_t *out_size, const_migraph
     API_NEED(options);
     API_DIAG(diag);
     struct mgx_str bytes = {0};
-    enum mgx_status status =
-        mgx_mxr_save_buffer(program->p, target_of(program->p), form_of(options), &bytes, &diag);
+    enum mgx_status status = mgx_api_prove(program->p, &diag);
+    if (status == MGX_OK)
+        status =
+            mgx_mxr_save_buffer(program->p, target_of(program->p), form_of(options), &bytes, &diag);
     if (status == MGX_OK) {
         *out_size = bytes.size;
         status = mgx_api_take_text(&bytes, out, &diag);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "ir/link.h"
 #include "op/op.h"
 
 // --- handles ---
@@ -119,8 +120,12 @@ migraphx_status migraphx_instructions_create(migraphx_instructions_t *out,
     API_NEED(out);
     if (size)
         API_NEED(ptr);
-    for (size_t i = 0; i < size; i++)
+    for (size_t i = 0; i < size; i++) {
         API_NEED_LIVE(ptr[i]);
+        if (ptr[i]->epoch.program != ptr[0]->epoch.program)
+            return mgx_api_bad("%s: instruction %zu is of another program than the first", __func__,
+                               i);
+    }
     API_DIAG(diag);
     struct mgx_ins **items = calloc(size + 1, sizeof *items);
     if (!items)
@@ -203,6 +208,7 @@ static enum mgx_status hand_out(migraphx_instruction_t *out, struct mgx_module *
                                 struct mgx_ins *ins, struct mgx_diag *diag)
 {
     TRY(report(m->program, ins, diag));
+    m->program->by_hand = true;
     return mgx_api_instruction_new(out, ins, diag);
 }
 
@@ -218,10 +224,15 @@ static enum mgx_status require_inputs(const struct mgx_module *m,
                                       const struct migraphx_instructions *args,
                                       struct mgx_diag *diag)
 {
-    for (size_t i = 0; i < args->count; i++)
+    for (size_t i = 0; i < args->count; i++) {
         if (args->items[i]->owner->program != m->program)
             return mgx_fail(diag, MGX_INVALID, "argument %zu is an instruction of another program",
                             i);
+        if (!mgx_is_linked(args->items[i]))
+            return mgx_fail(diag, MGX_INVALID,
+                            "argument %zu (%s) was removed from its program by a pass", i,
+                            args->items[i]->op->name);
+    }
     return MGX_OK;
 }
 

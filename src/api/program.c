@@ -16,6 +16,7 @@ static void program_fini(struct migraphx_program *program)
 static enum mgx_status program_copy(struct migraphx_program *out, const struct migraphx_program *in,
                                     struct mgx_diag *diag)
 {
+    TRY(mgx_api_prove(in->p, diag));
     return mgx_program_clone(&out->p, in->p, diag);
 }
 
@@ -179,6 +180,7 @@ static enum mgx_status format(char **out, const struct mgx_program *p, const cha
     const struct mgx_format *f = mgx_format_find(name);
     if (!f && !json)
         return mgx_fail(diag, MGX_NOT_FOUND, "Unknown format: %s", name);
+    TRY(mgx_api_prove(p, diag));
     struct mgx_str text = {0};
     const char *target = p->executable ? p->executable->target->name : NULL;
     const enum mgx_status status = json ? mgx_mxr_save_buffer(p, target, MGX_FORM_JSON, &text, diag)
@@ -216,9 +218,11 @@ migraphx_status migraphx_program_sort(migraphx_program_t program)
     API_NEED(program);
     if (program->p->executable)
         return mgx_api_bad("%s: the program is compiled", __func__);
-    for (int i = 0; i < program->p->module_count; i++)
+    API_DIAG(diag);
+    const enum mgx_status status = mgx_api_prove(program->p, &diag);
+    for (int i = 0; i < program->p->module_count && status == MGX_OK; i++)
         mgx_module_sort(program->p->modules[i]);
-    return migraphx_status_success;
+    return mgx_api_leave(status, &diag);
 }
 
 migraphx_status migraphx_program_equal(bool *out, const_migraphx_program_t program,
@@ -245,6 +249,7 @@ static enum mgx_status run_passes(struct mgx_program *p, const char *const *name
 {
     if (p->executable)
         return mgx_fail(diag, MGX_INVALID, "the program is compiled");
+    TRY(mgx_api_prove(p, diag));
     const struct mgx_pass **passes = calloc(size + 1, sizeof *passes);
     enum mgx_status status = passes ? MGX_OK : mgx_fail_memory(diag);
     for (size_t i = 0; i < size && status == MGX_OK; i++) {
@@ -276,7 +281,10 @@ migraphx_status migraphx_program_optimize(migraphx_program_t program)
     if (program->p->executable)
         return mgx_api_bad("%s: the program is compiled", __func__);
     API_DIAG(diag);
-    return mgx_api_leave(mgx_run_passes(program->p, mgx_pipeline_simplify, NULL, &diag), &diag);
+    enum mgx_status status = mgx_api_prove(program->p, &diag);
+    if (status == MGX_OK)
+        status = mgx_run_passes(program->p, mgx_pipeline_simplify, NULL, &diag);
+    return mgx_api_leave(status, &diag);
 }
 
 migraphx_status migraphx_program_trim(migraphx_program_t program, size_t drop, size_t keep)
@@ -287,7 +295,10 @@ migraphx_status migraphx_program_trim(migraphx_program_t program, size_t drop, s
     if (drop > INT32_MAX || keep > INT32_MAX)
         return mgx_api_bad("%s: there are not that many instructions", __func__);
     API_DIAG(diag);
-    return mgx_api_leave(mgx_program_trim(program->p, (int)drop, (int)keep, &diag), &diag);
+    enum mgx_status status = mgx_api_prove(program->p, &diag);
+    if (status == MGX_OK)
+        status = mgx_program_trim(program->p, (int)drop, (int)keep, &diag);
+    return mgx_api_leave(status, &diag);
 }
 
 migraphx_status migraphx_program_replace_literals(migraphx_program_t program)
@@ -296,7 +307,10 @@ migraphx_status migraphx_program_replace_literals(migraphx_program_t program)
     if (program->p->executable)
         return mgx_api_bad("%s: the program is compiled", __func__);
     API_DIAG(diag);
-    return mgx_api_leave(mgx_program_replace_literals(program->p, &diag), &diag);
+    enum mgx_status status = mgx_api_prove(program->p, &diag);
+    if (status == MGX_OK)
+        status = mgx_program_replace_literals(program->p, &diag);
+    return mgx_api_leave(status, &diag);
 }
 
 migraphx_status migraphx_program_explain(char **out, const_migraphx_program_t program)

@@ -219,10 +219,11 @@ static migraphx_status quantize_float(const char *function, migraphx_program_t p
     if (prog->p->executable)
         return mgx_api_bad("%s: the program is compiled", function);
     API_DIAG(diag);
-    return mgx_api_leave(mgx_quantize_float(prog->p, type,
-                                            names ? (const char *const *)names->items : NULL,
-                                            names ? names->count : 0, &diag),
-                         &diag);
+    enum mgx_status status = mgx_api_prove(prog->p, &diag);
+    if (status == MGX_OK)
+        status = mgx_quantize_float(prog->p, type, names ? (const char *const *)names->items : NULL,
+                                    names ? names->count : 0, &diag);
+    return mgx_api_leave(status, &diag);
 }
 
 #define QUANTIZE(name, type)                                                                       \

@@ -48,6 +48,11 @@ static inline void mgx_unlink_ins(struct mgx_ins *ins)
     m->count--;
 }
 
+static inline bool mgx_is_linked(const struct mgx_ins *ins)
+{
+    return (ins->prev ? ins->prev->next : ins->owner->first) == ins;
+}
+
 // Fresh input and use arrays in the program's arena, all edges linked. False when out of memory.
 bool mgx_link_inputs(struct mgx_ins *ins, struct mgx_ins *const *in, int count);
 

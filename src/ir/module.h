@@ -80,6 +80,7 @@ struct mgx_program {
     int64_t parameter_count;   // ever created: gives mgx_param_attr.order
     struct mgx_module **homes; // of a backup: the modules it was made from
     unsigned generation;       // counts how often all instructions were exchanged
+    bool by_hand;              // somebody outside added to it: nothing vouches for what must hold
 };
 
 // --- programs and modules ---
