@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+// What a run can be asked for beyond its results: doubles, a queue, an account of its steps; and
+// results that are no plain numbers.
+#include "api/support.h"
+
+static migraphx_program_t parse(const char *text)
+{
+    migraphx_program_t p;
+    must(migraphx_program_parse(&p, text, strlen(text)));
+    return p;
+}
+
+static double first_of(migraphx_arguments_t results)
+{
+    const_migraphx_argument_t result;
+    double value;
+    must(migraphx_arguments_get(&result, results, 0));
+    must(migraphx_argument_values(&value, 1, result));
+    return value;
+}
+
+// (x + 1) - x for x = 2^25: a float has no room for the 1, a double has.
+CASE(the_reference_computes_in_double_on_request)
+{
+    static const char text[] = "module: \"main\"\n"
+                               "x = @param:x -> float_type, {1}, {1}\n"
+                               "one = @literal{1} -> float_type, {1}, {1}\n"
+                               "a = add(x,one)\n"
+                               "b = sub(a,x)\n"
+                               "@0 = @return(b)\n";
+    float x = 0x1p25f;
+    for (int wide = 0; wide < 2; wide++) {
+        migraphx_program_t p = parse(text);
+        migraphx_target_t target;
+        migraphx_compile_options_t options;
+        migraphx_arguments_t results;
+        const_migraphx_argument_t result;
+        const_migraphx_shape_t shape;
+        migraphx_shape_datatype_t type;
+        migraphx_program_parameters_t params = one_parameter("x", 1, SIZES(1), &x);
+        OK(migraphx_target_create(&target, "ref"));
+        OK(migraphx_compile_options_create(&options));
+        OK(migraphx_compile_options_set_compute_double(options, wide));
+        OK(migraphx_program_compile(p, target, options));
+        OK(migraphx_program_run(&results, p, params));
+        CHECK_NEAR(first_of(results), wide, 0);
+        OK(migraphx_arguments_get(&result, results, 0));
+        OK(migraphx_argument_shape(&shape, result));
+        OK(migraphx_shape_type(&type, shape));
+        CHECK_INT(type, migraphx_shape_float_type);
+        migraphx_arguments_destroy(results);
+        migraphx_program_parameters_destroy(params);
+        migraphx_compile_options_destroy(options);
+        migraphx_target_destroy(target);
+        migraphx_program_destroy(p);
+    }
+}
+
+static const char square[] = "module: \"main\"\n"
+                             "x = @param:x -> float_type, {1}, {1}\n"
+                             "a = mul(x,x)\n"
+                             "@0 = @return(a)\n";
+
+CASE(a_queue_changes_nothing_on_a_host)
+{
+    static const char *const targets[] = {"ref", "cpu"};
+    for (int i = 0; i < 2; i++) {
+        migraphx_program_t p = parse(square);
+        migraphx_context_t context;
+        migraphx_arguments_t results;
+        float x = 3;
+        void *queue = &x;
+        migraphx_program_parameters_t params = one_parameter("x", 1, SIZES(1), &x);
+        FAILS(migraphx_program_experimental_get_context(&context, p), migraphx_status_bad_param,
+              "migraphx_program_experimental_get_context: the program is not compiled");
+        compile_for(p, targets[i]);
+        OK(migraphx_program_experimental_get_context(&context, p));
+        OK(migraphx_context_get_queue(&queue, context));
+        CHECK(!queue);
+        OK(migraphx_program_run_async(&results, p, params, queue, "hipStream_t"));
+        OK(migraphx_context_finish(context));
+        CHECK_NEAR(first_of(results), 9, 0);
+        migraphx_arguments_destroy(results);
+        migraphx_program_parameters_destroy(params);
+        migraphx_program_destroy(p);
+    }
+}
+
+CASE(every_step_is_accounted_for)
+{
+    migraphx_program_t p = parse(square);
+    char *text;
+    FAILS(migraphx_program_explain(&text, p), migraphx_status_bad_param,
+          "migraphx_program_explain: the program is not compiled");
+    compile_for(p, "ref");
+    OK(migraphx_program_explain(&text, p));
+    CHECK(strstr(text, "main:@1 = mul(x,x) -> float_type, {1}, {1}\n"
+                       "    reference compute, one thread\n"));
+    migraphx_string_destroy(text);
+    migraphx_program_destroy(p);
+    p = parse(square);
+    compile_for(p, "cpu");
+    OK(migraphx_program_explain(&text, p));
+    CHECK(text[0]);
+    migraphx_string_destroy(text);
+    migraphx_program_destroy(p);
+}
+
+// Strings and tuples that a run made are the caller's: they stay when the program goes.
+CASE(strings_and_tuples_come_out)
+{
+    static const char *const targets[] = {"ref", "cpu"};
+    static const char text[] =
+        "module: \"main\"\n"
+        "c = @param:c -> bool_type, {1}, {1}\n"
+        "t = @param:t -> string_type, {2}, {1}\n"
+        "s = string_concat(t,t)\n"
+        "y = if(c), [yes, no]\n"
+        "@0 = @return(s,y,t)\n\n"
+        "module: \"yes\"\nyes:@0 = string_concat(t,s)\nyes:@1 = @return(s,yes:@0)\n\n"
+        "module: \"no\"\nno:@1 = @return(t,t)\n\n";
+    for (int i = 0; i < 2; i++) {
+        migraphx_program_t p = parse(text);
+        migraphx_shape_datatype_t type;
+        migraphx_argument_t texts, choice;
+        migraphx_program_parameters_t params;
+        migraphx_arguments_t results;
+        const_migraphx_argument_t result, member;
+        const char *got;
+        size_t size;
+        OK(migraphx_type_find(&type, "string_type"));
+        migraphx_shape_t s = make_shape(type, 1, SIZES(2));
+        migraphx_shape_t one = make_shape(migraphx_shape_bool_type, 1, SIZES(1));
+        OK(migraphx_argument_create_strings(&texts, s, (const char *const[]){"ab", ""}, SIZES(2, 0),
+                                            2));
+        OK(migraphx_argument_fill(&choice, one, 1));
+        OK(migraphx_program_parameters_create(&params));
+        OK(migraphx_program_parameters_add(params, "t", texts));
+        OK(migraphx_program_parameters_add(params, "c", choice));
+        compile_for(p, targets[i]);
+        OK(migraphx_program_run(&results, p, params));
+        migraphx_program_destroy(p);
+        migraphx_program_parameters_destroy(params);
+        migraphx_argument_destroy(texts);
+        migraphx_argument_destroy(choice);
+        migraphx_shape_destroy(s);
+        migraphx_shape_destroy(one);
+        OK(migraphx_arguments_get(&result, results, 0));
+        OK(migraphx_argument_string(&got, &size, result, 0));
+        CHECK(size == 4 && memcmp(got, "abab", 4) == 0);
+        OK(migraphx_arguments_get(&result, results, 1));
+        OK(migraphx_argument_members_size(&size, result));
+        CHECK_INT(size, 2);
+        OK(migraphx_argument_member(&member, result, 1));
+        OK(migraphx_argument_string(&got, &size, member, 0));
+        CHECK(size == 6 && memcmp(got, "ababab", 6) == 0);
+        OK(migraphx_argument_string(&got, &size, member, 1));
+        CHECK_INT(size, 0);
+        OK(migraphx_arguments_get(&result, results, 2));
+        OK(migraphx_argument_string(&got, &size, result, 0));
+        CHECK(size == 2 && memcmp(got, "ab", 2) == 0);
+        migraphx_arguments_destroy(results);
+    }
+}
+
+static migraphx_shape_t strided(size_t rows, size_t columns, size_t row, size_t column)
+{
+    migraphx_shape_t s;
+    must(migraphx_shape_create_with_strides(&s, migraphx_shape_int16_type, SIZES(rows, columns), 2,
+                                            SIZES(row, column), 2));
+    return s;
+}
+
+// Element (r, c) of every layout holds 10 r + c, negated.
+CASE(values_go_in_and_out_by_index)
+{
+    static const size_t strides[][2] = {{3, 1}, {1, 2}, {7, 2}};
+    int64_t in[6] = {0, -1, -2, -10, -11, -12}, out[6];
+    for (int i = 0; i < 3; i++) {
+        migraphx_shape_t s = strided(2, 3, strides[i][0], strides[i][1]);
+        migraphx_argument_t a;
+        char *bytes, *text;
+        OK(migraphx_argument_create_integers(&a, s, in, 6));
+        OK(migraphx_argument_buffer(&bytes, a));
+        for (size_t r = 0; r < 2; r++)
+            for (size_t c = 0; c < 3; c++) {
+                int16_t value;
+                const size_t at = r * strides[i][0] + c * strides[i][1];
+                memcpy(&value, bytes + at * sizeof value, sizeof value);
+                CHECK_INT(value, -(int)(10 * r + c));
+            }
+        OK(migraphx_argument_integers(out, 6, a));
+        CHECK(memcmp(in, out, sizeof in) == 0);
+        OK(migraphx_argument_to_string(&text, a));
+        CHECK_TEXT(text, "0, -1, -2, -10, -11, -12");
+        migraphx_string_destroy(text);
+        CHECK_INT(migraphx_argument_integers(out, 5, a), migraphx_status_unknown_error);
+        migraphx_argument_destroy(a);
+        migraphx_shape_destroy(s);
+    }
+}
+
+CASE(what_is_built_in_has_names)
+{
+    size_t count;
+    const char *name, *before = "";
+    OK(migraphx_get_passes_size(&count));
+    CHECK(count > 10);
+    for (size_t i = 0; i < count; i++) {
+        OK(migraphx_get_pass_name_at_index(&name, i));
+        CHECK(strcmp(before, name) < 0);
+        before = name;
+    }
+    CHECK_INT(migraphx_get_pass_name_at_index(&name, count), migraphx_status_bad_param);
+    char *onnx;
+    OK(migraphx_get_onnx_operators_size(&count));
+    CHECK(count > 150);
+    OK(migraphx_get_onnx_operator_name_at_index(&onnx, count - 1));
+    CHECK(onnx[0]);
+    CHECK_INT(migraphx_get_onnx_operator_name_at_index(&onnx, count), migraphx_status_bad_param);
+}
+
+TEST_MAIN(ROW(the_reference_computes_in_double_on_request) ROW(a_queue_changes_nothing_on_a_host)
+              ROW(every_step_is_accounted_for) ROW(strings_and_tuples_come_out)
+                  ROW(values_go_in_and_out_by_index) ROW(what_is_built_in_has_names))
