@@ -4,9 +4,15 @@
 // is done in a row.
 //
 //     task: a range of blocks of rows, a range of vectors of channels
-//       block: so many rows that the input of one vector stays in L1
-//         vector of channels
+//       block: so many rows that their input stays in L2
+//         strip of vectors of channels
 //           pair of rows
+//             7 pixels
+//               vector of channels
+//
+// Vectors come before pixels, so memory is read in the order in which it lies. Pixels lie a
+// multiple of a power of 2 apart in most networks: those of one vector fall into few sets of the L1
+// cache, and no prefetcher follows them.
 //
 // Everything is multiplied as floats, which are exact for bytes: the sums of 512 products stay
 // below 2^24. Input lines of other types are converted into a ring of lines that the kernel's
@@ -39,8 +45,9 @@ const struct mgx_dw_kernel *mgx_dw_kernel(enum mgx_isa isa)
     return &mgx_f32_dw__generic;
 }
 
-// BLOCK_BYTES: of input lines in L1, next to weights and results.
-enum { MAX_BYTE_PRODUCTS = 512, BLOCK_BYTES = 20 << 10, MAX_BLOCK_ROWS = 64 };
+// BLOCK_BYTES: of L2, for a block's input lines. The results of a step, 14 pixels of STEP_VECTORS,
+// stay in L1 until they are finished.
+enum { MAX_BYTE_PRODUCTS = 512, BLOCK_BYTES = 384 << 10, STEP_VECTORS = 24, MAX_BLOCK_ROWS = 64 };
 
 static bool depthwise_fits(const struct mgx_conv_plan *plan)
 {
@@ -127,7 +134,7 @@ static struct layout layout_of(const struct mgx_conv_plan *plan)
 static void set_blocks(struct mgx_conv_plan *plan)
 {
     const struct mgx_conv_desc *d = &plan->d;
-    const int64_t line = d->in[2] * plan->depthwise->vector * (int64_t)sizeof(float);
+    const int64_t line = d->in[2] * d->out_channels * (int64_t)sizeof(float);
     const int64_t lines = BLOCK_BYTES / mgx_max_i64(line, 1) - reach_of(d, 1);
     int64_t rows = mgx_min_i64(mgx_max_i64(lines / d->stride[1], 2), MAX_BLOCK_ROWS);
     rows = mgx_conv_floats(d) ? mgx_min_i64(rows & ~(int64_t)1, d->out[1]) : 1;
@@ -333,24 +340,38 @@ static struct target target_of(const struct part *part, const struct pair *pair)
     return t;
 }
 
-static void finish_row(const struct part *part, const struct mgx_dw_args *args,
-                       const struct pair *pair, int row, const float *residual, int64_t channel)
+// What the kernel's `finish` knows of the pair that is running.
+struct finisher {
+    const struct part *part;
+    const struct pair *pair;
+    const float *residual;
+    int64_t residual_pixel, channel;
+};
+
+static void finish_pixels(void *user, const struct mgx_dw_args *args, int64_t at, int pixels)
 {
+    const struct finisher *f = user;
+    const struct part *part = f->part;
     const struct mgx_conv_plan *plan = part->plan;
-    const struct mgx_tile tile = {
-        .data = args->y + row * args->y_row,
-        .stride = args->y_pixel,
-        .row = plan->pixel_first + part->n * plan->pixel_batch + part->z * plan->pixel_space[0] +
-               (pair->y + row) * plan->pixel_space[1],
-        .row_step = plan->pixel_space[2],
-        .col = channel,
-        .rows = (int)args->count,
-        .cols = args->channels,
-        .thread = part->thread,
-    };
-    mgx_output_finish(plan->kernel, &plan->d.epilogue, &tile,
-                      residual ? residual + row * args->residual_row : NULL, args->residual_pixel,
-                      part->args->hook_user);
+    for (int row = 0; row < args->rows; row++) {
+        const struct mgx_tile tile = {
+            .data = args->y + row * args->y_row + at * args->y_pixel,
+            .stride = args->y_pixel,
+            .row = plan->pixel_first + part->n * plan->pixel_batch +
+                   part->z * plan->pixel_space[0] + (f->pair->y + row) * plan->pixel_space[1] +
+                   at * plan->pixel_space[2],
+            .row_step = plan->pixel_space[2],
+            .col = f->channel,
+            .rows = pixels,
+            .cols = args->channels,
+            .thread = part->thread,
+        };
+        const float *residual = f->residual;
+        if (residual)
+            residual += row * args->residual_row + at * f->residual_pixel;
+        mgx_output_finish(plan->kernel, &plan->d.epilogue, &tile, residual, f->residual_pixel,
+                          part->args->hook_user);
+    }
 }
 
 static void store_row(const struct part *part, int64_t row)
@@ -368,32 +389,36 @@ static void store_row(const struct part *part, int64_t row)
 static void run_pair(const struct part *part, const struct pair *pair, int64_t channel,
                      struct mgx_dw_args *args)
 {
-    const struct mgx_conv_plan *plan = part->plan;
-    const struct mgx_epilogue *e = &plan->d.epilogue;
+    const struct mgx_epilogue *e = &part->plan->d.epilogue;
     const struct target t = target_of(part, pair);
-    const float *residual = t.residual ? t.residual + args->offset : NULL;
+    struct finisher f = {.part = part,
+                         .pair = pair,
+                         .residual = t.residual ? t.residual + args->offset : NULL,
+                         .residual_pixel = t.residual_pixel,
+                         .channel = channel};
     args->lines = part->lines + pair->first_line;
     args->kernel_rows = part->kernel_rows + 2 * pair->first_line;
     args->line_count = pair->line_count;
     args->rows = pair->rows;
-    args->residual = e->residual == MGX_RESIDUAL_BEFORE ? residual : NULL;
+    args->residual = e->residual == MGX_RESIDUAL_BEFORE ? f.residual : NULL;
     args->residual_pixel = t.residual_pixel;
     args->y = t.y + args->offset;
     args->y_pixel = t.y_pixel;
-    plan->depthwise->rows(args);
-    for (int r = 0; r < pair->rows && !mgx_output_simple(e); r++)
-        finish_row(part, args, pair, r, residual, channel);
+    args->finish = mgx_output_simple(e) ? NULL : finish_pixels;
+    args->user = &f;
+    part->plan->depthwise->rows(args);
 }
 
-static void run_vector(const struct part *part, int64_t v, struct mgx_dw_args *args)
+// Vectors v, ... < end of the block.
+static void run_vectors(const struct part *part, int64_t v, int64_t end, struct mgx_dw_args *args)
 {
     const struct mgx_conv_plan *plan = part->plan;
     const struct mgx_conv_desc *d = &plan->d;
     const int64_t vector = plan->depthwise->vector, channel = v * vector;
     const bool scaled = d->type == MGX_KERNEL_S8 && d->y_type == MGX_KERNEL_F32;
     args->offset = channel - part->first;
-    args->channels = (int)mgx_min_i64(vector, d->out_channels - channel);
-    args->weights = (const float *)part->args->packed + channel * mgx_conv_taps(d) * plan->group_in;
+    args->channels = (int)(mgx_min_i64(end * vector, d->out_channels) - channel);
+    args->weights = (const float *)part->args->packed + v * args->vector_weights;
     args->bias = part->args->bias ? part->args->bias + channel : NULL;
     args->scale = scaled ? part->args->scale + channel : NULL;
     for (int p = 0; p < part->pair_count; p++)
@@ -418,6 +443,7 @@ static void run_block(struct part *part, int64_t block)
         .stride = d->stride[2],
         .dilation = d->dilation[2],
         .members = (int)plan->group_in,
+        .vector_weights = mgx_conv_taps(d) * plan->group_in * plan->depthwise->vector,
         .residual_row = d->residual_space[1],
         .y_row = d->y_space[1],
         .count = d->out[2],
@@ -425,8 +451,11 @@ static void run_block(struct part *part, int64_t block)
         .low = clamp.low,
         .high = clamp.high,
     };
-    for (int64_t v = part->v_begin; v < part->v_end; v++)
-        run_vector(part, v, &args);
+    const int64_t vectors = part->v_end - part->v_begin;
+    const int64_t strips = mgx_ceil_div(vectors, STEP_VECTORS);
+    for (int64_t i = 0; i < strips; i++)
+        run_vectors(part, part->v_begin + vectors * i / strips,
+                    part->v_begin + vectors * (i + 1) / strips, &args);
     if (part->tags)
         store_row(part, y);
 }

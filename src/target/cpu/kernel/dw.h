@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The depthwise kernel: one or two rows of output pixels, one vector of channels at a time. Groups
-// may have 1, 2, 4 or 8 channels ("members") on both sides: each member in turn is spread over the
-// lanes of its group, so nothing is multiplied in vain.
+// The depthwise kernel: one or two rows of output pixels, 7 pixels of all channels at a time.
+// Groups may have 1, 2, 4 or 8 channels ("members") on both sides: each member in turn is spread
+// over the lanes of its group, so nothing is multiplied in vain.
 //
 //       x     0  1  2  3  4  5  6
 //     in     [ ][ ][ ][ ][ ][ ][ ][ ][ ]     7 accumulators per row, one per pixel; every input
@@ -30,18 +30,22 @@ struct mgx_dw_args {
     int64_t pixel; // floats from pixel to pixel of a line
     int64_t first; // position of the first output's first tap in the line; may be negative
     int64_t kernel, stride, dilation;
-    int members;           // channels of a group; divides the vector
-    const float *weights;  // [kernel rows][member][kernel][vector]
-    const float *bias;     // may be NULL
-    const float *scale;    // sums become sum * scale + bias; NULL: sum + bias
-    const float *residual; // added before the clamp; may be NULL
+    int members;            // channels of a group; divides the vector
+    const float *weights;   // [vector of channels][kernel rows][member][kernel][lane]
+    int64_t vector_weights; // floats from one vector's to the next
+    const float *bias;      // may be NULL
+    const float *scale;     // sums become sum * scale + bias; NULL: sum + bias
+    const float *residual;  // added before the clamp; may be NULL
     int64_t residual_pixel, residual_row;
     float *y;
     int64_t y_pixel, y_row;
     int64_t count; // output pixels of a row
-    int channels;  // 1..vector
+    int channels;  // 1 and more
     bool clamp;
     float low, high;
+    // Called for pixels [at, at + pixels) of all rows when they have been stored; may be NULL.
+    void (*finish)(void *user, const struct mgx_dw_args *args, int64_t at, int pixels);
+    void *user;
 };
 
 struct mgx_dw_kernel {

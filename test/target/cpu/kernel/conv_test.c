@@ -127,7 +127,7 @@ static void random_dim(struct rng *r, struct mgx_conv_desc *d, int i, bool used)
         return;
     static const int sizes[] = {1, 2, 3, 4, 6, 7, 8, 13, 14, 15, 20, 28};
     d->in[i] = sizes[rng_below(r, i == 0 ? 4 : 12)];
-    d->kernel[i] = rng_below(r, 3) ? 3 : 1 + rng_below(r, 5);
+    d->kernel[i] = rng_below(r, 3) ? 3 : 1 + rng_below(r, i == 0 ? 5 : 9);
     d->stride[i] = rng_below(r, 3) ? 1 : 1 + rng_below(r, 3);
     d->dilation[i] = rng_below(r, 4) ? 1 : 1 + rng_below(r, 3);
     const int64_t reach = (d->kernel[i] - 1) * d->dilation[i];
@@ -155,7 +155,8 @@ static void random_channels(struct rng *r, struct mgx_conv_desc *d)
         d->in_channels = d->out_channels = d->groups * ((int64_t)1 << rng_below(r, 4));
         return;
     }
-    d->groups = kind == 0 ? 1 + rng_below(r, 40) : kind == 1 ? 1 + rng_below(r, 3) : 1;
+    const int most = rng_below(r, 16) ? 40 : 450; // of one channel each: beyond a strip of vectors
+    d->groups = kind == 0 ? 1 + rng_below(r, most) : kind == 1 ? 1 + rng_below(r, 3) : 1;
     d->in_channels = d->groups * (kind == 0 ? 1 : sizes[rng_below(r, 10)]);
     d->out_channels =
         d->groups * (kind == 0 ? 1 + (rng_below(r, 4) == 0) : sizes[rng_below(r, 10)]);
