@@ -15,8 +15,23 @@ struct pooling {
     bool max, count_pad;
     int64_t batch, x_batch, y_batch, channels;
     struct axis axis[2];
-    int tasks;
+    int row_tasks, channel_tasks;
 };
+
+// Fewer rows than tasks (a global pooling has one) are cut along the channels, in pieces of lines.
+enum { LEAST_ELEMENTS = 1 << 14, PIECE = 64 };
+
+static void divide(struct pooling *p, int64_t elements, int threads)
+{
+    const int64_t rows = p->batch * p->axis[0].out, tasks = 4 * (int64_t)threads;
+    p->row_tasks = p->channel_tasks = 1;
+    if (elements < LEAST_ELEMENTS || threads < 2)
+        return;
+    p->row_tasks = (int)mgx_min_i64(rows, tasks);
+    if (rows < threads)
+        p->channel_tasks =
+            (int)mgx_max_i64(mgx_min_i64(p->channels / PIECE, tasks / p->row_tasks), 1);
+}
 
 static int64_t at(struct mgx_ints list, int i, int64_t otherwise)
 {
@@ -77,9 +92,7 @@ static bool prepare(struct cpu_prepare *c)
     p->axis[0] = (struct axis){1, 1, 1, 1, 1, 0, 0, 0, 1};
     for (int i = 0; i < x->rank - 2; i++)
         describe_axis(&p->axis[i + (x->rank == 3)], c->ins, x, y, i);
-    const int64_t rows = p->batch * p->axis[0].out;
-    p->tasks =
-        mgx_shape_elements(x) < 1 << 14 ? 1 : (int)mgx_min_i64(rows, 4 * (int64_t)c->plan->threads);
+    divide(p, mgx_shape_elements(x), c->plan->threads);
     c->state = p;
     return true;
 }
@@ -110,12 +123,13 @@ struct job {
     const struct cpu_args *args;
 };
 
-static void run_row(const struct job *job, int64_t image, int64_t oy)
+// Channels [begin, end) of a row.
+static void run_row(const struct job *job, int64_t image, int64_t oy, int64_t begin, int64_t end)
 {
     const struct pooling *p = job->p;
     const struct axis *h = &p->axis[0], *v = &p->axis[1];
-    const float *x = (const float *)job->args->in[0] + image * p->x_batch;
-    float *y = (float *)job->args->out + image * p->y_batch + oy * h->y;
+    const float *x = (const float *)job->args->in[0] + image * p->x_batch + begin;
+    float *y = (float *)job->args->out + image * p->y_batch + oy * h->y + begin;
     const struct window wy = window_at(h, oy, p->count_pad);
     for (int64_t ox = 0; ox < v->out; ox++) {
         const struct window wx = window_at(v, ox, p->count_pad);
@@ -128,7 +142,7 @@ static void run_row(const struct job *job, int64_t image, int64_t oy)
                                         .scale = 1 / (float)counted,
                                         .max = p->max,
                                         .y = y + ox * v->y,
-                                        .channels = p->channels};
+                                        .channels = end - begin};
         p->pixel(&a);
     }
 }
@@ -138,9 +152,14 @@ static void run_part(void *user, int task, int thread)
     (void)thread;
     const struct job *job = user;
     const struct pooling *p = job->p;
-    const int64_t rows = p->batch * p->axis[0].out, end = rows * (task + 1) / p->tasks;
-    for (int64_t i = rows * task / p->tasks; i < end; i++)
-        run_row(job, i / p->axis[0].out, i % p->axis[0].out);
+    const int r = task / p->channel_tasks, c = task % p->channel_tasks;
+    const int64_t rows = p->batch * p->axis[0].out, end = rows * (r + 1) / p->row_tasks;
+    const int64_t pieces = mgx_max_i64(p->channels / PIECE, 1);
+    const int64_t first = pieces * c / p->channel_tasks * PIECE,
+                  last = c + 1 < p->channel_tasks ? pieces * (c + 1) / p->channel_tasks * PIECE
+                                                  : p->channels;
+    for (int64_t i = rows * r / p->row_tasks; i < end; i++)
+        run_row(job, i / p->axis[0].out, i % p->axis[0].out, first, last);
 }
 
 static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
@@ -148,7 +167,8 @@ static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *a
 {
     (void)diag;
     struct job job = {step->state, args};
-    mgx_pool_run(args->context->plan->pool, job.p->tasks, run_part, &job);
+    mgx_pool_run(args->context->plan->pool, job.p->row_tasks * job.p->channel_tasks, run_part,
+                 &job);
     return MGX_OK;
 }
 

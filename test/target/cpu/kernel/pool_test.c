@@ -79,6 +79,35 @@ CASE(blends)
     }
 }
 
+// A NaN anywhere in the window is the maximum; a value after it used to win.
+CASE(nan_wins_a_maximum)
+{
+    struct rng r = {53};
+    EACH_ISA(isa)
+    {
+        for (int at = 0; at < 9; at++)
+            for (int channels = 1; channels <= 145; channels += 48) {
+                struct buffer x = buffer_random(9 * channels, &r), y = buffer_new(channels);
+                x.data[at * channels + channels - 1] = NAN;
+                const struct mgx_pool_args a = {.x = x.data,
+                                                .rows = 3,
+                                                .cols = 3,
+                                                .row_stride = 3 * channels,
+                                                .col_stride = channels,
+                                                .max = true,
+                                                .y = y.data,
+                                                .channels = channels};
+                mgx_pool_of(isa)(&a);
+                for (int c = 0; c < channels; c++)
+                    if (!isnan(y.data[c]) != (c + 1 < channels))
+                        CHECK_FAIL("NaN at %d, channel %d of %d on %s", at, c, channels,
+                                   mgx_isa_name(isa));
+                buffer_free(x);
+                buffer_free(y);
+            }
+    }
+}
+
 struct timed {
     struct mgx_pool_args a;
     mgx_pool_pixel fn;
@@ -114,6 +143,7 @@ static int bench(void)
 
 int main(int argc, char **argv)
 {
-    static const struct check_case cases[] = {ROW(windows) ROW(blends){NULL, NULL}};
+    static const struct check_case cases[] = {ROW(windows) ROW(nan_wins_a_maximum)
+                                                  ROW(blends){NULL, NULL}};
     return bench_asked(argc, argv) ? bench() : check_run(cases, argc, argv);
 }
