@@ -95,6 +95,7 @@ suite: venv tests
 hostile: venv all
 	@echo "== hostile models, one process each"
 	@$(PYTHON) test/onnx/hostile.py --build $(BUILD)
+	@$(PYTHON) test/onnx/hostile_forms.py --build $(BUILD)
 
 check-all: check
 	@tool/check_all.sh $(JOBS)

@@ -207,11 +207,22 @@ static const char *module_name(const struct mgx_onnx_node *n, const char *name)
     return mgx_arena_printf(n->scratch, "%s_%s", n->graph->label, suffix);
 }
 
+// Functions that call two functions in the branches of an If make 2^20 bodies of a few kilobytes.
+// Every pass meets each body, so their number is bounded more tightly than that of nodes.
+static enum mgx_status check_bodies(const struct mgx_onnx_node *n)
+{
+    enum { MOST_BODIES = 1 << 15 };
+    if (n->module->program->module_count <= MOST_BODIES)
+        return MGX_OK;
+    return mgx_fail(n->diag, MGX_LIMIT, "more than %d bodies of If, Loop and Scan after expansion",
+                    MOST_BODIES);
+}
+
 struct mgx_module *mgx_onnx_body(const struct mgx_onnx_node *n, const char *name,
                                  const struct mgx_shape *in_shapes, int in_count)
 {
     struct body body;
-    if (find_body(n, name, &body) != MGX_OK)
+    if (find_body(n, name, &body) != MGX_OK || check_bodies(n) != MGX_OK)
         return NULL;
     const char *title = module_name(n, name);
     struct mgx_ins **out = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, body.proto.outputs.count);

@@ -209,13 +209,23 @@ enum mgx_status mgx_onnx_need(struct mgx_onnx_node *n, int min_in, int max_in)
     int count = n->in_count;
     while (count > min_in && !n->in[count - 1])
         count--; // absent ones at the end are as good as none
+    if (max_in < 0 && count < min_in)
+        return mgx_fail(n->diag, MGX_INVALID, "takes %d inputs or more, given %d", min_in, count);
+    if (min_in == max_in && count != min_in)
+        return mgx_fail(n->diag, MGX_INVALID, "takes %d input%s, given %d", min_in,
+                        min_in == 1 ? "" : "s", count);
     if (count < min_in || (max_in >= 0 && count > max_in))
-        return mgx_fail(n->diag, MGX_INVALID, "takes %d to %d inputs, given %d", min_in,
-                        max_in < 0 ? count : max_in, count);
+        return mgx_fail(n->diag, MGX_INVALID, "takes %d to %d inputs, given %d", min_in, max_in,
+                        count);
     for (int i = 0; i < min_in; i++)
         if (!n->in[i])
             return mgx_fail(n->diag, MGX_INVALID, "required input %d is absent", i);
     return MGX_OK;
+}
+
+enum mgx_status mgx_onnx_need_all(struct mgx_onnx_node *n)
+{
+    return mgx_onnx_need(n, n->in_count ? n->in_count : 1, -1);
 }
 
 const struct mgx_tensor *mgx_onnx_constant(const struct mgx_onnx_node *n, int i)

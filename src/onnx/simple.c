@@ -67,7 +67,7 @@ static struct mgx_ins *fold(struct mgx_onnx_node *n)
 
 static enum mgx_status variadic(struct mgx_onnx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, -1));
+    TRY(mgx_onnx_need_all(n));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     n->out[0] = fold(n);
@@ -76,7 +76,7 @@ static enum mgx_status variadic(struct mgx_onnx_node *n)
 
 static enum mgx_status mean(struct mgx_onnx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, -1));
+    TRY(mgx_onnx_need_all(n));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     struct mgx_ins *sum = fold(n);

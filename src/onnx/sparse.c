@@ -67,9 +67,27 @@ static enum mgx_status check_parts(const struct sparse *s, const struct mgx_tens
     if (i->type != MGX_INT64 || i->rank < 1 || i->rank > 2 || i->lens[0] != v->lens[0] ||
         (i->rank == 2 && i->lens[1] != s->rank))
         return mgx_fail(diag, MGX_INVALID,
-                        "indices of a sparse tensor do not fit %lld values of rank %d",
+                        "indices of a sparse tensor are %s of rank %d with %lld entries, where "
+                        "%lld values in %d dimensions need int64_type",
+                        mgx_type_name(i->type), i->rank, i->rank ? (long long)i->lens[0] : 1,
                         (long long)v->lens[0], s->rank);
     return MGX_OK;
+}
+
+static enum mgx_status fail_outside(const struct sparse *s, const struct mgx_tensor *indices,
+                                    int64_t i, struct mgx_diag *diag)
+{
+    const int64_t *v = indices->data;
+    if (indices->shape.rank == 1)
+        return mgx_fail(diag, MGX_INVALID,
+                        "entry %lld of a sparse tensor is at %lld, outside its elements",
+                        (long long)i, (long long)v[i]);
+    int axis = 0;
+    while (v[i * s->rank + axis] >= 0 && v[i * s->rank + axis] < s->dims[axis])
+        axis++;
+    return mgx_fail(diag, MGX_INVALID,
+                    "entry %lld of a sparse tensor is at %lld of axis %d, which has length %lld",
+                    (long long)i, (long long)v[i * s->rank + axis], axis, (long long)s->dims[axis]);
 }
 
 static enum mgx_status scatter(const struct sparse *s, const struct mgx_tensor *values,
@@ -80,9 +98,13 @@ static enum mgx_status scatter(const struct sparse *s, const struct mgx_tensor *
     int64_t last = -1;
     for (int64_t i = 0; i < values->shape.lens[0]; i++) {
         const int64_t at = position(s, &out->shape, indices, i);
+        if (at < 0)
+            return fail_outside(s, indices, i, diag);
         if (at <= last)
-            return mgx_fail(diag, MGX_INVALID, "index %lld of a sparse tensor is %s", (long long)i,
-                            at < 0 ? "out of range" : "not above the one before");
+            return mgx_fail(diag, MGX_INVALID,
+                            "entry %lld of a sparse tensor is at %lld, not behind the one before "
+                            "at %lld",
+                            (long long)i, (long long)at, (long long)last);
         memcpy((char *)out->data + (size_t)at * size, (char *)values->data + (size_t)i * size,
                size);
         last = at;

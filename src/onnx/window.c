@@ -17,7 +17,8 @@ static enum mgx_status read_list(struct mgx_onnx_node *n, const char *name, int 
     for (int i = 0; i < count; i++) {
         out[i] = list.count ? list.v[i] : fallback;
         if (out[i] < low || out[i] > INT32_MAX)
-            return mgx_onnx_invalid(n, "%s has %lld", name, (long long)out[i]);
+            return mgx_onnx_invalid(n, "%s[%d] is %lld, outside %lld..%d", name, i,
+                                    (long long)out[i], (long long)low, INT32_MAX);
     }
     return MGX_OK;
 }
@@ -41,7 +42,8 @@ static enum mgx_status read_pads(struct mgx_onnx_node *n, const struct mgx_ins *
         return MGX_OK;
     const bool lower = strcmp(mode, "SAME_LOWER") == 0;
     if (!lower && strcmp(mode, "SAME_UPPER") != 0)
-        return mgx_onnx_invalid(n, "auto_pad is \"%s\"", mode);
+        return mgx_onnx_invalid(
+            n, "auto_pad is \"%.40s\", not NOTSET, SAME_UPPER, SAME_LOWER or VALID", mode);
     for (int i = 0; i < w->spatial; i++)
         if (!mgx_build_fixed_dim(x, i + 2))
             w->padding_mode = lower ? 1 : 2;

@@ -39,6 +39,9 @@ static bool known_trip(struct mgx_shape_call *c, int64_t *trip)
 static enum mgx_status row_shape(struct mgx_shape_call *c, const struct mgx_shape *row, bool known,
                                  int64_t trip, struct mgx_shape *out)
 {
+    if (row->type == MGX_SEQUENCE || row->type == MGX_TUPLE)
+        return mgx_fail(c->diag, MGX_INVALID, "loop: rows are tensors, the body makes one a %s",
+                        mgx_type_name(row->type));
     if (row->unranked) {
         *out = *row;
         return MGX_OK;
@@ -61,6 +64,9 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
     if (c->mod_count != 1)
         return mgx_fail(c->diag, MGX_INVALID, "loop: takes one module, given %d", c->mod_count);
+    if (!mgx_type_is_integral(c->in[0]->type))
+        return mgx_fail(c->diag, MGX_INVALID, "loop: the trip count is %s, not an integer",
+                        mgx_type_name(c->in[0]->type));
     const int results = mgx_module_result_count(c->mod[0]), carried = c->in_count - 2;
     if (results < 1 + carried)
         return mgx_fail(c->diag, MGX_INVALID, "loop: body has %d results, needs at least %d",

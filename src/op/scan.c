@@ -53,6 +53,9 @@ static enum mgx_status row_shape(struct mgx_shape_call *c, const struct mgx_shap
                                  int64_t axis_value, const struct mgx_dim *length,
                                  struct mgx_shape *out)
 {
+    if (row->type == MGX_SEQUENCE || row->type == MGX_TUPLE)
+        return mgx_fail(c->diag, MGX_INVALID, "scan: rows are tensors, the body makes one a %s",
+                        mgx_type_name(row->type));
     if (row->unranked) {
         *out = *row;
         return MGX_OK;

@@ -85,8 +85,13 @@ static enum mgx_status at_shape(struct mgx_shape_call *c, struct mgx_shape *out)
 static enum mgx_status edit_shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
     TRY(require_sequence(c, 0));
-    if (c->op == &mgx_op_sequence_insert)
+    if (c->op == &mgx_op_sequence_insert) {
+        const struct mgx_shape *s = c->in[0]; // an empty one, at run time, says nothing
+        if (s->sub_count && s->sub[0].type != c->in[1]->type)
+            return mgx_fail(c->diag, MGX_INVALID, "sequence_insert: members are %s, the new one %s",
+                            mgx_type_name(s->sub[0].type), mgx_type_name(c->in[1]->type));
         return sequence_of(c, c->in[1], out);
+    }
     *out = *c->in[0];
     return MGX_OK;
 }
@@ -138,6 +143,10 @@ static enum mgx_status rebuild(struct mgx_compute_call *c, int skip, int at,
                                const struct mgx_tensor *add)
 {
     const struct mgx_tensor *s = c->in[0];
+    if ((c->eval->members += s->sub_count) > MGX_EVAL_MAX_MEMBERS)
+        return mgx_fail(c->diag, MGX_LIMIT,
+                        "%s: edits of sequences in this run have copied more than %d members",
+                        c->op->name, MGX_EVAL_MAX_MEMBERS);
     struct mgx_tensor *members = MGX_NEW_ARRAY(c->scratch, struct mgx_tensor, s->sub_count + 1);
     if (!members)
         return mgx_fail_memory(c->diag);

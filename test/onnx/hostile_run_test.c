@@ -7,6 +7,7 @@
 enum { FLOAT = 1, INT64 = 7, STRING = 8, BOOL = 9 };
 
 static const float two[] = {1, 2};
+static const struct mgx_eval fresh = {0};
 
 // Loop body (i, c, s) to (c, node of s).
 static struct pb body_of(const char *op, const char *in)
@@ -40,8 +41,8 @@ static struct pb loop_model(const int64_t *trip, struct pb *take_body)
     return pb_model(&g, 17);
 }
 
-// Runs on two numbers; `rounds` are spent already.
-static enum mgx_status run_from(struct pb *take_model, const char *target, int64_t rounds,
+// Runs on two numbers; on the reference as one that has spent `spent` before.
+static enum mgx_status run_from(struct pb *take_model, const char *target, struct mgx_eval spent,
                                 struct mgx_diag *diag)
 {
     struct mgx_program *p = import_model(take_model, NULL, diag);
@@ -62,7 +63,9 @@ static enum mgx_status run_from(struct pb *take_model, const char *target, int64
         mgx_arena_init(&strings);
         for (int i = 0; i < p->module_count; i++)
             mgx_module_number(p->modules[i]);
-        struct mgx_eval e = {.strings = &strings, .rounds = rounds, .limit_bytes = 1 << 20};
+        struct mgx_eval e = spent;
+        e.strings = &strings;
+        e.limit_bytes = 1 << 20;
         status = mgx_eval_module(&e, mgx_program_main(p), &x.tensor, 1, results, diag);
         mgx_arena_fini(&strings);
     }
@@ -79,14 +82,14 @@ CASE(loops_without_end_are_ended)
     for (int i = 0; i < 4; i++) {
         struct pb body = body_of("Neg", "s");
         struct pb m = loop_model(i < 3 ? &endless[i] : NULL, &body);
-        CHECK_INT(run_from(&m, targets[i % 3], 0, &diag), MGX_LIMIT);
+        CHECK_INT(run_from(&m, targets[i % 3], fresh, &diag), MGX_LIMIT);
         CHECK(strstr(diag.text, "still running after 65535 iterations"));
     }
     const int64_t none[] = {0, -1, INT64_MIN};
     for (int i = 0; i < 3; i++) {
         struct pb body = body_of("Neg", "s");
         struct pb m = loop_model(&none[i], &body);
-        CHECK_INT(run_from(&m, targets[i], 0, &diag), MGX_OK);
+        CHECK_INT(run_from(&m, targets[i], fresh, &diag), MGX_OK);
     }
 }
 
@@ -109,7 +112,8 @@ CASE(nests_of_loops_have_one_budget)
     }
     struct pb m = loop_model(&trip, &inner);
     struct mgx_diag diag;
-    CHECK_INT(run_from(&m, NULL, MGX_EVAL_MAX_ROUNDS - 10000, &diag), MGX_LIMIT);
+    const struct mgx_eval late = {.rounds = MGX_EVAL_MAX_ROUNDS - 10000};
+    CHECK_INT(run_from(&m, NULL, late, &diag), MGX_LIMIT);
     CHECK(strstr(diag.text, "loop: still running after 2097152 rounds"));
 }
 
@@ -119,7 +123,7 @@ CASE(values_that_double_meet_the_limit)
     struct pb body = body_of("Concat", "s,s");
     struct pb m = loop_model(&trip, &body);
     struct mgx_diag diag;
-    CHECK_INT(run_from(&m, NULL, 0, &diag), MGX_LIMIT);
+    CHECK_INT(run_from(&m, NULL, fresh, &diag), MGX_LIMIT);
     CHECK(strstr(diag.text, "above the limit of 1048576 bytes"));
 }
 
@@ -138,8 +142,152 @@ CASE(strings_that_double_meet_a_limit)
     pb_output(&g, "v60");
     struct pb m = pb_model(&g, 20);
     struct mgx_diag diag;
-    CHECK_INT(run_from(&m, NULL, 0, &diag), MGX_LIMIT);
+    CHECK_INT(run_from(&m, NULL, fresh, &diag), MGX_LIMIT);
     CHECK(strstr(diag.text, "strings of this run are longer than"));
+}
+
+// A sequence that starts as (x) and gets another x every round.
+static struct pb growing_sequence(const char *added)
+{
+    struct pb body = body_of("SequenceInsert", added), attrs = {0}, g = {0}, to = {0};
+    pb_input(&g, "x", FLOAT, 1, (int64_t[]){2});
+    pb_attr_int(&to, "to", INT64);
+    pb_node(&g, "Cast", "x", "i64", &to);
+    pb_node(&g, "SequenceConstruct", "x", "s0", NULL);
+    pb_attr_graph(&attrs, "body", &body);
+    pb_node(&g, "Loop", ",,s0", "s1", &attrs);
+    pb_node(&g, "SequenceLength", "s1", "y", NULL);
+    pb_output(&g, "y");
+    return pb_model(&g, 17);
+}
+
+CASE(sequences_that_grow_meet_a_limit)
+{
+    struct pb m = growing_sequence("s,x");
+    struct mgx_diag diag;
+    const struct mgx_eval late = {.members = MGX_EVAL_MAX_MEMBERS - 5000};
+    CHECK_INT(run_from(&m, NULL, late, &diag), MGX_LIMIT);
+    CHECK(strstr(diag.text, "copied more than 33554432 members"));
+    m = growing_sequence("s,i64");
+    CHECK(refused(&m, MGX_INVALID, "members are float_type, the new one int64_type"));
+}
+
+// What Scan and Loop stack are tensors; a sequence there has no lengths to stack along.
+CASE(rows_that_are_sequences)
+{
+    const int64_t trip = 3;
+    struct pb body = body_of("Neg", "s");
+    pb_node(&body, "SequenceConstruct", "s", "q", NULL);
+    pb_output(&body, "q");
+    struct pb m = loop_model(&trip, &body);
+    CHECK(refused(&m, MGX_INVALID, "loop: rows are tensors, the body makes one a sequence"));
+    struct pb scan = {0}, attrs = {0}, g = {0}, q = {0};
+    pb_text(&q, 1, "q");
+    pb_message(&scan, 11, &q);
+    pb_node(&scan, "SequenceConstruct", "q", "r", NULL);
+    pb_output(&scan, "r");
+    pb_attr_graph(&attrs, "body", &scan);
+    pb_attr_int(&attrs, "num_scan_inputs", 1);
+    pb_input(&g, "x", FLOAT, 1, (int64_t[]){2});
+    pb_node(&g, "Scan", "x", "y", &attrs);
+    pb_output(&g, "y");
+    m = pb_model(&g, 17);
+    CHECK(refused(&m, MGX_INVALID, "scan: rows are tensors, the body makes one a sequence"));
+}
+
+CASE(trip_counts_are_integers)
+{
+    struct pb body = body_of("Neg", "s"), attrs = {0}, g = {0};
+    pb_input(&g, "x", FLOAT, 1, (int64_t[]){2});
+    pb_input(&g, "m", FLOAT, 0, NULL);
+    pb_attr_graph(&attrs, "body", &body);
+    pb_node(&g, "Loop", "m,,x", "y", &attrs);
+    pb_output(&g, "y");
+    struct pb m = pb_model(&g, 17);
+    CHECK(refused(&m, MGX_INVALID, "the trip count is float_type, not an integer"));
+}
+
+CASE(a_map_over_an_absent_input)
+{
+    struct pb body = {0}, attrs = {0}, g = {0};
+    pb_input(&body, "q", FLOAT, 1, (int64_t[]){2});
+    pb_input(&body, "r", FLOAT, 1, (int64_t[]){2});
+    pb_node(&body, "Neg", "q", "p", NULL);
+    pb_output(&body, "p");
+    pb_attr_graph(&attrs, "body", &body);
+    pb_input(&g, "x", FLOAT, 1, (int64_t[]){2});
+    pb_node(&g, "SequenceConstruct", "x,x", "s", NULL);
+    pb_node(&g, "SequenceMap", "s,,x", "t", &attrs);
+    pb_node(&g, "SequenceLength", "t", "y", NULL);
+    pb_output(&g, "y");
+    struct pb m = pb_model(&g, 17);
+    CHECK(refused(&m, MGX_INVALID, "required input 1 is absent"));
+}
+
+CASE(a_scan_over_an_absent_input)
+{
+    struct pb body = {0}, attrs = {0}, g = {0};
+    pb_input(&body, "s", FLOAT, 0, NULL);
+    pb_input(&body, "q", FLOAT, 0, NULL);
+    pb_node(&body, "Neg", "q", "p", NULL);
+    pb_output(&body, "s");
+    pb_output(&body, "p");
+    pb_attr_graph(&attrs, "body", &body);
+    pb_attr_int(&attrs, "num_scan_inputs", 1);
+    pb_input(&g, "x", FLOAT, 1, (int64_t[]){2});
+    pb_node(&g, "Scan", ",x", "s1,y", &attrs);
+    pb_output(&g, "y");
+    struct pb m = pb_model(&g, 17);
+    CHECK(refused(&m, MGX_INVALID, "required input 0 is absent"));
+}
+
+CASE(rates_of_linear_attention_have_a_rank)
+{
+    struct pb g = {0}, attrs = {0};
+    pb_input(&g, "x", FLOAT, 3, (int64_t[]){1, 2, 4});
+    pb_input(&g, "b", FLOAT, 0, NULL);
+    pb_attr_int(&attrs, "q_num_heads", 2);
+    pb_attr_int(&attrs, "kv_num_heads", 2);
+    pb_attr_text(&attrs, "update_rule", "delta");
+    pb_node(&g, "LinearAttention", "x,x,x,,,b", "y", &attrs);
+    pb_output(&g, "y");
+    struct pb m = pb_model(&g, 26);
+    CHECK(refused(&m, MGX_INVALID, "beta has rank 0, not 3"));
+}
+
+// Twenty functions, each an If that calls the next in both branches: 2^20 bodies.
+CASE(bodies_are_counted)
+{
+    struct pb g = {0}, m;
+    char call[16], name[16];
+    pb_input(&g, "x", FLOAT, 1, (int64_t[]){1});
+    pb_node_of(&g, 1, "d", "f0", "x", "y", NULL);
+    pb_output(&g, "y");
+    m = pb_model(&g, 17);
+    pb_opset(&m, 8, "d", 1);
+    for (int i = 0; i <= 20; i++) {
+        struct pb f = {0}, attrs = {0}, to = {0};
+        snprintf(name, sizeof name, "f%d", i);
+        snprintf(call, sizeof call, "f%d", i + 1);
+        pb_text(&f, 1, name);
+        pb_text(&f, 4, "a");
+        pb_text(&f, 5, "r");
+        for (int k = 0; k < 2 && i < 20; k++) {
+            struct pb branch = {0};
+            pb_node_of(&branch, 1, "d", call, "a", "q", NULL);
+            pb_output(&branch, "q");
+            pb_attr_graph(&attrs, k ? "else_branch" : "then_branch", &branch);
+        }
+        pb_attr_int(&to, "to", BOOL);
+        pb_node_of(&f, 7, "", i < 20 ? "Cast" : "Neg", "a", i < 20 ? "c" : "r", &to);
+        if (i < 20)
+            pb_node_of(&f, 7, "", "If", "c", "r", &attrs);
+        pb_opset(&f, 9, "", 17);
+        pb_opset(&f, 9, "d", 1);
+        pb_text(&f, 10, "d");
+        pb_message(&m, 25, &f);
+    }
+    CHECK(refused(&m, MGX_LIMIT, "more than 32768 bodies"));
 }
 
 // 12 EiB are refused where they are asked for, by import, by compile or by the run.
@@ -156,7 +304,7 @@ CASE(results_beyond_all_memory)
         pb_output(&g, "y");
         struct pb m = pb_model(&g, 17);
         struct mgx_diag diag;
-        CHECK(run_from(&m, targets[i], 0, &diag) != MGX_OK);
+        CHECK(run_from(&m, targets[i], fresh, &diag) != MGX_OK);
         CHECK(diag.text[0]);
 
         pb_input(&g, "x", FLOAT, 1, (int64_t[]){2});
@@ -166,7 +314,7 @@ CASE(results_beyond_all_memory)
             NULL); // the reference leaves the view of one number that it is; the CPU packs results
         pb_output(&g, "y");
         m = pb_model(&g, 17);
-        const enum mgx_status status = run_from(&m, targets[i], 0, &diag);
+        const enum mgx_status status = run_from(&m, targets[i], fresh, &diag);
         CHECK(i < 2 ? status == MGX_OK : diag.text[0]);
     }
 }
@@ -186,4 +334,9 @@ CASE(more_inputs_than_a_run_could_name)
 
 TEST_MAIN(ROW(loops_without_end_are_ended) ROW(nests_of_loops_have_one_budget)
               ROW(values_that_double_meet_the_limit) ROW(strings_that_double_meet_a_limit)
-                  ROW(results_beyond_all_memory) ROW(more_inputs_than_a_run_could_name))
+                  ROW(results_beyond_all_memory) ROW(sequences_that_grow_meet_a_limit)
+                      ROW(rows_that_are_sequences) ROW(trip_counts_are_integers)
+                          ROW(a_map_over_an_absent_input) ROW(bodies_are_counted)
+                              ROW(a_scan_over_an_absent_input)
+                                  ROW(rates_of_linear_attention_have_a_rank)
+                                      ROW(more_inputs_than_a_run_could_name))

@@ -386,15 +386,18 @@ CASE(sparse_indices_are_checked)
 {
     static const int64_t dims[] = {2, 3};
     struct pb m = sparse((int64_t[]){1, 6}, 2, dims, 2, true);
-    CHECK(refused(&m, MGX_INVALID, "out of range"));
+    CHECK(refused(&m, MGX_INVALID, "entry 1 of a sparse tensor is at 6, outside"));
     m = sparse((int64_t[]){-1, 2}, 2, dims, 2, true);
-    CHECK(refused(&m, MGX_INVALID, "out of range"));
+    CHECK(refused(&m, MGX_INVALID, "entry 0 of a sparse tensor is at -1, outside"));
     m = sparse((int64_t[]){3, 1}, 2, dims, 2, true);
-    CHECK(refused(&m, MGX_INVALID, "not above"));
+    CHECK(refused(&m, MGX_INVALID,
+                  "entry 1 of a sparse tensor is at 1, not behind the one before at 3"));
     m = sparse((int64_t[]){3, 3}, 2, dims, 2, true);
-    CHECK(refused(&m, MGX_INVALID, "not above"));
+    CHECK(refused(&m, MGX_INVALID,
+                  "entry 1 of a sparse tensor is at 3, not behind the one before at 3"));
     m = sparse((int64_t[]){0, 3}, 1, dims, 2, false);
-    CHECK(refused(&m, MGX_INVALID, "out of range"));
+    CHECK(refused(&m, MGX_INVALID,
+                  "entry 0 of a sparse tensor is at 3 of axis 1, which has length 3"));
     m = sparse((int64_t[]){0}, 1, (int64_t[]){(int64_t)1 << 31, 2}, 2, true);
     CHECK(refused(&m, MGX_LIMIT, "a sparse tensor of"));
     m = sparse((int64_t[]){0}, 1, (int64_t[]){(int64_t)1 << 32, (int64_t)1 << 32}, 2, true);

@@ -29,8 +29,10 @@ static enum mgx_status split(struct mgx_onnx_node *n, const char *name, struct m
     if (mgx_onnx_rank(*x) == 4)
         return MGX_OK;
     if (mgx_onnx_rank(*x) != 3 || heads < 1 || (*x)->shape.lens[2] % heads != 0)
-        return mgx_onnx_invalid(n, "an operand has rank %d and %lld heads", mgx_onnx_rank(*x),
-                                (long long)heads);
+        return mgx_onnx_invalid(
+            n, "an operand of rank %d, its last axis %lld, has no %lld heads (%s)",
+            mgx_onnx_rank(*x), mgx_onnx_rank(*x) == 3 ? (long long)(*x)->shape.lens[2] : 0,
+            (long long)heads, name);
     *x = mgx_build_split_heads(n, *x, heads);
     return *x ? MGX_OK : mgx_program_status(n->module->program, n->diag);
 }

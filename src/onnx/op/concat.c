@@ -4,7 +4,7 @@
 
 static enum mgx_status import(struct mgx_onnx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, -1));
+    TRY(mgx_onnx_need_all(n));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     if (n->opset >= 4 && !mgx_onnx_has(n, "axis"))

@@ -275,7 +275,7 @@ static enum mgx_status emit_scan(struct mgx_onnx_node *n, const struct scan *s,
 
 static enum mgx_status import_scan(struct mgx_onnx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, -1));
+    TRY(mgx_onnx_need_all(n));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     struct scan s;

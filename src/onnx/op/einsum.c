@@ -344,7 +344,7 @@ static enum mgx_status multiply(struct equation *e, struct term *a, struct term 
 
 static enum mgx_status import(struct mgx_onnx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, -1));
+    TRY(mgx_onnx_need_all(n));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     struct equation e = {.n = n, .count = n->in_count};

@@ -63,8 +63,8 @@ static enum mgx_status center_crop_pad(struct mgx_onnx_node *n)
     for (int i = 0; i < count; i++) {
         const int64_t axis = normal[i], length = n->in[0]->shape.lens[axis], wanted = shape.v[i];
         if (wanted < 0 || wanted > MGX_DIM_ANY)
-            return mgx_onnx_invalid(n, "length %lld of axis %lld", (long long)wanted,
-                                    (long long)axis);
+            return mgx_onnx_invalid(n, "length %lld of axis %lld is outside 0..%lld",
+                                    (long long)wanted, (long long)axis, (long long)MGX_DIM_ANY);
         if (wanted < length)
             x = mgx_build_slice(n, x, axis, (length - wanted) / 2, (length - wanted) / 2 + wanted);
         if (wanted > length) {

@@ -44,6 +44,8 @@ static enum mgx_status import(struct mgx_onnx_node *n)
     in[4] = in[5] = mgx_onnx_undefined(n);
     if (gated)
         TRY(split(n, n->in[4], heads, &in[4]));
+    if (delta && n->in[5]->shape.rank != 3)
+        return mgx_onnx_invalid(n, "beta has rank %d, not 3", n->in[5]->shape.rank);
     if (delta) // one rate per head, or one for all of them
         TRY(split(n, n->in[5], n->in[5]->shape.lens[n->in[5]->shape.rank - 1], &in[5]));
     const double given = mgx_onnx_real(n, "scale", 0);

@@ -141,7 +141,7 @@ const struct mgx_onnx_op mgx_onnx_imputer = {
 // Columns of all inputs side by side, each cut or filled with zeros to its declared width.
 static enum mgx_status feature_vectorizer(struct mgx_onnx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, -1));
+    TRY(mgx_onnx_need_all(n));
     if (!mgx_build_static(n))
         return mgx_onnx_defer(n);
     const struct mgx_ints widths = mgx_onnx_ints(n, "inputdimensions");

@@ -33,7 +33,7 @@ static enum mgx_status read_nbits(struct mgx_onnx_node *n, struct nbits *w)
                         .bits = mgx_onnx_int(n, "bits", 4),
                         .block = mgx_onnx_int(n, "block_size", 0)};
     if (w->bits != 2 && w->bits != 4 && w->bits != 8)
-        return mgx_onnx_unsupported(n, "%lld bits", (long long)w->bits);
+        return mgx_onnx_unsupported(n, "weights of %lld bits, not 2, 4 or 8", (long long)w->bits);
     if (mgx_onnx_int(n, "weight_prepacked", 0))
         return mgx_onnx_unsupported(n, "weights packed for one device");
     if (w->block < 16 || w->block > 1 << 20 || (w->block & (w->block - 1)) != 0)

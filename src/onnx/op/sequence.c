@@ -17,7 +17,7 @@ const struct mgx_onnx_op mgx_onnx_sequence_empty = {.name = "SequenceEmpty",
 
 static enum mgx_status sequence_construct(struct mgx_onnx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, -1));
+    TRY(mgx_onnx_need_all(n));
     n->out[0] = mgx_onnx_emit_n(n, &mgx_op_sequence_construct, NULL, n->in, n->in_count);
     return MGX_OK;
 }
@@ -111,7 +111,7 @@ static enum mgx_status map_body(struct mgx_onnx_node *n, struct mgx_module *m,
 
 static enum mgx_status sequence_map(struct mgx_onnx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, -1));
+    TRY(mgx_onnx_need_all(n));
     const int count = n->out_count + 2;
     struct mgx_ins **in = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, count);
     if (!in)

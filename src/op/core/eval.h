@@ -24,6 +24,7 @@ struct mgx_eval {
     uint64_t seed;      // of random operators without a seed of their own; advances
     int depth;          // of nested modules, bounded by MGX_EVAL_MAX_DEPTH
     int64_t rounds;     // of loops so far, at every depth, bounded by MGX_EVAL_MAX_ROUNDS
+    int64_t members;    // of sequences copied by edits so far, bounded by MGX_EVAL_MAX_MEMBERS
     size_t created;     // bytes of values made so far since memory was last looked at
     // Called after every instruction of the outermost module when set; a status other than MGX_OK
     // ends the run.
@@ -37,11 +38,12 @@ struct mgx_eval {
     void *offer_user;
 };
 
-// A loop that never ends, nests of loops and strings that double ask for any time and memory; these
-// bounds are far above what honest programs need in one run.
+// A loop that never ends, nests of loops, sequences that grow and strings that double ask for any
+// time and memory; these bounds are far above what honest programs need in one run.
 enum {
     MGX_EVAL_MAX_DEPTH = 64,
     MGX_EVAL_MAX_ROUNDS = 1 << 21,
+    MGX_EVAL_MAX_MEMBERS = 1 << 25,
     MGX_EVAL_MAX_STRING_BYTES = 1 << 30
 };
 
