@@ -244,7 +244,7 @@ static migraphx_program_t make_concat(migraphx_shape_t shape)
     must(migraphx_program_create(&p));
     must(migraphx_program_get_main_module(&m, p));
     for (int i = 0; i < MANY; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "p%d", i);
         must(migraphx_module_add_parameter(&in[i], m, name, shape));
     }
@@ -263,7 +263,7 @@ static migraphx_program_t make_concat(migraphx_shape_t shape)
 static void add_value(migraphx_program_parameters_t params, migraphx_shape_t shape, int i,
                       float *value)
 {
-    char name[8];
+    char name[16];
     migraphx_argument_t a;
     snprintf(name, sizeof name, "p%d", i);
     OK(migraphx_argument_create(&a, shape, value));
