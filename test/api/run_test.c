@@ -106,6 +106,47 @@ CASE(every_step_is_accounted_for)
     migraphx_program_destroy(p);
 }
 
+// A literal of strings is read where it is, as operand and as result.
+CASE(strings_may_be_constants)
+{
+    static const char *const targets[] = {"ref", "cpu"};
+    static const char text[] = "module: \"main\"\n"
+                               "t = @param:t -> string_type, {2}, {1}\n"
+                               "n = @literal{} -> string_type, {2, 0}, {1, 1}\n"
+                               "x = @literal{\"a\", \"b\"} -> string_type, {2}, {1}\n"
+                               "y = string_concat(t,x)\n"
+                               "@0 = @return(y,x,n)\n";
+    static const char *const expected[] = {"\"pa\", \"qb\"", "\"a\", \"b\"", ""};
+    migraphx_shape_datatype_t type;
+    migraphx_argument_t strings;
+    OK(migraphx_type_find(&type, "string_type"));
+    migraphx_shape_t shape = make_shape(type, 1, SIZES(2));
+    OK(migraphx_argument_create_strings(&strings, shape, (const char *const[]){"p", "q"},
+                                        SIZES(1, 1), 2));
+    for (int i = 0; i < 2; i++) {
+        migraphx_program_t p = parse(text);
+        migraphx_program_parameters_t params;
+        migraphx_arguments_t results;
+        OK(migraphx_program_parameters_create(&params));
+        OK(migraphx_program_parameters_add(params, "t", strings));
+        compile_for(p, targets[i]);
+        OK(migraphx_program_run(&results, p, params));
+        migraphx_program_destroy(p);
+        for (size_t k = 0; k < 3; k++) {
+            const_migraphx_argument_t result;
+            char *printed;
+            OK(migraphx_arguments_get(&result, results, k));
+            OK(migraphx_argument_to_string(&printed, result));
+            CHECK_TEXT(printed, expected[k]);
+            migraphx_string_destroy(printed);
+        }
+        migraphx_arguments_destroy(results);
+        migraphx_program_parameters_destroy(params);
+    }
+    migraphx_argument_destroy(strings);
+    migraphx_shape_destroy(shape);
+}
+
 // Strings and tuples that a run made are the caller's: they stay when the program goes.
 CASE(strings_and_tuples_come_out)
 {
@@ -221,5 +262,6 @@ CASE(what_is_built_in_has_names)
 }
 
 TEST_MAIN(ROW(the_reference_computes_in_double_on_request) ROW(a_queue_changes_nothing_on_a_host)
-              ROW(every_step_is_accounted_for) ROW(strings_and_tuples_come_out)
-                  ROW(values_go_in_and_out_by_index) ROW(what_is_built_in_has_names))
+              ROW(every_step_is_accounted_for) ROW(strings_may_be_constants)
+                  ROW(strings_and_tuples_come_out) ROW(values_go_in_and_out_by_index)
+                      ROW(what_is_built_in_has_names))

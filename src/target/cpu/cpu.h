@@ -147,6 +147,15 @@ struct cpu_context {
     struct mgx_eval eval;
 };
 
+// The tensor of a dynamic value: strings, tuples and sequences may be literals too.
+static inline const struct mgx_tensor *cpu_dynamic_tensor(const struct cpu_context *x,
+                                                          const struct cpu_value *v)
+{
+    return v->place == CPU_PARAM   ? &x->params[v->index]
+           : v->place == CPU_CONST ? v->ins->literal
+                                   : &x->dynamic[v->index];
+}
+
 struct cpu_end {
     struct cpu_end *next;
     void (*fn)(void *user);

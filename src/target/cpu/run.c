@@ -129,8 +129,9 @@ static enum mgx_status trace(const struct cpu_context *x, const struct cpu_step 
     const struct cpu_value *v = step->out_value;
     if (v->ins != step->ins)
         return MGX_OK; // a copy on the way to another step
-    const struct mgx_tensor value =
-        v->dynamic ? x->dynamic[v->index] : mgx_tensor_borrow(&v->shape, address(x, &step->out));
+    const struct mgx_tensor value = v->dynamic
+                                        ? *cpu_dynamic_tensor(x, v)
+                                        : mgx_tensor_borrow(&v->shape, address(x, &step->out));
     return run->trace(run->trace_user, step->ins, &value, diag);
 }
 
@@ -174,9 +175,7 @@ static enum mgx_status hand_out(struct cpu_context *x, struct mgx_run *run, stru
     for (int k = 0; k < x->plan->result_count; k++) {
         const struct cpu_result *result = &x->plan->results[k];
         if (result->value->dynamic) {
-            const struct cpu_value *root = result->value;
-            const struct mgx_tensor *value =
-                root->place == CPU_PARAM ? &x->params[root->index] : &x->dynamic[root->index];
+            const struct mgx_tensor *value = cpu_dynamic_tensor(x, result->value);
             if (value->shape.type == MGX_STRING ||
                 value->shape.type == MGX_SEQUENCE) // bytes of the run's arena
                 TRY(mgx_tensor_clone(&run->results[k], value, diag));

@@ -21,10 +21,8 @@ static bool prepare(struct cpu_prepare *c)
 static struct mgx_tensor operand(const struct cpu_step *step, const struct cpu_args *args, int i)
 {
     const struct cpu_value *v = step->in_value[i];
-    if (!v->dynamic)
-        return mgx_tensor_borrow(&v->shape, args->in[i]);
-    return v->place == CPU_PARAM ? args->context->params[v->index]
-                                 : args->context->dynamic[v->index];
+    return v->dynamic ? *cpu_dynamic_tensor(args->context, v)
+                      : mgx_tensor_borrow(&v->shape, args->in[i]);
 }
 
 // Inputs that are dropped after the step and that it reads once.
