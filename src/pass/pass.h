@@ -16,6 +16,7 @@ struct mgx_pass_options {
     size_t fold_limit_bytes; // largest literal that folding may create (0: a default of 64 MiB) ...
     size_t fold_total_bytes; // ... and all of them together (0: a default of 256 MiB)
     bool verify;             // after every pass, also in release builds
+    int threads;             // that the program will be run by (0: not known)
     // Traces: called after each pass when set. `microseconds` is the pass's own time.
     void (*trace)(void *user, const char *pass, const struct mgx_program *p, bool changed,
                   double microseconds);

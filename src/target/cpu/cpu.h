@@ -218,6 +218,8 @@ struct cpu_plan {
 
 // --- fuse.c: groups of instructions that one kernel computes ---
 extern const struct mgx_pass *const cpu_pipeline[]; // ends with NULL
+// --- expand.c ---
+extern const struct mgx_pass cpu_pass_fuse_expand;
 // --- softmax.c ---
 extern const struct mgx_pass cpu_pass_find_softmax;
 

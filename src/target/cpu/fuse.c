@@ -7,6 +7,7 @@
 //     dot(softmax(f(dot(q, k))), v)                                       =>  group[tag=attention]
 //     pointwise(convolution(x, w), r...)                                  =>  group[tag=epilogue]
 //     convolution(x * factor[channel], w), if that pays                   =>  the same
+//     depthwise(pointwise(x, w), v), each with its epilogue (expand.c)    =>  group[tag=expand]
 //
 // A group's body holds the instructions as they were, so the reference can run it, and so does
 // every kernel that declines.
@@ -282,6 +283,10 @@ static const struct mgx_pass pass_fuse_epilogue = {
     .module = fuse_epilogues,
 };
 
-const struct mgx_pass *const cpu_pipeline[] = {&cpu_pass_find_softmax,   &pass_fuse_norm,
-                                               &mgx_pass_fuse_pointwise, &pass_fuse_attention,
-                                               &pass_fuse_epilogue,      NULL};
+const struct mgx_pass *const cpu_pipeline[] = {&cpu_pass_find_softmax,
+                                               &pass_fuse_norm,
+                                               &mgx_pass_fuse_pointwise,
+                                               &pass_fuse_attention,
+                                               &pass_fuse_epilogue,
+                                               &cpu_pass_fuse_expand,
+                                               NULL};

@@ -6,6 +6,7 @@
 #include "pass/constant.h"
 #include "target/cpu/blocks.h"
 #include "target/cpu/choice.h"
+#include "target/cpu/cpus.h"
 
 static void destroy_plan(struct cpu_plan *plan)
 {
@@ -170,7 +171,9 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_o
                                struct mgx_diag *diag)
 {
     TRY(mgx_run_passes(p, mgx_pipeline_simplify, &options->pass, diag));
-    TRY(mgx_run_passes(p, cpu_pipeline, &options->pass, diag));
+    struct mgx_pass_options pass = options->pass;
+    pass.threads = options->threads ? options->threads : mgx_cpus_usable();
+    TRY(mgx_run_passes(p, cpu_pipeline, &pass, diag));
     TRY(pack_results(p, diag));
     TRY(mgx_program_compact(p, diag));
     TRY(align_literals(p, diag));

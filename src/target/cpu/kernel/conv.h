@@ -18,6 +18,10 @@
 // Kernel elements whose pixels are contiguous in memory melt into one deeper tap: the first layer
 // of an image network multiplies 7 taps of 21 instead of 49 of 3.
 //
+// A depthwise convolution may be fed by a pointwise one (the expansion of an inverted residual):
+// its input is made row by row in scratch, some rows ahead of where they are read, and is never in
+// memory as a whole.
+//
 // A factor per input channel (squeeze and excitation) is taken into a copy of the packed weights,
 // which are fewer than the pixels' values where this is asked for; tile methods and floats alone.
 //
@@ -73,6 +77,9 @@ struct mgx_conv_desc {
     // g * w_group + o * w_out + i * w_in + the kernel position along w_space.
     int64_t w_group, w_out, w_in, w_space[MGX_CONV_DIMS];
     struct mgx_epilogue epilogue; // rows of a tile are output pixels, counted over all images
+    // Makes x; NULL: x is given. Its y_* and this one's x_* are not looked at. Only depthwise ones
+    // of floats have it, and only pointwise ones of stride 1 are it.
+    const struct mgx_conv_desc *feed;
 };
 
 struct mgx_conv_plan;
@@ -87,6 +94,7 @@ struct mgx_conv_args {
     void *y;
     void *workspace; // aligned to 64
     void *hook_user;
+    const struct mgx_conv_args *feed; // of the feed: all but y, workspace and its feed
 };
 
 struct mgx_conv_choice {
@@ -104,6 +112,8 @@ enum mgx_status mgx_conv_plan_create(const struct mgx_conv_desc *desc, enum mgx_
                                      struct mgx_diag *diag) MGX_NODISCARD;
 void mgx_conv_plan_destroy(struct mgx_conv_plan *plan); // NULL is allowed
 
+// The plan of the feed, for its weights; NULL: none.
+const struct mgx_conv_plan *mgx_conv_plan_feed(const struct mgx_conv_plan *plan);
 enum mgx_conv_method mgx_conv_plan_method(const struct mgx_conv_plan *plan);
 const char *mgx_conv_method_name(enum mgx_conv_method method);
 size_t mgx_conv_packed_bytes(const struct mgx_conv_plan *plan);

@@ -18,6 +18,10 @@
 // below 2^24. Input lines of other types are converted into a ring of lines that the kernel's
 // height needs, results leave through a row of scratch; their blocks are single rows.
 //
+// With a feed the input of a block is made in a ring of rows, those that are not there yet: each
+// thread has a ring, and every task begins with an empty one. The rows stay in L2, which is what it
+// is for: an expansion by 6 is written and read once each otherwise, often past L2.
+//
 // Weights are packed [vector of channels][kernel row][member][kernel column][lane], zero beyond the
 // last channel.
 #include <string.h>
@@ -47,12 +51,33 @@ const struct mgx_dw_kernel *mgx_dw_kernel(enum mgx_isa isa)
 
 // BLOCK_BYTES: of L2, for a block's input lines. The results of a step, 14 pixels of STEP_VECTORS,
 // stay in L1 until they are finished.
-enum { MAX_BYTE_PRODUCTS = 512, BLOCK_BYTES = 384 << 10, STEP_VECTORS = 24, MAX_BLOCK_ROWS = 64 };
+enum {
+    MAX_BYTE_PRODUCTS = 512,
+    BLOCK_BYTES = 384 << 10,
+    STEP_VECTORS = 24,
+    MAX_BLOCK_ROWS = 64,
+    MIN_TASK_BLOCKS = 4, // with a feed
+    RING_GAP = 16 // floats between the rows of a ring, which keep them apart in the feed's walk
+};
+
+static bool feed_fits(const struct mgx_conv_desc *d)
+{
+    const struct mgx_conv_desc *f = d->feed;
+    bool fits = mgx_conv_floats(d) && mgx_conv_floats(f) && f->type == MGX_KERNEL_F32 &&
+                d->type == MGX_KERNEL_F32 && f->batch == d->batch && f->groups == 1 &&
+                f->out_channels == d->in_channels && !f->x_scaled && !f->transposed && !f->feed &&
+                mgx_conv_taps(f) == 1 && d->in[0] == 1 && d->out[0] == 1 && d->kernel[0] == 1;
+    for (int i = 0; i < MGX_CONV_DIMS; i++)
+        fits = fits && f->stride[i] == 1 && f->pad[i] == 0 && f->in[i] == d->in[i] &&
+               f->out[i] == d->in[i];
+    return fits;
+}
 
 static bool depthwise_fits(const struct mgx_conv_plan *plan)
 {
     const int64_t members = plan->group_in;
-    return !plan->d.transposed && members == plan->group_out && plan->d.x_channel == 1 &&
+    return !plan->d.transposed && members == plan->group_out &&
+           (plan->d.feed ? feed_fits(&plan->d) : plan->d.x_channel == 1) &&
            (plan->d.type != MGX_KERNEL_S8 ||
             mgx_conv_taps(&plan->d) * members <= MAX_BYTE_PRODUCTS) &&
            (members == 1 || members == 2 || members == 4 || members == 8) &&
@@ -100,8 +125,9 @@ static int64_t part_channels(const struct mgx_conv_plan *plan)
 // Scratch of a thread: the pairs of rows of a block; their lines and two kernel rows of each; for
 // types other than float
 // the ring of converted lines, which line each slot holds, a row of results and one of residuals.
+// Behind them the rows of the feed's ring, and its scratch.
 struct layout {
-    size_t lines, kernel_rows, tags, ring, results, residual, end;
+    size_t lines, kernel_rows, tags, ring, results, residual, made, feed, end;
 };
 
 // One or two rows of the output, and where their lines are in the block's list.
@@ -126,7 +152,10 @@ static struct layout layout_of(const struct mgx_conv_plan *plan)
     l.ring = l.tags + mgx_align64(slots * sizeof(int64_t));
     l.results = l.ring + slots * line;
     l.residual = l.results + result;
-    l.end = l.residual + result;
+    l.made = l.residual + result;
+    l.feed = l.made +
+             (plan->feed ? mgx_align64((size_t)(plan->ring * d->x_space[1]) * sizeof(float)) : 0);
+    l.end = l.feed + (plan->feed ? plan->feed->thread_workspace : 0);
     return l;
 }
 
@@ -143,6 +172,25 @@ static void set_blocks(struct mgx_conv_plan *plan)
     plan->rows = d->batch * d->out[0] * plan->chunks;
 }
 
+// The rows that a block reads fit in the ring, which stands for x from here on.
+static enum mgx_status prepare_feed(struct mgx_conv_plan *plan, struct mgx_diag *diag)
+{
+    struct mgx_conv_desc *d = &plan->d, f = *d->feed;
+    plan->ring = (plan->block_rows - 1) * d->stride[1] + (d->kernel[1] - 1) * d->dilation[1] + 1;
+    plan->ring = mgx_min_i64(plan->ring, d->in[1]);
+    d->x_channel = 1;
+    d->x_space[2] = d->in_channels;
+    d->x_space[1] = d->in[2] * d->in_channels + RING_GAP;
+    d->x_batch = d->x_space[0] = 0;
+    f.threads = 1;
+    f.y_batch = 0;
+    memcpy(f.y_space, d->x_space, sizeof f.y_space);
+    TRY(mgx_conv_plan_create(&f, MGX_CONV_DIRECT, &plan->feed, diag));
+    plan->feed->ring = plan->ring;
+    d->feed = &plan->feed->d;
+    return MGX_OK;
+}
+
 static enum mgx_status depthwise_prepare(struct mgx_conv_plan *plan, struct mgx_diag *diag)
 {
     const struct mgx_conv_desc *d = &plan->d;
@@ -157,6 +205,16 @@ static enum mgx_status depthwise_prepare(struct mgx_conv_plan *plan, struct mgx_
     const double values = (double)mgx_conv_pixels(d) * (double)d->out_channels;
     const int64_t tasks = mgx_split_tasks(
         values * (double)(2 * mgx_conv_taps(d) + 8 * MGX_WORK_PER_BYTE), d->threads);
+    if (d->feed) {
+        // Tasks make the rows that their kernels overlap on twice: few tasks.
+        TRY(prepare_feed(plan, diag));
+        plan->n_parts = 1;
+        plan->m_parts = (int)mgx_min_i64(
+            tasks, mgx_max_i64(plan->rows / MIN_TASK_BLOCKS, mgx_min_i64(plan->rows, d->threads)));
+        plan->m_parts = plan->m_parts > 1 ? plan->m_parts : 1;
+        plan->thread_workspace = layout_of(plan).end;
+        return MGX_OK;
+    }
     // Vectors read nothing in common; blocks share the rows that their kernels overlap on.
     plan->n_parts = (int)mgx_min_i64(vectors_of(plan), tasks);
     if (plan->rows >= 4 * tasks)
@@ -221,6 +279,9 @@ struct part {
     int *kernel_rows;
     int64_t *tags;
     float *ring, *results, *residual;
+    struct mgx_conv_args feed; // y: the ring of rows
+    char *feed_own;
+    int64_t made_n, made_end; // rows of which image are in it, up to which
     // of the current block
     int64_t n, z;
     int pair_count, line_count;
@@ -230,6 +291,8 @@ struct part {
 static const float *direct_line(const struct part *part, int64_t z, int64_t y)
 {
     const struct mgx_conv_desc *d = &part->plan->d;
+    if (part->plan->feed)
+        return (const float *)part->feed.y + y % part->plan->ring * d->x_space[1] + part->first;
     return (const float *)part->args->x + part->n * d->x_batch + z * d->x_space[0] +
            y * d->x_space[1] + part->first;
 }
@@ -425,6 +488,26 @@ static void run_vectors(const struct part *part, int64_t v, int64_t end, struct 
         run_pair(part, &part->pairs[p], channel, args);
 }
 
+// Makes the rows that outputs [y, end) read and that are not in the ring.
+static void make_rows(struct part *part, int64_t y, int64_t end)
+{
+    const struct mgx_conv_plan *plan = part->plan, *feed = plan->feed;
+    const struct mgx_conv_desc *d = &plan->d;
+    const int64_t height = d->in[1], top = y * d->stride[1] - d->pad[1];
+    const int64_t reach = (end - 1 - y) * d->stride[1] + (d->kernel[1] - 1) * d->dilation[1] + 1;
+    const int64_t last = mgx_min_i64(top + reach, height);
+    int64_t first = mgx_max_i64(top, 0);
+    if (part->made_n == part->n)
+        first = mgx_max_i64(first, part->made_end);
+    for (int64_t chunk = 0; chunk < feed->chunks && first < last; chunk++) {
+        const int64_t row = (part->n * feed->chunks + chunk) * height;
+        mgx_conv_tile_rows(feed, &part->feed, row + first, row + last, part->thread,
+                           part->feed_own);
+    }
+    part->made_n = part->n;
+    part->made_end = mgx_max_i64(last, 0);
+}
+
 static void run_block(struct part *part, int64_t block)
 {
     const struct mgx_conv_plan *plan = part->plan;
@@ -432,6 +515,8 @@ static void run_block(struct part *part, int64_t block)
     const int64_t y = block % plan->chunks * plan->block_rows;
     part->z = block / plan->chunks % d->out[0];
     part->n = block / plan->chunks / d->out[0];
+    if (plan->feed)
+        make_rows(part, y, mgx_min_i64(y + plan->block_rows, d->out[1]));
     find_pairs(part, y, mgx_min_i64(y + plan->block_rows, d->out[1]));
     struct mgx_tile_args clamp;
     mgx_output_clamp(&d->epilogue, &clamp);
@@ -468,6 +553,12 @@ static void set_scratch(struct part *part)
     part->pairs = (struct pair *)(void *)own;
     part->lines = (const float **)(void *)(own + l.lines);
     part->kernel_rows = (int *)(void *)(own + l.kernel_rows);
+    part->made_n = -1;
+    if (plan->feed) {
+        part->feed = *part->args->feed;
+        part->feed.y = own + l.made;
+        part->feed_own = own + l.feed;
+    }
     if (mgx_conv_floats(&plan->d))
         return;
     part->tags = (int64_t *)(void *)(own + l.tags);

@@ -100,7 +100,8 @@ void mgx_conv_plan_derive(struct mgx_conv_plan *plan)
 
 static bool fits(const struct mgx_conv_plan *plan, enum mgx_conv_method method)
 {
-    return methods[method]->fits(plan) && (!plan->d.x_scaled || method <= MGX_CONV_UNROLLED);
+    return methods[method]->fits(plan) && (!plan->d.x_scaled || method <= MGX_CONV_UNROLLED) &&
+           (!plan->d.feed || method == MGX_CONV_DEPTHWISE);
 }
 
 static int choices_of(const struct mgx_conv_plan *plan, struct mgx_conv_choice *choices)
@@ -115,7 +116,7 @@ static int choices_of(const struct mgx_conv_plan *plan, struct mgx_conv_choice *
             choices[at] = choices[at - 1];
         choices[at] = choice;
     }
-    assert(count > 0); // strip takes every convolution, phases every transposed one
+    assert(count > 0 || plan->d.feed); // strip takes all others, phases every transposed one
     return count;
 }
 
@@ -156,7 +157,9 @@ enum mgx_status mgx_conv_plan_create(const struct mgx_conv_desc *desc, enum mgx_
         return mgx_fail_memory(diag);
     plan->d = *desc;
     mgx_conv_plan_derive(plan);
-    if (method == MGX_CONV_METHOD_COUNT)
+    if (desc->feed)
+        method = MGX_CONV_DEPTHWISE;
+    else if (method == MGX_CONV_METHOD_COUNT)
         method = mgx_conv_plan_choose(plan);
     const enum mgx_status status = mgx_conv_plan_prepare(plan, method, diag);
     if (status != MGX_OK) {
@@ -173,10 +176,16 @@ void mgx_conv_plan_destroy(struct mgx_conv_plan *plan)
         return;
     for (int i = 0; i < plan->phase_count; i++) // phases have none of their own
         mgx_conv_plan_destroy(plan->phases[i]);
+    mgx_conv_plan_destroy(plan->feed); // has none itself
     free(plan->phases);
     free(plan->phase_packed);
     free(plan->taps);
     free(plan);
+}
+
+const struct mgx_conv_plan *mgx_conv_plan_feed(const struct mgx_conv_plan *plan)
+{
+    return plan->feed;
 }
 
 enum mgx_conv_method mgx_conv_plan_method(const struct mgx_conv_plan *plan)

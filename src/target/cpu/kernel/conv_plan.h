@@ -57,6 +57,8 @@ struct mgx_conv_plan {
     int64_t tiles[2], block_tiles;
 
     const struct mgx_dw_kernel *depthwise;
+    struct mgx_conv_plan *feed; // of a depthwise one: makes its rows, in
+    int64_t ring;               // so many slots; also in the feed: row y goes to slot y % ring
 
     struct mgx_conv_plan **phases; // of a transposed convolution
     size_t *phase_packed;          // where each one's weights begin
@@ -90,6 +92,11 @@ static inline int64_t mgx_conv_pixels(const struct mgx_conv_desc *d)
 {
     return d->batch * d->out[0] * d->out[1] * d->out[2];
 }
+
+// Computes rows [begin, end) of a tile method's plan on the calling thread; `own` is its scratch.
+// Rows of a chunk follow each other: (image and slice, chunk, row of the output).
+void mgx_conv_tile_rows(const struct mgx_conv_plan *plan, const struct mgx_conv_args *args,
+                        int64_t begin, int64_t end, int thread, char *own);
 
 // Estimated time: work is divided among threads, weights come from memory once and meanwhile.
 static inline double mgx_conv_seconds(const struct mgx_conv_plan *plan, double cycles,

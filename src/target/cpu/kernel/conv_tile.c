@@ -69,8 +69,11 @@ static void set_outputs(const struct part *part, const struct mgx_conv_place *at
 {
     const struct mgx_conv_plan *plan = part->plan;
     const int64_t channel = part->group * plan->group_out;
+    struct mgx_conv_place to = *at;
+    if (plan->ring)
+        to.y %= plan->ring;
     row->c =
-        (char *)part->args->y + (plan->y_first + along(plan->walk.y, at) + channel) * part->y_size;
+        (char *)part->args->y + (plan->y_first + along(plan->walk.y, &to) + channel) * part->y_size;
     row->residual = NULL;
     if (plan->d.epilogue.residual)
         row->residual =
@@ -290,6 +293,27 @@ static void run_part(struct part *part)
     }
 }
 
+// All panels and no rows of a group, in the thread's own scratch.
+static struct part part_of(const struct job *job, int64_t group, int thread, char *own)
+{
+    const struct mgx_conv_plan *plan = job->plan;
+    const size_t table = mgx_align64((size_t)(plan->block_rows + 1) * sizeof(struct mgx_conv_row));
+    const int64_t panels = mgx_ceil_div(plan->group_out, plan->kernel->cols);
+    return (struct part){
+        .plan = plan,
+        .args = job->args,
+        .group = group,
+        .p_end = panels,
+        .panels = panels,
+        .packed = job->packed + plan->packed_bytes / (size_t)plan->d.groups * (size_t)group,
+        .thread = thread,
+        .rows = (struct mgx_conv_row *)(void *)own,
+        .copy = own + table,
+        .x_size = mgx_kernel_size(plan->d.x_type),
+        .y_size = mgx_kernel_size(plan->d.y_type),
+    };
+}
+
 static void run_task(void *user, int task, int thread)
 {
     const struct job *job = user;
@@ -297,23 +321,21 @@ static void run_task(void *user, int task, int thread)
     const int in_group = task % (plan->m_parts * plan->n_parts);
     const int i = in_group / plan->n_parts, j = in_group % plan->n_parts;
     char *own = (char *)job->args->workspace + plan->thread_workspace * (size_t)thread;
-    struct part part = {
-        .plan = plan,
-        .args = job->args,
-        .group = task / (plan->m_parts * plan->n_parts),
-        .row_begin = plan->rows * i / plan->m_parts,
-        .row_end = plan->rows * (i + 1) / plan->m_parts,
-        .panels = mgx_ceil_div(plan->group_out, plan->kernel->cols),
-        .thread = thread,
-        .rows = (struct mgx_conv_row *)(void *)own,
-        .x_size = mgx_kernel_size(plan->d.x_type),
-        .y_size = mgx_kernel_size(plan->d.y_type),
-    };
-    const size_t table = mgx_align64((size_t)(plan->block_rows + 1) * sizeof(struct mgx_conv_row));
-    part.copy = own + table;
+    struct part part = part_of(job, task / (plan->m_parts * plan->n_parts), thread, own);
+    part.row_begin = plan->rows * i / plan->m_parts;
+    part.row_end = plan->rows * (i + 1) / plan->m_parts;
     part.p_begin = part.panels * j / plan->n_parts;
     part.p_end = part.panels * (j + 1) / plan->n_parts;
-    part.packed = job->packed + plan->packed_bytes / (size_t)plan->d.groups * (size_t)part.group;
+    run_part(&part);
+}
+
+void mgx_conv_tile_rows(const struct mgx_conv_plan *plan, const struct mgx_conv_args *args,
+                        int64_t begin, int64_t end, int thread, char *own)
+{
+    const struct job job = {plan, args, args->packed};
+    struct part part = part_of(&job, 0, thread, own);
+    part.row_begin = begin;
+    part.row_end = end;
     run_part(&part);
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "op/op.h"
+#include "target/cpu/group.h"
 #include "target/cpu/kernel/conv.h"
 #include "target/cpu/lower/epilogue.h"
 #include "target/cpu/tune.h"
@@ -17,7 +18,8 @@ struct conv {
     struct mgx_conv_plan *plan;
     const void *packed;
     struct cpu_epilogue epilogue;
-    int x, w;
+    int x, w;          // inputs; x is -1 where the feed makes it
+    struct conv *feed; // of group[tag=expand]; its plan belongs to this one's
 };
 
 static int64_t at(struct mgx_ints list, int i, int64_t otherwise)
@@ -165,7 +167,8 @@ static void fill(const struct cpu_fill *f, int part, int parts)
     mgx_conv_pack_part(f->kernel, f->source[0], f->packed, part, parts);
 }
 
-static bool pack(struct cpu_prepare *c, struct conv *v, const struct mgx_conv_desc *d)
+static bool pack(struct cpu_prepare *c, struct conv *v, const struct mgx_conv_plan *plan,
+                 const struct mgx_conv_desc *d)
 {
     const struct mgx_tensor *w = c->constant[v->w];
     struct { // equal keys pack to equal bytes; zeroed for its padding
@@ -178,9 +181,9 @@ static bool pack(struct cpu_prepare *c, struct conv *v, const struct mgx_conv_de
     } key;
     memset(&key, 0, sizeof key);
     key.data = w->data;
-    key.method = mgx_conv_plan_method(v->plan);
+    key.method = mgx_conv_plan_method(plan);
     key.transposed = d->transposed;
-    key.bytes = mgx_conv_packed_bytes(v->plan);
+    key.bytes = mgx_conv_packed_bytes(plan);
     key.groups = d->groups;
     key.in = d->in_channels;
     key.out = d->out_channels;
@@ -195,10 +198,10 @@ static bool pack(struct cpu_prepare *c, struct conv *v, const struct mgx_conv_de
         memcpy(key.size + MGX_CONV_DIMS, d->out, sizeof d->out);
     }
     const struct cpu_fill how = {.fill = fill,
-                                 .kernel = v->plan,
+                                 .kernel = plan,
                                  .source = {w->data},
                                  .source_bytes = mgx_shape_bytes(&w->shape)};
-    v->packed = cpu_pack(c->plan, &key, sizeof key, mgx_conv_packed_bytes(v->plan), &how, c->diag);
+    v->packed = cpu_pack(c->plan, &key, sizeof key, mgx_conv_packed_bytes(plan), &how, c->diag);
     c->skip_in[v->w] = true;
     return v->packed != NULL;
 }
@@ -316,6 +319,15 @@ static bool tuned_method(struct cpu_prepare *c, const struct conv *v,
     return status == MGX_OK;
 }
 
+static double flops_of(const struct mgx_conv_desc *d)
+{
+    double flops = 2.0 * (double)d->batch * (double)d->out_channels * (double)d->in_channels /
+                   (double)d->groups;
+    for (int k = 0; k < MGX_CONV_DIMS; k++)
+        flops *= (double)d->kernel[k] * (double)(d->transposed ? d->in[k] : d->out[k]);
+    return flops;
+}
+
 static bool take(struct cpu_prepare *c, struct conv *v, const struct mgx_ins *main)
 {
     struct mgx_conv_desc desc;
@@ -327,18 +339,139 @@ static bool take(struct cpu_prepare *c, struct conv *v, const struct mgx_ins *ma
     if (!tuned_method(c, v, &desc, &method) ||
         mgx_conv_plan_create(&desc, method, &v->plan, c->diag) != MGX_OK)
         return false;
-    if (!cpu_at_end(c->plan, destroy, v->plan, c->diag) || !pack(c, v, &desc))
+    if (!cpu_at_end(c->plan, destroy, v->plan, c->diag) || !pack(c, v, v->plan, &desc))
         return false;
     c->workspace = mgx_conv_workspace(v->plan);
-    double taps = (double)desc.in_channels / (double)desc.groups;
-    for (int k = 0; k < MGX_CONV_DIMS; k++)
-        taps *= (double)desc.kernel[k];
-    c->flops = 2.0 * (double)mgx_shape_elements(desc.transposed ? &c->in[v->x] : c->out) * taps;
+    c->flops = flops_of(&desc);
     c->detail = mgx_conv_method_name(mgx_conv_plan_method(v->plan));
     if (method != MGX_CONV_METHOD_COUNT)
         c->detail = mgx_arena_printf(&c->plan->arena, "%s, tuned", c->detail);
     c->state = v;
     return cpu_epilogue_finish(c, &v->epilogue);
+}
+
+// --- group[tag=expand]: a pointwise convolution that feeds a depthwise one ---
+
+// An instruction of the group's body as something to prepare by itself.
+struct inner {
+    struct cpu_prepare c;
+    int group_input[CPU_GROUP_INPUTS]; // -1: what the other one makes
+    struct mgx_shape in[CPU_GROUP_INPUTS];
+    const struct mgx_tensor *constant[CPU_GROUP_INPUTS];
+    bool skip_in[CPU_GROUP_INPUTS];
+    unsigned char want_in[CPU_GROUP_INPUTS];
+};
+
+static bool enter(const struct cpu_prepare *c, const struct mgx_ins *ins,
+                  const struct mgx_shape *out, struct inner *n)
+{
+    struct mgx_ins *params[CPU_GROUP_INPUTS];
+    const int count = mgx_module_parameters(c->ins->mod[0], params, CPU_GROUP_INPUTS);
+    if (ins->in_count > CPU_GROUP_INPUTS || count > CPU_GROUP_INPUTS)
+        return false;
+    *n = (struct inner){.c = *c};
+    for (int k = 0; k < ins->in_count; k++) {
+        int i = count - 1;
+        while (i >= 0 && params[i] != ins->in[k])
+            i--;
+        n->group_input[k] = i;
+        n->in[k] = i >= 0 ? c->in[i] : cpu_natural_layout(ins->in[k], &ins->in[k]->shape, NULL, 0);
+        n->constant[k] = i >= 0 ? c->constant[i] : NULL;
+    }
+    n->c.ins = ins;
+    n->c.in = n->in;
+    n->c.in_count = ins->in_count;
+    n->c.constant = n->constant;
+    n->c.out = out;
+    n->c.skip_in = n->skip_in;
+    n->c.want_in = n->want_in;
+    return true;
+}
+
+// Says to the group's preparation what its part said, and renames the part's inputs.
+static void leave(const struct inner *n, struct conv *v, struct cpu_prepare *c)
+{
+    const int *outer = n->group_input;
+    struct cpu_epilogue *e = &v->epilogue;
+    for (int k = 0; k < n->c.in_count; k++)
+        if (outer[k] >= 0) {
+            c->skip_in[outer[k]] |= n->skip_in[k];
+            if (n->want_in[k])
+                c->want_in[outer[k]] = n->want_in[k];
+        }
+    c->why = n->c.why ? n->c.why : c->why;
+    v->x = outer[v->x];
+    v->w = outer[v->w];
+    e->bias = e->bias >= 0 ? outer[e->bias] : -1;
+    e->residual = e->residual >= 0 ? outer[e->residual] : -1;
+    for (int i = 0; i < e->operand_count; i++)
+        if (e->operand[i].input >= 0)
+            e->operand[i].input = outer[e->operand[i].input];
+}
+
+static bool describe_part(struct inner *n, struct conv *v, struct mgx_conv_desc *d)
+{
+    const struct mgx_ins *main = NULL;
+    if (!cpu_epilogue_match(&n->c, &mgx_op_convolution, &v->epilogue, &main))
+        return false;
+    v->x = v->epilogue.main_in[0];
+    v->w = v->epilogue.main_in[1];
+    if (main->in_count != 2 || v->epilogue.factor >= 0 || !describe(&n->c, v, main, d))
+        return false;
+    if (d->x_channel != 1 && n->in[v->x].lens[1] != 1) {
+        n->want_in[v->x] = CPU_LIKE_RESULT;
+        n->c.why = "channels are not contiguous";
+        return false;
+    }
+    d->x_channel = 1;
+    return true;
+}
+
+static bool take_parts(struct cpu_prepare *c, struct conv *v, struct inner *wide,
+                       struct inner *deep)
+{
+    struct mgx_conv_desc desc, feed;
+    if (!describe_part(wide, v->feed, &feed) || !describe_part(deep, v, &desc))
+        return false;
+    desc.feed = &feed;
+    if (mgx_conv_plan_create(&desc, MGX_CONV_DEPTHWISE, &v->plan, c->diag) != MGX_OK ||
+        !cpu_at_end(c->plan, destroy, v->plan, c->diag) ||
+        !pack(&wide->c, v->feed, mgx_conv_plan_feed(v->plan), &feed) ||
+        !pack(&deep->c, v, v->plan, &desc))
+        return false;
+    c->flops = flops_of(&feed) + flops_of(&desc);
+    return true;
+}
+
+static bool prepare_expand(struct cpu_prepare *c, struct conv *v)
+{
+    const struct mgx_ins *last = mgx_module_result(c->ins->mod[0], 0), *first = NULL;
+    for (const struct mgx_ins *i = c->ins->mod[0]->first; i && !first; i = i->next)
+        first = i != last && !(i->op->flags & MGX_OP_BUILTIN) ? i : NULL;
+    struct inner wide, deep;
+    v->feed = MGX_NEW(&c->plan->arena, struct conv);
+    if (!v->feed) {
+        mgx_fail_memory(c->diag);
+        return false;
+    }
+    const struct mgx_shape between = cpu_natural_layout(first, &first->shape, NULL, 0);
+    if (!enter(c, first, &between, &wide) || !enter(c, last, c->out, &deep))
+        return false;
+    const bool taken = take_parts(c, v, &wide, &deep);
+    leave(&wide, v->feed, c);
+    leave(&deep, v, c);
+    if (!taken)
+        return false;
+    c->workspace = mgx_conv_workspace(v->plan);
+    c->detail = "depthwise, fed by its expansion";
+    c->state = v;
+    return cpu_epilogue_finish(c, &v->feed->epilogue) && cpu_epilogue_finish(c, &v->epilogue);
+}
+
+static bool is_expand(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_group && ins->mod_count == 1 &&
+           strcmp(mgx_attr_text(ins->op, ins->attr, "tag"), "expand") == 0;
 }
 
 static bool prepare(struct cpu_prepare *c)
@@ -351,6 +484,8 @@ static bool prepare(struct cpu_prepare *c)
         mgx_fail_memory(c->diag);
         return false;
     }
+    if (is_expand(c->ins))
+        return prepare_expand(c, v);
     for (int i = 0; i < 2; i++) {
         const struct mgx_ins *main = NULL;
         if (cpu_epilogue_match(c, ops[i], &v->epilogue, &main))
@@ -359,22 +494,32 @@ static bool prepare(struct cpu_prepare *c)
     return false;
 }
 
+static struct mgx_conv_args args_of(const struct conv *v, const struct cpu_args *args,
+                                    struct cpu_epilogue_run *epilogue)
+{
+    cpu_epilogue_start(&v->epilogue, args, epilogue);
+    return (struct mgx_conv_args){.x = v->x >= 0 ? args->in[v->x] : NULL,
+                                  .packed = v->packed,
+                                  .bias = epilogue->bias,
+                                  .x_scale =
+                                      v->epilogue.factor >= 0 ? args->in[v->epilogue.factor] : NULL,
+                                  .residual = epilogue->residual,
+                                  .y = args->out,
+                                  .workspace = args->workspace,
+                                  .hook_user = epilogue};
+}
+
 static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
                            struct mgx_diag *diag)
 {
     (void)diag;
     const struct conv *v = step->state;
-    struct cpu_epilogue_run epilogue;
-    cpu_epilogue_start(&v->epilogue, args, &epilogue);
-    const struct mgx_conv_args a = {
-        .x = args->in[v->x],
-        .packed = v->packed,
-        .bias = epilogue.bias,
-        .x_scale = v->epilogue.factor >= 0 ? args->in[v->epilogue.factor] : NULL,
-        .residual = epilogue.residual,
-        .y = args->out,
-        .workspace = args->workspace,
-        .hook_user = &epilogue};
+    struct cpu_epilogue_run epilogue, first;
+    struct mgx_conv_args a = args_of(v, args, &epilogue), feed;
+    if (v->feed) {
+        feed = args_of(v->feed, args, &first);
+        a.feed = &feed;
+    }
     mgx_conv_run(v->plan, &a, args->context->plan->pool);
     return MGX_OK;
 }
