@@ -135,6 +135,7 @@ struct scratch_tile {
 struct tile {
     const struct part *part;
     int64_t p, col;
+    bool whole;       // the second half follows the first one in its row
     int count[2];     // pixels of each half
     int64_t pixel[2]; // number of each half's first one
     char *y[2];
@@ -142,8 +143,9 @@ struct tile {
     struct scratch_tile *scratch;
 };
 
-static void finish_half(const struct tile *t, const struct mgx_tile_args *args, int half,
-                        const char *residual, int64_t residual_row)
+// `count` pixels from the first one of a half on.
+static void finish_pixels(const struct tile *t, const struct mgx_tile_args *args, int half,
+                          int count, const char *residual, int64_t residual_row)
 {
     const struct mgx_conv_plan *plan = t->part->plan;
     const struct mgx_tile tile = {
@@ -152,7 +154,7 @@ static void finish_half(const struct tile *t, const struct mgx_tile_args *args, 
         .row = t->pixel[half],
         .row_step = plan->walk.pixel[3],
         .col = t->part->group * plan->group_out + t->col,
-        .rows = t->count[half],
+        .rows = count,
         .cols = args->cols,
         .thread = t->part->thread,
     };
@@ -198,9 +200,14 @@ static void run_tile(const struct tile *t, const mgx_tile_fn *tiles, struct mgx_
     if (e->residual == MGX_RESIDUAL_AFTER)
         args->residual[0] = NULL;
     tiles[t->count[0] + t->count[1]](args);
+    const bool simple = mgx_output_simple(e);
+    if (!simple && t->whole && !plan->converts_y) {
+        finish_pixels(t, args, 0, t->count[0] + t->count[1], residual[0], args->residual_row);
+        return;
+    }
     for (int h = 0; h < 2 && t->count[h]; h++) {
-        if (!mgx_output_simple(e))
-            finish_half(t, args, h, residual[h], args->residual_row);
+        if (!simple)
+            finish_pixels(t, args, h, t->count[h], residual[h], args->residual_row);
         if (plan->converts_y)
             store_half(t, args, h);
     }
@@ -252,12 +259,16 @@ static void run_panel(const struct part *part, int64_t p, struct mgx_tile_args *
     for (int r = 0; r < part->row_count; r++) {
         const struct mgx_conv_row *row = &part->rows[r];
         const bool pair = row->width == half && r + 1 < part->row_count && row[1].width == half;
-        const int64_t count = mgx_ceil_div(row->width, kernel->rows);
-        for (int64_t i = 0; i < count; i++) {
-            const int64_t x = row->width * i / count;
-            const int pixels = (int)(row->width * (i + 1) / count - x);
+        // `count` tiles as equal as can be; of shallow ones a division each would be a good part.
+        const int width = (int)row->width, count = (width + kernel->rows - 1) / kernel->rows;
+        const int least = width / count, more = width % count;
+        for (int x = 0, pixels, owed = 0; x < width; x += pixels) {
+            owed += more;
+            pixels = least + (owed >= count);
+            owed -= owed >= count ? count : 0;
             const int first = pixels < half ? pixels : half;
             set_half(&t, row, x, first, 0, args);
+            t.whole = !pair;
             if (pair)
                 set_half(&t, row + 1, 0, half, 1, args);
             else
