@@ -11,7 +11,8 @@
 //                 copy of the input, made where it is used. Also for inputs that are not
 //                 channels-last
 //     unrolled    every pixel's taps written out (im2col), block by block; for wide dilations
-//     winograd2/4 3 x 3, stride 1: 2 x 2 or 4 x 4 outputs per tile, 2.25 or 4 times fewer products
+//     winograd2/4 3 x 3, stride 1, any dilation: 2 x 2 or 4 x 4 outputs per tile, 2.25 or 4 times
+//                 fewer products
 //     depthwise   groups of one channel, or of 2, 4 or 8 in and out: a kernel of its own
 //     phases      transposed: one ordinary convolution per residue of the output modulo the stride
 //

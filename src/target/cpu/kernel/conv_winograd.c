@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Convolution 3 x 3 of stride 1 by Winograd's method; see winograd.h for the arithmetic.
 //
+// With a dilation of d the outputs d apart are a convolution of their own, over the inputs d apart:
+// d x d of them (`phases`), whose tiles are listed one after the other and share the weights. A
+// tile then is 4 x 4 pixels d apart.
+//
 //     block of output tiles:
 //       V[element][tile][channel]                   transformed input patches, in L2
 //       panel of 32 output channels:
@@ -45,8 +49,7 @@ static bool winograd_fits(const struct mgx_conv_plan *plan)
     const struct mgx_conv_desc *d = &plan->d;
     return mgx_conv_floats(d) && !d->transposed && d->groups == 1 && d->x_channel == 1 &&
            d->in[0] == 1 && d->out[0] == 1 && d->kernel[0] == 1 && d->pad[0] == 0 &&
-           d->kernel[1] == 3 && d->kernel[2] == 3 && d->stride[1] == 1 && d->stride[2] == 1 &&
-           d->dilation[1] == 1 && d->dilation[2] == 1;
+           d->kernel[1] == 3 && d->kernel[2] == 3 && d->stride[1] == 1 && d->stride[2] == 1;
 }
 
 // Edge of an output tile, and elements of a transformed one.
@@ -60,6 +63,39 @@ static int64_t elements_of(const struct mgx_conv_plan *plan)
     return (edge_of(plan) + 2) * (edge_of(plan) + 2);
 }
 
+// Tiles of m along dimension i: of the first phases, whose outputs are one more than those of the
+// rest, and of the rest.
+struct phases {
+    int64_t first, rest;             // how many phases
+    int64_t first_tiles, rest_tiles; // of one
+};
+
+static struct phases phases_of(const struct mgx_conv_desc *d, int i, int64_t m)
+{
+    const int64_t step = d->dilation[i], most = mgx_ceil_div(d->out[i], step);
+    const int64_t first = d->out[i] - (most - 1) * step;
+    return (struct phases){.first = first,
+                           .rest = mgx_min_i64(step, d->out[i]) - first,
+                           .first_tiles = mgx_ceil_div(most, m),
+                           .rest_tiles = mgx_ceil_div(most - 1, m)};
+}
+
+static int64_t tiles_along(const struct mgx_conv_desc *d, int i, int64_t m)
+{
+    const struct phases p = phases_of(d, i, m);
+    return p.first * p.first_tiles + p.rest * p.rest_tiles;
+}
+
+// The first output of a tile.
+static int64_t tile_at(const struct mgx_conv_desc *d, int i, int64_t m, int64_t tile)
+{
+    const struct phases p = phases_of(d, i, m);
+    const int64_t others = tile - p.first * p.first_tiles, span = m * d->dilation[i];
+    if (others < 0)
+        return tile / p.first_tiles + tile % p.first_tiles * span;
+    return p.first + others / p.rest_tiles + others % p.rest_tiles * span;
+}
+
 // --- cost ---
 
 // Transforms take about 6 (5) cycles per element and vector.
@@ -67,8 +103,7 @@ static double cost(const struct mgx_conv_plan *plan, int64_t m)
 {
     const struct mgx_conv_desc *d = &plan->d;
     const double elements = (double)((m + 2) * (m + 2)), vector = plan->kernel->vector;
-    const double tiles =
-        (double)(d->batch * mgx_ceil_div(d->out[1], m) * mgx_ceil_div(d->out[2], m));
+    const double tiles = (double)(d->batch * tiles_along(d, 1, m) * tiles_along(d, 2, m));
     const double in = (double)mgx_ceil_div(plan->group_in, plan->kernel->vector) * vector;
     const double out =
         (double)mgx_ceil_div(plan->group_out, plan->kernel->cols / 2) * plan->kernel->cols / 2;
@@ -137,8 +172,8 @@ static enum mgx_status winograd_prepare(struct mgx_conv_plan *plan, struct mgx_d
     const int64_t m = edge_of(plan), elements = elements_of(plan);
     plan->winograd = mgx_winograd_kernel(d->isa);
     plan->kernel = mgx_gemm_kernel(MGX_KERNEL_F32, d->isa);
-    plan->tiles[0] = mgx_ceil_div(d->out[1], m);
-    plan->tiles[1] = mgx_ceil_div(d->out[2], m);
+    plan->tiles[0] = tiles_along(d, 1, m);
+    plan->tiles[1] = tiles_along(d, 2, m);
     const int64_t tiles = tile_count(plan),
                   panels = mgx_ceil_div(plan->group_out, plan->kernel->cols);
     const double products =
@@ -210,12 +245,14 @@ struct place {
 static struct place place_of(const struct mgx_conv_plan *plan, int64_t tile)
 {
     const int64_t m = edge_of(plan), across = plan->tiles[1], down = plan->tiles[0];
-    return (struct place){tile / across / down, tile / across % down * m, tile % across * m};
+    return (struct place){tile / across / down, tile_at(&plan->d, 1, m, tile / across % down),
+                          tile_at(&plan->d, 2, m, tile % across)};
 }
 
-static int clip(int64_t value, int64_t most)
+// How many steps it takes from 0 to `distance`, at most `most`.
+static int steps_to(int64_t distance, int64_t step, int64_t most)
 {
-    return (int)(value < 0 ? 0 : value < most ? value : most);
+    return distance <= 0 ? 0 : (int)mgx_min_i64(mgx_ceil_div(distance, step), most);
 }
 
 // Transforms the patches of tiles [begin, end) to rows from v on.
@@ -224,20 +261,21 @@ static void transform_inputs(const struct job *job, int64_t begin, int64_t end, 
 {
     const struct mgx_conv_plan *plan = job->plan;
     const struct mgx_conv_desc *d = &plan->d;
-    const int64_t m = edge_of(plan);
-    struct mgx_winograd_input in = {.line = d->x_space[1],
-                                    .pixel = d->x_space[2],
+    const int64_t m = edge_of(plan), down = d->dilation[1], across = d->dilation[2];
+    struct mgx_winograd_input in = {.line = down * d->x_space[1],
+                                    .pixel = across * d->x_space[2],
                                     .channels = plan->group_in,
                                     .v = v,
                                     .element = element};
     for (int64_t t = begin; t < end; t++, in.v += v_row(plan)) {
         const struct place at = place_of(plan, t);
         const int64_t y = at.y - d->pad[1], x = at.x - d->pad[2];
-        in.x = (const float *)job->args->x + at.n * d->x_batch + y * in.line + x * in.pixel;
-        in.y_begin = clip(-y, m + 2);
-        in.x_begin = clip(-x, m + 2);
-        in.y_end = clip(d->in[1] - y, m + 2);
-        in.x_end = clip(d->in[2] - x, m + 2);
+        in.x =
+            (const float *)job->args->x + at.n * d->x_batch + y * d->x_space[1] + x * d->x_space[2];
+        in.y_begin = steps_to(-y, down, m + 2);
+        in.x_begin = steps_to(-x, across, m + 2);
+        in.y_end = steps_to(d->in[1] - y, down, m + 2);
+        in.x_end = steps_to(d->in[2] - x, across, m + 2);
         if (m == 2)
             plan->winograd->input2(&in);
         else
@@ -290,8 +328,8 @@ static void finish_tile(const struct job *job, const struct mgx_winograd_output 
         const struct mgx_tile tile = {
             .data = out->y + y * out->line,
             .stride = out->pixel,
-            .row = pixel + y * plan->pixel_space[1],
-            .row_step = plan->pixel_space[2],
+            .row = pixel + y * plan->d.dilation[1] * plan->pixel_space[1],
+            .row_step = plan->d.dilation[2] * plan->pixel_space[2],
             .col = col,
             .rows = out->pixels,
             .cols = out->cols,
@@ -310,16 +348,17 @@ static void transform_outputs(const struct job *job, int64_t begin, int64_t end,
     const struct mgx_conv_desc *d = &plan->d;
     const struct mgx_epilogue *e = &d->epilogue;
     const int64_t m = edge_of(plan), col = p * plan->kernel->cols;
+    const int64_t down = d->dilation[1], across = d->dilation[2];
     struct mgx_tile_args clamp;
     mgx_output_clamp(e, &clamp);
     struct mgx_winograd_output out = {
         .sums = sums,
         .element = sums_element(plan),
         .bias = job->args->bias ? job->args->bias + col : NULL,
-        .residual_line = d->residual_space[1],
-        .residual_pixel = d->residual_space[2],
-        .line = d->y_space[1],
-        .pixel = d->y_space[2],
+        .residual_line = down * d->residual_space[1],
+        .residual_pixel = across * d->residual_space[2],
+        .line = down * d->y_space[1],
+        .pixel = across * d->y_space[2],
         .cols = (int)mgx_min_i64(plan->group_out - col, plan->kernel->cols),
         .clamp = clamp.clamp,
         .low = clamp.low,
@@ -330,13 +369,13 @@ static void transform_outputs(const struct job *job, int64_t begin, int64_t end,
         const float *residual = NULL;
         if (e->residual)
             residual = (const float *)job->args->residual + plan->residual_first +
-                       at.n * d->residual_batch + at.y * out.residual_line +
-                       at.x * out.residual_pixel + col;
+                       at.n * d->residual_batch + at.y * d->residual_space[1] +
+                       at.x * d->residual_space[2] + col;
         out.residual = e->residual == MGX_RESIDUAL_BEFORE ? residual : NULL;
-        out.y = (float *)job->args->y + plan->y_first + at.n * d->y_batch + at.y * out.line +
-                at.x * out.pixel + col;
-        out.lines = clip(d->out[1] - at.y, m);
-        out.pixels = clip(d->out[2] - at.x, m);
+        out.y = (float *)job->args->y + plan->y_first + at.n * d->y_batch + at.y * d->y_space[1] +
+                at.x * d->y_space[2] + col;
+        out.lines = steps_to(d->out[1] - at.y, down, m);
+        out.pixels = steps_to(d->out[2] - at.x, across, m);
         if (m == 2)
             plan->winograd->output2(&out);
         else
