@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Inverted residuals (MobileNet, EfficientNet): a 1 x 1 convolution widens an image, a depthwise
-// one alone reads it.
+// one alone reads it. So does the one that reads a network's first layer.
 //
-//     depthwise(pointwise(x, w), v), each with its epilogue  =>  group[tag=expand]
+//     depthwise(convolution(x, w), v), each with its epilogue  =>  group[tag=expand]
 //
 // The wide image is the largest thing in such a network, written once and read once. In a group the
 // depthwise convolution has its rows made in the L2 cache as it goes (kernel/conv.h: the feed).
@@ -62,6 +62,14 @@ static bool all_are(struct mgx_ints list, int64_t value)
     return true;
 }
 
+// Of few channels and few taps: a direct convolution is the best there is.
+static bool is_first_layer(const struct stage *s)
+{
+    enum { FEW = 4 };
+    return s->x->shape.lens[1] <= FEW && s->w->shape.lens[2] <= 3 &&
+           mgx_ins_int(s->conv, "group") == 1 && s->x->shape.type == MGX_FLOAT;
+}
+
 static bool is_pointwise(const struct stage *s)
 {
     const struct mgx_ins *conv = s->conv;
@@ -106,7 +114,7 @@ static enum mgx_status fuse_expansions(struct mgx_pass_call *c, struct mgx_modul
         // The group may read the image a second time, as a residual.
         if (!find_stage(ins, &deep) || !is_depthwise(&deep) || !mgx_used_once(deep.x) ||
             !mgx_used_once(deep.conv->in[0]) || deep.x->owner != m || !find_stage(deep.x, &wide) ||
-            !is_pointwise(&wide) || !pays(&deep, c->options->threads))
+            !(is_pointwise(&wide) || is_first_layer(&wide)) || !pays(&deep, c->options->threads))
             continue;
         struct cpu_region region = {.count = 0};
         cpu_region_add(&region, deep.x);
@@ -119,6 +127,6 @@ static enum mgx_status fuse_expansions(struct mgx_pass_call *c, struct mgx_modul
 
 const struct mgx_pass cpu_pass_fuse_expand = {
     .name = "fuse_expand",
-    .meaning = "a depthwise convolution takes the pointwise one that widens its input",
+    .meaning = "a depthwise convolution takes the one that makes its input",
     .module = fuse_expansions,
 };

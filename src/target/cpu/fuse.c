@@ -7,7 +7,7 @@
 //     dot(softmax(f(dot(q, k))), v)                                       =>  group[tag=attention]
 //     pointwise(convolution(x, w), r...)                                  =>  group[tag=epilogue]
 //     convolution(x * factor[channel], w), if that pays                   =>  the same
-//     depthwise(pointwise(x, w), v), each with its epilogue (expand.c)    =>  group[tag=expand]
+//     depthwise(convolution(x, w), v), each with its epilogue (expand.c)  =>  group[tag=expand]
 //
 // A group's body holds the instructions as they were, so the reference can run it, and so does
 // every kernel that declines.

@@ -19,9 +19,9 @@
 // Kernel elements whose pixels are contiguous in memory melt into one deeper tap: the first layer
 // of an image network multiplies 7 taps of 21 instead of 49 of 3.
 //
-// A depthwise convolution may be fed by a pointwise one (the expansion of an inverted residual):
-// its input is made row by row in scratch, some rows ahead of where they are read, and is never in
-// memory as a whole.
+// A depthwise convolution may be fed by an ordinary one (the expansion of an inverted residual, the
+// first layer of a network): its input is made row by row in scratch, some rows ahead of where they
+// are read, and is never in memory as a whole.
 //
 // A factor per input channel (squeeze and excitation) is taken into a copy of the packed weights,
 // which are fewer than the pixels' values where this is asked for; tile methods and floats alone.
@@ -79,7 +79,7 @@ struct mgx_conv_desc {
     int64_t w_group, w_out, w_in, w_space[MGX_CONV_DIMS];
     struct mgx_epilogue epilogue; // rows of a tile are output pixels, counted over all images
     // Makes x; NULL: x is given. Its y_* and this one's x_* are not looked at. Only depthwise ones
-    // of floats have it, and only pointwise ones of stride 1 are it.
+    // of floats have it, and only ones of a single group are it.
     const struct mgx_conv_desc *feed;
 };
 

@@ -66,10 +66,9 @@ static bool feed_fits(const struct mgx_conv_desc *d)
     bool fits = mgx_conv_floats(d) && mgx_conv_floats(f) && f->type == MGX_KERNEL_F32 &&
                 d->type == MGX_KERNEL_F32 && f->batch == d->batch && f->groups == 1 &&
                 f->out_channels == d->in_channels && !f->x_scaled && !f->transposed && !f->feed &&
-                mgx_conv_taps(f) == 1 && d->in[0] == 1 && d->out[0] == 1 && d->kernel[0] == 1;
+                d->in[0] == 1 && d->out[0] == 1 && d->kernel[0] == 1;
     for (int i = 0; i < MGX_CONV_DIMS; i++)
-        fits = fits && f->stride[i] == 1 && f->pad[i] == 0 && f->in[i] == d->in[i] &&
-               f->out[i] == d->in[i];
+        fits = fits && f->out[i] == d->in[i];
     return fits;
 }
 
@@ -172,6 +171,17 @@ static void set_blocks(struct mgx_conv_plan *plan)
     plan->rows = d->batch * d->out[0] * plan->chunks;
 }
 
+// The better of the methods whose rows may be asked for one by one.
+static enum mgx_conv_method row_method(const struct mgx_conv_desc *feed)
+{
+    struct mgx_conv_choice choices[MGX_CONV_METHOD_COUNT];
+    const int count = mgx_conv_choices(feed, choices);
+    for (int i = 0; i < count; i++)
+        if (choices[i].method == MGX_CONV_DIRECT)
+            return MGX_CONV_DIRECT;
+    return MGX_CONV_STRIP;
+}
+
 // The rows that a block reads fit in the ring, which stands for x from here on.
 static enum mgx_status prepare_feed(struct mgx_conv_plan *plan, struct mgx_diag *diag)
 {
@@ -185,7 +195,7 @@ static enum mgx_status prepare_feed(struct mgx_conv_plan *plan, struct mgx_diag 
     f.threads = 1;
     f.y_batch = 0;
     memcpy(f.y_space, d->x_space, sizeof f.y_space);
-    TRY(mgx_conv_plan_create(&f, MGX_CONV_DIRECT, &plan->feed, diag));
+    TRY(mgx_conv_plan_create(&f, row_method(&f), &plan->feed, diag));
     plan->feed->ring = plan->ring;
     d->feed = &plan->feed->d;
     return MGX_OK;

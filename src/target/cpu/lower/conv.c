@@ -350,7 +350,7 @@ static bool take(struct cpu_prepare *c, struct conv *v, const struct mgx_ins *ma
     return cpu_epilogue_finish(c, &v->epilogue);
 }
 
-// --- group[tag=expand]: a pointwise convolution that feeds a depthwise one ---
+// --- group[tag=expand]: a convolution that feeds a depthwise one ---
 
 // An instruction of the group's body as something to prepare by itself.
 struct inner {
@@ -416,15 +416,7 @@ static bool describe_part(struct inner *n, struct conv *v, struct mgx_conv_desc 
         return false;
     v->x = v->epilogue.main_in[0];
     v->w = v->epilogue.main_in[1];
-    if (main->in_count != 2 || v->epilogue.factor >= 0 || !describe(&n->c, v, main, d))
-        return false;
-    if (d->x_channel != 1 && n->in[v->x].lens[1] != 1) {
-        n->want_in[v->x] = CPU_LIKE_RESULT;
-        n->c.why = "channels are not contiguous";
-        return false;
-    }
-    d->x_channel = 1;
-    return true;
+    return main->in_count == 2 && v->epilogue.factor < 0 && describe(&n->c, v, main, d);
 }
 
 static bool take_parts(struct cpu_prepare *c, struct conv *v, struct inner *wide,
@@ -463,7 +455,7 @@ static bool prepare_expand(struct cpu_prepare *c, struct conv *v)
     if (!taken)
         return false;
     c->workspace = mgx_conv_workspace(v->plan);
-    c->detail = "depthwise, fed by its expansion";
+    c->detail = "depthwise, fed by the one before";
     c->state = v;
     return cpu_epilogue_finish(c, &v->feed->epilogue) && cpu_epilogue_finish(c, &v->epilogue);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A depthwise convolution fed by a pointwise one gives, bit for bit, what the two give one after
+// A depthwise convolution fed by another one gives, bit for bit, what the two give one after
 // the other, however many threads run it: sums are made in the same order.
 #include "target/cpu/kernel/conv.h"
 
@@ -68,11 +68,19 @@ static struct pair pair_new(struct rng *r, enum mgx_isa isa)
     *d = plain(r, isa, batch);
     e->in_channels = 1 + rng_below(r, 30);
     e->out_channels = d->in_channels = d->out_channels = d->groups = 1 + rng_below(r, 90);
-    e->in[1] = e->out[1] = 1 + rng_below(r, 40);
-    e->in[2] = e->out[2] = 1 + rng_below(r, rng_below(r, 4) ? 40 : 600);
+    e->in[1] = 1 + rng_below(r, 40);
+    e->in[2] = 1 + rng_below(r, rng_below(r, 4) ? 40 : 600);
+    for (int i = 1; i < MGX_CONV_DIMS; i++)
+        e->out[i] = e->in[i];
+    if (rng_below(r, 3) == 0) {
+        const struct mgx_conv_desc whole = *e;
+        random_window(r, &whole, e);
+    }
     random_window(r, e, d);
-    e->w_out = e->in_channels;
-    e->w_in = 1;
+    e->w_in = e->kernel[1] * e->kernel[2];
+    e->w_out = e->in_channels * e->w_in;
+    e->w_space[1] = e->kernel[2];
+    e->w_space[2] = 1;
     d->w_group = d->w_out = d->w_in = d->kernel[1] * d->kernel[2];
     d->w_space[1] = d->kernel[2];
     d->w_space[2] = 1;
@@ -83,7 +91,7 @@ static struct pair pair_new(struct rng *r, enum mgx_isa isa)
     set_strides(d->out, d->out_channels, d->y_space, &d->y_batch);
     set_strides(d->out, d->out_channels, d->residual_space, &d->residual_batch);
     p.x = buffer_random(batch * e->in[1] * e->in[2] * e->in_channels, r);
-    p.w[0] = buffer_random(e->in_channels * e->out_channels, r);
+    p.w[0] = buffer_random(e->w_out * e->out_channels, r);
     p.w[1] = buffer_random(d->w_group * d->groups, r);
     for (int i = 0; i < 2; i++) {
         p.bias[i] = buffer_random(d->out_channels, r);
@@ -112,7 +120,12 @@ static void run(const struct mgx_conv_desc *desc, const struct pair *p, int whic
                 struct mgx_pool *pool, struct buffer y)
 {
     struct mgx_conv_plan *plan = NULL;
-    CHECK_INT(mgx_conv_plan_create(desc, which ? MGX_CONV_DEPTHWISE : MGX_CONV_DIRECT, &plan, NULL),
+    const bool padded = desc->kernel[1] * desc->kernel[2] > 1 || desc->pad[1] || desc->pad[2];
+    CHECK_INT(mgx_conv_plan_create(desc,
+                                   which    ? MGX_CONV_DEPTHWISE
+                                   : padded ? MGX_CONV_STRIP
+                                            : MGX_CONV_DIRECT,
+                                   &plan, NULL),
               MGX_OK);
     const struct mgx_conv_plan *feed = mgx_conv_plan_feed(plan);
     struct buffer packed = packed_for(plan, &p->w[which]),
@@ -178,7 +191,7 @@ CASE(other_feeds_are_refused)
     struct pair p = pair_new(&r, mgx_cpu()->isa);
     struct mgx_conv_plan *plan;
     p.depthwise.feed = &p.expand;
-    p.expand.stride[1] = 2;
+    p.expand.out[1]++;
     CHECK_INT(mgx_conv_plan_create(&p.depthwise, MGX_CONV_METHOD_COUNT, &plan, NULL),
               MGX_UNSUPPORTED);
     pair_free(&p);
