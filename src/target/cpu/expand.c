@@ -91,16 +91,19 @@ static int64_t at(struct mgx_ints list, int i)
     return i < list.count ? list.v[i] : 1;
 }
 
-// The image leaves the L2 cache, the rows in work do not, and what is made twice is a quarter.
-static bool pays(const struct stage *s, int threads)
+// The image leaves the L2 cache, the rows in work do not, what is made twice is a quarter, and the
+// weights that widen, which every pair of rows goes through, are read less than the image would be.
+static bool pays(const struct stage *wide, const struct stage *s, int threads)
 {
     const struct mgx_shape *x = &s->x->shape;
     const int64_t l2 = mgx_cpu()->l2 ? (int64_t)mgx_cpu()->l2 : USUAL_L2;
     const int64_t row = x->lens[1] * x->lens[3] * (int64_t)sizeof(float);
     const int64_t stride = at(mgx_ins_ints(s->conv, "stride"), 0);
     const int64_t reach = (s->w->shape.lens[2] - 1) * at(mgx_ins_ints(s->conv, "dilation"), 0) + 1;
-    const int64_t shared = reach > stride ? reach - stride : 0;
-    return row * x->lens[2] > l2 / 4 * 3 && row * (reach + stride) <= l2 / 2 &&
+    const int64_t shared = reach > stride ? reach - stride : 0, image = row * x->lens[2];
+    const int64_t weights = mgx_shape_elements(&wide->w->shape) * (int64_t)sizeof(float);
+    return image > l2 / 4 * 3 && row * (reach + stride) <= l2 / 2 &&
+           weights * (x->lens[2] / (2 * stride) + 1) <= image &&
            4 * shared * (threads > 1 ? threads : 0) <= x->lens[2];
 }
 
@@ -114,7 +117,8 @@ static enum mgx_status fuse_expansions(struct mgx_pass_call *c, struct mgx_modul
         // The group may read the image a second time, as a residual.
         if (!find_stage(ins, &deep) || !is_depthwise(&deep) || !mgx_used_once(deep.x) ||
             !mgx_used_once(deep.conv->in[0]) || deep.x->owner != m || !find_stage(deep.x, &wide) ||
-            !(is_pointwise(&wide) || is_first_layer(&wide)) || !pays(&deep, c->options->threads))
+            !(is_pointwise(&wide) || is_first_layer(&wide)) ||
+            !pays(&wide, &deep, c->options->threads))
             continue;
         struct cpu_region region = {.count = 0};
         cpu_region_add(&region, deep.x);
