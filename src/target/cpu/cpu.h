@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The CPU target's own structures: how a program becomes a plan, and what runs it.
 //
-//   program --passes--> fused program --layout--> physical shapes --kernels--> steps --memory-->
-//   plan
+//   program --passes--> fused program --layout--> physical shapes --kernels--> steps
+//   --schedule--> order --memory--> plan
 //
 // A value is what an instruction makes; its physical shape (strides) is the planner's choice, the
 // logical lengths are the instruction's. A view is a value without bytes of its own: root + offset.
@@ -196,6 +196,7 @@ struct cpu_plan {
     int step_count, step_capacity;
     int dynamic_count, max_in;
     size_t scratch_bytes, lower_bound_bytes;
+    size_t given_peak_bytes, order_peak_bytes; // most bytes alive in the program's order, and ours
     struct cpu_result *results;
     int result_count;
     struct mgx_ins **params; // in order of creation
@@ -245,6 +246,10 @@ enum mgx_status cpu_build_steps(struct cpu_plan *plan, struct mgx_diag *diag) MG
 struct cpu_value *cpu_value_of(const struct cpu_plan *plan, const struct mgx_ins *ins);
 // Follows views to the value that owns the bytes; adds up the offsets.
 struct cpu_value *cpu_root(struct cpu_value *v, int64_t *offset);
+
+// --- schedule.c ---
+// Brings the steps into an order that keeps few bytes alive.
+enum mgx_status cpu_schedule(struct cpu_plan *plan, struct mgx_diag *diag) MGX_NODISCARD;
 
 // --- memory.c ---
 enum mgx_status cpu_plan_memory(struct cpu_plan *plan, struct mgx_diag *diag) MGX_NODISCARD;

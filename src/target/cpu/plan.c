@@ -506,6 +506,7 @@ enum mgx_status cpu_build_steps(struct cpu_plan *plan, struct mgx_diag *diag)
     }
     for (int k = 0; k < plan->result_count; k++)
         TRY(add_result(plan, k, diag));
+    TRY(cpu_schedule(plan, diag));
     give_slots(plan);
     find_ranges(plan);
     for (int s = 0; s < plan->step_count; s++)

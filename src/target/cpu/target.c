@@ -214,6 +214,8 @@ static void explain(const struct mgx_program *p, struct mgx_str *out)
     mgx_str_printf(out, "tuned: %d steps, %d problems measured%s\n", plan->tuned_count,
                    plan->measured_count,
                    plan->tuning_lost ? ", the cache could not be written" : "");
+    mgx_str_printf(out, "order: %zu bytes alive at most, %zu in the program's\n",
+                   plan->order_peak_bytes, plan->given_peak_bytes);
     mgx_str_printf(out, "packed constants: %zu bytes\n", plan->packed_bytes);
     mgx_str_printf(out, "scratch: %zu bytes, lower bound %zu, ratio %.4f\n", plan->scratch_bytes,
                    plan->lower_bound_bytes,
