@@ -3,6 +3,7 @@
 """The benchmark: this engine, ONNX Runtime and OpenVINO on the models of the zoo, side by side.
 
     bench.py --build build [--models NAME ...] [--threads 1 2] [--seconds 2] [--csv bench/results.csv]
+             [--sizes N=8 ...] [--isa avx2]
 
 All engines get the same model file, the same inputs and the same number of threads. Outputs are compared before
 anything is timed (relative RMS at most 1e-4; integers equal; detections of equal score in any order). Then the engines run in turns, one call each, round after
@@ -11,6 +12,9 @@ from the file on disk to the first answer, in a process of its own; `peak` that 
 
 `share` is how much of the machine's FMA peak (measured next to it) the products reach; Winograd computes fewer than are
 counted, so it may pass 100 %.
+
+`--sizes` sets free dimensions (N is the batch). `--isa` holds this engine and OpenVINO to an instruction set; ONNX Runtime has no
+such switch and runs as ever.
 
 Prints a table and writes it as CSV. Ratios above 1 mean that this engine is faster than the peer.
 """
@@ -149,14 +153,18 @@ def rounds(runners, seconds, settle):
 
 def first_answer(args, engine, path, name, threads):
     """(ms to the first answer, peak MB) of a fresh process; None where the engine fails."""
-    command = [sys.executable, os.path.abspath(__file__), "--build", args.build, "--first", engine, path, name, str(threads)]
+    command = [sys.executable, os.path.abspath(__file__), "--build", args.build, "--first", engine, path, name, str(threads), "--sizes", *args.sizes]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     words = done.stdout.split()[-2:]
     return (float(words[0]), float(words[1])) if done.returncode == 0 and len(words) == 2 else (None, None)
 
 
-def measure_first(engine, path, name, threads):
-    feed = zoo.inputs(name, onnx.ModelProto.FromString(zoo.skeletons()[name]))
+def feed_of(args, name):
+    return zoo.inputs(name, onnx.ModelProto.FromString(zoo.skeletons()[name]), {k: int(v) for k, v in (s.split("=") for s in args.sizes)})
+
+
+def measure_first(args, engine, path, name, threads):
+    feed = feed_of(args, name)
     gc.collect()
     {"ours": lambda: __import__("migraphx"), "ort": lambda: __import__("onnxruntime"), "openvino": lambda: __import__("openvino")}[engine]()
     start = time.perf_counter()
@@ -175,7 +183,7 @@ def fma_peak(build):
 
 def measure(args, name, threads):
     path = os.path.join(args.zoo, name + ".onnx")
-    feed = zoo.inputs(name, onnx.ModelProto.FromString(zoo.skeletons()[name]))
+    feed = feed_of(args, name)
     runners, row = {}, {"model": name, "threads": threads}
     for engine in args.engines:
         try:
@@ -192,7 +200,7 @@ def measure(args, name, threads):
         row[engine + "_ms"] = medians.get(engine)
         if not args.quick:
             row[engine + "_first_ms"], row[engine + "_peak_mb"] = first_answer(args, engine, path, name, threads)
-    row["peak_gflops"] = fma_peak(args.build)
+    row["peak_gflops"] = fma_peak(args.build) if not args.isa else None
     if "ours" in runners and row["peak_gflops"]:
         row["share"] = runners["ours"].gflop() / (medians["ours"] * 1e-3) / (threads * row["peak_gflops"])
     peers = [medians[e] for e in ("ort", "openvino") if e in medians]
@@ -222,12 +230,17 @@ def main():
     parser.add_argument("--engines", nargs="*", default=list(ENGINES))
     parser.add_argument("--seconds", type=float, default=2.0, help="per engine and model")
     parser.add_argument("--quick", action="store_true", help="no first answers, no memory")
+    parser.add_argument("--sizes", nargs="*", default=[], metavar="NAME=SIZE", help="of free dimensions")
+    parser.add_argument("--isa", choices=("generic", "avx2", "avx512"))
     parser.add_argument("--csv", default=os.path.join(HERE, "results.csv"))
     parser.add_argument("--first", nargs=4, help=argparse.SUPPRESS)
     args = parser.parse_args()
     sys.path.insert(0, os.path.join(args.build, "python"))
+    if args.isa:  # before any engine is loaded
+        os.environ["MIGRAPHX_CPU_ISA"] = args.isa
+        os.environ["ONEDNN_MAX_CPU_ISA"] = {"generic": "SSE41", "avx2": "AVX2", "avx512": "AVX512_CORE"}[args.isa]
     if args.first:
-        return measure_first(args.first[0], args.first[1], args.first[2], int(args.first[3]))
+        return measure_first(args, args.first[0], args.first[1], args.first[2], int(args.first[3]))
     args.zoo = args.zoo or os.path.join(args.build, "zoo")
     names = args.models or sorted(zoo.skeletons())
     missing = [n for n in names if not os.path.exists(os.path.join(args.zoo, n + ".onnx"))]
