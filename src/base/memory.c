@@ -70,14 +70,44 @@ bool mgx_memory_is_short(void)
     return mgx_memory_available() < (floor < LARGE ? floor : LARGE);
 }
 
+// A sixteenth stays for everyone else.
+static bool has_room(size_t bytes)
+{
+    if (bytes < LARGE)
+        return true;
+    const uint64_t available = mgx_memory_available();
+    return bytes <= available - available / 16;
+}
+
+void *mgx_memory_reserve(size_t bytes)
+{
+    if (!has_room(bytes))
+        return NULL;
+    void *data = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (data == MAP_FAILED)
+        return NULL;
+#ifdef MADV_HUGEPAGE
+    (void)madvise(data, bytes, MADV_HUGEPAGE);
+#endif
+    return data;
+}
+
+void mgx_memory_forget(void *data, size_t bytes)
+{
+    (void)madvise(data, bytes, MADV_DONTNEED);
+}
+
+void mgx_memory_unreserve(void *data, size_t bytes)
+{
+    munmap(data, bytes);
+}
+
 void *mgx_memory_aligned(size_t align, size_t bytes)
 {
     void *block = NULL;
-    if (bytes >= LARGE) { // a sixteenth stays for everyone else
-        const uint64_t available = mgx_memory_available();
-        if (bytes > available - available / 16)
-            return NULL;
-    }
+    if (!has_room(bytes))
+        return NULL;
     const bool pages = bytes >= 2 * (size_t)HUGE_PAGE;
     if (posix_memalign(&block, pages ? HUGE_PAGE : align, bytes) != 0)
         return NULL;

@@ -19,6 +19,12 @@
 // no room. Small blocks cost nothing extra, large ones (256 MiB on) the reading of a few files.
 void *mgx_memory_aligned(size_t align, size_t bytes);
 
+// Addresses behind which memory appears when they are written, and from which it can be taken away
+// again: what was there reads as zeros. NULL when there is no room.
+void *mgx_memory_reserve(size_t bytes);
+void mgx_memory_forget(void *data, size_t bytes);
+void mgx_memory_unreserve(void *data, size_t bytes);
+
 // What the process may still take, in bytes; UINT64_MAX when the system does not tell.
 uint64_t mgx_memory_available(void);
 

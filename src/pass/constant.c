@@ -63,6 +63,13 @@ const struct mgx_ins *mgx_strip_views(const struct mgx_ins *ins)
     }
 }
 
+bool mgx_is_joined(const struct mgx_ins *ins)
+{
+    enum { LARGE = 1 << 20 };
+    return ins->op == &mgx_op_concat && mgx_shape_is_static(&ins->shape) &&
+           mgx_type_is_number(ins->shape.type) && mgx_shape_bytes(&ins->shape) >= LARGE;
+}
+
 // The literal behind views, if it holds numbers; and how many elements its memory spans. Every
 // element counts, gaps between strides included, which is on the safe side.
 static const struct mgx_tensor *numbers(const struct mgx_ins *ins, int64_t *count)
@@ -133,9 +140,32 @@ static bool range_of_floats(const loose_float *v, int64_t count, struct mgx_rang
     return sum == 0;
 }
 
+// Of all that a concat joins, which are literals behind views.
+static bool joined_range(const struct mgx_ins *concat, struct mgx_range *out)
+{
+    *out = (struct mgx_range){INFINITY, -INFINITY, INFINITY, 0};
+    for (int i = 0; i < concat->in_count; i++) {
+        struct mgx_range r;
+        if (mgx_strip_views(concat->in[i])->op == &mgx_op_concat ||
+            !mgx_constant_range(concat->in[i], &r))
+            return false;
+        out->low = fmin(out->low, r.low);
+        out->high = fmax(out->high, r.high);
+        out->large = fmax(out->large, r.large);
+        if (r.small > 0)
+            out->small = fmin(out->small, r.small);
+    }
+    if (out->large == 0)
+        out->small = 0;
+    return true;
+}
+
 bool mgx_constant_range(const struct mgx_ins *ins, struct mgx_range *out)
 {
     int64_t count = 0;
+    const struct mgx_ins *core = mgx_strip_views(ins);
+    if (core->op == &mgx_op_concat && mgx_is_joined(core))
+        return joined_range(core, out);
     const struct mgx_tensor *t = numbers(ins, &count);
     if (!t)
         return false;

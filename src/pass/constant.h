@@ -19,6 +19,9 @@ bool mgx_is_constant(const struct mgx_module *m, struct mgx_ins *ins);
 // Behind views that neither drop nor reorder values (broadcasts, reshapes, contiguous ...): the
 // instruction they look at.
 const struct mgx_ins *mgx_strip_views(const struct mgx_ins *ins);
+// A large concat of constants that folding leaves as it is: weights of several products, joined. A
+// copy would double what lies in the model's file; whoever packs them takes them from there.
+bool mgx_is_joined(const struct mgx_ins *ins);
 // Do all elements have one value? Literals behind views; at least one element.
 bool mgx_splat_value(const struct mgx_ins *ins, double *value);
 bool mgx_is_splat(const struct mgx_ins *ins, double value);

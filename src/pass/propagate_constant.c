@@ -8,7 +8,7 @@
 // it, because something that is not folded reads them; forwards again, evaluating by each
 // operator's reference compute. Values in between are dropped after their last reader. Kept as
 // instructions, because the program would grow or later passes want to see them: broadcasts (their
-// input becomes the literal), dequantization and unpacking of weights.
+// input becomes the literal), large concats, dequantization and unpacking of weights.
 //
 // Holds: literals made here stay within the options' bounds in bytes, not counting what they
 // replace, and so do the values in between; the work is bounded too, so that a hostile model cannot
@@ -56,6 +56,12 @@ static bool stays_compact(const struct mgx_op *op) // the small form is the one 
 static bool is_broadcast(const struct mgx_op *op)
 {
     return op == &mgx_op_multibroadcast || op == &mgx_op_broadcast;
+}
+
+// Constant, but not made a literal.
+static bool stays(const struct mgx_ins *ins)
+{
+    return is_broadcast(ins->op) || mgx_is_joined(ins);
 }
 
 static bool is_number(const struct mgx_shape *s)
@@ -130,10 +136,10 @@ static void judge(struct fold *f, const struct mgx_ins *ins)
         const bool inside = use->user->owner == f->module;
         const struct state *user = inside ? state_of(f, use->user) : NULL;
         s->readers += user && user->needed;
-        // A broadcast that is wanted stays an instruction, so it is a reader like any other.
-        s->wanted |= !user || !user->foldable || (user->wanted && is_broadcast(use->user->op));
+        // What is wanted and stays an instruction is a reader like any other.
+        s->wanted |= !user || !user->foldable || (user->wanted && stays(use->user));
     }
-    s->needed = s->readers || (s->wanted && !is_broadcast(ins->op));
+    s->needed = s->readers || (s->wanted && !stays(ins));
 }
 
 // --- folding ---
@@ -226,7 +232,7 @@ static enum mgx_status fold(struct fold *f, struct mgx_ins *ins)
     if (!s->value && !(s->value = MGX_NEW(f->call->scratch, struct mgx_tensor)))
         return mgx_fail_memory(f->call->diag);
     TRY(evaluate(f, ins, s->value));
-    if (s->value->storage && s->wanted && !is_broadcast(ins->op))
+    if (s->value->storage && s->wanted && !stays(ins))
         TRY(make_literal(f, ins, s));
     else if (s->value->storage)
         f->live += s->counted = own_bytes(f, ins, s->value);
@@ -248,12 +254,13 @@ static enum mgx_status fold_all(struct fold *f)
     return MGX_OK;
 }
 
-// Is anything constant but literals and their broadcasts? The usual answer after the first time.
+// Is anything constant but literals, their broadcasts and joins? The usual answer after the first
+// time.
 static bool has_work(struct mgx_module *m)
 {
     mgx_mark_constants(m);
     for (struct mgx_ins *ins = m->first; ins; ins = ins->next)
-        if (ins->mark == MGX_MARK_CONSTANT && !is_broadcast(ins->op) && !stays_compact(ins->op))
+        if (ins->mark == MGX_MARK_CONSTANT && !stays(ins) && !stays_compact(ins->op))
             return true;
     return false;
 }

@@ -38,6 +38,8 @@ enum mgx_status mgx_eval_create(struct mgx_compute_call *c, const struct mgx_sha
             return mgx_fail(c->diag, MGX_NO_MEMORY, "out of memory: %s: the machine has none left",
                             c->op->name);
     }
+    if (e->create && mgx_type_is_number(shape->type))
+        return e->create(e->offer_user, shape, c->out, c->diag);
     return mgx_tensor_create(c->out, shape, c->diag);
 }
 
@@ -97,9 +99,46 @@ static enum mgx_status actual_shape(struct mgx_compute_call *c, struct mgx_shape
     return mgx_op_shape(&call, out);
 }
 
-static enum mgx_status compute(struct mgx_compute_call *c)
+// Inputs that are weights as they lie in a file, in aligned copies; those the target knows only
+// when it is about the reference. Views only look at shapes.
+static bool must_align(const struct mgx_compute_call *c, const struct mgx_tensor *t, bool all)
+{
+    const struct mgx_eval *e = c->eval;
+    if (mgx_tensor_is_aligned(t) || (c->op->flags & (MGX_OP_VIEW | MGX_OP_RESHAPE | MGX_OP_MOVE)))
+        return false;
+    return all || !e->knows || !e->knows(e->offer_user, t);
+}
+
+// `copies` grows by what is copied now.
+static enum mgx_status align_inputs(struct mgx_compute_call *c, struct mgx_tensor **copies,
+                                    bool all)
+{
+    int first = 0;
+    while (first < c->in_count && !must_align(c, c->in[first], all))
+        first++;
+    if (first == c->in_count)
+        return MGX_OK;
+    const struct mgx_tensor **in =
+        MGX_NEW_ARRAY(c->scratch, const struct mgx_tensor *, c->in_count);
+    if (!*copies)
+        *copies = MGX_NEW_ARRAY(c->scratch, struct mgx_tensor, c->in_count);
+    if (!in || !*copies)
+        return mgx_fail_memory(c->diag);
+    for (int i = 0; i < c->in_count; i++) {
+        in[i] = c->in[i]; // what is borrowed stays so
+        if (!must_align(c, c->in[i], all))
+            continue;
+        TRY(mgx_tensor_align(&(*copies)[i], c->in[i], c->diag));
+        in[i] = &(*copies)[i];
+    }
+    c->in = in;
+    return MGX_OK;
+}
+
+static enum mgx_status compute(struct mgx_compute_call *c, struct mgx_tensor **copies)
 {
     struct mgx_shape shape;
+    TRY(align_inputs(c, copies, false));
     TRY(actual_shape(c, &shape));
     c->out_shape = &shape;
     if (c->eval->offer) {
@@ -107,6 +146,7 @@ static enum mgx_status compute(struct mgx_compute_call *c)
         TRY(c->eval->offer(c->eval->offer_user, c, &done));
         if (done)
             return MGX_OK;
+        TRY(align_inputs(c, copies, true));
     }
     if (!creates_itself(c->op, &shape))
         TRY(mgx_eval_create(c, &shape));
@@ -118,27 +158,6 @@ static enum mgx_status compute(struct mgx_compute_call *c)
     // A sequence says of members that differ only their type.
     assert(status != MGX_OK || c->out->sub || mgx_shape_is_static(&c->out->shape));
     return status;
-}
-
-// Inputs that are weights as they lie in a file, in aligned copies. Views only look at shapes.
-static enum mgx_status align_inputs(struct mgx_compute_call *c, struct mgx_tensor **copies)
-{
-    int first = 0;
-    while (first < c->in_count && mgx_tensor_is_aligned(c->in[first]))
-        first++;
-    if (first == c->in_count || (c->op->flags & (MGX_OP_VIEW | MGX_OP_RESHAPE | MGX_OP_MOVE)))
-        return MGX_OK;
-    const struct mgx_tensor **in =
-        MGX_NEW_ARRAY(c->scratch, const struct mgx_tensor *, c->in_count);
-    *copies = MGX_NEW_ARRAY(c->scratch, struct mgx_tensor, c->in_count);
-    if (!in || !*copies)
-        return mgx_fail_memory(c->diag);
-    for (int i = 0; i < c->in_count; i++) {
-        TRY(mgx_tensor_align(&(*copies)[i], c->in[i], c->diag));
-        in[i] = (*copies)[i].storage ? &(*copies)[i] : c->in[i]; // what is borrowed stays so
-    }
-    c->in = in;
-    return MGX_OK;
 }
 
 enum mgx_status mgx_eval_op(struct mgx_eval *e, const struct mgx_op *op, const void *attr,
@@ -164,9 +183,7 @@ enum mgx_status mgx_eval_op(struct mgx_eval *e, const struct mgx_op *op, const v
                                     .scratch = &scratch,
                                     .diag = diag};
     struct mgx_tensor *copies = NULL;
-    enum mgx_status status = align_inputs(&call, &copies);
-    if (status == MGX_OK)
-        status = compute(&call);
+    const enum mgx_status status = compute(&call, &copies);
     for (int i = 0; copies && i < in_count; i++)
         mgx_tensor_release(&copies[i]);
     mgx_arena_fini(&scratch);

@@ -35,6 +35,11 @@ struct mgx_eval {
     // reference compute. *done: *c->out owns the result. out_shape is what the shape rule says of
     // the actual inputs, still dynamic where only compute finds out.
     enum mgx_status (*offer)(void *user, struct mgx_compute_call *c, bool *done);
+    // Inputs that `offer` takes at any address, when set; all others come as their type wants them.
+    bool (*knows)(void *user, const struct mgx_tensor *t);
+    // A target's memory for numbers, when set; mgx_tensor_create for the rest.
+    enum mgx_status (*create)(void *user, const struct mgx_shape *shape, struct mgx_tensor *out,
+                              struct mgx_diag *diag);
     void *offer_user;
 };
 

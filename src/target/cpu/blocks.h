@@ -2,12 +2,14 @@
 // Memory of large tensors that are made while a plan runs: blocks that come back, and grow.
 //
 // A fresh block of some megabytes costs more in page faults than most kernels need to fill it, so
-// what a run releases serves the next one: the smallest free block that fits, none more than twice
-// the size. A block also knows how many of its bytes are taken; a tensor that ends there may be
-// continued behind itself without a copy, which is what a loop that collects its results needs.
+// what is released serves again: blocks are cut from slabs, the narrowest free one that is wide
+// enough, and free neighbours grow together, so that tensors of all sizes share the same pages. A
+// block also knows how many of its bytes are taken; a tensor that ends there may be continued
+// behind itself without a copy, which is what a loop that collects its results needs.
 //
-// Blocks may outlive the plan (a result in the caller's hands): whoever goes last frees. At most
-// CPU_BLOCKS_KEPT bytes are kept free.
+// Blocks may outlive the plan (a result in the caller's hands): whoever goes last frees. Slabs that
+// nobody uses are kept up to 256 MiB; once the plan is gone, free bytes of the others have no
+// memory behind them.
 #pragma once
 
 #include "ir/tensor.h"

@@ -78,12 +78,18 @@ static bool is_key(const struct cpu_plan *plan, const struct cpu_choice *k,
 
 // --- making one ---
 
+static void release_in(struct cpu_choice_in *in)
+{
+    mgx_tensor_release(&in->value);
+    mgx_tensor_release(&in->aligned);
+}
+
 static void destroy(struct cpu_choice *k)
 {
     for (struct cpu_end *end = k->own.ends; end; end = end->next)
         end->fn(end->user);
     for (int i = 0; k->in && i < k->ins.in_count; i++)
-        mgx_tensor_release(&k->in[i].value);
+        release_in(&k->in[i]);
     mgx_program_destroy(k->program);
     for (size_t i = 0; i < k->own.packed.count; i++)
         mgx_storage_release(k->own.packed.v[i]);
@@ -174,6 +180,15 @@ static bool ask_one(struct cpu_choice *k, struct cpu_prepare *c, const struct cp
     return true;
 }
 
+// Weights as they lie in a file, which the kernel did not pack.
+static void align_inputs(struct cpu_choice *k, const struct cpu_prepare *c)
+{
+    for (int i = 0; i < c->in_count; i++)
+        if (c->constant[i] && !c->skip_in[i] && !mgx_tensor_is_aligned(c->constant[i]) &&
+            mgx_tensor_align(&k->in[i].aligned, c->constant[i], c->diag) != MGX_OK)
+            return;
+}
+
 // The first kernel that takes the call; none leaves the reference. A failure stays in diag.
 static void ask(struct cpu_choice *k, const struct mgx_compute_call *call, struct mgx_diag *diag)
 {
@@ -200,6 +215,8 @@ static void ask(struct cpu_choice *k, const struct mgx_compute_call *call, struc
                 break;
             good = ask_one(k, &c, cpu_kernels[i]);
         }
+        if (good)
+            align_inputs(k, &c);
         if (good || diag->status != MGX_OK)
             return;
     }
@@ -337,7 +354,10 @@ static struct cpu_choice *create(struct cpu_plan *plan, const struct mgx_compute
 
 static size_t bytes_of(const struct cpu_choice *k)
 {
-    return sizeof *k + k->own.arena.bytes + k->own.packed_bytes +
+    size_t aligned = 0;
+    for (int i = 0; i < k->ins.in_count; i++)
+        aligned += k->in[i].aligned.storage ? k->in[i].aligned.storage->bytes : 0;
+    return sizeof *k + k->own.arena.bytes + k->own.packed_bytes + aligned +
            (k->program ? sizeof *k->program + k->program->arena.bytes : 0);
 }
 

@@ -164,6 +164,7 @@ struct cpu_end {
 
 struct cpu_choices;
 struct cpu_blocks;
+struct cpu_join;
 
 // How a constant is packed: `fill` writes its share of the packed bytes from the source, the shares
 // in any order and by any thread. `kernel` is what the kernel family needs to know for it.
@@ -208,6 +209,7 @@ struct cpu_plan {
     struct mgx_map packs; // key -> packed data, so that equal weights are packed once
     struct cpu_fill *first_fill, *last_fill; // not done yet
     bool fill_later;                         // by cpu_fill_all, all together
+    struct cpu_join *joins;                  // joined weights that have addresses
     struct mgx_map literals;     // address of a literal's bytes -> the same, of all modules
     struct cpu_choices *choices; // kernels chosen at run time, under the lock
     struct cpu_blocks *blocks;   // memory of large tensors made at run time
@@ -268,6 +270,18 @@ void *cpu_pack(struct cpu_plan *plan, const void *key, size_t key_size, size_t b
 void cpu_fill_all(struct cpu_plan *plan);
 // Constants that steps read as they are, at an address that suits their type.
 enum mgx_status cpu_align_constants(struct cpu_plan *plan, struct mgx_diag *diag) MGX_NODISCARD;
+
+// --- join.c ---
+// A large concat of literals that stays one, to be packed piece by piece.
+bool cpu_is_join(const struct mgx_ins *ins);
+// Makes literals of those that anything but a planned product reads.
+enum mgx_status cpu_settle_joins(struct mgx_program *p, struct mgx_diag *diag) MGX_NODISCARD;
+// Addresses for a concat in this physical shape; no memory lies behind them. NULL on failure.
+const void *cpu_join(struct cpu_plan *plan, const struct mgx_ins *ins,
+                     const struct mgx_shape *shape, struct mgx_diag *diag);
+// If `data` lies in a joined constant: its bytes are there until dropped, or (keep) to the end.
+void cpu_join_fill(struct cpu_plan *plan, const void *data, bool keep);
+void cpu_join_drop(struct cpu_plan *plan, const void *data);
 
 // fn(user) when the plan is destroyed; at once, with a failure, when that cannot be noted.
 bool cpu_at_end(struct cpu_plan *plan, void (*fn)(void *user), void *user, struct mgx_diag *diag);

@@ -220,9 +220,9 @@ static bool takes_factor(const struct mgx_ins *conv, const struct mgx_ins *mul)
 {
     const struct mgx_shape *w = &conv->in[1]->shape, *y = &conv->shape;
     if (conv->op != &mgx_op_convolution || mul->op != &mgx_op_mul || mul->owner != conv->owner ||
-        !mgx_used_once(mul) || !conv->in[1]->literal || mul->shape.type != MGX_FLOAT ||
-        w->type != MGX_FLOAT || y->lens[0] != 1 || mgx_ins_int(conv, "group") != 1 ||
-        w->lens[1] != mul->shape.lens[1])
+        !mgx_used_once(mul) || (!conv->in[1]->literal && !cpu_is_join(conv->in[1])) ||
+        mul->shape.type != MGX_FLOAT || w->type != MGX_FLOAT || y->lens[0] != 1 ||
+        mgx_ins_int(conv, "group") != 1 || w->lens[1] != mul->shape.lens[1])
         return false;
     int64_t pixels = 1;
     for (int i = 2; i < y->rank; i++) {

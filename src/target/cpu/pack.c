@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/size.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/kernel/split.h"
 
@@ -80,6 +81,8 @@ static void fill_part(void *user, int task, int thread)
 static void fill_now(struct cpu_plan *plan, const struct cpu_fill *f)
 {
     enum { PART = 2 << 20, SMALL = 64 << 10, LAG = 16 << 20 };
+    for (int i = 0; i < MGX_COUNT(f->source); i++)
+        cpu_join_fill(plan, f->source[i], false);
     const int threads = f->source_bytes < SMALL ? 1 : plan->threads;
     const size_t pieces = f->source_bytes / PART / (size_t)threads + 1;
     const int parts = (int)pieces * threads;
@@ -92,6 +95,8 @@ static void fill_now(struct cpu_plan *plan, const struct cpu_fill *f)
         mgx_file_forget_at((const char *)f->source[0] + begin, end - begin);
     }
     mgx_file_forget_at(f->source[0], f->source_bytes);
+    for (int i = 0; i < MGX_COUNT(f->source); i++)
+        cpu_join_drop(plan, f->source[i]);
 }
 
 void cpu_fill_all(struct cpu_plan *plan)
@@ -157,6 +162,8 @@ static enum mgx_status align_root(struct cpu_plan *plan, struct cpu_value *root,
                                   struct mgx_diag *diag)
 {
     const struct mgx_tensor t = mgx_tensor_borrow(&root->shape, root->data);
+    if (root->place == CPU_CONST)
+        cpu_join_fill(plan, root->data, true);
     if (root->place != CPU_CONST || mgx_tensor_is_aligned(&t))
         return MGX_OK;
     const size_t bytes = (size_t)mgx_shape_space(&root->shape) * mgx_type_size(root->shape.type);
@@ -169,11 +176,20 @@ static enum mgx_status align_root(struct cpu_plan *plan, struct cpu_value *root,
     return MGX_OK;
 }
 
+// Its kernel is chosen at run time, and knows constants by their addresses (choice.h).
+static bool is_dynamic(const struct cpu_step *step)
+{
+    bool dynamic = step->out_value->dynamic;
+    for (int i = 0; i < step->in_count && !dynamic; i++)
+        dynamic = step->in_value[i]->dynamic;
+    return dynamic;
+}
+
 enum mgx_status cpu_align_constants(struct cpu_plan *plan, struct mgx_diag *diag)
 {
     for (int s = 0; s < plan->step_count; s++) {
         const struct cpu_step *step = &plan->steps[s];
-        for (int i = 0; i < step->in_count; i++) {
+        for (int i = 0; i < step->in_count && !is_dynamic(step); i++) {
             const bool any_address = step->kernel == &cpu_kernel_gather && i == 0; // copies bytes
             if (!step->skip[i] && !any_address)
                 TRY(align_root(plan, cpu_root(step->in_value[i], NULL), diag));

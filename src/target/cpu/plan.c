@@ -362,6 +362,11 @@ static enum mgx_status add_step(struct cpu_plan *plan, struct mgx_ins *ins, stru
     }
     if (ins->op == &mgx_op_return || ins->op == &mgx_op_comment)
         return MGX_OK;
+    if (cpu_is_join(ins)) {
+        v->place = CPU_CONST;
+        v->data = cpu_join(plan, ins, &v->shape, diag);
+        return v->data ? MGX_OK : diag->status;
+    }
     if (ins->op == &mgx_op_concat && !any_dynamic(plan, ins))
         return add_concat(plan, ins, v, diag);
     const bool view = v->root != v && !v->bound;

@@ -217,8 +217,12 @@ static enum mgx_status run_in(struct cpu_context *x, struct mgx_run *run, struct
             status = mgx_fail(diag, MGX_INVALID, "Parameter not found: %s", name);
     }
     x->params = list;
-    x->eval = (struct mgx_eval){
-        .strings = &x->strings, .seed = run->seed, .offer = cpu_dynamic_offer, .offer_user = x};
+    x->eval = (struct mgx_eval){.strings = &x->strings,
+                                .seed = run->seed,
+                                .offer = cpu_dynamic_offer,
+                                .knows = cpu_dynamic_knows,
+                                .create = cpu_dynamic_create,
+                                .offer_user = x};
     if (status == MGX_OK)
         status = prepare_results(x, diag);
     if (status == MGX_OK)

@@ -2,6 +2,7 @@
 // target("cpu"): a program becomes a plan of kernel calls; cpu.h draws the stages.
 #include <stdlib.h>
 
+#include "base/file.h"
 #include "op/op.h"
 #include "pass/constant.h"
 #include "target/cpu/blocks.h"
@@ -61,14 +62,27 @@ static bool is_planned(const struct mgx_program *p, const struct mgx_ins *ins)
 
 static enum mgx_status align_literals(struct mgx_program *p, struct mgx_diag *diag)
 {
+    enum { LARGE = 1 << 20 }; // from there on whoever takes it packs or aligns it (choice.c)
     for (int m = 0; m < p->module_count; m++)
         for (struct mgx_ins *ins = p->modules[m]->first; ins; ins = ins->next)
             for (int i = 0; !is_planned(p, ins) && i < ins->in_count; i++) {
                 const struct mgx_ins *from = mgx_strip_views(ins->in[i]);
-                if (from->literal)
+                if (from->literal && mgx_shape_bytes(&from->shape) < LARGE)
                     TRY(mgx_literal_align((struct mgx_ins *)from, diag));
             }
     return MGX_OK;
+}
+
+// What the passes looked at of the model's file: packing reads it once more, piece by piece.
+static void forget_files(const struct mgx_program *p)
+{
+    const struct mgx_storage *last = NULL;
+    for (size_t i = 0; i < p->literals.count; i++) {
+        const struct mgx_storage *s = p->literals.v[i];
+        if (!last || s->data != last->data)
+            mgx_file_forget_at(s->data, s->bytes);
+        last = s;
+    }
 }
 
 static enum mgx_status number_modules(struct mgx_program *p)
@@ -175,8 +189,10 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_o
     pass.threads = options->threads ? options->threads : mgx_cpus_usable();
     TRY(mgx_run_passes(p, cpu_pipeline, &pass, diag));
     TRY(pack_results(p, diag));
+    TRY(cpu_settle_joins(p, diag));
     TRY(mgx_program_compact(p, diag));
     TRY(align_literals(p, diag));
+    forget_files(p);
     TRY(number_modules(p));
     struct cpu_plan *plan = NULL;
     TRY(create_plan(p, options, &plan, diag));

@@ -8,8 +8,6 @@
 // that suits the kernel, which everything that reads tensors copes with.
 #include "target/cpu/lower/dynamic.h"
 
-#include <stdlib.h>
-
 #include "op/op.h"
 #include "target/cpu/blocks.h"
 #include "target/cpu/choice.h"
@@ -78,34 +76,54 @@ static bool take_over(const struct cpu_choice *k, unsigned dying, struct mgx_com
     return true;
 }
 
-static enum mgx_status make_result(const struct cpu_choice *k, const struct cpu_plan *plan,
+enum mgx_status cpu_dynamic_create(void *context, const struct mgx_shape *shape,
+                                   struct mgx_tensor *out, struct mgx_diag *diag)
+{
+    const struct cpu_context *x = context;
+    return mgx_shape_bytes(shape) < CPU_BLOCK_BYTES
+               ? mgx_tensor_create(out, shape, diag)
+               : cpu_block_tensor(x->plan->blocks, shape, 0, out, diag);
+}
+
+static enum mgx_status make_result(const struct cpu_choice *k, struct cpu_context *x,
                                    struct mgx_compute_call *c)
 {
     return mgx_shape_bytes(&k->out) < CPU_BLOCK_BYTES
                ? mgx_eval_create(c, &k->out)
-               : cpu_block_tensor(plan->blocks, &k->out, 0, c->out, c->diag);
+               : cpu_dynamic_create(x, &k->out, c->out, c->diag);
+}
+
+// Memory for the time of one call; the tensor owns it.
+static enum mgx_status make_room(struct cpu_context *x, size_t bytes, struct mgx_tensor *room,
+                                 struct mgx_diag *diag)
+{
+    *room = (struct mgx_tensor){0};
+    const struct mgx_shape shape = mgx_shape_vector(MGX_UINT8, (int64_t)bytes);
+    return bytes ? cpu_dynamic_create(x, &shape, room, diag) : MGX_OK;
 }
 
 static enum mgx_status run_choice(const struct cpu_choice *k, struct cpu_context *x, unsigned dying,
                                   struct mgx_compute_call *c)
 {
-    void *in[CPU_CHOICE_INPUTS], *room = NULL;
-    const size_t bytes = room_of(k);
+    void *in[CPU_CHOICE_INPUTS];
+    struct mgx_tensor room;
+    TRY(make_room(x, room_of(k), &room, c->diag));
     for (int i = 0; i < c->in_count; i++)
-        in[i] = c->in[i]->data;
-    if (!take_over(k, dying, c))
-        TRY(make_result(k, x->plan, c));
-    if (bytes && posix_memalign(&room, 64, bytes)) {
-        mgx_tensor_release(c->out);
-        return mgx_fail_memory(c->diag);
+        in[i] = k->in[i].aligned.data ? k->in[i].aligned.data : c->in[i]->data;
+    enum mgx_status status = take_over(k, dying, c) ? MGX_OK : make_result(k, x, c);
+    if (status != MGX_OK) {
+        mgx_tensor_release(&room);
+        return status;
     }
     const struct cpu_step step = {.kernel = k->kernel, .ins = &k->ins, .state = k->state};
-    const struct cpu_args args = {.in = in, .out = c->out->data, .workspace = room, .context = x};
-    unsigned char *packed = room ? (unsigned char *)room + (k->workspace + 63) / 64 * 64 : NULL;
-    enum mgx_status status = pack_inputs(k, x, in, packed, c->diag);
+    const struct cpu_args args = {
+        .in = in, .out = c->out->data, .workspace = room.data, .context = x};
+    unsigned char *packed =
+        room.data ? (unsigned char *)room.data + (k->workspace + 63) / 64 * 64 : NULL;
+    status = pack_inputs(k, x, in, packed, c->diag);
     if (status == MGX_OK)
         status = k->kernel->run(&step, &args, c->diag);
-    free(room);
+    mgx_tensor_release(&room);
     if (status != MGX_OK)
         mgx_tensor_release(c->out);
     return status;
@@ -172,6 +190,20 @@ static enum mgx_status run_sized(const struct cpu_plan *plan, struct mgx_compute
     return MGX_OK;
 }
 
+bool cpu_dynamic_knows(void *context, const struct mgx_tensor *t)
+{
+    const struct cpu_context *x = context;
+    return mgx_map_find_pointer(&x->plan->literals, t->data) != NULL;
+}
+
+static bool all_aligned(const struct mgx_compute_call *c)
+{
+    for (int i = 0; i < c->in_count; i++)
+        if (!mgx_tensor_is_aligned(c->in[i]))
+            return false;
+    return true;
+}
+
 enum mgx_status cpu_dynamic_offer(void *context, struct mgx_compute_call *c, bool *done)
 {
     struct cpu_context *x = context;
@@ -181,7 +213,8 @@ enum mgx_status cpu_dynamic_offer(void *context, struct mgx_compute_call *c, boo
     *done = false;
     if (c->op->expand)
         return run_expanded(plan, c, done);
-    TRY(run_sized(plan, c, done));
+    if (all_aligned(c))
+        TRY(run_sized(plan, c, done));
     if (*done || !suits(plan, c))
         return MGX_OK;
     struct cpu_choice *k = NULL;
