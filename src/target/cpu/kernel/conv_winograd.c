@@ -212,6 +212,28 @@ static void winograd_pack_channel(const struct mgx_conv_plan *plan, const char *
         taps[0], MGX_TILE_MAX_COLS, width, panel, plan->group_in * width);
 }
 
+// The taps of every output lie one behind the other, as models store them.
+static bool is_row_major(const struct mgx_conv_desc *d)
+{
+    return d->w_space[2] == 1 && d->w_space[1] == 3 && d->w_in == 9;
+}
+
+// A whole panel of such weights: some channels at a time are transposed in registers.
+static void winograd_pack_panel(const struct mgx_conv_plan *plan, const float *weights, int cols,
+                                int width, float *panel)
+{
+    enum { CHANNELS = 8 };
+    float taps[9 * CHANNELS * MGX_TILE_MAX_COLS];
+    const int64_t depth = plan->group_in;
+    for (int64_t c = 0; c < depth; c += CHANNELS) {
+        const int64_t count = mgx_min_i64(CHANNELS, depth - c);
+        plan->kernel->pack_transposed(weights + 9 * c, plan->d.w_out, 9 * count, cols, width, taps);
+        for (int64_t i = 0; i < count; i++)
+            (edge_of(plan) == 2 ? plan->winograd->weights2 : plan->winograd->weights4)(
+                taps + 9 * width * i, width, width, panel + (c + i) * width, depth * width);
+    }
+}
+
 static void winograd_pack(const struct mgx_conv_plan *plan, const void *weights, void *packed,
                           int part, int parts)
 {
@@ -222,6 +244,12 @@ static void winograd_pack(const struct mgx_conv_plan *plan, const void *weights,
     for (int64_t p = mgx_part_begin(panels, part, parts); p < end; p++) {
         const int width = mgx_panel_width(plan->kernel, plan->group_out, p);
         float *panel = (float *)packed + p * cols * depth * elements_of(plan);
+        if (is_row_major(d)) {
+            const int64_t left = mgx_min_i64(width, plan->group_out - p * cols);
+            winograd_pack_panel(plan, (const float *)weights + plan->w_first + p * cols * d->w_out,
+                                (int)left, width, panel);
+            continue;
+        }
         for (int64_t c = 0; c < depth; c++)
             winograd_pack_channel(plan,
                                   (const char *)weights +
