@@ -255,6 +255,126 @@ CASE(rates_of_linear_attention_have_a_rank)
     CHECK(refused(&m, MGX_INVALID, "beta has rank 0, not 3"));
 }
 
+// Row + k must not wrap: everything is below the diagonal 2^63 - 1, nothing below -2^63.
+CASE(diagonals_far_outside)
+{
+    static const int64_t far[2] = {INT64_MAX, INT64_MIN};
+    static const float x[] = {1, 2, 3, 4, 5, 6};
+    for (int upper = 0; upper < 2; upper++)
+        for (int i = 0; i < 2; i++) {
+            struct pb g = {0}, attrs = {0};
+            struct pb k = pb_tensor_raw("k", INT64, 0, NULL, &far[i], sizeof far[i]);
+            pb_initializer(&g, &k);
+            pb_input(&g, "x", FLOAT, 2, (int64_t[]){2, 3});
+            pb_attr_int(&attrs, "upper", upper);
+            pb_node(&g, "Trilu", "x,k", "y", &attrs);
+            pb_output(&g, "y");
+            struct pb m = pb_model(&g, 17);
+            struct mgx_diag diag;
+            struct mgx_program *p = import_model(&m, NULL, &diag);
+            CHECK(p);
+            double y[6];
+            const struct mgx_tensor arg = floats(x, 2, (int64_t[]){2, 3});
+            CHECK_INT(run_model(p, &arg, 1, NULL, y, 6), 6);
+            for (int e = 0; e < 6; e++)
+                CHECK_NEAR(y[e], upper == i ? x[e] : 0, 0);
+            mgx_program_destroy(p);
+        }
+}
+
+// Two scores and a target: classes 0 and 1, or -1 from the end; others are no class.
+CASE(targets_must_be_classes)
+{
+    static const int64_t targets[] = {1, -1, 2, -3, INT64_MAX};
+    for (int i = 0; i < 5; i++) {
+        struct pb g = {0}, attrs = {0};
+        const int64_t shape[] = {1, 2};
+        pb_input(&g, "x", FLOAT, 1, (int64_t[]){2});
+        pb_ints(&g, "s", shape, 2);
+        pb_ints(&g, "t", &targets[i], 1);
+        pb_node(&g, "Reshape", "x,s", "z", NULL);
+        pb_attr_int(&attrs, "ignore_index", -2);
+        pb_node(&g, "NegativeLogLikelihoodLoss", "z,t", "y", &attrs);
+        pb_output(&g, "y");
+        struct pb m = pb_model(&g, 17);
+        struct mgx_diag diag;
+        if (i > 1) {
+            CHECK(run_from(&m, i % 2 ? "cpu" : NULL, fresh, &diag) != MGX_OK);
+            char wanted[64];
+            snprintf(wanted, sizeof wanted, "index %lld is out of range for a",
+                     (long long)targets[i]);
+            CHECK(strstr(diag.text, wanted));
+            continue;
+        }
+        struct mgx_program *p = import_model(&m, NULL, &diag);
+        const struct mgx_tensor arg = floats(two, 1, (int64_t[]){2});
+        double y = 0;
+        CHECK_INT(run_model(p, &arg, 1, NULL, &y, 1), 1);
+        CHECK_NEAR(y, -2, 0);
+        mgx_program_destroy(p);
+    }
+}
+
+CASE(constants_have_one_value)
+{
+    struct pb g = {0}, attrs = {0};
+    pb_attr_int(&attrs, "value_int", 1);
+    pb_attr_float(&attrs, "value_float", 2);
+    pb_node(&g, "Constant", "", "y", &attrs);
+    pb_output(&g, "y");
+    struct pb m = pb_model(&g, 17);
+    CHECK(refused(&m, MGX_INVALID, "has both value_int and value_float"));
+}
+
+// Result 0 of a compiled model on two numbers, which the caller releases.
+static struct mgx_tensor result_of(struct pb *take_model, const char *target)
+{
+    struct mgx_diag diag;
+    struct mgx_program *p = import_model(take_model, NULL, &diag);
+    struct mgx_tensor y = {0};
+    struct mgx_named_tensor x = {.name = "x", .tensor = floats(two, 1, (int64_t[]){2})};
+    const struct mgx_compile_options options = {.offload_copy = true};
+    struct mgx_run run = {.params = &x, .param_count = 1, .results = &y, .result_count = 1};
+    if (mgx_program_compile(p, mgx_target_find(target), &options, &diag) != MGX_OK ||
+        mgx_program_run(p, &run, &diag) != MGX_OK)
+        printf("%s: %s\n", target, diag.text);
+    mgx_program_destroy(p);
+    return y;
+}
+
+// A model over x with the string "2.5" as the constant t.
+static struct pb with_text(const char *second)
+{
+    struct pb g = {0}, to = {0}, t = pb_tensor("t", STRING, 0, NULL);
+    pb_text(&t, 6, "2.5");
+    pb_initializer(&g, &t);
+    pb_input(&g, "x", FLOAT, 1, (int64_t[]){2});
+    pb_attr_int(&to, "to", FLOAT);
+    pb_node(&g, "Cast", "t", "k", &to);
+    pb_node(&g, "Add", "x,k", "y", NULL);
+    pb_output(&g, second);
+    return pb_model(&g, 17);
+}
+
+CASE(constants_may_be_strings)
+{
+    static const char *const targets[] = {"ref", "cpu"};
+    for (int i = 0; i < 2; i++) {
+        struct pb m = with_text("y");
+        struct mgx_tensor y = result_of(&m, targets[i]);
+        CHECK_INT(mgx_shape_elements(&y.shape), 2);
+        CHECK_NEAR(((float *)y.data)[0], 3.5, 0);
+        CHECK_NEAR(((float *)y.data)[1], 4.5, 0);
+        mgx_tensor_release(&y);
+        m = with_text("t");
+        y = result_of(&m, targets[i]);
+        CHECK_INT(y.shape.type, MGX_STRING);
+        const struct mgx_string *text = y.data;
+        CHECK(text->size == 3 && memcmp(text->text, "2.5", 3) == 0);
+        mgx_tensor_release(&y);
+    }
+}
+
 // Twenty functions, each an If that calls the next in both branches: 2^20 bodies.
 CASE(bodies_are_counted)
 {
@@ -336,7 +456,9 @@ TEST_MAIN(ROW(loops_without_end_are_ended) ROW(nests_of_loops_have_one_budget)
               ROW(values_that_double_meet_the_limit) ROW(strings_that_double_meet_a_limit)
                   ROW(results_beyond_all_memory) ROW(sequences_that_grow_meet_a_limit)
                       ROW(rows_that_are_sequences) ROW(trip_counts_are_integers)
-                          ROW(a_map_over_an_absent_input) ROW(bodies_are_counted)
-                              ROW(a_scan_over_an_absent_input)
-                                  ROW(rates_of_linear_attention_have_a_rank)
-                                      ROW(more_inputs_than_a_run_could_name))
+                          ROW(a_map_over_an_absent_input) ROW(diagonals_far_outside)
+                              ROW(targets_must_be_classes) ROW(constants_have_one_value)
+                                  ROW(constants_may_be_strings) ROW(bodies_are_counted)
+                                      ROW(a_scan_over_an_absent_input)
+                                          ROW(rates_of_linear_attention_have_a_rank)
+                                              ROW(more_inputs_than_a_run_could_name))

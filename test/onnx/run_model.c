@@ -2,12 +2,14 @@
 // mgx-run-onnx: runs models on stored inputs and compares with stored outputs.
 //
 //     mgx-run-onnx [--target NAME] [--fixed] [--only TEXT] [--rtol R] [--atol A] [--seconds S]
-//                  [--verbose] PATH ...
+//                  [--hostile] [--verbose] PATH ...
 //
 // A PATH is a case (a folder with model.onnx and test_data_set_*) or a tree of them. Each case runs
 // in a process of its own, so a crash or a hang is a failed case like any other. Without --target
 // the reference evaluates the program as imported. Free dimensions stay free unless --fixed.
 // Tolerances come from the case's tolerance.txt; the rule is numpy's |a - b| <= atol + rtol |b|.
+// With --hostile a refusal that says why is as good as a result; one of a target must be one of the
+// reference too, and results must agree with the reference's.
 // One line per failure, then a table per kind (the folder above the cases). The exit status is 0
 // when all passed.
 #include <dirent.h>
@@ -32,7 +34,7 @@ struct settings {
     const char *target, *only;
     double rtol, atol;
     int seconds;
-    bool fixed, verbose;
+    bool fixed, hostile, verbose;
 };
 
 struct tally {
@@ -193,38 +195,85 @@ static bool check_outputs(const struct mgx_tensor *out, int count, const char *f
         if (!exists(path))
             continue;
         const bool loaded = mgx_onnx_load_value(&want, path, &out[i].shape, &diag) == MGX_OK;
-        if (!loaded || !compare(&out[i], &want, t, detail)) {
+        const bool same = loaded && compare(&out[i], &want, t, detail);
+        if (loaded)
+            mgx_tensor_release(&want);
+        if (!same) {
             snprintf(why, TEXT, "output %d: %.2500s", i, loaded ? detail : diag.text);
             return false;
         }
-        mgx_tensor_release(&want);
     }
     return true;
 }
 
-static bool run_data(const struct settings *s, struct mgx_program *p, const char *folder,
-                     struct tolerance t, char *why)
-{
-    static struct values in;
-    static struct mgx_tensor out[MAX_VALUES];
+// What a program makes of a data set.
+struct outcome {
+    struct values in;
+    struct mgx_tensor out[MAX_VALUES];
     struct mgx_arena strings;
     struct mgx_diag diag;
-    mgx_diag_clear(&diag);
-    mgx_arena_init(&strings);
-    const int count = mgx_module_result_count(mgx_program_main(p));
-    memset(out, 0, sizeof out);
-    memset(&in, 0, sizeof in);
-    bool ok = count <= MAX_VALUES && load_inputs(p, folder, &in, &diag) == MGX_OK &&
-              run(s, p, &in, out, count, &strings, &diag) == MGX_OK;
+    int count;
+    bool ok;
+};
+
+static void start(const struct settings *s, struct mgx_program *p, const char *folder,
+                  struct outcome *o)
+{
+    memset(o, 0, sizeof *o);
+    mgx_diag_clear(&o->diag);
+    mgx_arena_init(&o->strings);
+    o->count = mgx_module_result_count(mgx_program_main(p));
+    o->ok = o->count <= MAX_VALUES && load_inputs(p, folder, &o->in, &o->diag) == MGX_OK &&
+            run(s, p, &o->in, o->out, o->count, &o->strings, &o->diag) == MGX_OK;
+}
+
+static void finish(struct outcome *o)
+{
+    for (int i = 0; o->ok && i < o->count; i++)
+        mgx_tensor_release(&o->out[i]);
+    for (int i = 0; i < o->in.count; i++)
+        mgx_tensor_release(&o->in.v[i].tensor);
+    mgx_arena_fini(&o->strings);
+}
+
+static bool agree(const struct outcome *got, const struct outcome *want, struct tolerance t,
+                  char *why)
+{
+    char detail[TEXT / 2] = "";
+    bool same = got->ok == want->ok && got->count == want->count;
+    if (!same)
+        snprintf(why, TEXT, "the target %s (%.1000s), the reference %s (%.1000s)",
+                 got->ok ? "runs" : "refuses", got->diag.text, want->ok ? "runs" : "refuses",
+                 want->diag.text);
+    enum { MANY = 1 << 24 }; // a view of one number may have 2^60 elements
+    for (int i = 0; same && got->ok && i < got->count; i++) {
+        if (mgx_shape_is_static(&got->out[i].shape) &&
+            mgx_shape_elements(&got->out[i].shape) > MANY)
+            continue;
+        same = compare(&got->out[i], &want->out[i], t, detail);
+        if (!same)
+            snprintf(why, TEXT, "output %d differs from the reference: %.1000s", i, detail);
+    }
+    return same;
+}
+
+static bool run_data(const struct settings *s, struct mgx_program *p, struct mgx_program *reference,
+                     const char *folder, struct tolerance t, char *why)
+{
+    static struct outcome o, r;
+    const struct settings on_reference = {0};
+    start(s, p, folder, &o);
+    bool ok = o.ok || (s->hostile && o.diag.text[0]);
     if (!ok)
-        snprintf(why, TEXT, "run: %s", diag.text);
-    else
-        ok = check_outputs(out, count, folder, t, why);
-    for (int i = 0; ok && i < count; i++)
-        mgx_tensor_release(&out[i]);
-    for (int i = 0; i < in.count; i++)
-        mgx_tensor_release(&in.v[i].tensor);
-    mgx_arena_fini(&strings);
+        snprintf(why, TEXT, "run: %s", o.diag.text);
+    if (ok && reference) {
+        start(&on_reference, reference, folder, &r);
+        ok = agree(&o, &r, t, why);
+        finish(&r);
+    }
+    if (ok && o.ok)
+        ok = check_outputs(o.out, o.count, folder, t, why);
+    finish(&o);
     return ok;
 }
 
@@ -261,25 +310,36 @@ static bool compile(const struct settings *s, struct mgx_program *p, char *why)
     return false;
 }
 
+static enum mgx_status import(const struct settings *s, const char *folder, struct mgx_program **p,
+                              struct mgx_diag *diag)
+{
+    char path[PATH_MAX + 32];
+    mgx_diag_clear(diag);
+    const struct mgx_onnx_options options = {.dynamic_dims = !s->fixed};
+    snprintf(path, sizeof path, "%s/model.onnx", folder);
+    return mgx_onnx_import_file(p, path, &options, diag);
+}
+
 static bool run_case(const struct settings *s, const char *folder, char *why)
 {
     char path[PATH_MAX + 32];
-    struct mgx_program *p = NULL;
+    struct mgx_program *p = NULL, *reference = NULL;
     struct mgx_diag diag;
-    mgx_diag_clear(&diag);
-    const struct mgx_onnx_options options = {.dynamic_dims = !s->fixed};
-    snprintf(path, sizeof path, "%s/model.onnx", folder);
-    if (mgx_onnx_import_file(&p, path, &options, &diag) != MGX_OK) {
+    if (import(s, folder, &p, &diag) != MGX_OK) {
         snprintf(why, TEXT, "import: %s", diag.text);
-        return false;
+        return s->hostile && diag.text[0];
     }
     bool ok = compile(s, p, why);
-    for (int i = 0; ok; i++) {
+    if (s->hostile && s->target)
+        ok = import(s, folder, &reference, &diag) == MGX_OK && (ok || why[0]);
+    const bool compiled = !why[0]; // what a target refuses to compile, the reference may run
+    for (int i = 0; ok && compiled; i++) {
         snprintf(path, sizeof path, "%s/test_data_set_%d", folder, i);
         if (!exists(path))
             break;
-        ok = run_data(s, p, path, tolerance_of(s, folder), why);
+        ok = run_data(s, p, reference, path, tolerance_of(s, folder), why);
     }
+    mgx_program_destroy(reference);
     mgx_program_destroy(p);
     return ok;
 }
@@ -310,6 +370,8 @@ static bool run_apart(const struct settings *s, const char *folder, char *why)
     if (WIFSIGNALED(status))
         snprintf(why, TEXT, WTERMSIG(status) == SIGALRM ? "took too long" : "crashed: %s",
                  strsignal(WTERMSIG(status)));
+    else if (WEXITSTATUS(status) > 1) // a sanitizer's
+        snprintf(why, TEXT, "ended with status %d", WEXITSTATUS(status));
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
@@ -408,6 +470,8 @@ int main(int argc, char **argv)
             s.seconds = atoi(next(argc, argv, &i));
         else if (strcmp(arg, "--fixed") == 0)
             s.fixed = true;
+        else if (strcmp(arg, "--hostile") == 0)
+            s.hostile = true;
         else if (strcmp(arg, "--verbose") == 0)
             s.verbose = true;
         else

@@ -31,8 +31,26 @@ static struct mgx_ins *strings(struct mgx_onnx_node *n, const char *const *v, in
     return ins;
 }
 
+// Exactly one of the attributes says what the constant is.
+static enum mgx_status check_one_value(struct mgx_onnx_node *n)
+{
+    static const char *const names[] = {"value",        "sparse_value", "value_int",
+                                        "value_float",  "value_ints",   "value_floats",
+                                        "value_string", "value_strings"};
+    const char *found = NULL;
+    for (int i = 0; i < MGX_COUNT(names); i++) {
+        if (!mgx_onnx_has(n, names[i]))
+            continue;
+        if (found)
+            return mgx_onnx_invalid(n, "has both %s and %s", found, names[i]);
+        found = names[i];
+    }
+    return found ? MGX_OK : mgx_onnx_invalid(n, "has none of the value attributes");
+}
+
 static enum mgx_status constant(struct mgx_onnx_node *n)
 {
+    TRY(check_one_value(n));
     const struct mgx_ints ints = mgx_onnx_ints(n, "value_ints");
     const struct mgx_doubles reals = mgx_onnx_reals(n, "value_floats");
     const struct mgx_strings texts = mgx_onnx_texts(n, "value_strings");
@@ -54,10 +72,8 @@ static enum mgx_status constant(struct mgx_onnx_node *n)
     else if (mgx_onnx_has(n, "value_string"))
         n->out[0] =
             strings(n, (const char *const[]){mgx_onnx_text(n, "value_string", "")}, 1, true);
-    else if (mgx_onnx_has(n, "value_strings"))
-        n->out[0] = strings(n, texts.v, texts.count, false);
     else
-        return mgx_onnx_invalid(n, "has none of the value attributes");
+        n->out[0] = strings(n, texts.v, texts.count, false);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_constant_ = {.name = "Constant", .import = constant};
@@ -204,9 +220,12 @@ static enum mgx_status trilu(struct mgx_onnx_node *n)
     struct mgx_ins *column = mgx_build_iota(n, MGX_INT64, lens[1]);
     struct mgx_ins *k = mgx_onnx_in(n, 1);
     struct mgx_ins *edge = row;
-    if (k) // the diagonal as a scalar, wherever it comes from
-        edge =
-            mgx_build_add(n, row, mgx_onnx_rank(k) ? mgx_onnx_reshape(n, k, (int64_t[]){1}, 0) : k);
+    if (k) { // the diagonal as a scalar, wherever it comes from; far outside it is as good as next
+             // to the matrix
+        k = mgx_onnx_rank(k) ? mgx_onnx_reshape(n, k, (int64_t[]){1}, 0) : k;
+        k = mgx_build_clamp(n, k, -(double)lens[0], (double)lens[1]);
+        edge = mgx_build_add(n, row, k);
+    }
     struct mgx_ins *drop =
         upper ? mgx_build_less(n, column, edge) : mgx_build_greater(n, column, edge);
     n->out[0] = mgx_build_where(n, drop, mgx_build_like(n, x, 0), x);

@@ -2,7 +2,8 @@
 // NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss.
 //
 // The entry of the target class is picked by comparing every class with the target, which works for
-// any shape and leaves out ignored and impossible classes by itself.
+// any shape. Targets go through a gather first, whose check refuses classes that there are not; as
+// in numpy, -1 is the last class.
 #include <string.h>
 
 #include "onnx/build.h"
@@ -34,13 +35,19 @@ static enum mgx_status emit(struct mgx_onnx_node *n, struct loss *l)
     const char *reduction = mgx_onnx_text(n, "reduction", "mean");
     struct mgx_ins *target = mgx_onnx_convert(n, l->target, MGX_INT64);
     struct mgx_ins *class = mgx_build_iota(n, MGX_INT64, l->log_p->shape.lens[1]);
+    struct mgx_ins *share = NULL; // of each target in a mean, NULL: 1
+    struct mgx_ins *counts = NULL;
+    if (l->ignores) {
+        const struct mgx_shape scalar = mgx_shape_scalar(MGX_INT64);
+        struct mgx_ins *ignored = mgx_build_ints(n, &scalar, &l->ignored);
+        counts = mgx_build_not(n, mgx_build_equal(n, target, ignored));
+        target = mgx_build_where(n, counts, target, mgx_build_like(n, target, 0));
+    }
+    target = mgx_build_gather(n, class, target, 0);
     class = class && rank > 2 ? mgx_build_per_axis(n, class, 1, rank) : class;
     struct mgx_ins *hit =
         mgx_build_equal(n, class, mgx_build_unsqueeze(n, target, (int64_t[]){1}, 1));
-    struct mgx_ins *share = NULL; // of each target in a mean, NULL: 1
     if (l->ignores) {
-        struct mgx_ins *counts = mgx_build_not(
-            n, mgx_build_equal(n, target, mgx_onnx_scalar(n, MGX_INT64, (double)l->ignored)));
         hit = mgx_build_logical_and(n, hit, mgx_build_unsqueeze(n, counts, (int64_t[]){1}, 1));
         share = mgx_onnx_convert(n, counts, l->log_p->shape.type);
     }

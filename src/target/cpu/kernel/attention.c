@@ -243,7 +243,8 @@ static void set_batch(struct part *part, int64_t batch)
         part->k += at * d->k_batch[i];
         part->v += at * d->v_batch[i];
         part->y += at * d->y_batch[i];
-        part->mask += part->mask ? at * d->mask_batch[i] : 0;
+        if (part->mask)
+            part->mask += at * d->mask_batch[i];
     }
 }
 

@@ -274,7 +274,8 @@ static void run_panel(const struct part *part, int64_t p, struct mgx_tile_args *
             else
                 set_half(&t, row, x + half, pixels - first, 1, args);
             run_tile(&t, tiles, args);
-            args->ahead += args->ahead_step ? tile_bytes : 0;
+            if (args->ahead_step)
+                args->ahead += tile_bytes;
             ahead_left -= tile_bytes;
             args->ahead_step = ahead_left > 0 ? args->ahead_step : 0;
         }

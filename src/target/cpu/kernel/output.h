@@ -29,7 +29,8 @@ static inline void mgx_output_finish(const struct mgx_gemm_kernel *kernel,
 {
     const bool after = e->residual == MGX_RESIDUAL_AFTER;
     struct mgx_epilogue here = *e;
-    here.a_column += e->a_column ? tile->col : 0;
+    if (e->a_column)
+        here.a_column += tile->col;
     if (e->act > MGX_ACT_CLIP || after)
         kernel->finish(tile->data, tile->stride, tile->rows, tile->cols, &here,
                        after ? residual : NULL, residual_stride);

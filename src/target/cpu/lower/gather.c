@@ -90,7 +90,7 @@ static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *a
             return mgx_fail(diag, MGX_INVALID,
                             "gather: index %" PRId64
                             " is out of range for an axis of length %" PRId64,
-                            at, g->length);
+                            at < 0 ? at - g->length : at, g->length);
     }
     if (g->run && g->count && g->outer)
         mgx_pool_run(args->context->plan->pool, g->tasks, run_part, &job);
