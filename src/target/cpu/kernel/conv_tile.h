@@ -10,6 +10,7 @@ struct mgx_conv_row {
     char *c;
     const char *residual;
     int64_t pixel, width;
+    int64_t kernel_begin, kernel_end; // rows of the kernel that do not read padding alone
 };
 
 // A row of output pixels taken apart: where it is in the walk, and its range of pixels.
