@@ -215,7 +215,11 @@ static enum mgx_status take(const struct mgx_tensor *got, const struct mgx_ins *
         return mismatch(name, &got->shape, &param->shape, diag);
     TRY(check_names(param, &got->shape, sizes, diag));
     out->name = name;
-    return lay_out(got, &param->shape, &out->tensor, diag);
+    struct mgx_tensor aligned; // callers' bytes may lie anywhere
+    TRY(mgx_tensor_align(&aligned, got, diag));
+    const enum mgx_status status = lay_out(&aligned, &param->shape, &out->tensor, diag);
+    mgx_tensor_release(&aligned);
+    return status;
 }
 
 static enum mgx_status run_checked(const struct mgx_program *p, struct mgx_run *run,
