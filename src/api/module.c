@@ -41,7 +41,8 @@ static enum mgx_status instructions_copy(struct migraphx_instructions *out,
     out->items = calloc(in->count + 1, sizeof *out->items);
     if (!out->items)
         return mgx_fail_memory(diag);
-    memcpy(out->items, in->items, in->count * sizeof *out->items);
+    if (in->count)
+        memcpy(out->items, in->items, in->count * sizeof *out->items);
     out->count = in->count;
     out->epoch = in->epoch;
     return MGX_OK;
@@ -60,7 +61,8 @@ static enum mgx_status modules_copy(struct migraphx_modules *out, const struct m
     out->items = calloc(in->count + 1, sizeof *out->items);
     if (!out->items)
         return mgx_fail_memory(diag);
-    memcpy(out->items, in->items, in->count * sizeof *out->items);
+    if (in->count)
+        memcpy(out->items, in->items, in->count * sizeof *out->items);
     out->count = in->count;
     return MGX_OK;
 }
@@ -228,6 +230,8 @@ static enum mgx_status require_inputs(const struct mgx_module *m,
         if (args->items[i]->owner->program != m->program)
             return mgx_fail(diag, MGX_INVALID, "argument %zu is an instruction of another program",
                             i);
+        if (args->items[i]->op == &mgx_op_return)
+            return mgx_fail(diag, MGX_INVALID, "argument %zu is a @return, which has no value", i);
         if (!mgx_is_linked(args->items[i]))
             return mgx_fail(diag, MGX_INVALID,
                             "argument %zu (%s) was removed from its program by a pass", i,

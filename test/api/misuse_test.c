@@ -86,6 +86,24 @@ CASE(an_instruction_that_a_pass_removed_is_no_argument)
     migraphx_program_destroy(p);
 }
 
+CASE(a_return_is_no_argument)
+{
+    migraphx_module_t m;
+    migraphx_program_t p = empty(&m);
+    migraphx_instruction_t x = parameter(m, "x"), end, again;
+    migraphx_instructions_t args;
+    OK(migraphx_instructions_create(&args, (const const_migraphx_instruction_t *)&x, 1));
+    OK(migraphx_module_add_return(&end, m, args));
+    migraphx_instructions_destroy(args);
+    OK(migraphx_instructions_create(&args, (const const_migraphx_instruction_t *)&end, 1));
+    FAILS(migraphx_module_add_return(&again, m, args), migraphx_status_unknown_error,
+          "argument 0 is a @return, which has no value");
+    migraphx_instructions_destroy(args);
+    migraphx_instruction_destroy(x);
+    migraphx_instruction_destroy(end);
+    migraphx_program_destroy(p);
+}
+
 CASE(a_list_holds_instructions_of_one_program)
 {
     migraphx_module_t m, n;
@@ -408,7 +426,7 @@ CASE(options_beyond_the_machine)
     migraphx_target_destroy(target);
 }
 
-TEST_MAIN(ROW(an_instruction_that_a_pass_removed_is_no_argument)
+TEST_MAIN(ROW(an_instruction_that_a_pass_removed_is_no_argument) ROW(a_return_is_no_argument)
               ROW(a_list_holds_instructions_of_one_program) ROW(values_do_not_leave_their_body)
                   ROW(bodies_do_not_contain_each_other) ROW(main_is_nobodys_body)
                       ROW(an_empty_program_runs_or_says_why_not) ROW(buffers_may_lie_anywhere)
