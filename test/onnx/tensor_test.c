@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // TensorProto in all its encodings: every type raw and typed, and every way to lie about size.
 #include "import.h"
+#include "tiny.h"
 
 enum {
     FLOAT = 1,
@@ -404,9 +405,27 @@ CASE(sparse_indices_are_checked)
     CHECK(refused(&m, MGX_LIMIT, "w"));
 }
 
+// They lie in the literal's own block: the program's arena goes when instructions move.
+CASE(texts_of_a_constant_go_with_it)
+{
+    struct pb m = tiny_model("Constant() value_string='kept'");
+    struct mgx_diag diag;
+    struct mgx_program *p = import_model(&m, NULL, &diag), *copy = NULL;
+    CHECK(p);
+    CHECK_OK(mgx_program_clone(&copy, p, &diag), diag);
+    mgx_program_destroy(p);
+    const struct mgx_tensor *t = mgx_module_result(mgx_program_main(copy), 0)->literal;
+    CHECK(t && t->storage);
+    const struct mgx_string *s = t->data;
+    const char *start = t->storage->data;
+    CHECK(s->size == 4 && s->text >= start && s->text + s->size <= start + t->storage->bytes);
+    CHECK(memcmp(s->text, "kept", 4) == 0);
+    mgx_program_destroy(copy);
+}
+
 TEST_MAIN(ROW(every_type_raw_and_typed) ROW(packed_lists_in_pieces)
               ROW(narrow_types_take_a_byte_each) ROW(complex_and_strings)
                   ROW(scalars_and_empty_tensors) ROW(any_alignment_in_the_file)
                       ROW(dimensions_must_make_sense) ROW(data_must_fit_the_dimensions)
                           ROW(data_must_be_where_it_belongs) ROW(sparse_tensors_become_dense)
-                              ROW(sparse_indices_are_checked))
+                              ROW(sparse_indices_are_checked) ROW(texts_of_a_constant_go_with_it))

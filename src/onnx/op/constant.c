@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Constant, ConstantOfShape, EyeLike, Range and the other operators that make values of nothing.
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -8,26 +9,26 @@
 
 // --- Constant: exactly one of its attributes ---
 
+// The bytes lie in the block of the literal: the program's arena goes when instructions move.
 static struct mgx_ins *strings(struct mgx_onnx_node *n, const char *const *v, int count,
                                bool scalar)
 {
-    struct mgx_arena *arena = &n->module->program->arena;
     struct mgx_diag *diag = &n->module->program->diag;
     const struct mgx_shape shape =
         scalar ? mgx_shape_scalar(MGX_STRING) : mgx_shape_vector(MGX_STRING, count);
-    struct mgx_tensor t = {0};
-    if (mgx_tensor_create(&t, &shape, diag) != MGX_OK)
+    struct mgx_string *list = calloc((size_t)count + 1, sizeof *list);
+    if (!list) {
+        mgx_fail_memory(diag);
         return NULL;
-    for (int i = 0; i < count; i++) {
-        const char *text = mgx_arena_strdup(arena, v[i]);
-        if (!text) {
-            mgx_fail_memory(diag);
-            break;
-        }
-        ((struct mgx_string *)t.data)[i] = (struct mgx_string){text, strlen(text)};
     }
-    struct mgx_ins *ins = mgx_add_literal(n->module, &t);
-    mgx_tensor_release(&t);
+    for (int i = 0; i < count; i++)
+        list[i] = (struct mgx_string){v[i], strlen(v[i])};
+    const struct mgx_tensor lent = mgx_tensor_borrow(&shape, list);
+    struct mgx_tensor own = {0};
+    const enum mgx_status status = mgx_tensor_clone(&own, &lent, diag);
+    free(list);
+    struct mgx_ins *ins = status == MGX_OK ? mgx_add_literal(n->module, &own) : NULL;
+    mgx_tensor_release(&own);
     return ins;
 }
 
