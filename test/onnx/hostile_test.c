@@ -9,10 +9,10 @@
 
 enum { FLOAT = 1, INT64 = 7, BOOL = 9 };
 
-static double seconds_now(void)
+static double seconds_now(void) // of the processor: a busy machine fails nothing
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
