@@ -18,7 +18,7 @@ for cases; do
     done
 done
 "$venv/bin/python" -m gcovr --root . --object-directory "$build" --filter src/ --gcov-ignore-parse-errors=all \
-    --gcov-ignore-errors=all --json-summary "$build/coverage.json" "$build/CMakeFiles/mgx.dir" > /dev/null 2>&1
+    --gcov-ignore-errors=all --merge-mode-functions=merge-use-line-min --json-summary "$build/coverage.json" "$build/CMakeFiles/mgx.dir" > /dev/null 2>&1
 "$venv/bin/python" - "$build/coverage.json" <<'END'
 import collections, json, os, sys
 folders = collections.defaultdict(lambda: [0, 0])
