@@ -219,6 +219,8 @@ static enum mgx_status require_open(const struct mgx_module *m, struct mgx_diag 
     if (m->program->executable)
         return mgx_fail(diag, MGX_INVALID, "module \"%s\" cannot change: its program is compiled",
                         m->name);
+    if (m != mgx_program_main(m->program) && mgx_program_find_module(m->program, m->name) != m)
+        return mgx_fail(diag, MGX_INVALID, "the module was removed from its program by a pass");
     return MGX_OK;
 }
 

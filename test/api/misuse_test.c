@@ -86,6 +86,21 @@ CASE(an_instruction_that_a_pass_removed_is_no_argument)
     migraphx_program_destroy(p);
 }
 
+CASE(a_module_that_a_pass_removed_takes_nothing)
+{
+    migraphx_module_t m, unused;
+    migraphx_program_t p = empty(&m);
+    migraphx_shape_t shape = make_shape(migraphx_shape_float_type, 1, SIZES(1));
+    migraphx_instruction_t x = parameter(m, "x"), y;
+    OK(migraphx_program_create_module(&unused, p, "unused"));
+    OK(migraphx_program_optimize(p));
+    FAILS(migraphx_module_add_parameter(&y, unused, "y", shape), migraphx_status_unknown_error,
+          "the module was removed from its program by a pass");
+    migraphx_instruction_destroy(x);
+    migraphx_shape_destroy(shape);
+    migraphx_program_destroy(p);
+}
+
 CASE(a_return_is_no_argument)
 {
     migraphx_module_t m;
@@ -427,9 +442,11 @@ CASE(options_beyond_the_machine)
 }
 
 TEST_MAIN(ROW(an_instruction_that_a_pass_removed_is_no_argument) ROW(a_return_is_no_argument)
-              ROW(a_list_holds_instructions_of_one_program) ROW(values_do_not_leave_their_body)
-                  ROW(bodies_do_not_contain_each_other) ROW(main_is_nobodys_body)
-                      ROW(an_empty_program_runs_or_says_why_not) ROW(buffers_may_lie_anywhere)
-                          ROW(strides_of_an_argument_are_honoured)
-                              ROW(results_outlive_program_and_parameters)
-                                  ROW(threads_compile_side_by_side) ROW(options_beyond_the_machine))
+              ROW(a_module_that_a_pass_removed_takes_nothing)
+                  ROW(a_list_holds_instructions_of_one_program) ROW(values_do_not_leave_their_body)
+                      ROW(bodies_do_not_contain_each_other) ROW(main_is_nobodys_body)
+                          ROW(an_empty_program_runs_or_says_why_not) ROW(buffers_may_lie_anywhere)
+                              ROW(strides_of_an_argument_are_honoured)
+                                  ROW(results_outlive_program_and_parameters)
+                                      ROW(threads_compile_side_by_side)
+                                          ROW(options_beyond_the_machine))
