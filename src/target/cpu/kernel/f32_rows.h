@@ -159,9 +159,57 @@ static void logsoftmax(const float *x, float *y, int64_t n)
         y[i] = x[i] - max - shift;
 }
 
+// Lane l := the fold of all lanes of its column, l % n; n divides VL.
+SIMD vf fold_columns(vf v, int n, bool sum)
+{
+    float lane[VL], column[VL];
+    vf_store(lane, v);
+    for (int j = 0; j < n; j++) {
+        float all = lane[j];
+        for (int l = j + n; l < VL; l += n)
+            all = sum ? all + lane[l] : lane[l] > all ? lane[l] : all;
+        column[j] = all;
+    }
+    for (int l = 0; l < VL; l++)
+        lane[l] = column[l % n];
+    return vf_load(lane);
+}
+
+// Few columns without gaps: VL / n rows at a time, every lane at work. `x` may be `y`.
+static void softmax_few(const float *x, float *y, int64_t size, int n)
+{
+    const int64_t whole = size - size % VL;
+    const int left = (int)(size - whole);
+    vf max = left ? load_tail(x + whole, left, -INFINITY) : vf_set(-INFINITY), sum = vf_zero();
+    for (int64_t i = 0; i < whole; i += VL)
+        max = vf_max(max, vf_load(x + i));
+    max = fold_columns(max, n, false);
+    for (int64_t i = 0; i < whole; i += VL) {
+        const vf e = vf_exp(vf_sub(vf_load(x + i), max));
+        vf_store(y + i, e);
+        sum = vf_add(sum, e);
+    }
+    if (left) { // what is beyond the end is 0 after exp, whatever the largest is
+        float lane[VL] = {0};
+        const vf e = vf_exp(vf_sub(load_tail(x + whole, left, 0), max));
+        vf_store_some(lane, e, left);
+        vf_store_some(y + whole, e, left);
+        sum = vf_add(sum, vf_load(lane));
+    }
+    const vf scale = vf_div(vf_set(1), fold_columns(sum, n, true));
+    for (int64_t i = 0; i < whole; i += VL)
+        vf_store(y + i, vf_mul(vf_load(y + i), scale));
+    if (left)
+        vf_store_some(y + whole, vf_mul(vf_load_some(y + whole, left), scale), left);
+}
+
 static void softmax_across(const float *x, int64_t x_stride, float *y, int64_t y_stride,
                            int64_t count, int64_t n)
 {
+    if (x_stride == n && y_stride == n && n < VL && VL % n == 0) {
+        softmax_few(x, y, count * n, (int)n);
+        return;
+    }
     for (int64_t j = 0; j < n; j += VL) {
         const int w = n - j < VL ? (int)(n - j) : VL;
         vf max = vf_set(-INFINITY), sum = vf_zero();

@@ -335,6 +335,14 @@ static void copy_transposed(struct part *part, int64_t elements)
             to[i * part->depth + k] = from[k * d->a_col + i];
 }
 
+static void copy_floats(const char *from, int64_t step, int64_t elements, char *to)
+{
+    const float *x = (const float *)(const void *)from;
+    float *y = (float *)(void *)to;
+    for (int64_t k = 0; k < elements; k++)
+        y[k] = x[k * step];
+}
+
 // Gathers, in pieces, what is not contiguous.
 static void copy_strided(const struct part *part, const char *from, int64_t elements,
                          mgx_convert_fn convert, char *to)
@@ -372,6 +380,8 @@ static void copy_a(struct part *part)
             char *to = part->a_copy + i * to_row;
             if (d->a_col == 1)
                 convert(from, to, elements);
+            else if (d->a_type == MGX_KERNEL_F32 && plan->kernel->a_type == MGX_KERNEL_F32)
+                copy_floats(from, d->a_col, elements, to);
             else
                 copy_strided(part, from, elements, convert, to);
             memset(to + used, 0, (size_t)(to_row - used));
