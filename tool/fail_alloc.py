@@ -29,6 +29,8 @@ def programs(build, tests, only):
         name = str(source.relative_to(tests)).rsplit("_test.", 1)[0]
         if name.split("/")[0] in FOLDERS and (not only or only in name):
             program = build / "test" / ("test-" + name.replace("/", "-"))
+            if not program.exists():
+                sys.exit("%s is not built: make tests" % program)
             yield name, program, program.parent if source.suffix == ".cpp" else tests.parent
 
 

@@ -64,7 +64,7 @@ static void collect(struct cpu_plan *plan, struct blocks *b)
 
 #define ORDER(a, b) (((a) > (b)) - ((a) < (b)))
 
-// Blocks are told apart by where their offsets go: addresses in the plan, the same in every run.
+// Of blocks that none of these tells apart the one that comes first in `v` is the first.
 static int by_size(const struct block *a, const struct block *b)
 {
     const int order = ORDER(b->bytes, a->bytes);
@@ -98,8 +98,8 @@ static int start_order(const void *x, const void *y)
 
 // --- who lives with whom ---
 
-// Calls for every pair are too many to store: this counts them, or stores them when `near` is
-// there.
+// Counts the pairs of blocks that live together, in all and in fill[i] of block i, and stores them
+// when `near` is there. Stops once there are too many to store.
 static int64_t sweep(const struct blocks *b, int *active, int *near, int *fill)
 {
     int64_t pairs = 0;

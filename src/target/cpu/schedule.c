@@ -364,7 +364,7 @@ enum mgx_status cpu_schedule(struct cpu_plan *plan, struct mgx_diag *diag)
 {
     struct graph g = {.plan = plan, .steps = plan->step_count};
     mgx_arena_init(&g.arena);
-    const bool good = plan->step_count < 3 || schedule(plan, &g);
+    const bool good = schedule(plan, &g);
     mgx_arena_fini(&g.arena);
     return good ? MGX_OK : mgx_fail_memory(diag);
 }
