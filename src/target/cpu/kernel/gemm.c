@@ -23,6 +23,9 @@ enum {
     MAX_PANEL_BYTES = 384 << 10, // beyond: depth is cut
     MIN_DEPTH = 256,             // a tile's start and end cost as much as some 20 k
     FEW_ROWS = 4,                // up to these, B is not worth packing
+    ALIAS_BYTES = 4096,          // addresses this far apart meet in a set of the L1 cache
+    L1_WAYS = 8,                 // of which this many fit
+    MAX_HELD_BYTES = 4 << 20,    // of a thread's copy of A
 };
 
 static const int64_t GROUP_BYTES = 4;
@@ -148,11 +151,44 @@ static void choose_blocks(struct mgx_gemm_plan *plan)
     cut_depth(plan, best);
 }
 
+// Whether all rows of a tile meet in one set of the L1 cache, where each would push the others out
+// between one k and the next. A copy costs as much as some 20 columns do.
+static bool rows_collide(const struct mgx_gemm_plan *plan)
+{
+    const struct mgx_gemm_desc *d = &plan->desc;
+    return d->a_row && d->a_row * mgx_kernel_size(d->a_type) % ALIAS_BYTES == 0 && d->m > L1_WAYS &&
+           d->n >= 4 * plan->kernel->cols;
+}
+
 static bool copies_a(const struct mgx_gemm_plan *plan)
 {
     const struct mgx_gemm_desc *d = &plan->desc;
     return (d->a_col != 1 && d->k > 1) || d->a_type != plan->kernel->a_type ||
-           d->k % plan->kernel->group;
+           d->k % plan->kernel->group || rows_collide(plan);
+}
+
+// What a thread's copy of A holds: several parts in a row read the same rows of A, and the second
+// finds them copied.
+struct held {
+    _Alignas(64) const char *a;
+    int64_t row, rows, depth; // `depth` groups of these rows, from the first
+};
+
+// The copy of a block of rows: one depth after the other, all of them if they are not too large.
+static bool copy_fits(struct mgx_gemm_plan *plan, size_t *bytes)
+{
+    const int64_t row = plan->block_depth * GROUP_BYTES;
+    const int64_t rows = mgx_min_i64(plan->block_rows, plan->desc.m);
+    const int64_t depths = mgx_ceil_div(plan->groups, mgx_max_i64(plan->block_depth, 1));
+    plan->copy_row = row % (ALIAS_BYTES / 2) ? row : row + 64;
+    size_t all;
+    if (!mgx_mul_size((size_t)rows, (size_t)plan->copy_row, bytes))
+        return false;
+    plan->holds_a =
+        plan->n_parts > 1 && mgx_mul_size(*bytes, (size_t)depths, &all) && all <= MAX_HELD_BYTES;
+    plan->copy_bytes = (int64_t)*bytes;
+    *bytes = sizeof(struct held) + (plan->holds_a ? all : *bytes);
+    return true;
 }
 
 // A copied block of A, and one panel of raw B.
@@ -161,7 +197,7 @@ static bool workspace_fits(struct mgx_gemm_plan *plan)
     const struct mgx_gemm_desc *d = &plan->desc;
     const size_t row = (size_t)plan->block_depth * (size_t)GROUP_BYTES;
     size_t a = 0, b = 0;
-    if (copies_a(plan) && !mgx_mul_size((size_t)mgx_min_i64(plan->block_rows, d->m), row, &a))
+    if (copies_a(plan) && !copy_fits(plan, &a))
         return false;
     if (!d->packed && !mgx_mul_size((size_t)plan->kernel->cols,
                                     row + (size_t)(plan->kernel->starts * GROUP_BYTES), &b))
@@ -316,6 +352,7 @@ struct part {
     int64_t first_row;              // of the batch, in the output seen as one matrix
     int64_t m_begin, m_end, p_begin, p_end, panels;
     char *a_copy, *b_copy;
+    struct held *held; // NULL: nothing is
     int thread;
     // of the current block
     int64_t row, rows; // in this batch
@@ -325,14 +362,15 @@ struct part {
 };
 
 // Columns of memory are read along them: A transposed.
-static void copy_transposed(struct part *part, int64_t elements)
+static void copy_transposed(const struct part *part, int64_t elements, char *to_block)
 {
     const struct mgx_gemm_desc *d = &part->plan->desc;
     const float *from = (const float *)(const void *)part->a_block;
-    float *to = (float *)(void *)part->a_copy;
+    float *to = (float *)(void *)to_block;
+    const int64_t row = part->plan->copy_row / GROUP_BYTES;
     for (int64_t k = 0; k < elements; k++)
         for (int64_t i = 0; i < part->rows; i++)
-            to[i * part->depth + k] = from[k * d->a_col + i];
+            to[i * row + k] = from[k * d->a_col + i];
 }
 
 static void copy_floats(const char *from, int64_t step, int64_t elements, char *to)
@@ -359,35 +397,61 @@ static void copy_strided(const struct part *part, const char *from, int64_t elem
     }
 }
 
-static void copy_a(struct part *part)
+static void copy_block(const struct part *part, char *to_block)
+{
+    const struct mgx_gemm_plan *plan = part->plan;
+    const struct mgx_gemm_desc *d = &plan->desc;
+    const bool floats = d->a_type == MGX_KERNEL_F32 && plan->kernel->a_type == MGX_KERNEL_F32;
+    const int64_t first = part->k * plan->kernel->group;
+    const int64_t elements = mgx_min_i64(part->depth * plan->kernel->group, d->k - first);
+    const mgx_convert_fn convert = mgx_convert(d->isa, d->a_type, plan->kernel->a_type);
+    const int64_t used = elements * mgx_kernel_size(plan->kernel->a_type);
+    if (d->a_row == 1 && floats) {
+        copy_transposed(part, elements, to_block);
+        return;
+    }
+    for (int64_t i = 0; i < part->rows; i++) {
+        const char *from = part->a_block + i * part->a_row;
+        char *to = to_block + i * plan->copy_row;
+        if (d->a_col == 1)
+            convert(from, to, elements);
+        else if (floats)
+            copy_floats(from, d->a_col, elements, to);
+        else
+            copy_strided(part, from, elements, convert, to);
+        memset(to + used, 0, (size_t)(part->depth * GROUP_BYTES - used));
+    }
+}
+
+// Whether this thread copied the current block for an earlier part; if not, it is going to.
+static bool is_held(const struct part *part)
+{
+    struct held *held = part->held;
+    if (!held)
+        return false;
+    const bool same = held->a == part->a && held->row == part->row && held->rows == part->rows;
+    if (same && held->depth > part->k)
+        return true;
+    *held = (struct held){part->a, part->row, part->rows, part->k + part->depth};
+    return false;
+}
+
+static void set_a(struct part *part)
 {
     const struct mgx_gemm_plan *plan = part->plan;
     const struct mgx_gemm_desc *d = &plan->desc;
     const int64_t first = part->k * plan->kernel->group;
     part->a_block = part->a + (part->row * d->a_row + first * d->a_col) * part->a_size;
     part->a_row = d->a_row * part->a_size;
-    if (!copies_a(plan) || !part->depth)
+    if (!part->a_copy || !part->depth)
         return;
-    const int64_t elements = mgx_min_i64(part->depth * plan->kernel->group, d->k - first);
-    const mgx_convert_fn convert = mgx_convert(d->isa, d->a_type, plan->kernel->a_type);
-    const int64_t to_row = part->depth * GROUP_BYTES,
-                  used = elements * mgx_kernel_size(plan->kernel->a_type);
-    if (d->a_row == 1 && d->a_type == MGX_KERNEL_F32 && plan->kernel->a_type == MGX_KERNEL_F32)
-        copy_transposed(part, elements);
-    else
-        for (int64_t i = 0; i < part->rows; i++) {
-            const char *from = part->a_block + i * part->a_row;
-            char *to = part->a_copy + i * to_row;
-            if (d->a_col == 1)
-                convert(from, to, elements);
-            else if (d->a_type == MGX_KERNEL_F32 && plan->kernel->a_type == MGX_KERNEL_F32)
-                copy_floats(from, d->a_col, elements, to);
-            else
-                copy_strided(part, from, elements, convert, to);
-            memset(to + used, 0, (size_t)(to_row - used));
-        }
-    part->a_block = part->a_copy;
-    part->a_row = to_row;
+    char *to = part->a_copy;
+    if (plan->holds_a)
+        to += part->k / plan->block_depth * plan->copy_bytes;
+    if (!is_held(part))
+        copy_block(part, to);
+    part->a_block = to;
+    part->a_row = plan->copy_row;
 }
 
 // The panel's part of the current depth, and what to prefetch: the one behind it in memory.
@@ -571,7 +635,7 @@ static void run_block(struct part *part)
     const struct mgx_gemm_plan *plan = part->plan;
     const int64_t tap = 0;
     struct mgx_tile_args args = {.taps = &tap, .tap_count = 1, .depth = part->depth};
-    copy_a(part);
+    set_a(part);
     if (part->k + part->depth == plan->groups)
         mgx_output_clamp(&plan->desc.epilogue, &args);
     int64_t p = part->p_begin;
@@ -655,7 +719,22 @@ static void set_scratch(struct part *part)
     const int64_t rows = plan->block_depth + plan->kernel->starts;
     const size_t b = plan->desc.packed ? 0 : (size_t)(plan->kernel->cols * rows * GROUP_BYTES);
     part->b_copy = own;
-    part->a_copy = own + mgx_align64(b);
+    if (!copies_a(plan))
+        return;
+    own += mgx_align64(b);
+    part->held = plan->holds_a ? (struct held *)(void *)own : NULL;
+    part->a_copy = own + sizeof(struct held);
+}
+
+// What lies in the workspace is of another run.
+static void hold_nothing(const struct mgx_gemm_plan *plan, const struct mgx_gemm_args *args,
+                         int threads)
+{
+    struct part part = {.plan = plan, .args = args};
+    for (; plan->holds_a && part.thread < threads; part.thread++) {
+        set_scratch(&part);
+        *part.held = (struct held){NULL, 0, 0, 0};
+    }
 }
 
 static void run_unit(const struct job *job, int64_t unit, int thread)
@@ -705,5 +784,6 @@ void mgx_gemm_run(const struct mgx_gemm_plan *plan, const struct mgx_gemm_args *
     if (!plan->desc.m || !plan->desc.n)
         return;
     struct job job = {plan, args};
+    hold_nothing(plan, args, mgx_pool_threads(pool));
     mgx_pool_run(pool, plan->tasks, run_task, &job);
 }

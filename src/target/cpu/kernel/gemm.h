@@ -14,7 +14,7 @@
 // (depth contiguous). A with any strides is copied block by block unless its depth is contiguous.
 //
 // Strides: when rows of A lie a multiple of 4096 bytes apart, all rows of a tile fall into the same
-// set of the L1 cache; 16 floats more per row gain 4 % (128 x 768 x 3072, Zen 4).
+// set of the L1 cache. Such rows are copied too, once for every thread.
 //
 // Types: f32, f16 and bf16 operands are multiplied as f32, or as bf16 with sums in f32 when asked
 // for and the machine can; signed or unsigned bytes times signed ones give int32, or floats by a
@@ -61,6 +61,8 @@ struct mgx_gemm_plan {
     int tasks;                       // runs of units, dealt to threads
     int64_t groups;                  // of 32 bits along the depth
     int64_t block_rows, block_depth; // depth in groups
+    int64_t copy_row, copy_bytes;    // of a block of A that is copied
+    bool holds_a;                    // a thread keeps its copy from one unit to the next
     bool converts_c;                 // tiles are finished in scratch, then stored
     size_t packed_bytes;             // of all of B; 0 unless packed
     size_t thread_workspace;         // bytes for one thread, a multiple of 64

@@ -300,6 +300,16 @@ CASE(long_depth_is_cut)
                       6000 + rng_below(&r, 8000));
 }
 
+// Rows 4096 bytes apart, depths that are cut, and parts that find the copy of an earlier one.
+CASE(rows_that_collide_are_copied)
+{
+    struct rng r = {23};
+    EACH_ISA_TO(isa, MGX_ISA_AVX512_BF16)
+    for (int i = 0; i < 8 && !check_failures; i++)
+        check_problem(&r, isa, 9 + rng_below(&r, 30), 128 + rng_below(&r, 200),
+                      i % 4 ? 1024 : 4096);
+}
+
 CASE(threads_do_not_change_a_bit)
 {
     struct rng r = {99};
@@ -389,9 +399,9 @@ static void bench_shape(const struct shape *s, enum mgx_isa isa, int threads,
         .n = s->n,
         .k = s->k,
         .batch = {s->batch},
-        .a_row = s->k + 64, // see "strides" in gemm.h
+        .a_row = s->k,
         .a_col = 1,
-        .a_batch = {s->m * (s->k + 64)},
+        .a_batch = {s->m * s->k},
         .b_row = s->b == 2 ? 1 : s->n,
         .b_col = s->b == 2 ? s->k : 1,
         .b_batch = {s->n * s->k},
@@ -402,7 +412,7 @@ static void bench_shape(const struct shape *s, enum mgx_isa isa, int threads,
     if (mgx_pool_acquire(threads, &t.pool, NULL) != MGX_OK ||
         mgx_gemm_plan_init(&t.plan, &d, NULL) != MGX_OK)
         return;
-    struct buffer a = typed_random(type, s->batch * s->m * (s->k + 64), &r),
+    struct buffer a = typed_random(type, s->batch * s->m * s->k, &r),
                   b = typed_random(type, s->batch * s->n * s->k, &r),
                   bias = buffer_random(s->n, &r), c = buffer_new(s->batch * s->m * s->n),
                   packed = buffer_new((int64_t)t.plan.packed_bytes / 4),
@@ -453,8 +463,8 @@ static int bench(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    static const struct check_case cases[] = {ROW(agrees_with_a_plain_loop) ROW(long_depth_is_cut)
-                                                  ROW(threads_do_not_change_a_bit)
-                                                      ROW(absurd_sizes_are_refused){NULL, NULL}};
+    static const struct check_case cases[] = {
+        ROW(agrees_with_a_plain_loop) ROW(long_depth_is_cut) ROW(rows_that_collide_are_copied)
+            ROW(threads_do_not_change_a_bit) ROW(absurd_sizes_are_refused){NULL, NULL}};
     return bench_asked(argc, argv) ? bench(argc, argv) : harness_run(cases, argc, argv);
 }
