@@ -4,9 +4,10 @@
 
 #include "pass/rewrite.h"
 
-extern const struct mgx_rules mgx_rules_scalar; // simplify_algebra.c
-extern const struct mgx_rules mgx_rules_linear; // scale and shift through convolution and dot
-extern const struct mgx_rules mgx_rules_hoist;  // pointwise operators before broadcasts
+extern const struct mgx_rules mgx_rules_scalar;   // simplify_algebra.c
+extern const struct mgx_rules mgx_rules_linear;   // scale and shift through convolution and dot
+extern const struct mgx_rules mgx_rules_branches; // sums of convolutions of one input
+extern const struct mgx_rules mgx_rules_hoist;    // pointwise operators before broadcasts
 extern const struct mgx_rules mgx_rules_hoist_constants;
 extern const struct mgx_rules mgx_rules_reduce; // reductions of reductions and of broadcasts
 extern const struct mgx_rules mgx_rules_chain;  // chains of views

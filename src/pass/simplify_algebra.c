@@ -6,8 +6,9 @@
 // after). So x - x is no zero for floats, log(exp(x)) no x, and combined constants must not
 // overflow or vanish. Integers wrap, so their rows are exact in any order.
 //
-// This file holds the scalar rules; linear.c those through convolutions and products, hoist.c those
-// of broadcasts, reduce.c those of reductions; horizontal.c joins products that share an input.
+// This file holds the scalar rules; linear.c those through convolutions and products, branches.c
+// those of sums of convolutions, hoist.c those of broadcasts, reduce.c those of reductions;
+// horizontal.c joins products that share an input.
 #include "pass/algebra.h"
 
 #include <math.h>
@@ -230,7 +231,8 @@ const struct mgx_rules mgx_rules_scalar = {rules, MGX_COUNT(rules)};
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 {
     const struct mgx_rules *const tables[] = {&mgx_rules_scalar, &mgx_rules_linear,
-                                              &mgx_rules_hoist, &mgx_rules_reduce};
+                                              &mgx_rules_branches, &mgx_rules_hoist,
+                                              &mgx_rules_reduce};
     TRY(mgx_apply_tables(c, m, tables, MGX_COUNT(tables)));
     return mgx_join_products(c, m);
 }
