@@ -19,7 +19,7 @@
 // --- the plan ---
 
 enum {
-    A_BLOCK_BYTES = 384 << 10,
+    A_BLOCK_BYTES = 512 << 10,
     MAX_PANEL_BYTES = 384 << 10, // beyond: depth is cut
     MIN_DEPTH = 256,             // a tile's start and end cost as much as some 20 k
     FEW_ROWS = 4,                // up to these, B is not worth packing
