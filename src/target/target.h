@@ -42,9 +42,11 @@ struct mgx_run {
 };
 
 struct mgx_target;
+struct mgx_params;
 
-struct mgx_executable { // first member of a target's own struct
+struct mgx_executable { // first member of a target's own struct, which sets the first of these
     const struct mgx_target *target;
+    struct mgx_params *params; // params.h
 };
 
 struct mgx_target {

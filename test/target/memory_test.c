@@ -108,4 +108,76 @@ CASE(a_steady_run_allocates_nothing)
     CHECK(!failed);
 }
 
-TEST_MAIN(ROW(compiling_and_running_without_memory) ROW(a_steady_run_allocates_nothing))
+// p0 + p1 + ... of {2} each, given in reverse, behind a stranger and before a second p0.
+enum { MANY = 40 };
+
+static enum mgx_status build_many(const char *target, struct mgx_program **out,
+                                  struct mgx_diag *diag)
+{
+    struct mgx_str text = {0};
+    mgx_str_put(&text, "module: \"main\"\n");
+    for (int i = 0; i < MANY; i++)
+        mgx_str_printf(&text, "p%d = @param:p%d -> float_type, {2}, {1}\n", i, i);
+    for (int i = 1; i < MANY; i++)
+        mgx_str_printf(&text, "@%d = add(%s%d,p%d)\n", MANY + i, i == 1 ? "p" : "@",
+                       i == 1 ? 0 : MANY + i - 1, i);
+    mgx_str_printf(&text, "@%d = @return(@%d)\n", 2 * MANY, 2 * MANY - 1);
+    const struct mgx_compile_options options = {.threads = 1, .fast_math = true};
+    enum mgx_status status = mgx_program_parse(out, &mgx_ops, mgx_str_text(&text), text.size, diag);
+    mgx_str_fini(&text);
+    return status == MGX_OK ? mgx_program_compile(*out, mgx_target_find(target), &options, diag)
+                            : status;
+}
+
+static enum mgx_status run_many(const struct mgx_program *p, float sum[2], struct mgx_diag *diag)
+{
+    static char names[MANY][8];
+    static float values[MANY + 1][2];
+    static struct mgx_named_tensor params[MANY + 2];
+    const struct mgx_shape shape = mgx_shape_vector(MGX_FLOAT, 2);
+    struct mgx_tensor result = {.data = NULL};
+    for (int i = 0; i <= MANY; i++) {
+        values[i][0] = (float)(i + 1);
+        values[i][1] = (float)(i * i);
+    }
+    params[0] = (struct mgx_named_tensor){"stranger", mgx_tensor_borrow(&shape, values[MANY])};
+    for (int i = 0; i < MANY; i++) {
+        names[i][0] = 'p';
+        names[i][1] = (char)(i < 10 ? '0' + i : '0' + i / 10);
+        names[i][2] = (char)(i < 10 ? '\0' : '0' + i % 10);
+        params[MANY - i] =
+            (struct mgx_named_tensor){names[i], mgx_tensor_borrow(&shape, values[i])};
+    }
+    params[MANY + 1] = (struct mgx_named_tensor){"p0", mgx_tensor_borrow(&shape, values[MANY])};
+    struct mgx_run r = {
+        .params = params, .param_count = MANY + 2, .results = &result, .result_count = 1};
+    TRY(mgx_program_run(p, &r, diag));
+    memcpy(sum, result.data, 2 * sizeof *sum);
+    mgx_tensor_release(&result);
+    return MGX_OK;
+}
+
+CASE(parameters_are_found_by_name_whatever_their_number)
+{
+    for (int k = 0; k < 2; k++) {
+        const char *target = k ? "cpu" : "ref";
+        struct mgx_diag diag = {0};
+        struct mgx_program *p = NULL;
+        float sum[2];
+        CHECK_OK(build_many(target, &p, &diag), diag);
+        CHECK_OK(run_many(p, sum, &diag), diag);
+        CHECK_NEAR(sum[0], MANY * (MANY + 1) / 2, 0);
+        CHECK_NEAR(sum[1], (MANY - 1) * MANY * (2 * MANY - 1) / 6, 0);
+        test_malloc_fail_after(k ? 0 : -1); // of cpu the second run makes nothing
+        const enum mgx_status status = run_many(p, sum, &diag);
+        const bool failed = test_malloc_failed();
+        test_malloc_fail_after(-1);
+        mgx_program_destroy(p);
+        CHECK_OK(status, diag);
+        CHECK(!failed);
+        CHECK_NEAR(sum[0], MANY * (MANY + 1) / 2, 0);
+    }
+}
+
+TEST_MAIN(ROW(compiling_and_running_without_memory) ROW(a_steady_run_allocates_nothing)
+              ROW(parameters_are_found_by_name_whatever_their_number))

@@ -140,7 +140,7 @@ struct cpu_context {
     struct mgx_tensor *dynamic;   // slots
     struct mgx_tensor *values;    // frame for bodies: by ins->index, borrowed
     struct mgx_storage **results; // reused when the caller has let go of the last run's
-    const struct mgx_tensor *params;
+    const struct mgx_named_tensor *params;
     struct mgx_tensor *out;
     unsigned dying; // bits of the step's inputs that nobody reads after it, while it starts
     struct mgx_arena strings;
@@ -151,7 +151,7 @@ struct cpu_context {
 static inline const struct mgx_tensor *cpu_dynamic_tensor(const struct cpu_context *x,
                                                           const struct cpu_value *v)
 {
-    return v->place == CPU_PARAM   ? &x->params[v->index]
+    return v->place == CPU_PARAM   ? &x->params[v->index].tensor
            : v->place == CPU_CONST ? v->ins->literal
                                    : &x->dynamic[v->index];
 }

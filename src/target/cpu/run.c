@@ -5,7 +5,6 @@
 // A context is made by the first run that finds none free and goes back to the pool, so steady runs
 // allocate nothing: even results are reused once the caller has let go of those of an earlier run.
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "op/op.h"
@@ -93,7 +92,7 @@ static void *address(const struct cpu_context *x, const struct cpu_ref *ref)
     case CPU_CONST:
         return (unsigned char *)ref->data + ref->offset;
     case CPU_PARAM:
-        return (unsigned char *)x->params[ref->index].data + ref->offset;
+        return (unsigned char *)x->params[ref->index].tensor.data + ref->offset;
     case CPU_RESULT:
         return (unsigned char *)x->results[ref->index]->data + ref->offset;
     default:
@@ -190,48 +189,18 @@ static enum mgx_status hand_out(struct cpu_context *x, struct mgx_run *run, stru
     return MGX_OK;
 }
 
-// The parameters in the plan's order; run->params come in any order and were checked before.
-static const struct mgx_tensor *find_param(const struct mgx_run *run, const char *name)
-{
-    for (int i = 0; i < run->param_count; i++)
-        if (strcmp(run->params[i].name, name) == 0)
-            return &run->params[i].tensor;
-    return NULL;
-}
-
 static enum mgx_status run_in(struct cpu_context *x, struct mgx_run *run, struct mgx_diag *diag)
 {
-    const struct cpu_plan *plan = x->plan;
-    struct mgx_tensor params[MGX_MAX_RANK]; // most models have a few
-    struct mgx_tensor *list = params;
-    if (plan->param_count > MGX_MAX_RANK &&
-        !(list = calloc((size_t)plan->param_count, sizeof *list)))
-        return mgx_fail_memory(diag);
-    enum mgx_status status = MGX_OK;
-    for (int i = 0; i < plan->param_count && status == MGX_OK; i++) {
-        const char *name = mgx_parameter_name(plan->params[i]);
-        const struct mgx_tensor *given = find_param(run, name);
-        if (given)
-            list[i] = *given;
-        else
-            status = mgx_fail(diag, MGX_INVALID, "Parameter not found: %s", name);
-    }
-    x->params = list;
+    x->params = run->params; // in order of creation, which is the plan's
     x->eval = (struct mgx_eval){.strings = &x->strings,
                                 .seed = run->seed,
                                 .offer = cpu_dynamic_offer,
                                 .knows = cpu_dynamic_knows,
                                 .create = cpu_dynamic_create,
                                 .offer_user = x};
-    if (status == MGX_OK)
-        status = prepare_results(x, diag);
-    if (status == MGX_OK)
-        status = run_steps(x, run, diag);
-    if (status == MGX_OK)
-        status = hand_out(x, run, diag);
-    if (list != params)
-        free(list);
-    return status;
+    TRY(prepare_results(x, diag));
+    TRY(run_steps(x, run, diag));
+    return hand_out(x, run, diag);
 }
 
 enum mgx_status cpu_run(const struct mgx_program *p, struct mgx_run *run, struct mgx_diag *diag)
