@@ -6,9 +6,10 @@
 // First pointwise work moves before broadcasts, so that no literal repeats what a shorter one says.
 // Then three sweeps: forwards, which instructions can be folded; backwards, which of them are worth
 // it, because something that is not folded reads them; forwards again, evaluating by each
-// operator's reference compute. Values in between are dropped after their last reader. Kept as
-// instructions, because the program would grow or later passes want to see them: broadcasts (their
-// input becomes the literal), large concats, dequantization and unpacking of weights.
+// operator's reference compute, or as the target that compiles offers to. Values in between are
+// dropped after their last reader. Kept as instructions, because the program would grow or later
+// passes want to see them: broadcasts (their input becomes the literal), large concats,
+// dequantization and unpacking of weights.
 //
 // Holds: literals made here stay within the options' bounds in bytes, not counting what they
 // replace, and so do the values in between; the work is bounded too, so that a hostile model cannot
@@ -270,7 +271,11 @@ static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
     if (!has_work(m))
         return MGX_OK;
     struct mgx_arena strings;
-    struct fold f = {.call = c, .module = m, .eval = {.strings = &strings}};
+    struct fold f = {.call = c,
+                     .module = m,
+                     .eval = {.strings = &strings,
+                              .offer = c->options->offer,
+                              .offer_user = c->options->offer_user}};
     TRY(mgx_apply_tables(c, m, (const struct mgx_rules *const[]){&mgx_rules_hoist_constants}, 1));
     const int count = m->count;
     f.eval.limit_bytes = c->options->fold_limit_bytes;

@@ -165,6 +165,7 @@ struct cpu_end {
 struct cpu_choices;
 struct cpu_blocks;
 struct cpu_join;
+struct cpu_folder;
 
 // How a constant is packed: `fill` writes its share of the packed bytes from the source, the shares
 // in any order and by any thread. `kernel` is what the kernel family needs to know for it.
@@ -212,7 +213,7 @@ struct cpu_plan {
     struct cpu_join *joins;                  // joined weights that have addresses
     struct mgx_map literals;     // address of a literal's bytes -> the same, of all modules
     struct cpu_choices *choices; // kernels chosen at run time, under the lock
-    struct cpu_blocks *blocks;   // memory of large tensors made at run time
+    struct cpu_blocks *blocks;   // memory of large tensors made at run time; NULL: the heap
     size_t late_bytes;           // packed for them, of packed_bytes
     struct cpu_end *ends;        // what kernels want done when the plan goes
     pthread_mutex_t lock;        // of the pool of contexts and of what is chosen at run time
@@ -225,6 +226,20 @@ extern const struct mgx_pass *const cpu_pipeline[]; // ends with NULL
 extern const struct mgx_pass cpu_pass_fuse_expand;
 // --- softmax.c ---
 extern const struct mgx_pass cpu_pass_find_softmax;
+
+// --- target.c ---
+// An empty plan: instruction set, threads, options.
+enum mgx_status cpu_plan_create(const struct mgx_program *p,
+                                const struct mgx_compile_options *options, struct cpu_plan **out,
+                                struct mgx_diag *diag) MGX_NODISCARD;
+void cpu_plan_destroy(struct cpu_plan *plan);
+
+// --- fold.c ---
+// Sets what folding is offered in `pass`, for as long as the folder lives. NULL when out of memory.
+struct cpu_folder *cpu_folder_create(const struct mgx_program *p,
+                                     const struct mgx_compile_options *options,
+                                     struct mgx_pass_options *pass);
+void cpu_folder_destroy(struct cpu_folder *folder); // NULL is allowed
 
 // --- layout.c ---
 // Physical shapes of all values; view values get root and offset.

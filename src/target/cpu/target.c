@@ -9,7 +9,7 @@
 #include "target/cpu/choice.h"
 #include "target/cpu/cpus.h"
 
-static void destroy_plan(struct cpu_plan *plan)
+void cpu_plan_destroy(struct cpu_plan *plan)
 {
     while (plan->pool_of_contexts) {
         struct cpu_context *next = plan->pool_of_contexts->next;
@@ -34,7 +34,7 @@ static void destroy_plan(struct cpu_plan *plan)
 static void destroy(struct mgx_executable *executable)
 {
     if (executable)
-        destroy_plan((struct cpu_plan *)executable);
+        cpu_plan_destroy((struct cpu_plan *)executable);
 }
 
 // Results leave row-major, whatever views made them.
@@ -153,8 +153,9 @@ static enum mgx_status build_tuned(struct cpu_plan *plan, const char *cache, str
     return quiet.status == MGX_NO_MEMORY ? mgx_fail_memory(diag) : MGX_OK;
 }
 
-static enum mgx_status create_plan(struct mgx_program *p, const struct mgx_compile_options *options,
-                                   struct cpu_plan **out, struct mgx_diag *diag)
+enum mgx_status cpu_plan_create(const struct mgx_program *p,
+                                const struct mgx_compile_options *options, struct cpu_plan **out,
+                                struct mgx_diag *diag)
 {
     enum mgx_isa isa;
     TRY(mgx_isa_require(options->isa, &isa, diag));
@@ -169,25 +170,35 @@ static enum mgx_status create_plan(struct mgx_program *p, const struct mgx_compi
     mgx_arena_init(&plan->arena);
     mgx_tuning_init(&plan->tuning);
     pthread_mutex_init(&plan->lock, NULL);
-    enum mgx_status status = mgx_pool_acquire(options->threads, &plan->pool, diag);
+    const enum mgx_status status = mgx_pool_acquire(options->threads, &plan->pool, diag);
     plan->threads = mgx_pool_threads(plan->pool);
-    if (status == MGX_OK)
-        status = build_tuned(plan, options->tuning_cache, diag);
     if (status != MGX_OK) {
-        destroy_plan(plan);
+        cpu_plan_destroy(plan);
         return status;
     }
     *out = plan;
     return MGX_OK;
 }
 
+static enum mgx_status run_passes(struct mgx_program *p, const struct mgx_compile_options *options,
+                                  struct mgx_diag *diag)
+{
+    struct mgx_pass_options pass = options->pass;
+    struct cpu_folder *folder = cpu_folder_create(p, options, &pass);
+    if (!folder)
+        return mgx_fail_memory(diag);
+    enum mgx_status status = mgx_run_passes(p, mgx_pipeline_simplify, &pass, diag);
+    pass.threads = options->threads ? options->threads : mgx_cpus_usable();
+    if (status == MGX_OK)
+        status = mgx_run_passes(p, cpu_pipeline, &pass, diag);
+    cpu_folder_destroy(folder);
+    return status;
+}
+
 static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_options *options,
                                struct mgx_diag *diag)
 {
-    TRY(mgx_run_passes(p, mgx_pipeline_simplify, &options->pass, diag));
-    struct mgx_pass_options pass = options->pass;
-    pass.threads = options->threads ? options->threads : mgx_cpus_usable();
-    TRY(mgx_run_passes(p, cpu_pipeline, &pass, diag));
+    TRY(run_passes(p, options, diag));
     TRY(pack_results(p, diag));
     TRY(cpu_settle_joins(p, diag));
     TRY(mgx_program_compact(p, diag));
@@ -195,7 +206,12 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_o
     forget_files(p);
     TRY(number_modules(p));
     struct cpu_plan *plan = NULL;
-    TRY(create_plan(p, options, &plan, diag));
+    TRY(cpu_plan_create(p, options, &plan, diag));
+    const enum mgx_status status = build_tuned(plan, options->tuning_cache, diag);
+    if (status != MGX_OK) {
+        cpu_plan_destroy(plan);
+        return status;
+    }
     p->executable = &plan->base;
     p->destroy_executable = destroy;
     return MGX_OK;

@@ -80,7 +80,7 @@ enum mgx_status cpu_dynamic_create(void *context, const struct mgx_shape *shape,
                                    struct mgx_tensor *out, struct mgx_diag *diag)
 {
     const struct cpu_context *x = context;
-    return mgx_shape_bytes(shape) < CPU_BLOCK_BYTES
+    return mgx_shape_bytes(shape) < CPU_BLOCK_BYTES || !x->plan->blocks
                ? mgx_tensor_create(out, shape, diag)
                : cpu_block_tensor(x->plan->blocks, shape, 0, out, diag);
 }
@@ -88,7 +88,7 @@ enum mgx_status cpu_dynamic_create(void *context, const struct mgx_shape *shape,
 static enum mgx_status make_result(const struct cpu_choice *k, struct cpu_context *x,
                                    struct mgx_compute_call *c)
 {
-    return mgx_shape_bytes(&k->out) < CPU_BLOCK_BYTES
+    return mgx_shape_bytes(&k->out) < CPU_BLOCK_BYTES || !x->plan->blocks
                ? mgx_eval_create(c, &k->out)
                : cpu_dynamic_create(x, &k->out, c->out, c->diag);
 }
