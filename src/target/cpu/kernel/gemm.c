@@ -120,14 +120,15 @@ static void cut_depth(struct mgx_gemm_plan *plan, int64_t blocks)
 }
 
 // What a cut moves through L2: B once for every block of rows, C out and in for every block of
-// depth but the last. A B that stays in L2 itself costs nothing.
+// depth but the last. B comes by prefetch; a tile waits for its C, which counts three times. A B
+// that stays in L2 itself costs nothing.
 static double moved_values(const struct mgx_gemm_plan *plan)
 {
     const double m = (double)plan->desc.m, n = (double)plan->desc.n, k = (double)plan->groups;
     const double rows = (double)mgx_ceil_div(plan->desc.m, plan->block_rows);
     const double depths = (double)mgx_ceil_div(plan->groups, mgx_max_i64(plan->block_depth, 1));
     const double b = k * n * GROUP_BYTES > A_BLOCK_BYTES ? k * n : 0;
-    return rows * b + 2 * (depths - 1) * m * n;
+    return rows * b + 3 * 2 * (depths - 1) * m * n;
 }
 
 // The cut that moves least. It depends on the sizes alone, never on the threads: sums are rounded
