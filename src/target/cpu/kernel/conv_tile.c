@@ -3,7 +3,7 @@
 //
 //     task: a group, a range of output rows, a range of panels (32 output channels)
 //       block of rows, whose input stays in L2: the strip is copied, or the pixels unrolled
-//         panel, prefetching the next
+//         panel, in slices of its depth that stay in L2 together with the next one
 //           row of output pixels, in tiles of up to 14; two rows of 7 make one tile
 //
 //     strip, kernel 3 x 3, pad 1:                 0 0 0 0 0 0 0 0     rows above the image
@@ -43,6 +43,7 @@ struct part {
     int thread;
     struct mgx_conv_row *rows; // of the block
     int row_count;
+    int64_t tiles; // of the block, for one panel
     char *copy;
     int64_t x_size, y_size; // bytes of a value
 };
@@ -115,6 +116,24 @@ static const char *direct_row(const struct part *part, const struct mgx_conv_pla
     return (const char *)part->args->x + offset * part->x_size;
 }
 
+// Do rows r and r + 1 of the block make one tile?
+static bool is_pair(const struct part *part, int r)
+{
+    const struct mgx_conv_row *row = &part->rows[r];
+    const int half = part->plan->kernel->half;
+    return row->width == half && r + 1 < part->row_count && row[1].width == half;
+}
+
+static void count_tiles(struct part *part)
+{
+    const int rows = part->plan->kernel->rows;
+    part->tiles = 0;
+    for (int r = 0; r < part->row_count; r++) {
+        part->tiles += mgx_ceil_div(part->rows[r].width, rows);
+        r += is_pair(part, r);
+    }
+}
+
 // Lists the rows [begin, end) and copies their input.
 static void fill_block(struct part *part, int64_t begin, int64_t end)
 {
@@ -146,6 +165,7 @@ static void fill_block(struct part *part, int64_t begin, int64_t end)
             in_strip--;
         }
     }
+    count_tiles(part);
 }
 
 // Tiles that do not end in y as they are, and their residuals.
@@ -154,9 +174,17 @@ struct scratch_tile {
     _Alignas(64) float residual[MGX_TILE_MAX_ROWS * MGX_TILE_MAX_COLS];
 };
 
+// A part of a panel's depth: all channels of some taps, or some channels of one tap.
+struct slice {
+    int64_t tap_begin, tap_end;
+    int64_t k, depth; // channels, in groups
+};
+
 // A tile: its pixels lie in two halves, consecutive in one row, or one row each.
 struct tile {
     const struct part *part;
+    const struct slice *slice;
+    bool first, last; // of the slices that the row has: the sums begin, and are finished
     int64_t p, col;
     bool whole;       // the second half follows the first one in its row
     int count[2];     // pixels of each half
@@ -214,15 +242,35 @@ static void store_half(const struct tile *t, const struct mgx_tile_args *args, i
                 args->cols);
 }
 
+// Sums of earlier slices are in y, and this one's go there.
+static void run_slice_of(const struct tile *t, const mgx_tile_fn *tiles,
+                         const struct mgx_tile_args *whole)
+{
+    struct mgx_tile_args args = *whole;
+    args.clamp = whole->clamp && t->last;
+    if (!t->first) {
+        args.bias = NULL;
+        args.residual[0] = args.c[0];
+        args.residual[1] = args.c[1];
+        args.residual_row = args.c_row;
+    }
+    tiles[t->count[0] + t->count[1]](&args);
+}
+
 static void run_tile(const struct tile *t, const mgx_tile_fn *tiles, struct mgx_tile_args *args)
 {
     const struct mgx_conv_plan *plan = t->part->plan;
     const struct mgx_epilogue *e = &plan->d.epilogue;
     set_outputs_of(t, args);
     const char *residual[2] = {args->residual[0], args->residual[1]};
-    if (e->residual == MGX_RESIDUAL_AFTER)
+    if (!t->first || e->residual == MGX_RESIDUAL_AFTER)
         args->residual[0] = NULL;
-    tiles[t->count[0] + t->count[1]](args);
+    if (t->first && t->last)
+        tiles[t->count[0] + t->count[1]](args);
+    else
+        run_slice_of(t, tiles, args);
+    if (!t->last)
+        return;
     const bool simple = mgx_output_simple(e);
     if (!simple && t->whole && !plan->converts_y) {
         finish_pixels(t, args, 0, t->count[0] + t->count[1], residual[0], args->residual_row);
@@ -247,7 +295,7 @@ static void set_half(struct tile *t, const struct mgx_conv_row *row, int64_t x, 
     t->y[half] = row->c + (x * walk->y[3] + t->col) * size;
     t->residual[half] =
         row->residual ? row->residual + (x * walk->residual[3] + t->col) * size : NULL;
-    args->a[half] = row->a + x * args->a_row;
+    args->a[half] = row->a + x * args->a_row + t->slice->k * GROUP;
 }
 
 static void set_panel(const struct part *part, int64_t p, struct mgx_tile_args *args)
@@ -265,45 +313,58 @@ static void set_panel(const struct part *part, int64_t p, struct mgx_tile_args *
     args->scale = kernel->integer && part->args->scale ? part->args->scale + channel : NULL;
     args->c_row = plan->converts_y ? args->cols * GROUP : plan->walk.y[3] * GROUP;
     args->residual_row = plan->converts_y ? args->cols * GROUP : plan->walk.residual[3] * GROUP;
-    args->ahead = args->b + args->b_row * depth;
-    args->ahead_step = p + 1 < part->panels ? 256 : 0;
 }
 
-// The taps of a row, or of two that make one tile.
-static void set_taps(const struct mgx_conv_plan *plan, const struct mgx_conv_row *row,
+// The slice's taps of a row, or of two that make one tile; false if they have none of them.
+static bool set_taps(struct tile *t, const struct mgx_conv_row *row,
                      const struct mgx_conv_row *second, const char *panel,
                      struct mgx_tile_args *args)
 {
+    const struct mgx_conv_plan *plan = t->part->plan;
+    const struct slice *slice = t->slice;
     const int64_t across = plan->d.kernel[1] > 0 ? plan->tap_count / plan->d.kernel[1] : 0;
-    const int64_t begin = mgx_min_i64(row->kernel_begin, second->kernel_begin),
-                  end = mgx_max_i64(row->kernel_end, second->kernel_end);
-    if (end - begin == plan->d.kernel[1]) {
-        args->taps = plan->taps;
-        args->tap_count = plan->tap_count;
-        args->b = panel;
-        return;
+    int64_t begin = mgx_min_i64(row->kernel_begin, second->kernel_begin) * across,
+            end = mgx_max_i64(row->kernel_end, second->kernel_end) * across;
+    if (plan->method == MGX_CONV_UNROLLED) {
+        begin = 0;
+        end = plan->tap_count;
     }
-    args->taps = plan->taps + begin * across;
-    args->tap_count = (end - begin) * across;
-    args->b = panel + begin * across * plan->depth * args->b_row;
+    t->first = slice->tap_begin <= begin && slice->k == 0;
+    t->last = slice->tap_end >= end && slice->k + slice->depth == plan->depth;
+    begin = mgx_max_i64(begin, slice->tap_begin);
+    end = mgx_min_i64(end, slice->tap_end);
+    args->taps = plan->taps + begin;
+    args->tap_count = end - begin;
+    args->b = panel + (begin * plan->depth + slice->k) * args->b_row;
+    return begin < end || (t->first && t->last); // without any taps the sums are the bias
 }
 
-// All tiles of the block for one panel; the first ones prefetch the next panel.
-static void run_panel(const struct part *part, int64_t p, struct mgx_tile_args *args)
+// All tiles of the block for one slice of a panel; they prefetch what follows it in memory.
+static void run_slice(const struct part *part, const struct slice *slice, int64_t p,
+                      const char *panel, bool ahead, struct mgx_tile_args *args)
 {
     const struct mgx_gemm_kernel *kernel = part->plan->kernel;
     const mgx_tile_fn *tiles = args->cols > kernel->cols / 2 ? kernel->wide : kernel->narrow;
-    const int64_t tile_bytes = part->plan->tap_count * (args->depth / 4) * 256;
     const int half = kernel->half;
-    int64_t ahead_left = args->b_row * args->depth * part->plan->tap_count;
-    const char *panel = args->b;
+    // Each tile brings its share, a line or more for every 4 k: more at once would keep the tile's
+    // own loads waiting.
+    const int64_t lines = mgx_ceil_div(args->b_row * 4, 64 * mgx_max_i64(part->tiles, 1));
+    const int64_t taps = slice->tap_end - slice->tap_begin, step = mgx_min_i64(64 * lines, 256);
+    const int64_t tile_bytes = taps * (slice->depth / 4) * step;
+    int64_t ahead_left = ahead ? args->b_row * slice->depth * taps : 0;
+    args->depth = slice->depth;
+    args->ahead = panel + (slice->tap_begin * part->plan->depth + slice->k) * args->b_row +
+                  args->b_row * slice->depth * taps;
     struct scratch_tile scratch;
-    struct tile t = {.part = part, .p = p, .col = p * kernel->cols, .scratch = &scratch};
+    struct tile t = {.part = part, .slice = slice, .p = p, .col = p * kernel->cols};
+    t.scratch = &scratch;
     for (int r = 0; r < part->row_count; r++) {
         const struct mgx_conv_row *row = &part->rows[r];
-        const bool pair = row->width == half && r + 1 < part->row_count && row[1].width == half;
+        const bool pair = is_pair(part, r);
+        r += pair;
         // `count` tiles as equal as can be; of shallow ones a division each would be a good part.
-        set_taps(part->plan, row, pair ? row + 1 : row, panel, args);
+        if (!set_taps(&t, row, pair ? row + 1 : row, panel, args))
+            continue;
         const int width = (int)row->width, count = (width + kernel->rows - 1) / kernel->rows;
         const int least = width / count, more = width % count;
         for (int x = 0, pixels, owed = 0; x < width; x += pixels) {
@@ -317,14 +378,34 @@ static void run_panel(const struct part *part, int64_t p, struct mgx_tile_args *
                 set_half(&t, row + 1, 0, half, 1, args);
             else
                 set_half(&t, row, x + half, pixels - first, 1, args);
+            args->ahead_step = ahead_left > 0 ? step : 0;
             run_tile(&t, tiles, args);
-            if (args->ahead_step)
-                args->ahead += tile_bytes;
+            args->ahead += ahead_left > 0 ? tile_bytes : 0;
             ahead_left -= tile_bytes;
-            args->ahead_step = ahead_left > 0 ? args->ahead_step : 0;
         }
-        r += pair;
     }
+}
+
+// A panel, slice by slice.
+static void run_panel(const struct part *part, int64_t p, struct mgx_tile_args *args)
+{
+    const struct mgx_conv_plan *plan = part->plan;
+    const char *panel = args->b;
+    const bool more = p + 1 < part->panels;
+    const int64_t taps = mgx_max_i64(plan->slice_taps, 1);
+    struct slice slice = {.tap_end = 0};
+    do {
+        slice.tap_begin = slice.tap_end;
+        slice.tap_end = mgx_min_i64(slice.tap_begin + taps, plan->tap_count);
+        slice.k = slice.depth = 0;
+        do {
+            slice.k += slice.depth;
+            slice.depth = mgx_min_i64(plan->slice_depth, plan->depth - slice.k);
+            const bool last =
+                slice.tap_end == plan->tap_count && slice.k + slice.depth == plan->depth;
+            run_slice(part, &slice, p, panel, more || !last, args);
+        } while (slice.k + slice.depth < plan->depth);
+    } while (slice.tap_end < plan->tap_count);
 }
 
 static void run_part(struct part *part)
@@ -332,9 +413,6 @@ static void run_part(struct part *part)
     const struct mgx_conv_plan *plan = part->plan;
     struct mgx_tile_args args = {
         .a_row = plan->pixel,
-        .taps = plan->taps,
-        .tap_count = plan->tap_count,
-        .depth = plan->depth,
     };
     mgx_output_clamp(&plan->d.epilogue, &args);
     const int64_t rows = part->row_end - part->row_begin;

@@ -4,11 +4,12 @@
 #include <stdlib.h>
 
 #include "base/size.h"
+#include "target/cpu/cpuid.h"
 #include "target/cpu/kernel/conv_tile.h"
 #include "target/cpu/kernel/convert.h"
 #include "target/cpu/kernel/gemm.h"
 
-enum { BLOCK_BYTES = 320 << 10, MAX_BLOCK_ROWS = 128, MAX_CHUNK = 256 };
+enum { BLOCK_BYTES = 320 << 10, MAX_BLOCK_ROWS = 128, MAX_CHUNK = 256, USUAL_L2 = 1 << 20 };
 
 static const int64_t GROUP = 4; // bytes
 
@@ -236,11 +237,33 @@ static void set_block(struct mgx_conv_plan *plan, int64_t row_bytes)
     plan->block_rows = mgx_ceil_div(part, mgx_ceil_div(part, rows));
 }
 
+// Cuts deep panels into slices: the one in work and the one that is fetched meanwhile stay in L2
+// beside the block's input, and sums wait in y.
+static void set_slices(struct mgx_conv_plan *plan)
+{
+    const int64_t row = plan->kernel->cols * GROUP,
+                  l2 = mgx_cpu()->l2 ? (int64_t)mgx_cpu()->l2 : USUAL_L2;
+    const int64_t panel = plan->tap_count * plan->depth * row, rows = l2 / 8 / row;
+    plan->slice_taps = plan->tap_count;
+    plan->slice_depth = plan->depth;
+    if (panel <= l2 / 4 || plan->converts_y || plan->kernel->integer)
+        return;
+    if (plan->depth > rows) {
+        const int64_t parts = mgx_ceil_div(plan->depth, rows);
+        plan->slice_taps = 1;
+        plan->slice_depth = (mgx_ceil_div(plan->depth, parts) + 3) & ~(int64_t)3;
+    } else {
+        const int64_t slices = mgx_ceil_div(plan->tap_count, rows / plan->depth);
+        plan->slice_taps = mgx_ceil_div(plan->tap_count, slices);
+    }
+}
+
 // Sizes common to the three methods, once the copy needs `copied` groups per block.
 static enum mgx_status set_sizes(struct mgx_conv_plan *plan, int64_t copied, struct mgx_diag *diag)
 {
     const int64_t depth = mgx_conv_taps(&plan->d) * plan->channel_groups;
     size_t panels, all;
+    set_slices(plan);
     if (!mgx_panels_bytes(plan->kernel, depth + plan->kernel->starts, plan->group_out, &panels) ||
         !mgx_mul_size(mgx_align64(panels), (size_t)plan->d.groups, &all))
         return mgx_fail(diag, MGX_LIMIT, "packed weights of %lld x %lld do not fit",

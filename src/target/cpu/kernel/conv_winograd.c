@@ -320,7 +320,11 @@ static void multiply(const struct job *job, int64_t p, int64_t count, const floa
     const int64_t depth = plan->group_in, cols = kernel->cols, elements = elements_of(plan);
     const int64_t width = mgx_panel_width(kernel, plan->group_out, p);
     const int64_t groups = mgx_ceil_div(count, kernel->rows), zero = 0;
-    const int64_t panel_bytes = depth * width * FLOAT, tile_bytes = depth / 4 * 256;
+    // Each tile brings its share of what is multiplied next, a line or more for every 4 k.
+    const int64_t lines = mgx_ceil_div(width * FLOAT * 4, 64 * groups);
+    const int64_t step = mgx_min_i64(64 * lines, 256);
+    const int64_t panel_bytes = depth * width * FLOAT, tile_bytes = depth / 4 * step;
+    const bool last = (p + 1) * cols >= plan->group_out;
     struct mgx_tile_args args = {
         .a_row = v_row(plan) * FLOAT,
         .taps = &zero,
@@ -340,9 +344,9 @@ static void multiply(const struct job *job, int64_t p, int64_t count, const floa
             args.a[1] = args.a[0] + kernel->half * args.a_row;
             args.c[0] = (char *)(sums + e * sums_element(plan) + row * cols);
             args.c[1] = args.c[0] + kernel->half * args.c_row;
-            const bool ahead = t * tile_bytes < panel_bytes && e + 1 < elements;
+            const bool ahead = t * tile_bytes < panel_bytes && (e + 1 < elements || !last);
             args.ahead = args.b + (ahead ? panel_bytes + t * tile_bytes : 0);
-            args.ahead_step = ahead ? 256 : 0;
+            args.ahead_step = ahead ? step : 0;
             tiles[count * (t + 1) / groups - row](&args);
         }
     }

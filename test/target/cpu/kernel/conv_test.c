@@ -160,6 +160,9 @@ static void random_channels(struct rng *r, struct mgx_conv_desc *d)
     d->in_channels = d->groups * (kind == 0 ? 1 : sizes[rng_below(r, 10)]);
     d->out_channels =
         d->groups * (kind == 0 ? 1 + (rng_below(r, 4) == 0) : sizes[rng_below(r, 10)]);
+    const int64_t products = pixels(d) * d->kernel[0] * d->kernel[1] * d->kernel[2];
+    if (d->groups == 1 && products <= 300 && rng_below(r, 5) == 0) // panels cut in depth
+        d->in_channels = 200 + rng_below(r, 2000);
 }
 
 // Channels-last strides with gaps, or channels first; returns the elements of all.
