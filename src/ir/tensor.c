@@ -3,11 +3,13 @@
 //
 // Storage made here is one block: the header, then the bytes on the next 64-byte line. String bytes
 // of a clone follow their elements in the same block; members of a tuple are an array in the block,
-// released with it. Copies walk memory in the order of the destination with axes merged where both
+// released with it. A sequence that grows keeps room behind its members, so that all its versions
+// share one block. Copies walk memory in the order of the destination with axes merged where both
 // sides allow it, so equal layouts are one memcpy. Cost: O(elements).
 #include "ir/tensor.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,6 +124,82 @@ enum mgx_status mgx_tensor_group(struct mgx_tensor *out, struct mgx_tensor *take
     out->storage = storage;
     out->sub = m.tensors;
     out->sub_count = count;
+    return MGX_OK;
+}
+
+// --- sequences that grow ---
+
+// Every version of a sequence is the first members of one block. What is appended to the longest
+// goes into the room behind it, where no other version looks; who claims a place first has it, and
+// who comes second copies.
+//
+//     version 2:  [ 0 1 ]
+//     version 3:  [ 0 1 2 ]
+//     block:      [ 0 1 2 | room ]    used = 3
+struct growing {
+    atomic_int used;
+    int capacity;
+    struct mgx_shape same, any; // what a version says of its members: they agree, or only the type
+    struct mgx_tensor members[];
+};
+
+static void free_growing(struct mgx_storage *storage)
+{
+    struct growing *g = storage->data;
+    release_all(g->members, atomic_load(&g->used));
+    free(storage);
+}
+
+static bool claim(struct mgx_storage *storage, int place)
+{
+    if (!storage || storage->release != free_growing)
+        return false;
+    struct growing *g = storage->data;
+    return place < g->capacity && atomic_compare_exchange_strong(&g->used, &place, place + 1);
+}
+
+// A block of its own for the members of `from`, the next place claimed; NULL when out of memory.
+static struct mgx_storage *regrow(const struct mgx_tensor *from, const struct mgx_shape *member)
+{
+    const size_t capacity = (size_t)from->sub_count + (size_t)from->sub_count / 2 + 4;
+    size_t bytes;
+    if (capacity > INT_MAX || !mgx_mul_size(capacity, sizeof *from, &bytes) ||
+        !mgx_add_size(bytes, sizeof(struct growing), &bytes))
+        return NULL;
+    struct mgx_storage *storage = storage_create(bytes);
+    if (!storage)
+        return NULL;
+    storage->release = free_growing;
+    struct growing *g = storage->data;
+    atomic_init(&g->used, from->sub_count + 1);
+    g->capacity = (int)capacity;
+    g->same = from->sub_count ? from->sub[0].shape : *member;
+    g->any = mgx_shape_unranked(member->type);
+    for (int i = 0; i < from->sub_count; i++)
+        g->members[i] = mgx_tensor_share(&from->sub[i]);
+    return storage;
+}
+
+enum mgx_status mgx_tensor_append(struct mgx_tensor *out, const struct mgx_tensor *sequence,
+                                  const struct mgx_tensor *add, struct mgx_diag *diag)
+{
+    assert(sequence->shape.type == MGX_SEQUENCE);
+    const int count = sequence->sub_count;
+    *out = (struct mgx_tensor){0};
+    struct mgx_storage *storage = claim(sequence->storage, count)
+                                      ? mgx_storage_retain(sequence->storage)
+                                      : regrow(sequence, &add->shape);
+    if (!storage)
+        return mgx_fail_memory(diag);
+    struct growing *g = storage->data;
+    g->members[count] = mgx_tensor_share(add);
+    const bool agreed =
+        !count || (sequence->shape.sub_count && mgx_shape_equal(&sequence->shape.sub[0], &g->same));
+    const bool agree = agreed && mgx_shape_equal(&add->shape, &g->same);
+    out->shape = mgx_shape_sequence(agree ? &g->same : &g->any);
+    out->storage = storage;
+    out->sub = g->members;
+    out->sub_count = count + 1;
     return MGX_OK;
 }
 

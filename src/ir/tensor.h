@@ -45,6 +45,11 @@ struct mgx_tensor mgx_tensor_borrow(const struct mgx_shape *shape, const void *d
 // MGX_SEQUENCE.
 enum mgx_status mgx_tensor_group(struct mgx_tensor *out, struct mgx_tensor *take_members, int count,
                                  bool sequence, struct mgx_diag *diag) MGX_NODISCARD;
+// `sequence` with a share of `add` at its end. The sequence stays what it was; its result shares
+// its block of members if nothing else was appended to it before, so n appends in a row cost O(n).
+enum mgx_status mgx_tensor_append(struct mgx_tensor *out, const struct mgx_tensor *sequence,
+                                  const struct mgx_tensor *add,
+                                  struct mgx_diag *diag) MGX_NODISCARD;
 void mgx_tensor_release(struct mgx_tensor *t); // drops the share and zeroes *t
 
 // Element-wise copy between any strides; types and lengths must agree (asserted). Strings copy

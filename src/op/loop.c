@@ -150,6 +150,7 @@ static enum mgx_status stack(struct mgx_compute_call *c, const struct rows *r,
 struct state {
     struct mgx_tensor *args; // iteration, condition, carried...
     struct rows *rows;
+    struct mgx_arena scratch; // of one round
     int carried, row_count;
     int64_t iteration;
     bool cond;
@@ -180,9 +181,11 @@ static enum mgx_status run_round(struct mgx_compute_call *c, struct state *s)
     TRY(mgx_tensor_create(&s->args[1], &flag, c->diag));
     *(int64_t *)s->args[0].data = s->iteration;
     *(unsigned char *)s->args[1].data = s->cond;
+    struct mgx_compute_call round = *c;
+    round.scratch = &s->scratch;
     struct mgx_tensor *results;
     int count;
-    TRY(mgx_body_run(c, 0, s->args, c->in_count, &results, &count));
+    TRY(mgx_body_run(&round, 0, s->args, c->in_count, &results, &count));
     enum mgx_status status = MGX_OK;
     if (mgx_shape_elements(&results[0].shape) == 1)
         s->cond = mgx_load_int(results[0].shape.type, results[0].data, 0) != 0;
@@ -196,6 +199,7 @@ static enum mgx_status run_round(struct mgx_compute_call *c, struct state *s)
     for (int i = 0; i < s->row_count && status == MGX_OK; i++)
         status = push(c, &s->rows[i], &results[1 + s->carried + i]);
     mgx_tensors_release(results, count);
+    mgx_arena_rewind(&s->scratch, (struct mgx_arena_mark){0});
     return status;
 }
 
@@ -229,6 +233,7 @@ static enum mgx_status compute(struct mgx_compute_call *c)
     TRY(mgx_scalar_int(c, 0, &trip));
     TRY(mgx_scalar_int(c, 1, &cond));
     struct state s = {.cond = cond != 0};
+    mgx_arena_init(&s.scratch);
     enum mgx_status status = first_state(c, &s);
     for (; status == MGX_OK && s.iteration < trip && s.cond; s.iteration++) {
         if (a->max_iterations > 0 && s.iteration >= a->max_iterations)
@@ -246,6 +251,7 @@ static enum mgx_status compute(struct mgx_compute_call *c)
         mgx_tensors_release(s.args, c->in_count);
     for (int i = 0; s.rows && i < s.row_count; i++)
         mgx_tensors_release(s.rows[i].v, (int)s.rows[i].count);
+    mgx_arena_fini(&s.scratch);
     return status;
 }
 

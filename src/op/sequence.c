@@ -4,7 +4,8 @@
 // that is declared with one member and holds one or none at run time.
 //
 // A sequence's members share a type; their shapes are known only at run time, so what is taken out
-// is unranked. Members are shared, never copied: an edit costs O(number of members).
+// is unranked. Members are shared, never copied: an edit costs O(number of members), one at the end
+// O(1) as long as the result alone is extended further.
 #include "op/core/rule.h"
 
 // --- shapes ---
@@ -137,16 +138,22 @@ static enum mgx_status position(struct mgx_compute_call *c, int i, int count, bo
     return MGX_OK;
 }
 
+static enum mgx_status count_copied(struct mgx_compute_call *c, int members)
+{
+    if ((c->eval->members += members) <= MGX_EVAL_MAX_MEMBERS)
+        return MGX_OK;
+    return mgx_fail(c->diag, MGX_LIMIT,
+                    "%s: edits of sequences in this run have copied more than %d members",
+                    c->op->name, MGX_EVAL_MAX_MEMBERS);
+}
+
 // Members of input 0 without `skip` and with `add` at position `at` (either may be absent: -1,
 // NULL).
 static enum mgx_status rebuild(struct mgx_compute_call *c, int skip, int at,
                                const struct mgx_tensor *add)
 {
     const struct mgx_tensor *s = c->in[0];
-    if ((c->eval->members += s->sub_count) > MGX_EVAL_MAX_MEMBERS)
-        return mgx_fail(c->diag, MGX_LIMIT,
-                        "%s: edits of sequences in this run have copied more than %d members",
-                        c->op->name, MGX_EVAL_MAX_MEMBERS);
+    TRY(count_copied(c, s->sub_count));
     struct mgx_tensor *members = MGX_NEW_ARRAY(c->scratch, struct mgx_tensor, s->sub_count + 1);
     if (!members)
         return mgx_fail_memory(c->diag);
@@ -158,6 +165,13 @@ static enum mgx_status rebuild(struct mgx_compute_call *c, int skip, int at,
             members[count++] = mgx_tensor_share(&s->sub[i]);
     }
     return mgx_tensor_group(c->out, members, count, true, c->diag);
+}
+
+static enum mgx_status append(struct mgx_compute_call *c)
+{
+    const struct mgx_tensor *s = c->in[0];
+    TRY(mgx_tensor_append(c->out, s, c->in[1], c->diag));
+    return count_copied(c, c->out->storage == s->storage ? 1 : s->sub_count + 1);
 }
 
 static enum mgx_status construct(struct mgx_compute_call *c)
@@ -183,7 +197,7 @@ static enum mgx_status insert(struct mgx_compute_call *c)
     int i = c->in[0]->sub_count;
     if (c->in_count == 3)
         TRY(position(c, 2, c->in[0]->sub_count, true, &i));
-    return rebuild(c, -1, i, c->in[1]);
+    return i == c->in[0]->sub_count ? append(c) : rebuild(c, -1, i, c->in[1]);
 }
 
 static enum mgx_status erase(struct mgx_compute_call *c)

@@ -113,6 +113,74 @@ CASE(sequences_say_what_their_members_share)
     mgx_tensor_release(&sequence);
 }
 
+static struct mgx_tensor vector_of(int64_t length, float value)
+{
+    const struct mgx_shape s = mgx_shape_vector(MGX_FLOAT, length);
+    struct mgx_tensor t;
+    if (mgx_tensor_create(&t, &s, NULL) != MGX_OK)
+        abort();
+    for (int64_t i = 0; i < length; i++)
+        ((float *)t.data)[i] = value;
+    return t;
+}
+
+static struct mgx_tensor appended(const struct mgx_tensor *sequence, int64_t length, float value)
+{
+    struct mgx_tensor out, member = vector_of(length, value);
+    if (mgx_tensor_append(&out, sequence, &member, NULL) != MGX_OK)
+        abort();
+    mgx_tensor_release(&member);
+    return out;
+}
+
+static bool counts_up(const struct mgx_tensor *sequence, int count)
+{
+    bool good = sequence->sub_count == count && sequence->shape.type == MGX_SEQUENCE;
+    for (int i = 0; i < sequence->sub_count; i++)
+        good &= ((const float *)sequence->sub[i].data)[0] == (float)i;
+    return good;
+}
+
+// All versions stay alive beside each other, and each what it was.
+CASE(sequences_grow_and_stay_what_they_were)
+{
+    enum { MANY = 100 };
+    struct mgx_tensor v[MANY + 1] = {0};
+    int blocks = 0;
+    CHECK(mgx_tensor_group(&v[0], NULL, 0, true, NULL) == MGX_OK);
+    for (int i = 0; i < MANY; i++) {
+        v[i + 1] = appended(&v[i], 2, (float)i);
+        blocks += v[i + 1].storage != v[i].storage;
+    }
+    CHECK(blocks < 12); // each half as large again as the one before
+    for (int i = 0; i <= MANY; i++)
+        CHECK(counts_up(&v[i], i));
+    struct mgx_tensor other = appended(&v[50], 2, -1), more = appended(&other, 2, -2);
+    CHECK(other.storage != v[51].storage && more.storage == other.storage);
+    CHECK(((float *)other.sub[50].data)[0] == -1 && ((float *)more.sub[51].data)[0] == -2);
+    CHECK(counts_up(&v[51], 51) && counts_up(&v[MANY], MANY));
+    for (int i = 0; i <= MANY; i++)
+        mgx_tensor_release(&v[i]);
+    CHECK(other.sub_count == 51 && ((float *)other.sub[49].data)[1] == 49);
+    mgx_tensor_release(&other);
+    mgx_tensor_release(&more);
+}
+
+CASE(sequences_that_grow_say_what_their_members_share)
+{
+    const struct mgx_shape two = mgx_shape_vector(MGX_FLOAT, 2);
+    struct mgx_tensor pair[2] = {vector_of(2, 0), vector_of(2, 1)}, s = {0};
+    CHECK(mgx_tensor_group(&s, pair, 2, true, NULL) == MGX_OK);
+    struct mgx_tensor same = appended(&s, 2, 2), differs = appended(&same, 3, 3),
+                      after = appended(&differs, 2, 4), again = appended(&same, 2, 3);
+    CHECK(mgx_shape_equal(&same.shape.sub[0], &two) && mgx_shape_equal(&again.shape.sub[0], &two));
+    CHECK(differs.shape.sub[0].unranked && after.shape.sub[0].unranked);
+    CHECK(counts_up(&same, 3) && counts_up(&after, 5) && counts_up(&again, 4));
+    struct mgx_tensor *const all[] = {&s, &same, &differs, &after, &again};
+    for (int i = 0; i < 5; i++)
+        mgx_tensor_release(all[i]);
+}
+
 static bool equal_pair(enum mgx_type type, double a, double b, bool exact)
 {
     _Alignas(8) unsigned char x[8], y[8];
@@ -223,9 +291,10 @@ CASE(impossible_tensors_are_refused)
 }
 
 TEST_MAIN(ROW(copies_between_all_orders_of_axes)
-              ROW(clone_expands_a_broadcast_and_pack_shares_a_standard_one)
-                  ROW(strings_and_tuples_are_cloned_deep)
-                      ROW(sequences_say_what_their_members_share)
+              ROW(clone_expands_a_broadcast_and_pack_shares_a_standard_one) ROW(
+                  strings_and_tuples_are_cloned_deep) ROW(sequences_say_what_their_members_share)
+                  ROW(sequences_grow_and_stay_what_they_were)
+                      ROW(sequences_that_grow_say_what_their_members_share)
                           ROW(equal_allows_the_neighbouring_float)
                               ROW(strings_and_complex_numbers_are_compared_by_value)
                                   ROW(values_come_out_row_major) ROW(prints_six_digits)

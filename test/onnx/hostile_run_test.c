@@ -74,6 +74,22 @@ static enum mgx_status run_from(struct pb *take_model, const char *target, struc
     return status;
 }
 
+// Result 0 of a compiled model on two numbers, which the caller releases.
+static struct mgx_tensor result_of(struct pb *take_model, const char *target)
+{
+    struct mgx_diag diag;
+    struct mgx_program *p = import_model(take_model, NULL, &diag);
+    struct mgx_tensor y = {0};
+    struct mgx_named_tensor x = {.name = "x", .tensor = floats(two, 1, (int64_t[]){2})};
+    const struct mgx_compile_options options = {.offload_copy = true};
+    struct mgx_run run = {.params = &x, .param_count = 1, .results = &y, .result_count = 1};
+    if (mgx_program_compile(p, mgx_target_find(target), &options, &diag) != MGX_OK ||
+        mgx_program_run(p, &run, &diag) != MGX_OK)
+        printf("%s: %s\n", target, diag.text);
+    mgx_program_destroy(p);
+    return y;
+}
+
 CASE(loops_without_end_are_ended)
 {
     static const int64_t endless[] = {INT64_MAX, (int64_t)1 << 62, (int64_t)1 << 31};
@@ -147,7 +163,7 @@ CASE(strings_that_double_meet_a_limit)
 }
 
 // A sequence that starts as (x) and gets another x every round.
-static struct pb growing_sequence(const char *added)
+static struct pb growing_sequence(const int64_t *trip, const char *added)
 {
     struct pb body = body_of("SequenceInsert", added), attrs = {0}, g = {0}, to = {0};
     pb_input(&g, "x", FLOAT, 1, (int64_t[]){2});
@@ -155,7 +171,11 @@ static struct pb growing_sequence(const char *added)
     pb_node(&g, "Cast", "x", "i64", &to);
     pb_node(&g, "SequenceConstruct", "x", "s0", NULL);
     pb_attr_graph(&attrs, "body", &body);
-    pb_node(&g, "Loop", ",,s0", "s1", &attrs);
+    if (trip) {
+        struct pb m = pb_tensor_raw("m", INT64, 0, NULL, trip, sizeof *trip);
+        pb_initializer(&g, &m);
+    }
+    pb_node(&g, "Loop", trip ? "m,,s0" : ",,s0", "s1", &attrs);
     pb_node(&g, "SequenceLength", "s1", "y", NULL);
     pb_output(&g, "y");
     return pb_model(&g, 17);
@@ -163,13 +183,31 @@ static struct pb growing_sequence(const char *added)
 
 CASE(sequences_that_grow_meet_a_limit)
 {
-    struct pb m = growing_sequence("s,x");
+    struct pb m = growing_sequence(NULL, "s,x");
     struct mgx_diag diag;
     const struct mgx_eval late = {.members = MGX_EVAL_MAX_MEMBERS - 5000};
     CHECK_INT(run_from(&m, NULL, late, &diag), MGX_LIMIT);
     CHECK(strstr(diag.text, "copied more than 33554432 members"));
-    m = growing_sequence("s,i64");
+    m = growing_sequence(NULL, "s,i64");
     CHECK(refused(&m, MGX_INVALID, "members are float_type, the new one int64_type"));
+}
+
+// Members that are appended stay where they are: all copies of an honest loop are far from the
+// limit, and one without end meets that of its rounds.
+CASE(sequences_grow_in_place)
+{
+    static const char *const targets[] = {"ref", "cpu"};
+    const int64_t trip = 20000;
+    struct mgx_diag diag;
+    for (int i = 0; i < 2; i++) {
+        struct pb m = growing_sequence(&trip, "s,x");
+        struct mgx_tensor y = result_of(&m, targets[i]);
+        CHECK(y.data && *(int64_t *)y.data == trip + 1);
+        mgx_tensor_release(&y);
+        m = growing_sequence(NULL, "s,x");
+        CHECK_INT(run_from(&m, targets[i], fresh, &diag), MGX_LIMIT);
+        CHECK(strstr(diag.text, "still running after 65535 iterations"));
+    }
 }
 
 // What Scan and Loop stack are tensors; a sequence there has no lengths to stack along.
@@ -326,22 +364,6 @@ CASE(constants_have_one_value)
     CHECK(refused(&m, MGX_INVALID, "has both value_int and value_float"));
 }
 
-// Result 0 of a compiled model on two numbers, which the caller releases.
-static struct mgx_tensor result_of(struct pb *take_model, const char *target)
-{
-    struct mgx_diag diag;
-    struct mgx_program *p = import_model(take_model, NULL, &diag);
-    struct mgx_tensor y = {0};
-    struct mgx_named_tensor x = {.name = "x", .tensor = floats(two, 1, (int64_t[]){2})};
-    const struct mgx_compile_options options = {.offload_copy = true};
-    struct mgx_run run = {.params = &x, .param_count = 1, .results = &y, .result_count = 1};
-    if (mgx_program_compile(p, mgx_target_find(target), &options, &diag) != MGX_OK ||
-        mgx_program_run(p, &run, &diag) != MGX_OK)
-        printf("%s: %s\n", target, diag.text);
-    mgx_program_destroy(p);
-    return y;
-}
-
 // A model over x with the string "2.5" as the constant t.
 static struct pb with_text(const char *second)
 {
@@ -455,10 +477,10 @@ CASE(more_inputs_than_a_run_could_name)
 TEST_MAIN(ROW(loops_without_end_are_ended) ROW(nests_of_loops_have_one_budget)
               ROW(values_that_double_meet_the_limit) ROW(strings_that_double_meet_a_limit)
                   ROW(results_beyond_all_memory) ROW(sequences_that_grow_meet_a_limit)
-                      ROW(rows_that_are_sequences) ROW(trip_counts_are_integers)
-                          ROW(a_map_over_an_absent_input) ROW(diagonals_far_outside)
-                              ROW(targets_must_be_classes) ROW(constants_have_one_value)
-                                  ROW(constants_may_be_strings) ROW(bodies_are_counted)
-                                      ROW(a_scan_over_an_absent_input)
+                      ROW(sequences_grow_in_place) ROW(rows_that_are_sequences)
+                          ROW(trip_counts_are_integers) ROW(a_map_over_an_absent_input)
+                              ROW(diagonals_far_outside) ROW(targets_must_be_classes)
+                                  ROW(constants_have_one_value) ROW(constants_may_be_strings)
+                                      ROW(bodies_are_counted) ROW(a_scan_over_an_absent_input)
                                           ROW(rates_of_linear_attention_have_a_rank)
                                               ROW(more_inputs_than_a_run_could_name))
