@@ -31,7 +31,7 @@ help:
 	@echo "make check       style, layers, sizes, unit tests: before every commit"
 	@echo "make check-all   gcc and clang, address+undefined and thread sanitizers, a valgrind sample"
 	@echo "make suite       the ONNX backend suite on the reference target (TARGET=cpu for another)"
-	@echo "make hostile     hostile models through the driver on every target"
+	@echo "make hostile     hostile models through the driver on every target, and the suite's cases with extremes"
 	@echo "make bench-kernels  every CPU kernel timed on every instruction set"
 	@echo "make bench       the benchmark against ONNX Runtime and OpenVINO"
 	@echo "make bench-import  import, simplification and compilation against ONNX Runtime, and their growth"
@@ -92,10 +92,16 @@ suite: venv tests
 	@$(PYTHON) test/onnx/make_random.py --out $(BUILD)/random
 	@$(PYTHON) test/onnx/judge.py --build $(BUILD) --target $(TARGET) --cases $(BUILD)/random
 
-hostile: venv all
+hostile: venv tests
 	@echo "== hostile models, one process each"
 	@$(PYTHON) test/onnx/hostile.py --build $(BUILD)
 	@$(PYTHON) test/onnx/hostile_forms.py --build $(BUILD)
+	@echo "== the suite's cases with one thing set to an extreme"
+	@$(PYTHON) test/onnx/make_suite.py --out $(BUILD)/suite
+	@$(PYTHON) test/onnx/make_contrib.py --out $(BUILD)/contrib
+	@$(PYTHON) test/onnx/make_extreme.py --cases $(BUILD)/suite/node $(BUILD)/contrib --out $(BUILD)/extreme --absent --each 4
+	@$(BUILD)/bin/mgx-run-onnx --hostile $(BUILD)/extreme
+	@$(BUILD)/bin/mgx-run-onnx --hostile --target cpu $(BUILD)/extreme
 
 check-all: check
 	@tool/check_all.sh $(JOBS)

@@ -980,7 +980,7 @@ def attempt(driver, path, target, at_run, seconds, gigabytes):
 
 
 def judge(verdict, status, text):
-    if status not in (0, 1) or "ERROR: " in text and "Sanitizer" in text:
+    if status not in (0, 1) or "ERROR: " in text and "Sanitizer" in text or ": runtime error: " in text:
         return False
     if status == 1 and not text:
         return False
