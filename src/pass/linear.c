@@ -14,7 +14,8 @@
 //
 // A factor of a dot costs its copy of the weights at compile time and saves little at run time, as
 // pointwise work joins the product before or after it: only small weights take one, and a factor
-// before the product only moves when nothing else could take it along.
+// before the product only moves when nothing else could take it along. A convolution to one
+// position reads each weight once, like a product of one row: it takes no factor at all.
 //
 // Holds: w, a and b are constants; with groups, channel o of group g meets the factor of that
 // channel. The products are left to constant folding. Terms move only in float and double: sums of
@@ -101,12 +102,22 @@ static struct mgx_ins *spread_over(struct mgx_ins *at, const struct mgx_ins *con
     return over_groups(at, vector, mgx_ins_int(conv, "group"), w);
 }
 
+// A factor behind it is as little beside its work as behind a product of one row. Squeeze and
+// excitation ends in such ones.
+static bool has_one_position(const struct mgx_ins *conv)
+{
+    for (int d = 2; d < conv->shape.rank; d++)
+        if (mgx_shape_dim(&conv->shape, d).max != 1)
+            return false;
+    return !conv->shape.unranked;
+}
+
 static struct mgx_ins *scale_outputs(struct mgx_rewriter *r, struct mgx_ins *ins,
                                      const struct mgx_match *m)
 {
     (void)r;
     struct mgx_ins *conv = mgx_var(m, 'c');
-    if (!can_scale(ins, m, 1))
+    if (has_one_position(conv) || !can_scale(ins, m, 1))
         return NULL;
     struct mgx_ins *vector = mgx_emit_along(ins, factor(m), 1);
     vector = spread_over(ins, conv, vector, true, &weights(m)->shape);
