@@ -7,6 +7,7 @@
 #include "base/memory.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,6 +102,13 @@ void mgx_memory_forget(void *data, size_t bytes)
 void mgx_memory_unreserve(void *data, size_t bytes)
 {
     munmap(data, bytes);
+}
+
+void mgx_memory_trim(void)
+{
+#ifdef __GLIBC__
+    (void)malloc_trim(0);
+#endif
 }
 
 void *mgx_memory_aligned(size_t align, size_t bytes)

@@ -25,6 +25,10 @@ void *mgx_memory_reserve(size_t bytes);
 void mgx_memory_forget(void *data, size_t bytes);
 void mgx_memory_unreserve(void *data, size_t bytes);
 
+// Small blocks that were freed go back to the system, which the allocator alone does only where
+// they lie at its end. For the ends of long works, such as an import; some ten microseconds.
+void mgx_memory_trim(void);
+
 // What the process may still take, in bytes; UINT64_MAX when the system does not tell.
 uint64_t mgx_memory_available(void);
 

@@ -34,9 +34,10 @@ static const struct mgx_tensor *known_value(const struct mgx_ins *ins)
     return ins->literal;
 }
 
-enum mgx_status mgx_infer(struct mgx_arena *arena, const struct mgx_op *op, const void *attr,
-                          struct mgx_ins *const *in, int in_count, struct mgx_module *const *mod,
-                          int mod_count, struct mgx_shape *out, struct mgx_diag *diag)
+static enum mgx_status apply_rule(struct mgx_arena *arena, const struct mgx_op *op,
+                                  const void *attr, struct mgx_ins *const *in, int in_count,
+                                  struct mgx_module *const *mod, int mod_count,
+                                  struct mgx_shape *out, struct mgx_diag *diag)
 {
     const struct mgx_shape *shape_room[INLINE_INPUTS];
     const struct mgx_tensor *value_room[INLINE_INPUTS];
@@ -62,6 +63,20 @@ enum mgx_status mgx_infer(struct mgx_arena *arena, const struct mgx_op *op, cons
                                   .arena = arena,
                                   .diag = diag};
     return mgx_op_shape(&call, out);
+}
+
+// A shape that points to nothing needs nothing of what its rule wrote down on the way; rules are
+// asked again after every pass.
+enum mgx_status mgx_infer(struct mgx_arena *arena, const struct mgx_op *op, const void *attr,
+                          struct mgx_ins *const *in, int in_count, struct mgx_module *const *mod,
+                          int mod_count, struct mgx_shape *out, struct mgx_diag *diag)
+{
+    const struct mgx_arena_mark mark = mgx_arena_mark(arena);
+    const enum mgx_status status =
+        apply_rule(arena, op, attr, in, in_count, mod, mod_count, out, diag);
+    if (status == MGX_OK && !out->dims && !out->sub)
+        mgx_arena_rewind(arena, mark);
+    return status;
 }
 
 enum mgx_status mgx_update_shape(struct mgx_ins *ins, struct mgx_diag *diag)

@@ -106,6 +106,9 @@ struct mgx_module *mgx_program_add_module(struct mgx_program *p,
                                           const char *name); // name is made unique
 struct mgx_module *mgx_program_find_module(const struct mgx_program *p, const char *name);
 void mgx_program_remove_module(struct mgx_program *p, struct mgx_module *m); // must be unused
+// Gives back the storages of literals that are in no module any more.
+enum mgx_status mgx_program_drop_literals(struct mgx_program *p,
+                                          struct mgx_diag *diag) MGX_NODISCARD;
 // Alive as long as the program, also through clones and compaction.
 void mgx_program_pin(struct mgx_program *p, struct mgx_storage *retain);
 

@@ -146,6 +146,20 @@ bool mgx_keep(struct mgx_kept *kept, struct mgx_storage *retain)
     return true;
 }
 
+enum mgx_status mgx_program_drop_literals(struct mgx_program *p, struct mgx_diag *diag)
+{
+    struct mgx_kept live = {0};
+    bool ok = true;
+    for (int m = 0; m < p->module_count; m++)
+        for (const struct mgx_ins *ins = p->modules[m]->first; ins && ok; ins = ins->next)
+            ok = !ins->literal || mgx_keep(&live, ins->literal->storage);
+    struct mgx_kept old = ok ? p->literals : live;
+    if (ok)
+        p->literals = live;
+    drop(&old);
+    return ok ? MGX_OK : mgx_fail_memory(diag);
+}
+
 void mgx_program_pin(struct mgx_program *p, struct mgx_storage *retain)
 {
     if (!mgx_keep(&p->pinned, retain))

@@ -3,6 +3,7 @@
 // back on failure; see onnx.h.
 #include <string.h>
 
+#include "base/memory.h"
 #include "onnx/graph.h"
 
 enum {
@@ -207,6 +208,8 @@ static enum mgx_status finish(struct mgx_onnx_import *import, enum mgx_status st
     mgx_onnx_end(import);
     if (status != MGX_OK)
         mgx_program_destroy(import->program);
+    if (!import->final) // not for a node in the middle of a run
+        mgx_memory_trim();
     return status;
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/memory.h"
 #include "pass/walk.h"
 
 #define DEFAULT_FOLD_LIMIT ((size_t)64 << 20)
@@ -71,11 +72,13 @@ static enum mgx_status run_modules(struct mgx_pass_call *c, const struct mgx_pas
     return MGX_OK;
 }
 
-// After a change: what died goes, and shapes downstream of changed strides follow.
+// After a change: what died goes, literals with their bytes, and shapes downstream of changed
+// strides follow.
 static enum mgx_status tidy(struct mgx_pass_call *c, const struct mgx_pass *pass)
 {
     if (pass != &mgx_pass_dead_code_elimination)
         TRY(mgx_pass_dead_code_elimination.program(c));
+    TRY(mgx_program_drop_literals(c->program, c->diag));
     return mgx_refresh_shapes(c->program, c->scratch, c->diag);
 }
 
@@ -134,5 +137,7 @@ enum mgx_status mgx_run_passes(struct mgx_program *p, const struct mgx_pass *con
     struct mgx_pass_call call = {.program = p, .scratch = &scratch, .options = &o, .diag = diag};
     const enum mgx_status status = mgx_pass_apply_all(&call, passes);
     mgx_arena_fini(&scratch);
+    if (call.changed)
+        mgx_memory_trim();
     return status;
 }

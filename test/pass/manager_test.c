@@ -122,6 +122,50 @@ CASE(names_the_pass_that_breaks_a_program)
     mgx_program_destroy(p);
 }
 
+// --- memory ---
+
+CASE(what_folding_replaces_is_given_back)
+{
+    static const struct mgx_pass *const passes[] = {&mgx_pass_propagate_constant, NULL};
+    struct mgx_program *p = parse("module: \"main\"\n"
+                                  "k = @literal{1, 2} -> float_type, {2}, {1}\n"
+                                  "x = @param:x -> float_type, {2}, {1}\n"
+                                  "n = neg(k)\n"
+                                  "e = exp(n)\n"
+                                  "a = add(e,x)\n"
+                                  "r = @return(a)\n");
+    struct mgx_tensor k = {0};
+    MGX_EACH (ins, mgx_program_main(p))
+        if (ins->literal)
+            k = mgx_tensor_share(ins->literal);
+    struct mgx_diag diag = {0};
+    CHECK(k.storage && atomic_load(&k.storage->refs) > 1);
+    CHECK_OK(mgx_run_passes(p, passes, NULL, &diag), diag);
+    CHECK_INT(atomic_load(&k.storage->refs), 1);
+    CHECK_INT((int)p->literals.count, 1);
+    mgx_tensor_release(&k);
+    mgx_program_destroy(p);
+}
+
+CASE(asking_for_shapes_again_costs_no_memory)
+{
+    struct mgx_program *p = parse("module: \"main\"\n"
+                                  "x = @param:x -> float_type, {2, 3}, {3, 1}\n"
+                                  "a = reshape[dims={3, 2}](x)\n"
+                                  "b = multibroadcast[out_lens={4, 3, 2}](a)\n"
+                                  "c = reduce_sum[axes={1}](b)\n"
+                                  "r = @return(c)\n");
+    struct mgx_arena scratch;
+    struct mgx_diag diag = {0};
+    const size_t before = p->arena.bytes;
+    mgx_arena_init(&scratch);
+    for (int i = 0; i < 10; i++)
+        CHECK_OK(mgx_refresh_shapes(p, &scratch, &diag), diag);
+    mgx_arena_fini(&scratch);
+    CHECK_INT((int64_t)p->arena.bytes, (int64_t)before);
+    mgx_program_destroy(p);
+}
+
 // --- patterns ---
 
 static bool reads(const char *text)
@@ -305,8 +349,10 @@ CASE(runs_out_of_memory_cleanly_anywhere)
 
 TEST_MAIN(ROW(finds_passes_by_the_names_users_know) ROW(skips_disabled_passes)
               ROW(traces_every_pass) ROW(names_the_pass_that_breaks_a_program)
-                  ROW(patterns_read_or_are_refused) ROW(patterns_match_in_either_order_and_bind)
-                      ROW(folding_makes_no_gigabytes_of_a_number)
-                          ROW(folding_stays_within_its_total)
-                              ROW(views_of_a_literal_cost_no_bytes_in_between)
-                                  ROW(runs_out_of_memory_cleanly_anywhere))
+                  ROW(what_folding_replaces_is_given_back)
+                      ROW(asking_for_shapes_again_costs_no_memory) ROW(patterns_read_or_are_refused)
+                          ROW(patterns_match_in_either_order_and_bind)
+                              ROW(folding_makes_no_gigabytes_of_a_number)
+                                  ROW(folding_stays_within_its_total)
+                                      ROW(views_of_a_literal_cost_no_bytes_in_between)
+                                          ROW(runs_out_of_memory_cleanly_anywhere))
