@@ -460,6 +460,7 @@ bool mgx_shape_next(const struct mgx_shape *s, int64_t *at)
 
 struct mgx_dim mgx_shape_dim(const struct mgx_shape *s, int axis)
 {
+    assert(axis >= 0);
     if (s->dims)
         return s->dims[axis];
     const int64_t length = axis < s->rank ? s->lens[axis] : 1;

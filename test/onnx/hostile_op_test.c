@@ -388,6 +388,8 @@ static const struct row rows[] = {
     {REFUSED, "QuantizeLinear(x:f[4], s:f=1) precision=77", 0},
     {REFUSED, "ConvInteger(x:u[1,2], w:u[1,2,2,2])", 0},
     {REFUSED, "ConvInteger(x:u[1,2,4,4], w:u[3,2,2,2]) group=0", 0},
+    {REFUSED, "MatMulInteger(a:u[], b:u[3,3,2], p:u[1], q:u[2])", 0},
+    {REFUSED, "MatMulInteger(a:u[2,3], b:u[], p:u[1], q:u[2])", 0},
     {RUNS, "MatMulInteger(a:u[3], b:u[3,2], p:u=1, q:u=2)", 1},
     {RUNS, "MatMulInteger(a:u[2,3], b:u[3], p:u=1, q:u=2)", 1},
     {RUNS, "MatMulInteger(a:u[3], b:u[3], p:u=0, q:u=0)", 1},

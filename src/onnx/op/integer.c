@@ -47,6 +47,8 @@ static enum mgx_status matmul_integer(struct mgx_onnx_node *n)
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     struct mgx_ins *a = n->in[0], *b = n->in[1], *p = zero_point(n, 2), *q = zero_point(n, 3);
+    if (!a->shape.rank || !b->shape.rank)
+        return mgx_onnx_invalid(n, "input %d is a scalar, not a matrix", a->shape.rank ? 1 : 0);
     const bool row = a->shape.rank == 1, column = b->shape.rank == 1;
     if (row)
         a = mgx_build_unsqueeze(n, a, (int64_t[]){0}, 1);
