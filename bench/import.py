@@ -7,7 +7,8 @@
 First table: the models of the zoo, each measurement in a process of its own, files in the cache, one thread. `import`,
 `verify` and `simplify` (the passes all targets share) add up to `front`; `compile` is import and the whole compilation
 for the CPU, which is what ONNX Runtime's creation of a session (`ort`) does; figures are medians of the rounds, in ms.
-`anon` is anonymous memory in MB after the shared passes, beside the size of the model's `file`.
+`anon` is anonymous memory in MB after the shared passes, beside the size of the model's `file`; what a model of one node
+takes, which is the process's own, is said before the table and part of every row.
 
 Second table: made-up models of so many nodes, with the exponent by which time grows from one size to the next (1 is
 linear).
@@ -128,7 +129,19 @@ def measure(args, path, dims, ort=True):
     return row
 
 
+def floor_mb(args):
+    """What a model of one node takes."""
+    path = os.path.join(args.build, "one_node.onnx")
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "one_node", info[:1], info[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    found = words([os.path.join(args.build, "bin", "mgx-phases"), path])["anon_mb"]
+    os.remove(path)
+    return found
+
+
 def zoo_table(args):
+    print(f"a model of one node: {floor_mb(args):.2f} MB anonymous")
     print(f"{'model':26} {'nodes':>6} {'import':>8} {'verify':>7} {'simplify':>8} {'front':>8} {'compile':>8} {'ort':>8} {'/ort':>6} {'anon':>7} {'file':>7} {'anon %':>7}")
     table = []
     for name in args.models if args.models is not None else sorted(zoo.skeletons()):
