@@ -56,6 +56,8 @@ struct mgx_conv_plan {
 
     const struct mgx_winograd_kernel *winograd;
     int64_t tiles[2], block_tiles;
+    bool by_rows;        // of the transformed weights
+    int64_t depth_block; // channels at a time, by rows
 
     const struct mgx_dw_kernel *depthwise;
     struct mgx_conv_plan *feed; // of a depthwise one: makes its rows, in

@@ -11,6 +11,16 @@
 //         sums[element][tile][32] = V[element] * U[panel][element]       36 (16) multiplications
 //         output tiles: transformed back, bias, residual, activation
 //
+// Where U is larger than L2, that streams all of it from memory for every block, and the tiles of a
+// block must be few for V to stay in L2. Then U is taken row by row, six elements of the 36, by
+// many more tiles, and packed half transformed (18 values for 9, winograd.h), which takes half the
+// memory:
+//
+//     block of output tiles, V and sums of all of them in memory:
+//       row of U:
+//         panel:  its 6 elements made from 3, in L2;  sums of 6 elements = V * U
+//       output tiles
+//
 // The weights U of a panel follow each other in memory in the order they are read, so each
 // multiplication prefetches the next one's. When there are fewer blocks than threads, V is made in
 // a first pass by all threads, shared, and the panels are dealt out in a second.
@@ -23,7 +33,10 @@
 #include "target/cpu/kernel/output.h"
 #include "target/cpu/kernel/winograd.h"
 
-enum { V_BYTES = 512 << 10, MAX_ELEMENTS = 36 };
+enum { V_BYTES = 512 << 10, MAX_ELEMENTS = 36, EDGE = 6, HALF = 3 * EDGE };
+
+// By rows: what V of a row may take of L2, and from which size of U on; channels at a time.
+enum { ROW_BYTES = 448 << 10, LARGE_BYTES = 8 << 20, DEPTH = 256, MOST_GROUPS = 8 };
 
 static const int64_t FLOAT = sizeof(float);
 
@@ -98,7 +111,14 @@ static int64_t tile_at(const struct mgx_conv_desc *d, int i, int64_t m, int64_t 
 
 // --- cost ---
 
-// Transforms take about 6 (5) cycles per element and vector.
+// Is U taken by rows? Smaller weights stay in L2, or near it, and gain nothing.
+static bool goes_by_rows(const struct mgx_conv_plan *plan, int64_t m)
+{
+    return m == 4 && MAX_ELEMENTS * FLOAT * plan->group_in * plan->group_out >= LARGE_BYTES;
+}
+
+// Transforms take about 6 (5) cycles per element and vector. By rows fewer bytes come from memory,
+// but elements are made and sums stored; the estimate takes the one for the other.
 static double cost(const struct mgx_conv_plan *plan, int64_t m)
 {
     const struct mgx_conv_desc *d = &plan->d;
@@ -141,9 +161,27 @@ static int64_t v_element(const struct mgx_conv_plan *plan, int64_t tiles)
     return (tiles + 1) * v_row(plan);
 }
 
+static int64_t panels_of(const struct mgx_conv_plan *plan)
+{
+    return mgx_ceil_div(plan->group_out, plan->kernel->cols);
+}
+
+// Floats from tile to tile of the sums: a panel's, or by rows those of all panels of a task.
+static int64_t sums_row(const struct mgx_conv_plan *plan)
+{
+    const int64_t cols = plan->kernel->cols;
+    return plan->by_rows ? mgx_ceil_div(panels_of(plan), plan->n_parts) * cols + 16 : cols;
+}
+
 static int64_t sums_element(const struct mgx_conv_plan *plan)
 {
-    return (plan->block_tiles + 1) * plan->kernel->cols;
+    return (plan->block_tiles + 1) * sums_row(plan);
+}
+
+// The six elements of a row that are made from three, for a panel.
+static int64_t expanded_floats(const struct mgx_conv_plan *plan)
+{
+    return plan->by_rows ? EDGE * plan->depth_block * plan->kernel->cols : 0;
 }
 
 static int64_t tile_count(const struct mgx_conv_plan *plan)
@@ -151,17 +189,42 @@ static int64_t tile_count(const struct mgx_conv_plan *plan)
     return plan->d.batch * plan->tiles[0] * plan->tiles[1];
 }
 
+// What is kept of the weights of a channel: transformed, or half.
+static int64_t packed_elements(const struct mgx_conv_plan *plan)
+{
+    return plan->by_rows ? HALF : elements_of(plan);
+}
+
+// Where V of a thread begins, behind the sums and the expanded row.
+static size_t own_v_bytes(const struct mgx_conv_plan *plan)
+{
+    const int64_t sums = sums_element(plan) * elements_of(plan);
+    return mgx_align64((size_t)sums * sizeof(float)) +
+           mgx_align64((size_t)expanded_floats(plan) * sizeof(float));
+}
+
 static bool shares_v(const struct mgx_conv_plan *plan)
 {
     return plan->n_parts > 1;
+}
+
+static void set_order(struct mgx_conv_plan *plan)
+{
+    plan->by_rows = goes_by_rows(plan, edge_of(plan));
+    const int64_t blocks = mgx_max_i64(mgx_ceil_div(plan->group_in, DEPTH), 1);
+    plan->depth_block = mgx_ceil_div(mgx_ceil_div(plan->group_in, blocks), 4) * 4;
 }
 
 static void set_block(struct mgx_conv_plan *plan)
 {
     const int64_t rows = plan->kernel->rows;
     const int64_t part = mgx_ceil_div(tile_count(plan), plan->m_parts);
-    int64_t tiles = V_BYTES / (elements_of(plan) * v_row(plan) * FLOAT);
-    tiles = mgx_min_i64(mgx_max_i64(tiles / rows, 1), 4) * rows;
+    int64_t tiles = V_BYTES / (elements_of(plan) * v_row(plan) * FLOAT), most = 4;
+    if (plan->by_rows) {
+        tiles = ROW_BYTES / (EDGE * plan->depth_block * FLOAT);
+        most = MOST_GROUPS;
+    }
+    tiles = mgx_min_i64(mgx_max_i64(tiles / rows, 1), most) * rows;
     const int64_t blocks = mgx_ceil_div(part, tiles);
     plan->block_tiles = blocks ? mgx_ceil_div(part, blocks) : 0;
 }
@@ -174,31 +237,46 @@ static enum mgx_status winograd_prepare(struct mgx_conv_plan *plan, struct mgx_d
     plan->kernel = mgx_gemm_kernel(MGX_KERNEL_F32, d->isa);
     plan->tiles[0] = tiles_along(d, 1, m);
     plan->tiles[1] = tiles_along(d, 2, m);
-    const int64_t tiles = tile_count(plan),
-                  panels = mgx_ceil_div(plan->group_out, plan->kernel->cols);
+    const int64_t tiles = tile_count(plan), panels = panels_of(plan);
     const double products =
         (double)(elements * tiles) * (double)d->in_channels * (double)d->out_channels;
     const int64_t tasks = mgx_split_tasks(2 * products, d->threads);
     mgx_split_output(mgx_ceil_div(tiles, plan->kernel->rows), panels, (double)tiles + 1,
                      (double)d->out_channels + 1, tasks, &plan->m_parts, &plan->n_parts);
+    set_order(plan);
     set_block(plan);
     size_t panel, v;
-    if (!mgx_panels_bytes(plan->kernel, elements * plan->group_in, plan->group_out, &panel) ||
+    if (!mgx_panels_bytes(plan->kernel, packed_elements(plan) * plan->group_in, plan->group_out,
+                          &panel) ||
         !mgx_mul_size((size_t)v_element(plan, shares_v(plan) ? tiles : plan->block_tiles),
                       (size_t)elements * sizeof(float), &v))
         return mgx_fail(diag, MGX_LIMIT, "packed weights of %lld x %lld do not fit",
                         (long long)d->in_channels, (long long)d->out_channels);
     plan->packed_bytes = panel;
-    plan->thread_workspace = mgx_align64((size_t)(sums_element(plan) * elements) * sizeof(float));
+    plan->thread_workspace = own_v_bytes(plan);
     *(shares_v(plan) ? &plan->shared_workspace : &plan->thread_workspace) += mgx_align64(v);
     return MGX_OK;
 }
 
-// --- packing: U[panel][element][channel][lane] = G g G' ---
+// --- packing: U[panel][element][channel][lane] = G g G'; by rows G g,
+// [panel][row][channel][3][lane]
 
-// The weights of one input channel and all columns of a panel; zeros behind the last output.
+// Where channel c of a panel goes, transformed from its taps.
+static void pack_taps(const struct mgx_conv_plan *plan, const float *taps, int64_t stride,
+                      int width, float *panel, int64_t c)
+{
+    const int64_t element = plan->group_in * width;
+    const struct mgx_winograd_kernel *w = plan->winograd;
+    if (plan->by_rows)
+        w->half4(taps, stride, width, panel + 3 * c * width, 3 * element);
+    else
+        (edge_of(plan) == 2 ? w->weights2 : w->weights4)(taps, stride, width, panel + c * width,
+                                                         element);
+}
+
+// The weights of input channel c and all columns of a panel; zeros behind the last output.
 static void winograd_pack_channel(const struct mgx_conv_plan *plan, const char *weights,
-                                  int64_t first, int width, float *panel)
+                                  int64_t first, int width, float *panel, int64_t c)
 {
     const struct mgx_conv_desc *d = &plan->d;
     const int64_t left = plan->group_out - first;
@@ -208,8 +286,7 @@ static void winograd_pack_channel(const struct mgx_conv_plan *plan, const char *
             memcpy(&taps[i][j],
                    weights + (j * d->w_out + i / 3 * d->w_space[1] + i % 3 * d->w_space[2]) * FLOAT,
                    sizeof(float));
-    (edge_of(plan) == 2 ? plan->winograd->weights2 : plan->winograd->weights4)(
-        taps[0], MGX_TILE_MAX_COLS, width, panel, plan->group_in * width);
+    pack_taps(plan, taps[0], MGX_TILE_MAX_COLS, width, panel, c);
 }
 
 // The taps of every output lie one behind the other, as models store them.
@@ -229,8 +306,7 @@ static void winograd_pack_panel(const struct mgx_conv_plan *plan, const float *w
         const int64_t count = mgx_min_i64(CHANNELS, depth - c);
         plan->kernel->pack_transposed(weights + 9 * c, plan->d.w_out, 9 * count, cols, width, taps);
         for (int64_t i = 0; i < count; i++)
-            (edge_of(plan) == 2 ? plan->winograd->weights2 : plan->winograd->weights4)(
-                taps + 9 * width * i, width, width, panel + (c + i) * width, depth * width);
+            pack_taps(plan, taps + 9 * width * i, width, width, panel, c + i);
     }
 }
 
@@ -243,7 +319,7 @@ static void winograd_pack(const struct mgx_conv_plan *plan, const void *weights,
     const int64_t end = mgx_part_begin(panels, part + 1, parts);
     for (int64_t p = mgx_part_begin(panels, part, parts); p < end; p++) {
         const int width = mgx_panel_width(plan->kernel, plan->group_out, p);
-        float *panel = (float *)packed + p * cols * depth * elements_of(plan);
+        float *panel = (float *)packed + p * cols * depth * packed_elements(plan);
         if (is_row_major(d)) {
             const int64_t left = mgx_min_i64(width, plan->group_out - p * cols);
             winograd_pack_panel(plan, (const float *)weights + plan->w_first + p * cols * d->w_out,
@@ -254,7 +330,7 @@ static void winograd_pack(const struct mgx_conv_plan *plan, const void *weights,
             winograd_pack_channel(plan,
                                   (const char *)weights +
                                       (plan->w_first + p * cols * d->w_out + c * d->w_in) * FLOAT,
-                                  p * cols, width, panel + c * width);
+                                  p * cols, width, panel, c);
     }
 }
 
@@ -373,6 +449,70 @@ static void finish_tile(const struct job *job, const struct mgx_winograd_output 
     }
 }
 
+// --- by rows ---
+
+// A block of tiles and the panels of a task; the sums are those of all of them.
+struct part {
+    const struct job *job;
+    int64_t first, end; // panels
+    int64_t tiles;
+    const float *v;
+    int64_t element;
+    float *sums, *expanded;
+};
+
+// Adds up, for the six elements of row `i` of U, a block of channels from c on, for panel p.
+static void multiply_row(const struct part *t, int64_t i, int64_t c, int64_t p)
+{
+    const struct mgx_conv_plan *plan = t->job->plan;
+    const struct mgx_gemm_kernel *kernel = plan->kernel;
+    const int64_t cols = kernel->cols, depth = mgx_min_i64(plan->depth_block, plan->group_in - c);
+    const int64_t width = mgx_panel_width(kernel, plan->group_out, p);
+    const int64_t groups = mgx_ceil_div(t->tiles, kernel->rows), zero = 0;
+    const int64_t all = plan->group_in * cols * HALF; // of a panel
+    const int64_t half_bytes = 3 * depth * width * FLOAT, tile_bytes = depth / 4 * 256;
+    const float *half =
+        (const float *)t->job->args->packed + p * all + (i * plan->group_in + c) * 3 * width;
+    const char *next = (const char *)(half + (p + 1 < t->end ? all : 0)); // as wide, or nearly
+    plan->winograd->expand4(half, depth, (int)width, t->expanded, depth * width);
+    struct mgx_tile_args args = {
+        .a_row = v_row(plan) * FLOAT,
+        .taps = &zero,
+        .tap_count = 1,
+        .depth = depth,
+        .b_row = width * FLOAT,
+        .residual_row = sums_row(plan) * FLOAT,
+        .c_row = sums_row(plan) * FLOAT,
+        .cols = (int)width,
+    };
+    const mgx_tile_fn *tiles = width == cols ? kernel->wide : kernel->narrow;
+    for (int64_t n = 0; n < EDGE * groups; n++) {
+        const int64_t k = n / groups, g = n % groups, row = t->tiles * g / groups;
+        const int64_t e = i * EDGE + k;
+        args.b = (const char *)(t->expanded + k * depth * width);
+        args.a[0] = (const char *)(t->v + e * t->element + row * v_row(plan) + c);
+        args.a[1] = args.a[0] + kernel->half * args.a_row;
+        args.c[0] = (char *)(t->sums + e * sums_element(plan) + row * sums_row(plan) +
+                             (p - t->first) * cols);
+        args.c[1] = args.c[0] + kernel->half * args.c_row;
+        args.residual[0] = c ? args.c[0] : NULL;
+        args.residual[1] = c ? args.c[1] : NULL;
+        const bool ahead = n * tile_bytes < half_bytes;
+        args.ahead = next + (ahead ? n * tile_bytes : 0);
+        args.ahead_step = ahead ? 256 : 0;
+        tiles[t->tiles * (g + 1) / groups - row](&args);
+    }
+}
+
+static void multiply_rows(const struct part *t)
+{
+    const struct mgx_conv_plan *plan = t->job->plan;
+    for (int64_t i = 0; i < EDGE; i++)
+        for (int64_t c = 0; c < plan->group_in; c += plan->depth_block)
+            for (int64_t p = t->first; p < t->end; p++)
+                multiply_row(t, i, c, p);
+}
+
 static void transform_outputs(const struct job *job, int64_t begin, int64_t end, int64_t p,
                               const float *sums, int thread)
 {
@@ -396,7 +536,7 @@ static void transform_outputs(const struct job *job, int64_t begin, int64_t end,
         .low = clamp.low,
         .high = clamp.high,
     };
-    for (int64_t t = begin; t < end; t++, out.sums += plan->kernel->cols) {
+    for (int64_t t = begin; t < end; t++, out.sums += sums_row(plan)) {
         const struct place at = place_of(plan, t);
         const float *residual = NULL;
         if (e->residual)
@@ -433,25 +573,35 @@ static void output_task(void *user, int task, int thread)
     const struct job *job = user;
     const struct mgx_conv_plan *plan = job->plan;
     const int i = task / plan->n_parts, j = task % plan->n_parts;
-    const int64_t panels = mgx_ceil_div(plan->group_out, plan->kernel->cols);
-    const int64_t tiles = tile_count(plan);
+    const int64_t panels = panels_of(plan), tiles = tile_count(plan);
     const int64_t begin = tiles * i / plan->m_parts,
                   count = tiles * (i + 1) / plan->m_parts - begin;
     const int64_t blocks = mgx_ceil_div(count, plan->block_tiles);
     float *sums = (float *)(void *)((char *)job->args->workspace + plan->shared_workspace +
                                     plan->thread_workspace * (size_t)thread);
-    float *own_v =
-        sums + mgx_align64((size_t)(sums_element(plan) * elements_of(plan)) * sizeof(float)) /
-                   sizeof(float);
+    float *own_v = (float *)(void *)((char *)sums + own_v_bytes(plan));
+    struct part part = {.job = job,
+                        .first = panels * j / plan->n_parts,
+                        .end = panels * (j + 1) / plan->n_parts,
+                        .element = v_element(plan, job->v ? tiles : plan->block_tiles),
+                        .sums = sums,
+                        .expanded =
+                            own_v - mgx_align64((size_t)expanded_floats(plan) * sizeof(float)) /
+                                        sizeof(float)};
     for (int64_t b = 0; b < blocks; b++) {
         const int64_t t0 = begin + count * b / blocks, t1 = begin + count * (b + 1) / blocks;
-        const float *v = job->v ? job->v + t0 * v_row(plan) : own_v;
-        const int64_t element = v_element(plan, job->v ? tiles : plan->block_tiles);
+        part.v = job->v ? job->v + t0 * v_row(plan) : own_v;
+        part.tiles = t1 - t0;
         if (!job->v)
-            transform_inputs(job, t0, t1, own_v, element);
-        for (int64_t p = panels * j / plan->n_parts; p < panels * (j + 1) / plan->n_parts; p++) {
-            multiply(job, p, t1 - t0, v, element, sums);
-            transform_outputs(job, t0, t1, p, sums, thread);
+            transform_inputs(job, t0, t1, own_v, part.element);
+        if (plan->by_rows)
+            multiply_rows(&part);
+        for (int64_t p = part.first; p < part.end; p++) {
+            if (!plan->by_rows)
+                multiply(job, p, part.tiles, part.v, part.element, sums);
+            transform_outputs(job, t0, t1, p,
+                              plan->by_rows ? sums + (p - part.first) * plan->kernel->cols : sums,
+                              thread);
         }
     }
 }

@@ -170,16 +170,22 @@ static const double g4[6][3] = {{1 / 4.0, 0, 0},
                                 {0, 0, 1}};
 
 // Loops over lanes become vectors of double.
-SIMD void transform_weights(const double (*g)[3], int edge, const float *taps, int64_t stride,
-                            float *u, int64_t element)
+SIMD void first_half(const double (*g)[3], int edge, const float *taps, int64_t stride,
+                     double mid[MAX_EDGE][3][VL])
 {
-    double mid[MAX_EDGE][3][VL];
     for (int i = 0; i < edge; i++)
         for (int x = 0; x < 3; x++)
             for (int j = 0; j < VL; j++)
                 mid[i][x][j] = g[i][0] * (double)taps[x * stride + j] +
                                g[i][1] * (double)taps[(3 + x) * stride + j] +
                                g[i][2] * (double)taps[(6 + x) * stride + j];
+}
+
+SIMD void transform_weights(const double (*g)[3], int edge, const float *taps, int64_t stride,
+                            float *u, int64_t element)
+{
+    double mid[MAX_EDGE][3][VL];
+    first_half(g, edge, taps, stride, mid);
     for (int i = 0; i < edge; i++)
         for (int k = 0; k < edge; k++)
             for (int j = 0; j < VL; j++)
@@ -198,4 +204,35 @@ static void weights4(const float *taps, int64_t stride, int width, float *u, int
 {
     for (int j = 0; j < width; j += VL)
         transform_weights(g4, 6, taps + j, stride, u + j, element);
+}
+
+static void half4(const float *taps, int64_t stride, int width, float *u, int64_t row)
+{
+    for (int at = 0; at < width; at += VL) {
+        double mid[MAX_EDGE][3][VL];
+        first_half(g4, 6, taps + at, stride, mid);
+        for (int i = 0; i < 6; i++)
+            for (int x = 0; x < 3; x++)
+                for (int j = 0; j < VL; j++)
+                    u[i * row + x * width + at + j] = (float)mid[i][x][j];
+    }
+}
+
+static void expand4(const float *half, int64_t depth, int width, float *u, int64_t element)
+{
+    const vf quarter = vf_set(0.25F), sixth = vf_set(1 / 6.0F), twelfth = vf_set(1 / 12.0F),
+             last = vf_set(1 / 24.0F);
+    for (int64_t c = 0; c < depth; c++, half += 3 * width)
+        for (int j = 0; j < width; j += VL, u += VL) {
+            const vf a = vf_load(half + j), b = vf_load(half + width + j),
+                     d = vf_load(half + 2 * width + j);
+            const vf sum = vf_mul(sixth, vf_add(a, d)), odd = vf_mul(sixth, b);
+            const vf even = vf_fma(sixth, d, vf_mul(last, a)), odd2 = vf_mul(twelfth, b);
+            vf_store(u, vf_mul(quarter, a));
+            vf_store(u + element, vf_sub(vf_zero(), vf_add(sum, odd)));
+            vf_store(u + 2 * element, vf_sub(odd, sum));
+            vf_store(u + 3 * element, vf_add(even, odd2));
+            vf_store(u + 4 * element, vf_sub(even, odd2));
+            vf_store(u + 5 * element, d);
+        }
 }

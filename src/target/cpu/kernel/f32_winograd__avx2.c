@@ -15,5 +15,7 @@ const struct mgx_winograd_kernel NAME(mgx_f32_winograd) = {
     .output4 = output4,
     .weights2 = weights2,
     .weights4 = weights4,
+    .half4 = half4,
+    .expand4 = expand4,
 };
 #endif

@@ -59,6 +59,12 @@ struct mgx_winograd_kernel {
     // column j's kernel is taps[i * stride + j].
     void (*weights2)(const float *taps, int64_t stride, int width, float *u, int64_t element);
     void (*weights4)(const float *taps, int64_t stride, int width, float *u, int64_t element);
+    // The first half of it, 3 values for each of the 6 rows: u[i * row + x * width + j] = (G
+    // g)[i][x].
+    void (*half4)(const float *taps, int64_t stride, int width, float *u, int64_t row);
+    // The second half of row i for `depth` channels, one after the other in `half`:
+    // u[k * element + (c * width + j)] = (half[c] G')[k] for the 6 columns k.
+    void (*expand4)(const float *half, int64_t depth, int width, float *u, int64_t element);
 };
 
 const struct mgx_winograd_kernel *mgx_winograd_kernel(enum mgx_isa isa);

@@ -275,23 +275,18 @@ static void random_result(struct rng *r, struct problem *p)
     e->hook = rng_below(r, 3) ? NULL : add_place;
 }
 
-static struct problem problem_new(struct rng *r, enum mgx_isa isa, bool transposed)
+// Tensors and an epilogue for a description of sizes and types, and the expected result.
+static struct problem problem_of(struct rng *r, const struct mgx_conv_desc *desc)
 {
-    struct problem p = {.desc = {.isa = isa, .transposed = transposed}};
+    struct problem p = {.desc = *desc};
     struct mgx_conv_desc *d = &p.desc;
-    const int dims = 1 + rng_below(r, 6); // mostly two
-    random_types(r, d);
-    d->batch = 1 + rng_below(r, 3);
-    for (int i = 0; i < MGX_CONV_DIMS; i++)
-        random_dim(r, d, i, i >= MGX_CONV_DIMS - (dims > 3 ? 2 : dims));
-    random_channels(r, d);
     p.x = typed_random(d->x_type, random_x(r, d, &p.first), r);
     set_border(&p);
     p.weights = typed_random(d->w_type, random_weights(r, d), r);
     p.bias = buffer_random(d->out_channels, r);
     p.scale = buffer_random(d->out_channels, r);
     p.factor = buffer_random(d->in_channels, r);
-    d->x_scaled = d->type == MGX_KERNEL_F32 && !transposed && rng_below(r, 4) == 0;
+    d->x_scaled = d->type == MGX_KERNEL_F32 && !d->transposed && rng_below(r, 4) == 0;
     p.residual =
         typed_random(d->y_type, random_out(r, d, &d->residual_batch, d->residual_space), r);
     p.y = buffer_new((random_out(r, d, &d->y_batch, d->y_space) * typed_size(d->y_type) + 3) / 4);
@@ -300,6 +295,35 @@ static struct problem problem_new(struct rng *r, enum mgx_isa isa, bool transpos
     random_result(r, &p);
     solve(&p);
     return p;
+}
+
+static struct problem problem_new(struct rng *r, enum mgx_isa isa, bool transposed)
+{
+    struct mgx_conv_desc d = {.isa = isa, .transposed = transposed};
+    const int dims = 1 + rng_below(r, 6); // mostly two
+    random_types(r, &d);
+    d.batch = 1 + rng_below(r, 3);
+    for (int i = 0; i < MGX_CONV_DIMS; i++)
+        random_dim(r, &d, i, i >= MGX_CONV_DIMS - (dims > 3 ? 2 : dims));
+    random_channels(r, &d);
+    return problem_of(r, &d);
+}
+
+// Weights beyond L2, in two blocks of channels and a narrow last panel; many tiles of few pixels.
+static struct problem problem_large(struct rng *r, enum mgx_isa isa)
+{
+    const struct mgx_conv_desc d = {.isa = isa,
+                                    .batch = 2,
+                                    .groups = 1,
+                                    .in_channels = 260,
+                                    .out_channels = 228,
+                                    .in = {1, 9, 8},
+                                    .out = {1, 9, 8},
+                                    .kernel = {1, 3, 3},
+                                    .stride = {1, 1, 1},
+                                    .dilation = {1, 6, 7},
+                                    .pad = {0, 6, 7}};
+    return problem_of(r, &d);
 }
 
 static void problem_free(struct problem *p)
@@ -388,9 +412,8 @@ static double slack_of(enum mgx_conv_method method)
 
 static int methods_run[MGX_CONV_METHOD_COUNT];
 
-static void check_problem(struct rng *r, enum mgx_isa isa, bool transposed)
+static void check_problem(struct rng *r, enum mgx_isa isa, struct problem p)
 {
-    struct problem p = problem_new(r, isa, transposed);
     struct mgx_conv_choice choices[MGX_CONV_METHOD_COUNT];
     const int count = mgx_conv_choices(&p.desc, choices);
     for (int i = 0; i < count && !check_failures; i++) {
@@ -416,9 +439,17 @@ CASE(agrees_with_the_definition)
     memset(methods_run, 0, sizeof methods_run);
     EACH_ISA_TO(isa, MGX_ISA_AVX512_BF16)
     for (int i = 0; i < 140 && !check_failures; i++)
-        check_problem(&r, isa, false);
+        check_problem(&r, isa, problem_new(&r, isa, false));
     for (int m = 0; m < MGX_CONV_METHOD_COUNT && !check_failures; m++)
         CHECK(m == MGX_CONV_PHASES || methods_run[m] > 0);
+}
+
+CASE(large_weights_agree_with_the_definition)
+{
+    struct rng r = {31};
+    EACH_ISA(isa)
+    if (!check_failures)
+        check_problem(&r, isa, problem_large(&r, isa));
 }
 
 CASE(transposed_agrees_with_the_definition)
@@ -426,14 +457,15 @@ CASE(transposed_agrees_with_the_definition)
     struct rng r = {77};
     EACH_ISA_TO(isa, MGX_ISA_AVX512_BF16)
     for (int i = 0; i < 60 && !check_failures; i++)
-        check_problem(&r, isa, true);
+        check_problem(&r, isa, problem_new(&r, isa, true));
 }
 
 CASE(threads_do_not_change_a_bit)
 {
     struct rng r = {5};
-    for (int i = 0; i < 12; i++) {
-        struct problem p = problem_new(&r, mgx_cpu()->isa, false);
+    for (int i = 0; i < 13; i++) {
+        struct problem p =
+            i == 12 ? problem_large(&r, mgx_cpu()->isa) : problem_new(&r, mgx_cpu()->isa, false);
         struct mgx_conv_choice choices[MGX_CONV_METHOD_COUNT];
         const int count = mgx_conv_choices(&p.desc, choices);
         struct buffer one = buffer_new(p.y.count);
@@ -492,6 +524,15 @@ static const struct layer resnext[] = {
     {128, 128, 56, 3, 1, 32, 3},  {256, 256, 56, 3, 2, 32, 1}, {256, 256, 28, 3, 1, 32, 3},
     {512, 512, 28, 3, 2, 32, 1},  {512, 512, 14, 3, 1, 32, 5}, {1024, 1024, 14, 3, 2, 32, 1},
     {1024, 1024, 7, 3, 1, 32, 2},
+};
+
+// Weights that outweigh the image: detectors and segmenters behind their backbone.
+static const struct layer detectors[] = {
+    {512, 512, 38, 3, 1, 1, 1},  {512, 512, 19, 3, 1, 1, 1},  {512, 512, 25, 3, 1, 1, 1},
+    {512, 512, 14, 3, 1, 1, 1},  {256, 256, 25, 3, 1, 1, 1},  {256, 256, 50, 3, 1, 1, 1},
+    {256, 256, 75, 3, 1, 1, 1},  {256, 256, 100, 3, 1, 1, 1}, {256, 819, 50, 3, 1, 1, 1},
+    {2048, 512, 28, 3, 1, 1, 1}, {1024, 570, 19, 3, 1, 1, 1}, {128, 128, 100, 3, 1, 1, 1},
+    {128, 256, 75, 3, 1, 1, 1},  {256, 512, 16, 3, 1, 1, 1},  {128, 128, 40, 3, 1, 1, 1},
 };
 
 static const struct layer mobilenet[] = {
@@ -720,6 +761,7 @@ static int bench(int argc, char **argv)
         bench_chain("resnet50", resnet50, resnet_layers, isa, threads, winograd);
     if (!only)
         bench_chain("mobilenetv2", mobilenet, mobile_layers, isa, threads, true);
+    bench_net("detectors", detectors, sizeof detectors / sizeof *detectors, isa, threads, only);
     bench_net("resnet50", resnet50, resnet_layers, isa, threads, only);
     bench_net("mobilenetv2", mobilenet, mobile_layers, isa, threads, only);
     bench_net("resnext50 grouped", resnext, sizeof resnext / sizeof *resnext, isa, threads, only);
@@ -729,7 +771,8 @@ static int bench(int argc, char **argv)
 int main(int argc, char **argv)
 {
     static const struct check_case cases[] = {
-        ROW(agrees_with_the_definition) ROW(transposed_agrees_with_the_definition)
-            ROW(threads_do_not_change_a_bit) ROW(bad_descriptions_are_refused){NULL, NULL}};
+        ROW(agrees_with_the_definition) ROW(large_weights_agree_with_the_definition)
+            ROW(transposed_agrees_with_the_definition) ROW(threads_do_not_change_a_bit)
+                ROW(bad_descriptions_are_refused){NULL, NULL}};
     return bench_asked(argc, argv) ? bench(argc, argv) : harness_run(cases, argc, argv);
 }
