@@ -19,7 +19,7 @@
 // --- the plan ---
 
 enum {
-    A_BLOCK_BYTES = 512 << 10,
+    L2_BYTES = 640 << 10,        // a block of A and two panels: the one in work and the next
     MAX_PANEL_BYTES = 384 << 10, // beyond: depth is cut
     MIN_DEPTH = 256,             // a tile's start and end cost as much as some 20 k
     FEW_ROWS = 4,                // up to these, B is not worth packing
@@ -116,7 +116,7 @@ static void cut_depth(struct mgx_gemm_plan *plan, int64_t blocks)
     const int64_t depth = (mgx_ceil_div(plan->groups, blocks) + 3) & ~(int64_t)3;
     plan->block_depth = blocks > 1 ? depth : plan->groups;
     const int64_t row = mgx_max_i64(plan->block_depth, 1) * GROUP_BYTES;
-    plan->block_rows = mgx_max_i64(A_BLOCK_BYTES / row, 2 * plan->kernel->rows);
+    plan->block_rows = mgx_max_i64(L2_BYTES / row - 2 * plan->kernel->cols, 2 * plan->kernel->rows);
 }
 
 // What a cut moves through L2: B once for every block of rows, C out and in for every block of
@@ -127,7 +127,7 @@ static double moved_values(const struct mgx_gemm_plan *plan)
     const double m = (double)plan->desc.m, n = (double)plan->desc.n, k = (double)plan->groups;
     const double rows = (double)mgx_ceil_div(plan->desc.m, plan->block_rows);
     const double depths = (double)mgx_ceil_div(plan->groups, mgx_max_i64(plan->block_depth, 1));
-    const double b = k * n * GROUP_BYTES > A_BLOCK_BYTES ? k * n : 0;
+    const double b = k * n * GROUP_BYTES > L2_BYTES / 2 ? k * n : 0;
     return rows * b + 3 * 2 * (depths - 1) * m * n;
 }
 

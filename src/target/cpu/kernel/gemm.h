@@ -7,8 +7,8 @@
 //     | k    |  k   | k  |   one panel is streamed through the caches while the block of A stays;
 //     |      |      |    |   the next is prefetched during it
 //     +------+------+----+
-//     A block: rows of A that fill half of an L2 cache of 1 MiB, cut into equal tiles of at most 14
-//     rows
+//     A block: rows of A that leave room for two panels in an L2 cache of 1 MiB, cut into equal
+//     tiles of at most 14 rows
 //
 // B may also be given raw, with any strides: panels are then packed as they come into per-thread
 // scratch, or, for few rows, read in place (columns contiguous) or multiplied as dot products
