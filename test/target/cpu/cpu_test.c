@@ -141,6 +141,32 @@ CASE(convolution_with_bias_residual_and_activation)
     CHECK(agrees(text));
 }
 
+// Batch normalization behind the activation, as far as it goes into the epilogue, and what else
+// looks like it.
+CASE(factors_and_terms_behind_the_activation)
+{
+    static const char *const tails[] = {
+        "@7 = sub(@6,n)\n@8 = mul(@7,s)\n@9 = add(@8,r)\n", "@7 = mul(@6,s)\n@9 = sub(n,@7)\n",
+        "@7 = sub(n,@6)\n@8 = mul(s,@7)\n@9 = sub(@8,n)\n", "@8 = mul(@6,s)\n@9 = sub(@8,r)\n",
+        "@7 = mul(@6,r)\n@9 = add(@7,n)\n"};
+    for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
+        char text[2048];
+        snprintf(
+            text, sizeof text,
+            "module: \"main\"\n"
+            "w = @literal{1, 2, -3, 4, 5, -6, 7, 8} -> float_type, {4, 2, 1, 1}, {2, 1, 1, 1}\n"
+            "c = @literal{1, -2, 3, 4} -> float_type, {4}, {1}\n"
+            "d = @literal{-5, 6, 7, 8} -> float_type, {4}, {1}\n"
+            "x = @param:x -> float_type, {1, 2, 9, 7}, {126, 63, 7, 1}\n"
+            "r = @param:r -> float_type, {1, 4, 9, 7}, {252, 63, 7, 1}\n"
+            "s = broadcast[axis=1,out_lens={1, 4, 9, 7}](c)\n"
+            "n = broadcast[axis=1,out_lens={1, 4, 9, 7}](d)\n"
+            "@4 = convolution(x,w)\n@5 = add(@4,s)\n@6 = relu(@5)\n%s@10 = @return(@9)\n",
+            tails[i]);
+        CHECK(agrees(text));
+    }
+}
+
 CASE(attention_without_scale_or_mask)
 {
     CHECK(agrees("module: \"main\"\n"
@@ -240,6 +266,7 @@ CASE(two_threads_run_one_program)
 
 TEST_MAIN(ROW(results_that_are_inputs_views_and_twice_the_same) ROW(concat_in_place)
               ROW(convolution_with_bias_residual_and_activation)
-                  ROW(attention_without_scale_or_mask) ROW(products_with_batches_and_transposes)
-                      ROW(sizes_known_only_at_run_time) ROW(in_place) ROW(products_of_nothing)
-                          ROW(views_that_outlive_their_bytes) ROW(two_threads_run_one_program))
+                  ROW(factors_and_terms_behind_the_activation) ROW(attention_without_scale_or_mask)
+                      ROW(products_with_batches_and_transposes) ROW(sizes_known_only_at_run_time)
+                          ROW(in_place) ROW(products_of_nothing) ROW(views_that_outlive_their_bytes)
+                              ROW(two_threads_run_one_program))

@@ -4,6 +4,7 @@
 //
 //     y = act(sum + bias[col] + residual)          residual before the activation (ResNet)
 //     y = act(sum + bias[col]) + residual          MGX_RESIDUAL_AFTER (YOLO)
+//     y = act(...) * factor[col] + term[col] ...   batch normalization behind it (ConvMixer)
 //
 // then hook(tile) if there is one. Bias, residual and a clamp are applied in registers; other
 // activations and the hook run over the tile just stored.
@@ -58,6 +59,9 @@ struct mgx_epilogue {
     enum mgx_act act;
     float a, b;            // of the activation
     const float *a_column; // [columns] in place of a; NULL: none. Must outlive what uses it
+    // [columns]: what the activation's value is multiplied by, and what is added then, before a
+    // residual that comes after; both or none. Must outlive what uses them.
+    const float *factor, *term;
     enum mgx_residual residual;
     mgx_tile_hook hook; // NULL: none; its `user` is given with each run
 };

@@ -18,7 +18,7 @@ static inline void mgx_output_clamp(const struct mgx_epilogue *e, struct mgx_til
 // Whether registers do all of it.
 static inline bool mgx_output_simple(const struct mgx_epilogue *e)
 {
-    return e->act <= MGX_ACT_CLIP && e->residual != MGX_RESIDUAL_AFTER && !e->hook;
+    return e->act <= MGX_ACT_CLIP && !e->factor && e->residual != MGX_RESIDUAL_AFTER && !e->hook;
 }
 
 // The rest, for a tile that has just been stored. `residual` belongs to the tile's first value.
@@ -31,7 +31,11 @@ static inline void mgx_output_finish(const struct mgx_gemm_kernel *kernel,
     struct mgx_epilogue here = *e;
     if (e->a_column)
         here.a_column += tile->col;
-    if (e->act > MGX_ACT_CLIP || after)
+    if (e->factor) {
+        here.factor += tile->col;
+        here.term += tile->col;
+    }
+    if (e->act > MGX_ACT_CLIP || e->factor || after)
         kernel->finish(tile->data, tile->stride, tile->rows, tile->cols, &here,
                        after ? residual : NULL, residual_stride);
     if (e->hook)

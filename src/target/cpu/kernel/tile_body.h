@@ -494,6 +494,8 @@ SIMD void finish_rows(enum mgx_act act, float *c, int64_t stride, int rows, int 
             const int n = cols - j < VL ? cols - j : VL;
             const vf a = e->a_column ? vf_load_some(e->a_column + j, n) : vf_set(e->a);
             vf x = vf_act(act, n == VL ? vf_load(c + j) : vf_load_some(c + j, n), a, b);
+            if (e->factor)
+                x = vf_fma(x, vf_load_some(e->factor + j, n), vf_load_some(e->term + j, n));
             if (residual)
                 x = vf_add(x, vf_load_some(residual + i * residual_stride + j, n));
             if (n == VL)

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Matching epilogues; see epilogue.h.
 //
-// The body is a tree over the sums. From its root an activation is peeled off, then additions of a
-// bias (one value per column) and of a residual (a tensor like the result), until the sums
-// themselves remain. What resists runs as a block program.
+// The body is a tree over the sums. From its root constant factors and terms per column and an
+// activation are peeled off, then additions of a bias (one value per column) and of a residual (a
+// tensor like the result), until the sums themselves remain. What resists runs as a block program.
 #include "target/cpu/lower/epilogue.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "op/op.h"
@@ -338,6 +339,109 @@ static bool peel_sums(struct match *m, const struct mgx_ins *node)
     return true;
 }
 
+// --- what follows the activation: factors and terms per column ---
+
+// A constant that is one value, or one per column: adds up (term) or multiplies (factor).
+static bool read_column(const struct match *m, const struct mgx_ins *node, double *out)
+{
+    const int64_t columns = m->c->out->lens[m->column];
+    const struct mgx_ins *leaf = leaf_of(m, node);
+    const int input = leaf ? input_of(m, leaf) : -1;
+    double value;
+    if (!is_constant(m, node, &value)) {
+        if (input < 0 || !m->c->constant[input] || !is_bias(m, input))
+            return false;
+        for (int64_t i = 0; i < columns; i++)
+            out[i] = ((const float *)m->c->constant[input]->data)[i];
+        return true;
+    }
+    for (int64_t i = 0; i < columns; i++)
+        out[i] = value;
+    return true;
+}
+
+// node = x * a, x + a, x - a or a - x with a constant `a` per column, read into `column`; NULL if
+// it is none.
+static const struct mgx_ins *peel_column(const struct match *m, const struct mgx_ins *node,
+                                         double *column, bool *swapped)
+{
+    if (node->op != &mgx_op_mul && node->op != &mgx_op_add && node->op != &mgx_op_sub)
+        return NULL;
+    for (int i = 0; i < 2; i++)
+        if (read_column(m, node->in[1 - i], column)) {
+            *swapped = i == 1;
+            return node->in[i];
+        }
+    return NULL;
+}
+
+// Value inner * factor + term per column, and room for a constant.
+struct columns {
+    int64_t count;
+    double *factor, *term, *read;
+};
+
+// From the root down: what the value is in terms of `node`'s operand, which is returned; NULL when
+// node is none of the kind.
+static const struct mgx_ins *apply_column(const struct match *m, const struct mgx_ins *node,
+                                          struct columns *c)
+{
+    bool swapped;
+    const struct mgx_ins *next = peel_column(m, node, c->read, &swapped);
+    const bool sub = node->op == &mgx_op_sub;
+    for (int64_t i = 0; next && i < c->count; i++) {
+        if (node->op == &mgx_op_mul)
+            c->factor[i] *= c->read[i];
+        else
+            c->term[i] += c->factor[i] * (sub && !swapped ? -c->read[i] : c->read[i]);
+        c->factor[i] *= sub && swapped ? -1 : 1;
+    }
+    return next;
+}
+
+// The columns as the kernels read them; false where infinities would go elsewhere.
+static bool keep_columns(struct match *m, const struct columns *c)
+{
+    float *kept = MGX_NEW_ARRAY(&m->c->plan->arena, float, 2 * c->count);
+    bool good = kept != NULL;
+    for (int64_t i = 0; good && i < c->count; i++) {
+        kept[i] = (float)c->factor[i];
+        kept[c->count + i] = (float)c->term[i];
+        good = isfinite(kept[i]) && isfinite(kept[c->count + i]);
+    }
+    if (good) {
+        m->out->kernel.factor = kept;
+        m->out->kernel.term = kept + c->count;
+    }
+    return good;
+}
+
+// What is left below factors and terms; NULL if there are none.
+static const struct mgx_ins *peel_columns(struct match *m, const struct mgx_ins *node)
+{
+    enum { MAX_COLUMNS = 4 };
+    struct columns c = {.count = m->c->out->lens[m->column]};
+    double *all = malloc((size_t)c.count * 3 * sizeof *all);
+    if (!all)
+        return NULL;
+    c.factor = all;
+    c.term = all + c.count;
+    c.read = c.term + c.count;
+    for (int64_t i = 0; i < c.count; i++) {
+        c.factor[i] = 1;
+        c.term[i] = 0;
+    }
+    int count = 0;
+    for (const struct mgx_ins *next; count < MAX_COLUMNS; count++, node = next) {
+        next = apply_column(m, node, &c);
+        if (!next)
+            break;
+    }
+    const bool good = count > 0 && keep_columns(m, &c);
+    free(all);
+    return good ? node : NULL;
+}
+
 static const struct mgx_ins *root_of(const struct match *m)
 {
     return m->last->mod_count ? mgx_module_result(m->last->mod[0], 0) : m->last;
@@ -349,10 +453,20 @@ static void reset(struct cpu_epilogue *e)
     e->bias = e->residual = -1;
 }
 
+// act(sum + bias), also with factors and terms behind it.
+static bool match_value(struct match *m, const struct mgx_ins *node)
+{
+    if (peel_sums(m, peel_act(m, node)))
+        return true;
+    reset(m->out);
+    node = peel_columns(m, node);
+    return node && peel_sums(m, peel_act(m, node));
+}
+
 static bool match_simple(struct match *m)
 {
     const struct mgx_ins *root = root_of(m);
-    if (peel_sums(m, peel_act(m, root)))
+    if (match_value(m, root))
         return true;
     reset(m->out);
     // act(sum + bias) + residual
@@ -361,9 +475,8 @@ static bool match_simple(struct match *m)
         const int input = leaf ? input_of(m, leaf) : -1;
         if (input < 0 || !is_residual(m, input))
             continue;
-        const struct mgx_ins *inner = peel_act(m, root->in[1 - i]);
-        m->out->residual = input;
-        if (peel_sums(m, inner)) {
+        if (match_value(m, root->in[1 - i]) && m->out->residual < 0) {
+            m->out->residual = input;
             m->out->kernel.residual = MGX_RESIDUAL_AFTER;
             return true;
         }

@@ -3,7 +3,8 @@
 // the body of a fused group to the kernels' epilogue.
 //
 //     group body:  y = pointwise(main(x, w), ...)
-//     becomes      act(sum + bias[column] + residual)     where the body says just that,
+//     becomes      act(sum + bias[column] + residual)     where the body says just that, with
+//                  a constant factor and term per column behind it,
 //     else         a block program run over the rows of every tile.
 //
 // The body of a convolution may begin with a product: main(x * factor[channel], w).

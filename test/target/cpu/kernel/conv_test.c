@@ -96,6 +96,7 @@ static void solve(struct problem *p)
                                  place(d, pixel, d->residual_batch, d->residual_space) + channel);
         sum += e->residual == MGX_RESIDUAL_BEFORE ? residual : 0;
         sum = act_meaning(e->act, sum, e->a, e->b);
+        sum = e->factor ? sum * e->factor[channel] + e->term[channel] : sum;
         sum += e->residual == MGX_RESIDUAL_AFTER ? residual : 0;
         sum += e->hook ? (double)pixel + 0.5 * (double)channel : 0;
         p->expected.data[at] = (float)sum;
@@ -272,6 +273,10 @@ static void random_result(struct rng *r, struct problem *p)
     e->a = e->act == MGX_ACT_CLIP ? -0.25f : 0.2f;
     e->b = 0.5f;
     e->residual = (enum mgx_residual)(rng_below(r, 3));
+    if (rng_below(r, 4) == 0) {
+        e->factor = p->scale.data;
+        e->term = p->bias.data;
+    }
     e->hook = rng_below(r, 3) ? NULL : add_place;
 }
 

@@ -106,6 +106,7 @@ static void solve(struct problem *p)
         const double residual = e->residual ? typed_get(d->c_type, p->residual.data, r) : 0;
         sum += e->residual == MGX_RESIDUAL_BEFORE ? residual : 0;
         sum = act_meaning(e->act, sum, e->a, e->b);
+        sum = e->factor ? sum * e->factor[j] + e->term[j] : sum;
         sum += e->residual == MGX_RESIDUAL_AFTER ? residual : 0;
         sum += e->hook ? (double)(at / d->n) + 0.5 * (double)j : 0;
         p->expected.data[at] = (float)sum;
@@ -188,6 +189,10 @@ static struct problem problem_new(struct rng *r, enum mgx_isa isa, int64_t m, in
     p.use_bias = rng_below(r, 2);
     if (d->c_type != MGX_KERNEL_S32) {
         random_epilogue(r, &d->epilogue);
+        if (rng_below(r, 4) == 0) {
+            d->epilogue.factor = p.scale.data;
+            d->epilogue.term = p.bias.data;
+        }
         d->hook_only = d->c_type == MGX_KERNEL_F32 && rng_below(r, 5) == 0;
         d->epilogue.hook = d->hook_only ? store_plain : rng_below(r, 3) ? NULL : add_place;
     } else
