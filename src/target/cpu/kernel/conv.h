@@ -13,7 +13,8 @@
 //     unrolled    every pixel's taps written out (im2col), block by block; for wide dilations
 //     winograd2/4 3 x 3, stride 1, any dilation: 2 x 2 or 4 x 4 outputs per tile, 2.25 or 4 times
 //                 fewer products
-//     depthwise   groups of one channel, or of 2, 4 or 8 in and out: a kernel of its own
+//     depthwise   groups of one channel, of 2, 4 or 8 in and out, or of 1 in and up to 8 out: a
+//                 kernel of its own
 //     phases      transposed: one ordinary convolution per residue of the output modulo the stride
 //
 // Kernel elements whose pixels are contiguous in memory melt into one deeper tap: the first layer

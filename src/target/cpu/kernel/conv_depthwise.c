@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Depthwise convolution: groups of one channel, or of as many in as out, up to 8. The output's rows
-// are dealt to tasks in blocks, or vectors of channels when the image is small; see dw.h for what
-// is done in a row.
+// Depthwise convolution: groups of one channel, or of as many in as out, up to 8, or of one in and
+// several out. The output's rows are dealt to tasks in blocks, or vectors of channels when the
+// image is small; see dw.h for what is done in a row.
 //
 //     task: a range of blocks of rows, a range of vectors of channels
 //       block: so many rows that their input stays in L2
@@ -16,7 +16,8 @@
 //
 // Everything is multiplied as floats, which are exact for bytes: the sums of 512 products stay
 // below 2^24. Input lines of other types are converted into a ring of lines that the kernel's
-// height needs, results leave through a row of scratch; their blocks are single rows.
+// height needs, results leave through a row of scratch; their blocks are single rows. So are those
+// of groups with several channels out: in the ring each input channel stands once for each of them.
 //
 // With a feed the input of a block is made in a ring of rows, those that are not there yet: each
 // thread has a ring, and every task begins with an empty one. The rows stay in L2, which is what it
@@ -53,6 +54,7 @@ const struct mgx_dw_kernel *mgx_dw_kernel(enum mgx_isa isa)
 // stay in L1 until they are finished.
 enum {
     MAX_BYTE_PRODUCTS = 512,
+    MAX_COPIES = 8,
     BLOCK_BYTES = 384 << 10,
     STEP_VECTORS = 24,
     MAX_BLOCK_ROWS = 64,
@@ -72,10 +74,24 @@ static bool feed_fits(const struct mgx_conv_desc *d)
     return fits;
 }
 
+// Output channels of each input channel; 1 where groups have as many in as out.
+static int64_t copies_of(const struct mgx_conv_plan *plan)
+{
+    return plan->group_in == 1 && plan->d.groups > 1 ? plan->group_out : 1;
+}
+
+// Whether the kernel reads input lines, and writes results, where they lie in memory.
+static bool works_in_place(const struct mgx_conv_plan *plan)
+{
+    return mgx_conv_floats(&plan->d) && copies_of(plan) == 1;
+}
+
 static bool depthwise_fits(const struct mgx_conv_plan *plan)
 {
-    const int64_t members = plan->group_in;
-    return !plan->d.transposed && members == plan->group_out &&
+    const int64_t members = plan->group_in, copies = copies_of(plan);
+    if (copies > MAX_COPIES || (copies > 1 && (plan->d.feed || !mgx_conv_floats(&plan->d))))
+        return false;
+    return !plan->d.transposed && members * copies == plan->group_out &&
            (plan->d.feed ? feed_fits(&plan->d) : plan->d.x_channel == 1) &&
            (plan->d.type != MGX_KERNEL_S8 ||
             mgx_conv_taps(&plan->d) * members <= MAX_BYTE_PRODUCTS) &&
@@ -88,8 +104,13 @@ static double depthwise_cost(const struct mgx_conv_plan *plan)
 {
     const double vectors = (double)mgx_ceil_div(plan->d.out_channels, plan->kernel->vector);
     const double products = (double)(mgx_conv_taps(&plan->d) * plan->group_in);
-    return mgx_conv_seconds(plan,
-                            1.5 * (double)mgx_conv_pixels(&plan->d) * vectors * (products + 4), 0);
+    const struct mgx_conv_desc *d = &plan->d;
+    const double copied =
+        copies_of(plan) > 1
+            ? (double)(d->batch * d->in[0] * d->in[1] * d->in[2]) * (double)d->out_channels
+            : 0;
+    return mgx_conv_seconds(
+        plan, 1.5 * (double)mgx_conv_pixels(d) * vectors * (products + 4) + copied, 0);
 }
 
 static int64_t vectors_of(const struct mgx_conv_plan *plan)
@@ -139,7 +160,7 @@ static struct layout layout_of(const struct mgx_conv_plan *plan)
 {
     const struct mgx_conv_desc *d = &plan->d;
     const size_t channels = (size_t)part_channels(plan) * sizeof(float);
-    const bool floats = mgx_conv_floats(d);
+    const bool floats = works_in_place(plan);
     const size_t line = floats ? 0 : mgx_align64((size_t)d->in[2] * channels),
                  result = floats ? 0 : mgx_align64((size_t)d->out[2] * channels),
                  slots = floats ? 0 : (size_t)slots_of(d);
@@ -165,7 +186,7 @@ static void set_blocks(struct mgx_conv_plan *plan)
     const int64_t line = d->in[2] * d->out_channels * (int64_t)sizeof(float);
     const int64_t lines = BLOCK_BYTES / mgx_max_i64(line, 1) - reach_of(d, 1);
     int64_t rows = mgx_min_i64(mgx_max_i64(lines / d->stride[1], 2), MAX_BLOCK_ROWS);
-    rows = mgx_conv_floats(d) ? mgx_min_i64(rows & ~(int64_t)1, d->out[1]) : 1;
+    rows = works_in_place(plan) ? mgx_min_i64(rows & ~(int64_t)1, d->out[1]) : 1;
     plan->block_rows = mgx_max_i64(rows, 1);
     plan->chunks = mgx_ceil_div(d->out[1], plan->block_rows);
     plan->rows = d->batch * d->out[0] * plan->chunks;
@@ -307,6 +328,21 @@ static const float *direct_line(const struct part *part, int64_t z, int64_t y)
            y * d->x_space[1] + part->first;
 }
 
+// Floats of a line, each of them as often as it has channels out.
+static void copy_line(const struct part *part, const float *from, float *line)
+{
+    const struct mgx_conv_desc *d = &part->plan->d;
+    const int64_t copies = copies_of(part->plan), skipped = part->first % copies;
+    for (int64_t x = 0; x < d->in[2]; x++, from += d->x_space[2], line += part->channels) {
+        int64_t c = 0;
+        if (copies == 2 && !skipped)
+            for (; c + 1 < part->channels; c += 2)
+                line[c] = line[c + 1] = from[c / 2];
+        for (; c < part->channels; c++)
+            line[c] = from[(skipped + c) / copies];
+    }
+}
+
 // The same converted, less the zero point, from the ring when it is there.
 static const float *converted_line(const struct part *part, int64_t z, int64_t y)
 {
@@ -322,10 +358,12 @@ static const float *converted_line(const struct part *part, int64_t z, int64_t y
         return line;
     part->tags[slot] = tag;
     const mgx_convert_fn convert = mgx_convert(d->isa, d->x_type, MGX_KERNEL_F32);
-    const char *from =
-        (const char *)part->args->x +
-        (part->n * d->x_batch + z * d->x_space[0] + y * d->x_space[1] + part->first) * size;
-    if (d->x_space[2] == part->channels)
+    const int64_t at = part->n * d->x_batch + z * d->x_space[0] + y * d->x_space[1] +
+                       part->first / copies_of(part->plan);
+    const char *from = (const char *)part->args->x + at * size;
+    if (copies_of(part->plan) > 1)
+        copy_line(part, (const float *)(const void *)from, line);
+    else if (d->x_space[2] == part->channels)
         convert(from, line, d->in[2] * part->channels);
     else
         for (int64_t x = 0; x < d->in[2]; x++)
@@ -569,7 +607,7 @@ static void set_scratch(struct part *part)
         part->feed.y = own + l.made;
         part->feed_own = own + l.feed;
     }
-    if (mgx_conv_floats(&plan->d))
+    if (works_in_place(plan))
         return;
     part->tags = (int64_t *)(void *)(own + l.tags);
     part->ring = (float *)(void *)(own + l.ring);

@@ -159,8 +159,8 @@ static void random_channels(struct rng *r, struct mgx_conv_desc *d)
     const int most = rng_below(r, 16) ? 40 : 450; // of one channel each: beyond a strip of vectors
     d->groups = kind == 0 ? 1 + rng_below(r, most) : kind == 1 ? 1 + rng_below(r, 3) : 1;
     d->in_channels = d->groups * (kind == 0 ? 1 : sizes[rng_below(r, 10)]);
-    d->out_channels =
-        d->groups * (kind == 0 ? 1 + (rng_below(r, 4) == 0) : sizes[rng_below(r, 10)]);
+    d->out_channels = d->groups * (kind == 0 ? 1 + (rng_below(r, 4) == 0) * (1 + rng_below(r, 8))
+                                             : sizes[rng_below(r, 10)]);
     const int64_t products = pixels(d) * d->kernel[0] * d->kernel[1] * d->kernel[2];
     if (d->groups == 1 && products <= 300 && rng_below(r, 5) == 0) // panels cut in depth
         d->in_channels = 200 + rng_below(r, 2000);
