@@ -35,8 +35,9 @@
 
 enum { V_BYTES = 512 << 10, MAX_ELEMENTS = 36, EDGE = 6, HALF = 3 * EDGE };
 
-// By rows: what V of a row may take of L2, and from which size of U on; channels at a time.
-enum { ROW_BYTES = 448 << 10, LARGE_BYTES = 8 << 20, DEPTH = 256, MOST_GROUPS = 8 };
+// By rows: what V of a row may take of L2, what all sums of a block may take of memory, and from
+// which size of U on; channels at a time.
+enum { ROW_BYTES = 448 << 10, SUMS_BYTES = 8 << 20, LARGE_BYTES = 8 << 20, DEPTH = 256 };
 
 static const int64_t FLOAT = sizeof(float);
 
@@ -219,12 +220,12 @@ static void set_block(struct mgx_conv_plan *plan)
 {
     const int64_t rows = plan->kernel->rows;
     const int64_t part = mgx_ceil_div(tile_count(plan), plan->m_parts);
-    int64_t tiles = V_BYTES / (elements_of(plan) * v_row(plan) * FLOAT), most = 4;
-    if (plan->by_rows) {
-        tiles = ROW_BYTES / (EDGE * plan->depth_block * FLOAT);
-        most = MOST_GROUPS;
-    }
-    tiles = mgx_min_i64(mgx_max_i64(tiles / rows, 1), most) * rows;
+    const int64_t tile_bytes = elements_of(plan) * FLOAT;
+    int64_t tiles = mgx_min_i64(V_BYTES / (tile_bytes * v_row(plan)), 4 * rows);
+    if (plan->by_rows)
+        tiles = mgx_min_i64(ROW_BYTES / (EDGE * plan->depth_block * FLOAT),
+                            SUMS_BYTES / (tile_bytes * sums_row(plan)));
+    tiles = mgx_max_i64(tiles / rows, 1) * rows;
     const int64_t blocks = mgx_ceil_div(part, tiles);
     plan->block_tiles = blocks ? mgx_ceil_div(part, blocks) : 0;
 }
