@@ -143,10 +143,10 @@ void mgx_conv_copy_strip(const struct mgx_conv_plan *plan, const char *x, int64_
         }
 }
 
-// The walk has merged dimensions; the description's own are found again from the running number of
-// the pixel.
+// The walk may have merged dimensions; the description's own are found again from the running
+// number of the pixel.
 void mgx_conv_unroll_row(const struct mgx_conv_plan *plan, const char *x, int64_t group,
-                         const struct mgx_conv_place *at, char *to)
+                         const struct mgx_conv_place *at, int64_t begin, int64_t end, char *to)
 {
     const struct mgx_conv_desc *d = &plan->d;
     const struct copy copy = copy_of(plan, plan->channel_groups * 4);
@@ -159,6 +159,10 @@ void mgx_conv_unroll_row(const struct mgx_conv_plan *plan, const char *x, int64_
         char *tap = to;
         for (int64_t kz = 0; kz < d->kernel[0]; kz++)
             for (int64_t ky = 0; ky < d->kernel[1]; ky++) {
+                if (ky < begin || ky >= end) {
+                    tap += d->kernel[2] * copy.pixel;
+                    continue;
+                }
                 const char *line = input_line(&copy, x, group, n, z + kz * d->dilation[0],
                                               y + ky * d->dilation[1]);
                 for (int64_t kx = 0; kx < d->kernel[2]; kx++, tap += copy.pixel) {

@@ -96,7 +96,7 @@ static void set_kernel_rows(const struct mgx_conv_plan *plan, const struct mgx_c
     row->kernel_begin = 0;
     row->kernel_end = d->kernel[1];
     if (d->kernel[1] < 2 || d->kernel[0] != 1 || plan->kernel->integer ||
-        plan->method == MGX_CONV_UNROLLED)
+        (plan->method == MGX_CONV_UNROLLED && plan->tap_count == 1))
         return;
     const int64_t begin = top < 0 ? mgx_ceil_div(-top, step) : 0;
     const int64_t end = top < d->in[1] ? mgx_ceil_div(d->in[1] - top, step) : 0;
@@ -150,7 +150,10 @@ static void fill_block(struct part *part, int64_t begin, int64_t end)
         if (plan->method == MGX_CONV_DIRECT)
             row->a = direct_row(part, &at);
         else if (plan->method == MGX_CONV_UNROLLED) {
-            mgx_conv_unroll_row(plan, x, part->group, &at, copy);
+            // Two rows that make one tile read what either has.
+            const bool alone = row->width != plan->kernel->half;
+            mgx_conv_unroll_row(plan, x, part->group, &at, alone ? row->kernel_begin : 0,
+                                alone ? row->kernel_end : plan->d.kernel[1], copy);
             row->a = copy;
             copy += plan->run * GROUP;
         } else {
@@ -325,7 +328,7 @@ static bool set_taps(struct tile *t, const struct mgx_conv_row *row,
     const int64_t across = plan->d.kernel[1] > 0 ? plan->tap_count / plan->d.kernel[1] : 0;
     int64_t begin = mgx_min_i64(row->kernel_begin, second->kernel_begin) * across,
             end = mgx_max_i64(row->kernel_end, second->kernel_end) * across;
-    if (plan->method == MGX_CONV_UNROLLED) {
+    if (plan->method == MGX_CONV_UNROLLED && plan->tap_count == 1) {
         begin = 0;
         end = plan->tap_count;
     }

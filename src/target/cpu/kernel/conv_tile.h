@@ -40,9 +40,10 @@ static inline int64_t mgx_strip_step(const struct mgx_conv_desc *d, int i)
 // Copies what `rows` output rows from `at` on read of a group; see conv_copy.c.
 void mgx_conv_copy_strip(const struct mgx_conv_plan *plan, const char *x, int64_t group,
                          const struct mgx_conv_place *at, int64_t rows, char *strip);
-// Writes out the taps of all pixels of a row.
+// Writes out the taps of all pixels of a row, those of kernel rows begin, ... < end; where the
+// others would be is left as it is.
 void mgx_conv_unroll_row(const struct mgx_conv_plan *plan, const char *x, int64_t group,
-                         const struct mgx_conv_place *at, char *to);
+                         const struct mgx_conv_place *at, int64_t begin, int64_t end, char *to);
 
 void mgx_conv_tile_run(const struct mgx_conv_plan *plan, const struct mgx_conv_args *args,
                        struct mgx_pool *pool);

@@ -9,7 +9,13 @@
 #include "target/cpu/kernel/convert.h"
 #include "target/cpu/kernel/gemm.h"
 
-enum { BLOCK_BYTES = 320 << 10, MAX_BLOCK_ROWS = 128, MAX_CHUNK = 256, USUAL_L2 = 1 << 20 };
+enum {
+    BLOCK_BYTES = 320 << 10,
+    MAX_BLOCK_ROWS = 128,
+    MAX_CHUNK = 256,
+    MIN_WIDTH = 12,
+    USUAL_L2 = 1 << 20
+};
 
 static const int64_t GROUP = 4; // bytes
 
@@ -87,6 +93,27 @@ static bool is_pointwise(const struct mgx_conv_desc *d)
     return mgx_conv_taps(d) == 1 && d->stride[0] == 1 && d->stride[1] == 1 && d->stride[2] == 1;
 }
 
+// The share of (row of the output, row of the kernel) that meets the image.
+static double used_share(const struct mgx_conv_desc *d)
+{
+    int64_t used = 0;
+    for (int64_t k = 0; k < d->kernel[1]; k++) {
+        const int64_t low = k * d->dilation[1] - d->pad[1]; // where the first output row reads
+        const int64_t first = low < 0 ? mgx_ceil_div(-low, d->stride[1]) : 0;
+        const int64_t end = low < d->in[1] ? mgx_ceil_div(d->in[1] - low, d->stride[1]) : 0;
+        used += mgx_max_i64(mgx_min_i64(end, d->out[1]) - first, 0);
+    }
+    return (double)used / (double)(d->kernel[1] * d->out[1]);
+}
+
+// Does the unrolled method keep rows apart, to leave out the rows of the kernel that read padding?
+static bool skips_rows(const struct mgx_conv_plan *plan)
+{
+    const struct mgx_conv_desc *d = &plan->d;
+    return !plan->kernel->integer && d->kernel[0] == 1 && d->kernel[1] > 1 &&
+           d->out[2] >= MIN_WIDTH && used_share(d) <= 0.75;
+}
+
 static void set_walk(struct mgx_conv_plan *plan, enum mgx_conv_method method)
 {
     const struct mgx_conv_desc *d = &plan->d;
@@ -105,7 +132,8 @@ static void set_walk(struct mgx_conv_plan *plan, enum mgx_conv_method method)
         w->residual[i + 1] = d->residual_space[i];
         w->pixel[i + 1] = plan->pixel_space[i];
     }
-    if (method == MGX_CONV_UNROLLED || (method == MGX_CONV_DIRECT && is_pointwise(d)))
+    if ((method == MGX_CONV_UNROLLED && !skips_rows(plan)) ||
+        (method == MGX_CONV_DIRECT && is_pointwise(d)))
         merge_dims(w, method == MGX_CONV_DIRECT, d->epilogue.residual != MGX_RESIDUAL_NONE);
 }
 
@@ -165,7 +193,8 @@ static double unrolled_cost(const struct mgx_conv_plan *plan)
 {
     const double runs = (double)mgx_conv_pixels(&plan->d) * (double)mgx_conv_taps(&plan->d) *
                         (double)plan->d.groups;
-    return total(plan, MGX_CONV_UNROLLED, 1, runs * (double)(plan->group_in + 32));
+    const double share = skips_rows(plan) ? used_share(&plan->d) : 1;
+    return total(plan, MGX_CONV_UNROLLED, share, share * runs * (double)(plan->group_in + 32));
 }
 
 // --- preparing ---
@@ -330,11 +359,13 @@ static enum mgx_status unrolled_prepare(struct mgx_conv_plan *plan, struct mgx_d
     set_parts(plan, tasks);
     plan->run = chunk_width(plan) * pixel;
     set_block(plan, plan->run * GROUP);
-    plan->taps = calloc(1, sizeof *plan->taps);
+    plan->tap_count = skips_rows(plan) ? plan->d.kernel[1] : 1;
+    plan->depth = depth / plan->tap_count;
+    plan->taps = calloc((size_t)plan->tap_count, sizeof *plan->taps);
     if (!plan->taps)
         return mgx_fail_memory(diag);
-    plan->tap_count = 1;
-    plan->depth = depth;
+    for (int64_t t = 0; t < plan->tap_count; t++)
+        plan->taps[t] = t * plan->depth * GROUP;
     return set_sizes(plan, plan->run * plan->block_rows, diag);
 }
 
