@@ -21,8 +21,10 @@ one asan gcc -DMGX_SANITIZE=address,undefined
 one tsan gcc -DMGX_SANITIZE=thread
 if command -v valgrind >/dev/null 2>&1; then
     echo "== valgrind, a sample"
+    # A handler of faults returns to where registers must be right (base/file).
+    flags="--vex-iropt-register-updates=allregs-at-mem-access --leak-check=full --errors-for-leak-kinds=definite"
     for t in build-gcc-debug/test/test-ir-* build-gcc-debug/test/test-base-*; do
-        timeout 300 valgrind -q --error-exitcode=9 --leak-check=full "$t" > /tmp/vg.$$ 2>&1 || { tail -30 /tmp/vg.$$; exit 1; }
+        timeout 600 valgrind -q --error-exitcode=9 $flags "$t" > /tmp/vg.$$ 2>&1 || { tail -30 /tmp/vg.$$; exit 1; }
     done
     rm -f /tmp/vg.$$
 fi
