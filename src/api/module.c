@@ -71,7 +71,8 @@ API_HANDLE(modules)
 
 static struct mgx_api_epoch epoch_of(const struct mgx_ins *ins)
 {
-    const struct mgx_program *p = ins->owner->program;
+    struct mgx_program *p = ins->owner->program;
+    p->handed_out = true;
     return (struct mgx_api_epoch){p, p->generation};
 }
 

@@ -81,6 +81,7 @@ struct mgx_program {
     struct mgx_module **homes; // of a backup: the modules it was made from
     unsigned generation;       // counts how often all instructions were exchanged
     bool by_hand;              // somebody outside added to it: nothing vouches for what must hold
+    _Atomic bool handed_out;   // somebody outside may still ask instructions that were removed
 };
 
 // --- programs and modules ---
@@ -106,7 +107,8 @@ struct mgx_module *mgx_program_add_module(struct mgx_program *p,
                                           const char *name); // name is made unique
 struct mgx_module *mgx_program_find_module(const struct mgx_program *p, const char *name);
 void mgx_program_remove_module(struct mgx_program *p, struct mgx_module *m); // must be unused
-// Gives back the storages of literals that are in no module any more.
+// Gives back the storages of literals that are in no module any more, unless instructions were
+// handed out: those stay readable.
 enum mgx_status mgx_program_drop_literals(struct mgx_program *p,
                                           struct mgx_diag *diag) MGX_NODISCARD;
 // Alive as long as the program, also through clones and compaction.

@@ -150,6 +150,8 @@ enum mgx_status mgx_program_drop_literals(struct mgx_program *p, struct mgx_diag
 {
     struct mgx_kept live = {0};
     bool ok = true;
+    if (p->handed_out)
+        return MGX_OK;
     for (int m = 0; m < p->module_count; m++)
         for (const struct mgx_ins *ins = p->modules[m]->first; ins && ok; ins = ins->next)
             ok = !ins->literal || mgx_keep(&live, ins->literal->storage);

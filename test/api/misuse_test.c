@@ -86,6 +86,33 @@ CASE(an_instruction_that_a_pass_removed_is_no_argument)
     migraphx_program_destroy(p);
 }
 
+// Four megabytes, so that memory given back is no longer there.
+CASE(a_literal_that_a_pass_removed_can_be_read)
+{
+    enum { COUNT = 1 << 20 };
+    migraphx_module_t m;
+    migraphx_program_t p = empty(&m);
+    migraphx_shape_t shape = make_shape(migraphx_shape_float_type, 1, SIZES(COUNT));
+    float *values = calloc(COUNT, sizeof *values);
+    values[COUNT - 1] = 7;
+    migraphx_instruction_t a;
+    migraphx_argument_t read;
+    char *data;
+    OK(migraphx_module_add_literal(&a, m, shape, (const char *)values));
+    migraphx_instruction_t b = add(m, "neg", NULL, a, NULL);
+    add_return(m, b);
+    OK(migraphx_program_optimize(p)); // folds `b`: `a` goes
+    OK(migraphx_instruction_literal(&read, a));
+    OK(migraphx_argument_buffer(&data, read));
+    CHECK(((const float *)(const void *)data)[COUNT - 1] == 7);
+    migraphx_argument_destroy(read);
+    migraphx_instruction_destroy(b);
+    migraphx_instruction_destroy(a);
+    migraphx_shape_destroy(shape);
+    free(values);
+    migraphx_program_destroy(p);
+}
+
 CASE(a_module_that_a_pass_removed_takes_nothing)
 {
     migraphx_module_t m, unused;
@@ -441,12 +468,14 @@ CASE(options_beyond_the_machine)
     migraphx_target_destroy(target);
 }
 
-TEST_MAIN(ROW(an_instruction_that_a_pass_removed_is_no_argument) ROW(a_return_is_no_argument)
-              ROW(a_module_that_a_pass_removed_takes_nothing)
-                  ROW(a_list_holds_instructions_of_one_program) ROW(values_do_not_leave_their_body)
-                      ROW(bodies_do_not_contain_each_other) ROW(main_is_nobodys_body)
-                          ROW(an_empty_program_runs_or_says_why_not) ROW(buffers_may_lie_anywhere)
-                              ROW(strides_of_an_argument_are_honoured)
-                                  ROW(results_outlive_program_and_parameters)
-                                      ROW(threads_compile_side_by_side)
-                                          ROW(options_beyond_the_machine))
+TEST_MAIN(ROW(an_instruction_that_a_pass_removed_is_no_argument)
+              ROW(a_literal_that_a_pass_removed_can_be_read) ROW(a_return_is_no_argument)
+                  ROW(a_module_that_a_pass_removed_takes_nothing)
+                      ROW(a_list_holds_instructions_of_one_program)
+                          ROW(values_do_not_leave_their_body) ROW(bodies_do_not_contain_each_other)
+                              ROW(main_is_nobodys_body) ROW(an_empty_program_runs_or_says_why_not)
+                                  ROW(buffers_may_lie_anywhere)
+                                      ROW(strides_of_an_argument_are_honoured)
+                                          ROW(results_outlive_program_and_parameters)
+                                              ROW(threads_compile_side_by_side)
+                                                  ROW(options_beyond_the_machine))
