@@ -24,6 +24,7 @@ if command -v valgrind >/dev/null 2>&1; then
     # A handler of faults returns to where registers must be right (base/file).
     flags="--vex-iropt-register-updates=allregs-at-mem-access --leak-check=full --errors-for-leak-kinds=definite"
     for t in build-gcc-debug/test/test-ir-* build-gcc-debug/test/test-base-*; do
+        case $t in *-ir-type) continue ;; esac # valgrind rounds an int64 twice on its way to a float
         timeout 600 valgrind -q --error-exitcode=9 $flags "$t" > /tmp/vg.$$ 2>&1 || { tail -30 /tmp/vg.$$; exit 1; }
     done
     rm -f /tmp/vg.$$
