@@ -97,6 +97,8 @@ static enum mgx_status crops(struct mgx_onnx_node *n, const struct mgx_onnx_wind
         return mgx_onnx_invalid(n, "output_shape or output_padding lacks an axis");
     for (int i = 0; i < w->spatial; i++) {
         const int64_t more = extra.count ? extra.v[i] : 0;
+        if (more < -MGX_DIM_ANY || more > MGX_DIM_ANY)
+            return mgx_onnx_invalid(n, "output_padding has %lld", (long long)more);
         const int64_t full =
             (lens[i] - 1) * w->strides[i] + (w->kernel[i] - 1) * w->dilations[i] + 1;
         begin[i] = w->pads[i];
@@ -105,9 +107,9 @@ static enum mgx_status crops(struct mgx_onnx_node *n, const struct mgx_onnx_wind
             continue;
         const int64_t wanted =
             shape.count ? shape.v[shape.count - w->spatial + i] : lens[i] * w->strides[i];
-        const int64_t total = full + more - wanted;
         if (wanted < 0 || wanted > MGX_DIM_ANY)
             return mgx_onnx_invalid(n, "output_shape has %lld", (long long)wanted);
+        const int64_t total = full + more - wanted;
         const int64_t half = mgx_max_i64(total, 0) / 2;
         begin[i] = strcmp(mode, "SAME_UPPER") == 0 ? half : mgx_max_i64(total, 0) - half;
         end[i] = full - wanted - begin[i];

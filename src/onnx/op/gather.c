@@ -131,7 +131,7 @@ static enum mgx_status reverse_sequence(struct mgx_onnx_node *n)
     const int64_t batch_axis = mgx_onnx_int(n, "batch_axis", 1);
     const int64_t time_axis = mgx_onnx_int(n, "time_axis", 0);
     const int rank = x->shape.rank;
-    if (rank < 2 || batch_axis + time_axis != 1 || (batch_axis != 0 && batch_axis != 1))
+    if (rank < 2 || (batch_axis != 0 && batch_axis != 1) || time_axis != 1 - batch_axis)
         return mgx_onnx_invalid(n, "rank %d with batch_axis %lld and time_axis %lld", rank,
                                 (long long)batch_axis, (long long)time_axis);
     const int64_t batch = x->shape.lens[batch_axis], time = x->shape.lens[time_axis];
