@@ -9,9 +9,9 @@
 // is a kernel of 1 x 1.
 //
 // Holds: w, v and a are constants and finite; the same groups and stride; one of the kernels
-// reaches as far as the other on all sides, so that what is infinite stays where it was. In float
-// and double: sums of narrow weights would lose more than rounding. Cost: sums of up to MAX_TERMS
-// terms are looked at, in pairs.
+// reaches as far as the other on all sides (results of one size leave no choice at the far end), so
+// that what is infinite stays where it was. In float and double: sums of narrow weights would lose
+// more than rounding. Cost: sums of up to MAX_TERMS terms are looked at, in pairs.
 #include "base/size.h"
 #include "pass/algebra.h"
 #include "pass/emit.h"
@@ -25,7 +25,7 @@ struct branch {
     struct mgx_ins *shift;      // added to or subtracted from the image before, or NULL
     const struct mgx_op *how;   // add or sub
     const struct mgx_ins *conv; // or NULL
-    int64_t taps[MAX_SPATIAL], before[MAX_SPATIAL], after[MAX_SPATIAL];
+    int64_t taps[MAX_SPATIAL], before[MAX_SPATIAL];
 };
 
 static bool is_wide(const struct mgx_ins *ins)
@@ -47,7 +47,6 @@ static bool read_convolution(struct mgx_ins *ins, struct branch *b)
     for (int i = 0; i < spatial; i++) {
         b->taps[i] = b->w->shape.lens[i + 2];
         b->before[i] = padding.v[i];
-        b->after[i] = padding.v[padding.count == spatial ? i : i + spatial];
     }
     return true;
 }
