@@ -14,9 +14,7 @@ void mgx_region_at(struct mgx_region *r, const struct mgx_window *axis, int rank
         r->step[i] = w->dilation * size;
         r->start += last > first ? x * size : 0;
         r->seen *= r->count[i];
-        // Taps before the end of the padding; those before its begin do not exist.
-        const int64_t room = w->in + w->end - (at[i] * w->stride - w->begin);
-        r->padded *= room <= 0 ? 0 : mgx_min_i64(w->kernel, (room - 1) / w->dilation + 1);
+        r->padded *= mgx_window_padded(w, at[i]);
         size *= w->in;
     }
 }

@@ -64,3 +64,11 @@ static inline int64_t mgx_window_clip(const struct mgx_window *w, int64_t o, int
     *last = mgx_max_i64(*last, *first);
     return at + *first * w->dilation;
 }
+
+// The taps of output o inside the input or the padding behind it; those before the padding in front
+// do not exist.
+static inline int64_t mgx_window_padded(const struct mgx_window *w, int64_t o)
+{
+    const int64_t room = w->in + w->end - (o * w->stride - w->begin);
+    return room <= 0 ? 0 : mgx_min_i64(w->kernel, (room - 1) / w->dilation + 1);
+}

@@ -272,11 +272,18 @@ static void set_rows_apart(const struct mgx_ins *ins, struct mgx_shape *s)
     }
 }
 
+// Row-major because the caller gets it so: a copy that followed its input would be copied again.
+static bool packs_result(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_contiguous && mgx_used_once(ins) &&
+           ins->uses->user->op == &mgx_op_return;
+}
+
 static struct mgx_shape choose(struct cpu_plan *plan, const struct mgx_ins *ins)
 {
     if (ins->op == &mgx_op_param || ins->op == &mgx_op_literal ||
         !mgx_shape_is_static(&ins->shape) || ins->shape.type == MGX_TUPLE ||
-        ins->shape.type == MGX_SEQUENCE)
+        ins->shape.type == MGX_SEQUENCE || packs_result(ins))
         return ins->shape;
     if (reshapes_image(plan, ins))
         return channels_last(&ins->shape);

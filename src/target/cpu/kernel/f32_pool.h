@@ -33,14 +33,16 @@ SIMD bool strip(const struct mgx_pool_args *a, enum fold fold, int nv, int64_t c
         s[v] = vf_set(fold == SUM ? 0 : -INFINITY);
         sum[v] = vf_zero();
     }
-    for (int64_t i = 0; i < a->rows; i++)
-        for (int64_t j = 0; j < a->cols; j++) {
-            const float *p = a->x + i * a->row_stride + j * a->col_stride + c;
-            UNROLL
-            for (int v = 0; v < nv; v++) {
-                const vf x = load_part(p + v * VL, v + 1 < nv || lanes == VL, lanes);
-                s[v] = folded(fold, s[v], x);
-                sum[v] = fold == MAX ? vf_add(sum[v], x) : sum[v];
+    for (int64_t z = 0; z < a->planes; z++)
+        for (int64_t i = 0; i < a->rows; i++) {
+            const float *p = a->x + z * a->plane_stride + i * a->row_stride + c;
+            for (int64_t j = 0; j < a->cols; j++, p += a->col_stride) {
+                UNROLL
+                for (int v = 0; v < nv; v++) {
+                    const vf x = load_part(p + v * VL, v + 1 < nv || lanes == VL, lanes);
+                    s[v] = folded(fold, s[v], x);
+                    sum[v] = fold == MAX ? vf_add(sum[v], x) : sum[v];
+                }
             }
         }
     UNROLL

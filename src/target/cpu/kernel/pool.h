@@ -10,11 +10,11 @@
 
 #include "target/cpu/cpuid.h"
 
-struct mgx_pool_args { // one output pixel
-    const float *x;    // first pixel of the window inside the image
-    int64_t rows, cols, row_stride,
-        col_stride; // of the part of the window inside; strides in floats
-    float scale;    // of an average
+struct mgx_pool_args {                            // one output pixel
+    const float *x;                               // first pixel of the window inside the image
+    int64_t planes, rows, cols;                   // of the part of the window inside
+    int64_t plane_stride, row_stride, col_stride; // in floats
+    float scale;                                  // of an average
     bool max;
     float *y;
     int64_t channels;

@@ -1,29 +1,38 @@
 // SPDX-License-Identifier: MIT
-// pooling (maximum and average) of channels-last images with one or two spatial axes.
+// pooling (maximum and average) of channels-last images with one to three spatial axes.
 #include "base/size.h"
+#include "op/core/pool.h"
 #include "op/op.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/kernel/pool.h"
 
+enum { DIMS = 3 };
+
 struct axis {
-    int64_t in, out, length, stride, dilation, before, x, y; // x, y: strides in memory
-    int64_t padded;                                          // end of what counts as padding
+    struct mgx_window window;
+    int64_t x, y; // strides in memory
 };
 
 struct pooling {
     mgx_pool_pixel pixel;
     bool max, count_pad;
     int64_t batch, x_batch, y_batch, channels;
-    struct axis axis[2];
+    struct axis axis[DIMS];
     int row_tasks, channel_tasks;
 };
 
 // Fewer rows than tasks (a global pooling has one) are cut along the channels, in pieces of lines.
 enum { LEAST_ELEMENTS = 1 << 14, PIECE = 64 };
 
+// Rows of the result, all images together.
+static int64_t rows_of(const struct pooling *p)
+{
+    return p->batch * p->axis[0].window.out * p->axis[1].window.out;
+}
+
 static void divide(struct pooling *p, int64_t elements, int threads)
 {
-    const int64_t rows = p->batch * p->axis[0].out, tasks = 4 * (int64_t)threads;
+    const int64_t rows = rows_of(p), tasks = 4 * (int64_t)threads;
     p->row_tasks = p->channel_tasks = 1;
     if (elements < LEAST_ELEMENTS || threads < 2)
         return;
@@ -33,43 +42,38 @@ static void divide(struct pooling *p, int64_t elements, int threads)
             (int)mgx_max_i64(mgx_min_i64(p->channels / PIECE, tasks / p->row_tasks), 1);
 }
 
-static int64_t at(struct mgx_ints list, int i, int64_t otherwise)
-{
-    return i < list.count ? list.v[i] : otherwise;
-}
-
 static bool suits(struct cpu_prepare *c)
 {
     const struct mgx_shape *x = &c->in[0], *y = c->out;
     c->why = x->type != MGX_FLOAT                               ? "not float"
-             : x->rank < 3 || x->rank > 4                       ? "not one or two spatial axes"
+             : x->rank < 3 || x->rank > DIMS + 2                ? "not one to three spatial axes"
              : !mgx_shape_elements(y) || !mgx_shape_elements(x) ? "empty"
              : mgx_ins_int(c->ins, "mode") > 1                  ? "lpnorm"
-             : mgx_ins_int(c->ins, "padding_mode") != 0         ? "automatic padding"
-             : x->strides[1] != 1 && x->lens[1] != 1            ? "channels are not contiguous"
              : y->strides[1] != 1 && y->lens[1] != 1 ? "channels of the result are not contiguous"
+             : x->strides[1] != 1 && x->lens[1] != 1 ? "channels are not contiguous"
                                                      : NULL;
+    if (c->why && y->strides[1] == 1 && x->rank == y->rank)
+        c->want_in[0] = CPU_LIKE_RESULT;
     return !c->why;
 }
 
-static void describe_axis(struct axis *a, const struct mgx_ins *ins, const struct mgx_shape *x,
-                          const struct mgx_shape *y, int i)
+static void describe_axes(struct pooling *p, const struct mgx_ins *ins, const struct mgx_shape *x,
+                          const struct mgx_shape *y)
 {
-    const int spatial = x->rank - 2;
-    const struct mgx_ints pads = mgx_ins_ints(ins, "padding");
-    const bool global = mgx_ins_int(ins, "dyn_global");
-    a->in = x->lens[i + 2];
-    a->out = y->lens[i + 2];
-    a->length = global ? a->in : at(mgx_ins_ints(ins, "lengths"), i, 1);
-    a->stride = global ? 1 : at(mgx_ins_ints(ins, "stride"), i, 1);
-    a->dilation = global ? 1 : at(mgx_ins_ints(ins, "dilations"), i, 1);
-    a->before = global ? 0 : at(pads, i, 0);
-    const int64_t after = global                      ? 0
-                          : pads.count >= 2 * spatial ? at(pads, i + spatial, 0)
-                                                      : a->before;
-    a->padded = a->in + after;
-    a->x = x->strides[i + 2];
-    a->y = y->strides[i + 2];
+    const struct mgx_pool_attr attr = {.padding = mgx_ins_ints(ins, "padding"),
+                                       .stride = mgx_ins_ints(ins, "stride"),
+                                       .lengths = mgx_ins_ints(ins, "lengths"),
+                                       .dilations = mgx_ins_ints(ins, "dilations"),
+                                       .padding_mode = mgx_ins_int(ins, "padding_mode"),
+                                       .ceil_mode = mgx_ins_int(ins, "ceil_mode"),
+                                       .global = mgx_ins_int(ins, "dyn_global")};
+    struct mgx_pool_walk walk;
+    mgx_pool_walk_init(&walk, &attr, x, y);
+    const int missing = DIMS - walk.rank;
+    for (int i = 0; i < missing; i++)
+        p->axis[i].window = (struct mgx_window){1, 1, 1, 1, 0, 0, 1};
+    for (int i = 0; i < walk.rank; i++)
+        p->axis[missing + i] = (struct axis){walk.axis[i], x->strides[i + 2], y->strides[i + 2]};
 }
 
 static bool prepare(struct cpu_prepare *c)
@@ -89,33 +93,27 @@ static bool prepare(struct cpu_prepare *c)
     p->x_batch = x->strides[0];
     p->y_batch = y->strides[0];
     p->channels = x->lens[1];
-    p->axis[0] = (struct axis){1, 1, 1, 1, 1, 0, 0, 0, 1};
-    for (int i = 0; i < x->rank - 2; i++)
-        describe_axis(&p->axis[i + (x->rank == 3)], c->ins, x, y, i);
+    describe_axes(p, c->ins, x, y);
     divide(p, mgx_shape_elements(x), c->plan->threads);
     c->state = p;
     return true;
 }
 
-struct window {
-    int64_t first, count, counted; // inside the image; what an average divides by
+// The part of a window along one axis that lies inside the image.
+struct span {
+    int64_t offset, count, step; // elements to its first place; places, elements between them
+    int64_t counted;             // places an average divides by
 };
 
-static struct window window_at(const struct axis *a, int64_t o, bool count_pad)
+static struct span span_at(const struct axis *a, int64_t o, bool count_pad)
 {
-    const int64_t start = o * a->stride - a->before;
-    int64_t low = start < 0 ? (-start + a->dilation - 1) / a->dilation : 0, high = a->length;
-    if (start + (high - 1) * a->dilation >= a->in)
-        high = start >= a->in ? 0 : (a->in - 1 - start) / a->dilation + 1;
-    struct window w = {start + low * a->dilation, mgx_max_i64(high - low, 0), 0};
-    w.counted = w.count;
-    if (count_pad) { // as far as the padding reaches
-        int64_t end = a->length;
-        if (start + (end - 1) * a->dilation >= a->padded)
-            end = (a->padded - 1 - start) / a->dilation + 1;
-        w.counted = end;
-    }
-    return w;
+    int64_t first, last;
+    const int64_t at = mgx_window_clip(&a->window, o, &first, &last);
+    const int64_t count = last - first;
+    return (struct span){.offset = count ? at * a->x : 0,
+                         .count = count,
+                         .step = a->window.dilation * a->x,
+                         .counted = count_pad ? mgx_window_padded(&a->window, o) : count};
 }
 
 struct job {
@@ -124,26 +122,30 @@ struct job {
 };
 
 // Channels [begin, end) of a row.
-static void run_row(const struct job *job, int64_t image, int64_t oy, int64_t begin, int64_t end)
+static void run_row(const struct job *job, int64_t row, int64_t begin, int64_t end)
 {
     const struct pooling *p = job->p;
-    const struct axis *h = &p->axis[0], *v = &p->axis[1];
-    const float *x = (const float *)job->args->in[0] + image * p->x_batch + begin;
-    float *y = (float *)job->args->out + image * p->y_batch + oy * h->y + begin;
-    const struct window wy = window_at(h, oy, p->count_pad);
-    for (int64_t ox = 0; ox < v->out; ox++) {
-        const struct window wx = window_at(v, ox, p->count_pad);
-        const int64_t counted = wy.counted * wx.counted;
-        const struct mgx_pool_args a = {.x = x + wy.first * h->x + wx.first * v->x,
-                                        .rows = wy.count,
-                                        .cols = wx.count,
-                                        .row_stride = h->x * h->dilation,
-                                        .col_stride = v->x * v->dilation,
-                                        .scale = 1 / (float)counted,
-                                        .max = p->max,
-                                        .y = y + ox * v->y,
-                                        .channels = end - begin};
-        p->pixel(&a);
+    const struct axis *a = p->axis;
+    const int64_t oy = row % a[1].window.out, plane = row / a[1].window.out,
+                  oz = plane % a[0].window.out, image = plane / a[0].window.out;
+    const struct span z = span_at(&a[0], oz, p->count_pad), y = span_at(&a[1], oy, p->count_pad);
+    const float *from = (const float *)job->args->in[0] + image * p->x_batch + begin;
+    float *to = (float *)job->args->out + image * p->y_batch + oz * a[0].y + oy * a[1].y + begin;
+    for (int64_t ox = 0; ox < a[2].window.out; ox++) {
+        const struct span x = span_at(&a[2], ox, p->count_pad);
+        const int64_t counted = z.counted * y.counted * x.counted;
+        const struct mgx_pool_args args = {.x = from + z.offset + y.offset + x.offset,
+                                           .planes = z.count,
+                                           .rows = y.count,
+                                           .cols = x.count,
+                                           .plane_stride = z.step,
+                                           .row_stride = y.step,
+                                           .col_stride = x.step,
+                                           .scale = counted ? 1 / (float)counted : 0,
+                                           .max = p->max,
+                                           .y = to + ox * a[2].y,
+                                           .channels = end - begin};
+        p->pixel(&args);
     }
 }
 
@@ -153,13 +155,13 @@ static void run_part(void *user, int task, int thread)
     const struct job *job = user;
     const struct pooling *p = job->p;
     const int r = task / p->channel_tasks, c = task % p->channel_tasks;
-    const int64_t rows = p->batch * p->axis[0].out, end = rows * (r + 1) / p->row_tasks;
+    const int64_t rows = rows_of(p), end = rows * (r + 1) / p->row_tasks;
     const int64_t pieces = mgx_max_i64(p->channels / PIECE, 1);
     const int64_t first = pieces * c / p->channel_tasks * PIECE,
                   last = c + 1 < p->channel_tasks ? pieces * (c + 1) / p->channel_tasks * PIECE
                                                   : p->channels;
     for (int64_t i = rows * r / p->row_tasks; i < end; i++)
-        run_row(job, i / p->axis[0].out, i % p->axis[0].out, first, last);
+        run_row(job, i, first, last);
 }
 
 static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,

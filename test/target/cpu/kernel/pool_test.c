@@ -10,11 +10,13 @@ static const int widths[] = {1, 4, 8, 16, 32, 33, 64, 128, 160};
 static double expected_of(const struct mgx_pool_args *a, int64_t channel)
 {
     double y = a->max ? -INFINITY : 0;
-    for (int64_t i = 0; i < a->rows; i++)
-        for (int64_t j = 0; j < a->cols; j++) {
-            const double v = a->x[i * a->row_stride + j * a->col_stride + channel];
-            y = a->max ? fmax(y, v) : y + v;
-        }
+    for (int64_t z = 0; z < a->planes; z++)
+        for (int64_t i = 0; i < a->rows; i++)
+            for (int64_t j = 0; j < a->cols; j++) {
+                const double v =
+                    a->x[z * a->plane_stride + i * a->row_stride + j * a->col_stride + channel];
+                y = a->max ? fmax(y, v) : y + v;
+            }
     return a->max ? y : y * (double)a->scale;
 }
 
@@ -24,14 +26,17 @@ CASE(windows)
     EACH_ISA(isa)
     {
         for (int i = 0; i < 500; i++) {
-            struct mgx_pool_args a = {.rows = 1 + rng_below(&r, 4),
+            struct mgx_pool_args a = {.planes = 1 + rng_below(&r, 3),
+                                      .rows = 1 + rng_below(&r, 4),
                                       .cols = 1 + rng_below(&r, 4),
                                       .scale = 0.25f,
                                       .max = rng_below(&r, 2),
                                       .channels = rng_size(&r, widths, 9)};
             a.col_stride = a.channels + rng_below(&r, 3) * 3;
             a.row_stride = a.col_stride * (a.cols + rng_below(&r, 3));
-            struct buffer x = buffer_random((a.rows - 1) * a.row_stride +
+            a.plane_stride = a.row_stride * (a.rows + rng_below(&r, 3));
+            struct buffer x = buffer_random((a.planes - 1) * a.plane_stride +
+                                                (a.rows - 1) * a.row_stride +
                                                 (a.cols - 1) * a.col_stride + a.channels,
                                             &r),
                           y = buffer_new(a.channels);
@@ -44,8 +49,9 @@ CASE(windows)
             buffer_free(x);
             buffer_free(y);
             if (!good)
-                CHECK_FAIL("%s of %d x %d, %d channels on %s", a.max ? "maximum" : "average",
-                           (int)a.rows, (int)a.cols, (int)a.channels, mgx_isa_name(isa));
+                CHECK_FAIL("%s of %d x %d x %d, %d channels on %s", a.max ? "maximum" : "average",
+                           (int)a.planes, (int)a.rows, (int)a.cols, (int)a.channels,
+                           mgx_isa_name(isa));
         }
     }
 }
@@ -90,6 +96,7 @@ CASE(nan_wins_a_maximum)
                 struct buffer x = buffer_random(9 * channels, &r), y = buffer_new(channels);
                 x.data[at * channels + channels - 1] = NAN;
                 const struct mgx_pool_args a = {.x = x.data,
+                                                .planes = 1,
                                                 .rows = 3,
                                                 .cols = 3,
                                                 .row_stride = 3 * channels,
@@ -128,9 +135,17 @@ static int bench(void)
             printf("%-8s 3 x 3 x %-5d", max ? "maximum" : "average", channels);
             EACH_ISA(isa)
             {
-                struct timed t = {
-                    {x.data, 3, 3, 3 * channels, channels, 0.1f, max, y.data, channels},
-                    mgx_pool_of(isa)};
+                struct timed t = {{.x = x.data,
+                                   .planes = 1,
+                                   .rows = 3,
+                                   .cols = 3,
+                                   .row_stride = 3 * channels,
+                                   .col_stride = channels,
+                                   .scale = 0.1f,
+                                   .max = max,
+                                   .y = y.data,
+                                   .channels = channels},
+                                  mgx_pool_of(isa)};
                 printf("  %s %6.1f GB/s", mgx_isa_name(isa),
                        36e-9 * channels / bench_time(run_timed, &t, 7));
             }

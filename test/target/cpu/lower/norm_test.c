@@ -1,83 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Normalisations and activations as exporters spell them: every spelling becomes one step, with the
 // reference's values.
-#include "check.h"
-#include "op/op.h"
-#include "target/target.h"
-
-static struct mgx_program *compile(const char *text, const struct mgx_target *target)
-{
-    struct mgx_diag diag = {0};
-    struct mgx_program *p = NULL;
-    const struct mgx_compile_options options = {.fast_math = true, .pass.fast_math = true};
-    if (mgx_program_parse(&p, &mgx_ops, text, strlen(text), &diag) == MGX_OK &&
-        mgx_program_compile(p, target, &options, &diag) == MGX_OK)
-        return p;
-    printf("%s\n", diag.text);
-    mgx_program_destroy(p);
-    return NULL;
-}
-
-static bool run(const struct mgx_program *p, struct mgx_tensor *result)
-{
-    struct mgx_ins *params[4];
-    struct mgx_named_tensor named[4];
-    struct mgx_diag diag = {0};
-    const int count = mgx_module_parameters(mgx_program_main(p), params, 4);
-    int made = 0;
-    for (; made < count; made++) {
-        named[made].name = mgx_parameter_name(params[made]);
-        if (mgx_tensor_create(&named[made].tensor, &params[made]->shape, &diag) != MGX_OK)
-            break;
-        mgx_tensor_generate(&named[made].tensor, (uint64_t)made + 1);
-    }
-    struct mgx_run r = {
-        .params = named, .param_count = count, .results = result, .result_count = 1};
-    const bool good = made == count && mgx_program_run(p, &r, &diag) == MGX_OK;
-    for (int i = 0; i < made; i++)
-        mgx_tensor_release(&named[i].tensor);
-    return good;
-}
-
-static int steps_of(const struct mgx_program *p)
-{
-    struct mgx_str text = {0};
-    int steps = -1;
-    mgx_target_cpu.explain(p, &text);
-    const char *at = strstr(mgx_str_text(&text), "steps: ");
-    if (at)
-        steps = atoi(at + 7);
-    if (steps != 1)
-        printf("%s", mgx_str_text(&text));
-    mgx_str_fini(&text);
-    return steps;
-}
-
-static double worst(const struct mgx_tensor *a, const struct mgx_tensor *b)
-{
-    double most = 0;
-    for (int64_t i = 0; i < mgx_shape_elements(&a->shape); i++) {
-        const double off = fabs((double)((const float *)a->data)[i] - ((const float *)b->data)[i]);
-        most = off > most || isnan(off) ? off : most;
-    }
-    return most;
-}
+#include "target/cpu/program.h"
 
 // One step, and the reference's values.
 static bool is_one_step(const char *text)
 {
-    struct mgx_tensor expected = {.data = NULL}, actual = {.data = NULL};
-    struct mgx_program *ref = compile(text, mgx_target_find("ref")),
-                       *cpu = compile(text, &mgx_target_cpu);
-    const bool good = ref && cpu && steps_of(cpu) == 1 && run(ref, &expected) &&
-                      run(cpu, &actual) && worst(&actual, &expected) < 2e-5;
-    if (!good)
-        printf("%s", text);
-    mgx_tensor_release(&expected);
-    mgx_tensor_release(&actual);
-    mgx_program_destroy(ref);
-    mgx_program_destroy(cpu);
-    return good;
+    return program_agrees(text, 1, 2e-5);
 }
 
 #define HEAD                                                                                       \
