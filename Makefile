@@ -108,6 +108,7 @@ check-all: check
 
 bench: venv all
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt
+	@$(call COMPILE,$(BUILD)) --target bench-tools > /dev/null
 	@$(PYTHON) bench/bench.py --build $(BUILD) $(BENCH_ARGS)
 
 # One verb for every kernel test's --bench: GFLOP/s and the share of the measured FMA peak, GB/s,
