@@ -247,7 +247,7 @@ static void run_timed(void *user)
     mgx_attention_run(&t->plan, &t->args, t->pool);
 }
 
-static void bench_heads(int64_t tokens, int64_t heads, int64_t depth, int threads)
+static void bench_heads(int64_t images, int64_t tokens, int64_t heads, int64_t depth, int threads)
 {
     struct rng r = {1};
     struct timed t;
@@ -258,23 +258,24 @@ static void bench_heads(int64_t tokens, int64_t heads, int64_t depth, int thread
                                          .keys = tokens,
                                          .depth = depth,
                                          .columns = depth,
-                                         .batch_rank = 1,
-                                         .batch = {heads},
+                                         .batch_rank = 2,
+                                         .batch = {images, heads},
                                          .q_row = row,
-                                         .q_batch = {depth},
+                                         .q_batch = {tokens * row, depth},
                                          .k_row = 1,
                                          .k_col = row,
-                                         .k_batch = {depth},
+                                         .k_batch = {tokens * row, depth},
                                          .v_row = row,
                                          .v_col = 1,
-                                         .v_batch = {depth},
+                                         .v_batch = {tokens * row, depth},
                                          .y_row = heads * depth,
-                                         .y_batch = {depth},
+                                         .y_batch = {tokens * heads * depth, depth},
                                          .scale = 0.125f};
     if (mgx_attention_plan_init(&t.plan, &d, NULL) != MGX_OK ||
         mgx_pool_acquire(threads, &t.pool, NULL) != MGX_OK)
         return;
-    struct buffer qkv = buffer_random(tokens * row, &r), y = buffer_new(tokens * heads * depth),
+    struct buffer qkv = buffer_random(images * tokens * row, &r),
+                  y = buffer_new(images * tokens * heads * depth),
                   workspace = buffer_new((int64_t)mgx_attention_workspace(&t.plan) / 4);
     t.args = (struct mgx_attention_args){.q = qkv.data,
                                          .k = qkv.data + heads * depth,
@@ -282,9 +283,10 @@ static void bench_heads(int64_t tokens, int64_t heads, int64_t depth, int thread
                                          .y = y.data,
                                          .workspace = workspace.data};
     const double seconds = bench_time(run_timed, &t, 15);
-    const double flops = 4.0 * (double)(tokens * tokens * heads * depth);
-    printf("%4d tokens, %2d heads of %3d, %d thread(s): %8.1f us %6.1f GFLOP/s\n", (int)tokens,
-           (int)heads, (int)depth, threads, seconds * 1e6, flops / seconds * 1e-9);
+    const double flops = 4.0 * (double)(images * tokens * tokens * heads * depth);
+    printf("%2d x %4d tokens, %2d heads of %3d, %d thread(s): %8.1f us %6.1f GFLOP/s\n",
+           (int)images, (int)tokens, (int)heads, (int)depth, threads, seconds * 1e6,
+           flops / seconds * 1e-9);
     buffer_free(qkv);
     buffer_free(y);
     buffer_free(workspace);
@@ -294,12 +296,13 @@ static void bench_heads(int64_t tokens, int64_t heads, int64_t depth, int thread
 static int bench(void)
 {
     for (int threads = 1; threads <= 2; threads++) {
-        bench_heads(64, 12, 64, threads);
-        bench_heads(128, 12, 32, threads);
-        bench_heads(128, 12, 64, threads);
-        bench_heads(197, 12, 64, threads);
-        bench_heads(384, 12, 64, threads);
-        bench_heads(4096, 2, 64, threads);
+        bench_heads(1, 64, 12, 64, threads);
+        bench_heads(1, 128, 12, 32, threads);
+        bench_heads(1, 128, 12, 64, threads);
+        bench_heads(8, 128, 12, 64, threads);
+        bench_heads(1, 197, 12, 64, threads);
+        bench_heads(1, 384, 12, 64, threads);
+        bench_heads(1, 4096, 2, 64, threads);
     }
     return 0;
 }
