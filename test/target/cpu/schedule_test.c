@@ -25,10 +25,12 @@ static struct mgx_program *compile(const char *text, const struct mgx_target *ta
     struct mgx_diag diag = {0};
     struct mgx_program *p = NULL;
     const struct mgx_compile_options options = {.threads = 1};
-    if (mgx_program_parse(&p, &mgx_ops, text, strlen(text), &diag) != MGX_OK ||
-        mgx_program_compile(p, target, &options, &diag) != MGX_OK)
-        printf("%s\n", diag.text);
-    return p;
+    if (mgx_program_parse(&p, &mgx_ops, text, strlen(text), &diag) == MGX_OK &&
+        mgx_program_compile(p, target, &options, &diag) == MGX_OK)
+        return p;
+    printf("%s\n", diag.text);
+    mgx_program_destroy(p);
+    return NULL;
 }
 
 static bool run(const struct mgx_program *p, float *data, float out[SIDE * 4])
@@ -43,7 +45,7 @@ static bool run(const struct mgx_program *p, float *data, float out[SIDE * 4])
     struct mgx_tensor result = {.data = NULL};
     struct mgx_run r = {.params = params, .param_count = 4, .results = &result, .result_count = 1};
     struct mgx_diag diag = {0};
-    if (mgx_program_run(p, &r, &diag) != MGX_OK)
+    if (!p || mgx_program_run(p, &r, &diag) != MGX_OK)
         return false;
     memcpy(out, result.data, sizeof(float) * SIDE * 4);
     mgx_tensor_release(&result);
