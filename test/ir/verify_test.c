@@ -165,7 +165,7 @@ static struct mgx_program *shuffled(const int (*edges)[2], int count, bool shuff
     static const char *const names[] = {"x", "y", "z"};
     for (int i = 0, first = shuffle ? below(3) : 0; i < 3; i++)
         made[(i + first) % 3] = mgx_add_parameter(m, names[(i + first) % 3], &shape);
-    for (int left = count; left;)
+    for (int left = count; left && mgx_program_status(p, NULL) == MGX_OK;)
         for (int i = 3; i < count + 3; i++) {
             struct mgx_ins *a = made[edges[i][0]], *b = made[edges[i][1]];
             if (made[i] || !a || !b || (shuffle && below(3)))
