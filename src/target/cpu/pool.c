@@ -12,10 +12,15 @@
 // fall to 0.
 //
 //     range of one thread:  [ end 32 | next 32 ]   owner takes next, thieves take end - 1
+//
+// A scheduler may wake a worker on the caller's CPU and leave it there for milliseconds, with
+// another CPU idle: both then take turns on one, and spin against each other. So a worker that
+// finds itself where the caller is moves away, and stays off that CPU.
 #include "target/cpu/pool.h"
 
 #include <assert.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -60,7 +65,8 @@ enum { SPINS = 2000, HELD_ROUNDS = 100 };
 struct worker {
     struct core *core;
     pthread_t thread;
-    int index; // 1 and up; 0 is the caller
+    int index;               // 1 and up; 0 is the caller
+    cpu_set_t allowed, kept; // by others, and what it was cut down to here
     _Atomic bool asleep;
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -80,6 +86,7 @@ struct core {
     _Atomic bool quit;
     _Atomic int held;            // programs that run: more work is to be expected at once
     _Atomic int spins;           // 0 with more threads than CPUs
+    _Atomic int caller_cpu;      // where the last run began
     _Atomic bool caller_waiting; // below: the join that takes long
     pthread_mutex_t lock;
     pthread_cond_t done;
@@ -171,6 +178,24 @@ static void work(struct core *core, int index, int threads)
 
 // --- workers ---
 
+// Off the caller's CPU, if this worker is on it. A mask that is not the one set here is somebody
+// else's wish, and holds.
+static void step_aside(struct worker *w)
+{
+    const int cpu = atomic_load_explicit(&w->core->caller_cpu, memory_order_relaxed);
+    cpu_set_t now;
+    if (cpu < 0 || cpu >= CPU_SETSIZE || sched_getcpu() != cpu ||
+        !atomic_load_explicit(&w->core->spins, memory_order_relaxed) ||
+        sched_getaffinity(0, sizeof now, &now) != 0)
+        return;
+    if (!CPU_EQUAL(&now, &w->kept))
+        w->allowed = now;
+    cpu_set_t set = w->allowed;
+    CPU_CLR((size_t)cpu, &set);
+    if (CPU_COUNT(&set) > 0 && sched_setaffinity(0, sizeof set, &set) == 0)
+        w->kept = set;
+}
+
 static bool spin_for_epoch(const struct core *core, uint32_t seen)
 {
     for (int i = atomic_load_explicit(&core->spins, memory_order_relaxed); i > 0; i--) {
@@ -188,6 +213,7 @@ static void await_epoch(struct worker *w, uint32_t seen)
     do {
         if (spin_for_epoch(core, seen))
             return;
+        sched_yield(); // to a caller that waits for this CPU
     } while (--rounds > 0 && atomic_load_explicit(&core->held, memory_order_relaxed) > 0 &&
              atomic_load_explicit(&core->spins, memory_order_relaxed) > 0);
     pthread_mutex_lock(&w->lock);
@@ -205,6 +231,7 @@ static void *worker_main(void *argument)
     uint32_t seen = 0;
     while (!atomic_load(&core->quit)) {
         await_epoch(w, seen);
+        step_aside(w);
         const uint64_t job = atomic_load(&core->job);
         seen = job_epoch(job);
         if (!enter(core, w->index))
@@ -243,6 +270,7 @@ static bool worker_create(struct core *core, int index)
         return false;
     w->core = core;
     w->index = index;
+    CPU_ZERO(&w->kept);
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->wake, NULL);
     // A worker takes no signals but its own faults: one that is blocked ends the process, and the
@@ -425,6 +453,7 @@ static bool run_shared(const struct mgx_pool *pool, int tasks, mgx_pool_fn fn, v
     core->fn = fn;
     core->user = user;
     core->mode = float_mode_get();
+    atomic_store_explicit(&core->caller_cpu, sched_getcpu(), memory_order_relaxed);
     fork_run(core, tasks, threads);
     work(core, 0, threads);
     join_run(core);

@@ -4,6 +4,7 @@
 #include "target/cpu/pool.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -226,6 +227,57 @@ static void one_run(void *user)
     mgx_pool_run(m->pool, 2, meet, &m->here);
 }
 
+// What a worker finds, after it has gone to `there` with `mask` to choose from.
+struct visit {
+    _Atomic int here;
+    bool go;
+    cpu_set_t there, mask, found;
+};
+
+static void visit(void *user, int task, int thread)
+{
+    struct visit *v = user;
+    meet(&v->here, task, thread);
+    if (!thread)
+        return;
+    sched_getaffinity(0, sizeof v->found, &v->found);
+    if (v->go && sched_setaffinity(0, sizeof v->there, &v->there) == 0)
+        sched_setaffinity(0, sizeof v->mask, &v->mask);
+}
+
+// The mask of a worker that was put on the caller's CPU, after two more runs.
+static cpu_set_t mask_of_visitor(struct mgx_pool *pool, struct visit *v)
+{
+    for (int i = 0; i < 3; i++) {
+        v->here = 0;
+        v->go = i == 0;
+        mgx_pool_run(pool, 2, visit, v);
+    }
+    return v->found;
+}
+
+// Left alone the two take turns there, and a program may take twice the time of one thread.
+CASE(workers_leave_the_callers_cpu)
+{
+    cpu_set_t all;
+    struct mgx_pool *pool = NULL;
+    if (mgx_cpus_usable() < 2 || sched_getaffinity(0, sizeof all, &all) != 0)
+        return;
+    CHECK_INT(mgx_pool_acquire(2, &pool, NULL), MGX_OK);
+    struct visit v = {.mask = all};
+    const size_t cpu = (size_t)sched_getcpu();
+    CPU_ZERO(&v.there);
+    CPU_SET(cpu, &v.there);
+    CHECK_INT(sched_setaffinity(0, sizeof v.there, &v.there), 0);
+    cpu_set_t found = mask_of_visitor(pool, &v);
+    CHECK(!CPU_ISSET(cpu, &found) && CPU_COUNT(&found) == CPU_COUNT(&all) - 1);
+    v.mask = v.there; // the host program's wish
+    found = mask_of_visitor(pool, &v);
+    CHECK(CPU_EQUAL(&found, &v.there));
+    CHECK_INT(sched_setaffinity(0, sizeof all, &all), 0);
+    mgx_pool_release(pool);
+}
+
 static int bench(void)
 {
     struct mgx_pool *pool = NULL;
@@ -242,6 +294,7 @@ int main(int argc, char **argv)
     static const struct check_case cases[] = {
         ROW(runs_every_task_once) ROW(refuses_absurd_sizes) ROW(nested_runs_are_inline)
             ROW(serves_several_threads_at_once) ROW(waits_for_sleepers_and_slow_tasks)
-                ROW(forked_child_runs_inline) ROW(reads_cgroup_quotas){NULL, NULL}};
+                ROW(forked_child_runs_inline) ROW(reads_cgroup_quotas)
+                    ROW(workers_leave_the_callers_cpu){NULL, NULL}};
     return bench_asked(argc, argv) ? bench() : check_run(cases, argc, argv);
 }
