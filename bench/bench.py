@@ -7,7 +7,8 @@
 
 All engines get the same model file, the same inputs and the same number of threads. Outputs are compared before
 anything is timed (relative RMS at most 1e-4; integers equal; detections of equal score in any order). Then the engines run in turns, one call each, round after
-round, so that noise of a shared machine meets all alike; a figure is the median of its rounds. `first` is the time
+round, so that noise of a shared machine meets all alike; a time is the median of its rounds, and a ratio the median of the rounds' ratios, because a
+neighbour that slows the machine for seconds slows all engines of a round. `first` is the time
 from the file on disk to the first answer, in a process of its own; `peak` that process's peak memory.
 
 `share` is how much of the machine's FMA peak (measured next to it) the products reach; Winograd computes fewer than are
@@ -134,7 +135,7 @@ SETTLE = 0.02  # seconds
 
 
 def rounds(runners, seconds, settle):
-    """Medians in ms; the engines take turns until each has had `seconds`, at least 5 rounds. With more than one thread
+    """Times in ms, by round; the engines take turns until each has had `seconds`, at least 5 rounds. With more than one thread
     they `settle`: the workers of the engine before spin on for a while after its call, on the core that the next one
     needs. So each turn waits, runs once untimed, then is timed."""
     times = {name: [] for name in runners}
@@ -149,7 +150,7 @@ def rounds(runners, seconds, settle):
             times[name].append(1e3 * (time.perf_counter() - start))
         if len(next(iter(times.values()))) >= 2000:
             break
-    return {name: float(np.median(t)) for name, t in times.items()}, len(next(iter(times.values())))
+    return {name: np.array(t) for name, t in times.items()}
 
 
 def first_answer(args, engine, path, name, threads):
@@ -196,7 +197,9 @@ def measure(args, name, threads):
     if "ort" in runners:
         reference = [np.array(r) for r in runners["ort"]()]
         row["error"] = difference(runners["ours"](), reference) if "ours" in runners else math.inf
-    medians, row["rounds"] = rounds(runners, args.seconds, threads > 1)
+    times = rounds(runners, args.seconds, threads > 1)
+    medians = {engine: float(np.median(t)) for engine, t in times.items()}
+    row["rounds"] = len(next(iter(times.values())))
     for engine in args.engines:
         row[engine + "_ms"] = medians.get(engine)
         if not args.quick:
@@ -204,9 +207,9 @@ def measure(args, name, threads):
     row["peak_gflops"] = fma_peak(args.build) if not args.isa or "LD_PRELOAD" in os.environ else None
     if "ours" in runners and row["peak_gflops"]:
         row["share"] = runners["ours"].gflop() / (medians["ours"] * 1e-3) / (threads * row["peak_gflops"])
-    peers = [medians[e] for e in ("ort", "openvino") if e in medians]
-    row["over_ort"] = medians["ort"] / medians["ours"] if "ort" in medians else None
-    row["over_best"] = min(peers) / medians["ours"] if peers else None
+    over = {e: float(np.median(times[e] / times["ours"])) for e in ("ort", "openvino") if e in times and "ours" in times}
+    row["over_ort"] = over.get("ort")
+    row["over_best"] = min(over.values()) if over else None
     return row
 
 
