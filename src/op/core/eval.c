@@ -6,6 +6,7 @@
 #include "op/core/eval.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -135,9 +136,21 @@ static enum mgx_status align_inputs(struct mgx_compute_call *c, struct mgx_tenso
     return MGX_OK;
 }
 
+static enum mgx_status check_elements(const struct mgx_compute_call *c)
+{
+    for (int i = 0; i < c->in_count && !(c->op->flags & (MGX_OP_VIEW | MGX_OP_RESHAPE)); i++)
+        if (!c->in[i]->sub && mgx_shape_elements(&c->in[i]->shape) > MGX_EVAL_MAX_ELEMENTS)
+            return mgx_fail(c->diag, MGX_LIMIT,
+                            "%s: an input of %" PRId64 " elements, above the limit of %" PRId64,
+                            c->op->name, mgx_shape_elements(&c->in[i]->shape),
+                            MGX_EVAL_MAX_ELEMENTS);
+    return MGX_OK;
+}
+
 static enum mgx_status compute(struct mgx_compute_call *c, struct mgx_tensor **copies)
 {
     struct mgx_shape shape;
+    TRY(check_elements(c));
     TRY(align_inputs(c, copies, false));
     TRY(actual_shape(c, &shape));
     c->out_shape = &shape;

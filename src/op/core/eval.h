@@ -51,6 +51,8 @@ enum {
     MGX_EVAL_MAX_MEMBERS = 1 << 25,
     MGX_EVAL_MAX_STRING_BYTES = 1 << 30
 };
+// Views repeat values without memory, so that nothing but time bounds who reads them.
+#define MGX_EVAL_MAX_ELEMENTS (INT64_C(1) << 38)
 
 // One operator on given inputs. *out must be empty; on success it owns its value (a view shares the
 // input's storage).

@@ -7,6 +7,7 @@
 // is allocated when it is made and freed after its last reader.
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "op/core/eval.h"
 #include "target/target.h"
 
@@ -65,8 +66,30 @@ static enum mgx_status evaluate(struct mgx_eval *eval, const struct mgx_module *
     return status;
 }
 
+static size_t result_bytes(const struct mgx_ins *ins)
+{
+    const bool makes = !(ins->op->flags & (MGX_OP_VIEW | MGX_OP_RESHAPE | MGX_OP_BUILTIN)) &&
+                       mgx_type_is_number(ins->shape.type) && mgx_shape_is_static(&ins->shape);
+    return makes ? mgx_shape_bytes(&ins->shape) : 0;
+}
+
+// What no memory holds is refused before the work that leads there, which may take hours.
+static enum mgx_status check_memory(const struct mgx_program *p, struct mgx_diag *diag)
+{
+    enum { LARGE = 1 << 30 };
+    const struct mgx_ins *most = mgx_program_main(p)->first;
+    for (const struct mgx_ins *ins = most; ins; ins = ins->next)
+        if (result_bytes(ins) > result_bytes(most))
+            most = ins;
+    if (!most || result_bytes(most) < LARGE || result_bytes(most) <= mgx_memory_available())
+        return MGX_OK;
+    return mgx_fail(diag, MGX_NO_MEMORY, "out of memory: %s makes a tensor of %zu bytes",
+                    most->op->name, result_bytes(most));
+}
+
 static enum mgx_status run(const struct mgx_program *p, struct mgx_run *r, struct mgx_diag *diag)
 {
+    TRY(check_memory(p, diag));
     struct mgx_tensor *args = calloc((size_t)r->param_count + 1, sizeof *args);
     if (!args)
         return mgx_fail_memory(diag);
