@@ -197,6 +197,8 @@ void mgx_program_print(struct mgx_str *out, const struct mgx_program *p);
 void mgx_module_print(struct mgx_str *out,
                       const struct mgx_module *m);                  // the lines alone, no header
 void mgx_ins_print(struct mgx_str *out, const struct mgx_ins *ins); // one line without newline
+// Adds to a failure where it was: "main:@8 = conv", and the model's node if it is known.
+void mgx_ins_blame(const struct mgx_ins *ins, struct mgx_diag *diag);
 void mgx_ins_print_name(struct mgx_str *out,
                         const struct mgx_ins *ins); // "main:@3", or the parameter's name
 enum mgx_status mgx_program_parse(struct mgx_program **out, const struct mgx_op_set *ops,

@@ -250,3 +250,9 @@ bool mgx_program_equal(const struct mgx_program *a, const struct mgx_program *b)
     mgx_str_fini(&y);
     return equal;
 }
+
+void mgx_ins_blame(const struct mgx_ins *ins, struct mgx_diag *diag)
+{
+    mgx_where(diag, "%s:@%d = %s%s%s", ins->owner->name, ins->index, ins->op->name,
+              ins->origin.count ? ", from node " : "", ins->origin.count ? ins->origin.v[0] : "");
+}

@@ -222,16 +222,6 @@ static const struct mgx_tensor *value_of(const struct run *r, const struct mgx_i
     return frame ? &frame->values[ins->index] : NULL;
 }
 
-// Where an instruction failed: its text name, its operator and, if known, the model's node.
-static void blame(const struct run *r, const struct mgx_ins *ins)
-{
-    if (ins->origin.count)
-        mgx_where(r->diag, "%s:@%d = %s, from node %s", r->m->name, ins->index, ins->op->name,
-                  ins->origin.v[0]);
-    else
-        mgx_where(r->diag, "%s:@%d = %s", r->m->name, ins->index, ins->op->name);
-}
-
 static enum mgx_status gather_inputs(const struct run *r, const struct mgx_ins *ins,
                                      const struct mgx_tensor **in)
 {
@@ -317,7 +307,7 @@ static enum mgx_status walk(struct run *r, const int *last)
     for (const struct mgx_ins *ins = r->m->first; ins; ins = ins->next) {
         const enum mgx_status status = run_ins(r, ins, &r->frame.values[ins->index]);
         if (status != MGX_OK) {
-            blame(r, ins);
+            mgx_ins_blame(ins, r->diag);
             return status;
         }
         if (last[ins->index] == ins->index && ins->op != &mgx_op_return)

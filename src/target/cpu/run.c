@@ -115,13 +115,6 @@ static enum mgx_status run_step(struct cpu_context *x, const struct cpu_step *st
     return status;
 }
 
-static void blame(const struct cpu_step *step, struct mgx_diag *diag)
-{
-    const struct mgx_ins *ins = step->ins;
-    mgx_where(diag, "%s:@%d = %s%s%s", ins->owner->name, ins->index, ins->op->name,
-              ins->origin.count ? ", from node " : "", ins->origin.count ? ins->origin.v[0] : "");
-}
-
 static enum mgx_status trace(const struct cpu_context *x, const struct cpu_step *step,
                              struct mgx_run *run, struct mgx_diag *diag)
 {
@@ -143,7 +136,7 @@ static enum mgx_status run_steps(struct cpu_context *x, struct mgx_run *run, str
         if (status == MGX_OK && run->trace)
             status = trace(x, step, run, diag);
         if (status != MGX_OK) {
-            blame(step, diag);
+            mgx_ins_blame(step->ins, diag);
             return status;
         }
     }

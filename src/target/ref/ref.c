@@ -83,8 +83,11 @@ static enum mgx_status check_memory(const struct mgx_program *p, struct mgx_diag
             most = ins;
     if (!most || result_bytes(most) < LARGE || result_bytes(most) <= mgx_memory_available())
         return MGX_OK;
-    return mgx_fail(diag, MGX_NO_MEMORY, "out of memory: %s makes a tensor of %zu bytes",
-                    most->op->name, result_bytes(most));
+    const enum mgx_status status =
+        mgx_fail(diag, MGX_NO_MEMORY, "out of memory: %s makes a tensor of %zu bytes",
+                 most->op->name, result_bytes(most));
+    mgx_ins_blame(most, diag);
+    return status;
 }
 
 static enum mgx_status run(const struct mgx_program *p, struct mgx_run *r, struct mgx_diag *diag)

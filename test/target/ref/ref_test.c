@@ -58,6 +58,7 @@ CASE(results_that_no_memory_holds)
                   &diag),
               MGX_NO_MEMORY);
     CHECK(strstr(diag.text, "dot makes a tensor of 288230376151711744 bytes"));
+    CHECK(strstr(diag.text, "in main:@6 = dot"));
 }
 
 TEST_MAIN(ROW(views_that_take_hours_to_read) ROW(results_that_no_memory_holds))
