@@ -50,10 +50,11 @@ static bool suits(struct cpu_prepare *c)
              : !mgx_shape_elements(y) || !mgx_shape_elements(x) ? "empty"
              : mgx_ins_int(c->ins, "mode") > 1                  ? "lpnorm"
              : y->strides[1] != 1 && y->lens[1] != 1 ? "channels of the result are not contiguous"
-             : x->strides[1] != 1 && x->lens[1] != 1 ? "channels are not contiguous"
                                                      : NULL;
-    if (c->why && y->strides[1] == 1 && x->rank == y->rank)
+    if (!c->why && x->strides[1] != 1 && x->lens[1] != 1) {
+        c->why = "channels are not contiguous";
         c->want_in[0] = CPU_LIKE_RESULT;
+    }
     return !c->why;
 }
 
