@@ -4,86 +4,23 @@
 // dynamic sizes, two threads).
 #include <pthread.h>
 
-#include "check.h"
-#include "op/op.h"
-#include "target/target.h"
+#include "target/cpu/program.h"
 
 enum { MAX_RESULTS = 8 };
-
-static struct mgx_program *build(const char *text)
-{
-    struct mgx_diag diag = {0};
-    struct mgx_program *p = NULL;
-    if (mgx_program_parse(&p, &mgx_ops, text, strlen(text), &diag) != MGX_OK)
-        printf("%s\n", diag.text);
-    return p;
-}
-
-static bool run(const struct mgx_program *p, struct mgx_tensor *results)
-{
-    struct mgx_ins *params[16];
-    struct mgx_named_tensor named[16];
-    struct mgx_diag diag = {0};
-    const int count = mgx_module_parameters(mgx_program_main(p), params, 16);
-    int made = 0;
-    for (; made < count; made++) {
-        named[made].name = mgx_parameter_name(params[made]);
-        if (mgx_tensor_create(&named[made].tensor, &params[made]->shape, &diag) != MGX_OK)
-            break;
-        mgx_tensor_generate(&named[made].tensor, (uint64_t)made + 1);
-    }
-    struct mgx_run r = {.params = named,
-                        .param_count = count,
-                        .results = results,
-                        .result_count = mgx_module_result_count(mgx_program_main(p))};
-    const bool good = made == count && mgx_program_run(p, &r, &diag) == MGX_OK;
-    if (!good)
-        printf("%s\n", diag.text);
-    for (int i = 0; i < made; i++)
-        mgx_tensor_release(&named[i].tensor);
-    return good;
-}
-
-static struct mgx_program *compile(const char *text, const char *target)
-{
-    struct mgx_diag diag = {0};
-    struct mgx_program *p = build(text);
-    const struct mgx_compile_options options = {.fast_math = true};
-    if (p && mgx_program_compile(p, mgx_target_find(target), &options, &diag) != MGX_OK) {
-        printf("%s\n", diag.text);
-        mgx_program_destroy(p);
-        return NULL;
-    }
-    return p;
-}
-
-static bool close_enough(const struct mgx_tensor *a, const struct mgx_tensor *b)
-{
-    if (!mgx_shape_same_lens(&a->shape, &b->shape) || a->shape.type != b->shape.type)
-        return false;
-    const int64_t n = mgx_shape_elements(&a->shape);
-    double difference = 0, size = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const double x = mgx_load_double(a->shape.type, a->data, mgx_shape_index(&a->shape, i));
-        const double y = mgx_load_double(b->shape.type, b->data, mgx_shape_index(&b->shape, i));
-        difference += (x - y) * (x - y);
-        size += y * y;
-    }
-    return difference <= 1e-10 * size + 1e-20;
-}
 
 // Compiled for both targets, run twice on cpu (the second run reuses its context), compared.
 static bool agrees(const char *text)
 {
     struct mgx_tensor expected[MAX_RESULTS] = {{.data = NULL}},
                       actual[MAX_RESULTS] = {{.data = NULL}};
-    struct mgx_program *ref = compile(text, "ref"), *cpu = compile(text, "cpu");
-    bool good = ref && cpu && run(ref, expected);
+    struct mgx_program *ref = program_compile(text, "ref", 0),
+                       *cpu = program_compile(text, "cpu", 0);
+    bool good = ref && cpu && program_run(ref, expected);
     const int count = good ? mgx_module_result_count(mgx_program_main(ref)) : 0;
     for (int round = 0; good && round < 2; round++) {
-        good = run(cpu, actual);
+        good = program_run(cpu, actual);
         for (int i = 0; good && i < count; i++) {
-            good = close_enough(&actual[i], &expected[i]);
+            good = program_distance(&actual[i], &expected[i]).relative <= 1e-5;
             if (!good)
                 printf("result %d differs in round %d\n", i, round);
         }
@@ -225,7 +162,7 @@ static void *run_often(void *user)
     struct shared *s = user;
     for (int i = 0; i < 50 && s->good; i++) {
         struct mgx_tensor out[1] = {{.data = NULL}};
-        s->good = run(s->p, out);
+        s->good = program_run(s->p, out);
         mgx_tensor_release(&out[0]);
     }
     return NULL;
@@ -250,10 +187,10 @@ CASE(views_that_outlive_their_bytes)
 
 CASE(two_threads_run_one_program)
 {
-    struct mgx_program *p = compile(
+    struct mgx_program *p = program_compile(
         "module: \"main\"\n" X23
         "@1 = relu(x)\n@2 = tanh(x)\n@3 = concat[axis=1](@1,@2)\n@4 = exp(@3)\n@5 = @return(@4)\n",
-        "cpu");
+        "cpu", 0);
     CHECK(p != NULL);
     struct shared a = {p, true}, b = {p, true};
     pthread_t thread;

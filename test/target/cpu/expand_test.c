@@ -3,10 +3,8 @@
 // reference's values; where others read that image, or it is small, they stay two.
 #include <math.h>
 
-#include "check.h"
-#include "op/op.h"
 #include "target/cpu/cpuid.h"
-#include "target/target.h"
+#include "target/cpu/program.h"
 
 enum { NARROW = 6, WIDE = 20, WIDTH = 40 };
 
@@ -45,38 +43,6 @@ static void put_depthwise(struct mgx_str *s, int stride, const char *x)
                    stride, stride, x);
 }
 
-static struct mgx_program *compile(const struct mgx_str *text, const char *target, int threads)
-{
-    struct mgx_diag diag = {0};
-    struct mgx_program *p = NULL;
-    const struct mgx_compile_options options = {
-        .fast_math = true, .pass.fast_math = true, .threads = threads};
-    const char *t = mgx_str_text(text);
-    if (mgx_program_parse(&p, &mgx_ops, t, strlen(t), &diag) == MGX_OK &&
-        mgx_program_compile(p, mgx_target_find(target), &options, &diag) == MGX_OK)
-        return p;
-    printf("%s\n", diag.text);
-    mgx_program_destroy(p);
-    return NULL;
-}
-
-static bool run(const struct mgx_program *p, struct mgx_tensor *result)
-{
-    struct mgx_ins *x = NULL;
-    struct mgx_diag diag = {0};
-    struct mgx_named_tensor in = {.name = "x"};
-    if (mgx_module_parameters(mgx_program_main(p), &x, 1) != 1 ||
-        mgx_tensor_create(&in.tensor, &x->shape, &diag) != MGX_OK)
-        return false;
-    mgx_tensor_generate(&in.tensor, 1);
-    struct mgx_run r = {.params = &in, .param_count = 1, .results = result, .result_count = 1};
-    const bool good = mgx_program_run(p, &r, &diag) == MGX_OK;
-    if (!good)
-        printf("%s\n", diag.text);
-    mgx_tensor_release(&in.tensor);
-    return good;
-}
-
 // How many steps the plan has fed, and none by the reference.
 static int fed_of(const struct mgx_program *p)
 {
@@ -89,27 +55,15 @@ static int fed_of(const struct mgx_program *p)
     return fed;
 }
 
-// Of relative size; both lie in some order of memory.
-static double distance(const struct mgx_tensor *a, const struct mgx_tensor *b)
-{
-    double off = 0, size = 0;
-    for (int64_t i = 0; i < mgx_shape_elements(&a->shape); i++) {
-        const double x = ((const float *)a->data)[mgx_shape_index(&a->shape, i)];
-        const double y = ((const float *)b->data)[mgx_shape_index(&b->shape, i)];
-        off += (x - y) * (x - y);
-        size += y * y;
-    }
-    return sqrt(off / size);
-}
-
 static bool agrees(struct mgx_str *text, int fed)
 {
     bool good = true;
     for (int threads = 1; threads < 4; threads++) {
         struct mgx_tensor expected = {.data = NULL}, actual = {.data = NULL};
-        struct mgx_program *ref = compile(text, "ref", 1), *cpu = compile(text, "cpu", threads);
-        good = good && ref && cpu && fed_of(cpu) == fed && run(ref, &expected) &&
-               run(cpu, &actual) && distance(&actual, &expected) < 1e-6;
+        struct mgx_program *ref = program_compile(mgx_str_text(text), "ref", 1),
+                           *cpu = program_compile(mgx_str_text(text), "cpu", threads);
+        good = good && ref && cpu && fed_of(cpu) == fed && program_run(ref, &expected) &&
+               program_run(cpu, &actual) && program_distance(&actual, &expected).relative < 1e-6;
         mgx_tensor_release(&expected);
         mgx_tensor_release(&actual);
         mgx_program_destroy(ref);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The order of steps: a program written in layers runs branch by branch, in less memory, with the
 // results it had; one that is in good order stays as it is.
-#include "check.h"
-#include "op/op.h"
 #include "target/cpu/cpu.h"
+#include "target/cpu/program.h"
 
 // Four products of 16 KiB, of which only one reduction each is needed later.
 #define PARAM(n) n " = @param:" n " -> float_type, {64, 64}, {64, 1}\n"
@@ -19,19 +18,6 @@ static const char BRANCHES[] = PARAMS DOT("0", "a", "b") SUM("4", "0") DOT("1", 
     SUM("5", "1") DOT("2", "c", "d") SUM("6", "2") DOT("3", "d", "a") SUM("7", "3") TAIL;
 
 enum { PRODUCT = 64 * 64 * 4, SIDE = 64 };
-
-static struct mgx_program *compile(const char *text, const struct mgx_target *target)
-{
-    struct mgx_diag diag = {0};
-    struct mgx_program *p = NULL;
-    const struct mgx_compile_options options = {.threads = 1};
-    if (mgx_program_parse(&p, &mgx_ops, text, strlen(text), &diag) == MGX_OK &&
-        mgx_program_compile(p, target, &options, &diag) == MGX_OK)
-        return p;
-    printf("%s\n", diag.text);
-    mgx_program_destroy(p);
-    return NULL;
-}
 
 static bool run(const struct mgx_program *p, float *data, float out[SIDE * 4])
 {
@@ -59,7 +45,7 @@ static const struct cpu_plan *plan_of(const struct mgx_program *p)
 
 CASE(layers_become_branches)
 {
-    struct mgx_program *p = compile(LAYERS, &mgx_target_cpu);
+    struct mgx_program *p = program_compile(LAYERS, "cpu", 1);
     const struct cpu_plan *plan = plan_of(p);
     CHECK(plan->given_peak_bytes >= 4 * PRODUCT);
     CHECK(plan->order_peak_bytes < 2 * PRODUCT);
@@ -69,7 +55,7 @@ CASE(layers_become_branches)
 
 CASE(a_good_order_stays)
 {
-    struct mgx_program *p = compile(BRANCHES, &mgx_target_cpu);
+    struct mgx_program *p = program_compile(BRANCHES, "cpu", 1);
     const struct cpu_plan *plan = plan_of(p);
     CHECK(plan->given_peak_bytes == plan->order_peak_bytes);
     for (int s = 1; s < plan->step_count; s++)
@@ -82,9 +68,9 @@ CASE(results_do_not_depend_on_the_order)
     static float data[4 * SIDE * SIDE], ours[SIDE * 4], other[SIDE * 4], ref[SIDE * 4];
     for (int i = 0; i < 4 * SIDE * SIDE; i++)
         data[i] = (float)(i * 37 % 101 - 50) / 16.0f;
-    struct mgx_program *layers = compile(LAYERS, &mgx_target_cpu);
-    struct mgx_program *branches = compile(BRANCHES, &mgx_target_cpu);
-    struct mgx_program *oracle = compile(LAYERS, mgx_target_find("ref"));
+    struct mgx_program *layers = program_compile(LAYERS, "cpu", 1);
+    struct mgx_program *branches = program_compile(BRANCHES, "cpu", 1);
+    struct mgx_program *oracle = program_compile(LAYERS, "ref", 1);
     CHECK(run(layers, data, ours) && run(branches, data, other) && run(oracle, data, ref));
     CHECK(memcmp(ours, other, sizeof ours) == 0);
     for (int i = 0; i < SIDE * 4; i++) // sums of 64 products of exact sixteenths are exact
