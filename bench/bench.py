@@ -204,7 +204,7 @@ def measure(args, name, threads):
         row[engine + "_ms"] = medians.get(engine)
         if not args.quick:
             row[engine + "_first_ms"], row[engine + "_peak_mb"] = first_answer(args, engine, path, name, threads)
-    row["peak_gflops"] = fma_peak(args.build) if not args.isa or "LD_PRELOAD" in os.environ else None
+    row["peak_gflops"] = fma_peak(args.build) if not args.isa or avx512_is_hidden(args.build) else None
     if "ours" in runners and row["peak_gflops"]:
         row["share"] = runners["ours"].gflop() / (medians["ours"] * 1e-3) / (threads * row["peak_gflops"])
     over = {e: float(np.median(times[e] / times["ours"])) for e in ("ort", "openvino") if e in times and "ours" in times}
@@ -225,10 +225,18 @@ def geometric_mean(values):
     return math.exp(sum(map(math.log, values)) / len(values)) if values else None
 
 
+def hiding_library(build):
+    return os.path.abspath(os.path.join(build, "lib", "mgx-hide-avx512.so"))
+
+
+def avx512_is_hidden(build):
+    return os.environ.get("LD_PRELOAD") == hiding_library(build)
+
+
 def hide_avx512(build):
     """This process again, on a processor without AVX-512; returns where that cannot be."""
-    library = os.path.abspath(os.path.join(build, "lib", "mgx-hide-avx512.so"))
-    if os.environ.get("LD_PRELOAD") == library:
+    library = hiding_library(build)
+    if avx512_is_hidden(build):
         return
     hidden = dict(os.environ, LD_PRELOAD=library)
     if os.path.exists(library) and subprocess.run(["true"], env=hidden, check=False).returncode == 0:
