@@ -19,13 +19,13 @@
 // --- the plan ---
 
 enum {
-    L2_BYTES = 640 << 10,        // a block of A and two panels: the one in work and the next
-    MAX_PANEL_BYTES = 384 << 10, // beyond: depth is cut
-    MIN_DEPTH = 256,             // a tile's start and end cost as much as some 20 k
-    FEW_ROWS = 4,                // up to these, B is not worth packing
-    ALIAS_BYTES = 4096,          // addresses this far apart meet in a set of the L1 cache
-    L1_WAYS = 8,                 // of which this many fit
-    MAX_HELD_BYTES = 4 << 20,    // of a thread's copy of A
+    L2_BYTES = 640 << 10,         // a block of A and two panels: the one in work and the next
+    MAX_PANEL_BYTES = 384 << 10,  // beyond: depth is cut
+    MIN_DEPTH = 256,              // a tile's start and end cost as much as some 20 k
+    FEW_ROWS = MGX_TILE_RAW_ROWS, // up to these, B is not worth packing
+    ALIAS_BYTES = 4096,           // addresses this far apart meet in a set of the L1 cache
+    L1_WAYS = 8,                  // of which this many fit
+    MAX_HELD_BYTES = 4 << 20,     // of a thread's copy of A
 };
 
 static const int64_t GROUP_BYTES = 4;

@@ -46,6 +46,9 @@ static inline bool mgx_kernel_is_float(enum mgx_kernel_type type)
     return type <= MGX_KERNEL_BF16;
 }
 
+// B may lie as it comes, its rows anywhere, for this many rows at most.
+enum { MGX_TILE_RAW_ROWS = 4 };
+
 enum { MGX_TILE_MAX_ROWS = 14, MGX_TILE_MAX_COLS = 32, MGX_TILE_MAX_PANELS = 4 };
 
 // Strides and offsets are in bytes, so that the struct serves every element type.

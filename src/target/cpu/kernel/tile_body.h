@@ -4,9 +4,11 @@
 // them.
 //
 // Every function here is inlined into one instance per number of rows and vectors, in which all
-// loops over rows are unrolled and the accumulators are registers. The loop over k advances four at
-// a time with four prefetches. Row addresses are base + {0, 1, 2, 3, 4, 5, 6} * a_row: three index
-// registers, since x86 scales by 2 and 4 for free.
+// loops over rows are unrolled and the accumulators are registers. What is not a multiplication
+// counts too: a core issues four instructions a cycle, of which 14 x 32 takes three, and where
+// another process shares the core, every second cycle is that one's. So addresses are few and
+// cheap (a base for every fourth row, one and three times a_row for the rows between), lines are
+// prefetched once for four k, and some rows are read within the multiplication.
 //
 // The including file defines ROWS, HALF and NV (vectors in a full panel), and, unless it multiplies
 // floats, one of MAC_BF16, MAC_U8S8 and MAC_S16.
@@ -24,7 +26,11 @@
 #define INTEGER 0
 #endif
 
-// c + a * b, over the lanes' groups.
+// One group of A, of any type and, for bytes, at any address.
+typedef float group __attribute__((aligned(1), may_alias));
+
+// c + a * b, over the lanes' groups. Sums of floats are added to where they are: left to choose,
+// the compiler moves them about until registers run out.
 SIMD vf mac(vf a, vf b, vf c)
 {
 #if defined(MAC_BF16)
@@ -38,43 +44,69 @@ SIMD vf mac(vf a, vf b, vf c)
 #elif defined(MAC_S16)
     const vi x = (vi)a, y = (vi)b;
     return (vf)((vi)c + ((x << 16) >> 16) * ((y << 16) >> 16) + (x >> 16) * (y >> 16));
+#elif defined(__AVX2__)
+    __asm__("vfmadd231ps %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+    return c;
 #else
     return vf_fma(a, b, c);
 #endif
 }
 
-// One group of A, of any type and, for bytes, at any address.
-typedef float group __attribute__((aligned(1), may_alias));
+#if defined(__AVX512F__) && !INTEGER && !defined(MAC_BF16)
+#define READS_IN_PLACE 1
+#else
+#define READS_IN_PLACE 0
+#endif
+
+// The same with a group that is read within the multiplication. That is one instruction less to
+// issue where it is done for every vector instead of a load before, and one load more.
+SIMD vf mac_in_place(const group *a, vf b, vf c)
+{
+#if READS_IN_PLACE
+    __asm__("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(c) : "v"(b), "m"(*a));
+    return c;
+#else
+    return mac(vf_set(*a), b, c);
+#endif
+}
+
+// Rows of A: a base every fourth row of a half, so that few registers hold all addresses.
+enum { BASE_ROWS = 4, HALF_BASES = (HALF + BASE_ROWS - 1) / BASE_ROWS };
 
 struct rows {
-    const char *base[2];
-    int64_t one, three, five;
+    const char *base[2 * HALF_BASES];
+    int64_t one, three;
 };
 
-SIMD const char *row(const struct rows *r, int i)
+// What the compiler knows of a base's origin it would spend a register on.
+SIMD void start_rows(struct rows *r, const struct mgx_tile_args *args, int64_t tap)
 {
-    const char *base = r->base[i >= HALF];
-    switch (i >= HALF ? i - HALF : i) {
-    case 0:
-        return base;
-    case 1:
-        return base + r->one;
-    case 2:
-        return base + r->one * 2;
-    case 3:
-        return base + r->three;
-    case 4:
-        return base + r->one * 4;
-    case 5:
-        return base + r->five;
-    default:
-        return base + r->three * 2;
+    UNROLL
+    for (int i = 0; i < 2 * HALF_BASES; i++) {
+        r->base[i] = args->a[i / HALF_BASES] + i % HALF_BASES * BASE_ROWS * r->one + tap;
+        __asm__("" : "+r"(r->base[i]));
     }
 }
 
-SIMD float broadcast(const struct rows *r, int i, int k)
+SIMD void advance_rows(struct rows *r, int64_t bytes)
 {
-    return *(const group *)(row(r, i) + k * (int64_t)sizeof(float));
+    UNROLL
+    for (int i = 0; i < 2 * HALF_BASES; i++)
+        r->base[i] += bytes;
+}
+
+SIMD const group *at_row(const struct rows *r, int i, int k)
+{
+    const int in_half = i < HALF ? i : i - HALF, from = in_half % BASE_ROWS;
+    const char *base =
+        r->base[(i < HALF ? 0 : HALF_BASES) + in_half / BASE_ROWS] + k * (int64_t)sizeof(float);
+    return (const group *)(from == 3 ? base + r->three : base + from * r->one);
+}
+
+// Only an address without an index is as cheap within a multiplication as before it.
+SIMD bool lies_at_base(int i)
+{
+    return (i < HALF ? i : i - HALF) % BASE_ROWS == 0;
 }
 
 // One k: c[i][v] += a[i][k] * b[v].
@@ -86,45 +118,50 @@ SIMD void step(int count, int nv, const struct rows *r, int k, const char *b, vf
         bv[v] = vf_load((const float *)(const void *)b + v * VL);
     UNROLL
     for (int i = 0; i < count; i++) {
-        const vf a = vf_set(broadcast(r, i, k));
+        const group *from = at_row(r, i, k);
+        const bool in_place = READS_IN_PLACE && lies_at_base(i);
+        const vf a = in_place ? vf_zero() : vf_set(*from);
         UNROLL
         for (int v = 0; v < nv; v++)
-            c[i][v] = mac(a, bv[v], c[i][v]);
+            c[i][v] = in_place ? mac_in_place(from, bv[v], c[i][v]) : mac(a, bv[v], c[i][v]);
     }
 }
 
+// One line of what comes next, or four.
 SIMD void prefetch_ahead(const char *p, int64_t step)
 {
+    __builtin_prefetch(p, 0, 2);
+    if (step <= 64)
+        return;
     UNROLL
-    for (int i = 0; i < 4; i++)
-        __builtin_prefetch(p + (step >> 2) * i, 0, 2);
+    for (int i = 64; i < 256; i += 64)
+        __builtin_prefetch(p + i, 0, 2);
 }
 
 SIMD void sum_taps(int count, int nv, const struct mgx_tile_args *args, vf c[][NV])
 {
     const char *b = args->b, *ahead = args->ahead;
-    const int64_t b_row = args->b_row, ahead_step = args->ahead_step;
-    struct rows r = {.one = args->a_row, .three = args->a_row * 3, .five = args->a_row * 5};
+    const int64_t panel_row = nv * VL * (int64_t)sizeof(float);
+    const int64_t b_row = count > MGX_TILE_RAW_ROWS ? panel_row : args->b_row;
+    const int64_t ahead_step = args->ahead_step;
+    struct rows r = {.one = args->a_row, .three = args->a_row * 3};
+    assert(b_row == args->b_row);
     for (int64_t t = 0; t < args->tap_count; t++) {
-        r.base[0] = args->a[0] + args->taps[t];
-        r.base[1] = args->a[1] + args->taps[t];
+        start_rows(&r, args, args->taps[t]);
         int64_t k = args->depth;
         for (; k >= 4; k -= 4) {
             prefetch_ahead(ahead, ahead_step);
             ahead += ahead_step;
             UNROLL
-            for (int u = 0; u < 4; u++) {
-                step(count, nv, &r, u, b, c);
-                b += b_row;
-            }
-            r.base[0] += 4 * sizeof(float);
-            r.base[1] += 4 * sizeof(float);
+            for (int u = 0; u < 4; u++)
+                step(count, nv, &r, u, b + u * b_row, c);
+            b += 4 * b_row;
+            advance_rows(&r, 4 * sizeof(float));
         }
         for (; k > 0; k--) {
             step(count, nv, &r, 0, b, c);
             b += b_row;
-            r.base[0] += sizeof(float);
-            r.base[1] += sizeof(float);
+            advance_rows(&r, sizeof(float));
         }
     }
 }
