@@ -101,12 +101,14 @@ static inline int64_t mgx_conv_pixels(const struct mgx_conv_desc *d)
 void mgx_conv_tile_rows(const struct mgx_conv_plan *plan, const struct mgx_conv_args *args,
                         int64_t begin, int64_t end, int thread, char *own);
 
-// Estimated time: work is divided among threads, weights come from memory once and meanwhile.
+// Estimated time: work is divided among threads, weights come from memory once and meanwhile. One
+// core alone gets a part of what memory gives.
 static inline double mgx_conv_seconds(const struct mgx_conv_plan *plan, double cycles,
                                       double weight_bytes)
 {
-    const double clock = 4e9, memory = 10e9; // only ratios matter
-    const double compute = cycles / clock / (plan->d.threads > 1 ? plan->d.threads : 1);
-    const double fetch = weight_bytes / memory;
+    const double clock = 4e9, memory = 8e9; // only ratios matter
+    const double threads = plan->d.threads > 1 ? plan->d.threads : 1;
+    const double compute = cycles / clock / threads;
+    const double fetch = weight_bytes / memory / (threads < 4 ? threads : 4);
     return compute > fetch ? compute + 0.1 * fetch : fetch + 0.1 * compute;
 }

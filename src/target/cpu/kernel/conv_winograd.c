@@ -24,6 +24,7 @@
 // The weights U of a panel follow each other in memory in the order they are read, so each
 // multiplication prefetches the next one's. When there are fewer blocks than threads, V is made in
 // a first pass by all threads, shared, and the panels are dealt out in a second.
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,8 +119,21 @@ static bool goes_by_rows(const struct mgx_conv_plan *plan, int64_t m)
     return m == 4 && MAX_ELEMENTS * FLOAT * plan->group_in * plan->group_out >= LARGE_BYTES;
 }
 
-// Transforms take about 6 (5) cycles per element and vector. By rows fewer bytes come from memory,
-// but elements are made and sums stored; the estimate takes the one for the other.
+// Tiles of a block at most, by the memory they take: `depth` channels at a time, sums of `out`.
+static int64_t most_tiles(const struct mgx_conv_plan *plan, int64_t elements, int64_t depth,
+                          int64_t out)
+{
+    const int64_t rows = plan->kernel->rows, tile_bytes = elements * FLOAT;
+    const int64_t tiles =
+        elements == MAX_ELEMENTS && goes_by_rows(plan, 4)
+            ? mgx_min_i64(ROW_BYTES / (EDGE * depth * FLOAT), SUMS_BYTES / (tile_bytes * out))
+            : mgx_min_i64(V_BYTES / (tile_bytes * depth), 4 * rows);
+    return mgx_max_i64(tiles / rows, 1) * rows;
+}
+
+// Transforms take about 6 (5) cycles per element and vector. Every block reads all weights, the
+// first from memory, the others from where they stayed, at twice the pace; by rows it also makes
+// the elements from half of them.
 static double cost(const struct mgx_conv_plan *plan, int64_t m)
 {
     const struct mgx_conv_desc *d = &plan->d;
@@ -133,8 +147,13 @@ static double cost(const struct mgx_conv_plan *plan, int64_t m)
     const double multiply = elements * blocks * (out / plan->kernel->cols) *
                             ((double)plan->group_in * per_k + 50 + 6 * rows);
     const double transform = tiles * elements * (6 * in + 5 * out) / vector;
-    const double weights = elements * in * out * sizeof(float);
-    return mgx_conv_seconds(plan, multiply + transform, weights);
+    const bool by_rows = goes_by_rows(plan, m);
+    const int64_t depth = by_rows && plan->group_in > DEPTH ? DEPTH : (int64_t)in;
+    const double passes =
+        ceil(tiles / (double)most_tiles(plan, (m + 2) * (m + 2), depth, (int64_t)out));
+    const double expand = by_rows ? passes * elements * in * out / vector : 0;
+    const double weights = (by_rows ? HALF : elements) * in * out * sizeof(float);
+    return mgx_conv_seconds(plan, multiply + transform + expand, weights * (passes + 1) / 2);
 }
 
 static double cost2(const struct mgx_conv_plan *plan)
@@ -218,14 +237,10 @@ static void set_order(struct mgx_conv_plan *plan)
 
 static void set_block(struct mgx_conv_plan *plan)
 {
-    const int64_t rows = plan->kernel->rows;
     const int64_t part = mgx_ceil_div(tile_count(plan), plan->m_parts);
-    const int64_t tile_bytes = elements_of(plan) * FLOAT;
-    int64_t tiles = mgx_min_i64(V_BYTES / (tile_bytes * v_row(plan)), 4 * rows);
-    if (plan->by_rows)
-        tiles = mgx_min_i64(ROW_BYTES / (EDGE * plan->depth_block * FLOAT),
-                            SUMS_BYTES / (tile_bytes * sums_row(plan)));
-    tiles = mgx_max_i64(tiles / rows, 1) * rows;
+    const int64_t tiles =
+        most_tiles(plan, elements_of(plan), plan->by_rows ? plan->depth_block : v_row(plan),
+                   plan->by_rows ? sums_row(plan) : 0);
     const int64_t blocks = mgx_ceil_div(part, tiles);
     plan->block_tiles = blocks ? mgx_ceil_div(part, blocks) : 0;
 }

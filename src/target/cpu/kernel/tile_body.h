@@ -127,15 +127,17 @@ SIMD void step(int count, int nv, const struct rows *r, int k, const char *b, vf
     }
 }
 
-// One line of what comes next, or four.
+// What comes next: one line, two or four.
 SIMD void prefetch_ahead(const char *p, int64_t step)
 {
     __builtin_prefetch(p, 0, 2);
     if (step <= 64)
         return;
-    UNROLL
-    for (int i = 64; i < 256; i += 64)
-        __builtin_prefetch(p + i, 0, 2);
+    __builtin_prefetch(p + 64, 0, 2);
+    if (step <= 128)
+        return;
+    __builtin_prefetch(p + 128, 0, 2);
+    __builtin_prefetch(p + 192, 0, 2);
 }
 
 SIMD void sum_taps(int count, int nv, const struct mgx_tile_args *args, vf c[][NV])
