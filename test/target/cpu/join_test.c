@@ -66,7 +66,7 @@ static bool run(struct mgx_program *p, const char *target, struct mgx_tensor *re
     return false;
 }
 
-// Both sum up products of SIZE or PIECES * SIZE numbers: relative RMS far below 1e-5.
+// Both targets sum up products of SIZE or PIECES * SIZE numbers: relative RMS far below 1e-5.
 static bool agrees(enum kind kind)
 {
     struct mgx_tensor expected[MAX_RESULTS] = {{.data = NULL}},
