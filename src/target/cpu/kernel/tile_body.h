@@ -140,42 +140,7 @@ SIMD void prefetch_ahead(const char *p, int64_t step)
     __builtin_prefetch(p + 192, 0, 2);
 }
 
-SIMD void sum_taps(int count, int nv, const struct mgx_tile_args *args, vf c[][NV])
-{
-    const char *b = args->b, *ahead = args->ahead;
-    const int64_t panel_row = nv * VL * (int64_t)sizeof(float);
-    const int64_t b_row = count > MGX_TILE_RAW_ROWS ? panel_row : args->b_row;
-    const int64_t ahead_step = args->ahead_step;
-    struct rows r = {.one = args->a_row, .three = args->a_row * 3};
-    assert(b_row == args->b_row);
-    for (int64_t t = 0; t < args->tap_count; t++) {
-        start_rows(&r, args, args->taps[t]);
-        int64_t k = args->depth;
-        for (; k >= 4; k -= 4) {
-            prefetch_ahead(ahead, ahead_step);
-            ahead += ahead_step;
-            UNROLL
-            for (int u = 0; u < 4; u++)
-                step(count, nv, &r, u, b + u * b_row, c);
-            b += 4 * b_row;
-            advance_rows(&r, 4 * sizeof(float));
-        }
-        for (; k > 0; k--) {
-            step(count, nv, &r, 0, b, c);
-            b += b_row;
-            advance_rows(&r, sizeof(float));
-        }
-    }
-}
-
-// --- before and after the sum ---
-
-SIMD vf load_left(const float *p, int left)
-{
-    if (!p || left <= 0)
-        return vf_zero();
-    return left >= VL ? vf_load(p) : vf_load_some(p, left);
-}
+// --- the tile's own lines ---
 
 // Row i of c or of the residual.
 SIMD float *out_row(char *const half[2], int64_t stride, int i)
@@ -189,25 +154,118 @@ SIMD const float *in_row(const char *const half[2], int64_t stride, int i)
                                                   : half[1] + stride * (i - HALF));
 }
 
-// The tile's lines of C, and of what is added to it, are fetched while the sums are made: a store
-// to a line that is not there waits for all of it.
-SIMD void prefetch_rows(int count, int nv, const struct mgx_tile_args *args)
+// Lines of C, and of what is added to it, are fetched while the sums are made: a store to a line
+// that is not there waits for all of it. A row at a time: all at once they keep everything waiting
+// that comes behind them, until memory has brought all but the last dozen.
+struct fetch {
+    const char *c, *residual; // of the next row; NULL: nothing is added
+    int left;                 // rows
+};
+
+SIMD void fetch_line(const char *p, int64_t bytes, bool write)
 {
+    for (int64_t at = 0; at < bytes; at += 64) {
+        if (write)
+            __builtin_prefetch(p + at, 1, 3);
+        else
+            __builtin_prefetch(p + at, 0, 3);
+    }
+}
+
+SIMD void fetch_row(struct fetch *f, int count, int nv, const struct mgx_tile_args *args)
+{
+    const int64_t bytes = nv * VL * (int64_t)sizeof(float);
+    if (count > HALF && f->left == count - HALF) {
+        f->c = args->c[1];
+        f->residual = f->residual ? args->residual[1] : NULL;
+    }
+    fetch_line(f->c, bytes, true);
+    f->c += args->c_row;
+    if (f->residual) {
+        fetch_line(f->residual, bytes, false);
+        f->residual += args->residual_row;
+    }
+    f->left--;
+}
+
+// Few lines are fetched at once, and those of shallow sums, which are over before the last row's
+// turn.
+SIMD struct fetch start_fetch(int count, int nv, const struct mgx_tile_args *args)
+{
+    enum { AT_ONCE = 11 }; // lines that a core waits for without stopping
     const bool adds = args->residual[0] && args->residual[0] != args->c[0];
     const int64_t bytes = nv * VL * (int64_t)sizeof(float);
+    const int64_t lines = count * (bytes / 64) * (adds ? 2 : 1);
+    struct fetch f = {args->c[0], adds ? args->residual[0] : NULL, count};
+    if (lines > AT_ONCE && (uint64_t)args->depth / 4 * (uint64_t)args->tap_count >= (uint64_t)count)
+        return f;
     UNROLL
-    for (int i = 0; i < count; i++) {
-        for (int64_t at = 0; at < bytes; at += 64)
-            __builtin_prefetch((const char *)out_row(args->c, args->c_row, i) + at, 1, 3);
+    for (int i = 0; i < count; i++)
+        fetch_line((const char *)out_row(args->c, args->c_row, i), bytes, true);
+    if (f.residual) {
+        UNROLL
+        for (int i = 0; i < count; i++)
+            fetch_line((const char *)in_row(args->residual, args->residual_row, i), bytes, false);
     }
-    if (!adds)
-        return;
+    f.left = 0;
+    return f;
+}
+
+// What the loops over k go along.
+struct sums {
+    struct rows a;
+    const char *b, *ahead;
+    int64_t b_row, ahead_step, k; // k: left of this tap
+};
+
+SIMD void four_steps(int count, int nv, struct sums *s, vf c[][NV])
+{
+    prefetch_ahead(s->ahead, s->ahead_step);
+    s->ahead += s->ahead_step;
     UNROLL
-    for (int i = 0; i < count; i++) {
-        for (int64_t at = 0; at < bytes; at += 64)
-            __builtin_prefetch((const char *)in_row(args->residual, args->residual_row, i) + at, 0,
-                               3);
+    for (int u = 0; u < 4; u++)
+        step(count, nv, &s->a, u, s->b + u * s->b_row, c);
+    s->b += 4 * s->b_row;
+    advance_rows(&s->a, 4 * sizeof(float));
+    s->k -= 4;
+}
+
+SIMD void sum_taps(int count, int nv, const struct mgx_tile_args *args, struct fetch own,
+                   vf c[][NV])
+{
+    const int64_t panel_row = nv * VL * (int64_t)sizeof(float);
+    struct sums s = {
+        .a = {.one = args->a_row, .three = args->a_row * 3},
+        .b = args->b,
+        .ahead = args->ahead,
+        .b_row = count > MGX_TILE_RAW_ROWS ? panel_row : args->b_row,
+        .ahead_step = args->ahead_step,
+    };
+    assert(s.b_row == args->b_row);
+    for (int64_t t = 0; t < args->tap_count; t++) {
+        start_rows(&s.a, args, args->taps[t]);
+        s.k = args->depth;
+        while (s.k >= 4 && own.left > 0) {
+            fetch_row(&own, count, nv, args);
+            four_steps(count, nv, &s, c);
+        }
+        while (s.k >= 4)
+            four_steps(count, nv, &s, c);
+        for (; s.k > 0; s.k--) {
+            step(count, nv, &s.a, 0, s.b, c);
+            s.b += s.b_row;
+            advance_rows(&s.a, sizeof(float));
+        }
     }
+}
+
+// --- before and after the sum ---
+
+SIMD vf load_left(const float *p, int left)
+{
+    if (!p || left <= 0)
+        return vf_zero();
+    return left >= VL ? vf_load(p) : vf_load_some(p, left);
 }
 
 // Vector v of what the sums begin with.
@@ -311,9 +369,9 @@ SIMD void tile(int count, int nv, const struct mgx_tile_args *args)
 {
     assert(args->cols >= 1 && args->cols <= nv * VL);
     vf c[ROWS][NV];
-    prefetch_rows(count, nv, args);
+    const struct fetch own = start_fetch(count, nv, args);
     start(count, nv, args, c);
-    sum_taps(count, nv, args, c);
+    sum_taps(count, nv, args, own, c);
     rescale(count, nv, args, c);
     if (args->cols == nv * VL) {
         store_full(count, nv, args, c);
