@@ -73,6 +73,21 @@ static inline struct program_distance program_distance(const struct mgx_tensor *
     return (struct program_distance){largest, difference == 0 ? 0 : sqrt(difference / size)};
 }
 
+// Steps of the plan; -1 when it does not compile.
+static inline int program_steps(const char *text)
+{
+    struct mgx_program *p = program_compile(text, "cpu", 0);
+    if (!p)
+        return -1;
+    struct mgx_str plan = {0};
+    mgx_target_cpu.explain(p, &plan);
+    const char *at = strstr(mgx_str_text(&plan), "steps: ");
+    const int steps = at ? atoi(at + 7) : -1;
+    mgx_str_fini(&plan);
+    mgx_program_destroy(p);
+    return steps;
+}
+
 // The reference's values within `most`, from `steps` steps none of which is the reference's.
 static inline bool program_agrees(const char *text, int steps, double most)
 {

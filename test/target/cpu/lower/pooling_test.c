@@ -10,6 +10,7 @@
     CHECK(program_agrees("module: \"main\"\n" head POOL("average", "count_include_pad=1," more),   \
                          steps, 1e-6))
 
+#define WINDOW "padding={1, 1},stride={2, 2},lengths={3, 3},dilations={1, 1}"
 #define LINE "x = @param:x -> float_type, {2, 19, 23}, {437, 1, 19}\n"
 #define IMAGE "x = @param:x -> float_type, {2, 19, 11, 9}, {1881, 1, 171, 19}\n"
 #define VOLUME "x = @param:x -> float_type, {2, 19, 5, 7, 6}, {3990, 1, 798, 114, 19}\n"
@@ -50,4 +51,20 @@ CASE(images_row_by_row)
          "padding={1, 1},stride={2, 2},lengths={3, 3},dilations={1, 1}", 4);
 }
 
-TEST_MAIN(ROW(one_axis) ROW(two_axes) ROW(three_axes) ROW(padding_by_size) ROW(images_row_by_row))
+// What the kernel refuses for its mode or type, another order of memory would not make it take: the
+// step itself and at most the one that brings the result in order.
+CASE(refused_without_a_copy)
+{
+    static const char rows[] =
+        "module: \"main\"\n"
+        "x = @param:x -> float_type, {2, 19, 11, 9}, {1881, 99, 9, 1}\n" POOL("lpnorm", WINDOW),
+                      doubles[] =
+                          "module: \"main\"\n"
+                          "x = @param:x -> double_type, {2, 19, 11, 9}, {1881, 99, 9, 1}\n" POOL(
+                              "max", WINDOW);
+    CHECK_INT(program_steps(rows), 2);
+    CHECK_INT(program_steps(doubles), 2);
+}
+
+TEST_MAIN(ROW(one_axis) ROW(two_axes) ROW(three_axes) ROW(padding_by_size) ROW(images_row_by_row)
+              ROW(refused_without_a_copy))
