@@ -34,7 +34,11 @@
 #include "target/cpu/kernel/output.h"
 #include "target/cpu/kernel/winograd.h"
 
-enum { V_BYTES = 512 << 10, MAX_ELEMENTS = 36, EDGE = 6, HALF = 3 * EDGE };
+// A block has about as many tiles as two of the micro-kernel's: with fewer, U is read too often,
+// with more, V leaves L2 sooner than it is used.
+enum { BLOCK_TILES = 30, V_BYTES = 1 << 20 };
+
+enum { MAX_ELEMENTS = 36, EDGE = 6, HALF = 3 * EDGE };
 
 // By rows: what V of a row may take of L2, what all sums of a block may take of memory, and from
 // which size of U on; channels at a time.
@@ -104,6 +108,8 @@ static int64_t tiles_along(const struct mgx_conv_desc *d, int i, int64_t m)
 // The first output of a tile.
 static int64_t tile_at(const struct mgx_conv_desc *d, int i, int64_t m, int64_t tile)
 {
+    if (d->dilation[i] == 1) // divisions would take as long as a transform
+        return tile * m;
     const struct phases p = phases_of(d, i, m);
     const int64_t others = tile - p.first * p.first_tiles, span = m * d->dilation[i];
     if (others < 0)
@@ -127,7 +133,7 @@ static int64_t most_tiles(const struct mgx_conv_plan *plan, int64_t elements, in
     const int64_t tiles =
         elements == MAX_ELEMENTS && goes_by_rows(plan, 4)
             ? mgx_min_i64(ROW_BYTES / (EDGE * depth * FLOAT), SUMS_BYTES / (tile_bytes * out))
-            : mgx_min_i64(V_BYTES / (tile_bytes * depth), 4 * rows);
+            : mgx_min_i64(V_BYTES / (tile_bytes * depth), BLOCK_TILES);
     return mgx_max_i64(tiles / rows, 1) * rows;
 }
 
@@ -359,14 +365,36 @@ struct job {
 };
 
 struct place {
-    int64_t n, y, x; // first output pixel of the tile
+    int64_t n, y, x;      // first output pixel of the tile
+    int64_t down, across; // its number in either direction
 };
+
+static void set_pixel(const struct mgx_conv_plan *plan, struct place *at)
+{
+    const int64_t m = edge_of(plan);
+    at->y = tile_at(&plan->d, 1, m, at->down);
+    at->x = tile_at(&plan->d, 2, m, at->across);
+}
 
 static struct place place_of(const struct mgx_conv_plan *plan, int64_t tile)
 {
-    const int64_t m = edge_of(plan), across = plan->tiles[1], down = plan->tiles[0];
-    return (struct place){tile / across / down, tile_at(&plan->d, 1, m, tile / across % down),
-                          tile_at(&plan->d, 2, m, tile % across)};
+    const int64_t across = plan->tiles[1], down = plan->tiles[0];
+    struct place at = {
+        .n = tile / across / down, .down = tile / across % down, .across = tile % across};
+    set_pixel(plan, &at);
+    return at;
+}
+
+static void next_place(const struct mgx_conv_plan *plan, struct place *at)
+{
+    if (++at->across == plan->tiles[1]) {
+        at->across = 0;
+        if (++at->down == plan->tiles[0]) {
+            at->down = 0;
+            at->n++;
+        }
+    }
+    set_pixel(plan, at);
 }
 
 // How many steps it takes from 0 to `distance`, at most `most`.
@@ -387,8 +415,8 @@ static void transform_inputs(const struct job *job, int64_t begin, int64_t end, 
                                     .channels = plan->group_in,
                                     .v = v,
                                     .element = element};
-    for (int64_t t = begin; t < end; t++, in.v += v_row(plan)) {
-        const struct place at = place_of(plan, t);
+    struct place at = place_of(plan, begin);
+    for (int64_t t = begin; t < end; t++, in.v += v_row(plan), next_place(plan, &at)) {
         const int64_t y = at.y - d->pad[1], x = at.x - d->pad[2];
         in.x =
             (const float *)job->args->x + at.n * d->x_batch + y * d->x_space[1] + x * d->x_space[2];
@@ -552,8 +580,9 @@ static void transform_outputs(const struct job *job, int64_t begin, int64_t end,
         .low = clamp.low,
         .high = clamp.high,
     };
-    for (int64_t t = begin; t < end; t++, out.sums += sums_row(plan)) {
-        const struct place at = place_of(plan, t);
+    const int64_t row = sums_row(plan);
+    struct place at = place_of(plan, begin);
+    for (int64_t t = begin; t < end; t++, out.sums += row, next_place(plan, &at)) {
         const float *residual = NULL;
         if (e->residual)
             residual = (const float *)job->args->residual + plan->residual_first +

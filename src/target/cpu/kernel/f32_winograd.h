@@ -128,7 +128,10 @@ SIMD void output_tile(const struct mgx_winograd_output *out, int m)
             for (int y = 0; y < m; y++)
                 mid[y][x] = o[y];
         }
-        for (int y = 0; y < out->lines; y++) {
+        UNROLL
+        for (int y = 0; y < m; y++) {
+            if (y == out->lines)
+                break;
             vf o[4];
             transform_out(m, mid[y], o);
             UNROLL
