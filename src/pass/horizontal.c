@@ -6,6 +6,9 @@
 //     conv(x, u), conv(x, v)              =>  slices of conv(x, concat(u, v))         along outputs
 //     op(slice1(y), a), op(slice2(y), b)  =>  slices of op(y, concat(a, b))           pointwise op
 //
+// Convolutions are joined only if what follows them can be, too: an activation of some of the
+// slices would be a pass over memory of its own, and is free in a convolution.
+//
 // Holds: u, v, a, b are constants that stand before the first product; slices of y cover an axis
 // without gap, each read by one such op only. The joined constants must be small enough for folding
 // to take them. Instructions are numbered once, and groups are bounded, so the cost is linear.
@@ -113,6 +116,57 @@ static bool will_fold(const struct mgx_pass_call *c, const struct group *g)
     return shared <= c->options->fold_limit_bytes / 4;
 }
 
+static bool is_plain_pointwise(const struct mgx_ins *op)
+{
+    return (op->op->flags & MGX_OP_POINTWISE) && !op->mod_count &&
+           !mgx_is(op, &mgx_op_contiguous) && !mgx_is(op, &mgx_op_layout);
+}
+
+static bool has_pointwise_reader(const struct mgx_ins *ins)
+{
+    for (const struct mgx_use *use = ins->uses; use; use = use->next)
+        if (is_plain_pointwise(use->user))
+            return true;
+    return false;
+}
+
+static bool is_alike(const struct mgx_ins *a, const struct mgx_ins *b)
+{
+    return a->op == b->op && a->in_count == b->in_count &&
+           mgx_attr_equal(a->op, a->attr, b->attr) && a->shape.type == b->shape.type;
+}
+
+// Moves the group on to the members' only readers, if those are alike and read nothing else that is
+// computed.
+static bool step_to_readers(struct group *g)
+{
+    for (int i = 0; i < g->count; i++) {
+        const struct mgx_ins *was = g->member[i];
+        struct mgx_ins *op = mgx_used_once(was) ? was->uses->user : NULL;
+        if (!op || !is_plain_pointwise(op) || op->in_count > 2 ||
+            (op->in_count == 2 && !mgx_is_constant(op->owner, op->in[op->in[0] == was])))
+            return false;
+        g->member[i] = op;
+        if (!is_alike(g->member[0], op))
+            return false;
+    }
+    return true;
+}
+
+// Are the pointwise operations behind all of them the same?
+static bool end_alike(struct group g)
+{
+    for (;;) {
+        bool more = false;
+        for (int i = 0; i < g.count; i++)
+            more |= has_pointwise_reader(g.member[i]);
+        if (!more)
+            return true;
+        if (!step_to_readers(&g))
+            return false;
+    }
+}
+
 // Slices of `whole` take the members' places; dead code elimination takes the members.
 static void hand_out(struct mgx_ins *at, struct mgx_ins *whole, const struct group *g, int axis)
 {
@@ -140,7 +194,7 @@ static struct mgx_ins *join_products(struct mgx_pass_call *c, struct mgx_ins *fi
         mgx_is_constant(first->owner, first->in[0]))
         return NULL;
     find_products(first, &g);
-    if (g.count < 2 || !will_fold(c, &g))
+    if (g.count < 2 || !will_fold(c, &g) || (mgx_is(first, &mgx_op_convolution) && !end_alike(g)))
         return NULL;
     struct mgx_shape wide = mgx_shape_retype(&first->in[1]->shape, first->in[1]->shape.type);
     wide.lens[weights_axis(first)] = 0;
@@ -221,12 +275,6 @@ static int constant_slot(const struct mgx_ins *op, const struct mgx_ins *slice, 
     return -1;
 }
 
-static bool is_alike(const struct mgx_ins *a, const struct mgx_ins *b)
-{
-    return a->op == b->op && a->in_count == b->in_count &&
-           mgx_attr_equal(a->op, a->attr, b->attr) && a->shape.type == b->shape.type;
-}
-
 // The readers of the slices, if they all do the same.
 static bool find_readers(const struct group *slices, struct group *readers)
 {
@@ -234,9 +282,8 @@ static bool find_readers(const struct group *slices, struct group *readers)
     for (int i = 0; i < slices->count; i++) {
         const struct mgx_ins *s = slices->member[i];
         struct mgx_ins *op = s->uses ? s->uses->user : NULL;
-        if (!mgx_used_once(s) || op->owner != s->owner || !(op->op->flags & MGX_OP_POINTWISE) ||
-            op->in_count > 2 || op->mod_count || mgx_is(op, &mgx_op_contiguous) ||
-            mgx_is(op, &mgx_op_layout))
+        if (!mgx_used_once(s) || op->owner != s->owner || !is_plain_pointwise(op) ||
+            op->in_count > 2)
             return false;
         readers->member[i] = op;
         if (i && !is_alike(readers->member[0], op))
