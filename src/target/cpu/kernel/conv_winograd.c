@@ -251,6 +251,28 @@ static void set_block(struct mgx_conv_plan *plan)
     plan->block_tiles = blocks ? mgx_ceil_div(part, blocks) : 0;
 }
 
+// Tasks that are tiles alone keep their V to themselves, in L2; where panels are dealt out too, it
+// is shared and lies in memory. So tiles alone are divided where there are two good blocks of them
+// for each thread.
+static void set_parts(struct mgx_conv_plan *plan)
+{
+    const struct mgx_conv_desc *d = &plan->d;
+    const int64_t tiles = tile_count(plan), threads = mgx_max_i64(d->threads, 1);
+    const double products =
+        (double)(elements_of(plan) * tiles) * (double)d->in_channels * (double)d->out_channels;
+    const int64_t tasks = mgx_split_tasks(2 * products, d->threads);
+    const int64_t most = most_tiles(
+        plan, elements_of(plan), plan->by_rows ? plan->depth_block : v_row(plan), d->out_channels);
+    const int64_t blocks = mgx_min_i64(tiles / (most - most / 8), tasks);
+    if (blocks >= 2 * threads) {
+        plan->m_parts = (int)(blocks / threads * threads);
+        plan->n_parts = 1;
+        return;
+    }
+    mgx_split_output(mgx_ceil_div(tiles, plan->kernel->rows), panels_of(plan), (double)tiles + 1,
+                     (double)d->out_channels + 1, tasks, &plan->m_parts, &plan->n_parts);
+}
+
 static enum mgx_status winograd_prepare(struct mgx_conv_plan *plan, struct mgx_diag *diag)
 {
     const struct mgx_conv_desc *d = &plan->d;
@@ -259,13 +281,9 @@ static enum mgx_status winograd_prepare(struct mgx_conv_plan *plan, struct mgx_d
     plan->kernel = mgx_gemm_kernel(MGX_KERNEL_F32, d->isa);
     plan->tiles[0] = tiles_along(d, 1, m);
     plan->tiles[1] = tiles_along(d, 2, m);
-    const int64_t tiles = tile_count(plan), panels = panels_of(plan);
-    const double products =
-        (double)(elements * tiles) * (double)d->in_channels * (double)d->out_channels;
-    const int64_t tasks = mgx_split_tasks(2 * products, d->threads);
-    mgx_split_output(mgx_ceil_div(tiles, plan->kernel->rows), panels, (double)tiles + 1,
-                     (double)d->out_channels + 1, tasks, &plan->m_parts, &plan->n_parts);
+    const int64_t tiles = tile_count(plan);
     set_order(plan);
+    set_parts(plan);
     set_block(plan);
     size_t panel, v;
     if (!mgx_panels_bytes(plan->kernel, packed_elements(plan) * plan->group_in, plan->group_out,
