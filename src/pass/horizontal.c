@@ -136,15 +136,21 @@ static bool is_alike(const struct mgx_ins *a, const struct mgx_ins *b)
            mgx_attr_equal(a->op, a->attr, b->attr) && a->shape.type == b->shape.type;
 }
 
+// What alone reads it, if that is a pointwise operation of at most two operands; else NULL.
+static struct mgx_ins *only_reader(const struct mgx_ins *ins)
+{
+    struct mgx_ins *op = mgx_used_once(ins) ? ins->uses->user : NULL;
+    return op && op->owner == ins->owner && is_plain_pointwise(op) && op->in_count <= 2 ? op : NULL;
+}
+
 // Moves the group on to the members' only readers, if those are alike and read nothing else that is
 // computed.
 static bool step_to_readers(struct group *g)
 {
     for (int i = 0; i < g->count; i++) {
         const struct mgx_ins *was = g->member[i];
-        struct mgx_ins *op = mgx_used_once(was) ? was->uses->user : NULL;
-        if (!op || !is_plain_pointwise(op) || op->in_count > 2 ||
-            (op->in_count == 2 && !mgx_is_constant(op->owner, op->in[op->in[0] == was])))
+        struct mgx_ins *op = only_reader(was);
+        if (!op || (op->in_count == 2 && !mgx_is_constant(op->owner, op->in[op->in[0] == was])))
             return false;
         g->member[i] = op;
         if (!is_alike(g->member[0], op))
@@ -280,10 +286,8 @@ static bool find_readers(const struct group *slices, struct group *readers)
 {
     readers->count = slices->count;
     for (int i = 0; i < slices->count; i++) {
-        const struct mgx_ins *s = slices->member[i];
-        struct mgx_ins *op = s->uses ? s->uses->user : NULL;
-        if (!mgx_used_once(s) || op->owner != s->owner || !is_plain_pointwise(op) ||
-            op->in_count > 2)
+        struct mgx_ins *op = only_reader(slices->member[i]);
+        if (!op)
             return false;
         readers->member[i] = op;
         if (i && !is_alike(readers->member[0], op))
