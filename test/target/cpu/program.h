@@ -73,7 +73,14 @@ static inline struct program_distance program_distance(const struct mgx_tensor *
     return (struct program_distance){largest, difference == 0 ? 0 : sqrt(difference / size)};
 }
 
-// Steps of the plan; -1 when it does not compile.
+// Steps of a plan as it is explained; -1: it does not say.
+static inline int program_steps_in(const char *plan)
+{
+    const char *at = strstr(plan, "steps: ");
+    return at ? atoi(at + 7) : -1;
+}
+
+// The same of a program; -1 when it does not compile.
 static inline int program_steps(const char *text)
 {
     struct mgx_program *p = program_compile(text, "cpu", 0);
@@ -81,8 +88,7 @@ static inline int program_steps(const char *text)
         return -1;
     struct mgx_str plan = {0};
     mgx_target_cpu.explain(p, &plan);
-    const char *at = strstr(mgx_str_text(&plan), "steps: ");
-    const int steps = at ? atoi(at + 7) : -1;
+    const int steps = program_steps_in(mgx_str_text(&plan));
     mgx_str_fini(&plan);
     mgx_program_destroy(p);
     return steps;
@@ -99,8 +105,8 @@ static inline bool program_agrees(const char *text, int steps, double most)
     if (cpu) {
         struct mgx_str plan = {0};
         mgx_target_cpu.explain(cpu, &plan);
-        const char *all = mgx_str_text(&plan), *at = strstr(all, "steps: ");
-        good &= at && atoi(at + 7) == steps && !strstr(all, ": ref (");
+        const char *all = mgx_str_text(&plan);
+        good &= program_steps_in(all) == steps && !strstr(all, ": ref (");
         if (!good)
             printf("%s%s", text, all);
         mgx_str_fini(&plan);

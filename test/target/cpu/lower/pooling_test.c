@@ -23,7 +23,7 @@ CASE(one_axis)
 
 CASE(two_axes)
 {
-    EACH(IMAGE, "padding={1, 1},stride={2, 2},lengths={3, 3},dilations={1, 1}", 2);
+    EACH(IMAGE, WINDOW, 2);
     EACH(IMAGE, "padding={0, 1, 1, 0},stride={2, 1},lengths={2, 3},dilations={1, 2}", 2);
     EACH(IMAGE, "padding={1, 1},stride={2, 2},lengths={3, 3},dilations={1, 1},ceil_mode=1", 2);
 }
@@ -48,22 +48,17 @@ CASE(images_row_by_row)
 {
     EACH("v = @param:v -> float_type, {2, 9, 209}, {1881, 1, 9}\n"
          "x = reshape[dims={2, 19, 11, 9}](v)\n",
-         "padding={1, 1},stride={2, 2},lengths={3, 3},dilations={1, 1}", 4);
+         WINDOW, 4);
 }
 
 // What the kernel refuses for its mode or type, another order of memory would not make it take: the
 // step itself and at most the one that brings the result in order.
 CASE(refused_without_a_copy)
 {
-    static const char rows[] =
-        "module: \"main\"\n"
-        "x = @param:x -> float_type, {2, 19, 11, 9}, {1881, 99, 9, 1}\n" POOL("lpnorm", WINDOW),
-                      doubles[] =
-                          "module: \"main\"\n"
-                          "x = @param:x -> double_type, {2, 19, 11, 9}, {1881, 99, 9, 1}\n" POOL(
-                              "max", WINDOW);
-    CHECK_INT(program_steps(rows), 2);
-    CHECK_INT(program_steps(doubles), 2);
+#define ROWS(type) "x = @param:x -> " type ", {2, 19, 11, 9}, {1881, 99, 9, 1}\n"
+    CHECK_INT(program_steps("module: \"main\"\n" ROWS("float_type") POOL("lpnorm", WINDOW)), 2);
+    CHECK_INT(program_steps("module: \"main\"\n" ROWS("double_type") POOL("max", WINDOW)), 2);
+#undef ROWS
 }
 
 TEST_MAIN(ROW(one_axis) ROW(two_axes) ROW(three_axes) ROW(padding_by_size) ROW(images_row_by_row)
