@@ -22,8 +22,8 @@
 //       output tiles
 //
 // The weights U of a panel follow each other in memory in the order they are read, so each
-// multiplication prefetches the next one's. When there are fewer blocks than threads, V is made in
-// a first pass by all threads, shared, and the panels are dealt out in a second.
+// multiplication prefetches the next one's. Where threads would get less than two good blocks each,
+// V is made in a first pass by all of them, shared, and the panels are dealt out in a second.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

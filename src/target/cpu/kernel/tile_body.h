@@ -162,7 +162,7 @@ struct fetch {
     int left;                 // rows
 };
 
-SIMD void fetch_line(const char *p, int64_t bytes, bool write)
+SIMD void fetch_lines(const char *p, int64_t bytes, bool write)
 {
     for (int64_t at = 0; at < bytes; at += 64) {
         if (write)
@@ -179,10 +179,10 @@ SIMD void fetch_row(struct fetch *f, int count, int nv, const struct mgx_tile_ar
         f->c = args->c[1];
         f->residual = f->residual ? args->residual[1] : NULL;
     }
-    fetch_line(f->c, bytes, true);
+    fetch_lines(f->c, bytes, true);
     f->c += args->c_row;
     if (f->residual) {
-        fetch_line(f->residual, bytes, false);
+        fetch_lines(f->residual, bytes, false);
         f->residual += args->residual_row;
     }
     f->left--;
@@ -201,11 +201,11 @@ SIMD struct fetch start_fetch(int count, int nv, const struct mgx_tile_args *arg
         return f;
     UNROLL
     for (int i = 0; i < count; i++)
-        fetch_line((const char *)out_row(args->c, args->c_row, i), bytes, true);
+        fetch_lines((const char *)out_row(args->c, args->c_row, i), bytes, true);
     if (f.residual) {
         UNROLL
         for (int i = 0; i < count; i++)
-            fetch_line((const char *)in_row(args->residual, args->residual_row, i), bytes, false);
+            fetch_lines((const char *)in_row(args->residual, args->residual_row, i), bytes, false);
     }
     f.left = 0;
     return f;
