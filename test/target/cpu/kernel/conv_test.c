@@ -331,6 +331,23 @@ static struct problem problem_large(struct rng *r, enum mgx_isa isa)
     return problem_of(r, &d);
 }
 
+// Enough Winograd tiles for several threads to have blocks of their own, and more than one panel.
+static struct problem problem_wide(struct rng *r, enum mgx_isa isa)
+{
+    const struct mgx_conv_desc d = {.isa = isa,
+                                    .batch = 2,
+                                    .groups = 1,
+                                    .in_channels = 36,
+                                    .out_channels = 40,
+                                    .in = {1, 47, 50},
+                                    .out = {1, 47, 50},
+                                    .kernel = {1, 3, 3},
+                                    .stride = {1, 1, 1},
+                                    .dilation = {1, 1, 1},
+                                    .pad = {0, 1, 1}};
+    return problem_of(r, &d);
+}
+
 static void problem_free(struct problem *p)
 {
     struct buffer all[] = {p->x,        p->weights, p->bias,     p->scale, p->factor,
@@ -457,6 +474,14 @@ CASE(large_weights_agree_with_the_definition)
         check_problem(&r, isa, problem_large(&r, isa));
 }
 
+CASE(many_tiles_agree_with_the_definition)
+{
+    struct rng r = {47};
+    EACH_ISA(isa)
+    if (!check_failures)
+        check_problem(&r, isa, problem_wide(&r, isa));
+}
+
 CASE(transposed_agrees_with_the_definition)
 {
     struct rng r = {77};
@@ -468,9 +493,10 @@ CASE(transposed_agrees_with_the_definition)
 CASE(threads_do_not_change_a_bit)
 {
     struct rng r = {5};
-    for (int i = 0; i < 13; i++) {
-        struct problem p =
-            i == 12 ? problem_large(&r, mgx_cpu()->isa) : problem_new(&r, mgx_cpu()->isa, false);
+    for (int i = 0; i < 14; i++) {
+        struct problem p = i == 13   ? problem_wide(&r, mgx_cpu()->isa)
+                           : i == 12 ? problem_large(&r, mgx_cpu()->isa)
+                                     : problem_new(&r, mgx_cpu()->isa, false);
         struct mgx_conv_choice choices[MGX_CONV_METHOD_COUNT];
         const int count = mgx_conv_choices(&p.desc, choices);
         struct buffer one = buffer_new(p.y.count);
@@ -777,7 +803,7 @@ int main(int argc, char **argv)
 {
     static const struct check_case cases[] = {
         ROW(agrees_with_the_definition) ROW(large_weights_agree_with_the_definition)
-            ROW(transposed_agrees_with_the_definition) ROW(threads_do_not_change_a_bit)
-                ROW(bad_descriptions_are_refused){NULL, NULL}};
+            ROW(many_tiles_agree_with_the_definition) ROW(transposed_agrees_with_the_definition)
+                ROW(threads_do_not_change_a_bit) ROW(bad_descriptions_are_refused){NULL, NULL}};
     return bench_asked(argc, argv) ? bench(argc, argv) : harness_run(cases, argc, argv);
 }
