@@ -220,56 +220,89 @@ static bool lies_transposed(const struct mgx_ins *ins, struct mgx_shape *out)
 }
 
 // --- rows apart ---
+//
+// Rows, or pixels, a multiple of 2 KiB apart fall into one or two sets of the L1 cache, and a tile
+// of 14 of them does not stay there. 64 bytes more keep them apart, where all that read them can
+// take them so. (128 x 768 x 3072, Zen 4: 8 %.)
 
-// The instruction that multiplies: itself, or that of its body.
-static const struct mgx_ins *product_of(const struct mgx_ins *ins)
+enum { SAME_SET = 2048, LINE = 64 };
+
+// The one instruction with this operator: itself, or in its body.
+static const struct mgx_ins *find_one(const struct mgx_ins *ins, const struct mgx_op *op)
 {
-    if (ins->op == &mgx_op_dot)
+    if (ins->op == op)
         return ins;
     if (ins->op != &mgx_op_group || !ins->mod_count)
         return NULL;
-    for (const struct mgx_ins *body = ins->mod[0]->first; body; body = body->next)
-        if (body->op == &mgx_op_dot)
-            return body;
-    return NULL;
+    const struct mgx_ins *found = NULL;
+    for (const struct mgx_ins *body = ins->mod[0]->first; body; body = body->next) {
+        if (body->op == op && found)
+            return NULL;
+        found = body->op == op ? body : found;
+    }
+    return found;
+}
+
+// What the body of a group calls its input `slot`; NULL where some are not listed.
+static const struct mgx_ins *param_of(const struct mgx_ins *group, int slot)
+{
+    struct mgx_ins *params[CPU_GROUP_INPUTS];
+    const int count = mgx_module_parameters(group->mod[0], params, CPU_GROUP_INPUTS);
+    return count == group->in_count ? params[slot] : NULL;
 }
 
 // Is input `slot` of `user` the left operand of its product, and nothing else there?
 static bool is_left_operand(const struct mgx_ins *user, int slot)
 {
-    const struct mgx_ins *product = product_of(user);
+    const struct mgx_ins *product = find_one(user, &mgx_op_dot);
     if (!product || product == user)
         return product && slot == 0 && user->in[1] != user->in[0];
-    struct mgx_ins *params[CPU_GROUP_INPUTS];
-    if (mgx_module_parameters(user->mod[0], params, CPU_GROUP_INPUTS) != user->in_count)
-        return false;
-    const struct mgx_ins *left = params[slot];
-    return product->in[0] == left && left->uses && !left->uses->next;
+    const struct mgx_ins *left = param_of(user, slot);
+    return left && product->in[0] == left && left->uses && !left->uses->next;
 }
 
-static bool only_multiplied(const struct mgx_ins *ins)
+// Is input `slot` of `user` the image that its convolution reads, or added to the one it makes, or
+// both?
+static bool is_image(const struct mgx_ins *user, int slot)
+{
+    const struct mgx_ins *conv = find_one(user, &mgx_op_convolution);
+    if (!conv || conv == user)
+        return conv && slot == 0 && user->in[1] != user->in[0];
+    const struct mgx_ins *param = param_of(user, slot);
+    return param && param != conv->in[1] &&
+           (param == conv->in[0] || mgx_shape_same_lens(&user->shape, &user->in[slot]->shape));
+}
+
+static bool is_only(const struct mgx_ins *ins, bool (*is)(const struct mgx_ins *user, int slot))
 {
     for (const struct mgx_use *use = ins->uses; use; use = use->next)
-        if (!is_left_operand(use->user, use->slot))
+        if (!is(use->user, use->slot))
             return false;
     return ins->uses != NULL;
 }
 
-// Rows a multiple of 2 KiB apart fall into one or two sets of the L1 cache, and a tile of 14 of
-// them does not stay there; 64 bytes more keep them apart. (128 x 768 x 3072, Zen 4: 8 %.)
+// Whether axis `axis` of the result, the innermost in memory, has rows that meet in one set.
+static bool rows_meet(const struct mgx_shape *s, int axis)
+{
+    enum { ROWS = 8 };
+    const int64_t row = s->lens[axis];
+    return s->type == MGX_FLOAT && s->strides[axis] == 1 && row > 0 &&
+           row * (int64_t)sizeof(float) % SAME_SET == 0 && mgx_shape_elements(s) / row >= ROWS &&
+           mgx_shape_is_packed(s);
+}
+
+// Puts a line behind every row; axes keep their order.
 static void set_rows_apart(const struct mgx_ins *ins, struct mgx_shape *s)
 {
-    enum { SAME_SET = 2048, LINE = 64, ROWS = 8 };
-    const int rank = s->rank;
-    if (rank < 2 || s->type != MGX_FLOAT || s->lens[rank - 2] < ROWS || !product_of(ins) ||
-        s->strides[rank - 1] != 1 || s->strides[rank - 2] != s->lens[rank - 1] ||
-        s->lens[rank - 1] * (int64_t)sizeof(float) % SAME_SET || !only_multiplied(ins))
+    const bool image = s->rank > 2 && find_one(ins, &mgx_op_convolution);
+    const int axis = image ? 1 : s->rank - 1;
+    if (s->rank < 2 || !(image || find_one(ins, &mgx_op_dot)) || !rows_meet(s, axis) ||
+        !is_only(ins, image ? is_image : is_left_operand))
         return;
-    int64_t stride = s->lens[rank - 1] + LINE / (int64_t)sizeof(float);
-    for (int i = rank - 2; i >= 0; i--) {
-        s->strides[i] = stride;
-        stride *= s->lens[i];
-    }
+    const int64_t row = s->lens[axis], apart = row + LINE / (int64_t)sizeof(float);
+    for (int i = 0; i < s->rank; i++)
+        if (i != axis && s->lens[i] > 1)
+            s->strides[i] = s->strides[i] / row * apart;
 }
 
 // Row-major because the caller gets it so: a copy that followed its input would be copied again.
