@@ -100,6 +100,12 @@ const struct mgx_cpu *mgx_cpu(void)
     return &cpu;
 }
 
+int64_t mgx_cpu_l2(void)
+{
+    enum { USUAL = 1 << 20 };
+    return mgx_cpu()->l2 ? (int64_t)mgx_cpu()->l2 : USUAL;
+}
+
 static const char *const isa_names[] = {
 #define X(name, text, meaning) text,
     MGX_ISA_LIST(X)

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/status.h"
 
@@ -31,6 +32,8 @@ struct mgx_cpu {
 
 // Never fails; the first call detects, later ones cost one load.
 const struct mgx_cpu *mgx_cpu(void);
+// What kernels may count on: l2, or what is usual where that is unknown.
+int64_t mgx_cpu_l2(void);
 
 const char *mgx_isa_name(enum mgx_isa isa);
 

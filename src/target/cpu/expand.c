@@ -15,8 +15,6 @@
 #include "target/cpu/cpuid.h"
 #include "target/cpu/group.h"
 
-enum { USUAL_L2 = 1 << 20 };
-
 // A convolution with all it takes to see through the group that holds its epilogue.
 struct stage {
     const struct mgx_ins *conv;
@@ -96,7 +94,7 @@ static int64_t at(struct mgx_ints list, int i)
 static bool pays(const struct stage *wide, const struct stage *s, int threads)
 {
     const struct mgx_shape *x = &s->x->shape;
-    const int64_t l2 = mgx_cpu()->l2 ? (int64_t)mgx_cpu()->l2 : USUAL_L2;
+    const int64_t l2 = mgx_cpu_l2();
     const int64_t row = x->lens[1] * x->lens[3] * (int64_t)sizeof(float);
     const int64_t stride = at(mgx_ins_ints(s->conv, "stride"), 0);
     const int64_t reach = (s->w->shape.lens[2] - 1) * at(mgx_ins_ints(s->conv, "dilation"), 0) + 1;

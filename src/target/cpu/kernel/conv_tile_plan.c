@@ -9,13 +9,7 @@
 #include "target/cpu/kernel/convert.h"
 #include "target/cpu/kernel/gemm.h"
 
-enum {
-    BLOCK_BYTES = 320 << 10,
-    MAX_BLOCK_ROWS = 128,
-    MAX_CHUNK = 256,
-    MIN_WIDTH = 12,
-    USUAL_L2 = 1 << 20
-};
+enum { BLOCK_BYTES = 320 << 10, MAX_BLOCK_ROWS = 128, MAX_CHUNK = 256, MIN_WIDTH = 12 };
 
 static const int64_t GROUP = 4; // bytes
 
@@ -220,14 +214,26 @@ static enum mgx_status set_taps(struct mgx_conv_plan *plan, const int64_t step[M
     return MGX_OK;
 }
 
+// How much more than its share the busiest of `threads` gets of `parts` equal ones.
+static double imbalance(int64_t parts, int64_t threads)
+{
+    return (double)(mgx_ceil_div(parts, threads) * threads) / (double)parts;
+}
+
 // Cuts the rows: chunks no longer than what a block should hold, and enough of them for `tasks`.
+// They are two tiles long or more, one where that divides better: a thread that gets its share of
+// rows reads its share of the input, one that gets its share of panels all of it.
 static void set_chunks(struct mgx_conv_plan *plan, int64_t pixel_bytes, int64_t tasks)
 {
     const int64_t *size = plan->walk.size, rows = size[0] * size[1] * size[2];
-    const int64_t tile = plan->kernel->rows;
+    const int64_t tile = plan->kernel->rows, threads = mgx_max_i64(plan->d.threads, 1);
     int64_t chunk = mgx_min_i64(MAX_CHUNK, BLOCK_BYTES / mgx_max_i64(pixel_bytes, 1));
     chunk = mgx_min_i64(chunk, mgx_ceil_div(size[3], mgx_ceil_div(tasks, rows)));
     chunk = mgx_max_i64(mgx_ceil_div(chunk, tile) * tile, 2 * tile);
+    if (tasks > 1 && chunk == 2 * tile &&
+        imbalance(rows * mgx_ceil_div(size[3], tile), threads) <
+            imbalance(rows * mgx_ceil_div(size[3], chunk), threads))
+        chunk = tile;
     plan->chunks = mgx_ceil_div(size[3], chunk);
     plan->rows = rows * plan->chunks;
 }
@@ -270,8 +276,7 @@ static void set_block(struct mgx_conv_plan *plan, int64_t row_bytes)
 // beside the block's input, and sums wait in y.
 static void set_slices(struct mgx_conv_plan *plan)
 {
-    const int64_t row = plan->kernel->cols * GROUP,
-                  l2 = mgx_cpu()->l2 ? (int64_t)mgx_cpu()->l2 : USUAL_L2;
+    const int64_t row = plan->kernel->cols * GROUP, l2 = mgx_cpu_l2();
     const int64_t panel = plan->tap_count * plan->depth * row, rows = l2 / 8 / row;
     plan->slice_taps = plan->tap_count;
     plan->slice_depth = plan->depth;

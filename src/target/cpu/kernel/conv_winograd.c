@@ -29,14 +29,15 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "target/cpu/cpuid.h"
 #include "target/cpu/kernel/conv_plan.h"
 #include "target/cpu/kernel/gemm.h"
 #include "target/cpu/kernel/output.h"
 #include "target/cpu/kernel/winograd.h"
 
-// A block has about as many tiles as two of the micro-kernel's: with fewer, U is read too often,
-// with more, V leaves L2 sooner than it is used.
-enum { BLOCK_TILES = 30, V_BYTES = 1 << 20 };
+// A block has about as many tiles as two of the micro-kernel's for each MiB of L2: with fewer, U is
+// read too often, with more, V and the sums leave L2 sooner than they are used.
+enum { MIB = 1 << 20, TILES_PER_MIB = 29, LEAST_V_BYTES = MIB };
 
 enum { MAX_ELEMENTS = 36, EDGE = 6, HALF = 3 * EDGE };
 
@@ -125,6 +126,17 @@ static bool goes_by_rows(const struct mgx_conv_plan *plan, int64_t m)
     return m == 4 && MAX_ELEMENTS * FLOAT * plan->group_in * plan->group_out >= LARGE_BYTES;
 }
 
+// Tiles of a block at most, where it is not taken by rows, and what their V may take.
+static int64_t block_tiles(void)
+{
+    return mgx_max_i64(mgx_cpu_l2() / MIB, 1) * TILES_PER_MIB;
+}
+
+static int64_t v_bytes(void)
+{
+    return mgx_max_i64(mgx_cpu_l2() / 4 * 3, LEAST_V_BYTES);
+}
+
 // Tiles of a block at most, by the memory they take: `depth` channels at a time, sums of `out`.
 static int64_t most_tiles(const struct mgx_conv_plan *plan, int64_t elements, int64_t depth,
                           int64_t out)
@@ -133,7 +145,7 @@ static int64_t most_tiles(const struct mgx_conv_plan *plan, int64_t elements, in
     const int64_t tiles =
         elements == MAX_ELEMENTS && goes_by_rows(plan, 4)
             ? mgx_min_i64(ROW_BYTES / (EDGE * depth * FLOAT), SUMS_BYTES / (tile_bytes * out))
-            : mgx_min_i64(V_BYTES / (tile_bytes * depth), BLOCK_TILES);
+            : mgx_min_i64(v_bytes() / (tile_bytes * depth), block_tiles());
     return mgx_max_i64(tiles / rows, 1) * rows;
 }
 
