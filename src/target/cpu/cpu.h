@@ -17,6 +17,7 @@
 #include <pthread.h>
 
 #include "target/cpu/cpuid.h"
+#include "target/cpu/kernel/ahead.h"
 #include "target/cpu/pool.h"
 #include "target/target.h"
 #include "target/tuning.h"
@@ -111,6 +112,8 @@ struct cpu_kernel {
         struct cpu_prepare *c); // false: declined (c->why), or failed (c->diag has a status)
     enum mgx_status (*run)(const struct cpu_step *step, const struct cpu_args *args,
                            struct mgx_diag *diag);
+    // What `thread` reads first of packed weights; NULL: of none, or too little to matter.
+    struct mgx_ahead (*first_read)(const void *state, int thread);
 };
 
 struct cpu_step {
@@ -128,8 +131,9 @@ struct cpu_step {
     size_t workspace, workspace_scratch; // bytes and offset in the block
     int *drop;                           // dynamic slots to release afterwards
     int drop_count;
-    const char *detail, *why; // for the explanation
-    double flops;             // of products: multiplications and additions
+    const struct mgx_ahead *next; // by thread: what a step soon after reads first; NULL: not known
+    const char *detail, *why;     // for the explanation
+    double flops;                 // of products: multiplications and additions
 };
 
 struct cpu_context {
@@ -267,6 +271,10 @@ struct cpu_value *cpu_root(struct cpu_value *v, int64_t *offset);
 // --- schedule.c ---
 // Brings the steps into an order that keeps few bytes alive.
 enum mgx_status cpu_schedule(struct cpu_plan *plan, struct mgx_diag *diag) MGX_NODISCARD;
+
+// --- ahead.c ---
+// Tells every step which weights are read after it. What is told are addresses alone.
+enum mgx_status cpu_look_ahead(struct cpu_plan *plan, struct mgx_diag *diag) MGX_NODISCARD;
 
 // --- memory.c ---
 enum mgx_status cpu_plan_memory(struct cpu_plan *plan, struct mgx_diag *diag) MGX_NODISCARD;

@@ -414,8 +414,8 @@ int mgx_pool_threads(const struct mgx_pool *pool)
 static void fork_run(struct core *core, int tasks, int threads)
 {
     for (int i = 0; i < threads; i++)
-        lane_fill(&core->lanes[i], (uint32_t)((int64_t)tasks * i / threads),
-                  (uint32_t)((int64_t)tasks * (i + 1) / threads));
+        lane_fill(&core->lanes[i], (uint32_t)mgx_pool_first(tasks, threads, i),
+                  (uint32_t)mgx_pool_first(tasks, threads, i + 1));
     const uint64_t job = atomic_load_explicit(&core->job, memory_order_relaxed);
     assert(!(job & (OPEN | ACTIVE_MASK)));
     atomic_store(&core->job, job_word(job_epoch(job) + 1, threads));

@@ -19,6 +19,8 @@
 // After fork() the child has no workers and runs everything inline.
 #pragma once
 
+#include <stdint.h>
+
 #include "base/status.h"
 
 enum { MGX_POOL_MAX_THREADS = 256 };
@@ -43,6 +45,14 @@ int mgx_pool_threads(const struct mgx_pool *pool);
 // some milliseconds each, since waking one may take longer than what it is woken for. Calls pair.
 void mgx_pool_begin(struct mgx_pool *pool);
 void mgx_pool_end(struct mgx_pool *pool);
+
+// The tasks of thread `thread`, unless others take them, are those from this one to that of
+// thread + 1. With more threads than tasks the last ones have none.
+static inline int mgx_pool_first(int tasks, int threads, int thread)
+{
+    const int used = threads < 1 ? 1 : threads > tasks ? tasks : threads;
+    return thread < used ? (int)((int64_t)tasks * thread / used) : tasks;
+}
 
 // Calls fn(user, task, thread) once for every task in [0, tasks) and returns when all are done. A
 // NULL pool runs inline.

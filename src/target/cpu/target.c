@@ -138,6 +138,7 @@ static enum mgx_status build(struct cpu_plan *plan, struct mgx_diag *diag)
     cpu_fill_all(plan);
     plan->fill_later = false;
     TRY(cpu_plan_memory(plan, diag));
+    TRY(cpu_look_ahead(plan, diag));
     resolve(plan);
     return MGX_OK;
 }

@@ -33,6 +33,7 @@
 
 #include <stddef.h>
 
+#include "target/cpu/kernel/ahead.h"
 #include "target/cpu/kernel/tile.h"
 #include "target/cpu/pool.h"
 
@@ -96,6 +97,7 @@ struct mgx_conv_args {
     void *y;
     void *workspace; // aligned to 64
     void *hook_user;
+    const struct mgx_ahead *next;     // by thread: what a later step reads first; NULL: not known
     const struct mgx_conv_args *feed; // of the feed: all but y, workspace and its feed
 };
 
@@ -127,6 +129,10 @@ void mgx_conv_pack(const struct mgx_conv_plan *plan, const void *weights, void *
 // Float weights may lie at any address.
 void mgx_conv_pack_part(const struct mgx_conv_plan *plan, const void *weights, void *packed,
                         int part, int parts);
+
+// What `thread` reads first of packed weights, as far as the method says.
+struct mgx_ahead mgx_conv_first_read(const struct mgx_conv_plan *plan, const void *packed,
+                                     int thread);
 
 void mgx_conv_run(const struct mgx_conv_plan *plan, const struct mgx_conv_args *args,
                   struct mgx_pool *pool);

@@ -216,6 +216,16 @@ void mgx_conv_pack_part(const struct mgx_conv_plan *plan, const void *weights, v
     plan->ops->pack(plan, weights, packed, part, parts);
 }
 
+struct mgx_ahead mgx_conv_first_read(const struct mgx_conv_plan *plan, const void *packed,
+                                     int thread)
+{
+    if (!plan->ops->first_read || plan->d.x_scaled || mgx_conv_pixels(&plan->d) == 0 ||
+        plan->d.out_channels == 0)
+        return (struct mgx_ahead){NULL, 0};
+    const struct mgx_ahead first = plan->ops->first_read(plan, packed, thread);
+    return mgx_ahead_of(first.at, first.bytes);
+}
+
 void mgx_conv_run(const struct mgx_conv_plan *plan, const struct mgx_conv_args *args,
                   struct mgx_pool *pool)
 {

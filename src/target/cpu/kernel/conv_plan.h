@@ -27,6 +27,9 @@ struct mgx_conv_ops {
                  int parts);
     void (*run)(const struct mgx_conv_plan *plan, const struct mgx_conv_args *args,
                 struct mgx_pool *pool);
+    // NULL: whatever it is, it is too little to fetch ahead.
+    struct mgx_ahead (*first_read)(const struct mgx_conv_plan *plan, const void *packed,
+                                   int thread);
 };
 
 struct mgx_conv_plan {

@@ -39,7 +39,9 @@ struct part {
     const struct mgx_conv_plan *plan;
     const struct mgx_conv_args *args;
     int64_t group, row_begin, row_end, p_begin, p_end, panels;
-    const char *packed; // of the group
+    const char *packed;    // of the group
+    bool more_blocks;      // behind this one
+    struct mgx_ahead next; // after the part
     int thread;
     struct mgx_conv_row *rows; // of the block
     int row_count;
@@ -301,13 +303,28 @@ static void set_half(struct tile *t, const struct mgx_conv_row *row, int64_t x, 
     args->a[half] = row->a + x * args->a_row + t->slice->k * GROUP;
 }
 
+// Panel p of a group's packed weights.
+static const char *panel_at(const struct mgx_conv_plan *plan, const char *packed, int64_t p)
+{
+    const int64_t rows = plan->depth * plan->tap_count + plan->kernel->starts;
+    return packed + p * plan->kernel->cols * rows * GROUP;
+}
+
+// The same, as much of it as is read at once.
+static struct mgx_ahead read_at(const struct mgx_conv_plan *plan, const char *packed, int64_t p)
+{
+    const int64_t rows = mgx_max_i64(plan->slice_taps, 1) * plan->slice_depth;
+    return (struct mgx_ahead){panel_at(plan, packed, p),
+                              rows * mgx_panel_width(plan->kernel, plan->group_out, p) * GROUP};
+}
+
 static void set_panel(const struct part *part, int64_t p, struct mgx_tile_args *args)
 {
     const struct mgx_conv_plan *plan = part->plan;
     const struct mgx_gemm_kernel *kernel = plan->kernel;
-    const int64_t depth = plan->depth * plan->tap_count, col = p * kernel->cols;
+    const int64_t col = p * kernel->cols;
     const int64_t left = plan->group_out - col, channel = part->group * plan->group_out + col;
-    const char *panel = part->packed + col * (depth + kernel->starts) * GROUP;
+    const char *panel = panel_at(plan, part->packed, p);
     args->cols = left < kernel->cols ? (int)left : kernel->cols;
     args->b_row = mgx_panel_width(kernel, plan->group_out, p) * GROUP;
     args->start = kernel->starts ? (const int32_t *)(const void *)panel : NULL;
@@ -342,22 +359,19 @@ static bool set_taps(struct tile *t, const struct mgx_conv_row *row,
     return begin < end || (t->first && t->last); // without any taps the sums are the bias
 }
 
-// All tiles of the block for one slice of a panel; they prefetch what follows it in memory.
+// All tiles of the block for one slice of a panel; they fetch what is read after it.
 static void run_slice(const struct part *part, const struct slice *slice, int64_t p,
-                      const char *panel, bool ahead, struct mgx_tile_args *args)
+                      const char *panel, struct mgx_ahead ahead, struct mgx_tile_args *args)
 {
     const struct mgx_gemm_kernel *kernel = part->plan->kernel;
     const mgx_tile_fn *tiles = args->cols > kernel->cols / 2 ? kernel->wide : kernel->narrow;
     const int half = kernel->half;
-    // Each tile brings its share, a line or more for every 4 k: more at once would keep the tile's
-    // own loads waiting.
-    const int64_t lines = mgx_ceil_div(args->b_row * 4, 64 * mgx_max_i64(part->tiles, 1));
-    const int64_t taps = slice->tap_end - slice->tap_begin, step = mgx_min_i64(64 * lines, 256);
-    const int64_t tile_bytes = taps * (slice->depth / 4) * step;
-    int64_t ahead_left = ahead ? args->b_row * slice->depth * taps : 0;
+    const int64_t taps = slice->tap_end - slice->tap_begin;
+    const struct mgx_ahead_step step =
+        mgx_ahead_share(ahead, slice->depth, mgx_max_i64(taps * part->tiles, 1));
+    int64_t left = ahead.bytes;
     args->depth = slice->depth;
-    args->ahead = panel + (slice->tap_begin * part->plan->depth + slice->k) * args->b_row +
-                  args->b_row * slice->depth * taps;
+    args->ahead = ahead.bytes ? ahead.at : args->b;
     struct scratch_tile scratch;
     struct tile t = {.part = part, .slice = slice, .p = p, .col = p * kernel->cols};
     t.scratch = &scratch;
@@ -381,12 +395,21 @@ static void run_slice(const struct part *part, const struct slice *slice, int64_
                 set_half(&t, row + 1, 0, half, 1, args);
             else
                 set_half(&t, row, x + half, pixels - first, 1, args);
-            args->ahead_step = ahead_left > 0 ? step : 0;
+            args->ahead_step = left > 0 ? step.bytes : 0;
             run_tile(&t, tiles, args);
-            args->ahead += ahead_left > 0 ? tile_bytes : 0;
-            ahead_left -= tile_bytes;
+            args->ahead += left > 0 ? taps * step.tile_bytes : 0;
+            left -= taps * step.tile_bytes;
         }
     }
+}
+
+// What is read after panel p: the next one, the first one again for the next block, or what follows
+// the part.
+static struct mgx_ahead read_after(const struct part *part, int64_t p)
+{
+    if (p + 1 < part->p_end)
+        return read_at(part->plan, part->packed, p + 1);
+    return part->more_blocks ? read_at(part->plan, part->packed, part->p_begin) : part->next;
 }
 
 // A panel, slice by slice.
@@ -394,7 +417,6 @@ static void run_panel(const struct part *part, int64_t p, struct mgx_tile_args *
 {
     const struct mgx_conv_plan *plan = part->plan;
     const char *panel = args->b;
-    const bool more = p + 1 < part->panels;
     const int64_t taps = mgx_max_i64(plan->slice_taps, 1);
     struct slice slice = {.tap_end = 0};
     do {
@@ -404,9 +426,14 @@ static void run_panel(const struct part *part, int64_t p, struct mgx_tile_args *
         do {
             slice.k += slice.depth;
             slice.depth = mgx_min_i64(plan->slice_depth, plan->depth - slice.k);
+            const int64_t rows = (slice.tap_end - slice.tap_begin) * slice.depth;
             const bool last =
                 slice.tap_end == plan->tap_count && slice.k + slice.depth == plan->depth;
-            run_slice(part, &slice, p, panel, more || !last, args);
+            const char *end =
+                panel + (slice.tap_begin * plan->depth + slice.k + rows) * args->b_row;
+            run_slice(part, &slice, p, panel,
+                      last ? read_after(part, p) : (struct mgx_ahead){end, rows * args->b_row},
+                      args);
         } while (slice.k + slice.depth < plan->depth);
     } while (slice.tap_end < plan->tap_count);
 }
@@ -423,6 +450,7 @@ static void run_part(struct part *part)
     for (int64_t i = 0; i < blocks; i++) {
         fill_block(part, part->row_begin + rows * i / blocks,
                    part->row_begin + rows * (i + 1) / blocks);
+        part->more_blocks = i + 1 < blocks;
         for (int64_t p = part->p_begin; p < part->p_end; p++) {
             set_panel(part, p, &args);
             run_panel(part, p, &args);
@@ -451,6 +479,29 @@ static struct part part_of(const struct job *job, int64_t group, int thread, cha
     };
 }
 
+static int tasks_of(const struct mgx_conv_plan *plan)
+{
+    return (int)plan->d.groups * plan->m_parts * plan->n_parts;
+}
+
+// What a task reads first.
+static struct mgx_ahead first_read(const struct mgx_conv_plan *plan, const void *packed, int task)
+{
+    if (task >= tasks_of(plan))
+        return (struct mgx_ahead){NULL, 0};
+    const int64_t group = task / (plan->m_parts * plan->n_parts);
+    const int64_t panels = mgx_ceil_div(plan->group_out, plan->kernel->cols);
+    return read_at(
+        plan, (const char *)packed + plan->packed_bytes / (size_t)plan->d.groups * (size_t)group,
+        panels * (task % plan->n_parts) / plan->n_parts);
+}
+
+struct mgx_ahead mgx_conv_tile_first_read(const struct mgx_conv_plan *plan, const void *packed,
+                                          int thread)
+{
+    return first_read(plan, packed, mgx_pool_first(tasks_of(plan), plan->d.threads, thread));
+}
+
 static void run_task(void *user, int task, int thread)
 {
     const struct job *job = user;
@@ -459,6 +510,9 @@ static void run_task(void *user, int task, int thread)
     const int i = in_group / plan->n_parts, j = in_group % plan->n_parts;
     char *own = (char *)job->args->workspace + plan->thread_workspace * (size_t)thread;
     struct part part = part_of(job, task / (plan->m_parts * plan->n_parts), thread, own);
+    const bool last = task + 1 == mgx_pool_first(tasks_of(plan), plan->d.threads, thread + 1);
+    part.next =
+        last && job->args->next ? job->args->next[thread] : first_read(plan, job->packed, task + 1);
     part.row_begin = plan->rows * i / plan->m_parts;
     part.row_end = plan->rows * (i + 1) / plan->m_parts;
     part.p_begin = part.panels * j / plan->n_parts;
@@ -517,5 +571,5 @@ void mgx_conv_tile_run(const struct mgx_conv_plan *plan, const struct mgx_conv_a
     struct job job = {plan, args, args->packed};
     if (plan->d.x_scaled)
         scale_weights(&job, pool);
-    mgx_pool_run(pool, (int)plan->d.groups * plan->m_parts * plan->n_parts, run_task, &job);
+    mgx_pool_run(pool, tasks_of(plan), run_task, &job);
 }

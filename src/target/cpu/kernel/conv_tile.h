@@ -45,5 +45,7 @@ void mgx_conv_copy_strip(const struct mgx_conv_plan *plan, const char *x, int64_
 void mgx_conv_unroll_row(const struct mgx_conv_plan *plan, const char *x, int64_t group,
                          const struct mgx_conv_place *at, int64_t begin, int64_t end, char *to);
 
+struct mgx_ahead mgx_conv_tile_first_read(const struct mgx_conv_plan *plan, const void *packed,
+                                          int thread);
 void mgx_conv_tile_run(const struct mgx_conv_plan *plan, const struct mgx_conv_args *args,
                        struct mgx_pool *pool);

@@ -414,9 +414,11 @@ static void tile_pack(const struct mgx_conv_plan *plan, const void *weights, voi
     }
 }
 
-const struct mgx_conv_ops mgx_conv_direct = {direct_fits, direct_cost, direct_prepare, tile_pack,
-                                             mgx_conv_tile_run};
-const struct mgx_conv_ops mgx_conv_strip = {strip_fits, strip_cost, strip_prepare, tile_pack,
-                                            mgx_conv_tile_run};
-const struct mgx_conv_ops mgx_conv_unrolled = {strip_fits, unrolled_cost, unrolled_prepare,
-                                               tile_pack, mgx_conv_tile_run};
+const struct mgx_conv_ops mgx_conv_direct = {direct_fits,       direct_cost,
+                                             direct_prepare,    tile_pack,
+                                             mgx_conv_tile_run, mgx_conv_tile_first_read};
+const struct mgx_conv_ops mgx_conv_strip = {
+    strip_fits, strip_cost, strip_prepare, tile_pack, mgx_conv_tile_run, mgx_conv_tile_first_read};
+const struct mgx_conv_ops mgx_conv_unrolled = {strip_fits,        unrolled_cost,
+                                               unrolled_prepare,  tile_pack,
+                                               mgx_conv_tile_run, mgx_conv_tile_first_read};

@@ -461,20 +461,16 @@ static void transform_inputs(const struct job *job, int64_t begin, int64_t end, 
     }
 }
 
-// sums[element] = V[element] * U[panel][element] for `count` tiles.
+// sums[element] = V[element] * U[panel][element] for `count` tiles; `next` is read after that.
 static void multiply(const struct job *job, int64_t p, int64_t count, const float *v,
-                     int64_t element, float *sums)
+                     int64_t element, float *sums, struct mgx_ahead next)
 {
     const struct mgx_conv_plan *plan = job->plan;
     const struct mgx_gemm_kernel *kernel = plan->kernel;
     const int64_t depth = plan->group_in, cols = kernel->cols, elements = elements_of(plan);
     const int64_t width = mgx_panel_width(kernel, plan->group_out, p);
     const int64_t groups = mgx_ceil_div(count, kernel->rows), zero = 0;
-    // Each tile brings its share of what is multiplied next, a line or more for every 4 k.
-    const int64_t lines = mgx_ceil_div(width * FLOAT * 4, 64 * groups);
-    const int64_t step = mgx_min_i64(64 * lines, 256);
-    const int64_t panel_bytes = depth * width * FLOAT, tile_bytes = depth / 4 * step;
-    const bool last = (p + 1) * cols >= plan->group_out;
+    const int64_t panel_bytes = depth * width * FLOAT;
     struct mgx_tile_args args = {
         .a_row = v_row(plan) * FLOAT,
         .taps = &zero,
@@ -488,16 +484,20 @@ static void multiply(const struct job *job, int64_t p, int64_t count, const floa
     for (int64_t e = 0; e < elements; e++) {
         args.b =
             (const char *)job->args->packed + p * cols * depth * elements * FLOAT + e * panel_bytes;
-        for (int64_t t = 0; t < groups; t++) {
+        const struct mgx_ahead ahead =
+            e + 1 < elements ? (struct mgx_ahead){args.b + panel_bytes, panel_bytes} : next;
+        const struct mgx_ahead_step step = mgx_ahead_share(ahead, depth, groups);
+        int64_t left = ahead.bytes;
+        args.ahead = ahead.bytes ? ahead.at : args.b;
+        for (int64_t t = 0; t < groups; t++, left -= step.tile_bytes) {
             const int64_t row = count * t / groups;
             args.a[0] = (const char *)(v + e * element + row * v_row(plan));
             args.a[1] = args.a[0] + kernel->half * args.a_row;
             args.c[0] = (char *)(sums + e * sums_element(plan) + row * cols);
             args.c[1] = args.c[0] + kernel->half * args.c_row;
-            const bool ahead = t * tile_bytes < panel_bytes && (e + 1 < elements || !last);
-            args.ahead = args.b + (ahead ? panel_bytes + t * tile_bytes : 0);
-            args.ahead_step = ahead ? step : 0;
+            args.ahead_step = left > 0 ? step.bytes : 0;
             tiles[count * (t + 1) / groups - row](&args);
+            args.ahead += left > 0 ? step.tile_bytes : 0;
         }
     }
 }
@@ -643,6 +643,40 @@ static void input_task(void *user, int task, int thread)
     transform_inputs(job, task, task + 1, job->v + task * v_row(job->plan), element);
 }
 
+// What panel p begins with: its first element, or by rows half of them.
+static struct mgx_ahead read_at(const struct mgx_conv_plan *plan, const void *packed, int64_t p)
+{
+    const int64_t floats = plan->group_in * plan->kernel->cols;
+    const int width = mgx_panel_width(plan->kernel, plan->group_out, p);
+    const int64_t rows = plan->by_rows ? 3 * plan->depth_block : plan->group_in;
+    return (struct mgx_ahead){(const char *)packed + p * floats * packed_elements(plan) * FLOAT,
+                              rows * width * FLOAT};
+}
+
+static struct mgx_ahead first_read(const struct mgx_conv_plan *plan, const void *packed, int task)
+{
+    if (task >= plan->m_parts * plan->n_parts)
+        return (struct mgx_ahead){NULL, 0};
+    return read_at(plan, packed, panels_of(plan) * (task % plan->n_parts) / plan->n_parts);
+}
+
+static struct mgx_ahead winograd_first_read(const struct mgx_conv_plan *plan, const void *packed,
+                                            int thread)
+{
+    return first_read(plan, packed,
+                      mgx_pool_first(plan->m_parts * plan->n_parts, plan->d.threads, thread));
+}
+
+// What the thread reads after a task.
+static struct mgx_ahead read_after(const struct job *job, int task, int thread)
+{
+    const struct mgx_conv_plan *plan = job->plan;
+    const int tasks = plan->m_parts * plan->n_parts;
+    if (task + 1 == mgx_pool_first(tasks, plan->d.threads, thread + 1) && job->args->next)
+        return job->args->next[thread];
+    return first_read(plan, job->args->packed, task + 1);
+}
+
 static void output_task(void *user, int task, int thread)
 {
     const struct job *job = user;
@@ -663,6 +697,7 @@ static void output_task(void *user, int task, int thread)
                         .expanded =
                             own_v - mgx_align64((size_t)expanded_floats(plan) * sizeof(float)) /
                                         sizeof(float)};
+    const struct mgx_ahead after = read_after(job, task, thread);
     for (int64_t b = 0; b < blocks; b++) {
         const int64_t t0 = begin + count * b / blocks, t1 = begin + count * (b + 1) / blocks;
         part.v = job->v ? job->v + t0 * v_row(plan) : own_v;
@@ -672,8 +707,10 @@ static void output_task(void *user, int task, int thread)
         if (plan->by_rows)
             multiply_rows(&part);
         for (int64_t p = part.first; p < part.end; p++) {
+            const int64_t then = p + 1 < part.end ? p + 1 : b + 1 < blocks ? part.first : panels;
             if (!plan->by_rows)
-                multiply(job, p, part.tiles, part.v, part.element, sums);
+                multiply(job, p, part.tiles, part.v, part.element, sums,
+                         then < panels ? read_at(plan, job->args->packed, then) : after);
             transform_outputs(job, t0, t1, p,
                               plan->by_rows ? sums + (p - part.first) * plan->kernel->cols : sums,
                               thread);
@@ -690,7 +727,7 @@ static void winograd_run(const struct mgx_conv_plan *plan, const struct mgx_conv
     mgx_pool_run(pool, plan->m_parts * plan->n_parts, output_task, &job);
 }
 
-const struct mgx_conv_ops mgx_conv_winograd2 = {winograd_fits, cost2, winograd_prepare,
-                                                winograd_pack, winograd_run};
-const struct mgx_conv_ops mgx_conv_winograd4 = {winograd_fits, cost4, winograd_prepare,
-                                                winograd_pack, winograd_run};
+const struct mgx_conv_ops mgx_conv_winograd2 = {winograd_fits, cost2,        winograd_prepare,
+                                                winograd_pack, winograd_run, winograd_first_read};
+const struct mgx_conv_ops mgx_conv_winograd4 = {winograd_fits, cost4,        winograd_prepare,
+                                                winograd_pack, winograd_run, winograd_first_read};

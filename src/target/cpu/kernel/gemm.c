@@ -352,6 +352,7 @@ struct part {
     int64_t a_size, b_size, c_size; // bytes of an element
     int64_t first_row;              // of the batch, in the output seen as one matrix
     int64_t m_begin, m_end, p_begin, p_end, panels;
+    struct mgx_ahead next; // after the part
     char *a_copy, *b_copy;
     struct held *held; // NULL: nothing is
     int thread;
@@ -455,7 +456,40 @@ static void set_a(struct part *part)
     part->a_row = plan->copy_row;
 }
 
-// The panel's part of the current depth, and what to prefetch: the one behind it in memory.
+// Where panel p has its depth from k on.
+static const char *panel_at(const struct part *part, int64_t p, int64_t k)
+{
+    const struct mgx_gemm_plan *plan = part->plan;
+    const struct mgx_gemm_kernel *kernel = plan->kernel;
+    const int64_t row = mgx_panel_width(kernel, plan->desc.n, p) * GROUP_BYTES;
+    return part->b + p * kernel->cols * panel_rows(plan) * GROUP_BYTES + (kernel->starts + k) * row;
+}
+
+// Panel p from k on, as much of it as is read at once.
+static struct mgx_ahead read_at(const struct part *part, int64_t p, int64_t k)
+{
+    const struct mgx_gemm_plan *plan = part->plan;
+    const int64_t depth = mgx_min_i64(plan->block_depth, plan->groups - k);
+    return (struct mgx_ahead){panel_at(part, p, k),
+                              depth * mgx_panel_width(plan->kernel, plan->desc.n, p) * GROUP_BYTES};
+}
+
+// What is read after panel p of this block: the next panel, the first one again for the next depth
+// or the next rows, or what follows the part.
+static struct mgx_ahead read_after(const struct part *part, int64_t p)
+{
+    if (!part->plan->desc.packed)
+        return (struct mgx_ahead){NULL, 0};
+    if (p + 1 < part->p_end)
+        return read_at(part, p + 1, part->k);
+    if (part->k + part->depth < part->plan->groups)
+        return read_at(part, part->p_begin, part->k + part->depth);
+    if (part->row + part->rows < part->m_end)
+        return read_at(part, part->p_begin, 0);
+    return part->next;
+}
+
+// The panel's part of the current depth.
 static void set_panel(const struct part *part, int64_t p, struct mgx_tile_args *args)
 {
     const struct mgx_gemm_plan *plan = part->plan;
@@ -471,11 +505,10 @@ static void set_panel(const struct part *part, int64_t p, struct mgx_tile_args *
     const char *panel = part->b + p * args->b_panel;
     const int64_t starts = kernel->starts * args->b_row;
     args->b = panel + starts + part->k * args->b_row;
-    args->ahead_step = 0;
     if (!d->packed) {
         const char *raw = part->b + part->k * kernel->group * d->b_row * part->b_size;
         if (plan->method == MGX_GEMM_ROWS && left >= kernel->cols) {
-            args->ahead = args->b = raw + col * part->b_size;
+            args->b = raw + col * part->b_size;
             args->b_row = d->b_row * part->b_size;
             args->b_panel = kernel->cols * GROUP_BYTES;
             return;
@@ -486,9 +519,6 @@ static void set_panel(const struct part *part, int64_t p, struct mgx_tile_args *
         args->b = panel + starts;
     }
     args->start = starts ? (const int32_t *)(const void *)panel : NULL;
-    args->ahead = args->b + args->b_panel;
-    if (d->packed && p + 1 < part->panels)
-        args->ahead_step = 256;
 }
 
 // Tiles that do not end in C as they are, and their residuals.
@@ -594,22 +624,21 @@ static void run_panel(const struct part *part, int64_t p, struct mgx_tile_args *
     const struct mgx_gemm_kernel *kernel = part->plan->kernel;
     const mgx_tile_fn *tiles = args->cols > kernel->cols / 2 ? kernel->wide : kernel->narrow;
     const int64_t count = mgx_ceil_div(part->rows, kernel->rows);
-    // Each tile brings its share of the next panel, a line or more for every 4 k.
-    const int64_t lines = mgx_max_i64(1, mgx_ceil_div(args->b_row * 4, 64 * count));
-    const int64_t step = args->ahead_step ? mgx_min_i64(64 * lines, 256) : 0;
-    const int64_t panel_bytes = args->b_row * part->depth, tile_bytes = part->depth / 4 * step;
-    args->ahead_step = step;
+    const struct mgx_ahead ahead = read_after(part, p);
+    const struct mgx_ahead_step step = mgx_ahead_share(ahead, part->depth, count);
+    int64_t left = ahead.bytes;
+    args->ahead = ahead.bytes ? ahead.at : args->b;
     struct scratch_tile scratch;
     struct place at = {.col = p * kernel->cols, .cols = args->cols};
     for (int64_t t = 0; t < count; t++) {
         at.row = part->row + part->rows * t / count;
         at.rows = (int)(part->row + part->rows * (t + 1) / count - at.row);
         const char *residual = set_rows(part, &at, args, &scratch);
+        args->ahead_step = left > 0 ? step.bytes : 0;
         tiles[at.rows](args);
         finish_tile(part, args, &at, residual);
-        args->ahead += tile_bytes;
-        if ((t + 1) * tile_bytes >= panel_bytes)
-            args->ahead_step = 0;
+        args->ahead += left > 0 ? step.tile_bytes : 0;
+        left -= step.tile_bytes;
     }
 }
 
@@ -690,15 +719,23 @@ static void run_dots(struct part *part)
     }
 }
 
+// The place of batch number `batch` along each dimension.
+static void batch_at(const struct mgx_gemm_desc *d, int64_t batch, int64_t at[MGX_GEMM_BATCH])
+{
+    for (int i = MGX_GEMM_BATCH - 1; i >= 0; i--) {
+        const int64_t size = d->batch[i] ? d->batch[i] : 1;
+        at[i] = batch % size;
+        batch /= size;
+    }
+}
+
 // Moves the operands to batch number `batch`.
 static void set_batch(struct part *part, int64_t batch)
 {
     const struct mgx_gemm_desc *d = &part->plan->desc;
-    int64_t at[MGX_GEMM_BATCH], rest = batch;
-    for (int i = MGX_GEMM_BATCH - 1; i >= 0; i--) {
-        const int64_t size = d->batch[i] ? d->batch[i] : 1;
-        at[i] = rest % size;
-        rest /= size;
+    int64_t at[MGX_GEMM_BATCH];
+    batch_at(d, batch, at);
+    for (int i = 0; i < MGX_GEMM_BATCH; i++) {
         part->a += at[i] * d->a_batch[i] * part->a_size;
         if (!d->hook_only)
             part->c += at[i] * d->c_batch[i] * part->c_size;
@@ -738,7 +775,7 @@ static void hold_nothing(const struct mgx_gemm_plan *plan, const struct mgx_gemm
     }
 }
 
-static void run_unit(const struct job *job, int64_t unit, int thread)
+static void run_unit(const struct job *job, int64_t unit, struct mgx_ahead next, int thread)
 {
     const struct mgx_gemm_plan *plan = job->plan;
     const struct mgx_gemm_args *args = job->args;
@@ -755,6 +792,7 @@ static void run_unit(const struct job *job, int64_t unit, int thread)
         .b_size = mgx_kernel_size(plan->desc.b_type),
         .c_size = mgx_kernel_size(plan->desc.c_type),
         .panels = mgx_ceil_div(plan->desc.n, plan->kernel->cols),
+        .next = next,
         .thread = thread,
     };
     part.m_begin = plan->desc.m * i / plan->m_parts;
@@ -769,12 +807,45 @@ static void run_unit(const struct job *job, int64_t unit, int thread)
         run_blocks(&part);
 }
 
+// The first panel of a unit; it follows the unit before.
+static struct mgx_ahead first_read(const struct mgx_gemm_plan *plan, const void *packed,
+                                   int64_t unit)
+{
+    const int64_t parts = (int64_t)plan->m_parts * plan->n_parts, batch = unit / parts;
+    const int64_t panels = mgx_ceil_div(plan->desc.n, plan->kernel->cols);
+    int64_t at[MGX_GEMM_BATCH];
+    if (!plan->desc.packed || unit >= plan->units)
+        return (struct mgx_ahead){NULL, 0};
+    batch_at(&plan->desc, batch, at);
+    const struct part part = {.plan = plan,
+                              .b = (const char *)packed +
+                                   (size_t)packed_index(&plan->desc, at) * packed_step(plan)};
+    return read_at(&part, panels * (unit % plan->n_parts) / plan->n_parts, 0);
+}
+
+struct mgx_ahead mgx_gemm_first_read(const struct mgx_gemm_plan *plan, const void *packed,
+                                     int thread)
+{
+    const int64_t task = mgx_pool_first(plan->tasks, plan->desc.threads, thread);
+    const struct mgx_ahead first =
+        first_read(plan, packed, plan->tasks ? plan->units * task / plan->tasks : plan->units);
+    return mgx_ahead_of(first.at, first.bytes);
+}
+
 static void run_task(void *user, int task, int thread)
 {
     const struct job *job = user;
-    const int64_t units = job->plan->units, tasks = job->plan->tasks;
-    for (int64_t unit = units * task / tasks; unit < units * (task + 1) / tasks; unit++)
-        run_unit(job, unit, thread);
+    const struct mgx_gemm_plan *plan = job->plan;
+    const int64_t units = plan->units, tasks = plan->tasks;
+    const int64_t end = units * (task + 1) / tasks;
+    const int64_t last =
+        units * mgx_pool_first(plan->tasks, plan->desc.threads, thread + 1) / tasks;
+    for (int64_t unit = units * task / tasks; unit < end; unit++) {
+        const bool leaves = unit + 1 == last && job->args->next;
+        run_unit(job, unit,
+                 leaves ? job->args->next[thread] : first_read(plan, job->args->b, unit + 1),
+                 thread);
+    }
 }
 
 void mgx_gemm_run(const struct mgx_gemm_plan *plan, const struct mgx_gemm_args *args,

@@ -28,6 +28,7 @@
 
 #include <stddef.h>
 
+#include "target/cpu/kernel/ahead.h"
 #include "target/cpu/kernel/tile.h"
 #include "target/cpu/pool.h"
 
@@ -77,6 +78,7 @@ struct mgx_gemm_args {
     void *c;
     void *workspace; // mgx_gemm_workspace() bytes, aligned to 64
     void *hook_user;
+    const struct mgx_ahead *next; // by thread: what a later step reads first; NULL: not known
 };
 
 // MGX_INVALID for negative sizes, MGX_LIMIT when a size does not fit, MGX_UNSUPPORTED for types
@@ -92,6 +94,10 @@ void mgx_gemm_pack(const struct mgx_gemm_plan *plan, const void *b, void *packed
 // may lie at any address.
 void mgx_gemm_pack_part(const struct mgx_gemm_plan *plan, const void *b, void *packed, int part,
                         int parts);
+
+// What `thread` reads first of packed weights.
+struct mgx_ahead mgx_gemm_first_read(const struct mgx_gemm_plan *plan, const void *packed,
+                                     int thread);
 
 void mgx_gemm_run(const struct mgx_gemm_plan *plan, const struct mgx_gemm_args *args,
                   struct mgx_pool *pool);

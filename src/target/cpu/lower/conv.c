@@ -512,8 +512,16 @@ static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *a
         feed = args_of(v->feed, args, &first);
         a.feed = &feed;
     }
+    a.next = step->next;
     mgx_conv_run(v->plan, &a, args->context->plan->pool);
     return MGX_OK;
 }
 
-const struct cpu_kernel cpu_kernel_conv = {.name = "conv", .prepare = prepare, .run = run};
+static struct mgx_ahead first_read(const void *state, int thread)
+{
+    const struct conv *v = state;
+    return mgx_conv_first_read(v->plan, v->packed, thread);
+}
+
+const struct cpu_kernel cpu_kernel_conv = {
+    .name = "conv", .prepare = prepare, .run = run, .first_read = first_read};

@@ -315,9 +315,17 @@ static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *a
                                     .residual = epilogue.residual,
                                     .c = args->out,
                                     .workspace = args->workspace,
-                                    .hook_user = &epilogue};
+                                    .hook_user = &epilogue,
+                                    .next = step->next};
     mgx_gemm_run(&g->plan, &a, args->context->plan->pool);
     return MGX_OK;
 }
 
-const struct cpu_kernel cpu_kernel_gemm = {.name = "gemm", .prepare = prepare, .run = run};
+static struct mgx_ahead first_read(const void *state, int thread)
+{
+    const struct gemm *g = state;
+    return mgx_gemm_first_read(&g->plan, g->packed, thread);
+}
+
+const struct cpu_kernel cpu_kernel_gemm = {
+    .name = "gemm", .prepare = prepare, .run = run, .first_read = first_read};

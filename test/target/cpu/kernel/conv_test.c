@@ -370,6 +370,12 @@ static bool run_problem(struct problem *p, enum mgx_conv_method method, int thre
     struct buffer packed = buffer_new((int64_t)mgx_conv_packed_bytes(plan) / 4),
                   workspace = buffer_new((int64_t)mgx_conv_workspace(plan) / 4);
     mgx_conv_pack(plan, p->weights.data, packed.data);
+    struct mgx_ahead next[MAX_THREADS];
+    bool intact = true;
+    for (int t = 0; t < threads; t++) {
+        next[t] = mgx_conv_first_read(plan, packed.data, t);
+        intact &= buffer_holds(packed, next[t].at, next[t].bytes);
+    }
     const struct mgx_conv_args args = {
         .x = (const char *)p->x.data + p->first * typed_size(p->desc.x_type),
         .packed = packed.data,
@@ -379,9 +385,10 @@ static bool run_problem(struct problem *p, enum mgx_conv_method method, int thre
         .residual = p->desc.epilogue.residual ? p->residual.data : NULL,
         .y = p->y.data,
         .workspace = workspace.data,
+        .next = next,
     };
     mgx_conv_run(plan, &args, pool);
-    const bool intact = buffer_intact(packed) && buffer_intact(workspace) && buffer_intact(p->y);
+    intact &= buffer_intact(packed) && buffer_intact(workspace) && buffer_intact(p->y);
     mgx_pool_release(pool);
     buffer_free(packed);
     buffer_free(workspace);

@@ -226,6 +226,12 @@ static bool run_problem(struct problem *p, int threads, struct mgx_diag *diag)
     struct buffer workspace = buffer_new((int64_t)mgx_gemm_workspace(&plan) / 4);
     if (desc.packed)
         mgx_gemm_pack(&plan, p->b.data, packed.data);
+    struct mgx_ahead next[MAX_THREADS];
+    bool intact = true;
+    for (int t = 0; t < threads; t++) {
+        next[t] = mgx_gemm_first_read(&plan, packed.data, t);
+        intact &= buffer_holds(packed, next[t].at, next[t].bytes);
+    }
     const struct mgx_gemm_args args = {
         .a = p->a.data,
         .b = desc.packed ? packed.data : p->b.data,
@@ -235,9 +241,10 @@ static bool run_problem(struct problem *p, int threads, struct mgx_diag *diag)
         .c = desc.hook_only ? NULL : p->c.data,
         .workspace = workspace.data,
         .hook_user = p,
+        .next = next,
     };
     mgx_gemm_run(&plan, &args, pool);
-    const bool intact = buffer_intact(packed) && buffer_intact(workspace) && buffer_intact(p->c);
+    intact &= buffer_intact(packed) && buffer_intact(workspace) && buffer_intact(p->c);
     mgx_pool_release(pool);
     buffer_free(packed);
     buffer_free(workspace);

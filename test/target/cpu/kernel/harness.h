@@ -50,7 +50,7 @@ static inline int rng_size(struct rng *r, const int *values, int count)
 
 // --- guarded buffers ---
 
-enum { GUARD = 64 };
+enum { GUARD = 64, MAX_THREADS = 8 };
 
 struct buffer {
     float *data; // aligned to 64 bytes
@@ -85,6 +85,13 @@ static inline bool buffer_intact(struct buffer b)
         if (!is_guard(b.data - GUARD + i) || !is_guard(b.data + b.count + i))
             return false;
     return true;
+}
+
+// Whether so many bytes from `at` on lie in it; none do anywhere.
+static inline bool buffer_holds(struct buffer b, const void *at, int64_t bytes)
+{
+    const char *first = (const char *)b.data, *from = at;
+    return bytes == 0 || (bytes > 0 && from >= first && from + bytes <= first + 4 * b.count);
 }
 
 static inline void buffer_fill(struct buffer b, struct rng *r)
