@@ -222,6 +222,32 @@ static enum mgx_status prepare_feed(struct mgx_conv_plan *plan, struct mgx_diag 
     return MGX_OK;
 }
 
+// However little there is to do with it, an image that another step's threads have made is read by
+// all of them: from another core's cache it would take one thread as long.
+static int64_t wanted_tasks(const struct mgx_conv_desc *d)
+{
+    enum { LARGE = 128 << 10 };
+    const double values = (double)mgx_conv_pixels(d) * (double)d->out_channels;
+    const double inputs =
+        (double)d->batch * (double)(d->in[0] * d->in[1] * d->in[2] * d->in_channels);
+    const int64_t tasks = mgx_split_tasks(
+        values * (double)(2 * mgx_conv_taps(d) + 8 * MGX_WORK_PER_BYTE), d->threads);
+    return inputs * sizeof(float) < LARGE ? tasks : mgx_max_i64(tasks, d->threads);
+}
+
+// Vectors read nothing in common, blocks share the rows that their kernels overlap on. Yet rows are
+// what other steps deal to the same threads: a thread that takes vectors of all rows reads half of
+// them from another core's cache, which takes longer than the arithmetic. So vectors are dealt out
+// where rows do not go round evenly.
+static void set_parts(struct mgx_conv_plan *plan, int64_t tasks)
+{
+    const int64_t threads = mgx_max_i64(plan->d.threads, 1);
+    plan->m_parts = (int)mgx_min_i64(plan->rows, tasks);
+    plan->n_parts = 1;
+    if (tasks > 1 && plan->m_parts < 4 * threads && plan->m_parts % threads)
+        plan->n_parts = (int)mgx_min_i64(vectors_of(plan), threads);
+}
+
 static enum mgx_status depthwise_prepare(struct mgx_conv_plan *plan, struct mgx_diag *diag)
 {
     const struct mgx_conv_desc *d = &plan->d;
@@ -233,9 +259,7 @@ static enum mgx_status depthwise_prepare(struct mgx_conv_plan *plan, struct mgx_
         return mgx_fail(diag, MGX_LIMIT, "packed weights of %lld channels do not fit",
                         (long long)d->out_channels);
     set_blocks(plan);
-    const double values = (double)mgx_conv_pixels(d) * (double)d->out_channels;
-    const int64_t tasks = mgx_split_tasks(
-        values * (double)(2 * mgx_conv_taps(d) + 8 * MGX_WORK_PER_BYTE), d->threads);
+    const int64_t tasks = wanted_tasks(d);
     if (d->feed) {
         // Tasks make the rows that their kernels overlap on twice: few tasks.
         TRY(prepare_feed(plan, diag));
@@ -246,11 +270,7 @@ static enum mgx_status depthwise_prepare(struct mgx_conv_plan *plan, struct mgx_
         plan->thread_workspace = layout_of(plan).end;
         return MGX_OK;
     }
-    // Vectors read nothing in common; blocks share the rows that their kernels overlap on.
-    plan->n_parts = (int)mgx_min_i64(vectors_of(plan), tasks);
-    if (plan->rows >= 4 * tasks)
-        plan->n_parts = 1;
-    plan->m_parts = (int)mgx_min_i64(plan->rows, mgx_ceil_div(tasks, plan->n_parts));
+    set_parts(plan, tasks);
     plan->thread_workspace = layout_of(plan).end;
     return MGX_OK;
 }
