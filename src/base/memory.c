@@ -8,11 +8,17 @@
 
 #include <fcntl.h>
 #include <malloc.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
+
+#if defined(MADV_HUGEPAGE) && !defined(MADV_COLLAPSE)
+#define MADV_COLLAPSE 25
+#endif
 
 enum { LARGE = 256 << 20, HUGE_PAGE = 2 << 20 };
 
@@ -111,6 +117,82 @@ void mgx_memory_trim(void)
 #endif
 }
 
+// --- huge pages ---
+
+#ifdef MADV_HUGEPAGE
+static _Atomic bool grows;
+
+static bool can_collapse(void)
+{
+    return madvise(NULL, 0, MADV_COLLAPSE) == 0;
+}
+
+// Whether its first byte takes a millisecond, some ten times what the machine itself needs.
+static bool is_slow(void *block)
+{
+    struct timespec a, b;
+    clock_gettime(CLOCK_MONOTONIC, &a);
+    *(volatile char *)block = 0;
+    clock_gettime(CLOCK_MONOTONIC, &b);
+    return (b.tv_sec - a.tv_sec) * 1000000000L + b.tv_nsec - a.tv_nsec > 1000000;
+}
+
+// Whole ones only, so that a block's tail does not grow to one. A refusal costs speed.
+static void choose_pages(char *block, size_t bytes)
+{
+    const size_t whole = bytes & ~(size_t)(HUGE_PAGE - 1);
+    if (!atomic_load_explicit(&grows, memory_order_relaxed)) {
+        (void)madvise(block, whole, MADV_HUGEPAGE);
+        if (!is_slow(block) || !can_collapse())
+            return;
+        atomic_store(&grows, true);
+    }
+    (void)madvise(block, whole, MADV_NOHUGEPAGE);
+}
+
+bool mgx_memory_grows(void)
+{
+    return atomic_load_explicit(&grows, memory_order_relaxed);
+}
+
+void mgx_memory_grows_from_now(void)
+{
+    atomic_store(&grows, can_collapse());
+}
+
+bool mgx_memory_grow(void *block, size_t bytes, size_t *done)
+{
+    const uintptr_t first = ((uintptr_t)block + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1);
+    const uintptr_t page = first + *done, end = (uintptr_t)block + bytes;
+    if (page > end || end - page < HUGE_PAGE)
+        return false;
+    (void)madvise((void *)page, HUGE_PAGE, MADV_HUGEPAGE);
+    (void)madvise((void *)page, HUGE_PAGE, MADV_COLLAPSE);
+    *done += HUGE_PAGE;
+    return true;
+}
+#else
+static void choose_pages(char *block, size_t bytes)
+{
+    (void)block, (void)bytes;
+}
+
+bool mgx_memory_grows(void)
+{
+    return false;
+}
+
+void mgx_memory_grows_from_now(void)
+{
+}
+
+bool mgx_memory_grow(void *block, size_t bytes, size_t *done)
+{
+    (void)block, (void)bytes, (void)done;
+    return false;
+}
+#endif
+
 void *mgx_memory_aligned(size_t align, size_t bytes)
 {
     void *block = NULL;
@@ -119,10 +201,7 @@ void *mgx_memory_aligned(size_t align, size_t bytes)
     const bool pages = bytes >= 2 * (size_t)HUGE_PAGE;
     if (posix_memalign(&block, pages ? HUGE_PAGE : align, bytes) != 0)
         return NULL;
-#ifdef MADV_HUGEPAGE
-    if (pages) // whole ones only, so that a block's tail does not grow to one; a refusal costs
-               // speed
-        (void)madvise(block, bytes & ~(size_t)(HUGE_PAGE - 1), MADV_HUGEPAGE);
-#endif
+    if (pages)
+        choose_pages(block, bytes);
     return block;
 }

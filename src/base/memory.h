@@ -19,6 +19,16 @@
 // no room. Small blocks cost nothing extra, large ones (256 MiB on) the reading of a few files.
 void *mgx_memory_aligned(size_t align, size_t bytes);
 
+// A host that lends a virtual machine its memory as it is touched takes milliseconds for a huge
+// page that nobody had before. Where one took that long, later blocks of the process begin with
+// small pages, if the system can make them huge later (Linux 6.1 on), and this says so.
+bool mgx_memory_grows(void);
+// As if one had taken long. For tests.
+void mgx_memory_grows_from_now(void);
+// Makes one more huge page of a block's small ones, in place, whoever reads or writes it meanwhile.
+// `done` is 0 at first. False when all are done.
+bool mgx_memory_grow(void *block, size_t bytes, size_t *done);
+
 // Addresses behind which memory appears when they are written, and from which it can be taken away
 // again: what was there reads as zeros. NULL when there is no room.
 void *mgx_memory_reserve(size_t bytes);

@@ -149,6 +149,8 @@ struct cpu_context {
     unsigned dying; // bits of the step's inputs that nobody reads after it, while it starts
     struct mgx_arena strings;
     struct mgx_eval eval;
+    size_t grown;  // of scratch, see grow.c
+    bool is_grown; // and all else
 };
 
 // The tensor of a dynamic value: strings, tuples and sequences may be literals too.
@@ -180,6 +182,13 @@ struct cpu_fill {
     size_t source_bytes;   // of [0]
     void *packed;
     struct cpu_fill *next;
+};
+
+// How far small pages of packed constants have become huge ones.
+struct cpu_growth {
+    bool busy; // this and the next one under the plan's lock, the others of who is busy
+    int64_t runs;
+    size_t chunk, done;
 };
 
 struct cpu_plan {
@@ -222,6 +231,7 @@ struct cpu_plan {
     struct cpu_end *ends;        // what kernels want done when the plan goes
     pthread_mutex_t lock;        // of the pool of contexts and of what is chosen at run time
     struct cpu_context *pool_of_contexts;
+    struct cpu_growth growth;
 };
 
 // --- fuse.c: groups of instructions that one kernel computes ---
@@ -282,6 +292,11 @@ enum mgx_status cpu_plan_memory(struct cpu_plan *plan, struct mgx_diag *diag) MG
 // --- run.c ---
 enum mgx_status cpu_run(const struct mgx_program *p, struct mgx_run *run, struct mgx_diag *diag);
 void cpu_context_destroy(struct cpu_context *context);
+
+// --- grow.c ---
+// Around a run: `start` is when it began, 0 where pages are as large as can be.
+double cpu_grow_start(void);
+void cpu_grow(struct cpu_plan *plan, struct cpu_context *x, double start);
 
 // --- pack.c ---
 // Where a constant is packed, 64-byte aligned, kept by the plan; the bytes are there before the
