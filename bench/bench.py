@@ -9,7 +9,9 @@ All engines get the same model file, the same inputs and the same number of thre
 anything is timed (relative RMS at most 1e-4; integers equal; detections of equal score in any order). Then the engines run in turns, one call each, round after
 round, so that noise of a shared machine meets all alike; a time is the median of its rounds, and a ratio the median of the rounds' ratios, because a
 neighbour that slows the machine for seconds slows all engines of a round. `first` is the time
-from the file on disk to the first answer, in a process of its own; `peak` that process's peak memory.
+from the file on disk to the first answer, in a process of its own, and `peak` that process's peak memory: medians of three
+processes each, the engines in turns, another one first every time. (A virtual machine may have to ask its host for every page
+that no process had before: whoever comes first pays for all.)
 
 `share` is how much of the machine's FMA peak (measured next to it) the products reach; Winograd computes fewer than are
 counted, so it may pass 100 %.
@@ -161,6 +163,19 @@ def first_answer(args, engine, path, name, threads):
     return (float(words[0]), float(words[1])) if done.returncode == 0 and len(words) == 2 else (None, None)
 
 
+FIRSTS = 3  # processes
+
+
+def first_answers(args, path, name, threads):
+    """{engine: (ms to the first answer, peak MB)}, medians; None where an engine fails."""
+    found = {engine: [] for engine in args.engines}
+    for turn in range(FIRSTS):
+        at = turn % len(args.engines)
+        for engine in args.engines[at:] + args.engines[:at]:
+            found[engine].append(first_answer(args, engine, path, name, threads))
+    return {engine: tuple(None if None in column else float(np.median(column)) for column in zip(*rows)) for engine, rows in found.items()}
+
+
 def feed_of(args, name):
     return zoo.inputs(name, onnx.ModelProto.FromString(zoo.skeletons()[name]), {k: int(v) for k, v in (s.split("=") for s in args.sizes)})
 
@@ -200,10 +215,11 @@ def measure(args, name, threads):
     times = rounds(runners, args.seconds, threads > 1)
     medians = {engine: float(np.median(t)) for engine, t in times.items()}
     row["rounds"] = len(next(iter(times.values())))
+    firsts = {} if args.quick else first_answers(args, path, name, threads)
     for engine in args.engines:
         row[engine + "_ms"] = medians.get(engine)
-        if not args.quick:
-            row[engine + "_first_ms"], row[engine + "_peak_mb"] = first_answer(args, engine, path, name, threads)
+        if engine in firsts:
+            row[engine + "_first_ms"], row[engine + "_peak_mb"] = firsts[engine]
     row["peak_gflops"] = fma_peak(args.build) if not args.isa or avx512_is_hidden(args.build) else None
     if "ours" in runners and row["peak_gflops"]:
         row["share"] = runners["ours"].gflop() / (medians["ours"] * 1e-3) / (threads * row["peak_gflops"])
