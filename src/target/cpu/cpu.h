@@ -15,6 +15,8 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
 
 #include "target/cpu/cpuid.h"
 #include "target/cpu/kernel/ahead.h"
@@ -149,8 +151,6 @@ struct cpu_context {
     unsigned dying; // bits of the step's inputs that nobody reads after it, while it starts
     struct mgx_arena strings;
     struct mgx_eval eval;
-    size_t grown;  // of scratch, see grow.c
-    bool is_grown; // and all else
 };
 
 // The tensor of a dynamic value: strings, tuples and sequences may be literals too.
@@ -184,11 +184,13 @@ struct cpu_fill {
     struct cpu_fill *next;
 };
 
-// How far small pages of packed constants have become huge ones.
+// The thread that makes huge pages of small ones; see grow.c.
 struct cpu_growth {
-    bool busy; // this and the next one under the plan's lock, the others of who is busy
-    int64_t runs;
-    size_t chunk, done;
+    _Atomic bool begun, stop;
+    int64_t runs;  // before it begins; under the plan's lock
+    pid_t process; // that it belongs to; 0: there is none
+    pthread_t thread;
+    void *scratch; // of the context that began it
 };
 
 struct cpu_plan {
@@ -294,9 +296,10 @@ enum mgx_status cpu_run(const struct mgx_program *p, struct mgx_run *run, struct
 void cpu_context_destroy(struct cpu_context *context);
 
 // --- grow.c ---
-// Around a run: `start` is when it began, 0 where pages are as large as can be.
-double cpu_grow_start(void);
-void cpu_grow(struct cpu_plan *plan, struct cpu_context *x, double start);
+// After every run: where pages were left small, lets them grow from the third one on.
+void cpu_grow(struct cpu_plan *plan, struct cpu_context *x);
+// Before anything of the plan goes.
+void cpu_grow_end(struct cpu_plan *plan);
 
 // --- pack.c ---
 // Where a constant is packed, 64-byte aligned, kept by the plan; the bytes are there before the

@@ -200,11 +200,10 @@ enum mgx_status cpu_run(const struct mgx_program *p, struct mgx_run *run, struct
 {
     struct cpu_context *x = NULL;
     TRY(take_context((struct cpu_plan *)p->executable, &x, diag));
-    const double start = cpu_grow_start();
     mgx_pool_begin(x->plan->pool);
     const enum mgx_status status = run_in(x, run, diag);
     mgx_pool_end(x->plan->pool);
-    cpu_grow(x->plan, x, start);
+    cpu_grow(x->plan, x);
     give_context(x);
     return status;
 }

@@ -11,6 +11,7 @@
 
 void cpu_plan_destroy(struct cpu_plan *plan)
 {
+    cpu_grow_end(plan);
     while (plan->pool_of_contexts) {
         struct cpu_context *next = plan->pool_of_contexts->next;
         cpu_context_destroy(plan->pool_of_contexts);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Pages of weights and scratch that become huge ones between runs: every run gives the same, also
+// Pages of weights and scratch that become huge ones beside runs: every run gives the same, also
 // beside others.
 #include <pthread.h>
 
@@ -73,4 +73,16 @@ CASE(runs_give_the_same_while_pages_grow)
     mgx_program_destroy(p);
 }
 
-TEST_MAIN(ROW(runs_give_the_same_while_pages_grow))
+CASE(a_program_may_go_while_its_pages_grow)
+{
+    mgx_memory_grows_from_now();
+    struct mgx_program *p = build();
+    struct mgx_tensor last = {.data = NULL};
+    for (int i = 0; i < 4; i++) {
+        CHECK(p && program_run(p, &last));
+        mgx_tensor_release(&last);
+    }
+    mgx_program_destroy(p);
+}
+
+TEST_MAIN(ROW(runs_give_the_same_while_pages_grow) ROW(a_program_may_go_while_its_pages_grow))
