@@ -215,6 +215,38 @@ static void try_limits(enum mgx_isa isa)
     CHECK(mgx_attention_plan_init(&plan, &d, &diag) == MGX_LIMIT);
 }
 
+// Powers of a row: e^x where it counts beside 1, never a denormal, which would take a hundred times
+// as long.
+static void try_powers(enum mgx_isa isa)
+{
+    enum { COUNT = 48 };
+    const struct mgx_attention_desc d = {
+        .isa = isa, .threads = 1, .queries = 1, .keys = 1, .depth = 1, .columns = 1};
+    struct mgx_attention_plan plan;
+    struct mgx_diag diag = {0};
+    CHECK(mgx_attention_plan_init(&plan, &d, &diag) == MGX_OK);
+    _Alignas(64) float s[COUNT];
+    float sum, high = 3;
+    double expected = 0;
+    for (int i = 0; i < COUNT; i++) {
+        s[i] = high - 2.5f * (float)i;
+        expected += exp(s[i] - high);
+    }
+    plan.rows->exp(s, COUNT, 1, COUNT, &high, &sum);
+    CHECK(fabs(sum - expected) <= 1e-6 * expected);
+    for (int i = 0; i < COUNT; i++) {
+        const double power = exp(-2.5 * i);
+        CHECK(s[i] == 0 || isnormal(s[i]));
+        CHECK(fabs(s[i] - power) <= 1e-6 * power + 1e-27);
+    }
+}
+
+CASE(powers_are_never_denormal)
+{
+    EACH_ISA(isa)
+    try_powers(isa);
+}
+
 CASE(agrees_with_the_definition)
 {
     EACH_ISA(isa)
@@ -309,7 +341,8 @@ static int bench(void)
 
 int main(int argc, char **argv)
 {
-    static const struct check_case cases[] = {ROW(agrees_with_the_definition) ROW(
-        takes_keys_in_blocks) ROW(refuses_what_does_not_fit){NULL, NULL}};
+    static const struct check_case cases[] = {
+        ROW(powers_are_never_denormal) ROW(agrees_with_the_definition) ROW(takes_keys_in_blocks)
+            ROW(refuses_what_does_not_fit){NULL, NULL}};
     return bench_asked(argc, argv) ? bench() : harness_run(cases, argc, argv);
 }
