@@ -190,7 +190,11 @@ struct cpu_growth {
     int64_t runs;  // before it begins; under the plan's lock
     pid_t process; // that it belongs to; 0: there is none
     pthread_t thread;
-    void *scratch; // of the context that began it
+    // As they were when it began: chunks of constants, the last one's end, a context's scratch.
+    struct mgx_storage *const *packed;
+    size_t chunks;
+    unsigned char *end;
+    void *scratch;
 };
 
 struct cpu_plan {

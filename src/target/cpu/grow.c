@@ -22,24 +22,18 @@ static void rest(double seconds)
     nanosleep(&t, NULL);
 }
 
-// Constants of a chunk, as far as there are any, or behind them the first context's scratch.
-// Kernels chosen at run time add chunks. NULL: that was all.
-static void *block_of(struct cpu_plan *plan, size_t number, size_t *bytes)
+// Constants of a chunk, as far as there were any when it began, or behind them the first context's
+// scratch. NULL: that was all. No lock is taken: a child forked meanwhile would find it held.
+static void *block_of(const struct cpu_plan *plan, size_t number, size_t *bytes)
 {
-    pthread_mutex_lock(&plan->lock);
-    void *data = NULL;
-    if (number < plan->packed.count) {
-        const struct mgx_storage *s = plan->packed.v[number];
-        const unsigned char *end = (unsigned char *)s->data + s->bytes;
-        data = s->data;
-        if (plan->chunk >= (unsigned char *)data && plan->chunk < end)
-            end = plan->chunk;
-        *bytes = (size_t)(end - (unsigned char *)data);
-    } else if (number == plan->packed.count) {
-        data = plan->growth.scratch;
-        *bytes = plan->scratch_bytes;
-    }
-    pthread_mutex_unlock(&plan->lock);
+    const struct cpu_growth *g = &plan->growth;
+    *bytes = plan->scratch_bytes;
+    if (number >= g->chunks)
+        return number == g->chunks ? g->scratch : NULL;
+    unsigned char *data = g->packed[number]->data, *end = data + g->packed[number]->bytes;
+    if (g->end >= data && g->end < end)
+        end = g->end;
+    *bytes = (size_t)(end - data);
     return data;
 }
 
@@ -78,6 +72,9 @@ void cpu_grow(struct cpu_plan *plan, struct cpu_context *x)
     pthread_mutex_lock(&plan->lock);
     const bool mine = ++g->runs > RUNS_BEFORE && !atomic_exchange(&g->begun, true);
     if (mine) {
+        g->packed = plan->packed.v;
+        g->chunks = plan->packed.count;
+        g->end = plan->chunk;
         g->scratch = x->scratch;
         g->process = getpid();
     }
