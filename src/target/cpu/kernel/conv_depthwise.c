@@ -223,16 +223,18 @@ static enum mgx_status prepare_feed(struct mgx_conv_plan *plan, struct mgx_diag 
 }
 
 // However little there is to do with it, an image that another step's threads have made is read by
-// all of them: from another core's cache it would take one thread as long.
+// as many: from another core's cache it would take one thread as long. A share of it is worth
+// waking a thread for.
 static int64_t wanted_tasks(const struct mgx_conv_desc *d)
 {
-    enum { LARGE = 128 << 10 };
+    enum { SHARE = 64 << 10 };
     const double values = (double)mgx_conv_pixels(d) * (double)d->out_channels;
     const double inputs =
         (double)d->batch * (double)(d->in[0] * d->in[1] * d->in[2] * d->in_channels);
     const int64_t tasks = mgx_split_tasks(
         values * (double)(2 * mgx_conv_taps(d) + 8 * MGX_WORK_PER_BYTE), d->threads);
-    return inputs * sizeof(float) < LARGE ? tasks : mgx_max_i64(tasks, d->threads);
+    const int64_t shares = (int64_t)(inputs * sizeof(float) / SHARE);
+    return mgx_max_i64(tasks, mgx_min_i64(shares, d->threads));
 }
 
 // Vectors read nothing in common, blocks share the rows that their kernels overlap on. Yet rows are
