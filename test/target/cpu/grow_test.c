@@ -12,16 +12,12 @@ static struct mgx_program *build(void)
 {
     struct mgx_diag diag = {0};
     struct mgx_program *p;
-    struct mgx_tensor w;
     const struct mgx_shape in = mgx_shape_make(MGX_FLOAT, 2, (const int64_t[]){ROWS, DEPTH}),
                            by = mgx_shape_make(MGX_FLOAT, 2, (const int64_t[]){DEPTH, COLS});
-    if (mgx_program_create(&p, &mgx_ops, &diag) != MGX_OK ||
-        mgx_tensor_create(&w, &by, &diag) != MGX_OK)
+    if (mgx_program_create(&p, &mgx_ops, &diag) != MGX_OK)
         return NULL;
-    mgx_tensor_generate(&w, 1);
     struct mgx_module *m = mgx_program_main(p);
-    struct mgx_ins *x = mgx_add_parameter(m, "x", &in), *b = mgx_add_literal(m, &w);
-    mgx_tensor_release(&w);
+    struct mgx_ins *x = mgx_add_parameter(m, "x", &in), *b = program_literal(m, &by, 1);
     x = mgx_emit(m, &mgx_op_dot, NULL, MGX_IN(mgx_emit(m, &mgx_op_tanh, NULL, MGX_IN(x)), b));
     const int64_t axis = 1;
     x = mgx_emit(m, &mgx_op_reduce_max, MGX_ATTRS(mgx_ints("axes", &axis, 1)), MGX_IN(x));

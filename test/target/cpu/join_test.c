@@ -5,18 +5,6 @@
 
 enum { SIZE = 384, PIECES = 3, MAX_RESULTS = 4 };
 
-static struct mgx_ins *literal(struct mgx_module *m, const struct mgx_shape *shape, uint64_t seed)
-{
-    struct mgx_diag diag = {0};
-    struct mgx_tensor t;
-    if (mgx_tensor_create(&t, shape, &diag) != MGX_OK)
-        return NULL;
-    mgx_tensor_generate(&t, seed);
-    struct mgx_ins *ins = mgx_add_literal(m, &t);
-    mgx_tensor_release(&t);
-    return ins;
-}
-
 enum kind { DOTS, CONVOLUTIONS, OTHER_READER };
 
 // Products of one input, which are joined; or one product of a concat that a sum reads as well.
@@ -37,7 +25,7 @@ static struct mgx_program *build(enum kind kind)
     struct mgx_ins *x = mgx_add_parameter(m, "x", &in);
     struct mgx_ins *piece[PIECES], *out[PIECES];
     for (int i = 0; i < PIECES; i++)
-        piece[i] = literal(m, &w, (uint64_t)i + 1);
+        piece[i] = program_literal(m, &w, (uint64_t)i + 1);
     for (int i = 0; i < PIECES && kind != OTHER_READER; i++)
         out[i] =
             mgx_emit(m, &mgx_op_tanh, NULL, MGX_IN(mgx_emit(m, op, NULL, MGX_IN(x, piece[i]))));
@@ -56,23 +44,14 @@ static struct mgx_program *build(enum kind kind)
     return p;
 }
 
-static bool run(struct mgx_program *p, const char *target, struct mgx_tensor *results)
-{
-    struct mgx_diag diag = {0};
-    const struct mgx_compile_options options = {.fast_math = true};
-    if (mgx_program_compile(p, mgx_target_find(target), &options, &diag) == MGX_OK)
-        return program_run(p, results);
-    printf("%s: %s\n", target, diag.text);
-    return false;
-}
-
 // Both targets sum up products of SIZE or PIECES * SIZE numbers: relative RMS far below 1e-5.
 static bool agrees(enum kind kind)
 {
     struct mgx_tensor expected[MAX_RESULTS] = {{.data = NULL}},
                       actual[MAX_RESULTS] = {{.data = NULL}};
     struct mgx_program *ref = build(kind), *cpu = build(kind);
-    bool good = ref && cpu && run(ref, "ref", expected) && run(cpu, "cpu", actual);
+    bool good = ref && cpu && program_run_on(ref, "ref", 0, expected) &&
+                program_run_on(cpu, "cpu", 0, actual);
     for (int i = 0; i < MAX_RESULTS; i++) {
         good = good &&
                (!expected[i].data || program_distance(&actual[i], &expected[i]).relative <= 1e-5);

@@ -9,16 +9,9 @@ enum reader { CONVOLUTIONS, A_SLICE_TOO, THE_CALLER_TOO };
 
 static struct mgx_ins *weights(struct mgx_module *m, int64_t in, uint64_t seed)
 {
-    struct mgx_diag diag = {0};
-    struct mgx_tensor t;
     const struct mgx_shape shape =
         mgx_shape_make(MGX_FLOAT, 4, (const int64_t[]){CHANNELS, in, 1, 1});
-    if (mgx_tensor_create(&t, &shape, &diag) != MGX_OK)
-        return NULL;
-    mgx_tensor_generate(&t, seed);
-    struct mgx_ins *ins = mgx_add_literal(m, &t);
-    mgx_tensor_release(&t);
-    return ins;
+    return program_literal(m, &shape, seed);
 }
 
 // relu(conv(a) + a), a = relu(conv(x)); and who else reads a.
@@ -47,22 +40,13 @@ static struct mgx_program *build(enum reader reader)
     return p;
 }
 
-static bool run(struct mgx_program *p, const char *target, struct mgx_tensor *results)
-{
-    struct mgx_diag diag = {0};
-    const struct mgx_compile_options options = {.fast_math = true, .threads = 2};
-    if (mgx_program_compile(p, mgx_target_find(target), &options, &diag) == MGX_OK)
-        return program_run(p, results);
-    printf("%s: %s\n", target, diag.text);
-    return false;
-}
-
 // Sums of 512 products: relative RMS far below 1e-5.
 static bool agrees(enum reader reader, bool apart)
 {
     struct mgx_tensor expected[2] = {{.data = NULL}}, actual[2] = {{.data = NULL}};
     struct mgx_program *ref = build(reader), *cpu = build(reader);
-    bool good = ref && cpu && run(ref, "ref", expected) && run(cpu, "cpu", actual);
+    bool good = ref && cpu && program_run_on(ref, "ref", 2, expected) &&
+                program_run_on(cpu, "cpu", 2, actual);
     for (int i = 0; i < 2; i++) {
         good = good &&
                (!expected[i].data || program_distance(&actual[i], &expected[i]).relative <= 1e-5);

@@ -24,6 +24,20 @@ static inline struct mgx_program *program_compile(const char *text, const char *
     return NULL;
 }
 
+// A literal of generated values; NULL when out of memory.
+static inline struct mgx_ins *program_literal(struct mgx_module *m, const struct mgx_shape *shape,
+                                              uint64_t seed)
+{
+    struct mgx_diag diag = {0};
+    struct mgx_tensor t;
+    if (mgx_tensor_create(&t, shape, &diag) != MGX_OK)
+        return NULL;
+    mgx_tensor_generate(&t, seed);
+    struct mgx_ins *ins = mgx_add_literal(m, &t);
+    mgx_tensor_release(&t);
+    return ins;
+}
+
 // All results, on parameters that depend on their number alone.
 static inline bool program_run(const struct mgx_program *p, struct mgx_tensor *results)
 {
@@ -48,6 +62,18 @@ static inline bool program_run(const struct mgx_program *p, struct mgx_tensor *r
     for (int i = 0; i < made; i++)
         mgx_tensor_release(&named[i].tensor);
     return good;
+}
+
+// Compiles a program that was built by hand, and runs it.
+static inline bool program_run_on(struct mgx_program *p, const char *target, int threads,
+                                  struct mgx_tensor *results)
+{
+    struct mgx_diag diag = {0};
+    const struct mgx_compile_options options = {.fast_math = true, .threads = threads};
+    if (mgx_program_compile(p, mgx_target_find(target), &options, &diag) == MGX_OK)
+        return program_run(p, results);
+    printf("%s: %s\n", target, diag.text);
+    return false;
 }
 
 // How far `a` is from `b`, whatever orders of memory they lie in: the largest difference of two
