@@ -28,12 +28,12 @@ struct mgx_ahead_step {
     int64_t bytes, tile_bytes;
 };
 
-// `tiles` tiles bring it, a line to four for every 4 k: more at once would keep the tile's own
-// loads waiting.
+// `tiles` tiles bring it, a line to eight for every 4 k. Eight are a panel of 32 columns whole, for
+// a product of so few rows that it is one tile.
 static inline struct mgx_ahead_step mgx_ahead_share(struct mgx_ahead ahead, int64_t depth,
                                                     int64_t tiles)
 {
     const int64_t turns = mgx_max_i64(tiles * (depth / 4), 1);
-    const int64_t lines = mgx_min_i64(mgx_ceil_div(ahead.bytes, 64 * turns), 4);
+    const int64_t lines = mgx_min_i64(mgx_ceil_div(ahead.bytes, 64 * turns), 8);
     return (struct mgx_ahead_step){64 * lines, depth / 4 * 64 * lines};
 }

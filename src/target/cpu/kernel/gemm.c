@@ -20,6 +20,8 @@
 
 enum {
     L2_BYTES = 640 << 10,         // a block of A and two panels: the one in work and the next
+    WIDE_L2_BYTES = 896 << 10,    // the same with wide panels
+    WIDE_LEAST_L2 = 2 << 20,      // of a core that has these
     MAX_PANEL_BYTES = 384 << 10,  // beyond: depth is cut
     MIN_DEPTH = 256,              // a tile's start and end cost as much as some 20 k
     FEW_ROWS = MGX_TILE_RAW_ROWS, // up to these, B is not worth packing
@@ -110,13 +112,19 @@ static bool can_cut_depth(const struct mgx_gemm_plan *plan)
     return !plan->converts_c && !plan->desc.hook_only && !plan->kernel->integer;
 }
 
+static int64_t l2_bytes(const struct mgx_gemm_plan *plan)
+{
+    return plan->kernel->cols == MGX_TILE_MAX_COLS ? WIDE_L2_BYTES : L2_BYTES;
+}
+
 // Rows of a block whose depth is cut into `blocks`, and that depth.
 static void cut_depth(struct mgx_gemm_plan *plan, int64_t blocks)
 {
     const int64_t depth = (mgx_ceil_div(plan->groups, blocks) + 3) & ~(int64_t)3;
     plan->block_depth = blocks > 1 ? depth : plan->groups;
     const int64_t row = mgx_max_i64(plan->block_depth, 1) * GROUP_BYTES;
-    plan->block_rows = mgx_max_i64(L2_BYTES / row - 2 * plan->kernel->cols, 2 * plan->kernel->rows);
+    plan->block_rows =
+        mgx_max_i64(l2_bytes(plan) / row - 2 * plan->kernel->cols, 2 * plan->kernel->rows);
 }
 
 // What a cut moves through L2: B once for every block of rows, C out and in for every block of
@@ -127,7 +135,7 @@ static double moved_values(const struct mgx_gemm_plan *plan)
     const double m = (double)plan->desc.m, n = (double)plan->desc.n, k = (double)plan->groups;
     const double rows = (double)mgx_ceil_div(plan->desc.m, plan->block_rows);
     const double depths = (double)mgx_ceil_div(plan->groups, mgx_max_i64(plan->block_depth, 1));
-    const double b = k * n * GROUP_BYTES > L2_BYTES / 2 ? k * n : 0;
+    const double b = k * n * GROUP_BYTES > l2_bytes(plan) / 2 ? k * n : 0;
     return rows * b + 3 * 2 * (depths - 1) * m * n;
 }
 
@@ -212,12 +220,39 @@ static bool is_trivial(const struct mgx_epilogue *e)
     return e->act == MGX_ACT_NONE && !e->residual && !e->hook;
 }
 
+static int64_t padded(int64_t n, int cols)
+{
+    return mgx_ceil_div(n, cols) * cols;
+}
+
+// Whether wide panels pay: not for few rows, each of whose tiles waits for the panel, and not where
+// they pad more columns than they gain.
+static bool wants_wide(const struct mgx_gemm_desc *d, const struct mgx_gemm_kernel *usual,
+                       const struct mgx_gemm_kernel *wide)
+{
+    enum { LEAST_ROWS = 96, GAIN = 64 }; // 1 in 64
+    const int64_t more = padded(d->n, wide->cols) - padded(d->n, usual->cols / 2);
+    return mgx_cpu_l2() >= WIDE_LEAST_L2 && d->m >= LEAST_ROWS && !d->any_rows &&
+           more <= d->n / GAIN;
+}
+
+static const struct mgx_gemm_kernel *find_kernel(const struct mgx_gemm_desc *d,
+                                                 enum mgx_kernel_type type)
+{
+    const struct mgx_gemm_kernel *usual = mgx_gemm_kernel(type, d->isa);
+    const int cols = d->panel ? d->panel : MGX_TILE_MAX_COLS;
+    const struct mgx_gemm_kernel *other = mgx_gemm_kernel_of(type, d->isa, cols);
+    if (!usual || !other || other->isa != usual->isa)
+        return usual;
+    return d->panel || wants_wide(d, usual, other) ? other : usual;
+}
+
 static enum mgx_status choose_kernel(struct mgx_gemm_plan *plan, struct mgx_diag *diag)
 {
     const struct mgx_gemm_desc *d = &plan->desc;
-    plan->kernel = mgx_gemm_kernel(d->type, d->isa);
+    plan->kernel = find_kernel(d, d->type);
     if (!plan->kernel && d->type == MGX_KERNEL_BF16)
-        plan->kernel = mgx_gemm_kernel(MGX_KERNEL_F32, d->isa);
+        plan->kernel = find_kernel(d, MGX_KERNEL_F32);
     const struct mgx_gemm_kernel *k = plan->kernel;
     const bool integers = d->c_type == MGX_KERNEL_S32;
     const bool mixed = k && (mgx_kernel_is_float(d->a_type) == k->integer ||

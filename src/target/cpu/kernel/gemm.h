@@ -8,7 +8,8 @@
 //     |      |      |    |   the next is prefetched during it
 //     +------+------+----+
 //     A block: rows of A that leave room for two panels in an L2 cache of 1 MiB, cut into equal
-//     tiles of at most 14 rows
+//     tiles of at most 14 rows. Where L2 is 2 MiB or more and there are rows enough, panels are 64
+//     columns wide and tiles 6 rows high
 //
 // B may also be given raw, with any strides: panels are then packed as they come into per-thread
 // scratch, or, for few rows, read in place (columns contiguous) or multiplied as dot products
@@ -40,6 +41,7 @@ struct mgx_gemm_desc {
     enum mgx_kernel_type a_type, b_type, c_type; // in memory; the residual is of c's type
     enum mgx_isa isa;
     int threads; // the pool's
+    int panel;   // columns of a panel, where there are such; 0: as suits the sizes and this machine
     int64_t m, n, k;
     int64_t batch[MGX_GEMM_BATCH]; // 0 counts as 1
     int64_t a_row, a_col, a_batch[MGX_GEMM_BATCH];
@@ -48,6 +50,7 @@ struct mgx_gemm_desc {
     int64_t residual_row, residual_batch[MGX_GEMM_BATCH];
     int a_zero;     // of bytes: what stands for zero, taken off every value of A
     bool packed;    // runs get B from mgx_gemm_pack
+    bool any_rows;  // other numbers of rows will want the same packed B
     bool hook_only; // there is no C: the hook takes the values, from a tile in scratch
     struct mgx_epilogue epilogue;
 };

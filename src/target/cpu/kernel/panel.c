@@ -99,13 +99,15 @@ static void pack_lines(const struct source *s, int width, uint32_t *panel)
 // Rows that only move.
 static void copy_lines(const struct source *s, int width, float *panel)
 {
-    enum { FULL = MGX_TILE_MAX_COLS };
+    enum { USUAL = 32 };
     const char *from = s->b;
     for (int64_t k = 0; k < s->depth; k++, from += s->row, panel += width) {
-        if (s->cols == FULL) // of known size: in registers
-            memcpy(panel, from, FULL * sizeof *panel);
-        else if (s->cols == FULL / 2)
-            memcpy(panel, from, FULL / 2 * sizeof *panel);
+        if (s->cols == 2 * USUAL) // of known size: in registers
+            memcpy(panel, from, 2 * USUAL * sizeof *panel);
+        else if (s->cols == USUAL)
+            memcpy(panel, from, USUAL * sizeof *panel);
+        else if (s->cols == USUAL / 2)
+            memcpy(panel, from, USUAL / 2 * sizeof *panel);
         else
             memcpy(panel, from, (size_t)s->cols * sizeof *panel);
         memset(panel + s->cols, 0, (size_t)(width - s->cols) * sizeof *panel);

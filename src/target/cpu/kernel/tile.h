@@ -4,7 +4,7 @@
 // const object per element type and instruction set; everything above it is plain C that sees only
 // this header.
 //
-//                     b: depth x 32, one panel          AVX-512, f32: 14 x 32
+//                     b: depth x 32, one panel          AVX-512, f32: 14 x 32, or 6 x 64
 //                    +----------------+                 28 accumulators, 2 of b, 1 broadcast
 //                    | k0: 32 columns |                 AVX2: 6 x 16, generic: 6 x 8
 //      a             | k1             |
@@ -49,7 +49,7 @@ static inline bool mgx_kernel_is_float(enum mgx_kernel_type type)
 // B may lie as it comes, its rows anywhere, for this many rows at most.
 enum { MGX_TILE_RAW_ROWS = 4 };
 
-enum { MGX_TILE_MAX_ROWS = 14, MGX_TILE_MAX_COLS = 32, MGX_TILE_MAX_PANELS = 4 };
+enum { MGX_TILE_MAX_ROWS = 14, MGX_TILE_MAX_COLS = 64, MGX_TILE_MAX_PANELS = 4 };
 
 // Strides and offsets are in bytes, so that the struct serves every element type.
 struct mgx_tile_args {
@@ -71,7 +71,7 @@ struct mgx_tile_args {
     int cols; // 1..panel width: of bias, residual and c; b is always read in full
     bool clamp;
     float low, high;
-    const char *ahead; // brought into L2 meanwhile, `ahead_step` bytes per 4 k: 64..256, or 0
+    const char *ahead; // brought into L2 meanwhile, `ahead_step` bytes per 4 k: 64..512, or 0
     int64_t ahead_step;
 };
 
@@ -111,3 +111,6 @@ struct mgx_gemm_kernel {
 // The family that multiplies f32, bf16 or s8: of those not above `isa`, the best. NULL when there
 // is none: bf16 without the instruction for it.
 const struct mgx_gemm_kernel *mgx_gemm_kernel(enum mgx_kernel_type type, enum mgx_isa isa);
+// The same with panels of so many columns; NULL when there is none.
+const struct mgx_gemm_kernel *mgx_gemm_kernel_of(enum mgx_kernel_type type, enum mgx_isa isa,
+                                                 int cols);

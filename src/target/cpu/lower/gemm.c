@@ -82,6 +82,7 @@ static bool describe(struct cpu_prepare *c, struct gemm *g, struct mgx_gemm_desc
                                 .c_row = y->strides[n - 2],
                                 .residual_row = r ? r->strides[n - 2] : 0,
                                 .packed = c->constant[g->b] != NULL,
+                                .any_rows = c->plan->parent != NULL,
                                 .epilogue = g->epilogue.kernel};
     if (y->strides[n - 1] != 1 && y->lens[n - 1] != 1) {
         c->why = "columns of the result are not contiguous";

@@ -163,9 +163,11 @@ static void random_types(struct rng *r, struct mgx_gemm_desc *d)
 
 static struct problem problem_new(struct rng *r, enum mgx_isa isa, int64_t m, int64_t n, int64_t k)
 {
+    static const int panels[] = {0, 32, 64};
     struct problem p = {.desc = {.isa = isa, .m = m, .n = n, .k = k}};
     struct mgx_gemm_desc *d = &p.desc;
     random_types(r, d);
+    d->panel = panels[rng_below(r, 3)];
     d->threads = 1 + rng_below(r, 3);
     d->packed = rng_below(r, 2);
     if (m * n * k < 100000 && rng_below(r, 3) == 0)
@@ -278,10 +280,11 @@ static void check_problem(struct rng *r, enum mgx_isa isa, int m, int n, int k)
     const bool ran = run_problem(&p, p.desc.threads, &diag);
     const int64_t wrong = first_wrong(&p);
     if (!ran || wrong >= 0) {
-        printf("%s types %d: %d %d %d, %dx%dx%d seed %llu packed %d b %lld,%lld a %lld,%lld act %s "
+        printf("%s types %d: %d %d %d, %dx%dx%d seed %llu panel %d packed %d b %lld,%lld a "
+               "%lld,%lld act %s "
                "hook %d: %s\n",
                mgx_isa_name(isa), p.desc.type, p.desc.a_type, p.desc.b_type, p.desc.c_type, m, n, k,
-               (unsigned long long)seed, p.desc.packed, (long long)p.desc.b_row,
+               (unsigned long long)seed, p.desc.panel, p.desc.packed, (long long)p.desc.b_row,
                (long long)p.desc.b_col, (long long)p.desc.a_row, (long long)p.desc.a_col,
                mgx_act_name(p.desc.epilogue.act), p.desc.epilogue.hook != 0,
                ran ? "wrong value" : "not run, or a guard was overwritten");
@@ -295,12 +298,12 @@ static void check_problem(struct rng *r, enum mgx_isa isa, int m, int n, int k)
 
 CASE(agrees_with_a_plain_loop)
 {
-    static const int m[] = {0, 1, 2, 3, 5, 6, 7, 12, 14, 28, 41},
+    static const int m[] = {0, 1, 2, 3, 5, 6, 7, 12, 14, 28, 41, 100},
                      n[] = {0, 1, 8, 16, 24, 32, 48, 64, 130}, k[] = {0, 1, 4, 7, 16, 33, 64};
     struct rng r = {42};
     EACH_ISA_TO(isa, MGX_ISA_AVX512_BF16)
     for (int i = 0; i < 700 && !check_failures; i++)
-        check_problem(&r, isa, rng_size(&r, m, 11), rng_size(&r, n, 9), rng_size(&r, k, 7));
+        check_problem(&r, isa, rng_size(&r, m, 12), rng_size(&r, n, 9), rng_size(&r, k, 7));
 }
 
 CASE(long_depth_is_cut)
@@ -340,6 +343,27 @@ CASE(threads_do_not_change_a_bit)
             problem_free(&p);
         }
     }
+}
+
+// Else a program of free sizes would keep its weights twice.
+CASE(any_rows_share_what_is_packed)
+{
+    struct mgx_gemm_plan few, many;
+    struct mgx_gemm_desc d = {.isa = mgx_cpu()->isa,
+                              .n = 768,
+                              .k = 768,
+                              .a_row = 768,
+                              .a_col = 1,
+                              .b_row = 768,
+                              .b_col = 1,
+                              .c_row = 768,
+                              .packed = true,
+                              .any_rows = true};
+    d.m = 1;
+    CHECK_INT(mgx_gemm_plan_init(&few, &d, NULL), MGX_OK);
+    d.m = 1024;
+    CHECK_INT(mgx_gemm_plan_init(&many, &d, NULL), MGX_OK);
+    CHECK(few.kernel == many.kernel);
 }
 
 CASE(absurd_sizes_are_refused)
@@ -479,6 +503,7 @@ int main(int argc, char **argv)
 {
     static const struct check_case cases[] = {
         ROW(agrees_with_a_plain_loop) ROW(long_depth_is_cut) ROW(rows_that_collide_are_copied)
-            ROW(threads_do_not_change_a_bit) ROW(absurd_sizes_are_refused){NULL, NULL}};
+            ROW(threads_do_not_change_a_bit) ROW(any_rows_share_what_is_packed)
+                ROW(absurd_sizes_are_refused){NULL, NULL}};
     return bench_asked(argc, argv) ? bench(argc, argv) : harness_run(cases, argc, argv);
 }
