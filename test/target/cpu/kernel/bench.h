@@ -15,25 +15,7 @@ static inline double bench_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// Seconds of one call: the least of `rounds` rounds of enough calls to fill about 2 ms.
-static inline double bench_time(void (*call)(void *user), void *user, int rounds)
-{
-    const double start = bench_now();
-    call(user);
-    const double once = bench_now() - start;
-    const int calls = once > 2e-3 ? 1 : (int)(2e-3 / (once + 1e-8)) + 1;
-    double least = 1e30;
-    for (int r = 0; r < rounds; r++) {
-        const double begin = bench_now();
-        for (int i = 0; i < calls; i++)
-            call(user);
-        const double time = (bench_now() - begin) / calls;
-        least = time < least ? time : least;
-    }
-    return least;
-}
-
-// The same in CPU time of the calling thread: for one thread on a busy machine.
+// CPU time of the calling thread: for one thread on a busy machine.
 static inline double bench_cpu_now(void)
 {
     struct timespec t;
@@ -41,21 +23,61 @@ static inline double bench_cpu_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static inline double bench_cpu_time(void (*call)(void *user), void *user, int rounds)
+// What a call by so many threads is timed with.
+typedef double (*bench_clock)(void);
+
+static inline bench_clock bench_clock_of(int threads)
 {
-    const double start = bench_cpu_now();
+    return threads > 1 ? bench_now : bench_cpu_now;
+}
+
+// A call that is timed in rounds of some 2 ms.
+struct bench {
+    void (*call)(void *user);
+    void *user;
+    bench_clock now;
+    int calls; // of a round
+};
+
+static inline struct bench bench_of(void (*call)(void *user), void *user, bench_clock now)
+{
+    const double start = now();
     call(user);
-    const double once = bench_cpu_now() - start;
+    const double once = now() - start;
     const int calls = once > 2e-3 ? 1 : (int)(2e-3 / (once + 1e-8)) + 1;
+    return (struct bench){call, user, now, calls};
+}
+
+// Seconds of one call, in one round.
+static inline double bench_round(const struct bench *b)
+{
+    const double begin = b->now();
+    for (int i = 0; i < b->calls; i++)
+        b->call(b->user);
+    return (b->now() - begin) / b->calls;
+}
+
+static inline double bench_least(const struct bench *b, int rounds)
+{
     double least = 1e30;
     for (int r = 0; r < rounds; r++) {
-        const double begin = bench_cpu_now();
-        for (int i = 0; i < calls; i++)
-            call(user);
-        const double time = (bench_cpu_now() - begin) / calls;
+        const double time = bench_round(b);
         least = time < least ? time : least;
     }
     return least;
+}
+
+// Seconds of one call: the least of `rounds` rounds.
+static inline double bench_time(void (*call)(void *user), void *user, int rounds)
+{
+    const struct bench b = bench_of(call, user, bench_now);
+    return bench_least(&b, rounds);
+}
+
+static inline double bench_time_of(int threads, void (*call)(void *user), void *user, int rounds)
+{
+    const struct bench b = bench_of(call, user, bench_clock_of(threads));
+    return bench_least(&b, rounds);
 }
 
 static inline int bench_asked(int argc, char **argv)

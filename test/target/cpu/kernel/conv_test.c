@@ -659,17 +659,18 @@ static double bench_method(const struct layer *l, const struct mgx_conv_desc *d,
                                     .scale = bias.data,
                                     .y = y.data,
                                     .workspace = workspace.data};
-    const double seconds = (d->threads > 1 ? bench_time : bench_cpu_time)(run_timed, &t, 7);
-    const double flops = 2.0 * (double)(d->out[1] * d->out[2] * d->w_group * d->groups);
+    const double gflop = 2e-9 * (double)(d->out[1] * d->out[2] * d->w_group * d->groups);
+    const struct bench b = bench_of(run_timed, &t, bench_clock_of(d->threads));
+    const struct paced p = bench_paced(&b, d->threads, d->isa, gflop);
     printf("  %-10s %8.1f us %7.1f GFLOP/s %5.1f %%  estimated %8.1f us\n",
-           mgx_conv_method_name(method), seconds * 1e6, flops / seconds * 1e-9,
-           100 * flops / seconds * 1e-9 / (peak_gflops(d->isa) * d->threads), estimate * 1e6);
+           mgx_conv_method_name(method), p.seconds * 1e6, gflop / p.seconds, 100 * p.share,
+           estimate * 1e6);
     struct buffer all[] = {x, w, bias, y, packed, workspace};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         buffer_free(all[i]);
     mgx_pool_release(t.pool);
     mgx_conv_plan_destroy(t.plan);
-    return seconds;
+    return p.seconds;
 }
 
 static void bench_net(const char *name, const struct layer *layers, int count, enum mgx_isa isa,
@@ -772,7 +773,7 @@ static void bench_chain(const char *name, const struct layer *layers, int count,
         bytes += 4 * (double)chain.packed[i].count;
     printf("%s in sequence, %d thread(s), %s: %.2f ms, weights of %.0f MB\n", name, threads,
            winograd ? "chosen methods" : "no Winograd",
-           1e3 * (threads > 1 ? bench_time : bench_cpu_time)(run_chain, &chain, 9), bytes * 1e-6);
+           1e3 * bench_time_of(threads, run_chain, &chain, 9), bytes * 1e-6);
     for (int i = 0; i < chain.count; i++) {
         mgx_conv_plan_destroy(chain.layers[i].plan);
         mgx_pool_release(chain.layers[i].pool);

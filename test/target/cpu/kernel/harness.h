@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "base/memory.h"
 #include "check.h"
 #include "target/cpu/cpuid.h"
 #include "target/cpu/kernel/bench.h"
@@ -59,10 +60,11 @@ struct buffer {
 
 static const uint32_t GUARD_BITS = 0x7fa5c3e1; // a NaN: read by mistake it poisons the result
 
+// On pages as large as a plan's memory has.
 static inline struct buffer buffer_new(int64_t count)
 {
-    float *all = NULL;
-    if (posix_memalign((void **)&all, 64, (size_t)(count + 2 * GUARD) * sizeof *all))
+    float *all = mgx_memory_aligned(64, (size_t)(count + 2 * GUARD) * sizeof *all);
+    if (!all)
         abort();
     for (int64_t i = 0; i < count + 2 * GUARD; i++)
         memcpy(all + i, &GUARD_BITS, sizeof GUARD_BITS);
@@ -264,17 +266,52 @@ PEAK(peak_avx512, "avx512f", peak_v16, 24)
 PEAK(peak_avx2, "avx2,fma", peak_v8, 12)
 #endif
 
-// GFLOP/s of independent fused multiply-adds on one thread; 0 where not known. Measured anew each
-// time, next to what it is compared with: clocks and neighbours change.
-static inline double peak_gflops(enum mgx_isa isa)
+// GFLOP/s of independent fused multiply-adds on one thread, the best of some rounds; 0 where not
+// known. Measured anew each time, next to what it is compared with: clocks and neighbours change.
+static inline double peak_of(enum mgx_isa isa, int rounds)
 {
 #if defined(__x86_64__)
     _Alignas(64) float values[16] = {1e-30f};
     if (isa >= MGX_ISA_AVX512)
-        return 2 * 16 * 24 * 20000 * 1e-9 / bench_time(peak_avx512, values, 5);
+        return 2 * 16 * 24 * 20000 * 1e-9 / bench_time(peak_avx512, values, rounds);
     if (isa >= MGX_ISA_AVX2)
-        return 2 * 8 * 12 * 20000 * 1e-9 / bench_time(peak_avx2, values, 5);
+        return 2 * 8 * 12 * 20000 * 1e-9 / bench_time(peak_avx2, values, rounds);
 #endif
     (void)isa;
     return 0;
+}
+
+static inline double peak_gflops(enum mgx_isa isa)
+{
+    return peak_of(isa, 5);
+}
+
+static inline int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+// A call of so many GFLOP: the least seconds of its rounds, and the median share of the peak of
+// `threads` threads, which is measured around every round: a clock that falls under load falls for
+// both.
+struct paced {
+    double seconds, share;
+};
+
+static inline struct paced bench_paced(const struct bench *b, int threads, enum mgx_isa isa,
+                                       double gflop)
+{
+    enum { ROUNDS = 31 };
+    struct paced p = {1e30, 0};
+    double share[ROUNDS], before = peak_of(isa, 1);
+    for (int r = 0; r < ROUNDS; r++) {
+        const double seconds = bench_round(b), after = peak_of(isa, 1);
+        share[r] = gflop / seconds / (threads * (before + after) / 2);
+        p.seconds = seconds < p.seconds ? seconds : p.seconds;
+        before = after;
+    }
+    qsort(share, ROUNDS, sizeof *share, ascending);
+    p.share = share[ROUNDS / 2];
+    return p;
 }
