@@ -23,7 +23,9 @@
 //
 // The weights U of a panel follow each other in memory in the order they are read, so each
 // multiplication prefetches the next one's. Where threads would get less than two good blocks each,
-// V is made in a first pass by all of them, shared, and the panels are dealt out in a second.
+// panels are dealt out too, and each thread keeps the V it made from one panel's task to the next:
+// to make it twice costs less than to read it from another core's cache. If too many threads would
+// make the same, V is made in a first pass by all of them, shared.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -241,9 +243,23 @@ static size_t own_v_bytes(const struct mgx_conv_plan *plan)
            mgx_align64((size_t)expanded_floats(plan) * sizeof(float));
 }
 
+// Behind the V of a thread: which part it is of, from 1 on; 0: none of this run.
+enum { KEPT_BYTES = 64 };
+
+// Whether threads keep V from task to task: a part is one block, and what several of them transform
+// alike takes no more than a twentieth of their multiplications (12 in `group_out` of it).
+static bool keeps_v(const struct mgx_conv_plan *plan)
+{
+    enum { LEAST_OUT = 20 * 12 };
+    const int64_t threads = mgx_max_i64(plan->d.threads, 1), again = threads - plan->m_parts;
+    return plan->n_parts > 1 && !plan->by_rows &&
+           plan->block_tiles >= mgx_ceil_div(tile_count(plan), plan->m_parts) &&
+           again * LEAST_OUT <= plan->m_parts * plan->group_out;
+}
+
 static bool shares_v(const struct mgx_conv_plan *plan)
 {
-    return plan->n_parts > 1;
+    return plan->n_parts > 1 && !keeps_v(plan);
 }
 
 static void set_order(struct mgx_conv_plan *plan)
@@ -307,6 +323,7 @@ static enum mgx_status winograd_prepare(struct mgx_conv_plan *plan, struct mgx_d
     plan->packed_bytes = panel;
     plan->thread_workspace = own_v_bytes(plan);
     *(shares_v(plan) ? &plan->shared_workspace : &plan->thread_workspace) += mgx_align64(v);
+    plan->thread_workspace += keeps_v(plan) ? KEPT_BYTES : 0;
     return MGX_OK;
 }
 
@@ -393,6 +410,13 @@ struct job {
     const struct mgx_conv_args *args;
     float *v; // shared; NULL: each thread has its own
 };
+
+static int64_t *kept_by(const struct job *job, int thread)
+{
+    char *workspace = (char *)job->args->workspace + job->plan->shared_workspace;
+    const size_t end = job->plan->thread_workspace * (size_t)(thread + 1);
+    return (int64_t *)(void *)(workspace + end - KEPT_BYTES);
+}
 
 struct place {
     int64_t n, y, x;      // first output pixel of the tile
@@ -698,12 +722,15 @@ static void output_task(void *user, int task, int thread)
                             own_v - mgx_align64((size_t)expanded_floats(plan) * sizeof(float)) /
                                         sizeof(float)};
     const struct mgx_ahead after = read_after(job, task, thread);
+    int64_t *kept = keeps_v(plan) ? kept_by(job, thread) : NULL;
     for (int64_t b = 0; b < blocks; b++) {
         const int64_t t0 = begin + count * b / blocks, t1 = begin + count * (b + 1) / blocks;
         part.v = job->v ? job->v + t0 * v_row(plan) : own_v;
         part.tiles = t1 - t0;
-        if (!job->v)
+        if (!job->v && !(kept && *kept == 1 + i))
             transform_inputs(job, t0, t1, own_v, part.element);
+        if (kept)
+            *kept = 1 + i;
         if (plan->by_rows)
             multiply_rows(&part);
         for (int64_t p = part.first; p < part.end; p++) {
@@ -722,6 +749,8 @@ static void winograd_run(const struct mgx_conv_plan *plan, const struct mgx_conv
                          struct mgx_pool *pool)
 {
     struct job job = {plan, args, shares_v(plan) ? args->workspace : NULL};
+    for (int thread = 0; keeps_v(plan) && thread < mgx_pool_threads(pool); thread++)
+        *kept_by(&job, thread) = 0;
     if (job.v)
         mgx_pool_run(pool, (int)tile_count(plan), input_task, &job);
     mgx_pool_run(pool, plan->m_parts * plan->n_parts, output_task, &job);
