@@ -3,7 +3,7 @@
 """The benchmark: this engine, ONNX Runtime and OpenVINO on the models of the zoo, side by side.
 
     bench.py --build build [--models NAME ...] [--threads 1 2] [--seconds 2] [--csv bench/results.csv]
-             [--sizes N=8 ...] [--isa avx2]
+             [--sizes N=8 ...] [--isa avx2] [--scaling]
 
 All engines get the same model file, the same inputs and the same number of threads. Outputs are compared before
 anything is timed (relative RMS at most 1e-4; integers equal; detections of equal score in any order). Then the engines run in turns, one call each, round after
@@ -19,6 +19,8 @@ counted, so it may pass 100 %.
 `--sizes` sets free dimensions (N is the batch). `--isa` holds this engine and OpenVINO to an instruction set by their switches.
 ONNX Runtime has none: with `--isa avx2` a preloaded library (hide_avx512.c) shows all engines a processor without AVX-512, where
 the processor allows that; else ONNX Runtime runs as ever, and the table says so.
+
+`--scaling` asks instead what threads are worth: each engine against itself, once for every number of `--threads`, in turns as above.
 
 Prints a table and writes it as CSV. Ratios above 1 mean that this engine is faster than the peer.
 """
@@ -229,6 +231,21 @@ def measure(args, name, threads):
     return row
 
 
+def show_scaling(args, name):
+    """Each engine with more threads against itself with the first number of them: medians, their ratio, the rounds' median ratio."""
+    path, feed = os.path.join(args.zoo, name + ".onnx"), feed_of(args, name)
+    first, *more = args.threads
+    for engine in args.engines:
+        runners = {threads: MAKERS[engine](path, feed, threads) for threads in args.threads}
+        for run in runners.values():
+            run()
+        times = rounds(runners, args.seconds, True)
+        for threads in more:
+            one, many = times[first], times[threads]
+            print(f"{name:26} {engine:9} {first} and {threads} threads {np.median(one):9.2f} {np.median(many):9.2f} ms, "
+                  f"ratio {np.median(one) / np.median(many):.3f}, by rounds {np.median(one / many):.3f} ({len(one)})", flush=True)
+
+
 def show(row):
     cell = lambda v, f: "-" if v is None else format(v, f)  # noqa: E731
     print(f"{row['model']:26} {row['threads']} {cell(row.get('ours_ms'), '9.2f')} {cell(row.get('ort_ms'), '9.2f')} {cell(row.get('openvino_ms'), '9.2f')} "
@@ -271,6 +288,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="no first answers, no memory")
     parser.add_argument("--sizes", nargs="*", default=[], metavar="NAME=SIZE", help="of free dimensions")
     parser.add_argument("--isa", choices=("generic", "avx2", "avx512"))
+    parser.add_argument("--scaling", action="store_true", help="what threads are worth, engine by engine")
     parser.add_argument("--csv", default=os.path.join(HERE, "results.csv"))
     parser.add_argument("--first", nargs=4, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -288,6 +306,10 @@ def main():
     if missing:
         print(f"making {len(missing)} models in {args.zoo}")
         zoo.main(["make", args.zoo, *missing])
+    if args.scaling:
+        for name in names:
+            show_scaling(args, name)
+        return 0
     print(f"{'model':26} T {'ours ms':>9} {'ort ms':>9} {'ov ms':>9} {'/ort':>6} {'/best':>6} {'error':>9} {'share':>5} {'first':>8} {'ort':>8} {'peak MB':>7} {'ort':>7}")
     table = []
     for threads in args.threads:
