@@ -108,11 +108,28 @@ static bool describe(struct cpu_prepare *c, struct gemm *g, struct mgx_gemm_desc
     return true;
 }
 
-// --- choosing the division among threads, and the instruction set, by measuring ---
+// --- choosing the division among threads, the instruction set and the panels by measuring ---
 
-static const char *const ways[] = {"model", "avx2", "rows", "columns", "one"};
+static const char *const ways[] = {"model", "avx2", "panels", "rows", "columns", "one"};
 
-enum way { WAY_MODEL, WAY_AVX2, WAY_ROWS, WAY_COLUMNS, WAY_ONE, WAYS };
+enum way { WAY_MODEL, WAY_AVX2, WAY_PANELS, WAY_ROWS, WAY_COLUMNS, WAY_ONE, WAYS };
+
+// Columns of a panel other than the model's choice; 0: there are no others, or one width must do
+// for all sizes.
+static int other_panels(const struct mgx_gemm_desc *d)
+{
+    static const int widths[] = {32, 64};
+    struct mgx_gemm_plan plan;
+    if (d->any_rows || mgx_gemm_plan_init(&plan, d, NULL) != MGX_OK)
+        return 0;
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        const struct mgx_gemm_kernel *other =
+            mgx_gemm_kernel_of(plan.kernel->type, d->isa, widths[i]);
+        if (other && other->isa == plan.kernel->isa && other != plan.kernel)
+            return widths[i];
+    }
+    return 0;
+}
 
 // Divides a planned product otherwise than its cost model did.
 static void divide(struct mgx_gemm_plan *plan, enum way way)
@@ -132,6 +149,7 @@ static enum mgx_status plan_way(struct mgx_gemm_plan *plan, const struct mgx_gem
 {
     struct mgx_gemm_desc d = *desc;
     d.isa = way == WAY_AVX2 ? MGX_ISA_AVX2 : d.isa;
+    d.panel = way == WAY_PANELS ? other_panels(desc) : 0;
     TRY(mgx_gemm_plan_init(plan, &d, diag));
     if (way >= WAY_ROWS && d.m && d.n)
         divide(plan, way);
@@ -210,6 +228,15 @@ static void name_problem(const struct mgx_gemm_desc *d, struct mgx_str *out)
                    d->epilogue.residual ? " residual" : "");
 }
 
+static bool applies(enum way way, const struct mgx_gemm_desc *d)
+{
+    if (way == WAY_AVX2)
+        return d->isa > MGX_ISA_AVX2;
+    if (way == WAY_PANELS)
+        return other_panels(d) > 0;
+    return way == WAY_MODEL || d->threads > 1;
+}
+
 // Plans g: by measurement if there is one, else by the cost model.
 static bool choose_plan(struct cpu_prepare *c, struct gemm *g, const struct mgx_gemm_desc *desc,
                         bool *tuned)
@@ -218,7 +245,7 @@ static bool choose_plan(struct cpu_prepare *c, struct gemm *g, const struct mgx_
     struct mgx_str problem = {0};
     int count = 0, choice;
     for (int way = 0; way < WAYS; way++)
-        if (way == WAY_AVX2 ? desc->isa > MGX_ISA_AVX2 : way < WAY_ROWS || desc->threads > 1)
+        if (applies((enum way)way, desc))
             t.way[count++] = (enum way)way;
     t.desc.epilogue.hook = NULL;
     name_problem(desc, &problem);
