@@ -16,6 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#if defined(MADV_HUGEPAGE) && !defined(MADV_POPULATE_WRITE)
+#define MADV_POPULATE_WRITE 23
+#endif
 #if defined(MADV_HUGEPAGE) && !defined(MADV_COLLAPSE)
 #define MADV_COLLAPSE 25
 #endif
@@ -127,27 +130,50 @@ static bool can_collapse(void)
     return madvise(NULL, 0, MADV_COLLAPSE) == 0;
 }
 
-// Whether its first byte takes a millisecond, some ten times what the machine itself needs.
-static bool is_slow(void *block)
+// Whether a page takes a millisecond to come, some four times what the machine itself needs. It
+// comes without a write: another thread may have been there. Not known on systems before Linux
+// 5.14, which could not make small pages huge either.
+static bool is_slow(void *page)
 {
+    enum { SMALL_PAGE = 4096 };
     struct timespec a, b;
     clock_gettime(CLOCK_MONOTONIC, &a);
-    *(volatile char *)block = 0;
+    if (madvise(page, SMALL_PAGE, MADV_POPULATE_WRITE) != 0)
+        return false;
     clock_gettime(CLOCK_MONOTONIC, &b);
     return (b.tv_sec - a.tv_sec) * 1000000000L + b.tv_nsec - a.tv_nsec > 1000000;
+}
+
+// Whether pages are to be small, from this one on: one may have had bad luck, two have not.
+static bool turns_small(void *page)
+{
+    static _Atomic int slow;
+    if (!atomic_load_explicit(&grows, memory_order_relaxed)) {
+        if (!is_slow(page) || atomic_fetch_add(&slow, 1) == 0 || !can_collapse())
+            return false;
+        atomic_store(&grows, true);
+    }
+    return true;
 }
 
 // Whole ones only, so that a block's tail does not grow to one. A refusal costs speed.
 static void choose_pages(char *block, size_t bytes)
 {
     const size_t whole = bytes & ~(size_t)(HUGE_PAGE - 1);
-    if (!atomic_load_explicit(&grows, memory_order_relaxed)) {
-        (void)madvise(block, whole, MADV_HUGEPAGE);
-        if (!is_slow(block) || !can_collapse())
+    (void)madvise(block, whole, MADV_HUGEPAGE);
+    if (turns_small(block))
+        (void)madvise(block, whole, MADV_NOHUGEPAGE);
+}
+
+void mgx_memory_begin(void *part, size_t bytes)
+{
+    const uintptr_t round = ~(uintptr_t)(HUGE_PAGE - 1), end = (uintptr_t)part + bytes;
+    for (uintptr_t page = ((uintptr_t)part + HUGE_PAGE - 1) & round; page < end; page += HUGE_PAGE)
+        if (turns_small((void *)page)) {
+            const size_t rest = ((end - page) + HUGE_PAGE - 1) & round;
+            (void)madvise((void *)page, rest, MADV_NOHUGEPAGE);
             return;
-        atomic_store(&grows, true);
-    }
-    (void)madvise(block, whole, MADV_NOHUGEPAGE);
+        }
 }
 
 bool mgx_memory_grows(void)
@@ -180,6 +206,11 @@ static void choose_pages(char *block, size_t bytes)
 bool mgx_memory_grows(void)
 {
     return false;
+}
+
+void mgx_memory_begin(void *part, size_t bytes)
+{
+    (void)part, (void)bytes;
 }
 
 void mgx_memory_grows_from_now(void)

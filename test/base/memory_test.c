@@ -34,6 +34,21 @@ CASE(what_lies_in_pages_that_grow_stays)
     free(block);
 }
 
+CASE(what_is_there_stays_when_a_part_begins)
+{
+    unsigned char *block = mgx_memory_aligned(64, BYTES);
+    CHECK(block);
+    for (size_t i = 0; i < BYTES; i++)
+        block[i] = value(i);
+    mgx_memory_begin(block + 100, BYTES - 200);
+    mgx_memory_begin(block + 100, 1);
+    size_t wrong = 0;
+    for (size_t i = 0; i < BYTES; i++)
+        wrong += block[i] != value(i);
+    CHECK_INT(wrong, 0);
+    free(block);
+}
+
 CASE(less_than_a_page_does_not_grow)
 {
     size_t done = 0;
@@ -41,4 +56,5 @@ CASE(less_than_a_page_does_not_grow)
     CHECK(!mgx_memory_grow(small, sizeof small, &done));
 }
 
-TEST_MAIN(ROW(what_lies_in_pages_that_grow_stays) ROW(less_than_a_page_does_not_grow))
+TEST_MAIN(ROW(what_is_there_stays_when_a_part_begins) ROW(what_lies_in_pages_that_grow_stays)
+              ROW(less_than_a_page_does_not_grow))

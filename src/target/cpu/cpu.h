@@ -181,6 +181,7 @@ struct cpu_fill {
     const void *source[4]; // [0] is what counts: its pages may leave memory behind the packer
     size_t source_bytes;   // of [0]
     void *packed;
+    size_t packed_bytes;
     struct cpu_fill *next;
 };
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/memory.h"
 #include "base/size.h"
 #include "target/cpu/cpu.h"
 #include "target/cpu/kernel/split.h"
@@ -73,7 +74,12 @@ static void fill_part(void *user, int task, int thread)
 {
     (void)thread;
     const struct wave *w = user;
-    w->fill->fill(w->fill, w->first + task, w->parts);
+    const struct cpu_fill *f = w->fill;
+    const int part = w->first + task;
+    const size_t begin = mgx_part_begin((int64_t)f->packed_bytes, part, w->parts),
+                 end = mgx_part_begin((int64_t)f->packed_bytes, part + 1, w->parts);
+    mgx_memory_begin((char *)f->packed + begin, end - begin);
+    f->fill(f, part, w->parts);
 }
 
 // In waves of a few MiB. Packing reads its source from front to back, so behind each wave the pages
@@ -146,6 +152,7 @@ void *cpu_pack(struct cpu_plan *plan, const void *key, size_t key_size, size_t b
         return NULL;
     }
     fill->packed = data;
+    fill->packed_bytes = bytes;
     if (!plan->fill_later) {
         fill_now(plan, fill);
         return data;
