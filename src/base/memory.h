@@ -20,13 +20,13 @@
 void *mgx_memory_aligned(size_t align, size_t bytes);
 
 // A host that lends a virtual machine its memory as it is touched takes milliseconds for a huge
-// page that nobody had before. Where one took that long, later blocks of the process begin with
-// small pages, if the system can make them huge later (Linux 6.1 on), and this says so.
+// page that nobody had before. Where two took that long, later pages of the process begin small,
+// if the system can make them huge later (Linux 6.1 on), and this says so.
 bool mgx_memory_grows(void);
 // Before a part of such a block is written for the first time, by any thread: the huge pages that
-// begin in it come now, one by one, and from the first that takes long on they are small. What is
-// there already stays.
-// Where pages are quick this costs a call to the system for each of 2 MiB.
+// begin in it come now, one by one, and from the process's second that takes long on they are
+// small. What is there already stays. Where pages are quick this costs a call to the system for
+// each of 2 MiB.
 void mgx_memory_begin(void *part, size_t bytes);
 // As if one had taken long. For tests.
 void mgx_memory_grows_from_now(void);

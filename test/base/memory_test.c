@@ -8,9 +8,10 @@
 
 enum { MIB = 1 << 20, BYTES = 9 * MIB };
 
+// Not zero where a page begins: a zero written there must show.
 static unsigned char value(size_t i)
 {
-    return (unsigned char)(i * 2654435761u >> 13);
+    return (unsigned char)((i + 1) * 2654435761u >> 13);
 }
 
 CASE(what_lies_in_pages_that_grow_stays)
@@ -18,6 +19,7 @@ CASE(what_lies_in_pages_that_grow_stays)
     mgx_memory_grows_from_now();
     unsigned char *block = mgx_memory_aligned(64, BYTES);
     CHECK(block);
+    mgx_memory_begin(block, BYTES);
     for (size_t i = 0; i < BYTES; i++)
         block[i] = value(i);
     size_t done = 0;

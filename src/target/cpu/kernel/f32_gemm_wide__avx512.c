@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // f32 micro-kernels for wide panels, AVX-512: 6 x 64 in 24 of the 32 registers, four for a row of
 // the panel; the body is tile_body.h. Ten reads for 24 multiplications where 14 x 32 takes 16 for
-// 28, and twice as much of the panel for each: where L2 gives that, products of many rows are 1.04
-// to 1.13 times as fast.
+// 28, and twice as much of the panel for each: where L2 gives that, products of many rows are up to
+// a tenth faster (docs/cpu.md).
 #if defined(__x86_64__)
 enum { ROWS = 6, HALF = 3, NV = 4 };
 
