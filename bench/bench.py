@@ -200,17 +200,25 @@ def fma_peak(build):
     return float(subprocess.run([tool], capture_output=True, text=True, check=True).stdout) if os.path.exists(tool) else None
 
 
+def runner_of(engine, path, feed, threads):
+    """A model that has run once; None, and a line, where the engine cannot run it: that is a result too."""
+    try:
+        runner = MAKERS[engine](path, feed, threads)
+        runner()
+    except Exception as error:
+        print(f"  {engine}: {str(error).splitlines()[0][:150]}", file=sys.stderr)
+        return None
+    return runner
+
+
 def measure(args, name, threads):
     path = os.path.join(args.zoo, name + ".onnx")
     feed = feed_of(args, name)
     runners, row = {}, {"model": name, "threads": threads}
     for engine in args.engines:
-        try:
-            runner = MAKERS[engine](path, feed, threads)
-            runner()
+        runner = runner_of(engine, path, feed, threads)
+        if runner:
             runners[engine] = runner
-        except Exception as error:  # a peer that cannot run a model is a result too
-            print(f"  {engine}: {str(error).splitlines()[0][:150]}", file=sys.stderr)
     if "ort" in runners:
         reference = [np.array(r) for r in runners["ort"]()]
         row["error"] = difference(runners["ours"](), reference) if "ours" in runners else math.inf
@@ -236,9 +244,9 @@ def show_scaling(args, name):
     path, feed = os.path.join(args.zoo, name + ".onnx"), feed_of(args, name)
     first, *more = args.threads
     for engine in args.engines:
-        runners = {threads: MAKERS[engine](path, feed, threads) for threads in args.threads}
-        for run in runners.values():
-            run()
+        runners = {threads: runner_of(engine, path, feed, threads) for threads in args.threads}
+        if None in runners.values():
+            continue
         times = rounds(runners, args.seconds, True)
         for threads in more:
             one, many = times[first], times[threads]
