@@ -314,56 +314,33 @@ static struct problem problem_new(struct rng *r, enum mgx_isa isa, bool transpos
     return problem_of(r, &d);
 }
 
+// 3 x 3, the output as large as the input.
+struct same {
+    int64_t batch, in, out, height, width, down, across; // the last two: dilations
+};
+
+static struct problem problem_same(struct rng *r, enum mgx_isa isa, const struct same *s)
+{
+    const struct mgx_conv_desc d = {.isa = isa,
+                                    .batch = s->batch,
+                                    .groups = 1,
+                                    .in_channels = s->in,
+                                    .out_channels = s->out,
+                                    .in = {1, s->height, s->width},
+                                    .out = {1, s->height, s->width},
+                                    .kernel = {1, 3, 3},
+                                    .stride = {1, 1, 1},
+                                    .dilation = {1, s->down, s->across},
+                                    .pad = {0, s->down, s->across}};
+    return problem_of(r, &d);
+}
+
 // Weights beyond L2, in two blocks of channels and a narrow last panel; many tiles of few pixels.
-static struct problem problem_large(struct rng *r, enum mgx_isa isa)
-{
-    const struct mgx_conv_desc d = {.isa = isa,
-                                    .batch = 2,
-                                    .groups = 1,
-                                    .in_channels = 260,
-                                    .out_channels = 228,
-                                    .in = {1, 9, 8},
-                                    .out = {1, 9, 8},
-                                    .kernel = {1, 3, 3},
-                                    .stride = {1, 1, 1},
-                                    .dilation = {1, 6, 7},
-                                    .pad = {0, 6, 7}};
-    return problem_of(r, &d);
-}
-
+static const struct same large_weights = {2, 260, 228, 9, 8, 6, 7};
 // Enough Winograd tiles for several threads to have blocks of their own, and more than one panel.
-static struct problem problem_wide(struct rng *r, enum mgx_isa isa)
-{
-    const struct mgx_conv_desc d = {.isa = isa,
-                                    .batch = 2,
-                                    .groups = 1,
-                                    .in_channels = 36,
-                                    .out_channels = 40,
-                                    .in = {1, 47, 50},
-                                    .out = {1, 47, 50},
-                                    .kernel = {1, 3, 3},
-                                    .stride = {1, 1, 1},
-                                    .dilation = {1, 1, 1},
-                                    .pad = {0, 1, 1}};
-    return problem_of(r, &d);
-}
-
+static const struct same many_tiles = {2, 36, 40, 47, 50, 1, 1};
 // So few Winograd tiles that two threads share them, and panels for each.
-static struct problem problem_deep(struct rng *r, enum mgx_isa isa)
-{
-    const struct mgx_conv_desc d = {.isa = isa,
-                                    .batch = 1,
-                                    .groups = 1,
-                                    .in_channels = 40,
-                                    .out_channels = 250,
-                                    .in = {1, 13, 12},
-                                    .out = {1, 13, 12},
-                                    .kernel = {1, 3, 3},
-                                    .stride = {1, 1, 1},
-                                    .dilation = {1, 1, 1},
-                                    .pad = {0, 1, 1}};
-    return problem_of(r, &d);
-}
+static const struct same few_tiles = {1, 40, 250, 13, 12, 1, 1};
 
 static void problem_free(struct problem *p)
 {
@@ -502,7 +479,7 @@ CASE(large_weights_agree_with_the_definition)
     struct rng r = {31};
     EACH_ISA(isa)
     if (!check_failures)
-        check_problem(&r, isa, problem_large(&r, isa));
+        check_problem(&r, isa, problem_same(&r, isa, &large_weights));
 }
 
 CASE(many_tiles_agree_with_the_definition)
@@ -510,7 +487,7 @@ CASE(many_tiles_agree_with_the_definition)
     struct rng r = {47};
     EACH_ISA(isa)
     if (!check_failures)
-        check_problem(&r, isa, problem_wide(&r, isa));
+        check_problem(&r, isa, problem_same(&r, isa, &many_tiles));
 }
 
 CASE(transposed_agrees_with_the_definition)
@@ -525,9 +502,9 @@ CASE(threads_do_not_change_a_bit)
 {
     struct rng r = {5};
     for (int i = 0; i < 15; i++) {
-        struct problem p = i == 14   ? problem_deep(&r, mgx_cpu()->isa)
-                           : i == 13 ? problem_wide(&r, mgx_cpu()->isa)
-                           : i == 12 ? problem_large(&r, mgx_cpu()->isa)
+        struct problem p = i == 14   ? problem_same(&r, mgx_cpu()->isa, &few_tiles)
+                           : i == 13 ? problem_same(&r, mgx_cpu()->isa, &many_tiles)
+                           : i == 12 ? problem_same(&r, mgx_cpu()->isa, &large_weights)
                                      : problem_new(&r, mgx_cpu()->isa, false);
         struct mgx_conv_choice choices[MGX_CONV_METHOD_COUNT];
         const int count = mgx_conv_choices(&p.desc, choices);
