@@ -114,7 +114,7 @@ bench: venv all
 # One verb for every kernel test's --bench: GFLOP/s and the share of the measured FMA peak, GB/s,
 # values per nanosecond, for each instruction set this machine has.
 bench-kernels: tests
-	@for test in $(BUILD)/test/test-target-cpu-kernel-*; do \
+	@for test in $(BUILD)/test/test-targets-cpu-kernel-*; do \
 		echo "== $${test##*-}"; $$test --bench || exit 1; \
 	done
 

@@ -16,7 +16,7 @@
 
 #include "onnx/onnx.h"
 #include "pass/pass.h"
-#include "target/target.h"
+#include "targets/target.h"
 
 enum { MAX_INPUTS = 32, MAX_PASSES = 128 };
 

@@ -9,7 +9,7 @@
 #include "onnx/wire.h"
 #include "op/core/eval.h"
 #include "pass/pass.h"
-#include "target/target.h"
+#include "targets/target.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);

@@ -18,7 +18,7 @@ import tempfile
 import time
 
 PERIOD = 1009
-FOLDERS = ("base", "ir", "op", "pass", "onnx", "tf", "quant", "format", "api", "target")
+FOLDERS = ("base", "ir", "op", "pass", "onnx", "tf", "quant", "format", "api", "targets")
 LIMIT = 120  # seconds a run
 TEST_GAVE_UP = 97  # exit status of a test that read through the NULL it was given
 

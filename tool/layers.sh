@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The dependency law: base < ir < op < pass < {onnx, tf, quant, format, target} < api < {driver, python}.
+# The dependency law: base < ir < op < pass < {onnx, tf, quant, format, targets} < api < {driver, python}.
 # An include points to the left or inside its own folder; targets never include each other; driver and python see
 # include/migraphx alone; only src/api reads the environment; the library neither prints nor exits.
 set -eu
@@ -16,12 +16,12 @@ allowed() { # what a folder of src may include
     pass) echo base ir op pass ;;
     onnx | tf | quant) echo base ir op pass "$1" ;;
     format) echo base ir op format ;;
-    target) echo base ir op pass target ;;
-    api) echo base ir op pass onnx tf quant format target api migraphx ;;
+    targets) echo base ir op pass targets ;;
+    api) echo base ir op pass onnx tf quant format targets api migraphx ;;
     esac
 }
 
-for dir in base ir op pass onnx tf quant format target api; do
+for dir in base ir op pass onnx tf quant format targets api; do
     [ -d "src/$dir" ] || continue
     may=$(allowed $dir)
     grep -rnE '^ *# *include "' "src/$dir" | while IFS= read -r line; do
@@ -35,9 +35,9 @@ for dir in base ir op pass onnx tf quant format target api; do
         [ $ok = 1 ] || echo "$line"
     done
 done > /tmp/layers.$$ || :
-for target in src/target/*/; do
+for target in src/targets/*/; do
     name=$(basename "$target")
-    grep -rnE '^ *# *include "target/[a-z]+/' "$target" | grep -v "\"target/$name/" >> /tmp/layers.$$ || :
+    grep -rnE '^ *# *include "targets/[a-z]+/' "$target" | grep -v "\"targets/$name/" >> /tmp/layers.$$ || :
 done
 grep -rnE '^ *# *include "' driver python 2>/dev/null | grep -vE '"(migraphx/|[a-z0-9_]+\.(h|inc)")' >> /tmp/layers.$$ || :
 if [ -s /tmp/layers.$$ ]; then

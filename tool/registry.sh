@@ -24,4 +24,4 @@ sed -nE 's/^(UNARY|BINARY|TERNARY)[A-Z_]*\(([a-z0-9_]+),.*/\2/p' "$src"/op/point
     LC_ALL=C sort -u | awk '{ printf "PW(%s, %s)\n", $1, toupper($1) }' | put pointwise_list.inc
 list pass PASS "$src"/pass/*.c | LC_ALL=C sort -u | put pass_list.inc
 list onnx ONNX "$src"/onnx/op/*.c "$src"/onnx/simple.c | LC_ALL=C sort -u | put onnx_list.inc
-list target TARGET "$src"/target/*/*.c | LC_ALL=C sort -u | put target_list.inc
+list target TARGET "$src"/targets/*/*.c | LC_ALL=C sort -u | put target_list.inc

@@ -15,7 +15,7 @@
 #include "base/size.h"
 #include "ir/module.h"
 #include "onnx/onnx.h"
-#include "target/target.h"
+#include "targets/target.h"
 
 // --- handles ---
 

@@ -60,7 +60,7 @@ struct mgx_kept { // shares released with the program
     size_t count, capacity;
 };
 
-struct mgx_executable; // a target's compiled form, see target/target.h
+struct mgx_executable; // a target's compiled form, see targets/target.h
 
 struct mgx_program {
     struct mgx_arena arena;

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "import.h"
-#include "target/target.h"
+#include "targets/target.h"
 
 static char root[] = "/tmp/mgx_external_XXXXXX";
 static const float values[] = {1, 2, 3, 4, 5, 6, 7, 8};

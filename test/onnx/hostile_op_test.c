@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "import.h"
-#include "target/target.h"
+#include "targets/target.h"
 #include "tiny.h"
 
 enum verdict { REFUSED, RUNS, EITHER };

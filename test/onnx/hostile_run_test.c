@@ -2,7 +2,7 @@
 // Models that import well and ask for the world when they run: loops without end, nests of loops,
 // values and strings that double. Each run ends with an error that says what was too much.
 #include "import.h"
-#include "target/target.h"
+#include "targets/target.h"
 
 enum { FLOAT = 1, INT64 = 7, STRING = 8, BOOL = 9 };
 

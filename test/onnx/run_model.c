@@ -27,7 +27,7 @@
 #include "onnx/onnx.h"
 #include "op/core/eval.h"
 #include "op/op.h"
-#include "target/target.h"
+#include "targets/target.h"
 
 enum { MAX_VALUES = 256, TEXT = 3000 };
 

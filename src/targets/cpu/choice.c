@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: MIT
+// See choice.h. A table of chains under the plan's lock; a row is immutable once listed but for its
+// links and its users.
+#include "targets/cpu/choice.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "op/op.h"
+#include "pass/pass.h"
+
+enum { BUCKETS = 1024, SMALL_ELEMENTS = 16 };
+static const size_t limit_bytes = (size_t)64 << 20;
+
+struct cpu_choices {
+    struct cpu_choice *bucket[BUCKETS];
+    struct cpu_choice *newest, *oldest;
+    size_t bytes;
+};
+
+// --- the key ---
+
+static uint64_t hash_shape(const struct mgx_shape *s, uint64_t seed)
+{
+    const int64_t head[] = {s->type, s->rank};
+    seed = mgx_hash_bytes(head, sizeof head, seed);
+    seed = mgx_hash_bytes(s->lens, (size_t)s->rank * sizeof *s->lens, seed);
+    return mgx_hash_bytes(s->strides, (size_t)s->rank * sizeof *s->strides, seed);
+}
+
+// A literal never changes and lives as long as the plan, so its address stands for its value.
+static const void *constant_of(const struct cpu_plan *plan, const struct mgx_tensor *t)
+{
+    return mgx_map_find_pointer(&plan->literals, t->data);
+}
+
+// Sizes, axes and the like: what an expansion may depend on.
+static bool is_small(const struct mgx_tensor *t)
+{
+    const struct mgx_shape *s = &t->shape;
+    return (s->type == MGX_INT64 || s->type == MGX_INT32 || s->type == MGX_BOOL) && s->rank <= 1 &&
+           mgx_shape_elements(s) <= SMALL_ELEMENTS && mgx_shape_is_standard(s);
+}
+
+static uint64_t hash_call(const struct cpu_plan *plan, const struct mgx_compute_call *c,
+                          bool by_value)
+{
+    const void *head[] = {c->op, c->mod_count ? c->mod[0] : NULL};
+    uint64_t h = mgx_attr_hash(c->op, c->attr, mgx_hash_bytes(head, sizeof head, by_value));
+    for (int i = 0; i < c->in_count; i++) {
+        const void *constant = constant_of(plan, c->in[i]);
+        h = mgx_hash_bytes(&constant, sizeof constant, hash_shape(&c->in[i]->shape, h));
+        if (by_value && is_small(c->in[i]))
+            h = mgx_hash_bytes(c->in[i]->data, mgx_shape_bytes(&c->in[i]->shape), h);
+    }
+    return h;
+}
+
+static bool same_input(const struct cpu_plan *plan, const struct cpu_choice_in *k,
+                       const struct mgx_tensor *t)
+{
+    return mgx_shape_equal(&k->shape, &t->shape) && k->constant == constant_of(plan, t) &&
+           (!k->value.storage || memcmp(k->value.data, t->data, mgx_shape_bytes(&t->shape)) == 0);
+}
+
+static bool is_key(const struct cpu_plan *plan, const struct cpu_choice *k,
+                   const struct mgx_compute_call *c, bool by_value)
+{
+    if (k->by_value != by_value || k->ins.op != c->op || k->ins.in_count != c->in_count ||
+        (k->ins.mod_count ? k->ins.mod[0] : NULL) != (c->mod_count ? c->mod[0] : NULL) ||
+        !mgx_attr_equal(c->op, k->ins.attr, c->attr))
+        return false;
+    for (int i = 0; i < c->in_count; i++)
+        if (!same_input(plan, &k->in[i], c->in[i]))
+            return false;
+    return true;
+}
+
+// --- making one ---
+
+static void release_in(struct cpu_choice_in *in)
+{
+    mgx_tensor_release(&in->value);
+    mgx_tensor_release(&in->aligned);
+}
+
+static void destroy(struct cpu_choice *k)
+{
+    for (struct cpu_end *end = k->own.ends; end; end = end->next)
+        end->fn(end->user);
+    for (int i = 0; k->in && i < k->ins.in_count; i++)
+        release_in(&k->in[i]);
+    mgx_program_destroy(k->program);
+    for (size_t i = 0; i < k->own.packed.count; i++)
+        mgx_storage_release(k->own.packed.v[i]);
+    mgx_map_fini(&k->own.packs);
+    mgx_arena_fini(&k->own.arena);
+    free(k);
+}
+
+// An instruction as kernels want to see it. Its inputs have no producer.
+static bool make_ins(struct cpu_choice *k, const struct mgx_compute_call *c, struct mgx_diag *diag)
+{
+    struct mgx_arena *arena = &k->own.arena;
+    struct mgx_ins *in = MGX_NEW_ARRAY(arena, struct mgx_ins, c->in_count);
+    struct mgx_ins **list = MGX_NEW_ARRAY(arena, struct mgx_ins *, c->in_count);
+    k->ins = (struct mgx_ins){.op = c->op,
+                              .shape = *c->out_shape,
+                              .in = list,
+                              .in_count = c->in_count,
+                              .mod = (struct mgx_module **)c->mod,
+                              .mod_count = c->mod_count};
+    if (!in || !list || mgx_attr_copy(c->op, c->attr, arena, &k->ins.attr, diag) != MGX_OK) {
+        mgx_fail_memory(diag);
+        return false;
+    }
+    if (c->mod_count &&
+        !(k->ins.mod = mgx_arena_memdup(arena, c->mod, (size_t)c->mod_count * sizeof *c->mod))) {
+        mgx_fail_memory(diag);
+        return false;
+    }
+    for (int i = 0; i < c->in_count; i++) {
+        in[i].op = mgx_shape_elements(&c->in[i]->shape) ? &mgx_op_param : &mgx_op_undefined;
+        in[i].shape = c->in[i]->shape;
+        list[i] = &in[i];
+    }
+    return true;
+}
+
+// Inputs that the kernel wants in another order of memory get a copy in front. True if any does
+// now.
+static bool pack_inputs(struct cpu_choice *k, const struct cpu_prepare *c, struct mgx_shape *in)
+{
+    bool changed = false;
+    for (int i = 0; i < c->in_count; i++) {
+        if (c->want_in[i] == CPU_AS_IT_IS || k->in[i].pack)
+            continue;
+        struct mgx_shape shape = mgx_shape_make(in[i].type, in[i].rank, in[i].lens);
+        if (c->want_in[i] == CPU_LIKE_RESULT)
+            shape = mgx_shape_like_order(&shape, c->out);
+        if (mgx_shape_equal(&shape, &in[i]))
+            continue;
+        struct cpu_prepare copy = {.plan = &k->own,
+                                   .ins = &k->ins,
+                                   .in = &in[i],
+                                   .in_count = 1,
+                                   .out = &shape,
+                                   .copy_only = true,
+                                   .diag = c->diag};
+        if (!cpu_kernel_copy.prepare(&copy))
+            return false;
+        k->in[i].pack = copy.state;
+        k->in[i].packed = in[i] = shape;
+        changed = true;
+    }
+    return changed;
+}
+
+static void unpack_inputs(struct cpu_choice *k, struct mgx_shape *in)
+{
+    for (int i = 0; i < k->ins.in_count; i++) {
+        k->in[i].pack = NULL;
+        in[i] = k->in[i].shape;
+    }
+}
+
+static bool ask_one(struct cpu_choice *k, struct cpu_prepare *c, const struct cpu_kernel *kernel)
+{
+    c->state = NULL;
+    c->workspace = 0;
+    c->in_place = -1;
+    memset(c->skip_in, 0, (size_t)c->in_count);
+    memset(c->want_in, 0, (size_t)c->in_count);
+    if (!kernel->prepare(c))
+        return false;
+    k->kernel = kernel;
+    k->state = c->state;
+    k->workspace = c->workspace;
+    k->in_place = c->in_place >= 0 && k->in[c->in_place].pack ? -1 : c->in_place;
+    return true;
+}
+
+// Weights as they lie in a file, which the kernel did not pack.
+static void align_inputs(struct cpu_choice *k, const struct cpu_prepare *c)
+{
+    for (int i = 0; i < c->in_count; i++)
+        if (c->constant[i] && !c->skip_in[i] && !mgx_tensor_is_aligned(c->constant[i]) &&
+            mgx_tensor_align(&k->in[i].aligned, c->constant[i], c->diag) != MGX_OK)
+            return;
+}
+
+// The first kernel that takes the call; none leaves the reference. A failure stays in diag.
+static void ask(struct cpu_choice *k, const struct mgx_compute_call *call, struct mgx_diag *diag)
+{
+    struct mgx_shape *in = MGX_NEW_ARRAY(&k->own.arena, struct mgx_shape, call->in_count);
+    const struct mgx_tensor *constant[CPU_CHOICE_INPUTS] = {NULL};
+    bool skip[CPU_CHOICE_INPUTS];
+    unsigned char want[CPU_CHOICE_INPUTS];
+    for (int i = 0; i < call->in_count; i++)
+        constant[i] = k->in[i].constant ? call->in[i] : NULL;
+    struct cpu_prepare c = {.plan = &k->own,
+                            .ins = &k->ins,
+                            .in = in,
+                            .in_count = call->in_count,
+                            .constant = constant,
+                            .out = &k->out,
+                            .skip_in = skip,
+                            .want_in = want,
+                            .diag = diag};
+    for (int i = 0; in && cpu_kernels[i] != &cpu_kernel_ref; i++) {
+        unpack_inputs(k, in);
+        bool good = ask_one(k, &c, cpu_kernels[i]);
+        for (int n = 0; !good && n < call->in_count && diag->status == MGX_OK; n++) {
+            if (!pack_inputs(k, &c, in))
+                break;
+            good = ask_one(k, &c, cpu_kernels[i]);
+        }
+        if (good)
+            align_inputs(k, &c);
+        if (good || diag->status != MGX_OK)
+            return;
+    }
+    if (in)
+        unpack_inputs(k, in);
+}
+
+// --- expanding one ---
+
+// The operator alone in a program: parameters for its inputs, literals where values are the key.
+static struct mgx_ins *make_program(struct cpu_choice *k, const struct mgx_compute_call *c,
+                                    struct mgx_diag *diag)
+{
+    if (mgx_program_create(&k->program, k->own.program->ops, diag) != MGX_OK)
+        return NULL;
+    struct mgx_program *p = k->program;
+    struct mgx_module *m = mgx_program_main(p);
+    struct mgx_ins **in = MGX_NEW_ARRAY(&p->arena, struct mgx_ins *, c->in_count);
+    void *attr = NULL;
+    if (!in || mgx_attr_copy(c->op, c->attr, &p->arena, &attr, diag) != MGX_OK) {
+        mgx_fail_memory(diag);
+        return NULL;
+    }
+    for (int i = 0; i < c->in_count; i++)
+        in[i] = k->in[i].value.storage
+                    ? mgx_add_literal(m, &k->in[i].value)
+                    : mgx_add_parameter(m, mgx_arena_printf(&p->arena, "x%d", i), &k->in[i].shape);
+    return mgx_insert(m, NULL, c->op, attr, in, c->in_count, NULL, 0);
+}
+
+static bool add_results(struct mgx_ins *ins, const struct mgx_shape *out)
+{
+    struct mgx_module *m = ins->owner;
+    if (out->type != MGX_TUPLE)
+        return mgx_add_return(m, &ins, 1) != NULL;
+    struct mgx_ins **list = MGX_NEW_ARRAY(&m->program->arena, struct mgx_ins *, out->sub_count + 1);
+    for (int i = 0; list && i < out->sub_count; i++)
+        list[i] = mgx_emit(m, &mgx_op_get_tuple_elem, MGX_ATTRS(mgx_int("index", i)), MGX_IN(ins));
+    return list && mgx_add_return(m, list, out->sub_count) != NULL;
+}
+
+static bool try_expand(struct cpu_choice *k, const struct mgx_compute_call *c,
+                       struct mgx_diag *diag)
+{
+    static const struct mgx_pass *const clean[] = {&mgx_pass_expand, &mgx_pass_propagate_constant,
+                                                   &mgx_pass_dead_code_elimination, NULL};
+    struct mgx_ins *ins = make_program(k, c, diag);
+    if (!ins || !add_results(ins, c->out_shape) ||
+        mgx_run_passes(k->program, clean, NULL, diag) != MGX_OK ||
+        mgx_program_status(k->program, diag) != MGX_OK)
+        return false;
+    for (ins = mgx_program_main(k->program)->first; ins; ins = ins->next)
+        if (ins->op == c->op) // it, or a part of it, still waits
+            return false;
+    for (int i = 0; i < k->program->module_count; i++)
+        mgx_module_number(k->program->modules[i]);
+    return true;
+}
+
+// Whatever is wrong with the inputs, the reference will say.
+static void expand(struct cpu_choice *k, const struct mgx_compute_call *c, struct mgx_diag *diag)
+{
+    struct mgx_diag mine = {0};
+    if (try_expand(k, c, &mine))
+        return;
+    mgx_program_destroy(k->program);
+    k->program = NULL;
+    if (mine.status == MGX_NO_MEMORY)
+        mgx_fail_memory(diag);
+    for (int i = 0; i < c->in_count && !k->by_value; i++)
+        k->wants_value |= is_small(c->in[i]);
+}
+
+// --- both ---
+
+static bool make_key(struct cpu_choice *k, const struct mgx_compute_call *c, struct mgx_diag *diag)
+{
+    k->in = MGX_NEW_ARRAY(&k->own.arena, struct cpu_choice_in, c->in_count);
+    if (!k->in || !make_ins(k, c, diag)) {
+        mgx_fail_memory(diag);
+        return false;
+    }
+    for (int i = 0; i < c->in_count; i++) {
+        k->in[i].shape = c->in[i]->shape;
+        k->in[i].constant = constant_of(k->own.parent, c->in[i]);
+        if (k->by_value && is_small(c->in[i]) && mgx_shape_elements(&c->in[i]->shape) &&
+            mgx_tensor_clone(&k->in[i].value, c->in[i], diag) != MGX_OK)
+            return false;
+    }
+    return true;
+}
+
+static void choose_layout(struct cpu_choice *k, const struct mgx_compute_call *c)
+{
+    struct mgx_shape *in = MGX_NEW_ARRAY(&k->own.arena, struct mgx_shape, c->in_count);
+    for (int i = 0; in && i < c->in_count; i++)
+        in[i] = k->in[i].shape;
+    if (in)
+        k->out = cpu_natural_layout(&k->ins, c->out_shape, in, c->in_count);
+}
+
+static struct cpu_choice *create(struct cpu_plan *plan, const struct mgx_compute_call *c,
+                                 bool by_value, struct mgx_diag *diag)
+{
+    struct cpu_choice *k = calloc(1, sizeof *k);
+    if (!k) {
+        mgx_fail_memory(diag);
+        return NULL;
+    }
+    k->own = (struct cpu_plan){.parent = plan,
+                               .program = plan->program,
+                               .isa = plan->isa,
+                               .pool = plan->pool,
+                               .threads = plan->threads,
+                               .fast_math = plan->fast_math};
+    k->by_value = by_value;
+    mgx_arena_init(&k->own.arena);
+    if (make_key(k, c, diag)) {
+        if (c->op->expand) {
+            expand(k, c, diag);
+        } else {
+            choose_layout(k, c);
+            ask(k, c, diag);
+        }
+    }
+    if (k->own.arena.failed)
+        mgx_fail_memory(diag);
+    if (diag->status == MGX_OK)
+        return k;
+    destroy(k);
+    return NULL;
+}
+
+// --- the table ---
+
+static size_t bytes_of(const struct cpu_choice *k)
+{
+    size_t aligned = 0;
+    for (int i = 0; i < k->ins.in_count; i++)
+        aligned += k->in[i].aligned.storage ? k->in[i].aligned.storage->bytes : 0;
+    return sizeof *k + k->own.arena.bytes + k->own.packed_bytes + aligned +
+           (k->program ? sizeof *k->program + k->program->arena.bytes : 0);
+}
+
+static void unlink_use(struct cpu_choices *t, struct cpu_choice *k)
+{
+    *(k->newer ? &k->newer->older : &t->newest) = k->older;
+    *(k->older ? &k->older->newer : &t->oldest) = k->newer;
+}
+
+static void link_newest(struct cpu_choices *t, struct cpu_choice *k)
+{
+    k->newer = NULL;
+    k->older = t->newest;
+    *(t->newest ? &t->newest->newer : &t->oldest) = k;
+    t->newest = k;
+}
+
+static void drop(struct cpu_choices *t, struct cpu_choice *k)
+{
+    struct cpu_choice **at = &t->bucket[k->hash % BUCKETS];
+    while (*at != k)
+        at = &(*at)->next;
+    *at = k->next;
+    unlink_use(t, k);
+    t->bytes -= bytes_of(k);
+    destroy(k);
+}
+
+static void make_room(struct cpu_choices *t)
+{
+    for (struct cpu_choice *k = t->oldest, *newer; k && t->bytes > limit_bytes; k = newer) {
+        newer = k->newer;
+        if (!k->users)
+            drop(t, k);
+    }
+}
+
+static struct cpu_choice *find(struct cpu_plan *plan, uint64_t hash,
+                               const struct mgx_compute_call *c, bool by_value,
+                               struct mgx_diag *diag)
+{
+    struct cpu_choices *t = plan->choices;
+    if (!t && !(t = plan->choices = calloc(1, sizeof *t))) {
+        mgx_fail_memory(diag);
+        return NULL;
+    }
+    struct cpu_choice *k = t->bucket[hash % BUCKETS];
+    while (k && !(k->hash == hash && is_key(plan, k, c, by_value)))
+        k = k->next;
+    if (k) {
+        unlink_use(t, k);
+    } else {
+        if (!(k = create(plan, c, by_value, diag)))
+            return NULL;
+        k->hash = hash;
+        k->next = t->bucket[hash % BUCKETS];
+        t->bucket[hash % BUCKETS] = k;
+        t->bytes += bytes_of(k);
+    }
+    link_newest(t, k);
+    k->users++;
+    make_room(t);
+    return k;
+}
+
+enum mgx_status cpu_choice_require(struct cpu_plan *plan, const struct mgx_compute_call *c,
+                                   bool by_value, struct cpu_choice **out, struct mgx_diag *diag)
+{
+    const uint64_t hash = hash_call(plan, c, by_value);
+    pthread_mutex_lock(&plan->lock);
+    *out = find(plan, hash, c, by_value, diag);
+    pthread_mutex_unlock(&plan->lock);
+    return *out ? MGX_OK : diag->status;
+}
+
+void cpu_choice_release(struct cpu_plan *plan, struct cpu_choice *choice)
+{
+    pthread_mutex_lock(&plan->lock);
+    choice->users--;
+    pthread_mutex_unlock(&plan->lock);
+}
+
+void cpu_choices_destroy(struct cpu_plan *plan)
+{
+    for (struct cpu_choice *k = plan->choices ? plan->choices->newest : NULL, *older; k;
+         k = older) {
+        older = k->older;
+        destroy(k);
+    }
+    free(plan->choices);
+    plan->choices = NULL;
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// Kernels chosen at run time, remembered: by operator, attributes, shapes and constants of a call.
+//
+// The planner decides ahead of time where sizes are known; this is the same decision for the rest
+// (sizes that follow from values, bodies of loops, nodes that wait for the run). A choice holds
+// what `prepare` made of it in memory of its own, so that it can go when the plan's choices exceed
+// CPU_CHOICE_BYTES: the least recently used go first, never one that is running.
+//
+// An operator that stands for others (mgx_op.expand: a model's node that waited for its inputs) is
+// expanded once for its shapes, and where that does not suffice for the values of its small integer
+// inputs; the program it becomes is remembered and evaluated.
+//
+// Cost: a call seen before takes a hash of its shapes; a new one plans its kernel, microseconds.
+#pragma once
+
+#include "targets/cpu/cpu.h"
+
+enum { CPU_CHOICE_INPUTS = 8 }; // of a kernel; operators that expand may have more
+
+// One input: the key, and what becomes of it.
+struct cpu_choice_in {
+    struct mgx_shape shape;
+    const void *constant;    // address of a literal of the plan, or NULL
+    struct mgx_tensor value; // of a small integer input, if values are part of the key
+    struct mgx_tensor
+        aligned;             // of a constant that the kernel reads and that lies at an odd address
+    void *pack;              // state of a copy that comes first, or NULL
+    struct mgx_shape packed; // its result
+};
+
+struct cpu_choice {
+    struct cpu_choice *next;          // in its bucket
+    struct cpu_choice *newer, *older; // by use
+    uint64_t hash;
+    int users; // runs that hold it
+    // The key. `ins` is made up: operator, attributes, bodies, and inputs that have but a shape.
+    struct mgx_ins ins;
+    struct cpu_choice_in *in;
+    bool by_value; // small integer inputs by their values too
+    // What was chosen.
+    struct cpu_plan own; // what prepare sees: arena, packed constants and clean-up of its own
+    struct mgx_shape out;
+    const struct cpu_kernel *kernel; // NULL: the reference
+    void *state;
+    size_t workspace;
+    int in_place; // input whose bytes the result may take over, -1 none
+    // Of an operator that expands: what it stands for, as a program of the inputs without a value.
+    struct mgx_program *program;
+    bool wants_value; // nothing: the values of small inputs would be needed
+};
+
+struct cpu_choices; // of a plan
+
+// The choice for a call, held until cpu_choice_release. NULL in *out: too little memory to remember
+// one.
+enum mgx_status cpu_choice_require(struct cpu_plan *plan, const struct mgx_compute_call *c,
+                                   bool by_value, struct cpu_choice **out,
+                                   struct mgx_diag *diag) MGX_NODISCARD;
+void cpu_choice_release(struct cpu_plan *plan, struct cpu_choice *choice);
+
+void cpu_choices_destroy(struct cpu_plan *plan);

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+// The loops of attention.h over rows of scores, compiled once per instruction set.
+#include "targets/cpu/kernel/attention.h"
+
+#include <math.h>
+
+#include "targets/cpu/kernel/simd.h"
+#include "targets/cpu/kernel/vmath.h"
+
+static float lanes_max(vf v)
+{
+    float lane[VL];
+    vf_store(lane, v);
+    float m = lane[0];
+    for (int i = 1; i < VL; i++)
+        m = lane[i] > m ? lane[i] : m;
+    return m;
+}
+
+// The last scores of a row, fewer than a vector of them; behind them comes -infinity.
+static void scale_tail(float *s, int n, float scale, const float *mask, int64_t mask_col)
+{
+    for (int j = 0; j < VL; j++)
+        s[j] = j < n ? s[j] * scale + (mask ? mask[j * mask_col] : 0) : -INFINITY;
+}
+
+static void scale_rows(float *s, int64_t stride, int rows, int64_t n, float scale,
+                       const float *mask, int64_t mask_row, int64_t mask_col, float *high)
+{
+    const int64_t whole = n - n % VL;
+    const vf by = vf_set(scale);
+    for (int i = 0; i < rows; i++, s += stride, mask = mask ? mask + mask_row : NULL) {
+        const bool same = !mask || !mask_col;
+        const vf all = vf_set(mask && same ? *mask : 0);
+        vf m = vf_set(high[i]);
+        for (int64_t j = 0; j < whole; j += VL) {
+            const vf x = vf_fma(vf_load(s + j), by, same ? all : vf_load(mask + j));
+            m = vf_max(m, x);
+            vf_store(s + j, x);
+        }
+        if (whole < n) {
+            scale_tail(s + whole, (int)(n - whole), scale, mask ? mask + whole * mask_col : NULL,
+                       mask_col);
+            m = vf_max(m, vf_load(s + whole));
+        }
+        high[i] = lanes_max(m);
+    }
+}
+
+// e^x, or 0 where that is below 2^-92: the largest power of a row is 1, and no float tells such an
+// addend from none. Down among the denormals every operation takes a hundred times as long, the
+// products with V included.
+SIMD vf power(vf x)
+{
+    const vf least = vf_set(-64.0f);
+    return vf_below(x, least, vf_zero(), vf_exp(vf_max(least, x)));
+}
+
+static void exp_rows(float *s, int64_t stride, int rows, int64_t n, const float *high, float *sum)
+{
+    for (int i = 0; i < rows; i++, s += stride) {
+        // A row of nothing but -infinity: 0, not NaN, as later blocks may have more.
+        const vf m = vf_set(high[i] == -INFINITY ? 0 : high[i]);
+        vf a = vf_zero(), b = vf_zero();
+        int64_t j = 0;
+        for (; j + 2 * VL <= n; j += 2 * VL) {
+            const vf x = power(vf_sub(vf_load(s + j), m));
+            const vf y = power(vf_sub(vf_load(s + j + VL), m));
+            vf_store(s + j, x);
+            vf_store(s + j + VL, y);
+            a = vf_add(a, x);
+            b = vf_add(b, y);
+        }
+        for (; j < n; j += VL) {
+            const vf x = power(vf_sub(vf_load(s + j), m));
+            vf_store(s + j, x);
+            a = vf_add(a, x);
+        }
+        sum[i] = vf_sum(vf_add(a, b));
+    }
+}
+
+static void multiply_rows(float *y, int64_t stride, int rows, int64_t n, const float *factor)
+{
+    for (int i = 0; i < rows; i++, y += stride) {
+        const vf f = vf_set(factor[i]);
+        int64_t j = 0;
+        for (; j + VL <= n; j += VL)
+            vf_store(y + j, vf_mul(vf_load(y + j), f));
+        if (j < n)
+            vf_store_some(y + j, vf_mul(vf_load_some(y + j, (int)(n - j)), f), (int)(n - j));
+    }
+}
+
+const struct mgx_attention_rows NAME(mgx_attention_rows) = {scale_rows, exp_rows, multiply_rows};

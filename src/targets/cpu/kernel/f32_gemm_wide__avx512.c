@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// f32 micro-kernels for wide panels, AVX-512: 6 x 64 in 24 of the 32 registers, four for a row of
+// the panel; the body is tile_body.h. Ten reads for 24 multiplications where 14 x 32 takes 16 for
+// 28, and twice as much of the panel for each: where L2 gives that, products of many rows are up to
+// a tenth faster (docs/cpu.md).
+#if defined(__x86_64__)
+enum { ROWS = 6, HALF = 3, NV = 4 };
+
+#include "targets/cpu/kernel/tile_body.h"
+
+TILE(1)
+TILE(2)
+TILE(3)
+TILE(4)
+TILE(5)
+TILE(6)
+
+extern const struct mgx_gemm_kernel mgx_f32_gemm_6x64__avx512;
+
+const struct mgx_gemm_kernel mgx_f32_gemm_6x64__avx512 = {
+    .name = "f32_gemm_6x64__avx512",
+    .type = MGX_KERNEL_F32,
+    .a_type = MGX_KERNEL_F32,
+    .b_type = MGX_KERNEL_F32,
+    .isa = MGX_ISA_AVX512,
+    .group = 1,
+    .rows = ROWS,
+    .half = HALF,
+    .cols = NV * VL,
+    .vector = VL,
+    .wide = {NULL, wide_1, wide_2, wide_3, wide_4, wide_5, wide_6},
+    .narrow = {NULL, narrow_1, narrow_2, narrow_3, narrow_4, narrow_5, narrow_6},
+    .few = {NULL, few_1, few_2},
+    .few_panels = {0, 4, 2},
+    .dot = dot,
+    .pack_transposed = pack_transposed,
+    .finish = finish,
+};
+#endif

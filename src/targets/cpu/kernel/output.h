@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// From an epilogue to what the micro-kernel does in registers and what is left for the tile in L1.
+// Private to the kernels built on tile.h.
+#pragma once
+
+#include <math.h>
+#include <stddef.h>
+
+#include "targets/cpu/kernel/tile.h"
+
+static inline void mgx_output_clamp(const struct mgx_epilogue *e, struct mgx_tile_args *args)
+{
+    args->clamp = e->act == MGX_ACT_RELU || e->act == MGX_ACT_CLIP;
+    args->low = e->act == MGX_ACT_RELU ? 0.0f : e->a;
+    args->high = e->act == MGX_ACT_RELU ? INFINITY : e->b;
+}
+
+// Whether registers do all of it.
+static inline bool mgx_output_simple(const struct mgx_epilogue *e)
+{
+    return e->act <= MGX_ACT_CLIP && !e->factor && e->residual != MGX_RESIDUAL_AFTER && !e->hook;
+}
+
+// The rest, for a tile that has just been stored. `residual` belongs to the tile's first value.
+static inline void mgx_output_finish(const struct mgx_gemm_kernel *kernel,
+                                     const struct mgx_epilogue *e, const struct mgx_tile *tile,
+                                     const float *residual, int64_t residual_stride,
+                                     void *hook_user)
+{
+    const bool after = e->residual == MGX_RESIDUAL_AFTER;
+    struct mgx_epilogue here = *e;
+    if (e->a_column)
+        here.a_column += tile->col;
+    if (e->factor) {
+        here.factor += tile->col;
+        here.term += tile->col;
+    }
+    if (e->act > MGX_ACT_CLIP || e->factor || after)
+        kernel->finish(tile->data, tile->stride, tile->rows, tile->cols, &here,
+                       after ? residual : NULL, residual_stride);
+    if (e->hook)
+        e->hook(hook_user, tile);
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+// Packing B into panels; see gemm.h for the layout. Costs one pass over B. Columns whose depth is
+// contiguous are transposed in registers, 32 bits at a time; anything else goes line by line.
+#include <assert.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "targets/cpu/kernel/convert.h"
+#include "targets/cpu/kernel/gemm.h"
+#include "targets/cpu/kernel/split.h"
+
+int mgx_panel_width(const struct mgx_gemm_kernel *kernel, int64_t n, int64_t p)
+{
+    const int64_t left = n - p * kernel->cols;
+    return left <= kernel->cols / 2 ? kernel->cols / 2 : kernel->cols;
+}
+
+int64_t mgx_panel_rows(const struct mgx_gemm_kernel *kernel, int64_t depth)
+{
+    return mgx_ceil_div(depth, kernel->group);
+}
+
+bool mgx_panels_bytes(const struct mgx_gemm_kernel *kernel, int64_t rows, int64_t n, size_t *out)
+{
+    assert(rows >= 0 && n >= 0);
+    const size_t cols = (size_t)kernel->cols;
+    size_t bytes;
+    if (!mgx_add_size((size_t)n, cols - 1, &bytes) ||
+        !mgx_mul_size(bytes / cols, cols * sizeof(float), &bytes) ||
+        !mgx_mul_size(bytes, (size_t)rows, &bytes) || bytes > PTRDIFF_MAX)
+        return false;
+    if (n % kernel->cols && n % kernel->cols <= kernel->cols / 2)
+        bytes -= (size_t)rows * cols / 2 * sizeof(float);
+    *out = bytes;
+    return true;
+}
+
+// What is packed: part of a matrix, at its first column.
+struct source {
+    const struct mgx_gemm_kernel *kernel;
+    const char *b;
+    int64_t row, col, depth; // strides in bytes
+    int64_t size;            // bytes of an element
+    int cols;
+    mgx_convert_fn convert;
+};
+
+// A line of values with any stride to one without gaps.
+static void gather(const char *from, int64_t step, int64_t size, int count, void *to)
+{
+    char *out = to;
+    for (int i = 0; i < count; i++, from += step, out += size)
+        memcpy(out, from, (size_t)size);
+}
+
+// Row k of the columns, of the kernel's type; zeros behind the depth.
+static void load_line(const struct source *s, int64_t k, void *to)
+{
+    char line[MGX_TILE_MAX_COLS * 4];
+    const char *from = s->b + k * s->row;
+    if (k >= s->depth) {
+        memset(to, 0, (size_t)(s->cols * mgx_kernel_size(s->kernel->b_type)));
+        return;
+    }
+    if (s->col != s->size) {
+        gather(from, s->col, s->size, s->cols, line);
+        from = line;
+    }
+    s->convert(from, to, s->cols);
+}
+
+// One row of the panel for each group of rows of the matrix, value by value side by side.
+static void pack_lines(const struct source *s, int width, uint32_t *panel)
+{
+    const int group = s->kernel->group;
+    union {
+        uint32_t whole[MGX_TILE_MAX_COLS];
+        uint16_t pair[MGX_TILE_MAX_COLS];
+        uint8_t byte[MGX_TILE_MAX_COLS];
+    } line[4];
+    const bool as_it_is = group == 1 && s->col == 4 && s->size == 4 && s->cols == width;
+    for (int64_t k = 0; k < s->depth; k += group, panel += width) {
+        if (as_it_is) {
+            memcpy(panel, s->b + k * s->row, (size_t)width * sizeof *panel);
+            continue;
+        }
+        for (int i = 0; i < group; i++)
+            load_line(s, k + i, &line[i]);
+        for (int j = 0; j < s->cols; j++)
+            panel[j] = group == 1 ? line[0].whole[j]
+                       : group == 2
+                           ? line[0].pair[j] | (uint32_t)line[1].pair[j] << 16
+                           : line[0].byte[j] | (uint32_t)line[1].byte[j] << 8 |
+                                 (uint32_t)line[2].byte[j] << 16 | (uint32_t)line[3].byte[j] << 24;
+        memset(panel + s->cols, 0, (size_t)(width - s->cols) * sizeof *panel);
+    }
+}
+
+// Rows that only move.
+static void copy_lines(const struct source *s, int width, float *panel)
+{
+    enum { USUAL = 32 };
+    const char *from = s->b;
+    for (int64_t k = 0; k < s->depth; k++, from += s->row, panel += width) {
+        if (s->cols == 2 * USUAL) // of known size: in registers
+            memcpy(panel, from, 2 * USUAL * sizeof *panel);
+        else if (s->cols == USUAL)
+            memcpy(panel, from, USUAL * sizeof *panel);
+        else if (s->cols == USUAL / 2)
+            memcpy(panel, from, USUAL / 2 * sizeof *panel);
+        else
+            memcpy(panel, from, (size_t)s->cols * sizeof *panel);
+        memset(panel + s->cols, 0, (size_t)(width - s->cols) * sizeof *panel);
+    }
+}
+
+// Columns whose depth is contiguous, some groups at a time: converted, then transposed.
+static void pack_columns(const struct source *s, int width, float *panel)
+{
+    enum { GROUPS = 32 };
+    const int64_t to = mgx_kernel_size(s->kernel->b_type), piece = GROUPS * s->kernel->group;
+    float columns[MGX_TILE_MAX_COLS * GROUPS];
+    for (int64_t k = 0; k < s->depth; k += piece) {
+        const int64_t count = mgx_min_i64(piece, s->depth - k);
+        const int64_t groups = mgx_ceil_div(count, s->kernel->group);
+        for (int j = 0; j < s->cols; j++) {
+            char *column = (char *)(columns + j * GROUPS);
+            s->convert(s->b + j * s->col + k * s->size, column, count);
+            memset(column + count * to, 0, (size_t)(groups * 4 - count * to));
+        }
+        s->kernel->pack_transposed(columns, GROUPS, groups, s->cols, width,
+                                   panel + k / s->kernel->group * width);
+    }
+}
+
+void mgx_panel_pack(const struct mgx_gemm_kernel *kernel, const void *b, enum mgx_kernel_type type,
+                    int64_t b_row, int64_t b_col, int64_t depth, int64_t n, int64_t p, void *panel)
+{
+    const int width = mgx_panel_width(kernel, n, p);
+    const int64_t left = n - p * kernel->cols, size = mgx_kernel_size(type);
+    const struct source s = {
+        .kernel = kernel,
+        .b = (const char *)b + p * kernel->cols * b_col * size,
+        .row = b_row * size,
+        .col = b_col * size,
+        .depth = depth,
+        .size = size,
+        .cols = left < width ? (int)left : width,
+        .convert = mgx_convert(kernel->isa, type, kernel->b_type),
+    };
+    const bool whole = type == kernel->b_type && depth % kernel->group == 0 && s.col % 4 == 0;
+    if (b_col == 1 && type == kernel->b_type && type == MGX_KERNEL_F32)
+        copy_lines(&s, width, panel);
+    else if (b_row != 1 || b_col == 1)
+        pack_lines(&s, width, panel);
+    else if (whole)
+        kernel->pack_transposed((const float *)(const void *)s.b, s.col / 4, depth / kernel->group,
+                                s.cols, width, panel);
+    else
+        pack_columns(&s, width, panel);
+}
+
+void mgx_panel_starts(const struct mgx_gemm_kernel *kernel, const void *panel, int64_t rows,
+                      int width, int shift, int32_t *starts)
+{
+    const int8_t *byte = panel;
+    const int16_t *pair = panel;
+    const bool bytes = kernel->b_type == MGX_KERNEL_S8;
+    assert(bytes || kernel->b_type == MGX_KERNEL_S16);
+    uint32_t sums[MGX_TILE_MAX_COLS] = {0}; // wraps as the instruction's sums do
+    for (int64_t k = 0; k < rows && shift; k++)
+        for (int j = 0; j < width; j++)
+            for (int i = 0; i < kernel->group; i++)
+                sums[j] -= (uint32_t)(shift * (bytes ? *byte++ : *pair++));
+    memcpy(starts, sums, (size_t)width * sizeof *starts);
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// s8 micro-kernels, AVX2: bytes widened to pairs of int16, sums in int32; the body is tile_body.h.
+#if defined(__x86_64__)
+enum { ROWS = 6, HALF = 3, NV = 2 };
+#define MAC_S16
+
+#include "targets/cpu/kernel/tile_body.h"
+
+TILE(1)
+TILE(2)
+TILE(3)
+TILE(4)
+TILE(5)
+TILE(6)
+
+extern const struct mgx_gemm_kernel mgx_s8_gemm_6x16__avx2;
+
+const struct mgx_gemm_kernel mgx_s8_gemm_6x16__avx2 = {
+    .name = "s8_gemm_6x16__avx2",
+    .type = MGX_KERNEL_S8,
+    .a_type = MGX_KERNEL_S16,
+    .b_type = MGX_KERNEL_S16,
+    .isa = MGX_ISA_AVX2,
+    .group = 2,
+    .integer = true,
+    .starts = true,
+    .rows = ROWS,
+    .half = HALF,
+    .cols = NV * VL,
+    .vector = VL,
+    .wide = {NULL, wide_1, wide_2, wide_3, wide_4, wide_5, wide_6},
+    .narrow = {NULL, narrow_1, narrow_2, narrow_3, narrow_4, narrow_5, narrow_6},
+    .few = {NULL, few_1, few_2},
+    .few_panels = {0, 4, 2},
+    .pack_transposed = pack_transposed,
+    .finish = finish,
+};
+#endif

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// The micro-kernel: one tile of the output, held in registers over the whole depth. Matrix
+// multiplication, convolution, attention and recurrent layers all end here. A kernel family is one
+// const object per element type and instruction set; everything above it is plain C that sees only
+// this header.
+//
+//                     b: depth x 32, one panel          AVX-512, f32: 14 x 32, or 6 x 64
+//                    +----------------+                 28 accumulators, 2 of b, 1 broadcast
+//                    | k0: 32 columns |                 AVX2: 6 x 16, generic: 6 x 8
+//      a             | k1             |
+//     +---------+    +----------------+
+//     | row 0   |    | c: 14 x 32     |     sum over taps t and k:
+//     |  ...    |    |                |       c[i][j] += a[i][taps[t] + k] * b[t][k][j]
+//     | row 6   |    |                |
+//     +---------+    |                |
+//     | row 7   |    |                |     the halves start where they like: two rows of a 7 x 7
+//     map, |  ...    |    |                |     or a[1] = a[0] + 7 rows | row 13  |    | |
+//     +---------+    +----------------+
+//
+// A tap is an offset added to all row addresses: one tap of 0 for a matrix, one per kernel element
+// (or per kernel row, when its pixels are contiguous) for a convolution. Sums run over taps and k
+// in order, in one accumulator each, so a result does not depend on how the output was cut into
+// tiles.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "targets/cpu/cpuid.h"
+#include "targets/cpu/kernel/epilogue.h"
+
+// Element types of operands. A family multiplies one pair of types; others are converted on the
+// way: A when its block is copied, B when it is packed, C when a tile is finished.
+enum mgx_kernel_type {
+    MGX_KERNEL_F32,
+    MGX_KERNEL_F16,
+    MGX_KERNEL_BF16,
+    MGX_KERNEL_S8,
+    MGX_KERNEL_U8,
+    MGX_KERNEL_S16,
+    MGX_KERNEL_S32
+};
+
+static inline bool mgx_kernel_is_float(enum mgx_kernel_type type)
+{
+    return type <= MGX_KERNEL_BF16;
+}
+
+// B may lie as it comes, its rows anywhere, for this many rows at most.
+enum { MGX_TILE_RAW_ROWS = 4 };
+
+enum { MGX_TILE_MAX_ROWS = 14, MGX_TILE_MAX_COLS = 64, MGX_TILE_MAX_PANELS = 4 };
+
+// Strides and offsets are in bytes, so that the struct serves every element type.
+struct mgx_tile_args {
+    const char *a[2]; // first row of either half
+    int64_t a_row;
+    const int64_t *taps;
+    int64_t tap_count;
+    int64_t depth; // k per tap; b has tap_count * depth rows
+    const char *b;
+    int64_t b_row;           // columns are contiguous
+    int64_t b_panel;         // `few` only: from one panel to the next
+    const float *bias;       // per column; NULL: none
+    const int32_t *start;    // integer sums begin with these, per column; NULL: with 0
+    const float *scale;      // integer sums become sum * scale + bias; NULL: are stored as they are
+    const char *residual[2]; // added before the clamp; [0] NULL: none; c itself accumulates
+    int64_t residual_row;
+    char *c[2];
+    int64_t c_row;
+    int cols; // 1..panel width: of bias, residual and c; b is always read in full
+    bool clamp;
+    float low, high;
+    const char *ahead; // brought into L2 meanwhile, `ahead_step` bytes per 4 k: 64..512, or 0
+    int64_t ahead_step;
+};
+
+typedef void (*mgx_tile_fn)(const struct mgx_tile_args *args);
+
+struct mgx_gemm_kernel {
+    const char *name;
+    enum mgx_kernel_type type; // what it multiplies: f32, bf16 or s8
+    enum mgx_kernel_type a_type,
+        b_type; // as they lie in memory: s8 may be widened, or made unsigned
+    enum mgx_isa isa;
+    int group;            // k in 32 bits
+    bool integer;         // sums are int32
+    bool starts;          // a panel begins with a row of int32 that sums begin with
+    int rows, half, cols; // largest tile, rows of a half, panel width
+    int vector;           // floats in a register
+    // [rows of the tile]. `narrow` computes cols / 2 columns, on panels of that width.
+    mgx_tile_fn wide[MGX_TILE_MAX_ROWS + 1], narrow[MGX_TILE_MAX_ROWS + 1];
+    // For one and two rows, several full panels at once: enough independent sums and streams to
+    // keep memory busy. NULL elsewhere. args.cols is ignored.
+    mgx_tile_fn few[3];
+    int few_panels[3];
+    // c[i][j] = dot(a[i], b[j]) for rows <= 4 rows and cols <= 4 columns whose depth is contiguous
+    // in both operands; b_row is from column to column. Honours bias, residual and clamp.
+    void (*dot)(const struct mgx_tile_args *args, int rows);
+    // panel[k][j] = b[j * stride + k] for k < depth, j < cols; zero for cols <= j < width. Of
+    // groups: floats here are any 32 bits.
+    void (*pack_transposed)(const float *b, int64_t stride, int64_t depth, int cols, int width,
+                            float *panel);
+    // What registers did not do: activation, then residual (rows `residual_stride` floats apart) if
+    // not NULL, on rows x cols floats.
+    void (*finish)(float *c, int64_t stride, int rows, int cols,
+                   const struct mgx_epilogue *epilogue, const float *residual,
+                   int64_t residual_stride);
+};
+
+// The family that multiplies f32, bf16 or s8: of those not above `isa`, the best. NULL when there
+// is none: bf16 without the instruction for it.
+const struct mgx_gemm_kernel *mgx_gemm_kernel(enum mgx_kernel_type type, enum mgx_isa isa);
+// The same with panels of so many columns; NULL when there is none.
+const struct mgx_gemm_kernel *mgx_gemm_kernel_of(enum mgx_kernel_type type, enum mgx_isa isa,
+                                                 int cols);

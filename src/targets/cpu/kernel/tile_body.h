@@ -1,0 +1,622 @@
+// SPDX-License-Identifier: MIT
+// Body of the micro-kernels, compiled once per instruction set and type; see tile.h for the
+// contract. Operands of any type are moved as vectors of 32-bit groups; only `mac` knows what is in
+// them.
+//
+// Every function here is inlined into one instance per number of rows and vectors, in which all
+// loops over rows are unrolled and the accumulators are registers. What is not a multiplication
+// counts too: a core issues four instructions a cycle, of which 14 x 32 takes three, and where
+// another process shares the core, every second cycle is that one's. So addresses are few and
+// cheap (a base for every fourth row, one and three times a_row for the rows between), lines are
+// prefetched once for four k, and some rows are read within the multiplication.
+//
+// The including file defines ROWS, HALF and NV (vectors in a full panel), and, unless it multiplies
+// floats, one of MAC_BF16, MAC_U8S8 and MAC_S16.
+#include "targets/cpu/kernel/tile.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+#include "targets/cpu/kernel/simd.h"
+#include "targets/cpu/kernel/vmath.h"
+
+#if defined(MAC_U8S8) || defined(MAC_S16)
+#define INTEGER 1
+#else
+#define INTEGER 0
+#endif
+
+// One group of A, of any type and, for bytes, at any address.
+typedef float group __attribute__((aligned(1), may_alias));
+
+// c + a * b, over the lanes' groups. Sums of floats are added to where they are: left to choose,
+// the compiler moves them about until registers run out.
+SIMD vf mac(vf a, vf b, vf c)
+{
+#if defined(MAC_BF16)
+    return _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b);
+#elif defined(MAC_U8S8)
+    return _mm512_castsi512_ps(_mm512_dpbusd_epi32(_mm512_castps_si512(c), _mm512_castps_si512(a),
+                                                   _mm512_castps_si512(b)));
+#elif defined(MAC_S16) && defined(__AVX2__)
+    return _mm256_castsi256_ps(_mm256_add_epi32(
+        _mm256_castps_si256(c), _mm256_madd_epi16(_mm256_castps_si256(a), _mm256_castps_si256(b))));
+#elif defined(MAC_S16)
+    const vi x = (vi)a, y = (vi)b;
+    return (vf)((vi)c + ((x << 16) >> 16) * ((y << 16) >> 16) + (x >> 16) * (y >> 16));
+#elif defined(__AVX2__)
+    __asm__("vfmadd231ps %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+    return c;
+#else
+    return vf_fma(a, b, c);
+#endif
+}
+
+#if defined(__AVX512F__) && !INTEGER && !defined(MAC_BF16)
+#define READS_IN_PLACE (NV == 2)
+#else
+#define READS_IN_PLACE 0
+#endif
+
+// The same with a group that is read within the multiplication. For two vectors that is one
+// instruction less to issue than with a load before, and one load more; for four, three loads more.
+SIMD vf mac_in_place(const group *a, vf b, vf c)
+{
+#if READS_IN_PLACE
+    __asm__("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(c) : "v"(b), "m"(*a));
+    return c;
+#else
+    return mac(vf_set(*a), b, c);
+#endif
+}
+
+// Rows of A: a base every fourth row of a half, so that few registers hold all addresses.
+enum { BASE_ROWS = 4, HALF_BASES = (HALF + BASE_ROWS - 1) / BASE_ROWS };
+
+struct rows {
+    const char *base[2 * HALF_BASES];
+    int64_t one, three;
+};
+
+// What the compiler knows of a base's origin it would spend a register on.
+SIMD void start_rows(struct rows *r, const struct mgx_tile_args *args, int64_t tap)
+{
+    UNROLL
+    for (int i = 0; i < 2 * HALF_BASES; i++) {
+        r->base[i] = args->a[i / HALF_BASES] + i % HALF_BASES * BASE_ROWS * r->one + tap;
+        __asm__("" : "+r"(r->base[i]));
+    }
+}
+
+SIMD void advance_rows(struct rows *r, int64_t bytes)
+{
+    UNROLL
+    for (int i = 0; i < 2 * HALF_BASES; i++)
+        r->base[i] += bytes;
+}
+
+SIMD const group *at_row(const struct rows *r, int i, int k)
+{
+    const int in_half = i < HALF ? i : i - HALF, from = in_half % BASE_ROWS;
+    const char *base =
+        r->base[(i < HALF ? 0 : HALF_BASES) + in_half / BASE_ROWS] + k * (int64_t)sizeof(float);
+    return (const group *)(from == 3 ? base + r->three : base + from * r->one);
+}
+
+// Only an address without an index is as cheap within a multiplication as before it.
+SIMD bool lies_at_base(int i)
+{
+    return (i < HALF ? i : i - HALF) % BASE_ROWS == 0;
+}
+
+// One k: c[i][v] += a[i][k] * b[v].
+SIMD void step(int count, int nv, const struct rows *r, int k, const char *b, vf c[][NV])
+{
+    vf bv[NV];
+    UNROLL
+    for (int v = 0; v < nv; v++)
+        bv[v] = vf_load((const float *)(const void *)b + v * VL);
+    UNROLL
+    for (int i = 0; i < count; i++) {
+        const group *from = at_row(r, i, k);
+        const bool in_place = READS_IN_PLACE && lies_at_base(i);
+        const vf a = in_place ? vf_zero() : vf_set(*from);
+        UNROLL
+        for (int v = 0; v < nv; v++)
+            c[i][v] = in_place ? mac_in_place(from, bv[v], c[i][v]) : mac(a, bv[v], c[i][v]);
+    }
+}
+
+// What comes next: one line, two, four or eight.
+SIMD void prefetch_ahead(const char *p, int64_t step)
+{
+    __builtin_prefetch(p, 0, 2);
+    if (step <= 64)
+        return;
+    __builtin_prefetch(p + 64, 0, 2);
+    if (step <= 128)
+        return;
+    __builtin_prefetch(p + 128, 0, 2);
+    __builtin_prefetch(p + 192, 0, 2);
+    if (step <= 256)
+        return;
+    for (int at = 256; at < 512; at += 64)
+        __builtin_prefetch(p + at, 0, 2);
+}
+
+// --- the tile's own lines ---
+
+// Row i of c or of the residual.
+SIMD float *out_row(char *const half[2], int64_t stride, int i)
+{
+    return (float *)(void *)(i < HALF ? half[0] + stride * i : half[1] + stride * (i - HALF));
+}
+
+SIMD const float *in_row(const char *const half[2], int64_t stride, int i)
+{
+    return (const float *)(const void *)(i < HALF ? half[0] + stride * i
+                                                  : half[1] + stride * (i - HALF));
+}
+
+// Lines of C, and of what is added to it, are fetched while the sums are made: a store to a line
+// that is not there waits for all of it. A row at a time: all at once they keep everything waiting
+// that comes behind them, until memory has brought all but the last dozen.
+struct fetch {
+    const char *c, *residual; // of the next row; NULL: nothing is added
+    int left;                 // rows
+};
+
+SIMD void fetch_lines(const char *p, int64_t bytes, bool write)
+{
+    for (int64_t at = 0; at < bytes; at += 64) {
+        if (write)
+            __builtin_prefetch(p + at, 1, 3);
+        else
+            __builtin_prefetch(p + at, 0, 3);
+    }
+}
+
+SIMD void fetch_row(struct fetch *f, int count, int nv, const struct mgx_tile_args *args)
+{
+    const int64_t bytes = nv * VL * (int64_t)sizeof(float);
+    if (count > HALF && f->left == count - HALF) {
+        f->c = args->c[1];
+        f->residual = f->residual ? args->residual[1] : NULL;
+    }
+    fetch_lines(f->c, bytes, true);
+    f->c += args->c_row;
+    if (f->residual) {
+        fetch_lines(f->residual, bytes, false);
+        f->residual += args->residual_row;
+    }
+    f->left--;
+}
+
+// Few lines are fetched at once, and those of shallow sums, which are over before the last row's
+// turn.
+SIMD struct fetch start_fetch(int count, int nv, const struct mgx_tile_args *args)
+{
+    enum { AT_ONCE = 11 }; // lines that a core waits for without stopping
+    const bool adds = args->residual[0] && args->residual[0] != args->c[0];
+    const int64_t bytes = nv * VL * (int64_t)sizeof(float);
+    const int64_t lines = count * (bytes / 64) * (adds ? 2 : 1);
+    struct fetch f = {args->c[0], adds ? args->residual[0] : NULL, count};
+    if (lines > AT_ONCE && (uint64_t)args->depth / 4 * (uint64_t)args->tap_count >= (uint64_t)count)
+        return f;
+    UNROLL
+    for (int i = 0; i < count; i++)
+        fetch_lines((const char *)out_row(args->c, args->c_row, i), bytes, true);
+    if (f.residual) {
+        UNROLL
+        for (int i = 0; i < count; i++)
+            fetch_lines((const char *)in_row(args->residual, args->residual_row, i), bytes, false);
+    }
+    f.left = 0;
+    return f;
+}
+
+// What the loops over k go along.
+struct sums {
+    struct rows a;
+    const char *b, *ahead;
+    int64_t b_row, ahead_step, k; // k: left of this tap
+};
+
+SIMD void four_steps(int count, int nv, struct sums *s, vf c[][NV])
+{
+    prefetch_ahead(s->ahead, s->ahead_step);
+    s->ahead += s->ahead_step;
+    UNROLL
+    for (int u = 0; u < 4; u++)
+        step(count, nv, &s->a, u, s->b + u * s->b_row, c);
+    s->b += 4 * s->b_row;
+    advance_rows(&s->a, 4 * sizeof(float));
+    s->k -= 4;
+}
+
+SIMD void sum_taps(int count, int nv, const struct mgx_tile_args *args, struct fetch own,
+                   vf c[][NV])
+{
+    const int64_t panel_row = nv * VL * (int64_t)sizeof(float);
+    struct sums s = {
+        .a = {.one = args->a_row, .three = args->a_row * 3},
+        .b = args->b,
+        .ahead = args->ahead,
+        .b_row = count > MGX_TILE_RAW_ROWS ? panel_row : args->b_row,
+        .ahead_step = args->ahead_step,
+    };
+    assert(s.b_row == args->b_row);
+    for (int64_t t = 0; t < args->tap_count; t++) {
+        start_rows(&s.a, args, args->taps[t]);
+        s.k = args->depth;
+        while (s.k >= 4 && own.left > 0) {
+            fetch_row(&own, count, nv, args);
+            four_steps(count, nv, &s, c);
+        }
+        while (s.k >= 4)
+            four_steps(count, nv, &s, c);
+        for (; s.k > 0; s.k--) {
+            step(count, nv, &s.a, 0, s.b, c);
+            s.b += s.b_row;
+            advance_rows(&s.a, sizeof(float));
+        }
+    }
+}
+
+// --- before and after the sum ---
+
+SIMD vf load_left(const float *p, int left)
+{
+    if (!p || left <= 0)
+        return vf_zero();
+    return left >= VL ? vf_load(p) : vf_load_some(p, left);
+}
+
+// Vector v of what the sums begin with.
+SIMD vf first_sum(const struct mgx_tile_args *args, int v)
+{
+    if (INTEGER)
+        return args->start ? vf_load((const float *)(const void *)args->start + v * VL) : vf_zero();
+    return load_left(args->bias ? args->bias + v * VL : NULL, args->cols - v * VL);
+}
+
+SIMD void start(int count, int nv, const struct mgx_tile_args *args, vf c[][NV])
+{
+    vf first[NV];
+    UNROLL
+    for (int v = 0; v < nv; v++)
+        first[v] = first_sum(args, v);
+    UNROLL
+    for (int i = 0; i < count; i++) {
+        UNROLL
+        for (int v = 0; v < nv; v++)
+            c[i][v] = first[v];
+    }
+}
+
+// Integer sums to floats.
+SIMD void rescale(int count, int nv, const struct mgx_tile_args *args, vf c[][NV])
+{
+    if (!INTEGER || !args->scale)
+        return;
+    UNROLL
+    for (int v = 0; v < nv; v++) {
+        const int left = args->cols - v * VL;
+        const vf scale = load_left(args->scale + v * VL, left);
+        const vf bias = load_left(args->bias ? args->bias + v * VL : NULL, left);
+        UNROLL
+        for (int i = 0; i < count; i++)
+            c[i][v] = vf_fma(vf_from_int(c[i][v]), scale, bias);
+    }
+}
+
+// Stores the tile; `last` lanes of the last vector.
+SIMD void store_rows(int count, int nv, int last, const struct mgx_tile_args *args, vf c[][NV])
+{
+    if (args->residual[0]) {
+        UNROLL
+        for (int i = 0; i < count; i++) {
+            const float *from = in_row(args->residual, args->residual_row, i);
+            UNROLL
+            for (int v = 0; v < nv; v++)
+                c[i][v] =
+                    vf_add(c[i][v], last == VL || v + 1 < nv ? vf_load(from + v * VL)
+                                                             : vf_load_some(from + v * VL, last));
+        }
+    }
+    if (args->clamp) {
+        const vf low = vf_set(args->low), high = vf_set(args->high);
+        UNROLL
+        for (int i = 0; i < count; i++) {
+            UNROLL
+            for (int v = 0; v < nv; v++)
+                c[i][v] = vf_min(high, vf_max(low, c[i][v]));
+        }
+    }
+    UNROLL
+    for (int i = 0; i < count; i++) {
+        float *to = out_row(args->c, args->c_row, i);
+        UNROLL
+        for (int v = 0; v < nv; v++) {
+            if (last == VL || v + 1 < nv)
+                vf_store(to + v * VL, c[i][v]);
+            else
+                vf_store_some(to + v * VL, c[i][v], last);
+        }
+    }
+}
+
+SIMD void store_full(int count, int nv, const struct mgx_tile_args *args, vf c[][NV])
+{
+    store_rows(count, nv, VL, args, c);
+}
+
+// The same for a tile that ends within a vector where masked stores are slow: sums[i][v] lie in
+// memory, nv * VL to a row.
+static __attribute__((noinline)) void
+store_part(int count, int nv, const struct mgx_tile_args *args, const float *sums)
+{
+    for (int i = 0; i < count; i++)
+        for (int v = 0; v * VL < args->cols; v++) {
+            const int left = args->cols - v * VL, n = left < VL ? left : VL;
+            vf x = vf_load(sums + (i * nv + v) * VL);
+            if (args->residual[0])
+                x = vf_add(x,
+                           vf_load_some(in_row(args->residual, args->residual_row, i) + v * VL, n));
+            if (args->clamp)
+                x = vf_min(vf_set(args->high), vf_max(vf_set(args->low), x));
+            vf_store_some(out_row(args->c, args->c_row, i) + v * VL, x, n);
+        }
+}
+
+SIMD void tile(int count, int nv, const struct mgx_tile_args *args)
+{
+    assert(args->cols >= 1 && args->cols <= nv * VL);
+    vf c[ROWS][NV];
+    const struct fetch own = start_fetch(count, nv, args);
+    start(count, nv, args, c);
+    sum_taps(count, nv, args, own, c);
+    rescale(count, nv, args, c);
+    if (args->cols == nv * VL) {
+        store_full(count, nv, args, c);
+        return;
+    }
+    const int last = args->cols - (nv - 1) * VL;
+    if (VL == 16 && last > 0 && last < VL) {
+        store_rows(count, nv, last, args, c);
+        return;
+    }
+    float sums[ROWS * NV * VL];
+    UNROLL
+    for (int i = 0; i < count; i++) {
+        UNROLL
+        for (int v = 0; v < nv; v++)
+            vf_store(sums + (i * nv + v) * VL, c[i][v]);
+    }
+    store_part(count, nv, args, sums);
+}
+
+#define TILE(count)                                                                                \
+    static void wide_##count(const struct mgx_tile_args *args)                                     \
+    {                                                                                              \
+        tile(count, NV, args);                                                                     \
+    }                                                                                              \
+    static void narrow_##count(const struct mgx_tile_args *args)                                   \
+    {                                                                                              \
+        tile(count, NV / 2, args);                                                                 \
+    }
+
+// --- one and two rows: several panels side by side ---
+
+// The arguments of one panel of several.
+SIMD struct mgx_tile_args panel_args(const struct mgx_tile_args *args, int p)
+{
+    struct mgx_tile_args one = *args;
+    const int64_t bytes = p * NV * VL * (int64_t)sizeof(float);
+    one.cols = NV * VL;
+    one.bias += args->bias ? p * NV * VL : 0;
+    one.scale += args->scale ? p * NV * VL : 0;
+    if (args->start)
+        one.start = (const int32_t *)(const void *)((const char *)args->start + p * args->b_panel);
+    one.c[0] += bytes;
+    one.residual[0] += args->residual[0] ? bytes : 0;
+    return one;
+}
+
+// Weights come from L2 or beyond at one row of them per multiplication or two: the hardware's own
+// prefetching keeps up only when the loads do not wait for arithmetic as well.
+enum { FEW_AHEAD = 512 };
+
+SIMD void prefetch_row(const char *p)
+{
+    UNROLL
+    for (int i = 0; i < NV * VL * (int)sizeof(float); i += 64)
+        __builtin_prefetch(p + i, 0, 3);
+}
+
+SIMD void few_rows(int count, int panels, const struct mgx_tile_args *args)
+{
+    vf c[MGX_TILE_MAX_PANELS * 2][NV];
+    UNROLL
+    for (int p = 0; p < panels; p++) {
+        const struct mgx_tile_args one = panel_args(args, p);
+        start(count, NV, &one, c + p * count);
+    }
+    const char *b = args->b;
+    for (int64_t t = 0; t < args->tap_count; t++) {
+        const char *a = args->a[0] + args->taps[t];
+        for (int64_t k = 0; k < args->depth; k++, b += args->b_row, a += sizeof(float)) {
+            UNROLL
+            for (int i = 0; i < count; i++) {
+                const vf x = vf_set(*(const group *)(a + i * args->a_row));
+                UNROLL
+                for (int p = 0; p < panels; p++) {
+                    const float *bp = (const float *)(const void *)(b + p * args->b_panel);
+                    if (i == 0)
+                        prefetch_row(b + p * args->b_panel + FEW_AHEAD);
+                    UNROLL
+                    for (int v = 0; v < NV; v++)
+                        c[p * count + i][v] = mac(x, vf_load(bp + v * VL), c[p * count + i][v]);
+                }
+            }
+        }
+    }
+    UNROLL
+    for (int p = 0; p < panels; p++) {
+        const struct mgx_tile_args one = panel_args(args, p);
+        rescale(count, NV, &one, c + p * count);
+        store_full(count, NV, &one, c + p * count);
+    }
+}
+
+static void few_1(const struct mgx_tile_args *args)
+{
+    few_rows(1, 4, args);
+}
+
+static void few_2(const struct mgx_tile_args *args)
+{
+    few_rows(2, 2, args);
+}
+
+#if !defined(MAC_BF16) && !INTEGER
+// --- both operands with contiguous depth ---
+
+static __attribute__((noinline)) void store_dots(int count, const struct mgx_tile_args *args,
+                                                 const float sums[16])
+{
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < args->cols; j++) {
+            float x = sums[i * 4 + j] + (args->bias ? args->bias[j] : 0.0f);
+            if (args->residual[0])
+                x += in_row(args->residual, args->residual_row, i)[j];
+            x = args->clamp && x < args->low ? args->low : x;
+            x = args->clamp && x > args->high ? args->high : x;
+            out_row(args->c, args->c_row, i)[j] = x;
+        }
+}
+
+SIMD void dot_rows(int count, const struct mgx_tile_args *args)
+{
+    vf c[4][4];
+    UNROLL
+    for (int i = 0; i < count; i++) {
+        UNROLL
+        for (int j = 0; j < 4; j++)
+            c[i][j] = vf_zero();
+    }
+    const float *a[4], *b[4];
+    UNROLL
+    for (int i = 0; i < 4; i++) { // columns that do not exist repeat the first
+        a[i] = (const float *)(const void *)(args->a[0] + (i < count ? i : 0) * args->a_row);
+        b[i] = (const float *)(const void *)(args->b + (i < args->cols ? i : 0) * args->b_row);
+    }
+    for (int64_t k = 0; k < args->depth; k += VL) {
+        const int64_t left = args->depth - k;
+        const int n = left < VL ? (int)left : VL;
+        vf bv[4];
+        UNROLL
+        for (int j = 0; j < 4; j++)
+            bv[j] = n == VL ? vf_load(b[j] + k) : vf_load_some(b[j] + k, n);
+        UNROLL
+        for (int i = 0; i < count; i++) {
+            const vf av = n == VL ? vf_load(a[i] + k) : vf_load_some(a[i] + k, n);
+            UNROLL
+            for (int j = 0; j < 4; j++)
+                c[i][j] = vf_fma(av, bv[j], c[i][j]);
+        }
+    }
+    float sums[16] = {0};
+    UNROLL
+    for (int i = 0; i < count; i++) {
+        UNROLL
+        for (int j = 0; j < 4; j++)
+            sums[i * 4 + j] = vf_sum(c[i][j]);
+    }
+    store_dots(count, args, sums);
+}
+
+static void dot(const struct mgx_tile_args *args, int rows)
+{
+    assert(args->cols >= 1 && args->cols <= 4 && args->tap_count == 1);
+    switch (rows) {
+    case 1:
+        dot_rows(1, args);
+        break;
+    case 2:
+        dot_rows(2, args);
+        break;
+    case 3:
+        dot_rows(3, args);
+        break;
+    default:
+        dot_rows(4, args);
+    }
+}
+
+#endif
+
+// --- packing columns whose depth is contiguous ---
+
+// Four k of VL columns, whole.
+SIMD void pack_quad(const float *b, int64_t stride, int width, float *panel)
+{
+    vf in[4], out[4];
+    UNROLL
+    for (int i = 0; i < 4; i++)
+        in[i] = vf_load_quads(b + i * stride, stride);
+    vf_transpose4(in, out);
+    UNROLL
+    for (int i = 0; i < 4; i++)
+        vf_store(panel + i * width, out[i]);
+}
+
+static void pack_transposed(const float *b, int64_t stride, int64_t depth, int cols, int width,
+                            float *panel)
+{
+    const int64_t quads = depth & ~(int64_t)3;
+    int whole = 0;
+    for (; whole + VL <= cols; whole += VL)
+        for (int64_t k = 0; k < quads; k += 4)
+            pack_quad(b + whole * stride + k, stride, width, panel + k * width + whole);
+    for (int64_t k = 0; k < depth; k++)
+        for (int j = k < quads ? whole : 0; j < width; j++)
+            panel[k * width + j] = j < cols ? ((const group *)b)[j * stride + k] : 0.0f;
+}
+
+// --- activations that are more than a clamp ---
+
+SIMD void finish_rows(enum mgx_act act, float *c, int64_t stride, int rows, int cols,
+                      const struct mgx_epilogue *e, const float *residual, int64_t residual_stride)
+{
+    const vf b = vf_set(e->b);
+    for (int i = 0; i < rows; i++, c += stride)
+        for (int j = 0; j < cols; j += VL) {
+            const int n = cols - j < VL ? cols - j : VL;
+            const vf a = e->a_column ? vf_load_some(e->a_column + j, n) : vf_set(e->a);
+            vf x = vf_act(act, n == VL ? vf_load(c + j) : vf_load_some(c + j, n), a, b);
+            if (e->factor)
+                x = vf_fma(x, vf_load_some(e->factor + j, n), vf_load_some(e->term + j, n));
+            if (residual)
+                x = vf_add(x, vf_load_some(residual + i * residual_stride + j, n));
+            if (n == VL)
+                vf_store(c + j, x);
+            else
+                vf_store_some(c + j, x, n);
+        }
+}
+
+static void finish(float *c, int64_t stride, int rows, int cols, const struct mgx_epilogue *e,
+                   const float *residual, int64_t residual_stride)
+{
+    switch (e->act) {
+#define X(name, text, meaning)                                                                     \
+    case name:                                                                                     \
+        finish_rows(name, c, stride, rows, cols, e, residual, residual_stride);                    \
+        break;
+        MGX_ACT_LIST(X)
+#undef X
+    case MGX_ACT_COUNT:
+        break;
+    }
+}

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: MIT
+// group[tag=attention]: dot(softmax(f(dot(q, k))), v) on the kernel of kernel/attention.h.
+//
+//     f                                    becomes
+//     scores * c / d + mask, as spelled    scale and mask of the kernel
+//     any other element-wise body          a block program over tiles of scores
+//
+// Operands of f have the scores' lengths and any strides but along the keys, where they are
+// contiguous or the same for all.
+#include <string.h>
+
+#include "base/size.h"
+#include "op/op.h"
+#include "targets/cpu/body.h"
+#include "targets/cpu/group.h"
+#include "targets/cpu/kernel/attention.h"
+#include "targets/cpu/kernel/split.h"
+
+struct operand {
+    int input; // of the group; -1: the scores
+    bool is_bool;
+    int64_t row, col, batch[MGX_ATTENTION_BATCH];
+};
+
+struct attention {
+    struct mgx_attention_plan plan;
+    int q, k, v, mask; // inputs of the group, -1: none
+    // For the block program; NULL otherwise:
+    const struct cpu_body *body;
+    struct operand operand[CPU_GROUP_INPUTS];
+    int operand_count;
+    size_t scratch_offset, scratch_floats; // in the workspace; per thread
+};
+
+struct parts {
+    struct mgx_ins *params[CPU_GROUP_INPUTS];
+    int param_count;
+    const struct mgx_ins *scores, *between, *weigh; // between: f, or NULL
+};
+
+static int input_of(const struct parts *p, const struct mgx_ins *param)
+{
+    for (int i = 0; i < p->param_count; i++)
+        if (p->params[i] == param)
+            return i;
+    return -1;
+}
+
+static bool find_parts(const struct cpu_prepare *c, struct parts *p)
+{
+    const struct mgx_module *body = c->ins->mod[0];
+    p->param_count = mgx_module_parameters(body, p->params, CPU_GROUP_INPUTS);
+    p->weigh = mgx_module_result(body, 0);
+    if (p->param_count != c->in_count || p->param_count > CPU_GROUP_INPUTS ||
+        p->weigh->op != &mgx_op_dot || p->weigh->in[0]->op != &mgx_op_softmax)
+        return false;
+    const struct mgx_ins *in = p->weigh->in[0]->in[0];
+    p->between = in->op == &mgx_op_dot ? NULL : in;
+    p->scores = in->op == &mgx_op_dot ? in : NULL;
+    for (int i = 0; p->between && i < in->in_count; i++)
+        if (in->in[i]->op == &mgx_op_dot)
+            p->scores = in->in[i];
+    return p->scores != NULL;
+}
+
+// --- f as scale and mask ---
+
+// What a value inside f stands for outside it: the scores or a parameter of the group.
+static const struct mgx_ins *outside(const struct parts *p, const struct mgx_ins *node)
+{
+    const struct mgx_ins *f = p->between;
+    if (f->op != &mgx_op_pointwise || node->op != &mgx_op_param)
+        return node;
+    struct mgx_ins *params[CPU_GROUP_INPUTS];
+    const int count = mgx_module_parameters(f->mod[0], params, CPU_GROUP_INPUTS);
+    for (int i = 0; i < count && i < CPU_GROUP_INPUTS; i++)
+        if (params[i] == node)
+            return f->in[i];
+    return node;
+}
+
+static bool constant_of(const struct cpu_prepare *c, const struct parts *p,
+                        const struct mgx_ins *node, double *value)
+{
+    const struct mgx_ins *leaf = outside(p, node);
+    const int input = input_of(p, leaf);
+    const struct mgx_tensor *t = leaf->literal ? leaf->literal : NULL;
+    t = input >= 0 ? c->constant[input] : t;
+    if (!t || t->shape.type != MGX_FLOAT || mgx_shape_space(&t->shape) != 1)
+        return false;
+    *value = *(const float *)t->data;
+    return true;
+}
+
+// One step from the result of f towards the scores; NULL when it is none of those known.
+static const struct mgx_ins *peel(const struct cpu_prepare *c, const struct parts *p,
+                                  const struct mgx_ins *node, double *scale, int *mask)
+{
+    double value;
+    for (int i = 0; node->op == &mgx_op_mul && i < 2; i++)
+        if (constant_of(c, p, node->in[i], &value)) {
+            *scale *= value;
+            return node->in[1 - i];
+        }
+    if (node->op == &mgx_op_div && constant_of(c, p, node->in[1], &value)) {
+        *scale /= value;
+        return node->in[0];
+    }
+    for (int i = 0; node->op == &mgx_op_add && *scale == 1 && *mask < 0 && i < 2; i++) {
+        const int input = input_of(p, outside(p, node->in[i]));
+        if (input >= 0 && c->in[input].type == MGX_FLOAT) {
+            *mask = input;
+            return node->in[1 - i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_scale_and_mask(const struct cpu_prepare *c, const struct parts *p, double *scale,
+                              int *mask)
+{
+    const struct mgx_ins *node = p->between;
+    *scale = 1;
+    *mask = -1;
+    if (!node) // the softmax reads the scores themselves
+        return true;
+    if (node->op == &mgx_op_pointwise)
+        node = mgx_module_result(node->mod[0], 0);
+    while (node && outside(p, node) != p->scores)
+        node = peel(c, p, node, scale, mask);
+    return node != NULL;
+}
+
+// --- f as a block program ---
+
+static const float *row_of(const struct operand *o, const struct cpu_args *args, int64_t offset,
+                           int n, float *buffer)
+{
+    if (!o->is_bool)
+        return (const float *)args->in[o->input] + offset;
+    const unsigned char *from = (const unsigned char *)args->in[o->input] + offset;
+    for (int j = 0; j < n; j++)
+        buffer[j] = from[j * o->col] != 0;
+    return buffer;
+}
+
+struct job {
+    const struct attention *g;
+    const struct cpu_args *args;
+};
+
+static void run_hook(void *user, const int64_t *at, const struct mgx_tile *tile)
+{
+    const struct job *job = user;
+    const struct attention *g = job->g;
+    float *scratch = (float *)(void *)((char *)job->args->workspace + g->scratch_offset) +
+                     (size_t)tile->thread * g->scratch_floats;
+    float *buffers = scratch + mgx_block_scratch(&g->body->block);
+    struct mgx_block_operand in[CPU_GROUP_INPUTS];
+    for (int r = 0; r < tile->rows; r++)
+        for (int first = 0; first < tile->cols; first += MGX_BLOCK) {
+            const int n = tile->cols - first < MGX_BLOCK ? tile->cols - first : MGX_BLOCK;
+            float *out = tile->data + r * tile->stride + first;
+            for (int i = 0; i < g->operand_count; i++) {
+                const struct operand *o = &g->operand[i];
+                int64_t offset = (tile->row + r) * o->row + (tile->col + first) * o->col;
+                for (int b = 0; b < g->plan.desc.batch_rank; b++)
+                    offset += at[b] * o->batch[b];
+                const float *data = o->input < 0 ? out
+                                                 : row_of(o, job->args, offset, n,
+                                                          buffers + (int64_t)i * MGX_BLOCK);
+                in[i] = (struct mgx_block_operand){(float *)data, o->input >= 0 && o->col == 0};
+            }
+            mgx_block_run(&g->body->block, in, &out, n, scratch);
+        }
+}
+
+static bool set_operand(struct cpu_prepare *c, const struct parts *p, int input, struct operand *o)
+{
+    const struct mgx_shape *s = &c->in[input], *scores = &p->scores->shape;
+    const int rank = scores->rank;
+    if ((s->type != MGX_FLOAT && s->type != MGX_BOOL) || !mgx_shape_same_lens(s, scores)) {
+        c->why = "an operand between the products is neither float nor bool";
+        return false;
+    }
+    *o = (struct operand){.input = input, .is_bool = s->type == MGX_BOOL};
+    o->col = s->lens[rank - 1] == 1 ? 0 : s->strides[rank - 1];
+    o->row = s->lens[rank - 2] == 1 ? 0 : s->strides[rank - 2];
+    for (int i = 0; i < rank - 2; i++)
+        o->batch[i] = s->lens[i] == 1 ? 0 : s->strides[i];
+    if (o->col != 0 && o->col != 1) {
+        c->why = "an operand between the products is not contiguous along the keys";
+        c->want_in[input] = CPU_ROW_MAJOR;
+        return false;
+    }
+    return true;
+}
+
+static bool compile_between(struct cpu_prepare *c, const struct parts *p, struct attention *g)
+{
+    const struct mgx_ins *f = p->between;
+    g->body = cpu_body_compile(c->plan, f, &c->why, c->diag);
+    if (!g->body || g->body->out_count != 1 || g->body->out_type[0] != MGX_FLOAT ||
+        f->in_count > CPU_GROUP_INPUTS || g->body->in_count != f->in_count)
+        return false;
+    g->operand_count = f->in_count;
+    for (int i = 0; i < f->in_count; i++) {
+        const int input = input_of(p, f->in[i]);
+        g->operand[i] = (struct operand){.input = -1};
+        if (f->in[i] != p->scores && (input < 0 || !set_operand(c, p, input, &g->operand[i])))
+            return false;
+    }
+    return true;
+}
+
+// --- choosing ---
+
+static void set_batches(const struct mgx_shape *s, int64_t *strides)
+{
+    for (int i = 0; i < s->rank - 2; i++)
+        strides[i] = s->lens[i] == 1 ? 0 : s->strides[i];
+}
+
+static bool describe(struct cpu_prepare *c, const struct parts *p, const struct attention *g,
+                     struct mgx_attention_desc *d)
+{
+    const struct mgx_shape *q = &c->in[g->q], *k = &c->in[g->k], *v = &c->in[g->v], *y = c->out;
+    const int n = y->rank;
+    if (q->type != MGX_FLOAT || k->type != MGX_FLOAT || v->type != MGX_FLOAT ||
+        y->type != MGX_FLOAT || n - 2 > MGX_ATTENTION_BATCH ||
+        !mgx_shape_elements(&p->scores->shape)) {
+        c->why = "not float, empty, or too many batch axes";
+        return false;
+    }
+    if (y->strides[n - 1] != 1 && y->lens[n - 1] != 1) {
+        c->why = "columns of the result are not contiguous";
+        return false;
+    }
+    if (q->strides[n - 1] != 1 && q->lens[n - 1] != 1) {
+        c->why = "rows of the queries are not contiguous";
+        c->want_in[g->q] = CPU_ROW_MAJOR;
+        return false;
+    }
+    *d = (struct mgx_attention_desc){.isa = c->plan->isa,
+                                     .threads = c->plan->threads,
+                                     .queries = q->lens[n - 2],
+                                     .keys = k->lens[n - 1],
+                                     .depth = q->lens[n - 1],
+                                     .columns = v->lens[n - 1],
+                                     .batch_rank = n - 2,
+                                     .q_row = q->strides[n - 2],
+                                     .k_row = k->strides[n - 2],
+                                     .k_col = k->strides[n - 1],
+                                     .v_row = v->strides[n - 2],
+                                     .v_col = v->strides[n - 1],
+                                     .y_row = y->strides[n - 2],
+                                     .scale = 1};
+    for (int i = 0; i < n - 2; i++)
+        d->batch[i] = y->lens[i];
+    set_batches(q, d->q_batch);
+    set_batches(k, d->k_batch);
+    set_batches(v, d->v_batch);
+    set_batches(y, d->y_batch);
+    return true;
+}
+
+static bool describe_between(struct cpu_prepare *c, const struct parts *p, struct attention *g,
+                             struct mgx_attention_desc *d)
+{
+    double scale;
+    if (!is_scale_and_mask(c, p, &scale, &g->mask)) {
+        d->hook = run_hook;
+        return compile_between(c, p, g);
+    }
+    d->scale = (float)scale;
+    if (g->mask < 0)
+        return true;
+    struct operand mask;
+    if (!set_operand(c, p, g->mask, &mask))
+        return false;
+    d->masked = true;
+    d->mask_row = mask.row;
+    d->mask_col = mask.col;
+    memcpy(d->mask_batch, mask.batch, sizeof d->mask_batch);
+    return true;
+}
+
+static bool prepare(struct cpu_prepare *c)
+{
+    struct parts p = {.param_count = 0};
+    if (c->ins->op != &mgx_op_group ||
+        strcmp(mgx_attr_text(c->ins->op, c->ins->attr, "tag"), "attention") != 0)
+        return false;
+    struct attention *g = MGX_NEW(&c->plan->arena, struct attention);
+    if (!g) {
+        mgx_fail_memory(c->diag);
+        return false;
+    }
+    g->mask = -1;
+    if (!find_parts(c, &p)) {
+        c->why = "the body is not in the form known";
+        return false;
+    }
+    g->q = input_of(&p, p.scores->in[0]);
+    g->k = input_of(&p, p.scores->in[1]);
+    g->v = input_of(&p, p.weigh->in[1]);
+    struct mgx_attention_desc desc;
+    if (g->q < 0 || g->k < 0 || g->v < 0 || !describe(c, &p, g, &desc) ||
+        !describe_between(c, &p, g, &desc) ||
+        mgx_attention_plan_init(&g->plan, &desc, c->diag) != MGX_OK)
+        return false;
+    c->workspace = mgx_attention_workspace(&g->plan);
+    if (g->body) {
+        g->scratch_offset = mgx_align64(c->workspace);
+        g->scratch_floats =
+            (size_t)mgx_block_scratch(&g->body->block) + (size_t)g->operand_count * MGX_BLOCK;
+        c->workspace = g->scratch_offset +
+                       g->scratch_floats * sizeof(float) * (size_t)mgx_max_i64(desc.threads, 1);
+    }
+    c->flops =
+        2.0 * (double)mgx_shape_elements(&p.scores->shape) * (double)(desc.depth + desc.columns);
+    c->detail = g->body ? "block program" : "scale and mask";
+    c->state = g;
+    return true;
+}
+
+static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
+                           struct mgx_diag *diag)
+{
+    (void)diag;
+    const struct attention *g = step->state;
+    struct job job = {g, args};
+    const struct mgx_attention_args a = {.q = args->in[g->q],
+                                         .k = args->in[g->k],
+                                         .v = args->in[g->v],
+                                         .mask = g->mask >= 0 ? args->in[g->mask] : NULL,
+                                         .y = args->out,
+                                         .workspace = args->workspace,
+                                         .hook_user = &job};
+    mgx_attention_run(&g->plan, &a, args->context->plan->pool);
+    return MGX_OK;
+}
+
+const struct cpu_kernel cpu_kernel_attention = {
+    .name = "attention", .prepare = prepare, .run = run};

@@ -1,0 +1,527 @@
+// SPDX-License-Identifier: MIT
+// convolution and convolution_backwards, alone or with their epilogue, on the kernels of
+// kernel/conv.h.
+//
+// Activations are channels last by strides; weights are packed once for the method the plan chose.
+// An input in another order is read as it is where the kernels can, so the first layer needs no
+// transpose.
+#include <stdlib.h>
+#include <string.h>
+
+#include "op/op.h"
+#include "targets/cpu/group.h"
+#include "targets/cpu/kernel/conv.h"
+#include "targets/cpu/lower/epilogue.h"
+#include "targets/cpu/tune.h"
+
+struct conv {
+    struct mgx_conv_plan *plan;
+    const void *packed;
+    struct cpu_epilogue epilogue;
+    int x, w;          // inputs; x is -1 where the feed makes it
+    struct conv *feed; // of group[tag=expand]; its plan belongs to this one's
+};
+
+static int64_t at(struct mgx_ints list, int i, int64_t otherwise)
+{
+    return i < list.count ? list.v[i] : otherwise;
+}
+
+// Padding before each axis; 2 * n values give both sides, n values the same on both, and the
+// automatic modes follow from the sizes, as the shape rule has them.
+static bool find_padding(const struct mgx_ins *ins, const struct mgx_shape *x,
+                         const struct mgx_shape *w, const struct mgx_shape *y, int64_t *before)
+{
+    const struct mgx_ints pads = mgx_ins_ints(ins, "padding"), stride = mgx_ins_ints(ins, "stride"),
+                          dilation = mgx_ins_ints(ins, "dilation");
+    const int64_t mode = mgx_ins_int(ins, "padding_mode");
+    for (int i = 0; i < x->rank - 2; i++) {
+        before[i] = at(pads, i, 0);
+        if (mode == 0)
+            continue;
+        if (ins->op != &mgx_op_convolution)
+            return false;
+        const int64_t extent = (w->lens[i + 2] - 1) * at(dilation, i, 1) + 1;
+        int64_t total = (y->lens[i + 2] - 1) * at(stride, i, 1) + extent - x->lens[i + 2];
+        total = total < 0 ? 0 : total;
+        before[i] = mode == 1 ? total - total / 2 : total / 2;
+    }
+    return true;
+}
+
+static void describe_sizes(struct mgx_conv_desc *d, const struct mgx_ins *main,
+                           const struct mgx_shape *x, const struct mgx_shape *w,
+                           const struct mgx_shape *y)
+{
+    const struct mgx_ints stride = mgx_ins_ints(main, "stride"),
+                          dilation = mgx_ins_ints(main, "dilation");
+    const int spatial = x->rank - 2;
+    d->groups = mgx_ins_int(main, "group");
+    d->batch = x->lens[0];
+    d->in_channels = x->lens[1];
+    d->out_channels = y->lens[1];
+    for (int k = 0; k < MGX_CONV_DIMS; k++) {
+        const int i = k - (MGX_CONV_DIMS - spatial); // our axis, or negative: not there
+        const bool there = i >= 0;
+        d->in[k] = there ? x->lens[i + 2] : 1;
+        d->out[k] = there ? y->lens[i + 2] : 1;
+        d->kernel[k] = there ? w->lens[i + 2] : 1;
+        d->stride[k] = there ? at(stride, i, 1) : 1;
+        d->dilation[k] = there ? at(dilation, i, 1) : 1;
+        d->x_space[k] = there ? x->strides[i + 2] : 0;
+        d->y_space[k] = there ? y->strides[i + 2] : 0;
+        d->w_space[k] = there ? w->strides[i + 2] : 0;
+    }
+    d->x_batch = x->strides[0];
+    d->x_channel = x->strides[1];
+    d->y_batch = y->strides[0];
+}
+
+// Weights are [out][in / groups] for a convolution, [in][out / groups] for its transpose.
+static void describe_weights(struct mgx_conv_desc *d, const struct mgx_shape *w)
+{
+    if (d->transposed) {
+        d->w_in = w->strides[0];
+        d->w_out = w->strides[1];
+        d->w_group = w->strides[0] * (d->in_channels / d->groups);
+    } else {
+        d->w_out = w->strides[0];
+        d->w_in = w->strides[1];
+        d->w_group = w->strides[0] * (d->out_channels / d->groups);
+    }
+}
+
+static void describe_residual(struct mgx_conv_desc *d, const struct mgx_shape *r)
+{
+    const int spatial = r->rank - 2;
+    d->residual_batch = r->strides[0];
+    for (int k = 0; k < MGX_CONV_DIMS; k++) {
+        const int i = k - (MGX_CONV_DIMS - spatial);
+        d->residual_space[k] = i >= 0 ? r->strides[i + 2] : 0;
+    }
+}
+
+// One value per channel of a single image, side by side.
+static bool is_factor(const struct mgx_shape *s)
+{
+    if (s->type != MGX_FLOAT || s->lens[0] != 1 || (s->strides[1] != 1 && s->lens[1] != 1))
+        return false;
+    for (int i = 2; i < s->rank; i++)
+        if (s->lens[i] != 1 && s->strides[i] != 0)
+            return false;
+    return true;
+}
+
+static bool describe(struct cpu_prepare *c, const struct conv *v, const struct mgx_ins *main,
+                     struct mgx_conv_desc *d)
+{
+    const struct mgx_shape *x = &c->in[v->x], *w = &c->in[v->w], *y = c->out;
+    const int spatial = x->rank - 2;
+    int64_t before[MGX_MAX_RANK] = {0};
+    if (spatial < 1 || spatial > MGX_CONV_DIMS || x->type != MGX_FLOAT || w->type != MGX_FLOAT ||
+        y->type != MGX_FLOAT) {
+        c->why = spatial < 1 || spatial > MGX_CONV_DIMS ? "not 1 to 3 spatial axes" : "not float";
+        return false;
+    }
+    if (!mgx_shape_elements(x) || !mgx_shape_elements(w) || !mgx_shape_elements(y)) {
+        c->why = "empty";
+        return false;
+    }
+    if (y->strides[1] != 1 && y->lens[1] != 1) {
+        c->why = "channels of the result are not contiguous";
+        return false;
+    }
+    if (!c->constant[v->w]) {
+        c->why = "weights are not constant";
+        return false;
+    }
+    if (v->epilogue.factor >= 0 && !is_factor(&c->in[v->epilogue.factor])) {
+        c->why = "the input's factor is not one value per channel";
+        return false;
+    }
+    *d = (struct mgx_conv_desc){.isa = c->plan->isa,
+                                .threads = c->plan->threads,
+                                .x_scaled = v->epilogue.factor >= 0,
+                                .transposed = main->op == &mgx_op_convolution_backwards,
+                                .epilogue = v->epilogue.kernel};
+    describe_sizes(d, main, x, w, y);
+    describe_weights(d, w);
+    if (!find_padding(main, x, w, y, before)) {
+        c->why = "padding mode";
+        return false;
+    }
+    for (int i = 0; i < spatial; i++)
+        d->pad[MGX_CONV_DIMS - spatial + i] = before[i];
+    if (v->epilogue.residual >= 0)
+        describe_residual(d, &c->in[v->epilogue.residual]);
+    return true;
+}
+
+static void destroy(void *plan)
+{
+    mgx_conv_plan_destroy(plan);
+}
+
+static void fill(const struct cpu_fill *f, int part, int parts)
+{
+    mgx_conv_pack_part(f->kernel, f->source[0], f->packed, part, parts);
+}
+
+static bool pack(struct cpu_prepare *c, struct conv *v, const struct mgx_conv_plan *plan,
+                 const struct mgx_conv_desc *d)
+{
+    const struct mgx_tensor *w = c->constant[v->w];
+    struct { // equal keys pack to equal bytes; zeroed for its padding
+        const void *data;
+        enum mgx_conv_method method;
+        int transposed;
+        size_t bytes;
+        int64_t groups, in, out, kernel[MGX_CONV_DIMS], x_channel, w_in, w_out;
+        int64_t stride[MGX_CONV_DIMS], dilation[MGX_CONV_DIMS], size[2 * MGX_CONV_DIMS];
+    } key;
+    memset(&key, 0, sizeof key);
+    key.data = w->data;
+    key.method = mgx_conv_plan_method(plan);
+    key.transposed = d->transposed;
+    key.bytes = mgx_conv_packed_bytes(plan);
+    key.groups = d->groups;
+    key.in = d->in_channels;
+    key.out = d->out_channels;
+    memcpy(key.kernel, d->kernel, sizeof key.kernel);
+    key.x_channel = d->x_channel;
+    key.w_in = d->w_in;
+    key.w_out = d->w_out;
+    if (d->transposed) { // its phases choose methods of their own by the sizes
+        memcpy(key.stride, d->stride, sizeof key.stride);
+        memcpy(key.dilation, d->dilation, sizeof key.dilation);
+        memcpy(key.size, d->in, sizeof d->in);
+        memcpy(key.size + MGX_CONV_DIMS, d->out, sizeof d->out);
+    }
+    const struct cpu_fill how = {.fill = fill,
+                                 .kernel = plan,
+                                 .source = {w->data},
+                                 .source_bytes = mgx_shape_bytes(&w->shape)};
+    v->packed = cpu_pack(c->plan, &key, sizeof key, mgx_conv_packed_bytes(plan), &how, c->diag);
+    c->skip_in[v->w] = true;
+    return v->packed != NULL;
+}
+
+// --- choosing the method by measuring ---
+
+struct contest {
+    struct cpu_prepare *c;
+    const struct conv *v;
+    struct mgx_conv_desc desc; // without a hook
+    struct mgx_conv_choice choices[MGX_CONV_METHOD_COUNT];
+    struct mgx_conv_plan *plan;
+    void *packed, *x, *y, *residual, *bias, *workspace;
+};
+
+static const char *contestant_name(void *user, int number)
+{
+    return mgx_conv_method_name(((const struct contest *)user)->choices[number].method);
+}
+
+static void *buffer_like(const struct mgx_shape *shape)
+{
+    return cpu_tune_buffer((size_t)mgx_shape_space(shape) * mgx_type_size(shape->type));
+}
+
+static bool contestant_begin(void *user, int number, struct mgx_diag *diag)
+{
+    struct contest *t = user;
+    const struct cpu_prepare *c = t->c;
+    if (mgx_conv_plan_create(&t->desc, t->choices[number].method, &t->plan, diag) != MGX_OK)
+        return false;
+    const int residual = t->v->epilogue.residual;
+    t->packed = cpu_tune_buffer(mgx_conv_packed_bytes(t->plan));
+    t->workspace = cpu_tune_buffer(mgx_conv_workspace(t->plan));
+    t->x = buffer_like(&c->in[t->v->x]);
+    t->y = buffer_like(c->out);
+    t->bias = cpu_tune_buffer((size_t)t->desc.out_channels * sizeof(float));
+    t->residual = residual >= 0 ? buffer_like(&c->in[residual]) : NULL;
+    if (!t->packed || !t->workspace || !t->x || !t->y || !t->bias ||
+        (residual >= 0 && !t->residual)) {
+        mgx_fail_memory(diag);
+        return false;
+    }
+    mgx_conv_pack(t->plan, c->constant[t->v->w]->data, t->packed);
+    return true;
+}
+
+static void contestant_run(void *user)
+{
+    const struct contest *t = user;
+    const struct mgx_conv_args args = {.x = t->x,
+                                       .packed = t->packed,
+                                       .bias = t->v->epilogue.bias >= 0 ? t->bias : NULL,
+                                       .x_scale = t->desc.x_scaled ? t->x : NULL,
+                                       .residual = t->residual,
+                                       .y = t->y,
+                                       .workspace = t->workspace};
+    mgx_conv_run(t->plan, &args, t->c->plan->pool);
+}
+
+static void contestant_end(void *user)
+{
+    struct contest *t = user;
+    void **const buffers[] = {&t->packed, &t->x, &t->y, &t->residual, &t->bias, &t->workspace};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
+        free(*buffers[i]);
+        *buffers[i] = NULL;
+    }
+    mgx_conv_plan_destroy(t->plan);
+    t->plan = NULL;
+}
+
+static void put_sizes(struct mgx_str *out, const char *name, const int64_t *sizes)
+{
+    mgx_str_printf(out, " %s%lldx%lldx%lld", name, (long long)sizes[0], (long long)sizes[1],
+                   (long long)sizes[2]);
+}
+
+static void name_problem(const struct mgx_conv_desc *d, struct mgx_str *out)
+{
+    mgx_str_printf(out, "conv%s f32 n%lld g%lld c%lld>%lld%s", d->transposed ? "_backwards" : "",
+                   (long long)d->batch, (long long)d->groups, (long long)d->in_channels,
+                   (long long)d->out_channels, d->x_channel == 1 ? "" : " planar");
+    put_sizes(out, "i", d->in);
+    put_sizes(out, "o", d->out);
+    put_sizes(out, "k", d->kernel);
+    put_sizes(out, "s", d->stride);
+    put_sizes(out, "d", d->dilation);
+    put_sizes(out, "p", d->pad);
+    mgx_str_printf(out, " %s%s%s", mgx_act_name(d->epilogue.act),
+                   d->epilogue.residual ? " residual" : "", d->x_scaled ? " factors" : "");
+}
+
+// MGX_CONV_METHOD_COUNT: as the cost model has it.
+static bool tuned_method(struct cpu_prepare *c, const struct conv *v,
+                         const struct mgx_conv_desc *desc, enum mgx_conv_method *method)
+{
+    struct contest t = {.c = c, .v = v, .desc = *desc};
+    struct mgx_str problem = {0};
+    int choice;
+    t.desc.epilogue.hook = NULL;
+    name_problem(desc, &problem);
+    const struct cpu_contest contest = {
+        .problem = &problem,
+        .name = contestant_name,
+        .count = mgx_conv_choices(&t.desc, t.choices),
+        .begin = contestant_begin,
+        .run = contestant_run,
+        .end = contestant_end,
+        .user = &t,
+    };
+    const enum mgx_status status = cpu_tune(c->plan, &contest, &choice, c->diag);
+    *method = choice >= 0 ? t.choices[choice].method : MGX_CONV_METHOD_COUNT;
+    mgx_str_fini(&problem);
+    return status == MGX_OK;
+}
+
+static double flops_of(const struct mgx_conv_desc *d)
+{
+    double flops = 2.0 * (double)d->batch * (double)d->out_channels * (double)d->in_channels /
+                   (double)d->groups;
+    for (int k = 0; k < MGX_CONV_DIMS; k++)
+        flops *= (double)d->kernel[k] * (double)(d->transposed ? d->in[k] : d->out[k]);
+    return flops;
+}
+
+static bool take(struct cpu_prepare *c, struct conv *v, const struct mgx_ins *main)
+{
+    struct mgx_conv_desc desc;
+    v->x = v->epilogue.main_in[0];
+    v->w = v->epilogue.main_in[1];
+    if (main->in_count != 2 || !describe(c, v, main, &desc))
+        return false;
+    enum mgx_conv_method method;
+    if (!tuned_method(c, v, &desc, &method) ||
+        mgx_conv_plan_create(&desc, method, &v->plan, c->diag) != MGX_OK)
+        return false;
+    if (!cpu_at_end(c->plan, destroy, v->plan, c->diag) || !pack(c, v, v->plan, &desc))
+        return false;
+    c->workspace = mgx_conv_workspace(v->plan);
+    c->flops = flops_of(&desc);
+    c->detail = mgx_conv_method_name(mgx_conv_plan_method(v->plan));
+    if (method != MGX_CONV_METHOD_COUNT)
+        c->detail = mgx_arena_printf(&c->plan->arena, "%s, tuned", c->detail);
+    c->state = v;
+    return cpu_epilogue_finish(c, &v->epilogue);
+}
+
+// --- group[tag=expand]: a convolution that feeds a depthwise one ---
+
+// An instruction of the group's body as something to prepare by itself.
+struct inner {
+    struct cpu_prepare c;
+    int group_input[CPU_GROUP_INPUTS]; // -1: what the other one makes
+    struct mgx_shape in[CPU_GROUP_INPUTS];
+    const struct mgx_tensor *constant[CPU_GROUP_INPUTS];
+    bool skip_in[CPU_GROUP_INPUTS];
+    unsigned char want_in[CPU_GROUP_INPUTS];
+};
+
+static bool enter(const struct cpu_prepare *c, const struct mgx_ins *ins,
+                  const struct mgx_shape *out, struct inner *n)
+{
+    struct mgx_ins *params[CPU_GROUP_INPUTS];
+    const int count = mgx_module_parameters(c->ins->mod[0], params, CPU_GROUP_INPUTS);
+    if (ins->in_count > CPU_GROUP_INPUTS || count > CPU_GROUP_INPUTS)
+        return false;
+    *n = (struct inner){.c = *c};
+    for (int k = 0; k < ins->in_count; k++) {
+        int i = count - 1;
+        while (i >= 0 && params[i] != ins->in[k])
+            i--;
+        n->group_input[k] = i;
+        n->in[k] = i >= 0 ? c->in[i] : cpu_natural_layout(ins->in[k], &ins->in[k]->shape, NULL, 0);
+        n->constant[k] = i >= 0 ? c->constant[i] : NULL;
+    }
+    n->c.ins = ins;
+    n->c.in = n->in;
+    n->c.in_count = ins->in_count;
+    n->c.constant = n->constant;
+    n->c.out = out;
+    n->c.skip_in = n->skip_in;
+    n->c.want_in = n->want_in;
+    return true;
+}
+
+// Says to the group's preparation what its part said, and renames the part's inputs.
+static void leave(const struct inner *n, struct conv *v, struct cpu_prepare *c)
+{
+    const int *outer = n->group_input;
+    struct cpu_epilogue *e = &v->epilogue;
+    for (int k = 0; k < n->c.in_count; k++)
+        if (outer[k] >= 0) {
+            c->skip_in[outer[k]] |= n->skip_in[k];
+            if (n->want_in[k])
+                c->want_in[outer[k]] = n->want_in[k];
+        }
+    c->why = n->c.why ? n->c.why : c->why;
+    v->x = outer[v->x];
+    v->w = outer[v->w];
+    e->bias = e->bias >= 0 ? outer[e->bias] : -1;
+    e->residual = e->residual >= 0 ? outer[e->residual] : -1;
+    for (int i = 0; i < e->operand_count; i++)
+        if (e->operand[i].input >= 0)
+            e->operand[i].input = outer[e->operand[i].input];
+}
+
+static bool describe_part(struct inner *n, struct conv *v, struct mgx_conv_desc *d)
+{
+    const struct mgx_ins *main = NULL;
+    if (!cpu_epilogue_match(&n->c, &mgx_op_convolution, &v->epilogue, &main))
+        return false;
+    v->x = v->epilogue.main_in[0];
+    v->w = v->epilogue.main_in[1];
+    return main->in_count == 2 && v->epilogue.factor < 0 && describe(&n->c, v, main, d);
+}
+
+static bool take_parts(struct cpu_prepare *c, struct conv *v, struct inner *wide,
+                       struct inner *deep)
+{
+    struct mgx_conv_desc desc, feed;
+    if (!describe_part(wide, v->feed, &feed) || !describe_part(deep, v, &desc))
+        return false;
+    desc.feed = &feed;
+    if (mgx_conv_plan_create(&desc, MGX_CONV_DEPTHWISE, &v->plan, c->diag) != MGX_OK ||
+        !cpu_at_end(c->plan, destroy, v->plan, c->diag) ||
+        !pack(&wide->c, v->feed, mgx_conv_plan_feed(v->plan), &feed) ||
+        !pack(&deep->c, v, v->plan, &desc))
+        return false;
+    c->flops = flops_of(&feed) + flops_of(&desc);
+    return true;
+}
+
+static bool prepare_expand(struct cpu_prepare *c, struct conv *v)
+{
+    const struct mgx_ins *last = mgx_module_result(c->ins->mod[0], 0), *first = NULL;
+    for (const struct mgx_ins *i = c->ins->mod[0]->first; i && !first; i = i->next)
+        first = i != last && !(i->op->flags & MGX_OP_BUILTIN) ? i : NULL;
+    struct inner wide, deep;
+    v->feed = MGX_NEW(&c->plan->arena, struct conv);
+    if (!v->feed) {
+        mgx_fail_memory(c->diag);
+        return false;
+    }
+    const struct mgx_shape between = cpu_natural_layout(first, &first->shape, NULL, 0);
+    if (!enter(c, first, &between, &wide) || !enter(c, last, c->out, &deep))
+        return false;
+    const bool taken = take_parts(c, v, &wide, &deep);
+    leave(&wide, v->feed, c);
+    leave(&deep, v, c);
+    if (!taken)
+        return false;
+    c->workspace = mgx_conv_workspace(v->plan);
+    c->detail = "depthwise, fed by the one before";
+    c->state = v;
+    return cpu_epilogue_finish(c, &v->feed->epilogue) && cpu_epilogue_finish(c, &v->epilogue);
+}
+
+static bool is_expand(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_group && ins->mod_count == 1 &&
+           strcmp(mgx_attr_text(ins->op, ins->attr, "tag"), "expand") == 0;
+}
+
+static bool prepare(struct cpu_prepare *c)
+{
+    static const struct mgx_op *const ops[] = {&mgx_op_convolution, &mgx_op_convolution_backwards};
+    if (c->ins->op != ops[0] && c->ins->op != ops[1] && c->ins->op != &mgx_op_group)
+        return false;
+    struct conv *v = MGX_NEW(&c->plan->arena, struct conv);
+    if (!v) {
+        mgx_fail_memory(c->diag);
+        return false;
+    }
+    if (is_expand(c->ins))
+        return prepare_expand(c, v);
+    for (int i = 0; i < 2; i++) {
+        const struct mgx_ins *main = NULL;
+        if (cpu_epilogue_match(c, ops[i], &v->epilogue, &main))
+            return take(c, v, main);
+    }
+    return false;
+}
+
+static struct mgx_conv_args args_of(const struct conv *v, const struct cpu_args *args,
+                                    struct cpu_epilogue_run *epilogue)
+{
+    cpu_epilogue_start(&v->epilogue, args, epilogue);
+    return (struct mgx_conv_args){.x = v->x >= 0 ? args->in[v->x] : NULL,
+                                  .packed = v->packed,
+                                  .bias = epilogue->bias,
+                                  .x_scale =
+                                      v->epilogue.factor >= 0 ? args->in[v->epilogue.factor] : NULL,
+                                  .residual = epilogue->residual,
+                                  .y = args->out,
+                                  .workspace = args->workspace,
+                                  .hook_user = epilogue};
+}
+
+static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
+                           struct mgx_diag *diag)
+{
+    (void)diag;
+    const struct conv *v = step->state;
+    struct cpu_epilogue_run epilogue, first;
+    struct mgx_conv_args a = args_of(v, args, &epilogue), feed;
+    if (v->feed) {
+        feed = args_of(v->feed, args, &first);
+        a.feed = &feed;
+    }
+    a.next = step->next;
+    mgx_conv_run(v->plan, &a, args->context->plan->pool);
+    return MGX_OK;
+}
+
+static struct mgx_ahead first_read(const void *state, int thread)
+{
+    const struct conv *v = state;
+    return mgx_conv_first_read(v->plan, v->packed, thread);
+}
+
+const struct cpu_kernel cpu_kernel_conv = {
+    .name = "conv", .prepare = prepare, .run = run, .first_read = first_read};

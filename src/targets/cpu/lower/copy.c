@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT
+// Copies between layouts: contiguous, layout, reshapes that are no views, pieces of a concat,
+// results.
+//
+// Axes that are contiguous on both sides are merged first, so a slice of a concat becomes a few
+// long memcpys. What remains is either runs (both sides step 1), or a transposition of two axes,
+// done in blocks so that both sides are read and written a cache line at a time: 32-bit elements in
+// registers (kernel/transpose.h), others 16 x 16.
+#include <string.h>
+
+#include "base/size.h"
+#include "op/op.h"
+#include "targets/cpu/cpu.h"
+#include "targets/cpu/kernel/transpose.h"
+
+enum { TILE = 16, PARALLEL_BYTES = 1 << 16 };
+
+struct copy {
+    int rank;
+    int64_t lens[MGX_MAX_RANK], from[MGX_MAX_RANK], to[MGX_MAX_RANK]; // strides in bytes
+    size_t size;                                                      // of an element
+    int64_t outer;              // product of all lengths but the last two
+    mgx_transpose_fn transpose; // of 32-bit elements whose last two axes change places; or NULL
+};
+
+static bool is_reshape(const struct mgx_shape *in, const struct mgx_shape *out)
+{
+    if (in->rank != out->rank)
+        return true;
+    for (int i = 0; i < in->rank; i++)
+        if (in->lens[i] != out->lens[i])
+            return true;
+    return false;
+}
+
+// Sorts axes by the destination's stride, drops lengths of 1, merges what is contiguous on both
+// sides, and puts the source's fastest axis next to last if it is not the destination's.
+static void plan_axes(struct copy *k, const struct mgx_shape *in, const struct mgx_shape *out)
+{
+    int order[MGX_MAX_RANK], count = 0;
+    for (int i = 0; i < out->rank; i++)
+        if (out->lens[i] != 1)
+            order[count++] = i;
+    for (int i = 1; i < count; i++)
+        for (int j = i; j > 0 && out->strides[order[j - 1]] < out->strides[order[j]]; j--) {
+            const int t = order[j];
+            order[j] = order[j - 1];
+            order[j - 1] = t;
+        }
+    k->rank = 0;
+    for (int i = 0; i < count; i++) {
+        const int a = order[i];
+        const int64_t from = in->strides[a] * (int64_t)k->size,
+                      to = out->strides[a] * (int64_t)k->size;
+        const int last = k->rank - 1;
+        if (last >= 0 && k->from[last] == from * out->lens[a] && k->to[last] == to * out->lens[a]) {
+            k->lens[last] *= out->lens[a];
+            k->from[last] = from;
+            k->to[last] = to;
+            continue;
+        }
+        k->lens[k->rank] = out->lens[a];
+        k->from[k->rank] = from;
+        k->to[k->rank++] = to;
+    }
+}
+
+static void rotate_fastest_source(struct copy *k)
+{
+    int best = k->rank - 1;
+    for (int i = 0; i < k->rank - 1; i++)
+        if (k->from[i] > 0 && (k->from[best] == 0 || k->from[i] < k->from[best]))
+            best = i;
+    if (best >= k->rank - 2)
+        return;
+    const int64_t len = k->lens[best], from = k->from[best], to = k->to[best];
+    for (int i = best; i < k->rank - 2; i++) {
+        k->lens[i] = k->lens[i + 1];
+        k->from[i] = k->from[i + 1];
+        k->to[i] = k->to[i + 1];
+    }
+    k->lens[k->rank - 2] = len;
+    k->from[k->rank - 2] = from;
+    k->to[k->rank - 2] = to;
+}
+
+static bool takes(const struct mgx_op *op)
+{
+    return op == &mgx_op_contiguous || op == &mgx_op_layout || op == &mgx_op_reshape ||
+           op == &mgx_op_flatten || op == &mgx_op_squeeze || op == &mgx_op_unsqueeze ||
+           op == &mgx_op_reshape_lazy;
+}
+
+static bool prepare(struct cpu_prepare *c)
+{
+    if (!c->copy_only && !takes(c->ins->op))
+        return false;
+    struct mgx_shape in = c->in[0], out = *c->out;
+    if (is_reshape(&in, &out)) { // the source's axes, where they lie in the result
+        struct mgx_shape pieces = mgx_shape_make(in.type, in.rank, in.lens);
+        if (!cpu_reshape_view(&out, &pieces)) {
+            c->why = "the result's axes have no pieces of the source's";
+            return false;
+        }
+        out = pieces;
+    }
+    struct copy *k = MGX_NEW(&c->plan->arena, struct copy);
+    if (!k) {
+        mgx_fail_memory(c->diag);
+        return false;
+    }
+    k->size = mgx_type_size(in.type);
+    plan_axes(k, &in, &out);
+    rotate_fastest_source(k);
+    if (!mgx_shape_elements(&out))
+        k->rank = -1;
+    k->outer = 1;
+    for (int i = 0; i < k->rank - 2; i++)
+        k->outer *= k->lens[i];
+    if (k->rank >= 2 && k->size == 4 && k->from[k->rank - 2] == 4 && k->to[k->rank - 1] == 4 &&
+        k->from[k->rank - 1] % 4 == 0 && k->to[k->rank - 2] % 4 == 0)
+        k->transpose = mgx_transpose_of(c->plan->isa);
+    c->state = k;
+    c->detail = k->transpose ? "transposed" : k->rank >= 0 && k->rank <= 1 ? "memcpy" : "strided";
+    return true;
+}
+
+#define BLOCK(type)                                                                                \
+    for (int64_t i = 0; i < rows; i++) {                                                           \
+        const unsigned char *s = from + i * k->from[k->rank - 2];                                  \
+        unsigned char *d = to + i * k->to[k->rank - 2];                                            \
+        for (int64_t j = 0; j < cols; j++)                                                         \
+            *(type *)(d + j * td) = *(const type *)(s + j * fd);                                   \
+    }
+
+// rows x cols elements of the last two axes.
+static void block(const struct copy *k, const unsigned char *from, unsigned char *to, int64_t rows,
+                  int64_t cols)
+{
+    const int64_t fd = k->from[k->rank - 1], td = k->to[k->rank - 1];
+    switch (k->size) {
+    case 1:
+        BLOCK(uint8_t) break;
+    case 2:
+        BLOCK(uint16_t) break;
+    case 4:
+        BLOCK(uint32_t) break;
+    case 8:
+        BLOCK(uint64_t) break;
+    default:
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t j = 0; j < cols; j++)
+                memcpy(to + i * k->to[k->rank - 2] + j * td,
+                       from + i * k->from[k->rank - 2] + j * fd, k->size);
+    }
+}
+
+static void plane(const struct copy *k, const unsigned char *from, unsigned char *to, int64_t row0,
+                  int64_t row1)
+{
+    const int64_t cols = k->lens[k->rank - 1];
+    from += row0 * k->from[k->rank - 2];
+    to += row0 * k->to[k->rank - 2];
+    if (k->from[k->rank - 1] == (int64_t)k->size && k->to[k->rank - 1] == (int64_t)k->size) {
+        for (int64_t i = row0; i < row1; i++) {
+            memcpy(to, from, (size_t)cols * k->size);
+            from += k->from[k->rank - 2];
+            to += k->to[k->rank - 2];
+        }
+        return;
+    }
+    if (k->transpose) {
+        k->transpose((const float *)(const void *)from, k->from[k->rank - 1] / 4,
+                     (float *)(void *)to, k->to[k->rank - 2] / 4, row1 - row0, cols);
+        return;
+    }
+    for (int64_t i = row0; i < row1; i += TILE)
+        for (int64_t j = 0; j < cols; j += TILE)
+            block(k, from + (i - row0) * k->from[k->rank - 2] + j * k->from[k->rank - 1],
+                  to + (i - row0) * k->to[k->rank - 2] + j * k->to[k->rank - 1],
+                  mgx_min_i64(TILE, row1 - i), mgx_min_i64(TILE, cols - j));
+}
+
+struct job {
+    const struct copy *k;
+    const unsigned char *from;
+    unsigned char *to;
+    int tasks;
+};
+
+static void copy_part(void *user, int task, int thread)
+{
+    (void)thread;
+    const struct job *job = user;
+    const struct copy *k = job->k;
+    const int64_t rows = k->lens[k->rank - 2], total = k->outer * rows;
+    int64_t at = total * task / job->tasks;
+    const int64_t end = total * (task + 1) / job->tasks;
+    while (at < end) { // planes of the last two axes, cut at the task's borders
+        int64_t index = at / rows, from = 0, to = 0;
+        const int64_t row0 = at % rows, row1 = mgx_min_i64(rows, row0 + end - at);
+        for (int i = k->rank - 3; i >= 0; i--) {
+            from += index % k->lens[i] * k->from[i];
+            to += index % k->lens[i] * k->to[i];
+            index /= k->lens[i];
+        }
+        plane(k, job->from + from, job->to + to, row0, row1);
+        at += row1 - row0;
+    }
+}
+
+static void copy_line(const struct copy *k, const unsigned char *from, unsigned char *to)
+{
+    if (k->rank == 0) {
+        memcpy(to, from, k->size);
+        return;
+    }
+    struct copy two = *k; // one row
+    two.rank = 2;
+    two.lens[1] = k->lens[0];
+    two.from[1] = k->from[0];
+    two.to[1] = k->to[0];
+    two.lens[0] = 1;
+    two.from[0] = two.to[0] = 0;
+    plane(&two, from, to, 0, 1);
+}
+
+static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
+                           struct mgx_diag *diag)
+{
+    (void)diag;
+    const struct copy *k = step->state;
+    if (k->rank < 0)
+        return MGX_OK;
+    if (k->rank < 2) {
+        copy_line(k, args->in[0], args->out);
+        return MGX_OK;
+    }
+    const int64_t rows = k->outer * k->lens[k->rank - 2];
+    const size_t bytes = (size_t)(rows * k->lens[k->rank - 1]) * k->size;
+    struct job job = {k, args->in[0], args->out, 1};
+    if (bytes >= PARALLEL_BYTES)
+        job.tasks = (int)mgx_min_i64(rows, args->context->plan->threads);
+    mgx_pool_run(args->context->plan->pool, job.tasks, copy_part, &job);
+    return MGX_OK;
+}
+
+const struct cpu_kernel cpu_kernel_copy = {.name = "copy", .prepare = prepare, .run = run};

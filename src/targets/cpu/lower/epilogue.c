@@ -1,0 +1,623 @@
+// SPDX-License-Identifier: MIT
+// Matching epilogues; see epilogue.h.
+//
+// The body is a tree over the sums. From its root constant factors and terms per column and an
+// activation are peeled off, then additions of a bias (one value per column) and of a residual (a
+// tensor like the result), until the sums themselves remain. What resists runs as a block program.
+#include "targets/cpu/lower/epilogue.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "op/op.h"
+
+struct match {
+    struct cpu_prepare *c;
+    const struct mgx_ins *before;      // a product whose result main reads first, or NULL
+    const struct mgx_ins *main, *last; // in the group's body; last == main without an epilogue
+    struct mgx_ins *params[CPU_EPILOGUE_INPUTS + 4];
+    int param_count;
+    int column; // axis
+    struct cpu_epilogue *out;
+};
+
+// --- the tree: nodes of the element-wise body; leaves are inputs of the group, the sums, or
+// constants ---
+
+static const struct mgx_ins *leaf_of(const struct match *m, const struct mgx_ins *node)
+{
+    if (!m->last->mod_count)
+        return node == m->last ? NULL : node;
+    if (node->op != &mgx_op_param)
+        return NULL;
+    struct mgx_ins *params[CPU_EPILOGUE_INPUTS + 4];
+    const int count = mgx_module_parameters(m->last->mod[0], params, CPU_EPILOGUE_INPUTS + 4);
+    for (int i = 0; i < count && i < m->last->in_count; i++)
+        if (params[i] == node)
+            return m->last->in[i];
+    return NULL;
+}
+
+static int input_of(const struct match *m, const struct mgx_ins *leaf)
+{
+    for (int i = 0; i < m->param_count; i++)
+        if (m->params[i] == leaf)
+            return i;
+    return -1;
+}
+
+static bool is_constant(const struct match *m, const struct mgx_ins *node, double *value)
+{
+    const struct mgx_ins *leaf = leaf_of(m, node);
+    const struct mgx_tensor *t = node->literal;
+    if (!t && leaf && input_of(m, leaf) >= 0)
+        t = m->c->constant[input_of(m, leaf)];
+    if (!t || mgx_shape_space(&t->shape) != 1 || t->shape.type != MGX_FLOAT)
+        return false;
+    *value = *(const float *)t->data;
+    return true;
+}
+
+static bool is_value(const struct match *m, const struct mgx_ins *node, double value)
+{
+    double v;
+    return is_constant(m, node, &v) && fabs(v - value) <= 1e-6 * fabs(value);
+}
+
+// node = op(*x, *y) in either order with *y a constant.
+static bool with_constant(const struct match *m, const struct mgx_ins *node,
+                          const struct mgx_op *op, const struct mgx_ins **x, double *value)
+{
+    if (node->op != op)
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (is_constant(m, node->in[i], value)) {
+            *x = node->in[1 - i];
+            return true;
+        }
+    return false;
+}
+
+// --- activations ---
+
+static bool is_bias(const struct match *m, int input);
+
+static bool set_act(struct match *m, enum mgx_act act, double a, double b)
+{
+    m->out->kernel.act = act;
+    m->out->kernel.a = (float)a;
+    m->out->kernel.b = (float)b;
+    return true;
+}
+
+// x * sigmoid(x)
+static const struct mgx_ins *peel_silu(struct match *m, const struct mgx_ins *node)
+{
+    for (int i = 0; node->op == &mgx_op_mul && i < 2; i++)
+        if (node->in[i]->op == &mgx_op_sigmoid && node->in[i]->in[0] == node->in[1 - i])
+            return set_act(m, MGX_ACT_SILU, 0, 0) ? node->in[1 - i] : NULL;
+    return NULL;
+}
+
+static bool is_near(double a, double b)
+{
+    return fabs(a - b) <= 1e-5 * fabs(b);
+}
+
+// node = *scale * x^*power, as a product in any grouping.
+static bool is_power(const struct match *m, const struct mgx_ins *node, const struct mgx_ins *x,
+                     int depth, double *power, double *scale)
+{
+    double value;
+    if (node == x)
+        return *power += 1, true;
+    if (is_constant(m, node, &value))
+        return *scale *= value, true;
+    if (node->op == &mgx_op_pow && node->in[0] == x && is_constant(m, node->in[1], &value))
+        return *power += value, true;
+    return node->op == &mgx_op_mul && depth > 0 &&
+           is_power(m, node->in[0], x, depth - 1, power, scale) &&
+           is_power(m, node->in[1], x, depth - 1, power, scale);
+}
+
+// sqrt(2 / pi) * (x + 0.044715 * x^3), the root outside or inside.
+static bool is_tanh_of_gelu(const struct match *m, const struct mgx_ins *node,
+                            const struct mgx_ins *x)
+{
+    enum { DEPTH = 5 };
+    const double root = 0.79788456, cubic = 0.044715;
+    const struct mgx_ins *sum = node;
+    double outside = 1, power[2] = {0}, scale[2] = {1, 1};
+    if (node->op == &mgx_op_mul && !with_constant(m, node, &mgx_op_mul, &sum, &outside))
+        return false;
+    if (sum->op != &mgx_op_add)
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (!is_power(m, sum->in[i], x, DEPTH, &power[i], &scale[i]))
+            return false;
+    const int one = power[0] == 1 ? 0 : 1;
+    return power[one] == 1 && power[1 - one] == 3 && is_near(outside * scale[one], root) &&
+           is_near(outside * scale[1 - one], root * cubic);
+}
+
+// sqrt(1 / 2) * x
+static bool is_erf_of_gelu(const struct match *m, const struct mgx_ins *node,
+                           const struct mgx_ins *x)
+{
+    const struct mgx_ins *arg = NULL;
+    double value;
+    if (with_constant(m, node, &mgx_op_mul, &arg, &value))
+        return arg == x && is_near(value, 0.70710678);
+    return node->op == &mgx_op_div && node->in[0] == x && is_value(m, node->in[1], 1.41421356);
+}
+
+// x * 0.5 * (1 + erf(x / sqrt 2)), or its form with tanh; the factors in any order and grouping.
+static const struct mgx_ins *peel_gelu(struct match *m, const struct mgx_ins *node)
+{
+    const struct mgx_ins *factor[4], *inner, *x = NULL, *sum = NULL;
+    int count = 0, half = 0;
+    double value;
+    if (node->op != &mgx_op_mul)
+        return NULL;
+    factor[count++] = node->in[0];
+    factor[count++] = node->in[1];
+    for (int i = 0; i < count && count < 4; i++)
+        if (factor[i]->op == &mgx_op_mul) {
+            const struct mgx_ins *f = factor[i];
+            factor[i--] = f->in[0];
+            factor[count++] = f->in[1];
+        }
+    for (int i = 0; i < count; i++) {
+        if (is_value(m, factor[i], 0.5))
+            half++;
+        else if (factor[i]->op == &mgx_op_add)
+            sum = factor[i];
+        else
+            x = factor[i];
+    }
+    // A residual-free x that is itself a sum: two additions, the one of erf is the other.
+    if (count == 3 && half == 1 && !x)
+        for (int i = 0; i < count; i++) {
+            const struct mgx_ins *f = factor[i];
+            if (f->op == &mgx_op_add && !with_constant(m, f, &mgx_op_add, &inner, &value))
+                x = f;
+            else if (f->op == &mgx_op_add)
+                sum = f;
+        }
+    if (count != 3 || half != 1 || !x || !sum ||
+        !with_constant(m, sum, &mgx_op_add, &inner, &value) || value != 1)
+        return NULL;
+    if (inner->op == &mgx_op_erf && is_erf_of_gelu(m, inner->in[0], x))
+        return set_act(m, MGX_ACT_GELU, 0, 0) ? x : NULL;
+    if (inner->op == &mgx_op_tanh && is_tanh_of_gelu(m, inner->in[0], x))
+        return set_act(m, MGX_ACT_GELU_TANH, 0, 0) ? x : NULL;
+    return NULL;
+}
+
+// clip(a x + b, 0, 1) alone or times x.
+static const struct mgx_ins *peel_hard(struct match *m, const struct mgx_ins *node)
+{
+    const struct mgx_ins *clip = node, *x, *product;
+    double a = 1, b = 0;
+    for (int i = 0; node->op == &mgx_op_mul && i < 2; i++)
+        if (node->in[i]->op == &mgx_op_clip)
+            clip = node->in[i];
+    if (clip->op != &mgx_op_clip || !is_value(m, clip->in[2], 1) ||
+        !is_constant(m, clip->in[1], &b) || b != 0)
+        return NULL;
+    if (!with_constant(m, clip->in[0], &mgx_op_add, &product, &b))
+        return NULL;
+    if (!with_constant(m, product, &mgx_op_mul, &x, &a))
+        return NULL;
+    if (clip == node)
+        return set_act(m, MGX_ACT_HARD_SIGMOID, a, b) ? x : NULL;
+    const struct mgx_ins *other = node->in[0] == clip ? node->in[1] : node->in[0];
+    return other == x && set_act(m, MGX_ACT_HARD_SWISH, a, b) ? x : NULL;
+}
+
+// Constant slopes of prelu, one per column.
+static bool peel_slopes(struct match *m, const struct mgx_ins *node)
+{
+    const struct mgx_ins *leaf = leaf_of(m, node);
+    const int input = leaf ? input_of(m, leaf) : -1;
+    if (input < 0 || !m->c->constant[input] || !is_bias(m, input))
+        return false;
+    m->out->kernel.a_column = m->c->constant[input]->data;
+    return true;
+}
+
+static const struct mgx_ins *peel_act(struct match *m, const struct mgx_ins *node)
+{
+    static const struct {
+        const struct mgx_op *op;
+        enum mgx_act act;
+    } plain[] = {{&mgx_op_relu, MGX_ACT_RELU},
+                 {&mgx_op_sigmoid, MGX_ACT_SIGMOID},
+                 {&mgx_op_tanh, MGX_ACT_TANH}};
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        if (node->op == plain[i].op)
+            return set_act(m, plain[i].act, 0, 0) ? node->in[0] : node;
+    if (node->op == &mgx_op_prelu && peel_slopes(m, node->in[1]))
+        return set_act(m, MGX_ACT_LEAKY_RELU, 0, 0) ? node->in[0] : node;
+    if (node->op == &mgx_op_leaky_relu)
+        return set_act(m, MGX_ACT_LEAKY_RELU, mgx_ins_real(node, "alpha"), 0) ? node->in[0] : node;
+    const struct mgx_ins *x = peel_silu(m, node);
+    x = x ? x : peel_gelu(m, node);
+    x = x ? x : peel_hard(m, node);
+    if (x)
+        return x;
+    double low, high;
+    if (node->op == &mgx_op_clip && is_constant(m, node->in[1], &low) &&
+        is_constant(m, node->in[2], &high))
+        return set_act(m, MGX_ACT_CLIP, low, high) ? node->in[0] : node;
+    return node;
+}
+
+// --- operands ---
+
+// The distance from row to row of `x`, rows taken in the order in which the result's lie in memory
+// (all axes but the column). False if they do not lie at one distance.
+static bool row_step(const struct match *m, const struct mgx_shape *x, int64_t *step)
+{
+    const struct mgx_shape *y = m->c->out;
+    int order[MGX_MAX_RANK], count = 0;
+    for (int i = 0; i < y->rank; i++)
+        if (i != m->column && y->lens[i] != 1)
+            order[count++] = i;
+    for (int i = 1; i < count; i++)
+        for (int j = i; j > 0 && y->strides[order[j - 1]] < y->strides[order[j]]; j--) {
+            const int t = order[j];
+            order[j] = order[j - 1];
+            order[j - 1] = t;
+        }
+    *step = count ? x->strides[order[count - 1]] : 1;
+    int64_t rows = 1;
+    for (int i = count - 1; i >= 0; i--) {
+        if (x->strides[order[i]] != *step * rows)
+            return false;
+        rows *= y->lens[order[i]];
+    }
+    return true;
+}
+
+// Steps of an operand over rows and columns; false if it has no such form.
+static bool steps_of(const struct match *m, int input, int64_t *row, int64_t *col)
+{
+    const struct mgx_shape *x = &m->c->in[input], *y = m->c->out;
+    if (x->type != MGX_FLOAT || !mgx_shape_same_lens(x, y))
+        return false;
+    *col = y->lens[m->column] == 1 ? 1 : x->strides[m->column];
+    return (*col == 0 || *col == 1) && row_step(m, x, row);
+}
+
+static bool is_bias(const struct match *m, int input)
+{
+    int64_t row, col;
+    return steps_of(m, input, &row, &col) && row == 0 && col == 1;
+}
+
+// A tensor of the result's lengths whose columns are contiguous; its rows may lie anywhere.
+static bool is_residual(const struct match *m, int input)
+{
+    const struct mgx_shape *x = &m->c->in[input];
+    return x->type == MGX_FLOAT && mgx_shape_same_lens(x, m->c->out) &&
+           !mgx_shape_is_broadcasted(x) && (x->strides[m->column] == 1 || x->lens[m->column] == 1);
+}
+
+// --- sum + bias + residual ---
+
+static bool is_sums(const struct match *m, const struct mgx_ins *node)
+{
+    return leaf_of(m, node) == m->main;
+}
+
+static bool peel_sums(struct match *m, const struct mgx_ins *node)
+{
+    while (!is_sums(m, node)) {
+        if (node->op != &mgx_op_add)
+            return false;
+        const struct mgx_ins *next = NULL;
+        for (int i = 0; i < 2 && !next; i++) {
+            const struct mgx_ins *leaf = leaf_of(m, node->in[i]);
+            const int input = leaf ? input_of(m, leaf) : -1;
+            if (input < 0)
+                continue;
+            if (m->out->bias < 0 && is_bias(m, input)) {
+                m->out->bias = input;
+                next = node->in[1 - i];
+            } else if (m->out->residual < 0 && is_residual(m, input)) {
+                m->out->residual = input;
+                m->out->kernel.residual = MGX_RESIDUAL_BEFORE;
+                next = node->in[1 - i];
+            }
+        }
+        if (!next)
+            return false;
+        node = next;
+    }
+    return true;
+}
+
+// --- what follows the activation: factors and terms per column ---
+
+// A constant that is one value, or one per column: adds up (term) or multiplies (factor).
+static bool read_column(const struct match *m, const struct mgx_ins *node, double *out)
+{
+    const int64_t columns = m->c->out->lens[m->column];
+    const struct mgx_ins *leaf = leaf_of(m, node);
+    const int input = leaf ? input_of(m, leaf) : -1;
+    double value;
+    if (!is_constant(m, node, &value)) {
+        if (input < 0 || !m->c->constant[input] || !is_bias(m, input))
+            return false;
+        for (int64_t i = 0; i < columns; i++)
+            out[i] = ((const float *)m->c->constant[input]->data)[i];
+        return true;
+    }
+    for (int64_t i = 0; i < columns; i++)
+        out[i] = value;
+    return true;
+}
+
+// node = x * a, x + a, x - a or a - x with a constant `a` per column, read into `column`; NULL if
+// it is none.
+static const struct mgx_ins *peel_column(const struct match *m, const struct mgx_ins *node,
+                                         double *column, bool *swapped)
+{
+    if (node->op != &mgx_op_mul && node->op != &mgx_op_add && node->op != &mgx_op_sub)
+        return NULL;
+    for (int i = 0; i < 2; i++)
+        if (read_column(m, node->in[1 - i], column)) {
+            *swapped = i == 1;
+            return node->in[i];
+        }
+    return NULL;
+}
+
+// Value inner * factor + term per column, and room for a constant.
+struct columns {
+    int64_t count;
+    double *factor, *term, *read;
+};
+
+// From the root down: what the value is in terms of `node`'s operand, which is returned; NULL when
+// node is none of the kind.
+static const struct mgx_ins *apply_column(const struct match *m, const struct mgx_ins *node,
+                                          struct columns *c)
+{
+    bool swapped;
+    const struct mgx_ins *next = peel_column(m, node, c->read, &swapped);
+    const bool sub = node->op == &mgx_op_sub;
+    for (int64_t i = 0; next && i < c->count; i++) {
+        if (node->op == &mgx_op_mul)
+            c->factor[i] *= c->read[i];
+        else
+            c->term[i] += c->factor[i] * (sub && !swapped ? -c->read[i] : c->read[i]);
+        c->factor[i] *= sub && swapped ? -1 : 1;
+    }
+    return next;
+}
+
+// The columns as the kernels read them; false where infinities would go elsewhere.
+static bool keep_columns(struct match *m, const struct columns *c)
+{
+    float *kept = MGX_NEW_ARRAY(&m->c->plan->arena, float, 2 * c->count);
+    bool good = kept != NULL;
+    for (int64_t i = 0; good && i < c->count; i++) {
+        kept[i] = (float)c->factor[i];
+        kept[c->count + i] = (float)c->term[i];
+        good = isfinite(kept[i]) && isfinite(kept[c->count + i]);
+    }
+    if (good) {
+        m->out->kernel.factor = kept;
+        m->out->kernel.term = kept + c->count;
+    }
+    return good;
+}
+
+// What is left below factors and terms; NULL if there are none.
+static const struct mgx_ins *peel_columns(struct match *m, const struct mgx_ins *node)
+{
+    enum { MAX_COLUMNS = 4 };
+    struct columns c = {.count = m->c->out->lens[m->column]};
+    double *all = malloc((size_t)c.count * 3 * sizeof *all);
+    if (!all)
+        return NULL;
+    c.factor = all;
+    c.term = all + c.count;
+    c.read = c.term + c.count;
+    for (int64_t i = 0; i < c.count; i++) {
+        c.factor[i] = 1;
+        c.term[i] = 0;
+    }
+    int count = 0;
+    for (const struct mgx_ins *next; count < MAX_COLUMNS; count++, node = next) {
+        next = apply_column(m, node, &c);
+        if (!next)
+            break;
+    }
+    const bool good = count > 0 && keep_columns(m, &c);
+    free(all);
+    return good ? node : NULL;
+}
+
+static const struct mgx_ins *root_of(const struct match *m)
+{
+    return m->last->mod_count ? mgx_module_result(m->last->mod[0], 0) : m->last;
+}
+
+static void reset(struct cpu_epilogue *e)
+{
+    e->kernel = (struct mgx_epilogue){.act = MGX_ACT_NONE};
+    e->bias = e->residual = -1;
+}
+
+// act(sum + bias), also with factors and terms behind it.
+static bool match_value(struct match *m, const struct mgx_ins *node)
+{
+    if (peel_sums(m, peel_act(m, node)))
+        return true;
+    reset(m->out);
+    node = peel_columns(m, node);
+    return node && peel_sums(m, peel_act(m, node));
+}
+
+static bool match_simple(struct match *m)
+{
+    const struct mgx_ins *root = root_of(m);
+    if (match_value(m, root))
+        return true;
+    reset(m->out);
+    // act(sum + bias) + residual
+    for (int i = 0; root->op == &mgx_op_add && i < 2; i++) {
+        const struct mgx_ins *leaf = leaf_of(m, root->in[i]);
+        const int input = leaf ? input_of(m, leaf) : -1;
+        if (input < 0 || !is_residual(m, input))
+            continue;
+        if (match_value(m, root->in[1 - i]) && m->out->residual < 0) {
+            m->out->residual = input;
+            m->out->kernel.residual = MGX_RESIDUAL_AFTER;
+            return true;
+        }
+        reset(m->out);
+    }
+    return false;
+}
+
+// --- the general way ---
+
+static void run_tile(void *user, const struct mgx_tile *tile)
+{
+    const struct cpu_epilogue_run *run = user;
+    const struct cpu_epilogue *e = run->epilogue;
+    float *scratch = (float *)(void *)((char *)run->args->workspace + e->scratch_offset) +
+                     (size_t)tile->thread * e->scratch_floats;
+    for (int r = 0; r < tile->rows; r++) {
+        float *row = tile->data + r * tile->stride;
+        const int64_t y = tile->row + r * tile->row_step;
+        for (int first = 0; first < tile->cols; first += MGX_BLOCK) {
+            const int n = tile->cols - first < MGX_BLOCK ? tile->cols - first : MGX_BLOCK;
+            struct mgx_block_operand in[CPU_EPILOGUE_INPUTS];
+            for (int i = 0; i < e->operand_count; i++) {
+                float *base = row + first;
+                if (e->operand[i].input >= 0)
+                    base = (float *)run->args->in[e->operand[i].input] + y * e->operand[i].row +
+                           (tile->col + first) * e->operand[i].col;
+                in[i] = (struct mgx_block_operand){base, e->operand[i].input >= 0 &&
+                                                             e->operand[i].col == 0};
+            }
+            float *out = row + first;
+            mgx_block_run(&e->body->block, in, &out, n, scratch);
+        }
+    }
+}
+
+static bool match_general(struct match *m)
+{
+    struct cpu_epilogue *e = m->out;
+    e->body = cpu_body_compile(m->c->plan, m->last, &m->c->why, m->c->diag);
+    if (!e->body || e->body->out_count != 1 || e->body->out_type[0] != MGX_FLOAT)
+        return false;
+    if (m->last->in_count > CPU_EPILOGUE_INPUTS) {
+        m->c->why = "the epilogue's operands have no simple form";
+        return false;
+    }
+    e->operand_count = m->last->in_count;
+    for (int i = 0; i < m->last->in_count; i++) {
+        e->operand[i].input = -1;
+        if (m->last->in[i] == m->main)
+            continue;
+        e->operand[i].input = input_of(m, m->last->in[i]);
+        if (e->operand[i].input < 0 ||
+            !steps_of(m, e->operand[i].input, &e->operand[i].row, &e->operand[i].col)) {
+            if (e->operand[i].input >= 0)
+                m->c->want_in[e->operand[i].input] = CPU_LIKE_RESULT;
+            m->c->why = "the epilogue's operands have no simple form";
+            return false;
+        }
+    }
+    e->kernel.hook = run_tile;
+    return true;
+}
+
+static bool find_parts(struct match *m, const struct mgx_op *op)
+{
+    const struct mgx_ins *ins = m->c->ins;
+    if (ins->op == op) {
+        m->main = m->last = ins;
+        m->param_count = ins->in_count;
+        for (int i = 0; i < ins->in_count; i++)
+            m->params[i] = ins->in[i];
+        return true;
+    }
+    if (ins->op != &mgx_op_group || ins->mod_count != 1 || ins->in_count > CPU_EPILOGUE_INPUTS)
+        return false;
+    const struct mgx_module *body = ins->mod[0];
+    m->param_count = mgx_module_parameters(body, m->params, CPU_EPILOGUE_INPUTS + 4);
+    for (const struct mgx_ins *i = body->first; i; i = i->next) {
+        if (i->op == op && !m->main)
+            m->main = i;
+        else if (i->op == &mgx_op_mul && !m->main && !m->before)
+            m->before = i;
+        else if (!(i->op->flags & MGX_OP_BUILTIN) && (m->last || i->op == op))
+            return false; // more than one instruction after it
+        else if (!(i->op->flags & MGX_OP_BUILTIN))
+            m->last = i;
+    }
+    if (!m->main || mgx_module_result_count(body) != 1 ||
+        (m->before && (m->main->in[0] != m->before || op != &mgx_op_convolution)))
+        return false;
+    m->last = m->last ? m->last : m->main;
+    return mgx_module_result(body, 0) == m->last;
+}
+
+bool cpu_epilogue_match(struct cpu_prepare *c, const struct mgx_op *op, struct cpu_epilogue *out,
+                        const struct mgx_ins **main)
+{
+    struct match m = {.c = c, .out = out, .column = op == &mgx_op_dot ? c->out->rank - 1 : 1};
+    *out = (struct cpu_epilogue){.bias = -1, .residual = -1, .factor = -1};
+    if (!find_parts(&m, op))
+        return false;
+    *main = m.main;
+    out->main_count = m.main->in_count;
+    const struct mgx_ins *first = m.main->in[0];
+    if (m.before) { // the factor is the broadcast one
+        const int a = input_of(&m, m.before->in[0]), b = input_of(&m, m.before->in[1]);
+        if (a < 0 || b < 0)
+            return false;
+        const bool swapped = mgx_shape_is_broadcasted(&c->in[a]);
+        out->factor = swapped ? a : b;
+        first = m.before->in[swapped ? 1 : 0];
+    }
+    for (int i = 0; i < m.main->in_count; i++) {
+        out->main_in[i] = input_of(&m, i ? m.main->in[i] : first);
+        if (out->main_in[i] < 0 || i >= 4)
+            return false;
+    }
+    if (m.last == m.main)
+        return true;
+    if (match_simple(&m))
+        return true;
+    reset(out);
+    return match_general(&m);
+}
+
+bool cpu_epilogue_finish(struct cpu_prepare *c, struct cpu_epilogue *e)
+{
+    if (!e->body)
+        return true;
+    e->scratch_floats = (size_t)mgx_block_scratch(&e->body->block);
+    e->scratch_offset = (c->workspace + 63) / 64 * 64;
+    c->workspace = e->scratch_offset + e->scratch_floats * sizeof(float) * (size_t)c->plan->threads;
+    return true;
+}
+
+void cpu_epilogue_start(const struct cpu_epilogue *e, const struct cpu_args *args,
+                        struct cpu_epilogue_run *run)
+{
+    run->epilogue = e;
+    run->args = args;
+    run->bias = e->bias >= 0 ? args->in[e->bias] : NULL;
+    run->residual = e->residual >= 0 ? args->in[e->residual] : NULL;
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// What a matrix multiplication or convolution does to its tiles before they leave the cache: from
+// the body of a fused group to the kernels' epilogue.
+//
+//     group body:  y = pointwise(main(x, w), ...)
+//     becomes      act(sum + bias[column] + residual)     where the body says just that, with
+//                  a constant factor and term per column behind it,
+//     else         a block program run over the rows of every tile.
+//
+// The body of a convolution may begin with a product: main(x * factor[channel], w).
+#pragma once
+
+#include "targets/cpu/body.h"
+#include "targets/cpu/kernel/epilogue.h"
+
+enum { CPU_EPILOGUE_INPUTS = 12 };
+
+struct cpu_epilogue {
+    struct mgx_epilogue kernel;
+    int main_in[4], main_count; // the group's inputs that the main operator reads
+    int bias, residual;         // the group's inputs, -1: none
+    int factor; // the group's input that multiplies the main operator's first one, -1: none
+    // For the block program; NULL otherwise:
+    const struct cpu_body *body;
+    int operand_count;
+    struct {
+        int input; // of the group; -1: the sums themselves
+        int64_t row, col;
+    } operand[CPU_EPILOGUE_INPUTS];
+    size_t scratch_floats, scratch_offset; // per thread; byte offset in the step's workspace
+};
+
+struct cpu_epilogue_run {
+    const struct cpu_epilogue *epilogue;
+    const float *bias, *residual;
+    const struct cpu_args *args;
+};
+
+// Takes an instruction that is `op` itself or a group of `op` and one element-wise instruction
+// after it. The columns of the result are axis 1 of a convolution, the last axis of a product.
+// False: not such a thing (c->why may say why).
+bool cpu_epilogue_match(struct cpu_prepare *c, const struct mgx_op *op, struct cpu_epilogue *out,
+                        const struct mgx_ins **main);
+// Adds the block program's scratch behind the kernel's own workspace; call last.
+bool cpu_epilogue_finish(struct cpu_prepare *c, struct cpu_epilogue *e);
+void cpu_epilogue_start(const struct cpu_epilogue *e, const struct cpu_args *args,
+                        struct cpu_epilogue_run *run);

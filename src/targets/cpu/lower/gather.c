@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+// gather (embedding look-up among others) as copies of contiguous runs.
+//
+//     y[outer][i...][inner] = x[outer][index[i...]][inner]
+//
+// Indices are checked before anything is read; a negative one counts from the end.
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "op/op.h"
+#include "targets/cpu/cpu.h"
+
+struct gather {
+    int64_t outer, count, length; // rows of x per outer step: length; indices: count
+    size_t run;                   // bytes of the inner axes
+    bool wide;                    // indices are int64
+    int tasks;
+};
+
+static bool prepare(struct cpu_prepare *c)
+{
+    if (c->ins->op != &mgx_op_gather)
+        return false;
+    const struct mgx_shape *x = &c->in[0], *index = &c->in[1];
+    const bool standard = mgx_shape_is_standard(x) && mgx_shape_is_standard(index);
+    if (!standard || !mgx_shape_is_standard(c->out) ||
+        (index->type != MGX_INT64 && index->type != MGX_INT32)) {
+        c->why = "operands are not row-major, or indices of another type";
+        c->want_in[0] = c->want_in[1] = CPU_ROW_MAJOR;
+        return false;
+    }
+    struct gather *g = MGX_NEW(&c->plan->arena, struct gather);
+    if (!g) {
+        mgx_fail_memory(c->diag);
+        return false;
+    }
+    int64_t axis = mgx_ins_int(c->ins, "axis");
+    axis += axis < 0 ? x->rank : 0;
+    g->outer = 1;
+    g->run = mgx_type_size(x->type);
+    for (int i = 0; i < x->rank; i++) {
+        if (i < axis)
+            g->outer *= x->lens[i];
+        else if (i > axis)
+            g->run *= (size_t)x->lens[i];
+    }
+    g->length = x->lens[axis];
+    g->count = mgx_shape_elements(index);
+    g->wide = index->type == MGX_INT64;
+    const size_t bytes = g->run * (size_t)g->count * (size_t)g->outer;
+    g->tasks = bytes < 1 << 16 ? 1 : (int)mgx_min_i64(g->outer * g->count, c->plan->threads);
+    c->state = g;
+    return true;
+}
+
+struct job {
+    const struct gather *g;
+    const unsigned char *x;
+    const void *index;
+    unsigned char *y;
+};
+
+static int64_t index_at(const struct gather *g, const void *index, int64_t i)
+{
+    const int64_t at = g->wide ? ((const int64_t *)index)[i] : ((const int32_t *)index)[i];
+    return at < 0 ? at + g->length : at;
+}
+
+static void run_part(void *user, int task, int thread)
+{
+    (void)thread;
+    const struct job *job = user;
+    const struct gather *g = job->g;
+    const int64_t total = g->outer * g->count, end = total * (task + 1) / g->tasks;
+    for (int64_t i = total * task / g->tasks; i < end; i++) {
+        const int64_t row = i / g->count * g->length + index_at(g, job->index, i % g->count);
+        memcpy(job->y + (size_t)i * g->run, job->x + (size_t)row * g->run, g->run);
+    }
+}
+
+static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
+                           struct mgx_diag *diag)
+{
+    const struct gather *g = step->state;
+    struct job job = {g, args->in[0], args->in[1], args->out};
+    for (int64_t i = 0; i < g->count; i++) {
+        const int64_t at = index_at(g, job.index, i);
+        if (at < 0 || at >= g->length)
+            return mgx_fail(diag, MGX_INVALID,
+                            "gather: index %" PRId64
+                            " is out of range for an axis of length %" PRId64,
+                            at < 0 ? at - g->length : at, g->length);
+    }
+    if (g->run && g->count && g->outer)
+        mgx_pool_run(args->context->plan->pool, g->tasks, run_part, &job);
+    return MGX_OK;
+}
+
+const struct cpu_kernel cpu_kernel_gather = {.name = "gather", .prepare = prepare, .run = run};

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: MIT
+// dot, alone or with its epilogue, as packed matrix multiplication.
+//
+//     group: y = body(dot(a, b), bias, residual, ...)        see epilogue.h of this folder for what
+//     a body becomes
+//
+// A constant b is packed once. Rows of all batches of `a` that share one b merge into one product
+// when they lie at one stride, so a batch of sentences is one tall matrix.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "op/op.h"
+#include "targets/cpu/kernel/gemm.h"
+#include "targets/cpu/kernel/split.h"
+#include "targets/cpu/lower/epilogue.h"
+#include "targets/cpu/tune.h"
+
+struct gemm {
+    struct mgx_gemm_plan plan;
+    const void *packed;
+    struct cpu_epilogue epilogue;
+    int a, b; // inputs
+};
+
+// Batch axes with their strides in up to three operands, merged where all allow. False when more
+// than fit remain.
+struct batches {
+    int count;
+    int64_t lens[MGX_MAX_RANK], a[MGX_MAX_RANK], b[MGX_MAX_RANK], c[MGX_MAX_RANK], r[MGX_MAX_RANK];
+};
+
+static void add_axis(struct batches *x, int64_t len, int64_t a, int64_t b, int64_t c, int64_t r)
+{
+    const int k = x->count - 1;
+    if (len == 1)
+        return;
+    if (k >= 0 && x->a[k] == a * len && x->b[k] == b * len && x->c[k] == c * len &&
+        x->r[k] == r * len) {
+        x->lens[k] *= len;
+        x->a[k] = a;
+        x->b[k] = b;
+        x->c[k] = c;
+        x->r[k] = r;
+        return;
+    }
+    const int to = x->count++;
+    x->lens[to] = len;
+    x->a[to] = a;
+    x->b[to] = b;
+    x->c[to] = c;
+    x->r[to] = r;
+}
+
+// The last batch axis becomes rows when b is the same for all of it and rows continue over it.
+static void merge_rows(struct mgx_gemm_desc *d, struct batches *x)
+{
+    while (x->count) {
+        const int k = x->count - 1;
+        if (x->b[k] != 0 || x->a[k] != d->a_row * d->m || x->c[k] != d->c_row * d->m ||
+            (d->epilogue.residual != MGX_RESIDUAL_NONE && x->r[k] != d->residual_row * d->m))
+            return;
+        d->m *= x->lens[k];
+        x->count--;
+    }
+}
+
+static bool describe(struct cpu_prepare *c, struct gemm *g, struct mgx_gemm_desc *d)
+{
+    const struct mgx_shape *a = &c->in[g->a], *b = &c->in[g->b], *y = c->out;
+    const struct mgx_shape *r = g->epilogue.residual >= 0 ? &c->in[g->epilogue.residual] : NULL;
+    const int n = y->rank;
+    *d = (struct mgx_gemm_desc){.isa = c->plan->isa,
+                                .threads = c->plan->threads,
+                                .m = a->lens[n - 2],
+                                .n = b->lens[n - 1],
+                                .k = a->lens[n - 1],
+                                .a_row = a->strides[n - 2],
+                                .a_col = a->strides[n - 1],
+                                .b_row = b->strides[n - 2],
+                                .b_col = b->strides[n - 1],
+                                .c_row = y->strides[n - 2],
+                                .residual_row = r ? r->strides[n - 2] : 0,
+                                .packed = c->constant[g->b] != NULL,
+                                .any_rows = c->plan->parent != NULL,
+                                .epilogue = g->epilogue.kernel};
+    if (y->strides[n - 1] != 1 && y->lens[n - 1] != 1) {
+        c->why = "columns of the result are not contiguous";
+        return false;
+    }
+    struct batches x = {0};
+    for (int i = 0; i < n - 2; i++)
+        add_axis(&x, y->lens[i], a->lens[i] == 1 ? 0 : a->strides[i],
+                 b->lens[i] == 1 ? 0 : b->strides[i], y->strides[i], r ? r->strides[i] : 0);
+    merge_rows(d, &x);
+    if (x.count > MGX_GEMM_BATCH) {
+        c->why = "too many batch axes";
+        return false;
+    }
+    for (int i = 0; i < x.count; i++) {
+        const int to = MGX_GEMM_BATCH - x.count + i;
+        d->batch[to] = x.lens[i];
+        d->a_batch[to] = x.a[i];
+        d->b_batch[to] = x.b[i];
+        d->c_batch[to] = x.c[i];
+        d->residual_batch[to] = x.r[i];
+    }
+    return true;
+}
+
+// --- choosing the division among threads, the instruction set and the panels by measuring ---
+
+static const char *const ways[] = {"model", "avx2", "panels", "rows", "columns", "one"};
+
+enum way { WAY_MODEL, WAY_AVX2, WAY_PANELS, WAY_ROWS, WAY_COLUMNS, WAY_ONE, WAYS };
+
+// Columns of a panel other than the model's choice; 0: there are no others, or one width must do
+// for all sizes.
+static int other_panels(const struct mgx_gemm_desc *d)
+{
+    static const int widths[] = {32, 64};
+    struct mgx_gemm_plan plan;
+    if (d->any_rows || mgx_gemm_plan_init(&plan, d, NULL) != MGX_OK)
+        return 0;
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        const struct mgx_gemm_kernel *other =
+            mgx_gemm_kernel_of(plan.kernel->type, d->isa, widths[i]);
+        if (other && other->isa == plan.kernel->isa && other != plan.kernel)
+            return widths[i];
+    }
+    return 0;
+}
+
+// Divides a planned product otherwise than its cost model did.
+static void divide(struct mgx_gemm_plan *plan, enum way way)
+{
+    const struct mgx_gemm_desc *d = &plan->desc;
+    const int64_t most = 4 * (int64_t)d->threads;
+    plan->m_parts =
+        way == WAY_ROWS ? (int)mgx_min_i64(mgx_ceil_div(d->m, plan->kernel->rows), most) : 1;
+    plan->n_parts =
+        way == WAY_COLUMNS ? (int)mgx_min_i64(mgx_ceil_div(d->n, plan->kernel->cols), most) : 1;
+    plan->units = (int64_t)plan->batches * plan->m_parts * plan->n_parts;
+    plan->tasks = way == WAY_ONE ? 1 : (int)mgx_min_i64(plan->units, 16 * (int64_t)d->threads);
+}
+
+static enum mgx_status plan_way(struct mgx_gemm_plan *plan, const struct mgx_gemm_desc *desc,
+                                enum way way, struct mgx_diag *diag)
+{
+    struct mgx_gemm_desc d = *desc;
+    d.isa = way == WAY_AVX2 ? MGX_ISA_AVX2 : d.isa;
+    d.panel = way == WAY_PANELS ? other_panels(desc) : 0;
+    TRY(mgx_gemm_plan_init(plan, &d, diag));
+    if (way >= WAY_ROWS && d.m && d.n)
+        divide(plan, way);
+    return MGX_OK;
+}
+
+struct contest {
+    struct cpu_prepare *c;
+    const struct gemm *g;
+    struct mgx_gemm_desc desc; // without a hook
+    enum way way[WAYS];
+    struct mgx_gemm_plan plan;
+    void *packed, *a, *b, *y, *residual, *bias, *workspace;
+};
+
+static const char *contestant_name(void *user, int number)
+{
+    return ways[((const struct contest *)user)->way[number]];
+}
+
+static void *buffer_like(const struct mgx_shape *shape)
+{
+    return cpu_tune_buffer((size_t)mgx_shape_space(shape) * mgx_type_size(shape->type));
+}
+
+static bool contestant_begin(void *user, int number, struct mgx_diag *diag)
+{
+    struct contest *t = user;
+    const struct cpu_prepare *c = t->c;
+    if (plan_way(&t->plan, &t->desc, t->way[number], diag) != MGX_OK)
+        return false;
+    const int residual = t->g->epilogue.residual;
+    t->a = buffer_like(&c->in[t->g->a]);
+    t->b = t->desc.packed ? cpu_tune_buffer(t->plan.packed_bytes) : buffer_like(&c->in[t->g->b]);
+    t->y = buffer_like(c->out);
+    t->bias = cpu_tune_buffer((size_t)t->desc.n * sizeof(float));
+    t->residual = residual >= 0 ? buffer_like(&c->in[residual]) : NULL;
+    t->workspace = cpu_tune_buffer(mgx_gemm_workspace(&t->plan));
+    if (t->a && t->b && t->y && t->bias && t->workspace && (residual < 0 || t->residual))
+        return true;
+    mgx_fail_memory(diag);
+    return false;
+}
+
+static void contestant_run(void *user)
+{
+    const struct contest *t = user;
+    const struct mgx_gemm_args args = {.a = t->a,
+                                       .b = t->b,
+                                       .bias = t->g->epilogue.bias >= 0 ? t->bias : NULL,
+                                       .residual = t->residual,
+                                       .c = t->y,
+                                       .workspace = t->workspace};
+    mgx_gemm_run(&t->plan, &args, t->c->plan->pool);
+}
+
+static void contestant_end(void *user)
+{
+    struct contest *t = user;
+    void **const buffers[] = {&t->a, &t->b, &t->y, &t->residual, &t->bias, &t->workspace};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
+        free(*buffers[i]);
+        *buffers[i] = NULL;
+    }
+}
+
+static void name_problem(const struct mgx_gemm_desc *d, struct mgx_str *out)
+{
+    mgx_str_printf(out, "gemm f32 m%lld n%lld k%lld", (long long)d->m, (long long)d->n,
+                   (long long)d->k);
+    for (int i = 0; i < MGX_GEMM_BATCH; i++)
+        if (d->batch[i] > 1)
+            mgx_str_printf(out, " b%lld%s", (long long)d->batch[i], d->b_batch[i] ? "" : "=");
+    mgx_str_printf(out, "%s%s%s %s%s", d->packed ? " packed" : "", d->a_col == 1 ? "" : " a^T",
+                   d->b_col == 1 ? "" : " b^T", mgx_act_name(d->epilogue.act),
+                   d->epilogue.residual ? " residual" : "");
+}
+
+static bool applies(enum way way, const struct mgx_gemm_desc *d)
+{
+    if (way == WAY_AVX2)
+        return d->isa > MGX_ISA_AVX2;
+    if (way == WAY_PANELS)
+        return other_panels(d) > 0;
+    return way == WAY_MODEL || d->threads > 1;
+}
+
+// Plans g: by measurement if there is one, else by the cost model.
+static bool choose_plan(struct cpu_prepare *c, struct gemm *g, const struct mgx_gemm_desc *desc,
+                        bool *tuned)
+{
+    struct contest t = {.c = c, .g = g, .desc = *desc};
+    struct mgx_str problem = {0};
+    int count = 0, choice;
+    for (int way = 0; way < WAYS; way++)
+        if (applies((enum way)way, desc))
+            t.way[count++] = (enum way)way;
+    t.desc.epilogue.hook = NULL;
+    name_problem(desc, &problem);
+    const struct cpu_contest contest = {
+        .problem = &problem,
+        .name = contestant_name,
+        .count = count,
+        .begin = contestant_begin,
+        .run = contestant_run,
+        .end = contestant_end,
+        .user = &t,
+    };
+    const enum mgx_status status = cpu_tune(c->plan, &contest, &choice, c->diag);
+    mgx_str_fini(&problem);
+    *tuned = choice >= 0;
+    return status == MGX_OK &&
+           plan_way(&g->plan, desc, choice >= 0 ? t.way[choice] : WAY_MODEL, c->diag) == MGX_OK;
+}
+
+static void fill(const struct cpu_fill *f, int part, int parts)
+{
+    mgx_gemm_pack_part(f->kernel, f->source[0], f->packed, part, parts);
+}
+
+static bool pack(struct cpu_prepare *c, struct gemm *g)
+{
+    const struct mgx_tensor *b = c->constant[g->b];
+    const struct {
+        const void *data, *kernel;
+        int64_t n, k, row, col, batch[MGX_GEMM_BATCH], strides[MGX_GEMM_BATCH];
+    } key = {b->data,
+             g->plan.kernel,
+             g->plan.desc.n,
+             g->plan.desc.k,
+             g->plan.desc.b_row,
+             g->plan.desc.b_col,
+             {g->plan.desc.batch[0], g->plan.desc.batch[1], g->plan.desc.batch[2]},
+             {g->plan.desc.b_batch[0], g->plan.desc.b_batch[1], g->plan.desc.b_batch[2]}};
+    const struct cpu_fill how = {.fill = fill,
+                                 .kernel = &g->plan,
+                                 .source = {b->data},
+                                 .source_bytes = mgx_shape_bytes(&b->shape)};
+    g->packed = cpu_pack(c->plan, &key, sizeof key, g->plan.packed_bytes, &how, c->diag);
+    c->skip_in[g->b] = true;
+    return g->packed != NULL;
+}
+
+static bool prepare(struct cpu_prepare *c)
+{
+    struct gemm *g = MGX_NEW(&c->plan->arena, struct gemm);
+    struct mgx_gemm_desc desc;
+    const struct mgx_ins *main = NULL;
+    if (!g) {
+        mgx_fail_memory(c->diag);
+        return false;
+    }
+    if (!cpu_epilogue_match(c, &mgx_op_dot, &g->epilogue, &main))
+        return false;
+    g->a = g->epilogue.main_in[0];
+    g->b = g->epilogue.main_in[1];
+    if (c->out->type != MGX_FLOAT || c->in[g->a].type != MGX_FLOAT ||
+        c->in[g->b].type != MGX_FLOAT) {
+        c->why = "not float";
+        return false;
+    }
+    if (!mgx_shape_elements(c->out) || !mgx_shape_elements(&c->in[g->a])) {
+        c->why = "empty";
+        return false;
+    }
+    if (!describe(c, g, &desc))
+        return false;
+    bool tuned;
+    if (!choose_plan(c, g, &desc, &tuned))
+        return false;
+    if (desc.packed && !pack(c, g))
+        return false;
+    c->workspace = mgx_gemm_workspace(&g->plan);
+    c->flops = 2.0 * (double)mgx_shape_elements(c->out) * (double)desc.k;
+    c->detail = tuned ? mgx_arena_printf(&c->plan->arena, "%s, tuned", g->plan.kernel->name)
+                      : g->plan.kernel->name;
+    c->state = g;
+    return cpu_epilogue_finish(c, &g->epilogue);
+}
+
+static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
+                           struct mgx_diag *diag)
+{
+    (void)diag;
+    const struct gemm *g = step->state;
+    struct cpu_epilogue_run epilogue;
+    cpu_epilogue_start(&g->epilogue, args, &epilogue);
+    const struct mgx_gemm_args a = {.a = args->in[g->a],
+                                    .b = g->packed ? g->packed : args->in[g->b],
+                                    .bias = epilogue.bias,
+                                    .residual = epilogue.residual,
+                                    .c = args->out,
+                                    .workspace = args->workspace,
+                                    .hook_user = &epilogue,
+                                    .next = step->next};
+    mgx_gemm_run(&g->plan, &a, args->context->plan->pool);
+    return MGX_OK;
+}
+
+static struct mgx_ahead first_read(const void *state, int thread)
+{
+    const struct gemm *g = state;
+    return mgx_gemm_first_read(&g->plan, g->packed, thread);
+}
+
+const struct cpu_kernel cpu_kernel_gemm = {
+    .name = "gemm", .prepare = prepare, .run = run, .first_read = first_read};

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+// group[tag=layer_norm] and group[tag=rms_norm]: rows over the last axes, on the kernels of
+// kernel/rows.h.
+//
+// The body is known to the pass that made it: a mean and a centred value, or neither, a root of the
+// mean square plus epsilon, then perhaps a scale and a shift. What the kernel needs are x, epsilon,
+// scale and shift, found by their places in it.
+#include <string.h>
+
+#include "base/size.h"
+#include "op/op.h"
+#include "targets/cpu/cpu.h"
+#include "targets/cpu/kernel/rows.h"
+
+struct norm {
+    void (*kernel)(const float *x, const float *scale, const float *shift, float epsilon, float *y,
+                   int64_t n);
+    int x, scale, shift; // inputs of the group, -1: none
+    int axes;            // of a row: the last ones
+    float epsilon;
+    int64_t rows, n, x_row, y_row;
+    int tasks;
+};
+
+static int input_of(const struct mgx_module *body, const struct mgx_ins *param)
+{
+    struct mgx_ins *params[MGX_MAX_RANK];
+    const int count = mgx_module_parameters(body, params, MGX_MAX_RANK);
+    for (int i = 0; i < count && i < MGX_MAX_RANK; i++)
+        if (params[i] == param)
+            return i;
+    return -1;
+}
+
+static const struct mgx_ins *find(const struct mgx_module *body, const struct mgx_op *op)
+{
+    for (const struct mgx_ins *ins = body->first; ins; ins = ins->next)
+        if (ins->op == op)
+            return ins;
+    return NULL;
+}
+
+// The operand of a final mul or add that is a parameter; *ins moves to the other operand.
+static int peel(const struct mgx_module *body, const struct mgx_op *op, const struct mgx_ins **ins)
+{
+    if ((*ins)->op != op)
+        return -1;
+    for (int i = 0; i < 2; i++) {
+        const int input = input_of(body, (*ins)->in[i]);
+        if (input >= 0) {
+            *ins = (*ins)->in[1 - i];
+            return input;
+        }
+    }
+    return -1;
+}
+
+static bool find_parts(struct cpu_prepare *c, struct norm *v, bool rms)
+{
+    const struct mgx_module *body = c->ins->mod[0];
+    const struct mgx_ins *mean = find(body, &mgx_op_reduce_mean), *root = find(body, &mgx_op_rsqrt);
+    root = root ? root : find(body, &mgx_op_sqrt);
+    if (!mean || !root || root->in[0]->op != &mgx_op_add)
+        return false;
+    v->x = input_of(body, rms ? mean->in[0]->in[0] : mean->in[0]);
+    v->axes = mgx_ins_ints(mean, "axes").count;
+    const struct mgx_ins *sum = root->in[0];
+    int epsilon = input_of(body, sum->in[1]);
+    epsilon = epsilon >= 0 ? epsilon : input_of(body, sum->in[0]);
+    if (v->x < 0 || epsilon < 0 || !c->constant[epsilon] ||
+        mgx_shape_space(&c->constant[epsilon]->shape) != 1)
+        return false;
+    v->epsilon = *(const float *)c->constant[epsilon]->data;
+    const struct mgx_ins *last = mgx_module_result(body, 0);
+    v->shift = peel(body, &mgx_op_add, &last);
+    v->scale = peel(body, &mgx_op_mul, &last);
+    if (rms && last->op == &mgx_op_multibroadcast) // what is left is the root: x was no scale
+        v->scale = -1;
+    return true;
+}
+
+// Rows over the last `axes`, contiguous, at one distance: all outer axes merge.
+static bool row_stride(const struct mgx_shape *s, int axes, int64_t *stride)
+{
+    int64_t expected = 0;
+    *stride = 1;
+    for (int i = s->rank - 1; i >= s->rank - axes; i--) {
+        if (s->lens[i] != 1 && s->strides[i] != *stride)
+            return false;
+        *stride *= s->lens[i];
+    }
+    for (int i = s->rank - 1 - axes; i >= 0; i--) {
+        if (s->lens[i] == 1)
+            continue;
+        if (expected == 0)
+            *stride = s->strides[i];
+        else if (s->strides[i] != expected)
+            return false;
+        expected = s->strides[i] * s->lens[i];
+    }
+    return true;
+}
+
+static bool prepare(struct cpu_prepare *c)
+{
+    if (c->ins->op != &mgx_op_group)
+        return false;
+    const char *tag = mgx_attr_text(c->ins->op, c->ins->attr, "tag");
+    const bool rms = strcmp(tag, "rms_norm") == 0;
+    if (!rms && strcmp(tag, "layer_norm") != 0)
+        return false;
+    struct norm *v = MGX_NEW(&c->plan->arena, struct norm);
+    if (!v) {
+        mgx_fail_memory(c->diag);
+        return false;
+    }
+    if (!find_parts(c, v, rms)) {
+        c->why = "the body is not in the form known";
+        return false;
+    }
+    const struct mgx_shape *x = &c->in[v->x];
+    if (!mgx_shape_elements(x) || !row_stride(c->out, v->axes, &v->y_row)) {
+        c->why = "rows of the result do not lie at one distance";
+        return false;
+    }
+    if (!row_stride(x, v->axes, &v->x_row)) {
+        c->why = "rows do not lie at one distance";
+        c->want_in[v->x] = CPU_ROW_MAJOR;
+        return false;
+    }
+    const struct mgx_rows *kernels = mgx_rows_of(c->plan->isa);
+    v->kernel = rms ? kernels->rms : kernels->norm;
+    c->detail = rms ? "root mean square" : "layer";
+    v->n = 1;
+    for (int i = x->rank - v->axes; i < x->rank; i++)
+        v->n *= x->lens[i];
+    v->rows = mgx_shape_elements(x) / v->n;
+    v->tasks = mgx_shape_elements(x) < 1 << 14 ? 1 : (int)mgx_min_i64(v->rows, c->plan->threads);
+    c->in_place = v->x_row == v->y_row ? v->x : -1;
+    c->state = v;
+    return true;
+}
+
+struct job {
+    const struct norm *v;
+    const struct cpu_args *args;
+};
+
+static void run_part(void *user, int task, int thread)
+{
+    (void)thread;
+    const struct job *job = user;
+    const struct norm *v = job->v;
+    const float *x = job->args->in[v->x];
+    float *y = job->args->out;
+    const float *scale = v->scale >= 0 ? job->args->in[v->scale] : NULL;
+    const float *shift = v->shift >= 0 ? job->args->in[v->shift] : NULL;
+    const int64_t end = v->rows * (task + 1) / v->tasks;
+    for (int64_t i = v->rows * task / v->tasks; i < end; i++)
+        v->kernel(x + i * v->x_row, scale, shift, v->epsilon, y + i * v->y_row, v->n);
+}
+
+static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
+                           struct mgx_diag *diag)
+{
+    (void)diag;
+    struct job job = {step->state, args};
+    mgx_pool_run(args->context->plan->pool, job.v->tasks, run_part, &job);
+    return MGX_OK;
+}
+
+const struct cpu_kernel cpu_kernel_norm = {.name = "norm", .prepare = prepare, .run = run};

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: MIT
+// Element-wise instructions: `pointwise` with its body, or a lone scalar operator, as a block
+// program over the result.
+//
+//     axes in the result's order of memory, merged where every operand allows:
+//     outer ... outer | run: blocks of 256; an operand steps 0 (one value), 1, or is gathered
+//
+// Short runs (a slice of a wider image's channels, a factor per channel) are done several at a
+// time: what does not lie side by side is gathered into one block, which costs less than a dispatch
+// per run.
+//
+// Work is cut into blocks, numbered through, and dealt to threads in ranges. Cost: one dispatch per
+// line and block.
+#include <string.h>
+
+#include "base/size.h"
+#include "op/op.h"
+#include "targets/cpu/body.h"
+#include "targets/cpu/typed.h"
+
+enum { MAX_IN = 16, PARALLEL_ELEMENTS = 1 << 15 };
+
+struct loops {
+    int rank; // of the outer axes
+    int64_t lens[MGX_MAX_RANK];
+    int64_t out[MGX_MAX_RANK], in[MAX_IN][MGX_MAX_RANK]; // strides in elements
+    int64_t run, out_step, in_step[MAX_IN];
+    int64_t blocks_per_run, blocks;
+};
+
+struct pointwise {
+    const struct cpu_body *body;   // of floats and bools
+    const struct cpu_typed *typed; // or of any types
+    int in_count;
+    struct loops loops;
+    int threads;
+    size_t thread_floats; // of scratch: temporaries, then one block per operand
+};
+
+static void sort_axes(const struct mgx_shape *out, int *order, int *count)
+{
+    *count = 0;
+    for (int i = 0; i < out->rank; i++)
+        if (out->lens[i] != 1)
+            order[(*count)++] = i;
+    for (int i = 1; i < *count; i++)
+        for (int j = i; j > 0 && out->strides[order[j - 1]] < out->strides[order[j]]; j--) {
+            const int t = order[j];
+            order[j] = order[j - 1];
+            order[j - 1] = t;
+        }
+}
+
+// Does axis `a` continue axis `last` of the loops in every operand?
+static bool continues(const struct loops *l, const struct cpu_prepare *c, int a, int last)
+{
+    const int64_t n = c->out->lens[a];
+    if (l->out[last] != c->out->strides[a] * n)
+        return false;
+    for (int i = 0; i < c->in_count; i++)
+        if (l->in[i][last] != c->in[i].strides[a] * n)
+            return false;
+    return true;
+}
+
+static void plan_loops(struct loops *l, const struct cpu_prepare *c)
+{
+    int order[MGX_MAX_RANK], count;
+    sort_axes(c->out, order, &count);
+    l->rank = 0;
+    for (int k = 0; k < count; k++) {
+        const int a = order[k];
+        int to = l->rank - 1;
+        if (to >= 0 && continues(l, c, a, to)) {
+            l->lens[to] *= c->out->lens[a];
+        } else {
+            to = l->rank++;
+            l->lens[to] = c->out->lens[a];
+        }
+        l->out[to] = c->out->strides[a];
+        for (int i = 0; i < c->in_count; i++)
+            l->in[i][to] = c->in[i].strides[a];
+    }
+    l->run = l->out_step = 1;
+    if (l->rank) { // the innermost axis is the run
+        l->rank--;
+        l->run = l->lens[l->rank];
+        l->out_step = l->out[l->rank];
+        for (int i = 0; i < c->in_count; i++)
+            l->in_step[i] = l->in[i][l->rank];
+    }
+    l->blocks_per_run = (l->run + MGX_BLOCK - 1) / MGX_BLOCK;
+    l->blocks = l->blocks_per_run;
+    for (int i = 0; i < l->rank; i++)
+        l->blocks *= l->lens[i];
+}
+
+static bool same_layout(const struct mgx_shape *a, const struct mgx_shape *b)
+{
+    if (a->type != b->type || a->rank != b->rank)
+        return false;
+    for (int i = 0; i < a->rank; i++)
+        if (a->lens[i] != b->lens[i] || (a->lens[i] != 1 && a->strides[i] != b->strides[i]))
+            return false;
+    return true;
+}
+
+// As a program of floats, which is faster, or of any types.
+static bool compile(struct cpu_prepare *c, struct pointwise *p)
+{
+    p->body = cpu_body_compile(c->plan, c->ins, &c->why, c->diag);
+    if (p->body && (p->body->out_count != 1 || p->body->in_count != c->in_count)) {
+        c->why = "the body has several results";
+        return false;
+    }
+    if (!p->body && c->diag->status == MGX_OK)
+        p->typed = cpu_typed_compile(c->plan, c->ins, &c->why, c->diag);
+    c->detail = p->typed ? "typed" : NULL;
+    return p->body || p->typed;
+}
+
+static bool prepare(struct cpu_prepare *c)
+{
+    const struct mgx_op *op = c->ins->op;
+    if (op != &mgx_op_pointwise && !(op->flags & MGX_OP_POINTWISE) && op != &mgx_op_convert &&
+        op != &mgx_op_identity)
+        return false;
+    if (c->in_count > MAX_IN || c->in_count < 1) {
+        c->why = "too many inputs";
+        return false;
+    }
+    struct pointwise *p = MGX_NEW(&c->plan->arena, struct pointwise);
+    if (!p) {
+        mgx_fail_memory(c->diag);
+        return false;
+    }
+    p->in_count = c->in_count;
+    if (!compile(c, p))
+        return false;
+    plan_loops(&p->loops, c);
+    if (!mgx_shape_elements(c->out))
+        p->loops.blocks = 0;
+    p->threads = mgx_shape_elements(c->out) >= PARALLEL_ELEMENTS ? c->plan->threads : 1;
+    p->thread_floats = p->typed ? cpu_typed_scratch(p->typed) / sizeof(float)
+                                : (size_t)mgx_block_scratch(&p->body->block) +
+                                      (size_t)(c->in_count + 1) * MGX_BLOCK;
+    c->workspace = p->thread_floats * sizeof(float) * (size_t)c->plan->threads;
+    for (int i = 0; i < c->in_count && c->in_place < 0; i++)
+        if (same_layout(&c->in[i], c->out) && !mgx_shape_is_broadcasted(&c->in[i]))
+            c->in_place = i;
+    c->state = p;
+    return true;
+}
+
+struct job {
+    const struct pointwise *p;
+    const struct cpu_args *args;
+    int tasks;
+};
+
+// n elements of an operand as floats: in place where they lie side by side, else gathered into
+// `room`.
+static struct mgx_block_operand load(const void *data, enum mgx_type type, int64_t offset,
+                                     int64_t step, int n, float *room)
+{
+    if (type == MGX_FLOAT && (step == 0 || step == 1 || n == 1))
+        return (struct mgx_block_operand){(float *)data + offset, step == 0};
+    if (step == 0)
+        n = 1;
+    if (type == MGX_FLOAT)
+        for (int i = 0; i < n; i++)
+            room[i] = ((const float *)data)[offset + i * step];
+    else
+        for (int i = 0; i < n; i++)
+            room[i] = ((const unsigned char *)data)[offset + i * step] != 0;
+    return (struct mgx_block_operand){room, step == 0};
+}
+
+static void store(void *data, enum mgx_type type, int64_t offset, int64_t step, int n,
+                  const float *from)
+{
+    if (type == MGX_FLOAT)
+        for (int i = 0; i < n; i++)
+            ((float *)data)[offset + i * step] = from[i];
+    else
+        for (int i = 0; i < n; i++)
+            ((unsigned char *)data)[offset + i * step] = from[i] != 0;
+}
+
+static void run_typed(const struct job *job, const int64_t *in_offset, int64_t out_offset,
+                      int64_t first, int n, float *scratch)
+{
+    const struct loops *l = &job->p->loops;
+    int64_t offset[MAX_IN];
+    for (int i = 0; i < job->p->in_count; i++)
+        offset[i] = in_offset[i] + first * l->in_step[i];
+    const struct cpu_typed_args args = {.in = job->args->in,
+                                        .offset = offset,
+                                        .step = l->in_step,
+                                        .out = job->args->out,
+                                        .out_offset = out_offset + first * l->out_step,
+                                        .out_step = l->out_step};
+    cpu_typed_run(job->p->typed, &args, n, scratch);
+}
+
+static void run_block(const struct job *job, const int64_t *in_offset, int64_t out_offset,
+                      int64_t first, int n, float *scratch)
+{
+    const struct pointwise *p = job->p;
+    if (p->typed) {
+        run_typed(job, in_offset, out_offset, first, n, scratch);
+        return;
+    }
+    const struct cpu_body *body = p->body;
+    float *room = scratch + mgx_block_scratch(&body->block);
+    struct mgx_block_operand in[MAX_IN];
+    for (int i = 0; i < body->in_count; i++)
+        in[i] = load(job->args->in[i], body->in_type[i], in_offset[i] + first * p->loops.in_step[i],
+                     p->loops.in_step[i], n, room + (size_t)i * MGX_BLOCK);
+    float *last = room + (size_t)body->in_count * MGX_BLOCK;
+    const int64_t to = out_offset + first * p->loops.out_step;
+    const bool direct = body->out_type[0] == MGX_FLOAT && (p->loops.out_step == 1 || n == 1);
+    float *out = direct ? (float *)job->args->out + to : last;
+    mgx_block_run(&body->block, in, &out, n, scratch);
+    if (!direct)
+        store(job->args->out, body->out_type[0], to, p->loops.out_step, n, last);
+}
+
+// `rows` runs side by side: those of operand `i`, `row` elements apart.
+static struct mgx_block_operand load_runs(const struct job *job, int i, int64_t offset, int rows,
+                                          float *room)
+{
+    const struct loops *l = &job->p->loops;
+    const enum mgx_type type = job->p->body->in_type[i];
+    const int64_t row = l->in[i][l->rank - 1], step = l->in_step[i];
+    const int run = (int)l->run;
+    if (row == 0 && step == 0)
+        return load(job->args->in[i], type, offset, 0, 1, room);
+    if (type == MGX_FLOAT && step == 1 && row == l->run)
+        return (struct mgx_block_operand){(float *)job->args->in[i] + offset, false};
+    for (int r = 0; r < rows; r++) {
+        float *to = room + r * run;
+        const struct mgx_block_operand x =
+            load(job->args->in[i], type, offset + r * row, step, run, to);
+        for (int k = 0; x.scalar && k < run; k++)
+            to[k] = *x.data;
+        if (!x.scalar && x.data != to)
+            memcpy(to, x.data, (size_t)run * sizeof *to);
+    }
+    return (struct mgx_block_operand){room, false};
+}
+
+static void run_rows(const struct job *job, const int64_t *in_offset, int64_t to, int rows,
+                     float *scratch)
+{
+    const struct pointwise *p = job->p;
+    const struct cpu_body *body = p->body;
+    const struct loops *l = &p->loops;
+    const int64_t row = l->out[l->rank - 1];
+    float *room = scratch + mgx_block_scratch(&body->block);
+    float *last = room + (size_t)body->in_count * MGX_BLOCK;
+    struct mgx_block_operand in[MAX_IN];
+    for (int i = 0; i < body->in_count; i++)
+        in[i] = load_runs(job, i, in_offset[i], rows, room + (size_t)i * MGX_BLOCK);
+    const bool direct = body->out_type[0] == MGX_FLOAT && l->out_step == 1 && row == l->run;
+    float *out = direct ? (float *)job->args->out + to : last;
+    mgx_block_run(&body->block, in, &out, rows * (int)l->run, scratch);
+    for (int r = 0; r < rows && !direct; r++)
+        store(job->args->out, body->out_type[0], to + r * row, l->out_step, (int)l->run,
+              last + r * l->run);
+}
+
+static void run_part(void *user, int task, int thread)
+{
+    const struct job *job = user;
+    const struct pointwise *p = job->p;
+    const struct loops *l = &p->loops;
+    float *scratch = (float *)job->args->workspace + (size_t)thread * p->thread_floats;
+    const int64_t end = l->blocks * (task + 1) / job->tasks;
+    for (int64_t at = l->blocks * task / job->tasks; at < end;) {
+        int64_t index = at / l->blocks_per_run, out = 0, in[MAX_IN] = {0};
+        for (int k = l->rank - 1; k >= 0; k--) {
+            const int64_t i = index % l->lens[k];
+            index /= l->lens[k];
+            out += i * l->out[k];
+            for (int o = 0; o < p->in_count; o++)
+                in[o] += i * l->in[o][k];
+        }
+        if (p->body && l->rank > 0 && 2 * l->run <= MGX_BLOCK) {
+            const int64_t inner = l->lens[l->rank - 1],
+                          rows = mgx_min_i64(MGX_BLOCK / l->run,
+                                             mgx_min_i64(inner - at % inner, end - at));
+            run_rows(job, in, out, (int)rows, scratch);
+            at += rows;
+            continue;
+        }
+        for (int64_t b = at % l->blocks_per_run; b < l->blocks_per_run && at < end; b++, at++)
+            run_block(job, in, out, b * MGX_BLOCK,
+                      (int)mgx_min_i64(MGX_BLOCK, l->run - b * MGX_BLOCK), scratch);
+    }
+}
+
+static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
+                           struct mgx_diag *diag)
+{
+    (void)diag;
+    const struct pointwise *p = step->state;
+    struct job job = {p, args, (int)mgx_min_i64(p->threads, p->loops.blocks)};
+    mgx_pool_run(args->context->plan->pool, job.tasks, run_part, &job);
+    return MGX_OK;
+}
+
+const struct cpu_kernel cpu_kernel_pointwise = {
+    .name = "pointwise", .prepare = prepare, .run = run};

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+// pooling (maximum and average) of channels-last images with one to three spatial axes.
+#include "base/size.h"
+#include "op/core/pool.h"
+#include "op/op.h"
+#include "targets/cpu/cpu.h"
+#include "targets/cpu/kernel/pool.h"
+
+enum { DIMS = 3 };
+
+struct axis {
+    struct mgx_window window;
+    int64_t x, y; // strides in memory
+};
+
+struct pooling {
+    mgx_pool_pixel pixel;
+    bool max, count_pad;
+    int64_t batch, x_batch, y_batch, channels;
+    struct axis axis[DIMS];
+    int row_tasks, channel_tasks;
+};
+
+// Fewer rows than tasks (a global pooling has one) are cut along the channels, in pieces of lines.
+enum { LEAST_ELEMENTS = 1 << 14, PIECE = 64 };
+
+// Rows of the result, all images together.
+static int64_t rows_of(const struct pooling *p)
+{
+    return p->batch * p->axis[0].window.out * p->axis[1].window.out;
+}
+
+static void divide(struct pooling *p, int64_t elements, int threads)
+{
+    const int64_t rows = rows_of(p), tasks = 4 * (int64_t)threads;
+    p->row_tasks = p->channel_tasks = 1;
+    if (elements < LEAST_ELEMENTS || threads < 2)
+        return;
+    p->row_tasks = (int)mgx_min_i64(rows, tasks);
+    if (rows < threads)
+        p->channel_tasks =
+            (int)mgx_max_i64(mgx_min_i64(p->channels / PIECE, tasks / p->row_tasks), 1);
+}
+
+static bool suits(struct cpu_prepare *c)
+{
+    const struct mgx_shape *x = &c->in[0], *y = c->out;
+    c->why = x->type != MGX_FLOAT                               ? "not float"
+             : x->rank < 3 || x->rank > DIMS + 2                ? "not one to three spatial axes"
+             : !mgx_shape_elements(y) || !mgx_shape_elements(x) ? "empty"
+             : mgx_ins_int(c->ins, "mode") > 1                  ? "lpnorm"
+             : y->strides[1] != 1 && y->lens[1] != 1 ? "channels of the result are not contiguous"
+                                                     : NULL;
+    if (!c->why && x->strides[1] != 1 && x->lens[1] != 1) {
+        c->why = "channels are not contiguous";
+        c->want_in[0] = CPU_LIKE_RESULT;
+    }
+    return !c->why;
+}
+
+static void describe_axes(struct pooling *p, const struct mgx_ins *ins, const struct mgx_shape *x,
+                          const struct mgx_shape *y)
+{
+    const struct mgx_pool_attr attr = {.padding = mgx_ins_ints(ins, "padding"),
+                                       .stride = mgx_ins_ints(ins, "stride"),
+                                       .lengths = mgx_ins_ints(ins, "lengths"),
+                                       .dilations = mgx_ins_ints(ins, "dilations"),
+                                       .padding_mode = mgx_ins_int(ins, "padding_mode"),
+                                       .ceil_mode = mgx_ins_int(ins, "ceil_mode"),
+                                       .global = mgx_ins_int(ins, "dyn_global")};
+    struct mgx_pool_walk walk;
+    mgx_pool_walk_init(&walk, &attr, x, y);
+    const int missing = DIMS - walk.rank;
+    for (int i = 0; i < missing; i++)
+        p->axis[i].window = (struct mgx_window){1, 1, 1, 1, 0, 0, 1};
+    for (int i = 0; i < walk.rank; i++)
+        p->axis[missing + i] = (struct axis){walk.axis[i], x->strides[i + 2], y->strides[i + 2]};
+}
+
+static bool prepare(struct cpu_prepare *c)
+{
+    if (c->ins->op != &mgx_op_pooling || !suits(c))
+        return false;
+    const struct mgx_shape *x = &c->in[0], *y = c->out;
+    struct pooling *p = MGX_NEW(&c->plan->arena, struct pooling);
+    if (!p) {
+        mgx_fail_memory(c->diag);
+        return false;
+    }
+    p->pixel = mgx_pool_of(c->plan->isa);
+    p->max = mgx_ins_int(c->ins, "mode") == 1;
+    p->count_pad = mgx_ins_int(c->ins, "count_include_pad");
+    p->batch = x->lens[0];
+    p->x_batch = x->strides[0];
+    p->y_batch = y->strides[0];
+    p->channels = x->lens[1];
+    describe_axes(p, c->ins, x, y);
+    divide(p, mgx_shape_elements(x), c->plan->threads);
+    c->state = p;
+    return true;
+}
+
+// The part of a window along one axis that lies inside the image.
+struct span {
+    int64_t offset, count, step; // elements to its first place; places, elements between them
+    int64_t counted;             // places an average divides by
+};
+
+static struct span span_at(const struct axis *a, int64_t o, bool count_pad)
+{
+    int64_t first, last;
+    const int64_t at = mgx_window_clip(&a->window, o, &first, &last);
+    const int64_t count = last - first;
+    return (struct span){.offset = count ? at * a->x : 0,
+                         .count = count,
+                         .step = a->window.dilation * a->x,
+                         .counted = count_pad ? mgx_window_padded(&a->window, o) : count};
+}
+
+struct job {
+    const struct pooling *p;
+    const struct cpu_args *args;
+};
+
+// Channels [begin, end) of a row.
+static void run_row(const struct job *job, int64_t row, int64_t begin, int64_t end)
+{
+    const struct pooling *p = job->p;
+    const struct axis *a = p->axis;
+    const int64_t oy = row % a[1].window.out, plane = row / a[1].window.out,
+                  oz = plane % a[0].window.out, image = plane / a[0].window.out;
+    const struct span z = span_at(&a[0], oz, p->count_pad), y = span_at(&a[1], oy, p->count_pad);
+    const float *from = (const float *)job->args->in[0] + image * p->x_batch + begin;
+    float *to = (float *)job->args->out + image * p->y_batch + oz * a[0].y + oy * a[1].y + begin;
+    for (int64_t ox = 0; ox < a[2].window.out; ox++) {
+        const struct span x = span_at(&a[2], ox, p->count_pad);
+        const int64_t counted = z.counted * y.counted * x.counted;
+        const struct mgx_pool_args args = {.x = from + z.offset + y.offset + x.offset,
+                                           .planes = z.count,
+                                           .rows = y.count,
+                                           .cols = x.count,
+                                           .plane_stride = z.step,
+                                           .row_stride = y.step,
+                                           .col_stride = x.step,
+                                           .scale = counted ? 1 / (float)counted : 0,
+                                           .max = p->max,
+                                           .y = to + ox * a[2].y,
+                                           .channels = end - begin};
+        p->pixel(&args);
+    }
+}
+
+static void run_part(void *user, int task, int thread)
+{
+    (void)thread;
+    const struct job *job = user;
+    const struct pooling *p = job->p;
+    const int r = task / p->channel_tasks, c = task % p->channel_tasks;
+    const int64_t rows = rows_of(p), end = rows * (r + 1) / p->row_tasks;
+    const int64_t pieces = mgx_max_i64(p->channels / PIECE, 1);
+    const int64_t first = pieces * c / p->channel_tasks * PIECE,
+                  last = c + 1 < p->channel_tasks ? pieces * (c + 1) / p->channel_tasks * PIECE
+                                                  : p->channels;
+    for (int64_t i = rows * r / p->row_tasks; i < end; i++)
+        run_row(job, i, first, last);
+}
+
+static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
+                           struct mgx_diag *diag)
+{
+    (void)diag;
+    struct job job = {step->state, args};
+    mgx_pool_run(args->context->plan->pool, job.p->row_tasks * job.p->channel_tasks, run_part,
+                 &job);
+    return MGX_OK;
+}
+
+const struct cpu_kernel cpu_kernel_pooling = {.name = "pooling", .prepare = prepare, .run = run};

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+// resize of channels-last images by nearest or linear interpolation of height and width.
+//
+// Where every output row and column reads from is a table made ahead of time, by the reference's
+// own functions: a run copies or blends pixels, vectors of channels at a time.
+#include <math.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "op/core/resize.h"
+#include "op/op.h"
+#include "targets/cpu/cpu.h"
+#include "targets/cpu/kernel/pool.h"
+
+struct place {
+    int64_t first, second; // rows (columns) of the input
+    float weight;          // of the second
+};
+
+struct resize {
+    bool linear;
+    mgx_blend_pixel blend;
+    struct place *rows, *cols;
+    int64_t batch, height, width, channels, x_batch, x_row, x_col, y_batch, y_row, y_col;
+    int tasks;
+};
+
+static int64_t clamp(double at, int64_t length)
+{
+    return at <= 0 ? 0 : at >= (double)(length - 1) ? length - 1 : (int64_t)at;
+}
+
+static struct place *make_table(struct cpu_prepare *c, const struct mgx_resize_how *how,
+                                const struct mgx_resize *a, int axis)
+{
+    const struct mgx_resize_axis what = {.in = c->in[0].lens[axis],
+                                         .out = c->out->lens[axis],
+                                         .up = a->scales.count ? (double)(float)a->scales.v[axis]
+                                                               : (double)c->out->lens[axis],
+                                         .down = a->scales.count ? 1 : (double)c->in[0].lens[axis]};
+    struct place *table = MGX_NEW_ARRAY(&c->plan->arena, struct place, what.out);
+    for (int64_t o = 0; table && o < what.out; o++) {
+        const double at = how->place(&what, o);
+        if (how->mode == MGX_RESIZE_NEAREST) {
+            table[o].first = clamp(how->round(at), what.in);
+            continue;
+        }
+        const double low = floor(at);
+        table[o].first = clamp(low, what.in);
+        table[o].second = clamp(low + 1, what.in);
+        table[o].weight = (float)(at - low);
+    }
+    return table;
+}
+
+static bool suits(struct cpu_prepare *c, const struct mgx_resize *a, struct mgx_resize_how *how)
+{
+    const struct mgx_shape *x = &c->in[0], *y = c->out;
+    const char *wrong;
+    c->why = c->in_count != 1                                       ? "sizes come from an input"
+             : x->type != MGX_FLOAT || x->rank != 4                 ? "not a batch of float images"
+             : !mgx_shape_elements(x) || !mgx_shape_elements(y)     ? "empty"
+             : x->lens[0] != y->lens[0] || x->lens[1] != y->lens[1] ? "batch or channels change"
+             : (x->strides[1] != 1 && x->lens[1] != 1) || (y->strides[1] != 1 && y->lens[1] != 1)
+                 ? "channels are not contiguous"
+             : !mgx_resize_how_find(a, MGX_FLOAT, how, &wrong) || how->mode == MGX_RESIZE_CUBIC ||
+                     how->crops || a->antialias || a->exclude_outside
+                 ? "cubic, antialias, exclude_outside or a crop"
+                 : NULL;
+    return !c->why;
+}
+
+static bool prepare(struct cpu_prepare *c)
+{
+    struct mgx_resize_how how;
+    if (c->ins->op != &mgx_op_resize)
+        return false;
+    const struct mgx_resize *a = c->ins->attr;
+    if (!suits(c, a, &how)) {
+        c->want_in[0] = CPU_LIKE_RESULT;
+        return false;
+    }
+    const struct mgx_shape *x = &c->in[0], *y = c->out;
+    struct resize *r = MGX_NEW(&c->plan->arena, struct resize);
+    if (r) {
+        *r = (struct resize){.linear = how.mode == MGX_RESIZE_LINEAR,
+                             .blend = mgx_blend_of(c->plan->isa),
+                             .rows = make_table(c, &how, a, 2),
+                             .cols = make_table(c, &how, a, 3),
+                             .batch = y->lens[0],
+                             .height = y->lens[2],
+                             .width = y->lens[3],
+                             .channels = y->lens[1],
+                             .x_batch = x->strides[0],
+                             .x_row = x->strides[2],
+                             .x_col = x->strides[3],
+                             .y_batch = y->strides[0],
+                             .y_row = y->strides[2],
+                             .y_col = y->strides[3]};
+    }
+    if (!r || !r->rows || !r->cols) {
+        mgx_fail_memory(c->diag);
+        return false;
+    }
+    r->tasks = mgx_shape_elements(y) < 1 << 14
+                   ? 1
+                   : (int)mgx_min_i64(r->batch * r->height, c->plan->threads);
+    c->detail = r->linear ? "linear" : "nearest";
+    c->state = r;
+    return true;
+}
+
+struct job {
+    const struct resize *r;
+    const struct cpu_args *args;
+};
+
+static void run_row(const struct resize *r, const float *x, float *y, const struct place *row)
+{
+    const float *top = x + row->first * r->x_row, *bottom = x + row->second * r->x_row;
+    for (int64_t i = 0; i < r->width; i++) {
+        const struct place *col = &r->cols[i];
+        if (!r->linear) {
+            memcpy(y + i * r->y_col, top + col->first * r->x_col, (size_t)r->channels * sizeof *y);
+            continue;
+        }
+        const float *const p[4] = {top + col->first * r->x_col, top + col->second * r->x_col,
+                                   bottom + col->first * r->x_col, bottom + col->second * r->x_col};
+        const float v = row->weight, u = col->weight;
+        const float w[4] = {(1 - v) * (1 - u), (1 - v) * u, v * (1 - u), v * u};
+        r->blend(p, w, y + i * r->y_col, r->channels);
+    }
+}
+
+static void run_part(void *user, int task, int thread)
+{
+    (void)thread;
+    const struct job *job = user;
+    const struct resize *r = job->r;
+    const int64_t rows = r->batch * r->height, end = rows * (task + 1) / r->tasks;
+    for (int64_t i = rows * task / r->tasks; i < end; i++)
+        run_row(r, (const float *)job->args->in[0] + i / r->height * r->x_batch,
+                (float *)job->args->out + i / r->height * r->y_batch + i % r->height * r->y_row,
+                &r->rows[i % r->height]);
+}
+
+static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
+                           struct mgx_diag *diag)
+{
+    (void)diag;
+    struct job job = {step->state, args};
+    mgx_pool_run(args->context->plan->pool, job.r->tasks, run_part, &job);
+    return MGX_OK;
+}
+
+const struct cpu_kernel cpu_kernel_resize = {.name = "resize", .prepare = prepare, .run = run};

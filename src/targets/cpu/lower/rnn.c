@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT
+// rnn, gru, lstm and lstm_last_cell on the kernels of kernel/rnn.h.
+//
+// Weights, bias and peepholes must be constants; activations sigmoid, tanh and relu, with which
+// exporters get by.
+#include <string.h>
+
+#include "op/op.h"
+#include "targets/cpu/cpu.h"
+#include "targets/cpu/kernel/rnn.h"
+
+enum { X, W, R, BIAS, LENGTHS, H0, C0, PEEPHOLES, OPERANDS };
+
+struct rnn {
+    struct mgx_rnn_plan plan;
+    const void *packed;
+    bool has[OPERANDS], cell; // cell: the last cell states are the result
+};
+
+static bool find_kind(const struct mgx_op *op, enum mgx_rnn_kind *kind)
+{
+    if (op == &mgx_op_lstm || op == &mgx_op_lstm_last_cell)
+        *kind = MGX_RNN_LSTM;
+    else if (op == &mgx_op_gru)
+        *kind = MGX_RNN_GRU;
+    else if (op == &mgx_op_rnn)
+        *kind = MGX_RNN_PLAIN;
+    else
+        return false;
+    return true;
+}
+
+static bool find_act(const char *name, struct mgx_rnn_act *act)
+{
+    static const struct {
+        const char *name;
+        enum mgx_act act;
+    } acts[] = {{"sigmoid", MGX_ACT_SIGMOID}, {"tanh", MGX_ACT_TANH}, {"relu", MGX_ACT_RELU}};
+    for (size_t i = 0; i < sizeof acts / sizeof *acts; i++)
+        if (strcmp(acts[i].name, name) == 0) {
+            act->act = acts[i].act;
+            return true;
+        }
+    return false;
+}
+
+// Given once for all directions, per direction, or not at all.
+static bool find_acts(const struct mgx_ins *ins, struct mgx_rnn_desc *d)
+{
+    static const char *const usual[][3] = {
+        {"tanh", "tanh", "tanh"}, {"sigmoid", "tanh", "tanh"}, {"sigmoid", "tanh", "tanh"}};
+    const struct mgx_field *field = mgx_field_find(ins->op, "actv_func");
+    const struct mgx_strings names =
+        *(const struct mgx_strings *)((const char *)ins->attr + field->offset);
+    const int each = d->kind == MGX_RNN_LSTM ? 3 : d->kind == MGX_RNN_GRU ? 2 : 1;
+    for (int k = 0; k < d->directions; k++) {
+        struct mgx_rnn_act *act[3] = {&d->f[k], &d->g[k], &d->h[k]};
+        for (int i = 0; i < each; i++) {
+            const int at = names.count >= (k + 1) * each ? k * each + i : i;
+            if (!find_act(at < names.count ? names.v[at] : usual[d->kind][i], act[i]))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool find_operands(struct cpu_prepare *c, struct rnn *v)
+{
+    for (int i = 0; i < OPERANDS; i++) {
+        v->has[i] = i < c->in_count && c->ins->in[i]->op != &mgx_op_undefined;
+        if (!v->has[i])
+            continue;
+        const bool weight = i == W || i == R || i == BIAS || i == PEEPHOLES;
+        if (c->in[i].type != (i == LENGTHS ? MGX_INT32 : MGX_FLOAT) ||
+            (weight && !c->constant[i])) {
+            c->why = weight ? "weights are not constant" : "operands are not float";
+            return false;
+        }
+        if (i != X && !mgx_shape_is_standard(&c->in[i])) {
+            c->why = "an operand is not row-major";
+            c->want_in[i] = CPU_ROW_MAJOR;
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool describe(struct cpu_prepare *c, const struct rnn *v, struct mgx_rnn_desc *d)
+{
+    const struct mgx_ins *ins = c->ins;
+    const struct mgx_shape *x = &c->in[X], *y = c->out;
+    const int64_t direction = mgx_ins_int(ins, "direction");
+    d->isa = c->plan->isa;
+    d->threads = c->plan->threads;
+    d->steps = x->lens[0];
+    d->batch = x->lens[1];
+    d->input = x->lens[2];
+    d->hidden = mgx_ins_int(ins, "hidden_size");
+    d->directions = direction == 2 ? 2 : 1;
+    d->reverse = direction == 1;
+    d->x_step = x->strides[0];
+    d->x_batch = x->strides[1];
+    d->state_batch = d->hidden;
+    d->state_direction = d->hidden * d->batch;
+    d->clip = (float)mgx_ins_real(ins, "clip");
+    d->linear_before_reset = d->kind == MGX_RNN_GRU && mgx_ins_int(ins, "linear_before_reset");
+    d->input_forget = d->kind == MGX_RNN_LSTM && mgx_ins_int(ins, "input_forget");
+    if (!v->cell) {
+        d->y_step = y->strides[0];
+        d->y_direction = y->strides[1];
+        d->y_batch = y->strides[2];
+    }
+    c->why = !mgx_shape_elements(x) || !mgx_shape_elements(y) ? "empty"
+             : x->strides[2] != 1 && x->lens[2] != 1 ? "the input's features are not contiguous"
+             : y->strides[y->rank - 1] != 1 && y->lens[y->rank - 1] != 1
+                 ? "states are not contiguous"
+             : v->cell && !mgx_shape_is_standard(y) ? "states are not row-major"
+             : !find_acts(ins, d)                   ? "an activation has no vector form"
+                                                    : NULL;
+    if (!c->why)
+        return true;
+    c->want_in[X] = CPU_ROW_MAJOR;
+    return false;
+}
+
+static void fill(const struct cpu_fill *f, int part, int parts)
+{
+    (void)parts;
+    if (part == 0)
+        mgx_rnn_pack(f->kernel, f->source[0], f->source[1], f->source[2], f->source[3], f->packed);
+}
+
+static bool pack(struct cpu_prepare *c, struct rnn *v)
+{
+    const void *data[4] = {c->constant[W]->data, c->constant[R]->data,
+                           v->has[BIAS] ? c->constant[BIAS]->data : NULL,
+                           v->has[PEEPHOLES] ? c->constant[PEEPHOLES]->data : NULL};
+    const struct cpu_fill how = {.fill = fill,
+                                 .kernel = &v->plan,
+                                 .source = {data[0], data[1], data[2], data[3]},
+                                 .source_bytes = mgx_shape_bytes(&c->constant[W]->shape)};
+    v->packed = cpu_pack(c->plan, data, sizeof data, v->plan.packed_bytes, &how, c->diag);
+    if (!v->packed)
+        return false;
+    c->skip_in[W] = c->skip_in[R] = true;
+    for (int i = BIAS; i < c->in_count; i++)
+        c->skip_in[i] = !v->has[i] || i == BIAS || i == PEEPHOLES;
+    return true;
+}
+
+static bool prepare(struct cpu_prepare *c)
+{
+    struct mgx_rnn_desc desc = {.reverse = false};
+    if (!find_kind(c->ins->op, &desc.kind))
+        return false;
+    struct rnn *v = MGX_NEW(&c->plan->arena, struct rnn);
+    if (!v) {
+        mgx_fail_memory(c->diag);
+        return false;
+    }
+    v->cell = c->ins->op == &mgx_op_lstm_last_cell;
+    if (!find_operands(c, v) || !describe(c, v, &desc))
+        return false;
+    if (mgx_rnn_plan_init(&v->plan, &desc, c->diag) != MGX_OK || !pack(c, v))
+        return false;
+    static const int gates[] = {[MGX_RNN_PLAIN] = 1, [MGX_RNN_GRU] = 3, [MGX_RNN_LSTM] = 4};
+    const double sums = (double)(desc.steps * desc.batch * desc.directions * desc.hidden);
+    c->flops = 2 * sums * gates[desc.kind] * (double)(desc.input + desc.hidden);
+    c->workspace = v->plan.workspace_bytes;
+    c->state = v;
+    return true;
+}
+
+static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
+                           struct mgx_diag *diag)
+{
+    (void)diag;
+    const struct rnn *v = step->state;
+    const struct mgx_rnn_args a = {.x = args->in[X],
+                                   .packed = v->packed,
+                                   .initial_h = v->has[H0] ? args->in[H0] : NULL,
+                                   .initial_c = v->has[C0] ? args->in[C0] : NULL,
+                                   .lengths = v->has[LENGTHS] ? args->in[LENGTHS] : NULL,
+                                   .y = v->cell ? NULL : args->out,
+                                   .final_c = v->cell ? args->out : NULL,
+                                   .workspace = args->workspace};
+    mgx_rnn_run(&v->plan, &a, args->context->plan->pool);
+    return MGX_OK;
+}
+
+const struct cpu_kernel cpu_kernel_rnn = {.name = "rnn", .prepare = prepare, .run = run};

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT
+// softmax, logsoftmax and reductions on the row kernels of kernel/rows.h.
+//
+// softmax runs along its axis where that is contiguous in memory, whichever axis that is. A
+// reduction over axes that lie innermost folds rows; one over axes that lie outside a contiguous
+// rest (global average pooling of channels-last images) folds across rows.
+#include <string.h>
+
+#include "base/size.h"
+#include "op/op.h"
+#include "targets/cpu/cpu.h"
+#include "targets/cpu/kernel/rows.h"
+
+enum { PARALLEL = 1 << 14 };
+
+// Outer positions: lengths and strides of both operands.
+struct outer {
+    int rank;
+    int64_t lens[MGX_MAX_RANK], x[MGX_MAX_RANK], y[MGX_MAX_RANK], count;
+};
+
+static void add_outer(struct outer *o, int64_t len, int64_t x, int64_t y)
+{
+    if (len == 1)
+        return;
+    o->lens[o->rank] = len;
+    o->x[o->rank] = x;
+    o->y[o->rank++] = y;
+    o->count *= len;
+}
+
+static void locate(const struct outer *o, int64_t index, int64_t *x, int64_t *y)
+{
+    *x = *y = 0;
+    for (int k = o->rank - 1; k >= 0; k--) {
+        *x += index % o->lens[k] * o->x[k];
+        *y += index % o->lens[k] * o->y[k];
+        index /= o->lens[k];
+    }
+}
+
+struct rows {
+    const struct mgx_rows *kernels;
+    void (*map)(const float *x, float *y, int64_t n); // softmax and its logarithm
+    enum mgx_fold kind;
+    bool across;
+    struct outer outer;
+    int64_t n, stride, count, y_stride; // a row, or `count` rows of n
+    int tasks;
+};
+
+static struct rows *new_rows(struct cpu_prepare *c)
+{
+    struct rows *r = MGX_NEW(&c->plan->arena, struct rows);
+    if (!r) {
+        mgx_fail_memory(c->diag);
+        return NULL;
+    }
+    r->kernels = mgx_rows_of(c->plan->isa);
+    r->outer.count = 1;
+    return r;
+}
+
+static void choose_tasks(struct cpu_prepare *c, struct rows *r)
+{
+    const int64_t elements = mgx_shape_elements(&c->in[0]);
+    r->tasks = elements < PARALLEL ? 1 : (int)mgx_min_i64(r->outer.count, c->plan->threads);
+}
+
+// The kept axis that is contiguous in both operands, or -1.
+static int contiguous_axis(const struct mgx_shape *x, const struct mgx_shape *y, const bool *folded)
+{
+    for (int i = 0; i < x->rank; i++)
+        if (!folded[i] && x->lens[i] > 1 && x->strides[i] == 1 && y->strides[i] == 1)
+            return i;
+    return -1;
+}
+
+// --- softmax ---
+
+static bool prepare_softmax(struct cpu_prepare *c)
+{
+    const bool log = c->ins->op == &mgx_op_logsoftmax;
+    if (c->ins->op != &mgx_op_softmax && !log)
+        return false;
+    const struct mgx_shape *x = &c->in[0], *y = c->out;
+    int64_t axis = mgx_ins_int(c->ins, "axis");
+    axis += axis < 0 ? x->rank : 0;
+    if (x->type != MGX_FLOAT || !mgx_shape_elements(x)) {
+        c->why = "not float, or empty";
+        return false;
+    }
+    const bool along = (x->strides[axis] == 1 && y->strides[axis] == 1) || x->lens[axis] == 1;
+    bool itself[MGX_MAX_RANK] = {false};
+    itself[axis] = true;
+    const int inner = contiguous_axis(x, y, itself);
+    if (!along && (inner < 0 || log)) {
+        c->why = "neither the axis nor another one is contiguous";
+        c->want_in[0] = CPU_LIKE_RESULT;
+        return false;
+    }
+    struct rows *r = new_rows(c);
+    if (!r)
+        return false;
+    r->map = log ? r->kernels->logsoftmax : r->kernels->softmax;
+    r->n = along ? x->lens[axis] : x->lens[inner];
+    r->across = !along;
+    r->count = x->lens[axis];
+    r->stride = x->strides[axis];
+    r->y_stride = y->strides[axis];
+    for (int i = 0; i < x->rank; i++)
+        if (i != axis && (along || i != inner))
+            add_outer(&r->outer, x->lens[i], x->strides[i], y->strides[i]);
+    choose_tasks(c, r);
+    bool same = true;
+    for (int i = 0; i < x->rank; i++)
+        same &= x->lens[i] == 1 || x->strides[i] == y->strides[i];
+    c->in_place = same && !log ? 0 : -1; // logsoftmax reads x again after writing y
+    c->state = r;
+    return true;
+}
+
+// --- reductions ---
+
+static bool find_kind(const struct mgx_op *op, enum mgx_fold *kind)
+{
+    static const struct {
+        const struct mgx_op *op;
+        enum mgx_fold kind;
+    } kinds[] = {{&mgx_op_reduce_sum, MGX_FOLD_SUM},
+                 {&mgx_op_reduce_mean, MGX_FOLD_MEAN},
+                 {&mgx_op_reduce_max, MGX_FOLD_MAX},
+                 {&mgx_op_reduce_min, MGX_FOLD_MIN},
+                 {&mgx_op_reduce_prod, MGX_FOLD_PROD}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i].op == op) {
+            *kind = kinds[i].kind;
+            return true;
+        }
+    return false;
+}
+
+// The folded axes as one: length and stride. False if they do not lie at one distance.
+static bool merge_folded(const struct mgx_shape *x, const bool *folded, int64_t *count,
+                         int64_t *stride)
+{
+    int order[MGX_MAX_RANK], n = 0;
+    for (int i = 0; i < x->rank; i++)
+        if (folded[i] && x->lens[i] != 1)
+            order[n++] = i;
+    for (int i = 1; i < n; i++)
+        for (int j = i; j > 0 && x->strides[order[j - 1]] > x->strides[order[j]]; j--) {
+            const int t = order[j];
+            order[j] = order[j - 1];
+            order[j - 1] = t;
+        }
+    *count = *stride = 1;
+    for (int i = 0; i < n; i++) {
+        if (i == 0)
+            *stride = x->strides[order[0]];
+        else if (x->strides[order[i]] != *stride * *count)
+            return false;
+        *count *= x->lens[order[i]];
+    }
+    return true;
+}
+
+static bool lay_out(struct cpu_prepare *c, struct rows *r, const bool *folded)
+{
+    const struct mgx_shape *x = &c->in[0], *y = c->out;
+    int inner = -1;
+    if (!merge_folded(x, folded, &r->count, &r->stride)) {
+        c->why = "the reduced axes do not lie at one distance";
+        return false;
+    }
+    if (r->count == 1 || r->stride == 1) {
+        r->n = r->count;
+    } else {
+        inner = contiguous_axis(x, y, folded);
+        r->across = inner >= 0;
+        if (inner < 0) {
+            c->why = "neither the reduced axes nor the others are contiguous";
+            c->want_in[0] = CPU_ROW_MAJOR;
+            return false;
+        }
+        r->n = x->lens[inner];
+    }
+    for (int i = 0; i < x->rank; i++)
+        if (!folded[i] && i != inner)
+            add_outer(&r->outer, x->lens[i], x->strides[i], y->strides[i]);
+    return true;
+}
+
+static bool prepare_reduce(struct cpu_prepare *c)
+{
+    enum mgx_fold kind;
+    bool folded[MGX_MAX_RANK] = {false};
+    if (!find_kind(c->ins->op, &kind))
+        return false;
+    const struct mgx_shape *x = &c->in[0];
+    if (x->type != MGX_FLOAT || !mgx_shape_elements(x) || c->in_count != 1) {
+        c->why = "not float, empty, or axes from an input";
+        return false;
+    }
+    const struct mgx_ints axes = mgx_ins_ints(c->ins, "axes");
+    for (int i = 0; i < axes.count; i++)
+        folded[axes.v[i] < 0 ? axes.v[i] + x->rank : axes.v[i]] = true;
+    for (int i = 0; i < x->rank && !axes.count; i++)
+        folded[i] = true;
+    struct rows *r = new_rows(c);
+    if (!r)
+        return false;
+    r->kind = kind;
+    if (!lay_out(c, r, folded))
+        return false;
+    choose_tasks(c, r);
+    c->detail = r->across ? "across rows" : "along rows";
+    c->state = r;
+    return true;
+}
+
+// --- running ---
+
+struct job {
+    const struct rows *r;
+    const struct cpu_args *args;
+};
+
+static void run_part(void *user, int task, int thread)
+{
+    (void)thread;
+    const struct job *job = user;
+    const struct rows *r = job->r;
+    const float *x = job->args->in[0];
+    float *y = job->args->out;
+    const int64_t end = r->outer.count * (task + 1) / r->tasks;
+    for (int64_t i = r->outer.count * task / r->tasks; i < end; i++) {
+        int64_t from, to;
+        locate(&r->outer, i, &from, &to);
+        if (r->map && r->across)
+            r->kernels->softmax_across(x + from, r->stride, y + to, r->y_stride, r->count, r->n);
+        else if (r->map)
+            r->map(x + from, y + to, r->n);
+        else if (r->across)
+            r->kernels->fold_across(r->kind, x + from, r->stride, r->count, y + to, r->n);
+        else
+            y[to] = r->kernels->fold(r->kind, x + from, r->n);
+    }
+}
+
+static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
+                           struct mgx_diag *diag)
+{
+    (void)diag;
+    struct job job = {step->state, args};
+    mgx_pool_run(args->context->plan->pool, job.r->tasks, run_part, &job);
+    return MGX_OK;
+}
+
+const struct cpu_kernel cpu_kernel_softmax = {
+    .name = "softmax", .prepare = prepare_softmax, .run = run};
+const struct cpu_kernel cpu_kernel_reduce = {
+    .name = "reduce", .prepare = prepare_reduce, .run = run};

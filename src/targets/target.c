@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// The registry of targets, and what is common to compiling for and running on any of them.
+//
+// A run is checked here once, so targets see parameters in order of creation, complete and in
+// layout (params.h).
+#include "targets/target.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "base/size.h"
+#include "targets/params.h"
+
+static const struct mgx_target *const targets[] = {
+#define TARGET(name) &mgx_target_##name,
+#include "target_list.inc"
+#undef TARGET
+    NULL};
+
+const struct mgx_target *mgx_target_find(const char *name)
+{
+    for (int i = 0; targets[i]; i++)
+        if (strcmp(targets[i]->name, name) == 0)
+            return targets[i];
+    return NULL;
+}
+
+const struct mgx_target *const *mgx_target_all(int *count)
+{
+    *count = MGX_COUNT(targets) - 1;
+    return targets;
+}
+
+static void destroy(struct mgx_executable *executable)
+{
+    mgx_params_destroy(executable->params);
+    executable->target->destroy(executable);
+}
+
+enum mgx_status mgx_program_compile(struct mgx_program *p, const struct mgx_target *target,
+                                    const struct mgx_compile_options *options,
+                                    struct mgx_diag *diag)
+{
+    static const struct mgx_compile_options plain = {.fast_math = true, .pass.fast_math = true};
+    TRY(mgx_program_status(p, diag));
+    if (p->executable)
+        return mgx_fail(diag, MGX_INVALID, "the program is compiled already, for target \"%s\"",
+                        p->executable->target->name);
+    struct mgx_program *backup;
+    TRY(mgx_program_backup(&backup, p, diag));
+    enum mgx_status status = target->compile(p, options ? options : &plain, diag);
+    if (status == MGX_OK)
+        status = mgx_program_status(p, diag);
+    if (status == MGX_OK && !(p->executable->params = mgx_params_create(p)))
+        status = mgx_fail_memory(diag);
+    if (status != MGX_OK) {
+        mgx_where(diag, "compiling for target \"%s\"", target->name);
+        if (p->executable)
+            destroy(p->executable);
+        p->executable = NULL;
+        p->destroy_executable = NULL;
+        mgx_program_restore(p, backup);
+        return status;
+    }
+    mgx_program_destroy(backup);
+    p->destroy_executable = destroy;
+    return MGX_OK;
+}
+
+// --- runs ---
+
+// Weights may lie in a mapped model file. If that was truncated meanwhile, the run read zeros where
+// it ended, and its results are void. While no file of the process was ever lost this is one load.
+static enum mgx_status check_files(const struct mgx_program *p, struct mgx_run *run,
+                                   struct mgx_diag *diag)
+{
+    bool lost = false;
+    for (size_t i = 0; mgx_file_any_lost() && i < p->literals.count; i++)
+        lost |= mgx_file_lost_at(p->literals.v[i]->data);
+    if (!lost)
+        return MGX_OK;
+    for (int i = 0; i < run->result_count; i++)
+        mgx_tensor_release(&run->results[i]);
+    return mgx_fail(diag, MGX_IO, "a file with weights became shorter while in use");
+}
+
+enum mgx_status mgx_program_run(const struct mgx_program *p, struct mgx_run *run,
+                                struct mgx_diag *diag)
+{
+    const struct mgx_module *main = mgx_program_main(p);
+    if (!p->executable)
+        return mgx_fail(diag, MGX_INVALID, "the program is not compiled");
+    if (run->result_count != mgx_module_result_count(main))
+        return mgx_fail(diag, MGX_INVALID, "room for %d results, but the program has %d",
+                        run->result_count, mgx_module_result_count(main));
+    struct mgx_params_room *room = NULL;
+    TRY(mgx_params_take(p->executable->params, run, &room, diag));
+    struct mgx_run checked = *run;
+    checked.params = mgx_params_list(room, &checked.param_count);
+    enum mgx_status status = p->executable->target->run(p, &checked, diag);
+    if (status == MGX_OK)
+        status = check_files(p, run, diag);
+    mgx_params_give(p->executable->params, room);
+    return status;
+}

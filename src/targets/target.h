@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// The target interface: what compiles a program and runs it. A target is a folder
+// src/targets/<name>/ with a const object mgx_target_<name>; the build finds it.
+//
+// compile() rewrites the program in place, so that the compiled graph prints, and hangs an
+// executable on it. An executable is immutable: any number of threads may call run at once, each
+// call takes a context of its own from the executable's pool. compile allocates, run does not (ref
+// excepted, which is the plain meaning).
+#pragma once
+
+#include "op/core/eval.h"
+#include "pass/pass.h"
+
+struct mgx_compile_options {
+    bool offload_copy;
+    bool fast_math;
+    bool exhaustive_tune;
+    int threads;     // 0: as many as the process may use
+    const char *isa; // NULL: the best the machine has; else "generic", "avx2", "avx512", ... (cpu)
+    const char *tuning_cache; // file; NULL: none
+    bool compute_double;      // ref: floats are computed as doubles
+    struct mgx_pass_options pass;
+};
+
+struct mgx_named_tensor {
+    const char *name;
+    struct mgx_tensor tensor;
+};
+
+struct mgx_run {
+    const struct mgx_named_tensor
+        *params; // every parameter of the program, in any order; extra ones are ignored
+    int param_count;
+    struct mgx_tensor
+        *results; // caller's array, one entry per result; each owns its value on success
+    int result_count;
+    enum mgx_status (*trace)(void *user, const struct mgx_ins *ins, const struct mgx_tensor *value,
+                             struct mgx_diag *diag);
+    void *trace_user;
+    void *stream; // of device targets; NULL on hosts
+    uint64_t seed;
+};
+
+struct mgx_target;
+struct mgx_params;
+
+struct mgx_executable { // first member of a target's own struct, which sets the first of these
+    const struct mgx_target *target;
+    struct mgx_params *params; // params.h
+};
+
+struct mgx_target {
+    const char *name;
+    enum mgx_status (*compile)(struct mgx_program *p, const struct mgx_compile_options *options,
+                               struct mgx_diag *diag);
+    // Parameters are checked by mgx_program_run before.
+    enum mgx_status (*run)(const struct mgx_program *p, struct mgx_run *run, struct mgx_diag *diag);
+    void (*destroy)(struct mgx_executable *executable);
+    // Appends, for every instruction of the compiled program, kernel, layout, threads and why not a
+    // faster one.
+    void (*explain)(const struct mgx_program *p, struct mgx_str *out);
+};
+
+#define TARGET(name) extern const struct mgx_target mgx_target_##name;
+#include "target_list.inc"
+#undef TARGET
+
+const struct mgx_target *mgx_target_find(const char *name); // NULL if not built in
+const struct mgx_target *const *mgx_target_all(int *count);
+
+// Compiles once; a second call fails. Names the target in every message. When it fails the program
+// is as it was, but for the instructions, which are new ones.
+enum mgx_status mgx_program_compile(struct mgx_program *p, const struct mgx_target *target,
+                                    const struct mgx_compile_options *options,
+                                    struct mgx_diag *diag) MGX_NODISCARD;
+// Checks names and shapes of parameters ("Parameter not found: x", "Incorrect shape {..} for
+// parameter: x should be: ..."), then runs. A program that was never compiled is refused.
+enum mgx_status mgx_program_run(const struct mgx_program *p, struct mgx_run *run,
+                                struct mgx_diag *diag) MGX_NODISCARD;

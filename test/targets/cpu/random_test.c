@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// Random valid programs compiled for cpu against the reference, every instruction set this machine
+// has.
+//
+//     random_test                 some hundred seeds
+//     random_test --seeds 0 9999  those
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "random_program.h"
+#include "targets/cpu/cpuid.h"
+#include "targets/target.h"
+
+enum { QUICK = 300, MAX_PARAMS = RANDOM_MAX_ARGS };
+
+static enum mgx_status run(struct mgx_program *p, const struct random_program *r, const char *isa,
+                           struct mgx_tensor *results, struct mgx_diag *diag)
+{
+    struct mgx_ins *params[MAX_PARAMS];
+    struct mgx_named_tensor named[MAX_PARAMS];
+    const struct mgx_compile_options options = {.threads = 2, .isa = isa};
+    TRY(mgx_program_compile(p, mgx_target_find("cpu"), &options, diag));
+    mgx_module_parameters(mgx_program_main(p), params, MAX_PARAMS);
+    for (int i = 0; i < r->arg_count; i++)
+        named[i] = (struct mgx_named_tensor){mgx_parameter_name(params[i]), r->args[i]};
+    struct mgx_run call = {.params = named,
+                           .param_count = r->arg_count,
+                           .results = results,
+                           .result_count = r->result_count};
+    return mgx_program_run(p, &call, diag);
+}
+
+static bool try_isa(const struct random_program *r, unsigned long long seed, const char *isa)
+{
+    struct mgx_program *p = NULL;
+    struct mgx_diag diag = {0};
+    struct mgx_tensor results[RANDOM_MAX_RESULTS] = {{.data = NULL}};
+    char why[1024] = "";
+    bool ok = mgx_program_clone(&p, r->program, &diag) == MGX_OK &&
+              run(p, r, isa, results, &diag) == MGX_OK;
+    if (!ok)
+        snprintf(why, sizeof why, "%.900s", diag.text);
+    else
+        ok = random_program_agrees(r, results, why, sizeof why);
+    if (!ok)
+        printf("seed %llu, %s: %s\n", seed, isa, why);
+    for (int i = 0; i < r->result_count; i++)
+        mgx_tensor_release(&results[i]);
+    mgx_program_destroy(p);
+    return ok;
+}
+
+static bool try_seed(unsigned long long seed)
+{
+    static const char *const levels[] = {"generic", "avx2", "avx512"};
+    struct random_program r;
+    struct mgx_diag diag = {0};
+    if (random_program_make(&r, seed, NULL, &diag) != MGX_OK) {
+        printf("seed %llu: %s\n", seed, diag.text);
+        return false;
+    }
+    bool ok = true;
+    for (int i = 0; i < 3; i++) {
+        enum mgx_isa isa;
+        if (mgx_isa_require(levels[i], &isa, NULL) == MGX_OK)
+            ok &= try_isa(&r, seed, levels[i]);
+    }
+    random_program_free(&r);
+    return ok;
+}
+
+int main(int argc, char **argv)
+{
+    unsigned long long first = 0, last = QUICK - 1;
+    if (argc == 4 && strcmp(argv[1], "--seeds") == 0) {
+        first = strtoull(argv[2], NULL, 10);
+        last = strtoull(argv[3], NULL, 10);
+    }
+    int passed = 0, failed = 0;
+    for (unsigned long long seed = first; seed <= last; seed++)
+        *(try_seed(seed) ? &passed : &failed) += 1;
+    printf("%d passed, %d failed\n", passed, failed);
+    return failed != 0;
+}
