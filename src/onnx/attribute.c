@@ -75,29 +75,23 @@ static bool last_field(const struct mgx_onnx_node *n, const struct mgx_onnx_attr
     return found && !w.bad;
 }
 
-int64_t mgx_onnx_int(const struct mgx_onnx_node *n, const char *name, int64_t fallback)
+// The number of an attribute of kind INT. Present without a value it is the wire format's default.
+static int64_t one_int(const struct mgx_onnx_node *n, const struct mgx_onnx_attribute *a)
 {
-    const struct mgx_onnx_attribute *a = of_kind(n, name, MGX_ONNX_INT);
     struct mgx_wire_field f;
     struct mgx_wire w;
-    int64_t value = fallback;
-    if (!a)
-        return fallback;
-    if (!last_field(n, a, 3, &f, &w))
-        return 0; // present without a value: the default of the wire format
-    if (!mgx_wire_int(&w, &f, &value))
+    int64_t value = 0;
+    if (last_field(n, a, 3, &f, &w) && !mgx_wire_int(&w, &f, &value))
         (void)!mgx_wire_fail(&w, "AttributeProto", n->diag);
     return value;
 }
 
-double mgx_onnx_real(const struct mgx_onnx_node *n, const char *name, double fallback)
+// The number of an attribute of kind FLOAT.
+static double one_real(const struct mgx_onnx_node *n, const struct mgx_onnx_attribute *a)
 {
-    const struct mgx_onnx_attribute *a = of_kind(n, name, MGX_ONNX_FLOAT);
     struct mgx_wire_field f;
     struct mgx_wire w;
     float value = 0;
-    if (!a)
-        return fallback;
     if (last_field(n, a, 2, &f, &w) && !mgx_wire_float(&w, &f, &value))
         (void)!mgx_wire_fail(&w, "AttributeProto", n->diag);
     return value;
@@ -156,14 +150,12 @@ static int64_t count_numbers(const struct mgx_onnx_attribute *a, uint32_t number
     return w.bad || count > INT_MAX ? -1 : count;
 }
 
-struct mgx_ints mgx_onnx_ints(const struct mgx_onnx_node *n, const char *name)
+static struct mgx_ints all_ints(const struct mgx_onnx_node *n, const struct mgx_onnx_attribute *a)
 {
-    const struct mgx_onnx_attribute *a = of_kind(n, name, MGX_ONNX_INTS);
-    if (!a)
-        return (struct mgx_ints){0};
     const int64_t count = count_numbers(a, 8, 0);
     if (count < 0)
-        mgx_fail(n->diag, MGX_INVALID, "attribute \"%s\" is a malformed list", name);
+        mgx_fail(n->diag, MGX_INVALID, "attribute \"%.*s\" is a malformed list",
+                 MGX_SLICE(a->name));
     int64_t *v = count > 0 ? MGX_NEW_ARRAY(n->scratch, int64_t, count) : NULL;
     if (count > 0 && !v)
         mgx_fail_memory(n->diag);
@@ -177,14 +169,13 @@ struct mgx_ints mgx_onnx_ints(const struct mgx_onnx_node *n, const char *name)
     return (struct mgx_ints){v, at};
 }
 
-struct mgx_doubles mgx_onnx_reals(const struct mgx_onnx_node *n, const char *name)
+static struct mgx_doubles all_reals(const struct mgx_onnx_node *n,
+                                    const struct mgx_onnx_attribute *a)
 {
-    const struct mgx_onnx_attribute *a = of_kind(n, name, MGX_ONNX_FLOATS);
-    if (!a)
-        return (struct mgx_doubles){0};
     const int64_t count = count_numbers(a, 7, 4);
     if (count < 0)
-        mgx_fail(n->diag, MGX_INVALID, "attribute \"%s\" is a malformed list", name);
+        mgx_fail(n->diag, MGX_INVALID, "attribute \"%.*s\" is a malformed list",
+                 MGX_SLICE(a->name));
     double *v = count > 0 ? MGX_NEW_ARRAY(n->scratch, double, count) : NULL;
     if (count > 0 && !v)
         mgx_fail_memory(n->diag);
@@ -199,6 +190,90 @@ struct mgx_doubles mgx_onnx_reals(const struct mgx_onnx_node *n, const char *nam
                 v[at++] = value;
             }
     return (struct mgx_doubles){v, at};
+}
+
+// --- numbers of another kind than the operator's: 0 for 0.0, 1.0 for 1, [1] for 1, 1 for [1] ---
+//
+// Exporters write them, and there is one thing that they can mean. A list of several where one
+// number is meant, and a fraction where an integer is, are refused.
+
+static struct mgx_ints as_ints(const struct mgx_onnx_node *n, const struct mgx_onnx_attribute *a)
+{
+    if (a->kind == MGX_ONNX_INTS)
+        return all_ints(n, a);
+    int64_t *v = MGX_NEW(n->scratch, int64_t);
+    if (v)
+        *v = one_int(n, a);
+    else
+        mgx_fail_memory(n->diag);
+    return (struct mgx_ints){v, v ? 1 : 0};
+}
+
+static struct mgx_doubles as_reals(const struct mgx_onnx_node *n,
+                                   const struct mgx_onnx_attribute *a)
+{
+    const bool whole = a->kind == MGX_ONNX_INT || a->kind == MGX_ONNX_INTS;
+    if (a->kind == MGX_ONNX_FLOATS)
+        return all_reals(n, a);
+    const struct mgx_ints ints = whole ? as_ints(n, a) : (struct mgx_ints){.count = 1};
+    double *v = ints.count ? MGX_NEW_ARRAY(n->scratch, double, ints.count) : NULL;
+    if (ints.count && !v)
+        mgx_fail_memory(n->diag);
+    for (int i = 0; v && i < ints.count; i++)
+        v[i] = whole ? (double)ints.v[i] : one_real(n, a);
+    return (struct mgx_doubles){v, v ? ints.count : 0};
+}
+
+static bool is_one(const struct mgx_onnx_node *n, const char *name, int count)
+{
+    if (count != 1)
+        mgx_fail(n->diag, MGX_INVALID, "attribute \"%s\" has %d numbers, not 1", name, count);
+    return count == 1;
+}
+
+int64_t mgx_onnx_int(const struct mgx_onnx_node *n, const char *name, int64_t fallback)
+{
+    const struct mgx_onnx_attribute *a = mgx_onnx_attribute(n, name);
+    if (a && a->kind == MGX_ONNX_INTS) {
+        const struct mgx_ints v = all_ints(n, a);
+        return is_one(n, name, v.count) ? v.v[0] : fallback;
+    }
+    if (a && a->kind == MGX_ONNX_FLOAT) {
+        const double value = one_real(n, a);
+        if (value >= -0x1p53 && value <= 0x1p53 && value == (double)(int64_t)value)
+            return (int64_t)value;
+    }
+    a = of_kind(n, name, MGX_ONNX_INT);
+    return a ? one_int(n, a) : fallback;
+}
+
+double mgx_onnx_real(const struct mgx_onnx_node *n, const char *name, double fallback)
+{
+    const struct mgx_onnx_attribute *a = mgx_onnx_attribute(n, name);
+    if (a && a->kind == MGX_ONNX_INT)
+        return (double)one_int(n, a);
+    if (a && (a->kind == MGX_ONNX_INTS || a->kind == MGX_ONNX_FLOATS)) {
+        const struct mgx_doubles v = as_reals(n, a);
+        return is_one(n, name, v.count) ? v.v[0] : fallback;
+    }
+    a = of_kind(n, name, MGX_ONNX_FLOAT);
+    return a ? one_real(n, a) : fallback;
+}
+
+struct mgx_ints mgx_onnx_ints(const struct mgx_onnx_node *n, const char *name)
+{
+    const struct mgx_onnx_attribute *a = mgx_onnx_attribute(n, name);
+    if (!a || a->kind != MGX_ONNX_INT)
+        a = of_kind(n, name, MGX_ONNX_INTS);
+    return a ? as_ints(n, a) : (struct mgx_ints){0};
+}
+
+struct mgx_doubles mgx_onnx_reals(const struct mgx_onnx_node *n, const char *name)
+{
+    const struct mgx_onnx_attribute *a = mgx_onnx_attribute(n, name);
+    if (!a || (a->kind != MGX_ONNX_FLOAT && a->kind != MGX_ONNX_INT && a->kind != MGX_ONNX_INTS))
+        a = of_kind(n, name, MGX_ONNX_FLOATS);
+    return a ? as_reals(n, a) : (struct mgx_doubles){0};
 }
 
 struct mgx_strings mgx_onnx_texts(const struct mgx_onnx_node *n, const char *name)

@@ -5,8 +5,9 @@
 //
 // Inputs: name:T[dims] is a graph input, name:T{v,v} a constant vector, name:T=v a constant scalar,
 // "-" an absent one. T: f float, d double, h half, i int64, j int32, u uint8, c int8, b bool.
-// Attributes: an integer, a real (with a point, or nan/inf), lists of them, 'text'. "@" gives the
-// opset, "->" the number of outputs (y0, y1, ...). A mistake in the line aborts: these are tests.
+// Attributes: an integer, a real (with a point, or nan/inf), lists of them, 'text', lists of it.
+// "@" gives the opset, "->" the number of outputs (y0, y1, ...). A mistake in the line aborts:
+// these are tests.
 #pragma once
 
 #include <ctype.h>
@@ -110,6 +111,20 @@ static inline void tiny_input(struct pb *graph, struct pb *node, const char **p)
     pb_text(node, 1, name);
 }
 
+// "'a','b'" up to the closing bracket.
+static inline void tiny_texts(const char **p, struct pb *value)
+{
+    char text[64];
+    while (**p == '\'') {
+        const char *end = strchr(*p + 1, '\'');
+        snprintf(text, sizeof text, "%.*s", (int)(end - *p - 1), *p + 1);
+        pb_text(value, 9, text);
+        *p = end + 1 + strspn(end + 1, ", ");
+    }
+    if (*(*p)++ != ']')
+        abort();
+}
+
 static inline void tiny_attribute(struct pb *node, const char **p)
 {
     char name[48], text[64];
@@ -126,6 +141,10 @@ static inline void tiny_attribute(struct pb *node, const char **p)
         snprintf(text, sizeof text, "%.*s", (int)(end - *p - 1), *p + 1);
         *p = end + 1;
         pb_attr_text(node, name, text);
+    } else if (strncmp(*p, "['", 2) == 0) {
+        (*p)++;
+        tiny_texts(p, &value);
+        pb_attribute(node, name, PB_STRINGS, &value);
     } else if (**p == '[') {
         (*p)++;
         const int count = tiny_list(p, ']', v, &real);

@@ -9,8 +9,9 @@
 //     (batch, left..., inner...) x (batch, inner..., right...)  ->  (batch, left..., right...)
 //
 // with batch: in both and still needed, inner: in both and needed no more. Without inner labels the
-// product is a broadcast `mul`. Axes are merged by reshape only where a group has several, so the
-// usual attention forms work on ranges of lengths too.
+// product is a broadcast `mul`. An axis of length 1 where another operand's is longer is dropped.
+// Axes are merged by reshape only where a group has several, so the usual attention forms work on
+// ranges of lengths too.
 #include <ctype.h>
 #include <string.h>
 
@@ -219,6 +220,37 @@ static bool needed(const struct equation *e, int label, int done)
     return yes;
 }
 
+// Does another term have this label with a length that may be other than 1?
+static bool longer_elsewhere(const struct equation *e, const struct term *t, int label)
+{
+    for (int i = 0; i < e->count; i++) {
+        const struct term *other = &e->terms[i];
+        const int at = other == t || !other->x ? -1 : find(other->labels, other->rank, label);
+        if (at >= 0 &&
+            (!mgx_build_fixed_dim(other->x, at) || mgx_shape_dim(&other->x->shape, at).min != 1))
+            return true;
+    }
+    return false;
+}
+
+// Axes of length 1 broadcast: a term without the label is multiplied with all of another's.
+static void drop_ones(struct equation *e, struct term *t)
+{
+    int64_t axes[MGX_MAX_RANK];
+    int count = 0, kept = 0;
+    for (int i = 0; t->x && i < t->rank; i++) {
+        const bool one = mgx_build_fixed_dim(t->x, i) && mgx_shape_dim(&t->x->shape, i).min == 1;
+        if (one && longer_elsewhere(e, t, t->labels[i]))
+            axes[count++] = i;
+        else
+            t->labels[kept++] = t->labels[i];
+    }
+    if (!count)
+        return;
+    t->rank = kept;
+    t->x = mgx_build_squeeze(e->n, t->x, axes, count);
+}
+
 // Sums over the labels that neither the other operand nor what comes later has.
 static void sum_out(struct equation *e, struct term *t, const struct term *other, int done)
 {
@@ -354,6 +386,8 @@ static enum mgx_status import(struct mgx_onnx_node *n)
     TRY(parse(&e, mgx_onnx_text(n, "equation", "")));
     for (int i = 0; i < e.count; i++)
         TRY(take_diagonals(&e, &e.terms[i]));
+    for (int i = 0; i < e.count && !e.later; i++)
+        drop_ones(&e, &e.terms[i]);
     struct term *first = &e.terms[0];
     for (int i = 1; i < e.count && !e.later; i++)
         TRY(multiply(&e, first, &e.terms[i], i + 1));

@@ -2,15 +2,15 @@
 // Squeeze and Unsqueeze; axes are an attribute before opset 13.
 #include "onnx/build.h"
 
-// Without axes every axis of length 1 goes; which ones those are must be known.
-static enum mgx_status ones(struct mgx_onnx_node *n, int64_t *axes, int *count)
+// Without axes, and with an empty list of them, every axis of length 1 goes; which ones those are
+// must be known.
+static int ones(const struct mgx_ins *x, int64_t *axes)
 {
-    const struct mgx_ins *x = n->in[0];
-    *count = 0;
+    int count = 0;
     for (int i = 0; i < x->shape.rank; i++)
         if (x->shape.lens[i] == 1)
-            axes[(*count)++] = i;
-    return MGX_OK;
+            axes[count++] = i;
+    return count;
 }
 
 static enum mgx_status squeeze(struct mgx_onnx_node *n)
@@ -21,13 +21,13 @@ static enum mgx_status squeeze(struct mgx_onnx_node *n)
     int64_t normal[MGX_MAX_RANK];
     TRY(mgx_onnx_ints_or_input(n, "axes", 1, &given, &known, &axes));
     const int rank = mgx_onnx_rank(n->in[0]);
-    if (rank < 0 || !known || (!given && !mgx_onnx_is_static(n->in[0])))
+    if (rank < 0 || !known || (!axes.count && !mgx_onnx_is_static(n->in[0])))
         return mgx_onnx_defer(n);
     int count = axes.count;
-    if (given)
+    if (count)
         TRY(mgx_build_axes(n, axes, rank, normal));
     else
-        TRY(ones(n, normal, &count));
+        count = ones(n->in[0], normal);
     n->out[0] = count ? mgx_build_squeeze(n, n->in[0], normal, count)
                       : mgx_onnx_unary(n, &mgx_op_identity, n->in[0]);
     return MGX_OK;
