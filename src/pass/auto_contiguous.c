@@ -5,8 +5,8 @@
 //     @return(x)     =>  @return(contiguous(x))    in main: results are row-major
 //
 // One copy serves all readers in a module. O(edges).
+#include "pass/engine/walk.h"
 #include "pass/layout.h"
-#include "pass/walk.h"
 
 bool mgx_reads_any_stride(const struct mgx_op *op)
 {

@@ -6,7 +6,7 @@
 //
 // For callers without fp8 of their own. It changes the interface of the program, so it is in no
 // pipeline. Parameters keep their names, lengths and order.
-#include "pass/walk.h"
+#include "pass/engine/walk.h"
 
 static bool is_fp8(enum mgx_type t)
 {

@@ -9,8 +9,8 @@
 // literals).
 #include <string.h>
 
-#include "pass/match.h"
-#include "pass/walk.h"
+#include "pass/engine/match.h"
+#include "pass/engine/walk.h"
 
 struct entry {
     uint64_t hash;

@@ -6,8 +6,8 @@
 //
 // A copy that a result, an operator with demands on its input's layout, or a body reads stays. A
 // reshape moves the copy into itself where it needs one.
+#include "pass/engine/walk.h"
 #include "pass/layout.h"
-#include "pass/walk.h"
 
 static bool can_skip(const struct mgx_use *use)
 {

@@ -7,7 +7,7 @@
 // The second is exact: the value that reaches the outer conversion is the same. One trap: integers
 // wrap into narrower integers, while floats saturate, so an integer's way through a float to an
 // integer that does not hold it must stay.
-#include "pass/rewrite.h"
+#include "pass/engine/rewrite.h"
 
 // Bits of significand and of exponent range a number type offers; integers have no exponent.
 struct reach {

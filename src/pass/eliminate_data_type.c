@@ -11,7 +11,7 @@
 #include "pass/data_type.h"
 
 #include "base/size.h"
-#include "pass/walk.h"
+#include "pass/engine/walk.h"
 
 static bool is_listed(const struct mgx_op *const *list, const struct mgx_op *op)
 {

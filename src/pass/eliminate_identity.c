@@ -2,7 +2,7 @@
 // Removes instructions that hand on their input.
 //
 //     identity(x)  =>  x
-#include "pass/rewrite.h"
+#include "pass/engine/rewrite.h"
 
 static const struct mgx_rule rules[] = {{"identity(x) => x"}};
 

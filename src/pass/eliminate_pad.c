@@ -14,9 +14,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "pass/algebra.h"
-#include "pass/emit.h"
-#include "pass/rewrite.h"
+#include "pass/engine/emit.h"
+#include "pass/engine/rewrite.h"
+#include "pass/rules/rules.h"
 
 enum { MAX_SPATIAL = MGX_MAX_RANK - 2, AVERAGE = 0, MAXIMUM = 1 };
 

@@ -12,7 +12,7 @@
 // their types: what is not one of our own operators, and reinterpreted bits. O(instructions + bytes
 // of literals).
 #include "op/core/eval.h"
-#include "pass/walk.h"
+#include "pass/engine/walk.h"
 
 static bool is_widened(enum mgx_type type)
 {

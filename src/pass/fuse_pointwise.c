@@ -10,7 +10,7 @@
 // literals of the body; others become its parameters. The body is written in the module's order for
 // scalars, so equal groups have equal bodies. Cost: every instruction is looked at a bounded number
 // of times: a group takes at most MAX_BODY.
-#include "pass/walk.h"
+#include "pass/engine/walk.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Reductions first take the element-wise work around them, then the rest of it fuses.
-#include "pass/walk.h"
+#include "pass/engine/walk.h"
+#include "pass/pass.h"
 
 static enum mgx_status run(struct mgx_pass_call *c)
 {

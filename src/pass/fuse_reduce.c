@@ -17,8 +17,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pass/constant.h"
-#include "pass/walk.h"
+#include "pass/engine/constant.h"
+#include "pass/engine/walk.h"
 
 enum { MAX_BODY = 64, MAX_INPUTS = 16 };
 

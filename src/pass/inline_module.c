@@ -9,8 +9,9 @@
 // its inputs for certain. Members are handed to whoever takes them out of the tuple; who reads the
 // tuple itself keeps the instruction as it is. From the outermost module inwards, so nested ones
 // follow in the next round of the loop below. O(instructions) per level.
-#include "pass/constant.h"
-#include "pass/walk.h"
+#include "pass/engine/constant.h"
+#include "pass/engine/walk.h"
+#include "pass/pass.h"
 
 // How many instructions use each module, by module.
 static bool count_users(const struct mgx_program *p, struct mgx_map *users)

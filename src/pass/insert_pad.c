@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "pass/emit.h"
-#include "pass/rewrite.h"
+#include "pass/engine/emit.h"
+#include "pass/engine/rewrite.h"
 
 enum { MAXIMUM = 1, AVERAGE = 0 };
 

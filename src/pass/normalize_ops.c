@@ -5,7 +5,7 @@
 //     slice[starts={-2},ends={100}](x)        =>  slice[starts={3},ends={5}](x)     axis 5 long
 //
 // O(instructions).
-#include "pass/walk.h"
+#include "pass/engine/walk.h"
 
 static void *field_at(const struct mgx_op *op, void *attr, const char *name,
                       enum mgx_field_kind kind)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The loop of rewrites that feed each other, until nothing changes or the bounds are reached.
-#include "pass/walk.h"
+#include "pass/engine/walk.h"
+#include "pass/pass.h"
 
 // Rounds end as soon as nothing changes; folding is among them because rules look at values.
 enum { INNER_ROUNDS = 8, OUTER_ROUNDS = 4 };

@@ -1,58 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Passes and their manager.
+// The passes: each is a const object mgx_pass_<name> in src/pass/<name>.c; the folder is the list.
 //
-// A pass is a const object mgx_pass_<name> in <name>.c; the folder is the list. A pipeline is an
-// explicit array of passes, because order is meaning. The manager does the housekeeping: after a
-// pass that changed something it removes dead code, in debug builds it verifies, and it times,
-// traces and skips by name.
+//     engine/   runs passes (manager), applies equations (match, rewrite), and what rewrites share
+//     rules/    tables of equations, one kind of rewrite each; passes here apply them
+//     *.c       one pass each; a pass that no pipeline runs says in its head who asks for it
+//
+// An include points from passes to rules to the engine.
 #pragma once
 
-#include "op/op.h"
-
-struct mgx_pass_options {
-    const char *const *disabled; // names of passes to skip
-    int disabled_count;
-    bool fast_math;
-    size_t fold_limit_bytes; // largest literal that folding may create (0: a default of 64 MiB) ...
-    size_t fold_total_bytes; // ... and all of them together (0: a default of 256 MiB)
-    bool verify;             // after every pass, also in release builds
-    int threads;             // that the program will be run by (0: not known)
-    // A target's better way to evaluate what is folded, when set (op/core/eval.h).
-    enum mgx_status (*offer)(void *user, struct mgx_compute_call *c, bool *done);
-    void *offer_user;
-    // Traces: called after each pass when set. `microseconds` is the pass's own time.
-    void (*trace)(void *user, const char *pass, const struct mgx_program *p, bool changed,
-                  double microseconds);
-    void *trace_user;
-};
-
-struct mgx_pass_call {
-    struct mgx_program *program;
-    struct mgx_arena
-        *scratch; // rewound when the pass returns; nothing in it may be stored in the IR
-    const struct mgx_pass_options *options; // never NULL
-    bool changed;                           // the pass says so
-    size_t folded_bytes;                    // kept over a pipeline, as is
-    int64_t folded_work;                    // ... the number of elementary steps spent on folding
-    struct mgx_diag *diag;
-};
-
-struct mgx_pass {
-    const char *name;
-    const char *meaning; // one line
-    // One of the two: over each module, bodies first; or over the program at once.
-    enum mgx_status (*module)(struct mgx_pass_call *c, struct mgx_module *m);
-    enum mgx_status (*program)(struct mgx_pass_call *c);
-};
+#include "pass/engine/pass.h"
 
 #define PASS(name) extern const struct mgx_pass mgx_pass_##name;
 #include "pass_list.inc"
 #undef PASS
 
-// `passes` ends with NULL. `options` may be NULL.
-enum mgx_status mgx_run_passes(struct mgx_program *p, const struct mgx_pass *const *passes,
-                               const struct mgx_pass_options *options,
-                               struct mgx_diag *diag) MGX_NODISCARD;
 const struct mgx_pass *mgx_pass_find(const char *name);
 const struct mgx_pass *const *mgx_pass_all(int *count);
 

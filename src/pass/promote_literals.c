@@ -4,7 +4,7 @@
 //     body: literal   =>   main: literal, read by the body from outside
 //
 // Bodies of fused kernels keep theirs: there they are part of the code.
-#include "pass/walk.h"
+#include "pass/engine/walk.h"
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 {

@@ -18,8 +18,8 @@
 #include <string.h>
 
 #include "op/core/eval.h"
-#include "pass/algebra.h"
-#include "pass/walk.h"
+#include "pass/engine/walk.h"
+#include "pass/rules/rules.h"
 
 #define WORK_LIMIT ((int64_t)1 << 32) // elementary steps per pipeline
 

@@ -6,8 +6,8 @@
 //
 // For step 1, one group and no padding, on static shapes. For targets whose products are better
 // than their convolutions; no pipeline of ours needs it.
-#include "pass/emit.h"
-#include "pass/rewrite.h"
+#include "pass/engine/emit.h"
+#include "pass/engine/rewrite.h"
 
 static bool all_are(struct mgx_ints v, int64_t value)
 {

@@ -9,8 +9,8 @@
 // Nothing is approximated by something else: only the arrangement of the factors changes.
 #include <math.h>
 
-#include "pass/emit.h"
-#include "pass/rewrite.h"
+#include "pass/engine/emit.h"
+#include "pass/engine/rewrite.h"
 
 static struct mgx_ins *arranged(struct mgx_ins *at, struct mgx_ins *x, struct mgx_ins *half,
                                 struct mgx_ins *gate)

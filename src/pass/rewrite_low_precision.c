@@ -9,8 +9,8 @@
 // has the range of float and is left alone. As many operations as before.
 #include <math.h>
 
-#include "pass/emit.h"
-#include "pass/rewrite.h"
+#include "pass/engine/emit.h"
+#include "pass/engine/rewrite.h"
 
 static bool is_half(const struct mgx_ins *ins)
 {

@@ -7,7 +7,7 @@
 //
 // Holds: no padding, one window, no dilation. lpnorm stays. An integer average stays too: it is
 // rounded as the pooling says.
-#include "pass/rewrite.h"
+#include "pass/engine/rewrite.h"
 
 enum { AVERAGE = 0, MAXIMUM = 1 };
 

@@ -6,8 +6,8 @@
 //
 // Of 8- and 16-bit integers and scales of float or double: there every step is exact but the
 // division and the product, which are rounded as before. z may be absent.
-#include "pass/emit.h"
-#include "pass/rewrite.h"
+#include "pass/engine/emit.h"
+#include "pass/engine/rewrite.h"
 
 static bool is_small_integer(enum mgx_type t)
 {

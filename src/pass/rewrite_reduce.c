@@ -5,8 +5,8 @@
 //     logsoftmax[a](x)    =>  d - log(sum(exp(d))),   d = x - max(x)
 //     reduce_mean[a](x)   =>  reduce_sum[a](x / n)        half and narrower: the sum stays in range
 //     reduce_mean[a](x)   =>  reduce_sum[a](x) / n        float and double
-#include "pass/algebra.h"
-#include "pass/emit.h"
+#include "pass/engine/emit.h"
+#include "pass/rules/rules.h"
 
 static struct mgx_ins *reduce(struct mgx_ins *at, const struct mgx_op *op, struct mgx_ins *x,
                               int64_t axis)

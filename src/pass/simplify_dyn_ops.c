@@ -14,8 +14,8 @@
 // Holds: the operand is a literal; the result's lengths stay what they are, or become fixed.
 #include <string.h>
 
-#include "pass/emit.h"
-#include "pass/rewrite.h"
+#include "pass/engine/emit.h"
+#include "pass/engine/rewrite.h"
 
 // The integers of a literal, in scratch memory; false if it is no literal of integers.
 static bool read_ints(struct mgx_rewriter *r, const struct mgx_ins *ins, struct mgx_ints *out)

@@ -8,8 +8,8 @@
 // a and b are int8, s and t one number each (a splat), zero points absent or 0. The sums are then
 // exact in int32 instead of rounded in float, as long as they fit: 2^17 products of the largest
 // values do. The pair at the end only loses digits; it is what quantized training leaves behind.
-#include "pass/emit.h"
-#include "pass/rewrite.h"
+#include "pass/engine/emit.h"
+#include "pass/engine/rewrite.h"
 
 enum { MOST_PRODUCTS = 1 << 17 };
 

@@ -2,7 +2,7 @@
 // Views: chains of them as short as can be (chain.c), views past other work so that opposite ones
 // meet (sink.c), slice and concat that undo each other (join.c), gathers that are views (index.c),
 // products whose batches share a matrix (flat.c).
-#include "pass/algebra.h"
+#include "pass/rules/rules.h"
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 {

@@ -14,7 +14,7 @@
 #include <assert.h>
 
 #include "op/op.h"
-#include "pass/match.h"
+#include "pass/engine/match.h"
 #include "targets/cpu/cpu.h"
 #include "targets/cpu/group.h"
 

@@ -13,8 +13,8 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "op/op.h"
-#include "pass/constant.h"
-#include "pass/walk.h"
+#include "pass/engine/constant.h"
+#include "pass/engine/walk.h"
 #include "targets/cpu/cpu.h"
 #include "targets/cpu/group.h"
 

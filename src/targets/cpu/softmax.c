@@ -8,7 +8,7 @@
 // The forms without the maximum overflow where the operators do not, and the logarithm of a softmax
 // that has become 0 is minus infinity: those change with fast_math only.
 #include "op/op.h"
-#include "pass/rewrite.h"
+#include "pass/engine/rewrite.h"
 #include "targets/cpu/cpu.h"
 
 // The only axis that is reduced, or -1.

@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "op/op.h"
-#include "pass/constant.h"
+#include "pass/engine/constant.h"
 #include "targets/cpu/blocks.h"
 #include "targets/cpu/choice.h"
 #include "targets/cpu/cpus.h"

@@ -16,9 +16,9 @@
 // input by bisection, so that n slices of n inputs cost n log n.
 #include <string.h>
 
-#include "pass/algebra.h"
-#include "pass/emit.h"
-#include "pass/walk.h"
+#include "pass/engine/emit.h"
+#include "pass/engine/walk.h"
+#include "pass/rules/rules.h"
 
 enum { MAX_FLAT = 256 }; // inputs: nested concats must not become quadratic
 

@@ -7,8 +7,8 @@
 //     gather(x, s)                =>  reshape(slice(x))          a scalar index removes the axis
 //
 // Holds: all indices lie within the axis; those that do not must fail when the program runs.
-#include "pass/algebra.h"
-#include "pass/emit.h"
+#include "pass/engine/emit.h"
+#include "pass/rules/rules.h"
 
 // start, start + step, ... of the indices, counted from the front. False if they are not even.
 static bool is_even(const int64_t *v, int64_t count, int64_t *start, int64_t *step)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Algebra of views; see view.h.
-#include "pass/view.h"
+#include "pass/engine/view.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "base/size.h"
-#include "pass/emit.h"
+#include "pass/engine/emit.h"
 
 // --- building ---
 

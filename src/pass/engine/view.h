@@ -14,7 +14,7 @@
 // Holds: shapes are static and not empty. Cost: O(rank) per step.
 #pragma once
 
-#include "pass/pass.h"
+#include "pass/engine/pass.h"
 
 enum { MGX_VIEW_FACTORS = 32 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Visiting modules in order, erasing dead instructions; see walk.h.
-#include "pass/walk.h"
+#include "pass/engine/walk.h"
 
 #include <assert.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/size.h"
-#include "pass/pass.h"
+#include "pass/engine/pass.h"
 
 enum { MGX_MARK_UNKNOWN, MGX_MARK_CONSTANT, MGX_MARK_VARIABLE };
 

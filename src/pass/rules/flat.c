@@ -6,8 +6,8 @@
 //
 // Holds: x is row-major, so that its reshape is a view. One product of b*m rows instead of b of m;
 // weights lose their broadcast, so whoever packs them finds them at once.
-#include "pass/algebra.h"
-#include "pass/emit.h"
+#include "pass/engine/emit.h"
+#include "pass/rules/rules.h"
 
 // The matrix behind the broadcast; NULL if batches differ.
 static bool is_shared(struct mgx_ins *w, struct mgx_spread *s)

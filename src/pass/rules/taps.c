@@ -11,8 +11,8 @@
 // Holds: the number of results stays; where less padding than none would be needed the axis stays
 // as it is. Cost: O(taps) per axis and look.
 #include "base/size.h"
-#include "pass/algebra.h"
-#include "pass/emit.h"
+#include "pass/engine/emit.h"
+#include "pass/rules/rules.h"
 
 enum { MAX_SPATIAL = MGX_MAX_RANK - 2 };
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The worklist that applies rules; see rewrite.h.
-#include "pass/rewrite.h"
+#include "pass/engine/rewrite.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "pass/walk.h"
+#include "pass/engine/walk.h"
 
 struct mgx_compiled_rule {
     const struct mgx_rule *rule;

@@ -12,32 +12,10 @@
 #include <time.h>
 
 #include "base/memory.h"
-#include "pass/walk.h"
+#include "pass/engine/walk.h"
 
 #define DEFAULT_FOLD_LIMIT ((size_t)64 << 20)
 #define DEFAULT_FOLD_TOTAL ((size_t)256 << 20)
-
-static const struct mgx_pass *const table[] = {
-#define PASS(name) &mgx_pass_##name,
-#include "pass_list.inc"
-#undef PASS
-};
-
-const struct mgx_pass *const *mgx_pass_all(int *count)
-{
-    *count = MGX_COUNT(table);
-    return table;
-}
-
-const struct mgx_pass *mgx_pass_find(const char *name)
-{
-    if (strcmp(name, "eliminate_dead_code") == 0) // the driver knows it by this name too
-        name = mgx_pass_dead_code_elimination.name;
-    for (int i = 0; i < MGX_COUNT(table); i++)
-        if (strcmp(table[i]->name, name) == 0)
-            return table[i];
-    return NULL;
-}
 
 static bool is_disabled(const struct mgx_pass_options *o, const char *name)
 {
@@ -76,8 +54,8 @@ static enum mgx_status run_modules(struct mgx_pass_call *c, const struct mgx_pas
 // strides follow.
 static enum mgx_status tidy(struct mgx_pass_call *c, const struct mgx_pass *pass)
 {
-    if (pass != &mgx_pass_dead_code_elimination)
-        TRY(mgx_pass_dead_code_elimination.program(c));
+    if (pass->program != mgx_remove_dead)
+        TRY(mgx_remove_dead(c));
     TRY(mgx_program_drop_literals(c->program, c->diag));
     return mgx_refresh_shapes(c->program, c->scratch, c->diag);
 }

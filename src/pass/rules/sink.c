@@ -12,9 +12,9 @@
 // view is transpose, reshape, squeeze, unsqueeze or flatten. Other operands of the pointwise
 // operator must be constants, or broadcasts that stay broadcasts under the inverse; where the view
 // only adds axes to a product, any row-major operand will do.
-#include "pass/algebra.h"
-#include "pass/emit.h"
-#include "pass/view.h"
+#include "pass/engine/emit.h"
+#include "pass/engine/view.h"
+#include "pass/rules/rules.h"
 
 enum { MAX_INPUTS = 16 };
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Instructions that rewrites make all the time; see emit.h.
-#include "pass/emit.h"
+#include "pass/engine/emit.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "pass/constant.h"
+#include "pass/engine/constant.h"
 
 struct mgx_ins *mgx_emit_unary(struct mgx_ins *at, const struct mgx_op *op, struct mgx_ins *x)
 {

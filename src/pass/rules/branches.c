@@ -13,8 +13,8 @@
 // that what is infinite stays where it was. In float and double: sums of narrow weights would lose
 // more than rounding. Cost: sums of up to MAX_TERMS terms are looked at, in pairs.
 #include "base/size.h"
-#include "pass/algebra.h"
-#include "pass/emit.h"
+#include "pass/engine/emit.h"
+#include "pass/rules/rules.h"
 
 enum { MAX_TERMS = 8, MAX_SPATIAL = MGX_MAX_RANK - 2 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Which instructions are constants and what they hold; see constant.h.
-#include "pass/constant.h"
+#include "pass/engine/constant.h"
 
 #include <math.h>
 
-#include "pass/walk.h"
+#include "pass/engine/walk.h"
 
 // --- marks ---
 

@@ -10,8 +10,8 @@
 // Cost: every instruction is looked at once, and again only when something next to it changed.
 #pragma once
 
-#include "pass/constant.h"
-#include "pass/match.h"
+#include "pass/engine/constant.h"
+#include "pass/engine/match.h"
 
 struct mgx_rewriter;
 

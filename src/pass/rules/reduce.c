@@ -5,7 +5,7 @@
 //     any;
 //                                                               mean in floats
 //     reduce[axes of length 1](x)      =>  x
-#include "pass/algebra.h"
+#include "pass/rules/rules.h"
 
 static bool read_axes(const struct mgx_ins *ins, bool *flags)
 {

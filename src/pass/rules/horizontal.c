@@ -12,9 +12,9 @@
 // Holds: u, v, a, b are constants that stand before the first product; slices of y cover an axis
 // without gap, each read by one such op only. The joined constants must be small enough for folding
 // to take them. Instructions are numbered once, and groups are bounded, so the cost is linear.
-#include "pass/algebra.h"
-#include "pass/emit.h"
-#include "pass/walk.h"
+#include "pass/engine/emit.h"
+#include "pass/engine/walk.h"
+#include "pass/rules/rules.h"
 
 enum { MAX_GROUP = 64 };
 

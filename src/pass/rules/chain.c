@@ -10,9 +10,9 @@
 // and everything else that view.h knows to be the same. The chain above an instruction is followed
 // as far as it has a normal form; it is written anew when that takes fewer steps, or as many
 // without a transpose. A chain that others read half-way is not made to copy bytes a second time.
-#include "pass/algebra.h"
-#include "pass/emit.h"
-#include "pass/view.h"
+#include "pass/engine/emit.h"
+#include "pass/engine/view.h"
+#include "pass/rules/rules.h"
 
 enum { MAX_CHAIN = 12 }; // what was simplified before is short already
 

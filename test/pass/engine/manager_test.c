@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The pass manager's housekeeping, patterns, and the bounds of folding.
-#include "pass/walk.h"
+#include "pass/engine/walk.h"
+#include "pass/pass.h"
 
 #include "check.h"
-#include "pass/match.h"
+#include "pass/engine/match.h"
 #include "test_malloc.h"
 
 static struct mgx_program *parse(const char *text)

@@ -22,9 +22,9 @@
 // many narrow products would lose more than rounding.
 #include <math.h>
 
-#include "pass/algebra.h"
-#include "pass/emit.h"
-#include "pass/view.h"
+#include "pass/engine/emit.h"
+#include "pass/engine/view.h"
+#include "pass/rules/rules.h"
 
 static struct mgx_ins *weights(const struct mgx_match *m)
 {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Reading and matching patterns; see match.h.
-#include "pass/match.h"
+#include "pass/engine/match.h"
 
 #include <assert.h>
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "pass/constant.h"
+#include "pass/engine/constant.h"
 
 bool mgx_is_commutative(const struct mgx_op *op)
 {

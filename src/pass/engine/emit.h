@@ -5,7 +5,7 @@
 // gives NULL (builders are sticky).
 #pragma once
 
-#include "pass/pass.h"
+#include "pass/engine/pass.h"
 
 struct mgx_ins *mgx_emit_unary(struct mgx_ins *at, const struct mgx_op *op, struct mgx_ins *x);
 struct mgx_ins *mgx_emit_binary(struct mgx_ins *at, const struct mgx_op *op, struct mgx_ins *x,

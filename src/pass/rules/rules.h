@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The rule tables of simplify_algebra and simplify_reshapes, one per file of that name.
+// The tables of equations: mgx_rules_<name> is in rules/<name>.c. simplify_algebra,
+// simplify_reshapes and eliminate_pad apply them.
 #pragma once
 
-#include "pass/rewrite.h"
+#include "pass/engine/rewrite.h"
 
-extern const struct mgx_rules mgx_rules_scalar;   // simplify_algebra.c
+extern const struct mgx_rules mgx_rules_scalar;   // constants combine, what is neutral goes
 extern const struct mgx_rules mgx_rules_linear;   // scale and shift through convolution and dot
 extern const struct mgx_rules mgx_rules_branches; // sums of convolutions of one input
 extern const struct mgx_rules mgx_rules_hoist;    // pointwise operators before broadcasts
@@ -15,9 +16,9 @@ extern const struct mgx_rules mgx_rules_sink;   // views past other work, so tha
 extern const struct mgx_rules mgx_rules_join;   // slice and concat
 extern const struct mgx_rules mgx_rules_flat;   // products with a matrix that batches share
 extern const struct mgx_rules mgx_rules_index;  // gather by known indices
+extern const struct mgx_rules mgx_rules_taps;   // kernel positions that read padding only
 
 // Several products of one input as one product and slices of it; see horizontal.c.
 enum mgx_status mgx_join_products(struct mgx_pass_call *c, struct mgx_module *m) MGX_NODISCARD;
 // Slices of a concat that lie within one of its inputs become slices of that input; see join.c.
 enum mgx_status mgx_cut_concats(struct mgx_pass_call *c, struct mgx_module *m) MGX_NODISCARD;
-extern const struct mgx_rules mgx_rules_taps; // kernel positions that read padding only

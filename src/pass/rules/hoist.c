@@ -9,8 +9,8 @@
 // way, that way is kept.
 #include <string.h>
 
-#include "pass/algebra.h"
-#include "pass/emit.h"
+#include "pass/engine/emit.h"
+#include "pass/rules/rules.h"
 
 enum { MAX_INPUTS = 8 };
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/size.h"
-#include "pass/pass.h"
+#include "pass/engine/pass.h"
 
 // All modules reachable from main, bodies before the modules that use them, main last. In `arena`;
 // NULL when out of memory. Cost: O(instructions).
@@ -28,6 +28,8 @@ bool mgx_is_result(const struct mgx_ins *ins);
 // remove them).
 enum { MGX_REMOVED = -1 };
 void mgx_erase_dead(struct mgx_ins *ins);
+// Removes everything in the program that nobody reads, unused modules too; dead.c.
+enum mgx_status mgx_remove_dead(struct mgx_pass_call *c) MGX_NODISCARD;
 
 // `by` takes the place of `old`, as a module's result too, and `old` goes with what dies with it.
 // Types and lengths must agree.
