@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "op/core/eval.h"
+#include "op/eval/eval.h"
 #include "op/op.h"
 
 enum { MAX_ARGS = 32, MAX_ELEMENTS = 2048, MAX_BYTES = 1 << 18 };

@@ -7,7 +7,7 @@
 
 #include "onnx/onnx.h"
 #include "onnx/wire.h"
-#include "op/core/eval.h"
+#include "op/eval/eval.h"
 #include "pass/pass.h"
 #include "targets/target.h"
 

@@ -9,7 +9,7 @@
 // Equal seeds and options give equal programs, on every machine whose libm agrees.
 #pragma once
 
-#include "op/core/eval.h"
+#include "op/eval/eval.h"
 #include "op/op.h"
 
 enum { RANDOM_MAX_ARGS = 8, RANDOM_MAX_RESULTS = 4 };

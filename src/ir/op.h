@@ -41,7 +41,7 @@ struct mgx_compute_call {
     const struct mgx_shape *declared; // the instruction's shape; NULL when there is none
     struct mgx_module *const *mod;
     int mod_count;
-    struct mgx_eval *eval;     // runs submodules; see op/core/eval.h
+    struct mgx_eval *eval;     // runs submodules; see op/eval/eval.h
     struct mgx_arena *scratch; // freed when compute returns
     struct mgx_diag *diag;
 };

@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "onnx/node.h"
 #include "onnx/proto.h"
-#include "op/core/eval.h"
+#include "op/eval/eval.h"
 
 // --- where the bytes come from ---
 

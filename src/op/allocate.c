@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 static enum mgx_status zero_compute(struct mgx_compute_call *c)
 {

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "op/core/lanes.h"
+#include "op/reference/lanes.h"
 
 struct arg {
     int64_t axis;

@@ -6,7 +6,7 @@
 // the second, which is read for its shape only.
 #include <inttypes.h>
 
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 struct broadcast {
     int64_t axis;

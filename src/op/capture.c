@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // capture: its input, marked as worth watching. Calibration puts one behind every value that it
 // wants to see and tells them apart by ins_index; the run itself passes the value through.
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 struct capture {
     int64_t ins_index;

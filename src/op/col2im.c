@@ -7,7 +7,7 @@
 // such windows have places.
 #include <inttypes.h>
 
-#include "op/core/unfold.h"
+#include "op/reference/unfold.h"
 
 struct col2im {
     struct mgx_ints sizes, lengths, padding, stride, dilation;

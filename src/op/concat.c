@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "base/size.h"
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 struct concat {
     int64_t axis;

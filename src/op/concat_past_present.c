@@ -7,7 +7,7 @@
 // A prompt (more than one step) goes to the start of the cache; a single step goes behind the
 // seqlens_k steps that are there, and is left out when that place is not in the cache (a masked
 // row has -1).
-#include "op/core/gemm.h"
+#include "op/reference/gemm.h"
 
 struct concat_past_present {
     int64_t kv_num_heads; // as MIGraphX prints it; the lengths say it too

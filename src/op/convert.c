@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/half.h"
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 struct convert {
     int64_t target_type;

@@ -9,7 +9,7 @@
 // with unfolded inputs, a run of places at a time, so that memory stays bounded by the operands.
 #include <inttypes.h>
 
-#include "op/core/unfold.h"
+#include "op/reference/unfold.h"
 
 struct convolution {
     struct mgx_ints padding, stride, dilation;

@@ -9,8 +9,8 @@
 // into the output, a run of input places at a time.
 #include <inttypes.h>
 
-#include "op/core/lanes.h"
-#include "op/core/unfold.h"
+#include "op/reference/lanes.h"
+#include "op/reference/unfold.h"
 
 struct convolution_backwards {
     struct mgx_ints padding, stride, dilation;

@@ -9,8 +9,8 @@
 // group: a matrix product of the weights with the rows that were read, a run of places at a time.
 #include <inttypes.h>
 
-#include "op/core/sample.h"
-#include "op/core/unfold.h"
+#include "op/reference/sample.h"
+#include "op/reference/unfold.h"
 
 struct deform_conv {
     struct mgx_ints padding, stride, dilation;

@@ -3,7 +3,7 @@
 //
 // All inputs have equal lengths: per tensor, per axis and blocked scales are broadcast first. x may
 // be any integer or float type; it and the zero point have the same one.
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {

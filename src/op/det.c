@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {

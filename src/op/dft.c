@@ -12,7 +12,7 @@
 #include <math.h>
 
 #include "base/size.h"
-#include "op/core/lanes.h"
+#include "op/reference/lanes.h"
 
 struct dft {
     int64_t axis;

@@ -5,7 +5,7 @@
 //
 // quant_dot sums products of narrow integers into int32 (fp8 into float). Cost: the product
 // plus one scratch copy of the two matrices of a batch entry.
-#include "op/core/gemm.h"
+#include "op/reference/gemm.h"
 
 // --- shape ---
 

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "base/size.h"
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 struct dynamic_range {
     int64_t max_output;

@@ -6,7 +6,7 @@
 // element-wise operators on the lengths of the inputs or on the reduced ones, reductions along
 // `axes`, and multibroadcasts from reduced to full. One result gives a tensor, several a tuple. The
 // reference runs the body as it stands.
-#include "op/core/body.h"
+#include "op/rule/body.h"
 
 struct fused_reduce {
     struct mgx_ints axes;

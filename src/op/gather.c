@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // gather: y[.., i.., ..] = x[.., indices[i..], ..] along axis. A scalar index removes the axis.
 // Negative indices count from the end; an index outside the axis fails at run time.
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 struct gather {
     int64_t axis;

@@ -4,7 +4,7 @@
 // from the end; an index outside its axis fails at run time.
 #include <inttypes.h>
 
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 struct gathernd {
     int64_t batch_dims;

@@ -2,7 +2,7 @@
 // get_tuple_elem: member `index` of a tuple, sharing its bytes.
 #include <inttypes.h>
 
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 struct get_tuple_elem {
     int64_t index;

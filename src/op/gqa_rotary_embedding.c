@@ -9,7 +9,7 @@
 // 0, 1, ...; a single step has position seqlens_k.
 #include <inttypes.h>
 
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 struct gqa_rotary_embedding {
     int64_t num_heads, kv_num_heads;

@@ -10,8 +10,8 @@
 #include <math.h>
 
 #include "base/size.h"
-#include "op/core/gemm.h"
-#include "op/core/sample.h"
+#include "op/reference/gemm.h"
+#include "op/reference/sample.h"
 
 enum mode { LINEAR, NEAREST, CUBIC };
 enum padding { ZEROS, BORDER, REFLECTION };

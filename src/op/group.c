@@ -4,7 +4,7 @@
 // inputs.
 //
 // One result comes as it is, several as a tuple.
-#include "op/core/body.h"
+#include "op/rule/body.h"
 
 struct group {
     const char *tag;

@@ -4,9 +4,9 @@
 //     z = f(x Wz' + h Rz' + bias)             h~ = g(x Wh' + bias + (r * h) Rh' + bias)
 //     r = f(x Wr' + h Rr' + bias)             h' = (1 - z) * h~ + z * h
 //
-// With linear_before_reset h~ = g(x Wh' + bias + r * (h Rh' + bias)). See core/rnn.h for inputs and
-// result.
-#include "op/core/rnn.h"
+// With linear_before_reset h~ = g(x Wh' + bias + r * (h Rh' + bias)). See reference/rnn.h for
+// inputs and result.
+#include "op/reference/rnn.h"
 
 struct gru {
     struct mgx_rnn_attr common;

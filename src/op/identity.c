@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // identity: y = x, the same bytes. contiguous: y = x in row-major order.
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 static enum mgx_status identity_shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {

@@ -5,7 +5,7 @@
 //
 // Branches may differ in shape: what is declared is what is true of both. Only the chosen branch
 // runs.
-#include "op/core/body.h"
+#include "op/rule/body.h"
 
 static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {

@@ -4,7 +4,7 @@
 //     y {n * places, channels * taps};   the second input only lends its kernel lengths
 //
 // Channels, then taps, run along a row. Any number of spatial axes and images.
-#include "op/core/unfold.h"
+#include "op/reference/unfold.h"
 
 struct im2col {
     struct mgx_ints padding, stride, dilation;

@@ -11,7 +11,7 @@
 
 #include "base/map.h"
 #include "base/size.h"
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 struct label_encoder {
     struct mgx_doubles keys_floats;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // layout: the same elements stored in another order of axes, slowest first: {0, 2, 3, 1} is NHWC
 // over NCHW lengths.
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 struct layout {
     struct mgx_ints permutation;

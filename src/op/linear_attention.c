@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 struct linear_attention {
     double scale;

@@ -8,7 +8,7 @@
 // max_iterations bounds it then (0: no bound of its own). Rows stack in true number, not padded;
 // direction 1 stacks from the end. Carried values may change shape from one iteration to the next.
 // Cost: the body's, plus one copy of each collected row.
-#include "op/core/body.h"
+#include "op/rule/body.h"
 
 struct loop {
     int64_t max_iterations;

@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "base/size.h"
-#include "op/core/lanes.h"
+#include "op/reference/lanes.h"
 
 struct lrn {
     double alpha, beta, bias;

@@ -6,8 +6,9 @@
 //     o = f(x Wo' + h Ro' + Po * c' + bias)         input_forget: f = 1 - i
 //
 // lstm gives all hidden states; lstm_last_cell, with the same attributes and inputs, the last c.
-// See core/rnn.h for inputs and results.
-#include "op/core/rnn.h"
+// See reference/rnn.h for inputs and results.
+#include "op/op.h"
+#include "op/reference/rnn.h"
 
 struct lstm {
     struct mgx_rnn_attr common;

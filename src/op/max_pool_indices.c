@@ -6,9 +6,9 @@
 // values counts; a window that sees only padding gives the lowest value and position -1.
 #include <math.h>
 
-#include "op/core/gemm.h"
-#include "op/core/lanes.h"
-#include "op/core/pool.h"
+#include "op/reference/gemm.h"
+#include "op/reference/lanes.h"
+#include "op/reference/pool.h"
 
 struct max_pool_indices {
     struct mgx_ints padding;

@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "base/size.h"
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 struct max_roi_pool {
     int64_t output_height, output_width;

@@ -7,8 +7,8 @@
 // gives larger lengths instead; the plain result then lies in their corner.
 #include <inttypes.h>
 
-#include "op/core/gemm.h"
-#include "op/core/window.h"
+#include "op/reference/gemm.h"
+#include "op/reference/window.h"
 
 struct max_unpool {
     struct mgx_ints lengths, stride, padding;

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 
 #include "base/size.h"
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 struct multibroadcast {
     struct mgx_ints out_lens;

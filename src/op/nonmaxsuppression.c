@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 #include "base/size.h"
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 struct nonmaxsuppression {
     bool center_point_box, use_dyn_output;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // nonzero: positions of the elements that are not 0, one row per axis, in row-major order. How many
 // there are is known at run time only: the result is a range up to the number of elements.
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 static enum mgx_type index_type(const struct mgx_shape_call *c)
 {

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 struct onehot {
     int64_t axis;

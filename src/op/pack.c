@@ -7,7 +7,7 @@
 // int4 lives in int8 (sign-extended) or uint8; fp4 packs floats as e2m1 into fp4x2 and unpacks to
 // float.
 #include "base/half.h"
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 struct pack {
     int64_t axis;

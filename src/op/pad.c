@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "op/core/pad.h"
+#include "op/reference/pad.h"
 
 static const struct mgx_field fields[] = {
     MGX_INT(struct mgx_pad, mode),

@@ -15,13 +15,13 @@
 //     ..._BOOL (name, text)                   like _SAME with a bool result
 //     ..._ALPHA(name, default, real)          with an attribute alpha, `a` in the text
 // x, y, z are the operands. Cost of the reference: one call per element.
-#include "op/core/pointwise.h"
+#include "op/pointwise.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 // --- helpers of the texts, compiled here and handed to generators as source ---
 

@@ -6,7 +6,7 @@
 // Body instructions are declared for scalars. The reference runs each of them over whole tensors
 // (the body's literals repeated), so that every intermediate value is rounded to its declared type,
 // as it would be without fusion.
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 #include <assert.h>
 

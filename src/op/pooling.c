@@ -7,9 +7,9 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "op/core/gemm.h"
-#include "op/core/lanes.h"
-#include "op/core/pool.h"
+#include "op/reference/gemm.h"
+#include "op/reference/lanes.h"
+#include "op/reference/pool.h"
 
 enum mode { AVERAGE, MAX, LPNORM };
 

@@ -4,7 +4,7 @@
 //     y[i] = x[0] + ... + x[i];   exclusive leaves x[i] out;   reverse starts from the end
 //
 // Floats run in double, integers in 64 bits that wrap.
-#include "op/core/lanes.h"
+#include "op/reference/lanes.h"
 
 struct scan {
     int64_t axis;

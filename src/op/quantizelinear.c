@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "base/half.h"
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 struct quantizelinear {
     int64_t out_type; // MGX_NONE: by the zero point

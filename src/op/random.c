@@ -10,7 +10,7 @@
 // total.
 #include <math.h>
 
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 static uint64_t mix(uint64_t seed, uint64_t i)
 {

@@ -8,7 +8,7 @@
 // Cost: one pass, one scratch copy of the input.
 #include <math.h>
 
-#include "op/core/lanes.h"
+#include "op/reference/lanes.h"
 
 struct reduce {
     struct mgx_ints axes;

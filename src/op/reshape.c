@@ -5,7 +5,7 @@
 //   {product before axis, product from axis on} as_shape       to a given shape of as many
 //   elements, of a standard input
 // In dims 0 copies the input's length at that place and one -1 takes what is left over.
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 // keep the ratio exact, so that places do not suffer from a rounded scale. roi (attribute or third
 // input, all starts, then all ends) counts in mode tf_crop_and_resize alone, which reads
 // extrapolation_value outside.
-#include "op/core/resize.h"
+#include "op/reference/resize.h"
 
 #include <inttypes.h>
 #include <math.h>

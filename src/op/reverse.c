@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // reverse: x with the positions along `axes` in opposite order.
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 struct reverse {
     struct mgx_ints axes;

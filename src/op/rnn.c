@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// rnn: the simple recurrent cell, h' = f(x W' + h R' + bias). See core/rnn.h for inputs and result.
-#include "op/core/rnn.h"
+// rnn: the simple recurrent cell, h' = f(x W' + h R' + bias). See reference/rnn.h for inputs and
+// result.
+#include "op/reference/rnn.h"
 
 struct rnn {
     struct mgx_rnn_attr common;

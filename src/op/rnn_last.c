@@ -12,7 +12,8 @@
 //     rnn_var_sl_shift_sequence x {steps, batch, in} aligned at the end, 0 before
 #include <inttypes.h>
 
-#include "op/core/rnn.h"
+#include "op/op.h"
+#include "op/reference/rnn.h"
 
 struct last {
     int64_t direction;

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "op/core/roi.h"
+#include "op/reference/roi.h"
 
 static const char *const modes[] = {"average", "max", NULL};
 static const struct mgx_field fields[] = {

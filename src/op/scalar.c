@@ -2,7 +2,7 @@
 // scalar: one value under the lengths scalar_bcst_dims, all strides 0. A view.
 #include <inttypes.h>
 
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 struct scalar {
     struct mgx_ints scalar_bcst_dims;

@@ -7,7 +7,7 @@
 // Inputs: states, then num_scan_inputs sequences cut along scan_input_axes (default 0), backwards
 // where the direction is
 // 1. Rows stack along scan_output_axes in scan_output_directions.
-#include "op/core/body.h"
+#include "op/rule/body.h"
 
 struct scan {
     int64_t num_scan_inputs;

@@ -3,7 +3,7 @@
 // end.
 //
 //     y = x[..., index : index + 1, ...]
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 struct scan_slice {
     int64_t axis, direction;

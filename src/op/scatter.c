@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 // --- combining ---
 

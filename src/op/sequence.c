@@ -6,7 +6,8 @@
 // A sequence's members share a type; their shapes are known only at run time, so what is taken out
 // is unranked. Members are shared, never copied: an edit costs O(number of members), one at the end
 // O(1) as long as the result alone is extended further.
-#include "op/core/rule.h"
+#include "op/op.h"
+#include "op/rule/rule.h"
 
 // --- shapes ---
 

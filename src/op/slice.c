@@ -7,7 +7,7 @@
 #include <inttypes.h>
 
 #include "base/size.h"
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 struct slice {
     struct mgx_ints axes;

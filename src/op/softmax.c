@@ -7,7 +7,7 @@
 // The maximum is taken out first, so nothing overflows; a lane of minus infinities is NaN.
 #include <math.h>
 
-#include "op/core/lanes.h"
+#include "op/reference/lanes.h"
 
 struct softmax {
     int64_t axis;

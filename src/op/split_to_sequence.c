@@ -7,7 +7,7 @@
 // new_axis stacks instead of joining.
 #include <string.h>
 
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 struct split {
     int64_t axis, keepdims;

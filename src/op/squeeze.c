@@ -3,7 +3,7 @@
 // length 1, or of length steps[i] taken from the axis that follows. Both are views.
 #include <inttypes.h>
 
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 // --- squeeze ---
 

@@ -6,9 +6,9 @@
 // malformed bytes are kept.
 #include <string.h>
 
-#include "op/core/regex.h"
-#include "op/core/rule.h"
-#include "op/core/utf8.h"
+#include "base/regex.h"
+#include "base/utf8.h"
+#include "op/rule/rule.h"
 
 static enum mgx_status require_strings(struct mgx_shape_call *c)
 {

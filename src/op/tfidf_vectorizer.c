@@ -13,7 +13,7 @@
 
 #include "base/map.h"
 #include "base/size.h"
-#include "op/core/gemm.h"
+#include "op/reference/gemm.h"
 
 enum mode { TF, IDF, TFIDF };
 

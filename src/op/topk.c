@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/size.h"
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 struct topk {
     int64_t k;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // transpose: axis i of the result is axis permutation[i] of x. A view: strides are permuted.
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 struct transpose {
     struct mgx_ints permutation;

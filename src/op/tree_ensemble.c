@@ -14,7 +14,7 @@
 #include <math.h>
 
 #include "base/size.h"
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 enum mode { LESS_OR_EQUAL, LESS, GREATER_OR_EQUAL, GREATER, EQUAL, NOT_EQUAL, MEMBER };
 enum aggregate { AVERAGE, SUM, MIN, MAX };

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 struct unique {
     int64_t axis;

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 #include "base/size.h"
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 struct unpack_nbits {
     int64_t bits;

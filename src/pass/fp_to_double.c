@@ -11,7 +11,7 @@
 // rule sees its new inputs; bodies when their user is reached. Values that others define stay with
 // their types: what is not one of our own operators, and reinterpreted bits. O(instructions + bytes
 // of literals).
-#include "op/core/eval.h"
+#include "op/eval/eval.h"
 #include "pass/engine/walk.h"
 
 static bool is_widened(enum mgx_type type)

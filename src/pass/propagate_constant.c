@@ -17,7 +17,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "op/core/eval.h"
+#include "op/eval/eval.h"
 #include "pass/engine/walk.h"
 #include "pass/rules/rules.h"
 

@@ -8,7 +8,7 @@
 // excepted, which is the plain meaning).
 #pragma once
 
-#include "op/core/eval.h"
+#include "op/eval/eval.h"
 #include "pass/pass.h"
 
 struct mgx_compile_options {

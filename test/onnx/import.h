@@ -4,7 +4,7 @@
 
 #include "check.h"
 #include "onnx/onnx.h"
-#include "op/core/eval.h"
+#include "op/eval/eval.h"
 #include "writer.h"
 
 // Imports and consumes the model; NULL with the reason in *diag.

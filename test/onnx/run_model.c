@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "onnx/onnx.h"
-#include "op/core/eval.h"
+#include "op/eval/eval.h"
 #include "op/op.h"
 #include "targets/target.h"
 

@@ -3,7 +3,7 @@
 // strides, tuples, strings; attributes of small random numbers. It may refuse; if it accepts, the
 // result must have a shape that its rule promised, without values and with them.
 #include "check.h"
-#include "op/core/eval.h"
+#include "op/eval/eval.h"
 #include "op/op.h"
 
 static uint64_t state = 88172645463325252u;

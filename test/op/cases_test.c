@@ -11,7 +11,7 @@
 
 #include <glob.h>
 
-#include "op/core/eval.h"
+#include "op/eval/eval.h"
 #include "test_malloc.h"
 
 // --- comparing ---

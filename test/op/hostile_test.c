@@ -17,7 +17,7 @@
 #include <glob.h>
 
 #include "base/size.h"
-#include "op/core/eval.h"
+#include "op/eval/eval.h"
 
 static uint64_t state;
 static int accepted; // computes that succeeded

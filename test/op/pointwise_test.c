@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The table of scalar operators as code generators see it: codes, arities, and texts that keep to
 // the language that C, CUDA C and OpenCL C share. (Values are tested by cases/pointwise.txt.)
-#include "op/core/pointwise.h"
+#include "op/pointwise.h"
 
 #include <ctype.h>
 

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "check.h"
-#include "op/core/eval.h"
+#include "op/eval/eval.h"
 #include "op/op.h"
 
 enum { COUNT = 200000 };

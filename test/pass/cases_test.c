@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "op/core/eval.h"
+#include "op/eval/eval.h"
 #include "pass/pass.h"
 
 enum { MAX_RESULTS = 16 };

@@ -8,7 +8,7 @@
 
 #include "onnx/build.h"
 #include "onnx/graph.h"
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 
 // The members of a tuple as the node's results.
 static enum mgx_status spread(struct mgx_onnx_node *n, struct mgx_ins *tuple, int count)

@@ -16,7 +16,7 @@ struct mgx_pass_options {
     size_t fold_total_bytes; // ... and all of them together (0: a default of 256 MiB)
     bool verify;             // after every pass, also in release builds
     int threads;             // that the program will be run by (0: not known)
-    // A target's better way to evaluate what is folded, when set (op/core/eval.h).
+    // A target's better way to evaluate what is folded, when set (op/eval/eval.h).
     enum mgx_status (*offer)(void *user, struct mgx_compute_call *c, bool *done);
     void *offer_user;
     // Traces: called after each pass when set. `microseconds` is the pass's own time.

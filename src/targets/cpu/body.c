@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-#include "op/core/pointwise.h"
 #include "op/op.h"
+#include "op/pointwise.h"
 
 static const struct {
     enum mgx_pw pw;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "base/size.h"
-#include "op/core/rule.h"
+#include "op/rule/rule.h"
 #include "targets/cpu/lower/dynamic.h"
 
 enum { LARGE = 1 << 13 }; // elements, of the result or an input
@@ -47,7 +47,7 @@ static enum mgx_status offer(void *user, struct mgx_compute_call *c, bool *done)
     TRY(cpu_dynamic_offer(&f->context, c, done));
     // The literal lies as the program says, whatever suited the kernel.
     if (*done && c->declared) {
-        const enum mgx_status status = mgx_tensor_settle(c, c->out, c->declared);
+        const enum mgx_status status = mgx_eval_as_declared(c, c->out, c->declared);
         if (status != MGX_OK)
             mgx_tensor_release(c->out);
         return status;

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "op/core/pointwise.h"
-#include "op/core/rule.h"
 #include "op/op.h"
+#include "op/pointwise.h"
+#include "op/rule/rule.h"
 #include "targets/cpu/kernel/block.h"
 #include "targets/cpu/kernel/convert.h"
 #include "targets/cpu/kernel/typed.h"

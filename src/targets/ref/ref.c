@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "op/core/eval.h"
+#include "op/eval/eval.h"
 #include "targets/target.h"
 
 const struct mgx_target mgx_target_ref;

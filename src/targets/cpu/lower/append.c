@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "op/core/rule.h"
 #include "op/op.h"
+#include "op/rule/rule.h"
 #include "targets/cpu/blocks.h"
 #include "targets/cpu/lower/dynamic.h"
 

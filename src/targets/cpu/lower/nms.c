@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #include "base/size.h"
-#include "op/core/rule.h"
 #include "op/op.h"
+#include "op/rule/rule.h"
 #include "targets/cpu/kernel/boxes.h"
 #include "targets/cpu/lower/dynamic.h"
 #include "targets/cpu/lower/order.h"

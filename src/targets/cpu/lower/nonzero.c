@@ -4,8 +4,8 @@
 // Elements are compared in their own type; what has a sign bit alone (-0) is a zero.
 #include <stdlib.h>
 
-#include "op/core/rule.h"
 #include "op/op.h"
+#include "op/rule/rule.h"
 #include "targets/cpu/lower/dynamic.h"
 
 // The positions of a line of n elements that are not 0; at most n.

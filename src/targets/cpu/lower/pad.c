@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "op/core/pad.h"
 #include "op/op.h"
+#include "op/reference/pad.h"
 #include "targets/cpu/cpu.h"
 
 enum { PARALLEL_BYTES = 1 << 16, LONGEST = 1 << 24 }; // positions of an axis that get a table

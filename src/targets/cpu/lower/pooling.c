@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // pooling (maximum and average) of channels-last images with one to three spatial axes.
 #include "base/size.h"
-#include "op/core/pool.h"
 #include "op/op.h"
+#include "op/reference/pool.h"
 #include "targets/cpu/cpu.h"
 #include "targets/cpu/kernel/pool.h"
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "op/core/resize.h"
 #include "op/op.h"
+#include "op/reference/resize.h"
 #include "targets/cpu/cpu.h"
 #include "targets/cpu/kernel/pool.h"
 

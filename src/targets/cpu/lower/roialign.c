@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // roialign over channels-last images.
 //
-// Where samples lie is the reference's own arithmetic (op/core/roi.h). The corners of a bin's
+// Where samples lie is the reference's own arithmetic (op/reference/roi.h). The corners of a bin's
 // samples become a list of pixels with weights, summed vectors of channels at a time; regions are
 // dealt to threads. Cost: four multiply-adds per sample and channel.
 #include <inttypes.h>
 
 #include "base/size.h"
-#include "op/core/roi.h"
 #include "op/op.h"
+#include "op/reference/roi.h"
 #include "targets/cpu/cpu.h"
 #include "targets/cpu/kernel/taps.h"
 

@@ -9,8 +9,8 @@
 // the keys; short lines are sorted whole.
 #include <stdlib.h>
 
-#include "op/core/rule.h"
 #include "op/op.h"
+#include "op/rule/rule.h"
 #include "targets/cpu/lower/dynamic.h"
 #include "targets/cpu/lower/order.h"
 

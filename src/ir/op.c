@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// The checked way to a result's shape: what holds for the inputs and the result of every operator
+// is checked here, so that a shape rule need not.
+#include "ir/op.h"
+
+#include <assert.h>
+
+static enum mgx_status check_count(const struct mgx_shape_call *c)
+{
+    const struct mgx_op *op = c->op;
+    if (c->in_count >= op->in_min && (op->in_max < 0 || c->in_count <= op->in_max))
+        return MGX_OK;
+    if (op->in_max < 0)
+        return mgx_fail(c->diag, MGX_INVALID,
+                        "%s: Wrong number of arguments: expected at least %d but given %d",
+                        op->name, op->in_min, c->in_count);
+    if (op->in_max != op->in_min)
+        return mgx_fail(c->diag, MGX_INVALID,
+                        "%s: Wrong number of arguments: expected %d to %d but given %d", op->name,
+                        op->in_min, op->in_max, c->in_count);
+    return mgx_fail(c->diag, MGX_INVALID, "%s: Wrong number of arguments: expected %d but given %d",
+                    op->name, op->in_min, c->in_count);
+}
+
+static enum mgx_status check_kinds(const struct mgx_shape_call *c)
+{
+    if (c->op->flags & MGX_OP_AGGREGATE)
+        return MGX_OK;
+    for (int i = 0; i < c->in_count; i++)
+        if (c->in[i]->type == MGX_TUPLE || c->in[i]->type == MGX_SEQUENCE)
+            return mgx_fail(c->diag, MGX_INVALID, "%s: input %d is a %s, not a tensor", c->op->name,
+                            i, mgx_type_name(c->in[i]->type));
+    return MGX_OK;
+}
+
+// Unranked inputs end inference here, unless the operator handles them itself: a rule that takes
+// sequences or passes its input through has in its hands what it needs.
+static bool gives_up(const struct mgx_shape_call *c)
+{
+    for (int i = 0; i < c->in_count; i++)
+        if (c->in[i]->unranked)
+            return true;
+    return false;
+}
+
+enum mgx_status mgx_op_shape(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    assert(c->op);
+    TRY(check_count(c));
+    TRY(check_kinds(c));
+    if (!c->op->shape)
+        return mgx_fail(c->diag, MGX_INVALID, "%s: cannot be inserted by hand", c->op->name);
+    if (gives_up(c) && !(c->op->flags & MGX_OP_UNRANKED)) {
+        *out = mgx_shape_unranked(c->op->unranked_type ? c->op->unranked_type(c) : c->in[0]->type);
+        return MGX_OK;
+    }
+    TRY(c->op->shape(c, out));
+    if (c->arena->failed)
+        return mgx_fail_memory(c->diag);
+    enum mgx_status status = mgx_shape_check(out, c->diag);
+    if (status != MGX_OK)
+        mgx_where(c->diag, "the result of %s", c->op->name);
+    return status;
+}

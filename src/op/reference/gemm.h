@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// Matrix products of the reference: c += a b, row-major, with leading dimensions.
+//
+// Doubles for every float type, 64-bit integers that wrap for every integer type. Cost: a quarter
+// of a nanosecond per multiplication on one core of 2020, plain C.
+#pragma once
+
+#include "op/rule/rule.h"
+
+// a is m x k, b is k x n, c is m x n; lda, ldb, ldc are elements from one row to the next.
+void mgx_gemm_doubles(int64_t m, int64_t n, int64_t k, const double *a, int64_t lda,
+                      const double *b, int64_t ldb, double *c, int64_t ldc);
+void mgx_gemm_ints(int64_t m, int64_t n, int64_t k, const int64_t *a, int64_t lda, const int64_t *b,
+                   int64_t ldb, int64_t *c, int64_t ldc);
+
+// --- either kind of number in one code path ---
+union mgx_word {
+    double f;
+    int64_t i;
+};
+
+// A whole tensor in row-major order as words; `ints` says which member. NULL when out of memory.
+union mgx_word *mgx_scratch_words(struct mgx_compute_call *c, const struct mgx_tensor *t,
+                                  bool ints);
+union mgx_word *mgx_zero_words(struct mgx_compute_call *c, int64_t count); // zeroed
+void mgx_write_words(struct mgx_tensor *t, const union mgx_word *values, bool ints);
+void mgx_gemm_words(bool ints, int64_t m, int64_t n, int64_t k, const union mgx_word *a,
+                    int64_t lda, const union mgx_word *b, int64_t ldb, union mgx_word *c,
+                    int64_t ldc);
+// Entry `index` of a tensor along its first axis, borrowed, keeping that axis with length 1.
+struct mgx_tensor mgx_borrow_entry(const struct mgx_tensor *t, int64_t index);
+
+// Result type of a quantised product: int32 for integers of up to 32 bits, which may differ, and
+// float for the fp8 types. Fails for anything else.
+enum mgx_status mgx_quant_result(struct mgx_shape_call *c, enum mgx_type *out) MGX_NODISCARD;

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// Poolings; see pool.h.
+#include "op/reference/pool.h"
+
+#include <assert.h>
+
+static struct mgx_window_attr window_attr(const struct mgx_pool_attr *a)
+{
+    return (struct mgx_window_attr){.padding = a->padding,
+                                    .stride = a->stride,
+                                    .dilation = a->dilations,
+                                    .padding_mode = a->padding_mode,
+                                    .ceil = a->ceil_mode};
+}
+
+enum mgx_status mgx_pool_shape(struct mgx_shape_call *c, const struct mgx_pool_attr *a,
+                               struct mgx_shape *out)
+{
+    const struct mgx_shape *x = c->in[0];
+    TRY(mgx_require_number(c, 0));
+    TRY(mgx_require_rank(c, 0, 3, MGX_MAX_RANK));
+    const int spatial = x->rank - 2;
+    const struct mgx_window_attr window = window_attr(a);
+    struct mgx_dim *dims = mgx_edit_dims(c, x, x->rank);
+    if (!dims)
+        return MGX_NO_MEMORY;
+    if (!a->global) {
+        TRY(mgx_window_check(c, &window, spatial));
+        if (a->lengths.count != spatial)
+            return mgx_fail(c->diag, MGX_INVALID,
+                            "%s: inconsistent attribute sizes: lengths (%d) for %d spatial axes",
+                            c->op->name, a->lengths.count, spatial);
+    }
+    for (int i = 0; i < spatial; i++) {
+        if (a->global) {
+            dims[i + 2] = (struct mgx_dim){.min = 1, .max = 1};
+            continue;
+        }
+        const int64_t length = mgx_max_i64(a->lengths.v[i], 0); // a negative one is refused as 0
+        const struct mgx_dim kernel = {.min = length, .max = length};
+        TRY(mgx_window_dim(c, &window, i, dims[i + 2], kernel, &dims[i + 2]));
+    }
+    *out = mgx_shape_from_dims(x->type, x->rank, dims);
+    if (mgx_shape_is_static(out) && mgx_shape_is_static(x))
+        *out = mgx_shape_like_order(out, x);
+    return MGX_OK;
+}
+
+void mgx_pool_walk_init(struct mgx_pool_walk *w, const struct mgx_pool_attr *a,
+                        const struct mgx_shape *in, const struct mgx_shape *out)
+{
+    const struct mgx_window_attr window = window_attr(a);
+    *w = (struct mgx_pool_walk){
+        .rank = in->rank - 2, .planes = in->lens[0] * in->lens[1], .places = 1, .plane = 1};
+    for (int i = 0; i < w->rank; i++) {
+        const int64_t n = in->lens[i + 2];
+        w->axis[i] = a->global ? (struct mgx_window){n, n, 1, 1, 0, 0, 1}
+                               : mgx_window_at(&window, i, n, a->lengths.v[i], out->lens[i + 2]);
+        w->places *= w->axis[i].out;
+        w->plane *= n;
+    }
+}
+
+void mgx_pool_step(const struct mgx_pool_walk *w, int64_t *at)
+{
+    for (int i = w->rank - 1; i >= 0; i--) {
+        if (++at[i] < w->axis[i].out)
+            return;
+        at[i] = 0;
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// Operators with bodies; see body.h.
+#include "op/rule/body.h"
+
+const struct mgx_shape *mgx_body_result(const struct mgx_module *m, int i)
+{
+    return &mgx_module_result(m, i)->shape;
+}
+
+enum mgx_status mgx_body_tuple(struct mgx_shape_call *c, const struct mgx_module *m,
+                               struct mgx_shape *out)
+{
+    const int count = mgx_module_result_count(m);
+    struct mgx_shape *sub = MGX_NEW_ARRAY(c->arena, struct mgx_shape, count);
+    if (!sub)
+        return mgx_fail_memory(c->diag);
+    for (int i = 0; i < count; i++)
+        sub[i] = *mgx_body_result(m, i);
+    *out = mgx_shape_tuple(sub, count);
+    return MGX_OK;
+}
+
+enum mgx_status mgx_body_run(struct mgx_compute_call *c, int which, const struct mgx_tensor *args,
+                             int arg_count, struct mgx_tensor **results, int *count)
+{
+    const struct mgx_module *m = c->mod[which];
+    *count = mgx_module_result_count(m);
+    *results = MGX_NEW_ARRAY(c->scratch, struct mgx_tensor, *count);
+    if (!*results) {
+        *count = 0;
+        return mgx_fail_memory(c->diag);
+    }
+    const enum mgx_status status = mgx_eval_module(c->eval, m, args, arg_count, *results, c->diag);
+    if (status != MGX_OK)
+        mgx_tensors_release(*results, *count);
+    return status;
+}
+
+enum mgx_status mgx_body_give(struct mgx_compute_call *c, struct mgx_tensor *take_results,
+                              int count)
+{
+    const struct mgx_shape *want = c->declared;
+    const bool declared = want && want->type == MGX_TUPLE && want->sub_count == count;
+    for (int i = 0; declared && i < count; i++) {
+        const enum mgx_status status = mgx_eval_as_declared(c, &take_results[i], &want->sub[i]);
+        if (status != MGX_OK) {
+            mgx_tensors_release(take_results, count);
+            return status;
+        }
+    }
+    return mgx_tensor_group(c->out, take_results, count, false, c->diag);
+}
+
+void mgx_tensors_release(struct mgx_tensor *t, int count)
+{
+    for (int i = 0; i < count; i++)
+        mgx_tensor_release(&t[i]);
+}
+
+struct mgx_tensor *mgx_body_args(struct mgx_compute_call *c, int first)
+{
+    struct mgx_tensor *args = MGX_NEW_ARRAY(c->scratch, struct mgx_tensor, c->in_count - first);
+    if (!args)
+        mgx_fail_memory(c->diag);
+    for (int i = first; args && i < c->in_count; i++)
+        args[i - first] = *c->in[i];
+    return args;
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+// What operators with bodies share: results of a body, running it, members of tuples.
+#pragma once
+
+#include "op/rule/rule.h"
+
+// Shape of a module's i-th result.
+const struct mgx_shape *mgx_body_result(const struct mgx_module *m, int i);
+// A tuple shape of all of them, in the call's arena.
+enum mgx_status mgx_body_tuple(struct mgx_shape_call *c, const struct mgx_module *m,
+                               struct mgx_shape *out) MGX_NODISCARD;
+// Runs body `which` of the call. `args` in order of its parameters; *results is a scratch array of
+// mgx_module_result_count values, to be released (or taken) by the caller.
+enum mgx_status mgx_body_run(struct mgx_compute_call *c, int which, const struct mgx_tensor *args,
+                             int arg_count, struct mgx_tensor **results, int *count) MGX_NODISCARD;
+// The tuple of `results` as the operator's value, each lying as it is declared; takes them over,
+// also on failure.
+enum mgx_status mgx_body_give(struct mgx_compute_call *c, struct mgx_tensor *take_results,
+                              int count) MGX_NODISCARD;
+void mgx_tensors_release(struct mgx_tensor *t, int count);
+// Scratch copy of the inputs from `first` on as a plain array (shares nothing: borrowed).
+struct mgx_tensor *mgx_body_args(struct mgx_compute_call *c, int first);
