@@ -22,6 +22,9 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_get_last_error(const char **out);
 MIGRAPHX_C_EXPORT migraphx_status migraphx_get_version(const char **out);
 MIGRAPHX_C_EXPORT migraphx_status migraphx_string_destroy(char *text);
 
+// Does nothing: here no C++ exception ever passes through C. MIGraphX's own tests call it.
+MIGRAPHX_C_EXPORT void migraphx_test_private_disable_exception_catch(bool value);
+
 // --- types ---
 
 // "float_type"

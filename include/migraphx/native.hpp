@@ -11,7 +11,7 @@
 #define MIGRAPHX_GUARD_NATIVE_HPP
 
 #ifdef MIGRAPHX_GUARD_API_MIGRAPHX_HPP
-#error "migraphx.hpp and the headers of MIGraphX's internal classes define the same names"
+#error "one source file includes migraphx.hpp or native.hpp (program.hpp, onnx.hpp, ...), not both"
 #endif
 
 #include <migraphx/native/program.hpp>

@@ -297,3 +297,8 @@ migraphx_experimental_custom_op_register(migraphx_experimental_custom_op_t exper
     pthread_mutex_unlock(&lock);
     return migraphx_status_success;
 }
+
+void migraphx_test_private_disable_exception_catch(bool value)
+{
+    (void)value;
+}

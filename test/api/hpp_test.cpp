@@ -57,6 +57,26 @@ static migraphx::program make_net()
 
 static const std::vector<float> expected{2, 3, 4, 8, 9, 10, 14, 15, 16, 20, 21, 22};
 
+// Whatever a callback throws, run_trace throws a std::runtime_error; what was thrown is nested.
+static void thrown_by_callbacks(const migraphx::program &net,
+                                const migraphx::program_parameters &params)
+{
+    CHECK(thrown([&] { net.run_trace(params, [](const migraphx::trace_info &) { throw 7; }); }) ==
+          "Failed to call function");
+    try {
+        net.run_trace(params, [](const migraphx::trace_info &) { throw std::logic_error("odd"); });
+    } catch (const std::runtime_error &e) {
+        CHECK(e.what() == std::string("odd"));
+        bool nested = false;
+        try {
+            std::rethrow_if_nested(e);
+        } catch (const std::logic_error &) {
+            nested = true;
+        }
+        CHECK(nested);
+    }
+}
+
 static void guide()
 {
     migraphx::program net = make_net();
@@ -89,6 +109,7 @@ static void guide()
               net.run_trace(
                   params, [](const migraphx::trace_info &) { throw std::runtime_error("enough"); });
           }) == "enough");
+    thrown_by_callbacks(net, params);
     int stream = 0;
     CHECK(net.run_async(params, &stream).front().as_vector<float>() == expected);
     CHECK(migraphx::get_type_name<int>() == "int");

@@ -6,13 +6,25 @@
 #include <migraphx/extensions.h>
 #include <migraphx/migraphx.h>
 
+// Programs written for MIGraphX rely on what its header includes, std::cout above all.
+#include <algorithm>
+#include <array>
+#include <cassert>
 #include <cstddef>
+#include <cstring>
+#include <exception>
+#include <initializer_list>
+#include <iostream>
 #include <iterator>
 #include <memory>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
+
+#define MIGRAPHX_DEPRECATED(...) [[deprecated(__VA_ARGS__)]]
 
 namespace migraphx
 {
@@ -34,6 +46,20 @@ inline void check_status(migraphx_status status)
     const char *text = "";
     migraphx_get_last_error(&text);
     throw std::runtime_error(*text ? text : "Failed to call function");
+}
+
+// Throws what was thrown, or where that is no std::runtime_error, one around it.
+[[noreturn]] inline void rethrow_as_runtime_error(const std::exception_ptr &thrown)
+{
+    try {
+        std::rethrow_exception(thrown);
+    } catch (const std::runtime_error &) {
+        throw;
+    } catch (const std::exception &e) {
+        std::throw_with_nested(std::runtime_error(e.what()));
+    } catch (...) {
+        std::throw_with_nested(std::runtime_error("Failed to call function"));
+    }
 }
 
 template <class F, class... Ts> void call(F f, Ts &&...xs)
@@ -103,14 +129,41 @@ template <class F, class Iterator = std::size_t> struct iota_iterator {
         index++;
         return before;
     }
+    iota_iterator &operator--()
+    {
+        index--;
+        return *this;
+    }
+    iota_iterator operator--(int)
+    {
+        iota_iterator before = *this;
+        index--;
+        return before;
+    }
     iota_iterator &operator+=(difference_type n)
     {
         index = static_cast<Iterator>(index + static_cast<Iterator>(n));
         return *this;
     }
+    iota_iterator &operator-=(difference_type n)
+    {
+        return *this += -n;
+    }
     friend iota_iterator operator+(iota_iterator x, difference_type n)
     {
         return x += n;
+    }
+    friend iota_iterator operator-(iota_iterator x, difference_type n)
+    {
+        return x -= n;
+    }
+    friend iota_iterator operator+(iota_iterator x, iota_iterator y)
+    {
+        return {x.index + y.index, x.f};
+    }
+    friend iota_iterator operator-(iota_iterator x, iota_iterator y)
+    {
+        return {x.index - y.index, x.f};
     }
     friend bool operator==(const iota_iterator &x, const iota_iterator &y)
     {
@@ -139,6 +192,8 @@ template <class Derived> struct array_base {
         }
     };
 
+    template <class T = Derived> using iterator_t = iota_iterator<typename T::iterator_read>;
+
     template <class T = Derived> value_type_t<T> front() const
     {
         return derived()[0];
@@ -151,11 +206,11 @@ template <class Derived> struct array_base {
     {
         return derived().size() == 0;
     }
-    template <class T = Derived> iota_iterator<typename T::iterator_read> begin() const
+    template <class T = Derived> iterator_t<T> begin() const
     {
         return {0, {&derived()}};
     }
-    template <class T = Derived> iota_iterator<typename T::iterator_read> end() const
+    template <class T = Derived> iterator_t<T> end() const
     {
         return {derived().size(), {&derived()}};
     }
@@ -171,7 +226,7 @@ struct borrow {
 
 // Part of something that has to live as long.
 template <class T> struct share {
-    explicit share(std::shared_ptr<T> p) : ptr(std::move(p))
+    share(std::shared_ptr<T> p) : ptr(std::move(p))
     {
     }
     template <class U> std::shared_ptr<U> alias(U *p) const
