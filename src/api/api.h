@@ -57,8 +57,7 @@ struct migraphx_program_parameter_shapes {
 };
 
 struct migraphx_program_parameters {
-    struct mgx_named_tensor *items; // names on the heap
-    size_t count, capacity;
+    MGX_ARRAY(struct mgx_named_tensor); // names on the heap
     struct mgx_map by_name; // name -> place in items + 1; used when they are more than a few
 };
 

@@ -260,25 +260,12 @@ migraphx_status migraphx_program_parameter_shapes_names(
 
 static void program_parameters_fini(struct migraphx_program_parameters *list)
 {
-    for (size_t i = 0; i < list->count; i++) {
-        free((void *)list->items[i].name);
-        mgx_tensor_release(&list->items[i].tensor);
+    for (int64_t i = 0; i < list->count; i++) {
+        free((void *)list->v[i].name);
+        mgx_tensor_release(&list->v[i].tensor);
     }
-    free(list->items);
+    free(list->v);
     mgx_map_fini(&list->by_name);
-}
-
-static enum mgx_status reserve(struct migraphx_program_parameters *list, struct mgx_diag *diag)
-{
-    if (list->count < list->capacity)
-        return MGX_OK;
-    const size_t capacity = list->capacity ? 2 * list->capacity : 4;
-    struct mgx_named_tensor *items = reallocarray(list->items, capacity, sizeof *items);
-    if (!items)
-        return mgx_fail_memory(diag);
-    list->items = items;
-    list->capacity = capacity;
-    return MGX_OK;
 }
 
 enum { FEW = 16 }; // names that are faster compared than hashed, and need no memory
@@ -288,19 +275,19 @@ static struct mgx_named_tensor *find(const struct migraphx_program_parameters *l
 {
     if (list->count > FEW) {
         const size_t place = (size_t)(uintptr_t)mgx_map_find(&list->by_name, name);
-        return place ? &list->items[place - 1] : NULL;
+        return place ? &list->v[place - 1] : NULL;
     }
-    for (size_t i = 0; i < list->count; i++)
-        if (strcmp(list->items[i].name, name) == 0)
-            return &list->items[i];
+    for (int64_t i = 0; i < list->count; i++)
+        if (strcmp(list->v[i].name, name) == 0)
+            return &list->v[i];
     return NULL;
 }
 
 // With the item behind the last one all names can be found by hash. False when out of memory.
 static bool hash_names(struct migraphx_program_parameters *list)
 {
-    for (size_t i = list->by_name.count; list->count >= FEW && i <= list->count; i++)
-        if (!mgx_map_put(&list->by_name, list->items[i].name, (void *)(uintptr_t)(i + 1)))
+    for (int64_t i = list->by_name.count; list->count >= FEW && i <= list->count; i++)
+        if (!mgx_map_put(&list->by_name, list->v[i].name, (void *)(uintptr_t)(i + 1)))
             return false;
     return true;
 }
@@ -315,8 +302,9 @@ static enum mgx_status put(struct migraphx_program_parameters *list, const char 
         mgx_tensor_release(&old);
         return MGX_OK;
     }
-    TRY(reserve(list, diag));
-    item = &list->items[list->count];
+    if (!mgx_array_reserve(&list->array, 1, sizeof *list->v, NULL))
+        return mgx_fail_memory(diag);
+    item = &list->v[list->count];
     item->name = strdup(name);
     if (!item->name || !hash_names(list)) {
         free((void *)item->name);
@@ -332,8 +320,8 @@ static enum mgx_status program_parameters_copy(struct migraphx_program_parameter
                                                struct mgx_diag *diag)
 {
     *out = (struct migraphx_program_parameters){0};
-    for (size_t i = 0; i < in->count; i++) {
-        const enum mgx_status status = put(out, in->items[i].name, &in->items[i].tensor, diag);
+    for (int64_t i = 0; i < in->count; i++) {
+        const enum mgx_status status = put(out, in->v[i].name, &in->v[i].tensor, diag);
         if (status != MGX_OK) {
             program_parameters_fini(out);
             return status;

@@ -136,7 +136,7 @@ static enum mgx_status run(migraphx_arguments_t *out, const struct mgx_program *
     struct mgx_tensor *results = calloc((size_t)count + 1, sizeof *results);
     if (!results)
         return mgx_fail_memory(diag);
-    struct mgx_run r = {.params = params->items,
+    struct mgx_run r = {.params = params->v,
                         .param_count = (int)params->count,
                         .results = results,
                         .result_count = count,

@@ -10,17 +10,15 @@
 //     3  Output: <all values>
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "api/api.h"
+#include "base/clock.h"
 
 enum { SHOWN = 5 };
 
 double mgx_api_milliseconds(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+    return mgx_clock_seconds() * 1e3;
 }
 
 static void put_classes(struct mgx_str *out, const double *v, int64_t count)

@@ -13,8 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 #if defined(MADV_HUGEPAGE) && !defined(MADV_POPULATE_WRITE)
 #define MADV_POPULATE_WRITE 23
@@ -136,12 +137,10 @@ static bool can_collapse(void)
 static bool is_slow(void *page)
 {
     enum { SMALL_PAGE = 4096 };
-    struct timespec a, b;
-    clock_gettime(CLOCK_MONOTONIC, &a);
+    const double start = mgx_clock_seconds();
     if (madvise(page, SMALL_PAGE, MADV_POPULATE_WRITE) != 0)
         return false;
-    clock_gettime(CLOCK_MONOTONIC, &b);
-    return (b.tv_sec - a.tv_sec) * 1000000000L + b.tv_nsec - a.tv_nsec > 1000000;
+    return mgx_clock_seconds() - start > 0.001;
 }
 
 // Whether pages are to be small, from this one on: one may have had bad luck, two have not.

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "base/utf8.h"
 
 enum { MAX_STATES = 20000, MAX_DEPTH = 100, MAX_REPEAT = 1000 };
@@ -29,8 +30,7 @@ struct state {
 };
 
 struct mgx_regex {
-    struct state *v;
-    int count, capacity;
+    MGX_ARRAY(struct state);
 };
 
 struct parser {
@@ -50,18 +50,7 @@ static enum mgx_status emit(struct parser *p, struct state s)
     if (r->count >= MAX_STATES)
         return mgx_fail(p->diag, MGX_LIMIT, "regular expression needs more than %d states",
                         MAX_STATES);
-    if (r->count == r->capacity) {
-        const int capacity = r->capacity ? 2 * r->capacity : 64;
-        struct state *grown = MGX_NEW_ARRAY(p->arena, struct state, capacity);
-        if (!grown)
-            return mgx_fail_memory(p->diag);
-        if (r->count)
-            memcpy(grown, r->v, (size_t)r->count * sizeof *grown);
-        r->v = grown;
-        r->capacity = capacity;
-    }
-    r->v[r->count++] = s;
-    return MGX_OK;
+    return MGX_PUSH(r, p->arena, s) ? MGX_OK : mgx_fail_memory(p->diag);
 }
 
 // Opens a gap of one state at `at`; targets beyond it move along.

@@ -111,7 +111,7 @@ static enum mgx_status copy_program(struct copy *c, const struct mgx_program *p)
     c->to->output_names = (struct mgx_strings){names, count};
     c->to->print_origins = p->print_origins;
     c->to->parameter_count = p->parameter_count;
-    for (size_t i = 0; i < p->pinned.count; i++)
+    for (int64_t i = 0; i < p->pinned.count; i++)
         mgx_program_pin(c->to, p->pinned.v[i]);
     return mgx_program_status(c->to, c->diag);
 }

@@ -15,6 +15,7 @@
 // once. Cost: every edit O(number of inputs and uses touched).
 #pragma once
 
+#include "base/array.h"
 #include "base/map.h"
 #include "ir/op.h"
 
@@ -56,8 +57,7 @@ struct mgx_module {
 };
 
 struct mgx_kept { // shares released with the program
-    struct mgx_storage **v;
-    size_t count, capacity;
+    MGX_ARRAY(struct mgx_storage *);
 };
 
 struct mgx_executable; // a target's compiled form, see targets/target.h

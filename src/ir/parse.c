@@ -373,10 +373,11 @@ static enum mgx_status build_operator(struct parser *ps, struct statement *st, s
     TRY(scan_inputs(ps, st));
     TRY(scan_tail(ps, st));
     if (st->op == &mgx_op_return) {
-        *out = mgx_add_return(m, st->in.v, st->in.count);
+        *out = mgx_add_return(m, st->in.v, (int)st->in.count);
         return mgx_program_status(ps->p, NULL);
     }
-    *out = mgx_insert(m, NULL, st->op, st->attr, st->in.v, st->in.count, st->mod.v, st->mod.count);
+    *out = mgx_insert(m, NULL, st->op, st->attr, st->in.v, (int)st->in.count, st->mod.v,
+                      (int)st->mod.count);
     if (!*out && ps->p->diag.status != MGX_OK)
         mgx_scan_where(&ps->s, st->start);
     TRY(mgx_program_status(ps->p, NULL));

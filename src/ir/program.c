@@ -29,7 +29,7 @@ enum mgx_status mgx_program_create(struct mgx_program **out, const struct mgx_op
 
 static void drop(struct mgx_kept *kept)
 {
-    for (size_t i = 0; i < kept->count; i++)
+    for (int64_t i = 0; i < kept->count; i++)
         mgx_storage_release(kept->v[i]);
     free(kept->v);
 }
@@ -134,15 +134,9 @@ bool mgx_keep(struct mgx_kept *kept, struct mgx_storage *retain)
 {
     if (!retain || (kept->count && kept->v[kept->count - 1] == retain))
         return true; // a mapped file comes thousands of times in a row
-    if (kept->count == kept->capacity) {
-        const size_t capacity = kept->capacity ? kept->capacity * 2 : 16;
-        struct mgx_storage **grown = realloc(kept->v, capacity * sizeof *grown);
-        if (!grown)
-            return false;
-        kept->v = grown;
-        kept->capacity = capacity;
-    }
-    kept->v[kept->count++] = mgx_storage_retain(retain);
+    if (!MGX_PUSH(kept, NULL, retain))
+        return false;
+    mgx_storage_retain(retain);
     return true;
 }
 

@@ -342,21 +342,10 @@ enum mgx_status mgx_scan_list(struct mgx_scan *s,
 
 void *mgx_scan_entry(struct mgx_scan *s, struct mgx_scan_array *g)
 {
-    if (g->count == g->capacity) {
-        const int capacity = g->capacity ? g->capacity * 2 : 8;
-        void *grown = g->capacity > INT32_MAX / 2
-                          ? NULL
-                          : mgx_arena_array(s->arena, (size_t)capacity, g->size);
-        if (!grown) {
-            mgx_fail_memory(s->diag);
-            return NULL;
-        }
-        if (g->count)
-            memcpy(grown, g->v, (size_t)g->count * g->size);
-        g->v = grown;
-        g->capacity = capacity;
-    }
-    return (char *)g->v + (size_t)g->count++ * g->size;
+    void *entry = g->count < INT32_MAX ? mgx_array_add(&g->array, g->size, s->arena) : NULL;
+    if (!entry)
+        mgx_fail_memory(s->diag);
+    return entry;
 }
 
 static enum mgx_status int_item(struct mgx_scan *s, void *user)
@@ -381,7 +370,7 @@ enum mgx_status mgx_scan_ints(struct mgx_scan *s, struct mgx_ints *out)
 {
     struct mgx_scan_array g = {.size = sizeof *out->v};
     TRY(mgx_scan_list(s, int_item, &g));
-    *out = (struct mgx_ints){g.v, g.count};
+    *out = (struct mgx_ints){g.v, (int)g.count};
     return MGX_OK;
 }
 
@@ -389,7 +378,7 @@ enum mgx_status mgx_scan_doubles(struct mgx_scan *s, struct mgx_doubles *out)
 {
     struct mgx_scan_array g = {.size = sizeof *out->v};
     TRY(mgx_scan_list(s, double_item, &g));
-    *out = (struct mgx_doubles){g.v, g.count};
+    *out = (struct mgx_doubles){g.v, (int)g.count};
     return MGX_OK;
 }
 
@@ -397,6 +386,6 @@ enum mgx_status mgx_scan_strings(struct mgx_scan *s, struct mgx_strings *out)
 {
     struct mgx_scan_array g = {.size = sizeof *out->v};
     TRY(mgx_scan_list(s, string_item, &g));
-    *out = (struct mgx_strings){g.v, g.count};
+    *out = (struct mgx_strings){g.v, (int)g.count};
     return MGX_OK;
 }

@@ -7,6 +7,7 @@
 // depth is bounded. Cost: linear in the bytes read; the line is counted only on failure.
 #pragma once
 
+#include "base/array.h"
 #include "ir/attr.h"
 #include "ir/tensor.h"
 
@@ -42,10 +43,9 @@ enum mgx_status mgx_scan_type(struct mgx_scan *s, int64_t *out) MGX_NODISCARD; /
 enum mgx_status mgx_scan_list(struct mgx_scan *s,
                               enum mgx_status (*item)(struct mgx_scan *s, void *user),
                               void *user) MGX_NODISCARD;
-// A list that grows by doubling in the arena.
+// A list of entries of one size in the arena.
 struct mgx_scan_array {
-    void *v;
-    int count, capacity;
+    MGX_ARRAY(void);
     size_t size; // of an entry
 };
 // The next entry, zeroed; NULL when out of memory (recorded).

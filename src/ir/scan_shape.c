@@ -100,7 +100,7 @@ enum mgx_status mgx_scan_dims(struct mgx_scan *s, struct mgx_dims *out)
 {
     struct mgx_scan_array g = {.size = sizeof *out->v};
     TRY(mgx_scan_list(s, dim_item, &g));
-    *out = (struct mgx_dims){g.v, g.count};
+    *out = (struct mgx_dims){g.v, (int)g.count};
     return MGX_OK;
 }
 
@@ -213,8 +213,9 @@ static enum mgx_status aggregate(struct mgx_scan *s, int depth, bool sequence,
     struct mgx_scan_array g = {.size = sizeof *out};
     TRY(members(s, depth, &g));
     if (sequence && g.count > 1)
-        return mgx_scan_fail(s, s->at, MGX_INVALID, "a sequence has one shape, not %d", g.count);
-    *out = mgx_shape_tuple(g.v, g.count);
+        return mgx_scan_fail(s, s->at, MGX_INVALID, "a sequence has one shape, not %d",
+                             (int)g.count);
+    *out = mgx_shape_tuple(g.v, (int)g.count);
     if (sequence)
         out->type = MGX_SEQUENCE;
     return MGX_OK;
@@ -267,8 +268,8 @@ static enum mgx_status object(struct mgx_scan *s, int depth, struct mgx_shape *o
     if (type == MGX_TUPLE || type == MGX_SEQUENCE) {
         if (type == MGX_SEQUENCE && o.sub.count > 1)
             return mgx_scan_fail(s, s->at, MGX_INVALID, "a sequence has one shape, not %d",
-                                 o.sub.count);
-        *out = mgx_shape_tuple(o.sub.v, o.sub.count);
+                                 (int)o.sub.count);
+        *out = mgx_shape_tuple(o.sub.v, (int)o.sub.count);
         out->type = type;
         return MGX_OK;
     }
@@ -322,6 +323,6 @@ enum mgx_status mgx_scan_shapes(struct mgx_scan *s, struct mgx_shapes *out)
     if (next != '{' && next != '[')
         return mgx_scan_expected(s, "'{'");
     TRY(mgx_scan_list(s, shape_item, &g));
-    *out = (struct mgx_shapes){g.v, g.count};
+    *out = (struct mgx_shapes){g.v, (int)g.count};
     return MGX_OK;
 }

@@ -32,26 +32,12 @@ struct sort {
 // --- what an instruction depends on inside its module ---
 
 struct needs {
-    struct mgx_ins **v;
-    int count, capacity;
+    MGX_ARRAY(struct mgx_ins *);
 };
 
 static bool need(struct sort *s, struct needs *n, struct mgx_ins *ins)
 {
-    if (ins->owner != s->m)
-        return true;
-    if (n->count == n->capacity) {
-        const int capacity = n->capacity ? 2 * n->capacity : 8;
-        struct mgx_ins **grown = MGX_NEW_ARRAY(&s->arena, struct mgx_ins *, capacity);
-        if (!grown)
-            return false;
-        if (n->count)
-            memcpy(grown, n->v, (size_t)n->count * sizeof *grown);
-        n->v = grown;
-        n->capacity = capacity;
-    }
-    n->v[n->count++] = ins;
-    return true;
+    return ins->owner != s->m || MGX_PUSH(n, &s->arena, ins);
 }
 
 // Bodies and the bodies in them, each looked at once.

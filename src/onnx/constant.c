@@ -150,24 +150,15 @@ struct frame {
 };
 
 struct stack {
-    struct frame *v;
-    int count, capacity;
+    MGX_ARRAY(struct frame);
 };
 
 static bool push(struct mgx_onnx_import *import, struct stack *s, const struct mgx_ins *ins)
 {
-    if (s->count == s->capacity) {
-        const int capacity = s->capacity ? s->capacity * 2 : 32;
-        struct frame *grown = realloc(s->v, (size_t)capacity * sizeof *grown);
-        if (!grown) {
-            mgx_fail_memory(import->diag);
-            return false;
-        }
-        s->v = grown;
-        s->capacity = capacity;
-    }
-    s->v[s->count++] = (struct frame){ins, 0};
-    return true;
+    if (MGX_PUSH(s, NULL, (struct frame){ins, 0}))
+        return true;
+    mgx_fail_memory(import->diag);
+    return false;
 }
 
 // One step for the instruction on top: another input first, or its own end.

@@ -291,24 +291,14 @@ struct waiting { // a node whose inputs are being made
 };
 
 struct stack {
-    struct waiting *v;
-    int count, capacity;
+    MGX_ARRAY(struct waiting);
 };
 
 static enum mgx_status push(struct mgx_onnx_graph *g, struct stack *stack, struct waiting entry)
 {
-    if (stack->count == stack->capacity) {
-        const int capacity = stack->capacity ? stack->capacity * 2 : 64;
-        struct waiting *grown = MGX_NEW_ARRAY(&g->import->arena, struct waiting, capacity);
-        if (!grown)
-            return mgx_fail_memory(g->import->diag);
-        if (stack->count)
-            memcpy(grown, stack->v, (size_t)stack->count * sizeof *grown);
-        stack->v = grown;
-        stack->capacity = capacity;
-    }
+    if (!MGX_PUSH(stack, &g->import->arena, entry))
+        return mgx_fail_memory(g->import->diag);
     g->state[entry.node] = WAITING;
-    stack->v[stack->count++] = entry;
     return MGX_OK;
 }
 

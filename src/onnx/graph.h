@@ -10,8 +10,6 @@
 // limit_depth of them.
 #pragma once
 
-#include <time.h>
-
 #include "base/file.h"
 #include "onnx/node.h"
 #include "onnx/proto.h"
@@ -88,7 +86,7 @@ struct mgx_onnx_import {
     struct mgx_onnx_strings *strings; // bytes of folded strings; NULL until there are any
     size_t folded_bytes, fold_limit;
     int64_t node_count;
-    struct timespec start;
+    double start;           // by the clock
     struct mgx_ins *poison; // stands for the results of an operator that cannot be imported
     struct mgx_map missing; // text -> struct mgx_onnx_missing *
     struct mgx_onnx_missing *first_missing, **last_missing;

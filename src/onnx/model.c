@@ -3,6 +3,7 @@
 // back on failure; see onnx.h.
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "onnx/graph.h"
 
@@ -54,11 +55,7 @@ static enum mgx_status check_options(const struct mgx_onnx_options *o, struct mg
 
 enum mgx_status mgx_onnx_check_time(struct mgx_onnx_import *import)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    const double seconds = (double)(now.tv_sec - import->start.tv_sec) +
-                           1e-9 * (double)(now.tv_nsec - import->start.tv_nsec);
-    if (seconds > import->options.limit_seconds)
+    if (mgx_clock_seconds() - import->start > import->options.limit_seconds)
         return mgx_fail(import->diag, MGX_LIMIT, "import takes longer than %g seconds",
                         import->options.limit_seconds);
     return MGX_OK;
@@ -149,7 +146,7 @@ enum mgx_status mgx_onnx_begin(struct mgx_onnx_import *import,
         import->options.limit_bytes = DEFAULT_TENSOR_BYTES;
     import->source.dir.fd = -1;
     import->last_missing = &import->first_missing;
-    clock_gettime(CLOCK_MONOTONIC, &import->start);
+    import->start = mgx_clock_seconds();
     mgx_arena_init(&import->arena);
     mgx_arena_init(&import->scratch);
     import->scratch.limit = SCRATCH_BYTES; // a rule may ask for what the model's sizes say

@@ -95,23 +95,13 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 // --- collected rows ---
 
 struct rows {
-    struct mgx_tensor *v;
-    int64_t count, capacity;
+    MGX_ARRAY(struct mgx_tensor);
 };
 
 static enum mgx_status push(struct mgx_compute_call *c, struct rows *r, struct mgx_tensor *take)
 {
-    if (r->count == r->capacity) {
-        const int64_t capacity = r->capacity ? 2 * r->capacity : 8;
-        struct mgx_tensor *grown = MGX_NEW_ARRAY(c->scratch, struct mgx_tensor, capacity);
-        if (!grown)
-            return mgx_fail_memory(c->diag);
-        for (int64_t i = 0; i < r->count; i++)
-            grown[i] = r->v[i];
-        r->v = grown;
-        r->capacity = capacity;
-    }
-    r->v[r->count++] = *take;
+    if (!MGX_PUSH(r, c->scratch, *take))
+        return mgx_fail_memory(c->diag);
     *take = (struct mgx_tensor){0};
     return MGX_OK;
 }

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/size.h"
 #include "op/rule/rule.h"
 
@@ -89,6 +90,10 @@ struct candidate {
     int64_t box;
 };
 
+struct row { // of the result
+    int64_t image, class, box;
+};
+
 struct run {
     struct mgx_compute_call *c;
     int64_t images, classes, boxes;
@@ -98,8 +103,7 @@ struct run {
     const double *scores;
     double *corners;              // per box low x, low y, high x, high y
     struct candidate *candidates; // of the class in hand
-    int64_t *selected;            // three per row
-    int64_t count, capacity;      // rows
+    MGX_ARRAY(struct row) selected;
 };
 
 static int by_score(const void *a, const void *b)
@@ -162,19 +166,8 @@ static int64_t collect(struct run *r, const double *scores)
 
 static enum mgx_status select_row(struct run *r, int64_t image, int64_t class, int64_t box)
 {
-    if (r->count == r->capacity) {
-        const int64_t capacity = r->capacity ? 2 * r->capacity : 64;
-        int64_t *grown = MGX_NEW_ARRAY(r->c->scratch, int64_t, 3 * capacity);
-        if (!grown)
-            return mgx_fail_memory(r->c->diag);
-        for (int64_t i = 0; i < 3 * r->count; i++)
-            grown[i] = r->selected[i];
-        r->selected = grown;
-        r->capacity = capacity;
-    }
-    int64_t *row = r->selected + 3 * r->count++;
-    row[0] = image, row[1] = class, row[2] = box;
-    return MGX_OK;
+    const struct row row = {image, class, box};
+    return MGX_PUSH(&r->selected, r->c->scratch, row) ? MGX_OK : mgx_fail_memory(r->c->diag);
 }
 
 // Boxes already selected of this class are the rows from `start`.
@@ -182,12 +175,12 @@ static enum mgx_status select_class(struct run *r, int64_t image, int64_t class)
 {
     const int64_t n = collect(r, r->scores + (image * r->classes + class) * r->boxes);
     const double *corners = r->corners + image * r->boxes * 4;
-    const int64_t start = r->count;
-    for (int64_t i = 0; i < n && r->count - start < r->most; i++) {
+    const int64_t start = r->selected.count;
+    for (int64_t i = 0; i < n && r->selected.count - start < r->most; i++) {
         const double *box = corners + r->candidates[i].box * 4;
         bool free = true;
-        for (int64_t k = start; k < r->count && free; k++)
-            free = !overlaps(corners + r->selected[3 * k + 2] * 4, box, r);
+        for (int64_t k = start; k < r->selected.count && free; k++)
+            free = !overlaps(corners + r->selected.v[k].box * 4, box, r);
         if (free)
             TRY(select_row(r, image, class, r->candidates[i].box));
     }
@@ -207,21 +200,24 @@ static double scalar(const struct mgx_compute_call *c, int input, double fallbac
 static enum mgx_status write_rows(struct run *r)
 {
     struct mgx_compute_call *c = r->c;
+    const int64_t count = r->selected.count;
     if (!mgx_shape_is_static(c->out_shape)) {
-        const struct mgx_shape s = mgx_shape_make(MGX_INT64, 2, (const int64_t[]){r->count, 3});
+        const struct mgx_shape s = mgx_shape_make(MGX_INT64, 2, (const int64_t[]){count, 3});
         TRY(mgx_eval_create(c, &s));
     }
     const int64_t rows = c->out->shape.lens[0];
-    if (r->count > rows)
+    if (count > rows)
         return mgx_fail(c->diag, MGX_INVALID,
                         "%s: %" PRId64 " boxes selected, room for %" PRId64
                         " without use_dyn_output",
-                        c->op->name, r->count, rows);
+                        c->op->name, count, rows);
     int64_t *all = MGX_NEW_ARRAY(c->scratch, int64_t, 3 * rows); // zeros
     if (!all)
         return mgx_fail_memory(c->diag);
-    for (int64_t i = 0; i < 3 * r->count; i++)
-        all[i] = r->selected[i];
+    for (int64_t i = 0; i < count; i++) {
+        const struct row *row = &r->selected.v[i];
+        all[3 * i] = row->image, all[3 * i + 1] = row->class, all[3 * i + 2] = row->box;
+    }
     mgx_write_ints(c->out, all);
     return MGX_OK;
 }

@@ -75,7 +75,7 @@ static enum mgx_status check_files(const struct mgx_program *p, struct mgx_run *
                                    struct mgx_diag *diag)
 {
     bool lost = false;
-    for (size_t i = 0; mgx_file_any_lost() && i < p->literals.count; i++)
+    for (int64_t i = 0; mgx_file_any_lost() && i < p->literals.count; i++)
         lost |= mgx_file_lost_at(p->literals.v[i]->data);
     if (!lost)
         return MGX_OK;

@@ -9,8 +9,8 @@
 // Holds: a module pass never sees modules marked `bypass` (bodies of fused kernels). Costs
 // O(instructions) a pass beyond the pass itself.
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "pass/engine/walk.h"
 
@@ -23,13 +23,6 @@ static bool is_disabled(const struct mgx_pass_options *o, const char *name)
         if (strcmp(o->disabled[i], name) == 0)
             return true;
     return false;
-}
-
-static double now_microseconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
 static enum mgx_status run_modules(struct mgx_pass_call *c, const struct mgx_pass *pass)
@@ -74,7 +67,7 @@ enum mgx_status mgx_pass_apply(struct mgx_pass_call *c, const struct mgx_pass *p
 {
     const struct mgx_arena_mark mark = mgx_arena_mark(c->scratch);
     const bool outer_changed = c->changed;
-    const double start = now_microseconds();
+    const double start = mgx_clock_seconds();
     c->changed = false;
     enum mgx_status status = pass->module ? run_modules(c, pass) : pass->program(c);
     if (status == MGX_OK)
@@ -82,7 +75,7 @@ enum mgx_status mgx_pass_apply(struct mgx_pass_call *c, const struct mgx_pass *p
     const bool changed = c->changed;
     if (status == MGX_OK && changed)
         status = tidy(c, pass);
-    const double elapsed = now_microseconds() - start;
+    const double elapsed = 1e6 * (mgx_clock_seconds() - start);
     if (status == MGX_OK && changed && should_verify(c->options))
         status = mgx_program_verify(c->program, c->diag);
     mgx_arena_rewind(c->scratch, mark);

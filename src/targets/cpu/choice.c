@@ -91,7 +91,7 @@ static void destroy(struct cpu_choice *k)
     for (int i = 0; k->in && i < k->ins.in_count; i++)
         release_in(&k->in[i]);
     mgx_program_destroy(k->program);
-    for (size_t i = 0; i < k->own.packed.count; i++)
+    for (int64_t i = 0; i < k->own.packed.count; i++)
         mgx_storage_release(k->own.packed.v[i]);
     mgx_map_fini(&k->own.packs);
     mgx_arena_fini(&k->own.arena);

@@ -21,7 +21,7 @@ void cpu_plan_destroy(struct cpu_plan *plan)
     cpu_blocks_close(plan->blocks);
     for (struct cpu_end *end = plan->ends; end; end = end->next)
         end->fn(end->user);
-    for (size_t i = 0; i < plan->packed.count; i++)
+    for (int64_t i = 0; i < plan->packed.count; i++)
         mgx_storage_release(plan->packed.v[i]);
     mgx_map_fini(&plan->packs);
     mgx_map_fini(&plan->literals);
@@ -78,7 +78,7 @@ static enum mgx_status align_literals(struct mgx_program *p, struct mgx_diag *di
 static void forget_files(const struct mgx_program *p)
 {
     const struct mgx_storage *last = NULL;
-    for (size_t i = 0; i < p->literals.count; i++) {
+    for (int64_t i = 0; i < p->literals.count; i++) {
         const struct mgx_storage *s = p->literals.v[i];
         if (!last || s->data != last->data)
             mgx_file_forget_at(s->data, s->bytes);
