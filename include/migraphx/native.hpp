@@ -14,6 +14,8 @@
 #error "one source file includes migraphx.hpp or native.hpp (program.hpp, onnx.hpp, ...), not both"
 #endif
 
+#include <migraphx/native/gpu.hpp>
+#include <migraphx/native/pass.hpp>
 #include <migraphx/native/program.hpp>
 
 #include <unordered_set>

@@ -3,33 +3,9 @@
 // exceptions.
 #include <migraphx/migraphx.hpp>
 
+#include "check.hpp"
+
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <functional>
-#include <string>
-#include <vector>
-
-static int failures;
-
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            std::printf("%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);                  \
-            failures++;                                                                            \
-        }                                                                                          \
-    } while (0)
-
-// The text of what a call throws; "" if it throws nothing.
-static std::string thrown(const std::function<void()> &f)
-{
-    try {
-        f();
-    } catch (const std::runtime_error &e) {
-        return e.what();
-    }
-    return "";
-}
 
 static_assert(std::is_same<migraphx::as_handle<migraphx_shape_t>, migraphx::shape>{}, "shape");
 static_assert(std::is_same<migraphx::as_handle<const_migraphx_argument_t>, migraphx::argument>{},
@@ -237,6 +213,5 @@ int main()
     programs();
     branches();
     custom_operators();
-    std::printf("%d failed checks\n", failures);
-    return failures != 0;
+    return summary();
 }

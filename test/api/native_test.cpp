@@ -7,29 +7,14 @@
 #include <migraphx/quantization.hpp>
 #include <migraphx/ref/target.hpp>
 
-#include <cstdio>
-#include <functional>
+#include <migraphx/gpu/hip.hpp>
+#include <migraphx/make_op.hpp>
+#include <migraphx/pass_manager.hpp>
+
+#include "check.hpp"
+
 #include <sstream>
-
-static int failures;
-
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            std::printf("%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);                  \
-            failures++;                                                                            \
-        }                                                                                          \
-    } while (0)
-
-static std::string thrown(const std::function<void()> &f)
-{
-    try {
-        f();
-    } catch (const std::runtime_error &e) {
-        return e.what();
-    }
-    return "";
-}
+#include <unordered_set>
 
 static migraphx::program CreateNet()
 {
@@ -169,12 +154,71 @@ static void reshaped()
     std::remove("native_test.onnx");
 }
 
+// What programs against the internal classes do besides.
+static void walking()
+{
+    migraphx::program net = CreateNet();
+    migraphx::module *m = net.get_main_module();
+    CHECK(net.get_modules() == std::vector<migraphx::module *>{m} &&
+          net.get_module("x") == nullptr);
+    CHECK(net.get_module("main") == m && m->size() == 7 && net.size() == 7);
+    const migraphx::instruction_ref input = m->get_parameter("input");
+    CHECK(input->get_shape().elements() == 24 && input->outputs()[0]->name() == "convolution");
+    CHECK(contains(thrown([&] { m->get_parameter("inp"); }), "no parameter inp"));
+    CHECK(input->outputs()[0]->get_operator().to_value().at("group").to<int>() == 1);
+    std::unordered_set<migraphx::instruction_ref> seen;
+    for (const auto &ins : m->get_instructions())
+        seen.insert(ins);
+    CHECK(seen.size() == 7 && seen.count(input) == 1);
+    std::ostringstream line, cpp, graph;
+    line << *input;
+    CHECK(line.str() == "input = @param:input -> float_type, {1, 1, 4, 6}, {24, 24, 6, 1}");
+    net.print_cpp(cpp);
+    net.print_graph(graph);
+    CHECK(contains(cpp.str(), "convolution") && contains(graph.str(), "digraph"));
+    CHECK(*CreateNet().get_main_module() == *m && net.sort() == CreateNet().sort());
+}
+
+static void passes()
+{
+    migraphx::program p;
+    migraphx::module *m = p.get_main_module();
+    const migraphx::shape s{migraphx::shape::float_type, {2}};
+    const auto x = m->add_parameter("x", s);
+    const auto two = m->add_literal(migraphx::literal{s, {1.0f, 2.0f}});
+    const auto sum = m->add_instruction(migraphx::make_op("add"), two, two);
+    m->add_instruction(migraphx::make_op("mul"), x, x); // nobody reads it
+    const auto same = m->add_instruction(migraphx::make_op("identity"), x);
+    m->add_return({m->add_instruction(migraphx::make_op("add"), same, sum)});
+    migraphx::run_passes(p, {migraphx::eliminate_identity{}, migraphx::propagate_constant{},
+                             migraphx::dead_code_elimination{}});
+    std::ostringstream text;
+    text << p;
+    CHECK(!contains(text.str(), "identity") && !contains(text.str(), "mul"));
+    CHECK(contains(text.str(), "@literal{2, 4}"));
+    CHECK(contains(thrown([&] { migraphx::run_passes(p, {migraphx::pass("nonsense")}); }),
+                   "nonsense"));
+}
+
+static void devices()
+{
+    const migraphx::shape s{migraphx::shape::float_type, {2}};
+    const auto a = migraphx::generate_argument(s);
+    for (const auto &f : std::vector<std::function<void()>>{
+             [&] { migraphx::gpu::to_gpu(a); }, [&] { migraphx::gpu::from_gpu(a); },
+             [&] { migraphx::gpu::allocate_gpu(s); }, [] { migraphx::gpu::gpu_sync(); },
+             [&] { migraphx::gpu::copy_to_gpu(a, a); }, [] { migraphx::gpu::set_device(0); }})
+        CHECK(contains(thrown(f), "GPU devices are not part of this build"));
+}
+
 int main()
 {
     guide();
     text();
     parts();
     reshaped();
-    std::printf("%d failed checks\n", failures);
-    return failures != 0;
+    walking();
+    passes();
+    devices();
+    return summary();
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// target, instruction_ref, module and program of MIGraphX's guides; see native.hpp.
+// program of MIGraphX's guides; see native.hpp.
 #ifndef MIGRAPHX_GUARD_NATIVE_PROGRAM_HPP
 #define MIGRAPHX_GUARD_NATIVE_PROGRAM_HPP
 
-#include <migraphx/native/value.hpp>
+#include <migraphx/native/module.hpp>
 
 #include <functional>
 #include <map>
@@ -45,235 +45,6 @@ inline parameters_handle make_parameters(const parameter_map &params)
 }
 
 } // namespace detail
-
-// A target by name; whether it is built in turns out when it is used.
-struct target {
-    explicit target(std::string name) : m_name(std::move(name))
-    {
-    }
-    const std::string &name() const
-    {
-        return m_name;
-    }
-    detail::unique_handle<migraphx_target, migraphx_target_destroy> handle() const
-    {
-        return detail::unique_handle<migraphx_target, migraphx_target_destroy>{
-            detail::make<migraphx_target>(migraphx_target_create, m_name.c_str())};
-    }
-
-  private:
-    std::string m_name;
-};
-
-inline target make_target(const std::string &name)
-{
-    return target(name);
-}
-
-namespace gpu
-{
-struct target : version_1::target {
-    target() : version_1::target("gpu")
-    {
-    }
-};
-} // namespace gpu
-
-namespace cpu
-{
-struct target : version_1::target {
-    target() : version_1::target("cpu")
-    {
-    }
-};
-} // namespace cpu
-
-namespace ref
-{
-struct target : version_1::target {
-    target() : version_1::target("ref")
-    {
-    }
-};
-} // namespace ref
-
-// --- instructions ---
-
-struct instruction {
-    std::string name() const
-    {
-        const char *name = "";
-        detail::call(migraphx_instruction_name(&name, m_handle.get()));
-        return name;
-    }
-    shape get_shape() const
-    {
-        return shape(detail::make<migraphx_shape>(migraphx_instruction_shape, handle()));
-    }
-    std::vector<class instruction_ref> inputs() const;
-    std::vector<class instruction_ref> outputs() const;
-    argument get_literal() const
-    {
-        return argument(detail::make<migraphx_argument>(migraphx_instruction_literal, handle()));
-    }
-    const_migraphx_instruction_t handle() const
-    {
-        return m_handle.get();
-    }
-
-  private:
-    friend class instruction_ref;
-    std::shared_ptr<migraphx_instruction> m_handle;
-};
-
-// Refers to an instruction of a module, as a pointer does; lives no longer than the program.
-class instruction_ref
-{
-  public:
-    instruction_ref() = default;
-    explicit instruction_ref(migraphx_instruction_t take)
-    {
-        m_ins.m_handle = std::shared_ptr<migraphx_instruction>(take, migraphx_instruction_destroy);
-    }
-    const instruction *operator->() const
-    {
-        return &m_ins;
-    }
-    const instruction &operator*() const
-    {
-        return m_ins;
-    }
-    friend bool operator==(const instruction_ref &x, const instruction_ref &y)
-    {
-        bool same = false;
-        detail::call(migraphx_instruction_equal(&same, x->handle(), y->handle()));
-        return same;
-    }
-    friend bool operator!=(const instruction_ref &x, const instruction_ref &y)
-    {
-        return !(x == y);
-    }
-
-  private:
-    instruction m_ins;
-};
-
-namespace detail
-{
-
-using instructions_handle = unique_handle<migraphx_instructions, migraphx_instructions_destroy>;
-
-inline instructions_handle make_instructions(const std::vector<instruction_ref> &list)
-{
-    std::vector<const_migraphx_instruction_t> handles;
-    for (const auto &ins : list)
-        handles.push_back(ins->handle());
-    return instructions_handle{
-        make<migraphx_instructions>(migraphx_instructions_create, handles.data(), handles.size())};
-}
-
-inline std::vector<instruction_ref> list(migraphx_instructions_t take)
-{
-    const instructions_handle h{take};
-    std::size_t size = 0;
-    call(migraphx_instructions_size(&size, take));
-    std::vector<instruction_ref> result;
-    for (std::size_t i = 0; i < size; i++)
-        result.emplace_back(make<migraphx_instruction>(migraphx_instructions_get, take, i));
-    return result;
-}
-
-} // namespace detail
-
-inline std::vector<instruction_ref> instruction::inputs() const
-{
-    return detail::list(detail::make<migraphx_instructions>(migraphx_instruction_inputs, handle()));
-}
-
-inline std::vector<instruction_ref> instruction::outputs() const
-{
-    return detail::list(
-        detail::make<migraphx_instructions>(migraphx_instruction_outputs, handle()));
-}
-
-// --- modules: they belong to a program, which hands out pointers to them ---
-
-struct module {
-    explicit module(migraphx_module_t handle) : m_handle(handle)
-    {
-    }
-    module(const module &) = delete;
-    module &operator=(const module &) = delete;
-
-    std::string name() const
-    {
-        const char *name = "";
-        detail::call(migraphx_module_name(&name, m_handle));
-        return name;
-    }
-    instruction_ref add_parameter(const std::string &name, const shape &s)
-    {
-        return added(migraphx_module_add_parameter, name.c_str(), s.handle());
-    }
-    instruction_ref add_literal(const literal &l)
-    {
-        return added(migraphx_module_add_literal, l.get_shape().handle(), l.data());
-    }
-    template <class... Ts> instruction_ref add_literal(const shape &s, const Ts &...values)
-    {
-        return add_literal(literal(s, values...));
-    }
-    instruction_ref add_instruction(const operation &op, const std::vector<instruction_ref> &args)
-    {
-        return added(migraphx_module_add_instruction, op.handle(),
-                     detail::make_instructions(args).get());
-    }
-    instruction_ref add_instruction(const operation &op, const std::vector<instruction_ref> &args,
-                                    const std::vector<module *> &bodies)
-    {
-        std::vector<migraphx_module_t> handles;
-        for (auto *body : bodies)
-            handles.push_back(body->m_handle);
-        detail::unique_handle<migraphx_modules, migraphx_modules_destroy> list{
-            detail::make<migraphx_modules>(migraphx_modules_create, handles.data(),
-                                           handles.size())};
-        return added(migraphx_module_add_instruction_with_mod_args, op.handle(),
-                     detail::make_instructions(args).get(), list.get());
-    }
-    template <class... Ts>
-    instruction_ref add_instruction(const operation &op, const instruction_ref &first,
-                                    const Ts &...more)
-    {
-        return add_instruction(op, std::vector<instruction_ref>{first, more...});
-    }
-    instruction_ref add_return(const std::vector<instruction_ref> &args)
-    {
-        return added(migraphx_module_add_return, detail::make_instructions(args).get());
-    }
-    std::vector<instruction_ref> get_instructions() const
-    {
-        return detail::list(
-            detail::make<migraphx_instructions>(migraphx_module_instructions, m_handle));
-    }
-    migraphx_module_t handle() const
-    {
-        return m_handle;
-    }
-    friend std::ostream &operator<<(std::ostream &os, const module &m)
-    {
-        char *text = nullptr;
-        detail::call(migraphx_module_to_string(&text, m.m_handle));
-        return os << detail::take(text);
-    }
-
-  private:
-    migraphx_module_t m_handle;
-
-    template <class F, class... Ts> instruction_ref added(F f, Ts... xs)
-    {
-        return instruction_ref(detail::make<migraphx_instruction>(f, m_handle, xs...));
-    }
-};
 
 // --- programs ---
 
@@ -321,6 +92,29 @@ struct program {
         migraphx_module_t m = nullptr;
         detail::call(migraphx_program_create_module(&m, m_handle.get(), name.c_str()));
         return find(m);
+    }
+    // All of them, the main one first.
+    std::vector<module *> get_modules()
+    {
+        const detail::unique_handle<migraphx_modules, migraphx_modules_destroy> h{
+            detail::make<migraphx_modules>(migraphx_program_modules, m_handle.get())};
+        std::size_t size = 0;
+        detail::call(migraphx_modules_size(&size, h.get()));
+        std::vector<module *> list;
+        for (std::size_t i = 0; i < size; i++) {
+            migraphx_module_t m = nullptr;
+            detail::call(migraphx_modules_get(&m, h.get(), i));
+            list.push_back(find(m));
+        }
+        return list;
+    }
+    // nullptr if there is none.
+    module *get_module(const std::string &name)
+    {
+        for (module *m : get_modules())
+            if (m->name() == name)
+                return m;
+        return nullptr;
     }
     void compile(const target &t, compile_options options = compile_options{})
     {
@@ -407,8 +201,9 @@ struct program {
     std::unordered_map<std::string, shape> get_parameter_shapes() const
     {
         std::unordered_map<std::string, shape> shapes;
-        each_parameter(
-            [&](const char *name, const_migraphx_shape_t s) { shapes.emplace(name, copy_of(s)); });
+        each_parameter([&](const char *name, const_migraphx_shape_t s) {
+            shapes.emplace(name, shape::copy_of(s));
+        });
         return shapes;
     }
     shape get_parameter_shape(const std::string &name) const
@@ -429,13 +224,32 @@ struct program {
         for (std::size_t i = 0; i < size; i++) {
             const_migraphx_shape_t s = nullptr;
             detail::call(migraphx_shapes_get(&s, h.get(), i));
-            list.push_back(copy_of(s));
+            list.push_back(shape::copy_of(s));
         }
         return list;
     }
-    void sort()
+    program &sort()
     {
         detail::call(migraphx_program_sort(m_handle.get()));
+        return *this;
+    }
+    std::size_t size()
+    {
+        return get_main_module()->size();
+    }
+    void debug_print() const
+    {
+        std::cout << *this << std::endl;
+    }
+    // As a program in C++, and as a graph for the dot tool.
+    void print_cpp(std::ostream &os) const
+    {
+        os << detail::text_of(migraphx_program_format, m_handle.get(), "cpp");
+    }
+    void print_graph(std::ostream &os, bool brief = false) const
+    {
+        os << detail::text_of(migraphx_program_format, m_handle.get(),
+                              brief ? "graphviz-brief" : "graphviz");
     }
     migraphx_program_t handle() const
     {
@@ -454,9 +268,7 @@ struct program {
     }
     friend std::ostream &operator<<(std::ostream &os, const program &p)
     {
-        char *text = nullptr;
-        detail::call(migraphx_program_to_string(&text, p.handle()));
-        return os << detail::take(text);
+        return os << detail::text_of(migraphx_program_to_string, p.handle());
     }
 
   private:
@@ -476,13 +288,6 @@ struct program {
                 return m.get();
         m_modules.push_back(std::unique_ptr<module>(new module(handle)));
         return m_modules.back().get();
-    }
-    static shape copy_of(const_migraphx_shape_t s)
-    {
-        detail::unique_handle<migraphx_shape, migraphx_shape_destroy> copy{
-            detail::make<migraphx_shape>(migraphx_shape_create_scalar, migraphx_shape_float_type)};
-        detail::call(migraphx_shape_assign_to(copy.get(), s));
-        return shape(copy.release());
     }
     template <class F> void each_parameter(F f) const
     {

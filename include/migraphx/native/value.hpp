@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: MIT
-// shape, argument, literal and operation of MIGraphX's guides; see native.hpp.
+// value of MIGraphX's guides: what an attribute of an operator may be. Nothing, an integer, a
+// number, a truth value, a text, a list or a map, nested as deep as wanted; see native.hpp.
+//
+// In braces, {0, 1} is a list and {{"min", 1}, {"max", 4}} is a map: a list all of whose members
+// are a text and a value is taken for the map they make. value(std::vector<...>) is a list whatever
+// it holds. The members of a map know their keys and keep their order.
 #ifndef MIGRAPHX_GUARD_NATIVE_VALUE_HPP
 #define MIGRAPHX_GUARD_NATIVE_VALUE_HPP
 
-#include <migraphx/extensions.h>
-#include <migraphx/migraphx.h>
-
-#include <cstring>
+#include <algorithm>
+#include <cstdint>
 #include <initializer_list>
-#include <iterator>
-#include <memory>
+#include <map>
 #include <ostream>
-#include <set>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace migraphx
@@ -22,489 +26,445 @@ namespace migraphx
 inline namespace version_1
 {
 
-namespace detail
-{
-
-inline void call(migraphx_status status)
-{
-    if (status == migraphx_status_success)
-        return;
-    const char *text = "";
-    migraphx_get_last_error(&text);
-    throw std::runtime_error(text);
-}
-
-// A handle that ends with its scope.
-template <class T, migraphx_status (*Destroy)(T *)> struct destroyer {
-    void operator()(T *p) const
-    {
-        Destroy(p);
-    }
-};
-
-template <class T, migraphx_status (*Destroy)(T *)>
-using unique_handle = std::unique_ptr<T, destroyer<T, Destroy>>;
-
-template <class T, class F, class... Ts> T *make(F f, Ts... xs)
-{
-    T *result = nullptr;
-    call(f(&result, xs...));
-    return result;
-}
-
-inline std::string take(char *text)
-{
-    const std::string result = text;
-    migraphx_string_destroy(text);
-    return result;
-}
-
-} // namespace detail
-
-struct shape {
+struct value {
     enum type_t {
-        bool_type,
-        half_type,
-        float_type,
-        double_type,
-        uint8_type,
-        int8_type,
-        uint16_type,
-        int16_type,
-        int32_type,
         int64_type,
-        uint32_type,
         uint64_type,
-        fp8e4m3fnuz_type,
-        fp8e4m3fn_type,
-        fp8e5m2_type,
-        bf16_type,
-        fp8e5m2fnuz_type,
-        tuple_type,
-        fp4x2_type
+        float_type,
+        string_type,
+        bool_type,
+        object_type,
+        array_type,
+        null_type
     };
+    using array = std::vector<value>;
+    using object = std::unordered_map<std::string, value>;
+    using iterator = array::iterator;
+    using const_iterator = array::const_iterator;
 
-    struct dynamic_dimension {
-        std::size_t min = 0, max = 0;
-        std::set<std::size_t> optimals{};
-
-        bool is_fixed() const
-        {
-            return min == max;
-        }
-    };
-
-    shape() : shape(float_type)
+    value() = default;
+    value(const value &) = default;
+    value(value &&) = default;
+    // What is a member of a map stays one: map["key"] = 1.
+    value &operator=(value x)
+    {
+        m_type = x.m_type;
+        if (!x.m_key.empty())
+            std::swap(m_key, x.m_key);
+        m_integer = x.m_integer;
+        m_unsigned = x.m_unsigned;
+        m_number = x.m_number;
+        std::swap(m_text, x.m_text);
+        std::swap(m_members, x.m_members);
+        m_braces = x.m_braces;
+        return *this;
+    }
+    value(std::nullptr_t)
     {
     }
-    shape(type_t type)
-    {
-        hold(detail::make<migraphx_shape>(migraphx_shape_create_scalar, outside(type)));
-    }
-    shape(type_t type, std::vector<std::size_t> lens)
-    {
-        hold(detail::make<migraphx_shape>(migraphx_shape_create, outside(type), lens.data(),
-                                          lens.size()));
-    }
-    shape(type_t type, std::initializer_list<std::size_t> lens)
-        : shape(type, std::vector<std::size_t>(lens))
+    value(bool x) : m_type(bool_type), m_unsigned(x)
     {
     }
-    shape(type_t type, std::vector<std::size_t> lens, std::vector<std::size_t> strides)
+    template <class T, class = std::enable_if_t<std::is_arithmetic<T>{} || std::is_enum<T>{}>>
+    value(T x)
     {
-        hold(detail::make<migraphx_shape>(migraphx_shape_create_with_strides, outside(type),
-                                          lens.data(), lens.size(), strides.data(),
-                                          strides.size()));
+        set(x, kind_of<T>());
     }
-    shape(type_t type, const std::vector<dynamic_dimension> &dims);
-    // Takes the handle over.
-    explicit shape(migraphx_shape_t take)
+    value(const char *text) : m_type(string_type), m_text(text)
     {
-        hold(take);
     }
-
-    type_t type() const
+    value(std::string text) : m_type(string_type), m_text(std::move(text))
     {
-        migraphx_shape_datatype_t type;
-        std::size_t number = 0;
-        detail::call(migraphx_shape_type(&type, handle()));
-        detail::call(migraphx_type_attribute_number(&number, type));
-        return static_cast<type_t>(number);
     }
-    const std::vector<std::size_t> &lens() const
+    value(array members) : m_type(array_type), m_members(std::move(members))
     {
-        return m_state->lens;
     }
-    const std::vector<std::size_t> &strides() const
+    value(const object &members) : m_type(object_type)
     {
-        return m_state->strides;
+        for (const auto &item : members)
+            m_members.push_back(item.second.with_key(item.first));
     }
-    std::size_t ndim() const
+    value(std::initializer_list<value> members)
+        : m_type(array_type), m_members(members), m_braces(true)
     {
-        return ask<std::size_t>(migraphx_shape_ndim);
+        if (members.size() > 0 && std::all_of(members.begin(), members.end(), is_member))
+            become_object();
     }
-    std::size_t elements() const
+    // Any range of what a value can be made of: std::vector<int>, std::set<std::string>, ...
+    template <class Range,
+              class = std::enable_if_t<
+                  !std::is_same<Range, value>{} && !std::is_convertible<Range, std::string>{} &&
+                  !std::is_same<Range, object>{} &&
+                  std::is_constructible<value, decltype(*std::declval<const Range &>().begin())>{}>,
+              class = decltype(std::declval<const Range &>().end())>
+    value(const Range &range) : m_type(array_type)
     {
-        return ask<std::size_t>(migraphx_shape_elements);
+        for (const auto &x : range)
+            m_members.push_back(value(x));
     }
-    std::size_t bytes() const
+    // A member of a map.
+    value(const std::string &key, value x) : value(std::move(x))
     {
-        return ask<std::size_t>(migraphx_shape_bytes);
+        m_key = key;
     }
-    std::size_t type_size() const
+    template <class T> value(const std::pair<std::string, T> &item) : value(item.first, item.second)
     {
-        migraphx_shape_datatype_t type;
-        std::size_t size = 0;
-        detail::call(migraphx_shape_type(&type, handle()));
-        detail::call(migraphx_type_size(&size, type));
-        return size;
-    }
-    std::string type_string() const
-    {
-        migraphx_shape_datatype_t type;
-        const char *name = "";
-        detail::call(migraphx_shape_type(&type, handle()));
-        detail::call(migraphx_type_name(&name, type));
-        return name;
-    }
-    bool packed() const
-    {
-        return ask<bool>(migraphx_shape_packed);
-    }
-    bool transposed() const
-    {
-        return ask<bool>(migraphx_shape_transposed);
-    }
-    bool broadcasted() const
-    {
-        return ask<bool>(migraphx_shape_broadcasted);
-    }
-    bool standard() const
-    {
-        return ask<bool>(migraphx_shape_standard);
-    }
-    bool scalar() const
-    {
-        return ask<bool>(migraphx_shape_scalar);
-    }
-    bool dynamic() const
-    {
-        return ask<bool>(migraphx_shape_dynamic);
-    }
-    // Element number to offset in memory, in elements.
-    std::size_t index(std::size_t i) const
-    {
-        std::size_t result = 0;
-        detail::call(migraphx_shape_index(&result, handle(), i));
-        return result;
-    }
-    const_migraphx_shape_t handle() const
-    {
-        return m_state->handle.get();
     }
 
-    friend bool operator==(const shape &x, const shape &y)
+    type_t get_type() const
     {
-        bool same = false;
-        detail::call(migraphx_shape_equal(&same, x.handle(), y.handle()));
-        return same;
+        return m_type;
     }
-    friend bool operator!=(const shape &x, const shape &y)
+    bool is_null() const
     {
-        return !(x == y);
+        return m_type == null_type;
     }
-    friend std::ostream &operator<<(std::ostream &os, const shape &x)
+    bool is_int64() const
     {
-        char *text = nullptr;
-        detail::call(migraphx_shape_to_string(&text, x.handle()));
-        return os << detail::take(text);
+        return m_type == int64_type;
     }
-
-  private:
-    struct state {
-        detail::unique_handle<migraphx_shape, migraphx_shape_destroy> handle;
-        std::vector<std::size_t> lens, strides;
-    };
-    std::shared_ptr<const state> m_state; // never changes
-
-    static migraphx_shape_datatype_t outside(type_t type)
+    bool is_uint64() const
     {
-        static const migraphx_shape_datatype_t types[] = {
-            MIGRAPHX_SHAPE_VISIT_TYPES(MIGRAPHX_SHAPE_GENERATE_ENUM_TYPES)
-                migraphx_shape_tuple_type,
-            migraphx_shape_fp4x2_type};
-        return types[type];
+        return m_type == uint64_type;
     }
-    template <class T, class F> T ask(F f) const
+    bool is_float() const
     {
-        T result{};
-        detail::call(f(&result, handle()));
-        return result;
+        return m_type == float_type;
     }
-    void hold(migraphx_shape_t take)
+    bool is_bool() const
     {
-        auto s = std::make_shared<state>();
-        s->handle.reset(take);
-        bool dynamic = false;
-        detail::call(migraphx_shape_dynamic(&dynamic, take));
-        if (!dynamic) {
-            const std::size_t *values = nullptr;
-            std::size_t size = 0;
-            detail::call(migraphx_shape_lengths(&values, &size, take));
-            s->lens.assign(values, values + size);
-            detail::call(migraphx_shape_strides(&values, &size, take));
-            s->strides.assign(values, values + size);
-        }
-        m_state = s;
+        return m_type == bool_type;
     }
-};
-
-namespace detail
-{
-
-using dim_handle = unique_handle<migraphx_dynamic_dimension, migraphx_dynamic_dimension_destroy>;
-using dims_handle = unique_handle<migraphx_dynamic_dimensions, migraphx_dynamic_dimensions_destroy>;
-
-inline dim_handle make_dim(const shape::dynamic_dimension &d)
-{
-    const std::vector<std::size_t> values(d.optimals.begin(), d.optimals.end());
-    unique_handle<migraphx_optimals, migraphx_optimals_destroy> optimals{
-        make<migraphx_optimals>(migraphx_optimals_create, values.data(), values.size())};
-    return dim_handle{make<migraphx_dynamic_dimension>(
-        migraphx_dynamic_dimension_create_min_max_optimals, d.min, d.max, optimals.get())};
-}
-
-inline dims_handle make_dims(const std::vector<shape::dynamic_dimension> &dims)
-{
-    std::vector<dim_handle> owned;
-    std::vector<const_migraphx_dynamic_dimension_t> list;
-    for (const auto &d : dims) {
-        owned.push_back(make_dim(d));
-        list.push_back(owned.back().get());
-    }
-    return dims_handle{make<migraphx_dynamic_dimensions>(migraphx_dynamic_dimensions_create,
-                                                         list.data(), list.size())};
-}
-
-} // namespace detail
-
-inline shape::shape(type_t type, const std::vector<dynamic_dimension> &dims)
-{
-    hold(detail::make<migraphx_shape>(migraphx_shape_create_dynamic, outside(type),
-                                      detail::make_dims(dims).get()));
-}
-
-// Copies share their bytes.
-struct argument {
-    argument() = default;
-    // Memory of its own.
-    explicit argument(const shape &s)
-        : argument(detail::make<migraphx_argument>(migraphx_argument_create_empty, s.handle()))
+    bool is_string() const
     {
+        return m_type == string_type;
     }
-    // Borrows the data.
-    template <class T>
-    argument(const shape &s, T *data)
-        : argument(
-              detail::make<migraphx_argument>(migraphx_argument_create, s.handle(),
-                                              const_cast<void *>(static_cast<const void *>(data))))
+    bool is_array() const
     {
+        return m_type == array_type;
     }
-    // Takes the handle over.
-    explicit argument(migraphx_argument_t take) : m_handle(take, migraphx_argument_destroy)
+    bool is_object() const
     {
-        m_shape = copy_of(shape_of(take));
+        return m_type == object_type;
+    }
+    int64_t get_int64() const
+    {
+        return require(int64_type, "an integer"), m_integer;
+    }
+    uint64_t get_uint64() const
+    {
+        return require(uint64_type, "an unsigned integer"), m_unsigned;
+    }
+    double get_float() const
+    {
+        return require(float_type, "a number"), m_number;
+    }
+    bool get_bool() const
+    {
+        return require(bool_type, "a truth value"), m_unsigned != 0;
+    }
+    const std::string &get_string() const
+    {
+        return require(string_type, "a text"), m_text;
+    }
+    const array &get_array() const
+    {
+        return require(array_type, "a list"), m_members;
+    }
+    const array &get_object() const
+    {
+        return require(object_type, "a map"), m_members;
     }
 
-    const shape &get_shape() const
+    const std::string &get_key() const
     {
-        return m_shape;
+        return m_key;
     }
-    char *data() const
+    value with_key(const std::string &key) const
     {
-        char *result = nullptr;
-        if (m_handle)
-            detail::call(migraphx_argument_buffer(&result, m_handle.get()));
-        return result;
+        return value(key, *this);
     }
-    template <class T> T *cast() const
+    value without_key() const
     {
-        return reinterpret_cast<T *>(data());
+        return value(std::string(), *this);
     }
-    template <class T> T at(std::size_t i = 0) const
+    iterator find(const std::string &key)
     {
-        return cast<T>()[m_shape.index(i)];
+        return std::find_if(begin(), end(), [&](const value &x) { return x.m_key == key; });
     }
-    // All elements in row-major order, whatever the strides.
-    template <class T> std::vector<T> to_vector() const
+    const_iterator find(const std::string &key) const
     {
-        std::vector<T> result(m_shape.elements());
-        for (std::size_t i = 0; i < result.size(); i++)
-            result[i] = at<T>(i);
-        return result;
+        return std::find_if(begin(), end(), [&](const value &x) { return x.m_key == key; });
+    }
+    bool contains(const std::string &key) const
+    {
+        return is_object() && find(key) != end();
+    }
+    value &at(const std::string &key)
+    {
+        return const_cast<value &>(static_cast<const value *>(this)->at(key));
+    }
+    const value &at(const std::string &key) const
+    {
+        const auto found = find(key);
+        if (!is_object() || found == end())
+            throw std::runtime_error("there is no key '" + key + "'");
+        return *found;
+    }
+    value &at(std::size_t i)
+    {
+        return const_cast<value &>(static_cast<const value *>(this)->at(i));
+    }
+    const value &at(std::size_t i) const
+    {
+        if (i >= m_members.size())
+            throw std::runtime_error("there is no member " + std::to_string(i) + " among " +
+                                     std::to_string(m_members.size()));
+        return m_members[i];
+    }
+    value &operator[](std::size_t i)
+    {
+        return at(i);
+    }
+    const value &operator[](std::size_t i) const
+    {
+        return at(i);
+    }
+    // Adds the key if it is not there.
+    value &operator[](const std::string &key)
+    {
+        if (is_null())
+            m_type = object_type;
+        require(object_type, "a map");
+        const auto found = find(key);
+        if (found != end())
+            return *found;
+        m_members.push_back(value(key, value()));
+        return m_members.back();
+    }
+    const value &operator[](const std::string &key) const
+    {
+        return at(key);
+    }
+    // A value with a key makes or changes a map, one without a list.
+    void push_back(const value &x)
+    {
+        insert(x);
+    }
+    std::pair<iterator, bool> insert(const value &x)
+    {
+        if (is_null())
+            m_type = x.m_key.empty() ? array_type : object_type;
+        if (is_object() ? x.m_key.empty() : !is_array())
+            throw std::runtime_error("value: not a list to add to");
+        const auto found = is_object() ? find(x.m_key) : end();
+        if (found != end())
+            return {found, false};
+        m_members.push_back(x);
+        return {end() - 1, true};
+    }
+    template <class... Ts> std::pair<iterator, bool> emplace(Ts &&...xs)
+    {
+        return insert(value(std::forward<Ts>(xs)...));
+    }
+
+    std::size_t size() const
+    {
+        return m_members.size();
     }
     bool empty() const
     {
-        return !m_handle;
+        return m_members.empty();
     }
-    const_migraphx_argument_t handle() const
+    iterator begin()
     {
-        return m_handle.get();
+        return m_members.begin();
+    }
+    iterator end()
+    {
+        return m_members.end();
+    }
+    const_iterator begin() const
+    {
+        return m_members.begin();
+    }
+    const_iterator end() const
+    {
+        return m_members.end();
+    }
+    const value &front() const
+    {
+        return at(std::size_t(0));
+    }
+    const value &back() const
+    {
+        return at(m_members.size() - 1);
     }
 
-    friend bool operator==(const argument &x, const argument &y)
+    // Converted: any number to any other, anything simple to a text and back.
+    template <class T> T to() const
     {
-        bool same = x.empty() && y.empty();
-        if (!x.empty() && !y.empty())
-            detail::call(migraphx_argument_equal(&same, x.handle(), y.handle()));
-        return same;
+        return convert(static_cast<T *>(nullptr));
     }
-    friend bool operator!=(const argument &x, const argument &y)
+    template <class T> std::vector<T> to_vector() const
+    {
+        if (!is_array() && !is_object())
+            throw std::runtime_error("value: " + to_text() + " is not a list");
+        std::vector<T> result;
+        for (const auto &x : m_members)
+            result.push_back(x.to<T>());
+        return result;
+    }
+    template <class T> T value_or(const T &other) const
+    {
+        return is_null() ? other : to<T>();
+    }
+    template <class T> T get(const std::string &key, const T &other) const
+    {
+        return contains(key) ? at(key).to<T>() : other;
+    }
+
+    friend bool operator==(const value &x, const value &y)
+    {
+        return x.m_key == y.m_key && x.m_type == y.m_type && x.m_integer == y.m_integer &&
+               x.m_unsigned == y.m_unsigned && x.m_number == y.m_number && x.m_text == y.m_text &&
+               (x.is_object() ? std::is_permutation(x.begin(), x.end(), y.begin(), y.end())
+                              : x.m_members == y.m_members);
+    }
+    friend bool operator!=(const value &x, const value &y)
     {
         return !(x == y);
     }
-    friend std::ostream &operator<<(std::ostream &os, const argument &x)
+    // "{axes: {0, 1}, mode: average}"
+    friend std::ostream &operator<<(std::ostream &os, const value &x)
     {
-        char *text = nullptr;
-        detail::call(migraphx_argument_to_string(&text, x.handle()));
-        return os << detail::take(text);
-    }
-
-    // Of a borrowed handle.
-    static argument share(const_migraphx_argument_t other)
-    {
-        argument result{shape{}};
-        detail::call(migraphx_argument_assign_to(result.m_handle.get(), other));
-        result.m_shape = copy_of(shape_of(other));
-        return result;
+        if (!x.m_key.empty())
+            os << x.m_key << ": ";
+        return x.print(os);
     }
 
   private:
-    std::shared_ptr<migraphx_argument> m_handle;
-    shape m_shape;
+    struct is_real {
+    };
+    struct is_whole {
+    };
+    struct is_natural {
+    };
+    template <class T>
+    using kind_of =
+        std::conditional_t<std::is_floating_point<T>{}, is_real,
+                           std::conditional_t<std::is_unsigned<T>{}, is_natural, is_whole>>;
 
-    static const_migraphx_shape_t shape_of(const_migraphx_argument_t a)
+    type_t m_type = null_type;
+    std::string m_key; // of a member of a map
+    int64_t m_integer = 0;
+    uint64_t m_unsigned = 0; // truth too
+    double m_number = 0;
+    std::string m_text;
+    array m_members;
+    bool m_braces = false; // written {a, b}
+
+    template <class T> void set(T x, is_whole)
     {
-        const_migraphx_shape_t s = nullptr;
-        detail::call(migraphx_argument_shape(&s, a));
-        return s;
+        m_type = int64_type;
+        m_integer = static_cast<int64_t>(x);
     }
-    static shape copy_of(const_migraphx_shape_t s)
+    template <class T> void set(T x, is_natural)
     {
-        detail::unique_handle<migraphx_shape, migraphx_shape_destroy> copy{
-            detail::make<migraphx_shape>(migraphx_shape_create_scalar, migraphx_shape_float_type)};
-        detail::call(migraphx_shape_assign_to(copy.get(), s));
-        return shape(copy.release());
+        m_type = uint64_type;
+        m_unsigned = x;
+    }
+    template <class T> void set(T x, is_real)
+    {
+        m_type = float_type;
+        m_number = static_cast<double>(x);
+    }
+    static bool is_member(const value &x)
+    {
+        return !x.m_key.empty() || (x.m_braces && x.is_array() && x.m_members.size() == 2 &&
+                                    x.m_members[0].is_string() && x.m_members[0].m_key.empty());
+    }
+    void become_object()
+    {
+        m_type = object_type;
+        for (auto &x : m_members)
+            if (x.m_key.empty())
+                x = value(x.m_members[0].m_text, value(x.m_members[1]));
+    }
+    void require(type_t type, const char *what) const
+    {
+        if (m_type != type)
+            throw std::runtime_error("value: " + to_text() + " is not " + what);
+    }
+    std::ostream &print(std::ostream &os) const
+    {
+        switch (m_type) {
+        case int64_type:
+            return os << m_integer;
+        case uint64_type:
+            return os << m_unsigned;
+        case float_type:
+            return os << m_number;
+        case bool_type:
+            return os << m_unsigned;
+        case string_type:
+            return os << m_text;
+        case null_type:
+            return os << "null";
+        default:
+            break;
+        }
+        const char *between = "{";
+        for (const auto &x : m_members) {
+            os << between << x;
+            between = ", ";
+        }
+        return os << (m_members.empty() ? "{}" : "}");
+    }
+    std::string to_text() const
+    {
+        std::ostringstream os;
+        print(os);
+        return os.str();
+    }
+    std::string convert(std::string *) const
+    {
+        return to_text();
+    }
+    value convert(value *) const
+    {
+        return *this;
+    }
+    template <class T> std::vector<T> convert(std::vector<T> *) const
+    {
+        return to_vector<T>();
+    }
+    template <class T, class = std::enable_if_t<std::is_arithmetic<T>{} || std::is_enum<T>{}>>
+    T convert(T *) const
+    {
+        switch (m_type) {
+        case int64_type:
+            return static_cast<T>(m_integer);
+        case uint64_type:
+        case bool_type:
+            return static_cast<T>(m_unsigned);
+        case float_type:
+            return static_cast<T>(m_number);
+        case string_type:
+            return parsed<T>();
+        default:
+            throw std::runtime_error("value: " + to_text() + " is not a number");
+        }
+    }
+    template <class T> T parsed() const
+    {
+        std::istringstream text(m_text);
+        std::conditional_t<std::is_enum<T>{}, int64_t, T> result{};
+        if (!(text >> result) || !text.eof())
+            throw std::runtime_error("value: " + m_text + " is not a number");
+        return static_cast<T>(result);
     }
 };
-
-// A constant: its bytes are copied and not written to again.
-struct literal {
-    template <class T> literal(const shape &s, const std::vector<T> &values) : m_value(s)
-    {
-        fill(s, values.begin(), values.end());
-    }
-    template <class T> literal(const shape &s, const std::initializer_list<T> &values) : m_value(s)
-    {
-        fill(s, values.begin(), values.end());
-    }
-    template <class T> literal(const shape &s, T *data) : m_value(s)
-    {
-        std::memcpy(m_value.data(), data, s.bytes());
-    }
-
-    const shape &get_shape() const
-    {
-        return m_value.get_shape();
-    }
-    const char *data() const
-    {
-        return m_value.data();
-    }
-    argument get_argument() const
-    {
-        return m_value;
-    }
-
-  private:
-    argument m_value;
-
-    // Values of another type than the shape's are converted; integers keep all their bits.
-    template <class Iterator> void fill(const shape &s, Iterator begin, Iterator end)
-    {
-        using value = typename std::iterator_traits<Iterator>::value_type;
-        using wide = typename std::conditional<std::is_integral<value>{}, int64_t, double>::type;
-        const std::vector<wide> values(begin, end);
-        m_value = argument(create(s, values));
-    }
-    static migraphx_argument_t create(const shape &s, const std::vector<double> &values)
-    {
-        return detail::make<migraphx_argument>(migraphx_argument_create_values, s.handle(),
-                                               values.data(), values.size());
-    }
-    static migraphx_argument_t create(const shape &s, const std::vector<int64_t> &values)
-    {
-        return detail::make<migraphx_argument>(migraphx_argument_create_integers, s.handle(),
-                                               values.data(), values.size());
-    }
-};
-
-inline argument generate_argument(const shape &s, unsigned long seed = 0)
-{
-    return argument(detail::make<migraphx_argument>(migraphx_argument_generate, s.handle(),
-                                                    static_cast<std::size_t>(seed)));
-}
-
-inline argument fill_argument(const shape &s, double value = 0)
-{
-    return argument(detail::make<migraphx_argument>(migraphx_argument_fill, s.handle(), value));
-}
-
-inline literal generate_literal(const shape &s, unsigned long seed = 0)
-{
-    return literal(s, generate_argument(s, seed).data());
-}
-
-// --- operations ---
-
-struct operation {
-    operation(const std::string &name, const char *attributes = nullptr)
-        : m_handle(detail::make<migraphx_operation>(migraphx_operation_create_json, name.c_str(),
-                                                    attributes),
-                   migraphx_operation_destroy)
-    {
-    }
-    std::string name() const
-    {
-        char text[1024];
-        detail::call(migraphx_operation_name(text, sizeof text, m_handle.get()));
-        return text;
-    }
-    migraphx_operation_t handle() const
-    {
-        return m_handle.get();
-    }
-    friend std::ostream &operator<<(std::ostream &os, const operation &x)
-    {
-        char *text = nullptr;
-        detail::call(migraphx_operation_to_string(&text, x.handle()));
-        return os << detail::take(text);
-    }
-
-  private:
-    std::shared_ptr<migraphx_operation> m_handle;
-};
-
-inline operation make_op(const std::string &name)
-{
-    return operation(name);
-}
-
-// Attributes as relaxed JSON: "{axes: [2, 3], starts: [0, 2]}".
-inline operation make_json_op(const std::string &name, const std::string &attributes)
-{
-    return operation(name, attributes.c_str());
-}
 
 } // namespace version_1
 } // namespace migraphx
