@@ -2,7 +2,8 @@
 # The front door. `make help` lists the verbs; each prints what it does.
 MAKEFLAGS += --no-print-directory
 BUILD ?= build
-JOBS ?= 2
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+PREFIX ?= /usr/local
 CMAKE_ARGS ?=
 GENERATOR := $(shell command -v ninja >/dev/null 2>&1 && echo Ninja || echo "Unix Makefiles")
 VENV := $(BUILD)/venv
@@ -10,7 +11,7 @@ PYTHON := $(VENV)/bin/python
 CONFIGURE = cmake -S . -B $(1) -G "$(GENERATOR)" $(CMAKE_ARGS) $(2) > $(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
 COMPILE = cmake --build $(1) -j$(JOBS)
 
-.PHONY: all tests help demo test check check-all suite hostile bench bench-kernels bench-import fuzz fail-alloc size coverage install format venv clean
+.PHONY: all tests help demo test check check-all suite hostile bench bench-kernels bench-import fuzz fail-alloc size coverage install wheel deb bare-debian format venv clean
 
 all: $(BUILD)/CMakeCache.txt
 	@echo "== building the engine, its clients and the examples into $(BUILD)/"
@@ -40,6 +41,9 @@ help:
 	@echo "make coverage    line coverage of src/ by the tests"
 	@echo "make size        lengths of functions and files"
 	@echo "make install     into PREFIX (default /usr/local)"
+	@echo "make wheel       a Python wheel in $(BUILD)/dist, for any Python from 3.9 on"
+	@echo "make deb         a Debian package in $(BUILD)/dist"
+	@echo "make bare-debian every way to install, in a Debian 12 that has nothing else (needs root and debootstrap)"
 	@echo "make format      clang-format over the sources"
 
 # --- Python for the tests only; the engine and the driver need none ---
@@ -146,7 +150,20 @@ size:
 	@python3 tool/size.py
 
 install: all
-	@cmake --install $(BUILD) --prefix $(or $(PREFIX),/usr/local)
+	@cmake --install $(BUILD) --prefix $(PREFIX) > $(BUILD)/install.log || { cat $(BUILD)/install.log; exit 1; }
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig 2>/dev/null || :; fi
+	@echo "== installed into $(DESTDIR)$(PREFIX); for Python: export PYTHONPATH=$(PREFIX)/lib"
+
+wheel: all
+	@python3 tool/mgx_wheel.py $(BUILD) $(BUILD)/dist
+
+deb: all
+	@cpack --config $(BUILD)/CPackConfig.cmake -B $(BUILD)/dist > $(BUILD)/deb.log || { cat $(BUILD)/deb.log; exit 1; }
+	@rm -rf $(BUILD)/dist/_CPack_Packages $(BUILD)/deb.log
+	@ls $(BUILD)/dist/*.deb
+
+bare-debian:
+	@tool/bare_debian.sh
 
 format:
 	@clang-format -i $$(git ls-files '*.c' '*.h')

@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: MIT
-// migraphx-driver: the table of verbs, and what happens before and after each of them.
+// migraphx-driver: what it says of itself, and what happens before and after each verb.
 #include "verbs.h"
-
-extern char **environ;
-
-static const struct verb *const verbs[] = {&verb_read,   &verb_compile, &verb_run,
-                                           &verb_time,   &verb_perf,    &verb_verify,
-                                           &verb_params, &verb_op,      &verb_onnx};
-enum { VERBS = sizeof verbs / sizeof *verbs };
 
 static const char *version(void)
 {
@@ -19,28 +12,21 @@ static const char *version(void)
 static void print_overview(FILE *to)
 {
     fprintf(to, "usage: migraphx-driver <verb> [flags] [<file>]\n\nverbs:\n");
-    for (int i = 0; i < VERBS; i++)
-        fprintf(to, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
+    for (const struct verb *const *v = driver_verbs; *v; v++)
+        fprintf(to, "  %-10s %s\n", (*v)->name, (*v)->summary);
     fprintf(to, "\n  %-10s %s\n  %-10s %s\n\n", "--help",
             "This text; '<verb> --help' for its flags.", "--version",
             "The version of MIGraphX that is served.");
     fprintf(to, "example: migraphx-driver perf --batch 8 model.onnx\n");
 }
 
-static const struct verb *find_verb(const char *name)
-{
-    for (int i = 0; i < VERBS; i++)
-        if (strcmp(verbs[i]->name, name) == 0)
-            return verbs[i];
-    return NULL;
-}
-
 static int unknown_verb(const char *name)
 {
-    const char *names[VERBS];
-    for (int i = 0; i < VERBS; i++)
-        names[i] = verbs[i]->name;
-    const char *near = suggest(name, names, VERBS);
+    const char *names[32];
+    int count = 0;
+    for (const struct verb *const *v = driver_verbs; *v && count < 32; v++)
+        names[count++] = (*v)->name;
+    const char *near = suggest(name, names, count);
     fprintf(stderr, "error: unknown verb '%s'", name);
     fprintf(stderr, near ? ", did you mean '%s'?\n\n" : "\n\n", near);
     print_overview(stderr);
@@ -75,27 +61,6 @@ static char *join(int argc, char **argv)
     return line;
 }
 
-// Variables that the engine reads; anything else that begins with MIGRAPHX is probably a mistake.
-static void log_environment(void)
-{
-    static const char *const known[] = {
-        "MIGRAPHX_TRACE_COMPILE", "MIGRAPHX_TRACE_PASSES",   "MIGRAPHX_TIME_PASSES",
-        "MIGRAPHX_TRACE_EVAL",    "MIGRAPHX_DISABLE_PASSES", "MIGRAPHX_NUM_THREADS",
-        "MIGRAPHX_CPU_ISA",       "MIGRAPHX_PROBLEM_CACHE",  "MIGRAPHX_LOG_LEVEL"};
-    for (char **e = environ; *e; e++) {
-        if (strncmp(*e, "MIGRAPHX", 8) != 0)
-            continue;
-        const size_t length = strcspn(*e, "=");
-        bool used = false;
-        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-            used |= strlen(known[i]) == length && strncmp(*e, known[i], length) == 0;
-        if (used)
-            log_info("%s\\", *e);
-        else
-            log_warn("Unused environment variable: %.*s", (int)length, *e);
-    }
-}
-
 static int run_verb(const struct verb *verb, struct options *o, int argc, char **argv)
 {
     char *line = join(argc, argv);
@@ -110,16 +75,30 @@ static int run_verb(const struct verb *verb, struct options *o, int argc, char *
     return code;
 }
 
+// --help, --version and what packages are made of; -1 where the words are none of these.
+static int describe(int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : "--help";
+    if (strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0)
+        print_overview(stdout);
+    else if (strcmp(word, "-v") == 0 || strcmp(word, "--version") == 0)
+        printf("MIGraphX Version: %s\n", version());
+    else if (strcmp(word, "--man") == 0)
+        print_manual(version());
+    else if (strcmp(word, "--completion") != 0)
+        return -1;
+    else if (argc < 3 || !print_completion(argv[2])) {
+        fprintf(stderr, "error: --completion needs bash, zsh or fish\n");
+        return EXIT_USAGE;
+    }
+    return EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
-    if (argc < 2 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0) {
-        print_overview(stdout);
-        return EXIT_SUCCESS;
-    }
-    if (strcmp(argv[1], "-v") == 0 || strcmp(argv[1], "--version") == 0) {
-        printf("MIGraphX Version: %s\n", version());
-        return EXIT_SUCCESS;
-    }
+    const int described = describe(argc, argv);
+    if (described >= 0)
+        return described;
     const struct verb *verb = find_verb(argv[1]);
     if (!verb)
         return unknown_verb(argv[1]);

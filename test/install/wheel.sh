@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# wheel.sh BUILD [FLOOR]: makes the wheel of what is built, looks at it, installs it into a fresh environment without a
+# network, and uses it. BUILD `-`: pip builds itself, as `pip install .` does. FLOOR: the glibc that the tag must name.
+# 77: this Python has no pip that can do it.
+set -eu
+build=$1 floor=${2:-}
+here=$(cd "$(dirname "$0")" && pwd)
+source=$(cd "$here/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+pip="$PYTHON -m pip --disable-pip-version-check"
+$pip install --help 2> /dev/null | grep -q -e --config-settings || { echo "no pip with --config-settings"; exit 77; }
+unset PYTHONPATH PIP_INDEX_URL || :
+export PIP_NO_INDEX=1
+"$PYTHON" -m venv --without-pip "$work/venv"
+if [ "$build" = - ]; then
+    $pip --python "$work/venv" install "$source" > "$work/log" 2>&1 || { tail -40 "$work/log"; exit 1; }
+else
+    mkdir "$work/out"
+    $pip wheel --no-deps --config-settings=build="$build" -w "$work/out" "$source" > "$work/log" 2>&1 ||
+        { tail -40 "$work/log"; exit 1; }
+    wheel=$(ls "$work/out"/*.whl)
+    echo "$(basename "$wheel"), $(wc -c < "$wheel") bytes"
+    [ "$(wc -c < "$wheel")" -lt 10000000 ] || { echo "the wheel has 10 MB or more"; exit 1; }
+    case $wheel in
+    *-cp39-abi3-manylinux_2_"${floor:-[0-9]*}"_*) ;;
+    *) echo "the wheel is not tagged for any Python from 3.9 and glibc 2.${floor:-?}"; exit 1 ;;
+    esac
+    $pip --python "$work/venv" install "$wheel" > "$work/log" 2>&1 || { tail -40 "$work/log"; exit 1; }
+fi
+python="$work/venv/bin/python"
+sh "$here/clients.sh" "$(env -i "$python" -m migraphx_prefix)" "$python"
+env -i "$work/venv/bin/migraphx-driver" op relu | grep -q '^relu:' || { echo "the command migraphx-driver fails"; exit 1; }
+$pip --python "$work/venv" uninstall -y migraphx > /dev/null 2>&1
+left=$(find "$work/venv" -name '*migraphx*')
+[ -z "$left" ] || { echo "uninstalling leaves $left"; exit 1; }
