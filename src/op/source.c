@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: MIT
+// Writing source text; see source.h.
+//
+// A row becomes a function per class of numbers it is used with, a body a sequence of calls. What
+// the reference does when it stores a value (narrow floats round, integers wrap, floats beyond an
+// integer saturate) is said by `open_store` and the helpers below.
+#include "op/source.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "ir/text.h"
+#include "op/op.h"
+#include "op/rule/rule.h"
+
+enum class { REAL, DOUBLE, SINT, UINT, NONE };
+
+static const char *const class_type[] = {"pw_real", "double", "i64", "u64"};
+static const char *const class_name[] = {"real", "double", "sint", "uint"};
+
+static enum class class_of(enum mgx_type type) {
+    switch (type){
+        case MGX_FLOAT : case MGX_HALF : case MGX_BF16 : return REAL;
+        case MGX_DOUBLE : return DOUBLE;
+        case MGX_BOOL : case MGX_INT8 : case MGX_INT16 : case MGX_INT32 : case
+        MGX_INT64 : return SINT;
+        case MGX_UINT8 : case MGX_UINT16 : case MGX_UINT32 : case MGX_UINT64 : return UINT;
+        default : return NONE;
+    }
+}
+
+const char *mgx_source_type(enum mgx_type type)
+{
+    const enum class class = class_of(type);
+    return class == NONE ? NULL : class_type[class];
+}
+
+// --- helpers of the text ---
+
+// Floats to integers: towards zero, saturating, NaN as 0. Integers to floats that are narrower than
+// a float: what does not fit 24 bits is folded into the last of them, so that rounding once more is
+// rounding once.
+#define TRUNCATIONS(type)                                                                          \
+    "PW_FN i64 pw_fix_" #type "(pw_" #type " x)\n"                                                 \
+    "{\n"                                                                                          \
+    "    const pw_" #type " end = (pw_" #type ")(1u << 31) * (pw_" #type ")(1u << 31) * 2;\n"      \
+    "    const i64 most = (i64)(((u64)0 - 1) >> 1);\n"                                             \
+    "    return x != x ? 0 : x >= end ? most : x < -end ? -most - 1 : (i64)x;\n"                   \
+    "}\n"                                                                                          \
+    "PW_FN u64 pw_ufix_" #type "(pw_" #type " x)\n"                                                \
+    "{\n"                                                                                          \
+    "    const pw_" #type " end = (pw_" #type ")(1u << 31) * (pw_" #type ")(1u << 31) * 4;\n"      \
+    "    return !(x > 0) ? 0 : x >= end ? (u64)0 - 1 : (u64)x;\n"                                  \
+    "}\n"
+
+static const char helpers[] =
+    "PW_FN i64 pw_clamp(i64 x, i64 low, i64 high) { return x < low ? low : x > high ? high : x; }\n"
+    "PW_FN u64 pw_uclamp(u64 x, u64 high) { return x > high ? high : x; }\n"
+    "PW_FN i64 pw_wrap(i64 x, int bits)\n"
+    "{\n"
+    "    const u64 sign = (u64)1 << (bits - 1), mask = (sign << 1) - 1;\n"
+    "    return (i64)((((u64)x & mask) ^ sign) - sign);\n"
+    "}\n"
+    "PW_FN pw_real pw_odd(u64 x, int negative)\n"
+    "{\n"
+    "    u64 lost = 0;\n"
+    "    int shift = 0;\n"
+    "    for (; x >> 24; shift++, x >>= 1)\n"
+    "        lost |= x & 1;\n"
+    "    pw_real y = (pw_real)(x | lost);\n"
+    "    for (; shift; shift--)\n"
+    "        y *= 2;\n"
+    "    return negative ? -y : y;\n"
+    "}\n"
+    "PW_FN pw_real pw_sodd(i64 x) { return pw_odd(x < 0 ? 0 - (u64)x : (u64)x, x < 0); }\n"
+    "PW_FN pw_real pw_uodd(u64 x) { return pw_odd(x, 0); }\n" TRUNCATIONS(real);
+
+// Only where doubles are asked for: there are cards without them.
+static const char double_helpers[] = "typedef double pw_double;\n" TRUNCATIONS(double);
+
+void mgx_source_begin(struct mgx_source *s, struct mgx_str *out)
+{
+    *s = (struct mgx_source){.out = out};
+    mgx_str_put(out, mgx_pointwise_prelude);
+    mgx_str_put(out, "\n");
+    mgx_str_put(out, helpers);
+}
+
+// --- the function of a row ---
+
+static const char *text_of(const struct mgx_pointwise *row, enum class class)
+{
+    return class == SINT && !row->wraps     ? row->sint
+           : class == SINT || class == UINT ? row->uint
+                                            : row->real;
+}
+
+static void put_operands(struct mgx_str *out, int arity, const char *type, const char *prefix)
+{
+    for (int i = 0; i < arity; i++)
+        mgx_str_printf(out, "%s%s %s%c", i ? ", " : "", type, prefix, 'x' + i);
+}
+
+// Signed operands of a row that may overflow are computed on as unsigned ones.
+static void put_wrapping(struct mgx_str *out, const struct mgx_op *op,
+                         const struct mgx_pointwise *row)
+{
+    mgx_str_printf(out, "PW_FN i64 pw_%s_sint(", op->name);
+    put_operands(out, row->arity, "i64", "s");
+    mgx_str_put(out, ")\n{\n    const u64 ");
+    for (int i = 0; i < row->arity; i++)
+        mgx_str_printf(out, "%s%c = (u64)s%c", i ? ", " : "", 'x' + i, 'x' + i);
+    mgx_str_printf(out, ";\n    return (i64)(%s);\n}\n", row->uint);
+}
+
+static void put_row(struct mgx_source *s, const struct mgx_op *op, enum class class)
+{
+    const struct mgx_pointwise *row = mgx_pointwise_find(op);
+    assert(row && text_of(row, class));
+    bool *done = &s->done[row->code][class];
+    if (*done)
+        return;
+    *done = true;
+    if (class == SINT && row->wraps) {
+        put_wrapping(s->out, op, row);
+        return;
+    }
+    const char *type = class_type[class];
+    mgx_str_printf(s->out, "PW_FN %s pw_%s_%s(", type, op->name, class_name[class]);
+    put_operands(s->out, row->arity, type, "");
+    mgx_str_printf(s->out, "%s) { return (%s)(%s); }\n", row->alpha ? ", pw_real a" : "", type,
+                   text_of(row, class));
+}
+
+// The class that an operator computes in for operands of a type: integers without a text of their
+// own go through floats.
+static enum class row_class(const struct mgx_pointwise *row, enum mgx_type type) {
+    const enum class class = class_of(type);
+    return (class == SINT || class == UINT) && !row->sint ? DOUBLE : class;
+}
+
+// --- names ---
+
+struct function {
+    struct mgx_source *s;
+    struct mgx_ins *const *params;
+    int param_count;
+    const struct mgx_ins *first;
+    const struct mgx_ins *end; // behind the last; NULL: the module's end
+};
+
+static bool is_line(const struct mgx_ins *ins)
+{
+    return !ins->literal && ins->op != &mgx_op_param && ins->op != &mgx_op_return &&
+           ins->op != &mgx_op_comment;
+}
+
+static void put_real(struct mgx_str *out, const char *type, double x)
+{
+    mgx_str_printf(out, "(%s)", type);
+    mgx_text_print_exact(out, x);
+}
+
+static void put_number(struct mgx_str *out, const struct mgx_tensor *t)
+{
+    const enum mgx_type type = t->shape.type;
+    const int64_t i = mgx_load_int(type, t->data, 0);
+    const double x = mgx_load_double(type, t->data, 0);
+    if (class_of(type) == UINT)
+        mgx_str_printf(out, "(u64)%" PRIu64 "u", (uint64_t)i);
+    else if (class_of(type) == SINT && i == INT64_MIN)
+        mgx_str_printf(out, "(-(i64)%" PRId64 " - 1)", INT64_MAX);
+    else if (class_of(type) == SINT)
+        mgx_str_printf(out, "(i64)%" PRId64, i);
+    else if (isnan(x))
+        mgx_str_printf(out, "((%s)0 / (%s)0)", mgx_source_type(type), mgx_source_type(type));
+    else if (isinf(x))
+        mgx_str_printf(out, "((%s)%d / (%s)0)", mgx_source_type(type), x < 0 ? -1 : 1,
+                       mgx_source_type(type));
+    else
+        put_real(out, mgx_source_type(type), x);
+}
+
+static void put_name(const struct function *f, const struct mgx_ins *ins)
+{
+    for (int i = 0; i < f->param_count; i++)
+        if (f->params[i] == ins) {
+            mgx_str_printf(f->s->out, "x%d", i);
+            return;
+        }
+    if (ins->literal) {
+        put_number(f->s->out, ins->literal);
+        return;
+    }
+    int at = 0;
+    for (const struct mgx_ins *other = f->first; other != ins; other = other->next)
+        at += is_line(other);
+    mgx_str_printf(f->s->out, "v%d", at);
+}
+
+// --- storing: a value of a class as one of a type ---
+
+static int bits_of(enum mgx_type type)
+{
+    return (int)mgx_type_size(type) * 8;
+}
+
+// What stands before and behind an expression of a floating class.
+static void open_real(struct mgx_str *out, enum class from, enum mgx_type to)
+{
+    const bool is_unsigned = class_of(to) == UINT;
+    if (to == MGX_FLOAT || to == MGX_DOUBLE)
+        mgx_str_printf(out, "(%s)(", to == MGX_FLOAT ? "float" : "double");
+    else if (to == MGX_HALF || to == MGX_BF16)
+        mgx_str_put(out, to == MGX_HALF ? "pw_half(" : "pw_bf16(");
+    else if (to == MGX_BOOL)
+        mgx_str_put(out, "(i64)(0 != (");
+    else
+        mgx_str_printf(out, "%s(pw_%sfix_%s(", is_unsigned ? "pw_uclamp" : "pw_clamp",
+                       is_unsigned ? "u" : "", from == DOUBLE ? "double" : "real");
+}
+
+static void close_real(struct mgx_str *out, enum mgx_type to)
+{
+    if (mgx_type_is_float(to)) {
+        mgx_str_put(out, ")");
+    } else if (to == MGX_BOOL) {
+        mgx_str_put(out, "))");
+    } else if (class_of(to) == UINT) {
+        mgx_str_printf(out, "), ((u64)0 - 1) >> %d)", 64 - bits_of(to));
+    } else {
+        const int spare = 64 - bits_of(to);
+        mgx_str_printf(out, "), -(i64)(((u64)0 - 1) >> %d) - 1, (i64)(((u64)0 - 1) >> %d))",
+                       spare + 1, spare + 1);
+    }
+}
+
+static void open_int(struct mgx_str *out, enum class from, enum mgx_type to)
+{
+    if (to == MGX_FLOAT || to == MGX_DOUBLE)
+        mgx_str_printf(out, "(%s)(", to == MGX_FLOAT ? "float" : "double");
+    else if (to == MGX_HALF || to == MGX_BF16)
+        mgx_str_printf(out, "%s(pw_%s(", to == MGX_HALF ? "pw_half" : "pw_bf16",
+                       from == UINT ? "uodd" : "sodd");
+    else if (to == MGX_BOOL)
+        mgx_str_put(out, "(i64)(0 != (");
+    else
+        mgx_str_put(out, class_of(to) == UINT ? "((u64)(" : "pw_wrap((i64)(");
+}
+
+static void close_int(struct mgx_str *out, enum mgx_type to)
+{
+    if (to == MGX_FLOAT || to == MGX_DOUBLE)
+        mgx_str_put(out, ")");
+    else if (mgx_type_is_float(to) || to == MGX_BOOL)
+        mgx_str_put(out, "))");
+    else if (class_of(to) == UINT)
+        mgx_str_printf(out, ") & ((u64)0 - 1) >> %d)", 64 - bits_of(to));
+    else
+        mgx_str_printf(out, "), %d)", bits_of(to));
+}
+
+static void open_store(struct mgx_str *out, enum class from, enum mgx_type to)
+{
+    if (from == REAL || from == DOUBLE)
+        open_real(out, from, to);
+    else
+        open_int(out, from, to);
+}
+
+static void close_store(struct mgx_str *out, enum class from, enum mgx_type to)
+{
+    if (from == REAL || from == DOUBLE)
+        close_real(out, to);
+    else
+        close_int(out, to);
+}
+
+// --- lines ---
+
+static void put_call(const struct function *f, const struct mgx_ins *ins, enum class class)
+{
+    struct mgx_str *out = f->s->out;
+    const struct mgx_pointwise *row = mgx_pointwise_find(ins->op);
+    mgx_str_printf(out, "pw_%s_%s(", ins->op->name, class_name[class]);
+    for (int i = 0; i < ins->in_count; i++) {
+        mgx_str_printf(out, "%s(%s)", i ? ", " : "", class_type[class]);
+        put_name(f, ins->in[i]);
+    }
+    if (row->alpha) {
+        mgx_str_put(out, ", ");
+        put_real(out, "pw_real", ((const struct mgx_alpha_attr *)ins->attr)->alpha);
+    }
+    mgx_str_put(out, ")");
+}
+
+static void put_value(const struct function *f, const struct mgx_ins *ins)
+{
+    struct mgx_str *out = f->s->out;
+    const struct mgx_pointwise *row = mgx_pointwise_find(ins->op);
+    if (ins->op == &mgx_op_where) { // moves values: nothing to round
+        put_name(f, ins->in[0]);
+        mgx_str_put(out, " != 0 ? ");
+        put_name(f, ins->in[1]);
+        mgx_str_put(out, " : ");
+        put_name(f, ins->in[2]);
+        return;
+    }
+    if (ins->op == &mgx_op_identity) {
+        put_name(f, ins->in[0]);
+        return;
+    }
+    const enum mgx_type from = ins->in[0]->shape.type;
+    const enum class class = row ? row_class(row, from) : class_of(from);
+    open_store(out, class, ins->shape.type);
+    if (row)
+        put_call(f, ins, class);
+    else
+        put_name(f, ins->in[0]); // convert
+    close_store(out, class, ins->shape.type);
+}
+
+static enum mgx_status check(const struct mgx_ins *ins, struct mgx_diag *diag)
+{
+    const struct mgx_pointwise *row = mgx_pointwise_find(ins->op);
+    if (!row && ins->op != &mgx_op_convert && ins->op != &mgx_op_identity)
+        return mgx_fail(diag, MGX_UNSUPPORTED, "%s has no source text", ins->op->name);
+    for (int i = -1; i < ins->in_count; i++) {
+        const enum mgx_type type = i < 0 ? ins->shape.type : ins->in[i]->shape.type;
+        if (!mgx_source_type(type))
+            return mgx_fail(diag, MGX_UNSUPPORTED, "%s: no source text for type %s", ins->op->name,
+                            mgx_type_name(type));
+    }
+    return MGX_OK;
+}
+
+static void put_lines(const struct function *f)
+{
+    int at = 0;
+    for (const struct mgx_ins *ins = f->first; ins != f->end; ins = ins->next) {
+        if (!is_line(ins))
+            continue;
+        mgx_str_printf(f->s->out, "    const %s v%d = ", mgx_source_type(ins->shape.type), at++);
+        put_value(f, ins);
+        mgx_str_put(f->s->out, ";\n");
+    }
+}
+
+static bool computes_doubles(const struct function *f)
+{
+    for (const struct mgx_ins *ins = f->first; ins != f->end; ins = ins->next) {
+        const struct mgx_pointwise *row = is_line(ins) ? mgx_pointwise_find(ins->op) : NULL;
+        if (is_line(ins) && (class_of(ins->in[0]->shape.type) == DOUBLE ||
+                             (row && row_class(row, ins->in[0]->shape.type) == DOUBLE)))
+            return true;
+    }
+    return false;
+}
+
+static void put_rows(const struct function *f)
+{
+    if (!f->s->doubles && computes_doubles(f)) {
+        mgx_str_put(f->s->out, double_helpers);
+        f->s->doubles = true;
+    }
+    for (const struct mgx_ins *ins = f->first; ins != f->end; ins = ins->next) {
+        const struct mgx_pointwise *row = is_line(ins) ? mgx_pointwise_find(ins->op) : NULL;
+        if (row && ins->op != &mgx_op_where)
+            put_row(f->s, ins->op, row_class(row, ins->in[0]->shape.type));
+    }
+}
+
+static void put_head(const struct function *f, const char *name,
+                     const struct mgx_ins *const *results, int count)
+{
+    struct mgx_str *out = f->s->out;
+    mgx_str_printf(out, "PW_FN void %s(", name);
+    for (int i = 0; i < f->param_count; i++)
+        mgx_str_printf(out, "%s x%d, ", mgx_source_type(f->params[i]->shape.type), i);
+    for (int i = 0; i < count; i++)
+        mgx_str_printf(out, "%s%s *y%d", i ? ", " : "", mgx_source_type(results[i]->shape.type), i);
+    mgx_str_put(out, ")\n{\n");
+}
+
+static enum mgx_status put_function(const struct function *f, const char *name,
+                                    const struct mgx_ins *const *results, int count,
+                                    struct mgx_diag *diag)
+{
+    for (const struct mgx_ins *ins = f->first; ins != f->end; ins = ins->next)
+        if (is_line(ins))
+            TRY(check(ins, diag));
+    for (int i = 0; i < f->param_count + count; i++) {
+        const struct mgx_ins *ins = i < count ? results[i] : f->params[i - count];
+        if (!mgx_source_type(ins->shape.type))
+            return mgx_fail(diag, MGX_UNSUPPORTED, "no source text for type %s",
+                            mgx_type_name(ins->shape.type));
+    }
+    put_rows(f);
+    put_head(f, name, results, count);
+    put_lines(f);
+    for (int i = 0; i < count; i++) {
+        mgx_str_printf(f->s->out, "    *y%d = ", i);
+        put_name(f, results[i]);
+        mgx_str_put(f->s->out, ";\n");
+    }
+    mgx_str_put(f->s->out, "}\n");
+    return MGX_OK;
+}
+
+enum mgx_status mgx_source_body(struct mgx_source *s, const char *name,
+                                const struct mgx_module *body, struct mgx_diag *diag)
+{
+    enum { MOST = 64 };
+    struct mgx_ins *params[MOST];
+    const struct mgx_ins *results[MOST];
+    const int param_count = mgx_module_parameters(body, params, MOST);
+    const int count = mgx_module_result_count(body);
+    if (param_count > MOST || count > MOST)
+        return mgx_fail(diag, MGX_UNSUPPORTED,
+                        "a body of %d parameters and %d results, more than %d", param_count, count,
+                        MOST);
+    for (int i = 0; i < count; i++)
+        results[i] = mgx_module_result(body, i);
+    const struct function f = {s, params, param_count, body->first, NULL};
+    return put_function(&f, name, results, count, diag);
+}
+
+enum mgx_status mgx_source_ins(struct mgx_source *s, const char *name, const struct mgx_ins *ins,
+                               struct mgx_diag *diag)
+{
+    const struct function f = {s, ins->in, ins->in_count, ins, ins->next};
+    return put_function(&f, name, (const struct mgx_ins *const[]){ins}, 1, diag);
+}

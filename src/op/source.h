@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+// Source text of element-wise code, made from the rows of the table of scalar operators: what a
+// code generator pastes into a kernel for a pointwise instruction or a fused body.
+//
+//     body { x, y }:  z = add(x, y)      PW_FN void f(pw_real x0, pw_real x1, pw_real *y0)
+//                     relu(z)            {
+//                                            const pw_real v0 = (float)(pw_add_real(x0, x1));
+//                                            const pw_real v1 = (float)(pw_relu_real(v0));
+//                                            *y0 = v1;
+//                                        }
+//
+// The text keeps to what C, CUDA C, HIP and OpenCL C have in common. The dialect defines, before
+// it:
+//
+//     i64, u64              integers of 64 bits
+//     PW_FN                 how a function begins: static, static __device__ __forceinline__, ...
+//     pw_real               what floats are computed in: float, or double for the reference's bits
+//     pw_half(x), pw_bf16(x)   a pw_real rounded to the nearest value of the narrow type
+//
+// Values of float, half and bf16 are pw_real, doubles double, bool and signed integers i64, other
+// integers u64; loading and storing is the kernel's own affair (mgx_source_type names the type).
+// After every operator the value is rounded to its declared type, as without fusion.
+//
+// Holds: with pw_real = double the text computes, bit for bit, what the reference computes (a test
+// compiles every row and proves it). Cost: one pass over the body, O(values^2) for their names.
+#pragma once
+
+#include "base/str.h"
+#include "ir/module.h"
+#include "op/pointwise.h"
+
+enum { MGX_SOURCE_CLASSES = 4 }; // pw_real, double, i64, u64
+
+struct mgx_source {
+    struct mgx_str *out;
+    bool done[MGX_PW_COUNT][MGX_SOURCE_CLASSES]; // rows whose functions are written
+    bool doubles;                                // ... and the helpers for doubles
+};
+
+// Writes the helpers that the texts call; `out` is the caller's and collects everything.
+void mgx_source_begin(struct mgx_source *s, struct mgx_str *out);
+// Writes function `name` for a body of scalar operators: parameters by value in order, results by
+// pointer. MGX_UNSUPPORTED, naming the operator or type, when the rows do not cover it; nothing of
+// the function is written then. A lack of memory shows in out->failed.
+enum mgx_status mgx_source_body(struct mgx_source *s, const char *name,
+                                const struct mgx_module *body, struct mgx_diag *diag) MGX_NODISCARD;
+// The same for one element-wise instruction, whose inputs are the parameters.
+enum mgx_status mgx_source_ins(struct mgx_source *s, const char *name, const struct mgx_ins *ins,
+                               struct mgx_diag *diag) MGX_NODISCARD;
+// The type that a value is held in; NULL for types that no text is made for.
+const char *mgx_source_type(enum mgx_type type);
