@@ -61,6 +61,10 @@ enum mgx_op_flags {
     MGX_OP_MOVE = 1 << 10,     // moves elements by mgx_tensor_copy: inputs may lie at any address
     MGX_OP_RESHAPE =
         1 << 8, // a view of input 0 where that is standard, else a row-major copy of it
+    MGX_OP_COMMUTATIVE = 1 << 11,   // of two inputs; the result is the same when they are swapped
+    MGX_OP_REGROUP = 1 << 12,       // the elements of input 0 in row-major order, other lengths
+    MGX_OP_CHANNELS_LAST = 1 << 13, // of images {n, c, ...}: fastest with channels innermost
+    MGX_OP_CHANNELS_LAST_4D = 1 << 14, // ... where they have two spatial axes
 };
 
 struct mgx_op {

@@ -199,6 +199,7 @@ const struct mgx_op mgx_op_convolution = {
     .defaults = &defaults,
     .in_min = 2,
     .in_max = 2,
+    .flags = MGX_OP_CHANNELS_LAST,
     .shape = shape,
     .compute = compute,
 };
@@ -211,6 +212,7 @@ const struct mgx_op mgx_op_quant_convolution = {
     .defaults = &defaults,
     .in_min = 2,
     .in_max = 2,
+    .flags = MGX_OP_CHANNELS_LAST,
     .shape = quant_shape,
     .unranked_type = quant_unranked,
     .compute = compute,

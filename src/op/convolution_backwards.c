@@ -185,6 +185,7 @@ const struct mgx_op mgx_op_convolution_backwards = {
     .defaults = &defaults,
     .in_min = 2,
     .in_max = 2,
+    .flags = MGX_OP_CHANNELS_LAST,
     .shape = shape,
     .compute = compute,
 };

@@ -76,6 +76,7 @@ const struct mgx_op mgx_op_lrn = {
     .defaults = &defaults,
     .in_min = 1,
     .in_max = 1,
+    .flags = MGX_OP_CHANNELS_LAST_4D,
     .shape = shape,
     .compute = compute,
 };

@@ -14,7 +14,8 @@
 //     ..._INT  (name, signed, unsigned)       integers and bool only
 //     ..._BOOL (name, text)                   like _SAME with a bool result
 //     ..._ALPHA(name, default, real)          with an attribute alpha, `a` in the text
-// x, y, z are the operands. Cost of the reference: one call per element.
+// x, y, z are the operands. Of two operands a row says whether they may be swapped: SWAPS, ORDERED.
+// Cost of the reference: one call per element.
 #include "op/pointwise.h"
 
 #include <assert.h>
@@ -69,6 +70,8 @@ static enum mgx_status where_shape(struct mgx_shape_call *c, struct mgx_shape *o
 static enum mgx_status where_compute(struct mgx_compute_call *c);
 static enum mgx_type row_unranked(const struct mgx_shape_call *c);
 
+enum { ORDERED = 0, SWAPS = MGX_OP_COMMUTATIVE };
+
 static const struct mgx_field alpha_fields[] = {MGX_REAL(struct mgx_alpha_attr, alpha), {0}};
 
 #define REAL_FN(name, e)                                                                           \
@@ -103,12 +106,12 @@ enum {
 };
 
 // Every row has a shape rule and a compute of the table's own; `where` passes others.
-#define OBJECT(name_, text_, n, row_, ...)                                                         \
+#define OBJECT(name_, text_, n, order_, row_, ...)                                                 \
     const struct mgx_op mgx_op_##name_ = {.name = #name_,                                          \
                                           .meaning = text_,                                        \
                                           .in_min = n,                                             \
                                           .in_max = n,                                             \
-                                          .flags = MGX_OP_POINTWISE,                               \
+                                          .flags = MGX_OP_POINTWISE | (order_),                    \
                                           .unranked_type = row_unranked,                           \
                                           .user = &row_,                                           \
                                           __VA_ARGS__};
@@ -118,8 +121,8 @@ enum {
     REAL_FN(name, e)                                                                               \
     static const struct mgx_pointwise name##_row = {                                               \
         .code = (enum mgx_pw)code_of_##name, .arity = n, .real = te, .real_fn = name##_real};      \
-    OBJECT(name, te, n, name##_row, RULES)
-#define ROW_ALL(name, n, result_, wraps_, te, ts, tu)                                              \
+    OBJECT(name, te, n, ORDERED, name##_row, RULES)
+#define ROW_ALL(name, n, order, result_, wraps_, te, ts, tu)                                       \
     static const struct mgx_pointwise name##_row = {.code = (enum mgx_pw)code_of_##name,           \
                                                     .arity = n,                                    \
                                                     .result = result_,                             \
@@ -130,8 +133,8 @@ enum {
                                                     .real_fn = name##_real,                        \
                                                     .sint_fn = name##_sint,                        \
                                                     .uint_fn = name##_uint};                       \
-    OBJECT(name, te, n, name##_row, RULES)
-#define ROW_INT(name, n, s, u, ts, tu)                                                             \
+    OBJECT(name, te, n, order, name##_row, RULES)
+#define ROW_INT(name, n, order, s, u, ts, tu)                                                      \
     SINT_FN(name, s)                                                                               \
     UINT_FN(name, u)                                                                               \
     static const struct mgx_pointwise name##_row = {.code = (enum mgx_pw)code_of_##name,           \
@@ -140,20 +143,20 @@ enum {
                                                     .uint = tu,                                    \
                                                     .sint_fn = name##_sint,                        \
                                                     .uint_fn = name##_uint};                       \
-    OBJECT(name, tu, n, name##_row, RULES)
+    OBJECT(name, tu, n, order, name##_row, RULES)
 
 // The texts are stringised where the row stands: one level down isnan(x) would be expanded.
-#define ALL_(name, n, result, wraps, e, s, u, te, ts, tu)                                          \
+#define ALL_(name, n, order, result, wraps, e, s, u, te, ts, tu)                                   \
     REAL_FN(name, e)                                                                               \
-    SINT_FN(name, s) UINT_FN(name, u) ROW_ALL(name, n, result, wraps, te, ts, tu)
-#define WRAP_(name, n, e, t)                                                                       \
+    SINT_FN(name, s) UINT_FN(name, u) ROW_ALL(name, n, order, result, wraps, te, ts, tu)
+#define WRAP_(name, n, order, e, t)                                                                \
     REAL_FN(name, e)                                                                               \
-    UINT_FN(name, e) WRAP_FN(name) ROW_ALL(name, n, MGX_PW_SAME, true, t, t, t)
+    UINT_FN(name, e) WRAP_FN(name) ROW_ALL(name, n, order, MGX_PW_SAME, true, t, t, t)
 
 #define UNARY(name, e) ROW_REAL(name, 1, e, #e)
-#define UNARY_ALL(name, e, s, u) ALL_(name, 1, MGX_PW_SAME, false, e, s, u, #e, #s, #u)
-#define UNARY_BOOL(name, e, s, u) ALL_(name, 1, MGX_PW_BOOL, false, e, s, u, #e, #s, #u)
-#define UNARY_INT(name, s, u) ROW_INT(name, 1, s, u, #s, #u)
+#define UNARY_ALL(name, e, s, u) ALL_(name, 1, ORDERED, MGX_PW_SAME, false, e, s, u, #e, #s, #u)
+#define UNARY_BOOL(name, e, s, u) ALL_(name, 1, ORDERED, MGX_PW_BOOL, false, e, s, u, #e, #s, #u)
+#define UNARY_INT(name, s, u) ROW_INT(name, 1, ORDERED, s, u, #s, #u)
 #define UNARY_ALPHA(name, default_, e)                                                             \
     REAL_FN(name, e)                                                                               \
     static const struct mgx_alpha_attr name##_defaults = {default_};                               \
@@ -162,14 +165,15 @@ enum {
                                                     .alpha = true,                                 \
                                                     .real = #e,                                    \
                                                     .real_fn = name##_real};                       \
-    OBJECT(name, #e, 1, name##_row, RULES, .fields = alpha_fields,                                 \
+    OBJECT(name, #e, 1, ORDERED, name##_row, RULES, .fields = alpha_fields,                        \
            .attr_size = sizeof(struct mgx_alpha_attr), .defaults = &name##_defaults)
-#define BINARY_ALL(name, e, s, u) ALL_(name, 2, MGX_PW_SAME, false, e, s, u, #e, #s, #u)
-#define BINARY_SAME(name, e) ALL_(name, 2, MGX_PW_SAME, false, e, e, e, #e, #e, #e)
-#define BINARY_BOOL(name, e) ALL_(name, 2, MGX_PW_BOOL, false, e, e, e, #e, #e, #e)
-#define BINARY_WRAP(name, e) WRAP_(name, 2, e, #e)
-#define BINARY_INT(name, s, u) ROW_INT(name, 2, s, u, #s, #u)
-#define TERNARY_SAME(name, e) ALL_(name, 3, MGX_PW_SAME, false, e, e, e, #e, #e, #e)
+#define BINARY_ALL(name, order, e, s, u)                                                           \
+    ALL_(name, 2, order, MGX_PW_SAME, false, e, s, u, #e, #s, #u)
+#define BINARY_SAME(name, order, e) ALL_(name, 2, order, MGX_PW_SAME, false, e, e, e, #e, #e, #e)
+#define BINARY_BOOL(name, order, e) ALL_(name, 2, order, MGX_PW_BOOL, false, e, e, e, #e, #e, #e)
+#define BINARY_WRAP(name, order, e) WRAP_(name, 2, order, e, #e)
+#define BINARY_INT(name, order, s, u) ROW_INT(name, 2, order, s, u, #s, #u)
+#define TERNARY_SAME(name, e) ALL_(name, 3, ORDERED, MGX_PW_SAME, false, e, e, e, #e, #e, #e)
 // `where` reads a condition of another type: its own shape rule and compute.
 #define TERNARY_WHERE(name_, e)                                                                    \
     REAL_FN(name_, e)                                                                              \
@@ -179,7 +183,7 @@ enum {
                                                      .sint = #e,                                   \
                                                      .uint = #e,                                   \
                                                      .real_fn = name_##_real};                     \
-    OBJECT(name_, #e, 3, name_##_row, .shape = where_shape, .compute = where_compute)
+    OBJECT(name_, #e, 3, ORDERED, name_##_row, .shape = where_shape, .compute = where_compute)
 
 // --- the table ---
 // clang-format off
@@ -219,32 +223,33 @@ UNARY_ALL(trunc, trunc(x), x, x)
 UNARY_ALPHA(elu, 1, x > 0 ? x : a * expm1(x))
 UNARY_ALPHA(leaky_relu, 0.01, x > 0 ? x : a * x)
 
-BINARY_WRAP(add, x + y)
-BINARY_INT(bit_shift_left, y < 0 || y > 63 ? 0 : (i64)((u64)x << y), y > 63 ? 0 : x << y)
-BINARY_INT(bit_shift_right, y < 0 || y > 63 ? (x < 0 ? -1 : 0) : x >> y, y > 63 ? 0 : x >> y)
-BINARY_INT(bitwise_and, x & y, x & y)
-BINARY_INT(bitwise_or, x | y, x | y)
-BINARY_INT(bitwise_xor, x ^ y, x ^ y)
-BINARY_ALL(div, x / y, pw_div(x, y), y == 0 ? 0 : x / y)
-BINARY_SAME(equal, x == y)
-BINARY_ALL(fmod, fmod(x, y), pw_rem(x, y), y == 0 ? 0 : x % y)
-BINARY_SAME(greater, x > y)
-BINARY_SAME(less, x < y)
-BINARY_BOOL(logical_and, x != 0 && y != 0)
-BINARY_BOOL(logical_or, x != 0 || y != 0)
-BINARY_BOOL(logical_xor, (x != 0) != (y != 0))
-BINARY_SAME(max, x != x || x > y ? x : y)
-BINARY_SAME(min, x != x || x < y ? x : y)
-BINARY_ALL(mod,
+BINARY_WRAP(add, SWAPS, x + y)
+BINARY_INT(bit_shift_left, ORDERED, y < 0 || y > 63 ? 0 : (i64)((u64)x << y), y > 63 ? 0 : x << y)
+BINARY_INT(bit_shift_right, ORDERED, y < 0 || y > 63 ? (x < 0 ? -1 : 0) : x >> y,
+           y > 63 ? 0 : x >> y)
+BINARY_INT(bitwise_and, SWAPS, x & y, x & y)
+BINARY_INT(bitwise_or, SWAPS, x | y, x | y)
+BINARY_INT(bitwise_xor, SWAPS, x ^ y, x ^ y)
+BINARY_ALL(div, ORDERED, x / y, pw_div(x, y), y == 0 ? 0 : x / y)
+BINARY_SAME(equal, SWAPS, x == y)
+BINARY_ALL(fmod, ORDERED, fmod(x, y), pw_rem(x, y), y == 0 ? 0 : x % y)
+BINARY_SAME(greater, ORDERED, x > y)
+BINARY_SAME(less, ORDERED, x < y)
+BINARY_BOOL(logical_and, SWAPS, x != 0 && y != 0)
+BINARY_BOOL(logical_or, SWAPS, x != 0 || y != 0)
+BINARY_BOOL(logical_xor, SWAPS, (x != 0) != (y != 0))
+BINARY_SAME(max, SWAPS, x != x || x > y ? x : y)
+BINARY_SAME(min, SWAPS, x != x || x < y ? x : y)
+BINARY_ALL(mod, ORDERED,
            fmod(x, y) == 0                ? copysign(fmod(x, y), y)
            : (fmod(x, y) < 0) != (y < 0)  ? fmod(x, y) + y
                                           : fmod(x, y),
            pw_mod(x, y), y == 0 ? 0 : x % y)
-BINARY_WRAP(mul, x * y)
-BINARY_ALL(pow, pow(x, y), pw_pow(x, y), pw_upow(x, y))
-BINARY_ALL(prelu, x < 0 ? x * y : x, x < 0 ? (i64)((u64)x * (u64)y) : x, x)
-BINARY_WRAP(sqdiff, (x - y) * (x - y))
-BINARY_WRAP(sub, x - y)
+BINARY_WRAP(mul, SWAPS, x * y)
+BINARY_ALL(pow, ORDERED, pow(x, y), pw_pow(x, y), pw_upow(x, y))
+BINARY_ALL(prelu, ORDERED, x < 0 ? x * y : x, x < 0 ? (i64)((u64)x * (u64)y) : x, x)
+BINARY_WRAP(sqdiff, SWAPS, (x - y) * (x - y))
+BINARY_WRAP(sub, ORDERED, x - y)
 
 TERNARY_SAME(clip, (x < y ? y : x) > z ? z : x < y ? y : x)
 TERNARY_WHERE(where, x != 0 ? y : z)

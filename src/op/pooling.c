@@ -190,6 +190,7 @@ const struct mgx_op mgx_op_pooling = {
     .defaults = &defaults,
     .in_min = 1,
     .in_max = 1,
+    .flags = MGX_OP_CHANNELS_LAST,
     .shape = shape,
     .compute = compute,
 };

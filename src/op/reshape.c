@@ -194,7 +194,7 @@ const struct mgx_op mgx_op_reshape = {
     .attr_size = sizeof(struct reshape),
     .in_min = 1,
     .in_max = 2,
-    .flags = MGX_OP_RESHAPE,
+    .flags = MGX_OP_RESHAPE | MGX_OP_REGROUP,
     .shape = reshape_shape,
     .compute = mgx_compute_reshape,
 };
@@ -219,7 +219,7 @@ const struct mgx_op mgx_op_reshape_lazy = {
     .attr_size = sizeof(struct reshape),
     .in_min = 1,
     .in_max = 1,
-    .flags = MGX_OP_VIEW,
+    .flags = MGX_OP_VIEW | MGX_OP_REGROUP,
     .shape = lazy_shape,
     .compute = mgx_compute_view,
 };
@@ -269,7 +269,7 @@ const struct mgx_op mgx_op_flatten = {
     .defaults = &flatten_defaults,
     .in_min = 1,
     .in_max = 1,
-    .flags = MGX_OP_RESHAPE,
+    .flags = MGX_OP_RESHAPE | MGX_OP_REGROUP,
     .shape = flatten_shape,
     .compute = mgx_compute_reshape,
 };

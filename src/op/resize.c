@@ -232,6 +232,7 @@ const struct mgx_op mgx_op_resize = {
     .defaults = &defaults,
     .in_min = 1,
     .in_max = 3,
+    .flags = MGX_OP_CHANNELS_LAST_4D,
     .shape = shape,
     .compute = compute,
 };

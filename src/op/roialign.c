@@ -159,6 +159,7 @@ const struct mgx_op mgx_op_roialign = {
     .defaults = &defaults,
     .in_min = 3,
     .in_max = 3,
+    .flags = MGX_OP_CHANNELS_LAST_4D,
     .shape = shape,
     .compute = compute,
 };

@@ -68,7 +68,7 @@ const struct mgx_op mgx_op_squeeze = {
     .attr_size = sizeof(struct squeeze),
     .in_min = 1,
     .in_max = 1,
-    .flags = MGX_OP_VIEW,
+    .flags = MGX_OP_VIEW | MGX_OP_REGROUP,
     .shape = squeeze_shape,
     .compute = mgx_compute_view,
 };
@@ -158,7 +158,7 @@ const struct mgx_op mgx_op_unsqueeze = {
     .attr_size = sizeof(struct unsqueeze),
     .in_min = 1,
     .in_max = 1,
-    .flags = MGX_OP_VIEW,
+    .flags = MGX_OP_VIEW | MGX_OP_REGROUP,
     .shape = unsqueeze_shape,
     .compute = mgx_compute_view,
 };

@@ -57,7 +57,7 @@ static uint64_t hash_of(const struct mgx_ins *ins)
     uint64_t unordered = 0;
     for (int i = 0; i < ins->in_count; i++) {
         const uint64_t id = (uint64_t)(uintptr_t)ins->in[i];
-        if (mgx_is_commutative(ins->op))
+        if (ins->op->flags & MGX_OP_COMMUTATIVE)
             unordered += mix(7, id);
         else
             h = mix(h, id);
@@ -76,7 +76,7 @@ static bool equal_literals(const struct mgx_tensor *a, const struct mgx_tensor *
 
 static bool equal_inputs(const struct mgx_ins *a, const struct mgx_ins *b)
 {
-    bool same = true, crossed = a->in_count == 2 && mgx_is_commutative(a->op);
+    bool same = true, crossed = a->in_count == 2 && (a->op->flags & MGX_OP_COMMUTATIVE);
     for (int i = 0; i < a->in_count; i++) {
         same &= a->in[i] == b->in[i];
         crossed = crossed && a->in[i] == b->in[1 - i];

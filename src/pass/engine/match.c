@@ -9,18 +9,6 @@
 
 #include "pass/engine/constant.h"
 
-bool mgx_is_commutative(const struct mgx_op *op)
-{
-    static const struct mgx_op *const list[] = {
-        &mgx_op_add,         &mgx_op_mul,        &mgx_op_max,         &mgx_op_min,
-        &mgx_op_equal,       &mgx_op_sqdiff,     &mgx_op_logical_and, &mgx_op_logical_or,
-        &mgx_op_logical_xor, &mgx_op_bitwise_and};
-    for (int i = 0; i < MGX_COUNT(list); i++)
-        if (op == list[i])
-            return true;
-    return false;
-}
-
 // --- reading ---
 
 static int read_node(struct mgx_pattern *p, const char **text);
@@ -217,7 +205,7 @@ static bool match_node(const struct mgx_pattern *p, int index, struct mgx_ins *i
     if (match_args(p, n, ins, false, m, match))
         return true;
     *match = before;
-    return n->arg_count == 2 && mgx_is_commutative(ins->op) &&
+    return n->arg_count == 2 && (ins->op->flags & MGX_OP_COMMUTATIVE) &&
            match_args(p, n, ins, true, m, match);
 }
 

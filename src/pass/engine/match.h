@@ -56,5 +56,3 @@ bool mgx_pattern_parse(struct mgx_pattern *out, const char **text);
 // Is the root's operator one that the pattern asks for? Cheap.
 bool mgx_pattern_may_match(const struct mgx_pattern *p, const struct mgx_ins *ins);
 bool mgx_pattern_match(const struct mgx_pattern *p, struct mgx_ins *ins, struct mgx_match *m);
-
-bool mgx_is_commutative(const struct mgx_op *op);
