@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "pass/engine/rewrite.h"
 #include "pass/engine/walk.h"
 
 #define DEFAULT_FOLD_LIMIT ((size_t)64 << 20)
@@ -105,8 +106,12 @@ enum mgx_status mgx_run_passes(struct mgx_program *p, const struct mgx_pass *con
         o.fold_total_bytes = DEFAULT_FOLD_TOTAL;
     struct mgx_arena scratch;
     mgx_arena_init(&scratch);
-    struct mgx_pass_call call = {.program = p, .scratch = &scratch, .options = &o, .diag = diag};
+    struct mgx_rule_cache rules;
+    mgx_rule_cache_init(&rules);
+    struct mgx_pass_call call = {
+        .program = p, .scratch = &scratch, .options = &o, .rules = &rules, .diag = diag};
     const enum mgx_status status = mgx_pass_apply_all(&call, passes);
+    mgx_rule_cache_fini(&rules);
     mgx_arena_fini(&scratch);
     if (call.changed)
         mgx_memory_trim();

@@ -25,6 +25,8 @@ struct mgx_pass_options {
     void *trace_user;
 };
 
+struct mgx_rule_cache; // see rewrite.h
+
 struct mgx_pass_call {
     struct mgx_program *program;
     struct mgx_arena
@@ -33,6 +35,7 @@ struct mgx_pass_call {
     bool changed;                           // the pass says so
     size_t folded_bytes;                    // kept over a pipeline, as is
     int64_t folded_work;                    // ... the number of elementary steps spent on folding
+    struct mgx_rule_cache *rules;           // equations read so far, kept over a pipeline, or NULL
     struct mgx_diag *diag;
 };
 

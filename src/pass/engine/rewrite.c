@@ -29,6 +29,55 @@ static bool compile(const struct mgx_rule *rule, struct mgx_compiled_rule *out)
     return rule->rewrite || (mgx_pattern_parse(&out->right, &text) && !*text);
 }
 
+void mgx_rule_cache_init(struct mgx_rule_cache *cache)
+{
+    *cache = (struct mgx_rule_cache){0};
+    mgx_arena_init(&cache->arena);
+}
+
+void mgx_rule_cache_fini(struct mgx_rule_cache *cache)
+{
+    mgx_map_fini(&cache->tables);
+    mgx_arena_fini(&cache->arena);
+}
+
+static enum mgx_status compile_table(struct mgx_pass_call *c, const struct mgx_rules *table,
+                                     const struct mgx_compiled_rule **out)
+{
+    struct mgx_rule_cache *cache = c->rules;
+    *out = cache ? mgx_map_find_pointer(&cache->tables, table->v) : NULL;
+    if (*out)
+        return MGX_OK;
+    struct mgx_compiled_rule *rules =
+        MGX_NEW_ARRAY(cache ? &cache->arena : c->scratch, struct mgx_compiled_rule, table->count);
+    if (!rules || (cache && !mgx_map_put_pointer(&cache->tables, table->v, rules)))
+        return mgx_fail_memory(c->diag);
+    for (int i = 0; i < table->count; i++)
+        if (!compile(&table->v[i], &rules[i]))
+            return mgx_fail(c->diag, MGX_INTERNAL, "the rule \"%s\" does not read",
+                            table->v[i].equation);
+    *out = rules;
+    return MGX_OK;
+}
+
+static enum mgx_status compile_tables(struct mgx_rewriter *r, const struct mgx_rules *const *tables,
+                                      int count)
+{
+    int total = 0;
+    for (int i = 0; i < count; i++)
+        total += tables[i]->count;
+    r->rules = MGX_NEW_ARRAY(r->call->scratch, const struct mgx_compiled_rule *, total);
+    if (!r->rules)
+        return mgx_fail_memory(r->call->diag);
+    for (int i = 0; i < count; i++) {
+        const struct mgx_compiled_rule *rules;
+        TRY(compile_table(r->call, tables[i], &rules));
+        for (int j = 0; j < tables[i]->count; j++)
+            r->rules[r->rule_count++] = &rules[j];
+    }
+    return MGX_OK;
+}
+
 // --- the queue ---
 
 static void push(struct mgx_rewriter *r, struct mgx_ins *ins)
@@ -57,28 +106,11 @@ static struct mgx_ins *pop(struct mgx_rewriter *r)
     return ins;
 }
 
-static enum mgx_status compile_tables(struct mgx_rewriter *r, const struct mgx_rules *const *tables,
-                                      int count)
-{
-    int total = 0;
-    for (int i = 0; i < count; i++)
-        total += tables[i]->count;
-    r->rules = MGX_NEW_ARRAY(r->call->scratch, struct mgx_compiled_rule, total);
-    if (!r->rules)
-        return mgx_fail_memory(r->call->diag);
-    for (int i = 0; i < count; i++)
-        for (int j = 0; j < tables[i]->count; j++)
-            if (!compile(&tables[i]->v[j], &r->rules[r->rule_count++]))
-                return mgx_fail(r->call->diag, MGX_INTERNAL, "the rule \"%s\" does not read",
-                                tables[i]->v[j].equation);
-    return MGX_OK;
-}
-
 // Could any rule apply to this operator?
 static bool is_root(const struct mgx_rewriter *r, const struct mgx_ins *ins)
 {
     for (int i = 0; i < r->rule_count; i++)
-        if (mgx_pattern_may_match(&r->rules[i].left, ins))
+        if (mgx_pattern_may_match(&r->rules[i]->left, ins))
             return true;
     return false;
 }
@@ -149,14 +181,14 @@ static bool fits(const struct mgx_ins *ins, const struct mgx_ins *by)
 
 static struct mgx_ins *try_rule(struct mgx_rewriter *r, int i, struct mgx_ins *ins)
 {
-    const struct mgx_rule *rule = r->rules[i].rule;
+    const struct mgx_rule *rule = r->rules[i]->rule;
     struct mgx_match m;
-    if (!mgx_pattern_match(&r->rules[i].left, ins, &m) || !holds(r, rule->when, ins) ||
+    if (!mgx_pattern_match(&r->rules[i]->left, ins, &m) || !holds(r, rule->when, ins) ||
         (rule->guard && !rule->guard(r, ins, &m)))
         return NULL;
     if (rule->rewrite)
         return rule->rewrite(r, ins, &m);
-    struct mgx_ins *by = emit(&r->rules[i].right, 0, ins, &m);
+    struct mgx_ins *by = emit(&r->rules[i]->right, 0, ins, &m);
     return by && fits(ins, by) ? by : NULL;
 }
 
