@@ -23,5 +23,9 @@ list() { # list KIND MACRO FILES...: sorted MACRO(name) lines for definitions of
 sed -nE 's/^(UNARY|BINARY|TERNARY)[A-Z_]*\(([a-z0-9_]+),.*/\2/p' "$src"/op/pointwise.c 2>/dev/null |
     LC_ALL=C sort -u | awk '{ printf "PW(%s, %s)\n", $1, toupper($1) }' | put pointwise_list.inc
 list pass PASS "$src"/pass/*.c | LC_ALL=C sort -u | put pass_list.inc
-list onnx ONNX "$src"/onnx/op/*.c "$src"/onnx/simple.c | LC_ALL=C sort -u | put onnx_list.inc
+# ONNX rules come in the order of the operators' names, so that the table can be searched by bisection.
+cat "$src"/onnx/op/*.c "$src"/onnx/simple.c | awk '
+    match($0, /^const struct mgx_onnx_op mgx_onnx_[a-z0-9_]+ =/) { rule = substr($0, 35, RLENGTH - 36) }
+    rule != "" && match($0, /\.name = "[^"]+"/) { print substr($0, RSTART + 9, RLENGTH - 10), "ONNX(" rule ")"; rule = "" }
+' | LC_ALL=C sort -u | sed 's/.* //' | put onnx_list.inc
 list target TARGET "$src"/targets/*/*.c | LC_ALL=C sort -u | put target_list.inc

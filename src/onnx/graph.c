@@ -217,7 +217,7 @@ static enum mgx_status apply_rule(struct mgx_onnx_node *n, const struct mgx_onnx
     if (function)
         return is_poisoned(n) ? poison_outputs(n) : mgx_onnx_call(n, function);
     const char *why = NULL;
-    const struct mgx_onnx_op *rule = mgx_onnx_rule_find(g->import, g, proto, &n->opset, &why);
+    const struct mgx_onnx_op *rule = mgx_onnx_rule_find(g, proto, &n->opset, &why);
     if (!rule && g->import->options.skip_unknown_operators)
         return import_unknown(n);
     if (!rule) {

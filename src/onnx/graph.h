@@ -60,11 +60,6 @@ struct mgx_onnx_bound {
     const struct mgx_shape *shape;
 };
 
-struct mgx_onnx_rule { // rules of one operator name, any domain and version
-    const struct mgx_onnx_op *op;
-    struct mgx_onnx_rule *next;
-};
-
 struct mgx_onnx_missing { // an operator that cannot be imported, and where it was met first
     const char *what, *node, *why;
     int64_t count;
@@ -79,8 +74,6 @@ struct mgx_onnx_import {
     struct mgx_arena arena, scratch;
     struct mgx_onnx_source source;
     struct mgx_onnx_model model;
-    struct mgx_map rules;     // op_type -> struct mgx_onnx_rule *
-    struct mgx_map domains;   // that some rule is for
     struct mgx_map functions; // "domain:name:overload" -> struct mgx_onnx_function *
     struct mgx_map folded;    // instruction -> struct mgx_tensor *, NULL for "not a constant"
     struct mgx_onnx_strings *strings; // bytes of folded strings; NULL until there are any
@@ -203,10 +196,8 @@ enum mgx_status mgx_onnx_call(struct mgx_onnx_node *n,
                               struct mgx_onnx_function *function) MGX_NODISCARD;
 
 // --- rules ---
-enum mgx_status mgx_onnx_rules_init(struct mgx_onnx_import *import) MGX_NODISCARD;
 // NULL, and why, when there is none.
-const struct mgx_onnx_op *mgx_onnx_rule_find(const struct mgx_onnx_import *import,
-                                             const struct mgx_onnx_graph *g,
+const struct mgx_onnx_op *mgx_onnx_rule_find(const struct mgx_onnx_graph *g,
                                              const struct mgx_onnx_node_proto *node, int64_t *opset,
                                              const char **why);
 

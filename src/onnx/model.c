@@ -156,8 +156,6 @@ enum mgx_status mgx_onnx_begin(struct mgx_onnx_import *import,
 void mgx_onnx_end(struct mgx_onnx_import *import)
 {
     mgx_onnx_source_fini(&import->source);
-    mgx_map_fini(&import->rules);
-    mgx_map_fini(&import->domains);
     mgx_map_fini(&import->functions);
     mgx_onnx_folded_fini(import);
     mgx_map_fini(&import->missing);
@@ -170,7 +168,6 @@ static enum mgx_status import_model(struct mgx_onnx_import *import,
                                     struct mgx_ins **results)
 {
     TRY(mgx_onnx_read_model(import->source.bytes, &import->arena, &import->model, import->diag));
-    TRY(mgx_onnx_rules_init(import));
     TRY(mgx_onnx_functions_read(import));
     TRY(import_graph(import, arguments, results));
     if (import->scratch.failed || import->arena.failed)

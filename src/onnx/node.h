@@ -43,6 +43,15 @@ struct mgx_onnx_node {
     const struct mgx_onnx_op *rule; // the one being applied
 };
 
+// What an operator takes besides numbers. Rules are written for numbers; a hostile model hands
+// strings to a convolution, and the walk refuses them before the rule sees them.
+enum mgx_onnx_kinds {
+    MGX_ONNX_TEXT = 1,
+    MGX_ONNX_COMPLEX = 2,
+    MGX_ONNX_SEQUENCE = 4,
+    MGX_ONNX_OPTIONAL = 8,
+};
+
 struct mgx_onnx_op {
     const char *name;   // ONNX op_type
     const char *domain; // NULL: ai.onnx
@@ -50,6 +59,16 @@ struct mgx_onnx_op {
     int64_t until;      // last one; 0 = open. Several rules of one name may cover different ranges
     enum mgx_status (*import)(struct mgx_onnx_node *n);
     const struct mgx_op *op; // what a row of simple.c maps to; rules reach it as n->rule->op
+    unsigned takes;          // enum mgx_onnx_kinds, by the standard's type constraints
+    // Element types of the results by the standard, for nodes that are imported only when they run.
+    // One letter per result, the last one for all that follow; NULL: the type of input 0.
+    //   0-9  type of that input            e  type of the members of input 0, a sequence
+    //   b f i l t u  bool float int32 int64 string uint8
+    //   s    a sequence of input 0's type  q  a sequence like input 0
+    //   @    named by the attribute (a TensorProto type number), else of the letter after it
+    //   B C  as that body declares them; C: behind the condition, its first result
+    const char *result;
+    const char *result_attribute; // of @, B and C
 };
 
 // --- attributes; a wrong type or an absent required one is recorded as a failure and gives the

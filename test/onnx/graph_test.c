@@ -231,6 +231,14 @@ CASE(absent_versions_have_defaults)
 
 // --- unsupported operators ---
 
+CASE(operators_are_listed_in_order_and_once)
+{
+    const int count = mgx_onnx_operator_count();
+    CHECK(count > 200 && !mgx_onnx_operator_name(count) && !mgx_onnx_operator_name(-1));
+    for (int i = 1; i < count; i++) // rules are found by bisection over this order
+        CHECK(strcmp(mgx_onnx_operator_name(i - 1), mgx_onnx_operator_name(i)) < 0);
+}
+
 CASE(lists_all_operators_that_are_missing)
 {
     struct pb g = {0};
@@ -531,14 +539,17 @@ CASE(limits_are_kept)
     CHECK(refused_with(&m, &small, MGX_LIMIT, "tensor of 16 bytes"));
 }
 
-TEST_MAIN(
-    ROW(imports_and_runs_one_node) ROW(names_nodes_as_origin) ROW(sorts_unsorted_nodes)
-        ROW(a_wide_unsorted_node_is_linear) ROW(names_cycles_and_missing_producers)
-            ROW(refuses_names_defined_twice) ROW(an_initialiser_that_is_an_input_is_a_constant)
-                ROW(versions_are_checked) ROW(absent_versions_have_defaults)
-                    ROW(lists_all_operators_that_are_missing) ROW(unknown_operators_may_be_kept)
-                        ROW(options_settle_free_dimensions) ROW(free_dimensions_keep_their_names)
-                            ROW(functions_expand_with_their_attributes) ROW(expansion_has_a_budget)
-                                ROW(functions_that_reach_themselves_are_refused)
-                                    ROW(calls_must_fit_their_function)
-                                        ROW(long_chains_need_no_stack) ROW(limits_are_kept))
+TEST_MAIN(ROW(imports_and_runs_one_node) ROW(names_nodes_as_origin) ROW(sorts_unsorted_nodes)
+              ROW(a_wide_unsorted_node_is_linear) ROW(names_cycles_and_missing_producers) ROW(
+                  refuses_names_defined_twice) ROW(an_initialiser_that_is_an_input_is_a_constant)
+                  ROW(versions_are_checked) ROW(absent_versions_have_defaults)
+                      ROW(operators_are_listed_in_order_and_once)
+                          ROW(lists_all_operators_that_are_missing)
+                              ROW(unknown_operators_may_be_kept) ROW(options_settle_free_dimensions)
+                                  ROW(free_dimensions_keep_their_names)
+                                      ROW(functions_expand_with_their_attributes)
+                                          ROW(expansion_has_a_budget)
+                                              ROW(functions_that_reach_themselves_are_refused)
+                                                  ROW(calls_must_fit_their_function)
+                                                      ROW(long_chains_need_no_stack)
+                                                          ROW(limits_are_kept))

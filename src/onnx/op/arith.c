@@ -68,7 +68,7 @@ static enum mgx_status is_inf(struct mgx_onnx_node *n)
     n->out[0] = y;
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_is_inf = {.name = "IsInf", .import = is_inf};
+const struct mgx_onnx_op mgx_onnx_is_inf = {.name = "IsInf", .import = is_inf, .result = "b"};
 
 static enum mgx_status bit_cast(struct mgx_onnx_node *n)
 {
@@ -79,4 +79,8 @@ static enum mgx_status bit_cast(struct mgx_onnx_node *n)
                               MGX_IN(n->in[0]));
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_bit_cast = {.name = "BitCast", .import = bit_cast};
+const struct mgx_onnx_op mgx_onnx_bit_cast = {.name = "BitCast",
+                                              .import = bit_cast,
+                                              .takes = MGX_ONNX_COMPLEX,
+                                              .result = "@0",
+                                              .result_attribute = "to"};

@@ -268,7 +268,8 @@ static enum mgx_status import(struct mgx_onnx_node *n)
         n->out[0] = mgx_build_merge_heads(n, n->out[0]);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_attention = {.name = "Attention", .since = 23, .import = import};
+const struct mgx_onnx_op mgx_onnx_attention = {
+    .name = "Attention", .since = 23, .import = import, .result = "0020"};
 
 // --- FlexAttention ---
 

@@ -76,11 +76,16 @@ static enum mgx_status import_cast(struct mgx_onnx_node *n)
         TRY(mgx_onnx_type(n, mgx_onnx_int(n, "to", 0), &type));
     return cast(n, type);
 }
-const struct mgx_onnx_op mgx_onnx_cast = {.name = "Cast", .import = import_cast};
+const struct mgx_onnx_op mgx_onnx_cast = {.name = "Cast",
+                                          .import = import_cast,
+                                          .takes = MGX_ONNX_TEXT,
+                                          .result = "@f",
+                                          .result_attribute = "to"};
 
 static enum mgx_status cast_like(struct mgx_onnx_node *n)
 {
     TRY(mgx_onnx_need(n, 2, 2));
     return cast(n, n->in[1]->shape.type);
 }
-const struct mgx_onnx_op mgx_onnx_cast_like = {.name = "CastLike", .import = cast_like};
+const struct mgx_onnx_op mgx_onnx_cast_like = {
+    .name = "CastLike", .import = cast_like, .takes = MGX_ONNX_TEXT, .result = "1"};

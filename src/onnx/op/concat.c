@@ -14,4 +14,5 @@ static enum mgx_status import(struct mgx_onnx_node *n)
     n->out[0] = mgx_build_concat(n, axis, n->in, n->in_count);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_concat = {.name = "Concat", .import = import};
+const struct mgx_onnx_op mgx_onnx_concat = {
+    .name = "Concat", .import = import, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};

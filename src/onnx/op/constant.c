@@ -107,8 +107,8 @@ static enum mgx_status constant_of_shape(struct mgx_onnx_node *n)
         n->out[0] = mgx_build_expand(n, value, dims.count, dims.v);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_constant_of_shape = {.name = "ConstantOfShape",
-                                                       .import = constant_of_shape};
+const struct mgx_onnx_op mgx_onnx_constant_of_shape = {
+    .name = "ConstantOfShape", .import = constant_of_shape, .result = "f"};
 
 // --- Expand ---
 
@@ -135,7 +135,8 @@ static enum mgx_status expand(struct mgx_onnx_node *n)
     n->out[0] = mgx_build_expand(n, x, rank, lens);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_expand = {.name = "Expand", .import = expand};
+const struct mgx_onnx_op mgx_onnx_expand = {
+    .name = "Expand", .import = expand, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};
 
 // --- EyeLike ---
 
@@ -163,7 +164,8 @@ static enum mgx_status eye_like(struct mgx_onnx_node *n)
         n, mgx_build_equal(n, column, mgx_build_with(n, &mgx_op_add, row, (double)k)), type);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_eye_like = {.name = "EyeLike", .import = eye_like};
+const struct mgx_onnx_op mgx_onnx_eye_like = {
+    .name = "EyeLike", .import = eye_like, .result = "@0", .result_attribute = "dtype"};
 
 // --- Range ---
 
@@ -232,4 +234,5 @@ static enum mgx_status trilu(struct mgx_onnx_node *n)
     n->out[0] = mgx_build_where(n, drop, mgx_build_like(n, x, 0), x);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_trilu = {.name = "Trilu", .import = trilu};
+const struct mgx_onnx_op mgx_onnx_trilu = {
+    .name = "Trilu", .import = trilu, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};

@@ -44,7 +44,8 @@ static enum mgx_status import_if(struct mgx_onnx_node *n)
     struct mgx_ins *y = mgx_onnx_emit_body(n, &mgx_op_if, NULL, n->in, 1, mod, 2);
     return y ? spread(n, y, mgx_module_result_count(mod[0])) : MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_if = {.name = "If", .import = import_if};
+const struct mgx_onnx_op mgx_onnx_if = {
+    .name = "If", .import = import_if, .result = "B", .result_attribute = "then_branch"};
 
 // --- carried values ---
 
@@ -192,7 +193,12 @@ static enum mgx_status import_loop(struct mgx_onnx_node *n)
                            in, count, &body, 1);
     return y ? loop_results(n, y, body, carried) : MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_loop = {.name = "Loop", .import = import_loop};
+const struct mgx_onnx_op mgx_onnx_loop = {.name = "Loop",
+                                          .import = import_loop,
+                                          .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX |
+                                                   MGX_ONNX_SEQUENCE | MGX_ONNX_OPTIONAL,
+                                          .result = "C",
+                                          .result_attribute = "body"};
 
 // --- Scan ---
 
@@ -285,7 +291,12 @@ static enum mgx_status import_scan(struct mgx_onnx_node *n)
     TRY(emit_scan(n, &s, n->in, &y, &results));
     return y ? spread(n, y, results) : MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_scan = {.name = "Scan", .since = 9, .import = import_scan};
+const struct mgx_onnx_op mgx_onnx_scan = {.name = "Scan",
+                                          .since = 9,
+                                          .import = import_scan,
+                                          .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX,
+                                          .result = "B",
+                                          .result_attribute = "body"};
 
 // --- Scan of opset 8: everything has a batch axis in front ---
 
@@ -395,5 +406,10 @@ static enum mgx_status import_scan_8(struct mgx_onnx_node *n)
         n, &mgx_op_scan, MGX_ATTRS(mgx_int("num_scan_inputs", count)), in, count, &m, 1);
     return y ? spread(n, y, results) : MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_scan_8 = {
-    .name = "Scan", .since = 8, .until = 8, .import = import_scan_8};
+const struct mgx_onnx_op mgx_onnx_scan_8 = {.name = "Scan",
+                                            .since = 8,
+                                            .until = 8,
+                                            .import = import_scan_8,
+                                            .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX,
+                                            .result = "B",
+                                            .result_attribute = "body"};

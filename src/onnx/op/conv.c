@@ -79,7 +79,8 @@ static enum mgx_status qlinear_conv(struct mgx_onnx_node *n)
     n->out[0] = mgx_quantize_to(n, add_bias(n, y, bias), 6, 1);
     return n->diag->status;
 }
-const struct mgx_onnx_op mgx_onnx_qlinear_conv = {.name = "QLinearConv", .import = qlinear_conv};
+const struct mgx_onnx_op mgx_onnx_qlinear_conv = {
+    .name = "QLinearConv", .import = qlinear_conv, .result = "7"};
 
 // --- ConvTranspose ---
 

@@ -13,7 +13,8 @@ static enum mgx_status gather(struct mgx_onnx_node *n)
     n->out[0] = mgx_build_gather(n, n->in[0], n->in[1], axis);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_gather = {.name = "Gather", .import = gather};
+const struct mgx_onnx_op mgx_onnx_gather = {
+    .name = "Gather", .import = gather, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};
 
 static enum mgx_status gather_nd(struct mgx_onnx_node *n)
 {
@@ -25,7 +26,8 @@ static enum mgx_status gather_nd(struct mgx_onnx_node *n)
                               MGX_IN(n->in[0], n->in[1]));
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_gather_nd = {.name = "GatherND", .import = gather_nd};
+const struct mgx_onnx_op mgx_onnx_gather_nd = {
+    .name = "GatherND", .import = gather_nd, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};
 
 // --- GatherElements ---
 
@@ -80,8 +82,8 @@ static enum mgx_status gather_elements(struct mgx_onnx_node *n)
     n->out[0] = mgx_build_gather(n, mgx_onnx_reshape(n, x, (int64_t[]){-1}, 1), place, 0);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_gather_elements = {.name = "GatherElements",
-                                                     .import = gather_elements};
+const struct mgx_onnx_op mgx_onnx_gather_elements = {
+    .name = "GatherElements", .import = gather_elements, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};
 
 // --- Compress ---
 
@@ -116,7 +118,8 @@ static enum mgx_status compress(struct mgx_onnx_node *n)
     n->out[0] = mgx_build_gather(n, x, mgx_build_ints(n, &shape, chosen), axis);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_compress = {.name = "Compress", .import = compress};
+const struct mgx_onnx_op mgx_onnx_compress = {
+    .name = "Compress", .import = compress, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};
 
 // --- ReverseSequence ---
 
@@ -160,4 +163,5 @@ static enum mgx_status reverse_sequence(struct mgx_onnx_node *n)
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_reverse_sequence = {.name = "ReverseSequence",
-                                                      .import = reverse_sequence};
+                                                      .import = reverse_sequence,
+                                                      .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};

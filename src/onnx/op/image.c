@@ -40,7 +40,8 @@ static enum mgx_status col2im(struct mgx_onnx_node *n)
                         n->in, 1);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_col2im = {.name = "Col2Im", .import = col2im};
+const struct mgx_onnx_op mgx_onnx_col2im = {
+    .name = "Col2Im", .import = col2im, .takes = MGX_ONNX_COMPLEX};
 
 // --- CenterCropPad ---
 
@@ -76,8 +77,8 @@ static enum mgx_status center_crop_pad(struct mgx_onnx_node *n)
     n->out[0] = x == n->in[0] ? mgx_onnx_unary(n, &mgx_op_identity, x) : x;
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_center_crop_pad = {.name = "CenterCropPad",
-                                                     .import = center_crop_pad};
+const struct mgx_onnx_op mgx_onnx_center_crop_pad = {
+    .name = "CenterCropPad", .import = center_crop_pad, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};
 
 // --- Det ---
 

@@ -76,8 +76,8 @@ static enum mgx_status matmul_integer(struct mgx_onnx_node *n)
     n->out[0] = y;
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_matmul_integer = {.name = "MatMulInteger",
-                                                    .import = matmul_integer};
+const struct mgx_onnx_op mgx_onnx_matmul_integer = {
+    .name = "MatMulInteger", .import = matmul_integer, .result = "i"};
 
 // --- ConvInteger ---
 
@@ -158,4 +158,5 @@ static enum mgx_status conv_integer(struct mgx_onnx_node *n)
     n->out[0] = y;
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_conv_integer = {.name = "ConvInteger", .import = conv_integer};
+const struct mgx_onnx_op mgx_onnx_conv_integer = {
+    .name = "ConvInteger", .import = conv_integer, .result = "i"};

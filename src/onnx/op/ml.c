@@ -39,8 +39,10 @@ static enum mgx_status array_feature_extractor(struct mgx_onnx_node *n)
     n->out[0] = rank == 1 ? mgx_build_unsqueeze(n, y, (const int64_t[]){0}, 1) : y;
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_array_feature_extractor = {
-    .name = "ArrayFeatureExtractor", .domain = "ai.onnx.ml", .import = array_feature_extractor};
+const struct mgx_onnx_op mgx_onnx_array_feature_extractor = {.name = "ArrayFeatureExtractor",
+                                                             .domain = "ai.onnx.ml",
+                                                             .import = array_feature_extractor,
+                                                             .takes = MGX_ONNX_TEXT};
 
 static enum mgx_status binarizer(struct mgx_onnx_node *n)
 {

@@ -112,8 +112,11 @@ static enum mgx_status label_encoder(struct mgx_onnx_node *n)
     n->out[0] = encode(n, n->in[0], &keys, &values, &other);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_label_encoder = {
-    .name = "LabelEncoder", .domain = "ai.onnx.ml", .since = 2, .import = label_encoder};
+const struct mgx_onnx_op mgx_onnx_label_encoder = {.name = "LabelEncoder",
+                                                   .domain = "ai.onnx.ml",
+                                                   .since = 2,
+                                                   .import = label_encoder,
+                                                   .takes = MGX_ONNX_TEXT};
 
 // Strings to their place in a list or the other way round, by the type of the input.
 static enum mgx_status by_place(struct mgx_onnx_node *n, struct mgx_strings texts,
@@ -141,8 +144,11 @@ static enum mgx_status label_encoder_1(struct mgx_onnx_node *n)
         v[i] = i;
     return v ? by_place(n, texts, (struct mgx_ints){v, texts.count}) : mgx_fail_memory(n->diag);
 }
-const struct mgx_onnx_op mgx_onnx_label_encoder_1 = {
-    .name = "LabelEncoder", .domain = "ai.onnx.ml", .until = 1, .import = label_encoder_1};
+const struct mgx_onnx_op mgx_onnx_label_encoder_1 = {.name = "LabelEncoder",
+                                                     .domain = "ai.onnx.ml",
+                                                     .until = 1,
+                                                     .import = label_encoder_1,
+                                                     .takes = MGX_ONNX_TEXT};
 
 static enum mgx_status category_mapper(struct mgx_onnx_node *n)
 {
@@ -154,8 +160,11 @@ static enum mgx_status category_mapper(struct mgx_onnx_node *n)
                                 numbers.count);
     return by_place(n, texts, numbers);
 }
-const struct mgx_onnx_op mgx_onnx_category_mapper = {
-    .name = "CategoryMapper", .domain = "ai.onnx.ml", .import = category_mapper};
+const struct mgx_onnx_op mgx_onnx_category_mapper = {.name = "CategoryMapper",
+                                                     .domain = "ai.onnx.ml",
+                                                     .import = category_mapper,
+                                                     .takes = MGX_ONNX_TEXT,
+                                                     .result = "l"};
 
 // A new last axis of 0 and 1; what is in no category is all zeros, also where zeros=0 asks for an
 // error.
@@ -182,5 +191,7 @@ static enum mgx_status one_hot_encoder(struct mgx_onnx_node *n)
     n->out[0] = mgx_onnx_convert(n, hot, MGX_FLOAT);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_one_hot_encoder = {
-    .name = "OneHotEncoder", .domain = "ai.onnx.ml", .import = one_hot_encoder};
+const struct mgx_onnx_op mgx_onnx_one_hot_encoder = {.name = "OneHotEncoder",
+                                                     .domain = "ai.onnx.ml",
+                                                     .import = one_hot_encoder,
+                                                     .takes = MGX_ONNX_TEXT};

@@ -279,8 +279,11 @@ static enum mgx_status tree_ensemble(struct mgx_onnx_node *n)
                      (struct mgx_doubles){0}, posts[post][1]);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_tree_ensemble = {
-    .name = "TreeEnsemble", .domain = "ai.onnx.ml", .since = 5, .import = tree_ensemble};
+const struct mgx_onnx_op mgx_onnx_tree_ensemble = {.name = "TreeEnsemble",
+                                                   .domain = "ai.onnx.ml",
+                                                   .since = 5,
+                                                   .import = tree_ensemble,
+                                                   .result = "0"};
 
 // --- the older operators ---
 
@@ -463,8 +466,10 @@ static enum mgx_status tree_regressor(struct mgx_onnx_node *n)
     n->out[0] = mgx_onnx_convert(n, y, MGX_FLOAT);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_tree_ensemble_regressor = {
-    .name = "TreeEnsembleRegressor", .domain = "ai.onnx.ml", .import = tree_regressor};
+const struct mgx_onnx_op mgx_onnx_tree_ensemble_regressor = {.name = "TreeEnsembleRegressor",
+                                                             .domain = "ai.onnx.ml",
+                                                             .import = tree_regressor,
+                                                             .result = "f"};
 
 // Two classes of which only one has weights: its score s decides, against 0.5 when all weights are
 // positive (a probability), else against 0.

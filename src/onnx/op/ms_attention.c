@@ -240,7 +240,7 @@ static enum mgx_status attention(struct mgx_onnx_node *n)
     return attend(n, &h, &raw, &n->out[0]);
 }
 const struct mgx_onnx_op mgx_onnx_ms_attention = {
-    .name = "Attention", .domain = "com.microsoft", .import = attention};
+    .name = "Attention", .domain = "com.microsoft", .import = attention, .result = "0020"};
 
 static enum mgx_status qattention(struct mgx_onnx_node *n)
 {
@@ -258,7 +258,7 @@ static enum mgx_status qattention(struct mgx_onnx_node *n)
     return attend(n, &h, &raw, &n->out[0]);
 }
 const struct mgx_onnx_op mgx_onnx_ms_qattention = {
-    .name = "QAttention", .domain = "com.microsoft", .import = qattention};
+    .name = "QAttention", .domain = "com.microsoft", .import = qattention, .result = "2"};
 
 // --- MultiHeadAttention ---
 

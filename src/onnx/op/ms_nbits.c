@@ -178,5 +178,7 @@ static enum mgx_status gather_quantized(struct mgx_onnx_node *n)
     n->out[0] = mgx_build_mul(n, x, scale);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_ms_gather_block_quantized = {
-    .name = "GatherBlockQuantized", .domain = "com.microsoft", .import = gather_quantized};
+const struct mgx_onnx_op mgx_onnx_ms_gather_block_quantized = {.name = "GatherBlockQuantized",
+                                                               .domain = "com.microsoft",
+                                                               .import = gather_quantized,
+                                                               .result = "2"};

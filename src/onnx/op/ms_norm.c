@@ -64,8 +64,10 @@ static enum mgx_status skip_layer(struct mgx_onnx_node *n)
 {
     return skip(n, true);
 }
-const struct mgx_onnx_op mgx_onnx_ms_skip_layer_normalization = {
-    .name = "SkipLayerNormalization", .domain = "com.microsoft", .import = skip_layer};
+const struct mgx_onnx_op mgx_onnx_ms_skip_layer_normalization = {.name = "SkipLayerNormalization",
+                                                                 .domain = "com.microsoft",
+                                                                 .import = skip_layer,
+                                                                 .result = "0ff0"};
 
 static enum mgx_status skip_simplified(struct mgx_onnx_node *n)
 {
@@ -74,7 +76,8 @@ static enum mgx_status skip_simplified(struct mgx_onnx_node *n)
 const struct mgx_onnx_op mgx_onnx_ms_skip_simplified_layer_normalization = {
     .name = "SkipSimplifiedLayerNormalization",
     .domain = "com.microsoft",
-    .import = skip_simplified};
+    .import = skip_simplified,
+    .result = "0ff0"};
 
 // RMSNormalization by its older name, with the inverse deviation as an output.
 static enum mgx_status simplified(struct mgx_onnx_node *n)
@@ -102,9 +105,12 @@ static enum mgx_status simplified(struct mgx_onnx_node *n)
 }
 // Exporters write it in the standard domain as often as in their own.
 const struct mgx_onnx_op mgx_onnx_simplified_layer_normalization = {
-    .name = "SimplifiedLayerNormalization", .import = simplified};
+    .name = "SimplifiedLayerNormalization", .import = simplified, .result = "1f"};
 const struct mgx_onnx_op mgx_onnx_ms_simplified_layer_normalization = {
-    .name = "SimplifiedLayerNormalization", .domain = "com.microsoft", .import = simplified};
+    .name = "SimplifiedLayerNormalization",
+    .domain = "com.microsoft",
+    .import = simplified,
+    .result = "1f"};
 
 // --- EmbedLayerNormalization ---
 
@@ -163,8 +169,10 @@ static enum mgx_status embed_layer(struct mgx_onnx_node *n)
         n->out[2] = x;
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_ms_embed_layer_normalization = {
-    .name = "EmbedLayerNormalization", .domain = "com.microsoft", .import = embed_layer};
+const struct mgx_onnx_op mgx_onnx_ms_embed_layer_normalization = {.name = "EmbedLayerNormalization",
+                                                                  .domain = "com.microsoft",
+                                                                  .import = embed_layer,
+                                                                  .result = "2i2"};
 
 // --- GroupNorm, SkipGroupNorm ---
 

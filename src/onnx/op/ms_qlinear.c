@@ -191,7 +191,7 @@ static enum mgx_status qlinear_concat(struct mgx_onnx_node *n)
     return recorded(n);
 }
 const struct mgx_onnx_op mgx_onnx_ms_qlinear_concat = {
-    .name = "QLinearConcat", .domain = "com.microsoft", .import = qlinear_concat};
+    .name = "QLinearConcat", .domain = "com.microsoft", .import = qlinear_concat, .result = "1"};
 
 // --- QGemm: A, B with scale and zero point each, C in units of alpha * both scales, Y's ---
 
@@ -215,7 +215,7 @@ static enum mgx_status qgemm(struct mgx_onnx_node *n)
     return recorded(n);
 }
 const struct mgx_onnx_op mgx_onnx_ms_qgemm = {
-    .name = "QGemm", .domain = "com.microsoft", .import = qgemm};
+    .name = "QGemm", .domain = "com.microsoft", .import = qgemm, .result = "8"};
 
 // --- products of integers with a float result ---
 
@@ -245,8 +245,10 @@ static enum mgx_status matmul_integer_to_float(struct mgx_onnx_node *n)
     struct mgx_ins *const v[4] = {n->in[0], n->in[1], mgx_onnx_in(n, 4), mgx_onnx_in(n, 5)};
     return integer_product(n, v, mgx_build_mul(n, n->in[2], n->in[3]), mgx_onnx_in(n, 6));
 }
-const struct mgx_onnx_op mgx_onnx_ms_matmul_integer_to_float = {
-    .name = "MatMulIntegerToFloat", .domain = "com.microsoft", .import = matmul_integer_to_float};
+const struct mgx_onnx_op mgx_onnx_ms_matmul_integer_to_float = {.name = "MatMulIntegerToFloat",
+                                                                .domain = "com.microsoft",
+                                                                .import = matmul_integer_to_float,
+                                                                .result = "2"};
 
 static enum mgx_status dynamic_quantize_matmul(struct mgx_onnx_node *n)
 {

@@ -117,8 +117,8 @@ static enum mgx_status batch_normalization(struct mgx_onnx_node *n)
     n->out[0] = mgx_onnx_convert(n, mgx_build_add(n, y, bias), type);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_batch_normalization = {.name = "BatchNormalization",
-                                                         .import = batch_normalization};
+const struct mgx_onnx_op mgx_onnx_batch_normalization = {
+    .name = "BatchNormalization", .import = batch_normalization, .result = "03"};
 
 // --- InstanceNormalization, GroupNormalization ---
 
@@ -198,8 +198,8 @@ static enum mgx_status layer_normalization(struct mgx_onnx_node *n)
         n->out[2] = inv_std;
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_layer_normalization = {.name = "LayerNormalization",
-                                                         .import = layer_normalization};
+const struct mgx_onnx_op mgx_onnx_layer_normalization = {
+    .name = "LayerNormalization", .import = layer_normalization, .result = "0f"};
 
 static enum mgx_status rms_normalization(struct mgx_onnx_node *n)
 {
@@ -217,8 +217,8 @@ static enum mgx_status rms_normalization(struct mgx_onnx_node *n)
     n->out[0] = mgx_build_mul(n, mgx_onnx_convert(n, y, n->in[1]->shape.type), n->in[1]);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_rms_normalization = {.name = "RMSNormalization",
-                                                       .import = rms_normalization};
+const struct mgx_onnx_op mgx_onnx_rms_normalization = {
+    .name = "RMSNormalization", .import = rms_normalization, .result = "1"};
 
 // --- LpNormalization, MeanVarianceNormalization, LRN ---
 

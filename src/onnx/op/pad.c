@@ -67,4 +67,5 @@ static enum mgx_status import(struct mgx_onnx_node *n)
                         in, filler ? 3 : 2);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_pad = {.name = "Pad", .import = import};
+const struct mgx_onnx_op mgx_onnx_pad = {
+    .name = "Pad", .import = import, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};

@@ -111,7 +111,8 @@ static enum mgx_status max_pool(struct mgx_onnx_node *n)
     n->out[1] = mgx_onnx_member(n, both, 1);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_max_pool = {.name = "MaxPool", .import = max_pool};
+const struct mgx_onnx_op mgx_onnx_max_pool = {
+    .name = "MaxPool", .import = max_pool, .result = "0l"};
 
 static enum mgx_status max_unpool(struct mgx_onnx_node *n)
 {

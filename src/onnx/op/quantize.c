@@ -124,7 +124,10 @@ static enum mgx_status quantize(struct mgx_onnx_node *n)
             apply(n, &mgx_op_quantizelinear, MGX_ATTRS(mgx_int("out_type", type)), x, scale, zero);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_quantize_linear = {.name = "QuantizeLinear", .import = quantize};
+const struct mgx_onnx_op mgx_onnx_quantize_linear = {.name = "QuantizeLinear",
+                                                     .import = quantize,
+                                                     .result = "@2",
+                                                     .result_attribute = "output_dtype"};
 
 static enum mgx_status dequantize(struct mgx_onnx_node *n)
 {
@@ -145,7 +148,9 @@ static enum mgx_status dequantize(struct mgx_onnx_node *n)
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_dequantize_linear = {.name = "DequantizeLinear",
-                                                       .import = dequantize};
+                                                       .import = dequantize,
+                                                       .result = "@1",
+                                                       .result_attribute = "output_dtype"};
 
 // --- DynamicQuantizeLinear ---
 
@@ -182,8 +187,8 @@ static enum mgx_status dynamic_quantize(struct mgx_onnx_node *n)
         n->out[2] = zero;
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_dynamic_quantize_linear = {.name = "DynamicQuantizeLinear",
-                                                             .import = dynamic_quantize};
+const struct mgx_onnx_op mgx_onnx_dynamic_quantize_linear = {
+    .name = "DynamicQuantizeLinear", .import = dynamic_quantize, .result = "ufu"};
 
 // --- QLinearConv, QLinearMatMul ---
 
@@ -225,5 +230,5 @@ static enum mgx_status qlinear_matmul(struct mgx_onnx_node *n)
     n->out[0] = mgx_quantize_to(n, y, 6, y && y->shape.rank > 1 ? -2 : -1);
     return n->diag->status;
 }
-const struct mgx_onnx_op mgx_onnx_qlinear_matmul = {.name = "QLinearMatMul",
-                                                    .import = qlinear_matmul};
+const struct mgx_onnx_op mgx_onnx_qlinear_matmul = {
+    .name = "QLinearMatMul", .import = qlinear_matmul, .result = "7"};

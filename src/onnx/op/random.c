@@ -97,28 +97,33 @@ static enum mgx_status random_uniform(struct mgx_onnx_node *n)
 {
     return by_shape(n, false);
 }
-const struct mgx_onnx_op mgx_onnx_random_uniform = {.name = "RandomUniform",
-                                                    .import = random_uniform};
+const struct mgx_onnx_op mgx_onnx_random_uniform = {
+    .name = "RandomUniform", .import = random_uniform, .result = "@f", .result_attribute = "dtype"};
 
 static enum mgx_status random_uniform_like(struct mgx_onnx_node *n)
 {
     return by_example(n, false);
 }
 const struct mgx_onnx_op mgx_onnx_random_uniform_like = {.name = "RandomUniformLike",
-                                                         .import = random_uniform_like};
+                                                         .import = random_uniform_like,
+                                                         .result = "@0",
+                                                         .result_attribute = "dtype"};
 
 static enum mgx_status random_normal(struct mgx_onnx_node *n)
 {
     return by_shape(n, true);
 }
-const struct mgx_onnx_op mgx_onnx_random_normal = {.name = "RandomNormal", .import = random_normal};
+const struct mgx_onnx_op mgx_onnx_random_normal = {
+    .name = "RandomNormal", .import = random_normal, .result = "@f", .result_attribute = "dtype"};
 
 static enum mgx_status random_normal_like(struct mgx_onnx_node *n)
 {
     return by_example(n, true);
 }
 const struct mgx_onnx_op mgx_onnx_random_normal_like = {.name = "RandomNormalLike",
-                                                        .import = random_normal_like};
+                                                        .import = random_normal_like,
+                                                        .result = "@0",
+                                                        .result_attribute = "dtype"};
 
 // Classes by the running sum of exp(logits), largest taken out first.
 static enum mgx_status multinomial(struct mgx_onnx_node *n)
@@ -143,7 +148,8 @@ static enum mgx_status multinomial(struct mgx_onnx_node *n)
         mgx_onnx_emit(n, &mgx_op_multinomial, MGX_ATTRS(mgx_int("dtype", type)), MGX_IN(sums, u));
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_multinomial = {.name = "Multinomial", .import = multinomial};
+const struct mgx_onnx_op mgx_onnx_multinomial = {
+    .name = "Multinomial", .import = multinomial, .result = "@i", .result_attribute = "dtype"};
 
 static enum mgx_status bernoulli(struct mgx_onnx_node *n)
 {
@@ -158,7 +164,8 @@ static enum mgx_status bernoulli(struct mgx_onnx_node *n)
     n->out[0] = mgx_onnx_convert(n, mgx_build_less(n, u, p), type);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_bernoulli = {.name = "Bernoulli", .import = bernoulli};
+const struct mgx_onnx_op mgx_onnx_bernoulli = {
+    .name = "Bernoulli", .import = bernoulli, .result = "@0", .result_attribute = "dtype"};
 
 // --- Dropout ---
 
@@ -209,4 +216,4 @@ static enum mgx_status dropout(struct mgx_onnx_node *n)
     n->out[1] = n->opset < 10 ? mgx_onnx_convert(n, kept, x->shape.type) : kept;
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_dropout = {.name = "Dropout", .import = dropout};
+const struct mgx_onnx_op mgx_onnx_dropout = {.name = "Dropout", .import = dropout, .result = "0b"};

@@ -171,8 +171,10 @@ static enum mgx_status arg(struct mgx_onnx_node *n)
     n->out[0] = y;
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_argmax = {.name = "ArgMax", .import = arg, .op = &mgx_op_argmax};
-const struct mgx_onnx_op mgx_onnx_argmin = {.name = "ArgMin", .import = arg, .op = &mgx_op_argmin};
+const struct mgx_onnx_op mgx_onnx_argmax = {
+    .name = "ArgMax", .import = arg, .op = &mgx_op_argmax, .result = "l"};
+const struct mgx_onnx_op mgx_onnx_argmin = {
+    .name = "ArgMin", .import = arg, .op = &mgx_op_argmin, .result = "l"};
 
 // --- running sums and products ---
 

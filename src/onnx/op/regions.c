@@ -63,8 +63,8 @@ static enum mgx_status non_max_suppression(struct mgx_onnx_node *n)
         in, mgx_onnx_in(n, 4) ? 5 : 4);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_non_max_suppression = {.name = "NonMaxSuppression",
-                                                         .import = non_max_suppression};
+const struct mgx_onnx_op mgx_onnx_non_max_suppression = {
+    .name = "NonMaxSuppression", .import = non_max_suppression, .result = "l"};
 
 // --- grids ---
 

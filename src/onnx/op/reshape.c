@@ -41,7 +41,8 @@ static enum mgx_status reshape(struct mgx_onnx_node *n)
     n->out[0] = mgx_onnx_reshape(n, n->in[0], dims.v, dims.count);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_reshape_ = {.name = "Reshape", .import = reshape};
+const struct mgx_onnx_op mgx_onnx_reshape_ = {
+    .name = "Reshape", .import = reshape, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};
 
 static enum mgx_status flatten(struct mgx_onnx_node *n)
 {
@@ -57,4 +58,5 @@ static enum mgx_status flatten(struct mgx_onnx_node *n)
                       MGX_IN(n->in[0]));
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_flatten = {.name = "Flatten", .import = flatten};
+const struct mgx_onnx_op mgx_onnx_flatten = {
+    .name = "Flatten", .import = flatten, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};

@@ -41,9 +41,10 @@ static enum mgx_status elements(struct mgx_onnx_node *n)
     n->out[0] = mgx_onnx_emit_n(n, op, MGX_ATTRS(mgx_int("axis", axis)), n->in, 3);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_scatter = {.name = "Scatter", .import = elements};
-const struct mgx_onnx_op mgx_onnx_scatter_elements = {.name = "ScatterElements",
-                                                      .import = elements};
+const struct mgx_onnx_op mgx_onnx_scatter = {
+    .name = "Scatter", .import = elements, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};
+const struct mgx_onnx_op mgx_onnx_scatter_elements = {
+    .name = "ScatterElements", .import = elements, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};
 
 static enum mgx_status nd(struct mgx_onnx_node *n)
 {
@@ -58,4 +59,5 @@ static enum mgx_status nd(struct mgx_onnx_node *n)
     n->out[0] = mgx_onnx_emit_n(n, op, NULL, n->in, 3);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_scatter_nd = {.name = "ScatterND", .import = nd};
+const struct mgx_onnx_op mgx_onnx_scatter_nd = {
+    .name = "ScatterND", .import = nd, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};

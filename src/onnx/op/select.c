@@ -25,7 +25,8 @@ static enum mgx_status one_hot(struct mgx_onnx_node *n)
                               MGX_IN(indices, count, n->in[2]));
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_one_hot = {.name = "OneHot", .import = one_hot};
+const struct mgx_onnx_op mgx_onnx_one_hot = {
+    .name = "OneHot", .import = one_hot, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX, .result = "2"};
 
 // k is an attribute in opset 1, an input since 10. The result is sorted, asked for or not.
 static enum mgx_status top_k(struct mgx_onnx_node *n)
@@ -51,7 +52,7 @@ static enum mgx_status top_k(struct mgx_onnx_node *n)
         n->out[1] = mgx_onnx_member(n, both, 1);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_top_k = {.name = "TopK", .import = top_k};
+const struct mgx_onnx_op mgx_onnx_top_k = {.name = "TopK", .import = top_k, .result = "0l"};
 
 static enum mgx_status non_zero(struct mgx_onnx_node *n)
 {
@@ -59,7 +60,7 @@ static enum mgx_status non_zero(struct mgx_onnx_node *n)
     n->out[0] = mgx_onnx_unary(n, &mgx_op_nonzero, n->in[0]);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_non_zero = {.name = "NonZero", .import = non_zero};
+const struct mgx_onnx_op mgx_onnx_non_zero = {.name = "NonZero", .import = non_zero, .result = "l"};
 
 static enum mgx_status unique(struct mgx_onnx_node *n)
 {
@@ -73,4 +74,5 @@ static enum mgx_status unique(struct mgx_onnx_node *n)
         n->out[i] = mgx_onnx_member(n, all, i);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_unique = {.name = "Unique", .import = unique};
+const struct mgx_onnx_op mgx_onnx_unique = {
+    .name = "Unique", .import = unique, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX, .result = "0l"};

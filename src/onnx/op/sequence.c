@@ -22,7 +22,9 @@ static enum mgx_status sequence_construct(struct mgx_onnx_node *n)
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_sequence_construct = {.name = "SequenceConstruct",
-                                                        .import = sequence_construct};
+                                                        .import = sequence_construct,
+                                                        .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX,
+                                                        .result = "s"};
 
 // One IR operator on the inputs that are present.
 static enum mgx_status on_sequence(struct mgx_onnx_node *n)
@@ -32,14 +34,27 @@ static enum mgx_status on_sequence(struct mgx_onnx_node *n)
     n->out[0] = mgx_onnx_emit_n(n, n->rule->op, NULL, n->in, count);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_sequence_at = {
-    .name = "SequenceAt", .import = on_sequence, .op = &mgx_op_sequence_at};
-const struct mgx_onnx_op mgx_onnx_sequence_insert = {
-    .name = "SequenceInsert", .import = on_sequence, .op = &mgx_op_sequence_insert};
-const struct mgx_onnx_op mgx_onnx_sequence_erase = {
-    .name = "SequenceErase", .import = on_sequence, .op = &mgx_op_sequence_erase};
-const struct mgx_onnx_op mgx_onnx_sequence_length = {
-    .name = "SequenceLength", .import = on_sequence, .op = &mgx_op_sequence_length};
+const struct mgx_onnx_op mgx_onnx_sequence_at = {.name = "SequenceAt",
+                                                 .import = on_sequence,
+                                                 .op = &mgx_op_sequence_at,
+                                                 .takes = MGX_ONNX_SEQUENCE,
+                                                 .result = "e"};
+const struct mgx_onnx_op mgx_onnx_sequence_insert = {.name = "SequenceInsert",
+                                                     .import = on_sequence,
+                                                     .op = &mgx_op_sequence_insert,
+                                                     .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX |
+                                                              MGX_ONNX_SEQUENCE,
+                                                     .result = "q"};
+const struct mgx_onnx_op mgx_onnx_sequence_erase = {.name = "SequenceErase",
+                                                    .import = on_sequence,
+                                                    .op = &mgx_op_sequence_erase,
+                                                    .takes = MGX_ONNX_SEQUENCE,
+                                                    .result = "q"};
+const struct mgx_onnx_op mgx_onnx_sequence_length = {.name = "SequenceLength",
+                                                     .import = on_sequence,
+                                                     .op = &mgx_op_sequence_length,
+                                                     .takes = MGX_ONNX_SEQUENCE,
+                                                     .result = "l"};
 
 static enum mgx_status split_to_sequence(struct mgx_onnx_node *n)
 {
@@ -51,7 +66,9 @@ static enum mgx_status split_to_sequence(struct mgx_onnx_node *n)
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_split_to_sequence = {.name = "SplitToSequence",
-                                                       .import = split_to_sequence};
+                                                       .import = split_to_sequence,
+                                                       .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX,
+                                                       .result = "s"};
 
 static enum mgx_status concat_from_sequence(struct mgx_onnx_node *n)
 {
@@ -63,7 +80,9 @@ static enum mgx_status concat_from_sequence(struct mgx_onnx_node *n)
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_concat_from_sequence = {.name = "ConcatFromSequence",
-                                                          .import = concat_from_sequence};
+                                                          .import = concat_from_sequence,
+                                                          .takes = MGX_ONNX_SEQUENCE,
+                                                          .result = "e"};
 
 // --- SequenceMap ---
 // for i in 0 .. length: every result sequence gets the body's result for the i-th members
@@ -137,7 +156,10 @@ static enum mgx_status sequence_map(struct mgx_onnx_node *n)
         n->out[k] = mgx_onnx_member(n, y, k);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_sequence_map = {.name = "SequenceMap", .import = sequence_map};
+const struct mgx_onnx_op mgx_onnx_sequence_map = {.name = "SequenceMap",
+                                                  .import = sequence_map,
+                                                  .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX |
+                                                           MGX_ONNX_SEQUENCE};
 
 // --- optionals ---
 
@@ -170,7 +192,10 @@ static enum mgx_status optional(struct mgx_onnx_node *n)
                                 &x, x ? 1 : 0);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_optional = {.name = "Optional", .import = optional};
+const struct mgx_onnx_op mgx_onnx_optional = {.name = "Optional",
+                                              .import = optional,
+                                              .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX |
+                                                       MGX_ONNX_SEQUENCE};
 
 static enum mgx_status optional_has_element(struct mgx_onnx_node *n)
 {
@@ -182,8 +207,11 @@ static enum mgx_status optional_has_element(struct mgx_onnx_node *n)
         n->out[0] = mgx_onnx_unary(n, &mgx_op_optional_has_element, x);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_optional_has_element = {.name = "OptionalHasElement",
-                                                          .import = optional_has_element};
+const struct mgx_onnx_op mgx_onnx_optional_has_element = {
+    .name = "OptionalHasElement",
+    .import = optional_has_element,
+    .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX | MGX_ONNX_SEQUENCE | MGX_ONNX_OPTIONAL,
+    .result = "b"};
 
 static enum mgx_status optional_get_element(struct mgx_onnx_node *n)
 {
@@ -192,5 +220,8 @@ static enum mgx_status optional_get_element(struct mgx_onnx_node *n)
     n->out[0] = x->shape.type == MGX_TUPLE ? mgx_onnx_unary(n, &mgx_op_optional_get_element, x) : x;
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_optional_get_element = {.name = "OptionalGetElement",
-                                                          .import = optional_get_element};
+const struct mgx_onnx_op mgx_onnx_optional_get_element = {
+    .name = "OptionalGetElement",
+    .import = optional_get_element,
+    .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX | MGX_ONNX_SEQUENCE | MGX_ONNX_OPTIONAL,
+    .result = "e"};

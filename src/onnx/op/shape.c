@@ -36,7 +36,8 @@ static enum mgx_status shape(struct mgx_onnx_node *n)
                      clamp_bound(mgx_onnx_int(n, "end", rank), rank));
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_shape = {.name = "Shape", .import = shape};
+const struct mgx_onnx_op mgx_onnx_shape = {
+    .name = "Shape", .import = shape, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX, .result = "l"};
 
 static enum mgx_status size(struct mgx_onnx_node *n)
 {
@@ -54,4 +55,5 @@ static enum mgx_status size(struct mgx_onnx_node *n)
         mgx_build_reduce(n, &mgx_op_reduce_prod, dims(n, x, 0, rank), (int64_t[]){0}, 1, false);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_size = {.name = "Size", .import = size};
+const struct mgx_onnx_op mgx_onnx_size = {
+    .name = "Size", .import = size, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX, .result = "l"};

@@ -124,19 +124,26 @@ static enum mgx_status hann(struct mgx_onnx_node *n)
 {
     return window(n, 0.5, 0.5, 0);
 }
-const struct mgx_onnx_op mgx_onnx_hann_window = {.name = "HannWindow", .import = hann};
+const struct mgx_onnx_op mgx_onnx_hann_window = {
+    .name = "HannWindow", .import = hann, .result = "@f", .result_attribute = "output_datatype"};
 
 static enum mgx_status hamming(struct mgx_onnx_node *n)
 {
     return window(n, 25.0 / 46, 21.0 / 46, 0);
 }
-const struct mgx_onnx_op mgx_onnx_hamming_window = {.name = "HammingWindow", .import = hamming};
+const struct mgx_onnx_op mgx_onnx_hamming_window = {.name = "HammingWindow",
+                                                    .import = hamming,
+                                                    .result = "@f",
+                                                    .result_attribute = "output_datatype"};
 
 static enum mgx_status blackman(struct mgx_onnx_node *n)
 {
     return window(n, 0.42, 0.5, 0.08);
 }
-const struct mgx_onnx_op mgx_onnx_blackman_window = {.name = "BlackmanWindow", .import = blackman};
+const struct mgx_onnx_op mgx_onnx_blackman_window = {.name = "BlackmanWindow",
+                                                     .import = blackman,
+                                                     .result = "@f",
+                                                     .result_attribute = "output_datatype"};
 
 // --- MelWeightMatrix ---
 
@@ -193,4 +200,6 @@ static enum mgx_status mel_weights(struct mgx_onnx_node *n)
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_mel_weight_matrix = {.name = "MelWeightMatrix",
-                                                       .import = mel_weights};
+                                                       .import = mel_weights,
+                                                       .result = "@f",
+                                                       .result_attribute = "output_datatype"};

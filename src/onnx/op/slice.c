@@ -160,4 +160,5 @@ static enum mgx_status import(struct mgx_onnx_node *n)
     n->out[0] = emit(n, &p);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_slice = {.name = "Slice", .import = import};
+const struct mgx_onnx_op mgx_onnx_slice = {
+    .name = "Slice", .import = import, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};

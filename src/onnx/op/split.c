@@ -78,4 +78,5 @@ static enum mgx_status import(struct mgx_onnx_node *n)
         n->out[i] = mgx_build_slice(n, n->in[0], axis, start, start + sizes[i]);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_split = {.name = "Split", .import = import};
+const struct mgx_onnx_op mgx_onnx_split = {
+    .name = "Split", .import = import, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};

@@ -32,7 +32,8 @@ static enum mgx_status squeeze(struct mgx_onnx_node *n)
                       : mgx_onnx_unary(n, &mgx_op_identity, n->in[0]);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_squeeze = {.name = "Squeeze", .import = squeeze};
+const struct mgx_onnx_op mgx_onnx_squeeze = {
+    .name = "Squeeze", .import = squeeze, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};
 
 static enum mgx_status unsqueeze(struct mgx_onnx_node *n)
 {
@@ -59,4 +60,5 @@ static enum mgx_status unsqueeze(struct mgx_onnx_node *n)
                            : mgx_onnx_unary(n, &mgx_op_identity, n->in[0]);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_unsqueeze = {.name = "Unsqueeze", .import = unsqueeze};
+const struct mgx_onnx_op mgx_onnx_unsqueeze = {
+    .name = "Unsqueeze", .import = unsqueeze, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};

@@ -10,7 +10,8 @@ static enum mgx_status string_concat(struct mgx_onnx_node *n)
     n->out[0] = mgx_onnx_binary(n, &mgx_op_string_concat, n->in[0], n->in[1]);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_string_concat = {.name = "StringConcat", .import = string_concat};
+const struct mgx_onnx_op mgx_onnx_string_concat = {
+    .name = "StringConcat", .import = string_concat, .takes = MGX_ONNX_TEXT};
 
 static enum mgx_status string_split(struct mgx_onnx_node *n)
 {
@@ -25,7 +26,8 @@ static enum mgx_status string_split(struct mgx_onnx_node *n)
         n->out[1] = mgx_onnx_member(n, both, 1);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_string_split = {.name = "StringSplit", .import = string_split};
+const struct mgx_onnx_op mgx_onnx_string_split = {
+    .name = "StringSplit", .import = string_split, .takes = MGX_ONNX_TEXT, .result = "tl"};
 
 static enum mgx_status string_normalizer(struct mgx_onnx_node *n)
 {
@@ -39,8 +41,8 @@ static enum mgx_status string_normalizer(struct mgx_onnx_node *n)
         n->in, 1);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_string_normalizer = {.name = "StringNormalizer",
-                                                       .import = string_normalizer};
+const struct mgx_onnx_op mgx_onnx_string_normalizer = {
+    .name = "StringNormalizer", .import = string_normalizer, .takes = MGX_ONNX_TEXT};
 
 static enum mgx_status regex_full_match(struct mgx_onnx_node *n)
 {
@@ -50,8 +52,8 @@ static enum mgx_status regex_full_match(struct mgx_onnx_node *n)
                         MGX_ATTRS(mgx_text("pattern", mgx_onnx_text(n, "pattern", ""))), n->in, 1);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_regex_full_match = {.name = "RegexFullMatch",
-                                                      .import = regex_full_match};
+const struct mgx_onnx_op mgx_onnx_regex_full_match = {
+    .name = "RegexFullMatch", .import = regex_full_match, .takes = MGX_ONNX_TEXT, .result = "b"};
 
 static enum mgx_status tfidf(struct mgx_onnx_node *n)
 {
@@ -75,4 +77,5 @@ static enum mgx_status tfidf(struct mgx_onnx_node *n)
                         n->in, 1);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_tfidf_vectorizer = {.name = "TfIdfVectorizer", .import = tfidf};
+const struct mgx_onnx_op mgx_onnx_tfidf_vectorizer = {
+    .name = "TfIdfVectorizer", .import = tfidf, .takes = MGX_ONNX_TEXT, .result = "f"};

@@ -51,4 +51,5 @@ static enum mgx_status import(struct mgx_onnx_node *n)
     n->out[0] = mgx_onnx_transpose(n, y, back, cache->rank);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_tensor_scatter = {.name = "TensorScatter", .import = import};
+const struct mgx_onnx_op mgx_onnx_tensor_scatter = {
+    .name = "TensorScatter", .import = import, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};

@@ -89,7 +89,8 @@ static enum mgx_status tile(struct mgx_onnx_node *n)
         return mgx_onnx_defer(n);
     return mgx_onnx_is_static(n->in[0]) ? repeat(n, repeats) : repeat_ranges(n, repeats);
 }
-const struct mgx_onnx_op mgx_onnx_tile = {.name = "Tile", .import = tile};
+const struct mgx_onnx_op mgx_onnx_tile = {
+    .name = "Tile", .import = tile, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};
 
 // --- DepthToSpace, SpaceToDepth ---
 
@@ -142,8 +143,8 @@ static enum mgx_status depth_to_space(struct mgx_onnx_node *n)
         return mgx_onnx_invalid(n, "mode \"%s\" is neither DCR nor CRD", mode);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_depth_to_space = {.name = "DepthToSpace",
-                                                    .import = depth_to_space};
+const struct mgx_onnx_op mgx_onnx_depth_to_space = {
+    .name = "DepthToSpace", .import = depth_to_space, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};
 
 static enum mgx_status space_to_depth(struct mgx_onnx_node *n)
 {
@@ -166,5 +167,5 @@ static enum mgx_status space_to_depth(struct mgx_onnx_node *n)
     n->out[0] = shuffle(n, six, strcmp(mode, "CRD") == 0 ? crd_perm : dcr_perm, four);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_space_to_depth = {.name = "SpaceToDepth",
-                                                    .import = space_to_depth};
+const struct mgx_onnx_op mgx_onnx_space_to_depth = {
+    .name = "SpaceToDepth", .import = space_to_depth, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};

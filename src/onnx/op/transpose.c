@@ -20,4 +20,5 @@ static enum mgx_status import(struct mgx_onnx_node *n)
     n->out[0] = mgx_onnx_transpose(n, n->in[0], normal, rank);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_transpose_ = {.name = "Transpose", .import = import};
+const struct mgx_onnx_op mgx_onnx_transpose_ = {
+    .name = "Transpose", .import = import, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};
