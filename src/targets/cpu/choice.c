@@ -8,6 +8,7 @@
 
 #include "op/op.h"
 #include "pass/pass.h"
+#include "target/cpu/kernel/split.h"
 
 enum { BUCKETS = 1024, SMALL_ELEMENTS = 16 };
 static const size_t limit_bytes = (size_t)64 << 20;
@@ -78,18 +79,12 @@ static bool is_key(const struct cpu_plan *plan, const struct cpu_choice *k,
 
 // --- making one ---
 
-static void release_in(struct cpu_choice_in *in)
-{
-    mgx_tensor_release(&in->value);
-    mgx_tensor_release(&in->aligned);
-}
-
 static void destroy(struct cpu_choice *k)
 {
     for (struct cpu_end *end = k->own.ends; end; end = end->next)
         end->fn(end->user);
     for (int i = 0; k->in && i < k->ins.in_count; i++)
-        release_in(&k->in[i]);
+        mgx_tensor_release(&k->in[i].value);
     mgx_program_destroy(k->program);
     for (int64_t i = 0; i < k->own.packed.count; i++)
         mgx_storage_release(k->own.packed.v[i]);
@@ -180,12 +175,30 @@ static bool ask_one(struct cpu_choice *k, struct cpu_prepare *c, const struct cp
     return true;
 }
 
-// Weights as they lie in a file, which the kernel did not pack.
+static void copy_part(const struct cpu_fill *f, int part, int parts)
+{
+    const size_t begin = mgx_part_begin((int64_t)f->packed_bytes, part, parts),
+                 end = mgx_part_begin((int64_t)f->packed_bytes, part + 1, parts);
+    memcpy((char *)f->packed + begin, (const char *)f->source[0] + begin, end - begin);
+}
+
+// A constant at an address that suits its type, once for all choices of the plan.
+static const void *align_constant(struct cpu_plan *plan, const struct mgx_tensor *t,
+                                  struct mgx_diag *diag)
+{
+    const size_t bytes = (size_t)mgx_shape_space(&t->shape) * mgx_type_size(t->shape.type);
+    const void *key[] = {copy_part, t->data, (const void *)bytes};
+    const struct cpu_fill fill = {.fill = copy_part, .source = {t->data}, .source_bytes = bytes};
+    return cpu_pack(plan, key, sizeof key, bytes, &fill, diag);
+}
+
+// Weights as they lie in a file, which the kernel did not pack. Gathering copies bytes: its table
+// may lie anywhere.
 static void align_inputs(struct cpu_choice *k, const struct cpu_prepare *c)
 {
-    for (int i = 0; i < c->in_count; i++)
+    for (int i = k->kernel == &cpu_kernel_gather; i < c->in_count; i++)
         if (c->constant[i] && !c->skip_in[i] && !mgx_tensor_is_aligned(c->constant[i]) &&
-            mgx_tensor_align(&k->in[i].aligned, c->constant[i], c->diag) != MGX_OK)
+            !(k->in[i].aligned = align_constant(&k->own, c->constant[i], c->diag)))
             return;
 }
 
@@ -354,10 +367,7 @@ static struct cpu_choice *create(struct cpu_plan *plan, const struct mgx_compute
 
 static size_t bytes_of(const struct cpu_choice *k)
 {
-    size_t aligned = 0;
-    for (int i = 0; i < k->ins.in_count; i++)
-        aligned += k->in[i].aligned.storage ? k->in[i].aligned.storage->bytes : 0;
-    return sizeof *k + k->own.arena.bytes + k->own.packed_bytes + aligned +
+    return sizeof *k + k->own.arena.bytes + k->own.packed_bytes +
            (k->program ? sizeof *k->program + k->program->arena.bytes : 0);
 }
 

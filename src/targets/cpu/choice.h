@@ -22,8 +22,7 @@ struct cpu_choice_in {
     struct mgx_shape shape;
     const void *constant;    // address of a literal of the plan, or NULL
     struct mgx_tensor value; // of a small integer input, if values are part of the key
-    struct mgx_tensor
-        aligned;             // of a constant that the kernel reads and that lies at an odd address
+    const void *aligned;     // bytes of a constant that lies at an odd address and is read, or NULL
     void *pack;              // state of a copy that comes first, or NULL
     struct mgx_shape packed; // its result
 };

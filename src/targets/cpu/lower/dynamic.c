@@ -109,7 +109,7 @@ static enum mgx_status run_choice(const struct cpu_choice *k, struct cpu_context
     struct mgx_tensor room;
     TRY(make_room(x, room_of(k), &room, c->diag));
     for (int i = 0; i < c->in_count; i++)
-        in[i] = k->in[i].aligned.data ? k->in[i].aligned.data : c->in[i]->data;
+        in[i] = k->in[i].aligned ? (void *)(uintptr_t)k->in[i].aligned : c->in[i]->data;
     enum mgx_status status = take_over(k, dying, c) ? MGX_OK : make_result(k, x, c);
     if (status != MGX_OK) {
         mgx_tensor_release(&room);
