@@ -18,6 +18,9 @@ extern "C" {
 
 // Why the last failing call of this thread failed; "" if none has. Borrowed until the next failure.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_get_last_error(const char **out);
+// The same text as a value, for use in an expression: fprintf(stderr, "%s\n",
+// migraphx_last_error()).
+MIGRAPHX_C_EXPORT const char *migraphx_last_error(void);
 // "2.16.0.dev"
 MIGRAPHX_C_EXPORT migraphx_status migraphx_get_version(const char **out);
 MIGRAPHX_C_EXPORT migraphx_status migraphx_string_destroy(char *text);
@@ -237,6 +240,47 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_program_run_profile(migraphx_argument
 // For every instruction of a compiled program: kernel, layout, threads.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_explain(char **out,
                                                            const_migraphx_program_t program);
+
+// --- ending calls before they are done ---
+
+// Parsing, compiling, tuning, passes and runs of a thread that obeys a cancellation end within
+// milliseconds once it is requested, with migraphx_status_cancelled. Nothing is lost by it: a
+// program that was to be compiled is as before, one that was run can be run again, what tuning has
+// measured so far is in its cache. All later calls of the thread end at once, too, until the
+// request is taken back:
+//
+//     migraphx_cancellation_create(&c);
+//     migraphx_cancellation_attach(c);
+//     status = migraphx_program_run(&results, p, params);    elsewhere:
+//     migraphx_cancellation_request(c) if (status == migraphx_status_cancelled)
+//         migraphx_cancellation_reset(c);
+//
+// One cancellation may serve several threads; a thread obeys one at a time.
+#define migraphx_status_cancelled ((migraphx_status)5)
+typedef struct migraphx_cancellation *migraphx_cancellation_t;
+typedef const struct migraphx_cancellation *const_migraphx_cancellation_t;
+// Called by a thread while one of its calls is at work, every two milliseconds or so; true is a
+// request. It may take locks and call this interface, but not change this cancellation.
+typedef bool (*migraphx_cancellation_callback_t)(void *data);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_cancellation_create(migraphx_cancellation_t *out);
+// Detaches it from this thread; refused while another one obeys it.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_cancellation_destroy(migraphx_cancellation_t cancellation);
+// Before it is attached.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_cancellation_set_callback(
+    migraphx_cancellation_t cancellation, migraphx_cancellation_callback_t callback, void *data);
+// From any thread, or from a signal handler.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_cancellation_request(migraphx_cancellation_t cancellation);
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_cancellation_requested(bool *out, const_migraphx_cancellation_t cancellation);
+// Takes the request back; refused while a call that obeys it is at work.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_cancellation_reset(migraphx_cancellation_t cancellation);
+// The calling thread obeys this one from now on, instead of another one.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_cancellation_attach(migraphx_cancellation_t cancellation);
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_cancellation_detach(migraphx_cancellation_t cancellation);
 
 // --- options ---
 

@@ -37,7 +37,7 @@ migraphx_status mgx_api_leave(enum mgx_status status, const struct mgx_diag *dia
     if (status == MGX_OK)
         return migraphx_status_success;
     mgx_api_keep_error(diag->status == MGX_OK ? mgx_status_text(status) : diag->text);
-    return migraphx_status_unknown_error;
+    return status == MGX_CANCELLED ? migraphx_status_cancelled : migraphx_status_unknown_error;
 }
 
 migraphx_status migraphx_get_last_error(const char **out)
@@ -45,6 +45,11 @@ migraphx_status migraphx_get_last_error(const char **out)
     API_NEED(out);
     *out = last_error;
     return migraphx_status_success;
+}
+
+const char *migraphx_last_error(void)
+{
+    return last_error;
 }
 
 // --- texts handed to the caller ---

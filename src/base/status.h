@@ -25,6 +25,7 @@
     X(MGX_IO, "input/output error")                                                                \
     X(MGX_LIMIT, "a limit was exceeded")                                                           \
     X(MGX_DEVICE, "device error")                                                                  \
+    X(MGX_CANCELLED, "cancelled")                                                                  \
     X(MGX_INTERNAL, "internal error")
 
 enum mgx_status {
@@ -73,3 +74,9 @@ enum mgx_status mgx_fail_memory(struct mgx_diag *diag);
 void mgx_where(struct mgx_diag *diag, const char *fmt, ...) MGX_PRINTF(2, 3);
 
 const char *mgx_status_text(enum mgx_status status);
+
+// A failure that says nothing of what was tried: whoever would try something else passes it on.
+static inline bool mgx_status_is_final(enum mgx_status status)
+{
+    return status == MGX_NO_MEMORY || status == MGX_CANCELLED;
+}

@@ -109,8 +109,8 @@ static bool evaluate(struct mgx_onnx_import *import, const struct mgx_ins *ins,
                              &diag);
     }
     mgx_arena_rewind(&import->scratch, mark);
-    if (status == MGX_NO_MEMORY)
-        mgx_fail_memory(import->diag);
+    if (mgx_status_is_final(status))
+        mgx_fail(import->diag, status, "%s", diag.text);
     return status == MGX_OK;
 }
 

@@ -119,8 +119,8 @@ static enum mgx_status deferred_shape(struct mgx_shape_call *c, struct mgx_shape
         mgx_program_destroy(p);
         return status;
     }
-    if (status == MGX_NO_MEMORY)
-        return mgx_fail_memory(c->diag);
+    if (mgx_status_is_final(status))
+        return mgx_fail(c->diag, status, "%s", diag.text);
     if (gave_up || status == MGX_UNSUPPORTED)
         return only_types(c, d, out);
     return mgx_fail(c->diag, status, "%s", diag.text);

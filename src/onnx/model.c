@@ -3,6 +3,7 @@
 // back on failure; see onnx.h.
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "onnx/graph.h"
@@ -55,6 +56,7 @@ static enum mgx_status check_options(const struct mgx_onnx_options *o, struct mg
 
 enum mgx_status mgx_onnx_check_time(struct mgx_onnx_import *import)
 {
+    TRY(mgx_cancel_check(import->diag));
     if (mgx_clock_seconds() - import->start > import->options.limit_seconds)
         return mgx_fail(import->diag, MGX_LIMIT, "import takes longer than %g seconds",
                         import->options.limit_seconds);
@@ -210,7 +212,10 @@ static enum mgx_status finish(struct mgx_onnx_import *import, enum mgx_status st
 static enum mgx_status run(struct mgx_onnx_import *import, enum mgx_status opened,
                            struct mgx_program **out)
 {
-    return finish(import, opened == MGX_OK ? import_parts(import) : opened, out);
+    mgx_cancel_enter();
+    const enum mgx_status status = opened == MGX_OK ? import_parts(import) : opened;
+    mgx_cancel_leave();
+    return finish(import, status, out);
 }
 
 enum mgx_status mgx_onnx_import_file(struct mgx_program **out, const char *path,

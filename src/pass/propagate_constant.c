@@ -177,7 +177,7 @@ static enum mgx_status evaluate(struct fold *f, const struct mgx_ins *ins, struc
         status = mgx_eval_op(&f->eval, ins->op, ins->attr, in, ins->in_count, NULL, 0, &ins->shape,
                              out, &why);
     mgx_arena_rewind(f->call->scratch, mark);
-    return status == MGX_NO_MEMORY ? mgx_fail_memory(f->call->diag) : MGX_OK;
+    return mgx_status_is_final(status) ? mgx_fail(f->call->diag, status, "%s", why.text) : MGX_OK;
 }
 
 enum { SMALL = 1 << 20 };

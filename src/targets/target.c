@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/file.h"
 #include "base/size.h"
 #include "targets/params.h"
@@ -48,9 +49,13 @@ enum mgx_status mgx_program_compile(struct mgx_program *p, const struct mgx_targ
                         p->executable->target->name);
     struct mgx_program *backup;
     TRY(mgx_program_backup(&backup, p, diag));
+    mgx_cancel_enter();
     enum mgx_status status = target->compile(p, options ? options : &plain, diag);
     if (status == MGX_OK)
         status = mgx_program_status(p, diag);
+    if (status == MGX_OK)
+        status = mgx_cancel_check(diag);
+    mgx_cancel_leave();
     if (status == MGX_OK && !(p->executable->params = mgx_params_create(p)))
         status = mgx_fail_memory(diag);
     if (status != MGX_OK) {
@@ -97,7 +102,9 @@ enum mgx_status mgx_program_run(const struct mgx_program *p, struct mgx_run *run
     TRY(mgx_params_take(p->executable->params, run, &room, diag));
     struct mgx_run checked = *run;
     checked.params = mgx_params_list(room, &checked.param_count);
+    mgx_cancel_enter();
     enum mgx_status status = p->executable->target->run(p, &checked, diag);
+    mgx_cancel_leave();
     if (status == MGX_OK)
         status = check_files(p, run, diag);
     mgx_params_give(p->executable->params, room);

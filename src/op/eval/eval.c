@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/memory.h"
 
 enum { INLINE_INPUTS = 16 };
@@ -45,6 +46,7 @@ enum mgx_status mgx_eval_create(struct mgx_compute_call *c, const struct mgx_sha
 
 enum mgx_status mgx_eval_round(struct mgx_compute_call *c)
 {
+    TRY(mgx_cancel_check(c->diag));
     if (++c->eval->rounds <= MGX_EVAL_MAX_ROUNDS)
         return MGX_OK;
     return mgx_fail(c->diag, MGX_LIMIT, "%s: still running after %d rounds", c->op->name,
@@ -193,6 +195,8 @@ static enum mgx_status compute(struct mgx_compute_call *c, struct mgx_tensor **c
     if (!creates_itself(c->op, &shape))
         TRY(mgx_eval_create(c, &shape));
     enum mgx_status status = c->op->compute(c);
+    if (status == MGX_OK)
+        status = mgx_cancel_check(c->diag); // loops end early then
     if (status == MGX_OK)
         status = mgx_eval_as_declared(c, c->out, c->declared);
     if (status != MGX_OK)

@@ -11,6 +11,8 @@
 
 #include <assert.h>
 
+#include "base/cancel.h"
+
 enum { COLUMNS = 8, DEPTH = 96 };
 
 #define T double

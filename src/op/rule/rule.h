@@ -110,9 +110,11 @@ struct mgx_walk {
     int64_t offset[MGX_WALK_MAX]; // of the current run, in elements
     int64_t run;                  // its length
     int64_t step[MGX_WALK_MAX];   // element step inside the run
+    int64_t look;                 // elements until it looks whether it is cancelled
     bool done;
 };
-// Shapes must have equal lengths (rank 0 counts as {1}). Empty shapes give done at once.
+// Shapes must have equal lengths (rank 0 counts as {1}). Empty shapes give done at once, and so
+// does a run that was cancelled (base/cancel.h).
 void mgx_walk_start(struct mgx_walk *w, const struct mgx_shape *const *shapes, int count);
 void mgx_walk_next(struct mgx_walk *w);
 

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <inttypes.h>
 
+#include "base/cancel.h"
 #include "op/rule/rule.h"
 
 // --- computes that several operators share ---
@@ -119,7 +120,15 @@ void mgx_walk_start(struct mgx_walk *w, const struct mgx_shape *const *shapes, i
 
 void mgx_walk_next(struct mgx_walk *w)
 {
+    enum { LOOK_EVERY = 1 << 16 };
     assert(!w->done);
+    w->look -= w->run;
+    if (w->look < 0) {
+        w->look = LOOK_EVERY;
+        w->done = mgx_cancelled();
+        if (w->done)
+            return;
+    }
     for (int axis = w->rank - 1; axis >= 0; axis--) {
         const int64_t last = w->lens[axis] - 1;
         if (w->at[axis] < last) {

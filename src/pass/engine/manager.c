@@ -10,6 +10,7 @@
 // O(instructions) a pass beyond the pass itself.
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "pass/engine/rewrite.h"
@@ -73,6 +74,8 @@ enum mgx_status mgx_pass_apply(struct mgx_pass_call *c, const struct mgx_pass *p
     enum mgx_status status = pass->module ? run_modules(c, pass) : pass->program(c);
     if (status == MGX_OK)
         status = mgx_program_status(c->program, c->diag);
+    if (status == MGX_OK)
+        status = mgx_cancel_check(c->diag);
     const bool changed = c->changed;
     if (status == MGX_OK && changed)
         status = tidy(c, pass);
@@ -110,7 +113,9 @@ enum mgx_status mgx_run_passes(struct mgx_program *p, const struct mgx_pass *con
     mgx_rule_cache_init(&rules);
     struct mgx_pass_call call = {
         .program = p, .scratch = &scratch, .options = &o, .rules = &rules, .diag = diag};
+    mgx_cancel_enter();
     const enum mgx_status status = mgx_pass_apply_all(&call, passes);
+    mgx_cancel_leave();
     mgx_rule_cache_fini(&rules);
     mgx_arena_fini(&scratch);
     if (call.changed)

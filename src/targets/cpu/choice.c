@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "op/op.h"
 #include "pass/pass.h"
-#include "target/cpu/kernel/split.h"
+#include "targets/cpu/kernel/split.h"
 
 enum { BUCKETS = 1024, SMALL_ELEMENTS = 16 };
 static const size_t limit_bytes = (size_t)64 << 20;
@@ -297,8 +298,8 @@ static void expand(struct cpu_choice *k, const struct mgx_compute_call *c, struc
         return;
     mgx_program_destroy(k->program);
     k->program = NULL;
-    if (mine.status == MGX_NO_MEMORY)
-        mgx_fail_memory(diag);
+    if (mgx_status_is_final(mine.status))
+        mgx_fail(diag, mine.status, "%s", mine.text);
     for (int i = 0; i < c->in_count && !k->by_value; i++)
         k->wants_value |= is_small(c->in[i]);
 }
@@ -438,7 +439,9 @@ enum mgx_status cpu_choice_require(struct cpu_plan *plan, const struct mgx_compu
 {
     const uint64_t hash = hash_call(plan, c, by_value);
     pthread_mutex_lock(&plan->lock);
+    mgx_cancel_pause(); // what is made here serves later runs too, and is made under a lock
     *out = find(plan, hash, c, by_value, diag);
+    mgx_cancel_resume();
     pthread_mutex_unlock(&plan->lock);
     return *out ? MGX_OK : diag->status;
 }

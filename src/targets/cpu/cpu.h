@@ -313,7 +313,7 @@ void cpu_grow_end(struct cpu_plan *plan);
 void *cpu_pack(struct cpu_plan *plan, const void *key, size_t key_size, size_t bytes,
                const struct cpu_fill *how, struct mgx_diag *diag);
 // Fills all that was put off, by all threads of the plan's pool.
-void cpu_fill_all(struct cpu_plan *plan);
+enum mgx_status cpu_fill_all(struct cpu_plan *plan, struct mgx_diag *diag) MGX_NODISCARD;
 // Constants that steps read as they are, at an address that suits their type.
 enum mgx_status cpu_align_constants(struct cpu_plan *plan, struct mgx_diag *diag) MGX_NODISCARD;
 

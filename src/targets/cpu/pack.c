@@ -7,6 +7,7 @@
 // so that even small ones share large pages; of a chunk's rest nothing is ever touched.
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/size.h"
@@ -92,7 +93,7 @@ static void fill_now(struct cpu_plan *plan, const struct cpu_fill *f)
     const int threads = f->source_bytes < SMALL ? 1 : plan->threads;
     const size_t pieces = f->source_bytes / PART / (size_t)threads + 1;
     const int parts = (int)pieces * threads;
-    for (int first = 0; first < parts; first += threads) {
+    for (int first = 0; first < parts && !mgx_cancelled(); first += threads) {
         struct wave w = {f, first, parts};
         mgx_pool_run(plan->pool, threads, fill_part, &w);
         // What a part reads may begin some way before its share of the bytes.
@@ -105,11 +106,12 @@ static void fill_now(struct cpu_plan *plan, const struct cpu_fill *f)
         cpu_join_drop(plan, f->source[i]);
 }
 
-void cpu_fill_all(struct cpu_plan *plan)
+enum mgx_status cpu_fill_all(struct cpu_plan *plan, struct mgx_diag *diag)
 {
-    for (const struct cpu_fill *f = plan->first_fill; f; f = f->next)
+    for (const struct cpu_fill *f = plan->first_fill; f && !mgx_cancelled(); f = f->next)
         fill_now(plan, f);
     plan->first_fill = plan->last_fill = NULL;
+    return mgx_cancel_check(diag);
 }
 
 // --- packing ---

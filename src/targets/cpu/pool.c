@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "targets/cpu/cpus.h"
 
 #if defined(__x86_64__)
@@ -80,9 +81,10 @@ struct lane {
 
 struct core {
     _Alignas(64) _Atomic uint64_t job;
-    mgx_pool_fn fn; // this and the next two: written while no run is open
+    mgx_pool_fn fn; // this and the next three: written while no run is open
     void *user;
     float_mode mode;
+    struct mgx_cancel *cancel; // what the caller obeys, or NULL
     _Alignas(64) atomic_flag busy;
     _Atomic int worker_count;
     _Atomic bool quit;
@@ -174,7 +176,8 @@ static void work(struct core *core, int index, int threads)
     for (int i = 0; i < threads; i++) {
         const int victim = index + i < threads ? index + i : index + i - threads;
         for (int task; (task = lane_take(&core->lanes[victim], i > 0)) >= 0;)
-            core->fn(core->user, task, index);
+            if (!mgx_cancelled())
+                core->fn(core->user, task, index);
     }
 }
 
@@ -241,8 +244,10 @@ static void *worker_main(void *argument)
             continue;
         const float_mode own = float_mode_get();
         float_mode_set(core->mode);
+        mgx_cancel_help(core->cancel);
         // The run entered may be newer than `job`: its thread count is read from inside.
         work(core, w->index, job_threads(atomic_load(&core->job)));
+        mgx_cancel_help(NULL);
         float_mode_set(own);
         leave(core);
     }
@@ -456,6 +461,7 @@ static bool run_shared(const struct mgx_pool *pool, int tasks, mgx_pool_fn fn, v
     core->fn = fn;
     core->user = user;
     core->mode = float_mode_get();
+    core->cancel = mgx_cancel_at_work();
     atomic_store_explicit(&core->caller_cpu, sched_getcpu(), memory_order_relaxed);
     fork_run(core, tasks, threads);
     work(core, 0, threads);
@@ -479,6 +485,6 @@ void mgx_pool_end(struct mgx_pool *pool)
 void mgx_pool_run(struct mgx_pool *pool, int tasks, mgx_pool_fn fn, void *user)
 {
     if (!run_shared(pool, tasks, fn, user))
-        for (int task = 0; task < tasks; task++)
+        for (int task = 0; task < tasks && !mgx_cancelled(); task++)
             fn(user, task, 0);
 }

@@ -15,8 +15,10 @@
 // Cost: under 1 us for a fork and join while workers spin; they do so for some tens of microseconds
 // and then sleep, after which a wake-up costs a system call per worker. With one thread a run is a
 // plain loop and the handle owns no thread at all. Rounding and denormal modes of the caller hold
-// in the workers too. A worker stays off the CPU that the caller was on when they last met there.
-// After fork() the child has no workers and runs everything inline.
+// in the workers too, and so does what cancels its call
+// (base/cancel.h): tasks that have not begun by then are left out. A worker stays off the CPU that
+// the caller was on when they last met there. After fork() the child has no workers and runs
+// everything inline.
 #pragma once
 
 #include <stdint.h>

@@ -6,6 +6,7 @@
 // allocate nothing: even results are reused once the caller has let go of those of an earlier run.
 #include <stdlib.h>
 
+#include "base/cancel.h"
 #include "base/memory.h"
 #include "op/op.h"
 #include "targets/cpu/lower/dynamic.h"
@@ -133,6 +134,8 @@ static enum mgx_status run_steps(struct cpu_context *x, struct mgx_run *run, str
     for (int s = 0; s < plan->step_count; s++) {
         const struct cpu_step *step = &plan->steps[s];
         enum mgx_status status = run_step(x, step, diag);
+        if (status == MGX_OK)
+            status = mgx_cancel_check(diag);
         if (status == MGX_OK && run->trace)
             status = trace(x, step, run, diag);
         if (status != MGX_OK) {

@@ -136,7 +136,7 @@ static enum mgx_status build(struct cpu_plan *plan, struct mgx_diag *diag)
     plan->fill_later = true;
     TRY(cpu_build_steps(plan, diag));
     TRY(cpu_align_constants(plan, diag));
-    cpu_fill_all(plan);
+    TRY(cpu_fill_all(plan, diag));
     plan->fill_later = false;
     TRY(cpu_plan_memory(plan, diag));
     TRY(cpu_look_ahead(plan, diag));
@@ -149,10 +149,13 @@ static enum mgx_status build_tuned(struct cpu_plan *plan, const char *cache, str
 {
     if (cache)
         TRY(mgx_tuning_load(&plan->tuning, cache, diag));
-    TRY(build(plan, diag));
+    const enum mgx_status status = build(plan, diag);
+    if (status != MGX_OK &&
+        status != MGX_CANCELLED) // whoever loses patience keeps what he waited for
+        return status;
     struct mgx_diag quiet = {.status = MGX_OK};
     plan->tuning_lost = cache && mgx_tuning_save(&plan->tuning, cache, &quiet) != MGX_OK;
-    return quiet.status == MGX_NO_MEMORY ? mgx_fail_memory(diag) : MGX_OK;
+    return quiet.status == MGX_NO_MEMORY ? mgx_fail_memory(diag) : status;
 }
 
 enum mgx_status cpu_plan_create(const struct mgx_program *p,

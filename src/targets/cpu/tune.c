@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/cancel.h"
+
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
 #define VERSION                                                                                    \
@@ -49,7 +51,7 @@ static double time_candidate(struct cpu_plan *plan, const struct cpu_contest *c,
     double least = INFINITY;
     const double begin = now();
     c->run(c->user); // pages in
-    for (int i = 0; i < ROUNDS && (i < 3 || now() - begin < BUDGET); i++) {
+    for (int i = 0; i < ROUNDS && (i < 3 || now() - begin < BUDGET) && !mgx_cancelled(); i++) {
         if (sweep)
             memset(sweep, i, SWEEP_BYTES);
         mgx_pool_run(plan->pool, plan->threads, nothing, NULL);
@@ -75,7 +77,7 @@ static enum mgx_status measure(struct cpu_plan *plan, const struct cpu_contest *
             }
         }
         c->end(c->user);
-        if (diag->status != MGX_OK)
+        if (diag->status != MGX_OK || mgx_cancel_check(diag) != MGX_OK)
             break;
     }
     free(sweep);

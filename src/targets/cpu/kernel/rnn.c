@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/size.h"
 #include "targets/cpu/kernel/split.h"
 
@@ -334,7 +335,7 @@ static void run_steps(struct part *part)
     int64_t steps = 0;
     for (int64_t row = 0; row < part->rows; row++)
         steps = mgx_max_i64(steps, length_of(part, row));
-    for (int64_t s = 0; s < steps; s++) {
+    for (int64_t s = 0; s < steps && !mgx_cancelled(); s++) {
         mgx_gemm_run(&part->step, &part->step_args, part->pool);
         if (splits_last(d)) {
             run_gates(part, s, k->gru_reset);
