@@ -5,10 +5,12 @@
 // The stable ABI promises names, layouts and numbers to extensions of every CPython from 3.2 on;
 // what is below is of version 3.9 (64-bit). Reference counts change through functions only, which
 // holds whatever counting becomes. The buffer protocol entered the stable ABI in 3.11, but its
-// struct, slots and functions are the same in 3.9 and 3.10. Nothing here is linked against: the
-// interpreter that loads the module has the symbols.
+// struct, slots and functions are the same in 3.9 and 3.10. So it is with METH_FASTCALL and
+// PyUnicode_AsUTF8AndSize, which entered in 3.10. Nothing here is linked against: the interpreter
+// that loads the module has the symbols.
 #pragma once
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -32,8 +34,6 @@ struct py_object {
 // --- types, methods, modules ---
 
 typedef PyObject *(*PyCFunction)(PyObject *, PyObject *);
-typedef void (*freefunc)(void *);
-typedef PyObject *(*allocfunc)(PyTypeObject *, Py_ssize_t);
 typedef PyObject *(*getter)(PyObject *, void *);
 typedef int (*setter)(PyObject *, PyObject *, void *);
 
@@ -90,13 +90,15 @@ enum {
     METH_NOARGS = 4,
     METH_O = 8,
     METH_CLASS = 16,
-    METH_STATIC = 32
+    METH_STATIC = 32,
+    METH_FASTCALL = 128
 };
 enum { Py_LT, Py_LE, Py_EQ, Py_NE, Py_GT, Py_GE };
 enum {
     Py_bf_getbuffer = 1,
     Py_bf_releasebuffer = 2,
-    Py_tp_alloc = 47,
+    Py_mp_length = 4,
+    Py_mp_subscript = 5,
     Py_tp_dealloc = 52,
     Py_tp_doc = 56,
     Py_tp_hash = 59,
@@ -105,13 +107,13 @@ enum {
     Py_tp_new = 65,
     Py_tp_repr = 66,
     Py_tp_richcompare = 67,
-    Py_tp_getset = 73,
-    Py_tp_free = 74
+    Py_tp_getset = 73
 };
 #define Py_TPFLAGS_DEFAULT (1u << 18)
 
 PyAPI_FUNC(PyObject *) PyType_FromSpec(PyType_Spec *spec);
-PyAPI_FUNC(void *) PyType_GetSlot(PyTypeObject *type, int slot);
+PyAPI_FUNC(PyObject *) PyType_GenericAlloc(PyTypeObject *type, Py_ssize_t items);
+PyAPI_FUNC(PyObject *) PyDescr_NewMethod(PyTypeObject *type, PyMethodDef *method);
 PyAPI_FUNC(unsigned long) PyType_GetFlags(PyTypeObject *type);
 PyAPI_FUNC(int) PyType_IsSubtype(PyTypeObject *a, PyTypeObject *b);
 PyAPI_FUNC(PyObject *) PyModule_Create2(PyModuleDef *def, int api_version);
@@ -130,9 +132,11 @@ PyAPI_DATA(PyObject) _Py_NoneStruct;
 PyAPI_DATA(PyObject) _Py_TrueStruct;
 PyAPI_DATA(PyObject) _Py_FalseStruct;
 PyAPI_DATA(PyObject) _Py_NotImplementedStruct;
+PyAPI_DATA(PyTypeObject) PyType_Type;
 PyAPI_DATA(PyTypeObject) PyBool_Type;
 PyAPI_DATA(PyTypeObject) PyFloat_Type;
 PyAPI_DATA(PyTypeObject) PyList_Type;
+PyAPI_DATA(PyTypeObject) PyTuple_Type;
 PyAPI_DATA(PyTypeObject) PyDict_Type;
 
 #define Py_None (&_Py_NoneStruct)
@@ -157,8 +161,15 @@ PyAPI_DATA(PyTypeObject) PyDict_Type;
 
 PyAPI_FUNC(PyObject *) PyObject_Call(PyObject *f, PyObject *args, PyObject *keywords);
 PyAPI_FUNC(PyObject *) PyObject_CallFunctionObjArgs(PyObject *f, ...);
+PyAPI_FUNC(PyObject *) _PyObject_CallFunction_SizeT(PyObject *f, const char *format, ...);
 PyAPI_FUNC(PyObject *)
     _PyObject_CallMethod_SizeT(PyObject *o, const char *name, const char *format, ...);
+PyAPI_FUNC(PyObject *) PyObject_GetAttr(PyObject *o, PyObject *name);
+PyAPI_FUNC(int) PyObject_SetAttr(PyObject *o, PyObject *name, PyObject *value);
+PyAPI_FUNC(int) PyObject_HasAttrString(PyObject *o, const char *name);
+PyAPI_FUNC(PyObject *) PyObject_GetItem(PyObject *o, PyObject *key);
+PyAPI_FUNC(Py_hash_t) PyObject_Hash(PyObject *o);
+PyAPI_FUNC(void) PyObject_Free(void *o);
 PyAPI_FUNC(PyObject *) PyObject_GetAttrString(PyObject *o, const char *name);
 PyAPI_FUNC(int) PyObject_SetAttrString(PyObject *o, const char *name, PyObject *value);
 PyAPI_FUNC(PyObject *) PyObject_GetIter(PyObject *o);
@@ -166,6 +177,7 @@ PyAPI_FUNC(int) PyObject_IsInstance(PyObject *o, PyObject *type);
 PyAPI_FUNC(PyObject *) PyObject_Str(PyObject *o);
 PyAPI_FUNC(PyObject *) PyObject_Repr(PyObject *o);
 PyAPI_FUNC(int) PyObject_IsTrue(PyObject *o);
+#define PyObject_CallFunction _PyObject_CallFunction_SizeT
 #define PyObject_CallMethod _PyObject_CallMethod_SizeT
 
 // Kinds by flag of the type, as the ABI has them.
@@ -202,8 +214,13 @@ PyAPI_FUNC(double) PyFloat_AsDouble(PyObject *o);
 PyAPI_FUNC(PyObject *) PyUnicode_FromString(const char *text);
 PyAPI_FUNC(PyObject *) PyUnicode_FromStringAndSize(const char *text, Py_ssize_t size);
 PyAPI_FUNC(PyObject *) PyUnicode_FromFormat(const char *format, ...);
+PyAPI_FUNC(PyObject *) PyUnicode_FromFormatV(const char *format, va_list args);
+PyAPI_FUNC(PyObject *) PyUnicode_DecodeFSDefault(const char *text);
 PyAPI_FUNC(PyObject *) PyUnicode_AsUTF8String(PyObject *o);
 PyAPI_FUNC(PyObject *) PyUnicode_DecodeUTF8(const char *text, Py_ssize_t size, const char *errors);
+PyAPI_FUNC(const char *) PyUnicode_AsUTF8AndSize(PyObject *o, Py_ssize_t *size);
+PyAPI_FUNC(PyObject *) PyUnicode_InternFromString(const char *text);
+PyAPI_FUNC(int) PyUnicode_CompareWithASCIIString(PyObject *o, const char *text);
 PyAPI_FUNC(PyObject *) PyUnicode_Join(PyObject *separator, PyObject *list);
 PyAPI_FUNC(Py_ssize_t) PyUnicode_GetLength(PyObject *o);
 PyAPI_FUNC(int) PyUnicode_FSConverter(PyObject *o, void *out);
@@ -226,8 +243,10 @@ PyAPI_FUNC(PyObject *) PyDict_New(void);
 PyAPI_FUNC(Py_ssize_t) PyDict_Size(PyObject *o);
 PyAPI_FUNC(int) PyDict_Next(PyObject *o, Py_ssize_t *at, PyObject **key, PyObject **value);
 PyAPI_FUNC(PyObject *) PyDict_GetItemString(PyObject *o, const char *key);
+PyAPI_FUNC(PyObject *) PyDict_GetItemWithError(PyObject *o, PyObject *key);
 PyAPI_FUNC(int) PyDict_SetItemString(PyObject *o, const char *key, PyObject *value);
 PyAPI_FUNC(int) PyDict_SetItem(PyObject *o, PyObject *key, PyObject *value);
+PyAPI_FUNC(PyObject *) PyMemoryView_FromObject(PyObject *o);
 PyAPI_FUNC(PyObject *) PySet_New(PyObject *iterable);
 PyAPI_FUNC(Py_ssize_t) PySet_Size(PyObject *o);
 PyAPI_FUNC(int) PySequence_Check(PyObject *o);
@@ -248,10 +267,13 @@ PyAPI_FUNC(PyObject *) _Py_BuildValue_SizeT(const char *format, ...);
 
 // --- errors ---
 
+PyAPI_DATA(PyObject *) PyExc_AttributeError;
 PyAPI_DATA(PyObject *) PyExc_BufferError;
 PyAPI_DATA(PyObject *) PyExc_IndexError;
 PyAPI_DATA(PyObject *) PyExc_KeyError;
 PyAPI_DATA(PyObject *) PyExc_MemoryError;
+PyAPI_DATA(PyObject *) PyExc_ImportError;
+PyAPI_DATA(PyObject *) PyExc_OSError;
 PyAPI_DATA(PyObject *) PyExc_OverflowError;
 PyAPI_DATA(PyObject *) PyExc_RuntimeError;
 PyAPI_DATA(PyObject *) PyExc_TypeError;
@@ -264,6 +286,10 @@ PyAPI_FUNC(int)
 PyAPI_FUNC(PyObject *) PyErr_NoMemory(void);
 PyAPI_FUNC(PyObject *) PyErr_Occurred(void);
 PyAPI_FUNC(int) PyErr_ExceptionMatches(PyObject *type);
+PyAPI_FUNC(int) PyErr_GivenExceptionMatches(PyObject *given, PyObject *type);
+PyAPI_FUNC(void) PyErr_SetObject(PyObject *type, PyObject *value);
+PyAPI_FUNC(void) PyErr_NormalizeException(PyObject **type, PyObject **value, PyObject **traceback);
+PyAPI_FUNC(int) PyErr_CheckSignals(void);
 PyAPI_FUNC(void) PyErr_Clear(void);
 PyAPI_FUNC(void) PyErr_Fetch(PyObject **type, PyObject **value, PyObject **traceback);
 PyAPI_FUNC(void) PyErr_Restore(PyObject *take_type, PyObject *take_value, PyObject *take_traceback);
@@ -282,6 +308,15 @@ PyAPI_FUNC(void) PyGILState_Release(PyGILState_STATE state);
 #define Py_END_ALLOW_THREADS                                                                       \
     PyEval_RestoreThread(save_);                                                                   \
     }
+
+// --- capsules ---
+
+typedef void (*PyCapsule_Destructor)(PyObject *);
+PyAPI_FUNC(PyObject *)
+    PyCapsule_New(void *pointer, const char *name, PyCapsule_Destructor destructor);
+PyAPI_FUNC(int) PyCapsule_IsValid(PyObject *capsule, const char *name);
+PyAPI_FUNC(void *) PyCapsule_GetPointer(PyObject *capsule, const char *name);
+PyAPI_FUNC(int) PyCapsule_SetName(PyObject *capsule, const char *name);
 
 // --- the buffer protocol ---
 

@@ -2,7 +2,12 @@
 // Helpers of the Python module; see pymgx.h.
 #include "pymgx.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 struct py_types py;
 
@@ -15,17 +20,121 @@ PyObject *py_fail(void)
     return NULL;
 }
 
+// The exception that opening the path gives, if it gives one: an OSError of the fitting kind that
+// is a RuntimeError as well, for that is what programs written for MIGraphX catch.
+static PyObject *type_of_failure(PyObject *error)
+{
+    PyObject *kind = (PyObject *)Py_TYPE(error);
+    PyObject *type = PyDict_GetItemWithError(py.failures, kind);
+    if (type)
+        Py_INCREF(type);
+    if (type || PyErr_Occurred())
+        return type;
+    PyObject *name = PyObject_GetAttrString(kind, "__name__");
+    if (name)
+        type = PyObject_CallFunction((PyObject *)&PyType_Type, "O(OO){ss}", name, kind,
+                                     PyExc_RuntimeError, "__module__", "migraphx");
+    if (type && PyDict_SetItem(py.failures, kind, type) < 0)
+        Py_CLEAR(type);
+    Py_XDECREF(name);
+    return type;
+}
+
+static PyObject *fail_system(int number, PyObject *path)
+{
+    PyObject *text = PyUnicode_FromString(strerror(number));
+    PyObject *error = text ? PyObject_CallFunction(PyExc_OSError, "iOO", number, text, path) : NULL;
+    PyObject *type = error ? type_of_failure(error) : NULL;
+    PyObject *both = type ? PyObject_CallFunction(type, "iOO", number, text, path) : NULL;
+    if (both)
+        PyErr_SetObject(type, both);
+    Py_XDECREF(both);
+    Py_XDECREF(type);
+    Py_XDECREF(error);
+    Py_XDECREF(text);
+    return NULL;
+}
+
+// What is wrong with the file itself; 0 if nothing is.
+static int trouble(const char *path)
+{
+    struct stat info;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return errno;
+    const int number = fstat(fd, &info) < 0 ? errno : S_ISDIR(info.st_mode) ? EISDIR : 0;
+    close(fd);
+    return number;
+}
+
+PyObject *py_fail_reading(PyObject *path)
+{
+    const int number = trouble(PyBytes_AsString(path));
+    PyObject *name = number ? PyUnicode_DecodeFSDefault(PyBytes_AsString(path)) : NULL;
+    if (!name)
+        return py_fail();
+    fail_system(number, name);
+    Py_DECREF(name);
+    return NULL;
+}
+
+PyObject *py_fail_writing(PyObject *path)
+{
+    const char *text = PyBytes_AsString(path), *slash = strrchr(text, '/');
+    PyObject *folder = slash ? PyBytes_FromStringAndSize(text, slash - text + 1) : NULL;
+    struct stat info;
+    const int number = folder && stat(PyBytes_AsString(folder), &info) < 0 ? errno : 0;
+    Py_XDECREF(folder);
+    PyObject *name = number ? PyUnicode_DecodeFSDefault(text) : NULL;
+    if (!name)
+        return py_fail();
+    fail_system(number, name);
+    Py_DECREF(name);
+    return NULL;
+}
+
+// The kinds of exception that take a text alone.
+static PyObject *plain_type(PyObject *type)
+{
+    PyObject *const kinds[] = {PyExc_TypeError, PyExc_BufferError, PyExc_OverflowError,
+                               PyExc_ValueError, PyExc_RuntimeError};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (PyErr_GivenExceptionMatches(type, kinds[i]))
+            return kinds[i];
+    return NULL;
+}
+
+void py_prefix_error(const char *format, ...)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *plain = plain_type(type);
+    PyObject *text = plain && value ? PyObject_Str(value) : NULL;
+    va_list args;
+    va_start(args, format);
+    PyObject *where = text ? PyUnicode_FromFormatV(format, args) : NULL;
+    va_end(args);
+    if (where) {
+        PyErr_Format(plain, "%U: %U", where, text);
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(trace);
+    } else {
+        PyErr_Restore(type, value, trace);
+    }
+    Py_XDECREF(where);
+    Py_XDECREF(text);
+}
+
 void *py_new(PyObject *type)
 {
-    allocfunc alloc = (allocfunc)PyType_GetSlot((PyTypeObject *)type, Py_tp_alloc);
-    return alloc((PyTypeObject *)type, 0);
+    return PyType_GenericAlloc((PyTypeObject *)type, 0);
 }
 
 void py_free(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
-    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    release(self);
+    PyObject_Free(self);
     Py_DECREF(type);
 }
 
@@ -92,18 +201,16 @@ PyObject *py_copy_shape(const_migraphx_shape_t shape)
     return py_wrap_shape(copy);
 }
 
+migraphx_argument_t py_share_argument(const_migraphx_argument_t argument)
+{
+    migraphx_argument_t share = NULL;
+    return OK(migraphx_argument_share(&share, argument)) ? share : NULL;
+}
+
 PyObject *py_copy_argument(const_migraphx_argument_t argument)
 {
-    migraphx_shape_t none = NULL;
-    migraphx_argument_t copy = NULL;
-    const int made = OK(migraphx_shape_create_scalar(&none, migraphx_shape_bool_type)) &&
-                     OK(migraphx_argument_create_empty(&copy, none)) &&
-                     OK(migraphx_argument_assign_to(copy, argument));
-    migraphx_shape_destroy(none);
-    if (made)
-        return py_wrap_argument(copy, 0);
-    migraphx_argument_destroy(copy);
-    return py_fail();
+    migraphx_argument_t share = py_share_argument(argument);
+    return share ? py_wrap_argument(share, 0) : py_fail();
 }
 
 PyObject *py_wrap_module(migraphx_module_t module, PyObject *program)
@@ -178,7 +285,58 @@ PyObject *py_compared(int op, bool same)
     return PyBool_FromLong(same == (op == Py_EQ));
 }
 
-PyObject *py_make_enum(const char *name, const char *qualname, PyObject *members)
+Py_hash_t py_hash_text(PyObject *take)
+{
+    const Py_hash_t hash = take ? PyObject_Hash(take) : -1;
+    Py_XDECREF(take);
+    return hash;
+}
+
+PyObject *py_not_made(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    (void)args;
+    (void)kwargs;
+    PyErr_Format(PyExc_TypeError, "%R is not made by calling it", type);
+    return NULL;
+}
+
+// --- enumerations ---
+
+// "type_t.float_type": what IntEnum prints depends on the version of Python.
+static PyObject *enum_str(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    PyObject *type = PyObject_GetAttrString((PyObject *)Py_TYPE(self), "__name__");
+    PyObject *name = PyObject_GetAttrString(self, "name");
+    PyObject *text = type && name ? PyUnicode_FromFormat("%U.%U", type, name) : NULL;
+    Py_XDECREF(name);
+    Py_XDECREF(type);
+    return text;
+}
+
+static PyObject *enum_format(PyObject *self, PyObject *spec)
+{
+    PyObject *text = enum_str(self, NULL);
+    PyObject *result = text ? PyObject_CallMethod(text, "__format__", "O", spec) : NULL;
+    Py_XDECREF(text);
+    return result;
+}
+
+static int add_printing(PyObject *type)
+{
+    static PyMethodDef methods[] = {{"__str__", enum_str, METH_NOARGS, NULL},
+                                    {"__format__", enum_format, METH_O, NULL}};
+    for (int i = 0; i < 2; i++) {
+        PyObject *method = PyDescr_NewMethod((PyTypeObject *)type, &methods[i]);
+        const int status = method ? PyObject_SetAttrString(type, methods[i].ml_name, method) : -1;
+        Py_XDECREF(method);
+        if (status < 0)
+            return -1;
+    }
+    return 0;
+}
+
+PyObject *py_make_enum(const char *name, const char *qualname, const char *doc, PyObject *members)
 {
     PyObject *module = PyImport_ImportModule("enum");
     PyObject *base = module ? PyObject_GetAttrString(module, "IntEnum") : NULL;
@@ -190,5 +348,10 @@ PyObject *py_make_enum(const char *name, const char *qualname, PyObject *members
     Py_XDECREF(args);
     Py_XDECREF(base);
     Py_XDECREF(module);
+    PyObject *text = result ? PyUnicode_FromString(doc) : NULL;
+    if (result &&
+        (!text || PyObject_SetAttrString(result, "__doc__", text) < 0 || add_printing(result) < 0))
+        Py_CLEAR(result);
+    Py_XDECREF(text);
     return result;
 }

@@ -22,7 +22,7 @@ int py_instructions(PyObject *sequence, migraphx_instructions_t *out)
         Py_XDECREF(item);
     }
     if (result < 0 && !PyErr_Occurred())
-        PyErr_SetString(PyExc_TypeError, "arguments must be instructions");
+        PyErr_SetString(PyExc_TypeError, "arguments must be a list of instructions of the program");
     if (result == 0 && !OK(migraphx_instructions_create(out, items, (size_t)count))) {
         py_fail();
         result = -1;
@@ -160,20 +160,24 @@ static PyObject *ins_compare(PyObject *a, PyObject *b, int op)
 PyObject *py_make_ins_type(PyObject *module)
 {
     static PyMethodDef methods[] = {
-        {"shape", ins_shape, METH_NOARGS, "Shape of the result."},
-        {"op", ins_op, METH_NOARGS, "The operator."},
-        {"name", ins_name, METH_NOARGS, "Name of the operator."},
-        {"inputs", ins_inputs, METH_NOARGS, "The instructions it reads."},
-        {"outputs", ins_outputs, METH_NOARGS, "The instructions that read it."},
-        {"get_literal", ins_literal, METH_NOARGS, "The value of a literal."},
+        {"shape", ins_shape, METH_NOARGS, "shape($self, /)\n--\n\nShape of the result."},
+        {"op", ins_op, METH_NOARGS, "op($self, /)\n--\n\nThe operator with its attributes."},
+        {"name", ins_name, METH_NOARGS, "name($self, /)\n--\n\nName of the operator."},
+        {"inputs", ins_inputs, METH_NOARGS, "inputs($self, /)\n--\n\nThe instructions it reads."},
+        {"outputs", ins_outputs, METH_NOARGS,
+         "outputs($self, /)\n--\n\nThe instructions that read it."},
+        {"get_literal", ins_literal, METH_NOARGS,
+         "get_literal($self, /)\n--\n\nThe value of a literal, as an argument."},
         {NULL, NULL, 0, NULL}};
-    static PyType_Slot slots[] = {{Py_tp_dealloc, (void *)ins_dealloc},
-                                  {Py_tp_methods, methods},
-                                  {Py_tp_repr, (void *)ins_repr},
-                                  {Py_tp_hash, (void *)ins_hash},
-                                  {Py_tp_richcompare, (void *)ins_compare},
-                                  {Py_tp_doc, "An instruction of a module."},
-                                  {0, NULL}};
+    static PyType_Slot slots[] = {
+        {Py_tp_new, (void *)py_not_made},
+        {Py_tp_dealloc, (void *)ins_dealloc},
+        {Py_tp_methods, methods},
+        {Py_tp_repr, (void *)ins_repr},
+        {Py_tp_hash, (void *)ins_hash},
+        {Py_tp_richcompare, (void *)ins_compare},
+        {Py_tp_doc, "instruction_ref()\n--\n\nAn instruction; modules make them."},
+        {0, NULL}};
     static PyType_Spec spec = {"migraphx.instruction_ref", sizeof(struct py_ins), 0,
                                Py_TPFLAGS_DEFAULT, slots};
     return py_add_type(module, &spec);
@@ -229,7 +233,7 @@ static PyObject *add_literal(PyObject *self, PyObject *args, PyObject *kwargs)
     PyObject *data;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:add_literal", names, &data))
         return NULL;
-    PyObject *argument = py_to_argument(data);
+    PyObject *argument = py_to_argument(data, NULL);
     if (!argument)
         return NULL;
     const_migraphx_argument_t value = ((struct py_argument *)argument)->handle;
@@ -301,27 +305,60 @@ static PyObject *module_iter(PyObject *self)
     return iterator;
 }
 
-#define WITH_KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
+static Py_ssize_t module_length(PyObject *self)
+{
+    migraphx_instructions_t list = NULL;
+    size_t count = 0;
+    if (!OK(migraphx_module_instructions(&list, module_of(self)))) {
+        py_fail();
+        return -1;
+    }
+    migraphx_instructions_size(&count, list);
+    migraphx_instructions_destroy(list);
+    return (Py_ssize_t)count;
+}
+
+static Py_hash_t module_hash(PyObject *self)
+{
+    return (Py_hash_t)((uintptr_t)module_of(self) >> 4); // never -1
+}
+
+// The same module of the same program.
+static PyObject *module_compare(PyObject *a, PyObject *b, int op)
+{
+    PyObject *no = py_not_comparable(b, py.module, op);
+    return no ? no : py_compared(op, module_of(a) == module_of(b));
+}
 
 PyObject *py_make_module_type(PyObject *module)
 {
     static PyMethodDef methods[] = {
         {"add_instruction", WITH_KEYWORDS(add_instruction),
-         "add_instruction(op, args, mod_args=[]) -> instruction_ref"},
+         "add_instruction($self, /, op, args, mod_args=[])\n--\n\n"
+         "Appends an operator over a list of instructions (and of modules for its bodies)."},
         {"add_literal", WITH_KEYWORDS(add_literal),
-         "add_literal(data) -> instruction_ref\n\ndata: argument, or anything with a buffer"},
+         "add_literal($self, /, data)\n--\n\n"
+         "Appends a constant: an argument, an array, a number or lists of numbers."},
         {"add_parameter", WITH_KEYWORDS(add_parameter),
-         "add_parameter(name, shape) -> instruction_ref"},
-        {"add_return", WITH_KEYWORDS(add_return), "add_return(args) -> instruction_ref"},
-        {"replace_return", WITH_KEYWORDS(add_return), "replace_return(args) -> instruction_ref"},
-        {"print", module_print, METH_NOARGS, "Writes the lines of the module to stdout."},
+         "add_parameter($self, /, name, shape)\n--\n\nAppends a parameter: a value that run gets."},
+        {"add_return", WITH_KEYWORDS(add_return),
+         "add_return($self, /, args)\n--\n\nAppends the list of results."},
+        {"replace_return", WITH_KEYWORDS(add_return),
+         "replace_return($self, /, args)\n--\n\nMakes these the results."},
+        {"print", module_print, METH_NOARGS,
+         "print($self, /)\n--\n\nWrites the lines of the module to stdout."},
         {NULL, NULL, 0, NULL}};
-    static PyType_Slot slots[] = {{Py_tp_dealloc, (void *)module_dealloc},
-                                  {Py_tp_methods, methods},
-                                  {Py_tp_repr, (void *)module_repr},
-                                  {Py_tp_iter, (void *)module_iter},
-                                  {Py_tp_doc, "A graph of instructions in order."},
-                                  {0, NULL}};
+    static PyType_Slot slots[] = {
+        {Py_tp_new, (void *)py_not_made},
+        {Py_tp_dealloc, (void *)module_dealloc},
+        {Py_tp_methods, methods},
+        {Py_tp_repr, (void *)module_repr},
+        {Py_tp_iter, (void *)module_iter},
+        {Py_mp_length, (void *)module_length},
+        {Py_tp_hash, (void *)module_hash},
+        {Py_tp_richcompare, (void *)module_compare},
+        {Py_tp_doc, "module()\n--\n\nA graph of instructions in order; programs make them."},
+        {0, NULL}};
     static PyType_Spec spec = {"migraphx.module", sizeof(struct py_module), 0, Py_TPFLAGS_DEFAULT,
                                slots};
     return py_add_type(module, &spec);

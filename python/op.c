@@ -4,8 +4,9 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
-enum { MAX_DEPTH = 16 };
+enum { MAX_DEPTH = 16, MAX_VALUES = 1 << 20 }; // of one list
 
 // --- JSON: `parts` is a list of str that is joined at the end ---
 
@@ -56,7 +57,9 @@ static int put_integer(PyObject *parts, PyObject *value)
 static int put_list(PyObject *parts, PyObject *value, int depth)
 {
     const Py_ssize_t count = PySequence_Size(value);
-    int result = count < 0 ? -1 : put(parts, "[");
+    if (count > MAX_VALUES)
+        PyErr_Format(PyExc_ValueError, "op: an attribute of %zd values is too long", count);
+    int result = count < 0 || count > MAX_VALUES ? -1 : put(parts, "[");
     for (Py_ssize_t i = 0; result == 0 && i < count; i++) {
         PyObject *item = PySequence_GetItem(value, i);
         result = item ? (i ? put(parts, ", ") : 0) : -1;
@@ -217,7 +220,37 @@ static PyObject *op_repr(PyObject *self)
                : py_fail();
 }
 
-static PyObject *make_mode(const char *name, const char *qualname, const char *const *values)
+static PyObject *op_getnewargs(PyObject *self, PyObject *unused)
+{
+    PyObject *values = op_values(self, unused), *name = values ? op_name(self, unused) : NULL;
+    PyObject *result = name ? Py_BuildValue("(O)O", name, values) : NULL;
+    Py_XDECREF(name);
+    Py_XDECREF(values);
+    return result;
+}
+
+static Py_hash_t op_hash(PyObject *self)
+{
+    return py_hash_text(op_repr(self));
+}
+
+// Equal ones print alike: the name and all attributes.
+static PyObject *op_compare(PyObject *a, PyObject *b, int op)
+{
+    PyObject *no = py_not_comparable(b, py.op, op);
+    if (no)
+        return no;
+    PyObject *left = op_repr(a), *right = left ? op_repr(b) : NULL;
+    const char *l = left ? PyUnicode_AsUTF8AndSize(left, NULL) : NULL;
+    const char *r = right ? PyUnicode_AsUTF8AndSize(right, NULL) : NULL;
+    PyObject *result = l && r ? py_compared(op, strcmp(l, r) == 0) : NULL;
+    Py_XDECREF(right);
+    Py_XDECREF(left);
+    return result;
+}
+
+static PyObject *make_mode(const char *name, const char *qualname, const char *doc,
+                           const char *const *values)
 {
     PyObject *members = PyList_New(0);
     for (int i = 0; members && values[i]; i++) {
@@ -226,7 +259,7 @@ static PyObject *make_mode(const char *name, const char *qualname, const char *c
             Py_CLEAR(members);
         Py_XDECREF(pair);
     }
-    PyObject *result = members ? py_make_enum(name, qualname, members) : NULL;
+    PyObject *result = members ? py_make_enum(name, qualname, doc, members) : NULL;
     Py_XDECREF(members);
     return result;
 }
@@ -235,21 +268,31 @@ PyObject *py_make_op_type(PyObject *module)
 {
     static const char *const pooling[] = {"average", "max", "lpnorm", NULL};
     static const char *const directions[] = {"forward", "reverse", "bidirectional", NULL};
-    static PyMethodDef methods[] = {{"name", op_name, METH_NOARGS, "The operator's name."},
-                                    {"values", op_values, METH_NOARGS, "All attributes as a dict."},
-                                    {NULL, NULL, 0, NULL}};
+    static PyMethodDef methods[] = {
+        {"name", op_name, METH_NOARGS, "name($self, /)\n--\n\nThe operator's name."},
+        {"values", op_values, METH_NOARGS, "values($self, /)\n--\n\nAll attributes as a dict."},
+        {"__getnewargs_ex__", op_getnewargs, METH_NOARGS,
+         "__getnewargs_ex__($self, /)\n--\n\nFor pickling and copying."},
+        {NULL, NULL, 0, NULL}};
     static PyType_Slot slots[] = {
         {Py_tp_new, (void *)op_new},
         {Py_tp_dealloc, (void *)op_dealloc},
         {Py_tp_methods, methods},
         {Py_tp_repr, (void *)op_repr},
-        {Py_tp_doc, "op(name, **attributes)\n\nAn operator with its attributes."},
+        {Py_tp_hash, (void *)op_hash},
+        {Py_tp_richcompare, (void *)op_compare},
+        {Py_tp_doc,
+         "op(name, /, **kwargs)\n--\n\nAn operator with its attributes: op(\"concat\", axis=1)."},
         {0, NULL}};
     static PyType_Spec spec = {"migraphx.op", sizeof(struct py_op), 0, Py_TPFLAGS_DEFAULT, slots};
     PyObject *type = py_add_type(module, &spec);
-    py.pooling_mode = type ? make_mode("pooling_mode", "op.pooling_mode", pooling) : NULL;
-    py.rnn_direction =
-        py.pooling_mode ? make_mode("rnn_direction", "op.rnn_direction", directions) : NULL;
+    py.pooling_mode = type ? make_mode("pooling_mode", "op.pooling_mode",
+                                       "What pooling makes of a window.", pooling)
+                           : NULL;
+    py.rnn_direction = py.pooling_mode
+                           ? make_mode("rnn_direction", "op.rnn_direction",
+                                       "How recurrent operators walk a sequence.", directions)
+                           : NULL;
     if (!py.rnn_direction || PyObject_SetAttrString(type, "pooling_mode", py.pooling_mode) < 0 ||
         PyObject_SetAttrString(type, "rnn_direction", py.rnn_direction) < 0)
         return NULL;

@@ -88,12 +88,24 @@ static int set_scalars(migraphx_onnx_options_t options, const struct onnx_settin
         OK(migraphx_onnx_options_set_limit_loop_iterations(options, s->limit_iterations)) &&
         OK(migraphx_onnx_options_set_use_debug_symbols(options, s->debug_symbols)) &&
         OK(migraphx_onnx_options_set_dynamic_dims(options, s->dynamic_dims)) &&
-        OK(migraphx_onnx_options_set_skip_unknown_operators(options, s->skip_unknown)) &&
-        (!s->default_dyn_dim || OK(migraphx_onnx_options_set_default_dyn_dim_value(
-                                    options, ((struct py_dim *)s->default_dyn_dim)->handle)));
+        OK(migraphx_onnx_options_set_skip_unknown_operators(options, s->skip_unknown));
     if (!good)
         py_fail();
     return good ? 0 : -1;
+}
+
+static int set_default_dyn_dim(migraphx_onnx_options_t options, PyObject *value)
+{
+    migraphx_dynamic_dimension_t dim = NULL;
+    if (!value || value == Py_None)
+        return 0;
+    if (py_dim(value, &dim) < 0)
+        return -1;
+    const migraphx_status status = migraphx_onnx_options_set_default_dyn_dim_value(options, dim);
+    migraphx_dynamic_dimension_destroy(dim);
+    if (!OK(status))
+        py_fail();
+    return OK(status) ? 0 : -1;
 }
 
 static int set_external_path(migraphx_onnx_options_t options, PyObject *path)
@@ -113,8 +125,8 @@ static int set_external_path(migraphx_onnx_options_t options, PyObject *path)
 
 static int set_all(migraphx_onnx_options_t options, const struct onnx_settings *s)
 {
-    if (set_scalars(options, s) < 0 || set_dim_params(options, s->dim_params) < 0 ||
-        set_input_dims(options, s->input_dims) < 0 ||
+    if (set_scalars(options, s) < 0 || set_default_dyn_dim(options, s->default_dyn_dim) < 0 ||
+        set_dim_params(options, s->dim_params) < 0 || set_input_dims(options, s->input_dims) < 0 ||
         set_dyn_input_dims(options, s->dyn_input_dims) < 0)
         return -1;
     return set_external_path(options, s->external_path);
@@ -127,14 +139,15 @@ static PyObject *finish(migraphx_status status, migraphx_program_t program)
     return OK(status) ? py_wrap_program(program) : py_fail();
 }
 
-static PyObject *parse_file(const char *path, migraphx_onnx_options_t options)
+static PyObject *parse_file(PyObject *path, migraphx_onnx_options_t options)
 {
     migraphx_program_t program = NULL;
     migraphx_status status;
+    const char *name = PyBytes_AsString(path);
     Py_BEGIN_ALLOW_THREADS
-    status = migraphx_parse_onnx(&program, path, options);
+    status = migraphx_parse_onnx(&program, name, options);
     Py_END_ALLOW_THREADS
-    return finish(status, program);
+    return OK(status) ? py_wrap_program(program) : py_fail_reading(path);
 }
 
 static PyObject *parse_bytes(const Py_buffer *bytes, migraphx_onnx_options_t options)
@@ -189,7 +202,7 @@ static PyObject *parse(PyObject *source, bool is_file, const struct onnx_setting
         return py_fail();
     if (set_all(options, s) == 0) {
         if (is_file && PyUnicode_FSConverter(source, &path)) {
-            result = parse_file(PyBytes_AsString(path), options);
+            result = parse_file(path, options);
             Py_DECREF(path);
         } else if (!is_file && PyObject_GetBuffer(source, &bytes, 0) == 0) {
             result = parse_bytes(&bytes, options);
@@ -228,7 +241,7 @@ static PyObject *parse_onnx(PyObject *unused, PyObject *args, PyObject *kwargs)
     struct onnx_settings s = {.loop_iterations = 10, .limit_iterations = 65535};
     (void)unused;
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O|nO!O!O!O!ppnnpOp:parse_onnx", names, &source, &default_dim, py.dim,
+            args, kwargs, "O|nOO!O!O!ppnnpOp:parse_onnx", names, &source, &default_dim,
             &s.default_dyn_dim, &PyDict_Type, &s.dim_params, &PyDict_Type, &s.input_dims,
             &PyDict_Type, &s.dyn_input_dims, &s.skip_unknown, &s.print_on_error, &s.loop_iterations,
             &s.limit_iterations, &s.debug_symbols, &s.external_path, &s.dynamic_dims))
@@ -257,12 +270,11 @@ static PyObject *parse_onnx_buffer(PyObject *unused, PyObject *args, PyObject *k
     Py_ssize_t default_dim = 0;
     struct onnx_settings s = {.loop_iterations = 10, .limit_iterations = 65535};
     (void)unused;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|nO!O!O!ppOpO!nnp:parse_onnx_buffer", names,
-                                     &source, &default_dim, py.dim, &s.default_dyn_dim,
-                                     &PyDict_Type, &s.input_dims, &PyDict_Type, &s.dyn_input_dims,
-                                     &s.skip_unknown, &s.print_on_error, &s.external_path,
-                                     &s.debug_symbols, &PyDict_Type, &s.dim_params,
-                                     &s.loop_iterations, &s.limit_iterations, &s.dynamic_dims))
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kwargs, "O|nOO!O!ppOpO!nnp:parse_onnx_buffer", names, &source, &default_dim,
+            &s.default_dyn_dim, &PyDict_Type, &s.input_dims, &PyDict_Type, &s.dyn_input_dims,
+            &s.skip_unknown, &s.print_on_error, &s.external_path, &s.debug_symbols, &PyDict_Type,
+            &s.dim_params, &s.loop_iterations, &s.limit_iterations, &s.dynamic_dims))
         return NULL;
     s.default_dim_value = default_dim < 0 ? (size_t)0 : (size_t)default_dim;
     return remember(parse(source, false, &s), "parse_onnx_buffer", args, kwargs);
@@ -345,17 +357,26 @@ static PyObject *parse_tf(PyObject *unused, PyObject *args, PyObject *kwargs)
     return result;
 }
 
-#define WITH_KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
-
 PyMethodDef py_parse_functions[] = {
     {"parse_onnx", WITH_KEYWORDS(parse_onnx),
-     "parse_onnx(filename, default_dim_value=0, default_dyn_dim_value=dynamic_dimension(1, 1), "
+     "parse_onnx($module, /, filename, default_dim_value=0, default_dyn_dim_value=None, "
      "dim_params={}, map_input_dims={}, map_dyn_input_dims={}, skip_unknown_operators=False, "
      "print_program_on_error=False, max_loop_iterations=10, limit_max_iterations=65535, "
-     "use_debug_symbols=False, external_data_path='', dynamic_dims=False) -> program"},
+     "use_debug_symbols=False, external_data_path='', dynamic_dims=False)\n--\n\n"
+     "Reads an ONNX model from a file.\n\n"
+     "Lengths that the model leaves open are 1, default_dim_value, or a range where\n"
+     "default_dyn_dim_value (a dynamic_dimension), dim_params ({name: range}) or\n"
+     "dynamic_dims=True says so. map_input_dims and map_dyn_input_dims give the\n"
+     "lengths of inputs by name."},
     {"parse_onnx_buffer", WITH_KEYWORDS(parse_onnx_buffer),
-     "parse_onnx_buffer(data, ...) -> program\n\nAs parse_onnx, from the bytes of a model."},
+     "parse_onnx_buffer($module, /, filename, default_dim_value=0, default_dyn_dim_value=None, "
+     "map_input_dims={}, map_dyn_input_dims={}, skip_unknown_operators=False, "
+     "print_program_on_error=False, external_data_path='', use_debug_symbols=False, dim_params={}, "
+     "max_loop_iterations=10, limit_max_iterations=65535, dynamic_dims=False)\n--\n\n"
+     "As parse_onnx, from the bytes of a model (in `filename`, as MIGraphX has it)."},
     {"parse_tf", WITH_KEYWORDS(parse_tf),
-     "parse_tf(filename, is_nhwc=True, batch_size=1, map_input_dims={}, output_names=[])"},
-    {"get_onnx_operators", get_onnx_operators, METH_NOARGS, "Names of the supported operators."},
+     "parse_tf($module, /, filename, is_nhwc=True, batch_size=1, map_input_dims={}, "
+     "output_names=[])\n--\n\nReads a TensorFlow graph; not part of this build."},
+    {"get_onnx_operators", get_onnx_operators, METH_NOARGS,
+     "get_onnx_operators($module, /)\n--\n\nNames of the ONNX operators that are supported."},
     {NULL, NULL, 0, NULL}};

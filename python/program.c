@@ -24,6 +24,7 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 
 static void program_dealloc(PyObject *self)
 {
+    py_plan_release(((struct py_program *)self)->plan);
     py_drop_reshaped((struct py_program *)self);
     migraphx_program_destroy(of(self));
     py_free(self);
@@ -122,7 +123,7 @@ static PyObject *is_compiled(PyObject *self, PyObject *unused)
 // --- compile ---
 
 struct compile_settings {
-    PyObject *target;
+    migraphx_target_t target;
     int offload_copy, fast_math, exhaustive_tune, compute_double;
     Py_ssize_t threads;
 };
@@ -139,120 +140,47 @@ static migraphx_status compile_with(PyObject *self, const struct compile_setting
     if (!OK(status))
         return status;
     const migraphx_program_t program = of(self);
-    const migraphx_target_t target = ((struct py_target *)s->target)->handle;
+    const migraphx_target_t target = s->target;
     Py_BEGIN_ALLOW_THREADS
     status = migraphx_program_compile(program, target, options);
     Py_END_ALLOW_THREADS
     return status;
 }
 
-static PyObject *compile(PyObject *self, PyObject *args, PyObject *kwargs)
+static int parse_compile(PyObject *args, PyObject *kwargs, PyObject **target,
+                         struct compile_settings *s)
 {
     static char *names[] = {"t",         "offload_copy", "fast_math",      "exhaustive_tune",
                             "device_id", "threads",      "compute_double", NULL};
-    struct compile_settings s = {.offload_copy = 1, .fast_math = 1};
     int device_id = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|pppinp:compile", names, py.target, &s.target,
-                                     &s.offload_copy, &s.fast_math, &s.exhaustive_tune, &device_id,
-                                     &s.threads, &s.compute_double))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|pppinp:compile", names, target,
+                                     &s->offload_copy, &s->fast_math, &s->exhaustive_tune,
+                                     &device_id, &s->threads, &s->compute_double))
+        return -1;
+    if (device_id == 0)
+        return 0;
+    PyErr_Format(PyExc_RuntimeError, "compile: there is no device %d", device_id);
+    return -1;
+}
+
+static PyObject *compile(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    struct compile_settings s = {.offload_copy = 1, .fast_math = 1};
+    PyObject *target;
+    if (parse_compile(args, kwargs, &target, &s) < 0 || !(target = py_to_target(target)))
         return NULL;
-    if (device_id != 0) {
-        PyErr_Format(PyExc_RuntimeError, "compile: there is no device %d", device_id);
-        return NULL;
-    }
+    s.target = ((struct py_target *)target)->handle;
     migraphx_compile_options_t options = NULL;
     migraphx_status status = migraphx_compile_options_create(&options);
     if (OK(status))
         status = compile_with(self, &s, options);
     migraphx_compile_options_destroy(options);
+    Py_DECREF(target);
     if (!OK(status))
         return py_fail();
     if (py_remember_compile(self, args, kwargs) < 0)
         return NULL;
     Py_RETURN_NONE;
-}
-
-// --- run ---
-
-int py_add_parameters(PyObject *dict, migraphx_program_parameters_t params)
-{
-    PyObject *key, *value;
-    Py_ssize_t at = 0;
-    while (PyDict_Next(dict, &at, &key, &value)) {
-        PyObject *name = PyUnicode_Check(key) ? PyUnicode_AsUTF8String(key) : NULL;
-        PyObject *argument = name ? py_to_argument(value) : NULL;
-        int added = 0;
-        if (argument)
-            added = OK(migraphx_program_parameters_add(params, PyBytes_AsString(name),
-                                                       ((struct py_argument *)argument)->handle));
-        if (argument && !added)
-            py_fail();
-        if (!name && !PyErr_Occurred())
-            PyErr_SetString(PyExc_TypeError, "run: parameter names must be str");
-        Py_XDECREF(argument);
-        Py_XDECREF(name);
-        if (!added)
-            return -1;
-    }
-    return 0;
-}
-
-static PyObject *list_results(migraphx_arguments_t take)
-{
-    size_t count = 0;
-    migraphx_arguments_size(&count, take);
-    PyObject *list = PyList_New((Py_ssize_t)count);
-    for (size_t i = 0; list && i < count; i++) {
-        const_migraphx_argument_t argument;
-        PyObject *item =
-            OK(migraphx_arguments_get(&argument, take, i)) ? py_copy_argument(argument) : py_fail();
-        if (!item || PyList_SetItem(list, (Py_ssize_t)i, item) < 0)
-            Py_CLEAR(list);
-    }
-    migraphx_arguments_destroy(take);
-    return list;
-}
-
-static PyObject *run_with(PyObject *self, PyObject *dict, void *stream, const char *stream_name)
-{
-    migraphx_program_parameters_t params = NULL;
-    migraphx_arguments_t results = NULL;
-    if (!OK(migraphx_program_parameters_create(&params)))
-        return py_fail();
-    PyObject *list = NULL;
-    if (py_add_parameters(dict, params) == 0) {
-        const migraphx_program_t program = of(self);
-        migraphx_status status;
-        Py_BEGIN_ALLOW_THREADS
-        status = stream_name
-                     ? migraphx_program_run_async(&results, program, params, stream, stream_name)
-                     : migraphx_program_run(&results, program, params);
-        Py_END_ALLOW_THREADS
-        list = OK(status) ? list_results(results) : py_fail();
-    }
-    migraphx_program_parameters_destroy(params);
-    return list;
-}
-
-static PyObject *run(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = {"params", NULL};
-    PyObject *dict;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!:run", names, &PyDict_Type, &dict))
-        return NULL;
-    return run_with(self, dict, NULL, NULL);
-}
-
-static PyObject *run_async(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = {"params", "stream", "stream_name", NULL};
-    PyObject *dict, *stream;
-    const char *stream_name;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!Os:run_async", names, &PyDict_Type, &dict,
-                                     &stream, &stream_name))
-        return NULL;
-    void *pointer = PyLong_AsVoidPtr(stream);
-    return PyErr_Occurred() ? NULL : run_with(self, dict, pointer, stream_name);
 }
 
 // --- graph and text ---
@@ -324,6 +252,20 @@ static PyObject *clone(PyObject *self, PyObject *unused)
     return py_fail();
 }
 
+// A compiled program comes back compiled.
+static PyObject *reduce(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    PyObject *module = PyImport_ImportModule("migraphx");
+    PyObject *load = module ? PyObject_GetAttrString(module, "load_buffer") : NULL;
+    PyObject *bytes = load ? PyObject_CallMethod(module, "save_buffer", "O", self) : NULL;
+    PyObject *result = bytes ? Py_BuildValue("O(O)", load, bytes) : NULL;
+    Py_XDECREF(bytes);
+    Py_XDECREF(load);
+    Py_XDECREF(module);
+    return result;
+}
+
 static PyObject *repr(PyObject *self)
 {
     char *text;
@@ -341,32 +283,54 @@ static PyObject *compare(PyObject *a, PyObject *b, int op)
     return py_compared(op, same);
 }
 
-#define WITH_KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
-
 static PyMethodDef methods[] = {
-    {"get_parameter_names", get_parameter_names, METH_NOARGS, "Names, in the model's order."},
-    {"get_parameter_shapes", get_parameter_shapes, METH_NOARGS, "Shapes by name."},
-    {"get_output_shapes", get_output_shapes, METH_NOARGS, "Shapes of the results."},
-    {"get_output_names", get_output_names, METH_NOARGS, "The model's names of the results."},
-    {"is_compiled", is_compiled, METH_NOARGS, "True after compile()."},
+    {"get_parameter_names", get_parameter_names, METH_NOARGS,
+     "get_parameter_names($self, /)\n--\n\nNames of the parameters, in the model's order."},
+    {"get_parameter_shapes", get_parameter_shapes, METH_NOARGS,
+     "get_parameter_shapes($self, /)\n--\n\nShapes of the parameters by name."},
+    {"get_output_shapes", get_output_shapes, METH_NOARGS,
+     "get_output_shapes($self, /)\n--\n\nShapes of the results."},
+    {"get_output_names", get_output_names, METH_NOARGS,
+     "get_output_names($self, /)\n--\n\nThe model's names of the results; empty for a program "
+     "built "
+     "by hand."},
+    {"is_compiled", is_compiled, METH_NOARGS,
+     "is_compiled($self, /)\n--\n\nTrue once compile has been called."},
     {"compile", WITH_KEYWORDS(compile),
-     "compile(t, offload_copy=True, fast_math=True, exhaustive_tune=False, device_id=0, "
-     "threads=0, compute_double=False)"},
-    {"run", WITH_KEYWORDS(run),
-     "run(params) -> list of argument\n\nparams: dict from name to argument, or to anything with "
-     "a buffer"},
-    {"run_async", WITH_KEYWORDS(run_async), "run_async(params, stream, stream_name)"},
-    {"get_main_module", get_main_module, METH_NOARGS, "The module that runs."},
-    {"create_module", WITH_KEYWORDS(create_module), "create_module(name) -> module"},
-    {"to_py", to_py, METH_NOARGS, "Python code that builds the program."},
-    {"sort", sort, METH_NOARGS, "Puts the instructions into a canonical order."},
-    {"print", print, METH_NOARGS, "Writes the program to stdout."},
-    {"explain", explain, METH_NOARGS, "Kernel, layout and threads of every instruction."},
-    {"clone", clone, METH_NOARGS, "A copy that is not compiled."},
+     "compile($self, /, t, offload_copy=True, fast_math=True, exhaustive_tune=False, device_id=0, "
+     "threads=0, compute_double=False)\n--\n\n"
+     "Compiles for a target, given as such or by name.\n\n"
+     "exhaustive_tune measures the kernels that there are for every instruction\n"
+     "instead of guessing; threads is how many a run uses, 0 for all there are;\n"
+     "compute_double makes the target \"ref\" compute floats as doubles."},
+    {"run", (PyCFunction)(void (*)(void))py_program_run, METH_FASTCALL | METH_KEYWORDS,
+     "run($self, /, params)\n--\n\n"
+     "Runs with a dict from the parameters' names to their values; gives a list,\n"
+     "which the model's names of the results index as well.\n\n"
+     "A value is an argument, an array (numpy, torch, anything with a buffer,\n"
+     "__dlpack__ or __array__), a number or a list of them, a string or an array\n"
+     "of them; a list of these for a sequence, None for an absent optional.\n"
+     "Results come as arguments, which numpy.asarray takes; sequences as lists,\n"
+     "an absent optional as None."},
+    {"run_async", WITH_KEYWORDS(py_program_run_async),
+     "run_async($self, /, params, stream, stream_name)\n--\n\nAs run, in order with a device's "
+     "stream; on host targets there is nothing to order."},
+    {"get_main_module", get_main_module, METH_NOARGS,
+     "get_main_module($self, /)\n--\n\nThe module that runs."},
+    {"create_module", WITH_KEYWORDS(create_module),
+     "create_module($self, /, name)\n--\n\nA further module, for the bodies of `if` and `loop`."},
+    {"to_py", to_py, METH_NOARGS, "to_py($self, /)\n--\n\nPython code that builds the program."},
+    {"sort", sort, METH_NOARGS,
+     "sort($self, /)\n--\n\nPuts the instructions into a canonical order."},
+    {"print", print, METH_NOARGS, "print($self, /)\n--\n\nWrites the program to stdout."},
+    {"explain", explain, METH_NOARGS,
+     "explain($self, /)\n--\n\nKernel, layout and threads of every instruction, once compiled."},
+    {"clone", clone, METH_NOARGS, "clone($self, /)\n--\n\nA copy that is not compiled."},
     {"reshape", WITH_KEYWORDS(py_program_reshape),
-     "reshape(inputs)\n\nThe model for other lengths of its inputs: {name: lengths}; compiled as "
-     "it "
-     "was."},
+     "reshape($self, /, inputs)\n--\n\nMakes it the model for other lengths of its inputs, "
+     "{name: lengths}; compiled as it was."},
+    {"__reduce__", reduce, METH_NOARGS,
+     "__reduce__($self, /)\n--\n\nFor pickling and copying: the bytes of a saved program."},
     {NULL, NULL, 0, NULL}};
 
 PyObject *py_make_program_type(PyObject *module)
@@ -376,36 +340,9 @@ PyObject *py_make_program_type(PyObject *module)
                                   {Py_tp_methods, methods},
                                   {Py_tp_repr, (void *)repr},
                                   {Py_tp_richcompare, (void *)compare},
-                                  {Py_tp_doc, "program()\n\nA graph, to be compiled and run."},
+                                  {Py_tp_doc, "program()\n--\n\nA graph, to be compiled and run."},
                                   {0, NULL}};
     static PyType_Spec spec = {"migraphx.program", sizeof(struct py_program), 0, Py_TPFLAGS_DEFAULT,
-                               slots};
-    return py_add_type(module, &spec);
-}
-
-// --- target ---
-
-static void target_dealloc(PyObject *self)
-{
-    migraphx_target_destroy(((struct py_target *)self)->handle);
-    py_free(self);
-}
-
-static PyObject *target_repr(PyObject *self)
-{
-    const char *name;
-    return OK(migraphx_target_name(&name, ((struct py_target *)self)->handle))
-               ? PyUnicode_FromString(name)
-               : py_fail();
-}
-
-PyObject *py_make_target_type(PyObject *module)
-{
-    static PyType_Slot slots[] = {{Py_tp_dealloc, (void *)target_dealloc},
-                                  {Py_tp_repr, (void *)target_repr},
-                                  {Py_tp_doc, "What compiles and runs programs; see get_target."},
-                                  {0, NULL}};
-    static PyType_Spec spec = {"migraphx.target", sizeof(struct py_target), 0, Py_TPFLAGS_DEFAULT,
                                slots};
     return py_add_type(module, &spec);
 }

@@ -6,7 +6,7 @@
 //
 // Holds: an object owns its handle; modules and instructions keep their program alive; arguments
 // made from a buffer keep the buffer. Failures of the C interface become RuntimeError with its
-// text.
+// text; a file that cannot be opened is an OSError of the fitting kind too.
 #pragma once
 
 #include <migraphx/extensions.h>
@@ -28,6 +28,7 @@ struct py_dim {
 struct py_argument {
     PyObject_HEAD migraphx_argument_t handle;
     int readonly;
+    int raw; // its buffer shows the bits of a type that has no letter
 };
 
 struct py_target {
@@ -43,6 +44,7 @@ struct py_program {
     // For reshape, NULL until known: (function, args, kwargs) it was parsed with, (args, kwargs) of
     // its compilation, the lengths of inputs it stands at, and a list of (lengths, program).
     PyObject *source, *settings, *dims, *others;
+    struct py_plan *plan; // what runs look up once; NULL until the first run of a compiled program
 };
 
 struct py_module {
@@ -60,6 +62,8 @@ struct py_types {
     PyObject *shape, *dim, *argument, *target, *op, *program, *module, *ins;
     PyObject *type_t, *pooling_mode, *rnn_direction; // enumerations
     PyObject *loads;                                 // json.loads
+    PyObject *results, *names; // the list that run gives, and the name of its attribute
+    PyObject *failures;        // dict: OSError's kinds to the same that are RuntimeErrors too
 };
 extern struct py_types py;
 
@@ -71,12 +75,17 @@ PyObject *py_make_op_type(PyObject *module);
 PyObject *py_make_program_type(PyObject *module);
 PyObject *py_make_module_type(PyObject *module);
 PyObject *py_make_ins_type(PyObject *module);
-PyObject *py_make_enum(const char *name, const char *qualname, PyObject *members);
+PyObject *py_make_enum(const char *name, const char *qualname, const char *doc, PyObject *members);
 
 // --- helpers ---
 
 // RuntimeError with the text of the last failed call; NULL.
 PyObject *py_fail(void);
+// The same for calls that read or write a file (its path as bytes).
+PyObject *py_fail_reading(PyObject *path);
+PyObject *py_fail_writing(PyObject *path);
+// Puts "<where>: " before the text of the exception that is set.
+void py_prefix_error(const char *format, ...);
 #define OK(call) ((call) == migraphx_status_success)
 // A new object of a type made by PyType_FromSpec, zeroed.
 void *py_new(PyObject *type);
@@ -90,7 +99,8 @@ PyObject *py_wrap_shape(migraphx_shape_t take);
 PyObject *py_copy_shape(const_migraphx_shape_t shape);
 PyObject *py_wrap_dim(migraphx_dynamic_dimension_t take);
 PyObject *py_wrap_argument(migraphx_argument_t take, int readonly);
-PyObject *py_copy_argument(const_migraphx_argument_t argument);
+PyObject *py_copy_argument(const_migraphx_argument_t argument); // shares the bytes
+migraphx_argument_t py_share_argument(const_migraphx_argument_t argument);
 PyObject *py_wrap_program(migraphx_program_t take);
 PyObject *py_wrap_module(migraphx_module_t module, PyObject *program);
 PyObject *py_wrap_ins(migraphx_instruction_t take, PyObject *program);
@@ -98,8 +108,6 @@ PyObject *py_wrap_op(migraphx_operation_t take);
 PyObject *py_size_list(const size_t *values, size_t count);
 // A sequence of non-negative integers into a caller's array; -1 with an exception set.
 Py_ssize_t py_sizes(PyObject *sequence, size_t *out, Py_ssize_t capacity, const char *what);
-// An argument, or anything with a buffer, as a new reference to an argument.
-PyObject *py_to_argument(PyObject *value);
 // A sequence of dynamic_dimension objects (or plain integers) as a list handle.
 int py_dims(PyObject *sequence, migraphx_dynamic_dimensions_t *out);
 // One dynamic_dimension or integer as a new handle.
@@ -107,23 +115,77 @@ int py_dim(PyObject *value, migraphx_dynamic_dimension_t *out);
 // A sequence of instruction_ref or module objects as a handle; -1 with an exception set.
 int py_instructions(PyObject *sequence, migraphx_instructions_t *out);
 int py_modules(PyObject *sequence, migraphx_modules_t *out);
-// A dict of named arguments into a handle; -1 with an exception set.
-int py_add_parameters(PyObject *dict, migraphx_program_parameters_t params);
 // A dict of attributes as relaxed JSON.
 PyObject *py_json(PyObject *dict);
 // == and !=: NotImplemented (a new reference) unless `b` is of the type; then the answer.
 PyObject *py_not_comparable(PyObject *b, PyObject *type, int op); // NULL: comparable
 PyObject *py_compared(int op, bool same);
+// The hash of a text, which is released; -1 if it is NULL.
+Py_hash_t py_hash_text(PyObject *take);
+// tp_new of a type whose objects come from elsewhere.
+PyObject *py_not_made(PyTypeObject *type, PyObject *args, PyObject *kwargs);
+// A target or a target's name as a new reference to a target.
+PyObject *py_to_target(PyObject *value);
 // reshape.c: what a program needs to be read again for other lengths. -1 with an exception set.
 int py_remember_source(PyObject *program, const char *function, PyObject *args, PyObject *kwargs);
 int py_remember_compile(PyObject *program, PyObject *args, PyObject *kwargs);
 void py_forget_source(PyObject *program); // it is no longer what was parsed
 void py_drop_reshaped(struct py_program *self);
 PyObject *py_program_reshape(PyObject *program, PyObject *args, PyObject *kwargs);
-// Buffer protocol of argument.
+
+// --- values as arguments: new references, NULL with an exception set ---
+
+// value.c. `want` may be NULL.
+bool py_is_argument(PyObject *value);
+PyObject *py_to_argument(PyObject *value, const_migraphx_shape_t want);
+PyObject *py_group(PyObject *items);        // a list as a sequence, a tuple as a tuple
+PyObject *py_from_argument(PyObject *take); // lists, tuples and None for what is no tensor
+// nested.c
+bool py_is_number(PyObject *value);
+bool py_wants_strings(const_migraphx_shape_t want);
+PyObject *py_argument_from_nested(PyObject *value, const_migraphx_shape_t want);
+// buffer.c. `as`: the element type whatever the buffer says; NULL: what it says.
 int py_argument_getbuffer(PyObject *self, Py_buffer *view, int flags);
 void py_argument_releasebuffer(PyObject *self, Py_buffer *view);
-PyObject *py_argument_from_buffer(PyObject *source);
+PyObject *py_argument_from_buffer(PyObject *source, const migraphx_shape_datatype_t *as);
+void py_gather(char *to, const Py_buffer *view); // row-major
+// The shape of the buffer that a parameter had last; the next one's is most often the same.
+struct py_seen {
+    migraphx_shape_t shape; // NULL: none yet
+    int ndim;
+    Py_ssize_t itemsize, lens[MAX_RANK], strides[MAX_RANK];
+    char format[4];
+};
+// Makes a buffer a parameter. 1: done; 0: not that way, perhaps with an exception; -1: failed.
+int py_add_buffer(migraphx_program_parameters_t params, const char *name, PyObject *source,
+                  struct py_seen *seen);
+// array.c
+PyObject *py_argument_from_array(PyObject *source);
+PyObject *py_argument_of_strings(PyObject *texts, const size_t *lens, size_t rank); // list of bytes
+PyObject *py_restore_strings(PyObject *shape, PyObject *texts);                     // list of str
+PyObject *py_numpy_of(PyObject *argument);
+PyObject *py_argument_array(PyObject *self, PyObject *args, PyObject *kwargs); // __array__
+// dlpack.c
+PyObject *py_argument_from_dlpack(PyObject *source);
+PyObject *py_argument_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *py_argument_dlpack_device(PyObject *self, PyObject *unused);
+
+// --- running: run.c ---
+
+struct py_plan;
+void py_plan_release(struct py_plan *plan); // NULL is allowed
+PyObject *py_program_run(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                         PyObject *keywords);
+PyObject *py_program_run_async(PyObject *self, PyObject *args, PyObject *kwargs);
+// A dict of named arguments into a handle; -1 with an exception set. `program` may be NULL.
+int py_add_parameters(PyObject *program, PyObject *dict, migraphx_program_parameters_t params);
+PyObject *py_make_results_type(PyObject *module);
+
+#define WITH_KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
 
 extern PyMethodDef py_parse_functions[];
 extern PyMethodDef py_argument_functions[];
+extern PyMethodDef py_target_functions[];
+extern PyMethodDef py_file_functions[];
+extern PyMethodDef py_quantize_functions[];
+extern PyMethodDef py_device_functions[];

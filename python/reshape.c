@@ -118,8 +118,11 @@ static int exchange(struct py_program *self, PyObject *program, PyObject *dims, 
     if (kept < 0)
         return -1;
     const migraphx_program_t handle = self->handle;
+    struct py_plan *const plan = self->plan;
     self->handle = other->handle;
+    self->plan = other->plan;
     other->handle = handle;
+    other->plan = plan;
     Py_DECREF(self->dims);
     Py_INCREF(dims);
     self->dims = dims;

@@ -2,6 +2,7 @@
 // migraphx.shape and migraphx.shape.dynamic_dimension.
 #include "pymgx.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 // --- dynamic_dimension ---
@@ -68,31 +69,50 @@ static int make_optimals(PyObject *values, migraphx_optimals_t *out)
     return -1;
 }
 
+static int set_name(migraphx_dynamic_dimension_t dim, const char *name)
+{
+    if (!name || OK(migraphx_dynamic_dimension_set_name(dim, name)))
+        return 0;
+    py_fail();
+    return -1;
+}
+
+static PyObject *make_dim(size_t min, size_t max, PyObject *optimals, const char *name)
+{
+    migraphx_dynamic_dimension_t dim = NULL;
+    migraphx_optimals_t set = NULL;
+    if (optimals && optimals != Py_None && make_optimals(optimals, &set) < 0)
+        return NULL;
+    const migraphx_status status =
+        set ? migraphx_dynamic_dimension_create_min_max_optimals(&dim, min, max, set)
+            : migraphx_dynamic_dimension_create_min_max(&dim, min, max);
+    migraphx_optimals_destroy(set);
+    if (!OK(status))
+        return py_fail();
+    if (set_name(dim, name) == 0)
+        return py_wrap_dim(dim);
+    migraphx_dynamic_dimension_destroy(dim);
+    return NULL;
+}
+
 static PyObject *dim_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"min", "max", "optimals", NULL};
-    Py_ssize_t min = 0, max = -1;
-    PyObject *optimals = NULL;
+    static char *names[] = {"min", "max", "optimals", "name", NULL};
+    Py_ssize_t min = 0;
+    PyObject *last = Py_None, *optimals = NULL;
+    const char *name = NULL;
     (void)type;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|nnO:dynamic_dimension", names, &min, &max,
-                                     &optimals))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|nOOz:dynamic_dimension", names, &min, &last,
+                                     &optimals, &name))
         return NULL;
-    if (min < 0 || (max < 0 && max != -1)) {
+    const long long max = last == Py_None ? min : PyLong_AsLongLong(last);
+    if (PyErr_Occurred())
+        return NULL;
+    if (min < 0 || max < 0) {
         PyErr_SetString(PyExc_ValueError, "dynamic_dimension: sizes must not be negative");
         return NULL;
     }
-    if (max == -1)
-        max = min;
-    migraphx_dynamic_dimension_t dim = NULL;
-    migraphx_optimals_t set = NULL;
-    if (optimals && make_optimals(optimals, &set) < 0)
-        return NULL;
-    const migraphx_status status =
-        set ? migraphx_dynamic_dimension_create_min_max_optimals(&dim, (size_t)min, (size_t)max,
-                                                                 set)
-            : migraphx_dynamic_dimension_create_min_max(&dim, (size_t)min, (size_t)max);
-    migraphx_optimals_destroy(set);
-    return OK(status) ? py_wrap_dim(dim) : py_fail();
+    return make_dim((size_t)min, (size_t)max, optimals, name);
 }
 
 static void dim_dealloc(PyObject *self)
@@ -167,10 +187,31 @@ static PyObject *dim_repr(PyObject *self)
     return text;
 }
 
+static Py_hash_t dim_hash(PyObject *self)
+{
+    return py_hash_text(dim_repr(self));
+}
+
+static PyObject *dim_getnewargs(PyObject *self, PyObject *unused)
+{
+    PyObject *optimals = dim_optimals(self, NULL), *name = optimals ? dim_name(self, NULL) : NULL;
+    PyObject *result = NULL;
+    (void)unused;
+    if (name)
+        result = Py_BuildValue("(NNOO)", dim_bound(self, NULL), dim_bound(self, (void *)1),
+                               optimals, name);
+    Py_XDECREF(name);
+    Py_XDECREF(optimals);
+    return result;
+}
+
 PyObject *py_make_dim_type(PyObject *module)
 {
     static PyMethodDef methods[] = {
-        {"is_fixed", dim_is_fixed, METH_NOARGS, "True when min and max are the same."},
+        {"is_fixed", dim_is_fixed, METH_NOARGS,
+         "is_fixed($self, /)\n--\n\nTrue when min and max are the same."},
+        {"__getnewargs__", dim_getnewargs, METH_NOARGS,
+         "__getnewargs__($self, /)\n--\n\nFor pickling."},
         {NULL, NULL, 0, NULL}};
     static PyGetSetDef members[] = {{"min", dim_bound, NULL, "smallest length", NULL},
                                     {"max", dim_bound, NULL, "largest length", (void *)1},
@@ -184,8 +225,10 @@ PyObject *py_make_dim_type(PyObject *module)
         {Py_tp_getset, members},
         {Py_tp_repr, (void *)dim_repr},
         {Py_tp_richcompare, (void *)dim_compare},
-        {Py_tp_doc,
-         "dynamic_dimension(min=0, max=min, optimals=set())\n\nA length that is a range."},
+        {Py_tp_hash, (void *)dim_hash},
+        {Py_tp_doc, "dynamic_dimension(min=0, max=None, optimals=None, name='')\n--\n\n"
+                    "A length that is a range, or fixed without `max`; axes of one name have one "
+                    "length."},
         {0, NULL}};
     static PyType_Spec spec = {"migraphx.dynamic_dimension", sizeof(struct py_dim), 0,
                                Py_TPFLAGS_DEFAULT, slots};
@@ -278,18 +321,51 @@ static PyObject *make_dynamic(migraphx_shape_datatype_t type, PyObject *dims)
     return OK(status) ? py_wrap_shape(shape) : py_fail();
 }
 
+static PyObject *make_tuple(PyObject *members)
+{
+    const Py_ssize_t count = PySequence_Size(members);
+    const_migraphx_shape_t *shapes =
+        count < 0 || count > INT16_MAX ? NULL : calloc((size_t)count + 1, sizeof *shapes);
+    migraphx_shape_t shape = NULL;
+    for (Py_ssize_t i = 0; shapes && i < count; i++) {
+        PyObject *item = PySequence_GetItem(members, i); // the list keeps it
+        if (item && PyObject_IsInstance(item, py.shape) == 1)
+            shapes[i] = ((struct py_shape *)item)->handle;
+        else if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "shape: sub_shapes are shapes");
+        Py_XDECREF(item);
+    }
+    if (!shapes && !PyErr_Occurred())
+        PyErr_Format(PyExc_ValueError, "shape: %zd sub_shapes are too many", count);
+    if (!PyErr_Occurred() && !OK(migraphx_shape_create_tuple(&shape, shapes, (size_t)count)))
+        py_fail();
+    free(shapes);
+    return shape ? py_wrap_shape(shape) : NULL;
+}
+
+static PyObject *or_null(PyObject *value)
+{
+    return value == Py_None ? NULL : value;
+}
+
 static PyObject *shape_new(PyTypeObject *unused, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"type", "lens", "strides", "permutation", "dyn_dims", NULL};
-    PyObject *type_name = NULL, *lens = NULL, *strides = NULL, *permutation = NULL, *dims = NULL;
+    static char *names[] = {"type",     "lens",       "strides", "permutation",
+                            "dyn_dims", "sub_shapes", NULL};
+    PyObject *type_name = Py_None, *lens = Py_None, *strides = Py_None, *permutation = Py_None;
+    PyObject *dims = Py_None, *members = Py_None;
     (void)unused;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOOO:shape", names, &type_name, &lens,
-                                     &strides, &permutation, &dims))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOOOO:shape", names, &type_name, &lens,
+                                     &strides, &permutation, &dims, &members))
         return NULL;
     migraphx_shape_datatype_t type = migraphx_shape_float_type;
-    if (type_name && find_type(type_name, &type) < 0)
+    if (type_name != Py_None && find_type(type_name, &type) < 0)
         return NULL;
-    return dims ? make_dynamic(type, dims) : make_static(type, lens, strides, permutation);
+    if (members != Py_None)
+        return make_tuple(members);
+    if (dims != Py_None)
+        return make_dynamic(type, dims);
+    return make_static(type, or_null(lens), or_null(strides), or_null(permutation));
 }
 
 static void shape_dealloc(PyObject *self)
@@ -451,24 +527,71 @@ static PyObject *shape_compare(PyObject *a, PyObject *b, int op)
     return py_compared(op, same);
 }
 
+// Keywords that make it again; NULL without an exception for a sequence, which has no constructor.
+static PyObject *shape_keywords(PyObject *self)
+{
+    bool dynamic = false;
+    migraphx_shape_datatype_t type;
+    if (!OK(migraphx_shape_dynamic(&dynamic, of(self))) ||
+        !OK(migraphx_shape_type(&type, of(self))))
+        return py_fail();
+    PyObject *name = shape_type_string(self, NULL);
+    if (!name)
+        return NULL;
+    if (PyUnicode_CompareWithASCIIString(name, "sequence_type") == 0) {
+        PyErr_SetString(PyExc_TypeError, "cannot pickle the shape of a sequence");
+        Py_DECREF(name);
+        return NULL;
+    }
+    if (type == migraphx_shape_tuple_type)
+        return Py_BuildValue("{sNsN}", "type", name, "sub_shapes", shape_sub_shapes(self, NULL));
+    if (dynamic)
+        return Py_BuildValue("{sNsN}", "type", name, "dyn_dims", shape_dyn_dims(self, NULL));
+    size_t rank = 1;
+    if (OK(migraphx_shape_rank(&rank, of(self))) && rank == 0)
+        return Py_BuildValue("{sNs[]}", "type", name, "lens");
+    return Py_BuildValue("{sNsNsN}", "type", name, "lens", shape_lengths(self, NULL), "strides",
+                         shape_strides(self, NULL));
+}
+
+static PyObject *shape_getnewargs(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    PyObject *keywords = shape_keywords(self);
+    return keywords ? Py_BuildValue("()N", keywords) : NULL;
+}
+
+static Py_hash_t shape_hash(PyObject *self)
+{
+    return py_hash_text(shape_repr(self));
+}
+
 static PyMethodDef shape_methods[] = {
-    {"type", shape_type, METH_NOARGS, "The element type, of shape.type_t."},
-    {"lens", shape_lengths, METH_NOARGS, "Lengths of the axes; [1] for a scalar."},
-    {"strides", shape_strides, METH_NOARGS, "Strides in elements; [0] for a scalar."},
-    {"ndim", shape_ndim, METH_NOARGS, "Number of axes; 1 for a scalar."},
-    {"rank", shape_rank, METH_NOARGS, "Number of axes; 0 for a scalar."},
-    {"elements", shape_elements, METH_NOARGS, "Number of elements."},
-    {"bytes", shape_bytes, METH_NOARGS, "Bytes that the elements span."},
-    {"type_string", shape_type_string, METH_NOARGS, "Name of the element type."},
-    {"type_size", shape_type_size, METH_NOARGS, "Bytes of one element."},
-    {"dyn_dims", shape_dyn_dims, METH_NOARGS, "The axes as ranges."},
-    {"sub_shapes", shape_sub_shapes, METH_NOARGS, "The members of a tuple."},
-    {"packed", shape_packed, METH_NOARGS, "The elements fill their space."},
-    {"transposed", shape_transposed, METH_NOARGS, "Strides are not in descending order."},
-    {"broadcasted", shape_broadcasted, METH_NOARGS, "Some stride is 0."},
-    {"standard", shape_standard, METH_NOARGS, "Packed and row-major."},
-    {"scalar", shape_scalar, METH_NOARGS, "One value for all elements."},
-    {"dynamic", shape_dynamic, METH_NOARGS, "Some length is a range."},
+    {"type", shape_type, METH_NOARGS, "type($self, /)\n--\n\nThe element type, of shape.type_t."},
+    {"lens", shape_lengths, METH_NOARGS,
+     "lens($self, /)\n--\n\nLengths of the axes; [1] for a scalar."},
+    {"strides", shape_strides, METH_NOARGS,
+     "strides($self, /)\n--\n\nStrides in elements; [0] for a scalar."},
+    {"ndim", shape_ndim, METH_NOARGS, "ndim($self, /)\n--\n\nNumber of axes; 1 for a scalar."},
+    {"rank", shape_rank, METH_NOARGS, "rank($self, /)\n--\n\nNumber of axes; 0 for a scalar."},
+    {"elements", shape_elements, METH_NOARGS, "elements($self, /)\n--\n\nNumber of elements."},
+    {"bytes", shape_bytes, METH_NOARGS, "bytes($self, /)\n--\n\nBytes that the elements span."},
+    {"type_string", shape_type_string, METH_NOARGS,
+     "type_string($self, /)\n--\n\nName of the element type."},
+    {"type_size", shape_type_size, METH_NOARGS, "type_size($self, /)\n--\n\nBytes of one element."},
+    {"dyn_dims", shape_dyn_dims, METH_NOARGS, "dyn_dims($self, /)\n--\n\nThe axes as ranges."},
+    {"sub_shapes", shape_sub_shapes, METH_NOARGS,
+     "sub_shapes($self, /)\n--\n\nThe members of a tuple, the element of a sequence."},
+    {"packed", shape_packed, METH_NOARGS, "packed($self, /)\n--\n\nThe elements fill their space."},
+    {"transposed", shape_transposed, METH_NOARGS,
+     "transposed($self, /)\n--\n\nStrides are not in descending order."},
+    {"broadcasted", shape_broadcasted, METH_NOARGS,
+     "broadcasted($self, /)\n--\n\nSome stride is 0."},
+    {"standard", shape_standard, METH_NOARGS, "standard($self, /)\n--\n\nPacked and row-major."},
+    {"scalar", shape_scalar, METH_NOARGS, "scalar($self, /)\n--\n\nOne value for all elements."},
+    {"dynamic", shape_dynamic, METH_NOARGS, "dynamic($self, /)\n--\n\nSome length is a range."},
+    {"__getnewargs_ex__", shape_getnewargs, METH_NOARGS,
+     "__getnewargs_ex__($self, /)\n--\n\nFor pickling."},
     {NULL, NULL, 0, NULL}};
 
 // shape.type_t: the scalar types with the numbers that attributes use.
@@ -487,7 +610,9 @@ static PyObject *make_type_enum(void)
             Py_CLEAR(members);
         Py_XDECREF(pair);
     }
-    PyObject *result = members ? py_make_enum("type_t", "shape.type_t", members) : NULL;
+    PyObject *result =
+        members ? py_make_enum("type_t", "shape.type_t", "The element types of tensors.", members)
+                : NULL;
     Py_XDECREF(members);
     return result;
 }
@@ -500,8 +625,12 @@ PyObject *py_make_shape_type(PyObject *module)
         {Py_tp_methods, shape_methods},
         {Py_tp_repr, (void *)shape_repr},
         {Py_tp_richcompare, (void *)shape_compare},
+        {Py_tp_hash, (void *)shape_hash},
         {Py_tp_doc, "shape(*, type='float', lens=[1], strides=None, permutation=None, "
-                    "dyn_dims=None)\n\nType, lengths and strides of an array."},
+                    "dyn_dims=None, sub_shapes=None)\n--\n\n"
+                    "Type, lengths and strides of an array. Strides are row-major, as given, or in "
+                    "the\norder of `permutation`; dyn_dims are lengths that may be ranges; "
+                    "sub_shapes are the\nmembers of a tuple."},
         {0, NULL}};
     static PyType_Spec spec = {"migraphx.shape", sizeof(struct py_shape), 0, Py_TPFLAGS_DEFAULT,
                                slots};

@@ -99,6 +99,13 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_create_strings(migraphx_argu
 // A tuple (or, of members of one shape, a sequence) that shares its members.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_create_group(
     migraphx_argument_t *out, const const_migraphx_argument_t *ptr, size_t size, bool sequence);
+// A second handle of the same bytes.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_share(migraphx_argument_t *out,
+                                                          const_migraphx_argument_t argument);
+// Moves a result out of its list: *out is the caller's, and an argument without elements stays.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_arguments_take(migraphx_argument_t *out,
+                                                          migraphx_arguments_t arguments,
+                                                          size_t idx);
 // Every element is `value`.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_fill(migraphx_argument_t *out,
                                                          const_migraphx_shape_t shape,
@@ -121,6 +128,14 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_member(const_migraphx_argume
 // The elements, joined by ", ".
 MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_to_string(char **out,
                                                               const_migraphx_argument_t argument);
+
+// As program_parameters_add of what argument_create_owned makes, without the argument between.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_program_parameters_add_owned(
+    migraphx_program_parameters_t program_parameters, const char *name,
+    const_migraphx_shape_t shape, void *buffer, void (*release)(void *owner), void *owner);
+// Empties a list of parameters, which keeps its room for the next run's.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_program_parameters_clear(migraphx_program_parameters_t program_parameters);
 
 // --- operators and targets ---
 

@@ -196,6 +196,12 @@ enum mgx_status mgx_api_argument_init(struct migraphx_argument *out, struct mgx_
 void mgx_api_argument_fini(struct migraphx_argument *argument);
 enum mgx_status mgx_api_argument_new(migraphx_argument_t *out, struct mgx_tensor *take,
                                      struct mgx_diag *diag) MGX_NODISCARD;
+// A tensor over a caller's buffer; `release(owner)` is called when nothing needs the bytes any
+// more, but not when this fails.
+enum mgx_status mgx_api_tensor_own(struct mgx_tensor *out, const struct mgx_shape *shape,
+                                   void *buffer, void (*release)(void *owner), void *owner,
+                                   struct mgx_diag *diag) MGX_NODISCARD;
+void mgx_api_tensor_disown(struct mgx_tensor *t); // undoes it, without the call
 enum mgx_status mgx_api_dim_copy(struct migraphx_dynamic_dimension *out, const struct mgx_dim *dim,
                                  struct mgx_diag *diag) MGX_NODISCARD;
 enum mgx_status mgx_api_arguments_new(migraphx_arguments_t *out, struct mgx_tensor *take,

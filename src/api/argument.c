@@ -75,6 +75,16 @@ static enum mgx_status argument_copy(struct migraphx_argument *out,
 
 API_HANDLE(argument)
 
+migraphx_status migraphx_argument_share(migraphx_argument_t *out,
+                                        const_migraphx_argument_t argument)
+{
+    API_NEED(out);
+    API_NEED(argument);
+    API_DIAG(diag);
+    struct mgx_tensor share = mgx_tensor_share(&argument->value);
+    return mgx_api_leave(mgx_api_argument_new(out, &share, &diag), &diag);
+}
+
 // Only static tensors have bytes of their own.
 static enum mgx_status require_plain(const struct mgx_shape *s, struct mgx_diag *diag)
 {
@@ -144,6 +154,33 @@ static void release_foreign(struct mgx_storage *storage)
     free(f);
 }
 
+enum mgx_status mgx_api_tensor_own(struct mgx_tensor *out, const struct mgx_shape *shape,
+                                   void *buffer, void (*release)(void *owner), void *owner,
+                                   struct mgx_diag *diag)
+{
+    TRY(require_plain(shape, diag));
+    if (!buffer && mgx_shape_bytes(shape))
+        return mgx_fail(diag, MGX_INVALID, "the buffer is NULL");
+    struct foreign *f = API_NEW(struct foreign);
+    if (!f)
+        return mgx_fail_memory(diag);
+    f->release = release;
+    f->storage.data = buffer;
+    f->storage.bytes = mgx_shape_bytes(shape);
+    f->storage.release = release_foreign;
+    f->storage.owner = owner;
+    atomic_init(&f->storage.refs, 1);
+    *out = mgx_tensor_borrow(shape, buffer);
+    out->storage = &f->storage;
+    return MGX_OK;
+}
+
+void mgx_api_tensor_disown(struct mgx_tensor *t)
+{
+    free(t->storage);
+    *t = (struct mgx_tensor){0};
+}
+
 migraphx_status migraphx_argument_create_owned(migraphx_argument_t *out,
                                                const_migraphx_shape_t shape, void *buffer,
                                                void (*release)(void *owner), void *owner)
@@ -154,23 +191,17 @@ migraphx_status migraphx_argument_create_owned(migraphx_argument_t *out,
     if (!buffer && mgx_shape_is_static(&shape->value) && mgx_shape_bytes(&shape->value))
         return mgx_api_null(__func__, "buffer");
     API_DIAG(diag);
-    enum mgx_status status = require_plain(&shape->value, &diag);
-    struct foreign *f = status == MGX_OK ? API_NEW(struct foreign) : NULL;
-    struct migraphx_argument *a = f ? API_NEW(struct migraphx_argument) : NULL;
-    if (!a) { // nothing is taken over by a call that fails
-        free(f);
-        return mgx_api_leave(status == MGX_OK ? mgx_fail_memory(&diag) : status, &diag);
+    struct mgx_tensor t = {0};
+    struct migraphx_argument *a = API_NEW(struct migraphx_argument);
+    enum mgx_status status = a ? MGX_OK : mgx_fail_memory(&diag);
+    if (status == MGX_OK)
+        status = mgx_api_tensor_own(&t, &shape->value, buffer, release, owner, &diag);
+    if (status == MGX_OK) {
+        status = mgx_api_argument_init(a, &t, &diag); // a plain tensor has no members: cannot fail
+        *out = a;
+    } else {
+        free(a); // nothing is taken over by a call that fails
     }
-    f->release = release;
-    f->storage.data = buffer;
-    f->storage.bytes = mgx_shape_bytes(&shape->value);
-    f->storage.release = release_foreign;
-    f->storage.owner = owner;
-    atomic_init(&f->storage.refs, 1);
-    struct mgx_tensor t = mgx_tensor_borrow(&shape->value, buffer);
-    t.storage = &f->storage;
-    status = mgx_api_argument_init(a, &t, &diag); // a plain tensor has no members: cannot fail
-    *out = a;
     return mgx_api_leave(status, &diag);
 }
 

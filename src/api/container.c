@@ -86,6 +86,25 @@ migraphx_status migraphx_arguments_get(const_migraphx_argument_t *out,
     return migraphx_status_success;
 }
 
+migraphx_status migraphx_arguments_take(migraphx_argument_t *out, migraphx_arguments_t arguments,
+                                        size_t idx)
+{
+    API_NEED(out);
+    API_NEED(arguments);
+    if (idx >= arguments->count)
+        return mgx_api_bad("%s: index %zu, but there are %zu arguments", __func__, idx,
+                           arguments->count);
+    API_DIAG(diag);
+    struct migraphx_argument *taken = malloc(sizeof *taken);
+    if (!taken)
+        return mgx_api_leave(mgx_fail_memory(&diag), &diag);
+    *taken = arguments->items[idx];
+    arguments->items[idx] = (struct migraphx_argument){0};
+    mgx_arena_init(&arguments->items[idx].shape.arena);
+    *out = taken;
+    return migraphx_status_success;
+}
+
 // --- shapes ---
 
 static void shapes_fini(struct migraphx_shapes *list)
@@ -258,14 +277,20 @@ migraphx_status migraphx_program_parameter_shapes_names(
 
 // --- named arguments ---
 
-static void program_parameters_fini(struct migraphx_program_parameters *list)
+static void drop_items(struct migraphx_program_parameters *list)
 {
     for (int64_t i = 0; i < list->count; i++) {
         free((void *)list->v[i].name);
         mgx_tensor_release(&list->v[i].tensor);
     }
-    free(list->v);
+    list->count = 0;
     mgx_map_fini(&list->by_name);
+}
+
+static void program_parameters_fini(struct migraphx_program_parameters *list)
+{
+    drop_items(list);
+    free(list->v);
 }
 
 enum { FEW = 16 }; // names that are faster compared than hashed, and need no memory
@@ -292,26 +317,34 @@ static bool hash_names(struct migraphx_program_parameters *list)
     return true;
 }
 
-static enum mgx_status put(struct migraphx_program_parameters *list, const char *name,
-                           const struct mgx_tensor *tensor, struct mgx_diag *diag)
+// The item of a name, a new and empty one if there is none.
+static enum mgx_status place(struct migraphx_program_parameters *list, const char *name,
+                             struct mgx_named_tensor **out, struct mgx_diag *diag)
 {
-    struct mgx_named_tensor *item = find(list, name);
-    if (item) {
-        struct mgx_tensor old = item->tensor;
-        item->tensor = mgx_tensor_share(tensor);
-        mgx_tensor_release(&old);
+    *out = find(list, name);
+    if (*out)
         return MGX_OK;
-    }
     if (!mgx_array_reserve(&list->array, 1, sizeof *list->v, NULL))
         return mgx_fail_memory(diag);
-    item = &list->v[list->count];
-    item->name = strdup(name);
+    struct mgx_named_tensor *item = &list->v[list->count];
+    *item = (struct mgx_named_tensor){.name = strdup(name)};
     if (!item->name || !hash_names(list)) {
         free((void *)item->name);
         return mgx_fail_memory(diag);
     }
-    item->tensor = mgx_tensor_share(tensor);
     list->count++;
+    *out = item;
+    return MGX_OK;
+}
+
+static enum mgx_status put(struct migraphx_program_parameters *list, const char *name,
+                           const struct mgx_tensor *tensor, struct mgx_diag *diag)
+{
+    struct mgx_named_tensor *item;
+    TRY(place(list, name, &item, diag));
+    struct mgx_tensor old = item->tensor;
+    item->tensor = mgx_tensor_share(tensor);
+    mgx_tensor_release(&old);
     return MGX_OK;
 }
 
@@ -352,4 +385,35 @@ migraphx_status migraphx_program_parameters_add(migraphx_program_parameters_t pr
     API_NEED(argument);
     API_DIAG(diag);
     return mgx_api_leave(put(program_parameters, name, &argument->value, &diag), &diag);
+}
+
+migraphx_status
+migraphx_program_parameters_add_owned(migraphx_program_parameters_t program_parameters,
+                                      const char *name, const_migraphx_shape_t shape, void *buffer,
+                                      void (*release)(void *owner), void *owner)
+{
+    API_NEED(program_parameters);
+    API_NEED(name);
+    API_NEED(shape);
+    API_NEED(release);
+    API_DIAG(diag);
+    struct mgx_named_tensor *item = NULL;
+    struct mgx_tensor t = {0}, old;
+    enum mgx_status status = mgx_api_tensor_own(&t, &shape->value, buffer, release, owner, &diag);
+    if (status == MGX_OK && (status = place(program_parameters, name, &item, &diag)) != MGX_OK)
+        mgx_api_tensor_disown(&t);
+    if (status == MGX_OK) {
+        old = item->tensor;
+        item->tensor = t;
+        mgx_tensor_release(&old);
+    }
+    return mgx_api_leave(status, &diag);
+}
+
+// The room stays.
+migraphx_status migraphx_program_parameters_clear(migraphx_program_parameters_t program_parameters)
+{
+    API_NEED(program_parameters);
+    drop_items(program_parameters);
+    return migraphx_status_success;
 }

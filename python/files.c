@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+// Saving programs and reading them back. Other Python threads go on meanwhile.
+#include "pymgx.h"
+
+#include <string.h>
+
+static migraphx_status make_options(migraphx_file_options_t *out, const char *format)
+{
+    const migraphx_status status = migraphx_file_options_create(out);
+    return OK(status) ? migraphx_file_options_set_file_format(*out, format) : status;
+}
+
+static PyObject *load(PyObject *unused, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"filename", "format", NULL};
+    PyObject *path;
+    const char *format = "msgpack";
+    (void)unused;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|s:load", names, PyUnicode_FSConverter, &path,
+                                     &format))
+        return NULL;
+    migraphx_file_options_t options = NULL;
+    migraphx_program_t program = NULL;
+    const char *name = PyBytes_AsString(path);
+    migraphx_status status = make_options(&options, format);
+    if (OK(status)) {
+        Py_BEGIN_ALLOW_THREADS
+        status = migraphx_load(&program, name, options);
+        Py_END_ALLOW_THREADS
+    }
+    migraphx_file_options_destroy(options);
+    PyObject *result = OK(status) ? py_wrap_program(program) : py_fail_reading(path);
+    Py_DECREF(path);
+    return result;
+}
+
+static PyObject *save(PyObject *unused, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"p", "filename", "format", NULL};
+    PyObject *program, *path;
+    const char *format = "msgpack";
+    (void)unused;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O&|s:save", names, py.program, &program,
+                                     PyUnicode_FSConverter, &path, &format))
+        return NULL;
+    migraphx_file_options_t options = NULL;
+    const char *name = PyBytes_AsString(path);
+    const migraphx_program_t handle = ((struct py_program *)program)->handle;
+    migraphx_status status = make_options(&options, format);
+    if (OK(status)) {
+        Py_BEGIN_ALLOW_THREADS
+        status = migraphx_save(handle, name, options);
+        Py_END_ALLOW_THREADS
+    }
+    migraphx_file_options_destroy(options);
+    PyObject *result = OK(status) ? Py_None : py_fail_writing(path);
+    Py_XINCREF(OK(status) ? result : NULL);
+    Py_DECREF(path);
+    return result;
+}
+
+static migraphx_status load_bytes(migraphx_program_t *out, const Py_buffer *bytes)
+{
+    static const char nothing[1];
+    const void *data = bytes->buf ? bytes->buf : nothing;
+    const size_t size = (size_t)bytes->len;
+    migraphx_file_options_t options = NULL;
+    migraphx_status status = make_options(&options, "msgpack");
+    if (OK(status)) {
+        Py_BEGIN_ALLOW_THREADS
+        status = migraphx_load_buffer(out, data, size, options);
+        Py_END_ALLOW_THREADS
+    }
+    migraphx_file_options_destroy(options);
+    return status;
+}
+
+static PyObject *load_buffer(PyObject *unused, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"b", NULL};
+    PyObject *source;
+    Py_buffer bytes;
+    (void)unused;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:load_buffer", names, &source) ||
+        PyObject_GetBuffer(source, &bytes, 0) < 0)
+        return NULL;
+    migraphx_program_t program = NULL;
+    const migraphx_status status = load_bytes(&program, &bytes);
+    PyBuffer_Release(&bytes);
+    return OK(status) ? py_wrap_program(program) : py_fail();
+}
+
+static PyObject *save_buffer(PyObject *unused, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"p", NULL};
+    PyObject *program;
+    (void)unused;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!:save_buffer", names, py.program, &program))
+        return NULL;
+    migraphx_file_options_t options = NULL;
+    char *bytes = NULL;
+    size_t size = 0;
+    const migraphx_program_t handle = ((struct py_program *)program)->handle;
+    migraphx_status status = make_options(&options, "msgpack");
+    if (OK(status)) {
+        Py_BEGIN_ALLOW_THREADS
+        status = migraphx_save_buffer(&bytes, &size, handle, options);
+        Py_END_ALLOW_THREADS
+    }
+    migraphx_file_options_destroy(options);
+    PyObject *result = OK(status) ? PyBytes_FromStringAndSize(bytes, (Py_ssize_t)size) : py_fail();
+    migraphx_string_destroy(bytes);
+    return result;
+}
+
+PyMethodDef py_file_functions[] = {
+    {"load", WITH_KEYWORDS(load),
+     "load($module, /, filename, format='msgpack')\n--\n\n"
+     "A program that save has written; \"msgpack\" or \"json\". What was compiled comes back "
+     "compiled."},
+    {"save", WITH_KEYWORDS(save),
+     "save($module, /, p, filename, format='msgpack')\n--\n\n"
+     "Writes a program to a file, as \"msgpack\" (an .mxr file) or \"json\"."},
+    {"load_buffer", WITH_KEYWORDS(load_buffer),
+     "load_buffer($module, /, b)\n--\n\nAs load, from the bytes of a file."},
+    {"save_buffer", WITH_KEYWORDS(save_buffer),
+     "save_buffer($module, /, p)\n--\n\nAs save, to bytes."},
+    {NULL, NULL, 0, NULL}};

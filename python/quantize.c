@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+// Quantization: quantize_fp16 and its kin change a program before it is compiled.
+#include "pymgx.h"
+
+static migraphx_program_t program_of(PyObject *program)
+{
+    return ((struct py_program *)program)->handle;
+}
+
+// For what changes the program: it cannot be read again after that.
+static migraphx_program_t changing(PyObject *program)
+{
+    py_forget_source(program);
+    return program_of(program);
+}
+
+static PyObject *none_or_error(migraphx_status status)
+{
+    if (!OK(status))
+        return py_fail();
+    Py_RETURN_NONE;
+}
+
+typedef migraphx_status (*quantize_named)(migraphx_program_t, migraphx_quantize_op_names_t);
+
+static int add_names(PyObject *sequence, migraphx_quantize_op_names_t names)
+{
+    const Py_ssize_t count = sequence ? PySequence_Size(sequence) : 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *item = PySequence_GetItem(sequence, i);
+        PyObject *bytes = item ? PyUnicode_AsUTF8String(item) : NULL;
+        Py_XDECREF(item);
+        if (!bytes)
+            return -1;
+        const migraphx_status status =
+            migraphx_quantize_op_names_add(names, PyBytes_AsString(bytes));
+        Py_DECREF(bytes);
+        if (!OK(status)) {
+            py_fail();
+            return -1;
+        }
+    }
+    return count < 0 ? -1 : 0;
+}
+
+static PyObject *quantize_float(PyObject *args, PyObject *kwargs, quantize_named quantize)
+{
+    static char *names[] = {"prog", "ins_names", NULL};
+    PyObject *program, *sequence = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|O:quantize", names, py.program, &program,
+                                     &sequence))
+        return NULL;
+    migraphx_quantize_op_names_t list = NULL;
+    if (!OK(migraphx_quantize_op_names_create(&list)))
+        return py_fail();
+    PyObject *result = NULL;
+    if (add_names(sequence, list) == 0)
+        result = none_or_error(quantize(changing(program), list));
+    migraphx_quantize_op_names_destroy(list);
+    return result;
+}
+
+static PyObject *quantize_fp16(PyObject *unused, PyObject *args, PyObject *kwargs)
+{
+    (void)unused;
+    return quantize_float(args, kwargs, migraphx_quantize_fp16_with_op_names);
+}
+
+static PyObject *quantize_bf16(PyObject *unused, PyObject *args, PyObject *kwargs)
+{
+    (void)unused;
+    return quantize_float(args, kwargs, migraphx_quantize_bf16_with_op_names);
+}
+
+// Calls `add` with one sample after the other.
+static int each_sample(PyObject *program, PyObject *calibration, void *options,
+                       migraphx_status (*add)(void *, migraphx_program_parameters_t))
+{
+    const Py_ssize_t count = calibration ? PySequence_Size(calibration) : 0;
+    int result = count < 0 ? -1 : 0;
+    for (Py_ssize_t i = 0; result == 0 && i < count; i++) {
+        PyObject *sample = PySequence_GetItem(calibration, i);
+        migraphx_program_parameters_t params = NULL;
+        result = sample && PyDict_Check(sample) && OK(migraphx_program_parameters_create(&params))
+                     ? py_add_parameters(program, sample, params)
+                     : -1;
+        if (result == 0 && !OK(add(options, params))) {
+            py_fail();
+            result = -1;
+        }
+        migraphx_program_parameters_destroy(params);
+        Py_XDECREF(sample);
+    }
+    if (result < 0 && !PyErr_Occurred())
+        PyErr_SetString(PyExc_TypeError, "calibration must be a list of dicts");
+    return result;
+}
+
+static migraphx_status add_int8(void *options, migraphx_program_parameters_t data)
+{
+    return migraphx_quantize_int8_options_add_calibration_data(options, data);
+}
+
+static migraphx_status add_fp8(void *options, migraphx_program_parameters_t data)
+{
+    return migraphx_quantize_fp8_options_add_calibration_data(options, data);
+}
+
+static int add_int8_names(PyObject *iterable, migraphx_quantize_int8_options_t options)
+{
+    PyObject *list = iterable ? PySequence_List(iterable) : PyList_New(0);
+    const Py_ssize_t count = list ? PyList_Size(list) : -1;
+    int result = count < 0 ? -1 : 0;
+    for (Py_ssize_t i = 0; result == 0 && i < count; i++) {
+        PyObject *bytes = PyUnicode_AsUTF8String(PyList_GetItem(list, i));
+        result = bytes ? 0 : -1;
+        if (bytes &&
+            !OK(migraphx_quantize_int8_options_add_op_name(options, PyBytes_AsString(bytes)))) {
+            py_fail();
+            result = -1;
+        }
+        Py_XDECREF(bytes);
+    }
+    Py_XDECREF(list);
+    return result;
+}
+
+static PyObject *quantize_int8(PyObject *unused, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"prog", "t", "calibration", "ins_names", NULL};
+    PyObject *program, *target, *calibration = NULL, *ins_names = NULL;
+    (void)unused;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|OO:quantize_int8", names, py.program,
+                                     &program, &target, &calibration, &ins_names) ||
+        !(target = py_to_target(target)))
+        return NULL;
+    migraphx_quantize_int8_options_t options = NULL;
+    PyObject *result = NULL;
+    if (!OK(migraphx_quantize_int8_options_create(&options)))
+        py_fail();
+    else if (add_int8_names(ins_names, options) == 0 &&
+             each_sample(program, calibration, options, add_int8) == 0)
+        result = none_or_error(migraphx_quantize_int8(
+            changing(program), ((struct py_target *)target)->handle, options));
+    migraphx_quantize_int8_options_destroy(options);
+    Py_DECREF(target);
+    return result;
+}
+
+static PyObject *quantize_fp8(PyObject *unused, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"prog", "t", "calibration", NULL};
+    PyObject *program, *target, *calibration = NULL;
+    (void)unused;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|O:quantize_fp8", names, py.program,
+                                     &program, &target, &calibration) ||
+        !(target = py_to_target(target)))
+        return NULL;
+    migraphx_quantize_fp8_options_t options = NULL;
+    PyObject *result = NULL;
+    if (!OK(migraphx_quantize_fp8_options_create(&options)))
+        py_fail();
+    else if (each_sample(program, calibration, options, add_fp8) == 0)
+        result = none_or_error(migraphx_quantize_fp8(
+            changing(program), ((struct py_target *)target)->handle, options));
+    migraphx_quantize_fp8_options_destroy(options);
+    Py_DECREF(target);
+    return result;
+}
+
+static PyObject *autocast_fp8(PyObject *unused, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"prog", NULL};
+    const char *const passes[] = {"autocast_fp8"};
+    PyObject *program;
+    (void)unused;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!:autocast_fp8", names, py.program, &program))
+        return NULL;
+    return none_or_error(migraphx_program_run_passes(changing(program), passes, 1));
+}
+
+PyMethodDef py_quantize_functions[] = {
+    {"quantize_fp16", WITH_KEYWORDS(quantize_fp16),
+     "quantize_fp16($module, /, prog, ins_names=['all'])\n--\n\n"
+     "Makes the named operators compute in half_type, before compile."},
+    {"quantize_bf16", WITH_KEYWORDS(quantize_bf16),
+     "quantize_bf16($module, /, prog, ins_names=['all'])\n--\n\n"
+     "Makes the named operators compute in bf16_type, before compile."},
+    {"quantize_int8", WITH_KEYWORDS(quantize_int8),
+     "quantize_int8($module, /, prog, t, calibration=[], ins_names={'dot', 'convolution'})\n--\n\n"
+     "Makes the named operators compute in int8_type; `calibration` is a list of what run takes."},
+    {"quantize_fp8", WITH_KEYWORDS(quantize_fp8),
+     "quantize_fp8($module, /, prog, t, calibration=[])\n--\n\n"
+     "Makes products compute in an 8-bit float; `calibration` as with quantize_int8."},
+    {"autocast_fp8", WITH_KEYWORDS(autocast_fp8),
+     "autocast_fp8($module, /, prog)\n--\n\n"
+     "Gives a program of fp8 parameters and results float ones."},
+    {NULL, NULL, 0, NULL}};

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: MIT
+// program.run and run_async.
+//
+// What every run would look up again is in a plan, made at the first run of a compiled program: the
+// names of parameters and results as Python strings, the wanted shapes, and lists of parameters
+// that runs take and give back. A run then costs a lookup in the caller's dict, a buffer and an
+// argument for each parameter, and an object for each result. The interpreter lock is released
+// while the engine runs.
+//
+// Holds: what changes in a plan (spare lists, shapes last seen) changes under the interpreter lock
+// alone, and nothing that may run Python code lies between a look and a change.
+#include "pymgx.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct slot {
+    PyObject *name;              // str
+    const char *text;            // the same, of `name`
+    const_migraphx_shape_t want; // of the plan's shapes
+    bool tensor;                 // of numbers: any buffer will do
+    struct py_seen seen;
+};
+
+struct py_plan {
+    int refs;
+    migraphx_program_parameter_shapes_t shapes;
+    struct slot *slots;
+    size_t count;
+    PyObject *names;                         // tuple of the results' names
+    migraphx_program_parameters_t spares[8]; // of runs that ended
+    int spare_count;
+};
+
+// --- plans ---
+
+void py_plan_release(struct py_plan *plan)
+{
+    if (!plan || --plan->refs)
+        return;
+    for (size_t i = 0; plan->slots && i < plan->count; i++) {
+        Py_XDECREF(plan->slots[i].name);
+        migraphx_shape_destroy(plan->slots[i].seen.shape);
+    }
+    while (plan->spare_count)
+        migraphx_program_parameters_destroy(plan->spares[--plan->spare_count]);
+    free(plan->slots);
+    migraphx_program_parameter_shapes_destroy(plan->shapes);
+    Py_XDECREF(plan->names);
+    free(plan);
+}
+
+static bool is_plain(const_migraphx_shape_t shape)
+{
+    migraphx_shape_datatype_t type;
+    const char *name = "";
+    if (OK(migraphx_shape_type(&type, shape)))
+        migraphx_type_name(&name, type);
+    return strcmp(name, "string_type") != 0 && strcmp(name, "tuple_type") != 0 &&
+           strcmp(name, "sequence_type") != 0;
+}
+
+static int fill_slot(struct py_plan *plan, struct slot *slot, const char *name)
+{
+    slot->name = PyUnicode_InternFromString(name);
+    slot->text = slot->name ? PyUnicode_AsUTF8AndSize(slot->name, NULL) : NULL;
+    if (!slot->text)
+        return -1;
+    if (!OK(migraphx_program_parameter_shapes_get(&slot->want, plan->shapes, name))) {
+        py_fail();
+        return -1;
+    }
+    slot->tensor = is_plain(slot->want);
+    return 0;
+}
+
+static int fill_slots(struct py_plan *plan, migraphx_program_t program)
+{
+    if (!OK(migraphx_program_get_parameter_shapes(&plan->shapes, program)) ||
+        !OK(migraphx_program_parameter_shapes_size(&plan->count, plan->shapes))) {
+        py_fail();
+        return -1;
+    }
+    const char **names = calloc(plan->count + 1, sizeof *names);
+    plan->slots = calloc(plan->count + 1, sizeof *plan->slots);
+    int status = names && plan->slots ? 0 : -1;
+    if (status < 0)
+        PyErr_NoMemory();
+    else
+        migraphx_program_parameter_shapes_names(names, plan->shapes);
+    for (size_t i = 0; i < plan->count && status == 0; i++)
+        status = fill_slot(plan, &plan->slots[i], names[i]);
+    free(names);
+    return status;
+}
+
+static struct py_plan *make_plan(PyObject *self)
+{
+    struct py_plan *plan = calloc(1, sizeof *plan);
+    if (!plan) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    plan->refs = 1;
+    PyObject *names = PyObject_CallMethod(self, "get_output_names", NULL);
+    plan->names =
+        names ? PyObject_CallFunctionObjArgs((PyObject *)&PyTuple_Type, names, NULL) : NULL;
+    Py_XDECREF(names);
+    if (plan->names && fill_slots(plan, ((struct py_program *)self)->handle) == 0)
+        return plan;
+    py_plan_release(plan);
+    return NULL;
+}
+
+// The program's plan, with a reference of its own; kept once nothing can change any more.
+static struct py_plan *find_plan(struct py_program *self)
+{
+    bool compiled = false;
+    if (!self->plan) {
+        struct py_plan *plan = make_plan((PyObject *)self);
+        if (!plan || !OK(migraphx_program_is_compiled(&compiled, self->handle)) || !compiled)
+            return plan;
+        self->plan = plan;
+    }
+    self->plan->refs++;
+    return self->plan;
+}
+
+// --- parameters ---
+
+static migraphx_program_parameters_t take_list(struct py_plan *plan)
+{
+    migraphx_program_parameters_t params = NULL;
+    if (plan->spare_count)
+        return plan->spares[--plan->spare_count];
+    if (!OK(migraphx_program_parameters_create(&params)))
+        py_fail();
+    return params;
+}
+
+static void give_list(struct py_plan *plan, migraphx_program_parameters_t params)
+{
+    enum { ROOM = sizeof plan->spares / sizeof *plan->spares };
+    if (params && plan->spare_count < ROOM && OK(migraphx_program_parameters_clear(params)))
+        plan->spares[plan->spare_count++] = params;
+    else
+        migraphx_program_parameters_destroy(params);
+}
+
+// Most values are arrays: asking for the buffer first spares looking at what they are.
+static int add_value(struct slot *slot, PyObject *value, migraphx_program_parameters_t params)
+{
+    if (slot->tensor && !py_is_argument(value) && !PyList_Check(value) && value != Py_None) {
+        const int added = py_add_buffer(params, slot->text, value, &slot->seen);
+        if (added || PyErr_ExceptionMatches(PyExc_MemoryError))
+            return added > 0 ? 0 : -1;
+        PyErr_Clear();
+    }
+    PyObject *argument = py_to_argument(value, slot->want);
+    if (!argument)
+        return -1;
+    const bool added = OK(migraphx_program_parameters_add(
+        params, slot->text, ((struct py_argument *)argument)->handle));
+    Py_DECREF(argument);
+    if (!added)
+        py_fail();
+    return added ? 0 : -1;
+}
+
+// A missing one is the engine's to report: see fail_run.
+static int add_slot(struct slot *slot, PyObject *dict, migraphx_program_parameters_t params)
+{
+    PyObject *value = PyDict_GetItemWithError(dict, slot->name);
+    if (!value)
+        return PyErr_Occurred() ? -1 : 0;
+    Py_INCREF(value); // converting may run code that changes the dict
+    const int status = add_value(slot, value, params);
+    Py_DECREF(value);
+    if (status < 0)
+        py_prefix_error("parameter \"%U\"", slot->name);
+    return status;
+}
+
+// Names that no parameter has are ignored, but they are names.
+static int check_keys(PyObject *dict)
+{
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(dict, &at, &key, &value))
+        if (!PyUnicode_Check(key)) {
+            PyErr_Format(PyExc_TypeError, "run: parameter names must be str, not %R", Py_TYPE(key));
+            return -1;
+        }
+    return 0;
+}
+
+static int add_slots(struct py_plan *plan, PyObject *dict, migraphx_program_parameters_t params)
+{
+    if ((size_t)PyDict_Size(dict) != plan->count && check_keys(dict) < 0)
+        return -1;
+    for (size_t i = 0; i < plan->count; i++)
+        if (add_slot(&plan->slots[i], dict, params) < 0)
+            return -1;
+    return 0;
+}
+
+int py_add_parameters(PyObject *program, PyObject *dict, migraphx_program_parameters_t params)
+{
+    struct py_plan *plan = find_plan((struct py_program *)program);
+    const int status = plan ? add_slots(plan, dict, params) : -1;
+    py_plan_release(plan);
+    return status;
+}
+
+// --- results ---
+
+static PyObject *list_results(migraphx_arguments_t take, PyObject *names)
+{
+    size_t count = 0;
+    migraphx_arguments_size(&count, take);
+    PyObject *list = PyObject_CallFunctionObjArgs(py.results, NULL);
+    for (size_t i = 0; list && i < count; i++) {
+        migraphx_argument_t argument = NULL;
+        PyObject *object = OK(migraphx_arguments_take(&argument, take, i))
+                               ? py_wrap_argument(argument, 0)
+                               : py_fail();
+        PyObject *item = object ? py_from_argument(object) : NULL;
+        if (!item || PyList_Append(list, item) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    migraphx_arguments_destroy(take);
+    if (list && PyObject_SetAttr(list, py.names, names) < 0)
+        Py_CLEAR(list);
+    return list;
+}
+
+// To a missing parameter are added the names that were given.
+static PyObject *fail_run(PyObject *dict)
+{
+    const char *text = "";
+    migraphx_get_last_error(&text);
+    PyObject *given = strncmp(text, "Parameter not found", 19) == 0 ? PySequence_List(dict) : NULL;
+    if (given && PyList_Size(given))
+        PyErr_Format(PyExc_RuntimeError, "%s; given are %R", text, given);
+    else
+        py_fail();
+    Py_XDECREF(given);
+    return NULL;
+}
+
+static PyObject *run_planned(struct py_program *self, struct py_plan *plan, PyObject *dict,
+                             void *stream, const char *stream_name)
+{
+    migraphx_program_parameters_t params = take_list(plan);
+    migraphx_arguments_t results = NULL;
+    PyObject *list = NULL;
+    if (params && add_slots(plan, dict, params) == 0) {
+        const migraphx_program_t program = self->handle;
+        migraphx_status status;
+        Py_BEGIN_ALLOW_THREADS
+        status = stream_name
+                     ? migraphx_program_run_async(&results, program, params, stream, stream_name)
+                     : migraphx_program_run(&results, program, params);
+        Py_END_ALLOW_THREADS
+        list = OK(status) ? list_results(results, plan->names) : fail_run(dict);
+    }
+    give_list(plan, params);
+    return list;
+}
+
+static PyObject *run(PyObject *self, PyObject *dict, void *stream, const char *stream_name)
+{
+    if (!PyDict_Check(dict)) {
+        PyErr_Format(PyExc_TypeError,
+                     "run() takes a dict from the parameters' names to their values, not %R",
+                     Py_TYPE(dict));
+        return NULL;
+    }
+    struct py_plan *plan = find_plan((struct py_program *)self);
+    PyObject *list =
+        plan ? run_planned((struct py_program *)self, plan, dict, stream, stream_name) : NULL;
+    py_plan_release(plan);
+    return list;
+}
+
+PyObject *py_program_run(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                         PyObject *keywords)
+{
+    const Py_ssize_t named = keywords ? PyTuple_Size(keywords) : 0;
+    if (count + named != 1) {
+        PyErr_Format(PyExc_TypeError, "run() takes one argument, params (%zd given)",
+                     count + named);
+        return NULL;
+    }
+    PyObject *name = named ? PyTuple_GetItem(keywords, 0) : NULL;
+    if (name && PyUnicode_CompareWithASCIIString(name, "params") != 0) {
+        PyErr_Format(PyExc_TypeError, "%R is an invalid keyword argument for run()", name);
+        return NULL;
+    }
+    return run(self, args[0], NULL, NULL);
+}
+
+PyObject *py_program_run_async(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"params", "stream", "stream_name", NULL};
+    PyObject *dict, *stream;
+    const char *stream_name;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOs:run_async", names, &dict, &stream,
+                                     &stream_name))
+        return NULL;
+    void *pointer = PyLong_AsVoidPtr(stream);
+    return PyErr_Occurred() ? NULL : run(self, dict, pointer, stream_name);
+}
+
+// --- the list of results ---
+
+// Position of a name; -1 with KeyError set.
+static Py_ssize_t find_name(PyObject *self, PyObject *name)
+{
+    PyObject *names = PyObject_GetAttr(self, py.names);
+    const Py_ssize_t count = names && PyTuple_Check(names) ? PyTuple_Size(names) : 0;
+    const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
+    Py_ssize_t found = -1;
+    for (Py_ssize_t i = 0; text && found < 0 && i < count; i++) {
+        const char *other = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(names, i), NULL);
+        if (other && strcmp(other, text) == 0)
+            found = i;
+    }
+    if (found < 0 && !PyErr_Occurred())
+        PyErr_Format(PyExc_KeyError, "no result is named %R; the names are %R", name, names);
+    Py_XDECREF(names);
+    return found;
+}
+
+static PyObject *get_item(PyObject *self, PyObject *key)
+{
+    if (!PyUnicode_Check(key))
+        return PyObject_CallMethod((PyObject *)&PyList_Type, "__getitem__", "OO", self, key);
+    const Py_ssize_t at = find_name(self, key);
+    PyObject *item = at < 0 ? NULL : PyList_GetItem(self, at);
+    Py_XINCREF(item);
+    return item;
+}
+
+// A list with a place for names: made by calling `type`, for the layout of lists is not in the
+// stable ABI.
+PyObject *py_make_results_type(PyObject *module)
+{
+    static PyMethodDef subscript = {
+        "__getitem__", get_item, METH_O,
+        "__getitem__($self, key, /)\n--\n\nA result by position or by the model's name."};
+    py.names = PyUnicode_InternFromString("names");
+    PyObject *type =
+        py.names ? PyObject_CallFunction((PyObject *)&PyType_Type, "s(O){s(O)ssss}", "results",
+                                         &PyList_Type, "__slots__", py.names, "__module__",
+                                         "migraphx", "__doc__",
+                                         "The results of a run: a list that the model's names of "
+                                         "the results index too.\n\nnames: those names, a tuple")
+                 : NULL;
+    PyObject *method = type ? PyDescr_NewMethod((PyTypeObject *)type, &subscript) : NULL;
+    if (!method || PyObject_SetAttrString(type, "__getitem__", method) < 0)
+        Py_CLEAR(type);
+    Py_XDECREF(method);
+    if (type) {
+        Py_INCREF(type); // the module's reference
+        if (PyModule_AddObject(module, "results", type) < 0) {
+            Py_DECREF(type);
+            Py_CLEAR(type);
+        }
+    }
+    return type;
+}
