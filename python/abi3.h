@@ -206,6 +206,7 @@ PyAPI_FUNC(PyObject *) PyLong_FromSize_t(size_t v);
 PyAPI_FUNC(PyObject *) PyLong_FromVoidPtr(void *p);
 PyAPI_FUNC(long) PyLong_AsLong(PyObject *o);
 PyAPI_FUNC(long long) PyLong_AsLongLong(PyObject *o);
+PyAPI_FUNC(unsigned long) PyLong_AsUnsignedLong(PyObject *o);
 PyAPI_FUNC(size_t) PyLong_AsSize_t(PyObject *o);
 PyAPI_FUNC(void *) PyLong_AsVoidPtr(PyObject *o);
 PyAPI_FUNC(PyObject *) PyFloat_FromDouble(double v);
@@ -302,12 +303,7 @@ PyAPI_FUNC(PyThreadState *) PyEval_SaveThread(void);
 PyAPI_FUNC(void) PyEval_RestoreThread(PyThreadState *state);
 PyAPI_FUNC(PyGILState_STATE) PyGILState_Ensure(void);
 PyAPI_FUNC(void) PyGILState_Release(PyGILState_STATE state);
-#define Py_BEGIN_ALLOW_THREADS                                                                     \
-    {                                                                                              \
-        PyThreadState *const save_ = PyEval_SaveThread();
-#define Py_END_ALLOW_THREADS                                                                       \
-    PyEval_RestoreThread(save_);                                                                   \
-    }
+PyAPI_FUNC(unsigned long) PyThread_get_thread_ident(void);
 
 // --- capsules ---
 

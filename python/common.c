@@ -13,6 +13,8 @@ struct py_types py;
 
 PyObject *py_fail(void)
 {
+    if (PyErr_Occurred()) // raised by a signal's handler
+        return NULL;
     const char *text = "";
     migraphx_get_last_error(&text);
     PyErr_SetString(strcmp(text, "out of memory") == 0 ? PyExc_MemoryError : PyExc_RuntimeError,
@@ -69,7 +71,7 @@ static int trouble(const char *path)
 
 PyObject *py_fail_reading(PyObject *path)
 {
-    const int number = trouble(PyBytes_AsString(path));
+    const int number = PyErr_Occurred() ? 0 : trouble(PyBytes_AsString(path));
     PyObject *name = number ? PyUnicode_DecodeFSDefault(PyBytes_AsString(path)) : NULL;
     if (!name)
         return py_fail();
@@ -83,7 +85,8 @@ PyObject *py_fail_writing(PyObject *path)
     const char *text = PyBytes_AsString(path), *slash = strrchr(text, '/');
     PyObject *folder = slash ? PyBytes_FromStringAndSize(text, slash - text + 1) : NULL;
     struct stat info;
-    const int number = folder && stat(PyBytes_AsString(folder), &info) < 0 ? errno : 0;
+    const bool lost = folder && !PyErr_Occurred() && stat(PyBytes_AsString(folder), &info) < 0;
+    const int number = lost ? errno : 0;
     Py_XDECREF(folder);
     PyObject *name = number ? PyUnicode_DecodeFSDefault(text) : NULL;
     if (!name)

@@ -24,11 +24,11 @@ static PyObject *load(PyObject *unused, PyObject *args, PyObject *kwargs)
     const char *name = PyBytes_AsString(path);
     migraphx_status status = make_options(&options, format);
     if (OK(status)) {
-        Py_BEGIN_ALLOW_THREADS
-        status = migraphx_load(&program, name, options);
-        Py_END_ALLOW_THREADS
+        PY_WORK(status, migraphx_load(&program, name, options));
     }
     migraphx_file_options_destroy(options);
+    if (!OK(status))
+        migraphx_program_destroy(program);
     PyObject *result = OK(status) ? py_wrap_program(program) : py_fail_reading(path);
     Py_DECREF(path);
     return result;
@@ -48,9 +48,7 @@ static PyObject *save(PyObject *unused, PyObject *args, PyObject *kwargs)
     const migraphx_program_t handle = ((struct py_program *)program)->handle;
     migraphx_status status = make_options(&options, format);
     if (OK(status)) {
-        Py_BEGIN_ALLOW_THREADS
-        status = migraphx_save(handle, name, options);
-        Py_END_ALLOW_THREADS
+        PY_WORK(status, migraphx_save(handle, name, options));
     }
     migraphx_file_options_destroy(options);
     PyObject *result = OK(status) ? Py_None : py_fail_writing(path);
@@ -67,9 +65,7 @@ static migraphx_status load_bytes(migraphx_program_t *out, const Py_buffer *byte
     migraphx_file_options_t options = NULL;
     migraphx_status status = make_options(&options, "msgpack");
     if (OK(status)) {
-        Py_BEGIN_ALLOW_THREADS
-        status = migraphx_load_buffer(out, data, size, options);
-        Py_END_ALLOW_THREADS
+        PY_WORK(status, migraphx_load_buffer(out, data, size, options));
     }
     migraphx_file_options_destroy(options);
     return status;
@@ -87,7 +83,10 @@ static PyObject *load_buffer(PyObject *unused, PyObject *args, PyObject *kwargs)
     migraphx_program_t program = NULL;
     const migraphx_status status = load_bytes(&program, &bytes);
     PyBuffer_Release(&bytes);
-    return OK(status) ? py_wrap_program(program) : py_fail();
+    if (OK(status))
+        return py_wrap_program(program);
+    migraphx_program_destroy(program);
+    return py_fail();
 }
 
 static PyObject *save_buffer(PyObject *unused, PyObject *args, PyObject *kwargs)
@@ -103,9 +102,7 @@ static PyObject *save_buffer(PyObject *unused, PyObject *args, PyObject *kwargs)
     const migraphx_program_t handle = ((struct py_program *)program)->handle;
     migraphx_status status = make_options(&options, "msgpack");
     if (OK(status)) {
-        Py_BEGIN_ALLOW_THREADS
-        status = migraphx_save_buffer(&bytes, &size, handle, options);
-        Py_END_ALLOW_THREADS
+        PY_WORK(status, migraphx_save_buffer(&bytes, &size, handle, options));
     }
     migraphx_file_options_destroy(options);
     PyObject *result = OK(status) ? PyBytes_FromStringAndSize(bytes, (Py_ssize_t)size) : py_fail();

@@ -227,6 +227,48 @@ static PyObject *add_instruction(PyObject *self, PyObject *args, PyObject *kwarg
     return finish(self, status, ins);
 }
 
+// `before` is NULL for the end of the module.
+static PyObject *place_macro(PyObject *self, PyObject *before, PyObject *macro, PyObject *args,
+                             PyObject *bodies)
+{
+    migraphx_instructions_t in = NULL, out = NULL;
+    migraphx_modules_t mods = NULL;
+    if (py_instructions(args, &in) < 0)
+        return NULL;
+    if (bodies && py_modules(bodies, &mods) < 0) {
+        migraphx_instructions_destroy(in);
+        return NULL;
+    }
+    const const_migraphx_macro_t handle = ((struct py_macro *)macro)->handle;
+    const migraphx_status status =
+        before
+            ? migraphx_module_insert_macro(&out, module_of(self), ins_of(before), handle, in, mods)
+            : migraphx_module_add_macro(&out, module_of(self), handle, in, mods);
+    migraphx_instructions_destroy(in);
+    migraphx_modules_destroy(mods);
+    return OK(status) ? list_of(out, ((struct py_module *)self)->program) : py_fail();
+}
+
+static PyObject *add_macro(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"macro", "args", "mod_args", NULL};
+    PyObject *macro, *inputs, *bodies = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|O:add_macro", names, py.macro, &macro,
+                                     &inputs, &bodies))
+        return NULL;
+    return place_macro(self, NULL, macro, inputs, bodies);
+}
+
+static PyObject *insert_macro(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"ins", "macro", "args", "mod_args", NULL};
+    PyObject *before, *macro, *inputs, *bodies = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!O|O:insert_macro", names, py.ins, &before,
+                                     py.macro, &macro, &inputs, &bodies))
+        return NULL;
+    return place_macro(self, before, macro, inputs, bodies);
+}
+
 static PyObject *add_literal(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"data", NULL};
@@ -336,6 +378,12 @@ PyObject *py_make_module_type(PyObject *module)
         {"add_instruction", WITH_KEYWORDS(add_instruction),
          "add_instruction($self, /, op, args, mod_args=[])\n--\n\n"
          "Appends an operator over a list of instructions (and of modules for its bodies)."},
+        {"add_macro", WITH_KEYWORDS(add_macro),
+         "add_macro($self, /, macro, args, mod_args=[])\n--\n\n"
+         "Appends what a macro stands for; gives the list of its results."},
+        {"insert_macro", WITH_KEYWORDS(insert_macro),
+         "insert_macro($self, /, ins, macro, args, mod_args=[])\n--\n\n"
+         "The same in front of an instruction."},
         {"add_literal", WITH_KEYWORDS(add_literal),
          "add_literal($self, /, data)\n--\n\n"
          "Appends a constant: an argument, an array, a number or lists of numbers."},

@@ -45,6 +45,7 @@ static int add_types(PyObject *module)
                    (py.dim = py_make_dim_type(module)) && (py.shape = py_make_shape_type(module)) &&
                    (py.argument = py_make_argument_type(module)) &&
                    (py.target = py_make_target_type(module)) && (py.op = py_make_op_type(module)) &&
+                   (py.macro = py_make_macro_type(module)) &&
                    (py.program = py_make_program_type(module)) &&
                    (py.module = py_make_module_type(module)) && (py.ins = py_make_ins_type(module))
                ? 0
@@ -53,9 +54,9 @@ static int add_types(PyObject *module)
 
 static int add_functions(PyObject *module)
 {
-    PyMethodDef *const lists[] = {py_parse_functions,    py_file_functions,
-                                  py_target_functions,   py_argument_functions,
-                                  py_quantize_functions, py_device_functions};
+    PyMethodDef *const lists[] = {py_parse_functions,    py_file_functions,     py_target_functions,
+                                  py_argument_functions, py_quantize_functions, py_device_functions,
+                                  py_macro_functions};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         if (PyModule_AddFunctions(module, lists[i]) < 0)
             return -1;

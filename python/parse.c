@@ -136,7 +136,10 @@ static int set_all(migraphx_onnx_options_t options, const struct onnx_settings *
 
 static PyObject *finish(migraphx_status status, migraphx_program_t program)
 {
-    return OK(status) ? py_wrap_program(program) : py_fail();
+    if (OK(status))
+        return py_wrap_program(program);
+    migraphx_program_destroy(program); // complete when Ctrl-C came at its very end
+    return py_fail();
 }
 
 static PyObject *parse_file(PyObject *path, migraphx_onnx_options_t options)
@@ -144,10 +147,11 @@ static PyObject *parse_file(PyObject *path, migraphx_onnx_options_t options)
     migraphx_program_t program = NULL;
     migraphx_status status;
     const char *name = PyBytes_AsString(path);
-    Py_BEGIN_ALLOW_THREADS
-    status = migraphx_parse_onnx(&program, name, options);
-    Py_END_ALLOW_THREADS
-    return OK(status) ? py_wrap_program(program) : py_fail_reading(path);
+    PY_WORK(status, migraphx_parse_onnx(&program, name, options));
+    if (OK(status))
+        return py_wrap_program(program);
+    migraphx_program_destroy(program);
+    return py_fail_reading(path);
 }
 
 static PyObject *parse_bytes(const Py_buffer *bytes, migraphx_onnx_options_t options)
@@ -157,9 +161,7 @@ static PyObject *parse_bytes(const Py_buffer *bytes, migraphx_onnx_options_t opt
     migraphx_status status;
     const void *data = bytes->buf ? bytes->buf : nothing;
     const size_t size = (size_t)bytes->len;
-    Py_BEGIN_ALLOW_THREADS
-    status = migraphx_parse_onnx_buffer(&program, data, size, options);
-    Py_END_ALLOW_THREADS
+    PY_WORK(status, migraphx_parse_onnx_buffer(&program, data, size, options));
     return finish(status, program);
 }
 

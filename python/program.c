@@ -141,9 +141,7 @@ static migraphx_status compile_with(PyObject *self, const struct compile_setting
         return status;
     const migraphx_program_t program = of(self);
     const migraphx_target_t target = s->target;
-    Py_BEGIN_ALLOW_THREADS
-    status = migraphx_program_compile(program, target, options);
-    Py_END_ALLOW_THREADS
+    PY_WORK(status, migraphx_program_compile(program, target, options));
     return status;
 }
 

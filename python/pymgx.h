@@ -39,6 +39,11 @@ struct py_op {
     PyObject_HEAD migraphx_operation_t handle;
 };
 
+struct py_macro {
+    PyObject_HEAD migraphx_macro_t handle;
+    PyObject *given; // dict of the options that were given
+};
+
 struct py_program {
     PyObject_HEAD migraphx_program_t handle;
     // For reshape, NULL until known: (function, args, kwargs) it was parsed with, (args, kwargs) of
@@ -59,7 +64,7 @@ struct py_ins {
 
 // The types, made when the module is imported.
 struct py_types {
-    PyObject *shape, *dim, *argument, *target, *op, *program, *module, *ins;
+    PyObject *shape, *dim, *argument, *target, *op, *macro, *program, *module, *ins;
     PyObject *type_t, *pooling_mode, *rnn_direction; // enumerations
     PyObject *loads;                                 // json.loads
     PyObject *results, *names; // the list that run gives, and the name of its attribute
@@ -72,6 +77,7 @@ PyObject *py_make_dim_type(PyObject *module);
 PyObject *py_make_argument_type(PyObject *module);
 PyObject *py_make_target_type(PyObject *module);
 PyObject *py_make_op_type(PyObject *module);
+PyObject *py_make_macro_type(PyObject *module);
 PyObject *py_make_program_type(PyObject *module);
 PyObject *py_make_module_type(PyObject *module);
 PyObject *py_make_ins_type(PyObject *module);
@@ -170,6 +176,15 @@ PyObject *py_argument_from_dlpack(PyObject *source);
 PyObject *py_argument_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *py_argument_dlpack_device(PyObject *self, PyObject *unused);
 
+// --- work of the engine, without the interpreter lock ---
+
+#define PY_WORK(status, call)                                                                      \
+    do {                                                                                           \
+        PyThreadState *const thread_ = PyEval_SaveThread();                                        \
+        (status) = (call);                                                                         \
+        PyEval_RestoreThread(thread_);                                                             \
+    } while (0)
+
 // --- running: run.c ---
 
 struct py_plan;
@@ -185,6 +200,7 @@ PyObject *py_make_results_type(PyObject *module);
 
 extern PyMethodDef py_parse_functions[];
 extern PyMethodDef py_argument_functions[];
+extern PyMethodDef py_macro_functions[];
 extern PyMethodDef py_target_functions[];
 extern PyMethodDef py_file_functions[];
 extern PyMethodDef py_quantize_functions[];

@@ -239,6 +239,8 @@ static PyObject *list_results(migraphx_arguments_t take, PyObject *names)
 static PyObject *fail_run(PyObject *dict)
 {
     const char *text = "";
+    if (PyErr_Occurred())
+        return NULL;
     migraphx_get_last_error(&text);
     PyObject *given = strncmp(text, "Parameter not found", 19) == 0 ? PySequence_List(dict) : NULL;
     if (given && PyList_Size(given))
@@ -258,11 +260,11 @@ static PyObject *run_planned(struct py_program *self, struct py_plan *plan, PyOb
     if (params && add_slots(plan, dict, params) == 0) {
         const migraphx_program_t program = self->handle;
         migraphx_status status;
-        Py_BEGIN_ALLOW_THREADS
-        status = stream_name
-                     ? migraphx_program_run_async(&results, program, params, stream, stream_name)
-                     : migraphx_program_run(&results, program, params);
-        Py_END_ALLOW_THREADS
+        PY_WORK(status, stream_name ? migraphx_program_run_async(&results, program, params, stream,
+                                                                 stream_name)
+                                    : migraphx_program_run(&results, program, params));
+        if (!OK(status))
+            migraphx_arguments_destroy(results);
         list = OK(status) ? list_results(results, plan->names) : fail_run(dict);
     }
     give_list(plan, params);

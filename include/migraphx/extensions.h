@@ -160,6 +160,34 @@ migraphx_operation_attributes(char **out, const_migraphx_operation_t operation);
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_operation_to_string(char **out, const_migraphx_operation_t operation);
 
+// --- macros: names that stand for several instructions (gemm, batchnorm, einsum, ...) ---
+
+typedef struct migraphx_macro *migraphx_macro_t;
+typedef const struct migraphx_macro *const_migraphx_macro_t;
+
+// `options` as operation_create_json's attributes, NULL for the defaults. A name that no macro has
+// is an operator's.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_macro_create(migraphx_macro_t *out, const char *name,
+                                                        const char *options);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_macro_destroy(migraphx_macro_t macro);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_macro_name(const char **out,
+                                                      const_migraphx_macro_t macro);
+// All options as one JSON object.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_macro_options(char **out, const_migraphx_macro_t macro);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_get_macros_size(size_t *out);
+// Sorted.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_get_macro_name_at_index(const char **out, size_t index);
+// Adds what a macro stands for at the end of a module, or in front of an instruction; *out are its
+// results. `module_refs` may be NULL. A call that fails leaves the module as it was.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_module_add_macro(migraphx_instructions_t *out,
+                                                            migraphx_module_t module,
+                                                            const_migraphx_macro_t macro,
+                                                            migraphx_instructions_t args,
+                                                            migraphx_modules_t module_refs);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_module_insert_macro(
+    migraphx_instructions_t *out, migraphx_module_t module, const_migraphx_instruction_t before,
+    const_migraphx_macro_t macro, migraphx_instructions_t args, migraphx_modules_t module_refs);
+
 // --- walking a program; instructions and modules die with it, and may die when it is compiled ---
 
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_modules(migraphx_modules_t *out,

@@ -249,6 +249,17 @@ enum mgx_status mgx_api_instructions_new(migraphx_instructions_t *out, struct mg
 enum mgx_status mgx_api_modules_new(migraphx_modules_t *out, struct mgx_module *const *items,
                                     size_t count, struct mgx_diag *diag) MGX_NODISCARD;
 
+// What every call that adds to a module asks first: may it change, are these values and bodies of
+// its program?
+enum mgx_status mgx_api_require_open(const struct mgx_module *m,
+                                     struct mgx_diag *diag) MGX_NODISCARD;
+enum mgx_status mgx_api_require_inputs(const struct mgx_module *m,
+                                       const struct migraphx_instructions *args,
+                                       struct mgx_diag *diag) MGX_NODISCARD;
+enum mgx_status mgx_api_require_modules(const struct mgx_module *m,
+                                        const struct migraphx_modules *mods,
+                                        struct mgx_diag *diag) MGX_NODISCARD;
+
 // Compiles with the options (NULL: the defaults) and what the environment adds.
 enum mgx_status mgx_api_compile(struct mgx_program *p, const struct mgx_target *target,
                                 const struct migraphx_compile_options *options,

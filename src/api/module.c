@@ -215,7 +215,7 @@ static enum mgx_status hand_out(migraphx_instruction_t *out, struct mgx_module *
     return mgx_api_instruction_new(out, ins, diag);
 }
 
-static enum mgx_status require_open(const struct mgx_module *m, struct mgx_diag *diag)
+enum mgx_status mgx_api_require_open(const struct mgx_module *m, struct mgx_diag *diag)
 {
     if (m->program->executable)
         return mgx_fail(diag, MGX_INVALID, "module \"%s\" cannot change: its program is compiled",
@@ -225,9 +225,9 @@ static enum mgx_status require_open(const struct mgx_module *m, struct mgx_diag 
     return MGX_OK;
 }
 
-static enum mgx_status require_inputs(const struct mgx_module *m,
-                                      const struct migraphx_instructions *args,
-                                      struct mgx_diag *diag)
+enum mgx_status mgx_api_require_inputs(const struct mgx_module *m,
+                                       const struct migraphx_instructions *args,
+                                       struct mgx_diag *diag)
 {
     for (size_t i = 0; i < args->count; i++) {
         if (args->items[i]->owner->program != m->program)
@@ -243,8 +243,8 @@ static enum mgx_status require_inputs(const struct mgx_module *m,
     return MGX_OK;
 }
 
-static enum mgx_status require_modules(const struct mgx_module *m,
-                                       const struct migraphx_modules *mods, struct mgx_diag *diag)
+enum mgx_status mgx_api_require_modules(const struct mgx_module *m,
+                                        const struct migraphx_modules *mods, struct mgx_diag *diag)
 {
     for (size_t i = 0; i < mods->count; i++)
         if (mods->items[i]->program != m->program || mods->items[i] == m)
@@ -260,9 +260,9 @@ static enum mgx_status add(migraphx_instruction_t *out, struct mgx_module *m,
                            const struct migraphx_instructions *args,
                            const struct migraphx_modules *mods, struct mgx_diag *diag)
 {
-    TRY(require_open(m, diag));
-    TRY(require_inputs(m, args, diag));
-    TRY(require_modules(m, mods, diag));
+    TRY(mgx_api_require_open(m, diag));
+    TRY(mgx_api_require_inputs(m, args, diag));
+    TRY(mgx_api_require_modules(m, mods, diag));
     void *attr = NULL;
     TRY(mgx_attr_copy(op->op, op->attr, &m->program->arena, &attr, diag));
     struct mgx_ins *ins = mgx_insert(m, NULL, op->op, attr, args->items, (int)args->count,
@@ -313,7 +313,7 @@ static enum mgx_status copy_bytes(struct mgx_tensor *out, const struct mgx_tenso
 static enum mgx_status add_literal(migraphx_instruction_t *out, struct mgx_module *m,
                                    const struct mgx_tensor *value, struct mgx_diag *diag)
 {
-    TRY(require_open(m, diag));
+    TRY(mgx_api_require_open(m, diag));
     struct mgx_tensor own = {0};
     TRY(copy_bytes(&own, value, diag));
     struct mgx_ins *ins = mgx_add_literal(m, &own);
@@ -344,7 +344,7 @@ migraphx_status migraphx_module_add_parameter(migraphx_instruction_t *out, migra
     API_NEED(shape);
     API_DIAG(diag);
     struct mgx_module *m = mgx_api_module(module);
-    enum mgx_status status = require_open(m, &diag);
+    enum mgx_status status = mgx_api_require_open(m, &diag);
     if (status == MGX_OK && mgx_find_parameter(m, name))
         status =
             mgx_fail(&diag, MGX_INVALID, "module \"%s\" has a parameter %s already", m->name, name);
@@ -361,9 +361,9 @@ migraphx_status migraphx_module_add_return(migraphx_instruction_t *out, migraphx
     API_NEED_LIVE(args);
     API_DIAG(diag);
     struct mgx_module *m = mgx_api_module(module);
-    enum mgx_status status = require_open(m, &diag);
+    enum mgx_status status = mgx_api_require_open(m, &diag);
     if (status == MGX_OK)
-        status = require_inputs(m, args, &diag);
+        status = mgx_api_require_inputs(m, args, &diag);
     if (status == MGX_OK)
         status = hand_out(out, m, mgx_add_return(m, args->items, (int)args->count), &diag);
     return mgx_api_leave(status, &diag);
@@ -378,7 +378,7 @@ migraphx_status migraphx_module_add_allocation(migraphx_instruction_t *out,
     API_DIAG(diag);
     struct mgx_module *m = mgx_api_module(module);
     const struct mgx_op *allocate = mgx_op_find("allocate");
-    enum mgx_status status = require_open(m, &diag);
+    enum mgx_status status = mgx_api_require_open(m, &diag);
     if (status == MGX_OK && !allocate)
         status = mgx_fail(&diag, MGX_NOT_FOUND, "Operator not found: allocate");
     if (status == MGX_OK) {

@@ -10,56 +10,19 @@
 
 #include "base/base64.h"
 #include "onnx/deferred.h"
+#include "onnx/wire_write.h"
 
 enum { MODEL_BYTES = 16 << 20 };
 
 // --- writing the model ---
 
-static void put_varint(struct mgx_str *s, uint64_t value)
-{
-    for (; value >= 0x80; value >>= 7)
-        mgx_str_putc(s, (char)(value | 0x80));
-    mgx_str_putc(s, (char)value);
-}
-
-static void put_int(struct mgx_str *s, uint32_t field, int64_t value)
-{
-    put_varint(s, field << 3);
-    put_varint(s, (uint64_t)value);
-}
-
-static void put_bytes(struct mgx_str *s, uint32_t field, const void *data, size_t size)
-{
-    put_varint(s, field << 3 | MGX_WIRE_BYTES);
-    put_varint(s, size);
-    mgx_str_putn(s, data, size);
-}
-
-static void put_slice(struct mgx_str *s, uint32_t field, struct mgx_slice text)
-{
-    put_bytes(s, field, text.text, text.size);
-}
-
-static void put_text(struct mgx_str *s, uint32_t field, const char *text)
-{
-    put_bytes(s, field, text, strlen(text));
-}
-
-// A finished message as a field of another; empties it.
-static void put_message(struct mgx_str *s, uint32_t field, struct mgx_str *message)
-{
-    put_bytes(s, field, mgx_str_text(message), message->size);
-    s->failed |= message->failed;
-    mgx_str_fini(message);
-}
-
 static void put_opsets(struct mgx_str *s, uint32_t field, struct mgx_onnx_opsets opsets)
 {
     for (int i = 0; i < opsets.count; i++) {
         struct mgx_str opset = {0};
-        put_slice(&opset, 1, opsets.v[i].domain);
-        put_int(&opset, 2, opsets.v[i].version);
-        put_message(s, field, &opset);
+        mgx_wire_put_slice(&opset, 1, opsets.v[i].domain);
+        mgx_wire_put_int(&opset, 2, opsets.v[i].version);
+        mgx_wire_put_message(s, field, &opset);
     }
 }
 
@@ -82,15 +45,15 @@ static void put_wrapper(struct mgx_str *model, const struct mgx_onnx_node *n,
 {
     const struct mgx_onnx_node_proto *node = n->wire;
     struct mgx_str f = {0};
-    put_text(&f, 1, wrapper_name);
-    put_text(&f, 10, wrapper_domain);
+    mgx_wire_put_text(&f, 1, wrapper_name);
+    mgx_wire_put_text(&f, 10, wrapper_domain);
     for (int i = 0; i < sig->in_count; i++)
-        put_slice(&f, 4, sig->in[i]);
+        mgx_wire_put_slice(&f, 4, sig->in[i]);
     for (int i = 0; i < sig->out_count; i++)
-        put_slice(&f, 5, sig->out[i]);
-    put_bytes(&f, 7, node->body.p, (size_t)(node->body.end - node->body.p));
+        mgx_wire_put_slice(&f, 5, sig->out[i]);
+    mgx_wire_put_bytes(&f, 7, node->body.p, (size_t)(node->body.end - node->body.p));
     put_opsets(&f, 9, n->graph->opsets);
-    put_message(model, 25, &f);
+    mgx_wire_put_message(model, 25, &f);
 }
 
 // NodeProto that calls it, with what the references stand for.
@@ -100,19 +63,19 @@ static void put_call(struct mgx_str *graph, const struct mgx_onnx_node *n,
     const struct mgx_onnx_call *call = n->graph->call;
     struct mgx_str node = {0};
     for (int i = 0; i < sig->in_count; i++)
-        put_slice(&node, 1, sig->ins[i] ? sig->in[i] : (struct mgx_slice){"", 0});
+        mgx_wire_put_slice(&node, 1, sig->ins[i] ? sig->in[i] : (struct mgx_slice){"", 0});
     for (int i = 0; i < sig->out_count; i++)
-        put_slice(&node, 2, sig->out[i]);
-    put_text(&node, 4, wrapper_name);
-    put_text(&node, 7, wrapper_domain);
+        mgx_wire_put_slice(&node, 2, sig->out[i]);
+    mgx_wire_put_text(&node, 4, wrapper_name);
+    mgx_wire_put_text(&node, 7, wrapper_domain);
     for (int i = 0; call && i < call->attribute_count; i++) {
         const struct mgx_onnx_attribute *a = &call->attributes[i];
         struct mgx_str attribute = {0};
         mgx_str_putn(&attribute, (const char *)a->body.p, (size_t)(a->body.end - a->body.p));
-        put_slice(&attribute, 1, a->name); // the last name counts
-        put_message(&node, 5, &attribute);
+        mgx_wire_put_slice(&attribute, 1, a->name); // the last name counts
+        mgx_wire_put_message(&node, 5, &attribute);
     }
-    put_message(graph, 1, &node);
+    mgx_wire_put_message(graph, 1, &node);
 }
 
 static void put_graph(struct mgx_str *model, const struct mgx_onnx_node *n,
@@ -123,20 +86,20 @@ static void put_graph(struct mgx_str *model, const struct mgx_onnx_node *n,
     if (sig->wrap)
         put_call(&graph, n, sig);
     else
-        put_bytes(&graph, 1, node->body.p, (size_t)(node->body.end - node->body.p));
+        mgx_wire_put_bytes(&graph, 1, node->body.p, (size_t)(node->body.end - node->body.p));
     for (int i = 0; i < sig->in_count; i++) {
         struct mgx_str value = {0};
         if (sig->ins[i]) {
-            put_slice(&value, 1, sig->in[i]);
-            put_message(&graph, 11, &value);
+            mgx_wire_put_slice(&value, 1, sig->in[i]);
+            mgx_wire_put_message(&graph, 11, &value);
         }
     }
     for (int i = 0; i < sig->out_count; i++) {
         struct mgx_str value = {0};
-        put_slice(&value, 1, sig->out[i]);
-        put_message(&graph, 12, &value);
+        mgx_wire_put_slice(&value, 1, sig->out[i]);
+        mgx_wire_put_message(&graph, 12, &value);
     }
-    put_message(model, 7, &graph);
+    mgx_wire_put_message(model, 7, &graph);
 }
 
 static enum mgx_status write_model(struct mgx_onnx_node *n, const struct signature *sig,
@@ -145,11 +108,11 @@ static enum mgx_status write_model(struct mgx_onnx_node *n, const struct signatu
     const struct mgx_onnx_import *import = n->graph->import;
     const struct mgx_onnx_node_proto *node = n->wire;
     struct mgx_str model = {0};
-    put_int(&model, 1, import->model.ir_version);
+    mgx_wire_put_int(&model, 1, import->model.ir_version);
     put_opsets(&model, 8, n->graph->opsets);
     for (int i = 0; node->has_graphs && i < import->model.functions.count; i++) {
         const struct mgx_wire f = import->model.functions.v[i]; // a body may call any of them
-        put_bytes(&model, 25, f.p, (size_t)(f.end - f.p));
+        mgx_wire_put_bytes(&model, 25, f.p, (size_t)(f.end - f.p));
     }
     if (sig->wrap)
         put_wrapper(&model, n, sig);
