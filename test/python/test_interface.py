@@ -49,7 +49,9 @@ METHODS = {
     "argument": {"get_shape": {}, "data_ptr": {}, "tolist": {}, "save": dict(argument=NONE, filename=NONE), "load": dict(filename=NONE)},
     "target": {},
     "instruction_ref": {n: {} for n in ("shape", "op", "inputs", "outputs", "name", "get_literal")},
-    "module": {"print": {}, "add_instruction": dict(op=NONE, args=NONE, mod_args=[]), "add_literal": dict(data=NONE),
+    "macro": {"name": {}, "options": {}},
+    "module": {"print": {}, "add_instruction": dict(op=NONE, args=NONE, mod_args=[]),
+               "add_macro": dict(macro=NONE, args=NONE, mod_args=[]), "insert_macro": dict(ins=NONE, macro=NONE, args=NONE, mod_args=[]), "add_literal": dict(data=NONE),
                "add_parameter": dict(name=NONE, shape=NONE), "add_return": dict(args=NONE), "replace_return": dict(args=NONE)},
     "program": {"get_parameter_names": {}, "get_parameter_shapes": {}, "get_output_shapes": {}, "is_compiled": {},
                 "compile": dict(t=NONE, offload_copy=True, fast_math=True, exhaustive_tune=False), "get_main_module": {},
@@ -82,7 +84,7 @@ def test_methods(name):
 def test_constructors():
     assert parameters(migraphx.shape) == dict(type="float", lens=[1], strides=None, permutation=None, dyn_dims=None, sub_shapes=None)
     assert parameters(migraphx.argument) == dict(buffer=NONE) and not parameters(migraphx.program)
-    assert list(parameters(migraphx.op)) == ["name", "kwargs"]
+    assert list(parameters(migraphx.op)) == list(parameters(migraphx.macro)) == ["name", "kwargs"]
     assert migraphx.shape.dynamic_dimension is migraphx.dynamic_dimension
     assert all(isinstance(getattr(migraphx.dynamic_dimension, n), object) for n in ("min", "max", "optimals"))
     for name in ("instruction_ref", "module"):
