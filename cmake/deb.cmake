@@ -23,6 +23,12 @@ endif()
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "python3 (>= 3.9), python3-numpy")
 file(WRITE ${CMAKE_BINARY_DIR}/deb/triggers "activate-noawait ldconfig\n")
 file(WRITE ${CMAKE_BINARY_DIR}/deb/shlibs "libmigraphx_c 3 migraphx (>= ${PROJECT_VERSION})\n")
-set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${CMAKE_BINARY_DIR}/deb/triggers ${CMAKE_BINARY_DIR}/deb/shlibs)
+# what Python wrote beside the package's files
+file(WRITE ${CMAKE_BINARY_DIR}/deb/prerm
+     "#!/bin/sh\nset -e\nrm -rf /usr/lib/python3/dist-packages/onnx_migraphx/__pycache__\n")
+file(CHMOD ${CMAKE_BINARY_DIR}/deb/prerm PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
+     WORLD_READ WORLD_EXECUTE)
+set(control ${CMAKE_BINARY_DIR}/deb)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${control}/triggers ${control}/shlibs ${control}/prerm)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 include(CPack)

@@ -3,7 +3,8 @@
 # program: guarded stacks, checked copies, a relocation table that is read-only before the first call, and entry marks
 # for processors that check jumps. A shared object carries the last only where the system's start files carry them.
 include(CheckCCompilerFlag)
-if(NOT MGX_SANITIZE AND NOT MGX_FUZZ) # sanitizers check more, in their own way
+option(MGX_HARDEN "guarded stacks and checked copies" ON)
+if(MGX_HARDEN AND NOT MGX_SANITIZE AND NOT MGX_FUZZ) # sanitizers check more, in their own way
   foreach(flag -fstack-protector-strong -fstack-clash-protection -fcf-protection=full)
     string(MAKE_C_IDENTIFIER "MGX_HAS${flag}" known)
     check_c_compiler_flag(${flag} ${known})

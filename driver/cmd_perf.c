@@ -14,7 +14,7 @@ struct measurement {
     double *profiled;     // of each profiled run less its instructions
     double *instructions; // [instruction][run]
     double *average;      // of each instruction
-    int runs;
+    int runs, batch;
     size_t count; // instructions of the main module
 };
 
@@ -99,8 +99,9 @@ struct group {
 
 static int slowest_first(const void *a, const void *b)
 {
-    const double x = ((const struct group *)a)->sum, y = ((const struct group *)b)->sum;
-    return (x < y) - (x > y);
+    const struct group *x = a, *y = b;
+    const int order = (x->sum < y->sum) - (x->sum > y->sum);
+    return order ? order : strcmp(x->name, y->name);
 }
 
 static double percent(double part, double whole)
@@ -108,21 +109,37 @@ static double percent(double part, double whole)
     return whole > 0 ? ceil(100 * part / whole) : 0;
 }
 
-// The group of an instruction: its operator, with --detailed also what goes in and out.
+// What a fused group is called: the name of its body ("dot_gelu:3"), counted without the number.
+static char *body_name(const_migraphx_instruction_t ins)
+{
+    migraphx_modules_t modules = NULL;
+    migraphx_module_t body = NULL;
+    const char *name = "";
+    const bool good = OK(migraphx_instruction_modules(&modules, ins)) &&
+                      OK(migraphx_modules_get(&body, modules, 0)) &&
+                      OK(migraphx_module_name(&name, body));
+    char *copy = good ? strndup(name, strcspn(name, ":")) : NULL;
+    migraphx_modules_destroy(modules);
+    return copy;
+}
+
+// The group of an instruction: its operator or what was fused, with --detailed also what goes in
+// and out.
 static char *group_name(const_migraphx_instruction_t ins, bool detailed)
 {
-    const char *name = "";
+    const char *op = "";
     char *line = NULL, *result = NULL;
-    migraphx_instruction_name(&name, ins);
-    if (detailed && OK(migraphx_instruction_to_string(&line, ins))) {
-        const char *arrow = strstr(line, " -> ");
-        const size_t size = strlen(name) + strlen(arrow ? arrow : "") + 4;
-        result = malloc(size);
-        if (result)
-            snprintf(result, size, "%s<%s>", name, arrow ? arrow + 4 : "");
-    } else
-        result = strdup(name);
+    migraphx_instruction_name(&op, ins);
+    char *name = strcmp(op, "group") == 0 ? body_name(ins) : strdup(op);
+    if (!name || !detailed || !OK(migraphx_instruction_to_string(&line, ins)))
+        return name;
+    const char *arrow = strstr(line, " -> ");
+    const size_t size = strlen(name) + strlen(arrow ? arrow : "") + 4;
+    result = malloc(size);
+    if (result)
+        snprintf(result, size, "%s<%s>", name, arrow ? arrow + 4 : "");
     migraphx_string_destroy(line);
+    free(name);
     return result;
 }
 
@@ -187,16 +204,16 @@ static bool print_instructions(const struct options *o, const struct measurement
     return good;
 }
 
-static void print_totals(const struct options *o, const struct measurement *m, double sum)
+static void print_totals(const struct measurement *m, double sum)
 {
     const double *t = m->total;
-    const int n = m->runs, batch = o->batch ? o->batch : 1;
+    const int n = m->runs;
     const double average = middle_mean(t, n), overhead = middle_mean(m->profiled, n);
     double mean = 0;
     for (int i = 0; i < n; i++)
         mean += t[i] / n;
-    printf("\nBatch size: %d\n", batch);
-    printf("Rate: %g inferences/sec\n", 1000 / average * batch);
+    printf("\nBatch size: %d\n", m->batch);
+    printf("Rate: %g inferences/sec\n", 1000 / average * m->batch);
     printf("Total time: %gms (Min: %gms, Max: %gms, Mean: %gms, Median: %gms)\n", average, t[0],
            t[n - 1], mean, t[n / 2]);
     printf("Percentiles (90%%, 95%%, 99%%): (%gms, %gms, %gms)\n", percentile(t, n, 0.90),
@@ -215,14 +232,16 @@ static bool report(const struct options *o, const struct measurement *m,
         sum += m->average[i];
     if (!print_instructions(o, m, list, sum))
         return false;
-    print_totals(o, m, sum);
+    print_totals(m, sum);
     return true;
 }
 
 static bool measure(const struct options *o, migraphx_program_t program,
                     migraphx_instructions_t list, size_t count)
 {
-    struct measurement m = {.runs = o->iterations > 0 ? o->iterations : 1, .count = count};
+    struct measurement m = {.runs = o->iterations,
+                            .count = count,
+                            .batch = o->batch ? o->batch : model_batch(o, program)};
     migraphx_program_parameters_t params = NULL;
     m.total = calloc((size_t)m.runs, sizeof(double));
     m.profiled = calloc((size_t)m.runs, sizeof(double));

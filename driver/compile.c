@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Compiling, and the inputs of runs.
+#include <limits.h>
+
 #include "driver.h"
 
 const char *target_name(const struct options *o)
@@ -214,6 +216,43 @@ static bool add_inputs(const struct options *o, migraphx_program_parameter_shape
             return false;
     }
     return true;
+}
+
+// The first length of an input as it is fed; 0 where it has no axes.
+static size_t first_length(const struct options *o, const_migraphx_shape_t shape)
+{
+    migraphx_shape_t fixed = NULL;
+    const size_t *lens;
+    size_t rank = 0, shown = 0, first = 0; // a scalar shows itself as one axis
+    bool dynamic = false;
+    if (!OK(migraphx_shape_dynamic(&dynamic, shape)) || (dynamic && !fix_shape(o, shape, &fixed)))
+        return 0;
+    const_migraphx_shape_t fed = dynamic ? fixed : shape;
+    if (OK(migraphx_shape_rank(&rank, fed)) && rank > 0 &&
+        OK(migraphx_shape_lengths(&lens, &shown, fed)))
+        first = lens[0];
+    migraphx_shape_destroy(fixed);
+    return first;
+}
+
+int model_batch(const struct options *o, migraphx_program_t program)
+{
+    migraphx_program_parameter_shapes_t shapes = NULL;
+    size_t count = 0, batch = 0;
+    bool good = OK(migraphx_program_get_parameter_shapes(&shapes, program)) &&
+                OK(migraphx_program_parameter_shapes_size(&count, shapes));
+    const char **names = good ? calloc(count + 1, sizeof *names) : NULL;
+    good = names && OK(migraphx_program_parameter_shapes_names(names, shapes));
+    for (size_t i = 0; good && i < count; i++) {
+        const_migraphx_shape_t shape;
+        good = OK(migraphx_program_parameter_shapes_get(&shape, shapes, names[i]));
+        const size_t first = good ? first_length(o, shape) : 0;
+        good = good && (!batch || !first || first == batch) && first <= INT_MAX;
+        batch = first ? first : batch;
+    }
+    free(names);
+    migraphx_program_parameter_shapes_destroy(shapes);
+    return good && batch ? (int)batch : 1;
 }
 
 bool make_inputs(const struct options *o, migraphx_program_t program,

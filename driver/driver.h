@@ -131,6 +131,8 @@ bool compile_model(const struct options *o, migraphx_program_t program, const ch
 // Inputs as the flags say: filled, loaded, or pseudo-random by name.
 bool make_inputs(const struct options *o, migraphx_program_t program,
                  migraphx_program_parameters_t *out);
+// The first length that all inputs have as they are fed; 1 where they differ.
+int model_batch(const struct options *o, migraphx_program_t program);
 // Writes the program as the flags say.
 bool write_program(const struct options *o, migraphx_program_t program);
 // "min..max" forms: a number, {min:1,max:4,optimals:[2]} or a list of them in brackets.

@@ -52,7 +52,7 @@ const struct flag loader_flags[] = {
     TYPE("--migraphx", FILE_MXR, "... a saved program"),
     TYPE("--migraphx-json", FILE_JSON, "... a program saved as JSON"),
     TYPE("--migraphx-text", FILE_TEXT, "... a program as `read` prints it"),
-    INT("--batch", NULL, batch, "size of dimensions that the model leaves open [1]"),
+    INT("--batch", NULL, batch, "size of open dimensions [1], and of perf's rate"),
     NAME("--nhwc", NULL, model, NULL, "layout of TensorFlow graphs (the default)"),
     SET("--nchw", NULL, nchw, "layout of TensorFlow graphs"),
     SET("--skip-unknown-operators", NULL, skip_unknown, "import them as unknown:<name>"),

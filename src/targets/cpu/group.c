@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "op/op.h"
+#include "pass/engine/name.h"
 
 static bool contains(const struct cpu_region *r, const struct mgx_ins *ins)
 {
@@ -108,7 +109,9 @@ static struct mgx_ins *copy(struct body *b, const struct cpu_region *r, int i)
 
 enum mgx_status cpu_region_group(struct mgx_pass_call *c, struct cpu_region *r, const char *tag)
 {
-    struct body b = {.module = mgx_program_add_module(c->program, tag)};
+    char name[MGX_GROUP_NAME];
+    mgx_name_group(r->ins, r->count, tag, name);
+    struct body b = {.module = mgx_program_add_module(c->program, name)};
     if (!b.module)
         return mgx_fail_memory(c->diag);
     b.module->bypass = true;
