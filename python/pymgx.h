@@ -176,13 +176,20 @@ PyObject *py_argument_from_dlpack(PyObject *source);
 PyObject *py_argument_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *py_argument_dlpack_device(PyObject *self, PyObject *unused);
 
-// --- work of the engine, without the interpreter lock ---
+// --- work of the engine, without the interpreter lock: interrupt.c ---
+
+// Lets Ctrl-C end this thread's calls, if it is the one that handles signals.
+void py_watch_signals(void);
+// What a call gave, or `cancelled` with the exception set that a signal's handler raised.
+migraphx_status py_settle(migraphx_status status);
 
 #define PY_WORK(status, call)                                                                      \
     do {                                                                                           \
+        py_watch_signals();                                                                        \
         PyThreadState *const thread_ = PyEval_SaveThread();                                        \
         (status) = (call);                                                                         \
         PyEval_RestoreThread(thread_);                                                             \
+        (status) = py_settle(status);                                                              \
     } while (0)
 
 // --- running: run.c ---

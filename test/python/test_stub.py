@@ -55,6 +55,8 @@ def test_classes(name):
         if method in ("__len__", "__getitem__", "__iter__"):
             assert hasattr(cls, method)
             continue
+        if method == "__new__" and sys.version_info < (3, 10):
+            continue  # classes of the stable ABI have no signatures there
         got = real(cls if method == "__new__" else getattr(cls, method))
         assert [p if p != ("name", "") else p for p in described(described_as)] == got, method
 

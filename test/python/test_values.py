@@ -191,7 +191,8 @@ def test_dlpack_refusals():
     locked.flags.writeable = False
     with pytest.raises(BufferError, match="read-only"):
         migraphx.argument(locked).__dlpack__()
-    assert not np.from_dlpack(migraphx.argument(locked)).flags.writeable
+    if np.lib.NumpyVersion(np.__version__) >= "2.1.0":  # which asks for version 1
+        assert not np.from_dlpack(migraphx.argument(locked)).flags.writeable
     with pytest.raises(BufferError, match="no DLPack form"):
         migraphx.argument(["a"]).__dlpack__()
     assert migraphx.argument(locked).__dlpack_device__() == (1, 0)
