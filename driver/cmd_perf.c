@@ -285,7 +285,7 @@ static int run(struct options *o)
 
 static const struct flag own[] = {
     {FLAG_HEADING, NULL, NULL, 0, NULL, "perf", 0, NULL},
-    {FLAG_INT, "--iterations", "-n", OFFSET(iterations), "N", "number of runs [100]", 0, NULL},
+    {FLAG_INT, "--iterations", "-n", OFFSET(iterations), "N", "number of runs [100]", 0, NULL, 1},
     {FLAG_SET, "--detailed", "-d", OFFSET(detailed), NULL, "group by shapes too", 0, NULL},
     {FLAG_END, NULL, NULL, 0, NULL, NULL, 0, NULL}};
 static const struct flag *const flags[] = {loader_flags, compile_flags, own, common_flags, NULL};

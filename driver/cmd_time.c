@@ -17,7 +17,7 @@ static bool run_many(migraphx_program_t program, migraphx_program_parameters_t p
 static bool measure(const struct options *o, migraphx_program_t program)
 {
     migraphx_program_parameters_t params = NULL;
-    const int count = o->iterations > 0 ? o->iterations : 1;
+    const int count = o->iterations;
     bool good = make_inputs(o, program, &params) && run_many(program, params, 1);
     const double start = now_ms();
     good = good && run_many(program, params, count);
@@ -40,7 +40,7 @@ static int run(struct options *o)
 
 static const struct flag own[] = {
     {FLAG_HEADING, NULL, NULL, 0, NULL, "time", 0, NULL},
-    {FLAG_INT, "--iterations", "-n", OFFSET(iterations), "N", "number of runs [100]", 0, NULL},
+    {FLAG_INT, "--iterations", "-n", OFFSET(iterations), "N", "number of runs [100]", 0, NULL, 1},
     {FLAG_END, NULL, NULL, 0, NULL, NULL, 0, NULL}};
 static const struct flag *const flags[] = {loader_flags, compile_flags, own, common_flags, NULL};
 const struct verb verb_time = {

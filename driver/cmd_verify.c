@@ -390,9 +390,9 @@ static int run(struct options *o)
 
 static const struct flag own[] = {
     {FLAG_HEADING, NULL, NULL, 0, NULL, "verify", 0, NULL},
-    {FLAG_WORD, "--rms-tol", NULL, OFFSET(rms_tol), "<x>", "tolerance of the rms error", 0, NULL},
-    {FLAG_WORD, "--atol", NULL, OFFSET(atol), "<x>", "compare every element too", 0, NULL},
-    {FLAG_WORD, "--rtol", NULL, OFFSET(rtol), "<x>", "compare every element too", 0, NULL},
+    {FLAG_REAL, "--rms-tol", NULL, OFFSET(rms_tol), "<x>", "tolerance of the rms error", 0, NULL},
+    {FLAG_REAL, "--atol", NULL, OFFSET(atol), "<x>", "compare every element too", 0, NULL},
+    {FLAG_REAL, "--rtol", NULL, OFFSET(rtol), "<x>", "compare every element too", 0, NULL},
     {FLAG_SET, "--per-instruction", "-i", OFFSET(per_instruction), NULL, "every instruction alone",
      0, NULL},
     {FLAG_SET, "--reduce", "-r", OFFSET(reduce), NULL, "cut from the end step by step", 0, NULL},

@@ -255,9 +255,63 @@ int model_batch(const struct options *o, migraphx_program_t program)
     return good && batch ? (int)batch : 1;
 }
 
+static bool is_one_of(const char *name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static void say_unknown(const char *flag, const char *name, const char *const *names, size_t count)
+{
+    char list[256] = "none";
+    size_t used = 0;
+    for (size_t i = 0; i < count && used < sizeof list; i++)
+        used +=
+            (size_t)snprintf(list + used, sizeof list - used, "%s'%s'", i ? ", " : "", names[i]);
+    log_error("%s: the model has no input '%s'; it has %s", flag, name, list);
+}
+
+bool check_inputs(const char *flag, const struct words *words, const char *mark,
+                  migraphx_program_t program)
+{
+    migraphx_program_parameter_shapes_t shapes = NULL;
+    const size_t skip = strlen(mark);
+    size_t count = 0;
+    if (!words->count)
+        return true;
+    bool good = OK(migraphx_program_get_parameter_shapes(&shapes, program)) &&
+                OK(migraphx_program_parameter_shapes_size(&count, shapes));
+    const char **names = good ? calloc(count + 1, sizeof *names) : NULL;
+    good = names && OK(migraphx_program_parameter_shapes_names(names, shapes));
+    for (int i = 0; good && i < words->count; i++) {
+        const char *word = words->items[i];
+        good = strncmp(word, mark, skip) != 0 || is_one_of(word + skip, names, count);
+        if (!good)
+            say_unknown(flag, word + skip, names, count);
+    }
+    free(names);
+    migraphx_program_parameter_shapes_destroy(shapes);
+    return good;
+}
+
+static bool check_fills(const struct options *o, migraphx_program_t program)
+{
+    if (o->load_arg.count % 2 || (o->load_arg.count && o->load_arg.items[0][0] != '@')) {
+        log_error("--load-arg needs @<input> and a file");
+        return false;
+    }
+    return check_inputs("--fill0", &o->fill0, "", program) &&
+           check_inputs("--fill1", &o->fill1, "", program) &&
+           check_inputs("--load-arg", &o->load_arg, "@", program);
+}
+
 bool make_inputs(const struct options *o, migraphx_program_t program,
                  migraphx_program_parameters_t *out)
 {
+    if (!check_fills(o, program))
+        return false;
     migraphx_program_parameter_shapes_t shapes = NULL;
     size_t count = 0;
     bool good = OK(migraphx_program_get_parameter_shapes(&shapes, program)) &&

@@ -82,7 +82,8 @@ enum flag_kind {
     FLAG_HEADING, // a line of the help
     FLAG_SET,     // bool: true
     FLAG_WORD,    // const char *: one word
-    FLAG_INT,     // int: one number, not negative
+    FLAG_INT,     // int: one number, `least` or more
+    FLAG_REAL,    // const char *: one number, as text
     FLAG_WORDS,   // struct words: all words up to the next flag; repeats append
     FLAG_TYPE,    // enum file_type: `value`
     FLAG_NAME,    // const char *: `name`
@@ -96,6 +97,7 @@ struct flag {
     const char *help;
     enum file_type value;
     const char *word;
+    int least;
 };
 
 #define OFFSET(member) offsetof(struct options, member)
@@ -128,6 +130,10 @@ bool quantize_model(const struct options *o, migraphx_program_t program);
 const char *target_name(const struct options *o);
 bool compile_model(const struct options *o, migraphx_program_t program, const char *target,
                    bool compute_double);
+// Are the inputs that a flag names with `mark` before them ("@", "") inputs of the program? Says
+// which is not.
+bool check_inputs(const char *flag, const struct words *words, const char *mark,
+                  migraphx_program_t program);
 // Inputs as the flags say: filled, loaded, or pseudo-random by name.
 bool make_inputs(const struct options *o, migraphx_program_t program,
                  migraphx_program_parameters_t *out);

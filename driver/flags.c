@@ -17,9 +17,9 @@
     {                                                                                              \
         FLAG_WORD, name, other, OFFSET(member), argument, help, 0, NULL                            \
     }
-#define INT(name, other, member, help)                                                             \
+#define INT(name, other, member, least, help)                                                      \
     {                                                                                              \
-        FLAG_INT, name, other, OFFSET(member), "N", help, 0, NULL                                  \
+        FLAG_INT, name, other, OFFSET(member), "N", help, 0, NULL, least                           \
     }
 #define WORDS(name, other, member, argument, help)                                                 \
     {                                                                                              \
@@ -52,13 +52,13 @@ const struct flag loader_flags[] = {
     TYPE("--migraphx", FILE_MXR, "... a saved program"),
     TYPE("--migraphx-json", FILE_JSON, "... a program saved as JSON"),
     TYPE("--migraphx-text", FILE_TEXT, "... a program as `read` prints it"),
-    INT("--batch", NULL, batch, "size of open dimensions [1], and of perf's rate"),
+    INT("--batch", NULL, batch, 1, "size of open dimensions [1], and of perf's rate"),
     NAME("--nhwc", NULL, model, NULL, "layout of TensorFlow graphs (the default)"),
     SET("--nchw", NULL, nchw, "layout of TensorFlow graphs"),
     SET("--skip-unknown-operators", NULL, skip_unknown, "import them as unknown:<name>"),
     SET("--debug-symbols", NULL, debug_symbols, "print the model's node names"),
-    INT("--trim", "-t", trim, "drop this many instructions from the end"),
-    INT("--trim-size", "-s", trim_size, "keep only this many before that"),
+    INT("--trim", "-t", trim, 0, "drop this many instructions from the end"),
+    INT("--trim-size", "-s", trim_size, 0, "keep only this many before that"),
     WORDS("--input-dim", NULL, input_dim, "@name d ...", "lengths of an input"),
     WORDS("--dim-param", NULL, dim_param, "@name d", "length or range of a named dimension"),
     WORDS("--dyn-input-dim", NULL, dyn_input_dim, "@name dims", "ranges: \"[{min:1,max:4},3,24]\""),
@@ -80,6 +80,7 @@ const struct flag output_flags[] = {
     NAME("--cpp", NULL, format, "cpp", "C++ that builds it"),
     NAME("--graphviz", "-g", format, "graphviz", "a graph for dot"),
     NAME("--binary", NULL, format, "binary", "a saved program"),
+    NAME("--netron", NULL, format, "netron", "a graph for Netron (not in this build)"),
     SET("--brief", NULL, brief, "graphviz: operator names alone"),
     WORD("--output", "-o", output, "<file>", "into a file (binary unless a form is given)"),
     END};
@@ -87,7 +88,7 @@ const struct flag output_flags[] = {
 const struct flag compile_flags[] = {
     HEADING("how to compile and what to feed"),
     NAME("--ref", NULL, target, "ref", "the reference target"),
-    NAME("--cpu", NULL, target, "cpu", "the CPU target"),
+    NAME("--cpu", NULL, target, "cpu", "the CPU target (without a flag the best there is: gpu, cpu, ref)"),
     NAME("--gpu", NULL, target, "gpu", "the GPU target"),
     WORDS("--fill0", NULL, fill0, "<input> ...", "fill inputs with zeros"),
     WORDS("--fill1", NULL, fill1, "<input> ...", "fill inputs with ones"),
@@ -96,7 +97,7 @@ const struct flag compile_flags[] = {
     SET("--disable-fast-math", NULL, no_fast_math, "no inexact rewrites"),
     SET("--exhaustive-tune", NULL, exhaustive, "measure every candidate kernel"),
     WORD("--tuning-cache", NULL, tuning_cache, "<file>", "keep what tuning measured"),
-    INT("--threads", NULL, threads, "threads per run [all the process may use]"),
+    INT("--threads", NULL, threads, 1, "threads per run [all the process may use]"),
     WORD("--isa", NULL, isa, "<name>", "generic, avx2, avx512 [the best of the machine]"),
     WORDS("--disable-pass", NULL, disable_pass, "<name> ...", "skip passes of the target"),
     SET("--fp16", NULL, fp16, "quantize to half precision"),
@@ -140,10 +141,17 @@ static int distance(const char *a, const char *b)
     return row[m];
 }
 
+// How many changes a word may be away: those that a slip of the fingers makes, not another word.
+static int near_enough(const char *word)
+{
+    const size_t letters = strlen(word + strspn(word, "-"));
+    return letters < 4 ? 1 : letters < 9 ? 2 : 3;
+}
+
 const char *suggest(const char *word, const char *const *list, int count)
 {
     const char *best = NULL;
-    int least = 5;
+    int least = near_enough(word) + 1;
     for (int i = 0; i < count; i++) {
         const int d = list[i] ? distance(word, list[i]) : INT_MAX;
         if (d < least && d < (int)strlen(word)) {
@@ -191,17 +199,27 @@ static bool append(struct words *words, const char *word)
     return true;
 }
 
-static bool parse_int(const char *name, const char *text, int *out)
+static bool parse_int(const struct flag *f, const char *name, const char *text, int *out)
 {
     char *end;
     errno = 0;
     const long value = strtol(text, &end, 10);
-    if (errno || !*text || *end || value < 0 || value > INT_MAX) {
-        fprintf(stderr, "error: %s needs a number, not '%s'\n", name, text);
+    if (errno || !*text || *end || value < f->least || value > INT_MAX) {
+        fprintf(stderr, "error: %s needs a number from %d on, not '%s'\n", name, f->least, text);
         return false;
     }
     *out = (int)value;
     return true;
+}
+
+static bool check_real(const char *name, const char *text)
+{
+    char *end;
+    const double value = strtod(text, &end);
+    if (*text && !*end && value == value) // no NaN
+        return true;
+    fprintf(stderr, "error: %s needs a number, not '%s'\n", name, text);
+    return false;
 }
 
 // Reads what belongs to the flag at argv[*at] and leaves *at on the last word taken.
@@ -239,9 +257,9 @@ static bool take(const struct verb *verb, const struct flag *f, int argc, char *
     }
     const char *word = argv[++*at];
     if (f->kind == FLAG_INT)
-        return parse_int(name, word, to);
+        return parse_int(f, name, word, to);
     *(const char **)to = word;
-    return true;
+    return f->kind != FLAG_REAL || check_real(name, word);
 }
 
 static bool looks_like_flag(const char *word)

@@ -2,6 +2,7 @@
 // Loading: files by their suffix or by force, options of the import, and what is done to a program
 // after it has been read.
 #include <ctype.h>
+#include <errno.h>
 #include <unistd.h>
 
 #include "driver.h"
@@ -102,6 +103,17 @@ bool parse_dims(const char *text, migraphx_dynamic_dimensions_t *out)
 
 // --- options of ONNX ---
 
+static bool parse_length(const char *text, size_t *out)
+{
+    char *end;
+    errno = 0;
+    *out = strtoull(text, &end, 10);
+    if (isdigit((unsigned char)text[0]) && !*end && !errno)
+        return true;
+    log_error("--input-dim: '%s' is no length", text);
+    return false;
+}
+
 static bool set_input_dims(const struct options *o, migraphx_onnx_options_t options)
 {
     const struct words *w = &o->input_dim;
@@ -113,7 +125,8 @@ static bool set_input_dims(const struct options *o, migraphx_onnx_options_t opti
         const char *name = w->items[i++] + 1;
         size_t dims[16], rank = 0;
         for (; i < w->count && w->items[i][0] != '@' && rank < 16; i++)
-            dims[rank++] = strtoull(w->items[i], NULL, 10);
+            if (!parse_length(w->items[i], &dims[rank++]))
+                return false;
         if (!OK(migraphx_onnx_options_set_input_parameter_shape(options, name, dims, rank)))
             return false;
     }
@@ -176,28 +189,6 @@ static bool set_defaults(const struct options *o, migraphx_onnx_options_t option
         migraphx_onnx_options_set_default_dim_value(options, o->batch ? (size_t)o->batch : 1));
 }
 
-// A misspelt input leaves the model's own sizes in force: worth a word.
-static void warn_of_unknown(const struct words *w, migraphx_program_t program)
-{
-    migraphx_program_parameter_shapes_t shapes = NULL;
-    size_t count = 0;
-    if (!w->count || !OK(migraphx_program_get_parameter_shapes(&shapes, program)))
-        return;
-    const bool good = OK(migraphx_program_parameter_shapes_size(&count, shapes));
-    const char **names = good ? calloc(count + 1, sizeof *names) : NULL;
-    if (names && OK(migraphx_program_parameter_shapes_names(names, shapes)))
-        for (int i = 0; i < w->count; i++) {
-            bool known = w->items[i][0] != '@';
-            for (size_t k = 0; k < count; k++)
-                known |= strcmp(names[k], w->items[i] + 1) == 0;
-            if (!known)
-                log_warn("the model has no input %s; its first of %zu is %s", w->items[i] + 1,
-                         count, count ? names[0] : "none");
-        }
-    free(names);
-    migraphx_program_parameter_shapes_destroy(shapes);
-}
-
 static bool load_onnx(const struct options *o, migraphx_program_t *out)
 {
     migraphx_onnx_options_t options = NULL;
@@ -205,11 +196,9 @@ static bool load_onnx(const struct options *o, migraphx_program_t *out)
                       set_input_dims(o, options) && set_dyn_input_dims(o, options) &&
                       set_dim_params(o, options) && OK(migraphx_parse_onnx(out, o->file, options));
     migraphx_onnx_options_destroy(options);
-    if (good) {
-        warn_of_unknown(&o->input_dim, *out);
-        warn_of_unknown(&o->dyn_input_dim, *out);
-    }
-    return good;
+    // a misspelt input would leave the model's own sizes in force
+    return good && check_inputs("--input-dim", &o->input_dim, "@", *out) &&
+           check_inputs("--dyn-input-dim", &o->dyn_input_dim, "@", *out);
 }
 
 // --- other kinds ---
@@ -298,6 +287,11 @@ static bool load_file(const struct options *o, migraphx_program_t *out)
 {
     if (access(o->file, F_OK) != 0) {
         log_error("Path does not exist: %s", o->file);
+        return false;
+    }
+    if (o->type == FILE_AUTO && ends_with(o->file, ".py")) {
+        log_error("%s is a Python program, not a model: run it and let it save what it builds",
+                  o->file);
         return false;
     }
     log_info("Reading: %s", o->file);

@@ -17,7 +17,8 @@ static void print_overview(FILE *to)
     fprintf(to, "\n  %-10s %s\n  %-10s %s\n\n", "--help",
             "This text; '<verb> --help' for its flags.", "--version",
             "The version of MIGraphX that is served.");
-    fprintf(to, "example: migraphx-driver perf --batch 8 model.onnx\n");
+    fprintf(to, "Models run on the best target there is (gpu, cpu, ref) unless a flag names one.\n"
+                "example: migraphx-driver perf --batch 8 model.onnx\n");
 }
 
 static int unknown_verb(const char *name)
@@ -27,7 +28,7 @@ static int unknown_verb(const char *name)
     for (const struct verb *const *v = driver_verbs; *v && count < 32; v++)
         names[count++] = (*v)->name;
     const char *near = suggest(name, names, count);
-    fprintf(stderr, "error: unknown verb '%s'", name);
+    fprintf(stderr, "error: unknown %s '%s'", name[0] == '-' ? "flag" : "verb", name);
     fprintf(stderr, near ? ", did you mean '%s'?\n\n" : "\n\n", near);
     print_overview(stderr);
     return EXIT_USAGE;
@@ -69,7 +70,8 @@ static int run_verb(const struct verb *verb, struct options *o, int argc, char *
     const int code = verb->run(o);
     fflush(stdout);
     log_environment();
-    log_info("[ MIGraphX Version: %s ] Complete(%gs): %s", version(), (now_ms() - start) / 1000,
+    log_info("[ MIGraphX Version: %s ] %s(%gs): %s", version(),
+             code == EXIT_SUCCESS ? "Complete" : "Failed", (now_ms() - start) / 1000,
              line ? line : "");
     free(line);
     return code;
@@ -83,6 +85,8 @@ static int describe(int argc, char **argv)
         print_overview(stdout);
     else if (strcmp(word, "-v") == 0 || strcmp(word, "--version") == 0)
         printf("MIGraphX Version: %s\n", version());
+    else if (strcmp(word, "--ort-sha") == 0)
+        printf("ONNX Runtime: none; this engine is not part of it and is not built with it\n");
     else if (strcmp(word, "--man") == 0)
         print_manual(version());
     else if (strcmp(word, "--completion") != 0)

@@ -38,6 +38,10 @@ bool write_program(const struct options *o, migraphx_program_t program)
     const char *format = o->format ? o->format : o->output ? "binary" : "text";
     if (strcmp(format, "binary") == 0)
         return save(o, program);
+    if (strcmp(format, "netron") == 0) {
+        log_error("--netron: this build writes no ONNX files; --graphviz draws the graph too");
+        return false;
+    }
     if (strcmp(format, "graphviz") == 0 && o->brief)
         format = "graphviz-brief";
     char *text = NULL;

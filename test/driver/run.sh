@@ -5,6 +5,7 @@
 #     $ read --test          the command line
 #     ? 0                    the exit code
 #     ! some words           stderr contains this (any number of lines)
+#     ~ some words           stderr does not contain this (any number of lines)
 #     @ NAME=value           in the environment (any number of lines)
 #     % numbers              measured numbers (before ms, %, inferences) count as N
 #     -                      then stdout to the letter
@@ -36,6 +37,10 @@ diff "$work/expected" "$work/out" || { echo "stdout differs (< expected, > got)"
 sed '/^-$/q' "$case" | sed -n 's/^! //p' > "$work/patterns"
 while IFS= read -r pattern; do
     grep -qF -- "$pattern" "$work/err" || { echo "stderr lacks: $pattern"; bad=1; }
+done < "$work/patterns"
+sed '/^-$/q' "$case" | sed -n 's/^~ //p' > "$work/patterns"
+while IFS= read -r pattern; do
+    ! grep -qF -- "$pattern" "$work/err" || { echo "stderr holds: $pattern"; bad=1; }
 done < "$work/patterns"
 [ $bad = 0 ] || cat "$work/err"
 exit $bad
