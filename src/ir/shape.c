@@ -319,6 +319,15 @@ bool mgx_shape_may_match(const struct mgx_shape *a, const struct mgx_shape *b)
     return true;
 }
 
+bool mgx_shape_may_be(const struct mgx_shape *a, const struct mgx_shape *b)
+{
+    if (a->type != b->type)
+        return false;
+    if (!is_aggregate(a))
+        return mgx_shape_may_match(a, b);
+    return !a->sub_count || !b->sub_count || subs_agree(a, b, mgx_shape_may_be);
+}
+
 // --- sizes ---
 
 int64_t mgx_shape_elements(const struct mgx_shape *s)

@@ -76,6 +76,9 @@ bool mgx_shape_equal(const struct mgx_shape *a,
 bool mgx_shape_same_lens(const struct mgx_shape *a, const struct mgx_shape *b);
 // Could the two be the same at run time? Equal where static, ranges overlapping where not.
 bool mgx_shape_may_match(const struct mgx_shape *a, const struct mgx_shape *b);
+// Could a value of one be handed on as the other? Of the same type, in members too, and may match;
+// a tuple without members is an absent optional of any.
+bool mgx_shape_may_be(const struct mgx_shape *a, const struct mgx_shape *b);
 
 // Number of elements (0 if any length is 0); of a static shape that passed mgx_shape_check.
 int64_t mgx_shape_elements(const struct mgx_shape *s);

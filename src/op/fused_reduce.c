@@ -14,26 +14,6 @@ struct fused_reduce {
 
 static const struct mgx_field fields[] = {MGX_INTS(struct fused_reduce, axes), {0}};
 
-static enum mgx_status check_parameters(struct mgx_shape_call *c)
-{
-    struct mgx_ins **params = MGX_NEW_ARRAY(c->arena, struct mgx_ins *, c->in_count);
-    if (!params)
-        return mgx_fail_memory(c->diag);
-    const int count = mgx_module_parameters(c->mod[0], params, c->in_count);
-    if (count != c->in_count)
-        return mgx_fail(c->diag, MGX_INVALID,
-                        "fused_reduce: Wrong number of arguments: expected %d but given %d", count,
-                        c->in_count);
-    for (int i = 0; i < count; i++)
-        if (params[i]->shape.type != c->in[i]->type ||
-            !mgx_shape_may_match(&params[i]->shape, c->in[i]))
-            return mgx_fail(c->diag, MGX_INVALID,
-                            "fused_reduce: Dimensions do not match: input %d is not what the "
-                            "body's parameter %s says",
-                            i, mgx_parameter_name(params[i]));
-    return MGX_OK;
-}
-
 static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
     if (c->mod_count != 1)
@@ -43,7 +23,8 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
     if (count < 1)
         return mgx_fail(c->diag, MGX_INVALID, "fused_reduce: submodule \"%s\" has no result",
                         c->mod[0]->name);
-    TRY(check_parameters(c));
+    TRY(mgx_body_takes(c, c->mod[0], c->in, c->in_count));
+    TRY(mgx_body_closed(c, c->mod[0]));
     if (count > 1)
         return mgx_body_tuple(c, c->mod[0], out);
     *out = *mgx_body_result(c->mod[0], 0);
@@ -59,7 +40,7 @@ static enum mgx_status compute(struct mgx_compute_call *c)
     TRY(mgx_body_run(c, 0, args, c->in_count, &results, &count));
     if (count > 1)
         return mgx_body_give(c, results, count);
-    if (!c->out->data && mgx_shape_elements(&results[0].shape)) { // its shape was not known before
+    if (!mgx_shape_is_static(c->out_shape)) { // nothing was made for it
         *c->out = results[0];
         return MGX_OK;
     }

@@ -17,16 +17,18 @@ static enum mgx_status one_body(struct mgx_shape_call *c, struct mgx_shape *out)
     if (c->mod_count != 1)
         return mgx_fail(c->diag, MGX_INVALID, "%s: takes one module, given %d", c->op->name,
                         c->mod_count);
-    const int params = mgx_module_parameters(c->mod[0], NULL, 0);
-    if (params != c->in_count)
-        return mgx_fail(c->diag, MGX_INVALID,
-                        "%s: module \"%s\" has %d parameters, given %d inputs", c->op->name,
-                        c->mod[0]->name, params, c->in_count);
+    TRY(mgx_body_takes(c, c->mod[0], c->in, c->in_count));
     if (mgx_module_result_count(c->mod[0]) == 1) {
         *out = *mgx_body_result(c->mod[0], 0);
         return MGX_OK;
     }
     return mgx_body_tuple(c, c->mod[0], out);
+}
+
+static enum mgx_status group_shape(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    TRY(one_body(c, out));
+    return mgx_body_closed(c, c->mod[0]);
 }
 
 static enum mgx_status give(struct mgx_compute_call *c, struct mgx_tensor *results, int count,
@@ -64,7 +66,7 @@ const struct mgx_op mgx_op_group = {
     .defaults = &group_defaults,
     .in_max = -1,
     .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED,
-    .shape = one_body,
+    .shape = group_shape,
     .compute = compute_one,
 };
 
@@ -114,8 +116,7 @@ static enum mgx_status fits(struct mgx_compute_call *c, const struct mgx_module 
         return mgx_fail_memory(c->diag);
     *yes = mgx_module_parameters(m, params, c->in_count) == c->in_count;
     for (int i = 0; *yes && i < c->in_count; i++)
-        *yes = params[i]->shape.type == c->in[i]->shape.type &&
-               mgx_shape_may_match(&params[i]->shape, &c->in[i]->shape);
+        *yes = mgx_shape_may_be(&params[i]->shape, &c->in[i]->shape);
     return MGX_OK;
 }
 

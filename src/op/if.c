@@ -11,6 +11,8 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
     if (c->mod_count != 2)
         return mgx_fail(c->diag, MGX_INVALID, "if: takes two modules, given %d", c->mod_count);
+    for (int i = 0; i < 2; i++)
+        TRY(mgx_body_takes(c, c->mod[i], c->in + 1, c->in_count - 1));
     const int count = mgx_module_result_count(c->mod[0]),
               other = mgx_module_result_count(c->mod[1]);
     if (count != other)

@@ -60,6 +60,20 @@ static enum mgx_status row_shape(struct mgx_shape_call *c, const struct mgx_shap
     return MGX_OK;
 }
 
+// The body is handed what run_round makes: a counter, a flag, and the values carried.
+static enum mgx_status check_parameters(struct mgx_shape_call *c)
+{
+    const struct mgx_shape counter = mgx_shape_scalar(MGX_INT64), flag = mgx_shape_scalar(MGX_BOOL);
+    const struct mgx_shape **given = MGX_NEW_ARRAY(c->arena, const struct mgx_shape *, c->in_count);
+    if (!given)
+        return mgx_fail_memory(c->diag);
+    given[0] = &counter;
+    given[1] = &flag;
+    for (int i = 2; i < c->in_count; i++)
+        given[i] = c->in[i];
+    return mgx_body_takes(c, c->mod[0], given, c->in_count);
+}
+
 static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
     if (c->mod_count != 1)
@@ -67,6 +81,7 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
     if (!mgx_type_is_integral(c->in[0]->type))
         return mgx_fail(c->diag, MGX_INVALID, "loop: the trip count is %s, not an integer",
                         mgx_type_name(c->in[0]->type));
+    TRY(check_parameters(c));
     const int results = mgx_module_result_count(c->mod[0]), carried = c->in_count - 2;
     if (results < 1 + carried)
         return mgx_fail(c->diag, MGX_INVALID, "loop: body has %d results, needs at least %d",

@@ -3,10 +3,11 @@
 // element-wise instructions. Body parameters, in order of creation, are the inputs; one result
 // gives a tensor, several a tuple.
 //
-// Body instructions are declared for scalars. The reference runs each of them over whole tensors
-// (the body's literals repeated), so that every intermediate value is rounded to its declared type,
-// as it would be without fusion.
-#include "op/rule/rule.h"
+// Body instructions are declared for scalars, are element-wise themselves, and read nothing from
+// outside the body: every target may take each of them for one line over all elements. The
+// reference runs each of them over whole tensors (the body's literals repeated), so that every
+// intermediate value is rounded to its declared type, as it would be without fusion.
+#include "op/rule/body.h"
 
 #include <assert.h>
 
@@ -31,17 +32,46 @@ static enum mgx_type body_type(const struct mgx_shape_call *c)
                                                    : MGX_TUPLE;
 }
 
+// Parameters are scalars of the inputs' types.
+static enum mgx_status check_parameters(struct mgx_shape_call *c, const struct mgx_module *body)
+{
+    struct mgx_shape *elements = MGX_NEW_ARRAY(c->arena, struct mgx_shape, c->in_count);
+    const struct mgx_shape **given = MGX_NEW_ARRAY(c->arena, const struct mgx_shape *, c->in_count);
+    if (!elements || !given)
+        return mgx_fail_memory(c->diag);
+    for (int i = 0; i < c->in_count; i++) {
+        elements[i] = mgx_shape_scalar(c->in[i]->type);
+        given[i] = &elements[i];
+    }
+    return mgx_body_takes(c, body, given, c->in_count);
+}
+
+static enum mgx_status check_body(struct mgx_shape_call *c, const struct mgx_module *body)
+{
+    TRY(check_parameters(c, body));
+    TRY(mgx_body_closed(c, body));
+    for (const struct mgx_ins *ins = body->first; ins; ins = ins->next) {
+        if (!(ins->op->flags & (MGX_OP_BUILTIN | MGX_OP_POINTWISE)))
+            return mgx_fail(c->diag, MGX_INVALID,
+                            "pointwise: submodule \"%s\" holds %s, which is not element-wise",
+                            body->name, ins->op->name);
+        const bool has_value = ins->op != &mgx_op_return && ins->op != &mgx_op_comment;
+        if (has_value &&
+            (!mgx_shape_is_static(&ins->shape) || mgx_shape_elements(&ins->shape) != 1))
+            return mgx_fail(c->diag, MGX_INVALID,
+                            "pointwise: submodule \"%s\" holds a value of %s that is no scalar",
+                            body->name, ins->op->name);
+    }
+    return MGX_OK;
+}
+
 static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
     const struct mgx_module *body = NULL;
     TRY(find_body(c->mod, c->mod_count, &body, c->diag));
     TRY(mgx_require_same_lens(c));
-    const int params = mgx_module_parameters(body, NULL, 0);
+    TRY(check_body(c, body));
     const int count = mgx_module_result_count(body);
-    if (params != c->in_count)
-        return mgx_fail(c->diag, MGX_INVALID,
-                        "pointwise: Wrong number of arguments: expected %d but given %d", params,
-                        c->in_count);
     if (count == 1) {
         *out = mgx_pointwise_shape(c, mgx_module_result(body, 0)->shape.type);
         return MGX_OK;

@@ -5,8 +5,7 @@
 //     y = (state..., rows stacked along their axes...)
 //
 // Inputs: states, then num_scan_inputs sequences cut along scan_input_axes (default 0), backwards
-// where the direction is
-// 1. Rows stack along scan_output_axes in scan_output_directions.
+// where the direction is 1. Rows stack along scan_output_axes in scan_output_directions.
 #include "op/rule/body.h"
 
 struct scan {
@@ -73,6 +72,41 @@ static enum mgx_status row_shape(struct mgx_shape_call *c, const struct mgx_shap
     return MGX_OK;
 }
 
+// A sequence without its axis; of unknown rank as it is.
+static enum mgx_status slice_shape(struct mgx_shape_call *c, const struct mgx_shape *s,
+                                   int64_t axis_value, struct mgx_shape *out)
+{
+    *out = *s;
+    if (s->unranked)
+        return MGX_OK;
+    int axis;
+    TRY(mgx_normalize_axis(c, axis_value, s->rank, &axis));
+    struct mgx_dim *dims = MGX_NEW_ARRAY(c->arena, struct mgx_dim, s->rank);
+    if (!dims)
+        return mgx_fail_memory(c->diag);
+    for (int i = 0, j = 0; i < s->rank; i++)
+        if (i != axis)
+            dims[j++] = mgx_shape_dim(s, i);
+    *out = mgx_shape_from_dims(s->type, s->rank - 1, dims);
+    return MGX_OK;
+}
+
+// The body is handed the states and a slice of each sequence.
+static enum mgx_status check_parameters(struct mgx_shape_call *c, int states)
+{
+    const struct scan *a = c->attr;
+    struct mgx_shape *slices = MGX_NEW_ARRAY(c->arena, struct mgx_shape, c->in_count);
+    const struct mgx_shape **given = MGX_NEW_ARRAY(c->arena, const struct mgx_shape *, c->in_count);
+    if (!slices || !given)
+        return mgx_fail_memory(c->diag);
+    for (int i = 0; i < c->in_count; i++) {
+        given[i] = i < states ? c->in[i] : &slices[i];
+        if (i >= states)
+            TRY(slice_shape(c, c->in[i], pick(a->scan_input_axes, i - states), &slices[i]));
+    }
+    return mgx_body_takes(c, c->mod[0], given, c->in_count);
+}
+
 static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
     const struct scan *a = c->attr;
@@ -81,6 +115,7 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
     if (c->mod_count != 1)
         return mgx_fail(c->diag, MGX_INVALID, "scan: takes one module, given %d", c->mod_count);
     TRY(sequence_length(c, &states, &length));
+    TRY(check_parameters(c, states));
     const int count = mgx_module_result_count(c->mod[0]);
     if (count < states)
         return mgx_fail(c->diag, MGX_INVALID, "scan: body has %d results, needs at least %d", count,

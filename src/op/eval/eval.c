@@ -178,6 +178,22 @@ static enum mgx_status check_elements(const struct mgx_compute_call *c)
     return MGX_OK;
 }
 
+// Is what was made what its readers were told to expect? They may have been compiled for that.
+static enum mgx_status check_result(const struct mgx_compute_call *c)
+{
+    if (!c->declared || mgx_shape_may_be(c->declared, &c->out->shape))
+        return MGX_OK;
+    struct mgx_str want = {0}, got = {0};
+    mgx_shape_print(&want, c->declared);
+    mgx_shape_print(&got, &c->out->shape);
+    mgx_fail(c->diag, MGX_INVALID, "%s: its result is %.200s, declared as %.200s", c->op->name,
+             mgx_str_text(&got), mgx_str_text(&want));
+    mgx_str_fini(&want);
+    mgx_str_fini(&got);
+    mgx_tensor_release(c->out);
+    return MGX_INVALID;
+}
+
 static enum mgx_status compute(struct mgx_compute_call *c, struct mgx_tensor **copies)
 {
     struct mgx_shape shape;
@@ -229,7 +245,9 @@ enum mgx_status mgx_eval_op(struct mgx_eval *e, const struct mgx_op *op, const v
                                     .scratch = &scratch,
                                     .diag = diag};
     struct mgx_tensor *copies = NULL;
-    const enum mgx_status status = compute(&call, &copies);
+    enum mgx_status status = compute(&call, &copies);
+    if (status == MGX_OK)
+        status = check_result(&call);
     for (int i = 0; copies && i < in_count; i++)
         mgx_tensor_release(&copies[i]);
     mgx_arena_fini(&scratch);
@@ -299,6 +317,21 @@ static enum mgx_status run_ins(struct run *r, const struct mgx_ins *ins, struct 
     return MGX_OK;
 }
 
+static enum mgx_status check_argument(const struct run *r, const struct mgx_ins *param,
+                                      const struct mgx_tensor *arg)
+{
+    if (mgx_shape_may_be(&param->shape, &arg->shape))
+        return MGX_OK;
+    struct mgx_str want = {0}, got = {0};
+    mgx_shape_print(&want, &param->shape);
+    mgx_shape_print(&got, &arg->shape);
+    mgx_fail(r->diag, MGX_INVALID, "module \"%.80s\" takes %.80s as %.160s, given %.160s",
+             r->m->name, mgx_parameter_name(param), mgx_str_text(&want), mgx_str_text(&got));
+    mgx_str_fini(&want);
+    mgx_str_fini(&got);
+    return MGX_INVALID;
+}
+
 static enum mgx_status place_parameters(struct run *r)
 {
     int count = 0;
@@ -310,12 +343,15 @@ static enum mgx_status place_parameters(struct run *r)
     struct mgx_arena arena;
     mgx_arena_init(&arena);
     struct mgx_ins **params = MGX_NEW_ARRAY(&arena, struct mgx_ins *, count);
+    enum mgx_status status = params ? MGX_OK : mgx_fail_memory(r->diag);
     if (params)
         mgx_module_parameters(r->m, params, count);
-    for (int i = 0; params && i < count; i++)
+    for (int i = 0; status == MGX_OK && i < count; i++) {
+        status = check_argument(r, params[i], &r->args[i]);
         r->frame.values[params[i]->index] = mgx_tensor_share(&r->args[i]);
+    }
     mgx_arena_fini(&arena);
-    return params ? MGX_OK : mgx_fail_memory(r->diag);
+    return status;
 }
 
 // Index of the last reader in the same module; results and captured values are never dropped early.

@@ -20,6 +20,50 @@ enum mgx_status mgx_body_tuple(struct mgx_shape_call *c, const struct mgx_module
     return MGX_OK;
 }
 
+static enum mgx_status misfit(struct mgx_shape_call *c, const struct mgx_ins *param,
+                              const struct mgx_shape *given)
+{
+    struct mgx_str want = {0}, got = {0};
+    mgx_shape_print(&want, &param->shape);
+    mgx_shape_print(&got, given);
+    mgx_fail(c->diag, MGX_INVALID, "%s: module \"%.80s\" takes %.80s as %.160s, given %.160s",
+             c->op->name, param->owner->name, mgx_parameter_name(param), mgx_str_text(&want),
+             mgx_str_text(&got));
+    mgx_str_fini(&want);
+    mgx_str_fini(&got);
+    return MGX_INVALID;
+}
+
+enum mgx_status mgx_body_takes(struct mgx_shape_call *c, const struct mgx_module *m,
+                               const struct mgx_shape *const *given, int count)
+{
+    const int takes = mgx_module_parameters(m, NULL, 0);
+    if (takes != count)
+        return mgx_fail(c->diag, MGX_INVALID,
+                        "%s: Wrong number of arguments: expected %d but given %d, of module \"%s\"",
+                        c->op->name, takes, count, m->name);
+    struct mgx_ins **params = MGX_NEW_ARRAY(c->arena, struct mgx_ins *, count);
+    if (!params)
+        return mgx_fail_memory(c->diag);
+    mgx_module_parameters(m, params, count);
+    for (int i = 0; i < count; i++)
+        if (!mgx_shape_may_be(&params[i]->shape, given[i]))
+            return misfit(c, params[i], given[i]);
+    return MGX_OK;
+}
+
+enum mgx_status mgx_body_closed(struct mgx_shape_call *c, const struct mgx_module *m)
+{
+    for (const struct mgx_ins *ins = m->first; ins; ins = ins->next)
+        for (int i = 0; i < ins->in_count; i++)
+            if (ins->in[i]->owner != m)
+                return mgx_fail(c->diag, MGX_INVALID,
+                                "%s: module \"%s\" reads a value of module \"%s\"; it may read "
+                                "its parameters and literals only",
+                                c->op->name, m->name, ins->in[i]->owner->name);
+    return MGX_OK;
+}
+
 enum mgx_status mgx_body_run(struct mgx_compute_call *c, int which, const struct mgx_tensor *args,
                              int arg_count, struct mgx_tensor **results, int *count)
 {

@@ -9,6 +9,13 @@ const struct mgx_shape *mgx_body_result(const struct mgx_module *m, int i);
 // A tuple shape of all of them, in the call's arena.
 enum mgx_status mgx_body_tuple(struct mgx_shape_call *c, const struct mgx_module *m,
                                struct mgx_shape *out) MGX_NODISCARD;
+// A body is handed values of these shapes, in order of its parameters; fails with "<op>: module
+// \"body\" takes x0 as <shape>, given <shape>", or when there are more or fewer.
+enum mgx_status mgx_body_takes(struct mgx_shape_call *c, const struct mgx_module *m,
+                               const struct mgx_shape *const *given, int count) MGX_NODISCARD;
+// A body of work that is fused into one reads nothing but its parameters and literals, so that
+// whoever compiles it need not look outside.
+enum mgx_status mgx_body_closed(struct mgx_shape_call *c, const struct mgx_module *m) MGX_NODISCARD;
 // Runs body `which` of the call. `args` in order of its parameters; *results is a scratch array of
 // mgx_module_result_count values, to be released (or taken) by the caller.
 enum mgx_status mgx_body_run(struct mgx_compute_call *c, int which, const struct mgx_tensor *args,

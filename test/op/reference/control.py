@@ -265,7 +265,82 @@ x = @param:x -> dynamic, float_type, {[1..3], 2}
     for n in (1, 3):
         x = w.random("float", (n, 2))
         w.program(pads, [x], [T("float", np.pad(x.a, [(0, 3 - n), (0, 0)]))])
-    w.program(pads, [w.random("float", (4, 2))], aborts="fixed_pad: axis 0 of length 4 is above 3")
+    w.program(pads, [w.random("float", (4, 2))], aborts='module "main" takes x as dynamic, float_type, {[1..3], 2}, given float_type, {4, 2}, {2, 1}')
+
+
+BODY = '''
+module: "main"
+c = @param:c -> bool_type, {1}, {0}
+x = @param:x -> float_type, {4}, {1}
+@2 = CALL, [body] -> SHAPE
+@3 = @return(@2)
+
+module: "body"
+body:PARAM = @param:x0 -> TAKES
+body:@1 = relu(body:PARAM)
+body:@2 = @return(body:@1)
+'''
+
+
+def misfits(w):
+    # a body is handed what its parameters say, and one that is fused reads nothing from outside
+    def one(call, takes, says, given=F + "{4}, {1}", shape=None):
+        text = BODY.replace("CALL", call).replace(" -> SHAPE", " -> " + shape if shape else "")
+        name = call.split("[")[0].split("(")[0]
+        w.program(text.replace("TAKES", takes).replace("PARAM", "x0"), [],
+                  fails=f'{name}: module "body" takes x0 as {says or takes}, given {given}')
+    for call in ("group[tag=epilogue](x)", "run_on_target[target_id=0](x)", "fused_reduce[axes={0}](x)"):
+        one(call, F + "{50000000}, {1}", None)
+        one(call, F + "{2, 2}, {2, 1}", None)
+        one(call, "half_type, {4}, {1}", None)
+        one(call, "dynamic, float_type, {[1..3]}", None)
+    one("pointwise(x)", "half_type, {1}, {0}", None, F + "{1}, {0}")
+    one("pointwise(x)", F + "{4}, {1}", None, F + "{1}, {0}")
+    closed = BODY.replace(" -> SHAPE", "").replace("PARAM", "x0")
+    for call, takes in (("group[tag=epilogue](x)", "{4}, {1}"), ("fused_reduce[axes={0}](x)", "{4}, {1}"), ("pointwise(x)", "{1}, {0}")):
+        name = call.split("[")[0].split("(")[0]
+        text = closed.replace("CALL", call).replace("TAKES", F + takes)
+        why = f'{name}: module "body" reads a value of module "main"'
+        w.program(text.replace("@return(body:@1)", "@return(x)"), [], fails=why)
+        w.program(text.replace("relu(body:x0)", "relu(x)"), [], fails=why)
+    lines = closed.replace("CALL", "pointwise(x)").replace("TAKES", F + "{1}, {1}")
+    w.program(lines.replace("relu(body:x0)", "reduce_sum[axes={0}](body:x0)"), [],
+              fails='pointwise: submodule "body" holds reduce_sum, which is not element-wise')
+    w.program(lines.replace("body:@1 = relu(body:x0)", "body:two = @literal{1, 2} -> float_type, {2}, {1}\nbody:@1 = relu(body:x0)"), [],
+              fails='pointwise: submodule "body" holds a value of @literal that is no scalar')
+    taken = BODY.replace(" -> SHAPE", "").replace("CALL, [body]", "if(c,x), [body, body]").replace("PARAM", "x0")
+    w.program(taken.replace("TAKES", F + "{5}, {1}"), [], fails='if: module "body" takes x0 as float_type, {5}, {1}, given float_type, {4}, {1}')
+    w.program(taken.replace("TAKES", F + "{4}, {1}").replace("if(c,x)", "if(c)"), [], fails="if: Wrong number of arguments: expected 1 but given 0")
+    plain = LOOP.replace("DIR", "0").replace("COND", "identity(body:k)")
+    w.program(plain.replace("body:v = @param:v -> float_type, {2}, {1}", "body:v = @param:v -> float_type, {1}, {1}").replace("out_lens={2}", "out_lens={1}"), [],
+              fails='loop: module "body" takes v as float_type, {1}, {1}, given float_type, {2}, {1}')
+    w.program(plain.replace("body:i = @param:i -> int64_type", "body:i = @param:i -> int32_type"), [],
+              fails='loop: module "body" takes i as int32_type, {1}, {0}, given int64_type, {1}, {0}')
+    scan = SCAN.replace("ATTRS", SCAN_ATTRS % (0, 0, 0))
+    w.program(scan.replace("body:b = @param:b -> float_type, {2}, {1}", "body:b = @param:b -> float_type, {3}, {1}").replace("mul(body:a,body:b)", "mul(body:a,body:a)"), [],
+              fails='scan: module "body" takes b as float_type, {3}, {1}, given float_type, {2}, {1}')
+    # what only the run shows: a value that outgrows the parameter it is handed on to
+    grows = plain.replace("@return(body:@7,body:@5,body:@6)", "@return(body:@7,body:@8,body:@6)").replace("body:@8 =", "body:@8 = concat[axis=0](body:@5,body:@6)\nbody:@9 =")
+    w.program(grows, [w.random("float", (2,)), T("bool", [1]), T("int64", [2])][::-1], aborts='module "body" takes v as float_type, {2}, {1}, given float_type, {4}, {1}')
+    # and a body chosen at run time that makes other than was declared
+    select = BODY.replace("CALL", "select_module[output_dyn_shapes={float_type, {4}, {1}}](x)").replace(" -> SHAPE", "")
+    select = select.replace("PARAM", "x0").replace("TAKES", F + "{4}, {1}").replace("relu(body:x0)", "concat[axis=0](body:x0,body:x0)")
+    w.program(select, [w.random("float", (4,)), T("bool", 1)], aborts="select_module: its result is [float_type, {8}, {1}], declared as [float_type, {4}, {1}]")
+    # reductions of a length that only the run shows, none among them
+    reduce = """
+module: "main"
+x = @param:x -> dynamic, float_type, {[0..3], 2}
+@1 = fused_reduce[axes={1}](x), [body]
+@2 = @return(@1)
+
+module: "body"
+body:x0 = @param:x0 -> dynamic, float_type, {[0..3], 2}
+body:@1 = reduce_sum[axes={1}](body:x0)
+body:@2 = @return(body:@1)
+"""
+    for n in (3, 0):
+        x = w.random("float", (n, 2))
+        w.program(reduce, [x], [T("float", x.a.sum(1, keepdims=True))])
 
 
 GUIDE = '''
@@ -290,3 +365,4 @@ def cases(w):
     bodies(w)
     scans(w)
     joins(w)
+    misfits(w)
