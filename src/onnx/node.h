@@ -66,9 +66,11 @@ struct mgx_onnx_op {
     //   b f i l t u  bool float int32 int64 string uint8
     //   s    a sequence of input 0's type  q  a sequence like input 0
     //   @    named by the attribute (a TensorProto type number), else of the letter after it
-    //   B C  as that body declares them; C: behind the condition, its first result
+    //   B C  as that body makes them; C: behind the condition, its first result
+    //   c    what a classifier calls its classes: string with classlabels_strings, else int64
+    //   v    the type of the tensor that the attribute holds, float without it
     const char *result;
-    const char *result_attribute; // of @, B and C
+    const char *result_attribute; // of @, v, B and C
 };
 
 // --- attributes; a wrong type or an absent required one is recorded as a failure and gives the

@@ -90,7 +90,7 @@ static enum mgx_status padding_value(struct mgx_compute_call *c, struct mgx_tens
             return mgx_fail(c->diag, MGX_INVALID, "pad: the value has %" PRId64 " elements",
                             mgx_shape_elements(&c->in[2]->shape));
     } else if (mgx_type_is_number(type)) {
-        mgx_store_double(type, cell, 0, a->value);
+        mgx_pad_store(type, cell, a->value);
     }
     return MGX_OK;
 }

@@ -9,6 +9,7 @@ struct mgx_data_types {
     enum mgx_type target;             // they are computed in this type instead
     const struct mgx_op *const *keep; // operators that the target has for these types; ends with
                                       // NULL, NULL for none
+    bool saturate; // finite values beyond the target become its largest, not infinite
 };
 
 #define MGX_TYPE_BIT(type) ((uint64_t)1 << (type))

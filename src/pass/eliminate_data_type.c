@@ -6,11 +6,19 @@
 //
 // Every instruction keeps its result's type, so its readers need not know; conversions that meet
 // are for eliminate_convert. Untouched: what only moves bytes (views, gather, concat ...),
-// conversions themselves, control flow, and operators whose shape rule refuses the other type. As a
+// conversions themselves, control flow, operators whose shape rule refuses the other type, and
+// operators that are not the engine's (a caller's own, a model's node that waits for its inputs):
+// those were written for the types they read, and may say one result and give another.
+//
+// With `saturate`, what may be beyond the narrower type is clamped on its way in: a mask of -3e38
+// stays a number that softmax can subtract. What comes back from that type needs no clamp. As a
 // pass: fp8, bf16 and half become float; targets say their own types. O(instructions).
 #include "pass/data_type.h"
 
+#include <math.h>
+
 #include "base/size.h"
+#include "pass/engine/emit.h"
 #include "pass/engine/walk.h"
 
 static bool is_listed(const struct mgx_op *const *list, const struct mgx_op *op)
@@ -41,7 +49,8 @@ static bool is_listed_type(const struct mgx_data_types *d, enum mgx_type type)
 
 static bool concerns(const struct mgx_data_types *d, const struct mgx_ins *ins)
 {
-    if (only_moves(ins->op) || ins->mod_count || is_listed(d->keep, ins->op))
+    const bool own = mgx_op_find(ins->op->name) == ins->op;
+    if (!own || only_moves(ins->op) || ins->mod_count || is_listed(d->keep, ins->op))
         return false;
     bool any = is_listed_type(d, ins->shape.type);
     for (int i = 0; i < ins->in_count; i++)
@@ -90,6 +99,57 @@ static struct mgx_ins *convert(struct mgx_ins *at, struct mgx_ins *x, enum mgx_t
                            MGX_IN(x));
 }
 
+// --- saturating ---
+
+static bool literal_exceeds(const struct mgx_tensor *t, double highest)
+{
+    const int64_t count = mgx_shape_elements(&t->shape);
+    for (int64_t i = 0; i < count; i++) {
+        const double v = mgx_load_double(t->shape.type, t->data, mgx_shape_index(&t->shape, i));
+        if (isfinite(v) && fabs(v) > highest)
+            return true;
+    }
+    return false;
+}
+
+// May x hold a number beyond the other type? Looks through what only moves values.
+static bool may_exceed(const struct mgx_data_types *d, const struct mgx_ins *x, int depth)
+{
+    const double highest = mgx_type_highest(d->target);
+    if (x->literal)
+        return literal_exceeds(x->literal, highest);
+    if (x->op == &mgx_op_convert && mgx_type_is_number(x->in[0]->shape.type) &&
+        mgx_type_highest(x->in[0]->shape.type) <= highest)
+        return false;
+    if (depth == 0 || x->in_count == 0 || !only_moves(x->op) || x->op == &mgx_op_get_tuple_elem)
+        return true;
+    bool any = false;
+    for (int i = 0; i < x->in_count && !any; i++)
+        any = is_listed_type(d, x->in[i]->shape.type) && may_exceed(d, x->in[i], depth - 1);
+    return any;
+}
+
+static struct mgx_ins *bound_like(struct mgx_ins *at, struct mgx_ins *x, double value)
+{
+    if (mgx_shape_is_static(&x->shape))
+        return mgx_emit_splat(at, &x->shape, value);
+    struct mgx_ins *one = mgx_literal_double(at->owner, x->shape.type, value);
+    return mgx_emit_before(at, &mgx_op_multibroadcast, NULL, MGX_IN(one, x));
+}
+
+// x within the finite values of the other type, where it may be beyond and its rank is known.
+static struct mgx_ins *clamp(const struct mgx_data_types *d, struct mgx_ins *at, struct mgx_ins *x)
+{
+    enum { DEPTH = 8 };
+    if (!d->saturate || x->shape.unranked || !may_exceed(d, x, DEPTH))
+        return x;
+    const double highest = mgx_type_highest(d->target);
+    struct mgx_ins *low = bound_like(at, x, -highest), *high = bound_like(at, x, highest);
+    return mgx_emit_before(at, &mgx_op_clip, NULL, MGX_IN(x, low, high));
+}
+
+// --- the rewrite ---
+
 static enum mgx_status wrap(struct mgx_pass_call *c, const struct mgx_data_types *d,
                             struct mgx_ins *ins)
 {
@@ -98,7 +158,7 @@ static enum mgx_status wrap(struct mgx_pass_call *c, const struct mgx_data_types
         return mgx_fail_memory(c->diag);
     for (int i = 0; i < ins->in_count; i++) {
         const bool changes = is_listed_type(d, ins->in[i]->shape.type);
-        in[i] = changes ? convert(ins, ins->in[i], d->target) : ins->in[i];
+        in[i] = changes ? convert(ins, clamp(d, ins, ins->in[i]), d->target) : ins->in[i];
     }
     struct mgx_ins *y = mgx_insert(ins->owner, ins, ins->op, ins->attr, in, ins->in_count, NULL, 0);
     y = convert(ins, y, ins->shape.type);

@@ -5,7 +5,9 @@
 //     eliminate_data_type                 float and double: op(x) => convert(op(convert[half](x)))
 //     optimize_module                     conversions that meet go, literals become half
 //
-// What only moves values keeps its type; the conversions around it move along.
+// What only moves values keeps its type; the conversions around it move along. Numbers beyond the
+// narrow type become its largest ones: as infinities, masks would make NaN of rows that are masked
+// out. isinf keeps its type, since it asks for just that.
 #include <string.h>
 
 #include "pass/data_type.h"
@@ -27,7 +29,7 @@ static const struct mgx_op *const *others(struct mgx_arena *arena, const char *c
     const struct mgx_op *const *ops = mgx_op_all(&all);
     const struct mgx_op **list = MGX_NEW_ARRAY(arena, const struct mgx_op *, all + 1);
     for (int i = 0; list && i < all; i++)
-        if (!is_named(names, count, ops[i]->name))
+        if (!is_named(names, count, ops[i]->name) || ops[i] == &mgx_op_isinf)
             list[kept++] = ops[i];
     return list;
 }
@@ -53,7 +55,8 @@ enum mgx_status mgx_quantize_float(struct mgx_program *p, enum mgx_type type,
     const struct mgx_data_types types = {.types =
                                              MGX_TYPE_BIT(MGX_FLOAT) | MGX_TYPE_BIT(MGX_DOUBLE),
                                          .target = type,
-                                         .keep = others(&scratch, names, count)};
+                                         .keep = others(&scratch, names, count),
+                                         .saturate = true};
     struct mgx_pass_call call = {
         .program = p, .scratch = &scratch, .options = &options, .diag = diag};
     enum mgx_status status =

@@ -130,3 +130,67 @@ def test_reshape_of_what_cannot_be_read_again():
     for program in (p, migraphx.program()):
         with pytest.raises(RuntimeError, match="reshape: only what parse_onnx gave"):
             program.reshape({"x": [3, 3]})
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+@pytest.mark.parametrize("kind, digits", [("fp16", 5e-3), ("bf16", 5e-2)])
+def test_quantized_nodes_that_wait_for_the_run(kind, digits, target):
+    """Axes that only the run knows: what the node gives is what was said of it, and read as that."""
+    graph = helper.make_graph(
+        [helper.make_node("ReduceMean", ["x", "axes"], ["m"], keepdims=1), helper.make_node("Exp", ["m"], ["e"]),
+         helper.make_node("Mul", ["x", "e"], ["y"])], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [100, 4, 5]),
+         helper.make_tensor_value_info("axes", TensorProto.INT64, [1])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+    p = migraphx.parse_onnx_buffer(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]).SerializeToString())
+    getattr(migraphx, "quantize_" + kind)(p)
+    p.compile(migraphx.get_target(target))
+    x = np.linspace(-1, 1, 2000, dtype=np.float32).reshape(100, 4, 5)
+    for axis in (1, 0, 2):
+        y = np.array(p.run({"x": x, "axes": np.int64([axis])})[0])
+        assert y.dtype == np.float32
+        np.testing.assert_allclose(y, x * np.exp(x.mean(axis, keepdims=True)), atol=digits)
+
+
+def scan_without_types():
+    """The body says nothing of its results' types: the state is double, the rows are bool."""
+    inputs = [helper.make_empty_tensor_value_info(name) for name in ("state", "t")]
+    outputs = [helper.make_empty_tensor_value_info(name) for name in ("next", "row")]
+    body = helper.make_graph([helper.make_node("Cast", ["t"], ["d"], to=TensorProto.DOUBLE), helper.make_node("Add", ["state", "d"], ["next"]),
+                              helper.make_node("Greater", ["next", "state"], ["row"])], "body", inputs, outputs)
+    return helper.make_node("Scan", ["x", "z"], ["y", "y1"], body=body, num_scan_inputs=1)
+
+
+@pytest.mark.parametrize("node, x, expected", [
+    (helper.make_node("ConstantOfShape", ["x"], ["y"], value=numpy_helper.from_array(np.int32([7]))), np.int64([2, 3]),
+     [np.full((2, 3), 7, np.int32)]),
+    (helper.make_node("ConstantOfShape", ["x"], ["y"]), np.int64([2]), [np.float32([0, 0])]),
+    (helper.make_node("Scaler", ["x"], ["y"], domain="ai.onnx.ml", offset=[1.0], scale=[0.5]), np.int64([[3], [5]]),
+     [np.float32([[1], [2]])]),
+    (helper.make_node("Normalizer", ["x"], ["y"], domain="ai.onnx.ml", norm="L1"), np.int64([[1, 3]]), [np.float32([[0.25, 0.75]])]),
+    (helper.make_node("OneHotEncoder", ["x"], ["y"], domain="ai.onnx.ml", cats_int64s=[4, 6]), np.int64([6, 4]),
+     [np.float32([[0, 1], [1, 0]])]),
+    (helper.make_node("LinearRegressor", ["x"], ["y"], domain="ai.onnx.ml", coefficients=[2.0, 1.0], intercepts=[1.0]),
+     np.int64([[1, 2]]), [np.float32([[5]])]),
+    (helper.make_node("LinearClassifier", ["x"], ["y", "y1"], domain="ai.onnx.ml", coefficients=[1.0, 0.0, 0.0, 1.0],
+                      intercepts=[0.0, 0.0], classlabels_ints=[10, 20]), np.float32([[1, 2], [3, 1]]),
+     [np.int64([20, 10]), np.float32([[1, 2], [3, 1]])]),
+    (scan_without_types(), np.float64([1, 2]), [np.float64([4, 2]), np.array([[True, False], [True, True]])]),
+], ids=["int", "float", "scaler", "normalizer", "one hot", "regressor", "classifier", "scan"])
+def test_types_of_nodes_that_wait_for_the_run(node, x, expected):
+    """What is said of a node before its sizes are known is what it gives: readers rely on it."""
+    types = {np.int64: TensorProto.INT64, np.float32: TensorProto.FLOAT, np.float64: TensorProto.DOUBLE}
+    inputs = [helper.make_tensor_value_info("x", types[x.dtype.type], None)]
+    given = {"x": x}
+    if "z" in node.input:
+        inputs.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, None))
+        given["z"] = np.float32([[1, -1], [2, 1]])
+    graph = helper.make_graph([node], "g", inputs, [helper.make_empty_tensor_value_info(name) for name in node.output])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    p = migraphx.parse_onnx_buffer(helper.make_model(graph, opset_imports=opsets).SerializeToString())
+    assert "onnx::deferred" in str(p)
+    p.compile(migraphx.get_target("ref"))
+    for y, e in zip(p.run(given), expected):
+        y = np.array(y)
+        assert y.dtype == e.dtype
+        np.testing.assert_allclose(y, e)

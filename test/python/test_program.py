@@ -208,6 +208,51 @@ def test_quantize_float(kind, digits):
         quantize(program)
 
 
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+@pytest.mark.parametrize("kind, digits", [("fp16", 2e-3), ("bf16", 2e-2)])
+def test_masks_survive_quantize_float(kind, digits, target):
+    """A mask of the lowest float stays a number: a row that is masked out is uniform, not NaN."""
+    lowest = np.finfo(np.float32).min
+    scores = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
+    keep = np.array([[1, 0, 1, 1], [0, 0, 0, 0], [1, 1, 1, 1]], bool)
+    mask = np.where(keep, np.float32(0), lowest)
+    exact = np.exp(scores + mask - (scores + mask).max(1, keepdims=True))
+    exact /= exact.sum(1, keepdims=True)
+    shape = migraphx.shape(type="float_type", lens=[3, 4])
+    for form in ("parameter", "literal", "where", "sliced"):
+        p = migraphx.program()
+        m = p.get_main_module()
+        x = m.add_parameter("x", shape)
+        given = {"x": scores}
+        if form == "parameter":
+            masked = m.add_instruction(migraphx.op("add"), [x, m.add_parameter("mask", shape)])
+            given["mask"] = mask
+        elif form == "literal":
+            masked = m.add_instruction(migraphx.op("add"), [x, m.add_literal(mask)])
+        elif form == "where":
+            low = m.add_literal(np.full((3, 4), lowest, np.float32))
+            masked = m.add_instruction(migraphx.op("where"), [m.add_literal(keep), x, low])
+        else:
+            wide = m.add_parameter("mask", migraphx.shape(type="float_type", lens=[3, 6]))
+            given["mask"] = np.pad(mask, [(0, 0), (0, 2)])
+            cut = m.add_instruction(migraphx.op("slice", axes=[1], starts=[0], ends=[4]), [wide])
+            masked = m.add_instruction(migraphx.op("add"), [x, cut])
+        m.add_return([m.add_instruction(migraphx.op("softmax", axis=1), [masked])])
+        getattr(migraphx, "quantize_" + kind)(p)
+        p.compile(migraphx.get_target(target))
+        np.testing.assert_allclose(np.array(p.run(given)[0]), exact, atol=digits, err_msg=form)
+
+
+def test_infinities_are_found_after_quantize_float():
+    p = migraphx.program()
+    m = p.get_main_module()
+    x = m.add_parameter("x", migraphx.shape(type="float_type", lens=[4]))
+    m.add_return([m.add_instruction(migraphx.op("isinf"), [x])])
+    migraphx.quantize_fp16(p)
+    p.compile(migraphx.get_target("ref"))
+    assert np.array(p.run({"x": np.float32([1, 1e6, np.inf, -np.inf])})[0]).tolist() == [False, False, True, True]
+
+
 def test_autocast_fp8():
     p = migraphx.program()
     m = p.get_main_module()

@@ -107,8 +107,10 @@ static enum mgx_status constant_of_shape(struct mgx_onnx_node *n)
         n->out[0] = mgx_build_expand(n, value, dims.count, dims.v);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_constant_of_shape = {
-    .name = "ConstantOfShape", .import = constant_of_shape, .result = "f"};
+const struct mgx_onnx_op mgx_onnx_constant_of_shape = {.name = "ConstantOfShape",
+                                                       .import = constant_of_shape,
+                                                       .result = "v",
+                                                       .result_attribute = "value"};
 
 // --- Expand ---
 

@@ -82,7 +82,7 @@ static enum mgx_status scaler(struct mgx_onnx_node *n)
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_scaler = {
-    .name = "Scaler", .domain = "ai.onnx.ml", .import = scaler};
+    .name = "Scaler", .domain = "ai.onnx.ml", .import = scaler, .result = "f"};
 
 // x / norm along the last axis; a row of norm 0 stays.
 static enum mgx_status normalizer(struct mgx_onnx_node *n)
@@ -109,7 +109,7 @@ static enum mgx_status normalizer(struct mgx_onnx_node *n)
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_normalizer = {
-    .name = "Normalizer", .domain = "ai.onnx.ml", .import = normalizer};
+    .name = "Normalizer", .domain = "ai.onnx.ml", .import = normalizer, .result = "f"};
 
 static enum mgx_status imputer(struct mgx_onnx_node *n)
 {
@@ -168,8 +168,10 @@ static enum mgx_status feature_vectorizer(struct mgx_onnx_node *n)
     n->out[0] = mgx_build_concat(n, 1, part, n->in_count);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_feature_vectorizer = {
-    .name = "FeatureVectorizer", .domain = "ai.onnx.ml", .import = feature_vectorizer};
+const struct mgx_onnx_op mgx_onnx_feature_vectorizer = {.name = "FeatureVectorizer",
+                                                        .domain = "ai.onnx.ml",
+                                                        .import = feature_vectorizer,
+                                                        .result = "f"};
 
 // --- linear models ---
 
@@ -216,7 +218,7 @@ static enum mgx_status linear_regressor(struct mgx_onnx_node *n)
     return n->out[0] ? MGX_OK : n->diag->status;
 }
 const struct mgx_onnx_op mgx_onnx_linear_regressor = {
-    .name = "LinearRegressor", .domain = "ai.onnx.ml", .import = linear_regressor};
+    .name = "LinearRegressor", .domain = "ai.onnx.ml", .import = linear_regressor, .result = "f"};
 
 struct mgx_ins *mgx_ml_labels(struct mgx_onnx_node *n, struct mgx_ins *index)
 {
@@ -286,5 +288,7 @@ static enum mgx_status linear_classifier(struct mgx_onnx_node *n)
         n->out[1] = mgx_ml_transform(n, y, how);
     return n->diag->status;
 }
-const struct mgx_onnx_op mgx_onnx_linear_classifier = {
-    .name = "LinearClassifier", .domain = "ai.onnx.ml", .import = linear_classifier};
+const struct mgx_onnx_op mgx_onnx_linear_classifier = {.name = "LinearClassifier",
+                                                       .domain = "ai.onnx.ml",
+                                                       .import = linear_classifier,
+                                                       .result = "cf"};

@@ -194,4 +194,5 @@ static enum mgx_status one_hot_encoder(struct mgx_onnx_node *n)
 const struct mgx_onnx_op mgx_onnx_one_hot_encoder = {.name = "OneHotEncoder",
                                                      .domain = "ai.onnx.ml",
                                                      .import = one_hot_encoder,
-                                                     .takes = MGX_ONNX_TEXT};
+                                                     .takes = MGX_ONNX_TEXT,
+                                                     .result = "f"};

@@ -537,5 +537,7 @@ static enum mgx_status tree_classifier(struct mgx_onnx_node *n)
         n->out[1] = mgx_onnx_convert(n, emit(n, &f, classes, "sum", base, post), MGX_FLOAT);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_tree_ensemble_classifier = {
-    .name = "TreeEnsembleClassifier", .domain = "ai.onnx.ml", .import = tree_classifier};
+const struct mgx_onnx_op mgx_onnx_tree_ensemble_classifier = {.name = "TreeEnsembleClassifier",
+                                                              .domain = "ai.onnx.ml",
+                                                              .import = tree_classifier,
+                                                              .result = "cf"};

@@ -78,7 +78,7 @@ def broadcasts(w):
     w.case("broadcast_with_dims", [x, T("int64", [2, 4])], aborts="broadcast_with_dims: Dimensions do not match: 2 and 3")
     w.case("broadcast_with_dims", [x, T("int64", [2, -4], known=True)], fails="broadcast_with_dims: length -4 of axis 1")
     w.case("broadcast_with_dims", [x, D("float", 2)], fails="broadcast_with_dims: input 1 must be of an integral type")
-    w.case("broadcast_with_dims", [D("float", 2), D("int64", 2)], shape="dynamic, float_type, {[0..1099511627776], [0..1099511627776]}")
+    w.case("broadcast_with_dims", [D("float", 2), D("int64", 2)], shape="dynamic, float_type, {[0..], [0..]}")
     x, y = w.random("float", (2, 3)), w.random("float", (4, 5, 3, 6))
     w.case("broadcast_for_dot", [x, y], np.broadcast_to(x.a, (4, 5, 2, 3)))
     w.case("broadcast_for_dot", [y, x], y.a)

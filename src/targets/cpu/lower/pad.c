@@ -40,7 +40,7 @@ static bool read_value(struct cpu_prepare *c, const struct mgx_pad *a, struct pa
         return true;
     }
     if (mgx_type_is_number(type))
-        mgx_store_double(type, p->value, 0, a->value);
+        mgx_pad_store(type, p->value, a->value);
     return true;
 }
 
