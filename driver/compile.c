@@ -83,6 +83,20 @@ static bool set_options(const struct options *o, migraphx_compile_options_t opti
     return good;
 }
 
+// What explain warns of: measurements that could not be kept.
+static void log_warnings(migraphx_program_t program)
+{
+    static const char mark[] = "\nwarning: ";
+    char *text = NULL;
+    if (!OK(migraphx_program_explain(&text, program)))
+        return;
+    for (char *at = strstr(text, mark); at; at = strstr(at, mark)) {
+        at += sizeof mark - 1;
+        log_warn("%.*s", (int)strcspn(at, "\n"), at);
+    }
+    migraphx_string_destroy(text);
+}
+
 bool compile_model(const struct options *o, migraphx_program_t program, const char *target,
                    bool compute_double)
 {
@@ -104,6 +118,8 @@ bool compile_model(const struct options *o, migraphx_program_t program, const ch
     migraphx_target_destroy(handle);
     if (good)
         log_info("Compilation time: %gms", now_ms() - start);
+    if (good && o->exhaustive)
+        log_warnings(program);
     return good;
 }
 

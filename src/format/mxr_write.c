@@ -5,16 +5,15 @@
 //      modules: {<name>: {name, nodes: [{output, name, shape, normalized, operator, inputs,
 //                                        literal?, module_inputs?, debug_symbols?}]}}}
 //
-// A file is written beside its place and renamed, so that a failure leaves what was there.
+// A failure leaves what was there (base/output.h).
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <migraphx/version.h>
 
+#include "base/output.h"
 #include "base/size.h"
 #include "format/mxr.h"
 #include "format/tree.h"
@@ -247,6 +246,8 @@ static enum mgx_status to_file(struct mgx_sink *sink, const void *data, size_t s
 {
     if (fwrite(data, 1, size, sink->user) == size)
         return MGX_OK;
+    if (errno == EFAULT) // the system finds the hole in a mapped file before we do
+        return mgx_fail(diag, MGX_IO, "a file with weights became shorter while in use");
     return mgx_fail(diag, MGX_IO, "cannot write: %s", strerror(errno));
 }
 
@@ -256,48 +257,18 @@ static enum mgx_status write_tree(struct mgx_sink *sink, const struct mgx_value 
     return form == MGX_FORM_JSON ? mgx_json_write(sink, v, diag) : mgx_msgpack_write(sink, v, diag);
 }
 
-static enum mgx_status write_stream(FILE *file, const struct mgx_value *v, enum mgx_file_form form,
-                                    struct mgx_diag *diag)
+// With a program, only if its weights were there to be read.
+static enum mgx_status write_file(const char *path, const struct mgx_program *p,
+                                  const struct mgx_value *v, enum mgx_file_form form,
+                                  struct mgx_diag *diag)
 {
-    struct mgx_sink sink = {.write = to_file, .user = file};
+    struct mgx_output out;
+    TRY(mgx_output_open(&out, path, diag));
+    struct mgx_sink sink = {.write = to_file, .user = out.file};
     enum mgx_status status = write_tree(&sink, v, form, diag);
-    if (fclose(file) != 0 && status == MGX_OK)
-        status = mgx_fail(diag, MGX_IO, "cannot write: %s", strerror(errno));
-    return status;
-}
-
-// A pipe or device is written to directly; a file is replaced when all went well.
-static enum mgx_status write_file(const char *path, const struct mgx_value *v,
-                                  enum mgx_file_form form, struct mgx_diag *diag)
-{
-    struct stat old;
-    const bool exists = stat(path, &old) == 0;
-    if (exists && !S_ISREG(old.st_mode)) {
-        FILE *file = fopen(path, "wb");
-        return file ? write_stream(file, v, form, diag)
-                    : mgx_fail(diag, MGX_IO, "cannot open: %s", strerror(errno));
-    }
-    struct mgx_str beside = {0};
-    mgx_str_printf(&beside, "%s.XXXXXX", path);
-    if (beside.failed) {
-        mgx_str_fini(&beside);
-        return mgx_fail_memory(diag);
-    }
-    const int fd = mkstemp(beside.text);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "wb");
-    enum mgx_status status = file ? write_stream(file, v, form, diag)
-                                  : mgx_fail(diag, MGX_IO, "cannot open: %s", strerror(errno));
-    if (status == MGX_OK) { // as fopen would have made it
-        const mode_t mask = umask(0);
-        umask(mask);
-        chmod(beside.text, exists ? old.st_mode & 0777 : 0666 & ~mask);
-        if (rename(beside.text, path) != 0)
-            status = mgx_fail(diag, MGX_IO, "cannot rename: %s", strerror(errno));
-    }
-    if (fd >= 0 && status != MGX_OK)
-        unlink(beside.text);
-    mgx_str_fini(&beside);
-    return status;
+    if (status == MGX_OK && p)
+        status = mgx_program_check_files(p, diag);
+    return mgx_output_close(&out, status, diag);
 }
 
 static enum mgx_status save(const struct mgx_program *p, const char *target, const char *path,
@@ -309,11 +280,13 @@ static enum mgx_status save(const struct mgx_program *p, const char *target, con
     struct writer w = {.arena = &arena, .diag = diag};
     enum mgx_status status = program_value(&w, p, target, &root);
     if (status == MGX_OK && path) {
-        status = write_file(path, root, form, diag);
+        status = write_file(path, p, root, form, diag);
         mgx_where(diag, "%s", path);
     } else if (status == MGX_OK) {
         struct mgx_sink sink = {.write = to_string, .user = out};
         status = write_tree(&sink, root, form, diag);
+        if (status == MGX_OK)
+            status = mgx_program_check_files(p, diag);
     }
     mgx_map_fini(&w.names);
     mgx_arena_fini(&arena);
@@ -339,7 +312,7 @@ enum mgx_status mgx_tensor_save(const struct mgx_tensor *t, const char *path, st
     mgx_arena_init(&arena);
     const struct mgx_value *root = tensor_value(&arena, t);
     const enum mgx_status status =
-        arena.failed ? mgx_fail_memory(diag) : write_file(path, root, MGX_FORM_MSGPACK, diag);
+        arena.failed ? mgx_fail_memory(diag) : write_file(path, NULL, root, MGX_FORM_MSGPACK, diag);
     mgx_where(diag, "%s", path);
     mgx_arena_fini(&arena);
     return status;

@@ -111,6 +111,10 @@ void mgx_program_remove_module(struct mgx_program *p, struct mgx_module *m); // 
 // handed out: those stay readable.
 enum mgx_status mgx_program_drop_literals(struct mgx_program *p,
                                           struct mgx_diag *diag) MGX_NODISCARD;
+// MGX_IO when a file that literals lie in was found shorter than it was when opened: what was read
+// of them meanwhile was zeros. Dropping literals asks the same of those that go.
+enum mgx_status mgx_program_check_files(const struct mgx_program *p,
+                                        struct mgx_diag *diag) MGX_NODISCARD;
 // Alive as long as the program, also through clones and compaction.
 void mgx_program_pin(struct mgx_program *p, struct mgx_storage *retain);
 

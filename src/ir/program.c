@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "ir/link.h"
 
 enum mgx_status mgx_program_create(struct mgx_program **out, const struct mgx_op_set *ops,
@@ -140,6 +141,20 @@ bool mgx_keep(struct mgx_kept *kept, struct mgx_storage *retain)
     return true;
 }
 
+// While no file of the process was ever lost this is one load.
+static enum mgx_status check_files(const struct mgx_kept *kept, struct mgx_diag *diag)
+{
+    for (int64_t i = 0; mgx_file_any_lost() && i < kept->count; i++)
+        if (mgx_file_lost_at(kept->v[i]->data))
+            return mgx_fail(diag, MGX_IO, "a file with weights became shorter while in use");
+    return MGX_OK;
+}
+
+enum mgx_status mgx_program_check_files(const struct mgx_program *p, struct mgx_diag *diag)
+{
+    return check_files(&p->literals, diag);
+}
+
 enum mgx_status mgx_program_drop_literals(struct mgx_program *p, struct mgx_diag *diag)
 {
     struct mgx_kept live = {0};
@@ -152,8 +167,9 @@ enum mgx_status mgx_program_drop_literals(struct mgx_program *p, struct mgx_diag
     struct mgx_kept old = ok ? p->literals : live;
     if (ok)
         p->literals = live;
+    const enum mgx_status status = ok ? check_files(&old, diag) : mgx_fail_memory(diag);
     drop(&old);
-    return ok ? MGX_OK : mgx_fail_memory(diag);
+    return status;
 }
 
 void mgx_program_pin(struct mgx_program *p, struct mgx_storage *retain)

@@ -65,6 +65,8 @@ enum mgx_status mgx_quantize_float(struct mgx_program *p, enum mgx_type type,
         status = narrow(&call, &types);
     if (status == MGX_OK)
         status = mgx_run_passes(p, after, &options, diag);
+    if (status == MGX_OK)
+        status = mgx_program_check_files(p, diag);
     mgx_arena_fini(&scratch);
     return status;
 }

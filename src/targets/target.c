@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/cancel.h"
-#include "base/file.h"
 #include "base/size.h"
 #include "targets/params.h"
 
@@ -75,18 +74,14 @@ enum mgx_status mgx_program_compile(struct mgx_program *p, const struct mgx_targ
 // --- runs ---
 
 // Weights may lie in a mapped model file. If that was truncated meanwhile, the run read zeros where
-// it ended, and its results are void. While no file of the process was ever lost this is one load.
+// it ended, and its results are void.
 static enum mgx_status check_files(const struct mgx_program *p, struct mgx_run *run,
                                    struct mgx_diag *diag)
 {
-    bool lost = false;
-    for (int64_t i = 0; mgx_file_any_lost() && i < p->literals.count; i++)
-        lost |= mgx_file_lost_at(p->literals.v[i]->data);
-    if (!lost)
-        return MGX_OK;
-    for (int i = 0; i < run->result_count; i++)
+    const enum mgx_status status = mgx_program_check_files(p, diag);
+    for (int i = 0; status != MGX_OK && i < run->result_count; i++)
         mgx_tensor_release(&run->results[i]);
-    return mgx_fail(diag, MGX_IO, "a file with weights became shorter while in use");
+    return status;
 }
 
 enum mgx_status mgx_program_run(const struct mgx_program *p, struct mgx_run *run,

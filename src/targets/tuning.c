@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
+#include "base/output.h"
 #include "base/str.h"
 
 static const char HEADER[] = "migraphx-tuning 1";
@@ -132,18 +132,33 @@ enum mgx_status mgx_tuning_read(struct mgx_tuning *t, const char *text, size_t s
     return read_text(t, text, size, true, diag);
 }
 
+// Is this a cache of some version, or the beginning of one that was cut off?
+static bool is_cache(const char *text, size_t size)
+{
+    const size_t name = sizeof HEADER - 2; // without the version
+    return memcmp(text, HEADER, size < name ? size : name) == 0;
+}
+
+// Nothing is there, or what takes everything and keeps nothing: /dev/null says "no cache".
+static bool is_nothing(const char *path)
+{
+    struct stat found;
+    return stat(path, &found) == 0 ? S_ISCHR(found.st_mode) : errno == ENOENT;
+}
+
 static enum mgx_status load(struct mgx_tuning *t, const char *path, bool replace,
                             struct mgx_diag *diag)
 {
-    struct mgx_diag quiet = {.status = MGX_OK};
     struct mgx_file *file = NULL;
-    const enum mgx_status opened = mgx_file_open(&file, path, &quiet);
-    if (opened == MGX_NO_MEMORY)
-        return mgx_fail_memory(diag);
-    if (opened != MGX_OK)
+    if (is_nothing(path))
         return MGX_OK;
-    const enum mgx_status status =
-        read_text(t, (const char *)file->data, file->size, replace, diag);
+    TRY(mgx_file_open(&file, path, diag));
+    const char *text = (const char *)file->data;
+    enum mgx_status status = MGX_OK;
+    if (file->size && !is_cache(text, file->size))
+        status = mgx_fail(diag, MGX_INVALID, "%s is something else than a tuning cache", path);
+    else if (file->size)
+        status = read_text(t, text, file->size, replace, diag);
     mgx_file_release(file);
     return status;
 }
@@ -164,49 +179,33 @@ static void print(const struct mgx_tuning *t, struct mgx_str *out)
     }
 }
 
-static bool write_all(int fd, const char *text, size_t size)
-{
-    while (size) {
-        const ssize_t n = write(fd, text, size);
-        if (n < 0 && errno != EINTR)
-            return false;
-        text += n > 0 ? n : 0;
-        size -= n > 0 ? (size_t)n : 0;
-    }
-    return true;
-}
-
 static enum mgx_status replace_file(const char *path, const struct mgx_str *text,
                                     struct mgx_diag *diag)
 {
-    struct mgx_str beside = {0};
-    mgx_str_printf(&beside, "%s.XXXXXX", path);
-    if (beside.failed || text->failed) {
-        mgx_str_fini(&beside);
+    struct mgx_output out;
+    if (text->failed)
         return mgx_fail_memory(diag);
-    }
-    const int fd = mkstemp(beside.text);
-    bool good = fd >= 0 && write_all(fd, text->text, text->size) && fchmod(fd, 0644) == 0;
-    if (fd >= 0)
-        good &= close(fd) == 0;
-    good = good && rename(beside.text, path) == 0;
-    const int error = errno;
-    if (fd >= 0 && !good)
-        unlink(beside.text);
-    mgx_str_fini(&beside);
-    return good ? MGX_OK
-                : mgx_fail(diag, MGX_IO, "cannot write tuning cache %s: %s", path, strerror(error));
+    TRY(mgx_output_open(&out, path, diag));
+    enum mgx_status status = MGX_OK;
+    if (!out.direct && fwrite(text->text, 1, text->size, out.file) != text->size)
+        status = mgx_fail(diag, MGX_IO, "cannot write: %s", strerror(errno));
+    return mgx_output_close(&out, status, diag);
 }
 
 enum mgx_status mgx_tuning_save(struct mgx_tuning *t, const char *path, struct mgx_diag *diag)
 {
     if (!t->changed)
         return MGX_OK;
-    TRY(load(t, path, false, diag));
-    struct mgx_str text = {0};
-    print(t, &text);
-    const enum mgx_status status = replace_file(path, &text, diag);
-    mgx_str_fini(&text);
+    struct mgx_diag why = {.status = MGX_OK};
+    enum mgx_status status = load(t, path, false, &why);
+    if (status == MGX_OK) {
+        struct mgx_str text = {0};
+        print(t, &text);
+        status = replace_file(path, &text, &why);
+        mgx_str_fini(&text);
+    }
     t->changed &= status != MGX_OK;
-    return status;
+    return status == MGX_OK
+               ? MGX_OK
+               : mgx_fail(diag, status, "the tuning cache %s is not kept: %s", path, why.text);
 }

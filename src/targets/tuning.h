@@ -7,7 +7,7 @@
 //
 // The first line names the format. Every other line is a problem (kernel family, instruction set,
 // threads, library version, shape), the choice, and the microseconds it took, separated by tabs.
-// Lines starting with # are comments. A file of another format, or one that is damaged, counts as
+// Lines starting with # are comments. A cache of another version, or one that is damaged, counts as
 // empty from the damage on; a choice that a kernel does not know is ignored by whoever asked. So
 // nothing in a cache can do more than choose among kernels that were there anyway.
 //
@@ -29,14 +29,15 @@ struct mgx_tuning {
 void mgx_tuning_init(struct mgx_tuning *t);
 void mgx_tuning_fini(struct mgx_tuning *t);
 
-// Adds what the file holds; a file that is not there, or cannot be read, holds nothing. Fails only
-// for lack of memory.
+// Adds what the file holds; one that is not there, or is empty, holds nothing. What is something
+// else (another kind of file, or what may not be read) is a mistake in the path: an error.
 enum mgx_status mgx_tuning_load(struct mgx_tuning *t, const char *path,
                                 struct mgx_diag *diag) MGX_NODISCARD;
 // The same from bytes.
 enum mgx_status mgx_tuning_read(struct mgx_tuning *t, const char *text, size_t size,
                                 struct mgx_diag *diag) MGX_NODISCARD;
-// Replaces the file if anything changed. Entries that another process has added since stay.
+// Replaces the file if anything changed, and never one that could not be loaded. Entries that
+// another process has added since stay.
 enum mgx_status mgx_tuning_save(struct mgx_tuning *t, const char *path,
                                 struct mgx_diag *diag) MGX_NODISCARD;
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Importing models, and the ONNX backend interface."""
+import os
+
 import migraphx
 import numpy as np
 import pytest
@@ -194,3 +196,27 @@ def test_types_of_nodes_that_wait_for_the_run(node, x, expected):
         y = np.array(y)
         assert y.dtype == e.dtype
         np.testing.assert_allclose(y, e)
+
+
+@pytest.mark.parametrize("use", [
+    lambda p, path: migraphx.save(p, path),
+    lambda p, path: migraphx.save(p, path, format="json"),
+    lambda p, path: migraphx.quantize_fp16(p),
+    lambda p, path: migraphx.quantize_bf16(p),
+    lambda p, path: p.compile(migraphx.get_target("ref")) or p.run({"x": np.zeros((1, 1000), np.float32)}),
+], ids=["msgpack", "json", "fp16", "bf16", "run"])
+def test_a_model_cut_short_after_it_was_read(use, tmp_path):
+    """Weights are read from the file when they are needed: zeros in their place are no weights."""
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1000])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.ones((1000, 1000), np.float32), "w")])
+    path = tmp_path / "model.onnx"
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    p = migraphx.parse_onnx(str(path))
+    os.truncate(path, 8192)
+    saved = tmp_path / "model.mxr"
+    saved.write_bytes(b"what was there")
+    with pytest.raises(RuntimeError, match="became shorter"):
+        use(p, str(saved))
+    assert saved.read_bytes() == b"what was there" and sorted(f.name for f in tmp_path.iterdir()) == ["model.mxr", "model.onnx"]

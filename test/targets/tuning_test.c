@@ -3,6 +3,7 @@
 #include "targets/tuning.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -121,6 +122,63 @@ CASE(random_damage_is_survived)
     }
 }
 
+static bool put_text(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    return f && fputs(text, f) >= 0 && fclose(f) == 0;
+}
+
+// A path that names something else, by mistake, keeps what it names.
+CASE(other_files_are_left_alone)
+{
+    static const struct {
+        const char *text;
+        enum mgx_status loads;
+    } rows[] = {{"a model of many bytes", MGX_INVALID},
+                {"migraphx-other 1\n", MGX_INVALID},
+                {"", MGX_OK},
+                {"migraphx-tun", MGX_OK}, // cut off
+                {"migraphx-tuning 2\nof another version", MGX_OK}};
+    char path[64];
+    temporary(path);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct mgx_diag diag = {0};
+        struct mgx_tuning t;
+        mgx_tuning_init(&t);
+        CHECK(put_text(path, rows[i].text));
+        CHECK_INT(mgx_tuning_load(&t, path, &diag), rows[i].loads);
+        CHECK(rows[i].loads == MGX_OK || strstr(diag.text, path));
+        CHECK_OK(mgx_tuning_put(&t, "a", "b", 1, NULL), diag);
+        CHECK_INT(mgx_tuning_save(&t, path, NULL), rows[i].loads);
+        char got[64] = "";
+        FILE *f = fopen(path, "r");
+        CHECK(f && fread(got, 1, sizeof got - 1, f) > 0 && fclose(f) == 0);
+        CHECK_TEXT(got,
+                   rows[i].loads == MGX_OK ? "migraphx-tuning 1\na\tb\t1.000\n" : rows[i].text);
+        mgx_tuning_fini(&t);
+    }
+    unlink(path);
+}
+
+CASE(a_device_is_no_cache_and_stays_one)
+{
+    struct mgx_diag diag = {0};
+    struct mgx_tuning t;
+    struct stat s;
+    char path[64];
+    temporary(path);
+    CHECK_INT(symlink("/dev/null", path), 0); // so that a mistake here replaces a link
+    mgx_tuning_init(&t);
+    CHECK_OK(mgx_tuning_load(&t, path, &diag), diag);
+    CHECK_OK(mgx_tuning_put(&t, "a", "b", 1, &diag), diag);
+    CHECK_OK(mgx_tuning_save(&t, path, &diag), diag);
+    CHECK(lstat(path, &s) == 0 && S_ISLNK(s.st_mode));
+    CHECK(stat("/dev/null", &s) == 0 && S_ISCHR(s.st_mode));
+    CHECK_INT(mgx_tuning_load(&t, "/tmp", &diag), MGX_IO); // a folder
+    mgx_tuning_fini(&t);
+    unlink(path);
+}
+
 CASE(a_file_that_cannot_be_written_is_said)
 {
     struct mgx_diag diag = {0};
@@ -133,4 +191,6 @@ CASE(a_file_that_cannot_be_written_is_said)
 }
 
 TEST_MAIN(ROW(round_trip) ROW(entries_of_two_writers_stay) ROW(damage_ends_the_reading)
-              ROW(random_damage_is_survived) ROW(a_file_that_cannot_be_written_is_said))
+              ROW(random_damage_is_survived) ROW(other_files_are_left_alone)
+                  ROW(a_device_is_no_cache_and_stays_one)
+                      ROW(a_file_that_cannot_be_written_is_said))

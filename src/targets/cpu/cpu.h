@@ -209,7 +209,7 @@ struct cpu_plan {
     bool fast_math, exhaustive_tune;
     struct mgx_tuning tuning;        // what was measured, now or before
     int tuned_count, measured_count; // kernels chosen by it; problems measured by this compilation
-    bool tuning_lost;                // the cache could not be written
+    const char *tuning_lost;         // why the cache could not be written; NULL: it could
     struct cpu_value *values;        // by ins->index of main
     int value_count;
     struct cpu_value **all; // the same and the temporaries that steps needed

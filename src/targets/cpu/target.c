@@ -154,7 +154,8 @@ static enum mgx_status build_tuned(struct cpu_plan *plan, const char *cache, str
         status != MGX_CANCELLED) // whoever loses patience keeps what he waited for
         return status;
     struct mgx_diag quiet = {.status = MGX_OK};
-    plan->tuning_lost = cache && mgx_tuning_save(&plan->tuning, cache, &quiet) != MGX_OK;
+    if (cache && mgx_tuning_save(&plan->tuning, cache, &quiet) != MGX_OK)
+        plan->tuning_lost = mgx_arena_strdup(&plan->arena, quiet.text);
     return quiet.status == MGX_NO_MEMORY ? mgx_fail_memory(diag) : status;
 }
 
@@ -248,9 +249,10 @@ static void explain(const struct mgx_program *p, struct mgx_str *out)
     mgx_str_printf(out, "steps: %d, threads: %d, isa: %s\n", plan->step_count, plan->threads,
                    mgx_isa_name(plan->isa));
     mgx_str_printf(out, "products: %.4g GFLOP\n", flops * 1e-9);
-    mgx_str_printf(out, "tuned: %d steps, %d problems measured%s\n", plan->tuned_count,
-                   plan->measured_count,
-                   plan->tuning_lost ? ", the cache could not be written" : "");
+    mgx_str_printf(out, "tuned: %d steps, %d problems measured\n", plan->tuned_count,
+                   plan->measured_count);
+    if (plan->tuning_lost)
+        mgx_str_printf(out, "warning: %s\n", plan->tuning_lost);
     mgx_str_printf(out, "order: %zu bytes alive at most, %zu in the program's\n",
                    plan->order_peak_bytes, plan->given_peak_bytes);
     mgx_str_printf(out, "packed constants: %zu bytes\n", plan->packed_bytes);
