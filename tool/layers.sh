@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The dependency law: base < ir < op < pass < {onnx, tf, quant, format, targets} < api < {driver, python}.
+# The dependency law: base < ir < op < pass < {onnx, tf, quant, format, plan < targets} < api < {driver, python}.
 # An include points to the left or inside its own folder; targets never include each other; driver and python see
 # include/migraphx alone; only src/api reads the environment; the library neither prints nor exits.
 set -eu
@@ -16,12 +16,13 @@ allowed() { # what a folder of src may include
     pass) echo base ir op pass ;;
     onnx | tf | quant) echo base ir op pass "$1" ;;
     format) echo base ir op format ;;
-    targets) echo base ir op pass targets ;;
-    api) echo base ir op pass onnx tf quant format targets api migraphx ;;
+    plan) echo base ir op pass plan ;;
+    targets) echo base ir op pass plan targets ;;
+    api) echo base ir op pass onnx tf quant format plan targets api migraphx ;;
     esac
 }
 
-for dir in base ir op pass onnx tf quant format targets api; do
+for dir in base ir op pass onnx tf quant format plan targets api; do
     [ -d "src/$dir" ] || continue
     may=$(allowed $dir)
     grep -rnE '^ *# *include "' "src/$dir" | while IFS= read -r line; do

@@ -43,4 +43,20 @@ static inline int64_t mgx_max_i64(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+// Where part `i` of `parts` of `count` begins; it ends where the next one begins.
+static inline int64_t mgx_part_begin(int64_t count, int i, int parts)
+{
+    return count / parts * i + count % parts * i / parts;
+}
+
+static inline int64_t mgx_ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static inline size_t mgx_align64(size_t bytes)
+{
+    return (bytes + 63) & ~(size_t)63;
+}
+
 #define MGX_COUNT(array) ((int)(sizeof(array) / sizeof *(array)))

@@ -54,6 +54,28 @@ static struct mgx_storage *storage_create(size_t bytes)
     return storage;
 }
 
+static void free_elsewhere(struct mgx_storage *storage)
+{
+    storage->memory->free(storage->memory, storage->data);
+    free(storage);
+}
+
+struct mgx_storage *mgx_storage_create(const struct mgx_memory *memory, size_t bytes)
+{
+    if (!memory)
+        return storage_create(bytes);
+    struct mgx_storage *storage = calloc(1, sizeof *storage);
+    void *data = storage ? memory->allocate(memory, bytes ? bytes : 1) : NULL;
+    if (!data) {
+        free(storage);
+        return NULL;
+    }
+    *storage = (struct mgx_storage){
+        .data = data, .bytes = bytes, .release = free_elsewhere, .memory = memory};
+    atomic_init(&storage->refs, 1);
+    return storage;
+}
+
 // --- groups ---
 
 // The block of a tuple or sequence: its member tensors, then their shapes.
@@ -238,6 +260,23 @@ enum mgx_status mgx_tensor_create(struct mgx_tensor *out, const struct mgx_shape
         return mgx_fail(diag, MGX_NO_MEMORY, "out of memory: a tensor of %zu bytes", bytes);
     if (shape->type == MGX_STRING)
         memset(storage->data, 0, bytes);
+    *out = (struct mgx_tensor){.shape = *shape, .data = storage->data, .storage = storage};
+    return MGX_OK;
+}
+
+enum mgx_status mgx_tensor_create_on(struct mgx_tensor *out, const struct mgx_shape *shape,
+                                     const struct mgx_memory *memory, struct mgx_diag *diag)
+{
+    if (!memory)
+        return mgx_tensor_create(out, shape, diag);
+    *out = (struct mgx_tensor){0};
+    TRY(mgx_shape_check(shape, diag));
+    assert(mgx_shape_is_static(shape) && mgx_type_is_number(shape->type));
+    const size_t bytes = mgx_shape_bytes(shape);
+    struct mgx_storage *storage = mgx_storage_create(memory, bytes);
+    if (!storage)
+        return mgx_fail(diag, MGX_NO_MEMORY, "out of memory: a tensor of %zu bytes on %s", bytes,
+                        memory->name);
     *out = (struct mgx_tensor){.shape = *shape, .data = storage->data, .storage = storage};
     return MGX_OK;
 }

@@ -4,13 +4,15 @@
 // Holds: storage is reference-counted and read-only once a second owner exists. A borrowed tensor
 // has no storage; who borrows sees to it that the bytes outlive the tensor. A tuple or sequence
 // tensor has `sub` members and no data of its own; its storage owns the members. Shapes of tensors
-// are static. Data lies where its type wants it, with one exception: a large float literal may be a
-// view of a model file, at any address. mgx_load, mgx_tensor_copy and evaluation take it as it is;
-// who reads through a typed pointer aligns it first.
+// are static. Bytes may lie in another memory than the host's (memory.h); what reads or writes
+// elements here asserts that they do not. Data lies where its type wants it, with one exception: a
+// large float literal may be a view of a model file, at any address. mgx_load, mgx_tensor_copy and
+// evaluation take it as it is; who reads through a typed pointer aligns it first.
 #pragma once
 
 #include <stdatomic.h>
 
+#include "ir/memory.h"
 #include "ir/shape.h"
 
 struct mgx_storage {
@@ -20,6 +22,7 @@ struct mgx_storage {
     void (*release)(
         struct mgx_storage *storage); // frees data and the storage itself; called at zero refs
     void *owner;                      // whatever release needs
+    const struct mgx_memory *memory;  // that data lies in; NULL: the host's
 };
 
 struct mgx_tensor {
@@ -33,9 +36,20 @@ struct mgx_tensor {
 struct mgx_storage *mgx_storage_retain(struct mgx_storage *storage); // NULL is allowed in both
 void mgx_storage_release(struct mgx_storage *storage);
 
+// Uninitialised bytes of a memory, 64-byte aligned; NULL when there is no room.
+struct mgx_storage *mgx_storage_create(const struct mgx_memory *memory, size_t bytes);
 // Heap storage for a shape's bytes, 64-byte aligned, uninitialised; strings start out empty.
 enum mgx_status mgx_tensor_create(struct mgx_tensor *out, const struct mgx_shape *shape,
                                   struct mgx_diag *diag) MGX_NODISCARD;
+// The same in a memory, of a static shape of numbers; NULL: the host's.
+enum mgx_status mgx_tensor_create_on(struct mgx_tensor *out, const struct mgx_shape *shape,
+                                     const struct mgx_memory *memory,
+                                     struct mgx_diag *diag) MGX_NODISCARD;
+// The memory that the bytes lie in; NULL: the host's, as of everything borrowed.
+static inline const struct mgx_memory *mgx_tensor_memory(const struct mgx_tensor *t)
+{
+    return t->storage ? t->storage->memory : NULL;
+}
 // Sharing: a second owner of the same bytes; a view with another shape, `byte_offset` further on.
 struct mgx_tensor mgx_tensor_share(const struct mgx_tensor *t);
 struct mgx_tensor mgx_tensor_view(const struct mgx_tensor *t, const struct mgx_shape *shape,

@@ -10,6 +10,7 @@
 
 #include "op/eval/eval.h"
 #include "pass/pass.h"
+#include "plan/executable.h"
 
 struct mgx_compile_options {
     bool offload_copy;
@@ -20,33 +21,6 @@ struct mgx_compile_options {
     const char *tuning_cache; // file; NULL: none
     bool compute_double;      // ref: floats are computed as doubles
     struct mgx_pass_options pass;
-};
-
-struct mgx_named_tensor {
-    const char *name;
-    struct mgx_tensor tensor;
-};
-
-struct mgx_run {
-    const struct mgx_named_tensor
-        *params; // every parameter of the program, in any order; extra ones are ignored
-    int param_count;
-    struct mgx_tensor
-        *results; // caller's array, one entry per result; each owns its value on success
-    int result_count;
-    enum mgx_status (*trace)(void *user, const struct mgx_ins *ins, const struct mgx_tensor *value,
-                             struct mgx_diag *diag);
-    void *trace_user;
-    void *stream; // of device targets; NULL on hosts
-    uint64_t seed;
-};
-
-struct mgx_target;
-struct mgx_params;
-
-struct mgx_executable { // first member of a target's own struct, which sets the first of these
-    const struct mgx_target *target;
-    struct mgx_params *params; // params.h
 };
 
 struct mgx_target {

@@ -70,6 +70,16 @@ bool mgx_is_joined(const struct mgx_ins *ins)
            mgx_type_is_number(ins->shape.type) && mgx_shape_bytes(&ins->shape) >= LARGE;
 }
 
+bool mgx_is_joined_weights(const struct mgx_ins *ins)
+{
+    if (!mgx_is_joined(ins))
+        return false;
+    for (int i = 0; i < ins->in_count; i++)
+        if (!ins->in[i]->literal)
+            return false;
+    return true;
+}
+
 // The literal behind views, if it holds numbers; and how many elements its memory spans. Every
 // element counts, gaps between strides included, which is on the safe side.
 static const struct mgx_tensor *numbers(const struct mgx_ins *ins, int64_t *count)

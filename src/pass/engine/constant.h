@@ -22,6 +22,8 @@ const struct mgx_ins *mgx_strip_views(const struct mgx_ins *ins);
 // A large concat of constants that folding leaves as it is: weights of several products, joined. A
 // copy would double what lies in the model's file; whoever packs them takes them from there.
 bool mgx_is_joined(const struct mgx_ins *ins);
+// The same, and every piece is a literal by now.
+bool mgx_is_joined_weights(const struct mgx_ins *ins);
 // Do all elements have one value? Literals behind views; at least one element.
 bool mgx_splat_value(const struct mgx_ins *ins, double *value);
 bool mgx_is_splat(const struct mgx_ins *ins, double value);

@@ -8,6 +8,8 @@
 
 #include "op/op.h"
 
+struct mgx_region; // region.h
+
 struct mgx_pass_options {
     const char *const *disabled; // names of passes to skip
     int disabled_count;
@@ -16,6 +18,11 @@ struct mgx_pass_options {
     size_t fold_total_bytes; // ... and all of them together (0: a default of 256 MiB)
     bool verify;             // after every pass, also in release builds
     int threads;             // that the program will be run by (0: not known)
+    int64_t near_bytes;      // that a thread of the target reads fast (L2 of a CPU; 0: not known)
+    // A target's word on a region that fusion has found: does a kernel of its own take it, tagged
+    // so? Without it every region becomes a group.
+    bool (*supports)(void *user, const char *tag, const struct mgx_region *region);
+    void *supports_user;
     // A target's better way to evaluate what is folded, when set (op/eval/eval.h).
     enum mgx_status (*offer)(void *user, struct mgx_compute_call *c, bool *done);
     void *offer_user;

@@ -3,7 +3,7 @@
 // reference's values; where others read that image, or it is small, they stay two.
 #include <math.h>
 
-#include "targets/cpu/cpuid.h"
+#include "targets/cpu/machine/cpuid.h"
 #include "targets/cpu/program.h"
 
 enum { NARROW = 6, WIDE = 20, WIDTH = 40 };

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "random_program.h"
-#include "targets/cpu/cpuid.h"
+#include "targets/cpu/machine/cpuid.h"
 #include "targets/target.h"
 
 enum { QUICK = 300, MAX_PARAMS = RANDOM_MAX_ARGS };

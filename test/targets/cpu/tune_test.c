@@ -6,8 +6,8 @@
 
 #include "check.h"
 #include "op/op.h"
+#include "plan/tuning.h"
 #include "targets/target.h"
-#include "targets/tuning.h"
 
 // A convolution of a planar image, two equal ones behind it, one more, and a product: five steps
 // that pose four problems.

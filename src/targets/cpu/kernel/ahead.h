@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #include "base/size.h"
-#include "targets/cpu/cpuid.h"
 #include "targets/cpu/kernel/split.h"
+#include "targets/cpu/machine/cpuid.h"
 
 struct mgx_ahead {
     const char *at;

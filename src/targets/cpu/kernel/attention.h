@@ -23,7 +23,7 @@
 #pragma once
 
 #include "targets/cpu/kernel/tile.h"
-#include "targets/cpu/pool.h"
+#include "targets/cpu/machine/pool.h"
 
 enum { MGX_ATTENTION_BATCH = 6 }; // batch axes at most
 

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "targets/cpu/cpuid.h"
+#include "targets/cpu/machine/cpuid.h"
 
 // clang-format off
 // X(code, number of operands): what a line computes, over x, y, z; `a`, `b` are its constants.

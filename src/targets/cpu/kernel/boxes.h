@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "targets/cpu/cpuid.h"
+#include "targets/cpu/machine/cpuid.h"
 
 enum mgx_box_side { MGX_BOX_LOW_X, MGX_BOX_LOW_Y, MGX_BOX_HIGH_X, MGX_BOX_HIGH_Y, MGX_BOX_AREA };
 enum { MGX_BOX_FIELDS = 5 };

@@ -35,7 +35,7 @@
 
 #include "targets/cpu/kernel/ahead.h"
 #include "targets/cpu/kernel/tile.h"
-#include "targets/cpu/pool.h"
+#include "targets/cpu/machine/pool.h"
 
 enum { MGX_CONV_DIMS = 3 }; // depth, height, width; unused leading ones have size and kernel 1
 

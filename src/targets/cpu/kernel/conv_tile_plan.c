@@ -4,10 +4,10 @@
 #include <stdlib.h>
 
 #include "base/size.h"
-#include "targets/cpu/cpuid.h"
 #include "targets/cpu/kernel/conv_tile.h"
 #include "targets/cpu/kernel/convert.h"
 #include "targets/cpu/kernel/gemm.h"
+#include "targets/cpu/machine/cpuid.h"
 
 enum { BLOCK_BYTES = 320 << 10, MAX_BLOCK_ROWS = 128, MAX_CHUNK = 256, MIN_WIDTH = 12 };
 

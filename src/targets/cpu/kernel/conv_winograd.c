@@ -31,11 +31,11 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "targets/cpu/cpuid.h"
 #include "targets/cpu/kernel/conv_plan.h"
 #include "targets/cpu/kernel/gemm.h"
 #include "targets/cpu/kernel/output.h"
 #include "targets/cpu/kernel/winograd.h"
+#include "targets/cpu/machine/cpuid.h"
 
 // A block has about as many tiles as two of the micro-kernel's for each MiB of L2: with fewer, U is
 // read too often, with more, V and the sums leave L2 sooner than they are used.

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "targets/cpu/cpuid.h"
+#include "targets/cpu/machine/cpuid.h"
 
 struct mgx_dw_args {
     // Input lines, which hold pixels 0 <= x < width, and for each two kernel rows: the one that it

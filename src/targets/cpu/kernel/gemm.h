@@ -31,7 +31,7 @@
 
 #include "targets/cpu/kernel/ahead.h"
 #include "targets/cpu/kernel/tile.h"
-#include "targets/cpu/pool.h"
+#include "targets/cpu/machine/pool.h"
 
 enum { MGX_GEMM_BATCH = 3 }; // batch dimensions
 

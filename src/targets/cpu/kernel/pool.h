@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "targets/cpu/cpuid.h"
+#include "targets/cpu/machine/cpuid.h"
 
 struct mgx_pool_args {                            // one output pixel
     const float *x;                               // first pixel of the window inside the image

@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-#include "targets/cpu/cpuid.h"
+#include "targets/cpu/machine/cpuid.h"
 
 enum mgx_fold { MGX_FOLD_SUM, MGX_FOLD_MEAN, MGX_FOLD_MAX, MGX_FOLD_MIN, MGX_FOLD_PROD };
 

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "targets/cpu/cpuid.h"
+#include "targets/cpu/machine/cpuid.h"
 
 typedef void (*mgx_scale_fn)(const float *from, const float *factor, float *to, int64_t rows,
                              int width);

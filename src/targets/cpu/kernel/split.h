@@ -3,8 +3,7 @@
 // tile.h.
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include "base/size.h"
 
 // Operations a byte read from L3 or memory is worth.
 enum { MGX_WORK_PER_BYTE = 4 };
@@ -17,19 +16,3 @@ int64_t mgx_split_tasks(double work, int threads);
 // reads its rows' share of a_size and its panels' share of b_size.
 void mgx_split_output(int64_t rows, int64_t panels, double a_size, double b_size, int64_t parts,
                       int *row_parts, int *panel_parts);
-
-// Where part `i` of `parts` of `count` begins; it ends where the next one begins.
-static inline int64_t mgx_part_begin(int64_t count, int i, int parts)
-{
-    return count / parts * i + count % parts * i / parts;
-}
-
-static inline int64_t mgx_ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static inline size_t mgx_align64(size_t bytes)
-{
-    return (bytes + 63) & ~(size_t)63;
-}

@@ -26,8 +26,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "targets/cpu/cpuid.h"
 #include "targets/cpu/kernel/epilogue.h"
+#include "targets/cpu/machine/cpuid.h"
 
 // Element types of operands. A family multiplies one pair of types; others are converted on the
 // way: A when its block is copied, B when it is packed, C when a tile is finished.

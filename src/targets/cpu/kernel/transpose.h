@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "targets/cpu/cpuid.h"
+#include "targets/cpu/machine/cpuid.h"
 
 typedef void (*mgx_transpose_fn)(const float *from, int64_t from_col, float *to, int64_t to_row,
                                  int64_t rows, int64_t cols);

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "ir/type.h"
-#include "targets/cpu/cpuid.h"
+#include "targets/cpu/machine/cpuid.h"
 
 // What has a loop of its own; everything else goes through the row's functions.
 // clang-format off

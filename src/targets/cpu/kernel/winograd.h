@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "targets/cpu/cpuid.h"
+#include "targets/cpu/machine/cpuid.h"
 
 // One patch of the input. Rows y in [y_begin, y_end) and columns x in [x_begin, x_end) of it exist,
 // the others are zero; `x` points at row 0, column 0, which need not.

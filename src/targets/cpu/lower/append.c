@@ -10,8 +10,8 @@
 #include "base/size.h"
 #include "op/op.h"
 #include "op/rule/rule.h"
-#include "targets/cpu/blocks.h"
-#include "targets/cpu/lower/dynamic.h"
+#include "plan/blocks.h"
+#include "targets/cpu/lower/lower.h"
 
 // All of one input lies before all of the next.
 static bool side_by_side(const struct mgx_compute_call *c, int axis)
@@ -30,13 +30,13 @@ static bool suits(const struct mgx_compute_call *c)
     const struct mgx_shape *s = c->out_shape;
     if (c->eval->depth < 2 || c->in_count < 2 || !mgx_shape_is_static(s) || s->type == MGX_STRING ||
         s->type == MGX_TUPLE || s->type == MGX_SEQUENCE || !mgx_shape_is_standard(s) ||
-        mgx_shape_bytes(s) < CPU_BLOCK_BYTES)
+        mgx_shape_bytes(s) < MGX_PLAN_BLOCK_BYTES)
         return false;
     const int64_t axis = mgx_attr_int(c->op, c->attr, "axis");
     return side_by_side(c, (int)(axis < 0 ? axis + s->rank : axis));
 }
 
-enum mgx_status cpu_concat_append(const struct cpu_plan *plan, struct mgx_compute_call *c,
+enum mgx_status cpu_concat_append(struct mgx_plan_blocks *blocks, struct mgx_compute_call *c,
                                   bool *done)
 {
     if (!suits(c))
@@ -44,12 +44,12 @@ enum mgx_status cpu_concat_append(const struct cpu_plan *plan, struct mgx_comput
     const size_t all = mgx_shape_bytes(c->out_shape), first = mgx_shape_bytes(&c->in[0]->shape);
     int from = 1;
     size_t at = first;
-    if (first && cpu_block_extend(c->in[0], all - first)) {
+    if (first && mgx_plan_block_extend(c->in[0], all - first)) {
         *c->out = mgx_tensor_share(c->in[0]);
         c->out->shape = *c->out_shape;
     } else {
         const size_t capacity = first >= all / 2 && all < SIZE_MAX / 2 ? 2 * all : all;
-        TRY(cpu_block_tensor(plan->blocks, c->out_shape, capacity, c->out, c->diag));
+        TRY(mgx_plan_block_tensor(blocks, c->out_shape, capacity, c->out, c->diag));
         from = 0;
         at = 0;
     }

@@ -11,10 +11,10 @@
 
 #include "base/size.h"
 #include "op/op.h"
-#include "targets/cpu/body.h"
-#include "targets/cpu/group.h"
+#include "pass/engine/region.h"
 #include "targets/cpu/kernel/attention.h"
 #include "targets/cpu/kernel/split.h"
+#include "targets/cpu/lower/body.h"
 
 struct operand {
     int input; // of the group; -1: the scores
@@ -27,13 +27,13 @@ struct attention {
     int q, k, v, mask; // inputs of the group, -1: none
     // For the block program; NULL otherwise:
     const struct cpu_body *body;
-    struct operand operand[CPU_GROUP_INPUTS];
+    struct operand operand[MGX_REGION_INPUTS];
     int operand_count;
     size_t scratch_offset, scratch_floats; // in the workspace; per thread
 };
 
 struct parts {
-    struct mgx_ins *params[CPU_GROUP_INPUTS];
+    struct mgx_ins *params[MGX_REGION_INPUTS];
     int param_count;
     const struct mgx_ins *scores, *between, *weigh; // between: f, or NULL
 };
@@ -46,12 +46,12 @@ static int input_of(const struct parts *p, const struct mgx_ins *param)
     return -1;
 }
 
-static bool find_parts(const struct cpu_prepare *c, struct parts *p)
+static bool find_parts(const struct mgx_plan_offer *c, struct parts *p)
 {
     const struct mgx_module *body = c->ins->mod[0];
-    p->param_count = mgx_module_parameters(body, p->params, CPU_GROUP_INPUTS);
+    p->param_count = mgx_module_parameters(body, p->params, MGX_REGION_INPUTS);
     p->weigh = mgx_module_result(body, 0);
-    if (p->param_count != c->in_count || p->param_count > CPU_GROUP_INPUTS ||
+    if (p->param_count != c->in_count || p->param_count > MGX_REGION_INPUTS ||
         p->weigh->op != &mgx_op_dot || p->weigh->in[0]->op != &mgx_op_softmax)
         return false;
     const struct mgx_ins *in = p->weigh->in[0]->in[0];
@@ -71,15 +71,15 @@ static const struct mgx_ins *outside(const struct parts *p, const struct mgx_ins
     const struct mgx_ins *f = p->between;
     if (f->op != &mgx_op_pointwise || node->op != &mgx_op_param)
         return node;
-    struct mgx_ins *params[CPU_GROUP_INPUTS];
-    const int count = mgx_module_parameters(f->mod[0], params, CPU_GROUP_INPUTS);
-    for (int i = 0; i < count && i < CPU_GROUP_INPUTS; i++)
+    struct mgx_ins *params[MGX_REGION_INPUTS];
+    const int count = mgx_module_parameters(f->mod[0], params, MGX_REGION_INPUTS);
+    for (int i = 0; i < count && i < MGX_REGION_INPUTS; i++)
         if (params[i] == node)
             return f->in[i];
     return node;
 }
 
-static bool constant_of(const struct cpu_prepare *c, const struct parts *p,
+static bool constant_of(const struct mgx_plan_offer *c, const struct parts *p,
                         const struct mgx_ins *node, double *value)
 {
     const struct mgx_ins *leaf = outside(p, node);
@@ -93,7 +93,7 @@ static bool constant_of(const struct cpu_prepare *c, const struct parts *p,
 }
 
 // One step from the result of f towards the scores; NULL when it is none of those known.
-static const struct mgx_ins *peel(const struct cpu_prepare *c, const struct parts *p,
+static const struct mgx_ins *peel(const struct mgx_plan_offer *c, const struct parts *p,
                                   const struct mgx_ins *node, double *scale, int *mask)
 {
     double value;
@@ -116,7 +116,7 @@ static const struct mgx_ins *peel(const struct cpu_prepare *c, const struct part
     return NULL;
 }
 
-static bool is_scale_and_mask(const struct cpu_prepare *c, const struct parts *p, double *scale,
+static bool is_scale_and_mask(const struct mgx_plan_offer *c, const struct parts *p, double *scale,
                               int *mask)
 {
     const struct mgx_ins *node = p->between;
@@ -133,8 +133,8 @@ static bool is_scale_and_mask(const struct cpu_prepare *c, const struct parts *p
 
 // --- f as a block program ---
 
-static const float *row_of(const struct operand *o, const struct cpu_args *args, int64_t offset,
-                           int n, float *buffer)
+static const float *row_of(const struct operand *o, const struct mgx_plan_args *args,
+                           int64_t offset, int n, float *buffer)
 {
     if (!o->is_bool)
         return (const float *)args->in[o->input] + offset;
@@ -146,7 +146,7 @@ static const float *row_of(const struct operand *o, const struct cpu_args *args,
 
 struct job {
     const struct attention *g;
-    const struct cpu_args *args;
+    const struct mgx_plan_args *args;
 };
 
 static void run_hook(void *user, const int64_t *at, const struct mgx_tile *tile)
@@ -156,7 +156,7 @@ static void run_hook(void *user, const int64_t *at, const struct mgx_tile *tile)
     float *scratch = (float *)(void *)((char *)job->args->workspace + g->scratch_offset) +
                      (size_t)tile->thread * g->scratch_floats;
     float *buffers = scratch + mgx_block_scratch(&g->body->block);
-    struct mgx_block_operand in[CPU_GROUP_INPUTS];
+    struct mgx_block_operand in[MGX_REGION_INPUTS];
     for (int r = 0; r < tile->rows; r++)
         for (int first = 0; first < tile->cols; first += MGX_BLOCK) {
             const int n = tile->cols - first < MGX_BLOCK ? tile->cols - first : MGX_BLOCK;
@@ -175,7 +175,8 @@ static void run_hook(void *user, const int64_t *at, const struct mgx_tile *tile)
         }
 }
 
-static bool set_operand(struct cpu_prepare *c, const struct parts *p, int input, struct operand *o)
+static bool set_operand(struct mgx_plan_offer *c, const struct parts *p, int input,
+                        struct operand *o)
 {
     const struct mgx_shape *s = &c->in[input], *scores = &p->scores->shape;
     const int rank = scores->rank;
@@ -190,18 +191,18 @@ static bool set_operand(struct cpu_prepare *c, const struct parts *p, int input,
         o->batch[i] = s->lens[i] == 1 ? 0 : s->strides[i];
     if (o->col != 0 && o->col != 1) {
         c->why = "an operand between the products is not contiguous along the keys";
-        c->want_in[input] = CPU_ROW_MAJOR;
+        c->want_in[input] = MGX_PLAN_ROW_MAJOR;
         return false;
     }
     return true;
 }
 
-static bool compile_between(struct cpu_prepare *c, const struct parts *p, struct attention *g)
+static bool compile_between(struct mgx_plan_offer *c, const struct parts *p, struct attention *g)
 {
     const struct mgx_ins *f = p->between;
-    g->body = cpu_body_compile(c->plan, f, &c->why, c->diag);
+    g->body = cpu_body_compile(c, f);
     if (!g->body || g->body->out_count != 1 || g->body->out_type[0] != MGX_FLOAT ||
-        f->in_count > CPU_GROUP_INPUTS || g->body->in_count != f->in_count)
+        f->in_count > MGX_REGION_INPUTS || g->body->in_count != f->in_count)
         return false;
     g->operand_count = f->in_count;
     for (int i = 0; i < f->in_count; i++) {
@@ -221,7 +222,7 @@ static void set_batches(const struct mgx_shape *s, int64_t *strides)
         strides[i] = s->lens[i] == 1 ? 0 : s->strides[i];
 }
 
-static bool describe(struct cpu_prepare *c, const struct parts *p, const struct attention *g,
+static bool describe(struct mgx_plan_offer *c, const struct parts *p, const struct attention *g,
                      struct mgx_attention_desc *d)
 {
     const struct mgx_shape *q = &c->in[g->q], *k = &c->in[g->k], *v = &c->in[g->v], *y = c->out;
@@ -238,11 +239,11 @@ static bool describe(struct cpu_prepare *c, const struct parts *p, const struct 
     }
     if (q->strides[n - 1] != 1 && q->lens[n - 1] != 1) {
         c->why = "rows of the queries are not contiguous";
-        c->want_in[g->q] = CPU_ROW_MAJOR;
+        c->want_in[g->q] = MGX_PLAN_ROW_MAJOR;
         return false;
     }
-    *d = (struct mgx_attention_desc){.isa = c->plan->isa,
-                                     .threads = c->plan->threads,
+    *d = (struct mgx_attention_desc){.isa = cpu_offered(c)->isa,
+                                     .threads = c->machine->threads,
                                      .queries = q->lens[n - 2],
                                      .keys = k->lens[n - 1],
                                      .depth = q->lens[n - 1],
@@ -264,7 +265,7 @@ static bool describe(struct cpu_prepare *c, const struct parts *p, const struct 
     return true;
 }
 
-static bool describe_between(struct cpu_prepare *c, const struct parts *p, struct attention *g,
+static bool describe_between(struct mgx_plan_offer *c, const struct parts *p, struct attention *g,
                              struct mgx_attention_desc *d)
 {
     double scale;
@@ -285,21 +286,19 @@ static bool describe_between(struct cpu_prepare *c, const struct parts *p, struc
     return true;
 }
 
-static bool prepare(struct cpu_prepare *c)
+static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     struct parts p = {.param_count = 0};
     if (c->ins->op != &mgx_op_group ||
         strcmp(mgx_attr_text(c->ins->op, c->ins->attr, "tag"), "attention") != 0)
-        return false;
-    struct attention *g = MGX_NEW(&c->plan->arena, struct attention);
-    if (!g) {
-        mgx_fail_memory(c->diag);
-        return false;
-    }
+        return mgx_plan_refuse(c);
+    struct attention *g = MGX_NEW(c->arena, struct attention);
+    if (!g)
+        return mgx_plan_no_memory(c);
     g->mask = -1;
     if (!find_parts(c, &p)) {
         c->why = "the body is not in the form known";
-        return false;
+        return mgx_plan_refuse(c);
     }
     g->q = input_of(&p, p.scores->in[0]);
     g->k = input_of(&p, p.scores->in[1]);
@@ -308,7 +307,7 @@ static bool prepare(struct cpu_prepare *c)
     if (g->q < 0 || g->k < 0 || g->v < 0 || !describe(c, &p, g, &desc) ||
         !describe_between(c, &p, g, &desc) ||
         mgx_attention_plan_init(&g->plan, &desc, c->diag) != MGX_OK)
-        return false;
+        return mgx_plan_refuse(c);
     c->workspace = mgx_attention_workspace(&g->plan);
     if (g->body) {
         g->scratch_offset = mgx_align64(c->workspace);
@@ -321,10 +320,10 @@ static bool prepare(struct cpu_prepare *c)
         2.0 * (double)mgx_shape_elements(&p.scores->shape) * (double)(desc.depth + desc.columns);
     c->detail = g->body ? "block program" : "scale and mask";
     c->state = g;
-    return true;
+    return MGX_PLAN_TAKEN;
 }
 
-static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
+static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
                            struct mgx_diag *diag)
 {
     (void)diag;
@@ -337,9 +336,9 @@ static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *a
                                          .y = args->out,
                                          .workspace = args->workspace,
                                          .hook_user = &job};
-    mgx_attention_run(&g->plan, &a, args->context->plan->pool);
+    mgx_attention_run(&g->plan, &a, cpu_pool(args));
     return MGX_OK;
 }
 
-const struct cpu_kernel cpu_kernel_attention = {
+const struct mgx_plan_kernel cpu_kernel_attention = {
     .name = "attention", .prepare = prepare, .run = run};

@@ -9,10 +9,11 @@
 #include <string.h>
 
 #include "op/op.h"
-#include "targets/cpu/group.h"
+#include "pass/engine/region.h"
+#include "plan/contest.h"
+#include "plan/layout.h"
 #include "targets/cpu/kernel/conv.h"
 #include "targets/cpu/lower/epilogue.h"
-#include "targets/cpu/tune.h"
 
 struct conv {
     struct mgx_conv_plan *plan;
@@ -112,7 +113,7 @@ static bool is_factor(const struct mgx_shape *s)
     return true;
 }
 
-static bool describe(struct cpu_prepare *c, const struct conv *v, const struct mgx_ins *main,
+static bool describe(struct mgx_plan_offer *c, const struct conv *v, const struct mgx_ins *main,
                      struct mgx_conv_desc *d)
 {
     const struct mgx_shape *x = &c->in[v->x], *w = &c->in[v->w], *y = c->out;
@@ -139,8 +140,8 @@ static bool describe(struct cpu_prepare *c, const struct conv *v, const struct m
         c->why = "the input's factor is not one value per channel";
         return false;
     }
-    *d = (struct mgx_conv_desc){.isa = c->plan->isa,
-                                .threads = c->plan->threads,
+    *d = (struct mgx_conv_desc){.isa = cpu_offered(c)->isa,
+                                .threads = c->machine->threads,
                                 .x_scaled = v->epilogue.factor >= 0,
                                 .transposed = main->op == &mgx_op_convolution_backwards,
                                 .epilogue = v->epilogue.kernel};
@@ -162,46 +163,46 @@ static void destroy(void *plan)
     mgx_conv_plan_destroy(plan);
 }
 
-static void fill(const struct cpu_fill *f, int part, int parts)
+static void fill(const struct mgx_plan_fill *f, int part, int parts)
 {
     mgx_conv_pack_part(f->kernel, f->source[0], f->packed, part, parts);
 }
 
-static bool pack(struct cpu_prepare *c, struct conv *v, const struct mgx_conv_plan *plan,
+static bool pack(struct mgx_plan_offer *c, struct conv *v, const struct mgx_conv_plan *plan,
                  const struct mgx_conv_desc *d)
 {
     const struct mgx_tensor *w = c->constant[v->w];
     struct { // equal keys pack to equal bytes; zeroed for its padding
-        const void *data;
-        enum mgx_conv_method method;
-        int transposed;
-        size_t bytes;
+        int64_t isa, transposed, bytes;
         int64_t groups, in, out, kernel[MGX_CONV_DIMS], x_channel, w_in, w_out;
         int64_t stride[MGX_CONV_DIMS], dilation[MGX_CONV_DIMS], size[2 * MGX_CONV_DIMS];
-    } key;
-    memset(&key, 0, sizeof key);
-    key.data = w->data;
-    key.method = mgx_conv_plan_method(plan);
-    key.transposed = d->transposed;
-    key.bytes = mgx_conv_packed_bytes(plan);
-    key.groups = d->groups;
-    key.in = d->in_channels;
-    key.out = d->out_channels;
-    memcpy(key.kernel, d->kernel, sizeof key.kernel);
-    key.x_channel = d->x_channel;
-    key.w_in = d->w_in;
-    key.w_out = d->w_out;
+    } desc;
+    memset(&desc, 0, sizeof desc);
+    desc.isa = d->isa;
+    desc.transposed = d->transposed;
+    desc.bytes = (int64_t)mgx_conv_packed_bytes(plan);
+    desc.groups = d->groups;
+    desc.in = d->in_channels;
+    desc.out = d->out_channels;
+    memcpy(desc.kernel, d->kernel, sizeof desc.kernel);
+    desc.x_channel = d->x_channel;
+    desc.w_in = d->w_in;
+    desc.w_out = d->w_out;
     if (d->transposed) { // its phases choose methods of their own by the sizes
-        memcpy(key.stride, d->stride, sizeof key.stride);
-        memcpy(key.dilation, d->dilation, sizeof key.dilation);
-        memcpy(key.size, d->in, sizeof d->in);
-        memcpy(key.size + MGX_CONV_DIMS, d->out, sizeof d->out);
+        memcpy(desc.stride, d->stride, sizeof desc.stride);
+        memcpy(desc.dilation, d->dilation, sizeof desc.dilation);
+        memcpy(desc.size, d->in, sizeof d->in);
+        memcpy(desc.size + MGX_CONV_DIMS, d->out, sizeof d->out);
     }
-    const struct cpu_fill how = {.fill = fill,
-                                 .kernel = plan,
-                                 .source = {w->data},
-                                 .source_bytes = mgx_shape_bytes(&w->shape)};
-    v->packed = cpu_pack(c->plan, &key, sizeof key, mgx_conv_packed_bytes(plan), &how, c->diag);
+    const struct mgx_plan_fill how = {.fill = fill,
+                                      .kernel = plan,
+                                      .source = {w->data},
+                                      .source_bytes = mgx_shape_bytes(&w->shape)};
+    const struct mgx_plan_key key = {.kernel = mgx_conv_method_name(mgx_conv_plan_method(plan)),
+                                     .source = {w->data},
+                                     .desc = &desc,
+                                     .desc_bytes = sizeof desc};
+    v->packed = mgx_plan_pack(c->store, &key, mgx_conv_packed_bytes(plan), &how, c->diag);
     c->skip_in[v->w] = true;
     return v->packed != NULL;
 }
@@ -209,7 +210,7 @@ static bool pack(struct cpu_prepare *c, struct conv *v, const struct mgx_conv_pl
 // --- choosing the method by measuring ---
 
 struct contest {
-    struct cpu_prepare *c;
+    struct mgx_plan_offer *c;
     const struct conv *v;
     struct mgx_conv_desc desc; // without a hook
     struct mgx_conv_choice choices[MGX_CONV_METHOD_COUNT];
@@ -224,21 +225,21 @@ static const char *contestant_name(void *user, int number)
 
 static void *buffer_like(const struct mgx_shape *shape)
 {
-    return cpu_tune_buffer((size_t)mgx_shape_space(shape) * mgx_type_size(shape->type));
+    return mgx_plan_tune_buffer((size_t)mgx_shape_space(shape) * mgx_type_size(shape->type));
 }
 
 static bool contestant_begin(void *user, int number, struct mgx_diag *diag)
 {
     struct contest *t = user;
-    const struct cpu_prepare *c = t->c;
+    const struct mgx_plan_offer *c = t->c;
     if (mgx_conv_plan_create(&t->desc, t->choices[number].method, &t->plan, diag) != MGX_OK)
         return false;
     const int residual = t->v->epilogue.residual;
-    t->packed = cpu_tune_buffer(mgx_conv_packed_bytes(t->plan));
-    t->workspace = cpu_tune_buffer(mgx_conv_workspace(t->plan));
+    t->packed = mgx_plan_tune_buffer(mgx_conv_packed_bytes(t->plan));
+    t->workspace = mgx_plan_tune_buffer(mgx_conv_workspace(t->plan));
     t->x = buffer_like(&c->in[t->v->x]);
     t->y = buffer_like(c->out);
-    t->bias = cpu_tune_buffer((size_t)t->desc.out_channels * sizeof(float));
+    t->bias = mgx_plan_tune_buffer((size_t)t->desc.out_channels * sizeof(float));
     t->residual = residual >= 0 ? buffer_like(&c->in[residual]) : NULL;
     if (!t->packed || !t->workspace || !t->x || !t->y || !t->bias ||
         (residual >= 0 && !t->residual)) {
@@ -259,7 +260,7 @@ static void contestant_run(void *user)
                                        .residual = t->residual,
                                        .y = t->y,
                                        .workspace = t->workspace};
-    mgx_conv_run(t->plan, &args, t->c->plan->pool);
+    mgx_conv_run(t->plan, &args, cpu_offered(t->c)->pool);
 }
 
 static void contestant_end(void *user)
@@ -296,7 +297,7 @@ static void name_problem(const struct mgx_conv_desc *d, struct mgx_str *out)
 }
 
 // MGX_CONV_METHOD_COUNT: as the cost model has it.
-static bool tuned_method(struct cpu_prepare *c, const struct conv *v,
+static bool tuned_method(struct mgx_plan_offer *c, const struct conv *v,
                          const struct mgx_conv_desc *desc, enum mgx_conv_method *method)
 {
     struct contest t = {.c = c, .v = v, .desc = *desc};
@@ -304,7 +305,7 @@ static bool tuned_method(struct cpu_prepare *c, const struct conv *v,
     int choice;
     t.desc.epilogue.hook = NULL;
     name_problem(desc, &problem);
-    const struct cpu_contest contest = {
+    const struct mgx_plan_contest contest = {
         .problem = &problem,
         .name = contestant_name,
         .count = mgx_conv_choices(&t.desc, t.choices),
@@ -313,7 +314,7 @@ static bool tuned_method(struct cpu_prepare *c, const struct conv *v,
         .end = contestant_end,
         .user = &t,
     };
-    const enum mgx_status status = cpu_tune(c->plan, &contest, &choice, c->diag);
+    const enum mgx_status status = mgx_plan_tune(c->tuner, &contest, &choice, c->diag);
     *method = choice >= 0 ? t.choices[choice].method : MGX_CONV_METHOD_COUNT;
     mgx_str_fini(&problem);
     return status == MGX_OK;
@@ -328,7 +329,7 @@ static double flops_of(const struct mgx_conv_desc *d)
     return flops;
 }
 
-static bool take(struct cpu_prepare *c, struct conv *v, const struct mgx_ins *main)
+static bool take(struct mgx_plan_offer *c, struct conv *v, const struct mgx_ins *main)
 {
     struct mgx_conv_desc desc;
     v->x = v->epilogue.main_in[0];
@@ -339,35 +340,36 @@ static bool take(struct cpu_prepare *c, struct conv *v, const struct mgx_ins *ma
     if (!tuned_method(c, v, &desc, &method) ||
         mgx_conv_plan_create(&desc, method, &v->plan, c->diag) != MGX_OK)
         return false;
-    if (!cpu_at_end(c->plan, destroy, v->plan, c->diag) || !pack(c, v, v->plan, &desc))
+    if (!mgx_plan_at_end(c->store, destroy, v->plan, c->diag) || !pack(c, v, v->plan, &desc))
         return false;
     c->workspace = mgx_conv_workspace(v->plan);
     c->flops = flops_of(&desc);
     c->detail = mgx_conv_method_name(mgx_conv_plan_method(v->plan));
     if (method != MGX_CONV_METHOD_COUNT)
-        c->detail = mgx_arena_printf(&c->plan->arena, "%s, tuned", c->detail);
+        c->detail = mgx_arena_printf(c->arena, "%s, tuned", c->detail);
     c->state = v;
-    return cpu_epilogue_finish(c, &v->epilogue);
+    cpu_epilogue_finish(c, &v->epilogue);
+    return true;
 }
 
 // --- group[tag=expand]: a convolution that feeds a depthwise one ---
 
 // An instruction of the group's body as something to prepare by itself.
 struct inner {
-    struct cpu_prepare c;
-    int group_input[CPU_GROUP_INPUTS]; // -1: what the other one makes
-    struct mgx_shape in[CPU_GROUP_INPUTS];
-    const struct mgx_tensor *constant[CPU_GROUP_INPUTS];
-    bool skip_in[CPU_GROUP_INPUTS];
-    unsigned char want_in[CPU_GROUP_INPUTS];
+    struct mgx_plan_offer c;
+    int group_input[MGX_REGION_INPUTS]; // -1: what the other one makes
+    struct mgx_shape in[MGX_REGION_INPUTS];
+    const struct mgx_tensor *constant[MGX_REGION_INPUTS];
+    bool skip_in[MGX_REGION_INPUTS];
+    unsigned char want_in[MGX_REGION_INPUTS];
 };
 
-static bool enter(const struct cpu_prepare *c, const struct mgx_ins *ins,
+static bool enter(const struct mgx_plan_offer *c, const struct mgx_ins *ins,
                   const struct mgx_shape *out, struct inner *n)
 {
-    struct mgx_ins *params[CPU_GROUP_INPUTS];
-    const int count = mgx_module_parameters(c->ins->mod[0], params, CPU_GROUP_INPUTS);
-    if (ins->in_count > CPU_GROUP_INPUTS || count > CPU_GROUP_INPUTS)
+    struct mgx_ins *params[MGX_REGION_INPUTS];
+    const int count = mgx_module_parameters(c->ins->mod[0], params, MGX_REGION_INPUTS);
+    if (ins->in_count > MGX_REGION_INPUTS || count > MGX_REGION_INPUTS)
         return false;
     *n = (struct inner){.c = *c};
     for (int k = 0; k < ins->in_count; k++) {
@@ -375,7 +377,8 @@ static bool enter(const struct cpu_prepare *c, const struct mgx_ins *ins,
         while (i >= 0 && params[i] != ins->in[k])
             i--;
         n->group_input[k] = i;
-        n->in[k] = i >= 0 ? c->in[i] : cpu_natural_layout(ins->in[k], &ins->in[k]->shape, NULL, 0);
+        n->in[k] =
+            i >= 0 ? c->in[i] : mgx_plan_natural_layout(ins->in[k], &ins->in[k]->shape, NULL, 0);
         n->constant[k] = i >= 0 ? c->constant[i] : NULL;
     }
     n->c.ins = ins;
@@ -389,7 +392,7 @@ static bool enter(const struct cpu_prepare *c, const struct mgx_ins *ins,
 }
 
 // Says to the group's preparation what its part said, and renames the part's inputs.
-static void leave(const struct inner *n, struct conv *v, struct cpu_prepare *c)
+static void leave(const struct inner *n, struct conv *v, struct mgx_plan_offer *c)
 {
     const int *outer = n->group_input;
     struct cpu_epilogue *e = &v->epilogue;
@@ -419,7 +422,7 @@ static bool describe_part(struct inner *n, struct conv *v, struct mgx_conv_desc 
     return main->in_count == 2 && v->epilogue.factor < 0 && describe(&n->c, v, main, d);
 }
 
-static bool take_parts(struct cpu_prepare *c, struct conv *v, struct inner *wide,
+static bool take_parts(struct mgx_plan_offer *c, struct conv *v, struct inner *wide,
                        struct inner *deep)
 {
     struct mgx_conv_desc desc, feed;
@@ -427,7 +430,7 @@ static bool take_parts(struct cpu_prepare *c, struct conv *v, struct inner *wide
         return false;
     desc.feed = &feed;
     if (mgx_conv_plan_create(&desc, MGX_CONV_DEPTHWISE, &v->plan, c->diag) != MGX_OK ||
-        !cpu_at_end(c->plan, destroy, v->plan, c->diag) ||
+        !mgx_plan_at_end(c->store, destroy, v->plan, c->diag) ||
         !pack(&wide->c, v->feed, mgx_conv_plan_feed(v->plan), &feed) ||
         !pack(&deep->c, v, v->plan, &desc))
         return false;
@@ -435,29 +438,29 @@ static bool take_parts(struct cpu_prepare *c, struct conv *v, struct inner *wide
     return true;
 }
 
-static bool prepare_expand(struct cpu_prepare *c, struct conv *v)
+static enum mgx_plan_answer prepare_expand(struct mgx_plan_offer *c, struct conv *v)
 {
     const struct mgx_ins *last = mgx_module_result(c->ins->mod[0], 0), *first = NULL;
     for (const struct mgx_ins *i = c->ins->mod[0]->first; i && !first; i = i->next)
         first = i != last && !(i->op->flags & MGX_OP_BUILTIN) ? i : NULL;
     struct inner wide, deep;
-    v->feed = MGX_NEW(&c->plan->arena, struct conv);
-    if (!v->feed) {
-        mgx_fail_memory(c->diag);
-        return false;
-    }
-    const struct mgx_shape between = cpu_natural_layout(first, &first->shape, NULL, 0);
+    v->feed = MGX_NEW(c->arena, struct conv);
+    if (!v->feed)
+        return mgx_plan_no_memory(c);
+    const struct mgx_shape between = mgx_plan_natural_layout(first, &first->shape, NULL, 0);
     if (!enter(c, first, &between, &wide) || !enter(c, last, c->out, &deep))
-        return false;
+        return mgx_plan_refuse(c);
     const bool taken = take_parts(c, v, &wide, &deep);
     leave(&wide, v->feed, c);
     leave(&deep, v, c);
     if (!taken)
-        return false;
+        return mgx_plan_refuse(c);
     c->workspace = mgx_conv_workspace(v->plan);
     c->detail = "depthwise, fed by the one before";
     c->state = v;
-    return cpu_epilogue_finish(c, &v->feed->epilogue) && cpu_epilogue_finish(c, &v->epilogue);
+    cpu_epilogue_finish(c, &v->feed->epilogue);
+    cpu_epilogue_finish(c, &v->epilogue);
+    return MGX_PLAN_TAKEN;
 }
 
 static bool is_expand(const struct mgx_ins *ins)
@@ -466,27 +469,25 @@ static bool is_expand(const struct mgx_ins *ins)
            strcmp(mgx_attr_text(ins->op, ins->attr, "tag"), "expand") == 0;
 }
 
-static bool prepare(struct cpu_prepare *c)
+static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     static const struct mgx_op *const ops[] = {&mgx_op_convolution, &mgx_op_convolution_backwards};
     if (c->ins->op != ops[0] && c->ins->op != ops[1] && c->ins->op != &mgx_op_group)
-        return false;
-    struct conv *v = MGX_NEW(&c->plan->arena, struct conv);
-    if (!v) {
-        mgx_fail_memory(c->diag);
-        return false;
-    }
+        return mgx_plan_refuse(c);
+    struct conv *v = MGX_NEW(c->arena, struct conv);
+    if (!v)
+        return mgx_plan_no_memory(c);
     if (is_expand(c->ins))
         return prepare_expand(c, v);
     for (int i = 0; i < 2; i++) {
         const struct mgx_ins *main = NULL;
         if (cpu_epilogue_match(c, ops[i], &v->epilogue, &main))
-            return take(c, v, main);
+            return take(c, v, main) ? MGX_PLAN_TAKEN : mgx_plan_refuse(c);
     }
-    return false;
+    return mgx_plan_refuse(c);
 }
 
-static struct mgx_conv_args args_of(const struct conv *v, const struct cpu_args *args,
+static struct mgx_conv_args args_of(const struct conv *v, const struct mgx_plan_args *args,
                                     struct cpu_epilogue_run *epilogue)
 {
     cpu_epilogue_start(&v->epilogue, args, epilogue);
@@ -501,7 +502,7 @@ static struct mgx_conv_args args_of(const struct conv *v, const struct cpu_args 
                                   .hook_user = epilogue};
 }
 
-static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
+static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
                            struct mgx_diag *diag)
 {
     (void)diag;
@@ -513,7 +514,7 @@ static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *a
         a.feed = &feed;
     }
     a.next = step->next;
-    mgx_conv_run(v->plan, &a, args->context->plan->pool);
+    mgx_conv_run(v->plan, &a, cpu_pool(args));
     return MGX_OK;
 }
 
@@ -523,5 +524,7 @@ static struct mgx_ahead first_read(const void *state, int thread)
     return mgx_conv_first_read(v->plan, v->packed, thread);
 }
 
-const struct cpu_kernel cpu_kernel_conv = {
-    .name = "conv", .prepare = prepare, .run = run, .first_read = first_read};
+static const struct cpu_reader reader = {first_read};
+
+const struct mgx_plan_kernel cpu_kernel_conv = {
+    .name = "conv", .prepare = prepare, .run = run, .more = &reader};

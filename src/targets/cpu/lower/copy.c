@@ -10,8 +10,9 @@
 
 #include "base/size.h"
 #include "op/op.h"
-#include "targets/cpu/cpu.h"
+#include "plan/layout.h"
 #include "targets/cpu/kernel/transpose.h"
+#include "targets/cpu/lower/lower.h"
 
 enum { TILE = 16, PARALLEL_BYTES = 1 << 16 };
 
@@ -91,24 +92,22 @@ static bool takes(const struct mgx_op *op)
            op == &mgx_op_reshape_lazy;
 }
 
-static bool prepare(struct cpu_prepare *c)
+static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     if (!c->copy_only && !takes(c->ins->op))
-        return false;
+        return mgx_plan_refuse(c);
     struct mgx_shape in = c->in[0], out = *c->out;
     if (is_reshape(&in, &out)) { // the source's axes, where they lie in the result
         struct mgx_shape pieces = mgx_shape_make(in.type, in.rank, in.lens);
-        if (!cpu_reshape_view(&out, &pieces)) {
+        if (!mgx_plan_reshape_view(&out, &pieces)) {
             c->why = "the result's axes have no pieces of the source's";
-            return false;
+            return mgx_plan_refuse(c);
         }
         out = pieces;
     }
-    struct copy *k = MGX_NEW(&c->plan->arena, struct copy);
-    if (!k) {
-        mgx_fail_memory(c->diag);
-        return false;
-    }
+    struct copy *k = MGX_NEW(c->arena, struct copy);
+    if (!k)
+        return mgx_plan_no_memory(c);
     k->size = mgx_type_size(in.type);
     plan_axes(k, &in, &out);
     rotate_fastest_source(k);
@@ -119,10 +118,10 @@ static bool prepare(struct cpu_prepare *c)
         k->outer *= k->lens[i];
     if (k->rank >= 2 && k->size == 4 && k->from[k->rank - 2] == 4 && k->to[k->rank - 1] == 4 &&
         k->from[k->rank - 1] % 4 == 0 && k->to[k->rank - 2] % 4 == 0)
-        k->transpose = mgx_transpose_of(c->plan->isa);
+        k->transpose = mgx_transpose_of(cpu_offered(c)->isa);
     c->state = k;
     c->detail = k->transpose ? "transposed" : k->rank >= 0 && k->rank <= 1 ? "memcpy" : "strided";
-    return true;
+    return MGX_PLAN_TAKEN;
 }
 
 #define BLOCK(type)                                                                                \
@@ -225,7 +224,7 @@ static void copy_line(const struct copy *k, const unsigned char *from, unsigned 
     plane(&two, from, to, 0, 1);
 }
 
-static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
+static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
                            struct mgx_diag *diag)
 {
     (void)diag;
@@ -240,9 +239,9 @@ static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *a
     const size_t bytes = (size_t)(rows * k->lens[k->rank - 1]) * k->size;
     struct job job = {k, args->in[0], args->out, 1};
     if (bytes >= PARALLEL_BYTES)
-        job.tasks = (int)mgx_min_i64(rows, args->context->plan->threads);
-    mgx_pool_run(args->context->plan->pool, job.tasks, copy_part, &job);
+        job.tasks = (int)mgx_min_i64(rows, args->machine->threads);
+    mgx_pool_run(cpu_pool(args), job.tasks, copy_part, &job);
     return MGX_OK;
 }
 
-const struct cpu_kernel cpu_kernel_copy = {.name = "copy", .prepare = prepare, .run = run};
+const struct mgx_plan_kernel cpu_kernel_copy = {.name = "copy", .prepare = prepare, .run = run};

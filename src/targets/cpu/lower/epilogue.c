@@ -13,7 +13,7 @@
 #include "op/op.h"
 
 struct match {
-    struct cpu_prepare *c;
+    struct mgx_plan_offer *c;
     const struct mgx_ins *before;      // a product whose result main reads first, or NULL
     const struct mgx_ins *main, *last; // in the group's body; last == main without an epilogue
     struct mgx_ins *params[CPU_EPILOGUE_INPUTS + 4];
@@ -402,7 +402,7 @@ static const struct mgx_ins *apply_column(const struct match *m, const struct mg
 // The columns as the kernels read them; false where infinities would go elsewhere.
 static bool keep_columns(struct match *m, const struct columns *c)
 {
-    float *kept = MGX_NEW_ARRAY(&m->c->plan->arena, float, 2 * c->count);
+    float *kept = MGX_NEW_ARRAY(m->c->arena, float, 2 * c->count);
     bool good = kept != NULL;
     for (int64_t i = 0; good && i < c->count; i++) {
         kept[i] = (float)c->factor[i];
@@ -516,7 +516,7 @@ static void run_tile(void *user, const struct mgx_tile *tile)
 static bool match_general(struct match *m)
 {
     struct cpu_epilogue *e = m->out;
-    e->body = cpu_body_compile(m->c->plan, m->last, &m->c->why, m->c->diag);
+    e->body = cpu_body_compile(m->c, m->last);
     if (!e->body || e->body->out_count != 1 || e->body->out_type[0] != MGX_FLOAT)
         return false;
     if (m->last->in_count > CPU_EPILOGUE_INPUTS) {
@@ -532,7 +532,7 @@ static bool match_general(struct match *m)
         if (e->operand[i].input < 0 ||
             !steps_of(m, e->operand[i].input, &e->operand[i].row, &e->operand[i].col)) {
             if (e->operand[i].input >= 0)
-                m->c->want_in[e->operand[i].input] = CPU_LIKE_RESULT;
+                m->c->want_in[e->operand[i].input] = MGX_PLAN_LIKE_RESULT;
             m->c->why = "the epilogue's operands have no simple form";
             return false;
         }
@@ -572,7 +572,7 @@ static bool find_parts(struct match *m, const struct mgx_op *op)
     return mgx_module_result(body, 0) == m->last;
 }
 
-bool cpu_epilogue_match(struct cpu_prepare *c, const struct mgx_op *op, struct cpu_epilogue *out,
+bool cpu_epilogue_match(struct mgx_plan_offer *c, const struct mgx_op *op, struct cpu_epilogue *out,
                         const struct mgx_ins **main)
 {
     struct match m = {.c = c, .out = out, .column = op == &mgx_op_dot ? c->out->rank - 1 : 1};
@@ -603,17 +603,17 @@ bool cpu_epilogue_match(struct cpu_prepare *c, const struct mgx_op *op, struct c
     return match_general(&m);
 }
 
-bool cpu_epilogue_finish(struct cpu_prepare *c, struct cpu_epilogue *e)
+void cpu_epilogue_finish(struct mgx_plan_offer *c, struct cpu_epilogue *e)
 {
     if (!e->body)
-        return true;
+        return;
     e->scratch_floats = (size_t)mgx_block_scratch(&e->body->block);
     e->scratch_offset = (c->workspace + 63) / 64 * 64;
-    c->workspace = e->scratch_offset + e->scratch_floats * sizeof(float) * (size_t)c->plan->threads;
-    return true;
+    c->workspace =
+        e->scratch_offset + e->scratch_floats * sizeof(float) * (size_t)c->machine->threads;
 }
 
-void cpu_epilogue_start(const struct cpu_epilogue *e, const struct cpu_args *args,
+void cpu_epilogue_start(const struct cpu_epilogue *e, const struct mgx_plan_args *args,
                         struct cpu_epilogue_run *run)
 {
     run->epilogue = e;

@@ -10,8 +10,8 @@
 // The body of a convolution may begin with a product: main(x * factor[channel], w).
 #pragma once
 
-#include "targets/cpu/body.h"
 #include "targets/cpu/kernel/epilogue.h"
+#include "targets/cpu/lower/body.h"
 
 enum { CPU_EPILOGUE_INPUTS = 12 };
 
@@ -33,15 +33,15 @@ struct cpu_epilogue {
 struct cpu_epilogue_run {
     const struct cpu_epilogue *epilogue;
     const float *bias, *residual;
-    const struct cpu_args *args;
+    const struct mgx_plan_args *args;
 };
 
 // Takes an instruction that is `op` itself or a group of `op` and one element-wise instruction
 // after it. The columns of the result are axis 1 of a convolution, the last axis of a product.
 // False: not such a thing (c->why may say why).
-bool cpu_epilogue_match(struct cpu_prepare *c, const struct mgx_op *op, struct cpu_epilogue *out,
+bool cpu_epilogue_match(struct mgx_plan_offer *c, const struct mgx_op *op, struct cpu_epilogue *out,
                         const struct mgx_ins **main);
 // Adds the block program's scratch behind the kernel's own workspace; call last.
-bool cpu_epilogue_finish(struct cpu_prepare *c, struct cpu_epilogue *e);
-void cpu_epilogue_start(const struct cpu_epilogue *e, const struct cpu_args *args,
+void cpu_epilogue_finish(struct mgx_plan_offer *c, struct cpu_epilogue *e);
+void cpu_epilogue_start(const struct cpu_epilogue *e, const struct mgx_plan_args *args,
                         struct cpu_epilogue_run *run);

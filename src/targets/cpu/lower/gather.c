@@ -9,7 +9,7 @@
 
 #include "base/size.h"
 #include "op/op.h"
-#include "targets/cpu/cpu.h"
+#include "targets/cpu/lower/lower.h"
 
 struct gather {
     int64_t outer, count, length; // rows of x per outer step: length; indices: count
@@ -18,23 +18,21 @@ struct gather {
     int tasks;
 };
 
-static bool prepare(struct cpu_prepare *c)
+static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     if (c->ins->op != &mgx_op_gather)
-        return false;
+        return mgx_plan_refuse(c);
     const struct mgx_shape *x = &c->in[0], *index = &c->in[1];
     const bool standard = mgx_shape_is_standard(x) && mgx_shape_is_standard(index);
     if (!standard || !mgx_shape_is_standard(c->out) ||
         (index->type != MGX_INT64 && index->type != MGX_INT32)) {
         c->why = "operands are not row-major, or indices of another type";
-        c->want_in[0] = c->want_in[1] = CPU_ROW_MAJOR;
-        return false;
+        c->want_in[0] = c->want_in[1] = MGX_PLAN_ROW_MAJOR;
+        return mgx_plan_refuse(c);
     }
-    struct gather *g = MGX_NEW(&c->plan->arena, struct gather);
-    if (!g) {
-        mgx_fail_memory(c->diag);
-        return false;
-    }
+    struct gather *g = MGX_NEW(c->arena, struct gather);
+    if (!g)
+        return mgx_plan_no_memory(c);
     int64_t axis = mgx_ins_int(c->ins, "axis");
     axis += axis < 0 ? x->rank : 0;
     g->outer = 1;
@@ -49,9 +47,9 @@ static bool prepare(struct cpu_prepare *c)
     g->count = mgx_shape_elements(index);
     g->wide = index->type == MGX_INT64;
     const size_t bytes = g->run * (size_t)g->count * (size_t)g->outer;
-    g->tasks = bytes < 1 << 16 ? 1 : (int)mgx_min_i64(g->outer * g->count, c->plan->threads);
+    g->tasks = bytes < 1 << 16 ? 1 : (int)mgx_min_i64(g->outer * g->count, c->machine->threads);
     c->state = g;
-    return true;
+    return MGX_PLAN_TAKEN;
 }
 
 struct job {
@@ -79,7 +77,7 @@ static void run_part(void *user, int task, int thread)
     }
 }
 
-static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
+static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
                            struct mgx_diag *diag)
 {
     const struct gather *g = step->state;
@@ -93,8 +91,9 @@ static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *a
                             at < 0 ? at - g->length : at, g->length);
     }
     if (g->run && g->count && g->outer)
-        mgx_pool_run(args->context->plan->pool, g->tasks, run_part, &job);
+        mgx_pool_run(cpu_pool(args), g->tasks, run_part, &job);
     return MGX_OK;
 }
 
-const struct cpu_kernel cpu_kernel_gather = {.name = "gather", .prepare = prepare, .run = run};
+const struct mgx_plan_kernel cpu_kernel_gather = {
+    .name = "gather", .any_address = 1, .prepare = prepare, .run = run};

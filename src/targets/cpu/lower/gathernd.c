@@ -10,7 +10,7 @@
 
 #include "base/size.h"
 #include "op/op.h"
-#include "targets/cpu/cpu.h"
+#include "targets/cpu/lower/lower.h"
 
 struct gathernd {
     int64_t places, per_batch; // slabs; slabs of one batch position
@@ -42,28 +42,27 @@ static void plan_axes(struct gathernd *g, const struct mgx_shape *x, const struc
         g->slab *= (size_t)x->lens[i];
 }
 
-static bool prepare(struct cpu_prepare *c)
+static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     if (c->ins->op != &mgx_op_gathernd)
-        return false;
+        return mgx_plan_refuse(c);
     const struct mgx_shape *x = &c->in[0], *at = &c->in[1];
     if (!mgx_shape_is_standard(x) || !mgx_shape_is_standard(at) || !mgx_shape_is_standard(c->out) ||
         (at->type != MGX_INT64 && at->type != MGX_INT32) || !mgx_shape_elements(c->out)) {
         c->why = "operands are not row-major, empty, or indices of another type";
-        c->want_in[0] = c->want_in[1] = CPU_ROW_MAJOR;
-        return false;
+        c->want_in[0] = c->want_in[1] = MGX_PLAN_ROW_MAJOR;
+        return mgx_plan_refuse(c);
     }
-    struct gathernd *g = MGX_NEW(&c->plan->arena, struct gathernd);
-    if (!g) {
-        mgx_fail_memory(c->diag);
-        return false;
-    }
+    struct gathernd *g = MGX_NEW(c->arena, struct gathernd);
+    if (!g)
+        return mgx_plan_no_memory(c);
     plan_axes(g, x, at, (int)mgx_ins_int(c->ins, "batch_dims"));
     g->wide = at->type == MGX_INT64;
-    g->tasks =
-        g->slab * (size_t)g->places < 1 << 16 ? 1 : (int)mgx_min_i64(g->places, c->plan->threads);
+    g->tasks = g->slab * (size_t)g->places < 1 << 16
+                   ? 1
+                   : (int)mgx_min_i64(g->places, c->machine->threads);
     c->state = g;
-    return true;
+    return MGX_PLAN_TAKEN;
 }
 
 static int64_t index_at(const struct gathernd *g, const void *index, int64_t i, int k)
@@ -109,7 +108,7 @@ static void run_part(void *user, int task, int thread)
         SLABS(g->slab);
 }
 
-static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
+static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
                            struct mgx_diag *diag)
 {
     const struct gathernd *g = step->state;
@@ -123,8 +122,9 @@ static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *a
                                 " is out of range for an axis of length %" PRId64,
                                 at, g->lens[k]);
         }
-    mgx_pool_run(args->context->plan->pool, g->tasks, run_part, &job);
+    mgx_pool_run(cpu_pool(args), g->tasks, run_part, &job);
     return MGX_OK;
 }
 
-const struct cpu_kernel cpu_kernel_gathernd = {.name = "gathernd", .prepare = prepare, .run = run};
+const struct mgx_plan_kernel cpu_kernel_gathernd = {
+    .name = "gathernd", .prepare = prepare, .run = run};

@@ -6,15 +6,16 @@
 //
 // A constant b is packed once. Rows of all batches of `a` that share one b merge into one product
 // when they lie at one stride, so a batch of sentences is one tall matrix.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
 #include "op/op.h"
+#include "plan/contest.h"
 #include "targets/cpu/kernel/gemm.h"
 #include "targets/cpu/kernel/split.h"
 #include "targets/cpu/lower/epilogue.h"
-#include "targets/cpu/tune.h"
 
 struct gemm {
     struct mgx_gemm_plan plan;
@@ -65,13 +66,13 @@ static void merge_rows(struct mgx_gemm_desc *d, struct batches *x)
     }
 }
 
-static bool describe(struct cpu_prepare *c, struct gemm *g, struct mgx_gemm_desc *d)
+static bool describe(struct mgx_plan_offer *c, struct gemm *g, struct mgx_gemm_desc *d)
 {
     const struct mgx_shape *a = &c->in[g->a], *b = &c->in[g->b], *y = c->out;
     const struct mgx_shape *r = g->epilogue.residual >= 0 ? &c->in[g->epilogue.residual] : NULL;
     const int n = y->rank;
-    *d = (struct mgx_gemm_desc){.isa = c->plan->isa,
-                                .threads = c->plan->threads,
+    *d = (struct mgx_gemm_desc){.isa = cpu_offered(c)->isa,
+                                .threads = c->machine->threads,
                                 .m = a->lens[n - 2],
                                 .n = b->lens[n - 1],
                                 .k = a->lens[n - 1],
@@ -82,7 +83,7 @@ static bool describe(struct cpu_prepare *c, struct gemm *g, struct mgx_gemm_desc
                                 .c_row = y->strides[n - 2],
                                 .residual_row = r ? r->strides[n - 2] : 0,
                                 .packed = c->constant[g->b] != NULL,
-                                .any_rows = c->plan->parent != NULL,
+                                .any_rows = c->late,
                                 .epilogue = g->epilogue.kernel};
     if (y->strides[n - 1] != 1 && y->lens[n - 1] != 1) {
         c->why = "columns of the result are not contiguous";
@@ -157,7 +158,7 @@ static enum mgx_status plan_way(struct mgx_gemm_plan *plan, const struct mgx_gem
 }
 
 struct contest {
-    struct cpu_prepare *c;
+    struct mgx_plan_offer *c;
     const struct gemm *g;
     struct mgx_gemm_desc desc; // without a hook
     enum way way[WAYS];
@@ -172,22 +173,23 @@ static const char *contestant_name(void *user, int number)
 
 static void *buffer_like(const struct mgx_shape *shape)
 {
-    return cpu_tune_buffer((size_t)mgx_shape_space(shape) * mgx_type_size(shape->type));
+    return mgx_plan_tune_buffer((size_t)mgx_shape_space(shape) * mgx_type_size(shape->type));
 }
 
 static bool contestant_begin(void *user, int number, struct mgx_diag *diag)
 {
     struct contest *t = user;
-    const struct cpu_prepare *c = t->c;
+    const struct mgx_plan_offer *c = t->c;
     if (plan_way(&t->plan, &t->desc, t->way[number], diag) != MGX_OK)
         return false;
     const int residual = t->g->epilogue.residual;
     t->a = buffer_like(&c->in[t->g->a]);
-    t->b = t->desc.packed ? cpu_tune_buffer(t->plan.packed_bytes) : buffer_like(&c->in[t->g->b]);
+    t->b =
+        t->desc.packed ? mgx_plan_tune_buffer(t->plan.packed_bytes) : buffer_like(&c->in[t->g->b]);
     t->y = buffer_like(c->out);
-    t->bias = cpu_tune_buffer((size_t)t->desc.n * sizeof(float));
+    t->bias = mgx_plan_tune_buffer((size_t)t->desc.n * sizeof(float));
     t->residual = residual >= 0 ? buffer_like(&c->in[residual]) : NULL;
-    t->workspace = cpu_tune_buffer(mgx_gemm_workspace(&t->plan));
+    t->workspace = mgx_plan_tune_buffer(mgx_gemm_workspace(&t->plan));
     if (t->a && t->b && t->y && t->bias && t->workspace && (residual < 0 || t->residual))
         return true;
     mgx_fail_memory(diag);
@@ -203,7 +205,7 @@ static void contestant_run(void *user)
                                        .residual = t->residual,
                                        .c = t->y,
                                        .workspace = t->workspace};
-    mgx_gemm_run(&t->plan, &args, t->c->plan->pool);
+    mgx_gemm_run(&t->plan, &args, cpu_offered(t->c)->pool);
 }
 
 static void contestant_end(void *user)
@@ -238,7 +240,7 @@ static bool applies(enum way way, const struct mgx_gemm_desc *d)
 }
 
 // Plans g: by measurement if there is one, else by the cost model.
-static bool choose_plan(struct cpu_prepare *c, struct gemm *g, const struct mgx_gemm_desc *desc,
+static bool choose_plan(struct mgx_plan_offer *c, struct gemm *g, const struct mgx_gemm_desc *desc,
                         bool *tuned)
 {
     struct contest t = {.c = c, .g = g, .desc = *desc};
@@ -249,7 +251,7 @@ static bool choose_plan(struct cpu_prepare *c, struct gemm *g, const struct mgx_
             t.way[count++] = (enum way)way;
     t.desc.epilogue.hook = NULL;
     name_problem(desc, &problem);
-    const struct cpu_contest contest = {
+    const struct mgx_plan_contest contest = {
         .problem = &problem,
         .name = contestant_name,
         .count = count,
@@ -258,79 +260,75 @@ static bool choose_plan(struct cpu_prepare *c, struct gemm *g, const struct mgx_
         .end = contestant_end,
         .user = &t,
     };
-    const enum mgx_status status = cpu_tune(c->plan, &contest, &choice, c->diag);
+    const enum mgx_status status = mgx_plan_tune(c->tuner, &contest, &choice, c->diag);
     mgx_str_fini(&problem);
     *tuned = choice >= 0;
     return status == MGX_OK &&
            plan_way(&g->plan, desc, choice >= 0 ? t.way[choice] : WAY_MODEL, c->diag) == MGX_OK;
 }
 
-static void fill(const struct cpu_fill *f, int part, int parts)
+static void fill(const struct mgx_plan_fill *f, int part, int parts)
 {
     mgx_gemm_pack_part(f->kernel, f->source[0], f->packed, part, parts);
 }
 
-static bool pack(struct cpu_prepare *c, struct gemm *g)
+static bool pack(struct mgx_plan_offer *c, struct gemm *g)
 {
     const struct mgx_tensor *b = c->constant[g->b];
-    const struct {
-        const void *data, *kernel;
-        int64_t n, k, row, col, batch[MGX_GEMM_BATCH], strides[MGX_GEMM_BATCH];
-    } key = {b->data,
-             g->plan.kernel,
-             g->plan.desc.n,
-             g->plan.desc.k,
-             g->plan.desc.b_row,
-             g->plan.desc.b_col,
-             {g->plan.desc.batch[0], g->plan.desc.batch[1], g->plan.desc.batch[2]},
-             {g->plan.desc.b_batch[0], g->plan.desc.b_batch[1], g->plan.desc.b_batch[2]}};
-    const struct cpu_fill how = {.fill = fill,
-                                 .kernel = &g->plan,
-                                 .source = {b->data},
-                                 .source_bytes = mgx_shape_bytes(&b->shape)};
-    g->packed = cpu_pack(c->plan, &key, sizeof key, g->plan.packed_bytes, &how, c->diag);
+    const struct mgx_gemm_desc *d = &g->plan.desc;
+    const int64_t desc[] = {d->n,        d->k,        d->b_row,      d->b_col,      d->batch[0],
+                            d->batch[1], d->batch[2], d->b_batch[0], d->b_batch[1], d->b_batch[2]};
+    static_assert(MGX_GEMM_BATCH == 3, "all of them");
+    const struct mgx_plan_key key = {.kernel = g->plan.kernel->name,
+                                     .source = {b->data},
+                                     .desc = desc,
+                                     .desc_bytes = sizeof desc};
+    const struct mgx_plan_fill how = {.fill = fill,
+                                      .kernel = &g->plan,
+                                      .source = {b->data},
+                                      .source_bytes = mgx_shape_bytes(&b->shape)};
+    g->packed = mgx_plan_pack(c->store, &key, g->plan.packed_bytes, &how, c->diag);
     c->skip_in[g->b] = true;
     return g->packed != NULL;
 }
 
-static bool prepare(struct cpu_prepare *c)
+static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
-    struct gemm *g = MGX_NEW(&c->plan->arena, struct gemm);
+    struct gemm *g = MGX_NEW(c->arena, struct gemm);
     struct mgx_gemm_desc desc;
     const struct mgx_ins *main = NULL;
-    if (!g) {
-        mgx_fail_memory(c->diag);
-        return false;
-    }
+    if (!g)
+        return mgx_plan_no_memory(c);
     if (!cpu_epilogue_match(c, &mgx_op_dot, &g->epilogue, &main))
-        return false;
+        return mgx_plan_refuse(c);
     g->a = g->epilogue.main_in[0];
     g->b = g->epilogue.main_in[1];
     if (c->out->type != MGX_FLOAT || c->in[g->a].type != MGX_FLOAT ||
         c->in[g->b].type != MGX_FLOAT) {
         c->why = "not float";
-        return false;
+        return mgx_plan_refuse(c);
     }
     if (!mgx_shape_elements(c->out) || !mgx_shape_elements(&c->in[g->a])) {
         c->why = "empty";
-        return false;
+        return mgx_plan_refuse(c);
     }
     if (!describe(c, g, &desc))
-        return false;
+        return mgx_plan_refuse(c);
     bool tuned;
     if (!choose_plan(c, g, &desc, &tuned))
-        return false;
+        return mgx_plan_refuse(c);
     if (desc.packed && !pack(c, g))
-        return false;
+        return mgx_plan_refuse(c);
     c->workspace = mgx_gemm_workspace(&g->plan);
     c->flops = 2.0 * (double)mgx_shape_elements(c->out) * (double)desc.k;
-    c->detail = tuned ? mgx_arena_printf(&c->plan->arena, "%s, tuned", g->plan.kernel->name)
+    c->detail = tuned ? mgx_arena_printf(c->arena, "%s, tuned", g->plan.kernel->name)
                       : g->plan.kernel->name;
     c->state = g;
-    return cpu_epilogue_finish(c, &g->epilogue);
+    cpu_epilogue_finish(c, &g->epilogue);
+    return MGX_PLAN_TAKEN;
 }
 
-static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
+static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
                            struct mgx_diag *diag)
 {
     (void)diag;
@@ -345,7 +343,7 @@ static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *a
                                     .workspace = args->workspace,
                                     .hook_user = &epilogue,
                                     .next = step->next};
-    mgx_gemm_run(&g->plan, &a, args->context->plan->pool);
+    mgx_gemm_run(&g->plan, &a, cpu_pool(args));
     return MGX_OK;
 }
 
@@ -355,5 +353,7 @@ static struct mgx_ahead first_read(const void *state, int thread)
     return mgx_gemm_first_read(&g->plan, g->packed, thread);
 }
 
-const struct cpu_kernel cpu_kernel_gemm = {
-    .name = "gemm", .prepare = prepare, .run = run, .first_read = first_read};
+static const struct cpu_reader reader = {first_read};
+
+const struct mgx_plan_kernel cpu_kernel_gemm = {
+    .name = "gemm", .prepare = prepare, .run = run, .more = &reader};

@@ -6,7 +6,7 @@
 
 #include "op/op.h"
 #include "op/rule/rule.h"
-#include "targets/cpu/lower/dynamic.h"
+#include "targets/cpu/lower/lower.h"
 
 // The positions of a line of n elements that are not 0; at most n.
 #define LINE(name, type)                                                                           \
@@ -70,9 +70,8 @@ static void write(const struct kind *kind, const struct mgx_tensor *x, int64_t *
     }
 }
 
-enum mgx_status cpu_nonzero(const struct cpu_plan *plan, struct mgx_compute_call *c, bool *done)
+enum mgx_status cpu_nonzero(struct mgx_compute_call *c, bool *done)
 {
-    (void)plan;
     const struct mgx_tensor *x = c->in[0];
     const struct kind *kind = x->shape.type < MGX_TYPE_COUNT ? &kinds[x->shape.type] : NULL;
     if (!kind || !kind->line || !mgx_shape_is_standard(&x->shape) || !mgx_shape_elements(&x->shape))

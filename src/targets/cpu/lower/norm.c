@@ -9,8 +9,8 @@
 
 #include "base/size.h"
 #include "op/op.h"
-#include "targets/cpu/cpu.h"
 #include "targets/cpu/kernel/rows.h"
+#include "targets/cpu/lower/lower.h"
 
 struct norm {
     void (*kernel)(const float *x, const float *scale, const float *shift, float epsilon, float *y,
@@ -55,7 +55,7 @@ static int peel(const struct mgx_module *body, const struct mgx_op *op, const st
     return -1;
 }
 
-static bool find_parts(struct cpu_prepare *c, struct norm *v, bool rms)
+static bool find_parts(struct mgx_plan_offer *c, struct norm *v, bool rms)
 {
     const struct mgx_module *body = c->ins->mod[0];
     const struct mgx_ins *mean = find(body, &mgx_op_reduce_mean), *root = find(body, &mgx_op_rsqrt);
@@ -101,49 +101,47 @@ static bool row_stride(const struct mgx_shape *s, int axes, int64_t *stride)
     return true;
 }
 
-static bool prepare(struct cpu_prepare *c)
+static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     if (c->ins->op != &mgx_op_group)
-        return false;
+        return mgx_plan_refuse(c);
     const char *tag = mgx_attr_text(c->ins->op, c->ins->attr, "tag");
     const bool rms = strcmp(tag, "rms_norm") == 0;
     if (!rms && strcmp(tag, "layer_norm") != 0)
-        return false;
-    struct norm *v = MGX_NEW(&c->plan->arena, struct norm);
-    if (!v) {
-        mgx_fail_memory(c->diag);
-        return false;
-    }
+        return mgx_plan_refuse(c);
+    struct norm *v = MGX_NEW(c->arena, struct norm);
+    if (!v)
+        return mgx_plan_no_memory(c);
     if (!find_parts(c, v, rms)) {
         c->why = "the body is not in the form known";
-        return false;
+        return mgx_plan_refuse(c);
     }
     const struct mgx_shape *x = &c->in[v->x];
     if (!mgx_shape_elements(x) || !row_stride(c->out, v->axes, &v->y_row)) {
         c->why = "rows of the result do not lie at one distance";
-        return false;
+        return mgx_plan_refuse(c);
     }
     if (!row_stride(x, v->axes, &v->x_row)) {
         c->why = "rows do not lie at one distance";
-        c->want_in[v->x] = CPU_ROW_MAJOR;
-        return false;
+        c->want_in[v->x] = MGX_PLAN_ROW_MAJOR;
+        return mgx_plan_refuse(c);
     }
-    const struct mgx_rows *kernels = mgx_rows_of(c->plan->isa);
+    const struct mgx_rows *kernels = mgx_rows_of(cpu_offered(c)->isa);
     v->kernel = rms ? kernels->rms : kernels->norm;
     c->detail = rms ? "root mean square" : "layer";
     v->n = 1;
     for (int i = x->rank - v->axes; i < x->rank; i++)
         v->n *= x->lens[i];
     v->rows = mgx_shape_elements(x) / v->n;
-    v->tasks = mgx_shape_elements(x) < 1 << 14 ? 1 : (int)mgx_min_i64(v->rows, c->plan->threads);
+    v->tasks = mgx_shape_elements(x) < 1 << 14 ? 1 : (int)mgx_min_i64(v->rows, c->machine->threads);
     c->in_place = v->x_row == v->y_row ? v->x : -1;
     c->state = v;
-    return true;
+    return MGX_PLAN_TAKEN;
 }
 
 struct job {
     const struct norm *v;
-    const struct cpu_args *args;
+    const struct mgx_plan_args *args;
 };
 
 static void run_part(void *user, int task, int thread)
@@ -160,13 +158,13 @@ static void run_part(void *user, int task, int thread)
         v->kernel(x + i * v->x_row, scale, shift, v->epsilon, y + i * v->y_row, v->n);
 }
 
-static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
+static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
                            struct mgx_diag *diag)
 {
     (void)diag;
     struct job job = {step->state, args};
-    mgx_pool_run(args->context->plan->pool, job.v->tasks, run_part, &job);
+    mgx_pool_run(cpu_pool(args), job.v->tasks, run_part, &job);
     return MGX_OK;
 }
 
-const struct cpu_kernel cpu_kernel_norm = {.name = "norm", .prepare = prepare, .run = run};
+const struct mgx_plan_kernel cpu_kernel_norm = {.name = "norm", .prepare = prepare, .run = run};

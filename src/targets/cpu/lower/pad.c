@@ -9,7 +9,7 @@
 #include "base/size.h"
 #include "op/op.h"
 #include "op/reference/pad.h"
-#include "targets/cpu/cpu.h"
+#include "targets/cpu/lower/lower.h"
 
 enum { PARALLEL_BYTES = 1 << 16, LONGEST = 1 << 24 }; // positions of an axis that get a table
 
@@ -29,7 +29,7 @@ struct pad {
 };
 
 // The padding value's bytes; false where it is not known ahead of time.
-static bool read_value(struct cpu_prepare *c, const struct mgx_pad *a, struct pad *p)
+static bool read_value(struct mgx_plan_offer *c, const struct mgx_pad *a, struct pad *p)
 {
     const enum mgx_type type = c->out->type;
     if (c->in_count > 2) {
@@ -44,7 +44,7 @@ static bool read_value(struct cpu_prepare *c, const struct mgx_pad *a, struct pa
     return true;
 }
 
-static const int64_t *read_pads(struct cpu_prepare *c, const struct mgx_pad *a)
+static const int64_t *read_pads(struct mgx_plan_offer *c, const struct mgx_pad *a)
 {
     if (c->in_count < 2)
         return a->pads.count == 2 * c->out->rank ? a->pads.v : NULL;
@@ -55,13 +55,13 @@ static const int64_t *read_pads(struct cpu_prepare *c, const struct mgx_pad *a)
                : NULL;
 }
 
-static bool make_axis(struct cpu_prepare *c, const struct mgx_pad *a, size_t size, int axis,
+static bool make_axis(struct mgx_plan_offer *c, const struct mgx_pad *a, size_t size, int axis,
                       int64_t before, struct axis *out)
 {
     const int64_t n = c->out->lens[axis], in = c->in[0].lens[axis];
     *out = (struct axis){.length = n,
                          .step = c->out->strides[axis] * (int64_t)size,
-                         .from = MGX_NEW_ARRAY(&c->plan->arena, int64_t, n)};
+                         .from = MGX_NEW_ARRAY(c->arena, int64_t, n)};
     for (int64_t i = 0; out->from && i < n; i++) {
         const int64_t at = mgx_pad_source(a->mode, i - before, in);
         out->from[i] = at < 0 ? -1 : at * c->in[0].strides[axis] * (int64_t)size;
@@ -108,7 +108,7 @@ static bool is_long(const struct mgx_shape *s)
     return false;
 }
 
-static const char *refuses(const struct cpu_prepare *c, const int64_t *pads, bool has_value)
+static const char *refuses(const struct mgx_plan_offer *c, const int64_t *pads, bool has_value)
 {
     return c->dynamic                                   ? "sizes are known at run time"
            : !pads                                      ? "pads come from an input"
@@ -119,7 +119,8 @@ static const char *refuses(const struct cpu_prepare *c, const int64_t *pads, boo
                                                                            : NULL;
 }
 
-static bool fill(struct cpu_prepare *c, const struct mgx_pad *a, const int64_t *pads, struct pad *p)
+static bool fill(struct mgx_plan_offer *c, const struct mgx_pad *a, const int64_t *pads,
+                 struct pad *p)
 {
     const int rank = c->out->rank, last = fastest(c->out);
     p->lines = 1;
@@ -132,29 +133,27 @@ static bool fill(struct cpu_prepare *c, const struct mgx_pad *a, const int64_t *
     }
     find_middle(p);
     const int64_t bytes = p->lines * p->line.length * (int64_t)p->size;
-    p->tasks = bytes < PARALLEL_BYTES ? 1 : (int)mgx_min_i64(p->lines, c->plan->threads);
+    p->tasks = bytes < PARALLEL_BYTES ? 1 : (int)mgx_min_i64(p->lines, c->machine->threads);
     for (int i = 0; i < c->in_count; i++)
         c->skip_in[i] = i > 0;
     return true;
 }
 
-static bool prepare(struct cpu_prepare *c)
+static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     if (c->ins->op != &mgx_op_pad)
-        return false;
+        return mgx_plan_refuse(c);
     const struct mgx_pad *a = c->ins->attr;
-    struct pad *p = MGX_NEW(&c->plan->arena, struct pad);
-    if (!p) {
-        mgx_fail_memory(c->diag);
-        return false;
-    }
+    struct pad *p = MGX_NEW(c->arena, struct pad);
+    if (!p)
+        return mgx_plan_no_memory(c);
     *p = (struct pad){.size = mgx_type_size(c->out->type)};
     const int64_t *pads = read_pads(c, a);
     if ((c->why = refuses(c, pads, p->size <= sizeof p->value && read_value(c, a, p))))
-        return false;
+        return mgx_plan_refuse(c);
     c->state = p;
     c->detail = a->mode == MGX_PAD_CONSTANT ? "constant" : "repeating";
-    return fill(c, a, pads, p);
+    return fill(c, a, pads, p) ? MGX_PLAN_TAKEN : mgx_plan_refuse(c);
 }
 
 // n elements of the padding value.
@@ -192,7 +191,7 @@ static void copy_line(const struct pad *p, const unsigned char *from, unsigned c
 
 struct job {
     const struct pad *p;
-    const struct cpu_args *args;
+    const struct mgx_plan_args *args;
 };
 
 static void run_part(void *user, int task, int thread)
@@ -220,13 +219,13 @@ static void run_part(void *user, int task, int thread)
     }
 }
 
-static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
+static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
                            struct mgx_diag *diag)
 {
     (void)diag;
     struct job job = {step->state, args};
-    mgx_pool_run(args->context->plan->pool, job.p->tasks, run_part, &job);
+    mgx_pool_run(cpu_pool(args), job.p->tasks, run_part, &job);
     return MGX_OK;
 }
 
-const struct cpu_kernel cpu_kernel_pad = {.name = "pad", .prepare = prepare, .run = run};
+const struct mgx_plan_kernel cpu_kernel_pad = {.name = "pad", .prepare = prepare, .run = run};

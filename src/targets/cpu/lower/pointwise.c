@@ -15,8 +15,8 @@
 
 #include "base/size.h"
 #include "op/op.h"
-#include "targets/cpu/body.h"
-#include "targets/cpu/typed.h"
+#include "targets/cpu/lower/body.h"
+#include "targets/cpu/lower/typed.h"
 
 enum { MAX_IN = 16, PARALLEL_ELEMENTS = 1 << 15 };
 
@@ -52,7 +52,7 @@ static void sort_axes(const struct mgx_shape *out, int *order, int *count)
 }
 
 // Does axis `a` continue axis `last` of the loops in every operand?
-static bool continues(const struct loops *l, const struct cpu_prepare *c, int a, int last)
+static bool continues(const struct loops *l, const struct mgx_plan_offer *c, int a, int last)
 {
     const int64_t n = c->out->lens[a];
     if (l->out[last] != c->out->strides[a] * n)
@@ -63,7 +63,7 @@ static bool continues(const struct loops *l, const struct cpu_prepare *c, int a,
     return true;
 }
 
-static void plan_loops(struct loops *l, const struct cpu_prepare *c)
+static void plan_loops(struct loops *l, const struct mgx_plan_offer *c)
 {
     int order[MGX_MAX_RANK], count;
     sort_axes(c->out, order, &count);
@@ -106,55 +106,53 @@ static bool same_layout(const struct mgx_shape *a, const struct mgx_shape *b)
 }
 
 // As a program of floats, which is faster, or of any types.
-static bool compile(struct cpu_prepare *c, struct pointwise *p)
+static bool compile(struct mgx_plan_offer *c, struct pointwise *p)
 {
-    p->body = cpu_body_compile(c->plan, c->ins, &c->why, c->diag);
+    p->body = cpu_body_compile(c, c->ins);
     if (p->body && (p->body->out_count != 1 || p->body->in_count != c->in_count)) {
         c->why = "the body has several results";
         return false;
     }
     if (!p->body && c->diag->status == MGX_OK)
-        p->typed = cpu_typed_compile(c->plan, c->ins, &c->why, c->diag);
+        p->typed = cpu_typed_compile(c, c->ins);
     c->detail = p->typed ? "typed" : NULL;
     return p->body || p->typed;
 }
 
-static bool prepare(struct cpu_prepare *c)
+static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     const struct mgx_op *op = c->ins->op;
     if (op != &mgx_op_pointwise && !(op->flags & MGX_OP_POINTWISE) && op != &mgx_op_convert &&
         op != &mgx_op_identity)
-        return false;
+        return mgx_plan_refuse(c);
     if (c->in_count > MAX_IN || c->in_count < 1) {
         c->why = "too many inputs";
-        return false;
+        return mgx_plan_refuse(c);
     }
-    struct pointwise *p = MGX_NEW(&c->plan->arena, struct pointwise);
-    if (!p) {
-        mgx_fail_memory(c->diag);
-        return false;
-    }
+    struct pointwise *p = MGX_NEW(c->arena, struct pointwise);
+    if (!p)
+        return mgx_plan_no_memory(c);
     p->in_count = c->in_count;
     if (!compile(c, p))
-        return false;
+        return mgx_plan_refuse(c);
     plan_loops(&p->loops, c);
     if (!mgx_shape_elements(c->out))
         p->loops.blocks = 0;
-    p->threads = mgx_shape_elements(c->out) >= PARALLEL_ELEMENTS ? c->plan->threads : 1;
+    p->threads = mgx_shape_elements(c->out) >= PARALLEL_ELEMENTS ? c->machine->threads : 1;
     p->thread_floats = p->typed ? cpu_typed_scratch(p->typed) / sizeof(float)
                                 : (size_t)mgx_block_scratch(&p->body->block) +
                                       (size_t)(c->in_count + 1) * MGX_BLOCK;
-    c->workspace = p->thread_floats * sizeof(float) * (size_t)c->plan->threads;
+    c->workspace = p->thread_floats * sizeof(float) * (size_t)c->machine->threads;
     for (int i = 0; i < c->in_count && c->in_place < 0; i++)
         if (same_layout(&c->in[i], c->out) && !mgx_shape_is_broadcasted(&c->in[i]))
             c->in_place = i;
     c->state = p;
-    return true;
+    return MGX_PLAN_TAKEN;
 }
 
 struct job {
     const struct pointwise *p;
-    const struct cpu_args *args;
+    const struct mgx_plan_args *args;
     int tasks;
 };
 
@@ -300,15 +298,15 @@ static void run_part(void *user, int task, int thread)
     }
 }
 
-static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
+static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
                            struct mgx_diag *diag)
 {
     (void)diag;
     const struct pointwise *p = step->state;
     struct job job = {p, args, (int)mgx_min_i64(p->threads, p->loops.blocks)};
-    mgx_pool_run(args->context->plan->pool, job.tasks, run_part, &job);
+    mgx_pool_run(cpu_pool(args), job.tasks, run_part, &job);
     return MGX_OK;
 }
 
-const struct cpu_kernel cpu_kernel_pointwise = {
+const struct mgx_plan_kernel cpu_kernel_pointwise = {
     .name = "pointwise", .prepare = prepare, .run = run};

@@ -3,8 +3,8 @@
 #include "base/size.h"
 #include "op/op.h"
 #include "op/reference/pool.h"
-#include "targets/cpu/cpu.h"
 #include "targets/cpu/kernel/pool.h"
+#include "targets/cpu/lower/lower.h"
 
 enum { DIMS = 3 };
 
@@ -42,7 +42,7 @@ static void divide(struct pooling *p, int64_t elements, int threads)
             (int)mgx_max_i64(mgx_min_i64(p->channels / PIECE, tasks / p->row_tasks), 1);
 }
 
-static bool suits(struct cpu_prepare *c)
+static bool suits(struct mgx_plan_offer *c)
 {
     const struct mgx_shape *x = &c->in[0], *y = c->out;
     c->why = x->type != MGX_FLOAT                               ? "not float"
@@ -53,7 +53,7 @@ static bool suits(struct cpu_prepare *c)
                                                      : NULL;
     if (!c->why && x->strides[1] != 1 && x->lens[1] != 1) {
         c->why = "channels are not contiguous";
-        c->want_in[0] = CPU_LIKE_RESULT;
+        c->want_in[0] = MGX_PLAN_LIKE_RESULT;
     }
     return !c->why;
 }
@@ -77,17 +77,15 @@ static void describe_axes(struct pooling *p, const struct mgx_ins *ins, const st
         p->axis[missing + i] = (struct axis){walk.axis[i], x->strides[i + 2], y->strides[i + 2]};
 }
 
-static bool prepare(struct cpu_prepare *c)
+static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     if (c->ins->op != &mgx_op_pooling || !suits(c))
-        return false;
+        return mgx_plan_refuse(c);
     const struct mgx_shape *x = &c->in[0], *y = c->out;
-    struct pooling *p = MGX_NEW(&c->plan->arena, struct pooling);
-    if (!p) {
-        mgx_fail_memory(c->diag);
-        return false;
-    }
-    p->pixel = mgx_pool_of(c->plan->isa);
+    struct pooling *p = MGX_NEW(c->arena, struct pooling);
+    if (!p)
+        return mgx_plan_no_memory(c);
+    p->pixel = mgx_pool_of(cpu_offered(c)->isa);
     p->max = mgx_ins_int(c->ins, "mode") == 1;
     p->count_pad = mgx_ins_int(c->ins, "count_include_pad");
     p->batch = x->lens[0];
@@ -95,9 +93,9 @@ static bool prepare(struct cpu_prepare *c)
     p->y_batch = y->strides[0];
     p->channels = x->lens[1];
     describe_axes(p, c->ins, x, y);
-    divide(p, mgx_shape_elements(x), c->plan->threads);
+    divide(p, mgx_shape_elements(x), c->machine->threads);
     c->state = p;
-    return true;
+    return MGX_PLAN_TAKEN;
 }
 
 // The part of a window along one axis that lies inside the image.
@@ -119,7 +117,7 @@ static struct span span_at(const struct axis *a, int64_t o, bool count_pad)
 
 struct job {
     const struct pooling *p;
-    const struct cpu_args *args;
+    const struct mgx_plan_args *args;
 };
 
 // Channels [begin, end) of a row.
@@ -165,14 +163,14 @@ static void run_part(void *user, int task, int thread)
         run_row(job, i, first, last);
 }
 
-static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
+static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
                            struct mgx_diag *diag)
 {
     (void)diag;
     struct job job = {step->state, args};
-    mgx_pool_run(args->context->plan->pool, job.p->row_tasks * job.p->channel_tasks, run_part,
-                 &job);
+    mgx_pool_run(cpu_pool(args), job.p->row_tasks * job.p->channel_tasks, run_part, &job);
     return MGX_OK;
 }
 
-const struct cpu_kernel cpu_kernel_pooling = {.name = "pooling", .prepare = prepare, .run = run};
+const struct mgx_plan_kernel cpu_kernel_pooling = {
+    .name = "pooling", .prepare = prepare, .run = run};

@@ -9,8 +9,8 @@
 #include "base/size.h"
 #include "op/op.h"
 #include "op/reference/resize.h"
-#include "targets/cpu/cpu.h"
 #include "targets/cpu/kernel/pool.h"
+#include "targets/cpu/lower/lower.h"
 
 struct place {
     int64_t first, second; // rows (columns) of the input
@@ -30,7 +30,7 @@ static int64_t clamp(double at, int64_t length)
     return at <= 0 ? 0 : at >= (double)(length - 1) ? length - 1 : (int64_t)at;
 }
 
-static struct place *make_table(struct cpu_prepare *c, const struct mgx_resize_how *how,
+static struct place *make_table(struct mgx_plan_offer *c, const struct mgx_resize_how *how,
                                 const struct mgx_resize *a, int axis)
 {
     const struct mgx_resize_axis what = {.in = c->in[0].lens[axis],
@@ -38,7 +38,7 @@ static struct place *make_table(struct cpu_prepare *c, const struct mgx_resize_h
                                          .up = a->scales.count ? (double)(float)a->scales.v[axis]
                                                                : (double)c->out->lens[axis],
                                          .down = a->scales.count ? 1 : (double)c->in[0].lens[axis]};
-    struct place *table = MGX_NEW_ARRAY(&c->plan->arena, struct place, what.out);
+    struct place *table = MGX_NEW_ARRAY(c->arena, struct place, what.out);
     for (int64_t o = 0; table && o < what.out; o++) {
         const double at = how->place(&what, o);
         if (how->mode == MGX_RESIZE_NEAREST) {
@@ -53,7 +53,7 @@ static struct place *make_table(struct cpu_prepare *c, const struct mgx_resize_h
     return table;
 }
 
-static bool suits(struct cpu_prepare *c, const struct mgx_resize *a, struct mgx_resize_how *how)
+static bool suits(struct mgx_plan_offer *c, const struct mgx_resize *a, struct mgx_resize_how *how)
 {
     const struct mgx_shape *x = &c->in[0], *y = c->out;
     const char *wrong;
@@ -70,21 +70,21 @@ static bool suits(struct cpu_prepare *c, const struct mgx_resize *a, struct mgx_
     return !c->why;
 }
 
-static bool prepare(struct cpu_prepare *c)
+static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     struct mgx_resize_how how;
     if (c->ins->op != &mgx_op_resize)
-        return false;
+        return mgx_plan_refuse(c);
     const struct mgx_resize *a = c->ins->attr;
     if (!suits(c, a, &how)) {
-        c->want_in[0] = CPU_LIKE_RESULT;
-        return false;
+        c->want_in[0] = MGX_PLAN_LIKE_RESULT;
+        return mgx_plan_refuse(c);
     }
     const struct mgx_shape *x = &c->in[0], *y = c->out;
-    struct resize *r = MGX_NEW(&c->plan->arena, struct resize);
+    struct resize *r = MGX_NEW(c->arena, struct resize);
     if (r) {
         *r = (struct resize){.linear = how.mode == MGX_RESIZE_LINEAR,
-                             .blend = mgx_blend_of(c->plan->isa),
+                             .blend = mgx_blend_of(cpu_offered(c)->isa),
                              .rows = make_table(c, &how, a, 2),
                              .cols = make_table(c, &how, a, 3),
                              .batch = y->lens[0],
@@ -98,21 +98,19 @@ static bool prepare(struct cpu_prepare *c)
                              .y_row = y->strides[2],
                              .y_col = y->strides[3]};
     }
-    if (!r || !r->rows || !r->cols) {
-        mgx_fail_memory(c->diag);
-        return false;
-    }
+    if (!r || !r->rows || !r->cols)
+        return mgx_plan_no_memory(c);
     r->tasks = mgx_shape_elements(y) < 1 << 14
                    ? 1
-                   : (int)mgx_min_i64(r->batch * r->height, c->plan->threads);
+                   : (int)mgx_min_i64(r->batch * r->height, c->machine->threads);
     c->detail = r->linear ? "linear" : "nearest";
     c->state = r;
-    return true;
+    return MGX_PLAN_TAKEN;
 }
 
 struct job {
     const struct resize *r;
-    const struct cpu_args *args;
+    const struct mgx_plan_args *args;
 };
 
 static void run_row(const struct resize *r, const float *x, float *y, const struct place *row)
@@ -144,13 +142,13 @@ static void run_part(void *user, int task, int thread)
                 &r->rows[i % r->height]);
 }
 
-static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
+static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
                            struct mgx_diag *diag)
 {
     (void)diag;
     struct job job = {step->state, args};
-    mgx_pool_run(args->context->plan->pool, job.r->tasks, run_part, &job);
+    mgx_pool_run(cpu_pool(args), job.r->tasks, run_part, &job);
     return MGX_OK;
 }
 
-const struct cpu_kernel cpu_kernel_resize = {.name = "resize", .prepare = prepare, .run = run};
+const struct mgx_plan_kernel cpu_kernel_resize = {.name = "resize", .prepare = prepare, .run = run};

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "op/op.h"
-#include "targets/cpu/cpu.h"
 #include "targets/cpu/kernel/rnn.h"
+#include "targets/cpu/lower/lower.h"
 
 enum { X, W, R, BIAS, LENGTHS, H0, C0, PEEPHOLES, OPERANDS };
 
@@ -64,7 +64,7 @@ static bool find_acts(const struct mgx_ins *ins, struct mgx_rnn_desc *d)
     return true;
 }
 
-static bool find_operands(struct cpu_prepare *c, struct rnn *v)
+static bool find_operands(struct mgx_plan_offer *c, struct rnn *v)
 {
     for (int i = 0; i < OPERANDS; i++) {
         v->has[i] = i < c->in_count && c->ins->in[i]->op != &mgx_op_undefined;
@@ -78,20 +78,20 @@ static bool find_operands(struct cpu_prepare *c, struct rnn *v)
         }
         if (i != X && !mgx_shape_is_standard(&c->in[i])) {
             c->why = "an operand is not row-major";
-            c->want_in[i] = CPU_ROW_MAJOR;
+            c->want_in[i] = MGX_PLAN_ROW_MAJOR;
             return false;
         }
     }
     return true;
 }
 
-static bool describe(struct cpu_prepare *c, const struct rnn *v, struct mgx_rnn_desc *d)
+static bool describe(struct mgx_plan_offer *c, const struct rnn *v, struct mgx_rnn_desc *d)
 {
     const struct mgx_ins *ins = c->ins;
     const struct mgx_shape *x = &c->in[X], *y = c->out;
     const int64_t direction = mgx_ins_int(ins, "direction");
-    d->isa = c->plan->isa;
-    d->threads = c->plan->threads;
+    d->isa = cpu_offered(c)->isa;
+    d->threads = c->machine->threads;
     d->steps = x->lens[0];
     d->batch = x->lens[1];
     d->input = x->lens[2];
@@ -119,27 +119,32 @@ static bool describe(struct cpu_prepare *c, const struct rnn *v, struct mgx_rnn_
                                                     : NULL;
     if (!c->why)
         return true;
-    c->want_in[X] = CPU_ROW_MAJOR;
+    c->want_in[X] = MGX_PLAN_ROW_MAJOR;
     return false;
 }
 
-static void fill(const struct cpu_fill *f, int part, int parts)
+static void fill(const struct mgx_plan_fill *f, int part, int parts)
 {
     (void)parts;
     if (part == 0)
         mgx_rnn_pack(f->kernel, f->source[0], f->source[1], f->source[2], f->source[3], f->packed);
 }
 
-static bool pack(struct cpu_prepare *c, struct rnn *v)
+static bool pack(struct mgx_plan_offer *c, struct rnn *v)
 {
     const void *data[4] = {c->constant[W]->data, c->constant[R]->data,
                            v->has[BIAS] ? c->constant[BIAS]->data : NULL,
                            v->has[PEEPHOLES] ? c->constant[PEEPHOLES]->data : NULL};
-    const struct cpu_fill how = {.fill = fill,
-                                 .kernel = &v->plan,
-                                 .source = {data[0], data[1], data[2], data[3]},
-                                 .source_bytes = mgx_shape_bytes(&c->constant[W]->shape)};
-    v->packed = cpu_pack(c->plan, data, sizeof data, v->plan.packed_bytes, &how, c->diag);
+    const struct mgx_plan_fill how = {.fill = fill,
+                                      .kernel = &v->plan,
+                                      .source = {data[0], data[1], data[2], data[3]},
+                                      .source_bytes = mgx_shape_bytes(&c->constant[W]->shape)};
+    const int64_t isa = cpu_offered(c)->isa;
+    const struct mgx_plan_key key = {.kernel = "rnn",
+                                     .desc = &isa,
+                                     .desc_bytes = sizeof isa,
+                                     .source = {data[0], data[1], data[2], data[3]}};
+    v->packed = mgx_plan_pack(c->store, &key, v->plan.packed_bytes, &how, c->diag);
     if (!v->packed)
         return false;
     c->skip_in[W] = c->skip_in[R] = true;
@@ -148,30 +153,28 @@ static bool pack(struct cpu_prepare *c, struct rnn *v)
     return true;
 }
 
-static bool prepare(struct cpu_prepare *c)
+static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     struct mgx_rnn_desc desc = {.reverse = false};
     if (!find_kind(c->ins->op, &desc.kind))
-        return false;
-    struct rnn *v = MGX_NEW(&c->plan->arena, struct rnn);
-    if (!v) {
-        mgx_fail_memory(c->diag);
-        return false;
-    }
+        return mgx_plan_refuse(c);
+    struct rnn *v = MGX_NEW(c->arena, struct rnn);
+    if (!v)
+        return mgx_plan_no_memory(c);
     v->cell = c->ins->op == &mgx_op_lstm_last_cell;
     if (!find_operands(c, v) || !describe(c, v, &desc))
-        return false;
+        return mgx_plan_refuse(c);
     if (mgx_rnn_plan_init(&v->plan, &desc, c->diag) != MGX_OK || !pack(c, v))
-        return false;
+        return mgx_plan_refuse(c);
     static const int gates[] = {[MGX_RNN_PLAIN] = 1, [MGX_RNN_GRU] = 3, [MGX_RNN_LSTM] = 4};
     const double sums = (double)(desc.steps * desc.batch * desc.directions * desc.hidden);
     c->flops = 2 * sums * gates[desc.kind] * (double)(desc.input + desc.hidden);
     c->workspace = v->plan.workspace_bytes;
     c->state = v;
-    return true;
+    return MGX_PLAN_TAKEN;
 }
 
-static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
+static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
                            struct mgx_diag *diag)
 {
     (void)diag;
@@ -184,8 +187,8 @@ static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *a
                                    .y = v->cell ? NULL : args->out,
                                    .final_c = v->cell ? args->out : NULL,
                                    .workspace = args->workspace};
-    mgx_rnn_run(&v->plan, &a, args->context->plan->pool);
+    mgx_rnn_run(&v->plan, &a, cpu_pool(args));
     return MGX_OK;
 }
 
-const struct cpu_kernel cpu_kernel_rnn = {.name = "rnn", .prepare = prepare, .run = run};
+const struct mgx_plan_kernel cpu_kernel_rnn = {.name = "rnn", .prepare = prepare, .run = run};

@@ -9,8 +9,8 @@
 #include "base/size.h"
 #include "op/op.h"
 #include "op/reference/roi.h"
-#include "targets/cpu/cpu.h"
 #include "targets/cpu/kernel/taps.h"
+#include "targets/cpu/lower/lower.h"
 
 enum { TAPS = 256 }; // four per sample
 
@@ -23,7 +23,7 @@ struct roialign {
     int tasks;
 };
 
-static bool suits(struct cpu_prepare *c)
+static bool suits(struct mgx_plan_offer *c)
 {
     const struct mgx_shape *x = &c->in[0], *rois = &c->in[1], *at = &c->in[2], *y = c->out;
     if (x->type != MGX_FLOAT || rois->type != MGX_FLOAT || !mgx_shape_elements(x) ||
@@ -34,25 +34,23 @@ static bool suits(struct cpu_prepare *c)
     if ((y->strides[1] != 1 && y->lens[1] != 1) || (x->strides[1] != 1 && x->lens[1] != 1) ||
         !mgx_shape_is_standard(rois) || !mgx_shape_is_standard(at)) {
         c->why = "channels are not contiguous, or regions not row-major";
-        c->want_in[0] = CPU_LIKE_RESULT;
-        c->want_in[1] = c->want_in[2] = CPU_ROW_MAJOR;
+        c->want_in[0] = MGX_PLAN_LIKE_RESULT;
+        c->want_in[1] = c->want_in[2] = MGX_PLAN_ROW_MAJOR;
         return false;
     }
     return true;
 }
 
-static bool prepare(struct cpu_prepare *c)
+static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     if (c->ins->op != &mgx_op_roialign || !suits(c))
-        return false;
+        return mgx_plan_refuse(c);
     const struct mgx_shape *x = &c->in[0], *y = c->out;
-    struct roialign *r = MGX_NEW(&c->plan->arena, struct roialign);
-    if (!r) {
-        mgx_fail_memory(c->diag);
-        return false;
-    }
+    struct roialign *r = MGX_NEW(c->arena, struct roialign);
+    if (!r)
+        return mgx_plan_no_memory(c);
     *r = (struct roialign){.attr = c->ins->attr,
-                           .pixel = mgx_tap_of(c->plan->isa),
+                           .pixel = mgx_tap_of(cpu_offered(c)->isa),
                            .wide = c->in[2].type == MGX_INT64,
                            .rois = y->lens[0],
                            .images = x->lens[0],
@@ -65,10 +63,10 @@ static bool prepare(struct cpu_prepare *c)
                            .y_roi = y->strides[0],
                            .y_row = y->strides[2],
                            .y_col = y->strides[3],
-                           .tasks = (int)mgx_min_i64(y->lens[0], 8 * (int64_t)c->plan->threads)};
+                           .tasks = (int)mgx_min_i64(y->lens[0], 8 * (int64_t)c->machine->threads)};
     c->detail = r->attr->mode == MGX_ROI_MAX ? "max" : "average";
     c->state = r;
-    return true;
+    return MGX_PLAN_TAKEN;
 }
 
 static int64_t image_of(const struct roialign *r, const void *index, int64_t i)
@@ -152,7 +150,7 @@ static void run_part(void *user, int task, int thread)
     }
 }
 
-static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
+static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
                            struct mgx_diag *diag)
 {
     const struct roialign *r = step->state;
@@ -172,8 +170,9 @@ static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *a
                             "samples",
                             (double)roi[0], (double)roi[1], (double)roi[2], (double)roi[3]);
     }
-    mgx_pool_run(args->context->plan->pool, r->tasks, run_part, &job);
+    mgx_pool_run(cpu_pool(args), r->tasks, run_part, &job);
     return MGX_OK;
 }
 
-const struct cpu_kernel cpu_kernel_roialign = {.name = "roialign", .prepare = prepare, .run = run};
+const struct mgx_plan_kernel cpu_kernel_roialign = {
+    .name = "roialign", .prepare = prepare, .run = run};

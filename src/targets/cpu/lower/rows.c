@@ -8,8 +8,8 @@
 
 #include "base/size.h"
 #include "op/op.h"
-#include "targets/cpu/cpu.h"
 #include "targets/cpu/kernel/rows.h"
+#include "targets/cpu/lower/lower.h"
 
 enum { PARALLEL = 1 << 14 };
 
@@ -49,22 +49,22 @@ struct rows {
     int tasks;
 };
 
-static struct rows *new_rows(struct cpu_prepare *c)
+static struct rows *new_rows(struct mgx_plan_offer *c)
 {
-    struct rows *r = MGX_NEW(&c->plan->arena, struct rows);
+    struct rows *r = MGX_NEW(c->arena, struct rows);
     if (!r) {
         mgx_fail_memory(c->diag);
         return NULL;
     }
-    r->kernels = mgx_rows_of(c->plan->isa);
+    r->kernels = mgx_rows_of(cpu_offered(c)->isa);
     r->outer.count = 1;
     return r;
 }
 
-static void choose_tasks(struct cpu_prepare *c, struct rows *r)
+static void choose_tasks(struct mgx_plan_offer *c, struct rows *r)
 {
     const int64_t elements = mgx_shape_elements(&c->in[0]);
-    r->tasks = elements < PARALLEL ? 1 : (int)mgx_min_i64(r->outer.count, c->plan->threads);
+    r->tasks = elements < PARALLEL ? 1 : (int)mgx_min_i64(r->outer.count, c->machine->threads);
 }
 
 // The kept axis that is contiguous in both operands, or -1.
@@ -78,17 +78,17 @@ static int contiguous_axis(const struct mgx_shape *x, const struct mgx_shape *y,
 
 // --- softmax ---
 
-static bool prepare_softmax(struct cpu_prepare *c)
+static enum mgx_plan_answer prepare_softmax(struct mgx_plan_offer *c)
 {
     const bool log = c->ins->op == &mgx_op_logsoftmax;
     if (c->ins->op != &mgx_op_softmax && !log)
-        return false;
+        return mgx_plan_refuse(c);
     const struct mgx_shape *x = &c->in[0], *y = c->out;
     int64_t axis = mgx_ins_int(c->ins, "axis");
     axis += axis < 0 ? x->rank : 0;
     if (x->type != MGX_FLOAT || !mgx_shape_elements(x)) {
         c->why = "not float, or empty";
-        return false;
+        return mgx_plan_refuse(c);
     }
     const bool along = (x->strides[axis] == 1 && y->strides[axis] == 1) || x->lens[axis] == 1;
     bool itself[MGX_MAX_RANK] = {false};
@@ -96,12 +96,12 @@ static bool prepare_softmax(struct cpu_prepare *c)
     const int inner = contiguous_axis(x, y, itself);
     if (!along && (inner < 0 || log)) {
         c->why = "neither the axis nor another one is contiguous";
-        c->want_in[0] = CPU_LIKE_RESULT;
-        return false;
+        c->want_in[0] = MGX_PLAN_LIKE_RESULT;
+        return mgx_plan_refuse(c);
     }
     struct rows *r = new_rows(c);
     if (!r)
-        return false;
+        return mgx_plan_refuse(c);
     r->map = log ? r->kernels->logsoftmax : r->kernels->softmax;
     r->n = along ? x->lens[axis] : x->lens[inner];
     r->across = !along;
@@ -117,7 +117,7 @@ static bool prepare_softmax(struct cpu_prepare *c)
         same &= x->lens[i] == 1 || x->strides[i] == y->strides[i];
     c->in_place = same && !log ? 0 : -1; // logsoftmax reads x again after writing y
     c->state = r;
-    return true;
+    return MGX_PLAN_TAKEN;
 }
 
 // --- reductions ---
@@ -165,7 +165,7 @@ static bool merge_folded(const struct mgx_shape *x, const bool *folded, int64_t 
     return true;
 }
 
-static bool lay_out(struct cpu_prepare *c, struct rows *r, const bool *folded)
+static bool lay_out(struct mgx_plan_offer *c, struct rows *r, const bool *folded)
 {
     const struct mgx_shape *x = &c->in[0], *y = c->out;
     int inner = -1;
@@ -180,7 +180,7 @@ static bool lay_out(struct cpu_prepare *c, struct rows *r, const bool *folded)
         r->across = inner >= 0;
         if (inner < 0) {
             c->why = "neither the reduced axes nor the others are contiguous";
-            c->want_in[0] = CPU_ROW_MAJOR;
+            c->want_in[0] = MGX_PLAN_ROW_MAJOR;
             return false;
         }
         r->n = x->lens[inner];
@@ -191,16 +191,16 @@ static bool lay_out(struct cpu_prepare *c, struct rows *r, const bool *folded)
     return true;
 }
 
-static bool prepare_reduce(struct cpu_prepare *c)
+static enum mgx_plan_answer prepare_reduce(struct mgx_plan_offer *c)
 {
     enum mgx_fold kind;
     bool folded[MGX_MAX_RANK] = {false};
     if (!find_kind(c->ins->op, &kind))
-        return false;
+        return mgx_plan_refuse(c);
     const struct mgx_shape *x = &c->in[0];
     if (x->type != MGX_FLOAT || !mgx_shape_elements(x) || c->in_count != 1) {
         c->why = "not float, empty, or axes from an input";
-        return false;
+        return mgx_plan_refuse(c);
     }
     const struct mgx_ints axes = mgx_ins_ints(c->ins, "axes");
     for (int i = 0; i < axes.count; i++)
@@ -209,21 +209,21 @@ static bool prepare_reduce(struct cpu_prepare *c)
         folded[i] = true;
     struct rows *r = new_rows(c);
     if (!r)
-        return false;
+        return mgx_plan_refuse(c);
     r->kind = kind;
     if (!lay_out(c, r, folded))
-        return false;
+        return mgx_plan_refuse(c);
     choose_tasks(c, r);
     c->detail = r->across ? "across rows" : "along rows";
     c->state = r;
-    return true;
+    return MGX_PLAN_TAKEN;
 }
 
 // --- running ---
 
 struct job {
     const struct rows *r;
-    const struct cpu_args *args;
+    const struct mgx_plan_args *args;
 };
 
 static void run_part(void *user, int task, int thread)
@@ -248,16 +248,16 @@ static void run_part(void *user, int task, int thread)
     }
 }
 
-static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
+static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
                            struct mgx_diag *diag)
 {
     (void)diag;
     struct job job = {step->state, args};
-    mgx_pool_run(args->context->plan->pool, job.r->tasks, run_part, &job);
+    mgx_pool_run(cpu_pool(args), job.r->tasks, run_part, &job);
     return MGX_OK;
 }
 
-const struct cpu_kernel cpu_kernel_softmax = {
+const struct mgx_plan_kernel cpu_kernel_softmax = {
     .name = "softmax", .prepare = prepare_softmax, .run = run};
-const struct cpu_kernel cpu_kernel_reduce = {
+const struct mgx_plan_kernel cpu_kernel_reduce = {
     .name = "reduce", .prepare = prepare_reduce, .run = run};

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "op/op.h"
-#include "targets/cpu/cpu.h"
+#include "targets/cpu/lower/lower.h"
 
 struct scatter {
     void *copy; // of x: a state of the copy kernel
@@ -47,7 +47,7 @@ static void sort_axes(const struct mgx_shape *at, const struct mgx_shape *y, int
         }
 }
 
-static void plan_axes(struct scatter *s, const struct cpu_prepare *c, int axis)
+static void plan_axes(struct scatter *s, const struct mgx_plan_offer *c, int axis)
 {
     const struct mgx_shape *at = &c->in[1], *u = &c->in[2], *y = c->out;
     int order[MGX_MAX_RANK], count;
@@ -72,13 +72,13 @@ static void plan_axes(struct scatter *s, const struct cpu_prepare *c, int axis)
     s->at_step = at->strides[axis];
 }
 
-static bool prepare_nd(struct cpu_prepare *c, struct scatter *s)
+static bool prepare_nd(struct mgx_plan_offer *c, struct scatter *s)
 {
     const struct mgx_shape *at = &c->in[1], *y = c->out;
     if (!mgx_shape_is_standard(at) || !mgx_shape_is_standard(&c->in[2]) ||
         !mgx_shape_is_standard(y)) {
         c->why = "operands are not row-major";
-        c->want_in[1] = c->want_in[2] = CPU_ROW_MAJOR;
+        c->want_in[1] = c->want_in[2] = MGX_PLAN_ROW_MAJOR;
         return false;
     }
     s->slabs = true;
@@ -95,41 +95,39 @@ static bool prepare_nd(struct cpu_prepare *c, struct scatter *s)
     return true;
 }
 
-static bool prepare(struct cpu_prepare *c)
+static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     const bool nd = c->ins->op == &mgx_op_scatternd_none;
     if (!nd && c->ins->op != &mgx_op_scatter_none)
-        return false;
+        return mgx_plan_refuse(c);
     const struct mgx_shape *at = &c->in[1];
     if ((at->type != MGX_INT64 && at->type != MGX_INT32) || !mgx_shape_elements(at) ||
         !mgx_shape_elements(&c->in[2]) || !mgx_shape_elements(c->out)) {
         c->why = "empty, or indices of another type";
-        return false;
+        return mgx_plan_refuse(c);
     }
-    struct scatter *s = MGX_NEW(&c->plan->arena, struct scatter);
-    if (!s) {
-        mgx_fail_memory(c->diag);
-        return false;
-    }
+    struct scatter *s = MGX_NEW(c->arena, struct scatter);
+    if (!s)
+        return mgx_plan_no_memory(c);
     s->wide = at->type == MGX_INT64;
     s->size = mgx_type_size(c->out->type);
     if (nd && !prepare_nd(c, s))
-        return false;
+        return mgx_plan_refuse(c);
     if (!nd) {
         const int64_t axis = mgx_ins_int(c->ins, "axis");
         s->skip = mgx_ins_int(c->ins, "skip_out_of_bounds") != 0;
         plan_axes(s, c, (int)(axis < 0 ? axis + at->rank : axis));
     }
-    struct cpu_prepare copy = *c;
+    struct mgx_plan_offer copy = *c;
     copy.copy_only = true;
     copy.in_count = 1;
     if (!cpu_kernel_copy.prepare(&copy))
-        return false;
+        return mgx_plan_refuse(c);
     s->copy = copy.state;
     if (mgx_shape_equal(&c->in[0], c->out))
         c->in_place = 0;
     c->state = s;
-    return true;
+    return MGX_PLAN_TAKEN;
 }
 
 // --- running ---
@@ -159,8 +157,8 @@ static void put_run(const struct scatter *s, unsigned char *y, const unsigned ch
 }
 
 // The run at offsets y, u and at, whose own position along the axis is `p` steps in.
-static enum mgx_status put_line(const struct scatter *s, const struct cpu_args *args, int64_t y,
-                                int64_t u, int64_t at, struct mgx_diag *diag)
+static enum mgx_status put_line(const struct scatter *s, const struct mgx_plan_args *args,
+                                int64_t y, int64_t u, int64_t at, struct mgx_diag *diag)
 {
     const int in = s->rank - 1;
     const int64_t n = s->rank ? s->lens[in] : 1, y_run = s->rank ? s->y[in] : 0,
@@ -182,7 +180,7 @@ static enum mgx_status put_line(const struct scatter *s, const struct cpu_args *
     return MGX_OK;
 }
 
-static enum mgx_status put_all(const struct scatter *s, const struct cpu_args *args,
+static enum mgx_status put_all(const struct scatter *s, const struct mgx_plan_args *args,
                                struct mgx_diag *diag)
 {
     int64_t lines = 1;
@@ -203,7 +201,7 @@ static enum mgx_status put_all(const struct scatter *s, const struct cpu_args *a
     return MGX_OK;
 }
 
-static enum mgx_status put_slabs(const struct scatter *s, const struct cpu_args *args,
+static enum mgx_status put_slabs(const struct scatter *s, const struct mgx_plan_args *args,
                                  size_t element, struct mgx_diag *diag)
 {
     for (int64_t i = 0; i < s->count; i++) {
@@ -220,15 +218,16 @@ static enum mgx_status put_slabs(const struct scatter *s, const struct cpu_args 
     return MGX_OK;
 }
 
-static enum mgx_status run(const struct cpu_step *step, const struct cpu_args *args,
+static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
                            struct mgx_diag *diag)
 {
     const struct scatter *s = step->state;
-    const struct cpu_step copy = {.kernel = &cpu_kernel_copy, .state = s->copy};
+    const struct mgx_plan_step copy = {.kernel = &cpu_kernel_copy, .state = s->copy};
     if (args->in[0] != args->out)
         TRY(cpu_kernel_copy.run(&copy, args, diag));
     return s->slabs ? put_slabs(s, args, mgx_type_size(step->ins->shape.type), diag)
                     : put_all(s, args, diag);
 }
 
-const struct cpu_kernel cpu_kernel_scatter = {.name = "scatter", .prepare = prepare, .run = run};
+const struct mgx_plan_kernel cpu_kernel_scatter = {
+    .name = "scatter", .prepare = prepare, .run = run};

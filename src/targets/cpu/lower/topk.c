@@ -11,7 +11,7 @@
 
 #include "op/op.h"
 #include "op/rule/rule.h"
-#include "targets/cpu/lower/dynamic.h"
+#include "targets/cpu/lower/lower.h"
 #include "targets/cpu/lower/order.h"
 
 enum { RADIX = 256, HALF = 1 << 16, SHORT = 1 << 11 };
@@ -129,9 +129,8 @@ static void sort_lines(struct line *l, const struct mgx_tensor *out, int axis)
     }
 }
 
-enum mgx_status cpu_topk(const struct cpu_plan *plan, struct mgx_compute_call *c, bool *done)
+enum mgx_status cpu_topk(struct mgx_compute_call *c, bool *done)
 {
-    (void)plan;
     const struct mgx_shape *s = &c->in[0]->shape;
     const struct mgx_shape *want = c->out_shape->type == MGX_TUPLE ? c->out_shape->sub : NULL;
     if ((s->type != MGX_FLOAT && s->type != MGX_INT32) || !want || !mgx_shape_is_static(&want[0]) ||

@@ -12,11 +12,11 @@
 #include "base/half.h"
 #include "base/memory.h"
 #include "check.h"
-#include "targets/cpu/cpuid.h"
 #include "targets/cpu/kernel/bench.h"
 #include "targets/cpu/kernel/convert.h"
 #include "targets/cpu/kernel/epilogue.h"
-#include "targets/cpu/pool.h"
+#include "targets/cpu/machine/cpuid.h"
+#include "targets/cpu/machine/pool.h"
 
 // --- random ---
 

@@ -8,19 +8,21 @@
 
 #include "base/size.h"
 #include "op/op.h"
-#include "targets/cpu/blocks.h"
-#include "targets/cpu/choice.h"
+#include "plan/blocks.h"
+#include "plan/choice.h"
 #include "targets/cpu/kernel/boxes.h"
 #include "targets/cpu/kernel/taps.h"
-#include "targets/cpu/lower/dynamic.h"
+#include "targets/cpu/lower/lower.h"
 
 enum { ROUNDS = 60 };
 
 // --- a plan without a program, and both ways to evaluate an operator ---
 
 struct machine {
-    struct cpu_plan plan;
-    struct cpu_context context;
+    struct cpu_machine cpu;
+    struct mgx_plan_store store;
+    struct mgx_plan_late late;
+    struct mgx_plan_late_run run;
     struct mgx_arena strings;
     int taken;    // operators that a kernel computed
     long fault;   // the allocation that fails in the offered evaluation; -1: none
@@ -30,7 +32,7 @@ struct machine {
 static enum mgx_status count_offer(void *user, struct mgx_compute_call *c, bool *done)
 {
     struct machine *m = user;
-    const enum mgx_status status = cpu_dynamic_offer(&m->context, c, done);
+    const enum mgx_status status = mgx_plan_late_offer(&m->run, c, done);
     m->taken += *done;
     return status;
 }
@@ -38,31 +40,27 @@ static enum mgx_status count_offer(void *user, struct mgx_compute_call *c, bool 
 static bool knows(void *user, const struct mgx_tensor *t)
 {
     struct machine *m = user;
-    return cpu_dynamic_knows(&m->context, t);
+    return mgx_plan_late_knows(&m->run, t);
 }
 
 static void machine_init(struct machine *m, enum mgx_isa isa)
 {
     memset(m, 0, sizeof *m);
-    m->plan.isa = isa;
+    m->cpu.isa = isa;
+    m->cpu.base.target = &cpu_plan_target;
+    m->cpu.base.threads = 3;
     m->fault = -1;
-    m->plan.threads = 3;
-    m->plan.blocks = cpu_blocks_create();
-    m->context.plan = &m->plan;
-    pthread_mutex_init(&m->plan.lock, NULL);
+    mgx_plan_store_init(&m->store, &m->cpu.base, NULL);
+    mgx_plan_late_init(&m->late, NULL, &m->store);
+    m->late.blocks = mgx_plan_blocks_create();
+    m->run.late = &m->late;
     mgx_arena_init(&m->strings);
 }
 
 static void machine_fini(struct machine *m)
 {
-    cpu_choices_destroy(&m->plan);
-    cpu_blocks_close(m->plan.blocks);
-    for (int64_t i = 0; i < m->plan.packed.count; i++)
-        mgx_storage_release(m->plan.packed.v[i]);
-    mgx_map_fini(&m->plan.packs);
-    mgx_arena_fini(&m->plan.arena);
-    mgx_map_fini(&m->plan.literals);
-    pthread_mutex_destroy(&m->plan.lock);
+    mgx_plan_late_fini(&m->late);
+    mgx_plan_store_fini(&m->store);
     mgx_arena_fini(&m->strings);
 }
 
@@ -458,7 +456,9 @@ static void odd_table_init(struct odd_table *t, struct machine *m)
     for (int i = 0; i < TABLE_ROWS * TABLE_ROW; i++)
         memcpy(t->bytes + 1 + (size_t)i * sizeof(float), &(float){(float)i}, sizeof(float));
     t->tensor = mgx_tensor_borrow(&shape, t->bytes + 1);
-    mgx_map_put_pointer(&m->plan.literals, t->tensor.data, t->tensor.data);
+    mgx_map_put_pointer(&m->late.literals, t->tensor.data, t->tensor.data);
+    mgx_plan_note_source(&m->store, t->tensor.data, sizeof t->bytes - 1,
+                         (struct mgx_plan_source){0, 0});
 }
 
 // Bytes that the plan keeps of its own after op(table, other) for another tensor of `count` rows.
@@ -467,7 +467,7 @@ static size_t kept_after(struct machine *m, const struct odd_table *t, const str
 {
     const struct mgx_tensor *in[] = {&t->tensor, other};
     const struct mgx_attr none[] = {{0}};
-    return agrees(m, op, none, in, 2, 1e-6) ? m->plan.packed_bytes : SIZE_MAX;
+    return agrees(m, op, none, in, 2, 1e-6) ? m->store.packed_bytes : SIZE_MAX;
 }
 
 CASE(a_gathered_table_is_read_where_it_lies)

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// Where bytes lie: a memory that is not the host's, as a target brings it.
+//
+// NULL stands for the host's own memory everywhere. An address of another memory is a number to the
+// host: it may be added to, given to a kernel of the target, and to the functions here; whoever
+// reads or writes through it on the host is wrong, and faults where the memory can see to it.
+//
+// A queue does what it is given in order, at some later time. `wait` returns when all of it is
+// done, and says what went wrong meanwhile. Host memory that a copy reads or writes stays alive and
+// untouched until then.
+//
+// Holds: a memory outlives all that was allocated from it. Its functions may be called by any
+// number of threads, those of one queue by one thread at a time.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/status.h"
+
+struct mgx_queue; // a memory's own
+
+struct mgx_memory {
+    const char *name;
+    // 64-byte aligned, uninitialised; at least one byte. NULL when there is no room.
+    void *(*allocate)(const struct mgx_memory *m, size_t bytes);
+    // Nothing on any queue reads or writes it any more. NULL is allowed.
+    void (*free)(const struct mgx_memory *m, void *address);
+
+    struct mgx_queue *(*queue_create)(const struct mgx_memory *m); // NULL when there is no room
+    void (*queue_destroy)(struct mgx_queue *queue);                // waits; NULL is allowed
+    enum mgx_status (*copy_in)(struct mgx_queue *queue, void *to, const void *from, size_t bytes,
+                               struct mgx_diag *diag) MGX_NODISCARD;
+    enum mgx_status (*copy_out)(struct mgx_queue *queue, void *to, const void *from, size_t bytes,
+                                struct mgx_diag *diag) MGX_NODISCARD;
+    enum mgx_status (*wait)(struct mgx_queue *queue, struct mgx_diag *diag) MGX_NODISCARD;
+};

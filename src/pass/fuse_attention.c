@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// Attention, from the scores to the weighted sum, becomes one group.
+//
+//     dot(softmax(f(dot(q, k))), v)  =>  group[tag=attention]      f element-wise, or nothing
+//
+// Runs after element-wise chains were fused, so f is one instruction.
+#include "op/op.h"
+#include "pass/engine/region.h"
+
+// Floats of static lengths over the same batch axes; few rows are faster as products over K and V
+// where they lie.
+static bool is_attention(const struct mgx_ins *scores, const struct mgx_ins *softmax,
+                         const struct mgx_ins *weigh)
+{
+    enum { FEW_ROWS = 8 };
+    const int rank = scores->shape.rank;
+    const int64_t axis = mgx_ins_int(softmax, "axis");
+    return weigh->op == &mgx_op_dot && weigh->in[0] == softmax && weigh->in[1] != softmax &&
+           weigh->owner == scores->owner && scores->shape.type == MGX_FLOAT &&
+           weigh->shape.type == MGX_FLOAT && mgx_shape_is_static(&scores->shape) &&
+           mgx_shape_is_static(&weigh->shape) && (axis == rank - 1 || axis == -1) &&
+           mgx_shape_same_lens(&scores->shape, &softmax->shape) &&
+           scores->shape.lens[rank - 2] >= FEW_ROWS && mgx_shape_elements(&scores->shape) > 0;
+}
+
+// Element-wise over the scores, every operand float or bool and of their lengths.
+static bool is_between(const struct mgx_ins *ins, const struct mgx_ins *scores)
+{
+    if (!mgx_is_elementwise(ins) || ins->shape.type != MGX_FLOAT || ins->owner != scores->owner)
+        return false;
+    for (int i = 0; i < ins->in_count; i++)
+        if ((ins->in[i]->shape.type != MGX_FLOAT && ins->in[i]->shape.type != MGX_BOOL) ||
+            !mgx_shape_same_lens(&ins->in[i]->shape, &scores->shape))
+            return false;
+    return true;
+}
+
+static enum mgx_status fuse_attentions(struct mgx_pass_call *c, struct mgx_module *m)
+{
+    if (m->bypass)
+        return MGX_OK;
+    for (struct mgx_ins *ins = m->first, *next; ins; ins = next) {
+        next = ins->next;
+        if (ins->op != &mgx_op_dot || !mgx_used_once(ins))
+            continue;
+        struct mgx_region region = {.count = 0};
+        mgx_region_add(&region, ins);
+        struct mgx_ins *last = ins->uses->user;
+        if (is_between(last, ins) && mgx_used_once(last)) {
+            mgx_region_add(&region, last);
+            last = last->uses->user;
+        }
+        if (last->op != &mgx_op_softmax || !mgx_used_once(last))
+            continue;
+        struct mgx_ins *weigh = last->uses->user;
+        if (!is_attention(ins, last, weigh))
+            continue;
+        mgx_region_add(&region, last);
+        mgx_region_add(&region, weigh);
+        if (!mgx_region_closed(&region))
+            continue;
+        while (next && (next == last || next == weigh || region.ins[1] == next))
+            next = next->next;
+        TRY(mgx_region_fuse(c, &region, "attention"));
+    }
+    return MGX_OK;
+}
+
+const struct mgx_pass mgx_pass_fuse_attention = {
+    .name = "fuse_attention",
+    .meaning = "dot(softmax(f(dot(q, k))), v) becomes one group",
+    .module = fuse_attentions,
+};

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// Products and convolutions take the element-wise instruction that reads them.
+//
+//     pointwise(convolution(x, w), r...)            =>  group[tag=epilogue]
+//     convolution(x * factor[channel], w), if that pays  =>  the same
+//
+// Runs after element-wise chains were fused, so what reads is one instruction.
+#include "op/op.h"
+#include "pass/engine/constant.h"
+#include "pass/engine/region.h"
+
+static bool has_epilogue(const struct mgx_op *op)
+{
+    return op == &mgx_op_dot || op == &mgx_op_convolution || op == &mgx_op_convolution_backwards;
+}
+
+// A 1 x 1 convolution of one image may take the product that makes its input, x * factor[channel]
+// (squeeze and excitation): it scales its weights instead, which is less work when the image has
+// more pixels than the convolution has results.
+static bool takes_factor(const struct mgx_ins *conv, const struct mgx_ins *mul)
+{
+    const struct mgx_shape *w = &conv->in[1]->shape, *y = &conv->shape;
+    if (conv->op != &mgx_op_convolution || mul->op != &mgx_op_mul || mul->owner != conv->owner ||
+        !mgx_used_once(mul) || (!conv->in[1]->literal && !mgx_is_joined_weights(conv->in[1])) ||
+        mul->shape.type != MGX_FLOAT || w->type != MGX_FLOAT || y->lens[0] != 1 ||
+        mgx_ins_int(conv, "group") != 1 || w->lens[1] != mul->shape.lens[1])
+        return false;
+    int64_t pixels = 1;
+    for (int i = 2; i < y->rank; i++) {
+        if (w->lens[i] != 1)
+            return false;
+        pixels *= y->lens[i];
+    }
+    for (int i = 0; i < 2 && pixels > y->lens[1]; i++) {
+        const struct mgx_ins *factor = mul->in[i], *other = mul->in[1 - i];
+        if ((factor->op != &mgx_op_multibroadcast && factor->op != &mgx_op_broadcast) ||
+            mgx_shape_is_broadcasted(&other->shape) || other->literal)
+            continue;
+        const struct mgx_shape *from = &factor->in[0]->shape;
+        if (from->rank == y->rank && from->lens[1] == w->lens[1] &&
+            mgx_shape_elements(from) == w->lens[1])
+            return true;
+    }
+    return false;
+}
+
+// Adds the element-wise instruction that reads `ins`, if it alone does.
+static struct mgx_ins *add_user(struct mgx_region *region, struct mgx_ins *ins)
+{
+    struct mgx_ins *user = ins->uses->user;
+    struct mgx_region longer = *region;
+    if (user->owner != ins->owner || !mgx_is_elementwise(user) || user->shape.type != MGX_FLOAT ||
+        !mgx_shape_same_lens(&user->shape, &ins->shape) || !mgx_region_add(&longer, user) ||
+        !mgx_region_closed(&longer))
+        return NULL;
+    *region = longer;
+    return user;
+}
+
+static enum mgx_status fuse_epilogues(struct mgx_pass_call *c, struct mgx_module *m)
+{
+    if (m->bypass)
+        return MGX_OK;
+    for (struct mgx_ins *ins = m->first, *next; ins; ins = next) {
+        next = ins->next;
+        if (!has_epilogue(ins->op) || !ins->uses || !mgx_shape_is_static(&ins->shape))
+            continue;
+        struct mgx_region region = {.count = 0};
+        if (ins->in_count == 2 && takes_factor(ins, ins->in[0]))
+            mgx_region_add(&region, ins->in[0]);
+        mgx_region_add(&region, ins);
+        const struct mgx_ins *user = add_user(&region, ins);
+        if (region.count < 2 || (!user && !mgx_region_closed(&region)))
+            continue;
+        next = next == user ? user->next : next;
+        TRY(mgx_region_fuse(c, &region, "epilogue"));
+    }
+    return MGX_OK;
+}
+
+const struct mgx_pass mgx_pass_fuse_epilogue = {
+    .name = "fuse_epilogue",
+    .meaning = "products and convolutions take the element-wise instruction that reads them",
+    .module = fuse_epilogues,
+};

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// Inverted residuals (MobileNet, EfficientNet): a 1 x 1 convolution widens an image, a depthwise
+// one alone reads it. So does the one that reads a network's first layer.
+//
+//     depthwise(convolution(x, w), v), each with its epilogue  =>  group[tag=expand]
+//
+// The wide image is the largest thing in such a network, written once and read once. In a group the
+// depthwise convolution can have its rows made as it goes, in the nearest memory that holds them
+// (mgx_pass_options.near_bytes: L2 of a CPU; without one nothing is grouped). That pays when the
+// image does not stay there by itself; threads make the rows twice that both of them read.
+#include <string.h>
+
+#include "op/op.h"
+#include "pass/engine/region.h"
+
+// A convolution with all it takes to see through the group that holds its epilogue.
+struct stage {
+    const struct mgx_ins *conv;
+    struct mgx_ins *x, *w; // outside of the group
+};
+
+// What a parameter of the group's body is given.
+static struct mgx_ins *given(const struct mgx_ins *group, struct mgx_ins *inner)
+{
+    struct mgx_ins *params[MGX_REGION_INPUTS];
+    const int count = mgx_module_parameters(group->mod[0], params, MGX_REGION_INPUTS);
+    for (int i = 0; i < count && i < MGX_REGION_INPUTS && i < group->in_count; i++)
+        if (params[i] == inner)
+            return group->in[i];
+    return NULL; // made in the body
+}
+
+static bool find_stage(const struct mgx_ins *ins, struct stage *s)
+{
+    *s = (struct stage){.conv = ins};
+    if (ins->op == &mgx_op_convolution) {
+        s->x = ins->in[0];
+        s->w = ins->in[1];
+    } else if (ins->op == &mgx_op_group && ins->mod_count == 1 &&
+               strcmp(mgx_attr_text(ins->op, ins->attr, "tag"), "epilogue") == 0) {
+        s->conv = ins->mod[0]->first;
+        while (s->conv && s->conv->op != &mgx_op_convolution)
+            s->conv = s->conv->next;
+        s->x = s->conv ? given(ins, s->conv->in[0]) : NULL;
+        s->w = s->conv ? given(ins, s->conv->in[1]) : NULL;
+    }
+    return s->x && s->w && s->w->literal && s->w->shape.type == MGX_FLOAT &&
+           s->w->shape.rank == 4 && ins->shape.type == MGX_FLOAT && ins->shape.rank == 4 &&
+           mgx_shape_is_static(&ins->shape) && mgx_shape_elements(&ins->shape) > 0 &&
+           mgx_shape_same_lens(&s->conv->shape, &ins->shape);
+}
+
+static bool all_are(struct mgx_ints list, int64_t value)
+{
+    for (int i = 0; i < list.count; i++)
+        if (list.v[i] != value)
+            return false;
+    return true;
+}
+
+// Of few channels and few taps: a direct convolution is the best there is.
+static bool is_first_layer(const struct stage *s)
+{
+    enum { FEW = 4 };
+    return s->x->shape.lens[1] <= FEW && s->w->shape.lens[2] <= 3 &&
+           mgx_ins_int(s->conv, "group") == 1 && s->x->shape.type == MGX_FLOAT;
+}
+
+static bool is_pointwise(const struct stage *s)
+{
+    const struct mgx_ins *conv = s->conv;
+    return s->w->shape.lens[2] == 1 && s->w->shape.lens[3] == 1 &&
+           mgx_ins_int(conv, "group") == 1 && all_are(mgx_ins_ints(conv, "stride"), 1) &&
+           all_are(mgx_ins_ints(conv, "padding"), 0) && mgx_ins_int(conv, "padding_mode") == 0 &&
+           s->x->shape.type == MGX_FLOAT;
+}
+
+static bool is_depthwise(const struct stage *s)
+{
+    const int64_t channels = s->conv->shape.lens[1];
+    return mgx_ins_int(s->conv, "group") == channels && s->x->shape.lens[1] == channels &&
+           s->w->shape.lens[1] == 1 && s->w->shape.lens[2] > 1;
+}
+
+static int64_t at(struct mgx_ints list, int i)
+{
+    return i < list.count ? list.v[i] : 1;
+}
+
+// The image leaves the L2 cache, the rows in work do not, what is made twice is a quarter, and the
+// weights that widen, which every pair of rows goes through, are read less than the image would be.
+static bool pays(const struct stage *wide, const struct stage *s,
+                 const struct mgx_pass_options *options)
+{
+    const struct mgx_shape *x = &s->x->shape;
+    const int64_t l2 = options->near_bytes;
+    const int threads = options->threads;
+    const int64_t row = x->lens[1] * x->lens[3] * (int64_t)sizeof(float);
+    const int64_t stride = at(mgx_ins_ints(s->conv, "stride"), 0);
+    const int64_t reach = (s->w->shape.lens[2] - 1) * at(mgx_ins_ints(s->conv, "dilation"), 0) + 1;
+    const int64_t shared = reach > stride ? reach - stride : 0, image = row * x->lens[2];
+    const int64_t weights = mgx_shape_elements(&wide->w->shape) * (int64_t)sizeof(float);
+    return l2 > 0 && image > l2 / 4 * 3 && row * (reach + stride) <= l2 / 2 &&
+           weights * (x->lens[2] / (2 * stride) + 1) <= image &&
+           4 * shared * (threads > 1 ? threads : 0) <= x->lens[2];
+}
+
+static enum mgx_status fuse_expansions(struct mgx_pass_call *c, struct mgx_module *m)
+{
+    if (m->bypass)
+        return MGX_OK;
+    for (struct mgx_ins *ins = m->first, *next; ins; ins = next) {
+        next = ins->next;
+        struct stage wide, deep;
+        // The group may read the image a second time, as a residual.
+        if (!find_stage(ins, &deep) || !is_depthwise(&deep) || !mgx_used_once(deep.x) ||
+            !mgx_used_once(deep.conv->in[0]) || deep.x->owner != m || !find_stage(deep.x, &wide) ||
+            !(is_pointwise(&wide) || is_first_layer(&wide)) || !pays(&wide, &deep, c->options))
+            continue;
+        struct mgx_region region = {.count = 0};
+        mgx_region_add(&region, deep.x);
+        mgx_region_add(&region, ins);
+        if (mgx_region_closed(&region))
+            TRY(mgx_region_fuse(c, &region, "expand"));
+    }
+    return MGX_OK;
+}
+
+const struct mgx_pass mgx_pass_fuse_expand = {
+    .name = "fuse_expand",
+    .meaning = "a depthwise convolution takes the one that makes its input",
+    .module = fuse_expansions,
+};

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+// Layer and root-mean-square normalisations become one group.
+//
+//     ((x - mean(x)) / sqrt(mean((x - mean(x))^2) + e)) * scale + shift  =>  group[tag=layer_norm]
+//     x / sqrt(mean(x^2) + e) * scale                                    =>  group[tag=rms_norm]
+//
+// A group's body holds the instructions as they were, so the reference can run it, and so does
+// every target whose kernels decline.
+#include <assert.h>
+
+#include "op/op.h"
+#include "pass/engine/match.h"
+#include "pass/engine/region.h"
+
+// x, m: the mean; d: x - mean; q: the squares; v: their mean; e: epsilon; r: the root; other
+// letters: views on the way.
+static const char *const norm_forms[] = {
+    "mul(d:sub(x, a:multibroadcast(m:reduce_mean(x))), "
+    "b:multibroadcast(r:rsqrt(s:add(v:reduce_mean(q:sqdiff(x, a)), "
+    "e#))))",
+    "mul(d:sub(x, a:multibroadcast(m:reduce_mean(x))), "
+    "b:multibroadcast(r:rsqrt(s:add(v:reduce_mean(q:mul(d, d)), e#))))",
+    "div(d:sub(x, a:multibroadcast(m:reduce_mean(x))), "
+    "b:multibroadcast(r:sqrt(s:add(v:reduce_mean(q:mul(d, d)), e#))))",
+    "div(d:sub(x, a:multibroadcast(m:reduce_mean(x))), "
+    "b:multibroadcast(r:sqrt(s:add(v:reduce_mean(q:sqdiff(x, a)), "
+    "e#))))",
+    "mul(x, b:multibroadcast(r:rsqrt(s:add(v:reduce_mean(q:mul(x, x)), e#))))",
+    "div(x, b:multibroadcast(r:sqrt(s:add(v:reduce_mean(q:mul(x, x)), e#))))",
+};
+
+enum { RMS_FORM = 4 }; // the first without a mean
+enum { NORM_FORMS = sizeof norm_forms / sizeof *norm_forms };
+
+// The first of the axes that are reduced, when those are all from there to the last; else -1.
+static int first_axis(const struct mgx_ins *reduce)
+{
+    const struct mgx_ints axes = mgx_ins_ints(reduce, "axes");
+    const int rank = reduce->in[0]->shape.rank;
+    unsigned set = 0;
+    for (int i = 0; i < axes.count; i++)
+        set |= 1u << (axes.v[i] < 0 ? axes.v[i] + rank : axes.v[i]);
+    const int first = rank - axes.count;
+    return axes.count > 0 && first >= 0 && set == ((1u << rank) - 1) - ((1u << first) - 1) ? first
+                                                                                           : -1;
+}
+
+// Images lie channels last between convolutions; rows over their pixels would have to be copied.
+static bool is_image(const struct mgx_ins *reduce, int first)
+{
+    return first == 2 && reduce->in[0]->shape.rank > 3;
+}
+
+// One value per position of the axes from `first` on, side by side, the same for all rows.
+static bool along_rows(const struct mgx_ins *ins, int first)
+{
+    const struct mgx_shape *s = &ins->shape;
+    int64_t step = 1;
+    for (int i = s->rank - 1; i >= 0; i--) {
+        if (s->lens[i] != 1 && s->strides[i] != (i >= first ? step : 0))
+            return false;
+        step *= s->lens[i];
+    }
+    return s->rank > 0;
+}
+
+// Scale and shift that follow, while each is the only reader.
+static struct mgx_ins *extend(struct mgx_region *r, struct mgx_ins *last, int first)
+{
+    static const struct mgx_op *const follow[] = {&mgx_op_mul, &mgx_op_add};
+    for (int i = 0; i < 2 && mgx_used_once(last); i++) {
+        struct mgx_ins *user = last->uses->user;
+        if (user->op != follow[i] || user->owner != last->owner)
+            continue;
+        const struct mgx_ins *other = user->in[user->in[0] == last ? 1 : 0];
+        if (other == last || !along_rows(other, first) || !mgx_region_add(r, user))
+            break;
+        last = user;
+    }
+    return last;
+}
+
+static enum mgx_status fuse_norms(struct mgx_pass_call *c, struct mgx_module *m)
+{
+    struct mgx_pattern forms[NORM_FORMS];
+    if (m->bypass)
+        return MGX_OK;
+    for (int i = 0; i < NORM_FORMS; i++) {
+        const char *text = norm_forms[i];
+        const bool good = mgx_pattern_parse(&forms[i], &text);
+        assert(good);
+        (void)good;
+    }
+    for (struct mgx_ins *ins = m->first, *next; ins; ins = next) {
+        next = ins->next;
+        if (ins->op != &mgx_op_mul && ins->op != &mgx_op_div)
+            continue;
+        struct mgx_match match;
+        int form = 0;
+        while (form < NORM_FORMS && !mgx_pattern_match(&forms[form], ins, &match))
+            form++;
+        if (form == NORM_FORMS || ins->shape.type != MGX_FLOAT || !mgx_shape_is_static(&ins->shape))
+            continue;
+        const bool rms = form >= RMS_FORM;
+        const int first = first_axis(mgx_var(&match, 'v'));
+        if (first < 0 || is_image(mgx_var(&match, 'v'), first) ||
+            (!rms && first_axis(mgx_var(&match, 'm')) != first))
+            continue;
+        struct mgx_region region = {.count = 0};
+        for (const char *letter = rms ? "qvsrb" : "madqvsrb"; *letter; letter++)
+            mgx_region_add(&region, mgx_var(&match, *letter));
+        mgx_region_add(&region, ins);
+        struct mgx_region longer = region;
+        struct mgx_ins *last = extend(&longer, ins, first);
+        if (!mgx_region_closed(&longer))
+            continue;
+        next = last->next; // everything of the group lies before it
+        TRY(mgx_region_fuse(c, &longer, rms ? "rms_norm" : "layer_norm"));
+    }
+    return MGX_OK;
+}
+
+const struct mgx_pass mgx_pass_fuse_norm = {
+    .name = "fuse_norm",
+    .meaning = "layer and root-mean-square normalisations become one group",
+    .module = fuse_norms,
+};

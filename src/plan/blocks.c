@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT
+// See blocks.h.
+#include "plan/blocks.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/size.h"
+
+static const size_t kept_bytes = (size_t)256 << 20;
+enum { LINE = 64, BEHIND = 256 }; // kernels may read (never write) beyond the end
+// A slab is mostly addresses: only what was in use at some time has memory behind it.
+enum { SLAB = 240 << 20, LEAST = MGX_PLAN_BLOCK_BYTES };
+
+struct block {
+    struct mgx_storage storage; // first: a storage of ours is a block
+    struct mgx_plan_blocks *home;
+    struct block *before, *after; // neighbours in the slab
+    struct block *next_slab;      // of a slab's first block, where the slab begins
+    size_t room;                  // from here to the neighbour, this header included
+    size_t capacity;
+    _Atomic size_t used;
+    bool free;
+};
+
+struct mgx_plan_blocks {
+    pthread_mutex_t lock;
+    struct block *slabs;
+    size_t idle_bytes; // of slabs that nobody uses
+    int users;         // the plan, and blocks that are out
+    bool closed;
+};
+
+static const size_t header = (sizeof(struct block) + LINE - 1) / LINE * LINE;
+
+struct mgx_plan_blocks *mgx_plan_blocks_create(void)
+{
+    struct mgx_plan_blocks *b = calloc(1, sizeof *b);
+    if (!b)
+        return NULL;
+    pthread_mutex_init(&b->lock, NULL);
+    b->users = 1;
+    return b;
+}
+
+static bool is_idle(const struct block *slab)
+{
+    return slab->free && !slab->after;
+}
+
+// Takes idle slabs off the list until at most `keep` bytes of them are left.
+static struct block *take_idle(struct mgx_plan_blocks *b, size_t keep)
+{
+    struct block *taken = NULL;
+    for (struct block **at = &b->slabs; *at && b->idle_bytes > keep;) {
+        struct block *slab = *at;
+        if (!is_idle(slab)) {
+            at = &slab->next_slab;
+            continue;
+        }
+        *at = slab->next_slab;
+        slab->next_slab = taken;
+        taken = slab;
+        b->idle_bytes -= slab->room;
+    }
+    return taken;
+}
+
+static void free_slabs(struct block *slab)
+{
+    for (struct block *next; slab; slab = next) {
+        next = slab->next_slab;
+        free(slab);
+    }
+}
+
+// Gives up a share; frees what nobody uses when the plan is gone, all of it with the last share.
+static void leave(struct mgx_plan_blocks *b, bool close)
+{
+    pthread_mutex_lock(&b->lock);
+    b->closed |= close;
+    struct block *unwanted = take_idle(b, b->closed ? 0 : kept_bytes);
+    const bool last = --b->users == 0;
+    pthread_mutex_unlock(&b->lock);
+    free_slabs(unwanted);
+    if (last) {
+        pthread_mutex_destroy(&b->lock);
+        free(b);
+    }
+}
+
+// Of a free block nobody will ask for: whoever holds its neighbour holds the slab.
+static void give_pages(struct block *block)
+{
+    const uintptr_t page = 4096, from = (uintptr_t)block;
+    const uintptr_t begin = (from + header + page - 1) & ~(page - 1);
+    const uintptr_t end = (from + block->room) & ~(page - 1);
+    if (begin < end)
+        mgx_memory_forget((void *)begin, end - begin);
+}
+
+void mgx_plan_blocks_close(struct mgx_plan_blocks *b)
+{
+    if (!b)
+        return;
+    pthread_mutex_lock(&b->lock);
+    for (struct block *slab = b->slabs; slab; slab = slab->next_slab)
+        for (struct block *at = slab; at; at = at->after)
+            if (at->free)
+                give_pages(at);
+    pthread_mutex_unlock(&b->lock);
+    leave(b, true);
+}
+
+// The free block behind `block` becomes part of it.
+static void absorb_after(struct block *block)
+{
+    struct block *next = block->after;
+    block->room += next->room;
+    block->after = next->after;
+    if (block->after)
+        block->after->before = block;
+}
+
+static void release(struct mgx_storage *storage)
+{
+    struct block *block = (struct block *)storage;
+    struct mgx_plan_blocks *home = block->home;
+    pthread_mutex_lock(&home->lock);
+    block->free = true;
+    if (block->after && block->after->free)
+        absorb_after(block);
+    if (block->before && block->before->free) {
+        block = block->before;
+        absorb_after(block);
+    }
+    if (!block->before && is_idle(block))
+        home->idle_bytes += block->room;
+    if (home->closed)
+        give_pages(block);
+    pthread_mutex_unlock(&home->lock);
+    leave(home, false);
+}
+
+// The narrowest free block that is wide enough; NULL if there is none.
+static struct block *find_free(const struct mgx_plan_blocks *b, size_t need)
+{
+    struct block *best = NULL;
+    for (struct block *slab = b->slabs; slab; slab = slab->next_slab)
+        for (struct block *at = slab; at; at = at->after)
+            if (at->free && at->room >= need && (!best || at->room < best->room))
+                best = at;
+    return best;
+}
+
+// The front of a free block; what is left stays free, unless it is too little for anything.
+static void occupy(struct mgx_plan_blocks *b, struct block *block, size_t need)
+{
+    if (!block->before && is_idle(block))
+        b->idle_bytes -= block->room;
+    block->free = false;
+    if (block->room - need < header + LEAST)
+        return;
+    struct block *rest = (struct block *)((char *)block + need);
+    *rest = (struct block){
+        .before = block, .after = block->after, .room = block->room - need, .free = true};
+    if (rest->after)
+        rest->after->before = rest;
+    block->after = rest;
+    block->room = need;
+}
+
+static struct block *add_slab(struct mgx_plan_blocks *b, size_t need)
+{
+    size_t bytes = need > SLAB ? need : SLAB;
+    struct block *slab = mgx_memory_aligned(LINE, bytes);
+    if (!slab) // no room for more than this
+        slab = mgx_memory_aligned(LINE, bytes = need);
+    if (!slab)
+        return NULL;
+    *slab = (struct block){.room = bytes, .free = true};
+    pthread_mutex_lock(&b->lock);
+    slab->next_slab = b->slabs;
+    b->slabs = slab;
+    b->idle_bytes += slab->room;
+    occupy(b, slab, need);
+    b->users++;
+    pthread_mutex_unlock(&b->lock);
+    return slab;
+}
+
+// NULL when out of memory.
+static struct block *take(struct mgx_plan_blocks *b, size_t capacity)
+{
+    size_t need;
+    if (!mgx_add_size(capacity, header + BEHIND + LINE, &need))
+        return NULL;
+    need = need / LINE * LINE;
+    pthread_mutex_lock(&b->lock);
+    struct block *block = find_free(b, need);
+    if (block) {
+        occupy(b, block, need);
+        b->users++;
+    }
+    pthread_mutex_unlock(&b->lock);
+    if (!block)
+        block = add_slab(b, need);
+    if (block)
+        block->capacity = capacity;
+    return block;
+}
+
+enum mgx_status mgx_plan_block_tensor(struct mgx_plan_blocks *b, const struct mgx_shape *shape,
+                                      size_t capacity, struct mgx_tensor *out,
+                                      struct mgx_diag *diag)
+{
+    TRY(mgx_shape_check(shape, diag));
+    const size_t bytes = mgx_shape_bytes(shape);
+    capacity = capacity < bytes ? bytes : capacity;
+    struct block *block = take(b, capacity);
+    if (!block)
+        return mgx_fail(diag, MGX_NO_MEMORY, "out of memory: a tensor of %zu bytes", bytes);
+    block->storage = (struct mgx_storage){
+        .data = (char *)block + header, .bytes = block->capacity, .release = release};
+    atomic_init(&block->storage.refs, 1);
+    atomic_init(&block->used, bytes);
+    block->home = b;
+    *out = (struct mgx_tensor){
+        .shape = *shape, .data = block->storage.data, .storage = &block->storage};
+    return MGX_OK;
+}
+
+bool mgx_plan_block_extend(const struct mgx_tensor *t, size_t more)
+{
+    if (!t->storage || t->storage->release != release)
+        return false;
+    struct block *block = (struct block *)t->storage;
+    const size_t start = (size_t)((const char *)t->data - (const char *)t->storage->data);
+    size_t end = start + mgx_shape_bytes(&t->shape);
+    if (more > block->capacity || end > block->capacity - more)
+        return false;
+    return atomic_compare_exchange_strong(&block->used, &end, end + more);
+}

@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: MIT
+// See choice.h. A table of chains under the lock of mgx_plan_late; a row is immutable once listed
+// but for its links and its users.
+#include "plan/choice.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cancel.h"
+#include "base/size.h"
+#include "op/op.h"
+#include "pass/pass.h"
+#include "plan/layout.h"
+
+enum { BUCKETS = 1024, SMALL_ELEMENTS = 16 };
+static const size_t limit_bytes = (size_t)64 << 20;
+
+struct mgx_plan_choices {
+    struct mgx_plan_choice *bucket[BUCKETS];
+    struct mgx_plan_choice *newest, *oldest;
+    size_t bytes;
+};
+
+// --- the key ---
+
+static uint64_t hash_shape(const struct mgx_shape *s, uint64_t seed)
+{
+    const int64_t head[] = {s->type, s->rank};
+    seed = mgx_hash_bytes(head, sizeof head, seed);
+    seed = mgx_hash_bytes(s->lens, (size_t)s->rank * sizeof *s->lens, seed);
+    return mgx_hash_bytes(s->strides, (size_t)s->rank * sizeof *s->strides, seed);
+}
+
+// A literal never changes and lives as long as the plan, so its address stands for its value.
+static const void *constant_of(const struct mgx_plan_late *late, const struct mgx_tensor *t)
+{
+    return mgx_map_find_pointer(&late->literals, t->data);
+}
+
+// Sizes, axes and the like: what an expansion may depend on.
+static bool is_small(const struct mgx_tensor *t)
+{
+    const struct mgx_shape *s = &t->shape;
+    return (s->type == MGX_INT64 || s->type == MGX_INT32 || s->type == MGX_BOOL) && s->rank <= 1 &&
+           mgx_shape_elements(s) <= SMALL_ELEMENTS && mgx_shape_is_standard(s);
+}
+
+static uint64_t hash_call(const struct mgx_plan_late *late, const struct mgx_compute_call *c,
+                          bool by_value)
+{
+    const void *head[] = {c->op, c->mod_count ? c->mod[0] : NULL};
+    uint64_t h = mgx_attr_hash(c->op, c->attr, mgx_hash_bytes(head, sizeof head, by_value));
+    for (int i = 0; i < c->in_count; i++) {
+        const void *constant = constant_of(late, c->in[i]);
+        h = mgx_hash_bytes(&constant, sizeof constant, hash_shape(&c->in[i]->shape, h));
+        if (by_value && is_small(c->in[i]))
+            h = mgx_hash_bytes(c->in[i]->data, mgx_shape_bytes(&c->in[i]->shape), h);
+    }
+    return h;
+}
+
+static bool same_input(const struct mgx_plan_late *late, const struct mgx_plan_choice_in *k,
+                       const struct mgx_tensor *t)
+{
+    return mgx_shape_equal(&k->shape, &t->shape) && k->constant == constant_of(late, t) &&
+           (!k->value.storage || memcmp(k->value.data, t->data, mgx_shape_bytes(&t->shape)) == 0);
+}
+
+static bool is_key(const struct mgx_plan_late *late, const struct mgx_plan_choice *k,
+                   const struct mgx_compute_call *c, bool by_value)
+{
+    if (k->by_value != by_value || k->ins.op != c->op || k->ins.in_count != c->in_count ||
+        (k->ins.mod_count ? k->ins.mod[0] : NULL) != (c->mod_count ? c->mod[0] : NULL) ||
+        !mgx_attr_equal(c->op, k->ins.attr, c->attr))
+        return false;
+    for (int i = 0; i < c->in_count; i++)
+        if (!same_input(late, &k->in[i], c->in[i]))
+            return false;
+    return true;
+}
+
+// --- making one ---
+
+static void destroy(struct mgx_plan_choice *k)
+{
+    for (int i = 0; k->in && i < k->ins.in_count; i++)
+        mgx_tensor_release(&k->in[i].value);
+    mgx_program_destroy(k->program);
+    mgx_plan_store_fini(&k->own);
+    free(k);
+}
+
+// An instruction as kernels want to see it. Its inputs have no producer.
+static bool make_ins(struct mgx_plan_choice *k, const struct mgx_compute_call *c,
+                     struct mgx_diag *diag)
+{
+    struct mgx_arena *arena = &k->own.arena;
+    struct mgx_ins *in = MGX_NEW_ARRAY(arena, struct mgx_ins, c->in_count);
+    struct mgx_ins **list = MGX_NEW_ARRAY(arena, struct mgx_ins *, c->in_count);
+    k->ins = (struct mgx_ins){.op = c->op,
+                              .shape = *c->out_shape,
+                              .in = list,
+                              .in_count = c->in_count,
+                              .mod = (struct mgx_module **)c->mod,
+                              .mod_count = c->mod_count};
+    if (!in || !list || mgx_attr_copy(c->op, c->attr, arena, &k->ins.attr, diag) != MGX_OK) {
+        mgx_fail_memory(diag);
+        return false;
+    }
+    if (c->mod_count &&
+        !(k->ins.mod = mgx_arena_memdup(arena, c->mod, (size_t)c->mod_count * sizeof *c->mod))) {
+        mgx_fail_memory(diag);
+        return false;
+    }
+    for (int i = 0; i < c->in_count; i++) {
+        in[i].op = mgx_shape_elements(&c->in[i]->shape) ? &mgx_op_param : &mgx_op_undefined;
+        in[i].shape = c->in[i]->shape;
+        list[i] = &in[i];
+    }
+    return true;
+}
+
+static struct mgx_plan_offer offer_of(struct mgx_plan_choice *k, struct mgx_diag *diag)
+{
+    return (struct mgx_plan_offer){.ins = &k->ins,
+                                   .arena = &k->own.arena,
+                                   .store = &k->own,
+                                   .machine = k->own.machine,
+                                   .late = true,
+                                   .diag = diag};
+}
+
+// Inputs that the kernel wants in another order of memory get a copy in front. True if any does
+// now.
+static bool pack_inputs(struct mgx_plan_choice *k, const struct mgx_plan_offer *c,
+                        struct mgx_shape *in)
+{
+    bool changed = false;
+    struct mgx_shape shape;
+    for (int i = 0; i < c->in_count; i++) {
+        if (k->in[i].pack || !mgx_plan_wanted(c, i, &shape))
+            continue;
+        struct mgx_plan_offer copy = offer_of(k, c->diag);
+        copy.in = &in[i];
+        copy.in_count = 1;
+        copy.out = &shape;
+        copy.copy_only = true;
+        if (k->own.machine->target->copy->prepare(&copy) != MGX_PLAN_TAKEN)
+            return false;
+        k->in[i].pack = copy.state;
+        k->in[i].packed = in[i] = shape;
+        changed = true;
+    }
+    return changed;
+}
+
+static void unpack_inputs(struct mgx_plan_choice *k, struct mgx_shape *in)
+{
+    for (int i = 0; i < k->ins.in_count; i++) {
+        k->in[i].pack = NULL;
+        in[i] = k->in[i].shape;
+    }
+}
+
+static void take(struct mgx_plan_choice *k, const struct mgx_plan_offer *c,
+                 const struct mgx_plan_kernel *kernel)
+{
+    k->kernel = kernel;
+    k->state = c->state;
+    k->workspace = c->workspace;
+    k->in_place = c->in_place >= 0 && k->in[c->in_place].pack ? -1 : c->in_place;
+}
+
+static void copy_part(const struct mgx_plan_fill *f, int part, int parts)
+{
+    const size_t begin = (size_t)mgx_part_begin((int64_t)f->packed_bytes, part, parts),
+                 end = (size_t)mgx_part_begin((int64_t)f->packed_bytes, part + 1, parts);
+    memcpy((char *)f->packed + begin, (const char *)f->source[0] + begin, end - begin);
+}
+
+// A constant at an address that suits its type, once for all choices of the plan.
+static const void *align_constant(struct mgx_plan_store *store, const struct mgx_tensor *t,
+                                  struct mgx_diag *diag)
+{
+    const size_t bytes = (size_t)mgx_shape_space(&t->shape) * mgx_type_size(t->shape.type);
+    const int64_t desc = (int64_t)bytes;
+    const struct mgx_plan_key key = {
+        .kernel = "aligned", .source = {t->data}, .desc = &desc, .desc_bytes = sizeof desc};
+    const struct mgx_plan_fill fill = {
+        .fill = copy_part, .source = {t->data}, .source_bytes = bytes};
+    return mgx_plan_pack(store, &key, bytes, &fill, diag);
+}
+
+// Weights as they lie in a file, which the kernel did not pack.
+static void align_inputs(struct mgx_plan_choice *k, const struct mgx_plan_offer *c)
+{
+    for (int i = 0; i < c->in_count; i++)
+        if (c->constant[i] && !c->skip_in[i] && !(k->kernel->any_address >> i & 1) &&
+            !mgx_tensor_is_aligned(c->constant[i]) &&
+            !(k->in[i].aligned = align_constant(&k->own, c->constant[i], c->diag)))
+            return;
+}
+
+// One kernel, and again with inputs as it wants them.
+static enum mgx_plan_answer ask_one(struct mgx_plan_choice *k, struct mgx_plan_offer *c,
+                                    const struct mgx_plan_kernel *kernel, struct mgx_shape *in)
+{
+    unpack_inputs(k, in);
+    enum mgx_plan_answer answer = mgx_plan_ask(kernel, c);
+    for (int n = 0; n < c->in_count && answer == MGX_PLAN_DECLINED; n++) {
+        if (!pack_inputs(k, c, in))
+            return mgx_plan_refuse(c);
+        answer = mgx_plan_ask(kernel, c);
+    }
+    return answer;
+}
+
+// The first kernel that takes the call; none leaves the reference. A failure stays in diag.
+static void ask(struct mgx_plan_choice *k, const struct mgx_compute_call *call,
+                struct mgx_diag *diag)
+{
+    const struct mgx_plan_kernel *const *kernels = k->own.machine->target->late_kernels;
+    struct mgx_shape *in = MGX_NEW_ARRAY(&k->own.arena, struct mgx_shape, call->in_count);
+    const struct mgx_tensor *constant[MGX_PLAN_CHOICE_INPUTS] = {NULL};
+    bool skip[MGX_PLAN_CHOICE_INPUTS];
+    unsigned char want[MGX_PLAN_CHOICE_INPUTS];
+    assert(call->in_count <= MGX_PLAN_CHOICE_INPUTS);
+    for (int i = 0; i < call->in_count; i++)
+        constant[i] = k->in[i].constant ? call->in[i] : NULL;
+    struct mgx_plan_offer c = offer_of(k, diag);
+    c.in = in;
+    c.in_count = call->in_count;
+    c.constant = constant;
+    c.out = &k->out;
+    c.skip_in = skip;
+    c.want_in = want;
+    for (int i = 0; in && kernels[i]; i++) {
+        assert(kernels[i]->host || !k->own.machine->memory);
+        const enum mgx_plan_answer answer = ask_one(k, &c, kernels[i], in);
+        if (answer == MGX_PLAN_TAKEN) {
+            take(k, &c, kernels[i]);
+            align_inputs(k, &c);
+        }
+        if (answer != MGX_PLAN_DECLINED)
+            return;
+    }
+    if (in)
+        unpack_inputs(k, in);
+}
+
+// --- expanding one ---
+
+// The operator alone in a program: parameters for its inputs, literals where values are the key.
+static struct mgx_ins *make_program(const struct mgx_program *of, struct mgx_plan_choice *k,
+                                    const struct mgx_compute_call *c, struct mgx_diag *diag)
+{
+    if (mgx_program_create(&k->program, of->ops, diag) != MGX_OK)
+        return NULL;
+    struct mgx_program *p = k->program;
+    struct mgx_module *m = mgx_program_main(p);
+    struct mgx_ins **in = MGX_NEW_ARRAY(&p->arena, struct mgx_ins *, c->in_count);
+    void *attr = NULL;
+    if (!in || mgx_attr_copy(c->op, c->attr, &p->arena, &attr, diag) != MGX_OK) {
+        mgx_fail_memory(diag);
+        return NULL;
+    }
+    for (int i = 0; i < c->in_count; i++)
+        in[i] = k->in[i].value.storage
+                    ? mgx_add_literal(m, &k->in[i].value)
+                    : mgx_add_parameter(m, mgx_arena_printf(&p->arena, "x%d", i), &k->in[i].shape);
+    return mgx_insert(m, NULL, c->op, attr, in, c->in_count, NULL, 0);
+}
+
+static bool add_results(struct mgx_ins *ins, const struct mgx_shape *out)
+{
+    struct mgx_module *m = ins->owner;
+    if (out->type != MGX_TUPLE)
+        return mgx_add_return(m, &ins, 1) != NULL;
+    struct mgx_ins **list = MGX_NEW_ARRAY(&m->program->arena, struct mgx_ins *, out->sub_count + 1);
+    for (int i = 0; list && i < out->sub_count; i++)
+        list[i] = mgx_emit(m, &mgx_op_get_tuple_elem, MGX_ATTRS(mgx_int("index", i)), MGX_IN(ins));
+    return list && mgx_add_return(m, list, out->sub_count) != NULL;
+}
+
+static bool try_expand(const struct mgx_program *of, struct mgx_plan_choice *k,
+                       const struct mgx_compute_call *c, struct mgx_diag *diag)
+{
+    static const struct mgx_pass *const clean[] = {&mgx_pass_expand, &mgx_pass_propagate_constant,
+                                                   &mgx_pass_dead_code_elimination, NULL};
+    struct mgx_ins *ins = make_program(of, k, c, diag);
+    if (!ins || !add_results(ins, c->out_shape) ||
+        mgx_run_passes(k->program, clean, NULL, diag) != MGX_OK ||
+        mgx_program_status(k->program, diag) != MGX_OK)
+        return false;
+    for (ins = mgx_program_main(k->program)->first; ins; ins = ins->next)
+        if (ins->op == c->op) // it, or a part of it, still waits
+            return false;
+    for (int i = 0; i < k->program->module_count; i++)
+        mgx_module_number(k->program->modules[i]);
+    return true;
+}
+
+// Whatever is wrong with the inputs, the reference will say.
+static void expand(const struct mgx_program *of, struct mgx_plan_choice *k,
+                   const struct mgx_compute_call *c, struct mgx_diag *diag)
+{
+    struct mgx_diag mine = {0};
+    if (try_expand(of, k, c, &mine))
+        return;
+    mgx_program_destroy(k->program);
+    k->program = NULL;
+    if (mgx_status_is_final(mine.status))
+        mgx_fail(diag, mine.status, "%s", mine.text);
+    for (int i = 0; i < c->in_count && !k->by_value; i++)
+        k->wants_value |= is_small(c->in[i]);
+}
+
+// --- both ---
+
+static bool make_key(const struct mgx_plan_late *late, struct mgx_plan_choice *k,
+                     const struct mgx_compute_call *c, struct mgx_diag *diag)
+{
+    k->in = MGX_NEW_ARRAY(&k->own.arena, struct mgx_plan_choice_in, c->in_count);
+    if (!k->in || !make_ins(k, c, diag)) {
+        mgx_fail_memory(diag);
+        return false;
+    }
+    for (int i = 0; i < c->in_count; i++) {
+        k->in[i].shape = c->in[i]->shape;
+        k->in[i].constant = constant_of(late, c->in[i]);
+        if (k->by_value && is_small(c->in[i]) && mgx_shape_elements(&c->in[i]->shape) &&
+            mgx_tensor_clone(&k->in[i].value, c->in[i], diag) != MGX_OK)
+            return false;
+    }
+    return true;
+}
+
+static void choose_layout(struct mgx_plan_choice *k, const struct mgx_compute_call *c)
+{
+    struct mgx_shape *in = MGX_NEW_ARRAY(&k->own.arena, struct mgx_shape, c->in_count);
+    for (int i = 0; in && i < c->in_count; i++)
+        in[i] = k->in[i].shape;
+    if (in)
+        k->out = mgx_plan_natural_layout(&k->ins, c->out_shape, in, c->in_count);
+}
+
+static struct mgx_plan_choice *create(struct mgx_plan_late *late, const struct mgx_compute_call *c,
+                                      bool by_value, struct mgx_diag *diag)
+{
+    struct mgx_plan_choice *k = calloc(1, sizeof *k);
+    if (!k) {
+        mgx_fail_memory(diag);
+        return NULL;
+    }
+    mgx_plan_store_init(&k->own, late->store->machine, late->store);
+    k->by_value = by_value;
+    if (make_key(late, k, c, diag)) {
+        if (c->op->expand) {
+            expand(late->program, k, c, diag);
+        } else {
+            choose_layout(k, c);
+            ask(k, c, diag);
+        }
+    }
+    if (k->own.arena.failed)
+        mgx_fail_memory(diag);
+    if (diag->status == MGX_OK)
+        return k;
+    destroy(k);
+    return NULL;
+}
+
+// --- the table ---
+
+static size_t bytes_of(const struct mgx_plan_choice *k)
+{
+    return sizeof *k + k->own.arena.bytes + k->own.packed_bytes +
+           (k->program ? sizeof *k->program + k->program->arena.bytes : 0);
+}
+
+static void unlink_use(struct mgx_plan_choices *t, struct mgx_plan_choice *k)
+{
+    *(k->newer ? &k->newer->older : &t->newest) = k->older;
+    *(k->older ? &k->older->newer : &t->oldest) = k->newer;
+}
+
+static void link_newest(struct mgx_plan_choices *t, struct mgx_plan_choice *k)
+{
+    k->newer = NULL;
+    k->older = t->newest;
+    *(t->newest ? &t->newest->newer : &t->oldest) = k;
+    t->newest = k;
+}
+
+static void drop(struct mgx_plan_choices *t, struct mgx_plan_choice *k)
+{
+    struct mgx_plan_choice **at = &t->bucket[k->hash % BUCKETS];
+    while (*at != k)
+        at = &(*at)->next;
+    *at = k->next;
+    unlink_use(t, k);
+    t->bytes -= bytes_of(k);
+    destroy(k);
+}
+
+static void make_room(struct mgx_plan_choices *t)
+{
+    for (struct mgx_plan_choice *k = t->oldest, *newer; k && t->bytes > limit_bytes; k = newer) {
+        newer = k->newer;
+        if (!k->users)
+            drop(t, k);
+    }
+}
+
+static struct mgx_plan_choice *find(struct mgx_plan_late *late, uint64_t hash,
+                                    const struct mgx_compute_call *c, bool by_value,
+                                    struct mgx_diag *diag)
+{
+    struct mgx_plan_choices *t = late->choices;
+    if (!t && !(t = late->choices = calloc(1, sizeof *t))) {
+        mgx_fail_memory(diag);
+        return NULL;
+    }
+    struct mgx_plan_choice *k = t->bucket[hash % BUCKETS];
+    while (k && !(k->hash == hash && is_key(late, k, c, by_value)))
+        k = k->next;
+    if (k) {
+        unlink_use(t, k);
+    } else {
+        if (!(k = create(late, c, by_value, diag)))
+            return NULL;
+        k->hash = hash;
+        k->next = t->bucket[hash % BUCKETS];
+        t->bucket[hash % BUCKETS] = k;
+        t->bytes += bytes_of(k);
+    }
+    link_newest(t, k);
+    k->users++;
+    make_room(t);
+    return k;
+}
+
+enum mgx_status mgx_plan_choice_require(struct mgx_plan_late *late,
+                                        const struct mgx_compute_call *c, bool by_value,
+                                        struct mgx_plan_choice **out, struct mgx_diag *diag)
+{
+    const uint64_t hash = hash_call(late, c, by_value);
+    pthread_mutex_lock(&late->lock);
+    mgx_cancel_pause(); // what is made here serves later runs too, and is made under a lock
+    *out = find(late, hash, c, by_value, diag);
+    mgx_cancel_resume();
+    pthread_mutex_unlock(&late->lock);
+    return *out ? MGX_OK : diag->status;
+}
+
+void mgx_plan_choice_release(struct mgx_plan_late *late, struct mgx_plan_choice *choice)
+{
+    pthread_mutex_lock(&late->lock);
+    choice->users--;
+    pthread_mutex_unlock(&late->lock);
+}
+
+void mgx_plan_choices_destroy(struct mgx_plan_late *late)
+{
+    for (struct mgx_plan_choice *k = late->choices ? late->choices->newest : NULL, *older; k;
+         k = older) {
+        older = k->older;
+        destroy(k);
+    }
+    free(late->choices);
+    late->choices = NULL;
+}

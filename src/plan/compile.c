@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT
+// From a program that a target's passes have rewritten to a plan: docs/plan.md goes through it.
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "op/op.h"
+#include "pass/engine/constant.h"
+#include "plan/blocks.h"
+#include "plan/build.h"
+#include "plan/choice.h"
+#include "plan/context.h"
+#include "plan/join.h"
+#include "plan/layout.h"
+
+// --- the program's last changes ---
+
+// Results leave row-major, whatever views made them.
+static enum mgx_status pack_results(struct mgx_program *p, struct mgx_diag *diag)
+{
+    struct mgx_ins *ret = mgx_module_return(mgx_program_main(p));
+    for (int i = 0; ret && i < ret->in_count; i++) {
+        struct mgx_ins *ins = ret->in[i];
+        if (mgx_shape_is_static(&ins->shape) && ins->shape.type != MGX_TUPLE &&
+            ins->shape.type != MGX_SEQUENCE && !mgx_shape_is_standard(&ins->shape))
+            mgx_set_input(ret, i, mgx_emit_before(ret, &mgx_op_contiguous, NULL, MGX_IN(ins)));
+    }
+    return mgx_program_status(p, diag);
+}
+
+// Weights of the main module are read where they lie in the model's file; what steps with sizes
+// known only at run time read, and what bodies hold, is not.
+static bool is_planned(const struct mgx_program *p, const struct mgx_ins *ins)
+{
+    bool planned = ins->owner == mgx_program_main(p) && mgx_shape_is_static(&ins->shape);
+    for (int i = 0; i < ins->in_count; i++)
+        planned = planned && mgx_shape_is_static(&ins->in[i]->shape);
+    return planned;
+}
+
+static enum mgx_status align_literals(struct mgx_program *p, struct mgx_diag *diag)
+{
+    enum { LARGE = 1 << 20 }; // from there on whoever takes it packs or aligns it (choice.c)
+    for (int m = 0; m < p->module_count; m++)
+        for (struct mgx_ins *ins = p->modules[m]->first; ins; ins = ins->next)
+            for (int i = 0; !is_planned(p, ins) && i < ins->in_count; i++) {
+                const struct mgx_ins *from = mgx_strip_views(ins->in[i]);
+                if (from->literal && mgx_shape_bytes(&from->shape) < LARGE)
+                    TRY(mgx_literal_align((struct mgx_ins *)from, diag));
+            }
+    return MGX_OK;
+}
+
+// What the passes looked at of the model's file: packing reads it once more, piece by piece.
+static void forget_files(const struct mgx_program *p)
+{
+    const struct mgx_storage *last = NULL;
+    for (int64_t i = 0; i < p->literals.count; i++) {
+        const struct mgx_storage *s = p->literals.v[i];
+        if (!last || s->data != last->data)
+            mgx_file_forget_at(s->data, s->bytes);
+        last = s;
+    }
+}
+
+static enum mgx_status settle(struct mgx_program *p, struct mgx_diag *diag)
+{
+    TRY(pack_results(p, diag));
+    TRY(mgx_plan_settle_joins(p, diag));
+    TRY(mgx_program_compact(p, diag));
+    TRY(align_literals(p, diag));
+    forget_files(p);
+    for (int i = 0; i < p->module_count; i++)
+        mgx_module_number(p->modules[i]);
+    return MGX_OK;
+}
+
+// --- the plan ---
+
+// Literals of all modules by address: at run time a tensor that lies there is a constant.
+static bool note_literals(struct mgx_plan *plan)
+{
+    const struct mgx_program *p = plan->program;
+    for (int i = 0; i < p->module_count; i++)
+        for (const struct mgx_ins *ins = p->modules[i]->first; ins; ins = ins->next)
+            if (ins->literal && mgx_shape_elements(&ins->shape) > 0 &&
+                !mgx_map_put_pointer(&plan->late.literals, ins->literal->data, ins->literal->data))
+                return false;
+    return true;
+}
+
+// Where literals lie, so that what is packed of them has a name (store.h).
+static bool note_sources(struct mgx_plan *plan)
+{
+    const struct mgx_kept *literals = &plan->program->literals;
+    for (int64_t i = 0; i < literals->count; i++)
+        if (literals->v[i]->data &&
+            !mgx_plan_note_source(&plan->store, literals->v[i]->data, literals->v[i]->bytes,
+                                  (struct mgx_plan_source){i, 0}))
+            return false;
+    return true;
+}
+
+// Where the planned values are, as the steps need it.
+static void resolve(struct mgx_plan *plan)
+{
+    for (int s = 0; s < plan->step_count; s++) {
+        struct mgx_plan_step *step = &plan->steps[s];
+        for (int i = 0; i <= step->in_count; i++) {
+            struct mgx_plan_value *v = i < step->in_count ? step->in_value[i] : step->out_value;
+            struct mgx_plan_ref *ref = i < step->in_count ? &step->in[i] : &step->out;
+            int64_t offset;
+            const struct mgx_plan_value *root = mgx_plan_root(v, &offset);
+            *ref = (struct mgx_plan_ref){root->place, root->side, root->index, offset, root->data};
+            assert(root->place != MGX_PLAN_CONST || root->data || root->dynamic);
+            if (root->place == MGX_PLAN_SCRATCH)
+                ref->offset += (int64_t)root->scratch;
+        }
+    }
+}
+
+static enum mgx_status begin(struct mgx_plan *plan, struct mgx_diag *diag)
+{
+    struct mgx_module *m = mgx_program_main(plan->program);
+    plan->value_count = m->count;
+    plan->values = MGX_NEW_ARRAY(&plan->store.arena, struct mgx_plan_value, m->count);
+    plan->late.blocks = mgx_plan_blocks_create();
+    if (!plan->values || !plan->late.blocks || !note_literals(plan) || !note_sources(plan))
+        return mgx_fail_memory(diag);
+    for (struct mgx_ins *ins = m->first; ins; ins = ins->next)
+        plan->values[ins->index].ins = ins;
+    return MGX_OK;
+}
+
+static enum mgx_status build(struct mgx_build *b, struct mgx_diag *diag)
+{
+    struct mgx_plan *plan = b->plan;
+    TRY(begin(plan, diag));
+    TRY(mgx_plan_choose_layouts(plan, diag));
+    plan->store.fill_later = true;
+    TRY(mgx_plan_build_steps(b, diag));
+    TRY(mgx_plan_build_schedule(b, diag));
+    TRY(mgx_plan_build_live(b, diag));
+    TRY(mgx_plan_build_constants(b, diag));
+    TRY(mgx_plan_fill_all(&plan->store, diag));
+    plan->store.fill_later = false;
+    TRY(mgx_plan_build_memory(b, diag));
+    if (plan->machine->target->finish)
+        TRY(plan->machine->target->finish(plan, diag));
+    resolve(plan);
+    return MGX_OK;
+}
+
+// A cache that cannot be written is no reason to fail: explain says so.
+static enum mgx_status build_tuned(struct mgx_build *b, const char *cache, struct mgx_diag *diag)
+{
+    if (cache)
+        TRY(mgx_tuning_load(&b->tuner.tuning, cache, diag));
+    const enum mgx_status status = build(b, diag);
+    if (status != MGX_OK &&
+        status != MGX_CANCELLED) // whoever loses patience keeps what he waited for
+        return status;
+    struct mgx_diag quiet = {.status = MGX_OK};
+    b->plan->tuned_count = b->tuner.tuned_count;
+    b->plan->measured_count = b->tuner.measured_count;
+    if (cache && mgx_tuning_save(&b->tuner.tuning, cache, &quiet) != MGX_OK)
+        b->plan->tuning_lost = mgx_arena_strdup(&b->plan->store.arena, quiet.text);
+    return quiet.status == MGX_NO_MEMORY ? mgx_fail_memory(diag) : status;
+}
+
+void mgx_plan_destroy(struct mgx_executable *executable)
+{
+    struct mgx_plan *plan = (struct mgx_plan *)executable;
+    if (!plan)
+        return;
+    struct mgx_plan_machine *machine = plan->machine;
+    if (machine->target->stop)
+        machine->target->stop(machine);
+    for (struct mgx_context *x = plan->contexts, *next; x; x = next) {
+        next = x->next;
+        mgx_context_destroy(x);
+    }
+    mgx_plan_late_fini(&plan->late);
+    mgx_plan_store_fini(&plan->store);
+    pthread_mutex_destroy(&plan->lock);
+    free(plan);
+    machine->target->release(machine);
+}
+
+static struct mgx_plan *create(const struct mgx_program *p, struct mgx_plan_machine *machine)
+{
+    struct mgx_plan *plan = calloc(1, sizeof *plan);
+    if (!plan)
+        return NULL;
+    plan->base.target = machine->target->target;
+    plan->machine = machine;
+    plan->program = p;
+    mgx_plan_store_init(&plan->store, machine, NULL);
+    mgx_plan_late_init(&plan->late, p, &plan->store);
+    pthread_mutex_init(&plan->lock, NULL);
+    return plan;
+}
+
+static enum mgx_status plan_program(struct mgx_program *p, struct mgx_plan *plan,
+                                    const struct mgx_plan_settings *settings, struct mgx_diag *diag)
+{
+    struct mgx_build b = {.plan = plan,
+                          .host_ends = settings->offload_copy || !plan->machine->memory};
+    b.tuner.machine = plan->machine;
+    b.tuner.exhaustive = settings->exhaustive_tune;
+    mgx_tuning_init(&b.tuner.tuning);
+    enum mgx_status status = settle(p, diag);
+    if (status == MGX_OK)
+        status = build_tuned(&b, settings->tuning_cache, diag);
+    mgx_tuning_fini(&b.tuner.tuning);
+    return status;
+}
+
+enum mgx_status mgx_plan_compile(struct mgx_program *p, struct mgx_plan_machine *machine,
+                                 const struct mgx_plan_settings *settings, struct mgx_diag *diag)
+{
+    assert(machine->target->kernels && machine->target->copy && machine->target->release);
+    struct mgx_plan *plan = create(p, machine);
+    if (!plan) {
+        machine->target->release(machine);
+        return mgx_fail_memory(diag);
+    }
+    const enum mgx_status status = plan_program(p, plan, settings, diag);
+    if (status != MGX_OK) {
+        mgx_plan_destroy(&plan->base);
+        return status;
+    }
+    p->executable = &plan->base;
+    p->destroy_executable = mgx_plan_destroy;
+    return MGX_OK;
+}

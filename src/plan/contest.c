@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+// Measuring candidates; see tune.h.
+#include "plan/contest.h"
+
+#include "base/cancel.h"
+#include "base/clock.h"
+
+#include <math.h>
+#include <migraphx/version.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
+#define VERSION                                                                                    \
+    TEXT(MIGRAPHX_VERSION_MAJOR)                                                                   \
+    "." TEXT(MIGRAPHX_VERSION_MINOR) "." TEXT(MIGRAPHX_VERSION_PATCH)
+
+enum {
+    ROUNDS = 9,
+    SWEEP_BYTES = 32 << 20, // pushes weights out of the caches
+};
+
+static const double MARGIN = 0.97; // to be faster than the first by: timings scatter
+static const double BUDGET = 0.05; // seconds per candidate, beyond the first rounds
+
+void *mgx_plan_tune_buffer(size_t bytes)
+{
+    void *data = NULL;
+    if (posix_memalign(&data, 64, bytes + 64) != 0)
+        return NULL;
+    memset(data, 0x3c, bytes + 64); // 0.0115 as a float, and no page of zeros
+    return data;
+}
+
+static void nothing(void *user, int task, int thread)
+{
+    (void)user, (void)task, (void)thread;
+}
+
+// The least of several runs; each begins with cold weights and awake threads.
+static double time_candidate(struct mgx_plan_tuner *tuner, const struct mgx_plan_contest *c,
+                             char *sweep)
+{
+    double least = INFINITY;
+    const double begin = mgx_clock_seconds();
+    c->run(c->user); // pages in
+    for (int i = 0;
+         i < ROUNDS && (i < 3 || mgx_clock_seconds() - begin < BUDGET) && !mgx_cancelled(); i++) {
+        if (sweep)
+            memset(sweep, i, SWEEP_BYTES);
+        mgx_plan_spread(tuner->machine, tuner->machine->threads, nothing, NULL);
+        const double start = mgx_clock_seconds();
+        c->run(c->user);
+        least = fmin(least, mgx_clock_seconds() - start);
+    }
+    return least;
+}
+
+static enum mgx_status measure(struct mgx_plan_tuner *tuner, const struct mgx_plan_contest *c,
+                               int *best, double *seconds, struct mgx_diag *diag)
+{
+    char *sweep = mgx_plan_tune_buffer(SWEEP_BYTES); // does without, if there is no memory
+    *best = -1;
+    *seconds = INFINITY;
+    for (int i = 0; i < c->count; i++) {
+        if (c->begin(c->user, i, diag)) {
+            const double time = time_candidate(tuner, c, sweep);
+            if (time < *seconds * (*best == 0 ? MARGIN : 1)) {
+                *seconds = time;
+                *best = i;
+            }
+        }
+        c->end(c->user);
+        if (diag->status != MGX_OK || mgx_cancel_check(diag) != MGX_OK)
+            break;
+    }
+    free(sweep);
+    return diag->status;
+}
+
+static int number_of(const struct mgx_plan_contest *c, const char *name)
+{
+    for (int i = 0; name && i < c->count; i++)
+        if (strcmp(c->name(c->user, i), name) == 0)
+            return i;
+    return -1;
+}
+
+enum mgx_status mgx_plan_tune(struct mgx_plan_tuner *tuner, const struct mgx_plan_contest *c,
+                              int *choice, struct mgx_diag *diag)
+{
+    *choice = -1;
+    if (!tuner || c->count < 2 || (!tuner->exhaustive && !tuner->tuning.map.count))
+        return MGX_OK;
+    struct mgx_str problem = {0};
+    tuner->machine->target->print(tuner->machine, &problem);
+    mgx_str_printf(&problem, " " VERSION " %s", mgx_str_text(c->problem));
+    enum mgx_status status = problem.failed || c->problem->failed ? mgx_fail_memory(diag) : MGX_OK;
+    if (status == MGX_OK)
+        *choice = number_of(c, mgx_tuning_find(&tuner->tuning, mgx_str_text(&problem)));
+    if (status == MGX_OK && *choice < 0 && tuner->exhaustive) {
+        double seconds;
+        status = measure(tuner, c, choice, &seconds, diag);
+        tuner->measured_count++;
+        if (status == MGX_OK && *choice >= 0)
+            status = mgx_tuning_put(&tuner->tuning, problem.text, c->name(c->user, *choice),
+                                    seconds * 1e6, diag);
+    }
+    tuner->tuned_count += *choice >= 0;
+    mgx_str_fini(&problem);
+    return status;
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// Choosing among candidate kernels by measuring them.
+//
+//     problem -> cache? -> its choice
+//             -> compile with exhaustive_tune? -> run every candidate on buffers of its own, note
+//             the
+//                fastest
+//             -> otherwise the cost model decides, as it does for what no candidate can run
+//
+// A candidate is timed as it will run: weights out of the cache, its input in it, threads awake.
+// Cost: some ten runs of every candidate per problem, once.
+#pragma once
+
+#include "base/str.h"
+#include "plan/machine.h"
+#include "plan/tuning.h"
+
+struct mgx_plan_tuner {
+    const struct mgx_plan_machine *machine;
+    struct mgx_tuning tuning; // what was measured, now or before
+    bool exhaustive;
+    int tuned_count, measured_count; // kernels chosen by it; problems measured just now
+};
+
+struct mgx_plan_contest {
+    const struct mgx_str *problem;               // family and shape
+    const char *(*name)(void *user, int number); // of a candidate; 0 is the cost model's own
+    int count;
+    // Makes ready, runs, and cleans up candidate `number`; between them `run` is called again and
+    // again. False: it cannot run, or diag has a failure.
+    bool (*begin)(void *user, int number, struct mgx_diag *diag);
+    void (*run)(void *user);
+    void (*end)(void *user);
+    void *user;
+};
+
+// *choice: a candidate's number, or -1 when the cost model is to decide, as it is without a tuner.
+enum mgx_status mgx_plan_tune(struct mgx_plan_tuner *tuner, const struct mgx_plan_contest *contest,
+                              int *choice, struct mgx_diag *diag) MGX_NODISCARD;
+
+// Buffers of a contest: filled with small numbers, aligned to 64 bytes, to be freed. NULL: no
+// memory.
+void *mgx_plan_tune_buffer(size_t bytes);

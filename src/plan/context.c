@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+// The pool of contexts; see context.h.
+#include "plan/context.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+// 4 KiB on top: kernels may read (never write) a vector beyond the end of a value.
+static void *allocate_host(size_t bytes)
+{
+    return mgx_memory_aligned(64, (bytes ? bytes : 1) + 4096);
+}
+
+static enum mgx_status allocate_device(struct mgx_context *x, struct mgx_diag *diag)
+{
+    const struct mgx_memory *memory = x->plan->machine->memory;
+    const size_t bytes = x->plan->block[MGX_PLAN_DEVICE].bytes;
+    x->queue = memory->queue_create(memory);
+    if (!x->queue)
+        return mgx_fail(diag, MGX_NO_MEMORY, "out of memory: a queue of %s", memory->name);
+    x->scratch[MGX_PLAN_DEVICE] = memory->allocate(memory, (bytes ? bytes : 1) + 4096);
+    if (!x->scratch[MGX_PLAN_DEVICE])
+        return mgx_fail(diag, MGX_NO_MEMORY, "out of memory: scratch of %zu bytes on %s", bytes,
+                        memory->name);
+    return MGX_OK;
+}
+
+static enum mgx_status allocate(struct mgx_context *x, struct mgx_diag *diag)
+{
+    const struct mgx_plan *plan = x->plan;
+    const size_t bytes = plan->block[MGX_PLAN_HOST].bytes;
+    x->scratch[MGX_PLAN_HOST] = allocate_host(bytes);
+    if (!x->scratch[MGX_PLAN_HOST])
+        return mgx_fail(diag, MGX_NO_MEMORY, "out of memory: scratch of %zu bytes", bytes);
+    x->in = calloc((size_t)plan->max_in + 1, sizeof *x->in);
+    x->dynamic = calloc((size_t)plan->dynamic_count + 1, sizeof *x->dynamic);
+    x->values = calloc((size_t)plan->value_count + 1, sizeof *x->values);
+    x->results = calloc((size_t)plan->result_count + 1, sizeof *x->results);
+    x->out = calloc((size_t)plan->result_count + 1, sizeof *x->out);
+    if (!x->in || !x->dynamic || !x->values || !x->results || !x->out)
+        return mgx_fail_memory(diag);
+    return plan->machine->memory ? allocate_device(x, diag) : MGX_OK;
+}
+
+void mgx_context_destroy(struct mgx_context *x)
+{
+    if (!x)
+        return;
+    const struct mgx_memory *memory = x->plan->machine->memory;
+    assert(!x->busy);
+    if (memory)
+        memory->queue_destroy(x->queue);
+    for (int i = 0; x->results && i < x->plan->result_count; i++)
+        mgx_storage_release(x->results[i]);
+    for (int i = 0; x->dynamic && i < x->plan->dynamic_count; i++)
+        mgx_tensor_release(&x->dynamic[i]);
+    mgx_arena_fini(&x->strings);
+    free(x->scratch[MGX_PLAN_HOST]);
+    if (memory)
+        memory->free(memory, x->scratch[MGX_PLAN_DEVICE]);
+    free(x->in);
+    free(x->dynamic);
+    free(x->values);
+    free(x->results);
+    free(x->out);
+    free(x);
+}
+
+static enum mgx_status create(struct mgx_plan *plan, struct mgx_context **out,
+                              struct mgx_diag *diag)
+{
+    struct mgx_context *x = calloc(1, sizeof *x);
+    if (!x)
+        return mgx_fail_memory(diag);
+    x->plan = plan;
+    x->late.late = &plan->late;
+    mgx_arena_init(&x->strings);
+    const enum mgx_status status = allocate(x, diag);
+    if (status == MGX_OK)
+        *out = x;
+    else
+        mgx_context_destroy(x);
+    return status;
+}
+
+enum mgx_status mgx_context_take(struct mgx_plan *plan, struct mgx_context **out,
+                                 struct mgx_diag *diag)
+{
+    pthread_mutex_lock(&plan->lock);
+    struct mgx_context *x = plan->contexts;
+    if (x)
+        plan->contexts = x->next;
+    pthread_mutex_unlock(&plan->lock);
+    *out = x;
+    assert(!x || (x->plan == plan && !x->busy));
+    return x ? MGX_OK : create(plan, out, diag);
+}
+
+void mgx_context_give(struct mgx_context *x)
+{
+    struct mgx_plan *plan = x->plan;
+    assert(!x->busy);
+    for (int i = 0; i < plan->dynamic_count; i++)
+        mgx_tensor_release(&x->dynamic[i]);
+    mgx_arena_fini(&x->strings);
+    pthread_mutex_lock(&plan->lock);
+    x->next = plan->contexts;
+    plan->contexts = x;
+    pthread_mutex_unlock(&plan->lock);
+}
+
+// --- operands ---
+
+void *mgx_context_address(const struct mgx_context *x, const struct mgx_plan_ref *ref)
+{
+    switch (ref->place) {
+    case MGX_PLAN_SCRATCH:
+        return x->scratch[ref->side] + ref->offset;
+    case MGX_PLAN_CONST:
+        return (unsigned char *)ref->data + ref->offset;
+    case MGX_PLAN_PARAM:
+        return (unsigned char *)x->params[ref->index].tensor.data + ref->offset;
+    case MGX_PLAN_RESULT:
+        return (unsigned char *)x->out[ref->index] + ref->offset;
+    default:
+        return NULL; // dynamic: the kernel takes the tensor
+    }
+}
+
+const struct mgx_tensor *mgx_context_dynamic(const struct mgx_context *x,
+                                             const struct mgx_plan_value *v)
+{
+    assert(v->dynamic);
+    return v->place == MGX_PLAN_PARAM   ? &x->params[v->index].tensor
+           : v->place == MGX_PLAN_CONST ? v->ins->literal
+                                        : &x->dynamic[v->index];
+}
+
+enum mgx_status mgx_context_wait(struct mgx_context *x, struct mgx_diag *diag)
+{
+    if (!x->busy)
+        return MGX_OK;
+    x->busy = false;
+    return x->plan->machine->memory->wait(x->queue, diag);
+}

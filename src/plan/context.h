@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// What one run of a plan works in. A context is made by the first run that finds none free and goes
+// back to the pool, so steady runs allocate nothing: even results are reused once the caller has
+// let go of those of an earlier run.
+//
+// Holds: between runs nothing is on the queue.
+#pragma once
+
+#include "plan/plan.h"
+
+struct mgx_context {
+    struct mgx_context *next; // in the pool
+    struct mgx_plan *plan;
+    unsigned char *scratch[MGX_PLAN_SIDES]; // a side that needs none has NULL
+    struct mgx_queue *queue;                // NULL without a memory of the machine's own
+    bool busy;                              // something was given to the queue since it was empty
+    void **in;                              // room for a step's addresses
+    struct mgx_tensor *dynamic;             // slots
+    struct mgx_tensor *values;              // frame for bodies: by ins->index, borrowed
+    struct mgx_storage **results;           // reused when the caller has let go of the last run's
+    void **out;                             // where each result is written; NULL for dynamic ones
+    const struct mgx_named_tensor *params;
+    struct mgx_plan_late_run late;
+    struct mgx_arena strings;
+    struct mgx_eval eval;
+};
+
+enum mgx_status mgx_context_take(struct mgx_plan *plan, struct mgx_context **out,
+                                 struct mgx_diag *diag) MGX_NODISCARD;
+void mgx_context_give(struct mgx_context *x);
+void mgx_context_destroy(struct mgx_context *x); // NULL is allowed
+
+// Where an operand lies; NULL for one whose size is known only at run time.
+void *mgx_context_address(const struct mgx_context *x, const struct mgx_plan_ref *ref);
+// The tensor of such a one: strings, tuples and sequences may be literals too.
+const struct mgx_tensor *mgx_context_dynamic(const struct mgx_context *x,
+                                             const struct mgx_plan_value *v);
+// All that was given to the queue is done.
+enum mgx_status mgx_context_wait(struct mgx_context *x, struct mgx_diag *diag) MGX_NODISCARD;

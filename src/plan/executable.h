@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// A compiled program, and what a caller asks of it: parameters by name, room for results.
+#pragma once
+
+#include "ir/module.h"
+
+struct mgx_target;
+struct mgx_params;
+
+struct mgx_executable { // first member of a target's own struct, which sets the first of these
+    const struct mgx_target *target;
+    struct mgx_params *params; // targets/params.h
+};
+
+struct mgx_named_tensor {
+    const char *name;
+    struct mgx_tensor tensor;
+};
+
+struct mgx_run {
+    const struct mgx_named_tensor
+        *params; // every parameter of the program, in any order; extra ones are ignored
+    int param_count;
+    struct mgx_tensor
+        *results; // caller's array, one entry per result; each owns its value on success
+    int result_count;
+    enum mgx_status (*trace)(void *user, const struct mgx_ins *ins, const struct mgx_tensor *value,
+                             struct mgx_diag *diag);
+    void *trace_user;
+    void *stream; // of device targets; NULL on hosts
+    uint64_t seed;
+};

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// What a plan says of itself: kernel and layout of every step and why not a faster one, then the
+// sums.
+#include "plan/plan.h"
+
+static void explain_step(const struct mgx_plan_step *step, struct mgx_str *out)
+{
+    mgx_str_printf(out, "%s:@%d %s: %s", step->ins->owner->name, step->ins->index,
+                   step->ins->op->name, step->kernel->name);
+    if (step->detail)
+        mgx_str_printf(out, " (%s)", step->detail);
+    mgx_str_put(out, " -> ");
+    mgx_shape_print(out, &step->out_value->shape);
+    if (step->why)
+        mgx_str_printf(out, "; not %s", step->why);
+    mgx_str_putc(out, '\n');
+}
+
+static void explain_block(const char *name, const struct mgx_plan_block *block, struct mgx_str *out)
+{
+    mgx_str_printf(
+        out, "%s: %zu bytes, lower bound %zu, ratio %.4f\n", name, block->bytes,
+        block->lower_bound_bytes,
+        block->lower_bound_bytes ? (double)block->bytes / (double)block->lower_bound_bytes : 1.0);
+}
+
+void mgx_plan_explain(const struct mgx_program *p, struct mgx_str *out)
+{
+    const struct mgx_plan *plan = (const struct mgx_plan *)p->executable;
+    double flops = 0;
+    for (int i = 0; i < plan->step_count; i++) {
+        explain_step(&plan->steps[i], out);
+        flops += plan->steps[i].flops;
+    }
+    mgx_str_printf(out, "steps: %d", plan->step_count);
+    if (plan->machine->target->explain) {
+        mgx_str_put(out, ", ");
+        plan->machine->target->explain(plan->machine, out);
+    }
+    mgx_str_putc(out, '\n');
+    mgx_str_printf(out, "products: %.4g GFLOP\n", flops * 1e-9);
+    mgx_str_printf(out, "tuned: %d steps, %d problems measured\n", plan->tuned_count,
+                   plan->measured_count);
+    if (plan->tuning_lost)
+        mgx_str_printf(out, "warning: %s\n", plan->tuning_lost);
+    mgx_str_printf(out, "order: %zu bytes alive at most, %zu in the program's\n",
+                   plan->order_peak_bytes, plan->given_peak_bytes);
+    mgx_str_printf(out, "packed constants: %zu bytes\n", plan->store.packed_bytes);
+    explain_block("scratch", &plan->block[MGX_PLAN_HOST], out);
+    if (!plan->machine->memory)
+        return;
+    explain_block(plan->machine->memory->name, &plan->block[MGX_PLAN_DEVICE], out);
+    mgx_str_printf(out, "constants on %s: %zu bytes\n", plan->machine->memory->name,
+                   plan->uploaded_bytes);
+}

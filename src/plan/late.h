@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// What choosing kernels at run time needs, whoever asks: a plan's dynamic steps, or constant
+// folding, which has no plan.
+#pragma once
+
+#include <pthread.h>
+
+#include "op/eval/eval.h"
+#include "plan/kernel.h"
+
+struct mgx_plan_choices;
+struct mgx_plan_blocks;
+
+struct mgx_plan_late {
+    const struct mgx_program *program;
+    struct mgx_plan_store *store;     // what is packed may stay here
+    struct mgx_map literals;          // address of a literal's bytes -> the same, of all modules
+    struct mgx_plan_choices *choices; // under the lock
+    struct mgx_plan_blocks *blocks;   // memory of large tensors made at run time; NULL: the heap
+    pthread_mutex_t lock;
+};
+
+void mgx_plan_late_init(struct mgx_plan_late *late, const struct mgx_program *p,
+                        struct mgx_plan_store *store);
+void mgx_plan_late_fini(struct mgx_plan_late *late);
+
+// mgx_eval's hooks; `user` is one of these.
+struct mgx_plan_late_run {
+    struct mgx_plan_late *late;
+    unsigned dying; // bits of the next operator's inputs that nobody reads after it
+};
+
+// offer: computes the operator by a kernel if one takes these shapes.
+enum mgx_status mgx_plan_late_offer(void *user, struct mgx_compute_call *c,
+                                    bool *done) MGX_NODISCARD;
+// create: large tensors share the plan's slabs (blocks.h).
+enum mgx_status mgx_plan_late_create(void *user, const struct mgx_shape *shape,
+                                     struct mgx_tensor *out, struct mgx_diag *diag) MGX_NODISCARD;
+// knows: a literal, which a kernel packs, or which is aligned once for it.
+bool mgx_plan_late_knows(void *user, const struct mgx_tensor *t);

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// Offering an instruction to a kernel, ahead of time or at run time; see kernel.h.
+#include <assert.h>
+#include <string.h>
+
+#include "plan/kernel.h"
+
+enum mgx_plan_answer mgx_plan_refuse(const struct mgx_plan_offer *c)
+{
+    return c->diag->status == MGX_OK ? MGX_PLAN_DECLINED : MGX_PLAN_FAILED;
+}
+
+enum mgx_plan_answer mgx_plan_no_memory(const struct mgx_plan_offer *c)
+{
+    mgx_fail_memory(c->diag);
+    return MGX_PLAN_FAILED;
+}
+
+enum mgx_plan_answer mgx_plan_ask(const struct mgx_plan_kernel *kernel, struct mgx_plan_offer *c)
+{
+    assert(c->diag->status == MGX_OK && c->arena && c->machine);
+    c->state = NULL;
+    c->workspace = 0;
+    c->in_place = -1;
+    c->flops = 0;
+    c->why = c->detail = NULL;
+    memset(c->skip_in, 0, (size_t)c->in_count);
+    memset(c->want_in, 0, (size_t)c->in_count);
+    const enum mgx_plan_answer answer = kernel->prepare(c);
+    assert((answer == MGX_PLAN_FAILED) == (c->diag->status != MGX_OK));
+    assert(c->in_place >= -1 && c->in_place < c->in_count);
+    return answer;
+}
+
+bool mgx_plan_wanted(const struct mgx_plan_offer *c, int i, struct mgx_shape *shape)
+{
+    const struct mgx_shape *in = &c->in[i];
+    if (c->want_in[i] == MGX_PLAN_AS_IT_IS)
+        return false;
+    *shape = mgx_shape_make(in->type, in->rank, in->lens);
+    if (c->want_in[i] == MGX_PLAN_LIKE_RESULT)
+        *shape = mgx_shape_like_order(shape, c->out);
+    return !mgx_shape_equal(in, shape);
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+// A program as steps over bytes: what a compiled target's executable is.
+//
+//   program --passes--> fused program --layout--> physical shapes --kernels--> steps
+//   --order--> schedule --memory--> plan --context--> runs
+//
+// A step is one call of one kernel on planned bytes. docs/plan.md goes through the stages.
+//
+// Holds: after compile everything here is immutable but the pool of contexts and what is chosen at
+// run time, each under its lock. A context belongs to one run at a time. A run allocates nothing
+// once its context exists, but for what sizes known only at run time need.
+#pragma once
+
+#include <pthread.h>
+
+#include "plan/late.h"
+#include "plan/value.h"
+
+struct mgx_plan_step {
+    const struct mgx_plan_kernel *kernel;
+    const struct mgx_ins *ins;
+    void *state;
+    struct mgx_plan_ref *in;
+    struct mgx_plan_value **in_value; // for shapes and dynamic steps
+    int in_count;
+    bool *skip;    // inputs that run does not read
+    int own_count; // of them the instruction's inputs; the rest are what its bodies capture
+    struct mgx_plan_ref out;
+    struct mgx_plan_value *out_value;
+    enum mgx_plan_side side;             // where its kernel works
+    int in_place;                        // input whose bytes the result may take over, -1 none
+    size_t workspace, workspace_scratch; // bytes and offset in the block of its side
+    int *drop;                           // dynamic slots to release afterwards
+    int drop_count;
+    const void *next;         // the target's own: what a step soon after reads first; or NULL
+    const char *detail, *why; // for the explanation
+    double flops;             // of products: multiplications and additions
+};
+
+struct mgx_plan_result {
+    struct mgx_plan_value *value; // its place is MGX_PLAN_RESULT, or it is dynamic
+    struct mgx_shape shape;
+    int param; // number of the parameter that brings its bytes, -1: the run allocates them
+};
+
+// One block of scratch memory, as planned.
+struct mgx_plan_block {
+    size_t bytes, lower_bound_bytes;
+};
+
+struct mgx_plan {
+    struct mgx_executable base;
+    struct mgx_plan_machine *machine;
+    const struct mgx_program *program;
+    struct mgx_plan_store store;   // what kernels keep, and the plan's own arena
+    struct mgx_plan_value *values; // by ins->index of main
+    int value_count;
+    struct mgx_plan_step *steps;
+    int step_count;
+    int dynamic_count, max_in;
+    struct mgx_plan_block block[MGX_PLAN_SIDES];
+    struct mgx_plan_result *results;
+    int result_count;
+    struct mgx_ins **params; // in order of creation
+    int param_count;
+    struct mgx_plan_late late;
+    pthread_mutex_t lock; // of the pool of contexts
+    struct mgx_context *contexts;
+    // For the explanation:
+    size_t given_peak_bytes, order_peak_bytes; // most bytes alive in the program's order, and ours
+    int tuned_count, measured_count; // kernels chosen by measuring; problems measured just now
+    const char *tuning_lost;         // why the cache could not be written; NULL: it could
+    size_t uploaded_bytes;           // of constants that were copied into the machine's memory
+};
+
+struct mgx_plan_settings {
+    bool offload_copy; // parameters and results are the host's, whatever memory the machine has
+    bool exhaustive_tune;
+    const char *tuning_cache; // file; NULL: none
+};
+
+// Plans a program that the target's passes have rewritten, and hangs the plan on it. The machine is
+// the plan's from here on, also on failure: it is handed back to target->release.
+enum mgx_status mgx_plan_compile(struct mgx_program *p, struct mgx_plan_machine *machine,
+                                 const struct mgx_plan_settings *settings,
+                                 struct mgx_diag *diag) MGX_NODISCARD;
+
+// The functions of a target (targets/target.h) whose executables are plans.
+enum mgx_status mgx_plan_run(const struct mgx_program *p, struct mgx_run *run,
+                             struct mgx_diag *diag) MGX_NODISCARD;
+void mgx_plan_destroy(struct mgx_executable *executable); // NULL is allowed
+void mgx_plan_explain(const struct mgx_program *p, struct mgx_str *out);
+
+// NULL for an instruction of another module.
+struct mgx_plan_value *mgx_plan_value_of(const struct mgx_plan *plan, const struct mgx_ins *ins);

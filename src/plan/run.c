@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+// Running a plan: a context from the pool, parameters in, the steps one after the other, results
+// out.
+//
+// Steps of the machine's own side are given to the queue; before a step of the host runs, the queue
+// is empty. So bytes of both sides are touched in the order of the steps.
+#include <assert.h>
+#include <string.h>
+
+#include "base/cancel.h"
+#include "op/op.h"
+#include "plan/context.h"
+
+static enum mgx_status run_step(struct mgx_context *x, const struct mgx_plan_step *step,
+                                struct mgx_diag *diag)
+{
+    if (step->side == MGX_PLAN_DEVICE)
+        x->busy = true;
+    else if (x->busy)
+        TRY(mgx_context_wait(x, diag));
+    for (int i = 0; i < step->in_count; i++)
+        x->in[i] = step->skip[i] ? NULL : mgx_context_address(x, &step->in[i]);
+    const struct mgx_plan_args args = {.in = x->in,
+                                       .out = mgx_context_address(x, &step->out),
+                                       .workspace =
+                                           x->scratch[step->side] + step->workspace_scratch,
+                                       .machine = x->plan->machine,
+                                       .queue = x->queue,
+                                       .context = x};
+    const enum mgx_status status = step->kernel->run(step, &args, diag);
+    for (int i = 0; i < step->drop_count; i++)
+        mgx_tensor_release(&x->dynamic[step->drop[i]]);
+    return status;
+}
+
+// --- tracing ---
+
+// The value on the host, when the step was the machine's own.
+static enum mgx_status fetch(struct mgx_context *x, const struct mgx_shape *shape, const void *from,
+                             struct mgx_tensor *out, struct mgx_diag *diag)
+{
+    TRY(mgx_tensor_create(out, shape, diag));
+    x->busy = true;
+    enum mgx_status status =
+        x->plan->machine->memory->copy_out(x->queue, out->data, from, mgx_shape_bytes(shape), diag);
+    if (status == MGX_OK)
+        status = mgx_context_wait(x, diag);
+    if (status != MGX_OK)
+        mgx_tensor_release(out);
+    return status;
+}
+
+static enum mgx_status trace(struct mgx_context *x, const struct mgx_plan_step *step,
+                             struct mgx_run *run, struct mgx_diag *diag)
+{
+    const struct mgx_plan_value *v = step->out_value;
+    if (v->ins != step->ins)
+        return MGX_OK; // a copy on the way to another step
+    const void *at = mgx_context_address(x, &step->out);
+    struct mgx_tensor value;
+    if (!v->dynamic && step->out.side == MGX_PLAN_DEVICE && mgx_shape_bytes(&v->shape))
+        TRY(fetch(x, &v->shape, at, &value, diag));
+    else
+        value = v->dynamic ? mgx_tensor_share(mgx_context_dynamic(x, v))
+                           : mgx_tensor_borrow(&v->shape, at);
+    const enum mgx_status status = run->trace(run->trace_user, step->ins, &value, diag);
+    mgx_tensor_release(&value);
+    return status;
+}
+
+static enum mgx_status run_steps(struct mgx_context *x, struct mgx_run *run, struct mgx_diag *diag)
+{
+    const struct mgx_plan *plan = x->plan;
+    for (int s = 0; s < plan->step_count; s++) {
+        const struct mgx_plan_step *step = &plan->steps[s];
+        enum mgx_status status = run_step(x, step, diag);
+        if (status == MGX_OK)
+            status = mgx_cancel_check(diag);
+        if (status == MGX_OK && run->trace)
+            status = trace(x, step, run, diag);
+        if (status != MGX_OK) {
+            mgx_ins_blame(step->ins, diag);
+            return status;
+        }
+    }
+    return MGX_OK;
+}
+
+// --- results ---
+
+// What the caller brought for it; NULL if nothing.
+static const struct mgx_tensor *brought(const struct mgx_context *x,
+                                        const struct mgx_plan_result *result)
+{
+    const struct mgx_tensor *t = result->param >= 0 ? &x->params[result->param].tensor : NULL;
+    return t && t->data ? t : NULL;
+}
+
+// A storage the caller has released since the last run serves again.
+static enum mgx_status make_result(struct mgx_context *x, int k, struct mgx_diag *diag)
+{
+    const struct mgx_plan_result *result = &x->plan->results[k];
+    const bool device = result->value->side == MGX_PLAN_DEVICE;
+    struct mgx_storage *old = x->results[k];
+    struct mgx_tensor fresh;
+    if (!old || atomic_load_explicit(&old->refs, memory_order_acquire) != 1) {
+        TRY(mgx_tensor_create_on(&fresh, &result->shape, device ? x->plan->machine->memory : NULL,
+                                 diag));
+        mgx_storage_release(old);
+        x->results[k] = fresh.storage;
+    }
+    x->out[k] = x->results[k]->data;
+    return MGX_OK;
+}
+
+static enum mgx_status prepare_results(struct mgx_context *x, struct mgx_diag *diag)
+{
+    for (int k = 0; k < x->plan->result_count; k++) {
+        const struct mgx_plan_result *result = &x->plan->results[k];
+        if (result->value->dynamic)
+            continue;
+        if (brought(x, result))
+            x->out[k] = brought(x, result)->data;
+        else
+            TRY(make_result(x, k, diag));
+    }
+    return MGX_OK;
+}
+
+static enum mgx_status hand_out(struct mgx_context *x, struct mgx_run *run, struct mgx_diag *diag)
+{
+    for (int k = 0; k < x->plan->result_count; k++) {
+        const struct mgx_plan_result *result = &x->plan->results[k];
+        if (result->value->dynamic) {
+            const struct mgx_tensor *value = mgx_context_dynamic(x, result->value);
+            if (value->shape.type == MGX_STRING ||
+                value->shape.type == MGX_SEQUENCE) // bytes of the run's arena
+                TRY(mgx_tensor_clone(&run->results[k], value, diag));
+            else
+                run->results[k] = mgx_tensor_share(value);
+            continue;
+        }
+        if (brought(x, result)) {
+            run->results[k] = mgx_tensor_share(brought(x, result));
+            continue;
+        }
+        run->results[k] = (struct mgx_tensor){.shape = result->shape,
+                                              .data = x->results[k]->data,
+                                              .storage = mgx_storage_retain(x->results[k])};
+    }
+    return MGX_OK;
+}
+
+// --- a run ---
+
+// A parameter lies where the plan reads it.
+static enum mgx_status check_sides(const struct mgx_context *x, struct mgx_diag *diag)
+{
+    const struct mgx_plan *plan = x->plan;
+    for (int i = 0; i < plan->param_count; i++) {
+        const struct mgx_plan_value *v = mgx_plan_value_of(plan, plan->params[i]);
+        const struct mgx_memory *want = v->side == MGX_PLAN_DEVICE ? plan->machine->memory : NULL,
+                                *has = mgx_tensor_memory(&x->params[i].tensor);
+        if (has != want && !v->dynamic && mgx_shape_elements(&v->shape) > 0)
+            return mgx_fail(diag, MGX_INVALID, "parameter %s lies in memory of %s, not of %s",
+                            x->params[i].name, has ? has->name : "the host",
+                            want ? want->name : "the host");
+    }
+    return MGX_OK;
+}
+
+static enum mgx_status run_in(struct mgx_context *x, struct mgx_run *run, struct mgx_diag *diag)
+{
+    x->params = run->params; // in order of creation, which is the plan's
+    x->eval = (struct mgx_eval){.strings = &x->strings,
+                                .seed = run->seed,
+                                .offer = mgx_plan_late_offer,
+                                .knows = mgx_plan_late_knows,
+                                .create = mgx_plan_late_create,
+                                .offer_user = &x->late};
+    assert(run->param_count == x->plan->param_count);
+    if (x->plan->machine->memory)
+        TRY(check_sides(x, diag));
+    TRY(prepare_results(x, diag));
+    TRY(run_steps(x, run, diag));
+    TRY(mgx_context_wait(x, diag));
+    return hand_out(x, run, diag);
+}
+
+enum mgx_status mgx_plan_run(const struct mgx_program *p, struct mgx_run *run,
+                             struct mgx_diag *diag)
+{
+    struct mgx_plan *plan = (struct mgx_plan *)p->executable;
+    const struct mgx_plan_target *target = plan->machine->target;
+    struct mgx_context *x = NULL;
+    TRY(mgx_context_take(plan, &x, diag));
+    if (target->begin)
+        target->begin(plan->machine);
+    const enum mgx_status status = run_in(x, run, diag);
+    if (status != MGX_OK) { // whatever is on its way ends before anything else does
+        struct mgx_diag quiet = {.status = MGX_OK};
+        (void)!mgx_context_wait(x, &quiet);
+    }
+    if (target->end)
+        target->end(plan->machine);
+    if (target->after)
+        target->after(plan, x);
+    mgx_context_give(x);
+    return status;
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT
+// See store.h.
+//
+// Of a chunk's rest nothing is ever touched. Finding a constant by its address takes a search among
+// the ranges, which are kept in order.
+#include "plan/store.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cancel.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/size.h"
+#include "plan/join.h"
+
+void mgx_plan_spread(const struct mgx_plan_machine *machine, int tasks, mgx_plan_task fn,
+                     void *user)
+{
+    if (machine->target->spread) {
+        machine->target->spread(machine, tasks, fn, user);
+        return;
+    }
+    for (int i = 0; i < tasks; i++)
+        fn(user, i, 0);
+}
+
+void mgx_plan_store_init(struct mgx_plan_store *store, const struct mgx_plan_machine *machine,
+                         struct mgx_plan_store *parent)
+{
+    assert(machine->target && machine->threads >= 1);
+    assert(!parent || (!parent->parent && parent->machine == machine));
+    *store = (struct mgx_plan_store){.machine = machine, .parent = parent};
+    mgx_arena_init(&store->arena);
+}
+
+void mgx_plan_store_fini(struct mgx_plan_store *store)
+{
+    for (struct mgx_plan_end *end = store->ends; end; end = end->next)
+        end->fn(end->user);
+    for (int64_t i = 0; i < store->packed.count; i++)
+        mgx_storage_release(store->packed.v[i]);
+    mgx_map_fini(&store->packs);
+    mgx_arena_fini(&store->arena);
+}
+
+// --- where constants come from ---
+
+bool mgx_plan_note_source(struct mgx_plan_store *store, const void *data, size_t bytes,
+                          struct mgx_plan_source source)
+{
+    assert(!store->parent && data);
+    if (!mgx_array_reserve(&store->ranges.array, 1, sizeof *store->ranges.v, &store->arena))
+        return false;
+    struct mgx_plan_range *ranges = store->ranges.v;
+    const uintptr_t begin = (uintptr_t)data;
+    int64_t at =
+        store->ranges.count++; // by address: literals of a mapped file mostly come in order
+    for (; at > 0 && ranges[at - 1].begin > begin; at--)
+        ranges[at] = ranges[at - 1];
+    ranges[at] = (struct mgx_plan_range){begin, begin + (bytes ? bytes : 1), source};
+    return true;
+}
+
+static const struct mgx_plan_range *find_range(const struct mgx_plan_store *store, const void *data)
+{
+    const uintptr_t at = (uintptr_t)data;
+    int64_t low = 0, high = store->ranges.count; // the last range that begins at or before it
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (store->ranges.v[middle].begin <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    while (low > 0 && at >= store->ranges.v[low - 1].end) // a shorter one in a longer one
+        low--;
+    return low > 0 ? &store->ranges.v[low - 1] : NULL;
+}
+
+struct mgx_plan_source mgx_plan_source_of(const struct mgx_plan_store *store, const void *data)
+{
+    const struct mgx_plan_range *range = find_range(store->parent ? store->parent : store, data);
+    assert(range);
+    return (struct mgx_plan_source){
+        range->source.number, range->source.offset + (int64_t)((uintptr_t)data - range->begin)};
+}
+
+bool mgx_plan_note_copy(struct mgx_plan_store *store, const void *copy, size_t bytes,
+                        const void *data)
+{
+    return mgx_plan_note_source(store, copy, bytes, mgx_plan_source_of(store, data));
+}
+
+// --- room ---
+
+static bool add_chunk(struct mgx_plan_store *store, size_t bytes, struct mgx_diag *diag)
+{
+    enum { LEAST = 256 << 10, MOST = 32 << 20 };
+    size_t size = store->packed_bytes < LEAST ? LEAST : store->packed_bytes;
+    size = size > MOST ? MOST : size;
+    size = size < bytes ? bytes : size;
+    const struct mgx_shape shape = mgx_shape_vector(MGX_UINT8, (int64_t)size);
+    struct mgx_tensor t;
+    if (mgx_tensor_create(&t, &shape, diag) != MGX_OK)
+        return false;
+    if (!MGX_PUSH(&store->packed, &store->arena, t.storage)) {
+        mgx_tensor_release(&t);
+        mgx_fail_memory(diag);
+        return false;
+    }
+    store->chunk = t.data;
+    store->chunk_left = size;
+    return true;
+}
+
+void *mgx_plan_take(struct mgx_plan_store *store, size_t bytes, struct mgx_diag *diag)
+{
+    if ((!store->chunk || bytes > store->chunk_left) && !add_chunk(store, bytes, diag))
+        return NULL;
+    unsigned char *data = store->chunk;
+    const size_t step = mgx_align64(bytes);
+    store->chunk_left -= step < store->chunk_left ? step : store->chunk_left;
+    store->chunk += step;
+    store->packed_bytes += bytes;
+    return data;
+}
+
+// --- filling ---
+
+struct wave {
+    const struct mgx_plan_fill *fill;
+    int first, parts;
+};
+
+static void fill_part(void *user, int task, int thread)
+{
+    (void)thread;
+    const struct wave *w = user;
+    const struct mgx_plan_fill *f = w->fill;
+    const int part = w->first + task;
+    const size_t begin = mgx_part_begin((int64_t)f->packed_bytes, part, w->parts),
+                 end = mgx_part_begin((int64_t)f->packed_bytes, part + 1, w->parts);
+    mgx_memory_begin((char *)f->packed + begin, end - begin);
+    f->fill(f, part, w->parts);
+}
+
+// In waves of a few MiB. Packing reads its source from front to back, so behind each wave the pages
+// of a mapped model may leave memory again, and a model takes hardly more than its packed form.
+static void fill_now(struct mgx_plan_store *store, const struct mgx_plan_fill *f)
+{
+    enum { PART = 2 << 20, SMALL = 64 << 10, LAG = 16 << 20 };
+    for (int i = 0; i < MGX_COUNT(f->source); i++)
+        mgx_plan_join_fill(store, f->source[i], false);
+    const int threads = f->source_bytes < SMALL ? 1 : store->machine->threads;
+    const size_t pieces = f->source_bytes / PART / (size_t)threads + 1;
+    const int parts = (int)pieces * threads;
+    for (int first = 0; first < parts && !mgx_cancelled(); first += threads) {
+        struct wave w = {f, first, parts};
+        mgx_plan_spread(store->machine, threads, fill_part, &w);
+        // What a part reads may begin some way before its share of the bytes.
+        const size_t end = f->source_bytes / (size_t)parts * (size_t)(first + threads);
+        const size_t begin = end > LAG ? end - LAG : 0;
+        mgx_file_forget_at((const char *)f->source[0] + begin, end - begin);
+    }
+    mgx_file_forget_at(f->source[0], f->source_bytes);
+    for (int i = 0; i < MGX_COUNT(f->source); i++)
+        mgx_plan_join_drop(store, f->source[i]);
+}
+
+enum mgx_status mgx_plan_fill_all(struct mgx_plan_store *store, struct mgx_diag *diag)
+{
+    for (const struct mgx_plan_fill *f = store->first_fill; f && !mgx_cancelled(); f = f->next)
+        fill_now(store, f);
+    store->first_fill = store->last_fill = NULL;
+    return mgx_cancel_check(diag);
+}
+
+// --- packing ---
+
+enum { LATE_BYTES = 512 << 20 };
+
+// What a kernel chosen at run time packs stays with the plan, so that other sizes find it, while
+// there is room; else it goes with the choice.
+static struct mgx_plan_store *owner_of(struct mgx_plan_store *store, const void *key,
+                                       size_t key_size, size_t bytes)
+{
+    struct mgx_plan_store *parent = store->parent;
+    if (!parent)
+        return store;
+    if (mgx_map_findn(&parent->packs, key, key_size))
+        return parent;
+    if (bytes > LATE_BYTES || parent->late_bytes > LATE_BYTES - bytes)
+        return store;
+    parent->late_bytes += bytes;
+    return parent;
+}
+
+// The bytes of a key, in the arena: the kernel's name, the sources, the description.
+static void *spell(struct mgx_plan_store *store, const struct mgx_plan_key *key, size_t *size)
+{
+    const size_t name = strlen(key->kernel) + 1;
+    struct mgx_plan_source source[MGX_COUNT(key->source)] = {{0}};
+    for (int i = 0; i < MGX_COUNT(key->source); i++)
+        if (key->source[i])
+            source[i] = mgx_plan_source_of(store, key->source[i]);
+    *size = name + sizeof source + key->desc_bytes;
+    char *text = mgx_arena_alloc(&store->arena, *size);
+    if (!text)
+        return NULL;
+    memcpy(text, key->kernel, name);
+    memcpy(text + name, source, sizeof source);
+    if (key->desc_bytes)
+        memcpy(text + name + sizeof source, key->desc, key->desc_bytes);
+    return text;
+}
+
+static void put_off(struct mgx_plan_store *store, struct mgx_plan_fill *fill)
+{
+    *(store->last_fill ? &store->last_fill->next : &store->first_fill) = fill;
+    store->last_fill = fill;
+}
+
+void *mgx_plan_pack(struct mgx_plan_store *store, const struct mgx_plan_key *key, size_t bytes,
+                    const struct mgx_plan_fill *how, struct mgx_diag *diag)
+{
+    assert(key->kernel && key->source[0] && how->fill && how->source[0]);
+    size_t size;
+    const void *text = spell(store, key, &size);
+    if (!text) {
+        mgx_fail_memory(diag);
+        return NULL;
+    }
+    store = owner_of(store, text, size, bytes);
+    void *data = mgx_map_findn(&store->packs, text, size);
+    if (data)
+        return data;
+    const void *kept_key = mgx_arena_memdup(&store->arena, text, size);
+    struct mgx_plan_fill *fill = mgx_arena_memdup(&store->arena, how, sizeof *how);
+    if (kept_key && fill)
+        data = mgx_plan_take(store, bytes, diag);
+    if (!data || !mgx_map_putn(&store->packs, kept_key, size, data)) {
+        mgx_fail_memory(diag);
+        return NULL;
+    }
+    fill->packed = data;
+    fill->packed_bytes = bytes;
+    if (store->fill_later)
+        put_off(store, fill);
+    else
+        fill_now(store, fill);
+    return data;
+}
+
+void *mgx_plan_device_take(struct mgx_plan_store *store, size_t bytes, struct mgx_diag *diag)
+{
+    const struct mgx_memory *memory = store->machine->memory;
+    struct mgx_storage *storage = mgx_storage_create(memory, bytes);
+    if (!storage) {
+        mgx_fail(diag, MGX_NO_MEMORY, "out of memory: a constant of %zu bytes on %s", bytes,
+                 memory->name);
+        return NULL;
+    }
+    if (MGX_PUSH(&store->packed, &store->arena, storage))
+        return storage->data;
+    mgx_storage_release(storage);
+    mgx_fail_memory(diag);
+    return NULL;
+}
+
+bool mgx_plan_at_end(struct mgx_plan_store *store, void (*fn)(void *user), void *user,
+                     struct mgx_diag *diag)
+{
+    struct mgx_plan_end *end = MGX_NEW(&store->arena, struct mgx_plan_end);
+    if (!end) {
+        fn(user);
+        mgx_fail_memory(diag);
+        return false;
+    }
+    *end = (struct mgx_plan_end){store->ends, fn, user};
+    store->ends = end;
+    return true;
+}

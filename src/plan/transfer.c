@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// See transfer.h. A transfer is a step like others: its kernel gives the copy to the queue.
+#include "plan/transfer.h"
+
+#include <assert.h>
+
+#include "plan/context.h"
+
+static size_t bytes_of(const struct mgx_shape *s)
+{
+    return (size_t)mgx_shape_space(s) * mgx_type_size(s->type);
+}
+
+static enum mgx_status run_in(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
+                              struct mgx_diag *diag)
+{
+    const size_t bytes = bytes_of(&step->out_value->shape);
+    return bytes ? args->machine->memory->copy_in(args->queue, args->out, args->in[0], bytes, diag)
+                 : MGX_OK;
+}
+
+static enum mgx_status run_out(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
+                               struct mgx_diag *diag)
+{
+    const size_t bytes = bytes_of(&step->out_value->shape);
+    return bytes ? args->machine->memory->copy_out(args->queue, args->out, args->in[0], bytes, diag)
+                 : MGX_OK;
+}
+
+static const struct mgx_plan_kernel copy_in = {.name = "copy_in", .run = run_in};
+static const struct mgx_plan_kernel copy_out = {.name = "copy_out", .run = run_out};
+
+enum mgx_status mgx_plan_build_transfer(struct mgx_build *b, const struct mgx_ins *ins,
+                                        struct mgx_plan_value *from, struct mgx_plan_value *to,
+                                        struct mgx_diag *diag)
+{
+    assert(from->root == from && to->root == to && from->side != to->side);
+    assert(mgx_shape_equal(&from->shape, &to->shape) && !from->dynamic && !to->dynamic);
+    struct mgx_plan_step *step = mgx_plan_build_step(b, ins, 1, to);
+    if (!step)
+        return mgx_fail_memory(diag);
+    step->in_value[0] = from;
+    step->kernel = to->side == MGX_PLAN_DEVICE ? &copy_in : &copy_out;
+    step->side = MGX_PLAN_DEVICE; // it goes through the queue
+    return MGX_OK;
+}
+
+// --- on the host ---
+
+static enum mgx_plan_answer prepare_copy(struct mgx_plan_offer *c)
+{
+    return c->copy_only ? MGX_PLAN_TAKEN : MGX_PLAN_DECLINED;
+}
+
+static enum mgx_status run_copy(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
+                                struct mgx_diag *diag)
+{
+    (void)diag;
+    const struct mgx_tensor from = mgx_tensor_borrow(&step->in_value[0]->shape, args->in[0]);
+    struct mgx_tensor to = mgx_tensor_borrow(&step->out_value->shape, args->out);
+    if (mgx_shape_elements(&to.shape))
+        mgx_tensor_copy(&from, &to);
+    return MGX_OK;
+}
+
+const struct mgx_plan_kernel mgx_plan_host_copy = {
+    .name = "copy", .host = true, .prepare = prepare_copy, .run = run_copy};

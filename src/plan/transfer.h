@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+// Steps that carry bytes from one side to the other, and the host's own copy between layouts.
+#pragma once
+
+#include "plan/build.h"
+
+// All bytes of a root, to a root of the same shape on the other side.
+enum mgx_status mgx_plan_build_transfer(struct mgx_build *b, const struct mgx_ins *ins,
+                                        struct mgx_plan_value *from, struct mgx_plan_value *to,
+                                        struct mgx_diag *diag) MGX_NODISCARD;
+
+// Copies between layouts on the host, for machines whose own copy works elsewhere.
+extern const struct mgx_plan_kernel mgx_plan_host_copy;

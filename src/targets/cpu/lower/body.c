@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: MIT
+// Compiling bodies; see body.h.
+//
+// Every instruction of the body becomes a line; temporaries are allotted by liveness, so a long
+// chain needs two or three. A value that is a result is written to its output directly unless it is
+// a parameter, a constant or a result twice.
+#include "targets/cpu/lower/body.h"
+
+#include <string.h>
+
+#include "op/op.h"
+#include "op/pointwise.h"
+
+static const struct {
+    enum mgx_pw pw;
+    enum mgx_block_code code;
+} codes[] = {
+    {MGX_PW_ADD, MGX_BLOCK_ADD},         {MGX_PW_SUB, MGX_BLOCK_SUB},
+    {MGX_PW_MUL, MGX_BLOCK_MUL},         {MGX_PW_DIV, MGX_BLOCK_DIV},
+    {MGX_PW_MIN, MGX_BLOCK_MIN},         {MGX_PW_MAX, MGX_BLOCK_MAX},
+    {MGX_PW_POW, MGX_BLOCK_POW},         {MGX_PW_FMOD, MGX_BLOCK_FMOD},
+    {MGX_PW_MOD, MGX_BLOCK_MOD},         {MGX_PW_SQDIFF, MGX_BLOCK_SQDIFF},
+    {MGX_PW_PRELU, MGX_BLOCK_PRELU},     {MGX_PW_EQUAL, MGX_BLOCK_EQUAL},
+    {MGX_PW_GREATER, MGX_BLOCK_GREATER}, {MGX_PW_LESS, MGX_BLOCK_LESS},
+    {MGX_PW_LOGICAL_AND, MGX_BLOCK_AND}, {MGX_PW_LOGICAL_OR, MGX_BLOCK_OR},
+    {MGX_PW_LOGICAL_XOR, MGX_BLOCK_XOR}, {MGX_PW_WHERE, MGX_BLOCK_WHERE},
+    {MGX_PW_CLIP, MGX_BLOCK_CLIP},       {MGX_PW_ABS, MGX_BLOCK_ABS},
+    {MGX_PW_NEG, MGX_BLOCK_NEG},         {MGX_PW_EXP, MGX_BLOCK_EXP},
+    {MGX_PW_LOG, MGX_BLOCK_LOG},         {MGX_PW_LOG2, MGX_BLOCK_LOG2},
+    {MGX_PW_SQRT, MGX_BLOCK_SQRT},       {MGX_PW_RSQRT, MGX_BLOCK_RSQRT},
+    {MGX_PW_RECIP, MGX_BLOCK_RECIP},     {MGX_PW_RELU, MGX_BLOCK_RELU},
+    {MGX_PW_SIGMOID, MGX_BLOCK_SIGMOID}, {MGX_PW_TANH, MGX_BLOCK_TANH},
+    {MGX_PW_ERF, MGX_BLOCK_ERF},         {MGX_PW_SIGN, MGX_BLOCK_SIGN},
+    {MGX_PW_FLOOR, MGX_BLOCK_FLOOR},     {MGX_PW_CEIL, MGX_BLOCK_CEIL},
+    {MGX_PW_NEARBYINT, MGX_BLOCK_ROUND}, {MGX_PW_TRUNC, MGX_BLOCK_TRUNC},
+    {MGX_PW_NOT, MGX_BLOCK_NOT},         {MGX_PW_ISNAN, MGX_BLOCK_ISNAN},
+    {MGX_PW_ISINF, MGX_BLOCK_ISINF},     {MGX_PW_SIN, MGX_BLOCK_SIN},
+    {MGX_PW_COS, MGX_BLOCK_COS},         {MGX_PW_TAN, MGX_BLOCK_TAN},
+    {MGX_PW_ASIN, MGX_BLOCK_ASIN},       {MGX_PW_ACOS, MGX_BLOCK_ACOS},
+    {MGX_PW_ATAN, MGX_BLOCK_ATAN},       {MGX_PW_SINH, MGX_BLOCK_SINH},
+    {MGX_PW_COSH, MGX_BLOCK_COSH},       {MGX_PW_ASINH, MGX_BLOCK_ASINH},
+    {MGX_PW_ACOSH, MGX_BLOCK_ACOSH},     {MGX_PW_ATANH, MGX_BLOCK_ATANH},
+    {MGX_PW_ELU, MGX_BLOCK_ELU},         {MGX_PW_LEAKY_RELU, MGX_BLOCK_LEAKY_RELU},
+};
+
+static bool works(enum mgx_type type)
+{
+    return type == MGX_FLOAT || type == MGX_BOOL;
+}
+
+// x != 0, which is what a float becomes as a bool.
+static bool is_truth(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_convert && ins->shape.type == MGX_BOOL &&
+           ins->in[0]->shape.type == MGX_FLOAT;
+}
+
+// Does this give 0 or 1 for bools? Arithmetic may leave them (1 + 1) or divide by zero, where a
+// bool wraps and a float does not.
+static bool keeps_bools(int code)
+{
+    switch (code) {
+    case MGX_BLOCK_COPY:
+    case MGX_BLOCK_MUL:
+    case MGX_BLOCK_MIN:
+    case MGX_BLOCK_MAX:
+    case MGX_BLOCK_EQUAL:
+    case MGX_BLOCK_GREATER:
+    case MGX_BLOCK_LESS:
+    case MGX_BLOCK_AND:
+    case MGX_BLOCK_OR:
+    case MGX_BLOCK_XOR:
+    case MGX_BLOCK_WHERE:
+    case MGX_BLOCK_CLIP:
+    case MGX_BLOCK_ABS:
+    case MGX_BLOCK_RELU:
+    case MGX_BLOCK_SIGN:
+    case MGX_BLOCK_NOT:
+    case MGX_BLOCK_ISNAN:
+    case MGX_BLOCK_ISINF:
+        return true;
+    default:
+        return false;
+    }
+}
+
+// The line's code, or -1. Bool and float are the same 0 and 1 inside, so converting a bool is a
+// copy; to bool it is `x or x`.
+static int code_of(const struct mgx_ins *ins)
+{
+    if (is_truth(ins))
+        return MGX_BLOCK_OR;
+    if (ins->op == &mgx_op_identity ||
+        (ins->op == &mgx_op_convert &&
+         (ins->shape.type == MGX_FLOAT || ins->in[0]->shape.type == MGX_BOOL)))
+        return MGX_BLOCK_COPY;
+    const struct mgx_pointwise *row = mgx_pointwise_find(ins->op);
+    for (size_t i = 0; row && i < sizeof codes / sizeof *codes; i++)
+        if (codes[i].pw == row->code)
+            return (int)codes[i].code;
+    return -1;
+}
+
+struct compiler {
+    struct mgx_arena *arena;
+    enum mgx_isa isa;
+    struct mgx_ins **ins; // body instructions in order, without parameters and literals
+    int count;
+    struct mgx_map place; // instruction -> operand + 1, while it lives
+    struct mgx_map last;  // instruction -> position of its last reader + 1
+    struct mgx_block_line *lines;
+    float *constants;
+    struct cpu_body *body;
+    int base; // operand number of the first temporary
+    bool busy[MGX_BLOCK_OPERANDS];
+    const char *why;
+};
+
+static int place_of(const struct compiler *x, const struct mgx_ins *ins)
+{
+    return (int)(intptr_t)mgx_map_find_pointer(&x->place, ins) - 1;
+}
+
+static bool set_place(struct compiler *x, const struct mgx_ins *ins, int operand)
+{
+    return mgx_map_put_pointer(&x->place, ins, (void *)(intptr_t)(operand + 1));
+}
+
+static int take_temporary(struct compiler *x)
+{
+    struct mgx_block *b = &x->body->block;
+    for (int i = 0; i < MGX_BLOCK_OPERANDS - x->base - x->body->out_count; i++)
+        if (!x->busy[i]) {
+            x->busy[i] = true;
+            if (i >= b->temporary_count)
+                b->temporary_count = i + 1;
+            return x->base + i;
+        }
+    x->why = "the body needs too many values at once";
+    return -1;
+}
+
+static void free_dead(struct compiler *x, const struct mgx_ins *reader, int position)
+{
+    for (int i = 0; i < reader->in_count; i++) {
+        const int operand = place_of(x, reader->in[i]) - x->base;
+        const int last = (int)(intptr_t)mgx_map_find_pointer(&x->last, reader->in[i]) - 1;
+        if (operand >= 0 && last == position)
+            x->busy[operand] = false;
+    }
+}
+
+static bool emit_line(struct compiler *x, const struct mgx_ins *ins, int position)
+{
+    const int code = code_of(ins);
+    struct mgx_block_line line = {.code = (uint8_t)code};
+    if (code < 0 || ins->in_count > 3 || (ins->shape.type == MGX_BOOL && !keeps_bools(code))) {
+        x->why = "an operator of the body has no vector form";
+        return false;
+    }
+    for (int i = 0; i < ins->in_count; i++)
+        line.in[i] = (uint8_t)place_of(x, ins->in[i]);
+    if (is_truth(ins))
+        line.in[1] = line.in[0];
+    if (code == MGX_BLOCK_ELU || code == MGX_BLOCK_LEAKY_RELU)
+        line.a = (float)mgx_ins_real(ins, "alpha");
+    free_dead(x, ins,
+              position); // the result may take an operand's place: lines work element by element
+    const int out = take_temporary(x);
+    if (out < 0 || !set_place(x, ins, out))
+        return false;
+    line.out = (uint8_t)out;
+    x->lines[x->body->block.line_count++] = line;
+    return true;
+}
+
+// Results are copied out at the end; a last line that made a value nobody else reads writes it
+// there itself.
+static bool emit_results(struct compiler *x, struct mgx_ins *const *results)
+{
+    struct mgx_block *b = &x->body->block;
+    const int first_out = x->base + b->temporary_count;
+    for (int i = 0; i < x->body->out_count; i++) {
+        const int from = place_of(x, results[i]);
+        struct mgx_block_line *last = b->line_count ? &x->lines[b->line_count - 1] : NULL;
+        if (last && last->out == from && from >= x->base && from < first_out &&
+            x->body->out_count == 1)
+            last->out = (uint8_t)(first_out + i);
+        else
+            x->lines[b->line_count++] = (struct mgx_block_line){
+                .code = MGX_BLOCK_COPY, .out = (uint8_t)(first_out + i), .in = {(uint8_t)from}};
+    }
+    return true;
+}
+
+static bool mark_last(struct compiler *x, struct mgx_ins *const *results)
+{
+    for (int i = 0; i < x->count; i++)
+        for (int k = 0; k < x->ins[i]->in_count; k++)
+            if (!mgx_map_put_pointer(&x->last, x->ins[i]->in[k], (void *)(intptr_t)(i + 1)))
+                return false;
+    for (int i = 0; i < x->body->out_count; i++)
+        if (!mgx_map_put_pointer(&x->last, results[i], (void *)(intptr_t)(x->count + 1)))
+            return false;
+    return true;
+}
+
+// --- bodies and single operators look the same from here on ---
+
+struct source {
+    struct mgx_ins *params[MGX_BLOCK_OPERANDS], *results[MGX_BLOCK_OPERANDS];
+    int param_count, result_count, literal_count;
+};
+
+static bool read_module(struct compiler *x, const struct mgx_module *m, struct source *s)
+{
+    s->param_count = mgx_module_parameters(m, NULL, 0);
+    s->result_count = mgx_module_result_count(m);
+    if (s->param_count + s->result_count > MGX_BLOCK_OPERANDS - 8) {
+        x->why = "the body has too many inputs";
+        return false;
+    }
+    mgx_module_parameters(m, s->params, s->param_count);
+    for (int i = 0; i < s->result_count; i++)
+        s->results[i] = mgx_module_result(m, i);
+    x->ins = MGX_NEW_ARRAY(x->arena, struct mgx_ins *, m->count);
+    for (struct mgx_ins *ins = m->first; x->ins && ins; ins = ins->next) {
+        if (ins->op == &mgx_op_literal &&
+            s->param_count + s->literal_count < MGX_BLOCK_OPERANDS - 8) {
+            x->constants[s->literal_count] =
+                (float)mgx_load_double(ins->shape.type, ins->literal->data, 0);
+            if (!works(ins->shape.type) || !set_place(x, ins, s->param_count + s->literal_count++))
+                return false;
+        } else if (!(ins->op->flags & MGX_OP_BUILTIN)) {
+            x->ins[x->count++] = ins;
+        }
+        if (!(ins->op->flags & MGX_OP_BUILTIN) && !works(ins->shape.type))
+            x->why = "a value of the body is neither float nor bool";
+    }
+    return x->ins != NULL && !x->why;
+}
+
+static bool read_single(struct compiler *x, const struct mgx_ins *ins, struct source *s)
+{
+    x->ins = MGX_NEW_ARRAY(x->arena, struct mgx_ins *, 1);
+    if (!x->ins || ins->in_count > 3)
+        return false;
+    x->ins[x->count++] = (struct mgx_ins *)ins;
+    for (int i = 0; i < ins->in_count; i++)
+        s->params[s->param_count++] = ins->in[i];
+    s->results[s->result_count++] = (struct mgx_ins *)ins;
+    return true;
+}
+
+static bool note_types(struct compiler *x, const struct source *s)
+{
+    struct cpu_body *body = x->body;
+    body->in_count = s->param_count;
+    body->out_count = s->result_count;
+    body->in_type = MGX_NEW_ARRAY(x->arena, enum mgx_type, s->param_count);
+    body->out_type = MGX_NEW_ARRAY(x->arena, enum mgx_type, s->result_count);
+    if (!body->in_type || !body->out_type)
+        return false;
+    for (int i = 0; i < s->param_count; i++) {
+        body->in_type[i] = s->params[i]->shape.type;
+        if (!works(body->in_type[i]) || !set_place(x, s->params[i], i))
+            x->why = "an input is neither float nor bool";
+    }
+    for (int i = 0; i < s->result_count; i++) {
+        body->out_type[i] = s->results[i]->shape.type;
+        if (!works(body->out_type[i]))
+            x->why = "a result is neither float nor bool";
+    }
+    return !x->why;
+}
+
+static bool compile(struct compiler *x, const struct mgx_ins *ins)
+{
+    struct source s = {.param_count = 0};
+    struct mgx_arena *arena = x->arena;
+    x->body = MGX_NEW(arena, struct cpu_body);
+    x->constants = MGX_NEW_ARRAY(arena, float, MGX_BLOCK_OPERANDS);
+    if (!x->body || !x->constants)
+        return false;
+    if (!(ins->mod_count ? read_module(x, ins->mod[0], &s) : read_single(x, ins, &s)) ||
+        !note_types(x, &s))
+        return false;
+    x->base = s.param_count + s.literal_count;
+    x->lines = MGX_NEW_ARRAY(arena, struct mgx_block_line, x->count + s.result_count);
+    if (!x->lines || !mark_last(x, s.results))
+        return false;
+    for (int i = 0; i < x->count; i++)
+        if (!emit_line(x, x->ins[i], i))
+            return false;
+    if (!emit_results(x, s.results))
+        return false;
+    struct mgx_block *b = &x->body->block;
+    b->in_count = s.param_count;
+    b->constant_count = s.literal_count;
+    b->out_count = s.result_count;
+    b->constants = x->constants;
+    b->lines = x->lines;
+    b->isa = x->isa;
+    return true;
+}
+
+const struct cpu_body *cpu_body_compile(struct mgx_plan_offer *c, const struct mgx_ins *ins)
+{
+    struct compiler x = {.arena = c->arena, .isa = cpu_offered(c)->isa};
+    const bool good = compile(&x, ins);
+    mgx_map_fini(&x.place);
+    mgx_map_fini(&x.last);
+    if (good)
+        return x.body;
+    c->why = x.why ? x.why : "the body is not one of scalar operators";
+    if (c->arena->failed)
+        mgx_fail_memory(c->diag);
+    return NULL;
+}

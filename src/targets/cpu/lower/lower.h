@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// What the CPU target's kernels share: their list, and the way to the machine they work on.
+#pragma once
+
+#include "plan/kernel.h"
+#include "plan/plan.h"
+#include "targets/cpu/kernel/ahead.h"
+#include "targets/cpu/machine/machine.h"
+
+static inline const struct cpu_machine *cpu_offered(const struct mgx_plan_offer *c)
+{
+    return cpu_machine(c->machine);
+}
+
+static inline struct mgx_pool *cpu_pool(const struct mgx_plan_args *args)
+{
+    return cpu_machine(args->machine)->pool;
+}
+
+// What a kernel says for the sake of the step before it (mgx_plan_kernel.more).
+struct cpu_reader {
+    // What `thread` reads first of packed weights.
+    struct mgx_ahead (*first_read)(const void *state, int thread);
+};
+
+// --- target.c: what the CPU brings to the plan ---
+extern const struct mgx_plan_target cpu_plan_target;
+
+// --- ahead.c ---
+// Tells every step which weights are read after it. What is told are addresses alone.
+enum mgx_status cpu_look_ahead(struct mgx_plan *plan, struct mgx_diag *diag) MGX_NODISCARD;
+
+// --- kernels that size their result themselves; *done stays false for what they do not take ---
+enum mgx_status cpu_concat_append(struct mgx_plan_blocks *blocks, struct mgx_compute_call *c,
+                                  bool *done) MGX_NODISCARD;
+enum mgx_status cpu_topk(struct mgx_compute_call *c, bool *done) MGX_NODISCARD;
+enum mgx_status cpu_nonzero(struct mgx_compute_call *c, bool *done) MGX_NODISCARD;
+enum mgx_status cpu_nonmaxsuppression(enum mgx_isa isa, struct mgx_compute_call *c,
+                                      bool *done) MGX_NODISCARD;
+
+// --- kernels.c: in order of trial ---
+extern const struct mgx_plan_kernel *const cpu_kernels[];      // the last one is the reference
+extern const struct mgx_plan_kernel *const cpu_late_kernels[]; // without it
+extern const struct mgx_plan_kernel cpu_kernel_copy, cpu_kernel_pointwise, cpu_kernel_gemm,
+    cpu_kernel_attention, cpu_kernel_conv, cpu_kernel_softmax, cpu_kernel_reduce,
+    cpu_kernel_pooling, cpu_kernel_norm, cpu_kernel_rnn, cpu_kernel_gather, cpu_kernel_resize,
+    cpu_kernel_pad, cpu_kernel_gathernd, cpu_kernel_scatter, cpu_kernel_roialign;

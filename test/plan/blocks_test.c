@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+// Blocks of memory: what is out never overlaps, whatever came and went, and what is free serves
+// tensors of any size.
+#include "plan/blocks.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "check.h"
+
+enum { SLOTS = 24, MEGABYTE = 1 << 20 };
+
+static bool create(struct mgx_plan_blocks *b, size_t bytes, struct mgx_tensor *out)
+{
+    struct mgx_diag diag = {0};
+    const struct mgx_shape shape = mgx_shape_vector(MGX_UINT8, (int64_t)bytes);
+    return mgx_plan_block_tensor(b, &shape, 0, out, &diag) == MGX_OK;
+}
+
+static bool holds(const struct mgx_tensor *t, int value)
+{
+    const unsigned char *data = t->data;
+    const size_t bytes = mgx_shape_bytes(&t->shape);
+    for (size_t i = 0; i < bytes; i++)
+        if (data[i] != value)
+            return false;
+    return true;
+}
+
+CASE(blocks_do_not_overlap)
+{
+    struct mgx_plan_blocks *b = mgx_plan_blocks_create();
+    struct mgx_tensor t[SLOTS] = {{.data = NULL}};
+    uint32_t random = 1;
+    CHECK(b != NULL);
+    for (int round = 0; round < 400; round++) {
+        random = random * 1664525u + 1013904223u;
+        const int slot = (int)(random >> 8) % SLOTS;
+        if (t[slot].data) {
+            CHECK(holds(&t[slot], slot + 1));
+            mgx_tensor_release(&t[slot]);
+        }
+        CHECK(create(b, (size_t)(1 + (random >> 16) % (5 * MEGABYTE)), &t[slot]));
+        CHECK_INT((uintptr_t)t[slot].data % 64, 0);
+        memset(t[slot].data, slot + 1, mgx_shape_bytes(&t[slot].shape));
+    }
+    mgx_plan_blocks_close(b); // those that are out stay
+    for (int i = 0; i < SLOTS; i++) {
+        CHECK(!t[i].data || holds(&t[i], i + 1));
+        mgx_tensor_release(&t[i]);
+    }
+}
+
+// Three neighbours that are free make room for one that is as large as all of them.
+CASE(free_neighbours_grow_together)
+{
+    static const int orders[][3] = {{0, 1, 2}, {2, 1, 0}, {0, 2, 1}, {1, 0, 2}};
+    for (int i = 0; i < 4; i++) {
+        struct mgx_plan_blocks *b = mgx_plan_blocks_create();
+        struct mgx_tensor t[3], all, behind;
+        CHECK(b != NULL);
+        for (int k = 0; k < 3; k++)
+            CHECK(create(b, 2 * MEGABYTE, &t[k]));
+        CHECK(create(b, 230 * MEGABYTE, &behind));
+        const void *first = t[0].data;
+        for (int k = 0; k < 3; k++)
+            mgx_tensor_release(&t[orders[i][k]]);
+        CHECK(create(b, 6 * MEGABYTE, &all));
+        CHECK(all.data == first);
+        mgx_tensor_release(&behind);
+        mgx_tensor_release(&all);
+        mgx_plan_blocks_close(b);
+    }
+}
+
+// A small result that outlives its program does not hold the memory of the whole slab.
+CASE(free_bytes_of_a_closed_plan_have_no_memory)
+{
+    enum { PAGE = 4096, PAGES = 8 * MEGABYTE / PAGE - 2 };
+    static unsigned char resident[PAGES];
+    struct mgx_plan_blocks *b = mgx_plan_blocks_create();
+    struct mgx_tensor large, small;
+    CHECK(b && create(b, 8 * MEGABYTE, &large) && create(b, MEGABYTE, &small));
+    memset(large.data, 1, 8 * MEGABYTE);
+    memset(small.data, 2, MEGABYTE);
+    void *first = (void *)(((uintptr_t)large.data + PAGE - 1) / PAGE * PAGE);
+    mgx_tensor_release(&large);
+    mgx_plan_blocks_close(b);
+    CHECK_INT(mincore(first, (size_t)PAGES * PAGE, resident), 0);
+    int count = 0;
+    for (int i = 0; i < PAGES; i++)
+        count += resident[i] & 1;
+    CHECK_INT(count, 0);
+    CHECK(holds(&small, 2));
+    mgx_tensor_release(&small);
+}
+
+TEST_MAIN(ROW(blocks_do_not_overlap) ROW(free_neighbours_grow_together)
+              ROW(free_bytes_of_a_closed_plan_have_no_memory))
