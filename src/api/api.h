@@ -270,7 +270,7 @@ void mgx_api_print(const char *text); // to stdout, flushed
 void mgx_api_print_program(const struct mgx_program *p);
 
 // --- traces asked for by the environment, on stdout ---
-// Prints one instruction's result as MIGRAPHX_TRACE_EVAL asks for it (level 1 to 3).
+// Prints one instruction's result as MIGRAPHX_TRACE_EVAL asks for it (level 1 and above).
 void mgx_api_trace_eval(int level, const struct mgx_ins *ins, const struct mgx_tensor *value,
                         double milliseconds);
 double mgx_api_milliseconds(void); // of a steady clock
@@ -283,7 +283,7 @@ struct mgx_api_environment {
     bool trace_compile;                 // MIGRAPHX_TRACE_COMPILE
     bool trace_passes;                  // MIGRAPHX_TRACE_PASSES
     bool time_passes;                   // MIGRAPHX_TIME_PASSES
-    int trace_eval;                     // MIGRAPHX_TRACE_EVAL: 0 to 3
+    int trace_eval;                     // MIGRAPHX_TRACE_EVAL; above 2: all values
     int threads;                        // MIGRAPHX_NUM_THREADS; 0 = not set
     const char *isa;                    // MIGRAPHX_CPU_ISA
     const char *tuning_cache;           // MIGRAPHX_PROBLEM_CACHE

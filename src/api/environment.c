@@ -3,6 +3,7 @@
 //
 // A switch is on for 1, enable, enabled, yes and true. Whatever is not understood counts as not
 // set.
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +61,7 @@ static void read_all(void)
     environment.trace_compile = is_on("MIGRAPHX_TRACE_COMPILE");
     environment.trace_passes = is_on("MIGRAPHX_TRACE_PASSES");
     environment.time_passes = is_on("MIGRAPHX_TIME_PASSES");
-    environment.trace_eval = number("MIGRAPHX_TRACE_EVAL", 0, 3);
+    environment.trace_eval = number("MIGRAPHX_TRACE_EVAL", 0, INT_MAX);
     environment.threads = number("MIGRAPHX_NUM_THREADS", 0, 4096);
     environment.isa = text("MIGRAPHX_CPU_ISA");
     environment.tuning_cache = text("MIGRAPHX_PROBLEM_CACHE");

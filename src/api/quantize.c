@@ -213,11 +213,11 @@ static migraphx_status not_built_in(const char *to)
 }
 
 // Compiled programs are immutable.
-static migraphx_status quantize_float(const char *function, migraphx_program_t prog,
-                                      enum mgx_type type, const struct names *names)
+static migraphx_status quantize_float(migraphx_program_t prog, enum mgx_type type,
+                                      const struct names *names)
 {
     if (prog->p->executable)
-        return mgx_api_bad("%s: the program is compiled", function);
+        return mgx_api_bad("the program is compiled already: quantize it first, then compile it");
     API_DIAG(diag);
     enum mgx_status status = mgx_api_prove(prog->p, &diag);
     if (status == MGX_OK)
@@ -232,12 +232,12 @@ static migraphx_status quantize_float(const char *function, migraphx_program_t p
     {                                                                                              \
         API_NEED(prog);                                                                            \
         API_NEED(names);                                                                           \
-        return quantize_float(__func__, prog, type, &names->names);                                \
+        return quantize_float(prog, type, &names->names);                                          \
     }                                                                                              \
     migraphx_status migraphx_quantize_##name(migraphx_program_t prog)                              \
     {                                                                                              \
         API_NEED(prog);                                                                            \
-        return quantize_float(__func__, prog, type, NULL);                                         \
+        return quantize_float(prog, type, NULL);                                                   \
     }
 QUANTIZE(fp16, MGX_HALF)
 QUANTIZE(bf16, MGX_BF16)

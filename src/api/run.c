@@ -147,7 +147,9 @@ static enum mgx_status run(migraphx_arguments_t *out, const struct mgx_program *
         r.trace_user = o;
         o->last = mgx_api_milliseconds();
     }
-    enum mgx_status status = mgx_program_run(p, &r, diag);
+    enum mgx_status status = p->executable ? MGX_OK : mgx_api_prove(p, diag);
+    if (status == MGX_OK)
+        status = mgx_program_run(p, &r, diag);
     if (status == MGX_OK)
         status = mgx_api_arguments_new(out, results, (size_t)count, diag);
     free(results);

@@ -7,7 +7,7 @@
 //     2  Output has normal, zero
 //        Output: <first five>, ..., <last five>
 //        Min value: -1, Max value: 2, Mean: 0.5, StdDev: 0.25
-//     3  Output: <all values>
+//     3  Output: <all values>, and so above 3
 #include <math.h>
 #include <stdlib.h>
 
@@ -81,9 +81,11 @@ static void put_output(struct mgx_str *out, int level, const struct mgx_tensor *
     if (!v)
         return;
     mgx_tensor_to_doubles(value, v);
-    put_classes(out, v, count);
+    if (level == 2)
+        put_classes(out, v, count);
     put_values(out, v, count, level > 2);
-    put_statistics(out, v, count);
+    if (level == 2)
+        put_statistics(out, v, count);
     free(v);
 }
 

@@ -15,14 +15,19 @@
 
 // --- the program's last changes ---
 
-// Results leave row-major, whatever views made them.
-static enum mgx_status pack_results(struct mgx_program *p, struct mgx_diag *diag)
+bool mgx_is_row_major(const struct mgx_shape *s)
+{
+    return s->type == MGX_TUPLE || s->type == MGX_SEQUENCE || mgx_shape_is_standard(s);
+}
+
+enum mgx_status mgx_program_pack_results(struct mgx_program *p, struct mgx_diag *diag)
 {
     struct mgx_ins *ret = mgx_module_return(mgx_program_main(p));
+    if (!ret && mgx_program_main(p)->last && !mgx_is_row_major(&mgx_program_main(p)->last->shape))
+        ret = mgx_add_return(mgx_program_main(p), &mgx_program_main(p)->last, 1);
     for (int i = 0; ret && i < ret->in_count; i++) {
         struct mgx_ins *ins = ret->in[i];
-        if (mgx_shape_is_static(&ins->shape) && ins->shape.type != MGX_TUPLE &&
-            ins->shape.type != MGX_SEQUENCE && !mgx_shape_is_standard(&ins->shape))
+        if (mgx_shape_is_static(&ins->shape) && !mgx_is_row_major(&ins->shape))
             mgx_set_input(ret, i, mgx_emit_before(ret, &mgx_op_contiguous, NULL, MGX_IN(ins)));
     }
     return mgx_program_status(p, diag);
@@ -65,7 +70,7 @@ static void forget_files(const struct mgx_program *p)
 
 static enum mgx_status settle(struct mgx_program *p, struct mgx_diag *diag)
 {
-    TRY(pack_results(p, diag));
+    TRY(mgx_program_pack_results(p, diag));
     TRY(mgx_plan_settle_joins(p, diag));
     TRY(mgx_program_compact(p, diag));
     TRY(align_literals(p, diag));

@@ -30,3 +30,10 @@ struct mgx_run {
     void *stream; // of device targets; NULL on hosts
     uint64_t seed;
 };
+
+// Whether a result lies as callers expect it.
+bool mgx_is_row_major(const struct mgx_shape *s);
+// For targets, at the end of their passes: results leave row-major, whatever views made them. Those
+// whose sizes are known only at run time are packed after it.
+enum mgx_status mgx_program_pack_results(struct mgx_program *p,
+                                         struct mgx_diag *diag) MGX_NODISCARD;

@@ -38,6 +38,11 @@ static enum mgx_status mismatch(const char *name, const struct mgx_shape *got,
     mgx_shape_print(&text, got);
     mgx_str_printf(&text, "} for parameter: %s should be: ", name);
     mgx_shape_print(&text, want);
+    if (mgx_type_is_number(got->type) && mgx_type_is_number(want->type) && got->type != want->type)
+        mgx_str_printf(&text,
+                       "; its values are of type %s and %s is wanted: convert them before the run "
+                       "(in numpy: array.astype)",
+                       mgx_type_name(got->type), mgx_type_name(want->type));
     mgx_fail(diag, MGX_INVALID, "%s", mgx_str_text(&text));
     mgx_str_fini(&text);
     return MGX_INVALID;
@@ -141,13 +146,27 @@ static enum mgx_status lay_out(const struct mgx_tensor *got, const struct mgx_sh
     return MGX_OK;
 }
 
+// A name in MIGraphX's words, and those that were given: a misspelt one is seen at once.
+static enum mgx_status missing(const char *name, const struct mgx_run *run, struct mgx_diag *diag)
+{
+    enum { SHOWN = 8 };
+    struct mgx_str text = {0};
+    mgx_str_printf(&text, "Parameter not found: %s", name);
+    mgx_str_put(&text, run->param_count ? "; given: " : "; none was given");
+    for (int i = 0; i < run->param_count && i < SHOWN; i++)
+        mgx_str_printf(&text, "%s\"%s\"", i ? ", " : "", run->params[i].name);
+    if (run->param_count > SHOWN)
+        mgx_str_printf(&text, " and %d more", run->param_count - SHOWN);
+    mgx_fail(diag, MGX_NOT_FOUND, "%s", mgx_str_text(&text));
+    mgx_str_fini(&text);
+    return MGX_NOT_FOUND;
+}
+
 static enum mgx_status settle(const struct mgx_tensor *got, const struct mgx_ins *param,
                               struct named_sizes *sizes, struct mgx_named_tensor *out,
                               struct mgx_diag *diag)
 {
     const char *name = mgx_parameter_name(param);
-    if (!got)
-        return mgx_fail(diag, MGX_NOT_FOUND, "Parameter not found: %s", name);
     if (!fits(got, &param->shape))
         return mismatch(name, &got->shape, &param->shape, diag);
     TRY(check_names(param, &got->shape, sizes, diag));
@@ -226,7 +245,9 @@ enum mgx_status mgx_params_take(struct mgx_params *params, const struct mgx_run 
     struct named_sizes sizes = {.count = 0};
     enum mgx_status status = MGX_OK;
     for (int i = 0; i < room->count && status == MGX_OK; i++)
-        status = settle(room->given[i], params->ins[i], &sizes, &room->tensors[i], diag);
+        status = room->given[i]
+                     ? settle(room->given[i], params->ins[i], &sizes, &room->tensors[i], diag)
+                     : missing(mgx_parameter_name(params->ins[i]), run, diag);
     if (status == MGX_OK)
         *out = room;
     else

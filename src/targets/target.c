@@ -71,16 +71,33 @@ enum mgx_status mgx_program_compile(struct mgx_program *p, const struct mgx_targ
     return MGX_OK;
 }
 
+// --- results ---
+
+static enum mgx_status pack_values(struct mgx_run *run, struct mgx_diag *diag)
+{
+    for (int i = 0; i < run->result_count; i++) {
+        struct mgx_tensor *t = &run->results[i];
+        if (t->sub || mgx_is_row_major(&t->shape))
+            continue;
+        struct mgx_tensor packed;
+        TRY(mgx_tensor_pack(&packed, t, diag));
+        mgx_tensor_release(t);
+        *t = packed;
+    }
+    return MGX_OK;
+}
+
 // --- runs ---
 
-// Weights may lie in a mapped model file. If that was truncated meanwhile, the run read zeros where
-// it ended, and its results are void.
-static enum mgx_status check_files(const struct mgx_program *p, struct mgx_run *run,
-                                   struct mgx_diag *diag)
+static enum mgx_status run_uncompiled(const struct mgx_program *p, struct mgx_run *run,
+                                      struct mgx_diag *diag)
 {
-    const enum mgx_status status = mgx_program_check_files(p, diag);
-    for (int i = 0; status != MGX_OK && i < run->result_count; i++)
-        mgx_tensor_release(&run->results[i]);
+    struct mgx_program *copy = NULL;
+    TRY(mgx_program_clone(&copy, p, diag));
+    enum mgx_status status = mgx_program_compile(copy, &mgx_target_ref, NULL, diag);
+    if (status == MGX_OK)
+        status = mgx_program_run(copy, run, diag);
+    mgx_program_destroy(copy);
     return status;
 }
 
@@ -89,7 +106,7 @@ enum mgx_status mgx_program_run(const struct mgx_program *p, struct mgx_run *run
 {
     const struct mgx_module *main = mgx_program_main(p);
     if (!p->executable)
-        return mgx_fail(diag, MGX_INVALID, "the program is not compiled");
+        return run_uncompiled(p, run, diag);
     if (run->result_count != mgx_module_result_count(main))
         return mgx_fail(diag, MGX_INVALID, "room for %d results, but the program has %d",
                         run->result_count, mgx_module_result_count(main));
@@ -100,8 +117,15 @@ enum mgx_status mgx_program_run(const struct mgx_program *p, struct mgx_run *run
     mgx_cancel_enter();
     enum mgx_status status = p->executable->target->run(p, &checked, diag);
     mgx_cancel_leave();
+    const bool has_results = status == MGX_OK;
+    // Weights may lie in a mapped model file. If that was truncated meanwhile, the run read zeros
+    // where it ended, and its results are void.
     if (status == MGX_OK)
-        status = check_files(p, run, diag);
+        status = mgx_program_check_files(p, diag);
+    if (status == MGX_OK)
+        status = pack_values(run, diag);
+    for (int i = 0; has_results && status != MGX_OK && i < run->result_count; i++)
+        mgx_tensor_release(&run->results[i]);
     mgx_params_give(p->executable->params, room);
     return status;
 }

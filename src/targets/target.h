@@ -14,6 +14,8 @@
 
 struct mgx_compile_options {
     bool offload_copy;
+    // May the set of values that are not finite, or the error of a sum, become another one than the
+    // order of its terms makes it? (docs/api.md)
     bool fast_math;
     bool exhaustive_tune;
     int threads;     // 0: as many as the process may use
@@ -48,6 +50,7 @@ enum mgx_status mgx_program_compile(struct mgx_program *p, const struct mgx_targ
                                     const struct mgx_compile_options *options,
                                     struct mgx_diag *diag) MGX_NODISCARD;
 // Checks names and shapes of parameters ("Parameter not found: x", "Incorrect shape {..} for
-// parameter: x should be: ..."), then runs. A program that was never compiled is refused.
+// parameter: x should be: ..."), then runs. A program that was never compiled
+// runs by the meaning of its operators, as target "ref" would run it, from a copy made each time.
 enum mgx_status mgx_program_run(const struct mgx_program *p, struct mgx_run *run,
                                 struct mgx_diag *diag) MGX_NODISCARD;

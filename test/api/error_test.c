@@ -20,6 +20,20 @@ static migraphx_program_t make_relu(migraphx_module_t *m)
     return p;
 }
 
+static migraphx_program_parameters_t integers(const char *name, size_t rank, const size_t *lens,
+                                              int32_t *data)
+{
+    migraphx_program_parameters_t params;
+    migraphx_shape_t shape = make_shape(migraphx_shape_int32_type, rank, lens);
+    migraphx_argument_t argument;
+    must(migraphx_argument_create(&argument, shape, data));
+    must(migraphx_program_parameters_create(&params));
+    must(migraphx_program_parameters_add(params, name, argument));
+    migraphx_argument_destroy(argument);
+    migraphx_shape_destroy(shape);
+    return params;
+}
+
 CASE(unknown_names)
 {
     migraphx_target_t target;
@@ -50,16 +64,25 @@ CASE(runs_check_their_parameters)
     migraphx_program_parameters_t good = one_parameter("x", 2, SIZES(2, 3), data);
     migraphx_program_parameters_t other = one_parameter("y", 2, SIZES(2, 3), data);
     migraphx_program_parameters_t wrong = one_parameter("x", 2, SIZES(3, 2), data);
-    FAILS(migraphx_program_run(&results, p, good), migraphx_status_unknown_error,
-          "the program is not compiled");
+    migraphx_program_parameters_t none;
+    migraphx_program_parameters_t ints = integers("x", 2, SIZES(2, 3), (int32_t[6]){0});
+    OK(migraphx_program_parameters_create(&none));
     compile_for(p, "ref");
     FAILS(migraphx_program_run(&results, p, other), migraphx_status_unknown_error,
-          "Parameter not found: x");
+          "Parameter not found: x; given: \"y\"");
+    FAILS(migraphx_program_run(&results, p, none), migraphx_status_unknown_error,
+          "Parameter not found: x; none was given");
+    FAILS(migraphx_program_run(&results, p, ints), migraphx_status_unknown_error,
+          "Incorrect shape {int32_type, {2, 3}, {3, 1}} for parameter: x should be: float_type, "
+          "{2, 3}, {3, 1}; its values are of type int32_type and float_type is wanted: convert "
+          "them before the run (in numpy: array.astype)");
     FAILS(migraphx_program_run(&results, p, wrong), migraphx_status_unknown_error,
           "Incorrect shape {float_type, {3, 2}, {2, 1}} for parameter: x should be: float_type, "
           "{2, 3}, {3, 1}");
     OK(migraphx_program_run(&results, p, good));
     migraphx_arguments_destroy(results);
+    migraphx_program_parameters_destroy(ints);
+    migraphx_program_parameters_destroy(none);
     migraphx_program_parameters_destroy(good);
     migraphx_program_parameters_destroy(other);
     migraphx_program_parameters_destroy(wrong);
@@ -79,6 +102,8 @@ CASE(a_program_is_compiled_once_and_then_fixed)
     OK(migraphx_compile_options_create(&options));
     FAILS(migraphx_program_compile(p, target, options), migraphx_status_unknown_error,
           "the program is compiled already, for target \"ref\"");
+    FAILS(migraphx_quantize_fp16(p), migraphx_status_bad_param,
+          "the program is compiled already: quantize it first, then compile it");
     OK(migraphx_program_get_main_module(&m, p));
     FAILS(migraphx_module_add_parameter(&ins, m, "z", shape), migraphx_status_unknown_error,
           "module \"main\" cannot change: its program is compiled");

@@ -86,6 +86,123 @@ CASE(a_queue_changes_nothing_on_a_host)
     }
 }
 
+// --- what no target has compiled means what its operators mean ---
+
+static const char turned[] = "module: \"main\"\n"
+                             "x = @param:x -> float_type, {2, 3}, {3, 1}\n"
+                             "@1 = transpose[permutation={1, 0}](x)\n"
+                             "@2 = add(@1,@1)\n"
+                             "@3 = @return(@1,@2)\n";
+
+// Both results are row-major: MIGraphX's programs read them as they lie in memory.
+static void check_turned(migraphx_arguments_t results)
+{
+    static const float expected[] = {1, 4, 2, 5, 3, 6};
+    for (size_t k = 0; k < 2; k++) {
+        const_migraphx_argument_t value;
+        const_migraphx_shape_t shape;
+        const size_t *strides;
+        size_t count;
+        char *data;
+        OK(migraphx_arguments_get(&value, results, k));
+        OK(migraphx_argument_shape(&shape, value));
+        OK(migraphx_shape_strides(&strides, &count, shape));
+        CHECK(count == 2 && strides[0] == 2 && strides[1] == 1);
+        OK(migraphx_argument_buffer(&data, value));
+        for (int i = 0; i < 6; i++)
+            CHECK_NEAR(((const float *)(void *)data)[i], expected[i] * (float)(k + 1), 0);
+    }
+}
+
+// Announced as they come.
+static void check_announced(migraphx_program_t p)
+{
+    migraphx_shapes_t shapes;
+    const_migraphx_shape_t shape;
+    const size_t *strides;
+    size_t count;
+    OK(migraphx_program_get_output_shapes(&shapes, p));
+    OK(migraphx_shapes_get(&shape, shapes, 0));
+    OK(migraphx_shape_strides(&strides, &count, shape));
+    CHECK(strides[0] == 2 && strides[1] == 1);
+    migraphx_shapes_destroy(shapes);
+}
+
+CASE(results_are_row_major)
+{
+    static const char *const targets[] = {NULL, "ref", "cpu"};
+    for (int i = 0; i < 3; i++) {
+        migraphx_program_t p = parse(turned);
+        migraphx_arguments_t results;
+        float x[6] = {1, 2, 3, 4, 5, 6};
+        migraphx_program_parameters_t params = one_parameter("x", 2, SIZES(2, 3), x);
+        if (targets[i]) {
+            compile_for(p, targets[i]);
+            check_announced(p);
+        }
+        OK(migraphx_program_run(&results, p, params));
+        check_turned(results);
+        migraphx_arguments_destroy(results);
+        migraphx_program_parameters_destroy(params);
+        migraphx_program_destroy(p);
+    }
+}
+
+CASE(results_of_sizes_known_at_run_time_are_row_major)
+{
+    static const char *const targets[] = {NULL, "ref", "cpu"};
+    for (int i = 0; i < 3; i++) {
+        migraphx_program_t p = parse("module: \"main\"\n"
+                                     "x = @param:x -> dynamic, float_type, {[1..4], 3}\n"
+                                     "@1 = transpose[permutation={1, 0}](x)\n"
+                                     "@2 = add(@1,@1)\n"
+                                     "@3 = @return(@1,@2)\n");
+        migraphx_arguments_t results;
+        float x[6] = {1, 2, 3, 4, 5, 6};
+        migraphx_program_parameters_t params = one_parameter("x", 2, SIZES(2, 3), x);
+        if (targets[i])
+            compile_for(p, targets[i]);
+        OK(migraphx_program_run(&results, p, params));
+        check_turned(results);
+        migraphx_arguments_destroy(results);
+        migraphx_program_parameters_destroy(params);
+        migraphx_program_destroy(p);
+    }
+}
+
+static migraphx_status count_calls(migraphx_trace_info_t info, void *data)
+{
+    (void)info;
+    ++*(int *)data;
+    return migraphx_status_success;
+}
+
+CASE(every_way_to_run_takes_uncompiled_programs)
+{
+    migraphx_program_t p = parse(square);
+    migraphx_arguments_t results;
+    float x = 3;
+    int calls = 0;
+    double microseconds[3];
+    bool compiled = true;
+    migraphx_program_parameters_t params = one_parameter("x", 1, SIZES(1), &x);
+    OK(migraphx_program_run_async(&results, p, params, NULL, "void"));
+    CHECK_NEAR(first_of(results), 9, 0);
+    migraphx_arguments_destroy(results);
+    OK(migraphx_program_run_trace(&results, p, params, count_calls, &calls));
+    CHECK_NEAR(first_of(results), 9, 0);
+    CHECK_INT(calls, 1);
+    migraphx_arguments_destroy(results);
+    OK(migraphx_program_run_profile(&results, p, params, microseconds, 3));
+    CHECK(microseconds[1] >= 0 && microseconds[2] == 0);
+    migraphx_arguments_destroy(results);
+    OK(migraphx_program_is_compiled(&compiled, p));
+    CHECK(!compiled);
+    compile_for(p, "cpu"); // it still can be
+    migraphx_program_parameters_destroy(params);
+    migraphx_program_destroy(p);
+}
+
 CASE(every_step_is_accounted_for)
 {
     migraphx_program_t p = parse(square);
@@ -262,6 +379,7 @@ CASE(what_is_built_in_has_names)
 }
 
 TEST_MAIN(ROW(the_reference_computes_in_double_on_request) ROW(a_queue_changes_nothing_on_a_host)
-              ROW(every_step_is_accounted_for) ROW(strings_may_be_constants)
-                  ROW(strings_and_tuples_come_out) ROW(values_go_in_and_out_by_index)
-                      ROW(what_is_built_in_has_names))
+              ROW(results_are_row_major) ROW(results_of_sizes_known_at_run_time_are_row_major)
+                  ROW(every_way_to_run_takes_uncompiled_programs) ROW(every_step_is_accounted_for)
+                      ROW(strings_may_be_constants) ROW(strings_and_tuples_come_out)
+                          ROW(values_go_in_and_out_by_index) ROW(what_is_built_in_has_names))

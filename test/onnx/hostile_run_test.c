@@ -451,13 +451,12 @@ CASE(results_beyond_all_memory)
 
         pb_input(&g, "x", FLOAT, 1, (int64_t[]){2});
         pb_ints(&g, "n", lens, 2);
-        pb_node(
-            &g, "ConstantOfShape", "n", "y",
-            NULL); // the reference leaves the view of one number that it is; the CPU packs results
+        // By itself a view of one number; results of targets are packed.
+        pb_node(&g, "ConstantOfShape", "n", "y", NULL);
         pb_output(&g, "y");
         m = pb_model(&g, 17);
         const enum mgx_status status = run_from(&m, targets[i], fresh, &diag);
-        CHECK(i < 2 ? status == MGX_OK : diag.text[0]);
+        CHECK(i < 1 ? status == MGX_OK : diag.text[0]);
     }
 }
 

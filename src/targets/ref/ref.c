@@ -30,6 +30,7 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_o
     TRY(mgx_run_passes(p, passes, &options->pass, diag));
     if (options->compute_double)
         TRY(widen(p, options, diag));
+    TRY(mgx_program_pack_results(p, diag));
     TRY(mgx_program_align(p, diag)); // once, not in every run
     struct mgx_executable *executable = calloc(1, sizeof *executable);
     if (!executable)
