@@ -67,6 +67,9 @@ struct mgx_conv_desc {
     int threads;
     bool transposed;
     bool x_scaled; // x is multiplied by a factor per channel (args.x_scale) on its way in
+    // Every output is a sum of its own products: no Winograd, whose tiles add and subtract inputs
+    // first, so that one that is not finite, or very large, spoils its neighbours' outputs too.
+    bool exact;
     int64_t batch, groups, in_channels, out_channels; // channels of all groups together
     int64_t in[MGX_CONV_DIMS], out[MGX_CONV_DIMS], kernel[MGX_CONV_DIMS];
     int64_t stride[MGX_CONV_DIMS], dilation[MGX_CONV_DIMS];

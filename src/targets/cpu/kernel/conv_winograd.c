@@ -69,9 +69,10 @@ const struct mgx_winograd_kernel *mgx_winograd_kernel(enum mgx_isa isa)
 static bool winograd_fits(const struct mgx_conv_plan *plan)
 {
     const struct mgx_conv_desc *d = &plan->d;
-    return mgx_conv_floats(d) && !d->transposed && d->groups == 1 && d->x_channel == 1 &&
-           d->in[0] == 1 && d->out[0] == 1 && d->kernel[0] == 1 && d->pad[0] == 0 &&
-           d->kernel[1] == 3 && d->kernel[2] == 3 && d->stride[1] == 1 && d->stride[2] == 1;
+    return mgx_conv_floats(d) && !d->exact && !d->transposed && d->groups == 1 &&
+           d->x_channel == 1 && d->in[0] == 1 && d->out[0] == 1 && d->kernel[0] == 1 &&
+           d->pad[0] == 0 && d->kernel[1] == 3 && d->kernel[2] == 3 && d->stride[1] == 1 &&
+           d->stride[2] == 1;
 }
 
 // Edge of an output tile, and elements of a transformed one.

@@ -143,6 +143,7 @@ static bool describe(struct mgx_plan_offer *c, const struct conv *v, const struc
     *d = (struct mgx_conv_desc){.isa = cpu_offered(c)->isa,
                                 .threads = c->machine->threads,
                                 .x_scaled = v->epilogue.factor >= 0,
+                                .exact = !c->plan->fast_math,
                                 .transposed = main->op == &mgx_op_convolution_backwards,
                                 .epilogue = v->epilogue.kernel};
     describe_sizes(d, main, x, w, y);
@@ -292,8 +293,9 @@ static void name_problem(const struct mgx_conv_desc *d, struct mgx_str *out)
     put_sizes(out, "s", d->stride);
     put_sizes(out, "d", d->dilation);
     put_sizes(out, "p", d->pad);
-    mgx_str_printf(out, " %s%s%s", mgx_act_name(d->epilogue.act),
-                   d->epilogue.residual ? " residual" : "", d->x_scaled ? " factors" : "");
+    mgx_str_printf(out, " %s%s%s%s", mgx_act_name(d->epilogue.act),
+                   d->epilogue.residual ? " residual" : "", d->x_scaled ? " factors" : "",
+                   d->exact ? " exact" : "");
 }
 
 // MGX_CONV_METHOD_COUNT: as the cost model has it.
