@@ -157,7 +157,7 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_shape_create_scalar(migraphx_shape_t 
 MIGRAPHX_C_EXPORT migraphx_status migraphx_shape_create_dynamic(migraphx_shape_t *out,
                                                                 migraphx_shape_datatype_t type,
                                                                 migraphx_dynamic_dimensions_t dims);
-// Lengths and strides are borrowed from the shape. A dynamic shape refuses both.
+// Borrowed from the shape. The lengths of a dynamic shape are its upper bounds; it has no strides.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_shape_lengths(const size_t **out, size_t *out_size,
                                                          const_migraphx_shape_t shape);
 MIGRAPHX_C_EXPORT migraphx_status migraphx_shape_strides(const size_t **out, size_t *out_size,

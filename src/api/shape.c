@@ -220,6 +220,22 @@ static migraphx_status refuse_dynamic(const char *who)
     return migraphx_status_unknown_error;
 }
 
+// A dynamic shape whose ranges all end answers for the largest tensor it allows: programs of a time
+// before dynamic shapes make room by it. `lens` of a dynamic shape are those bounds.
+static bool has_bounds(const struct mgx_shape *s)
+{
+    bool bounded = !s->unranked;
+    for (int i = 0; i < s->rank && bounded; i++)
+        bounded = s->lens[i] < MGX_DIM_ANY;
+    return bounded;
+}
+
+static migraphx_status refuse_unbounded(const char *who)
+{
+    mgx_api_bad("%s: called on a dynamic shape without upper bounds", who);
+    return migraphx_status_unknown_error;
+}
+
 // A tuple has no lengths and counts as static here: it shows an empty list.
 static bool has_ranges(const struct mgx_shape *s)
 {
@@ -242,8 +258,8 @@ migraphx_status migraphx_shape_lengths(const size_t **out, size_t *out_size,
     API_NEED(out);
     API_NEED(out_size);
     API_NEED(shape);
-    if (has_ranges(&shape->value))
-        return refuse_dynamic(__func__);
+    if (!has_bounds(&shape->value))
+        return refuse_unbounded(__func__);
     return show(out, out_size, &shape->value, shape->value.lens, one);
 }
 
@@ -305,8 +321,8 @@ migraphx_status migraphx_shape_elements(size_t *out, const_migraphx_shape_t shap
 {
     API_NEED(out);
     API_NEED(shape);
-    if (has_ranges(&shape->value))
-        return refuse_dynamic(__func__);
+    if (!has_bounds(&shape->value))
+        return refuse_unbounded(__func__);
     *out = shape->value.sub ? 1 : (size_t)mgx_shape_elements(&shape->value);
     return migraphx_status_success;
 }
@@ -315,8 +331,8 @@ migraphx_status migraphx_shape_bytes(size_t *out, const_migraphx_shape_t shape)
 {
     API_NEED(out);
     API_NEED(shape);
-    if (!mgx_shape_is_static(&shape->value)) // of a dynamic shape: of its largest lengths
-        return refuse_dynamic(__func__);
+    if (!has_bounds(&shape->value)) // of a dynamic shape: of its largest lengths
+        return refuse_unbounded(__func__);
     *out = mgx_shape_bytes(&shape->value);
     return migraphx_status_success;
 }

@@ -12,8 +12,6 @@ enum {
     DEFAULT_NODES = 10000000,
     DEFAULT_DEPTH = 64,
     DEFAULT_SECONDS = 60,
-    DEFAULT_LOOP = 10,
-    LIMIT_LOOP = 65535,
 };
 #define DEFAULT_TENSOR_BYTES ((size_t)4 << 30)
 #define DEFAULT_FOLD_BYTES ((size_t)256 << 20)
@@ -25,9 +23,9 @@ static struct mgx_onnx_options with_defaults(const struct mgx_onnx_options *give
 {
     struct mgx_onnx_options o = given ? *given : (struct mgx_onnx_options){0};
     if (o.max_loop_iterations <= 0)
-        o.max_loop_iterations = DEFAULT_LOOP;
+        o.max_loop_iterations = MGX_ONNX_DEFAULT_LOOP;
     if (o.limit_loop_iterations <= 0)
-        o.limit_loop_iterations = LIMIT_LOOP;
+        o.limit_loop_iterations = MGX_ONNX_LIMIT_LOOP;
     if (o.limit_nodes <= 0)
         o.limit_nodes = DEFAULT_NODES;
     if (o.limit_depth <= 0)

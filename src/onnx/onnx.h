@@ -16,6 +16,8 @@ struct mgx_onnx_dim_param { // size of a named dimension ("batch")
 };
 
 // All zero is the default. A limit of 0 means the default in brackets.
+enum { MGX_ONNX_DEFAULT_LOOP = 10, MGX_ONNX_LIMIT_LOOP = 65535 };
+
 struct mgx_onnx_options {
     int64_t default_dim_value;      // size of unknown dimensions; 0 = off
     struct mgx_dim default_dyn_dim; // range of unknown dimensions; {0,0} or {1,1} = off
@@ -24,10 +26,13 @@ struct mgx_onnx_options {
     int input_count;
     const struct mgx_onnx_dim_param *dim_params;
     int dim_param_count;
-    bool skip_unknown_operators;    // they become `unknown:<Op>` instructions
-    bool debug_symbols;             // print node names
-    int64_t max_loop_iterations;    // for loops without a trip count [10]
-    int64_t limit_loop_iterations;  // hard limit [65535]
+    bool skip_unknown_operators; // they become `unknown:<Op>` instructions
+    bool debug_symbols;          // print node names
+    // Rounds of loops whose trip count is not in the model. The default, MIGraphX's, leaves it to
+    // the model: such a loop runs until its condition ends it.
+    int64_t max_loop_iterations; // [10]
+    // No loop runs on after it. The default bounds only loops without any trip count.
+    int64_t limit_loop_iterations;  // [65535]
     const char *external_data_path; // directory; NULL = the model's own
     size_t limit_bytes;   // of one tensor and of all folded constants together [4 GiB / 256 MiB]
     int64_t limit_nodes;  // after expansion of functions [10,000,000]

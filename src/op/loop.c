@@ -8,6 +8,7 @@
 // max_iterations bounds it then (0: no bound of its own). Rows stack in true number, not padded;
 // direction 1 stacks from the end. Carried values may change shape from one iteration to the next.
 // Cost: the body's, plus one copy of each collected row.
+#include "base/size.h"
 #include "op/rule/body.h"
 
 struct loop {
@@ -18,26 +19,32 @@ struct loop {
 static const struct mgx_field fields[] = {
     MGX_INT(struct loop, max_iterations), MGX_INTS(struct loop, scan_output_directions), {0}};
 
-// The number of rounds, if it cannot end early and is known: the body hands its condition through.
-static bool known_trip(struct mgx_shape_call *c, int64_t *trip)
+// The rounds it may make at most, MGX_DIM_ANY if nothing says; and whether it makes just as many,
+// since the body hands its condition through.
+static int64_t most_rounds(const struct mgx_shape_call *c, bool *exactly)
 {
-    if (!c->values || !c->values[0] || !c->values[1] ||
-        mgx_shape_elements(&c->values[0]->shape) != 1 ||
-        mgx_shape_elements(&c->values[1]->shape) != 1)
-        return false;
+    const int64_t limit = ((const struct loop *)c->attr)->max_iterations;
+    int64_t most = limit > 0 ? mgx_min_i64(limit, MGX_DIM_ANY) : MGX_DIM_ANY;
+    *exactly = false;
+    if (!c->values || !c->values[0] || mgx_shape_elements(&c->values[0]->shape) != 1)
+        return most;
+    const int64_t trip = mgx_load_int(c->in[0]->type, c->values[0]->data, 0);
+    most = mgx_min_i64(most, mgx_max_i64(trip, 0));
+    if (!c->values[1] || mgx_shape_elements(&c->values[1]->shape) != 1)
+        return most;
+    if (mgx_load_int(c->in[1]->type, c->values[1]->data, 0) == 0)
+        most = 0;
     const struct mgx_ins *cond = mgx_module_result(c->mod[0], 0);
     const bool always = cond->literal && mgx_shape_elements(&cond->shape) == 1 &&
                         mgx_load_int(cond->shape.type, cond->literal->data, 0);
     struct mgx_ins *params[2];
     const bool through = mgx_module_parameters(c->mod[0], params, 2) >= 2 && cond == params[1];
-    *trip = mgx_load_int(c->in[0]->type, c->values[0]->data, 0);
-    const bool starts = mgx_load_int(c->in[1]->type, c->values[1]->data, 0) != 0;
-    *trip = starts && *trip > 0 ? *trip : 0;
-    return always || through;
+    *exactly = most < MGX_DIM_ANY && trip < INT64_MAX && (always || through);
+    return most;
 }
 
-static enum mgx_status row_shape(struct mgx_shape_call *c, const struct mgx_shape *row, bool known,
-                                 int64_t trip, struct mgx_shape *out)
+static enum mgx_status row_shape(struct mgx_shape_call *c, const struct mgx_shape *row,
+                                 bool exactly, int64_t rounds, struct mgx_shape *out)
 {
     if (row->type == MGX_SEQUENCE || row->type == MGX_TUPLE)
         return mgx_fail(c->diag, MGX_INVALID, "loop: rows are tensors, the body makes one a %s",
@@ -51,9 +58,7 @@ static enum mgx_status row_shape(struct mgx_shape_call *c, const struct mgx_shap
     struct mgx_dim *dims = MGX_NEW_ARRAY(c->arena, struct mgx_dim, row->rank + 1);
     if (!dims)
         return mgx_fail_memory(c->diag);
-    const int64_t limit = ((const struct loop *)c->attr)->max_iterations;
-    dims[0] = known ? (struct mgx_dim){.min = trip, .max = trip}
-                    : (struct mgx_dim){.min = 0, .max = limit > 0 ? limit : MGX_DIM_ANY};
+    dims[0] = (struct mgx_dim){.min = exactly ? rounds : 0, .max = rounds};
     for (int i = 0; i < row->rank; i++)
         dims[i + 1] = mgx_shape_dim(row, i);
     *out = mgx_shape_from_dims(row->type, row->rank + 1, dims);
@@ -89,12 +94,12 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
     struct mgx_shape *sub = MGX_NEW_ARRAY(c->arena, struct mgx_shape, results);
     if (!sub)
         return mgx_fail_memory(c->diag);
-    int64_t trip = 0;
-    const bool known = known_trip(c, &trip);
+    bool exactly;
+    const int64_t rounds = most_rounds(c, &exactly);
     for (int i = 0; i < results - 1; i++) {
         const struct mgx_shape *body = mgx_body_result(c->mod[0], i + 1);
         if (i >= carried) {
-            TRY(row_shape(c, body, known, trip, &sub[i]));
+            TRY(row_shape(c, body, exactly, rounds, &sub[i]));
         } else if (c->in[i + 2]->type != body->type) {
             return mgx_fail(c->diag, MGX_INVALID,
                             "loop: carried value %d is %s, the body makes it %s", i,

@@ -83,8 +83,14 @@ CASE(dynamic_shapes_have_ranges)
     OK(migraphx_shape_to_string(&text, s));
     CHECK_TEXT(text, "dynamic, float_type, {[1..4], 3}");
     migraphx_string_destroy(text);
-    CHECK_INT(migraphx_shape_lengths(&values, &count, s), migraphx_status_unknown_error);
-    CHECK_TEXT(last_error(), "migraphx_shape_lengths: called on a dynamic shape");
+    OK(migraphx_shape_lengths(&values, &count, s)); // of the largest
+    CHECK(count == 2 && values[0] == 4 && values[1] == 3);
+    OK(migraphx_shape_elements(&count, s));
+    CHECK_INT(count, 12);
+    OK(migraphx_shape_bytes(&count, s));
+    CHECK_INT(count, 48);
+    FAILS(migraphx_shape_strides(&values, &count, s), migraphx_status_unknown_error,
+          "migraphx_shape_strides: called on a dynamic shape");
     OK(migraphx_shape_dyn_dims(&back, s));
     OK(migraphx_dynamic_dimensions_size(&count, back));
     CHECK_INT(count, 2);
@@ -103,6 +109,28 @@ CASE(dynamic_shapes_have_ranges)
     migraphx_dynamic_dimension_destroy(fixed);
     migraphx_dynamic_dimension_destroy(batch);
     migraphx_optimals_destroy(optimals);
+}
+
+CASE(a_dimension_without_end_has_no_length)
+{
+    migraphx_dynamic_dimension_t any;
+    migraphx_dynamic_dimensions_t dims;
+    migraphx_shape_t s;
+    const size_t *values;
+    size_t count;
+    OK(migraphx_dynamic_dimension_create_min_max(&any, 0, SIZE_MAX));
+    OK(migraphx_dynamic_dimensions_create(&dims, (const const_migraphx_dynamic_dimension_t[]){any},
+                                          1));
+    OK(migraphx_shape_create_dynamic(&s, migraphx_shape_float_type, dims));
+    FAILS(migraphx_shape_lengths(&values, &count, s), migraphx_status_unknown_error,
+          "migraphx_shape_lengths: called on a dynamic shape without upper bounds");
+    FAILS(migraphx_shape_elements(&count, s), migraphx_status_unknown_error,
+          "migraphx_shape_elements: called on a dynamic shape without upper bounds");
+    FAILS(migraphx_shape_bytes(&count, s), migraphx_status_unknown_error,
+          "migraphx_shape_bytes: called on a dynamic shape without upper bounds");
+    migraphx_shape_destroy(s);
+    migraphx_dynamic_dimensions_destroy(dims);
+    migraphx_dynamic_dimension_destroy(any);
 }
 
 CASE(arguments_borrow_and_share)
@@ -306,6 +334,7 @@ CASE(many_parameters_are_found_by_name)
 }
 
 TEST_MAIN(ROW(shapes_answer) ROW(a_scalar_shows_one_axis) ROW(dynamic_shapes_have_ranges)
-              ROW(arguments_borrow_and_share) ROW(generated_values_are_reproducible_and_in_range)
-                  ROW(an_owned_buffer_is_released_once_by_the_last_user) ROW(strings_and_groups)
-                      ROW(operations_take_formats) ROW(many_parameters_are_found_by_name))
+              ROW(a_dimension_without_end_has_no_length) ROW(arguments_borrow_and_share)
+                  ROW(generated_values_are_reproducible_and_in_range)
+                      ROW(an_owned_buffer_is_released_once_by_the_last_user) ROW(strings_and_groups)
+                          ROW(operations_take_formats) ROW(many_parameters_are_found_by_name))

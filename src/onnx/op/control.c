@@ -6,6 +6,7 @@
 // nothing changes.
 #include <string.h>
 
+#include "base/size.h"
 #include "onnx/build.h"
 #include "onnx/graph.h"
 #include "op/rule/rule.h"
@@ -165,6 +166,25 @@ static bool endless(struct mgx_onnx_node *n)
     return mgx_build_constant_int(n, 0, &trip) && trip >= INT32_MAX;
 }
 
+// The trip count of a loop that has none, and the most rounds that any trip count may lead to (0:
+// as many as it says), by what was asked for.
+static void loop_bounds(struct mgx_onnx_node *n, bool has_trip, int64_t *trip, int64_t *most)
+{
+    const struct mgx_onnx_options *o = &n->graph->import->options;
+    const bool limited = o->limit_loop_iterations != MGX_ONNX_LIMIT_LOOP;
+    int64_t known;
+    *trip = INT64_MAX;
+    *most = limited || !has_trip ? o->limit_loop_iterations : 0;
+    if (o->max_loop_iterations == MGX_ONNX_DEFAULT_LOOP ||
+        (has_trip && mgx_build_constant_int(n, 0, &known)))
+        return;
+    const int64_t rounds = mgx_min_i64(o->max_loop_iterations, o->limit_loop_iterations);
+    if (has_trip)
+        *most = rounds;
+    else
+        *trip = rounds;
+}
+
 static enum mgx_status import_loop(struct mgx_onnx_node *n)
 {
     TRY(mgx_onnx_need(n, 0, -1));
@@ -175,7 +195,9 @@ static enum mgx_status import_loop(struct mgx_onnx_node *n)
         return mgx_fail_memory(n->diag);
     const struct mgx_shape number = mgx_shape_scalar(MGX_INT64);
     struct mgx_ins *trip = endless(n) ? NULL : mgx_onnx_in(n, 0);
-    in[0] = trip ? trip : mgx_build_ints(n, &number, (int64_t[]){INT64_MAX});
+    int64_t rounds, most;
+    loop_bounds(n, trip != NULL, &rounds, &most);
+    in[0] = trip ? trip : mgx_build_ints(n, &number, &rounds);
     in[1] = mgx_onnx_in(n, 1) ? n->in[1] : mgx_onnx_scalar(n, MGX_BOOL, 1);
     shapes[0] = number;
     shapes[1] = mgx_shape_scalar(MGX_BOOL);
@@ -187,10 +209,8 @@ static enum mgx_status import_loop(struct mgx_onnx_node *n)
     }
     struct mgx_module *body = NULL;
     TRY(import_body(n, shapes, count, 2, carried, 1, &body));
-    const int64_t limit = n->graph->import->options.limit_loop_iterations;
-    struct mgx_ins *y =
-        mgx_onnx_emit_body(n, &mgx_op_loop, MGX_ATTRS(mgx_int("max_iterations", trip ? 0 : limit)),
-                           in, count, &body, 1);
+    struct mgx_ins *y = mgx_onnx_emit_body(
+        n, &mgx_op_loop, MGX_ATTRS(mgx_int("max_iterations", most)), in, count, &body, 1);
     return y ? loop_results(n, y, body, carried) : MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_loop = {.name = "Loop",
