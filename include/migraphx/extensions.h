@@ -21,6 +21,9 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_get_last_error(const char **out);
 // The same text as a value, for use in an expression: fprintf(stderr, "%s\n",
 // migraphx_last_error()).
 MIGRAPHX_C_EXPORT const char *migraphx_last_error(void);
+// The system's error number (errno) behind it where a file could not be read or written, ENOENT for
+// one that is not there; else 0.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_get_last_errno(int *out);
 // "2.16.0.dev"
 MIGRAPHX_C_EXPORT migraphx_status migraphx_get_version(const char **out);
 MIGRAPHX_C_EXPORT migraphx_status migraphx_string_destroy(char *text);

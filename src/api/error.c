@@ -12,9 +12,11 @@
 #include "api/api.h"
 
 static _Thread_local char last_error[MGX_DIAG_TEXT_SIZE];
+static _Thread_local int last_errno;
 
 void mgx_api_keep_error(const char *text)
 {
+    last_errno = 0;
     snprintf(last_error, sizeof last_error, "%s", text);
 }
 
@@ -26,6 +28,7 @@ migraphx_status mgx_api_null(const char *function, const char *what)
 migraphx_status mgx_api_bad(const char *fmt, ...)
 {
     va_list args;
+    last_errno = 0;
     va_start(args, fmt);
     vsnprintf(last_error, sizeof last_error, fmt, args);
     va_end(args);
@@ -37,6 +40,7 @@ migraphx_status mgx_api_leave(enum mgx_status status, const struct mgx_diag *dia
     if (status == MGX_OK)
         return migraphx_status_success;
     mgx_api_keep_error(diag->status == MGX_OK ? mgx_status_text(status) : diag->text);
+    last_errno = diag->os_error;
     return status == MGX_CANCELLED ? migraphx_status_cancelled : migraphx_status_unknown_error;
 }
 
@@ -50,6 +54,13 @@ migraphx_status migraphx_get_last_error(const char **out)
 const char *migraphx_last_error(void)
 {
     return last_error;
+}
+
+migraphx_status migraphx_get_last_errno(int *out)
+{
+    API_NEED(out);
+    *out = last_errno;
+    return migraphx_status_success;
 }
 
 // --- texts handed to the caller ---

@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/size.h"
@@ -153,28 +152,24 @@ static enum mgx_status map_or_read(int fd, struct mgx_file *file, struct mgx_dia
     return read_all(fd, file, diag);
 }
 
-static enum mgx_status check_kind(int fd, const char *path, bool one_link, size_t *size,
-                                  struct mgx_diag *diag)
+static enum mgx_status check_kind(int fd, const char *path, size_t *size, struct mgx_diag *diag)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
-        return mgx_fail(diag, MGX_IO, "%s: %s", path, strerror(errno));
+        return mgx_fail_os(diag, errno, path);
     if (!S_ISREG(st.st_mode))
         return mgx_fail(diag, MGX_IO, "%s: is %s, not a regular file", path,
                         S_ISDIR(st.st_mode)    ? "a directory"
                         : S_ISFIFO(st.st_mode) ? "a pipe"
                                                : "a device or socket");
-    if (one_link && st.st_nlink != 1)
-        return mgx_fail(diag, MGX_INVALID, "%s: has %lu hard links where 1 is allowed", path,
-                        (unsigned long)st.st_nlink);
     *size = (size_t)st.st_size;
     return MGX_OK;
 }
 
-// Takes over the descriptor.
-static enum mgx_status open_fd(struct mgx_file **out, int fd, const char *path, bool one_link,
+enum mgx_status mgx_file_adopt(struct mgx_file **out, int fd, const char *path,
                                struct mgx_diag *diag)
 {
+    *out = NULL;
     struct mgx_file *file = calloc(1, sizeof *file);
     enum mgx_status status = MGX_NO_MEMORY;
     if (file) {
@@ -185,7 +180,7 @@ static enum mgx_status open_fd(struct mgx_file **out, int fd, const char *path, 
     if (!file || !file->path)
         status = mgx_fail_memory(diag);
     else
-        status = check_kind(fd, path, one_link, &file->size, diag);
+        status = check_kind(fd, path, &file->size, diag);
     if (status == MGX_OK)
         status = map_or_read(fd, file, diag);
     close(fd);
@@ -196,153 +191,13 @@ static enum mgx_status open_fd(struct mgx_file **out, int fd, const char *path, 
     return status;
 }
 
-// A pipe must not block, a terminal must not become ours.
-enum { READ_FLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
-
 enum mgx_status mgx_file_open(struct mgx_file **out, const char *path, struct mgx_diag *diag)
 {
     *out = NULL;
-    const int fd = open(path, READ_FLAGS);
+    const int fd = open(path, MGX_FILE_FLAGS);
     if (fd < 0)
-        return mgx_fail(diag, errno == ENOENT ? MGX_NOT_FOUND : MGX_IO, "%s: %s", path,
-                        strerror(errno));
-    return open_fd(out, fd, path, false, diag);
-}
-
-// --- beneath a directory ---
-
-enum mgx_status mgx_dir_open(struct mgx_dir *out, const char *path, struct mgx_diag *diag)
-{
-    out->fd = open(*path ? path : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (out->fd < 0)
-        return mgx_fail(diag, MGX_IO, "%s: %s", path, strerror(errno));
-    return MGX_OK;
-}
-
-enum mgx_status mgx_dir_of(struct mgx_dir *out, const char *file_path, struct mgx_diag *diag)
-{
-    const char *slash = strrchr(file_path, '/');
-    if (!slash)
-        return mgx_dir_open(out, ".", diag);
-    const size_t size = slash == file_path ? 1 : (size_t)(slash - file_path);
-    char *dir = strndup(file_path, size);
-    if (!dir)
-        return mgx_fail_memory(diag);
-    const enum mgx_status status = mgx_dir_open(out, dir, diag);
-    free(dir);
-    return status;
-}
-
-void mgx_dir_close(struct mgx_dir *dir)
-{
-    if (dir->fd >= 0)
-        close(dir->fd);
-    dir->fd = -1;
-}
-
-// Refuses what no honest model says. The system enforces the same through the descriptor; this is
-// for the message, and for spellings that mean something elsewhere ("C:", "a\b", "name ").
-static const char *objection(const char *name, size_t size)
-{
-    if (!size)
-        return "is empty";
-    if (memchr(name, '\0', size))
-        return "contains a NUL";
-    if (name[0] == '/' || memchr(name, '\\', size) || memchr(name, ':', size))
-        return "is not a relative path with forward slashes";
-    for (size_t i = 0; i < size;) {
-        const char *slash = memchr(name + i, '/', size - i);
-        const size_t end = slash ? (size_t)(slash - name) : size;
-        const size_t length = end - i;
-        if (!length)
-            return "has an empty component";
-        if (length == 2 && name[i] == '.' && name[i + 1] == '.')
-            return "leaves its directory by \"..\"";
-        if (length > 1 && (name[end - 1] == '.' || name[end - 1] == ' '))
-            return "has a component that ends in a dot or a space";
-        i = end + 1;
-        if (slash && i == size)
-            return "ends in a slash";
-    }
-    return NULL;
-}
-
-#ifdef SYS_openat2
-// From linux/openat2.h, which older headers lack.
-struct open_how_ {
-    uint64_t flags, mode, resolve;
-};
-enum { NO_MAGICLINKS = 0x02, NO_SYMLINKS = 0x04, BENEATH = 0x08 };
-
-static int open_resolved(int dir, const char *name)
-{
-    const struct open_how_ how = {.flags = READ_FLAGS,
-                                  .resolve = NO_MAGICLINKS | NO_SYMLINKS | BENEATH};
-    return (int)syscall(SYS_openat2, dir, name, &how, sizeof how);
-}
-#else
-static int open_resolved(int dir, const char *name)
-{
-    (void)dir, (void)name;
-    errno = ENOSYS;
-    return -1;
-}
-#endif
-
-// Component by component, each one opened without following a link. `name` passed objection().
-static int open_stepwise(int dir, char *name)
-{
-    int at = dir;
-    for (char *part = name;;) {
-        char *slash = strchr(part, '/');
-        if (slash)
-            *slash = '\0';
-        const int next =
-            openat(at, part, O_NOFOLLOW | O_CLOEXEC | (slash ? O_PATH | O_DIRECTORY : READ_FLAGS));
-        const int saved = errno;
-        if (at != dir)
-            close(at);
-        errno = saved;
-        if (slash)
-            *slash = '/';
-        if (next < 0 || !slash)
-            return next;
-        at = next;
-        part = slash + 1;
-    }
-}
-
-static int open_beneath(int dir, char *name)
-{
-    const int fd = open_resolved(dir, name);
-    if (fd >= 0 || (errno != ENOSYS && errno != EPERM && errno != EINVAL))
-        return fd;
-    return open_stepwise(dir, name); // an old kernel, or a sandbox without the call
-}
-
-enum mgx_status mgx_file_open_beneath(struct mgx_file **out, const struct mgx_dir *dir,
-                                      const char *name, size_t name_size, struct mgx_diag *diag)
-{
-    *out = NULL;
-    enum { LONGEST = 4095 };
-    const int shown = (int)(name_size < 200 ? name_size : 200);
-    const char *why = name_size > LONGEST ? "is too long" : objection(name, name_size);
-    if (why)
-        return mgx_fail(diag, MGX_INVALID, "file name \"%.*s\" %s", shown, name, why);
-    char *path = strndup(name, name_size);
-    if (!path)
-        return mgx_fail_memory(diag);
-    const int fd = open_beneath(dir->fd, path);
-    enum mgx_status status;
-    if (fd < 0)
-        status = mgx_fail(diag, errno == ENOENT ? MGX_NOT_FOUND : MGX_IO, "%s: %s", path,
-                          errno == ELOOP || errno == EXDEV
-                              ? "leads through a link, which is not followed"
-                              : strerror(errno));
-    else
-        status = open_fd(out, fd, path, true, diag);
-    free(path);
-    return status;
+        return mgx_fail_os(diag, errno, path);
+    return mgx_file_adopt(out, fd, path, diag);
 }
 
 // --- sharing ---

@@ -2,9 +2,8 @@
 // Opening files: the only place that does, so that its checks cannot be missing on a second path.
 //
 // A file is mapped read-only and shared by reference count. Directories, pipes and devices are
-// refused by looking at the descriptor after opening, never at the name before. `beneath` names are
-// for paths that come out of a model: they stay inside a directory (no "..", no absolute path, no
-// link in any component, no second hard link).
+// refused by looking at the descriptor after opening, never at the name before. Names that come out
+// of a model are opened by dirs.h, which keeps them inside directories.
 //
 // Holds: a mapped file that somebody truncates does not kill the process. A SIGBUS inside one of
 // our mappings puts zero pages where the bytes were and marks the file as lost; whoever reads asks
@@ -13,6 +12,7 @@
 // protection, no more). Cost: opening is a few system calls; an intact file is never touched.
 #pragma once
 
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
@@ -30,19 +30,12 @@ struct mgx_file {
 enum mgx_status mgx_file_open(struct mgx_file **out, const char *path,
                               struct mgx_diag *diag) MGX_NODISCARD;
 
-// A directory to look beneath. `mgx_dir_of` takes the directory part of a file's path.
-struct mgx_dir {
-    int fd; // -1: none
-};
-enum mgx_status mgx_dir_open(struct mgx_dir *out, const char *path,
-                             struct mgx_diag *diag) MGX_NODISCARD;
-enum mgx_status mgx_dir_of(struct mgx_dir *out, const char *file_path,
-                           struct mgx_diag *diag) MGX_NODISCARD;
-void mgx_dir_close(struct mgx_dir *dir);
-// The file `name` (a relative path, not NUL-terminated) inside the directory or below it.
-enum mgx_status mgx_file_open_beneath(struct mgx_file **out, const struct mgx_dir *dir,
-                                      const char *name, size_t name_size,
-                                      struct mgx_diag *diag) MGX_NODISCARD;
+// Takes over an open descriptor, closing it also on failure: what it is decides, not how it was
+// found. `path` is for messages.
+enum mgx_status mgx_file_adopt(struct mgx_file **out, int fd, const char *path,
+                               struct mgx_diag *diag) MGX_NODISCARD;
+// How a descriptor for it is opened: a pipe must not block, a terminal must not become ours.
+enum { MGX_FILE_FLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
 
 struct mgx_file *mgx_file_retain(struct mgx_file *file);
 void mgx_file_release(struct mgx_file *file); // NULL is allowed

@@ -2,12 +2,14 @@
 // Status and diagnosis; see status.h.
 #include "base/status.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 void mgx_diag_clear(struct mgx_diag *diag)
 {
     diag->status = MGX_OK;
+    diag->os_error = 0;
     diag->text[0] = '\0';
 }
 
@@ -16,6 +18,7 @@ enum mgx_status mgx_vfail(struct mgx_diag *diag, enum mgx_status status, const c
 {
     if (diag && diag->status == MGX_OK) {
         diag->status = status;
+        diag->os_error = 0;
         vsnprintf(diag->text, sizeof diag->text, fmt, args);
     }
     return status;
@@ -27,6 +30,16 @@ enum mgx_status mgx_fail(struct mgx_diag *diag, enum mgx_status status, const ch
     va_start(args, fmt);
     mgx_vfail(diag, status, fmt, args);
     va_end(args);
+    return status;
+}
+
+enum mgx_status mgx_fail_os(struct mgx_diag *diag, int os_error, const char *what)
+{
+    const bool first = diag && diag->status == MGX_OK;
+    const enum mgx_status status = mgx_fail(diag, os_error == ENOENT ? MGX_NOT_FOUND : MGX_IO,
+                                            "%s: %s", what, strerror(os_error));
+    if (first)
+        diag->os_error = os_error;
     return status;
 }
 

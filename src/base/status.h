@@ -38,6 +38,7 @@ enum { MGX_DIAG_TEXT_SIZE = 2048 };
 
 struct mgx_diag {
     enum mgx_status status; // MGX_OK while nothing failed
+    int os_error;           // errno where the system refused something, else 0
     char text[MGX_DIAG_TEXT_SIZE];
 };
 
@@ -66,6 +67,9 @@ enum mgx_status mgx_fail(struct mgx_diag *diag, enum mgx_status status, const ch
     MGX_PRINTF(3, 4);
 enum mgx_status mgx_vfail(struct mgx_diag *diag, enum mgx_status status, const char *fmt,
                           va_list args);
+
+// The system refused `what`, a file mostly, with this errno: MGX_NOT_FOUND or MGX_IO, "what: why".
+enum mgx_status mgx_fail_os(struct mgx_diag *diag, int os_error, const char *what);
 
 // The usual reply to a NULL from an allocator.
 enum mgx_status mgx_fail_memory(struct mgx_diag *diag);

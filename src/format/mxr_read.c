@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/size.h"
+#include "base/sniff.h"
 #include "format/mxr.h"
 #include "format/mxr_read.h"
 #include "ir/link.h"
@@ -335,6 +336,22 @@ static enum mgx_status parse(struct mgx_arena *arena, const void *data, size_t s
                                  : mgx_msgpack_read(arena, data, size, out, diag);
 }
 
+// What is no saved program at all is told by its first bytes; one that is damaged, by the place.
+static enum mgx_status read_tree(struct mgx_arena *arena, const void *data, size_t size,
+                                 enum mgx_file_form form, struct mgx_value **out,
+                                 struct mgx_diag *diag)
+{
+    struct mgx_diag why = {.status = MGX_OK};
+    const enum mgx_status status = parse(arena, data, size, form, out, &why);
+    if (status == MGX_OK)
+        return MGX_OK;
+    const bool meant =
+        form == MGX_FORM_JSON ? size && *(const char *)data == '{' : mgx_sniff_is_saved(data, size);
+    const char *what = status == MGX_INVALID && !meant ? mgx_sniff(data, size) : NULL;
+    return mgx_fail(diag, status, "%s%s%s%s", what ? "not a saved program but " : "",
+                    what ? what : "", what ? ": " : "", why.text);
+}
+
 static enum mgx_status load(struct mgx_program **out, const struct mgx_op_set *ops,
                             struct mgx_storage *file, const void *data, size_t size,
                             enum mgx_file_form form, char *target, struct mgx_diag *diag)
@@ -342,7 +359,7 @@ static enum mgx_status load(struct mgx_program **out, const struct mgx_op_set *o
     struct mgx_arena arena;
     struct mgx_value *root;
     mgx_arena_init(&arena);
-    enum mgx_status status = parse(&arena, data, size, form, &root, diag);
+    enum mgx_status status = read_tree(&arena, data, size, form, &root, diag);
     if (status == MGX_OK)
         status = build(out, ops, &arena, file, root, target, diag);
     mgx_arena_fini(&arena);

@@ -248,7 +248,7 @@ static enum mgx_status to_file(struct mgx_sink *sink, const void *data, size_t s
         return MGX_OK;
     if (errno == EFAULT) // the system finds the hole in a mapped file before we do
         return mgx_fail(diag, MGX_IO, "a file with weights became shorter while in use");
-    return mgx_fail(diag, MGX_IO, "cannot write: %s", strerror(errno));
+    return mgx_fail_os(diag, errno, "cannot write");
 }
 
 static enum mgx_status write_tree(struct mgx_sink *sink, const struct mgx_value *v,

@@ -10,7 +10,7 @@
 // limit_depth of them.
 #pragma once
 
-#include "base/file.h"
+#include "base/dirs.h"
 #include "onnx/node.h"
 #include "onnx/proto.h"
 #include "op/eval/eval.h"
@@ -22,7 +22,7 @@ struct mgx_onnx_source {
     struct mgx_file *file;
     struct mgx_storage *storage; // keeps the model's bytes
     struct mgx_wire bytes;
-    struct mgx_dir dir;   // of external data; opened when first needed
+    struct mgx_dirs dirs; // of external data; opened when first needed
     struct mgx_map files; // location -> struct mgx_onnx_external *
 };
 

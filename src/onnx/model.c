@@ -144,7 +144,6 @@ enum mgx_status mgx_onnx_begin(struct mgx_onnx_import *import,
         import->options.limit_bytes ? import->options.limit_bytes : DEFAULT_FOLD_BYTES;
     if (!import->options.limit_bytes)
         import->options.limit_bytes = DEFAULT_TENSOR_BYTES;
-    import->source.dir.fd = -1;
     import->last_missing = &import->first_missing;
     import->start = mgx_clock_seconds();
     mgx_arena_init(&import->arena);
@@ -196,7 +195,7 @@ static enum mgx_status finish(struct mgx_onnx_import *import, enum mgx_status st
     }
     if (status == MGX_OK) {
         *out = import->program;
-    } else if (import->source.path) {
+    } else if (import->source.path && import->source.storage) { // else the text begins with it
         mgx_where(import->diag, "%s", import->source.path);
     }
     mgx_onnx_end(import);

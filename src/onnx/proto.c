@@ -5,6 +5,8 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/sniff.h"
+
 enum { LONGEST_NAME = 65536 };
 
 // --- names ---
@@ -173,30 +175,25 @@ static enum mgx_status check_versions(const struct mgx_onnx_model *model, struct
     return MGX_OK;
 }
 
-// What people take for a model now and then, told by its first bytes.
-static const char *guess(struct mgx_wire message)
+// Why it is no model. A version and then a field that is cut off: it was one, and is not all there.
+static enum mgx_status fail_model(struct mgx_wire message, const struct mgx_wire *w,
+                                  const struct mgx_onnx_model *model, struct mgx_diag *diag)
 {
-    static const struct {
-        const char *begin, *what;
-    } rows[] = {{"version https://git-lfs", " but a pointer to it (fetch the file: git lfs pull)"},
-                {"<", " but a web page or XML"},
-                {"PK\x03\x04", " but a zip archive, as PyTorch writes them"},
-                {"\x1F\x8B", " but a gzip file (unpack it first)"},
-                {"\x89HDF", " but an HDF5 file"},
-                {"{", " but JSON text"}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const size_t size = strlen(rows[i].begin);
-        if ((size_t)(message.end - message.p) >= size &&
-            memcmp(message.p, rows[i].begin, size) == 0)
-            return rows[i].what;
-    }
-    return "";
+    const size_t size = (size_t)(message.end - message.p), at = (size_t)(w->p - message.p);
+    const char *what = mgx_sniff(message.p, size);
+    if (w->cut && model->ir_version > 0 && model->ir_version <= MGX_ONNX_IR_MAX)
+        return mgx_fail(diag, MGX_INVALID, "the file ends early: at byte %zu of %zu, %s", at, size,
+                        w->bad);
+    return mgx_fail(diag, MGX_INVALID, "not an ONNX model%s%s: at byte %zu of %zu, %s",
+                    what ? " but " : "", what ? what : "", at, size, w->bad);
 }
 
 enum mgx_status mgx_onnx_read_model(struct mgx_wire message, struct mgx_arena *arena,
                                     struct mgx_onnx_model *out, struct mgx_diag *diag)
 {
     *out = (struct mgx_onnx_model){0};
+    if (message.p == message.end)
+        return mgx_fail(diag, MGX_INVALID, "not an ONNX model: it is empty");
     struct mgx_wire w = message;
     struct mgx_wire_field f;
     while (mgx_wire_next(&w, &f)) {
@@ -206,9 +203,7 @@ enum mgx_status mgx_onnx_read_model(struct mgx_wire message, struct mgx_arena *a
             mgx_wire_once(&w, &f, &out->graph);
     }
     if (w.bad)
-        return mgx_fail(diag, MGX_INVALID, "not an ONNX model%s: at byte %zu of %zu, %s",
-                        guess(message), (size_t)(w.p - message.p),
-                        (size_t)(message.end - message.p), w.bad);
+        return fail_model(message, &w, out, diag);
     TRY(check_versions(out, diag));
     struct mgx_onnx_messages opsets;
     struct want wants[] = {{.number = 8, .messages = &opsets},

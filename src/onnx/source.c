@@ -83,7 +83,7 @@ void mgx_onnx_source_fini(struct mgx_onnx_source *s)
     mgx_map_fini(&s->files);
     mgx_storage_release(s->storage);
     mgx_file_release(s->file);
-    mgx_dir_close(&s->dir);
+    mgx_dirs_close(&s->dirs);
 }
 
 enum mgx_status mgx_onnx_source_check(const struct mgx_onnx_source *s, struct mgx_diag *diag)
@@ -99,17 +99,20 @@ enum mgx_status mgx_onnx_source_check(const struct mgx_onnx_source *s, struct mg
 
 // --- external data ---
 
-static enum mgx_status open_dir(struct mgx_onnx_import *import)
+// Names are looked up in external_data_path if given, else beside the model's path and then beside
+// its real file; links may lead from there to any of these.
+static enum mgx_status open_dirs(struct mgx_onnx_import *import)
 {
     struct mgx_onnx_source *s = &import->source;
-    if (s->dir.fd >= 0)
+    const char *named = import->options.external_data_path;
+    if (s->dirs.count)
         return MGX_OK;
-    if (import->options.external_data_path)
-        return mgx_dir_open(&s->dir, import->options.external_data_path, import->diag);
-    if (!s->path)
+    if (!named && !s->path)
         return mgx_fail(import->diag, MGX_INVALID,
                         "external data needs external_data_path when a model comes from memory");
-    return mgx_dir_of(&s->dir, s->path, import->diag);
+    if (named)
+        TRY(mgx_dirs_add(&s->dirs, named, true, import->diag));
+    return s->path ? mgx_dirs_add_file(&s->dirs, s->path, !named, import->diag) : MGX_OK;
 }
 
 static enum mgx_status open_external(struct mgx_onnx_import *import, struct mgx_slice location,
@@ -119,12 +122,12 @@ static enum mgx_status open_external(struct mgx_onnx_import *import, struct mgx_
     *out = mgx_map_findn(&s->files, location.text, location.size);
     if (*out)
         return MGX_OK;
-    TRY(open_dir(import));
+    TRY(open_dirs(import));
     struct mgx_onnx_external *external = MGX_NEW(&import->arena, struct mgx_onnx_external);
     if (!external)
         return mgx_fail_memory(import->diag);
     const enum mgx_status status =
-        mgx_file_open_beneath(&external->file, &s->dir, location.text, location.size, import->diag);
+        mgx_dirs_open(&s->dirs, location.text, location.size, &external->file, import->diag);
     if (status == MGX_NOT_FOUND)
         mgx_where(import->diag, "the directory of external data, %s",
                   import->options.external_data_path ? import->options.external_data_path

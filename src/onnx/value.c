@@ -82,7 +82,8 @@ enum mgx_status mgx_onnx_load_value(struct mgx_tensor *out, const char *path,
         status = mgx_onnx_source_check(&import.source, import.diag);
     if (status != MGX_OK) {
         mgx_tensor_release(out);
-        mgx_where(import.diag, "%s", path);
+        if (import.source.storage) // else the text begins with it
+            mgx_where(import.diag, "%s", path);
     }
     mgx_onnx_end(&import);
     return status;

@@ -12,12 +12,18 @@ static bool stop(struct mgx_wire *w, const char *why)
     return false;
 }
 
+static bool stop_short(struct mgx_wire *w, const char *why)
+{
+    w->cut = true;
+    return stop(w, why);
+}
+
 bool mgx_wire_varint(struct mgx_wire *w, uint64_t *out)
 {
     uint64_t value = 0;
     for (int i = 0; i < MAX_VARINT; i++) {
         if (w->p == w->end)
-            return stop(w, "a number runs past the end");
+            return stop_short(w, "a number runs past the end");
         const uint8_t byte = *w->p++;
         if (i == MAX_VARINT - 1 && byte > 1)
             return stop(w, "a number is longer than 64 bits");
@@ -33,7 +39,7 @@ bool mgx_wire_varint(struct mgx_wire *w, uint64_t *out)
 static bool fixed(struct mgx_wire *w, struct mgx_wire_field *f, size_t size)
 {
     if ((size_t)(w->end - w->p) < size)
-        return stop(w, "a number runs past the end");
+        return stop_short(w, "a number runs past the end");
     f->value = 0;
     memcpy(&f->value, w->p, size); // little endian on the wire and here
     f->data = w->p;
@@ -48,7 +54,7 @@ static bool delimited(struct mgx_wire *w, struct mgx_wire_field *f)
     if (!mgx_wire_varint(w, &size))
         return false;
     if (size > (uint64_t)(w->end - w->p))
-        return stop(w, "a field is longer than what is left");
+        return stop_short(w, "a field is longer than what is left");
     f->data = w->p;
     f->size = (size_t)size;
     w->p += size;

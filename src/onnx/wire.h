@@ -22,6 +22,7 @@
 struct mgx_wire { // a message not read yet, or the rest of one
     const uint8_t *p, *end;
     const char *bad; // why reading stopped early; NULL while all is well
+    bool cut;        // because bytes are missing that a field promised
 };
 
 enum mgx_wire_type { MGX_WIRE_VARINT = 0, MGX_WIRE_64 = 1, MGX_WIRE_BYTES = 2, MGX_WIRE_32 = 5 };
@@ -43,7 +44,7 @@ struct mgx_slice {
 static inline struct mgx_wire mgx_wire_of(const void *data, size_t size)
 {
     const uint8_t *p = data;
-    return (struct mgx_wire){p, p ? p + size : p, NULL};
+    return (struct mgx_wire){p, p ? p + size : p, NULL, false};
 }
 
 static inline struct mgx_wire mgx_wire_sub(const struct mgx_wire_field *f)

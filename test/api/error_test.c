@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What goes wrong is said: status and text of every kind of misuse that users meet.
+#include <errno.h>
 #include <pthread.h>
 
 #include "api/support.h"
@@ -182,6 +183,48 @@ CASE(nonsense_sizes)
     migraphx_shape_destroy(shape);
 }
 
+static int last_errno(void)
+{
+    int number = -1;
+    must(migraphx_get_last_errno(&number));
+    return number;
+}
+
+// Files of another kind than the call's are told apart by their first bytes.
+CASE(files_for_another_call)
+{
+    static const char onnx[] = "\x08\x08\x12\x03pyt\x3a\x40";
+    static const char saved[] = "\x84\xa7version\x05\xa4more";
+    static const struct {
+        const char *bytes, *parse, *load;
+        size_t size;
+    } rows[] = {
+        {onnx, "the file ends early: at byte 9 of 9", "but an ONNX model (parse_onnx reads those)",
+         9},
+        {saved, "but a saved program (load reads those)", "the file ends within", 14},
+        {"{\"version\":5}", "but a saved program in JSON", "but a saved program in JSON", 13},
+        {"", "it is empty", "but an empty file", 0},
+        {"version https://git-lfs.github.com", "git lfs pull", "git lfs pull", 34},
+    };
+    migraphx_onnx_options_t options;
+    migraphx_file_options_t file;
+    migraphx_program_t p;
+    OK(migraphx_onnx_options_create(&options));
+    OK(migraphx_file_options_create(&file));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        CHECK_INT(migraphx_parse_onnx_buffer(&p, rows[i].bytes, rows[i].size, options),
+                  migraphx_status_unknown_error);
+        if (!strstr(last_error(), rows[i].parse))
+            CHECK_FAIL("%s", last_error());
+        CHECK_INT(migraphx_load_buffer(&p, rows[i].bytes, rows[i].size, file),
+                  migraphx_status_unknown_error);
+        if (!strstr(last_error(), rows[i].load))
+            CHECK_FAIL("%s", last_error());
+    }
+    migraphx_onnx_options_destroy(options);
+    migraphx_file_options_destroy(file);
+}
+
 CASE(models_that_cannot_be_read)
 {
     migraphx_onnx_options_t options;
@@ -190,7 +233,11 @@ CASE(models_that_cannot_be_read)
     OK(migraphx_onnx_options_create(&options));
     CHECK_INT(migraphx_parse_onnx(&p, "/no/such/file.onnx", options),
               migraphx_status_unknown_error);
-    CHECK(strstr(last_error(), "/no/such/file.onnx"));
+    CHECK_TEXT(last_error(), "/no/such/file.onnx: No such file or directory");
+    CHECK_INT(last_errno(), ENOENT);
+    CHECK_INT(migraphx_parse_onnx(&p, "/tmp", options), migraphx_status_unknown_error);
+    CHECK_TEXT(last_error(), "/tmp: is a directory, not a regular file");
+    CHECK_INT(last_errno(), 0);
     CHECK_INT(migraphx_parse_onnx_buffer(&p, "\xff\xff\xff\xff", 4, options),
               migraphx_status_unknown_error);
     CHECK(last_error()[0]);
@@ -226,4 +273,5 @@ TEST_MAIN(ROW(unknown_names) ROW(runs_check_their_parameters)
               ROW(a_program_is_compiled_once_and_then_fixed)
                   ROW(a_failed_instruction_leaves_the_module_usable)
                       ROW(instructions_stay_in_their_program) ROW(nonsense_sizes)
-                          ROW(models_that_cannot_be_read) ROW(texts_belong_to_their_thread))
+                          ROW(models_that_cannot_be_read) ROW(files_for_another_call)
+                              ROW(texts_belong_to_their_thread))

@@ -69,73 +69,6 @@ CASE(refuses_what_is_no_file)
     CHECK(refuses("/dev/zero", MGX_IO, "is a device"));
 }
 
-// --- beneath ---
-
-static bool beneath(const char *name, size_t size, enum mgx_status status)
-{
-    struct mgx_dir dir;
-    struct mgx_file *file = NULL;
-    struct mgx_diag diag;
-    mgx_diag_clear(&diag);
-    bool ok = mgx_dir_open(&dir, in_root("model"), &diag) == MGX_OK;
-    ok = ok && mgx_file_open_beneath(&file, &dir, name, size, &diag) == status;
-    if (!ok)
-        printf("\"%s\": %s\n", name, diag.text);
-    mgx_file_release(file);
-    mgx_dir_close(&dir);
-    return ok;
-}
-
-static bool inside(const char *name)
-{
-    return beneath(name, strlen(name), MGX_OK);
-}
-
-static bool outside(const char *name)
-{
-    return beneath(name, strlen(name), MGX_INVALID);
-}
-
-static bool unreachable(const char *name)
-{
-    return beneath(name, strlen(name), MGX_IO);
-}
-
-CASE(external_names_stay_beneath)
-{
-    mkdir(in_root("model"), 0700);
-    mkdir(in_root("model/sub"), 0700);
-    put("secret", 5);
-    put("model/data", 5);
-    put("model/sub/data", 5);
-    put("model/..data", 5);
-    CHECK(inside("data") && inside("sub/data") && inside("./data") && inside("..data"));
-    CHECK(outside("../secret") && outside("sub/../../secret") && outside("sub/../data"));
-    CHECK(outside("..") && outside("sub/..") && outside(in_root("secret")));
-    CHECK(outside("/etc/passwd") && outside("..\\secret") && outside("C:data"));
-    CHECK(outside("") && outside("sub//data") && outside("data ") && outside("data.") &&
-          outside("sub/") && outside("sub./data"));
-    CHECK(beneath("data\0x", 6, MGX_INVALID));
-    CHECK(beneath("absent", 6, MGX_NOT_FOUND));
-    CHECK(unreachable("sub"));
-    char longest[5000];
-    memset(longest, 'x', sizeof longest);
-    CHECK(beneath(longest, sizeof longest, MGX_INVALID));
-}
-
-CASE(external_names_follow_no_links)
-{
-    CHECK(symlink("../secret", in_root("model/link")) == 0);
-    CHECK(symlink("data", in_root("model/inner_link")) == 0);
-    CHECK(symlink("..", in_root("model/up")) == 0);
-    CHECK(symlink("sub", in_root("model/sub_link")) == 0);
-    CHECK(link(in_root("secret"), in_root("model/hard")) == 0);
-    CHECK(mkfifo(in_root("model/pipe"), 0600) == 0);
-    CHECK(unreachable("link") && unreachable("inner_link"));
-    CHECK(unreachable("up/secret") && unreachable("sub_link/data") && unreachable("pipe"));
-    CHECK(outside("hard"));
-}
-
 // --- shrinking ---
 
 CASE(a_file_that_shrinks_is_an_error)
@@ -233,10 +166,9 @@ CASE(more_files_than_slots_still_open)
 }
 
 static const struct check_case cases[] = {
-    ROW(reads_ordinary_files) ROW(refuses_what_is_no_file) ROW(external_names_stay_beneath)
-        ROW(external_names_follow_no_links) ROW(a_file_that_shrinks_is_an_error)
-            ROW(threads_may_meet_the_hole_together) ROW(other_bus_errors_reach_the_previous_handler)
-                ROW(more_files_than_slots_still_open){NULL, NULL}};
+    ROW(reads_ordinary_files) ROW(refuses_what_is_no_file) ROW(a_file_that_shrinks_is_an_error)
+        ROW(threads_may_meet_the_hole_together) ROW(other_bus_errors_reach_the_previous_handler)
+            ROW(more_files_than_slots_still_open){NULL, NULL}};
 
 int main(int argc, char **argv)
 {
