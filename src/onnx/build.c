@@ -10,6 +10,37 @@
 
 // --- arithmetic ---
 
+// What holds numbers of both types; of a signed and an unsigned one of 64 bits, the signed.
+static enum mgx_type common_type(enum mgx_type a, enum mgx_type b)
+{
+    static const enum mgx_type wider[] = {
+        [1] = MGX_INT16, [2] = MGX_INT32, [4] = MGX_INT64, [8] = MGX_INT64};
+    const size_t x = mgx_type_size(a), y = mgx_type_size(b);
+    if (mgx_type_is_float(a) != mgx_type_is_float(b))
+        return mgx_type_is_float(a) ? a : b;
+    if (mgx_type_is_float(a))
+        return x == y ? MGX_FLOAT : x > y ? a : b; // half and bf16 hold neither the other
+    if (a == MGX_BOOL || b == MGX_BOOL)
+        return a == MGX_BOOL ? b : a;
+    if (mgx_type_is_unsigned(a) == mgx_type_is_unsigned(b))
+        return x >= y ? a : b;
+    const bool signed_wins = mgx_type_is_unsigned(a) ? y > x : x > y;
+    return signed_wins ? (mgx_type_is_unsigned(a) ? b : a) : wider[x > y ? x : y];
+}
+
+void mgx_build_unify(struct mgx_onnx_node *n, struct mgx_ins **v, int count)
+{
+    enum mgx_type type = MGX_BOOL;
+    for (int i = 0; i < count; i++) {
+        if (!v[i] || !mgx_type_is_number(v[i]->shape.type))
+            return;
+        type = i == 0 || v[i]->shape.type == type ? v[i]->shape.type
+                                                  : common_type(type, v[i]->shape.type);
+    }
+    for (int i = 0; i < count; i++)
+        v[i] = mgx_onnx_convert(n, v[i], type);
+}
+
 struct mgx_ins *mgx_build_not(struct mgx_onnx_node *n, struct mgx_ins *x)
 {
     return mgx_onnx_convert(n, mgx_onnx_unary(n, &mgx_op_not, x), MGX_BOOL);
@@ -552,7 +583,7 @@ enum mgx_status mgx_build_axes(struct mgx_onnx_node *n, struct mgx_ints axes, in
 
 enum mgx_status mgx_build_align(struct mgx_onnx_node *n, struct mgx_ins **b)
 {
-    if (n->opset >= 7 || !mgx_onnx_int(n, "broadcast", 0) || !mgx_onnx_has(n, "axis"))
+    if (!mgx_onnx_int(n, "broadcast", 0) || !mgx_onnx_has(n, "axis"))
         return MGX_OK;
     int axis = 0;
     const int rank = mgx_onnx_rank(n->in[0]);

@@ -49,6 +49,9 @@ MGX_BUILD_COMPARE(X)
 MGX_BUILD_UNARY(X)
 #undef X
 
+// Numbers of several types become the one that holds them all: floats before integers, the wider
+// before the narrower, signed where one is. The standard wants one type, exporters write others.
+void mgx_build_unify(struct mgx_onnx_node *n, struct mgx_ins **v, int count);
 struct mgx_ins *mgx_build_not(struct mgx_onnx_node *n, struct mgx_ins *x); // of a bool, to a bool
 struct mgx_ins *mgx_build_where(struct mgx_onnx_node *n, struct mgx_ins *condition,
                                 struct mgx_ins *yes, struct mgx_ins *no);
@@ -143,8 +146,9 @@ struct mgx_ins *mgx_build_repeat_heads(struct mgx_onnx_node *n, struct mgx_ins *
 struct mgx_ins *mgx_build_rotate(struct mgx_onnx_node *n, struct mgx_ins *x, struct mgx_ins *c,
                                  struct mgx_ins *s, int64_t part, bool interleaved);
 
-// Opset 1 to 6: with broadcast=1 the axes of *b match those of the first input from `axis` on (by
-// default the last ones); *b gets trailing axes of length 1 to say so.
+// Opset 1 to 6, and newer models that still say so: with broadcast=1 the axes of *b match those of
+// the first input from `axis` on (by default the last ones); *b gets trailing axes of length 1 to
+// say so.
 enum mgx_status mgx_build_align(struct mgx_onnx_node *n, struct mgx_ins **b) MGX_NODISCARD;
 
 // --- asking ---

@@ -2,6 +2,8 @@
 // ONNX operators that map to one IR operator: a row each. What differs over the versions of such
 // operators is broadcasting (before opset 7 an attribute pair, `broadcast` and `axis`, aligns the
 // second operand) and the types allowed, which the IR operators check.
+#include <string.h>
+
 #include "onnx/build.h"
 
 static enum mgx_status unary(struct mgx_onnx_node *n)
@@ -22,9 +24,10 @@ static enum mgx_status predicate(struct mgx_onnx_node *n)
 // The rules below build on these two; a deferred node is finished, so they ask before.
 static enum mgx_status emit_binary(struct mgx_onnx_node *n)
 {
-    struct mgx_ins *b = n->in[1];
-    TRY(mgx_build_align(n, &b));
-    n->out[0] = mgx_onnx_binary(n, n->rule->op, n->in[0], b);
+    struct mgx_ins *v[2] = {n->in[0], n->in[1]};
+    TRY(mgx_build_align(n, &v[1]));
+    mgx_build_unify(n, v, 2);
+    n->out[0] = mgx_onnx_binary(n, n->rule->op, v[0], v[1]);
     return MGX_OK;
 }
 
@@ -52,16 +55,25 @@ static enum mgx_status compare_or_equal(struct mgx_onnx_node *n)
         return mgx_onnx_defer(n);
     TRY(emit_binary(n));
     struct mgx_ins *strict = mgx_onnx_convert(n, n->out[0], MGX_BOOL);
-    n->out[0] = mgx_build_logical_or(n, strict, mgx_build_equal(n, n->in[0], n->in[1]));
+    struct mgx_ins *v[2] = {n->in[0], n->in[1]};
+    mgx_build_unify(n, v, 2);
+    n->out[0] = mgx_build_logical_or(n, strict, mgx_build_equal(n, v[0], v[1]));
     return MGX_OK;
 }
 
 // One to any number of operands, folded from the left.
 static struct mgx_ins *fold(struct mgx_onnx_node *n)
 {
-    struct mgx_ins *y = n->in[0];
+    struct mgx_ins **v = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, n->in_count);
+    if (!v) {
+        mgx_fail_memory(n->diag);
+        return NULL;
+    }
+    memcpy(v, n->in, (size_t)n->in_count * sizeof *v);
+    mgx_build_unify(n, v, n->in_count);
+    struct mgx_ins *y = v[0];
     for (int i = 1; i < n->in_count; i++)
-        y = mgx_onnx_binary(n, n->rule->op, y, n->in[i]);
+        y = mgx_onnx_binary(n, n->rule->op, y, v[i]);
     return y;
 }
 
@@ -84,9 +96,14 @@ static enum mgx_status mean(struct mgx_onnx_node *n)
     return MGX_OK;
 }
 
-// Values that are not tensors (sequences, optionals) pass through as they are.
+// Values that are not tensors (sequences, optionals) pass through as they are, and so does an
+// optional input that is absent.
 static enum mgx_status identity(struct mgx_onnx_node *n)
 {
+    if (n->in_count == 1 && !n->in[0]) {
+        n->out[0] = mgx_onnx_undefined(n);
+        return MGX_OK;
+    }
     TRY(mgx_onnx_need(n, 1, 1));
     const enum mgx_type type = n->in[0]->shape.type;
     n->out[0] = type == MGX_SEQUENCE || type == MGX_TUPLE
@@ -100,7 +117,9 @@ static enum mgx_status where(struct mgx_onnx_node *n)
     TRY(mgx_onnx_need(n, 3, 3));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
-    n->out[0] = mgx_build_where(n, n->in[0], n->in[1], n->in[2]);
+    struct mgx_ins *v[2] = {n->in[1], n->in[2]};
+    mgx_build_unify(n, v, 2);
+    n->out[0] = mgx_build_where(n, n->in[0], v[0], v[1]);
     return MGX_OK;
 }
 

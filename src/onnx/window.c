@@ -41,7 +41,7 @@ static enum mgx_status read_pads(struct mgx_onnx_node *n, const struct mgx_ins *
     if (strcmp(mode, "VALID") == 0)
         return MGX_OK;
     const bool lower = strcmp(mode, "SAME_LOWER") == 0;
-    if (!lower && strcmp(mode, "SAME_UPPER") != 0)
+    if (!lower && strcmp(mode, "SAME_UPPER") != 0 && strcmp(mode, "SAME") != 0)
         return mgx_onnx_invalid(
             n, "auto_pad is \"%.40s\", not NOTSET, SAME_UPPER, SAME_LOWER or VALID", mode);
     for (int i = 0; i < w->spatial; i++)

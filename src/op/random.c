@@ -218,8 +218,8 @@ static enum mgx_status multinomial_shape(struct mgx_shape_call *c, struct mgx_sh
         TRY(mgx_require_rank(c, i, 1, MGX_MAX_RANK));
         TRY(mgx_require_number(c, i));
     }
-    if (!mgx_type_is_integral(type))
-        return mgx_fail(c->diag, MGX_INVALID, "multinomial: %s is no integer type",
+    if (!mgx_type_is_integral(type) && !mgx_type_is_float(type))
+        return mgx_fail(c->diag, MGX_INVALID, "multinomial: %s is no type of numbers",
                         mgx_type_name(type));
     *out = mgx_shape_retype(c->in[1], type);
     return MGX_OK;

@@ -35,6 +35,49 @@ static const struct {
      "activation_alpha=[1]",
      "RNN(x:f[2,1,3], w:f[1,2,3], r:f[1,2,2]) hidden_size=2 activations=['LeakyRelu'] "
      "activation_alpha=[1.0]"},
+    // places of older versions in newer models
+    {"Upsample(x:f[1,1,2,3], s:f{1.0,1.0,2.0,2.0}) @13",
+     "Upsample(x:f[1,1,2,3], s:f{1.0,1.0,2.0,2.0}) @9"},
+    {"Upsample(x:f[1,1,2,3], -, s:f{1.0,1.0,2.0,2.0}) mode='linear' @13",
+     "Upsample(x:f[1,1,2,3], s:f{1.0,1.0,2.0,2.0}) mode='linear' @9"},
+    {"Upsample(x:f[1,1,2,3]) scales=[1.0,1.0,2.0,2.0] @19",
+     "Upsample(x:f[1,1,2,3], s:f{1.0,1.0,2.0,2.0}) @9"},
+    {"TopK(x:f[3,5]) k=2 axis=1 @12 ->2", "TopK(x:f[3,5], k:i{2}) axis=1 @12 ->2"},
+    {"Reshape(x:f[2,6]) shape=[3,4] @19", "Reshape(x:f[2,6], s:i{3,4}) @19"},
+    {"Add(x:f[2,3,4], y:f[3]) broadcast=1 axis=1 @8",
+     "Add(x:f[2,3,4], y:f[3]) broadcast=1 axis=1 @6"},
+    {"Less(x:f[2,3], y:f[2]) broadcast=1 axis=0 @9",
+     "Less(x:f[2,3], y:f[2]) broadcast=1 axis=0 @1"},
+    {"ReverseSequence(x:f[4,2]) sequence_lens=[3,2]", "ReverseSequence(x:f[4,2], l:i{3,2})"},
+    {"Clip(x:f[3,4]) min=-0.5 max=1.0 @13", "Clip(x:f[3,4], a:f=-0.5, b:f=1.0) @13"},
+    {"Pad(x:f[2,3]) pads=[0,1,0,1] value=2.0 @13", "Pad(x:f[2,3], p:i{0,1,0,1}, v:f=2.0) @13"},
+    {"Pad(x:f[2,3], p:i{1,1}, a:i{1})", "Pad(x:f[2,3], p:i{1,1}, -, a:i{1})"},
+    {"RandomNormal(x:f[3,4]) seed=1.0", "RandomNormalLike(x:f[3,4]) seed=1.0"},
+    {"RandomUniform(x:f[3,4]) seed=1.0", "RandomUniformLike(x:f[3,4]) seed=1.0"},
+    {"Conv(x:f[1,2,5,5], w:f[3,2,2,2]) auto_pad='SAME'",
+     "Conv(x:f[1,2,5,5], w:f[3,2,2,2]) auto_pad='SAME_UPPER'"},
+    // one type where two are given
+    {"Mod(x:f[3], y:j{2,3,4}) fmod=1", "Mod(x:f[3], y:f{2.0,3.0,4.0}) fmod=1"},
+    {"Max(x:f[3], y:i{2,3,4}, z:i=1)", "Max(x:f[3], y:f{2.0,3.0,4.0}, z:f=1.0)"},
+    {"Where(c:b{1,0,1}, x:f[3], y:i=1)", "Where(c:b{1,0,1}, x:f[3], y:f=1.0)"},
+    {"GreaterOrEqual(x:f[3], y:i=1)", "GreaterOrEqual(x:f[3], y:f=1.0)"},
+    {"Clip(x:f[3,4], -, b:i=1)", "Clip(x:f[3,4], -, b:f=1.0)"},
+    // scale and bias of GroupNormalization by their length
+    {"GroupNormalization(x:f[1,4,2], s:f[4], b:f[4]) num_groups=2 @18",
+     "GroupNormalization(x:f[1,4,2], s:f[4], b:f[4]) num_groups=2 @21"},
+    // fewer activations than there are places
+    {"RNN(x:f[2,1,3], w:f[2,2,3], r:f[2,2,2]) hidden_size=2 direction='bidirectional' "
+     "activations=['Relu'] ->2",
+     "RNN(x:f[2,1,3], w:f[2,2,3], r:f[2,2,2]) hidden_size=2 direction='bidirectional' "
+     "activations=['Relu','Relu'] ->2"},
+    {"GRU(x:f[2,1,3], w:f[2,6,3], r:f[2,6,2]) hidden_size=2 direction='bidirectional' "
+     "activations=['Sigmoid','Relu','Tanh'] ->2",
+     "GRU(x:f[2,1,3], w:f[2,6,3], r:f[2,6,2]) hidden_size=2 direction='bidirectional' "
+     "activations=['Sigmoid','Relu','Tanh','Tanh'] ->2"},
+    {"LSTM(x:f[2,1,3], w:f[2,8,3], r:f[2,8,2]) hidden_size=2 direction='bidirectional' "
+     "activations=['Sigmoid','Relu'] ->3",
+     "LSTM(x:f[2,1,3], w:f[2,8,3], r:f[2,8,2]) hidden_size=2 direction='bidirectional' "
+     "activations=['Sigmoid','Relu','Relu','Sigmoid','Relu','Relu'] ->3"},
 };
 
 struct results {

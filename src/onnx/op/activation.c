@@ -190,11 +190,14 @@ const struct mgx_onnx_op mgx_onnx_prelu = {.name = "PRelu", .import = prelu};
 
 // --- clip ---
 
-// The bound at input i, else attribute `name` (before opset 11), else NULL: no bound.
+// The bound at input i, else attribute `name` (its place before opset 11), else NULL: no bound.
 static struct mgx_ins *bound(struct mgx_onnx_node *n, const char *name, int i)
 {
-    if (n->opset >= 11)
-        return mgx_onnx_in(n, i);
+    struct mgx_ins *given = mgx_onnx_in(n, i);
+    if (given && mgx_type_is_number(given->shape.type))
+        return mgx_onnx_convert(n, given, n->in[0]->shape.type);
+    if (given)
+        return given; // refused where its type meets the others
     return mgx_onnx_has(n, name) ? mgx_build_like(n, n->in[0], mgx_onnx_real(n, name, 0)) : NULL;
 }
 

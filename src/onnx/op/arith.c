@@ -29,8 +29,10 @@ static enum mgx_status mod(struct mgx_onnx_node *n)
     TRY(mgx_onnx_need(n, 2, 2));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
-    n->out[0] = mgx_onnx_int(n, "fmod", 0) ? mgx_build_fmod(n, n->in[0], n->in[1])
-                                           : mgx_build_mod(n, n->in[0], n->in[1]);
+    struct mgx_ins *v[2] = {n->in[0], n->in[1]};
+    mgx_build_unify(n, v, 2);
+    n->out[0] =
+        mgx_onnx_int(n, "fmod", 0) ? mgx_build_fmod(n, v[0], v[1]) : mgx_build_mod(n, v[0], v[1]);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_mod = {.name = "Mod", .import = mod};

@@ -127,9 +127,10 @@ const struct mgx_onnx_op mgx_onnx_compress = {
 // t < length ? length - 1 - t : t, then one gather over batch and time merged.
 static enum mgx_status reverse_sequence(struct mgx_onnx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 2));
-    struct mgx_ins *x = n->in[0];
-    if (!mgx_onnx_is_static(x) || !mgx_onnx_is_static(n->in[1]))
+    const struct mgx_ints listed = mgx_onnx_ints(n, "sequence_lens"); // not in any version
+    TRY(mgx_onnx_need(n, listed.count ? 1 : 2, 2));
+    struct mgx_ins *x = n->in[0], *length = mgx_onnx_in(n, 1);
+    if (!mgx_onnx_is_static(x) || (length && !mgx_onnx_is_static(length)))
         return mgx_onnx_defer(n);
     const int64_t batch_axis = mgx_onnx_int(n, "batch_axis", 1);
     const int64_t time_axis = mgx_onnx_int(n, "time_axis", 0);
@@ -144,7 +145,8 @@ static enum mgx_status reverse_sequence(struct mgx_onnx_node *n)
     }
     struct mgx_ins *t = mgx_build_iota(n, MGX_INT64, time),
                    *b = mgx_build_iota(n, MGX_INT64, batch);
-    struct mgx_ins *length = mgx_onnx_convert(n, n->in[1], MGX_INT64);
+    length = length ? mgx_onnx_convert(n, length, MGX_INT64)
+                    : mgx_onnx_literal_ints(n, listed.v, listed.count);
     if (batch_axis == 1) {
         t = t ? mgx_build_per_axis(n, t, 0, 2) : NULL;
     } else {

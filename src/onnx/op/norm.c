@@ -142,8 +142,20 @@ static enum mgx_status instance_normalization(struct mgx_onnx_node *n)
 const struct mgx_onnx_op mgx_onnx_instance_normalization = {.name = "InstanceNormalization",
                                                             .import = instance_normalization};
 
-// x as (N, groups, everything else); scale and bias are per group before opset 21, per channel
-// since.
+// Scale and bias are per group before opset 21, per channel since; before it many models have them
+// per channel already, which their length tells.
+static bool is_per_group(const struct mgx_onnx_node *n, int64_t groups)
+{
+    const struct mgx_shape *scale = &n->in[1]->shape, *bias = &n->in[2]->shape;
+    const int64_t channels = n->in[0]->shape.lens[1];
+    const bool fixed = mgx_build_fixed_dim(n->in[1], 0) && mgx_build_fixed_dim(n->in[2], 0);
+    if (n->opset >= 21 || scale->rank != 1 || bias->rank != 1 || channels == groups)
+        return n->opset < 21;
+    return !(fixed && mgx_shape_dim(scale, 0).min == channels &&
+             mgx_shape_dim(bias, 0).min == channels);
+}
+
+// x as (N, groups, everything else).
 static enum mgx_status group_normalization(struct mgx_onnx_node *n)
 {
     TRY(mgx_onnx_need(n, 3, 3));
@@ -155,6 +167,7 @@ static enum mgx_status group_normalization(struct mgx_onnx_node *n)
     if (rank < 3 || groups < 1 || x->shape.lens[1] % groups != 0)
         return mgx_onnx_invalid(n, "rank %d with %lld groups", rank, (long long)groups);
     const enum mgx_type type = x->shape.type;
+    const bool per_group = is_per_group(n, groups);
     const int64_t folded[3] = {0, groups, -1};
     struct mgx_build_len lens[MGX_MAX_RANK];
     for (int i = 0; i < rank; i++)
@@ -163,11 +176,11 @@ static enum mgx_status group_normalization(struct mgx_onnx_node *n)
     y = mgx_build_standardize(n, y, (int64_t[]){2}, 1, mgx_onnx_real(n, "epsilon", 1e-5), NULL,
                               NULL);
     y = mgx_onnx_convert(n, y, type);
-    if (n->opset < 21)
+    if (per_group)
         y = scale_shift(n, y, mgx_build_per_axis(n, n->in[1], 1, 3),
                         mgx_build_per_axis(n, n->in[2], 1, 3));
     y = mgx_build_reshape_to(n, y, lens, rank);
-    if (n->opset >= 21)
+    if (!per_group)
         y = scale_shift(n, y, mgx_build_per_axis(n, n->in[1], 1, rank),
                         mgx_build_per_axis(n, n->in[2], 1, rank));
     n->out[0] = y;

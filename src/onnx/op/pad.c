@@ -33,22 +33,32 @@ static enum mgx_status read_pads(struct mgx_onnx_node *n, struct mgx_ints pads,
     return MGX_OK;
 }
 
+// Some exporters leave out the value and put the axes in its place: a list of integers where the
+// padded values are others.
+static bool axes_come_third(const struct mgx_onnx_node *n)
+{
+    const struct mgx_ins *third = mgx_onnx_in(n, 2);
+    return n->opset >= 18 && third && !mgx_onnx_in(n, 3) && mgx_onnx_rank(third) == 1 &&
+           mgx_type_is_integral(third->shape.type) && third->shape.type != n->in[0]->shape.type;
+}
+
 static enum mgx_status import(struct mgx_onnx_node *n)
 {
     TRY(mgx_onnx_need(n, 1, 4));
+    const bool third = axes_come_third(n);
     const int rank = mgx_onnx_rank(n->in[0]);
     bool given = false, known = false, some = false, axes_known = false;
     struct mgx_ints pads = {0}, axes = {0};
     int64_t mode = 0, all[2 * MGX_MAX_RANK] = {0};
     TRY(mgx_onnx_ints_or_input(n, n->opset < 2 ? "paddings" : "pads", 1, &given, &known, &pads));
-    TRY(mgx_onnx_ints_or_input(n, "axes", 3, &some, &axes_known, &axes));
+    TRY(mgx_onnx_ints_or_input(n, "axes", third ? 2 : 3, &some, &axes_known, &axes));
     TRY(read_mode(n, &mode));
     if (!given)
         return mgx_onnx_invalid(n, "no pads given");
     if (rank < 0 || !axes_known || (!known && some))
         return mgx_onnx_defer(n);
-    double value = n->opset < 11 ? mgx_onnx_real(n, "value", 0) : 0;
-    struct mgx_ins *filler = mgx_onnx_in(n, 2);
+    double value = mgx_onnx_real(n, "value", 0); // an input since opset 11
+    struct mgx_ins *filler = third ? NULL : mgx_onnx_in(n, 2);
     if (filler && mgx_build_constant_double(n, 2, &value))
         filler = NULL;
     if (known)

@@ -68,12 +68,18 @@ static enum mgx_status emit(struct mgx_onnx_node *n, struct mgx_ins *like, enum 
     return MGX_OK;
 }
 
-// Shape and type from attributes.
+static enum mgx_status by_example(struct mgx_onnx_node *n, bool is_normal);
+
+// Shape and type from attributes; without a shape from an input, as the Like forms have it.
 static enum mgx_status by_shape(struct mgx_onnx_node *n, bool is_normal)
 {
     enum mgx_type type = MGX_FLOAT;
     const struct mgx_ints shape = mgx_onnx_ints(n, "shape");
+    if (mgx_onnx_in(n, 0) && !mgx_onnx_has(n, "shape"))
+        return by_example(n, is_normal);
     TRY(mgx_onnx_need(n, 0, 0));
+    if (!mgx_onnx_has(n, "shape"))
+        return mgx_onnx_invalid(n, "no shape given");
     TRY(dtype(n, MGX_FLOAT, &type));
     if (shape.count >= MGX_MAX_RANK)
         return mgx_onnx_unsupported(n, "rank %d is above %d", shape.count, MGX_MAX_RANK - 1);

@@ -20,7 +20,7 @@ static enum mgx_status reshape_to_zero(struct mgx_onnx_node *n, struct mgx_ints 
 
 static enum mgx_status reshape(struct mgx_onnx_node *n)
 {
-    TRY(mgx_onnx_need(n, n->opset < 5 ? 1 : 2, 2));
+    TRY(mgx_onnx_need(n, mgx_onnx_has(n, "shape") ? 1 : 2, 2));
     bool given = false, known = false;
     struct mgx_ints dims = {0};
     TRY(mgx_onnx_ints_or_input(n, "shape", 1, &given, &known, &dims));

@@ -198,26 +198,34 @@ static enum mgx_status resize(struct mgx_onnx_node *n)
 }
 const struct mgx_onnx_op mgx_onnx_resize = {.name = "Resize", .import = resize};
 
-// Scales as attributes height_scale and width_scale (opset 1), scales (7), an input (9).
+// Where the scales are: input 1, or behind an empty place for the roi of later versions input 2.
+static int scales_input(struct mgx_onnx_node *n)
+{
+    return is_given(n, 1) || n->in_count < 3 ? 1 : 2;
+}
+
+// Scales as attributes height_scale and width_scale (opset 1), scales (7), an input (9); newer
+// models have the older places too.
 static enum mgx_status upsample(struct mgx_onnx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, n->opset < 9 ? 1 : 2));
+    const bool listed = mgx_onnx_has(n, "scales");
+    TRY(mgx_onnx_need(n, 1, 3));
     if (mgx_onnx_rank(n->in[0]) < 0)
         return mgx_onnx_defer(n);
-    if (n->opset >= 9)
-        return by_scales(n, 1);
+    if (is_given(n, scales_input(n)) || (n->opset >= 9 && !listed))
+        return by_scales(n, scales_input(n));
     struct resize r = plain(n);
     r.has_scales = true;
     for (int i = 0; i < r.rank; i++)
         r.scales[i] = 1;
     const struct mgx_doubles scales = mgx_onnx_reals(n, "scales");
-    if (n->opset >= 7 && scales.count != r.rank)
+    if ((n->opset >= 7 || listed) && scales.count != r.rank)
         return mgx_onnx_invalid(n, "%d scales for rank %d", scales.count, r.rank);
-    if (n->opset < 7 && r.rank != 4)
+    if (!listed && n->opset < 7 && r.rank != 4)
         return mgx_onnx_invalid(n, "input has rank %d, not 4", r.rank);
-    for (int i = 0; n->opset >= 7 && i < r.rank; i++)
+    for (int i = 0; listed && i < r.rank; i++)
         r.scales[i] = scales.v[i];
-    if (n->opset < 7) {
+    if (!listed) {
         r.scales[2] = mgx_onnx_real(n, "height_scale", 1);
         r.scales[3] = mgx_onnx_real(n, "width_scale", 1);
     }

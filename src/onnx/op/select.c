@@ -28,21 +28,23 @@ static enum mgx_status one_hot(struct mgx_onnx_node *n)
 const struct mgx_onnx_op mgx_onnx_one_hot = {
     .name = "OneHot", .import = one_hot, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX, .result = "2"};
 
-// k is an attribute in opset 1, an input since 10. The result is sorted, asked for or not.
+// k is an attribute in opset 1, an input since 10, and in later models now and then still the
+// former. The result is sorted, asked for or not.
 static enum mgx_status top_k(struct mgx_onnx_node *n)
 {
-    TRY(mgx_onnx_need(n, n->opset < 10 ? 1 : 2, 2));
+    const bool listed = mgx_onnx_has(n, "k") && !mgx_onnx_in(n, 1);
+    TRY(mgx_onnx_need(n, listed ? 1 : 2, 2));
     struct mgx_ins *x = n->in[0];
     const int rank = mgx_onnx_rank(x);
     if (rank < 0)
         return mgx_onnx_defer(n);
     int axis = 0;
-    int64_t k = n->opset < 10 ? mgx_onnx_int(n, "k", 0) : 0;
+    int64_t k = listed ? mgx_onnx_int(n, "k", 0) : 0;
     TRY(mgx_build_axis(n, mgx_onnx_int(n, "axis", -1), rank, &axis));
     const struct mgx_attr way[2] = {mgx_int("axis", axis),
                                     mgx_int("largest", mgx_onnx_int(n, "largest", 1) != 0)};
     struct mgx_ins *both;
-    if (n->opset < 10 || mgx_build_constant_int(n, 1, &k))
+    if (listed || mgx_build_constant_int(n, 1, &k))
         both =
             mgx_onnx_emit(n, &mgx_op_topk, MGX_ATTRS(mgx_int("k", k), way[0], way[1]), MGX_IN(x));
     else

@@ -21,23 +21,30 @@ static int directions(int64_t direction)
     return direction == MGX_RNN_BIDIRECTIONAL ? 2 : 1;
 }
 
-// Activations of all directions; fewer than that are repeated for the second direction.
+int mgx_rnn_func_at(int given, int once, int i)
+{
+    while (given <= i / once * once)
+        i -= once;
+    return i < given ? i : given - 1;
+}
+
+// Activations of all directions.
 static enum mgx_status find_funcs(const char *op, const struct mgx_rnn_attr *a,
                                   const struct mgx_rnn_cell *cell, struct mgx_rnn_func *funcs,
                                   struct mgx_diag *diag)
 {
     const int once = cell->funcs, all = once * directions(a->direction);
-    const int given = a->actv_func.count < all ? once : all;
-    if (a->actv_func.count < once)
-        return mgx_fail(diag, MGX_INVALID, "%s: %d activation functions where %d are needed", op,
-                        a->actv_func.count, once);
+    const int given = a->actv_func.count < all ? a->actv_func.count : all;
+    if (given < 1)
+        return mgx_fail(diag, MGX_INVALID, "%s: 0 activation functions where %d are needed", op,
+                        once);
     struct mgx_doubles alphas = a->actv_alpha, betas = a->actv_beta;
     for (int i = 0; i < given; i++)
         if (!mgx_rnn_func_find(a->actv_func.v[i], &alphas, &betas, &funcs[i]))
             return mgx_fail(diag, MGX_INVALID, "%s: activation function \"%s\" is unknown", op,
                             a->actv_func.v[i]);
     for (int i = given; i < all; i++)
-        funcs[i] = funcs[i - once];
+        funcs[i] = funcs[mgx_rnn_func_at(given, once, i)];
     return MGX_OK;
 }
 

@@ -9,9 +9,9 @@
 //     result   all hidden states {steps, dirs, batch, hidden}, 0 beyond a sequence's length
 //
 // Everything is computed in double and rounded once, on writing. A cell is one function from the
-// sums of its gates to the next state. Activations are given per direction or once for all, by
-// MIGraphX's names or ONNX's; actv_alpha and actv_beta hold one value for each activation that
-// takes one, in order, as ONNX has it.
+// sums of its gates to the next state. Activations are given per direction or once for all, too few
+// of a direction are filled with its last, by MIGraphX's names or ONNX's; actv_alpha and actv_beta
+// hold one value for each activation that takes one, in order, as ONNX has it.
 #pragma once
 
 #include "op/rule/rule.h"
@@ -27,6 +27,9 @@ struct mgx_rnn_attr {
 };
 
 enum { MGX_RNN_MAX_FUNCS = 3 };
+
+// Which of the `given` activations (at least one) stands at place i of all directions, `once` each.
+int mgx_rnn_func_at(int given, int once, int i);
 
 struct mgx_rnn_func {
     double (*apply)(double x, double alpha, double beta);

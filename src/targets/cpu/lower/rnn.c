@@ -5,6 +5,7 @@
 // exporters get by.
 #include <string.h>
 
+#include "op/reference/rnn.h"
 #include "op/op.h"
 #include "targets/cpu/kernel/rnn.h"
 #include "targets/cpu/lower/lower.h"
@@ -44,22 +45,18 @@ static bool find_act(const char *name, struct mgx_rnn_act *act)
     return false;
 }
 
-// Given once for all directions, per direction, or not at all.
 static bool find_acts(const struct mgx_ins *ins, struct mgx_rnn_desc *d)
 {
-    static const char *const usual[][3] = {
-        {"tanh", "tanh", "tanh"}, {"sigmoid", "tanh", "tanh"}, {"sigmoid", "tanh", "tanh"}};
     const struct mgx_field *field = mgx_field_find(ins->op, "actv_func");
     const struct mgx_strings names =
         *(const struct mgx_strings *)((const char *)ins->attr + field->offset);
     const int each = d->kind == MGX_RNN_LSTM ? 3 : d->kind == MGX_RNN_GRU ? 2 : 1;
     for (int k = 0; k < d->directions; k++) {
         struct mgx_rnn_act *act[3] = {&d->f[k], &d->g[k], &d->h[k]};
-        for (int i = 0; i < each; i++) {
-            const int at = names.count >= (k + 1) * each ? k * each + i : i;
-            if (!find_act(at < names.count ? names.v[at] : usual[d->kind][i], act[i]))
+        for (int i = 0; i < each; i++)
+            if (!names.count ||
+                !find_act(names.v[mgx_rnn_func_at(names.count, each, k * each + i)], act[i]))
                 return false;
-        }
     }
     return true;
 }
