@@ -3,7 +3,8 @@
 //
 // A name is first looked for in the node's own domain. Exporters are careless with domains, so a
 // name of the standard domain that only a vendor's has (SkipLayerNormalization), and any name in a
-// domain of which we know nothing, is taken from where it exists.
+// domain of which we know nothing, is taken from where it exists; so is one that the standard has
+// in later versions only (Attention before opset 23).
 //
 // Holds: the build makes the table in the order of the operators' names. Cost: O(log rules) a node;
 // nothing is built for an import.
@@ -113,7 +114,7 @@ const struct mgx_onnx_op *mgx_onnx_rule_find(const struct mgx_onnx_graph *g,
     const bool standard = mgx_onnx_is_standard(node->domain);
     const bool foreign = !standard && !is_known_domain(node->domain);
     *why = known ? "not known in this opset" : "operator is not known";
-    if (known || !(standard || foreign))
+    if ((known && !standard) || !(standard || foreign))
         return NULL;
     const struct mgx_slice ours = {"", 0};
     int64_t version;

@@ -78,6 +78,13 @@ static const struct {
      "activations=['Sigmoid','Relu'] ->3",
      "LSTM(x:f[2,1,3], w:f[2,8,3], r:f[2,8,2]) hidden_size=2 direction='bidirectional' "
      "activations=['Sigmoid','Relu','Relu','Sigmoid','Relu','Relu'] ->3"},
+    // com.microsoft
+    {"com.microsoft.MultiHeadAttention(q:f[1,3,8], k:f[1,5,2,2,4], b:f[24]) num_heads=2",
+     "com.microsoft.MultiHeadAttention(q:f[1,3,8], k:f[1,5,2,2,4], -, b:f[24]) num_heads=2"},
+    {"com.microsoft.MultiHeadAttention(q:f[1,3,8], k:f[1,5,8], v:f[1,5,8], w:f[12,2]) num_heads=2",
+     "com.microsoft.MultiHeadAttention(q:f[1,3,8], k:f[1,5,8], v:f[1,5,8], w:f[24]) num_heads=2"},
+    {"Attention(x:f[2,4,8], w:f[8,24]) num_heads=2 @19",
+     "com.microsoft.Attention(x:f[2,4,8], w:f[8,24]) num_heads=2 @19"},
 };
 
 struct results {

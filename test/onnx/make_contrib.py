@@ -360,7 +360,69 @@ def machines():
              **nodes, **{f"target_{k}": v for k, v in leaves.items()}, **ml)
 
 
-GROUPS = [activations, norms, fused, attentions, rotations, few_bits, quantized, features, machines]
+def bnb4_weights(codes, packed, scales, rows, columns, block):
+    """What the packed codes stand for; the first of a byte is in its upper half."""
+    each = np.stack([packed >> 4, packed & 15], 1).reshape(-1)[:rows * columns]
+    return (codes[each] * np.repeat(scales, block)[:rows * columns]).reshape(rows, columns)
+
+
+def bnb4():
+    for kind, name in enumerate(("fp4", "nf4")):
+        for rows, columns, block in ((5, 32, 16), (3, 21, 16), (4, 64, 32)):
+            count = rows * columns
+            packed = ints(0, 256, (count + 1) // 2, dtype=np.uint8)
+            scales = np.abs(rand((count + block - 1) // block)) + np.float32(0.1)
+            case(f"bnb4_{name}_{rows}_{columns}", "MatMulBnb4", [rand(2, 3, columns), packed, scales],
+                 constants=(1, 2) if rows != 4 else (), K=columns, N=rows, block_size=block, quant_type=kind)
+
+
+def onnx_forms():
+    """Forms of standard operators of which ONNX Runtime has its own mind."""
+    standard = {"domain": ""}
+    case("squeeze_no_axes", "Squeeze", [rand(3, 1, 5, 1), ints(0, 1, 0, dtype=np.int64)], constants=(1,), **standard)
+    for equation, shapes in {"ij,jk->ik": ((3, 1), (2, 2)), "...ij,...jk->...ik": ((2, 1, 3, 1), (1, 5, 2, 4)),
+                             "bi,bi->b": ((1, 2), (3, 2)), "i,i->i": ((1,), (3,)), "ij,i->": ((1, 4), (3,)),
+                             "ij,jk,kl->il": ((2, 1), (3, 1), (4, 5))}.items():
+        operands = [rand(*s) for s in shapes]
+        case("einsum_ones_" + equation.replace(",", "_").replace("->", "_to_").replace(".", "e"), "Einsum", operands,
+             equation=equation, **standard)
+    # MatMulIntegerToFloat with a scale for each column of A: only the formula says what is meant.
+    a, b = ints(0, 255, 4, 3, dtype=np.uint8), ints(-127, 127, 3, 5, dtype=np.int8)
+    a_scale, b_scale, zero, bias = abs(rand(3)), abs(rand(5)), ints(0, 255, 3, dtype=np.uint8), rand(5)
+    wide = (a.astype(np.float64) - zero) * a_scale
+    case("integer_to_float_columns", "MatMulIntegerToFloat", [a, b, a_scale, b_scale, zero, None, bias],
+         expect=[wide @ (b * b_scale.astype(np.float64)) + bias])
+    whole = ints(0, 9, 3, 5, dtype=np.int8)
+    case("integer_zero_each", "MatMulInteger", [a, b, np.uint8(3), whole],
+         expect=[((a.astype(np.int32) - 3) @ (b.astype(np.int32) - whole)).astype(np.int32)], **standard)
+    x, s = rand(2, 3, 8), rand(2, 3, 8)
+    gamma, both = rand(8), (x + s).astype(np.float64)
+    square = (both * both).mean(-1, keepdims=True)
+    case("skip_rms_all", "SkipSimplifiedLayerNormalization", [x, s, gamma], outputs=4, epsilon=1e-6,
+         expect=[both / np.sqrt(square + 1e-6) * gamma, square, 1 / np.sqrt(square + 1e-6), both])
+
+
+def caches():
+    new = [rand(2, 1, 8) for _ in range(3)]
+    past = [rand(2, 2, 5, 4) for _ in range(2)]
+    for at in (0, 2, 4):
+        case(f"mha_room_{at}", "MultiHeadAttention", [*new, None, None, None, *past, np.array([at], np.int32)],
+             outputs=3, num_heads=2, constants=(8,) if at else ())
+    # Keys and values of one element are placeholders: the query has all.
+    packed = [rand(2, 3, 48), rand(1), rand(1)]
+    lengths = [np.array([2, 2], np.int32), np.int32(3)]
+    empty = np.zeros((2, 2, 0, 8), np.float32)
+    part = np.split(packed[0], [16, 32], 2)
+    heads = [p.reshape(2, 3, 2, 8).transpose(0, 2, 1, 3) for p in part]
+    scores = heads[0] @ heads[1].transpose(0, 1, 3, 2) / np.sqrt(8) + np.triu(np.full((3, 3), -np.inf), 1)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    y = (weights / weights.sum(-1, keepdims=True)) @ heads[2]
+    case("gqa_placeholders", "GroupQueryAttention", [*packed, empty, empty, *lengths], constants=(6,),
+         expect=[y.transpose(0, 2, 1, 3).reshape(2, 3, 16), heads[1], heads[2]], num_heads=2, kv_num_heads=2)
+
+
+GROUPS = [activations, norms, fused, attentions, rotations, few_bits, quantized, features, machines, bnb4,
+          onnx_forms, caches]
 
 
 def build(op, inputs, outputs, constants, domain, attributes, results=None):

@@ -41,6 +41,21 @@ static struct mgx_ins *sum_along(struct mgx_onnx_node *n, struct mgx_ins *x, int
                             (int64_t[]){axis}, 1, true);
 }
 
+// Does the zero point vary along the axis that is summed? It cannot be taken out of the sum then.
+static bool varies(const struct mgx_ins *zero, int from_end)
+{
+    const int axis = zero ? zero->shape.rank - from_end : -1;
+    return zero && zero->shape.rank >= 2 &&
+           !(mgx_build_fixed_dim(zero, axis) && mgx_shape_dim(&zero->shape, axis).min == 1);
+}
+
+// An operand without its zero point, which differs from element to element.
+static struct mgx_ins *shift(struct mgx_onnx_node *n, struct mgx_ins *x, struct mgx_ins *zero)
+{
+    x = mgx_onnx_convert(n, x, MGX_INT32);
+    return zero ? mgx_build_sub(n, x, zero) : x;
+}
+
 static enum mgx_status matmul_integer(struct mgx_onnx_node *n)
 {
     TRY(mgx_onnx_need(n, 2, 4));
@@ -57,6 +72,14 @@ static enum mgx_status matmul_integer(struct mgx_onnx_node *n)
     if (!a || !b)
         return MGX_OK;
     const int inner = a->shape.rank - 1;
+    if (varies(p, 1) || varies(q, 2)) {
+        p = p && is_vector(p) ? mgx_build_unsqueeze(n, p, (int64_t[]){1}, 1) : p;
+        a = shift(n, a, p);
+        b = shift(n, b, q);
+        p = q = NULL;
+    }
+    if (!a || !b)
+        return MGX_OK;
     if (p && q && !mgx_build_fixed_dim(a, inner))
         return mgx_onnx_defer(n);
     if (p && is_vector(p)) // one per row

@@ -262,6 +262,8 @@ const struct mgx_onnx_op mgx_onnx_ms_qattention = {
 
 // --- MultiHeadAttention ---
 
+enum { PAST_LENGTH = 8 };
+
 // Member i of `of` that lie side by side in x {batch, tokens, heads, of, size}: {batch, tokens,
 // heads * size}.
 static enum mgx_status unpack(struct mgx_onnx_node *n, const struct heads *h, struct mgx_ins *x,
@@ -291,7 +293,7 @@ static enum mgx_status find_operands(struct mgx_onnx_node *n, const struct heads
         return MGX_OK;
     }
     v[0] = n->in[0];
-    if (key && mgx_onnx_rank(key) == 5 && !value) {
+    if (key && mgx_onnx_rank(key) == 5 && (!value || mgx_onnx_rank(value) == 1)) {
         for (int i = 0; i < 2; i++)
             TRY(unpack(n, h, key, i, 2, &v[i + 1]));
         return MGX_OK;
@@ -303,10 +305,19 @@ static enum mgx_status find_operands(struct mgx_onnx_node *n, const struct heads
     return MGX_OK;
 }
 
+// Input 3 as a vector. Behind packed keys and values it may have come one place forward.
+static struct mgx_ins *read_bias(struct mgx_onnx_node *n)
+{
+    struct mgx_ins *bias = mgx_onnx_in(n, 3), *value = mgx_onnx_in(n, 2);
+    if (!bias && value && mgx_onnx_rank(value) == 1)
+        bias = value;
+    return bias && bias->shape.rank > 1 ? mgx_onnx_reshape(n, bias, (int64_t[]){-1}, 1) : bias;
+}
+
 // Adds each operand's share of the bias and splits heads; what comes as heads has its bias.
 static enum mgx_status split_operands(struct mgx_onnx_node *n, struct heads *h, struct mgx_ins **v)
 {
-    struct mgx_ins *bias = mgx_onnx_in(n, 3), **out[3] = {&h->q, &h->k, &h->v};
+    struct mgx_ins *bias = read_bias(n), **out[3] = {&h->q, &h->k, &h->v};
     int64_t at = 0;
     for (int i = 0; i < 3; i++) {
         const int rank = mgx_onnx_rank(v[i]);
@@ -329,31 +340,68 @@ static enum mgx_status split_operands(struct mgx_onnx_node *n, struct heads *h, 
     return recorded(n);
 }
 
+// How many tokens the caches hold: all of their length, or what past_sequence_length says of caches
+// with room for more.
+static enum mgx_status read_past(struct mgx_onnx_node *n, struct heads *h, int64_t room)
+{
+    h->past = room;
+    if (!mgx_onnx_in(n, PAST_LENGTH))
+        return MGX_OK;
+    if (!mgx_build_constant_int(n, PAST_LENGTH, &h->past))
+        return mgx_onnx_invalid(n, "past_sequence_length is not one number");
+    const int64_t tokens = h->k ? h->k->shape.lens[2] : 0;
+    if (h->past < 0 || h->past > room - tokens)
+        return mgx_onnx_invalid(n, "%lld tokens behind %lld do not fit in a cache of %lld",
+                                (long long)tokens, (long long)h->past, (long long)room);
+    return MGX_OK;
+}
+
+// Puts the new tokens *now behind the h->past ones of the cache `past`. *present is the longer
+// cache; one with room keeps its length, and what lies behind the new tokens.
+static void append(struct mgx_onnx_node *n, const struct heads *h, struct mgx_ins *past,
+                   struct mgx_ins **now, struct mgx_ins **present)
+{
+    const int64_t room = past->shape.lens[2];
+    const int64_t end = h->past + (*now ? (*now)->shape.lens[2] : 0);
+    struct mgx_ins *old = h->past < room ? mgx_build_slice(n, past, 2, 0, h->past) : past;
+    *now = mgx_build_concat(n, 2, (struct mgx_ins *const[]){old, *now}, 2);
+    *present = *now;
+    if (!mgx_onnx_in(n, PAST_LENGTH) || end >= room)
+        return;
+    struct mgx_ins *rest = mgx_build_slice(n, past, 2, end, room);
+    *present = mgx_build_concat(n, 2, (struct mgx_ins *const[]){*now, rest}, 2);
+}
+
 static enum mgx_status extend(struct mgx_onnx_node *n, struct heads *h)
 {
-    struct mgx_ins *key = mgx_onnx_in(n, 6), *value = mgx_onnx_in(n, 7);
-    if ((key == NULL) != (value == NULL))
+    struct mgx_ins *past[2] = {mgx_onnx_in(n, 6), mgx_onnx_in(n, 7)};
+    struct mgx_ins **now[2] = {&h->k, &h->v}, *present[2] = {h->k, h->v};
+    if ((past[0] == NULL) != (past[1] == NULL))
         return mgx_onnx_invalid(n, "past_key and past_value come together");
-    if (key) {
-        if (key->shape.rank != 4 || value->shape.rank != 4)
-            return mgx_onnx_invalid(n, "past_key has rank %d, not 4", key->shape.rank);
-        h->past = key->shape.lens[2];
-        h->k = mgx_build_concat(n, 2, (struct mgx_ins *const[]){key, h->k}, 2);
-        h->v = mgx_build_concat(n, 2, (struct mgx_ins *const[]){value, h->v}, 2);
+    if (past[0]) {
+        if (past[0]->shape.rank != 4 || past[1]->shape.rank != 4)
+            return mgx_onnx_invalid(n, "past_key has rank %d, not 4", past[0]->shape.rank);
+        if (past[0]->shape.lens[2] != past[1]->shape.lens[2])
+            return mgx_onnx_invalid(n, "past_key has %lld tokens, past_value %lld",
+                                    (long long)past[0]->shape.lens[2],
+                                    (long long)past[1]->shape.lens[2]);
+        TRY(read_past(n, h, past[0]->shape.lens[2]));
+        for (int i = 0; i < 2; i++)
+            append(n, h, past[i], now[i], &present[i]);
     }
-    if (n->out_count > 1)
-        n->out[1] = h->k;
-    if (n->out_count > 2)
-        n->out[2] = h->v;
+    for (int i = 0; i < 2 && i + 1 < n->out_count; i++)
+        n->out[i + 1] = present[i];
     return recorded(n);
 }
 
 static enum mgx_status multi_head(struct mgx_onnx_node *n)
 {
     TRY(mgx_onnx_need(n, 1, 10));
-    if (mgx_onnx_in(n, 8) || mgx_onnx_in(n, 9))
-        return mgx_onnx_unsupported(n, "a cache shared between runs (past_sequence_length)");
-    if (!mgx_build_static(n))
+    if (mgx_onnx_in(n, 9))
+        return mgx_onnx_unsupported(n, "cache_indirection, of a search by beams");
+    int64_t past;
+    if (!mgx_build_static(n) ||
+        (mgx_onnx_in(n, PAST_LENGTH) && !mgx_build_constant_int(n, PAST_LENGTH, &past)))
         return mgx_onnx_defer(n);
     struct heads h = {
         .mask = mgx_onnx_in(n, 4), .bias = mgx_onnx_in(n, 5), .type = n->in[0]->shape.type};

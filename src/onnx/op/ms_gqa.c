@@ -99,6 +99,9 @@ static enum mgx_status read_operands(struct mgx_onnx_node *n, struct gqa *g)
 {
     struct mgx_ins *v[3] = {n->in[QUERY], mgx_onnx_in(n, KEY), mgx_onnx_in(n, VALUE)};
     const int64_t heads[3] = {g->heads, g->shared, g->shared};
+    // A key and value of another rank are placeholders: all three are in the query.
+    for (int i = 1; i < 3; i++)
+        v[i] = v[i] && v[i]->shape.rank < 3 ? NULL : v[i];
     if ((v[1] == NULL) != (v[2] == NULL) || v[0]->shape.rank != 3)
         return mgx_onnx_invalid(n, "queries of rank %d, keys without values", v[0]->shape.rank);
     const int64_t all = g->heads + (v[1] ? 0 : 2 * g->shared), width = v[0]->shape.lens[2];

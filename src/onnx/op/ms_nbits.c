@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// MatMulNBits and GatherBlockQuantized of com.microsoft: weights of a few bits, quantized block by
-// block. The numbers are unpacked, dequantized and handed to the standard operator; with constant
-// weights all of that may be folded.
+// MatMulNBits, MatMulBnb4 and GatherBlockQuantized of com.microsoft: weights of a few bits,
+// quantized block by block. The numbers are unpacked, dequantized and handed to the standard
+// operator; with constant weights all of that may be folded.
 #include "base/size.h"
 #include "onnx/build.h"
 #include "onnx/quantize.h"
@@ -127,6 +127,101 @@ static enum mgx_status matmul_nbits(struct mgx_onnx_node *n)
 }
 const struct mgx_onnx_op mgx_onnx_ms_matmul_nbits = {
     .name = "MatMulNBits", .domain = "com.microsoft", .import = matmul_nbits};
+
+// --- MatMulBnb4 ---
+
+// What the sixteen codes stand for, before the block's scale: values of a float of four bits, and
+// quantiles of the normal distribution (NF4).
+static const double fp4_codes[16] = {
+    0,    5.208333333e-03,  0.66666667,  1,  0.33333333,  0.5,  0.16666667,  0.25,
+    -0.0, -5.208333333e-03, -0.66666667, -1, -0.33333333, -0.5, -0.16666667, -0.25};
+static const double nf4_codes[16] = {-1.0,
+                                     -0.6961928009986877,
+                                     -0.5250730514526367,
+                                     -0.39491748809814453,
+                                     -0.28444138169288635,
+                                     -0.18477343022823334,
+                                     -0.09105003625154495,
+                                     0.0,
+                                     0.07958029955625534,
+                                     0.16093020141124725,
+                                     0.24611230194568634,
+                                     0.33791524171829224,
+                                     0.44070982933044434,
+                                     0.5626170039176941,
+                                     0.7229568362236023,
+                                     1.0};
+
+struct bnb4 {
+    int64_t rows, columns, block, kind;
+};
+
+static enum mgx_status read_bnb4(struct mgx_onnx_node *n, struct bnb4 *w)
+{
+    *w = (struct bnb4){.rows = mgx_onnx_int(n, "N", 0),
+                       .columns = mgx_onnx_int(n, "K", 0),
+                       .block = mgx_onnx_int(n, "block_size", 0),
+                       .kind = mgx_onnx_int(n, "quant_type", -1)};
+    if (w->kind != 0 && w->kind != 1)
+        return mgx_onnx_invalid(n, "quant_type is %lld, not 0 (FP4) or 1 (NF4)",
+                                (long long)w->kind);
+    if (w->block < 16 || w->block > 1 << 20 || (w->block & (w->block - 1)) != 0)
+        return mgx_onnx_invalid(n, "block_size %lld is no power of 2 from 16 on",
+                                (long long)w->block);
+    if (w->rows < 1 || w->columns < 1 || w->rows > INT32_MAX || w->columns > INT32_MAX)
+        return mgx_onnx_invalid(n, "N %lld and K %lld", (long long)w->rows, (long long)w->columns);
+    return MGX_OK;
+}
+
+// The codes in order: two a byte, the first in the upper half.
+static struct mgx_ins *unpack_codes(struct mgx_onnx_node *n, struct mgx_ins *x, int64_t count)
+{
+    const int64_t bytes = (count + 1) / 2;
+    x = unpack(n, mgx_onnx_reshape(n, x, (int64_t[]){bytes, 1}, 2), 4);
+    x = mgx_onnx_emit(n, &mgx_op_reverse, MGX_ATTRS(mgx_ints("axes", (int64_t[]){1}, 1)),
+                      MGX_IN(x));
+    x = mgx_onnx_reshape(n, x, (int64_t[]){2 * bytes}, 1);
+    return 2 * bytes > count ? mgx_build_slice(n, x, 0, 0, count) : x;
+}
+
+// {N, K}: what each code stands for times the scale of its block; blocks run on over rows.
+static enum mgx_status bnb4_weights(struct mgx_onnx_node *n, const struct bnb4 *w,
+                                    struct mgx_ins **out)
+{
+    const int64_t count = w->rows * w->columns, blocks = (count + w->block - 1) / w->block;
+    const enum mgx_type type = n->in[2]->shape.type;
+    const struct mgx_shape codes = mgx_shape_vector(type, 16);
+    TRY(require_count(n, n->in[1], "B", (count + 1) / 2));
+    TRY(require_count(n, n->in[2], "absmax", blocks));
+    struct mgx_ins *table = mgx_build_doubles(n, &codes, w->kind ? nf4_codes : fp4_codes);
+    struct mgx_ins *y = mgx_build_gather(n, table, unpack_codes(n, n->in[1], count), 0);
+    struct mgx_ins *scale = mgx_onnx_reshape(n, n->in[2], (int64_t[]){blocks, 1}, 2);
+    scale = mgx_build_expand(n, scale, 2, (int64_t[]){blocks, w->block});
+    scale = mgx_onnx_reshape(n, scale, (int64_t[]){blocks * w->block}, 1);
+    if (blocks * w->block > count)
+        scale = mgx_build_slice(n, scale, 0, 0, count);
+    *out = mgx_onnx_reshape(n, mgx_build_mul(n, y, scale), (int64_t[]){w->rows, w->columns}, 2);
+    return recorded(n);
+}
+
+static enum mgx_status matmul_bnb4(struct mgx_onnx_node *n)
+{
+    struct bnb4 w;
+    struct mgx_ins *y = NULL;
+    TRY(mgx_onnx_need(n, 3, 3));
+    TRY(read_bnb4(n, &w));
+    if (!mgx_onnx_is_static(n->in[1]) || !mgx_onnx_is_static(n->in[2]) ||
+        mgx_onnx_rank(n->in[0]) < 0)
+        return mgx_onnx_defer(n);
+    TRY(bnb4_weights(n, &w, &y));
+    y = mgx_onnx_convert(n, y, n->in[0]->shape.type);
+    if (mgx_onnx_int(n, "transB", 1))
+        y = mgx_onnx_transpose(n, y, (int64_t[]){1, 0}, 2);
+    n->out[0] = mgx_build_matmul(n, &mgx_op_dot, n->in[0], y);
+    return MGX_OK;
+}
+const struct mgx_onnx_op mgx_onnx_ms_matmul_bnb4 = {
+    .name = "MatMulBnb4", .domain = "com.microsoft", .import = matmul_bnb4};
 
 // --- GatherBlockQuantized ---
 

@@ -33,6 +33,7 @@ static enum mgx_status normalize_last(struct mgx_onnx_node *n, struct mgx_ins *x
         struct mgx_ins *square =
             mgx_build_reduce(n, &mgx_op_reduce_mean, mgx_build_mul(n, wide, wide), last, 1, true);
         y = mgx_build_rms(n, wide, last, 1, epsilon);
+        mean = square; // of what is normalised: nothing is centred here
         if (n->out_count > 2)
             inverse = mgx_build_rsqrt(n, mgx_build_with(n, &mgx_op_add, square, epsilon));
     }

@@ -237,11 +237,30 @@ static enum mgx_status integer_product(struct mgx_onnx_node *n, struct mgx_ins *
     return recorded(n);
 }
 
+// A scale for every column of A does not come out of the sum over columns: the operands are
+// dequantized first.
+static enum mgx_status scaled_columns(struct mgx_onnx_node *n)
+{
+    struct mgx_ins *bias = mgx_onnx_in(n, 6);
+    struct mgx_ins *a = mgx_quantize_undo(n, n->in[0], n->in[2], mgx_onnx_in(n, 4), -1);
+    struct mgx_ins *b = mgx_quantize_undo(n, n->in[1], n->in[3], mgx_onnx_in(n, 5), -1);
+    struct mgx_ins *y = mgx_build_matmul(n, &mgx_op_dot, a, b);
+    n->out[0] = bias ? mgx_build_add(n, y, bias) : y;
+    return recorded(n);
+}
+
+static bool is_single(const struct mgx_ins *v)
+{
+    return !v || mgx_shape_elements(&v->shape) == 1;
+}
+
 static enum mgx_status matmul_integer_to_float(struct mgx_onnx_node *n)
 {
     TRY(mgx_onnx_need(n, 4, 7));
     if (!mgx_build_static(n))
         return mgx_onnx_defer(n);
+    if (!is_single(n->in[2]) || !is_single(mgx_onnx_in(n, 4)))
+        return scaled_columns(n);
     struct mgx_ins *const v[4] = {n->in[0], n->in[1], mgx_onnx_in(n, 4), mgx_onnx_in(n, 5)};
     return integer_product(n, v, mgx_build_mul(n, n->in[2], n->in[3]), mgx_onnx_in(n, 6));
 }
