@@ -150,6 +150,9 @@ static bool pack_inputs(struct mgx_plan_choice *k, const struct mgx_plan_offer *
             return false;
         k->in[i].pack = copy.state;
         k->in[i].packed = in[i] = shape;
+        const struct mgx_tensor **constant = (const struct mgx_tensor **)&c->constant[i];
+        if (*constant && !mgx_plan_repack_constant(&k->own, &shape, constant, c->diag))
+            return false;
         changed = true;
     }
     return changed;
@@ -226,8 +229,6 @@ static void ask(struct mgx_plan_choice *k, const struct mgx_compute_call *call,
     bool skip[MGX_PLAN_CHOICE_INPUTS];
     unsigned char want[MGX_PLAN_CHOICE_INPUTS];
     assert(call->in_count <= MGX_PLAN_CHOICE_INPUTS);
-    for (int i = 0; i < call->in_count; i++)
-        constant[i] = k->in[i].constant ? call->in[i] : NULL;
     struct mgx_plan_offer c = offer_of(k, diag);
     c.in = in;
     c.in_count = call->in_count;
@@ -237,6 +238,8 @@ static void ask(struct mgx_plan_choice *k, const struct mgx_compute_call *call,
     c.want_in = want;
     for (int i = 0; in && kernels[i]; i++) {
         assert(kernels[i]->host || !k->own.machine->memory);
+        for (int n = 0; n < call->in_count; n++)
+            constant[n] = k->in[n].constant ? call->in[n] : NULL;
         const enum mgx_plan_answer answer = ask_one(k, &c, kernels[i], in);
         if (answer == MGX_PLAN_TAKEN) {
             take(k, &c, kernels[i]);

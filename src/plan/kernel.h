@@ -84,3 +84,7 @@ enum mgx_plan_answer mgx_plan_no_memory(const struct mgx_plan_offer *c);
 enum mgx_plan_answer mgx_plan_ask(const struct mgx_plan_kernel *kernel, struct mgx_plan_offer *c);
 // The shape that the kernel wants input i in; false if it has it.
 bool mgx_plan_wanted(const struct mgx_plan_offer *c, int i, struct mgx_shape *shape);
+// Puts a copy with these strides in the place of *constant, for a kernel that asked for its input
+// in another order: the value must lie as the input does. False when out of memory.
+bool mgx_plan_repack_constant(struct mgx_plan_store *store, const struct mgx_shape *shape,
+                              const struct mgx_tensor **constant, struct mgx_diag *diag);

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "plan/join.h"
 #include "plan/kernel.h"
 
 enum mgx_plan_answer mgx_plan_refuse(const struct mgx_plan_offer *c)
@@ -41,4 +42,22 @@ bool mgx_plan_wanted(const struct mgx_plan_offer *c, int i, struct mgx_shape *sh
     if (c->want_in[i] == MGX_PLAN_LIKE_RESULT)
         *shape = mgx_shape_like_order(shape, c->out);
     return !mgx_shape_equal(in, shape);
+}
+
+bool mgx_plan_repack_constant(struct mgx_plan_store *store, const struct mgx_shape *shape,
+                              const struct mgx_tensor **constant, struct mgx_diag *diag)
+{
+    const struct mgx_tensor *given = *constant;
+    struct mgx_tensor *t = MGX_NEW(&store->arena, struct mgx_tensor);
+    const size_t bytes = (size_t)mgx_shape_space(shape) * mgx_type_size(shape->type);
+    void *data = t ? mgx_arena_alloc(&store->arena, bytes) : NULL;
+    if (!data || !mgx_plan_note_copy(store, data, bytes, given->data)) {
+        mgx_fail_memory(diag);
+        return false;
+    }
+    mgx_plan_join_fill(store, given->data, true);
+    *t = mgx_tensor_borrow(shape, data);
+    mgx_tensor_copy(given, t);
+    *constant = t;
+    return true;
 }

@@ -134,6 +134,9 @@ static enum mgx_status pack_inputs(struct mgx_build *b, struct choice *x, bool *
         TRY(add_packed(b, c->ins, x->in[i], &shape, side_of(b, x->kernel), &packed, c->diag));
         x->in[i] = packed;
         in[i] = packed->shape;
+        const struct mgx_tensor **constant = (const struct mgx_tensor **)&c->constant[i];
+        if (*constant && !mgx_plan_repack_constant(c->store, &shape, constant, c->diag))
+            return MGX_NO_MEMORY;
         *changed = true;
     }
     return MGX_OK;
