@@ -240,6 +240,55 @@ struct mgx_module *mgx_onnx_body(const struct mgx_onnx_node *n, const char *name
     return mgx_add_return(module, out, body.proto.outputs.count) ? module : NULL;
 }
 
+// Undoes an import that failed: modules from `count` on, nested ones first, and what was recorded.
+static void undo(const struct mgx_onnx_node *n, int count)
+{
+    struct mgx_program *p = n->module->program;
+    while (p->module_count > count)
+        mgx_program_remove_module(p, p->modules[p->module_count - 1]);
+    mgx_diag_clear(&p->diag);
+    mgx_diag_clear(n->diag);
+}
+
+struct mgx_module *mgx_onnx_branch(const struct mgx_onnx_node *n, const char *name,
+                                   const char **why)
+{
+    struct mgx_onnx_import *import = n->graph->import;
+    const int count = n->module->program->module_count;
+    *why = NULL;
+    import->misfit = false;
+    struct mgx_module *body = mgx_onnx_body(n, name, NULL, 0);
+    if (body || !import->misfit || n->diag->status != MGX_INVALID)
+        return body;
+    const char *text = mgx_arena_strdup(&n->module->program->arena, n->diag->text);
+    undo(n, count);
+    if (!text)
+        mgx_fail_memory(n->diag);
+    *why = text;
+    return NULL;
+}
+
+struct mgx_module *mgx_onnx_failing_branch(const struct mgx_onnx_node *n, const char *name,
+                                           const struct mgx_module *like, const char *why)
+{
+    const char *title = module_name(n, name);
+    const int count = mgx_module_result_count(like);
+    struct mgx_ins **out = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, count);
+    struct mgx_module *module =
+        title && out ? mgx_program_add_module(n->module->program, title) : NULL;
+    if (!module) {
+        mgx_fail_memory(n->diag);
+        return NULL;
+    }
+    for (int i = 0; i < count; i++) {
+        const struct mgx_shape *shape = &mgx_module_result(like, i)->shape;
+        out[i] = mgx_emit(module, &mgx_op_fail,
+                          MGX_ATTRS(mgx_shape_attr("shape", shape), mgx_text("message", why)),
+                          (struct mgx_ins_list){0});
+    }
+    return mgx_add_return(module, out, count) ? module : NULL;
+}
+
 enum mgx_status mgx_onnx_body_counts(const struct mgx_onnx_node *n, const char *name, int *inputs,
                                      int *outputs)
 {

@@ -276,6 +276,8 @@ static enum mgx_status import_node(struct mgx_onnx_graph *g,
     enum mgx_status status = apply_rule(&n, proto);
     if (status == MGX_OK)
         status = check_result(&n);
+    if (status == MGX_INVALID && !proto->has_graphs)
+        g->import->misfit = true; // of this node; graphs say it of theirs
     if (status != MGX_OK)
         blame_node(g, proto, n.opset);
     return status;

@@ -89,6 +89,7 @@ struct mgx_onnx_import {
         *before;  // import in place: where instructions of the main graph go; NULL: the end
     bool final;   // a rule that defers now fails: nothing more will be known later
     bool gave_up; // ... and this says that one did
+    bool misfit;  // a node was refused for its operands and attributes, not for what the graph is
 };
 
 // An import without bytes yet, and the end of it (the program is the caller's).

@@ -89,6 +89,14 @@ struct mgx_ins *mgx_onnx_tensor(const struct mgx_onnx_node *n, const char *name)
 // inputs get.
 struct mgx_module *mgx_onnx_body(const struct mgx_onnx_node *n, const char *name,
                                  const struct mgx_shape *in_shapes, int in_count);
+// The same for a branch, which may never run: NULL with the reason in *why, and nothing recorded,
+// when a node in it does not fit the sizes given. Everything else is a failure as ever.
+struct mgx_module *mgx_onnx_branch(const struct mgx_onnx_node *n, const char *name,
+                                   const char **why);
+// What stands for a branch that does not fit: its results are shaped like those of `like`, and
+// running it fails with the reason.
+struct mgx_module *mgx_onnx_failing_branch(const struct mgx_onnx_node *n, const char *name,
+                                           const struct mgx_module *like, const char *why);
 // Numbers of inputs and outputs of a graph attribute.
 enum mgx_status mgx_onnx_body_counts(const struct mgx_onnx_node *n, const char *name, int *inputs,
                                      int *outputs) MGX_NODISCARD;

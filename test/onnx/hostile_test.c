@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "import.h"
+#include "targets/target.h"
 
 enum { FLOAT = 1, INT64 = 7, BOOL = 9 };
 
@@ -371,6 +372,70 @@ CASE(branches_must_agree)
     CHECK(diag.text[0]);
 }
 
+// A branch of nodes that cannot have these sizes: x {2} by a constant of three, behind an If of its
+// own that is well.
+static struct pb misfit(void)
+{
+    struct pb g = {0}, attrs = {0}, yes = branch("Abs", "x", "r"), no = branch("Neg", "x", "r");
+    struct pb t = pb_tensor_raw("three", FLOAT, 1, (int64_t[]){3}, "\0\0\0\0\0\0\0\0\0\0\0\0", 12);
+    pb_initializer(&g, &t);
+    pb_attr_graph(&attrs, "then_branch", &yes);
+    pb_attr_graph(&attrs, "else_branch", &no);
+    pb_node(&g, "If", "c", "inner", &attrs);
+    pb_node(&g, "Add", "inner,three", "r", NULL);
+    pb_output(&g, "r");
+    return g;
+}
+
+// Compiles for the target, which takes the program over, and runs; false with the text in *diag.
+static bool run_on(struct mgx_program *p, const char *target, bool condition, float *out,
+                   struct mgx_diag *diag)
+{
+    static float x[] = {3, 4};
+    uint8_t c = condition;
+    const struct mgx_shape scalar = mgx_shape_scalar(MGX_BOOL);
+    const struct mgx_named_tensor in[] = {{"c", mgx_tensor_borrow(&scalar, &c)},
+                                          {"x", floats(x, 1, (int64_t[]){2})}};
+    struct mgx_tensor results[1] = {0};
+    struct mgx_run run = {.params = in, .param_count = 2, .results = results, .result_count = 1};
+    mgx_diag_clear(diag);
+    const struct mgx_compile_options options = {.offload_copy = true};
+    if (!p->executable && mgx_program_compile(p, mgx_target_find(target), &options, diag) != MGX_OK)
+        return false;
+    if (mgx_program_run(p, &run, diag) != MGX_OK)
+        return false;
+    *out = *(const float *)results[0].data;
+    mgx_tensor_release(&results[0]);
+    return true;
+}
+
+CASE(a_branch_that_does_not_fit_fails_when_it_runs)
+{
+    static const char *const targets[] = {"ref", "cpu"};
+    for (int i = 0; i < 4; i++) {
+        const bool other = i / 2; // which of the branches fits
+        struct pb yes = other ? misfit() : branch("Abs", "x", "r");
+        struct pb no = other ? branch("Abs", "x", "r") : misfit();
+        struct pb m = if_model(&yes, &no);
+        struct mgx_diag diag;
+        struct mgx_program *p = import_model(&m, NULL, &diag);
+        float y = 0;
+        if (!p)
+            CHECK_FAIL("%s", diag.text);
+        CHECK_INT(mgx_module_result(mgx_program_main(p), 0)->shape.lens[0], 2);
+        CHECK_OK(mgx_program_verify(p, &diag), diag);
+        CHECK(run_on(p, targets[i % 2], !other, &y, &diag));
+        CHECK_NEAR(y, 3, 0);
+        CHECK(!run_on(p, targets[i % 2], other, &y, &diag));
+        CHECK(strstr(diag.text, "shapes {2} and {3} do not broadcast"));
+        CHECK(strstr(diag.text, other ? "then_branch" : "else_branch"));
+        mgx_program_destroy(p);
+    }
+    struct pb yes = misfit(), no = misfit();
+    struct pb m = if_model(&yes, &no);
+    CHECK(refused(&m, MGX_INVALID, "shapes {2} and {3} do not broadcast"));
+}
+
 // --- resources ---
 
 CASE(constants_that_want_the_world)
@@ -441,5 +506,6 @@ TEST_MAIN(ROW(other_files_are_not_models) ROW(what_people_take_for_models_is_nam
                           ROW(many_consumers_are_linear) ROW(bodies_capture_and_shadow)
                               ROW(captures_are_found_before_their_reader)
                                   ROW(cycles_through_captures_are_seen) ROW(branches_must_agree)
-                                      ROW(constants_that_want_the_world) ROW(folding_has_a_budget)
-                                          ROW(usable_after_a_refusal))
+                                      ROW(a_branch_that_does_not_fit_fails_when_it_runs)
+                                          ROW(constants_that_want_the_world)
+                                              ROW(folding_has_a_budget) ROW(usable_after_a_refusal))

@@ -32,14 +32,34 @@ static enum mgx_status branch_in_place(struct mgx_onnx_node *n, const char *name
     return mgx_onnx_inline(n, name, NULL, 0, n->out, n->out_count);
 }
 
+// Both branches. One that does not fit the sizes given need not fit if it never runs: a model for
+// two rates of samples has a branch for each. It fails when it does.
+static enum mgx_status branches(struct mgx_onnx_node *n, struct mgx_module *mod[2])
+{
+    static const char *const names[2] = {"then_branch", "else_branch"};
+    const char *why[2] = {NULL, NULL};
+    mod[0] = mod[1] = NULL;
+    for (int i = 0; i < 2; i++) {
+        mod[i] = mgx_onnx_branch(n, names[i], &why[i]);
+        if (!mod[i] && !why[i])
+            return n->diag->status;
+    }
+    if (why[0] && why[1])
+        return mgx_onnx_invalid(n, "%s", why[0]);
+    for (int i = 0; i < 2; i++)
+        if (why[i])
+            mod[i] = mgx_onnx_failing_branch(n, names[i], mod[1 - i], why[i]);
+    return MGX_OK;
+}
+
 static enum mgx_status import_if(struct mgx_onnx_node *n)
 {
     TRY(mgx_onnx_need(n, 1, 1));
     int64_t condition = 0;
     if (mgx_build_constant_int(n, 0, &condition))
         return branch_in_place(n, condition ? "then_branch" : "else_branch");
-    struct mgx_module *mod[2] = {mgx_onnx_body(n, "then_branch", NULL, 0),
-                                 mgx_onnx_body(n, "else_branch", NULL, 0)};
+    struct mgx_module *mod[2];
+    TRY(branches(n, mod));
     if (!mod[0] || !mod[1])
         return MGX_OK; // the failure is recorded
     struct mgx_ins *y = mgx_onnx_emit_body(n, &mgx_op_if, NULL, n->in, 1, mod, 2);
