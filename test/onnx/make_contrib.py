@@ -421,8 +421,25 @@ def caches():
          expect=[y.transpose(0, 2, 1, 3).reshape(2, 3, 16), heads[1], heads[2]], num_heads=2, kv_num_heads=2)
 
 
+def quantized_lstm():
+    """ONNX Runtime quantizes the input and the states too, hence the tolerance."""
+    for name, directions, columns, dtype in (("forward", 1, False, np.int8), ("bidirectional", 2, True, np.uint8),
+                                             ("reverse", 1, True, np.int8)):
+        hidden, wide = 4, 3
+        low, high = (0, 127) if dtype == np.uint8 else (-63, 63)
+        shape = (directions, 4 * hidden) if columns else (directions,)
+        zero = np.full(shape, 63 if dtype == np.uint8 else 0, dtype)
+        w = [ints(low, high, directions, n, 4 * hidden, dtype=dtype) for n in (wide, hidden)]
+        scales = [(abs(rand(*shape)) * 0.003 + 0.004).astype(np.float32) for _ in range(2)]
+        case(f"lstm_quantized_{name}", "DynamicQuantizeLSTM",
+             [rand(5, 2, wide), *w, rand(directions, 8 * hidden), None, rand(directions, 2, hidden),
+              rand(directions, 2, hidden), None, scales[0], zero, scales[1], zero],
+             outputs=3, constants=(1, 2, 3, 8, 9, 10, 11), tolerance="5e-2 3e-2", hidden_size=hidden,
+             direction=name)
+
+
 GROUPS = [activations, norms, fused, attentions, rotations, few_bits, quantized, features, machines, bnb4,
-          onnx_forms, caches]
+          onnx_forms, caches, quantized_lstm]
 
 
 def build(op, inputs, outputs, constants, domain, attributes, results=None):
