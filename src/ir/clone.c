@@ -109,6 +109,8 @@ static enum mgx_status copy_program(struct copy *c, const struct mgx_program *p)
     for (int i = 0; names && i < count; i++)
         names[i] = mgx_arena_strdup(&c->to->arena, p->output_names.v[i]);
     c->to->output_names = (struct mgx_strings){names, count};
+    for (int64_t i = 0; i + 1 < p->hints.count; i += 2)
+        TRY(mgx_program_hint(c->to, p->hints.v[i], p->hints.v[i + 1], c->diag));
     c->to->print_origins = p->print_origins;
     c->to->parameter_count = p->parameter_count;
     for (int64_t i = 0; i < p->pinned.count; i++)

@@ -62,6 +62,10 @@ struct mgx_kept { // shares released with the program
 
 struct mgx_executable; // a target's compiled form, see targets/target.h
 
+struct mgx_hints { // parameter, text, parameter, text ...
+    MGX_ARRAY(const char *);
+};
+
 struct mgx_program {
     struct mgx_arena arena;
     struct mgx_arena module_arena; // the modules, which outlive what they hold
@@ -72,6 +76,7 @@ struct mgx_program {
     struct mgx_map module_names;     // name -> module
     struct mgx_map parameter_names;  // all that there ever were, in any module
     struct mgx_strings output_names; // as the model calls its results; empty if unknown
+    struct mgx_hints hints;          // of parameters, why they have their sizes
     bool print_origins;              // text form ends in " # <origin>" (debug symbols)
     struct mgx_executable *executable;
     void (*destroy_executable)(struct mgx_executable *executable);
@@ -99,6 +104,10 @@ enum mgx_status mgx_program_compact(struct mgx_program *p, struct mgx_diag *diag
 enum mgx_status mgx_program_backup(struct mgx_program **out, const struct mgx_program *p,
                                    struct mgx_diag *diag) MGX_NODISCARD;
 void mgx_program_restore(struct mgx_program *p, struct mgx_program *backup);
+// Says of a parameter why it has the sizes it has, for whoever gives another; lost when saved.
+enum mgx_status mgx_program_hint(struct mgx_program *p, const char *parameter, const char *text,
+                                 struct mgx_diag *diag) MGX_NODISCARD;
+const char *mgx_program_find_hint(const struct mgx_program *p, const char *parameter); // or NULL
 // MGX_OK, or what the first failing builder met (copied to diag).
 enum mgx_status mgx_program_status(const struct mgx_program *p,
                                    struct mgx_diag *diag) MGX_NODISCARD;

@@ -50,6 +50,24 @@ void mgx_program_destroy(struct mgx_program *p)
     free(p);
 }
 
+enum mgx_status mgx_program_hint(struct mgx_program *p, const char *parameter, const char *text,
+                                 struct mgx_diag *diag)
+{
+    const char *name = mgx_arena_strdup(&p->arena, parameter);
+    const char *copy = mgx_arena_strdup(&p->arena, text);
+    const bool kept = name && copy && MGX_PUSH(&p->hints, &p->arena, name) &&
+                      MGX_PUSH(&p->hints, &p->arena, copy);
+    return kept ? MGX_OK : mgx_fail_memory(diag);
+}
+
+const char *mgx_program_find_hint(const struct mgx_program *p, const char *parameter)
+{
+    for (int64_t i = 0; i + 1 < p->hints.count; i += 2)
+        if (strcmp(p->hints.v[i], parameter) == 0)
+            return p->hints.v[i + 1];
+    return NULL;
+}
+
 enum mgx_status mgx_program_status(const struct mgx_program *p, struct mgx_diag *diag)
 {
     if (p->diag.status != MGX_OK)

@@ -89,7 +89,8 @@ struct mgx_onnx_import {
         *before;  // import in place: where instructions of the main graph go; NULL: the end
     bool final;   // a rule that defers now fails: nothing more will be known later
     bool gave_up; // ... and this says that one did
-    bool misfit;  // a node was refused for its operands and attributes, not for what the graph is
+    const char *rank_note; // of an input that was given sizes of another rank than it declares
+    bool misfit; // a node was refused for its operands and attributes, not for what the graph is
 };
 
 // An import without bytes yet, and the end of it (the program is the caller's).

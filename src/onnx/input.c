@@ -54,8 +54,11 @@ static enum mgx_status read_dim(struct mgx_onnx_import *import, struct mgx_wire 
                          import->diag);
 }
 
-static struct mgx_dim settle(const struct mgx_onnx_options *o, const struct declared *d)
+// *assumed when nothing says how long it is and it becomes 1.
+static struct mgx_dim settle(const struct mgx_onnx_options *o, const struct declared *d,
+                             bool *assumed)
 {
+    *assumed = false;
     const bool asked = o->default_dim_value > 0 || is_set(&o->default_dyn_dim) || o->dynamic_dims;
     if (d->has_value && (d->value > 0 || (d->value == 0 && !asked)))
         return fixed(d->value);
@@ -76,6 +79,7 @@ static struct mgx_dim settle(const struct mgx_onnx_options *o, const struct decl
         return fixed(o->default_dim_value);
     if (o->dynamic_dims)
         return (struct mgx_dim){.min = 0, .max = MGX_DIM_ANY, .name = d->name};
+    *assumed = true;
     return fixed(1);
 }
 
@@ -97,8 +101,17 @@ static enum mgx_status shape_of_dims(struct mgx_onnx_import *import, enum mgx_ty
 
 // --- types ---
 
+// ` 0 ("N")` behind what is there already.
+static void put_open_axis(struct mgx_str *open, int axis, const char *name)
+{
+    mgx_str_printf(open, "%s %d", open->size ? "," : "", axis);
+    if (name)
+        mgx_str_printf(open, " (\"%s\")", name);
+}
+
+// `open` lists the axes that the model leaves open and nothing settles.
 static enum mgx_status read_dims(struct mgx_onnx_import *import, struct mgx_wire shape,
-                                 struct mgx_dim *dims, int *rank)
+                                 struct mgx_dim *dims, int *rank, struct mgx_str *open)
 {
     struct mgx_wire_field f;
     *rank = 0;
@@ -112,7 +125,11 @@ static enum mgx_status read_dims(struct mgx_onnx_import *import, struct mgx_wire
         if (!mgx_wire_message(&shape, &f, &message))
             break;
         TRY(read_dim(import, message, &d));
-        dims[(*rank)++] = settle(&import->options, &d);
+        bool assumed;
+        dims[*rank] = settle(&import->options, &d, &assumed);
+        if (assumed)
+            put_open_axis(open, *rank, d.name);
+        (*rank)++;
     }
     return shape.bad ? mgx_wire_fail(&shape, "TensorShapeProto", import->diag) : MGX_OK;
 }
@@ -123,6 +140,52 @@ static const struct mgx_onnx_dims *given_dims(const struct mgx_onnx_options *o, 
         if (strcmp(o->inputs[i].name, name) == 0)
             return &o->inputs[i];
     return NULL;
+}
+
+// Whoever gives other sizes later is told that these were only assumed.
+static enum mgx_status hint_open_axes(struct mgx_onnx_import *import, const char *name,
+                                      const struct mgx_str *open)
+{
+    const bool several = strchr(mgx_str_text(open), ',') != NULL;
+    const char *text = mgx_arena_printf(
+        &import->scratch,
+        "the model leaves ax%s%s open, and %s set to 1: default_dim_value, or sizes for this input "
+        "(map_input_dims), give other lengths, dynamic_dims any length",
+        several ? "es" : "is", mgx_str_text(open), several ? "they were" : "it was");
+    return text && !open->failed ? mgx_program_hint(import->program, name, text, import->diag)
+                                 : mgx_fail_memory(import->diag);
+}
+
+static enum mgx_status declared_type(struct mgx_onnx_import *import, struct mgx_wire shape,
+                                     enum mgx_type type, const char *name, struct mgx_shape *out)
+{
+    struct mgx_dim dims[MGX_MAX_RANK];
+    struct mgx_str open = {0};
+    int rank;
+    enum mgx_status status = read_dims(import, shape, dims, &rank, &open);
+    if (status == MGX_OK && open.size && name)
+        status = hint_open_axes(import, name, &open);
+    mgx_str_fini(&open);
+    TRY(status);
+    return shape_of_dims(import, type, rank, dims, out);
+}
+
+// Sizes given for an input whose declared rank is another are kept: a model may be wrong about
+// itself. What fails then says so.
+static enum mgx_status note_rank(struct mgx_onnx_import *import, struct mgx_wire shape,
+                                 const char *name, int given)
+{
+    struct mgx_wire_field f;
+    int rank = 0;
+    for (struct mgx_wire w = shape; mgx_wire_next(&w, &f);)
+        rank += f.number == 1;
+    if (!shape.p || rank == given || import->rank_note)
+        return MGX_OK;
+    import->rank_note = mgx_arena_printf(&import->arena,
+                                         "a model whose input \"%s\" was given %d sizes where it "
+                                         "declares %d",
+                                         name, given, rank);
+    return import->rank_note ? MGX_OK : mgx_fail_memory(import->diag);
 }
 
 static enum mgx_status tensor_type(struct mgx_onnx_import *import, struct mgx_wire w,
@@ -146,16 +209,14 @@ static enum mgx_status tensor_type(struct mgx_onnx_import *import, struct mgx_wi
         if (given->count > MGX_MAX_RANK)
             return mgx_fail(import->diag, MGX_LIMIT, "rank %d is above %d", given->count,
                             MGX_MAX_RANK);
+        TRY(note_rank(import, shape, name, given->count));
         return shape_of_dims(import, type, given->count, given->dims, out);
     }
     if (!shape.p) {
         *out = mgx_shape_unranked(type);
         return MGX_OK;
     }
-    struct mgx_dim dims[MGX_MAX_RANK];
-    int rank;
-    TRY(read_dims(import, shape, dims, &rank));
-    return shape_of_dims(import, type, rank, dims, out);
+    return declared_type(import, shape, type, name, out);
 }
 
 // The message of a container type and its element's type.

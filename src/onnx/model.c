@@ -193,6 +193,8 @@ static enum mgx_status finish(struct mgx_onnx_import *import, enum mgx_status st
         mgx_diag_clear(import->diag); // whatever went wrong, this is why
         status = mgx_onnx_source_check(&import->source, import->diag);
     }
+    if (status == MGX_INVALID && import->rank_note)
+        mgx_where(import->diag, "%s", import->rank_note);
     if (status == MGX_OK) {
         *out = import->program;
     } else if (import->source.path && import->source.storage) { // else the text begins with it

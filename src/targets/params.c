@@ -30,9 +30,12 @@ struct named_sizes {
     int count;
 };
 
-static enum mgx_status mismatch(const char *name, const struct mgx_shape *got,
-                                const struct mgx_shape *want, struct mgx_diag *diag)
+static enum mgx_status mismatch(const struct mgx_ins *param, const struct mgx_shape *got,
+                                struct mgx_diag *diag)
 {
+    const struct mgx_shape *want = &param->shape;
+    const char *name = mgx_parameter_name(param);
+    const char *hint = mgx_program_find_hint(param->owner->program, name);
     struct mgx_str text = {0};
     mgx_str_put(&text, "Incorrect shape {");
     mgx_shape_print(&text, got);
@@ -43,6 +46,8 @@ static enum mgx_status mismatch(const char *name, const struct mgx_shape *got,
                        "; its values are of type %s and %s is wanted: convert them before the run "
                        "(in numpy: array.astype)",
                        mgx_type_name(got->type), mgx_type_name(want->type));
+    if (hint && got->type == want->type)
+        mgx_str_printf(&text, "\n  %s", hint);
     mgx_fail(diag, MGX_INVALID, "%s", mgx_str_text(&text));
     mgx_str_fini(&text);
     return MGX_INVALID;
@@ -168,7 +173,7 @@ static enum mgx_status settle(const struct mgx_tensor *got, const struct mgx_ins
 {
     const char *name = mgx_parameter_name(param);
     if (!fits(got, &param->shape))
-        return mismatch(name, &got->shape, &param->shape, diag);
+        return mismatch(param, &got->shape, diag);
     TRY(check_names(param, &got->shape, sizes, diag));
     out->name = name;
     struct mgx_tensor aligned; // callers' bytes may lie anywhere

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The walk: order, names, options, bodies, functions. Every model is written here.
 #include "import.h"
+#include "targets/target.h"
 
 enum { FLOAT = 1, INT64 = 7, BOOL = 9 };
 
@@ -320,6 +321,49 @@ static struct pb free_model(void)
     return pb_model(&g, 17);
 }
 
+// A caller that gives other sizes than those that were assumed is told so, and what to do.
+CASE(assumed_sizes_are_explained)
+{
+    static float values[16];
+    struct mgx_diag diag;
+    struct pb m = free_model();
+    struct mgx_program *p = import_model(&m, NULL, &diag);
+    CHECK(p);
+    const struct mgx_compile_options options = {.offload_copy = true};
+    CHECK_OK(mgx_program_compile(p, mgx_target_find("ref"), &options, &diag), diag);
+    const struct mgx_named_tensor given = {"x", floats(values, 4, (int64_t[]){4, 3, 1, 1})};
+    struct mgx_tensor results[1] = {0};
+    struct mgx_run run = {
+        .params = &given, .param_count = 1, .results = results, .result_count = 1};
+    CHECK(mgx_program_run(p, &run, &diag) != MGX_OK);
+    CHECK(strstr(diag.text, "should be: float_type, {1, 3, 1, 0}"));
+    CHECK(strstr(diag.text, "\n  the model leaves axes 0 (\"N\"), 2 open, and they were set to 1: "
+                            "default_dim_value"));
+    mgx_program_destroy(p);
+
+    const struct mgx_onnx_options asked = {.default_dim_value = 5};
+    m = free_model();
+    p = import_model(&m, &asked, &diag);
+    CHECK(p && !mgx_program_find_hint(p, "x"));
+    mgx_program_destroy(p);
+}
+
+// Sizes of another rank than the model declares are named where they do not work out.
+CASE(sizes_of_another_rank_are_named)
+{
+    const struct mgx_dim dims[] = {{.min = 2, .max = 2}};
+    const struct mgx_onnx_dims inputs[] = {{"x", dims, 1}};
+    const struct mgx_onnx_options o = {.inputs = inputs, .input_count = 1};
+    struct pb g = {0}, attrs = {0};
+    pb_attr_ints(&attrs, "perm", (int64_t[]){1, 0}, 2);
+    pb_input(&g, "x", FLOAT, 2, (int64_t[]){2, 3});
+    pb_node(&g, "Transpose", "x", "y", &attrs);
+    pb_output(&g, "y");
+    struct pb m = pb_model(&g, 17);
+    CHECK(refused_with(&m, &o, MGX_INVALID,
+                       "a model whose input \"x\" was given 1 sizes where it declares 2"));
+}
+
 CASE(options_settle_free_dimensions)
 {
     struct pb m = free_model();
@@ -539,17 +583,19 @@ CASE(limits_are_kept)
     CHECK(refused_with(&m, &small, MGX_LIMIT, "tensor of 16 bytes"));
 }
 
-TEST_MAIN(ROW(imports_and_runs_one_node) ROW(names_nodes_as_origin) ROW(sorts_unsorted_nodes)
-              ROW(a_wide_unsorted_node_is_linear) ROW(names_cycles_and_missing_producers) ROW(
-                  refuses_names_defined_twice) ROW(an_initialiser_that_is_an_input_is_a_constant)
-                  ROW(versions_are_checked) ROW(absent_versions_have_defaults)
-                      ROW(operators_are_listed_in_order_and_once)
-                          ROW(lists_all_operators_that_are_missing)
-                              ROW(unknown_operators_may_be_kept) ROW(options_settle_free_dimensions)
-                                  ROW(free_dimensions_keep_their_names)
-                                      ROW(functions_expand_with_their_attributes)
-                                          ROW(expansion_has_a_budget)
-                                              ROW(functions_that_reach_themselves_are_refused)
-                                                  ROW(calls_must_fit_their_function)
-                                                      ROW(long_chains_need_no_stack)
-                                                          ROW(limits_are_kept))
+TEST_MAIN(
+    ROW(imports_and_runs_one_node) ROW(names_nodes_as_origin) ROW(sorts_unsorted_nodes)
+        ROW(a_wide_unsorted_node_is_linear) ROW(names_cycles_and_missing_producers)
+            ROW(refuses_names_defined_twice) ROW(an_initialiser_that_is_an_input_is_a_constant)
+                ROW(versions_are_checked) ROW(absent_versions_have_defaults)
+                    ROW(operators_are_listed_in_order_and_once)
+                        ROW(lists_all_operators_that_are_missing) ROW(unknown_operators_may_be_kept)
+                            ROW(options_settle_free_dimensions) ROW(assumed_sizes_are_explained)
+                                ROW(sizes_of_another_rank_are_named)
+                                    ROW(free_dimensions_keep_their_names)
+                                        ROW(functions_expand_with_their_attributes)
+                                            ROW(expansion_has_a_budget)
+                                                ROW(functions_that_reach_themselves_are_refused)
+                                                    ROW(calls_must_fit_their_function)
+                                                        ROW(long_chains_need_no_stack)
+                                                            ROW(limits_are_kept))
