@@ -288,7 +288,10 @@ template <class Callback> struct trace_state {
     {
         auto *self = static_cast<trace_state *>(data);
         try {
-            (*self->callback)(trace_info{info, borrow{}});
+            // Of its own, so that what a callback keeps of it lives on.
+            trace_info kept{make<migraphx_trace_info>(&migraphx_trace_info_create), own{}};
+            call(&migraphx_trace_info_assign_to, kept.get_handle_ptr(), info);
+            (*self->callback)(kept);
             return migraphx_status_success;
         } catch (...) {
             self->thrown = std::current_exception();

@@ -37,6 +37,16 @@ using std::size_t;
 using sizes = std::vector<size_t>;
 using named_arguments = std::initializer_list<std::pair<std::string, argument>>;
 
+// The C functions, with the types that functions.inc has for the test in C.
+void functions()
+{
+#define ROW(name, types, zeros)                                                                    \
+    migraphx_status(*const has_##name) types = migraphx_##name;                                    \
+    (void)has_##name;
+#include "functions.inc"
+#undef ROW
+}
+
 // A handle's class is made of the handle and a word about its life, and gives it back.
 template <class Class, class Handle> void handle_class()
 {
@@ -348,6 +358,7 @@ bool helpers()
 int main()
 {
     includes();
+    functions();
     handles();
     dimensions();
     tensors();

@@ -33,6 +33,19 @@ static void convolution(struct pb *graph, const char *input, int64_t stride)
     pb_node(graph, "Relu", "features", "positive", NULL);
 }
 
+static int write_file(const char *directory, const char *file, struct pb *take_graph)
+{
+    struct pb model = pb_model(take_graph, 13);
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", directory, file);
+    FILE *out = fopen(path, "wb");
+    const int ok = out && fwrite(model.data, 1, model.size, out) == model.size;
+    if (out)
+        fclose(out);
+    pb_free(&model);
+    return ok;
+}
+
 static int write_model(const char *directory, const char *file, const char *input,
                        const int64_t *dims, int64_t stride, int64_t classes)
 {
@@ -45,22 +58,26 @@ static int write_model(const char *directory, const char *file, const char *inpu
     pb_node(&graph, "Gemm", "flat,fc.weight,fc.bias", "output", NULL);
     pb_input(&graph, input, FLOAT, 4, dims);
     pb_output(&graph, "output");
-    struct pb model = pb_model(&graph, 13);
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", directory, file);
-    FILE *out = fopen(path, "wb");
-    const int ok = out && fwrite(model.data, 1, model.size, out) == model.size;
-    if (out)
-        fclose(out);
-    pb_free(&model);
-    return ok;
+    return write_file(directory, file, &graph);
+}
+
+// "0" of bytes plus a scalar "1".
+static int write_add(const char *directory)
+{
+    struct pb graph = {0};
+    pb_node(&graph, "Add", "0,1", "2", NULL);
+    pb_input(&graph, "0", 2, 4, (int64_t[]){2, 3, 4, 5});
+    pb_input(&graph, "1", 2, 0, NULL);
+    pb_output(&graph, "2");
+    return write_file(directory, "add.onnx", &graph);
 }
 
 int main(int argc, char **argv)
 {
     const char *directory = argc > 1 ? argv[1] : ".";
     const int64_t image[] = {2, 3, 32, 32}, open[] = {2, 3, -1, -1}, large[] = {1, 3, 299, 299};
-    return !(write_model(directory, "resnet50.onnx", "input", image, 2, 10) &&
+    return !(write_add(directory) &&
+             write_model(directory, "resnet50.onnx", "input", image, 2, 10) &&
              write_model(directory, "ResNet50.onnx", "input", image, 2, 10) &&
              write_model(directory, "Test.onnx", "input", open, 2, 4) &&
              write_model(directory, "inceptioni1.onnx", "x.1", large, 8, MAX_CLASSES));
