@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The classes of MIGraphX's guides (shape, literal, instruction_ref, module, program,
-// parameter_map, ...) over the C interface, for programs written against MIGraphX's internal
-// headers. The headers of those names (onnx.hpp, gpu/target.hpp, ...) include this one.
+// The classes of MIGraphX's guides (shape, literal, instruction_ref, module,
+// program, parameter_map, ...) over the C interface, for programs written
+// against MIGraphX's internal headers. The headers of those names (onnx.hpp,
+// gpu/target.hpp, ...) include this one.
 //
-// Shapes are values; arguments share their bytes when copied; programs are copied deeply; modules
-// live in their program and are handed out as pointers. Failures throw std::runtime_error with the
-// engine's text. Not to be included together with migraphx.hpp: both define migraphx::program.
-// C++14.
+// Shapes are values; arguments share their bytes when copied; programs are
+// copied deeply; modules live in their program and are handed out as pointers.
+// Failures throw std::runtime_error with the engine's text. Not to be included
+// together with migraphx.hpp: both define migraphx::program. C++14.
 #ifndef MIGRAPHX_GUARD_NATIVE_HPP
 #define MIGRAPHX_GUARD_NATIVE_HPP
 
@@ -118,6 +119,32 @@ inline std::vector<std::string> get_onnx_operators()
     return result;
 }
 
+// --- TensorFlow ---
+
+struct tf_options {
+    bool is_nhwc = false;
+    unsigned int batch_size = 1;
+    std::unordered_map<std::string, std::vector<std::size_t>> map_input_dims;
+    std::vector<std::string> output_node_names;
+};
+
+inline program parse_tf(const std::string &name, const tf_options &options = tf_options{})
+{
+    using handle = detail::unique_handle<migraphx_tf_options, migraphx_tf_options_destroy>;
+    handle h{detail::make<migraphx_tf_options>(migraphx_tf_options_create)};
+    detail::call(migraphx_tf_options_set_nhwc(h.get(), options.is_nhwc));
+    detail::call(migraphx_tf_options_set_default_dim_value(h.get(), options.batch_size));
+    for (auto item : options.map_input_dims)
+        detail::call(migraphx_tf_options_set_input_parameter_shape(
+            h.get(), item.first.c_str(), item.second.data(), item.second.size()));
+    std::vector<const char *> names;
+    for (const auto &node : options.output_node_names)
+        names.push_back(node.c_str());
+    if (!names.empty())
+        detail::call(migraphx_tf_options_set_output_names(h.get(), names.data(), names.size()));
+    return program(detail::make<migraphx_program>(migraphx_parse_tf, name.c_str(), h.get()));
+}
+
 // --- files ---
 
 struct file_options {
@@ -189,11 +216,12 @@ namespace detail
 template <class F> void quantize(program &p, const std::vector<std::string> &names, F f)
 {
     using handle = unique_handle<migraphx_quantize_op_names, migraphx_quantize_op_names_destroy>;
-    handle h{make<migraphx_quantize_op_names>(migraphx_quantize_op_names_create)};
-    for (const auto &name : names)
-        call(migraphx_quantize_op_names_add(h.get(), name.c_str()));
-    call(f(p.handle(), h.get()));
-    p.forget_source();
+    p.change([names, f](program &to) {
+        handle h{make<migraphx_quantize_op_names>(migraphx_quantize_op_names_create)};
+        for (const auto &name : names)
+            call(migraphx_quantize_op_names_add(h.get(), name.c_str()));
+        call(f(to.handle(), h.get()));
+    });
 }
 
 } // namespace detail
@@ -221,7 +249,7 @@ inline void quantize_int8(program &p, const target &t,
         detail::call(migraphx_quantize_int8_options_add_calibration_data(
             h.get(), detail::make_parameters(sample).get()));
     detail::call(migraphx_quantize_int8(p.handle(), t.handle().get(), h.get()));
-    p.forget_source();
+    p.forget_source(); // the calibration is of these lengths
 }
 
 inline void quantize_fp8(program &p, const target &t, const std::vector<parameter_map> &calibration)

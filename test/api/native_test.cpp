@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The guide's own program, with the headers and names it uses; then what else those names promise.
+// The guide's own program, with the headers and names it uses; then what else
+// those names promise.
 #include <migraphx/generate.hpp>
 #include <migraphx/gpu/target.hpp>
 #include <migraphx/load_save.hpp>
 #include <migraphx/onnx.hpp>
 #include <migraphx/quantization.hpp>
 #include <migraphx/ref/target.hpp>
+#include <migraphx/tf.hpp>
 
 #include <migraphx/gpu/hip.hpp>
 #include <migraphx/make_op.hpp>
@@ -75,10 +77,10 @@ static void text()
 {
     std::ostringstream out;
     out << CreateNet();
-    CHECK(out.str().find(
-              "module: \"main\"\nmain:@0 = @literal{1} -> float_type, {1, 1, 1, 1}, {1, 1, 1, 1}\n"
-              "input = @param:input -> float_type, {1, 1, 4, 6}, {24, 24, 6, 1}\n"
-              "main:@2 = convolution[padding={0, 0}") == 0);
+    CHECK(out.str().find("module: \"main\"\nmain:@0 = @literal{1} -> float_type, {1, 1, 1, "
+                         "1}, {1, 1, 1, 1}\n"
+                         "input = @param:input -> float_type, {1, 1, 4, 6}, {24, 24, 6, 1}\n"
+                         "main:@2 = convolution[padding={0, 0}") == 0);
     std::ostringstream shape;
     shape << migraphx::shape{migraphx::shape::half_type, {2, 3}, {1, 2}};
     CHECK(shape.str() == "half_type, {2, 3}, {1, 2}");
@@ -114,13 +116,40 @@ static void parts()
     CHECK(thrown([&] { migraphx::parse_onnx("no_such.onnx", options); }).find("no_such.onnx") !=
           std::string::npos);
     CHECK(!migraphx::get_onnx_operators().empty());
+    migraphx::tf_options tf;
+    tf.output_node_names = {"logits"};
+    CHECK(thrown([&] { migraphx::parse_tf("no_such.pb", tf); }) != "");
 }
 
 // y = -x of lengths n, 3, as ONNX.
-static const char negation[] =
-    "\010\010\072\061\012\013\012\001\170\022\001\171\042\003\116\145\147\022\001\147"
-    "\132\024\012\001\170\022\017\012\015\010\001\022\011\012\003\022\001\156\012\002"
-    "\010\003\142\011\012\001\171\022\004\012\002\010\001\102\004\012\000\020\021";
+static const char negation[] = "\010\010\072\061\012\013\012\001\170\022\001"
+                               "\171\042\003\116\145\147\022\001\147"
+                               "\132\024\012\001\170\022\017\012\015\010\001"
+                               "\022\011\012\003\022\001\156\012\002"
+                               "\010\003\142\011\012\001\171\022\004\012\002"
+                               "\010\001\102\004\012\000\020\021";
+
+// What was quantized is quantized again when its model is read for other
+// lengths; what was edited cannot be.
+static void quantized_and_reshaped(const migraphx::onnx_options &options)
+{
+    migraphx::program net = migraphx::parse_onnx("native_test.onnx", options);
+    migraphx::quantize_fp16(net);
+    net.reshape({{"x", {2, 3}}});
+    std::ostringstream text;
+    text << net;
+    CHECK(contains(text.str(), "half_type, {2, 3}"));
+    migraphx::program copy = net;
+    copy.compile(migraphx::cpu::target{});
+    copy.reshape({{"x", {1, 3}}});
+    std::vector<float> x{1, -2, 3};
+    migraphx::parameter_map data;
+    data["x"] = migraphx::argument{migraphx::shape{migraphx::shape::float_type, {1, 3}}, x.data()};
+    CHECK(copy.eval(data)[0].to_vector<float>() == std::vector<float>({-1, 2, -3}));
+    CHECK(net.get_parameter_shape("x").lens()[0] == 2);
+    net.get_main_module();
+    CHECK(thrown([&] { net.reshape({{"x", {4, 3}}}); }).find("reshape: only") == 0);
+}
 
 // The guide's dynamic shapes: one program, reshaped to what comes.
 static void reshaped()
@@ -148,9 +177,7 @@ static void reshaped()
     std::ostringstream text;
     text << *before;
     CHECK(!text.str().empty());
-    migraphx::program raw = migraphx::parse_onnx("native_test.onnx", options);
-    migraphx::quantize_fp16(raw);
-    CHECK(thrown([&] { raw.reshape({{"x", {2, 3}}}); }).find("reshape: only") == 0);
+    quantized_and_reshaped(options);
     std::remove("native_test.onnx");
 }
 

@@ -64,6 +64,7 @@ struct program {
             compile(target(other.m_target), other.m_options);
         m_read = other.m_read;
         m_dims = other.m_dims;
+        m_changes = other.m_changes;
     }
     program(program &&) = default;
     program &operator=(program other)
@@ -74,6 +75,7 @@ struct program {
         std::swap(m_options, other.m_options);
         std::swap(m_read, other.m_read);
         std::swap(m_dims, other.m_dims);
+        std::swap(m_changes, other.m_changes);
         std::swap(m_others, other.m_others);
         return *this;
     }
@@ -130,9 +132,10 @@ struct program {
         m_target = t.name();
         m_options = options;
     }
-    // The same model for other lengths of its inputs: read again, and compiled as this one was.
-    // What it was for earlier lengths is kept, so that going back and forth costs nothing. Of
-    // programs that parse_onnx gave and nothing has changed since.
+    // The same model for other lengths of its inputs: read again, and compiled as
+    // this one was. What it was for earlier lengths is kept, so that going back
+    // and forth costs nothing. Of programs that parse_onnx gave and nothing but
+    // quantizing has changed since.
     void reshape(const std::unordered_map<std::string, std::vector<std::size_t>> &inputs)
     {
         if (!m_read)
@@ -150,6 +153,8 @@ struct program {
             m_others.erase(kept);
         } else {
             program fresh = m_read(dims);
+            for (const auto &change : m_changes)
+                change(fresh);
             if (!m_target.empty())
                 fresh.compile(target(m_target), m_options);
             next = std::move(fresh.m_handle);
@@ -168,6 +173,12 @@ struct program {
     void forget_source()
     {
         m_read = nullptr;
+    }
+    // Changes the program, and what reshape reads again later in the same way.
+    void change(std::function<void(program &)> f)
+    {
+        f(*this);
+        m_changes.push_back(std::move(f));
     }
     bool is_compiled() const
     {
@@ -276,6 +287,7 @@ struct program {
     handle_type m_handle;
     std::function<program(const input_lens &)> m_read; // empty: reshape cannot
     input_lens m_dims;
+    std::vector<std::function<void(program &)>> m_changes; // what was done to what was read
     std::map<input_lens, handle_type> m_others; // for other lengths; modules may point into them
     std::vector<std::unique_ptr<module>> m_modules; // pointers to them were handed out
     std::string m_target;                           // empty: not compiled here
