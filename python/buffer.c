@@ -241,13 +241,25 @@ static PyObject *hold(migraphx_shape_datatype_t type, Py_buffer *view)
     return NULL;
 }
 
+// A buffer with its lengths and strides; some exporters leave out what they were asked for.
+static int get_buffer(PyObject *source, Py_buffer *view)
+{
+    if (PyObject_GetBuffer(source, view, PyBUF_RECORDS_RO) < 0)
+        return -1;
+    if (view->ndim == 0 || (view->shape && view->strides))
+        return 0;
+    PyBuffer_Release(view);
+    PyErr_Format(PyExc_TypeError, "the buffer of %R has no lengths or strides", Py_TYPE(source));
+    return -1;
+}
+
 PyObject *py_argument_from_buffer(PyObject *source, const migraphx_shape_datatype_t *as)
 {
     migraphx_shape_datatype_t type = as ? *as : migraphx_shape_float_type;
     Py_buffer *view = malloc(sizeof *view);
     if (!view)
         return PyErr_NoMemory();
-    if (PyObject_GetBuffer(source, view, PyBUF_RECORDS_RO) < 0) {
+    if (get_buffer(source, view) < 0) {
         free(view);
         return NULL;
     }
@@ -299,7 +311,7 @@ int py_add_buffer(migraphx_program_parameters_t params, const char *name, PyObje
         PyErr_NoMemory();
         return -1;
     }
-    if (PyObject_GetBuffer(source, view, PyBUF_RECORDS_RO) < 0) {
+    if (get_buffer(source, view) < 0) {
         free(view);
         return 0;
     }

@@ -260,6 +260,11 @@ enum mgx_status mgx_api_require_modules(const struct mgx_module *m,
                                         const struct migraphx_modules *mods,
                                         struct mgx_diag *diag) MGX_NODISCARD;
 
+// Attributes of an operator from their text, NULL for the defaults.
+enum mgx_status mgx_api_attributes(const struct mgx_op *op, const char *text,
+                                   struct mgx_arena *arena, void **out,
+                                   struct mgx_diag *diag) MGX_NODISCARD;
+
 // Compiles with the options (NULL: the defaults) and what the environment adds.
 enum mgx_status mgx_api_compile(struct mgx_program *p, const struct mgx_target *target,
                                 const struct migraphx_compile_options *options,

@@ -24,8 +24,7 @@ static enum mgx_status macro_init(struct migraphx_macro *out, const char *name, 
         out->macro ? &out->macro->options : mgx_api_ops.find(&mgx_api_ops, name, strlen(name));
     if (!out->op || (out->op->flags & MGX_OP_BUILTIN))
         return mgx_fail(diag, MGX_NOT_FOUND, "no macro and no operator is named %s", name);
-    return text ? mgx_attr_parse(out->op, text, strlen(text), &out->arena, &out->options, diag)
-                : mgx_attr_make(out->op, NULL, &out->arena, &out->options, diag);
+    return mgx_api_attributes(out->op, text, &out->arena, &out->options, diag);
 }
 
 migraphx_status migraphx_macro_destroy(migraphx_macro_t macro)
@@ -106,6 +105,21 @@ static enum mgx_status insert_op(const struct migraphx_macro *macro, struct mgx_
     return status;
 }
 
+// What is inserted may read only what stands before it.
+static enum mgx_status require_earlier(const struct mgx_module *m, const struct mgx_ins *before,
+                                       const struct migraphx_instructions *args,
+                                       struct mgx_diag *diag)
+{
+    if (before && before->owner != m)
+        return mgx_fail(diag, MGX_INVALID, "the place is in another module");
+    for (const struct mgx_ins *ins = before; ins; ins = ins->next)
+        for (size_t i = 0; i < args->count; i++)
+            if (args->items[i] == ins)
+                return mgx_fail(diag, MGX_INVALID, "argument %zu (%s) comes after the place", i,
+                                ins->op->name);
+    return MGX_OK;
+}
+
 static enum mgx_status insert(migraphx_instructions_t *out, struct mgx_module *m,
                               struct mgx_ins *before, const struct migraphx_macro *macro,
                               const struct migraphx_instructions *args,
@@ -116,8 +130,7 @@ static enum mgx_status insert(migraphx_instructions_t *out, struct mgx_module *m
     TRY(mgx_api_require_open(m, diag));
     TRY(mgx_api_require_inputs(m, args, diag));
     TRY(mgx_api_require_modules(m, mods, diag));
-    if (before && before->owner != m)
-        return mgx_fail(diag, MGX_INVALID, "the place is in another module");
+    TRY(require_earlier(m, before, args, diag));
     if (macro->macro)
         TRY(mgx_macro_add(macro->macro, macro->options, m, before, args->items, (int)args->count,
                           made, &count, diag));

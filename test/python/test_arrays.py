@@ -58,6 +58,9 @@ def test_other_exporters():
     assert migraphx.argument(memoryview(bytearray(3))).tolist() == [0, 0, 0]
     with pytest.raises(TypeError, match="an argument is made of an array .*, not of <class 'object'>"):
         migraphx.argument(object())
+    for stamp in (np.datetime64("2020"), np.timedelta64(3)):  # whose buffer lacks its strides
+        with pytest.raises((TypeError, ValueError)):
+            migraphx.argument(stamp)
     with pytest.raises(RuntimeError, match="format"):
         migraphx.argument(np.zeros(2, [("a", "i4"), ("b", "f4")]))
 

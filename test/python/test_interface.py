@@ -195,3 +195,17 @@ def test_saving_and_loading_let_other_threads_run(tmp_path):
         steps += 1
     thread.join()
     assert steps > 50
+
+
+def test_names_that_are_nearly_right():
+    for name, meant in (("convo", "convolution or convolution_backwards"), ("Relu", "relu"), ("concatt", "concat"), ("reduce_summ", "reduce_sum")):
+        with pytest.raises(RuntimeError, match=f"Operator not found: {name}; is it {meant}"):
+            migraphx.op(name)
+    with pytest.raises(RuntimeError, match="^Operator not found: no_such$"):
+        migraphx.op("no_such")
+    with pytest.raises(RuntimeError, match="^No key 'pad' in convolution; it has padding, stride, dilation, group, padding_mode"):
+        migraphx.op("convolution", pad=[1, 1])
+    p = migraphx.program()
+    p.compile("ref")
+    with pytest.raises(RuntimeError, match="is compiled; quantize it before that"):
+        migraphx.quantize_fp16(p)
