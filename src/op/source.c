@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Writing source text; see source.h.
 //
-// A row becomes a function per class of numbers it is used with, a body a sequence of calls. What
+// A row becomes a function per kind of numbers it is used with, a body a sequence of calls. What
 // the reference does when it stores a value (narrow floats round, integers wrap, floats beyond an
 // integer saturate) is said by `open_store` and the helpers below.
 #include "op/source.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -15,26 +16,40 @@
 #include "op/op.h"
 #include "op/rule/rule.h"
 
-enum class { REAL, DOUBLE, SINT, UINT, NONE };
+enum kind { REAL, DOUBLE, SINT, UINT, NONE };
 
-static const char *const class_type[] = {"pw_real", "double", "i64", "u64"};
-static const char *const class_name[] = {"real", "double", "sint", "uint"};
+static const char *const kind_type[] = {"pw_real", "double", "i64", "u64"};
+static const char *const kind_name[] = {"real", "double", "sint", "uint"};
 
-static enum class class_of(enum mgx_type type) {
-    switch (type){
-        case MGX_FLOAT : case MGX_HALF : case MGX_BF16 : return REAL;
-        case MGX_DOUBLE : return DOUBLE;
-        case MGX_BOOL : case MGX_INT8 : case MGX_INT16 : case MGX_INT32 : case
-        MGX_INT64 : return SINT;
-        case MGX_UINT8 : case MGX_UINT16 : case MGX_UINT32 : case MGX_UINT64 : return UINT;
-        default : return NONE;
+static enum kind kind_of(enum mgx_type type)
+{
+    switch (type) {
+    case MGX_FLOAT:
+    case MGX_HALF:
+    case MGX_BF16:
+        return REAL;
+    case MGX_DOUBLE:
+        return DOUBLE;
+    case MGX_BOOL:
+    case MGX_INT8:
+    case MGX_INT16:
+    case MGX_INT32:
+    case MGX_INT64:
+        return SINT;
+    case MGX_UINT8:
+    case MGX_UINT16:
+    case MGX_UINT32:
+    case MGX_UINT64:
+        return UINT;
+    default:
+        return NONE;
     }
 }
 
 const char *mgx_source_type(enum mgx_type type)
 {
-    const enum class class = class_of(type);
-    return class == NONE ? NULL : class_type[class];
+    const enum kind kind = kind_of(type);
+    return kind == NONE ? NULL : kind_type[kind];
 }
 
 // --- helpers of the text ---
@@ -90,11 +105,11 @@ void mgx_source_begin(struct mgx_source *s, struct mgx_str *out)
 
 // --- the function of a row ---
 
-static const char *text_of(const struct mgx_pointwise *row, enum class class)
+static const char *text_of(const struct mgx_pointwise *row, enum kind kind)
 {
-    return class == SINT && !row->wraps     ? row->sint
-           : class == SINT || class == UINT ? row->uint
-                                            : row->real;
+    return kind == SINT && !row->wraps    ? row->sint
+           : kind == SINT || kind == UINT ? row->uint
+                                          : row->real;
 }
 
 static void put_operands(struct mgx_str *out, int arity, const char *type, const char *prefix)
@@ -115,30 +130,45 @@ static void put_wrapping(struct mgx_str *out, const struct mgx_op *op,
     mgx_str_printf(out, ";\n    return (i64)(%s);\n}\n", row->uint);
 }
 
-static void put_row(struct mgx_source *s, const struct mgx_op *op, enum class class)
+// A row's text. A constant with a point would widen a float to double: it takes the operands' type.
+static void put_text(struct mgx_str *out, const char *text, const char *type)
+{
+    for (const char *at = text; *at;) {
+        const bool word = at > text && (isalnum((unsigned char)at[-1]) || at[-1] == '_');
+        const size_t size = word ? 0 : strspn(at, "0123456789.");
+        if (size && memchr(at, '.', size))
+            mgx_str_printf(out, "(%s)", type);
+        mgx_str_putn(out, at, size ? size : 1);
+        at += size ? size : 1;
+    }
+}
+
+static void put_row(struct mgx_source *s, const struct mgx_op *op, enum kind kind)
 {
     const struct mgx_pointwise *row = mgx_pointwise_find(op);
-    assert(row && text_of(row, class));
-    bool *done = &s->done[row->code][class];
+    assert(row && text_of(row, kind));
+    bool *done = &s->done[row->code][kind];
     if (*done)
         return;
     *done = true;
-    if (class == SINT && row->wraps) {
+    if (kind == SINT && row->wraps) {
         put_wrapping(s->out, op, row);
         return;
     }
-    const char *type = class_type[class];
-    mgx_str_printf(s->out, "PW_FN %s pw_%s_%s(", type, op->name, class_name[class]);
+    const char *type = kind_type[kind];
+    mgx_str_printf(s->out, "PW_FN %s pw_%s_%s(", type, op->name, kind_name[kind]);
     put_operands(s->out, row->arity, type, "");
-    mgx_str_printf(s->out, "%s) { return (%s)(%s); }\n", row->alpha ? ", pw_real a" : "", type,
-                   text_of(row, class));
+    mgx_str_printf(s->out, "%s) { return (%s)(", row->alpha ? ", pw_real a" : "", type);
+    put_text(s->out, text_of(row, kind), type);
+    mgx_str_put(s->out, "); }\n");
 }
 
-// The class that an operator computes in for operands of a type: integers without a text of their
+// The kind that an operator computes in for operands of a type: integers without a text of their
 // own go through floats.
-static enum class row_class(const struct mgx_pointwise *row, enum mgx_type type) {
-    const enum class class = class_of(type);
-    return (class == SINT || class == UINT) && !row->sint ? DOUBLE : class;
+static enum kind row_kind(const struct mgx_pointwise *row, enum mgx_type type)
+{
+    const enum kind kind = kind_of(type);
+    return (kind == SINT || kind == UINT) && !row->sint ? DOUBLE : kind;
 }
 
 // --- names ---
@@ -168,11 +198,11 @@ static void put_number(struct mgx_str *out, const struct mgx_tensor *t)
     const enum mgx_type type = t->shape.type;
     const int64_t i = mgx_load_int(type, t->data, 0);
     const double x = mgx_load_double(type, t->data, 0);
-    if (class_of(type) == UINT)
+    if (kind_of(type) == UINT)
         mgx_str_printf(out, "(u64)%" PRIu64 "u", (uint64_t)i);
-    else if (class_of(type) == SINT && i == INT64_MIN)
+    else if (kind_of(type) == SINT && i == INT64_MIN)
         mgx_str_printf(out, "(-(i64)%" PRId64 " - 1)", INT64_MAX);
-    else if (class_of(type) == SINT)
+    else if (kind_of(type) == SINT)
         mgx_str_printf(out, "(i64)%" PRId64, i);
     else if (isnan(x))
         mgx_str_printf(out, "((%s)0 / (%s)0)", mgx_source_type(type), mgx_source_type(type));
@@ -200,17 +230,17 @@ static void put_name(const struct function *f, const struct mgx_ins *ins)
     mgx_str_printf(f->s->out, "v%d", at);
 }
 
-// --- storing: a value of a class as one of a type ---
+// --- storing: a value of a kind as one of a type ---
 
 static int bits_of(enum mgx_type type)
 {
     return (int)mgx_type_size(type) * 8;
 }
 
-// What stands before and behind an expression of a floating class.
-static void open_real(struct mgx_str *out, enum class from, enum mgx_type to)
+// What stands before and behind an expression of a floating kind.
+static void open_real(struct mgx_str *out, enum kind from, enum mgx_type to)
 {
-    const bool is_unsigned = class_of(to) == UINT;
+    const bool is_unsigned = kind_of(to) == UINT;
     if (to == MGX_FLOAT || to == MGX_DOUBLE)
         mgx_str_printf(out, "(%s)(", to == MGX_FLOAT ? "float" : "double");
     else if (to == MGX_HALF || to == MGX_BF16)
@@ -228,7 +258,7 @@ static void close_real(struct mgx_str *out, enum mgx_type to)
         mgx_str_put(out, ")");
     } else if (to == MGX_BOOL) {
         mgx_str_put(out, "))");
-    } else if (class_of(to) == UINT) {
+    } else if (kind_of(to) == UINT) {
         mgx_str_printf(out, "), ((u64)0 - 1) >> %d)", 64 - bits_of(to));
     } else {
         const int spare = 64 - bits_of(to);
@@ -237,7 +267,7 @@ static void close_real(struct mgx_str *out, enum mgx_type to)
     }
 }
 
-static void open_int(struct mgx_str *out, enum class from, enum mgx_type to)
+static void open_int(struct mgx_str *out, enum kind from, enum mgx_type to)
 {
     if (to == MGX_FLOAT || to == MGX_DOUBLE)
         mgx_str_printf(out, "(%s)(", to == MGX_FLOAT ? "float" : "double");
@@ -247,7 +277,7 @@ static void open_int(struct mgx_str *out, enum class from, enum mgx_type to)
     else if (to == MGX_BOOL)
         mgx_str_put(out, "(i64)(0 != (");
     else
-        mgx_str_put(out, class_of(to) == UINT ? "((u64)(" : "pw_wrap((i64)(");
+        mgx_str_put(out, kind_of(to) == UINT ? "((u64)(" : "pw_wrap((i64)(");
 }
 
 static void close_int(struct mgx_str *out, enum mgx_type to)
@@ -256,13 +286,13 @@ static void close_int(struct mgx_str *out, enum mgx_type to)
         mgx_str_put(out, ")");
     else if (mgx_type_is_float(to) || to == MGX_BOOL)
         mgx_str_put(out, "))");
-    else if (class_of(to) == UINT)
+    else if (kind_of(to) == UINT)
         mgx_str_printf(out, ") & ((u64)0 - 1) >> %d)", 64 - bits_of(to));
     else
         mgx_str_printf(out, "), %d)", bits_of(to));
 }
 
-static void open_store(struct mgx_str *out, enum class from, enum mgx_type to)
+static void open_store(struct mgx_str *out, enum kind from, enum mgx_type to)
 {
     if (from == REAL || from == DOUBLE)
         open_real(out, from, to);
@@ -270,7 +300,7 @@ static void open_store(struct mgx_str *out, enum class from, enum mgx_type to)
         open_int(out, from, to);
 }
 
-static void close_store(struct mgx_str *out, enum class from, enum mgx_type to)
+static void close_store(struct mgx_str *out, enum kind from, enum mgx_type to)
 {
     if (from == REAL || from == DOUBLE)
         close_real(out, to);
@@ -280,13 +310,13 @@ static void close_store(struct mgx_str *out, enum class from, enum mgx_type to)
 
 // --- lines ---
 
-static void put_call(const struct function *f, const struct mgx_ins *ins, enum class class)
+static void put_call(const struct function *f, const struct mgx_ins *ins, enum kind kind)
 {
     struct mgx_str *out = f->s->out;
     const struct mgx_pointwise *row = mgx_pointwise_find(ins->op);
-    mgx_str_printf(out, "pw_%s_%s(", ins->op->name, class_name[class]);
+    mgx_str_printf(out, "pw_%s_%s(", ins->op->name, kind_name[kind]);
     for (int i = 0; i < ins->in_count; i++) {
-        mgx_str_printf(out, "%s(%s)", i ? ", " : "", class_type[class]);
+        mgx_str_printf(out, "%s(%s)", i ? ", " : "", kind_type[kind]);
         put_name(f, ins->in[i]);
     }
     if (row->alpha) {
@@ -313,13 +343,13 @@ static void put_value(const struct function *f, const struct mgx_ins *ins)
         return;
     }
     const enum mgx_type from = ins->in[0]->shape.type;
-    const enum class class = row ? row_class(row, from) : class_of(from);
-    open_store(out, class, ins->shape.type);
+    const enum kind kind = row ? row_kind(row, from) : kind_of(from);
+    open_store(out, kind, ins->shape.type);
     if (row)
-        put_call(f, ins, class);
+        put_call(f, ins, kind);
     else
         put_name(f, ins->in[0]); // convert
-    close_store(out, class, ins->shape.type);
+    close_store(out, kind, ins->shape.type);
 }
 
 static enum mgx_status check(const struct mgx_ins *ins, struct mgx_diag *diag)
@@ -352,8 +382,8 @@ static bool computes_doubles(const struct function *f)
 {
     for (const struct mgx_ins *ins = f->first; ins != f->end; ins = ins->next) {
         const struct mgx_pointwise *row = is_line(ins) ? mgx_pointwise_find(ins->op) : NULL;
-        if (is_line(ins) && (class_of(ins->in[0]->shape.type) == DOUBLE ||
-                             (row && row_class(row, ins->in[0]->shape.type) == DOUBLE)))
+        if (is_line(ins) && (kind_of(ins->in[0]->shape.type) == DOUBLE ||
+                             (row && row_kind(row, ins->in[0]->shape.type) == DOUBLE)))
             return true;
     }
     return false;
@@ -368,7 +398,7 @@ static void put_rows(const struct function *f)
     for (const struct mgx_ins *ins = f->first; ins != f->end; ins = ins->next) {
         const struct mgx_pointwise *row = is_line(ins) ? mgx_pointwise_find(ins->op) : NULL;
         if (row && ins->op != &mgx_op_where)
-            put_row(f->s, ins->op, row_class(row, ins->in[0]->shape.type));
+            put_row(f->s, ins->op, row_kind(row, ins->in[0]->shape.type));
     }
 }
 
