@@ -292,6 +292,8 @@ struct mgx_api_environment {
     int threads;                        // MIGRAPHX_NUM_THREADS; 0 = not set
     const char *isa;                    // MIGRAPHX_CPU_ISA
     const char *tuning_cache;           // MIGRAPHX_PROBLEM_CACHE
+    const char *gpu_device;             // MIGRAPHX_GPU_DEVICE
+    const char *kernel_folder;          // MIGRAPHX_KERNEL_CACHE, or one below the user's cache
     const char *const *disabled_passes; // MIGRAPHX_DISABLE_PASSES, split at commas
     int disabled_count;
 };

@@ -168,6 +168,10 @@ static enum mgx_status complete(struct migraphx_compile_options *o, struct mgx_d
         o->values.isa = env->isa;
     if (!o->values.tuning_cache)
         o->values.tuning_cache = env->tuning_cache;
+    if (!o->values.device)
+        o->values.device = env->gpu_device;
+    if (!o->values.kernel_folder)
+        o->values.kernel_folder = env->kernel_folder;
     for (int i = 0; i < env->disabled_count; i++)
         TRY(add_disabled(&o->arena, &o->values.pass, env->disabled_passes[i], diag));
     o->values.pass.fast_math = o->values.fast_math;

@@ -56,6 +56,22 @@ static void split_disabled(void)
     environment.disabled_passes = list;
 }
 
+// The folder of compiled kernels: as named ("none": nowhere), or below the user's cache.
+static const char *kernel_folder(void)
+{
+    const char *named = getenv("MIGRAPHX_KERNEL_CACHE"), *cache = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME"), *below = "/.cache";
+    struct mgx_str path = {0};
+    if (named && *named)
+        return strcmp(named, "none") == 0 ? NULL : strdup(named);
+    if (cache && *cache == '/')
+        home = cache, below = "";
+    if (!home || *home != '/')
+        return NULL;
+    mgx_str_printf(&path, "%s%s/migraphx/kernels", home, below);
+    return mgx_str_take(&path);
+}
+
 static void read_all(void)
 {
     environment.trace_compile = is_on("MIGRAPHX_TRACE_COMPILE");
@@ -65,6 +81,8 @@ static void read_all(void)
     environment.threads = number("MIGRAPHX_NUM_THREADS", 0, 4096);
     environment.isa = text("MIGRAPHX_CPU_ISA");
     environment.tuning_cache = text("MIGRAPHX_PROBLEM_CACHE");
+    environment.gpu_device = text("MIGRAPHX_GPU_DEVICE");
+    environment.kernel_folder = kernel_folder();
     split_disabled();
 }
 

@@ -20,8 +20,11 @@ struct mgx_compile_options {
     bool exhaustive_tune;
     int threads;     // 0: as many as the process may use
     const char *isa; // NULL: the best the machine has; else "generic", "avx2", "avx512", ... (cpu)
-    const char *tuning_cache; // file; NULL: none
-    bool compute_double;      // ref: floats are computed as doubles
+    const char *tuning_cache;  // file; NULL: none
+    bool compute_double;       // ref: floats are computed as doubles
+    const char *device;        // gpu: "cuda", "hip", "opencl", maybe ":n"; NULL: what there is
+    int device_id;             // gpu: which card, where `device` does not say
+    const char *kernel_folder; // gpu: where compiled kernels are kept; NULL: nowhere
     struct mgx_pass_options pass;
 };
 

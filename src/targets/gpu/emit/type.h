@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// Element types in kernels: how a value lies in memory, and what it is while it is computed.
+//
+// Values are held as op/source.h says: floats of 16 and 32 bits as pw_real, which is float here, so
+// that a fused body rounds once, when it stores; integers as 64 bits.
+#pragma once
+
+#include "base/str.h"
+#include "ir/type.h"
+
+enum gpu_class { GPU_NONE, GPU_REAL, GPU_SIGNED, GPU_UNSIGNED };
+
+// GPU_NONE for a type that kernels do not know (strings, 8-bit floats, ...).
+enum gpu_class gpu_type_class(enum mgx_type type);
+const char *gpu_type_memory(enum mgx_type type); // "float", "u16", ...
+const char *gpu_type_value(enum mgx_type type);  // "pw_real", "double", "i64", "u64"
+
+// Appends an expression that reads element `at` (text) of `array` as a value,
+void gpu_emit_load(struct mgx_str *out, enum mgx_type type, const char *array, const char *at);
+// and a statement that writes one, narrowing it.
+void gpu_emit_store(struct mgx_str *out, enum mgx_type type, const char *array, const char *at,
+                    const char *value);
+// A float constant that reads back as exactly this one, infinities and NaN too.
+void gpu_emit_real(struct mgx_str *out, double x);

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// Source text to steps; lower.h says how.
+#include "targets/gpu/lower/lower.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "op/op.h"
+#include "op/source.h"
+#include "targets/gpu/emit/type.h"
+#include "targets/gpu/kernel/text.h"
+
+enum mgx_plan_answer gpu_decline(struct mgx_plan_offer *c, const char *why)
+{
+    c->why = why;
+    return MGX_PLAN_DECLINED;
+}
+
+static bool note_unit(struct gpu_machine *m, struct gpu_unit *unit)
+{
+    if (m->unit_count == m->unit_capacity) {
+        const int capacity = m->unit_capacity ? 2 * m->unit_capacity : 64;
+        struct gpu_unit **grown = realloc(m->units, (size_t)capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        m->units = grown;
+        m->unit_capacity = capacity;
+    }
+    m->units[m->unit_count++] = unit;
+    return true;
+}
+
+// The machine keeps the unit's share and drops it when the plan goes.
+static struct gpu_unit *require_unit(struct gpu_machine *m, const char *name,
+                                     const struct mgx_str *text)
+{
+    struct mgx_str whole = {0};
+    mgx_str_put(&whole, gpu_text_prelude);
+    mgx_str_put(&whole, mgx_str_text(text));
+    struct gpu_unit *unit = NULL;
+    if (!whole.failed && !text->failed)
+        unit = gpu_unit_share(m->device, name, mgx_str_text(&whole));
+    mgx_str_fini(&whole);
+    if (unit && !note_unit(m, unit)) {
+        gpu_unit_drop(unit);
+        return NULL;
+    }
+    return unit;
+}
+
+// The function "body" of an element-wise instruction: v0, v1, ... by value, the result by pointer.
+const char *gpu_emit_body(struct mgx_str *out, const struct mgx_plan_offer *c,
+                          const struct mgx_ins *ins)
+{
+    struct mgx_source s;
+    struct mgx_diag quiet = {.status = MGX_OK};
+    mgx_source_begin(&s, out);
+    const enum mgx_status status = ins->op == &mgx_op_pointwise
+                                       ? mgx_source_body(&s, "body", ins->mod[0], &quiet)
+                                       : mgx_source_ins(&s, "body", ins, &quiet);
+    if (status != MGX_OK)
+        return "an operator or a type that has no scalar code";
+    return s.doubles && !gpu_has_double(c) ? "the card has no double" : NULL;
+}
+
+void gpu_emit_body_call(struct mgx_str *out, enum mgx_type result, int operands)
+{
+    mgx_str_printf(out, "    %s y;\n    body(", gpu_type_value(result));
+    for (int i = 0; i < operands; i++)
+        mgx_str_printf(out, "v%d, ", i);
+    mgx_str_put(out, "&y);\n");
+}
+
+enum mgx_plan_answer gpu_take(struct mgx_plan_offer *c, struct mgx_str *text,
+                              const struct gpu_launch *how, const int *in, int in_count)
+{
+    struct gpu_call *call = MGX_NEW(c->arena, struct gpu_call);
+    assert(in_count <= GPU_CALL_INPUTS);
+    if (call) {
+        call->how = *how;
+        call->in_count = in_count;
+        for (int i = 0; i < in_count; i++)
+            call->in[i] = (unsigned char)(in ? in[i] : i);
+        call->unit = require_unit(gpu_machine(c->machine), c->ins->op->name, text);
+    }
+    mgx_str_fini(text);
+    if (!call || !call->unit)
+        return mgx_plan_no_memory(c);
+    c->state = call;
+    return MGX_PLAN_TAKEN;
+}
+
+struct gpu_launch gpu_launch_for(int64_t count)
+{
+    const int64_t blocks = (count + GPU_THREADS - 1) / GPU_THREADS;
+    return (struct gpu_launch){.grid = {(unsigned)blocks, 1, 1}, .block = {GPU_THREADS, 1, 1}};
+}
+
+void gpu_emit_head(struct mgx_str *out, enum mgx_type result, const enum mgx_type *in, int in_count)
+{
+    mgx_str_printf(out, "KERNEL void run(GLOBAL %s *out", gpu_type_memory(result));
+    for (int i = 0; i < in_count; i++)
+        mgx_str_printf(out, ", const GLOBAL %s *in%d", gpu_type_memory(in[i]), i);
+    mgx_str_put(out, ")\n");
+}
+
+enum mgx_status gpu_run_call(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
+                             struct mgx_diag *diag)
+{
+    const struct gpu_call *call = step->state;
+    struct gpu_device *d = gpu_machine(args->machine)->device;
+    struct gpu_arg list[GPU_CALL_INPUTS + 1];
+    if (call->how.grid[0] == 0)
+        return MGX_OK;
+    list[0] = (struct gpu_arg){&args->out, sizeof args->out, true};
+    for (int i = 0; i < call->in_count; i++)
+        list[i + 1] = (struct gpu_arg){&args->in[call->in[i]], sizeof(void *), true};
+    return d->api->launch(d, gpu_queue_stream(args->queue), call->kernel, &call->how, list,
+                          call->in_count + 1, diag);
+}
+
+enum mgx_status gpu_finish(struct mgx_plan *plan, struct mgx_diag *diag)
+{
+    struct gpu_machine *m = gpu_machine(plan->machine);
+    TRY(gpu_units_make(&m->code, m->units, m->unit_count, diag));
+    for (int i = 0; i < plan->step_count; i++) {
+        const struct mgx_plan_step *step = &plan->steps[i];
+        struct gpu_call *call = step->state;
+        if (step->kernel->run == gpu_run_call)
+            TRY(gpu_unit_kernel(call->unit, "run", call->how.shared, &call->kernel, diag));
+    }
+    return MGX_OK;
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// What the GPU target's kernels share: from source text to a step, and the step's launch.
+//
+// A kernel family writes source text for one instruction with all sizes as constants. Equal texts
+// are one unit, so a network's repeated layers compile once. Units are made when the plan is
+// complete, several at a time (gpu_finish).
+#pragma once
+
+#include "plan/kernel.h"
+#include "plan/plan.h"
+#include "targets/gpu/machine.h"
+
+enum { GPU_CALL_INPUTS = 32, GPU_THREADS = 256 };
+
+struct gpu_call { // state of a step
+    struct gpu_unit *unit;
+    void *kernel; // set by gpu_finish
+    struct gpu_launch how;
+    int in_count;
+    unsigned char in[GPU_CALL_INPUTS]; // which inputs are passed, behind the result
+};
+
+static inline bool gpu_has_double(const struct mgx_plan_offer *c)
+{
+    return gpu_machine(c->machine)->device->properties.features & GPU_DOUBLE;
+}
+
+// Takes the offer with the kernel `run` of `text` (without the prelude; emptied). Parameters of the
+// kernel are the result and the inputs in[0..in_count), or all of them when `in` is NULL.
+enum mgx_plan_answer gpu_take(struct mgx_plan_offer *c, struct mgx_str *text,
+                              const struct gpu_launch *how, const int *in, int in_count);
+// The answer "declined", with a reason.
+enum mgx_plan_answer gpu_decline(struct mgx_plan_offer *c, const char *why);
+
+// Writes the function `body` of an element-wise instruction (op/source.h): operands by value, the
+// result by pointer. Why it cannot be written, static text; NULL if it can.
+const char *gpu_emit_body(struct mgx_str *out, const struct mgx_plan_offer *c,
+                          const struct mgx_ins *ins);
+// Statements: y = body(v0, v1, ...).
+void gpu_emit_body_call(struct mgx_str *out, enum mgx_type result, int operands);
+
+// Threads for `count` elements, one each.
+struct gpu_launch gpu_launch_for(int64_t count);
+// "KERNEL void run(GLOBAL float *out, const GLOBAL float *in0, ...)": types of result and inputs.
+void gpu_emit_head(struct mgx_str *out, enum mgx_type result, const enum mgx_type *in,
+                   int in_count);
+
+enum mgx_status gpu_run_call(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
+                             struct mgx_diag *diag);
+// Makes all units and finds the kernels.
+enum mgx_status gpu_finish(struct mgx_plan *plan, struct mgx_diag *diag) MGX_NODISCARD;
+
+// --- kernels.c ---
+extern const struct mgx_plan_kernel *const gpu_kernels[];
+extern const struct mgx_plan_kernel gpu_kernel_copy, gpu_kernel_pointwise, gpu_kernel_reduce,
+    gpu_kernel_softmax, gpu_kernel_product, gpu_kernel_pooling;

@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: MIT
+// Products and convolutions with the element-wise instruction that follows them: kernel/gemm.gpu
+// with its loads and its last line written for the instruction.
+//
+//     dot           rows x depth times depth x columns, for every batch entry
+//     convolution   rows are the result's places in all images, depth is taps x channels of a
+//                   group, columns are output channels of a group, batch entries are groups
+//
+// Any strides on any operand: a transposed operand or a channels-last image is but another load.
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "op/op.h"
+#include "targets/gpu/emit/type.h"
+#include "targets/gpu/kernel/text.h"
+#include "targets/gpu/lower/lower.h"
+
+enum { TILE_DEPTH = 16 };
+
+struct product {
+    const struct mgx_ins *ins;  // dot or convolution
+    const struct mgx_ins *tail; // reads it and gives the result; NULL: the product is the result
+    int operand[2];             // numbers of its inputs in the offer
+    int extra[GPU_CALL_INPUTS], extra_count; // of the tail's other inputs, in its order
+    int place;                               // of the product among the tail's inputs
+    int64_t rows, columns, depth, batches;
+};
+
+// --- what is offered ---
+
+static int input_of(const struct mgx_module *body, const struct mgx_ins *param)
+{
+    struct mgx_ins *params[GPU_CALL_INPUTS];
+    const int count = mgx_module_parameters(body, params, GPU_CALL_INPUTS);
+    for (int i = 0; i < count && i < GPU_CALL_INPUTS; i++)
+        if (params[i] == param)
+            return i;
+    return -1;
+}
+
+static bool is_product(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_dot || ins->op == &mgx_op_convolution;
+}
+
+static const struct mgx_ins *find_in_body(const struct mgx_module *body)
+{
+    for (const struct mgx_ins *ins = body->first; ins; ins = ins->next)
+        if (is_product(ins))
+            return ins;
+    return NULL;
+}
+
+// group[tag=epilogue]: parameters, a product, one element-wise instruction that is the result.
+static bool read_group(const struct mgx_plan_offer *c, struct product *p)
+{
+    const struct mgx_module *body = c->ins->mod[0];
+    p->ins = find_in_body(body);
+    p->tail = mgx_module_result(body, 0);
+    if (!p->ins || p->tail == p->ins || mgx_module_result_count(body) != 1)
+        return false;
+    for (int i = 0; i < 2; i++)
+        if ((p->operand[i] = input_of(body, p->ins->in[i])) < 0)
+            return false;
+    p->place = -1;
+    for (int i = 0; i < p->tail->in_count; i++) {
+        const bool product = p->tail->in[i] == p->ins;
+        const int input = product ? 0 : input_of(body, p->tail->in[i]);
+        if (product && p->place >= 0)
+            return false;
+        if (input < 0 || p->extra_count + 3 > GPU_CALL_INPUTS)
+            return false;
+        if (product)
+            p->place = i;
+        else
+            p->extra[p->extra_count++] = input;
+    }
+    return p->place >= 0;
+}
+
+static const char *read_offer(const struct mgx_plan_offer *c, struct product *p)
+{
+    memset(p, 0, sizeof *p);
+    if (c->copy_only || c->dynamic)
+        return "not a product";
+    if (is_product(c->ins)) {
+        p->ins = c->ins;
+        p->operand[1] = 1;
+        return c->in_count == 2 ? NULL : "a product of more than two operands";
+    }
+    if (c->ins->op != &mgx_op_group ||
+        strcmp(mgx_attr_text(c->ins->op, c->ins->attr, "tag"), "epilogue") != 0)
+        return "not a product";
+    return read_group(c, p) ? NULL : "a group that is not product and element-wise tail";
+}
+
+static bool is_summed_in_float(enum mgx_type type)
+{
+    return gpu_type_class(type) == GPU_REAL && type != MGX_DOUBLE;
+}
+
+// --- sizes ---
+
+static void size_dot(const struct mgx_plan_offer *c, struct product *p)
+{
+    const struct mgx_shape *a = &c->in[p->operand[0]], *out = c->out;
+    const int rank = out->rank;
+    p->rows = out->lens[rank - 2];
+    p->columns = out->lens[rank - 1];
+    p->depth = a->lens[rank - 1];
+    p->batches = 1;
+    for (int i = 0; i < rank - 2; i++)
+        p->batches *= out->lens[i];
+}
+
+static void size_convolution(const struct mgx_plan_offer *c, struct product *p)
+{
+    const struct mgx_shape *w = &c->in[p->operand[1]], *out = c->out;
+    p->batches = mgx_ins_int(p->ins, "group");
+    p->columns = out->lens[1] / p->batches;
+    p->rows = out->lens[0];
+    p->depth = 1;
+    for (int i = 2; i < out->rank; i++)
+        p->rows *= out->lens[i];
+    for (int i = 1; i < w->rank; i++)
+        p->depth *= w->lens[i];
+}
+
+// --- text: the result's index from batch, row, column ---
+
+static void emit_split(struct mgx_str *out, const char *from, const char *name, int first, int last,
+                       const int64_t *lens)
+{
+    mgx_str_printf(out, "    int rest_%s = %s;\n", name, from);
+    for (int axis = last; axis >= first; axis--) {
+        if (axis == first) {
+            mgx_str_printf(out, "    const int x%d = rest_%s;\n", axis, name);
+            break;
+        }
+        mgx_str_printf(out, "    const int x%d = rest_%s %% %" PRId64 ";\n", axis, name,
+                       lens[axis]);
+        mgx_str_printf(out, "    rest_%s /= %" PRId64 ";\n", name, lens[axis]);
+    }
+}
+
+static void emit_result_index(struct mgx_str *out, const struct mgx_plan_offer *c,
+                              const struct product *p)
+{
+    const struct mgx_shape *s = c->out;
+    if (p->ins->op == &mgx_op_dot) {
+        if (s->rank > 2)
+            emit_split(out, "batch", "batch", 0, s->rank - 3, s->lens);
+        mgx_str_printf(out, "    const int x%d = row, x%d = column;\n", s->rank - 2, s->rank - 1);
+        return;
+    }
+    mgx_str_printf(out, "    const int x1 = batch * %" PRId64 " + column;\n", p->columns);
+    mgx_str_put(out, "    int rest_row = row;\n");
+    for (int axis = s->rank - 1; axis >= 2; axis--) {
+        mgx_str_printf(out, "    const int x%d = rest_row %% %" PRId64 ";\n", axis, s->lens[axis]);
+        mgx_str_printf(out, "    rest_row /= %" PRId64 ";\n", s->lens[axis]);
+    }
+    mgx_str_put(out, "    const int x0 = rest_row;\n");
+}
+
+static void emit_offset(struct mgx_str *out, const char *name, const struct mgx_shape *s)
+{
+    mgx_str_printf(out, "    const i64 %s = 0", name);
+    for (int axis = 0; axis < s->rank; axis++)
+        if (s->strides[axis] && s->lens[axis] > 1)
+            mgx_str_printf(out, " + (i64)x%d * %" PRId64, axis, s->strides[axis]);
+    mgx_str_put(out, ";\n");
+}
+
+// --- text: the last line ---
+
+// The tail's operands are v0, v1, ...: the sum in the product's place, the others loaded.
+static void emit_tail(struct mgx_str *out, const struct mgx_plan_offer *c, const struct product *p)
+{
+    const int count = p->tail ? p->tail->in_count : 1;
+    for (int i = 0, e = 0; i < count; i++) {
+        if (i == p->place || !p->tail) {
+            mgx_str_printf(out, "    const float v%d = sum;\n", i);
+            continue;
+        }
+        const struct mgx_shape *s = &c->in[p->extra[e]];
+        char at[16], array[16];
+        snprintf(at, sizeof at, "at%d", e + 1);
+        snprintf(array, sizeof array, "e%d", e++);
+        emit_offset(out, at, s);
+        mgx_str_printf(out, "    const %s v%d = ", gpu_type_value(s->type), i);
+        gpu_emit_load(out, s->type, array, at);
+        mgx_str_put(out, ";\n");
+    }
+    if (p->tail)
+        gpu_emit_body_call(out, c->out->type, count);
+    mgx_str_put(out, "    ");
+    gpu_emit_store(out, c->out->type, "out", "at0", p->tail ? "y" : "v0");
+    mgx_str_put(out, "\n}\n\n");
+}
+
+static void emit_finish(struct mgx_str *out, const struct mgx_plan_offer *c,
+                        const struct product *p)
+{
+    mgx_str_printf(out, "FUNCTION void finish(GLOBAL %s *out", gpu_type_memory(c->out->type));
+    for (int e = 0; e < p->extra_count; e++)
+        mgx_str_printf(out, ", const GLOBAL %s *e%d", gpu_type_memory(c->in[p->extra[e]].type), e);
+    mgx_str_put(out, ", float sum, int batch, int row, int column)\n{\n");
+    emit_result_index(out, c, p);
+    emit_offset(out, "at0", c->out);
+    emit_tail(out, c, p);
+    mgx_str_put(out, "#define PARAMS");
+    for (int e = 0; e < p->extra_count; e++)
+        mgx_str_printf(out, ", const GLOBAL %s *e%d", gpu_type_memory(c->in[p->extra[e]].type), e);
+    mgx_str_put(out, "\n#define FINISH(sum, batch, row, column) finish(c");
+    for (int e = 0; e < p->extra_count; e++)
+        mgx_str_printf(out, ", e%d", e);
+    mgx_str_put(out, ", sum, batch, row, column)\n");
+}
+
+// --- text: loads ---
+
+static void emit_load_head(struct mgx_str *out, const char *name, enum mgx_type type,
+                           const char *indices)
+{
+    mgx_str_printf(out, "FUNCTION float %s(const GLOBAL %s *p, int batch, %s)\n{\n", name,
+                   gpu_type_memory(type), indices);
+}
+
+static void emit_load_tail(struct mgx_str *out, enum mgx_type type)
+{
+    mgx_str_put(out, "    return ");
+    gpu_emit_load(out, type, "p", "at");
+    mgx_str_put(out, ";\n}\n\n");
+}
+
+static void emit_dot_load(struct mgx_str *out, const char *name, const struct mgx_shape *s,
+                          const char *first, const char *second)
+{
+    char indices[64];
+    snprintf(indices, sizeof indices, "int %s, int %s", first, second);
+    emit_load_head(out, name, s->type, indices);
+    if (s->rank > 2)
+        emit_split(out, "batch", "batch", 0, s->rank - 3, s->lens);
+    mgx_str_printf(out, "    const int x%d = %s, x%d = %s;\n", s->rank - 2, first, s->rank - 1,
+                   second);
+    emit_offset(out, "at", s);
+    emit_load_tail(out, s->type);
+}
+
+// Depth is taps in order, channels innermost: "x1" the channel, "t<axis>" the tap.
+static void emit_taps(struct mgx_str *out, const struct mgx_shape *w)
+{
+    mgx_str_printf(out, "    const int ch = k %% %" PRId64 ";\n", w->lens[1]);
+    mgx_str_printf(out, "    int tap = k / %" PRId64 ";\n", w->lens[1]);
+    for (int axis = w->rank - 1; axis >= 2; axis--) {
+        mgx_str_printf(out, "    const int t%d = tap %% %" PRId64 ";\n", axis, w->lens[axis]);
+        mgx_str_printf(out, "    tap /= %" PRId64 ";\n", w->lens[axis]);
+    }
+}
+
+static void emit_image_load(struct mgx_str *out, const struct mgx_plan_offer *c,
+                            const struct product *p)
+{
+    const struct mgx_shape *x = &c->in[p->operand[0]], *w = &c->in[p->operand[1]];
+    const struct mgx_ints stride = mgx_ins_ints(p->ins, "stride");
+    const struct mgx_ints dilation = mgx_ins_ints(p->ins, "dilation");
+    const struct mgx_ints padding = mgx_ins_ints(p->ins, "padding");
+    emit_load_head(out, "load_a", x->type, "int row, int k");
+    emit_taps(out, w);
+    mgx_str_put(out, "    int place = row;\n");
+    for (int axis = x->rank - 1; axis >= 2; axis--) {
+        const int i = axis - 2;
+        mgx_str_printf(out,
+                       "    const int x%d = place %% %" PRId64 " * %" PRId64 " - %" PRId64
+                       " + t%d * %" PRId64 ";\n",
+                       axis, c->out->lens[axis], stride.v[i], padding.v[i], axis, dilation.v[i]);
+        mgx_str_printf(out, "    place /= %" PRId64 ";\n", c->out->lens[axis]);
+        mgx_str_printf(out, "    if (x%d < 0 || x%d >= %" PRId64 ")\n        return 0;\n", axis,
+                       axis, x->lens[axis]);
+    }
+    mgx_str_printf(out, "    const int x0 = place, x1 = batch * %" PRId64 " + ch;\n", w->lens[1]);
+    emit_offset(out, "at", x);
+    emit_load_tail(out, x->type);
+}
+
+static void emit_weight_load(struct mgx_str *out, const struct mgx_plan_offer *c,
+                             const struct product *p)
+{
+    const struct mgx_shape *w = &c->in[p->operand[1]];
+    emit_load_head(out, "load_b", w->type, "int k, int column");
+    emit_taps(out, w);
+    for (int axis = 2; axis < w->rank; axis++)
+        mgx_str_printf(out, "    const int x%d = t%d;\n", axis, axis);
+    mgx_str_printf(out, "    const int x0 = batch * %" PRId64 " + column, x1 = ch;\n", p->columns);
+    emit_offset(out, "at", w);
+    emit_load_tail(out, w->type);
+}
+
+// --- the kernel ---
+
+struct tile {
+    int rows, columns;
+    bool a_rows_first, b_depth_first; // which index neighbouring threads load along
+};
+
+static int tile_for(int64_t count)
+{
+    return count > 32 ? 64 : count > 16 ? 32 : 16;
+}
+
+static struct tile choose_tile(const struct mgx_plan_offer *c, const struct product *p)
+{
+    const struct mgx_shape *a = &c->in[p->operand[0]], *b = &c->in[p->operand[1]];
+    const bool dot = p->ins->op == &mgx_op_dot;
+    const int ra = a->rank, rb = b->rank;
+    return (struct tile){
+        .rows = tile_for(p->rows),
+        .columns = tile_for(p->columns),
+        .a_rows_first = dot ? a->strides[ra - 2] < a->strides[ra - 1]
+                            : ra > 2 && a->strides[ra - 1] < a->strides[1],
+        .b_depth_first = dot ? b->strides[rb - 2] < b->strides[rb - 1] : true,
+    };
+}
+
+static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
+                        const struct product *p, const struct tile *t)
+{
+    const char *why = p->tail ? gpu_emit_body(out, c, p->tail) : NULL;
+    if (why)
+        return why;
+    const struct mgx_shape *a = &c->in[p->operand[0]], *b = &c->in[p->operand[1]];
+    if (p->ins->op == &mgx_op_dot) {
+        emit_dot_load(out, "load_a", a, "row", "k");
+        emit_dot_load(out, "load_b", b, "k", "column");
+    } else {
+        emit_image_load(out, c, p);
+        emit_weight_load(out, c, p);
+    }
+    emit_finish(out, c, p);
+    mgx_str_printf(out,
+                   "#define M %" PRId64 "\n#define N %" PRId64 "\n#define K %" PRId64
+                   "\n#define TILE_M %d\n#define TILE_N %d\n#define TILE_K %d\n"
+                   "#define A_TYPE %s\n#define B_TYPE %s\n#define C_TYPE %s\n"
+                   "#define A_ROWS_FIRST %d\n#define B_DEPTH_FIRST %d\n"
+                   "#define LOAD_A(batch, row, k) load_a(a, batch, row, k)\n"
+                   "#define LOAD_B(batch, k, column) load_b(b, batch, k, column)\n"
+                   "#define gemm run\n",
+                   p->rows, p->columns, p->depth, t->rows, t->columns, TILE_DEPTH,
+                   gpu_type_memory(a->type), gpu_type_memory(b->type),
+                   gpu_type_memory(c->out->type), t->a_rows_first, t->b_depth_first);
+    mgx_str_put(out, gpu_text_gemm);
+    return NULL;
+}
+
+static const char *refuses(const struct mgx_plan_offer *c, const struct product *p)
+{
+    if (!is_summed_in_float(c->in[p->operand[0]].type) ||
+        !is_summed_in_float(c->in[p->operand[1]].type) || !is_summed_in_float(p->ins->shape.type))
+        return "a product that is not summed in float";
+    if (gpu_type_class(c->out->type) == GPU_NONE)
+        return "a type that kernels do not compute";
+    if (p->ins->op == &mgx_op_convolution &&
+        (mgx_ins_int(p->ins, "padding_mode") != 0 || c->out->rank < 3))
+        return "padding that is worked out at run time";
+    for (int e = 0; e < p->extra_count; e++)
+        if (!mgx_shape_same_lens(&c->in[p->extra[e]], c->out) ||
+            gpu_type_class(c->in[p->extra[e]].type) == GPU_NONE)
+            return "an operand of other lengths, or of a type that kernels do not compute";
+    if (p->tail && p->tail->op == &mgx_op_pointwise &&
+        mgx_module_result_count(p->tail->mod[0]) != 1)
+        return "several results";
+    return NULL;
+}
+
+static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
+{
+    struct product p;
+    struct mgx_str text = {0};
+    const char *why = read_offer(c, &p);
+    if (!why)
+        why = refuses(c, &p);
+    if (why)
+        return gpu_decline(c, why);
+    if (p.ins->op == &mgx_op_dot)
+        size_dot(c, &p);
+    else
+        size_convolution(c, &p);
+    if (p.rows >= INT32_MAX || p.columns >= INT32_MAX || p.depth >= INT32_MAX || p.batches > 65535)
+        return gpu_decline(c, "larger than the grid");
+    const struct tile t = choose_tile(c, &p);
+    why = emit(&text, c, &p, &t);
+    if (why) {
+        mgx_str_fini(&text);
+        return gpu_decline(c, why);
+    }
+    const bool empty = mgx_shape_elements(c->out) == 0;
+    const struct gpu_launch how = {
+        .grid = {empty ? 0 : (unsigned)((p.columns + t.columns - 1) / t.columns),
+                 (unsigned)((p.rows + t.rows - 1) / t.rows), (unsigned)p.batches},
+        .block = {GPU_THREADS, 1, 1}};
+    int in[GPU_CALL_INPUTS] = {p.operand[0], p.operand[1]};
+    memcpy(in + 2, p.extra, (size_t)p.extra_count * sizeof *in);
+    c->flops = 2.0 * (double)p.rows * (double)p.columns * (double)p.depth * (double)p.batches;
+    c->detail = p.tail ? "tiles in shared memory, element-wise tail" : "tiles in shared memory";
+    return gpu_take(c, &text, &how, in, 2 + p.extra_count);
+}
+
+const struct mgx_plan_kernel gpu_kernel_product = {
+    .name = "gpu::product", .prepare = prepare, .run = gpu_run_call};

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// The GPU target's machine: one card, its memory as the plan wants it, and the code of one plan.
+#pragma once
+
+#include "base/array.h"
+#include "plan/machine.h"
+#include "targets/gpu/code.h"
+
+struct gpu_memory { // the card's memory, behind ir's interface
+    struct mgx_memory base;
+    struct gpu_device *device;
+};
+
+struct gpu_machine {
+    struct mgx_plan_machine base;
+    struct gpu_device *device;
+    struct gpu_memory *memory; // lives as long as anything that was allocated from it
+    struct gpu_code code;
+    struct gpu_unit **units; // asked for while planning
+    int unit_count, unit_capacity;
+};
+
+static inline struct gpu_machine *gpu_machine(const struct mgx_plan_machine *m)
+{
+    return (struct gpu_machine *)m;
+}
+
+// The memory of a card; one per card and process, so storages that outlive a program stay valid.
+// NULL when out of memory.
+struct gpu_memory *gpu_memory_of(struct gpu_device *device);
+
+// The stream behind a queue.
+void *gpu_queue_stream(struct mgx_queue *queue);

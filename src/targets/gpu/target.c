@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+// target("gpu"): what it brings to the plan, and the passes it runs first. docs/gpu.md.
+//
+// A target that cannot find a card fails to compile; it never runs on the CPU instead.
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/fold.h"
+#include "plan/plan.h"
+#include "targets/gpu/lower/lower.h"
+#include "targets/target.h"
+
+enum { GPU_COMPILE_THREADS = 16 };
+
+static void release(struct mgx_plan_machine *machine)
+{
+    struct gpu_machine *m = gpu_machine(machine);
+    for (int i = 0; i < m->unit_count; i++)
+        gpu_unit_drop(m->units[i]);
+    free(m->units);
+    gpu_device_close(m->device);
+    free(m);
+}
+
+static void print(const struct mgx_plan_machine *machine, struct mgx_str *out)
+{
+    const struct gpu_device *d = gpu_machine(machine)->device;
+    mgx_str_printf(out, "gpu %s %s", d->api->name, d->properties.arch);
+}
+
+static void explain(const struct mgx_plan_machine *machine, struct mgx_str *out)
+{
+    const struct gpu_machine *m = gpu_machine(machine);
+    const struct gpu_code_counts counts = gpu_code_counts();
+    mgx_str_printf(out, "device: %s %s, %s, kernels: %d (%d compiled, %d from disk)",
+                   m->device->api->name, m->device->properties.name, m->device->properties.arch,
+                   m->unit_count, counts.compiled, counts.loaded);
+}
+
+static const struct mgx_plan_target gpu_plan_target = {
+    .target = &mgx_target_gpu,
+    .kernels = gpu_kernels,
+    .copy = &gpu_kernel_copy,
+    .finish = gpu_finish,
+    .release = release,
+    .print = print,
+    .explain = explain,
+};
+
+static enum mgx_status create_machine(const struct mgx_compile_options *options,
+                                      struct mgx_plan_machine **out, struct mgx_diag *diag)
+{
+    struct gpu_machine *m = calloc(1, sizeof *m);
+    if (!m)
+        return mgx_fail_memory(diag);
+    m->base.target = &gpu_plan_target;
+    m->base.threads = 1;
+    enum mgx_status status = gpu_device_open(options->device, options->device_id, &m->device, diag);
+    if (status == MGX_OK && !(m->memory = gpu_memory_of(m->device)))
+        status = mgx_fail_memory(diag);
+    if (status != MGX_OK) {
+        release(&m->base);
+        return status;
+    }
+    m->base.memory = &m->memory->base;
+    m->code =
+        (struct gpu_code){.device = m->device,
+                          .folder = options->kernel_folder,
+                          .threads = options->threads ? options->threads : GPU_COMPILE_THREADS};
+    *out = &m->base;
+    return MGX_OK;
+}
+
+// Groups that a kernel here computes; the rest stays in pieces, each of which has its own.
+static bool supports(void *user, const char *tag, const struct mgx_region *region)
+{
+    (void)user, (void)region;
+    return strcmp(tag, "epilogue") == 0;
+}
+
+static const struct mgx_pass *const pipeline[] = {&mgx_pass_find_softmax, &mgx_pass_fuse_pointwise,
+                                                  &mgx_pass_fuse_epilogue, NULL};
+
+static enum mgx_status run_passes(struct mgx_program *p, const struct mgx_compile_options *options,
+                                  struct mgx_diag *diag)
+{
+    struct mgx_pass_options pass = options->pass;
+    pass.supports = supports;
+    TRY(mgx_run_passes(p, mgx_pipeline_simplify, &pass, diag));
+    return mgx_run_passes(p, pipeline, &pass, diag);
+}
+
+static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_options *options,
+                               struct mgx_diag *diag)
+{
+    const struct mgx_plan_settings settings = {.offload_copy = options->offload_copy,
+                                               .exhaustive_tune = options->exhaustive_tune,
+                                               .tuning_cache = options->tuning_cache};
+    struct mgx_plan_machine *machine = NULL;
+    TRY(create_machine(options, &machine, diag));
+    const enum mgx_status status = run_passes(p, options, diag);
+    if (status != MGX_OK) {
+        release(machine);
+        return status;
+    }
+    return mgx_plan_compile(p, machine, &settings, diag);
+}
+
+const struct mgx_target mgx_target_gpu = {.name = "gpu",
+                                          .compile = compile,
+                                          .run = mgx_plan_run,
+                                          .destroy = mgx_plan_destroy,
+                                          .explain = mgx_plan_explain};
