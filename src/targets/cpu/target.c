@@ -87,6 +87,7 @@ static enum mgx_status create_machine(const struct mgx_compile_options *options,
     if (!machine)
         return mgx_fail_memory(diag);
     machine->isa = isa;
+    machine->fast_math = options->fast_math;
     const enum mgx_status status = mgx_pool_acquire(options->threads, &machine->pool, diag);
     machine->base.target = &cpu_plan_target;
     machine->base.threads = mgx_pool_threads(machine->pool);

@@ -143,7 +143,7 @@ static bool describe(struct mgx_plan_offer *c, const struct conv *v, const struc
     *d = (struct mgx_conv_desc){.isa = cpu_offered(c)->isa,
                                 .threads = c->machine->threads,
                                 .x_scaled = v->epilogue.factor >= 0,
-                                .exact = !c->plan->fast_math,
+                                .exact = !cpu_offered(c)->fast_math,
                                 .transposed = main->op == &mgx_op_convolution_backwards,
                                 .epilogue = v->epilogue.kernel};
     describe_sizes(d, main, x, w, y);
