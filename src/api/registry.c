@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <assert.h>
+#include <pthread.h>
+
 #include "api/api.h"
 #include "onnx/onnx.h"
 #include "op/op.h"
@@ -17,6 +20,37 @@ static const struct mgx_op *find(const struct mgx_op_set *set, const char *name,
 const struct mgx_op_set mgx_api_ops = {.find = find};
 
 // Defines the pair <size_function> and <name_function> over a table of `count` rows.
+enum { API_TARGETS = 16 };
+
+// Targets that this machine can run; found out once.
+static const struct mgx_target *usable[API_TARGETS];
+static int usable_count;
+static pthread_once_t usable_once = PTHREAD_ONCE_INIT;
+
+static enum mgx_status is_usable(const struct mgx_target *t, struct mgx_diag *diag)
+{
+    return t->usable ? t->usable(mgx_api_environment()->gpu_device, diag) : MGX_OK;
+}
+
+static void find_usable(void)
+{
+    int count;
+    const struct mgx_target *const *all = mgx_target_all(&count);
+    assert(count <= API_TARGETS);
+    for (int i = 0; i < count; i++) {
+        struct mgx_diag quiet = {.status = MGX_OK};
+        if (is_usable(all[i], &quiet) == MGX_OK)
+            usable[usable_count++] = all[i];
+    }
+}
+
+static const struct mgx_target *const *usable_targets(int *count)
+{
+    pthread_once(&usable_once, find_usable);
+    *count = usable_count;
+    return usable;
+}
+
 #define LISTING(size_function, name_function, what, table_type, table)                             \
     migraphx_status size_function(size_t *out)                                                     \
     {                                                                                              \
@@ -40,7 +74,7 @@ const struct mgx_op_set mgx_api_ops = {.find = find};
 LISTING(migraphx_get_operators_size, migraphx_get_operator_name_at_index, "operators",
         struct mgx_op, mgx_op_all)
 LISTING(migraphx_get_targets_size, migraphx_get_target_name_at_index, "targets", struct mgx_target,
-        mgx_target_all)
+        usable_targets)
 LISTING(migraphx_get_passes_size, migraphx_get_pass_name_at_index, "passes", struct mgx_pass,
         mgx_pass_all)
 
@@ -78,14 +112,16 @@ static enum mgx_status target_copy(struct migraphx_target *out, const struct mig
 
 API_HANDLE(target)
 
-static migraphx_status unknown_target(const char *name)
+// `why` there is none, or "".
+static migraphx_status unknown_target(const char *name, const char *why)
 {
     struct mgx_str text = {0};
     int count;
-    const struct mgx_target *const *all = mgx_target_all(&count);
+    const struct mgx_target *const *all = usable_targets(&count);
     mgx_str_printf(&text, "Requested target '%s' is not loaded or not supported; there are:", name);
     for (int i = 0; i < count; i++)
         mgx_str_printf(&text, " %s", all[i]->name);
+    mgx_str_printf(&text, "%s%s", *why ? "\n  " : "", why);
     mgx_api_keep_error(mgx_str_text(&text));
     mgx_str_fini(&text);
     return migraphx_status_unknown_target;
@@ -96,9 +132,9 @@ migraphx_status migraphx_target_create(migraphx_target_t *out, const char *name)
     API_NEED(out);
     API_NEED(name);
     const struct mgx_target *target = mgx_target_find(name);
-    if (!target)
-        return unknown_target(name);
     API_DIAG(diag);
+    if (!target || is_usable(target, &diag) != MGX_OK)
+        return unknown_target(name, diag.text);
     struct migraphx_target *handle = API_NEW(struct migraphx_target);
     if (!handle)
         return mgx_api_leave(mgx_fail_memory(&diag), &diag);

@@ -30,6 +30,8 @@ struct mgx_compile_options {
 
 struct mgx_target {
     const char *name;
+    // Whether this machine has what the target needs; `device` as in the options. NULL: always.
+    enum mgx_status (*usable)(const char *device, struct mgx_diag *diag);
     enum mgx_status (*compile)(struct mgx_program *p, const struct mgx_compile_options *options,
                                struct mgx_diag *diag);
     // Parameters are checked by mgx_program_run before.

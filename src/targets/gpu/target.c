@@ -107,6 +107,7 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_o
 }
 
 const struct mgx_target mgx_target_gpu = {.name = "gpu",
+                                          .usable = gpu_device_usable,
                                           .compile = compile,
                                           .run = mgx_plan_run,
                                           .destroy = mgx_plan_destroy,

@@ -5,8 +5,8 @@
 // exporters get by.
 #include <string.h>
 
-#include "op/reference/rnn.h"
 #include "op/op.h"
+#include "op/reference/rnn.h"
 #include "targets/cpu/kernel/rnn.h"
 #include "targets/cpu/lower/lower.h"
 

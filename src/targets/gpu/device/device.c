@@ -78,14 +78,34 @@ static enum mgx_status open_card_not_cpu(const struct gpu_api *api, int index,
     return MGX_NOT_FOUND;
 }
 
+static enum mgx_status count_cards(const struct gpu_api *api, int index, struct gpu_device **out,
+                                   struct mgx_diag *diag)
+{
+    int count;
+    (void)out;
+    TRY(api->count(&count, diag));
+    if (index >= count)
+        return mgx_fail(diag, MGX_NOT_FOUND, "%s has no device", api->name);
+    if (api != &gpu_api_opencl)
+        return MGX_OK;
+    struct gpu_device *card; // only its properties tell a CPU
+    TRY(open_card_not_cpu(api, index, &card, diag));
+    leave(card);
+    return MGX_OK;
+}
+
+typedef enum mgx_status (*try_fn)(const struct gpu_api *api, int index, struct gpu_device **out,
+                                  struct mgx_diag *diag);
+
 // Every API says why it has no card, for one sentence about all of them.
-static enum mgx_status open_any(int index, struct gpu_device **out, struct mgx_diag *diag)
+static enum mgx_status try_all(try_fn try, int index, struct gpu_device **out,
+                               struct mgx_diag *diag)
 {
     struct mgx_str why = {0};
     enum mgx_status status = MGX_NOT_FOUND;
     for (int i = 0; gpu_apis[i] && status == MGX_NOT_FOUND; i++) {
         struct mgx_diag one = {.status = MGX_OK};
-        status = open_card_not_cpu(gpu_apis[i], index, out, &one);
+        status = try(gpu_apis[i], index, out, &one);
         if (status != MGX_OK && status != MGX_NOT_FOUND)
             mgx_fail(diag, status, "%s", one.text);
         mgx_str_printf(&why, "%s%s", why.size ? "; " : "", one.text);
@@ -96,20 +116,37 @@ static enum mgx_status open_any(int index, struct gpu_device **out, struct mgx_d
     return status;
 }
 
-enum mgx_status gpu_device_open(const char *choice, int index, struct gpu_device **out,
-                                struct mgx_diag *diag)
+static enum mgx_status find(const char *choice, int index, bool open, struct gpu_device **out,
+                            struct mgx_diag *diag)
 {
-    *out = NULL;
     const struct gpu_api *api = NULL;
     const bool any = !choice || !*choice;
     if (!any && !read_choice(choice, &api, &index))
         return mgx_fail(diag, MGX_INVALID,
                         "'%s' names no device: cuda, hip or opencl, and maybe :number", choice);
     pthread_mutex_lock(&lock);
-    const enum mgx_status status =
-        any ? open_any(index, out, diag) : open_card(api, index, out, diag);
+    enum mgx_status status;
+    if (any)
+        status = try_all(open ? open_card_not_cpu : count_cards, index, out, diag);
+    else
+        status = open_card(api, index, out, diag);
+    if (!any && !open && status == MGX_OK)
+        leave(*out);
     pthread_mutex_unlock(&lock);
     return status;
+}
+
+enum mgx_status gpu_device_open(const char *choice, int index, struct gpu_device **out,
+                                struct mgx_diag *diag)
+{
+    *out = NULL;
+    return find(choice, index, true, out, diag);
+}
+
+enum mgx_status gpu_device_usable(const char *choice, struct mgx_diag *diag)
+{
+    struct gpu_device *unused = NULL;
+    return find(choice, 0, false, &unused, diag);
 }
 
 void gpu_device_close(struct gpu_device *d)

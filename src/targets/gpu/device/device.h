@@ -152,3 +152,5 @@ extern const struct gpu_api *const gpu_apis[];
 enum mgx_status gpu_device_open(const char *choice, int index, struct gpu_device **out,
                                 struct mgx_diag *diag) MGX_NODISCARD;
 void gpu_device_close(struct gpu_device *d); // NULL is allowed
+// Whether such a call would find a card, asked without opening one where counting suffices.
+enum mgx_status gpu_device_usable(const char *choice, struct mgx_diag *diag) MGX_NODISCARD;
