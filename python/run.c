@@ -167,7 +167,7 @@ static int add_value(struct slot *slot, PyObject *value, migraphx_program_parame
     return added ? 0 : -1;
 }
 
-// A missing one is the engine's to report: see fail_run.
+// A missing one is the engine's to report.
 static int add_slot(struct slot *slot, PyObject *dict, migraphx_program_parameters_t params)
 {
     PyObject *value = PyDict_GetItemWithError(dict, slot->name);
@@ -235,22 +235,6 @@ static PyObject *list_results(migraphx_arguments_t take, PyObject *names)
     return list;
 }
 
-// To a missing parameter are added the names that were given.
-static PyObject *fail_run(PyObject *dict)
-{
-    const char *text = "";
-    if (PyErr_Occurred())
-        return NULL;
-    migraphx_get_last_error(&text);
-    PyObject *given = strncmp(text, "Parameter not found", 19) == 0 ? PySequence_List(dict) : NULL;
-    if (given && PyList_Size(given))
-        PyErr_Format(PyExc_RuntimeError, "%s; given are %R", text, given);
-    else
-        py_fail();
-    Py_XDECREF(given);
-    return NULL;
-}
-
 static PyObject *run_planned(struct py_program *self, struct py_plan *plan, PyObject *dict,
                              void *stream, const char *stream_name)
 {
@@ -265,7 +249,7 @@ static PyObject *run_planned(struct py_program *self, struct py_plan *plan, PyOb
                                     : migraphx_program_run(&results, program, params));
         if (!OK(status))
             migraphx_arguments_destroy(results);
-        list = OK(status) ? list_results(results, plan->names) : fail_run(dict);
+        list = OK(status) ? list_results(results, plan->names) : py_fail();
     }
     give_list(plan, params);
     return list;

@@ -141,7 +141,6 @@ def test_shapes():
     assert dynamic.dynamic() and dynamic.dyn_dims()[0] == d and d.optimals == {2, 4}
     assert repr(dynamic) == "dynamic, float_type, {[1..4], 3}"
     assert migraphx.shape.dynamic_dimension().is_fixed() and migraphx.shape.dynamic_dimension().min == 0
-    with pytest.raises(RuntimeError, match="dynamic shape"):
-        dynamic.lens()
+    assert dynamic.lens() == [4, 3]  # the most there may be
     with pytest.raises(RuntimeError, match="unknown type"):
         migraphx.shape(type="quaternion")
