@@ -40,6 +40,9 @@ for target in src/targets/*/; do
     name=$(basename "$target")
     grep -rnE '^ *# *include "targets/[a-z]+/' "$target" | grep -v "\"targets/$name/" >> /tmp/layers.$$ || :
 done
+# Inside the CPU target: machine < kernel < lower. (Kernels may look at the machine, not at what offers them.)
+grep -nE '^ *# *include "targets/cpu/(kernel|lower)/' src/targets/cpu/machine/* >> /tmp/layers.$$ || :
+grep -nE '^ *# *include "(targets/cpu/lower|plan)/' src/targets/cpu/kernel/* >> /tmp/layers.$$ || :
 grep -rnE '^ *# *include "' driver python 2>/dev/null | grep -vE '"(migraphx/|[a-z0-9_]+\.(h|inc)")' >> /tmp/layers.$$ || :
 if [ -s /tmp/layers.$$ ]; then
     cat /tmp/layers.$$

@@ -271,7 +271,8 @@ enum mgx_status mgx_tensor_create_on(struct mgx_tensor *out, const struct mgx_sh
         return mgx_tensor_create(out, shape, diag);
     *out = (struct mgx_tensor){0};
     TRY(mgx_shape_check(shape, diag));
-    assert(mgx_shape_is_static(shape) && mgx_type_is_number(shape->type));
+    assert(mgx_shape_is_static(shape) && shape->type != MGX_STRING && shape->type != MGX_TUPLE &&
+           shape->type != MGX_SEQUENCE);
     const size_t bytes = mgx_shape_bytes(shape);
     struct mgx_storage *storage = mgx_storage_create(memory, bytes);
     if (!storage)

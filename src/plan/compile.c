@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // From a program that a target's passes have rewritten to a plan: docs/plan.md goes through it.
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/file.h"
@@ -68,9 +69,27 @@ static void forget_files(const struct mgx_program *p)
     }
 }
 
-static enum mgx_status settle(struct mgx_program *p, struct mgx_diag *diag)
+// One parameter more for every result whose size is known.
+static enum mgx_status add_outputs(struct mgx_program *p, struct mgx_diag *diag)
+{
+    struct mgx_module *m = mgx_program_main(p);
+    for (int k = 0; k < mgx_module_result_count(m); k++) {
+        const struct mgx_shape s = mgx_module_result(m, k)->shape;
+        char name[32];
+        snprintf(name, sizeof name, "main:#output_%d", k);
+        if (!mgx_shape_is_static(&s) || !mgx_type_is_number(s.type))
+            continue;
+        const struct mgx_shape packed = mgx_shape_make(s.type, s.rank, s.lens);
+        mgx_add_parameter(m, name, &packed);
+    }
+    return mgx_program_status(p, diag);
+}
+
+static enum mgx_status settle(struct mgx_program *p, bool outputs, struct mgx_diag *diag)
 {
     TRY(mgx_program_pack_results(p, diag));
+    if (outputs)
+        TRY(add_outputs(p, diag));
     TRY(mgx_plan_settle_joins(p, diag));
     TRY(mgx_program_compact(p, diag));
     TRY(align_literals(p, diag));
@@ -214,7 +233,7 @@ static enum mgx_status plan_program(struct mgx_program *p, struct mgx_plan *plan
     b.tuner.machine = plan->machine;
     b.tuner.exhaustive = settings->exhaustive_tune;
     mgx_tuning_init(&b.tuner.tuning);
-    enum mgx_status status = settle(p, diag);
+    enum mgx_status status = settle(p, settings->output_params, diag);
     if (status == MGX_OK)
         status = build_tuned(&b, settings->tuning_cache, diag);
     mgx_tuning_fini(&b.tuner.tuning);

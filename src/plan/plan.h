@@ -74,7 +74,8 @@ struct mgx_plan {
 };
 
 struct mgx_plan_settings {
-    bool offload_copy; // parameters and results are the host's, whatever memory the machine has
+    bool offload_copy;  // parameters and results are the host's, whatever memory the machine has
+    bool output_params; // the caller brings the bytes of results, as parameters main:#output_<n>
     bool exhaustive_tune;
     const char *tuning_cache; // file; NULL: none
 };

@@ -9,6 +9,7 @@
 // Holds afterwards: a step's operands lie on its own side, but for a transfer's input; steps are in
 // an order in which they can run.
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "op/op.h"
@@ -416,6 +417,17 @@ static enum mgx_status fill_result(struct mgx_build *b, const struct mgx_ins *in
     return mgx_plan_build_transfer(b, ins, v, result, diag);
 }
 
+// The parameter that brings the bytes of result k, as MIGraphX names it; -1 if there is none.
+static int output_param(const struct mgx_plan *plan, int k)
+{
+    char name[32];
+    snprintf(name, sizeof name, "main:#output_%d", k);
+    for (int i = 0; i < plan->param_count; i++)
+        if (strcmp(mgx_parameter_name(plan->params[i]), name) == 0)
+            return i;
+    return -1;
+}
+
 static enum mgx_status add_result(struct mgx_build *b, int k, struct mgx_diag *diag)
 {
     struct mgx_plan *plan = b->plan;
@@ -425,7 +437,7 @@ static enum mgx_status add_result(struct mgx_build *b, int k, struct mgx_diag *d
     const enum mgx_plan_side side = b->host_ends ? MGX_PLAN_HOST : own_side(b);
     result->value = v;
     result->shape = v->shape;
-    result->param = -1;
+    result->param = output_param(plan, k);
     if (v->dynamic)
         return MGX_OK;
     result->shape = mgx_shape_make(ins->shape.type, ins->shape.rank, ins->shape.lens);

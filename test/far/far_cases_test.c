@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT
+// Every case of test/op/cases/*.txt that has a result, as a program on the far target: inputs that
+// the shape rule knows are literals, the others parameters. What comes out must be what the
+// reference target makes of the same program. An argument selects files whose name contains it.
+#include "../op/case_format.h"
+
+#include <glob.h>
+
+#include "far/run.h"
+
+static int done;
+
+static struct mgx_ins *add_input(struct mgx_module *m, const struct case_value *v, int i)
+{
+    char name[16];
+    snprintf(name, sizeof name, "x%d", i);
+    if (v->absent)
+        return mgx_insert(m, NULL, &mgx_op_undefined, NULL, NULL, 0, NULL, 0);
+    return v->known ? mgx_add_literal(m, &v->tensor) : mgx_add_parameter(m, name, &v->tensor.shape);
+}
+
+// NULL where the case says nothing of this kind: ranges, failures, no results.
+static struct mgx_program *make_program(const struct op_case *c)
+{
+    const size_t n = strcspn(c->op, "[ \n");
+    char name[64];
+    struct mgx_diag diag = {0};
+    struct mgx_program *p = NULL;
+    struct mgx_ins *in[CASE_MAX_IN];
+    void *attr = NULL;
+    snprintf(name, sizeof name, "%.*s", (int)n, c->op);
+    const char *text = c->op[n] == '[' ? c->op + n + 1 : "";
+    const struct mgx_op *op = mgx_op_find(name);
+    for (int i = 0; i < c->in_count; i++)
+        if (!c->in[i].absent && !mgx_shape_is_static(&c->in[i].tensor.shape))
+            return NULL;
+    if (!op || mgx_program_create(&p, &mgx_ops, &diag) != MGX_OK)
+        return NULL;
+    struct mgx_module *m = mgx_program_main(p);
+    for (int i = 0; i < c->in_count; i++)
+        in[i] = add_input(m, &c->in[i], i);
+    if (mgx_attr_parse(op, text, *text ? strlen(text) - 1 : 0, &p->arena, &attr, &diag) == MGX_OK) {
+        struct mgx_ins *ins = mgx_insert(m, NULL, op, attr, in, c->in_count, NULL, 0);
+        mgx_add_return(m, &ins, 1);
+    }
+    if (diag.status == MGX_OK && mgx_program_status(p, &diag) == MGX_OK)
+        return p;
+    mgx_program_destroy(p);
+    return NULL;
+}
+
+static int gather(const struct op_case *c, struct mgx_tensor *args)
+{
+    int count = 0;
+    for (int i = 0; i < c->in_count; i++)
+        if (!c->in[i].absent && (!c->op || !c->in[i].known))
+            args[count++] = c->in[i].tensor;
+    return count;
+}
+
+static bool same_elements(const struct mgx_tensor *a, const struct mgx_tensor *b)
+{
+    if (!mgx_shape_same_lens(&a->shape, &b->shape))
+        return false;
+    for (int64_t i = 0; i < mgx_shape_elements(&a->shape); i++) {
+        const double x = mgx_load_double(a->shape.type, a->data, mgx_shape_index(&a->shape, i));
+        const double y = mgx_load_double(b->shape.type, b->data, mgx_shape_index(&b->shape, i));
+        if (x != y && !(isnan(x) && isnan(y)) && !(fabs(x - y) <= 1e-6 * fabs(y)))
+            return false;
+    }
+    return true;
+}
+
+static bool same(const struct mgx_tensor *a, const struct mgx_tensor *b)
+{
+    if (a->sub_count != b->sub_count || a->shape.type != b->shape.type)
+        return false;
+    for (int i = 0; i < a->sub_count; i++)
+        if (!same(&a->sub[i], &b->sub[i]))
+            return false;
+    if (a->sub || a->shape.type == MGX_TUPLE || a->shape.type == MGX_SEQUENCE)
+        return true;
+    return mgx_type_is_float(a->shape.type) ? same_elements(a, b) : mgx_tensor_equal(a, b, true);
+}
+
+static void complain(const struct op_case *c, bool offload, const char *what)
+{
+    printf("%s:%d: %s, results %s: %s\n", c->file, c->line, c->op ? c->op : "program",
+           offload ? "copied" : "left", what);
+    check_failures++;
+}
+
+static void compare(const struct op_case *c, const struct mgx_program *p,
+                    const struct mgx_tensor *expected, int results)
+{
+    struct mgx_tensor args[CASE_MAX_IN], out[CASE_MAX_IN];
+    const int count = gather(c, args);
+    for (int offload = 0; offload < 2; offload++) {
+        struct mgx_diag diag = {0};
+        memset(out, 0, sizeof out);
+        if (far_try(p, offload, args, count, out, &diag) != MGX_OK)
+            complain(c, offload, diag.text);
+        for (int i = 0; i < results && diag.status == MGX_OK; i++)
+            if (!same(&out[i], &expected[i]))
+                complain(c, offload, "another value than the reference's");
+        for (int i = 0; i < CASE_MAX_IN; i++)
+            mgx_tensor_release(&out[i]);
+    }
+}
+
+static void run_case(const struct op_case *c, struct mgx_program *p)
+{
+    struct mgx_tensor args[CASE_MAX_IN], expected[CASE_MAX_IN] = {{.data = NULL}};
+    struct mgx_named_tensor named[CASE_MAX_IN];
+    struct mgx_ins *params[CASE_MAX_IN];
+    struct mgx_program *ref = NULL;
+    struct mgx_diag diag = {0};
+    const int count = gather(c, args),
+              given = mgx_module_parameters(mgx_program_main(p), params, CASE_MAX_IN);
+    for (int i = 0; i < count && i < given; i++)
+        named[i] = (struct mgx_named_tensor){mgx_parameter_name(params[i]), args[i]};
+    struct mgx_run run = {.params = named,
+                          .param_count = count,
+                          .results = expected,
+                          .result_count = mgx_module_result_count(mgx_program_main(p))};
+    if (count != given || mgx_program_clone(&ref, p, &diag) != MGX_OK ||
+        mgx_program_compile(ref, mgx_target_find("ref"), NULL, &diag) != MGX_OK ||
+        mgx_program_run(ref, &run, &diag) != MGX_OK) {
+        mgx_program_destroy(ref); // a case that must fail, or that a program cannot say
+        return;
+    }
+    compare(c, p, expected, run.result_count);
+    for (int i = 0; i < CASE_MAX_IN; i++)
+        mgx_tensor_release(&expected[i]);
+    mgx_program_destroy(ref);
+    done++;
+}
+
+static void try_case(const struct op_case *c)
+{
+    struct mgx_program *p = NULL;
+    struct mgx_diag diag = {0};
+    if (c->fails || c->aborts || !c->out_count)
+        return;
+    if (c->op)
+        p = make_program(c);
+    else if (mgx_program_parse(&p, &mgx_ops, c->program, strlen(c->program), &diag) != MGX_OK)
+        p = NULL;
+    if (p)
+        run_case(c, p);
+    mgx_program_destroy(p);
+}
+
+static char *read_file(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f || fseek(f, 0, SEEK_END) != 0)
+        return NULL;
+    const long size = ftell(f);
+    char *text = calloc((size_t)size + 1, 1);
+    rewind(f);
+    if (!text || fread(text, 1, (size_t)size, f) != (size_t)size)
+        abort();
+    fclose(f);
+    return text;
+}
+
+static void run_file(const char *path)
+{
+    struct mgx_arena arena;
+    mgx_arena_init(&arena);
+    char *text = read_file(path);
+    struct case_reader r = {.file = path, .at = text, .arena = &arena};
+    struct op_case c;
+    while (text && case_next(&r, &c)) {
+        try_case(&c);
+        case_free(&c);
+    }
+    if (!text || r.error[0])
+        check_failures++;
+    free(text);
+    mgx_arena_fini(&arena);
+}
+
+int main(int argc, char **argv)
+{
+    glob_t files;
+    if (glob("test/op/cases/*.txt", 0, NULL, &files) == 0)
+        for (size_t i = 0; i < files.gl_pathc; i++)
+            if (argc < 2 || strstr(files.gl_pathv[i], argv[1]))
+                run_file(files.gl_pathv[i]);
+    globfree(&files);
+    printf("%d cases, %d failures, %zu bytes left\n", done, check_failures, far_memory_live());
+    return check_failures != 0 || done == 0 || far_memory_live() != 0;
+}

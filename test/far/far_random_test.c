@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// Random valid programs on the far target against the reference: with results copied, and with both
+// ends in far memory.
+//
+//     far_random_test                 some hundred seeds
+//     far_random_test --seeds 0 9999  those
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "far/run.h"
+#include "random_program.h"
+
+enum { QUICK = 300 };
+
+static bool try_one(const struct random_program *r, unsigned long long seed, bool offload)
+{
+    struct mgx_diag diag = {0};
+    struct mgx_tensor results[RANDOM_MAX_RESULTS] = {{.data = NULL}};
+    char why[1024] = "";
+    bool ok = far_try(r->program, offload, r->args, r->arg_count, results, &diag) == MGX_OK;
+    if (!ok)
+        snprintf(why, sizeof why, "%.900s", diag.text);
+    else
+        ok = random_program_agrees(r, results, why, sizeof why);
+    if (!ok)
+        printf("seed %llu, results %s: %s\n", seed, offload ? "copied" : "left", why);
+    for (int i = 0; i < r->result_count; i++)
+        mgx_tensor_release(&results[i]);
+    return ok;
+}
+
+static bool try_seed(unsigned long long seed)
+{
+    struct random_program r;
+    struct mgx_diag diag = {0};
+    if (random_program_make(&r, seed, NULL, &diag) != MGX_OK) {
+        printf("seed %llu: %s\n", seed, diag.text);
+        return false;
+    }
+    const bool copied = try_one(&r, seed, true), left = try_one(&r, seed, false);
+    random_program_free(&r);
+    return copied && left;
+}
+
+int main(int argc, char **argv)
+{
+    unsigned long long first = 0, last = QUICK - 1;
+    if (argc == 4 && strcmp(argv[1], "--seeds") == 0) {
+        first = strtoull(argv[2], NULL, 10);
+        last = strtoull(argv[3], NULL, 10);
+    }
+    int passed = 0, failed = 0;
+    for (unsigned long long seed = first; seed <= last; seed++)
+        *(try_seed(seed) ? &passed : &failed) += 1;
+    printf("%d passed, %d failed, %zu bytes left\n", passed, failed, far_memory_live());
+    return failed != 0 || far_memory_live() != 0;
+}
