@@ -256,12 +256,11 @@ static const struct mgx_ins *peel_act(struct match *m, const struct mgx_ins *nod
 
 // --- operands ---
 
-// The distance from row to row of `x`, rows taken in the order in which the result's lie in memory
-// (all axes but the column). False if they do not lie at one distance.
-static bool row_step(const struct match *m, const struct mgx_shape *x, int64_t *step)
+// The axes of the result that count its rows, all but the column, outermost in memory first.
+static int row_axes(const struct match *m, int *order)
 {
     const struct mgx_shape *y = m->c->out;
-    int order[MGX_MAX_RANK], count = 0;
+    int count = 0;
     for (int i = 0; i < y->rank; i++)
         if (i != m->column && y->lens[i] != 1)
             order[count++] = i;
@@ -271,6 +270,16 @@ static bool row_step(const struct match *m, const struct mgx_shape *x, int64_t *
             order[j] = order[j - 1];
             order[j - 1] = t;
         }
+    return count;
+}
+
+// The distance from row to row of `x`, rows taken in the order in which the result's lie in memory
+// (all axes but the column). False if they do not lie at one distance.
+static bool row_step(const struct match *m, const struct mgx_shape *x, int64_t *step)
+{
+    const struct mgx_shape *y = m->c->out;
+    int order[MGX_MAX_RANK];
+    const int count = row_axes(m, order);
     *step = count ? x->strides[order[count - 1]] : 1;
     int64_t rows = 1;
     for (int i = count - 1; i >= 0; i--) {
@@ -487,30 +496,82 @@ static bool match_simple(struct match *m)
 
 // --- the general way ---
 
+static int64_t row_offset(const struct cpu_epilogue_operand *o, int64_t row)
+{
+    int64_t offset = o->rank ? 0 : row * o->row;
+    for (int k = 0; k < o->rank; k++) {
+        offset += row % o->len[k] * o->stride[k];
+        row /= o->len[k];
+    }
+    return offset;
+}
+
+// n columns of an operand in one row; in `room` where they do not lie side by side.
+static struct mgx_block_operand load(const struct cpu_epilogue_run *run,
+                                     const struct cpu_epilogue_operand *o, int64_t row,
+                                     int64_t column, int n, float *room)
+{
+    const float *base =
+        (const float *)run->args->in[o->input] + row_offset(o, row) + column * o->col;
+    if (o->col == 0 || o->col == 1)
+        return (struct mgx_block_operand){(float *)(uintptr_t)base, o->col == 0};
+    for (int i = 0; i < n; i++)
+        room[i] = base[i * o->col];
+    return (struct mgx_block_operand){room, false};
+}
+
 static void run_tile(void *user, const struct mgx_tile *tile)
 {
     const struct cpu_epilogue_run *run = user;
     const struct cpu_epilogue *e = run->epilogue;
     float *scratch = (float *)(void *)((char *)run->args->workspace + e->scratch_offset) +
                      (size_t)tile->thread * e->scratch_floats;
+    float *room = scratch + mgx_block_scratch(&e->body->block);
     for (int r = 0; r < tile->rows; r++) {
         float *row = tile->data + r * tile->stride;
         const int64_t y = tile->row + r * tile->row_step;
         for (int first = 0; first < tile->cols; first += MGX_BLOCK) {
             const int n = tile->cols - first < MGX_BLOCK ? tile->cols - first : MGX_BLOCK;
             struct mgx_block_operand in[CPU_EPILOGUE_INPUTS];
-            for (int i = 0; i < e->operand_count; i++) {
-                float *base = row + first;
-                if (e->operand[i].input >= 0)
-                    base = (float *)run->args->in[e->operand[i].input] + y * e->operand[i].row +
-                           (tile->col + first) * e->operand[i].col;
-                in[i] = (struct mgx_block_operand){base, e->operand[i].input >= 0 &&
-                                                             e->operand[i].col == 0};
-            }
             float *out = row + first;
+            for (int i = 0; i < e->operand_count; i++)
+                in[i] = e->operand[i].input < 0 ? (struct mgx_block_operand){out, false}
+                                                : load(run, &e->operand[i], y, tile->col + first, n,
+                                                       room + (size_t)i * MGX_BLOCK);
             mgx_block_run(&e->body->block, in, &out, n, scratch);
         }
     }
+}
+
+// A broadcast of any kind is read where it lies: its rows by their axes, its columns one by one.
+static bool place_broadcast(const struct match *m, int input, struct cpu_epilogue_operand *o)
+{
+    const struct mgx_shape *x = &m->c->in[input], *y = m->c->out;
+    int order[MGX_MAX_RANK];
+    if (x->type != MGX_FLOAT || !mgx_shape_same_lens(x, y) || !mgx_shape_is_broadcasted(x))
+        return false;
+    o->col = x->strides[m->column];
+    o->rank = 0;
+    for (int i = row_axes(m, order) - 1; i >= 0; i--) {
+        const int64_t len = y->lens[order[i]], stride = x->strides[order[i]];
+        const int k = o->rank - 1;
+        if (k >= 0 && stride == o->stride[k] * o->len[k]) {
+            o->len[k] *= len;
+            continue;
+        }
+        if (o->rank == CPU_EPILOGUE_AXES)
+            return false;
+        o->len[o->rank] = len;
+        o->stride[o->rank++] = stride;
+    }
+    return true;
+}
+
+static bool place_operand(const struct match *m, int input, struct cpu_epilogue_operand *o)
+{
+    o->input = input;
+    o->rank = 0;
+    return input >= 0 && (steps_of(m, input, &o->row, &o->col) || place_broadcast(m, input, o));
 }
 
 static bool match_general(struct match *m)
@@ -528,9 +589,7 @@ static bool match_general(struct match *m)
         e->operand[i].input = -1;
         if (m->last->in[i] == m->main)
             continue;
-        e->operand[i].input = input_of(m, m->last->in[i]);
-        if (e->operand[i].input < 0 ||
-            !steps_of(m, e->operand[i].input, &e->operand[i].row, &e->operand[i].col)) {
+        if (!place_operand(m, input_of(m, m->last->in[i]), &e->operand[i])) {
             if (e->operand[i].input >= 0)
                 m->c->want_in[e->operand[i].input] = MGX_PLAN_LIKE_RESULT;
             m->c->why = "the epilogue's operands have no simple form";
@@ -608,6 +667,10 @@ void cpu_epilogue_finish(struct mgx_plan_offer *c, struct cpu_epilogue *e)
     if (!e->body)
         return;
     e->scratch_floats = (size_t)mgx_block_scratch(&e->body->block);
+    for (int i = 0; i < e->operand_count; i++)
+        if (e->operand[i].input >= 0 && e->operand[i].col != 0 && e->operand[i].col != 1)
+            e->scratch_floats =
+                (size_t)mgx_block_scratch(&e->body->block) + (size_t)e->operand_count * MGX_BLOCK;
     e->scratch_offset = (c->workspace + 63) / 64 * 64;
     c->workspace =
         e->scratch_offset + e->scratch_floats * sizeof(float) * (size_t)c->machine->threads;

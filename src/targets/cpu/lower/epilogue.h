@@ -13,7 +13,7 @@
 #include "targets/cpu/kernel/epilogue.h"
 #include "targets/cpu/lower/body.h"
 
-enum { CPU_EPILOGUE_INPUTS = 12 };
+enum { CPU_EPILOGUE_INPUTS = 12, CPU_EPILOGUE_AXES = 6 };
 
 struct cpu_epilogue {
     struct mgx_epilogue kernel;
@@ -23,9 +23,12 @@ struct cpu_epilogue {
     // For the block program; NULL otherwise:
     const struct cpu_body *body;
     int operand_count;
-    struct {
-        int input; // of the group; -1: the sums themselves
-        int64_t row, col;
+    struct cpu_epilogue_operand {
+        int input;        // of the group; -1: the sums themselves
+        int64_t row, col; // distances in elements
+        // Of a broadcast whose rows do not lie at one distance: the rows' axes, innermost first.
+        int rank;
+        int64_t len[CPU_EPILOGUE_AXES], stride[CPU_EPILOGUE_AXES];
     } operand[CPU_EPILOGUE_INPUTS];
     size_t scratch_floats, scratch_offset; // per thread; byte offset in the step's workspace
 };
