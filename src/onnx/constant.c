@@ -214,6 +214,15 @@ enum mgx_status mgx_onnx_need(struct mgx_onnx_node *n, int min_in, int max_in)
     return MGX_OK;
 }
 
+enum mgx_status mgx_onnx_need_floats(struct mgx_onnx_node *n, int count)
+{
+    for (int i = 0; i < count && i < n->in_count; i++)
+        if (n->in[i] && !mgx_type_is_float(n->in[i]->shape.type))
+            return mgx_onnx_invalid(n, "input %d is of type %s, not of floats", i,
+                                    mgx_type_name(n->in[i]->shape.type));
+    return MGX_OK;
+}
+
 enum mgx_status mgx_onnx_need_all(struct mgx_onnx_node *n)
 {
     return mgx_onnx_need(n, n->in_count ? n->in_count : 1, -1);

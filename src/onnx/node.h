@@ -113,6 +113,9 @@ struct mgx_ins *mgx_onnx_in(const struct mgx_onnx_node *n,
                             int i); // NULL if absent or beyond the list
 enum mgx_status mgx_onnx_need(struct mgx_onnx_node *n, int min_in,
                               int max_in) MGX_NODISCARD; // arity, required present
+// The first `count` inputs, those that are there, are floats: what a rule computes of integers
+// would be cut off to whole numbers.
+enum mgx_status mgx_onnx_need_floats(struct mgx_onnx_node *n, int count) MGX_NODISCARD;
 // One input or more, none absent between or behind the others.
 enum mgx_status mgx_onnx_need_all(struct mgx_onnx_node *n) MGX_NODISCARD;
 // The value of an input if it is a constant (folded within the limits), else NULL. Lives as long as

@@ -231,6 +231,24 @@ static const struct row rows[] = {
      "com.microsoft.MatMulNBits(a:f[1,32], b:u[4,1,16], s:f[4]) K=32 N=4 bits=4 "
      "block_size=0",
      0},
+    // types that would give results nobody means
+    {REFUSED, "Gelu(x:j[4])", 0},
+    {REFUSED, "LayerNormalization(x:c[2,3], s:c[3])", 0},
+    {REFUSED, "GroupNormalization(x:j[1,4,2], s:j[4], b:j[4]) num_groups=2", 0},
+    {REFUSED, "RandomNormal() shape=[3] dtype=6", 0},
+    {REFUSED, "RandomUniform() shape=[3] dtype=7", 0},
+    {REFUSED, "RandomUniformLike(x:j[3])", 0},
+    {REFUSED, "RandomNormal()", 0},
+    {REFUSED, "QuantizeLinear(x:f[4], s:f=1, z:u=0) output_dtype=3", 0},
+    {REFUSED, "Split(x:f[4], s:i{}) ->2", 0},
+    {REFUSED, "MatMulInteger(a:u[2,3], b:u[3,2], p:c=1)", 0},
+    {REFUSED, "MatMulInteger(a:j[2,3], b:u[3,2])", 0},
+    {REFUSED, "ConvInteger(x:u[1,2,4,4], w:c[3,2,2,2], p:c=1)", 0},
+    {REFUSED, "com.microsoft.Attention(x:f[2,4,8], w:f[8,24], -, m:f[2,4]) num_heads=2", 0},
+    {REFUSED,
+     "com.microsoft.MultiHeadAttention(q:f[2,4,8], k:f[2,4,8], v:f[2,4,8], -, m:f[2,4]) "
+     "num_heads=2",
+     0},
     // types and arity
     {REFUSED, "Add(x:f[2])", 0},
     {REFUSED, "SequenceAt()", 0},

@@ -164,6 +164,7 @@ const struct mgx_onnx_op mgx_onnx_swiglu = {.name = "SwiGLU", .import = swiglu};
 static enum mgx_status gelu(struct mgx_onnx_node *n)
 {
     TRY(mgx_onnx_need(n, 1, 1));
+    TRY(mgx_onnx_need_floats(n, 1));
     const char *form = mgx_onnx_text(n, "approximate", "none");
     if (strcmp(form, "none") != 0 && strcmp(form, "tanh") != 0)
         return mgx_onnx_invalid(n, "approximate is \"%s\", not none or tanh", form);

@@ -13,6 +13,22 @@
 #include "onnx/build.h"
 #include "onnx/window.h"
 
+// Operands are of eight bits, and each zero point is of its operand's type.
+static enum mgx_status check_types(struct mgx_onnx_node *n)
+{
+    for (int i = 0; i < 2; i++) {
+        const enum mgx_type type = n->in[i]->shape.type;
+        const struct mgx_ins *zero = mgx_onnx_in(n, 2 + i);
+        if (!mgx_type_is_integral(type) || mgx_type_size(type) != 1)
+            return mgx_onnx_invalid(n, "input %d is of type %s, not of integers of 8 bits", i,
+                                    mgx_type_name(type));
+        if (zero && zero->shape.type != type)
+            return mgx_onnx_invalid(n, "input %d is of type %s, its zero point %s", i,
+                                    mgx_type_name(type), mgx_type_name(zero->shape.type));
+    }
+    return MGX_OK;
+}
+
 // A zero point as int32, NULL when absent or constant zero.
 static struct mgx_ins *zero_point(struct mgx_onnx_node *n, int i)
 {
@@ -59,6 +75,7 @@ static struct mgx_ins *shift(struct mgx_onnx_node *n, struct mgx_ins *x, struct 
 static enum mgx_status matmul_integer(struct mgx_onnx_node *n)
 {
     TRY(mgx_onnx_need(n, 2, 4));
+    TRY(check_types(n));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     struct mgx_ins *a = n->in[0], *b = n->in[1], *p = zero_point(n, 2), *q = zero_point(n, 3);
@@ -155,6 +172,7 @@ static struct mgx_ins *input_sums(struct mgx_onnx_node *n, const struct conv *c)
 static enum mgx_status conv_integer(struct mgx_onnx_node *n)
 {
     TRY(mgx_onnx_need(n, 2, 4));
+    TRY(check_types(n));
     struct conv c = {.group = mgx_onnx_int(n, "group", 1)};
     if (!mgx_build_static(n))
         return mgx_onnx_defer(n);

@@ -63,6 +63,9 @@ static enum mgx_status shown(struct mgx_onnx_node *n, const struct heads *h, str
     const int64_t batch = h->q->shape.lens[0], tokens = h->q->shape.lens[2];
     const int64_t keys = h->k->shape.lens[2];
     const int rank = m->shape.rank;
+    if (!mgx_type_is_integral(m->shape.type) && m->shape.type != MGX_BOOL)
+        return mgx_onnx_invalid(n, "a mask of type %s, not of integers",
+                                mgx_type_name(m->shape.type));
     if (rank == 1)
         return shown_by_ends(n, h, out);
     if (rank < 2 || rank > 4 || (m->shape.lens[0] != batch && m->shape.lens[0] != 1))

@@ -125,6 +125,7 @@ const struct mgx_onnx_op mgx_onnx_batch_normalization = {
 static enum mgx_status instance_normalization(struct mgx_onnx_node *n)
 {
     TRY(mgx_onnx_need(n, 3, 3));
+    TRY(mgx_onnx_need_floats(n, 3));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     struct mgx_ins *x = n->in[0];
@@ -159,6 +160,7 @@ static bool is_per_group(const struct mgx_onnx_node *n, int64_t groups)
 static enum mgx_status group_normalization(struct mgx_onnx_node *n)
 {
     TRY(mgx_onnx_need(n, 3, 3));
+    TRY(mgx_onnx_need_floats(n, 3));
     struct mgx_ins *x = n->in[0];
     const int rank = mgx_onnx_rank(x);
     if (!mgx_build_ranked(n) || (rank > 1 && !mgx_build_fixed_dim(x, 1)))
@@ -194,6 +196,7 @@ const struct mgx_onnx_op mgx_onnx_group_normalization = {.name = "GroupNormaliza
 static enum mgx_status layer_normalization(struct mgx_onnx_node *n)
 {
     TRY(mgx_onnx_need(n, 2, 3));
+    TRY(mgx_onnx_need_floats(n, 3));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     struct mgx_ins *x = n->in[0], *mean = NULL, *inv_std = NULL;
@@ -217,6 +220,7 @@ const struct mgx_onnx_op mgx_onnx_layer_normalization = {
 static enum mgx_status rms_normalization(struct mgx_onnx_node *n)
 {
     TRY(mgx_onnx_need(n, 2, 2));
+    TRY(mgx_onnx_need_floats(n, 2));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     struct mgx_ins *x = n->in[0];

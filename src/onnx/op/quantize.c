@@ -96,7 +96,14 @@ static enum mgx_status output_type(struct mgx_onnx_node *n, const struct mgx_ins
 {
     *out = zero ? zero->shape.type : MGX_UINT8;
     const int64_t number = mgx_onnx_int(n, "output_dtype", 0);
-    return number && !zero ? mgx_onnx_type(n, number, out) : MGX_OK;
+    enum mgx_type asked = *out;
+    if (number)
+        TRY(mgx_onnx_type(n, number, &asked));
+    if (zero && asked != *out)
+        return mgx_onnx_invalid(n, "output_dtype is %s, the zero point %s", mgx_type_name(asked),
+                                mgx_type_name(*out));
+    *out = asked;
+    return MGX_OK;
 }
 
 static enum mgx_status quantize(struct mgx_onnx_node *n)

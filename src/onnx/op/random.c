@@ -60,6 +60,8 @@ static enum mgx_status dtype(struct mgx_onnx_node *n, enum mgx_type fallback, en
 static enum mgx_status emit(struct mgx_onnx_node *n, struct mgx_ins *like, enum mgx_type type,
                             bool is_normal)
 {
+    if (!mgx_type_is_float(type))
+        return mgx_onnx_invalid(n, "random numbers of type %s, not of floats", mgx_type_name(type));
     const double low = mgx_onnx_real(n, is_normal ? "mean" : "low", 0);
     const double high = mgx_onnx_real(n, is_normal ? "scale" : "high", 1);
     struct mgx_ins *y = is_normal ? normal(n, like) : uniform(n, like);

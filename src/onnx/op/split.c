@@ -18,7 +18,7 @@ static enum mgx_status equal_parts(struct mgx_onnx_node *n, int64_t length, int6
 static enum mgx_status part_sizes(struct mgx_onnx_node *n, struct mgx_ints split, bool given,
                                   int64_t length, int64_t *sizes)
 {
-    if (!given || (!split.count && n->out_count))
+    if (!given || (!split.count && mgx_onnx_has(n, "split"))) // an empty attribute is none
         return equal_parts(n, length, sizes);
     if (split.count != n->out_count)
         return mgx_onnx_invalid(n, "%d split sizes for %d outputs", split.count, n->out_count);
