@@ -360,10 +360,58 @@ static enum mgx_status double_item(struct mgx_scan *s, void *user)
     return entry ? mgx_scan_double(s, entry) : MGX_NO_MEMORY;
 }
 
+enum mgx_status mgx_scan_key(struct mgx_scan *s, const char **out)
+{
+    TRY(mgx_scan_string(s, ":=,{}[] \n\t", out));
+    return mgx_scan_accept(s, '=') ? MGX_OK : mgx_scan_expect(s, ':');
+}
+
+enum mgx_status mgx_scan_skip(struct mgx_scan *s)
+{
+    const char *unused;
+    int depth = 0;
+    do {
+        const char next = mgx_scan_peek(s);
+        if (next == '{' || next == '[') {
+            depth++;
+            s->at++;
+        } else if (depth && (next == '}' || next == ']')) {
+            depth--;
+            s->at++;
+        } else if (depth && (next == ',' || next == ':' || next == '=')) {
+            s->at++;
+        } else {
+            TRY(mgx_scan_string(s, ":=,{}[]", &unused));
+        }
+    } while (depth);
+    return MGX_OK;
+}
+
+// An operator where its name is meant, {name: tanh, operator: {}}: how MIGraphX writes the
+// activations of recurrent operators. What it says of the operator is not needed.
+static enum mgx_status operator_name(struct mgx_scan *s, const char **out)
+{
+    const char *key, *start = s->at;
+    *out = NULL;
+    TRY(mgx_scan_expect(s, '{'));
+    while (!mgx_scan_accept(s, '}')) {
+        TRY(mgx_scan_key(s, &key));
+        if (strcmp(key, "name") == 0)
+            TRY(mgx_scan_string(s, ",}", out));
+        else
+            TRY(mgx_scan_skip(s));
+        if (!mgx_scan_accept(s, ',') && mgx_scan_peek(s) != '}')
+            return mgx_scan_expected(s, "',' or '}'");
+    }
+    return *out ? MGX_OK : mgx_scan_fail(s, start, MGX_INVALID, "an operator without a name");
+}
+
 static enum mgx_status string_item(struct mgx_scan *s, void *user)
 {
     const char **entry = mgx_scan_entry(s, user);
-    return entry ? mgx_scan_string(s, ",]}", entry) : MGX_NO_MEMORY;
+    if (!entry)
+        return MGX_NO_MEMORY;
+    return mgx_scan_peek(s) == '{' ? operator_name(s, entry) : mgx_scan_string(s, ",]}", entry);
 }
 
 enum mgx_status mgx_scan_ints(struct mgx_scan *s, struct mgx_ints *out)

@@ -53,6 +53,10 @@ void *mgx_scan_entry(struct mgx_scan *s, struct mgx_scan_array *array);
 // The lists of attributes.
 enum mgx_status mgx_scan_ints(struct mgx_scan *s, struct mgx_ints *out) MGX_NODISCARD;
 enum mgx_status mgx_scan_doubles(struct mgx_scan *s, struct mgx_doubles *out) MGX_NODISCARD;
+// A key of an object, with the ':' or '=' behind it.
+enum mgx_status mgx_scan_key(struct mgx_scan *s, const char **out) MGX_NODISCARD;
+// One value of whatever form, to be forgotten.
+enum mgx_status mgx_scan_skip(struct mgx_scan *s) MGX_NODISCARD;
 enum mgx_status mgx_scan_strings(struct mgx_scan *s, struct mgx_strings *out) MGX_NODISCARD;
 enum mgx_status mgx_scan_shapes(struct mgx_scan *s, struct mgx_shapes *out) MGX_NODISCARD;
 enum mgx_status mgx_scan_dims(struct mgx_scan *s, struct mgx_dims *out) MGX_NODISCARD;

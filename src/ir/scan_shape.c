@@ -40,25 +40,27 @@ static bool ascend(const struct mgx_ints *values)
     return true;
 }
 
-static enum mgx_status key(struct mgx_scan *s, const char **out)
+// The rest of {min: 1, max: 4, optimals: [1, 4]} after its brace; newer versions of MIGraphX write
+// {range: {min: 1, max: 4}, optimals: [1, 4], sym: ...}.
+static enum mgx_status range_object(struct mgx_scan *s, int depth, struct mgx_dim *out)
 {
-    TRY(mgx_scan_string(s, ":=,{}[] \n\t", out));
-    return mgx_scan_accept(s, '=') ? MGX_OK : mgx_scan_expect(s, ':');
-}
-
-// The rest of {min: 1, max: 4, optimals: [1, 4]} after its brace.
-static enum mgx_status range_object(struct mgx_scan *s, struct mgx_dim *out)
-{
+    if (depth > MAX_DEPTH)
+        return mgx_scan_fail(s, s->at, MGX_LIMIT, "ranges are nested deeper than %d", MAX_DEPTH);
     while (!mgx_scan_accept(s, '}')) {
         const char *name;
         struct mgx_ints optimals = {0};
-        TRY(key(s, &name));
+        TRY(mgx_scan_key(s, &name));
         if (strcmp(name, "min") == 0)
             TRY(mgx_scan_int(s, &out->min));
         else if (strcmp(name, "max") == 0)
             TRY(mgx_scan_int(s, &out->max));
         else if (strcmp(name, "name") == 0)
             TRY(mgx_scan_string(s, ",}", &out->name));
+        else if (strcmp(name, "range") == 0) {
+            TRY(mgx_scan_expect(s, '{'));
+            TRY(range_object(s, depth + 1, out));
+        } else if (strcmp(name, "sym") == 0)
+            TRY(mgx_scan_skip(s));
         else if (strcmp(name, "optimals") == 0) {
             TRY(mgx_scan_ints(s, &optimals));
             if (!ascend(&optimals))
@@ -78,7 +80,7 @@ static enum mgx_status dim(struct mgx_scan *s, struct mgx_dim *out)
     const char next = mgx_scan_peek(s);
     if (next == '{') {
         s->at++;
-        TRY(range_object(s, out));
+        TRY(range_object(s, 0, out));
     } else if (next >= '0' && next <= '9') {
         TRY(mgx_scan_int(s, &out->min));
         out->max = out->min;
@@ -233,7 +235,7 @@ struct object {
 static enum mgx_status object_key(struct mgx_scan *s, int depth, struct object *o)
 {
     const char *name;
-    TRY(key(s, &name));
+    TRY(mgx_scan_key(s, &name));
     if (strcmp(name, "type") == 0)
         return mgx_scan_type(s, &o->type);
     if (strcmp(name, "lens") == 0)
@@ -244,6 +246,8 @@ static enum mgx_status object_key(struct mgx_scan *s, int depth, struct object *
         return mgx_scan_dims(s, &o->dims);
     if (strcmp(name, "unranked") == 0)
         return mgx_scan_int(s, &o->unranked);
+    if (strcmp(name, "dyn_strides") == 0) // of newer versions; ranges have no strides here
+        return mgx_scan_skip(s);
     if (strcmp(name, "sub_shapes") == 0) {
         o->sub = (struct mgx_scan_array){.size = sizeof(struct mgx_shape)};
         return members(s, depth, &o->sub);

@@ -7,6 +7,7 @@
 // int4 lives in int8 (sign-extended) or uint8; fp4 packs floats as e2m1 into fp4x2 and unpacks to
 // float.
 #include "base/half.h"
+#include "base/size.h"
 #include "op/rule/rule.h"
 
 struct pack {
@@ -106,11 +107,15 @@ static struct pair pair_of(const struct mgx_compute_call *c, bool packs)
                          .axis = (int)(axis < 0 ? axis + rank : axis)};
 }
 
+// Integers beyond four bits become the nearest of those.
 static unsigned nibble(const struct mgx_tensor *wide, int64_t offset)
 {
-    if (mgx_type_is_float(wide->shape.type))
-        return mgx_fp4_from_double(mgx_load_double(wide->shape.type, wide->data, offset)) & 15u;
-    return ((const unsigned char *)wide->data)[offset] & 15u;
+    const enum mgx_type type = wide->shape.type;
+    if (mgx_type_is_float(type))
+        return mgx_fp4_from_double(mgx_load_double(type, wide->data, offset)) & 15u;
+    const int64_t value = mgx_load_int(type, wide->data, offset);
+    const int64_t low = type == MGX_INT8 ? -8 : 0, high = type == MGX_INT8 ? 7 : 15;
+    return (unsigned)mgx_max_i64(mgx_min_i64(value, high), low) & 15u;
 }
 
 static enum mgx_status pack(struct mgx_compute_call *c)

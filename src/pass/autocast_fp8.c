@@ -19,8 +19,9 @@ static struct mgx_ins *convert(struct mgx_ins *at, struct mgx_ins *x, enum mgx_t
                            MGX_IN(x));
 }
 
-// The parameter itself becomes a float one; who read it reads it converted.
-static bool widen_parameter(struct mgx_ins *param)
+// The parameter itself becomes a float one; who read it reads it converted. It goes to the front
+// and its conversion stays where it was, so that parameters stand together as MIGraphX has them.
+static bool widen_parameter(struct mgx_module *m, struct mgx_ins *param)
 {
     const enum mgx_type type = param->shape.type;
     struct mgx_ins *next = param->next;
@@ -31,6 +32,8 @@ static bool widen_parameter(struct mgx_ins *param)
     if (!narrow)
         return false;
     mgx_replace_uses(param, narrow);
+    if (m->first != param)
+        mgx_move_before(param, m->first);
     return true;
 }
 
@@ -55,7 +58,7 @@ static enum mgx_status run(struct mgx_pass_call *c)
     MGX_EACH (ins, m) {
         if (ins->op != &mgx_op_param || !is_fp8(ins->shape.type))
             continue;
-        good &= widen_parameter(ins);
+        good &= widen_parameter(m, ins);
         c->changed = true;
     }
     for (int i = 0; ret && i < ret->in_count; i++)

@@ -174,6 +174,18 @@ CASE(relaxed_json_is_read)
                             "reals={inf, nan, -0.5},texts={a, b c, d e},mode=max,type=5,"
                             "shape=half_type, {2, 3}, {1, 2},shapes={float_type, {4}, {1}},"
                             "dims={[1..4], 3}]");
+    // As newer versions of MIGraphX write them.
+    attr =
+        parse("{texts: [{name: tanh, operator: {}}, {operator: {alpha: [0.5, {a: b}]}, name: elu}],"
+              " shape: {type: float_type, sub_shapes: [], lens: [2], strides: [1],"
+              " dynamic_dimensions: [], dyn_strides: []},"
+              " dims: [{range: {min: 1, max: 4}, optimals: [2], sym: {x: [1]}}, 3]}");
+    if (!attr)
+        CHECK_FAIL("%s", diag.text);
+    CHECK(strstr(print(attr), "texts={tanh, elu}"));
+    CHECK(strstr(print(attr), "shape=float_type, {2}, {1},"));
+    CHECK(strstr(print(attr), "dims={[1..4], 3}"));
+    CHECK(!parse("{texts: [{operator: {}}]}"));
     attr = parse("number=1, ints={} , shape=float_type, {2, 2},flag=1,mode=3,type=2,real=null");
     CHECK(attr && strstr(print(attr), "number=1,flag=1,real=0,text=,ints={}"));
     CHECK(strstr(print(attr), "mode=lpnorm,type=2,shape=float_type, {2, 2}, {2, 1}"));

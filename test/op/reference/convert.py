@@ -120,6 +120,9 @@ def packing(w):
         packed = T(type, y.view(DTYPES[type]))
         w.case("pack_int4[axis=0]", [x], packed)
         w.case("unpack_int4[axis=0]", [packed], x.a)
+    # Beyond four bits the nearest that there is: [-8, 7] and [0, 15].
+    w.case("pack_int4[axis=1]", [T("int8", [[10, 11], [-9, -128]])], T("int8", [[0x77], [-0x78]]))
+    w.case("pack_int4[axis=1]", [T("uint8", [[16, 255], [15, 3]])], T("uint8", [[0xFF], [0x3F]]))
     x = T("float", [0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.5, -6])
     code = [0, 1, 2, 3, 4, 5, 6, 7, 9, 15]
     packed = T("fp4x2", [code[i] | code[i + 1] << 4 for i in range(0, 10, 2)])
