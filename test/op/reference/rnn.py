@@ -165,7 +165,7 @@ def layer_shapes(w):
     w.case(op, [x, k, r, None, D("int32", 7)], fails="axis 0 of input 4 has length 7, expected 4")
     w.case(op, [x, k, r, None, None, D("float", 1, 2, 3)], fails="axis 2 of input 5 has length 3, expected 2")
     w.case(op, [x, k, r, None, None, None, None, D("float", 1, 7)], fails="axis 1 of input 7 has length 7, expected 6")
-    w.case("lstm[hidden_size=2,actv_func={tanh}]", [x, k, r], fails="1 activation functions where 3 are needed")
+    w.case("lstm[hidden_size=2,actv_func={}]", [x, k, r], fails="0 activation functions where 3 are needed")
     w.case("lstm[hidden_size=2,actv_func={tanh, nope, tanh}]", [x, k, r], fails='activation function "nope" is unknown')
     w.case("lstm[hidden_size=2,clip=-1]", [x, k, r], fails="clip -1 is negative")
     w.case("lstm[hidden_size=-2]", [x, k, r], fails="hidden_size -2 is out of range")
