@@ -399,6 +399,7 @@ static void copy_dense(const struct mgx_tensor *from, struct mgx_tensor *to)
 
 void mgx_tensor_copy(const struct mgx_tensor *from, struct mgx_tensor *to)
 {
+    assert(!mgx_tensor_memory(from) && !mgx_tensor_memory(to));
     assert(from->shape.type == to->shape.type && from->sub_count == to->sub_count);
     for (int i = 0; i < from->sub_count; i++)
         mgx_tensor_copy(&from->sub[i], &to->sub[i]);
