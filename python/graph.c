@@ -278,17 +278,9 @@ static PyObject *add_literal(PyObject *self, PyObject *args, PyObject *kwargs)
     PyObject *argument = py_to_argument(data, NULL);
     if (!argument)
         return NULL;
-    const_migraphx_argument_t value = ((struct py_argument *)argument)->handle;
-    const_migraphx_shape_t shape;
-    char *buffer;
     migraphx_instruction_t ins = NULL;
-    static const char nothing[1]; // a literal without elements has no bytes
-    migraphx_status status = migraphx_argument_shape(&shape, value);
-    if (OK(status))
-        status = migraphx_argument_buffer(&buffer, value);
-    if (OK(status))
-        status =
-            migraphx_module_add_literal(&ins, module_of(self), shape, buffer ? buffer : nothing);
+    const migraphx_status status = migraphx_module_add_literal_argument(
+        &ins, module_of(self), ((struct py_argument *)argument)->handle);
     Py_DECREF(argument);
     return finish(self, status, ins);
 }

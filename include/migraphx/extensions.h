@@ -227,6 +227,9 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_instruction_outputs(
     migraphx_instructions_t *out, const_migraphx_instruction_t instruction);
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_instruction_modules(migraphx_modules_t *out, const_migraphx_instruction_t instruction);
+// A literal of the argument's value: the only way for texts, whose bytes are not the caller's.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_module_add_literal_argument(
+    migraphx_instruction_t *out, migraphx_module_t module, const_migraphx_argument_t value);
 // The value of a @literal; fails for anything else.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_instruction_literal(migraphx_argument_t *out, const_migraphx_instruction_t instruction);

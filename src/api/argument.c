@@ -124,6 +124,10 @@ migraphx_status migraphx_argument_create(migraphx_argument_t *out, const_migraph
     enum mgx_status status = require_plain(&shape->value, &diag);
     if (status == MGX_OK && !buffer && mgx_shape_bytes(&shape->value))
         return mgx_api_null(__func__, "buffer");
+    if (status == MGX_OK && shape->value.type == MGX_STRING && mgx_shape_bytes(&shape->value))
+        return mgx_api_bad("%s: bytes of string_type are the engine's own: "
+                           "migraphx_argument_create_strings takes texts",
+                           __func__);
     struct mgx_tensor t = {0};
     if (status == MGX_OK)
         t = mgx_tensor_borrow(&shape->value, buffer);

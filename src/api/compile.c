@@ -208,7 +208,6 @@ migraphx_status migraphx_program_compile(migraphx_program_t program, migraphx_ta
 {
     API_NEED(program);
     API_NEED(target);
-    API_NEED(options);
     API_DIAG(diag);
     return mgx_api_leave(mgx_api_compile(program->p, target->target, options, &diag), &diag);
 }

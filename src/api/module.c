@@ -330,9 +330,26 @@ migraphx_status migraphx_module_add_literal(migraphx_instruction_t *out, migraph
     API_NEED(buffer);
     if (!mgx_shape_is_static(&shape->value) || shape->value.sub)
         return mgx_api_bad("%s: a literal needs a static shape", __func__);
+    if (shape->value.type == MGX_STRING && mgx_shape_bytes(&shape->value))
+        return mgx_api_bad("%s: bytes of string_type are the engine's own: "
+                           "migraphx_module_add_literal_argument takes an argument of texts",
+                           __func__);
     API_DIAG(diag);
     const struct mgx_tensor lent = mgx_tensor_borrow(&shape->value, buffer);
     return mgx_api_leave(add_literal(out, mgx_api_module(module), &lent, &diag), &diag);
+}
+
+migraphx_status migraphx_module_add_literal_argument(migraphx_instruction_t *out,
+                                                     migraphx_module_t module,
+                                                     const_migraphx_argument_t value)
+{
+    API_NEED(out);
+    API_NEED(module);
+    API_NEED(value);
+    if (value->value.sub)
+        return mgx_api_bad("%s: a literal is a tensor, not a tuple or sequence", __func__);
+    API_DIAG(diag);
+    return mgx_api_leave(add_literal(out, mgx_api_module(module), &value->value, &diag), &diag);
 }
 
 migraphx_status migraphx_module_add_parameter(migraphx_instruction_t *out, migraphx_module_t module,

@@ -231,8 +231,11 @@ VALUE(limit_seconds, double, limit_seconds, !(value >= 0))
 
 // --- import ---
 
-static enum mgx_status check_options(const struct migraphx_onnx_options *o, struct mgx_diag *diag)
+// None are the defaults.
+static enum mgx_status check_options(migraphx_onnx_options_t *options, struct mgx_diag *diag)
 {
+    static struct migraphx_onnx_options defaults;
+    const struct migraphx_onnx_options *o = *options = *options ? *options : &defaults;
     const struct mgx_dim *range = &o->values.default_dyn_dim;
     const bool has_range = range->max > 0 && !(range->min == 1 && range->max == 1);
     if (o->values.default_dim_value && has_range)
@@ -250,10 +253,9 @@ migraphx_status migraphx_parse_onnx(migraphx_program_t *out, const char *name,
 {
     API_NEED(out);
     API_NEED(name);
-    API_NEED(options);
     API_DIAG(diag);
     struct mgx_program *p = NULL;
-    enum mgx_status status = check_options(options, &diag);
+    enum mgx_status status = check_options(&options, &diag);
     if (status == MGX_OK)
         status = mgx_onnx_import_file(&p, name, &options->values, &diag);
     if (status == MGX_OK)
@@ -266,10 +268,9 @@ migraphx_status migraphx_parse_onnx_buffer(migraphx_program_t *out, const void *
 {
     API_NEED(out);
     API_NEED(data);
-    API_NEED(options);
     API_DIAG(diag);
     struct mgx_program *p = NULL;
-    enum mgx_status status = check_options(options, &diag);
+    enum mgx_status status = check_options(&options, &diag);
     if (status == MGX_OK)
         status = mgx_onnx_import_buffer(&p, data, size, true, &options->values, &diag);
     if (status == MGX_OK)

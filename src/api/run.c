@@ -43,8 +43,11 @@ static enum mgx_status trace_info_fill(struct migraphx_trace_info *out, size_t i
 static enum mgx_status trace_info_copy(struct migraphx_trace_info *out,
                                        const struct migraphx_trace_info *in, struct mgx_diag *diag)
 {
+    *out = (struct migraphx_trace_info){.index = in->index};
+    if (!in->name) // of no instruction yet
+        return MGX_OK;
     struct mgx_tensor share = mgx_tensor_share(&in->result.value);
-    return trace_info_fill(out, in->index, in->name ? in->name : "", &share, diag);
+    return trace_info_fill(out, in->index, in->name, &share, diag);
 }
 
 API_HANDLE(trace_info)
@@ -82,6 +85,8 @@ migraphx_status migraphx_trace_info_get_result(const_migraphx_argument_t *out,
 {
     API_NEED(out);
     API_NEED(trace_info);
+    if (!trace_info->name)
+        return mgx_api_bad("%s: the information is of no instruction yet", __func__);
     *out = &trace_info->result;
     return migraphx_status_success;
 }

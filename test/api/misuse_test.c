@@ -468,6 +468,77 @@ CASE(options_beyond_the_machine)
     migraphx_target_destroy(target);
 }
 
+// What the header says of them: no options are the defaults.
+CASE(options_may_be_left_out)
+{
+    migraphx_module_t m;
+    migraphx_target_t target;
+    migraphx_program_t p = empty(&m), q = NULL;
+    migraphx_instruction_t x = parameter(m, "x"), y = add(m, "neg", NULL, x, NULL);
+    OK(migraphx_target_create(&target, "ref"));
+    OK(migraphx_program_compile(p, target, NULL));
+    CHECK(migraphx_parse_onnx(&q, "/no/such/model.onnx", NULL) != migraphx_status_success);
+    CHECK(strstr(last_error(), "/no/such/model.onnx"));
+    CHECK(migraphx_parse_onnx_buffer(&q, "no model", 8, NULL) != migraphx_status_success);
+    CHECK(!strstr(last_error(), "NULL"));
+    OK(migraphx_parse_onnx(&q, "examples/digits/digits.onnx", NULL));
+    migraphx_instruction_destroy(x);
+    migraphx_instruction_destroy(y);
+    migraphx_program_destroy(p);
+    migraphx_program_destroy(q);
+    migraphx_target_destroy(target);
+}
+
+// Their bytes are the engine's own pairs of pointer and size: a caller's are read as none.
+CASE(bytes_are_no_texts)
+{
+    migraphx_module_t m;
+    migraphx_shape_datatype_t type;
+    migraphx_program_t p = empty(&m);
+    migraphx_instruction_t ins;
+    migraphx_argument_t a;
+    char bytes[32];
+    memset(bytes, 'A', sizeof bytes);
+    OK(migraphx_type_find(&type, "string_type"));
+    migraphx_shape_t shape = make_shape(type, 1, SIZES(2)), none = make_shape(type, 1, SIZES(0));
+    CHECK_INT(migraphx_argument_create(&a, shape, bytes), migraphx_status_bad_param);
+    CHECK(strstr(last_error(), "migraphx_argument_create_strings"));
+    CHECK_INT(migraphx_module_add_literal(&ins, m, shape, bytes), migraphx_status_bad_param);
+    CHECK(strstr(last_error(), "migraphx_module_add_literal_argument"));
+    OK(migraphx_module_add_literal(&ins, m, none, bytes));
+    migraphx_instruction_destroy(ins);
+    OK(migraphx_argument_create_strings(&a, shape, (const char *const[]){"one", "three"},
+                                        SIZES(3, 5), 2));
+    OK(migraphx_module_add_literal_argument(&ins, m, a));
+    migraphx_argument_destroy(a);
+    char *text;
+    OK(migraphx_instruction_literal(&a, ins));
+    OK(migraphx_argument_to_string(&text, a));
+    CHECK(strstr(text, "three"));
+    migraphx_string_destroy(text);
+    migraphx_argument_destroy(a);
+    migraphx_instruction_destroy(ins);
+    migraphx_shape_destroy(shape);
+    migraphx_shape_destroy(none);
+    migraphx_program_destroy(p);
+}
+
+CASE(a_trace_of_nothing_has_no_result)
+{
+    migraphx_trace_info_t info, copy;
+    const_migraphx_argument_t result = NULL;
+    const char *name;
+    OK(migraphx_trace_info_create(&info));
+    OK(migraphx_trace_info_create(&copy));
+    OK(migraphx_trace_info_assign_to(copy, info));
+    CHECK_INT(migraphx_trace_info_get_result(&result, copy), migraphx_status_bad_param);
+    CHECK(!result && strstr(last_error(), "of no instruction"));
+    OK(migraphx_trace_info_get_name(&name, info));
+    CHECK_TEXT(name, "");
+    migraphx_trace_info_destroy(info);
+    migraphx_trace_info_destroy(copy);
+}
+
 TEST_MAIN(ROW(an_instruction_that_a_pass_removed_is_no_argument)
               ROW(a_literal_that_a_pass_removed_can_be_read) ROW(a_return_is_no_argument)
                   ROW(a_module_that_a_pass_removed_takes_nothing)
@@ -478,4 +549,7 @@ TEST_MAIN(ROW(an_instruction_that_a_pass_removed_is_no_argument)
                                       ROW(strides_of_an_argument_are_honoured)
                                           ROW(results_outlive_program_and_parameters)
                                               ROW(threads_compile_side_by_side)
-                                                  ROW(options_beyond_the_machine))
+                                                  ROW(options_beyond_the_machine)
+                                                      ROW(options_may_be_left_out)
+                                                          ROW(bytes_are_no_texts)
+                                                              ROW(a_trace_of_nothing_has_no_result))

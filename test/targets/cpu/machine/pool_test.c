@@ -42,14 +42,14 @@ static bool each_once(const struct count *c, int tasks, int times)
 
 CASE(runs_every_task_once)
 {
-    static const int threads[] = {0, 1, 2, 3, 7};
+    static const int threads[] = {0, 1, 2, 3, 7, MGX_POOL_MAX_THREADS}; // every lane there is
     static const int tasks[] = {0, 1, 2, 3, 5, 64, 999, TASKS};
     for (size_t t = 0; t < sizeof threads / sizeof *threads; t++) {
         struct mgx_pool *pool = NULL;
         CHECK_INT(mgx_pool_acquire(threads[t], &pool, NULL), MGX_OK);
         CHECK(!threads[t] || mgx_pool_threads(pool) == threads[t]);
         for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++)
-            for (int again = 0; again < 20; again++) {
+            for (int again = 0; again < (threads[t] > 7 ? 3 : 20); again++) {
                 struct count c = {.pool = pool};
                 mgx_pool_run(pool, tasks[i], mark, &c);
                 CHECK(each_once(&c, tasks[i], 1));
