@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # The front door. `make help` lists the verbs; each prints what it does.
 MAKEFLAGS += --no-print-directory
+comma := ,
 BUILD ?= build
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX ?= /usr/local
@@ -11,7 +12,7 @@ PYTHON := $(VENV)/bin/python
 CONFIGURE = cmake -S . -B $(1) -G "$(GENERATOR)" $(CMAKE_ARGS) $(2) > $(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
 COMPILE = cmake --build $(1) -j$(JOBS)
 
-.PHONY: all tests help demo test check check-all suite hostile bench bench-kernels bench-import fuzz fail-alloc size coverage install wheel deb bare-debian format venv clean
+.PHONY: all tests help demo test check check-all suite hostile misuse bench bench-kernels bench-import fuzz fail-alloc size coverage install wheel deb bare-debian format venv clean
 
 all: $(BUILD)/CMakeCache.txt
 	@echo "== building the engine, its clients and the examples into $(BUILD)/"
@@ -33,6 +34,7 @@ help:
 	@echo "make check-all   gcc and clang, address+undefined and thread sanitizers, a valgrind sample"
 	@echo "make suite       the ONNX backend suite on the reference target (TARGET=cpu for another)"
 	@echo "make hostile     hostile models through the driver on every target, and the suite's cases with extremes"
+	@echo "make misuse      every function of the C and Python interfaces called at random, under sanitizers (SEQUENCES=10000)"
 	@echo "make bench-kernels  every CPU kernel timed on every instruction set"
 	@echo "make bench       the benchmark against ONNX Runtime and OpenVINO"
 	@echo "make bench-import  import, simplification and compilation against ONNX Runtime, and their growth"
@@ -106,6 +108,15 @@ hostile: venv tests
 	@$(PYTHON) test/onnx/make_extreme.py --cases $(BUILD)/suite/node $(BUILD)/contrib --out $(BUILD)/extreme --absent --each 4
 	@$(BUILD)/bin/mgx-run-onnx --hostile $(BUILD)/extreme
 	@$(BUILD)/bin/mgx-run-onnx --hostile --target cpu $(BUILD)/extreme
+
+# The interpreter is not instrumented: it gets the sanitizer's library beforehand, and leaks are looked for where the engine
+# itself was on the way (tool/misuse.supp).
+SEQUENCES ?= 10000
+misuse: venv
+	@echo "== building into build-misuse/ (address and undefined sanitizers)"
+	@$(call CONFIGURE,build-misuse,-DCMAKE_BUILD_TYPE=RelWithDebInfo -DMGX_SANITIZE=address$(comma)undefined -DMGX_PYTHON=$(abspath $(PYTHON)))
+	@cmake --build build-misuse -j$(JOBS) --target migraphx_c migraphx_python
+	@tool/misuse.sh build-misuse $(PYTHON) $(SEQUENCES)
 
 check-all: check
 	@tool/check_all.sh $(JOBS)

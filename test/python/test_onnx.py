@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Importing models, and the ONNX backend interface."""
 import os
+import time
 
 import migraphx
 import numpy as np
@@ -220,3 +221,47 @@ def test_a_model_cut_short_after_it_was_read(use, tmp_path):
     with pytest.raises(RuntimeError, match="became shorter"):
         use(p, str(saved))
     assert saved.read_bytes() == b"what was there" and sorted(f.name for f in tmp_path.iterdir()) == ["model.mxr", "model.onnx"]
+
+
+def relu_of(domain, opsets):
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"], domain=domain)], "g",
+                              [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid(*o) for o in opsets]).SerializeToString()
+
+
+def test_operators_under_other_domains():
+    """A known operator under a domain that nobody knows, and one of com.microsoft without its domain."""
+    x = np.float32([-1, 0, 2])
+    p = migraphx.parse_onnx_buffer(relu_of("my.company", [("", 17), ("my.company", 1)]))
+    p.compile(migraphx.get_target("ref"))
+    np.testing.assert_array_equal(np.array(p.run({"x": x})[0]), np.maximum(x, 0))
+    with pytest.raises(RuntimeError, match="Relu"):
+        migraphx.parse_onnx_buffer(relu_of("ai.onnx.ml", [("", 17), ("ai.onnx.ml", 3)]))  # a domain that is known, without it
+    graph = helper.make_graph([helper.make_node("QuickGelu", ["x"], ["y"], alpha=1.0)], "g",
+                              [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+    p = migraphx.parse_onnx_buffer(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    p.compile(migraphx.get_target("ref"))
+    np.testing.assert_allclose(np.array(p.run({"x": x})[0]), x / (1 + np.exp(-x)), rtol=1e-6)
+
+
+def test_a_tower_of_functions_in_the_first_body():
+    """40 functions that each call the next twice make 2^40 nodes: refused before any is made."""
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("tower", 1)]
+    functions = []
+    for i in range(40):
+        op, domain = ("Relu", "") if i == 39 else (f"F{i + 1}", "tower")
+        nodes = [helper.make_node(op, ["a"], ["b"], domain=domain), helper.make_node(op, ["b"], ["c"], domain=domain)]
+        functions.append(helper.make_function("tower", f"F{i}", ["a"], ["c"], nodes, opsets))
+    out = [helper.make_tensor_value_info("t", TensorProto.FLOAT, None)]
+    branch = helper.make_graph([helper.make_node("F0", ["x"], ["t"], domain="tower")], "then", [], out)
+    other = helper.make_graph([helper.make_node("Relu", ["x"], ["t"])], "else", [], out)
+    graph = helper.make_graph([helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=other)], "g",
+                              [helper.make_tensor_value_info("c", TensorProto.BOOL, []), helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+    model = helper.make_model(graph, functions=functions, opset_imports=opsets).SerializeToString()
+    start = time.monotonic()
+    with pytest.raises(RuntimeError, match="nodes"):
+        migraphx.parse_onnx_buffer(model)
+    assert time.monotonic() - start < 1  # counted, not made: making ten million nodes takes longer

@@ -156,6 +156,8 @@ def layer_shapes(w):
     w.case(op, [D("float", 5, 4, 3), k, r], shape="float_type, {5, 1, 4, 2}, {8, 8, 2, 1}")
     w.case(op, [x, k, r, None, D("int32", 3)], shape="dynamic, float_type, {s[1..9], 1, 3, 2}")
     w.case("lstm[hidden_size=3]", [x, k, r], fails="hidden size mismatch in attribute (3) and input (2)")
+    w.case("lstm[hidden_size=2]", [x, k, w.random("float", (1, 8, 3))], fails="hidden size mismatch in attribute (2) and input (3)")
+    w.case("lstm[hidden_size=2]", [x, k, w.random("float", (1, 8, 1))], fails="hidden size mismatch in attribute (2) and input (1)")
     w.case("lstm[hidden_size=2,direction=bidirectional]", [x, k, r], fails="num_direction does not match the direction attribute: 1 in the weights, 2 by the attribute")
     w.case("gru[hidden_size=2]", [x, k, r], fails="axis 1 of input 1 has length 8, expected 6")
     w.case(op, [x, D("float", 1, 8, 4), r], fails="axis 2 of input 1 has length 4, expected 3")
