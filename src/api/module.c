@@ -327,9 +327,10 @@ migraphx_status migraphx_module_add_literal(migraphx_instruction_t *out, migraph
     API_NEED(out);
     API_NEED(module);
     API_NEED(shape);
-    API_NEED(buffer);
     if (!mgx_shape_is_static(&shape->value) || shape->value.sub)
         return mgx_api_bad("%s: a literal needs a static shape", __func__);
+    if (mgx_shape_elements(&shape->value))
+        API_NEED(buffer);
     if (shape->value.type == MGX_STRING && mgx_shape_bytes(&shape->value))
         return mgx_api_bad("%s: bytes of string_type are the engine's own: "
                            "migraphx_module_add_literal_argument takes an argument of texts",

@@ -133,6 +133,39 @@ CASE(a_dimension_without_end_has_no_length)
     migraphx_dynamic_dimension_destroy(any);
 }
 
+// Nothing has no address.
+CASE(a_literal_without_elements_needs_no_buffer)
+{
+    migraphx_program_t p;
+    migraphx_module_t m;
+    migraphx_instruction_t ins;
+    migraphx_program_parameters_t params;
+    migraphx_arguments_t results;
+    const_migraphx_argument_t value;
+    const_migraphx_shape_t shape;
+    size_t count = 1;
+    migraphx_shape_t none = make_shape(migraphx_shape_float_type, 2, SIZES(0, 3)),
+                     some = make_shape(migraphx_shape_float_type, 2, SIZES(1, 3));
+    OK(migraphx_program_create(&p));
+    OK(migraphx_program_get_main_module(&m, p));
+    FAILS(migraphx_module_add_literal(&ins, m, some, NULL), migraphx_status_bad_param,
+          "migraphx_module_add_literal: buffer is NULL");
+    OK(migraphx_module_add_literal(&ins, m, none, NULL));
+    add_return(m, ins);
+    OK(migraphx_program_parameters_create(&params));
+    OK(migraphx_program_run(&results, p, params));
+    OK(migraphx_arguments_get(&value, results, 0));
+    OK(migraphx_argument_shape(&shape, value));
+    OK(migraphx_shape_elements(&count, shape));
+    CHECK_INT(count, 0);
+    migraphx_arguments_destroy(results);
+    migraphx_program_parameters_destroy(params);
+    migraphx_instruction_destroy(ins);
+    migraphx_program_destroy(p);
+    migraphx_shape_destroy(none);
+    migraphx_shape_destroy(some);
+}
+
 CASE(arguments_borrow_and_share)
 {
     float data[4] = {1, 2, 3, 4};
@@ -334,7 +367,9 @@ CASE(many_parameters_are_found_by_name)
 }
 
 TEST_MAIN(ROW(shapes_answer) ROW(a_scalar_shows_one_axis) ROW(dynamic_shapes_have_ranges)
-              ROW(a_dimension_without_end_has_no_length) ROW(arguments_borrow_and_share)
-                  ROW(generated_values_are_reproducible_and_in_range)
-                      ROW(an_owned_buffer_is_released_once_by_the_last_user) ROW(strings_and_groups)
-                          ROW(operations_take_formats) ROW(many_parameters_are_found_by_name))
+              ROW(a_dimension_without_end_has_no_length)
+                  ROW(a_literal_without_elements_needs_no_buffer) ROW(arguments_borrow_and_share)
+                      ROW(generated_values_are_reproducible_and_in_range)
+                          ROW(an_owned_buffer_is_released_once_by_the_last_user)
+                              ROW(strings_and_groups) ROW(operations_take_formats)
+                                  ROW(many_parameters_are_found_by_name))
