@@ -47,8 +47,9 @@ struct py_macro {
 struct py_program {
     PyObject_HEAD migraphx_program_t handle;
     // For reshape, NULL until known: (function, args, kwargs) it was parsed with, (args, kwargs) of
-    // its compilation, the lengths of inputs it stands at, and a list of (lengths, program).
-    PyObject *source, *settings, *dims, *others;
+    // its compilation, changes made in between, the lengths of inputs it stands at, and a list of
+    // (lengths, program).
+    PyObject *source, *settings, *changes, *dims, *others;
     struct py_plan *plan; // what runs look up once; NULL until the first run of a compiled program
 };
 
@@ -134,6 +135,8 @@ PyObject *py_not_made(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 PyObject *py_to_target(PyObject *value);
 // reshape.c: what a program needs to be read again for other lengths. -1 with an exception set.
 int py_remember_source(PyObject *program, const char *function, PyObject *args, PyObject *kwargs);
+// A change that reshape makes again: a function of the module, and its argument or NULL.
+int py_remember_change(PyObject *program, const char *function, PyObject *argument);
 int py_remember_compile(PyObject *program, PyObject *args, PyObject *kwargs);
 void py_forget_source(PyObject *program); // it is no longer what was parsed
 void py_drop_reshaped(struct py_program *self);

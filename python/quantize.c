@@ -43,7 +43,19 @@ static int add_names(PyObject *sequence, migraphx_quantize_op_names_t names)
     return count < 0 ? -1 : 0;
 }
 
-static PyObject *quantize_float(PyObject *args, PyObject *kwargs, quantize_named quantize)
+// What reshape keeps for other lengths follows.
+static migraphx_status quantize_all(PyObject *program, migraphx_quantize_op_names_t list,
+                                    quantize_named quantize)
+{
+    PyObject *others = ((struct py_program *)program)->others;
+    migraphx_status status = quantize(program_of(program), list);
+    for (Py_ssize_t i = 0; others && i < PyList_Size(others) && OK(status); i++)
+        status = quantize(program_of(PyTuple_GetItem(PyList_GetItem(others, i), 1)), list);
+    return status;
+}
+
+static PyObject *quantize_float(const char *name, PyObject *args, PyObject *kwargs,
+                                quantize_named quantize)
 {
     static char *names[] = {"prog", "ins_names", NULL};
     PyObject *program, *sequence = NULL;
@@ -55,21 +67,23 @@ static PyObject *quantize_float(PyObject *args, PyObject *kwargs, quantize_named
         return py_fail();
     PyObject *result = NULL;
     if (add_names(sequence, list) == 0)
-        result = none_or_error(quantize(changing(program), list));
+        result = none_or_error(quantize_all(program, list, quantize));
     migraphx_quantize_op_names_destroy(list);
+    if (result && py_remember_change(program, name, sequence) < 0)
+        Py_CLEAR(result);
     return result;
 }
 
 static PyObject *quantize_fp16(PyObject *unused, PyObject *args, PyObject *kwargs)
 {
     (void)unused;
-    return quantize_float(args, kwargs, migraphx_quantize_fp16_with_op_names);
+    return quantize_float("quantize_fp16", args, kwargs, migraphx_quantize_fp16_with_op_names);
 }
 
 static PyObject *quantize_bf16(PyObject *unused, PyObject *args, PyObject *kwargs)
 {
     (void)unused;
-    return quantize_float(args, kwargs, migraphx_quantize_bf16_with_op_names);
+    return quantize_float("quantize_bf16", args, kwargs, migraphx_quantize_bf16_with_op_names);
 }
 
 // Calls `add` with one sample after the other.

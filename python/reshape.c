@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // program.reshape(inputs): the same model for other lengths of its inputs.
 //
-// A program read by parse_onnx remembers how it was read and how it was compiled. reshape reads it
+// A program read by parse_onnx remembers how it was read, quantized and compiled. reshape reads it
 // again with the new lengths, compiles it the same way, and takes its place; what it was before is
 // kept, so that going back and forth between shapes costs nothing. Every shape has a compiled
 // program of its own: for many shapes leave the dimension open instead (dynamic_dims=True).
@@ -25,6 +25,17 @@ int py_remember_compile(PyObject *program, PyObject *args, PyObject *kwargs)
     return settings ? 0 : -1;
 }
 
+int py_remember_change(PyObject *program, const char *function, PyObject *argument)
+{
+    struct py_program *self = (struct py_program *)program;
+    if (!self->source || (!self->changes && !(self->changes = PyList_New(0))))
+        return self->source ? -1 : 0;
+    PyObject *change = Py_BuildValue("(sO)", function, argument ? argument : Py_None);
+    const int status = change ? PyList_Append(self->changes, change) : -1;
+    Py_XDECREF(change);
+    return status;
+}
+
 void py_forget_source(PyObject *program)
 {
     Py_CLEAR(((struct py_program *)program)->source);
@@ -34,6 +45,7 @@ void py_drop_reshaped(struct py_program *self)
 {
     Py_CLEAR(self->source);
     Py_CLEAR(self->settings);
+    Py_CLEAR(self->changes);
     Py_CLEAR(self->dims);
     Py_CLEAR(self->others);
 }
@@ -59,20 +71,50 @@ static PyObject *keywords_for(PyObject *before, PyObject *dims)
     return keywords;
 }
 
+static PyObject *member(PyObject *module, PyObject *name)
+{
+    PyObject *bytes = PyUnicode_AsUTF8String(name);
+    PyObject *found = bytes ? PyObject_GetAttrString(module, PyBytes_AsString(bytes)) : NULL;
+    Py_XDECREF(bytes);
+    return found;
+}
+
 static PyObject *parse_again(struct py_program *self, PyObject *dims)
 {
     PyObject *name = PyTuple_GetItem(self->source, 0), *args = PyTuple_GetItem(self->source, 1);
     PyObject *module = PyImport_ImportModule("migraphx");
-    PyObject *bytes = PyUnicode_AsUTF8String(name);
-    PyObject *parse =
-        module && bytes ? PyObject_GetAttrString(module, PyBytes_AsString(bytes)) : NULL;
+    PyObject *parse = module ? member(module, name) : NULL;
     PyObject *keywords = keywords_for(PyTuple_GetItem(self->source, 2), dims);
     PyObject *program = parse && keywords ? PyObject_Call(parse, args, keywords) : NULL;
     Py_XDECREF(keywords);
     Py_XDECREF(parse);
-    Py_XDECREF(bytes);
     Py_XDECREF(module);
     return program;
+}
+
+// module.function(program[, argument])
+static int change_again(PyObject *module, PyObject *program, PyObject *change)
+{
+    PyObject *argument = PyTuple_GetItem(change, 1);
+    PyObject *function = member(module, PyTuple_GetItem(change, 0));
+    PyObject *args = argument == Py_None ? Py_BuildValue("(O)", program)
+                                         : Py_BuildValue("(OO)", program, argument);
+    PyObject *none = function && args ? PyObject_Call(function, args, NULL) : NULL;
+    Py_XDECREF(args);
+    Py_XDECREF(function);
+    Py_XDECREF(none);
+    return none ? 0 : -1;
+}
+
+static int change_all_again(struct py_program *self, PyObject *program)
+{
+    const Py_ssize_t count = self->changes ? PyList_Size(self->changes) : 0;
+    PyObject *module = PyImport_ImportModule("migraphx");
+    int status = module ? 0 : -1;
+    for (Py_ssize_t i = 0; i < count && status == 0; i++)
+        status = change_again(module, program, PyList_GetItem(self->changes, i));
+    Py_XDECREF(module);
+    return status;
 }
 
 static int compile_again(struct py_program *self, PyObject *program)
@@ -129,6 +171,13 @@ static int exchange(struct py_program *self, PyObject *program, PyObject *dims, 
     return 0;
 }
 
+static bool is_compiled(PyObject *program)
+{
+    bool compiled = false;
+    migraphx_program_is_compiled(&compiled, ((struct py_program *)program)->handle);
+    return compiled;
+}
+
 static PyObject *to_dims(struct py_program *self, PyObject *dims)
 {
     const Py_ssize_t at = find_kept(self, dims);
@@ -138,9 +187,11 @@ static PyObject *to_dims(struct py_program *self, PyObject *dims)
         Py_INCREF(program);
     } else if (at == -1) {
         program = parse_again(self, dims);
-        if (program && compile_again(self, program) < 0)
+        if (program && change_all_again(self, program) < 0)
             Py_CLEAR(program);
     }
+    if (program && !is_compiled(program) && compile_again(self, program) < 0)
+        Py_CLEAR(program);
     const int done = program ? exchange(self, program, dims, at) : -1;
     Py_XDECREF(program);
     if (done < 0)

@@ -122,6 +122,22 @@ def test_reshape(tmp_path, target):
         assert "@param:x" in str(module)
 
 
+@pytest.mark.parametrize("before", [False, True])
+def test_reshape_quantizes_again(before):
+    p = migraphx.parse_onnx_buffer(model(shape=("batch", "width")), map_input_dims={"x": [4, 8]})
+    if before:
+        p.reshape({"x": [1, 3]})
+    migraphx.quantize_fp16(p, ins_names=["all"])
+    p.compile(migraphx.get_target("ref"))
+    x = np.float32([[1 + 2**-12]])  # 1, as half
+    for shape in ([2, 3], [4, 8], [1, 3]):
+        p.reshape({"x": shape})
+        assert p.is_compiled() and p.get_parameter_shapes()["x"].lens() == shape
+        result = np.asarray(p.run({"x": np.full(shape, -x[0, 0], np.float32)})[0])
+        half = np.asarray(p.run({"x": np.full(shape, x[0, 0], np.float32)})[0])
+        assert "half_type" in str(p) and np.all(result == 0) and np.all(half == -1)
+
+
 def test_reshape_of_what_cannot_be_read_again():
     p = migraphx.parse_onnx_buffer(model())
     with pytest.raises((TypeError, ValueError)):
@@ -129,7 +145,7 @@ def test_reshape_of_what_cannot_be_read_again():
     assert p.get_parameter_shapes()["x"].lens() == [1, 3]
     p.reshape({"x": [2, 3]})
     assert p.get_parameter_shapes()["x"].lens() == [2, 3] and not p.is_compiled()
-    migraphx.quantize_fp16(p)
+    p.get_main_module()
     for program in (p, migraphx.program()):
         with pytest.raises(RuntimeError, match="reshape: only what parse_onnx gave"):
             program.reshape({"x": [3, 3]})
