@@ -23,7 +23,9 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 
 static enum mgx_status compute(struct mgx_compute_call *c)
 {
-    return mgx_fail(c->diag, MGX_INVALID, "%s", ((const struct fail *)c->attr)->message);
+    const char *message = ((const struct fail *)c->attr)->message;
+    return mgx_fail(c->diag, MGX_INVALID, "%s",
+                    *message ? message : "fail: an operator that has no value was run");
 }
 
 const struct mgx_op mgx_op_fail = {

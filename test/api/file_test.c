@@ -224,21 +224,17 @@ CASE(other_versions_are_named)
     migraphx_file_options_destroy(options);
 }
 
-CASE(strings_come_back_from_any_layout)
+CASE(strings_come_back)
 {
     static const char *const texts[] = {"a", "bc", "", "d", "e", "fgh"};
     migraphx_shape_datatype_t type;
-    migraphx_shape_t plain, columns;
-    migraphx_argument_t rows, argument, back;
+    migraphx_shape_t plain;
+    migraphx_argument_t argument, back;
     char path[] = "/tmp/mgx-strings-XXXXXX";
     char *printed;
     OK(migraphx_type_find(&type, "string_type"));
     plain = make_shape(type, 2, SIZES(2, 3));
-    OK(migraphx_argument_create_strings(&rows, plain, texts, SIZES(1, 2, 0, 1, 1, 3), 6));
-    OK(migraphx_shape_create_with_strides(&columns, type, SIZES(3, 2), 2, SIZES(1, 3), 2));
-    OK(migraphx_argument_buffer(&printed, rows));
-    OK(migraphx_argument_create(&argument, columns,
-                                printed)); // the transposed, over the same strings
+    OK(migraphx_argument_create_strings(&argument, plain, texts, SIZES(1, 2, 0, 1, 1, 3), 6));
     const int fd = mkstemp(path);
     CHECK(fd >= 0);
     close(fd);
@@ -246,16 +242,13 @@ CASE(strings_come_back_from_any_layout)
     OK(migraphx_argument_load(&back, path));
     unlink(path);
     OK(migraphx_argument_to_string(&printed, back));
-    CHECK_TEXT(printed, "\"a\", \"d\", \"bc\", \"e\", \"\", \"fgh\"");
+    CHECK_TEXT(printed, "\"a\", \"bc\", \"\", \"d\", \"e\", \"fgh\"");
     migraphx_string_destroy(printed);
     migraphx_argument_destroy(back);
     migraphx_argument_destroy(argument);
-    migraphx_argument_destroy(rows);
     migraphx_shape_destroy(plain);
-    migraphx_shape_destroy(columns);
 }
 
-TEST_MAIN(ROW(strings_come_back_from_any_layout) ROW(buffers_come_back)
-              ROW(a_compiled_program_comes_back_compiled) ROW(arguments_come_back)
-                  ROW(every_truncation_is_refused) ROW(damage_does_no_harm)
-                      ROW(other_versions_are_named))
+TEST_MAIN(ROW(strings_come_back) ROW(buffers_come_back) ROW(a_compiled_program_comes_back_compiled)
+              ROW(arguments_come_back) ROW(every_truncation_is_refused) ROW(damage_does_no_harm)
+                  ROW(other_versions_are_named))
