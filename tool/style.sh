@@ -16,6 +16,16 @@ if grep -nE '[ 	]+$' $text /dev/null; then echo "style: trailing blanks"; bad=1;
 code=$(git ls-files '*.c' '*.h' '*.hpp' '*.py')
 if grep -nP '\t' $code /dev/null; then echo "style: tabs"; bad=1; fi
 if grep -nE '\b(TODO|FIXME|XXX|HACK)\b' $code /dev/null; then echo "style: unfinished words"; bad=1; fi
+# Drawings, equations and examples in comments stay as they were drawn. What a formatter does to them
+# shows: the last word of a long line on a line of its own; and beside them, a field or enumerator
+# cut from its name, an operand of # at the start of a line.
+awk 'FNR == 1 { before = "" }
+    before ~ /^ *\/\/     *[^ ]/ && length(before) >= 88 && /^ *\/\/     *[A-Za-z|,:;)\]]+[.,;]?$/ {
+        print FILENAME ":" FNR ": " $0; bad = 1 }
+    /^ +(const )?(struct [a-z_]+|[a-z0-9_]+_t|int|bool|double|float)$/ || /^ +[A-Z0-9_]+ =$/ ||
+    (/^#[a-z_]+,/) { print FILENAME ":" FNR ": " $0; bad = 1 }
+    { before = $0 }
+    END { exit bad }' $(git ls-files '*.c' '*.h') || { echo "style: a drawing or declaration is broken"; bad=1; }
 if command -v clang-format >/dev/null 2>&1; then
     clang-format --dry-run -Werror $(git ls-files '*.c' '*.h') 2> /tmp/style.$$ || { head -20 /tmp/style.$$; echo "style: run 'make format'"; bad=1; }
     rm -f /tmp/style.$$

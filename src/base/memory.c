@@ -143,7 +143,8 @@ static bool is_slow(void *page)
     return mgx_clock_seconds() - start > 0.001;
 }
 
-// Whether pages are to be small, from this one on: one may have had bad luck, two have not.
+// Says whether pages shall be small from this one on: when two of them were slow to come. A single
+// slow page may be an accident.
 static bool turns_small(void *page)
 {
     static _Atomic int slow;

@@ -62,10 +62,9 @@ struct mgx_field {
     const char *const *names;
 };
 
-#define MGX_FIELD_(struct_, member, kind_)                                                         \
-    {                                                                                              \
-#member, kind_, offsetof(struct_, member), NULL                                            \
-    }
+// clang-format off
+#define MGX_FIELD_(struct_, member, kind_) {#member, kind_, offsetof(struct_, member), NULL}
+// clang-format on
 #define MGX_INT(s, m) MGX_FIELD_(s, m, MGX_FIELD_INT)
 #define MGX_FLAG(s, m) MGX_FIELD_(s, m, MGX_FIELD_BOOL)
 #define MGX_REAL(s, m) MGX_FIELD_(s, m, MGX_FIELD_FLOAT)
@@ -77,22 +76,17 @@ struct mgx_field {
 #define MGX_SHAPE(s, m) MGX_FIELD_(s, m, MGX_FIELD_SHAPE)
 #define MGX_SHAPES(s, m) MGX_FIELD_(s, m, MGX_FIELD_SHAPES)
 #define MGX_DIMS(s, m) MGX_FIELD_(s, m, MGX_FIELD_DIMS)
-#define MGX_ENUM(s, m, names_)                                                                     \
-    {                                                                                              \
-#m, MGX_FIELD_ENUM, offsetof(s, m), names_                                                 \
-    }
+// clang-format off
+#define MGX_ENUM(s, m, names_) {#m, MGX_FIELD_ENUM, offsetof(s, m), names_}
+// clang-format on
 
 // An integer or type that need not be given; absent it is MGX_NONE and prints as "nullopt".
 #define MGX_NONE INT64_MIN
 extern const char *const mgx_optional[];
-#define MGX_OPTIONAL_INT(s, m)                                                                     \
-    {                                                                                              \
-#m, MGX_FIELD_INT, offsetof(s, m), mgx_optional                                            \
-    }
-#define MGX_OPTIONAL_TYPE(s, m)                                                                    \
-    {                                                                                              \
-#m, MGX_FIELD_TYPE, offsetof(s, m), mgx_optional                                           \
-    }
+// clang-format off
+#define MGX_OPTIONAL_INT(s, m) {#m, MGX_FIELD_INT, offsetof(s, m), mgx_optional}
+#define MGX_OPTIONAL_TYPE(s, m) {#m, MGX_FIELD_TYPE, offsetof(s, m), mgx_optional}
+// clang-format on
 
 struct mgx_op;
 

@@ -3,7 +3,7 @@
 //
 //   producer.uses -> [use] <-> [use] <-> ...      one use per input slot that reads the producer;
 //   user.in_uses[slot] is that use                the array lies in the user, the list in the
-//   producer
+//                                                 producer
 //
 // So adding, replacing and removing an edge is O(1), whatever the number of other users.
 #pragma once

@@ -36,9 +36,8 @@ struct mgx_ins {
     int64_t mark;               // scratch for passes
     int index;                  // position after mgx_module_number; scratch for passes otherwise
     int in_count;
-    struct mgx_use *uses; // who reads this instruction
-    struct mgx_use
-        *in_uses; // in_count edges, owned by this instruction, linked into the producers' lists
+    struct mgx_use *uses;    // who reads this instruction
+    struct mgx_use *in_uses; // in_count edges, its own, linked into the producers' lists
     void *attr;
     struct mgx_shape shape;
     struct mgx_module **mod; // bodies: if, loop, scan, pointwise, ...
@@ -85,7 +84,7 @@ struct mgx_program {
     int64_t parameter_count;   // ever created: gives mgx_param_attr.order
     struct mgx_module **homes; // of a backup: the modules it was made from
     unsigned generation;       // counts how often all instructions were exchanged
-    bool by_hand;              // somebody outside added to it: nothing vouches for what must hold
+    bool by_hand;              // a caller of the API added instructions, which nobody verified
     _Atomic bool handed_out;   // somebody outside may still ask instructions that were removed
 };
 

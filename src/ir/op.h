@@ -47,20 +47,17 @@ struct mgx_compute_call {
 };
 
 enum mgx_op_flags {
-    MGX_OP_POINTWISE = 1 << 0, // out[i] depends on in[...][i] only
-    MGX_OP_VIEW = 1 << 1,      // the result is a view of input 0: same bytes, another shape
-    MGX_OP_IMPURE =
-        1 << 2, // two equal calls may differ (random without seed, custom): no CSE, no folding
-    MGX_OP_EFFECT = 1 << 3,  // must not be removed even when unused
-    MGX_OP_BUILTIN = 1 << 4, // @param, @literal, @return, ...
-    MGX_OP_REDUCE = 1 << 5,  // reduces over `axes`, keeping them as length 1
-    MGX_OP_ANY_STRIDE =
-        1 << 6, // reads inputs of any strides at full speed on every target (no auto-contiguous)
-    MGX_OP_UNRANKED = 1 << 7,  // its shape rule takes unranked inputs itself
-    MGX_OP_AGGREGATE = 1 << 9, // takes tuples and sequences among its inputs
-    MGX_OP_MOVE = 1 << 10,     // moves elements by mgx_tensor_copy: inputs may lie at any address
-    MGX_OP_RESHAPE =
-        1 << 8, // a view of input 0 where that is standard, else a row-major copy of it
+    MGX_OP_POINTWISE = 1 << 0,  // out[i] depends on in[...][i] only
+    MGX_OP_VIEW = 1 << 1,       // the result is a view of input 0: same bytes, another shape
+    MGX_OP_IMPURE = 1 << 2,     // two equal calls may differ (random, custom): no CSE, no folding
+    MGX_OP_EFFECT = 1 << 3,     // must not be removed even when unused
+    MGX_OP_BUILTIN = 1 << 4,    // @param, @literal, @return, ...
+    MGX_OP_REDUCE = 1 << 5,     // reduces over `axes`, keeping them as length 1
+    MGX_OP_ANY_STRIDE = 1 << 6, // reads inputs of any strides at full speed on every target
+    MGX_OP_UNRANKED = 1 << 7,   // its shape rule takes unranked inputs itself
+    MGX_OP_AGGREGATE = 1 << 9,  // takes tuples and sequences among its inputs
+    MGX_OP_MOVE = 1 << 10,      // moves elements by mgx_tensor_copy: inputs may lie at any address
+    MGX_OP_RESHAPE = 1 << 8,    // a view of input 0 where that is standard, else a copy of it
     MGX_OP_COMMUTATIVE = 1 << 11,   // of two inputs; the result is the same when they are swapped
     MGX_OP_REGROUP = 1 << 12,       // the elements of input 0 in row-major order, other lengths
     MGX_OP_CHANNELS_LAST = 1 << 13, // of images {n, c, ...}: fastest with channels innermost

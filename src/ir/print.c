@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The text form of instructions, modules and programs; docs/ir.md is the specification.
 //
-//     main:@2 = convolution[padding={0, 0},...](input,main:@0) -> float_type, {1, 1, 4, 6}, {24,
-//     24, 6, 1}
+//     main:@2 = convolution[padding={0, 0},...](input,main:@0) -> float_type, {1, 4, 6}, {24, 6, 1}
 //
 // Every name carries its module; a parameter of main goes by its bare name. Numbers are positions,
 // so printing numbers the modules first: one pass over the program, then O(1) per name.

@@ -85,11 +85,10 @@ struct mgx_onnx_import {
     struct mgx_onnx_missing *first_missing, **last_missing;
     const struct mgx_onnx_bound *bound; // of a deferred node
     int bound_count;
-    struct mgx_ins
-        *before;  // import in place: where instructions of the main graph go; NULL: the end
-    bool final;   // a rule that defers now fails: nothing more will be known later
-    bool gave_up; // ... and this says that one did
-    const char *rank_note; // of an input that was given sizes of another rank than it declares
+    struct mgx_ins *before; // import in place: in front of which instruction; NULL: at the end
+    bool final;             // a rule that defers now fails: nothing more will be known later
+    bool gave_up;           // ... and this says that one did
+    const char *rank_note;  // of an input that was given sizes of another rank than it declares
     bool misfit; // a node was refused for its operands and attributes, not for what the graph is
 };
 

@@ -10,8 +10,8 @@
 //     static enum mgx_status import(struct mgx_onnx_node *n)
 //     {
 //         struct mgx_ins *x = n->in[0];
-//         n->out[0] = mgx_onnx_emit(n, &mgx_op_mul, NULL, MGX_IN(x, mgx_onnx_emit(n,
-//         &mgx_op_sigmoid, NULL, MGX_IN(x)))); return MGX_OK;
+//         n->out[0] = mgx_build_mul(n, x, mgx_build_sigmoid(n, x));
+//         return MGX_OK;
 //     }
 //     const struct mgx_onnx_op mgx_onnx_swish = {.name = "Swish", .since = 24, .import = import};
 //

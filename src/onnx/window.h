@@ -9,8 +9,7 @@ struct mgx_onnx_window {
     int spatial; // axes
     int64_t kernel[MGX_MAX_RANK], strides[MGX_MAX_RANK], dilations[MGX_MAX_RANK];
     int64_t pads[2 * MGX_MAX_RANK]; // all begins, then all ends
-    int64_t
-        padding_mode; // of the IR: 0, or 1 same_lower, 2 same_upper where a length is unknown yet
+    int64_t padding_mode; // of the IR: 0; 1 same_lower, 2 same_upper where a length is unknown
 };
 
 // `kernel` gives the kernel's lengths where the attribute is absent (NULL: it is required).

@@ -91,9 +91,6 @@ static enum mgx_status allocate_shape(struct mgx_shape_call *c, struct mgx_shape
                         mgx_type_name(buffer_type(c)));
     struct mgx_ints lens;
     bool known;
-    if (mgx_type_size(buffer_type(c)) == 0)
-        return mgx_fail(c->diag, MGX_INVALID, "allocate: %s has no lengths",
-                        mgx_type_name(buffer_type(c)));
     TRY(mgx_known_ints(c, 0, &known, &lens));
     if (known) {
         struct mgx_dim *dims;

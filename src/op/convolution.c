@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // convolution, quant_convolution: any number of spatial axes, groups, strides, dilations, padding.
 //
-//     y[n, m, o...] = sum over c, t...  w[m, c, t...] * x[n, g*C + c, o*stride + t*dilation -
-//     begin]
+//     y[n, m, o...] = sum over c, t... of
+//                         w[m, c, t...] * x[n, g*C + c, o*stride + t*dilation - begin]
 //
 // with g the group of m and C the channels of a group. quant_convolution sums products of narrow
 // integers into int32 (fp8 into float). Per image and group this is a matrix product of the weights

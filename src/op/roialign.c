@@ -2,8 +2,8 @@
 // roialign: regions of interest cut into bins, each the average or maximum of samples in it, taken
 // between elements (ONNX RoiAlign).
 //
-//     x {n, c, h, w}, rois {r, 4} as x1 y1 x2 y2, batch {r}  ->  y {r, c, output_height,
-//     output_width}
+//     x {n, c, h, w}, rois {r, 4} as x1 y1 x2 y2, batch {r}
+//         ->  y {r, c, output_height, output_width}
 //
 // The maximum is over the weighted corners of every sample, not over samples, which is what ONNX's
 // reference and every other implementation compute. A region that would need more than

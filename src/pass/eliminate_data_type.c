@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Computes in another type what is of a type that the target lacks.
 //
-//     op(x, ...) of type t   =>  convert[t](op(convert[u](x), ...))       t to be eliminated, u
-//     instead
+//     op(x, ...) of type t   =>  convert[t](op(convert[u](x), ...))      t goes, u is used instead
 //
 // Every instruction keeps its result's type, so its readers need not know; conversions that meet
 // are for eliminate_convert. Untouched: what only moves bytes (views, gather, concat ...),

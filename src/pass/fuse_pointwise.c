@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // fuse_pointwise: trees and DAGs of element-wise instructions become one `pointwise` with a body.
 //
-//     d = mul(a, b); e = add(d, c); f = tanh(e)   =>   f = pointwise(a, b, c), [tanh(add(mul(x0,
-//     x1), x2))]
+//     d = mul(a, b)
+//     e = add(d, c)
+//     f = tanh(e)       =>   f = pointwise(a, b, c), [tanh(add(mul(x0, x1), x2))]
 //
 // From its last instruction, the root, a group grows upwards: a producer joins when it is
 // element-wise, has the root's lengths and is read inside the group only, so nothing is computed

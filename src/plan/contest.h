@@ -2,9 +2,8 @@
 // Choosing among candidate kernels by measuring them.
 //
 //     problem -> cache? -> its choice
-//             -> compile with exhaustive_tune? -> run every candidate on buffers of its own, note
-//             the
-//                fastest
+//             -> compile with exhaustive_tune? -> run every candidate on buffers of its own,
+//                                                 note the fastest
 //             -> otherwise the cost model decides, as it does for what no candidate can run
 //
 // A candidate is timed as it will run: weights out of the cache, its input in it, threads awake.

@@ -3,10 +3,9 @@
 // line, blank lines mean nothing, a line that starts with two blanks continues the one before.
 //
 //     op slice[axes={0},starts={1},ends={3}]      starts a case: operator and attributes as printed
-//     in float {4} = 0 1 2 3                      inputs in order: type, lengths [strides] [=
-//     values] shape float_type, {2}, {1}                  what the shape rule gives, as printed;
-//     optional out float {2} {1} = 1 2                     what compute gives; strides only if they
-//     matter
+//     in float {4} = 0 1 2 3                      inputs in order: type, lengths [strides] [= values]
+//     shape float_type, {2}, {1}                  what the shape rule gives, as printed; optional
+//     out float {2} {1} = 1 2                     what compute gives; strides only if they matter
 //
 // Instead of `out`:  fails TEXT    the shape rule fails with a message that contains TEXT
 //                    aborts TEXT   the shape rule accepts, compute fails with such a message

@@ -2,8 +2,8 @@
 // What rnn, gru and lstm share: inputs, activations, directions, sequence lengths, the walk in
 // time.
 //
-//     inputs   x {steps, batch, in}, w {dirs, gates * hidden, in}, r {dirs, gates * hidden,
-//     hidden},
+//     inputs   x {steps, batch, in}, w {dirs, gates * hidden, in},
+//              r {dirs, gates * hidden, hidden},
 //              bias {dirs, 2 * gates * hidden}, lengths {batch}, h0 {dirs, batch, hidden},
 //              c0 {dirs, batch, hidden}, peepholes {dirs, 3 * hidden}; the last five may be absent
 //     result   all hidden states {steps, dirs, batch, hidden}, 0 beyond a sequence's length

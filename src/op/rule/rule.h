@@ -9,8 +9,8 @@
 // "<op>: Dimensions do not match", "<op>: Types do not match", "<op>: Wrong number of arguments:
 // expected ..."
 enum mgx_status mgx_require_same_type(struct mgx_shape_call *c) MGX_NODISCARD;
-enum mgx_status
-mgx_require_same_lens(struct mgx_shape_call *c) MGX_NODISCARD; // static equal, or ranges may match
+// Static lengths are equal, ranges may match.
+enum mgx_status mgx_require_same_lens(struct mgx_shape_call *c) MGX_NODISCARD;
 // The failure itself: "<op>: Dimensions do not match: input 0 is {2, 3}, input 1 is {2, 4}".
 enum mgx_status mgx_fail_lens(struct mgx_shape_call *c, int a, int b);
 enum mgx_status mgx_require_rank(struct mgx_shape_call *c, int input, int min_rank,

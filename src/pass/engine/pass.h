@@ -36,8 +36,7 @@ struct mgx_rule_cache; // see rewrite.h
 
 struct mgx_pass_call {
     struct mgx_program *program;
-    struct mgx_arena
-        *scratch; // rewound when the pass returns; nothing in it may be stored in the IR
+    struct mgx_arena *scratch;              // rewound after the pass: the IR may not point into it
     const struct mgx_pass_options *options; // never NULL
     bool changed;                           // the pass says so
     size_t folded_bytes;                    // kept over a pipeline, as is

@@ -2,8 +2,7 @@
 // Reductions that can be fewer.
 //
 //     reduce[a](reduce[b](x))          =>  reduce[a + b](x)     of one kind: sum, max, min, all,
-//     any;
-//                                                               mean in floats
+//                                                               any; mean in floats
 //     reduce[axes of length 1](x)      =>  x
 #include "pass/rules/rules.h"
 

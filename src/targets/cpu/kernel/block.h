@@ -2,10 +2,11 @@
 // Block programs: a fused element-wise body, run over blocks of up to 256 floats that stay in the
 // L1 cache.
 //
-//     in[0] in[1] ...   operands, one block each, or one value for the whole block
+//     in[0] in[1] ...         operands, one block each, or one value for the whole block
 //       |     |
-//     t0 = add in0, in1         each line is one vector loop over the block; temporaries live in a
-//     few t1 = mul t0, 0.5          kilobytes of scratch, allotted by liveness out0 = tanh t1
+//     t0 = add in0, in1       each line is one vector loop over the block; temporaries live in
+//     t1 = mul t0, 0.5        a few kilobytes of scratch, allotted by liveness
+//     out0 = tanh t1
 //
 // The dispatch costs a few nanoseconds per line and block, the loops run at L1 speed. The same
 // program serves element-wise instructions and, row by row, tiles of other kernels before they

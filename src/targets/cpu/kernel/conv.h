@@ -83,8 +83,9 @@ struct mgx_conv_desc {
     // g * w_group + o * w_out + i * w_in + the kernel position along w_space.
     int64_t w_group, w_out, w_in, w_space[MGX_CONV_DIMS];
     struct mgx_epilogue epilogue; // rows of a tile are output pixels, counted over all images
-    // Makes x; NULL: x is given. Its y_* and this one's x_* are not looked at. Only depthwise ones
-    // of floats have it, and only ones of a single group are it.
+    // The convolution that makes x, row by row; NULL: x is in memory. The y_* of the first and the
+    // x_* of the second are not used then. The second is depthwise, the first has a single group,
+    // and both are of floats.
     const struct mgx_conv_desc *feed;
 };
 

@@ -63,8 +63,10 @@ struct mgx_conv_plan {
     int64_t depth_block; // channels at a time, by rows
 
     const struct mgx_dw_kernel *depthwise;
-    struct mgx_conv_plan *feed; // of a depthwise one: makes its rows, in
-    int64_t ring;               // so many slots; also in the feed: row y goes to slot y % ring
+    // Of a depthwise convolution that another one feeds: the other's plan, and how many rows of
+    // its output are kept. Row y of them stands in slot y % ring; both plans have this number.
+    struct mgx_conv_plan *feed;
+    int64_t ring;
 
     struct mgx_conv_plan **phases; // of a transposed convolution
     size_t *phase_packed;          // where each one's weights begin

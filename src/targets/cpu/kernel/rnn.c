@@ -2,9 +2,8 @@
 // Recurrent layers; see rnn.h.
 //
 //     packed:     [W of both directions | R per direction | last part of R | bias | extra]
-//     workspace:  [input parts: step, batch, direction, gate, unit | per direction: h c reset gates
-//     |
-//                  the multiplications' own]
+//     workspace:  [input parts: step, batch, direction, gate, unit |
+//                  per direction: h c reset gates | the multiplications' own]
 #include "targets/cpu/kernel/rnn.h"
 
 #include <assert.h>

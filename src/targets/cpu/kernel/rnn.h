@@ -77,8 +77,8 @@ struct mgx_gates_args {
     const struct mgx_rnn_desc *desc;
     int direction;
     const float *x, *r;
-    const float
-        *extra;   // LSTM: peepholes i o f, or NULL. GRU, linear before reset: bias of the h-part
+    // LSTM: peepholes i o f, or NULL. GRU with linear before reset: bias of the h-part.
+    const float *extra;
     float *h, *c; // the state; c: LSTM
     float *reset; // GRU: takes r * h
     float *y;     // takes h too, unless NULL

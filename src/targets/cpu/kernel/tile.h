@@ -13,8 +13,9 @@
 //     |  ...    |    |                |       c[i][j] += a[i][taps[t] + k] * b[t][k][j]
 //     | row 6   |    |                |
 //     +---------+    |                |
-//     | row 7   |    |                |     the halves start where they like: two rows of a 7 x 7
-//     map, |  ...    |    |                |     or a[1] = a[0] + 7 rows | row 13  |    | |
+//     | row 7   |    |                |     the halves start where they like: two rows of
+//     |  ...    |    |                |     a 7 x 7 map, or a[1] = a[0] + 7 rows
+//     | row 13  |    |                |
 //     +---------+    +----------------+
 //
 // A tap is an offset added to all row addresses: one tap of 0 for a matrix, one per kernel element

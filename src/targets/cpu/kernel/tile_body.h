@@ -78,7 +78,8 @@ struct rows {
     int64_t one, three;
 };
 
-// What the compiler knows of a base's origin it would spend a register on.
+// The empty asm hides how a base was computed: a compiler that knows keeps the parts in registers of
+// their own, which the accumulators need.
 SIMD void start_rows(struct rows *r, const struct mgx_tile_args *args, int64_t tap)
 {
     UNROLL

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The transforms of Winograd's convolution F(m x m, 3 x 3), on vectors of channels:
 //
-//     Y = A' [ (G g G') * (B' d B) ] A        d: (m+2) x (m+2) inputs, Y: m x m outputs, *
-//     pointwise
+//     Y = A' [ (G g G') * (B' d B) ] A        d: (m+2) x (m+2) inputs, Y: m x m outputs;
+//                                             * multiplies element by element
 //
 // For F(4, 3), from the points 0, 1, -1, 2, -2 and infinity:
 //

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // dot, alone or with its epilogue, as packed matrix multiplication.
 //
-//     group: y = body(dot(a, b), bias, residual, ...)        see epilogue.h of this folder for what
-//     a body becomes
+//     group: y = body(dot(a, b), bias, residual, ...)        epilogue.h of this folder says what a
+//                                                            body becomes
 //
 // A constant b is packed once. Rows of all batches of `a` that share one b merge into one product
 // when they lie at one stride, so a batch of sentences is one tall matrix.

@@ -2,8 +2,7 @@
 // scatter_none and scatternd_none: x copied, then runs of the updates put in place.
 //
 //     scatter     y[.., index[i], ..] = updates[i]: for every position along the axis, in order,
-//     the
-//                 other axes in y's order of memory, merged where y, updates and index allow; an
+//                 the other axes in y's order of memory, merged where y, updates and index allow; an
 //                 index that is the same for a whole run (an expanded one) makes the run one copy
 //     scatternd   y[index[i]...] = updates[i]: contiguous slabs
 //

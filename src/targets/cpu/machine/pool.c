@@ -183,8 +183,8 @@ static void work(struct core *core, int index, int threads)
 
 // --- workers ---
 
-// Off the caller's CPU, if this worker is on it. A mask that is not the one set here is somebody
-// else's wish, and holds.
+// Moves this worker off the caller's CPU, if it runs there. When the worker's affinity is not what
+// this function set last, somebody else has set it, and it stays.
 static void step_aside(struct worker *w)
 {
     const int cpu = atomic_load_explicit(&w->core->caller_cpu, memory_order_relaxed);
