@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "import/wire.h"
 #include "onnx/onnx.h"
-#include "onnx/wire.h"
 #include "op/eval/eval.h"
 #include "pass/pass.h"
 #include "targets/target.h"

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The dependency law: base < ir < op < pass < {onnx, tf, quant, format, plan < targets} < api < {driver, python}.
-# An include points to the left or inside its own folder; targets never include each other; driver and python see
-# include/migraphx alone; only src/api reads the environment; the library neither prints nor exits.
+# The dependency law: base < ir < op < pass < {import < {onnx, tf}, quant, format, plan < targets} < api < {driver, python}.
+# An include points to the left or inside its own folder; folders include each other in no circle; targets never
+# include each other; only src/api sees include/migraphx/, and driver and python see nothing else; only src/api reads
+# the environment; the library neither prints nor exits.
 set -eu
 cd "$(dirname "$0")/.."
 bad=0
@@ -14,15 +15,17 @@ allowed() { # what a folder of src may include
     ir) echo base ir ;;
     op) echo base ir op ;;
     pass) echo base ir op pass ;;
-    onnx | tf | quant) echo base ir op pass "$1" ;;
+    import) echo base ir op pass import ;;
+    onnx | tf) echo base ir op pass import "$1" ;;
+    quant) echo base ir op pass quant ;;
     format) echo base ir op format ;;
     plan) echo base ir op pass plan ;;
     targets) echo base ir op pass plan targets ;;
-    api) echo base ir op pass onnx tf quant format plan targets api migraphx ;;
+    api) echo base ir op pass import onnx tf quant format plan targets api migraphx ;;
     esac
 }
 
-for dir in base ir op pass onnx tf quant format plan targets api; do
+for dir in base ir op pass import onnx tf quant format plan targets api; do
     [ -d "src/$dir" ] || continue
     may=$(allowed $dir)
     grep -rnE '^ *# *include "' "src/$dir" | while IFS= read -r line; do
@@ -49,6 +52,9 @@ if [ -s /tmp/layers.$$ ]; then
     say "these includes point the wrong way"
 fi
 rm -f /tmp/layers.$$
+public=$(grep -rnE '^ *# *include *[<"]migraphx/' src | grep -v '^src/api/' || :)
+[ -z "$public" ] || { echo "$public"; say "a public header is included below the API"; }
+python3 tool/circles.py || say "folders include each other in a circle"
 env=$(grep -rnE '\bgetenv\(' src | grep -v '^src/api/' || :)
 [ -z "$env" ] || { echo "$env"; say "the environment is read outside src/api"; }
 out=$(grep -rnE '\b(printf|puts|perror|abort|exit)\(|fprintf\((stderr|stdout)' src --include=*.c | grep -vE '\b(sn|vsn|fs|mgx_[a-z_]*)printf|^src/api/print\.c|//' || :)

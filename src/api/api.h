@@ -2,12 +2,12 @@
 // What the bodies of migraphx.h and extensions.h share: the handles, and how failures leave.
 //
 // Every body has the same three steps: API_NEED checks the pointers, an internal function does the
-// work with a diagnosis of its own on the stack (callbacks may re-enter the interface), API_LEAVE
-// keeps the text for migraphx_get_last_error and translates the status.
+// work with a diagnosis of its own on the stack (callbacks may re-enter the interface), and
+// mgx_api_leave keeps the text for migraphx_get_last_error and translates the status.
 //
 // Modules and contexts are borrowed by nature: migraphx_module_t is the struct mgx_module itself,
-// and migraphx_context_t the program. Handles hold no pointers into themselves, so they move by
-// assignment.
+// and there is one migraphx_context_t, the host's. Handles hold no pointers into themselves, so they
+// move by assignment.
 #pragma once
 
 #include <migraphx/extensions.h>

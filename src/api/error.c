@@ -10,6 +10,7 @@
 #include <migraphx/version.h>
 
 #include "api/api.h"
+#include "base/version.h"
 
 static _Thread_local char last_error[MGX_DIAG_TEXT_SIZE];
 static _Thread_local int last_errno;
@@ -81,13 +82,14 @@ migraphx_status migraphx_string_destroy(char *text)
     return migraphx_status_success;
 }
 
-#define TEXT_(x) #x
-#define TEXT(x) TEXT_(x)
+_Static_assert(MIGRAPHX_VERSION_MAJOR == MGX_VERSION_MAJOR &&
+                   MIGRAPHX_VERSION_MINOR == MGX_VERSION_MINOR &&
+                   MIGRAPHX_VERSION_PATCH == MGX_VERSION_PATCH,
+               "files and callers learn the same version");
 
 migraphx_status migraphx_get_version(const char **out)
 {
     API_NEED(out);
-    *out = TEXT(MIGRAPHX_VERSION_MAJOR) "." TEXT(MIGRAPHX_VERSION_MINOR) "." TEXT(
-        MIGRAPHX_VERSION_PATCH) "." MIGRAPHX_VERSION_TWEAK;
+    *out = MGX_VERSION "." MIGRAPHX_VERSION_TWEAK;
     return migraphx_status_success;
 }

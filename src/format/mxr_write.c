@@ -11,18 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <migraphx/version.h>
-
 #include "base/output.h"
 #include "base/size.h"
+#include "base/version.h"
 #include "format/mxr.h"
 #include "format/tree.h"
-
-#define TEXT_(x) #x
-#define TEXT(x) TEXT_(x)
-#define VERSION                                                                                    \
-    TEXT(MIGRAPHX_VERSION_MAJOR)                                                                   \
-    "." TEXT(MIGRAPHX_VERSION_MINOR) "." TEXT(MIGRAPHX_VERSION_PATCH)
 
 struct writer {
     struct mgx_arena *arena;
@@ -222,7 +215,7 @@ static enum mgx_status program_value(struct writer *w, const struct mgx_program 
     for (int i = 0; i < p->output_names.count; i++)
         mgx_value_add(names, mgx_value_text(w->arena, p->output_names.v[i]));
     mgx_value_put(root, "version", mgx_value_int(w->arena, MGX_MXR_VERSION));
-    mgx_value_put(root, "migraphx_version", mgx_value_text(w->arena, VERSION));
+    mgx_value_put(root, "migraphx_version", mgx_value_text(w->arena, MGX_VERSION));
     mgx_value_put(root, "modules", modules);
     mgx_value_put(root, "output_names", names);
     if (p->print_origins)

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "import/wire_write.h"
 #include "onnx/deferred.h"
-#include "onnx/wire_write.h"
 
 enum { MODEL_BYTES = 16 << 20 };
 

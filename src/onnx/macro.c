@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "import/wire_write.h"
 #include "onnx/build.h"
 #include "onnx/graph.h"
-#include "onnx/wire_write.h"
 
 enum { ATTRIBUTES = 16 };
 

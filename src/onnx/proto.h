@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "onnx/wire.h"
+#include "import/wire.h"
 
 // Newest versions this importer was written for.
 enum { MGX_ONNX_IR_MAX = 14, MGX_ONNX_OPSET_MAX = 28 };

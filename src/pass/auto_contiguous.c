@@ -5,6 +5,8 @@
 //     @return(x)     =>  @return(contiguous(x))    in main: results are row-major
 //
 // One copy serves all readers in a module. O(edges).
+//
+// No pipeline of ours runs it; a caller asks for it by name (the driver's --apply-pass).
 #include "pass/engine/walk.h"
 #include "pass/layout.h"
 

@@ -6,6 +6,8 @@
 //
 // A copy that a result, an operator with demands on its input's layout, or a body reads stays. A
 // reshape moves the copy into itself where it needs one.
+//
+// No pipeline of ours runs it; a caller asks for it by name (the driver's --apply-pass).
 #include "pass/engine/walk.h"
 #include "pass/layout.h"
 

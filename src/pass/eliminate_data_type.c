@@ -12,6 +12,9 @@
 // With `saturate`, what may be beyond the narrower type is clamped on its way in: a mask of -3e38
 // stays a number that softmax can subtract. What comes back from that type needs no clamp. As a
 // pass: fp8, bf16 and half become float; targets say their own types. O(instructions).
+//
+// A target that lacks types calls mgx_eliminate_data_type with its own; as a pass no pipeline runs
+// it.
 #include "pass/data_type.h"
 
 #include <math.h>

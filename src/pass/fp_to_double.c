@@ -11,6 +11,8 @@
 // rule sees its new inputs; bodies when their user is reached. Values that others define stay with
 // their types: what is not one of our own operators, and reinterpreted bits. O(instructions + bytes
 // of literals).
+//
+// The ref target runs it when a program is compiled to compute in doubles; no pipeline does.
 #include "op/eval/eval.h"
 #include "pass/engine/walk.h"
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Reductions first take the element-wise work around them, then the rest of it fuses.
+//
+// No pipeline of ours runs it; a caller asks for it by name (the driver's --apply-pass).
 #include "pass/engine/walk.h"
 #include "pass/pass.h"
 

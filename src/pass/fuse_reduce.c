@@ -14,6 +14,8 @@
 // F, R and the axes follow from the first reduction or broadcast that is met. Nothing is computed
 // twice and nothing leaves but the root. Operands that are one constant everywhere become literals
 // of the body. Static shapes only. A group takes at most MAX_BODY, so the cost is linear.
+//
+// fuse_pointwise_reduce runs it; no pipeline of ours does.
 #include <stdio.h>
 #include <string.h>
 

@@ -5,6 +5,8 @@
 //     pooling likewise; a maximum is padded with what never wins
 //
 // Holds: an average that does not count its padding stays, since a pad's zeros would count.
+//
+// No pipeline of ours runs it; a caller asks for it by name (the driver's --apply-pass).
 #include <math.h>
 #include <string.h>
 

@@ -4,6 +4,8 @@
 //     body: literal   =>   main: literal, read by the body from outside
 //
 // Bodies of fused kernels keep theirs: there they are part of the code.
+//
+// No pipeline of ours runs it; a caller asks for it by name (the driver's --apply-pass).
 #include "pass/engine/walk.h"
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)

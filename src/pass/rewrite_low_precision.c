@@ -7,6 +7,8 @@
 //
 // In half 300 x 300 is infinite already, the mean of squares of a normalisation is not. bfloat16
 // has the range of float and is left alone. As many operations as before.
+//
+// No pipeline of ours runs it; a caller asks for it by name (the driver's --apply-pass).
 #include <math.h>
 
 #include "pass/engine/emit.h"

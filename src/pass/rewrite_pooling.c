@@ -7,6 +7,8 @@
 //
 // Holds: no padding, one window, no dilation. lpnorm stays. An integer average stays too: it is
 // rounded as the pooling says.
+//
+// No pipeline of ours runs it; a caller asks for it by name (the driver's --apply-pass).
 #include "pass/engine/rewrite.h"
 
 enum { AVERAGE = 0, MAXIMUM = 1 };

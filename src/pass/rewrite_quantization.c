@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Quantizing and dequantizing in operators that every target has.
 //
-//     quantizelinear(x, s, z)    =>  convert[t](clip(nearbyint(x / s) + z, lowest of t, highest of
-//     t)) dequantizelinear(x, s, z)  =>  (convert[u](x) - convert[u](z)) s       u: the type of s
+//     quantizelinear(x, s, z)    =>  convert[t](clip(nearbyint(x / s) + z, lowest t, highest t))
+//     dequantizelinear(x, s, z)  =>  (convert[u](x) - convert[u](z)) s       u: the type of s
 //
 // Of 8- and 16-bit integers and scales of float or double: there every step is exact but the
 // division and the product, which are rounded as before. z may be absent.
+//
+// No pipeline of ours runs it; a caller asks for it by name (the driver's --apply-pass).
 #include "pass/engine/emit.h"
 #include "pass/engine/rewrite.h"
 

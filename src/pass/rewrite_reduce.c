@@ -5,6 +5,8 @@
 //     logsoftmax[a](x)    =>  d - log(sum(exp(d))),   d = x - max(x)
 //     reduce_mean[a](x)   =>  reduce_sum[a](x / n)        half and narrower: the sum stays in range
 //     reduce_mean[a](x)   =>  reduce_sum[a](x) / n        float and double
+//
+// No pipeline of ours runs it; a caller asks for it by name (the driver's --apply-pass).
 #include "pass/engine/emit.h"
 #include "pass/rules/rules.h"
 

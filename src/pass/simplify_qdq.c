@@ -8,6 +8,8 @@
 // a and b are int8, s and t one number each (a splat), zero points absent or 0. The sums are then
 // exact in int32 instead of rounded in float, as long as they fit: 2^17 products of the largest
 // values do. The pair at the end only loses digits; it is what quantized training leaves behind.
+//
+// No pipeline of ours runs it; a caller asks for it by name (the driver's --apply-pass).
 #include "pass/engine/emit.h"
 #include "pass/engine/rewrite.h"
 

@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Measuring candidates; see tune.h.
+// Measuring candidates; see contest.h.
 #include "plan/contest.h"
 
 #include "base/cancel.h"
 #include "base/clock.h"
+#include "base/version.h"
 
 #include <math.h>
-#include <migraphx/version.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define TEXT_(x) #x
-#define TEXT(x) TEXT_(x)
-#define VERSION                                                                                    \
-    TEXT(MIGRAPHX_VERSION_MAJOR)                                                                   \
-    "." TEXT(MIGRAPHX_VERSION_MINOR) "." TEXT(MIGRAPHX_VERSION_PATCH)
 
 enum {
     ROUNDS = 9,
@@ -95,7 +89,7 @@ enum mgx_status mgx_plan_tune(struct mgx_plan_tuner *tuner, const struct mgx_pla
         return MGX_OK;
     struct mgx_str problem = {0};
     tuner->machine->target->print(tuner->machine, &problem);
-    mgx_str_printf(&problem, " " VERSION " %s", mgx_str_text(c->problem));
+    mgx_str_printf(&problem, " " MGX_VERSION " %s", mgx_str_text(c->problem));
     enum mgx_status status = problem.failed || c->problem->failed ? mgx_fail_memory(diag) : MGX_OK;
     if (status == MGX_OK)
         *choice = number_of(c, mgx_tuning_find(&tuner->tuning, mgx_str_text(&problem)));

@@ -3,7 +3,7 @@
 // read from outside.
 #pragma once
 
-#include "pass/pass.h"
+#include "pass/engine/pass.h"
 
 enum { MGX_REGION_INS = 16, MGX_REGION_INPUTS = 12 };
 

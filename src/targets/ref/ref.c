@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "op/eval/eval.h"
+#include "pass/pass.h"
 #include "targets/target.h"
 
 const struct mgx_target mgx_target_ref;
@@ -16,9 +17,7 @@ const struct mgx_target mgx_target_ref;
 static enum mgx_status widen(struct mgx_program *p, const struct mgx_compile_options *options,
                              struct mgx_diag *diag)
 {
-    const struct mgx_pass *const passes[] = {mgx_pass_find("fp_to_double"), NULL};
-    if (!passes[0])
-        return mgx_fail(diag, MGX_UNSUPPORTED, "pass \"fp_to_double\" is not built in");
+    static const struct mgx_pass *const passes[] = {&mgx_pass_fp_to_double, NULL};
     return mgx_run_passes(p, passes, &options->pass, diag);
 }
 

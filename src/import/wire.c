@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Wire reader; see wire.h.
-#include "onnx/wire.h"
+#include "import/wire.h"
 
 #include <string.h>
 

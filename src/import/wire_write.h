@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/str.h"
-#include "onnx/wire.h"
+#include "import/wire.h"
 
 void mgx_wire_put_varint(struct mgx_str *s, uint64_t value);
 void mgx_wire_put_int(struct mgx_str *s, uint32_t field, int64_t value);

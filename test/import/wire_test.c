@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The wire reader on honest and dishonest bytes.
-#include "onnx/wire.h"
+#include "import/wire.h"
 
 #include "check.h"
-#include "writer.h"
+#include "onnx/writer.h"
 
 static const char *read_all(const void *data, size_t size)
 {

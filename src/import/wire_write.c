@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Writer of the protobuf wire format; see wire_write.h.
-#include "onnx/wire_write.h"
+#include "import/wire_write.h"
 
 #include <string.h>
 
