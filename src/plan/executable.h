@@ -18,11 +18,11 @@ struct mgx_named_tensor {
 };
 
 struct mgx_run {
-    const struct mgx_named_tensor
-        *params; // every parameter of the program, in any order; extra ones are ignored
+    // Every parameter of the program, in any order; extra ones are ignored.
+    const struct mgx_named_tensor *params;
     int param_count;
-    struct mgx_tensor
-        *results; // caller's array, one entry per result; each owns its value on success
+    // The caller's array, one entry per result; each owns its value on success.
+    struct mgx_tensor *results;
     int result_count;
     enum mgx_status (*trace)(void *user, const struct mgx_ins *ins, const struct mgx_tensor *value,
                              struct mgx_diag *diag);
