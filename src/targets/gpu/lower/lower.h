@@ -8,7 +8,7 @@
 
 #include "plan/kernel.h"
 #include "plan/plan.h"
-#include "targets/gpu/machine.h"
+#include "targets/gpu/machine/machine.h"
 
 enum { GPU_CALL_INPUTS = 32, GPU_THREADS = 256 };
 

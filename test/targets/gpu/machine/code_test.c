@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Compiled kernels: shared in the process, kept in a folder, and not taken from a file that does
 // not fit. On whatever device there is; without one only the files are tested.
-#include "targets/gpu/code.h"
+#include "targets/gpu/machine/code.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 
 #include "check.h"
 #include "targets/gpu/kernel/text.h"
-#include "targets/gpu/store.h"
+#include "targets/gpu/machine/store.h"
 
 static char folder[64];
 

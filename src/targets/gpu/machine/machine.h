@@ -4,7 +4,7 @@
 
 #include "base/array.h"
 #include "plan/machine.h"
-#include "targets/gpu/code.h"
+#include "targets/gpu/machine/code.h"
 
 struct gpu_memory { // the card's memory, behind ir's interface
     struct mgx_memory base;

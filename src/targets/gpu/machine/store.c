@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Files of compiled kernels: a head of fixed size, card, text, binary.
-#include "targets/gpu/store.h"
+#include "targets/gpu/machine/store.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "targets/gpu/machine.h"
+#include "targets/gpu/machine/machine.h"
 
 struct mgx_queue {
     struct gpu_device *device;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Units: shared by text within the process, made by several threads, kept on disk (store.h).
-#include "targets/gpu/code.h"
+#include "targets/gpu/machine/code.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/map.h"
-#include "targets/gpu/store.h"
+#include "targets/gpu/machine/store.h"
 
 enum { UNIT_BUCKETS = 256, UNIT_MAX_THREADS = 16 };
 
