@@ -74,9 +74,9 @@ static PyObject *get_targets(PyObject *unused, PyObject *none)
 
 PyMethodDef py_target_functions[] = {
     {"get_target", WITH_KEYWORDS(get_target),
-     "get_target($module, /, name)\n--\n\nThe target of a name: \"cpu\" is the fast one, \"ref\" "
-     "the "
-     "plain one that says\nwhat programs mean."},
+     "get_target($module, /, name)\n--\n\n"
+     "The target of a name: \"cpu\" is the fast one, \"gpu\" runs on a card, \"ref\" is the\n"
+     "plain one that says what programs mean."},
     {"get_targets", get_targets, METH_NOARGS,
      "get_targets($module, /)\n--\n\nNames of the targets that there are."},
     {NULL, NULL, 0, NULL}};
