@@ -68,10 +68,19 @@ bool quantize_model(const struct options *o, migraphx_program_t program)
            (!o->int4 || quantize_int4());
 }
 
-static bool set_options(const struct options *o, migraphx_compile_options_t options,
-                        bool compute_double)
+// The driver's inputs lie on the host; a program for a card fetches them itself.
+static bool copies(const struct options *o, const char *target)
 {
-    bool good = OK(migraphx_compile_options_set_offload_copy(options, o->offload_copy)) &&
+    if (o->offload_copy || strcmp(target, "gpu") != 0)
+        return o->offload_copy;
+    log_info("Inputs and results are copied in every run");
+    return true;
+}
+
+static bool set_options(const struct options *o, migraphx_compile_options_t options,
+                        const char *target, bool compute_double)
+{
+    bool good = OK(migraphx_compile_options_set_offload_copy(options, copies(o, target))) &&
                 OK(migraphx_compile_options_set_fast_math(options, !o->no_fast_math)) &&
                 OK(migraphx_compile_options_set_exhaustive_tune_flag(options, o->exhaustive)) &&
                 OK(migraphx_compile_options_set_threads(options, (size_t)o->threads)) &&
@@ -112,7 +121,7 @@ bool compile_model(const struct options *o, migraphx_program_t program, const ch
     const double start = now_ms();
     const bool good = OK(migraphx_target_create(&handle, target)) &&
                       OK(migraphx_compile_options_create(&options)) &&
-                      set_options(o, options, compute_double) &&
+                      set_options(o, options, target, compute_double) &&
                       OK(migraphx_program_compile(program, handle, options));
     migraphx_compile_options_destroy(options);
     migraphx_target_destroy(handle);
