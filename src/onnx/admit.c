@@ -12,7 +12,7 @@ static unsigned kind_of(enum mgx_type type)
                                        : 0;
 }
 
-enum mgx_status mgx_onnx_admit(struct mgx_onnx_node *n)
+enum mgx_status mgx_onnx_admit(struct mgx_node *n)
 {
     unsigned kinds = 0;
     for (int i = 0; i < n->in_count; i++)
@@ -20,7 +20,7 @@ enum mgx_status mgx_onnx_admit(struct mgx_onnx_node *n)
     const unsigned allowed = n->rule->takes;
     for (int i = 0; kinds & ~allowed && i < n->in_count; i++)
         if (n->in[i] && kind_of(n->in[i]->shape.type) & ~allowed)
-            return mgx_onnx_invalid(n, "input %d is of type %s, which the operator does not take",
+            return mgx_node_invalid(n, "input %d is of type %s, which the operator does not take",
                                     i, mgx_type_name(n->in[i]->shape.type));
     return MGX_OK;
 }

@@ -28,7 +28,7 @@ const struct mgx_onnx_attribute *mgx_onnx_resolve(const struct mgx_onnx_graph *g
     return NULL;
 }
 
-const struct mgx_onnx_attribute *mgx_onnx_attribute(const struct mgx_onnx_node *n, const char *name)
+const struct mgx_onnx_attribute *mgx_onnx_attribute(const struct mgx_node *n, const char *name)
 {
     const struct mgx_onnx_node_proto *proto = n->wire;
     for (int i = 0; i < proto->attribute_count; i++)
@@ -38,7 +38,7 @@ const struct mgx_onnx_attribute *mgx_onnx_attribute(const struct mgx_onnx_node *
 }
 
 // The attribute if it is there and of this kind.
-static const struct mgx_onnx_attribute *of_kind(const struct mgx_onnx_node *n, const char *name,
+static const struct mgx_onnx_attribute *of_kind(const struct mgx_node *n, const char *name,
                                                 enum mgx_onnx_kind kind)
 {
     const struct mgx_onnx_attribute *a = mgx_onnx_attribute(n, name);
@@ -52,13 +52,13 @@ static const struct mgx_onnx_attribute *of_kind(const struct mgx_onnx_node *n, c
     return NULL;
 }
 
-bool mgx_onnx_has(const struct mgx_onnx_node *n, const char *name)
+bool mgx_onnx_has(const struct mgx_node *n, const char *name)
 {
     return mgx_onnx_attribute(n, name) != NULL;
 }
 
 // The last occurrence of a field counts, as protobuf has it.
-static bool last_field(const struct mgx_onnx_node *n, const struct mgx_onnx_attribute *a,
+static bool last_field(const struct mgx_node *n, const struct mgx_onnx_attribute *a,
                        uint32_t number, struct mgx_wire_field *out, struct mgx_wire *at)
 {
     struct mgx_wire w = a->body;
@@ -76,7 +76,7 @@ static bool last_field(const struct mgx_onnx_node *n, const struct mgx_onnx_attr
 }
 
 // The number of an attribute of kind INT. Present without a value it is the wire format's default.
-static int64_t one_int(const struct mgx_onnx_node *n, const struct mgx_onnx_attribute *a)
+static int64_t one_int(const struct mgx_node *n, const struct mgx_onnx_attribute *a)
 {
     struct mgx_wire_field f;
     struct mgx_wire w;
@@ -87,7 +87,7 @@ static int64_t one_int(const struct mgx_onnx_node *n, const struct mgx_onnx_attr
 }
 
 // The number of an attribute of kind FLOAT.
-static double one_real(const struct mgx_onnx_node *n, const struct mgx_onnx_attribute *a)
+static double one_real(const struct mgx_node *n, const struct mgx_onnx_attribute *a)
 {
     struct mgx_wire_field f;
     struct mgx_wire w;
@@ -98,7 +98,7 @@ static double one_real(const struct mgx_onnx_node *n, const struct mgx_onnx_attr
 }
 
 // Text with a terminator; a NUL inside is refused, for nobody could see what follows it.
-static const char *copy_text(const struct mgx_onnx_node *n, const char *name, struct mgx_slice s)
+static const char *copy_text(const struct mgx_node *n, const char *name, struct mgx_slice s)
 {
     if (memchr(s.text, '\0', s.size)) {
         mgx_fail(n->diag, MGX_INVALID, "attribute \"%s\" contains a NUL", name);
@@ -110,7 +110,7 @@ static const char *copy_text(const struct mgx_onnx_node *n, const char *name, st
     return text ? text : "";
 }
 
-const char *mgx_onnx_text(const struct mgx_onnx_node *n, const char *name, const char *fallback)
+const char *mgx_onnx_text(const struct mgx_node *n, const char *name, const char *fallback)
 {
     const struct mgx_onnx_attribute *a = of_kind(n, name, MGX_ONNX_STRING);
     struct mgx_wire_field f;
@@ -150,7 +150,7 @@ static int64_t count_numbers(const struct mgx_onnx_attribute *a, uint32_t number
     return w.bad || count > INT_MAX ? -1 : count;
 }
 
-static struct mgx_ints all_ints(const struct mgx_onnx_node *n, const struct mgx_onnx_attribute *a)
+static struct mgx_ints all_ints(const struct mgx_node *n, const struct mgx_onnx_attribute *a)
 {
     const int64_t count = count_numbers(a, 8, 0);
     if (count < 0)
@@ -169,8 +169,7 @@ static struct mgx_ints all_ints(const struct mgx_onnx_node *n, const struct mgx_
     return (struct mgx_ints){v, at};
 }
 
-static struct mgx_doubles all_reals(const struct mgx_onnx_node *n,
-                                    const struct mgx_onnx_attribute *a)
+static struct mgx_doubles all_reals(const struct mgx_node *n, const struct mgx_onnx_attribute *a)
 {
     const int64_t count = count_numbers(a, 7, 4);
     if (count < 0)
@@ -197,7 +196,7 @@ static struct mgx_doubles all_reals(const struct mgx_onnx_node *n,
 // Exporters write them, and there is one thing that they can mean. A list of several where one
 // number is meant, and a fraction where an integer is, are refused.
 
-static struct mgx_ints as_ints(const struct mgx_onnx_node *n, const struct mgx_onnx_attribute *a)
+static struct mgx_ints as_ints(const struct mgx_node *n, const struct mgx_onnx_attribute *a)
 {
     if (a->kind == MGX_ONNX_INTS)
         return all_ints(n, a);
@@ -209,8 +208,7 @@ static struct mgx_ints as_ints(const struct mgx_onnx_node *n, const struct mgx_o
     return (struct mgx_ints){v, v ? 1 : 0};
 }
 
-static struct mgx_doubles as_reals(const struct mgx_onnx_node *n,
-                                   const struct mgx_onnx_attribute *a)
+static struct mgx_doubles as_reals(const struct mgx_node *n, const struct mgx_onnx_attribute *a)
 {
     const bool whole = a->kind == MGX_ONNX_INT || a->kind == MGX_ONNX_INTS;
     if (a->kind == MGX_ONNX_FLOATS)
@@ -224,14 +222,14 @@ static struct mgx_doubles as_reals(const struct mgx_onnx_node *n,
     return (struct mgx_doubles){v, v ? ints.count : 0};
 }
 
-static bool is_one(const struct mgx_onnx_node *n, const char *name, int count)
+static bool is_one(const struct mgx_node *n, const char *name, int count)
 {
     if (count != 1)
         mgx_fail(n->diag, MGX_INVALID, "attribute \"%s\" has %d numbers, not 1", name, count);
     return count == 1;
 }
 
-int64_t mgx_onnx_int(const struct mgx_onnx_node *n, const char *name, int64_t fallback)
+int64_t mgx_onnx_int(const struct mgx_node *n, const char *name, int64_t fallback)
 {
     const struct mgx_onnx_attribute *a = mgx_onnx_attribute(n, name);
     if (a && a->kind == MGX_ONNX_INTS) {
@@ -247,7 +245,7 @@ int64_t mgx_onnx_int(const struct mgx_onnx_node *n, const char *name, int64_t fa
     return a ? one_int(n, a) : fallback;
 }
 
-double mgx_onnx_real(const struct mgx_onnx_node *n, const char *name, double fallback)
+double mgx_onnx_real(const struct mgx_node *n, const char *name, double fallback)
 {
     const struct mgx_onnx_attribute *a = mgx_onnx_attribute(n, name);
     if (a && a->kind == MGX_ONNX_INT)
@@ -260,7 +258,7 @@ double mgx_onnx_real(const struct mgx_onnx_node *n, const char *name, double fal
     return a ? one_real(n, a) : fallback;
 }
 
-struct mgx_ints mgx_onnx_ints(const struct mgx_onnx_node *n, const char *name)
+struct mgx_ints mgx_onnx_ints(const struct mgx_node *n, const char *name)
 {
     const struct mgx_onnx_attribute *a = mgx_onnx_attribute(n, name);
     if (!a || a->kind != MGX_ONNX_INT)
@@ -268,7 +266,7 @@ struct mgx_ints mgx_onnx_ints(const struct mgx_onnx_node *n, const char *name)
     return a ? as_ints(n, a) : (struct mgx_ints){0};
 }
 
-struct mgx_doubles mgx_onnx_reals(const struct mgx_onnx_node *n, const char *name)
+struct mgx_doubles mgx_onnx_reals(const struct mgx_node *n, const char *name)
 {
     const struct mgx_onnx_attribute *a = mgx_onnx_attribute(n, name);
     if (!a || (a->kind != MGX_ONNX_FLOAT && a->kind != MGX_ONNX_INT && a->kind != MGX_ONNX_INTS))
@@ -276,7 +274,7 @@ struct mgx_doubles mgx_onnx_reals(const struct mgx_onnx_node *n, const char *nam
     return a ? as_reals(n, a) : (struct mgx_doubles){0};
 }
 
-struct mgx_strings mgx_onnx_texts(const struct mgx_onnx_node *n, const char *name)
+struct mgx_strings mgx_onnx_texts(const struct mgx_node *n, const char *name)
 {
     const struct mgx_onnx_attribute *a = of_kind(n, name, MGX_ONNX_STRINGS);
     if (!a)
@@ -298,7 +296,7 @@ struct mgx_strings mgx_onnx_texts(const struct mgx_onnx_node *n, const char *nam
 
 // --- tensors, types ---
 
-struct mgx_ins *mgx_onnx_tensor(const struct mgx_onnx_node *n, const char *name)
+struct mgx_ins *mgx_onnx_tensor(const struct mgx_node *n, const char *name)
 {
     const struct mgx_onnx_attribute *a = mgx_onnx_attribute(n, name);
     struct mgx_wire_field f;
@@ -323,7 +321,42 @@ struct mgx_ins *mgx_onnx_tensor(const struct mgx_onnx_node *n, const char *name)
     return ins;
 }
 
-enum mgx_status mgx_onnx_type(const struct mgx_onnx_node *n, int64_t number, enum mgx_type *out)
+enum mgx_status mgx_onnx_type(const struct mgx_node *n, int64_t number, enum mgx_type *out)
 {
     return mgx_onnx_type_of(number, out, n->diag);
+}
+
+// --- what moved between attributes and inputs over the versions ---
+
+enum mgx_status mgx_onnx_ints_or_input(struct mgx_node *n, const char *name, int i, bool *given,
+                                       bool *known, struct mgx_ints *out)
+{
+    *out = (struct mgx_ints){0};
+    *given = *known = true;
+    if (mgx_onnx_has(n, name)) {
+        *out = mgx_onnx_ints(n, name);
+        return n->diag->status;
+    }
+    if (!mgx_node_in(n, i)) {
+        *given = false;
+        return MGX_OK;
+    }
+    *known = mgx_node_constant_ints(n, i, out);
+    return n->diag->status;
+}
+
+enum mgx_status mgx_onnx_align(struct mgx_node *n, struct mgx_ins **b)
+{
+    if (!mgx_onnx_int(n, "broadcast", 0) || !mgx_onnx_has(n, "axis"))
+        return MGX_OK;
+    int axis = 0;
+    const int rank = mgx_build_rank(n->in[0]);
+    TRY(mgx_build_axis(n, mgx_onnx_int(n, "axis", 0), rank, &axis));
+    const int missing = rank - axis - mgx_build_rank(*b);
+    int64_t axes[MGX_MAX_RANK];
+    for (int i = 0; i < missing; i++)
+        axes[i] = mgx_build_rank(*b) + i;
+    if (missing > 0)
+        *b = mgx_build_unsqueeze(n, *b, axes, missing);
+    return MGX_OK;
 }

@@ -157,7 +157,7 @@ struct body {
     struct mgx_onnx_graph *home; // the scope around it
 };
 
-static enum mgx_status find_body(const struct mgx_onnx_node *n, const char *name, struct body *out)
+static enum mgx_status find_body(const struct mgx_node *n, const char *name, struct body *out)
 {
     const struct mgx_onnx_attribute *a = mgx_onnx_attribute(n, name);
     struct mgx_wire w;
@@ -169,7 +169,7 @@ static enum mgx_status find_body(const struct mgx_onnx_node *n, const char *name
 }
 
 // Results go to `out`, one per output of the body, in the scratch arena.
-static enum mgx_status import_body(const struct mgx_onnx_node *n, const struct body *body,
+static enum mgx_status import_body(const struct mgx_node *n, const struct body *body,
                                    struct mgx_module *module,
                                    const struct mgx_onnx_arguments *arguments, struct mgx_ins **out)
 {
@@ -197,7 +197,7 @@ static enum mgx_status import_body(const struct mgx_onnx_node *n, const struct b
 }
 
 // MIGraphX's names: If_5_if, If_5_else, Loop_4_loop, Scan_2_scan.
-static const char *module_name(const struct mgx_onnx_node *n, const char *name)
+static const char *module_name(const struct mgx_node *n, const char *name)
 {
     const char *suffix = strcmp(name, "then_branch") == 0   ? "if"
                          : strcmp(name, "else_branch") == 0 ? "else"
@@ -209,7 +209,7 @@ static const char *module_name(const struct mgx_onnx_node *n, const char *name)
 
 // Functions that call two functions in the branches of an If make 2^20 bodies of a few kilobytes.
 // Every pass meets each body, so their number is bounded more tightly than that of nodes.
-static enum mgx_status check_bodies(const struct mgx_onnx_node *n)
+static enum mgx_status check_bodies(const struct mgx_node *n)
 {
     enum { MOST_BODIES = 1 << 15 };
     if (n->module->program->module_count <= MOST_BODIES)
@@ -218,7 +218,7 @@ static enum mgx_status check_bodies(const struct mgx_onnx_node *n)
                     MOST_BODIES);
 }
 
-struct mgx_module *mgx_onnx_body(const struct mgx_onnx_node *n, const char *name,
+struct mgx_module *mgx_onnx_body(const struct mgx_node *n, const char *name,
                                  const struct mgx_shape *in_shapes, int in_count)
 {
     struct body body;
@@ -241,7 +241,7 @@ struct mgx_module *mgx_onnx_body(const struct mgx_onnx_node *n, const char *name
 }
 
 // Undoes an import that failed: modules from `count` on, nested ones first, and what was recorded.
-static void undo(const struct mgx_onnx_node *n, int count)
+static void undo(const struct mgx_node *n, int count)
 {
     struct mgx_program *p = n->module->program;
     while (p->module_count > count)
@@ -250,8 +250,7 @@ static void undo(const struct mgx_onnx_node *n, int count)
     mgx_diag_clear(n->diag);
 }
 
-struct mgx_module *mgx_onnx_branch(const struct mgx_onnx_node *n, const char *name,
-                                   const char **why)
+struct mgx_module *mgx_onnx_branch(const struct mgx_node *n, const char *name, const char **why)
 {
     struct mgx_onnx_import *import = n->graph->import;
     const int count = n->module->program->module_count;
@@ -268,7 +267,7 @@ struct mgx_module *mgx_onnx_branch(const struct mgx_onnx_node *n, const char *na
     return NULL;
 }
 
-struct mgx_module *mgx_onnx_failing_branch(const struct mgx_onnx_node *n, const char *name,
+struct mgx_module *mgx_onnx_failing_branch(const struct mgx_node *n, const char *name,
                                            const struct mgx_module *like, const char *why)
 {
     const char *title = module_name(n, name);
@@ -289,7 +288,7 @@ struct mgx_module *mgx_onnx_failing_branch(const struct mgx_onnx_node *n, const 
     return mgx_add_return(module, out, count) ? module : NULL;
 }
 
-enum mgx_status mgx_onnx_body_counts(const struct mgx_onnx_node *n, const char *name, int *inputs,
+enum mgx_status mgx_onnx_body_counts(const struct mgx_node *n, const char *name, int *inputs,
                                      int *outputs)
 {
     struct body body;
@@ -299,9 +298,8 @@ enum mgx_status mgx_onnx_body_counts(const struct mgx_onnx_node *n, const char *
     return MGX_OK;
 }
 
-enum mgx_status mgx_onnx_inline(struct mgx_onnx_node *n, const char *name,
-                                struct mgx_ins *const *in, int in_count, struct mgx_ins **out,
-                                int out_count)
+enum mgx_status mgx_onnx_inline(struct mgx_node *n, const char *name, struct mgx_ins *const *in,
+                                int in_count, struct mgx_ins **out, int out_count)
 {
     struct body body;
     TRY(find_body(n, name, &body));
@@ -318,8 +316,8 @@ enum mgx_status mgx_onnx_inline(struct mgx_onnx_node *n, const char *name,
 
 // --- what a body declares of its results ---
 
-bool mgx_onnx_declared_type(const struct mgx_onnx_node *n, const char *name, int i,
-                            enum mgx_type *type, bool *sequence)
+bool mgx_onnx_declared_type(const struct mgx_node *n, const char *name, int i, enum mgx_type *type,
+                            bool *sequence)
 {
     const struct mgx_onnx_attribute *a = mgx_onnx_attribute(n, name);
     struct mgx_onnx_graph_proto proto;

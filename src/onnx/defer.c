@@ -40,7 +40,7 @@ struct signature {
 static const char wrapper_name[] = "node", wrapper_domain[] = "mgx.deferred";
 
 // FunctionProto around the node.
-static void put_wrapper(struct mgx_str *model, const struct mgx_onnx_node *n,
+static void put_wrapper(struct mgx_str *model, const struct mgx_node *n,
                         const struct signature *sig)
 {
     const struct mgx_onnx_node_proto *node = n->wire;
@@ -57,8 +57,7 @@ static void put_wrapper(struct mgx_str *model, const struct mgx_onnx_node *n,
 }
 
 // NodeProto that calls it, with what the references stand for.
-static void put_call(struct mgx_str *graph, const struct mgx_onnx_node *n,
-                     const struct signature *sig)
+static void put_call(struct mgx_str *graph, const struct mgx_node *n, const struct signature *sig)
 {
     const struct mgx_onnx_call *call = n->graph->call;
     struct mgx_str node = {0};
@@ -78,8 +77,7 @@ static void put_call(struct mgx_str *graph, const struct mgx_onnx_node *n,
     mgx_wire_put_message(graph, 1, &node);
 }
 
-static void put_graph(struct mgx_str *model, const struct mgx_onnx_node *n,
-                      const struct signature *sig)
+static void put_graph(struct mgx_str *model, const struct mgx_node *n, const struct signature *sig)
 {
     const struct mgx_onnx_node_proto *node = n->wire;
     struct mgx_str graph = {0};
@@ -102,7 +100,7 @@ static void put_graph(struct mgx_str *model, const struct mgx_onnx_node *n,
     mgx_wire_put_message(model, 7, &graph);
 }
 
-static enum mgx_status write_model(struct mgx_onnx_node *n, const struct signature *sig,
+static enum mgx_status write_model(struct mgx_node *n, const struct signature *sig,
                                    const char **out)
 {
     const struct mgx_onnx_import *import = n->graph->import;
@@ -121,7 +119,7 @@ static enum mgx_status write_model(struct mgx_onnx_node *n, const struct signatu
     if (model.failed)
         status = mgx_fail_memory(n->diag);
     else if (model.size > MODEL_BYTES)
-        status = mgx_onnx_unsupported(n,
+        status = mgx_node_unsupported(n,
                                       "needs sizes known only at run time, and its %zu bytes "
                                       "are more than can be kept until then",
                                       model.size);
@@ -134,7 +132,7 @@ static enum mgx_status write_model(struct mgx_onnx_node *n, const struct signatu
 
 // --- deferring ---
 
-static void add_input(const struct mgx_onnx_node *n, struct signature *sig, struct mgx_slice name)
+static void add_input(const struct mgx_node *n, struct signature *sig, struct mgx_slice name)
 {
     if (!name.size)
         return;
@@ -147,7 +145,7 @@ static void add_input(const struct mgx_onnx_node *n, struct signature *sig, stru
     sig->in[sig->in_count++] = name;
 }
 
-static enum mgx_status make_signature(struct mgx_onnx_node *n, struct signature *sig)
+static enum mgx_status make_signature(struct mgx_node *n, struct signature *sig)
 {
     const struct mgx_onnx_node_proto *node = n->wire;
     struct mgx_onnx_names captured = {0};
@@ -157,7 +155,7 @@ static enum mgx_status make_signature(struct mgx_onnx_node *n, struct signature 
         TRY(mgx_onnx_captures(n->graph->import, node, n->graph->depth + 1, n->scratch, &captured));
     const size_t room = (size_t)node->in.count + (size_t)captured.count;
     if (room > MANY)
-        return mgx_onnx_unsupported(n, "needs sizes known only at run time, with %zu inputs", room);
+        return mgx_node_unsupported(n, "needs sizes known only at run time, with %zu inputs", room);
     sig->in = MGX_NEW_ARRAY(n->scratch, struct mgx_slice, room);
     sig->ins = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, room);
     sig->out = MGX_NEW_ARRAY(n->scratch, struct mgx_slice, node->out.count);
@@ -179,7 +177,7 @@ static enum mgx_status make_signature(struct mgx_onnx_node *n, struct signature 
     return MGX_OK;
 }
 
-static enum mgx_status emit(struct mgx_onnx_node *n, const struct signature *sig, const char *model)
+static enum mgx_status emit(struct mgx_node *n, const struct signature *sig, const char *model)
 {
     const struct mgx_onnx_options *o = &n->graph->import->options;
     int64_t *types = MGX_NEW_ARRAY(n->scratch, int64_t, sig->out_count);
@@ -195,7 +193,7 @@ static enum mgx_status emit(struct mgx_onnx_node *n, const struct signature *sig
     for (int i = 0; i < sig->in_count; i++)
         if (sig->ins[i])
             in[count++] = sig->ins[i];
-    struct mgx_ins *ins = mgx_onnx_emit_n(
+    struct mgx_ins *ins = mgx_build_emit_n(
         n, &mgx_onnx_deferred,
         MGX_ATTRS(mgx_text("op_type", n->op_type), mgx_text("node", n->name),
                   mgx_int("opset", n->opset), mgx_ints("types", types, sig->out_count),
@@ -203,15 +201,15 @@ static enum mgx_status emit(struct mgx_onnx_node *n, const struct signature *sig
                   mgx_int("limit_loop", o->limit_loop_iterations), mgx_text("model", model)),
         in, count);
     for (int i = 0; i < sig->out_count; i++)
-        n->out[sig->out_index[i]] = sig->out_count == 1 ? ins : mgx_onnx_member(n, ins, i);
+        n->out[sig->out_index[i]] = sig->out_count == 1 ? ins : mgx_build_member(n, ins, i);
     return MGX_OK;
 }
 
-enum mgx_status mgx_onnx_defer(struct mgx_onnx_node *n)
+enum mgx_status mgx_onnx_defer(struct mgx_node *n)
 {
     if (n->graph->import->final) {
         n->graph->import->gave_up = true;
-        return mgx_onnx_unsupported(n, "needs sizes or values that are not known");
+        return mgx_node_unsupported(n, "needs sizes or values that are not known");
     }
     struct signature sig;
     const char *model = NULL;

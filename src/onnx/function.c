@@ -154,8 +154,7 @@ enum mgx_status mgx_onnx_budget(struct mgx_onnx_import *import, struct mgx_onnx_
 // --- call ---
 
 // Values for the attributes that the body may refer to: the caller's, then defaults for the rest.
-static enum mgx_status bind_attributes(struct mgx_onnx_node *n,
-                                       const struct mgx_onnx_function *function,
+static enum mgx_status bind_attributes(struct mgx_node *n, const struct mgx_onnx_function *function,
                                        struct mgx_onnx_call *call)
 {
     const struct mgx_onnx_node_proto *node = n->wire;
@@ -188,7 +187,7 @@ static enum mgx_status bind_attributes(struct mgx_onnx_node *n,
     return MGX_OK;
 }
 
-static enum mgx_status check_arity(const struct mgx_onnx_node *n,
+static enum mgx_status check_arity(const struct mgx_node *n,
                                    const struct mgx_onnx_function_proto *f)
 {
     if (n->in_count > f->inputs.count)
@@ -200,7 +199,7 @@ static enum mgx_status check_arity(const struct mgx_onnx_node *n,
     return MGX_OK;
 }
 
-static enum mgx_status expand(struct mgx_onnx_graph *g, struct mgx_onnx_node *n,
+static enum mgx_status expand(struct mgx_onnx_graph *g, struct mgx_node *n,
                               const struct mgx_onnx_function_proto *f)
 {
     for (int i = 0; i < f->inputs.count; i++)
@@ -214,7 +213,7 @@ static enum mgx_status expand(struct mgx_onnx_graph *g, struct mgx_onnx_node *n,
     return MGX_OK;
 }
 
-enum mgx_status mgx_onnx_call(struct mgx_onnx_node *n, struct mgx_onnx_function *function)
+enum mgx_status mgx_onnx_call(struct mgx_node *n, struct mgx_onnx_function *function)
 {
     const struct mgx_onnx_function_proto *f = &function->proto;
     struct mgx_onnx_call call;

@@ -118,17 +118,6 @@ void mgx_onnx_graph_fini(struct mgx_onnx_graph *g)
 
 // --- one node, its inputs at hand ---
 
-const char *mgx_onnx_origin(struct mgx_onnx_graph *g)
-{
-    if (!g->origin)
-        g->origin =
-            g->proto->name.size
-                ? mgx_arena_printf(&g->import->scratch, "%.*s (%.*s)", MGX_SLICE(g->proto->name),
-                                   MGX_SLICE(g->proto->op_type))
-                : mgx_arena_printf(&g->import->scratch, "(%.*s)", MGX_SLICE(g->proto->op_type));
-    return g->origin;
-}
-
 static void blame_node(struct mgx_onnx_graph *g, const struct mgx_onnx_node_proto *proto,
                        int64_t opset)
 {
@@ -144,24 +133,26 @@ static void blame_node(struct mgx_onnx_graph *g, const struct mgx_onnx_node_prot
 
 // Fills n from the parsed node; texts go to the scratch arena.
 static enum mgx_status make_node(struct mgx_onnx_graph *g, const struct mgx_onnx_node_proto *proto,
-                                 struct mgx_onnx_node *n)
+                                 struct mgx_node *n)
 {
     struct mgx_onnx_import *import = g->import;
     struct mgx_arena *scratch = &import->scratch;
     const struct mgx_slice domain =
         mgx_onnx_is_standard(proto->domain) ? (struct mgx_slice){"", 0} : proto->domain;
-    *n = (struct mgx_onnx_node){
-        .name = mgx_arena_strndup(scratch, proto->name.text, proto->name.size),
-        .op_type = mgx_arena_strndup(scratch, proto->op_type.text, proto->op_type.size),
-        .domain = mgx_arena_strndup(scratch, domain.text, domain.size),
-        .opset = mgx_onnx_opset_of(g, proto->domain),
-        .module = g->module,
-        .in_count = proto->in.count,
-        .out_count = proto->out.count,
-        .scratch = scratch,
-        .diag = import->diag,
-        .graph = g,
-        .wire = proto};
+    *n = (struct mgx_node){.name = mgx_arena_strndup(scratch, proto->name.text, proto->name.size),
+                           .op_type =
+                               mgx_arena_strndup(scratch, proto->op_type.text, proto->op_type.size),
+                           .domain = mgx_arena_strndup(scratch, domain.text, domain.size),
+                           .opset = mgx_onnx_opset_of(g, proto->domain),
+                           .module = g->module,
+                           .in_count = proto->in.count,
+                           .out_count = proto->out.count,
+                           .scratch = scratch,
+                           .before = import->before,
+                           .diag = import->diag,
+                           .fold = &import->fold,
+                           .graph = g,
+                           .wire = proto};
     struct mgx_ins **in = MGX_NEW_ARRAY(scratch, struct mgx_ins *, proto->in.count);
     n->out = MGX_NEW_ARRAY(scratch, struct mgx_ins *, proto->out.count);
     g->label = mgx_arena_printf(scratch, "%s_%d", n->op_type ? n->op_type : "", g->module->count);
@@ -177,7 +168,7 @@ static enum mgx_status make_node(struct mgx_onnx_graph *g, const struct mgx_onnx
 }
 
 // Does the node read the result of an operator that could not be imported?
-static bool is_poisoned(const struct mgx_onnx_node *n)
+static bool is_poisoned(const struct mgx_node *n)
 {
     const struct mgx_ins *poison = n->graph->import->poison;
     for (int i = 0; poison && i < n->in_count; i++)
@@ -186,7 +177,7 @@ static bool is_poisoned(const struct mgx_onnx_node *n)
     return false;
 }
 
-static enum mgx_status poison_outputs(struct mgx_onnx_node *n)
+static enum mgx_status poison_outputs(struct mgx_node *n)
 {
     for (int i = 0; i < n->out_count; i++)
         n->out[i] = n->graph->import->poison;
@@ -194,7 +185,7 @@ static enum mgx_status poison_outputs(struct mgx_onnx_node *n)
 }
 
 // An operator without a rule: an `unknown` instruction if the caller wants that.
-static enum mgx_status import_unknown(struct mgx_onnx_node *n)
+static enum mgx_status import_unknown(struct mgx_node *n)
 {
     struct mgx_ins **in = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, n->in_count);
     if (!in)
@@ -204,13 +195,13 @@ static enum mgx_status import_unknown(struct mgx_onnx_node *n)
         if (n->in[i])
             in[count++] = n->in[i];
     struct mgx_ins *ins =
-        mgx_onnx_emit_n(n, &mgx_op_unknown, MGX_ATTRS(mgx_text("op", n->op_type)), in, count);
+        mgx_build_emit_n(n, &mgx_op_unknown, MGX_ATTRS(mgx_text("op", n->op_type)), in, count);
     for (int i = 0; i < n->out_count; i++)
         n->out[i] = ins;
     return MGX_OK;
 }
 
-static enum mgx_status apply_rule(struct mgx_onnx_node *n, const struct mgx_onnx_node_proto *proto)
+static enum mgx_status apply_rule(struct mgx_node *n, const struct mgx_onnx_node_proto *proto)
 {
     struct mgx_onnx_graph *g = n->graph;
     struct mgx_onnx_function *function = mgx_onnx_function_find(g->import, proto);
@@ -236,7 +227,7 @@ static enum mgx_status apply_rule(struct mgx_onnx_node *n, const struct mgx_onnx
     return poison_outputs(n);
 }
 
-static enum mgx_status check_result(struct mgx_onnx_node *n)
+static enum mgx_status check_result(struct mgx_node *n)
 {
     if (n->diag->status != MGX_OK)
         return n->diag->status; // an accessor recorded it
@@ -269,9 +260,7 @@ static enum mgx_status import_node(struct mgx_onnx_graph *g,
     TRY(count_node(g->import));
     if (!proto->out.count)
         return MGX_OK; // nobody can read it; rules may rely on a first output
-    g->proto = proto;
-    g->origin = NULL;
-    struct mgx_onnx_node n;
+    struct mgx_node n;
     TRY(make_node(g, proto, &n));
     enum mgx_status status = apply_rule(&n, proto);
     if (status == MGX_OK)

@@ -10,35 +10,10 @@
 // limit_depth of them.
 #pragma once
 
-#include "base/dirs.h"
-#include "onnx/node.h"
+#include "import/source.h"
+#include "onnx/build.h"
 #include "onnx/proto.h"
 #include "op/eval/eval.h"
-
-// --- where the bytes come from ---
-
-struct mgx_onnx_source {
-    const char *path; // for messages; NULL for a buffer
-    struct mgx_file *file;
-    struct mgx_storage *storage; // keeps the model's bytes
-    struct mgx_wire bytes;
-    struct mgx_dirs dirs; // of external data; opened when first needed
-    struct mgx_map files; // location -> struct mgx_onnx_external *
-};
-
-struct mgx_onnx_external {
-    struct mgx_file *file;
-    struct mgx_storage *storage;
-};
-
-enum mgx_status mgx_onnx_source_file(struct mgx_onnx_source *s, const char *path,
-                                     struct mgx_diag *diag) MGX_NODISCARD;
-enum mgx_status mgx_onnx_source_buffer(struct mgx_onnx_source *s, const void *data, size_t size,
-                                       bool copy, struct mgx_diag *diag) MGX_NODISCARD;
-void mgx_onnx_source_fini(struct mgx_onnx_source *s);
-// Was any of its files lost meanwhile?
-enum mgx_status mgx_onnx_source_check(const struct mgx_onnx_source *s,
-                                      struct mgx_diag *diag) MGX_NODISCARD;
 
 // --- import ---
 
@@ -72,14 +47,11 @@ struct mgx_onnx_import {
     struct mgx_diag *diag;           // the caller's, or own_diag
     struct mgx_diag own_diag;
     struct mgx_arena arena, scratch;
-    struct mgx_onnx_source source;
+    struct mgx_source source;
     struct mgx_onnx_model model;
     struct mgx_map functions; // "domain:name:overload" -> struct mgx_onnx_function *
-    struct mgx_map folded;    // instruction -> struct mgx_tensor *, NULL for "not a constant"
-    struct mgx_onnx_strings *strings; // bytes of folded strings; NULL until there are any
-    size_t folded_bytes, fold_limit;
+    struct mgx_fold fold;     // constants; the budget of bytes and seconds
     int64_t node_count;
-    double start;           // by the clock
     struct mgx_ins *poison; // stands for the results of an operator that cannot be imported
     struct mgx_map missing; // text -> struct mgx_onnx_missing *
     struct mgx_onnx_missing *first_missing, **last_missing;
@@ -102,8 +74,6 @@ enum mgx_status mgx_onnx_check_time(struct mgx_onnx_import *import) MGX_NODISCAR
 // Takes bytes from the budget of folded constants.
 enum mgx_status mgx_onnx_spend(struct mgx_onnx_import *import, size_t bytes,
                                const char *what) MGX_NODISCARD;
-// Drops the folded values; their strings go to the program.
-void mgx_onnx_folded_fini(struct mgx_onnx_import *import);
 
 // --- scopes ---
 
@@ -121,9 +91,7 @@ struct mgx_onnx_graph {
     struct mgx_onnx_messages nodes;
     uint8_t *state; // per node
     struct mgx_map values;
-    int depth;                               // of scopes
-    const struct mgx_onnx_node_proto *proto; // the node being imported
-    const char *origin;                      // "name (OpType)" of it, made when first needed
+    int depth;         // of scopes
     const char *label; // "<OpType>_<n>": MIGraphX's name for it, for the modules of its bodies
 };
 
@@ -161,8 +129,7 @@ enum mgx_status mgx_onnx_captures(struct mgx_onnx_import *import,
                                   struct mgx_arena *arena,
                                   struct mgx_onnx_names *out) MGX_NODISCARD;
 // Attribute by name with its reference resolved; NULL if absent.
-const struct mgx_onnx_attribute *mgx_onnx_attribute(const struct mgx_onnx_node *n,
-                                                    const char *name);
+const struct mgx_onnx_attribute *mgx_onnx_attribute(const struct mgx_node *n, const char *name);
 const struct mgx_onnx_attribute *mgx_onnx_resolve(const struct mgx_onnx_graph *g,
                                                   const struct mgx_onnx_attribute *a);
 // TensorProto and SparseTensorProto to a tensor that shares or owns its bytes. `name` may be NULL.
@@ -176,15 +143,9 @@ enum mgx_status mgx_onnx_type_of(int64_t number, enum mgx_type *out,
 enum mgx_status mgx_onnx_read_type(struct mgx_onnx_import *import, struct mgx_wire type,
                                    const char *name, struct mgx_shape *out) MGX_NODISCARD;
 // Bytes of a file beside the model.
-struct mgx_onnx_region {
-    const uint8_t *data;
-    size_t size;
-    struct mgx_file *file;
-    struct mgx_storage *storage; // borrowed
-};
 enum mgx_status mgx_onnx_external(struct mgx_onnx_import *import,
                                   const struct mgx_onnx_messages *entries, size_t need,
-                                  struct mgx_onnx_region *out) MGX_NODISCARD;
+                                  struct mgx_region *out) MGX_NODISCARD;
 
 // --- functions of the model ---
 enum mgx_status mgx_onnx_functions_read(struct mgx_onnx_import *import) MGX_NODISCARD;
@@ -193,8 +154,7 @@ struct mgx_onnx_function *mgx_onnx_function_find(struct mgx_onnx_import *import,
 // Checks the number of nodes after expansion against the limit before anything is imported.
 enum mgx_status mgx_onnx_budget(struct mgx_onnx_import *import,
                                 struct mgx_onnx_messages nodes) MGX_NODISCARD;
-enum mgx_status mgx_onnx_call(struct mgx_onnx_node *n,
-                              struct mgx_onnx_function *function) MGX_NODISCARD;
+enum mgx_status mgx_onnx_call(struct mgx_node *n, struct mgx_onnx_function *function) MGX_NODISCARD;
 
 // --- rules ---
 // NULL, and why, when there is none.
@@ -203,22 +163,19 @@ const struct mgx_onnx_op *mgx_onnx_rule_find(const struct mgx_onnx_graph *g,
                                              const char **why);
 
 // Refuses inputs of kinds that the operator is not meant for.
-enum mgx_status mgx_onnx_admit(struct mgx_onnx_node *n) MGX_NODISCARD;
+enum mgx_status mgx_onnx_admit(struct mgx_node *n) MGX_NODISCARD;
 
 // Remembers an operator that cannot be imported; MGX_OK when the import may go on to find more.
-enum mgx_status mgx_onnx_add_missing(struct mgx_onnx_node *n, const char *why) MGX_NODISCARD;
+enum mgx_status mgx_onnx_add_missing(struct mgx_node *n, const char *why) MGX_NODISCARD;
 // One failure that lists them all, or MGX_OK.
 enum mgx_status mgx_onnx_report_missing(struct mgx_onnx_import *import) MGX_NODISCARD;
 
-// "name (OpType)" of the node in hand.
-const char *mgx_onnx_origin(struct mgx_onnx_graph *g);
-
 // --- deferral ---
 // Element type of result i of a node, as far as the standard says; `sequence`: of its members.
-enum mgx_type mgx_onnx_result_type(const struct mgx_onnx_node *n, int i, bool *sequence);
+enum mgx_type mgx_onnx_result_type(const struct mgx_node *n, int i, bool *sequence);
 // Loop, Scan and If: the type that their body declares for result i.
-bool mgx_onnx_declared_type(const struct mgx_onnx_node *n, const char *body, int i,
-                            enum mgx_type *type, bool *sequence);
+bool mgx_onnx_declared_type(const struct mgx_node *n, const char *body, int i, enum mgx_type *type,
+                            bool *sequence);
 // Imports a model from memory with inputs given; what the deferred operator does at run time.
 enum mgx_status mgx_onnx_import_bound(struct mgx_program **out, const void *data, size_t size,
                                       const struct mgx_onnx_options *options,

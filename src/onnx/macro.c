@@ -15,7 +15,7 @@
 enum { ATTRIBUTES = 16 };
 
 struct mgx_macro_call {
-    struct mgx_onnx_node n;
+    struct mgx_node n;
     const struct mgx_macro *macro;
     const void *options;
     struct mgx_onnx_node_proto proto;
@@ -131,7 +131,7 @@ static const struct mgx_field conv_fields[] = {MGX_INTS(struct conv, paddings),
 static enum mgx_status convolution(struct mgx_macro_call *c)
 {
     const struct conv *o = c->options;
-    const int axes = c->n.in_count ? mgx_onnx_rank(c->n.in[0]) - 2 : 0;
+    const int axes = c->n.in_count ? mgx_build_rank(c->n.in[0]) - 2 : 0;
     int64_t pads[2 * MGX_MAX_RANK];
     if (o->paddings.count > MGX_MAX_RANK * 2)
         return mgx_fail(c->n.diag, MGX_INVALID, "%d paddings are too many", o->paddings.count);
@@ -159,25 +159,25 @@ static const struct mgx_field binary_fields[] = {MGX_OPTIONAL_INT(struct binary,
 static enum mgx_status binary(struct mgx_macro_call *c)
 {
     const struct binary *o = c->options;
-    struct mgx_onnx_node *n = &c->n;
-    TRY(mgx_onnx_need(n, 2, 2));
+    struct mgx_node *n = &c->n;
+    TRY(mgx_node_need(n, 2, 2));
     struct mgx_ins *b = n->in[1];
     if (o->broadcasted_axis != MGX_NONE) {
         put_int(c, "broadcast", 1);
         put_int(c, "axis", o->broadcasted_axis);
         n->opset = 6;
-        TRY(mgx_build_align(n, &b));
+        TRY(mgx_onnx_align(n, &b));
     }
-    n->out[0] = mgx_onnx_binary(n, c->macro->op, n->in[0], b);
+    n->out[0] = mgx_build_binary(n, c->macro->op, n->in[0], b);
     return MGX_OK;
 }
 
 static enum mgx_status matmul(struct mgx_macro_call *c)
 {
-    struct mgx_onnx_node *n = &c->n;
-    TRY(mgx_onnx_need(n, 2, 2));
-    if (!mgx_build_ranked(n) || !mgx_onnx_rank(n->in[0]) || !mgx_onnx_rank(n->in[1]))
-        return mgx_onnx_invalid(n, "the operands need axes");
+    struct mgx_node *n = &c->n;
+    TRY(mgx_node_need(n, 2, 2));
+    if (!mgx_build_ranked(n) || !mgx_build_rank(n->in[0]) || !mgx_build_rank(n->in[1]))
+        return mgx_node_invalid(n, "the operands need axes");
     n->out[0] = mgx_build_matmul(n, c->macro->op, n->in[0], n->in[1]);
     return MGX_OK;
 }
@@ -191,8 +191,8 @@ static const struct mgx_field fast_fields[] = {MGX_FLAG(struct fast, fast), {0}}
 // The fast form is the same function in other words.
 static enum mgx_status gelu(struct mgx_macro_call *c)
 {
-    struct mgx_onnx_node *n = &c->n;
-    TRY(mgx_onnx_need(n, 1, 1));
+    struct mgx_node *n = &c->n;
+    TRY(mgx_node_need(n, 1, 1));
     n->out[0] = mgx_build_gelu(n, n->in[0], c->macro->options.fields == fast_fields);
     return MGX_OK;
 }
@@ -200,12 +200,12 @@ static enum mgx_status gelu(struct mgx_macro_call *c)
 // The first half of the last axis times the Gelu of the second.
 static enum mgx_status gelu_split(struct mgx_macro_call *c)
 {
-    struct mgx_onnx_node *n = &c->n;
-    TRY(mgx_onnx_need(n, 1, 1));
+    struct mgx_node *n = &c->n;
+    TRY(mgx_node_need(n, 1, 1));
     struct mgx_ins *x = n->in[0];
-    const int axis = mgx_onnx_rank(x) - 1;
+    const int axis = mgx_build_rank(x) - 1;
     if (axis < 0 || !mgx_build_fixed_dim(x, axis) || x->shape.lens[axis] % 2)
-        return mgx_onnx_invalid(n, "the last axis has no two halves");
+        return mgx_node_invalid(n, "the last axis has no two halves");
     const int64_t size = x->shape.lens[axis];
     struct mgx_ins *gate = mgx_build_gelu(n, mgx_build_slice(n, x, axis, size / 2, size), false);
     n->out[0] = mgx_build_mul(n, mgx_build_slice(n, x, axis, 0, size / 2), gate);
@@ -219,20 +219,20 @@ struct bias_uint8 {
 static const struct mgx_field bias_fields[] = {MGX_FLAG(struct bias_uint8, has_bias), {0}};
 
 // uint8 as int8: every value less 128, by way of half, which holds all of them.
-static struct mgx_ins *shifted(struct mgx_onnx_node *n, struct mgx_ins *x)
+static struct mgx_ins *shifted(struct mgx_node *n, struct mgx_ins *x)
 {
-    struct mgx_ins *half = mgx_onnx_convert(n, x, MGX_HALF);
-    return mgx_onnx_convert(n, mgx_build_with(n, &mgx_op_add, half, -128), MGX_INT8);
+    struct mgx_ins *half = mgx_build_convert(n, x, MGX_HALF);
+    return mgx_build_convert(n, mgx_build_with(n, &mgx_op_add, half, -128), MGX_INT8);
 }
 
 static enum mgx_status bias_uint8(struct mgx_macro_call *c)
 {
     const struct bias_uint8 *o = c->options;
-    struct mgx_onnx_node *n = &c->n;
-    TRY(mgx_onnx_need(n, 1 + o->has_bias, 1 + o->has_bias));
+    struct mgx_node *n = &c->n;
+    TRY(mgx_node_need(n, 1 + o->has_bias, 1 + o->has_bias));
     for (int i = 0; i < n->in_count; i++) {
         if (n->in[i]->shape.type != MGX_UINT8)
-            return mgx_onnx_invalid(n, "input %d is %s, not uint8_type", i,
+            return mgx_node_invalid(n, "input %d is %s, not uint8_type", i,
                                     mgx_type_name(n->in[i]->shape.type));
         n->out[i] = shifted(n, n->in[i]);
     }
@@ -277,9 +277,9 @@ static const struct mgx_field tile_fields[] = {MGX_INTS(struct tile, repeats), {
 static enum mgx_status tile(struct mgx_macro_call *c)
 {
     const struct tile *o = c->options;
-    struct mgx_onnx_node *n = &c->n;
-    TRY(mgx_onnx_need(n, 1, 1));
-    struct mgx_ins *in[2] = {n->in[0], mgx_onnx_literal_ints(n, o->repeats.v, o->repeats.count)};
+    struct mgx_node *n = &c->n;
+    TRY(mgx_node_need(n, 1, 1));
+    struct mgx_ins *in[2] = {n->in[0], mgx_build_literal_ints(n, o->repeats.v, o->repeats.count)};
     if (!in[1])
         return mgx_program_status(n->module->program, n->diag);
     n->in = in;
@@ -424,7 +424,7 @@ static void take_back(struct mgx_module *m, struct mgx_ins *before, struct mgx_i
 
 static enum mgx_status build(struct mgx_macro_call *c)
 {
-    struct mgx_onnx_node *n = &c->n;
+    struct mgx_node *n = &c->n;
     for (const struct mgx_field *f = c->macro->options.fields; f && f->name; f++)
         put_field(c, f);
     enum mgx_status status = n->diag->status;
@@ -457,20 +457,21 @@ enum mgx_status mgx_macro_add(const struct mgx_macro *macro, const void *options
     struct mgx_macro_call c = {.macro = macro, .options = options};
     c.proto.op_type = (struct mgx_slice){macro->options.name, strlen(macro->options.name)};
     c.proto.attributes = c.attributes;
-    graph.proto = &c.proto;
-    c.n = (struct mgx_onnx_node){.name = "",
-                                 .op_type = macro->options.name,
-                                 .domain = "",
-                                 .opset = macro->opset,
-                                 .module = m,
-                                 .in = in,
-                                 .in_count = in_count,
-                                 .out = c.out,
-                                 .out_count = 1,
-                                 .scratch = &import.scratch,
-                                 .diag = import.diag,
-                                 .graph = &graph,
-                                 .wire = &c.proto};
+    c.n = (struct mgx_node){.name = "",
+                            .op_type = macro->options.name,
+                            .domain = "",
+                            .opset = macro->opset,
+                            .module = m,
+                            .in = in,
+                            .in_count = in_count,
+                            .out = c.out,
+                            .out_count = 1,
+                            .scratch = &import.scratch,
+                            .before = before,
+                            .diag = import.diag,
+                            .fold = &import.fold,
+                            .graph = &graph,
+                            .wire = &c.proto};
     struct mgx_ins *const old_first = m->first, *const old_last = before ? before->prev : m->last;
     if (status == MGX_OK)
         status = build(&c);

@@ -15,7 +15,7 @@ static enum mgx_status make_poison(struct mgx_onnx_import *import)
 }
 
 // The first line of a failure, and what it is about as the key: one row per operator and reason.
-static const char *key_of(struct mgx_onnx_node *n, const char *why, const char **reason)
+static const char *key_of(struct mgx_node *n, const char *why, const char **reason)
 {
     struct mgx_arena *arena = &n->graph->import->arena;
     const char *end = strchr(why, '\n');
@@ -24,7 +24,7 @@ static const char *key_of(struct mgx_onnx_node *n, const char *why, const char *
                             n->op_type, (long long)n->opset);
 }
 
-enum mgx_status mgx_onnx_add_missing(struct mgx_onnx_node *n, const char *why)
+enum mgx_status mgx_onnx_add_missing(struct mgx_node *n, const char *why)
 {
     struct mgx_onnx_import *import = n->graph->import;
     const char *reason, *key = key_of(n, why, &reason);

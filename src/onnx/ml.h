@@ -5,15 +5,15 @@
 #include "onnx/build.h"
 
 // A list as a float vector.
-struct mgx_ins *mgx_ml_row(struct mgx_onnx_node *n, struct mgx_doubles v);
+struct mgx_ins *mgx_ml_row(struct mgx_node *n, struct mgx_doubles v);
 // Scores {rows, classes} by the attribute post_transform: NONE, LOGISTIC or SOFTMAX.
-struct mgx_ins *mgx_ml_transform(struct mgx_onnx_node *n, struct mgx_ins *scores, const char *how);
+struct mgx_ins *mgx_ml_transform(struct mgx_node *n, struct mgx_ins *scores, const char *how);
 // Index of the best class of every row.
-struct mgx_ins *mgx_ml_best(struct mgx_onnx_node *n, struct mgx_ins *scores);
+struct mgx_ins *mgx_ml_best(struct mgx_node *n, struct mgx_ins *scores);
 // Indices of classes to the labels of the node's classlabels_* list.
-struct mgx_ins *mgx_ml_labels(struct mgx_onnx_node *n, struct mgx_ins *index);
-int mgx_ml_label_count(const struct mgx_onnx_node *n);
+struct mgx_ins *mgx_ml_labels(struct mgx_node *n, struct mgx_ins *index);
+int mgx_ml_label_count(const struct mgx_node *n);
 // Scores of two classes {rows, 2} from the only one {rows, 1}: 1 - s beside a probability s, -s
 // beside anything else, or the logistic function of both.
-struct mgx_ins *mgx_ml_both_scores(struct mgx_onnx_node *n, struct mgx_ins *s, bool probability,
+struct mgx_ins *mgx_ml_both_scores(struct mgx_node *n, struct mgx_ins *s, bool probability,
                                    bool logistic);

@@ -4,17 +4,14 @@
 #include <string.h>
 
 #include "base/cancel.h"
-#include "base/clock.h"
 #include "base/memory.h"
 #include "onnx/graph.h"
 
 enum {
     DEFAULT_NODES = 10000000,
     DEFAULT_DEPTH = 64,
-    DEFAULT_SECONDS = 60,
 };
 #define DEFAULT_TENSOR_BYTES ((size_t)4 << 30)
-#define DEFAULT_FOLD_BYTES ((size_t)256 << 20)
 #define SCRATCH_BYTES ((size_t)1 << 30)
 
 // --- limits ---
@@ -30,8 +27,6 @@ static struct mgx_onnx_options with_defaults(const struct mgx_onnx_options *give
         o.limit_nodes = DEFAULT_NODES;
     if (o.limit_depth <= 0)
         o.limit_depth = DEFAULT_DEPTH;
-    if (!(o.limit_seconds > 0))
-        o.limit_seconds = DEFAULT_SECONDS;
     return o;
 }
 
@@ -54,21 +49,12 @@ static enum mgx_status check_options(const struct mgx_onnx_options *o, struct mg
 
 enum mgx_status mgx_onnx_check_time(struct mgx_onnx_import *import)
 {
-    TRY(mgx_cancel_check(import->diag));
-    if (mgx_clock_seconds() - import->start > import->options.limit_seconds)
-        return mgx_fail(import->diag, MGX_LIMIT, "import takes longer than %g seconds",
-                        import->options.limit_seconds);
-    return MGX_OK;
+    return mgx_fold_check_time(&import->fold, import->diag);
 }
 
 enum mgx_status mgx_onnx_spend(struct mgx_onnx_import *import, size_t bytes, const char *what)
 {
-    if (bytes > import->fold_limit || import->folded_bytes > import->fold_limit - bytes)
-        return mgx_fail(import->diag, MGX_LIMIT,
-                        "%s of %zu bytes after %zu is above the limit of %zu bytes", what, bytes,
-                        import->folded_bytes, import->fold_limit);
-    import->folded_bytes += bytes;
-    return MGX_OK;
+    return mgx_fold_spend(&import->fold, bytes, what, import->diag);
 }
 
 // --- main graph ---
@@ -140,12 +126,10 @@ enum mgx_status mgx_onnx_begin(struct mgx_onnx_import *import,
 {
     *import = (struct mgx_onnx_import){.options = with_defaults(options)};
     import->diag = diag ? diag : &import->own_diag;
-    import->fold_limit =
-        import->options.limit_bytes ? import->options.limit_bytes : DEFAULT_FOLD_BYTES;
+    mgx_fold_init(&import->fold, import->options.limit_bytes, import->options.limit_seconds);
     if (!import->options.limit_bytes)
         import->options.limit_bytes = DEFAULT_TENSOR_BYTES;
     import->last_missing = &import->first_missing;
-    import->start = mgx_clock_seconds();
     mgx_arena_init(&import->arena);
     mgx_arena_init(&import->scratch);
     import->scratch.limit = SCRATCH_BYTES; // a rule may ask for what the model's sizes say
@@ -154,9 +138,9 @@ enum mgx_status mgx_onnx_begin(struct mgx_onnx_import *import,
 
 void mgx_onnx_end(struct mgx_onnx_import *import)
 {
-    mgx_onnx_source_fini(&import->source);
+    mgx_source_fini(&import->source);
     mgx_map_fini(&import->functions);
-    mgx_onnx_folded_fini(import);
+    mgx_fold_fini(&import->fold, import->program);
     mgx_map_fini(&import->missing);
     mgx_arena_fini(&import->scratch);
     mgx_arena_fini(&import->arena);
@@ -171,7 +155,7 @@ static enum mgx_status import_model(struct mgx_onnx_import *import,
     TRY(import_graph(import, arguments, results));
     if (import->scratch.failed || import->arena.failed)
         return mgx_fail_memory(import->diag);
-    return mgx_onnx_source_check(&import->source, import->diag);
+    return mgx_source_check(&import->source, import->diag);
 }
 
 static enum mgx_status import_parts(struct mgx_onnx_import *import)
@@ -189,9 +173,9 @@ static enum mgx_status finish(struct mgx_onnx_import *import, enum mgx_status st
     if ((status == MGX_INVALID || status == MGX_UNSUPPORTED) && import->first_missing)
         status = mgx_onnx_report_missing(import);
     if (status != MGX_OK && status != MGX_IO && import->source.bytes.p &&
-        mgx_onnx_source_check(&import->source, NULL) != MGX_OK) {
+        mgx_source_check(&import->source, NULL) != MGX_OK) {
         mgx_diag_clear(import->diag); // whatever went wrong, this is why
-        status = mgx_onnx_source_check(&import->source, import->diag);
+        status = mgx_source_check(&import->source, import->diag);
     }
     if (status == MGX_INVALID && import->rank_note)
         mgx_where(import->diag, "%s", import->rank_note);
@@ -224,7 +208,7 @@ enum mgx_status mgx_onnx_import_file(struct mgx_program **out, const char *path,
     *out = NULL;
     enum mgx_status status = mgx_onnx_begin(&import, options, diag);
     if (status == MGX_OK)
-        status = mgx_onnx_source_file(&import.source, path, import.diag);
+        status = mgx_source_open(&import.source, path, import.diag);
     return run(&import, status, out);
 }
 
@@ -236,7 +220,7 @@ enum mgx_status mgx_onnx_import_buffer(struct mgx_program **out, const void *dat
     *out = NULL;
     enum mgx_status status = mgx_onnx_begin(&import, options, diag);
     if (status == MGX_OK)
-        status = mgx_onnx_source_buffer(&import.source, data, size, copy, import.diag);
+        status = mgx_source_open_buffer(&import.source, data, size, copy, import.diag);
     return run(&import, status, out);
 }
 
@@ -252,7 +236,7 @@ enum mgx_status mgx_onnx_import_bound(struct mgx_program **out, const void *data
     import.bound_count = count;
     import.final = true;
     if (status == MGX_OK)
-        status = mgx_onnx_source_buffer(&import.source, data, size, false, import.diag);
+        status = mgx_source_open_buffer(&import.source, data, size, false, import.diag);
     status = run(&import, status, out);
     *gave_up = import.gave_up;
     return status;
@@ -270,7 +254,7 @@ enum mgx_status mgx_onnx_import_at(struct mgx_ins *before, const void *data, siz
     import.before = before;
     import.final = true;
     if (status == MGX_OK) // literals may come to show these bytes
-        status = mgx_onnx_source_buffer(&import.source, data, size, true, import.diag);
+        status = mgx_source_open_buffer(&import.source, data, size, true, import.diag);
     if (status == MGX_OK)
         status = import_model(&import, &arguments, results);
     *gave_up = import.gave_up;

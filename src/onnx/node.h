@@ -7,7 +7,7 @@
 // versions, emit instructions, set n->out[i]. Emitting is sticky: NULL in gives NULL out, and the
 // caller checks the program's status once after the rule.
 //
-//     static enum mgx_status import(struct mgx_onnx_node *n)
+//     static enum mgx_status import(struct mgx_node *n)
 //     {
 //         struct mgx_ins *x = n->in[0];
 //         n->out[0] = mgx_build_mul(n, x, mgx_build_sigmoid(n, x));
@@ -21,27 +21,8 @@
 // really are. Every rule is thus right for dynamic models, and static ones stay static.
 #pragma once
 
+#include "import/node.h"
 #include "onnx/onnx.h"
-#include "op/op.h"
-
-struct mgx_onnx_graph; // the walk's state, private to onnx/
-
-struct mgx_onnx_node {
-    const char *name; // of the node, "" if it has none
-    const char *op_type;
-    const char *domain;        // "" for ai.onnx
-    int64_t opset;             // version of that domain in force
-    struct mgx_module *module; // where to emit
-    struct mgx_ins *const *in; // NULL for an absent optional input
-    int in_count;
-    struct mgx_ins **out; // out_count results to set; those whose name is "" may stay NULL
-    int out_count;
-    struct mgx_arena *scratch; // freed after the rule
-    struct mgx_diag *diag;
-    struct mgx_onnx_graph *graph;
-    const void *wire;               // the node's bytes
-    const struct mgx_onnx_op *rule; // the one being applied
-};
 
 // What an operator takes besides numbers. Rules are written for numbers; a hostile model hands
 // strings to a convolution, and the walk refuses them before the rule sees them.
@@ -57,7 +38,7 @@ struct mgx_onnx_op {
     const char *domain; // NULL: ai.onnx
     int64_t since;      // first opset this rule is for; 0 or 1 = from the beginning
     int64_t until;      // last one; 0 = open. Several rules of one name may cover different ranges
-    enum mgx_status (*import)(struct mgx_onnx_node *n);
+    enum mgx_status (*import)(struct mgx_node *n);
     const struct mgx_op *op; // what a row of simple.c maps to; rules reach it as n->rule->op
     unsigned takes;          // enum mgx_onnx_kinds, by the standard's type constraints
     // Element types of the results by the standard, for nodes that are imported only when they run.
@@ -75,102 +56,45 @@ struct mgx_onnx_op {
 
 // --- attributes; a wrong type or an absent required one is recorded as a failure and gives the
 // fallback ---
-bool mgx_onnx_has(const struct mgx_onnx_node *n, const char *name);
-int64_t mgx_onnx_int(const struct mgx_onnx_node *n, const char *name, int64_t fallback);
-double mgx_onnx_real(const struct mgx_onnx_node *n, const char *name, double fallback);
-const char *mgx_onnx_text(const struct mgx_onnx_node *n, const char *name, const char *fallback);
-struct mgx_ints mgx_onnx_ints(const struct mgx_onnx_node *n,
+bool mgx_onnx_has(const struct mgx_node *n, const char *name);
+int64_t mgx_onnx_int(const struct mgx_node *n, const char *name, int64_t fallback);
+double mgx_onnx_real(const struct mgx_node *n, const char *name, double fallback);
+const char *mgx_onnx_text(const struct mgx_node *n, const char *name, const char *fallback);
+struct mgx_ints mgx_onnx_ints(const struct mgx_node *n,
                               const char *name); // count 0 if absent; scratch memory
-struct mgx_doubles mgx_onnx_reals(const struct mgx_onnx_node *n, const char *name);
-struct mgx_strings mgx_onnx_texts(const struct mgx_onnx_node *n, const char *name);
+struct mgx_doubles mgx_onnx_reals(const struct mgx_node *n, const char *name);
+struct mgx_strings mgx_onnx_texts(const struct mgx_node *n, const char *name);
 // A tensor attribute as a literal in the module; NULL if absent.
-struct mgx_ins *mgx_onnx_tensor(const struct mgx_onnx_node *n, const char *name);
+struct mgx_ins *mgx_onnx_tensor(const struct mgx_node *n, const char *name);
 // A graph attribute imported as a module (body of If, Loop, Scan). `in_shapes` are the shapes its
 // inputs get.
-struct mgx_module *mgx_onnx_body(const struct mgx_onnx_node *n, const char *name,
+struct mgx_module *mgx_onnx_body(const struct mgx_node *n, const char *name,
                                  const struct mgx_shape *in_shapes, int in_count);
 // The same for a branch, which may never run: NULL with the reason in *why, and nothing recorded,
 // when a node in it does not fit the sizes given. Everything else is a failure as ever.
-struct mgx_module *mgx_onnx_branch(const struct mgx_onnx_node *n, const char *name,
-                                   const char **why);
+struct mgx_module *mgx_onnx_branch(const struct mgx_node *n, const char *name, const char **why);
 // What stands for a branch that does not fit: its results are shaped like those of `like`, and
 // running it fails with the reason.
-struct mgx_module *mgx_onnx_failing_branch(const struct mgx_onnx_node *n, const char *name,
+struct mgx_module *mgx_onnx_failing_branch(const struct mgx_node *n, const char *name,
                                            const struct mgx_module *like, const char *why);
 // Numbers of inputs and outputs of a graph attribute.
-enum mgx_status mgx_onnx_body_counts(const struct mgx_onnx_node *n, const char *name, int *inputs,
+enum mgx_status mgx_onnx_body_counts(const struct mgx_node *n, const char *name, int *inputs,
                                      int *outputs) MGX_NODISCARD;
 // A graph attribute imported in place, its inputs bound to `in` (If with a constant condition).
-enum mgx_status mgx_onnx_inline(struct mgx_onnx_node *n, const char *name,
-                                struct mgx_ins *const *in, int in_count, struct mgx_ins **out,
-                                int out_count) MGX_NODISCARD;
+enum mgx_status mgx_onnx_inline(struct mgx_node *n, const char *name, struct mgx_ins *const *in,
+                                int in_count, struct mgx_ins **out, int out_count) MGX_NODISCARD;
 // ONNX TensorProto.DataType number to our type; fails with the number in the message.
-enum mgx_status mgx_onnx_type(const struct mgx_onnx_node *n, int64_t number,
+enum mgx_status mgx_onnx_type(const struct mgx_node *n, int64_t number,
                               enum mgx_type *out) MGX_NODISCARD;
 
 // --- inputs ---
-struct mgx_ins *mgx_onnx_in(const struct mgx_onnx_node *n,
-                            int i); // NULL if absent or beyond the list
-enum mgx_status mgx_onnx_need(struct mgx_onnx_node *n, int min_in,
-                              int max_in) MGX_NODISCARD; // arity, required present
-// The first `count` inputs, those that are there, are floats: what a rule computes of integers
-// would be cut off to whole numbers.
-enum mgx_status mgx_onnx_need_floats(struct mgx_onnx_node *n, int count) MGX_NODISCARD;
-// One input or more, none absent between or behind the others.
-enum mgx_status mgx_onnx_need_all(struct mgx_onnx_node *n) MGX_NODISCARD;
-// The value of an input if it is a constant (folded within the limits), else NULL. Lives as long as
-// the import; a literal made of it keeps its own share.
-const struct mgx_tensor *mgx_onnx_constant(const struct mgx_onnx_node *n, int i);
-// The same as integers. False if unknown.
-bool mgx_onnx_constant_ints(const struct mgx_onnx_node *n, int i, struct mgx_ints *out);
 // Axes, sizes and the like that moved from attribute to input over the versions: attribute `name`,
 // else input i. *known is false when it is given but not constant; absent gives known with count 0
 // and *given false.
-enum mgx_status mgx_onnx_ints_or_input(struct mgx_onnx_node *n, const char *name, int i,
-                                       bool *given, bool *known,
-                                       struct mgx_ints *out) MGX_NODISCARD;
-bool mgx_onnx_is_static(const struct mgx_ins *ins); // shape fully known
-int mgx_onnx_rank(const struct mgx_ins *ins);       // -1 when unranked
-
-// --- emitting (each result carries the node's name as origin) ---
-struct mgx_ins *mgx_onnx_emit(struct mgx_onnx_node *n, const struct mgx_op *op,
-                              const struct mgx_attr *attrs, struct mgx_ins_list in);
-struct mgx_ins *mgx_onnx_emit_n(struct mgx_onnx_node *n, const struct mgx_op *op,
-                                const struct mgx_attr *attrs, struct mgx_ins *const *in, int count);
-struct mgx_ins *mgx_onnx_emit_body(struct mgx_onnx_node *n, const struct mgx_op *op,
-                                   const struct mgx_attr *attrs, struct mgx_ins *const *in,
-                                   int count, struct mgx_module *const *mod, int mod_count);
-struct mgx_ins *mgx_onnx_scalar(struct mgx_onnx_node *n, enum mgx_type type,
-                                double value); // rank 0 literal
-struct mgx_ins *mgx_onnx_literal_ints(struct mgx_onnx_node *n, const int64_t *values, int count);
-// Room for a literal of numbers that a rule fills, within the import's budget: sizes come from the
-// model.
-enum mgx_status mgx_onnx_create(struct mgx_onnx_node *n, const struct mgx_shape *shape,
-                                struct mgx_tensor *out) MGX_NODISCARD;
-struct mgx_ins *mgx_onnx_undefined(struct mgx_onnx_node *n);
-struct mgx_ins *mgx_onnx_convert(struct mgx_onnx_node *n, struct mgx_ins *x,
-                                 enum mgx_type type); // x if it has it
-// Numpy broadcasting of all to their common shape (multibroadcast only where needed).
-enum mgx_status mgx_onnx_broadcast(struct mgx_onnx_node *n, struct mgx_ins **v,
-                                   int count) MGX_NODISCARD;
-// Element-wise operator with numpy broadcasting; a scalar may be made with mgx_onnx_scalar.
-struct mgx_ins *mgx_onnx_binary(struct mgx_onnx_node *n, const struct mgx_op *op, struct mgx_ins *a,
-                                struct mgx_ins *b);
-struct mgx_ins *mgx_onnx_unary(struct mgx_onnx_node *n, const struct mgx_op *op, struct mgx_ins *x);
-struct mgx_ins *mgx_onnx_reshape(struct mgx_onnx_node *n, struct mgx_ins *x, const int64_t *dims,
-                                 int rank); // -1, 0 allowed
-struct mgx_ins *mgx_onnx_transpose(struct mgx_onnx_node *n, struct mgx_ins *x, const int64_t *perm,
-                                   int rank);
-// Member i of a tuple result.
-struct mgx_ins *mgx_onnx_member(struct mgx_onnx_node *n, struct mgx_ins *tuple, int64_t i);
-
+enum mgx_status mgx_onnx_ints_or_input(struct mgx_node *n, const char *name, int i, bool *given,
+                                       bool *known, struct mgx_ints *out) MGX_NODISCARD;
 // --- not now ---
-enum mgx_status mgx_onnx_defer(struct mgx_onnx_node *n) MGX_NODISCARD;
-// MGX_UNSUPPORTED / MGX_INVALID with node, operator, opset and file added; `hint` says what would
-// help.
-enum mgx_status mgx_onnx_unsupported(struct mgx_onnx_node *n, const char *fmt, ...)
-    MGX_PRINTF(2, 3);
-enum mgx_status mgx_onnx_invalid(struct mgx_onnx_node *n, const char *fmt, ...) MGX_PRINTF(2, 3);
+enum mgx_status mgx_onnx_defer(struct mgx_node *n) MGX_NODISCARD;
 
 #define ONNX(name) extern const struct mgx_onnx_op mgx_onnx_##name;
 #include "onnx_list.inc"

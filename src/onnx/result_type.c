@@ -5,22 +5,22 @@
 
 #include "onnx/graph.h"
 
-static enum mgx_type type_of_input(const struct mgx_onnx_node *n, int i)
+static enum mgx_type type_of_input(const struct mgx_node *n, int i)
 {
-    const struct mgx_ins *in = mgx_onnx_in(n, i);
+    const struct mgx_ins *in = mgx_node_in(n, i);
     return in ? in->shape.type : MGX_FLOAT;
 }
 
-static enum mgx_type element_of_input(const struct mgx_onnx_node *n, int i)
+static enum mgx_type element_of_input(const struct mgx_node *n, int i)
 {
-    const struct mgx_ins *in = mgx_onnx_in(n, i);
+    const struct mgx_ins *in = mgx_node_in(n, i);
     if (!in)
         return MGX_FLOAT;
     return in->shape.sub_count ? in->shape.sub[0].type : in->shape.type;
 }
 
 // The type an attribute names, if it does.
-static bool type_of_attribute(const struct mgx_onnx_node *n, const char *name, enum mgx_type *out)
+static bool type_of_attribute(const struct mgx_node *n, const char *name, enum mgx_type *out)
 {
     const int64_t number = mgx_onnx_has(n, name) ? mgx_onnx_int(n, name, 0) : 0;
     struct mgx_diag ignored;
@@ -28,13 +28,13 @@ static bool type_of_attribute(const struct mgx_onnx_node *n, const char *name, e
     return number && mgx_onnx_type_of(number, out, &ignored) == MGX_OK;
 }
 
-static enum mgx_type type_of_tensor(const struct mgx_onnx_node *n, const char *name)
+static enum mgx_type type_of_tensor(const struct mgx_node *n, const char *name)
 {
     const struct mgx_ins *value = mgx_onnx_has(n, name) ? mgx_onnx_tensor(n, name) : NULL;
     return value ? value->shape.type : MGX_FLOAT;
 }
 
-static enum mgx_type type_of_code(const struct mgx_onnx_node *n, char code, bool *sequence)
+static enum mgx_type type_of_code(const struct mgx_node *n, char code, bool *sequence)
 {
     switch (code) {
     case 'b':
@@ -67,7 +67,7 @@ static enum mgx_type type_of_code(const struct mgx_onnx_node *n, char code, bool
 // --- Loop, If and Scan: what their body says ---
 
 // Shapes of what a body is given, as far as types go.
-static struct mgx_shape *given_to_body(const struct mgx_onnx_node *n, int *count)
+static struct mgx_shape *given_to_body(const struct mgx_node *n, int *count)
 {
     const bool loop = strcmp(n->op_type, "Loop") == 0;
     const int first = strcmp(n->op_type, "If") == 0 ? n->in_count : n->opset < 9 && !loop;
@@ -85,7 +85,7 @@ static struct mgx_shape *given_to_body(const struct mgx_onnx_node *n, int *count
 
 // Takes back what a trial added, the bodies in its body first, and what it had to say; only that
 // memory ran out stays said.
-static void end_trial(const struct mgx_onnx_node *n, int module_count, const struct mgx_diag *said,
+static void end_trial(const struct mgx_node *n, int module_count, const struct mgx_diag *said,
                       const struct mgx_diag *built)
 {
     struct mgx_program *p = n->module->program;
@@ -101,8 +101,8 @@ static void end_trial(const struct mgx_onnx_node *n, int module_count, const str
 
 // A body that does not declare its results is imported to see them, and goes. Not in bodies of
 // bodies, where trials would multiply.
-static bool type_of_trial(const struct mgx_onnx_node *n, const char *name, int i,
-                          enum mgx_type *type, bool *sequence)
+static bool type_of_trial(const struct mgx_node *n, const char *name, int i, enum mgx_type *type,
+                          bool *sequence)
 {
     enum { DEEPEST = 2 };
     struct mgx_program *p = n->module->program;
@@ -123,7 +123,7 @@ static bool type_of_trial(const struct mgx_onnx_node *n, const char *name, int i
     return good && *type != MGX_TUPLE && *type != MGX_SEQUENCE;
 }
 
-enum mgx_type mgx_onnx_result_type(const struct mgx_onnx_node *n, int i, bool *sequence)
+enum mgx_type mgx_onnx_result_type(const struct mgx_node *n, int i, bool *sequence)
 {
     const char *codes = n->rule && n->rule->result ? n->rule->result : "0";
     const char *name = n->rule ? n->rule->result_attribute : NULL;

@@ -6,55 +6,55 @@
 
 #include "onnx/build.h"
 
-static enum mgx_status unary(struct mgx_onnx_node *n)
+static enum mgx_status unary(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, 1));
-    n->out[0] = mgx_onnx_unary(n, n->rule->op, n->in[0]);
+    TRY(mgx_node_need(n, 1, 1));
+    n->out[0] = mgx_build_unary(n, n->rule->op, n->in[0]);
     return MGX_OK;
 }
 
 // Unary predicates: bool results.
-static enum mgx_status predicate(struct mgx_onnx_node *n)
+static enum mgx_status predicate(struct mgx_node *n)
 {
     TRY(unary(n));
-    n->out[0] = mgx_onnx_convert(n, n->out[0], MGX_BOOL);
+    n->out[0] = mgx_build_convert(n, n->out[0], MGX_BOOL);
     return MGX_OK;
 }
 
 // The rules below build on these two; a deferred node is finished, so they ask before.
-static enum mgx_status emit_binary(struct mgx_onnx_node *n)
+static enum mgx_status emit_binary(struct mgx_node *n)
 {
     struct mgx_ins *v[2] = {n->in[0], n->in[1]};
-    TRY(mgx_build_align(n, &v[1]));
+    TRY(mgx_onnx_align(n, &v[1]));
     mgx_build_unify(n, v, 2);
-    n->out[0] = mgx_onnx_binary(n, n->rule->op, v[0], v[1]);
+    n->out[0] = mgx_build_binary(n, n->rule->op, v[0], v[1]);
     return MGX_OK;
 }
 
-static enum mgx_status binary(struct mgx_onnx_node *n)
+static enum mgx_status binary(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 2));
+    TRY(mgx_node_need(n, 2, 2));
     return mgx_build_ranked(n) ? emit_binary(n) : mgx_onnx_defer(n);
 }
 
-static enum mgx_status compare(struct mgx_onnx_node *n)
+static enum mgx_status compare(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 2));
+    TRY(mgx_node_need(n, 2, 2));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     TRY(emit_binary(n));
-    n->out[0] = mgx_onnx_convert(n, n->out[0], MGX_BOOL);
+    n->out[0] = mgx_build_convert(n, n->out[0], MGX_BOOL);
     return MGX_OK;
 }
 
 // a >= b as (a > b) or (a == b): unlike not (a < b) it is false for NaN.
-static enum mgx_status compare_or_equal(struct mgx_onnx_node *n)
+static enum mgx_status compare_or_equal(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 2));
+    TRY(mgx_node_need(n, 2, 2));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     TRY(emit_binary(n));
-    struct mgx_ins *strict = mgx_onnx_convert(n, n->out[0], MGX_BOOL);
+    struct mgx_ins *strict = mgx_build_convert(n, n->out[0], MGX_BOOL);
     struct mgx_ins *v[2] = {n->in[0], n->in[1]};
     mgx_build_unify(n, v, 2);
     n->out[0] = mgx_build_logical_or(n, strict, mgx_build_equal(n, v[0], v[1]));
@@ -62,7 +62,7 @@ static enum mgx_status compare_or_equal(struct mgx_onnx_node *n)
 }
 
 // One to any number of operands, folded from the left.
-static struct mgx_ins *fold(struct mgx_onnx_node *n)
+static struct mgx_ins *fold(struct mgx_node *n)
 {
     struct mgx_ins **v = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, n->in_count);
     if (!v) {
@@ -73,22 +73,22 @@ static struct mgx_ins *fold(struct mgx_onnx_node *n)
     mgx_build_unify(n, v, n->in_count);
     struct mgx_ins *y = v[0];
     for (int i = 1; i < n->in_count; i++)
-        y = mgx_onnx_binary(n, n->rule->op, y, v[i]);
+        y = mgx_build_binary(n, n->rule->op, y, v[i]);
     return y;
 }
 
-static enum mgx_status variadic(struct mgx_onnx_node *n)
+static enum mgx_status variadic(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need_all(n));
+    TRY(mgx_node_need_all(n));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     n->out[0] = fold(n);
     return MGX_OK;
 }
 
-static enum mgx_status mean(struct mgx_onnx_node *n)
+static enum mgx_status mean(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need_all(n));
+    TRY(mgx_node_need_all(n));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     struct mgx_ins *sum = fold(n);
@@ -98,23 +98,23 @@ static enum mgx_status mean(struct mgx_onnx_node *n)
 
 // Values that are not tensors (sequences, optionals) pass through as they are, and so does an
 // optional input that is absent.
-static enum mgx_status identity(struct mgx_onnx_node *n)
+static enum mgx_status identity(struct mgx_node *n)
 {
     if (n->in_count == 1 && !n->in[0]) {
-        n->out[0] = mgx_onnx_undefined(n);
+        n->out[0] = mgx_build_undefined(n);
         return MGX_OK;
     }
-    TRY(mgx_onnx_need(n, 1, 1));
+    TRY(mgx_node_need(n, 1, 1));
     const enum mgx_type type = n->in[0]->shape.type;
     n->out[0] = type == MGX_SEQUENCE || type == MGX_TUPLE
                     ? n->in[0]
-                    : mgx_onnx_unary(n, &mgx_op_identity, n->in[0]);
+                    : mgx_build_unary(n, &mgx_op_identity, n->in[0]);
     return MGX_OK;
 }
 
-static enum mgx_status where(struct mgx_onnx_node *n)
+static enum mgx_status where(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 3, 3));
+    TRY(mgx_node_need(n, 3, 3));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     struct mgx_ins *v[2] = {n->in[1], n->in[2]};

@@ -70,14 +70,6 @@ static size_t bits_of(enum mgx_type type)
     }
 }
 
-static size_t alignment_of(enum mgx_type type)
-{
-    const size_t size = type == MGX_COMPLEX64    ? 4
-                        : type == MGX_COMPLEX128 ? 8
-                                                 : mgx_type_size(type);
-    return size ? size : 1;
-}
-
 // --- the message ---
 
 enum field {
@@ -188,27 +180,12 @@ static void unpack_bits(const uint8_t *from, uint8_t *to, int64_t count, int bit
     }
 }
 
-static bool only_zeros_and_ones(const uint8_t *p, size_t size)
+static bool needs_copy(const struct mgx_shape *shape, const struct mgx_region *raw)
 {
-    uint8_t seen = 0;
-    for (size_t i = 0; i < size; i++)
-        seen |= p[i];
-    return seen <= 1;
+    return bits_of(shape->type) < 8 || !mgx_region_is_usable(raw, shape);
 }
 
-enum { WEIGHT = 16 << 10 }; // bytes of floats that may stay misaligned
-
-static bool needs_copy(const struct mgx_shape *shape, const struct mgx_onnx_region *raw)
-{
-    const bool weight = shape->type == MGX_FLOAT && raw->size >= WEIGHT;
-    return bits_of(shape->type) < 8 ||
-           (!weight && (uintptr_t)raw->data % alignment_of(shape->type)) ||
-           (shape->type == MGX_BOOL && !only_zeros_and_ones(raw->data, raw->size));
-}
-
-enum { PIECE = 4 << 20 };
-
-static void copy_raw(const struct mgx_onnx_region *raw, struct mgx_tensor *to)
+static void copy_raw(const struct mgx_region *raw, struct mgx_tensor *to)
 {
     const int bits = (int)bits_of(to->shape.type);
     const int64_t count = mgx_shape_elements(&to->shape);
@@ -218,24 +195,16 @@ static void copy_raw(const struct mgx_onnx_region *raw, struct mgx_tensor *to)
                     to->shape.type == MGX_INT4 || to->shape.type == MGX_INT2);
         return;
     }
-    for (size_t done = 0; done < raw->size;) { // piece by piece: memory holds one piece twice
-        const size_t size = raw->size - done < PIECE ? raw->size - done : PIECE;
-        memcpy(out + done, raw->data + done, size);
-        if (raw->file)
-            mgx_file_forget(raw->file, raw->data + done, size);
-        done += size;
-    }
+    mgx_region_copy(raw, out);
     for (int64_t i = 0; to->shape.type == MGX_BOOL && i < count; i++)
         out[i] = out[i] != 0;
 }
 
-static enum mgx_status from_raw(const struct mgx_onnx_region *raw, const struct mgx_shape *shape,
+static enum mgx_status from_raw(const struct mgx_region *raw, const struct mgx_shape *shape,
                                 struct mgx_tensor *out, struct mgx_diag *diag)
 {
     if (!needs_copy(shape, raw)) {
-        *out = (struct mgx_tensor){.shape = *shape,
-                                   .data = (void *)raw->data,
-                                   .storage = mgx_storage_retain(raw->storage)};
+        *out = mgx_region_show(raw, shape);
         return MGX_OK;
     }
     TRY(mgx_tensor_create(out, shape, diag));
@@ -251,7 +220,7 @@ static size_t raw_size(const struct mgx_shape *shape)
 }
 
 static enum mgx_status external(struct mgx_onnx_import *import, const struct header *h,
-                                const struct mgx_shape *shape, struct mgx_onnx_region *raw)
+                                const struct mgx_shape *shape, struct mgx_region *raw)
 {
     if (h->has_raw || h->typed)
         return mgx_fail(import->diag, MGX_INVALID,
@@ -299,7 +268,7 @@ static uint32_t field_of(enum mgx_type type)
 }
 
 // A packed list of floats or doubles in one piece is as good as raw bytes.
-static bool as_raw(const struct header *h, struct mgx_onnx_region *raw)
+static bool as_raw(const struct header *h, struct mgx_region *raw)
 {
     struct mgx_wire_field f;
     int pieces = 0;
@@ -437,10 +406,10 @@ static enum mgx_status read_inside(struct mgx_onnx_import *import, const struct 
                                    const struct mgx_shape *shape, struct mgx_tensor *out)
 {
     struct mgx_diag *diag = import->diag;
-    struct mgx_onnx_region raw = {.data = (const uint8_t *)h->raw.text,
-                                  .size = h->raw.size,
-                                  .file = import->source.file,
-                                  .storage = import->source.storage};
+    struct mgx_region raw = {.data = (const uint8_t *)h->raw.text,
+                             .size = h->raw.size,
+                             .file = import->source.file,
+                             .storage = import->source.storage};
     if (shape->type == MGX_STRING && h->has_raw)
         return mgx_fail(diag, MGX_INVALID, "strings cannot be raw_data");
     if (h->typed && h->typed != field_of(shape->type))
@@ -465,7 +434,7 @@ enum mgx_status mgx_onnx_read_tensor(struct mgx_onnx_import *import, struct mgx_
 {
     struct header h;
     struct mgx_shape shape;
-    struct mgx_onnx_region raw;
+    struct mgx_region raw;
     *out = (struct mgx_tensor){0};
     enum mgx_status status = read_header(w, &h, import->diag);
     if (status == MGX_OK)

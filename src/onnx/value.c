@@ -75,11 +75,11 @@ enum mgx_status mgx_onnx_load_value(struct mgx_tensor *out, const char *path,
     *out = (struct mgx_tensor){0};
     enum mgx_status status = mgx_onnx_begin(&import, NULL, diag);
     if (status == MGX_OK)
-        status = mgx_onnx_source_file(&import.source, path, import.diag);
+        status = mgx_source_open(&import.source, path, import.diag);
     if (status == MGX_OK)
         status = read_message(&import, import.source.bytes, like, 0, out);
     if (status == MGX_OK)
-        status = mgx_onnx_source_check(&import.source, import.diag);
+        status = mgx_source_check(&import.source, import.diag);
     if (status != MGX_OK) {
         mgx_tensor_release(out);
         if (import.source.storage) // else the text begins with it

@@ -8,16 +8,16 @@
 #include "onnx/build.h"
 
 // Values of one attribute, or `fallback` for each axis; all within [low, 2^31).
-static enum mgx_status read_list(struct mgx_onnx_node *n, const char *name, int count, int64_t low,
+static enum mgx_status read_list(struct mgx_node *n, const char *name, int count, int64_t low,
                                  int64_t fallback, int64_t *out)
 {
     const struct mgx_ints list = mgx_onnx_ints(n, name);
     if (list.count && list.count != count)
-        return mgx_onnx_invalid(n, "%s has %d entries, expected %d", name, list.count, count);
+        return mgx_node_invalid(n, "%s has %d entries, expected %d", name, list.count, count);
     for (int i = 0; i < count; i++) {
         out[i] = list.count ? list.v[i] : fallback;
         if (out[i] < low || out[i] > INT32_MAX)
-            return mgx_onnx_invalid(n, "%s[%d] is %lld, outside %lld..%d", name, i,
+            return mgx_node_invalid(n, "%s[%d] is %lld, outside %lld..%d", name, i,
                                     (long long)out[i], (long long)low, INT32_MAX);
     }
     return MGX_OK;
@@ -32,7 +32,7 @@ static void pad_same(struct mgx_onnx_window *w, int i, int64_t length, bool lowe
     w->pads[i + w->spatial] = total - w->pads[i];
 }
 
-static enum mgx_status read_pads(struct mgx_onnx_node *n, const struct mgx_ins *x,
+static enum mgx_status read_pads(struct mgx_node *n, const struct mgx_ins *x,
                                  struct mgx_onnx_window *w)
 {
     const char *mode = mgx_onnx_text(n, "auto_pad", "NOTSET");
@@ -42,7 +42,7 @@ static enum mgx_status read_pads(struct mgx_onnx_node *n, const struct mgx_ins *
         return MGX_OK;
     const bool lower = strcmp(mode, "SAME_LOWER") == 0;
     if (!lower && strcmp(mode, "SAME_UPPER") != 0 && strcmp(mode, "SAME") != 0)
-        return mgx_onnx_invalid(
+        return mgx_node_invalid(
             n, "auto_pad is \"%.40s\", not NOTSET, SAME_UPPER, SAME_LOWER or VALID", mode);
     for (int i = 0; i < w->spatial; i++)
         if (!mgx_build_fixed_dim(x, i + 2))
@@ -52,18 +52,18 @@ static enum mgx_status read_pads(struct mgx_onnx_node *n, const struct mgx_ins *
     return MGX_OK;
 }
 
-enum mgx_status mgx_onnx_window_read(struct mgx_onnx_node *n, const struct mgx_ins *x,
+enum mgx_status mgx_onnx_window_read(struct mgx_node *n, const struct mgx_ins *x,
                                      const int64_t *kernel, struct mgx_onnx_window *w)
 {
-    *w = (struct mgx_onnx_window){.spatial = mgx_onnx_rank(x) - 2};
+    *w = (struct mgx_onnx_window){.spatial = mgx_build_rank(x) - 2};
     if (w->spatial < 1)
-        return mgx_onnx_invalid(n, "input has rank %d, below 3", mgx_onnx_rank(x));
+        return mgx_node_invalid(n, "input has rank %d, below 3", mgx_build_rank(x));
     if (!kernel && !mgx_onnx_has(n, "kernel_shape"))
-        return mgx_onnx_invalid(n, "no kernel_shape given");
+        return mgx_node_invalid(n, "no kernel_shape given");
     TRY(read_list(n, "kernel_shape", w->spatial, 1, 1, w->kernel));
     for (int i = 0; kernel && mgx_onnx_has(n, "kernel_shape") && i < w->spatial; i++)
         if (w->kernel[i] != kernel[i])
-            return mgx_onnx_invalid(n, "kernel_shape[%d] is %lld, the weights have %lld", i,
+            return mgx_node_invalid(n, "kernel_shape[%d] is %lld, the weights have %lld", i,
                                     (long long)w->kernel[i], (long long)kernel[i]);
     if (kernel)
         memcpy(w->kernel, kernel, (size_t)w->spatial * sizeof *kernel);
@@ -74,7 +74,7 @@ enum mgx_status mgx_onnx_window_read(struct mgx_onnx_node *n, const struct mgx_i
 
 void mgx_onnx_window_global(const struct mgx_ins *x, struct mgx_onnx_window *w)
 {
-    *w = (struct mgx_onnx_window){.spatial = mgx_onnx_rank(x) - 2};
+    *w = (struct mgx_onnx_window){.spatial = mgx_build_rank(x) - 2};
     for (int i = 0; i < w->spatial; i++) {
         w->kernel[i] = mgx_build_fixed_dim(x, i + 2) ? x->shape.lens[i + 2] : 0;
         w->strides[i] = w->dilations[i] = 1;

@@ -14,7 +14,7 @@ struct mgx_onnx_window {
 
 // `kernel` gives the kernel's lengths where the attribute is absent (NULL: it is required).
 // auto_pad becomes pads unless a length it depends on is unknown.
-enum mgx_status mgx_onnx_window_read(struct mgx_onnx_node *n, const struct mgx_ins *x,
+enum mgx_status mgx_onnx_window_read(struct mgx_node *n, const struct mgx_ins *x,
                                      const int64_t *kernel,
                                      struct mgx_onnx_window *w) MGX_NODISCARD;
 // A window over all of x's spatial axes (lengths 0 where unknown).

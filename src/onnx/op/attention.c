@@ -23,15 +23,15 @@ struct attention {
 
 // --- operands ---
 
-static enum mgx_status split(struct mgx_onnx_node *n, const char *name, struct mgx_ins **x)
+static enum mgx_status split(struct mgx_node *n, const char *name, struct mgx_ins **x)
 {
     const int64_t heads = mgx_onnx_int(n, name, 0);
-    if (mgx_onnx_rank(*x) == 4)
+    if (mgx_build_rank(*x) == 4)
         return MGX_OK;
-    if (mgx_onnx_rank(*x) != 3 || heads < 1 || (*x)->shape.lens[2] % heads != 0)
-        return mgx_onnx_invalid(
+    if (mgx_build_rank(*x) != 3 || heads < 1 || (*x)->shape.lens[2] % heads != 0)
+        return mgx_node_invalid(
             n, "an operand of rank %d, its last axis %lld, has no %lld heads (%s)",
-            mgx_onnx_rank(*x), mgx_onnx_rank(*x) == 3 ? (long long)(*x)->shape.lens[2] : 0,
+            mgx_build_rank(*x), mgx_build_rank(*x) == 3 ? (long long)(*x)->shape.lens[2] : 0,
             (long long)heads, name);
     *x = mgx_build_split_heads(n, *x, heads);
     return *x ? MGX_OK : mgx_program_status(n->module->program, n->diag);
@@ -40,12 +40,12 @@ static enum mgx_status split(struct mgx_onnx_node *n, const char *name, struct m
 // The last axis of a three-dimensional operand must be known to be split.
 static bool can_split(const struct mgx_ins *x)
 {
-    const int rank = mgx_onnx_rank(x);
+    const int rank = mgx_build_rank(x);
     return rank == 4 || (rank == 3 && mgx_build_fixed_dim(x, 2)) || (rank >= 0 && rank < 3);
 }
 
 // Key and value heads as often as the queries need them.
-static enum mgx_status share_heads(struct mgx_onnx_node *n, struct attention *a, bool *later)
+static enum mgx_status share_heads(struct mgx_node *n, struct attention *a, bool *later)
 {
     struct mgx_ins *const v[] = {a->q, a->k, a->v};
     for (int i = 0; i < 3; i++)
@@ -54,7 +54,7 @@ static enum mgx_status share_heads(struct mgx_onnx_node *n, struct attention *a,
         return MGX_OK;
     const int64_t heads = a->q->shape.lens[1], shared = a->k->shape.lens[1];
     if (shared < 1 || heads % shared != 0)
-        return mgx_onnx_invalid(n, "%lld query heads do not share %lld key heads", (long long)heads,
+        return mgx_node_invalid(n, "%lld query heads do not share %lld key heads", (long long)heads,
                                 (long long)shared);
     a->k = mgx_build_repeat_heads(n, a->k, heads / shared);
     a->v = mgx_build_repeat_heads(n, a->v, heads / shared);
@@ -62,7 +62,7 @@ static enum mgx_status share_heads(struct mgx_onnx_node *n, struct attention *a,
 }
 
 // New keys or values after those of the cache.
-static struct mgx_ins *extend(struct mgx_onnx_node *n, struct mgx_ins *past, struct mgx_ins *now)
+static struct mgx_ins *extend(struct mgx_node *n, struct mgx_ins *past, struct mgx_ins *now)
 {
     return past ? mgx_build_concat(n, 2, (struct mgx_ins *const[]){past, now}, 2) : now;
 }
@@ -71,7 +71,7 @@ static struct mgx_ins *extend(struct mgx_onnx_node *n, struct mgx_ins *past, str
 
 // (tokens, 1): the position of each query among the keys, (batch, 1, tokens, 1) with
 // nonpad_kv_seqlen.
-static struct mgx_ins *query_positions(struct mgx_onnx_node *n, const struct attention *a)
+static struct mgx_ins *query_positions(struct mgx_node *n, const struct attention *a)
 {
     struct mgx_ins *i = mgx_build_indices(n, a->q, 2);
     i = i ? mgx_build_per_axis(n, i, 0, 2) : NULL;
@@ -83,7 +83,7 @@ static struct mgx_ins *query_positions(struct mgx_onnx_node *n, const struct att
     return mgx_build_add(n, i, mgx_build_per_axis(n, first, 0, 4));
 }
 
-static struct mgx_ins *both(struct mgx_onnx_node *n, struct mgx_ins *a, struct mgx_ins *b)
+static struct mgx_ins *both(struct mgx_node *n, struct mgx_ins *a, struct mgx_ins *b)
 {
     return a && b ? mgx_build_logical_and(n, a, b) : a ? a : b;
 }
@@ -99,7 +99,7 @@ static bool ends_within(const struct attention *a)
 }
 
 // Which keys a query may see by order, window and padding; NULL if all.
-static struct mgx_ins *visible(struct mgx_onnx_node *n, struct attention *a)
+static struct mgx_ins *visible(struct mgx_node *n, struct attention *a)
 {
     const bool causal = mgx_onnx_int(n, "is_causal", 0) != 0;
     const int64_t left = mgx_onnx_int(n, "left_window_size", -1);
@@ -123,9 +123,9 @@ static struct mgx_ins *visible(struct mgx_onnx_node *n, struct attention *a)
 }
 
 // The mask as far as the keys go: what it lacks at the end (from opset 24 on it may) is not seen.
-static struct mgx_ins *mask_of_keys(struct mgx_onnx_node *n, const struct attention *a)
+static struct mgx_ins *mask_of_keys(struct mgx_node *n, const struct attention *a)
 {
-    const int rank = mgx_onnx_rank(a->mask);
+    const int rank = mgx_build_rank(a->mask);
     const double unseen = a->mask->shape.type == MGX_BOOL ? 0 : -INFINITY;
     int64_t pads[2 * MGX_MAX_RANK] = {0};
     if (rank < 1 || n->opset < 24)
@@ -135,14 +135,14 @@ static struct mgx_ins *mask_of_keys(struct mgx_onnx_node *n, const struct attent
         return mgx_build_pad(n, a->mask, pads, unseen);
     }
     struct mgx_ins *parts[2] = {
-        mgx_onnx_literal_ints(n, pads, 2 * rank - 1),
+        mgx_build_literal_ints(n, pads, 2 * rank - 1),
         mgx_build_sub(n, mgx_build_dim(n, a->k, 2), mgx_build_dim(n, a->mask, rank - 1))};
-    return mgx_onnx_emit(n, &mgx_op_pad, MGX_ATTRS(mgx_real("value", unseen)),
-                         MGX_IN(a->mask, mgx_build_concat(n, 0, parts, 2)));
+    return mgx_build_emit(n, &mgx_op_pad, MGX_ATTRS(mgx_real("value", unseen)),
+                          MGX_IN(a->mask, mgx_build_concat(n, 0, parts, 2)));
 }
 
 // NULL if there is nothing to add.
-static struct mgx_ins *bias(struct mgx_onnx_node *n, struct attention *a)
+static struct mgx_ins *bias(struct mgx_node *n, struct attention *a)
 {
     struct mgx_ins *seen = visible(n, a);
     struct mgx_ins *mask = a->mask ? mask_of_keys(n, a) : NULL;
@@ -154,17 +154,16 @@ static struct mgx_ins *bias(struct mgx_onnx_node *n, struct attention *a)
         }
     }
     if (mask)
-        mask = mgx_onnx_convert(n, mask, a->type);
+        mask = mgx_build_convert(n, mask, a->type);
     if (!seen)
         return mask;
-    struct mgx_ins *hidden = mgx_build_where(n, seen, mgx_onnx_scalar(n, a->type, 0),
-                                             mgx_onnx_scalar(n, a->type, -INFINITY));
+    struct mgx_ins *hidden = mgx_build_where(n, seen, mgx_build_scalar(n, a->type, 0),
+                                             mgx_build_scalar(n, a->type, -INFINITY));
     return mask ? mgx_build_add(n, mask, hidden) : hidden;
 }
 
 // x with 0 in the rows whose bias hides everything.
-static struct mgx_ins *zero_hidden_rows(struct mgx_onnx_node *n, struct mgx_ins *add,
-                                        struct mgx_ins *x)
+static struct mgx_ins *zero_hidden_rows(struct mgx_node *n, struct mgx_ins *add, struct mgx_ins *x)
 {
     if (!add || !x)
         return NULL;
@@ -177,12 +176,12 @@ static struct mgx_ins *zero_hidden_rows(struct mgx_onnx_node *n, struct mgx_ins 
 // --- scores ---
 
 // scale * Q K'. In half precision both factors take their share first, lest the product overflow.
-static struct mgx_ins *scores(struct mgx_onnx_node *n, const struct attention *a)
+static struct mgx_ins *scores(struct mgx_node *n, const struct attention *a)
 {
     const int64_t swap[4] = {0, 1, 3, 2};
     const double given = mgx_onnx_real(n, "scale", 0);
     const double scale = mgx_onnx_has(n, "scale") ? given : 1 / sqrt((double)a->q->shape.lens[3]);
-    struct mgx_ins *turned = mgx_onnx_transpose(n, a->k, swap, 4);
+    struct mgx_ins *turned = mgx_build_transpose(n, a->k, swap, 4);
     if (a->type != MGX_HALF || scale < 0)
         return mgx_build_with(n, &mgx_op_mul, mgx_build_matmul(n, &mgx_op_dot, a->q, turned),
                               scale);
@@ -190,12 +189,12 @@ static struct mgx_ins *scores(struct mgx_onnx_node *n, const struct attention *a
                             mgx_build_with(n, &mgx_op_mul, turned, sqrt(scale)));
 }
 
-static struct mgx_ins *softmax(struct mgx_onnx_node *n, struct mgx_ins *x)
+static struct mgx_ins *softmax(struct mgx_node *n, struct mgx_ins *x)
 {
-    return mgx_onnx_emit(n, &mgx_op_softmax, MGX_ATTRS(mgx_int("axis", 3)), MGX_IN(x));
+    return mgx_build_emit(n, &mgx_op_softmax, MGX_ATTRS(mgx_int("axis", 3)), MGX_IN(x));
 }
 
-static enum mgx_status attend(struct mgx_onnx_node *n, struct attention *a)
+static enum mgx_status attend(struct mgx_node *n, struct attention *a)
 {
     enum mgx_type precise = a->type;
     if (mgx_onnx_has(n, "softmax_precision"))
@@ -209,7 +208,7 @@ static enum mgx_status attend(struct mgx_onnx_node *n, struct attention *a)
     struct mgx_ins *add = bias(n, a);
     struct mgx_ins *biased = add ? mgx_build_add(n, capped, add) : capped;
     struct mgx_ins *share =
-        mgx_onnx_convert(n, softmax(n, mgx_onnx_convert(n, biased, precise)), a->type);
+        mgx_build_convert(n, softmax(n, mgx_build_convert(n, biased, precise)), a->type);
     struct mgx_ins *y = mgx_build_matmul(n, &mgx_op_dot, share, a->v);
     const bool guard = add && !a->sure;
     if (guard)
@@ -224,9 +223,9 @@ static enum mgx_status attend(struct mgx_onnx_node *n, struct attention *a)
     return MGX_OK;
 }
 
-static enum mgx_status read(struct mgx_onnx_node *n, struct attention *a, bool *later)
+static enum mgx_status read(struct mgx_node *n, struct attention *a, bool *later)
 {
-    TRY(mgx_onnx_need(n, 3, 7));
+    TRY(mgx_node_need(n, 3, 7));
     *later = !mgx_build_ranked(n);
     for (int i = 0; i < 3; i++)
         *later |= !can_split(n->in[i]);
@@ -235,17 +234,17 @@ static enum mgx_status read(struct mgx_onnx_node *n, struct attention *a, bool *
     *a = (struct attention){.q = n->in[0],
                             .k = n->in[1],
                             .v = n->in[2],
-                            .mask = mgx_onnx_in(n, 3),
-                            .valid = mgx_onnx_in(n, 6),
-                            .past = mgx_onnx_in(n, 4),
+                            .mask = mgx_node_in(n, 3),
+                            .valid = mgx_node_in(n, 6),
+                            .past = mgx_node_in(n, 4),
                             .type = n->in[0]->shape.type};
     TRY(split(n, "q_num_heads", &a->q));
     TRY(split(n, "kv_num_heads", &a->k));
     TRY(split(n, "kv_num_heads", &a->v));
-    if ((mgx_onnx_in(n, 4) == NULL) != (mgx_onnx_in(n, 5) == NULL))
-        return mgx_onnx_invalid(n, "past_key and past_value come together");
-    a->k = extend(n, mgx_onnx_in(n, 4), a->k);
-    a->v = extend(n, mgx_onnx_in(n, 5), a->v);
+    if ((mgx_node_in(n, 4) == NULL) != (mgx_node_in(n, 5) == NULL))
+        return mgx_node_invalid(n, "past_key and past_value come together");
+    a->k = extend(n, mgx_node_in(n, 4), a->k);
+    a->v = extend(n, mgx_node_in(n, 5), a->v);
     if (!a->k || !a->v)
         return mgx_program_status(n->module->program, n->diag);
     if (n->out_count > 1)
@@ -256,7 +255,7 @@ static enum mgx_status read(struct mgx_onnx_node *n, struct attention *a, bool *
     return *later ? MGX_OK : share_heads(n, a, later);
 }
 
-static enum mgx_status import(struct mgx_onnx_node *n)
+static enum mgx_status import(struct mgx_node *n)
 {
     struct attention a;
     bool later = false;
@@ -264,7 +263,7 @@ static enum mgx_status import(struct mgx_onnx_node *n)
     if (later)
         return mgx_onnx_defer(n);
     TRY(attend(n, &a));
-    if (mgx_onnx_rank(n->in[0]) == 3)
+    if (mgx_build_rank(n->in[0]) == 3)
         n->out[0] = mgx_build_merge_heads(n, n->out[0]);
     return MGX_OK;
 }
@@ -274,34 +273,35 @@ const struct mgx_onnx_op mgx_onnx_attention = {
 // --- FlexAttention ---
 
 // The body `name` applied to x, which keeps its shape; x itself if there is none.
-static enum mgx_status apply(struct mgx_onnx_node *n, const char *name, struct mgx_ins **x)
+static enum mgx_status apply(struct mgx_node *n, const char *name, struct mgx_ins **x)
 {
     if (!mgx_onnx_has(n, name) || !*x)
         return MGX_OK;
     return mgx_onnx_inline(n, name, x, 1, x, 1);
 }
 
-static enum mgx_status flex(struct mgx_onnx_node *n)
+static enum mgx_status flex(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 3, 3));
+    TRY(mgx_node_need(n, 3, 3));
     if (!mgx_build_static(n))
         return mgx_onnx_defer(n);
     struct attention a = {
         .q = n->in[0], .k = n->in[1], .v = n->in[2], .type = n->in[0]->shape.type};
     for (int i = 0; i < 3; i++)
-        if (mgx_onnx_rank(n->in[i]) != 4)
-            return mgx_onnx_invalid(n, "operand %d has rank %d, not 4", i, mgx_onnx_rank(n->in[i]));
+        if (mgx_build_rank(n->in[i]) != 4)
+            return mgx_node_invalid(n, "operand %d has rank %d, not 4", i,
+                                    mgx_build_rank(n->in[i]));
     bool later = false;
     TRY(share_heads(n, &a, &later));
     enum mgx_type precise = a.type == MGX_DOUBLE ? MGX_DOUBLE : MGX_FLOAT;
     if (mgx_onnx_has(n, "softmax_precision"))
         TRY(mgx_onnx_type(n, mgx_onnx_int(n, "softmax_precision", 1), &precise));
-    struct mgx_ins *x = mgx_onnx_convert(n, scores(n, &a), precise);
+    struct mgx_ins *x = mgx_build_convert(n, scores(n, &a), precise);
     TRY(apply(n, "score_mod", &x));
     x = softmax(n, x);
     TRY(apply(n, "prob_mod", &x));
-    struct mgx_ins *y = mgx_build_matmul(n, &mgx_op_dot, x, mgx_onnx_convert(n, a.v, precise));
-    n->out[0] = mgx_onnx_convert(n, y, n->in[2]->shape.type);
+    struct mgx_ins *y = mgx_build_matmul(n, &mgx_op_dot, x, mgx_build_convert(n, a.v, precise));
+    n->out[0] = mgx_build_convert(n, y, n->in[2]->shape.type);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_flex_attention = {

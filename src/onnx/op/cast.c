@@ -13,46 +13,46 @@ static bool saturates(enum mgx_type from, enum mgx_type to)
 }
 
 // Values and infinities beyond the range of `type` brought to its ends; NaN stays.
-static struct mgx_ins *into_range(struct mgx_onnx_node *n, struct mgx_ins *x, enum mgx_type type)
+static struct mgx_ins *into_range(struct mgx_node *n, struct mgx_ins *x, enum mgx_type type)
 {
     if (x->shape.type == MGX_FLOAT || x->shape.type == MGX_DOUBLE || x->shape.type == MGX_HALF ||
         x->shape.type == MGX_BF16)
         return mgx_build_clamp(n, x, mgx_type_lowest(type), mgx_type_highest(type));
-    return mgx_build_clamp(n, mgx_onnx_convert(n, x, MGX_FLOAT), mgx_type_lowest(type),
+    return mgx_build_clamp(n, mgx_build_convert(n, x, MGX_FLOAT), mgx_type_lowest(type),
                            mgx_type_highest(type));
 }
 
-static enum mgx_status cast(struct mgx_onnx_node *n, enum mgx_type type)
+static enum mgx_status cast(struct mgx_node *n, enum mgx_type type)
 {
     struct mgx_ins *x = n->in[0];
     const enum mgx_type from = x->shape.type;
     if (from == type) {
-        n->out[0] = mgx_onnx_unary(n, &mgx_op_identity, x);
+        n->out[0] = mgx_build_unary(n, &mgx_op_identity, x);
         return MGX_OK;
     }
     if (type == MGX_FP8E8M0) {
         n->out[0] =
-            mgx_onnx_emit(n, &mgx_op_convert_e8m0,
-                          MGX_ATTRS(mgx_text("rounding", mgx_onnx_text(n, "round_mode", "up")),
-                                    mgx_int("saturate", mgx_onnx_int(n, "saturate", 1) != 0)),
-                          MGX_IN(x));
+            mgx_build_emit(n, &mgx_op_convert_e8m0,
+                           MGX_ATTRS(mgx_text("rounding", mgx_onnx_text(n, "round_mode", "up")),
+                                     mgx_int("saturate", mgx_onnx_int(n, "saturate", 1) != 0)),
+                           MGX_IN(x));
         return MGX_OK;
     }
     if (saturates(from, type) && mgx_onnx_int(n, "saturate", 1)) {
-        if (mgx_onnx_rank(x) < 0)
+        if (mgx_build_rank(x) < 0)
             return mgx_onnx_defer(n);
         x = into_range(n, x, type);
     }
     const bool tiny =
         type == MGX_INT4 || type == MGX_UINT4 || type == MGX_INT2 || type == MGX_UINT2;
     if (tiny && mgx_type_is_float(from)) // wraps as integers do, where convert would saturate
-        x = mgx_onnx_convert(n, x, MGX_INT32);
-    n->out[0] = mgx_onnx_convert(n, x, type);
+        x = mgx_build_convert(n, x, MGX_INT32);
+    n->out[0] = mgx_build_convert(n, x, type);
     return MGX_OK;
 }
 
 // Before opset 6 the type was given by name.
-static enum mgx_status type_by_name(struct mgx_onnx_node *n, enum mgx_type *out)
+static enum mgx_status type_by_name(struct mgx_node *n, enum mgx_type *out)
 {
     static const char *const names[] = {"",        "FLOAT",  "UINT8",  "INT8",   "UINT16",
                                         "INT16",   "INT32",  "INT64",  "STRING", "BOOL",
@@ -61,15 +61,15 @@ static enum mgx_status type_by_name(struct mgx_onnx_node *n, enum mgx_type *out)
     for (int i = 1; i < (int)(sizeof names / sizeof *names); i++)
         if (strcmp(names[i], name) == 0)
             return mgx_onnx_type(n, i, out);
-    return mgx_onnx_invalid(n, "type \"%s\" is unknown", name);
+    return mgx_node_invalid(n, "type \"%s\" is unknown", name);
 }
 
-static enum mgx_status import_cast(struct mgx_onnx_node *n)
+static enum mgx_status import_cast(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, 1));
+    TRY(mgx_node_need(n, 1, 1));
     enum mgx_type type = MGX_FLOAT;
     if (!mgx_onnx_has(n, "to"))
-        return mgx_onnx_invalid(n, "attribute \"to\" is missing");
+        return mgx_node_invalid(n, "attribute \"to\" is missing");
     if (n->opset < 6)
         TRY(type_by_name(n, &type));
     else
@@ -82,9 +82,9 @@ const struct mgx_onnx_op mgx_onnx_cast = {.name = "Cast",
                                           .result = "@f",
                                           .result_attribute = "to"};
 
-static enum mgx_status cast_like(struct mgx_onnx_node *n)
+static enum mgx_status cast_like(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 2));
+    TRY(mgx_node_need(n, 2, 2));
     return cast(n, n->in[1]->shape.type);
 }
 const struct mgx_onnx_op mgx_onnx_cast_like = {

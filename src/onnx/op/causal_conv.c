@@ -5,33 +5,33 @@
 
 #include "onnx/build.h"
 
-static enum mgx_status import(struct mgx_onnx_node *n)
+static enum mgx_status import(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 4));
-    if (!mgx_onnx_is_static(n->in[0]) || !mgx_onnx_is_static(n->in[1]))
+    TRY(mgx_node_need(n, 2, 4));
+    if (!mgx_build_is_static(n->in[0]) || !mgx_build_is_static(n->in[1]))
         return mgx_onnx_defer(n);
     const struct mgx_shape *x = &n->in[0]->shape, *w = &n->in[1]->shape;
     if (x->rank != 3 || w->rank != 3 || w->lens[2] < 1)
-        return mgx_onnx_invalid(n, "input has rank %d and weights have rank %d, not 3", x->rank,
+        return mgx_node_invalid(n, "input has rank %d and weights have rank %d, not 3", x->rank,
                                 w->rank);
     const int64_t before = w->lens[2] - 1, pads[6] = {0, 0, before, 0, 0, 0};
-    struct mgx_ins *past = mgx_onnx_in(n, 3);
+    struct mgx_ins *past = mgx_node_in(n, 3);
     struct mgx_ins *whole =
         past ? mgx_build_concat(n, 2, (struct mgx_ins *const[]){past, n->in[0]}, 2)
              : mgx_build_pad(n, n->in[0], pads, 0);
     const int64_t none[2] = {0, 0}, one[1] = {1};
     struct mgx_ins *y =
-        mgx_onnx_emit(n, &mgx_op_convolution,
-                      MGX_ATTRS(mgx_ints("padding", none, 2), mgx_ints("stride", one, 1),
-                                mgx_ints("dilation", one, 1), mgx_int("group", x->lens[1])),
-                      MGX_IN(whole, n->in[1]));
-    if (mgx_onnx_in(n, 2))
+        mgx_build_emit(n, &mgx_op_convolution,
+                       MGX_ATTRS(mgx_ints("padding", none, 2), mgx_ints("stride", one, 1),
+                                 mgx_ints("dilation", one, 1), mgx_int("group", x->lens[1])),
+                       MGX_IN(whole, n->in[1]));
+    if (mgx_node_in(n, 2))
         y = mgx_build_add(n, y, mgx_build_per_axis(n, n->in[2], 1, 3));
     const char *activation = mgx_onnx_text(n, "activation", "none");
     if (strcmp(activation, "silu") == 0 || strcmp(activation, "swish") == 0)
         y = mgx_build_mul(n, y, mgx_build_sigmoid(n, y));
     else if (strcmp(activation, "none") != 0)
-        return mgx_onnx_invalid(n, "activation \"%s\" is not one of none, silu, swish", activation);
+        return mgx_node_invalid(n, "activation \"%s\" is not one of none, silu, swish", activation);
     n->out[0] = y;
     if (n->out_count > 1 && whole)
         n->out[1] =

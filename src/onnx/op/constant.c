@@ -10,8 +10,7 @@
 // --- Constant: exactly one of its attributes ---
 
 // The bytes lie in the block of the literal: the program's arena goes when instructions move.
-static struct mgx_ins *strings(struct mgx_onnx_node *n, const char *const *v, int count,
-                               bool scalar)
+static struct mgx_ins *strings(struct mgx_node *n, const char *const *v, int count, bool scalar)
 {
     struct mgx_diag *diag = &n->module->program->diag;
     const struct mgx_shape shape =
@@ -33,7 +32,7 @@ static struct mgx_ins *strings(struct mgx_onnx_node *n, const char *const *v, in
 }
 
 // Exactly one of the attributes says what the constant is.
-static enum mgx_status check_one_value(struct mgx_onnx_node *n)
+static enum mgx_status check_one_value(struct mgx_node *n)
 {
     static const char *const names[] = {"value",        "sparse_value", "value_int",
                                         "value_float",  "value_ints",   "value_floats",
@@ -43,13 +42,13 @@ static enum mgx_status check_one_value(struct mgx_onnx_node *n)
         if (!mgx_onnx_has(n, names[i]))
             continue;
         if (found)
-            return mgx_onnx_invalid(n, "has both %s and %s", found, names[i]);
+            return mgx_node_invalid(n, "has both %s and %s", found, names[i]);
         found = names[i];
     }
-    return found ? MGX_OK : mgx_onnx_invalid(n, "has none of the value attributes");
+    return found ? MGX_OK : mgx_node_invalid(n, "has none of the value attributes");
 }
 
-static enum mgx_status constant(struct mgx_onnx_node *n)
+static enum mgx_status constant(struct mgx_node *n)
 {
     TRY(check_one_value(n));
     const struct mgx_ints ints = mgx_onnx_ints(n, "value_ints");
@@ -65,7 +64,7 @@ static enum mgx_status constant(struct mgx_onnx_node *n)
     else if (mgx_onnx_has(n, "value_int"))
         n->out[0] = mgx_build_ints(n, &int_scalar, (int64_t[]){mgx_onnx_int(n, "value_int", 0)});
     else if (mgx_onnx_has(n, "value_float"))
-        n->out[0] = mgx_onnx_scalar(n, MGX_FLOAT, mgx_onnx_real(n, "value_float", 0));
+        n->out[0] = mgx_build_scalar(n, MGX_FLOAT, mgx_onnx_real(n, "value_float", 0));
     else if (mgx_onnx_has(n, "value_ints"))
         n->out[0] = mgx_build_ints(n, &int_vector, ints.v);
     else if (mgx_onnx_has(n, "value_floats"))
@@ -81,26 +80,26 @@ const struct mgx_onnx_op mgx_onnx_constant_ = {.name = "Constant", .import = con
 
 // --- ConstantOfShape ---
 
-static enum mgx_status constant_of_shape(struct mgx_onnx_node *n)
+static enum mgx_status constant_of_shape(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, 1));
+    TRY(mgx_node_need(n, 1, 1));
     struct mgx_ins *value =
-        mgx_onnx_has(n, "value") ? mgx_onnx_tensor(n, "value") : mgx_onnx_scalar(n, MGX_FLOAT, 0);
+        mgx_onnx_has(n, "value") ? mgx_onnx_tensor(n, "value") : mgx_build_scalar(n, MGX_FLOAT, 0);
     struct mgx_ints dims = {0};
     if (!value)
         return MGX_OK;
     if (mgx_shape_elements(&value->shape) != 1)
-        return mgx_onnx_invalid(n, "value has %lld elements, not 1",
+        return mgx_node_invalid(n, "value has %lld elements, not 1",
                                 (long long)mgx_shape_elements(&value->shape));
-    value = mgx_onnx_reshape(n, value, (int64_t[]){1}, 1);
-    if (!mgx_onnx_constant_ints(n, 0, &dims)) {
-        if (!mgx_onnx_is_static(n->in[0]))
+    value = mgx_build_reshape(n, value, (int64_t[]){1}, 1);
+    if (!mgx_node_constant_ints(n, 0, &dims)) {
+        if (!mgx_build_is_static(n->in[0]))
             return mgx_onnx_defer(n);
-        n->out[0] = mgx_onnx_emit(n, &mgx_op_broadcast_with_dims, NULL, MGX_IN(value, n->in[0]));
+        n->out[0] = mgx_build_emit(n, &mgx_op_broadcast_with_dims, NULL, MGX_IN(value, n->in[0]));
         return MGX_OK;
     }
     if (dims.count > MGX_MAX_RANK)
-        return mgx_onnx_unsupported(n, "rank %d is above %d", dims.count, MGX_MAX_RANK);
+        return mgx_node_unsupported(n, "rank %d is above %d", dims.count, MGX_MAX_RANK);
     if (dims.count == 0)
         n->out[0] = mgx_build_squeeze(n, value, (int64_t[]){0}, 1);
     else
@@ -114,26 +113,26 @@ const struct mgx_onnx_op mgx_onnx_constant_of_shape = {.name = "ConstantOfShape"
 
 // --- Expand ---
 
-static enum mgx_status expand(struct mgx_onnx_node *n)
+static enum mgx_status expand(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 2));
+    TRY(mgx_node_need(n, 2, 2));
     struct mgx_ins *x = n->in[0];
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     struct mgx_ints dims = {0};
-    if (!mgx_onnx_constant_ints(n, 1, &dims) || !mgx_onnx_is_static(x)) {
-        if (!mgx_onnx_is_static(n->in[1]))
+    if (!mgx_node_constant_ints(n, 1, &dims) || !mgx_build_is_static(x)) {
+        if (!mgx_build_is_static(n->in[1]))
             return mgx_onnx_defer(n);
-        n->out[0] = mgx_onnx_emit(n, &mgx_op_broadcast_with_dims, NULL, MGX_IN(x, n->in[1]));
+        n->out[0] = mgx_build_emit(n, &mgx_op_broadcast_with_dims, NULL, MGX_IN(x, n->in[1]));
         return MGX_OK;
     }
     if (dims.count > MGX_MAX_RANK)
-        return mgx_onnx_unsupported(n, "rank %d is above %d", dims.count, MGX_MAX_RANK);
+        return mgx_node_unsupported(n, "rank %d is above %d", dims.count, MGX_MAX_RANK);
     struct mgx_shape target = mgx_shape_make(x->shape.type, dims.count, dims.v);
     int rank = 0;
     int64_t lens[MGX_MAX_RANK];
     if (!mgx_build_common_lens(&x->shape, &target, &rank, lens))
-        return mgx_onnx_invalid(n, "the input does not broadcast to the given shape");
+        return mgx_node_invalid(n, "the input does not broadcast to the given shape");
     n->out[0] = mgx_build_expand(n, x, rank, lens);
     return MGX_OK;
 }
@@ -142,17 +141,17 @@ const struct mgx_onnx_op mgx_onnx_expand = {
 
 // --- EyeLike ---
 
-static enum mgx_status eye_like(struct mgx_onnx_node *n)
+static enum mgx_status eye_like(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, 1));
+    TRY(mgx_node_need(n, 1, 1));
     struct mgx_ins *x = n->in[0];
     enum mgx_type type = x->shape.type;
     if (mgx_onnx_has(n, "dtype"))
         TRY(mgx_onnx_type(n, mgx_onnx_int(n, "dtype", 1), &type));
-    if (!mgx_onnx_is_static(x))
+    if (!mgx_build_is_static(x))
         return mgx_onnx_defer(n);
     if (x->shape.rank != 2)
-        return mgx_onnx_invalid(n, "input has rank %d, not 2", x->shape.rank);
+        return mgx_node_invalid(n, "input has rank %d, not 2", x->shape.rank);
     const int64_t rows = x->shape.lens[0], columns = x->shape.lens[1];
     const int64_t k = mgx_onnx_int(n, "k", 0);
     struct mgx_ins *row = mgx_build_iota(n, MGX_INT64, rows);
@@ -162,7 +161,7 @@ static enum mgx_status eye_like(struct mgx_onnx_node *n)
         n->out[0] = mgx_build_filled(n, type, 2, x->shape.lens, 0);
         return MGX_OK;
     }
-    n->out[0] = mgx_onnx_convert(
+    n->out[0] = mgx_build_convert(
         n, mgx_build_equal(n, column, mgx_build_with(n, &mgx_op_add, row, (double)k)), type);
     return MGX_OK;
 }
@@ -179,18 +178,18 @@ static double at(enum mgx_type type, const double *v, int64_t i)
                              : v[0] + (double)i * v[2];
 }
 
-static enum mgx_status range(struct mgx_onnx_node *n)
+static enum mgx_status range(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 3, 3));
+    TRY(mgx_node_need(n, 3, 3));
     double v[3]; // start, limit, delta: exact, as integers beyond 2^53 have no use here
     bool known = true;
     for (int i = 0; i < 3; i++)
         known &= mgx_build_constant_double(n, i, &v[i]) && fabs(v[i]) < 0x1p53;
     const double count = known ? fmax(ceil((v[1] - v[0]) / v[2]), 0) : 0;
     if (known && v[2] == 0)
-        return mgx_onnx_invalid(n, "delta is 0");
+        return mgx_node_invalid(n, "delta is 0");
     if (!known || !(count <= RANGE_LIMIT)) {
-        n->out[0] = mgx_onnx_emit_n(n, &mgx_op_dynamic_range, NULL, n->in, 3);
+        n->out[0] = mgx_build_emit_n(n, &mgx_op_dynamic_range, NULL, n->in, 3);
         return MGX_OK;
     }
     const enum mgx_type type = n->in[0]->shape.type;
@@ -207,15 +206,15 @@ const struct mgx_onnx_op mgx_onnx_range = {.name = "Range", .import = range};
 
 // --- Trilu ---
 
-static enum mgx_status trilu(struct mgx_onnx_node *n)
+static enum mgx_status trilu(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, 2));
+    TRY(mgx_node_need(n, 1, 2));
     struct mgx_ins *x = n->in[0];
-    const int rank = mgx_onnx_rank(x);
+    const int rank = mgx_build_rank(x);
     if (rank < 0)
         return mgx_onnx_defer(n);
     if (rank < 2)
-        return mgx_onnx_invalid(n, "input has rank %d, below 2", rank);
+        return mgx_node_invalid(n, "input has rank %d, below 2", rank);
     if (!mgx_build_fixed_dim(x, rank - 1) || !mgx_build_fixed_dim(x, rank - 2))
         return mgx_onnx_defer(n);
     const int64_t *lens = x->shape.lens + rank - 2;
@@ -223,11 +222,11 @@ static enum mgx_status trilu(struct mgx_onnx_node *n)
     struct mgx_ins *row = mgx_build_iota(n, MGX_INT64, lens[0]);
     row = row ? mgx_build_per_axis(n, row, 0, 2) : NULL;
     struct mgx_ins *column = mgx_build_iota(n, MGX_INT64, lens[1]);
-    struct mgx_ins *k = mgx_onnx_in(n, 1);
+    struct mgx_ins *k = mgx_node_in(n, 1);
     struct mgx_ins *edge = row;
     if (k) { // the diagonal as a scalar, wherever it comes from; far outside it is as good as next
              // to the matrix
-        k = mgx_onnx_rank(k) ? mgx_onnx_reshape(n, k, (int64_t[]){1}, 0) : k;
+        k = mgx_build_rank(k) ? mgx_build_reshape(n, k, (int64_t[]){1}, 0) : k;
         k = mgx_build_clamp(n, k, -(double)lens[0], (double)lens[1]);
         edge = mgx_build_add(n, row, k);
     }

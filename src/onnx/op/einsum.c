@@ -26,7 +26,7 @@ struct term {
 };
 
 struct equation {
-    struct mgx_onnx_node *n;
+    struct mgx_node *n;
     struct term *terms;
     int count;
     struct term out; // its x is unused
@@ -50,7 +50,7 @@ static bool has(const struct term *t, int label)
 // --- parsing ---
 
 // Reads labels up to ',', '-' or the end; "..." gives one ELLIPSIS_MARK.
-static enum mgx_status parse_term(struct mgx_onnx_node *n, const char **at, struct term *t)
+static enum mgx_status parse_term(struct mgx_node *n, const char **at, struct term *t)
 {
     t->rank = 0;
     for (; **at && **at != ',' && **at != '-'; (*at)++) {
@@ -58,11 +58,11 @@ static enum mgx_status parse_term(struct mgx_onnx_node *n, const char **at, stru
             continue;
         const bool dots = strncmp(*at, "...", 3) == 0;
         if (!dots && !isalpha((unsigned char)**at))
-            return mgx_onnx_invalid(n, "unexpected '%c' in the equation", **at);
+            return mgx_node_invalid(n, "unexpected '%c' in the equation", **at);
         if (t->rank == MGX_MAX_RANK)
-            return mgx_onnx_unsupported(n, "a term has more than %d labels", MGX_MAX_RANK);
+            return mgx_node_unsupported(n, "a term has more than %d labels", MGX_MAX_RANK);
         if (dots && has(t, ELLIPSIS_MARK))
-            return mgx_onnx_invalid(n, "a term has two ellipses");
+            return mgx_node_invalid(n, "a term has two ellipses");
         t->labels[t->rank++] = dots ? ELLIPSIS_MARK : (unsigned char)**at;
         if (dots)
             *at += 2;
@@ -77,7 +77,7 @@ static enum mgx_status expand_ellipsis(struct equation *e, struct term *t, int c
     if (at < 0)
         return MGX_OK;
     if (t->rank - 1 + count > MGX_MAX_RANK)
-        return mgx_onnx_unsupported(e->n, "a term has more than %d axes", MGX_MAX_RANK);
+        return mgx_node_unsupported(e->n, "a term has more than %d axes", MGX_MAX_RANK);
     memmove(t->labels + at + count, t->labels + at + 1,
             (size_t)(t->rank - at - 1) * sizeof *t->labels);
     for (int i = 0; i < count; i++)
@@ -88,25 +88,25 @@ static enum mgx_status expand_ellipsis(struct equation *e, struct term *t, int c
 
 static enum mgx_status parse_operands(struct equation *e, const char **at)
 {
-    struct mgx_onnx_node *n = e->n;
+    struct mgx_node *n = e->n;
     int wide[2] = {0, 0};
     for (int i = 0; i < e->count; i++) {
         struct term *t = &e->terms[i];
         TRY(parse_term(n, at, t));
         t->x = n->in[i];
         if ((**at == ',') != (i + 1 < e->count))
-            return mgx_onnx_invalid(n, "the equation does not have %d terms", e->count);
+            return mgx_node_invalid(n, "the equation does not have %d terms", e->count);
         *at += **at == ',';
-        const int rank = mgx_onnx_rank(t->x);
+        const int rank = mgx_build_rank(t->x);
         const bool dots = has(t, ELLIPSIS_MARK);
         wide[1] = dots ? rank - (t->rank - 1) : 0;
         if (dots ? wide[1] < 0 : rank != t->rank)
-            return mgx_onnx_invalid(n, "operand %d has rank %d, its term %d labels", i, rank,
+            return mgx_node_invalid(n, "operand %d has rank %d, its term %d labels", i, rank,
                                     t->rank - dots);
         e->ellipsis = wide[1] > e->ellipsis ? wide[1] : e->ellipsis;
     }
     for (int i = 0; i < e->count; i++)
-        TRY(expand_ellipsis(e, &e->terms[i], mgx_onnx_rank(n->in[i]) - e->terms[i].rank + 1));
+        TRY(expand_ellipsis(e, &e->terms[i], mgx_build_rank(n->in[i]) - e->terms[i].rank + 1));
     return MGX_OK;
 }
 
@@ -121,7 +121,7 @@ static enum mgx_status implicit_output(struct equation *e)
             for (int k = 0; k < e->terms[i].rank; k++)
                 seen += e->terms[i].labels[k] == label;
         if (seen == 1 && e->out.rank == MGX_MAX_RANK)
-            return mgx_onnx_unsupported(e->n, "the result has more than %d axes", MGX_MAX_RANK);
+            return mgx_node_unsupported(e->n, "the result has more than %d axes", MGX_MAX_RANK);
         if (seen == 1)
             e->out.labels[e->out.rank++] = label;
     }
@@ -133,11 +133,11 @@ static enum mgx_status parse(struct equation *e, const char *text)
     TRY(parse_operands(e, &text));
     if (*text == '-') {
         if (text[1] != '>')
-            return mgx_onnx_invalid(e->n, "'-' without '>' in the equation");
+            return mgx_node_invalid(e->n, "'-' without '>' in the equation");
         text += 2;
         TRY(parse_term(e->n, &text, &e->out));
         if (*text)
-            return mgx_onnx_invalid(e->n, "text after the result's term");
+            return mgx_node_invalid(e->n, "text after the result's term");
     } else {
         TRY(implicit_output(e));
     }
@@ -147,7 +147,7 @@ static enum mgx_status parse(struct equation *e, const char *text)
         for (int k = 0; k < e->count && !found; k++)
             found = has(&e->terms[k], e->out.labels[i]);
         if (!found || find(e->out.labels, i, e->out.labels[i]) >= 0)
-            return mgx_onnx_invalid(e->n, "label %d of the result is %s", i,
+            return mgx_node_invalid(e->n, "label %d of the result is %s", i,
                                     found ? "repeated" : "in no operand");
     }
     return MGX_OK;
@@ -164,7 +164,7 @@ static void permute(struct equation *e, struct term *t, const int *order)
         same &= perm[i] == i;
     }
     if (!same)
-        t->x = mgx_onnx_transpose(e->n, t->x, perm, t->rank);
+        t->x = mgx_build_transpose(e->n, t->x, perm, t->rank);
     memmove(t->labels, order, (size_t)t->rank * sizeof *order);
 }
 
@@ -172,8 +172,8 @@ static void permute(struct equation *e, struct term *t, const int *order)
 // taken.
 static void diagonal(struct equation *e, struct term *t, int i, int k)
 {
-    struct mgx_onnx_node *n = e->n;
-    if (!t->x || !mgx_onnx_is_static(t->x)) {
+    struct mgx_node *n = e->n;
+    if (!t->x || !mgx_build_is_static(t->x)) {
         e->later = true;
         return;
     }
@@ -188,12 +188,12 @@ static void diagonal(struct equation *e, struct term *t, int i, int k)
             t->labels[at++] = t->labels[a]; // at <= a always: labels move left
         }
     t->labels[0] = label;
-    struct mgx_ins *x = mgx_onnx_transpose(n, t->x, perm, t->rank);
-    x = mgx_onnx_reshape(n, x, lens, --t->rank);
-    t->x = mgx_onnx_emit(n, &mgx_op_step,
-                         MGX_ATTRS(mgx_ints("axes", (int64_t[]){0}, 1),
-                                   mgx_ints("steps", (int64_t[]){length + 1}, 1)),
-                         MGX_IN(x));
+    struct mgx_ins *x = mgx_build_transpose(n, t->x, perm, t->rank);
+    x = mgx_build_reshape(n, x, lens, --t->rank);
+    t->x = mgx_build_emit(n, &mgx_op_step,
+                          MGX_ATTRS(mgx_ints("axes", (int64_t[]){0}, 1),
+                                    mgx_ints("steps", (int64_t[]){length + 1}, 1)),
+                          MGX_IN(x));
 }
 
 static enum mgx_status take_diagonals(struct equation *e, struct term *t)
@@ -202,8 +202,8 @@ static enum mgx_status take_diagonals(struct equation *e, struct term *t)
         const int i = find(t->labels, k, t->labels[k]);
         if (i < 0)
             continue;
-        if (t->x && mgx_onnx_is_static(t->x) && t->x->shape.lens[i] != t->x->shape.lens[k])
-            return mgx_onnx_invalid(e->n, "a repeated label has lengths %lld and %lld",
+        if (t->x && mgx_build_is_static(t->x) && t->x->shape.lens[i] != t->x->shape.lens[k])
+            return mgx_node_invalid(e->n, "a repeated label has lengths %lld and %lld",
                                     (long long)t->x->shape.lens[i], (long long)t->x->shape.lens[k]);
         diagonal(e, t, i, k);
         k = 0;
@@ -311,8 +311,8 @@ static struct mgx_ins *as_matrices(struct equation *e, struct term *t, const int
         return f ? mgx_build_unsqueeze(e->n, x, axes + 1, 1)
                  : mgx_build_unsqueeze(e->n, x, axes, s ? 1 : 2);
     }
-    if (!mgx_onnx_is_static(x) || mgx_shape_elements(&x->shape) == 0) {
-        e->later = !mgx_onnx_is_static(x);
+    if (!mgx_build_is_static(x) || mgx_shape_elements(&x->shape) == 0) {
+        e->later = !mgx_build_is_static(x);
         if (e->later)
             return NULL;
     }
@@ -336,7 +336,7 @@ static struct mgx_ins *split_axes(struct equation *e, struct mgx_ins *y, const s
             return mgx_build_squeeze(e->n, y, axes + 1, 1);
         return mgx_build_squeeze(e->n, y, axes, g->right_count ? 1 : 2);
     }
-    if (!mgx_onnx_is_static(y)) {
+    if (!mgx_build_is_static(y)) {
         e->later = true;
         return NULL;
     }
@@ -357,7 +357,7 @@ static enum mgx_status multiply(struct equation *e, struct term *a, struct term 
     struct groups g;
     group(e, a, b, done, &g);
     if (g.batch_count + g.left_count + g.right_count > MGX_MAX_RANK)
-        return mgx_onnx_unsupported(e->n, "a product has more than %d axes", MGX_MAX_RANK);
+        return mgx_node_unsupported(e->n, "a product has more than %d axes", MGX_MAX_RANK);
     const int n = g.batch_count;
     struct mgx_ins *x = as_matrices(e, a, g.batch, n, g.left, g.left_count, g.inner, g.inner_count);
     struct mgx_ins *y =
@@ -374,9 +374,9 @@ static enum mgx_status multiply(struct equation *e, struct term *a, struct term 
     return MGX_OK;
 }
 
-static enum mgx_status import(struct mgx_onnx_node *n)
+static enum mgx_status import(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need_all(n));
+    TRY(mgx_node_need_all(n));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     struct equation e = {.n = n, .count = n->in_count};

@@ -3,27 +3,27 @@
 #include "base/size.h"
 #include "onnx/build.h"
 
-static enum mgx_status gather(struct mgx_onnx_node *n)
+static enum mgx_status gather(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 2));
+    TRY(mgx_node_need(n, 2, 2));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     int axis = 0;
-    TRY(mgx_build_axis(n, mgx_onnx_int(n, "axis", 0), mgx_onnx_rank(n->in[0]), &axis));
+    TRY(mgx_build_axis(n, mgx_onnx_int(n, "axis", 0), mgx_build_rank(n->in[0]), &axis));
     n->out[0] = mgx_build_gather(n, n->in[0], n->in[1], axis);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_gather = {
     .name = "Gather", .import = gather, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};
 
-static enum mgx_status gather_nd(struct mgx_onnx_node *n)
+static enum mgx_status gather_nd(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 2));
+    TRY(mgx_node_need(n, 2, 2));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
-    n->out[0] = mgx_onnx_emit(n, &mgx_op_gathernd,
-                              MGX_ATTRS(mgx_int("batch_dims", mgx_onnx_int(n, "batch_dims", 0))),
-                              MGX_IN(n->in[0], n->in[1]));
+    n->out[0] = mgx_build_emit(n, &mgx_op_gathernd,
+                               MGX_ATTRS(mgx_int("batch_dims", mgx_onnx_int(n, "batch_dims", 0))),
+                               MGX_IN(n->in[0], n->in[1]));
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_gather_nd = {
@@ -32,7 +32,7 @@ const struct mgx_onnx_op mgx_onnx_gather_nd = {
 // --- GatherElements ---
 
 // For each index its place in the flat data but for the part that the index itself gives.
-static enum mgx_status base_offsets(struct mgx_onnx_node *n, const struct mgx_shape *data,
+static enum mgx_status base_offsets(struct mgx_node *n, const struct mgx_shape *data,
                                     const struct mgx_shape *index, int axis, struct mgx_ins **out)
 {
     const int64_t count = mgx_shape_elements(index);
@@ -51,21 +51,21 @@ static enum mgx_status base_offsets(struct mgx_onnx_node *n, const struct mgx_sh
 }
 
 // One flat gather: place = base + index * stride of the axis, negative indices from the end.
-static enum mgx_status gather_elements(struct mgx_onnx_node *n)
+static enum mgx_status gather_elements(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 2));
+    TRY(mgx_node_need(n, 2, 2));
     if (!mgx_build_static(n))
         return mgx_onnx_defer(n);
     struct mgx_ins *x = n->in[0];
     const struct mgx_shape data = mgx_shape_make(x->shape.type, x->shape.rank, x->shape.lens);
     const struct mgx_shape index = n->in[1]->shape;
     if (data.rank != index.rank)
-        return mgx_onnx_invalid(n, "data has rank %d, indices %d", data.rank, index.rank);
+        return mgx_node_invalid(n, "data has rank %d, indices %d", data.rank, index.rank);
     int axis = 0;
     TRY(mgx_build_axis(n, mgx_onnx_int(n, "axis", 0), data.rank, &axis));
     for (int i = 0; i < data.rank; i++)
         if (i != axis && index.lens[i] > data.lens[i])
-            return mgx_onnx_invalid(n, "indices have length %lld on axis %d, the data %lld",
+            return mgx_node_invalid(n, "indices have length %lld on axis %d, the data %lld",
                                     (long long)index.lens[i], i, (long long)data.lens[i]);
     if (mgx_shape_elements(&index) == 0) {
         const struct mgx_shape empty = mgx_shape_make(x->shape.type, index.rank, index.lens);
@@ -74,12 +74,12 @@ static enum mgx_status gather_elements(struct mgx_onnx_node *n)
     }
     struct mgx_ins *base = NULL;
     TRY(base_offsets(n, &data, &index, axis, &base));
-    struct mgx_ins *i = mgx_onnx_convert(n, n->in[1], MGX_INT64);
+    struct mgx_ins *i = mgx_build_convert(n, n->in[1], MGX_INT64);
     struct mgx_ins *wrapped = mgx_build_with(n, &mgx_op_add, i, (double)data.lens[axis]);
     i = mgx_build_where(n, mgx_build_less(n, i, mgx_build_like(n, i, 0)), wrapped, i);
     struct mgx_ins *place =
         mgx_build_add(n, base, mgx_build_with(n, &mgx_op_mul, i, (double)data.strides[axis]));
-    n->out[0] = mgx_build_gather(n, mgx_onnx_reshape(n, x, (int64_t[]){-1}, 1), place, 0);
+    n->out[0] = mgx_build_gather(n, mgx_build_reshape(n, x, (int64_t[]){-1}, 1), place, 0);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_gather_elements = {
@@ -89,21 +89,21 @@ const struct mgx_onnx_op mgx_onnx_gather_elements = {
 
 // The slices whose condition is true; where the condition is not constant their number is known at
 // run time only.
-static enum mgx_status compress(struct mgx_onnx_node *n)
+static enum mgx_status compress(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 2));
+    TRY(mgx_node_need(n, 2, 2));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     struct mgx_ins *x = n->in[0];
     int axis = 0;
     if (mgx_onnx_has(n, "axis"))
-        TRY(mgx_build_axis(n, mgx_onnx_int(n, "axis", 0), mgx_onnx_rank(x), &axis));
+        TRY(mgx_build_axis(n, mgx_onnx_int(n, "axis", 0), mgx_build_rank(x), &axis));
     else
-        x = mgx_onnx_reshape(n, x, (int64_t[]){-1}, 1);
+        x = mgx_build_reshape(n, x, (int64_t[]){-1}, 1);
     struct mgx_ints condition = {0};
-    if (!mgx_onnx_constant_ints(n, 1, &condition)) {
-        struct mgx_ins *row = mgx_onnx_unary(n, &mgx_op_nonzero, n->in[1]);
-        row = mgx_onnx_reshape(n, row, (int64_t[]){-1}, 1);
+    if (!mgx_node_constant_ints(n, 1, &condition)) {
+        struct mgx_ins *row = mgx_build_unary(n, &mgx_op_nonzero, n->in[1]);
+        row = mgx_build_reshape(n, row, (int64_t[]){-1}, 1);
         n->out[0] = mgx_build_gather(n, x, row, axis);
         return MGX_OK;
     }
@@ -125,28 +125,28 @@ const struct mgx_onnx_op mgx_onnx_compress = {
 
 // Along time the first `length` entries of each batch entry turn round. The places are computed:
 // t < length ? length - 1 - t : t, then one gather over batch and time merged.
-static enum mgx_status reverse_sequence(struct mgx_onnx_node *n)
+static enum mgx_status reverse_sequence(struct mgx_node *n)
 {
     const struct mgx_ints listed = mgx_onnx_ints(n, "sequence_lens"); // not in any version
-    TRY(mgx_onnx_need(n, listed.count ? 1 : 2, 2));
-    struct mgx_ins *x = n->in[0], *length = mgx_onnx_in(n, 1);
-    if (!mgx_onnx_is_static(x) || (length && !mgx_onnx_is_static(length)))
+    TRY(mgx_node_need(n, listed.count ? 1 : 2, 2));
+    struct mgx_ins *x = n->in[0], *length = mgx_node_in(n, 1);
+    if (!mgx_build_is_static(x) || (length && !mgx_build_is_static(length)))
         return mgx_onnx_defer(n);
     const int64_t batch_axis = mgx_onnx_int(n, "batch_axis", 1);
     const int64_t time_axis = mgx_onnx_int(n, "time_axis", 0);
     const int rank = x->shape.rank;
     if (rank < 2 || (batch_axis != 0 && batch_axis != 1) || time_axis != 1 - batch_axis)
-        return mgx_onnx_invalid(n, "rank %d with batch_axis %lld and time_axis %lld", rank,
+        return mgx_node_invalid(n, "rank %d with batch_axis %lld and time_axis %lld", rank,
                                 (long long)batch_axis, (long long)time_axis);
     const int64_t batch = x->shape.lens[batch_axis], time = x->shape.lens[time_axis];
     if (mgx_shape_elements(&x->shape) == 0) {
-        n->out[0] = mgx_onnx_unary(n, &mgx_op_identity, x);
+        n->out[0] = mgx_build_unary(n, &mgx_op_identity, x);
         return MGX_OK;
     }
     struct mgx_ins *t = mgx_build_iota(n, MGX_INT64, time),
                    *b = mgx_build_iota(n, MGX_INT64, batch);
-    length = length ? mgx_onnx_convert(n, length, MGX_INT64)
-                    : mgx_onnx_literal_ints(n, listed.v, listed.count);
+    length = length ? mgx_build_convert(n, length, MGX_INT64)
+                    : mgx_build_literal_ints(n, listed.v, listed.count);
     if (batch_axis == 1) {
         t = t ? mgx_build_per_axis(n, t, 0, 2) : NULL;
     } else {
@@ -161,7 +161,7 @@ static enum mgx_status reverse_sequence(struct mgx_onnx_node *n)
     int64_t merged[MGX_MAX_RANK] = {batch * time};
     for (int i = 2; i < rank; i++)
         merged[i - 1] = x->shape.lens[i];
-    n->out[0] = mgx_build_gather(n, mgx_onnx_reshape(n, x, merged, rank - 1), place, 0);
+    n->out[0] = mgx_build_gather(n, mgx_build_reshape(n, x, merged, rank - 1), place, 0);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_reverse_sequence = {.name = "ReverseSequence",

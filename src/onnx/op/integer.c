@@ -14,46 +14,46 @@
 #include "onnx/window.h"
 
 // Operands are of eight bits, and each zero point is of its operand's type.
-static enum mgx_status check_types(struct mgx_onnx_node *n)
+static enum mgx_status check_types(struct mgx_node *n)
 {
     for (int i = 0; i < 2; i++) {
         const enum mgx_type type = n->in[i]->shape.type;
-        const struct mgx_ins *zero = mgx_onnx_in(n, 2 + i);
+        const struct mgx_ins *zero = mgx_node_in(n, 2 + i);
         if (!mgx_type_is_integral(type) || mgx_type_size(type) != 1)
-            return mgx_onnx_invalid(n, "input %d is of type %s, not of integers of 8 bits", i,
+            return mgx_node_invalid(n, "input %d is of type %s, not of integers of 8 bits", i,
                                     mgx_type_name(type));
         if (zero && zero->shape.type != type)
-            return mgx_onnx_invalid(n, "input %d is of type %s, its zero point %s", i,
+            return mgx_node_invalid(n, "input %d is of type %s, its zero point %s", i,
                                     mgx_type_name(type), mgx_type_name(zero->shape.type));
     }
     return MGX_OK;
 }
 
 // A zero point as int32, NULL when absent or constant zero.
-static struct mgx_ins *zero_point(struct mgx_onnx_node *n, int i)
+static struct mgx_ins *zero_point(struct mgx_node *n, int i)
 {
     struct mgx_ints v = {0};
     bool any = true;
-    if (!mgx_onnx_in(n, i))
+    if (!mgx_node_in(n, i))
         return NULL;
-    if (mgx_onnx_constant_ints(n, i, &v)) {
+    if (mgx_node_constant_ints(n, i, &v)) {
         any = false;
         for (int k = 0; k < v.count; k++)
             any |= v.v[k] != 0;
     }
-    return any ? mgx_onnx_convert(n, n->in[i], MGX_INT32) : NULL;
+    return any ? mgx_build_convert(n, n->in[i], MGX_INT32) : NULL;
 }
 
 static bool is_vector(const struct mgx_ins *v)
 {
-    return v->shape.rank == 1 && !(mgx_onnx_is_static(v) && v->shape.lens[0] == 1);
+    return v->shape.rank == 1 && !(mgx_build_is_static(v) && v->shape.lens[0] == 1);
 }
 
 // --- MatMulInteger ---
 
-static struct mgx_ins *sum_along(struct mgx_onnx_node *n, struct mgx_ins *x, int axis)
+static struct mgx_ins *sum_along(struct mgx_node *n, struct mgx_ins *x, int axis)
 {
-    return mgx_build_reduce(n, &mgx_op_reduce_sum, mgx_onnx_convert(n, x, MGX_INT32),
+    return mgx_build_reduce(n, &mgx_op_reduce_sum, mgx_build_convert(n, x, MGX_INT32),
                             (int64_t[]){axis}, 1, true);
 }
 
@@ -66,21 +66,21 @@ static bool varies(const struct mgx_ins *zero, int from_end)
 }
 
 // An operand without its zero point, which differs from element to element.
-static struct mgx_ins *shift(struct mgx_onnx_node *n, struct mgx_ins *x, struct mgx_ins *zero)
+static struct mgx_ins *shift(struct mgx_node *n, struct mgx_ins *x, struct mgx_ins *zero)
 {
-    x = mgx_onnx_convert(n, x, MGX_INT32);
+    x = mgx_build_convert(n, x, MGX_INT32);
     return zero ? mgx_build_sub(n, x, zero) : x;
 }
 
-static enum mgx_status matmul_integer(struct mgx_onnx_node *n)
+static enum mgx_status matmul_integer(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 4));
+    TRY(mgx_node_need(n, 2, 4));
     TRY(check_types(n));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     struct mgx_ins *a = n->in[0], *b = n->in[1], *p = zero_point(n, 2), *q = zero_point(n, 3);
     if (!a->shape.rank || !b->shape.rank)
-        return mgx_onnx_invalid(n, "input %d is a scalar, not a matrix", a->shape.rank ? 1 : 0);
+        return mgx_node_invalid(n, "input %d is a scalar, not a matrix", a->shape.rank ? 1 : 0);
     const bool row = a->shape.rank == 1, column = b->shape.rank == 1;
     if (row)
         a = mgx_build_unsqueeze(n, a, (int64_t[]){0}, 1);
@@ -127,21 +127,20 @@ struct conv {
     const struct mgx_shape *x, *weights;
 };
 
-static struct mgx_ins *convolve(struct mgx_onnx_node *n, const struct conv *c, struct mgx_ins *x,
+static struct mgx_ins *convolve(struct mgx_node *n, const struct conv *c, struct mgx_ins *x,
                                 struct mgx_ins *weights, int64_t group)
 {
-    return mgx_onnx_emit(n, &mgx_op_quant_convolution,
-                         MGX_ATTRS(mgx_ints("padding", c->w.pads, 2 * c->w.spatial),
-                                   mgx_ints("stride", c->w.strides, c->w.spatial),
-                                   mgx_ints("dilation", c->w.dilations, c->w.spatial),
-                                   mgx_int("padding_mode", c->w.padding_mode),
-                                   mgx_int("group", group)),
-                         MGX_IN(x, weights));
+    return mgx_build_emit(n, &mgx_op_quant_convolution,
+                          MGX_ATTRS(mgx_ints("padding", c->w.pads, 2 * c->w.spatial),
+                                    mgx_ints("stride", c->w.strides, c->w.spatial),
+                                    mgx_ints("dilation", c->w.dilations, c->w.spatial),
+                                    mgx_int("padding_mode", c->w.padding_mode),
+                                    mgx_int("group", group)),
+                          MGX_IN(x, weights));
 }
 
 // Ones over (a, b) and the spatial lengths of `like`.
-static struct mgx_ins *ones(struct mgx_onnx_node *n, int64_t a, int64_t b,
-                            const struct mgx_shape *like)
+static struct mgx_ins *ones(struct mgx_node *n, int64_t a, int64_t b, const struct mgx_shape *like)
 {
     int64_t lens[MGX_MAX_RANK] = {a, b};
     memcpy(lens + 2, like->lens + 2, (size_t)(like->rank - 2) * sizeof *lens);
@@ -149,29 +148,29 @@ static struct mgx_ins *ones(struct mgx_onnx_node *n, int64_t a, int64_t b,
 }
 
 // (1, M, ...): for each output the sum of the weights that lie inside the image.
-static struct mgx_ins *weight_sums(struct mgx_onnx_node *n, const struct conv *c)
+static struct mgx_ins *weight_sums(struct mgx_node *n, const struct conv *c)
 {
     return convolve(n, c, ones(n, 1, c->group, c->x), sum_along(n, n->in[1], 1), c->group);
 }
 
 // (N, M, ...): for each output the sum of the inputs under the window, the same for all outputs of
 // a group.
-static struct mgx_ins *input_sums(struct mgx_onnx_node *n, const struct conv *c)
+static struct mgx_ins *input_sums(struct mgx_node *n, const struct conv *c)
 {
     const int rank = c->x->rank;
     const int64_t each = c->weights->lens[0] / c->group;
     int64_t split[MGX_MAX_RANK] = {c->x->lens[0], c->group, -1};
     memcpy(split + 3, c->x->lens + 2, (size_t)(rank - 2) * sizeof *split);
     struct mgx_ins *x =
-        mgx_onnx_reshape(n, mgx_onnx_convert(n, n->in[0], MGX_INT32), split, rank + 1);
+        mgx_build_reshape(n, mgx_build_convert(n, n->in[0], MGX_INT32), split, rank + 1);
     x = mgx_build_reduce(n, &mgx_op_reduce_sum, x, (int64_t[]){2}, 1, false);
     struct mgx_ins *y = convolve(n, c, x, ones(n, c->group, 1, c->weights), c->group);
     return c->group == 1 ? y : mgx_build_repeat_heads(n, y, each);
 }
 
-static enum mgx_status conv_integer(struct mgx_onnx_node *n)
+static enum mgx_status conv_integer(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 4));
+    TRY(mgx_node_need(n, 2, 4));
     TRY(check_types(n));
     struct conv c = {.group = mgx_onnx_int(n, "group", 1)};
     if (!mgx_build_static(n))
@@ -179,7 +178,7 @@ static enum mgx_status conv_integer(struct mgx_onnx_node *n)
     c.x = &n->in[0]->shape;
     c.weights = &n->in[1]->shape;
     if (c.x->rank != c.weights->rank || c.group < 1)
-        return mgx_onnx_invalid(n, "input of rank %d, weights of rank %d, %lld groups", c.x->rank,
+        return mgx_node_invalid(n, "input of rank %d, weights of rank %d, %lld groups", c.x->rank,
                                 c.weights->rank, (long long)c.group);
     TRY(mgx_onnx_window_read(n, n->in[0], c.weights->lens + 2, &c.w));
     struct mgx_ins *p = zero_point(n, 2), *q = zero_point(n, 3);

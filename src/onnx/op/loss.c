@@ -15,13 +15,13 @@ struct loss {
 };
 
 // sum over classes of v where the class is the target's, without the class axis.
-static struct mgx_ins *pick(struct mgx_onnx_node *n, struct mgx_ins *hit, struct mgx_ins *v)
+static struct mgx_ins *pick(struct mgx_node *n, struct mgx_ins *hit, struct mgx_ins *v)
 {
     struct mgx_ins *kept = mgx_build_where(n, hit, v, mgx_build_like(n, v, 0));
     return mgx_build_reduce(n, &mgx_op_reduce_sum, kept, (int64_t[]){1}, 1, false);
 }
 
-static struct mgx_ins *sum_all(struct mgx_onnx_node *n, const struct mgx_op *op, struct mgx_ins *x)
+static struct mgx_ins *sum_all(struct mgx_node *n, const struct mgx_op *op, struct mgx_ins *x)
 {
     int64_t axes[MGX_MAX_RANK];
     for (int i = 0; x && i < x->shape.rank; i++)
@@ -29,11 +29,11 @@ static struct mgx_ins *sum_all(struct mgx_onnx_node *n, const struct mgx_op *op,
     return x ? mgx_build_reduce(n, op, x, axes, x->shape.rank, false) : NULL;
 }
 
-static enum mgx_status emit(struct mgx_onnx_node *n, struct loss *l)
+static enum mgx_status emit(struct mgx_node *n, struct loss *l)
 {
-    const int rank = mgx_onnx_rank(l->log_p);
+    const int rank = mgx_build_rank(l->log_p);
     const char *reduction = mgx_onnx_text(n, "reduction", "mean");
-    struct mgx_ins *target = mgx_onnx_convert(n, l->target, MGX_INT64);
+    struct mgx_ins *target = mgx_build_convert(n, l->target, MGX_INT64);
     struct mgx_ins *class = mgx_build_iota(n, MGX_INT64, l->log_p->shape.lens[1]);
     struct mgx_ins *share = NULL; // of each target in a mean, NULL: 1
     struct mgx_ins *counts = NULL;
@@ -49,7 +49,7 @@ static enum mgx_status emit(struct mgx_onnx_node *n, struct loss *l)
         mgx_build_equal(n, class, mgx_build_unsqueeze(n, target, (int64_t[]){1}, 1));
     if (l->ignores) {
         hit = mgx_build_logical_and(n, hit, mgx_build_unsqueeze(n, counts, (int64_t[]){1}, 1));
-        share = mgx_onnx_convert(n, counts, l->log_p->shape.type);
+        share = mgx_build_convert(n, counts, l->log_p->shape.type);
     }
     struct mgx_ins *loss = mgx_build_neg(n, pick(n, hit, l->log_p));
     if (l->weight) {
@@ -62,7 +62,7 @@ static enum mgx_status emit(struct mgx_onnx_node *n, struct loss *l)
     else if (strcmp(reduction, "sum") == 0)
         n->out[0] = sum_all(n, &mgx_op_reduce_sum, loss);
     else if (strcmp(reduction, "mean") != 0)
-        return mgx_onnx_invalid(n, "reduction \"%s\" is not one of none, sum, mean", reduction);
+        return mgx_node_invalid(n, "reduction \"%s\" is not one of none, sum, mean", reduction);
     else if (!share)
         n->out[0] = sum_all(n, &mgx_op_reduce_mean, loss);
     else
@@ -71,22 +71,22 @@ static enum mgx_status emit(struct mgx_onnx_node *n, struct loss *l)
     return MGX_OK;
 }
 
-static enum mgx_status read(struct mgx_onnx_node *n, struct loss *l, bool *later)
+static enum mgx_status read(struct mgx_node *n, struct loss *l, bool *later)
 {
-    TRY(mgx_onnx_need(n, 2, 3));
+    TRY(mgx_node_need(n, 2, 3));
     *later = !mgx_build_ranked(n) || !mgx_build_fixed_dim(n->in[0], 1);
-    const int rank = mgx_onnx_rank(n->in[0]);
+    const int rank = mgx_build_rank(n->in[0]);
     if (rank >= 0 && rank < 2)
-        return mgx_onnx_invalid(n, "scores have rank %d, below 2", rank);
+        return mgx_node_invalid(n, "scores have rank %d, below 2", rank);
     *l = (struct loss){.log_p = n->in[0],
                        .target = n->in[1],
-                       .weight = mgx_onnx_in(n, 2),
+                       .weight = mgx_node_in(n, 2),
                        .ignores = mgx_onnx_has(n, "ignore_index"),
                        .ignored = mgx_onnx_int(n, "ignore_index", 0)};
     return MGX_OK;
 }
 
-static enum mgx_status negative_log_likelihood(struct mgx_onnx_node *n)
+static enum mgx_status negative_log_likelihood(struct mgx_node *n)
 {
     struct loss l;
     bool later = false;
@@ -96,14 +96,14 @@ static enum mgx_status negative_log_likelihood(struct mgx_onnx_node *n)
 const struct mgx_onnx_op mgx_onnx_negative_log_likelihood = {.name = "NegativeLogLikelihoodLoss",
                                                              .import = negative_log_likelihood};
 
-static enum mgx_status softmax_cross_entropy(struct mgx_onnx_node *n)
+static enum mgx_status softmax_cross_entropy(struct mgx_node *n)
 {
     struct loss l;
     bool later = false;
     TRY(read(n, &l, &later));
     if (later)
         return mgx_onnx_defer(n);
-    l.log_p = mgx_onnx_emit(n, &mgx_op_logsoftmax, MGX_ATTRS(mgx_int("axis", 1)), MGX_IN(l.log_p));
+    l.log_p = mgx_build_emit(n, &mgx_op_logsoftmax, MGX_ATTRS(mgx_int("axis", 1)), MGX_IN(l.log_p));
     if (!l.log_p)
         return MGX_OK;
     if (n->out_count > 1)

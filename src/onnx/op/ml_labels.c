@@ -12,14 +12,14 @@ struct list {
     enum mgx_type type;
 };
 
-static const char *text_at(struct mgx_onnx_node *n, const struct mgx_tensor *t, int64_t i)
+static const char *text_at(struct mgx_node *n, const struct mgx_tensor *t, int64_t i)
 {
     const struct mgx_string *s = (const struct mgx_string *)t->data + mgx_shape_index(&t->shape, i);
     return mgx_arena_strndup(n->scratch, s->size ? s->text : "", s->size);
 }
 
 // The values of a tensor attribute.
-static bool list_of_tensor(struct mgx_onnx_node *n, const struct mgx_tensor *t, struct list *out)
+static bool list_of_tensor(struct mgx_node *n, const struct mgx_tensor *t, struct list *out)
 {
     const int count = (int)mgx_shape_elements(&t->shape);
     out->type = t->shape.type;
@@ -45,7 +45,7 @@ static bool list_of_tensor(struct mgx_onnx_node *n, const struct mgx_tensor *t, 
 }
 
 // Attributes <what>_tensor, <what>_strings, <what>_int64s, <what>_floats.
-static enum mgx_status find_list(struct mgx_onnx_node *n, const char *what, struct list *out)
+static enum mgx_status find_list(struct mgx_node *n, const char *what, struct list *out)
 {
     char name[32];
     *out = (struct list){.type = MGX_FLOAT};
@@ -53,7 +53,7 @@ static enum mgx_status find_list(struct mgx_onnx_node *n, const char *what, stru
     const struct mgx_ins *tensor = mgx_onnx_has(n, name) ? mgx_onnx_tensor(n, name) : NULL;
     if (tensor) {
         if (mgx_shape_elements(&tensor->shape) > INT32_MAX)
-            return mgx_onnx_invalid(n, "%s is too long", name);
+            return mgx_node_invalid(n, "%s is too long", name);
         return list_of_tensor(n, tensor->literal, out) ? MGX_OK : mgx_fail_memory(n->diag);
     }
     snprintf(name, sizeof name, "%s_strings", what);
@@ -66,7 +66,7 @@ static enum mgx_status find_list(struct mgx_onnx_node *n, const char *what, stru
     return MGX_OK;
 }
 
-static struct mgx_ins *encode(struct mgx_onnx_node *n, struct mgx_ins *x, const struct list *keys,
+static struct mgx_ins *encode(struct mgx_node *n, struct mgx_ins *x, const struct list *keys,
                               const struct list *values, const struct list *other)
 {
     const struct mgx_attr attrs[] = {
@@ -82,11 +82,11 @@ static struct mgx_ins *encode(struct mgx_onnx_node *n, struct mgx_ins *x, const 
         mgx_int("out_type", values->type),
         {0},
     };
-    return mgx_onnx_emit(n, &mgx_op_label_encoder, attrs, MGX_IN(x));
+    return mgx_build_emit(n, &mgx_op_label_encoder, attrs, MGX_IN(x));
 }
 
 // default_float, default_int64, default_string, which stand beside each other.
-static struct list find_defaults(struct mgx_onnx_node *n, struct list *room)
+static struct list find_defaults(struct mgx_node *n, struct list *room)
 {
     double *real = MGX_NEW(n->scratch, double);
     int64_t *integer = MGX_NEW(n->scratch, int64_t);
@@ -100,9 +100,9 @@ static struct list find_defaults(struct mgx_onnx_node *n, struct list *room)
     return *room;
 }
 
-static enum mgx_status label_encoder(struct mgx_onnx_node *n)
+static enum mgx_status label_encoder(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, 1));
+    TRY(mgx_node_need(n, 1, 1));
     struct list keys, values, other = {0};
     TRY(find_list(n, "keys", &keys));
     TRY(find_list(n, "values", &values));
@@ -119,11 +119,11 @@ const struct mgx_onnx_op mgx_onnx_label_encoder = {.name = "LabelEncoder",
                                                    .takes = MGX_ONNX_TEXT};
 
 // Strings to their place in a list or the other way round, by the type of the input.
-static enum mgx_status by_place(struct mgx_onnx_node *n, struct mgx_strings texts,
+static enum mgx_status by_place(struct mgx_node *n, struct mgx_strings texts,
                                 struct mgx_ints numbers)
 {
     if (n->in[0]->shape.type != MGX_STRING && n->in[0]->shape.type != MGX_INT64)
-        return mgx_onnx_invalid(n, "input is %s, not strings or int64",
+        return mgx_node_invalid(n, "input is %s, not strings or int64",
                                 mgx_type_name(n->in[0]->shape.type));
     struct list words = {.texts = texts, .type = MGX_STRING};
     struct list places = {.ints = numbers, .type = MGX_INT64};
@@ -135,9 +135,9 @@ static enum mgx_status by_place(struct mgx_onnx_node *n, struct mgx_strings text
     return MGX_OK;
 }
 
-static enum mgx_status label_encoder_1(struct mgx_onnx_node *n)
+static enum mgx_status label_encoder_1(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, 1));
+    TRY(mgx_node_need(n, 1, 1));
     const struct mgx_strings texts = mgx_onnx_texts(n, "classes_strings");
     int64_t *v = MGX_NEW_ARRAY(n->scratch, int64_t, texts.count);
     for (int i = 0; v && i < texts.count; i++)
@@ -150,13 +150,13 @@ const struct mgx_onnx_op mgx_onnx_label_encoder_1 = {.name = "LabelEncoder",
                                                      .import = label_encoder_1,
                                                      .takes = MGX_ONNX_TEXT};
 
-static enum mgx_status category_mapper(struct mgx_onnx_node *n)
+static enum mgx_status category_mapper(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, 1));
+    TRY(mgx_node_need(n, 1, 1));
     const struct mgx_strings texts = mgx_onnx_texts(n, "cats_strings");
     const struct mgx_ints numbers = mgx_onnx_ints(n, "cats_int64s");
     if (texts.count != numbers.count)
-        return mgx_onnx_invalid(n, "%d cats_strings for %d cats_int64s", texts.count,
+        return mgx_node_invalid(n, "%d cats_strings for %d cats_int64s", texts.count,
                                 numbers.count);
     return by_place(n, texts, numbers);
 }
@@ -168,11 +168,11 @@ const struct mgx_onnx_op mgx_onnx_category_mapper = {.name = "CategoryMapper",
 
 // A new last axis of 0 and 1; what is in no category is all zeros, also where zeros=0 asks for an
 // error.
-static enum mgx_status one_hot_encoder(struct mgx_onnx_node *n)
+static enum mgx_status one_hot_encoder(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, 1));
+    TRY(mgx_node_need(n, 1, 1));
     struct mgx_ins *x = n->in[0];
-    if (mgx_onnx_rank(x) < 0)
+    if (mgx_build_rank(x) < 0)
         return mgx_onnx_defer(n);
     struct list cats = {0}, places = {.type = MGX_INT64}, other = {0};
     TRY(find_list(n, "cats", &cats));
@@ -184,11 +184,11 @@ static enum mgx_status one_hot_encoder(struct mgx_onnx_node *n)
         return mgx_fail_memory(n->diag);
     places.ints = (struct mgx_ints){v, count};
     if (!cats.texts.count)
-        x = mgx_onnx_convert(n, x, MGX_INT64);
+        x = mgx_build_convert(n, x, MGX_INT64);
     struct mgx_ins *place = encode(n, x, &cats, &places, &other);
-    place = mgx_build_unsqueeze(n, place, (const int64_t[]){mgx_onnx_rank(n->in[0])}, 1);
+    place = mgx_build_unsqueeze(n, place, (const int64_t[]){mgx_build_rank(n->in[0])}, 1);
     struct mgx_ins *hot = mgx_build_equal(n, place, mgx_build_iota(n, MGX_INT64, count));
-    n->out[0] = mgx_onnx_convert(n, hot, MGX_FLOAT);
+    n->out[0] = mgx_build_convert(n, hot, MGX_FLOAT);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_one_hot_encoder = {.name = "OneHotEncoder",

@@ -27,7 +27,7 @@ struct forest {
 
 enum { MEMBER = 6 };
 
-static bool make_room(struct mgx_onnx_node *n, struct forest *f, int nodes, int weights)
+static bool make_room(struct mgx_node *n, struct forest *f, int nodes, int weights)
 {
     f->mode = MGX_NEW_ARRAY(n->scratch, int64_t, nodes);
     f->feature = MGX_NEW_ARRAY(n->scratch, int64_t, nodes);
@@ -47,7 +47,7 @@ static bool make_room(struct mgx_onnx_node *n, struct forest *f, int nodes, int 
 // --- order ---
 
 // Walks from every root and numbers nodes as they are met; place[i] is the new number of node i.
-static enum mgx_status number_nodes(struct mgx_onnx_node *n, const struct forest *f, int64_t *place,
+static enum mgx_status number_nodes(struct mgx_node *n, const struct forest *f, int64_t *place,
                                     int64_t *order, int *count)
 {
     int64_t *stack = MGX_NEW_ARRAY(n->scratch, int64_t, 2 * (size_t)f->nodes + 2);
@@ -64,7 +64,7 @@ static enum mgx_status number_nodes(struct mgx_onnx_node *n, const struct forest
             if (at < 0)
                 continue; // a leaf
             if (at >= f->nodes || place[at] >= 0)
-                return mgx_onnx_invalid(n, "node %lld %s", (long long)at,
+                return mgx_node_invalid(n, "node %lld %s", (long long)at,
                                         at >= f->nodes ? "does not exist" : "has two parents");
             place[at] = *count;
             order[(*count)++] = at;
@@ -81,7 +81,7 @@ static int64_t moved(const int64_t *place, int64_t child)
 }
 
 // The forest with parents before children and without nodes that no root leads to.
-static enum mgx_status sort_nodes(struct mgx_onnx_node *n, struct forest *f)
+static enum mgx_status sort_nodes(struct mgx_node *n, struct forest *f)
 {
     int64_t *place = MGX_NEW_ARRAY(n->scratch, int64_t, f->nodes);
     int64_t *order = MGX_NEW_ARRAY(n->scratch, int64_t, f->nodes);
@@ -114,7 +114,7 @@ static enum mgx_status sort_nodes(struct mgx_onnx_node *n, struct forest *f)
 
 // --- emitting ---
 
-static struct mgx_ins *emit(struct mgx_onnx_node *n, const struct forest *f, int64_t targets,
+static struct mgx_ins *emit(struct mgx_node *n, const struct forest *f, int64_t targets,
                             const char *aggregate, struct mgx_doubles base, const char *post)
 {
     const struct mgx_attr attrs[] = {
@@ -135,7 +135,7 @@ static struct mgx_ins *emit(struct mgx_onnx_node *n, const struct forest *f, int
         mgx_text("post_transform", post),
         {0},
     };
-    return mgx_onnx_emit(n, &mgx_op_tree_ensemble, attrs, MGX_IN(n->in[0]));
+    return mgx_build_emit(n, &mgx_op_tree_ensemble, attrs, MGX_IN(n->in[0]));
 }
 
 static const char *const posts[][2] = {{"NONE", "none"},
@@ -154,16 +154,15 @@ static const char *translate(const char *const (*table)[2], int count, const cha
     return NULL;
 }
 
-static enum mgx_status find_post(struct mgx_onnx_node *n, const char **out)
+static enum mgx_status find_post(struct mgx_node *n, const char **out)
 {
     const char *name = mgx_onnx_text(n, "post_transform", "NONE");
     *out = translate(posts, MGX_COUNT(posts), name);
-    return *out ? MGX_OK : mgx_onnx_invalid(n, "post_transform \"%s\" is unknown", name);
+    return *out ? MGX_OK : mgx_node_invalid(n, "post_transform \"%s\" is unknown", name);
 }
 
 // A tensor attribute as doubles.
-static enum mgx_status tensor_reals(struct mgx_onnx_node *n, const char *name,
-                                    struct mgx_doubles *out)
+static enum mgx_status tensor_reals(struct mgx_node *n, const char *name, struct mgx_doubles *out)
 {
     const struct mgx_ins *literal = mgx_onnx_has(n, name) ? mgx_onnx_tensor(n, name) : NULL;
     *out = (struct mgx_doubles){0};
@@ -171,7 +170,7 @@ static enum mgx_status tensor_reals(struct mgx_onnx_node *n, const char *name,
         return n->diag->status;
     if (!mgx_type_is_number(literal->shape.type) ||
         mgx_shape_elements(&literal->shape) > INT32_MAX / 4)
-        return mgx_onnx_invalid(n, "%s is no list of numbers", name);
+        return mgx_node_invalid(n, "%s is no list of numbers", name);
     const int count = (int)mgx_shape_elements(&literal->shape);
     double *v = MGX_NEW_ARRAY(n->scratch, double, count);
     if (!v)
@@ -182,8 +181,7 @@ static enum mgx_status tensor_reals(struct mgx_onnx_node *n, const char *name,
 }
 
 // A list of floats, or the tensor that newer versions have instead.
-static enum mgx_status find_reals(struct mgx_onnx_node *n, const char *name,
-                                  struct mgx_doubles *out)
+static enum mgx_status find_reals(struct mgx_node *n, const char *name, struct mgx_doubles *out)
 {
     char tensor[48];
     *out = mgx_onnx_reals(n, name);
@@ -199,7 +197,7 @@ static int64_t child(int64_t is_leaf, int64_t number)
 }
 
 // Nodes of mode MEMBER own the next list of members each, in order; a NaN ends a list.
-static enum mgx_status share_members(struct mgx_onnx_node *n, struct forest *f,
+static enum mgx_status share_members(struct mgx_node *n, struct forest *f,
                                      struct mgx_doubles members)
 {
     int at = 0;
@@ -209,7 +207,7 @@ static enum mgx_status share_members(struct mgx_onnx_node *n, struct forest *f,
         if (f->mode[i] != MEMBER)
             continue;
         if (at >= members.count)
-            return mgx_onnx_invalid(n, "membership_values end before node %d", i);
+            return mgx_node_invalid(n, "membership_values end before node %d", i);
         f->split[i] = at;
         while (at < members.count && !isnan(members.v[at]))
             at++;
@@ -218,7 +216,7 @@ static enum mgx_status share_members(struct mgx_onnx_node *n, struct forest *f,
     return MGX_OK;
 }
 
-static enum mgx_status read_nodes(struct mgx_onnx_node *n, struct forest *f)
+static enum mgx_status read_nodes(struct mgx_node *n, struct forest *f)
 {
     struct mgx_doubles modes, splits;
     TRY(tensor_reals(n, "nodes_modes", &modes));
@@ -232,7 +230,7 @@ static enum mgx_status read_nodes(struct mgx_onnx_node *n, struct forest *f)
     if (splits.count != f->nodes || modes.count != f->nodes || yes.count != f->nodes ||
         no.count != f->nodes || yes_leaf.count != f->nodes || no_leaf.count != f->nodes ||
         feature.count != f->nodes || (missing.count && missing.count != f->nodes))
-        return mgx_onnx_invalid(n, "lists of nodes differ in length");
+        return mgx_node_invalid(n, "lists of nodes differ in length");
     for (int i = 0; i < f->nodes; i++) {
         f->mode[i] = (int64_t)modes.v[i]; // of an integer tensor
         f->feature[i] = feature.v[i];
@@ -244,9 +242,9 @@ static enum mgx_status read_nodes(struct mgx_onnx_node *n, struct forest *f)
     return MGX_OK;
 }
 
-static enum mgx_status tree_ensemble(struct mgx_onnx_node *n)
+static enum mgx_status tree_ensemble(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, 1));
+    TRY(mgx_node_need(n, 1, 1));
     struct forest f = {0};
     struct mgx_doubles weights, members;
     TRY(tensor_reals(n, "leaf_weights", &weights));
@@ -255,7 +253,7 @@ static enum mgx_status tree_ensemble(struct mgx_onnx_node *n)
     const struct mgx_ints roots = mgx_onnx_ints(n, "tree_roots");
     const int nodes = mgx_onnx_ints(n, "nodes_featureids").count;
     if (targets.count != weights.count || roots.count > nodes)
-        return mgx_onnx_invalid(n, "%d leaf_targetids for %d leaf_weights, %d roots of %d nodes",
+        return mgx_node_invalid(n, "%d leaf_targetids for %d leaf_weights, %d roots of %d nodes",
                                 targets.count, weights.count, roots.count, nodes);
     if (!make_room(n, &f, nodes, weights.count))
         return mgx_fail_memory(n->diag);
@@ -273,7 +271,7 @@ static enum mgx_status tree_ensemble(struct mgx_onnx_node *n)
     const int64_t aggregate = mgx_onnx_int(n, "aggregate_function", 1);
     const int64_t post = mgx_onnx_int(n, "post_transform", 0);
     if (aggregate < 0 || aggregate >= MGX_COUNT(aggregates) || post < 0 || post >= MGX_COUNT(posts))
-        return mgx_onnx_invalid(n, "aggregate_function %lld or post_transform %lld is unknown",
+        return mgx_node_invalid(n, "aggregate_function %lld or post_transform %lld is unknown",
                                 (long long)aggregate, (long long)post);
     n->out[0] = emit(n, &f, mgx_onnx_int(n, "n_targets", 1), aggregates[aggregate][1],
                      (struct mgx_doubles){0}, posts[post][1]);
@@ -304,7 +302,7 @@ static int64_t look_up(const struct index *x, int64_t tree, int64_t node)
     return found ? found - x->address : INT64_MAX;
 }
 
-static bool fill_index(struct mgx_onnx_node *n, struct mgx_ints trees, struct mgx_ints nodes,
+static bool fill_index(struct mgx_node *n, struct mgx_ints trees, struct mgx_ints nodes,
                        struct index *x)
 {
     x->address = MGX_NEW_ARRAY(n->scratch, struct address, nodes.count);
@@ -322,21 +320,21 @@ static const char *const branches[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE",
 enum { LEAF = MGX_COUNT(branches) };
 
 // Modes of all nodes, LEAF among them; *out as long as the list.
-static enum mgx_status read_modes(struct mgx_onnx_node *n, struct mgx_strings names, int64_t *out)
+static enum mgx_status read_modes(struct mgx_node *n, struct mgx_strings names, int64_t *out)
 {
     for (int i = 0; i < names.count; i++) {
         out[i] = 0;
         while (out[i] < LEAF && strcmp(branches[out[i]], names.v[i]) != 0)
             out[i]++;
         if (out[i] == LEAF && strcmp(names.v[i], "LEAF") != 0)
-            return mgx_onnx_invalid(n, "mode \"%s\" of node %d is unknown", names.v[i], i);
+            return mgx_node_invalid(n, "mode \"%s\" of node %d is unknown", names.v[i], i);
     }
     return MGX_OK;
 }
 
 // Branches with children as node numbers, leaves not yet told apart; marks who has a parent.
-static enum mgx_status read_branches(struct mgx_onnx_node *n, const struct index *x,
-                                     struct forest *f, bool *has_parent)
+static enum mgx_status read_branches(struct mgx_node *n, const struct index *x, struct forest *f,
+                                     bool *has_parent)
 {
     struct mgx_doubles splits;
     TRY(find_reals(n, "nodes_values", &splits));
@@ -346,7 +344,7 @@ static enum mgx_status read_branches(struct mgx_onnx_node *n, const struct index
     const struct mgx_ints missing = mgx_onnx_ints(n, "nodes_missing_value_tracks_true");
     if (splits.count != f->nodes || feature.count != f->nodes || yes.count != f->nodes ||
         no.count != f->nodes || (missing.count && missing.count != f->nodes))
-        return mgx_onnx_invalid(n, "lists of nodes differ in length");
+        return mgx_node_invalid(n, "lists of nodes differ in length");
     for (int i = 0; i < f->nodes; i++) {
         if (f->mode[i] == LEAF)
             continue;
@@ -356,7 +354,7 @@ static enum mgx_status read_branches(struct mgx_onnx_node *n, const struct index
         f->yes[i] = look_up(x, x->address[i].tree, yes.v[i]);
         f->no[i] = look_up(x, x->address[i].tree, no.v[i]);
         if (f->yes[i] == INT64_MAX || f->no[i] == INT64_MAX)
-            return mgx_onnx_invalid(n, "node %lld of tree %lld has a child that does not exist",
+            return mgx_node_invalid(n, "node %lld of tree %lld has a child that does not exist",
                                     (long long)x->address[i].node, (long long)x->address[i].tree);
         has_parent[f->yes[i]] = has_parent[f->no[i]] = true;
     }
@@ -364,8 +362,8 @@ static enum mgx_status read_branches(struct mgx_onnx_node *n, const struct index
 }
 
 // Weights sorted by leaf; leaf[i] is the number of node i's leaf.
-static enum mgx_status read_weights(struct mgx_onnx_node *n, const struct index *x,
-                                    const char *prefix, const int64_t *leaf, struct forest *f,
+static enum mgx_status read_weights(struct mgx_node *n, const struct index *x, const char *prefix,
+                                    const int64_t *leaf, struct forest *f,
                                     struct mgx_doubles weights, struct mgx_ints ids)
 {
     char name[32];
@@ -374,7 +372,7 @@ static enum mgx_status read_weights(struct mgx_onnx_node *n, const struct index 
     snprintf(name, sizeof name, "%s_nodeids", prefix);
     const struct mgx_ints nodes = mgx_onnx_ints(n, name);
     if (trees.count != weights.count || nodes.count != weights.count || ids.count != weights.count)
-        return mgx_onnx_invalid(n, "lists of weights differ in length");
+        return mgx_node_invalid(n, "lists of weights differ in length");
     int64_t *of = MGX_NEW_ARRAY(n->scratch, int64_t, weights.count);
     int64_t *next = MGX_NEW_ARRAY(n->scratch, int64_t, f->leaves);
     if (!of || !next)
@@ -382,7 +380,7 @@ static enum mgx_status read_weights(struct mgx_onnx_node *n, const struct index 
     for (int i = 0; i < weights.count; i++) {
         const int64_t node = look_up(x, trees.v[i], nodes.v[i]);
         if (node == INT64_MAX || f->mode[node] != LEAF)
-            return mgx_onnx_invalid(n, "weight %d is of node %lld of tree %lld, which is no leaf",
+            return mgx_node_invalid(n, "weight %d is of node %lld of tree %lld, which is no leaf",
                                     i, (long long)nodes.v[i], (long long)trees.v[i]);
         of[i] = leaf[node];
         f->begin[of[i] + 1]++;
@@ -400,7 +398,7 @@ static enum mgx_status read_weights(struct mgx_onnx_node *n, const struct index 
 }
 
 // Turns nodes of mode LEAF into leaves.
-static enum mgx_status cut_leaves(struct mgx_onnx_node *n, struct forest *f, const int64_t *leaf)
+static enum mgx_status cut_leaves(struct mgx_node *n, struct forest *f, const int64_t *leaf)
 {
     for (int i = 0; i < f->nodes; i++) {
         if (f->mode[i] == LEAF)
@@ -414,14 +412,14 @@ static enum mgx_status cut_leaves(struct mgx_onnx_node *n, struct forest *f, con
     return sort_nodes(n, f);
 }
 
-static enum mgx_status build(struct mgx_onnx_node *n, struct index *x, const char *prefix,
+static enum mgx_status build(struct mgx_node *n, struct index *x, const char *prefix,
                              struct mgx_doubles weights, struct mgx_ints ids, struct forest *f)
 {
     const struct mgx_ints trees = mgx_onnx_ints(n, "nodes_treeids");
     const struct mgx_ints nodes = mgx_onnx_ints(n, "nodes_nodeids");
     const struct mgx_strings modes = mgx_onnx_texts(n, "nodes_modes");
     if (trees.count != nodes.count || modes.count != nodes.count)
-        return mgx_onnx_invalid(n, "lists of nodes differ in length");
+        return mgx_node_invalid(n, "lists of nodes differ in length");
     int64_t *leaf = MGX_NEW_ARRAY(n->scratch, int64_t, nodes.count);
     bool *has_parent = MGX_NEW_ARRAY(n->scratch, bool, nodes.count);
     if (!make_room(n, f, nodes.count, weights.count) || !leaf || !has_parent ||
@@ -438,7 +436,7 @@ static enum mgx_status build(struct mgx_onnx_node *n, struct index *x, const cha
     return cut_leaves(n, f, leaf);
 }
 
-static enum mgx_status build_forest(struct mgx_onnx_node *n, const char *prefix,
+static enum mgx_status build_forest(struct mgx_node *n, const char *prefix,
                                     struct mgx_doubles weights, struct mgx_ints ids,
                                     struct forest *f)
 {
@@ -449,9 +447,9 @@ static enum mgx_status build_forest(struct mgx_onnx_node *n, const char *prefix,
     return status;
 }
 
-static enum mgx_status tree_regressor(struct mgx_onnx_node *n)
+static enum mgx_status tree_regressor(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, 1));
+    TRY(mgx_node_need(n, 1, 1));
     struct forest f;
     struct mgx_doubles weights, base;
     const char *post, *name = mgx_onnx_text(n, "aggregate_function", "SUM");
@@ -461,9 +459,9 @@ static enum mgx_status tree_regressor(struct mgx_onnx_node *n)
     TRY(build_forest(n, "target", weights, mgx_onnx_ints(n, "target_ids"), &f));
     const char *aggregate = translate(aggregates, MGX_COUNT(aggregates), name);
     if (!aggregate)
-        return mgx_onnx_invalid(n, "aggregate_function \"%s\" is unknown", name);
+        return mgx_node_invalid(n, "aggregate_function \"%s\" is unknown", name);
     struct mgx_ins *y = emit(n, &f, mgx_onnx_int(n, "n_targets", 1), aggregate, base, post);
-    n->out[0] = mgx_onnx_convert(n, y, MGX_FLOAT);
+    n->out[0] = mgx_build_convert(n, y, MGX_FLOAT);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_tree_ensemble_regressor = {.name = "TreeEnsembleRegressor",
@@ -491,27 +489,27 @@ static struct lone_class find_lone_class(struct mgx_ints ids, struct mgx_doubles
     return c;
 }
 
-static enum mgx_status emit_lone_class(struct mgx_onnx_node *n, const struct forest *f,
+static enum mgx_status emit_lone_class(struct mgx_node *n, const struct forest *f,
                                        const struct lone_class *lone, struct mgx_doubles base,
                                        bool one_base, const char *post)
 {
     struct mgx_ins *all = emit(n, f, 2, "sum", base, "none");
     struct mgx_ins *s = mgx_build_slice(n, all, 1, lone->class, lone->class + 1);
     struct mgx_ins *over = mgx_build_greater(n, s, mgx_build_like(n, s, lone->positive ? 0.5 : 0));
-    struct mgx_ins *index = mgx_onnx_convert(n, over, MGX_INT64);
+    struct mgx_ins *index = mgx_build_convert(n, over, MGX_INT64);
     n->out[0] = mgx_ml_labels(n, mgx_build_squeeze(n, index, (const int64_t[]){1}, 1));
     if (n->out_count > 1 && lone->class == 0 && (base.count == 0 || one_base))
-        n->out[1] = mgx_onnx_convert(
+        n->out[1] = mgx_build_convert(
             n, mgx_ml_both_scores(n, s, lone->positive, strcmp(post, "logistic") == 0), MGX_FLOAT);
     else if (n->out_count > 1)
-        n->out[1] = mgx_onnx_convert(n, emit(n, f, 2, "sum", base, post), MGX_FLOAT);
+        n->out[1] = mgx_build_convert(n, emit(n, f, 2, "sum", base, post), MGX_FLOAT);
     return MGX_OK;
 }
 
-static enum mgx_status tree_classifier(struct mgx_onnx_node *n)
+static enum mgx_status tree_classifier(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, 1));
-    if (mgx_onnx_rank(n->in[0]) < 0)
+    TRY(mgx_node_need(n, 1, 1));
+    if (mgx_build_rank(n->in[0]) < 0)
         return mgx_onnx_defer(n);
     struct forest f;
     struct mgx_doubles weights, base;
@@ -534,7 +532,7 @@ static enum mgx_status tree_classifier(struct mgx_onnx_node *n)
     struct mgx_ins *scores = emit(n, &f, classes, "sum", base, "none");
     n->out[0] = mgx_ml_labels(n, mgx_ml_best(n, scores));
     if (n->out_count > 1)
-        n->out[1] = mgx_onnx_convert(n, emit(n, &f, classes, "sum", base, post), MGX_FLOAT);
+        n->out[1] = mgx_build_convert(n, emit(n, &f, classes, "sum", base, post), MGX_FLOAT);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_tree_ensemble_classifier = {.name = "TreeEnsembleClassifier",

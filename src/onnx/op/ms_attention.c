@@ -23,7 +23,7 @@ struct heads {
     enum mgx_type type;
 };
 
-static enum mgx_status recorded(const struct mgx_onnx_node *n)
+static enum mgx_status recorded(const struct mgx_node *n)
 {
     return n->diag->status != MGX_OK ? n->diag->status
                                      : mgx_program_status(n->module->program, n->diag);
@@ -31,23 +31,23 @@ static enum mgx_status recorded(const struct mgx_onnx_node *n)
 
 // --- masks ---
 
-static struct mgx_ins *keys_below(struct mgx_onnx_node *n, struct mgx_ins *keys,
-                                  struct mgx_ins *ends, int64_t from, int64_t batch)
+static struct mgx_ins *keys_below(struct mgx_node *n, struct mgx_ins *keys, struct mgx_ins *ends,
+                                  int64_t from, int64_t batch)
 {
     struct mgx_ins *part = mgx_build_slice(n, ends, 0, from, from + batch);
-    part = part ? mgx_build_per_axis(n, mgx_onnx_convert(n, part, MGX_INT64), 0, 4) : NULL;
+    part = part ? mgx_build_per_axis(n, mgx_build_convert(n, part, MGX_INT64), 0, 4) : NULL;
     return part ? mgx_build_less(n, keys, part) : NULL;
 }
 
 // One-dimensional masks give the end of each row's keys, with twice the batch their starts as well,
 // with 3 * batch + 2 the offsets of packed tokens, which are of no use here.
-static enum mgx_status shown_by_ends(struct mgx_onnx_node *n, const struct heads *h,
+static enum mgx_status shown_by_ends(struct mgx_node *n, const struct heads *h,
                                      struct mgx_ins **shown)
 {
     const int64_t batch = h->q->shape.lens[0], given = h->mask->shape.lens[0];
     struct mgx_ins *keys = mgx_build_iota(n, MGX_INT64, h->k->shape.lens[2]);
     if (given != batch && given != 2 * batch && given != 3 * batch + 2)
-        return mgx_onnx_invalid(n, "a mask of %lld for a batch of %lld", (long long)given,
+        return mgx_node_invalid(n, "a mask of %lld for a batch of %lld", (long long)given,
                                 (long long)batch);
     *shown = keys_below(n, keys, h->mask, 0, batch);
     if (given == 2 * batch && batch > 0)
@@ -57,27 +57,27 @@ static enum mgx_status shown_by_ends(struct mgx_onnx_node *n, const struct heads
 }
 
 // The mask as bool, ready to broadcast against (batch, heads, tokens, keys).
-static enum mgx_status shown(struct mgx_onnx_node *n, const struct heads *h, struct mgx_ins **out)
+static enum mgx_status shown(struct mgx_node *n, const struct heads *h, struct mgx_ins **out)
 {
     struct mgx_ins *m = h->mask;
     const int64_t batch = h->q->shape.lens[0], tokens = h->q->shape.lens[2];
     const int64_t keys = h->k->shape.lens[2];
     const int rank = m->shape.rank;
     if (!mgx_type_is_integral(m->shape.type) && m->shape.type != MGX_BOOL)
-        return mgx_onnx_invalid(n, "a mask of type %s, not of integers",
+        return mgx_node_invalid(n, "a mask of type %s, not of integers",
                                 mgx_type_name(m->shape.type));
     if (rank == 1)
         return shown_by_ends(n, h, out);
     if (rank < 2 || rank > 4 || (m->shape.lens[0] != batch && m->shape.lens[0] != 1))
-        return mgx_onnx_invalid(n, "a mask of rank %d for a batch of %lld", rank, (long long)batch);
+        return mgx_node_invalid(n, "a mask of rank %d for a batch of %lld", rank, (long long)batch);
     if (rank == 4) { // square, of all positions there may be
         if (m->shape.lens[2] < h->past + tokens || m->shape.lens[3] < keys)
-            return mgx_onnx_invalid(n, "a mask of %lld positions for %lld keys",
+            return mgx_node_invalid(n, "a mask of %lld positions for %lld keys",
                                     (long long)m->shape.lens[3], (long long)keys);
         m = mgx_build_slice(n, m, 2, h->past, h->past + tokens);
         m = mgx_build_slice(n, m, 3, 0, keys);
     } else if (m->shape.lens[rank - 1] != keys) {
-        return mgx_onnx_invalid(n, "a mask of %lld keys for %lld",
+        return mgx_node_invalid(n, "a mask of %lld keys for %lld",
                                 (long long)m->shape.lens[rank - 1], (long long)keys);
     } else {
         m = mgx_build_unsqueeze(n, m, (int64_t[]){1, 2}, rank == 2 ? 2 : 1);
@@ -92,27 +92,26 @@ static double lowest(enum mgx_type type)
 }
 
 // (tokens, keys): 0 where a key is not later than the query, else the lowest number there is.
-static struct mgx_ins *hide_later(struct mgx_onnx_node *n, const struct heads *h,
-                                  struct mgx_ins *add)
+static struct mgx_ins *hide_later(struct mgx_node *n, const struct heads *h, struct mgx_ins *add)
 {
     struct mgx_ins *i = mgx_build_iota(n, MGX_INT64, h->q->shape.lens[2]);
     struct mgx_ins *keys = mgx_build_iota(n, MGX_INT64, h->k->shape.lens[2]);
     i = i ? mgx_build_with(n, &mgx_op_add, mgx_build_per_axis(n, i, 0, 2), (double)h->past) : NULL;
     return mgx_build_where(n, mgx_build_greater(n, keys, i),
-                           mgx_onnx_scalar(n, h->type, lowest(h->type)),
-                           add ? add : mgx_onnx_scalar(n, h->type, 0));
+                           mgx_build_scalar(n, h->type, lowest(h->type)),
+                           add ? add : mgx_build_scalar(n, h->type, 0));
 }
 
 // What is added to the scores; NULL if nothing.
-static enum mgx_status summand(struct mgx_onnx_node *n, const struct heads *h, struct mgx_ins **add)
+static enum mgx_status summand(struct mgx_node *n, const struct heads *h, struct mgx_ins **add)
 {
     *add = NULL;
     if (h->mask) {
         struct mgx_ins *seen = NULL;
         TRY(shown(n, h, &seen));
         const double hidden = mgx_onnx_real(n, "mask_filter_value", -10000);
-        *add = mgx_build_where(n, seen, mgx_onnx_scalar(n, h->type, 0),
-                               mgx_onnx_scalar(n, h->type, hidden));
+        *add = mgx_build_where(n, seen, mgx_build_scalar(n, h->type, 0),
+                               mgx_build_scalar(n, h->type, hidden));
     }
     if (mgx_onnx_int(n, "unidirectional", 0))
         *add = hide_later(n, h, *add);
@@ -124,68 +123,68 @@ static enum mgx_status summand(struct mgx_onnx_node *n, const struct heads *h, s
 // --- the product ---
 
 // Result (batch, tokens, heads * size); *raw are the scores that softmax sees.
-static enum mgx_status attend(struct mgx_onnx_node *n, const struct heads *h, struct mgx_ins **raw,
+static enum mgx_status attend(struct mgx_node *n, const struct heads *h, struct mgx_ins **raw,
                               struct mgx_ins **y)
 {
     const int64_t size = h->q->shape.lens[3], given = h->k->shape.lens[3];
     if (size != given || h->k->shape.lens[2] != h->v->shape.lens[2])
-        return mgx_onnx_invalid(n, "heads of %lld against heads of %lld, %lld keys for %lld values",
+        return mgx_node_invalid(n, "heads of %lld against heads of %lld, %lld keys for %lld values",
                                 (long long)size, (long long)given, (long long)h->k->shape.lens[2],
                                 (long long)h->v->shape.lens[2]);
     const double asked = mgx_onnx_real(n, "scale", 0);
     struct mgx_ins *add = NULL;
     TRY(summand(n, h, &add));
-    struct mgx_ins *turned = mgx_onnx_transpose(n, h->k, (int64_t[]){0, 1, 3, 2}, 4);
+    struct mgx_ins *turned = mgx_build_transpose(n, h->k, (int64_t[]){0, 1, 3, 2}, 4);
     struct mgx_ins *x = mgx_build_matmul(n, &mgx_op_dot, h->q, turned);
     x = mgx_build_with(n, &mgx_op_mul, x, asked != 0 ? asked : 1 / sqrt((double)size));
     x = add ? mgx_build_add(n, x, add) : x;
     *raw = x;
-    x = mgx_onnx_emit(n, &mgx_op_softmax, MGX_ATTRS(mgx_int("axis", 3)), MGX_IN(x));
+    x = mgx_build_emit(n, &mgx_op_softmax, MGX_ATTRS(mgx_int("axis", 3)), MGX_IN(x));
     *y = mgx_build_merge_heads(n, mgx_build_matmul(n, &mgx_op_dot, x, h->v));
     return recorded(n);
 }
 
-static enum mgx_status read_count(struct mgx_onnx_node *n, struct heads *h)
+static enum mgx_status read_count(struct mgx_node *n, struct heads *h)
 {
     h->count = mgx_onnx_int(n, "num_heads", 0);
     if (h->count < 1 || h->count > INT32_MAX)
-        return mgx_onnx_invalid(n, "num_heads is %lld", (long long)h->count);
+        return mgx_node_invalid(n, "num_heads is %lld", (long long)h->count);
     return MGX_OK;
 }
 
 // --- Attention, QAttention ---
 
 // How the columns of the weights divide into queries, keys and values.
-static enum mgx_status read_sizes(struct mgx_onnx_node *n, const struct heads *h, int64_t columns,
+static enum mgx_status read_sizes(struct mgx_node *n, const struct heads *h, int64_t columns,
                                   int64_t *sizes)
 {
     const struct mgx_ints given = mgx_onnx_ints(n, "qkv_hidden_sizes");
     int64_t total = 0;
     if (given.count != 0 && given.count != 3)
-        return mgx_onnx_invalid(n, "%d qkv_hidden_sizes, not 3", given.count);
+        return mgx_node_invalid(n, "%d qkv_hidden_sizes, not 3", given.count);
     for (int i = 0; i < 3; i++) {
         sizes[i] = given.count ? given.v[i] : columns / 3;
         if (sizes[i] < 1 || sizes[i] > columns || sizes[i] % h->count != 0)
-            return mgx_onnx_invalid(n, "%lld columns do not make %lld heads", (long long)sizes[i],
+            return mgx_node_invalid(n, "%lld columns do not make %lld heads", (long long)sizes[i],
                                     (long long)h->count);
         total += sizes[i];
     }
     if (total != columns || sizes[0] != sizes[1])
-        return mgx_onnx_invalid(n, "hidden sizes %lld, %lld and %lld of %lld columns",
+        return mgx_node_invalid(n, "hidden sizes %lld, %lld and %lld of %lld columns",
                                 (long long)sizes[0], (long long)sizes[1], (long long)sizes[2],
                                 (long long)columns);
     return MGX_OK;
 }
 
 // Splits x W + b into h's queries, keys and values.
-static enum mgx_status project(struct mgx_onnx_node *n, struct heads *h, struct mgx_ins *x,
+static enum mgx_status project(struct mgx_node *n, struct heads *h, struct mgx_ins *x,
                                struct mgx_ins *weights, struct mgx_ins *bias)
 {
     int64_t sizes[3], at = 0;
     if (!x || !weights)
         return recorded(n);
     if (x->shape.rank != 3 || weights->shape.rank != 2)
-        return mgx_onnx_invalid(n, "input of rank %d, weights of rank %d", x->shape.rank,
+        return mgx_node_invalid(n, "input of rank %d, weights of rank %d", x->shape.rank,
                                 weights->shape.rank);
     TRY(read_sizes(n, h, weights->shape.lens[1], sizes));
     struct mgx_ins *all = mgx_build_matmul(n, &mgx_op_dot, x, weights), *part[3];
@@ -200,11 +199,11 @@ static enum mgx_status project(struct mgx_onnx_node *n, struct heads *h, struct 
 
 // Puts the cache {2, batch, heads, keys, size} before the new keys and values; the longer cache is
 // output 1.
-static enum mgx_status join_cache(struct mgx_onnx_node *n, struct heads *h, struct mgx_ins *past)
+static enum mgx_status join_cache(struct mgx_node *n, struct heads *h, struct mgx_ins *past)
 {
     struct mgx_ins **now[2] = {&h->k, &h->v}, *both[2];
     if (past && (past->shape.rank != 5 || past->shape.lens[0] != 2))
-        return mgx_onnx_invalid(n, "past has rank %d, not 5", past->shape.rank);
+        return mgx_node_invalid(n, "past has rank %d, not 5", past->shape.rank);
     h->past = past ? past->shape.lens[3] : 0;
     for (int i = 0; i < 2; i++) {
         if (past) {
@@ -219,45 +218,45 @@ static enum mgx_status join_cache(struct mgx_onnx_node *n, struct heads *h, stru
     return recorded(n);
 }
 
-static enum mgx_status refuse_variants(struct mgx_onnx_node *n)
+static enum mgx_status refuse_variants(struct mgx_node *n)
 {
     if (mgx_onnx_int(n, "do_rotary", 0))
-        return mgx_onnx_unsupported(n, "do_rotary");
+        return mgx_node_unsupported(n, "do_rotary");
     if (mgx_onnx_int(n, "past_present_share_buffer", 0))
-        return mgx_onnx_unsupported(n, "past_present_share_buffer");
+        return mgx_node_unsupported(n, "past_present_share_buffer");
     return MGX_OK;
 }
 
-static enum mgx_status attention(struct mgx_onnx_node *n)
+static enum mgx_status attention(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 7));
+    TRY(mgx_node_need(n, 2, 7));
     TRY(refuse_variants(n));
     if (!mgx_build_static(n))
         return mgx_onnx_defer(n);
     struct heads h = {
-        .mask = mgx_onnx_in(n, 3), .bias = mgx_onnx_in(n, 5), .type = n->in[0]->shape.type};
+        .mask = mgx_node_in(n, 3), .bias = mgx_node_in(n, 5), .type = n->in[0]->shape.type};
     struct mgx_ins *raw = NULL;
     TRY(read_count(n, &h));
-    TRY(project(n, &h, n->in[0], n->in[1], mgx_onnx_in(n, 2)));
-    TRY(join_cache(n, &h, mgx_onnx_in(n, 4)));
+    TRY(project(n, &h, n->in[0], n->in[1], mgx_node_in(n, 2)));
+    TRY(join_cache(n, &h, mgx_node_in(n, 4)));
     return attend(n, &h, &raw, &n->out[0]);
 }
 const struct mgx_onnx_op mgx_onnx_ms_attention = {
     .name = "Attention", .domain = "com.microsoft", .import = attention, .result = "0020"};
 
-static enum mgx_status qattention(struct mgx_onnx_node *n)
+static enum mgx_status qattention(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 5, 9));
+    TRY(mgx_node_need(n, 5, 9));
     TRY(refuse_variants(n));
     if (!mgx_build_static(n))
         return mgx_onnx_defer(n);
-    struct heads h = {.mask = mgx_onnx_in(n, 5), .type = n->in[2]->shape.type};
+    struct heads h = {.mask = mgx_node_in(n, 5), .type = n->in[2]->shape.type};
     struct mgx_ins *raw = NULL;
     TRY(read_count(n, &h));
-    struct mgx_ins *x = mgx_quantize_undo(n, n->in[0], n->in[3], mgx_onnx_in(n, 6), -1);
-    struct mgx_ins *weights = mgx_quantize_undo(n, n->in[1], n->in[4], mgx_onnx_in(n, 7), -1);
+    struct mgx_ins *x = mgx_quantize_undo(n, n->in[0], n->in[3], mgx_node_in(n, 6), -1);
+    struct mgx_ins *weights = mgx_quantize_undo(n, n->in[1], n->in[4], mgx_node_in(n, 7), -1);
     TRY(project(n, &h, x, weights, n->in[2]));
-    TRY(join_cache(n, &h, mgx_onnx_in(n, 8)));
+    TRY(join_cache(n, &h, mgx_node_in(n, 8)));
     return attend(n, &h, &raw, &n->out[0]);
 }
 const struct mgx_onnx_op mgx_onnx_ms_qattention = {
@@ -269,72 +268,71 @@ enum { PAST_LENGTH = 8 };
 
 // Member i of `of` that lie side by side in x {batch, tokens, heads, of, size}: {batch, tokens,
 // heads * size}.
-static enum mgx_status unpack(struct mgx_onnx_node *n, const struct heads *h, struct mgx_ins *x,
+static enum mgx_status unpack(struct mgx_node *n, const struct heads *h, struct mgx_ins *x,
                               int64_t i, int64_t of, struct mgx_ins **y)
 {
     const int64_t *lens = x->shape.lens;
     if (lens[2] != h->count || lens[3] != of || lens[4] < 1)
-        return mgx_onnx_invalid(n, "%lld heads of %lld parts packed, not %lld of %lld",
+        return mgx_node_invalid(n, "%lld heads of %lld parts packed, not %lld of %lld",
                                 (long long)lens[2], (long long)lens[3], (long long)h->count,
                                 (long long)of);
     *y = mgx_build_slice(n, x, 3, i, i + 1);
-    *y = mgx_onnx_reshape(n, *y, (int64_t[]){0, 0, lens[2] * lens[4]}, 3);
+    *y = mgx_build_reshape(n, *y, (int64_t[]){0, 0, lens[2] * lens[4]}, 3);
     return recorded(n);
 }
 
 // The operands as {batch, tokens, heads * size} each, or as heads already (rank 4).
-static enum mgx_status find_operands(struct mgx_onnx_node *n, const struct heads *h,
-                                     struct mgx_ins **v)
+static enum mgx_status find_operands(struct mgx_node *n, const struct heads *h, struct mgx_ins **v)
 {
-    const int rank = mgx_onnx_rank(n->in[0]);
-    struct mgx_ins *key = mgx_onnx_in(n, 1), *value = mgx_onnx_in(n, 2);
+    const int rank = mgx_build_rank(n->in[0]);
+    struct mgx_ins *key = mgx_node_in(n, 1), *value = mgx_node_in(n, 2);
     if (rank == 5) {
         if (key || value)
-            return mgx_onnx_invalid(n, "packed queries with separate keys");
+            return mgx_node_invalid(n, "packed queries with separate keys");
         for (int i = 0; i < 3; i++)
             TRY(unpack(n, h, n->in[0], i, 3, &v[i]));
         return MGX_OK;
     }
     v[0] = n->in[0];
-    if (key && mgx_onnx_rank(key) == 5 && (!value || mgx_onnx_rank(value) == 1)) {
+    if (key && mgx_build_rank(key) == 5 && (!value || mgx_build_rank(value) == 1)) {
         for (int i = 0; i < 2; i++)
             TRY(unpack(n, h, key, i, 2, &v[i + 1]));
         return MGX_OK;
     }
     if (!key || !value)
-        return mgx_onnx_invalid(n, "queries of rank %d without keys and values", rank);
+        return mgx_node_invalid(n, "queries of rank %d without keys and values", rank);
     v[1] = key;
     v[2] = value;
     return MGX_OK;
 }
 
 // Input 3 as a vector. Behind packed keys and values it may have come one place forward.
-static struct mgx_ins *read_bias(struct mgx_onnx_node *n)
+static struct mgx_ins *read_bias(struct mgx_node *n)
 {
-    struct mgx_ins *bias = mgx_onnx_in(n, 3), *value = mgx_onnx_in(n, 2);
-    if (!bias && value && mgx_onnx_rank(value) == 1)
+    struct mgx_ins *bias = mgx_node_in(n, 3), *value = mgx_node_in(n, 2);
+    if (!bias && value && mgx_build_rank(value) == 1)
         bias = value;
-    return bias && bias->shape.rank > 1 ? mgx_onnx_reshape(n, bias, (int64_t[]){-1}, 1) : bias;
+    return bias && bias->shape.rank > 1 ? mgx_build_reshape(n, bias, (int64_t[]){-1}, 1) : bias;
 }
 
 // Adds each operand's share of the bias and splits heads; what comes as heads has its bias.
-static enum mgx_status split_operands(struct mgx_onnx_node *n, struct heads *h, struct mgx_ins **v)
+static enum mgx_status split_operands(struct mgx_node *n, struct heads *h, struct mgx_ins **v)
 {
     struct mgx_ins *bias = read_bias(n), **out[3] = {&h->q, &h->k, &h->v};
     int64_t at = 0;
     for (int i = 0; i < 3; i++) {
-        const int rank = mgx_onnx_rank(v[i]);
+        const int rank = mgx_build_rank(v[i]);
         if (rank == 4 && i > 0 && v[i]->shape.lens[1] == h->count) {
             *out[i] = v[i];
             at += v[i]->shape.lens[3] * h->count;
             continue;
         }
         if (rank != 3 || v[i]->shape.lens[2] < 1 || v[i]->shape.lens[2] % h->count != 0)
-            return mgx_onnx_invalid(n, "operand %d of rank %d does not make %lld heads", i, rank,
+            return mgx_node_invalid(n, "operand %d of rank %d does not make %lld heads", i, rank,
                                     (long long)h->count);
         const int64_t size = v[i]->shape.lens[2];
         if (bias && (bias->shape.rank != 1 || at + size > bias->shape.lens[0]))
-            return mgx_onnx_invalid(n, "the bias is too short for operand %d", i);
+            return mgx_node_invalid(n, "the bias is too short for operand %d", i);
         struct mgx_ins *x =
             bias ? mgx_build_add(n, v[i], mgx_build_slice(n, bias, 0, at, at + size)) : v[i];
         *out[i] = mgx_build_split_heads(n, x, h->count);
@@ -345,23 +343,23 @@ static enum mgx_status split_operands(struct mgx_onnx_node *n, struct heads *h, 
 
 // How many tokens the caches hold: all of their length, or what past_sequence_length says of caches
 // with room for more.
-static enum mgx_status read_past(struct mgx_onnx_node *n, struct heads *h, int64_t room)
+static enum mgx_status read_past(struct mgx_node *n, struct heads *h, int64_t room)
 {
     h->past = room;
-    if (!mgx_onnx_in(n, PAST_LENGTH))
+    if (!mgx_node_in(n, PAST_LENGTH))
         return MGX_OK;
     if (!mgx_build_constant_int(n, PAST_LENGTH, &h->past))
-        return mgx_onnx_invalid(n, "past_sequence_length is not one number");
+        return mgx_node_invalid(n, "past_sequence_length is not one number");
     const int64_t tokens = h->k ? h->k->shape.lens[2] : 0;
     if (h->past < 0 || h->past > room - tokens)
-        return mgx_onnx_invalid(n, "%lld tokens behind %lld do not fit in a cache of %lld",
+        return mgx_node_invalid(n, "%lld tokens behind %lld do not fit in a cache of %lld",
                                 (long long)tokens, (long long)h->past, (long long)room);
     return MGX_OK;
 }
 
 // Puts the new tokens *now behind the h->past ones of the cache `past`. *present is the longer
 // cache; one with room keeps its length, and what lies behind the new tokens.
-static void append(struct mgx_onnx_node *n, const struct heads *h, struct mgx_ins *past,
+static void append(struct mgx_node *n, const struct heads *h, struct mgx_ins *past,
                    struct mgx_ins **now, struct mgx_ins **present)
 {
     const int64_t room = past->shape.lens[2];
@@ -369,23 +367,23 @@ static void append(struct mgx_onnx_node *n, const struct heads *h, struct mgx_in
     struct mgx_ins *old = h->past < room ? mgx_build_slice(n, past, 2, 0, h->past) : past;
     *now = mgx_build_concat(n, 2, (struct mgx_ins *const[]){old, *now}, 2);
     *present = *now;
-    if (!mgx_onnx_in(n, PAST_LENGTH) || end >= room)
+    if (!mgx_node_in(n, PAST_LENGTH) || end >= room)
         return;
     struct mgx_ins *rest = mgx_build_slice(n, past, 2, end, room);
     *present = mgx_build_concat(n, 2, (struct mgx_ins *const[]){*now, rest}, 2);
 }
 
-static enum mgx_status extend(struct mgx_onnx_node *n, struct heads *h)
+static enum mgx_status extend(struct mgx_node *n, struct heads *h)
 {
-    struct mgx_ins *past[2] = {mgx_onnx_in(n, 6), mgx_onnx_in(n, 7)};
+    struct mgx_ins *past[2] = {mgx_node_in(n, 6), mgx_node_in(n, 7)};
     struct mgx_ins **now[2] = {&h->k, &h->v}, *present[2] = {h->k, h->v};
     if ((past[0] == NULL) != (past[1] == NULL))
-        return mgx_onnx_invalid(n, "past_key and past_value come together");
+        return mgx_node_invalid(n, "past_key and past_value come together");
     if (past[0]) {
         if (past[0]->shape.rank != 4 || past[1]->shape.rank != 4)
-            return mgx_onnx_invalid(n, "past_key has rank %d, not 4", past[0]->shape.rank);
+            return mgx_node_invalid(n, "past_key has rank %d, not 4", past[0]->shape.rank);
         if (past[0]->shape.lens[2] != past[1]->shape.lens[2])
-            return mgx_onnx_invalid(n, "past_key has %lld tokens, past_value %lld",
+            return mgx_node_invalid(n, "past_key has %lld tokens, past_value %lld",
                                     (long long)past[0]->shape.lens[2],
                                     (long long)past[1]->shape.lens[2]);
         TRY(read_past(n, h, past[0]->shape.lens[2]));
@@ -397,17 +395,17 @@ static enum mgx_status extend(struct mgx_onnx_node *n, struct heads *h)
     return recorded(n);
 }
 
-static enum mgx_status multi_head(struct mgx_onnx_node *n)
+static enum mgx_status multi_head(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, 10));
-    if (mgx_onnx_in(n, 9))
-        return mgx_onnx_unsupported(n, "cache_indirection, of a search by beams");
+    TRY(mgx_node_need(n, 1, 10));
+    if (mgx_node_in(n, 9))
+        return mgx_node_unsupported(n, "cache_indirection, of a search by beams");
     int64_t past;
     if (!mgx_build_static(n) ||
-        (mgx_onnx_in(n, PAST_LENGTH) && !mgx_build_constant_int(n, PAST_LENGTH, &past)))
+        (mgx_node_in(n, PAST_LENGTH) && !mgx_build_constant_int(n, PAST_LENGTH, &past)))
         return mgx_onnx_defer(n);
     struct heads h = {
-        .mask = mgx_onnx_in(n, 4), .bias = mgx_onnx_in(n, 5), .type = n->in[0]->shape.type};
+        .mask = mgx_node_in(n, 4), .bias = mgx_node_in(n, 5), .type = n->in[0]->shape.type};
     struct mgx_ins *v[3] = {NULL}, *raw = NULL;
     TRY(read_count(n, &h));
     TRY(find_operands(n, &h, v));

@@ -8,8 +8,8 @@
 
 // --- activations ---
 
-static enum mgx_status activate(struct mgx_onnx_node *n, const char *name, double alpha,
-                                double beta, struct mgx_ins **y)
+static enum mgx_status activate(struct mgx_node *n, const char *name, double alpha, double beta,
+                                struct mgx_ins **y)
 {
     struct mgx_ins *x = *y;
     if (strcmp(name, "") == 0)
@@ -23,7 +23,7 @@ static enum mgx_status activate(struct mgx_onnx_node *n, const char *name, doubl
     else if (strcmp(name, "Gelu") == 0)
         *y = mgx_build_gelu(n, x, false);
     else if (strcmp(name, "LeakyRelu") == 0)
-        *y = mgx_onnx_emit(n, &mgx_op_leaky_relu, MGX_ATTRS(mgx_real("alpha", alpha)), MGX_IN(x));
+        *y = mgx_build_emit(n, &mgx_op_leaky_relu, MGX_ATTRS(mgx_real("alpha", alpha)), MGX_IN(x));
     else if (strcmp(name, "Clip") == 0)
         *y = mgx_build_clamp(n, x, alpha, beta);
     else if (strcmp(name, "HardSigmoid") == 0)
@@ -31,16 +31,16 @@ static enum mgx_status activate(struct mgx_onnx_node *n, const char *name, doubl
             n, mgx_build_with(n, &mgx_op_add, mgx_build_with(n, &mgx_op_mul, x, alpha), beta), 0,
             1);
     else
-        return mgx_onnx_unsupported(n, "activation %s", name);
+        return mgx_node_unsupported(n, "activation %s", name);
     return MGX_OK;
 }
 
 // --- FusedMatMul, TransposeMatMul, FusedMatMulActivation ---
 
 // The first axis of x moved before the last one, then the last two exchanged, as asked.
-static struct mgx_ins *turn(struct mgx_onnx_node *n, struct mgx_ins *x, bool batch, bool matrix)
+static struct mgx_ins *turn(struct mgx_node *n, struct mgx_ins *x, bool batch, bool matrix)
 {
-    const int rank = mgx_onnx_rank(x);
+    const int rank = mgx_build_rank(x);
     int64_t perm[MGX_MAX_RANK];
     if (rank < 2 || (!batch && !matrix))
         return x;
@@ -53,17 +53,17 @@ static struct mgx_ins *turn(struct mgx_onnx_node *n, struct mgx_ins *x, bool bat
         perm[rank - 1] = perm[rank - 2];
         perm[rank - 2] = kept;
     }
-    return mgx_onnx_transpose(n, x, perm, rank);
+    return mgx_build_transpose(n, x, perm, rank);
 }
 
-static enum mgx_status fused_matmul(struct mgx_onnx_node *n)
+static enum mgx_status fused_matmul(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 2));
+    TRY(mgx_node_need(n, 2, 2));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     for (int i = 0; i < 2; i++)
-        if (mgx_onnx_rank(n->in[i]) == 0)
-            return mgx_onnx_invalid(n, "operand %d is a scalar", i);
+        if (mgx_build_rank(n->in[i]) == 0)
+            return mgx_node_invalid(n, "operand %d is a scalar", i);
     struct mgx_ins *a = turn(n, n->in[0], mgx_onnx_int(n, "transBatchA", 0) != 0,
                              mgx_onnx_int(n, "transA", 0) != 0);
     struct mgx_ins *b = turn(n, n->in[1], mgx_onnx_int(n, "transBatchB", 0) != 0,
@@ -86,9 +86,9 @@ const struct mgx_onnx_op mgx_onnx_ms_fused_matmul_activation = {
 
 // --- FusedGemm ---
 
-static enum mgx_status fused_gemm(struct mgx_onnx_node *n)
+static enum mgx_status fused_gemm(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 3));
+    TRY(mgx_node_need(n, 2, 3));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     TRY(mgx_onnx_gemm.import(n));
@@ -103,11 +103,11 @@ const struct mgx_onnx_op mgx_onnx_ms_fused_gemm = {
 // --- FusedConv, NhwcConv ---
 
 // Conv of x, w and the bias at input 2, with the attributes of this node.
-static enum mgx_status convolve(struct mgx_onnx_node *n, struct mgx_ins *x, struct mgx_ins *w,
+static enum mgx_status convolve(struct mgx_node *n, struct mgx_ins *x, struct mgx_ins *w,
                                 struct mgx_ins **y)
 {
-    struct mgx_ins *const in[3] = {x, w, mgx_onnx_in(n, 2)};
-    struct mgx_onnx_node plain = *n;
+    struct mgx_ins *const in[3] = {x, w, mgx_node_in(n, 2)};
+    struct mgx_node plain = *n;
     if (!x || !w)
         return mgx_program_status(n->module->program, n->diag);
     plain.in = in;
@@ -118,10 +118,10 @@ static enum mgx_status convolve(struct mgx_onnx_node *n, struct mgx_ins *x, stru
 }
 
 // activation(Conv(X, W) + B + Z)
-static enum mgx_status fused_conv(struct mgx_onnx_node *n)
+static enum mgx_status fused_conv(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 4));
-    if (!mgx_build_ranked(n) || !mgx_onnx_is_static(n->in[1]))
+    TRY(mgx_node_need(n, 2, 4));
+    if (!mgx_build_ranked(n) || !mgx_build_is_static(n->in[1]))
         return mgx_onnx_defer(n);
     const struct mgx_doubles params = mgx_onnx_reals(n, "activation_params");
     const char *name = mgx_onnx_text(n, "activation", "");
@@ -129,9 +129,9 @@ static enum mgx_status fused_conv(struct mgx_onnx_node *n)
                        : strcmp(name, "Clip") == 0 || strcmp(name, "HardSigmoid") == 0 ? 2
                                                                                        : 0;
     if (params.count < wanted)
-        return mgx_onnx_invalid(n, "%s takes %d activation_params, not %d", name, wanted,
+        return mgx_node_invalid(n, "%s takes %d activation_params, not %d", name, wanted,
                                 params.count);
-    struct mgx_ins *y = NULL, *z = mgx_onnx_in(n, 3);
+    struct mgx_ins *y = NULL, *z = mgx_node_in(n, 3);
     TRY(convolve(n, n->in[0], n->in[1], &y));
     if (z)
         y = mgx_build_add(n, y, z);
@@ -143,15 +143,15 @@ const struct mgx_onnx_op mgx_onnx_ms_fused_conv = {
     .name = "FusedConv", .domain = "com.microsoft", .import = fused_conv};
 
 // Input (N, H, W, C), weights (M, kH, kW, C / group), output (N, H, W, M).
-static enum mgx_status nhwc_conv(struct mgx_onnx_node *n)
+static enum mgx_status nhwc_conv(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 3));
-    if (!mgx_build_ranked(n) || !mgx_onnx_is_static(n->in[1]))
+    TRY(mgx_node_need(n, 2, 3));
+    if (!mgx_build_ranked(n) || !mgx_build_is_static(n->in[1]))
         return mgx_onnx_defer(n);
-    const int rank = mgx_onnx_rank(n->in[0]);
-    if (rank < 3 || mgx_onnx_rank(n->in[1]) != rank)
-        return mgx_onnx_invalid(n, "input of rank %d, weights of rank %d", rank,
-                                mgx_onnx_rank(n->in[1]));
+    const int rank = mgx_build_rank(n->in[0]);
+    if (rank < 3 || mgx_build_rank(n->in[1]) != rank)
+        return mgx_node_invalid(n, "input of rank %d, weights of rank %d", rank,
+                                mgx_build_rank(n->in[1]));
     int64_t first[MGX_MAX_RANK] = {0, rank - 1}, last[MGX_MAX_RANK] = {0};
     for (int i = 2; i < rank; i++) {
         first[i] = i - 1;
@@ -159,9 +159,9 @@ static enum mgx_status nhwc_conv(struct mgx_onnx_node *n)
     }
     last[rank - 1] = 1;
     struct mgx_ins *y = NULL;
-    TRY(convolve(n, mgx_onnx_transpose(n, n->in[0], first, rank),
-                 mgx_onnx_transpose(n, n->in[1], first, rank), &y));
-    n->out[0] = mgx_onnx_transpose(n, y, last, rank);
+    TRY(convolve(n, mgx_build_transpose(n, n->in[0], first, rank),
+                 mgx_build_transpose(n, n->in[1], first, rank), &y));
+    n->out[0] = mgx_build_transpose(n, y, last, rank);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_ms_nhwc_conv = {

@@ -11,14 +11,14 @@
 #include "base/size.h"
 #include "onnx/build.h"
 
-static enum mgx_status recorded(const struct mgx_onnx_node *n)
+static enum mgx_status recorded(const struct mgx_node *n)
 {
     return n->diag->status != MGX_OK ? n->diag->status
                                      : mgx_program_status(n->module->program, n->diag);
 }
 
 // Rows of a cache {positions, half} at {batch, tokens}, ready for mgx_build_rotate.
-static struct mgx_ins *rows_at(struct mgx_onnx_node *n, struct mgx_ins *cache, struct mgx_ins *at)
+static struct mgx_ins *rows_at(struct mgx_node *n, struct mgx_ins *cache, struct mgx_ins *at)
 {
     return mgx_build_unsqueeze(n, mgx_build_gather(n, cache, at, 0), (int64_t[]){1}, 1);
 }
@@ -26,7 +26,7 @@ static struct mgx_ins *rows_at(struct mgx_onnx_node *n, struct mgx_ins *cache, s
 // --- RotaryEmbedding ---
 
 // {batch, tokens}: given as such, or one number for the first token.
-static struct mgx_ins *positions_of(struct mgx_onnx_node *n, int64_t tokens)
+static struct mgx_ins *positions_of(struct mgx_node *n, int64_t tokens)
 {
     struct mgx_ins *at = n->in[1];
     if (at->shape.rank == 2)
@@ -35,32 +35,32 @@ static struct mgx_ins *positions_of(struct mgx_onnx_node *n, int64_t tokens)
     return mgx_build_unsqueeze(n, mgx_build_add(n, i, at), (int64_t[]){0}, 1);
 }
 
-static enum mgx_status rotary(struct mgx_onnx_node *n)
+static enum mgx_status rotary(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 4, 4));
+    TRY(mgx_node_need(n, 4, 4));
     if (!mgx_build_static(n))
         return mgx_onnx_defer(n);
     struct mgx_ins *x = n->in[0];
     const int rank = x->shape.rank, places = n->in[1]->shape.rank;
     if ((rank != 3 && rank != 4) || n->in[2]->shape.rank != 2 || n->in[3]->shape.rank != 2)
-        return mgx_onnx_invalid(n, "input of rank %d, caches of rank %d and %d", rank,
+        return mgx_node_invalid(n, "input of rank %d, caches of rank %d and %d", rank,
                                 n->in[2]->shape.rank, n->in[3]->shape.rank);
     if (places > 2 || (places == 1 && n->in[1]->shape.lens[0] != 1))
-        return mgx_onnx_invalid(n, "positions of rank %d", places);
+        return mgx_node_invalid(n, "positions of rank %d", places);
     const int64_t part = 2 * n->in[2]->shape.lens[1], asked = mgx_onnx_int(n, "num_heads", 0);
     const int64_t width = x->shape.lens[rank - 1];
     if (part < 2 || (rank == 3 && asked == 0 && width % part != 0))
-        return mgx_onnx_invalid(n, "%lld channels with a cache of %lld", (long long)width,
+        return mgx_node_invalid(n, "%lld channels with a cache of %lld", (long long)width,
                                 (long long)part / 2);
     const int64_t heads = asked ? asked : width / part;
     if (rank == 3 && (heads < 1 || width % heads != 0))
-        return mgx_onnx_invalid(n, "%lld channels do not make %lld heads", (long long)width,
+        return mgx_node_invalid(n, "%lld channels do not make %lld heads", (long long)width,
                                 (long long)heads);
     x = rank == 3 ? mgx_build_split_heads(n, x, heads) : x;
     if (!x)
         return recorded(n);
     if (part > x->shape.lens[3])
-        return mgx_onnx_invalid(n, "%lld of %lld entries cannot be rotated", (long long)part,
+        return mgx_node_invalid(n, "%lld of %lld entries cannot be rotated", (long long)part,
                                 (long long)x->shape.lens[3]);
     struct mgx_ins *at = positions_of(n, x->shape.lens[2]);
     x = mgx_build_rotate(n, x, rows_at(n, n->in[2], at), rows_at(n, n->in[3], at), part,
@@ -84,30 +84,30 @@ struct gqa {
     enum mgx_type type;
 };
 
-static enum mgx_status read_heads(struct mgx_onnx_node *n, struct gqa *g)
+static enum mgx_status read_heads(struct mgx_node *n, struct gqa *g)
 {
     g->heads = mgx_onnx_int(n, "num_heads", 0);
     g->shared = mgx_onnx_int(n, "kv_num_heads", 0);
     if (g->heads < 1 || g->shared < 1 || g->heads > INT32_MAX || g->heads % g->shared != 0)
-        return mgx_onnx_invalid(n, "%lld query heads do not share %lld key heads",
+        return mgx_node_invalid(n, "%lld query heads do not share %lld key heads",
                                 (long long)g->heads, (long long)g->shared);
     return MGX_OK;
 }
 
 // Queries, keys and values as heads, from three operands or one that has all.
-static enum mgx_status read_operands(struct mgx_onnx_node *n, struct gqa *g)
+static enum mgx_status read_operands(struct mgx_node *n, struct gqa *g)
 {
-    struct mgx_ins *v[3] = {n->in[QUERY], mgx_onnx_in(n, KEY), mgx_onnx_in(n, VALUE)};
+    struct mgx_ins *v[3] = {n->in[QUERY], mgx_node_in(n, KEY), mgx_node_in(n, VALUE)};
     const int64_t heads[3] = {g->heads, g->shared, g->shared};
     // A key and value of another rank are placeholders: all three are in the query.
     for (int i = 1; i < 3; i++)
         v[i] = v[i] && v[i]->shape.rank < 3 ? NULL : v[i];
     if ((v[1] == NULL) != (v[2] == NULL) || v[0]->shape.rank != 3)
-        return mgx_onnx_invalid(n, "queries of rank %d, keys without values", v[0]->shape.rank);
+        return mgx_node_invalid(n, "queries of rank %d, keys without values", v[0]->shape.rank);
     const int64_t all = g->heads + (v[1] ? 0 : 2 * g->shared), width = v[0]->shape.lens[2];
     const int64_t size = width / all;
     if (size < 1 || width % all != 0)
-        return mgx_onnx_invalid(n, "%lld channels do not make %lld heads", (long long)width,
+        return mgx_node_invalid(n, "%lld channels do not make %lld heads", (long long)width,
                                 (long long)all);
     struct mgx_ins **out[3] = {&g->q, &g->k, &g->v}, *packed = v[1] ? NULL : v[0];
     for (int64_t i = 0, from = 0; i < 3; from += heads[i++] * size) {
@@ -118,7 +118,7 @@ static enum mgx_status read_operands(struct mgx_onnx_node *n, struct gqa *g)
         const struct mgx_shape *s = &v[i]->shape;
         if (s->rank != 3 || s->lens[0] != v[0]->shape.lens[0] || s->lens[2] != heads[i] * size ||
             s->lens[1] != v[0]->shape.lens[1])
-            return mgx_onnx_invalid(n, "operand %d does not have %lld heads of %lld", (int)i,
+            return mgx_node_invalid(n, "operand %d does not have %lld heads of %lld", (int)i,
                                     (long long)heads[i], (long long)size);
         *out[i] = mgx_build_split_heads(n, v[i], heads[i]);
     }
@@ -128,22 +128,22 @@ static enum mgx_status read_operands(struct mgx_onnx_node *n, struct gqa *g)
 }
 
 // How many tokens each row has before these and after, and their positions.
-static enum mgx_status read_lengths(struct mgx_onnx_node *n, struct gqa *g, int64_t total)
+static enum mgx_status read_lengths(struct mgx_node *n, struct gqa *g, int64_t total)
 {
-    struct mgx_ins *lengths = n->in[LENGTHS], *past = mgx_onnx_in(n, PAST_KEY);
+    struct mgx_ins *lengths = n->in[LENGTHS], *past = mgx_node_in(n, PAST_KEY);
     if (mgx_shape_elements(&lengths->shape) != g->batch)
-        return mgx_onnx_invalid(n, "%lld lengths for a batch of %lld",
+        return mgx_node_invalid(n, "%lld lengths for a batch of %lld",
                                 (long long)mgx_shape_elements(&lengths->shape),
                                 (long long)g->batch);
     if (past && (past->shape.rank != 4 || past->shape.lens[0] != g->batch))
-        return mgx_onnx_invalid(n, "past_key has rank %d", past->shape.rank);
+        return mgx_node_invalid(n, "past_key has rank %d", past->shape.rank);
     g->room = past ? past->shape.lens[2] : 0;
     g->keys = mgx_max_i64(total, g->room);
     if (total < g->tokens || g->keys > INT32_MAX)
-        return mgx_onnx_invalid(n, "%lld tokens of %lld in total", (long long)g->tokens,
+        return mgx_node_invalid(n, "%lld tokens of %lld in total", (long long)g->tokens,
                                 (long long)total);
-    lengths = mgx_onnx_convert(n, lengths, MGX_INT64);
-    g->before = mgx_onnx_reshape(n, lengths, (int64_t[]){g->batch, 1}, 2);
+    lengths = mgx_build_convert(n, lengths, MGX_INT64);
+    g->before = mgx_build_reshape(n, lengths, (int64_t[]){g->batch, 1}, 2);
     g->before = total == g->tokens // the first run: all rows start at 0
                     ? mgx_build_with(n, &mgx_op_mul, g->before, 0)
                     : mgx_build_with(n, &mgx_op_add, g->before, 1 - (double)g->tokens);
@@ -151,16 +151,16 @@ static enum mgx_status read_lengths(struct mgx_onnx_node *n, struct gqa *g, int6
     return recorded(n);
 }
 
-static enum mgx_status rotate(struct mgx_onnx_node *n, struct gqa *g)
+static enum mgx_status rotate(struct mgx_node *n, struct gqa *g)
 {
-    struct mgx_ins *c = mgx_onnx_in(n, COS), *s = mgx_onnx_in(n, SIN), *at = mgx_onnx_in(n, PLACES);
+    struct mgx_ins *c = mgx_node_in(n, COS), *s = mgx_node_in(n, SIN), *at = mgx_node_in(n, PLACES);
     if (!mgx_onnx_int(n, "do_rotary", 0))
         return MGX_OK;
     if (!c || !s || c->shape.rank != 2 || s->shape.rank != 2)
-        return mgx_onnx_invalid(n, "do_rotary without caches of cosines and sines");
+        return mgx_node_invalid(n, "do_rotary without caches of cosines and sines");
     const int64_t part = 2 * c->shape.lens[1];
     if (part < 2 || part > g->q->shape.lens[3])
-        return mgx_onnx_invalid(n, "%lld of %lld entries cannot be rotated", (long long)part,
+        return mgx_node_invalid(n, "%lld of %lld entries cannot be rotated", (long long)part,
                                 (long long)g->q->shape.lens[3]);
     const bool interleaved = mgx_onnx_int(n, "rotary_interleaved", 0) != 0;
     at = at ? at : mgx_build_with(n, &mgx_op_max, g->at, 0);
@@ -172,7 +172,7 @@ static enum mgx_status rotate(struct mgx_onnx_node *n, struct gqa *g)
 }
 
 // The new cache {batch, heads, keys, size} of the old one and the new tokens.
-static struct mgx_ins *extend(struct mgx_onnx_node *n, const struct gqa *g, struct mgx_ins *past,
+static struct mgx_ins *extend(struct mgx_node *n, const struct gqa *g, struct mgx_ins *past,
                               struct mgx_ins *now)
 {
     const int64_t swap[4] = {0, 2, 1, 3};
@@ -185,9 +185,9 @@ static struct mgx_ins *extend(struct mgx_onnx_node *n, const struct gqa *g, stru
         mgx_build_where(n, old, place, mgx_build_with(n, &mgx_op_add, fresh, (double)g->room));
     from = mgx_build_clamp(n, from, 0, (double)(g->room + g->tokens - 1));
     from = mgx_build_unsqueeze(n, from, (int64_t[]){2}, 1);
-    struct mgx_ins *y = mgx_onnx_emit(n, &mgx_op_gathernd, MGX_ATTRS(mgx_int("batch_dims", 1)),
-                                      MGX_IN(mgx_onnx_transpose(n, both, swap, 4), from));
-    y = mgx_onnx_transpose(n, y, swap, 4);
+    struct mgx_ins *y = mgx_build_emit(n, &mgx_op_gathernd, MGX_ATTRS(mgx_int("batch_dims", 1)),
+                                       MGX_IN(mgx_build_transpose(n, both, swap, 4), from));
+    y = mgx_build_transpose(n, y, swap, 4);
     struct mgx_ins *beyond =
         mgx_build_not(n, mgx_build_less(n, fresh, mgx_build_like(n, fresh, (double)g->tokens)));
     beyond = mgx_build_unsqueeze(n, beyond, (int64_t[]){1, 3}, 2);
@@ -195,7 +195,7 @@ static struct mgx_ins *extend(struct mgx_onnx_node *n, const struct gqa *g, stru
 }
 
 // 0 where a query may see a key, else the lowest number: {batch, 1, tokens, keys}.
-static struct mgx_ins *hide(struct mgx_onnx_node *n, const struct gqa *g)
+static struct mgx_ins *hide(struct mgx_node *n, const struct gqa *g)
 {
     const int64_t window = mgx_onnx_int(n, "local_window_size", -1);
     struct mgx_ins *at = mgx_build_unsqueeze(n, g->at, (int64_t[]){1, 3}, 2);
@@ -204,35 +204,35 @@ static struct mgx_ins *hide(struct mgx_onnx_node *n, const struct gqa *g)
     if (window > 0)
         hidden = mgx_build_logical_or(
             n, hidden, mgx_build_less(n, ahead, mgx_build_like(n, ahead, 1 - (double)window)));
-    return mgx_build_where(n, hidden, mgx_onnx_scalar(n, g->type, -INFINITY),
-                           mgx_onnx_scalar(n, g->type, 0));
+    return mgx_build_where(n, hidden, mgx_build_scalar(n, g->type, -INFINITY),
+                           mgx_build_scalar(n, g->type, 0));
 }
 
 // Softmax over the keys and, where there is a sink, one score more that takes its share and is
 // dropped.
-static struct mgx_ins *share(struct mgx_onnx_node *n, const struct gqa *g, struct mgx_ins *x)
+static struct mgx_ins *share(struct mgx_node *n, const struct gqa *g, struct mgx_ins *x)
 {
-    struct mgx_ins *sink = mgx_onnx_in(n, SINK);
+    struct mgx_ins *sink = mgx_node_in(n, SINK);
     const bool any = sink || mgx_onnx_int(n, "smooth_softmax", 0) == 1;
     if (any) {
         const int64_t lens[4] = {g->batch, g->heads, g->tokens, 1};
-        sink = sink ? mgx_build_per_axis(n, mgx_onnx_convert(n, sink, g->type), 0, 3)
-                    : mgx_onnx_scalar(n, g->type, 0);
+        sink = sink ? mgx_build_per_axis(n, mgx_build_convert(n, sink, g->type), 0, 3)
+                    : mgx_build_scalar(n, g->type, 0);
         sink = mgx_build_expand(n, sink, 4, lens);
         x = mgx_build_concat(n, 3, (struct mgx_ins *const[]){x, sink}, 2);
     }
-    x = mgx_onnx_emit(n, &mgx_op_softmax, MGX_ATTRS(mgx_int("axis", 3)), MGX_IN(x));
+    x = mgx_build_emit(n, &mgx_op_softmax, MGX_ATTRS(mgx_int("axis", 3)), MGX_IN(x));
     return any ? mgx_build_slice(n, x, 3, 0, g->keys) : x;
 }
 
-static enum mgx_status attend(struct mgx_onnx_node *n, const struct gqa *g)
+static enum mgx_status attend(struct mgx_node *n, const struct gqa *g)
 {
     const double asked = mgx_onnx_real(n, "scale", 0), cap = mgx_onnx_real(n, "softcap", 0);
     struct mgx_ins *k = mgx_build_repeat_heads(n, g->k, g->heads / g->shared);
     struct mgx_ins *v = mgx_build_repeat_heads(n, g->v, g->heads / g->shared);
-    struct mgx_ins *bias = mgx_onnx_in(n, BIAS);
+    struct mgx_ins *bias = mgx_node_in(n, BIAS);
     struct mgx_ins *x = mgx_build_matmul(n, &mgx_op_dot, g->q,
-                                         mgx_onnx_transpose(n, k, (int64_t[]){0, 1, 3, 2}, 4));
+                                         mgx_build_transpose(n, k, (int64_t[]){0, 1, 3, 2}, 4));
     x = mgx_build_with(n, &mgx_op_mul, x,
                        asked != 0 ? asked : 1 / sqrt((double)g->q->shape.lens[3]));
     if (cap > 0)
@@ -248,31 +248,31 @@ static enum mgx_status attend(struct mgx_onnx_node *n, const struct gqa *g)
     return recorded(n);
 }
 
-static enum mgx_status refuse_variants(struct mgx_onnx_node *n)
+static enum mgx_status refuse_variants(struct mgx_node *n)
 {
     static const char *const quantized[2] = {"k_quant_type", "v_quant_type"};
     for (int i = 0; i < 2; i++)
         if (mgx_onnx_text(n, quantized[i], "NONE")[0] != 'N')
-            return mgx_onnx_unsupported(n, "%s %s", quantized[i],
+            return mgx_node_unsupported(n, "%s %s", quantized[i],
                                         mgx_onnx_text(n, quantized[i], "NONE"));
     if (n->out_count > 3 || mgx_onnx_int(n, "qk_output", 0))
-        return mgx_onnx_unsupported(n, "the scores as an output");
+        return mgx_node_unsupported(n, "the scores as an output");
     return MGX_OK;
 }
 
-static enum mgx_status grouped(struct mgx_onnx_node *n)
+static enum mgx_status grouped(struct mgx_node *n)
 {
     int64_t total = 0;
     struct gqa g = {0};
     if (n->in_count < 7 || !n->in[QUERY] || !n->in[LENGTHS] || !n->in[TOTAL])
-        return mgx_onnx_invalid(n, "queries, seqlens_k and total_sequence_length are required");
+        return mgx_node_invalid(n, "queries, seqlens_k and total_sequence_length are required");
     TRY(refuse_variants(n));
     if (!mgx_build_static(n) || !mgx_build_constant_int(n, TOTAL, &total))
         return mgx_onnx_defer(n);
     g.type = n->in[QUERY]->shape.type;
-    struct mgx_ins *key = mgx_onnx_in(n, PAST_KEY), *value = mgx_onnx_in(n, PAST_VALUE);
+    struct mgx_ins *key = mgx_node_in(n, PAST_KEY), *value = mgx_node_in(n, PAST_VALUE);
     if ((key == NULL) != (value == NULL))
-        return mgx_onnx_invalid(n, "past_key and past_value come together");
+        return mgx_node_invalid(n, "past_key and past_value come together");
     TRY(read_heads(n, &g));
     TRY(read_operands(n, &g));
     TRY(read_lengths(n, &g, total));

@@ -6,17 +6,17 @@
 #include "onnx/build.h"
 #include "onnx/quantize.h"
 
-static enum mgx_status recorded(const struct mgx_onnx_node *n)
+static enum mgx_status recorded(const struct mgx_node *n)
 {
     return n->diag->status != MGX_OK ? n->diag->status
                                      : mgx_program_status(n->module->program, n->diag);
 }
 
-static struct mgx_ins *unpack(struct mgx_onnx_node *n, struct mgx_ins *x, int64_t bits)
+static struct mgx_ins *unpack(struct mgx_node *n, struct mgx_ins *x, int64_t bits)
 {
     return bits == 8 ? x
-                     : mgx_onnx_emit(n, &mgx_op_unpack_nbits, MGX_ATTRS(mgx_int("bits", bits)),
-                                     MGX_IN(x));
+                     : mgx_build_emit(n, &mgx_op_unpack_nbits, MGX_ATTRS(mgx_int("bits", bits)),
+                                      MGX_IN(x));
 }
 
 // --- MatMulNBits ---
@@ -26,102 +26,101 @@ struct nbits {
     int64_t bits, block, blocks;
 };
 
-static enum mgx_status read_nbits(struct mgx_onnx_node *n, struct nbits *w)
+static enum mgx_status read_nbits(struct mgx_node *n, struct nbits *w)
 {
     *w = (struct nbits){.rows = mgx_onnx_int(n, "N", 0),
                         .columns = mgx_onnx_int(n, "K", 0),
                         .bits = mgx_onnx_int(n, "bits", 4),
                         .block = mgx_onnx_int(n, "block_size", 0)};
     if (w->bits != 2 && w->bits != 4 && w->bits != 8)
-        return mgx_onnx_unsupported(n, "weights of %lld bits, not 2, 4 or 8", (long long)w->bits);
+        return mgx_node_unsupported(n, "weights of %lld bits, not 2, 4 or 8", (long long)w->bits);
     if (mgx_onnx_int(n, "weight_prepacked", 0))
-        return mgx_onnx_unsupported(n, "weights packed for one device");
+        return mgx_node_unsupported(n, "weights packed for one device");
     if (w->block < 16 || w->block > 1 << 20 || (w->block & (w->block - 1)) != 0)
-        return mgx_onnx_invalid(n, "block_size %lld is no power of 2 from 16 on",
+        return mgx_node_invalid(n, "block_size %lld is no power of 2 from 16 on",
                                 (long long)w->block);
     if (w->rows < 1 || w->columns < 1 || w->rows > INT32_MAX || w->columns > INT32_MAX)
-        return mgx_onnx_invalid(n, "N %lld and K %lld", (long long)w->rows, (long long)w->columns);
+        return mgx_node_invalid(n, "N %lld and K %lld", (long long)w->rows, (long long)w->columns);
     w->blocks = (w->columns + w->block - 1) / w->block;
     return MGX_OK;
 }
 
-static enum mgx_status require_count(struct mgx_onnx_node *n, const struct mgx_ins *x,
-                                     const char *what, int64_t wanted)
+static enum mgx_status require_count(struct mgx_node *n, const struct mgx_ins *x, const char *what,
+                                     int64_t wanted)
 {
     const int64_t count = mgx_shape_elements(&x->shape);
     if (count != wanted)
-        return mgx_onnx_invalid(n, "%s has %lld elements, not %lld", what, (long long)count,
+        return mgx_node_invalid(n, "%s has %lld elements, not %lld", what, (long long)count,
                                 (long long)wanted);
     return MGX_OK;
 }
 
 // {rows, blocks}, of the scales' type: given in that type, packed into bytes row by row, or the
 // middle of the range.
-static enum mgx_status zero_points(struct mgx_onnx_node *n, const struct nbits *w,
-                                   struct mgx_ins **out)
+static enum mgx_status zero_points(struct mgx_node *n, const struct nbits *w, struct mgx_ins **out)
 {
-    struct mgx_ins *zero = mgx_onnx_in(n, 3);
+    struct mgx_ins *zero = mgx_node_in(n, 3);
     const enum mgx_type type = n->in[2]->shape.type;
     if (!zero) {
-        *out = mgx_onnx_scalar(n, type, (double)(1 << (w->bits - 1)));
+        *out = mgx_build_scalar(n, type, (double)(1 << (w->bits - 1)));
         return recorded(n);
     }
     const bool packed = zero->shape.type == MGX_UINT8;
     const int64_t each = packed ? (w->blocks * w->bits + 7) / 8 : w->blocks;
     TRY(require_count(n, zero, "zero_points", w->rows * each));
-    zero = mgx_onnx_reshape(n, zero, (int64_t[]){w->rows, each}, 2);
+    zero = mgx_build_reshape(n, zero, (int64_t[]){w->rows, each}, 2);
     if (packed) {
         zero = unpack(n, zero, w->bits);
         if (each * 8 / w->bits > w->blocks)
             zero = mgx_build_slice(n, zero, 1, 0, w->blocks);
     }
-    *out = mgx_onnx_convert(n, zero, type);
+    *out = mgx_build_convert(n, zero, type);
     return recorded(n);
 }
 
 // (q - zero) * scale of one block after another, or with g_idx of the group of each column.
-static enum mgx_status weights(struct mgx_onnx_node *n, const struct nbits *w, struct mgx_ins **out)
+static enum mgx_status weights(struct mgx_node *n, const struct nbits *w, struct mgx_ins **out)
 {
-    struct mgx_ins *group = mgx_onnx_in(n, 4), *zero = NULL;
+    struct mgx_ins *group = mgx_node_in(n, 4), *zero = NULL;
     const int64_t bytes = w->block * w->bits / 8;
     TRY(require_count(n, n->in[1], "B", w->rows * w->blocks * bytes));
     TRY(require_count(n, n->in[2], "scales", w->rows * w->blocks));
     TRY(zero_points(n, w, &zero));
-    struct mgx_ins *scale = mgx_onnx_reshape(n, n->in[2], (int64_t[]){w->rows, w->blocks}, 2);
-    struct mgx_ins *q = mgx_onnx_reshape(n, n->in[1], (int64_t[]){w->rows, w->blocks, bytes}, 3);
-    q = mgx_onnx_convert(n, unpack(n, q, w->bits), n->in[2]->shape.type);
+    struct mgx_ins *scale = mgx_build_reshape(n, n->in[2], (int64_t[]){w->rows, w->blocks}, 2);
+    struct mgx_ins *q = mgx_build_reshape(n, n->in[1], (int64_t[]){w->rows, w->blocks, bytes}, 3);
+    q = mgx_build_convert(n, unpack(n, q, w->bits), n->in[2]->shape.type);
     const int64_t flat[2] = {w->rows, w->blocks * w->block};
     if (group) {
         TRY(require_count(n, group, "g_idx", w->columns));
-        q = mgx_build_slice(n, mgx_onnx_reshape(n, q, flat, 2), 1, 0, w->columns);
+        q = mgx_build_slice(n, mgx_build_reshape(n, q, flat, 2), 1, 0, w->columns);
         scale = mgx_build_gather(n, scale, group, 1);
-        zero = mgx_onnx_in(n, 3) ? mgx_build_gather(n, zero, group, 1) : zero;
+        zero = mgx_node_in(n, 3) ? mgx_build_gather(n, zero, group, 1) : zero;
         *out = mgx_build_mul(n, mgx_build_sub(n, q, zero), scale);
         return recorded(n);
     }
-    if (mgx_onnx_in(n, 3))
+    if (mgx_node_in(n, 3))
         zero = mgx_build_unsqueeze(n, zero, (int64_t[]){2}, 1);
     scale = mgx_build_unsqueeze(n, scale, (int64_t[]){2}, 1);
     struct mgx_ins *y = mgx_build_mul(n, mgx_build_sub(n, q, zero), scale);
-    y = mgx_onnx_reshape(n, y, flat, 2);
+    y = mgx_build_reshape(n, y, flat, 2);
     *out = flat[1] > w->columns ? mgx_build_slice(n, y, 1, 0, w->columns) : y;
     return recorded(n);
 }
 
-static enum mgx_status matmul_nbits(struct mgx_onnx_node *n)
+static enum mgx_status matmul_nbits(struct mgx_node *n)
 {
     struct nbits w;
-    struct mgx_ins *y = NULL, *bias = mgx_onnx_in(n, 5);
-    TRY(mgx_onnx_need(n, 3, 6));
+    struct mgx_ins *y = NULL, *bias = mgx_node_in(n, 5);
+    TRY(mgx_node_need(n, 3, 6));
     TRY(read_nbits(n, &w));
     for (int i = 1; i < n->in_count; i++)
-        if (n->in[i] && !mgx_onnx_is_static(n->in[i]))
+        if (n->in[i] && !mgx_build_is_static(n->in[i]))
             return mgx_onnx_defer(n);
-    if (mgx_onnx_rank(n->in[0]) < 0)
+    if (mgx_build_rank(n->in[0]) < 0)
         return mgx_onnx_defer(n);
     TRY(weights(n, &w, &y));
-    y = mgx_onnx_convert(n, y, n->in[0]->shape.type);
-    y = mgx_build_matmul(n, &mgx_op_dot, n->in[0], mgx_onnx_transpose(n, y, (int64_t[]){1, 0}, 2));
+    y = mgx_build_convert(n, y, n->in[0]->shape.type);
+    y = mgx_build_matmul(n, &mgx_op_dot, n->in[0], mgx_build_transpose(n, y, (int64_t[]){1, 0}, 2));
     n->out[0] = bias ? mgx_build_add(n, y, bias) : y;
     return MGX_OK;
 }
@@ -156,37 +155,36 @@ struct bnb4 {
     int64_t rows, columns, block, kind;
 };
 
-static enum mgx_status read_bnb4(struct mgx_onnx_node *n, struct bnb4 *w)
+static enum mgx_status read_bnb4(struct mgx_node *n, struct bnb4 *w)
 {
     *w = (struct bnb4){.rows = mgx_onnx_int(n, "N", 0),
                        .columns = mgx_onnx_int(n, "K", 0),
                        .block = mgx_onnx_int(n, "block_size", 0),
                        .kind = mgx_onnx_int(n, "quant_type", -1)};
     if (w->kind != 0 && w->kind != 1)
-        return mgx_onnx_invalid(n, "quant_type is %lld, not 0 (FP4) or 1 (NF4)",
+        return mgx_node_invalid(n, "quant_type is %lld, not 0 (FP4) or 1 (NF4)",
                                 (long long)w->kind);
     if (w->block < 16 || w->block > 1 << 20 || (w->block & (w->block - 1)) != 0)
-        return mgx_onnx_invalid(n, "block_size %lld is no power of 2 from 16 on",
+        return mgx_node_invalid(n, "block_size %lld is no power of 2 from 16 on",
                                 (long long)w->block);
     if (w->rows < 1 || w->columns < 1 || w->rows > INT32_MAX || w->columns > INT32_MAX)
-        return mgx_onnx_invalid(n, "N %lld and K %lld", (long long)w->rows, (long long)w->columns);
+        return mgx_node_invalid(n, "N %lld and K %lld", (long long)w->rows, (long long)w->columns);
     return MGX_OK;
 }
 
 // The codes in order: two a byte, the first in the upper half.
-static struct mgx_ins *unpack_codes(struct mgx_onnx_node *n, struct mgx_ins *x, int64_t count)
+static struct mgx_ins *unpack_codes(struct mgx_node *n, struct mgx_ins *x, int64_t count)
 {
     const int64_t bytes = (count + 1) / 2;
-    x = unpack(n, mgx_onnx_reshape(n, x, (int64_t[]){bytes, 1}, 2), 4);
-    x = mgx_onnx_emit(n, &mgx_op_reverse, MGX_ATTRS(mgx_ints("axes", (int64_t[]){1}, 1)),
-                      MGX_IN(x));
-    x = mgx_onnx_reshape(n, x, (int64_t[]){2 * bytes}, 1);
+    x = unpack(n, mgx_build_reshape(n, x, (int64_t[]){bytes, 1}, 2), 4);
+    x = mgx_build_emit(n, &mgx_op_reverse, MGX_ATTRS(mgx_ints("axes", (int64_t[]){1}, 1)),
+                       MGX_IN(x));
+    x = mgx_build_reshape(n, x, (int64_t[]){2 * bytes}, 1);
     return 2 * bytes > count ? mgx_build_slice(n, x, 0, 0, count) : x;
 }
 
 // {N, K}: what each code stands for times the scale of its block; blocks run on over rows.
-static enum mgx_status bnb4_weights(struct mgx_onnx_node *n, const struct bnb4 *w,
-                                    struct mgx_ins **out)
+static enum mgx_status bnb4_weights(struct mgx_node *n, const struct bnb4 *w, struct mgx_ins **out)
 {
     const int64_t count = w->rows * w->columns, blocks = (count + w->block - 1) / w->block;
     const enum mgx_type type = n->in[2]->shape.type;
@@ -195,28 +193,28 @@ static enum mgx_status bnb4_weights(struct mgx_onnx_node *n, const struct bnb4 *
     TRY(require_count(n, n->in[2], "absmax", blocks));
     struct mgx_ins *table = mgx_build_doubles(n, &codes, w->kind ? nf4_codes : fp4_codes);
     struct mgx_ins *y = mgx_build_gather(n, table, unpack_codes(n, n->in[1], count), 0);
-    struct mgx_ins *scale = mgx_onnx_reshape(n, n->in[2], (int64_t[]){blocks, 1}, 2);
+    struct mgx_ins *scale = mgx_build_reshape(n, n->in[2], (int64_t[]){blocks, 1}, 2);
     scale = mgx_build_expand(n, scale, 2, (int64_t[]){blocks, w->block});
-    scale = mgx_onnx_reshape(n, scale, (int64_t[]){blocks * w->block}, 1);
+    scale = mgx_build_reshape(n, scale, (int64_t[]){blocks * w->block}, 1);
     if (blocks * w->block > count)
         scale = mgx_build_slice(n, scale, 0, 0, count);
-    *out = mgx_onnx_reshape(n, mgx_build_mul(n, y, scale), (int64_t[]){w->rows, w->columns}, 2);
+    *out = mgx_build_reshape(n, mgx_build_mul(n, y, scale), (int64_t[]){w->rows, w->columns}, 2);
     return recorded(n);
 }
 
-static enum mgx_status matmul_bnb4(struct mgx_onnx_node *n)
+static enum mgx_status matmul_bnb4(struct mgx_node *n)
 {
     struct bnb4 w;
     struct mgx_ins *y = NULL;
-    TRY(mgx_onnx_need(n, 3, 3));
+    TRY(mgx_node_need(n, 3, 3));
     TRY(read_bnb4(n, &w));
-    if (!mgx_onnx_is_static(n->in[1]) || !mgx_onnx_is_static(n->in[2]) ||
-        mgx_onnx_rank(n->in[0]) < 0)
+    if (!mgx_build_is_static(n->in[1]) || !mgx_build_is_static(n->in[2]) ||
+        mgx_build_rank(n->in[0]) < 0)
         return mgx_onnx_defer(n);
     TRY(bnb4_weights(n, &w, &y));
-    y = mgx_onnx_convert(n, y, n->in[0]->shape.type);
+    y = mgx_build_convert(n, y, n->in[0]->shape.type);
     if (mgx_onnx_int(n, "transB", 1))
-        y = mgx_onnx_transpose(n, y, (int64_t[]){1, 0}, 2);
+        y = mgx_build_transpose(n, y, (int64_t[]){1, 0}, 2);
     n->out[0] = mgx_build_matmul(n, &mgx_op_dot, n->in[0], y);
     return MGX_OK;
 }
@@ -226,24 +224,24 @@ const struct mgx_onnx_op mgx_onnx_ms_matmul_bnb4 = {
 // --- GatherBlockQuantized ---
 
 // Rows are gathered before they are dequantized: a table is large, what is looked up in it small.
-static enum mgx_status gather_quantized(struct mgx_onnx_node *n)
+static enum mgx_status gather_quantized(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 3, 4));
+    TRY(mgx_node_need(n, 3, 4));
     if (!mgx_build_static(n))
         return mgx_onnx_defer(n);
-    struct mgx_ins *x = n->in[0], *scale = n->in[2], *zero = mgx_onnx_in(n, 3);
+    struct mgx_ins *x = n->in[0], *scale = n->in[2], *zero = mgx_node_in(n, 3);
     const bool packed = x->shape.type == MGX_UINT8;
     const int64_t bits = mgx_onnx_int(n, "bits", 4), block = mgx_onnx_int(n, "block_size", 128);
     const int rank = x->shape.rank;
     int from = 0, along = 0;
     if (packed && bits != 4 && bits != 8)
-        return mgx_onnx_unsupported(n, "%lld bits", (long long)bits);
+        return mgx_node_unsupported(n, "%lld bits", (long long)bits);
     if (block < 16 || block > 1 << 20)
-        return mgx_onnx_invalid(n, "block_size is %lld", (long long)block);
+        return mgx_node_invalid(n, "block_size is %lld", (long long)block);
     TRY(mgx_build_axis(n, mgx_onnx_int(n, "gather_axis", 0), rank, &from));
     TRY(mgx_build_axis(n, mgx_onnx_int(n, "quantize_axis", 1), rank, &along));
     if (from == along || scale->shape.rank != rank || (zero && zero->shape.rank != rank))
-        return mgx_onnx_invalid(n, "gather_axis and quantize_axis are %d and %d, scales of rank %d",
+        return mgx_node_invalid(n, "gather_axis and quantize_axis are %d and %d, scales of rank %d",
                                 from, along, scale->shape.rank);
     struct mgx_ins **v[3] = {&x, &scale, &zero};
     for (int i = 0; i < 3; i++)
@@ -257,19 +255,19 @@ static enum mgx_status gather_quantized(struct mgx_onnx_node *n)
     TRY(mgx_quantize_spread(n, x, at, block, &scale));
     if (zero) {
         if (zero->shape.lens[at] * block >= x->shape.lens[at] + 2 * block)
-            return mgx_onnx_invalid(n, "%lld zero points for %lld", (long long)zero->shape.lens[at],
+            return mgx_node_invalid(n, "%lld zero points for %lld", (long long)zero->shape.lens[at],
                                     (long long)x->shape.lens[at]);
         const int64_t blocks = (x->shape.lens[at] + block - 1) / block;
         if (zero->shape.lens[at] > blocks)
             zero = mgx_build_slice(n, zero, at, 0, blocks);
         TRY(mgx_quantize_spread(n, x, at, block, &zero));
     } else if (packed) {
-        zero = mgx_onnx_scalar(n, MGX_UINT8, (double)(1 << (bits - 1)));
+        zero = mgx_build_scalar(n, MGX_UINT8, (double)(1 << (bits - 1)));
     }
     const enum mgx_type type = n->in[2]->shape.type;
-    x = mgx_onnx_convert(n, x, type);
+    x = mgx_build_convert(n, x, type);
     if (zero)
-        x = mgx_build_sub(n, x, mgx_onnx_convert(n, zero, type));
+        x = mgx_build_sub(n, x, mgx_build_convert(n, zero, type));
     n->out[0] = mgx_build_mul(n, x, scale);
     return MGX_OK;
 }

@@ -4,13 +4,13 @@
 // is narrower than float is computed in float.
 #include "onnx/build.h"
 
-static struct mgx_ins *widen(struct mgx_onnx_node *n, struct mgx_ins *x)
+static struct mgx_ins *widen(struct mgx_node *n, struct mgx_ins *x)
 {
     const bool narrow = x && (x->shape.type == MGX_HALF || x->shape.type == MGX_BF16);
-    return narrow ? mgx_onnx_convert(n, x, MGX_FLOAT) : x;
+    return narrow ? mgx_build_convert(n, x, MGX_FLOAT) : x;
 }
 
-static struct mgx_ins *sum(struct mgx_onnx_node *n, struct mgx_ins *a, struct mgx_ins *b)
+static struct mgx_ins *sum(struct mgx_node *n, struct mgx_ins *a, struct mgx_ins *b)
 {
     return b ? mgx_build_add(n, a, b) : a;
 }
@@ -19,8 +19,8 @@ static struct mgx_ins *sum(struct mgx_onnx_node *n, struct mgx_ins *a, struct mg
 
 // The output of LayerNormalization (or RMS) of x over its last axis, and what else is asked for:
 // mean, inverse deviation, x.
-static enum mgx_status normalize_last(struct mgx_onnx_node *n, struct mgx_ins *x,
-                                      struct mgx_ins *gamma, struct mgx_ins *beta, bool centred)
+static enum mgx_status normalize_last(struct mgx_node *n, struct mgx_ins *x, struct mgx_ins *gamma,
+                                      struct mgx_ins *beta, bool centred)
 {
     struct mgx_ins *wide = widen(n, x), *mean = NULL, *inverse = NULL, *y;
     if (!wide)
@@ -38,7 +38,7 @@ static enum mgx_status normalize_last(struct mgx_onnx_node *n, struct mgx_ins *x
             inverse = mgx_build_rsqrt(n, mgx_build_with(n, &mgx_op_add, square, epsilon));
     }
     y = sum(n, mgx_build_mul(n, y, widen(n, gamma)), widen(n, beta));
-    n->out[0] = mgx_onnx_convert(n, y, x->shape.type);
+    n->out[0] = mgx_build_convert(n, y, x->shape.type);
     if (n->out_count > 1)
         n->out[1] = mean;
     if (n->out_count > 2)
@@ -46,22 +46,22 @@ static enum mgx_status normalize_last(struct mgx_onnx_node *n, struct mgx_ins *x
     return MGX_OK;
 }
 
-static enum mgx_status skip(struct mgx_onnx_node *n, bool centred)
+static enum mgx_status skip(struct mgx_node *n, bool centred)
 {
-    TRY(mgx_onnx_need(n, 3, centred ? 5 : 4));
+    TRY(mgx_node_need(n, 3, centred ? 5 : 4));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
-    if (mgx_onnx_rank(n->in[0]) < 1)
-        return mgx_onnx_invalid(n, "the input is a scalar");
+    if (mgx_build_rank(n->in[0]) < 1)
+        return mgx_node_invalid(n, "the input is a scalar");
     struct mgx_ins *x = mgx_build_add(n, n->in[0], n->in[1]);
-    x = sum(n, x, mgx_onnx_in(n, centred ? 4 : 3));
-    TRY(normalize_last(n, x, n->in[2], centred ? mgx_onnx_in(n, 3) : NULL, centred));
+    x = sum(n, x, mgx_node_in(n, centred ? 4 : 3));
+    TRY(normalize_last(n, x, n->in[2], centred ? mgx_node_in(n, 3) : NULL, centred));
     if (n->out_count > 3)
         n->out[3] = x;
     return MGX_OK;
 }
 
-static enum mgx_status skip_layer(struct mgx_onnx_node *n)
+static enum mgx_status skip_layer(struct mgx_node *n)
 {
     return skip(n, true);
 }
@@ -70,7 +70,7 @@ const struct mgx_onnx_op mgx_onnx_ms_skip_layer_normalization = {.name = "SkipLa
                                                                  .import = skip_layer,
                                                                  .result = "0ff0"};
 
-static enum mgx_status skip_simplified(struct mgx_onnx_node *n)
+static enum mgx_status skip_simplified(struct mgx_node *n)
 {
     return skip(n, false);
 }
@@ -81,13 +81,13 @@ const struct mgx_onnx_op mgx_onnx_ms_skip_simplified_layer_normalization = {
     .result = "0ff0"};
 
 // RMSNormalization by its older name, with the inverse deviation as an output.
-static enum mgx_status simplified(struct mgx_onnx_node *n)
+static enum mgx_status simplified(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 2));
+    TRY(mgx_node_need(n, 2, 2));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     struct mgx_ins *x = widen(n, n->in[0]);
-    const int rank = mgx_onnx_rank(n->in[0]);
+    const int rank = mgx_build_rank(n->in[0]);
     const double epsilon = mgx_onnx_real(n, "epsilon", 1e-5);
     int axis = 0;
     int64_t axes[MGX_MAX_RANK];
@@ -96,7 +96,7 @@ static enum mgx_status simplified(struct mgx_onnx_node *n)
         axes[i - axis] = i;
     struct mgx_ins *y = mgx_build_rms(n, x, axes, rank - axis, epsilon);
     y = mgx_build_mul(n, y, widen(n, n->in[1]));
-    n->out[0] = mgx_onnx_convert(n, y, n->in[1]->shape.type);
+    n->out[0] = mgx_build_convert(n, y, n->in[1]->shape.type);
     if (n->out_count > 1) {
         struct mgx_ins *square = mgx_build_reduce(n, &mgx_op_reduce_mean, mgx_build_mul(n, x, x),
                                                   axes, rank - axis, true);
@@ -116,23 +116,23 @@ const struct mgx_onnx_op mgx_onnx_ms_simplified_layer_normalization = {
 // --- EmbedLayerNormalization ---
 
 // How many tokens of each row the mask lets through; zeros without a mask.
-static struct mgx_ins *token_counts(struct mgx_onnx_node *n)
+static struct mgx_ins *token_counts(struct mgx_node *n)
 {
-    struct mgx_ins *mask = mgx_onnx_in(n, 7);
+    struct mgx_ins *mask = mgx_node_in(n, 7);
     if (!mask) {
-        struct mgx_ins *ids = mgx_onnx_convert(n, n->in[0], MGX_INT32);
+        struct mgx_ins *ids = mgx_build_convert(n, n->in[0], MGX_INT32);
         return mgx_build_reduce(n, &mgx_op_reduce_sum, mgx_build_with(n, &mgx_op_mul, ids, 0),
                                 (int64_t[]){1}, 1, false);
     }
     struct mgx_ins *one = mgx_build_equal(n, mask, mgx_build_like(n, mask, 1));
-    return mgx_build_reduce(n, &mgx_op_reduce_sum, mgx_onnx_convert(n, one, MGX_INT32),
+    return mgx_build_reduce(n, &mgx_op_reduce_sum, mgx_build_convert(n, one, MGX_INT32),
                             (int64_t[]){1}, 1, false);
 }
 
 // Word, position and segment embeddings of every token.
-static struct mgx_ins *embed(struct mgx_onnx_node *n)
+static struct mgx_ins *embed(struct mgx_node *n)
 {
-    struct mgx_ins *ids = n->in[0], *segment = mgx_onnx_in(n, 1), *place = mgx_onnx_in(n, 8);
+    struct mgx_ins *ids = n->in[0], *segment = mgx_node_in(n, 1), *place = mgx_node_in(n, 8);
     struct mgx_ins *positions = n->in[3];
     if (place)
         positions = mgx_build_gather(n, positions, place, 0);
@@ -142,24 +142,24 @@ static struct mgx_ins *embed(struct mgx_onnx_node *n)
     return segment ? mgx_build_add(n, y, mgx_build_gather(n, n->in[4], segment, 0)) : y;
 }
 
-static enum mgx_status embed_layer(struct mgx_onnx_node *n)
+static enum mgx_status embed_layer(struct mgx_node *n)
 {
     if (n->in_count < 7 || n->in_count > 9)
-        return mgx_onnx_invalid(n, "%d inputs, not 7 to 9", n->in_count);
+        return mgx_node_invalid(n, "%d inputs, not 7 to 9", n->in_count);
     for (int i = 0; i < 7; i++)
         if (!n->in[i] && i != 1 && i != 4)
-            return mgx_onnx_invalid(n, "input %d is required", i);
+            return mgx_node_invalid(n, "input %d is required", i);
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
-    if (mgx_onnx_rank(n->in[0]) != 2 || mgx_onnx_rank(n->in[3]) != 2)
-        return mgx_onnx_invalid(n, "ids have rank %d and positions rank %d, not 2",
-                                mgx_onnx_rank(n->in[0]), mgx_onnx_rank(n->in[3]));
+    if (mgx_build_rank(n->in[0]) != 2 || mgx_build_rank(n->in[3]) != 2)
+        return mgx_node_invalid(n, "ids have rank %d and positions rank %d, not 2",
+                                mgx_build_rank(n->in[0]), mgx_build_rank(n->in[3]));
     if (n->in[1] && !n->in[4])
-        return mgx_onnx_invalid(n, "segment ids without a segment embedding");
-    if (!mgx_onnx_is_static(n->in[0]) || !mgx_onnx_is_static(n->in[3]))
+        return mgx_node_invalid(n, "segment ids without a segment embedding");
+    if (!mgx_build_is_static(n->in[0]) || !mgx_build_is_static(n->in[3]))
         return mgx_onnx_defer(n);
-    if (!mgx_onnx_in(n, 8) && n->in[0]->shape.lens[1] > n->in[3]->shape.lens[0])
-        return mgx_onnx_invalid(n, "%lld tokens with %lld position embeddings",
+    if (!mgx_node_in(n, 8) && n->in[0]->shape.lens[1] > n->in[3]->shape.lens[0])
+        return mgx_node_invalid(n, "%lld tokens with %lld position embeddings",
                                 (long long)n->in[0]->shape.lens[1],
                                 (long long)n->in[3]->shape.lens[0]);
     struct mgx_ins *x = embed(n);
@@ -178,18 +178,18 @@ const struct mgx_onnx_op mgx_onnx_ms_embed_layer_normalization = {.name = "Embed
 // --- GroupNorm, SkipGroupNorm ---
 
 // Channels are the last axis (channels_last, the default) or the second.
-static enum mgx_status normalize_groups(struct mgx_onnx_node *n, struct mgx_ins *x)
+static enum mgx_status normalize_groups(struct mgx_node *n, struct mgx_ins *x)
 {
     const int64_t groups = mgx_onnx_int(n, "groups", 0);
     const bool last = mgx_onnx_int(n, "channels_last", 1) != 0;
     const struct mgx_shape s = x->shape;
     const int axis = last ? s.rank - 1 : 1;
     if (s.rank < 3 || groups < 1 || s.lens[axis] % groups != 0)
-        return mgx_onnx_invalid(n, "%lld groups in an input of rank %d", (long long)groups, s.rank);
+        return mgx_node_invalid(n, "%lld groups in an input of rank %d", (long long)groups, s.rank);
     const int64_t each = s.lens[axis] / groups;
     const int64_t folded[4] = {s.lens[0], last ? -1 : groups, last ? groups : each,
                                last ? each : -1};
-    struct mgx_ins *y = mgx_onnx_reshape(n, widen(n, x), folded, 4);
+    struct mgx_ins *y = mgx_build_reshape(n, widen(n, x), folded, 4);
     const int64_t axes[2] = {last ? 1 : 2, 3};
     y = mgx_build_standardize(n, y, axes, 2, mgx_onnx_real(n, "epsilon", 1e-5), NULL, NULL);
     y = mgx_build_reshape_like(n, y, &s);
@@ -198,13 +198,13 @@ static enum mgx_status normalize_groups(struct mgx_onnx_node *n, struct mgx_ins 
     y = mgx_build_add(n, y, mgx_build_per_axis(n, beta, axis, s.rank));
     if (mgx_onnx_int(n, "activation", 0) == 1)
         y = mgx_build_mul(n, y, mgx_build_sigmoid(n, y));
-    n->out[0] = mgx_onnx_convert(n, y, s.type);
+    n->out[0] = mgx_build_convert(n, y, s.type);
     return MGX_OK;
 }
 
-static enum mgx_status group_norm(struct mgx_onnx_node *n)
+static enum mgx_status group_norm(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 3, 3));
+    TRY(mgx_node_need(n, 3, 3));
     if (!mgx_build_static(n))
         return mgx_onnx_defer(n);
     return normalize_groups(n, n->in[0]);
@@ -213,15 +213,15 @@ const struct mgx_onnx_op mgx_onnx_ms_group_norm = {
     .name = "GroupNorm", .domain = "com.microsoft", .import = group_norm};
 
 // The skip connection is of x's shape or (N, 1, 1, C) or (N, C); channels are last.
-static enum mgx_status skip_group_norm(struct mgx_onnx_node *n)
+static enum mgx_status skip_group_norm(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 4, 5));
+    TRY(mgx_node_need(n, 4, 5));
     if (!mgx_build_static(n))
         return mgx_onnx_defer(n);
     struct mgx_ins *x = n->in[0], *other = n->in[3];
     if (other->shape.rank == 2 && x->shape.rank == 4)
         other = mgx_build_unsqueeze(n, other, (int64_t[]){1, 2}, 2);
-    x = sum(n, mgx_build_add(n, x, other), mgx_onnx_in(n, 4));
+    x = sum(n, mgx_build_add(n, x, other), mgx_node_in(n, 4));
     if (!x)
         return MGX_OK;
     if (n->out_count > 1)

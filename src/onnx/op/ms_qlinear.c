@@ -7,29 +7,29 @@
 #include "onnx/build.h"
 #include "onnx/quantize.h"
 
-static enum mgx_status recorded(const struct mgx_onnx_node *n)
+static enum mgx_status recorded(const struct mgx_node *n)
 {
     return n->diag->status != MGX_OK ? n->diag->status
                                      : mgx_program_status(n->module->program, n->diag);
 }
 
 // The inputs `from` .. are there, but for those in `optional`, a set of bits.
-static enum mgx_status need(struct mgx_onnx_node *n, int least, int most, unsigned optional)
+static enum mgx_status need(struct mgx_node *n, int least, int most, unsigned optional)
 {
     if (n->in_count < least || n->in_count > most)
-        return mgx_onnx_invalid(n, "%d inputs, not %d to %d", n->in_count, least, most);
+        return mgx_node_invalid(n, "%d inputs, not %d to %d", n->in_count, least, most);
     for (int i = 0; i < least; i++)
         if (!n->in[i] && !(optional >> i & 1))
-            return mgx_onnx_invalid(n, "input %d is required", i);
+            return mgx_node_invalid(n, "input %d is required", i);
     return MGX_OK;
 }
 
 // A standard operator's rule on other operands, with the attributes of this node.
-static enum mgx_status borrow(struct mgx_onnx_node *n, const struct mgx_onnx_op *rule,
+static enum mgx_status borrow(struct mgx_node *n, const struct mgx_onnx_op *rule,
                               struct mgx_ins *const *in, int in_count, struct mgx_ins **out,
                               int out_count)
 {
-    struct mgx_onnx_node plain = *n;
+    struct mgx_node plain = *n;
     plain.in = in;
     plain.in_count = in_count;
     plain.out = out;
@@ -45,25 +45,25 @@ static enum mgx_status borrow(struct mgx_onnx_node *n, const struct mgx_onnx_op 
 
 // --- QLinearAdd, QLinearMul ---
 
-static enum mgx_status binary(struct mgx_onnx_node *n, const struct mgx_op *op)
+static enum mgx_status binary(struct mgx_node *n, const struct mgx_op *op)
 {
     TRY(need(n, 7, 8, 1u << 2 | 1u << 5));
     if (!mgx_build_static(n))
         return mgx_onnx_defer(n);
     struct mgx_ins *a = mgx_quantize_from(n, n->in[0], 1, 0);
     struct mgx_ins *b = mgx_quantize_from(n, n->in[3], 4, 0);
-    n->out[0] = mgx_quantize_to(n, mgx_onnx_binary(n, op, a, b), 6, 0);
+    n->out[0] = mgx_quantize_to(n, mgx_build_binary(n, op, a, b), 6, 0);
     return recorded(n);
 }
 
-static enum mgx_status qlinear_add(struct mgx_onnx_node *n)
+static enum mgx_status qlinear_add(struct mgx_node *n)
 {
     return binary(n, &mgx_op_add);
 }
 const struct mgx_onnx_op mgx_onnx_ms_qlinear_add = {
     .name = "QLinearAdd", .domain = "com.microsoft", .import = qlinear_add};
 
-static enum mgx_status qlinear_mul(struct mgx_onnx_node *n)
+static enum mgx_status qlinear_mul(struct mgx_node *n)
 {
     return binary(n, &mgx_op_mul);
 }
@@ -72,7 +72,7 @@ const struct mgx_onnx_op mgx_onnx_ms_qlinear_mul = {
 
 // --- of one operand: X, its scale and zero point, Y's ---
 
-static enum mgx_status unary(struct mgx_onnx_node *n, const struct mgx_onnx_op *rule)
+static enum mgx_status unary(struct mgx_node *n, const struct mgx_onnx_op *rule)
 {
     TRY(need(n, 4, 5, 1u << 2));
     if (!mgx_build_static(n))
@@ -83,14 +83,14 @@ static enum mgx_status unary(struct mgx_onnx_node *n, const struct mgx_onnx_op *
     return recorded(n);
 }
 
-static enum mgx_status qlinear_leaky_relu(struct mgx_onnx_node *n)
+static enum mgx_status qlinear_leaky_relu(struct mgx_node *n)
 {
     return unary(n, &mgx_onnx_leaky_relu);
 }
 const struct mgx_onnx_op mgx_onnx_ms_qlinear_leaky_relu = {
     .name = "QLinearLeakyRelu", .domain = "com.microsoft", .import = qlinear_leaky_relu};
 
-static enum mgx_status qlinear_sigmoid(struct mgx_onnx_node *n)
+static enum mgx_status qlinear_sigmoid(struct mgx_node *n)
 {
     TRY(need(n, 4, 5, 1u << 2));
     if (!mgx_build_static(n))
@@ -103,7 +103,7 @@ const struct mgx_onnx_op mgx_onnx_ms_qlinear_sigmoid = {
     .name = "QLinearSigmoid", .domain = "com.microsoft", .import = qlinear_sigmoid};
 
 // Before opset 13 of the standard operator the axes from `axis` on are one.
-static enum mgx_status qlinear_softmax(struct mgx_onnx_node *n)
+static enum mgx_status qlinear_softmax(struct mgx_node *n)
 {
     TRY(need(n, 4, 5, 1u << 2));
     if (!mgx_build_static(n))
@@ -118,7 +118,7 @@ static enum mgx_status qlinear_softmax(struct mgx_onnx_node *n)
         folded.lens[axis] *= s.lens[i];
     folded.rank = flat ? axis + 1 : s.rank;
     y = flat ? mgx_build_reshape_like(n, y, &folded) : y;
-    y = mgx_onnx_emit(n, &mgx_op_softmax, MGX_ATTRS(mgx_int("axis", axis)), MGX_IN(y));
+    y = mgx_build_emit(n, &mgx_op_softmax, MGX_ATTRS(mgx_int("axis", axis)), MGX_IN(y));
     y = flat ? mgx_build_reshape_like(n, y, &s) : y;
     n->out[0] = mgx_quantize_to(n, y, 3, 0);
     return recorded(n);
@@ -127,16 +127,16 @@ const struct mgx_onnx_op mgx_onnx_ms_qlinear_softmax = {
     .name = "QLinearSoftmax", .domain = "com.microsoft", .import = qlinear_softmax};
 
 // The last axis moved to be the second, or back.
-static struct mgx_ins *move_channels(struct mgx_onnx_node *n, struct mgx_ins *x, bool back)
+static struct mgx_ins *move_channels(struct mgx_node *n, struct mgx_ins *x, bool back)
 {
     int64_t perm[MGX_MAX_RANK] = {0};
     const int rank = x ? x->shape.rank : 0;
     for (int i = 1; i < rank; i++)
         perm[i] = back ? (i == rank - 1 ? 1 : i + 1) : (i == 1 ? rank - 1 : i - 1);
-    return rank > 2 ? mgx_onnx_transpose(n, x, perm, rank) : x;
+    return rank > 2 ? mgx_build_transpose(n, x, perm, rank) : x;
 }
 
-static enum mgx_status pool(struct mgx_onnx_node *n, const struct mgx_onnx_op *rule)
+static enum mgx_status pool(struct mgx_node *n, const struct mgx_onnx_op *rule)
 {
     TRY(need(n, 4, 5, 1u << 2));
     if (!mgx_build_static(n))
@@ -149,14 +149,14 @@ static enum mgx_status pool(struct mgx_onnx_node *n, const struct mgx_onnx_op *r
     return recorded(n);
 }
 
-static enum mgx_status qlinear_average_pool(struct mgx_onnx_node *n)
+static enum mgx_status qlinear_average_pool(struct mgx_node *n)
 {
     return pool(n, &mgx_onnx_average_pool);
 }
 const struct mgx_onnx_op mgx_onnx_ms_qlinear_average_pool = {
     .name = "QLinearAveragePool", .domain = "com.microsoft", .import = qlinear_average_pool};
 
-static enum mgx_status qlinear_global_average_pool(struct mgx_onnx_node *n)
+static enum mgx_status qlinear_global_average_pool(struct mgx_node *n)
 {
     return pool(n, &mgx_onnx_global_average_pool);
 }
@@ -167,13 +167,13 @@ const struct mgx_onnx_op mgx_onnx_ms_qlinear_global_average_pool = {
 
 // --- QLinearConcat: Y's scale and zero point, then (X, scale, zero point) of every part ---
 
-static enum mgx_status qlinear_concat(struct mgx_onnx_node *n)
+static enum mgx_status qlinear_concat(struct mgx_node *n)
 {
     if (n->in_count < 5 || n->in_count % 3 != 2)
-        return mgx_onnx_invalid(n, "%d inputs, not 2 and three for every part", n->in_count);
+        return mgx_node_invalid(n, "%d inputs, not 2 and three for every part", n->in_count);
     for (int i = 0; i < n->in_count; i++)
         if (!n->in[i])
-            return mgx_onnx_invalid(n, "input %d is required", i);
+            return mgx_node_invalid(n, "input %d is required", i);
     if (!mgx_build_static(n))
         return mgx_onnx_defer(n);
     const int parts = n->in_count / 3;
@@ -195,7 +195,7 @@ const struct mgx_onnx_op mgx_onnx_ms_qlinear_concat = {
 
 // --- QGemm: A, B with scale and zero point each, C in units of alpha * both scales, Y's ---
 
-static enum mgx_status qgemm(struct mgx_onnx_node *n)
+static enum mgx_status qgemm(struct mgx_node *n)
 {
     TRY(need(n, 6, 9, 0));
     if (!mgx_build_static(n))
@@ -204,14 +204,14 @@ static enum mgx_status qgemm(struct mgx_onnx_node *n)
     const bool turned = mgx_onnx_int(n, "transB", 0) != 0;
     struct mgx_ins *a = mgx_quantize_from(n, n->in[0], 1, 0);
     struct mgx_ins *b = mgx_quantize_from(n, n->in[3], 4, turned ? 0 : 1);
-    struct mgx_ins *in[2] = {a, b}, *y = NULL, *c = mgx_onnx_in(n, 6);
+    struct mgx_ins *in[2] = {a, b}, *y = NULL, *c = mgx_node_in(n, 6);
     TRY(borrow(n, &mgx_onnx_gemm, in, 2, &y, 1));
     if (c) {
         struct mgx_ins *unit = mgx_build_mul(n, n->in[1], n->in[4]);
-        c = mgx_build_mul(n, mgx_onnx_convert(n, c, n->in[1]->shape.type), unit);
+        c = mgx_build_mul(n, mgx_build_convert(n, c, n->in[1]->shape.type), unit);
         y = mgx_build_add(n, y, alpha != 1 ? mgx_build_with(n, &mgx_op_mul, c, alpha) : c);
     }
-    n->out[0] = mgx_onnx_in(n, 7) ? mgx_quantize_to(n, y, 7, 1) : y;
+    n->out[0] = mgx_node_in(n, 7) ? mgx_quantize_to(n, y, 7, 1) : y;
     return recorded(n);
 }
 const struct mgx_onnx_op mgx_onnx_ms_qgemm = {
@@ -220,10 +220,10 @@ const struct mgx_onnx_op mgx_onnx_ms_qgemm = {
 // --- products of integers with a float result ---
 
 // (A - p)(B - q) * scales + bias; p and q are NULL where absent.
-static enum mgx_status integer_product(struct mgx_onnx_node *n, struct mgx_ins *const v[4],
+static enum mgx_status integer_product(struct mgx_node *n, struct mgx_ins *const v[4],
                                        struct mgx_ins *scales, struct mgx_ins *bias)
 {
-    struct mgx_onnx_node plain = *n;
+    struct mgx_node plain = *n;
     struct mgx_ins *y = NULL;
     plain.in = v;
     plain.in_count = 4;
@@ -232,18 +232,18 @@ static enum mgx_status integer_product(struct mgx_onnx_node *n, struct mgx_ins *
     if (!v[0] || !v[1] || !scales)
         return recorded(n);
     TRY(mgx_onnx_matmul_integer.import(&plain));
-    y = mgx_build_mul(n, mgx_onnx_convert(n, y, scales->shape.type), scales);
+    y = mgx_build_mul(n, mgx_build_convert(n, y, scales->shape.type), scales);
     n->out[0] = bias ? mgx_build_add(n, y, bias) : y;
     return recorded(n);
 }
 
 // A scale for every column of A does not come out of the sum over columns: the operands are
 // dequantized first.
-static enum mgx_status scaled_columns(struct mgx_onnx_node *n)
+static enum mgx_status scaled_columns(struct mgx_node *n)
 {
-    struct mgx_ins *bias = mgx_onnx_in(n, 6);
-    struct mgx_ins *a = mgx_quantize_undo(n, n->in[0], n->in[2], mgx_onnx_in(n, 4), -1);
-    struct mgx_ins *b = mgx_quantize_undo(n, n->in[1], n->in[3], mgx_onnx_in(n, 5), -1);
+    struct mgx_ins *bias = mgx_node_in(n, 6);
+    struct mgx_ins *a = mgx_quantize_undo(n, n->in[0], n->in[2], mgx_node_in(n, 4), -1);
+    struct mgx_ins *b = mgx_quantize_undo(n, n->in[1], n->in[3], mgx_node_in(n, 5), -1);
     struct mgx_ins *y = mgx_build_matmul(n, &mgx_op_dot, a, b);
     n->out[0] = bias ? mgx_build_add(n, y, bias) : y;
     return recorded(n);
@@ -254,30 +254,30 @@ static bool is_single(const struct mgx_ins *v)
     return !v || mgx_shape_elements(&v->shape) == 1;
 }
 
-static enum mgx_status matmul_integer_to_float(struct mgx_onnx_node *n)
+static enum mgx_status matmul_integer_to_float(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 4, 7));
+    TRY(mgx_node_need(n, 4, 7));
     if (!mgx_build_static(n))
         return mgx_onnx_defer(n);
-    if (!is_single(n->in[2]) || !is_single(mgx_onnx_in(n, 4)))
+    if (!is_single(n->in[2]) || !is_single(mgx_node_in(n, 4)))
         return scaled_columns(n);
-    struct mgx_ins *const v[4] = {n->in[0], n->in[1], mgx_onnx_in(n, 4), mgx_onnx_in(n, 5)};
-    return integer_product(n, v, mgx_build_mul(n, n->in[2], n->in[3]), mgx_onnx_in(n, 6));
+    struct mgx_ins *const v[4] = {n->in[0], n->in[1], mgx_node_in(n, 4), mgx_node_in(n, 5)};
+    return integer_product(n, v, mgx_build_mul(n, n->in[2], n->in[3]), mgx_node_in(n, 6));
 }
 const struct mgx_onnx_op mgx_onnx_ms_matmul_integer_to_float = {.name = "MatMulIntegerToFloat",
                                                                 .domain = "com.microsoft",
                                                                 .import = matmul_integer_to_float,
                                                                 .result = "2"};
 
-static enum mgx_status dynamic_quantize_matmul(struct mgx_onnx_node *n)
+static enum mgx_status dynamic_quantize_matmul(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 3, 5));
+    TRY(mgx_node_need(n, 3, 5));
     if (!mgx_build_static(n))
         return mgx_onnx_defer(n);
     struct mgx_ins *a[3] = {NULL}; // numbers, scale, zero point
     TRY(borrow(n, &mgx_onnx_dynamic_quantize_linear, n->in, 1, a, 3));
-    struct mgx_ins *const v[4] = {a[0], n->in[1], a[2], mgx_onnx_in(n, 3)};
-    return integer_product(n, v, mgx_build_mul(n, a[1], n->in[2]), mgx_onnx_in(n, 4));
+    struct mgx_ins *const v[4] = {a[0], n->in[1], a[2], mgx_node_in(n, 3)};
+    return integer_product(n, v, mgx_build_mul(n, a[1], n->in[2]), mgx_node_in(n, 4));
 }
 const struct mgx_onnx_op mgx_onnx_ms_dynamic_quantize_matmul = {
     .name = "DynamicQuantizeMatMul", .domain = "com.microsoft", .import = dynamic_quantize_matmul};
@@ -288,13 +288,12 @@ enum { LSTM_INPUTS = 8, W_SCALE = 8, W_ZERO, R_SCALE, R_ZERO };
 
 // Weights as LSTM has them, {directions, gates, in}: one scale for each direction, or one for each
 // of its gates' rows.
-static enum mgx_status float_weights(struct mgx_onnx_node *n, struct mgx_ins *x,
-                                     struct mgx_ins *scale, struct mgx_ins *zero,
-                                     struct mgx_ins **out)
+static enum mgx_status float_weights(struct mgx_node *n, struct mgx_ins *x, struct mgx_ins *scale,
+                                     struct mgx_ins *zero, struct mgx_ins **out)
 {
     struct mgx_ins **v[2] = {&scale, &zero};
     if (x->shape.rank != 3)
-        return mgx_onnx_invalid(n, "weights have rank %d, not 3", x->shape.rank);
+        return mgx_node_invalid(n, "weights have rank %d, not 3", x->shape.rank);
     for (int i = 0; i < 2; i++) {
         const struct mgx_shape *s = *v[i] ? &(*v[i])->shape : NULL;
         if (!s)
@@ -302,33 +301,33 @@ static enum mgx_status float_weights(struct mgx_onnx_node *n, struct mgx_ins *x,
         const int64_t each = s->rank == 2 ? s->lens[1] : 1;
         if (s->rank < 1 || s->rank > 2 || s->lens[0] != x->shape.lens[0] ||
             (s->rank == 2 && each != x->shape.lens[2]))
-            return mgx_onnx_invalid(n, "%s of rank %d do not fit %lld directions of %lld",
+            return mgx_node_invalid(n, "%s of rank %d do not fit %lld directions of %lld",
                                     i ? "zero points" : "scales", s->rank,
                                     (long long)x->shape.lens[0], (long long)x->shape.lens[2]);
-        *v[i] = mgx_onnx_reshape(n, *v[i], (int64_t[]){s->lens[0], 1, each}, 3);
+        *v[i] = mgx_build_reshape(n, *v[i], (int64_t[]){s->lens[0], 1, each}, 3);
     }
     const enum mgx_type type = scale->shape.type;
-    struct mgx_ins *y = mgx_onnx_convert(n, x, type);
-    y = zero ? mgx_build_sub(n, y, mgx_onnx_convert(n, zero, type)) : y;
-    *out = mgx_onnx_transpose(n, mgx_build_mul(n, y, scale), (int64_t[]){0, 2, 1}, 3);
+    struct mgx_ins *y = mgx_build_convert(n, x, type);
+    y = zero ? mgx_build_sub(n, y, mgx_build_convert(n, zero, type)) : y;
+    *out = mgx_build_transpose(n, mgx_build_mul(n, y, scale), (int64_t[]){0, 2, 1}, 3);
     return recorded(n);
 }
 
 // The input and the states stay floats: quantizing them, as a processor without fast floats would,
 // loses what there is.
-static enum mgx_status dynamic_quantize_lstm(struct mgx_onnx_node *n)
+static enum mgx_status dynamic_quantize_lstm(struct mgx_node *n)
 {
     TRY(need(n, 11, 12, 0xF8));
     for (int i = 1; i < n->in_count; i++)
-        if (n->in[i] && (i < 3 || i >= W_SCALE) && !mgx_onnx_is_static(n->in[i]))
+        if (n->in[i] && (i < 3 || i >= W_SCALE) && !mgx_build_is_static(n->in[i]))
             return mgx_onnx_defer(n);
-    if (mgx_onnx_rank(n->in[0]) < 0)
+    if (mgx_build_rank(n->in[0]) < 0)
         return mgx_onnx_defer(n);
     struct mgx_ins *in[LSTM_INPUTS];
     memcpy(in, n->in, sizeof in);
     TRY(float_weights(n, n->in[1], n->in[W_SCALE], n->in[W_ZERO], &in[1]));
-    TRY(float_weights(n, n->in[2], n->in[R_SCALE], mgx_onnx_in(n, R_ZERO), &in[2]));
-    struct mgx_onnx_node plain = *n;
+    TRY(float_weights(n, n->in[2], n->in[R_SCALE], mgx_node_in(n, R_ZERO), &in[2]));
+    struct mgx_node plain = *n;
     plain.in = in;
     plain.in_count = LSTM_INPUTS;
     plain.domain = "";

@@ -10,7 +10,7 @@
 #include "onnx/quantize.h"
 
 // One value per block of `axis` to one per element.
-static struct mgx_ins *spread_blocks(struct mgx_onnx_node *n, struct mgx_ins *v,
+static struct mgx_ins *spread_blocks(struct mgx_node *n, struct mgx_ins *v,
                                      const struct mgx_shape *like, int axis, int64_t block)
 {
     const int rank = like->rank;
@@ -29,31 +29,31 @@ static struct mgx_ins *spread_blocks(struct mgx_onnx_node *n, struct mgx_ins *v,
                                                 : y;
 }
 
-static enum mgx_status blocked(struct mgx_onnx_node *n, const struct mgx_ins *x, int axis,
-                               int64_t block, struct mgx_ins **v)
+static enum mgx_status blocked(struct mgx_node *n, const struct mgx_ins *x, int axis, int64_t block,
+                               struct mgx_ins **v)
 {
     const struct mgx_shape *s = &(*v)->shape, *like = &x->shape;
     const int64_t parts = s->lens[axis], length = like->lens[axis];
     if (block < 0 || block > INT32_MAX || parts < 1)
-        return mgx_onnx_invalid(n, "block_size %lld with %lld scales", (long long)block,
+        return mgx_node_invalid(n, "block_size %lld with %lld scales", (long long)block,
                                 (long long)parts);
     if (block == 0)
         block = (length + parts - 1) / parts;
     if ((length + block - 1) / (block ? block : 1) != parts)
-        return mgx_onnx_invalid(n, "%lld blocks of %lld do not make %lld", (long long)parts,
+        return mgx_node_invalid(n, "%lld blocks of %lld do not make %lld", (long long)parts,
                                 (long long)block, (long long)length);
     *v = spread_blocks(n, *v, like, axis, block);
     return MGX_OK;
 }
 
-enum mgx_status mgx_quantize_spread(struct mgx_onnx_node *n, const struct mgx_ins *x, int64_t axis,
+enum mgx_status mgx_quantize_spread(struct mgx_node *n, const struct mgx_ins *x, int64_t axis,
                                     int64_t block, struct mgx_ins **v)
 {
     const int rank = x->shape.rank, own = (*v)->shape.rank;
-    if (own == 0 || (own == 1 && (*v)->shape.lens[0] == 1 && mgx_onnx_is_static(*v)))
+    if (own == 0 || (own == 1 && (*v)->shape.lens[0] == 1 && mgx_build_is_static(*v)))
         return MGX_OK; // one value
     if (own > 1 && own != rank)
-        return mgx_onnx_invalid(n, "scale has rank %d, the input %d", own, rank);
+        return mgx_node_invalid(n, "scale has rank %d, the input %d", own, rank);
     int at = 0;
     TRY(mgx_build_axis(n, axis, rank, &at));
     if (own > 1)
@@ -65,15 +65,15 @@ enum mgx_status mgx_quantize_spread(struct mgx_onnx_node *n, const struct mgx_in
 }
 
 // `op` of x, scale and zero point (NULL: none), all of one shape.
-static struct mgx_ins *apply(struct mgx_onnx_node *n, const struct mgx_op *op,
+static struct mgx_ins *apply(struct mgx_node *n, const struct mgx_op *op,
                              const struct mgx_attr *attrs, struct mgx_ins *x, struct mgx_ins *scale,
                              struct mgx_ins *zero)
 {
     struct mgx_ins *v[3] = {x, scale, zero};
     const int count = zero ? 3 : 2;
-    if (!x || !scale || mgx_onnx_broadcast(n, v, count) != MGX_OK)
+    if (!x || !scale || mgx_build_broadcast(n, v, count) != MGX_OK)
         return NULL;
-    return mgx_onnx_emit_n(n, op, attrs, v, count);
+    return mgx_build_emit_n(n, op, attrs, v, count);
 }
 
 // --- QuantizeLinear ---
@@ -87,11 +87,11 @@ static bool is_narrow_float(enum mgx_type type)
 // Is enough known of the lengths?
 static bool can_spread(const struct mgx_ins *x, const struct mgx_ins *v)
 {
-    return mgx_onnx_rank(x) >= 0 && mgx_onnx_is_static(v) &&
-           (mgx_onnx_rank(v) <= 1 || mgx_onnx_is_static(x));
+    return mgx_build_rank(x) >= 0 && mgx_build_is_static(v) &&
+           (mgx_build_rank(v) <= 1 || mgx_build_is_static(x));
 }
 
-static enum mgx_status output_type(struct mgx_onnx_node *n, const struct mgx_ins *zero,
+static enum mgx_status output_type(struct mgx_node *n, const struct mgx_ins *zero,
                                    enum mgx_type *out)
 {
     *out = zero ? zero->shape.type : MGX_UINT8;
@@ -100,16 +100,16 @@ static enum mgx_status output_type(struct mgx_onnx_node *n, const struct mgx_ins
     if (number)
         TRY(mgx_onnx_type(n, number, &asked));
     if (zero && asked != *out)
-        return mgx_onnx_invalid(n, "output_dtype is %s, the zero point %s", mgx_type_name(asked),
+        return mgx_node_invalid(n, "output_dtype is %s, the zero point %s", mgx_type_name(asked),
                                 mgx_type_name(*out));
     *out = asked;
     return MGX_OK;
 }
 
-static enum mgx_status quantize(struct mgx_onnx_node *n)
+static enum mgx_status quantize(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 3));
-    struct mgx_ins *x = n->in[0], *scale = n->in[1], *zero = mgx_onnx_in(n, 2);
+    TRY(mgx_node_need(n, 2, 3));
+    struct mgx_ins *x = n->in[0], *scale = n->in[1], *zero = mgx_node_in(n, 2);
     if (!can_spread(x, scale) || (zero && !can_spread(x, zero)))
         return mgx_onnx_defer(n);
     const int64_t axis = mgx_onnx_int(n, "axis", 1), block = mgx_onnx_int(n, "block_size", 0);
@@ -122,10 +122,10 @@ static enum mgx_status quantize(struct mgx_onnx_node *n)
     TRY(mgx_quantize_spread(n, x, axis, block, &scale));
     if (zero)
         TRY(mgx_quantize_spread(n, x, axis, block, &zero));
-    x = mgx_onnx_convert(n, x, precise);
-    scale = mgx_onnx_convert(n, scale, precise);
+    x = mgx_build_convert(n, x, precise);
+    scale = mgx_build_convert(n, scale, precise);
     if (is_narrow_float(type) && !mgx_onnx_int(n, "saturate", 1)) // infinities and NaN pass through
-        n->out[0] = mgx_onnx_convert(n, mgx_build_div(n, x, scale), type);
+        n->out[0] = mgx_build_convert(n, mgx_build_div(n, x, scale), type);
     else
         n->out[0] =
             apply(n, &mgx_op_quantizelinear, MGX_ATTRS(mgx_int("out_type", type)), x, scale, zero);
@@ -136,10 +136,10 @@ const struct mgx_onnx_op mgx_onnx_quantize_linear = {.name = "QuantizeLinear",
                                                      .result = "@2",
                                                      .result_attribute = "output_dtype"};
 
-static enum mgx_status dequantize(struct mgx_onnx_node *n)
+static enum mgx_status dequantize(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 3));
-    struct mgx_ins *x = n->in[0], *scale = n->in[1], *zero = mgx_onnx_in(n, 2);
+    TRY(mgx_node_need(n, 2, 3));
+    struct mgx_ins *x = n->in[0], *scale = n->in[1], *zero = mgx_node_in(n, 2);
     if (!can_spread(x, scale) || (zero && !can_spread(x, zero)))
         return mgx_onnx_defer(n);
     const int64_t axis = mgx_onnx_int(n, "axis", 1), block = mgx_onnx_int(n, "block_size", 0);
@@ -150,8 +150,9 @@ static enum mgx_status dequantize(struct mgx_onnx_node *n)
     if (zero)
         TRY(mgx_quantize_spread(n, x, axis, block, &zero));
     if (scale && scale->shape.type == MGX_FP8E8M0)
-        scale = mgx_onnx_convert(n, scale, MGX_FLOAT);
-    n->out[0] = mgx_onnx_convert(n, apply(n, &mgx_op_dequantizelinear, NULL, x, scale, zero), type);
+        scale = mgx_build_convert(n, scale, MGX_FLOAT);
+    n->out[0] =
+        mgx_build_convert(n, apply(n, &mgx_op_dequantizelinear, NULL, x, scale, zero), type);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_dequantize_linear = {.name = "DequantizeLinear",
@@ -162,21 +163,21 @@ const struct mgx_onnx_op mgx_onnx_dequantize_linear = {.name = "DequantizeLinear
 // --- DynamicQuantizeLinear ---
 
 // min(x, 0) or max(x, 0) over everything, a scalar.
-static struct mgx_ins *extreme(struct mgx_onnx_node *n, const struct mgx_op *reduce,
+static struct mgx_ins *extreme(struct mgx_node *n, const struct mgx_op *reduce,
                                const struct mgx_op *with_zero)
 {
     int64_t axes[MGX_MAX_RANK];
-    const int rank = mgx_onnx_rank(n->in[0]);
+    const int rank = mgx_build_rank(n->in[0]);
     for (int i = 0; i < rank; i++)
         axes[i] = i;
     struct mgx_ins *y = rank ? mgx_build_reduce(n, reduce, n->in[0], axes, rank, false) : n->in[0];
     return mgx_build_with(n, with_zero, y, 0);
 }
 
-static enum mgx_status dynamic_quantize(struct mgx_onnx_node *n)
+static enum mgx_status dynamic_quantize(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, 1));
-    if (mgx_onnx_rank(n->in[0]) < 0)
+    TRY(mgx_node_need(n, 1, 1));
+    if (mgx_build_rank(n->in[0]) < 0)
         return mgx_onnx_defer(n);
     struct mgx_ins *low = extreme(n, &mgx_op_reduce_min, &mgx_op_min);
     struct mgx_ins *high = extreme(n, &mgx_op_reduce_max, &mgx_op_max);
@@ -185,7 +186,7 @@ static enum mgx_status dynamic_quantize(struct mgx_onnx_node *n)
     struct mgx_ins *is_zero = mgx_build_equal(n, scale, mgx_build_like(n, scale, 0));
     scale = mgx_build_where(n, is_zero, mgx_build_like(n, scale, 1), scale);
     struct mgx_ins *zero = mgx_build_nearbyint(n, mgx_build_div(n, mgx_build_neg(n, low), scale));
-    zero = mgx_onnx_convert(n, mgx_build_clamp(n, zero, 0, 255), MGX_UINT8);
+    zero = mgx_build_convert(n, mgx_build_clamp(n, zero, 0, 255), MGX_UINT8);
     n->out[0] = apply(n, &mgx_op_quantizelinear, MGX_ATTRS(mgx_int("out_type", MGX_UINT8)),
                       n->in[0], scale, zero);
     if (n->out_count > 1)
@@ -199,7 +200,7 @@ const struct mgx_onnx_op mgx_onnx_dynamic_quantize_linear = {
 
 // --- QLinearConv, QLinearMatMul ---
 
-struct mgx_ins *mgx_quantize_undo(struct mgx_onnx_node *n, struct mgx_ins *x, struct mgx_ins *scale,
+struct mgx_ins *mgx_quantize_undo(struct mgx_node *n, struct mgx_ins *x, struct mgx_ins *scale,
                                   struct mgx_ins *zero, int axis)
 {
     if (mgx_quantize_spread(n, x, axis, 0, &scale) != MGX_OK ||
@@ -208,26 +209,26 @@ struct mgx_ins *mgx_quantize_undo(struct mgx_onnx_node *n, struct mgx_ins *x, st
     return apply(n, &mgx_op_dequantizelinear, NULL, x, scale, zero);
 }
 
-struct mgx_ins *mgx_quantize_from(struct mgx_onnx_node *n, struct mgx_ins *x, int i, int axis)
+struct mgx_ins *mgx_quantize_from(struct mgx_node *n, struct mgx_ins *x, int i, int axis)
 {
-    return mgx_quantize_undo(n, x, n->in[i], mgx_onnx_in(n, i + 1), axis);
+    return mgx_quantize_undo(n, x, n->in[i], mgx_node_in(n, i + 1), axis);
 }
 
-struct mgx_ins *mgx_quantize_to(struct mgx_onnx_node *n, struct mgx_ins *x, int i, int axis)
+struct mgx_ins *mgx_quantize_to(struct mgx_node *n, struct mgx_ins *x, int i, int axis)
 {
-    struct mgx_ins *scale = n->in[i], *zero = mgx_onnx_in(n, i + 1);
+    struct mgx_ins *scale = n->in[i], *zero = mgx_node_in(n, i + 1);
     if (!x || mgx_quantize_spread(n, x, axis, 0, &scale) != MGX_OK ||
         (zero && mgx_quantize_spread(n, x, axis, 0, &zero) != MGX_OK))
         return NULL;
     const enum mgx_type type = zero ? zero->shape.type : MGX_UINT8;
     return apply(n, &mgx_op_quantizelinear, MGX_ATTRS(mgx_int("out_type", type)), x,
-                 mgx_onnx_convert(n, scale, x->shape.type), zero);
+                 mgx_build_convert(n, scale, x->shape.type), zero);
 }
 
 // A scale per row of the left operand, a vector, lies along its next to last axis.
-static enum mgx_status qlinear_matmul(struct mgx_onnx_node *n)
+static enum mgx_status qlinear_matmul(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 8, 8));
+    TRY(mgx_node_need(n, 8, 8));
     if (!mgx_build_static(n))
         return mgx_onnx_defer(n);
     struct mgx_ins *a = n->in[0], *b = n->in[3];

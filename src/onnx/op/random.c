@@ -13,10 +13,10 @@
 
 // The bits of a float seed, so that 1.5 and 1 differ, an integer one (of Dropout) as it is; else a
 // seed per run.
-static struct mgx_ins *seed(struct mgx_onnx_node *n, bool integer)
+static struct mgx_ins *seed(struct mgx_node *n, bool integer)
 {
     if (!mgx_onnx_has(n, "seed"))
-        return mgx_onnx_emit_n(n, &mgx_op_random_seed, NULL, NULL, 0);
+        return mgx_build_emit_n(n, &mgx_op_random_seed, NULL, NULL, 0);
     const double value = integer ? 0 : mgx_onnx_real(n, "seed", 0);
     const struct mgx_shape shape = mgx_shape_vector(MGX_UINT64, 1);
     int64_t bits = integer ? mgx_onnx_int(n, "seed", 0) : 0;
@@ -26,17 +26,17 @@ static struct mgx_ins *seed(struct mgx_onnx_node *n, bool integer)
 }
 
 // [0, 1) over the lengths of `like`, as float or double.
-static struct mgx_ins *uniform(struct mgx_onnx_node *n, struct mgx_ins *like)
+static struct mgx_ins *uniform(struct mgx_node *n, struct mgx_ins *like)
 {
     if (!like)
         return NULL;
     const enum mgx_type type = like->shape.type == MGX_DOUBLE ? MGX_DOUBLE : MGX_FLOAT;
-    return mgx_onnx_emit(n, &mgx_op_random_uniform, NULL,
-                         MGX_IN(seed(n, false), mgx_onnx_convert(n, like, type)));
+    return mgx_build_emit(n, &mgx_op_random_uniform, NULL,
+                          MGX_IN(seed(n, false), mgx_build_convert(n, like, type)));
 }
 
 // Box and Muller: sqrt(-2 log(1 - u)) cos(2 pi v), u and v the two halves of twice as many numbers.
-static struct mgx_ins *normal(struct mgx_onnx_node *n, struct mgx_ins *like)
+static struct mgx_ins *normal(struct mgx_node *n, struct mgx_ins *like)
 {
     struct mgx_ins *first = like ? mgx_build_unsqueeze(n, like, (int64_t[]){0}, 1) : NULL;
     struct mgx_ins *both =
@@ -51,64 +51,64 @@ static struct mgx_ins *normal(struct mgx_onnx_node *n, struct mgx_ins *like)
                          mgx_build_cos(n, mgx_build_with(n, &mgx_op_mul, part[1], 2 * M_PI)));
 }
 
-static enum mgx_status dtype(struct mgx_onnx_node *n, enum mgx_type fallback, enum mgx_type *out)
+static enum mgx_status dtype(struct mgx_node *n, enum mgx_type fallback, enum mgx_type *out)
 {
     *out = fallback;
     return mgx_onnx_has(n, "dtype") ? mgx_onnx_type(n, mgx_onnx_int(n, "dtype", 1), out) : MGX_OK;
 }
 
-static enum mgx_status emit(struct mgx_onnx_node *n, struct mgx_ins *like, enum mgx_type type,
+static enum mgx_status emit(struct mgx_node *n, struct mgx_ins *like, enum mgx_type type,
                             bool is_normal)
 {
     if (!mgx_type_is_float(type))
-        return mgx_onnx_invalid(n, "random numbers of type %s, not of floats", mgx_type_name(type));
+        return mgx_node_invalid(n, "random numbers of type %s, not of floats", mgx_type_name(type));
     const double low = mgx_onnx_real(n, is_normal ? "mean" : "low", 0);
     const double high = mgx_onnx_real(n, is_normal ? "scale" : "high", 1);
     struct mgx_ins *y = is_normal ? normal(n, like) : uniform(n, like);
     y = mgx_build_with(n, &mgx_op_mul, y, is_normal ? high : high - low);
-    n->out[0] = mgx_onnx_convert(n, mgx_build_with(n, &mgx_op_add, y, low), type);
+    n->out[0] = mgx_build_convert(n, mgx_build_with(n, &mgx_op_add, y, low), type);
     return MGX_OK;
 }
 
-static enum mgx_status by_example(struct mgx_onnx_node *n, bool is_normal);
+static enum mgx_status by_example(struct mgx_node *n, bool is_normal);
 
 // Shape and type from attributes; without a shape from an input, as the Like forms have it.
-static enum mgx_status by_shape(struct mgx_onnx_node *n, bool is_normal)
+static enum mgx_status by_shape(struct mgx_node *n, bool is_normal)
 {
     enum mgx_type type = MGX_FLOAT;
     const struct mgx_ints shape = mgx_onnx_ints(n, "shape");
-    if (mgx_onnx_in(n, 0) && !mgx_onnx_has(n, "shape"))
+    if (mgx_node_in(n, 0) && !mgx_onnx_has(n, "shape"))
         return by_example(n, is_normal);
-    TRY(mgx_onnx_need(n, 0, 0));
+    TRY(mgx_node_need(n, 0, 0));
     if (!mgx_onnx_has(n, "shape"))
-        return mgx_onnx_invalid(n, "no shape given");
+        return mgx_node_invalid(n, "no shape given");
     TRY(dtype(n, MGX_FLOAT, &type));
     if (shape.count >= MGX_MAX_RANK)
-        return mgx_onnx_unsupported(n, "rank %d is above %d", shape.count, MGX_MAX_RANK - 1);
+        return mgx_node_unsupported(n, "rank %d is above %d", shape.count, MGX_MAX_RANK - 1);
     return emit(n,
                 mgx_build_filled(n, type == MGX_DOUBLE ? type : MGX_FLOAT, shape.count, shape.v, 0),
                 type, is_normal);
 }
 
 // Shape, and type unless given, from the input.
-static enum mgx_status by_example(struct mgx_onnx_node *n, bool is_normal)
+static enum mgx_status by_example(struct mgx_node *n, bool is_normal)
 {
     enum mgx_type type = MGX_FLOAT;
-    TRY(mgx_onnx_need(n, 1, 1));
+    TRY(mgx_node_need(n, 1, 1));
     TRY(dtype(n, n->in[0]->shape.type, &type));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     return emit(n, n->in[0], type, is_normal);
 }
 
-static enum mgx_status random_uniform(struct mgx_onnx_node *n)
+static enum mgx_status random_uniform(struct mgx_node *n)
 {
     return by_shape(n, false);
 }
 const struct mgx_onnx_op mgx_onnx_random_uniform = {
     .name = "RandomUniform", .import = random_uniform, .result = "@f", .result_attribute = "dtype"};
 
-static enum mgx_status random_uniform_like(struct mgx_onnx_node *n)
+static enum mgx_status random_uniform_like(struct mgx_node *n)
 {
     return by_example(n, false);
 }
@@ -117,14 +117,14 @@ const struct mgx_onnx_op mgx_onnx_random_uniform_like = {.name = "RandomUniformL
                                                          .result = "@0",
                                                          .result_attribute = "dtype"};
 
-static enum mgx_status random_normal(struct mgx_onnx_node *n)
+static enum mgx_status random_normal(struct mgx_node *n)
 {
     return by_shape(n, true);
 }
 const struct mgx_onnx_op mgx_onnx_random_normal = {
     .name = "RandomNormal", .import = random_normal, .result = "@f", .result_attribute = "dtype"};
 
-static enum mgx_status random_normal_like(struct mgx_onnx_node *n)
+static enum mgx_status random_normal_like(struct mgx_node *n)
 {
     return by_example(n, true);
 }
@@ -134,42 +134,42 @@ const struct mgx_onnx_op mgx_onnx_random_normal_like = {.name = "RandomNormalLik
                                                         .result_attribute = "dtype"};
 
 // Classes by the running sum of exp(logits), largest taken out first.
-static enum mgx_status multinomial(struct mgx_onnx_node *n)
+static enum mgx_status multinomial(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, 1));
-    if (!mgx_onnx_is_static(n->in[0]))
+    TRY(mgx_node_need(n, 1, 1));
+    if (!mgx_build_is_static(n->in[0]))
         return mgx_onnx_defer(n);
     struct mgx_ins *x = n->in[0];
     enum mgx_type type = MGX_INT32;
     TRY(dtype(n, MGX_INT32, &type));
     const int64_t samples = mgx_onnx_int(n, "sample_size", 1);
     if (x->shape.rank != 2 || samples < 1 || samples > INT32_MAX)
-        return mgx_onnx_invalid(n, "input of rank %d, %lld samples", x->shape.rank,
+        return mgx_node_invalid(n, "input of rank %d, %lld samples", x->shape.rank,
                                 (long long)samples);
     struct mgx_ins *top = mgx_build_reduce(n, &mgx_op_reduce_max, x, (int64_t[]){1}, 1, true);
     struct mgx_ins *weights = mgx_build_exp(n, mgx_build_sub(n, x, top));
     struct mgx_ins *sums =
-        mgx_onnx_emit(n, &mgx_op_prefix_scan_sum, MGX_ATTRS(mgx_int("axis", 1)), MGX_IN(weights));
+        mgx_build_emit(n, &mgx_op_prefix_scan_sum, MGX_ATTRS(mgx_int("axis", 1)), MGX_IN(weights));
     const int64_t lens[2] = {x->shape.lens[0], samples};
     struct mgx_ins *u = uniform(n, mgx_build_filled(n, MGX_FLOAT, 2, lens, 0));
     n->out[0] =
-        mgx_onnx_emit(n, &mgx_op_multinomial, MGX_ATTRS(mgx_int("dtype", type)), MGX_IN(sums, u));
+        mgx_build_emit(n, &mgx_op_multinomial, MGX_ATTRS(mgx_int("dtype", type)), MGX_IN(sums, u));
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_multinomial = {
     .name = "Multinomial", .import = multinomial, .result = "@i", .result_attribute = "dtype"};
 
-static enum mgx_status bernoulli(struct mgx_onnx_node *n)
+static enum mgx_status bernoulli(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, 1));
+    TRY(mgx_node_need(n, 1, 1));
     struct mgx_ins *x = n->in[0];
     enum mgx_type type = MGX_FLOAT;
     TRY(dtype(n, x->shape.type, &type));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     struct mgx_ins *u = uniform(n, x);
-    struct mgx_ins *p = u ? mgx_onnx_convert(n, x, u->shape.type) : NULL;
-    n->out[0] = mgx_onnx_convert(n, mgx_build_less(n, u, p), type);
+    struct mgx_ins *p = u ? mgx_build_convert(n, x, u->shape.type) : NULL;
+    n->out[0] = mgx_build_convert(n, mgx_build_less(n, u, p), type);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_bernoulli = {
@@ -179,49 +179,49 @@ const struct mgx_onnx_op mgx_onnx_bernoulli = {
 
 // Is this a training run? is_test (default 0, yet a lone result means test) before opset 7, never
 // in 7 to 11, an input since.
-static enum mgx_status is_training(struct mgx_onnx_node *n, bool *yes, bool *later)
+static enum mgx_status is_training(struct mgx_node *n, bool *yes, bool *later)
 {
     int64_t mode = 0;
     *yes = false;
     if (n->opset < 7)
         *yes = n->out_count > 1 && !mgx_onnx_int(n, "is_test", 0);
-    if (n->opset < 12 || !mgx_onnx_in(n, 2))
+    if (n->opset < 12 || !mgx_node_in(n, 2))
         return MGX_OK;
     *later = !mgx_build_constant_int(n, 2, &mode);
     *yes = mode != 0;
     return MGX_OK;
 }
 
-static enum mgx_status dropout(struct mgx_onnx_node *n)
+static enum mgx_status dropout(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, n->opset < 12 ? 1 : 3));
+    TRY(mgx_node_need(n, 1, n->opset < 12 ? 1 : 3));
     struct mgx_ins *x = n->in[0];
     bool training = false, later = false;
     double ratio = n->opset < 12 ? mgx_onnx_real(n, "ratio", 0.5) : 0.5;
     TRY(is_training(n, &training, &later));
-    if (training && n->opset >= 12 && mgx_onnx_in(n, 1))
+    if (training && n->opset >= 12 && mgx_node_in(n, 1))
         later |= !mgx_build_constant_double(n, 1, &ratio);
-    if (later || (mgx_onnx_rank(x) < 0 && (training || n->out_count > 1)))
+    if (later || (mgx_build_rank(x) < 0 && (training || n->out_count > 1)))
         return mgx_onnx_defer(n);
     if (training && (ratio < 0 || ratio >= 1))
-        return mgx_onnx_invalid(n, "ratio %g is not in [0, 1)", ratio);
+        return mgx_node_invalid(n, "ratio %g is not in [0, 1)", ratio);
     struct mgx_ins *kept = NULL;
     if (training && ratio > 0) {
         struct mgx_ins *u =
-            mgx_onnx_emit(n, &mgx_op_random_mersenne, NULL,
-                          MGX_IN(seed(n, true), mgx_onnx_convert(n, x, MGX_DOUBLE)));
+            mgx_build_emit(n, &mgx_op_random_mersenne, NULL,
+                           MGX_IN(seed(n, true), mgx_build_convert(n, x, MGX_DOUBLE)));
         kept = mgx_build_not(n, mgx_build_less(n, u, mgx_build_like(n, u, ratio)));
-        struct mgx_ins *y = mgx_build_mul(n, x, mgx_onnx_convert(n, kept, x->shape.type));
+        struct mgx_ins *y = mgx_build_mul(n, x, mgx_build_convert(n, kept, x->shape.type));
         n->out[0] = mgx_build_with(n, &mgx_op_div, y, 1 - ratio);
     } else {
-        n->out[0] = mgx_onnx_unary(n, &mgx_op_identity, x);
+        n->out[0] = mgx_build_unary(n, &mgx_op_identity, x);
     }
     if (n->out_count < 2)
         return MGX_OK;
     if (!kept) // all of x's lengths, whatever they turn out to be
-        kept = mgx_onnx_emit(n, &mgx_op_multibroadcast, NULL,
-                             MGX_IN(mgx_onnx_scalar(n, MGX_BOOL, 1), x));
-    n->out[1] = n->opset < 10 ? mgx_onnx_convert(n, kept, x->shape.type) : kept;
+        kept = mgx_build_emit(n, &mgx_op_multibroadcast, NULL,
+                              MGX_IN(mgx_build_scalar(n, MGX_BOOL, 1), x));
+    n->out[1] = n->opset < 10 ? mgx_build_convert(n, kept, x->shape.type) : kept;
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_dropout = {.name = "Dropout", .import = dropout, .result = "0b"};

@@ -17,53 +17,53 @@ static int directions(const char *direction)
 }
 
 // Inputs in the IR's order, absent ones as `undefined`; layout=1 puts steps before the batch.
-static void operands(struct mgx_onnx_node *n, const struct kind *k, bool batch_first,
+static void operands(struct mgx_node *n, const struct kind *k, bool batch_first,
                      struct mgx_ins **in)
 {
     const int64_t swap[3] = {1, 0, 2};
     for (int i = 0; i < k->inputs; i++) {
-        in[i] = mgx_onnx_in(n, i);
+        in[i] = mgx_node_in(n, i);
         const bool has_batch = i == 0 || i == 5 || i == 6; // x, initial h, initial c
         if (!in[i])
-            in[i] = mgx_onnx_undefined(n);
+            in[i] = mgx_build_undefined(n);
         else if (batch_first && has_batch)
-            in[i] = mgx_onnx_transpose(n, in[i], swap, 3);
+            in[i] = mgx_build_transpose(n, in[i], swap, 3);
     }
 }
 
-static enum mgx_status check(struct mgx_onnx_node *n, const char *direction, int functions,
+static enum mgx_status check(struct mgx_node *n, const char *direction, int functions,
                              const struct kind *k)
 {
     static const int ranks[] = {3, 3, 3, 2, 1, 3, 3, 2};
     for (int i = 0; i < k->inputs; i++)
-        if (mgx_onnx_in(n, i) && mgx_onnx_rank(n->in[i]) != ranks[i])
-            return mgx_onnx_invalid(n, "input %d has rank %d, not %d", i, mgx_onnx_rank(n->in[i]),
+        if (mgx_node_in(n, i) && mgx_build_rank(n->in[i]) != ranks[i])
+            return mgx_node_invalid(n, "input %d has rank %d, not %d", i, mgx_build_rank(n->in[i]),
                                     ranks[i]);
     if (strcmp(direction, "forward") != 0 && strcmp(direction, "reverse") != 0 &&
         strcmp(direction, "bidirectional") != 0)
-        return mgx_onnx_invalid(n, "direction is \"%s\"", direction);
+        return mgx_node_invalid(n, "direction is \"%s\"", direction);
     if (functions > k->function_count * directions(direction)) // fewer are repeated
-        return mgx_onnx_invalid(n, "%d activations, expected %d", functions,
+        return mgx_node_invalid(n, "%d activations, expected %d", functions,
                                 k->function_count * directions(direction));
     return MGX_OK;
 }
 
 // Steps, directions, batch, hidden to batch, steps, directions, hidden where layout asks for it.
-static void results(struct mgx_onnx_node *n, struct mgx_ins *states, struct mgx_ins *last,
+static void results(struct mgx_node *n, struct mgx_ins *states, struct mgx_ins *last,
                     struct mgx_ins *cell, bool batch_first)
 {
     const int64_t all[4] = {2, 0, 1, 3}, one[3] = {1, 0, 2};
     struct mgx_ins *v[3] = {states, last, cell};
     for (int i = 0; i < 3 && i < n->out_count; i++)
         n->out[i] = !batch_first || !v[i] ? v[i]
-                    : i == 0              ? mgx_onnx_transpose(n, v[i], all, 4)
-                                          : mgx_onnx_transpose(n, v[i], one, 3);
+                    : i == 0              ? mgx_build_transpose(n, v[i], all, 4)
+                                          : mgx_build_transpose(n, v[i], one, 3);
 }
 
-static enum mgx_status recurrent(struct mgx_onnx_node *n, const struct kind *k,
+static enum mgx_status recurrent(struct mgx_node *n, const struct kind *k,
                                  const struct mgx_op *last_cell, struct mgx_attr extra)
 {
-    TRY(mgx_onnx_need(n, 3, k->inputs));
+    TRY(mgx_node_need(n, 3, k->inputs));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     const char *direction = mgx_onnx_text(n, "direction", "forward");
@@ -90,22 +90,22 @@ static enum mgx_status recurrent(struct mgx_onnx_node *n, const struct kind *k,
     struct mgx_ins *in[8];
     const bool batch_first = mgx_onnx_int(n, "layout", 0) != 0;
     operands(n, k, batch_first, in);
-    struct mgx_ins *states = mgx_onnx_emit_n(n, n->rule->op, attrs, in, k->inputs);
+    struct mgx_ins *states = mgx_build_emit_n(n, n->rule->op, attrs, in, k->inputs);
     struct mgx_ins *last = NULL, *cell = NULL;
     const struct mgx_attr *way = MGX_ATTRS(mgx_text("direction", direction));
-    if (n->out_count > 1 && mgx_onnx_in(n, 4))
-        last = mgx_onnx_emit(n, &mgx_op_rnn_var_sl_last_output, way, MGX_IN(states, in[4]));
+    if (n->out_count > 1 && mgx_node_in(n, 4))
+        last = mgx_build_emit(n, &mgx_op_rnn_var_sl_last_output, way, MGX_IN(states, in[4]));
     else if (n->out_count > 1 && strcmp(direction, "reverse") == 0) // ends at step 0
-        last = mgx_onnx_emit(n, &mgx_op_rnn_var_sl_last_output, way, MGX_IN(states));
+        last = mgx_build_emit(n, &mgx_op_rnn_var_sl_last_output, way, MGX_IN(states));
     else if (n->out_count > 1)
-        last = mgx_onnx_emit(n, &mgx_op_rnn_last_hs_output, NULL, MGX_IN(states));
+        last = mgx_build_emit(n, &mgx_op_rnn_last_hs_output, NULL, MGX_IN(states));
     if (n->out_count > 2 && last_cell)
-        cell = mgx_onnx_emit_n(n, last_cell, attrs, in, k->inputs);
+        cell = mgx_build_emit_n(n, last_cell, attrs, in, k->inputs);
     results(n, states, last, cell, batch_first);
     return MGX_OK;
 }
 
-static enum mgx_status rnn(struct mgx_onnx_node *n)
+static enum mgx_status rnn(struct mgx_node *n)
 {
     static const char *const functions[] = {"tanh"};
     static const struct kind kind = {functions, 1, 6};
@@ -113,7 +113,7 @@ static enum mgx_status rnn(struct mgx_onnx_node *n)
 }
 const struct mgx_onnx_op mgx_onnx_rnn = {.name = "RNN", .import = rnn, .op = &mgx_op_rnn};
 
-static enum mgx_status gru(struct mgx_onnx_node *n)
+static enum mgx_status gru(struct mgx_node *n)
 {
     static const char *const functions[] = {"sigmoid", "tanh"};
     static const struct kind kind = {functions, 2, 6};
@@ -122,7 +122,7 @@ static enum mgx_status gru(struct mgx_onnx_node *n)
 }
 const struct mgx_onnx_op mgx_onnx_gru = {.name = "GRU", .import = gru, .op = &mgx_op_gru};
 
-static enum mgx_status lstm(struct mgx_onnx_node *n)
+static enum mgx_status lstm(struct mgx_node *n)
 {
     static const char *const functions[] = {"sigmoid", "tanh", "tanh"};
     static const struct kind kind = {functions, 3, 8};

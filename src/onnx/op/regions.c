@@ -7,35 +7,35 @@
 #include "onnx/window.h"
 
 // RoiAlign of opset 10 has no coordinate mode: it does not shift by half a pixel.
-static enum mgx_status roi_align(struct mgx_onnx_node *n)
+static enum mgx_status roi_align(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 3, 3));
+    TRY(mgx_node_need(n, 3, 3));
     const char *mode = mgx_onnx_text(n, "mode", "avg");
     const bool max = strcmp(mode, "max") == 0;
     if (!max && strcmp(mode, "avg") != 0)
-        return mgx_onnx_invalid(n, "mode \"%s\" is neither avg nor max", mode);
+        return mgx_node_invalid(n, "mode \"%s\" is neither avg nor max", mode);
     const char *coordinates = mgx_onnx_text(n, "coordinate_transformation_mode", "half_pixel");
     n->out[0] =
-        mgx_onnx_emit_n(n, &mgx_op_roialign,
-                        MGX_ATTRS(mgx_text("coordinate_transformation_mode",
-                                           n->opset < 16 ? "output_half_pixel" : coordinates),
-                                  mgx_text("mode", max ? "max" : "average"),
-                                  mgx_int("output_height", mgx_onnx_int(n, "output_height", 1)),
-                                  mgx_int("output_width", mgx_onnx_int(n, "output_width", 1)),
-                                  mgx_int("sampling_ratio", mgx_onnx_int(n, "sampling_ratio", 0)),
-                                  mgx_real("spatial_scale", mgx_onnx_real(n, "spatial_scale", 1))),
-                        n->in, 3);
+        mgx_build_emit_n(n, &mgx_op_roialign,
+                         MGX_ATTRS(mgx_text("coordinate_transformation_mode",
+                                            n->opset < 16 ? "output_half_pixel" : coordinates),
+                                   mgx_text("mode", max ? "max" : "average"),
+                                   mgx_int("output_height", mgx_onnx_int(n, "output_height", 1)),
+                                   mgx_int("output_width", mgx_onnx_int(n, "output_width", 1)),
+                                   mgx_int("sampling_ratio", mgx_onnx_int(n, "sampling_ratio", 0)),
+                                   mgx_real("spatial_scale", mgx_onnx_real(n, "spatial_scale", 1))),
+                         n->in, 3);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_roi_align = {.name = "RoiAlign", .import = roi_align};
 
-static enum mgx_status max_roi_pool(struct mgx_onnx_node *n)
+static enum mgx_status max_roi_pool(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 2));
+    TRY(mgx_node_need(n, 2, 2));
     const struct mgx_ints shape = mgx_onnx_ints(n, "pooled_shape");
     if (shape.count != 2)
-        return mgx_onnx_invalid(n, "pooled_shape has %d entries, not 2", shape.count);
-    n->out[0] = mgx_onnx_emit_n(
+        return mgx_node_invalid(n, "pooled_shape has %d entries, not 2", shape.count);
+    n->out[0] = mgx_build_emit_n(
         n, &mgx_op_max_roi_pool,
         MGX_ATTRS(mgx_int("output_height", shape.v[0]), mgx_int("output_width", shape.v[1]),
                   mgx_real("spatial_scale", mgx_onnx_real(n, "spatial_scale", 1))),
@@ -45,22 +45,22 @@ static enum mgx_status max_roi_pool(struct mgx_onnx_node *n)
 const struct mgx_onnx_op mgx_onnx_max_roi_pool = {.name = "MaxRoiPool", .import = max_roi_pool};
 
 // As many rows as boxes are selected. Without a limit per class none are.
-static enum mgx_status non_max_suppression(struct mgx_onnx_node *n)
+static enum mgx_status non_max_suppression(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 5));
+    TRY(mgx_node_need(n, 2, 5));
     struct mgx_ins *in[5] = {n->in[0], n->in[1]};
     const double absent[5] = {0, 0, 0, 0, 0};
     for (int i = 2; i < 5; i++) {
-        in[i] = mgx_onnx_in(n, i);
+        in[i] = mgx_node_in(n, i);
         if (!in[i])
-            in[i] = i == 4 ? mgx_onnx_undefined(n)
-                           : mgx_onnx_scalar(n, i == 2 ? MGX_INT64 : MGX_FLOAT, absent[i]);
+            in[i] = i == 4 ? mgx_build_undefined(n)
+                           : mgx_build_scalar(n, i == 2 ? MGX_INT64 : MGX_FLOAT, absent[i]);
     }
-    n->out[0] = mgx_onnx_emit_n(
+    n->out[0] = mgx_build_emit_n(
         n, &mgx_op_nonmaxsuppression,
         MGX_ATTRS(mgx_int("center_point_box", mgx_onnx_int(n, "center_point_box", 0) != 0),
                   mgx_int("use_dyn_output", 1)),
-        in, mgx_onnx_in(n, 4) ? 5 : 4);
+        in, mgx_node_in(n, 4) ? 5 : 4);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_non_max_suppression = {
@@ -69,20 +69,20 @@ const struct mgx_onnx_op mgx_onnx_non_max_suppression = {
 // --- grids ---
 
 // Opset 16 calls the interpolations bilinear and bicubic.
-static enum mgx_status grid_sample(struct mgx_onnx_node *n)
+static enum mgx_status grid_sample(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 2));
+    TRY(mgx_node_need(n, 2, 2));
     const char *mode = mgx_onnx_text(n, "mode", "linear");
     if (strncmp(mode, "bi", 2) == 0)
         mode += 2;
     if (strcmp(mode, "linear") != 0 && strcmp(mode, "nearest") != 0 && strcmp(mode, "cubic") != 0)
-        return mgx_onnx_invalid(n, "mode \"%s\" is not one of linear, nearest, cubic", mode);
+        return mgx_node_invalid(n, "mode \"%s\" is not one of linear, nearest, cubic", mode);
     const char *padding = mgx_onnx_text(n, "padding_mode", "zeros");
     if (strcmp(padding, "zeros") != 0 && strcmp(padding, "border") != 0 &&
         strcmp(padding, "reflection") != 0)
-        return mgx_onnx_invalid(n, "padding_mode \"%s\" is not one of zeros, border, reflection",
+        return mgx_node_invalid(n, "padding_mode \"%s\" is not one of zeros, border, reflection",
                                 padding);
-    n->out[0] = mgx_onnx_emit_n(
+    n->out[0] = mgx_build_emit_n(
         n, &mgx_op_grid_sample,
         MGX_ATTRS(mgx_text("mode", mode), mgx_text("padding_mode", padding),
                   mgx_int("align_corners", mgx_onnx_int(n, "align_corners", 0) != 0)),
@@ -100,8 +100,8 @@ static double coordinate(int64_t i, int64_t length, bool align)
 }
 
 // (places, k + 1): the coordinates of every place, innermost axis first, and 1.
-static enum mgx_status base_grid(struct mgx_onnx_node *n, enum mgx_type type, const int64_t *lens,
-                                 int k, struct mgx_ins **out)
+static enum mgx_status base_grid(struct mgx_node *n, enum mgx_type type, const int64_t *lens, int k,
+                                 struct mgx_ins **out)
 {
     const bool align = mgx_onnx_int(n, "align_corners", 0) != 0;
     const struct mgx_shape places = mgx_shape_make(type, k, lens);
@@ -125,20 +125,20 @@ static enum mgx_status base_grid(struct mgx_onnx_node *n, enum mgx_type type, co
     return MGX_OK;
 }
 
-static enum mgx_status affine_grid(struct mgx_onnx_node *n)
+static enum mgx_status affine_grid(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 2));
+    TRY(mgx_node_need(n, 2, 2));
     struct mgx_ints size = {0};
-    if (!mgx_onnx_is_static(n->in[0]) || !mgx_onnx_constant_ints(n, 1, &size))
+    if (!mgx_build_is_static(n->in[0]) || !mgx_node_constant_ints(n, 1, &size))
         return mgx_onnx_defer(n);
     const struct mgx_shape *theta = &n->in[0]->shape;
     const int k = size.count - 2;
     if (k < 2 || k > 3 || theta->rank != 3 || theta->lens[1] != k || theta->lens[2] != k + 1)
-        return mgx_onnx_invalid(n, "theta of rank %d for a size of %d numbers", theta->rank,
+        return mgx_node_invalid(n, "theta of rank %d for a size of %d numbers", theta->rank,
                                 size.count);
     for (int i = 0; i < size.count; i++)
         if (size.v[i] < 1)
-            return mgx_onnx_invalid(n, "size has %lld", (long long)size.v[i]);
+            return mgx_node_invalid(n, "size has %lld", (long long)size.v[i]);
     struct mgx_ins *base = NULL;
     TRY(base_grid(n, theta->type, size.v + 2, k, &base));
     const int64_t swap[3] = {0, 2, 1};
@@ -147,34 +147,34 @@ static enum mgx_status affine_grid(struct mgx_onnx_node *n)
     lens[k + 1] = k;
     base = base ? mgx_build_unsqueeze(n, base, (int64_t[]){0}, 1) : NULL;
     struct mgx_ins *y =
-        mgx_build_matmul(n, &mgx_op_dot, base, mgx_onnx_transpose(n, n->in[0], swap, 3));
-    n->out[0] = mgx_onnx_reshape(n, y, lens, k + 2);
+        mgx_build_matmul(n, &mgx_op_dot, base, mgx_build_transpose(n, n->in[0], swap, 3));
+    n->out[0] = mgx_build_reshape(n, y, lens, k + 2);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_affine_grid = {.name = "AffineGrid", .import = affine_grid};
 
 // --- DeformConv ---
 
-static enum mgx_status deform_conv(struct mgx_onnx_node *n)
+static enum mgx_status deform_conv(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 3, 5));
-    if (!mgx_build_ranked(n) || !mgx_onnx_is_static(n->in[1]))
+    TRY(mgx_node_need(n, 3, 5));
+    if (!mgx_build_ranked(n) || !mgx_build_is_static(n->in[1]))
         return mgx_onnx_defer(n);
     struct mgx_onnx_window w;
-    if (mgx_onnx_rank(n->in[1]) != mgx_onnx_rank(n->in[0]))
-        return mgx_onnx_invalid(n, "weights have rank %d, the input %d", mgx_onnx_rank(n->in[1]),
-                                mgx_onnx_rank(n->in[0]));
+    if (mgx_build_rank(n->in[1]) != mgx_build_rank(n->in[0]))
+        return mgx_node_invalid(n, "weights have rank %d, the input %d", mgx_build_rank(n->in[1]),
+                                mgx_build_rank(n->in[0]));
     TRY(mgx_onnx_window_read(n, n->in[0], n->in[1]->shape.lens + 2, &w));
-    struct mgx_ins *in[4] = {n->in[0], n->in[1], n->in[2], mgx_onnx_in(n, 4)};
+    struct mgx_ins *in[4] = {n->in[0], n->in[1], n->in[2], mgx_node_in(n, 4)};
     struct mgx_ins *y =
-        mgx_onnx_emit_n(n, &mgx_op_deform_conv,
-                        MGX_ATTRS(mgx_ints("padding", w.pads, 2 * w.spatial),
-                                  mgx_ints("stride", w.strides, w.spatial),
-                                  mgx_ints("dilation", w.dilations, w.spatial),
-                                  mgx_int("group", mgx_onnx_int(n, "group", 1)),
-                                  mgx_int("offset_group", mgx_onnx_int(n, "offset_group", 1))),
-                        in, in[3] ? 4 : 3);
-    struct mgx_ins *bias = mgx_onnx_in(n, 3);
+        mgx_build_emit_n(n, &mgx_op_deform_conv,
+                         MGX_ATTRS(mgx_ints("padding", w.pads, 2 * w.spatial),
+                                   mgx_ints("stride", w.strides, w.spatial),
+                                   mgx_ints("dilation", w.dilations, w.spatial),
+                                   mgx_int("group", mgx_onnx_int(n, "group", 1)),
+                                   mgx_int("offset_group", mgx_onnx_int(n, "offset_group", 1))),
+                         in, in[3] ? 4 : 3);
+    struct mgx_ins *bias = mgx_node_in(n, 3);
     if (bias && y)
         y = mgx_build_add(n, y, mgx_build_per_axis(n, bias, 1, y->shape.rank));
     n->out[0] = y;

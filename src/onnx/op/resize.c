@@ -18,10 +18,10 @@ struct resize {
     struct mgx_ins *target; // sizes or scales that are not constant
 };
 
-static struct mgx_ins *emit(struct mgx_onnx_node *n, const struct resize *r)
+static struct mgx_ins *emit(struct mgx_node *n, const struct resize *r)
 {
     struct mgx_ins *in[2] = {n->in[0], r->target};
-    return mgx_onnx_emit_n(
+    return mgx_build_emit_n(
         n, &mgx_op_resize,
         MGX_ATTRS(mgx_reals("scales", r->scales, r->has_scales ? r->rank : 0),
                   mgx_ints("sizes", r->sizes, r->has_sizes ? r->rank : 0),
@@ -35,15 +35,15 @@ static struct mgx_ins *emit(struct mgx_onnx_node *n, const struct resize *r)
 }
 
 // An input of `per_axis` numbers for each of the axes into an array with entries for all of them.
-static enum mgx_status read_axes(struct mgx_onnx_node *n, int i, const int64_t *axes, int count,
+static enum mgx_status read_axes(struct mgx_node *n, int i, const int64_t *axes, int count,
                                  int per_axis, int rank, double *out, bool *known)
 {
-    const struct mgx_tensor *t = mgx_onnx_constant(n, i);
+    const struct mgx_tensor *t = mgx_node_constant(n, i);
     *known = t != NULL;
     if (!t)
         return MGX_OK;
     if (!mgx_type_is_number(t->shape.type) || mgx_shape_elements(&t->shape) != per_axis * count)
-        return mgx_onnx_invalid(n, "input %d has %lld numbers for %d axes", i,
+        return mgx_node_invalid(n, "input %d has %lld numbers for %d axes", i,
                                 (long long)mgx_shape_elements(&t->shape), count);
     double values[2 * MGX_MAX_RANK];
     mgx_tensor_to_doubles(t, values);
@@ -53,14 +53,14 @@ static enum mgx_status read_axes(struct mgx_onnx_node *n, int i, const int64_t *
     return MGX_OK;
 }
 
-static bool is_given(struct mgx_onnx_node *n, int i)
+static bool is_given(struct mgx_node *n, int i)
 {
-    const struct mgx_ins *x = mgx_onnx_in(n, i);
-    return x && !(mgx_onnx_is_static(x) && mgx_shape_elements(&x->shape) == 0);
+    const struct mgx_ins *x = mgx_node_in(n, i);
+    return x && !(mgx_build_is_static(x) && mgx_shape_elements(&x->shape) == 0);
 }
 
 // Sizes under a policy: one scale for all the axes, the least or the largest that was asked for.
-static void keep_aspect(struct mgx_onnx_node *n, struct resize *r, const int64_t *axes, int count,
+static void keep_aspect(struct mgx_node *n, struct resize *r, const int64_t *axes, int count,
                         bool larger)
 {
     const int64_t *lens = n->in[0]->shape.lens;
@@ -79,20 +79,20 @@ static void keep_aspect(struct mgx_onnx_node *n, struct resize *r, const int64_t
     r->has_sizes = !exact;
 }
 
-static enum mgx_status read_sizes(struct mgx_onnx_node *n, struct resize *r, int i,
-                                  const int64_t *axes, int count, bool *later)
+static enum mgx_status read_sizes(struct mgx_node *n, struct resize *r, int i, const int64_t *axes,
+                                  int count, bool *later)
 {
     bool known = false;
     double values[MGX_MAX_RANK];
     const char *policy = mgx_onnx_text(n, "keep_aspect_ratio_policy", "stretch");
     const bool stretch = strcmp(policy, "stretch") == 0;
     if (!stretch && strcmp(policy, "not_larger") != 0 && strcmp(policy, "not_smaller") != 0)
-        return mgx_onnx_invalid(n, "keep_aspect_ratio_policy is \"%s\"", policy);
+        return mgx_node_invalid(n, "keep_aspect_ratio_policy is \"%s\"", policy);
     for (int k = 0; k < r->rank; k++)
         values[k] = (double)n->in[0]->shape.lens[k];
     TRY(read_axes(n, i, axes, count, 1, r->rank, values, &known));
     if (!known || count < r->rank || !stretch)
-        *later |= !known ? count < r->rank || !stretch : !mgx_onnx_is_static(n->in[0]);
+        *later |= !known ? count < r->rank || !stretch : !mgx_build_is_static(n->in[0]);
     if (*later)
         return MGX_OK;
     if (!known) {
@@ -101,7 +101,7 @@ static enum mgx_status read_sizes(struct mgx_onnx_node *n, struct resize *r, int
     }
     for (int k = 0; k < r->rank; k++) {
         if (!(values[k] >= 0 && values[k] <= (double)MGX_DIM_ANY))
-            return mgx_onnx_invalid(n, "size %g of axis %d", values[k], k);
+            return mgx_node_invalid(n, "size %g of axis %d", values[k], k);
         r->sizes[k] = (int64_t)values[k];
     }
     r->has_sizes = true;
@@ -110,7 +110,7 @@ static enum mgx_status read_sizes(struct mgx_onnx_node *n, struct resize *r, int
     return MGX_OK;
 }
 
-static enum mgx_status read_target(struct mgx_onnx_node *n, struct resize *r, int scales, int sizes,
+static enum mgx_status read_target(struct mgx_node *n, struct resize *r, int scales, int sizes,
                                    const int64_t *axes, int count, bool *later)
 {
     bool known = false;
@@ -119,7 +119,7 @@ static enum mgx_status read_target(struct mgx_onnx_node *n, struct resize *r, in
     if (sizes >= 0 && is_given(n, sizes))
         return read_sizes(n, r, sizes, axes, count, later);
     if (!is_given(n, scales))
-        return mgx_onnx_invalid(n, "neither scales nor sizes given");
+        return mgx_node_invalid(n, "neither scales nor sizes given");
     TRY(read_axes(n, scales, axes, count, 1, r->rank, r->scales, &known));
     r->has_scales = known;
     if (!known && count < r->rank)
@@ -129,7 +129,7 @@ static enum mgx_status read_target(struct mgx_onnx_node *n, struct resize *r, in
     return MGX_OK;
 }
 
-static enum mgx_status resize_11(struct mgx_onnx_node *n, struct resize *r, bool *later)
+static enum mgx_status resize_11(struct mgx_node *n, struct resize *r, bool *later)
 {
     struct mgx_ints given = mgx_onnx_ints(n, "axes");
     int64_t axes[MGX_MAX_RANK];
@@ -151,7 +151,7 @@ static enum mgx_status resize_11(struct mgx_onnx_node *n, struct resize *r, bool
         for (int i = 0; i < r->rank; i++)
             r->roi[r->rank + i] = 1;
         if (!is_given(n, 1))
-            return mgx_onnx_invalid(n, "tf_crop_and_resize without roi");
+            return mgx_node_invalid(n, "tf_crop_and_resize without roi");
         TRY(read_axes(n, 1, axes, count, 2, r->rank, r->roi, &r->has_roi));
         *later |= !r->has_roi;
     }
@@ -159,17 +159,17 @@ static enum mgx_status resize_11(struct mgx_onnx_node *n, struct resize *r, bool
 }
 
 // Places are x / scale, rounded down.
-static struct resize plain(struct mgx_onnx_node *n)
+static struct resize plain(struct mgx_node *n)
 {
     const char *mode = mgx_onnx_text(n, "mode", "nearest");
     return (struct resize){.mode = strcmp(mode, "nearest") == 0 ? mode : "linear",
                            .nearest = "floor",
                            .coordinates = "asymmetric",
                            .cubic = -0.75,
-                           .rank = mgx_onnx_rank(n->in[0])};
+                           .rank = mgx_build_rank(n->in[0])};
 }
 
-static enum mgx_status by_scales(struct mgx_onnx_node *n, int input)
+static enum mgx_status by_scales(struct mgx_node *n, int input)
 {
     struct resize r = plain(n);
     int64_t axes[MGX_MAX_RANK];
@@ -181,14 +181,14 @@ static enum mgx_status by_scales(struct mgx_onnx_node *n, int input)
     return MGX_OK;
 }
 
-static enum mgx_status resize(struct mgx_onnx_node *n)
+static enum mgx_status resize(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, n->opset < 11 ? 2 : 4));
-    if (mgx_onnx_rank(n->in[0]) < 0)
+    TRY(mgx_node_need(n, 1, n->opset < 11 ? 2 : 4));
+    if (mgx_build_rank(n->in[0]) < 0)
         return mgx_onnx_defer(n);
     if (n->opset < 11)
         return by_scales(n, 1);
-    struct resize r = {.rank = mgx_onnx_rank(n->in[0])};
+    struct resize r = {.rank = mgx_build_rank(n->in[0])};
     bool later = false;
     TRY(resize_11(n, &r, &later));
     if (later)
@@ -199,18 +199,18 @@ static enum mgx_status resize(struct mgx_onnx_node *n)
 const struct mgx_onnx_op mgx_onnx_resize = {.name = "Resize", .import = resize};
 
 // Where the scales are: input 1, or behind an empty place for the roi of later versions input 2.
-static int scales_input(struct mgx_onnx_node *n)
+static int scales_input(struct mgx_node *n)
 {
     return is_given(n, 1) || n->in_count < 3 ? 1 : 2;
 }
 
 // Scales as attributes height_scale and width_scale (opset 1), scales (7), an input (9); newer
 // models have the older places too.
-static enum mgx_status upsample(struct mgx_onnx_node *n)
+static enum mgx_status upsample(struct mgx_node *n)
 {
     const bool listed = mgx_onnx_has(n, "scales");
-    TRY(mgx_onnx_need(n, 1, 3));
-    if (mgx_onnx_rank(n->in[0]) < 0)
+    TRY(mgx_node_need(n, 1, 3));
+    if (mgx_build_rank(n->in[0]) < 0)
         return mgx_onnx_defer(n);
     if (is_given(n, scales_input(n)) || (n->opset >= 9 && !listed))
         return by_scales(n, scales_input(n));
@@ -220,9 +220,9 @@ static enum mgx_status upsample(struct mgx_onnx_node *n)
         r.scales[i] = 1;
     const struct mgx_doubles scales = mgx_onnx_reals(n, "scales");
     if ((n->opset >= 7 || listed) && scales.count != r.rank)
-        return mgx_onnx_invalid(n, "%d scales for rank %d", scales.count, r.rank);
+        return mgx_node_invalid(n, "%d scales for rank %d", scales.count, r.rank);
     if (!listed && n->opset < 7 && r.rank != 4)
-        return mgx_onnx_invalid(n, "input has rank %d, not 4", r.rank);
+        return mgx_node_invalid(n, "input has rank %d, not 4", r.rank);
     for (int i = 0; listed && i < r.rank; i++)
         r.scales[i] = scales.v[i];
     if (!listed) {

@@ -3,22 +3,22 @@
 #include "onnx/build.h"
 #include "onnx/graph.h"
 
-static enum mgx_status sequence_empty(struct mgx_onnx_node *n)
+static enum mgx_status sequence_empty(struct mgx_node *n)
 {
     enum mgx_type type = MGX_FLOAT;
     if (mgx_onnx_has(n, "dtype"))
         TRY(mgx_onnx_type(n, mgx_onnx_int(n, "dtype", 1), &type));
     n->out[0] =
-        mgx_onnx_emit_n(n, &mgx_op_sequence_construct, MGX_ATTRS(mgx_int("dtype", type)), NULL, 0);
+        mgx_build_emit_n(n, &mgx_op_sequence_construct, MGX_ATTRS(mgx_int("dtype", type)), NULL, 0);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_sequence_empty = {.name = "SequenceEmpty",
                                                     .import = sequence_empty};
 
-static enum mgx_status sequence_construct(struct mgx_onnx_node *n)
+static enum mgx_status sequence_construct(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need_all(n));
-    n->out[0] = mgx_onnx_emit_n(n, &mgx_op_sequence_construct, NULL, n->in, n->in_count);
+    TRY(mgx_node_need_all(n));
+    n->out[0] = mgx_build_emit_n(n, &mgx_op_sequence_construct, NULL, n->in, n->in_count);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_sequence_construct = {.name = "SequenceConstruct",
@@ -27,11 +27,11 @@ const struct mgx_onnx_op mgx_onnx_sequence_construct = {.name = "SequenceConstru
                                                         .result = "s"};
 
 // One IR operator on the inputs that are present.
-static enum mgx_status on_sequence(struct mgx_onnx_node *n)
+static enum mgx_status on_sequence(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, n->rule->op->in_min, n->rule->op->in_max));
-    const int count = mgx_onnx_in(n, n->in_count - 1) ? n->in_count : n->in_count - 1;
-    n->out[0] = mgx_onnx_emit_n(n, n->rule->op, NULL, n->in, count);
+    TRY(mgx_node_need(n, n->rule->op->in_min, n->rule->op->in_max));
+    const int count = mgx_node_in(n, n->in_count - 1) ? n->in_count : n->in_count - 1;
+    n->out[0] = mgx_build_emit_n(n, n->rule->op, NULL, n->in, count);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_sequence_at = {.name = "SequenceAt",
@@ -56,13 +56,13 @@ const struct mgx_onnx_op mgx_onnx_sequence_length = {.name = "SequenceLength",
                                                      .takes = MGX_ONNX_SEQUENCE,
                                                      .result = "l"};
 
-static enum mgx_status split_to_sequence(struct mgx_onnx_node *n)
+static enum mgx_status split_to_sequence(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, 2));
-    n->out[0] = mgx_onnx_emit_n(n, &mgx_op_split_to_sequence,
-                                MGX_ATTRS(mgx_int("axis", mgx_onnx_int(n, "axis", 0)),
-                                          mgx_int("keepdims", mgx_onnx_int(n, "keepdims", 1))),
-                                n->in, mgx_onnx_in(n, 1) ? 2 : 1);
+    TRY(mgx_node_need(n, 1, 2));
+    n->out[0] = mgx_build_emit_n(n, &mgx_op_split_to_sequence,
+                                 MGX_ATTRS(mgx_int("axis", mgx_onnx_int(n, "axis", 0)),
+                                           mgx_int("keepdims", mgx_onnx_int(n, "keepdims", 1))),
+                                 n->in, mgx_node_in(n, 1) ? 2 : 1);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_split_to_sequence = {.name = "SplitToSequence",
@@ -70,13 +70,13 @@ const struct mgx_onnx_op mgx_onnx_split_to_sequence = {.name = "SplitToSequence"
                                                        .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX,
                                                        .result = "s"};
 
-static enum mgx_status concat_from_sequence(struct mgx_onnx_node *n)
+static enum mgx_status concat_from_sequence(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, 1));
-    n->out[0] = mgx_onnx_emit_n(n, &mgx_op_concat_from_sequence,
-                                MGX_ATTRS(mgx_int("axis", mgx_onnx_int(n, "axis", 0)),
-                                          mgx_int("new_axis", mgx_onnx_int(n, "new_axis", 0))),
-                                n->in, 1);
+    TRY(mgx_node_need(n, 1, 1));
+    n->out[0] = mgx_build_emit_n(n, &mgx_op_concat_from_sequence,
+                                 MGX_ATTRS(mgx_int("axis", mgx_onnx_int(n, "axis", 0)),
+                                           mgx_int("new_axis", mgx_onnx_int(n, "new_axis", 0))),
+                                 n->in, 1);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_concat_from_sequence = {.name = "ConcatFromSequence",
@@ -88,19 +88,19 @@ const struct mgx_onnx_op mgx_onnx_concat_from_sequence = {.name = "ConcatFromSeq
 // for i in 0 .. length: every result sequence gets the body's result for the i-th members
 
 // The members of round i; inputs that are tensors are the same in every round.
-static void members(struct mgx_onnx_node *inner, struct mgx_ins *i, struct mgx_ins **in)
+static void members(struct mgx_node *inner, struct mgx_ins *i, struct mgx_ins **in)
 {
     for (int k = 0; k < inner->in_count; k++)
         in[k] = k == 0 || inner->in[k]->shape.type == MGX_SEQUENCE
-                    ? mgx_onnx_emit(inner, &mgx_op_sequence_at, NULL, MGX_IN(inner->in[k], i))
+                    ? mgx_build_emit(inner, &mgx_op_sequence_at, NULL, MGX_IN(inner->in[k], i))
                     : inner->in[k];
 }
 
 // Loop body: (i, condition, sequences...) to (condition, longer sequences...).
-static enum mgx_status map_body(struct mgx_onnx_node *n, struct mgx_module *m,
+static enum mgx_status map_body(struct mgx_node *n, struct mgx_module *m,
                                 struct mgx_ins *const *empty)
 {
-    struct mgx_onnx_node inner = *n;
+    struct mgx_node inner = *n;
     inner.module = m;
     const struct mgx_shape number = mgx_shape_scalar(MGX_INT64), flag = mgx_shape_scalar(MGX_BOOL);
     struct mgx_ins *i =
@@ -123,26 +123,26 @@ static enum mgx_status map_body(struct mgx_onnx_node *n, struct mgx_module *m,
     TRY(mgx_onnx_inline(&inner, "body", in, n->in_count, made, n->out_count));
     for (int k = 0; k < n->out_count; k++)
         out[k + 1] =
-            mgx_onnx_emit(&inner, &mgx_op_sequence_insert, NULL, MGX_IN(out[k + 1], made[k]));
+            mgx_build_emit(&inner, &mgx_op_sequence_insert, NULL, MGX_IN(out[k + 1], made[k]));
     mgx_add_return(m, out, n->out_count + 1);
     return MGX_OK;
 }
 
-static enum mgx_status sequence_map(struct mgx_onnx_node *n)
+static enum mgx_status sequence_map(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need_all(n));
+    TRY(mgx_node_need_all(n));
     const int count = n->out_count + 2;
     struct mgx_ins **in = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, count);
     if (!in)
         return mgx_fail_memory(n->diag);
-    in[0] = mgx_onnx_emit(n, &mgx_op_sequence_length, NULL, MGX_IN(n->in[0]));
-    in[1] = mgx_onnx_scalar(n, MGX_BOOL, 1);
+    in[0] = mgx_build_emit(n, &mgx_op_sequence_length, NULL, MGX_IN(n->in[0]));
+    in[1] = mgx_build_scalar(n, MGX_BOOL, 1);
     for (int k = 0; k < n->out_count; k++) {
         enum mgx_type type = MGX_FLOAT;
         bool nested = false;
         mgx_onnx_declared_type(n, "body", k, &type, &nested);
-        in[k + 2] = mgx_onnx_emit_n(n, &mgx_op_sequence_construct,
-                                    MGX_ATTRS(mgx_int("dtype", type)), NULL, 0);
+        in[k + 2] = mgx_build_emit_n(n, &mgx_op_sequence_construct,
+                                     MGX_ATTRS(mgx_int("dtype", type)), NULL, 0);
         if (!in[k + 2])
             return MGX_OK;
     }
@@ -151,9 +151,9 @@ static enum mgx_status sequence_map(struct mgx_onnx_node *n)
     if (!m)
         return mgx_fail_memory(n->diag);
     TRY(map_body(n, m, in + 2));
-    struct mgx_ins *y = mgx_onnx_emit_body(n, &mgx_op_loop, NULL, in, count, &m, 1);
+    struct mgx_ins *y = mgx_build_emit_body(n, &mgx_op_loop, NULL, in, count, &m, 1);
     for (int k = 0; k < n->out_count; k++)
-        n->out[k] = mgx_onnx_member(n, y, k);
+        n->out[k] = mgx_build_member(n, y, k);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_sequence_map = {.name = "SequenceMap",
@@ -164,7 +164,7 @@ const struct mgx_onnx_op mgx_onnx_sequence_map = {.name = "SequenceMap",
 // --- optionals ---
 
 // The type of an empty optional, from the attribute `type`.
-static enum mgx_status empty_type(struct mgx_onnx_node *n, enum mgx_type *type, bool *sequence)
+static enum mgx_status empty_type(struct mgx_node *n, enum mgx_type *type, bool *sequence)
 {
     enum { TYPE_PROTO = 14 }; // field of AttributeProto
     const struct mgx_onnx_attribute *a = mgx_onnx_attribute(n, "type");
@@ -179,17 +179,17 @@ static enum mgx_status empty_type(struct mgx_onnx_node *n, enum mgx_type *type, 
     return MGX_OK;
 }
 
-static enum mgx_status optional(struct mgx_onnx_node *n)
+static enum mgx_status optional(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 0, 1));
-    struct mgx_ins *x = mgx_onnx_in(n, 0);
+    TRY(mgx_node_need(n, 0, 1));
+    struct mgx_ins *x = mgx_node_in(n, 0);
     enum mgx_type type = MGX_FLOAT;
     bool sequence = false;
     if (!x)
         TRY(empty_type(n, &type, &sequence));
-    n->out[0] = mgx_onnx_emit_n(n, &mgx_op_optional_construct,
-                                MGX_ATTRS(mgx_int("dtype", type), mgx_int("sequence", sequence)),
-                                &x, x ? 1 : 0);
+    n->out[0] = mgx_build_emit_n(n, &mgx_op_optional_construct,
+                                 MGX_ATTRS(mgx_int("dtype", type), mgx_int("sequence", sequence)),
+                                 &x, x ? 1 : 0);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_optional = {.name = "Optional",
@@ -197,14 +197,14 @@ const struct mgx_onnx_op mgx_onnx_optional = {.name = "Optional",
                                               .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX |
                                                        MGX_ONNX_SEQUENCE};
 
-static enum mgx_status optional_has_element(struct mgx_onnx_node *n)
+static enum mgx_status optional_has_element(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 0, 1));
-    struct mgx_ins *x = mgx_onnx_in(n, 0);
+    TRY(mgx_node_need(n, 0, 1));
+    struct mgx_ins *x = mgx_node_in(n, 0);
     if (!x || x->shape.type != MGX_TUPLE)
-        n->out[0] = mgx_onnx_scalar(n, MGX_BOOL, x != NULL);
+        n->out[0] = mgx_build_scalar(n, MGX_BOOL, x != NULL);
     else
-        n->out[0] = mgx_onnx_unary(n, &mgx_op_optional_has_element, x);
+        n->out[0] = mgx_build_unary(n, &mgx_op_optional_has_element, x);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_optional_has_element = {
@@ -213,11 +213,12 @@ const struct mgx_onnx_op mgx_onnx_optional_has_element = {
     .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX | MGX_ONNX_SEQUENCE | MGX_ONNX_OPTIONAL,
     .result = "b"};
 
-static enum mgx_status optional_get_element(struct mgx_onnx_node *n)
+static enum mgx_status optional_get_element(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, 1));
+    TRY(mgx_node_need(n, 1, 1));
     struct mgx_ins *x = n->in[0];
-    n->out[0] = x->shape.type == MGX_TUPLE ? mgx_onnx_unary(n, &mgx_op_optional_get_element, x) : x;
+    n->out[0] =
+        x->shape.type == MGX_TUPLE ? mgx_build_unary(n, &mgx_op_optional_get_element, x) : x;
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_optional_get_element = {

@@ -16,20 +16,20 @@ static bool all_fixed(const struct mgx_ins *x, int64_t start, int64_t end)
     return true;
 }
 
-static struct mgx_ins *dims(struct mgx_onnx_node *n, struct mgx_ins *x, int64_t start, int64_t end)
+static struct mgx_ins *dims(struct mgx_node *n, struct mgx_ins *x, int64_t start, int64_t end)
 {
     if (end <= start || all_fixed(x, start, end)) {
         const struct mgx_shape shape = mgx_shape_vector(MGX_INT64, end > start ? end - start : 0);
         return mgx_build_ints(n, &shape, x->shape.lens + start);
     }
-    return mgx_onnx_emit(n, &mgx_op_dimensions_of,
-                         MGX_ATTRS(mgx_int("start", start), mgx_int("end", end)), MGX_IN(x));
+    return mgx_build_emit(n, &mgx_op_dimensions_of,
+                          MGX_ATTRS(mgx_int("start", start), mgx_int("end", end)), MGX_IN(x));
 }
 
-static enum mgx_status shape(struct mgx_onnx_node *n)
+static enum mgx_status shape(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, 1));
-    const int rank = mgx_onnx_rank(n->in[0]);
+    TRY(mgx_node_need(n, 1, 1));
+    const int rank = mgx_build_rank(n->in[0]);
     if (rank < 0)
         return mgx_onnx_defer(n);
     n->out[0] = dims(n, n->in[0], clamp_bound(mgx_onnx_int(n, "start", 0), rank),
@@ -39,14 +39,14 @@ static enum mgx_status shape(struct mgx_onnx_node *n)
 const struct mgx_onnx_op mgx_onnx_shape = {
     .name = "Shape", .import = shape, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX, .result = "l"};
 
-static enum mgx_status size(struct mgx_onnx_node *n)
+static enum mgx_status size(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, 1));
+    TRY(mgx_node_need(n, 1, 1));
     struct mgx_ins *x = n->in[0];
-    const int rank = mgx_onnx_rank(x);
+    const int rank = mgx_build_rank(x);
     if (rank < 0)
         return mgx_onnx_defer(n);
-    if (mgx_onnx_is_static(x)) {
+    if (mgx_build_is_static(x)) {
         const struct mgx_shape scalar = mgx_shape_scalar(MGX_INT64);
         n->out[0] = mgx_build_ints(n, &scalar, (int64_t[]){mgx_shape_elements(&x->shape)});
         return MGX_OK;

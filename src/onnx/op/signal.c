@@ -7,27 +7,27 @@
 
 // --- DFT ---
 
-static struct mgx_ins *transform(struct mgx_onnx_node *n, struct mgx_ins *x, struct mgx_ins *length,
+static struct mgx_ins *transform(struct mgx_node *n, struct mgx_ins *x, struct mgx_ins *length,
                                  int64_t axis, bool inverse, bool onesided)
 {
     struct mgx_ins *in[2] = {x, length};
-    return mgx_onnx_emit_n(n, &mgx_op_dft,
-                           MGX_ATTRS(mgx_int("axis", axis), mgx_int("inverse", inverse),
-                                     mgx_int("onesided", onesided)),
-                           in, length ? 2 : 1);
+    return mgx_build_emit_n(n, &mgx_op_dft,
+                            MGX_ATTRS(mgx_int("axis", axis), mgx_int("inverse", inverse),
+                                      mgx_int("onesided", onesided)),
+                            in, length ? 2 : 1);
 }
 
 // The axis is an attribute (default 1) in opset 17, an input (default -2) since 20.
-static enum mgx_status dft(struct mgx_onnx_node *n)
+static enum mgx_status dft(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, n->opset < 20 ? 2 : 3));
+    TRY(mgx_node_need(n, 1, n->opset < 20 ? 2 : 3));
     int64_t given = n->opset < 20 ? mgx_onnx_int(n, "axis", 1) : -2;
-    const int rank = mgx_onnx_rank(n->in[0]);
-    if (rank < 0 || (mgx_onnx_in(n, 2) && !mgx_build_constant_int(n, 2, &given)))
+    const int rank = mgx_build_rank(n->in[0]);
+    if (rank < 0 || (mgx_node_in(n, 2) && !mgx_build_constant_int(n, 2, &given)))
         return mgx_onnx_defer(n);
     int axis = 0;
     TRY(mgx_build_axis(n, given, rank, &axis));
-    n->out[0] = transform(n, n->in[0], mgx_onnx_in(n, 1), axis, mgx_onnx_int(n, "inverse", 0) != 0,
+    n->out[0] = transform(n, n->in[0], mgx_node_in(n, 1), axis, mgx_onnx_int(n, "inverse", 0) != 0,
                           mgx_onnx_int(n, "onesided", 0) != 0);
     return MGX_OK;
 }
@@ -39,23 +39,23 @@ struct frames {
     int64_t length, count, step, taken; // taken: entries of a frame that are read, the rest is 0
 };
 
-static enum mgx_status read_frames(struct mgx_onnx_node *n, struct frames *f, bool *later)
+static enum mgx_status read_frames(struct mgx_node *n, struct frames *f, bool *later)
 {
-    const struct mgx_ins *window = mgx_onnx_in(n, 2);
-    *later = !mgx_onnx_is_static(n->in[0]) || (window && !mgx_onnx_is_static(window)) ||
+    const struct mgx_ins *window = mgx_node_in(n, 2);
+    *later = !mgx_build_is_static(n->in[0]) || (window && !mgx_build_is_static(window)) ||
              !mgx_build_constant_int(n, 1, &f->step);
     if (*later)
         return MGX_OK;
     const struct mgx_shape *x = &n->in[0]->shape;
     if (x->rank != 3 || (window && window->shape.rank != 1))
-        return mgx_onnx_invalid(n, "signal has rank %d, window %d", x->rank,
+        return mgx_node_invalid(n, "signal has rank %d, window %d", x->rank,
                                 window ? window->shape.rank : 1);
     f->length = window ? window->shape.lens[0] : x->lens[1];
-    *later = mgx_onnx_in(n, 3) && !mgx_build_constant_int(n, 3, &f->length);
+    *later = mgx_node_in(n, 3) && !mgx_build_constant_int(n, 3, &f->length);
     if (*later)
         return MGX_OK;
     if (f->length < 1 || f->length > x->lens[1] || f->step < 1)
-        return mgx_onnx_invalid(n, "frames of %lld every %lld in a signal of %lld",
+        return mgx_node_invalid(n, "frames of %lld every %lld in a signal of %lld",
                                 (long long)f->length, (long long)f->step, (long long)x->lens[1]);
     f->count = (x->lens[1] - f->length) / f->step + 1;
     f->taken = window ? mgx_min_i64(window->shape.lens[0], f->length) : f->length;
@@ -63,14 +63,14 @@ static enum mgx_status read_frames(struct mgx_onnx_node *n, struct frames *f, bo
 }
 
 // (batch, frames, entries, parts): the signal's frames times the window.
-static struct mgx_ins *cut_frames(struct mgx_onnx_node *n, const struct frames *f)
+static struct mgx_ins *cut_frames(struct mgx_node *n, const struct frames *f)
 {
     struct mgx_ins *start = mgx_build_iota(n, MGX_INT64, f->count);
     start = start ? mgx_build_per_axis(n, start, 0, 2) : NULL;
     struct mgx_ins *index = mgx_build_add(n, mgx_build_with(n, &mgx_op_mul, start, (double)f->step),
                                           mgx_build_iota(n, MGX_INT64, f->taken));
     struct mgx_ins *y = mgx_build_gather(n, n->in[0], index, 1);
-    struct mgx_ins *window = mgx_onnx_in(n, 2);
+    struct mgx_ins *window = mgx_node_in(n, 2);
     if (!window)
         return y;
     if (window->shape.lens[0] > f->taken)
@@ -78,15 +78,15 @@ static struct mgx_ins *cut_frames(struct mgx_onnx_node *n, const struct frames *
     return mgx_build_mul(n, y, mgx_build_unsqueeze(n, window, (int64_t[]){1}, 1));
 }
 
-static enum mgx_status stft(struct mgx_onnx_node *n)
+static enum mgx_status stft(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 4));
+    TRY(mgx_node_need(n, 2, 4));
     struct frames f = {0};
     bool later = false;
     TRY(read_frames(n, &f, &later));
     if (later)
         return mgx_onnx_defer(n);
-    struct mgx_ins *length = mgx_onnx_literal_ints(n, &f.length, 1);
+    struct mgx_ins *length = mgx_build_literal_ints(n, &f.length, 1);
     n->out[0] =
         transform(n, cut_frames(n, &f), length, 2, false, mgx_onnx_int(n, "onesided", 1) != 0);
     return MGX_OK;
@@ -97,16 +97,16 @@ const struct mgx_onnx_op mgx_onnx_stft = {.name = "STFT", .import = stft};
 
 enum { LENGTH_LIMIT = 1 << 26 }; // of a window, or entries of a matrix
 
-static enum mgx_status window(struct mgx_onnx_node *n, double a0, double a1, double a2)
+static enum mgx_status window(struct mgx_node *n, double a0, double a1, double a2)
 {
-    TRY(mgx_onnx_need(n, 1, 1));
+    TRY(mgx_node_need(n, 1, 1));
     enum mgx_type type = MGX_FLOAT;
     int64_t size = 0;
     TRY(mgx_onnx_type(n, mgx_onnx_int(n, "output_datatype", 1), &type));
     if (!mgx_build_constant_int(n, 0, &size))
         return mgx_onnx_defer(n);
     if (size < 0 || size > LENGTH_LIMIT)
-        return mgx_onnx_invalid(n, "size is %lld", (long long)size);
+        return mgx_node_invalid(n, "size is %lld", (long long)size);
     const double period = (double)mgx_max_i64(mgx_onnx_int(n, "periodic", 1) ? size : size - 1, 1);
     double *v = MGX_NEW_ARRAY(n->scratch, double, size);
     if (!v)
@@ -120,14 +120,14 @@ static enum mgx_status window(struct mgx_onnx_node *n, double a0, double a1, dou
     return MGX_OK;
 }
 
-static enum mgx_status hann(struct mgx_onnx_node *n)
+static enum mgx_status hann(struct mgx_node *n)
 {
     return window(n, 0.5, 0.5, 0);
 }
 const struct mgx_onnx_op mgx_onnx_hann_window = {
     .name = "HannWindow", .import = hann, .result = "@f", .result_attribute = "output_datatype"};
 
-static enum mgx_status hamming(struct mgx_onnx_node *n)
+static enum mgx_status hamming(struct mgx_node *n)
 {
     return window(n, 25.0 / 46, 21.0 / 46, 0);
 }
@@ -136,7 +136,7 @@ const struct mgx_onnx_op mgx_onnx_hamming_window = {.name = "HammingWindow",
                                                     .result = "@f",
                                                     .result_attribute = "output_datatype"};
 
-static enum mgx_status blackman(struct mgx_onnx_node *n)
+static enum mgx_status blackman(struct mgx_node *n)
 {
     return window(n, 0.42, 0.5, 0.08);
 }
@@ -169,9 +169,9 @@ static void fill_triangles(double *v, int64_t rows, int64_t columns, const int64
     }
 }
 
-static enum mgx_status mel_weights(struct mgx_onnx_node *n)
+static enum mgx_status mel_weights(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 5, 5));
+    TRY(mgx_node_need(n, 5, 5));
     int64_t bins = 0, length = 0, rate = 0;
     double low = 0, high = 0;
     enum mgx_type type = MGX_FLOAT;
@@ -183,7 +183,7 @@ static enum mgx_status mel_weights(struct mgx_onnx_node *n)
     const bool sound = bins >= 1 && length >= 1 && rate >= 1 && low >= 0 && high >= low &&
                        bins < LENGTH_LIMIT && length < LENGTH_LIMIT && high < 0x1p40;
     if (!sound || bins * (length / 2 + 1) > LENGTH_LIMIT)
-        return mgx_onnx_invalid(n, "%lld bins from a transform of %lld at %lld hertz",
+        return mgx_node_invalid(n, "%lld bins from a transform of %lld at %lld hertz",
                                 (long long)bins, (long long)length, (long long)rate);
     const int64_t rows = length / 2 + 1;
     double *v = MGX_NEW_ARRAY(n->scratch, double, bins *rows);

@@ -12,7 +12,7 @@ struct bounds {
     bool has_steps;
 };
 
-static enum mgx_status read(struct mgx_onnx_node *n, struct bounds *b)
+static enum mgx_status read(struct mgx_node *n, struct bounds *b)
 {
     bool given[4], known[4];
     TRY(mgx_onnx_ints_or_input(n, "starts", 1, &given[0], &known[0], &b->starts));
@@ -20,7 +20,7 @@ static enum mgx_status read(struct mgx_onnx_node *n, struct bounds *b)
     TRY(mgx_onnx_ints_or_input(n, "axes", 3, &given[2], &known[2], &b->axes));
     TRY(mgx_onnx_ints_or_input(n, "steps", 4, &given[3], &known[3], &b->steps));
     if (!given[0] || !given[1])
-        return mgx_onnx_invalid(n, "starts and ends are required");
+        return mgx_node_invalid(n, "starts and ends are required");
     b->known = known[0] && known[1] && known[2] && known[3];
     b->has_steps = given[3];
     b->forward = known[3];
@@ -31,7 +31,7 @@ static enum mgx_status read(struct mgx_onnx_node *n, struct bounds *b)
     const int count = b->starts.count;
     if (b->ends.count != count || (given[2] && b->axes.count != count) ||
         (given[3] && b->steps.count != count))
-        return mgx_onnx_invalid(n, "%d starts, %d ends, %d axes, %d steps", count, b->ends.count,
+        return mgx_node_invalid(n, "%d starts, %d ends, %d axes, %d steps", count, b->ends.count,
                                 b->axes.count, b->steps.count);
     return MGX_OK;
 }
@@ -67,7 +67,7 @@ struct plan {
     int count, step_count, reversed_count;
 };
 
-static enum mgx_status plan_axis(struct mgx_onnx_node *n, struct bounds *b, int i, struct plan *p,
+static enum mgx_status plan_axis(struct mgx_node *n, struct bounds *b, int i, struct plan *p,
                                  bool *ok)
 {
     const struct mgx_ins *x = n->in[0];
@@ -75,7 +75,7 @@ static enum mgx_status plan_axis(struct mgx_onnx_node *n, struct bounds *b, int 
     TRY(mgx_build_axis(n, b->axes.count ? b->axes.v[i] : i, x->shape.rank, &axis));
     const int64_t step = b->has_steps ? b->steps.v[i] : 1;
     if (step == 0)
-        return mgx_onnx_invalid(n, "step of axis %d is 0", axis);
+        return mgx_node_invalid(n, "step of axis %d is 0", axis);
     int64_t start = b->starts.v[i], end = b->ends.v[i];
     if (mgx_build_fixed_dim(x, axis)) {
         normalise(x->shape.lens[axis], step, &start, &end);
@@ -96,29 +96,29 @@ static enum mgx_status plan_axis(struct mgx_onnx_node *n, struct bounds *b, int 
     return MGX_OK;
 }
 
-static struct mgx_ins *emit(struct mgx_onnx_node *n, const struct plan *p)
+static struct mgx_ins *emit(struct mgx_node *n, const struct plan *p)
 {
     struct mgx_ins *y = n->in[0];
     if (!p->count)
-        return mgx_onnx_unary(n, &mgx_op_identity, y);
-    y = mgx_onnx_emit(n, &mgx_op_slice,
-                      MGX_ATTRS(mgx_ints("axes", p->axes, p->count),
-                                mgx_ints("starts", p->starts, p->count),
-                                mgx_ints("ends", p->ends, p->count)),
-                      MGX_IN(y));
+        return mgx_build_unary(n, &mgx_op_identity, y);
+    y = mgx_build_emit(n, &mgx_op_slice,
+                       MGX_ATTRS(mgx_ints("axes", p->axes, p->count),
+                                 mgx_ints("starts", p->starts, p->count),
+                                 mgx_ints("ends", p->ends, p->count)),
+                       MGX_IN(y));
     if (p->reversed_count)
-        y = mgx_onnx_emit(n, &mgx_op_reverse,
-                          MGX_ATTRS(mgx_ints("axes", p->reversed, p->reversed_count)), MGX_IN(y));
+        y = mgx_build_emit(n, &mgx_op_reverse,
+                           MGX_ATTRS(mgx_ints("axes", p->reversed, p->reversed_count)), MGX_IN(y));
     if (p->step_count)
-        y = mgx_onnx_emit(n, &mgx_op_step,
-                          MGX_ATTRS(mgx_ints("axes", p->step_axes, p->step_count),
-                                    mgx_ints("steps", p->steps, p->step_count)),
-                          MGX_IN(y));
+        y = mgx_build_emit(n, &mgx_op_step,
+                           MGX_ATTRS(mgx_ints("axes", p->step_axes, p->step_count),
+                                     mgx_ints("steps", p->steps, p->step_count)),
+                           MGX_IN(y));
     return y;
 }
 
 // Bounds known at run time only: what is constant becomes an attribute, the rest an operand.
-static enum mgx_status slice_later(struct mgx_onnx_node *n, const struct bounds *b)
+static enum mgx_status slice_later(struct mgx_node *n, const struct bounds *b)
 {
     if (!b->forward || n->opset < 10)
         return mgx_onnx_defer(n);
@@ -132,17 +132,17 @@ static enum mgx_status slice_later(struct mgx_onnx_node *n, const struct bounds 
     for (int i = 0; i < 3; i++) {
         if (parts[i].list.count)
             attrs[attr_count++] = mgx_ints(parts[i].name, parts[i].list.v, parts[i].list.count);
-        else if (mgx_onnx_in(n, i + 1))
+        else if (mgx_node_in(n, i + 1))
             in[count++] = n->in[i + 1];
     }
-    n->out[0] = mgx_onnx_emit_n(n, &mgx_op_slice, attr_count ? attrs : NULL, in, count);
+    n->out[0] = mgx_build_emit_n(n, &mgx_op_slice, attr_count ? attrs : NULL, in, count);
     return MGX_OK;
 }
 
-static enum mgx_status import(struct mgx_onnx_node *n)
+static enum mgx_status import(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, n->opset < 10 ? 1 : 5));
-    const int rank = mgx_onnx_rank(n->in[0]);
+    TRY(mgx_node_need(n, 1, n->opset < 10 ? 1 : 5));
+    const int rank = mgx_build_rank(n->in[0]);
     struct bounds b = {0};
     TRY(read(n, &b));
     if (rank < 0)
@@ -150,7 +150,7 @@ static enum mgx_status import(struct mgx_onnx_node *n)
     if (!b.known)
         return slice_later(n, &b);
     if (b.starts.count > rank)
-        return mgx_onnx_invalid(n, "%d axes sliced of rank %d", b.starts.count, rank);
+        return mgx_node_invalid(n, "%d axes sliced of rank %d", b.starts.count, rank);
     struct plan p = {.count = 0};
     bool ok = true;
     for (int i = 0; i < b.starts.count; i++)

@@ -2,36 +2,36 @@
 // Softmax, LogSoftmax, Hardmax. Before opset 13 the axes from `axis` on are taken together as one.
 #include "onnx/build.h"
 
-static struct mgx_ins *hardmax(struct mgx_onnx_node *n, struct mgx_ins *x, int axis)
+static struct mgx_ins *hardmax(struct mgx_node *n, struct mgx_ins *x, int axis)
 {
     if (!x)
         return NULL;
     struct mgx_ins *best =
-        mgx_onnx_emit(n, &mgx_op_argmax, MGX_ATTRS(mgx_int("axis", axis)), MGX_IN(x));
+        mgx_build_emit(n, &mgx_op_argmax, MGX_ATTRS(mgx_int("axis", axis)), MGX_IN(x));
     struct mgx_ins *index = mgx_build_iota(n, MGX_INT64, x->shape.lens[axis]);
     index = index ? mgx_build_per_axis(n, index, axis, x->shape.rank) : NULL;
-    return mgx_onnx_convert(n, mgx_build_equal(n, index, best), x->shape.type);
+    return mgx_build_convert(n, mgx_build_equal(n, index, best), x->shape.type);
 }
 
-static struct mgx_ins *apply(struct mgx_onnx_node *n, struct mgx_ins *x, int axis)
+static struct mgx_ins *apply(struct mgx_node *n, struct mgx_ins *x, int axis)
 {
     if (!n->rule->op)
         return hardmax(n, x, axis);
-    return mgx_onnx_emit(n, n->rule->op, MGX_ATTRS(mgx_int("axis", axis)), MGX_IN(x));
+    return mgx_build_emit(n, n->rule->op, MGX_ATTRS(mgx_int("axis", axis)), MGX_IN(x));
 }
 
-static enum mgx_status import(struct mgx_onnx_node *n)
+static enum mgx_status import(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, 1));
+    TRY(mgx_node_need(n, 1, 1));
     struct mgx_ins *x = n->in[0];
-    const int rank = mgx_onnx_rank(x);
+    const int rank = mgx_build_rank(x);
     if (rank < 0)
         return mgx_onnx_defer(n);
     int axis = 0;
     TRY(mgx_build_axis(n, mgx_onnx_int(n, "axis", n->opset < 13 ? 1 : -1), rank ? rank : 1, &axis));
     const bool together = n->opset < 13 && axis != rank - 1;
     bool known = n->rule->op || (!together && mgx_build_fixed_dim(x, axis));
-    known |= mgx_onnx_is_static(x);
+    known |= mgx_build_is_static(x);
     if (!known)
         return mgx_onnx_defer(n);
     if (rank == 0) { // one value: itself the largest, its share 1
@@ -46,7 +46,7 @@ static enum mgx_status import(struct mgx_onnx_node *n)
     for (int i = 0; i < rank; i++)
         lens[i] = (struct mgx_build_len){x, i};
     struct mgx_ins *flat =
-        mgx_onnx_emit(n, &mgx_op_flatten, MGX_ATTRS(mgx_int("axis", axis)), MGX_IN(x));
+        mgx_build_emit(n, &mgx_op_flatten, MGX_ATTRS(mgx_int("axis", axis)), MGX_IN(x));
     n->out[0] = mgx_build_reshape_to(n, apply(n, flat, 1), lens, rank);
     return MGX_OK;
 }

@@ -3,11 +3,11 @@
 // 13 on), else equal parts, the last one smaller where they do not come out even (opset 18).
 #include "onnx/build.h"
 
-static enum mgx_status equal_parts(struct mgx_onnx_node *n, int64_t length, int64_t *sizes)
+static enum mgx_status equal_parts(struct mgx_node *n, int64_t length, int64_t *sizes)
 {
     const int64_t parts = mgx_onnx_int(n, "num_outputs", n->out_count);
     if (parts != n->out_count)
-        return mgx_onnx_invalid(n, "num_outputs is %lld for %d outputs", (long long)parts,
+        return mgx_node_invalid(n, "num_outputs is %lld for %d outputs", (long long)parts,
                                 n->out_count);
     const int64_t part = (length + parts - 1) / parts;
     for (int64_t i = 0, left = length; i < parts; i++, left -= sizes[i - 1])
@@ -15,30 +15,30 @@ static enum mgx_status equal_parts(struct mgx_onnx_node *n, int64_t length, int6
     return MGX_OK;
 }
 
-static enum mgx_status part_sizes(struct mgx_onnx_node *n, struct mgx_ints split, bool given,
+static enum mgx_status part_sizes(struct mgx_node *n, struct mgx_ints split, bool given,
                                   int64_t length, int64_t *sizes)
 {
     if (!given || (!split.count && mgx_onnx_has(n, "split"))) // an empty attribute is none
         return equal_parts(n, length, sizes);
     if (split.count != n->out_count)
-        return mgx_onnx_invalid(n, "%d split sizes for %d outputs", split.count, n->out_count);
+        return mgx_node_invalid(n, "%d split sizes for %d outputs", split.count, n->out_count);
     int64_t sum = 0;
     for (int i = 0; i < split.count; i++) {
         sizes[i] = split.v[i];
         if (sizes[i] < 0 || sizes[i] > length - sum)
-            return mgx_onnx_invalid(n, "split size %lld of output %d does not fit in %lld",
+            return mgx_node_invalid(n, "split size %lld of output %d does not fit in %lld",
                                     (long long)sizes[i], i, (long long)length);
         sum += sizes[i];
     }
     return sum == length ? MGX_OK
-                         : mgx_onnx_invalid(n, "split sizes add up to %lld of %lld", (long long)sum,
+                         : mgx_node_invalid(n, "split sizes add up to %lld of %lld", (long long)sum,
                                             (long long)length);
 }
 
 // The sizes as an input of opset 1 have the type of the data.
-static enum mgx_status float_sizes(struct mgx_onnx_node *n, bool *known, struct mgx_ints *out)
+static enum mgx_status float_sizes(struct mgx_node *n, bool *known, struct mgx_ints *out)
 {
-    const struct mgx_tensor *t = mgx_onnx_constant(n, 1);
+    const struct mgx_tensor *t = mgx_node_constant(n, 1);
     if (!t || !mgx_type_is_float(t->shape.type))
         return MGX_OK;
     const int64_t count = mgx_shape_elements(&t->shape);
@@ -54,10 +54,10 @@ static enum mgx_status float_sizes(struct mgx_onnx_node *n, bool *known, struct 
     return MGX_OK;
 }
 
-static enum mgx_status import(struct mgx_onnx_node *n)
+static enum mgx_status import(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 1, 2));
-    const int rank = mgx_onnx_rank(n->in[0]);
+    TRY(mgx_node_need(n, 1, 2));
+    const int rank = mgx_build_rank(n->in[0]);
     bool given = false, known = false;
     struct mgx_ints split = {0};
     TRY(mgx_onnx_ints_or_input(n, "split", 1, &given, &known, &split));

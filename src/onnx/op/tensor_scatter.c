@@ -8,13 +8,13 @@
 #include "onnx/build.h"
 
 // (batch, count, 2): where each entry goes.
-static struct mgx_ins *places(struct mgx_onnx_node *n, int64_t batch, int64_t count, int64_t length)
+static struct mgx_ins *places(struct mgx_node *n, int64_t batch, int64_t count, int64_t length)
 {
     const bool circular = strcmp(mgx_onnx_text(n, "mode", "linear"), "circular") == 0;
     const int64_t column[3] = {batch, count, 1};
     struct mgx_ins *b = mgx_build_iota(n, MGX_INT64, batch),
                    *i = mgx_build_iota(n, MGX_INT64, count);
-    struct mgx_ins *first = mgx_onnx_in(n, 2);
+    struct mgx_ins *first = mgx_node_in(n, 2);
     b = b ? mgx_build_per_axis(n, b, 0, 3) : NULL;
     i = i ? mgx_build_per_axis(n, i, 0, 2) : NULL;
     if (first)
@@ -27,16 +27,16 @@ static struct mgx_ins *places(struct mgx_onnx_node *n, int64_t batch, int64_t co
     return mgx_build_concat(n, 2, both, 2);
 }
 
-static enum mgx_status import(struct mgx_onnx_node *n)
+static enum mgx_status import(struct mgx_node *n)
 {
-    TRY(mgx_onnx_need(n, 2, 3));
+    TRY(mgx_node_need(n, 2, 3));
     if (!mgx_build_static(n))
         return mgx_onnx_defer(n);
     const struct mgx_shape *cache = &n->in[0]->shape, *update = &n->in[1]->shape;
     int axis = 0;
     TRY(mgx_build_axis(n, mgx_onnx_int(n, "axis", -2), cache->rank, &axis));
     if (axis == 0 || update->rank != cache->rank)
-        return mgx_onnx_invalid(n, "axis %d of rank %d, update of rank %d", axis, cache->rank,
+        return mgx_node_invalid(n, "axis %d of rank %d, update of rank %d", axis, cache->rank,
                                 update->rank);
     int64_t perm[MGX_MAX_RANK] = {0, axis}, back[MGX_MAX_RANK];
     for (int i = 1, at = 2; i < cache->rank; i++)
@@ -44,11 +44,11 @@ static enum mgx_status import(struct mgx_onnx_node *n)
             perm[at++] = i;
     for (int i = 0; i < cache->rank; i++)
         back[perm[i]] = i;
-    struct mgx_ins *in[3] = {mgx_onnx_transpose(n, n->in[0], perm, cache->rank),
+    struct mgx_ins *in[3] = {mgx_build_transpose(n, n->in[0], perm, cache->rank),
                              places(n, cache->lens[0], update->lens[axis], cache->lens[axis]),
-                             mgx_onnx_transpose(n, n->in[1], perm, cache->rank)};
-    struct mgx_ins *y = mgx_onnx_emit_n(n, &mgx_op_scatternd_none, NULL, in, 3);
-    n->out[0] = mgx_onnx_transpose(n, y, back, cache->rank);
+                             mgx_build_transpose(n, n->in[1], perm, cache->rank)};
+    struct mgx_ins *y = mgx_build_emit_n(n, &mgx_op_scatternd_none, NULL, in, 3);
+    n->out[0] = mgx_build_transpose(n, y, back, cache->rank);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_tensor_scatter = {

@@ -8,21 +8,21 @@
 // --- Tile ---
 
 // (d0, d1, ...) to (1, d0, 1, d1, ...), broadcast to (r0, d0, r1, d1, ...), merged pairwise.
-static enum mgx_status repeat(struct mgx_onnx_node *n, struct mgx_ints repeats)
+static enum mgx_status repeat(struct mgx_node *n, struct mgx_ints repeats)
 {
     struct mgx_ins *x = n->in[0];
     const int rank = x->shape.rank;
     int64_t wide[MGX_MAX_RANK], split[MGX_MAX_RANK], merged[MGX_MAX_RANK];
     int count = 0;
     if (repeats.count != rank)
-        return mgx_onnx_invalid(n, "%d repeats for rank %d", repeats.count, rank);
+        return mgx_node_invalid(n, "%d repeats for rank %d", repeats.count, rank);
     for (int i = 0; i < rank; i++) {
         const int64_t r = repeats.v[i];
         if (r < 0 || !mgx_mul_i64(r, x->shape.lens[i], &merged[i]) || merged[i] > MGX_DIM_ANY)
-            return mgx_onnx_invalid(n, "repeat %lld of axis %d", (long long)r, i);
+            return mgx_node_invalid(n, "repeat %lld of axis %d", (long long)r, i);
         const bool pair = r != 1 && x->shape.lens[i] != 1;
         if (count + 1 + pair > MGX_MAX_RANK)
-            return mgx_onnx_unsupported(n, "more than %d axes are needed", MGX_MAX_RANK);
+            return mgx_node_unsupported(n, "more than %d axes are needed", MGX_MAX_RANK);
         if (pair) {
             split[count] = 1;
             wide[count++] = r;
@@ -37,19 +37,19 @@ static enum mgx_status repeat(struct mgx_onnx_node *n, struct mgx_ints repeats)
         n->out[0] = mgx_build_doubles(n, &result, NULL);
         return MGX_OK;
     }
-    struct mgx_ins *y = count == rank ? x : mgx_onnx_reshape(n, x, split, count);
+    struct mgx_ins *y = count == rank ? x : mgx_build_reshape(n, x, split, count);
     y = mgx_build_expand(n, y, count, wide);
-    n->out[0] = count == rank ? y : mgx_onnx_reshape(n, y, merged, rank);
+    n->out[0] = count == rank ? y : mgx_build_reshape(n, y, merged, rank);
     return MGX_OK;
 }
 
 // Where lengths are not known, copies are joined axis by axis.
-static enum mgx_status repeat_ranges(struct mgx_onnx_node *n, struct mgx_ints repeats)
+static enum mgx_status repeat_ranges(struct mgx_node *n, struct mgx_ints repeats)
 {
     enum { MOST = 256 };
     struct mgx_ins *copies[MOST], *y = n->in[0];
-    if (repeats.count != mgx_onnx_rank(y))
-        return mgx_onnx_invalid(n, "%d repeats for rank %d", repeats.count, mgx_onnx_rank(y));
+    if (repeats.count != mgx_build_rank(y))
+        return mgx_node_invalid(n, "%d repeats for rank %d", repeats.count, mgx_build_rank(y));
     for (int i = 0; i < repeats.count; i++)
         if (repeats.v[i] < 1 || repeats.v[i] > MOST)
             return mgx_onnx_defer(n);
@@ -59,16 +59,16 @@ static enum mgx_status repeat_ranges(struct mgx_onnx_node *n, struct mgx_ints re
         if (repeats.v[i] > 1)
             y = mgx_build_concat(n, i, copies, (int)repeats.v[i]);
     }
-    n->out[0] = y == n->in[0] ? mgx_onnx_unary(n, &mgx_op_identity, y) : y;
+    n->out[0] = y == n->in[0] ? mgx_build_unary(n, &mgx_op_identity, y) : y;
     return MGX_OK;
 }
 
 // Opset 1 repeats along one axis, both given as inputs.
-static enum mgx_status tile_axis(struct mgx_onnx_node *n)
+static enum mgx_status tile_axis(struct mgx_node *n)
 {
     int64_t tiles = 0, given = 0, repeats[MGX_MAX_RANK];
-    TRY(mgx_onnx_need(n, 3, 3));
-    if (!mgx_onnx_is_static(n->in[0]) || !mgx_build_constant_int(n, 1, &tiles) ||
+    TRY(mgx_node_need(n, 3, 3));
+    if (!mgx_build_is_static(n->in[0]) || !mgx_build_constant_int(n, 1, &tiles) ||
         !mgx_build_constant_int(n, 2, &given))
         return mgx_onnx_defer(n);
     const int rank = n->in[0]->shape.rank;
@@ -79,15 +79,15 @@ static enum mgx_status tile_axis(struct mgx_onnx_node *n)
     return repeat(n, (struct mgx_ints){repeats, rank});
 }
 
-static enum mgx_status tile(struct mgx_onnx_node *n)
+static enum mgx_status tile(struct mgx_node *n)
 {
     if (n->opset < 6)
         return tile_axis(n);
     struct mgx_ints repeats = {0};
-    TRY(mgx_onnx_need(n, 2, 2));
-    if (mgx_onnx_rank(n->in[0]) < 0 || !mgx_onnx_constant_ints(n, 1, &repeats))
+    TRY(mgx_node_need(n, 2, 2));
+    if (mgx_build_rank(n->in[0]) < 0 || !mgx_node_constant_ints(n, 1, &repeats))
         return mgx_onnx_defer(n);
-    return mgx_onnx_is_static(n->in[0]) ? repeat(n, repeats) : repeat_ranges(n, repeats);
+    return mgx_build_is_static(n->in[0]) ? repeat(n, repeats) : repeat_ranges(n, repeats);
 }
 const struct mgx_onnx_op mgx_onnx_tile = {
     .name = "Tile", .import = tile, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};
@@ -95,29 +95,29 @@ const struct mgx_onnx_op mgx_onnx_tile = {
 // --- DepthToSpace, SpaceToDepth ---
 
 // Reshape to 6 axes, transpose, reshape to 4. Batch, height and width may be ranges.
-static struct mgx_ins *shuffle(struct mgx_onnx_node *n, const struct mgx_build_len *six,
+static struct mgx_ins *shuffle(struct mgx_node *n, const struct mgx_build_len *six,
                                const int64_t *perm, const struct mgx_build_len *four)
 {
     struct mgx_ins *y = mgx_build_reshape_to(n, n->in[0], six, 6);
-    return mgx_build_reshape_to(n, mgx_onnx_transpose(n, y, perm, 6), four, 4);
+    return mgx_build_reshape_to(n, mgx_build_transpose(n, y, perm, 6), four, 4);
 }
 
-static enum mgx_status block(struct mgx_onnx_node *n, int64_t *size, bool *later)
+static enum mgx_status block(struct mgx_node *n, int64_t *size, bool *later)
 {
-    TRY(mgx_onnx_need(n, 1, 1));
+    TRY(mgx_node_need(n, 1, 1));
     const struct mgx_ins *x = n->in[0];
-    *later = mgx_onnx_rank(x) < 0;
+    *later = mgx_build_rank(x) < 0;
     if (*later)
         return MGX_OK;
     *size = mgx_onnx_int(n, "blocksize", 0);
-    if (mgx_onnx_rank(x) != 4 || *size < 1 || *size > INT16_MAX)
-        return mgx_onnx_invalid(n, "rank %d with blocksize %lld", mgx_onnx_rank(x),
+    if (mgx_build_rank(x) != 4 || *size < 1 || *size > INT16_MAX)
+        return mgx_node_invalid(n, "rank %d with blocksize %lld", mgx_build_rank(x),
                                 (long long)*size);
     *later |= !mgx_build_fixed_dim(x, 1);
     return MGX_OK;
 }
 
-static enum mgx_status depth_to_space(struct mgx_onnx_node *n)
+static enum mgx_status depth_to_space(struct mgx_node *n)
 {
     int64_t b = 0;
     bool later = false;
@@ -126,7 +126,7 @@ static enum mgx_status depth_to_space(struct mgx_onnx_node *n)
         return mgx_onnx_defer(n);
     struct mgx_ins *x = n->in[0];
     if (x->shape.lens[1] % (b * b) != 0)
-        return mgx_onnx_invalid(n, "%lld channels with blocksize %lld", (long long)x->shape.lens[1],
+        return mgx_node_invalid(n, "%lld channels with blocksize %lld", (long long)x->shape.lens[1],
                                 (long long)b);
     const struct mgx_build_len batch = {x, 0}, h = {x, 2}, w = {x, 3}, part = {.times = b},
                                c = {.times = x->shape.lens[1] / (b * b)};
@@ -140,13 +140,13 @@ static enum mgx_status depth_to_space(struct mgx_onnx_node *n)
     else if (strcmp(mode, "CRD") == 0)
         n->out[0] = shuffle(n, crd, crd_perm, four);
     else
-        return mgx_onnx_invalid(n, "mode \"%s\" is neither DCR nor CRD", mode);
+        return mgx_node_invalid(n, "mode \"%s\" is neither DCR nor CRD", mode);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_depth_to_space = {
     .name = "DepthToSpace", .import = depth_to_space, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};
 
-static enum mgx_status space_to_depth(struct mgx_onnx_node *n)
+static enum mgx_status space_to_depth(struct mgx_node *n)
 {
     int64_t b = 0;
     bool later = false;
@@ -156,7 +156,7 @@ static enum mgx_status space_to_depth(struct mgx_onnx_node *n)
     struct mgx_ins *x = n->in[0];
     for (int i = 2; i < 4; i++)
         if (mgx_build_fixed_dim(x, i) && x->shape.lens[i] % b != 0)
-            return mgx_onnx_invalid(n, "length %lld of axis %d with blocksize %lld",
+            return mgx_node_invalid(n, "length %lld of axis %d with blocksize %lld",
                                     (long long)x->shape.lens[i], i, (long long)b);
     const struct mgx_build_len batch = {x, 0}, c = {x, 1}, h = {x, 2, 1, b}, w = {x, 3, 1, b},
                                part = {.times = b};

@@ -8,7 +8,7 @@
 #include "onnx/build.h"
 
 struct step {
-    struct mgx_onnx_node *n;
+    struct mgx_node *n;
     int count; // tensors
     struct mgx_ins *rate, *t;
 };
@@ -29,19 +29,19 @@ static struct mgx_ins *in(const struct step *s, int kind, int i)
     return s->n->in[2 + kind * s->count + i];
 }
 
-static enum mgx_status start(struct mgx_onnx_node *n, int kinds, int results, struct step *s)
+static enum mgx_status start(struct mgx_node *n, int kinds, int results, struct step *s)
 {
-    TRY(mgx_onnx_need(n, 2 + kinds, -1));
+    TRY(mgx_node_need(n, 2 + kinds, -1));
     s->n = n;
     s->count = (n->in_count - 2) / kinds;
     s->rate = n->in[0];
     s->t = n->in[1];
     if (s->count * kinds + 2 != n->in_count || s->count * results != n->out_count)
-        return mgx_onnx_invalid(n, "%d inputs and %d outputs do not make whole steps", n->in_count,
+        return mgx_node_invalid(n, "%d inputs and %d outputs do not make whole steps", n->in_count,
                                 n->out_count);
     for (int i = 0; i < n->in_count; i++)
         if (!n->in[i])
-            return mgx_onnx_invalid(n, "input %d is absent", i);
+            return mgx_node_invalid(n, "input %d is absent", i);
     return MGX_OK;
 }
 
@@ -52,14 +52,14 @@ static struct mgx_ins *gradient(const struct step *s, int i)
     return norm ? add(s, times(s, in(s, 0, i), norm), in(s, 1, i)) : in(s, 1, i);
 }
 
-static enum mgx_status adagrad(struct mgx_onnx_node *n)
+static enum mgx_status adagrad(struct mgx_node *n)
 {
     struct step s;
     TRY(start(n, 3, 2, &s));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
     const double epsilon = mgx_onnx_real(n, "epsilon", 1e-6);
-    struct mgx_ins *t = mgx_onnx_convert(n, s.t, s.rate->shape.type);
+    struct mgx_ins *t = mgx_build_convert(n, s.t, s.rate->shape.type);
     struct mgx_ins *decay =
         mgx_build_with(n, &mgx_op_add, times(&s, t, mgx_onnx_real(n, "decay_factor", 0)), 1);
     struct mgx_ins *rate = mgx_build_div(n, s.rate, decay);
@@ -86,8 +86,8 @@ static struct mgx_ins *blend(const struct step *s, struct mgx_ins *x, double a, 
 // The rate once the averages are no longer pulled to zero: R sqrt(1 - beta^T) / (1 - alpha^T).
 static struct mgx_ins *adam_rate(const struct step *s, double alpha, double beta)
 {
-    struct mgx_onnx_node *n = s->n;
-    struct mgx_ins *t = mgx_onnx_convert(n, s->t, s->rate->shape.type), *rest[2];
+    struct mgx_node *n = s->n;
+    struct mgx_ins *t = mgx_build_convert(n, s->t, s->rate->shape.type), *rest[2];
     const double base[2] = {alpha, beta};
     for (int i = 0; i < 2; i++) {
         struct mgx_ins *power = mgx_build_pow(n, mgx_build_like(n, t, base[i]), t);
@@ -98,7 +98,7 @@ static struct mgx_ins *adam_rate(const struct step *s, double alpha, double beta
     return mgx_build_where(n, mgx_build_greater(n, t, mgx_build_like(n, t, 0)), rate, s->rate);
 }
 
-static enum mgx_status adam(struct mgx_onnx_node *n)
+static enum mgx_status adam(struct mgx_node *n)
 {
     struct step s;
     TRY(start(n, 4, 3, &s));
@@ -124,7 +124,7 @@ static enum mgx_status adam(struct mgx_onnx_node *n)
 const struct mgx_onnx_op mgx_onnx_adam = {
     .name = "Adam", .domain = "ai.onnx.preview.training", .import = adam};
 
-static enum mgx_status momentum(struct mgx_onnx_node *n)
+static enum mgx_status momentum(struct mgx_node *n)
 {
     struct step s;
     TRY(start(n, 3, 2, &s));

@@ -3,11 +3,19 @@
 // the walk looks at the program's status after each rule.
 #include <string.h>
 
-#include "onnx/graph.h"
+#include "import/build.h"
 
-struct mgx_ins *mgx_onnx_emit_body(struct mgx_onnx_node *n, const struct mgx_op *op,
-                                   const struct mgx_attr *attrs, struct mgx_ins *const *in,
-                                   int count, struct mgx_module *const *mod, int mod_count)
+static const char *origin_of(struct mgx_node *n)
+{
+    if (!n->origin)
+        n->origin = *n->name ? mgx_arena_printf(n->scratch, "%s (%s)", n->name, n->op_type)
+                             : mgx_arena_printf(n->scratch, "(%s)", n->op_type);
+    return n->origin;
+}
+
+struct mgx_ins *mgx_build_emit_body(struct mgx_node *n, const struct mgx_op *op,
+                                    const struct mgx_attr *attrs, struct mgx_ins *const *in,
+                                    int count, struct mgx_module *const *mod, int mod_count)
 {
     struct mgx_program *p = n->module->program;
     for (int i = 0; i < count; i++)
@@ -16,27 +24,27 @@ struct mgx_ins *mgx_onnx_emit_body(struct mgx_onnx_node *n, const struct mgx_op 
     void *attr = NULL;
     if (mgx_attr_make(op, attrs, &p->arena, &attr, &p->diag) != MGX_OK)
         return NULL;
-    struct mgx_ins *before = n->graph->import->before;
+    struct mgx_ins *before = n->before;
     if (before && before->owner != n->module)
         before = NULL; // inside a body
     struct mgx_ins *ins = mgx_insert(n->module, before, op, attr, in, count, mod, mod_count);
-    mgx_add_origin(ins, mgx_onnx_origin(n->graph));
+    mgx_add_origin(ins, origin_of(n));
     return ins;
 }
 
-struct mgx_ins *mgx_onnx_emit_n(struct mgx_onnx_node *n, const struct mgx_op *op,
-                                const struct mgx_attr *attrs, struct mgx_ins *const *in, int count)
+struct mgx_ins *mgx_build_emit_n(struct mgx_node *n, const struct mgx_op *op,
+                                 const struct mgx_attr *attrs, struct mgx_ins *const *in, int count)
 {
-    return mgx_onnx_emit_body(n, op, attrs, in, count, NULL, 0);
+    return mgx_build_emit_body(n, op, attrs, in, count, NULL, 0);
 }
 
-struct mgx_ins *mgx_onnx_emit(struct mgx_onnx_node *n, const struct mgx_op *op,
-                              const struct mgx_attr *attrs, struct mgx_ins_list in)
+struct mgx_ins *mgx_build_emit(struct mgx_node *n, const struct mgx_op *op,
+                               const struct mgx_attr *attrs, struct mgx_ins_list in)
 {
-    return mgx_onnx_emit_n(n, op, attrs, in.v, in.count);
+    return mgx_build_emit_n(n, op, attrs, in.v, in.count);
 }
 
-struct mgx_ins *mgx_onnx_scalar(struct mgx_onnx_node *n, enum mgx_type type, double value)
+struct mgx_ins *mgx_build_scalar(struct mgx_node *n, enum mgx_type type, double value)
 {
     if (!mgx_type_is_number(type)) {
         mgx_fail(n->diag, MGX_INVALID, "%s where a number belongs", mgx_type_name(type));
@@ -45,50 +53,50 @@ struct mgx_ins *mgx_onnx_scalar(struct mgx_onnx_node *n, enum mgx_type type, dou
     return mgx_literal_double(n->module, type, value);
 }
 
-struct mgx_ins *mgx_onnx_literal_ints(struct mgx_onnx_node *n, const int64_t *values, int count)
+struct mgx_ins *mgx_build_literal_ints(struct mgx_node *n, const int64_t *values, int count)
 {
     return mgx_literal_ints(n->module, values, count);
 }
 
-enum mgx_status mgx_onnx_create(struct mgx_onnx_node *n, const struct mgx_shape *shape,
-                                struct mgx_tensor *out)
+enum mgx_status mgx_build_create(struct mgx_node *n, const struct mgx_shape *shape,
+                                 struct mgx_tensor *out)
 {
     if (!mgx_type_is_number(shape->type))
         return mgx_fail(n->diag, MGX_INVALID, "%s where a number belongs",
                         mgx_type_name(shape->type));
     TRY(mgx_shape_check(shape, n->diag));
-    TRY(mgx_onnx_spend(n->graph->import, mgx_shape_bytes(shape), "a literal"));
+    TRY(mgx_fold_spend(n->fold, mgx_shape_bytes(shape), "a literal", n->diag));
     return mgx_tensor_create(out, shape, n->diag);
 }
 
-struct mgx_ins *mgx_onnx_undefined(struct mgx_onnx_node *n)
+struct mgx_ins *mgx_build_undefined(struct mgx_node *n)
 {
-    return mgx_onnx_emit_n(n, &mgx_op_undefined, NULL, NULL, 0);
+    return mgx_build_emit_n(n, &mgx_op_undefined, NULL, NULL, 0);
 }
 
-struct mgx_ins *mgx_onnx_convert(struct mgx_onnx_node *n, struct mgx_ins *x, enum mgx_type type)
+struct mgx_ins *mgx_build_convert(struct mgx_node *n, struct mgx_ins *x, enum mgx_type type)
 {
     if (!x || x->shape.type == type)
         return x;
-    return mgx_onnx_emit(n, &mgx_op_convert, MGX_ATTRS(mgx_int("target_type", type)), MGX_IN(x));
+    return mgx_build_emit(n, &mgx_op_convert, MGX_ATTRS(mgx_int("target_type", type)), MGX_IN(x));
 }
 
-struct mgx_ins *mgx_onnx_reshape(struct mgx_onnx_node *n, struct mgx_ins *x, const int64_t *dims,
-                                 int rank)
+struct mgx_ins *mgx_build_reshape(struct mgx_node *n, struct mgx_ins *x, const int64_t *dims,
+                                  int rank)
 {
-    return mgx_onnx_emit(n, &mgx_op_reshape, MGX_ATTRS(mgx_ints("dims", dims, rank)), MGX_IN(x));
+    return mgx_build_emit(n, &mgx_op_reshape, MGX_ATTRS(mgx_ints("dims", dims, rank)), MGX_IN(x));
 }
 
-struct mgx_ins *mgx_onnx_transpose(struct mgx_onnx_node *n, struct mgx_ins *x, const int64_t *perm,
-                                   int rank)
+struct mgx_ins *mgx_build_transpose(struct mgx_node *n, struct mgx_ins *x, const int64_t *perm,
+                                    int rank)
 {
-    return mgx_onnx_emit(n, &mgx_op_transpose, MGX_ATTRS(mgx_ints("permutation", perm, rank)),
-                         MGX_IN(x));
+    return mgx_build_emit(n, &mgx_op_transpose, MGX_ATTRS(mgx_ints("permutation", perm, rank)),
+                          MGX_IN(x));
 }
 
-struct mgx_ins *mgx_onnx_member(struct mgx_onnx_node *n, struct mgx_ins *tuple, int64_t i)
+struct mgx_ins *mgx_build_member(struct mgx_node *n, struct mgx_ins *tuple, int64_t i)
 {
-    return mgx_onnx_emit(n, &mgx_op_get_tuple_elem, MGX_ATTRS(mgx_int("index", i)), MGX_IN(tuple));
+    return mgx_build_emit(n, &mgx_op_get_tuple_elem, MGX_ATTRS(mgx_int("index", i)), MGX_IN(tuple));
 }
 
 // --- broadcasting ---
@@ -111,20 +119,20 @@ static void print_lens(struct mgx_str *text, const struct mgx_shape *s)
     mgx_str_put(text, s->rank ? "}" : "{}");
 }
 
-static enum mgx_status no_broadcast(struct mgx_onnx_node *n, const struct mgx_shape *a,
+static enum mgx_status no_broadcast(struct mgx_node *n, const struct mgx_shape *a,
                                     const struct mgx_shape *b)
 {
     struct mgx_str text = {0};
     print_lens(&text, a);
     mgx_str_put(&text, " and ");
     print_lens(&text, b);
-    mgx_onnx_invalid(n, "shapes %s do not broadcast", mgx_str_text(&text));
+    mgx_node_invalid(n, "shapes %s do not broadcast", mgx_str_text(&text));
     mgx_str_fini(&text);
     return MGX_INVALID;
 }
 
 // The common lengths of static shapes, numpy's rule: axes are matched from the last.
-static enum mgx_status common_lens(struct mgx_onnx_node *n, struct mgx_ins *const *v, int count,
+static enum mgx_status common_lens(struct mgx_node *n, struct mgx_ins *const *v, int count,
                                    int64_t *lens, int *rank)
 {
     *rank = 0;
@@ -163,7 +171,7 @@ static bool is_widest(const struct mgx_ins *x, struct mgx_ins *const *v, int cou
 }
 
 // Lengths known only at run time: the operator takes the others as further inputs.
-static struct mgx_ins *broadcast_dynamic(struct mgx_onnx_node *n, struct mgx_ins *x,
+static struct mgx_ins *broadcast_dynamic(struct mgx_node *n, struct mgx_ins *x,
                                          struct mgx_ins *const *v, int count)
 {
     if (is_widest(x, v, count))
@@ -176,16 +184,16 @@ static struct mgx_ins *broadcast_dynamic(struct mgx_onnx_node *n, struct mgx_ins
     for (int i = 0; i < count; i++)
         if (v[i] != x)
             in[used++] = v[i];
-    return used == 1 ? x : mgx_onnx_emit_n(n, &mgx_op_multibroadcast, NULL, in, used);
+    return used == 1 ? x : mgx_build_emit_n(n, &mgx_op_multibroadcast, NULL, in, used);
 }
 
-enum mgx_status mgx_onnx_broadcast(struct mgx_onnx_node *n, struct mgx_ins **v, int count)
+enum mgx_status mgx_build_broadcast(struct mgx_node *n, struct mgx_ins **v, int count)
 {
     bool all_static = true;
     for (int i = 0; i < count; i++) {
         if (!v[i])
             return MGX_OK; // the failure that made it NULL is recorded
-        all_static &= mgx_onnx_is_static(v[i]);
+        all_static &= mgx_build_is_static(v[i]);
     }
     if (!all_static) {
         struct mgx_ins **old = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, count);
@@ -203,21 +211,21 @@ enum mgx_status mgx_onnx_broadcast(struct mgx_onnx_node *n, struct mgx_ins **v, 
     for (int i = 0; i < count; i++)
         if (v[i]->shape.rank != rank ||
             memcmp(v[i]->shape.lens, lens, (size_t)rank * sizeof *lens) != 0)
-            v[i] = mgx_onnx_emit(n, &mgx_op_multibroadcast,
-                                 MGX_ATTRS(mgx_ints("out_lens", lens, rank)), MGX_IN(v[i]));
+            v[i] = mgx_build_emit(n, &mgx_op_multibroadcast,
+                                  MGX_ATTRS(mgx_ints("out_lens", lens, rank)), MGX_IN(v[i]));
     return MGX_OK;
 }
 
-struct mgx_ins *mgx_onnx_binary(struct mgx_onnx_node *n, const struct mgx_op *op, struct mgx_ins *a,
-                                struct mgx_ins *b)
+struct mgx_ins *mgx_build_binary(struct mgx_node *n, const struct mgx_op *op, struct mgx_ins *a,
+                                 struct mgx_ins *b)
 {
     struct mgx_ins *v[] = {a, b};
-    if (mgx_onnx_broadcast(n, v, 2) != MGX_OK)
+    if (mgx_build_broadcast(n, v, 2) != MGX_OK)
         return NULL;
-    return mgx_onnx_emit(n, op, NULL, MGX_IN(v[0], v[1]));
+    return mgx_build_emit(n, op, NULL, MGX_IN(v[0], v[1]));
 }
 
-struct mgx_ins *mgx_onnx_unary(struct mgx_onnx_node *n, const struct mgx_op *op, struct mgx_ins *x)
+struct mgx_ins *mgx_build_unary(struct mgx_node *n, const struct mgx_op *op, struct mgx_ins *x)
 {
-    return mgx_onnx_emit(n, op, NULL, MGX_IN(x));
+    return mgx_build_emit(n, op, NULL, MGX_IN(x));
 }

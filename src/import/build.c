@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Pieces of graph that many rules emit; see build.h. Cost: O(instructions emitted), literals
 // O(elements).
-#include "onnx/build.h"
+#include "import/build.h"
 
 #include <math.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static enum mgx_type common_type(enum mgx_type a, enum mgx_type b)
     return signed_wins ? (mgx_type_is_unsigned(a) ? b : a) : wider[x > y ? x : y];
 }
 
-void mgx_build_unify(struct mgx_onnx_node *n, struct mgx_ins **v, int count)
+void mgx_build_unify(struct mgx_node *n, struct mgx_ins **v, int count)
 {
     enum mgx_type type = MGX_BOOL;
     for (int i = 0; i < count; i++) {
@@ -38,37 +38,37 @@ void mgx_build_unify(struct mgx_onnx_node *n, struct mgx_ins **v, int count)
                                                   : common_type(type, v[i]->shape.type);
     }
     for (int i = 0; i < count; i++)
-        v[i] = mgx_onnx_convert(n, v[i], type);
+        v[i] = mgx_build_convert(n, v[i], type);
 }
 
-struct mgx_ins *mgx_build_not(struct mgx_onnx_node *n, struct mgx_ins *x)
+struct mgx_ins *mgx_build_not(struct mgx_node *n, struct mgx_ins *x)
 {
-    return mgx_onnx_convert(n, mgx_onnx_unary(n, &mgx_op_not, x), MGX_BOOL);
+    return mgx_build_convert(n, mgx_build_unary(n, &mgx_op_not, x), MGX_BOOL);
 }
 
-static struct mgx_ins *ternary(struct mgx_onnx_node *n, const struct mgx_op *op, struct mgx_ins *a,
+static struct mgx_ins *ternary(struct mgx_node *n, const struct mgx_op *op, struct mgx_ins *a,
                                struct mgx_ins *b, struct mgx_ins *c)
 {
     struct mgx_ins *v[3] = {a, b, c};
-    if (!a || !b || !c || mgx_onnx_broadcast(n, v, 3) != MGX_OK)
+    if (!a || !b || !c || mgx_build_broadcast(n, v, 3) != MGX_OK)
         return NULL;
-    return mgx_onnx_emit_n(n, op, NULL, v, 3);
+    return mgx_build_emit_n(n, op, NULL, v, 3);
 }
 
-struct mgx_ins *mgx_build_where(struct mgx_onnx_node *n, struct mgx_ins *condition,
-                                struct mgx_ins *yes, struct mgx_ins *no)
+struct mgx_ins *mgx_build_where(struct mgx_node *n, struct mgx_ins *condition, struct mgx_ins *yes,
+                                struct mgx_ins *no)
 {
     return ternary(n, &mgx_op_where, condition, yes, no);
 }
 
-struct mgx_ins *mgx_build_clamp(struct mgx_onnx_node *n, struct mgx_ins *x, double low, double high)
+struct mgx_ins *mgx_build_clamp(struct mgx_node *n, struct mgx_ins *x, double low, double high)
 {
     return ternary(n, &mgx_op_clip, x, mgx_build_like(n, x, low), mgx_build_like(n, x, high));
 }
 
-struct mgx_ins *mgx_build_dot(struct mgx_onnx_node *n, struct mgx_ins *a, struct mgx_ins *b)
+struct mgx_ins *mgx_build_dot(struct mgx_node *n, struct mgx_ins *a, struct mgx_ins *b)
 {
-    return mgx_onnx_emit(n, &mgx_op_dot, NULL, MGX_IN(a, b));
+    return mgx_build_emit(n, &mgx_op_dot, NULL, MGX_IN(a, b));
 }
 
 // True when the axis has the same length in both at every run.
@@ -91,7 +91,7 @@ static bool same_batch(const struct mgx_shape *a, const struct mgx_shape *b)
 }
 
 // x with batch lengths `lens` of rank - 2 axes before its own two.
-static struct mgx_ins *expand_batch(struct mgx_onnx_node *n, struct mgx_ins *x, int rank,
+static struct mgx_ins *expand_batch(struct mgx_node *n, struct mgx_ins *x, int rank,
                                     const int64_t *lens)
 {
     int64_t full[MGX_MAX_RANK];
@@ -100,15 +100,15 @@ static struct mgx_ins *expand_batch(struct mgx_onnx_node *n, struct mgx_ins *x, 
     return mgx_build_expand(n, x, rank, full);
 }
 
-static struct mgx_ins *dot_broadcast(struct mgx_onnx_node *n, const struct mgx_op *op,
-                                     struct mgx_ins *a, struct mgx_ins *b)
+static struct mgx_ins *dot_broadcast(struct mgx_node *n, const struct mgx_op *op, struct mgx_ins *a,
+                                     struct mgx_ins *b)
 {
     if (same_batch(&a->shape, &b->shape))
-        return mgx_onnx_emit(n, op, NULL, MGX_IN(a, b));
-    if (!mgx_onnx_is_static(a) || !mgx_onnx_is_static(b)) {
-        struct mgx_ins *wide_a = mgx_onnx_emit(n, &mgx_op_broadcast_for_dot, NULL, MGX_IN(a, b));
-        struct mgx_ins *wide_b = mgx_onnx_emit(n, &mgx_op_broadcast_for_dot, NULL, MGX_IN(b, a));
-        return mgx_onnx_emit(n, op, NULL, MGX_IN(wide_a, wide_b));
+        return mgx_build_emit(n, op, NULL, MGX_IN(a, b));
+    if (!mgx_build_is_static(a) || !mgx_build_is_static(b)) {
+        struct mgx_ins *wide_a = mgx_build_emit(n, &mgx_op_broadcast_for_dot, NULL, MGX_IN(a, b));
+        struct mgx_ins *wide_b = mgx_build_emit(n, &mgx_op_broadcast_for_dot, NULL, MGX_IN(b, a));
+        return mgx_build_emit(n, op, NULL, MGX_IN(wide_a, wide_b));
     }
     struct mgx_shape batch_a = a->shape, batch_b = b->shape;
     batch_a.rank -= 2;
@@ -116,14 +116,14 @@ static struct mgx_ins *dot_broadcast(struct mgx_onnx_node *n, const struct mgx_o
     int rank = 0;
     int64_t lens[MGX_MAX_RANK];
     if (!mgx_build_common_lens(&batch_a, &batch_b, &rank, lens))
-        return mgx_onnx_emit(n, op, NULL, MGX_IN(a, b)); // whose rule says what disagrees
-    return mgx_onnx_emit(
+        return mgx_build_emit(n, op, NULL, MGX_IN(a, b)); // whose rule says what disagrees
+    return mgx_build_emit(
         n, op, NULL,
         MGX_IN(expand_batch(n, a, rank + 2, lens), expand_batch(n, b, rank + 2, lens)));
 }
 
-struct mgx_ins *mgx_build_matmul(struct mgx_onnx_node *n, const struct mgx_op *op,
-                                 struct mgx_ins *a, struct mgx_ins *b)
+struct mgx_ins *mgx_build_matmul(struct mgx_node *n, const struct mgx_op *op, struct mgx_ins *a,
+                                 struct mgx_ins *b)
 {
     if (!a || !b)
         return NULL;
@@ -147,24 +147,24 @@ struct mgx_ins *mgx_build_matmul(struct mgx_onnx_node *n, const struct mgx_op *o
 
 // --- literals ---
 
-struct mgx_ins *mgx_build_like(struct mgx_onnx_node *n, const struct mgx_ins *x, double value)
+struct mgx_ins *mgx_build_like(struct mgx_node *n, const struct mgx_ins *x, double value)
 {
-    return x ? mgx_onnx_scalar(n, x->shape.type, value) : NULL;
+    return x ? mgx_build_scalar(n, x->shape.type, value) : NULL;
 }
 
-struct mgx_ins *mgx_build_with(struct mgx_onnx_node *n, const struct mgx_op *op, struct mgx_ins *x,
+struct mgx_ins *mgx_build_with(struct mgx_node *n, const struct mgx_op *op, struct mgx_ins *x,
                                double value)
 {
-    return mgx_onnx_binary(n, op, x, mgx_build_like(n, x, value));
+    return mgx_build_binary(n, op, x, mgx_build_like(n, x, value));
 }
 
 // A literal that `fill` writes; the failure of a refused allocation is recorded.
-static struct mgx_ins *literal(struct mgx_onnx_node *n, const struct mgx_shape *shape,
+static struct mgx_ins *literal(struct mgx_node *n, const struct mgx_shape *shape,
                                void (*fill)(struct mgx_tensor *t, const void *values),
                                const void *values)
 {
     struct mgx_tensor t = {0};
-    if (mgx_onnx_create(n, shape, &t) != MGX_OK)
+    if (mgx_build_create(n, shape, &t) != MGX_OK)
         return NULL;
     fill(&t, values);
     struct mgx_ins *ins = mgx_add_literal(n->module, &t);
@@ -193,109 +193,110 @@ static void fill_iota(struct mgx_tensor *t, const void *unused)
         mgx_store_int(t->shape.type, t->data, i, i);
 }
 
-struct mgx_ins *mgx_build_doubles(struct mgx_onnx_node *n, const struct mgx_shape *shape,
+struct mgx_ins *mgx_build_doubles(struct mgx_node *n, const struct mgx_shape *shape,
                                   const double *values)
 {
     return literal(n, shape, fill_doubles, values);
 }
 
-struct mgx_ins *mgx_build_ints(struct mgx_onnx_node *n, const struct mgx_shape *shape,
+struct mgx_ins *mgx_build_ints(struct mgx_node *n, const struct mgx_shape *shape,
                                const int64_t *values)
 {
     return literal(n, shape, fill_ints, values);
 }
 
-struct mgx_ins *mgx_build_iota(struct mgx_onnx_node *n, enum mgx_type type, int64_t count)
+struct mgx_ins *mgx_build_iota(struct mgx_node *n, enum mgx_type type, int64_t count)
 {
     const struct mgx_shape shape = mgx_shape_vector(type, count);
     return literal(n, &shape, fill_iota, NULL);
 }
 
-struct mgx_ins *mgx_build_indices(struct mgx_onnx_node *n, struct mgx_ins *x, int axis)
+struct mgx_ins *mgx_build_indices(struct mgx_node *n, struct mgx_ins *x, int axis)
 {
     if (!x)
         return NULL;
     if (mgx_build_fixed_dim(x, axis))
         return mgx_build_iota(n, MGX_INT64, x->shape.lens[axis]);
     struct mgx_ins *length = mgx_build_squeeze(n, mgx_build_dim(n, x, axis), (int64_t[]){0}, 1);
-    return mgx_onnx_emit(
+    return mgx_build_emit(
         n, &mgx_op_dynamic_range, NULL,
-        MGX_IN(mgx_onnx_scalar(n, MGX_INT64, 0), length, mgx_onnx_scalar(n, MGX_INT64, 1)));
+        MGX_IN(mgx_build_scalar(n, MGX_INT64, 0), length, mgx_build_scalar(n, MGX_INT64, 1)));
 }
 
-struct mgx_ins *mgx_build_filled(struct mgx_onnx_node *n, enum mgx_type type, int rank,
+struct mgx_ins *mgx_build_filled(struct mgx_node *n, enum mgx_type type, int rank,
                                  const int64_t *lens, double value)
 {
-    return mgx_build_expand(n, mgx_onnx_scalar(n, type, value), rank, lens);
+    return mgx_build_expand(n, mgx_build_scalar(n, type, value), rank, lens);
 }
 
 // --- views and movement ---
 
-struct mgx_ins *mgx_build_squeeze(struct mgx_onnx_node *n, struct mgx_ins *x, const int64_t *axes,
+struct mgx_ins *mgx_build_squeeze(struct mgx_node *n, struct mgx_ins *x, const int64_t *axes,
                                   int count)
 {
-    return mgx_onnx_emit(n, &mgx_op_squeeze, MGX_ATTRS(mgx_ints("axes", axes, count)), MGX_IN(x));
+    return mgx_build_emit(n, &mgx_op_squeeze, MGX_ATTRS(mgx_ints("axes", axes, count)), MGX_IN(x));
 }
 
-struct mgx_ins *mgx_build_unsqueeze(struct mgx_onnx_node *n, struct mgx_ins *x, const int64_t *axes,
+struct mgx_ins *mgx_build_unsqueeze(struct mgx_node *n, struct mgx_ins *x, const int64_t *axes,
                                     int count)
 {
-    return mgx_onnx_emit(n, &mgx_op_unsqueeze, MGX_ATTRS(mgx_ints("axes", axes, count)), MGX_IN(x));
+    return mgx_build_emit(n, &mgx_op_unsqueeze, MGX_ATTRS(mgx_ints("axes", axes, count)),
+                          MGX_IN(x));
 }
 
-struct mgx_ins *mgx_build_slice(struct mgx_onnx_node *n, struct mgx_ins *x, int64_t axis,
-                                int64_t start, int64_t end)
+struct mgx_ins *mgx_build_slice(struct mgx_node *n, struct mgx_ins *x, int64_t axis, int64_t start,
+                                int64_t end)
 {
-    return mgx_onnx_emit(n, &mgx_op_slice,
-                         MGX_ATTRS(mgx_ints("axes", &axis, 1), mgx_ints("starts", &start, 1),
-                                   mgx_ints("ends", &end, 1)),
-                         MGX_IN(x));
+    return mgx_build_emit(n, &mgx_op_slice,
+                          MGX_ATTRS(mgx_ints("axes", &axis, 1), mgx_ints("starts", &start, 1),
+                                    mgx_ints("ends", &end, 1)),
+                          MGX_IN(x));
 }
 
-struct mgx_ins *mgx_build_concat(struct mgx_onnx_node *n, int64_t axis, struct mgx_ins *const *in,
+struct mgx_ins *mgx_build_concat(struct mgx_node *n, int64_t axis, struct mgx_ins *const *in,
                                  int count)
 {
-    return mgx_onnx_emit_n(n, &mgx_op_concat, MGX_ATTRS(mgx_int("axis", axis)), in, count);
+    return mgx_build_emit_n(n, &mgx_op_concat, MGX_ATTRS(mgx_int("axis", axis)), in, count);
 }
 
-struct mgx_ins *mgx_build_gather(struct mgx_onnx_node *n, struct mgx_ins *x,
-                                 struct mgx_ins *indices, int64_t axis)
+struct mgx_ins *mgx_build_gather(struct mgx_node *n, struct mgx_ins *x, struct mgx_ins *indices,
+                                 int64_t axis)
 {
-    return mgx_onnx_emit(n, &mgx_op_gather, MGX_ATTRS(mgx_int("axis", axis)), MGX_IN(x, indices));
+    return mgx_build_emit(n, &mgx_op_gather, MGX_ATTRS(mgx_int("axis", axis)), MGX_IN(x, indices));
 }
 
-struct mgx_ins *mgx_build_expand(struct mgx_onnx_node *n, struct mgx_ins *x, int rank,
+struct mgx_ins *mgx_build_expand(struct mgx_node *n, struct mgx_ins *x, int rank,
                                  const int64_t *lens)
 {
     if (!x)
         return NULL;
-    if (mgx_onnx_is_static(x) && x->shape.rank == rank &&
+    if (mgx_build_is_static(x) && x->shape.rank == rank &&
         memcmp(x->shape.lens, lens, (size_t)rank * sizeof *lens) == 0)
         return x;
-    return mgx_onnx_emit(n, &mgx_op_multibroadcast, MGX_ATTRS(mgx_ints("out_lens", lens, rank)),
-                         MGX_IN(x));
+    return mgx_build_emit(n, &mgx_op_multibroadcast, MGX_ATTRS(mgx_ints("out_lens", lens, rank)),
+                          MGX_IN(x));
 }
 
-struct mgx_ins *mgx_build_reshape_like(struct mgx_onnx_node *n, struct mgx_ins *x,
+struct mgx_ins *mgx_build_reshape_like(struct mgx_node *n, struct mgx_ins *x,
                                        const struct mgx_shape *like)
 {
     if (!x)
         return NULL;
     if (mgx_shape_elements(like) > 0)
-        return mgx_onnx_reshape(n, x, like->lens, like->rank);
+        return mgx_build_reshape(n, x, like->lens, like->rank);
     // A 0 among reshape's dims means "as before"; no elements are the same wherever they come from.
     const struct mgx_shape empty = mgx_shape_make(x->shape.type, like->rank, like->lens);
     return mgx_build_doubles(n, &empty, NULL);
 }
 
-struct mgx_ins *mgx_build_dim(struct mgx_onnx_node *n, struct mgx_ins *x, int axis)
+struct mgx_ins *mgx_build_dim(struct mgx_node *n, struct mgx_ins *x, int axis)
 {
     if (!x)
         return NULL;
     if (mgx_build_fixed_dim(x, axis))
-        return mgx_onnx_literal_ints(n, &x->shape.lens[axis], 1);
-    return mgx_onnx_emit(n, &mgx_op_dimensions_of,
-                         MGX_ATTRS(mgx_int("start", axis), mgx_int("end", axis + 1)), MGX_IN(x));
+        return mgx_build_literal_ints(n, &x->shape.lens[axis], 1);
+    return mgx_build_emit(n, &mgx_op_dimensions_of,
+                          MGX_ATTRS(mgx_int("start", axis), mgx_int("end", axis + 1)), MGX_IN(x));
 }
 
 // The length if it is known, else -1.
@@ -308,18 +309,18 @@ static int64_t known_len(const struct mgx_build_len *l)
     return l->of->shape.lens[l->axis] * (l->times ? l->times : 1) / (l->over ? l->over : 1);
 }
 
-static struct mgx_ins *run_time_len(struct mgx_onnx_node *n, const struct mgx_build_len *l)
+static struct mgx_ins *run_time_len(struct mgx_node *n, const struct mgx_build_len *l)
 {
     const int64_t known = known_len(l);
     if (known >= 0)
-        return mgx_onnx_literal_ints(n, &known, 1);
+        return mgx_build_literal_ints(n, &known, 1);
     struct mgx_ins *y = mgx_build_dim(n, l->of, l->axis);
     if (l->times > 1)
         y = mgx_build_with(n, &mgx_op_mul, y, (double)l->times);
     return l->over > 1 ? mgx_build_with(n, &mgx_op_div, y, (double)l->over) : y;
 }
 
-struct mgx_ins *mgx_build_reshape_to(struct mgx_onnx_node *n, struct mgx_ins *x,
+struct mgx_ins *mgx_build_reshape_to(struct mgx_node *n, struct mgx_ins *x,
                                      const struct mgx_build_len *lens, int rank)
 {
     if (!x)
@@ -337,19 +338,19 @@ struct mgx_ins *mgx_build_reshape_to(struct mgx_onnx_node *n, struct mgx_ins *x,
             dims[i] = 0; // reshape copies it
         unknown += dims[i] < 0;
     }
-    if (unknown == 0 && mgx_onnx_is_static(x)) {
+    if (unknown == 0 && mgx_build_is_static(x)) {
         const struct mgx_shape like = mgx_shape_make(x->shape.type, rank, dims);
         return mgx_build_reshape_like(n, x, &like);
     }
     if (unknown <= 1 && !zero)
-        return mgx_onnx_reshape(n, x, dims, rank);
+        return mgx_build_reshape(n, x, dims, rank);
     struct mgx_ins *parts[MGX_MAX_RANK];
     for (int i = 0; i < rank; i++)
         parts[i] = run_time_len(n, &lens[i]);
-    return mgx_onnx_emit(n, &mgx_op_reshape, NULL, MGX_IN(x, mgx_build_concat(n, 0, parts, rank)));
+    return mgx_build_emit(n, &mgx_op_reshape, NULL, MGX_IN(x, mgx_build_concat(n, 0, parts, rank)));
 }
 
-struct mgx_ins *mgx_build_pad(struct mgx_onnx_node *n, struct mgx_ins *x, const int64_t *pads,
+struct mgx_ins *mgx_build_pad(struct mgx_node *n, struct mgx_ins *x, const int64_t *pads,
                               double value)
 {
     if (!x)
@@ -360,12 +361,12 @@ struct mgx_ins *mgx_build_pad(struct mgx_onnx_node *n, struct mgx_ins *x, const 
         any |= pads[i] != 0;
     if (!any)
         return x;
-    return mgx_onnx_emit(n, &mgx_op_pad,
-                         MGX_ATTRS(mgx_ints("pads", pads, count), mgx_real("value", value)),
-                         MGX_IN(x));
+    return mgx_build_emit(n, &mgx_op_pad,
+                          MGX_ATTRS(mgx_ints("pads", pads, count), mgx_real("value", value)),
+                          MGX_IN(x));
 }
 
-struct mgx_ins *mgx_build_per_axis(struct mgx_onnx_node *n, struct mgx_ins *v, int axis, int rank)
+struct mgx_ins *mgx_build_per_axis(struct mgx_node *n, struct mgx_ins *v, int axis, int rank)
 {
     int64_t axes[MGX_MAX_RANK];
     const int count = rank - axis - 1;
@@ -390,16 +391,16 @@ bool mgx_build_common_lens(const struct mgx_shape *a, const struct mgx_shape *b,
 
 // --- reductions and normalisations ---
 
-struct mgx_ins *mgx_build_reduce(struct mgx_onnx_node *n, const struct mgx_op *op,
-                                 struct mgx_ins *x, const int64_t *axes, int count, bool keep)
+struct mgx_ins *mgx_build_reduce(struct mgx_node *n, const struct mgx_op *op, struct mgx_ins *x,
+                                 const int64_t *axes, int count, bool keep)
 {
-    struct mgx_ins *y = mgx_onnx_emit(n, op, MGX_ATTRS(mgx_ints("axes", axes, count)), MGX_IN(x));
+    struct mgx_ins *y = mgx_build_emit(n, op, MGX_ATTRS(mgx_ints("axes", axes, count)), MGX_IN(x));
     return keep || !count ? y : mgx_build_squeeze(n, y, axes, count);
 }
 
-struct mgx_ins *mgx_build_standardize(struct mgx_onnx_node *n, struct mgx_ins *x,
-                                      const int64_t *axes, int count, double epsilon,
-                                      struct mgx_ins **mean, struct mgx_ins **inv_std)
+struct mgx_ins *mgx_build_standardize(struct mgx_node *n, struct mgx_ins *x, const int64_t *axes,
+                                      int count, double epsilon, struct mgx_ins **mean,
+                                      struct mgx_ins **inv_std)
 {
     struct mgx_ins *m = mgx_build_reduce(n, &mgx_op_reduce_mean, x, axes, count, true);
     struct mgx_ins *centred = mgx_build_sub(n, x, m);
@@ -413,8 +414,8 @@ struct mgx_ins *mgx_build_standardize(struct mgx_onnx_node *n, struct mgx_ins *x
     return mgx_build_mul(n, centred, r);
 }
 
-struct mgx_ins *mgx_build_rms(struct mgx_onnx_node *n, struct mgx_ins *x, const int64_t *axes,
-                              int count, double epsilon)
+struct mgx_ins *mgx_build_rms(struct mgx_node *n, struct mgx_ins *x, const int64_t *axes, int count,
+                              double epsilon)
 {
     struct mgx_ins *square = mgx_build_mul(n, x, x);
     struct mgx_ins *mean = mgx_build_reduce(n, &mgx_op_reduce_mean, square, axes, count, true);
@@ -422,7 +423,7 @@ struct mgx_ins *mgx_build_rms(struct mgx_onnx_node *n, struct mgx_ins *x, const 
 }
 
 // x/2 * (1 + erf(x / sqrt 2)), or with tanh(sqrt(2/pi) * (x + 0.044715 x^3)) for the erf.
-struct mgx_ins *mgx_build_gelu(struct mgx_onnx_node *n, struct mgx_ins *x, bool tanh_form)
+struct mgx_ins *mgx_build_gelu(struct mgx_node *n, struct mgx_ins *x, bool tanh_form)
 {
     struct mgx_ins *inner;
     if (tanh_form) {
@@ -437,7 +438,7 @@ struct mgx_ins *mgx_build_gelu(struct mgx_onnx_node *n, struct mgx_ins *x, bool 
 }
 
 // log(1 + exp(x)) as max(x, 0) + log(1 + exp(-|x|)), which no x overflows.
-struct mgx_ins *mgx_build_softplus(struct mgx_onnx_node *n, struct mgx_ins *x)
+struct mgx_ins *mgx_build_softplus(struct mgx_node *n, struct mgx_ins *x)
 {
     struct mgx_ins *small = mgx_build_exp(n, mgx_build_neg(n, mgx_build_abs(n, x)));
     struct mgx_ins *tail = mgx_build_log(n, mgx_build_with(n, &mgx_op_add, small, 1));
@@ -446,24 +447,24 @@ struct mgx_ins *mgx_build_softplus(struct mgx_onnx_node *n, struct mgx_ins *x)
 
 // --- attention ---
 
-struct mgx_ins *mgx_build_split_heads(struct mgx_onnx_node *n, struct mgx_ins *x, int64_t heads)
+struct mgx_ins *mgx_build_split_heads(struct mgx_node *n, struct mgx_ins *x, int64_t heads)
 {
     if (!x)
         return NULL;
     const int64_t dims[4] = {0, 0, heads, x->shape.lens[2] / heads}, perm[4] = {0, 2, 1, 3};
-    return mgx_onnx_transpose(n, mgx_onnx_reshape(n, x, dims, 4), perm, 4);
+    return mgx_build_transpose(n, mgx_build_reshape(n, x, dims, 4), perm, 4);
 }
 
-struct mgx_ins *mgx_build_merge_heads(struct mgx_onnx_node *n, struct mgx_ins *x)
+struct mgx_ins *mgx_build_merge_heads(struct mgx_node *n, struct mgx_ins *x)
 {
     if (!x)
         return NULL;
     const int64_t dims[3] = {0, 0, x->shape.lens[1] * x->shape.lens[3]}, perm[4] = {0, 2, 1, 3};
-    return mgx_onnx_reshape(n, mgx_onnx_transpose(n, x, perm, 4), dims, 3);
+    return mgx_build_reshape(n, mgx_build_transpose(n, x, perm, 4), dims, 3);
 }
 
 // Lengths unknown: copies are joined on an axis of their own, which then merges with the heads.
-static struct mgx_ins *repeat_ranges(struct mgx_onnx_node *n, struct mgx_ins *x, int64_t times)
+static struct mgx_ins *repeat_ranges(struct mgx_node *n, struct mgx_ins *x, int64_t times)
 {
     struct mgx_ins **copies = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, times);
     struct mgx_ins *one = mgx_build_unsqueeze(n, x, (int64_t[]){2}, 1);
@@ -480,11 +481,11 @@ static struct mgx_ins *repeat_ranges(struct mgx_onnx_node *n, struct mgx_ins *x,
     return mgx_build_reshape_to(n, y, lens, x->shape.rank);
 }
 
-struct mgx_ins *mgx_build_repeat_heads(struct mgx_onnx_node *n, struct mgx_ins *x, int64_t times)
+struct mgx_ins *mgx_build_repeat_heads(struct mgx_node *n, struct mgx_ins *x, int64_t times)
 {
     if (!x || times == 1)
         return x;
-    if (!mgx_onnx_is_static(x))
+    if (!mgx_build_is_static(x))
         return repeat_ranges(n, x, times);
     const struct mgx_shape s = x->shape;
     int64_t wide[MGX_MAX_RANK] = {s.lens[0], s.lens[1], times};
@@ -495,16 +496,16 @@ struct mgx_ins *mgx_build_repeat_heads(struct mgx_onnx_node *n, struct mgx_ins *
     return mgx_build_reshape_like(n, mgx_build_expand(n, y, s.rank + 1, wide), &merged);
 }
 
-static struct mgx_ins *every_second(struct mgx_onnx_node *n, struct mgx_ins *x, int64_t from)
+static struct mgx_ins *every_second(struct mgx_node *n, struct mgx_ins *x, int64_t from)
 {
     struct mgx_ins *y = from ? mgx_build_slice(n, x, 3, from, x->shape.lens[3]) : x;
-    return mgx_onnx_emit(
+    return mgx_build_emit(
         n, &mgx_op_step,
         MGX_ATTRS(mgx_ints("axes", (int64_t[]){3}, 1), mgx_ints("steps", (int64_t[]){2}, 1)),
         MGX_IN(y));
 }
 
-static struct mgx_ins *rotate_whole(struct mgx_onnx_node *n, struct mgx_ins *x, struct mgx_ins *c,
+static struct mgx_ins *rotate_whole(struct mgx_node *n, struct mgx_ins *x, struct mgx_ins *c,
                                     struct mgx_ins *s, bool interleaved)
 {
     if (!x)
@@ -521,10 +522,10 @@ static struct mgx_ins *rotate_whole(struct mgx_onnx_node *n, struct mgx_ins *x, 
     for (int i = 0; i < 2; i++)
         parts[i] = mgx_build_unsqueeze(n, parts[i], (int64_t[]){4}, 1);
     // 0 keeps batch, heads and tokens, which may be ranges.
-    return mgx_onnx_reshape(n, mgx_build_concat(n, 4, parts, 2), (int64_t[]){0, 0, 0, size}, 4);
+    return mgx_build_reshape(n, mgx_build_concat(n, 4, parts, 2), (int64_t[]){0, 0, 0, size}, 4);
 }
 
-struct mgx_ins *mgx_build_rotate(struct mgx_onnx_node *n, struct mgx_ins *x, struct mgx_ins *c,
+struct mgx_ins *mgx_build_rotate(struct mgx_node *n, struct mgx_ins *x, struct mgx_ins *c,
                                  struct mgx_ins *s, int64_t part, bool interleaved)
 {
     if (!x)
@@ -539,61 +540,54 @@ struct mgx_ins *mgx_build_rotate(struct mgx_onnx_node *n, struct mgx_ins *x, str
 
 // --- asking ---
 
-bool mgx_build_ranked(const struct mgx_onnx_node *n)
+bool mgx_build_is_static(const struct mgx_ins *ins)
+{
+    return mgx_shape_is_static(&ins->shape) && ins->shape.type != MGX_SEQUENCE;
+}
+
+int mgx_build_rank(const struct mgx_ins *ins)
+{
+    return ins->shape.unranked ? -1 : ins->shape.rank;
+}
+
+bool mgx_build_ranked(const struct mgx_node *n)
 {
     for (int i = 0; i < n->in_count; i++)
-        if (n->in[i] && mgx_onnx_rank(n->in[i]) < 0)
+        if (n->in[i] && mgx_build_rank(n->in[i]) < 0)
             return false;
     return true;
 }
 
-bool mgx_build_static(const struct mgx_onnx_node *n)
+bool mgx_build_static(const struct mgx_node *n)
 {
     for (int i = 0; i < n->in_count; i++)
-        if (n->in[i] && !mgx_onnx_is_static(n->in[i]))
+        if (n->in[i] && !mgx_build_is_static(n->in[i]))
             return false;
     return true;
 }
 
-enum mgx_status mgx_build_axis(struct mgx_onnx_node *n, int64_t axis, int rank, int *out)
+enum mgx_status mgx_build_axis(struct mgx_node *n, int64_t axis, int rank, int *out)
 {
     *out = 0;
     if (axis < -rank || axis >= rank)
-        return mgx_onnx_invalid(n, "axis %lld is out of range for rank %d", (long long)axis, rank);
+        return mgx_node_invalid(n, "axis %lld is out of range for rank %d", (long long)axis, rank);
     *out = (int)(axis < 0 ? axis + rank : axis);
     return MGX_OK;
 }
 
-enum mgx_status mgx_build_axes(struct mgx_onnx_node *n, struct mgx_ints axes, int rank,
-                               int64_t *out)
+enum mgx_status mgx_build_axes(struct mgx_node *n, struct mgx_ints axes, int rank, int64_t *out)
 {
     bool seen[MGX_MAX_RANK] = {false};
     if (axes.count > rank)
-        return mgx_onnx_invalid(n, "%d axes given for rank %d", axes.count, rank);
+        return mgx_node_invalid(n, "%d axes given for rank %d", axes.count, rank);
     for (int i = 0; i < axes.count; i++) {
         int axis = 0;
         TRY(mgx_build_axis(n, axes.v[i], rank, &axis));
         if (seen[axis])
-            return mgx_onnx_invalid(n, "axis %d is given twice", axis);
+            return mgx_node_invalid(n, "axis %d is given twice", axis);
         seen[axis] = true;
         out[i] = axis;
     }
-    return MGX_OK;
-}
-
-enum mgx_status mgx_build_align(struct mgx_onnx_node *n, struct mgx_ins **b)
-{
-    if (!mgx_onnx_int(n, "broadcast", 0) || !mgx_onnx_has(n, "axis"))
-        return MGX_OK;
-    int axis = 0;
-    const int rank = mgx_onnx_rank(n->in[0]);
-    TRY(mgx_build_axis(n, mgx_onnx_int(n, "axis", 0), rank, &axis));
-    const int missing = rank - axis - mgx_onnx_rank(*b);
-    int64_t axes[MGX_MAX_RANK];
-    for (int i = 0; i < missing; i++)
-        axes[i] = mgx_onnx_rank(*b) + i;
-    if (missing > 0)
-        *b = mgx_build_unsqueeze(n, *b, axes, missing);
     return MGX_OK;
 }
 
@@ -605,18 +599,18 @@ bool mgx_build_fixed_dim(const struct mgx_ins *x, int axis)
     return mgx_dim_is_fixed(&d);
 }
 
-bool mgx_build_constant_double(struct mgx_onnx_node *n, int i, double *out)
+bool mgx_build_constant_double(struct mgx_node *n, int i, double *out)
 {
-    const struct mgx_tensor *t = mgx_onnx_constant(n, i);
+    const struct mgx_tensor *t = mgx_node_constant(n, i);
     if (!t || !mgx_type_is_number(t->shape.type) || mgx_shape_elements(&t->shape) != 1)
         return false;
     *out = mgx_load_double(t->shape.type, t->data, 0);
     return true;
 }
 
-bool mgx_build_constant_int(struct mgx_onnx_node *n, int i, int64_t *out)
+bool mgx_build_constant_int(struct mgx_node *n, int i, int64_t *out)
 {
-    const struct mgx_tensor *t = mgx_onnx_constant(n, i);
+    const struct mgx_tensor *t = mgx_node_constant(n, i);
     if (!t || !mgx_type_is_number(t->shape.type) || mgx_shape_elements(&t->shape) != 1)
         return false;
     *out = mgx_load_int(t->shape.type, t->data, 0);
