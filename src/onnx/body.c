@@ -59,8 +59,8 @@ static struct mgx_slice name_in(struct mgx_wire w, uint32_t outer, uint32_t numb
     return name;
 }
 
-static enum mgx_status define_all(struct scan *s, struct scope *scope,
-                                  struct mgx_onnx_messages list, uint32_t outer, uint32_t number)
+static enum mgx_status define_all(struct scan *s, struct scope *scope, struct mgx_messages list,
+                                  uint32_t outer, uint32_t number)
 {
     for (int i = 0; i < list.count; i++)
         TRY(define(s, scope, name_in(list.v[i], outer, number)));
@@ -130,7 +130,7 @@ static enum mgx_status scan_graph(struct scan *s, struct mgx_wire w, const struc
 
 enum mgx_status mgx_onnx_captures(struct mgx_onnx_import *import,
                                   const struct mgx_onnx_node_proto *node, int depth,
-                                  struct mgx_arena *arena, struct mgx_onnx_names *out)
+                                  struct mgx_arena *arena, struct mgx_names *out)
 {
     struct scan s = {.import = import};
     enum mgx_status status = MGX_OK;
@@ -145,7 +145,7 @@ enum mgx_status mgx_onnx_captures(struct mgx_onnx_import *import,
         status = mgx_fail_memory(import->diag);
     for (uint32_t i = 0; status == MGX_OK && i < s.captured.count; i++)
         names[i] = (struct mgx_slice){s.captured.entries[i].key, s.captured.entries[i].key_size};
-    *out = (struct mgx_onnx_names){names, (int)s.captured.count};
+    *out = (struct mgx_names){names, (int)s.captured.count};
     mgx_map_fini(&s.captured);
     return status;
 }

@@ -148,7 +148,7 @@ static void add_input(const struct mgx_node *n, struct signature *sig, struct mg
 static enum mgx_status make_signature(struct mgx_node *n, struct signature *sig)
 {
     const struct mgx_onnx_node_proto *node = n->wire;
-    struct mgx_onnx_names captured = {0};
+    struct mgx_names captured = {0};
     enum { MANY = 1000 };
     *sig = (struct signature){0};
     if (node->has_graphs)

@@ -34,7 +34,7 @@ static struct mgx_slice key_of(struct mgx_arena *arena, struct mgx_slice domain,
 
 enum mgx_status mgx_onnx_functions_read(struct mgx_onnx_import *import)
 {
-    const struct mgx_onnx_messages list = import->model.functions;
+    const struct mgx_messages list = import->model.functions;
     for (int i = 0; i < list.count; i++) {
         struct mgx_onnx_function *function = MGX_NEW(&import->arena, struct mgx_onnx_function);
         if (!function)
@@ -79,7 +79,7 @@ static enum mgx_status add_cost(struct mgx_onnx_import *import, int64_t *total, 
     return MGX_OK;
 }
 
-static enum mgx_status cost_of_nodes(struct mgx_onnx_import *import, struct mgx_onnx_messages nodes,
+static enum mgx_status cost_of_nodes(struct mgx_onnx_import *import, struct mgx_messages nodes,
                                      int depth, int64_t *total)
 {
     struct mgx_arena *scratch = &import->scratch;
@@ -143,7 +143,7 @@ static enum mgx_status cost_of_node(struct mgx_onnx_import *import,
     return MGX_OK;
 }
 
-enum mgx_status mgx_onnx_budget(struct mgx_onnx_import *import, struct mgx_onnx_messages nodes)
+enum mgx_status mgx_onnx_budget(struct mgx_onnx_import *import, struct mgx_messages nodes)
 {
     int64_t cost = 0;
     if (!import->functions.count) // then the walk's own count says the same
@@ -158,7 +158,7 @@ static enum mgx_status bind_attributes(struct mgx_node *n, const struct mgx_onnx
                                        struct mgx_onnx_call *call)
 {
     const struct mgx_onnx_node_proto *node = n->wire;
-    const struct mgx_onnx_messages defaults = function->proto.defaults;
+    const struct mgx_messages defaults = function->proto.defaults;
     struct mgx_onnx_attribute *list = MGX_NEW_ARRAY(n->scratch, struct mgx_onnx_attribute,
                                                     node->attribute_count + defaults.count);
     if (!list)

@@ -85,7 +85,7 @@ static enum mgx_status declare_outputs(struct mgx_onnx_graph *g, int node)
         struct mgx_slice name;
         if (!mgx_wire_bytes(&w, &f, &name) || !name.size)
             continue;
-        TRY(mgx_onnx_check_name(name, "the name of an output", g->import->diag));
+        TRY(mgx_name_check(name, "the name of an output", g->import->diag));
         TRY(add_name(g, name, NULL, node));
     }
     return w.bad ? mgx_wire_fail(&w, "NodeProto", g->import->diag) : MGX_OK;
@@ -322,7 +322,7 @@ static enum mgx_status find_needs(struct mgx_onnx_graph *g, const struct mgx_onn
                                   struct waiting *entry)
 {
     struct mgx_arena *scratch = &g->import->scratch;
-    struct mgx_onnx_names captured = {0};
+    struct mgx_names captured = {0};
     if (proto->has_graphs)
         TRY(mgx_onnx_captures(g->import, proto, g->depth + 1, scratch, &captured));
     int *needs = MGX_NEW_ARRAY(scratch, int, (size_t)proto->in.count + (size_t)captured.count);

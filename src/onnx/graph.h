@@ -10,6 +10,7 @@
 // limit_depth of them.
 #pragma once
 
+#include "import/missing.h"
 #include "import/source.h"
 #include "onnx/build.h"
 #include "onnx/proto.h"
@@ -35,12 +36,6 @@ struct mgx_onnx_bound {
     const struct mgx_shape *shape;
 };
 
-struct mgx_onnx_missing { // an operator that cannot be imported, and where it was met first
-    const char *what, *node, *why;
-    int64_t count;
-    struct mgx_onnx_missing *next;
-};
-
 struct mgx_onnx_import {
     struct mgx_program *program;
     struct mgx_onnx_options options; // with all limits filled in
@@ -53,8 +48,7 @@ struct mgx_onnx_import {
     struct mgx_fold fold;     // constants; the budget of bytes and seconds
     int64_t node_count;
     struct mgx_ins *poison; // stands for the results of an operator that cannot be imported
-    struct mgx_map missing; // text -> struct mgx_onnx_missing *
-    struct mgx_onnx_missing *first_missing, **last_missing;
+    struct mgx_missing missing;
     const struct mgx_onnx_bound *bound; // of a deferred node
     int bound_count;
     struct mgx_ins *before; // import in place: in front of which instruction; NULL: at the end
@@ -88,7 +82,7 @@ struct mgx_onnx_graph {
     struct mgx_module *module;
     const struct mgx_onnx_call *call; // NULL outside functions
     struct mgx_onnx_opsets opsets;
-    struct mgx_onnx_messages nodes;
+    struct mgx_messages nodes;
     uint8_t *state; // per node
     struct mgx_map values;
     int depth;         // of scopes
@@ -126,8 +120,7 @@ enum mgx_status mgx_onnx_graph_inputs(struct mgx_onnx_graph *g,
 // Names that the graphs of a node read from outside them, in order of appearance.
 enum mgx_status mgx_onnx_captures(struct mgx_onnx_import *import,
                                   const struct mgx_onnx_node_proto *node, int depth,
-                                  struct mgx_arena *arena,
-                                  struct mgx_onnx_names *out) MGX_NODISCARD;
+                                  struct mgx_arena *arena, struct mgx_names *out) MGX_NODISCARD;
 // Attribute by name with its reference resolved; NULL if absent.
 const struct mgx_onnx_attribute *mgx_onnx_attribute(const struct mgx_node *n, const char *name);
 const struct mgx_onnx_attribute *mgx_onnx_resolve(const struct mgx_onnx_graph *g,
@@ -144,7 +137,7 @@ enum mgx_status mgx_onnx_read_type(struct mgx_onnx_import *import, struct mgx_wi
                                    const char *name, struct mgx_shape *out) MGX_NODISCARD;
 // Bytes of a file beside the model.
 enum mgx_status mgx_onnx_external(struct mgx_onnx_import *import,
-                                  const struct mgx_onnx_messages *entries, size_t need,
+                                  const struct mgx_messages *entries, size_t need,
                                   struct mgx_region *out) MGX_NODISCARD;
 
 // --- functions of the model ---
@@ -153,7 +146,7 @@ struct mgx_onnx_function *mgx_onnx_function_find(struct mgx_onnx_import *import,
                                                  const struct mgx_onnx_node_proto *node);
 // Checks the number of nodes after expansion against the limit before anything is imported.
 enum mgx_status mgx_onnx_budget(struct mgx_onnx_import *import,
-                                struct mgx_onnx_messages nodes) MGX_NODISCARD;
+                                struct mgx_messages nodes) MGX_NODISCARD;
 enum mgx_status mgx_onnx_call(struct mgx_node *n, struct mgx_onnx_function *function) MGX_NODISCARD;
 
 // --- rules ---

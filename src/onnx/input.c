@@ -50,7 +50,7 @@ static enum mgx_status read_dim(struct mgx_onnx_import *import, struct mgx_wire 
         return mgx_wire_fail(&w, "Dimension", import->diag);
     if (!name.size || out->has_value)
         return MGX_OK;
-    return mgx_onnx_name(name, "the name of a dimension", &import->program->arena, &out->name,
+    return mgx_name_text(name, "the name of a dimension", &import->program->arena, &out->name,
                          import->diag);
 }
 
@@ -274,7 +274,7 @@ enum mgx_status mgx_onnx_read_type(struct mgx_onnx_import *import, struct mgx_wi
 
 // --- initialisers and inputs ---
 
-static enum mgx_status add_initializers(struct mgx_onnx_graph *g, struct mgx_onnx_messages list,
+static enum mgx_status add_initializers(struct mgx_onnx_graph *g, struct mgx_messages list,
                                         bool sparse)
 {
     enum { CHECK_EVERY = 64 };
@@ -302,7 +302,7 @@ static enum mgx_status add_input(struct mgx_onnx_graph *g, struct mgx_slice name
     struct mgx_onnx_import *import = g->import;
     const char *text;
     struct mgx_shape declared;
-    TRY(mgx_onnx_name(name, "the name of an input", &import->scratch, &text, import->diag));
+    TRY(mgx_name_text(name, "the name of an input", &import->scratch, &text, import->diag));
     if (!shape) {
         TRY(mgx_onnx_read_type(import, type, text, &declared));
         shape = &declared;

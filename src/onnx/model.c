@@ -59,7 +59,7 @@ enum mgx_status mgx_onnx_spend(struct mgx_onnx_import *import, size_t bytes, con
 
 // --- main graph ---
 
-static enum mgx_status find_results(struct mgx_onnx_graph *g, struct mgx_onnx_messages outputs,
+static enum mgx_status find_results(struct mgx_onnx_graph *g, struct mgx_messages outputs,
                                     struct mgx_ins **results)
 {
     for (int i = 0; i < outputs.count; i++) {
@@ -71,7 +71,7 @@ static enum mgx_status find_results(struct mgx_onnx_graph *g, struct mgx_onnx_me
     return MGX_OK;
 }
 
-static enum mgx_status add_results(struct mgx_onnx_graph *g, struct mgx_onnx_messages outputs)
+static enum mgx_status add_results(struct mgx_onnx_graph *g, struct mgx_messages outputs)
 {
     struct mgx_onnx_import *import = g->import;
     struct mgx_program *p = import->program;
@@ -84,7 +84,7 @@ static enum mgx_status add_results(struct mgx_onnx_graph *g, struct mgx_onnx_mes
         struct mgx_slice name;
         struct mgx_wire type;
         TRY(mgx_onnx_read_value(outputs.v[i], &name, &type, import->diag));
-        TRY(mgx_onnx_name(name, "the name of an output", &p->arena, &names[i], import->diag));
+        TRY(mgx_name_text(name, "the name of an output", &p->arena, &names[i], import->diag));
     }
     p->output_names = (struct mgx_strings){names, outputs.count};
     mgx_add_return(g->module, results, outputs.count);
@@ -129,7 +129,7 @@ enum mgx_status mgx_onnx_begin(struct mgx_onnx_import *import,
     mgx_fold_init(&import->fold, import->options.limit_bytes, import->options.limit_seconds);
     if (!import->options.limit_bytes)
         import->options.limit_bytes = DEFAULT_TENSOR_BYTES;
-    import->last_missing = &import->first_missing;
+    import->missing.arena = &import->arena;
     mgx_arena_init(&import->arena);
     mgx_arena_init(&import->scratch);
     import->scratch.limit = SCRATCH_BYTES; // a rule may ask for what the model's sizes say
@@ -141,7 +141,7 @@ void mgx_onnx_end(struct mgx_onnx_import *import)
     mgx_source_fini(&import->source);
     mgx_map_fini(&import->functions);
     mgx_fold_fini(&import->fold, import->program);
-    mgx_map_fini(&import->missing);
+    mgx_missing_fini(&import->missing);
     mgx_arena_fini(&import->scratch);
     mgx_arena_fini(&import->arena);
 }
@@ -170,7 +170,7 @@ static enum mgx_status import_parts(struct mgx_onnx_import *import)
 static enum mgx_status finish(struct mgx_onnx_import *import, enum mgx_status status,
                               struct mgx_program **out)
 {
-    if ((status == MGX_INVALID || status == MGX_UNSUPPORTED) && import->first_missing)
+    if ((status == MGX_INVALID || status == MGX_UNSUPPORTED) && import->missing.first)
         status = mgx_onnx_report_missing(import);
     if (status != MGX_OK && status != MGX_IO && import->source.bytes.p &&
         mgx_source_check(&import->source, NULL) != MGX_OK) {

@@ -7,29 +7,6 @@
 
 #include "base/sniff.h"
 
-enum { LONGEST_NAME = 65536 };
-
-// --- names ---
-
-enum mgx_status mgx_onnx_check_name(struct mgx_slice name, const char *what, struct mgx_diag *diag)
-{
-    if (name.size > LONGEST_NAME)
-        return mgx_fail(diag, MGX_LIMIT, "%s \"%.*s...\" is %zu bytes long, %d are allowed", what,
-                        40, name.text, name.size, LONGEST_NAME);
-    if (!mgx_utf8_valid(name.text, name.size))
-        return mgx_fail(diag, MGX_INVALID, "%s of %zu bytes is not valid UTF-8 text without NUL",
-                        what, name.size);
-    return MGX_OK;
-}
-
-enum mgx_status mgx_onnx_name(struct mgx_slice name, const char *what, struct mgx_arena *arena,
-                              const char **out, struct mgx_diag *diag)
-{
-    TRY(mgx_onnx_check_name(name, what, diag));
-    *out = mgx_arena_strndup(arena, name.size ? name.text : "", name.size);
-    return *out ? MGX_OK : mgx_fail_memory(diag);
-}
-
 bool mgx_onnx_is_standard(struct mgx_slice domain)
 {
     return !domain.size || mgx_slice_is(domain, "ai.onnx");
@@ -38,79 +15,6 @@ bool mgx_onnx_is_standard(struct mgx_slice domain)
 bool mgx_onnx_same_domain(struct mgx_slice a, struct mgx_slice b)
 {
     return mgx_slice_equal(a, b) || (mgx_onnx_is_standard(a) && mgx_onnx_is_standard(b));
-}
-
-// --- repeated fields: count, allocate, fill ---
-
-struct want {
-    uint32_t number;
-    struct mgx_onnx_messages *messages; // one of the two
-    struct mgx_onnx_names *names;
-    void *room;
-    int count, filled;
-};
-
-static struct want *find_want(struct want *wants, int count, uint32_t number)
-{
-    for (int i = 0; i < count; i++)
-        if (wants[i].number == number)
-            return &wants[i];
-    return NULL;
-}
-
-static enum mgx_status make_room(struct want *wants, int count, struct mgx_arena *arena,
-                                 struct mgx_diag *diag)
-{
-    for (int i = 0; i < count; i++) {
-        struct want *want = &wants[i];
-        const size_t each = want->names ? sizeof(struct mgx_slice) : sizeof(struct mgx_wire);
-        if (want->count && !(want->room = mgx_arena_array(arena, (size_t)want->count, each)))
-            return mgx_fail_memory(diag);
-        if (want->names)
-            *want->names = (struct mgx_onnx_names){want->room, want->count};
-        else
-            *want->messages = (struct mgx_onnx_messages){want->room, want->count};
-    }
-    return MGX_OK;
-}
-
-static void fill(struct want *want, const struct mgx_wire_field *f)
-{
-    if (want->filled == want->count)
-        return; // the bytes changed between the passes
-    if (want->names)
-        ((struct mgx_slice *)want->room)[want->filled] =
-            (struct mgx_slice){(const char *)f->data, f->size};
-    else
-        ((struct mgx_wire *)want->room)[want->filled] = mgx_wire_sub(f);
-    want->filled++;
-}
-
-static enum mgx_status collect(struct mgx_wire message, struct want *wants, int count,
-                               const char *what, struct mgx_arena *arena, struct mgx_diag *diag)
-{
-    struct mgx_wire_field f;
-    for (struct mgx_wire w = message; mgx_wire_next(&w, &f) || w.bad;) {
-        struct want *want = w.bad ? NULL : find_want(wants, count, f.number);
-        if (want && f.type != MGX_WIRE_BYTES)
-            w.bad = "a field that should be a message or text is a number";
-        if (want && want->count == INT_MAX)
-            w.bad = "a field is repeated more often than 2^31 times";
-        if (w.bad)
-            return mgx_wire_fail(&w, what, diag);
-        if (want)
-            want->count++;
-    }
-    TRY(make_room(wants, count, arena, diag));
-    for (struct mgx_wire w = message; mgx_wire_next(&w, &f);) {
-        struct want *want = find_want(wants, count, f.number);
-        if (want && f.type == MGX_WIRE_BYTES)
-            fill(want, &f);
-    }
-    for (int i = 0; i < count; i++)
-        if (wants[i].filled != wants[i].count)
-            return mgx_fail(diag, MGX_IO, "the file changed while it was read");
-    return MGX_OK;
 }
 
 // --- model ---
@@ -128,7 +32,7 @@ static enum mgx_status read_opset(struct mgx_wire w, struct mgx_onnx_opset *out,
     }
     if (w.bad)
         return mgx_wire_fail(&w, "OperatorSetIdProto", diag);
-    TRY(mgx_onnx_check_name(out->domain, "a domain name", diag));
+    TRY(mgx_name_check(out->domain, "a domain name", diag));
     const bool standard = mgx_onnx_is_standard(out->domain);
     if (out->version < 1 || out->version > INT32_MAX)
         return mgx_fail(diag, MGX_INVALID, "opset version %lld of domain \"%.*s\" is not valid",
@@ -141,7 +45,7 @@ static enum mgx_status read_opset(struct mgx_wire w, struct mgx_onnx_opset *out,
     return MGX_OK;
 }
 
-static enum mgx_status read_opsets(struct mgx_onnx_messages messages, struct mgx_arena *arena,
+static enum mgx_status read_opsets(struct mgx_messages messages, struct mgx_arena *arena,
                                    struct mgx_onnx_opsets *out, struct mgx_diag *diag)
 {
     enum { MANY = 1000 };
@@ -205,10 +109,10 @@ enum mgx_status mgx_onnx_read_model(struct mgx_wire message, struct mgx_arena *a
     if (w.bad)
         return fail_model(message, &w, out, diag);
     TRY(check_versions(out, diag));
-    struct mgx_onnx_messages opsets;
-    struct want wants[] = {{.number = 8, .messages = &opsets},
-                           {.number = 25, .messages = &out->functions}};
-    TRY(collect(message, wants, 2, "ModelProto", arena, diag));
+    struct mgx_messages opsets;
+    struct mgx_want wants[] = {{.number = 8, .messages = &opsets},
+                               {.number = 25, .messages = &out->functions}};
+    TRY(mgx_message_collect(message, wants, 2, "ModelProto", arena, diag));
     return read_opsets(opsets, arena, &out->opsets, diag);
 }
 
@@ -217,12 +121,12 @@ enum mgx_status mgx_onnx_read_model(struct mgx_wire message, struct mgx_arena *a
 enum mgx_status mgx_onnx_read_graph(struct mgx_wire w, struct mgx_arena *arena,
                                     struct mgx_onnx_graph_proto *out, struct mgx_diag *diag)
 {
-    struct want wants[] = {{.number = 1, .messages = &out->nodes},
-                           {.number = 5, .messages = &out->initializers},
-                           {.number = 15, .messages = &out->sparse},
-                           {.number = 11, .messages = &out->inputs},
-                           {.number = 12, .messages = &out->outputs}};
-    return collect(w, wants, 5, "GraphProto", arena, diag);
+    struct mgx_want wants[] = {{.number = 1, .messages = &out->nodes},
+                               {.number = 5, .messages = &out->initializers},
+                               {.number = 15, .messages = &out->sparse},
+                               {.number = 11, .messages = &out->inputs},
+                               {.number = 12, .messages = &out->outputs}};
+    return mgx_message_collect(w, wants, 5, "GraphProto", arena, diag);
 }
 
 enum mgx_status mgx_onnx_read_value(struct mgx_wire w, struct mgx_slice *name,
@@ -238,7 +142,7 @@ enum mgx_status mgx_onnx_read_value(struct mgx_wire w, struct mgx_slice *name,
             mgx_wire_once(&w, &f, type);
     }
     return w.bad ? mgx_wire_fail(&w, "ValueInfoProto", diag)
-                 : mgx_onnx_check_name(*name, "the name of an input or output", diag);
+                 : mgx_name_check(*name, "the name of an input or output", diag);
 }
 
 // --- function ---
@@ -260,15 +164,15 @@ enum mgx_status mgx_onnx_read_function(struct mgx_wire message, struct mgx_arena
     }
     if (w.bad)
         return mgx_wire_fail(&w, "FunctionProto", diag);
-    TRY(mgx_onnx_check_name(out->name, "the name of a function", diag));
-    TRY(mgx_onnx_check_name(out->domain, "the domain of a function", diag));
-    TRY(mgx_onnx_check_name(out->overload, "the overload of a function", diag));
-    struct mgx_onnx_messages opsets;
-    struct want wants[] = {
+    TRY(mgx_name_check(out->name, "the name of a function", diag));
+    TRY(mgx_name_check(out->domain, "the domain of a function", diag));
+    TRY(mgx_name_check(out->overload, "the overload of a function", diag));
+    struct mgx_messages opsets;
+    struct mgx_want wants[] = {
         {.number = 4, .names = &out->inputs},       {.number = 5, .names = &out->outputs},
         {.number = 6, .names = &out->attributes},   {.number = 7, .messages = &out->nodes},
         {.number = 11, .messages = &out->defaults}, {.number = 9, .messages = &opsets}};
-    TRY(collect(message, wants, 6, "FunctionProto", arena, diag));
+    TRY(mgx_message_collect(message, wants, 6, "FunctionProto", arena, diag));
     return read_opsets(opsets, arena, &out->opsets, diag);
 }
 
@@ -299,8 +203,8 @@ enum mgx_status mgx_onnx_read_attribute(struct mgx_wire w, struct mgx_onnx_attri
     }
     if (w.bad)
         return mgx_wire_fail(&w, "AttributeProto", diag);
-    TRY(mgx_onnx_check_name(out->name, "the name of an attribute", diag));
-    TRY(mgx_onnx_check_name(out->reference, "the name of a referenced attribute", diag));
+    TRY(mgx_name_check(out->name, "the name of an attribute", diag));
+    TRY(mgx_name_check(out->reference, "the name of a referenced attribute", diag));
     if (kind < 0 || kind > MGX_ONNX_TYPES)
         return mgx_fail(diag, MGX_INVALID, "attribute \"%.*s\" has unknown type %lld",
                         MGX_SLICE(out->name), (long long)kind);
@@ -336,7 +240,7 @@ static enum mgx_status refuse_duplicates(const struct mgx_onnx_attribute *list, 
     return MGX_OK;
 }
 
-static enum mgx_status read_attributes(struct mgx_onnx_messages messages, struct mgx_arena *arena,
+static enum mgx_status read_attributes(struct mgx_messages messages, struct mgx_arena *arena,
                                        struct mgx_onnx_node_proto *out, struct mgx_diag *diag)
 {
     struct mgx_onnx_attribute *list =
@@ -373,15 +277,15 @@ enum mgx_status mgx_onnx_read_node(struct mgx_wire message, struct mgx_arena *ar
     }
     if (w.bad)
         return mgx_wire_fail(&w, "NodeProto", diag);
-    TRY(mgx_onnx_check_name(out->name, "the name of a node", diag));
-    TRY(mgx_onnx_check_name(out->op_type, "an operator's name", diag));
-    TRY(mgx_onnx_check_name(out->domain, "a domain name", diag));
-    TRY(mgx_onnx_check_name(out->overload, "an overload name", diag));
-    struct mgx_onnx_messages attributes;
-    struct want wants[] = {{.number = 1, .names = &out->in},
-                           {.number = 2, .names = &out->out},
-                           {.number = 5, .messages = &attributes}};
-    TRY(collect(message, wants, 3, "NodeProto", arena, diag));
+    TRY(mgx_name_check(out->name, "the name of a node", diag));
+    TRY(mgx_name_check(out->op_type, "an operator's name", diag));
+    TRY(mgx_name_check(out->domain, "a domain name", diag));
+    TRY(mgx_name_check(out->overload, "an overload name", diag));
+    struct mgx_messages attributes;
+    struct mgx_want wants[] = {{.number = 1, .names = &out->in},
+                               {.number = 2, .names = &out->out},
+                               {.number = 5, .messages = &attributes}};
+    TRY(mgx_message_collect(message, wants, 3, "NodeProto", arena, diag));
     if (!attributes.count)
         return MGX_OK;
     return read_attributes(attributes, arena, out, diag);

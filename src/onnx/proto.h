@@ -2,26 +2,13 @@
 // The messages of an ONNX file, read on demand: a struct here holds slices of the file and lists of
 // slices; what is inside them is read when it is needed.
 //
-// Holds: lists lie in the arena that was handed in, names are checked (UTF-8, no NUL, at most
-// 64 KiB) when they are used, unknown fields are ignored. Cost: two passes over a message's own
-// fields, never into its children.
+// Holds: what message.h says of lists and names; unknown fields are ignored.
 #pragma once
 
-#include "base/arena.h"
-#include "import/wire.h"
+#include "import/message.h"
 
 // Newest versions this importer was written for.
 enum { MGX_ONNX_IR_MAX = 14, MGX_ONNX_OPSET_MAX = 28 };
-
-struct mgx_onnx_messages {
-    const struct mgx_wire *v;
-    int count;
-};
-
-struct mgx_onnx_names {
-    const struct mgx_slice *v;
-    int count;
-};
 
 struct mgx_onnx_opset {
     struct mgx_slice domain;
@@ -37,18 +24,18 @@ struct mgx_onnx_model {
     int64_t ir_version;
     struct mgx_onnx_opsets opsets;
     struct mgx_wire graph;
-    struct mgx_onnx_messages functions;
+    struct mgx_messages functions;
 };
 
 struct mgx_onnx_graph_proto {
-    struct mgx_onnx_messages nodes, initializers, sparse, inputs, outputs;
+    struct mgx_messages nodes, initializers, sparse, inputs, outputs;
 };
 
 struct mgx_onnx_function_proto {
     struct mgx_slice name, domain, overload;
-    struct mgx_onnx_names inputs, outputs, attributes;
-    struct mgx_onnx_messages defaults; // attributes with a value of their own
-    struct mgx_onnx_messages nodes;
+    struct mgx_names inputs, outputs, attributes;
+    struct mgx_messages defaults; // attributes with a value of their own
+    struct mgx_messages nodes;
     struct mgx_onnx_opsets opsets;
 };
 
@@ -83,7 +70,7 @@ struct mgx_onnx_attribute {
 
 struct mgx_onnx_node_proto {
     struct mgx_slice name, op_type, domain, overload;
-    struct mgx_onnx_names in, out;
+    struct mgx_names in, out;
     const struct mgx_onnx_attribute *attributes;
     int attribute_count;
     bool has_graphs; // some attribute is a graph
@@ -109,20 +96,6 @@ enum mgx_status mgx_onnx_read_value(struct mgx_wire w, struct mgx_slice *name,
                                     struct mgx_wire *type, struct mgx_diag *diag) MGX_NODISCARD;
 // The graphs of an attribute (field g, or each of graphs): calls for message number i = 0, 1, ...
 bool mgx_onnx_attribute_graph(const struct mgx_onnx_attribute *a, int i, struct mgx_wire *out);
-
-// A name as text in the arena; refuses what cannot be one. `what` says whose it is.
-enum mgx_status mgx_onnx_name(struct mgx_slice name, const char *what, struct mgx_arena *arena,
-                              const char **out, struct mgx_diag *diag) MGX_NODISCARD;
-enum mgx_status mgx_onnx_check_name(struct mgx_slice name, const char *what,
-                                    struct mgx_diag *diag) MGX_NODISCARD;
-
-static inline bool mgx_slice_equal(struct mgx_slice a, struct mgx_slice b)
-{
-    return a.size == b.size && (!a.size || __builtin_memcmp(a.text, b.text, a.size) == 0);
-}
-
-// For printf("%.*s"): a name in a message, cut to a bearable length.
-#define MGX_SLICE(s) ((int)((s).size < 120 ? (s).size : 120)), ((s).text ? (s).text : "")
 
 // "" and "ai.onnx" are the same domain.
 bool mgx_onnx_same_domain(struct mgx_slice a, struct mgx_slice b);

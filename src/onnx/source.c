@@ -37,7 +37,7 @@ struct place { // what the entries say
     struct mgx_slice location, offset, length, checksum;
 };
 
-static enum mgx_status read_place(const struct mgx_onnx_messages *entries, struct place *out,
+static enum mgx_status read_place(const struct mgx_messages *entries, struct place *out,
                                   struct mgx_diag *diag)
 {
     *out = (struct place){0};
@@ -61,7 +61,7 @@ static enum mgx_status read_place(const struct mgx_onnx_messages *entries, struc
 }
 
 enum mgx_status mgx_onnx_external(struct mgx_onnx_import *import,
-                                  const struct mgx_onnx_messages *entries, size_t need,
+                                  const struct mgx_messages *entries, size_t need,
                                   struct mgx_region *out)
 {
     struct place place;

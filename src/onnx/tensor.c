@@ -141,7 +141,7 @@ static enum mgx_status read_header(struct mgx_wire w, struct header *h, struct m
         }
     }
     return w.bad ? mgx_wire_fail(&w, "TensorProto", diag)
-                 : mgx_onnx_check_name(h->name, "the name of a tensor", diag);
+                 : mgx_name_check(h->name, "the name of a tensor", diag);
 }
 
 static enum mgx_status check_header(const struct header *h, struct mgx_shape *shape,
@@ -238,7 +238,7 @@ static enum mgx_status external(struct mgx_onnx_import *import, const struct hea
             return mgx_fail(import->diag, MGX_INVALID, "more than %d external data entries", MANY);
         entries[count++] = mgx_wire_sub(&f);
     }
-    const struct mgx_onnx_messages list = {entries, count};
+    const struct mgx_messages list = {entries, count};
     return mgx_onnx_external(import, &list, raw_size(shape), raw);
 }
 

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// Operators that cannot be imported. A walk goes on past one, so that one failure lists all of them
+// instead of the first.
+#pragma once
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "import/message.h"
+
+struct mgx_missing_row { // an operator and a reason, and where it was met first
+    const char *what, *node, *why;
+    int64_t count;
+    struct mgx_missing_row *next;
+};
+
+struct mgx_missing {
+    struct mgx_arena *arena; // of the rows
+    struct mgx_map rows;     // text -> struct mgx_missing_row *
+    struct mgx_missing_row *first, *last;
+};
+
+// Counts an operator `what` that cannot be imported; of `why` the first line counts.
+enum mgx_status mgx_missing_add(struct mgx_missing *m, const char *what, const char *why,
+                                struct mgx_slice node, struct mgx_diag *diag) MGX_NODISCARD;
+// One failure that lists them all with a last line `hint` (NULL: none), or MGX_OK.
+enum mgx_status mgx_missing_report(const struct mgx_missing *m, const char *hint,
+                                   struct mgx_diag *diag) MGX_NODISCARD;
+void mgx_missing_fini(struct mgx_missing *m);
