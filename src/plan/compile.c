@@ -13,6 +13,7 @@
 #include "plan/context.h"
 #include "plan/join.h"
 #include "plan/layout.h"
+#include "plan/record.h"
 
 // --- the program's last changes ---
 
@@ -172,7 +173,7 @@ static enum mgx_status build(struct mgx_build *b, struct mgx_diag *diag)
     if (plan->machine->target->finish)
         TRY(plan->machine->target->finish(plan, diag));
     resolve(plan);
-    return MGX_OK;
+    return mgx_plan_build_stretches(plan, diag);
 }
 
 // A cache that cannot be written is no reason to fail: explain says so.

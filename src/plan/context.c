@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "plan/record.h"
 
 // 4 KiB on top: kernels may read (never write) a vector beyond the end of a value.
 static void *allocate_host(size_t bytes)
@@ -50,6 +51,7 @@ void mgx_context_destroy(struct mgx_context *x)
         return;
     const struct mgx_memory *memory = x->plan->machine->memory;
     assert(!x->busy);
+    mgx_plan_drop_recordings(x);
     if (memory)
         memory->queue_destroy(x->queue);
     for (int i = 0; x->results && i < x->plan->result_count; i++)

@@ -53,10 +53,20 @@ struct mgx_plan_target {
     void (*explain)(const struct mgx_plan_machine *machine, struct mgx_str *out);
 };
 
+// What keeps work instead of running it (plan/record.h). Between begin and end the queue takes what
+// it is given and does nothing; `end` hands it out as a graph, or fails and loses it.
+struct mgx_plan_recorder {
+    enum mgx_status (*begin)(struct mgx_queue *queue, struct mgx_diag *diag);
+    enum mgx_status (*end)(struct mgx_queue *queue, void **graph, struct mgx_diag *diag);
+    enum mgx_status (*play)(struct mgx_queue *queue, void *graph, struct mgx_diag *diag);
+    void (*drop)(const struct mgx_plan_machine *machine, void *graph); // nothing plays it
+};
+
 struct mgx_plan_machine { // first member of the target's own
     const struct mgx_plan_target *target;
-    const struct mgx_memory *memory; // NULL: the host's
-    int threads;                     // that `spread` uses, at least 1
+    const struct mgx_memory *memory;          // NULL: the host's
+    const struct mgx_plan_recorder *recorder; // NULL: every step is given to the queue in every run
+    int threads;                              // that `spread` uses, at least 1
 };
 
 // spread, or a loop.

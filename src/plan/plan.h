@@ -16,6 +16,8 @@
 #include "plan/late.h"
 #include "plan/value.h"
 
+struct mgx_plan_stretch;
+
 struct mgx_plan_step {
     const struct mgx_plan_kernel *kernel;
     const struct mgx_ins *ins;
@@ -58,6 +60,8 @@ struct mgx_plan {
     struct mgx_plan_step *steps;
     int step_count;
     int dynamic_count, max_in;
+    struct mgx_plan_stretch *stretches; // in order of steps (record.h)
+    int stretch_count;
     struct mgx_plan_block block[MGX_PLAN_SIDES];
     struct mgx_plan_result *results;
     int result_count;

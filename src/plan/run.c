@@ -10,6 +10,7 @@
 #include "base/cancel.h"
 #include "op/op.h"
 #include "plan/context.h"
+#include "plan/record.h"
 
 static enum mgx_status run_step(struct mgx_context *x, const struct mgx_plan_step *step,
                                 struct mgx_diag *diag)
@@ -68,11 +69,11 @@ static enum mgx_status trace(struct mgx_context *x, const struct mgx_plan_step *
     return status;
 }
 
-static enum mgx_status run_steps(struct mgx_context *x, struct mgx_run *run, struct mgx_diag *diag)
+static enum mgx_status run_steps(struct mgx_context *x, struct mgx_run *run, int first, int last,
+                                 struct mgx_diag *diag)
 {
-    const struct mgx_plan *plan = x->plan;
-    for (int s = 0; s < plan->step_count; s++) {
-        const struct mgx_plan_step *step = &plan->steps[s];
+    for (int s = first; s <= last; s++) {
+        const struct mgx_plan_step *step = &x->plan->steps[s];
         enum mgx_status status = run_step(x, step, diag);
         if (status == MGX_OK)
             status = mgx_cancel_check(diag);
@@ -84,6 +85,35 @@ static enum mgx_status run_steps(struct mgx_context *x, struct mgx_run *run, str
         }
     }
     return MGX_OK;
+}
+
+static enum mgx_status run_stretch(struct mgx_context *x, struct mgx_run *run, int number,
+                                   struct mgx_diag *diag)
+{
+    const struct mgx_plan_stretch *s = &x->plan->stretches[number];
+    enum mgx_plan_played what;
+    TRY(mgx_plan_play(x, number, &what, diag));
+    if (what == MGX_PLAN_RECORD) {
+        struct mgx_diag quiet = {.status = MGX_OK};
+        const bool failed = run_steps(x, run, s->first, s->last, &quiet) != MGX_OK;
+        if (mgx_plan_recorded(x, number, failed))
+            what = MGX_PLAN_PLAYED;
+    }
+    return what == MGX_PLAN_PLAYED ? mgx_cancel_check(diag)
+                                   : run_steps(x, run, s->first, s->last, diag);
+}
+
+// Whoever traces sees every step.
+static enum mgx_status run_all(struct mgx_context *x, struct mgx_run *run, struct mgx_diag *diag)
+{
+    const struct mgx_plan *plan = x->plan;
+    int next = 0;
+    for (int i = 0; i < plan->stretch_count && !run->trace; i++) {
+        TRY(run_steps(x, run, next, plan->stretches[i].first - 1, diag));
+        TRY(run_stretch(x, run, i, diag));
+        next = plan->stretches[i].last + 1;
+    }
+    return run_steps(x, run, next, plan->step_count - 1, diag);
 }
 
 // --- results ---
@@ -182,7 +212,7 @@ static enum mgx_status run_in(struct mgx_context *x, struct mgx_run *run, struct
     if (x->plan->machine->memory)
         TRY(check_sides(x, diag));
     TRY(prepare_results(x, diag));
-    TRY(run_steps(x, run, diag));
+    TRY(run_all(x, run, diag));
     TRY(mgx_context_wait(x, diag));
     return hand_out(x, run, diag);
 }

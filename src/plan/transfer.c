@@ -30,6 +30,11 @@ static enum mgx_status run_out(const struct mgx_plan_step *step, const struct mg
 static const struct mgx_plan_kernel copy_in = {.name = "copy_in", .run = run_in};
 static const struct mgx_plan_kernel copy_out = {.name = "copy_out", .run = run_out};
 
+bool mgx_plan_is_transfer(const struct mgx_plan_step *step)
+{
+    return step->kernel == &copy_in || step->kernel == &copy_out;
+}
+
 enum mgx_status mgx_plan_build_transfer(struct mgx_build *b, const struct mgx_ins *ins,
                                         struct mgx_plan_value *from, struct mgx_plan_value *to,
                                         struct mgx_diag *diag)

@@ -9,5 +9,7 @@ enum mgx_status mgx_plan_build_transfer(struct mgx_build *b, const struct mgx_in
                                         struct mgx_plan_value *from, struct mgx_plan_value *to,
                                         struct mgx_diag *diag) MGX_NODISCARD;
 
+bool mgx_plan_is_transfer(const struct mgx_plan_step *step);
+
 // Copies between layouts on the host, for machines whose own copy works elsewhere.
 extern const struct mgx_plan_kernel mgx_plan_host_copy;

@@ -37,6 +37,8 @@ enum mgx_status far_submit(struct mgx_queue *queue, far_work work, const void *a
                            size_t size, struct mgx_diag *diag) MGX_NODISCARD;
 struct mgx_queue *far_queue_create(const struct mgx_memory *m);
 void far_queue_destroy(struct mgx_queue *queue);
+extern const struct mgx_plan_recorder far_recorder; // keeps commands and gives them again
+extern int far_recordings;                          // live ones
 enum mgx_status far_queue_wait(struct mgx_queue *queue, struct mgx_diag *diag) MGX_NODISCARD;
 
 extern const struct mgx_plan_kernel *const far_kernels[];

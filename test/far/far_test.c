@@ -10,6 +10,7 @@
 #include "check.h"
 #include "op/op.h"
 #include "plan/plan.h"
+#include "plan/record.h"
 #include "targets/target.h"
 
 enum { SIDE = 8, ELEMENTS = SIDE * SIDE };
@@ -218,6 +219,61 @@ CASE(several_runs_on_several_queues)
     CHECK_INT(far_memory_live(), 0);
 }
 
+// --- recordings ---
+
+// Inputs at several addresses, in turns, with other values in every round: what is played reads
+// these addresses and gives what is there now.
+CASE(recorded_steps_are_played)
+{
+    enum { SETS = MGX_PLAN_RECORDINGS + 3, ROUNDS = 4 };
+    struct mgx_program *p = compile(MIXED, &far_target, false);
+    struct mgx_tensor in[2] = {square(0), square(7)}, ref[2] = {{.data = NULL}};
+    struct mgx_named_tensor named[SETS][2];
+    struct mgx_ins *params[2];
+    struct mgx_diag diag = {0};
+    CHECK(p != NULL);
+    memset(named, 0, sizeof named);
+    CHECK_INT(mgx_module_parameters(mgx_program_main(p), params, 2), 2);
+    for (int i = 0; i < ROUNDS * SETS; i++) {
+        struct mgx_named_tensor *args = named[i % SETS];
+        struct mgx_tensor out[2] = {{.data = NULL}}, host[2] = {{.data = NULL}};
+        struct mgx_run run = {.params = args, .param_count = 2, .results = out, .result_count = 2};
+        const int sets = i < 2 * SETS ? SETS : 3; // first more than are kept, then few
+        args = named[i % sets];
+        run.params = args;
+        for (int k = 0; k < 2; k++)
+            mgx_tensor_generate(&in[k], (uint64_t)(2 * i + k));
+        for (int k = 0; k < 2; k++) {
+            struct mgx_tensor again = {.data = NULL};
+            args[k].name = mgx_parameter_name(params[k]);
+            CHECK_OK(far_upload(&in[k], &again, &diag), diag);
+            if (args[k].tensor.data) // other values, at the address it has
+                memcpy(far_look(args[k].tensor.data), far_look(again.data),
+                       sizeof(float[ELEMENTS]));
+            else
+                args[k].tensor = mgx_tensor_share(&again);
+            mgx_tensor_release(&again);
+        }
+        CHECK(expect(MIXED, in, 2, ref));
+        CHECK_OK(mgx_program_run(p, &run, &diag), diag);
+        for (int k = 0; k < 2; k++) {
+            CHECK_OK(far_fetch(&out[k], &host[k], &diag), diag);
+            CHECK(mgx_tensor_equal(&host[k], &ref[k], false));
+        }
+        release(out, 2);
+        release(host, 2);
+        release(ref, 2);
+    }
+    CHECK(far_recordings > 0);
+    for (int i = 0; i < SETS; i++)
+        for (int k = 0; k < 2; k++)
+            mgx_tensor_release(&named[i][k].tensor);
+    release(in, 2);
+    mgx_program_destroy(p);
+    CHECK_INT(far_recordings, 0);
+    CHECK_INT(far_memory_live(), 0);
+}
+
 // --- results ---
 
 CASE(results_outlive_the_program)
@@ -366,6 +422,7 @@ CASE(traces_see_values_on_the_host)
 
 TEST_MAIN(ROW(both_sides_work_together) ROW(the_host_cannot_touch_far_memory)
               ROW(few_kernels_and_the_shared_fusions) ROW(several_runs_on_several_queues)
-                  ROW(results_outlive_the_program) ROW(results_go_where_the_caller_wants_them)
-                      ROW(one_program_on_two_targets) ROW(parameters_on_the_wrong_side_are_refused)
-                          ROW(no_memory_left) ROW(traces_see_values_on_the_host))
+                  ROW(recorded_steps_are_played) ROW(results_outlive_the_program)
+                      ROW(results_go_where_the_caller_wants_them) ROW(one_program_on_two_targets)
+                          ROW(parameters_on_the_wrong_side_are_refused) ROW(no_memory_left)
+                              ROW(traces_see_values_on_the_host))

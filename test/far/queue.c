@@ -2,6 +2,8 @@
 // A queue with a thread of its own; see far.h.
 #include "far/far.h"
 
+#include "plan/machine.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -14,6 +16,12 @@ struct command {
     _Alignas(16) char arguments[];
 };
 
+struct recording { // commands in order
+    struct command **v;
+    size_t *sizes;
+    int count;
+};
+
 struct mgx_queue {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -23,6 +31,8 @@ struct mgx_queue {
     bool awaited; // somebody waits
     bool running; // a command is out of the list and not done
     bool over;
+    bool records; // commands are kept in `recording` and not run
+    struct recording *recording;
     unsigned count;
     struct mgx_diag diag; // of the first command that failed since the last wait
 };
@@ -97,6 +107,72 @@ void far_queue_destroy(struct mgx_queue *q)
     free(q);
 }
 
+// --- recordings ---
+
+int far_recordings;
+
+static enum mgx_status keep(struct recording *r, struct command *c, size_t size,
+                            struct mgx_diag *diag)
+{
+    struct command **v = reallocarray(r->v, (size_t)r->count + 1, sizeof *v);
+    r->v = v ? v : r->v;
+    size_t *sizes = reallocarray(r->sizes, (size_t)r->count + 1, sizeof *sizes);
+    r->sizes = sizes ? sizes : r->sizes;
+    if (!v || !sizes) {
+        free(c);
+        return mgx_fail_memory(diag);
+    }
+    r->v[r->count] = c;
+    r->sizes[r->count++] = size;
+    return MGX_OK;
+}
+
+static void drop(const struct mgx_plan_machine *machine, void *graph)
+{
+    struct recording *r = graph;
+    (void)machine;
+    for (int i = 0; i < r->count; i++)
+        free(r->v[i]);
+    free(r->v);
+    free(r->sizes);
+    free(r);
+    __atomic_fetch_sub(&far_recordings, 1, __ATOMIC_SEQ_CST);
+}
+
+static enum mgx_status begin(struct mgx_queue *q, struct mgx_diag *diag)
+{
+    if (q->records)
+        abort(); // begun twice
+    q->recording = calloc(1, sizeof *q->recording);
+    if (!q->recording)
+        return mgx_fail_memory(diag);
+    __atomic_fetch_add(&far_recordings, 1, __ATOMIC_SEQ_CST);
+    q->records = true;
+    return MGX_OK;
+}
+
+static enum mgx_status end(struct mgx_queue *q, void **graph, struct mgx_diag *diag)
+{
+    (void)diag;
+    if (!q->records)
+        abort(); // nothing was begun
+    q->records = false;
+    *graph = q->recording;
+    return MGX_OK;
+}
+
+static enum mgx_status play(struct mgx_queue *q, void *graph, struct mgx_diag *diag)
+{
+    const struct recording *r = graph;
+    for (int i = 0; i < r->count; i++)
+        TRY(far_submit(q, r->v[i]->work, r->v[i]->arguments, r->sizes[i], diag));
+    return MGX_OK;
+}
+
+const struct mgx_plan_recorder far_recorder = {begin, end, play, drop};
+
+// --- work ---
+
 enum mgx_status far_submit(struct mgx_queue *q, far_work fn, const void *arguments, size_t size,
                            struct mgx_diag *diag)
 {
@@ -105,6 +181,8 @@ enum mgx_status far_submit(struct mgx_queue *q, far_work fn, const void *argumen
         return mgx_fail_memory(diag);
     c->work = fn;
     memcpy(c->arguments, arguments, size);
+    if (q->records)
+        return keep(q->recording, c, size, diag);
     pthread_mutex_lock(&q->lock);
     *(q->last ? &q->last->next : &q->first) = c;
     q->last = c;

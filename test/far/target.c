@@ -54,7 +54,8 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_o
     struct mgx_plan_machine *machine = calloc(1, sizeof *machine);
     if (!machine)
         return mgx_fail_memory(diag);
-    *machine = (struct mgx_plan_machine){.target = &brings, .memory = &far_memory, .threads = 1};
+    *machine = (struct mgx_plan_machine){
+        .target = &brings, .memory = &far_memory, .recorder = &far_recorder, .threads = 1};
     return mgx_plan_compile(p, machine, &settings, diag);
 }
 

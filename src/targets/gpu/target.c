@@ -63,6 +63,8 @@ static enum mgx_status create_machine(const struct mgx_compile_options *options,
         return status;
     }
     m->base.memory = &m->memory->base;
+    if (m->device->properties.features & GPU_GRAPHS)
+        m->base.recorder = &gpu_recorder;
     m->code =
         (struct gpu_code){.device = m->device,
                           .folder = options->kernel_folder,

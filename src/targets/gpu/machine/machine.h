@@ -29,5 +29,8 @@ static inline struct gpu_machine *gpu_machine(const struct mgx_plan_machine *m)
 // NULL when out of memory.
 struct gpu_memory *gpu_memory_of(struct gpu_device *device);
 
+// Runs kept as graphs of the device, where it has them.
+extern const struct mgx_plan_recorder gpu_recorder;
+
 // The stream behind a queue.
 void *gpu_queue_stream(struct mgx_queue *queue);

@@ -100,3 +100,28 @@ struct gpu_memory *gpu_memory_of(struct gpu_device *device)
     pthread_mutex_unlock(&lock);
     return found;
 }
+
+// --- recordings ---
+
+static enum mgx_status record_begin(struct mgx_queue *q, struct mgx_diag *diag)
+{
+    return q->device->api->capture_begin(q->device, q->stream, diag);
+}
+
+static enum mgx_status record_end(struct mgx_queue *q, void **graph, struct mgx_diag *diag)
+{
+    return q->device->api->capture_end(q->device, q->stream, graph, diag);
+}
+
+static enum mgx_status record_play(struct mgx_queue *q, void *graph, struct mgx_diag *diag)
+{
+    return q->device->api->graph_launch(q->device, graph, q->stream, diag);
+}
+
+static void record_drop(const struct mgx_plan_machine *machine, void *graph)
+{
+    struct gpu_device *d = gpu_machine(machine)->device;
+    d->api->graph_destroy(d, graph);
+}
+
+const struct mgx_plan_recorder gpu_recorder = {record_begin, record_end, record_play, record_drop};
