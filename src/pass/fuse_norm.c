@@ -4,6 +4,8 @@
 //     ((x - mean(x)) / sqrt(mean((x - mean(x))^2) + e)) * scale + shift  =>  group[tag=layer_norm]
 //     x / sqrt(mean(x^2) + e) * scale                                    =>  group[tag=rms_norm]
 //
+// An epsilon that 16 bits have made 0 is not there.
+//
 // A group's body holds the instructions as they were, so the reference can run it, and so does
 // every target whose kernels decline.
 #include <assert.h>
@@ -25,11 +27,20 @@ static const char *const norm_forms[] = {
     "div(d:sub(x, a:multibroadcast(m:reduce_mean(x))), "
     "b:multibroadcast(r:sqrt(s:add(v:reduce_mean(q:sqdiff(x, a)), "
     "e#))))",
+    "mul(d:sub(x, a:multibroadcast(m:reduce_mean(x))), "
+    "b:multibroadcast(r:rsqrt(v:reduce_mean(q:mul(d, d)))))",
+    "mul(d:sub(x, a:multibroadcast(m:reduce_mean(x))), "
+    "b:multibroadcast(r:rsqrt(v:reduce_mean(q:sqdiff(x, a)))))",
+    "div(d:sub(x, a:multibroadcast(m:reduce_mean(x))), "
+    "b:multibroadcast(r:sqrt(v:reduce_mean(q:mul(d, d)))))",
+    "div(d:sub(x, a:multibroadcast(m:reduce_mean(x))), "
+    "b:multibroadcast(r:sqrt(v:reduce_mean(q:sqdiff(x, a)))))",
     "mul(x, b:multibroadcast(r:rsqrt(s:add(v:reduce_mean(q:mul(x, x)), e#))))",
     "div(x, b:multibroadcast(r:sqrt(s:add(v:reduce_mean(q:mul(x, x)), e#))))",
+    "div(x, b:multibroadcast(r:sqrt(v:reduce_mean(q:mul(x, x)))))",
 };
 
-enum { RMS_FORM = 4 }; // the first without a mean
+enum { RMS_FORM = 8 }; // the first without a mean
 enum { NORM_FORMS = sizeof norm_forms / sizeof *norm_forms };
 
 // The first of the axes that are reduced, when those are all from there to the last; else -1.
@@ -108,7 +119,8 @@ static enum mgx_status fuse_norms(struct mgx_pass_call *c, struct mgx_module *m)
             continue;
         struct mgx_region region = {.count = 0};
         for (const char *letter = rms ? "qvsrb" : "madqvsrb"; *letter; letter++)
-            mgx_region_add(&region, mgx_var(&match, *letter));
+            if (mgx_var(&match, *letter))
+                mgx_region_add(&region, mgx_var(&match, *letter));
         mgx_region_add(&region, ins);
         struct mgx_region longer = region;
         struct mgx_ins *last = extend(&longer, ins, first);

@@ -62,7 +62,7 @@ static bool is_broadcast(const struct mgx_op *op)
 // Constant, but not made a literal.
 static bool stays(const struct mgx_ins *ins)
 {
-    return is_broadcast(ins->op) || mgx_is_joined(ins);
+    return is_broadcast(ins->op) || mgx_is_joined(ins) || mgx_is_widened(ins);
 }
 
 static bool is_number(const struct mgx_shape *s)

@@ -65,25 +65,20 @@ static bool only_weights(const struct mgx_ins *ins, int depth)
     return ins->uses != NULL;
 }
 
+// Writes all pieces where they belong, in `to`'s order of memory.
+static void write_pieces(const struct mgx_ins *ins, const struct mgx_tensor *to);
+
 static enum mgx_status make_literal(struct mgx_ins *ins, struct mgx_diag *diag)
 {
-    struct mgx_arena arena;
-    struct mgx_eval eval = {.strings = &arena};
+    const struct mgx_shape packed =
+        mgx_shape_make(ins->shape.type, ins->shape.rank, ins->shape.lens);
     struct mgx_tensor whole = {0};
-    mgx_arena_init(&arena);
-    const struct mgx_tensor **in = MGX_NEW_ARRAY(&arena, const struct mgx_tensor *, ins->in_count);
-    enum mgx_status status = in ? MGX_OK : mgx_fail_memory(diag);
-    for (int i = 0; in && i < ins->in_count; i++)
-        in[i] = ins->in[i]->literal;
-    if (status == MGX_OK)
-        status = mgx_eval_op(&eval, ins->op, ins->attr, in, ins->in_count, NULL, 0, &ins->shape,
-                             &whole, diag);
-    struct mgx_ins *literal = status == MGX_OK ? mgx_add_literal(ins->owner, &whole) : NULL;
+    TRY(mgx_tensor_create(&whole, &packed, diag));
+    write_pieces(ins, &whole);
+    struct mgx_ins *literal = mgx_add_literal(ins->owner, &whole);
     if (literal)
         mgx_replace(ins, literal);
     mgx_tensor_release(&whole);
-    mgx_arena_fini(&arena);
-    TRY(status);
     return mgx_program_status(literal ? literal->owner->program : ins->owner->program, diag);
 }
 
@@ -143,6 +138,76 @@ static struct mgx_plan_join *find(const struct mgx_plan_store *store, const void
     return NULL;
 }
 
+static void forget(const struct mgx_tensor *t)
+{
+    mgx_file_forget_at(t->data, (size_t)mgx_shape_space(&t->shape) * mgx_type_size(t->shape.type));
+}
+
+// Halves and bfloat16 to floats, side by side in both: exact. A half's exponent is 112 less than a
+// float's, which a multiplication puts right for subnormal numbers too; what is infinite or NaN has
+// the largest exponent of either.
+static void widen(enum mgx_type type, const uint16_t *x, float *y, int64_t count)
+{
+    for (int64_t i = 0; i < count && type == MGX_BF16; i++) {
+        const uint32_t bits = (uint32_t)x[i] << 16;
+        memcpy(&y[i], &bits, sizeof bits);
+    }
+    for (int64_t i = 0; i < count && type == MGX_HALF; i++) {
+        uint32_t bits = (uint32_t)(x[i] & 0x7fff) << 13;
+        const uint32_t special = (x[i] & 0x7c00) == 0x7c00 ? 0x7f800000u : 0;
+        float v;
+        memcpy(&v, &bits, sizeof v);
+        v *= 0x1p112f;
+        memcpy(&bits, &v, sizeof bits);
+        bits |= special | (uint32_t)(x[i] & 0x8000) << 16;
+        memcpy(&y[i], &bits, sizeof bits);
+    }
+}
+
+static bool lie_alike(const struct mgx_shape *a, const struct mgx_shape *b)
+{
+    for (int i = 0; i < a->rank; i++)
+        if (a->lens[i] != 1 && a->strides[i] != b->strides[i])
+            return false;
+    return mgx_shape_space(a) == mgx_shape_elements(a);
+}
+
+static void write_piece(const struct mgx_ins *piece, const struct mgx_tensor *to)
+{
+    const struct mgx_tensor *from = piece->literal ? piece->literal : piece->in[0]->literal;
+    const enum mgx_type type = from->shape.type;
+    const int64_t count = mgx_shape_elements(&from->shape);
+    const bool misplaced = (uintptr_t)from->data % sizeof(uint16_t) != 0;
+    if (piece->literal)
+        mgx_tensor_copy(from, (struct mgx_tensor *)to);
+    else if (lie_alike(&from->shape, &to->shape) && !misplaced)
+        widen(type, from->data, to->data, count);
+    else
+        for (int64_t i = 0; i < count; i++)
+            mgx_store_double(MGX_FLOAT, to->data, mgx_shape_index(&to->shape, i),
+                             mgx_load_double(type, from->data, mgx_shape_index(&from->shape, i)));
+    forget(from);
+}
+
+static void write_pieces(const struct mgx_ins *ins, const struct mgx_tensor *to)
+{
+    if (ins->op != &mgx_op_concat) {
+        write_piece(ins, to);
+        return;
+    }
+    int64_t axis = mgx_ins_int(ins, "axis"), at = 0;
+    axis += axis < 0 ? to->shape.rank : 0;
+    const int64_t step = to->shape.strides[axis] * (int64_t)mgx_type_size(to->shape.type);
+    for (int i = 0; i < ins->in_count; i++) {
+        struct mgx_shape slice = ins->in[i]->shape;
+        memcpy(slice.strides, to->shape.strides, sizeof slice.strides);
+        const struct mgx_tensor part =
+            mgx_tensor_borrow(&slice, (unsigned char *)to->data + at * step);
+        write_piece(ins->in[i], &part);
+        at += slice.lens[axis];
+    }
+}
+
 void mgx_plan_join_fill(struct mgx_plan_store *store, const void *data, bool keep)
 {
     struct mgx_plan_join *j = find(store, data);
@@ -151,19 +216,8 @@ void mgx_plan_join_fill(struct mgx_plan_store *store, const void *data, bool kee
     j->kept |= keep;
     if (j->full)
         return;
-    int64_t axis = mgx_ins_int(j->ins, "axis"), at = 0;
-    axis += axis < 0 ? j->shape.rank : 0;
-    const int64_t step = j->shape.strides[axis] * (int64_t)mgx_type_size(j->shape.type);
-    for (int i = 0; i < j->ins->in_count; i++) {
-        const struct mgx_tensor *from = j->ins->in[i]->literal;
-        struct mgx_shape slice = from->shape;
-        memcpy(slice.strides, j->shape.strides, sizeof slice.strides);
-        struct mgx_tensor to = mgx_tensor_borrow(&slice, j->data + at * step);
-        mgx_tensor_copy(from, &to);
-        at += from->shape.lens[axis];
-        mgx_file_forget_at(from->data,
-                           (size_t)mgx_shape_space(&from->shape) * mgx_type_size(from->shape.type));
-    }
+    const struct mgx_tensor whole = mgx_tensor_borrow(&j->shape, j->data);
+    write_pieces(j->ins, &whole);
     j->full = true;
 }
 

@@ -70,12 +70,28 @@ bool mgx_is_joined(const struct mgx_ins *ins)
            mgx_type_is_number(ins->shape.type) && mgx_shape_bytes(&ins->shape) >= LARGE;
 }
 
+static bool widens(const struct mgx_ins *ins)
+{
+    if (ins->op != &mgx_op_convert || ins->shape.type != MGX_FLOAT || !ins->in[0]->literal)
+        return false;
+    const enum mgx_type from = ins->in[0]->shape.type;
+    return from == MGX_HALF || from == MGX_BF16;
+}
+
+bool mgx_is_widened(const struct mgx_ins *ins)
+{
+    enum { LARGE = 64 << 10 };
+    return widens(ins) && mgx_shape_is_static(&ins->shape) && mgx_shape_bytes(&ins->shape) >= LARGE;
+}
+
 bool mgx_is_joined_weights(const struct mgx_ins *ins)
 {
+    if (mgx_is_widened(ins))
+        return true;
     if (!mgx_is_joined(ins))
         return false;
     for (int i = 0; i < ins->in_count; i++)
-        if (!ins->in[i]->literal)
+        if (!ins->in[i]->literal && !widens(ins->in[i]))
             return false;
     return true;
 }
@@ -176,6 +192,8 @@ bool mgx_constant_range(const struct mgx_ins *ins, struct mgx_range *out)
     const struct mgx_ins *core = mgx_strip_views(ins);
     if (core->op == &mgx_op_concat && mgx_is_joined(core))
         return joined_range(core, out);
+    if (mgx_is_widened(core))
+        return mgx_constant_range(core->in[0], out);
     const struct mgx_tensor *t = numbers(ins, &count);
     if (!t)
         return false;

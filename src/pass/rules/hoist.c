@@ -19,6 +19,7 @@ struct hoist {
     struct mgx_spread spread[MAX_INPUTS]; // core NULL: one value, in `value`
     double value[MAX_INPUTS];
     struct mgx_shape narrow; // lengths of the hoisted operator
+    bool constants;          // single numbers are hoisted too, where they are broadcast
 };
 
 static bool read_inputs(struct hoist *h)
@@ -49,8 +50,8 @@ static bool find_narrow(struct hoist *h)
         h->narrow.lens[d] = varies ? s->lens[d] : 1;
     }
     for (int i = 0; i < h->ins->in_count; i++)
-        any |= h->spread[i].core != NULL;
-    return saves && any; // of constants alone folding takes care
+        any |= h->spread[i].core || (h->constants && !h->ins->in[i]->literal);
+    return saves && any; // of literals alone folding takes care
 }
 
 // The broadcast that all inputs share, apart from single numbers; NULL if they differ.
@@ -95,10 +96,9 @@ static struct mgx_ins *narrow_input(const struct hoist *h, int i)
     return mgx_emit_multibroadcast(h->ins, x, like.lens, like.rank);
 }
 
-static struct mgx_ins *hoist(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)
+static struct mgx_ins *hoist_from(struct mgx_ins *ins, bool constants)
 {
-    (void)r, (void)m;
-    struct hoist h = {.ins = ins};
+    struct hoist h = {.ins = ins, .constants = constants};
     struct mgx_ins *in[MAX_INPUTS];
     if (!read_inputs(&h) || !find_narrow(&h))
         return NULL;
@@ -108,6 +108,19 @@ static struct mgx_ins *hoist(struct mgx_rewriter *r, struct mgx_ins *ins, const 
     struct mgx_ins *y = mgx_emit_again(ins, ins, in, ins->in_count);
     return broadcast ? mgx_emit_again(ins, broadcast, &y, 1)
                      : mgx_emit_multibroadcast(ins, y, ins->shape.lens, ins->shape.rank);
+}
+
+static struct mgx_ins *hoist(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)
+{
+    (void)r, (void)m;
+    return hoist_from(ins, false);
+}
+
+static struct mgx_ins *hoist_constant(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                      const struct mgx_match *m)
+{
+    (void)r, (void)m;
+    return hoist_from(ins, true);
 }
 
 static bool is_constant(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)
@@ -122,7 +135,8 @@ static const struct mgx_rule rules[] = {
 
 // Of constants alone: what folding does first, so that no literal repeats itself.
 static const struct mgx_rule constant_rules[] = {
-    {"%pointwise => broadcast(op(x, ...)) for constants", .guard = is_constant, .rewrite = hoist},
+    {"%pointwise => broadcast(op(x, ...)) for constants", .guard = is_constant,
+     .rewrite = hoist_constant},
 };
 
 const struct mgx_rules mgx_rules_hoist = {rules, MGX_COUNT(rules)};

@@ -108,6 +108,21 @@ static const struct mgx_pass *const pipeline[] = {&mgx_pass_find_softmax,
                                                   &mgx_pass_fuse_expand,
                                                   NULL};
 
+// Half and bfloat16 are computed in float: no machine of this target multiplies them otherwise, or
+// faster than it converts. What folding made of the weights in 16 bits stays so.
+static const struct mgx_pass *const widen[] = {&mgx_pass_compute_wide, &mgx_pass_rewrite_gelu,
+                                               &mgx_pass_optimize_module,
+                                               &mgx_pass_dead_code_elimination, NULL};
+
+static bool has_16_bits(const struct mgx_program *p)
+{
+    for (int m = 0; m < p->module_count; m++)
+        for (const struct mgx_ins *ins = p->modules[m]->first; ins; ins = ins->next)
+            if (ins->shape.type == MGX_HALF || ins->shape.type == MGX_BF16)
+                return true;
+    return false;
+}
+
 static enum mgx_status run_passes(struct mgx_program *p, const struct mgx_plan_machine *machine,
                                   const struct mgx_compile_options *options, struct mgx_diag *diag)
 {
@@ -116,6 +131,8 @@ static enum mgx_status run_passes(struct mgx_program *p, const struct mgx_plan_m
     if (!folder)
         return mgx_fail_memory(diag);
     enum mgx_status status = mgx_run_passes(p, mgx_pipeline_simplify, &pass, diag);
+    if (status == MGX_OK && has_16_bits(p))
+        status = mgx_run_passes(p, widen, &pass, diag);
     pass.threads = options->threads ? options->threads : mgx_cpus_usable();
     pass.near_bytes = mgx_cpu_l2();
     if (status == MGX_OK)

@@ -2,17 +2,18 @@
 // Random valid programs compiled for cpu against the reference, every instruction set this machine
 // has.
 //
-//     random_test                 some hundred seeds
+//     random_test                 some hundred seeds, of drawn types, of half and of bfloat16
 //     random_test --seeds 0 9999  those
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "random_program.h"
 #include "targets/cpu/machine/cpuid.h"
 #include "targets/target.h"
 
-enum { QUICK = 300, MAX_PARAMS = RANDOM_MAX_ARGS };
+enum { QUICK = 200, MAX_PARAMS = RANDOM_MAX_ARGS };
 
 static enum mgx_status run(struct mgx_program *p, const struct random_program *r, const char *isa,
                            struct mgx_tensor *results, struct mgx_diag *diag)
@@ -51,12 +52,12 @@ static bool try_isa(const struct random_program *r, unsigned long long seed, con
     return ok;
 }
 
-static bool try_seed(unsigned long long seed)
+static bool try_seed(unsigned long long seed, const struct random_options *options)
 {
     static const char *const levels[] = {"generic", "avx2", "avx512"};
     struct random_program r;
     struct mgx_diag diag = {0};
-    if (random_program_make(&r, seed, NULL, &diag) != MGX_OK) {
+    if (random_program_make(&r, seed, options, &diag) != MGX_OK) {
         printf("seed %llu: %s\n", seed, diag.text);
         return false;
     }
@@ -77,9 +78,13 @@ int main(int argc, char **argv)
         first = strtoull(argv[2], NULL, 10);
         last = strtoull(argv[3], NULL, 10);
     }
+    static const struct random_options half = {.fixed_type = true, .type = MGX_HALF},
+                                       bf16 = {.fixed_type = true, .type = MGX_BF16};
+    static const struct random_options *const options[] = {NULL, &half, &bf16};
     int passed = 0, failed = 0;
     for (unsigned long long seed = first; seed <= last; seed++)
-        *(try_seed(seed) ? &passed : &failed) += 1;
+        for (int i = 0; i < MGX_COUNT(options); i++)
+            *(try_seed(seed, options[i]) ? &passed : &failed) += 1;
     printf("%d passed, %d failed\n", passed, failed);
     return failed != 0;
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "op/op.h"
 
 struct match {
@@ -59,10 +60,30 @@ static bool is_constant(const struct match *m, const struct mgx_ins *node, doubl
     return true;
 }
 
+static bool is_near(double a, double b)
+{
+    return fabs(a - b) <= 1e-6 * fabs(b);
+}
+
+// Constants that a model brings in 16 bits are those nearest to what is meant, or one over that.
+static double rounded(int bits, double value)
+{
+    return bits == 0   ? value
+           : bits == 1 ? (double)mgx_half_to_float(mgx_half_from_double(value))
+                       : (double)mgx_bf16_to_float(mgx_bf16_from_double(value));
+}
+
+enum { ROUNDINGS = 3 };
+
 static bool is_value(const struct match *m, const struct mgx_ins *node, double value)
 {
     double v;
-    return is_constant(m, node, &v) && fabs(v - value) <= 1e-6 * fabs(value);
+    if (!is_constant(m, node, &v))
+        return false;
+    bool found = is_near(v, value);
+    for (int bits = 1; bits < ROUNDINGS && !found; bits++)
+        found = is_near(v, rounded(bits, value)) || is_near(v, 1 / rounded(bits, 1 / value));
+    return found;
 }
 
 // node = op(*x, *y) in either order with *y a constant.
@@ -100,7 +121,7 @@ static const struct mgx_ins *peel_silu(struct match *m, const struct mgx_ins *no
     return NULL;
 }
 
-static bool is_near(double a, double b)
+static bool is_close(double a, double b)
 {
     return fabs(a - b) <= 1e-5 * fabs(b);
 }
@@ -137,8 +158,15 @@ static bool is_tanh_of_gelu(const struct match *m, const struct mgx_ins *node,
         if (!is_power(m, sum->in[i], x, DEPTH, &power[i], &scale[i]))
             return false;
     const int one = power[0] == 1 ? 0 : 1;
-    return power[one] == 1 && power[1 - one] == 3 && is_near(outside * scale[one], root) &&
-           is_near(outside * scale[1 - one], root * cubic);
+    if (power[one] != 1 || power[1 - one] != 3)
+        return false;
+    bool found = false;
+    for (int bits = 0; bits < ROUNDINGS && !found; bits++) {
+        const double r = rounded(bits, root);
+        found = is_close(outside * scale[one], r) &&
+                is_close(outside * scale[1 - one], r * rounded(bits, cubic));
+    }
+    return found;
 }
 
 // sqrt(1 / 2) * x
@@ -148,7 +176,7 @@ static bool is_erf_of_gelu(const struct match *m, const struct mgx_ins *node,
     const struct mgx_ins *arg = NULL;
     double value;
     if (with_constant(m, node, &mgx_op_mul, &arg, &value))
-        return arg == x && is_near(value, 0.70710678);
+        return arg == x && is_value(m, node->in[node->in[0] == x ? 1 : 0], 0.70710678);
     return node->op == &mgx_op_div && node->in[0] == x && is_value(m, node->in[1], 1.41421356);
 }
 

@@ -55,22 +55,32 @@ static int peel(const struct mgx_module *body, const struct mgx_op *op, const st
     return -1;
 }
 
+// What is added to the mean square, a constant; nothing is 0.
+static bool find_epsilon(const struct mgx_plan_offer *c, const struct mgx_ins *sum, float *value)
+{
+    const struct mgx_module *body = c->ins->mod[0];
+    *value = 0;
+    if (sum->op != &mgx_op_add)
+        return true;
+    int epsilon = input_of(body, sum->in[1]);
+    epsilon = epsilon >= 0 ? epsilon : input_of(body, sum->in[0]);
+    if (epsilon < 0 || !c->constant[epsilon] || mgx_shape_space(&c->constant[epsilon]->shape) != 1)
+        return false;
+    *value = *(const float *)c->constant[epsilon]->data;
+    return true;
+}
+
 static bool find_parts(struct mgx_plan_offer *c, struct norm *v, bool rms)
 {
     const struct mgx_module *body = c->ins->mod[0];
     const struct mgx_ins *mean = find(body, &mgx_op_reduce_mean), *root = find(body, &mgx_op_rsqrt);
     root = root ? root : find(body, &mgx_op_sqrt);
-    if (!mean || !root || root->in[0]->op != &mgx_op_add)
+    if (!mean || !root)
         return false;
     v->x = input_of(body, rms ? mean->in[0]->in[0] : mean->in[0]);
     v->axes = mgx_ins_ints(mean, "axes").count;
-    const struct mgx_ins *sum = root->in[0];
-    int epsilon = input_of(body, sum->in[1]);
-    epsilon = epsilon >= 0 ? epsilon : input_of(body, sum->in[0]);
-    if (v->x < 0 || epsilon < 0 || !c->constant[epsilon] ||
-        mgx_shape_space(&c->constant[epsilon]->shape) != 1)
+    if (v->x < 0 || !find_epsilon(c, root->in[0], &v->epsilon))
         return false;
-    v->epsilon = *(const float *)c->constant[epsilon]->data;
     const struct mgx_ins *last = mgx_module_result(body, 0);
     v->shift = peel(body, &mgx_op_add, &last);
     v->scale = peel(body, &mgx_op_mul, &last);

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+// Computes in float what is of 16 bits, and stores 16 bits at the program's edges.
+//
+//     y = f(x)   of half   =>   y' = f(x'),  y = convert[half](y')        f reads x' again, not x
+//
+// For targets whose machine multiplies no 16-bit floats: their kernels would widen every operand
+// and narrow every result, so what stands between two instructions stays wide. Weights, parameters,
+// results, what only moves from one of those to another, and what bodies or callers read keep their
+// 16 bits. An instruction of half gives then what it gives on float, rounded once to 16 bits where
+// it is seen: half to even, infinity above the largest half.
+//
+// Seen means: a result, a conversion to another type than float, an operator whose value jumps
+// (floor, comparisons, integers made of floats). Those read y, unless it is 0 or 1 anyway. A conversion to half that the
+// program asks for and reads back as float rounds as it says.
+//
+//     float   x' is x itself where x = convert[half](x'), else convert[float](x), made once
+//
+// Constants are left to folding, which keeps large weights in 16 bits (mgx_is_widened_weights).
+// O(instructions).
+#include "pass/engine/constant.h"
+#include "pass/engine/emit.h"
+#include "pass/engine/walk.h"
+
+struct wide {
+    struct mgx_pass_call *call;
+    struct mgx_module *module;
+    struct mgx_map of; // a value of 16 bits -> the same in float
+};
+
+static bool is_narrow(enum mgx_type type)
+{
+    return type == MGX_HALF || type == MGX_BF16;
+}
+
+static bool is_listed(const struct mgx_op *const *list, const struct mgx_op *op)
+{
+    for (; *list; list++)
+        if (*list == op)
+            return true;
+    return false;
+}
+
+// Does not look at values: worth doing in 16 bits as long as its inputs have no wide form.
+static bool only_moves(const struct mgx_op *op)
+{
+    static const struct mgx_op *const movers[] = {
+        &mgx_op_concat, &mgx_op_gather,  &mgx_op_gathernd, &mgx_op_contiguous,
+        &mgx_op_layout, &mgx_op_reverse, &mgx_op_identity, NULL};
+    return (op->flags & (MGX_OP_VIEW | MGX_OP_RESHAPE)) || is_listed(movers, op);
+}
+
+// Gives 0 or 1, whatever the type.
+static bool is_truth(const struct mgx_op *op)
+{
+    static const struct mgx_op *const truths[] = {&mgx_op_equal,      &mgx_op_greater,
+                                                  &mgx_op_less,       &mgx_op_logical_and,
+                                                  &mgx_op_logical_or, &mgx_op_logical_xor,
+                                                  &mgx_op_isnan,      &mgx_op_isinf,
+                                                  &mgx_op_not,        NULL};
+    return is_listed(truths, op);
+}
+
+// A small change of the input may change the result by much: sees the 16 bits.
+static bool jumps(const struct mgx_ins *ins)
+{
+    static const struct mgx_op *const steps[] = {&mgx_op_floor, &mgx_op_ceil, &mgx_op_nearbyint,
+                                                 &mgx_op_trunc, &mgx_op_sign, &mgx_op_mod,
+                                                 &mgx_op_fmod,  NULL};
+    return !mgx_type_is_float(ins->shape.type) || is_truth(ins->op) || is_listed(steps, ins->op);
+}
+
+static struct mgx_ins *known(const struct wide *w, const struct mgx_ins *x)
+{
+    return mgx_map_find_pointer(&w->of, x);
+}
+
+static struct mgx_ins *convert(struct mgx_ins *at, struct mgx_ins *x, enum mgx_type type)
+{
+    return mgx_emit_before(at, &mgx_op_convert, MGX_ATTRS(mgx_int("target_type", (int64_t)type)),
+                           MGX_IN(x));
+}
+
+// Constants are converted where they are smallest: before they repeat, and piece by piece.
+static struct mgx_ins *widened_constant(struct mgx_ins *at, struct mgx_ins *x)
+{
+    enum { PIECES = 16 };
+    const struct mgx_op *op = x->op;
+    struct mgx_ins *in[PIECES];
+    const bool repeats =
+        op == &mgx_op_multibroadcast || op == &mgx_op_broadcast || op == &mgx_op_scalar;
+    if (!is_narrow(x->shape.type) || x->in_count > PIECES || (!repeats && !mgx_is_joined(x)))
+        return is_narrow(x->shape.type) ? convert(at, x, MGX_FLOAT) : x;
+    for (int i = 0; i < x->in_count; i++)
+        in[i] = widened_constant(at, x->in[i]);
+    return mgx_emit_again(at, x, in, x->in_count);
+}
+
+// x in float, for `at`; rounded: as its 16 bits have it.
+static struct mgx_ins *widened(struct wide *w, struct mgx_ins *at, struct mgx_ins *x, bool rounded)
+{
+    struct mgx_ins *const there = known(w, x), *y = there;
+    const bool exact = y && (is_truth(y->op) || (y->op == &mgx_op_convert && y->in[0] == x));
+    if (!is_narrow(x->shape.type) || (y && (exact || !rounded)))
+        return y ? y : x;
+    y = mgx_is_constant(w->module, x) ? widened_constant(at, x) : convert(at, x, MGX_FLOAT);
+    if (y && !there && !mgx_map_put_pointer(&w->of, x, y))
+        mgx_fail_memory(w->call->diag);
+    return y;
+}
+
+static bool concerns(const struct wide *w, struct mgx_ins *ins)
+{
+    if (ins->op == &mgx_op_convert || (ins->op->flags & MGX_OP_BUILTIN) || !mgx_is_pure(ins) ||
+        mgx_op_find(ins->op->name) != ins->op || mgx_is_constant(w->module, ins))
+        return false;
+    bool any = false, wide = false;
+    for (int i = 0; i < ins->in_count; i++) {
+        any |= is_narrow(ins->in[i]->shape.type);
+        wide |= known(w, ins->in[i]) != NULL;
+    }
+    return any && (wide || !only_moves(ins->op));
+}
+
+static bool same_sizes(const struct mgx_shape *a, const struct mgx_shape *b)
+{
+    return a->unranked == b->unranked && mgx_shape_is_static(a) == mgx_shape_is_static(b) &&
+           (!mgx_shape_is_static(a) || mgx_shape_same_lens(a, b));
+}
+
+// Does the operator work on float, and is its result the same but for its type?
+static bool fits(const struct wide *w, const struct mgx_ins *ins)
+{
+    struct mgx_arena *scratch = w->call->scratch;
+    const int n = ins->in_count;
+    struct mgx_shape *shapes = MGX_NEW_ARRAY(scratch, struct mgx_shape, n), shape;
+    const struct mgx_shape **in = MGX_NEW_ARRAY(scratch, const struct mgx_shape *, n);
+    const struct mgx_tensor **values = MGX_NEW_ARRAY(scratch, const struct mgx_tensor *, n);
+    if (!shapes || !in || !values)
+        return false;
+    for (int i = 0; i < n; i++) {
+        const bool narrow = is_narrow(ins->in[i]->shape.type);
+        shapes[i] = ins->in[i]->shape;
+        shapes[i].type = narrow ? MGX_FLOAT : shapes[i].type;
+        in[i] = &shapes[i];
+        values[i] = narrow ? NULL : ins->in[i]->literal;
+    }
+    struct mgx_diag why = {0};
+    struct mgx_shape_call call = {.op = ins->op,
+                                  .attr = ins->attr,
+                                  .in = in,
+                                  .in_count = n,
+                                  .values = values,
+                                  .arena = scratch,
+                                  .diag = &why};
+    const enum mgx_type type = is_narrow(ins->shape.type) ? MGX_FLOAT : ins->shape.type;
+    return mgx_op_shape(&call, &shape) == MGX_OK && shape.type == type && type != MGX_TUPLE &&
+           type != MGX_SEQUENCE && same_sizes(&shape, &ins->shape);
+}
+
+static enum mgx_status rewrite(struct wide *w, struct mgx_ins *ins)
+{
+    struct mgx_ins **in = MGX_NEW_ARRAY(w->call->scratch, struct mgx_ins *, ins->in_count);
+    const bool rounded = jumps(ins), narrow = is_narrow(ins->shape.type);
+    if (!in)
+        return mgx_fail_memory(w->call->diag);
+    for (int i = 0; i < ins->in_count; i++)
+        in[i] = widened(w, ins, ins->in[i], rounded);
+    struct mgx_ins *y = mgx_emit_again(ins, ins, in, ins->in_count), *stored = y;
+    if (y && narrow)
+        stored = convert(ins, y, ins->shape.type);
+    if (!stored)
+        return mgx_program_status(w->call->program, w->call->diag);
+    if (narrow && !mgx_map_put_pointer(&w->of, stored, y))
+        return mgx_fail_memory(w->call->diag);
+    mgx_copy_origin(y, ins);
+    mgx_replace(ins, stored);
+    w->call->changed = true;
+    return MGX_OK;
+}
+
+// Conversions that are there. To 16 bits: arithmetic goes on from what is converted. To float: it
+// is there already, unless the program has just rounded it (what this pass makes has no mark yet).
+static enum mgx_status read_convert(struct wide *w, struct mgx_ins *ins)
+{
+    struct mgx_ins *x = ins->in[0], *y = known(w, x);
+    bool noted = true;
+    if (mgx_is_constant(w->module, ins))
+        return MGX_OK;
+    if (is_narrow(ins->shape.type) && x->shape.type == MGX_FLOAT) {
+        noted = mgx_map_put_pointer(&w->of, ins, x);
+    } else if (is_narrow(x->shape.type) && ins->shape.type == MGX_FLOAT) {
+        const bool asked = x->op == &mgx_op_convert && x->mark == MGX_MARK_VARIABLE;
+        if (!y)
+            noted = mgx_map_put_pointer(&w->of, x, ins);
+        else if (!asked) {
+            mgx_replace(ins, y);
+            w->call->changed = true;
+        }
+    } else if (y && is_truth(y->op)) {
+        mgx_replace(ins, convert(ins, y, ins->shape.type));
+        w->call->changed = true;
+    }
+    return noted ? MGX_OK : mgx_fail_memory(w->call->diag);
+}
+
+static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
+{
+    struct wide w = {.call = c, .module = m};
+    enum mgx_status status = MGX_OK;
+    if (m->bypass)
+        return MGX_OK;
+    mgx_mark_constants(m); // what this pass makes stays unknown
+    for (struct mgx_ins *ins = m->first, *next; ins && status == MGX_OK; ins = next) {
+        next = ins->next;
+        if (ins->op == &mgx_op_convert)
+            status = read_convert(&w, ins);
+        else if (concerns(&w, ins) && fits(&w, ins))
+            status = rewrite(&w, ins);
+        if (status == MGX_OK)
+            status = mgx_program_status(c->program, c->diag);
+    }
+    mgx_map_fini(&w.of);
+    return status;
+}
+
+const struct mgx_pass mgx_pass_compute_wide = {
+    .name = "compute_wide",
+    .meaning = "computes half and bfloat16 in float; 16 bits stay at the program's edges",
+    .module = run,
+};
