@@ -92,7 +92,8 @@ static bool set_options(const struct options *o, migraphx_compile_options_t opti
     return good;
 }
 
-// What explain warns of: measurements that could not be kept.
+// What explain warns of: measurements that could not be kept, a saved program that is for another
+// machine.
 static void log_warnings(migraphx_program_t program)
 {
     static const char mark[] = "\nwarning: ";
@@ -116,6 +117,7 @@ bool compile_model(const struct options *o, migraphx_program_t program, const ch
         return false;
     if (compiled) {
         log_info("The program is compiled already");
+        log_warnings(program);
         return true;
     }
     const double start = now_ms();

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Makes the const tables' lists: the folder is the list.
-#   registry.sh SRC OUT    writes OUT/{op,pointwise,pass,onnx,target}_list.inc, touching a file only when it changes.
+#   registry.sh SRC OUT    writes OUT/{op,pointwise,pass,onnx,target}_list.inc, touching a file only when it changes,
+#                          and OUT/kernel_set.inc, a number over all sources: which kernels packed what is in a file.
 # A row comes from a definition that starts a line: `const struct mgx_op mgx_op_concat = {`, or, for pointwise
 # operators, from a table row `UNARY(relu, ...)`.
 set -eu
@@ -29,3 +30,5 @@ cat "$src"/onnx/op/*.c "$src"/onnx/simple.c | awk '
     rule != "" && match($0, /\.name = "[^"]+"/) { print substr($0, RSTART + 9, RLENGTH - 10), "ONNX(" rule ")"; rule = "" }
 ' | LC_ALL=C sort -u | sed 's/.* //' | put onnx_list.inc
 list target TARGET "$src"/targets/*/*.c | LC_ALL=C sort -u | put target_list.inc
+find "$src" -type f \( -name '*.c' -o -name '*.h' \) | LC_ALL=C sort | xargs cat | cksum |
+    awk '{ printf "\"%08x%x\"\n", $1, $2 }' | put kernel_set.inc

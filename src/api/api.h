@@ -121,6 +121,11 @@ static inline bool mgx_api_is_live(const struct mgx_api_epoch *e)
     return !e->program || e->program->generation == e->generation;
 }
 
+// What a compiled program is saved with; *out is NULL of one that is not compiled. `whole`: with
+// packed constants.
+enum mgx_status mgx_api_carry(const struct mgx_program *p, bool whole, struct mgx_carry **out,
+                              struct mgx_diag *diag) MGX_NODISCARD;
+
 // --- statuses ---
 
 // The text of the last failed call of this thread.

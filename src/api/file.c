@@ -5,6 +5,7 @@
 
 #include "api/api.h"
 #include "format/mxr.h"
+#include "plan/carried.h"
 
 struct migraphx_file_options {
     bool json; // else msgpack
@@ -53,23 +54,84 @@ static enum mgx_file_form form_of(const struct migraphx_file_options *o)
     return o->json ? MGX_FORM_JSON : MGX_FORM_MSGPACK;
 }
 
-static const char *target_of(const struct mgx_program *p)
+// --- saving ---
+
+enum mgx_status mgx_api_carry(const struct mgx_program *p, bool whole, struct mgx_carry **out,
+                              struct mgx_diag *diag)
 {
-    return p->executable ? p->executable->target->name : NULL;
+    const struct mgx_executable *e = p->executable;
+    *out = NULL;
+    if (!e)
+        return MGX_OK;
+    struct mgx_carry *c = *out = mgx_carry_create();
+    if (!c)
+        return mgx_fail_memory(diag);
+    memcpy(c->target, e->target->name, strlen(e->target->name) + 1);
+    c->options = e->options;
+    const struct mgx_compile_options options = {.isa = e->options.isa[0] ? e->options.isa : NULL};
+    struct mgx_str kind = {0};
+    enum mgx_status status = MGX_OK;
+    if (whole && e->target->kind)
+        status = e->target->kind(&options, &kind, diag);
+    c->kind = kind.size ? mgx_arena_strdup(&c->arena, mgx_str_text(&kind)) : NULL;
+    mgx_str_fini(&kind);
+    if (status == MGX_OK && whole && e->target->carry)
+        status = e->target->carry(p, c, diag);
+    if (status == MGX_OK && !c->arena.failed)
+        return MGX_OK;
+    mgx_carry_destroy(c);
+    *out = NULL;
+    return status == MGX_OK ? mgx_fail_memory(diag) : status;
+}
+
+// --- loading ---
+
+// Is the compiled form for this machine and these kernels?
+static enum mgx_status look_at(struct mgx_carry *c, const struct mgx_target *target,
+                               const struct mgx_compile_options *options, struct mgx_diag *diag)
+{
+    struct mgx_str kind = {0};
+    if (!c->file || !c->kind || !c->kernels || !target->kind)
+        return MGX_OK;
+    enum mgx_status status = target->kind(options, &kind, diag);
+    if (status == MGX_OK && strcmp(c->kind, mgx_str_text(&kind)) != 0)
+        c->why = mgx_arena_printf(&c->arena,
+                                  "the file was compiled for %s, this is %s: it is compiled anew",
+                                  c->kind, mgx_str_text(&kind));
+    else if (status == MGX_OK && strcmp(c->kernels, mgx_kernel_set()) != 0)
+        c->why = "the file was compiled for kernels of another version: it is compiled anew";
+    c->fits = status == MGX_OK && !c->why && !c->arena.failed;
+    mgx_str_fini(&kind);
+    return status;
+}
+
+static enum mgx_status compile(struct mgx_program *p, struct mgx_diag *diag)
+{
+    struct mgx_carry *c = p->carry;
+    const struct mgx_target *target = mgx_target_find(c->target);
+    if (!target)
+        return mgx_fail(diag, MGX_NOT_FOUND,
+                        "the program is compiled for target '%s', which is not built in",
+                        c->target);
+    struct migraphx_compile_options o = {
+        .values = {.offload_copy = c->options.offload_copy,
+                   .fast_math = c->options.fast_math,
+                   .compute_double = c->options.compute_double,
+                   .threads = c->options.threads,
+                   .isa = c->options.isa[0] ? c->options.isa : mgx_api_environment()->isa}};
+    TRY(look_at(c, target, &o.values, diag));
+    if (!c->fits) { // passes read literals
+        mgx_carry_mark_literals(c);
+        TRY(mgx_carry_check(c, diag));
+    }
+    return mgx_api_compile(p, target, &o, diag);
 }
 
 // A program that was saved compiled is compiled when it is loaded; takes it over, also on failure.
-static enum mgx_status finish(migraphx_program_t *out, struct mgx_program *take, const char *target,
+static enum mgx_status finish(migraphx_program_t *out, struct mgx_program *take,
                               struct mgx_diag *diag)
 {
-    enum mgx_status status = MGX_OK;
-    if (target[0]) {
-        const struct mgx_target *t = mgx_target_find(target);
-        status =
-            t ? mgx_api_compile(take, t, NULL, diag)
-              : mgx_fail(diag, MGX_NOT_FOUND,
-                         "the program is compiled for target '%s', which is not built in", target);
-    }
+    enum mgx_status status = take->carry ? compile(take, diag) : MGX_OK;
     if (status == MGX_OK)
         return mgx_api_program_new(out, take, diag);
     mgx_program_destroy(take);
@@ -84,10 +146,9 @@ migraphx_status migraphx_load(migraphx_program_t *out, const char *name,
     API_NEED(options);
     API_DIAG(diag);
     struct mgx_program *p;
-    char target[MGX_TARGET_NAME];
-    enum mgx_status status = mgx_mxr_load(&p, &mgx_api_ops, name, form_of(options), target, &diag);
+    enum mgx_status status = mgx_mxr_load(&p, &mgx_api_ops, name, form_of(options), &diag);
     if (status == MGX_OK)
-        status = finish(out, p, target, &diag);
+        status = finish(out, p, &diag);
     return mgx_api_leave(status, &diag);
 }
 
@@ -99,8 +160,12 @@ migraphx_status migraphx_save(migraphx_program_t p, const char *name,
     API_NEED(options);
     API_DIAG(diag);
     enum mgx_status status = mgx_api_prove(p->p, &diag);
+    struct mgx_carry *carry = NULL;
     if (status == MGX_OK)
-        status = mgx_mxr_save(p->p, target_of(p->p), name, form_of(options), &diag);
+        status = mgx_api_carry(p->p, !options->json, &carry, &diag);
+    if (status == MGX_OK)
+        status = mgx_mxr_save(p->p, carry, name, form_of(options), &diag);
+    mgx_carry_destroy(carry);
     return mgx_api_leave(status, &diag);
 }
 
@@ -112,11 +177,10 @@ migraphx_status migraphx_load_buffer(migraphx_program_t *out, const void *data, 
     API_NEED(options);
     API_DIAG(diag);
     struct mgx_program *p;
-    char target[MGX_TARGET_NAME];
     enum mgx_status status =
-        mgx_mxr_load_buffer(&p, &mgx_api_ops, data, size, form_of(options), target, &diag);
+        mgx_mxr_load_buffer(&p, &mgx_api_ops, data, size, form_of(options), &diag);
     if (status == MGX_OK)
-        status = finish(out, p, target, &diag);
+        status = finish(out, p, &diag);
     return mgx_api_leave(status, &diag);
 }
 
@@ -130,9 +194,12 @@ migraphx_status migraphx_save_buffer(char **out, size_t *out_size, const_migraph
     API_DIAG(diag);
     struct mgx_str bytes = {0};
     enum mgx_status status = mgx_api_prove(program->p, &diag);
+    struct mgx_carry *carry = NULL;
     if (status == MGX_OK)
-        status =
-            mgx_mxr_save_buffer(program->p, target_of(program->p), form_of(options), &bytes, &diag);
+        status = mgx_api_carry(program->p, !options->json, &carry, &diag);
+    if (status == MGX_OK)
+        status = mgx_mxr_save_buffer(program->p, carry, form_of(options), &bytes, &diag);
+    mgx_carry_destroy(carry);
     if (status == MGX_OK) {
         *out_size = bytes.size;
         status = mgx_api_take_text(&bytes, out, &diag);

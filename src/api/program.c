@@ -17,6 +17,10 @@ static enum mgx_status program_copy(struct migraphx_program *out, const struct m
                                     struct mgx_diag *diag)
 {
     TRY(mgx_api_prove(in->p, diag));
+    if (in->p->carry) {
+        mgx_carry_mark_literals(in->p->carry);
+        TRY(mgx_carry_check(in->p->carry, diag));
+    }
     return mgx_program_clone(&out->p, in->p, diag);
 }
 
@@ -182,9 +186,11 @@ static enum mgx_status format(char **out, const struct mgx_program *p, const cha
         return mgx_fail(diag, MGX_NOT_FOUND, "Unknown format: %s", name);
     TRY(mgx_api_prove(p, diag));
     struct mgx_str text = {0};
-    const char *target = p->executable ? p->executable->target->name : NULL;
-    const enum mgx_status status = json ? mgx_mxr_save_buffer(p, target, MGX_FORM_JSON, &text, diag)
-                                        : f->print(&text, p, diag);
+    struct mgx_carry *carry = NULL;
+    TRY(mgx_api_carry(p, false, &carry, diag));
+    const enum mgx_status status =
+        json ? mgx_mxr_save_buffer(p, carry, MGX_FORM_JSON, &text, diag) : f->print(&text, p, diag);
+    mgx_carry_destroy(carry);
     if (status == MGX_OK)
         return mgx_api_take_text(&text, out, diag);
     mgx_str_fini(&text);

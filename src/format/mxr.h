@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Programs and single arguments in MIGraphX's file format, as msgpack (.mxr) or JSON.
 //
-// A compiled program is saved as the graph that the target made of it, with the name of the target;
-// who loads it compiles it again, which for such a graph means choosing kernels and packing
-// constants. Weights of a msgpack file are used in place, as long as the file is mapped.
+// A program that is not compiled is written as MIGraphX does. A compiled one is the graph that the
+// target made of it and what goes with it (ir/carry.h); in place of msgpack it is written as a
+// container (container.h, docs/mxr.md), in JSON without its packed constants. Who loads one compiles
+// it again, which for such a graph means choosing kernels, and packing constants that the file did
+// not bring. Weights of a mapped file are used in place.
 #pragma once
 
+#include "ir/carry.h"
 #include "ir/module.h"
 
 enum mgx_file_form { MGX_FORM_MSGPACK, MGX_FORM_JSON };
@@ -15,20 +18,21 @@ enum {
     MGX_MXR_OLDEST_VERSION = 7, // read as well
 };
 
-// `target` is the name of the target the program is compiled for, NULL if it is not.
-enum mgx_status mgx_mxr_save(const struct mgx_program *p, const char *target, const char *path,
-                             enum mgx_file_form form, struct mgx_diag *diag) MGX_NODISCARD;
-enum mgx_status mgx_mxr_save_buffer(const struct mgx_program *p, const char *target,
+// `carry` is of a program that is compiled, NULL if it is not.
+enum mgx_status mgx_mxr_save(const struct mgx_program *p, const struct mgx_carry *carry,
+                             const char *path, enum mgx_file_form form,
+                             struct mgx_diag *diag) MGX_NODISCARD;
+enum mgx_status mgx_mxr_save_buffer(const struct mgx_program *p, const struct mgx_carry *carry,
                                     enum mgx_file_form form, struct mgx_str *out,
                                     struct mgx_diag *diag) MGX_NODISCARD;
-// *target (empty: not compiled) is a buffer of MGX_TARGET_NAME bytes.
-enum { MGX_TARGET_NAME = 64 };
+// The program has a carry if it was saved compiled. Large literals of a container are not checked
+// yet: who does not compile it with its carry checks them (mgx_carry_mark_literals).
 enum mgx_status mgx_mxr_load(struct mgx_program **out, const struct mgx_op_set *ops,
-                             const char *path, enum mgx_file_form form, char *target,
+                             const char *path, enum mgx_file_form form,
                              struct mgx_diag *diag) MGX_NODISCARD;
 enum mgx_status mgx_mxr_load_buffer(struct mgx_program **out, const struct mgx_op_set *ops,
                                     const void *data, size_t size, enum mgx_file_form form,
-                                    char *target, struct mgx_diag *diag) MGX_NODISCARD;
+                                    struct mgx_diag *diag) MGX_NODISCARD;
 
 enum mgx_status mgx_tensor_save(const struct mgx_tensor *t, const char *path,
                                 struct mgx_diag *diag) MGX_NODISCARD;

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/size.h"
 #include "base/sniff.h"
+#include "format/container.h"
 #include "format/mxr.h"
 #include "format/mxr_read.h"
 #include "ir/link.h"
@@ -22,6 +23,7 @@ struct reader {
     const struct mgx_op_set *ops;
     struct mgx_arena *arena;  // of the tree and of names
     struct mgx_storage *file; // NULL: bytes are copied
+    struct mgx_carry *carry;  // of a container; NULL: none
     const struct mgx_value *modules;
     struct mgx_map names;  // as in the file -> instruction
     struct mgx_map read;   // module name -> module, when done
@@ -124,13 +126,38 @@ static enum mgx_status add_parameter(struct reader *r, struct mgx_module *m,
     return mgx_program_status(r->p, r->diag);
 }
 
+// A literal in a container's data. Small ones are checked at once, since their values decide about
+// shapes and attributes; large ones by who reads them.
+static enum mgx_status place_literal(const struct reader *r, const struct mgx_value *v, int64_t at,
+                                     struct mgx_tensor *out)
+{
+    const struct mgx_value *of_shape;
+    struct mgx_shape shape;
+    TRY(mgx_mxr_need(v, "shape", MGX_VALUE_MAP, "a literal", &of_shape, r->diag));
+    TRY(mgx_mxr_read_shape(r->arena, of_shape, 0, &shape, r->diag));
+    const size_t bytes = mgx_shape_bytes(&shape), room = r->carry ? r->carry->literal_bytes : 0;
+    if (!mgx_type_is_number(shape.type) || !mgx_shape_is_static(&shape) || at < 0 || at % 64 ||
+        bytes > room || (uint64_t)at > room - bytes)
+        return mgx_fail(r->diag, MGX_INVALID, "a literal beyond the data of its file");
+    const uint8_t *data = r->carry->data + at;
+    if (bytes <= MGX_CARRY_CHUNK)
+        TRY(mgx_carry_check_now(r->carry, data, bytes, r->diag));
+    *out = mgx_tensor_borrow(&shape, data);
+    out->storage = mgx_storage_retain(r->carry->file);
+    return MGX_OK;
+}
+
 static enum mgx_status add_literal(struct reader *r, struct mgx_module *m,
                                    const struct mgx_value *node, struct mgx_ins **out)
 {
     const struct mgx_value *literal;
     struct mgx_tensor value;
     TRY(mgx_mxr_need(node, "literal", MGX_VALUE_MAP, "a literal", &literal, r->diag));
-    TRY(mgx_mxr_read_tensor(r->arena, r->file, literal, 0, &value, r->diag));
+    const struct mgx_value *at = mgx_value_find(literal, "at");
+    if (mgx_value_is(at, MGX_VALUE_INT))
+        TRY(place_literal(r, literal, at->i, &value));
+    else
+        TRY(mgx_mxr_read_tensor(r->arena, r->file, literal, 0, &value, r->diag));
     *out = mgx_add_literal(m, &value);
     mgx_tensor_release(&value);
     return mgx_program_status(r->p, r->diag);
@@ -282,29 +309,31 @@ static enum mgx_status read_output_names(struct reader *r, const struct mgx_valu
     return MGX_OK;
 }
 
-static enum mgx_status read_target(const struct mgx_value *root, char *target,
+static enum mgx_status read_target(struct mgx_program *p, const struct mgx_value *root,
                                    struct mgx_diag *diag)
 {
     const struct mgx_value *contexts = mgx_value_find(root, "contexts"), *name;
     const struct mgx_value *targets = mgx_value_find(root, "targets");
-    target[0] = '\0';
-    if (!contexts || !contexts->count)
-        return MGX_OK; // not compiled
+    if (p->carry || !contexts || !contexts->count)
+        return MGX_OK; // said by the container, or not compiled
     if (!mgx_value_is(targets, MGX_VALUE_LIST) || targets->count != 1)
         return mgx_fail(diag, MGX_UNSUPPORTED, "a program for %zu targets at once",
                         targets ? targets->count : (size_t)0);
     TRY(mgx_mxr_need(targets->first, "name", MGX_VALUE_TEXT, "a target", &name, diag));
-    if (name->size >= MGX_TARGET_NAME)
+    if (name->size >= MGX_CARRY_NAME)
         return mgx_mxr_missing("name", "a target", diag);
-    memcpy(target, name->data, name->size + 1);
+    if (!(p->carry = mgx_carry_create()))
+        return mgx_fail_memory(diag);
+    p->carry->options.fast_math = true; // such files do not say
+    memcpy(p->carry->target, name->data, name->size + 1);
     return MGX_OK;
 }
 
-static enum mgx_status read_program(struct reader *r, const struct mgx_value *root, char *target)
+static enum mgx_status read_program(struct reader *r, const struct mgx_value *root)
 {
     struct mgx_module *main;
     TRY(check_version(root, r->diag));
-    TRY(read_target(root, target, r->diag));
+    TRY(read_target(r->p, root, r->diag));
     TRY(mgx_mxr_need(root, "modules", MGX_VALUE_MAP, "a program", &r->modules, r->diag));
     TRY(read_module(r, "main", &main));
     TRY(read_output_names(r, mgx_value_find(root, "output_names")));
@@ -312,20 +341,25 @@ static enum mgx_status read_program(struct reader *r, const struct mgx_value *ro
     return mgx_program_verify(r->p, r->diag);
 }
 
-static enum mgx_status build(struct mgx_program **out, const struct mgx_op_set *ops,
-                             struct mgx_arena *arena, struct mgx_storage *file,
-                             const struct mgx_value *root, char *target, struct mgx_diag *diag)
+enum mgx_status mgx_mxr_build(struct mgx_program **out, const struct mgx_op_set *ops,
+                              struct mgx_arena *arena, struct mgx_storage *file,
+                              struct mgx_carry *carry, const struct mgx_value *root,
+                              struct mgx_diag *diag)
 {
-    struct reader r = {.ops = ops, .arena = arena, .file = file, .diag = diag};
+    struct reader r = {.ops = ops, .arena = arena, .file = file, .carry = carry, .diag = diag};
     TRY(mgx_program_create(&r.p, ops, diag));
-    const enum mgx_status status = read_program(&r, root, target);
+    r.p->carry = carry;
+    const enum mgx_status status = read_program(&r, root);
     mgx_map_fini(&r.names);
     mgx_map_fini(&r.read);
     mgx_map_fini(&r.active);
-    if (status == MGX_OK)
+    if (status == MGX_OK) {
         *out = r.p;
-    else
+    } else {
+        if (carry) // the caller's
+            r.p->carry = NULL;
         mgx_program_destroy(r.p);
+    }
     return status;
 }
 
@@ -354,14 +388,14 @@ static enum mgx_status read_tree(struct mgx_arena *arena, const void *data, size
 
 static enum mgx_status load(struct mgx_program **out, const struct mgx_op_set *ops,
                             struct mgx_storage *file, const void *data, size_t size,
-                            enum mgx_file_form form, char *target, struct mgx_diag *diag)
+                            enum mgx_file_form form, struct mgx_diag *diag)
 {
     struct mgx_arena arena;
     struct mgx_value *root;
     mgx_arena_init(&arena);
     enum mgx_status status = read_tree(&arena, data, size, form, &root, diag);
     if (status == MGX_OK)
-        status = build(out, ops, &arena, file, root, target, diag);
+        status = mgx_mxr_build(out, ops, &arena, file, NULL, root, diag);
     mgx_arena_fini(&arena);
     return status;
 }
@@ -394,13 +428,14 @@ static enum mgx_status open_file(const char *path, struct mgx_storage **out, str
 }
 
 enum mgx_status mgx_mxr_load(struct mgx_program **out, const struct mgx_op_set *ops,
-                             const char *path, enum mgx_file_form form, char *target,
-                             struct mgx_diag *diag)
+                             const char *path, enum mgx_file_form form, struct mgx_diag *diag)
 {
     struct mgx_storage *file;
     TRY(open_file(path, &file, diag));
     enum mgx_status status =
-        load(out, ops, file, file->data ? file->data : "", file->bytes, form, target, diag);
+        form == MGX_FORM_MSGPACK && mgx_container_is(file->data, file->bytes)
+            ? mgx_mxr_read_container(out, ops, file, diag)
+            : load(out, ops, file, file->data ? file->data : "", file->bytes, form, diag);
     if (status == MGX_OK) {
         status = mgx_file_check(file->owner, diag);
         if (status != MGX_OK)
@@ -413,9 +448,17 @@ enum mgx_status mgx_mxr_load(struct mgx_program **out, const struct mgx_op_set *
 
 enum mgx_status mgx_mxr_load_buffer(struct mgx_program **out, const struct mgx_op_set *ops,
                                     const void *data, size_t size, enum mgx_file_form form,
-                                    char *target, struct mgx_diag *diag)
+                                    struct mgx_diag *diag)
 {
-    return load(out, ops, NULL, data, size, form, target, diag);
+    if (form != MGX_FORM_MSGPACK || !mgx_container_is(data, size))
+        return load(out, ops, NULL, data, size, form, diag);
+    struct mgx_storage *copy = mgx_storage_create(NULL, size); // the caller's bytes may go
+    if (!copy)
+        return mgx_fail_memory(diag);
+    memcpy(copy->data, data, size);
+    const enum mgx_status status = mgx_mxr_read_container(out, ops, copy, diag);
+    mgx_storage_release(copy);
+    return status;
 }
 
 enum mgx_status mgx_tensor_load(struct mgx_tensor *out, const char *path, struct mgx_diag *diag)

@@ -15,11 +15,12 @@
 #include "base/size.h"
 #include "base/version.h"
 #include "format/mxr.h"
-#include "format/tree.h"
+#include "format/mxr_write.h"
 
 struct writer {
     struct mgx_arena *arena;
-    struct mgx_map names; // instruction -> its name
+    const struct mgx_mxr_places *places; // of literals in a container; NULL: all are written here
+    struct mgx_map names;                // instruction -> its name
     struct mgx_diag *diag;
 };
 
@@ -96,6 +97,18 @@ static struct mgx_value *tensor_value(struct mgx_arena *arena, const struct mgx_
     return v;
 }
 
+// {shape, at} of a literal that lies in a container's data.
+static struct mgx_value *literal_value(struct writer *w, const struct mgx_tensor *t)
+{
+    void *place = w->places ? mgx_map_find_pointer(&w->places->at, t->data) : NULL;
+    if (!place)
+        return tensor_value(w->arena, t);
+    struct mgx_value *v = mgx_value_new(w->arena, MGX_VALUE_MAP);
+    mgx_value_put(v, "shape", shape_value(w->arena, &t->shape));
+    mgx_value_put(v, "at", mgx_value_int(w->arena, (int64_t)(uintptr_t)place - 1));
+    return v;
+}
+
 // --- instructions ---
 
 // Attributes go through their JSON, which is the one place that knows how each kind is written.
@@ -141,7 +154,7 @@ static enum mgx_status node_value(struct writer *w, const struct mgx_ins *ins,
     mgx_value_put(node, "operator", attributes);
     mgx_value_put(node, "inputs", name_list(w, ins->in, ins->in_count));
     if (ins->literal)
-        mgx_value_put(node, "literal", tensor_value(w->arena, ins->literal));
+        mgx_value_put(node, "literal", literal_value(w, ins->literal));
     struct mgx_value *bodies = ins->mod_count ? mgx_value_new(w->arena, MGX_VALUE_LIST) : NULL;
     for (int i = 0; i < ins->mod_count; i++)
         mgx_value_add(bodies, mgx_value_text(w->arena, ins->mod[i]->name));
@@ -250,53 +263,60 @@ static enum mgx_status write_tree(struct mgx_sink *sink, const struct mgx_value 
     return form == MGX_FORM_JSON ? mgx_json_write(sink, v, diag) : mgx_msgpack_write(sink, v, diag);
 }
 
-// With a program, only if its weights were there to be read.
-static enum mgx_status write_file(const char *path, const struct mgx_program *p,
-                                  const struct mgx_value *v, enum mgx_file_form form,
-                                  struct mgx_diag *diag)
+enum mgx_status mgx_mxr_program_value(struct mgx_arena *arena, const struct mgx_program *p,
+                                      const char *target, const struct mgx_mxr_places *places,
+                                      struct mgx_value **out, struct mgx_diag *diag)
 {
-    struct mgx_output out;
-    TRY(mgx_output_open(&out, path, diag));
-    struct mgx_sink sink = {.write = to_file, .user = out.file};
-    enum mgx_status status = write_tree(&sink, v, form, diag);
-    if (status == MGX_OK && p)
-        status = mgx_program_check_files(p, diag);
-    return mgx_output_close(&out, status, diag);
-}
-
-static enum mgx_status save(const struct mgx_program *p, const char *target, const char *path,
-                            enum mgx_file_form form, struct mgx_str *out, struct mgx_diag *diag)
-{
-    struct mgx_arena arena;
-    struct mgx_value *root;
-    mgx_arena_init(&arena);
-    struct writer w = {.arena = &arena, .diag = diag};
-    enum mgx_status status = program_value(&w, p, target, &root);
-    if (status == MGX_OK && path) {
-        status = write_file(path, p, root, form, diag);
-        mgx_where(diag, "%s", path);
-    } else if (status == MGX_OK) {
-        struct mgx_sink sink = {.write = to_string, .user = out};
-        status = write_tree(&sink, root, form, diag);
-        if (status == MGX_OK)
-            status = mgx_program_check_files(p, diag);
-    }
+    struct writer w = {.arena = arena, .places = places, .diag = diag};
+    const enum mgx_status status = program_value(&w, p, target, out);
     mgx_map_fini(&w.names);
-    mgx_arena_fini(&arena);
     return status;
 }
 
-enum mgx_status mgx_mxr_save(const struct mgx_program *p, const char *target, const char *path,
-                             enum mgx_file_form form, struct mgx_diag *diag)
+// Only if the weights were there to be read.
+static enum mgx_status write_program(struct mgx_sink *sink, const struct mgx_program *p,
+                                     const struct mgx_carry *carry, enum mgx_file_form form,
+                                     struct mgx_diag *diag)
 {
-    return save(p, target, path, form, NULL, diag);
+    if (p->carry) { // literals that nobody has looked at yet
+        mgx_carry_mark_literals(p->carry);
+        TRY(mgx_carry_check(p->carry, diag));
+    }
+    if (carry && form == MGX_FORM_MSGPACK) {
+        TRY(mgx_mxr_write_container(sink, p, carry, diag));
+        return mgx_program_check_files(p, diag);
+    }
+    struct mgx_arena arena;
+    struct mgx_value *root;
+    mgx_arena_init(&arena);
+    enum mgx_status status =
+        mgx_mxr_program_value(&arena, p, carry ? carry->target : NULL, NULL, &root, diag);
+    if (status == MGX_OK)
+        status = write_tree(sink, root, form, diag);
+    mgx_arena_fini(&arena);
+    TRY(status);
+    return mgx_program_check_files(p, diag);
 }
 
-enum mgx_status mgx_mxr_save_buffer(const struct mgx_program *p, const char *target,
+enum mgx_status mgx_mxr_save(const struct mgx_program *p, const struct mgx_carry *carry,
+                             const char *path, enum mgx_file_form form, struct mgx_diag *diag)
+{
+    struct mgx_output out;
+    enum mgx_status status = mgx_output_open(&out, path, diag);
+    if (status == MGX_OK) {
+        struct mgx_sink sink = {.write = to_file, .user = out.file};
+        status = mgx_output_close(&out, write_program(&sink, p, carry, form, diag), diag);
+    }
+    mgx_where(diag, "%s", path);
+    return status;
+}
+
+enum mgx_status mgx_mxr_save_buffer(const struct mgx_program *p, const struct mgx_carry *carry,
                                     enum mgx_file_form form, struct mgx_str *out,
                                     struct mgx_diag *diag)
 {
-    return save(p, target, NULL, form, out, diag);
+    struct mgx_sink sink = {.write = to_string, .user = out};
+    return write_program(&sink, p, carry, form, diag);
 }
 
 enum mgx_status mgx_tensor_save(const struct mgx_tensor *t, const char *path, struct mgx_diag *diag)
@@ -304,8 +324,13 @@ enum mgx_status mgx_tensor_save(const struct mgx_tensor *t, const char *path, st
     struct mgx_arena arena;
     mgx_arena_init(&arena);
     const struct mgx_value *root = tensor_value(&arena, t);
-    const enum mgx_status status =
-        arena.failed ? mgx_fail_memory(diag) : write_file(path, NULL, root, MGX_FORM_MSGPACK, diag);
+    struct mgx_output out;
+    enum mgx_status status =
+        arena.failed ? mgx_fail_memory(diag) : mgx_output_open(&out, path, diag);
+    if (status == MGX_OK) {
+        struct mgx_sink sink = {.write = to_file, .user = out.file};
+        status = mgx_output_close(&out, mgx_msgpack_write(&sink, root, diag), diag);
+    }
     mgx_where(diag, "%s", path);
     mgx_arena_fini(&arena);
     return status;

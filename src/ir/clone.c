@@ -157,8 +157,10 @@ static void adopt(struct mgx_program *p, struct mgx_program *copy, struct mgx_mo
     struct mgx_program old = *p;
     copy->executable = p->executable;
     copy->destroy_executable = p->destroy_executable;
+    copy->carry = p->carry;
     copy->generation = p->generation + 1;
     old.executable = NULL;
+    old.carry = NULL;
     old.module_arena = copy->module_arena;
     copy->module_arena = p->module_arena;
     *p = *copy;

@@ -59,6 +59,7 @@ struct mgx_kept { // shares released with the program
     MGX_ARRAY(struct mgx_storage *);
 };
 
+struct mgx_carry;      // of a saved program, see ir/carry.h
 struct mgx_executable; // a target's compiled form, see targets/target.h
 
 struct mgx_hints { // parameter, text, parameter, text ...
@@ -79,6 +80,7 @@ struct mgx_program {
     bool print_origins;              // text form ends in " # <origin>" (debug symbols)
     struct mgx_executable *executable;
     void (*destroy_executable)(struct mgx_executable *executable);
+    struct mgx_carry *carry;   // what the file it was loaded from brought; NULL: nothing
     struct mgx_kept literals;  // storages of literals
     struct mgx_kept pinned;    // storages that no literal shows (a mapped file that is read later)
     int64_t parameter_count;   // ever created: gives mgx_param_attr.order

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "ir/carry.h"
 #include "ir/link.h"
 
 enum mgx_status mgx_program_create(struct mgx_program **out, const struct mgx_op_set *ops,
@@ -41,6 +42,7 @@ void mgx_program_destroy(struct mgx_program *p)
         return;
     if (p->executable && p->destroy_executable)
         p->destroy_executable(p->executable);
+    mgx_carry_destroy(p->carry);
     drop(&p->literals);
     drop(&p->pinned);
     mgx_map_fini(&p->module_names);

@@ -9,6 +9,7 @@
 #include "pass/engine/constant.h"
 #include "plan/blocks.h"
 #include "plan/build.h"
+#include "plan/carried.h"
 #include "plan/choice.h"
 #include "plan/context.h"
 #include "plan/join.h"
@@ -78,7 +79,7 @@ static enum mgx_status add_outputs(struct mgx_program *p, struct mgx_diag *diag)
         const struct mgx_shape s = mgx_module_result(m, k)->shape;
         char name[32];
         snprintf(name, sizeof name, "main:#output_%d", k);
-        if (!mgx_shape_is_static(&s) || !mgx_type_is_number(s.type))
+        if (!mgx_shape_is_static(&s) || !mgx_type_is_number(s.type) || mgx_find_parameter(m, name))
             continue;
         const struct mgx_shape packed = mgx_shape_make(s.type, s.rank, s.lens);
         mgx_add_parameter(m, name, &packed);
@@ -118,11 +119,14 @@ static bool note_literals(struct mgx_plan *plan)
 static bool note_sources(struct mgx_plan *plan)
 {
     const struct mgx_kept *literals = &plan->program->literals;
-    for (int64_t i = 0; i < literals->count; i++)
-        if (literals->v[i]->data &&
-            !mgx_plan_note_source(&plan->store, literals->v[i]->data, literals->v[i]->bytes,
-                                  (struct mgx_plan_source){i, 0}))
+    const struct mgx_carry *carry = plan->program->carry;
+    for (int64_t i = 0; i < literals->count; i++) {
+        const struct mgx_storage *s = literals->v[i];
+        const int64_t number = carry && carry->file == s ? MGX_CARRY_FILE : 1 + i;
+        if (s->data && !mgx_plan_note_source(&plan->store, s->data, s->bytes,
+                                             (struct mgx_carry_source){number, 0}))
             return false;
+    }
     return true;
 }
 
@@ -163,10 +167,12 @@ static enum mgx_status build(struct mgx_build *b, struct mgx_diag *diag)
     TRY(begin(plan, diag));
     TRY(mgx_plan_choose_layouts(plan, diag));
     plan->store.fill_later = true;
+    TRY(mgx_plan_carried_begin(b, diag));
     TRY(mgx_plan_build_steps(b, diag));
     TRY(mgx_plan_build_schedule(b, diag));
     TRY(mgx_plan_build_live(b, diag));
     TRY(mgx_plan_build_constants(b, diag));
+    TRY(mgx_plan_carried_check(b, diag));
     TRY(mgx_plan_fill_all(&plan->store, diag));
     plan->store.fill_later = false;
     TRY(mgx_plan_build_memory(b, diag));
@@ -174,6 +180,16 @@ static enum mgx_status build(struct mgx_build *b, struct mgx_diag *diag)
         TRY(plan->machine->target->finish(plan, diag));
     resolve(plan);
     return mgx_plan_build_stretches(plan, diag);
+}
+
+static enum mgx_status keep_tuning(struct mgx_build *b, struct mgx_diag *diag)
+{
+    struct mgx_str text = {0};
+    mgx_tuning_print(&b->tuner.used, &text);
+    b->plan->tuning =
+        text.failed ? NULL : mgx_arena_strdup(&b->plan->store.arena, mgx_str_text(&text));
+    mgx_str_fini(&text);
+    return b->plan->tuning ? MGX_OK : mgx_fail_memory(diag);
 }
 
 // A cache that cannot be written is no reason to fail: explain says so.
@@ -185,6 +201,8 @@ static enum mgx_status build_tuned(struct mgx_build *b, const char *cache, struc
     if (status != MGX_OK &&
         status != MGX_CANCELLED) // whoever loses patience keeps what he waited for
         return status;
+    if (status == MGX_OK && b->tuner.used.map.count)
+        TRY(keep_tuning(b, diag));
     struct mgx_diag quiet = {.status = MGX_OK};
     b->plan->tuned_count = b->tuner.tuned_count;
     b->plan->measured_count = b->tuner.measured_count;
@@ -234,9 +252,11 @@ static enum mgx_status plan_program(struct mgx_program *p, struct mgx_plan *plan
     b.tuner.machine = plan->machine;
     b.tuner.exhaustive = settings->exhaustive_tune;
     mgx_tuning_init(&b.tuner.tuning);
+    mgx_tuning_init(&b.tuner.used);
     enum mgx_status status = settle(p, settings->output_params, diag);
     if (status == MGX_OK)
         status = build_tuned(&b, settings->tuning_cache, diag);
+    mgx_tuning_fini(&b.tuner.used);
     mgx_tuning_fini(&b.tuner.tuning);
     return status;
 }

@@ -101,6 +101,8 @@ enum mgx_status mgx_plan_tune(struct mgx_plan_tuner *tuner, const struct mgx_pla
             status = mgx_tuning_put(&tuner->tuning, problem.text, c->name(c->user, *choice),
                                     seconds * 1e6, diag);
     }
+    if (status == MGX_OK && *choice >= 0)
+        status = mgx_tuning_copy(&tuner->tuning, problem.text, &tuner->used, diag);
     tuner->tuned_count += *choice >= 0;
     mgx_str_fini(&problem);
     return status;

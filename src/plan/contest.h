@@ -17,6 +17,7 @@
 struct mgx_plan_tuner {
     const struct mgx_plan_machine *machine;
     struct mgx_tuning tuning; // what was measured, now or before
+    struct mgx_tuning used;   // of it, what chose a kernel
     bool exhaustive;
     int tuned_count, measured_count; // kernels chosen by it; problems measured just now
 };

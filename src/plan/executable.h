@@ -2,6 +2,7 @@
 // A compiled program, and what a caller asks of it: parameters by name, room for results.
 #pragma once
 
+#include "ir/carry.h"
 #include "ir/module.h"
 
 struct mgx_target;
@@ -9,7 +10,8 @@ struct mgx_params;
 
 struct mgx_executable { // first member of a target's own struct, which sets the first of these
     const struct mgx_target *target;
-    struct mgx_params *params; // targets/params.h
+    struct mgx_params *params;        // targets/params.h
+    struct mgx_carry_options options; // it was compiled with
 };
 
 struct mgx_named_tensor {

@@ -24,6 +24,16 @@ static void explain_block(const char *name, const struct mgx_plan_block *block, 
         block->lower_bound_bytes ? (double)block->bytes / (double)block->lower_bound_bytes : 1.0);
 }
 
+static void explain_carried(const struct mgx_plan *plan, struct mgx_str *out)
+{
+    const struct mgx_carry *carry = plan->program->carry;
+    if (plan->store.carry)
+        mgx_str_printf(out, "from the file: %d packed constants, %zu bytes\n",
+                       plan->store.carried_count, plan->store.carried_bytes);
+    else if (carry && carry->why)
+        mgx_str_printf(out, "warning: %s\n", carry->why);
+}
+
 void mgx_plan_explain(const struct mgx_program *p, struct mgx_str *out)
 {
     const struct mgx_plan *plan = (const struct mgx_plan *)p->executable;
@@ -46,6 +56,7 @@ void mgx_plan_explain(const struct mgx_program *p, struct mgx_str *out)
     mgx_str_printf(out, "order: %zu bytes alive at most, %zu in the program's\n",
                    plan->order_peak_bytes, plan->given_peak_bytes);
     mgx_str_printf(out, "packed constants: %zu bytes\n", plan->store.packed_bytes);
+    explain_carried(plan, out);
     explain_block("scratch", &plan->block[MGX_PLAN_HOST], out);
     if (!plan->machine->memory)
         return;

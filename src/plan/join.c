@@ -119,7 +119,7 @@ const void *mgx_plan_join(struct mgx_plan_store *store, const struct mgx_ins *in
     }
     if (!mgx_plan_at_end(store, release, j, diag))
         return NULL;
-    const struct mgx_plan_source source = {-1 - store->join_count, 0};
+    const struct mgx_carry_source source = {-1 - store->join_count, 0};
     if (!mgx_plan_note_source(store, j->data, j->bytes, source)) {
         mgx_fail_memory(diag);
         return NULL;

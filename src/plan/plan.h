@@ -74,6 +74,7 @@ struct mgx_plan {
     size_t given_peak_bytes, order_peak_bytes; // most bytes alive in the program's order, and ours
     int tuned_count, measured_count; // kernels chosen by measuring; problems measured just now
     const char *tuning_lost;         // why the cache could not be written; NULL: it could
+    const char *tuning;              // entries that chose a kernel, as in a cache; NULL: none did
     size_t uploaded_bytes;           // of constants that were copied into the machine's memory
 };
 
@@ -95,6 +96,9 @@ enum mgx_status mgx_plan_run(const struct mgx_program *p, struct mgx_run *run,
                              struct mgx_diag *diag) MGX_NODISCARD;
 void mgx_plan_destroy(struct mgx_executable *executable); // NULL is allowed
 void mgx_plan_explain(const struct mgx_program *p, struct mgx_str *out);
+// What a file is to bring beside the program (plan/carried.h); borrowed from the plan.
+enum mgx_status mgx_plan_carry(const struct mgx_program *p, struct mgx_carry *out,
+                               struct mgx_diag *diag) MGX_NODISCARD;
 
 // NULL for an instruction of another module.
 struct mgx_plan_value *mgx_plan_value_of(const struct mgx_plan *plan, const struct mgx_ins *ins);

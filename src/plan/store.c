@@ -48,7 +48,7 @@ void mgx_plan_store_fini(struct mgx_plan_store *store)
 // --- where constants come from ---
 
 bool mgx_plan_note_source(struct mgx_plan_store *store, const void *data, size_t bytes,
-                          struct mgx_plan_source source)
+                          struct mgx_carry_source source)
 {
     assert(!store->parent && data);
     if (!mgx_array_reserve(&store->ranges.array, 1, sizeof *store->ranges.v, &store->arena))
@@ -79,12 +79,22 @@ static const struct mgx_plan_range *find_range(const struct mgx_plan_store *stor
     return low > 0 ? &store->ranges.v[low - 1] : NULL;
 }
 
-struct mgx_plan_source mgx_plan_source_of(const struct mgx_plan_store *store, const void *data)
+struct mgx_carry_source mgx_plan_source_of(const struct mgx_plan_store *store, const void *data)
 {
     const struct mgx_plan_range *range = find_range(store->parent ? store->parent : store, data);
     assert(range);
-    return (struct mgx_plan_source){
+    return (struct mgx_carry_source){
         range->source.number, range->source.offset + (int64_t)((uintptr_t)data - range->begin)};
+}
+
+const void *mgx_plan_source_at(const struct mgx_program *p, const struct mgx_carry_source *source)
+{
+    const struct mgx_storage *storage = NULL;
+    if (source->number == MGX_CARRY_FILE)
+        storage = p->carry->file;
+    else if (source->number > 0)
+        storage = p->literals.v[source->number - 1];
+    return storage ? (const char *)storage->data + source->offset : NULL;
 }
 
 bool mgx_plan_note_copy(struct mgx_plan_store *store, const void *copy, size_t bytes,
@@ -201,7 +211,7 @@ static struct mgx_plan_store *owner_of(struct mgx_plan_store *store, const void 
 static void *spell(struct mgx_plan_store *store, const struct mgx_plan_key *key, size_t *size)
 {
     const size_t name = strlen(key->kernel) + 1;
-    struct mgx_plan_source source[MGX_COUNT(key->source)] = {{0}};
+    struct mgx_carry_source source[MGX_COUNT(key->source)] = {{0}};
     for (int i = 0; i < MGX_COUNT(key->source); i++)
         if (key->source[i])
             source[i] = mgx_plan_source_of(store, key->source[i]);
@@ -222,6 +232,32 @@ static void put_off(struct mgx_plan_store *store, struct mgx_plan_fill *fill)
     store->last_fill = fill;
 }
 
+static void *note_pack(struct mgx_plan_store *store, const void *key, size_t size, void *data,
+                       size_t bytes, struct mgx_diag *diag)
+{
+    const void *kept_key = mgx_arena_memdup(&store->arena, key, size);
+    struct mgx_plan_packed *pack = MGX_NEW(&store->arena, struct mgx_plan_packed);
+    if (!data || !kept_key || !pack || !mgx_map_putn(&store->packs, kept_key, size, pack)) {
+        mgx_fail_memory(diag);
+        return NULL;
+    }
+    *pack = (struct mgx_plan_packed){data, bytes};
+    return data;
+}
+
+// As the file has it: read-only, and there as long as the program is.
+static void *find_carried(struct mgx_plan_store *store, const void *key, size_t size, size_t bytes)
+{
+    struct mgx_diag quiet = {.status = MGX_OK};
+    void *data = store->carry ? (void *)mgx_carry_find(store->carry, key, size, bytes) : NULL;
+    if (data && !store->fill_later && // at run time: a damaged one is packed anew
+        mgx_carry_check_now(store->carry, data, bytes, &quiet) != MGX_OK)
+        return NULL;
+    store->carried_count += data != NULL;
+    store->carried_bytes += data ? bytes : 0;
+    return data;
+}
+
 void *mgx_plan_pack(struct mgx_plan_store *store, const struct mgx_plan_key *key, size_t bytes,
                     const struct mgx_plan_fill *how, struct mgx_diag *diag)
 {
@@ -233,14 +269,16 @@ void *mgx_plan_pack(struct mgx_plan_store *store, const struct mgx_plan_key *key
         return NULL;
     }
     store = owner_of(store, text, size, bytes);
-    void *data = mgx_map_findn(&store->packs, text, size);
+    const struct mgx_plan_packed *known = mgx_map_findn(&store->packs, text, size);
+    if (known)
+        return known->data;
+    void *data = find_carried(store, text, size, bytes);
     if (data)
-        return data;
-    const void *kept_key = mgx_arena_memdup(&store->arena, text, size);
+        return note_pack(store, text, size, data, bytes, diag);
     struct mgx_plan_fill *fill = mgx_arena_memdup(&store->arena, how, sizeof *how);
-    if (kept_key && fill)
+    if (fill)
         data = mgx_plan_take(store, bytes, diag);
-    if (!data || !mgx_map_putn(&store->packs, kept_key, size, data)) {
+    if (!data || !note_pack(store, text, size, data, bytes, diag)) {
         mgx_fail_memory(diag);
         return NULL;
     }

@@ -4,7 +4,8 @@
 // as its parent, and folding.
 //
 // A key is bytes that mean the same in another process: which literal, at which offset, packed by
-// which kernel, described how. Equal keys pack to equal bytes, so equal weights are packed once.
+// which kernel, described how. Equal keys pack to equal bytes, so equal weights are packed once,
+// and a saved program brings them packed (ir/carry.h).
 //
 // Constants lie one behind the other in chunks that grow with what is there already, up to 32 MiB,
 // so that even small ones share large pages. Packing may be put off (fill_later) and is then done
@@ -13,6 +14,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "ir/carry.h"
 #include "ir/module.h"
 #include "plan/machine.h"
 
@@ -34,16 +36,10 @@ struct mgx_plan_fill {
     struct mgx_plan_fill *next;
 };
 
-// What a constant is packed from, by name: literal number, or joined weights; and an offset there.
-struct mgx_plan_source {
-    int64_t number; // of the program's storages of literals; -1 - n: joined weights n
-    int64_t offset;
-};
-
 // Where sources lie in memory.
 struct mgx_plan_range {
     uintptr_t begin, end;
-    struct mgx_plan_source source; // of its first byte
+    struct mgx_carry_source source; // of its first byte
 };
 
 struct mgx_plan_ranges {
@@ -51,6 +47,11 @@ struct mgx_plan_ranges {
 };
 
 struct mgx_plan_join;
+
+struct mgx_plan_packed {
+    void *data;
+    size_t bytes;
+};
 
 struct mgx_plan_store {
     struct mgx_plan_store *parent; // of a kernel chosen at run time: the plan's
@@ -60,7 +61,10 @@ struct mgx_plan_store {
     size_t packed_bytes;
     unsigned char *chunk; // where the next packed constant goes, and the room there
     size_t chunk_left;
-    struct mgx_map packs;                         // key -> packed data
+    struct mgx_map packs;    // key -> struct mgx_plan_packed
+    struct mgx_carry *carry; // what a saved program brought; NULL: nothing
+    int carried_count;       // packed constants found there
+    size_t carried_bytes;
     struct mgx_plan_ranges ranges;                // of a plan: where its constants lie, by address
     struct mgx_plan_fill *first_fill, *last_fill; // not done yet
     bool fill_later;                              // by mgx_plan_fill_all, all together
@@ -76,18 +80,20 @@ void mgx_plan_store_fini(struct mgx_plan_store *store);
 
 // Says where a constant lies. False when out of memory.
 bool mgx_plan_note_source(struct mgx_plan_store *store, const void *data, size_t bytes,
-                          struct mgx_plan_source source);
+                          struct mgx_carry_source source);
 // Bytes at `copy` are those of a constant at `data`.
 bool mgx_plan_note_copy(struct mgx_plan_store *store, const void *copy, size_t bytes,
                         const void *data);
 // What lies at `data`; asserted to be known.
-struct mgx_plan_source mgx_plan_source_of(const struct mgx_plan_store *store, const void *data);
+struct mgx_carry_source mgx_plan_source_of(const struct mgx_plan_store *store, const void *data);
+// Where a source lies; NULL for joined weights and for none.
+const void *mgx_plan_source_at(const struct mgx_program *p, const struct mgx_carry_source *source);
 
 // What a packed constant is found by.
 struct mgx_plan_key {
-    const char *kernel;    // name of the kernel that reads it
-    const void *source[4]; // addresses of constants, NULL for none
-    const void *desc;      // what else decides the packed bytes: no address, padding zeroed
+    const char *kernel;                    // name of the kernel that reads it
+    const void *source[MGX_CARRY_SOURCES]; // addresses of constants, NULL for none
+    const void *desc; // what else decides the packed bytes: no address, padding zeroed
     size_t desc_bytes;
 };
 

@@ -77,6 +77,13 @@ enum mgx_status mgx_tuning_put(struct mgx_tuning *t, const char *problem, const 
     return put(t, problem, strlen(problem), choice, strlen(choice), microseconds, diag);
 }
 
+enum mgx_status mgx_tuning_copy(const struct mgx_tuning *t, const char *problem,
+                                struct mgx_tuning *to, struct mgx_diag *diag)
+{
+    const struct entry *e = mgx_map_find(&t->map, problem);
+    return e ? mgx_tuning_put(to, problem, e->choice, e->microseconds, diag) : MGX_OK;
+}
+
 // --- reading ---
 
 // "problem<TAB>choice<TAB>number"; false ends the reading.
@@ -170,7 +177,7 @@ enum mgx_status mgx_tuning_load(struct mgx_tuning *t, const char *path, struct m
 
 // --- writing ---
 
-static void print(const struct mgx_tuning *t, struct mgx_str *out)
+void mgx_tuning_print(const struct mgx_tuning *t, struct mgx_str *out)
 {
     mgx_str_printf(out, "%s\n", HEADER);
     for (uint32_t i = 0; i < t->map.count; i++) {
@@ -200,7 +207,7 @@ enum mgx_status mgx_tuning_save(struct mgx_tuning *t, const char *path, struct m
     enum mgx_status status = load(t, path, false, &why);
     if (status == MGX_OK) {
         struct mgx_str text = {0};
-        print(t, &text);
+        mgx_tuning_print(t, &text);
         status = replace_file(path, &text, &why);
         mgx_str_fini(&text);
     }

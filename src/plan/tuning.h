@@ -17,6 +17,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "base/str.h"
 
 enum { MGX_TUNING_ENTRIES = 1 << 16, MGX_TUNING_LINE = 1024 };
 
@@ -41,6 +42,11 @@ enum mgx_status mgx_tuning_read(struct mgx_tuning *t, const char *text, size_t s
 enum mgx_status mgx_tuning_save(struct mgx_tuning *t, const char *path,
                                 struct mgx_diag *diag) MGX_NODISCARD;
 
+// As in the file.
+void mgx_tuning_print(const struct mgx_tuning *t, struct mgx_str *out);
+// The entry of this problem, if there is one, also into `to`.
+enum mgx_status mgx_tuning_copy(const struct mgx_tuning *t, const char *problem,
+                                struct mgx_tuning *to, struct mgx_diag *diag) MGX_NODISCARD;
 // The choice for a problem; NULL when there is none.
 const char *mgx_tuning_find(const struct mgx_tuning *t, const char *problem);
 // Texts with control characters or too long for a line are refused silently: they stay unknown.

@@ -37,6 +37,16 @@ static void destroy(struct mgx_executable *executable)
     executable->target->destroy(executable);
 }
 
+static void note_options(struct mgx_executable *e, const struct mgx_compile_options *options)
+{
+    e->options = (struct mgx_carry_options){.offload_copy = options->offload_copy,
+                                            .fast_math = options->fast_math,
+                                            .compute_double = options->compute_double,
+                                            .threads = options->threads};
+    if (options->isa && strlen(options->isa) < sizeof e->options.isa)
+        memcpy(e->options.isa, options->isa, strlen(options->isa) + 1);
+}
+
 enum mgx_status mgx_program_compile(struct mgx_program *p, const struct mgx_target *target,
                                     const struct mgx_compile_options *options,
                                     struct mgx_diag *diag)
@@ -67,6 +77,7 @@ enum mgx_status mgx_program_compile(struct mgx_program *p, const struct mgx_targ
         return status;
     }
     mgx_program_destroy(backup);
+    note_options(p->executable, options ? options : &plain);
     p->destroy_executable = destroy;
     return MGX_OK;
 }

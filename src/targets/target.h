@@ -40,6 +40,13 @@ struct mgx_target {
     // Appends, for every instruction of the compiled program, kernel, layout, threads and why not a
     // faster one.
     void (*explain)(const struct mgx_program *p, struct mgx_str *out);
+    // What besides the kernels decides how constants are packed, and what passes make: "cpu avx2".
+    // A program that was saved of that kind needs neither. NULL: it always does.
+    enum mgx_status (*kind)(const struct mgx_compile_options *options, struct mgx_str *out,
+                            struct mgx_diag *diag);
+    // What a saved program is to carry; NULL: nothing.
+    enum mgx_status (*carry)(const struct mgx_program *p, struct mgx_carry *out,
+                             struct mgx_diag *diag);
 };
 
 #define TARGET(name) extern const struct mgx_target mgx_target_##name;

@@ -141,6 +141,15 @@ static enum mgx_status run_passes(struct mgx_program *p, const struct mgx_plan_m
     return status;
 }
 
+static enum mgx_status kind(const struct mgx_compile_options *options, struct mgx_str *out,
+                            struct mgx_diag *diag)
+{
+    enum mgx_isa isa;
+    TRY(mgx_isa_require(options->isa, &isa, diag));
+    mgx_str_printf(out, "cpu %s", mgx_isa_name(isa));
+    return out->failed ? mgx_fail_memory(diag) : MGX_OK;
+}
+
 static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_options *options,
                                struct mgx_diag *diag)
 {
@@ -149,7 +158,8 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_o
                                                .tuning_cache = options->tuning_cache};
     struct mgx_plan_machine *machine = NULL;
     TRY(create_machine(options, &machine, diag));
-    const enum mgx_status status = run_passes(p, machine, options, diag);
+    const bool done = p->carry && p->carry->fits; // a saved program, as the passes left it
+    const enum mgx_status status = done ? MGX_OK : run_passes(p, machine, options, diag);
     if (status != MGX_OK) {
         release(machine);
         return status;
@@ -161,4 +171,6 @@ const struct mgx_target mgx_target_cpu = {.name = "cpu",
                                           .compile = compile,
                                           .run = mgx_plan_run,
                                           .destroy = mgx_plan_destroy,
-                                          .explain = mgx_plan_explain};
+                                          .explain = mgx_plan_explain,
+                                          .kind = kind,
+                                          .carry = mgx_plan_carry};

@@ -458,7 +458,7 @@ static void odd_table_init(struct odd_table *t, struct machine *m)
     t->tensor = mgx_tensor_borrow(&shape, t->bytes + 1);
     mgx_map_put_pointer(&m->late.literals, t->tensor.data, t->tensor.data);
     mgx_plan_note_source(&m->store, t->tensor.data, sizeof t->bytes - 1,
-                         (struct mgx_plan_source){0, 0});
+                         (struct mgx_carry_source){1, 0});
 }
 
 // Bytes that the plan keeps of its own after op(table, other) for another tensor of `count` rows.

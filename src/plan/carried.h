@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+// Plans that come out of a file, and go into one: constants packed already, what tuning found.
+#pragma once
+
+#include "plan/build.h"
+
+// Which kernels these are: a number over the engine's sources. Constants that other kernels packed
+// are nothing to these.
+const char *mgx_kernel_set(void);
+
+// Before steps are made: what the program brought is found by whoever packs.
+enum mgx_status mgx_plan_carried_begin(struct mgx_build *b, struct mgx_diag *diag) MGX_NODISCARD;
+// When they are: the bytes of the file that runs are going to read are what was written.
+enum mgx_status mgx_plan_carried_check(struct mgx_build *b, struct mgx_diag *diag) MGX_NODISCARD;

@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: MIT
+// Compiled programs in files (docs/mxr.md): they come back with their packed constants, a damaged
+// file is refused or gives the right answer, a file for other machines or kernels is compiled anew,
+// and whatever happens to who writes one, the old file stays.
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "api/support.h"
+
+// y = relu(conv(x, w)) flattened, times v.
+enum { IN = 2, OUT = 4, SIZE = 5, WIDTH = 3, FLAT = OUT * WIDTH * WIDTH, RESULTS = 8 };
+
+static double w_at(int i)
+{
+    return (i * 7 % 13 - 6) / 8.0;
+}
+
+static double v_at(int i)
+{
+    return (i * 5 % 17 - 8) / 16.0;
+}
+
+static void put_literal(char *out, int count, double (*at)(int))
+{
+    for (int i = 0; i < count; i++)
+        out += sprintf(out, "%s%.9g", i ? ", " : "", at(i));
+}
+
+static migraphx_program_t make_program(void)
+{
+    static char text[16384], w[4096], v[8192];
+    migraphx_program_t p;
+    put_literal(w, OUT * IN * 9, w_at);
+    put_literal(v, FLAT * RESULTS, v_at);
+    snprintf(text, sizeof text,
+             "module: \"main\"\n"
+             "main:@0 = @literal{%s} -> float_type, {36, 8}, {8, 1}\n"
+             "main:@1 = @literal{%s} -> float_type, {4, 2, 3, 3}, {18, 9, 3, 1}\n"
+             "x = @param:x -> float_type, {1, 2, 5, 5}, {50, 25, 5, 1}\n"
+             "main:@3 = convolution[padding={0, 0, 0, 0},stride={1, 1},dilation={1, 1},group=1,"
+             "padding_mode=0](x,main:@1) -> float_type, {1, 4, 3, 3}, {36, 9, 3, 1}\n"
+             "main:@4 = relu(main:@3) -> float_type, {1, 4, 3, 3}, {36, 9, 3, 1}\n"
+             "main:@5 = reshape[dims={1, 36}](main:@4) -> float_type, {1, 36}, {36, 1}\n"
+             "main:@6 = dot(main:@5,main:@0) -> float_type, {1, 8}, {8, 1}\n"
+             "main:@7 = @return(main:@6)\n",
+             v, w);
+    must(migraphx_program_parse(&p, text, strlen(text)));
+    return p;
+}
+
+static float x_at(int i)
+{
+    return (float)((i * 11 % 23) - 11) / 8;
+}
+
+// The definition, in double.
+static void expect(double *y)
+{
+    for (int k = 0; k < RESULTS; k++)
+        y[k] = 0;
+    for (int at = 0; at < FLAT; at++) {
+        const int o = at / (WIDTH * WIDTH), r = at / WIDTH % WIDTH, c = at % WIDTH;
+        double sum = 0;
+        for (int i = 0; i < IN * 9; i++)
+            sum += w_at(o * IN * 9 + i) *
+                   x_at(i / 9 * SIZE * SIZE + (r + i / 3 % 3) * SIZE + c + i % 3);
+        for (int k = 0; k < RESULTS; k++)
+            y[k] += (sum > 0 ? sum : 0) * v_at(at * RESULTS + k);
+    }
+}
+
+static bool gives_the_answer(migraphx_program_t p)
+{
+    double y[RESULTS], want[RESULTS];
+    float x[IN * SIZE * SIZE];
+    migraphx_arguments_t results = NULL;
+    const_migraphx_argument_t result;
+    for (int i = 0; i < IN * SIZE * SIZE; i++)
+        x[i] = x_at(i);
+    migraphx_program_parameters_t params = one_parameter("x", 4, SIZES(1, 2, 5, 5), x);
+    bool good = migraphx_program_run(&results, p, params) == migraphx_status_success;
+    expect(want);
+    if (good) {
+        must(migraphx_arguments_get(&result, results, 0));
+        must(migraphx_argument_values(y, RESULTS, result));
+    }
+    for (int i = 0; good && i < RESULTS; i++) // values of some 1/1024, sums of 36 of them: exact
+        good = fabs(y[i] - want[i]) <= 1e-4;
+    migraphx_arguments_destroy(results);
+    migraphx_program_parameters_destroy(params);
+    return good;
+}
+
+static migraphx_file_options_t msgpack(void)
+{
+    migraphx_file_options_t options;
+    must(migraphx_file_options_create(&options));
+    return options;
+}
+
+static void compile_one_thread(migraphx_program_t p, const char *isa)
+{
+    migraphx_target_t target;
+    migraphx_compile_options_t options;
+    must(migraphx_target_create(&target, "cpu"));
+    must(migraphx_compile_options_create(&options));
+    must(migraphx_compile_options_set_threads(options, 1));
+    must(migraphx_compile_options_set_isa(options, isa));
+    must(migraphx_program_compile(p, target, options));
+    migraphx_compile_options_destroy(options);
+    migraphx_target_destroy(target);
+}
+
+static migraphx_program_t make_compiled(void)
+{
+    migraphx_program_t p = make_program();
+    compile_one_thread(p, NULL);
+    return p;
+}
+
+static char *save_compiled(size_t *size)
+{
+    migraphx_program_t p = make_compiled();
+    migraphx_file_options_t options = msgpack();
+    char *bytes;
+    must(migraphx_save_buffer(&bytes, size, p, options));
+    migraphx_file_options_destroy(options);
+    migraphx_program_destroy(p);
+    return bytes;
+}
+
+// What explain says after these words: a number; -1 when it does not say them.
+static long explained(migraphx_program_t p, const char *words)
+{
+    char *text;
+    must(migraphx_program_explain(&text, p));
+    const char *at = strstr(text, words);
+    const long number = at ? strtol(at + strlen(words), NULL, 10) : -1;
+    migraphx_string_destroy(text);
+    return number;
+}
+
+static void temporary(char path[32])
+{
+    strcpy(path, "/tmp/mgx_mxr_test_XXXXXX");
+    const int fd = mkstemp(path);
+    if (fd < 0)
+        exit(2);
+    close(fd);
+}
+
+// --- coming back ---
+
+CASE(packed_constants_come_back)
+{
+    char path[32];
+    temporary(path);
+    migraphx_program_t p = make_compiled(), q, r;
+    migraphx_file_options_t options = msgpack();
+    bool compiled = false;
+    CHECK(gives_the_answer(p));
+    OK(migraphx_save(p, path, options));
+    OK(migraphx_load(&q, path, options));
+    unlink(path); // the mapping stays
+    OK(migraphx_program_is_compiled(&compiled, q));
+    CHECK(compiled);
+    CHECK(gives_the_answer(q));
+    CHECK_INT(explained(q, "from the file: "), 2);
+    CHECK_INT(explained(q, "\npacked constants: "), 0);
+    CHECK_INT(explained(q, "threads: "), 1); // options come back as well
+    OK(migraphx_save(q, path, options));     // and what was loaded can be saved
+    OK(migraphx_load(&r, path, options));
+    unlink(path);
+    CHECK(gives_the_answer(r));
+    CHECK_INT(explained(r, "from the file: "), 2);
+    migraphx_file_options_destroy(options);
+    migraphx_program_destroy(p);
+    migraphx_program_destroy(q);
+    migraphx_program_destroy(r);
+}
+
+CASE(buffers_come_back)
+{
+    size_t size;
+    char *bytes = save_compiled(&size);
+    char *moved = malloc(size + 1); // at an odd address, and gone after loading
+    migraphx_file_options_t options = msgpack();
+    migraphx_program_t q;
+    memcpy(moved + 1, bytes, size);
+    OK(migraphx_load_buffer(&q, moved + 1, size, options));
+    memset(moved, 0, size + 1);
+    free(moved);
+    CHECK(gives_the_answer(q));
+    CHECK_INT(explained(q, "from the file: "), 2);
+    migraphx_program_destroy(q);
+    migraphx_string_destroy(bytes);
+    migraphx_file_options_destroy(options);
+}
+
+CASE(a_copy_can_be_compiled_again)
+{
+    size_t size;
+    char *bytes = save_compiled(&size);
+    migraphx_file_options_t options = msgpack();
+    migraphx_program_t q, copy;
+    must(migraphx_program_create(&copy));
+    OK(migraphx_load_buffer(&q, bytes, size, options));
+    OK(migraphx_program_assign_to(copy, q));
+    migraphx_program_destroy(q);
+    compile_for(copy, "ref");
+    CHECK(gives_the_answer(copy));
+    migraphx_program_destroy(copy);
+    migraphx_string_destroy(bytes);
+    migraphx_file_options_destroy(options);
+}
+
+// Without an instruction set in its options it takes this machine's, or the environment's.
+CASE(another_machine_compiles_anew)
+{
+    char path[32], *text;
+    temporary(path);
+    migraphx_program_t p = make_program(), q;
+    migraphx_file_options_t options = msgpack();
+    compile_one_thread(p, "generic");
+    char *bytes;
+    size_t size;
+    OK(migraphx_save_buffer(&bytes, &size, p, options));
+    OK(migraphx_load_buffer(&q, bytes, size, options));
+    OK(migraphx_program_explain(&text, q));
+    CHECK(strstr(text, "isa: generic")); // it was asked for
+    CHECK(strstr(text, "from the file: "));
+    CHECK(gives_the_answer(q));
+    migraphx_string_destroy(text);
+    migraphx_string_destroy(bytes);
+    migraphx_program_destroy(q);
+    migraphx_program_destroy(p);
+    migraphx_file_options_destroy(options);
+    unlink(path);
+}
+
+// --- damage ---
+
+// Loads what it can; counts into *loaded. False when a wrong answer came.
+static bool survives(const char *bytes, size_t size, migraphx_file_options_t options, int *loaded)
+{
+    migraphx_program_t q = NULL;
+    if (migraphx_load_buffer(&q, bytes, size, options) != migraphx_status_success)
+        return last_error()[0] != '\0';
+    (*loaded)++;
+    const bool good = gives_the_answer(q);
+    migraphx_program_destroy(q);
+    return good;
+}
+
+CASE(every_flipped_byte_is_noticed)
+{
+    size_t size;
+    char *bytes = save_compiled(&size);
+    migraphx_file_options_t options = msgpack();
+    int loaded = 0;
+    for (size_t at = 0; at < size; at++) {
+        const char bit = (char)(1 << (at * 2654435761u >> 7 & 7));
+        bytes[at] ^= bit;
+        if (!survives(bytes, size, options, &loaded))
+            CHECK_FAIL("wrong after a flip in byte %zu of %zu", at, size);
+        bytes[at] ^= bit;
+    }
+    CHECK(loaded > 0); // gaps between sections mean nothing
+    migraphx_string_destroy(bytes);
+    migraphx_file_options_destroy(options);
+}
+
+CASE(every_truncation_is_refused)
+{
+    size_t size;
+    char *bytes = save_compiled(&size);
+    migraphx_file_options_t options = msgpack();
+    migraphx_program_t q;
+    for (size_t n = 0; n < size; n++)
+        if (migraphx_load_buffer(&q, bytes, n, options) == migraphx_status_success)
+            CHECK_FAIL("loaded %zu of %zu bytes", n, size);
+    migraphx_string_destroy(bytes);
+    migraphx_file_options_destroy(options);
+}
+
+CASE(a_newer_format_is_named)
+{
+    size_t size;
+    char *bytes = save_compiled(&size);
+    migraphx_file_options_t options = msgpack();
+    migraphx_program_t q;
+    bytes[8] = 9;
+    CHECK_INT(migraphx_load_buffer(&q, bytes, size, options), migraphx_status_unknown_error);
+    CHECK(strstr(last_error(), "format version 9"));
+    migraphx_string_destroy(bytes);
+    migraphx_file_options_destroy(options);
+}
+
+// --- writing that fails ---
+
+// Runs in a child: saves with this limit on the size of files. 0: saved; 1: refused.
+static int save_limited(const char *path, rlim_t limit)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        migraphx_program_t p = make_compiled();
+        migraphx_file_options_t options = msgpack();
+        signal(SIGXFSZ, SIG_IGN);
+        setrlimit(RLIMIT_FSIZE, &(struct rlimit){limit, limit});
+        _exit(migraphx_save(p, path, options) != migraphx_status_success);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static bool is_the_old_file(const char *path)
+{
+    char got[4] = {0};
+    FILE *file = fopen(path, "r");
+    const bool good = file && fread(got, 1, 3, file) == 3 && strcmp(got, "old") == 0;
+    if (file)
+        fclose(file);
+    return good;
+}
+
+static void write_old_file(const char *path)
+{
+    FILE *file = fopen(path, "w");
+    if (!file || fputs("old", file) < 0 || fclose(file) != 0)
+        exit(2);
+}
+
+CASE(a_full_disk_keeps_the_old_file)
+{
+    char path[32];
+    size_t size;
+    temporary(path);
+    write_old_file(path);
+    migraphx_string_destroy(save_compiled(&size));
+    for (rlim_t limit = 0; limit < size; limit += size / 16) {
+        CHECK_INT(save_limited(path, limit), 1);
+        CHECK(is_the_old_file(path));
+    }
+    CHECK_INT(save_limited(path, size), 0);
+    CHECK(!is_the_old_file(path));
+    unlink(path);
+}
+
+CASE(a_folder_that_may_not_be_written)
+{
+    migraphx_program_t p = make_compiled();
+    migraphx_file_options_t options = msgpack();
+    CHECK(migraphx_save(p, "/proc/model.mxr", options) != migraphx_status_success);
+    CHECK(strstr(last_error(), "/proc/model.mxr"));
+    CHECK(migraphx_save(p, "/no/such/folder/model.mxr", options) != migraphx_status_success);
+    CHECK(strstr(last_error(), "/no/such/folder/model.mxr"));
+    migraphx_file_options_destroy(options);
+    migraphx_program_destroy(p);
+}
+
+// Killed after some time, again and again: the file is always whole.
+CASE(a_killed_writer_leaves_a_whole_file)
+{
+    char path[32];
+    int loaded = 0;
+    temporary(path);
+    migraphx_file_options_t options = msgpack();
+    must(migraphx_save(make_compiled(), path, options));
+    for (int round = 0; round < 20; round++) {
+        const pid_t child = fork();
+        if (child == 0) {
+            migraphx_program_t p = make_compiled();
+            for (;;)
+                must(migraphx_save(p, path, options));
+        }
+        usleep(2000 + 700 * (useconds_t)round);
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        migraphx_program_t q;
+        OK(migraphx_load(&q, path, options));
+        loaded += gives_the_answer(q);
+        migraphx_program_destroy(q);
+    }
+    CHECK_INT(loaded, 20);
+    unlink(path);
+    migraphx_file_options_destroy(options);
+}
+
+// --- files of every format there was ---
+
+CASE(old_files_load)
+{
+    static const char *const paths[] = {
+        "test/api/saved/program_8.mxr", "test/api/saved/program_8.json",
+        "test/api/saved/compiled_8.mxr", "test/api/saved/container_1.mxr"};
+    for (int i = 0; i < 4; i++) {
+        migraphx_file_options_t options = msgpack();
+        migraphx_program_t p;
+        bool compiled;
+        if (strstr(paths[i], ".json"))
+            must(migraphx_file_options_set_file_format(options, "json"));
+        OK(migraphx_load(&p, paths[i], options));
+        OK(migraphx_program_is_compiled(&compiled, p));
+        CHECK_INT(compiled, i >= 2);
+        if (!gives_the_answer(p))
+            CHECK_FAIL("%s gives another answer", paths[i]);
+        migraphx_program_destroy(p);
+        migraphx_file_options_destroy(options);
+    }
+}
+
+TEST_MAIN(ROW(packed_constants_come_back) ROW(buffers_come_back) ROW(a_copy_can_be_compiled_again)
+              ROW(another_machine_compiles_anew) ROW(every_flipped_byte_is_noticed)
+                  ROW(every_truncation_is_refused) ROW(a_newer_format_is_named)
+                      ROW(a_full_disk_keeps_the_old_file) ROW(a_folder_that_may_not_be_written)
+                          ROW(a_killed_writer_leaves_a_whole_file) ROW(old_files_load))
