@@ -2,9 +2,19 @@
 // onnx: names of the supported ONNX operators.
 #include "verbs.h"
 
+static void print_name(const struct options *o, const char *name, bool first)
+{
+    if (!o->format) {
+        printf("%s\n", name);
+        return;
+    }
+    printf("%s", first ? "[" : ", ");
+    put_json_text(stdout, name);
+}
+
 static int run(struct options *o)
 {
-    size_t count = 0;
+    size_t count = 0, found = 0;
     if (!OK(migraphx_get_onnx_operators_size(&count)))
         return EXIT_FAILURE;
     for (size_t i = 0; i < count; i++) {
@@ -12,11 +22,11 @@ static int run(struct options *o)
         if (!OK(migraphx_get_onnx_operator_name_at_index(&name, i)))
             return EXIT_FAILURE;
         if (!o->file || strcmp(o->file, name) == 0)
-            printf("%s\n", name);
-        if (o->file && strcmp(o->file, name) == 0)
-            return EXIT_SUCCESS;
+            print_name(o, name, found++ == 0);
     }
-    if (!o->file)
+    if (o->format)
+        printf("%s]\n", found ? "" : "[");
+    if (!o->file || found)
         return EXIT_SUCCESS;
     log_error("ONNX operator '%s' is not supported", o->file);
     return EXIT_FAILURE;
@@ -26,7 +36,7 @@ static const struct flag own[] = {
     {FLAG_HEADING, NULL, NULL, 0, NULL, "onnx", 0, NULL},
     {FLAG_SET, "--list", "-l", OFFSET(list), NULL, "all of them (the default)", 0, NULL},
     {FLAG_END, NULL, NULL, 0, NULL, NULL, 0, NULL}};
-static const struct flag *const flags[] = {own, common_flags, NULL};
+static const struct flag *const flags[] = {own, json_flags, common_flags, NULL};
 const struct verb verb_onnx = {
     "onnx", "Prints the supported ONNX operators, or whether one is.", "[-l] [<name>]", flags, run,
     false};

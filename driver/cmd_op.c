@@ -26,7 +26,7 @@ static void print_indented(const char *json)
     putchar('\n');
 }
 
-static int list_all(void)
+static int list_all(const struct options *o)
 {
     size_t count = 0;
     if (!OK(migraphx_get_operators_size(&count)))
@@ -35,8 +35,13 @@ static int list_all(void)
         const char *name;
         if (!OK(migraphx_get_operator_name_at_index(&name, i)))
             return EXIT_FAILURE;
-        printf("%s\n", name);
+        if (o->format) {
+            printf("%s", i ? ", " : "[");
+            put_json_text(stdout, name);
+        } else
+            printf("%s\n", name);
     }
+    printf("%s", o->format ? "]\n" : "");
     return EXIT_SUCCESS;
 }
 
@@ -56,14 +61,16 @@ static void hint(const char *word)
 static int run(struct options *o)
 {
     if (o->list || !o->file)
-        return list_all();
+        return list_all(o);
     migraphx_operation_t op = NULL;
     char *json = NULL;
     const bool found = OK(migraphx_operation_create_json(&op, o->file, NULL));
     const bool good = found && OK(migraphx_operation_attributes(&json, op));
     if (!found)
         hint(o->file);
-    if (good) {
+    if (good && o->format)
+        printf("%s\n", json);
+    else if (good) {
         printf("%s:\n", o->file);
         print_indented(json);
     }
@@ -76,7 +83,7 @@ static const struct flag own[] = {
     {FLAG_HEADING, NULL, NULL, 0, NULL, "op", 0, NULL},
     {FLAG_SET, "--list", "-l", OFFSET(list), NULL, "all operators", 0, NULL},
     {FLAG_END, NULL, NULL, 0, NULL, NULL, 0, NULL}};
-static const struct flag *const flags[] = {own, common_flags, NULL};
+static const struct flag *const flags[] = {own, json_flags, common_flags, NULL};
 const struct verb verb_op = {
     "op", "Prints the operators, or the default attributes of one.", "[-l] [<name>]", flags, run,
     false};

@@ -20,12 +20,13 @@ static int run(struct options *o)
         return EXIT_FAILURE;
     const bool good = quantize_model(o, program) &&
                       compile_model(o, program, target_name(o), false) && run_once(o, program) &&
-                      OK(migraphx_program_print(program));
+                      print_program(o, program);
     migraphx_program_destroy(program);
     return good ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static const struct flag *const flags[] = {loader_flags, compile_flags, common_flags, NULL};
+static const struct flag *const flags[] = {loader_flags, compile_flags, json_flags, common_flags,
+                                           NULL};
 const struct verb verb_run = {
     "run", "Compiles a model, runs it once and prints the program.", "[flags] <file>", flags, run,
     true};

@@ -22,7 +22,8 @@ static bool measure(const struct options *o, migraphx_program_t program)
     const double start = now_ms();
     good = good && run_many(program, params, count);
     if (good)
-        printf("Total time: %gms\n", (now_ms() - start) / count);
+        printf(o->format ? "{\"total_ms\": %g}\n" : "Total time: %gms\n",
+               (now_ms() - start) / count);
     migraphx_program_parameters_destroy(params);
     return good;
 }
@@ -42,6 +43,7 @@ static const struct flag own[] = {
     {FLAG_HEADING, NULL, NULL, 0, NULL, "time", 0, NULL},
     {FLAG_INT, "--iterations", "-n", OFFSET(iterations), "N", "number of runs [100]", 0, NULL, 1},
     {FLAG_END, NULL, NULL, 0, NULL, NULL, 0, NULL}};
-static const struct flag *const flags[] = {loader_flags, compile_flags, own, common_flags, NULL};
+static const struct flag *const flags[] = {loader_flags, compile_flags, own,
+                                           json_flags,   common_flags,  NULL};
 const struct verb verb_time = {
     "time", "Prints the mean time of a run.", "[flags] <file>", flags, run, true};

@@ -107,11 +107,28 @@ static void log_warnings(migraphx_program_t program)
     migraphx_string_destroy(text);
 }
 
-bool compile_model(const struct options *o, migraphx_program_t program, const char *target,
-                   bool compute_double)
+static bool compile(const struct options *o, migraphx_program_t program, const char *target,
+                    bool compute_double)
 {
     migraphx_target_t handle = NULL;
     migraphx_compile_options_t options = NULL;
+    const bool good = OK(migraphx_target_create(&handle, target)) &&
+                      OK(migraphx_compile_options_create(&options)) &&
+                      set_options(o, options, target, compute_double) &&
+                      OK(migraphx_program_compile(program, handle, options));
+    migraphx_compile_options_destroy(options);
+    migraphx_target_destroy(handle);
+    return good;
+}
+
+bool compile_quietly(const struct options *o, migraphx_program_t program, const char *target)
+{
+    return compile(o, program, target, false);
+}
+
+bool compile_model(const struct options *o, migraphx_program_t program, const char *target,
+                   bool compute_double)
+{
     bool compiled = false;
     if (!OK(migraphx_program_is_compiled(&compiled, program)))
         return false;
@@ -121,12 +138,9 @@ bool compile_model(const struct options *o, migraphx_program_t program, const ch
         return true;
     }
     const double start = now_ms();
-    const bool good = OK(migraphx_target_create(&handle, target)) &&
-                      OK(migraphx_compile_options_create(&options)) &&
-                      set_options(o, options, target, compute_double) &&
-                      OK(migraphx_program_compile(program, handle, options));
-    migraphx_compile_options_destroy(options);
-    migraphx_target_destroy(handle);
+    work_begin(o->exhaustive ? "compiling and tuning" : "compiling", 0);
+    const bool good = compile(o, program, target, compute_double);
+    work_end();
     if (good)
         log_info("Compilation time: %gms", now_ms() - start);
     if (good && o->exhaustive)

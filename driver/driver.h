@@ -3,7 +3,7 @@
 //
 // Results go to stdout, everything said about the work goes to stderr as log lines. The exit code
 // is 0 when the work was done, 1 when it was not (a failed verification included), 2 when the
-// command line makes no sense.
+// command line makes no sense, 130 when Ctrl-C ended it.
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 
 #include <migraphx/extensions.h>
 
-enum { EXIT_USAGE = 2 };
+enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
 // --- logging: "2026-01-31 12:00:00.000000 [INFO] [perf.c:12] text" ---
 
@@ -65,6 +65,7 @@ struct options {
     const char *isa, *tuning_cache;
     struct words disable_pass;
     // of single verbs
+    const char *second, *trace, *html;
     int iterations;
     bool detailed, list;
     const char *rms_tol, *atol, *rtol, *compiled_model;
@@ -102,13 +103,15 @@ struct flag {
 
 #define OFFSET(member) offsetof(struct options, member)
 
-extern const struct flag loader_flags[], output_flags[], compile_flags[], common_flags[];
+extern const struct flag loader_flags[], output_flags[], compile_flags[], json_flags[],
+    common_flags[];
 
 struct verb {
     const char *name, *summary, *usage;
     const struct flag *const *flags; // NULL-terminated list of tables
     int (*run)(struct options *o);
     bool needs_model;
+    bool two_files; // takes a second one
 };
 
 // Fills the options; on nonsense prints why and returns false.
@@ -130,6 +133,7 @@ bool quantize_model(const struct options *o, migraphx_program_t program);
 const char *target_name(const struct options *o);
 bool compile_model(const struct options *o, migraphx_program_t program, const char *target,
                    bool compute_double);
+bool compile_quietly(const struct options *o, migraphx_program_t program, const char *target);
 // Are the inputs that a flag names with `mark` before them ("@", "") inputs of the program? Says
 // which is not.
 bool check_inputs(const char *flag, const struct words *words, const char *mark,
@@ -141,7 +145,59 @@ bool make_inputs(const struct options *o, migraphx_program_t program,
 int model_batch(const struct options *o, migraphx_program_t program);
 // Writes the program as the flags say.
 bool write_program(const struct options *o, migraphx_program_t program);
+// To stdout, as text or as --json says.
+bool print_program(const struct options *o, migraphx_program_t program);
 // "min..max" forms: a number, {min:1,max:4,optimals:[2]} or a list of them in brackets.
 bool parse_dim(const char *text, migraphx_dynamic_dimension_t *out);
 bool parse_dims(const char *text, migraphx_dynamic_dimensions_t *out);
 double now_ms(void); // of a steady clock
+
+// --- long work (work.c) ---
+
+void work_start(void); // before the first work, and after the last
+void work_stop(void);
+// What is being done and in how many rounds; 0: nobody knows.
+void work_begin(const char *what, int total);
+bool work_step(int done); // false after Ctrl-C
+void work_end(void);
+void work_wipe(void);        // the line on the terminal, before other lines
+bool work_stopped(void);     // has Ctrl-C been pressed?
+void work_finish(void);      // after that: what follows is to be done all the same
+bool work_interrupted(void); // has it ever been pressed?
+
+// --- the plan of a compiled program (plan.c) ---
+
+struct plan_row {
+    int instruction; // of main
+    const char *op, *kernel, *detail, *where, *type, *place, *why, *nodes;
+    double offset, bytes, flops, moved;
+    int first, last; // steps between which the result is needed
+};
+
+struct plan {
+    char *text; // that the rows point into
+    struct plan_row *rows;
+    int count;
+    char *summary; // what explain says below its instructions
+};
+
+bool load_plan(migraphx_program_t program, struct plan *out);
+void free_plan(struct plan *plan);
+
+// --- the limits of the machine (limits.c) ---
+
+struct limits {
+    double gflops, gbytes; // per second, as measured; 0: not known
+};
+
+// Times a large product and a large addition on the same target.
+bool measure_limits(const struct options *o, struct limits *out);
+// How much of the limit is used, in percent, by work of this size; 0: not known.
+double share_of_limit(const struct limits *limits, double flops, double bytes, double ms);
+
+// --- JSON, and files that are written whole (write.c) ---
+
+void put_json_text(FILE *file, const char *text);   // with quotes
+void put_json_number(FILE *file, double value);     // null where JSON has no number for it
+FILE *open_new(const char *path, char **temporary); // NULL path: stdout
+bool close_new(FILE *file, const char *path, char *temporary, bool good);

@@ -107,6 +107,11 @@ const struct flag compile_flags[] = {
     SET("--int4-weights", NULL, int4, "quantize weights to 4-bit integers"),
     END};
 
+const struct flag json_flags[] = {
+    HEADING("for scripts"),
+    NAME("--json", NULL, format, "json", "print JSON"),
+    END};
+
 const struct flag common_flags[] = {
     HEADING("common"),
     SET("--help", "-h", help, "this text"),
@@ -276,6 +281,8 @@ bool parse_flags(const struct verb *verb, int argc, char **argv, struct options 
                 return false;
         } else if (looks_like_flag(argv[i])) {
             return unknown_flag(verb, argv[i]);
+        } else if (o->file && verb->two_files && !o->second) {
+            o->second = argv[i];
         } else if (o->file) {
             fprintf(stderr, "error: '%s' after '%s': one argument is enough\n", argv[i], o->file);
             return false;

@@ -62,6 +62,7 @@ void log_line(enum log_level level, const char *file, int line, const char *form
 {
     if (level > state.level)
         return;
+    work_wipe();
     for (int i = -1; i < state.file_count; i++) {
         FILE *to = i < 0 ? stderr : state.files[i];
         va_list args;

@@ -67,7 +67,11 @@ static int run_verb(const struct verb *verb, struct options *o, int argc, char *
     char *line = join(argc, argv);
     const double start = now_ms();
     log_info("Running [ MIGraphX Version: %s ]: %s", version(), line ? line : "");
-    const int code = verb->run(o);
+    work_start();
+    int code = verb->run(o);
+    if (work_interrupted())
+        code = EXIT_INTERRUPTED;
+    work_stop();
     fflush(stdout);
     log_environment();
     log_info("[ MIGraphX Version: %s ] %s(%gs): %s", version(),

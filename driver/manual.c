@@ -53,7 +53,7 @@ static void put_table(const struct flag *table)
 static bool is_shared(const struct flag *table)
 {
     return table == loader_flags || table == output_flags || table == compile_flags ||
-           table == common_flags;
+           table == json_flags || table == common_flags;
 }
 
 static void put_verb(const struct verb *verb)

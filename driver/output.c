@@ -21,15 +21,19 @@ static bool save(const struct options *o, migraphx_program_t program)
 
 static bool put(const char *path, const char *text)
 {
-    FILE *file = path ? fopen(path, "wb") : stdout;
-    if (!file) {
-        log_error("cannot write %s", path);
-        return false;
-    }
-    bool good = fputs(text, file) >= 0 && fputc('\n', file) >= 0;
-    good = (path ? fclose(file) : fflush(file)) == 0 && good;
-    if (!good)
-        log_error("cannot write %s", path ? path : "to stdout");
+    char *temporary;
+    FILE *file = open_new(path, &temporary);
+    const bool good = file && fputs(text, file) >= 0 && fputc('\n', file) >= 0;
+    return close_new(file, path, temporary, good);
+}
+
+bool print_program(const struct options *o, migraphx_program_t program)
+{
+    if (!o->format)
+        return OK(migraphx_program_print(program));
+    char *text = NULL;
+    const bool good = OK(migraphx_program_format(&text, program, o->format)) && put(NULL, text);
+    migraphx_string_destroy(text);
     return good;
 }
 

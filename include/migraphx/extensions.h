@@ -293,6 +293,16 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_program_run_profile(migraphx_argument
 // For every instruction of a compiled program: kernel, layout, threads.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_explain(char **out,
                                                            const_migraphx_program_t program);
+// The same for programs to read: a line for every step in the order of the run, its fields
+// separated by tabs:
+//
+//     instruction of main, operator, kernel, detail, where it runs, type of the result, where that
+//     lies, offset there, bytes, first step that needs it, last one, floating-point operations (of
+//     products; else 0), bytes read and written, why no earlier kernel, nodes of the model
+//
+// Fields may be empty. Nodes are separated by "; ". Targets without a plan give no lines.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_program_plan(char **out,
+                                                        const_migraphx_program_t program);
 
 // --- ending calls before they are done ---
 

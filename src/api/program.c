@@ -319,16 +319,31 @@ migraphx_status migraphx_program_replace_literals(migraphx_program_t program)
     return mgx_api_leave(status, &diag);
 }
 
+// What a compiled program's target says of it.
+static migraphx_status say(char **out, const struct mgx_program *p,
+                           void (*what)(const struct mgx_program *p, struct mgx_str *out))
+{
+    API_DIAG(diag);
+    struct mgx_str text = {0};
+    if (what)
+        what(p, &text);
+    return mgx_api_leave(mgx_api_take_text(&text, out, &diag), &diag);
+}
+
 migraphx_status migraphx_program_explain(char **out, const_migraphx_program_t program)
 {
     API_NEED(out);
     API_NEED(program);
-    const struct mgx_executable *executable = program->p->executable;
-    if (!executable)
+    if (!program->p->executable)
         return mgx_api_bad("%s: the program is not compiled", __func__);
-    API_DIAG(diag);
-    struct mgx_str text = {0};
-    if (executable->target->explain)
-        executable->target->explain(program->p, &text);
-    return mgx_api_leave(mgx_api_take_text(&text, out, &diag), &diag);
+    return say(out, program->p, program->p->executable->target->explain);
+}
+
+migraphx_status migraphx_program_plan(char **out, const_migraphx_program_t program)
+{
+    API_NEED(out);
+    API_NEED(program);
+    if (!program->p->executable)
+        return mgx_api_bad("%s: the program is not compiled", __func__);
+    return say(out, program->p, program->p->executable->target->plan);
 }

@@ -96,6 +96,7 @@ enum mgx_status mgx_plan_run(const struct mgx_program *p, struct mgx_run *run,
                              struct mgx_diag *diag) MGX_NODISCARD;
 void mgx_plan_destroy(struct mgx_executable *executable); // NULL is allowed
 void mgx_plan_explain(const struct mgx_program *p, struct mgx_str *out);
+void mgx_plan_list(const struct mgx_program *p, struct mgx_str *out); // in list.c
 // What a file is to bring beside the program (plan/carried.h); borrowed from the plan.
 enum mgx_status mgx_plan_carry(const struct mgx_program *p, struct mgx_carry *out,
                                struct mgx_diag *diag) MGX_NODISCARD;

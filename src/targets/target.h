@@ -40,6 +40,8 @@ struct mgx_target {
     // Appends, for every instruction of the compiled program, kernel, layout, threads and why not a
     // faster one.
     void (*explain)(const struct mgx_program *p, struct mgx_str *out);
+    // The same as a table (migraphx_program_plan in extensions.h); NULL: there is none.
+    void (*plan)(const struct mgx_program *p, struct mgx_str *out);
     // What besides the kernels decides how constants are packed, and what passes make: "cpu avx2".
     // A program that was saved of that kind needs neither. NULL: it always does.
     enum mgx_status (*kind)(const struct mgx_compile_options *options, struct mgx_str *out,

@@ -172,5 +172,6 @@ const struct mgx_target mgx_target_cpu = {.name = "cpu",
                                           .run = mgx_plan_run,
                                           .destroy = mgx_plan_destroy,
                                           .explain = mgx_plan_explain,
+                                          .plan = mgx_plan_list,
                                           .kind = kind,
                                           .carry = mgx_plan_carry};

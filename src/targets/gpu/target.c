@@ -113,4 +113,5 @@ const struct mgx_target mgx_target_gpu = {.name = "gpu",
                                           .compile = compile,
                                           .run = mgx_plan_run,
                                           .destroy = mgx_plan_destroy,
-                                          .explain = mgx_plan_explain};
+                                          .explain = mgx_plan_explain,
+                                          .plan = mgx_plan_list};

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// What perf measured, and the forms it is shown in.
+#pragma once
+
+#include "driver.h"
+
+struct measurement {
+    double *total;        // milliseconds of each timed run, sorted
+    double *profiled;     // of each profiled run less its instructions
+    double *instructions; // [instruction][run]
+    double *average;      // of each instruction
+    int runs;             // that were asked for
+    int timed, profiles;  // that were done
+    int batch;
+    size_t count; // instructions of the main module
+    double sum;   // of the averages
+};
+
+struct report {
+    const struct options *o;
+    const struct measurement *m;
+    migraphx_instructions_t list;
+    struct plan plan;
+    struct limits limits;
+};
+
+// An instruction in the order of time, with the step that took most of it.
+struct hot {
+    int instruction;
+    double ms, flops, moved;
+    const struct plan_row *row;
+};
+
+// Of sorted values: the mean without the lowest and the highest quarter; a percentile.
+double middle_mean(const double *values, int count);
+double percentile(const double *values, int count, double p);
+// The group of an instruction: its operator or what was fused, with --detailed also what goes in
+// and out. To be freed.
+char *group_name(const_migraphx_instruction_t ins, bool detailed);
+// Instructions with a plan, slowest first; to be freed.
+struct hot *find_hot(const struct report *r, int *count);
+
+void put_plan_row(FILE *file, const struct plan_row *row); // as JSON
+bool print_report(const struct report *r);                 // perf's own form
+bool print_json_report(const struct report *r);            // --json
+bool write_trace(const struct report *r, const char *path);
+bool write_page(const struct report *r, const char *path);
