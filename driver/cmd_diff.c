@@ -21,7 +21,8 @@ static char *key_of(const char *line)
     const char *from = call ? call + 3 : line;
     char *key = malloc(strlen(from) + 1);
     size_t n = 0;
-    while (key && *from) {
+    const char *end = strstr(from, " # "); // the nodes it came from
+    while (key && *from && from != end) {
         if (*from == ':' && from[1] == '@') {
             while (n && (key[n - 1] == '_' || key[n - 1] == ':' || key[n - 1] == '.' ||
                          (key[n - 1] >= '0' && key[n - 1] <= '9') ||

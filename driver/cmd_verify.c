@@ -5,17 +5,11 @@
 //
 // The same inputs go through both. With --per-instruction every instruction is tried alone, with
 // --reduce the program is cut from its end step by step, with --bisect the first instruction whose
-// result is wrong is searched for. A failed verification is an exit code of 1.
-#include <math.h>
-
+// result is wrong is searched for: instruction, nodes of the model and error are named. With
+// --expect, or given a folder as the ONNX zoo lays it out, the results are compared with files, and
+// nothing goes through the reference. A failed verification is an exit code of 1.
 #include "verbs.h"
-
-enum { SHOWN = 32 };
-
-struct tolerance {
-    double rms, atol, rtol;
-    bool elementwise; // --atol or --rtol was given
-};
+#include "verify.h"
 
 // --- tolerances ---
 
@@ -61,188 +55,6 @@ static struct tolerance choose_tolerance(const struct options *o, migraphx_progr
         t.rtol = strtod(o->rtol, NULL);
     log_info("rms_tol: %g, atol: %g, rtol: %g", t.rms, t.atol, t.rtol);
     return t;
-}
-
-// --- comparing ---
-
-static double rms_error(const double *a, const double *b, size_t count)
-{
-    double squares = 0, largest = 2.2250738585072014e-308;
-    for (size_t i = 0; i < count; i++) {
-        squares += (a[i] - b[i]) * (a[i] - b[i]);
-        largest = fmax(largest, fmax(fabs(a[i]), fabs(b[i])));
-    }
-    return count ? sqrt(squares) / (sqrt((double)count) * largest) : 0;
-}
-
-static bool all_zero(const double *v, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (v[i] != 0)
-            return false;
-    return count > 0;
-}
-
-static void show(const char *label, const double *v, size_t count)
-{
-    char line[SHOWN * 26];
-    int at = 0;
-    for (size_t i = 0; i < count && i < SHOWN; i++)
-        at += snprintf(line + at, sizeof line - (size_t)at, "%s%g", i ? ", " : "", v[i]);
-    log_error("%s: %s", label, count ? line : "");
-}
-
-// A NaN or infinity in one place must be met by the same in the other.
-static bool same_special(double a, double b)
-{
-    return (isnan(a) && isnan(b)) || a == b;
-}
-
-static void describe(const double *ref, const double *got, size_t count, double rms)
-{
-    double largest = 0;
-    size_t where = count;
-    for (size_t i = 0; i < count; i++) {
-        const double difference = fabs(ref[i] - got[i]);
-        largest = difference > largest ? difference : largest;
-        if (where == count && !same_special(ref[i], got[i]) &&
-            !(difference <= 1e-3 * fmax(1, fabs(ref[i]))))
-            where = i;
-    }
-    log_error("RMS Error: %g", rms);
-    if (count <= SHOWN) {
-        show("ref", ref, count);
-        show("target", got, count);
-    }
-    if (all_zero(ref, count))
-        log_error("Ref data is all zeros");
-    if (all_zero(got, count))
-        log_error("Target data is all zeros");
-    log_error("Max diff: %g", largest);
-    if (where < count)
-        log_error("Mismatch at %zu: %g != %g", where, ref[where], got[where]);
-}
-
-static bool compare_values(double *ref, double *got, size_t count, const struct tolerance *t)
-{
-    bool good = true;
-    for (size_t i = 0; i < count; i++) {
-        if (!isfinite(ref[i]) || !isfinite(got[i])) {
-            if (!same_special(ref[i], got[i])) {
-                log_error("Non finite number found in %s at %zu: %g",
-                          isfinite(got[i]) ? "ref" : "target", i,
-                          isfinite(got[i]) ? ref[i] : got[i]);
-                return false;
-            }
-            ref[i] = got[i] = 0; // equal: takes no part in the measure
-        }
-        if (t->elementwise && !(fabs(ref[i] - got[i]) <= t->atol + t->rtol * fabs(got[i])))
-            good = false;
-    }
-    const double rms = rms_error(ref, got, count);
-    if (good && rms <= t->rms)
-        return true;
-    describe(ref, got, count, rms);
-    return false;
-}
-
-static bool same_lengths(const_migraphx_shape_t a, const_migraphx_shape_t b)
-{
-    const size_t *x, *y;
-    size_t n, m;
-    migraphx_shape_datatype_t s, t;
-    if (!OK(migraphx_shape_lengths(&x, &n, a)) || !OK(migraphx_shape_lengths(&y, &m, b)) ||
-        !OK(migraphx_shape_type(&s, a)) || !OK(migraphx_shape_type(&t, b)))
-        return false;
-    if (n == m && memcmp(x, y, n * sizeof *x) == 0)
-        return true;
-    char *left = NULL, *right = NULL;
-    if (OK(migraphx_shape_to_string(&left, a)) && OK(migraphx_shape_to_string(&right, b)))
-        log_error("Shape mismatch {%s} != {%s}", left, right);
-    migraphx_string_destroy(left);
-    migraphx_string_destroy(right);
-    return false;
-}
-
-static bool compare_numbers(const_migraphx_argument_t ref, const_migraphx_argument_t got,
-                            const struct tolerance *t)
-{
-    const_migraphx_shape_t a, b;
-    size_t count;
-    if (!OK(migraphx_argument_shape(&a, ref)) || !OK(migraphx_argument_shape(&b, got)) ||
-        !same_lengths(a, b) || !OK(migraphx_shape_elements(&count, a)))
-        return false;
-    double *x = calloc(count + 1, sizeof *x), *y = calloc(count + 1, sizeof *y);
-    const bool good = x && y && OK(migraphx_argument_values(x, count, ref)) &&
-                      OK(migraphx_argument_values(y, count, got)) && compare_values(x, y, count, t);
-    free(x);
-    free(y);
-    return good;
-}
-
-static const char *type_of(const_migraphx_argument_t argument)
-{
-    const_migraphx_shape_t shape;
-    migraphx_shape_datatype_t type;
-    const char *name = "";
-    if (OK(migraphx_argument_shape(&shape, argument)) && OK(migraphx_shape_type(&type, shape)))
-        migraphx_type_name(&name, type);
-    return name;
-}
-
-static bool compare(const_migraphx_argument_t ref, const_migraphx_argument_t got,
-                    const struct tolerance *t);
-
-// Tuples and sequences: as many members, one by one. Nesting is that of the type.
-static bool compare_members(const_migraphx_argument_t ref, const_migraphx_argument_t got,
-                            const struct tolerance *t)
-{
-    size_t n = 0, m = 0;
-    bool good =
-        OK(migraphx_argument_members_size(&n, ref)) && OK(migraphx_argument_members_size(&m, got));
-    if (good && n != m)
-        log_error("%zu members != %zu members", n, m);
-    for (size_t i = 0; good && n == m && i < n; i++) {
-        const_migraphx_argument_t a, b;
-        good = OK(migraphx_argument_member(&a, ref, i)) &&
-               OK(migraphx_argument_member(&b, got, i)) && compare(a, b, t);
-    }
-    return good && n == m;
-}
-
-static bool compare(const_migraphx_argument_t ref, const_migraphx_argument_t got,
-                    const struct tolerance *t)
-{
-    const char *type = type_of(ref), *other = type_of(got);
-    if (strcmp(type, other) != 0) {
-        log_error("%s != %s", type, other);
-        return false;
-    }
-    if (strcmp(type, "tuple_type") == 0 || strcmp(type, "sequence_type") == 0)
-        return compare_members(ref, got, t);
-    if (strcmp(type, "string_type") != 0 && strncmp(type, "complex", 7) != 0)
-        return compare_numbers(ref, got, t);
-    bool same = false; // texts and complex numbers are the same or not
-    if (OK(migraphx_argument_equal(&same, ref, got)) && !same)
-        log_error("values of %s differ", type);
-    return same;
-}
-
-static bool compare_all(migraphx_arguments_t ref, migraphx_arguments_t got,
-                        const struct tolerance *t)
-{
-    size_t n = 0, m = 0;
-    bool good = OK(migraphx_arguments_size(&n, ref)) && OK(migraphx_arguments_size(&m, got));
-    if (good && n != m) {
-        log_error("%zu results != %zu results", n, m);
-        return false;
-    }
-    for (size_t i = 0; good && i < n; i++) {
-        const_migraphx_argument_t a, b;
-        good = OK(migraphx_arguments_get(&a, ref, i)) && OK(migraphx_arguments_get(&b, got, i)) &&
-               compare(a, b, t);
-    }
-    return good;
 }
 
 // --- one verification ---
@@ -301,6 +113,12 @@ static bool verify_part(const struct options *o, migraphx_program_t program,
 
 // --- searching ---
 
+struct finding {
+    size_t number; // of the first wrong instruction, from 1; 0: none was searched for
+    char *text, *nodes;
+    struct difference difference;
+};
+
 static bool is_computing(const_migraphx_instruction_t ins)
 {
     const char *name = "@";
@@ -351,36 +169,156 @@ static bool reduce(const struct options *o, migraphx_program_t program, const st
     return good;
 }
 
-// The shortest beginning of the program that fails; assumes that what follows it fails too.
-static bool bisect(const struct options *o, migraphx_program_t program, const struct tolerance *t)
+// The first `keep` instructions, with all that they leave behind as results, so that a wrong value
+// is seen wherever it went.
+static bool verify_beginning(const struct options *o, migraphx_program_t program,
+                             const struct tolerance *t, size_t keep)
+{
+    migraphx_program_t part = NULL;
+    const bool good = copy_program(program, &part) && OK(migraphx_program_keep_first(part, keep)) &&
+                      verify_program(o, part, t);
+    migraphx_program_destroy(part);
+    return good;
+}
+
+// The computing instruction of this number, as text, and the nodes it came from.
+static void describe_computing(migraphx_program_t program, size_t number, struct finding *out)
+{
+    migraphx_module_t m;
+    migraphx_instructions_t list = NULL;
+    size_t count = 0;
+    if (OK(migraphx_program_get_main_module(&m, program)) &&
+        OK(migraphx_module_instructions(&list, m)))
+        migraphx_instructions_size(&count, list);
+    for (size_t i = 0; i < count; i++) {
+        migraphx_instruction_t ins = NULL;
+        if (OK(migraphx_instructions_get(&ins, list, i)) && is_computing(ins) && --number == 0) {
+            migraphx_instruction_to_string(&out->text, ins);
+            migraphx_instruction_nodes(&out->nodes, ins);
+        }
+        migraphx_instruction_destroy(ins);
+        if (!number)
+            break;
+    }
+    migraphx_instructions_destroy(list);
+}
+
+// The shortest beginning of the program that fails; what follows it is taken to fail too.
+static bool bisect(const struct options *o, migraphx_program_t program, const struct tolerance *t,
+                   struct finding *out)
 {
     const size_t count = count_computing(program);
     if (!count || verify_part(o, program, t, 0, 0))
         return true;
-    size_t low = 0, high = count - 1; // index of the last instruction kept
-    while (low < high) {
+    size_t low = 1, high = count; // instructions kept
+    out->difference = last_difference();
+    work_begin("searching", 0);
+    while (low < high && work_step(0)) {
         const size_t middle = low + (high - low) / 2;
-        if (verify_part(o, program, t, count - 1 - middle, 0))
+        if (verify_beginning(o, program, t, middle))
             low = middle + 1;
-        else
+        else {
             high = middle;
+            out->difference = last_difference();
+        }
     }
-    log_error("Failure starts at: %zu", low + 1);
+    work_end();
+    out->number = low;
+    describe_computing(program, low, out);
+    log_error("Failure starts at: %zu", low);
+    log_error("%s", out->text ? out->text : "");
+    if (out->nodes && *out->nodes)
+        log_error("which is: %s", out->nodes);
+    log_error("RMS Error there: %g, Max diff: %g", out->difference.rms, out->difference.largest);
     return false;
+}
+
+// --- against given results ---
+
+static bool verify_expected(const struct options *o, migraphx_program_t program,
+                            const struct tolerance *t)
+{
+    migraphx_program_parameters_t params = NULL;
+    migraphx_arguments_t results = NULL;
+    size_t count = 0;
+    bool good = make_inputs(o, program, &params) && quantize_model(o, program) &&
+                compile_model(o, program, target_name(o), false) &&
+                OK(migraphx_program_run(&results, program, params)) &&
+                OK(migraphx_arguments_size(&count, results));
+    if (good && (size_t)o->expect.count > count) {
+        log_error("--expect: %d files, the model has %zu results", o->expect.count, count);
+        good = false;
+    }
+    for (int i = 0; good && i < o->expect.count; i++) {
+        migraphx_argument_t expected = NULL;
+        const_migraphx_argument_t result;
+        good = load_tensor(o->expect.items[i], NULL, &expected) &&
+               OK(migraphx_arguments_get(&result, results, (size_t)i)) &&
+               compare_argument(expected, result, t);
+        migraphx_argument_destroy(expected);
+    }
+    migraphx_arguments_destroy(results);
+    migraphx_program_parameters_destroy(params);
+    return good;
+}
+
+static bool verify_sets(const struct options *o, const char *folder, migraphx_program_t program,
+                        const struct tolerance *t)
+{
+    return quantize_model(o, program) && compile_model(o, program, target_name(o), false) &&
+           verify_folder(folder, program, t);
+}
+
+// --- what came out ---
+
+static void print_json(const struct finding *f, bool passed)
+{
+    const struct difference d = f->number ? f->difference : last_difference();
+    printf("{\"passed\": %s, \"rms\": ", passed ? "true" : "false");
+    put_json_number(stdout, d.rms);
+    printf(", \"max_diff\": ");
+    put_json_number(stdout, d.largest);
+    if (f->number) {
+        printf(", \"failure_starts_at\": %zu, \"instruction\": ", f->number);
+        put_json_text(stdout, f->text ? f->text : "");
+        printf(", \"nodes\": ");
+        put_json_text(stdout, f->nodes ? f->nodes : "");
+    }
+    printf("}\n");
+}
+
+static bool verify(const struct options *o, const char *folder, migraphx_program_t program,
+                   const struct tolerance *t, struct finding *f)
+{
+    if (folder)
+        return verify_sets(o, folder, program, t);
+    if (o->expect.count)
+        return verify_expected(o, program, t);
+    return o->per_instruction ? each_instruction(o, program, t)
+           : o->reduce        ? reduce(o, program, t)
+           : o->bisect        ? bisect(o, program, t, f)
+                              : verify_program(o, program, t);
 }
 
 static int run(struct options *o)
 {
     migraphx_program_t program;
+    struct finding f = {0};
+    const char *folder = is_folder(o->file) ? o->file : NULL;
+    char model[4096];
+    if (folder && !find_model(folder, model, sizeof model))
+        return EXIT_FAILURE;
+    o->file = folder ? model : o->file;
     if (!load_model(o, &program))
         return EXIT_FAILURE;
     const struct tolerance t = choose_tolerance(o, program);
-    const bool printed = OK(migraphx_program_print(program));
-    const bool good = printed && (o->per_instruction ? each_instruction(o, program, &t)
-                                  : o->reduce        ? reduce(o, program, &t)
-                                  : o->bisect        ? bisect(o, program, &t)
-                                                     : verify_program(o, program, &t));
+    const bool printed = o->format || OK(migraphx_program_print(program));
+    const bool good = printed && verify(o, folder, program, &t, &f);
     migraphx_program_destroy(program);
+    if (o->format)
+        print_json(&f, good);
+    migraphx_string_destroy(f.text);
+    migraphx_string_destroy(f.nodes);
     if (good)
         log_info("MIGraphX verification passed successfully.");
     else
@@ -401,7 +339,15 @@ static const struct flag own[] = {
      "the target's side is this saved program", 0, NULL},
     {FLAG_SET, "--ref-use-double", NULL, OFFSET(ref_double), NULL,
      "the reference computes floats as doubles", 0, NULL},
+    {FLAG_WORDS, "--expect", NULL, OFFSET(expect), "<file> ...",
+     "compare with these results (.npy, .npz, .pb or saved arguments)", 0, NULL},
     {FLAG_END, NULL, NULL, 0, NULL, NULL, 0, NULL}};
-static const struct flag *const flags[] = {loader_flags, compile_flags, own, common_flags, NULL};
+static const struct flag *const flags[] = {loader_flags, compile_flags, own,
+                                           json_flags,   common_flags,  NULL};
 const struct verb verb_verify = {
-    "verify", "Compares a target with the reference.", "[flags] <file>", flags, run, true};
+    "verify",
+    "Compares a target with the reference, or with results that are given.",
+    "[flags] <file>",
+    flags,
+    run,
+    true};

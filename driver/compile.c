@@ -229,7 +229,7 @@ static bool make_input(const struct options *o, const char *name, const_migraphx
     migraphx_shape_t fixed = NULL;
     bool dynamic = false, good;
     if (file)
-        return OK(migraphx_argument_load(out, file));
+        return load_tensor(file, name, out);
     if (!OK(migraphx_shape_dynamic(&dynamic, shape)) || (dynamic && !fix_shape(o, shape, &fixed)))
         return false;
     if (has(&o->fill0, name))

@@ -58,7 +58,7 @@ struct options {
     bool brief;
     const char *output;
     // how to compile and what to feed
-    struct words fill0, fill1, load_arg;
+    struct words fill0, fill1, load_arg, expect;
     const char *target;
     bool offload_copy, no_fast_math, exhaustive, fp16, bf16, int8, fp8, int4, explain;
     int threads;
@@ -151,6 +151,15 @@ bool print_program(const struct options *o, migraphx_program_t program);
 bool parse_dim(const char *text, migraphx_dynamic_dimension_t *out);
 bool parse_dims(const char *text, migraphx_dynamic_dimensions_t *out);
 double now_ms(void); // of a steady clock
+
+// --- tensors in files (tensor_file.c) ---
+
+// By suffix: .npy, .npz (the array `name`, or the first), .pb (TensorProto), else a saved argument.
+bool load_tensor(const char *path, const char *name, migraphx_argument_t *out);
+// The name in a TensorProto; false if it has none.
+bool tensor_file_name(const char *path, char *name, size_t room);
+// A whole file, to be freed; NULL when it cannot be read.
+char *read_whole(const char *path, size_t *size);
 
 // --- long work (work.c) ---
 

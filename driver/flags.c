@@ -92,7 +92,7 @@ const struct flag compile_flags[] = {
     NAME("--gpu", NULL, target, "gpu", "the GPU target"),
     WORDS("--fill0", NULL, fill0, "<input> ...", "fill inputs with zeros"),
     WORDS("--fill1", NULL, fill1, "<input> ...", "fill inputs with ones"),
-    WORDS("--load-arg", NULL, load_arg, "@input <file>", "read inputs from saved arguments"),
+    WORDS("--load-arg", NULL, load_arg, "@input <file>", "read inputs from .npy, .npz, .pb or saved arguments"),
     SET("--enable-offload-copy", NULL, offload_copy, "copy inputs and results in every run"),
     SET("--disable-fast-math", NULL, no_fast_math, "no inexact rewrites"),
     SET("--exhaustive-tune", NULL, exhaustive, "measure every candidate kernel"),
@@ -298,9 +298,9 @@ bool parse_flags(const struct verb *verb, int argc, char **argv, struct options 
 
 void free_options(struct options *o)
 {
-    struct words *all[] = {&o->input_dim,  &o->dim_param,   &o->dyn_input_dim, &o->output_names,
-                           &o->apply_pass, &o->fill0,       &o->fill1,         &o->load_arg,
-                           &o->log_file,   &o->disable_pass};
+    struct words *all[] = {&o->input_dim,  &o->dim_param,    &o->dyn_input_dim, &o->output_names,
+                           &o->apply_pass, &o->fill0,        &o->fill1,         &o->load_arg,
+                           &o->log_file,   &o->disable_pass, &o->expect};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]->items);
 }

@@ -241,7 +241,7 @@ static bool load_saved(const struct options *o, const char *format, migraphx_pro
     return good;
 }
 
-static char *read_whole(const char *path, size_t *size)
+char *read_whole(const char *path, size_t *size)
 {
     FILE *file = fopen(path, "rb");
     char *text = NULL;

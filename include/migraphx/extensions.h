@@ -239,6 +239,9 @@ MIGRAPHX_C_EXPORT migraphx_status
 migraphx_instruction_literal(migraphx_argument_t *out, const_migraphx_instruction_t instruction);
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_instruction_to_string(char **out, const_migraphx_instruction_t instruction);
+// The nodes of the model that it came from, with "; " between them; empty if none is known.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_instruction_nodes(char **out, const_migraphx_instruction_t instruction);
 MIGRAPHX_C_EXPORT migraphx_status migraphx_instruction_equal(
     bool *out, const_migraphx_instruction_t instruction, const_migraphx_instruction_t x);
 MIGRAPHX_C_EXPORT migraphx_status
@@ -282,6 +285,10 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_program_optimize(migraphx_program_t p
 // above 0, of the rest only the last `keep`, whose other inputs become parameters x0, x1, ...
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_trim(migraphx_program_t program, size_t drop,
                                                         size_t keep);
+// Keeps the first `keep` computing instructions of the main module and returns every value of them
+// that none of them reads.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_program_keep_first(migraphx_program_t program,
+                                                              size_t keep);
 // Makes every literal of the main module a parameter literal:0, literal:1, ... of its shape.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_replace_literals(migraphx_program_t program);
 // As program_run; microseconds[i] is what instruction i of the main module took, 0 for those that

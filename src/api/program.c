@@ -307,6 +307,20 @@ migraphx_status migraphx_program_trim(migraphx_program_t program, size_t drop, s
     return mgx_api_leave(status, &diag);
 }
 
+migraphx_status migraphx_program_keep_first(migraphx_program_t program, size_t keep)
+{
+    API_NEED(program);
+    if (program->p->executable)
+        return mgx_api_bad("%s: the program is compiled", __func__);
+    if (keep > INT32_MAX)
+        return mgx_api_bad("%s: there are not that many instructions", __func__);
+    API_DIAG(diag);
+    enum mgx_status status = mgx_api_prove(program->p, &diag);
+    if (status == MGX_OK)
+        status = mgx_program_keep_first(program->p, (int)keep, &diag);
+    return mgx_api_leave(status, &diag);
+}
+
 migraphx_status migraphx_program_replace_literals(migraphx_program_t program)
 {
     API_NEED(program);

@@ -181,6 +181,18 @@ migraphx_status migraphx_instruction_to_string(char **out, const_migraphx_instru
     return mgx_api_leave(mgx_api_take_text(&text, out, &diag), &diag);
 }
 
+migraphx_status migraphx_instruction_nodes(char **out, const_migraphx_instruction_t instruction)
+{
+    API_NEED(out);
+    API_NEED_LIVE(instruction);
+    API_DIAG(diag);
+    struct mgx_str text = {0};
+    const struct mgx_strings *origin = &instruction->ins->origin;
+    for (int i = 0; i < origin->count; i++)
+        mgx_str_printf(&text, "%s%s", i ? "; " : "", origin->v[i]);
+    return mgx_api_leave(mgx_api_take_text(&text, out, &diag), &diag);
+}
+
 migraphx_status migraphx_instruction_equal(bool *out, const_migraphx_instruction_t instruction,
                                            const_migraphx_instruction_t x)
 {

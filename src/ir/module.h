@@ -181,6 +181,9 @@ void mgx_copy_origin(struct mgx_ins *to, const struct mgx_ins *from);
 // all); what is read from those cut away becomes parameters.
 enum mgx_status mgx_program_trim(struct mgx_program *p, int drop, int keep,
                                  struct mgx_diag *diag) MGX_NODISCARD;
+// Keeps the first computing instructions of main and returns what none of them reads.
+enum mgx_status mgx_program_keep_first(struct mgx_program *p, int keep,
+                                       struct mgx_diag *diag) MGX_NODISCARD;
 // Literals of main become parameters literal:0, literal:1, ...
 enum mgx_status mgx_program_replace_literals(struct mgx_program *p,
                                              struct mgx_diag *diag) MGX_NODISCARD;

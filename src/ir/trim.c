@@ -3,6 +3,7 @@
 // emptying it of its constants, for those who may not show their weights.
 //
 //     a b c d e @return   drop 1, keep 2:   x0 -> c d @return(d)
+//     a b c d e @return   the first 3:      a b c @return(what of them nobody reads)
 //
 // Only instructions that compute count. What the kept ones read from the ones cut away becomes a
 // parameter x0, x1, ... of the same shape; literals and parameters stay. Cost: O(instructions +
@@ -77,6 +78,48 @@ enum mgx_status mgx_program_trim(struct mgx_program *p, int drop, int keep, stru
         drop >= count
             ? mgx_fail(diag, MGX_INVALID, "cannot drop %d of %d instructions", drop, count)
             : trim(m, list, count, drop, keep, diag);
+    free(list);
+    return status;
+}
+
+// Tuples are left out where there is anything else: what is taken out of them is shown instead.
+static bool shows(const struct mgx_ins *ins)
+{
+    return !ins->uses && ins->shape.type != MGX_TUPLE && ins->shape.type != MGX_SEQUENCE;
+}
+
+static enum mgx_status return_unread(struct mgx_module *m, struct mgx_ins **list, int count,
+                                     struct mgx_diag *diag)
+{
+    int shown = 0;
+    struct mgx_ins *last = list[count - 1];
+    for (int i = 0; i < count; i++)
+        if (shows(list[i]))
+            list[shown++] = list[i];
+    if (!shown)
+        list[shown++] = last;
+    mgx_add_return(m, list, shown);
+    return mgx_program_status(m->program, diag);
+}
+
+enum mgx_status mgx_program_keep_first(struct mgx_program *p, int keep, struct mgx_diag *diag)
+{
+    struct mgx_module *m = mgx_program_main(p);
+    struct mgx_ins **list = calloc((size_t)m->count + 1, sizeof *list);
+    if (!list)
+        return mgx_fail_memory(diag);
+    int count = 0;
+    MGX_EACH (ins, m) {
+        if (counts(ins))
+            list[count++] = ins;
+    }
+    enum mgx_status status = MGX_OK;
+    if (keep < 1 || keep > count)
+        status = mgx_fail(diag, MGX_INVALID, "cannot keep %d of %d instructions", keep, count);
+    else if (keep < count) {
+        drop_tail(m, list, keep, count);
+        status = return_unread(m, list, keep, diag);
+    }
     free(list);
     return status;
 }

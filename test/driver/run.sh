@@ -7,7 +7,7 @@
 #     ! some words           stderr contains this (any number of lines)
 #     ~ some words           stderr does not contain this (any number of lines)
 #     @ NAME=value           in the environment (any number of lines)
-#     % numbers              measured numbers (before ms, %, inferences) count as N
+#     % numbers              measured numbers (before ms, %, inferences, GFLOP/s, GB/s) count as N
 #     -                      then stdout to the letter
 set -eu
 driver=$1 case=$2
@@ -28,7 +28,7 @@ eval "set -- $command"
 got=$?
 set -e
 if grep -q '^% numbers' "$case"; then
-    sed -E 's/-?[0-9][0-9.e+-]*(ms|%| inferences)/N\1/g; s/-?(nan|inf)%/N%/g' "$work/out" > "$work/numbers"
+    sed -E 's/-?[0-9][0-9.e+-]*(ms|%| inferences| GFLOP\/s| GB\/s)/N\1/g; s/-?(nan|inf)%/N%/g' "$work/out" > "$work/numbers"
     mv "$work/numbers" "$work/out"
 fi
 bad=0

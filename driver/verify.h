@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// What verifying shares: tolerances and comparisons.
+#pragma once
+
+#include "driver.h"
+
+struct tolerance {
+    double rms, atol, rtol;
+    bool elementwise; // --atol or --rtol was given
+};
+
+struct difference { // of the last comparison that failed, else the largest rms error
+    double rms, largest;
+};
+
+// Says what differs.
+bool compare_argument(const_migraphx_argument_t expected, const_migraphx_argument_t got,
+                      const struct tolerance *t);
+bool compare_all(migraphx_arguments_t expected, migraphx_arguments_t got,
+                 const struct tolerance *t);
+struct difference last_difference(void);
+
+// --- a model's folder (data_set.c) ---
+
+bool is_folder(const char *path);
+bool find_model(const char *folder, char *path, size_t room);
+// All data sets of the folder, with a compiled program.
+bool verify_folder(const char *folder, migraphx_program_t program, const struct tolerance *t);

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: MIT
+"""What one looks at a model with: verify against files and to the first wrong node, perf's page and timeline, plan,
+diff, and Ctrl-C. Run with the driver's path in DRIVER, and in PLANTED a library with a wrong kernel in it."""
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+DRIVER = os.environ["DRIVER"]
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def drive(*words, code=0, **environment):
+    done = subprocess.run([DRIVER, *map(str, words)], capture_output=True, text=True, check=False, timeout=120,
+                          env=dict(os.environ, **environment))
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def relu(x):
+    return np.maximum(x, 0)
+
+
+def softmax(x, axis):
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+@pytest.fixture(name="folder")
+def make_folder(tmp_path):
+    """y = softmax(relu(x . w)) + b, in the layout of the ONNX zoo; numpy gives the results."""
+    rng = np.random.default_rng(7)
+    w = rng.standard_normal((8, 5)).astype("f4")
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"], name="product"), helper.make_node("Relu", ["m"], ["r"], name="clip"),
+             helper.make_node("Softmax", ["r"], ["s"], name="normal", axis=1), helper.make_node("Add", ["s", "b"], ["y"], name="shift")]
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("b", [3, 5]), ("x", [3, 8]), ("y", [3, 5]))]
+    graph = helper.make_graph(nodes, "g", ends[:2], ends[2:], [numpy_helper.from_array(w, "w")])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), tmp_path / "model.onnx")
+    for i in range(2):
+        data = tmp_path / f"test_data_set_{i}"
+        data.mkdir()
+        x, b = (rng.standard_normal(s).astype("f4") for s in ((3, 8), (3, 5)))
+        y = softmax(relu(x @ w), 1) + b
+        for name, value, label in (("input_0", b, "b"), ("input_1", x, "x"), ("output_0", y, "y")):
+            (data / f"{name}.pb").write_bytes(numpy_helper.from_array(value.astype("f4"), label).SerializeToString())
+        np.save(tmp_path / f"x{i}.npy", x)
+        np.save(tmp_path / f"y{i}.npy", y.astype("f4"))
+        np.savez(tmp_path / f"in{i}.npz", x=x, b=b)
+    return tmp_path
+
+
+def test_a_zoo_folder_verifies_in_one_command(folder):
+    done = drive("verify", folder)
+    assert "test_data_set_0: passed" in done.stderr and "test_data_set_1: passed" in done.stderr
+    (folder / "test_data_set_1" / "output_0.pb").write_bytes((folder / "test_data_set_0" / "output_0.pb").read_bytes())
+    done = drive("verify", folder, code=1)
+    assert "test_data_set_1: FAILED" in done.stderr and "output_0.pb" in done.stderr
+
+
+def test_inputs_in_any_order_and_by_position(folder):
+    data = folder / "test_data_set_0"
+    for name in ("input_0", "input_1"): # without names: in the model's order
+        t = TensorProto.FromString((data / f"{name}.pb").read_bytes())
+        t.name = ""
+        (data / f"{name}.pb").write_bytes(t.SerializeToString())
+    drive("verify", folder)
+    a, b = ((data / f"{n}.pb").read_bytes() for n in ("input_0", "input_1"))
+    other = folder / "test_data_set_1"
+    one, two = (other / "input_0.pb").read_bytes(), (other / "input_1.pb").read_bytes()
+    (other / "input_0.pb").write_bytes(two) # with names: by name
+    (other / "input_1.pb").write_bytes(one)
+    drive("verify", folder)
+    assert a != b
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz"])
+def test_expected_results(folder, kind):
+    given = {"npy": ["@x", folder / "x0.npy", "@b", folder / "in0.npz"], "npz": ["@x", folder / "in0.npz", "@b", folder / "in0.npz"]}
+    words = ["verify", folder / "model.onnx", "--load-arg", *given[kind], "--json", "--expect"]
+    assert json.loads(drive(*words, folder / "y0.npy").stdout)["passed"] is True
+    report = json.loads(drive(*words, folder / "y1.npy", code=1).stdout)
+    want = np.abs(np.load(folder / "y0.npy") - np.load(folder / "y1.npy")).max()
+    assert report["passed"] is False and abs(report["max_diff"] - want) < 1e-5
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?"])
+def test_every_type_of_file(tmp_path, dtype):
+    """Identity of an input of the type, from .npy and from TensorProto, raw and typed."""
+    x = (np.arange(24).reshape(2, 3, 4) % 2 if dtype == "?" else np.arange(24).reshape(2, 3, 4)).astype(dtype)
+    kind = helper.np_dtype_to_tensor_dtype(x.dtype)
+    info = [helper.make_tensor_value_info(n, kind, [2, 3, 4]) for n in "xy"]
+    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", info[:1], info[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), tmp_path / "m.onnx")
+    np.save(tmp_path / "x.npy", x)
+    files = [tmp_path / "x.npy", tmp_path / "raw.pb"]
+    files[1].write_bytes(numpy_helper.from_array(x).SerializeToString())
+    if dtype != "f2":
+        files.append(tmp_path / "typed.pb")
+        files[2].write_bytes(helper.make_tensor("x", kind, [2, 3, 4], x.flatten().tolist()).SerializeToString())
+    for source in files:
+        for expected in files:
+            drive("verify", tmp_path / "m.onnx", "--ref", "--load-arg", "@x", source, "--expect", expected)
+
+
+def test_damaged_tensors_are_refused(folder):
+    good = (folder / "x0.npy").read_bytes()
+    for cut in (0, 5, 11, 40, len(good) - 1):
+        (folder / "bad.npy").write_bytes(good[:cut])
+        drive("verify", folder / "model.onnx", "--load-arg", "@x", folder / "bad.npy", "--expect", folder / "y0.npy", code=1)
+    proto = (folder / "test_data_set_0" / "input_0.pb").read_bytes()
+    for cut in range(1, len(proto)):
+        (folder / "bad.pb").write_bytes(proto[:cut])
+        drive("verify", folder / "model.onnx", "--load-arg", "@b", folder / "bad.pb", "--expect", folder / "y0.npy", code=1)
+        if cut > 20:
+            break
+
+
+@pytest.mark.skipif(not os.environ.get("PLANTED"), reason="no library with a wrong kernel")
+def test_bisect_finds_a_wrong_kernel(tmp_path):
+    """Two branches; the wrong pooling is in one of them, and what is last in the order is in the other."""
+    rng = np.random.default_rng(3)
+    nodes, last = [], "x"
+    weights = []
+    for i in range(6):
+        weights.append(numpy_helper.from_array(rng.standard_normal((16, 16 if i else 3, 1, 1)).astype("f4") / 4, f"w{i}"))
+        nodes += [helper.make_node("Conv", [last, f"w{i}"], [f"c{i}"], name=f"conv{i}"), helper.make_node("Relu", [f"c{i}"], [f"r{i}"], name=f"relu{i}")]
+        last = f"r{i}"
+        if i == 2:
+            nodes.append(helper.make_node("MaxPool", [last], ["pooled"], name="the_pool", kernel_shape=[3, 3], pads=[1, 1, 1, 1]))
+            nodes.append(helper.make_node("Sigmoid", [last], ["side"], name="beside"))
+            last = "pooled"
+    nodes.append(helper.make_node("Add", [last, "side"], ["y"], name="join"))
+    info = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, c, 12, 12]) for n, c in (("x", 3), ("y", 16))]
+    graph = helper.make_graph(nodes, "g", info[:1], info[1:], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), tmp_path / "m.onnx")
+    drive("verify", tmp_path / "m.onnx", "--bisect", "--isa", "generic")
+    done = drive("verify", tmp_path / "m.onnx", "--bisect", "--isa", "generic", "--json", code=1, LD_PRELOAD=os.environ["PLANTED"])
+    report = json.loads(done.stdout)
+    assert report["nodes"] == "the_pool (MaxPool)" and "pooling" in report["instruction"] and report["max_diff"] > 0.01
+
+
+def test_plan_and_perf_name_the_nodes(folder):
+    plan = json.loads(drive("plan", folder / "model.onnx", "--cpu", "--json").stdout)
+    nodes = "; ".join(s["nodes"] for s in plan["steps"])
+    for name in ("product", "clip", "normal", "shift"):
+        assert name in nodes
+    product = [s for s in plan["steps"] if "product" in s["nodes"]][0]
+    assert product["kernel"] == "gemm" and product["flops"] == 2 * 3 * 8 * 5
+    text = drive("perf", folder / "model.onnx", "--cpu", "-n", "3").stdout
+    assert "of the limit" in text and "product (MatMul)" in text
+
+
+def test_perf_in_numbers(folder):
+    report = json.loads(drive("perf", folder / "model.onnx", "--cpu", "-n", "9", "--json").stdout)
+    assert report["runs"] == 9 and report["batch"] == 3 and report["limits"]["gflops"] > 0.1
+    assert abs(sum(i["ms"] for i in report["instructions"]) - report["instructions_ms"]) < 1e-6
+    assert report["total_ms"]["min"] <= report["total_ms"]["median"] <= report["total_ms"]["max"]
+
+
+def test_the_timeline(folder):
+    drive("perf", folder / "model.onnx", "--cpu", "-n", "2", "--trace", folder / "t.json")
+    events = json.loads((folder / "t.json").read_text())["traceEvents"]
+    assert events and all(e["ph"] == "X" and e["dur"] > 0 for e in events)
+    for before, after in zip(events, events[1:]):
+        assert after["ts"] >= before["ts"] + before["dur"] - 0.002
+
+
+def test_the_page(folder):
+    drive("perf", folder / "model.onnx", "--cpu", "-n", "2", "--html", folder / "p.html")
+    page = (folder / "p.html").read_text()
+    assert "http://" not in page.replace("http://www.w3.org/2000/svg", "") and "https://" not in page
+    data = json.loads(re.search(r'type="application/json">(.*?)</script>', page, re.S).group(1))
+    assert data["instructions"] and data["steps"]
+    try:
+        subprocess.run(["node", "--version"], check=True, capture_output=True)
+    except OSError:
+        pytest.skip("no node to run the page's script with")
+    done = subprocess.run(["node", os.path.join(HERE, "page.js"), str(folder / "p.html")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert seen["shapes"] > 4 and seen["rows"] == len(data["instructions"]) and "product (MatMul)" in seen["details"]
+
+
+def test_diff(folder):
+    drive("diff", folder / "model.onnx", folder / "model.onnx")
+    model = onnx.load(folder / "model.onnx")
+    model.graph.node[1].op_type = "Sigmoid"
+    onnx.save(model, folder / "other.onnx")
+    done = drive("diff", folder / "model.onnx", folder / "other.onnx", "--json", code=1)
+    found = json.loads(done.stdout)["differences"]
+    assert len(found) == 2 and "relu" in found[0]["removed"] and "sigmoid" in found[1]["added"]
+
+
+def test_ctrl_c_reports_what_there_is(folder):
+    words = [DRIVER, "perf", folder / "model.onnx", "--cpu", "-n", "100000000", "--json"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        time.sleep(1.5)
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=60)
+    assert child.returncode == 130 and "Interrupted" in err
+    report = json.loads(out)
+    assert 0 < report["runs"] < 100000000 and report["instructions_ms"] > 0
+
+
+def test_nothing_half_written_after_ctrl_c(tmp_path):
+    target = tmp_path / "out.mxr"
+    target.write_text("old")
+    words = [DRIVER, "compile", "--model", "mlp", "--cpu", "--binary", "--output", target]
+    for delay in (0.0, 0.005, 0.01, 0.02, 0.04):
+        with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
+            time.sleep(delay)
+            child.send_signal(signal.SIGINT)
+            child.wait(timeout=60)
+        assert target.read_bytes()[:3] in (b"old", b"\xc1MX")
+        assert [p.name for p in tmp_path.iterdir()] == ["out.mxr"]
