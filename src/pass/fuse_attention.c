@@ -7,18 +7,25 @@
 #include "op/op.h"
 #include "pass/engine/region.h"
 
+// A target that is asked says itself which types its kernels take; others take floats.
+static bool may_be(const struct mgx_pass_call *c, enum mgx_type type)
+{
+    return type == MGX_FLOAT || (c->options->supports && (type == MGX_HALF || type == MGX_BF16));
+}
+
 // Floats of static lengths over the same batch axes; few rows are faster as products over K and V
 // where they lie.
-static bool is_attention(const struct mgx_ins *scores, const struct mgx_ins *softmax,
-                         const struct mgx_ins *weigh)
+static bool is_attention(const struct mgx_pass_call *c, const struct mgx_ins *scores,
+                         const struct mgx_ins *softmax, const struct mgx_ins *weigh)
 {
     enum { FEW_ROWS = 8 };
     const int rank = scores->shape.rank;
     const int64_t axis = mgx_ins_int(softmax, "axis");
     return weigh->op == &mgx_op_dot && weigh->in[0] == softmax && weigh->in[1] != softmax &&
-           weigh->owner == scores->owner && scores->shape.type == MGX_FLOAT &&
-           weigh->shape.type == MGX_FLOAT && mgx_shape_is_static(&scores->shape) &&
-           mgx_shape_is_static(&weigh->shape) && (axis == rank - 1 || axis == -1) &&
+           weigh->owner == scores->owner && may_be(c, scores->shape.type) &&
+           weigh->shape.type == scores->shape.type && softmax->shape.type == scores->shape.type &&
+           mgx_shape_is_static(&scores->shape) && mgx_shape_is_static(&weigh->shape) &&
+           (axis == rank - 1 || axis == -1) &&
            mgx_shape_same_lens(&scores->shape, &softmax->shape) &&
            scores->shape.lens[rank - 2] >= FEW_ROWS && mgx_shape_elements(&scores->shape) > 0;
 }
@@ -26,10 +33,11 @@ static bool is_attention(const struct mgx_ins *scores, const struct mgx_ins *sof
 // Element-wise over the scores, every operand float or bool and of their lengths.
 static bool is_between(const struct mgx_ins *ins, const struct mgx_ins *scores)
 {
-    if (!mgx_is_elementwise(ins) || ins->shape.type != MGX_FLOAT || ins->owner != scores->owner)
+    const enum mgx_type type = scores->shape.type;
+    if (!mgx_is_elementwise(ins) || ins->shape.type != type || ins->owner != scores->owner)
         return false;
     for (int i = 0; i < ins->in_count; i++)
-        if ((ins->in[i]->shape.type != MGX_FLOAT && ins->in[i]->shape.type != MGX_BOOL) ||
+        if ((ins->in[i]->shape.type != type && ins->in[i]->shape.type != MGX_BOOL) ||
             !mgx_shape_same_lens(&ins->in[i]->shape, &scores->shape))
             return false;
     return true;
@@ -53,7 +61,7 @@ static enum mgx_status fuse_attentions(struct mgx_pass_call *c, struct mgx_modul
         if (last->op != &mgx_op_softmax || !mgx_used_once(last))
             continue;
         struct mgx_ins *weigh = last->uses->user;
-        if (!is_attention(ins, last, weigh))
+        if (!is_attention(c, ins, last, weigh))
             continue;
         mgx_region_add(&region, last);
         mgx_region_add(&region, weigh);

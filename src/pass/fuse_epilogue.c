@@ -44,12 +44,19 @@ static bool takes_factor(const struct mgx_ins *conv, const struct mgx_ins *mul)
     return false;
 }
 
+// A target that is asked says itself which types its kernels leave; others leave floats.
+static bool may_leave(const struct mgx_pass_call *c, enum mgx_type type)
+{
+    return type == MGX_FLOAT || (c->options->supports && (type == MGX_HALF || type == MGX_BF16));
+}
+
 // Adds the element-wise instruction that reads `ins`, if it alone does.
-static struct mgx_ins *add_user(struct mgx_region *region, struct mgx_ins *ins)
+static struct mgx_ins *add_user(const struct mgx_pass_call *c, struct mgx_region *region,
+                                struct mgx_ins *ins)
 {
     struct mgx_ins *user = ins->uses->user;
     struct mgx_region longer = *region;
-    if (user->owner != ins->owner || !mgx_is_elementwise(user) || user->shape.type != MGX_FLOAT ||
+    if (user->owner != ins->owner || !mgx_is_elementwise(user) || !may_leave(c, user->shape.type) ||
         !mgx_shape_same_lens(&user->shape, &ins->shape) || !mgx_region_add(&longer, user) ||
         !mgx_region_closed(&longer))
         return NULL;
@@ -69,7 +76,7 @@ static enum mgx_status fuse_epilogues(struct mgx_pass_call *c, struct mgx_module
         if (ins->in_count == 2 && takes_factor(ins, ins->in[0]))
             mgx_region_add(&region, ins->in[0]);
         mgx_region_add(&region, ins);
-        const struct mgx_ins *user = add_user(&region, ins);
+        const struct mgx_ins *user = add_user(c, &region, ins);
         if (region.count < 2 || (!user && !mgx_region_closed(&region)))
             continue;
         next = next == user ? user->next : next;

@@ -33,6 +33,7 @@ struct mgx_plan_offer {
     const struct mgx_ins *ins;
     const struct mgx_shape *in; // physical shapes, in_count
     int in_count;
+    const int64_t *in_offset; // bytes from where their roots begin; NULL: not known yet
     const struct mgx_tensor *const *constant; // value of a literal input, on the host; or NULL
     const struct mgx_shape *out;              // physical shape of the result
     bool dynamic;                             // sizes are known only at run time

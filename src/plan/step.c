@@ -135,6 +135,7 @@ static enum mgx_status pack_inputs(struct mgx_build *b, struct choice *x, bool *
         TRY(add_packed(b, c->ins, x->in[i], &shape, side_of(b, x->kernel), &packed, c->diag));
         x->in[i] = packed;
         in[i] = packed->shape;
+        ((int64_t *)c->in_offset)[i] = 0;
         const struct mgx_tensor **constant = (const struct mgx_tensor **)&c->constant[i];
         if (*constant && !mgx_plan_repack_constant(c->store, &shape, constant, c->diag))
             return MGX_NO_MEMORY;
@@ -202,19 +203,22 @@ static enum mgx_status init_choice(struct mgx_build *b, struct choice *x, const 
     struct mgx_arena *arena = &b->plan->store.arena;
     struct mgx_shape *shapes = MGX_NEW_ARRAY(arena, struct mgx_shape, count);
     const struct mgx_tensor **constant = MGX_NEW_ARRAY(arena, const struct mgx_tensor *, count);
+    int64_t *offset = MGX_NEW_ARRAY(arena, int64_t, count);
     x->c = offer_of(b, ins, diag);
     x->c.skip_in = MGX_NEW_ARRAY(arena, bool, count);
     x->c.want_in = MGX_NEW_ARRAY(arena, unsigned char, count);
     x->in = MGX_NEW_ARRAY(arena, struct mgx_plan_value *, count);
-    if (!shapes || !constant || !x->c.skip_in || !x->c.want_in || !x->in)
+    if (!shapes || !constant || !offset || !x->c.skip_in || !x->c.want_in || !x->in)
         return mgx_fail_memory(diag);
     for (int i = 0; i < count; i++) {
         x->in[i] = mgx_plan_value_of(b->plan, ins->in[i]);
         shapes[i] = x->in[i]->shape;
         constant[i] = constant_of(b->plan, x->in[i]);
+        mgx_plan_root(x->in[i], &offset[i]);
     }
     x->c.in = shapes;
     x->c.in_count = count;
+    x->c.in_offset = offset;
     x->c.constant = constant;
     x->c.out = &out->shape;
     return MGX_OK;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pass/engine/region.h"
 #include "plan/fold.h"
 #include "plan/plan.h"
 #include "targets/gpu/lower/lower.h"
@@ -76,18 +77,23 @@ static enum mgx_status create_machine(const struct mgx_compile_options *options,
 // Groups that a kernel here computes; the rest stays in pieces, each of which has its own.
 static bool supports(void *user, const char *tag, const struct mgx_region *region)
 {
-    (void)user, (void)region;
+    if (strcmp(tag, "attention") == 0)
+        return gpu_attention_supports(user, region->ins[0], region->ins[region->count - 1]);
     return strcmp(tag, "epilogue") == 0;
 }
 
-static const struct mgx_pass *const pipeline[] = {&mgx_pass_find_softmax, &mgx_pass_fuse_pointwise,
-                                                  &mgx_pass_fuse_epilogue, NULL};
+static const struct mgx_pass *const pipeline[] = {
+    &mgx_pass_narrow_moves,          &mgx_pass_eliminate_convert,
+    &mgx_pass_dead_code_elimination, &mgx_pass_find_softmax,
+    &mgx_pass_fuse_pointwise,        &mgx_pass_fuse_attention,
+    &mgx_pass_fuse_epilogue,         NULL};
 
-static enum mgx_status run_passes(struct mgx_program *p, const struct mgx_compile_options *options,
-                                  struct mgx_diag *diag)
+static enum mgx_status run_passes(struct mgx_program *p, struct gpu_device *device,
+                                  const struct mgx_compile_options *options, struct mgx_diag *diag)
 {
     struct mgx_pass_options pass = options->pass;
     pass.supports = supports;
+    pass.supports_user = device;
     TRY(mgx_run_passes(p, mgx_pipeline_simplify, &pass, diag));
     return mgx_run_passes(p, pipeline, &pass, diag);
 }
@@ -100,7 +106,7 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_o
                                                .tuning_cache = options->tuning_cache};
     struct mgx_plan_machine *machine = NULL;
     TRY(create_machine(options, &machine, diag));
-    const enum mgx_status status = run_passes(p, options, diag);
+    const enum mgx_status status = run_passes(p, gpu_machine(machine)->device, options, diag);
     if (status != MGX_OK) {
         release(machine);
         return status;

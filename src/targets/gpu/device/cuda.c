@@ -22,6 +22,11 @@ enum { // CUdevice_attribute, CUfunction_attribute, CUlaunchAttributeID
     FUNCTION_MAX_DYNAMIC_SHARED = 8,
     LAUNCH_CLUSTER = 4,
     LAUNCH_DEPENDENT = 6,
+    MAP_FLOAT16 = 6,
+    MAP_BFLOAT16 = 9,
+    MAP_SWIZZLE_128 = 3,
+    MAP_PROMOTE_256 = 3,
+    MAP_BLOCK = 64, // values in 128 bytes
 };
 
 struct launch_attribute {
@@ -54,6 +59,13 @@ static struct cuda_calls {
     int (*function_set)(void *function, int attribute, int value);
     int (*launch_extended)(const struct launch_config *config, void *function, void **params,
                            void **extra);
+    int (*map_tiled)(void *map, int type, unsigned rank, void *address, const uint64_t *lens,
+                     const uint64_t *strides, const unsigned *box, const unsigned *steps,
+                     int interleave, int swizzle, int promotion, int fill);
+    int (*map_image)(void *map, int type, unsigned rank, void *address, const uint64_t *lens,
+                     const uint64_t *strides, const int *low, const int *high, unsigned channels,
+                     unsigned places, const unsigned *steps, int interleave, int swizzle,
+                     int promotion, int fill);
 } cuda;
 
 #define AT(member) offsetof(struct cuda_calls, member)
@@ -99,6 +111,8 @@ static const struct gpu_symbol symbols[] = {
     {"cuCtxSetCurrent", AT(context_set), false},
     {"cuFuncSetAttribute", AT(function_set), false},
     {"cuLaunchKernelEx", AT(launch_extended), true},
+    {"cuTensorMapEncodeTiled", AT(map_tiled), true},
+    {"cuTensorMapEncodeIm2col", AT(map_image), true},
 };
 #undef AT
 
@@ -219,6 +233,8 @@ static enum mgx_status read_properties(int index, struct gpu_properties *p, stru
     p->features = GPU_GRAPHS | GPU_DOUBLE | GPU_HALF_MATH;
     if (major >= 9 && cuda.launch_extended)
         p->features |= GPU_CLUSTERS | GPU_DEPENDENT;
+    if (major == 9 && cuda.map_tiled && cuda.map_image)
+        p->features |= GPU_TENSOR_MAPS;
     // From Hopper on the tensor cores' own instructions belong to one generation: the "a".
     snprintf(p->arch, sizeof p->arch, "sm_%d%s", p->version, major >= 9 ? "a" : "");
     return MGX_OK;
@@ -249,6 +265,26 @@ static enum mgx_status open_device(int index, struct gpu_device **out, struct mg
     return MGX_OK;
 }
 
+static enum mgx_status tensor_map(struct gpu_device *d, const struct gpu_tensor_map *t, void *out,
+                                  struct mgx_diag *diag)
+{
+    const int type = t->bf16 ? MAP_BFLOAT16 : MAP_FLOAT16;
+    const unsigned box[2] = {MAP_BLOCK, t->box};
+    const unsigned steps[5] = {1, t->image ? t->step[0] : 1, t->image ? t->step[1] : 1, 1, 1};
+    void *before = NULL;
+    int status = enter(d, &before);
+    if (status == 0) {
+        status = t->image ? cuda.map_image(out, type, (unsigned)t->rank, t->address, t->lens,
+                                           t->strides + 1, t->low, t->high, MAP_BLOCK, t->box,
+                                           steps, 0, MAP_SWIZZLE_128, MAP_PROMOTE_256, 0)
+                          : cuda.map_tiled(out, type, (unsigned)t->rank, t->address, t->lens,
+                                           t->strides + 1, box, steps, 0, MAP_SWIZZLE_128,
+                                           MAP_PROMOTE_256, 0);
+        leave(d, before);
+    }
+    return check(status, "describing a tensor to the copy engine", diag);
+}
+
 static enum mgx_status compile(struct gpu_device *d, const struct gpu_source *source,
                                struct mgx_str *out, struct mgx_str *log, struct mgx_diag *diag)
 {
@@ -261,4 +297,5 @@ const struct gpu_api gpu_api_cuda = {.name = "cuda",
                                      .open = open_device,
                                      .close = close_device,
                                      .compile = compile,
+                                     .tensor_map = tensor_map,
                                      DRIVER_API};

@@ -22,12 +22,13 @@
 #include "base/str.h"
 
 enum gpu_feature {
-    GPU_GRAPHS = 1 << 0,     // capture and launch of whole runs
-    GPU_CLUSTERS = 1 << 1,   // blocks that share memory: gpu_launch.cluster
-    GPU_DEPENDENT = 1 << 2,  // a kernel may start before the one ahead ends: gpu_launch.dependent
-    GPU_DOUBLE = 1 << 3,     // 64-bit floats
-    GPU_HALF_MATH = 1 << 4,  // arithmetic on 16-bit floats, not only their storage
-    GPU_HOST_MEMORY = 1 << 5 // the device is a CPU: bytes do not cross a bus
+    GPU_GRAPHS = 1 << 0,      // capture and launch of whole runs
+    GPU_CLUSTERS = 1 << 1,    // blocks that share memory: gpu_launch.cluster
+    GPU_DEPENDENT = 1 << 2,   // a kernel may start before the one ahead ends: gpu_launch.dependent
+    GPU_DOUBLE = 1 << 3,      // 64-bit floats
+    GPU_HALF_MATH = 1 << 4,   // arithmetic on 16-bit floats, not only their storage
+    GPU_HOST_MEMORY = 1 << 5, // the device is a CPU: bytes do not cross a bus
+    GPU_TENSOR_MAPS = 1 << 6  // a copy engine that takes boxes of tensors: tensor_map
 };
 
 enum { GPU_NAME_SIZE = 128, GPU_ARCH_SIZE = 64 };
@@ -75,6 +76,22 @@ struct gpu_source {
     const char *text;
     const char *const *options; // ends with NULL; those that name the device are added
 };
+
+// A tensor of 16-bit values for the copy engine, innermost axis first; boxes of 64 x `box` values
+// arrive with the 16 bytes of each row of 128 swapped by the row's number.
+struct gpu_tensor_map {
+    void *address; // a multiple of 16
+    bool bf16;
+    int rank;
+    uint64_t lens[5], strides[5]; // strides in bytes, multiples of 16, of axes 1 and up
+    unsigned box;                 // rows of a box; of an image: places
+    // An image of rank 4 (channels, width, height, images) that taps are gathered from:
+    bool image;
+    int low[2], high[2]; // width and height: first corner, and last one from the end
+    unsigned step[2];
+};
+
+enum { GPU_TENSOR_MAP_BYTES = 128 };
 
 struct gpu_api {
     const char *name;
@@ -128,6 +145,11 @@ struct gpu_api {
     enum mgx_status (*launch)(struct gpu_device *d, void *stream, void *kernel,
                               const struct gpu_launch *how, const struct gpu_arg *args,
                               int arg_count, struct mgx_diag *diag);
+
+    // With GPU_TENSOR_MAPS: writes GPU_TENSOR_MAP_BYTES, aligned to 64, that are an argument of a
+    // kernel. NULL elsewhere.
+    enum mgx_status (*tensor_map)(struct gpu_device *d, const struct gpu_tensor_map *tensor,
+                                  void *out, struct mgx_diag *diag);
 
     // With GPU_GRAPHS. What is enqueued between begin and end is kept instead of run. An update
     // takes another capture of the same shape; MGX_UNSUPPORTED says that a new graph is needed.

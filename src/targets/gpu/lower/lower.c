@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "op/op.h"
 #include "op/source.h"
@@ -30,13 +31,28 @@ static bool note_unit(struct gpu_machine *m, struct gpu_unit *unit)
     return true;
 }
 
+// A kernel that does not say where it waits for the one before does so first of all.
+static void put_with_waits(struct mgx_str *out, const char *text)
+{
+    const char *kernel = strstr(text, "GRID_WAIT") ? NULL : strstr(text, "KERNEL void");
+    for (; kernel; kernel = strstr(text, "KERNEL void")) {
+        const char *brace = strchr(kernel, '{');
+        if (!brace)
+            break;
+        mgx_str_putn(out, text, (size_t)(brace + 1 - text));
+        mgx_str_put(out, "\n    GRID_LAUNCH();\n    GRID_WAIT();");
+        text = brace + 1;
+    }
+    mgx_str_put(out, text);
+}
+
 // The machine keeps the unit's share and drops it when the plan goes.
 static struct gpu_unit *require_unit(struct gpu_machine *m, const char *name,
                                      const struct mgx_str *text)
 {
     struct mgx_str whole = {0};
     mgx_str_put(&whole, gpu_text_prelude);
-    mgx_str_put(&whole, mgx_str_text(text));
+    put_with_waits(&whole, mgx_str_text(text));
     struct gpu_unit *unit = NULL;
     if (!whole.failed && !text->failed)
         unit = gpu_unit_share(m->device, name, mgx_str_text(&whole));
@@ -71,23 +87,33 @@ void gpu_emit_body_call(struct mgx_str *out, enum mgx_type result, int operands)
     mgx_str_put(out, "&y);\n");
 }
 
+enum mgx_plan_answer gpu_take_call(struct mgx_plan_offer *c, struct gpu_call *call,
+                                   struct mgx_str *text, const struct gpu_launch *how,
+                                   const int *in, int in_count)
+{
+    struct gpu_machine *m = gpu_machine(c->machine);
+    assert(in_count <= GPU_CALL_INPUTS);
+    call->how = *how;
+    call->how.dependent = m->device->properties.features & GPU_DEPENDENT;
+    call->in_count = in_count;
+    for (int i = 0; i < in_count; i++)
+        call->in[i] = (unsigned char)(in ? in[i] : i);
+    call->unit = require_unit(m, c->ins->op->name, text);
+    mgx_str_fini(text);
+    if (!call->unit)
+        return mgx_plan_no_memory(c);
+    c->state = call;
+    return MGX_PLAN_TAKEN;
+}
+
 enum mgx_plan_answer gpu_take(struct mgx_plan_offer *c, struct mgx_str *text,
                               const struct gpu_launch *how, const int *in, int in_count)
 {
     struct gpu_call *call = MGX_NEW(c->arena, struct gpu_call);
-    assert(in_count <= GPU_CALL_INPUTS);
-    if (call) {
-        call->how = *how;
-        call->in_count = in_count;
-        for (int i = 0; i < in_count; i++)
-            call->in[i] = (unsigned char)(in ? in[i] : i);
-        call->unit = require_unit(gpu_machine(c->machine), c->ins->op->name, text);
-    }
+    if (call)
+        return gpu_take_call(c, call, text, how, in, in_count);
     mgx_str_fini(text);
-    if (!call || !call->unit)
-        return mgx_plan_no_memory(c);
-    c->state = call;
-    return MGX_PLAN_TAKEN;
+    return mgx_plan_no_memory(c);
 }
 
 struct gpu_launch gpu_launch_for(int64_t count)
@@ -125,8 +151,11 @@ enum mgx_status gpu_finish(struct mgx_plan *plan, struct mgx_diag *diag)
     TRY(gpu_units_make(&m->code, m->units, m->unit_count, diag));
     for (int i = 0; i < plan->step_count; i++) {
         const struct mgx_plan_step *step = &plan->steps[i];
+        const struct gpu_family *family = step->kernel->more;
         struct gpu_call *call = step->state;
-        if (step->kernel->run == gpu_run_call)
+        if (family)
+            TRY(family->finish(plan, step, diag));
+        else if (step->kernel->run == gpu_run_call)
             TRY(gpu_unit_kernel(call->unit, "run", call->how.shared, &call->kernel, diag));
     }
     return MGX_OK;

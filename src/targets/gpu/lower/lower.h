@@ -29,6 +29,15 @@ static inline bool gpu_has_double(const struct mgx_plan_offer *c)
 // kernel are the result and the inputs in[0..in_count), or all of them when `in` is NULL.
 enum mgx_plan_answer gpu_take(struct mgx_plan_offer *c, struct mgx_str *text,
                               const struct gpu_launch *how, const int *in, int in_count);
+// The same for a state that begins with a call, whose kernel is found by a family's finish.
+enum mgx_plan_answer gpu_take_call(struct mgx_plan_offer *c, struct gpu_call *call,
+                                   struct mgx_str *text, const struct gpu_launch *how,
+                                   const int *in, int in_count);
+// What a kernel family does itself when all units are made: mgx_plan_kernel.more.
+struct gpu_family {
+    enum mgx_status (*finish)(struct mgx_plan *plan, const struct mgx_plan_step *step,
+                              struct mgx_diag *diag);
+};
 // The answer "declined", with a reason.
 enum mgx_plan_answer gpu_decline(struct mgx_plan_offer *c, const char *why);
 
@@ -50,7 +59,12 @@ enum mgx_status gpu_run_call(const struct mgx_plan_step *step, const struct mgx_
 // Makes all units and finds the kernels.
 enum mgx_status gpu_finish(struct mgx_plan *plan, struct mgx_diag *diag) MGX_NODISCARD;
 
+// Whether the attention kernel takes this pair of products, wherever their operands lie.
+bool gpu_attention_supports(const struct gpu_device *d, const struct mgx_ins *scores,
+                            const struct mgx_ins *weigh);
+
 // --- kernels.c ---
 extern const struct mgx_plan_kernel *const gpu_kernels[];
 extern const struct mgx_plan_kernel gpu_kernel_copy, gpu_kernel_pointwise, gpu_kernel_reduce,
-    gpu_kernel_softmax, gpu_kernel_product, gpu_kernel_pooling;
+    gpu_kernel_softmax, gpu_kernel_product, gpu_kernel_pooling, gpu_kernel_wgmma,
+    gpu_kernel_attention;

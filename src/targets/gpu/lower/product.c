@@ -15,18 +15,9 @@
 #include "op/op.h"
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/kernel/text.h"
-#include "targets/gpu/lower/lower.h"
+#include "targets/gpu/lower/product.h"
 
 enum { TILE_DEPTH = 16 };
-
-struct product {
-    const struct mgx_ins *ins;  // dot or convolution
-    const struct mgx_ins *tail; // reads it and gives the result; NULL: the product is the result
-    int operand[2];             // numbers of its inputs in the offer
-    int extra[GPU_CALL_INPUTS], extra_count; // of the tail's other inputs, in its order
-    int place;                               // of the product among the tail's inputs
-    int64_t rows, columns, depth, batches;
-};
 
 // --- what is offered ---
 
@@ -54,7 +45,7 @@ static const struct mgx_ins *find_in_body(const struct mgx_module *body)
 }
 
 // group[tag=epilogue]: parameters, a product, one element-wise instruction that is the result.
-static bool read_group(const struct mgx_plan_offer *c, struct product *p)
+static bool read_group(const struct mgx_plan_offer *c, struct gpu_product *p)
 {
     const struct mgx_module *body = c->ins->mod[0];
     p->ins = find_in_body(body);
@@ -80,7 +71,7 @@ static bool read_group(const struct mgx_plan_offer *c, struct product *p)
     return p->place >= 0;
 }
 
-static const char *read_offer(const struct mgx_plan_offer *c, struct product *p)
+static const char *read_offer(const struct mgx_plan_offer *c, struct gpu_product *p)
 {
     memset(p, 0, sizeof *p);
     if (c->copy_only || c->dynamic)
@@ -103,7 +94,7 @@ static bool is_summed_in_float(enum mgx_type type)
 
 // --- sizes ---
 
-static void size_dot(const struct mgx_plan_offer *c, struct product *p)
+static void size_dot(const struct mgx_plan_offer *c, struct gpu_product *p)
 {
     const struct mgx_shape *a = &c->in[p->operand[0]], *out = c->out;
     const int rank = out->rank;
@@ -115,7 +106,7 @@ static void size_dot(const struct mgx_plan_offer *c, struct product *p)
         p->batches *= out->lens[i];
 }
 
-static void size_convolution(const struct mgx_plan_offer *c, struct product *p)
+static void size_convolution(const struct mgx_plan_offer *c, struct gpu_product *p)
 {
     const struct mgx_shape *w = &c->in[p->operand[1]], *out = c->out;
     p->batches = mgx_ins_int(p->ins, "group");
@@ -146,7 +137,7 @@ static void emit_split(struct mgx_str *out, const char *from, const char *name, 
 }
 
 static void emit_result_index(struct mgx_str *out, const struct mgx_plan_offer *c,
-                              const struct product *p)
+                              const struct gpu_product *p)
 {
     const struct mgx_shape *s = c->out;
     if (p->ins->op == &mgx_op_dot) {
@@ -176,7 +167,8 @@ static void emit_offset(struct mgx_str *out, const char *name, const struct mgx_
 // --- text: the last line ---
 
 // The tail's operands are v0, v1, ...: the sum in the product's place, the others loaded.
-static void emit_tail(struct mgx_str *out, const struct mgx_plan_offer *c, const struct product *p)
+static void emit_tail(struct mgx_str *out, const struct mgx_plan_offer *c,
+                      const struct gpu_product *p)
 {
     const int count = p->tail ? p->tail->in_count : 1;
     for (int i = 0, e = 0; i < count; i++) {
@@ -201,7 +193,7 @@ static void emit_tail(struct mgx_str *out, const struct mgx_plan_offer *c, const
 }
 
 static void emit_finish(struct mgx_str *out, const struct mgx_plan_offer *c,
-                        const struct product *p)
+                        const struct gpu_product *p)
 {
     mgx_str_printf(out, "FUNCTION void finish(GLOBAL %s *out", gpu_type_memory(c->out->type));
     for (int e = 0; e < p->extra_count; e++)
@@ -261,7 +253,7 @@ static void emit_taps(struct mgx_str *out, const struct mgx_shape *w)
 }
 
 static void emit_image_load(struct mgx_str *out, const struct mgx_plan_offer *c,
-                            const struct product *p)
+                            const struct gpu_product *p)
 {
     const struct mgx_shape *x = &c->in[p->operand[0]], *w = &c->in[p->operand[1]];
     const struct mgx_ints stride = mgx_ins_ints(p->ins, "stride");
@@ -286,7 +278,7 @@ static void emit_image_load(struct mgx_str *out, const struct mgx_plan_offer *c,
 }
 
 static void emit_weight_load(struct mgx_str *out, const struct mgx_plan_offer *c,
-                             const struct product *p)
+                             const struct gpu_product *p)
 {
     const struct mgx_shape *w = &c->in[p->operand[1]];
     emit_load_head(out, "load_b", w->type, "int k, int column");
@@ -310,7 +302,7 @@ static int tile_for(int64_t count)
     return count > 32 ? 64 : count > 16 ? 32 : 16;
 }
 
-static struct tile choose_tile(const struct mgx_plan_offer *c, const struct product *p)
+static struct tile choose_tile(const struct mgx_plan_offer *c, const struct gpu_product *p)
 {
     const struct mgx_shape *a = &c->in[p->operand[0]], *b = &c->in[p->operand[1]];
     const bool dot = p->ins->op == &mgx_op_dot;
@@ -325,7 +317,7 @@ static struct tile choose_tile(const struct mgx_plan_offer *c, const struct prod
 }
 
 static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
-                        const struct product *p, const struct tile *t)
+                        const struct gpu_product *p, const struct tile *t)
 {
     const char *why = p->tail ? gpu_emit_body(out, c, p->tail) : NULL;
     if (why)
@@ -354,7 +346,7 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     return NULL;
 }
 
-static const char *refuses(const struct mgx_plan_offer *c, const struct product *p)
+static const char *refuses(const struct mgx_plan_offer *c, const struct gpu_product *p)
 {
     if (!is_summed_in_float(c->in[p->operand[0]].type) ||
         !is_summed_in_float(c->in[p->operand[1]].type) || !is_summed_in_float(p->ins->shape.type))
@@ -374,21 +366,30 @@ static const char *refuses(const struct mgx_plan_offer *c, const struct product 
     return NULL;
 }
 
+const char *gpu_product_read(const struct mgx_plan_offer *c, struct gpu_product *p)
+{
+    const char *why = read_offer(c, p);
+    if (!why)
+        why = refuses(c, p);
+    if (why)
+        return why;
+    if (p->ins->op == &mgx_op_dot)
+        size_dot(c, p);
+    else
+        size_convolution(c, p);
+    if (p->rows >= INT32_MAX || p->columns >= INT32_MAX || p->depth >= INT32_MAX ||
+        p->batches > 65535)
+        return "larger than the grid";
+    return NULL;
+}
+
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
-    struct product p;
+    struct gpu_product p;
     struct mgx_str text = {0};
-    const char *why = read_offer(c, &p);
-    if (!why)
-        why = refuses(c, &p);
+    const char *why = gpu_product_read(c, &p);
     if (why)
         return gpu_decline(c, why);
-    if (p.ins->op == &mgx_op_dot)
-        size_dot(c, &p);
-    else
-        size_convolution(c, &p);
-    if (p.rows >= INT32_MAX || p.columns >= INT32_MAX || p.depth >= INT32_MAX || p.batches > 65535)
-        return gpu_decline(c, "larger than the grid");
     const struct tile t = choose_tile(c, &p);
     why = emit(&text, c, &p, &t);
     if (why) {

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// What only moves, moves the narrow values.
+//
+//     move(convert[float](x))              =>  convert[float](move(x))        x half or bf16
+//     concat(convert[float](x), ...)       =>  convert[float](concat(x, ...))  of one narrow type
+//
+// Quantization leaves moves in their own type, between conversions. Behind the moves a conversion
+// meets the one that takes it back, and both go (eliminate_convert); until then half the bytes move.
+// Broadcasts stay: behind one there is more to convert. O(instructions).
+#include "pass/engine/emit.h"
+#include "pass/engine/walk.h"
+
+static bool is_widening(const struct mgx_ins *ins)
+{
+    const enum mgx_type from = ins->op == &mgx_op_convert ? ins->in[0]->shape.type : MGX_FLOAT;
+    return ins->shape.type == MGX_FLOAT && (from == MGX_HALF || from == MGX_BF16);
+}
+
+static bool only_moves(const struct mgx_op *op)
+{
+    return op == &mgx_op_concat || op == &mgx_op_contiguous ||
+           ((op->flags & (MGX_OP_VIEW | MGX_OP_RESHAPE)) && op != &mgx_op_broadcast &&
+            op != &mgx_op_multibroadcast && op != &mgx_op_identity && op != &mgx_op_scalar);
+}
+
+static bool moves_widened(const struct mgx_ins *ins)
+{
+    if (!only_moves(ins->op) || !ins->in_count || ins->shape.type != MGX_FLOAT)
+        return false;
+    for (int i = 0; i < ins->in_count; i++)
+        if (!is_widening(ins->in[i]) ||
+            ins->in[i]->in[0]->shape.type != ins->in[0]->in[0]->shape.type)
+            return false;
+    return ins->op == &mgx_op_concat || ins->in_count == 1;
+}
+
+static enum mgx_status sink(struct mgx_pass_call *c, struct mgx_ins *ins)
+{
+    struct mgx_ins **in = MGX_NEW_ARRAY(c->scratch, struct mgx_ins *, ins->in_count);
+    if (!in)
+        return mgx_fail_memory(c->diag);
+    for (int i = 0; i < ins->in_count; i++)
+        in[i] = ins->in[i]->in[0];
+    struct mgx_ins *moved = mgx_emit_again(ins, ins, in, ins->in_count);
+    if (moved)
+        mgx_replace(ins,
+                    mgx_emit_before(ins, &mgx_op_convert,
+                                    MGX_ATTRS(mgx_int("target_type", MGX_FLOAT)), MGX_IN(moved)));
+    return mgx_program_status(c->program, c->diag);
+}
+
+static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
+{
+    for (struct mgx_ins *ins = m->first, *next; ins; ins = next) {
+        next = ins->next;
+        if (moves_widened(ins))
+            TRY(sink(c, ins));
+    }
+    return MGX_OK;
+}
+
+const struct mgx_pass mgx_pass_narrow_moves = {
+    .name = "narrow_moves",
+    .meaning = "moves values before they are widened to float and not after",
+    .module = run,
+};

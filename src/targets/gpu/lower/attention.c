@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT
+// group[tag=attention]: dot(softmax(f(dot(q, k))), v) of 16-bit floats as one kernel
+// (kernel/attention.gpu), with f written into it.
+//
+// q, k, v and the result lie as they like. f is any element-wise instruction of the scores: masks
+// and biases of any strides are read score by score, repeated constants are written as numbers.
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "op/op.h"
+#include "pass/engine/constant.h"
+#include "targets/gpu/emit/type.h"
+#include "targets/gpu/kernel/text.h"
+#include "targets/gpu/lower/lower.h"
+
+enum { MOST_HEAD = 128, STEP = 16, LINE = 8, KEYS_AT_ONCE = 64 };
+
+struct attention {
+    const struct mgx_ins *scores, *between, *weigh; // between: f, or NULL
+    int q, k, v;                                    // inputs of the group
+    int extra[GPU_CALL_INPUTS], extra_count;        // of f, in its order, but for the scores
+    int place;                                      // of the scores among the inputs of f
+};
+
+// --- what is offered ---
+
+static int input_of(const struct mgx_module *body, const struct mgx_ins *param)
+{
+    struct mgx_ins *params[GPU_CALL_INPUTS];
+    const int count = mgx_module_parameters(body, params, GPU_CALL_INPUTS);
+    for (int i = 0; i < count && i < GPU_CALL_INPUTS; i++)
+        if (params[i] == param)
+            return i;
+    return -1;
+}
+
+static bool read_between(const struct mgx_module *body, struct attention *a)
+{
+    const struct mgx_ins *f = a->between;
+    a->place = -1;
+    for (int i = 0; i < f->in_count; i++) {
+        const bool scores = f->in[i] == a->scores;
+        const int input = scores ? 0 : input_of(body, f->in[i]);
+        if (input < 0 || (scores && a->place >= 0) || a->extra_count + 4 > GPU_CALL_INPUTS)
+            return false;
+        if (scores)
+            a->place = i;
+        else
+            a->extra[a->extra_count++] = input;
+    }
+    return a->place >= 0;
+}
+
+static bool read_group(const struct mgx_plan_offer *c, struct attention *a)
+{
+    const struct mgx_module *body = c->ins->mod[0];
+    memset(a, 0, sizeof *a);
+    a->weigh = mgx_module_result(body, 0);
+    if (a->weigh->op != &mgx_op_dot || a->weigh->in[0]->op != &mgx_op_softmax)
+        return false;
+    const struct mgx_ins *in = a->weigh->in[0]->in[0];
+    a->scores = in->op == &mgx_op_dot ? in : NULL;
+    a->between = a->scores ? NULL : in;
+    for (int i = 0; a->between && i < in->in_count; i++)
+        if (in->in[i]->op == &mgx_op_dot)
+            a->scores = in->in[i];
+    if (!a->scores || (a->between && !read_between(body, a)))
+        return false;
+    a->q = input_of(body, a->scores->in[0]);
+    a->k = input_of(body, a->scores->in[1]);
+    a->v = input_of(body, a->weigh->in[1]);
+    return a->q >= 0 && a->k >= 0 && a->v >= 0;
+}
+
+bool gpu_attention_supports(const struct gpu_device *d, const struct mgx_ins *scores,
+                            const struct mgx_ins *weigh)
+{
+    const struct mgx_shape *q = &scores->in[0]->shape;
+    const enum mgx_type type = q->type;
+    const int64_t head = q->lens[q->rank - 1], head_v = weigh->shape.lens[weigh->shape.rank - 1];
+    return d->properties.version >= 80 && (type == MGX_HALF || type == MGX_BF16) &&
+           scores->in[1]->shape.type == type && weigh->in[1]->shape.type == type &&
+           weigh->shape.type == type && head % STEP == 0 && head_v % STEP == 0 && head > 0 &&
+           head_v > 0 && head <= MOST_HEAD && head_v <= MOST_HEAD;
+}
+
+// --- text ---
+
+// "name(batch)": where the entry of all batch axes together begins.
+static void emit_at(struct mgx_str *out, const char *name, const struct mgx_shape *s)
+{
+    int64_t below = 1;
+    mgx_str_printf(out, "FUNCTION i64 %s(int batch)\n{\n    return 0", name);
+    for (int i = s->rank - 3; i >= 0; i--) {
+        if (s->lens[i] > 1 && s->strides[i])
+            mgx_str_printf(out, " + (i64)(batch / %" PRId64 " %% %" PRId64 ") * %" PRId64, below,
+                           s->lens[i], s->strides[i]);
+        below *= s->lens[i];
+    }
+    mgx_str_put(out, ";\n}\n");
+}
+
+static bool whole_lines(const struct mgx_shape *s, int column)
+{
+    bool lines = s->strides[column] == 1;
+    for (int i = 0; i < s->rank; i++)
+        lines = lines && (i == column || s->lens[i] == 1 || s->strides[i] % LINE == 0);
+    return lines;
+}
+
+static void emit_operand(struct mgx_str *out, char letter, const struct mgx_shape *s, int row,
+                         int column)
+{
+    const char name[] = {(char)(letter + 'a' - 'A'), '_', 'a', 't', 0};
+    mgx_str_printf(out, "#define %c_ROW %" PRId64 "LL\n#define %c_COLUMN %" PRId64 "LL\n", letter,
+                   s->lens[row] > 1 ? s->strides[row] : 0, letter,
+                   s->lens[column] > 1 ? s->strides[column] : 1);
+    mgx_str_printf(out, "#define %c_LINES %d\n", letter, whole_lines(s, column));
+    emit_at(out, name, s);
+}
+
+static void emit_value(struct mgx_str *out, const struct mgx_plan_offer *c, int input, int number,
+                       int e)
+{
+    double repeated;
+    const struct mgx_shape *s = &c->in[input];
+    mgx_str_printf(out, "    const %s v%d = ", gpu_type_value(s->type), number);
+    if (gpu_type_class(s->type) == GPU_REAL && mgx_splat_value(c->ins->in[input], &repeated)) {
+        gpu_emit_real(out, repeated);
+        mgx_str_put(out, ";\n");
+        return;
+    }
+    char at[64], array[16];
+    snprintf(array, sizeof array, "e%d", e);
+    snprintf(at, sizeof at, "e%d_at(batch) + (i64)row * %" PRId64 " + (i64)key * %" PRId64, e,
+             s->lens[s->rank - 2] > 1 ? s->strides[s->rank - 2] : 0,
+             s->lens[s->rank - 1] > 1 ? s->strides[s->rank - 1] : 0);
+    gpu_emit_load(out, s->type, array, at);
+    mgx_str_put(out, ";\n");
+}
+
+static const char *emit_between(struct mgx_str *out, const struct mgx_plan_offer *c,
+                                const struct attention *a)
+{
+    if (!a->between) {
+        mgx_str_put(out, "#define PARAMS\n#define ARGS\n#define BETWEEN(s, batch, row, key) (s)\n");
+        return NULL;
+    }
+    const char *why = gpu_emit_body(out, c, a->between);
+    if (why)
+        return why;
+    mgx_str_put(out, "#define PARAMS");
+    for (int e = 0; e < a->extra_count; e++)
+        mgx_str_printf(out, ", const GLOBAL %s *e%d", gpu_type_memory(c->in[a->extra[e]].type), e);
+    mgx_str_put(out, "\n#define ARGS");
+    for (int e = 0; e < a->extra_count; e++)
+        mgx_str_printf(out, ", e%d", e);
+    mgx_str_put(out, "\n");
+    for (int e = 0; e < a->extra_count; e++) {
+        char name[16];
+        snprintf(name, sizeof name, "e%d_at", e);
+        emit_at(out, name, &c->in[a->extra[e]]);
+    }
+    mgx_str_put(out, "FUNCTION float between(float s, int batch, int row, int key PARAMS)\n{\n");
+    for (int i = 0, e = 0; i < a->between->in_count; i++) {
+        if (i == a->place) {
+            mgx_str_printf(out, "    const float v%d = s;\n", i);
+            continue;
+        }
+        emit_value(out, c, a->extra[e], i, e);
+        e++;
+    }
+    gpu_emit_body_call(out, a->between->shape.type, a->between->in_count);
+    mgx_str_put(out, "    return (float)y;\n}\n"
+                     "#define BETWEEN(s, batch, row, key) between(s, batch, row, key ARGS)\n");
+    return NULL;
+}
+
+static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
+                        const struct attention *a, int warps)
+{
+    const struct mgx_shape *q = &c->in[a->q], *k = &c->in[a->k], *v = &c->in[a->v];
+    const int r = q->rank;
+    const bool bf16 = q->type == MGX_BF16;
+    mgx_str_put(out, gpu_text_lines);
+    mgx_str_printf(out,
+                   "#define ROWS %" PRId64 "\n#define KEYS %" PRId64 "\n#define HEAD %" PRId64
+                   "\n#define HEAD_V %" PRId64 "\n#define WARPS %d\n"
+                   "#define MMA_TYPE \"%s\"\n#define pair_bits %s\n",
+                   q->lens[r - 2], k->lens[r - 1], q->lens[r - 1], v->lens[r - 1], warps,
+                   bf16 ? "bf16" : "f16", bf16 ? "pair_bf16" : "pair_half");
+    emit_operand(out, 'Q', q, r - 2, r - 1);
+    emit_operand(out, 'K', k, r - 1, r - 2);
+    emit_operand(out, 'V', v, r - 2, r - 1);
+    emit_operand(out, 'C', c->out, r - 2, r - 1);
+    const char *why = emit_between(out, c, a);
+    if (!why)
+        mgx_str_put(out, gpu_text_attention);
+    return why;
+}
+
+static const char *refuses(const struct mgx_plan_offer *c, struct attention *a)
+{
+    if (c->copy_only || c->dynamic || c->ins->op != &mgx_op_group ||
+        strcmp(mgx_attr_text(c->ins->op, c->ins->attr, "tag"), "attention") != 0)
+        return "not an attention";
+    if (!read_group(c, a))
+        return "a group that is not an attention";
+    if (!gpu_attention_supports(gpu_machine(c->machine)->device, a->scores, a->weigh))
+        return "heads or types that this card's matrix units do not take";
+    for (int e = 0; e < a->extra_count; e++)
+        if (gpu_type_class(c->in[a->extra[e]].type) == GPU_NONE)
+            return "a type that kernels do not compute";
+    return NULL;
+}
+
+static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
+{
+    struct attention a;
+    struct mgx_str text = {0};
+    const char *why = refuses(c, &a);
+    if (why)
+        return gpu_decline(c, why);
+    const struct mgx_shape *q = &c->in[a.q];
+    const int64_t rows = q->lens[q->rank - 2], keys = c->in[a.k].lens[q->rank - 1];
+    const int64_t head = q->lens[q->rank - 1], head_v = c->out->lens[q->rank - 1];
+    int64_t batches = 1;
+    for (int i = 0; i < q->rank - 2; i++)
+        batches *= c->out->lens[i];
+    const int units = gpu_machine(c->machine)->device->properties.units;
+    const int warps = batches * ((rows + 63) / 64) >= 2 * (int64_t)units ? 4 : 2;
+    if (batches > 65535)
+        return gpu_decline(c, "larger than the grid");
+    why = emit(&text, c, &a, warps);
+    if (why) {
+        mgx_str_fini(&text);
+        return gpu_decline(c, why);
+    }
+    const size_t pitch = (size_t)(head + head_v) * 2 + 32;
+    const struct gpu_launch how = {
+        .grid = {(unsigned)((rows + warps * STEP - 1) / (warps * STEP)), (unsigned)batches, 1},
+        .block = {(unsigned)warps * 32, 1, 1},
+        .shared = 128 + 2 * KEYS_AT_ONCE * pitch};
+    int in[GPU_CALL_INPUTS] = {a.q, a.k, a.v};
+    memcpy(in + 3, a.extra, (size_t)a.extra_count * sizeof *in);
+    c->flops = 2.0 * (double)batches * (double)rows * (double)keys * (double)(head + head_v);
+    c->detail = "one pass, matrix units";
+    return gpu_take(c, &text, &how, in, 3 + a.extra_count);
+}
+
+const struct mgx_plan_kernel gpu_kernel_attention = {
+    .name = "gpu::attention", .prepare = prepare, .run = gpu_run_call};

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// A product as it is offered: what the kernels that compute products on different units share.
+#pragma once
+
+#include "targets/gpu/lower/lower.h"
+
+struct gpu_product {
+    const struct mgx_ins *ins;  // dot or convolution
+    const struct mgx_ins *tail; // reads it and gives the result; NULL: the product is the result
+    int operand[2];             // numbers of its inputs in the offer
+    int extra[GPU_CALL_INPUTS], extra_count; // of the tail's other inputs, in its order
+    int place;                               // of the product among the tail's inputs
+    int64_t rows, columns, depth, batches;
+};
+
+// What is offered, with its sizes. Why it is not a product that can be computed here; NULL: it is.
+const char *gpu_product_read(const struct mgx_plan_offer *c, struct gpu_product *p);

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: MIT
+"""Products, convolutions and attention of 16-bit floats on a card against numpy, on random sizes.
+
+The card is MGX_TEST_DEVICE, else whatever OpenCL has; without one the tests are skipped. MGX_CASES says how many of each.
+"""
+import os
+
+os.environ["MIGRAPHX_GPU_DEVICE"] = os.environ.get("MGX_TEST_DEVICE", "opencl")
+
+import migraphx
+import numpy as np
+import pytest
+
+CASES = int(os.environ.get("MGX_CASES", "2"))
+SEED = int(os.environ.get("MGX_SEED", "1"))
+# Rounding of a result, and of the operands of a chain of a few roundings, relative to their size.
+LIMIT = {"half_type": 2e-3, "bf16_type": 1.6e-2}
+
+
+def rounded(x, kind):
+    if kind == "half_type":
+        return x.astype(np.float16).astype(np.float32)
+    bits = x.astype(np.float32).view(np.uint32).astype(np.uint64)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32)
+
+
+class Builder:
+    """A program whose values are narrow between conversions of what comes in and goes out."""
+
+    def __init__(self, kind):
+        self.kind, self.program, self.feeds = kind, migraphx.program(), {}
+        self.main = self.program.get_main_module()
+
+    def op(self, name, inputs, **attributes):
+        return self.main.add_instruction(migraphx.op(name, **attributes), inputs)
+
+    def narrow(self, x):
+        return self.op("convert", [x], target_type={"half_type": 1, "bf16_type": 15}[self.kind])
+
+    def param(self, value):
+        name = "p%d" % len(self.feeds)
+        self.feeds[name] = value.astype(np.float32)
+        return self.narrow(self.main.add_parameter(name, migraphx.shape(type="float_type", lens=list(value.shape))))
+
+    def constant(self, value):
+        return self.narrow(self.main.add_literal(np.ascontiguousarray(value, np.float32)))
+
+    def run(self, result):
+        self.main.add_return([self.op("convert", [result], target_type=2)])
+        try:
+            self.program.compile(migraphx.get_target("gpu"), offload_copy=True)
+        except RuntimeError as e:
+            pytest.skip(str(e)) if "device" in str(e) and "no" in str(e) else None
+            raise
+        runs = [np.array(self.program.run(self.feeds)[0]) for _ in range(3)]  # the third one plays a recording
+        assert np.array_equal(runs[0], runs[1], equal_nan=True) and np.array_equal(runs[0], runs[2], equal_nan=True)
+        return runs[0]
+
+
+def check(got, want, kind, what):
+    error = np.sqrt(np.mean((got - want) ** 2) / max(np.mean(want**2), 1e-30))
+    assert error < LIMIT[kind], f"{what}: relative error {error:.2e}"
+
+
+def tail(b, rng, y, want, columns, axis):
+    """What follows a product: a bias of columns, another value of its size, an activation; each or not."""
+    shape = want.shape
+    if rng.integers(2):
+        bias = rng.standard_normal(columns).astype(np.float32)
+        y = b.op("add", [y, b.op("broadcast", [b.constant(bias)], axis=axis, out_lens=list(shape))])
+        want = want + rounded(bias, b.kind).reshape([-1 if i == axis else 1 for i in range(len(shape))])
+    if rng.integers(2):
+        other = rng.standard_normal(shape).astype(np.float32)
+        y = b.op("add", [y, b.param(other)])
+        want = want + rounded(other, b.kind)
+    if rng.integers(2):
+        y, want = b.op("relu", [y]), np.maximum(want, 0)
+    elif rng.integers(2):
+        y, want = b.op("tanh", [y]), np.tanh(want)
+    return y, want
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_products(case):
+    rng = np.random.default_rng([SEED, 1, case])
+    kind = ["half_type", "bf16_type"][case % 2]
+    b = Builder(kind)
+    rows, depth, columns = (int(rng.choice([1, 5, 16, 64, 100, 128, 197, 300])), 8 * int(rng.integers(1, 70)), int(rng.choice([3, 8, 30, 64, 96, 200, 264, 1000])))
+    batch = [int(n) for n in rng.integers(1, 4, rng.integers(0, 3))]
+    x = rng.standard_normal(batch + [rows, depth])
+    w = rng.standard_normal([depth, columns]) / np.sqrt(depth)
+    weights = b.constant(w.T.copy()) if rng.integers(2) else None
+    weights = b.op("transpose", [weights], permutation=[1, 0]) if weights else b.constant(w)
+    if batch:
+        weights = b.op("multibroadcast", [weights], out_lens=batch + [depth, columns])
+    y = b.op("dot", [b.param(x), weights])
+    want = rounded(x, kind).astype(np.float64) @ rounded(w, kind)
+    y, want = tail(b, rng, y, want, columns, len(batch) + 1)
+    check(b.run(y), want, kind, f"{batch} {rows} x {depth} x {columns}")
+
+
+def convolution(x, w, stride, padding, dilation):
+    n, c, h, _ = x.shape
+    o, _, kh, kw = w.shape
+    x = np.pad(x, ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2))
+    oh = (x.shape[2] - (kh - 1) * dilation[0] - 1) // stride[0] + 1
+    ow = (x.shape[3] - (kw - 1) * dilation[1] - 1) // stride[1] + 1
+    y = np.zeros((n, o, oh, ow))
+    for i in range(kh):
+        for j in range(kw):
+            part = x[:, :, i * dilation[0] :, j * dilation[1] :][:, :, : (oh - 1) * stride[0] + 1 : stride[0], : (ow - 1) * stride[1] + 1 : stride[1]]
+            y += np.einsum("nchw,oc->nohw", part, w[:, :, i, j])
+    return y
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_convolutions(case):
+    rng = np.random.default_rng([SEED, 2, case])
+    kind = ["half_type", "bf16_type"][case % 2]
+    b = Builder(kind)
+    pick = lambda *values: int(rng.choice(values))
+    size = [pick(1, 2, 3), pick(3, 4, 8, 24, 64, 72, 160), pick(7, 8, 14, 31), pick(7, 9, 28)]
+    k = [pick(1, 2, 3, 5, 7), pick(1, 3, 3, 7)]
+    if rng.integers(3) == 0:
+        k = [1, 1]
+    stride, dilation, padding = [pick(1, 1, 2, 3), pick(1, 1, 2)], [pick(1, 1, 2), 1], [pick(0, 1, k[0] // 2), pick(0, k[1] // 2)]
+    if (k[0] - 1) * dilation[0] + 1 > size[2] + 2 * padding[0] or k[1] > size[3] + 2 * padding[1]:
+        dilation, padding = [1, 1], [k[0] // 2, k[1] // 2]
+    out = pick(8, 16, 40, 64, 130)
+    x = rng.standard_normal(size)
+    w = rng.standard_normal([out, size[1]] + k) / np.sqrt(size[1] * k[0] * k[1])
+    before = b.op("relu", [b.op("convolution", [b.param(x), b.constant(np.eye(size[1]).reshape(size[1], size[1], 1, 1))], padding=[0, 0], stride=[1, 1], dilation=[1, 1], group=1)]) if rng.integers(2) else None
+    image = rounded(np.maximum(x, 0) if before else x, kind)
+    y = b.op("convolution", [before or b.param(x), b.constant(w)], padding=padding, stride=stride, dilation=dilation, group=1)
+    want = convolution(image.astype(np.float64), rounded(w, kind), stride, padding, dilation)
+    y, want = tail(b, rng, y, want, out, 1)
+    check(b.run(y), want, kind, f"{size} by {out} of {k}, stride {stride}, padding {padding}, dilation {dilation}")
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_attention(case):
+    rng = np.random.default_rng([SEED, 3, case])
+    kind = ["half_type", "bf16_type"][case % 2]
+    b = Builder(kind)
+    pick = lambda *values: int(rng.choice(values))
+    batch, heads, rows, keys = pick(1, 2), pick(1, 3, 4), pick(8, 17, 64, 128, 197), pick(8, 33, 64, 128, 200)
+    head, head_v = pick(16, 32, 64, 80, 128), pick(16, 32, 64, 128)
+    q, k, v = (rng.standard_normal(s) for s in ([batch, rows, heads, head], [batch, keys, heads, head], [batch, keys, heads, head_v]))
+    turned = lambda x, order: b.op("transpose", [b.param(x)], permutation=order)
+    s = b.op("dot", [turned(q, [0, 2, 1, 3]), turned(k, [0, 2, 3, 1])])
+    want = np.einsum("bihd,bjhd->bhij", rounded(q, kind).astype(np.float64), rounded(k, kind))
+    scale = 1 / np.sqrt(head)
+    s = b.op("mul", [s, b.op("multibroadcast", [b.constant(np.array([scale]))], out_lens=[batch, heads, rows, keys])])
+    want = want * float(rounded(np.array([scale]), kind)[0])
+    if rng.integers(2):
+        mask = np.where(rng.integers(0, 3, [batch, 1, 1, keys]) == 0, -30000.0, 0.0)
+        mask[..., 0] = 0
+        s = b.op("add", [s, b.op("multibroadcast", [b.param(mask)], out_lens=[batch, heads, rows, keys])])
+        want = want + mask
+    weights = np.exp(want - want.max(-1, keepdims=True))
+    weights /= weights.sum(-1, keepdims=True)
+    want = np.einsum("bhij,bjhd->bihd", weights, rounded(v, kind))
+    y = b.op("dot", [b.op("softmax", [s], axis=3), turned(v, [0, 2, 1, 3])])
+    y = b.op("transpose", [y], permutation=[0, 2, 1, 3])
+    # Scores and weights are rounded on a card that has no kernel for the whole: a few roundings more.
+    got = b.run(y)
+    error = np.sqrt(np.mean((got - want) ** 2) / np.mean(want**2))
+    assert error < 3 * LIMIT[kind], f"{batch} {heads} {rows} {keys} {head} {head_v}: relative error {error:.2e}"
