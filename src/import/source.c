@@ -154,7 +154,9 @@ static bool only_zeros_and_ones(const uint8_t *p, size_t size)
 bool mgx_region_is_usable(const struct mgx_region *r, const struct mgx_shape *shape)
 {
     enum { WEIGHT = 16 << 10 }; // bytes of floats that may stay misaligned
-    const bool weight = shape->type == MGX_FLOAT && r->size >= WEIGHT;
+    const bool weight =
+        (shape->type == MGX_FLOAT || shape->type == MGX_HALF || shape->type == MGX_BF16) &&
+        r->size >= WEIGHT;
     return (weight || (uintptr_t)r->data % alignment_of(shape->type) == 0) &&
            (shape->type != MGX_BOOL || only_zeros_and_ones(r->data, r->size));
 }

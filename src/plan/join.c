@@ -56,6 +56,8 @@ static bool only_weights(const struct mgx_ins *ins, int depth)
         const struct mgx_ins *user = use->user;
         if (user->owner != ins->owner || !is_static(user))
             return false;
+        if (user->op == &mgx_op_concat && mgx_is_joined_weights(user)) // it speaks for itself
+            continue;
         const bool view = (user->op->flags & MGX_OP_VIEW) && depth && only_weights(user, depth - 1);
         const bool inside = user->op == &mgx_op_group && user->in_count <= MGX_REGION_INPUTS &&
                             is_weight_inside(user, use->slot);
@@ -138,29 +140,45 @@ static struct mgx_plan_join *find(const struct mgx_plan_store *store, const void
     return NULL;
 }
 
+const struct mgx_ins *mgx_plan_join_of(const struct mgx_plan_store *store, const void *data)
+{
+    const struct mgx_plan_join *j = find(store, data);
+    return j && j->data == data ? j->ins : NULL;
+}
+
 static void forget(const struct mgx_tensor *t)
 {
     mgx_file_forget_at(t->data, (size_t)mgx_shape_space(&t->shape) * mgx_type_size(t->shape.type));
 }
 
-// Halves and bfloat16 to floats, side by side in both: exact. A half's exponent is 112 less than a
-// float's, which a multiplication puts right for subnormal numbers too; what is infinite or NaN has
-// the largest exponent of either.
-static void widen(enum mgx_type type, const uint16_t *x, float *y, int64_t count)
+// Halves and bfloat16 to floats, side by side in both, from any address: exact. A half's exponent
+// is 112 less than a float's, which a multiplication puts right for subnormal numbers too; what is
+// infinite or NaN has the largest exponent of either.
+static float half_value(uint16_t x)
+{
+    uint32_t bits = (uint32_t)(x & 0x7fff) << 13;
+    const uint32_t special = (x & 0x7c00) == 0x7c00 ? 0x7f800000u : 0;
+    float v;
+    memcpy(&v, &bits, sizeof v);
+    v *= 0x1p112f;
+    memcpy(&bits, &v, sizeof bits);
+    bits |= special | (uint32_t)(x & 0x8000) << 16;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+static void widen(enum mgx_type type, const unsigned char *x, float *y, int64_t count)
 {
     for (int64_t i = 0; i < count && type == MGX_BF16; i++) {
-        const uint32_t bits = (uint32_t)x[i] << 16;
+        uint16_t half;
+        memcpy(&half, x + 2 * i, sizeof half);
+        const uint32_t bits = (uint32_t)half << 16;
         memcpy(&y[i], &bits, sizeof bits);
     }
     for (int64_t i = 0; i < count && type == MGX_HALF; i++) {
-        uint32_t bits = (uint32_t)(x[i] & 0x7fff) << 13;
-        const uint32_t special = (x[i] & 0x7c00) == 0x7c00 ? 0x7f800000u : 0;
-        float v;
-        memcpy(&v, &bits, sizeof v);
-        v *= 0x1p112f;
-        memcpy(&bits, &v, sizeof bits);
-        bits |= special | (uint32_t)(x[i] & 0x8000) << 16;
-        memcpy(&y[i], &bits, sizeof bits);
+        uint16_t half;
+        memcpy(&half, x + 2 * i, sizeof half);
+        y[i] = half_value(half);
     }
 }
 
@@ -177,10 +195,9 @@ static void write_piece(const struct mgx_ins *piece, const struct mgx_tensor *to
     const struct mgx_tensor *from = piece->literal ? piece->literal : piece->in[0]->literal;
     const enum mgx_type type = from->shape.type;
     const int64_t count = mgx_shape_elements(&from->shape);
-    const bool misplaced = (uintptr_t)from->data % sizeof(uint16_t) != 0;
     if (piece->literal)
         mgx_tensor_copy(from, (struct mgx_tensor *)to);
-    else if (lie_alike(&from->shape, &to->shape) && !misplaced)
+    else if (lie_alike(&from->shape, &to->shape))
         widen(type, from->data, to->data, count);
     else
         for (int64_t i = 0; i < count; i++)

@@ -17,6 +17,9 @@ enum mgx_status mgx_plan_settle_joins(struct mgx_program *p, struct mgx_diag *di
 // Addresses for such weights in this physical shape; no memory lies behind them. NULL on failure.
 const void *mgx_plan_join(struct mgx_plan_store *store, const struct mgx_ins *ins,
                           const struct mgx_shape *shape, struct mgx_diag *diag);
+// The instruction whose value begins at `data`; NULL if that is no such constant. A kernel that
+// knows what it is made of need not have it filled.
+const struct mgx_ins *mgx_plan_join_of(const struct mgx_plan_store *store, const void *data);
 // If `data` lies in a joined constant: its bytes are there until dropped, or (keep) to the end.
 void mgx_plan_join_fill(struct mgx_plan_store *store, const void *data, bool keep);
 void mgx_plan_join_drop(struct mgx_plan_store *store, const void *data);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Joined weights stay in pieces until they are packed: no literal of their size is made, results
-// are those of the reference, and other readers of the concat get its values too.
+// Joined weights stay in pieces until they are packed, and 16-bit weights that are widened stay in
+// 16 bits: no literal of their size is made, results are those of the reference, and other readers
+// get their values too.
+#include "base/size.h"
 #include "targets/cpu/program.h"
 
 enum { SIZE = 384, PIECES = 3, MAX_RESULTS = 4 };
@@ -8,7 +10,7 @@ enum { SIZE = 384, PIECES = 3, MAX_RESULTS = 4 };
 enum kind { DOTS, CONVOLUTIONS, OTHER_READER };
 
 // Products of one input, which are joined; or one product of a concat that a sum reads as well.
-static struct mgx_program *build(enum kind kind)
+static struct mgx_program *build(enum kind kind, enum mgx_type type)
 {
     struct mgx_diag diag = {0};
     struct mgx_program *p;
@@ -18,14 +20,18 @@ static struct mgx_program *build(enum kind kind)
     const bool conv = kind == CONVOLUTIONS;
     const struct mgx_op *op = conv ? &mgx_op_convolution : &mgx_op_dot;
     const struct mgx_shape w =
-        mgx_shape_make(MGX_FLOAT, conv ? 4 : 2, (const int64_t[]){SIZE, SIZE, 1, 1});
+        mgx_shape_make(type, conv ? 4 : 2, (const int64_t[]){SIZE, SIZE, 1, 1});
     const int64_t rows[] = {5, kind == OTHER_READER ? PIECES * SIZE : SIZE};
     const struct mgx_shape in =
         mgx_shape_make(MGX_FLOAT, conv ? 4 : 2, conv ? (const int64_t[]){1, SIZE, 3, 3} : rows);
     struct mgx_ins *x = mgx_add_parameter(m, "x", &in);
     struct mgx_ins *piece[PIECES], *out[PIECES];
-    for (int i = 0; i < PIECES; i++)
+    for (int i = 0; i < PIECES; i++) {
         piece[i] = program_literal(m, &w, (uint64_t)i + 1);
+        if (type != MGX_FLOAT)
+            piece[i] = mgx_emit(m, &mgx_op_convert, MGX_ATTRS(mgx_int("target_type", MGX_FLOAT)),
+                                MGX_IN(piece[i]));
+    }
     for (int i = 0; i < PIECES && kind != OTHER_READER; i++)
         out[i] =
             mgx_emit(m, &mgx_op_tanh, NULL, MGX_IN(mgx_emit(m, op, NULL, MGX_IN(x, piece[i]))));
@@ -45,11 +51,11 @@ static struct mgx_program *build(enum kind kind)
 }
 
 // Both targets sum up products of SIZE or PIECES * SIZE numbers: relative RMS far below 1e-5.
-static bool agrees(enum kind kind)
+static bool agrees(enum kind kind, enum mgx_type type)
 {
     struct mgx_tensor expected[MAX_RESULTS] = {{.data = NULL}},
                       actual[MAX_RESULTS] = {{.data = NULL}};
-    struct mgx_program *ref = build(kind), *cpu = build(kind);
+    struct mgx_program *ref = build(kind, type), *cpu = build(kind, type);
     bool good = ref && cpu && program_run_on(ref, "ref", 0, expected) &&
                 program_run_on(cpu, "cpu", 0, actual);
     for (int i = 0; i < MAX_RESULTS; i++) {
@@ -80,18 +86,22 @@ static int count(const struct mgx_program *p, const struct mgx_op *op)
     return found;
 }
 
+static const enum mgx_type types[] = {MGX_FLOAT, MGX_HALF, MGX_BF16};
+
 CASE(results_are_those_of_the_reference)
 {
-    CHECK(agrees(DOTS));
-    CHECK(agrees(CONVOLUTIONS));
-    CHECK(agrees(OTHER_READER));
+    for (int i = 0; i < MGX_COUNT(types); i++) {
+        CHECK(agrees(DOTS, types[i]));
+        CHECK(agrees(CONVOLUTIONS, types[i]));
+        CHECK(agrees(OTHER_READER, types[i]));
+    }
 }
 
 CASE(joining_copies_no_weights)
 {
     for (enum kind kind = DOTS; kind <= CONVOLUTIONS; kind++) {
         struct mgx_diag diag = {0};
-        struct mgx_program *p = build(kind);
+        struct mgx_program *p = build(kind, MGX_FLOAT);
         CHECK(p && mgx_run_passes(p, mgx_pipeline_simplify, NULL, &diag) == MGX_OK);
         CHECK_INT(count(p, &mgx_op_concat), 1);
         CHECK_INT(largest_literal(p), (size_t)SIZE * SIZE * sizeof(float));
@@ -99,4 +109,18 @@ CASE(joining_copies_no_weights)
     }
 }
 
-TEST_MAIN(ROW(results_are_those_of_the_reference) ROW(joining_copies_no_weights))
+CASE(widening_copies_no_weights)
+{
+    for (enum kind kind = DOTS; kind <= CONVOLUTIONS; kind++)
+        for (int i = 1; i < MGX_COUNT(types); i++) {
+            const struct mgx_compile_options options = {.threads = 1};
+            struct mgx_diag diag = {0};
+            struct mgx_program *p = build(kind, types[i]);
+            CHECK(p && mgx_program_compile(p, mgx_target_find("cpu"), &options, &diag) == MGX_OK);
+            CHECK_INT(largest_literal(p), (size_t)SIZE * SIZE * 2);
+            mgx_program_destroy(p);
+        }
+}
+
+TEST_MAIN(ROW(results_are_those_of_the_reference) ROW(joining_copies_no_weights)
+              ROW(widening_copies_no_weights))

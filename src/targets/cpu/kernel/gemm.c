@@ -13,6 +13,7 @@
 
 #include "base/size.h"
 #include "targets/cpu/kernel/convert.h"
+#include "targets/cpu/kernel/copy_rows.h"
 #include "targets/cpu/kernel/output.h"
 #include "targets/cpu/kernel/split.h"
 
@@ -68,11 +69,29 @@ static int64_t panel_rows(const struct mgx_gemm_plan *plan)
     return plan->groups + plan->kernel->starts;
 }
 
+static bool is_narrow(const struct mgx_gemm_plan *plan)
+{
+    return plan->desc.narrow.kind != MGX_NARROW_NONE;
+}
+
+// Whether panels are made in scratch as they come.
+static bool makes_panels(const struct mgx_gemm_plan *plan)
+{
+    return !plan->desc.packed || is_narrow(plan);
+}
+
+static bool matrix_bytes(const struct mgx_gemm_plan *plan, size_t *bytes)
+{
+    const struct mgx_gemm_desc *d = &plan->desc;
+    return is_narrow(plan) ? mgx_narrow_bytes(&d->narrow, plan->kernel, d->n, bytes)
+                           : mgx_panels_bytes(plan->kernel, panel_rows(plan), d->n, bytes);
+}
+
 // Matrices follow each other 64 bytes aligned.
 static size_t packed_step(const struct mgx_gemm_plan *plan)
 {
     size_t bytes = 0;
-    mgx_panels_bytes(plan->kernel, panel_rows(plan), plan->desc.n, &bytes);
+    matrix_bytes(plan, &bytes);
     return mgx_align64(bytes);
 }
 
@@ -84,6 +103,8 @@ static bool all_floats(const struct mgx_gemm_desc *d)
 static enum mgx_gemm_method choose_method(const struct mgx_gemm_plan *plan)
 {
     const struct mgx_gemm_desc *d = &plan->desc;
+    if (is_narrow(plan) && d->m <= MGX_NARROW_ROWS)
+        return MGX_GEMM_NARROW;
     if (d->packed || d->m > FEW_ROWS || !all_floats(d) || plan->kernel->type != MGX_KERNEL_F32)
         return MGX_GEMM_PANELS;
     if (d->b_col == 1)
@@ -200,16 +221,15 @@ static bool copy_fits(struct mgx_gemm_plan *plan, size_t *bytes)
     return true;
 }
 
-// A copied block of A, and one panel of raw B.
+// A copied block of A, and one panel of raw or narrow B; in the place of the panel, sums of A.
 static bool workspace_fits(struct mgx_gemm_plan *plan)
 {
-    const struct mgx_gemm_desc *d = &plan->desc;
     const size_t row = (size_t)plan->block_depth * (size_t)GROUP_BYTES;
     size_t a = 0, b = 0;
     if (copies_a(plan) && !copy_fits(plan, &a))
         return false;
-    if (!d->packed && !mgx_mul_size((size_t)plan->kernel->cols,
-                                    row + (size_t)(plan->kernel->starts * GROUP_BYTES), &b))
+    if (makes_panels(plan) && !mgx_mul_size((size_t)plan->kernel->cols,
+                                            row + (size_t)(plan->kernel->starts * GROUP_BYTES), &b))
         return false;
     plan->thread_workspace = mgx_align64(a) + mgx_align64(b);
     return true;
@@ -232,7 +252,7 @@ static bool wants_wide(const struct mgx_gemm_desc *d, const struct mgx_gemm_kern
 {
     enum { LEAST_ROWS = 96, GAIN = 64 }; // 1 in 64
     const int64_t more = padded(d->n, wide->cols) - padded(d->n, usual->cols / 2);
-    return mgx_cpu_l2() >= WIDE_LEAST_L2 && d->m >= LEAST_ROWS && !d->any_rows &&
+    return mgx_cpu_l2() >= WIDE_LEAST_L2 && d->m >= LEAST_ROWS && !d->any_rows && !d->narrow.kind &&
            more <= d->n / GAIN;
 }
 
@@ -278,9 +298,10 @@ enum mgx_status mgx_gemm_plan_init(struct mgx_gemm_plan *plan, const struct mgx_
         return mgx_fail(diag, MGX_INVALID, "matrix sizes %lld x %lld x %lld", (long long)d->m,
                         (long long)d->n, (long long)d->k);
     TRY(choose_kernel(plan, diag));
+    assert(!is_narrow(plan) || (d->packed && plan->kernel->type == MGX_KERNEL_F32 &&
+                                packed_count(d) == 1 && d->narrow.depth == d->k));
     size_t bytes;
-    if (!counts_fit(d, &batches) ||
-        !mgx_panels_bytes(plan->kernel, panel_rows(plan), d->n, &bytes) ||
+    if (!counts_fit(d, &batches) || !matrix_bytes(plan, &bytes) ||
         !mgx_mul_size(packed_step(plan), (size_t)packed_count(d), &bytes))
         return mgx_fail(diag, MGX_LIMIT, "matrix sizes %lld x %lld x %lld do not fit",
                         (long long)d->m, (long long)d->n, (long long)d->k);
@@ -328,6 +349,19 @@ static int64_t matrix_start(const struct mgx_gemm_desc *d, int64_t i)
     return from;
 }
 
+// Rows of 16 bits, all panels of some depth at a time. Blocks are packed elsewhere.
+static void pack_narrow(const struct mgx_gemm_plan *plan, const void *b, void *packed, int part,
+                        int parts)
+{
+    enum { ROWS = 64 };
+    const struct mgx_gemm_desc *d = &plan->desc;
+    const int64_t units = mgx_ceil_div(d->k, ROWS), end = mgx_part_begin(units, part + 1, parts);
+    assert(d->narrow.kind != MGX_NARROW_BLOCKS && d->b_type == MGX_KERNEL_F32);
+    for (int64_t i = mgx_part_begin(units, part, parts); i < end; i++)
+        mgx_narrow_pack(&d->narrow, plan->kernel, b, d->b_row, d->b_col, i * ROWS,
+                        mgx_min_i64(ROWS, d->k - i * ROWS), d->n, packed);
+}
+
 // B is read from front to back: by panels where its columns are contiguous, else by blocks of rows.
 enum { PACK_ROWS = 16 };
 
@@ -350,6 +384,10 @@ void mgx_gemm_pack_part(const struct mgx_gemm_plan *plan, const void *b, void *p
                         int parts)
 {
     const struct mgx_gemm_desc *d = &plan->desc;
+    if (is_narrow(plan)) {
+        pack_narrow(plan, b, packed, part, parts);
+        return;
+    }
     const int64_t panels = mgx_ceil_div(d->n, plan->kernel->cols);
     const int64_t panel_bytes = plan->kernel->cols * panel_rows(plan) * GROUP_BYTES;
     const bool by_rows = d->b_col == 1 && !plan->kernel->starts;
@@ -398,66 +436,23 @@ struct part {
     int64_t a_row; // bytes
 };
 
-// Columns of memory are read along them: A transposed.
-static void copy_transposed(const struct part *part, int64_t elements, char *to_block)
-{
-    const struct mgx_gemm_desc *d = &part->plan->desc;
-    const float *from = (const float *)(const void *)part->a_block;
-    float *to = (float *)(void *)to_block;
-    const int64_t row = part->plan->copy_row / GROUP_BYTES;
-    for (int64_t k = 0; k < elements; k++)
-        for (int64_t i = 0; i < part->rows; i++)
-            to[i * row + k] = from[k * d->a_col + i];
-}
-
-static void copy_floats(const char *from, int64_t step, int64_t elements, char *to)
-{
-    const float *x = (const float *)(const void *)from;
-    float *y = (float *)(void *)to;
-    for (int64_t k = 0; k < elements; k++)
-        y[k] = x[k * step];
-}
-
-// Gathers, in pieces, what is not contiguous.
-static void copy_strided(const struct part *part, const char *from, int64_t elements,
-                         mgx_convert_fn convert, char *to)
-{
-    enum { PIECE = 64 };
-    const int64_t size = part->a_size, step = part->plan->desc.a_col * size;
-    const int64_t to_size = mgx_kernel_size(part->plan->kernel->a_type);
-    char line[PIECE * 4];
-    for (int64_t k = 0; k < elements; k += PIECE) {
-        const int64_t count = mgx_min_i64(PIECE, elements - k);
-        for (int64_t i = 0; i < count; i++, from += step)
-            memcpy(line + i * size, from, (size_t)size);
-        convert(line, to + k * to_size, count);
-    }
-}
-
 static void copy_block(const struct part *part, char *to_block)
 {
     const struct mgx_gemm_plan *plan = part->plan;
     const struct mgx_gemm_desc *d = &plan->desc;
-    const bool floats = d->a_type == MGX_KERNEL_F32 && plan->kernel->a_type == MGX_KERNEL_F32;
     const int64_t first = part->k * plan->kernel->group;
-    const int64_t elements = mgx_min_i64(part->depth * plan->kernel->group, d->k - first);
-    const mgx_convert_fn convert = mgx_convert(d->isa, d->a_type, plan->kernel->a_type);
-    const int64_t used = elements * mgx_kernel_size(plan->kernel->a_type);
-    if (d->a_row == 1 && floats) {
-        copy_transposed(part, elements, to_block);
-        return;
-    }
-    for (int64_t i = 0; i < part->rows; i++) {
-        const char *from = part->a_block + i * part->a_row;
-        char *to = to_block + i * plan->copy_row;
-        if (d->a_col == 1)
-            convert(from, to, elements);
-        else if (floats)
-            copy_floats(from, d->a_col, elements, to);
-        else
-            copy_strided(part, from, elements, convert, to);
-        memset(to + used, 0, (size_t)(part->depth * GROUP_BYTES - used));
-    }
+    const struct mgx_copy_rows copy = {
+        .isa = d->isa,
+        .from = d->a_type,
+        .to = plan->kernel->a_type,
+        .row = d->a_row,
+        .col = d->a_col,
+        .rows = part->rows,
+        .elements = mgx_min_i64(part->depth * plan->kernel->group, d->k - first),
+        .to_row = plan->copy_row,
+        .to_bytes = part->depth * GROUP_BYTES,
+    };
+    mgx_copy_rows(&copy, part->a_block, to_block);
 }
 
 // Whether this thread copied the current block for an earlier part; if not, it is going to.
@@ -505,6 +500,14 @@ static struct mgx_ahead read_at(const struct part *part, int64_t p, int64_t k)
 {
     const struct mgx_gemm_plan *plan = part->plan;
     const int64_t depth = mgx_min_i64(plan->block_depth, plan->groups - k);
+    if (is_narrow(plan)) {
+        const struct mgx_narrow *form = &plan->desc.narrow;
+        const int width = mgx_panel_width(plan->kernel, plan->desc.n, p);
+        const int64_t whole = mgx_narrow_panel(form, width), all = mgx_max_i64(plan->groups, 1);
+        return (struct mgx_ahead){part->b + p * mgx_narrow_panel(form, plan->kernel->cols) +
+                                      whole * k / all,
+                                  whole * depth / all};
+    }
     return (struct mgx_ahead){panel_at(part, p, k),
                               depth * mgx_panel_width(plan->kernel, plan->desc.n, p) * GROUP_BYTES};
 }
@@ -537,6 +540,14 @@ static void set_panel(const struct part *part, int64_t p, struct mgx_tile_args *
     args->b_panel = kernel->cols * panel_rows(plan) * GROUP_BYTES;
     args->bias = part->args->bias && part->k == 0 ? part->args->bias + col : NULL;
     args->scale = kernel->integer && part->args->scale ? part->args->scale + col : NULL;
+    if (is_narrow(plan)) {
+        const struct mgx_narrow *form = &d->narrow;
+        mgx_narrow_of(kernel)->unpack(form, part->b + p * mgx_narrow_panel(form, kernel->cols),
+                                      width, part->k, part->depth, (float *)(void *)part->b_copy);
+        args->b = part->b_copy;
+        args->start = NULL;
+        return;
+    }
     const char *panel = part->b + p * args->b_panel;
     const int64_t starts = kernel->starts * args->b_row;
     args->b = panel + starts + part->k * args->b_row;
@@ -695,6 +706,52 @@ static int64_t run_few(const struct part *part, int64_t p, struct mgx_tile_args 
     return p;
 }
 
+// Few rows times narrow panels, two at a time where there is one row.
+static void run_narrow(struct part *part)
+{
+    const struct mgx_gemm_plan *plan = part->plan;
+    const struct mgx_gemm_desc *d = &plan->desc;
+    const struct mgx_narrow *form = &d->narrow;
+    const struct mgx_narrow_kernel *narrow = mgx_narrow_of(plan->kernel);
+    const int cols = plan->kernel->cols, rows = (int)part->rows;
+    const int64_t blocks = mgx_narrow_blocks(form);
+    float *sums = (float *)(void *)part->b_copy;
+    struct mgx_tile_args tile = {.taps = NULL};
+    struct scratch_tile scratch;
+    struct mgx_narrow_args args = {.form = form,
+                                   .panel_bytes = mgx_narrow_panel(form, cols),
+                                   .a = (const float *)(const void *)part->a_block,
+                                   .a_row = part->a_row / GROUP_BYTES,
+                                   .sums = sums,
+                                   .sums_row = blocks};
+    mgx_output_clamp(&d->epilogue, &tile);
+    args.clamp = tile.clamp;
+    args.low = tile.low;
+    args.high = tile.high;
+    for (int r = 0; form->kind == MGX_NARROW_BLOCKS && r < rows; r++)
+        narrow->sums(args.a + r * args.a_row, form->depth, form->block, sums + r * blocks);
+    for (int64_t p = part->p_begin; p < part->p_end;) {
+        args.width = mgx_panel_width(plan->kernel, d->n, p);
+        const int panels =
+            rows == 1 && p + 1 < part->p_end && mgx_panel_width(plan->kernel, d->n, p + 1) == cols
+                ? 2
+                : 1;
+        struct place at = {.row = part->row, .col = p * cols, .rows = rows};
+        at.cols = (int)mgx_min_i64(d->n - at.col, panels * cols);
+        const char *residual = set_rows(part, &at, &tile, &scratch);
+        args.panel = part->b + p * args.panel_bytes;
+        args.bias = part->args->bias ? part->args->bias + at.col : NULL;
+        args.residual = (const float *)(const void *)tile.residual[0];
+        args.residual_row = tile.residual_row / GROUP_BYTES;
+        args.c = (float *)(void *)tile.c[0];
+        args.c_row = tile.c_row / GROUP_BYTES;
+        args.cols = at.cols;
+        narrow->product(&args, rows, panels);
+        finish_tile(part, &tile, &at, residual);
+        p += panels;
+    }
+}
+
 static void run_block(struct part *part)
 {
     const struct mgx_gemm_plan *plan = part->plan;
@@ -704,7 +761,11 @@ static void run_block(struct part *part)
     if (part->k + part->depth == plan->groups)
         mgx_output_clamp(&plan->desc.epilogue, &args);
     int64_t p = part->p_begin;
-    if (part->rows <= 2 && (plan->desc.packed || plan->method == MGX_GEMM_ROWS))
+    if (plan->method == MGX_GEMM_NARROW) {
+        run_narrow(part);
+        return;
+    }
+    if (part->rows <= 2 && !is_narrow(plan) && (plan->desc.packed || plan->method == MGX_GEMM_ROWS))
         p = run_few(part, p, &args);
     for (; p < part->p_end; p++) {
         set_panel(part, p, &args);
@@ -790,7 +851,7 @@ static void set_scratch(struct part *part)
         return;
     char *own = (char *)part->args->workspace + plan->thread_workspace * (size_t)part->thread;
     const int64_t rows = plan->block_depth + plan->kernel->starts;
-    const size_t b = plan->desc.packed ? 0 : (size_t)(plan->kernel->cols * rows * GROUP_BYTES);
+    const size_t b = makes_panels(plan) ? (size_t)(plan->kernel->cols * rows * GROUP_BYTES) : 0;
     part->b_copy = own;
     if (!copies_a(plan))
         return;

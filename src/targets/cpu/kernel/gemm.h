@@ -21,7 +21,9 @@
 // Types: f32, f16 and bf16 operands are multiplied as f32, or as bf16 with sums in f32 when asked
 // for and the machine can; signed or unsigned bytes times signed ones give int32, or floats by a
 // scale per column. What is not of the type that is multiplied is converted where it is copied
-// anyway: A block by block, B when packed, C and residual at the tile.
+// anyway: A block by block, B when packed, C and residual at the tile. Packed B may stay in 16 bits
+// or fewer (narrow.h): few rows are multiplied from it as it lies, for more rows each panel is
+// unpacked into scratch once per block of rows.
 //
 // The plan is made once per shape; running it neither allocates nor fails. The result depends on
 // the shape and the instruction set, never on the number of threads.
@@ -30,6 +32,7 @@
 #include <stddef.h>
 
 #include "targets/cpu/kernel/ahead.h"
+#include "targets/cpu/kernel/narrow.h"
 #include "targets/cpu/kernel/tile.h"
 #include "targets/cpu/machine/pool.h"
 
@@ -48,14 +51,16 @@ struct mgx_gemm_desc {
     int64_t b_row, b_col, b_batch[MGX_GEMM_BATCH]; // of raw B: what is packed, or multiplied
     int64_t c_row, c_batch[MGX_GEMM_BATCH];        // columns are contiguous
     int64_t residual_row, residual_batch[MGX_GEMM_BATCH];
-    int a_zero;     // of bytes: what stands for zero, taken off every value of A
-    bool packed;    // runs get B from mgx_gemm_pack
-    bool any_rows;  // other numbers of rows will want the same packed B
-    bool hook_only; // there is no C: the hook takes the values, from a tile in scratch
+    int a_zero;               // of bytes: what stands for zero, taken off every value of A
+    bool packed;              // runs get B from mgx_gemm_pack
+    struct mgx_narrow narrow; // packed B stays narrow; one matrix for all batches. Blocks are
+                              // packed by mgx_narrow_pack_blocks, not here
+    bool any_rows;            // other numbers of rows will want the same packed B
+    bool hook_only;           // there is no C: the hook takes the values, from a tile in scratch
     struct mgx_epilogue epilogue;
 };
 
-enum mgx_gemm_method { MGX_GEMM_PANELS, MGX_GEMM_ROWS, MGX_GEMM_DOT };
+enum mgx_gemm_method { MGX_GEMM_PANELS, MGX_GEMM_ROWS, MGX_GEMM_DOT, MGX_GEMM_NARROW };
 
 struct mgx_gemm_plan {
     struct mgx_gemm_desc desc;

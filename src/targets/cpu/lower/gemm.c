@@ -13,6 +13,7 @@
 #include "base/size.h"
 #include "op/op.h"
 #include "plan/contest.h"
+#include "plan/join.h"
 #include "targets/cpu/kernel/gemm.h"
 #include "targets/cpu/kernel/split.h"
 #include "targets/cpu/lower/epilogue.h"
@@ -218,6 +219,13 @@ static void contestant_end(void *user)
     }
 }
 
+static const char *packed_name(const struct mgx_gemm_desc *d)
+{
+    static const char *const names[] = {" packed", " packed half", " packed bf16",
+                                        " packed blocks"};
+    return d->packed ? names[d->narrow.kind] : "";
+}
+
 static void name_problem(const struct mgx_gemm_desc *d, struct mgx_str *out)
 {
     mgx_str_printf(out, "gemm f32 m%lld n%lld k%lld", (long long)d->m, (long long)d->n,
@@ -225,7 +233,7 @@ static void name_problem(const struct mgx_gemm_desc *d, struct mgx_str *out)
     for (int i = 0; i < MGX_GEMM_BATCH; i++)
         if (d->batch[i] > 1)
             mgx_str_printf(out, " b%lld%s", (long long)d->batch[i], d->b_batch[i] ? "" : "=");
-    mgx_str_printf(out, "%s%s%s %s%s", d->packed ? " packed" : "", d->a_col == 1 ? "" : " a^T",
+    mgx_str_printf(out, "%s%s%s %s%s", packed_name(d), d->a_col == 1 ? "" : " a^T",
                    d->b_col == 1 ? "" : " b^T", mgx_act_name(d->epilogue.act),
                    d->epilogue.residual ? " residual" : "");
 }
@@ -272,12 +280,44 @@ static void fill(const struct mgx_plan_fill *f, int part, int parts)
     mgx_gemm_pack_part(f->kernel, f->source[0], f->packed, part, parts);
 }
 
+// Weights that were 16 bits wide before they were converted, all of one type.
+static enum mgx_narrow_kind narrow_kind(const struct mgx_ins *weights)
+{
+    if (weights->op == &mgx_op_convert)
+        return weights->in[0]->shape.type == MGX_HALF ? MGX_NARROW_F16 : MGX_NARROW_BF16;
+    if (weights->op != &mgx_op_concat)
+        return MGX_NARROW_NONE;
+    enum mgx_narrow_kind kind = MGX_NARROW_NONE;
+    for (int i = 0; i < weights->in_count; i++) {
+        const enum mgx_narrow_kind piece =
+            weights->in[i]->literal ? MGX_NARROW_NONE : narrow_kind(weights->in[i]);
+        if (!piece || (i && piece != kind))
+            return MGX_NARROW_NONE;
+        kind = piece;
+    }
+    return kind;
+}
+
+// Weights that are known to be narrower than floats are packed so.
+static void find_narrow(const struct mgx_plan_offer *c, const struct gemm *g,
+                        struct mgx_gemm_desc *d)
+{
+    const struct mgx_tensor *b = c->constant[g->b];
+    const struct mgx_ins *weights = b ? mgx_plan_join_of(c->store, b->data) : NULL;
+    for (int i = 0; i < MGX_GEMM_BATCH; i++)
+        if (d->b_batch[i] && d->batch[i] > 1)
+            return;
+    if (weights)
+        d->narrow = (struct mgx_narrow){.kind = narrow_kind(weights), .depth = d->k};
+}
+
 static bool pack(struct mgx_plan_offer *c, struct gemm *g)
 {
     const struct mgx_tensor *b = c->constant[g->b];
     const struct mgx_gemm_desc *d = &g->plan.desc;
-    const int64_t desc[] = {d->n,        d->k,        d->b_row,      d->b_col,      d->batch[0],
-                            d->batch[1], d->batch[2], d->b_batch[0], d->b_batch[1], d->b_batch[2]};
+    const int64_t desc[] = {d->n,          d->k,          d->b_row,      d->b_col,
+                            d->batch[0],   d->batch[1],   d->batch[2],   d->b_batch[0],
+                            d->b_batch[1], d->b_batch[2], d->narrow.kind};
     static_assert(MGX_GEMM_BATCH == 3, "all of them");
     const struct mgx_plan_key key = {.kernel = g->plan.kernel->name,
                                      .source = {b->data},
@@ -290,6 +330,16 @@ static bool pack(struct mgx_plan_offer *c, struct gemm *g)
     g->packed = mgx_plan_pack(c->store, &key, g->plan.packed_bytes, &how, c->diag);
     c->skip_in[g->b] = true;
     return g->packed != NULL;
+}
+
+static const char *detail_of(const struct mgx_plan_offer *c, const struct gemm *g, bool tuned)
+{
+    static const char *const kinds[] = {"", ", half weights", ", bf16 weights", ", packed weights"};
+    const enum mgx_narrow_kind kind = g->plan.desc.narrow.kind;
+    if (!tuned && !kind)
+        return g->plan.kernel->name;
+    return mgx_arena_printf(c->arena, "%s%s%s", g->plan.kernel->name, kinds[kind],
+                            tuned ? ", tuned" : "");
 }
 
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
@@ -314,6 +364,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     }
     if (!describe(c, g, &desc))
         return mgx_plan_refuse(c);
+    find_narrow(c, g, &desc);
     bool tuned;
     if (!choose_plan(c, g, &desc, &tuned))
         return mgx_plan_refuse(c);
@@ -321,8 +372,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
         return mgx_plan_refuse(c);
     c->workspace = mgx_gemm_workspace(&g->plan);
     c->flops = 2.0 * (double)mgx_shape_elements(c->out) * (double)desc.k;
-    c->detail = tuned ? mgx_arena_printf(c->arena, "%s, tuned", g->plan.kernel->name)
-                      : g->plan.kernel->name;
+    c->detail = detail_of(c, g, tuned);
     c->state = g;
     cpu_epilogue_finish(c, &g->epilogue);
     return MGX_PLAN_TAKEN;

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: MIT
+// Products of few rows with narrow weights, and unpacking these, compiled once per instruction set;
+// see narrow.h.
+//
+// All loops over rows, panels and the k of a byte are unrolled. One row has two sums per vector, of
+// even and of odd steps, so that multiplications need not wait for each other.
+#include "base/half.h"
+#include "base/size.h"
+#include "targets/cpu/kernel/narrow.h"
+#include "targets/cpu/kernel/simd.h"
+
+#if defined(__AVX512F__) && defined(__AVX512VL__)
+typedef __m512i vbytes; // a byte per lane
+SIMD vbytes load_bytes(const char *p)
+{
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+SIMD vf take_bits(vbytes x, int shift, int bits) // as floats
+{
+    x = shift ? _mm512_srli_epi32(x, (unsigned)shift) : x;
+    return _mm512_cvtepi32_ps(
+        shift + bits < 8 ? _mm512_and_si512(x, _mm512_set1_epi32((1 << bits) - 1)) : x);
+}
+SIMD vf load_half(const char *p)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+SIMD vf load_bf16(const char *p)
+{
+    const __m512i x = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(x, 16));
+}
+#elif defined(__AVX2__) && defined(__FMA__)
+typedef __m256i vbytes;
+SIMD vbytes load_bytes(const char *p)
+{
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+}
+SIMD vf take_bits(vbytes x, int shift, int bits)
+{
+    x = shift ? _mm256_srli_epi32(x, shift) : x;
+    return _mm256_cvtepi32_ps(
+        shift + bits < 8 ? _mm256_and_si256(x, _mm256_set1_epi32((1 << bits) - 1)) : x);
+}
+SIMD vf load_half(const char *p)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+SIMD vf load_bf16(const char *p)
+{
+    const __m256i x = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(x, 16));
+}
+#else
+typedef vi vbytes;
+SIMD vbytes load_bytes(const char *p)
+{
+    const unsigned char *b = (const unsigned char *)p;
+    return (vbytes){b[0], b[1], b[2], b[3]};
+}
+SIMD vf take_bits(vbytes x, int shift, int bits)
+{
+    return __builtin_convertvector((x >> shift) & ((1 << bits) - 1), vf);
+}
+SIMD vf load_half(const char *p)
+{
+    uint16_t x[VL];
+    memcpy(x, p, sizeof x);
+    return (vf){mgx_half_to_float(x[0]), mgx_half_to_float(x[1]), mgx_half_to_float(x[2]),
+                mgx_half_to_float(x[3])};
+}
+SIMD vf load_bf16(const char *p)
+{
+    uint16_t x[VL];
+    memcpy(x, p, sizeof x);
+    const vu bits = {x[0], x[1], x[2], x[3]};
+    return (vf)(bits << 16);
+}
+#endif
+
+// --- products ---
+
+enum { AHEAD = 1024, LINE = 64, MAX_PER = 4 };
+
+// What a loop is unrolled for: constants after inlining.
+struct shape {
+    int rows, panels, nv; // nv: vectors of a panel
+    enum mgx_narrow_kind kind;
+    int bits;
+};
+
+enum { SUMS = 8 }; // rows * panels * nv at most; twice that where one row has two
+
+SIMD int sums_of(struct shape s)
+{
+    return s.rows * s.panels * s.nv;
+}
+
+SIMD vf load_16(enum mgx_narrow_kind kind, const char *p)
+{
+    return kind == MGX_NARROW_F16 ? load_half(p) : load_bf16(p);
+}
+
+// k's values of vector v of panel p are in `x`: adds them times A's.
+SIMD void add(struct shape s, int p, int v, const vf *a, vf x, vf *c)
+{
+    UNROLL
+    for (int r = 0; r < s.rows; r++) {
+        vf *sum = &c[(r * s.panels + p) * s.nv + v];
+        *sum = vf_fma(a[r], x, *sum);
+    }
+}
+
+// A's values at k of all rows.
+SIMD void spread(struct shape s, const float *a, int64_t a_row, vf *out)
+{
+    UNROLL
+    for (int r = 0; r < s.rows; r++)
+        out[r] = vf_set(a[r * a_row]);
+}
+
+// One group of k that share their bytes.
+SIMD void step(struct shape s, const char *q, int64_t panel_bytes, const float *a, int64_t a_row,
+               vf c[2][SUMS])
+{
+    const int per = 8 / s.bits;
+    vf av[MAX_PER][MGX_NARROW_ROWS];
+    UNROLL
+    for (int i = 0; i < per; i++)
+        spread(s, a + i, a_row, av[i]);
+    UNROLL
+    for (int p = 0; p < s.panels; p++) {
+        UNROLL
+        for (int v = 0; v < s.nv; v++) {
+            const vbytes x = load_bytes(q + p * panel_bytes + v * VL);
+            UNROLL
+            for (int i = 0; i < per; i++)
+                add(s, p, v, av[i], take_bits(x, i * s.bits, s.bits), c[s.rows == 1 ? i % 2 : 0]);
+        }
+    }
+}
+
+SIMD void clear(struct shape s, vf c[2][SUMS])
+{
+    UNROLL
+    for (int i = 0; i < sums_of(s); i++)
+        c[0][i] = c[1][i] = vf_zero();
+}
+
+// Sums over one block: `count` k from A's `a` on.
+SIMD void sum_block(struct shape s, const struct mgx_narrow_args *x, const char *q, const float *a,
+                    int64_t count, vf c[2][SUMS])
+{
+    const int per = 8 / s.bits, row = s.nv * VL;
+    const int64_t whole = count / per;
+    clear(s, c);
+    for (int64_t g = 0; g < whole; g++, q += row, a += per) {
+        UNROLL
+        for (int p = 0; p < s.panels; p++)
+            __builtin_prefetch(q + p * x->panel_bytes + AHEAD, 0, 3);
+        step(s, q, x->panel_bytes, a, x->a_row, c);
+    }
+    if (count % per) { // A ends within a byte
+        float rest[MGX_NARROW_ROWS * MAX_PER] = {0};
+        for (int r = 0; r < s.rows; r++)
+            for (int64_t i = 0; i < count % per; i++)
+                rest[r * MAX_PER + i] = a[r * x->a_row + i];
+        step(s, q, x->panel_bytes, rest, MAX_PER, c);
+    }
+    UNROLL
+    for (int i = 0; i < sums_of(s); i++)
+        c[0][i] = vf_add(c[0][i], c[1][i]);
+}
+
+// Blocks: total[...] += scale * (sum - zero * sum of A).
+SIMD void sum_blocks(struct shape s, const struct mgx_narrow_args *x, vf total[SUMS])
+{
+    const struct mgx_narrow *form = x->form;
+    const int64_t head = mgx_narrow_head(form, s.nv * VL);
+    const int64_t record = mgx_narrow_record(form, s.nv * VL), blocks = mgx_narrow_blocks(form);
+    const vf middle = vf_set((float)(1 << (s.bits - 1)));
+    const char *at = x->panel;
+    for (int64_t b = 0; b < blocks; b++, at += record) {
+        vf c[2][SUMS];
+        const int64_t k = b * form->block;
+        sum_block(s, x, at + head, x->a + k, mgx_min_i64(form->block, form->depth - k), c);
+        UNROLL
+        for (int p = 0; p < s.panels; p++) {
+            UNROLL
+            for (int v = 0; v < s.nv; v++) {
+                const char *own = at + p * x->panel_bytes;
+                const vf scale = vf_load((const float *)(const void *)own + v * VL);
+                const vf zero = form->zeros
+                                    ? take_bits(load_bytes(own + 4 * s.nv * VL + v * VL), 0, 8)
+                                    : middle;
+                UNROLL
+                for (int r = 0; r < s.rows; r++) {
+                    const int i = (r * s.panels + p) * s.nv + v;
+                    const vf sum = vf_fnma(zero, vf_set(x->sums[r * x->sums_row + b]), c[0][i]);
+                    total[i] = vf_fma(scale, sum, total[i]);
+                }
+            }
+        }
+    }
+}
+
+// One k of 16 bits.
+SIMD void step_16(struct shape s, const struct mgx_narrow_args *x, const char *q, const float *a,
+                  vf *c)
+{
+    vf av[MGX_NARROW_ROWS];
+    spread(s, a, x->a_row, av);
+    UNROLL
+    for (int p = 0; p < s.panels; p++) {
+        const char *own = q + p * x->panel_bytes;
+        __builtin_prefetch(own + AHEAD, 0, 3);
+        UNROLL
+        for (int v = 0; v < s.nv; v++)
+            add(s, p, v, av, load_16(s.kind, own + 2 * v * VL), c);
+    }
+}
+
+SIMD void sum_16(struct shape s, const struct mgx_narrow_args *x, vf total[SUMS])
+{
+    const int64_t row = 2 * s.nv * VL, depth = x->form->depth;
+    const char *q = x->panel;
+    vf c[2][SUMS];
+    int64_t k = 0;
+    clear(s, c);
+    for (; k + 2 <= depth; k += 2, q += 2 * row) {
+        step_16(s, x, q, x->a + k, c[0]);
+        step_16(s, x, q + row, x->a + k + 1, c[s.rows == 1 ? 1 : 0]);
+    }
+    if (k < depth)
+        step_16(s, x, q, x->a + k, c[0]);
+    UNROLL
+    for (int i = 0; i < sums_of(s); i++)
+        total[i] = vf_add(c[0][i], c[1][i]);
+}
+
+// Bias, residual and clamp, as far as there are columns.
+SIMD void store_sums(struct shape s, const struct mgx_narrow_args *x, const vf total[SUMS])
+{
+    for (int r = 0; r < s.rows; r++)
+        for (int v = 0; v < s.panels * s.nv; v++) {
+            const int at = v * VL, left = x->cols - at, n = left < VL ? left : VL;
+            if (left <= 0)
+                break;
+            vf y = total[r * s.panels * s.nv + v];
+            if (x->bias)
+                y = vf_add(y, vf_load_some(x->bias + at, n));
+            if (x->residual)
+                y = vf_add(y, vf_load_some(x->residual + r * x->residual_row + at, n));
+            if (x->clamp)
+                y = vf_min(vf_set(x->high), vf_max(vf_set(x->low), y));
+            if (n == VL)
+                vf_store(x->c + r * x->c_row + at, y);
+            else
+                vf_store_some(x->c + r * x->c_row + at, y, n);
+        }
+}
+
+SIMD void multiply(struct shape s, const struct mgx_narrow_args *x)
+{
+    vf total[SUMS];
+    UNROLL
+    for (int i = 0; i < sums_of(s); i++)
+        total[i] = vf_zero();
+    if (s.kind == MGX_NARROW_BLOCKS)
+        sum_blocks(s, x, total);
+    else
+        sum_16(s, x, total);
+    store_sums(s, x, total);
+}
+
+#define KINDS(name, rows_, panels_, nv_)                                                           \
+    static void name(const struct mgx_narrow_args *x)                                              \
+    {                                                                                              \
+        const enum mgx_narrow_kind kind = x->form->kind;                                           \
+        if (kind == MGX_NARROW_F16)                                                                \
+            multiply((struct shape){rows_, panels_, nv_, MGX_NARROW_F16, 8}, x);                   \
+        else if (kind == MGX_NARROW_BF16)                                                          \
+            multiply((struct shape){rows_, panels_, nv_, MGX_NARROW_BF16, 8}, x);                  \
+        else if (x->form->bits == 8)                                                               \
+            multiply((struct shape){rows_, panels_, nv_, MGX_NARROW_BLOCKS, 8}, x);                \
+        else if (x->form->bits == 4)                                                               \
+            multiply((struct shape){rows_, panels_, nv_, MGX_NARROW_BLOCKS, 4}, x);                \
+        else                                                                                       \
+            multiply((struct shape){rows_, panels_, nv_, MGX_NARROW_BLOCKS, 2}, x);                \
+    }
+
+KINDS(one_two, 1, 2, 2)
+KINDS(one_wide, 1, 1, 2)
+KINDS(two_wide, 2, 1, 2)
+KINDS(three_wide, 3, 1, 2)
+KINDS(four_wide, 4, 1, 2)
+KINDS(one_narrow, 1, 1, 1)
+KINDS(two_narrow, 2, 1, 1)
+KINDS(three_narrow, 3, 1, 1)
+KINDS(four_narrow, 4, 1, 1)
+
+static void product(const struct mgx_narrow_args *x, int rows, int panels)
+{
+    typedef void (*fn)(const struct mgx_narrow_args *x);
+    static const fn wide[] = {NULL, one_wide, two_wide, three_wide, four_wide};
+    static const fn narrow[] = {NULL, one_narrow, two_narrow, three_narrow, four_narrow};
+    if (panels == 2)
+        one_two(x);
+    else
+        (x->width == 2 * VL ? wide : narrow)[rows](x);
+}
+
+static void block_sums(const float *a, int64_t depth, int64_t block, float *out)
+{
+    for (int64_t k = 0; k < depth; k += block, a += block) {
+        const int64_t count = mgx_min_i64(block, depth - k);
+        vf sum = vf_zero();
+        int64_t i = 0;
+        for (; i + VL <= count; i += VL)
+            sum = vf_add(sum, vf_load(a + i));
+        if (i < count)
+            sum = vf_add(sum, vf_load_some(a + i, (int)(count - i)));
+        *out++ = vf_sum(sum);
+    }
+}
+
+// --- unpacking ---
+
+SIMD void unpack_16(enum mgx_narrow_kind kind, const char *from, int64_t count, float *to)
+{
+    for (int64_t i = 0; i < count; i += VL)
+        vf_store(to + i, load_16(kind, from + 2 * i));
+}
+
+// `count` k from `first` on (a multiple of what a byte holds) of one block.
+SIMD void unpack_block(int bits, const struct mgx_narrow *form, const char *record, int width,
+                       int64_t first, int64_t count, float *to)
+{
+    const int per = 8 / bits;
+    const char *q = record + mgx_narrow_head(form, width) + first / per * width;
+    for (int j = 0; j < width; j += VL) {
+        const vf scale = vf_load((const float *)(const void *)record + j);
+        const vf zero = form->zeros ? take_bits(load_bytes(record + 4 * width + j), 0, 8)
+                                    : vf_set((float)(1 << (bits - 1)));
+        for (int64_t k = 0; k < count; k += per) {
+            const vbytes x = load_bytes(q + k / per * width + j);
+            UNROLL
+            for (int i = 0; i < per; i++)
+                if (k + i < count)
+                    vf_store(to + (k + i) * width + j,
+                             vf_mul(vf_sub(take_bits(x, i * bits, bits), zero), scale));
+        }
+    }
+}
+
+static void unpack(const struct mgx_narrow *form, const char *panel, int width, int64_t k,
+                   int64_t depth, float *to)
+{
+    if (form->kind == MGX_NARROW_F16) {
+        unpack_16(MGX_NARROW_F16, panel + 2 * k * width, depth * width, to);
+        return;
+    }
+    if (form->kind == MGX_NARROW_BF16) {
+        unpack_16(MGX_NARROW_BF16, panel + 2 * k * width, depth * width, to);
+        return;
+    }
+    for (const int64_t end = k + depth; k < end;) {
+        const int64_t first = k % form->block;
+        const int64_t count = mgx_min_i64(form->block - first, end - k);
+        const char *record = panel + k / form->block * mgx_narrow_record(form, width);
+        if (form->bits == 8)
+            unpack_block(8, form, record, width, first, count, to);
+        else if (form->bits == 4)
+            unpack_block(4, form, record, width, first, count, to);
+        else
+            unpack_block(2, form, record, width, first, count, to);
+        to += count * width;
+        k += count;
+    }
+}
+
+const struct mgx_narrow_kernel NAME(mgx_narrow) = {
+    .product = product, .sums = block_sums, .unpack = unpack};

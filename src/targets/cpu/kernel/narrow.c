@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+// Packing narrow weights; see narrow.h. One pass over them, a panel or some rows at a time.
+#include "targets/cpu/kernel/narrow.h"
+
+#include <string.h>
+
+#include "base/half.h"
+#include "base/size.h"
+#include "targets/cpu/kernel/convert.h"
+#include "targets/cpu/kernel/gemm.h"
+
+bool mgx_narrow_bytes(const struct mgx_narrow *form, const struct mgx_gemm_kernel *kernel,
+                      int64_t n, size_t *out)
+{
+    const int64_t panels = mgx_ceil_div(n, kernel->cols);
+    int64_t wide, all;
+    *out = 0;
+    if (!mgx_mul_i64(form->depth + form->block, 8 * kernel->cols, &wide) ||
+        !mgx_mul_i64(wide, panels, &all) || (uint64_t)all > PTRDIFF_MAX / 2)
+        return false;
+    if (panels)
+        *out = (size_t)((panels - 1) * mgx_narrow_panel(form, kernel->cols) +
+                        mgx_narrow_panel(form, mgx_panel_width(kernel, n, panels - 1)));
+    return true;
+}
+
+void mgx_narrow_pack(const struct mgx_narrow *form, const struct mgx_gemm_kernel *kernel,
+                     const float *b, int64_t b_row, int64_t b_col, int64_t k, int64_t depth,
+                     int64_t n, void *packed)
+{
+    enum { ROWS = 32 };
+    const bool half = form->kind == MGX_NARROW_F16;
+    const mgx_convert_fn convert =
+        mgx_convert(kernel->isa, MGX_KERNEL_F32, half ? MGX_KERNEL_F16 : MGX_KERNEL_BF16);
+    _Alignas(64) float rows[ROWS * MGX_TILE_MAX_COLS];
+    const int64_t panels = mgx_ceil_div(n, kernel->cols);
+    for (const int64_t end = k + depth; k < end; k += ROWS) {
+        const int64_t count = mgx_min_i64(ROWS, end - k);
+        for (int64_t p = 0; p < panels; p++) {
+            const int width = mgx_panel_width(kernel, n, p);
+            char *to = (char *)packed + p * mgx_narrow_panel(form, kernel->cols) + 2 * k * width;
+            mgx_panel_pack(kernel, b + k * b_row, MGX_KERNEL_F32, b_row, b_col, count, n, p, rows);
+            convert(rows, to, count * width);
+        }
+    }
+}
+
+static float load(const void *from, enum mgx_kernel_type type, int64_t i)
+{
+    if (type == MGX_KERNEL_F32) {
+        float v;
+        memcpy(&v, (const char *)from + i * (int64_t)sizeof v, sizeof v);
+        return v;
+    }
+    uint16_t bits;
+    memcpy(&bits, (const char *)from + i * (int64_t)sizeof bits, sizeof bits);
+    return type == MGX_KERNEL_F16 ? mgx_half_to_float(bits) : mgx_bf16_to_float(bits);
+}
+
+void mgx_narrow_pack_blocks(const struct mgx_narrow *form, const struct mgx_gemm_kernel *kernel,
+                            const struct mgx_narrow_source *source, int64_t n, int64_t p,
+                            void *packed)
+{
+    const int width = mgx_panel_width(kernel, n, p);
+    const int64_t blocks = mgx_narrow_blocks(form), bytes = form->block * form->bits / 8;
+    const int64_t first = p * kernel->cols, cols = mgx_min_i64(n - first, width);
+    char *record = (char *)packed + p * mgx_narrow_panel(form, kernel->cols);
+    for (int64_t b = 0; b < blocks; b++, record += mgx_narrow_record(form, width)) {
+        char *values = record + mgx_narrow_head(form, width);
+        memset(record, 0, (size_t)mgx_narrow_record(form, width));
+        for (int64_t j = 0; j < cols; j++) {
+            const int64_t at = (first + j) * blocks + b;
+            const uint8_t *from = source->values + at * bytes;
+            const float scale = load(source->scale, source->scale_type, at);
+            memcpy(record + j * (int64_t)sizeof scale, &scale, sizeof scale);
+            if (form->zeros)
+                record[4 * width + j] =
+                    source->zero_bytes ? ((const char *)source->zero)[at]
+                                       : (char)(uint8_t)load(source->zero, source->scale_type, at);
+            for (int64_t i = 0; i < bytes; i++)
+                values[i * width + j] = (char)from[i];
+        }
+    }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+// Packed weights that stay narrower than the floats they are multiplied as: 16 bits, or 8, 4 and 2
+// with a scale per block of depth. Products read them instead of float panels (gemm.h).
+//
+//     panel of `width` columns, 16 bits:    [k][width] halves or bfloat16
+//     8, 4, 2 bits, one block of depth after the other:
+//         width scales (float)
+//         width zero points (byte), unless all are the middle of the range
+//         [k / per][width] bytes, per = 8 / bits: k in the lowest bits, k + 1 above, ...
+//
+//     value = (q - zero) * scale
+//
+// For few rows of A the product is made from the panel as it lies: every column's sum over a block
+// is scaled once, and the zero point is taken off as zero * (sum of A over the block). Memory
+// brings 1/2 to 1/16 of the bytes, and registers unpack them faster than it does. For more rows a
+// panel is unpacked into cache once per block of rows and multiplied as floats.
+#pragma once
+
+#include "targets/cpu/kernel/tile.h"
+
+enum mgx_narrow_kind { MGX_NARROW_NONE, MGX_NARROW_F16, MGX_NARROW_BF16, MGX_NARROW_BLOCKS };
+
+enum { MGX_NARROW_ROWS = 4, MGX_NARROW_PANELS = 2 }; // most that `product` takes at once
+
+struct mgx_narrow {
+    enum mgx_narrow_kind kind;
+    int bits;      // of blocks: 8, 4 or 2
+    int64_t block; // k per scale: 16 or more, a multiple of 4
+    bool zeros;    // there are zero points
+    int64_t depth; // k
+};
+
+// Few rows times one panel, or one row times two.
+struct mgx_narrow_args {
+    const struct mgx_narrow *form;
+    const char *panel;
+    int64_t panel_bytes;          // to the next panel
+    int width;                    // of a panel
+    const float *a;               // `rows` rows, contiguous depth
+    int64_t a_row;                // floats
+    const float *sums;            // of A: one per row and block; of blocks only
+    int64_t sums_row;             // floats
+    const float *bias, *residual; // at the first column; NULL: none
+    int64_t residual_row;         // floats
+    float *c;
+    int64_t c_row; // floats
+    int cols;      // of bias, residual and c
+    bool clamp;
+    float low, high;
+};
+
+struct mgx_narrow_kernel {
+    void (*product)(const struct mgx_narrow_args *args, int rows, int panels);
+    // out[b] = sum of a over block b.
+    void (*sums)(const float *a, int64_t depth, int64_t block, float *out);
+    // Floats of k .. k + depth of one panel; k is a multiple of 4.
+    void (*unpack)(const struct mgx_narrow *form, const char *panel, int width, int64_t k,
+                   int64_t depth, float *to);
+};
+
+extern const struct mgx_narrow_kernel mgx_narrow__generic, mgx_narrow__avx2, mgx_narrow__avx512;
+
+// Of the instruction set that the panels' kernel is of.
+static inline const struct mgx_narrow_kernel *mgx_narrow_of(const struct mgx_gemm_kernel *kernel)
+{
+#if defined(__x86_64__)
+    if (kernel->isa >= MGX_ISA_AVX512)
+        return &mgx_narrow__avx512;
+    if (kernel->isa >= MGX_ISA_AVX2)
+        return &mgx_narrow__avx2;
+#endif
+    (void)kernel;
+    return &mgx_narrow__generic;
+}
+
+static inline int64_t mgx_narrow_blocks(const struct mgx_narrow *form)
+{
+    return form->kind == MGX_NARROW_BLOCKS ? (form->depth + form->block - 1) / form->block : 1;
+}
+
+// Bytes before the values of a block, and of all of it.
+static inline int64_t mgx_narrow_head(const struct mgx_narrow *form, int width)
+{
+    return form->kind == MGX_NARROW_BLOCKS ? width * (form->zeros ? 5 : 4) : 0;
+}
+
+static inline int64_t mgx_narrow_record(const struct mgx_narrow *form, int width)
+{
+    return form->kind == MGX_NARROW_BLOCKS
+               ? mgx_narrow_head(form, width) + form->block * form->bits / 8 * width
+               : 2 * form->depth * width;
+}
+
+static inline int64_t mgx_narrow_panel(const struct mgx_narrow *form, int width)
+{
+    return mgx_narrow_record(form, width) * mgx_narrow_blocks(form);
+}
+
+// Bytes of a matrix of n columns; false when they do not fit.
+bool mgx_narrow_bytes(const struct mgx_narrow *form, const struct mgx_gemm_kernel *kernel,
+                      int64_t n, size_t *out);
+
+// Packs rows k .. k + depth of floats that 16 bits hold, all panels. Strides in floats.
+void mgx_narrow_pack(const struct mgx_narrow *form, const struct mgx_gemm_kernel *kernel,
+                     const float *b, int64_t b_row, int64_t b_col, int64_t k, int64_t depth,
+                     int64_t n, void *packed);
+
+// Weights of n columns as models bring them: bytes [n][blocks][block * bits / 8] with k in the
+// lowest bits first, scales and zero points [n][blocks].
+struct mgx_narrow_source {
+    const uint8_t *values;
+    const void *scale; // F32, F16 or BF16
+    enum mgx_kernel_type scale_type;
+    const void *zero; // U8, or of the scales' type; NULL: none
+    bool zero_bytes;
+};
+
+// Packs panel `p`.
+void mgx_narrow_pack_blocks(const struct mgx_narrow *form, const struct mgx_gemm_kernel *kernel,
+                            const struct mgx_narrow_source *source, int64_t n, int64_t p,
+                            void *packed);
