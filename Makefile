@@ -12,7 +12,7 @@ PYTHON := $(VENV)/bin/python
 CONFIGURE = cmake -S . -B $(1) -G "$(GENERATOR)" $(CMAKE_ARGS) $(2) > $(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
 COMPILE = cmake --build $(1) -j$(JOBS)
 
-.PHONY: all tests help demo test check check-all suite hostile misuse bench bench-kernels bench-import fuzz fail-alloc size coverage install wheel deb bare-debian format venv clean
+.PHONY: all tests help demo test check check-all suite tf-suite hostile misuse bench bench-kernels bench-import fuzz fail-alloc size coverage install wheel deb bare-debian format venv clean
 
 all: $(BUILD)/CMakeCache.txt
 	@echo "== building the engine, its clients and the examples into $(BUILD)/"
@@ -33,6 +33,7 @@ help:
 	@echo "make check       style, layers, sizes, unit tests: before every commit"
 	@echo "make check-all   gcc and clang, address+undefined and thread sanitizers, a valgrind sample"
 	@echo "make suite       the ONNX backend suite on the reference target (TARGET=cpu for another)"
+	@echo "make tf-suite    TensorFlow operators against TensorFlow itself, which it installs (TARGET=cpu)"
 	@echo "make hostile     hostile models through the driver on every target, and the suite's cases with extremes"
 	@echo "make misuse      every function of the C and Python interfaces called at random, under sanitizers (SEQUENCES=10000)"
 	@echo "make bench-kernels  every CPU kernel timed on every instruction set"
@@ -97,6 +98,14 @@ suite: venv tests
 	@echo "== random attributes and shapes on $(TARGET)"
 	@$(PYTHON) test/onnx/make_random.py --out $(BUILD)/random
 	@$(PYTHON) test/onnx/judge.py --build $(BUILD) --target $(TARGET) --cases $(BUILD)/random
+
+TF_VENV := $(BUILD)/venv-tf
+tf-suite: tests
+	@test -x $(TF_VENV)/bin/python || python3 -m venv $(TF_VENV)
+	@$(TF_VENV)/bin/python -c "import tensorflow" 2> /dev/null || $(TF_VENV)/bin/pip install -q tensorflow-cpu
+	@echo "== TensorFlow operators against TensorFlow on $(TARGET)"
+	@$(TF_VENV)/bin/python test/tf/make.py --out $(BUILD)/tf
+	@$(TF_VENV)/bin/python test/tf/judge.py --build $(BUILD) --target $(TARGET) $(BUILD)/tf
 
 hostile: venv tests
 	@echo "== hostile models, one process each"

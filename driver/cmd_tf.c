@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: MIT
-// tf: names of the supported TensorFlow operators. There are none as long as the engine reads no
-// TensorFlow graphs: the list is empty, and the log says why.
+// tf: names of the supported TensorFlow operators.
 #include "verbs.h"
 
 static int run(struct options *o)
 {
-    if (o->file) {
-        log_error("TensorFlow operator '%s' is not supported: no TensorFlow graph is", o->file);
+    size_t count = 0;
+    if (!OK(migraphx_get_tf_operators_size(&count)))
         return EXIT_FAILURE;
+    for (size_t i = 0; i < count; i++) {
+        const char *name;
+        if (!OK(migraphx_get_tf_operator_name_at_index(&name, i)))
+            return EXIT_FAILURE;
+        if (!o->file || strcmp(o->file, name) == 0)
+            printf("%s\n", name);
+        if (o->file && strcmp(o->file, name) == 0)
+            return EXIT_SUCCESS;
     }
-    log_warn("this build reads no TensorFlow graphs, so the list is empty");
-    return EXIT_SUCCESS;
+    if (!o->file)
+        return EXIT_SUCCESS;
+    log_error("TensorFlow operator '%s' is not supported", o->file);
+    return EXIT_FAILURE;
 }
 
 static const struct flag own[] = {
@@ -18,6 +27,9 @@ static const struct flag own[] = {
     {FLAG_SET, "--list", "-l", OFFSET(list), NULL, "all of them (the default)", 0, NULL},
     {FLAG_END, NULL, NULL, 0, NULL, NULL, 0, NULL}};
 static const struct flag *const flags[] = {own, common_flags, NULL};
-const struct verb verb_tf = {
-    "tf", "Prints the supported TensorFlow operators: none yet.", "[-l] [<name>]", flags, run,
-    false};
+const struct verb verb_tf = {"tf",
+                             "Prints the supported TensorFlow operators, or whether one is.",
+                             "[-l] [<name>]",
+                             flags,
+                             run,
+                             false};

@@ -114,7 +114,19 @@ static bool parse_length(const char *text, size_t *out)
     return false;
 }
 
-static bool set_input_dims(const struct options *o, migraphx_onnx_options_t options)
+static migraphx_status put_input_dims(void *options, const char *name, size_t *dims, size_t rank)
+{
+    return migraphx_onnx_options_set_input_parameter_shape(options, name, dims, rank);
+}
+
+static migraphx_status put_tf_input_dims(void *options, const char *name, size_t *dims, size_t rank)
+{
+    return migraphx_tf_options_set_input_parameter_shape(options, name, dims, rank);
+}
+
+// Each input's lengths, handed to `put`.
+static bool set_input_dims(const struct options *o, void *options,
+                           migraphx_status (*put)(void *, const char *, size_t *, size_t))
 {
     const struct words *w = &o->input_dim;
     for (int i = 0; i < w->count;) {
@@ -127,7 +139,7 @@ static bool set_input_dims(const struct options *o, migraphx_onnx_options_t opti
         for (; i < w->count && w->items[i][0] != '@' && rank < 16; i++)
             if (!parse_length(w->items[i], &dims[rank++]))
                 return false;
-        if (!OK(migraphx_onnx_options_set_input_parameter_shape(options, name, dims, rank)))
+        if (!OK(put(options, name, dims, rank)))
             return false;
     }
     return true;
@@ -193,8 +205,9 @@ static bool load_onnx(const struct options *o, migraphx_program_t *out)
 {
     migraphx_onnx_options_t options = NULL;
     const bool good = OK(migraphx_onnx_options_create(&options)) && set_defaults(o, options) &&
-                      set_input_dims(o, options) && set_dyn_input_dims(o, options) &&
-                      set_dim_params(o, options) && OK(migraphx_parse_onnx(out, o->file, options));
+                      set_input_dims(o, options, put_input_dims) &&
+                      set_dyn_input_dims(o, options) && set_dim_params(o, options) &&
+                      OK(migraphx_parse_onnx(out, o->file, options));
     migraphx_onnx_options_destroy(options);
     // a misspelt input would leave the model's own sizes in force
     return good && check_inputs("--input-dim", &o->input_dim, "@", *out) &&
@@ -212,9 +225,10 @@ static bool load_tf(const struct options *o, migraphx_program_t *out)
         OK(migraphx_tf_options_set_default_dim_value(options, o->batch ? (size_t)o->batch : 1)) &&
         OK(migraphx_tf_options_set_output_names(options, o->output_names.items,
                                                 (size_t)o->output_names.count)) &&
+        set_input_dims(o, options, put_tf_input_dims) &&
         OK(migraphx_parse_tf(out, o->file, options));
     migraphx_tf_options_destroy(options);
-    return good;
+    return good && check_inputs("--input-dim", &o->input_dim, "@", *out);
 }
 
 static bool load_saved(const struct options *o, const char *format, migraphx_program_t *out)

@@ -2,6 +2,7 @@
 // Reading models: parse_onnx, parse_onnx_buffer, parse_tf, and the lists of supported operators.
 #include "pymgx.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 // --- options ---
@@ -282,26 +283,6 @@ static PyObject *parse_onnx_buffer(PyObject *unused, PyObject *args, PyObject *k
     return remember(parse(source, false, &s), "parse_onnx_buffer", args, kwargs);
 }
 
-static PyObject *get_onnx_operators(PyObject *unused, PyObject *none)
-{
-    (void)unused;
-    (void)none;
-    size_t count;
-    if (!OK(migraphx_get_onnx_operators_size(&count)))
-        return py_fail();
-    PyObject *list = PyList_New(0);
-    for (size_t i = 0; list && i < count; i++) {
-        char *name;
-        PyObject *item = OK(migraphx_get_onnx_operator_name_at_index(&name, i))
-                             ? PyUnicode_FromString(name)
-                             : py_fail();
-        if (!item || PyList_Append(list, item) < 0)
-            Py_CLEAR(list);
-        Py_XDECREF(item);
-    }
-    return list;
-}
-
 // --- TensorFlow ---
 
 static migraphx_status set_tf(migraphx_tf_options_t options, int nhwc, size_t batch)
@@ -331,6 +312,22 @@ static int set_tf_dims(migraphx_tf_options_t options, PyObject *dict)
     return 0;
 }
 
+static migraphx_status set_tf_outputs(migraphx_tf_options_t options, PyObject *list)
+{
+    const Py_ssize_t count = list ? PyList_Size(list) : 0;
+    const char **names = count ? malloc((size_t)count * sizeof *names) : NULL;
+    migraphx_status status = migraphx_status_success;
+    for (Py_ssize_t i = 0; names && i < count; i++) {
+        names[i] = PyUnicode_AsUTF8AndSize(PyList_GetItem(list, i), NULL);
+        if (!names[i])
+            status = migraphx_status_bad_param;
+    }
+    if (names && OK(status))
+        status = migraphx_tf_options_set_output_names(options, names, (size_t)count);
+    free(names);
+    return status;
+}
+
 static PyObject *parse_tf(PyObject *unused, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"filename",       "is_nhwc",      "batch_size",
@@ -350,13 +347,64 @@ static PyObject *parse_tf(PyObject *unused, PyObject *args, PyObject *kwargs)
         status = set_tf(options, nhwc, batch < 0 ? 0 : (size_t)batch);
     PyObject *result = NULL;
     if (!OK(status) || set_tf_dims(options, dims) == 0) {
+        const char *name = PyBytes_AsString(path);
         if (OK(status))
-            status = migraphx_parse_tf(&program, PyBytes_AsString(path), options);
-        result = finish(status, program);
+            status = set_tf_outputs(options, outputs);
+        if (OK(status))
+            PY_WORK(status, migraphx_parse_tf(&program, name, options));
+        if (OK(status))
+            result = py_wrap_program(program);
+        else if (!PyErr_Occurred())
+            result = py_fail_reading(path);
     }
     migraphx_tf_options_destroy(options);
     Py_DECREF(path);
     return result;
+}
+
+// --- lists of operators ---
+
+// A list of names from a pair of functions that count and name.
+static PyObject *list_names(migraphx_status counted, size_t count,
+                            migraphx_status (*name_at)(const char **, size_t))
+{
+    if (!OK(counted))
+        return py_fail();
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < count; i++) {
+        const char *name;
+        PyObject *item = OK(name_at(&name, i)) ? PyUnicode_FromString(name) : py_fail();
+        if (!item || PyList_Append(list, item) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
+static migraphx_status onnx_name_at(const char **out, size_t index)
+{
+    char *name = NULL; // the type is MIGraphX's; the text constant
+    const migraphx_status status = migraphx_get_onnx_operator_name_at_index(&name, index);
+    *out = name;
+    return status;
+}
+
+static PyObject *get_onnx_operators(PyObject *unused, PyObject *none)
+{
+    (void)unused;
+    (void)none;
+    size_t count = 0;
+    const migraphx_status status = migraphx_get_onnx_operators_size(&count);
+    return list_names(status, count, onnx_name_at);
+}
+
+static PyObject *get_tf_operators(PyObject *unused, PyObject *none)
+{
+    (void)unused;
+    (void)none;
+    size_t count = 0;
+    const migraphx_status status = migraphx_get_tf_operators_size(&count);
+    return list_names(status, count, migraphx_get_tf_operator_name_at_index);
 }
 
 PyMethodDef py_parse_functions[] = {
@@ -378,7 +426,12 @@ PyMethodDef py_parse_functions[] = {
      "As parse_onnx, from the bytes of a model (in `filename`, as MIGraphX has it)."},
     {"parse_tf", WITH_KEYWORDS(parse_tf),
      "parse_tf($module, /, filename, is_nhwc=True, batch_size=1, map_input_dims={}, "
-     "output_names=[])\n--\n\nReads a TensorFlow graph; not part of this build."},
+     "output_names=[])\n--\n\nReads a frozen TensorFlow graph.\n\n"
+     "With is_nhwc inputs of rank 4 become parameters in the order N, C, H, W. Lengths\n"
+     "that the graph leaves open are batch_size; map_input_dims gives those of inputs by\n"
+     "name. Without output_names the results are all nodes that feed nothing."},
     {"get_onnx_operators", get_onnx_operators, METH_NOARGS,
      "get_onnx_operators($module, /)\n--\n\nNames of the ONNX operators that are supported."},
+    {"get_tf_operators", get_tf_operators, METH_NOARGS,
+     "get_tf_operators($module, /)\n--\n\nNames of the TensorFlow operators that are supported."},
     {NULL, NULL, 0, NULL}};

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Makes the const tables' lists: the folder is the list.
-#   registry.sh SRC OUT    writes OUT/{op,pointwise,pass,onnx,target}_list.inc, touching a file only when it changes,
+#   registry.sh SRC OUT    writes OUT/{op,pointwise,pass,onnx,tf,target}_list.inc, touching a file only when it changes,
 #                          and OUT/kernel_set.inc, a number over all sources: which kernels packed what is in a file.
 # A row comes from a definition that starts a line: `const struct mgx_op mgx_op_concat = {`, or, for pointwise
 # operators, from a table row `UNARY(relu, ...)`.
@@ -24,11 +24,16 @@ list() { # list KIND MACRO FILES...: sorted MACRO(name) lines for definitions of
 sed -nE 's/^(UNARY|BINARY|TERNARY)[A-Z_]*\(([a-z0-9_]+),.*/\2/p' "$src"/op/pointwise.c 2>/dev/null |
     LC_ALL=C sort -u | awk '{ printf "PW(%s, %s)\n", $1, toupper($1) }' | put pointwise_list.inc
 list pass PASS "$src"/pass/*.c | LC_ALL=C sort -u | put pass_list.inc
-# ONNX rules come in the order of the operators' names, so that the table can be searched by bisection.
-cat "$src"/onnx/op/*.c "$src"/onnx/simple.c | awk '
-    match($0, /^const struct mgx_onnx_op mgx_onnx_[a-z0-9_]+ =/) { rule = substr($0, 35, RLENGTH - 36) }
-    rule != "" && match($0, /\.name = "[^"]+"/) { print substr($0, RSTART + 9, RLENGTH - 10), "ONNX(" rule ")"; rule = "" }
-' | LC_ALL=C sort -u | sed 's/.* //' | put onnx_list.inc
+rules() { # rules KIND MACRO FILES...: in the order of the operators' names, so that bisection finds them
+    kind=$1 macro=$2
+    shift 2
+    cat /dev/null "$@" 2>/dev/null | awk -v head="const struct mgx_${kind}_op mgx_${kind}_" -v macro="$macro" '
+        index($0, head) == 1 { rule = substr($0, length(head) + 1); sub(/ =.*/, "", rule) }
+        rule != "" && match($0, /\.name = "[^"]+"/) { print substr($0, RSTART + 9, RLENGTH - 10), macro "(" rule ")"; rule = "" }
+    ' | LC_ALL=C sort -u | sed 's/.* //'
+}
+rules onnx ONNX "$src"/onnx/op/*.c "$src"/onnx/simple.c | put onnx_list.inc
+rules tf TF "$src"/tf/op/*.c "$src"/tf/simple.c | put tf_list.inc
 list target TARGET "$src"/targets/*/*.c | LC_ALL=C sort -u | put target_list.inc
 find "$src" -type f \( -name '*.c' -o -name '*.h' \) | LC_ALL=C sort | xargs cat | cksum |
     awk '{ printf "\"%08x%x\"\n", $1, $2 }' | put kernel_set.inc

@@ -148,6 +148,10 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_get_operator_name_at_index(const char
                                                                       size_t index);
 MIGRAPHX_C_EXPORT migraphx_status migraphx_get_targets_size(size_t *out);
 MIGRAPHX_C_EXPORT migraphx_status migraphx_get_target_name_at_index(const char **out, size_t index);
+// Of TensorFlow operators that parse_tf takes, sorted by name.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_get_tf_operators_size(size_t *out);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_get_tf_operator_name_at_index(const char **out,
+                                                                         size_t index);
 MIGRAPHX_C_EXPORT migraphx_status migraphx_get_passes_size(size_t *out);
 MIGRAPHX_C_EXPORT migraphx_status migraphx_get_pass_name_at_index(const char **out, size_t index);
 MIGRAPHX_C_EXPORT migraphx_status migraphx_target_name(const char **out,

@@ -9,6 +9,7 @@
 #include "api/api.h"
 #include "onnx/onnx.h"
 #include "op/op.h"
+#include "tf/tf.h"
 
 static const struct mgx_op *find(const struct mgx_op_set *set, const char *name, size_t size)
 {
@@ -92,6 +93,23 @@ migraphx_status migraphx_get_onnx_operator_name_at_index(char **out, size_t inde
         return mgx_api_bad("%s: index %zu, but there are %d operators", __func__, index,
                            mgx_onnx_operator_count());
     *out = (char *)mgx_onnx_operator_name((int)index); // the type is MIGraphX's; the text constant
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_get_tf_operators_size(size_t *out)
+{
+    API_NEED(out);
+    *out = (size_t)mgx_tf_operator_count();
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_get_tf_operator_name_at_index(const char **out, size_t index)
+{
+    API_NEED(out);
+    if (index >= (size_t)mgx_tf_operator_count())
+        return mgx_api_bad("%s: index %zu, but there are %d operators", __func__, index,
+                           mgx_tf_operator_count());
+    *out = mgx_tf_operator_name((int)index);
     return migraphx_status_success;
 }
 

@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: MIT
-// TensorFlow: the options of an import. Frozen graphs themselves are not read by this build.
+// TensorFlow: the options of an import, and the import.
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/api.h"
-
-struct tf_input {
-    const char *name;
-    size_t *dims;
-    size_t dims_size;
-};
+#include "tf/tf.h"
 
 struct migraphx_tf_options {
     struct mgx_arena arena; // of everything below
     bool nhwc;
     size_t batch;
-    struct tf_input *inputs;
+    struct mgx_tf_dims *inputs;
     size_t input_count;
     const char **outputs;
     size_t output_count;
@@ -29,7 +24,7 @@ static void tf_options_fini(struct migraphx_tf_options *o)
 static enum mgx_status put_input(struct migraphx_tf_options *o, const char *name,
                                  const size_t *dims, size_t dims_size, struct mgx_diag *diag)
 {
-    struct tf_input *list = MGX_NEW_ARRAY(&o->arena, struct tf_input, o->input_count + 1);
+    struct mgx_tf_dims *list = MGX_NEW_ARRAY(&o->arena, struct mgx_tf_dims, o->input_count + 1);
     char *own = mgx_arena_strdup(&o->arena, name);
     size_t *copy = MGX_NEW_ARRAY(&o->arena, size_t, dims_size);
     if (!list || !own || !copy)
@@ -40,7 +35,7 @@ static enum mgx_status put_input(struct migraphx_tf_options *o, const char *name
     for (size_t i = 0; i < o->input_count; i++)
         if (strcmp(o->inputs[i].name, name) != 0)
             list[kept++] = o->inputs[i];
-    list[kept++] = (struct tf_input){own, copy, dims_size};
+    list[kept++] = (struct mgx_tf_dims){own, copy, dims_size};
     o->inputs = list;
     o->input_count = kept;
     return MGX_OK;
@@ -63,7 +58,7 @@ static enum mgx_status copy_lists(struct migraphx_tf_options *out,
                                   const struct migraphx_tf_options *in, struct mgx_diag *diag)
 {
     for (size_t i = 0; i < in->input_count; i++)
-        TRY(put_input(out, in->inputs[i].name, in->inputs[i].dims, in->inputs[i].dims_size, diag));
+        TRY(put_input(out, in->inputs[i].name, in->inputs[i].dims, in->inputs[i].count, diag));
     return put_outputs(out, in->outputs, in->output_count, diag);
 }
 
@@ -134,11 +129,14 @@ migraphx_status migraphx_tf_options_set_output_names(migraphx_tf_options_t tf_op
     return mgx_api_leave(put_outputs(tf_options, names, names_size, &diag), &diag);
 }
 
-static migraphx_status not_built_in(void)
+static struct mgx_tf_options import_options(const struct migraphx_tf_options *o)
 {
-    API_DIAG(diag);
-    return mgx_api_leave(
-        mgx_fail(&diag, MGX_UNSUPPORTED, "TensorFlow import is not part of this build"), &diag);
+    return (struct mgx_tf_options){.nhwc = o->nhwc,
+                                   .batch = o->batch,
+                                   .inputs = o->inputs,
+                                   .input_count = o->input_count,
+                                   .outputs = o->outputs,
+                                   .output_count = o->output_count};
 }
 
 migraphx_status migraphx_parse_tf(migraphx_program_t *out, const char *name,
@@ -147,7 +145,13 @@ migraphx_status migraphx_parse_tf(migraphx_program_t *out, const char *name,
     API_NEED(out);
     API_NEED(name);
     API_NEED(options);
-    return not_built_in();
+    API_DIAG(diag);
+    struct mgx_program *p = NULL;
+    const struct mgx_tf_options values = import_options(options);
+    enum mgx_status status = mgx_tf_import_file(&p, name, &values, &diag);
+    if (status == MGX_OK)
+        status = mgx_api_program_new(out, p, &diag);
+    return mgx_api_leave(status, &diag);
 }
 
 migraphx_status migraphx_parse_tf_buffer(migraphx_program_t *out, const void *data, size_t size,
@@ -156,6 +160,11 @@ migraphx_status migraphx_parse_tf_buffer(migraphx_program_t *out, const void *da
     API_NEED(out);
     API_NEED(data);
     API_NEED(options);
-    (void)size;
-    return not_built_in();
+    API_DIAG(diag);
+    struct mgx_program *p = NULL;
+    const struct mgx_tf_options values = import_options(options);
+    enum mgx_status status = mgx_tf_import_buffer(&p, data, size, true, &values, &diag);
+    if (status == MGX_OK)
+        status = mgx_api_program_new(out, p, &diag);
+    return mgx_api_leave(status, &diag);
 }

@@ -179,6 +179,15 @@ struct mgx_ins *mgx_build_repeat_heads(struct mgx_node *n, struct mgx_ins *x, in
 struct mgx_ins *mgx_build_rotate(struct mgx_node *n, struct mgx_ins *x, struct mgx_ins *c,
                                  struct mgx_ins *s, int64_t part, bool interleaved);
 
+// --- larger pieces ---
+// numpy.einsum over all inputs of the node, to out[0]; *later: lengths are needed that are not
+// known, and nothing was set.
+enum mgx_status mgx_build_einsum(struct mgx_node *n, const char *equation,
+                                 bool *later) MGX_NODISCARD;
+// numpy.tile of a static x.
+enum mgx_status mgx_build_tile(struct mgx_node *n, struct mgx_ins *x, struct mgx_ints repeats,
+                               struct mgx_ins **out) MGX_NODISCARD;
+
 // --- asking ---
 bool mgx_build_is_static(const struct mgx_ins *ins); // shape fully known
 int mgx_build_rank(const struct mgx_ins *ins);       // -1 when unranked

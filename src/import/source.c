@@ -179,3 +179,26 @@ void mgx_region_copy(const struct mgx_region *r, void *to)
         done += size;
     }
 }
+
+static void release_strings(struct mgx_storage *storage)
+{
+    mgx_storage_release(storage->owner);
+    free(storage);
+}
+
+enum mgx_status mgx_strings_create(const struct mgx_shape *shape, struct mgx_storage *keep,
+                                   struct mgx_tensor *out, struct mgx_diag *diag)
+{
+    const size_t bytes = (size_t)mgx_shape_elements(shape) * sizeof(struct mgx_string);
+    const size_t head = (sizeof(struct mgx_storage) + 15) & ~(size_t)15;
+    struct mgx_storage *storage = calloc(1, head + bytes);
+    if (!storage)
+        return mgx_fail_memory(diag);
+    atomic_init(&storage->refs, 1);
+    storage->data = (char *)storage + head;
+    storage->bytes = bytes;
+    storage->owner = mgx_storage_retain(keep);
+    storage->release = release_strings;
+    *out = (struct mgx_tensor){.shape = *shape, .data = storage->data, .storage = storage};
+    return MGX_OK;
+}

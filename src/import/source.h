@@ -57,3 +57,6 @@ bool mgx_region_is_usable(const struct mgx_region *r, const struct mgx_shape *sh
 struct mgx_tensor mgx_region_show(const struct mgx_region *r, const struct mgx_shape *shape);
 // Copies them piece by piece; the file's pages may leave memory again after each.
 void mgx_region_copy(const struct mgx_region *r, void *to);
+// Room for strings whose bytes lie in `keep`.
+enum mgx_status mgx_strings_create(const struct mgx_shape *shape, struct mgx_storage *keep,
+                                   struct mgx_tensor *out, struct mgx_diag *diag) MGX_NODISCARD;

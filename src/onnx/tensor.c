@@ -360,12 +360,6 @@ static enum mgx_status from_numbers(const struct header *h, const struct mgx_sha
 
 // --- strings ---
 
-static void release_strings(struct mgx_storage *storage)
-{
-    mgx_storage_release(storage->owner);
-    free(storage);
-}
-
 // The elements point into the file; the storage keeps the file's.
 static enum mgx_status from_strings(const struct header *h, const struct mgx_shape *shape,
                                     struct mgx_storage *keep, struct mgx_tensor *out,
@@ -379,18 +373,8 @@ static enum mgx_status from_strings(const struct header *h, const struct mgx_sha
     if (count != expected)
         return mgx_fail(diag, MGX_INVALID, "%lld strings where its dimensions need %lld",
                         (long long)count, (long long)expected);
-    const size_t bytes = (size_t)count * sizeof(struct mgx_string);
-    const size_t head = (sizeof(struct mgx_storage) + 15) & ~(size_t)15;
-    struct mgx_storage *storage = calloc(1, head + bytes);
-    if (!storage)
-        return mgx_fail_memory(diag);
-    struct mgx_string *strings = (struct mgx_string *)((char *)storage + head);
-    atomic_init(&storage->refs, 1);
-    storage->data = strings;
-    storage->bytes = bytes;
-    storage->owner = mgx_storage_retain(keep);
-    storage->release = release_strings;
-    *out = (struct mgx_tensor){.shape = *shape, .data = strings, .storage = storage};
+    TRY(mgx_strings_create(shape, keep, out, diag));
+    struct mgx_string *strings = out->data;
     int64_t i = 0;
     for (struct mgx_wire w = h->message; i < count && mgx_wire_next(&w, &f);)
         if (f.number == STRING_DATA && f.type == MGX_WIRE_BYTES)

@@ -13,6 +13,7 @@ const struct mgx_pass *const mgx_pipeline_simplify[] = {
     &mgx_pass_eliminate_pad,
     &mgx_pass_rewrite_gelu,
     &mgx_pass_optimize_module,
+    &mgx_pass_eliminate_pad, // of paddings that stood behind a transpose
     &mgx_pass_dead_code_elimination,
     NULL,
 };

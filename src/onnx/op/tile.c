@@ -7,42 +7,6 @@
 
 // --- Tile ---
 
-// (d0, d1, ...) to (1, d0, 1, d1, ...), broadcast to (r0, d0, r1, d1, ...), merged pairwise.
-static enum mgx_status repeat(struct mgx_node *n, struct mgx_ints repeats)
-{
-    struct mgx_ins *x = n->in[0];
-    const int rank = x->shape.rank;
-    int64_t wide[MGX_MAX_RANK], split[MGX_MAX_RANK], merged[MGX_MAX_RANK];
-    int count = 0;
-    if (repeats.count != rank)
-        return mgx_node_invalid(n, "%d repeats for rank %d", repeats.count, rank);
-    for (int i = 0; i < rank; i++) {
-        const int64_t r = repeats.v[i];
-        if (r < 0 || !mgx_mul_i64(r, x->shape.lens[i], &merged[i]) || merged[i] > MGX_DIM_ANY)
-            return mgx_node_invalid(n, "repeat %lld of axis %d", (long long)r, i);
-        const bool pair = r != 1 && x->shape.lens[i] != 1;
-        if (count + 1 + pair > MGX_MAX_RANK)
-            return mgx_node_unsupported(n, "more than %d axes are needed", MGX_MAX_RANK);
-        if (pair) {
-            split[count] = 1;
-            wide[count++] = r;
-        }
-        split[count] = x->shape.lens[i];
-        wide[count++] = pair ? x->shape.lens[i] : merged[i];
-    }
-    struct mgx_shape result = mgx_shape_make(x->shape.type, rank, merged);
-    if (mgx_shape_check(&result, n->diag) != MGX_OK)
-        return MGX_INVALID;
-    if (mgx_shape_elements(&result) == 0) {
-        n->out[0] = mgx_build_doubles(n, &result, NULL);
-        return MGX_OK;
-    }
-    struct mgx_ins *y = count == rank ? x : mgx_build_reshape(n, x, split, count);
-    y = mgx_build_expand(n, y, count, wide);
-    n->out[0] = count == rank ? y : mgx_build_reshape(n, y, merged, rank);
-    return MGX_OK;
-}
-
 // Where lengths are not known, copies are joined axis by axis.
 static enum mgx_status repeat_ranges(struct mgx_node *n, struct mgx_ints repeats)
 {
@@ -76,7 +40,7 @@ static enum mgx_status tile_axis(struct mgx_node *n)
     TRY(mgx_build_axis(n, given, rank, &axis));
     for (int i = 0; i < rank; i++)
         repeats[i] = i == axis ? tiles : 1;
-    return repeat(n, (struct mgx_ints){repeats, rank});
+    return mgx_build_tile(n, n->in[0], (struct mgx_ints){repeats, rank}, &n->out[0]);
 }
 
 static enum mgx_status tile(struct mgx_node *n)
@@ -87,7 +51,8 @@ static enum mgx_status tile(struct mgx_node *n)
     TRY(mgx_node_need(n, 2, 2));
     if (mgx_build_rank(n->in[0]) < 0 || !mgx_node_constant_ints(n, 1, &repeats))
         return mgx_onnx_defer(n);
-    return mgx_build_is_static(n->in[0]) ? repeat(n, repeats) : repeat_ranges(n, repeats);
+    return mgx_build_is_static(n->in[0]) ? mgx_build_tile(n, n->in[0], repeats, &n->out[0])
+                                         : repeat_ranges(n, repeats);
 }
 const struct mgx_onnx_op mgx_onnx_tile = {
     .name = "Tile", .import = tile, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};

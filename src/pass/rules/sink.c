@@ -8,6 +8,7 @@
 //                                                                  under a transpose
 //     concat(transpose(x)...)   =>  transpose(concat(x...))
 //     slice(view(x))            =>  view(slice(x))                 along an axis the view keeps
+//     pad(transpose(x))         =>  transpose(pad(x))
 //
 // view is transpose, reshape, squeeze, unsqueeze or flatten. Other operands of the pointwise
 // operator must be constants, or broadcasts that stay broadcasts under the inverse; where the view
@@ -282,6 +283,28 @@ static struct mgx_ins *sink_slice(struct mgx_rewriter *r, struct mgx_ins *ins,
     return mgx_emit_again(ins, t, &y, 1);
 }
 
+static struct mgx_ins *sink_pad(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                const struct mgx_match *m)
+{
+    (void)r;
+    int permutation[MGX_MAX_RANK];
+    int64_t pads[2 * MGX_MAX_RANK];
+    struct mgx_ins *t = mgx_var(m, 't');
+    const struct mgx_ints old = mgx_ins_ints(ins, "pads");
+    const int rank = t->shape.rank;
+    if (ins->in_count != 1 || t->in_count != 1 || old.count != 2 * rank ||
+        !read_permutation(t, permutation))
+        return NULL;
+    for (int i = 0; i < old.count; i++)
+        pads[permutation[i % rank] + i / rank * rank] = old.v[i];
+    struct mgx_ins *y = mgx_emit_before(ins, &mgx_op_pad,
+                                        MGX_ATTRS(mgx_int("mode", mgx_ins_int(ins, "mode")),
+                                                  mgx_ints("pads", pads, old.count),
+                                                  mgx_real("value", mgx_ins_real(ins, "value"))),
+                                        MGX_IN(t->in[0]));
+    return mgx_emit_again(ins, t, &y, 1);
+}
+
 static bool is_outermost(const struct mgx_shape *s, int axis)
 {
     for (int d = 0; d < axis; d++)
@@ -346,6 +369,7 @@ static const struct mgx_rule rules[] = {
     {"%reduce(t:reshape|squeeze|unsqueeze|flatten) => reshape(op(x))", MGX_IF_STATIC,
      .rewrite = sink_reduce_view},
     {"slice(t:transpose) => transpose(slice(x))", .rewrite = sink_slice},
+    {"pad(t:transpose) => transpose(pad(x))", .rewrite = sink_pad},
     {"slice(t:reshape|squeeze|unsqueeze|flatten) => reshape(slice(x))", MGX_IF_STATIC,
      .rewrite = sink_reshape},
     {"concat => transpose(concat(x...)) for concat(transpose(x)...)", .rewrite = sink_concat},

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: MIT
+// Import of a whole model: options and their defaults, the parts in order, and giving everything
+// back on failure; see tf.h.
+#include <string.h>
+
+#include "base/cancel.h"
+#include "base/memory.h"
+#include "base/size.h"
+#include "base/sniff.h"
+#include "tf/graph.h"
+
+enum {
+    DEFAULT_NODES = 10000000,
+    DEFAULT_DEPTH = 64,
+};
+#define DEFAULT_TENSOR_BYTES ((size_t)4 << 30)
+#define SCRATCH_BYTES ((size_t)1 << 30)
+
+// --- limits ---
+
+static struct mgx_tf_options with_defaults(const struct mgx_tf_options *given)
+{
+    struct mgx_tf_options o = given ? *given : (struct mgx_tf_options){0};
+    if (!o.batch)
+        o.batch = 1;
+    if (o.limit_nodes <= 0)
+        o.limit_nodes = DEFAULT_NODES;
+    if (o.limit_depth <= 0)
+        o.limit_depth = DEFAULT_DEPTH;
+    if (!o.limit_bytes)
+        o.limit_bytes = DEFAULT_TENSOR_BYTES;
+    return o;
+}
+
+static enum mgx_status check_options(const struct mgx_tf_options *o, struct mgx_diag *diag)
+{
+    if (o->batch > INT32_MAX)
+        return mgx_fail(diag, MGX_INVALID, "batch_size %zu is above %d", o->batch, INT32_MAX);
+    for (size_t i = 0; i < o->input_count; i++)
+        if (o->inputs[i].count > MGX_MAX_RANK)
+            return mgx_fail(diag, MGX_INVALID, "rank %zu of input \"%s\" is above %d",
+                            o->inputs[i].count, o->inputs[i].name, MGX_MAX_RANK);
+    return MGX_OK;
+}
+
+enum mgx_status mgx_tf_begin(struct mgx_tf_import *import, const struct mgx_tf_options *options,
+                             struct mgx_diag *diag)
+{
+    *import = (struct mgx_tf_import){.options = with_defaults(options)};
+    import->diag = diag ? diag : &import->own_diag;
+    mgx_fold_init(&import->fold, options ? options->limit_bytes : 0,
+                  options ? options->limit_seconds : 0);
+    mgx_arena_init(&import->arena);
+    mgx_arena_init(&import->scratch);
+    import->missing.arena = &import->arena;
+    import->scratch.limit = SCRATCH_BYTES; // a rule may ask for what the model's sizes say
+    return check_options(&import->options, import->diag);
+}
+
+void mgx_tf_end(struct mgx_tf_import *import)
+{
+    mgx_source_fini(&import->source);
+    for (uint32_t i = 0; i < import->functions.count; i++)
+        mgx_tf_body_fini(import->functions.entries[i].value);
+    mgx_map_fini(&import->functions);
+    mgx_map_fini(&import->handles);
+    mgx_map_fini(&import->variables);
+    mgx_missing_fini(&import->missing);
+    mgx_fold_fini(&import->fold, import->program);
+    mgx_arena_fini(&import->scratch);
+    mgx_arena_fini(&import->arena);
+}
+
+// --- functions of the model ---
+
+static enum mgx_status add_function(struct mgx_tf_import *import, struct mgx_wire w)
+{
+    struct mgx_tf_function_def *def = MGX_NEW(&import->arena, struct mgx_tf_function_def);
+    struct mgx_tf_body *body = MGX_NEW(&import->arena, struct mgx_tf_body);
+    if (!def || !body)
+        return mgx_fail_memory(import->diag);
+    TRY(mgx_tf_read_function(w, &import->arena, def, import->diag));
+    const uint32_t count = import->functions.count;
+    if (!mgx_map_putn(&import->functions, def->name.text, def->name.size, body))
+        return mgx_fail_memory(import->diag);
+    if (import->functions.count == count)
+        return mgx_fail(import->diag, MGX_INVALID, "function \"%.*s\" is defined twice",
+                        MGX_SLICE(def->name));
+    const enum mgx_status status = mgx_tf_body_init(import, def->nodes, def, body);
+    if (status != MGX_OK)
+        mgx_where(import->diag, "function \"%.*s\"", MGX_SLICE(def->name));
+    return status;
+}
+
+// --- what is asked for ---
+
+static bool is_no_result(struct mgx_slice op)
+{
+    static const char *const ops[] = {"NoOp",        "Assert", "Const",     "Placeholder",
+                                      "VarHandleOp", "SaveV2", "RestoreV2", "AssignVariableOp"};
+    for (size_t i = 0; i < MGX_COUNT(ops); i++)
+        if (mgx_slice_is(op, ops[i]))
+            return true;
+    return false;
+}
+
+// All nodes that feed nothing, in the graph's order.
+static enum mgx_status find_outputs(struct mgx_tf_graph *g, struct mgx_slice *out, int *count)
+{
+    struct mgx_tf_import *import = g->import;
+    bool *fed = MGX_NEW_ARRAY(&import->arena, bool, g->body->nodes.count);
+    if (!fed)
+        return mgx_fail_memory(import->diag);
+    struct mgx_tf_node_def def;
+    for (int i = 0; i < g->body->nodes.count; i++) {
+        const struct mgx_arena_mark mark = mgx_arena_mark(&import->scratch);
+        TRY(mgx_tf_read_node(g->body->nodes.v[i], &import->scratch, &def, import->diag));
+        for (int k = 0; k < def.in.count; k++) {
+            const int64_t place = mgx_tf_place(g->body, mgx_tf_reference_of(def.in.v[k]).name);
+            if (place >= 0)
+                fed[place] = true;
+        }
+        mgx_arena_rewind(&import->scratch, mark);
+    }
+    *count = 0;
+    for (int i = 0; i < g->body->nodes.count; i++) {
+        const struct mgx_arena_mark mark = mgx_arena_mark(&import->scratch);
+        TRY(mgx_tf_read_node(g->body->nodes.v[i], &import->scratch, &def, import->diag));
+        if (!fed[i] && !is_no_result(def.op))
+            out[(*count)++] = def.name;
+        mgx_arena_rewind(&import->scratch, mark);
+    }
+    return MGX_OK;
+}
+
+// The outputs named by the options, else all that feed nothing.
+static enum mgx_status choose_outputs(struct mgx_tf_graph *g, struct mgx_slice **out, int *count)
+{
+    const struct mgx_tf_options *o = &g->import->options;
+    const size_t most = (size_t)g->body->nodes.count + o->output_count;
+    *out = MGX_NEW_ARRAY(&g->import->arena, struct mgx_slice, most);
+    if (!*out || most > INT32_MAX)
+        return mgx_fail_memory(g->import->diag);
+    *count = (int)o->output_count;
+    for (int i = 0; i < *count; i++)
+        (*out)[i] = (struct mgx_slice){o->outputs[i], strlen(o->outputs[i])};
+    return *count ? MGX_OK : find_outputs(g, *out, count);
+}
+
+enum mgx_status mgx_tf_add_results(struct mgx_tf_graph *g, const struct mgx_slice *references,
+                                   const struct mgx_slice *names, int count)
+{
+    struct mgx_tf_import *import = g->import;
+    struct mgx_program *p = import->program;
+    struct mgx_ins **results = MGX_NEW_ARRAY(&import->arena, struct mgx_ins *, count);
+    const char **texts = MGX_NEW_ARRAY(&p->arena, const char *, count);
+    if (!results || !texts)
+        return mgx_fail_memory(import->diag);
+    if (!count)
+        return mgx_fail(import->diag, MGX_INVALID, "the graph has no result");
+    for (int i = 0; i < count; i++) {
+        TRY(mgx_tf_graph_value(g, references[i], &results[i]));
+        if (!results[i] || mgx_map_find_pointer(&import->handles, results[i]))
+            return mgx_fail(import->diag, MGX_INVALID, "output \"%.*s\" is not a tensor",
+                            MGX_SLICE(references[i]));
+        TRY(mgx_name_text(names[i], "the name of an output", &p->arena, &texts[i], import->diag));
+    }
+    TRY(mgx_missing_report(&import->missing,
+                           "skip_unknown_operators keeps what is not known as "
+                           "placeholders",
+                           import->diag));
+    p->output_names = (struct mgx_strings){texts, count};
+    mgx_add_return(g->module, results, count);
+    return mgx_program_status(p, import->diag);
+}
+
+// --- main graph ---
+
+// Inputs are parameters in the graph's order, whether or not a result needs them.
+static enum mgx_status add_inputs(struct mgx_tf_graph *g)
+{
+    struct mgx_tf_import *import = g->import;
+    for (int i = 0; i < g->body->nodes.count; i++) {
+        const struct mgx_arena_mark mark = mgx_arena_mark(&import->scratch);
+        struct mgx_tf_node_def def;
+        struct mgx_ins *ignored;
+        TRY(mgx_tf_read_node(g->body->nodes.v[i], &import->scratch, &def, import->diag));
+        if (mgx_slice_is(def.op, "Placeholder"))
+            TRY(mgx_tf_graph_value(g, def.name, &ignored));
+        mgx_arena_rewind(&import->scratch, mark);
+    }
+    return MGX_OK;
+}
+
+static enum mgx_status import_frozen(struct mgx_tf_graph *g)
+{
+    struct mgx_slice *outputs;
+    int count;
+    TRY(add_inputs(g));
+    TRY(choose_outputs(g, &outputs, &count));
+    return mgx_tf_add_results(g, outputs, outputs, count);
+}
+
+// The bytes of a file that is no graph look like one that is empty, or end in the middle.
+static enum mgx_status check_graph(struct mgx_tf_import *import, enum mgx_status status,
+                                   const struct mgx_tf_graph_def *def)
+{
+    const struct mgx_wire bytes = import->source.bytes;
+    if (status == MGX_OK && def->nodes.count)
+        return MGX_OK;
+    if (status != MGX_OK && status != MGX_INVALID)
+        return status;
+    const char *what = mgx_sniff(bytes.p, (size_t)(bytes.end - bytes.p));
+    if (status == MGX_INVALID)
+        mgx_where(import->diag, "not a TensorFlow graph%s%s", what ? " but " : "",
+                  what ? what : "");
+    return status == MGX_OK
+               ? mgx_fail(import->diag, MGX_INVALID, "not a TensorFlow graph%s%s: it has no nodes",
+                          what ? " but " : "", what ? what : "")
+               : status;
+}
+
+static enum mgx_status import_graph(struct mgx_tf_import *import, struct mgx_wire bytes)
+{
+    struct mgx_tf_graph_def def;
+    const enum mgx_status status = mgx_tf_read_graph(bytes, &import->arena, &def, import->diag);
+    TRY(check_graph(import, status, &def));
+    for (int i = 0; i < def.functions.count; i++)
+        TRY(add_function(import, def.functions.v[i]));
+    struct mgx_tf_body body;
+    struct mgx_tf_graph g = {
+        .import = import, .module = mgx_program_main(import->program), .body = &body};
+    enum mgx_status imported = mgx_tf_body_init(import, def.nodes, NULL, &body);
+    if (imported == MGX_OK)
+        imported = mgx_tf_graph_start(&g);
+    if (imported == MGX_OK)
+        imported = import_frozen(&g);
+    mgx_tf_body_fini(&body);
+    return imported;
+}
+
+static enum mgx_status import_parts(struct mgx_tf_import *import)
+{
+    TRY(mgx_program_create(&import->program, &mgx_ops, import->diag));
+    TRY(import_graph(import, import->source.bytes));
+    if (import->scratch.failed || import->arena.failed)
+        return mgx_fail_memory(import->diag);
+    return mgx_source_check(&import->source, import->diag);
+}
+
+// --- begin and end ---
+
+// A failure after operators were found missing is likely their consequence: the list says more.
+static enum mgx_status finish(struct mgx_tf_import *import, enum mgx_status status,
+                              struct mgx_program **out)
+{
+    if ((status == MGX_INVALID || status == MGX_UNSUPPORTED) && import->missing.first)
+        status = mgx_missing_report(&import->missing, NULL, import->diag);
+    if (status != MGX_OK && status != MGX_IO && import->source.bytes.p &&
+        mgx_source_check(&import->source, NULL) != MGX_OK) {
+        mgx_diag_clear(import->diag); // whatever went wrong, this is why
+        status = mgx_source_check(&import->source, import->diag);
+    }
+    if (status == MGX_OK)
+        *out = import->program;
+    else if (import->source.path && import->source.storage) // else the text begins with it
+        mgx_where(import->diag, "%s", import->source.path);
+    mgx_tf_end(import);
+    if (status != MGX_OK)
+        mgx_program_destroy(import->program);
+    mgx_memory_trim();
+    return status;
+}
+
+static enum mgx_status run(struct mgx_tf_import *import, enum mgx_status opened,
+                           struct mgx_program **out)
+{
+    mgx_cancel_enter();
+    const enum mgx_status status = opened == MGX_OK ? import_parts(import) : opened;
+    mgx_cancel_leave();
+    return finish(import, status, out);
+}
+
+enum mgx_status mgx_tf_import_file(struct mgx_program **out, const char *path,
+                                   const struct mgx_tf_options *options, struct mgx_diag *diag)
+{
+    struct mgx_tf_import import;
+    *out = NULL;
+    enum mgx_status status = mgx_tf_begin(&import, options, diag);
+    if (status == MGX_OK)
+        status = mgx_source_open(&import.source, path, import.diag);
+    return run(&import, status, out);
+}
+
+enum mgx_status mgx_tf_import_buffer(struct mgx_program **out, const void *data, size_t size,
+                                     bool copy, const struct mgx_tf_options *options,
+                                     struct mgx_diag *diag)
+{
+    struct mgx_tf_import import;
+    *out = NULL;
+    enum mgx_status status = mgx_tf_begin(&import, options, diag);
+    if (status == MGX_OK)
+        status = mgx_source_open_buffer(&import.source, data, size, copy, import.diag);
+    return run(&import, status, out);
+}

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT
+"""Importing TensorFlow graphs: what test/tf/make.py wrote, and the options of parse_tf."""
+import os
+import sys
+
+import migraphx
+import numpy as np
+import pytest
+
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tf")
+sys.path.insert(0, FOLDER)
+import judge  # noqa: E402
+
+CASES = judge.load([os.path.join(FOLDER, "quick.npz")])
+OPEN = CASES.pop("open_batch")["graph"].tobytes()
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_results_are_those_of_tensorflow(name, target, tmp_path):
+    assert judge.judge(migraphx, CASES[name], target, str(tmp_path)) is None
+
+
+@pytest.fixture
+def open_batch(tmp_path):
+    path = tmp_path / "open.pb"
+    path.write_bytes(OPEN)
+    return str(path)
+
+
+def lens(path, **options):
+    return migraphx.parse_tf(path, **options).get_parameter_shapes()["x"].lens()
+
+
+def test_inputs_of_rank_4_are_parameters_in_the_other_order(open_batch):
+    assert lens(open_batch) == [1, 3, 4, 5]
+    assert lens(open_batch, is_nhwc=False) == [1, 4, 5, 3]
+
+
+def test_open_lengths_are_the_batch(open_batch):
+    assert lens(open_batch, batch_size=7) == [7, 3, 4, 5]
+
+
+def test_sizes_of_inputs_by_name(open_batch):
+    assert lens(open_batch, map_input_dims={"x": [2, 3, 4, 5]}) == [2, 3, 4, 5]
+    assert lens(open_batch, map_input_dims={"x": [2, 4, 5, 3]}) == [2, 3, 4, 5]  # fits in TensorFlow's order alone
+    assert lens(open_batch, is_nhwc=False, map_input_dims={"x": [2, 4, 5, 3]}) == [2, 4, 5, 3]
+    with pytest.raises(RuntimeError, match="do not fit"):
+        lens(open_batch, map_input_dims={"x": [2, 9, 9, 9]})
+    with pytest.raises(RuntimeError, match="rank"):
+        lens(open_batch, map_input_dims={"x": [2, 3]})
+
+
+def test_results_by_name(open_batch):
+    p = migraphx.parse_tf(open_batch, output_names=["y", "Conv2D:0"])
+    assert p.get_output_names() == ["y", "Conv2D:0"] and len(p.get_output_shapes()) == 2
+    assert migraphx.parse_tf(open_batch).get_output_names() == ["Identity"]
+    with pytest.raises(RuntimeError, match="nobody.*is produced by no node"):
+        migraphx.parse_tf(open_batch, output_names=["nobody"])
+
+
+def test_both_orders_give_the_same(open_batch):
+    x = np.random.default_rng(1).uniform(-1, 1, (1, 4, 5, 3)).astype(np.float32)
+    results = []
+    for nhwc, value in ((True, x.transpose(0, 3, 1, 2)), (False, x)):
+        p = migraphx.parse_tf(open_batch, is_nhwc=nhwc)
+        p.compile(migraphx.get_target("ref"))
+        results.append(np.array(p.run({"x": migraphx.argument(np.ascontiguousarray(value))})[0]))
+    assert np.array_equal(*results)
+
+
+def test_operators_are_listed():
+    names = migraphx.get_tf_operators()
+    assert names == sorted(names) and {"Conv2D", "Relu6", "FusedBatchNormV3"} <= set(names)
+
+
+def test_other_files_are_refused(tmp_path):
+    path = tmp_path / "no.pb"
+    for data, why in ((b"", "no nodes"), (b"PK\3\4 something", "not a TensorFlow graph"), (OPEN[:-7], "not a TensorFlow graph")):
+        path.write_bytes(data)
+        with pytest.raises(RuntimeError, match=why):
+            migraphx.parse_tf(str(path))
+
+
+def test_upstreams_operators_are_all_there():
+    upstream = """Add AddN AddV2 All ArgMax ArgMin AvgPool BatchMatMul BatchMatMulV2 BiasAdd Cast ConcatV2 Const Conv2D
+        DepthwiseConv2dNative ExpandDims FusedBatchNorm FusedBatchNormV3 GatherV2 Identity LessEqual MatMul MaxPool Mean Mul
+        OneHot Pack Pad Pow Relu Relu6 Reshape Rsqrt Shape Sigmoid Slice Softmax Split SplitV SquaredDifference Squeeze
+        StopGradient StridedSlice Sub Tanh Transpose Placeholder NoOp Assert"""
+    assert set(upstream.split()) <= set(migraphx.get_tf_operators())
+
+
+def test_the_table_of_operators_is_what_the_code_says():
+    import subprocess
+    subprocess.run([sys.executable, os.path.join(FOLDER, "..", "..", "tool", "tf_table.py"), "--check"], check=True)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""Runs cases that make.py wrote and compares with TensorFlow's results.
+
+    judge.py --build BUILD --target cpu FILE.npz|DIR ...
+
+The tolerance is that of float arithmetic over a few hundred terms; halves have theirs; integers, truth and lengths
+must be equal."""
+import argparse
+import glob
+import os
+import sys
+
+import numpy as np
+
+TOLERANCE = {"float16": 4e-3, "float32": 3e-5, "float64": 3e-5}
+
+
+def load(paths):
+    """{case: {entry: array}}"""
+    cases = {}
+    for path in paths:
+        for file in sorted(glob.glob(os.path.join(path, "*.npz"))) if os.path.isdir(path) else [path]:
+            with np.load(file) as data:
+                for key in data.files:
+                    name, entry = key.rsplit("/", 1)
+                    cases.setdefault(name, {})[entry] = data[key]
+    return cases
+
+
+def disagreement(got, want):
+    """None, or what differs."""
+    if got.shape != want.shape:
+        return f"lengths {got.shape}, expected {want.shape}"
+    if got.dtype != want.dtype:
+        return f"type {got.dtype}, expected {want.dtype}"
+    if want.dtype.kind != "f":
+        return None if np.array_equal(got, want) else f"{got.ravel()[:8]}, expected {want.ravel()[:8]}"
+    tolerance = TOLERANCE[want.dtype.name]
+    got, want = got.astype(np.float64), want.astype(np.float64)
+    scale = max(1.0, np.abs(want[np.isfinite(want)]).max(initial=0))
+    if np.allclose(got, want, rtol=tolerance, atol=tolerance * scale, equal_nan=True):
+        return None
+    return f"largest difference {np.nanmax(np.abs(got - want)):g} at a scale of {scale:g}"
+
+
+def numbers(x):
+    """numpy's files know no bfloat16."""
+    return x.astype(np.float32) if x.dtype.name == "bfloat16" else x
+
+
+def run(migraphx, case, target, folder):
+    path = os.path.join(folder, "case.pb")
+    with open(path, "wb") as file:
+        file.write(case["graph"].tobytes())
+    outputs = [str(name) for name in case["outputs"]]
+    p = migraphx.parse_tf(path, is_nhwc=False, output_names=outputs)
+    p.compile(migraphx.get_target(target))
+    shapes = p.get_parameter_shapes()
+    inputs = {name: case[name] for name in shapes}
+    return [numbers(np.array(y)) for y in p.run({k: migraphx.argument(np.ascontiguousarray(v)) for k, v in inputs.items()})]
+
+
+def judge(migraphx, case, target, folder):
+    """None, or why the case fails."""
+    try:
+        got = run(migraphx, case, target, folder)
+    except RuntimeError as error:
+        return str(error).replace("\n", " ")[:300]
+    for i, y in enumerate(got):
+        why = disagreement(y, case[f"y{i}"])
+        if why:
+            return f"result {i}: {why}"
+    return None if f"y{len(got)}" not in case else f"{len(got)} results are too few"
+
+
+def main():
+    import tempfile
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--target", default="cpu")
+    parser.add_argument("--only", default="")
+    parser.add_argument("paths", nargs="+")
+    args = parser.parse_args()
+    sys.path.insert(0, os.path.join(args.build, "python"))
+    import migraphx
+    cases = {k: v for k, v in load(args.paths).items() if args.only in k}
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for name, case in sorted(cases.items()):
+            why = judge(migraphx, case, args.target, folder)
+            failed += why is not None
+            if why:
+                print(f"{name}: {why}")
+    print(f"all {len(cases)} cases on {args.target}: {len(cases) - failed} right, {failed} wrong")
+    return 1 if failed or not cases else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
