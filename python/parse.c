@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 // --- options ---
 
@@ -328,6 +329,13 @@ static migraphx_status set_tf_outputs(migraphx_tf_options_t options, PyObject *l
     return status;
 }
 
+// A SavedModel is one, and what is wrong is inside.
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 static PyObject *parse_tf(PyObject *unused, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"filename",       "is_nhwc",      "batch_size",
@@ -355,7 +363,7 @@ static PyObject *parse_tf(PyObject *unused, PyObject *args, PyObject *kwargs)
         if (OK(status))
             result = py_wrap_program(program);
         else if (!PyErr_Occurred())
-            result = py_fail_reading(path);
+            result = is_folder(name) ? py_fail() : py_fail_reading(path);
     }
     migraphx_tf_options_destroy(options);
     Py_DECREF(path);
@@ -426,7 +434,7 @@ PyMethodDef py_parse_functions[] = {
      "As parse_onnx, from the bytes of a model (in `filename`, as MIGraphX has it)."},
     {"parse_tf", WITH_KEYWORDS(parse_tf),
      "parse_tf($module, /, filename, is_nhwc=True, batch_size=1, map_input_dims={}, "
-     "output_names=[])\n--\n\nReads a frozen TensorFlow graph.\n\n"
+     "output_names=[])\n--\n\nReads a frozen TensorFlow graph or a SavedModel (its folder).\n\n"
      "With is_nhwc inputs of rank 4 become parameters in the order N, C, H, W. Lengths\n"
      "that the graph leaves open are batch_size; map_input_dims gives those of inputs by\n"
      "name. Without output_names the results are all nodes that feed nothing."},

@@ -143,6 +143,18 @@ static enum mgx_status find_value(struct mgx_tf_graph *g, struct mgx_slice text,
     return MGX_OK;
 }
 
+// A variable of the first version of TensorFlow is its value to whoever takes no handles.
+static enum mgx_status read_reference(const struct mgx_node *n, struct mgx_ins **value)
+{
+    const struct mgx_tf_handle *handle = *value ? mgx_tf_handle_of(n, *value) : NULL;
+    const bool taken = n->tf_rule && n->tf_rule->takes & MGX_TF_HANDLES;
+    if (!handle || handle->kind != MGX_TF_REFERENCE || taken)
+        return MGX_OK;
+    *value = handle->value;
+    return *value ? MGX_OK
+                  : mgx_fail(n->diag, MGX_INVALID, "variable \"%s\" has no value", handle->name);
+}
+
 // Fills n from the node; texts go to the scratch arena.
 static enum mgx_status make_node(struct mgx_tf_graph *g, const struct mgx_tf_node_def *def,
                                  struct mgx_tf_state *state, struct mgx_node *n)
@@ -168,6 +180,7 @@ static enum mgx_status make_node(struct mgx_tf_graph *g, const struct mgx_tf_nod
         struct mgx_ins *value;
         TRY(find_value(g, def->in.v[i], &value, &from));
         state->dead |= from && from->dead;
+        TRY(read_reference(n, &value));
         if (value)
             in[n->in_count++] = value; // control inputs come last and have no value
     }
@@ -254,11 +267,20 @@ static enum mgx_status admit(struct mgx_node *n)
     return MGX_OK;
 }
 
+// In old graphs a function is called by a node of its name.
+static enum mgx_status call_by_name(struct mgx_node *n)
+{
+    return mgx_tf_call(n, mgx_map_find(&n->tf->import->functions, n->op_type), n->module, n->in,
+                       n->in_count, &n->out, &n->out_count);
+}
+
 static enum mgx_status apply_rule(struct mgx_node *n)
 {
     struct mgx_tf_import *import = n->tf->import;
     if (is_poisoned(n))
         return poison_outputs(n);
+    if (!n->tf_rule && mgx_map_find(&import->functions, n->op_type))
+        return call_by_name(n);
     if (!n->tf_rule && import->options.skip_unknown_operators)
         return import_unknown(n);
     if (!n->tf_rule)

@@ -15,6 +15,7 @@
 
 #include "import/missing.h"
 #include "import/source.h"
+#include "tf/bundle.h"
 #include "tf/node.h"
 #include "tf/proto.h"
 
@@ -24,7 +25,12 @@ struct mgx_tf_body {
     const struct mgx_tf_function_def *function; // NULL: the main graph
 };
 
-enum mgx_tf_handle_kind { MGX_TF_VARIABLE, MGX_TF_LIST_OF_TENSORS, MGX_TF_NOTHING };
+enum mgx_tf_handle_kind {
+    MGX_TF_VARIABLE,
+    MGX_TF_REFERENCE, // a variable that stands for its value wherever a tensor is asked for
+    MGX_TF_LIST_OF_TENSORS,
+    MGX_TF_NOTHING, // a table, a name of a file: what only nodes that are not imported can use
+};
 
 struct mgx_tf_handle {
     enum mgx_tf_handle_kind kind;
@@ -49,6 +55,8 @@ struct mgx_tf_import {
     struct mgx_map functions; // name -> struct mgx_tf_body *
     struct mgx_map handles;   // instruction -> struct mgx_tf_handle *
     struct mgx_map variables; // name -> instruction of the handle
+    struct mgx_map inputs;    // placeholder -> name of its parameter, by the signature
+    struct mgx_tf_bundle bundle;
     int64_t node_count;
 };
 
@@ -113,6 +121,22 @@ int64_t mgx_tf_place(const struct mgx_tf_body *body, struct mgx_slice name);
 // A scope's nodes count against the limit from the start.
 enum mgx_status mgx_tf_count_nodes(struct mgx_tf_import *import, int64_t count) MGX_NODISCARD;
 
+// Imports a function's body into a module; its results go to the import's arena.
+enum mgx_status mgx_tf_call(struct mgx_node *n, const struct mgx_tf_body *body,
+                            struct mgx_module *module, struct mgx_ins *const *args, int arg_count,
+                            struct mgx_ins ***results, int *result_count) MGX_NODISCARD;
+
+// --- SavedModels (saved.c) ---
+// Are these the bytes of a saved_model.pb rather than of a graph?
+bool mgx_tf_is_saved_model(struct mgx_wire bytes);
+enum mgx_status mgx_tf_import_saved(struct mgx_tf_import *import) MGX_NODISCARD;
+
+// --- parts of the import (model.c) ---
+// The functions of a graph, and a scope over its nodes; `use` gets the scope.
+enum mgx_status mgx_tf_import_graph(struct mgx_tf_import *import, struct mgx_wire bytes,
+                                    enum mgx_status (*use)(struct mgx_tf_graph *g, void *context),
+                                    void *context) MGX_NODISCARD;
+
 // --- rules (rules.c) ---
 const struct mgx_tf_op *mgx_tf_rule_find(struct mgx_slice name); // NULL if there is none
 
@@ -125,6 +149,10 @@ enum mgx_status mgx_tf_function(const struct mgx_node *n, const char *name,
 
 // --- tensors (tensor.c) ---
 struct mgx_ins *mgx_tf_read_tensor(struct mgx_node *n, struct mgx_wire w);
+// Bytes of a file, as many as the shape needs, as a tensor that shows or copies them.
+enum mgx_status mgx_tf_from_region(struct mgx_node *n, const struct mgx_region *region,
+                                   const struct mgx_shape *shape,
+                                   struct mgx_tensor *out) MGX_NODISCARD;
 
 // --- parameters (op/constant.c) ---
 // An input of this name, with the options applied to what it declares (rank -1: nothing); in

@@ -2,6 +2,7 @@
 // Import of a whole model: options and their defaults, the parts in order, and giving everything
 // back on failure; see tf.h.
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cancel.h"
 #include "base/memory.h"
@@ -65,6 +66,8 @@ void mgx_tf_end(struct mgx_tf_import *import)
     mgx_map_fini(&import->functions);
     mgx_map_fini(&import->handles);
     mgx_map_fini(&import->variables);
+    mgx_map_fini(&import->inputs);
+    mgx_tf_bundle_fini(&import->bundle);
     mgx_missing_fini(&import->missing);
     mgx_fold_fini(&import->fold, import->program);
     mgx_arena_fini(&import->scratch);
@@ -160,7 +163,10 @@ enum mgx_status mgx_tf_add_results(struct mgx_tf_graph *g, const struct mgx_slic
         return mgx_fail(import->diag, MGX_INVALID, "the graph has no result");
     for (int i = 0; i < count; i++) {
         TRY(mgx_tf_graph_value(g, references[i], &results[i]));
-        if (!results[i] || mgx_map_find_pointer(&import->handles, results[i]))
+        const struct mgx_tf_handle *handle = mgx_map_find_pointer(&import->handles, results[i]);
+        if (handle && handle->kind == MGX_TF_REFERENCE)
+            results[i] = handle->value;
+        if (!results[i] || (handle && handle->kind != MGX_TF_REFERENCE))
             return mgx_fail(import->diag, MGX_INVALID, "output \"%.*s\" is not a tensor",
                             MGX_SLICE(references[i]));
         TRY(mgx_name_text(names[i], "the name of an output", &p->arena, &texts[i], import->diag));
@@ -192,8 +198,9 @@ static enum mgx_status add_inputs(struct mgx_tf_graph *g)
     return MGX_OK;
 }
 
-static enum mgx_status import_frozen(struct mgx_tf_graph *g)
+static enum mgx_status import_frozen(struct mgx_tf_graph *g, void *unused)
 {
+    (void)unused;
     struct mgx_slice *outputs;
     int count;
     TRY(add_inputs(g));
@@ -201,48 +208,49 @@ static enum mgx_status import_frozen(struct mgx_tf_graph *g)
     return mgx_tf_add_results(g, outputs, outputs, count);
 }
 
-// The bytes of a file that is no graph look like one that is empty, or end in the middle.
+// What is no graph looks like one without nodes, or breaks off somewhere.
 static enum mgx_status check_graph(struct mgx_tf_import *import, enum mgx_status status,
                                    const struct mgx_tf_graph_def *def)
 {
     const struct mgx_wire bytes = import->source.bytes;
-    if (status == MGX_OK && def->nodes.count)
-        return MGX_OK;
-    if (status != MGX_OK && status != MGX_INVALID)
-        return status;
     const char *what = mgx_sniff(bytes.p, (size_t)(bytes.end - bytes.p));
     if (status == MGX_INVALID)
         mgx_where(import->diag, "not a TensorFlow graph%s%s", what ? " but " : "",
                   what ? what : "");
-    return status == MGX_OK
-               ? mgx_fail(import->diag, MGX_INVALID, "not a TensorFlow graph%s%s: it has no nodes",
-                          what ? " but " : "", what ? what : "")
-               : status;
+    if (status != MGX_OK || def->nodes.count)
+        return status;
+    return mgx_fail(import->diag, MGX_INVALID, "not a TensorFlow graph%s%s: it has no nodes",
+                    what ? " but " : "", what ? what : "");
 }
 
-static enum mgx_status import_graph(struct mgx_tf_import *import, struct mgx_wire bytes)
+enum mgx_status mgx_tf_import_graph(struct mgx_tf_import *import, struct mgx_wire bytes,
+                                    enum mgx_status (*use)(struct mgx_tf_graph *g, void *context),
+                                    void *context)
 {
     struct mgx_tf_graph_def def;
-    const enum mgx_status status = mgx_tf_read_graph(bytes, &import->arena, &def, import->diag);
-    TRY(check_graph(import, status, &def));
+    const enum mgx_status read = mgx_tf_read_graph(bytes, &import->arena, &def, import->diag);
+    TRY(check_graph(import, read, &def));
     for (int i = 0; i < def.functions.count; i++)
         TRY(add_function(import, def.functions.v[i]));
     struct mgx_tf_body body;
     struct mgx_tf_graph g = {
         .import = import, .module = mgx_program_main(import->program), .body = &body};
-    enum mgx_status imported = mgx_tf_body_init(import, def.nodes, NULL, &body);
-    if (imported == MGX_OK)
-        imported = mgx_tf_graph_start(&g);
-    if (imported == MGX_OK)
-        imported = import_frozen(&g);
+    enum mgx_status status = mgx_tf_body_init(import, def.nodes, NULL, &body);
+    if (status == MGX_OK)
+        status = mgx_tf_graph_start(&g);
+    if (status == MGX_OK)
+        status = use(&g, context);
     mgx_tf_body_fini(&body);
-    return imported;
+    return status;
 }
 
 static enum mgx_status import_parts(struct mgx_tf_import *import)
 {
     TRY(mgx_program_create(&import->program, &mgx_ops, import->diag));
-    TRY(import_graph(import, import->source.bytes));
+    if (mgx_tf_is_saved_model(import->source.bytes))
+        TRY(mgx_tf_import_saved(import));
+    else
+        TRY(mgx_tf_import_graph(import, import->source.bytes, import_frozen, NULL));
     if (import->scratch.failed || import->arena.failed)
         return mgx_fail_memory(import->diag);
     return mgx_source_check(&import->source, import->diag);
@@ -281,6 +289,16 @@ static enum mgx_status run(struct mgx_tf_import *import, enum mgx_status opened,
     return finish(import, status, out);
 }
 
+// The file itself, or the one that a SavedModel's folder holds.
+static enum mgx_status open_path(struct mgx_tf_import *import, const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        path = mgx_arena_printf(&import->arena, "%s/saved_model.pb", path);
+    return path ? mgx_source_open(&import->source, path, import->diag)
+                : mgx_fail_memory(import->diag);
+}
+
 enum mgx_status mgx_tf_import_file(struct mgx_program **out, const char *path,
                                    const struct mgx_tf_options *options, struct mgx_diag *diag)
 {
@@ -288,7 +306,7 @@ enum mgx_status mgx_tf_import_file(struct mgx_program **out, const char *path,
     *out = NULL;
     enum mgx_status status = mgx_tf_begin(&import, options, diag);
     if (status == MGX_OK)
-        status = mgx_source_open(&import.source, path, import.diag);
+        status = open_path(&import, path);
     return run(&import, status, out);
 }
 

@@ -113,6 +113,21 @@ static enum mgx_status read_header(struct mgx_node *n, struct mgx_wire w, struct
 
 // --- bytes ---
 
+enum mgx_status mgx_tf_from_region(struct mgx_node *n, const struct mgx_region *region,
+                                   const struct mgx_shape *shape, struct mgx_tensor *out)
+{
+    if (mgx_region_is_usable(region, shape)) {
+        *out = mgx_region_show(region, shape);
+        return MGX_OK;
+    }
+    TRY(mgx_tensor_create(out, shape, n->diag));
+    mgx_region_copy(region, out->data);
+    uint8_t *flags = out->data;
+    for (size_t i = 0; shape->type == MGX_BOOL && i < region->size; i++)
+        flags[i] = flags[i] != 0;
+    return MGX_OK;
+}
+
 static enum mgx_status from_bytes(struct mgx_node *n, const struct header *h,
                                   struct mgx_slice bytes, struct mgx_tensor *out)
 {
@@ -122,16 +137,7 @@ static enum mgx_status from_bytes(struct mgx_node *n, const struct header *h,
     if (bytes.size != mgx_shape_bytes(&h->shape))
         return mgx_node_invalid(n, "data of %zu bytes where its dimensions need %zu", bytes.size,
                                 mgx_shape_bytes(&h->shape));
-    if (mgx_region_is_usable(&region, &h->shape)) {
-        *out = mgx_region_show(&region, &h->shape);
-        return MGX_OK;
-    }
-    TRY(mgx_tensor_create(out, &h->shape, n->diag));
-    mgx_region_copy(&region, out->data);
-    uint8_t *flags = out->data;
-    for (size_t i = 0; h->shape.type == MGX_BOOL && i < bytes.size; i++)
-        flags[i] = flags[i] != 0;
-    return MGX_OK;
+    return mgx_tf_from_region(n, &region, &h->shape, out);
 }
 
 // The numbers as bytes, if they lie in one piece and are as many as the tensor needs.

@@ -93,3 +93,59 @@ def test_upstreams_operators_are_all_there():
 def test_the_table_of_operators_is_what_the_code_says():
     import subprocess
     subprocess.run([sys.executable, os.path.join(FOLDER, "..", "..", "tool", "tf_table.py"), "--check"], check=True)
+
+
+# --- SavedModels ---
+
+SAVED = os.path.join(FOLDER, "saved")
+
+
+@pytest.fixture(scope="module")
+def saved():
+    with np.load(os.path.join(SAVED, "results.npz")) as data:
+        return {key: data[key] for key in data.files}
+
+
+@pytest.mark.parametrize("model", ["v1", "v2"])
+@pytest.mark.parametrize("path", ["", "/saved_model.pb"])
+def test_a_saved_model_with_its_variables(saved, model, path):
+    p = migraphx.parse_tf(os.path.join(SAVED, model) + path, is_nhwc=False)
+    given = {k: saved[f"{model}/{k}"] for k in p.get_parameter_names()}
+    assert given
+    p.compile(migraphx.get_target("cpu"))
+    results = p.run({k: migraphx.argument(v) for k, v in given.items()})
+    names = p.get_output_names()
+    assert names == sorted(k.split("/")[1] for k in saved if k.startswith(model) and k.split("/")[1] not in given)
+    for name, y in zip(names, results):
+        np.testing.assert_allclose(np.array(y), saved[f"{model}/{name}"], rtol=1e-5, atol=1e-6)
+
+
+def test_results_of_a_signature_by_name():
+    assert migraphx.parse_tf(os.path.join(SAVED, "v2"), output_names=["score"]).get_output_names() == ["score"]
+
+
+def copy_saved(folder):
+    import shutil
+    return shutil.copytree(os.path.join(SAVED, "v2"), folder / "model")
+
+
+@pytest.mark.parametrize("name,at,why", [("variables.index", -1, "not a table"), ("variables.index", 20, "checksum"),
+                                         ("variables.data-00000-of-00001", None, "beyond"), ("variables.index", None, "")])
+def test_damaged_variables_are_refused(tmp_path, name, at, why):
+    path = copy_saved(tmp_path)
+    file = os.path.join(path, "variables", name)
+    data = bytearray(open(file, "rb").read())
+    if at is None:
+        data = data[:len(data) // 2]
+    else:
+        data[at] ^= 255
+    open(file, "wb").write(data)
+    with pytest.raises(RuntimeError, match=why):
+        migraphx.parse_tf(str(path))
+
+
+def test_missing_variables_are_refused(tmp_path):
+    path = copy_saved(tmp_path)
+    os.remove(os.path.join(path, "variables", "variables.data-00000-of-00001"))
+    with pytest.raises((RuntimeError, FileNotFoundError), match="variables.data-00000-of-00001"):
+        migraphx.parse_tf(str(path))

@@ -99,10 +99,17 @@ static enum mgx_status placeholder(struct mgx_node *n)
 {
     int rank;
     int64_t lens[MGX_MAX_RANK];
-    if (n->tf->up)
+    const struct mgx_tf_graph *g = n->tf;
+    if (g->up)
         return mgx_node_invalid(n, "a placeholder inside a function");
+    if (g->effects) { // the name of a file to restore from
+        n->out[0] = mgx_tf_new_handle(n, (struct mgx_tf_handle){.kind = MGX_TF_NOTHING});
+        return MGX_OK;
+    }
     TRY(mgx_tf_shape(n, "shape", &rank, lens));
-    n->out[0] = mgx_tf_parameter(n, n->name, mgx_tf_type(n, "dtype", MGX_FLOAT), rank, lens);
+    const char *name = mgx_map_find(&g->import->inputs, n->name);
+    n->out[0] =
+        mgx_tf_parameter(n, name ? name : n->name, mgx_tf_type(n, "dtype", MGX_FLOAT), rank, lens);
     return MGX_OK;
 }
 const struct mgx_tf_op mgx_tf_placeholder = {.name = "Placeholder", .import = placeholder};
