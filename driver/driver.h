@@ -62,7 +62,8 @@ struct options {
     const char *target;
     bool offload_copy, no_fast_math, exhaustive, fp16, bf16, int8, fp8, int4, explain;
     int threads;
-    const char *isa, *tuning_cache;
+    const char *isa, *tuning_cache, *tuning_seconds;
+    bool tuning_strict;
     struct words disable_pass;
     // of single verbs
     const char *second, *trace, *html;

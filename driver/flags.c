@@ -33,6 +33,10 @@
     {                                                                                              \
         FLAG_NAME, name, other, OFFSET(member), NULL, help, 0, word                                \
     }
+#define REAL(flag, short, member, help)                                                            \
+    {                                                                                              \
+        FLAG_REAL, flag, short, OFFSET(member), "<x>", help, 0, NULL                               \
+    }
 #define HEADING(text)                                                                              \
     {                                                                                              \
         FLAG_HEADING, NULL, NULL, 0, NULL, text, 0, NULL                                           \
@@ -97,6 +101,8 @@ const struct flag compile_flags[] = {
     SET("--disable-fast-math", NULL, no_fast_math, "no inexact rewrites"),
     SET("--exhaustive-tune", NULL, exhaustive, "measure every candidate kernel"),
     WORD("--tuning-cache", NULL, tuning_cache, "<file>", "keep what tuning measured"),
+    SET("--tuning-strict", NULL, tuning_strict, "fail where the tuning cache has no answer"),
+    REAL("--tuning-seconds", NULL, tuning_seconds, "stop measuring after so long"),
     INT("--threads", NULL, threads, 1, "threads per run [all the process may use]"),
     WORD("--isa", NULL, isa, "<name>", "generic, avx2, avx512 [the best of the machine]"),
     WORDS("--disable-pass", NULL, disable_pass, "<name> ...", "skip passes of the target"),

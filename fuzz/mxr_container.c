@@ -10,7 +10,7 @@
 
 #include "api/api.h"
 #include "format/container.h"
-#include "plan/carried.h"
+#include "plan/kernel_set.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -362,6 +362,12 @@ MIGRAPHX_C_EXPORT migraphx_status
 migraphx_compile_options_set_isa(migraphx_compile_options_t compile_options, const char *name);
 MIGRAPHX_C_EXPORT migraphx_status migraphx_compile_options_set_tuning_cache(
     migraphx_compile_options_t compile_options, const char *filename);
+// Compiling fails where the cache does not know the fastest kernel; nothing is measured.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_compile_options_set_tuning_strict(migraphx_compile_options_t compile_options, bool value);
+// Measuring ends after so many seconds, 0: when it is done; the cost model chooses the rest.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_compile_options_set_tuning_seconds(
+    migraphx_compile_options_t compile_options, double seconds);
 // Reference target: compute floats as doubles.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_compile_options_set_compute_double(migraphx_compile_options_t compile_options, bool value);

@@ -71,6 +71,7 @@ FLAG(offload_copy, offload_copy)
 FLAG(fast_math, fast_math)
 FLAG(exhaustive_tune_flag, exhaustive_tune)
 FLAG(compute_double, compute_double)
+FLAG(tuning_strict, tuning_strict)
 
 migraphx_status migraphx_compile_options_set_threads(migraphx_compile_options_t compile_options,
                                                      size_t value)
@@ -79,6 +80,17 @@ migraphx_status migraphx_compile_options_set_threads(migraphx_compile_options_t 
     if (value > 4096)
         return mgx_api_bad("%s: %zu threads are too many", __func__, value);
     compile_options->values.threads = (int)value;
+    return migraphx_status_success;
+}
+
+migraphx_status
+migraphx_compile_options_set_tuning_seconds(migraphx_compile_options_t compile_options,
+                                            double seconds)
+{
+    API_NEED(compile_options);
+    if (!(seconds >= 0))
+        return mgx_api_bad("%s: %g seconds", __func__, seconds);
+    compile_options->values.tuning_seconds = seconds;
     return migraphx_status_success;
 }
 

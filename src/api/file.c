@@ -5,7 +5,7 @@
 
 #include "api/api.h"
 #include "format/mxr.h"
-#include "plan/carried.h"
+#include "plan/kernel_set.h"
 
 struct migraphx_file_options {
     bool json; // else msgpack

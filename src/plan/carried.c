@@ -11,17 +11,19 @@
 #include <string.h>
 
 #include "pass/engine/constant.h"
+#include "plan/kernel_set.h"
 
 enum mgx_status mgx_plan_carried_begin(struct mgx_build *b, struct mgx_diag *diag)
 {
     struct mgx_carry *carry = b->plan->program->carry;
     if (!carry)
         return MGX_OK;
-    if (carry->tuning_size)
-        TRY(mgx_tuning_read(&b->tuner.tuning, carry->tuning, carry->tuning_size, diag));
-    if (carry->fits)
-        b->plan->store.carry = carry;
-    return MGX_OK;
+    if (!carry->fits)
+        return MGX_OK;
+    b->plan->store.carry = carry;
+    if (!carry->tuning_size)
+        return MGX_OK;
+    return mgx_tuning_read(&b->tuner.carried, carry->tuning, carry->tuning_size, diag);
 }
 
 // --- what is read ---

@@ -4,10 +4,6 @@
 
 #include "plan/build.h"
 
-// Which kernels these are: a number over the engine's sources. Constants that other kernels packed
-// are nothing to these.
-const char *mgx_kernel_set(void);
-
 // Before steps are made: what the program brought is found by whoever packs.
 enum mgx_status mgx_plan_carried_begin(struct mgx_build *b, struct mgx_diag *diag) MGX_NODISCARD;
 // When they are: the bytes of the file that runs are going to read are what was written.

@@ -206,6 +206,7 @@ static enum mgx_status build_tuned(struct mgx_build *b, const char *cache, struc
     struct mgx_diag quiet = {.status = MGX_OK};
     b->plan->tuned_count = b->tuner.tuned_count;
     b->plan->measured_count = b->tuner.measured_count;
+    b->plan->skipped_count = b->tuner.skipped_count;
     if (cache && mgx_tuning_save(&b->tuner.tuning, cache, &quiet) != MGX_OK)
         b->plan->tuning_lost = mgx_arena_strdup(&b->plan->store.arena, quiet.text);
     return quiet.status == MGX_NO_MEMORY ? mgx_fail_memory(diag) : status;
@@ -251,12 +252,16 @@ static enum mgx_status plan_program(struct mgx_program *p, struct mgx_plan *plan
                           .host_ends = settings->offload_copy || !plan->machine->memory};
     b.tuner.machine = plan->machine;
     b.tuner.exhaustive = settings->exhaustive_tune;
+    b.tuner.strict = settings->tuning_strict;
+    b.tuner.budget = settings->tuning_seconds;
     mgx_tuning_init(&b.tuner.tuning);
+    mgx_tuning_init(&b.tuner.carried);
     mgx_tuning_init(&b.tuner.used);
     enum mgx_status status = settle(p, settings->output_params, diag);
     if (status == MGX_OK)
         status = build_tuned(&b, settings->tuning_cache, diag);
     mgx_tuning_fini(&b.tuner.used);
+    mgx_tuning_fini(&b.tuner.carried);
     mgx_tuning_fini(&b.tuner.tuning);
     return status;
 }

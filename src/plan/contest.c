@@ -4,7 +4,7 @@
 
 #include "base/cancel.h"
 #include "base/clock.h"
-#include "base/version.h"
+#include "plan/kernel_set.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -55,10 +55,12 @@ static enum mgx_status measure(struct mgx_plan_tuner *tuner, const struct mgx_pl
                                int *best, double *seconds, struct mgx_diag *diag)
 {
     char *sweep = mgx_plan_tune_buffer(SWEEP_BYTES); // does without, if there is no memory
+    const double begin = mgx_clock_seconds();
     *best = -1;
     *seconds = INFINITY;
-    for (int i = 0; i < c->count; i++) {
-        if (c->begin(c->user, i, diag)) {
+    for (int i = 0; i < c->count && mgx_cancel_check(diag) == MGX_OK; i++) {
+        struct mgx_diag mine = {.status = MGX_OK}; // one that cannot run takes no part
+        if (c->begin(c->user, i, &mine)) {
             const double time = time_candidate(tuner, c, sweep);
             if (time < *seconds * (*best == 0 ? MARGIN : 1)) {
                 *seconds = time;
@@ -66,11 +68,10 @@ static enum mgx_status measure(struct mgx_plan_tuner *tuner, const struct mgx_pl
             }
         }
         c->end(c->user);
-        if (diag->status != MGX_OK || mgx_cancel_check(diag) != MGX_OK)
-            break;
     }
+    tuner->spent += mgx_clock_seconds() - begin;
     free(sweep);
-    return diag->status;
+    return mgx_cancel_check(diag);
 }
 
 static int number_of(const struct mgx_plan_contest *c, const char *name)
@@ -81,28 +82,47 @@ static int number_of(const struct mgx_plan_contest *c, const char *name)
     return -1;
 }
 
+// The answer that there is, or the one that measuring gives.
+static enum mgx_status decide(struct mgx_plan_tuner *tuner, const struct mgx_plan_contest *c,
+                              const char *problem, const char *alone, int *choice,
+                              struct mgx_diag *diag)
+{
+    double seconds = 0;
+    *choice = number_of(c, mgx_tuning_find(&tuner->carried, alone));
+    if (*choice < 0)
+        *choice = number_of(c, mgx_tuning_find(&tuner->tuning, problem));
+    if (*choice < 0 && tuner->strict)
+        return mgx_fail(diag, MGX_NOT_FOUND, "the tuning cache has no answer for: %s", problem);
+    const bool measures = *choice < 0 && tuner->exhaustive;
+    if (measures && tuner->budget > 0 && tuner->spent >= tuner->budget) {
+        tuner->skipped_count++;
+    } else if (measures) {
+        TRY(measure(tuner, c, choice, &seconds, diag));
+        tuner->measured_count++;
+        if (*choice >= 0)
+            TRY(mgx_tuning_put(&tuner->tuning, problem, c->name(c->user, *choice), seconds * 1e6,
+                               diag));
+    }
+    return *choice < 0 ? MGX_OK
+                       : mgx_tuning_put(&tuner->used, alone, c->name(c->user, *choice),
+                                        seconds * 1e6, diag);
+}
+
 enum mgx_status mgx_plan_tune(struct mgx_plan_tuner *tuner, const struct mgx_plan_contest *c,
                               int *choice, struct mgx_diag *diag)
 {
     *choice = -1;
-    if (!tuner || c->count < 2 || (!tuner->exhaustive && !tuner->tuning.map.count))
+    if (!tuner || c->count < 2 ||
+        (!tuner->exhaustive && !tuner->strict && !tuner->tuning.map.count &&
+         !tuner->carried.map.count))
         return MGX_OK;
     struct mgx_str problem = {0};
     tuner->machine->target->print(tuner->machine, &problem);
-    mgx_str_printf(&problem, " " MGX_VERSION " %s", mgx_str_text(c->problem));
-    enum mgx_status status = problem.failed || c->problem->failed ? mgx_fail_memory(diag) : MGX_OK;
-    if (status == MGX_OK)
-        *choice = number_of(c, mgx_tuning_find(&tuner->tuning, mgx_str_text(&problem)));
-    if (status == MGX_OK && *choice < 0 && tuner->exhaustive) {
-        double seconds;
-        status = measure(tuner, c, choice, &seconds, diag);
-        tuner->measured_count++;
-        if (status == MGX_OK && *choice >= 0)
-            status = mgx_tuning_put(&tuner->tuning, problem.text, c->name(c->user, *choice),
-                                    seconds * 1e6, diag);
-    }
-    if (status == MGX_OK && *choice >= 0)
-        status = mgx_tuning_copy(&tuner->tuning, problem.text, &tuner->used, diag);
+    mgx_str_printf(&problem, " %s %s", mgx_kernel_set(), mgx_str_text(c->problem));
+    const enum mgx_status status =
+        problem.failed || c->problem->failed
+            ? mgx_fail_memory(diag)
+            : decide(tuner, c, mgx_str_text(&problem), mgx_str_text(c->problem), choice, diag);
     tuner->tuned_count += *choice >= 0;
     mgx_str_fini(&problem);
     return status;

@@ -6,6 +6,9 @@
 //                                                 note the fastest
 //             -> otherwise the cost model decides, as it does for what no candidate can run
 //
+// A loaded program brings its choices, which count before the cache. A candidate that cannot run is
+// none; tuning fails only when it is strict and the cache has no answer.
+//
 // A candidate is timed as it will run: weights out of the cache, its input in it, threads awake.
 // Cost: some ten runs of every candidate per problem, once.
 #pragma once
@@ -16,10 +19,13 @@
 
 struct mgx_plan_tuner {
     const struct mgx_plan_machine *machine;
-    struct mgx_tuning tuning; // what was measured, now or before
-    struct mgx_tuning used;   // of it, what chose a kernel
+    struct mgx_tuning tuning;        // what was measured, now or before
+    struct mgx_tuning carried, used; // by problem alone: what a file brought; what chose a kernel
     bool exhaustive;
+    bool strict;                     // a problem without an answer is an error
+    double budget, spent;            // seconds of measuring; 0: as many as it takes
     int tuned_count, measured_count; // kernels chosen by it; problems measured just now
+    int skipped_count;               // problems that the budget did not reach
 };
 
 struct mgx_plan_contest {

@@ -51,6 +51,10 @@ void mgx_plan_explain(const struct mgx_program *p, struct mgx_str *out)
     mgx_str_printf(out, "products: %.4g GFLOP\n", flops * 1e-9);
     mgx_str_printf(out, "tuned: %d steps, %d problems measured\n", plan->tuned_count,
                    plan->measured_count);
+    if (plan->skipped_count)
+        mgx_str_printf(out,
+                       "warning: the time for tuning was spent, %d problems are not measured\n",
+                       plan->skipped_count);
     if (plan->tuning_lost)
         mgx_str_printf(out, "warning: %s\n", plan->tuning_lost);
     mgx_str_printf(out, "order: %zu bytes alive at most, %zu in the program's\n",

@@ -73,6 +73,7 @@ struct mgx_plan {
     // For the explanation:
     size_t given_peak_bytes, order_peak_bytes; // most bytes alive in the program's order, and ours
     int tuned_count, measured_count; // kernels chosen by measuring; problems measured just now
+    int skipped_count;               // problems that the time for tuning did not reach
     const char *tuning_lost;         // why the cache could not be written; NULL: it could
     const char *tuning;              // entries that chose a kernel, as in a cache; NULL: none did
     size_t uploaded_bytes;           // of constants that were copied into the machine's memory
@@ -82,6 +83,8 @@ struct mgx_plan_settings {
     bool offload_copy;  // parameters and results are the host's, whatever memory the machine has
     bool output_params; // the caller brings the bytes of results, as parameters main:#output_<n>
     bool exhaustive_tune;
+    bool tuning_strict;       // a problem that nobody measured is an error
+    double tuning_seconds;    // of measuring; 0: as many as it takes
     const char *tuning_cache; // file; NULL: none
 };
 

@@ -3,11 +3,15 @@
 #include "plan/tuning.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/output.h"
@@ -75,13 +79,6 @@ enum mgx_status mgx_tuning_put(struct mgx_tuning *t, const char *problem, const 
 {
     t->changed = true;
     return put(t, problem, strlen(problem), choice, strlen(choice), microseconds, diag);
-}
-
-enum mgx_status mgx_tuning_copy(const struct mgx_tuning *t, const char *problem,
-                                struct mgx_tuning *to, struct mgx_diag *diag)
-{
-    const struct entry *e = mgx_map_find(&t->map, problem);
-    return e ? mgx_tuning_put(to, problem, e->choice, e->microseconds, diag) : MGX_OK;
 }
 
 // --- reading ---
@@ -199,11 +196,34 @@ static enum mgx_status replace_file(const char *path, const struct mgx_str *text
     return mgx_output_close(&out, status, diag);
 }
 
+// Whoever holds the lock of the file that the path names now may replace it. -1: nobody waits for
+// ever, and where there are no locks there is none. A file that is not there yet is made, empty.
+static int lock(const char *path)
+{
+    enum { TRIES = 200 };
+    struct stat named, held;
+    if (stat(path, &named) == 0 && !S_ISREG(named.st_mode))
+        return -1;
+    for (int i = 0; i < TRIES; i++) {
+        const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+        if (fd < 0)
+            return -1;
+        if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+            nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        else if (fstat(fd, &held) == 0 && stat(path, &named) == 0 && held.st_ino == named.st_ino &&
+                 held.st_dev == named.st_dev)
+            return fd; // else it was replaced while we waited
+        close(fd);
+    }
+    return -1;
+}
+
 enum mgx_status mgx_tuning_save(struct mgx_tuning *t, const char *path, struct mgx_diag *diag)
 {
     if (!t->changed)
         return MGX_OK;
     struct mgx_diag why = {.status = MGX_OK};
+    const int held = lock(path);
     enum mgx_status status = load(t, path, false, &why);
     if (status == MGX_OK) {
         struct mgx_str text = {0};
@@ -211,6 +231,8 @@ enum mgx_status mgx_tuning_save(struct mgx_tuning *t, const char *path, struct m
         status = replace_file(path, &text, &why);
         mgx_str_fini(&text);
     }
+    if (held >= 0)
+        close(held);
     t->changed &= status != MGX_OK;
     return status == MGX_OK
                ? MGX_OK

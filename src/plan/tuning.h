@@ -3,10 +3,10 @@
 // a text file that a person can read, edit and merge.
 //
 //     migraphx-tuning 1
-//     cpu conv avx512 2 2.16.0 n1 c64>64 ...<TAB>winograd4<TAB>81.25
+//     cpu avx512 2 IntelXeon... 3f02a1c8b2 conv n1 c64>64 ...<TAB>winograd4<TAB>81.25
 //
-// The first line names the format. Every other line is a problem (kernel family, instruction set,
-// threads, library version, shape), the choice, and the microseconds it took, separated by tabs.
+// The first line names the format. Every other line is a problem (target, instruction set, threads,
+// processor, set of kernels, family of kernels, types, shapes, layout), the choice, and the microseconds it took, separated by tabs.
 // Lines starting with # are comments. A cache of another version, or one that is damaged, counts as
 // empty from the damage on; a choice that a kernel does not know is ignored by whoever asked. So
 // nothing in a cache can do more than choose among kernels that were there anyway.
@@ -38,15 +38,12 @@ enum mgx_status mgx_tuning_load(struct mgx_tuning *t, const char *path,
 enum mgx_status mgx_tuning_read(struct mgx_tuning *t, const char *text, size_t size,
                                 struct mgx_diag *diag) MGX_NODISCARD;
 // Replaces the file if anything changed, and never one that could not be loaded. Entries that
-// another process has added since stay.
+// another process has added since stay; two that save at the same time do so one after the other.
 enum mgx_status mgx_tuning_save(struct mgx_tuning *t, const char *path,
                                 struct mgx_diag *diag) MGX_NODISCARD;
 
 // As in the file.
 void mgx_tuning_print(const struct mgx_tuning *t, struct mgx_str *out);
-// The entry of this problem, if there is one, also into `to`.
-enum mgx_status mgx_tuning_copy(const struct mgx_tuning *t, const char *problem,
-                                struct mgx_tuning *to, struct mgx_diag *diag) MGX_NODISCARD;
 // The choice for a problem; NULL when there is none.
 const char *mgx_tuning_find(const struct mgx_tuning *t, const char *problem);
 // Texts with control characters or too long for a line are refused silently: they stay unknown.

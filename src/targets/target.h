@@ -21,6 +21,8 @@ struct mgx_compile_options {
     int threads;     // 0: as many as the process may use
     const char *isa; // NULL: the best the machine has; else "generic", "avx2", "avx512", ... (cpu)
     const char *tuning_cache;  // file; NULL: none
+    bool tuning_strict;        // what the cache does not answer is an error
+    double tuning_seconds;     // of measuring; 0: as many as it takes
     bool compute_double;       // ref: floats are computed as doubles
     const char *device;        // gpu: "cuda", "hip", "opencl", maybe ":n"; NULL: what there is
     int device_id;             // gpu: which card, where `device` does not say

@@ -182,6 +182,35 @@ CASE(packed_constants_come_back)
     migraphx_program_destroy(r);
 }
 
+// What was measured is in the file, and counts on whatever number of threads.
+CASE(tuning_travels)
+{
+    migraphx_program_t p = make_program(), q;
+    migraphx_target_t target;
+    migraphx_compile_options_t options;
+    migraphx_file_options_t file = msgpack();
+    char *bytes;
+    size_t size;
+    OK(migraphx_target_create(&target, "cpu"));
+    OK(migraphx_compile_options_create(&options));
+    OK(migraphx_compile_options_set_exhaustive_tune_flag(options, true));
+    OK(migraphx_program_compile(p, target, options));
+    const long tuned = explained(p, "tuned: ");
+    CHECK(tuned > 0);
+    OK(migraphx_save_buffer(&bytes, &size, p, file));
+    OK(migraphx_load_buffer(&q, bytes, size, file));
+    CHECK_INT(explained(q, "tuned: "), tuned);
+    CHECK_INT(explained(q, " steps, "), 0); // measured now
+    CHECK_INT(explained(q, "from the file: "), 2);
+    CHECK(gives_the_answer(q));
+    migraphx_string_destroy(bytes);
+    migraphx_program_destroy(p);
+    migraphx_program_destroy(q);
+    migraphx_compile_options_destroy(options);
+    migraphx_target_destroy(target);
+    migraphx_file_options_destroy(file);
+}
+
 CASE(buffers_come_back)
 {
     size_t size;
@@ -413,8 +442,9 @@ CASE(old_files_load)
     }
 }
 
-TEST_MAIN(ROW(packed_constants_come_back) ROW(buffers_come_back) ROW(a_copy_can_be_compiled_again)
-              ROW(another_machine_compiles_anew) ROW(every_flipped_byte_is_noticed)
-                  ROW(every_truncation_is_refused) ROW(a_newer_format_is_named)
-                      ROW(a_full_disk_keeps_the_old_file) ROW(a_folder_that_may_not_be_written)
-                          ROW(a_killed_writer_leaves_a_whole_file) ROW(old_files_load))
+TEST_MAIN(ROW(packed_constants_come_back) ROW(tuning_travels) ROW(buffers_come_back)
+              ROW(a_copy_can_be_compiled_again) ROW(another_machine_compiles_anew)
+                  ROW(every_flipped_byte_is_noticed) ROW(every_truncation_is_refused)
+                      ROW(a_newer_format_is_named) ROW(a_full_disk_keeps_the_old_file)
+                          ROW(a_folder_that_may_not_be_written)
+                              ROW(a_killed_writer_leaves_a_whole_file) ROW(old_files_load))

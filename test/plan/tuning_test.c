@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -81,6 +82,42 @@ CASE(entries_of_two_writers_stay)
     mgx_tuning_fini(&a);
     mgx_tuning_fini(&b);
     mgx_tuning_fini(&both);
+    unlink(path);
+}
+
+// As many processes as write at once, none loses what another wrote.
+CASE(writers_at_the_same_time_lose_nothing)
+{
+    enum { WRITERS = 8, ENTRIES = 20 };
+    char path[] = "/tmp/mgx_tuning_XXXXXX";
+    const int fd = mkstemp(path);
+    CHECK(fd >= 0);
+    close(fd);
+    unlink(path);
+    for (int w = 0; w < WRITERS; w++)
+        if (fork() == 0) {
+            int lost = 0;
+            for (int i = 0; i < ENTRIES; i++) {
+                struct mgx_tuning t;
+                char problem[32];
+                mgx_tuning_init(&t);
+                snprintf(problem, sizeof problem, "writer %d entry %d", w, i);
+                lost += mgx_tuning_put(&t, problem, "a", 1, NULL) != MGX_OK ||
+                        mgx_tuning_save(&t, path, NULL) != MGX_OK;
+                mgx_tuning_fini(&t);
+            }
+            _exit(lost != 0);
+        }
+    int status, failed = 0;
+    while (wait(&status) > 0)
+        failed += status != 0;
+    CHECK_INT(failed, 0);
+    struct mgx_tuning all;
+    struct mgx_diag diag = {0};
+    mgx_tuning_init(&all);
+    CHECK_OK(mgx_tuning_load(&all, path, &diag), diag);
+    CHECK_INT(all.map.count, WRITERS * ENTRIES);
+    mgx_tuning_fini(&all);
     unlink(path);
 }
 
@@ -190,7 +227,8 @@ CASE(a_file_that_cannot_be_written_is_said)
     mgx_tuning_fini(&t);
 }
 
-TEST_MAIN(ROW(round_trip) ROW(entries_of_two_writers_stay) ROW(damage_ends_the_reading)
-              ROW(random_damage_is_survived) ROW(other_files_are_left_alone)
-                  ROW(a_device_is_no_cache_and_stays_one)
-                      ROW(a_file_that_cannot_be_written_is_said))
+TEST_MAIN(ROW(round_trip) ROW(entries_of_two_writers_stay)
+              ROW(writers_at_the_same_time_lose_nothing) ROW(damage_ends_the_reading)
+                  ROW(random_damage_is_survived) ROW(other_files_are_left_alone)
+                      ROW(a_device_is_no_cache_and_stays_one)
+                          ROW(a_file_that_cannot_be_written_is_said))

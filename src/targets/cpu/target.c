@@ -35,7 +35,10 @@ static void release(struct mgx_plan_machine *machine)
 
 static void print(const struct mgx_plan_machine *machine, struct mgx_str *out)
 {
-    mgx_str_printf(out, "cpu %s %d", mgx_isa_name(cpu_machine(machine)->isa), machine->threads);
+    mgx_str_printf(out, "cpu %s %d ", mgx_isa_name(cpu_machine(machine)->isa), machine->threads);
+    for (const char *c = mgx_cpu()->name; *c; c++) // one word
+        if (*c > ' ' && *c <= '~')
+            mgx_str_putc(out, *c);
 }
 
 static void explain(const struct mgx_plan_machine *machine, struct mgx_str *out)
@@ -155,6 +158,8 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_o
 {
     const struct mgx_plan_settings settings = {.offload_copy = true,
                                                .exhaustive_tune = options->exhaustive_tune,
+                                               .tuning_strict = options->tuning_strict,
+                                               .tuning_seconds = options->tuning_seconds,
                                                .tuning_cache = options->tuning_cache};
     struct mgx_plan_machine *machine = NULL;
     TRY(create_machine(options, &machine, diag));

@@ -103,6 +103,8 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_o
 {
     const struct mgx_plan_settings settings = {.offload_copy = options->offload_copy,
                                                .exhaustive_tune = options->exhaustive_tune,
+                                               .tuning_strict = options->tuning_strict,
+                                               .tuning_seconds = options->tuning_seconds,
                                                .tuning_cache = options->tuning_cache};
     struct mgx_plan_machine *machine = NULL;
     TRY(create_machine(options, &machine, diag));

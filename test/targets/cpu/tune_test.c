@@ -168,6 +168,48 @@ CASE(a_cache_that_lies_is_measured_anew)
     unlink(path);
 }
 
+static enum mgx_status try_compile(const struct mgx_compile_options *options, char *why,
+                                   size_t room, int *steps, int *measured)
+{
+    struct mgx_diag diag = {0};
+    struct mgx_program *p = build();
+    const enum mgx_status status = mgx_program_compile(p, &mgx_target_cpu, options, &diag);
+    snprintf(why, room, "%s", diag.text);
+    if (status == MGX_OK && !counts(p, steps, measured))
+        *steps = *measured = -1;
+    mgx_program_destroy(p);
+    return status;
+}
+
+CASE(strict_fails_where_nobody_measured)
+{
+    char path[] = "/tmp/mgx_tune_XXXXXX", why[2048];
+    const int fd = mkstemp(path);
+    CHECK(fd >= 0);
+    close(fd);
+    int steps, measured;
+    struct mgx_compile_options options = {
+        .fast_math = true, .threads = 2, .tuning_strict = true, .tuning_cache = path};
+    CHECK_INT(try_compile(&options, why, sizeof why, &steps, &measured), MGX_NOT_FOUND);
+    CHECK(strstr(why, "no answer for: cpu "));
+    mgx_program_destroy(compile(true, path));
+    CHECK_INT(try_compile(&options, why, sizeof why, &steps, &measured), MGX_OK);
+    CHECK_INT(steps, 5);
+    CHECK_INT(measured, 0);
+    unlink(path);
+}
+
+CASE(measuring_ends_with_its_time)
+{
+    char why[2048];
+    int steps, measured;
+    const struct mgx_compile_options options = {
+        .fast_math = true, .threads = 2, .exhaustive_tune = true, .tuning_seconds = 1e-9};
+    CHECK_INT(try_compile(&options, why, sizeof why, &steps, &measured), MGX_OK);
+    CHECK_INT(measured, 1); // the first one, which spent it; its step, and an equal one
+    CHECK(steps >= 1 && steps < 5);
+}
+
 CASE(a_cache_that_cannot_be_written_is_no_failure)
 {
     int steps, measured;
@@ -177,4 +219,5 @@ CASE(a_cache_that_cannot_be_written_is_no_failure)
 }
 
 TEST_MAIN(ROW(measures_once_and_keeps_the_answer) ROW(a_cache_that_lies_is_measured_anew)
-              ROW(a_cache_that_cannot_be_written_is_no_failure))
+              ROW(a_cache_that_cannot_be_written_is_no_failure)
+                  ROW(strict_fails_where_nobody_measured) ROW(measuring_ends_with_its_time))
