@@ -283,7 +283,7 @@ static PyObject *plain_array(PyObject *numpy, PyObject *self)
 
 PyObject *py_numpy_of(PyObject *argument)
 {
-    PyObject *numpy = PyImport_ImportModule("numpy");
+    PyObject *numpy = py_require_host(argument) < 0 ? NULL : PyImport_ImportModule("numpy");
     PyObject *array = numpy ? plain_array(numpy, argument) : NULL;
     Py_XDECREF(numpy);
     return array;

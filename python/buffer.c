@@ -88,6 +88,18 @@ static int describe(const struct py_argument *a, const_migraphx_shape_t shape, P
     return 0;
 }
 
+// The host cannot look at a card's memory.
+int py_require_host(PyObject *argument)
+{
+    const struct py_argument *a = (const struct py_argument *)argument;
+    const char *device = "";
+    if (OK(migraphx_argument_device(&device, a->handle)) && strcmp(device, "host") == 0)
+        return 0;
+    PyErr_Format(PyExc_BufferError, "the argument lies in memory of %s: from_gpu copies it",
+                 device);
+    return -1;
+}
+
 int py_argument_getbuffer(PyObject *self, Py_buffer *view, int flags)
 {
     const struct py_argument *a = (const struct py_argument *)self;
@@ -95,6 +107,8 @@ int py_argument_getbuffer(PyObject *self, Py_buffer *view, int flags)
     char *data;
     bool standard;
     memset(view, 0, sizeof *view);
+    if (py_require_host(self) < 0)
+        return -1;
     if (!OK(migraphx_argument_shape(&shape, a->handle)) ||
         !OK(migraphx_argument_buffer(&data, a->handle)) ||
         !OK(migraphx_shape_standard(&standard, shape))) {

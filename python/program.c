@@ -124,7 +124,7 @@ static PyObject *is_compiled(PyObject *self, PyObject *unused)
 
 struct compile_settings {
     migraphx_target_t target;
-    int offload_copy, fast_math, exhaustive_tune, compute_double;
+    int offload_copy, fast_math, exhaustive_tune, compute_double, device_id;
     Py_ssize_t threads;
 };
 
@@ -137,6 +137,8 @@ static migraphx_status compile_with(PyObject *self, const struct compile_setting
     migraphx_compile_options_set_compute_double(options, s->compute_double);
     migraphx_status status =
         migraphx_compile_options_set_threads(options, s->threads > 0 ? (size_t)s->threads : 0);
+    if (OK(status))
+        status = migraphx_compile_options_set_device_id(options, (size_t)s->device_id);
     if (!OK(status))
         return status;
     const migraphx_program_t program = of(self);
@@ -150,15 +152,11 @@ static int parse_compile(PyObject *args, PyObject *kwargs, PyObject **target,
 {
     static char *names[] = {"t",         "offload_copy", "fast_math",      "exhaustive_tune",
                             "device_id", "threads",      "compute_double", NULL};
-    int device_id = 0;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|pppinp:compile", names, target,
                                      &s->offload_copy, &s->fast_math, &s->exhaustive_tune,
-                                     &device_id, &s->threads, &s->compute_double))
+                                     &s->device_id, &s->threads, &s->compute_double))
         return -1;
-    if (device_id == 0)
-        return 0;
-    PyErr_Format(PyExc_RuntimeError, "compile: there is no device %d", device_id);
-    return -1;
+    return 0;
 }
 
 static PyObject *compile(PyObject *self, PyObject *args, PyObject *kwargs)

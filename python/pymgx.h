@@ -154,6 +154,7 @@ bool py_is_number(PyObject *value);
 bool py_wants_strings(const_migraphx_shape_t want);
 PyObject *py_argument_from_nested(PyObject *value, const_migraphx_shape_t want);
 // buffer.c. `as`: the element type whatever the buffer says; NULL: what it says.
+int py_require_host(PyObject *argument); // 0, or -1 with BufferError
 int py_argument_getbuffer(PyObject *self, Py_buffer *view, int flags);
 void py_argument_releasebuffer(PyObject *self, Py_buffer *view);
 PyObject *py_argument_from_buffer(PyObject *source, const migraphx_shape_datatype_t *as);

@@ -311,6 +311,42 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_program_explain(char **out,
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_plan(char **out,
                                                         const_migraphx_program_t program);
 
+// --- memory of a card ---
+
+// What target "gpu" compiled without offload_copy is given and gives: addresses that the host must
+// not touch (migraphx_argument_buffer shows them, for libraries of the caller's own). A card has the
+// name that MIGRAPHX_GPU_DEVICE knows it by, "cuda:1" or "opencl"; ":1" is number 1 of the driver
+// that is found, NULL the card that target "gpu" takes, "host" the host.
+
+// Uninitialised; zeros on the host.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_device_allocate(migraphx_argument_t *out,
+                                                           const_migraphx_shape_t shape,
+                                                           const char *device);
+// Over memory of the card at `address`, as migraphx_argument_create_owned; `release` may be NULL.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_device_argument(migraphx_argument_t *out,
+                                                           const_migraphx_shape_t shape,
+                                                           void *address, const char *device,
+                                                           void (*release)(void *owner),
+                                                           void *owner);
+// A copy there, of its own, when the card has done what it was given before.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_device_copy(migraphx_argument_t *out,
+                                                       const_migraphx_argument_t argument,
+                                                       const char *device);
+// The bytes of `from` into those of `to`, of one shape, wherever either lies.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_device_copy_into(migraphx_argument_t to,
+                                                            const_migraphx_argument_t from);
+// Where the bytes lie: "host", "cuda:0", ...; of bytes that the caller lent without saying more
+// (migraphx_argument_create) "host". *out lasts as long as the process.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_device(const char **out,
+                                                           const_migraphx_argument_t argument);
+// The whole name of a card, if there is one.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_device_find(const char **out, const char *device);
+// Waits until the card has done all that it was given.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_device_wait(const char *device);
+// Of target "gpu": which card. 0 is the first.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_compile_options_set_device_id(migraphx_compile_options_t compile_options, size_t value);
+
 // --- ending calls before they are done ---
 
 // Parsing, compiling, tuning, passes and runs of a thread that obeys a cancellation end within

@@ -207,6 +207,9 @@ enum mgx_status mgx_api_tensor_own(struct mgx_tensor *out, const struct mgx_shap
                                    void *buffer, void (*release)(void *owner), void *owner,
                                    struct mgx_diag *diag) MGX_NODISCARD;
 void mgx_api_tensor_disown(struct mgx_tensor *t); // undoes it, without the call
+// For what reads or writes elements.
+enum mgx_status mgx_api_require_host(const struct mgx_tensor *t,
+                                     struct mgx_diag *diag) MGX_NODISCARD;
 enum mgx_status mgx_api_dim_copy(struct migraphx_dynamic_dimension *out, const struct mgx_dim *dim,
                                  struct mgx_diag *diag) MGX_NODISCARD;
 enum mgx_status mgx_api_arguments_new(migraphx_arguments_t *out, struct mgx_tensor *take,

@@ -381,9 +381,14 @@ migraphx_status migraphx_argument_equal(bool *out, const_migraphx_argument_t arg
     API_NEED(out);
     API_NEED(argument);
     API_NEED(x);
-    *out = argument->value.shape.type == x->value.shape.type &&
-           mgx_tensor_equal(&argument->value, &x->value, false);
-    return migraphx_status_success;
+    API_DIAG(diag);
+    enum mgx_status status = mgx_api_require_host(&argument->value, &diag);
+    if (status == MGX_OK)
+        status = mgx_api_require_host(&x->value, &diag);
+    if (status == MGX_OK)
+        *out = argument->value.shape.type == x->value.shape.type &&
+               mgx_tensor_equal(&argument->value, &x->value, false);
+    return mgx_api_leave(status, &diag);
 }
 
 migraphx_status migraphx_argument_values(double *out, size_t size,
@@ -395,6 +400,8 @@ migraphx_status migraphx_argument_values(double *out, size_t size,
     enum mgx_status status = require_count(&argument->value.shape, size, &diag);
     if (status == MGX_OK)
         status = require_number(&argument->value.shape, &diag);
+    if (status == MGX_OK)
+        status = mgx_api_require_host(&argument->value, &diag);
     if (status == MGX_OK)
         mgx_tensor_to_doubles(&argument->value, out);
     return mgx_api_leave(status, &diag);
@@ -409,6 +416,8 @@ migraphx_status migraphx_argument_integers(int64_t *out, size_t size,
     enum mgx_status status = require_count(&argument->value.shape, size, &diag);
     if (status == MGX_OK)
         status = require_number(&argument->value.shape, &diag);
+    if (status == MGX_OK)
+        status = mgx_api_require_host(&argument->value, &diag);
     if (status == MGX_OK)
         mgx_tensor_to_ints(&argument->value, out);
     return mgx_api_leave(status, &diag);
@@ -458,6 +467,10 @@ migraphx_status migraphx_argument_to_string(char **out, const_migraphx_argument_
     API_NEED(argument);
     API_DIAG(diag);
     struct mgx_str text = {0};
-    mgx_tensor_print(&text, &argument->value);
-    return mgx_api_leave(mgx_api_take_text(&text, out, &diag), &diag);
+    enum mgx_status status = mgx_api_require_host(&argument->value, &diag);
+    if (status == MGX_OK) {
+        mgx_tensor_print(&text, &argument->value);
+        status = mgx_api_take_text(&text, out, &diag);
+    }
+    return mgx_api_leave(status, &diag);
 }

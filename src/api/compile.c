@@ -94,6 +94,16 @@ migraphx_compile_options_set_tuning_seconds(migraphx_compile_options_t compile_o
     return migraphx_status_success;
 }
 
+migraphx_status migraphx_compile_options_set_device_id(migraphx_compile_options_t compile_options,
+                                                       size_t value)
+{
+    API_NEED(compile_options);
+    if (value > UINT16_MAX)
+        return mgx_api_bad("%s: there is no device %zu", __func__, value);
+    compile_options->values.device_id = (int)value;
+    return migraphx_status_success;
+}
+
 static migraphx_status set_text(migraphx_compile_options_t o, const char **where, const char *text)
 {
     API_DIAG(diag);

@@ -134,7 +134,7 @@ static enum mgx_status observe(void *user, const struct mgx_ins *ins,
 // --- runs ---
 
 static enum mgx_status run(migraphx_arguments_t *out, const struct mgx_program *p,
-                           const struct migraphx_program_parameters *params, void *stream,
+                           const struct migraphx_program_parameters *params, void *const *stream,
                            struct observer *o, struct mgx_diag *diag)
 {
     const int count = mgx_module_result_count(mgx_program_main(p));
@@ -145,7 +145,8 @@ static enum mgx_status run(migraphx_arguments_t *out, const struct mgx_program *
                         .param_count = (int)params->count,
                         .results = results,
                         .result_count = count,
-                        .stream = stream};
+                        .on_stream = stream != NULL,
+                        .stream = stream ? *stream : NULL};
     o->trace_level = mgx_api_environment()->trace_eval;
     if (o->callback || o->microseconds || o->trace_level) {
         r.trace = observe;
@@ -182,7 +183,7 @@ migraphx_status migraphx_program_run_async(migraphx_arguments_t *out, migraphx_p
     API_NEED(name);
     API_DIAG(diag);
     struct observer nobody = {0};
-    return mgx_api_leave(run(out, program->p, params, s, &nobody, &diag), &diag);
+    return mgx_api_leave(run(out, program->p, params, &s, &nobody, &diag), &diag);
 }
 
 migraphx_status migraphx_program_run_trace(migraphx_arguments_t *out, migraphx_program_t program,

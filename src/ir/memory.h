@@ -22,6 +22,7 @@ struct mgx_queue; // a memory's own
 
 struct mgx_memory {
     const char *name;
+    const char *device; // which one, as whoever chooses names it: "cuda:0"; NULL: it has no name
     // 64-byte aligned, uninitialised; at least one byte. NULL when there is no room.
     void *(*allocate)(const struct mgx_memory *m, size_t bytes);
     // Nothing on any queue reads or writes it any more. NULL is allowed.
@@ -34,4 +35,22 @@ struct mgx_memory {
     enum mgx_status (*copy_out)(struct mgx_queue *queue, void *to, const void *from, size_t bytes,
                                 struct mgx_diag *diag) MGX_NODISCARD;
     enum mgx_status (*wait)(struct mgx_queue *queue, struct mgx_diag *diag) MGX_NODISCARD;
+
+    // All of these or none: callers' streams. `enter` has the queue give its work to the caller's
+    // stream (a handle of the device's driver, NULL its default one), or with `own` to its own
+    // again, behind all that it was given before. `leave` says that what was given will not be
+    // waited for: the next `enter` comes behind it on the device, and so does queue_destroy.
+    enum mgx_status (*enter)(struct mgx_queue *queue, bool own, void *stream,
+                             struct mgx_diag *diag) MGX_NODISCARD;
+    enum mgx_status (*leave)(struct mgx_queue *queue, struct mgx_diag *diag) MGX_NODISCARD;
+    // Is the address in it? Asked of addresses that came without a word about them.
+    bool (*holds)(const struct mgx_memory *m, const void *address);
+    // Waits until the device has done all that anybody has given it.
+    enum mgx_status (*settle)(const struct mgx_memory *m, struct mgx_diag *diag) MGX_NODISCARD;
 };
+
+// Copies bytes from one memory to another, NULL being the host's, and returns when it is done. What
+// the device is at is waited for first.
+enum mgx_status mgx_memory_copy(const struct mgx_memory *to_memory, void *to,
+                                const struct mgx_memory *from_memory, const void *from,
+                                size_t bytes, struct mgx_diag *diag) MGX_NODISCARD;

@@ -148,6 +148,26 @@ static void resolve(struct mgx_plan *plan)
     }
 }
 
+static bool is_device_step(const struct mgx_plan_step *step)
+{
+    bool device = step->side == MGX_PLAN_DEVICE && step->out.side == MGX_PLAN_DEVICE;
+    for (int i = 0; i < step->in_count && device; i++)
+        device = step->skip[i] || step->in[i].side == MGX_PLAN_DEVICE;
+    return device;
+}
+
+// May a run end before its work does?
+static bool is_device_only(const struct mgx_plan *plan)
+{
+    bool device = plan->machine->memory != NULL;
+    for (int s = 0; s < plan->step_count && device; s++)
+        device = is_device_step(&plan->steps[s]);
+    for (int k = 0; k < plan->result_count && device; k++)
+        device =
+            !plan->results[k].value->dynamic && plan->results[k].value->side == MGX_PLAN_DEVICE;
+    return device;
+}
+
 static enum mgx_status begin(struct mgx_plan *plan, struct mgx_diag *diag)
 {
     struct mgx_module *m = mgx_program_main(plan->program);
@@ -179,6 +199,7 @@ static enum mgx_status build(struct mgx_build *b, struct mgx_diag *diag)
     if (plan->machine->target->finish)
         TRY(plan->machine->target->finish(plan, diag));
     resolve(plan);
+    plan->device_only = is_device_only(plan);
     return mgx_plan_build_stretches(plan, diag);
 }
 
@@ -250,6 +271,7 @@ static enum mgx_status plan_program(struct mgx_program *p, struct mgx_plan *plan
 {
     struct mgx_build b = {.plan = plan,
                           .host_ends = settings->offload_copy || !plan->machine->memory};
+    plan->base.memory = b.host_ends ? NULL : plan->machine->memory;
     b.tuner.machine = plan->machine;
     b.tuner.exhaustive = settings->exhaustive_tune;
     b.tuner.strict = settings->tuning_strict;

@@ -12,6 +12,7 @@ struct mgx_executable { // first member of a target's own struct, which sets the
     const struct mgx_target *target;
     struct mgx_params *params;        // targets/params.h
     struct mgx_carry_options options; // it was compiled with
+    const struct mgx_memory *memory;  // that parameters of known size lie in; NULL: the host's
 };
 
 struct mgx_named_tensor {
@@ -29,7 +30,8 @@ struct mgx_run {
     enum mgx_status (*trace)(void *user, const struct mgx_ins *ins, const struct mgx_tensor *value,
                              struct mgx_diag *diag);
     void *trace_user;
-    void *stream; // of device targets; NULL on hosts
+    bool on_stream; // the caller's, of the device's driver; hosts have none and ignore it. Where no
+    void *stream;   // step and no result is the host's, the run returns before its work is done
     uint64_t seed;
 };
 

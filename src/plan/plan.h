@@ -67,6 +67,7 @@ struct mgx_plan {
     int result_count;
     struct mgx_ins **params; // in order of creation
     int param_count;
+    bool device_only; // no step and no result touches bytes of the host
     struct mgx_plan_late late;
     pthread_mutex_t lock; // of the pool of contexts
     struct mgx_context *contexts;

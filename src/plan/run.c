@@ -191,12 +191,24 @@ static enum mgx_status check_sides(const struct mgx_context *x, struct mgx_diag 
         const struct mgx_plan_value *v = mgx_plan_value_of(plan, plan->params[i]);
         const struct mgx_memory *want = v->side == MGX_PLAN_DEVICE ? plan->machine->memory : NULL,
                                 *has = mgx_tensor_memory(&x->params[i].tensor);
+        if (!x->params[i].tensor.storage && want) // only the caller knows
+            continue;
         if (has != want && !v->dynamic && mgx_shape_elements(&v->shape) > 0)
             return mgx_fail(diag, MGX_INVALID, "parameter %s lies in memory of %s, not of %s",
                             x->params[i].name, has ? has->name : "the host",
                             want ? want->name : "the host");
     }
     return MGX_OK;
+}
+
+// The work of the run is on the queue: waits for it, unless a caller's stream may go on.
+static enum mgx_status end_run(struct mgx_context *x, const struct mgx_run *run,
+                               struct mgx_diag *diag)
+{
+    if (!run->on_stream || !x->plan->device_only || !x->busy)
+        return mgx_context_wait(x, diag);
+    x->busy = false;
+    return x->plan->machine->memory->leave(x->queue, diag);
 }
 
 static enum mgx_status run_in(struct mgx_context *x, struct mgx_run *run, struct mgx_diag *diag)
@@ -209,11 +221,14 @@ static enum mgx_status run_in(struct mgx_context *x, struct mgx_run *run, struct
                                 .create = mgx_plan_late_create,
                                 .offer_user = &x->late};
     assert(run->param_count == x->plan->param_count);
-    if (x->plan->machine->memory)
+    const struct mgx_memory *memory = x->plan->machine->memory;
+    if (memory)
         TRY(check_sides(x, diag));
+    if (memory && memory->enter)
+        TRY(memory->enter(x->queue, !run->on_stream, run->stream, diag));
     TRY(prepare_results(x, diag));
     TRY(run_all(x, run, diag));
-    TRY(mgx_context_wait(x, diag));
+    TRY(end_run(x, run, diag));
     return hand_out(x, run, diag);
 }
 

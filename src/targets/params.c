@@ -167,21 +167,28 @@ static enum mgx_status missing(const char *name, const struct mgx_run *run, stru
     return MGX_NOT_FOUND;
 }
 
+// Of bytes that are the caller's alone nobody can tell where they lie: where the program wants them.
+static const struct mgx_memory *memory_of(const struct mgx_tensor *got, const struct mgx_ins *param)
+{
+    const bool known = got->storage || !mgx_shape_is_static(&param->shape);
+    return known ? mgx_tensor_memory(got) : param->owner->program->executable->memory;
+}
+
 // Bytes that the host cannot touch are taken as they are, or not at all.
 static enum mgx_status lay_out_elsewhere(const char *name, const struct mgx_tensor *got,
+                                         const struct mgx_memory *memory,
                                          const struct mgx_shape *want, struct mgx_tensor *out,
                                          struct mgx_diag *diag)
 {
-    const char *memory = mgx_tensor_memory(got)->name;
     if (want->unranked || !mgx_shape_is_static(want))
         return mgx_fail(diag, MGX_INVALID,
                         "parameter %s has sizes of its own in every run and lies in memory of %s, "
                         "not of the host",
-                        name, memory);
+                        name, memory->name);
     if (!same_layout(&got->shape, want) && mgx_shape_elements(want) != 0)
         return mgx_fail(diag, MGX_INVALID,
                         "parameter %s lies in memory of %s with other strides than the program's",
-                        name, memory);
+                        name, memory->name);
     *out = mgx_tensor_view(got, want, 0);
     return MGX_OK;
 }
@@ -195,8 +202,9 @@ static enum mgx_status settle(const struct mgx_tensor *got, const struct mgx_ins
         return mismatch(param, &got->shape, diag);
     TRY(check_names(param, &got->shape, sizes, diag));
     out->name = name;
-    if (mgx_tensor_memory(got))
-        return lay_out_elsewhere(name, got, &param->shape, &out->tensor, diag);
+    if (memory_of(got, param))
+        return lay_out_elsewhere(name, got, memory_of(got, param), &param->shape, &out->tensor,
+                                 diag);
     struct mgx_tensor aligned; // callers' bytes may lie anywhere
     TRY(mgx_tensor_align(&aligned, got, diag));
     const enum mgx_status status = lay_out(&aligned, &param->shape, &out->tensor, diag);

@@ -56,6 +56,9 @@ enum mgx_status mgx_program_compile(struct mgx_program *p, const struct mgx_targ
     if (p->executable)
         return mgx_fail(diag, MGX_INVALID, "the program is compiled already, for target \"%s\"",
                         p->executable->target->name);
+    if (options && options->device_id && !target->memory)
+        return mgx_fail(diag, MGX_INVALID, "target \"%s\" has one device: there is no device %d",
+                        target->name, options->device_id);
     struct mgx_program *backup;
     TRY(mgx_program_backup(&backup, p, diag));
     mgx_cancel_enter();

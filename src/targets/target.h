@@ -34,6 +34,10 @@ struct mgx_target {
     const char *name;
     // Whether this machine has what the target needs; `device` as in the options. NULL: always.
     enum mgx_status (*usable)(const char *device, struct mgx_diag *diag);
+    // The memory that parameters of its programs lie in without offload_copy; `device` as above,
+    // and ":n" for card n of whatever there is. It lasts as long as the process. NULL: the host's.
+    enum mgx_status (*memory)(const char *device, const struct mgx_memory **out,
+                              struct mgx_diag *diag);
     enum mgx_status (*compile)(struct mgx_program *p, const struct mgx_compile_options *options,
                                struct mgx_diag *diag);
     // Parameters are checked by mgx_program_run before.

@@ -74,6 +74,19 @@ static enum mgx_status create_machine(const struct mgx_compile_options *options,
     return MGX_OK;
 }
 
+static enum mgx_status memory(const char *device, const struct mgx_memory **out,
+                              struct mgx_diag *diag)
+{
+    struct gpu_device *d;
+    TRY(gpu_device_open(device, 0, &d, diag));
+    struct gpu_memory *m = gpu_memory_of(d); // with a share of its own in the card
+    gpu_device_close(d);
+    if (!m)
+        return mgx_fail_memory(diag);
+    *out = &m->base;
+    return MGX_OK;
+}
+
 // Groups that a kernel here computes; the rest stays in pieces, each of which has its own.
 static bool supports(void *user, const char *tag, const struct mgx_region *region)
 {
@@ -102,6 +115,7 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_o
                                struct mgx_diag *diag)
 {
     const struct mgx_plan_settings settings = {.offload_copy = options->offload_copy,
+                                               .output_params = !options->offload_copy,
                                                .exhaustive_tune = options->exhaustive_tune,
                                                .tuning_strict = options->tuning_strict,
                                                .tuning_seconds = options->tuning_seconds,
@@ -118,6 +132,7 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_o
 
 const struct mgx_target mgx_target_gpu = {.name = "gpu",
                                           .usable = gpu_device_usable,
+                                          .memory = memory,
                                           .compile = compile,
                                           .run = mgx_plan_run,
                                           .destroy = mgx_plan_destroy,

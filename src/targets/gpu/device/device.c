@@ -37,6 +37,15 @@ static enum mgx_status open_card(const struct gpu_api *api, int index, struct gp
     return MGX_OK;
 }
 
+// ":1"
+static bool read_number(const char *text, int *index)
+{
+    char *end;
+    const long n = strtol(text + 1, &end, 10);
+    *index = (int)n;
+    return end != text + 1 && !*end && n >= 0 && n < 1 << 16;
+}
+
 // "hip:1": API and number. False for a word that names no API.
 static bool read_choice(const char *choice, const struct gpu_api **api, int *index)
 {
@@ -45,12 +54,7 @@ static bool read_choice(const char *choice, const struct gpu_api **api, int *ind
     for (int i = 0; gpu_apis[i]; i++)
         if (strlen(gpu_apis[i]->name) == size && memcmp(gpu_apis[i]->name, choice, size) == 0)
             *api = gpu_apis[i];
-    if (!*api || !choice[size])
-        return *api != NULL;
-    char *end;
-    const long n = strtol(choice + size + 1, &end, 10);
-    *index = (int)n;
-    return end != choice + size + 1 && !*end && n >= 0 && n < 1 << 16;
+    return *api && (!choice[size] || read_number(choice + size, index));
 }
 
 static void leave(struct gpu_device *d)
@@ -120,7 +124,10 @@ static enum mgx_status find(const char *choice, int index, bool open, struct gpu
                             struct mgx_diag *diag)
 {
     const struct gpu_api *api = NULL;
-    const bool any = !choice || !*choice;
+    const bool any = !choice || !*choice || *choice == ':';
+    if (any && choice && *choice && !read_number(choice, &index))
+        return mgx_fail(diag, MGX_INVALID, "'%s' names no device: a number follows the colon",
+                        choice);
     if (!any && !read_choice(choice, &api, &index))
         return mgx_fail(diag, MGX_INVALID,
                         "'%s' names no device: cuda, hip or opencl, and maybe :number", choice);

@@ -102,14 +102,21 @@ struct gpu_api {
 
     enum mgx_status (*alloc)(struct gpu_device *d, size_t bytes, void **out, struct mgx_diag *diag);
     void (*free)(struct gpu_device *d, void *address); // waits for work that uses it
+    // Is this an address of the device's memory, whoever allocated it? Of OpenCL: allocated here.
+    bool (*holds)(struct gpu_device *d, const void *address);
     // Host memory that copies run from without the driver's own buffer. Ordinary loads and stores.
     enum mgx_status (*alloc_host)(struct gpu_device *d, size_t bytes, void **out,
                                   struct mgx_diag *diag);
     void (*free_host)(struct gpu_device *d, void *host);
 
+    // Streams are the driver's handles. `default_stream`: NULL is one too.
+    bool default_stream;
     enum mgx_status (*stream_create)(struct gpu_device *d, void **out, struct mgx_diag *diag);
     void (*stream_destroy)(struct gpu_device *d, void *stream);
     enum mgx_status (*stream_wait)(struct gpu_device *d, void *stream, struct mgx_diag *diag);
+
+    // Waits for all that was given to the device; of OpenCL, to streams made here.
+    enum mgx_status (*settle)(struct gpu_device *d, struct mgx_diag *diag);
 
     // Later work of `stream` waits for what `event` recorded.
     enum mgx_status (*event_create)(struct gpu_device *d, void **out, struct mgx_diag *diag);
@@ -170,7 +177,7 @@ extern const struct gpu_api *const gpu_apis[];
 
 // Opens a card, or shares the one already open. `choice` is "cuda", "hip" or "opencl", may end with
 // ":n" for card n, and NULL or "" tries all: the first API that has a card. Card n of a choice that
-// names none is `index`. When nothing is found the sentence says for each API what it lacked.
+// names none is `index`; ":n" alone is card n of the first API that has it. When nothing is found the sentence says for each API what it lacked.
 enum mgx_status gpu_device_open(const char *choice, int index, struct gpu_device **out,
                                 struct mgx_diag *diag) MGX_NODISCARD;
 void gpu_device_close(struct gpu_device *d); // NULL is allowed

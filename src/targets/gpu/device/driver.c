@@ -70,6 +70,15 @@ void driver_free(struct gpu_device *d, void *address)
         IN_DEVICE(d, status, free(address));
 }
 
+bool driver_holds(struct gpu_device *d, const void *address)
+{
+    void *base = NULL;
+    size_t bytes = 0;
+    int status;
+    IN_DEVICE(d, status, find_range(&base, &bytes, address));
+    return status == 0;
+}
+
 enum mgx_status driver_alloc_host(struct gpu_device *d, size_t bytes, void **out,
                                   struct mgx_diag *diag)
 {
@@ -143,6 +152,13 @@ enum mgx_status driver_stream_wait(struct gpu_device *d, void *stream, struct mg
     int status;
     IN_DEVICE(d, status, stream_wait(stream));
     return said(d, "waiting for a stream", status, diag);
+}
+
+enum mgx_status driver_settle(struct gpu_device *d, struct mgx_diag *diag)
+{
+    int status;
+    IN_DEVICE(d, status, device_wait());
+    return said(d, "waiting for the device", status, diag);
 }
 
 enum mgx_status driver_event_create(struct gpu_device *d, void **out, struct mgx_diag *diag)

@@ -25,6 +25,7 @@ struct driver_calls {
     int (*memory_info)(size_t *free, size_t *total);
     int (*alloc)(void **address, size_t bytes);
     int (*free)(void *address);
+    int (*find_range)(void **base, size_t *bytes, const void *address);
     int (*alloc_host)(void **host, size_t bytes, unsigned flags);
     int (*free_host)(void *host);
     int (*copy_in)(void *to, const void *from, size_t bytes, void *stream);
@@ -34,6 +35,7 @@ struct driver_calls {
     int (*stream_create)(void **stream, unsigned flags);
     int (*stream_destroy)(void *stream);
     int (*stream_wait)(void *stream);
+    int (*device_wait)(void);
     int (*stream_follow)(void *stream, void *event, unsigned flags);
     int (*event_create)(void **event, unsigned flags);
     int (*event_destroy)(void *event);
@@ -76,9 +78,10 @@ enum mgx_status driver_fail(const struct driver *driver, const char *api, const 
 
 // The functions of gpu_api that the tables suffice for.
 #define DRIVER_API                                                                                 \
-    .alloc = driver_alloc, .free = driver_free, .alloc_host = driver_alloc_host,                   \
-    .free_host = driver_free_host, .stream_create = driver_stream_create,                          \
-    .stream_destroy = driver_stream_destroy, .stream_wait = driver_stream_wait,                    \
+    .alloc = driver_alloc, .free = driver_free, .holds = driver_holds,                             \
+    .alloc_host = driver_alloc_host, .free_host = driver_free_host,                                \
+    .stream_create = driver_stream_create, .stream_destroy = driver_stream_destroy,                \
+    .stream_wait = driver_stream_wait, .default_stream = true, .settle = driver_settle,            \
     .event_create = driver_event_create, .event_destroy = driver_event_destroy,                    \
     .event_record = driver_event_record, .event_follow = driver_event_follow,                      \
     .event_elapsed = driver_event_elapsed, .copy_in = driver_copy_in, .copy_out = driver_copy_out, \
@@ -90,12 +93,14 @@ enum mgx_status driver_fail(const struct driver *driver, const char *api, const 
 
 enum mgx_status driver_alloc(struct gpu_device *d, size_t bytes, void **out, struct mgx_diag *diag);
 void driver_free(struct gpu_device *d, void *address);
+bool driver_holds(struct gpu_device *d, const void *address);
 enum mgx_status driver_alloc_host(struct gpu_device *d, size_t bytes, void **out,
                                   struct mgx_diag *diag);
 void driver_free_host(struct gpu_device *d, void *host);
 enum mgx_status driver_stream_create(struct gpu_device *d, void **out, struct mgx_diag *diag);
 void driver_stream_destroy(struct gpu_device *d, void *stream);
 enum mgx_status driver_stream_wait(struct gpu_device *d, void *stream, struct mgx_diag *diag);
+enum mgx_status driver_settle(struct gpu_device *d, struct mgx_diag *diag);
 enum mgx_status driver_event_create(struct gpu_device *d, void **out, struct mgx_diag *diag);
 void driver_event_destroy(struct gpu_device *d, void *event);
 enum mgx_status driver_event_record(struct gpu_device *d, void *event, void *stream,

@@ -135,11 +135,18 @@ struct queue {
     void *handle;
 };
 
+struct extent {
+    struct extent *next;
+    char *at;
+    size_t bytes;
+};
+
 struct cl_device {
     struct gpu_device base;
     void *device, *context;
-    pthread_mutex_t lock; // of the list
+    pthread_mutex_t lock; // of the lists
     struct queue *queues;
+    struct extent *extents; // of memory that is allocated
 };
 
 struct cl_kernel {
@@ -241,6 +248,8 @@ static void read_properties(void *device, struct gpu_properties *p)
         p->features |= GPU_HOST_MEMORY;
 }
 
+static void forget_extent(struct cl_device *c, const void *address);
+
 static void close_device(struct gpu_device *d)
 {
     struct cl_device *c = own(d);
@@ -249,6 +258,8 @@ static void close_device(struct gpu_device *d)
         free(c->queues);
         c->queues = next;
     }
+    while (c->extents)
+        forget_extent(c, c->extents->at);
     if (c->context)
         cl.context_release(c->context);
     pthread_mutex_destroy(&c->lock);
@@ -287,22 +298,67 @@ static enum mgx_status open_device(int index, struct gpu_device **out, struct mg
 
 static enum mgx_status alloc(struct gpu_device *d, size_t bytes, void **out, struct mgx_diag *diag)
 {
-    *out = cl.alloc(own(d)->context, MEMORY_READ_WRITE, bytes ? bytes : 1, 0);
-    return *out ? MGX_OK
-                : mgx_fail(diag, MGX_NO_MEMORY, "opencl: no room for %zu bytes on %s, of %zu",
-                           bytes, d->properties.name, d->properties.memory_bytes);
+    struct cl_device *c = own(d);
+    struct extent *e = malloc(sizeof *e);
+    *out = e ? cl.alloc(c->context, MEMORY_READ_WRITE, bytes ? bytes : 1, 0) : NULL;
+    if (!*out) {
+        free(e);
+        return mgx_fail(diag, MGX_NO_MEMORY, "opencl: no room for %zu bytes on %s, of %zu", bytes,
+                        d->properties.name, d->properties.memory_bytes);
+    }
+    pthread_mutex_lock(&c->lock);
+    *e = (struct extent){c->extents, *out, bytes ? bytes : 1};
+    c->extents = e;
+    pthread_mutex_unlock(&c->lock);
+    return MGX_OK;
+}
+
+static bool holds(struct gpu_device *d, const void *address)
+{
+    struct cl_device *c = own(d);
+    pthread_mutex_lock(&c->lock);
+    const struct extent *e = c->extents;
+    while (e && ((uintptr_t)address < (uintptr_t)e->at ||
+                 (uintptr_t)address - (uintptr_t)e->at >= e->bytes))
+        e = e->next;
+    pthread_mutex_unlock(&c->lock);
+    return e != NULL;
+}
+
+static void forget_extent(struct cl_device *c, const void *address)
+{
+    pthread_mutex_lock(&c->lock);
+    struct extent **at = &c->extents;
+    while (*at && (*at)->at != address)
+        at = &(*at)->next;
+    struct extent *e = *at;
+    if (e)
+        *at = e->next;
+    pthread_mutex_unlock(&c->lock);
+    free(e);
+}
+
+static enum mgx_status settle(struct gpu_device *d, struct mgx_diag *diag)
+{
+    struct cl_device *c = own(d);
+    int status = 0;
+    pthread_mutex_lock(&c->lock);
+    for (struct queue *q = c->queues; q; q = q->next) {
+        const int one = cl.finish(q->handle);
+        status = status ? status : one;
+    }
+    pthread_mutex_unlock(&c->lock);
+    return check(status, "waiting for the device", diag);
 }
 
 static void free_memory(struct gpu_device *d, void *address)
 {
-    struct cl_device *c = own(d);
+    struct mgx_diag quiet = {.status = MGX_OK};
     if (!address)
         return;
-    pthread_mutex_lock(&c->lock);
-    for (struct queue *q = c->queues; q; q = q->next)
-        cl.finish(q->handle);
-    pthread_mutex_unlock(&c->lock);
-    cl.free(c->context, address);
+    (void)!settle(d, &quiet);
+    forget_extent(own(d), address);
+    cl.free(own(d)->context, address);
 }
 
 // There is no way to pin plain memory; page-aligned memory is what drivers copy from best.
@@ -619,11 +675,13 @@ const struct gpu_api gpu_api_opencl = {.name = "opencl",
                                        .close = close_device,
                                        .alloc = alloc,
                                        .free = free_memory,
+                                       .holds = holds,
                                        .alloc_host = alloc_host,
                                        .free_host = free_host,
                                        .stream_create = stream_create,
                                        .stream_destroy = stream_destroy,
                                        .stream_wait = stream_wait,
+                                       .settle = settle,
                                        .event_create = event_create,
                                        .event_destroy = event_destroy,
                                        .event_record = event_record,

@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: MIT
-// A card's memory and queues as ir/memory.h wants them. A queue is a stream of its own.
+// A card's memory and queues as ir/memory.h wants them. A queue is a stream of its own, which gives
+// its work to a caller's stream for the length of a run where that is asked for. What a run leaves
+// there unfinished is marked by an event, and all that the queue does later follows the event: so
+// bytes that belong to the queue are never in use twice, whatever streams they come by.
 //
 // The object is made once per card and kept to the end of the process, with its share in the card:
 // a result may outlive the program, and its storage points here.
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "targets/gpu/machine/machine.h"
 
 struct mgx_queue {
     struct gpu_device *device;
-    void *stream;
+    void *stream; // where work goes: its own, or a caller's
+    void *own;
+    void *playing; // what `stream` is, while work is recorded on its own
+    void *mark;    // event behind what was left on a caller's stream; NULL before the first
+    bool left;     // mark is recorded, and nothing has followed it on the queue's own stream
 };
 
 static void *allocate(const struct mgx_memory *m, size_t bytes)
@@ -34,10 +42,33 @@ static struct mgx_queue *queue_create(const struct mgx_memory *m)
     if (!q)
         return NULL;
     q->device = ((const struct gpu_memory *)m)->device;
-    if (q->device->api->stream_create(q->device, &q->stream, &quiet) == MGX_OK)
+    if (q->device->api->stream_create(q->device, &q->own, &quiet) == MGX_OK) {
+        q->stream = q->own;
         return q;
+    }
     free(q);
     return NULL;
+}
+
+static enum mgx_status enter(struct mgx_queue *q, bool own, void *stream, struct mgx_diag *diag)
+{
+    const struct gpu_api *api = q->device->api;
+    q->stream = own || (!stream && !api->default_stream) ? q->own : stream;
+    if (!q->left)
+        return MGX_OK;
+    TRY(api->event_follow(q->device, q->stream, q->mark, diag));
+    q->left = q->stream != q->own; // another stream may still be at it
+    return MGX_OK;
+}
+
+static enum mgx_status leave(struct mgx_queue *q, struct mgx_diag *diag)
+{
+    const struct gpu_api *api = q->device->api;
+    if (!q->mark)
+        TRY(api->event_create(q->device, &q->mark, diag));
+    TRY(api->event_record(q->device, q->mark, q->stream, diag));
+    q->left = true;
+    return MGX_OK;
 }
 
 static void queue_destroy(struct mgx_queue *q)
@@ -45,9 +76,24 @@ static void queue_destroy(struct mgx_queue *q)
     struct mgx_diag quiet = {.status = MGX_OK};
     if (!q)
         return;
-    (void)!q->device->api->stream_wait(q->device, q->stream, &quiet);
-    q->device->api->stream_destroy(q->device, q->stream);
+    const struct gpu_api *api = q->device->api;
+    if (enter(q, true, NULL, &quiet) == MGX_OK)
+        (void)!api->stream_wait(q->device, q->own, &quiet);
+    api->event_destroy(q->device, q->mark);
+    api->stream_destroy(q->device, q->own);
     free(q);
+}
+
+static bool holds(const struct mgx_memory *m, const void *address)
+{
+    struct gpu_device *d = ((const struct gpu_memory *)m)->device;
+    return d->api->holds(d, address);
+}
+
+static enum mgx_status settle(const struct mgx_memory *m, struct mgx_diag *diag)
+{
+    struct gpu_device *d = ((const struct gpu_memory *)m)->device;
+    return d->api->settle(d, diag);
 }
 
 static enum mgx_status copy_in(struct mgx_queue *q, void *to, const void *from, size_t bytes,
@@ -89,8 +135,15 @@ struct gpu_memory *gpu_memory_of(struct gpu_device *device)
                                                         .queue_destroy = queue_destroy,
                                                         .copy_in = copy_in,
                                                         .copy_out = copy_out,
-                                                        .wait = wait},
+                                                        .wait = wait,
+                                                        .enter = enter,
+                                                        .leave = leave,
+                                                        .holds = holds,
+                                                        .settle = settle},
                                                .device = device};
+            snprintf(memories[i]->name, sizeof memories[i]->name, "%s:%d", device->api->name,
+                     device->index);
+            memories[i]->base.device = memories[i]->name;
         }
         if (memories[i] && memories[i]->device == device)
             found = memories[i];
@@ -103,14 +156,21 @@ struct gpu_memory *gpu_memory_of(struct gpu_device *device)
 
 // --- recordings ---
 
+// On the queue's own stream: a driver's default one cannot be recorded.
 static enum mgx_status record_begin(struct mgx_queue *q, struct mgx_diag *diag)
 {
-    return q->device->api->capture_begin(q->device, q->stream, diag);
+    q->playing = q->stream;
+    q->stream = q->own;
+    const enum mgx_status status = q->device->api->capture_begin(q->device, q->own, diag);
+    if (status != MGX_OK)
+        q->stream = q->playing;
+    return status;
 }
 
 static enum mgx_status record_end(struct mgx_queue *q, void **graph, struct mgx_diag *diag)
 {
-    return q->device->api->capture_end(q->device, q->stream, graph, diag);
+    q->stream = q->playing;
+    return q->device->api->capture_end(q->device, q->own, graph, diag);
 }
 
 static enum mgx_status record_play(struct mgx_queue *q, void *graph, struct mgx_diag *diag)

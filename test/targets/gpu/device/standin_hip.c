@@ -286,6 +286,23 @@ MAKER(hipEventCreateWithFlags, hipEventDestroy, EVENT)
 #define USER(name, ...)                                                                            \
     API int name(__VA_ARGS__);                                                                     \
     API int name(__VA_ARGS__)
+API int hipDeviceSynchronize(void);
+API int hipDeviceSynchronize(void)
+{
+    MAY_FAIL();
+    return OK;
+}
+
+API int hipMemGetAddressRange(void **base, size_t *bytes, void *address);
+API int hipMemGetAddressRange(void **base, size_t *bytes, void *address)
+{
+    MAY_FAIL();
+    struct block *b = (struct block *)address - 1; // begins only
+    *base = address;
+    *bytes = b->bytes;
+    return b->magic == BLOCK ? OK : INVALID;
+}
+
 USER(hipStreamSynchronize, void *stream)
 {
     MAY_FAIL();

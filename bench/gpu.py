@@ -1,0 +1,512 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Whole models on a card, against PyTorch on the same card.
+
+    PYTHONPATH=build/python python3 bench/gpu.py [--models resnet50 bert] [--batches 1 32] [--types fp16 fp32 bf16]
+
+Makes each model with random weights, exports it by torch.onnx.export to --folder (kept for the next time), and runs
+the .onnx file: compiled once, converted by quantize_fp16 or quantize_bf16, inputs and results in the card's memory,
+run_async on PyTorch's stream. PyTorch runs the same weights eagerly, as a CUDA graph and through torch.compile, in
+half precision and channels last where that is its best; the fastest of the three counts.
+
+Results are compared first: relative RMS of each against PyTorch in strict fp32, on the same inputs. Only then is
+anything timed. The two then take turns in one process: a group is as many back-to-back runs as fill --seconds, its
+time the host's clock around all of them and one wait at the end, divided by their number; the figure is the median of
+--groups groups. A second figure is the latency of a single run with the wait after it.
+
+Without a CUDA card PyTorch runs on the CPU and this engine on whatever MIGRAPHX_GPU_DEVICE names: that checks the
+script, not the engine's speed. Prints a table and writes it as JSON. Ratios above 1: this engine is the faster one.
+"""
+import argparse
+import json
+import math
+import multiprocessing
+import os
+import platform
+import sys
+import time
+import traceback
+import warnings
+
+import numpy as np
+import torch
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LIMITS = {"fp32": 1e-4, "fp16": 2e-2, "bf16": 8e-2}  # relative RMS
+TORCH_TYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+
+
+# --- models: a function of (tiny, purpose) gives (module, function of a batch to named inputs) ---
+
+
+class Pick(torch.nn.Module):
+    """A model whose outputs are a tuple of tensors, whatever it gives by itself."""
+
+    def __init__(self, inner, pick):
+        super().__init__()
+        self.inner, self.pick = inner, pick
+
+    def forward(self, *args):
+        return self.pick(self.inner(*args))
+
+
+class Named(torch.nn.Module):
+    """A language model whose arguments go by their names."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, input_ids, attention_mask):
+        return (self.inner(input_ids=input_ids, attention_mask=attention_mask)[0],)
+
+
+def image(size):
+    return lambda batch: {"image": torch.randn(batch, 3, size, size)}
+
+
+def settle(model, size, batch=4):
+    """What training does for numerics: branches that add little to what they pass by, and normalisations that have seen
+    data. Without it a deep random network blows up any rounding, in every engine alike."""
+    ends = {"Bottleneck": lambda m: m.bn3, "BasicBlock": lambda m: m.bn2, "InvertedResidual": lambda m: getattr(m, "conv", m)[-1] if hasattr(m, "conv") else None,
+            "MBConv": lambda m: m.block[-1][1]}
+    model.train()
+    for m in model.modules():
+        if isinstance(m, torch.nn.BatchNorm2d):
+            m.momentum = None
+        if type(m).__name__ in ends and ends[type(m).__name__](m) is not None:
+            torch.nn.init.constant_(ends[type(m).__name__](m).weight, 0.2)
+        if type(m).__name__ == "CNBlock":
+            torch.nn.init.constant_(m.layer_scale, 0.2)
+    with torch.no_grad():
+        for _ in range(2):
+            model(torch.randn(batch, 3, size, size))
+    return model
+
+
+def vision(name, size, tiny_size=64, **kwargs):
+    def make(tiny, purpose):
+        import torchvision
+        pixels = tiny_size if tiny else size
+        more = {k: (v(pixels) if callable(v) else v) for k, v in kwargs.items()}
+        model = getattr(torchvision.models, name)(weights=None, **more)
+        return Pick(settle(model, pixels), lambda out: (out,)), image(pixels)
+    return make
+
+
+def segmentation(tiny, purpose):
+    import torchvision
+    pixels = 64 if tiny else 224
+    model = torchvision.models.segmentation.fcn_resnet50(weights=None, weights_backbone=None)
+    return Pick(settle(model, pixels), lambda out: (out["out"],)), image(pixels)
+
+
+# The exporter's tracing follows the plain attention; PyTorch itself is given its best one.
+def attention(purpose):
+    return "eager" if purpose == "export" else "sdpa"
+
+
+def bert(tiny, purpose):
+    import transformers
+    small = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128} if tiny else {}
+    config = transformers.BertConfig(attn_implementation=attention(purpose), **small)
+    tokens = 16 if tiny else 128
+
+    def inputs(batch):
+        return {"input_ids": torch.randint(0, 30000, (batch, tokens)), "attention_mask": torch.ones(batch, tokens, dtype=torch.int64)}
+    return Pick(transformers.BertModel(config), lambda out: (out[0], out[1])), inputs
+
+
+def gpt2(tiny, purpose):
+    import transformers
+    small = {"n_embd": 64, "n_layer": 2, "n_head": 4} if tiny else {}
+    config = transformers.GPT2Config(use_cache=False, attn_implementation=attention(purpose), **small)
+    tokens = 16 if tiny else 128
+
+    def inputs(batch):
+        return {"input_ids": torch.randint(0, 50000, (batch, tokens)), "attention_mask": torch.ones(batch, tokens, dtype=torch.int64)}
+    return Named(transformers.GPT2LMHeadModel(config)), inputs
+
+
+class Recurrent(torch.nn.Module):
+    def __init__(self, features, hidden, layers, classes):
+        super().__init__()
+        self.rnn = torch.nn.LSTM(features, hidden, layers, batch_first=True, bidirectional=True)
+        self.head = torch.nn.Linear(2 * hidden, classes)
+
+    def forward(self, x):
+        return (self.head(self.rnn(x)[0]),)
+
+
+def lstm(tiny, purpose):
+    features, hidden, steps = (16, 16, 8) if tiny else (80, 256, 64)
+    return Recurrent(features, hidden, 2, 100), lambda batch: {"frames": torch.randn(batch, steps, features)}
+
+
+def mlp(tiny, purpose):
+    width = 32 if tiny else 1024
+    layers = [m for _ in range(4) for m in (torch.nn.Linear(width, width), torch.nn.GELU())]
+    return Pick(torch.nn.Sequential(*layers, torch.nn.LayerNorm(width)), lambda out: (out,)), lambda batch: {"x": torch.randn(batch, width)}
+
+
+# name: (maker, batches)
+MODELS = {
+    "resnet50": (vision("resnet50", 224), [1, 32, 256]),
+    "vit_b_16": (vision("vit_b_16", 224, image_size=lambda pixels: pixels), [1, 32]),
+    "bert": (bert, [1, 32, 128]),
+    "mobilenet_v2": (vision("mobilenet_v2", 224), [1, 16]),
+    "efficientnet_b0": (vision("efficientnet_b0", 224), [1, 16]),
+    "densenet121": (vision("densenet121", 224), [1, 16]),
+    "swin_t": (vision("swin_t", 224), [1, 16]),
+    "fcn_resnet50": (segmentation, [1, 16]),
+    "gpt2": (gpt2, [1, 16]),
+    "lstm": (lstm, [1, 16]),
+    "convnext_tiny": (vision("convnext_tiny", 224), [1, 16]),
+    "vgg16": (vision("vgg16", 224, tiny_size=224), [1, 16]),
+    "shufflenet_v2": (vision("shufflenet_v2_x1_0", 224), [1, 16]),
+    "mlp": (mlp, [1, 256]),
+}
+
+
+def make(name, tiny, purpose):
+    torch.manual_seed(0)
+    module, inputs = MODELS[name][0](tiny, purpose)
+    return module.eval(), inputs
+
+
+def make_inputs(inputs, batch):
+    torch.manual_seed(batch)
+    return inputs(batch)
+
+
+# --- files ---
+
+
+def export(job):
+    """Writes one model for one batch; None, or why not. The two makers of a model share weights by their seed."""
+    name, batch, path, tiny = job
+    try:
+        torch.set_num_threads(2)
+        warnings.simplefilter("ignore")
+        torch.backends.mha.set_fastpath_enabled(False)  # one operator that ONNX has not
+        model, inputs = make(name, tiny, "export")
+        feed = make_inputs(inputs, batch)
+        with torch.no_grad():
+            count = len(model(*feed.values()))
+            torch.onnx.export(model, tuple(feed.values()), path + ".part", input_names=list(feed), opset_version=17, dynamo=False,
+                              output_names=[f"output{i}" for i in range(count)])
+        os.replace(path + ".part", path)
+    except Exception:
+        return traceback.format_exc(limit=-2)
+    return None
+
+
+def path_of(args, name, batch):
+    return os.path.join(args.folder, f"{name}{'_tiny' if args.tiny else ''}_b{batch}.onnx")
+
+
+def make_files(args, cases):
+    jobs = [(n, b, path_of(args, n, b), args.tiny) for n, b in cases if not os.path.exists(path_of(args, n, b))]
+    if not jobs:
+        return
+    print(f"exporting {len(jobs)} files to {args.folder} with {args.jobs} processes", flush=True)
+    start = time.perf_counter()
+    os.makedirs(args.folder, exist_ok=True)
+    with multiprocessing.get_context("spawn").Pool(min(args.jobs, len(jobs))) as pool:
+        for job, problem in zip(jobs, pool.imap(export, jobs, chunksize=1)):
+            if problem:
+                print(f"  {job[0]} b{job[1]} cannot be exported: {problem}", flush=True)
+    print(f"  {time.perf_counter() - start:.0f} s", flush=True)
+
+
+# --- runners: call() enqueues one run, results() gives float64 arrays of the last one ---
+
+
+class Ours:
+    """The engine, with everything in the card's memory."""
+
+    def __init__(self, path, feed, kind, stream, tune):
+        import migraphx
+        self.mgx = migraphx
+        start = time.perf_counter()
+        program = migraphx.parse_onnx(path, map_input_dims={k: list(v.shape) for k, v in feed.items()})
+        if kind == "fp16":
+            migraphx.quantize_fp16(program)
+        elif kind == "bf16":
+            migraphx.quantize_bf16(program)
+        program.compile(migraphx.get_target("gpu"), offload_copy=False, exhaustive_tune=tune)
+        self.compile_seconds = time.perf_counter() - start
+        self.program, self.stream, self.params, self.outputs = program, stream, {}, []
+        for name, shape in program.get_parameter_shapes().items():
+            if "#output_" in name:
+                self.params[name] = migraphx.allocate_gpu(shape)
+                self.outputs.append(name)
+            else:
+                self.params[name] = migraphx.to_gpu(migraphx.argument(feed[name].numpy()))
+        self.outputs.sort(key=lambda name: int(name.rpartition("_")[2].lstrip(":")))
+
+    def __call__(self):
+        self.program.run_async(self.params, self.stream, "ihipStream_t")
+
+    def results(self):
+        return [np.array(self.mgx.from_gpu(self.params[name]), dtype=np.float64) for name in self.outputs]
+
+    def wait(self):
+        self.mgx.gpu_sync()
+
+
+class Torch:
+    """PyTorch, one way of running it."""
+
+    def __init__(self, model, feed, device, kind, way, channels_last):
+        self.device, self.last = device, None
+        dtype = TORCH_TYPES[kind]
+        self.model = model.to(device=device, dtype=dtype)
+        self.feed = [v.to(device=device, dtype=dtype if v.is_floating_point() else None) for v in feed.values()]
+        if channels_last:
+            self.model = self.model.to(memory_format=torch.channels_last)
+            self.feed = [v.to(memory_format=torch.channels_last) if v.dim() == 4 else v for v in self.feed]
+        self.run = self.model
+        if way == "compile":
+            torch._dynamo.reset()
+            self.run = torch.compile(self.model, mode="reduce-overhead", dynamic=False)
+        for _ in range(3):
+            self()
+        self.wait()
+        if way == "graph":
+            self.capture()
+
+    def capture(self):
+        eager, graph, stream = self.run, torch.cuda.CUDAGraph(), torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                eager(*self.feed)
+        torch.cuda.current_stream().wait_stream(stream)
+        with torch.cuda.graph(graph):
+            outputs = eager(*self.feed)
+
+        def replay(*_):
+            graph.replay()
+            return outputs
+        self.run = replay
+
+    def __call__(self):
+        with torch.inference_mode():
+            self.last = self.run(*self.feed)
+
+    def results(self):
+        return [t.float().cpu().double().numpy() for t in self.last]
+
+    def wait(self):
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+
+
+# --- comparing and timing ---
+
+
+def difference(results, reference):
+    """The largest relative RMS; infinity where a shape differs or a number is not finite."""
+    worst = 0.0
+    if len(results) != len(reference):
+        return math.inf
+    for a, b in zip(results, reference):
+        if a.shape != b.shape or not np.isfinite(a).all() or not np.isfinite(b).all():
+            return math.inf
+        worst = max(worst, float(np.sqrt(((a - b) ** 2).sum()) / max(np.sqrt((b ** 2).sum()), 1e-30)))
+    return worst
+
+
+def time_group(runner, runs):
+    """Milliseconds of a run, of `runs` in a row."""
+    runner.wait()
+    start = time.perf_counter()
+    for _ in range(runs):
+        runner()
+    runner.wait()
+    return 1e3 * (time.perf_counter() - start) / runs
+
+
+def runs_for(runner, seconds):
+    time_group(runner, 3)
+    each = time_group(runner, 5)
+    return max(3, min(5000, int(1e3 * seconds / each)))
+
+
+def measure(runners, args):
+    """{name: (median of groups, quartiles, median latency)}; the runners take turns."""
+    runs = {name: runs_for(r, args.seconds) for name, r in runners.items()}
+    groups = {name: [] for name in runners}
+    single = {name: [] for name in runners}
+    for _ in range(args.groups):
+        for name, runner in runners.items():
+            groups[name].append(time_group(runner, runs[name]))
+    for _ in range(args.groups * 5):
+        for name, runner in runners.items():
+            single[name].append(time_group(runner, 1))
+    return {name: {"ms": float(np.median(g)), "low": float(np.percentile(g, 25)), "high": float(np.percentile(g, 75)),
+                   "latency": float(np.median(single[name])), "runs": runs[name]} for name, g in groups.items()}
+
+
+def attempt(what, make_runner):
+    """A runner, or None and a line."""
+    try:
+        return make_runner()
+    except Exception as problem:
+        lines = str(problem).strip().splitlines() or [type(problem).__name__]
+        print(f"  {what}: {lines[0][:300]}", flush=True)
+        if os.environ.get("BENCH_TRACE"):
+            traceback.print_exc()
+        return None
+
+
+def torch_runners(args, name, feed, kind, device):
+    ways = [w for w in args.torch if device == "cuda" or w == "eager"]
+    found = {}
+    for way in ways:
+        def build(way=way):
+            model, _ = make(name, args.tiny, "run")
+            return Torch(model, feed, device, kind, way, any(v.dim() == 4 for v in feed.values()))
+        runner = attempt(f"torch {way}", build)
+        if runner:
+            found[way] = runner
+    return found
+
+
+def reference_of(args, name, feed, device):
+    model, _ = make(name, args.tiny, "run")
+    runner = Torch(model, feed, device, "fp32", "eager", False)
+    return runner.results()
+
+
+def show_steps(args, ours, title):
+    print(f"--- {title}")
+    print(ours.program.explain())
+    if hasattr(ours.program, "profile"):
+        host = {k: v for k, v in ours.params.items()}
+        for line, ms in ours.program.profile(host):
+            print(f"{ms * 1e3:9.1f} us  {line}")
+
+
+def measure_case(args, name, batch, kind, device, references):
+    row = {"model": name, "batch": batch, "type": kind}
+    _, inputs = make(name, args.tiny, "run")
+    feed = make_inputs(inputs, batch)
+    if (name, batch) not in references:
+        references.clear()
+        references[name, batch] = reference_of(args, name, feed, device)
+    reference = references[name, batch]
+    stream = torch.cuda.current_stream().cuda_stream if device == "cuda" else 0
+    ours = attempt("ours", lambda: Ours(path_of(args, name, batch), feed, kind, stream, args.tune))
+    runners = {"ours": ours} if ours else {}
+    if ours:
+        row["compile_s"] = ours.compile_seconds
+        if args.trace_steps:
+            show_steps(args, ours, f"{name} b{batch} {kind}")
+    if not args.skip_torch:
+        runners.update(torch_runners(args, name, feed, kind, device))
+    row["errors"] = {}
+    for who, runner in list(runners.items()):
+        try:
+            runner()
+            runner.wait()
+            row["errors"][who] = difference(runner.results(), reference)
+        except Exception as problem:
+            print(f"  {who}: {str(problem).splitlines()[0][:300]}", flush=True)
+            del runners[who]
+            continue
+        if not row["errors"][who] <= LIMITS[kind]:
+            print(f"  {who}: relative RMS {row['errors'][who]:.2e} is above {LIMITS[kind]:.0e}", flush=True)
+    row["right"] = bool(row["errors"].get("ours", math.inf) <= LIMITS[kind])
+    ways = {who: r for who, r in runners.items() if who != "ours"}
+    if len(ways) > 1:
+        first = {who: min(time_group(r, runs_for(r, args.seconds / 4)) for _ in range(3)) for who, r in ways.items()}
+        row["torch_ways"] = first
+        best = min(first, key=first.get)
+        runners = {who: r for who, r in runners.items() if who in ("ours", best)}
+    row["times"] = measure(runners, args) if runners else {}
+    row["torch_best"] = next((who for who in row["times"] if who != "ours"), None)
+    if row["torch_best"] and "ours" in row["times"]:
+        row["ratio"] = row["times"][row["torch_best"]]["ms"] / row["times"]["ours"]["ms"]
+    return row
+
+
+# --- the table ---
+
+
+def show(row):
+    def cell(value, form):
+        return format(value, form) if value is not None else "-".rjust(int(form.split(".")[0]))
+    ours, best = row["times"].get("ours", {}), row["times"].get(row["torch_best"], {})
+    print(f"{row['model']:16} {row['batch']:4} {row['type']:5} {cell(ours.get('ms'), '9.3f')} {cell(ours.get('latency'), '9.3f')} "
+          f"{cell(best.get('ms'), '9.3f')} {cell(best.get('latency'), '9.3f')} {row['torch_best'] or '-':8} {cell(row.get('ratio'), '6.2f')} "
+          f"{cell(row['errors'].get('ours'), '8.1e')} {cell(row['errors'].get(row['torch_best']), '8.1e')} {cell(row.get('compile_s'), '7.2f')} "
+          f"{'' if row['right'] else 'WRONG'}", flush=True)
+
+
+def geometric_mean(values):
+    values = [v for v in values if v]
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else None
+
+
+def describe(device):
+    import migraphx
+    return {"device": torch.cuda.get_device_name() if device == "cuda" else platform.processor(), "torch": torch.__version__, "ours": migraphx.__version__,
+            "target": os.environ.get("MIGRAPHX_GPU_DEVICE", "cuda" if device == "cuda" else ""), "python": platform.python_version(), "time": time.strftime("%Y-%m-%d %H:%M:%S")}
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--models", nargs="*", default=list(MODELS), choices=list(MODELS), metavar="NAME", help=" ".join(MODELS))
+    parser.add_argument("--batches", nargs="*", type=int, help="instead of each model's own")
+    parser.add_argument("--types", nargs="*", default=["fp16", "fp32"], choices=list(LIMITS))
+    parser.add_argument("--groups", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=0.1, help="of a group")
+    parser.add_argument("--torch", nargs="*", default=["eager", "graph", "compile"], choices=["eager", "graph", "compile"])
+    parser.add_argument("--skip-torch", action="store_true", help="PyTorch gives the reference alone")
+    parser.add_argument("--trace-steps", action="store_true", help="print what the program consists of, and the time of each step")
+    parser.add_argument("--tune", action="store_true", help="compile with exhaustive_tune")
+    parser.add_argument("--folder", default=os.path.join("build", "bench-gpu"), help="of the .onnx files")
+    parser.add_argument("--jobs", type=int, default=max(1, min(8, (os.cpu_count() or 2) // 2)), help="processes that export")
+    parser.add_argument("--export-only", action="store_true")
+    parser.add_argument("--json", default="gpu.json")
+    parser.add_argument("--build", default="build", help="whose python/ is used if PYTHONPATH has none")
+    parser.add_argument("--tiny", action="store_true", help="small models, to try the script")
+    return parser.parse_args()
+
+
+def main():
+    args = parse_arguments()
+    sys.path.append(os.path.join(args.build, "python"))
+    cases = [(n, b) for n in args.models for b in (args.batches or MODELS[n][1])]
+    make_files(args, cases)
+    if args.export_only:
+        return 0
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
+    about, rows, references = describe(device), [], {}
+    print(", ".join(f"{k}: {v}" for k, v in about.items()))
+    print(f"{'model':16} {'b':>4} {'type':5} {'ours ms':>9} {'latency':>9} {'torch ms':>9} {'latency':>9} {'as':8} {'ratio':>6} {'error':>8} {'torch':>8} {'compile':>7}", flush=True)
+    stream = torch.cuda.Stream() if device == "cuda" else None
+    with torch.cuda.stream(stream):
+        for name, batch in cases:
+            if not os.path.exists(path_of(args, name, batch)):
+                continue
+            for kind in args.types:
+                row = attempt(f"{name} b{batch} {kind}", lambda: measure_case(args, name, batch, kind, device, references))  # noqa: B023
+                if not row:
+                    continue
+                rows.append(row)
+                show(row)
+                with open(args.json, "w", encoding="ascii") as f:
+                    json.dump({"about": about, "rows": rows}, f, indent=1)
+    for kind in args.types:
+        ratios = [r.get("ratio") for r in rows if r["type"] == kind]
+        print(f"geometric mean, {kind}: {geometric_mean(ratios) or 0:.3f} over PyTorch's best, lowest {min([r for r in ratios if r] or [0]):.3f}")
+    return 0 if rows and all(r["right"] for r in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

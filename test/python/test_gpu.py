@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""Memory of a card and runs on it, on MIGRAPHX_GPU_DEVICE or whatever OpenCL has; without any there is nothing to test."""
+import os
+
+os.environ.setdefault("MIGRAPHX_GPU_DEVICE", "opencl")
+
+import migraphx  # noqa: E402
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+
+
+def has_card():
+    try:
+        migraphx.gpu_sync()
+    except RuntimeError:
+        return False
+    return True
+
+
+pytestmark = pytest.mark.skipif(not has_card(), reason="no card")
+RNG = np.random.default_rng(7)
+FLOATS = {"type": "float_type", "lens": [5, 7]}
+
+
+def program(**options):
+    """tanh(x) w, compiled; and the same by numpy."""
+    p = migraphx.program()
+    m = p.get_main_module()
+    x = m.add_parameter("x", migraphx.shape(**FLOATS))
+    weights = RNG.standard_normal((7, 3)).astype(np.float32)
+    w = m.add_literal(weights)
+    m.add_return([m.add_instruction(migraphx.op("dot"), [m.add_instruction(migraphx.op("tanh"), [x]), w])])
+    p.compile(migraphx.get_target("gpu"), **options)
+    return p, lambda x: np.tanh(x) @ weights
+
+
+def values():
+    return RNG.standard_normal((5, 7)).astype(np.float32)
+
+
+def test_there_and_back():
+    for dtype in ("f4", "f2", "i8", "u1", "?"):
+        x = (RNG.standard_normal((3, 4, 5)) * 50).astype(dtype)
+        there = migraphx.to_gpu(x.transpose(2, 0, 1))
+        assert np.array_equal(np.array(migraphx.from_gpu(there)), x.transpose(2, 0, 1))
+    again = migraphx.to_gpu(there)  # of a card's memory too
+    assert again.data_ptr() != there.data_ptr() and np.array_equal(np.array(migraphx.from_gpu(again)), x.transpose(2, 0, 1))
+    assert np.array_equal(np.array(migraphx.to_gpu(x, host=True)), x)
+
+
+def test_the_host_does_not_look():
+    x = migraphx.to_gpu(values())
+    for look in (np.array, memoryview):
+        with pytest.raises(BufferError, match="from_gpu copies it"):
+            look(x)
+    for look in (repr, lambda a: a.tolist(), lambda a: a == a):
+        with pytest.raises(RuntimeError, match="which the host cannot read"):
+            look(x)
+
+
+def test_parameters_and_results_on_the_host():
+    p, formula = program()
+    x = values()
+    assert list(p.get_parameter_shapes()) == ["x"]
+    assert np.allclose(p.run({"x": x})[0], formula(x), atol=1e-5)
+
+
+def test_parameters_and_results_on_the_card():
+    p, formula = program(offload_copy=False)
+    shapes = p.get_parameter_shapes()
+    assert sorted(shapes) == ["main:#output_0", "x"] and shapes["main:#output_0"].lens() == [5, 3]
+    x, out = values(), migraphx.allocate_gpu(shapes["main:#output_0"])
+    results = p.run({"x": migraphx.to_gpu(x), "main:#output_0": out})
+    assert results[0].data_ptr() == out.data_ptr()
+    assert np.allclose(migraphx.from_gpu(results[0]), formula(x), atol=1e-5)
+
+
+def test_bare_addresses():
+    p, formula = program(offload_copy=False)
+    shapes = p.get_parameter_shapes()
+    x, out = values(), migraphx.allocate_gpu(shapes["main:#output_0"])
+    there = migraphx.to_gpu(x)
+    results = p.run({"x": migraphx.argument_from_pointer(shapes["x"], there.data_ptr()),
+                     "main:#output_0": migraphx.gpudata_to_argument(shapes["main:#output_0"], out.data_ptr())})
+    assert np.allclose(migraphx.from_gpu(results[0]), formula(x), atol=1e-5)
+    lent = migraphx.argument_from_pointer(shapes["main:#output_0"], out.data_ptr())
+    assert np.allclose(migraphx.from_gpu(lent), formula(x), atol=1e-5)
+
+
+def test_runs_that_are_not_waited_for():
+    p, formula = program(offload_copy=False)
+    shape = p.get_parameter_shapes()["main:#output_0"]
+    inputs = [values() for _ in range(20)]
+    outs = [migraphx.allocate_gpu(shape) for _ in inputs]
+    there = [migraphx.to_gpu(x) for x in inputs]
+    for x, out in zip(there, outs):
+        p.run_async({"x": x, "main:#output_0": out}, 0, "ihipStream_t")
+    migraphx.gpu_sync()
+    for x, out in zip(inputs, outs):
+        assert np.allclose(migraphx.from_gpu(out), formula(x), atol=1e-5)
+
+
+def test_wrong_sides_are_named():
+    p, _ = program(offload_copy=False)
+    out = migraphx.allocate_gpu(p.get_parameter_shapes()["main:#output_0"])
+    with pytest.raises(RuntimeError, match="parameter x lies in memory of the host, not of"):
+        p.run({"x": values(), "main:#output_0": out})
+    with pytest.raises(RuntimeError, match="Parameter not found: main:#output_0"):
+        p.run({"x": migraphx.to_gpu(values())})
+    p, _ = program()
+    with pytest.raises(RuntimeError, match="parameter x lies in memory of .*, not of the host"):
+        p.run({"x": migraphx.to_gpu(values())})
+
+
+def test_results_outlive_their_program():
+    p, formula = program(offload_copy=False)
+    x, out = values(), migraphx.allocate_gpu(p.get_parameter_shapes()["main:#output_0"])
+    results = p.run_async({"x": migraphx.to_gpu(x), "main:#output_0": out}, 0, "ihipStream_t")
+    del p, out
+    assert np.allclose(migraphx.from_gpu(results[0]), formula(x), atol=1e-5)
+
+
+def test_card_numbers():
+    p = migraphx.program()
+    m = p.get_main_module()
+    m.add_return([m.add_parameter("x", migraphx.shape(**FLOATS))])
+    with pytest.raises(RuntimeError, match="there is no number 77"):
+        p.compile("gpu", device_id=77)
+    with pytest.raises(RuntimeError, match="there is no device 1"):
+        p.compile("cpu", device_id=1)
