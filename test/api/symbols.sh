@@ -15,7 +15,8 @@ diff "$work/declared" "$work/exported" || { echo "< declared but not exported; >
 here=$(dirname "$0")
 {
     cat "$here/functions.inc" "$here/extensions.inc" | sed -nE 's/^ROW\(([a-z0-9_]+),.*/migraphx_\1/p'
-    echo migraphx_last_error                           # these two take nothing that could be NULL
+    echo migraphx_last_error                           # these take nothing that must not be NULL
+    echo migraphx_device_wait
     echo migraphx_test_private_disable_exception_catch
 } | LC_ALL=C sort > "$work/listed"
 diff "$work/declared" "$work/listed" || { echo "< declared but not listed; > listed but not declared"; exit 1; }
