@@ -22,52 +22,6 @@ const char *target_name(const struct options *o)
     return "ref";
 }
 
-static bool quantize_int8(const struct options *o, migraphx_program_t program)
-{
-    migraphx_quantize_int8_options_t options = NULL;
-    migraphx_program_parameters_t data = NULL;
-    migraphx_target_t target = NULL;
-    const bool good = OK(migraphx_target_create(&target, target_name(o))) &&
-                      OK(migraphx_quantize_int8_options_create(&options)) &&
-                      make_inputs(o, program, &data) &&
-                      OK(migraphx_quantize_int8_options_add_calibration_data(options, data)) &&
-                      OK(migraphx_quantize_int8(program, target, options));
-    migraphx_program_parameters_destroy(data);
-    migraphx_quantize_int8_options_destroy(options);
-    migraphx_target_destroy(target);
-    return good;
-}
-
-static bool quantize_fp8(const struct options *o, migraphx_program_t program)
-{
-    migraphx_quantize_fp8_options_t options = NULL;
-    migraphx_program_parameters_t data = NULL;
-    migraphx_target_t target = NULL;
-    const bool good = OK(migraphx_target_create(&target, target_name(o))) &&
-                      OK(migraphx_quantize_fp8_options_create(&options)) &&
-                      make_inputs(o, program, &data) &&
-                      OK(migraphx_quantize_fp8_options_add_calibration_data(options, data)) &&
-                      OK(migraphx_quantize_fp8(program, target, options));
-    migraphx_program_parameters_destroy(data);
-    migraphx_quantize_fp8_options_destroy(options);
-    migraphx_target_destroy(target);
-    return good;
-}
-
-static bool quantize_int4(void)
-{
-    log_error("--int4-weights: quantization of weights to 4 bits is not built in");
-    return false;
-}
-
-bool quantize_model(const struct options *o, migraphx_program_t program)
-{
-    return (!o->fp16 || OK(migraphx_quantize_fp16(program))) &&
-           (!o->bf16 || OK(migraphx_quantize_bf16(program))) &&
-           (!o->int8 || quantize_int8(o, program)) && (!o->fp8 || quantize_fp8(o, program)) &&
-           (!o->int4 || quantize_int4());
-}
-
 // The driver's inputs lie on the host; a program for a card fetches them itself.
 static bool copies(const struct options *o, const char *target)
 {

@@ -61,6 +61,10 @@ struct options {
     struct words fill0, fill1, load_arg, expect;
     const char *target;
     bool offload_copy, no_fast_math, exhaustive, fp16, bf16, int8, fp8, int4, explain;
+    struct words calibration;
+    const char *method, *percentile, *ranges, *save_ranges, *budget, *metric, *check;
+    bool asymmetric, per_tensor, correct_bias, smooth;
+    int int4_block;
     int threads;
     const char *isa, *tuning_cache, *tuning_seconds;
     bool tuning_strict;
@@ -131,6 +135,15 @@ bool builtin_model(const char *name, migraphx_program_t *out);
 // Optimizes, applies passes, trims: what every verb does after loading.
 bool prepare_model(const struct options *o, migraphx_program_t program);
 bool quantize_model(const struct options *o, migraphx_program_t program);
+// Options of quantization as the flags say, samples included; int8 or fp8.
+bool make_quantize_options(const struct options *o, migraphx_program_t program, bool fp8,
+                           migraphx_quantize_options_t *out);
+// By those options; *ranges gets what was done (migraphx_string_destroy), and --save-ranges too.
+bool quantize_products(const struct options *o, migraphx_program_t program, bool fp8,
+                       char **ranges);
+// Samples of folders and files; docs/precision.md says which. Calls `add` with each, in order.
+bool read_samples(const struct options *o, migraphx_program_t program,
+                  bool (*add)(void *data, migraphx_program_parameters_t sample), void *data);
 const char *target_name(const struct options *o);
 bool compile_model(const struct options *o, migraphx_program_t program, const char *target,
                    bool compute_double);
@@ -157,10 +170,15 @@ double now_ms(void); // of a steady clock
 
 // By suffix: .npy, .npz (the array `name`, or the first), .pb (TensorProto), else a saved argument.
 bool load_tensor(const char *path, const char *name, migraphx_argument_t *out);
+// Calls `each` for every array of a .npz.
+bool load_tensors(const char *path,
+                  bool (*each)(void *data, const char *name, migraphx_argument_t tensor),
+                  void *data);
 // The name in a TensorProto; false if it has none.
 bool tensor_file_name(const char *path, char *name, size_t room);
 // A whole file, to be freed; NULL when it cannot be read.
 char *read_whole(const char *path, size_t *size);
+bool ends_with(const char *text, const char *suffix);
 
 // --- long work (work.c) ---
 

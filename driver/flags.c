@@ -111,6 +111,18 @@ const struct flag compile_flags[] = {
     SET("--int8", NULL, int8, "quantize to 8-bit integers"),
     SET("--fp8", NULL, fp8, "quantize to 8-bit floats"),
     SET("--int4-weights", NULL, int4, "quantize weights to 4-bit integers"),
+    INT("--int4-block", NULL, int4_block, 1, "weights of one scale [32]"),
+    WORDS("--calibration", NULL, calibration, "<path> ...", "samples for --int8 and --fp8: folders, .npz, .npy, .pb"),
+    WORD("--calibration-method", NULL, method, "<name>", "max, percentile, entropy, error [max]"),
+    REAL("--percentile", NULL, percentile, "of a hundred values, how many percentile keeps [99.99]"),
+    SET("--asymmetric", NULL, asymmetric, "activations of int8 get a zero point"),
+    SET("--per-tensor", NULL, per_tensor, "one scale for all weights of a product"),
+    SET("--smooth", NULL, smooth, "move outliers of activations into the weights"),
+    SET("--correct-bias", NULL, correct_bias, "take the mean error of weights off results"),
+    WORD("--ranges", NULL, ranges, "<file>", "quantize by ranges found before"),
+    WORD("--save-ranges", NULL, save_ranges, "<file>", "write the ranges found"),
+    REAL("--budget", NULL, budget, "quantize only as much as this error allows"),
+    WORD("--metric", NULL, metric, "<name>", "of the budget: relative, top [relative]"),
     END};
 
 const struct flag json_flags[] = {

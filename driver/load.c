@@ -274,7 +274,7 @@ static bool load_text(const struct options *o, migraphx_program_t *out)
     return good;
 }
 
-static bool ends_with(const char *text, const char *suffix)
+bool ends_with(const char *text, const char *suffix)
 {
     const size_t n = strlen(text), m = strlen(suffix);
     return n >= m && strcmp(text + n - m, suffix) == 0;

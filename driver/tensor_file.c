@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tensors out of files that others write: numpy's .npy and .npz, ONNX's TensorProto (.pb), and
-// saved arguments.
+// Tensors out of files that others write: numpy's .npy and .npz, compressed or not, ONNX's
+// TensorProto (.pb), and saved arguments.
 //
 // A file is data from a stranger: every size is checked against the file before it is used, and
 // shapes by the engine.
@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "driver.h"
+#include "inflate.h"
 
 struct bytes {
     const uint8_t *at;
@@ -102,7 +103,7 @@ static bool load_npy(const char *path, struct bytes b, migraphx_argument_t *out)
                 out);
 }
 
-// --- .npz: a zip archive whose entries numpy.savez does not compress ---
+// --- .npz: a zip archive, whose directory is at its end ---
 
 static uint32_t number(const uint8_t *at, int width)
 {
@@ -112,31 +113,110 @@ static uint32_t number(const uint8_t *at, int width)
     return n;
 }
 
-// The entry of this name (without .npy); without a name the first one.
+struct entry {
+    char name[256]; // without .npy
+    bool packed;
+    struct bytes content;
+    size_t size; // unpacked
+};
+
+// The entry of the directory at *at, and *at behind it. False if its bytes are not all there.
+static bool next_entry(struct bytes file, size_t *at, struct entry *e)
+{
+    const uint8_t *h = file.at + *at;
+    if (*at > file.size || file.size - *at < 46 || number(h, 4) != 0x02014b50)
+        return false;
+    const size_t name = number(h + 28, 2), skip = number(h + 30, 2) + number(h + 32, 2);
+    const size_t size = number(h + 20, 4), local = number(h + 42, 4);
+    const uint32_t method = number(h + 10, 2);
+    if (file.size - *at - 46 < name + skip || name >= sizeof e->name || local > file.size ||
+        file.size - local < 30 || (method != 0 && method != 8))
+        return false;
+    const uint8_t *l = file.at + local;
+    const size_t begin = 30 + (size_t)number(l + 26, 2) + number(l + 28, 2);
+    if (number(l, 4) != 0x04034b50 || begin > file.size - local || size > file.size - local - begin)
+        return false;
+    memcpy(e->name, h + 46, name);
+    e->name[name > 4 && memcmp(h + 46 + name - 4, ".npy", 4) == 0 ? name - 4 : name] = '\0';
+    e->packed = method == 8;
+    e->content = (struct bytes){l + begin, size};
+    e->size = number(h + 24, 4);
+    *at += 46 + name + skip;
+    return true;
+}
+
+// Where the directory is, and how many entries it has; by the record at the end of the file.
+static bool find_directory(struct bytes file, size_t *at, uint32_t *count)
+{
+    enum { RECORD = 22, COMMENT = 65536 };
+    for (size_t back = RECORD; back <= file.size && back < RECORD + COMMENT; back++) {
+        const uint8_t *end = file.at + file.size - back;
+        if (number(end, 4) != 0x06054b50)
+            continue;
+        *count = number(end + 10, 2);
+        *at = number(end + 16, 4);
+        return true;
+    }
+    return false;
+}
+
+static bool load_entry(const char *path, const struct entry *e, migraphx_argument_t *out)
+{
+    enum { MOST = 1040 }; // nothing unpacks to more times its size
+    if (!e->packed)
+        return load_npy(path, e->content, out);
+    uint8_t *bytes = e->size / MOST <= e->content.size ? malloc(e->size + 1) : NULL;
+    if (!bytes || !inflate(e->content.at, e->content.size, bytes, e->size)) {
+        free(bytes);
+        return damaged(path, "its compressed bytes are damaged");
+    }
+    const bool good = load_npy(path, (struct bytes){bytes, e->size}, out);
+    free(bytes);
+    return good;
+}
+
+typedef bool (*tensor_reader)(void *data, const char *name, migraphx_argument_t tensor);
+
+static bool each_entry(const char *path, struct bytes file, tensor_reader each, void *data)
+{
+    size_t at = 0;
+    uint32_t count = 0;
+    struct entry e;
+    if (!find_directory(file, &at, &count))
+        return damaged(path, "is no .npz file");
+    for (uint32_t i = 0; i < count; i++) {
+        migraphx_argument_t tensor = NULL;
+        if (!next_entry(file, &at, &e))
+            return damaged(path, "is cut off, or packed in a way that is not read here");
+        const bool good = load_entry(path, &e, &tensor) && each(data, e.name, tensor);
+        migraphx_argument_destroy(tensor);
+        if (!good)
+            return false;
+    }
+    return true;
+}
+
+struct wanted {
+    const char *name; // NULL: the first
+    migraphx_argument_t tensor;
+};
+
+static bool keep_wanted(void *data, const char *name, migraphx_argument_t tensor)
+{
+    struct wanted *w = data;
+    if (w->tensor || (w->name && strcmp(w->name, name) != 0))
+        return true;
+    return OK(migraphx_argument_share(&w->tensor, tensor));
+}
+
 static bool load_npz(const char *path, struct bytes b, const char *name, migraphx_argument_t *out)
 {
-    for (size_t at = 0; b.size - at >= 30 && number(b.at + at, 4) == 0x04034b50;) {
-        const uint8_t *h = b.at + at;
-        const size_t name_size = number(h + 26, 2), extra = number(h + 28, 2);
-        size_t size = number(h + 18, 4);
-        if (b.size - at - 30 < name_size + extra)
-            return damaged(path, "is cut off");
-        if (size == 0xffffffff && extra >= 20) // sizes of 8 bytes are in the extra field
-            size = number(h + 30 + name_size + 12, 4);
-        const size_t begin = at + 30 + name_size + extra;
-        if (size > b.size - begin)
-            return damaged(path, "is cut off");
-        const char *entry = (const char *)h + 30;
-        const bool wanted =
-            !name || (name_size == strlen(name) + 4 && strncmp(entry, name, strlen(name)) == 0);
-        if (wanted && number(h + 8, 2) != 0)
-            return damaged(path, "is compressed; numpy.savez writes what is read here");
-        if (wanted)
-            return load_npy(path, (struct bytes){b.at + begin, size}, out);
-        at = begin + size;
-    }
-    log_error("%s: has no array '%s'", path, name ? name : "");
-    return false;
+    struct wanted w = {name, NULL};
+    const bool good = each_entry(path, b, keep_wanted, &w);
+    *out = w.tensor;
+    if (good && !w.tensor)
+        log_error("%s: has no array '%s'", path, name ? name : "");
+    return good && w.tensor;
 }
 
 // --- TensorProto ---
@@ -296,5 +376,15 @@ bool load_tensor(const char *path, const char *name, migraphx_argument_t *out)
         migraphx_argument_destroy(*out);
         *out = NULL;
     }
+    return good;
+}
+
+bool load_tensors(const char *path, tensor_reader each, void *data)
+{
+    size_t size;
+    char *text = read_whole(path, &size);
+    const bool good = text ? each_entry(path, (struct bytes){(uint8_t *)text, size}, each, data)
+                           : damaged(path, "cannot be read");
+    free(text);
     return good;
 }

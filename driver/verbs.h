@@ -5,7 +5,7 @@
 #include "driver.h"
 
 extern const struct verb verb_read, verb_compile, verb_run, verb_time, verb_perf, verb_verify,
-    verb_plan, verb_diff, verb_params, verb_roctx, verb_op, verb_onnx, verb_tf;
+    verb_plan, verb_quantize, verb_diff, verb_params, verb_roctx, verb_op, verb_onnx, verb_tf;
 extern const struct verb *const driver_verbs[]; // up to NULL
 const struct verb *find_verb(const char *name); // or NULL
 

@@ -149,13 +149,17 @@ static PyObject *quantize_int8(PyObject *unused, PyObject *args, PyObject *kwarg
         !(target = py_to_target(target)))
         return NULL;
     migraphx_quantize_int8_options_t options = NULL;
+    migraphx_status status;
     PyObject *result = NULL;
     if (!OK(migraphx_quantize_int8_options_create(&options)))
         py_fail();
     else if (add_int8_names(ins_names, options) == 0 &&
-             each_sample(program, calibration, options, add_int8) == 0)
-        result = none_or_error(migraphx_quantize_int8(
-            changing(program), ((struct py_target *)target)->handle, options));
+             each_sample(program, calibration, options, add_int8) == 0) {
+        const migraphx_program_t handle = changing(program);
+        PY_WORK(status,
+                migraphx_quantize_int8(handle, ((struct py_target *)target)->handle, options));
+        result = none_or_error(status);
+    }
     migraphx_quantize_int8_options_destroy(options);
     Py_DECREF(target);
     return result;
@@ -171,15 +175,159 @@ static PyObject *quantize_fp8(PyObject *unused, PyObject *args, PyObject *kwargs
         !(target = py_to_target(target)))
         return NULL;
     migraphx_quantize_fp8_options_t options = NULL;
+    migraphx_status status;
     PyObject *result = NULL;
     if (!OK(migraphx_quantize_fp8_options_create(&options)))
         py_fail();
-    else if (each_sample(program, calibration, options, add_fp8) == 0)
-        result = none_or_error(migraphx_quantize_fp8(
-            changing(program), ((struct py_target *)target)->handle, options));
+    else if (each_sample(program, calibration, options, add_fp8) == 0) {
+        const migraphx_program_t handle = changing(program);
+        PY_WORK(status,
+                migraphx_quantize_fp8(handle, ((struct py_target *)target)->handle, options));
+        result = none_or_error(status);
+    }
     migraphx_quantize_fp8_options_destroy(options);
     Py_DECREF(target);
     return result;
+}
+
+// --- everything that can be chosen ---
+
+static migraphx_status add_any(void *options, migraphx_program_parameters_t data)
+{
+    return migraphx_quantize_options_add_calibration_data(options, data);
+}
+
+struct choices {
+    PyObject *type, *ins_names, *ranges;
+    const char *method, *metric;
+    double percentile;
+    PyObject *budget;
+    int asymmetric, per_tensor, correct_bias, smooth;
+};
+
+static bool add_any_names(PyObject *iterable, migraphx_quantize_options_t options)
+{
+    PyObject *list = iterable ? PySequence_List(iterable) : PyList_New(0);
+    const Py_ssize_t count = list ? PyList_Size(list) : -1;
+    bool good = count >= 0;
+    for (Py_ssize_t i = 0; good && i < count; i++) {
+        PyObject *bytes = PyUnicode_AsUTF8String(PyList_GetItem(list, i));
+        good = bytes && OK(migraphx_quantize_options_add_op_name(options, PyBytes_AsString(bytes)));
+        Py_XDECREF(bytes);
+    }
+    Py_XDECREF(list);
+    return good;
+}
+
+static bool set_type(PyObject *name, migraphx_quantize_options_t options)
+{
+    PyObject *bytes = name ? PyUnicode_AsUTF8String(name) : NULL;
+    migraphx_shape_datatype_t type;
+    const bool good = !name || (bytes && OK(migraphx_type_find(&type, PyBytes_AsString(bytes))) &&
+                                OK(migraphx_quantize_options_set_type(options, type)));
+    Py_XDECREF(bytes);
+    return good;
+}
+
+static bool set_ranges(PyObject *text, migraphx_quantize_options_t options)
+{
+    PyObject *bytes = text && text != Py_None ? PyUnicode_AsUTF8String(text) : NULL;
+    const bool good =
+        !text || text == Py_None ||
+        (bytes && OK(migraphx_quantize_options_set_ranges(options, PyBytes_AsString(bytes),
+                                                          (size_t)PyBytes_Size(bytes))));
+    Py_XDECREF(bytes);
+    return good;
+}
+
+static bool set_budget(const struct choices *c, migraphx_quantize_options_t options)
+{
+    const double budget = c->budget && c->budget != Py_None ? PyFloat_AsDouble(c->budget) : -1;
+    return !PyErr_Occurred() &&
+           OK(migraphx_quantize_options_set_budget(options, c->metric, budget));
+}
+
+static bool set_choices(const struct choices *c, migraphx_quantize_options_t options)
+{
+    return set_type(c->type, options) && set_ranges(c->ranges, options) && set_budget(c, options) &&
+           OK(migraphx_quantize_options_set_method(options, c->method)) &&
+           OK(migraphx_quantize_options_set_percentile(options, c->percentile)) &&
+           OK(migraphx_quantize_options_set_asymmetric(options, c->asymmetric)) &&
+           OK(migraphx_quantize_options_set_per_tensor(options, c->per_tensor)) &&
+           OK(migraphx_quantize_options_set_correct_bias(options, c->correct_bias)) &&
+           OK(migraphx_quantize_options_set_smooth(options, c->smooth)) &&
+           add_any_names(c->ins_names, options);
+}
+
+static PyObject *taken_text(char *text)
+{
+    PyObject *result = PyUnicode_FromString(text);
+    migraphx_string_destroy(text);
+    return result;
+}
+
+static PyObject *quantize(PyObject *unused, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"prog",       "t",          "calibration", "type",
+                            "method",     "budget",     "metric",      "ranges",
+                            "percentile", "asymmetric", "smooth",      "correct_bias",
+                            "per_tensor", "ins_names",  NULL};
+    struct choices c = {.method = "max", .metric = "relative", .percentile = 99.99};
+    PyObject *program, *target, *calibration = NULL, *result = NULL;
+    migraphx_status status = migraphx_status_unknown_error;
+    (void)unused;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|OOsOsOdppppO:quantize", names, py.program,
+                                     &program, &target, &calibration, &c.type, &c.method, &c.budget,
+                                     &c.metric, &c.ranges, &c.percentile, &c.asymmetric, &c.smooth,
+                                     &c.correct_bias, &c.per_tensor, &c.ins_names) ||
+        !(target = py_to_target(target)))
+        return NULL;
+    migraphx_quantize_options_t options = NULL;
+    char *text = NULL;
+    const bool set = OK(migraphx_quantize_options_create(&options)) && set_choices(&c, options);
+    if (set && each_sample(program, calibration, options, add_any) == 0) {
+        const migraphx_program_t handle = changing(program);
+        PY_WORK(status,
+                migraphx_quantize(&text, handle, ((struct py_target *)target)->handle, options));
+    }
+    if (OK(status))
+        result = taken_text(text);
+    else if (!PyErr_Occurred())
+        py_fail();
+    migraphx_quantize_options_destroy(options);
+    Py_DECREF(target);
+    return result;
+}
+
+static PyObject *quantize_int4_weights(PyObject *unused, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"prog", "block", "symmetric", NULL};
+    PyObject *program;
+    Py_ssize_t block = 32;
+    int symmetric = 0;
+    (void)unused;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|np:quantize_int4_weights", names, py.program,
+                                     &program, &block, &symmetric))
+        return NULL;
+    if (block < 0) {
+        PyErr_SetString(PyExc_ValueError, "quantize_int4_weights: block is negative");
+        return NULL;
+    }
+    return none_or_error(
+        migraphx_quantize_int4_weights(changing(program), (size_t)block, symmetric));
+}
+
+static PyObject *quantization(PyObject *unused, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"prog", NULL};
+    PyObject *program;
+    char *text;
+    (void)unused;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!:quantization", names, py.program, &program))
+        return NULL;
+    if (!OK(migraphx_program_quantization(&text, program_of(program))))
+        return py_fail();
+    return taken_text(text);
 }
 
 static PyObject *autocast_fp8(PyObject *unused, PyObject *args, PyObject *kwargs)
@@ -206,6 +354,17 @@ PyMethodDef py_quantize_functions[] = {
     {"quantize_fp8", WITH_KEYWORDS(quantize_fp8),
      "quantize_fp8($module, /, prog, t, calibration=[])\n--\n\n"
      "Makes products compute in an 8-bit float; `calibration` as with quantize_int8."},
+    {"quantize", WITH_KEYWORDS(quantize),
+     "quantize($module, /, prog, t, calibration=[], type='int8', method='max', budget=None,"
+     " metric='relative', ranges=None, percentile=99.99, asymmetric=False, smooth=False,"
+     " correct_bias=False, per_tensor=False, ins_names=[])\n--\n\n"
+     "quantize_int8 with everything that can be chosen; gives the ranges as text."},
+    {"quantize_int4_weights", WITH_KEYWORDS(quantize_int4_weights),
+     "quantize_int4_weights($module, /, prog, block=32, symmetric=False)\n--\n\n"
+     "Makes weights 4-bit integers, with a scale for every block."},
+    {"quantization", WITH_KEYWORDS(quantization),
+     "quantization($module, /, prog)\n--\n\n"
+     "The ranges that quantize left in the program, as text."},
     {"autocast_fp8", WITH_KEYWORDS(autocast_fp8),
      "autocast_fp8($module, /, prog)\n--\n\n"
      "Gives a program of fp8 parameters and results float ones."},

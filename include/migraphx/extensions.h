@@ -388,6 +388,82 @@ migraphx_cancellation_attach(migraphx_cancellation_t cancellation);
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_cancellation_detach(migraphx_cancellation_t cancellation);
 
+// --- quantization by calibration ---
+
+// quantize_int8 and quantize_fp8 with everything that can be chosen, before compilation. Programs
+// run on the samples on the target; docs/precision.md says what the choices mean.
+typedef struct migraphx_quantize_options *migraphx_quantize_options_t;
+typedef const struct migraphx_quantize_options *const_migraphx_quantize_options_t;
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_quantize_options_create(migraphx_quantize_options_t *out);
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_quantize_options_destroy(migraphx_quantize_options_t quantize_options);
+MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_options_assign_to(
+    migraphx_quantize_options_t output, const_migraphx_quantize_options_t input);
+// int8 (the default) or an fp8 type.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_options_set_type(
+    migraphx_quantize_options_t quantize_options, migraphx_shape_datatype_t type);
+// How ranges follow from what was seen: "max" (the default), "percentile", "entropy", "error".
+MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_options_set_method(
+    migraphx_quantize_options_t quantize_options, const char *name);
+// How many of a hundred values lie within the range of method "percentile" [99.99].
+MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_options_set_percentile(
+    migraphx_quantize_options_t quantize_options, double value);
+// Activations become uint8 with a zero point instead of int8.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_quantize_options_set_asymmetric(migraphx_quantize_options_t quantize_options, bool value);
+// One scale for all weights of a product instead of one per channel of its result.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_quantize_options_set_per_tensor(migraphx_quantize_options_t quantize_options, bool value);
+// Takes the mean error of rounded weights off the results.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_options_set_correct_bias(
+    migraphx_quantize_options_t quantize_options, bool value);
+// Moves outliers of activations into the weights where that leaves less noise.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_quantize_options_set_smooth(migraphx_quantize_options_t quantize_options, bool value);
+// "dot" or "convolution"; none: both.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_options_add_op_name(
+    migraphx_quantize_options_t quantize_options, const char *name);
+// One sample: a value of every parameter, kept by reference as with int8 options.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_options_add_calibration_data(
+    migraphx_quantize_options_t quantize_options, migraphx_program_parameters_t data);
+// The error one accepts on the samples, and of what kind: "relative" (norm of the difference of a
+// result by its norm) or "top" (how many rows have their largest element elsewhere). What does not
+// fit stays wide. A negative value is no budget.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_options_set_budget(
+    migraphx_quantize_options_t quantize_options, const char *metric, double value);
+// Ranges that were found before, as text (size 0: none). Nothing is calibrated then; the settings
+// of type, activations and weights are those of the text.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_options_set_ranges(
+    migraphx_quantize_options_t quantize_options, const char *text, size_t size);
+// Told what is being done and how far it is.
+typedef void (*migraphx_quantize_callback_t)(void *data, const char *what, size_t done,
+                                             size_t total);
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_quantize_options_set_progress(migraphx_quantize_options_t quantize_options,
+                                       migraphx_quantize_callback_t callback, void *data);
+// Quantizes the program. *ranges, which may be NULL, gets what was done as text that set_ranges
+// takes; the program keeps it too, as comments.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize(char **ranges, migraphx_program_t program,
+                                                    migraphx_target_t target,
+                                                    const_migraphx_quantize_options_t options);
+// The ranges that a program keeps.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_program_quantization(char **out,
+                                                                const_migraphx_program_t program);
+// Ranges as a table for people: what each product costs and gains, and why it stayed wide.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_quantization_table(char **out, const char *ranges,
+                                                              size_t size);
+// How far the results of two programs, neither compiled, lie apart on the samples of the options:
+// both kinds of error of set_budget.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_quantization_error(double *relative, double *top, const_migraphx_program_t program,
+                            const_migraphx_program_t quantized, migraphx_target_t target,
+                            const_migraphx_quantize_options_t options);
+// The weights of dot and convolution in 4 bits, with a scale per `block` of them along what is
+// summed (0: one per channel of the result) and, unless `symmetric`, a zero point.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_int4_weights(migraphx_program_t program,
+                                                                 size_t block, bool symmetric);
+
 // --- options ---
 
 // 0: as many as the process may use.

@@ -3,41 +3,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/api.h"
-#include "quant/quant.h"
-
-// A growing set of names and a list of calibration samples, as all three option types need them.
-struct names {
-    char **items;
-    size_t count;
-};
-
-struct samples {
-    migraphx_program_parameters_t *items;
-    size_t count;
-};
+#include "api/quantize.h"
 
 struct migraphx_quantize_op_names {
-    struct names names;
+    struct mgx_api_names names;
 };
 
 struct migraphx_quantize_int8_options {
-    struct names names;
-    struct samples samples;
+    struct mgx_api_names names;
+    struct mgx_api_samples samples;
 };
 
 struct migraphx_quantize_fp8_options {
-    struct samples samples;
+    struct mgx_api_samples samples;
 };
 
-static void names_fini(struct names *n)
+void mgx_api_names_fini(struct mgx_api_names *n)
 {
     for (size_t i = 0; i < n->count; i++)
         free(n->items[i]);
     free(n->items);
 }
 
-static enum mgx_status names_add(struct names *n, const char *name, struct mgx_diag *diag)
+enum mgx_status mgx_api_names_add(struct mgx_api_names *n, const char *name, struct mgx_diag *diag)
 {
     for (size_t i = 0; i < n->count; i++)
         if (strcmp(n->items[i], name) == 0)
@@ -53,22 +41,24 @@ static enum mgx_status names_add(struct names *n, const char *name, struct mgx_d
     return MGX_OK;
 }
 
-static enum mgx_status names_copy(struct names *out, const struct names *in, struct mgx_diag *diag)
+enum mgx_status mgx_api_names_copy(struct mgx_api_names *out, const struct mgx_api_names *in,
+                                   struct mgx_diag *diag)
 {
-    *out = (struct names){0};
+    *out = (struct mgx_api_names){0};
     for (size_t i = 0; i < in->count; i++)
-        TRY(names_add(out, in->items[i], diag));
+        TRY(mgx_api_names_add(out, in->items[i], diag));
     return MGX_OK;
 }
 
-static void samples_fini(struct samples *s)
+void mgx_api_samples_fini(struct mgx_api_samples *s)
 {
     for (size_t i = 0; i < s->count; i++)
         migraphx_program_parameters_destroy(s->items[i]);
     free(s->items);
 }
 
-static migraphx_status samples_add(struct samples *s, const_migraphx_program_parameters_t data)
+migraphx_status mgx_api_samples_add(struct mgx_api_samples *s,
+                                    const_migraphx_program_parameters_t data)
 {
     API_DIAG(diag);
     migraphx_program_parameters_t *items = reallocarray(s->items, s->count + 1, sizeof *items);
@@ -86,12 +76,12 @@ static migraphx_status samples_add(struct samples *s, const_migraphx_program_par
     return status;
 }
 
-static enum mgx_status samples_copy(struct samples *out, const struct samples *in,
-                                    struct mgx_diag *diag)
+enum mgx_status mgx_api_samples_copy(struct mgx_api_samples *out, const struct mgx_api_samples *in,
+                                     struct mgx_diag *diag)
 {
-    *out = (struct samples){0};
+    *out = (struct mgx_api_samples){0};
     for (size_t i = 0; i < in->count; i++)
-        if (samples_add(out, in->items[i]) != migraphx_status_success)
+        if (mgx_api_samples_add(out, in->items[i]) != migraphx_status_success)
             return mgx_fail_memory(diag);
     return MGX_OK;
 }
@@ -100,14 +90,14 @@ static enum mgx_status samples_copy(struct samples *out, const struct samples *i
 
 static void quantize_op_names_fini(struct migraphx_quantize_op_names *n)
 {
-    names_fini(&n->names);
+    mgx_api_names_fini(&n->names);
 }
 
 static enum mgx_status quantize_op_names_copy(struct migraphx_quantize_op_names *out,
                                               const struct migraphx_quantize_op_names *in,
                                               struct mgx_diag *diag)
 {
-    const enum mgx_status status = names_copy(&out->names, &in->names, diag);
+    const enum mgx_status status = mgx_api_names_copy(&out->names, &in->names, diag);
     if (status != MGX_OK)
         quantize_op_names_fini(out);
     return status;
@@ -117,17 +107,17 @@ API_HANDLE(quantize_op_names)
 
 static void quantize_int8_options_fini(struct migraphx_quantize_int8_options *o)
 {
-    names_fini(&o->names);
-    samples_fini(&o->samples);
+    mgx_api_names_fini(&o->names);
+    mgx_api_samples_fini(&o->samples);
 }
 
 static enum mgx_status quantize_int8_options_copy(struct migraphx_quantize_int8_options *out,
                                                   const struct migraphx_quantize_int8_options *in,
                                                   struct mgx_diag *diag)
 {
-    enum mgx_status status = names_copy(&out->names, &in->names, diag);
+    enum mgx_status status = mgx_api_names_copy(&out->names, &in->names, diag);
     if (status == MGX_OK)
-        status = samples_copy(&out->samples, &in->samples, diag);
+        status = mgx_api_samples_copy(&out->samples, &in->samples, diag);
     if (status != MGX_OK)
         quantize_int8_options_fini(out);
     return status;
@@ -137,14 +127,14 @@ API_HANDLE(quantize_int8_options)
 
 static void quantize_fp8_options_fini(struct migraphx_quantize_fp8_options *o)
 {
-    samples_fini(&o->samples);
+    mgx_api_samples_fini(&o->samples);
 }
 
 static enum mgx_status quantize_fp8_options_copy(struct migraphx_quantize_fp8_options *out,
                                                  const struct migraphx_quantize_fp8_options *in,
                                                  struct mgx_diag *diag)
 {
-    const enum mgx_status status = samples_copy(&out->samples, &in->samples, diag);
+    const enum mgx_status status = mgx_api_samples_copy(&out->samples, &in->samples, diag);
     if (status != MGX_OK)
         quantize_fp8_options_fini(out);
     return status;
@@ -173,7 +163,7 @@ migraphx_status migraphx_quantize_op_names_add(migraphx_quantize_op_names_t quan
     API_NEED(quantize_op_names);
     API_NEED(name);
     API_DIAG(diag);
-    return mgx_api_leave(names_add(&quantize_op_names->names, name, &diag), &diag);
+    return mgx_api_leave(mgx_api_names_add(&quantize_op_names->names, name, &diag), &diag);
 }
 
 migraphx_status
@@ -183,7 +173,7 @@ migraphx_quantize_int8_options_add_op_name(migraphx_quantize_int8_options_t quan
     API_NEED(quantize_int8_options);
     API_NEED(name);
     API_DIAG(diag);
-    return mgx_api_leave(names_add(&quantize_int8_options->names, name, &diag), &diag);
+    return mgx_api_leave(mgx_api_names_add(&quantize_int8_options->names, name, &diag), &diag);
 }
 
 migraphx_status migraphx_quantize_int8_options_add_calibration_data(
@@ -191,7 +181,7 @@ migraphx_status migraphx_quantize_int8_options_add_calibration_data(
 {
     API_NEED(quantize_int8_options);
     API_NEED(data);
-    return samples_add(&quantize_int8_options->samples, data);
+    return mgx_api_samples_add(&quantize_int8_options->samples, data);
 }
 
 migraphx_status migraphx_quantize_fp8_options_add_calibration_data(
@@ -199,22 +189,14 @@ migraphx_status migraphx_quantize_fp8_options_add_calibration_data(
 {
     API_NEED(quantize_fp8_options);
     API_NEED(data);
-    return samples_add(&quantize_fp8_options->samples, data);
+    return mgx_api_samples_add(&quantize_fp8_options->samples, data);
 }
 
 // --- the rewrites ---
 
-static migraphx_status not_built_in(const char *to)
-{
-    API_DIAG(diag);
-    return mgx_api_leave(
-        mgx_fail(&diag, MGX_UNSUPPORTED, "quantization to %s is not part of this build", to),
-        &diag);
-}
-
 // Compiled programs are immutable.
 static migraphx_status quantize_float(migraphx_program_t prog, enum mgx_type type,
-                                      const struct names *names)
+                                      const struct mgx_api_names *names)
 {
     if (prog->p->executable)
         return mgx_api_bad("the program is compiled already: quantize it first, then compile it");
@@ -242,17 +224,29 @@ static migraphx_status quantize_float(migraphx_program_t prog, enum mgx_type typ
 QUANTIZE(fp16, MGX_HALF)
 QUANTIZE(bf16, MGX_BF16)
 
+migraphx_status mgx_api_products_only(const struct mgx_api_names *names, const char *who)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (strcmp(names->items[i], "dot") != 0 && strcmp(names->items[i], "convolution") != 0)
+            return mgx_api_bad("%s: only support DOT and CONVOLUTION operation", who);
+    return migraphx_status_success;
+}
+
+// The samples and names are lent.
 migraphx_status migraphx_quantize_int8(migraphx_program_t prog, migraphx_target_t target,
                                        migraphx_quantize_int8_options_t options)
 {
     API_NEED(prog);
     API_NEED(target);
     API_NEED(options);
-    for (size_t i = 0; i < options->names.count; i++)
-        if (strcmp(options->names.items[i], "dot") != 0 &&
-            strcmp(options->names.items[i], "convolution") != 0)
-            return mgx_api_bad("QUANTIZE_INT8: only support DOT and CONVOLUTION operation");
-    return not_built_in("int8");
+    struct migraphx_quantize_options all;
+    const migraphx_status status = mgx_api_products_only(&options->names, "QUANTIZE_INT8");
+    if (status != migraphx_status_success)
+        return status;
+    mgx_api_quantize_defaults(&all);
+    all.names = options->names;
+    all.samples = options->samples;
+    return mgx_api_quantize(prog, target->target, &all, NULL);
 }
 
 migraphx_status migraphx_quantize_fp8(migraphx_program_t prog, migraphx_target_t target,
@@ -261,5 +255,24 @@ migraphx_status migraphx_quantize_fp8(migraphx_program_t prog, migraphx_target_t
     API_NEED(prog);
     API_NEED(target);
     API_NEED(options);
-    return not_built_in("fp8");
+    struct migraphx_quantize_options all;
+    mgx_api_quantize_defaults(&all);
+    all.values.type = MGX_FP8E4M3FN;
+    all.samples = options->samples;
+    return mgx_api_quantize(prog, target->target, &all, NULL);
+}
+
+migraphx_status migraphx_quantize_int4_weights(migraphx_program_t program, size_t block,
+                                               bool symmetric)
+{
+    API_NEED(program);
+    if (program->p->executable)
+        return mgx_api_bad("the program is compiled already: quantize it first, then compile it");
+    if (block > 1 << 20)
+        return mgx_api_bad("%s: blocks of %zu weights are too large", __func__, block);
+    API_DIAG(diag);
+    enum mgx_status status = mgx_api_prove(program->p, &diag);
+    if (status == MGX_OK)
+        status = mgx_quantize_weights4(program->p, (int64_t)block, symmetric, &diag);
+    return mgx_api_leave(status, &diag);
 }

@@ -414,7 +414,7 @@ CASE(options_that_nothing_reads_yet)
     OK(migraphx_quantize_fp8_options_add_calibration_data(fp8, sample));
     OK(migraphx_quantize_fp8_options_assign_to(fp8_copy, fp8));
     migraphx_quantize_fp8_options_destroy(fp8);
-    CHECK_INT(migraphx_quantize_fp8(p, target, fp8_copy), migraphx_status_unknown_error);
+    OK(migraphx_quantize_fp8(p, target, fp8_copy)); // which has nothing to quantize
     migraphx_quantize_fp8_options_destroy(fp8_copy);
     OK(migraphx_tf_options_create(&tf));
     OK(migraphx_tf_options_create(&tf_copy));

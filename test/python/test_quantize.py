@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""quantize_int8, quantize_fp8, quantize and int4 weights, against numpy."""
+import migraphx
+import numpy as np
+import pytest
+
+W = np.random.default_rng(1).standard_normal((16, 5)).astype(np.float32)
+X = [np.random.default_rng(i).standard_normal((4, 16)).astype(np.float32) for i in range(3)]
+
+
+def build():
+    p = migraphx.program()
+    m = p.get_main_module()
+    x = m.add_parameter("x", migraphx.shape(type="float_type", lens=[4, 16]))
+    m.add_return([m.add_instruction(migraphx.op("dot"), [x, m.add_literal(W)])])
+    return p
+
+
+def run(p, x, target="cpu"):
+    p.compile(migraphx.get_target(target))
+    return np.array(p.run({"x": x})[0])
+
+
+def rounded(x, scale):
+    return np.clip(np.rint(x / np.float32(scale)), -128, 127) * np.float32(scale)
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_int8(target):
+    p = build()
+    migraphx.quantize_int8(p, migraphx.get_target(target), [{"x": x} for x in X])
+    assert "int8_type" in str(p)
+    scale = max(np.abs(x).max() for x in X) / 127
+    want = rounded(X[0], scale) @ rounded(W, np.abs(W).max(0) / 127)
+    np.testing.assert_allclose(run(p, X[0], target), want, atol=1e-4)
+
+
+def test_names_and_no_data():
+    p = build()
+    migraphx.quantize_int8(p, migraphx.get_target("ref"), ins_names={"convolution"})
+    assert "int8_type" not in str(p)
+    with pytest.raises(RuntimeError, match="only support DOT and CONVOLUTION"):
+        migraphx.quantize_int8(p, migraphx.get_target("ref"), [], ["add"])
+    migraphx.quantize_int8(p, migraphx.get_target("ref"))
+    want = rounded(X[0], 1 / 64) @ rounded(W, np.abs(W).max(0) / 127)
+    np.testing.assert_allclose(run(p, X[0]), want, atol=1e-4)
+    with pytest.raises(RuntimeError, match="compiled already"):
+        migraphx.quantize_int8(p, migraphx.get_target("ref"))
+
+
+def test_fp8():
+    p = build()
+    migraphx.quantize_fp8(p, migraphx.get_target("cpu"), [{"x": x} for x in X])
+    assert "fp8e4m3fn_type" in str(p)
+    want = X[0] @ W
+    assert 0 < np.linalg.norm(run(p, X[0]) - want) < 0.1 * np.linalg.norm(want)
+
+
+@pytest.mark.parametrize("options", [{}, {"asymmetric": True}, {"method": "entropy"}, {"method": "error", "smooth": True},
+                                     {"method": "percentile", "percentile": 99.0}, {"correct_bias": True},
+                                     {"type": "fp8e5m2"}, {"per_tensor": True}])
+def test_choices(options):
+    p, q = build(), build()
+    text = migraphx.quantize(p, migraphx.get_target("cpu"), [{"x": x} for x in X], **options)
+    assert text.startswith("migraphx quantization 1\n") and migraphx.quantization(p) == text
+    assert migraphx.quantize(q, migraphx.get_target("cpu"), ranges=text,
+                             **{k: v for k, v in options.items() if k == "correct_bias"}) == text
+    want, got = X[0] @ W, run(p, X[0])
+    assert 0 < np.linalg.norm(got - want) < 0.2 * np.linalg.norm(want)
+    np.testing.assert_array_equal(run(q, X[0]), got)
+
+
+def test_budget():
+    p = build()
+    text = migraphx.quantize(p, migraphx.get_target("cpu"), [{"x": x} for x in X], budget=0)
+    assert "float_type" in text and "why" in text and "quantizelinear" not in str(p)
+    with pytest.raises(RuntimeError, match="there are none"):
+        migraphx.quantize(build(), migraphx.get_target("cpu"), budget=0.1)
+
+
+@pytest.mark.parametrize("arguments, message", [({"type": "int32"}, "not quantized to int32_type"), ({"method": "median"}, "median"),
+                                                ({"percentile": 101}, "101"), ({"metric": "angle"}, "angle"),
+                                                ({"ranges": "x"}, "does not start with"), ({"ins_names": ["add"]}, "DOT and CONVOLUTION")])
+def test_refused(arguments, message):
+    with pytest.raises(RuntimeError, match=message):
+        migraphx.quantize(build(), migraphx.get_target("ref"), [{"x": X[0]}], **arguments)
+
+
+def test_no_ranges_kept():
+    with pytest.raises(RuntimeError, match="does not say how it was quantized"):
+        migraphx.quantization(build())
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_int4_weights(symmetric):
+    p = build()
+    migraphx.quantize_int4_weights(p, 8, symmetric)
+    blocks = W.reshape(2, 8, 5)
+    low, high = np.minimum(blocks.min(1, keepdims=True), 0), np.maximum(blocks.max(1, keepdims=True), 0)
+    if symmetric:
+        scale = np.maximum(-low, high) / np.float32(7)
+        w = np.clip(np.rint(blocks / scale), -7, 7) * scale
+    else:
+        scale = (high - low) / np.float32(15)
+        zero = np.rint(-low / scale)
+        w = (np.clip(np.rint(blocks / scale) + zero, 0, 15) - zero) * scale
+    np.testing.assert_allclose(run(p, X[0]), X[0] @ w.reshape(16, 5), atol=1e-4)
