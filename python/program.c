@@ -125,8 +125,29 @@ static PyObject *is_compiled(PyObject *self, PyObject *unused)
 struct compile_settings {
     migraphx_target_t target;
     int offload_copy, fast_math, exhaustive_tune, compute_double, device_id;
-    Py_ssize_t threads;
+    Py_ssize_t threads, plan_bytes;
+    const char *specialise; // as given; `mode` is what it says
+    migraphx_specialise_t mode;
 };
+
+// The modes by the names they have in C.
+static int mode_of(const char *name, migraphx_specialise_t *mode)
+{
+    static const char *const names[] = {[migraphx_specialise_auto] = "auto",
+                                        [migraphx_specialise_never] = "never",
+                                        [migraphx_specialise_in_call] = "in_call",
+                                        [migraphx_specialise_background] = "background"};
+    for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0) {
+            *mode = (migraphx_specialise_t)i;
+            return 0;
+        }
+    if (name)
+        PyErr_Format(PyExc_ValueError,
+                     "compile: specialise is \"%s\", not one of auto, never, in_call, background",
+                     name);
+    return name ? -1 : 0;
+}
 
 static migraphx_status compile_with(PyObject *self, const struct compile_settings *s,
                                     migraphx_compile_options_t options)
@@ -141,6 +162,8 @@ static migraphx_status compile_with(PyObject *self, const struct compile_setting
         status = migraphx_compile_options_set_device_id(options, (size_t)s->device_id);
     if (!OK(status))
         return status;
+    migraphx_compile_options_set_specialise(options, s->mode);
+    migraphx_compile_options_set_plan_bytes(options, s->plan_bytes > 0 ? (size_t)s->plan_bytes : 0);
     const migraphx_program_t program = of(self);
     const migraphx_target_t target = s->target;
     PY_WORK(status, migraphx_program_compile(program, target, options));
@@ -150,11 +173,14 @@ static migraphx_status compile_with(PyObject *self, const struct compile_setting
 static int parse_compile(PyObject *args, PyObject *kwargs, PyObject **target,
                          struct compile_settings *s)
 {
-    static char *names[] = {"t",         "offload_copy", "fast_math",      "exhaustive_tune",
-                            "device_id", "threads",      "compute_double", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|pppinp:compile", names, target,
+    static char *names[] = {
+        "t",       "offload_copy",   "fast_math",  "exhaustive_tune", "device_id",
+        "threads", "compute_double", "specialise", "plan_bytes",      NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|pppinpsn:compile", names, target,
                                      &s->offload_copy, &s->fast_math, &s->exhaustive_tune,
-                                     &s->device_id, &s->threads, &s->compute_double))
+                                     &s->device_id, &s->threads, &s->compute_double, &s->specialise,
+                                     &s->plan_bytes) ||
+        mode_of(s->specialise, &s->mode) < 0)
         return -1;
     return 0;
 }
@@ -294,11 +320,14 @@ static PyMethodDef methods[] = {
      "is_compiled($self, /)\n--\n\nTrue once compile has been called."},
     {"compile", WITH_KEYWORDS(compile),
      "compile($self, /, t, offload_copy=True, fast_math=True, exhaustive_tune=False, device_id=0, "
-     "threads=0, compute_double=False)\n--\n\n"
+     "threads=0, compute_double=False, specialise='auto', plan_bytes=0)\n--\n\n"
      "Compiles for a target, given as such or by name.\n\n"
      "exhaustive_tune measures the kernels that there are for every instruction\n"
      "instead of guessing; threads is how many a run uses, 0 for all there are;\n"
-     "compute_double makes the target \"ref\" compute floats as doubles."},
+     "compute_double makes the target \"ref\" compute floats as doubles.\n\n"
+     "Sizes that the model leaves open and that come again get plans of their own:\n"
+     "made beside the runs ('background'), by a run ('in_call'), or 'never'; 'auto'\n"
+     "is 'background' with several threads. They take plan_bytes at most (0: 256 MiB)."},
     {"run", (PyCFunction)(void (*)(void))py_program_run, METH_FASTCALL | METH_KEYWORDS,
      "run($self, /, params)\n--\n\n"
      "Runs with a dict from the parameters' names to their values; gives a list,\n"

@@ -480,6 +480,19 @@ migraphx_compile_options_set_tuning_strict(migraphx_compile_options_t compile_op
 // Measuring ends after so many seconds, 0: when it is done; the cost model chooses the rest.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_compile_options_set_tuning_seconds(
     migraphx_compile_options_t compile_options, double seconds);
+// A size that the model leaves open and that was met before gets a plan of its own; where that is
+// made. Results do not depend on it.
+typedef enum {
+    migraphx_specialise_auto,       // background with several threads, else in_call
+    migraphx_specialise_never,      // but for sizes named as optimal, whose plans compiling makes
+    migraphx_specialise_in_call,    // by the run that meets the size again
+    migraphx_specialise_background, // by a thread of the program's own, while runs go on
+} migraphx_specialise_t;
+MIGRAPHX_C_EXPORT migraphx_status migraphx_compile_options_set_specialise(
+    migraphx_compile_options_t compile_options, migraphx_specialise_t mode);
+// The most that such plans take together; beyond it the least recently used go. 0: 256 MiB.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_compile_options_set_plan_bytes(migraphx_compile_options_t compile_options, size_t value);
 // Reference target: compute floats as doubles.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_compile_options_set_compute_double(migraphx_compile_options_t compile_options, bool value);

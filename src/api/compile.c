@@ -104,6 +104,29 @@ migraphx_status migraphx_compile_options_set_device_id(migraphx_compile_options_
     return migraphx_status_success;
 }
 
+migraphx_status migraphx_compile_options_set_specialise(migraphx_compile_options_t compile_options,
+                                                        migraphx_specialise_t mode)
+{
+    API_NEED(compile_options);
+    static const enum mgx_specialise_mode modes[] = {
+        [migraphx_specialise_auto] = MGX_SPECIALISE_AUTO,
+        [migraphx_specialise_never] = MGX_SPECIALISE_NEVER,
+        [migraphx_specialise_in_call] = MGX_SPECIALISE_IN_CALL,
+        [migraphx_specialise_background] = MGX_SPECIALISE_BACKGROUND};
+    if ((unsigned)mode >= MGX_COUNT(modes))
+        return mgx_api_bad("%s: there is no mode %d", __func__, (int)mode);
+    compile_options->values.specialise = modes[mode];
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_compile_options_set_plan_bytes(migraphx_compile_options_t compile_options,
+                                                        size_t value)
+{
+    API_NEED(compile_options);
+    compile_options->values.plan_bytes = value;
+    return migraphx_status_success;
+}
+
 static migraphx_status set_text(migraphx_compile_options_t o, const char **where, const char *text)
 {
     API_DIAG(diag);

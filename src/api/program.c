@@ -6,6 +6,7 @@
 #include "api/api.h"
 #include "format/format.h"
 #include "format/mxr.h"
+#include "targets/sizes.h"
 
 static void program_fini(struct migraphx_program *program)
 {
@@ -344,13 +345,22 @@ static migraphx_status say(char **out, const struct mgx_program *p,
     return mgx_api_leave(mgx_api_take_text(&text, out, &diag), &diag);
 }
 
+static void explain(const struct mgx_program *p, struct mgx_str *out)
+{
+    const struct mgx_executable *executable = p->executable;
+    if (executable->target->explain)
+        executable->target->explain(p, out);
+    if (executable->sizes)
+        mgx_sizes_explain(executable->sizes, out);
+}
+
 migraphx_status migraphx_program_explain(char **out, const_migraphx_program_t program)
 {
     API_NEED(out);
     API_NEED(program);
     if (!program->p->executable)
         return mgx_api_bad("%s: the program is not compiled", __func__);
-    return say(out, program->p, program->p->executable->target->explain);
+    return say(out, program->p, explain);
 }
 
 migraphx_status migraphx_program_plan(char **out, const_migraphx_program_t program)

@@ -15,6 +15,7 @@
 #include "plan/join.h"
 #include "plan/layout.h"
 #include "plan/record.h"
+#include "plan/shared.h"
 
 // --- the program's last changes ---
 
@@ -121,10 +122,11 @@ static bool note_sources(struct mgx_plan *plan)
     const struct mgx_kept *literals = &plan->program->literals;
     const struct mgx_carry *carry = plan->program->carry;
     for (int64_t i = 0; i < literals->count; i++) {
-        const struct mgx_storage *s = literals->v[i];
+        struct mgx_storage *s = literals->v[i];
         const int64_t number = carry && carry->file == s ? MGX_CARRY_FILE : 1 + i;
-        if (s->data && !mgx_plan_note_source(&plan->store, s->data, s->bytes,
-                                             (struct mgx_carry_source){number, 0}))
+        if (s->data && (!mgx_plan_note_source(&plan->store, s->data, s->bytes,
+                                              (struct mgx_carry_source){number, 0}) ||
+                        !mgx_plan_shared_name_storage(&plan->store, number, s)))
             return false;
     }
     return true;
@@ -297,6 +299,7 @@ enum mgx_status mgx_plan_compile(struct mgx_program *p, struct mgx_plan_machine 
         machine->target->release(machine);
         return mgx_fail_memory(diag);
     }
+    mgx_plan_shared_join(&plan->store, settings->shared);
     const enum mgx_status status = plan_program(p, plan, settings, diag);
     if (status != MGX_OK) {
         mgx_plan_destroy(&plan->base);

@@ -7,11 +7,13 @@
 
 #include "base/memory.h"
 #include "plan/record.h"
+#include "plan/shared.h"
 
-// 4 KiB on top: kernels may read (never write) a vector beyond the end of a value.
+enum { BEHIND = 4096 }; // kernels may read (never write) a vector beyond the end of a value
+
 static void *allocate_host(size_t bytes)
 {
-    return mgx_memory_aligned(64, (bytes ? bytes : 1) + 4096);
+    return mgx_memory_aligned(64, (bytes ? bytes : 1) + BEHIND);
 }
 
 static enum mgx_status allocate_device(struct mgx_context *x, struct mgx_diag *diag)
@@ -21,20 +23,38 @@ static enum mgx_status allocate_device(struct mgx_context *x, struct mgx_diag *d
     x->queue = memory->queue_create(memory);
     if (!x->queue)
         return mgx_fail(diag, MGX_NO_MEMORY, "out of memory: a queue of %s", memory->name);
-    x->scratch[MGX_PLAN_DEVICE] = memory->allocate(memory, (bytes ? bytes : 1) + 4096);
+    x->scratch[MGX_PLAN_DEVICE] = memory->allocate(memory, (bytes ? bytes : 1) + BEHIND);
     if (!x->scratch[MGX_PLAN_DEVICE])
         return mgx_fail(diag, MGX_NO_MEMORY, "out of memory: scratch of %zu bytes on %s", bytes,
                         memory->name);
     return MGX_OK;
 }
 
+// The host's scratch: the context's own, or for this run one of those that several plans share.
+static enum mgx_status take_scratch(struct mgx_context *x, struct mgx_diag *diag)
+{
+    struct mgx_plan_scratch *shared = mgx_plan_shared_scratch(&x->plan->store);
+    const size_t bytes = x->plan->block[MGX_PLAN_HOST].bytes;
+    if (!x->scratch[MGX_PLAN_HOST])
+        x->scratch[MGX_PLAN_HOST] =
+            shared ? mgx_plan_scratch_take(shared, bytes + BEHIND) : allocate_host(bytes);
+    return x->scratch[MGX_PLAN_HOST]
+               ? MGX_OK
+               : mgx_fail(diag, MGX_NO_MEMORY, "out of memory: scratch of %zu bytes", bytes);
+}
+
+static void give_scratch(struct mgx_context *x)
+{
+    struct mgx_plan_scratch *shared = mgx_plan_shared_scratch(&x->plan->store);
+    if (!shared)
+        return;
+    mgx_plan_scratch_give(shared, x->scratch[MGX_PLAN_HOST]);
+    x->scratch[MGX_PLAN_HOST] = NULL;
+}
+
 static enum mgx_status allocate(struct mgx_context *x, struct mgx_diag *diag)
 {
     const struct mgx_plan *plan = x->plan;
-    const size_t bytes = plan->block[MGX_PLAN_HOST].bytes;
-    x->scratch[MGX_PLAN_HOST] = allocate_host(bytes);
-    if (!x->scratch[MGX_PLAN_HOST])
-        return mgx_fail(diag, MGX_NO_MEMORY, "out of memory: scratch of %zu bytes", bytes);
     x->in = calloc((size_t)plan->max_in + 1, sizeof *x->in);
     x->dynamic = calloc((size_t)plan->dynamic_count + 1, sizeof *x->dynamic);
     x->values = calloc((size_t)plan->value_count + 1, sizeof *x->values);
@@ -97,7 +117,14 @@ enum mgx_status mgx_context_take(struct mgx_plan *plan, struct mgx_context **out
     pthread_mutex_unlock(&plan->lock);
     *out = x;
     assert(!x || (x->plan == plan && !x->busy));
-    return x ? MGX_OK : create(plan, out, diag);
+    if (!x)
+        TRY(create(plan, out, diag));
+    const enum mgx_status status = take_scratch(*out, diag);
+    if (status == MGX_OK)
+        return MGX_OK;
+    mgx_context_give(*out);
+    *out = NULL;
+    return status;
 }
 
 void mgx_context_give(struct mgx_context *x)
@@ -107,6 +134,7 @@ void mgx_context_give(struct mgx_context *x)
     for (int i = 0; i < plan->dynamic_count; i++)
         mgx_tensor_release(&x->dynamic[i]);
     mgx_arena_fini(&x->strings);
+    give_scratch(x);
     pthread_mutex_lock(&plan->lock);
     x->next = plan->contexts;
     plan->contexts = x;

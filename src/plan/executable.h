@@ -7,10 +7,12 @@
 
 struct mgx_target;
 struct mgx_params;
+struct mgx_sizes;
 
 struct mgx_executable { // first member of a target's own struct, which sets the first of these
     const struct mgx_target *target;
     struct mgx_params *params;        // targets/params.h
+    struct mgx_sizes *sizes;          // targets/sizes.h; NULL: there are no free sizes
     struct mgx_carry_options options; // it was compiled with
     const struct mgx_memory *memory;  // that parameters of known size lie in; NULL: the host's
 };

@@ -2,6 +2,7 @@
 // What a plan says of itself: kernel and layout of every step and why not a faster one, then the
 // sums.
 #include "plan/plan.h"
+#include "plan/shared.h"
 
 static void explain_step(const struct mgx_plan_step *step, struct mgx_str *out)
 {
@@ -61,10 +62,29 @@ void mgx_plan_explain(const struct mgx_program *p, struct mgx_str *out)
                    plan->order_peak_bytes, plan->given_peak_bytes);
     mgx_str_printf(out, "packed constants: %zu bytes\n", plan->store.packed_bytes);
     explain_carried(plan, out);
+    int64_t shared;
+    const size_t shared_bytes = mgx_plan_shared_total(&plan->store, &shared);
+    if (plan->store.sharing)
+        mgx_str_printf(out, "shared by plans for sizes: %lld of them, %zu bytes\n",
+                       (long long)shared, shared_bytes);
     explain_block("scratch", &plan->block[MGX_PLAN_HOST], out);
     if (!plan->machine->memory)
         return;
     explain_block(plan->machine->memory->name, &plan->block[MGX_PLAN_DEVICE], out);
     mgx_str_printf(out, "constants on %s: %zu bytes\n", plan->machine->memory->name,
                    plan->uploaded_bytes);
+}
+
+size_t mgx_plan_bytes(const struct mgx_program *p)
+{
+    const struct mgx_plan *plan = (const struct mgx_plan *)p->executable;
+    size_t bytes =
+        sizeof *p + sizeof *plan + p->arena.bytes + p->module_arena.bytes + plan->store.arena.bytes;
+    for (int i = 0; i < MGX_PLAN_SIDES; i++)
+        if (i != MGX_PLAN_HOST || !plan->store.sharing)
+            bytes += plan->block[i].bytes;
+    for (int k = 0; k < plan->result_count; k++)
+        if (!plan->results[k].value->dynamic)
+            bytes += mgx_shape_bytes(&plan->results[k].shape);
+    return bytes;
 }

@@ -13,6 +13,7 @@
 #include "pass/engine/constant.h"
 #include "pass/engine/region.h"
 #include "pass/engine/walk.h"
+#include "plan/shared.h"
 
 struct mgx_plan_join {
     struct mgx_plan_join *next;
@@ -123,6 +124,10 @@ const void *mgx_plan_join(struct mgx_plan_store *store, const struct mgx_ins *in
         return NULL;
     const struct mgx_carry_source source = {-1 - store->join_count, 0};
     if (!mgx_plan_note_source(store, j->data, j->bytes, source)) {
+        mgx_fail_memory(diag);
+        return NULL;
+    }
+    if (!mgx_plan_shared_name_join(store, source.number, ins, shape)) {
         mgx_fail_memory(diag);
         return NULL;
     }

@@ -80,13 +80,16 @@ struct mgx_plan {
     size_t uploaded_bytes;           // of constants that were copied into the machine's memory
 };
 
+struct mgx_plan_shared; // shared.h
+
 struct mgx_plan_settings {
     bool offload_copy;  // parameters and results are the host's, whatever memory the machine has
     bool output_params; // the caller brings the bytes of results, as parameters main:#output_<n>
     bool exhaustive_tune;
-    bool tuning_strict;       // a problem that nobody measured is an error
-    double tuning_seconds;    // of measuring; 0: as many as it takes
-    const char *tuning_cache; // file; NULL: none
+    bool tuning_strict;             // a problem that nobody measured is an error
+    double tuning_seconds;          // of measuring; 0: as many as it takes
+    const char *tuning_cache;       // file; NULL: none
+    struct mgx_plan_shared *shared; // packed constants of other plans of the model; NULL: none
 };
 
 // Plans a program that the target's passes have rewritten, and hangs the plan on it. The machine is
@@ -104,6 +107,10 @@ void mgx_plan_list(const struct mgx_program *p, struct mgx_str *out); // in list
 // What a file is to bring beside the program (plan/carried.h); borrowed from the plan.
 enum mgx_status mgx_plan_carry(const struct mgx_program *p, struct mgx_carry *out,
                                struct mgx_diag *diag) MGX_NODISCARD;
+
+// What a plan holds for itself: instructions, steps, one run's results, and its scratch unless
+// plans share that; not packed constants.
+size_t mgx_plan_bytes(const struct mgx_program *p);
 
 // NULL for an instruction of another module.
 struct mgx_plan_value *mgx_plan_value_of(const struct mgx_plan *plan, const struct mgx_ins *ins);

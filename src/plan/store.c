@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "base/size.h"
 #include "plan/join.h"
+#include "plan/shared.h"
 
 void mgx_plan_spread(const struct mgx_plan_machine *machine, int tasks, mgx_plan_task fn,
                      void *user)
@@ -39,6 +40,7 @@ void mgx_plan_store_fini(struct mgx_plan_store *store)
 {
     for (struct mgx_plan_end *end = store->ends; end; end = end->next)
         end->fn(end->user);
+    mgx_plan_shared_leave(store);
     for (int64_t i = 0; i < store->packed.count; i++)
         mgx_storage_release(store->packed.v[i]);
     mgx_map_fini(&store->packs);
@@ -184,7 +186,9 @@ enum mgx_status mgx_plan_fill_all(struct mgx_plan_store *store, struct mgx_diag 
     for (const struct mgx_plan_fill *f = store->first_fill; f && !mgx_cancelled(); f = f->next)
         fill_now(store, f);
     store->first_fill = store->last_fill = NULL;
-    return mgx_cancel_check(diag);
+    TRY(mgx_cancel_check(diag));
+    mgx_plan_shared_publish(store);
+    return MGX_OK;
 }
 
 // --- packing ---
@@ -275,6 +279,8 @@ void *mgx_plan_pack(struct mgx_plan_store *store, const struct mgx_plan_key *key
     void *data = find_carried(store, text, size, bytes);
     if (data)
         return note_pack(store, text, size, data, bytes, diag);
+    if ((data = mgx_plan_shared_find(store, key, bytes)))
+        return note_pack(store, text, size, data, bytes, diag);
     struct mgx_plan_fill *fill = mgx_arena_memdup(&store->arena, how, sizeof *how);
     if (fill)
         data = mgx_plan_take(store, bytes, diag);
@@ -284,10 +290,13 @@ void *mgx_plan_pack(struct mgx_plan_store *store, const struct mgx_plan_key *key
     }
     fill->packed = data;
     fill->packed_bytes = bytes;
-    if (store->fill_later)
+    mgx_plan_shared_add(store, key, data, bytes, store->packed.v[store->packed.count - 1]);
+    if (store->fill_later) {
         put_off(store, fill);
-    else
-        fill_now(store, fill);
+        return data;
+    }
+    fill_now(store, fill);
+    mgx_plan_shared_publish(store);
     return data;
 }
 

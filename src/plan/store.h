@@ -47,6 +47,7 @@ struct mgx_plan_ranges {
 };
 
 struct mgx_plan_join;
+struct mgx_plan_sharing; // shared.c
 
 struct mgx_plan_packed {
     void *data;
@@ -70,7 +71,8 @@ struct mgx_plan_store {
     bool fill_later;                              // by mgx_plan_fill_all, all together
     struct mgx_plan_join *joins;                  // joined weights that have addresses
     int join_count;
-    size_t late_bytes; // packed for kernels chosen at run time, of packed_bytes
+    struct mgx_plan_sharing *sharing; // with other plans of the model (shared.h); NULL: with none
+    size_t late_bytes;                // packed for kernels chosen at run time, of packed_bytes
     struct mgx_plan_end *ends;
 };
 

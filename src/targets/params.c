@@ -30,6 +30,23 @@ struct named_sizes {
     int count;
 };
 
+// The axes that are out of their ranges, by name where they have one.
+static void say_ranges(struct mgx_str *out, const struct mgx_shape *got,
+                       const struct mgx_shape *want)
+{
+    for (int axis = 0; want->dims && got->rank == want->rank && axis < want->rank; axis++) {
+        const struct mgx_dim d = mgx_shape_dim(want, axis);
+        const int64_t is = got->lens[axis];
+        if (is >= d.min && is <= d.max)
+            continue;
+        mgx_str_printf(out, "; axis %d", axis);
+        if (d.name)
+            mgx_str_printf(out, " (%s)", d.name);
+        mgx_str_printf(out, " has length %lld, allowed are %lld..%lld", (long long)is,
+                       (long long)d.min, (long long)d.max);
+    }
+}
+
 static enum mgx_status mismatch(const struct mgx_ins *param, const struct mgx_shape *got,
                                 struct mgx_diag *diag)
 {
@@ -41,6 +58,7 @@ static enum mgx_status mismatch(const struct mgx_ins *param, const struct mgx_sh
     mgx_shape_print(&text, got);
     mgx_str_printf(&text, "} for parameter: %s should be: ", name);
     mgx_shape_print(&text, want);
+    say_ranges(&text, got, want);
     if (mgx_type_is_number(got->type) && mgx_type_is_number(want->type) && got->type != want->type)
         mgx_str_printf(&text,
                        "; its values are of type %s and %s is wanted: convert them before the run "

@@ -9,7 +9,10 @@
 
 #include "base/cancel.h"
 #include "base/size.h"
+#include "plan/shared.h"
 #include "targets/params.h"
+#include "targets/sizes.h"
+#include "targets/specialise.h"
 
 static const struct mgx_target *const targets[] = {
 #define TARGET(name) &mgx_target_##name,
@@ -33,6 +36,7 @@ const struct mgx_target *const *mgx_target_all(int *count)
 
 static void destroy(struct mgx_executable *executable)
 {
+    mgx_sizes_destroy(executable->sizes);
     mgx_params_destroy(executable->params);
     executable->target->destroy(executable);
 }
@@ -47,22 +51,18 @@ static void note_options(struct mgx_executable *e, const struct mgx_compile_opti
         memcpy(e->options.isa, options->isa, strlen(options->isa) + 1);
 }
 
-enum mgx_status mgx_program_compile(struct mgx_program *p, const struct mgx_target *target,
-                                    const struct mgx_compile_options *options,
-                                    struct mgx_diag *diag)
+// The executable is complete when this succeeds.
+static enum mgx_status compile(struct mgx_program *p, const struct mgx_target *target,
+                               const struct mgx_compile_options *options, struct mgx_diag *diag)
 {
-    static const struct mgx_compile_options plain = {.fast_math = true, .pass.fast_math = true};
-    TRY(mgx_program_status(p, diag));
-    if (p->executable)
-        return mgx_fail(diag, MGX_INVALID, "the program is compiled already, for target \"%s\"",
-                        p->executable->target->name);
-    if (options && options->device_id && !target->memory)
-        return mgx_fail(diag, MGX_INVALID, "target \"%s\" has one device: there is no device %d",
-                        target->name, options->device_id);
-    struct mgx_program *backup;
-    TRY(mgx_program_backup(&backup, p, diag));
+    struct mgx_compile_options own = *options;
+    struct mgx_program *simplified = NULL;
+    if (target->bytes && mgx_has_free_sizes(p)) {
+        own.simplified = &simplified;
+        own.shared = mgx_plan_shared_create();
+    }
     mgx_cancel_enter();
-    enum mgx_status status = target->compile(p, options ? options : &plain, diag);
+    enum mgx_status status = target->compile(p, &own, diag);
     if (status == MGX_OK)
         status = mgx_program_status(p, diag);
     if (status == MGX_OK)
@@ -70,6 +70,30 @@ enum mgx_status mgx_program_compile(struct mgx_program *p, const struct mgx_targ
     mgx_cancel_leave();
     if (status == MGX_OK && !(p->executable->params = mgx_params_create(p)))
         status = mgx_fail_memory(diag);
+    if (status == MGX_OK && simplified)
+        status = mgx_sizes_create(&p->executable->sizes, simplified, target, &own, diag);
+    else
+        mgx_program_destroy(simplified);
+    mgx_plan_shared_release(own.shared); // the plans keep it
+    return status;
+}
+
+enum mgx_status mgx_program_compile(struct mgx_program *p, const struct mgx_target *target,
+                                    const struct mgx_compile_options *options,
+                                    struct mgx_diag *diag)
+{
+    static const struct mgx_compile_options plain = {.fast_math = true, .pass.fast_math = true};
+    options = options ? options : &plain;
+    TRY(mgx_program_status(p, diag));
+    if (p->executable)
+        return mgx_fail(diag, MGX_INVALID, "the program is compiled already, for target \"%s\"",
+                        p->executable->target->name);
+    if (options->device_id && !target->memory)
+        return mgx_fail(diag, MGX_INVALID, "target \"%s\" has one device: there is no device %d",
+                        target->name, options->device_id);
+    struct mgx_program *backup;
+    TRY(mgx_program_backup(&backup, p, diag));
+    const enum mgx_status status = compile(p, target, options, diag);
     if (status != MGX_OK) {
         mgx_where(diag, "compiling for target \"%s\"", target->name);
         if (p->executable)
@@ -80,7 +104,7 @@ enum mgx_status mgx_program_compile(struct mgx_program *p, const struct mgx_targ
         return status;
     }
     mgx_program_destroy(backup);
-    note_options(p->executable, options ? options : &plain);
+    note_options(p->executable, options);
     p->destroy_executable = destroy;
     return MGX_OK;
 }
@@ -128,9 +152,15 @@ enum mgx_status mgx_program_run(const struct mgx_program *p, struct mgx_run *run
     TRY(mgx_params_take(p->executable->params, run, &room, diag));
     struct mgx_run checked = *run;
     checked.params = mgx_params_list(room, &checked.param_count);
+    struct mgx_size *held = NULL;
+    const struct mgx_program *own = NULL; // whoever traces wants to see the instructions he knows
+    if (p->executable->sizes && !run->trace)
+        own = mgx_sizes_take(p->executable->sizes, checked.params, &held);
     mgx_cancel_enter();
-    enum mgx_status status = p->executable->target->run(p, &checked, diag);
+    enum mgx_status status = p->executable->target->run(own ? own : p, &checked, diag);
     mgx_cancel_leave();
+    if (own)
+        mgx_sizes_give(p->executable->sizes, held);
     const bool has_results = status == MGX_OK;
     // Weights may lie in a mapped model file. If that was truncated meanwhile, the run read zeros
     // where it ended, and its results are void.

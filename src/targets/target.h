@@ -12,6 +12,14 @@
 #include "pass/pass.h"
 #include "plan/executable.h"
 
+// When a size that was met before gets a plan of its own (sizes.h), and where that is made.
+enum mgx_specialise_mode {
+    MGX_SPECIALISE_AUTO,       // beside the runs with several threads, else in the call
+    MGX_SPECIALISE_NEVER,      // but for sizes named as optimal
+    MGX_SPECIALISE_IN_CALL,    // by the run that meets it
+    MGX_SPECIALISE_BACKGROUND, // by a thread of the program's own
+};
+
 struct mgx_compile_options {
     bool offload_copy;
     // May the set of values that are not finite, or the error of a sum, become another one than the
@@ -28,6 +36,11 @@ struct mgx_compile_options {
     int device_id;             // gpu: which card, where `device` does not say
     const char *kernel_folder; // gpu: where compiled kernels are kept; NULL: nowhere
     struct mgx_pass_options pass;
+    enum mgx_specialise_mode specialise;
+    size_t plan_bytes; // of plans for sizes met at run time, all together; 0: 256 MiB
+    // Of programs with free sizes, set inside:
+    struct mgx_program **simplified; // where a copy goes after mgx_pipeline_simplify; or NULL
+    struct mgx_plan_shared *shared;  // packed constants of all their plans (plan/shared.h); or NULL
 };
 
 struct mgx_target {
@@ -40,6 +53,9 @@ struct mgx_target {
                               struct mgx_diag *diag);
     enum mgx_status (*compile)(struct mgx_program *p, const struct mgx_compile_options *options,
                                struct mgx_diag *diag);
+    // What an executable holds for itself alone. NULL: the target makes no plans for sizes met at
+    // run time, its programs take any size as they are.
+    size_t (*bytes)(const struct mgx_program *p);
     // Parameters are checked by mgx_program_run before.
     enum mgx_status (*run)(const struct mgx_program *p, struct mgx_run *run, struct mgx_diag *diag);
     void (*destroy)(struct mgx_executable *executable);

@@ -91,6 +91,8 @@ static enum mgx_status create_machine(const struct mgx_compile_options *options,
         return mgx_fail_memory(diag);
     machine->isa = isa;
     machine->fast_math = options->fast_math;
+    // Of several plans the one for any size grows the pages of the weights that all of them read.
+    atomic_init(&machine->growth.begun, options->shared && !options->simplified);
     const enum mgx_status status = mgx_pool_acquire(options->threads, &machine->pool, diag);
     machine->base.target = &cpu_plan_target;
     machine->base.threads = mgx_pool_threads(machine->pool);
@@ -134,6 +136,8 @@ static enum mgx_status run_passes(struct mgx_program *p, const struct mgx_plan_m
     if (!folder)
         return mgx_fail_memory(diag);
     enum mgx_status status = mgx_run_passes(p, mgx_pipeline_simplify, &pass, diag);
+    if (status == MGX_OK && options->simplified)
+        status = mgx_program_clone(options->simplified, p, diag);
     if (status == MGX_OK && has_16_bits(p))
         status = mgx_run_passes(p, widen, &pass, diag);
     pass.threads = options->threads ? options->threads : mgx_cpus_usable();
@@ -160,7 +164,8 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_o
                                                .exhaustive_tune = options->exhaustive_tune,
                                                .tuning_strict = options->tuning_strict,
                                                .tuning_seconds = options->tuning_seconds,
-                                               .tuning_cache = options->tuning_cache};
+                                               .tuning_cache = options->tuning_cache,
+                                               .shared = options->shared};
     struct mgx_plan_machine *machine = NULL;
     TRY(create_machine(options, &machine, diag));
     const bool done = p->carry && p->carry->fits; // a saved program, as the passes left it
@@ -174,6 +179,7 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_o
 
 const struct mgx_target mgx_target_cpu = {.name = "cpu",
                                           .compile = compile,
+                                          .bytes = mgx_plan_bytes,
                                           .run = mgx_plan_run,
                                           .destroy = mgx_plan_destroy,
                                           .explain = mgx_plan_explain,

@@ -69,7 +69,7 @@ void cpu_grow(struct mgx_plan *plan, struct mgx_context *x)
         g->packed = plan->store.packed.v;
         g->chunks = plan->store.packed.count;
         g->end = plan->store.chunk;
-        g->scratch = x->scratch[MGX_PLAN_HOST];
+        g->scratch = plan->store.sharing ? NULL : x->scratch[MGX_PLAN_HOST]; // another's in turn
         g->scratch_bytes = plan->block[MGX_PLAN_HOST].bytes;
         g->process = getpid();
     }

@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: MIT
+// See sizes.h. A table of chains under one lock. A row is what is known of one size: its lengths
+// never change, everything else does under the lock only. Rows are in order of use as well.
+#include "targets/sizes.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/cancel.h"
+#include "base/clock.h"
+#include "plan/shared.h"
+#include "targets/specialise.h"
+
+enum { BUCKETS = 256, MEETINGS = 2, MOST_LENS = 512 };
+static const size_t default_bytes = (size_t)256 << 20;
+
+enum state { SEEN, WAITING, MAKING, READY, FAILED };
+
+struct mgx_size {
+    struct mgx_size *next;          // in its bucket
+    struct mgx_size *newer, *older; // by use
+    struct mgx_size *waiting;       // behind this one, for the thread
+    uint64_t hash;
+    int64_t meetings; // how often it came; less when it kept others out (has_room)
+    int users;        // runs that hold it, and whoever makes its plan
+    enum state state;
+    struct mgx_program *program; // READY
+    double seconds;              // that making it took
+    size_t bytes;
+    int64_t lens[];
+};
+
+struct mgx_sizes {
+    struct mgx_program *simplified;
+    const struct mgx_target *target;
+    struct mgx_compile_options options; // texts and lists in the arena
+    struct mgx_arena arena;
+    struct mgx_free_axis *axes;
+    int len_count;        // of them
+    pthread_mutex_t lock; // of everything below
+    struct mgx_size *bucket[BUCKETS];
+    struct mgx_size *newest, *oldest;
+    size_t bytes, limit;
+    int64_t met, plans, made, dropped; // sizes and plans there are, and for the explanation
+    struct mgx_size *first_waiting, *last_waiting;
+    pthread_t thread;
+    pid_t process; // whose thread it is; 0: none was started, or it was joined
+    bool at_work;  // the thread will look at the queue again
+    bool stop;
+};
+
+// --- the key ---
+
+static void gather(const struct mgx_sizes *s, const struct mgx_named_tensor *params, int64_t *lens)
+{
+    for (int i = 0; i < s->len_count; i++)
+        lens[i] = params[s->axes[i].param].tensor.shape.lens[s->axes[i].axis];
+}
+
+static size_t key_bytes(const struct mgx_sizes *s)
+{
+    return (size_t)s->len_count * sizeof(int64_t);
+}
+
+// --- rows ---
+
+static void unlink_use(struct mgx_sizes *s, struct mgx_size *k)
+{
+    *(k->newer ? &k->newer->older : &s->newest) = k->older;
+    *(k->older ? &k->older->newer : &s->oldest) = k->newer;
+}
+
+static void link_newest(struct mgx_sizes *s, struct mgx_size *k)
+{
+    k->newer = NULL;
+    k->older = s->newest;
+    *(s->newest ? &s->newest->newer : &s->oldest) = k;
+    s->newest = k;
+}
+
+static struct mgx_size *find(struct mgx_sizes *s, const int64_t *lens, uint64_t hash)
+{
+    struct mgx_size *k = s->bucket[hash % BUCKETS];
+    while (k && !(k->hash == hash && memcmp(k->lens, lens, key_bytes(s)) == 0))
+        k = k->next;
+    return k;
+}
+
+static struct mgx_size *add(struct mgx_sizes *s, const int64_t *lens, uint64_t hash)
+{
+    struct mgx_size *k = calloc(1, sizeof *k + key_bytes(s));
+    if (!k)
+        return NULL;
+    memcpy(k->lens, lens, key_bytes(s));
+    k->hash = hash;
+    k->bytes = sizeof *k + key_bytes(s);
+    k->next = s->bucket[hash % BUCKETS];
+    s->bucket[hash % BUCKETS] = k;
+    s->bytes += k->bytes;
+    s->met++;
+    link_newest(s, k);
+    return k;
+}
+
+static void unlink_row(struct mgx_sizes *s, struct mgx_size *k)
+{
+    struct mgx_size **at = &s->bucket[k->hash % BUCKETS];
+    while (*at != k)
+        at = &(*at)->next;
+    *at = k->next;
+    unlink_use(s, k);
+    s->bytes -= k->bytes;
+    s->met--;
+    s->plans -= k->state == READY;
+    s->dropped += k->state == READY;
+}
+
+static void destroy_row(struct mgx_size *k)
+{
+    mgx_program_destroy(k->program);
+    free(k);
+}
+
+// Takes the oldest rows out until the rest fits; they go when the lock is not held.
+static struct mgx_size *shrink(struct mgx_sizes *s)
+{
+    struct mgx_size *gone = NULL;
+    for (struct mgx_size *k = s->oldest, *newer; k && s->bytes > s->limit; k = newer) {
+        newer = k->newer;
+        if (k->users)
+            continue;
+        unlink_row(s, k);
+        k->next = gone;
+        gone = k;
+    }
+    return gone;
+}
+
+static void destroy_rows(struct mgx_size *k)
+{
+    for (struct mgx_size *next; k; k = next) {
+        next = k->next;
+        destroy_row(k);
+    }
+}
+
+// --- making a plan ---
+
+// Would a plan stay? While there is room, yes. Else it takes the place of the least recently used
+// one if its size came more often; that one has less to say against the next.
+static bool has_room(struct mgx_sizes *s, const struct mgx_size *k)
+{
+    const size_t each = s->plans ? s->bytes / (size_t)s->plans : 0;
+    struct mgx_size *victim = s->oldest;
+    if (s->bytes + each <= s->limit)
+        return true;
+    while (victim && (victim->state != READY || victim->users))
+        victim = victim->newer;
+    return !victim || k->meetings > victim->meetings--;
+}
+
+static struct mgx_program *make(const struct mgx_sizes *s, struct mgx_size *k)
+{
+    struct mgx_diag quiet = {.status = MGX_OK};
+    struct mgx_program *p = NULL;
+    const double start = mgx_clock_seconds();
+    mgx_cancel_pause(); // it serves later runs too
+    const enum mgx_status status =
+        mgx_specialise(&p, s->simplified, s->target, &s->options, k->lens, &quiet);
+    mgx_cancel_resume();
+    k->seconds = mgx_clock_seconds() - start;
+    return status == MGX_OK ? p : NULL; // what is wrong, the run will say
+}
+
+// Makes the plan of a row that its caller holds. The lock is held before and after.
+static void fill(struct mgx_sizes *s, struct mgx_size *k)
+{
+    assert(k->users && (k->state == SEEN || k->state == WAITING));
+    k->state = MAKING;
+    pthread_mutex_unlock(&s->lock);
+    struct mgx_program *p = make(s, k);
+    const size_t bytes = p ? s->target->bytes(p) : 0;
+    pthread_mutex_lock(&s->lock);
+    k->program = p;
+    k->state = p ? READY : FAILED;
+    k->bytes += bytes;
+    s->bytes += bytes;
+    s->plans += p != NULL;
+    s->made += p != NULL;
+    struct mgx_size *gone = shrink(s);
+    if (!gone)
+        return;
+    pthread_mutex_unlock(&s->lock);
+    destroy_rows(gone);
+    pthread_mutex_lock(&s->lock);
+}
+
+// --- the thread ---
+
+static void *work(void *user)
+{
+    struct mgx_sizes *s = user;
+    enum { POLITE = 10 };
+    setpriority(PRIO_PROCESS, 0, POLITE); // of this thread alone, on Linux
+    pthread_mutex_lock(&s->lock);
+    while (s->first_waiting && !s->stop) {
+        struct mgx_size *k = s->first_waiting;
+        s->first_waiting = k->waiting;
+        if (!s->first_waiting)
+            s->last_waiting = NULL;
+        fill(s, k);
+        k->users--;
+    }
+    s->at_work = false;
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+static void join(struct mgx_sizes *s)
+{
+    if (s->process && s->process == getpid()) // a forked child has no such thread
+        pthread_join(s->thread, NULL);
+    s->process = 0;
+}
+
+// Signals are for the host program's threads. The lock is held.
+static bool start(struct mgx_sizes *s)
+{
+    if (s->at_work && s->process == getpid())
+        return true;
+    join(s); // it has ended but for its last step
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    s->at_work = pthread_create(&s->thread, NULL, work, s) == 0;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    s->process = s->at_work ? getpid() : 0;
+    return s->at_work;
+}
+
+static void put_off(struct mgx_sizes *s, struct mgx_size *k)
+{
+    k->state = WAITING;
+    k->waiting = NULL;
+    k->users++;
+    *(s->last_waiting ? &s->last_waiting->waiting : &s->first_waiting) = k;
+    s->last_waiting = k;
+    if (start(s))
+        return;
+    s->first_waiting = s->last_waiting = NULL; // no thread: nothing waits, the next meeting tries
+    k->state = SEEN;
+    k->users--;
+}
+
+// --- runs ---
+
+static void meet(struct mgx_sizes *s, struct mgx_size *k)
+{
+    const enum mgx_specialise_mode mode = s->options.specialise;
+    if (k->state != SEEN || k->meetings < MEETINGS || mode == MGX_SPECIALISE_NEVER ||
+        !has_room(s, k))
+        return;
+    if (mode == MGX_SPECIALISE_BACKGROUND) {
+        put_off(s, k);
+        return;
+    }
+    k->users++;
+    fill(s, k);
+    k->users--;
+}
+
+const struct mgx_program *mgx_sizes_take(struct mgx_sizes *s, const struct mgx_named_tensor *params,
+                                         struct mgx_size **held)
+{
+    int64_t lens[MOST_LENS];
+    const struct mgx_program *p = NULL;
+    *held = NULL;
+    assert(s->len_count <= MOST_LENS);
+    gather(s, params, lens);
+    const uint64_t hash = mgx_hash_bytes(lens, key_bytes(s), 0);
+    pthread_mutex_lock(&s->lock);
+    struct mgx_size *k = find(s, lens, hash);
+    if (k) {
+        unlink_use(s, k);
+        link_newest(s, k);
+    } else {
+        k = add(s, lens, hash);
+    }
+    if (k) {
+        k->meetings++;
+        k->users++; // while a plan is made
+        meet(s, k);
+        k->users--;
+        if (k->state == READY) {
+            k->users++;
+            p = k->program;
+            *held = k;
+        }
+    }
+    struct mgx_size *gone = shrink(s);
+    pthread_mutex_unlock(&s->lock);
+    destroy_rows(gone);
+    return p;
+}
+
+void mgx_sizes_give(struct mgx_sizes *s, struct mgx_size *held)
+{
+    if (!held)
+        return;
+    pthread_mutex_lock(&s->lock);
+    held->users--;
+    struct mgx_size *gone = shrink(s);
+    pthread_mutex_unlock(&s->lock);
+    destroy_rows(gone);
+}
+
+// --- what there is ---
+
+static void explain_row(const struct mgx_sizes *s, const struct mgx_size *k, struct mgx_str *out)
+{
+    static const char *const names[] = {[SEEN] = "any size",
+                                        [WAITING] = "any size, a plan is to be made",
+                                        [MAKING] = "any size, a plan is being made",
+                                        [READY] = "a plan of its own",
+                                        [FAILED] = "any size, it cannot have a plan"};
+    mgx_str_put(out, "size {");
+    for (int i = 0; i < s->len_count; i++)
+        mgx_str_printf(out, "%s%lld", i ? ", " : "", (long long)k->lens[i]);
+    mgx_str_printf(out, "}: %s, met %lld times", names[k->state], (long long)k->meetings);
+    if (k->state == READY)
+        mgx_str_printf(out, ", %zu bytes, made in %.1f ms", k->bytes, k->seconds * 1e3);
+    mgx_str_putc(out, '\n');
+}
+
+void mgx_sizes_explain(struct mgx_sizes *s, struct mgx_str *out)
+{
+    enum { MOST_ROWS = 100 };
+    int rows = 0;
+    pthread_mutex_lock(&s->lock);
+    mgx_str_printf(out,
+                   "sizes: %lld met, %lld with a plan of their own (%lld made, %lld dropped), %zu "
+                   "of %zu bytes\n",
+                   (long long)s->met, (long long)s->plans, (long long)s->made,
+                   (long long)s->dropped, s->bytes, s->limit);
+    for (const struct mgx_size *k = s->newest; k && rows < MOST_ROWS; k = k->older, rows++)
+        explain_row(s, k, out);
+    pthread_mutex_unlock(&s->lock);
+}
+
+// --- a program's ---
+
+// The caller's texts and lists are his.
+static bool keep_options(struct mgx_sizes *s, const struct mgx_compile_options *o)
+{
+    struct mgx_arena *arena = &s->arena;
+    const char **disabled = MGX_NEW_ARRAY(arena, const char *, o->pass.disabled_count);
+    s->options = *o;
+    s->options.isa = mgx_arena_strdup(arena, o->isa);
+    s->options.tuning_cache = mgx_arena_strdup(arena, o->tuning_cache);
+    s->options.device = mgx_arena_strdup(arena, o->device);
+    s->options.kernel_folder = mgx_arena_strdup(arena, o->kernel_folder);
+    for (int i = 0; disabled && i < o->pass.disabled_count; i++)
+        disabled[i] = mgx_arena_strdup(arena, o->pass.disabled[i]);
+    s->options.pass.disabled = disabled;
+    s->options.pass.trace = NULL; // of the compilation that was asked for
+    s->options.exhaustive_tune = s->options.tuning_strict = false; // nothing is measured in a run
+    s->options.simplified = NULL;
+    s->options.shared = mgx_plan_shared_retain(o->shared);
+    if (o->specialise == MGX_SPECIALISE_AUTO)
+        s->options.specialise =
+            o->threads == 1 ? MGX_SPECIALISE_IN_CALL : MGX_SPECIALISE_BACKGROUND;
+    s->limit = o->plan_bytes ? o->plan_bytes : default_bytes;
+    return !arena->failed;
+}
+
+static void make_now(struct mgx_sizes *s, const int64_t *lens)
+{
+    const uint64_t hash = mgx_hash_bytes(lens, key_bytes(s), 0);
+    pthread_mutex_lock(&s->lock);
+    struct mgx_size *k = find(s, lens, hash) ? NULL : add(s, lens, hash);
+    if (k) {
+        k->users++;
+        fill(s, k);
+        k->users--;
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+// Steps to the next combination; axes of one name go together. False after the last.
+static bool next_optimal(const struct mgx_dim *dims, int count, int *at)
+{
+    for (int i = 0; i < count; i++) {
+        bool led = false; // by an earlier axis
+        for (int k = 0; k < i && !led; k++)
+            led = dims[i].name && dims[k].name && strcmp(dims[i].name, dims[k].name) == 0;
+        if (led)
+            continue;
+        at[i] = at[i] + 1 < dims[i].optimal_count ? at[i] + 1 : 0;
+        for (int k = i + 1; k < count; k++)
+            if (dims[i].name && dims[k].name && strcmp(dims[i].name, dims[k].name) == 0)
+                at[k] = at[i];
+        if (at[i])
+            return true;
+    }
+    return false;
+}
+
+// All combinations of the sizes that are named as optimal, if every free axis names some.
+static void make_optimals(struct mgx_sizes *s)
+{
+    enum { MOST_PLANS = 64 };
+    const struct mgx_module *m = mgx_program_main(s->simplified);
+    int at[MOST_LENS] = {0}, rounds = 0;
+    int64_t lens[MOST_LENS];
+    struct mgx_dim *dims = MGX_NEW_ARRAY(&s->arena, struct mgx_dim, s->len_count);
+    struct mgx_ins **params =
+        MGX_NEW_ARRAY(&s->arena, struct mgx_ins *, mgx_module_parameters(m, NULL, 0));
+    if (!dims || !params)
+        return;
+    mgx_module_parameters(m, params, mgx_module_parameters(m, NULL, 0));
+    for (int i = 0; i < s->len_count; i++) {
+        dims[i] = mgx_shape_dim(&params[s->axes[i].param]->shape, s->axes[i].axis);
+        if (!dims[i].optimal_count)
+            return;
+    }
+    do {
+        for (int i = 0; i < s->len_count; i++)
+            lens[i] = dims[i].optimals[at[i] < dims[i].optimal_count ? at[i] : 0];
+        make_now(s, lens);
+    } while (++rounds < MOST_PLANS && next_optimal(dims, s->len_count, at));
+}
+
+enum mgx_status mgx_sizes_create(struct mgx_sizes **out, struct mgx_program *take_simplified,
+                                 const struct mgx_target *target,
+                                 const struct mgx_compile_options *options, struct mgx_diag *diag)
+{
+    *out = NULL;
+    struct mgx_sizes *s = calloc(1, sizeof *s);
+    if (!s) {
+        mgx_program_destroy(take_simplified);
+        return mgx_fail_memory(diag);
+    }
+    s->simplified = take_simplified;
+    s->target = target;
+    mgx_arena_init(&s->arena);
+    pthread_mutex_init(&s->lock, NULL);
+    s->axes = mgx_free_axes(s->simplified, &s->arena, &s->len_count);
+    if (!keep_options(s, options) || !s->axes) {
+        mgx_sizes_destroy(s);
+        return mgx_fail_memory(diag);
+    }
+    if (s->len_count > MOST_LENS) { // more than any model has: taken by the steps for any size
+        mgx_sizes_destroy(s);
+        return MGX_OK;
+    }
+    make_optimals(s);
+    *out = s;
+    return MGX_OK;
+}
+
+void mgx_sizes_destroy(struct mgx_sizes *s)
+{
+    if (!s)
+        return;
+    pthread_mutex_lock(&s->lock);
+    s->stop = true;
+    pthread_mutex_unlock(&s->lock);
+    join(s);
+    for (struct mgx_size *k = s->newest, *older; k; k = older) {
+        older = k->older;
+        destroy_row(k);
+    }
+    mgx_program_destroy(s->simplified);
+    mgx_plan_shared_release(s->options.shared);
+    pthread_mutex_destroy(&s->lock);
+    mgx_arena_fini(&s->arena);
+    free(s);
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// Runs of a program with free sizes: a plan of its own for every size that keeps coming.
+//
+//     met once       the steps that take any size (plan/late.h): nothing is made
+//     met again      a plan for it is made, by a thread of the program's own or in the call;
+//                    meanwhile runs go on as before
+//     after that     that plan
+//
+// A plan is what the model with fixed sizes would have (specialise.h); all of them share packed
+// weights (plan/shared.h). They are kept by size within a bound of bytes; the least recently used
+// goes first, and one that a run holds stays until it is given back. Against streams of more sizes
+// than there is room for, a plan only takes another's place when its size came more often.
+//
+// Holds: no lock is held while anything runs or is made. The thread ends when nothing is to do, and
+// with the program. Cost of a run: a hash of the lengths and a lock for its look-up.
+#pragma once
+
+#include "targets/target.h"
+
+struct mgx_sizes;
+struct mgx_size;
+
+// Takes the simplified program (specialise.h), also on failure. Sizes that are named as optimal get
+// their plans now, unless they are very many.
+enum mgx_status mgx_sizes_create(struct mgx_sizes **out, struct mgx_program *take_simplified,
+                                 const struct mgx_target *target,
+                                 const struct mgx_compile_options *options,
+                                 struct mgx_diag *diag) MGX_NODISCARD;
+void mgx_sizes_destroy(struct mgx_sizes *sizes); // NULL is allowed; waits for what is being made
+
+// The program for a run with these parameters (as targets see them), held until given back. NULL:
+// there is none, the program for any size takes it.
+const struct mgx_program *mgx_sizes_take(struct mgx_sizes *sizes,
+                                         const struct mgx_named_tensor *params,
+                                         struct mgx_size **held);
+void mgx_sizes_give(struct mgx_sizes *sizes, struct mgx_size *held);
+
+// Which sizes have plans, which were only seen, and what they take.
+void mgx_sizes_explain(struct mgx_sizes *sizes, struct mgx_str *out);

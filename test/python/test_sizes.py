@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+"""Models with free sizes at random sizes, against ONNX Runtime: sizes that come once, that come again, and that have a plan of their own."""
+import re
+import threading
+
+import migraphx
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
+
+
+def weights(rng, **shapes):
+    return [numpy_helper.from_array((rng.standard_normal(s) / np.sqrt(np.prod(s[1:]) or 1)).astype(np.float32), k) for k, s in shapes.items()]
+
+
+def ints(**values):
+    return [numpy_helper.from_array(np.int64(v), k) for k, v in values.items()]
+
+
+def model(nodes, inputs, outputs, initial):
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(nodes, "g", [value(*i) for i in inputs], [value(*o) for o in outputs], initial)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+
+
+def image():
+    """Convolutions, plain and depthwise, a residual, and a product behind a pooling: batch, height and width are free."""
+    rng, n = np.random.default_rng(1), helper.make_node
+    nodes = [n("Conv", ["x", "w1", "b1"], ["a"], pads=[1, 1, 1, 1], strides=[2, 2]), n("Relu", ["a"], ["a1"]),
+             n("Conv", ["a1", "w2"], ["b"]), n("Clip", ["b", "zero", "six"], ["bb"]),
+             n("Conv", ["bb", "w3"], ["c"], group=48, pads=[1, 1, 1, 1]), n("Clip", ["c", "zero", "six"], ["c1"]),
+             n("Conv", ["c1", "w4"], ["d"]), n("Add", ["d", "a1"], ["e"]), n("Conv", ["e", "w5"], ["f"], pads=[1, 1, 1, 1]),
+             n("GlobalAveragePool", ["f"], ["p"]), n("Flatten", ["p"], ["q"]), n("Gemm", ["q", "w6"], ["y"], transB=1)]
+    initial = weights(rng, w1=(16, 3, 3, 3), b1=(16,), w2=(48, 16, 1, 1), w3=(48, 1, 3, 3), w4=(16, 48, 1, 1), w5=(64, 16, 3, 3), w6=(10, 64))
+    initial += [numpy_helper.from_array(np.float32(0), "zero"), numpy_helper.from_array(np.float32(6), "six")]
+    made = model(nodes, [("x", FLOAT, ["N", 3, "H", "W"])], [("y", FLOAT, None)], initial)
+    return made, lambda r: {"x": r.standard_normal((r.integers(1, 4), 3, r.integers(8, 40), r.integers(8, 40))).astype(np.float32)}
+
+
+def attention():
+    """A table, heads split off by the sizes of the input, a softmax, a normalisation: batch and tokens are free."""
+    rng, n = np.random.default_rng(2), helper.make_node
+    nodes = [n("Gather", ["table", "ids"], ["x"]), n("Shape", ["ids"], ["s"]), n("Concat", ["s", "heads"], ["split"], axis=0),
+             n("Concat", ["s", "width"], ["whole"], axis=0)]
+    for k in "qkv":
+        nodes += [n("MatMul", ["x", "w" + k], [k]), n("Add", [k, "b" + k], [k + "1"]), n("Reshape", [k + "1", "split"], [k + "2"]),
+                  n("Transpose", [k + "2"], [k + "3"], perm=[0, 2, 3, 1] if k == "k" else [0, 2, 1, 3])]
+    nodes += [n("MatMul", ["q3", "k3"], ["scores"]), n("Mul", ["scores", "scale"], ["scaled"]), n("Softmax", ["scaled"], ["p"], axis=-1),
+              n("MatMul", ["p", "v3"], ["o"]), n("Transpose", ["o"], ["o1"], perm=[0, 2, 1, 3]), n("Reshape", ["o1", "whole"], ["o2"]),
+              n("MatMul", ["o2", "wo"], ["o3"]), n("Add", ["o3", "x"], ["r"]), n("LayerNormalization", ["r", "g", "b"], ["y"], axis=-1)]
+    shape = dict.fromkeys(["wq", "wk", "wv", "wo"], (64, 64)) | dict.fromkeys(["bq", "bk", "bv", "g", "b"], (64,))
+    initial = weights(rng, table=(100, 64), **shape) + ints(heads=[4, 16], width=[64]) + [numpy_helper.from_array(np.float32(0.25), "scale")]
+    made = model(nodes, [("ids", INT64, ["N", "T"])], [("y", FLOAT, None)], initial)
+    return made, lambda r: {"ids": r.integers(0, 100, (r.integers(1, 4), r.integers(1, 30)))}
+
+
+def recurrent():
+    """A GRU that hands its state round: batch and steps are free."""
+    rng, n = np.random.default_rng(3), helper.make_node
+    nodes = [n("GRU", ["x", "w", "r", "b", "", "h"], ["y", "z"], hidden_size=20, linear_before_reset=1)]
+    initial = weights(rng, w=(1, 60, 12), r=(1, 60, 20), b=(1, 120))
+    made = model(nodes, [("x", FLOAT, ["T", "N", 12]), ("h", FLOAT, [1, "N", 20])], [("y", FLOAT, None), ("z", FLOAT, None)], initial)
+
+    def draw(r):
+        steps, batch = r.integers(1, 20), r.integers(1, 5)
+        return {"x": r.standard_normal((steps, batch, 12)).astype(np.float32), "h": r.standard_normal((1, batch, 20)).astype(np.float32)}
+    return made, draw
+
+
+def chosen():
+    """How many rows are left depends on values, after a part whose sizes follow from the input's."""
+    rng, n = np.random.default_rng(4), helper.make_node
+    nodes = [n("MatMul", ["x", "w"], ["a"]), n("ReduceSum", ["a", "last"], ["s"], keepdims=0), n("Greater", ["s", "zero"], ["m"]),
+             n("Compress", ["a", "m"], ["c"], axis=0), n("MatMul", ["c", "v"], ["y"])]
+    initial = weights(rng, w=(16, 24), v=(24, 8)) + ints(last=[1]) + [numpy_helper.from_array(np.float32(0), "zero")]
+    made = model(nodes, [("x", FLOAT, ["N", 16])], [("y", FLOAT, None)], initial)
+    return made, lambda r: {"x": r.standard_normal((r.integers(1, 60), 16)).astype(np.float32)}
+
+
+MODELS = {f.__name__: f for f in (image, attention, recurrent, chosen)}
+ERROR = 2e-5  # of the largest value: sums of some hundred terms in another order
+
+
+def counts(p):
+    found = re.search(r"sizes: (\d+) met, (\d+) with a plan of their own \((\d+) made, (\d+) dropped\)", p.explain())
+    return dict(zip(("met", "plans", "made", "dropped"), map(int, found.groups())))
+
+
+def same(results, expected):
+    for a, b in zip(results, expected, strict=True):
+        a = np.asarray(a)
+        assert a.shape == b.shape and np.abs(a - b).max(initial=0) <= ERROR * max(1, np.abs(b).max(initial=0))
+
+
+@pytest.mark.parametrize("mode", ["never", "in_call", "background"])
+@pytest.mark.parametrize("name", MODELS)
+def test_random_sizes(name, mode):
+    data, draw = MODELS[name]()
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    p = migraphx.parse_onnx_buffer(data, dynamic_dims=True)
+    p.compile("cpu", threads=1 + (mode == "background"), specialise=mode)
+    rng = np.random.default_rng(5)
+    feeds = [draw(rng) for _ in range(20)]
+    for _ in range(3):
+        for feed in feeds:
+            same(p.run(feed), session.run(None, feed))
+    now, sizes = counts(p), len({tuple(v.shape for v in f.values()) for f in feeds})
+    assert now["met"] == sizes
+    assert now["made"] == {"never": 0, "in_call": sizes}.get(mode, now["made"])
+
+
+def test_sizes_named_as_optimal_have_plans_at_once():
+    data, _ = image()
+    dims = [migraphx.shape.dynamic_dimension(1, 4, {1, 4}), 3, migraphx.shape.dynamic_dimension(16, 32, {16, 24, 32}), migraphx.shape.dynamic_dimension(20, 20)]
+    p = migraphx.parse_onnx_buffer(data, map_dyn_input_dims={"x": dims})
+    p.compile("cpu", threads=1, specialise="never")
+    assert counts(p)["made"] == 6
+
+
+def test_a_size_beyond_its_range_is_refused_by_name():
+    data, _ = image()
+    dims = [1, 3, migraphx.shape.dynamic_dimension(16, 32), migraphx.shape.dynamic_dimension(16, 32)]
+    p = migraphx.parse_onnx_buffer(data, map_dyn_input_dims={"x": dims})
+    p.compile("cpu", threads=1)
+    with pytest.raises(RuntimeError, match=r"parameter: x .*axis 3 has length 40, allowed are 16\.\.32"):
+        p.run({"x": np.zeros((1, 3, 20, 40), np.float32)})
+
+
+def test_two_inputs_of_one_name_agree():
+    data, draw = recurrent()
+    p = migraphx.parse_onnx_buffer(data, dynamic_dims=True)
+    p.compile("cpu", threads=1)
+    feed = draw(np.random.default_rng(6))
+    with pytest.raises(RuntimeError, match='"N"'):
+        p.run(feed | {"h": np.zeros((1, 9, 20), np.float32)})
+
+
+def test_eight_threads():
+    data, draw = attention()
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    p = migraphx.parse_onnx_buffer(data, dynamic_dims=True)
+    p.compile("cpu", threads=1, specialise="background", plan_bytes=1 << 20)
+    failures = []
+
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(40):
+            feed = draw(rng)
+            try:
+                same(p.run(feed), session.run(None, feed))
+            except AssertionError as e:
+                failures.append(e)
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failures
+
+
+@pytest.mark.parametrize("options", [{"specialise": "sometimes"}, {"specialise": 3}])
+def test_modes_are_checked(options):
+    with pytest.raises((ValueError, TypeError)):
+        migraphx.parse_onnx_buffer(image()[0], dynamic_dims=True).compile("cpu", **options)
