@@ -47,8 +47,7 @@ static void put_with_waits(struct mgx_str *out, const char *text)
 }
 
 // The machine keeps the unit's share and drops it when the plan goes.
-static struct gpu_unit *require_unit(struct gpu_machine *m, const char *name,
-                                     const struct mgx_str *text)
+struct gpu_unit *gpu_unit_of(struct gpu_machine *m, const char *name, const struct mgx_str *text)
 {
     struct mgx_str whole = {0};
     mgx_str_put(&whole, gpu_text_prelude);
@@ -98,7 +97,7 @@ enum mgx_plan_answer gpu_take_call(struct mgx_plan_offer *c, struct gpu_call *ca
     call->in_count = in_count;
     for (int i = 0; i < in_count; i++)
         call->in[i] = (unsigned char)(in ? in[i] : i);
-    call->unit = require_unit(m, c->ins->op->name, text);
+    call->unit = gpu_unit_of(m, c->ins->op->name, text);
     mgx_str_fini(text);
     if (!call->unit)
         return mgx_plan_no_memory(c);
@@ -114,15 +113,6 @@ enum mgx_plan_answer gpu_take(struct mgx_plan_offer *c, struct mgx_str *text,
         return gpu_take_call(c, call, text, how, in, in_count);
     mgx_str_fini(text);
     return mgx_plan_no_memory(c);
-}
-
-int gpu_vector_for(int64_t elements)
-{
-    enum { ENOUGH = 1 << 14 };
-    int v = 16;
-    while (v > 1 && elements / v < ENOUGH)
-        v /= 2;
-    return v;
 }
 
 struct gpu_launch gpu_launch_for(int64_t count)

@@ -25,6 +25,8 @@ static inline bool gpu_has_double(const struct mgx_plan_offer *c)
     return gpu_machine(c->machine)->device->properties.features & GPU_DOUBLE;
 }
 
+// The text, with the prelude, as a unit that the machine keeps; NULL when out of memory.
+struct gpu_unit *gpu_unit_of(struct gpu_machine *m, const char *name, const struct mgx_str *text);
 // Takes the offer with the kernel `run` of `text` (without the prelude; emptied). Parameters of the
 // kernel are the result and the inputs in[0..in_count), or all of them when `in` is NULL.
 enum mgx_plan_answer gpu_take(struct mgx_plan_offer *c, struct mgx_str *text,
@@ -48,8 +50,6 @@ const char *gpu_emit_body(struct mgx_str *out, const struct mgx_plan_offer *c,
 // Statements: y = body(v0, v1, ...).
 void gpu_emit_body_call(struct mgx_str *out, enum mgx_type result, int operands);
 
-// How many of so many elements a thread may take before threads become too few.
-int gpu_vector_for(int64_t elements);
 // Threads for `count` elements, one each.
 struct gpu_launch gpu_launch_for(int64_t count);
 // "KERNEL void run(GLOBAL float *out, const GLOBAL float *in0, ...)": types of result and inputs.
@@ -69,4 +69,4 @@ bool gpu_attention_supports(const struct gpu_device *d, const struct mgx_ins *sc
 extern const struct mgx_plan_kernel *const gpu_kernels[];
 extern const struct mgx_plan_kernel gpu_kernel_copy, gpu_kernel_pointwise, gpu_kernel_reduce,
     gpu_kernel_softmax, gpu_kernel_product, gpu_kernel_pooling, gpu_kernel_wgmma,
-    gpu_kernel_attention, gpu_kernel_fused_reduce, gpu_kernel_gather;
+    gpu_kernel_attention;

@@ -10,8 +10,6 @@
 // same for every tile and left out.
 #include "targets/gpu/lower/wgmma.h"
 
-#include <stdio.h>
-
 #define US_START 1.7            // launch, first loads, results
 #define US_UNITS (1.0 / 44000)  // of one row by one column of a 64-deep block
 #define US_CACHE (1.0 / 110000) // of one byte from level 2 to one multiprocessor
@@ -100,10 +98,32 @@ static bool is_allowed(const struct gpu_wgmma_tile *t, const struct gpu_wgmma_si
            (t->deep == 1 || t->deep <= size->blocks) && t->rows % (t->split * 4) == 0;
 }
 
-struct gpu_wgmma_tile gpu_wgmma_choose(const struct gpu_wgmma_size *size)
+struct ranked {
+    struct gpu_wgmma_tile tile;
+    double time;
+};
+
+// Keeps the `most` fastest in order; the one with fewer blocks on a multiprocessor wins a tie.
+static int insert(struct ranked *list, int count, int most, const struct gpu_wgmma_tile *t,
+                  double time)
 {
-    struct gpu_wgmma_tile best = {64, 32, 1, 1, 1, 4, 1};
-    double least = time_of(&best, size) * 10;
+    int at = count;
+    while (at > 0 && time < list[at - 1].time * 0.999)
+        at--;
+    if (at == most)
+        return count;
+    const int last = count < most ? count : most - 1;
+    for (int i = last; i > at; i--)
+        list[i] = list[i - 1];
+    list[at] = (struct ranked){*t, time};
+    return last + 1;
+}
+
+int gpu_wgmma_rank(const struct gpu_wgmma_size *size, struct gpu_wgmma_tile *tiles, int most)
+{
+    struct ranked list[GPU_WGMMA_TILES];
+    int count = 0;
+    most = most < GPU_WGMMA_TILES ? most : GPU_WGMMA_TILES;
     for (int i = 0; i < SHAPES; i++)
         for (int deep = 1; deep <= 4; deep *= 2)
             for (int split = 1; split <= 8; split *= 2)
@@ -112,21 +132,17 @@ struct gpu_wgmma_tile gpu_wgmma_choose(const struct gpu_wgmma_size *size)
                     t.deep = deep;
                     t.split = split;
                     t.per_multiprocessor = per;
-                    if (!is_allowed(&t, size) || per > most_by_registers(&t) ||
-                        !fit_stages(&t, size))
-                        continue;
-                    const double time = time_of(&t, size);
-                    if (time < least * 0.999) {
-                        least = time;
-                        best = t;
-                    }
+                    if (is_allowed(&t, size) && per <= most_by_registers(&t) &&
+                        fit_stages(&t, size))
+                        count = insert(list, count, most, &t, time_of(&t, size));
                 }
-    return best;
+    for (int i = 0; i < count; i++)
+        tiles[i] = list[i].tile;
+    return count;
 }
 
-bool gpu_wgmma_parse(const char *text, struct gpu_wgmma_tile *t)
+void gpu_wgmma_name(const struct gpu_wgmma_tile *t, struct mgx_str *out)
 {
-    *t = (struct gpu_wgmma_tile){0};
-    return sscanf(text, "%dx%d g%d d%d s%d n%d p%d", &t->rows, &t->columns, &t->groups, &t->deep,
-                  &t->split, &t->stages, &t->per_multiprocessor) == 7;
+    mgx_str_printf(out, "%dx%d g%d d%d s%d n%d p%d", t->rows, t->columns, t->groups, t->deep,
+                   t->split, t->stages, t->per_multiprocessor);
 }

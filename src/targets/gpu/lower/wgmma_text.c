@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: MIT
+// The text of the Hopper kernel for one product: sizes, tile, epilogue, and the packing of images.
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "op/op.h"
+#include "targets/gpu/emit/type.h"
+#include "targets/gpu/kernel/text.h"
+#include "targets/gpu/lower/wgmma.h"
+
+enum { LINE = 8 };
+
+static bool is_narrow(enum mgx_type type)
+{
+    return type == MGX_HALF || type == MGX_BF16;
+}
+
+// --- text: operands of the epilogue, eight columns at a time ---
+
+enum kind {
+    KIND_COLUMN, // a constant with one value a column: read before anything else
+    KIND_WHOLE,  // lines of columns
+    KIND_SINGLE, // anything else: value by value
+};
+
+struct line { // how an array lies
+    enum kind kind;
+    enum mgx_type type;
+    int words; // of eight values
+};
+
+static bool is_lines(const struct gpu_product *p, const struct mgx_shape *s, bool *one_row)
+{
+    int axes[MGX_MAX_RANK];
+    const int count = gpu_wgmma_row_axes(p, s, axes), column = gpu_wgmma_column_axis(p, s);
+    *one_row = true;
+    for (int i = 0; i < count; i++) {
+        if (s->lens[axes[i]] == 1 || s->strides[axes[i]] == 0)
+            continue;
+        *one_row = false;
+        if (s->strides[axes[i]] % LINE)
+            return false;
+    }
+    return s->strides[column] == 1 && s->lens[column] % LINE == 0 &&
+           (is_narrow(s->type) || s->type == MGX_FLOAT);
+}
+
+static struct line line_of(const struct mgx_plan_offer *c, const struct gpu_product *p, int e)
+{
+    const struct mgx_shape *s = &c->in[p->extra[e]];
+    bool one_row;
+    struct line line = {KIND_SINGLE, s->type, is_narrow(s->type) ? 4 : 8};
+    if (is_lines(p, s, &one_row))
+        line.kind = one_row && c->constant[p->extra[e]] ? KIND_COLUMN : KIND_WHOLE;
+    return line;
+}
+
+// "const i64 NAME = ...": the offset of (row, column); rows are divided only where they must be.
+static void emit_at(struct mgx_str *out, const char *name, const struct gpu_product *p,
+                    const struct mgx_shape *s, bool with_row)
+{
+    int axes[MGX_MAX_RANK];
+    int64_t stride = 0;
+    const int count = gpu_wgmma_row_axes(p, s, axes), column = gpu_wgmma_column_axis(p, s);
+    mgx_str_printf(out, "    const i64 %s = (i64)column * %" PRId64, name,
+                   s->lens[column] > 1 ? s->strides[column] : 0);
+    if (with_row && gpu_wgmma_merge(s, axes, count, &stride)) {
+        if (stride)
+            mgx_str_printf(out, " + (i64)row * %" PRId64, stride);
+    } else if (with_row) {
+        int64_t below = 1;
+        for (int i = count - 1; i >= 0; i--) {
+            const int64_t len = s->lens[axes[i]];
+            if (len > 1 && s->strides[axes[i]])
+                mgx_str_printf(out, " + (i64)(row / %" PRId64 " %% %" PRId64 ") * %" PRId64, below,
+                               len, s->strides[axes[i]]);
+            below *= len;
+        }
+    }
+    mgx_str_put(out, ";\n");
+}
+
+static void emit_params(struct mgx_str *out, const struct mgx_plan_offer *c,
+                        const struct gpu_product *p)
+{
+    for (int e = 0; e < p->extra_count; e++)
+        mgx_str_printf(out, ", const GLOBAL %s *e%d", gpu_type_memory(c->in[p->extra[e]].type), e);
+}
+
+static void emit_struct(struct mgx_str *out, const struct mgx_plan_offer *c,
+                        const struct gpu_product *p, const char *name, enum kind kind)
+{
+    mgx_str_printf(out, "struct %s {\n    u32 none;\n", name);
+    for (int e = 0; e < p->extra_count; e++) {
+        const struct line line = line_of(c, p, e);
+        if (line.kind == kind)
+            mgx_str_printf(out, "    u32 e%d[%d];\n", e, line.words);
+    }
+    mgx_str_put(out, "};\n");
+}
+
+static void emit_loads(struct mgx_str *out, const struct mgx_plan_offer *c,
+                       const struct gpu_product *p, const char *name, enum kind kind)
+{
+    mgx_str_printf(out, "FUNCTION void load_%s(struct %s *x", name, name);
+    emit_params(out, c, p);
+    mgx_str_put(out, kind == KIND_COLUMN ? ", int column)\n{\n" : ", int row, int column)\n{\n");
+    for (int e = 0; e < p->extra_count; e++) {
+        const struct line line = line_of(c, p, e);
+        char at[16];
+        snprintf(at, sizeof at, "at%d", e);
+        if (line.kind != kind)
+            continue;
+        emit_at(out, at, p, &c->in[p->extra[e]], kind == KIND_WHOLE);
+        mgx_str_printf(out, "    read_words_%d(x->e%d, e%d + %s);\n", line.words, e, e, at);
+    }
+    mgx_str_put(out, "}\n");
+}
+
+static const char *word_type(enum mgx_type type)
+{
+    return type == MGX_HALF ? "half" : type == MGX_BF16 ? "bf16" : "float";
+}
+
+static void emit_operand(struct mgx_str *out, const struct mgx_plan_offer *c,
+                         const struct gpu_product *p, int number, int e)
+{
+    const struct mgx_shape *s = &c->in[p->extra[e]];
+    const struct line line = line_of(c, p, e);
+    mgx_str_printf(out, "        const %s v%d = ", gpu_type_value(s->type), number);
+    if (line.kind == KIND_SINGLE) {
+        char at[48], array[16];
+        snprintf(at, sizeof at, "at%d + j * %" PRId64, e,
+                 s->lens[gpu_wgmma_column_axis(p, s)] > 1 ? s->strides[gpu_wgmma_column_axis(p, s)]
+                                                          : 0);
+        snprintf(array, sizeof array, "e%d", e);
+        gpu_emit_load(out, s->type, array, at);
+        mgx_str_put(out, ";\n");
+        return;
+    }
+    mgx_str_printf(out, "value_%s(%s->e%d, j);\n", word_type(s->type),
+                   line.kind == KIND_COLUMN ? "columns" : "wide", e);
+}
+
+static void emit_finish_wide(struct mgx_str *out, const struct mgx_plan_offer *c,
+                             const struct gpu_product *p)
+{
+    const int count = p->tail ? p->tail->in_count : 1;
+    mgx_str_put(out, "FUNCTION void finish_wide(C_TYPE *c");
+    emit_params(out, c, p);
+    mgx_str_put(out, ", const struct columns *columns, const struct wide *wide, int row, int "
+                     "column, const float *sums)\n{\n    float r[8];\n");
+    emit_at(out, "at", p, c->out, true);
+    for (int e = 0; e < p->extra_count; e++) {
+        char at[16];
+        snprintf(at, sizeof at, "at%d", e);
+        if (line_of(c, p, e).kind == KIND_SINGLE)
+            emit_at(out, at, p, &c->in[p->extra[e]], true);
+    }
+    mgx_str_put(out, "#pragma unroll\n    for (int j = 0; j < 8; j++) {\n");
+    for (int i = 0, e = 0; i < count; i++) {
+        if (i == p->place || !p->tail)
+            mgx_str_printf(out, "        const float v%d = sums[j];\n", i);
+        else
+            emit_operand(out, c, p, i, e++);
+    }
+    if (p->tail)
+        gpu_emit_body_call(out, c->out->type, count);
+    mgx_str_printf(out, "        r[j] = (float)%s;\n    }\n", p->tail ? "y" : "v0");
+    mgx_str_printf(out, "    write_%s(c + at, r);\n}\n", word_type(c->out->type));
+}
+
+// One value, wherever its operands lie.
+static void emit_finish_one(struct mgx_str *out, const struct mgx_plan_offer *c,
+                            const struct gpu_product *p)
+{
+    const int count = p->tail ? p->tail->in_count : 1;
+    mgx_str_put(out, "FUNCTION void finish_one(C_TYPE *c");
+    emit_params(out, c, p);
+    mgx_str_put(out, ", int row, int column, float sum)\n{\n");
+    emit_at(out, "at", p, c->out, true);
+    for (int i = 0, e = 0; i < count; i++) {
+        if (i == p->place || !p->tail) {
+            mgx_str_printf(out, "    const float v%d = sum;\n", i);
+            continue;
+        }
+        const struct mgx_shape *s = &c->in[p->extra[e]];
+        char at[16], array[16];
+        snprintf(at, sizeof at, "at%d", e);
+        snprintf(array, sizeof array, "e%d", e++);
+        emit_at(out, at, p, s, true);
+        mgx_str_printf(out, "    const %s v%d = ", gpu_type_value(s->type), i);
+        gpu_emit_load(out, s->type, array, at);
+        mgx_str_put(out, ";\n");
+    }
+    if (p->tail)
+        gpu_emit_body_call(out, c->out->type, count);
+    mgx_str_put(out, "    ");
+    gpu_emit_store(out, c->out->type, "c", "at", p->tail ? "y" : "v0");
+    mgx_str_put(out, "\n}\n");
+}
+
+// --- text: the matrix instruction for a width ---
+
+static void emit_multiply(struct mgx_str *out, int columns, bool bf16)
+{
+    const int sums = columns / 2;
+    const char *type = bf16 ? "bf16" : "f16";
+    mgx_str_printf(out,
+                   "FUNCTION void multiply(float (&d)[%d], u64 a, u64 b, int more)\n{\n"
+                   "    asm volatile(\"{.reg .pred p; setp.ne.b32 p, %%%d, 0; "
+                   "wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s {",
+                   sums, sums + 2, columns, type, type);
+    for (int i = 0; i < sums; i++)
+        mgx_str_printf(out, "%s%%%d", i ? "," : "", i);
+    mgx_str_printf(out, "}, %%%d, %%%d, p, 1, 1, 0, 0;}\"\n        : ", sums, sums + 1);
+    for (int i = 0; i < sums; i++)
+        mgx_str_printf(out, "%s\"+f\"(d[%d])", i ? "," : "", i);
+    mgx_str_put(out, "\n        : \"l\"(a), \"l\"(b), \"r\"(more));\n}\n");
+}
+
+static bool leaves_lines(const struct mgx_plan_offer *c, const struct gpu_product *p)
+{
+    bool one_row;
+    return is_lines(p, c->out, &one_row);
+}
+
+static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c,
+                       const struct gpu_wgmma_product *g, const struct gpu_wgmma_tile *t)
+{
+    mgx_str_printf(out,
+                   "#define M %" PRId64 "\n#define N %" PRId64 "\n#define BLOCKS %d\n"
+                   "#define TILE_M %d\n#define TILE_N %d\n#define DEEP %d\n#define STAGES %d\n"
+                   "#define GROUPS %d\n#define SPLIT %d\n#define PER_SM %d\n"
+                   "#define ROOM_BYTES %zu\n",
+                   g->rows, g->p.columns, g->blocks, t->rows, t->columns, t->deep, t->stages,
+                   t->groups, t->split, t->per_multiprocessor, gpu_wgmma_room(t));
+    mgx_str_printf(out, "#define IMAGE %d\n", g->image);
+    if (!g->image)
+        return;
+    mgx_str_printf(out,
+                   "#define OUT_H %" PRId64 "\n#define OUT_W %" PRId64 "\n"
+                   "#define STEP_H %d\n#define STEP_W %d\n#define PAD_H %d\n#define PAD_W %d\n"
+                   "#define FAR_H %d\n#define FAR_W %d\n#define TAPS_W %d\n"
+                   "#define CHANNEL_BLOCKS %d\n",
+                   c->out->lens[2], c->out->lens[3], g->step[0], g->step[1], g->pad[0], g->pad[1],
+                   g->far[0], g->far[1], g->taps_w, g->channel_blocks);
+}
+
+// fold x fold pixels to one; eight channels a thread.
+static void emit_fold(struct mgx_str *out, const struct mgx_plan_offer *c,
+                      const struct gpu_wgmma_product *g)
+{
+    const struct mgx_shape *x = &c->in[g->p.operand[0]];
+    const struct gpu_wgmma_fold *f = &g->fold;
+    mgx_str_printf(out,
+                   "#define FOLD %d\n#define FOLD_LINES %" PRId64 "\n#define FOLD_W %" PRId64
+                   "\n#define FOLD_H %" PRId64 "\n#define FOLD_COUNT %" PRId64
+                   "LL\n#define FOLD_PAD_H %d\n#define FOLD_PAD_W %d\n",
+                   f->fold, f->channels / LINE, f->width, f->height,
+                   x->lens[0] * f->height * f->width * f->channels / LINE, f->pad[0], f->pad[1]);
+    for (int i = 1; i < 4; i++)
+        mgx_str_printf(out, "#define X%d %" PRId64 "\n", i, x->lens[i]);
+    for (int i = 0; i < 4; i++)
+        mgx_str_printf(out, "#define X%d_STEP %" PRId64 "LL\n", i,
+                       x->lens[i] > 1 ? x->strides[i] : 0);
+    mgx_str_put(out, gpu_text_fold);
+}
+
+const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
+                           const struct gpu_wgmma_product *g, const struct gpu_wgmma_tile *t)
+{
+    const struct gpu_product *p = &g->p;
+    mgx_str_put(out, gpu_text_lines);
+    const char *why = p->tail ? gpu_emit_body(out, c, p->tail) : NULL;
+    if (why)
+        return why;
+    mgx_str_printf(out, "#define C_TYPE %s\n#define PARAMS", gpu_type_memory(c->out->type));
+    emit_params(out, c, p);
+    mgx_str_put(out, "\n#define ARGS");
+    for (int e = 0; e < p->extra_count; e++)
+        mgx_str_printf(out, ", e%d", e);
+    mgx_str_put(out, "\n");
+    emit_finish_one(out, c, p);
+    emit_sizes(out, c, g, t);
+    emit_struct(out, c, p, "columns", KIND_COLUMN);
+    emit_struct(out, c, p, "wide", KIND_WHOLE);
+    const bool lines = leaves_lines(c, p);
+    mgx_str_printf(out, "#define WIDE_OK %d\n", lines);
+    if (lines) {
+        emit_loads(out, c, p, "columns", KIND_COLUMN);
+        emit_loads(out, c, p, "wide", KIND_WHOLE);
+        emit_finish_wide(out, c, p);
+    }
+    mgx_str_put(out, "#define ADDRESSES (u64)c");
+    for (int e = 0; e < p->extra_count; e++)
+        if (line_of(c, p, e).kind != KIND_SINGLE)
+            mgx_str_printf(out, " | (u64)e%d", e);
+    mgx_str_put(out, "\n");
+    emit_multiply(out, t->columns, c->in[p->operand[0]].type == MGX_BF16);
+    mgx_str_put(out, gpu_text_wgmma);
+    if (g->fold.bytes)
+        emit_fold(out, c, g);
+    return NULL;
+}
+
+int gpu_wgmma_result_bytes(const struct mgx_plan_offer *c, const struct gpu_wgmma_product *g)
+{
+    int bytes = (int)mgx_type_size(c->out->type);
+    for (int e = 0; e < g->p.extra_count; e++)
+        if (line_of(c, &g->p, e).kind == KIND_WHOLE)
+            bytes += (int)mgx_type_size(c->in[g->p.extra[e]].type);
+    return bytes;
+}
