@@ -2,19 +2,10 @@
 // onnx: names of the supported ONNX operators.
 #include "verbs.h"
 
-static void print_name(const struct options *o, const char *name, bool first)
-{
-    if (!o->format) {
-        printf("%s\n", name);
-        return;
-    }
-    printf("%s", first ? "[" : ", ");
-    put_json_text(stdout, name);
-}
-
 static int run(struct options *o)
 {
-    size_t count = 0, found = 0;
+    size_t count = 0;
+    int found = 0;
     if (!OK(migraphx_get_onnx_operators_size(&count)))
         return EXIT_FAILURE;
     for (size_t i = 0; i < count; i++) {
@@ -22,10 +13,9 @@ static int run(struct options *o)
         if (!OK(migraphx_get_onnx_operator_name_at_index(&name, i)))
             return EXIT_FAILURE;
         if (!o->file || strcmp(o->file, name) == 0)
-            print_name(o, name, found++ == 0);
+            put_name(o, name, found++);
     }
-    if (o->format)
-        printf("%s]\n", found ? "" : "[");
+    put_names_end(o, found);
     if (!o->file || found)
         return EXIT_SUCCESS;
     log_error("ONNX operator '%s' is not supported", o->file);

@@ -35,13 +35,9 @@ static int list_all(const struct options *o)
         const char *name;
         if (!OK(migraphx_get_operator_name_at_index(&name, i)))
             return EXIT_FAILURE;
-        if (o->format) {
-            printf("%s", i ? ", " : "[");
-            put_json_text(stdout, name);
-        } else
-            printf("%s\n", name);
+        put_name(o, name, (int)i);
     }
-    printf("%s", o->format ? "]\n" : "");
+    put_names_end(o, (int)count);
     return EXIT_SUCCESS;
 }
 

@@ -5,6 +5,7 @@
 static int run(struct options *o)
 {
     size_t count = 0;
+    int found = 0;
     if (!OK(migraphx_get_tf_operators_size(&count)))
         return EXIT_FAILURE;
     for (size_t i = 0; i < count; i++) {
@@ -12,11 +13,10 @@ static int run(struct options *o)
         if (!OK(migraphx_get_tf_operator_name_at_index(&name, i)))
             return EXIT_FAILURE;
         if (!o->file || strcmp(o->file, name) == 0)
-            printf("%s\n", name);
-        if (o->file && strcmp(o->file, name) == 0)
-            return EXIT_SUCCESS;
+            put_name(o, name, found++);
     }
-    if (!o->file)
+    put_names_end(o, found);
+    if (!o->file || found)
         return EXIT_SUCCESS;
     log_error("TensorFlow operator '%s' is not supported", o->file);
     return EXIT_FAILURE;
@@ -26,7 +26,7 @@ static const struct flag own[] = {
     {FLAG_HEADING, NULL, NULL, 0, NULL, "tf", 0, NULL},
     {FLAG_SET, "--list", "-l", OFFSET(list), NULL, "all of them (the default)", 0, NULL},
     {FLAG_END, NULL, NULL, 0, NULL, NULL, 0, NULL}};
-static const struct flag *const flags[] = {own, common_flags, NULL};
+static const struct flag *const flags[] = {own, json_flags, common_flags, NULL};
 const struct verb verb_tf = {"tf",
                              "Prints the supported TensorFlow operators, or whether one is.",
                              "[-l] [<name>]",

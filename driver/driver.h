@@ -76,7 +76,8 @@ struct options {
     const char *rms_tol, *atol, *rtol, *compiled_model;
     bool per_instruction, reduce, bisect, ref_double;
     // of all verbs
-    bool help;
+    bool help, trace_compile, trace_passes, time_passes;
+    int trace_eval;
     const char *log_level;
     struct words log_file;
 };
@@ -129,6 +130,7 @@ const char *suggest(const char *word, const char *const *list, int count);
 // --- work ---
 
 bool load_model(const struct options *o, migraphx_program_t *out);
+bool load_python(const struct options *o, migraphx_program_t *out);
 // What --test and --model build, by name; NULL after the last index.
 const char *builtin_model_name(int index);
 bool builtin_model(const char *name, migraphx_program_t *out);
@@ -225,7 +227,10 @@ double share_of_limit(const struct limits *limits, double flops, double bytes, d
 
 // --- JSON, and files that are written whole (write.c) ---
 
-void put_json_text(FILE *file, const char *text);   // with quotes
-void put_json_number(FILE *file, double value);     // null where JSON has no number for it
+void put_json_text(FILE *file, const char *text); // with quotes
+void put_json_number(FILE *file, double value);   // null where JSON has no number for it
+// Names in a list: a line each, or with --json an array.
+void put_name(const struct options *o, const char *name, int number);
+void put_names_end(const struct options *o, int count);
 FILE *open_new(const char *path, char **temporary); // NULL path: stdout
 bool close_new(FILE *file, const char *path, char *temporary, bool good);

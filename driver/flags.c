@@ -84,7 +84,7 @@ const struct flag output_flags[] = {
     NAME("--cpp", NULL, format, "cpp", "C++ that builds it"),
     NAME("--graphviz", "-g", format, "graphviz", "a graph for dot"),
     NAME("--binary", NULL, format, "binary", "a saved program"),
-    NAME("--netron", NULL, format, "netron", "a graph for Netron (not in this build)"),
+    NAME("--netron", NULL, format, "netron", "an ONNX model for Netron to draw"),
     SET("--brief", NULL, brief, "graphviz: operator names alone"),
     WORD("--output", "-o", output, "<file>", "into a file (binary unless a form is given)"),
     END};
@@ -132,6 +132,10 @@ const struct flag json_flags[] = {
 
 const struct flag common_flags[] = {
     HEADING("common"),
+    SET("--trace-compile", NULL, trace_compile, "as MIGRAPHX_TRACE_COMPILE=1"),
+    SET("--trace-passes", NULL, trace_passes, "as MIGRAPHX_TRACE_PASSES=1"),
+    SET("--time-passes", NULL, time_passes, "as MIGRAPHX_TIME_PASSES=1"),
+    INT("--trace-eval", NULL, trace_eval, 0, "as MIGRAPHX_TRACE_EVAL=N"),
     SET("--help", "-h", help, "this text"),
     WORD("--log-level", NULL, log_level, "<level>", "none, error, warn, info, debug, trace [info]"),
     WORDS("--log-file", NULL, log_file, "<file> ...", "append log lines to files too"),

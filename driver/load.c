@@ -303,12 +303,9 @@ static bool load_file(const struct options *o, migraphx_program_t *out)
         log_error("Path does not exist: %s", o->file);
         return false;
     }
-    if (o->type == FILE_AUTO && ends_with(o->file, ".py")) {
-        log_error("%s is a Python program, not a model: run it and let it save what it builds",
-                  o->file);
-        return false;
-    }
     log_info("Reading: %s", o->file);
+    if (o->type == FILE_AUTO && ends_with(o->file, ".py"))
+        return load_python(o, out);
     switch (o->type == FILE_AUTO ? type_of(o->file) : o->type) {
     case FILE_ONNX:
         return load_onnx(o, out);

@@ -51,6 +51,21 @@ static bool set_up_log(const struct options *o)
     return true;
 }
 
+// The engine reads its environment once, in its first call.
+static void set_traces(const struct options *o)
+{
+    char level[16];
+    snprintf(level, sizeof level, "%d", o->trace_eval);
+    if (o->trace_compile)
+        setenv("MIGRAPHX_TRACE_COMPILE", "1", 1);
+    if (o->trace_passes)
+        setenv("MIGRAPHX_TRACE_PASSES", "1", 1);
+    if (o->time_passes)
+        setenv("MIGRAPHX_TIME_PASSES", "1", 1);
+    if (o->trace_eval)
+        setenv("MIGRAPHX_TRACE_EVAL", level, 1);
+}
+
 static char *join(int argc, char **argv)
 {
     size_t size = 1;
@@ -117,7 +132,7 @@ int main(int argc, char **argv)
     else if (o.help) {
         print_help(verb);
         code = EXIT_SUCCESS;
-    } else if (set_up_log(&o))
+    } else if (set_traces(&o), set_up_log(&o))
         code = run_verb(verb, &o, argc, argv);
     free_options(&o);
     log_end();

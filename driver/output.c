@@ -2,13 +2,14 @@
 // Writing a program: as text of some kind to stdout or a file, or saved.
 #include "driver.h"
 
-// .mxr bytes: a file is replaced only when all went well.
-static bool save(const struct options *o, migraphx_program_t program)
+// Bytes of a saved program, or of a graph for Netron: a file is replaced only when all went well.
+static bool save(const struct options *o, migraphx_program_t program, const char *format)
 {
     migraphx_file_options_t options = NULL;
     char *bytes = NULL;
     size_t size = 0;
-    bool good = OK(migraphx_file_options_create(&options));
+    bool good = OK(migraphx_file_options_create(&options)) &&
+                OK(migraphx_file_options_set_file_format(options, format));
     if (o->output)
         good = good && OK(migraphx_save(program, o->output, options));
     else
@@ -41,11 +42,9 @@ bool write_program(const struct options *o, migraphx_program_t program)
 {
     const char *format = o->format ? o->format : o->output ? "binary" : "text";
     if (strcmp(format, "binary") == 0)
-        return save(o, program);
-    if (strcmp(format, "netron") == 0) {
-        log_error("--netron: this build writes no ONNX files; --graphviz draws the graph too");
-        return false;
-    }
+        return save(o, program, "msgpack");
+    if (strcmp(format, "netron") == 0)
+        return save(o, program, "netron");
     if (strcmp(format, "graphviz") == 0 && o->brief)
         format = "graphviz-brief";
     char *text = NULL;

@@ -78,6 +78,22 @@ void put_json_text(FILE *file, const char *text)
     fputc('"', file);
 }
 
+void put_name(const struct options *o, const char *name, int number)
+{
+    if (!o->format) {
+        printf("%s\n", name);
+        return;
+    }
+    printf("%s", number ? ", " : "[");
+    put_json_text(stdout, name);
+}
+
+void put_names_end(const struct options *o, int count)
+{
+    if (o->format)
+        printf("%s]\n", count ? "" : "[");
+}
+
 void put_json_number(FILE *file, double value)
 {
     if (isfinite(value))

@@ -203,6 +203,18 @@ static void trace_pass(void *user, const char *pass, const struct mgx_program *p
     }
 }
 
+// What MIGRAPHX_TRACE_PASSES prints of a pass that fails.
+static void print_failed(void *user, const char *pass, const struct mgx_program *p, const char *why)
+{
+    struct mgx_str text = {0};
+    (void)user;
+    mgx_str_printf(&text, "Pass: %s (failed: %s)\n", pass, why);
+    mgx_program_print(&text, p);
+    mgx_str_putc(&text, '\n');
+    mgx_api_print(mgx_str_text(&text));
+    mgx_str_fini(&text);
+}
+
 // The environment completes what the caller left open; it never overrides him.
 static enum mgx_status complete(struct migraphx_compile_options *o, struct mgx_diag *diag)
 {
@@ -222,6 +234,7 @@ static enum mgx_status complete(struct migraphx_compile_options *o, struct mgx_d
     o->values.pass.fast_math = o->values.fast_math;
     if (o->trace || env->trace_passes || env->time_passes) {
         o->values.pass.trace = trace_pass;
+        o->values.pass.failed = env->trace_passes ? print_failed : NULL;
         o->values.pass.trace_user = o;
     }
     return MGX_OK;

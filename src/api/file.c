@@ -8,7 +8,7 @@
 #include "plan/kernel_set.h"
 
 struct migraphx_file_options {
-    bool json; // else msgpack
+    enum mgx_file_form form;
 };
 
 static void file_options_fini(struct migraphx_file_options *o)
@@ -43,15 +43,14 @@ migraphx_status migraphx_file_options_set_file_format(migraphx_file_options_t fi
 {
     API_NEED(file_options);
     API_NEED(format);
-    if (strcmp(format, "json") != 0 && strcmp(format, "msgpack") != 0)
-        return mgx_api_bad("Unknown format: %s", format);
-    file_options->json = format[0] == 'j';
-    return migraphx_status_success;
-}
-
-static enum mgx_file_form form_of(const struct migraphx_file_options *o)
-{
-    return o->json ? MGX_FORM_JSON : MGX_FORM_MSGPACK;
+    static const char *const names[] = {
+        [MGX_FORM_MSGPACK] = "msgpack", [MGX_FORM_JSON] = "json", [MGX_FORM_NETRON] = "netron"};
+    for (int i = 0; i < MGX_COUNT(names); i++)
+        if (strcmp(format, names[i]) == 0) {
+            file_options->form = (enum mgx_file_form)i;
+            return migraphx_status_success;
+        }
+    return mgx_api_bad("Unknown format: %s", format);
 }
 
 // --- saving ---
@@ -146,7 +145,7 @@ migraphx_status migraphx_load(migraphx_program_t *out, const char *name,
     API_NEED(options);
     API_DIAG(diag);
     struct mgx_program *p;
-    enum mgx_status status = mgx_mxr_load(&p, &mgx_api_ops, name, form_of(options), &diag);
+    enum mgx_status status = mgx_mxr_load(&p, &mgx_api_ops, name, options->form, &diag);
     if (status == MGX_OK)
         status = finish(out, p, &diag);
     return mgx_api_leave(status, &diag);
@@ -162,9 +161,9 @@ migraphx_status migraphx_save(migraphx_program_t p, const char *name,
     enum mgx_status status = mgx_api_prove(p->p, &diag);
     struct mgx_carry *carry = NULL;
     if (status == MGX_OK)
-        status = mgx_api_carry(p->p, !options->json, &carry, &diag);
+        status = mgx_api_carry(p->p, options->form == MGX_FORM_MSGPACK, &carry, &diag);
     if (status == MGX_OK)
-        status = mgx_mxr_save(p->p, carry, name, form_of(options), &diag);
+        status = mgx_mxr_save(p->p, carry, name, options->form, &diag);
     mgx_carry_destroy(carry);
     return mgx_api_leave(status, &diag);
 }
@@ -178,7 +177,7 @@ migraphx_status migraphx_load_buffer(migraphx_program_t *out, const void *data, 
     API_DIAG(diag);
     struct mgx_program *p;
     enum mgx_status status =
-        mgx_mxr_load_buffer(&p, &mgx_api_ops, data, size, form_of(options), &diag);
+        mgx_mxr_load_buffer(&p, &mgx_api_ops, data, size, options->form, &diag);
     if (status == MGX_OK)
         status = finish(out, p, &diag);
     return mgx_api_leave(status, &diag);
@@ -196,9 +195,9 @@ migraphx_status migraphx_save_buffer(char **out, size_t *out_size, const_migraph
     enum mgx_status status = mgx_api_prove(program->p, &diag);
     struct mgx_carry *carry = NULL;
     if (status == MGX_OK)
-        status = mgx_api_carry(program->p, !options->json, &carry, &diag);
+        status = mgx_api_carry(program->p, options->form == MGX_FORM_MSGPACK, &carry, &diag);
     if (status == MGX_OK)
-        status = mgx_mxr_save_buffer(program->p, carry, form_of(options), &bytes, &diag);
+        status = mgx_mxr_save_buffer(program->p, carry, options->form, &bytes, &diag);
     mgx_carry_destroy(carry);
     if (status == MGX_OK) {
         *out_size = bytes.size;

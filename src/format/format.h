@@ -26,6 +26,10 @@ enum mgx_status mgx_format_graphviz(struct mgx_str *out, const struct mgx_progra
 enum mgx_status mgx_format_graphviz_brief(struct mgx_str *out, const struct mgx_program *p,
                                           struct mgx_diag *diag) MGX_NODISCARD;
 
+// The main module as an ONNX model to look at; bytes, not text.
+enum mgx_status mgx_format_netron(struct mgx_str *out, const struct mgx_program *p,
+                                  struct mgx_diag *diag) MGX_NODISCARD;
+
 // --- shared by the printers of source code ---
 
 enum { MGX_FORMAT_MAX_DEPTH = 64 }; // of modules within modules

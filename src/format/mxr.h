@@ -11,7 +11,11 @@
 #include "ir/carry.h"
 #include "ir/module.h"
 
-enum mgx_file_form { MGX_FORM_MSGPACK, MGX_FORM_JSON };
+enum mgx_file_form {
+    MGX_FORM_MSGPACK,
+    MGX_FORM_JSON,
+    MGX_FORM_NETRON, // written alone
+};
 
 enum {
     MGX_MXR_VERSION = 8,        // written

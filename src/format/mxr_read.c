@@ -427,10 +427,18 @@ static enum mgx_status open_file(const char *path, struct mgx_storage **out, str
     return MGX_OK;
 }
 
+static enum mgx_status check_form(enum mgx_file_form form, struct mgx_diag *diag)
+{
+    return form == MGX_FORM_NETRON
+               ? mgx_fail(diag, MGX_UNSUPPORTED, "a graph for Netron is a picture, not a program")
+               : MGX_OK;
+}
+
 enum mgx_status mgx_mxr_load(struct mgx_program **out, const struct mgx_op_set *ops,
                              const char *path, enum mgx_file_form form, struct mgx_diag *diag)
 {
     struct mgx_storage *file;
+    TRY(check_form(form, diag));
     TRY(open_file(path, &file, diag));
     enum mgx_status status =
         form == MGX_FORM_MSGPACK && mgx_container_is(file->data, file->bytes)
@@ -450,6 +458,7 @@ enum mgx_status mgx_mxr_load_buffer(struct mgx_program **out, const struct mgx_o
                                     const void *data, size_t size, enum mgx_file_form form,
                                     struct mgx_diag *diag)
 {
+    TRY(check_form(form, diag));
     if (form != MGX_FORM_MSGPACK || !mgx_container_is(data, size))
         return load(out, ops, NULL, data, size, form, diag);
     struct mgx_storage *copy = mgx_storage_create(NULL, size); // the caller's bytes may go

@@ -14,6 +14,7 @@
 #include "base/output.h"
 #include "base/size.h"
 #include "base/version.h"
+#include "format/format.h"
 #include "format/mxr.h"
 #include "format/mxr_write.h"
 
@@ -273,6 +274,17 @@ enum mgx_status mgx_mxr_program_value(struct mgx_arena *arena, const struct mgx_
     return status;
 }
 
+static enum mgx_status write_netron(struct mgx_sink *sink, const struct mgx_program *p,
+                                    struct mgx_diag *diag)
+{
+    struct mgx_str text = {0};
+    enum mgx_status status = mgx_format_netron(&text, p, diag);
+    if (status == MGX_OK)
+        status = sink->write(sink, text.text, text.size, diag);
+    mgx_str_fini(&text);
+    return status;
+}
+
 // Only if the weights were there to be read.
 static enum mgx_status write_program(struct mgx_sink *sink, const struct mgx_program *p,
                                      const struct mgx_carry *carry, enum mgx_file_form form,
@@ -286,6 +298,8 @@ static enum mgx_status write_program(struct mgx_sink *sink, const struct mgx_pro
         TRY(mgx_mxr_write_container(sink, p, carry, diag));
         return mgx_program_check_files(p, diag);
     }
+    if (form == MGX_FORM_NETRON)
+        return write_netron(sink, p, diag);
     struct mgx_arena arena;
     struct mgx_value *root;
     mgx_arena_init(&arena);

@@ -188,6 +188,43 @@ def test_the_page(folder):
     assert seen["shapes"] > 4 and seen["rows"] == len(data["instructions"]) and "product (MatMul)" in seen["details"]
 
 
+def test_netron_gets_an_onnx_model(folder):
+    for words in (["read", folder / "model.onnx"], ["compile", folder / "model.onnx", "--cpu"]):
+        drive(*words, "--netron", "-o", folder / "graph.onnx")
+        model = onnx.load(folder / "graph.onnx")
+        graph = model.graph
+        assert model.producer_name == "AMDMIGraphX" and [o.domain for o in model.opset_import] == ["migraphx"]
+        assert {v.name for v in graph.input} == {"x", "b"}
+        assert [d.dim_value for d in graph.output[0].type.tensor_type.shape.dim] == [3, 5]
+        known = {v.name for v in graph.input} | {t.name for t in graph.initializer}
+        for node in graph.node: # an order in which everything is there
+            assert set(node.input) <= known and node.op_type
+            known |= set(node.output)
+        assert graph.output[0].name in known and all(not t.raw_data and not t.float_data for t in graph.initializer)
+        assert "product (MatMul)" in "; ".join(n.doc_string for n in graph.node)
+    softmax_node = [n for n in onnx.load(folder / "graph.onnx").graph.node if n.op_type.startswith("softmax")]
+    assert not softmax_node or softmax_node[0].attribute[0].name == "axis"
+
+
+def test_a_python_program_is_read(tmp_path):
+    if not os.environ.get("MODULE"):
+        pytest.skip("the Python module is not built")
+    (tmp_path / "build.py").write_text("""
+import migraphx
+p = migraphx.program()
+m = p.get_main_module()
+x = m.add_parameter("x", migraphx.shape(type="float", lens=[2, 3]))
+m.add_return([m.add_instruction(migraphx.op("relu"), [x])])
+""")
+    search = {"PYTHONPATH": os.environ["MODULE"], "PATH": os.path.dirname(os.environ["PYTHON"]) + ":" + os.environ["PATH"]}
+    text = drive("read", tmp_path / "build.py", **search).stdout
+    assert "relu(x)" in text
+    (tmp_path / "broken.py").write_text("raise ValueError('no such thing')")
+    assert "no such thing" in drive("read", tmp_path / "broken.py", code=1, **search).stderr
+    (tmp_path / "empty.py").write_text("x = 1")
+    assert "builds no program" in drive("read", tmp_path / "empty.py", code=1, **search).stderr
+
+
 def test_diff(folder):
     drive("diff", folder / "model.onnx", folder / "model.onnx")
     model = onnx.load(folder / "model.onnx")

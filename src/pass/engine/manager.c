@@ -84,6 +84,9 @@ enum mgx_status mgx_pass_apply(struct mgx_pass_call *c, const struct mgx_pass *p
         status = mgx_program_verify(c->program, c->diag);
     mgx_arena_rewind(c->scratch, mark);
     c->changed = outer_changed || changed;
+    if (status != MGX_OK && status != MGX_CANCELLED && c->options->failed)
+        c->options->failed(c->options->trace_user, pass->name, c->program,
+                           c->diag ? c->diag->text : "");
     if (status != MGX_OK)
         mgx_where(c->diag, "pass %s", pass->name);
     else if (c->options->trace)

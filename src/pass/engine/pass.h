@@ -29,6 +29,8 @@ struct mgx_pass_options {
     // Traces: called after each pass when set. `microseconds` is the pass's own time.
     void (*trace)(void *user, const char *pass, const struct mgx_program *p, bool changed,
                   double microseconds);
+    // Called with the program as it was left by a pass that fails; for `trace_user` too.
+    void (*failed)(void *user, const char *pass, const struct mgx_program *p, const char *why);
     void *trace_user;
 };
 

@@ -111,15 +111,25 @@ static enum mgx_status break_order(struct mgx_pass_call *c, struct mgx_module *m
     return MGX_OK;
 }
 
+static void note_failure(void *user, const char *pass, const struct mgx_program *p, const char *why)
+{
+    struct mgx_str *out = user;
+    mgx_str_printf(out, "%s left %d: %.10s", pass, main_count(p), why);
+}
+
 CASE(names_the_pass_that_breaks_a_program)
 {
+    struct mgx_str left = {0};
     static const struct mgx_pass vandal = {"vandal", "breaks the order", .module = break_order};
     static const struct mgx_pass *const passes[] = {&vandal, NULL};
     struct mgx_program *p = parse(chain);
     struct mgx_diag diag = {0};
-    const struct mgx_pass_options options = {.verify = true};
+    const struct mgx_pass_options options = {
+        .verify = true, .failed = note_failure, .trace_user = &left};
     CHECK_INT(mgx_run_passes(p, passes, &options, &diag), MGX_INVALID);
     CHECK(strstr(diag.text, "pass vandal") != NULL);
+    CHECK(strstr(mgx_str_text(&left), "vandal left 6: ") && left.size > 15);
+    mgx_str_fini(&left);
     mgx_program_destroy(p);
 }
 
