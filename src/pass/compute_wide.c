@@ -80,15 +80,17 @@ static struct mgx_ins *convert(struct mgx_ins *at, struct mgx_ins *x, enum mgx_t
                            MGX_IN(x));
 }
 
-// Constants are converted where they are smallest: before they repeat, and piece by piece.
+// Constants are converted where they are smallest: before they repeat, piece by piece, and in the
+// scales of packed weights.
 static struct mgx_ins *widened_constant(struct mgx_ins *at, struct mgx_ins *x)
 {
     enum { PIECES = 16 };
     const struct mgx_op *op = x->op;
     struct mgx_ins *in[PIECES];
-    const bool repeats =
-        op == &mgx_op_multibroadcast || op == &mgx_op_broadcast || op == &mgx_op_scalar;
-    if (!is_narrow(x->shape.type) || x->in_count > PIECES || (!repeats && !mgx_is_joined(x)))
+    const bool passes = op == &mgx_op_multibroadcast || op == &mgx_op_broadcast ||
+                        op == &mgx_op_scalar || op == &mgx_op_transpose ||
+                        op == &mgx_op_dequantize_blocks;
+    if (!is_narrow(x->shape.type) || x->in_count > PIECES || (!passes && !mgx_is_joined(x)))
         return is_narrow(x->shape.type) ? convert(at, x, MGX_FLOAT) : x;
     for (int i = 0; i < x->in_count; i++)
         in[i] = widened_constant(at, x->in[i]);

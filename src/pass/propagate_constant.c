@@ -9,7 +9,8 @@
 // operator's reference compute, or as the target that compiles offers to. Values in between are
 // dropped after their last reader. Kept as instructions, because the program would grow or later
 // passes want to see them: broadcasts (their input becomes the literal), large concats,
-// dequantization and unpacking of weights.
+// dequantization and unpacking of weights, conversions of 16-bit weights to float and views of
+// these.
 //
 // Holds: literals made here stay within the options' bounds in bytes, not counting what they
 // replace, and so do the values in between; the work is bounded too, so that a hostile model cannot
@@ -62,7 +63,9 @@ static bool is_broadcast(const struct mgx_op *op)
 // Constant, but not made a literal.
 static bool stays(const struct mgx_ins *ins)
 {
-    return is_broadcast(ins->op) || mgx_is_joined(ins) || mgx_is_widened(ins);
+    const bool view = (ins->op->flags & MGX_OP_VIEW) && ins->in_count == 1;
+    return is_broadcast(ins->op) || mgx_is_joined(ins) || mgx_is_widened(ins) ||
+           (view && mgx_is_widened(ins->in[0]));
 }
 
 static bool is_number(const struct mgx_shape *s)

@@ -57,7 +57,7 @@ static bool only_weights(const struct mgx_ins *ins, int depth)
         const struct mgx_ins *user = use->user;
         if (user->owner != ins->owner || !is_static(user))
             return false;
-        if (user->op == &mgx_op_concat && mgx_is_joined_weights(user)) // it speaks for itself
+        if (user->op != &mgx_op_convert && mgx_is_joined_weights(user)) // it speaks for itself
             continue;
         const bool view = (user->op->flags & MGX_OP_VIEW) && depth && only_weights(user, depth - 1);
         const bool inside = user->op == &mgx_op_group && user->in_count <= MGX_REGION_INPUTS &&
@@ -195,6 +195,28 @@ static bool lie_alike(const struct mgx_shape *a, const struct mgx_shape *b)
     return mgx_shape_space(a) == mgx_shape_elements(a);
 }
 
+// Weights of blocks, by their operator, which needs no scratch.
+static void dequantize(const struct mgx_ins *ins, const struct mgx_tensor *to)
+{
+    const struct mgx_tensor *in[3];
+    struct mgx_tensor out = *to;
+    struct mgx_diag diag = {0};
+    for (int i = 0; i < ins->in_count; i++)
+        in[i] = ins->in[i]->literal;
+    struct mgx_compute_call call = {.op = ins->op,
+                                    .attr = ins->attr,
+                                    .in = in,
+                                    .in_count = ins->in_count,
+                                    .out = &out,
+                                    .out_shape = &to->shape,
+                                    .diag = &diag};
+    const enum mgx_status status = ins->op->compute(&call);
+    assert(status == MGX_OK);
+    (void)status;
+    for (int i = 0; i < ins->in_count; i++)
+        forget(in[i]);
+}
+
 static void write_piece(const struct mgx_ins *piece, const struct mgx_tensor *to)
 {
     const struct mgx_tensor *from = piece->literal ? piece->literal : piece->in[0]->literal;
@@ -213,10 +235,12 @@ static void write_piece(const struct mgx_ins *piece, const struct mgx_tensor *to
 
 static void write_pieces(const struct mgx_ins *ins, const struct mgx_tensor *to)
 {
-    if (ins->op != &mgx_op_concat) {
+    if (ins->op == &mgx_op_dequantize_blocks)
+        dequantize(ins, to);
+    else if (ins->op != &mgx_op_concat)
         write_piece(ins, to);
+    if (ins->op != &mgx_op_concat)
         return;
-    }
     int64_t axis = mgx_ins_int(ins, "axis"), at = 0;
     axis += axis < 0 ? to->shape.rank : 0;
     const int64_t step = to->shape.strides[axis] * (int64_t)mgx_type_size(to->shape.type);

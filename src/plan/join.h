@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Weights that folding leaves as instructions, since a copy of them would cost memory: a concat of
-// literals (weights of several products joined into one), literals of 16 bits widened to float, and
-// concats of these.
+// literals (weights of several products joined into one), literals of 16 bits widened to float,
+// concats of these, and packed weights that are dequantized.
 //
 //     literals in the model's file  ->  addresses without memory  ->  packed, all together
 //

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // MatMulNBits, MatMulBnb4 and GatherBlockQuantized of com.microsoft: weights of a few bits,
-// quantized block by block. The numbers are unpacked, dequantized and handed to the standard
+// quantized block by block. MatMulNBits becomes a product with dequantize_blocks, which targets may
+// multiply by as it lies. Elsewhere the numbers are unpacked, dequantized and handed to the standard
 // operator; with constant weights all of that may be folded.
 #include "base/size.h"
 #include "onnx/build.h"
@@ -55,16 +56,14 @@ static enum mgx_status require_count(struct mgx_node *n, const struct mgx_ins *x
     return MGX_OK;
 }
 
-// {rows, blocks}, of the scales' type: given in that type, packed into bytes row by row, or the
-// middle of the range.
+// {rows, blocks}: given in the scales' type, or packed row by row into bytes that they become. NULL
+// where they are the middle of the range.
 static enum mgx_status zero_points(struct mgx_node *n, const struct nbits *w, struct mgx_ins **out)
 {
     struct mgx_ins *zero = mgx_node_in(n, 3);
-    const enum mgx_type type = n->in[2]->shape.type;
-    if (!zero) {
-        *out = mgx_build_scalar(n, type, (double)(1 << (w->bits - 1)));
-        return recorded(n);
-    }
+    *out = NULL;
+    if (!zero)
+        return MGX_OK;
     const bool packed = zero->shape.type == MGX_UINT8;
     const int64_t each = packed ? (w->blocks * w->bits + 7) / 8 : w->blocks;
     TRY(require_count(n, zero, "zero_points", w->rows * each));
@@ -74,36 +73,44 @@ static enum mgx_status zero_points(struct mgx_node *n, const struct nbits *w, st
         if (each * 8 / w->bits > w->blocks)
             zero = mgx_build_slice(n, zero, 1, 0, w->blocks);
     }
-    *out = mgx_build_convert(n, zero, type);
+    *out = zero;
     return recorded(n);
 }
 
-// (q - zero) * scale of one block after another, or with g_idx of the group of each column.
+// (q - zero) * scale where g_idx says of every column which group it is of.
+static enum mgx_status grouped(struct mgx_node *n, const struct nbits *w, struct mgx_ins *q,
+                               struct mgx_ins *scale, struct mgx_ins *zero, struct mgx_ins **out)
+{
+    struct mgx_ins *group = mgx_node_in(n, 4);
+    const enum mgx_type type = scale->shape.type;
+    const int64_t flat[2] = {w->rows, w->blocks * w->block};
+    TRY(require_count(n, group, "g_idx", w->columns));
+    q = mgx_build_convert(n, unpack(n, q, w->bits), type);
+    q = mgx_build_slice(n, mgx_build_reshape(n, q, flat, 2), 1, 0, w->columns);
+    scale = mgx_build_gather(n, scale, group, 1);
+    zero = zero ? mgx_build_gather(n, mgx_build_convert(n, zero, type), group, 1)
+                : mgx_build_scalar(n, type, (double)(1 << (w->bits - 1)));
+    *out = mgx_build_mul(n, mgx_build_sub(n, q, zero), scale);
+    return recorded(n);
+}
+
+// {N, K} of the scales' type.
 static enum mgx_status weights(struct mgx_node *n, const struct nbits *w, struct mgx_ins **out)
 {
-    struct mgx_ins *group = mgx_node_in(n, 4), *zero = NULL;
+    struct mgx_ins *zero = NULL;
     const int64_t bytes = w->block * w->bits / 8;
     TRY(require_count(n, n->in[1], "B", w->rows * w->blocks * bytes));
     TRY(require_count(n, n->in[2], "scales", w->rows * w->blocks));
     TRY(zero_points(n, w, &zero));
     struct mgx_ins *scale = mgx_build_reshape(n, n->in[2], (int64_t[]){w->rows, w->blocks}, 2);
     struct mgx_ins *q = mgx_build_reshape(n, n->in[1], (int64_t[]){w->rows, w->blocks, bytes}, 3);
-    q = mgx_build_convert(n, unpack(n, q, w->bits), n->in[2]->shape.type);
-    const int64_t flat[2] = {w->rows, w->blocks * w->block};
-    if (group) {
-        TRY(require_count(n, group, "g_idx", w->columns));
-        q = mgx_build_slice(n, mgx_build_reshape(n, q, flat, 2), 1, 0, w->columns);
-        scale = mgx_build_gather(n, scale, group, 1);
-        zero = mgx_node_in(n, 3) ? mgx_build_gather(n, zero, group, 1) : zero;
-        *out = mgx_build_mul(n, mgx_build_sub(n, q, zero), scale);
-        return recorded(n);
-    }
-    if (mgx_node_in(n, 3))
-        zero = mgx_build_unsqueeze(n, zero, (int64_t[]){2}, 1);
-    scale = mgx_build_unsqueeze(n, scale, (int64_t[]){2}, 1);
-    struct mgx_ins *y = mgx_build_mul(n, mgx_build_sub(n, q, zero), scale);
-    y = mgx_build_reshape(n, y, flat, 2);
-    *out = flat[1] > w->columns ? mgx_build_slice(n, y, 1, 0, w->columns) : y;
+    TRY(recorded(n));
+    if (mgx_node_in(n, 4))
+        return grouped(n, w, q, scale, zero, out);
+    const struct mgx_attr *attrs =
+        MGX_ATTRS(mgx_int("bits", w->bits), mgx_int("columns", w->columns));
+    *out = zero ? mgx_build_emit(n, &mgx_op_dequantize_blocks, attrs, MGX_IN(q, scale, zero))
+                : mgx_build_emit(n, &mgx_op_dequantize_blocks, attrs, MGX_IN(q, scale));
     return recorded(n);
 }
 

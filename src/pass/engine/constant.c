@@ -78,16 +78,34 @@ static bool widens(const struct mgx_ins *ins)
     return from == MGX_HALF || from == MGX_BF16;
 }
 
+static bool has_literals(const struct mgx_ins *ins)
+{
+    bool known = true;
+    for (int i = 0; i < ins->in_count && known; i++)
+        known = ins->in[i]->literal != NULL;
+    return known;
+}
+
+// Scales are small beside what they scale.
+static bool only_scales(const struct mgx_ins *ins)
+{
+    for (const struct mgx_use *use = ins->uses; use; use = use->next)
+        if (use->user->op != &mgx_op_dequantize_blocks)
+            return false;
+    return ins->uses != NULL;
+}
+
 bool mgx_is_widened(const struct mgx_ins *ins)
 {
     enum { LARGE = 64 << 10 };
-    return widens(ins) && mgx_shape_is_static(&ins->shape) && mgx_shape_bytes(&ins->shape) >= LARGE;
+    return mgx_shape_is_static(&ins->shape) && mgx_shape_bytes(&ins->shape) >= LARGE &&
+           (ins->op == &mgx_op_dequantize_blocks || (widens(ins) && !only_scales(ins)));
 }
 
 bool mgx_is_joined_weights(const struct mgx_ins *ins)
 {
     if (mgx_is_widened(ins))
-        return true;
+        return has_literals(ins);
     if (!mgx_is_joined(ins))
         return false;
     for (int i = 0; i < ins->in_count; i++)
@@ -193,7 +211,7 @@ bool mgx_constant_range(const struct mgx_ins *ins, struct mgx_range *out)
     if (core->op == &mgx_op_concat && mgx_is_joined(core))
         return joined_range(core, out);
     if (mgx_is_widened(core))
-        return mgx_constant_range(core->in[0], out);
+        return core->op == &mgx_op_convert && mgx_constant_range(core->in[0], out);
     const struct mgx_tensor *t = numbers(ins, &count);
     if (!t)
         return false;

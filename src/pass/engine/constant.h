@@ -22,10 +22,11 @@ const struct mgx_ins *mgx_strip_views(const struct mgx_ins *ins);
 // A large concat of constants that folding leaves as it is: weights of several products, joined. A
 // copy would double what lies in the model's file; whoever packs them takes them from there.
 bool mgx_is_joined(const struct mgx_ins *ins);
-// A large literal of 16 bits converted to float, which folding leaves as it is: the copy would be
-// twice its size; whoever packs the weights takes them from there.
+// A large literal of 16 bits converted to float, or large weights of fewer bits, constants,
+// dequantized, which folding leaves as they are: the copy would be several times their size;
+// whoever packs the weights takes them from there.
 bool mgx_is_widened(const struct mgx_ins *ins);
-// One of the two, and every piece is a literal by now, or a literal that is widened.
+// One of the two, of literals by now; pieces may be literals that are widened.
 bool mgx_is_joined_weights(const struct mgx_ins *ins);
 // Do all elements have one value? Literals behind views; at least one element.
 bool mgx_splat_value(const struct mgx_ins *ins, double *value);

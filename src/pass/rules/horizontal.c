@@ -197,6 +197,7 @@ static struct mgx_ins *join_products(struct mgx_pass_call *c, struct mgx_ins *fi
     struct group g;
     struct mgx_ins *in[MAX_GROUP];
     if (!is_product(first) || !mgx_is_constant(first->owner, first->in[1]) ||
+        mgx_strip_views(first->in[1])->op == &mgx_op_dequantize_blocks ||
         mgx_is_constant(first->owner, first->in[0]))
         return NULL;
     find_products(first, &g);

@@ -89,8 +89,32 @@ def unpacking(w):
     w.case("unpack_nbits", [D("uint8")], fails="at least 1 dimensions")
 
 
+def blocks(w):
+    for bits, columns, count, length in ((4, 64, 2, 16), (4, 50, 2, 16), (8, 33, 3, 16), (2, 70, 3, 8), (2, 96, 3, 8)):
+        for kind in ("float", "half", "bf16"):
+            x, s = w.random("uint8", (3, count, length), 0, 255), w.random(kind, (3, count), -1, 1)
+            per = 8 // bits
+            q = np.stack([(x.a.astype(np.int64) >> (bits * i)) % 2**bits for i in range(per)], axis=-1)
+            q = q.reshape(3, count, length * per)
+            flat = (3, count * length * per)
+            zeros = (None, w.random("uint8", (3, count), 0, 2**bits - 1), w.random(kind, (3, count), 0, 2**bits - 1))
+            for z in zeros:
+                zero = 2**(bits - 1) if z is None else z.a[:, :, None]
+                y = ((q - zero) * s.a[:, :, None]).reshape(flat)[:, :columns]
+                w.case(f"dequantize_blocks[bits={bits},columns={columns}]", [x, s] + ([] if z is None else [z]), y, kind)
+    x, s = D("uint8", 3, 2, 16), D("float", 3, 2)
+    for columns in (32, 65, -1):
+        w.case(f"dequantize_blocks[columns={columns}]", [x, s], fails=f"{columns} columns do not end in the last of 2 blocks")
+    w.case("dequantize_blocks[bits=3,columns=64]", [x, s], fails="bits is 3, not 2, 4 or 8")
+    w.case("dequantize_blocks[columns=64]", [D("int8", 3, 2, 16), s], fails="takes uint8_type, not int8_type")
+    w.case("dequantize_blocks[columns=64]", [x, D("float", 3, 1)], fails="length")
+    w.case("dequantize_blocks[columns=64]", [x, s, D("half", 3, 2)], fails="zero points are half_type, scales float_type")
+    w.case("dequantize_blocks[columns=64]", [x, D("int8", 3, 2)], fails="must be of a float type")
+
+
 def cases(w):
     quantizing(w)
     unpacking(w)
+    blocks(w)
     x = w.random("half", (2, 3))
     w.case("capture[ins_index=3]", [x], x.a)

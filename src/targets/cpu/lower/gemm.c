@@ -22,7 +22,8 @@ struct gemm {
     struct mgx_gemm_plan plan;
     const void *packed;
     struct cpu_epilogue epilogue;
-    int a, b; // inputs
+    struct mgx_narrow_source blocks; // of weights by blocks
+    int a, b;                        // inputs
 };
 
 // Batch axes with their strides in up to three operands, merged where all allow. False when more
@@ -298,23 +299,105 @@ static enum mgx_narrow_kind narrow_kind(const struct mgx_ins *weights)
     return kind;
 }
 
+// Zero points that fit bytes; of another type they must be whole.
+static bool zeros_fit(const struct mgx_tensor *zero, int bits)
+{
+    for (int64_t i = 0; zero->shape.type != MGX_UINT8 && i < mgx_shape_elements(&zero->shape);
+         i++) {
+        const double v = mgx_load_double(zero->shape.type, zero->data, i);
+        if (!(v >= 0 && v < 1 << bits) || v != (double)(int)v)
+            return false;
+    }
+    return true;
+}
+
+static enum mgx_kernel_type scale_type(enum mgx_type type)
+{
+    return type == MGX_FLOAT  ? MGX_KERNEL_F32
+           : type == MGX_HALF ? MGX_KERNEL_F16
+           : type == MGX_BF16 ? MGX_KERNEL_BF16
+                              : MGX_KERNEL_S32;
+}
+
+// Weights of blocks, all of them, whose rows are B's columns.
+static bool find_blocks(struct gemm *g, const struct mgx_ins *weights, struct mgx_gemm_desc *d)
+{
+    const struct mgx_tensor *in[3] = {NULL};
+    for (int i = 0; i < weights->in_count; i++) {
+        in[i] = weights->in[i]->literal;
+        if (!in[i] || !mgx_shape_is_standard(&in[i]->shape))
+            return false;
+    }
+    const int bits = (int)mgx_ins_int(weights, "bits");
+    const int64_t block = in[0]->shape.lens[2] * 8 / bits;
+    const enum mgx_kernel_type type = scale_type(in[1]->shape.type);
+    if (weights->shape.lens[0] != d->n || weights->shape.lens[1] != d->k || d->b_row != 1 ||
+        d->b_col != d->k || type == MGX_KERNEL_S32 || block % 4 ||
+        (in[2] && !zeros_fit(in[2], bits)))
+        return false;
+    g->blocks = (struct mgx_narrow_source){.values = in[0]->data,
+                                           .scale = in[1]->data,
+                                           .scale_type = type,
+                                           .zero = in[2] ? in[2]->data : NULL,
+                                           .zero_bytes = in[2] && in[2]->shape.type == MGX_UINT8};
+    d->narrow = (struct mgx_narrow){.kind = MGX_NARROW_BLOCKS,
+                                    .bits = bits,
+                                    .block = block,
+                                    .zeros = in[2] != NULL,
+                                    .depth = d->k};
+    return true;
+}
+
 // Weights that are known to be narrower than floats are packed so.
-static void find_narrow(const struct mgx_plan_offer *c, const struct gemm *g,
-                        struct mgx_gemm_desc *d)
+static void find_narrow(const struct mgx_plan_offer *c, struct gemm *g, struct mgx_gemm_desc *d)
 {
     const struct mgx_tensor *b = c->constant[g->b];
     const struct mgx_ins *weights = b ? mgx_plan_join_of(c->store, b->data) : NULL;
     for (int i = 0; i < MGX_GEMM_BATCH; i++)
         if (d->b_batch[i] && d->batch[i] > 1)
             return;
-    if (weights)
+    if (weights && weights->op == &mgx_op_dequantize_blocks)
+        find_blocks(g, weights, d);
+    else if (weights)
         d->narrow = (struct mgx_narrow){.kind = narrow_kind(weights), .depth = d->k};
+}
+
+static void fill_blocks(const struct mgx_plan_fill *f, int part, int parts)
+{
+    const struct gemm *g = f->kernel;
+    const struct mgx_gemm_desc *d = &g->plan.desc;
+    const int64_t panels = mgx_ceil_div(d->n, g->plan.kernel->cols);
+    const int64_t end = mgx_part_begin(panels, part + 1, parts);
+    for (int64_t p = mgx_part_begin(panels, part, parts); p < end; p++)
+        mgx_narrow_pack_blocks(&d->narrow, g->plan.kernel, &g->blocks, d->n, p, f->packed);
+}
+
+// The packed form of blocks depends on what the model brings alone.
+static bool pack_blocks(struct mgx_plan_offer *c, struct gemm *g)
+{
+    const struct mgx_gemm_desc *d = &g->plan.desc;
+    const int64_t desc[] = {d->n, d->k, d->narrow.bits, d->narrow.block};
+    const struct mgx_plan_key key = {.kernel = g->plan.kernel->name,
+                                     .source = {g->blocks.values, g->blocks.scale, g->blocks.zero},
+                                     .desc = desc,
+                                     .desc_bytes = sizeof desc};
+    const struct mgx_plan_fill how = {
+        .fill = fill_blocks,
+        .kernel = g,
+        .source = {g->blocks.values},
+        .source_bytes =
+            (size_t)(d->n * mgx_narrow_blocks(&d->narrow) * d->narrow.block * d->narrow.bits / 8)};
+    g->packed = mgx_plan_pack(c->store, &key, g->plan.packed_bytes, &how, c->diag);
+    c->skip_in[g->b] = true;
+    return g->packed != NULL;
 }
 
 static bool pack(struct mgx_plan_offer *c, struct gemm *g)
 {
     const struct mgx_tensor *b = c->constant[g->b];
     const struct mgx_gemm_desc *d = &g->plan.desc;
+    if (d->narrow.kind == MGX_NARROW_BLOCKS)
+        return pack_blocks(c, g);
     const int64_t desc[] = {d->n,          d->k,          d->b_row,      d->b_col,
                             d->batch[0],   d->batch[1],   d->batch[2],   d->b_batch[0],
                             d->b_batch[1], d->b_batch[2], d->narrow.kind};

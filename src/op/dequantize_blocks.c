@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// dequantize_blocks: weights of 2, 4 or 8 bits with a scale per block of a row.
+//
+//     y[r][c] = (q(x, r, c) - zero[r][b]) * scale[r][b],  b = c / block
+//
+// x is {rows, blocks, block * bits / 8} bytes; within a block the numbers follow each other, low
+// bits first. Scales and zero points are {rows, blocks}; zero points are bytes, or of the scales'
+// type, and the middle of the range, 2^(bits - 1), where there are none. The result is {rows,
+// columns} in the scales' type; columns end in the last block.
+//
+// Targets may multiply by the packed numbers and never make the result.
+#include <inttypes.h>
+
+#include "base/size.h"
+#include "op/rule/rule.h"
+
+struct dequantize_blocks {
+    int64_t bits, columns;
+};
+
+static const struct mgx_field fields[] = {
+    MGX_INT(struct dequantize_blocks, bits), MGX_INT(struct dequantize_blocks, columns), {0}};
+static const struct dequantize_blocks defaults = {.bits = 4};
+
+static enum mgx_status check_types(const struct mgx_shape_call *c)
+{
+    const struct mgx_shape *x = c->in[0], *scale = c->in[1];
+    if (x->type != MGX_UINT8)
+        return mgx_fail(c->diag, MGX_INVALID, "%s: takes uint8_type, not %s", c->op->name,
+                        mgx_type_name(x->type));
+    if (c->in_count == 3 && c->in[2]->type != MGX_UINT8 && c->in[2]->type != scale->type)
+        return mgx_fail(c->diag, MGX_INVALID, "%s: zero points are %s, scales %s", c->op->name,
+                        mgx_type_name(c->in[2]->type), mgx_type_name(scale->type));
+    return MGX_OK;
+}
+
+static enum mgx_status check_columns(const struct mgx_shape_call *c, const struct mgx_dim *dims)
+{
+    const struct dequantize_blocks *a = c->attr;
+    int64_t block, whole;
+    if (dims[1].min != dims[1].max || dims[2].min != dims[2].max)
+        return MGX_OK;
+    const bool fits = mgx_mul_i64(dims[2].min, 8 / a->bits, &block) &&
+                      mgx_mul_i64(block, dims[1].min, &whole) && a->columns >= 0 &&
+                      a->columns <= whole && (a->columns > whole - block || !whole);
+    if (fits)
+        return MGX_OK;
+    return mgx_fail(c->diag, MGX_INVALID,
+                    "%s: %" PRId64 " columns do not end in the last of %" PRId64
+                    " blocks of %" PRId64 " bytes",
+                    c->op->name, a->columns, dims[1].min, dims[2].min);
+}
+
+static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    const struct dequantize_blocks *a = c->attr;
+    TRY(mgx_require_rank(c, 0, 3, 3));
+    TRY(mgx_require_float(c, 1));
+    TRY(check_types(c));
+    if (a->bits != 2 && a->bits != 4 && a->bits != 8)
+        return mgx_fail(c->diag, MGX_INVALID, "%s: bits is %" PRId64 ", not 2, 4 or 8", c->op->name,
+                        a->bits);
+    struct mgx_dim *dims = mgx_edit_dims(c, c->in[0], 3);
+    if (!dims)
+        return MGX_NO_MEMORY;
+    for (int i = 1; i < c->in_count; i++) {
+        TRY(mgx_require_rank(c, i, 2, 2));
+        TRY(mgx_require_length(c, i, 0, &dims[0]));
+        TRY(mgx_require_length(c, i, 1, &dims[1]));
+    }
+    TRY(check_columns(c, dims));
+    dims[1] = (struct mgx_dim){.min = a->columns, .max = a->columns};
+    *out = mgx_shape_from_dims(c->in[1]->type, 2, dims);
+    return MGX_OK;
+}
+
+// Element {i, j} of a matrix.
+static double at(const struct mgx_tensor *t, int64_t i, int64_t j)
+{
+    return mgx_load_double(t->shape.type, t->data,
+                           i * t->shape.strides[0] + j * t->shape.strides[1]);
+}
+
+static enum mgx_status compute(struct mgx_compute_call *c)
+{
+    const struct dequantize_blocks *a = c->attr;
+    const struct mgx_shape *x = &c->in[0]->shape, *y = &c->out->shape;
+    const uint8_t *bytes = c->in[0]->data;
+    const int64_t per = 8 / a->bits, block = x->lens[2] * per, mask = (1 << a->bits) - 1;
+    for (int64_t r = 0; r < x->lens[0]; r++)
+        for (int64_t b = 0; b < x->lens[1]; b++) {
+            const double scale = at(c->in[1], r, b);
+            const double zero = c->in_count == 3 ? at(c->in[2], r, b) : (double)(mask / 2 + 1);
+            const int64_t end = mgx_min_i64(a->columns, (b + 1) * block);
+            const int64_t first = r * x->strides[0] + b * x->strides[1];
+            for (int64_t i = b * block; i < end; i++) {
+                const uint8_t byte = bytes[first + (i - b * block) / per * x->strides[2]];
+                const int64_t q = byte >> (i % per * a->bits) & mask;
+                mgx_store_double(y->type, c->out->data, r * y->strides[0] + i * y->strides[1],
+                                 ((double)q - zero) * scale);
+            }
+        }
+    return MGX_OK;
+}
+
+static enum mgx_type unranked_type(const struct mgx_shape_call *c)
+{
+    return c->in[1]->type;
+}
+
+const struct mgx_op mgx_op_dequantize_blocks = {
+    .name = "dequantize_blocks",
+    .meaning = "y = (q - zero_point) * scale of packed weights, block by block",
+    .fields = fields,
+    .attr_size = sizeof(struct dequantize_blocks),
+    .defaults = &defaults,
+    .in_min = 2,
+    .in_max = 3,
+    .shape = shape,
+    .unranked_type = unranked_type,
+    .compute = compute,
+};

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT
+// Programs of 16 bits and products with packed weights on cpu against the reference: every family of
+// kernels takes them, nothing goes through the reference, and of what is exact in float every bit is
+// right.
+#include <math.h>
+
+#include "base/size.h"
+#include "targets/cpu/program.h"
+
+// --- families ---
+
+#define IMAGE "x = @param:x -> T, {1, 8, 12, 12}, {1152, 144, 12, 1}\n"
+#define ROWS "x = @param:x -> T, {2, 6, 24}, {144, 24, 1}\n"
+#define MATRIX "y = @param:y -> T, {2, 24, 6}, {144, 6, 1}\n"
+#define RETURN(of) "@r = @return(" of ")\n"
+
+static const struct {
+    const char *text;
+    int weights; // parameters w0, w1 that become literals: their shapes follow in `shape`
+    const char *shape[2];
+} families[] = {
+    {IMAGE "@c = convolution[padding={1, 1, 1, 1},stride={1, 1},dilation={1, 1}](x,w0)\n"
+           "@d = relu(@c)\n" RETURN("@d"),
+     1,
+     {"{8, 8, 3, 3}, {72, 9, 3, 1}"}},
+    {IMAGE
+     "@c = convolution[padding={1, 1, 1, 1},stride={2, 2},dilation={1, 1},group=8](x,w0)\n"
+     "@d = convolution[padding={0, 0, 0, 0},stride={1, 1},dilation={1, 1}](@c,w1)\n" RETURN("@d"),
+     2,
+     {"{8, 1, 3, 3}, {9, 9, 3, 1}", "{16, 8, 1, 1}, {8, 1, 1, 1}"}},
+    {IMAGE
+     "@c = convolution_backwards[padding={0, 0},stride={2, 2},dilation={1, 1}](x,w0)\n" RETURN(
+         "@c"),
+     1,
+     {"{8, 4, 2, 2}, {16, 4, 2, 1}"}},
+    {IMAGE "@c = pooling[mode=max,padding={0, 0},stride={2, 2},lengths={2, 2}](x)\n" RETURN("@c")},
+    {IMAGE
+     "@c = pooling[mode=average,padding={1, 1},stride={1, 1},lengths={3, 3}](x)\n" RETURN("@c")},
+    {IMAGE "@c = transpose[permutation={0, 2, 3, 1}](x)\n@d = contiguous(@c)\n" RETURN("@d")},
+    {IMAGE "@c = slice[axes={1},starts={2},ends={5}](x)\n@d = concat[axis=1](x,@c)\n@e = "
+           "abs(@d)\n" RETURN("@e")},
+    {IMAGE "@c = pad[pads={0, 0, 1, 1, 0, 0, 1, 1}](x)\n" RETURN("@c")},
+    {ROWS MATRIX "@c = dot(x,y)\n@d = tanh(@c)\n" RETURN("@d")},
+    {ROWS "@c = dot(x,w0)\n@d = sigmoid(@c)\n@e = mul(@c,@d)\n" RETURN("@e"),
+     1,
+     {"{2, 24, 40}, {960, 40, 1}"}},
+    {ROWS MATRIX "@c = dot(x,y)\n@d = softmax[axis=2](@c)\n" RETURN("@d")},
+    {ROWS MATRIX "@c = dot(x,y)\n@d = softmax[axis=2](@c)\n@e = dot(@d,x)\n" RETURN("@e")},
+    {ROWS "@c = reduce_mean[axes={2}](x)\n@d = reduce_max[axes={1}](@c)\n" RETURN("@d")},
+    {ROWS "@m = reduce_mean[axes={2}](x)\n@ms = multibroadcast[out_lens={2, 6, 24}](@m)\n"
+          "@d = sub(x,@ms)\n@q = mul(@d,@d)\n@v = reduce_mean[axes={2}](@q)\n@k = sqrt(@v)\n"
+          "@ks = multibroadcast[out_lens={2, 6, 24}](@k)\n@n = div(@d,@ks)\n" RETURN("@n")},
+    {ROWS "@c = gather[axis=1](x,@i)\n@d = erf(@c)\n" RETURN("@d")},
+};
+
+// A family in a type: T replaced, weights as literals of generated values.
+static struct mgx_program *family(int f, const char *type, const char *target)
+{
+    struct mgx_str text = {0};
+    mgx_str_put(&text, "module: \"main\"\n");
+    for (int i = 0; i < families[f].weights; i++)
+        mgx_str_printf(&text, "w%d = @param:w%d -> %s, %s\n", i, i, type, families[f].shape[i]);
+    if (strstr(families[f].text, "@i)"))
+        mgx_str_put(&text, "@i = @literal{3, 0, 5} -> int64_type, {3}, {1}\n");
+    for (const char *at = families[f].text; *at; at++)
+        if (at[0] == 'T' && at[1] == ',')
+            mgx_str_put(&text, type);
+        else
+            mgx_str_putc(&text, *at);
+    struct mgx_program *p = NULL;
+    struct mgx_diag diag = {0};
+    const char *all = mgx_str_text(&text);
+    bool good = mgx_program_parse(&p, &mgx_ops, all, strlen(all), &diag) == MGX_OK;
+    for (int i = 0; good && i < families[f].weights; i++) {
+        const char name[] = {'w', (char)('0' + i), 0};
+        struct mgx_ins *w = mgx_find_parameter(mgx_program_main(p), name);
+        mgx_replace_uses(w, program_literal(mgx_program_main(p), &w->shape, (uint64_t)i + 9));
+        mgx_remove(w);
+    }
+    const struct mgx_compile_options options = {.fast_math = true, .pass.fast_math = true};
+    good = good && mgx_program_compile(p, mgx_target_find(target), &options, &diag) == MGX_OK;
+    if (!good)
+        printf("%s%s\n", all, diag.text);
+    mgx_str_fini(&text);
+    return p;
+}
+
+// The reference rounds after every instruction, three or four of them here, each of which the ones
+// behind it may double: some ten roundings of 16 bits.
+static bool family_agrees(int f, const char *type, double most)
+{
+    struct mgx_tensor expected = {.data = NULL}, actual = {.data = NULL};
+    struct mgx_program *ref = family(f, type, "ref"), *cpu = family(f, type, "cpu");
+    bool good = ref && cpu && program_run(ref, &expected) && program_run(cpu, &actual);
+    const double distance = good ? program_distance(&actual, &expected).relative : INFINITY;
+    struct mgx_str plan = {0};
+    if (cpu && good)
+        mgx_target_cpu.explain(cpu, &plan);
+    good = good && distance <= most && !strstr(mgx_str_text(&plan), ": ref (");
+    if (!good)
+        printf("family %d, %s: relative distance %g\n%s", f, type, distance, mgx_str_text(&plan));
+    mgx_str_fini(&plan);
+    mgx_tensor_release(&expected);
+    mgx_tensor_release(&actual);
+    mgx_program_destroy(ref);
+    mgx_program_destroy(cpu);
+    return good;
+}
+
+CASE(every_family_takes_16_bits)
+{
+    for (int f = 0; f < MGX_COUNT(families); f++) {
+        CHECK(family_agrees(f, "half_type", 10 * 0x1p-11));
+        CHECK(family_agrees(f, "bf16_type", 10 * 0x1p-8));
+    }
+}
+
+// --- every bit ---
+
+// All 65,536 values of a type through an operator, and its result's bits.
+static bool all_bits(const char *op, const char *type, const char *target, struct mgx_tensor *out)
+{
+    struct mgx_str text = {0};
+    mgx_str_printf(&text,
+                   "module: \"main\"\nx = @param:x -> %s, {65536}, {1}\n"
+                   "y = %s\n@r = @return(y)\n",
+                   type, op);
+    struct mgx_program *p = program_compile(mgx_str_text(&text), target, 0);
+    struct mgx_named_tensor x = {.name = "x"};
+    struct mgx_diag diag = {0};
+    struct mgx_ins *param;
+    bool good = p != NULL;
+    if (good) {
+        mgx_module_parameters(mgx_program_main(p), &param, 1);
+        good = mgx_tensor_create(&x.tensor, &param->shape, &diag) == MGX_OK;
+    }
+    for (int i = 0; good && i < 65536; i++)
+        ((uint16_t *)x.tensor.data)[i] = (uint16_t)i;
+    struct mgx_run run = {.params = &x, .param_count = 1, .results = out, .result_count = 1};
+    good = good && mgx_program_run(p, &run, &diag) == MGX_OK;
+    mgx_tensor_release(&x.tensor);
+    mgx_program_destroy(p);
+    mgx_str_fini(&text);
+    return good;
+}
+
+// Equal bits; one NaN is as good as another.
+static bool same_bits(const char *op, const char *type)
+{
+    struct mgx_tensor a = {.data = NULL}, b = {.data = NULL};
+    bool good = all_bits(op, type, "ref", &a) && all_bits(op, type, "cpu", &b);
+    for (int i = 0; good && i < 65536; i++) {
+        const double x = mgx_load_double(a.shape.type, a.data, i),
+                     y = mgx_load_double(b.shape.type, b.data, i);
+        good = (isnan(x) && isnan(y)) || (x == y && signbit(x) == signbit(y));
+        if (!good)
+            printf("%s of %s: bits %04x give %g, not %g\n", op, type, (unsigned)i, y, x);
+    }
+    mgx_tensor_release(&a);
+    mgx_tensor_release(&b);
+    return good;
+}
+
+// A sum, product, quotient or root of two 16-bit numbers in float, rounded to 16 bits, is that of
+// real numbers rounded once: float has more than twice their digits.
+CASE(exact_operators_give_every_bit)
+{
+    static const char *const ops[] = {"neg(x)",
+                                      "abs(x)",
+                                      "add(x,x)",
+                                      "mul(x,x)",
+                                      "sqrt(x)",
+                                      "recip(x)",
+                                      "floor(x)",
+                                      "relu(x)",
+                                      "isinf(x)",
+                                      "sub(x,x)",
+                                      "div(x,x)",
+                                      "identity(x)",
+                                      "sign(x)",
+                                      "max(x,x)",
+                                      "greater(x,x)",
+                                      "isnan(x)",
+                                      "convert[target_type=2](x)"};
+    for (int i = 0; i < MGX_COUNT(ops); i++) {
+        CHECK(same_bits(ops[i], "half_type"));
+        CHECK(same_bits(ops[i], "bf16_type"));
+    }
+}
+
+// --- packed weights ---
+
+enum { K = 600, N = 300 };
+
+static struct mgx_program *packed(int rows, int bits, int block, enum mgx_type scale, bool zeros)
+{
+    const int64_t blocks = mgx_ceil_div(K, block);
+    struct mgx_diag diag = {0};
+    struct mgx_program *p;
+    if (mgx_program_create(&p, &mgx_ops, &diag) != MGX_OK)
+        return NULL;
+    struct mgx_module *m = mgx_program_main(p);
+    const struct mgx_shape in = mgx_shape_make(scale, 2, (const int64_t[]){rows, K}),
+                           q = mgx_shape_make(MGX_UINT8, 3,
+                                              (const int64_t[]){N, blocks, block * bits / 8}),
+                           s = mgx_shape_make(scale, 2, (const int64_t[]){N, blocks}),
+                           z = mgx_shape_make(MGX_UINT8, 2, (const int64_t[]){N, blocks});
+    struct mgx_ins *x = mgx_add_parameter(m, "x", &in);
+    struct mgx_ins *weights[] = {program_literal(m, &q, 1), program_literal(m, &s, 2),
+                                 zeros ? program_literal(m, &z, 3) : NULL};
+    const struct mgx_attr *attrs = MGX_ATTRS(mgx_int("bits", bits), mgx_int("columns", K));
+    const int64_t swap[] = {1, 0};
+    struct mgx_ins *w =
+        zeros ? mgx_emit(m, &mgx_op_dequantize_blocks, attrs,
+                         MGX_IN(weights[0], weights[1], weights[2]))
+              : mgx_emit(m, &mgx_op_dequantize_blocks, attrs, MGX_IN(weights[0], weights[1]));
+    w = mgx_emit(m, &mgx_op_transpose, MGX_ATTRS(mgx_ints("permutation", swap, 2)), MGX_IN(w));
+    struct mgx_ins *y = mgx_emit(m, &mgx_op_dot, NULL, MGX_IN(x, w));
+    mgx_add_return(m, &y, 1);
+    return p;
+}
+
+static bool packed_agrees(int rows, int bits, int block, enum mgx_type scale, bool zeros)
+{
+    struct mgx_tensor expected = {.data = NULL}, actual = {.data = NULL};
+    struct mgx_program *ref = packed(rows, bits, block, scale, zeros),
+                       *cpu = packed(rows, bits, block, scale, zeros);
+    // Zero points at random are some multiples of what is multiplied away from the numbers.
+    const double most = scale == MGX_HALF ? 4 * 0x1p-11 : 1e-5;
+    bool good = ref && cpu && program_run_on(ref, "ref", 0, &expected) &&
+                program_run_on(cpu, "cpu", 0, &actual);
+    const double distance = good ? program_distance(&actual, &expected).relative : INFINITY;
+    struct mgx_str plan = {0};
+    if (good)
+        mgx_target_cpu.explain(cpu, &plan);
+    good = good && distance <= most && strstr(mgx_str_text(&plan), "packed weights");
+    if (!good)
+        printf("%d rows, %d bits, blocks of %d, zeros %d: %g\n%s", rows, bits, block, zeros,
+               distance, mgx_str_text(&plan));
+    mgx_str_fini(&plan);
+    mgx_tensor_release(&expected);
+    mgx_tensor_release(&actual);
+    mgx_program_destroy(ref);
+    mgx_program_destroy(cpu);
+    return good;
+}
+
+CASE(weights_stay_packed)
+{
+    for (int bits = 2; bits <= 8; bits *= 2)
+        for (int zeros = 0; zeros < 2; zeros++) {
+            CHECK(packed_agrees(1, bits, 32, MGX_FLOAT, zeros));
+            CHECK(packed_agrees(3, bits, 128, MGX_FLOAT, zeros));
+            CHECK(packed_agrees(17, bits, 16, MGX_FLOAT, zeros));
+            CHECK(packed_agrees(1, bits, 256, MGX_HALF, zeros));
+        }
+}
+
+TEST_MAIN(ROW(every_family_takes_16_bits) ROW(exact_operators_give_every_bit)
+              ROW(weights_stay_packed))
