@@ -63,7 +63,7 @@ struct options {
     bool offload_copy, no_fast_math, exhaustive, fp16, bf16, int8, fp8, int4, explain;
     struct words calibration;
     const char *method, *percentile, *ranges, *save_ranges, *budget, *metric, *check;
-    bool asymmetric, per_tensor, correct_bias, smooth;
+    bool asymmetric, per_tensor, correct_bias, smooth, reckon;
     int int4_block;
     int threads;
     const char *isa, *tuning_cache, *tuning_seconds;

@@ -123,6 +123,7 @@ const struct flag compile_flags[] = {
     WORD("--save-ranges", NULL, save_ranges, "<file>", "write the ranges found"),
     REAL("--budget", NULL, budget, "quantize only as much as this error allows"),
     WORD("--metric", NULL, metric, "<name>", "of the budget: relative, top [relative]"),
+    SET("--reckon-time", NULL, reckon, "weigh a budget by multiplications, not by time measured here"),
     END};
 
 const struct flag json_flags[] = {

@@ -73,6 +73,7 @@ static bool set_options(const struct options *o, bool fp8, migraphx_quantize_opt
            OK(migraphx_quantize_options_set_per_tensor(options, o->per_tensor)) &&
            OK(migraphx_quantize_options_set_smooth(options, o->smooth)) &&
            OK(migraphx_quantize_options_set_correct_bias(options, o->correct_bias)) &&
+           OK(migraphx_quantize_options_set_reckon_time(options, o->reckon)) &&
            (!o->budget ||
             OK(migraphx_quantize_options_set_budget(options, o->metric ? o->metric : "relative",
                                                     strtod(o->budget, NULL)))) &&

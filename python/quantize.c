@@ -202,7 +202,7 @@ struct choices {
     const char *method, *metric;
     double percentile;
     PyObject *budget;
-    int asymmetric, per_tensor, correct_bias, smooth;
+    int asymmetric, per_tensor, correct_bias, smooth, reckon_time;
 };
 
 static bool add_any_names(PyObject *iterable, migraphx_quantize_options_t options)
@@ -256,6 +256,7 @@ static bool set_choices(const struct choices *c, migraphx_quantize_options_t opt
            OK(migraphx_quantize_options_set_per_tensor(options, c->per_tensor)) &&
            OK(migraphx_quantize_options_set_correct_bias(options, c->correct_bias)) &&
            OK(migraphx_quantize_options_set_smooth(options, c->smooth)) &&
+           OK(migraphx_quantize_options_set_reckon_time(options, c->reckon_time)) &&
            add_any_names(c->ins_names, options);
 }
 
@@ -271,15 +272,16 @@ static PyObject *quantize(PyObject *unused, PyObject *args, PyObject *kwargs)
     static char *names[] = {"prog",       "t",          "calibration", "type",
                             "method",     "budget",     "metric",      "ranges",
                             "percentile", "asymmetric", "smooth",      "correct_bias",
-                            "per_tensor", "ins_names",  NULL};
+                            "per_tensor", "ins_names",  "reckon_time", NULL};
     struct choices c = {.method = "max", .metric = "relative", .percentile = 99.99};
     PyObject *program, *target, *calibration = NULL, *result = NULL;
     migraphx_status status = migraphx_status_unknown_error;
     (void)unused;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|OOsOsOdppppO:quantize", names, py.program,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|OOsOsOdppppOp:quantize", names, py.program,
                                      &program, &target, &calibration, &c.type, &c.method, &c.budget,
                                      &c.metric, &c.ranges, &c.percentile, &c.asymmetric, &c.smooth,
-                                     &c.correct_bias, &c.per_tensor, &c.ins_names) ||
+                                     &c.correct_bias, &c.per_tensor, &c.ins_names,
+                                     &c.reckon_time) ||
         !(target = py_to_target(target)))
         return NULL;
     migraphx_quantize_options_t options = NULL;
@@ -357,7 +359,7 @@ PyMethodDef py_quantize_functions[] = {
     {"quantize", WITH_KEYWORDS(quantize),
      "quantize($module, /, prog, t, calibration=[], type='int8', method='max', budget=None,"
      " metric='relative', ranges=None, percentile=99.99, asymmetric=False, smooth=False,"
-     " correct_bias=False, per_tensor=False, ins_names=[])\n--\n\n"
+     " correct_bias=False, per_tensor=False, ins_names=[], reckon_time=False)\n--\n\n"
      "quantize_int8 with everything that can be chosen; gives the ranges as text."},
     {"quantize_int4_weights", WITH_KEYWORDS(quantize_int4_weights),
      "quantize_int4_weights($module, /, prog, block=32, symmetric=False)\n--\n\n"

@@ -432,6 +432,10 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_options_add_calibration_data
 // fit stays wide. A negative value is no budget.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_options_set_budget(
     migraphx_quantize_options_t quantize_options, const char *metric, double value);
+// Budgets reckon the time of products from their multiplications instead of measuring it here: for
+// programs that another machine will run.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_quantize_options_set_reckon_time(migraphx_quantize_options_t quantize_options, bool value);
 // Ranges that were found before, as text (size 0: none). Nothing is calibrated then; the settings
 // of type, activations and weights are those of the text.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_options_set_ranges(

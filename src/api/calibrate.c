@@ -69,6 +69,14 @@ FLAG(per_tensor)
 FLAG(correct_bias)
 FLAG(smooth)
 
+migraphx_status
+migraphx_quantize_options_set_reckon_time(migraphx_quantize_options_t quantize_options, bool value)
+{
+    API_NEED(quantize_options);
+    quantize_options->reckon_time = value;
+    return migraphx_status_success;
+}
+
 migraphx_status migraphx_quantize_options_set_type(migraphx_quantize_options_t quantize_options,
                                                    migraphx_shape_datatype_t type)
 {
@@ -261,7 +269,7 @@ static struct mgx_quant_runner runner_of(struct world *w)
                                      .samples = (int)w->options->samples.count,
                                      .compile = compile,
                                      .run = run,
-                                     .time = host ? time_program : NULL,
+                                     .time = host && !w->options->reckon_time ? time_program : NULL,
                                      .progress = w->options->progress ? progress : NULL};
 }
 

@@ -34,6 +34,7 @@ struct migraphx_quantize_options {
     struct mgx_api_samples samples;
     struct mgx_recipe ranges; // given ones
     bool has_ranges;
+    bool reckon_time; // what a budget weighs is not measured
     migraphx_quantize_callback_t progress;
     void *progress_data;
 };
