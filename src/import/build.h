@@ -188,6 +188,15 @@ enum mgx_status mgx_build_einsum(struct mgx_node *n, const char *equation,
 enum mgx_status mgx_build_tile(struct mgx_node *n, struct mgx_ins *x, struct mgx_ints repeats,
                                struct mgx_ins **out) MGX_NODISCARD;
 
+// --- values that a loop carries ---
+// A shape for a body's parameter: how the first value happens to be laid out (it may be broadcast)
+// says nothing of the later ones.
+struct mgx_shape mgx_build_plain(const struct mgx_shape *s);
+enum { MGX_WIDENINGS = 4 }; // more are of no use: ranges join to [0, any] at the third
+// Shapes wide enough for a value and what the body makes of it; *changed when that is news.
+enum mgx_status mgx_build_widen(struct mgx_node *n, const struct mgx_shape *result, bool last,
+                                struct mgx_shape *shape, bool *changed) MGX_NODISCARD;
+
 // --- asking ---
 bool mgx_build_is_static(const struct mgx_ins *ins); // shape fully known
 int mgx_build_rank(const struct mgx_ins *ins);       // -1 when unranked

@@ -58,6 +58,7 @@ struct mgx_tf_import {
     struct mgx_map inputs;    // placeholder -> name of its parameter, by the signature
     struct mgx_tf_bundle bundle;
     int64_t node_count;
+    int loops; // being imported, one inside the other
 };
 
 // The condition under which a node runs, by Switch.

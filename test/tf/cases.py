@@ -197,3 +197,37 @@ case("space_to_depth", lambda x: R.SpaceToDepth(input=x, block_size=2), f(1, 4, 
 case("depth_to_space", lambda x: R.DepthToSpace(input=x, block_size=2), f(1, 2, 3, 12), quick=True)
 case("space_to_batch", lambda x: R.SpaceToBatchND(input=x, block_shape=[2, 3], paddings=[[1, 1], [0, 2]]), f(2, 4, 4, 3))
 case("batch_to_space", lambda x: R.BatchToSpaceND(input=x, block_shape=[2, 3], crops=[[1, 0], [0, 2]]), f(12, 3, 2, 3))
+
+# --- control flow ---
+def loop(x, n):
+    return tf.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, y * 0.5 + tf.cast(i, tf.float32)), (0, x))[1]
+
+
+def fibonacci(n):
+    return tf.while_loop(lambda i, a, b: i < n, lambda i, a, b: (i + 1, b, a + b), (0, tf.constant(0), tf.constant(1)))[1]
+
+
+def nested(x):
+    def inner(y):
+        return tf.while_loop(lambda j, y: j < 3, lambda j, y: (j + 1, y + tf.cast(j, tf.float32)), (0, y))[1]
+    return tf.while_loop(lambda i, y: i < 2, lambda i, y: (i + 1, inner(y) * 0.5), (0, x))[1]
+
+
+def branch(x):
+    return tf.cond(tf.reduce_sum(x) > 0, lambda: x * 2.0, lambda: x - 1.0)
+
+
+def collect(x):
+    """Fills a list in a loop, as recurrent layers do."""
+    out = tf.TensorArray(tf.float32, size=4)
+    i, h, out = tf.while_loop(lambda i, h, out: i < 4, lambda i, h, out: (i + 1, tf.tanh(tf.matmul(h, weights(3, 3)) + x[:, i]), out.write(i, h)), (0, tf.zeros([2, 3]), out))
+    return [h, out.stack()]
+
+
+FLOW = {"loop": (loop, (f(3), given(5, dtype=np.int32))), "loop_never": (loop, (f(3), given(0, dtype=np.int32))), "fibonacci": (lambda x: fibonacci(10) + x, (i(2),)),
+        "nested": (nested, (f(3),)), "branch_yes": (branch, (f(3, low=0.1),)), "branch_no": (branch, (f(3, high=-0.1),)), "collect": (collect, (f(2, 4, 3),))}
+for key, (function, inputs) in FLOW.items():
+    inputs = [(lambda g: lambda r: g(r).reshape(()))(g) if key.startswith("loop") and n == 1 else g for n, g in enumerate(inputs)]
+    case(f"flow_{key}", function, *inputs, quick=key in ("loop", "branch_no", "collect"))
+    case(f"frame_{key}", function, *inputs, quick=key in ("loop", "branch_no"))
+    LOWERED.add(f"frame_{key}")

@@ -70,16 +70,6 @@ const struct mgx_onnx_op mgx_onnx_if = {
 
 // --- carried values ---
 
-// A shape for a body's parameter: how the first value happens to be laid out (it may be broadcast)
-// says nothing of the later ones.
-static struct mgx_shape plain(const struct mgx_shape *s)
-{
-    const bool tensor = s->type != MGX_TUPLE && s->type != MGX_SEQUENCE && !s->unranked;
-    return tensor ? mgx_shape_retype(s, s->type) : *s;
-}
-
-enum { WIDENINGS = 4 }; // more are of no use: ranges join to [0, any] at the third
-
 // A carried optional that the body hands on as what it holds: made an optional again, so that the
 // value is of one kind in every round.
 static void wrap_optionals(struct mgx_module *body, const struct mgx_shape *shapes, int carried,
@@ -101,40 +91,6 @@ static void wrap_optionals(struct mgx_module *body, const struct mgx_shape *shap
         mgx_add_return(body, out, count);
 }
 
-// Shapes wide enough for a value and what the body makes of it; *changed when that is news.
-static enum mgx_status widen(struct mgx_node *n, const struct mgx_shape *result, bool last,
-                             struct mgx_shape *shape, bool *changed)
-{
-    struct mgx_shape joined;
-    if (shape->type != result->type)
-        return mgx_node_invalid(n, "a carried value is %s, the body makes it %s",
-                                mgx_type_name(shape->type), mgx_type_name(result->type));
-    if (shape->unranked || shape->type == MGX_SEQUENCE || shape->type == MGX_TUPLE ||
-        mgx_shape_same_lens(shape, result))
-        return MGX_OK;
-    if (!mgx_shape_join(&n->module->program->arena, shape, result, &joined))
-        return mgx_fail_memory(n->diag);
-    if (!joined.unranked && mgx_shape_same_lens(shape, &joined))
-        return MGX_OK; // a part of what is allowed
-    if (last)
-        joined = mgx_shape_unranked(shape->type);
-    if (!joined.unranked) { // a length that moves may be any
-        struct mgx_dim *dims =
-            MGX_NEW_ARRAY(&n->module->program->arena, struct mgx_dim, joined.rank);
-        if (!dims)
-            return mgx_fail_memory(n->diag);
-        for (int i = 0; i < joined.rank; i++) {
-            dims[i] = mgx_shape_dim(&joined, i);
-            if (!mgx_dim_is_fixed(&dims[i]))
-                dims[i] = (struct mgx_dim){.min = 0, .max = MGX_DIM_ANY};
-        }
-        joined = mgx_shape_from_dims(joined.type, joined.rank, dims);
-    }
-    *shape = joined;
-    *changed = true;
-    return MGX_OK;
-}
-
 // The body with parameters of shapes that hold in every round: `carried` of them from `first` on,
 // whose results are the body's from `first_result` on.
 static enum mgx_status import_body(struct mgx_node *n, struct mgx_shape *shapes, int count,
@@ -142,7 +98,7 @@ static enum mgx_status import_body(struct mgx_node *n, struct mgx_shape *shapes,
                                    struct mgx_module **out)
 {
     *out = NULL;
-    for (int round = 0; round <= WIDENINGS; round++) {
+    for (int round = 0; round <= MGX_WIDENINGS; round++) {
         struct mgx_module *body = mgx_onnx_body(n, "body", shapes, count);
         if (!body)
             return MGX_OK; // the failure is recorded
@@ -153,8 +109,8 @@ static enum mgx_status import_body(struct mgx_node *n, struct mgx_shape *shapes,
         wrap_optionals(body, shapes + first, carried, first_result);
         TRY(mgx_program_status(n->module->program, n->diag));
         for (int i = 0; i < carried; i++)
-            TRY(widen(n, &mgx_module_result(body, first_result + i)->shape, round + 1 >= WIDENINGS,
-                      &shapes[first + i], &changed));
+            TRY(mgx_build_widen(n, &mgx_module_result(body, first_result + i)->shape,
+                                round + 1 >= MGX_WIDENINGS, &shapes[first + i], &changed));
         *out = body;
         if (!changed)
             return MGX_OK;
@@ -225,7 +181,7 @@ static enum mgx_status import_loop(struct mgx_node *n)
         in[i] = n->in[i];
         if (!in[i])
             return mgx_node_invalid(n, "carried value %d is absent", i - 2);
-        shapes[i] = plain(&in[i]->shape);
+        shapes[i] = mgx_build_plain(&in[i]->shape);
     }
     struct mgx_module *body = NULL;
     TRY(import_body(n, shapes, count, 2, carried, 1, &body));
@@ -295,7 +251,7 @@ static enum mgx_status emit_scan(struct mgx_node *n, const struct scan *s,
     if (!shapes)
         return mgx_fail_memory(n->diag);
     for (int i = 0; i < s->states; i++)
-        shapes[i] = plain(&in[i]->shape);
+        shapes[i] = mgx_build_plain(&in[i]->shape);
     for (int i = s->states; i < count; i++) {
         int axis = 0;
         const int k = i - s->states, rank = mgx_build_rank(in[i]);
