@@ -145,7 +145,7 @@ struct mgx_ins *mgx_tf_tensor(struct mgx_node *n, const char *name)
 }
 
 enum mgx_status mgx_tf_function(const struct mgx_node *n, const char *name,
-                                const struct mgx_tf_body **out)
+                                struct mgx_tf_body **out)
 {
     struct mgx_tf_attribute a;
     *out = NULL;

@@ -50,8 +50,9 @@ enum mgx_status mgx_tf_body_init(struct mgx_tf_import *import, struct mgx_messag
 {
     *body = (struct mgx_tf_body){.nodes = nodes, .function = function};
     for (int i = 0; i < nodes.count; i++) {
-        struct mgx_slice name;
-        TRY(mgx_tf_read_node_name(nodes.v[i], &name, import->diag));
+        struct mgx_slice name, op;
+        TRY(mgx_tf_read_node_name(nodes.v[i], &name, &op, import->diag));
+        body->switches |= mgx_slice_is(op, "Switch") || mgx_slice_is(op, "RefSwitch");
         TRY(add_place(import, body, name, i));
     }
     for (int i = 0; function && i < function->inputs.count; i++)
@@ -62,6 +63,7 @@ enum mgx_status mgx_tf_body_init(struct mgx_tf_import *import, struct mgx_messag
 void mgx_tf_body_fini(struct mgx_tf_body *body)
 {
     mgx_map_fini(&body->places);
+    mgx_tf_frames_fini(body->frames);
 }
 
 int64_t mgx_tf_place(const struct mgx_tf_body *body, struct mgx_slice name)
@@ -155,6 +157,62 @@ static enum mgx_status read_reference(const struct mgx_node *n, struct mgx_ins *
                   : mgx_fail(n->diag, MGX_INVALID, "variable \"%s\" has no value", handle->name);
 }
 
+// --- conditions ---
+
+static bool is_merge(const struct mgx_tf_node_def *def)
+{
+    return mgx_slice_is(def->op, "Merge") || mgx_slice_is(def->op, "RefMerge");
+}
+
+static const struct mgx_tf_guard *deeper(const struct mgx_tf_guard *a, const struct mgx_tf_guard *b)
+{
+    const struct mgx_tf_guard *x = a, *y = b;
+    while (x && y) {
+        x = x->up;
+        y = y->up;
+    }
+    return y ? b : a;
+}
+
+struct input { // of a node
+    struct mgx_ins *value;
+    bool dead;
+    const struct mgx_tf_guard *guard; // under which it is there
+};
+
+// What is behind a Switch runs under its condition; where that is known, one side is dead.
+static enum mgx_status find_input(struct mgx_tf_graph *g, struct mgx_slice text, struct input *out)
+{
+    const struct mgx_tf_state *from;
+    *out = (struct input){0};
+    TRY(find_value(g, text, &out->value, &from));
+    if (!from)
+        return MGX_OK;
+    out->dead = from->dead;
+    out->guard = from->guard;
+    const struct mgx_tf_reference r = mgx_tf_reference_of(text);
+    if (!from->condition || r.control)
+        return MGX_OK;
+    const bool side = result_of(from, &r) == 1;
+    struct mgx_tf_guard *guard = MGX_NEW(&g->import->arena, struct mgx_tf_guard);
+    struct mgx_node asking = {.in = &from->condition,
+                              .in_count = 1,
+                              .module = g->module,
+                              .scratch = &g->import->scratch,
+                              .diag = g->import->diag,
+                              .fold = &g->import->fold};
+    int64_t known;
+    if (!guard)
+        return mgx_fail_memory(g->import->diag);
+    *guard = (struct mgx_tf_guard){from->condition, side, from->guard};
+    out->guard = guard;
+    if (mgx_build_constant_int(&asking, 0, &known))
+        out->dead |= side != (known != 0);
+    return g->import->diag->status;
+}
+
+// --- the node ---
+
 // Fills n from the node; texts go to the scratch arena.
 static enum mgx_status make_node(struct mgx_tf_graph *g, const struct mgx_tf_node_def *def,
                                  struct mgx_tf_state *state, struct mgx_node *n)
@@ -172,18 +230,24 @@ static enum mgx_status make_node(struct mgx_tf_graph *g, const struct mgx_tf_nod
                            .tf = g,
                            .tf_rule = mgx_tf_rule_find(def->op)};
     struct mgx_ins **in = MGX_NEW_ARRAY(scratch, struct mgx_ins *, def->in.count);
-    if (!n->name || !n->op_type || !in)
+    g->guards = MGX_NEW_ARRAY(scratch, const struct mgx_tf_guard *, def->in.count);
+    if (!n->name || !n->op_type || !in || !g->guards)
         return mgx_fail_memory(import->diag);
     state->rule = n->tf_rule;
     for (int i = 0; i < def->in.count; i++) {
-        const struct mgx_tf_state *from;
-        struct mgx_ins *value;
-        TRY(find_value(g, def->in.v[i], &value, &from));
-        state->dead |= from && from->dead;
-        TRY(read_reference(n, &value));
-        if (value)
-            in[n->in_count++] = value; // control inputs come last and have no value
+        struct input input;
+        TRY(find_input(g, def->in.v[i], &input));
+        TRY(read_reference(n, &input.value));
+        state->dead |= input.dead && !is_merge(def);
+        state->guard = deeper(state->guard, input.guard);
+        if (!input.value || input.dead)
+            continue; // control inputs come last and have no value
+        if (!n->in_count)
+            g->first_alive = i;
+        g->guards[n->in_count] = input.guard;
+        in[n->in_count++] = input.value;
     }
+    state->dead |= is_merge(def) && !n->in_count;
     n->in = in;
     return mgx_tf_results(n, n->tf_rule && n->tf_rule->results ? n->tf_rule->results : 1);
 }
@@ -291,6 +355,11 @@ static enum mgx_status apply_rule(struct mgx_node *n)
     return status == MGX_UNSUPPORTED ? add_missing(n, n->diag->text) : status;
 }
 
+static bool is_switch(const struct mgx_tf_node_def *def)
+{
+    return mgx_slice_is(def->op, "Switch") || mgx_slice_is(def->op, "RefSwitch");
+}
+
 static enum mgx_status import_node(struct mgx_tf_graph *g, int node,
                                    const struct mgx_tf_node_def *def)
 {
@@ -307,6 +376,10 @@ static enum mgx_status import_node(struct mgx_tf_graph *g, int node,
     TRY(mgx_program_status(import->program, n.diag));
     state->out = n.out;
     state->out_count = n.out_count;
+    if (is_merge(def))
+        state->guard = g->merged;
+    if (is_switch(def) && n.in_count == 2)
+        state->condition = n.in[1];
     if (import->scratch.failed || import->arena.failed)
         return mgx_fail_memory(import->diag);
     return node % CHECK_EVERY ? MGX_OK : mgx_fold_check_time(&import->fold, import->diag);
@@ -325,18 +398,27 @@ struct stack {
     MGX_ARRAY(struct waiting);
 };
 
+// The end of a loop, which is imported whole: its own input is inside.
+static bool is_exit(const struct mgx_tf_node_def *def)
+{
+    return mgx_slice_is(def->op, "Exit") || mgx_slice_is(def->op, "RefExit");
+}
+
 static enum mgx_status find_needs(struct mgx_tf_graph *g, const struct mgx_tf_node_def *def,
                                   struct waiting *entry)
 {
-    int *needs = MGX_NEW_ARRAY(&g->import->scratch, int, def->in.count);
+    struct mgx_names in = def->in;
+    if (is_exit(def))
+        TRY(mgx_tf_frame_needs(g, def->name, &in));
+    int *needs = MGX_NEW_ARRAY(&g->import->scratch, int, in.count);
     if (!needs)
         return mgx_fail_memory(g->import->diag);
-    for (int i = 0; i < def->in.count; i++) {
-        const struct mgx_tf_reference r = mgx_tf_reference_of(def->in.v[i]);
+    for (int i = 0; i < in.count; i++) {
+        const struct mgx_tf_reference r = mgx_tf_reference_of(in.v[i]);
         const int64_t place = mgx_tf_place(g->body, r.name);
         if (place < 0 && !r.control)
             return mgx_fail(g->import->diag, MGX_INVALID, "input \"%.*s\" is produced by no node",
-                            MGX_SLICE(def->in.v[i]));
+                            MGX_SLICE(in.v[i]));
         if (place < 0 || place >= g->body->nodes.count || g->states[place].phase == DONE)
             continue;
         needs[entry->count++] = (int)place;
@@ -348,8 +430,8 @@ static enum mgx_status find_needs(struct mgx_tf_graph *g, const struct mgx_tf_no
 // Control inputs say nothing of values; only a walk for its effects follows them.
 static void drop_controls(const struct mgx_tf_graph *g, struct mgx_tf_node_def *def)
 {
-    while (!g->effects && def->in.count && def->in.v[def->in.count - 1].size &&
-           def->in.v[def->in.count - 1].text[0] == '^')
+    while (!g->effects && !g->body->switches && def->in.count &&
+           def->in.v[def->in.count - 1].size && def->in.v[def->in.count - 1].text[0] == '^')
         def->in.count--;
 }
 
@@ -362,6 +444,8 @@ static enum mgx_status import_or_wait(struct mgx_tf_graph *g, int node, struct s
     TRY(mgx_tf_read_node(g->body->nodes.v[node], scratch, &def, import->diag));
     drop_controls(g, &def);
     enum mgx_status status = find_needs(g, &def, &entry);
+    if (is_exit(&def))
+        def.in.count = 0;
     if (status == MGX_OK && entry.count) { // its scratch stays until it is done
         if (!MGX_PUSH(stack, &import->arena, entry))
             return mgx_fail_memory(import->diag);
@@ -410,6 +494,19 @@ static enum mgx_status import_with_needs(struct mgx_tf_graph *g, int node)
         if (g->states[ready].phase != DONE)
             return mgx_fail(g->import->diag, MGX_IO, "the file changed while it was read");
     }
+    return MGX_OK;
+}
+
+enum mgx_status mgx_tf_graph_bind(struct mgx_tf_graph *g, int node, struct mgx_ins *value)
+{
+    enum { BOTH = 2 };
+    struct mgx_tf_state *state = &g->states[node];
+    state->out = MGX_NEW_ARRAY(&g->import->arena, struct mgx_ins *, BOTH);
+    if (!state->out)
+        return mgx_fail_memory(g->import->diag);
+    state->out[0] = state->out[1] = value;
+    state->out_count = BOTH;
+    state->phase = DONE;
     return MGX_OK;
 }
 

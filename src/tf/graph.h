@@ -23,6 +23,8 @@ struct mgx_tf_body {
     struct mgx_messages nodes;
     struct mgx_map places;                      // name -> node, or nodes.count + argument; plus one
     const struct mgx_tf_function_def *function; // NULL: the main graph
+    bool switches;                              // control inputs say by which conditions nodes run
+    struct mgx_tf_frames *frames;               // NULL until the first is met
 };
 
 enum mgx_tf_handle_kind {
@@ -75,19 +77,24 @@ struct mgx_tf_state { // of a node in a scope
     struct mgx_ins **out;
     const struct mgx_tf_op *rule;
     const struct mgx_tf_guard *guard;
+    struct mgx_ins *condition; // of a Switch
 };
 
 struct mgx_tf_graph {
     struct mgx_tf_import *import;
     struct mgx_tf_graph *up; // the calling scope
     struct mgx_module *module;
-    const struct mgx_tf_body *body;
+    struct mgx_tf_body *body;
     struct mgx_tf_state *states; // per node
     struct mgx_ins *const *args; // of a function
     int arg_count;
     const struct mgx_node *call; // whose attributes the function's placeholders name
     int depth;
     bool effects; // nodes are followed along control inputs too
+    // Of the Merge in hand: its values' guards, the place of its first value that lives; its own.
+    const struct mgx_tf_guard **guards;
+    int first_alive;
+    const struct mgx_tf_guard *merged;
 };
 
 // What an input or a result's name means: "^node", "node", "node:1", "node:output:1", "argument".
@@ -117,15 +124,18 @@ enum mgx_status mgx_tf_graph_start(struct mgx_tf_graph *g) MGX_NODISCARD;
 // The value of a reference, its node imported. NULL for a control reference and a dead node.
 enum mgx_status mgx_tf_graph_value(struct mgx_tf_graph *g, struct mgx_slice reference,
                                    struct mgx_ins **out) MGX_NODISCARD;
+// A node's one result without importing it: both results of a Switch.
+enum mgx_status mgx_tf_graph_bind(struct mgx_tf_graph *g, int node,
+                                  struct mgx_ins *value) MGX_NODISCARD;
 // The node or argument of a name; -1 if there is none.
 int64_t mgx_tf_place(const struct mgx_tf_body *body, struct mgx_slice name);
 // A scope's nodes count against the limit from the start.
 enum mgx_status mgx_tf_count_nodes(struct mgx_tf_import *import, int64_t count) MGX_NODISCARD;
 
 // Imports a function's body into a module; its results go to the import's arena.
-enum mgx_status mgx_tf_call(struct mgx_node *n, const struct mgx_tf_body *body,
-                            struct mgx_module *module, struct mgx_ins *const *args, int arg_count,
-                            struct mgx_ins ***results, int *result_count) MGX_NODISCARD;
+enum mgx_status mgx_tf_call(struct mgx_node *n, struct mgx_tf_body *body, struct mgx_module *module,
+                            struct mgx_ins *const *args, int arg_count, struct mgx_ins ***results,
+                            int *result_count) MGX_NODISCARD;
 
 // --- SavedModels (saved.c) ---
 // Are these the bytes of a saved_model.pb rather than of a graph?
@@ -146,7 +156,7 @@ const struct mgx_tf_op *mgx_tf_rule_find(struct mgx_slice name); // NULL if ther
 bool mgx_tf_attribute(const struct mgx_node *n, const char *name, struct mgx_tf_attribute *out);
 // The function that an attribute names; fails if there is none.
 enum mgx_status mgx_tf_function(const struct mgx_node *n, const char *name,
-                                const struct mgx_tf_body **out) MGX_NODISCARD;
+                                struct mgx_tf_body **out) MGX_NODISCARD;
 
 // --- tensors (tensor.c) ---
 struct mgx_ins *mgx_tf_read_tensor(struct mgx_node *n, struct mgx_wire w);
@@ -160,6 +170,12 @@ enum mgx_status mgx_tf_from_region(struct mgx_node *n, const struct mgx_region *
 // TensorFlow's order of axes. NULL with a failure.
 struct mgx_ins *mgx_tf_parameter(struct mgx_node *n, const char *name, enum mgx_type type, int rank,
                                  int64_t lens[MGX_MAX_RANK]);
+
+// --- frames (op/frame.c) ---
+// What must be there before the loop that ends at this Exit can be imported.
+enum mgx_status mgx_tf_frame_needs(struct mgx_tf_graph *g, struct mgx_slice exit,
+                                   struct mgx_names *out) MGX_NODISCARD;
+void mgx_tf_frames_fini(struct mgx_tf_frames *f);
 
 // --- handles ---
 struct mgx_ins *mgx_tf_new_handle(struct mgx_node *n, struct mgx_tf_handle handle);

@@ -107,16 +107,16 @@ static bool is_no_result(struct mgx_slice op)
     return false;
 }
 
-// All nodes that feed nothing, in the graph's order.
-static enum mgx_status find_outputs(struct mgx_tf_graph *g, struct mgx_slice *out, int *count)
+// Which nodes any other reads.
+static enum mgx_status find_fed(struct mgx_tf_graph *g, bool **out)
 {
     struct mgx_tf_import *import = g->import;
-    bool *fed = MGX_NEW_ARRAY(&import->arena, bool, g->body->nodes.count);
+    bool *fed = *out = MGX_NEW_ARRAY(&import->arena, bool, g->body->nodes.count);
     if (!fed)
         return mgx_fail_memory(import->diag);
-    struct mgx_tf_node_def def;
     for (int i = 0; i < g->body->nodes.count; i++) {
         const struct mgx_arena_mark mark = mgx_arena_mark(&import->scratch);
+        struct mgx_tf_node_def def;
         TRY(mgx_tf_read_node(g->body->nodes.v[i], &import->scratch, &def, import->diag));
         for (int k = 0; k < def.in.count; k++) {
             const int64_t place = mgx_tf_place(g->body, mgx_tf_reference_of(def.in.v[k]).name);
@@ -125,19 +125,26 @@ static enum mgx_status find_outputs(struct mgx_tf_graph *g, struct mgx_slice *ou
         }
         mgx_arena_rewind(&import->scratch, mark);
     }
+    return mgx_fold_check_time(&import->fold, import->diag);
+}
+
+// All nodes that feed nothing, in the graph's order.
+static enum mgx_status find_outputs(struct mgx_tf_graph *g, const bool *fed, struct mgx_slice *out,
+                                    int *count)
+{
     *count = 0;
     for (int i = 0; i < g->body->nodes.count; i++) {
-        const struct mgx_arena_mark mark = mgx_arena_mark(&import->scratch);
-        TRY(mgx_tf_read_node(g->body->nodes.v[i], &import->scratch, &def, import->diag));
-        if (!fed[i] && !is_no_result(def.op))
-            out[(*count)++] = def.name;
-        mgx_arena_rewind(&import->scratch, mark);
+        struct mgx_slice name, op;
+        TRY(mgx_tf_read_node_name(g->body->nodes.v[i], &name, &op, g->import->diag));
+        if (!fed[i] && !is_no_result(op))
+            out[(*count)++] = name;
     }
     return MGX_OK;
 }
 
 // The outputs named by the options, else all that feed nothing.
-static enum mgx_status choose_outputs(struct mgx_tf_graph *g, struct mgx_slice **out, int *count)
+static enum mgx_status choose_outputs(struct mgx_tf_graph *g, const bool *fed,
+                                      struct mgx_slice **out, int *count)
 {
     const struct mgx_tf_options *o = &g->import->options;
     const size_t most = (size_t)g->body->nodes.count + o->output_count;
@@ -147,7 +154,7 @@ static enum mgx_status choose_outputs(struct mgx_tf_graph *g, struct mgx_slice *
     *count = (int)o->output_count;
     for (int i = 0; i < *count; i++)
         (*out)[i] = (struct mgx_slice){o->outputs[i], strlen(o->outputs[i])};
-    return *count ? MGX_OK : find_outputs(g, *out, count);
+    return *count ? MGX_OK : find_outputs(g, fed, *out, count);
 }
 
 enum mgx_status mgx_tf_add_results(struct mgx_tf_graph *g, const struct mgx_slice *references,
@@ -182,18 +189,16 @@ enum mgx_status mgx_tf_add_results(struct mgx_tf_graph *g, const struct mgx_slic
 
 // --- main graph ---
 
-// Inputs are parameters in the graph's order, whether or not a result needs them.
-static enum mgx_status add_inputs(struct mgx_tf_graph *g)
+// Inputs that any node reads are parameters in the graph's order, whether or not a result needs
+// them.
+static enum mgx_status add_inputs(struct mgx_tf_graph *g, const bool *fed)
 {
-    struct mgx_tf_import *import = g->import;
     for (int i = 0; i < g->body->nodes.count; i++) {
-        const struct mgx_arena_mark mark = mgx_arena_mark(&import->scratch);
-        struct mgx_tf_node_def def;
+        struct mgx_slice name, op;
         struct mgx_ins *ignored;
-        TRY(mgx_tf_read_node(g->body->nodes.v[i], &import->scratch, &def, import->diag));
-        if (mgx_slice_is(def.op, "Placeholder"))
-            TRY(mgx_tf_graph_value(g, def.name, &ignored));
-        mgx_arena_rewind(&import->scratch, mark);
+        TRY(mgx_tf_read_node_name(g->body->nodes.v[i], &name, &op, g->import->diag));
+        if (fed[i] && mgx_slice_is(op, "Placeholder"))
+            TRY(mgx_tf_graph_value(g, name, &ignored));
     }
     return MGX_OK;
 }
@@ -202,9 +207,11 @@ static enum mgx_status import_frozen(struct mgx_tf_graph *g, void *unused)
 {
     (void)unused;
     struct mgx_slice *outputs;
+    bool *fed;
     int count;
-    TRY(add_inputs(g));
-    TRY(choose_outputs(g, &outputs, &count));
+    TRY(find_fed(g, &fed));
+    TRY(add_inputs(g, fed));
+    TRY(choose_outputs(g, fed, &outputs, &count));
     return mgx_tf_add_results(g, outputs, outputs, count);
 }
 

@@ -46,16 +46,16 @@ enum mgx_status mgx_tf_read_node(struct mgx_wire w, struct mgx_arena *arena,
     return last_text(ops, "the operator of a node", &out->op, diag);
 }
 
-enum mgx_status mgx_tf_read_node_name(struct mgx_wire w, struct mgx_slice *out,
-                                      struct mgx_diag *diag)
+enum mgx_status mgx_tf_read_node_name(struct mgx_wire w, struct mgx_slice *name,
+                                      struct mgx_slice *op, struct mgx_diag *diag)
 {
     struct mgx_wire_field f;
-    *out = (struct mgx_slice){"", 0};
+    *name = *op = (struct mgx_slice){"", 0};
     while (mgx_wire_next(&w, &f))
-        if (f.number == 1)
-            mgx_wire_bytes(&w, &f, out);
+        if (f.number == 1 || f.number == 2)
+            mgx_wire_bytes(&w, &f, f.number == 1 ? name : op);
     return w.bad ? mgx_wire_fail(&w, "NodeDef", diag)
-                 : mgx_name_check(*out, "the name of a node", diag);
+                 : mgx_name_check(*name, "the name of a node", diag);
 }
 
 enum mgx_status mgx_tf_read_function(struct mgx_wire w, struct mgx_arena *arena,

@@ -52,9 +52,9 @@ enum mgx_status mgx_tf_read_graph(struct mgx_wire w, struct mgx_arena *arena,
                                   struct mgx_diag *diag) MGX_NODISCARD;
 enum mgx_status mgx_tf_read_node(struct mgx_wire w, struct mgx_arena *arena,
                                  struct mgx_tf_node_def *out, struct mgx_diag *diag) MGX_NODISCARD;
-// Only the name, for an index of nodes.
-enum mgx_status mgx_tf_read_node_name(struct mgx_wire w, struct mgx_slice *out,
-                                      struct mgx_diag *diag) MGX_NODISCARD;
+// Only name and operator, for an index of nodes.
+enum mgx_status mgx_tf_read_node_name(struct mgx_wire w, struct mgx_slice *name,
+                                      struct mgx_slice *op, struct mgx_diag *diag) MGX_NODISCARD;
 enum mgx_status mgx_tf_read_function(struct mgx_wire w, struct mgx_arena *arena,
                                      struct mgx_tf_function_def *out,
                                      struct mgx_diag *diag) MGX_NODISCARD;

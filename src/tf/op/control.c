@@ -8,8 +8,8 @@
 
 // --- If ---
 
-static struct mgx_module *branch(struct mgx_node *n, const struct mgx_tf_body *body,
-                                 const char *what, struct mgx_ins ***results, int *count)
+static struct mgx_module *branch(struct mgx_node *n, struct mgx_tf_body *body, const char *what,
+                                 struct mgx_ins ***results, int *count)
 {
     const char *name = mgx_arena_printf(n->scratch, "%s_%s", n->op_type, what);
     struct mgx_module *m = name ? mgx_program_add_module(n->module->program, name) : NULL;
@@ -30,7 +30,7 @@ static struct mgx_module *branch(struct mgx_node *n, const struct mgx_tf_body *b
 
 static enum mgx_status import_if(struct mgx_node *n)
 {
-    const struct mgx_tf_body *body[2];
+    struct mgx_tf_body *body[2];
     int64_t condition;
     TRY(mgx_node_need(n, 1, -1));
     TRY(mgx_tf_function(n, "then_branch", &body[0]));
@@ -60,7 +60,7 @@ const struct mgx_tf_op mgx_tf_stateless_if = {
 // --- While ---
 
 struct functions {
-    const struct mgx_tf_body *test, *step;
+    struct mgx_tf_body *test, *step;
 };
 
 static enum mgx_status while_test(struct mgx_tf_loop *l, struct mgx_module *m,

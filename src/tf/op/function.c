@@ -58,9 +58,9 @@ static enum mgx_status check_arguments(struct mgx_node *n, const struct mgx_tf_f
     return MGX_OK;
 }
 
-enum mgx_status mgx_tf_call(struct mgx_node *n, const struct mgx_tf_body *body,
-                            struct mgx_module *module, struct mgx_ins *const *args, int arg_count,
-                            struct mgx_ins ***results, int *result_count)
+enum mgx_status mgx_tf_call(struct mgx_node *n, struct mgx_tf_body *body, struct mgx_module *module,
+                            struct mgx_ins *const *args, int arg_count, struct mgx_ins ***results,
+                            int *result_count)
 {
     const struct mgx_tf_function_def *f = body->function;
     TRY(check_arguments(n, f, arg_count));
@@ -83,7 +83,7 @@ enum mgx_status mgx_tf_call(struct mgx_node *n, const struct mgx_tf_body *body,
 
 static enum mgx_status call(struct mgx_node *n)
 {
-    const struct mgx_tf_body *body;
+    struct mgx_tf_body *body;
     TRY(mgx_tf_function(n, "f", &body));
     return mgx_tf_call(n, body, n->module, n->in, n->in_count, &n->out, &n->out_count);
 }
