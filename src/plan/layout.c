@@ -125,7 +125,8 @@ static bool wants_channels_last(const struct mgx_ins *ins, int rank)
 static bool follows_inputs(const struct mgx_op *op)
 {
     return (op->flags & (MGX_OP_POINTWISE | MGX_OP_REDUCE)) || op == &mgx_op_pointwise ||
-           op == &mgx_op_concat || op == &mgx_op_pad || op == &mgx_op_scatter_none;
+           op == &mgx_op_fused_reduce || op == &mgx_op_concat || op == &mgx_op_pad ||
+           op == &mgx_op_scatter_none;
 }
 
 static struct mgx_shape channels_last(const struct mgx_shape *s)

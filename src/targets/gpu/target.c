@@ -96,10 +96,9 @@ static bool supports(void *user, const char *tag, const struct mgx_region *regio
 }
 
 static const struct mgx_pass *const pipeline[] = {
-    &mgx_pass_narrow_moves,          &mgx_pass_eliminate_convert,
-    &mgx_pass_dead_code_elimination, &mgx_pass_find_softmax,
-    &mgx_pass_fuse_pointwise,        &mgx_pass_fuse_attention,
-    &mgx_pass_fuse_epilogue,         NULL};
+    &mgx_pass_narrow_moves,   &mgx_pass_eliminate_convert, &mgx_pass_dead_code_elimination,
+    &mgx_pass_find_softmax,   &mgx_pass_fuse_reduce,       &mgx_pass_fuse_pointwise,
+    &mgx_pass_fuse_attention, &mgx_pass_fuse_epilogue,     NULL};
 
 static enum mgx_status run_passes(struct mgx_program *p, struct gpu_device *device,
                                   const struct mgx_compile_options *options, struct mgx_diag *diag)

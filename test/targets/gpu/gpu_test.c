@@ -155,6 +155,65 @@ CASE(poolings)
                  "dilations={1, 1},count_include_pad=1](x)\n@2 = @return(@1)\n");
 }
 
-TEST_MAIN(ROW(copies_between_layouts) ROW(element_wise_chains) ROW(reductions)
-              ROW(softmax_along_any_axis) ROW(products_with_tails) ROW(convolutions_with_tails)
-                  ROW(poolings))
+CASE(reshapes_that_copy)
+{
+    if (!has_device())
+        return;
+    WITHIN(0, X "@1 = transpose[permutation={0, 2, 1}](x)\n@2 = reshape[dims={30}](@1)\n"
+                "@3 = relu(@2)\n@4 = @return(@3)\n");
+    WITHIN(0, "x = @param:x -> float_type, {4, 6}, {6, 1}\n@1 = transpose[permutation={1, 0}](x)\n"
+              "@2 = reshape[dims={8, 3}](@1)\n@3 = relu(@2)\n@4 = @return(@3)\n");
+    WITHIN(0, "x = @param:x -> half_type, {2, 96, 65}, {6240, 65, 1}\n"
+              "@1 = transpose[permutation={0, 2, 1}](x)\n@2 = reshape[dims={130, 96}](@1)\n"
+              "@3 = @return(@2)\n");
+    WITHIN(0, "x = @param:x -> float_type, {40, 12, 16}, {192, 16, 1}\n"
+              "@1 = transpose[permutation={1, 0, 2}](x)\n@2 = reshape[dims={12, 640}](@1)\n"
+              "@3 = @return(@2)\n");
+}
+
+CASE(gathers)
+{
+    if (!has_device())
+        return;
+    WITHIN(0, "x = @param:x -> float_type, {9, 8}, {8, 1}\n"
+              "i = @literal{3, -1, 0, 8} -> int64_type, {2, 2}, {2, 1}\n"
+              "@2 = gather[axis=0](x,i)\n@3 = relu(@2)\n@4 = @return(@3)\n");
+    WITHIN(0, "x = @param:x -> half_type, {5, 7}, {7, 1}\n"
+              "i = @literal{3, -1, 0} -> int32_type, {3}, {1}\n"
+              "@2 = gather[axis=1](x,i)\n@3 = @return(@2)\n");
+    WITHIN(0, "x = @param:x -> int8_type, {3, 4, 5}, {20, 5, 1}\n"
+              "i = @literal{0, 1, 2, -1} -> int64_type, {2, 2}, {2, 1}\n"
+              "@2 = gathernd[batch_dims=0](x,i)\n@3 = @return(@2)\n");
+}
+
+#define NORM(type, lens, strides, reduced, axes)                                                   \
+    "x = @param:x -> " type ", " lens ", " strides "\n"                                            \
+    "e = @literal{0.001} -> " type ", {1}, {0}\n"                                                  \
+    "@1 = reduce_mean[axes=" axes "](x)\n@2 = multibroadcast[out_lens=" lens "](@1)\n"             \
+    "@3 = sub(x,@2)\n@4 = mul(@3,@3)\n@5 = reduce_mean[axes=" axes "](@4)\n"                       \
+    "@6 = multibroadcast[out_lens=" reduced "](e)\n@7 = add(@5,@6)\n@8 = rsqrt(@7)\n"              \
+    "@9 = multibroadcast[out_lens=" lens "](@8)\n@10 = mul(@3,@9)\n@11 = tanh(@10)\n"              \
+    "@12 = @return(@11)\n"
+
+CASE(normalisations_are_one_kernel)
+{
+    if (!has_device())
+        return;
+    WITHIN(1e-5, NORM("float_type", "{6, 64}", "{64, 1}", "{6, 1}", "{1}"));
+    WITHIN(1e-5, NORM("float_type", "{1100, 37}", "{37, 1}", "{1100, 1}", "{1}"));
+    WITHIN(1e-5, NORM("float_type", "{3, 2500}", "{2500, 1}", "{3, 1}", "{1}"));
+    WITHIN(1e-5,
+           NORM("float_type", "{2, 40, 5, 7}", "{1400, 1, 280, 40}", "{2, 40, 1, 1}", "{2, 3}"));
+    WITHIN(2e-3, NORM("half_type", "{6, 64}", "{64, 1}", "{6, 1}", "{1}"));
+    WITHIN(2e-2, "a = @param:a -> half_type, {8, 384}, {384, 1}\n"
+                 "b = @param:b -> float_type, {8, 384}, {384, 1}\n"
+                 "c = @param:c -> half_type, {8, 1}, {1, 1}\n@3 = convert[target_type=1](b)\n"
+                 "@4 = sub(@3,a)\n@5 = reduce_sum[axes={1}](@4)\n@6 = add(@5,c)\n"
+                 "@7 = multibroadcast[out_lens={8, 384}](@6)\n@8 = mul(@7,a)\n@9 = @return(@8)\n");
+    WITHIN(2e-2, NORM("bf16_type", "{2, 3, 40}", "{120, 40, 1}", "{2, 1, 1}", "{1, 2}"));
+}
+
+TEST_MAIN(ROW(reshapes_that_copy) ROW(gathers) ROW(normalisations_are_one_kernel)
+              ROW(copies_between_layouts) ROW(element_wise_chains) ROW(reductions)
+                  ROW(softmax_along_any_axis) ROW(products_with_tails) ROW(convolutions_with_tails)
+                      ROW(poolings))

@@ -78,15 +78,41 @@ void gpu_loop_make(struct gpu_loop *loop, const struct mgx_shape *const *shapes,
     merge_axes(loop);
 }
 
-static void emit_sum(struct mgx_str *out, const struct gpu_loop *loop, int array)
+int gpu_loop_vector(const struct gpu_loop *loop, const size_t *sizes, int64_t most)
+{
+    enum { WIDEST = 16 };
+    const int last = loop->rank - 1;
+    size_t largest = 1;
+    if (last < 0 || loop->strides[0][last] != 1)
+        return 1;
+    for (int k = 0; k < loop->count; k++) {
+        if (loop->strides[k][last] > 1)
+            return 1;
+        largest = sizes[k] > largest ? sizes[k] : largest;
+    }
+    int64_t v = WIDEST / (int64_t)largest;
+    v = v < most ? v : most;
+    for (; v > 1; v /= 2) {
+        bool good = loop->lens[last] % v == 0;
+        for (int k = 0; k < loop->count; k++)
+            for (int axis = 0; axis < last && loop->strides[k][last]; axis++)
+                good &= loop->strides[k][axis] % v == 0;
+        if (good)
+            return (int)v;
+    }
+    return 1;
+}
+
+static void emit_sum(struct mgx_str *out, const struct gpu_loop *loop, int array, const char *index,
+                     const char *at)
 {
     bool any = false;
-    mgx_str_printf(out, "    const i64 at%d = ", array);
+    mgx_str_printf(out, "    const i64 %s%d = ", at, array);
     for (int axis = 0; axis < loop->rank; axis++) {
         const int64_t stride = loop->strides[array][axis];
         if (!stride)
             continue;
-        mgx_str_printf(out, "%s(i64)i%d", any ? " + " : "", axis);
+        mgx_str_printf(out, "%s(i64)%s%d", any ? " + " : "", index, axis);
         if (stride != 1)
             mgx_str_printf(out, " * %" PRId64, stride);
         any = true;
@@ -94,21 +120,27 @@ static void emit_sum(struct mgx_str *out, const struct gpu_loop *loop, int array
     mgx_str_put(out, any ? ";\n" : "0;\n");
 }
 
-void gpu_emit_offsets(struct mgx_str *out, const struct gpu_loop *loop)
+void gpu_emit_offsets_of(struct mgx_str *out, const struct gpu_loop *loop, const char *index,
+                         const char *at)
 {
     const char *word = loop->elements < INT32_MAX ? "int" : "i64";
-    const char *rest = "i";
     if (loop->rank > 1)
-        mgx_str_printf(out, "    %s rest = (%s)i;\n", word, word), rest = "rest";
+        mgx_str_printf(out, "    %s rest_%s = (%s)%s;\n", word, index, word, index);
     for (int axis = loop->rank - 1; axis >= 0; axis--) {
         if (axis == 0) {
-            mgx_str_printf(out, "    const %s i0 = (%s)%s;\n", word, word, rest);
+            mgx_str_printf(out, "    const %s %s0 = (%s)%s%s;\n", word, index, word,
+                           loop->rank > 1 ? "rest_" : "", index);
             break;
         }
-        mgx_str_printf(out, "    const %s i%d = rest %% %" PRId64 ";\n", word, axis,
-                       loop->lens[axis]);
-        mgx_str_printf(out, "    rest /= %" PRId64 ";\n", loop->lens[axis]);
+        mgx_str_printf(out, "    const %s %s%d = rest_%s %% %" PRId64 ";\n", word, index, axis,
+                       index, loop->lens[axis]);
+        mgx_str_printf(out, "    rest_%s /= %" PRId64 ";\n", index, loop->lens[axis]);
     }
     for (int k = 0; k < loop->count; k++)
-        emit_sum(out, loop, k);
+        emit_sum(out, loop, k, index, at);
+}
+
+void gpu_emit_offsets(struct mgx_str *out, const struct gpu_loop *loop)
+{
+    gpu_emit_offsets_of(out, loop, "i", "at");
 }

@@ -24,3 +24,11 @@ void gpu_loop_make(struct gpu_loop *loop, const struct mgx_shape *const *shapes,
 // Statements that declare `at0`, `at1`, ...: the offset of element `i` (an i64 or int in scope) in
 // each array.
 void gpu_emit_offsets(struct mgx_str *out, const struct gpu_loop *loop);
+// The same with other names: element `index`, offsets `at`0, ...
+void gpu_emit_offsets_of(struct mgx_str *out, const struct gpu_loop *loop, const char *index,
+                         const char *at);
+
+// How many neighbours along the last axis one thread may take, at most `most`, a power of two: they
+// lie side by side in every array, or are one element there, all groups of them start at a multiple
+// of their number, and none is wider than 16 bytes. sizes: bytes of an element of each array.
+int gpu_loop_vector(const struct gpu_loop *loop, const size_t *sizes, int64_t most);

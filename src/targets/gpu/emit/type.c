@@ -4,19 +4,20 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "op/source.h"
 
 struct row {
     enum gpu_class class;
     const char *memory;
-    const char *load, *store; // functions of the prelude; NULL: plain access
+    const char *widen, *narrow; // functions of the prelude; NULL: a cast
 };
 
 static const struct row rows[MGX_TYPE_COUNT] = {
     [MGX_BOOL] = {GPU_UNSIGNED, "u8", NULL, NULL},
-    [MGX_HALF] = {GPU_REAL, "u16", "load_half", "store_half"},
-    [MGX_BF16] = {GPU_REAL, "u16", "load_bf16", "store_bf16"},
+    [MGX_HALF] = {GPU_REAL, "u16", "of_half", "to_half"},
+    [MGX_BF16] = {GPU_REAL, "u16", "of_bf16", "to_bf16"},
     [MGX_FLOAT] = {GPU_REAL, "float", NULL, NULL},
     [MGX_DOUBLE] = {GPU_REAL, "double", NULL, NULL},
     [MGX_UINT8] = {GPU_UNSIGNED, "u8", NULL, NULL},
@@ -46,23 +47,35 @@ const char *gpu_type_value(enum mgx_type type)
     return mgx_source_type(type);
 }
 
-void gpu_emit_load(struct mgx_str *out, enum mgx_type type, const char *array, const char *at)
+void gpu_emit_widened(struct mgx_str *out, enum mgx_type type, const char *element)
 {
     const struct row *r = &rows[type];
-    if (r->load)
-        mgx_str_printf(out, "%s(%s, %s)", r->load, array, at);
+    if (r->widen)
+        mgx_str_printf(out, "%s(%s)", r->widen, element);
     else
-        mgx_str_printf(out, "(%s)%s[%s]", gpu_type_value(type), array, at);
+        mgx_str_printf(out, "(%s)%s", gpu_type_value(type), element);
+}
+
+void gpu_emit_narrowed(struct mgx_str *out, enum mgx_type type, const char *value)
+{
+    const struct row *r = &rows[type];
+    mgx_str_printf(out, r->narrow ? "%s(%s)" : "(%s)(%s)", r->narrow ? r->narrow : r->memory,
+                   value);
+}
+
+void gpu_emit_load(struct mgx_str *out, enum mgx_type type, const char *array, const char *at)
+{
+    char element[96];
+    snprintf(element, sizeof element, "%s[%s]", array, at);
+    gpu_emit_widened(out, type, element);
 }
 
 void gpu_emit_store(struct mgx_str *out, enum mgx_type type, const char *array, const char *at,
                     const char *value)
 {
-    const struct row *r = &rows[type];
-    if (r->store)
-        mgx_str_printf(out, "%s(%s, %s, %s);", r->store, array, at, value);
-    else
-        mgx_str_printf(out, "%s[%s] = (%s)(%s);", array, at, r->memory, value);
+    mgx_str_printf(out, "%s[%s] = ", array, at);
+    gpu_emit_narrowed(out, type, value);
+    mgx_str_put(out, ";");
 }
 
 void gpu_emit_real(struct mgx_str *out, double x)

@@ -15,6 +15,9 @@ enum gpu_class gpu_type_class(enum mgx_type type);
 const char *gpu_type_memory(enum mgx_type type); // "float", "u16", ...
 const char *gpu_type_value(enum mgx_type type);  // "pw_real", "double", "i64", "u64"
 
+// Appends an expression: an element as it lies in memory widened to a value, and a value narrowed.
+void gpu_emit_widened(struct mgx_str *out, enum mgx_type type, const char *element);
+void gpu_emit_narrowed(struct mgx_str *out, enum mgx_type type, const char *value);
 // Appends an expression that reads element `at` (text) of `array` as a value,
 void gpu_emit_load(struct mgx_str *out, enum mgx_type type, const char *array, const char *at);
 // and a statement that writes one, narrowing it.

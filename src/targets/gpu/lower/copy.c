@@ -1,51 +1,232 @@
 // SPDX-License-Identifier: MIT
-// Copies between any two layouts of one type: relayouts, pieces of a concat, contiguous.
+// Copies between any two layouts of one type: relayouts, pieces of a concat, contiguous, reshapes.
 //
 //     out[at0(i)] = in0[at1(i)]          i over the result in its order of memory
 //
-// Elements move as integers of their size, so types that kernels do not compute move as well.
+// Elements move as integers of their size, so types that kernels do not compute move as well. Three
+// forms:
+//
+//     runs    where both lie alike along the last axis: 16 bytes a thread
+//     tiles   where the input's last axis is another than the result's: 32 x 32 elements go through
+//             shared memory, so that both are touched in their order
+//     one     else: an element a thread
+//
+// A reshape is a copy between the two shapes over lengths that both are products of; where there
+// are none, the element's number is taken apart twice.
 #include <inttypes.h>
+#include <string.h>
 
 #include "op/op.h"
 #include "targets/gpu/emit/loop.h"
+#include "targets/gpu/emit/wide.h"
 #include "targets/gpu/lower/lower.h"
+
+enum { TILE = 32, TILE_THREADS = 256, TILE_FROM = 4096 };
+
+// --- reshapes ---
+
+// Splits both shapes, equal in number of elements, into axes of the same lengths. False where no
+// lengths do.
+static bool refine(const struct mgx_shape *a, const struct mgx_shape *b, struct mgx_shape *fine_a,
+                   struct mgx_shape *fine_b)
+{
+    int64_t lens[MGX_MAX_RANK], to_a[MGX_MAX_RANK], to_b[MGX_MAX_RANK];
+    int i = a->rank, j = b->rank, count = 0;
+    int64_t la = 1, lb = 1, sa = 0, sb = 0;
+    for (;;) {
+        while (la == 1 && i > 0)
+            la = a->lens[--i], sa = a->strides[i];
+        while (lb == 1 && j > 0)
+            lb = b->lens[--j], sb = b->strides[j];
+        const int64_t n = la < lb ? la : lb;
+        if (n == 1)
+            break;
+        if (la % n || lb % n || count == MGX_MAX_RANK)
+            return false;
+        lens[count] = n;
+        to_a[count] = sa;
+        to_b[count++] = sb;
+        la /= n, sa *= n;
+        lb /= n, sb *= n;
+    }
+    *fine_a = *fine_b = (struct mgx_shape){.type = a->type, .rank = count};
+    for (int k = 0; k < count; k++) {
+        fine_a->lens[k] = fine_b->lens[k] = lens[count - 1 - k];
+        fine_a->strides[k] = to_a[count - 1 - k];
+        fine_b->strides[k] = to_b[count - 1 - k];
+    }
+    fine_b->type = b->type;
+    return true;
+}
+
+static void emit_renumbered(struct mgx_str *out, const struct mgx_shape *to,
+                            const struct mgx_shape *from)
+{
+    mgx_str_put(out, "    i64 number = i, at0 = 0, at1 = 0;\n");
+    for (int axis = to->rank - 1; axis >= 0; axis--)
+        mgx_str_printf(
+            out, "    at0 += number %% %" PRId64 " * %" PRId64 ";\n    number /= %" PRId64 ";\n",
+            to->lens[axis], to->strides[axis], to->lens[axis]);
+    mgx_str_put(out, "    number = i;\n");
+    for (int axis = from->rank - 1; axis >= 0; axis--)
+        mgx_str_printf(
+            out, "    at1 += number %% %" PRId64 " * %" PRId64 ";\n    number /= %" PRId64 ";\n",
+            from->lens[axis], from->strides[axis], from->lens[axis]);
+}
+
+// --- text ---
 
 static const char *word_of(size_t size)
 {
     return size == 1 ? "u8" : size == 2 ? "u16" : size == 4 ? "u32" : "u64";
 }
 
-static void emit(struct mgx_str *out, const struct gpu_loop *loop, size_t size)
+static void emit_head(struct mgx_str *out, size_t size)
 {
     const char *word = word_of(size);
     mgx_str_printf(out, "KERNEL void run(GLOBAL %s *out, const GLOBAL %s *in0)\n{\n", word, word);
-    mgx_str_put(out, "    const i64 i = (i64)BLOCK * THREADS + THREAD;\n");
-    mgx_str_printf(out, "    if (i >= %" PRId64 ")\n        return;\n", loop->elements);
+}
+
+static void emit_index(struct mgx_str *out, int64_t elements, int v)
+{
+    mgx_str_printf(out, "    const i64 i = ((i64)BLOCK * THREADS + THREAD) * %d;\n", v);
+    mgx_str_printf(out, "    if (i >= %" PRId64 ")\n        return;\n", elements);
+}
+
+static void emit_move(struct mgx_str *out, size_t size)
+{
+    mgx_str_put(out, size == 16 ? "    out[2 * at0] = in0[2 * at1];\n" // two words
+                                  "    out[2 * at0 + 1] = in0[2 * at1 + 1];\n}\n"
+                                : "    out[at0] = in0[at1];\n}\n");
+}
+
+static void emit_runs(struct mgx_str *out, const struct gpu_loop *loop, size_t size, int v)
+{
+    emit_head(out, size);
+    emit_index(out, loop->elements, v);
     gpu_emit_offsets(out, loop);
-    if (size == 16) // two words
-        mgx_str_put(out, "    out[2 * at0] = in0[2 * at1];\n"
-                         "    out[2 * at0 + 1] = in0[2 * at1 + 1];\n}\n");
-    else
-        mgx_str_put(out, "    out[at0] = in0[at1];\n}\n");
+    if (v == 1) {
+        emit_move(out, size);
+        return;
+    }
+    const struct gpu_chunk chunk = {"c", word_of(size), v, (int)size};
+    gpu_emit_chunk(out, &chunk);
+    gpu_emit_chunk_load(out, &chunk, "in0", "at1");
+    gpu_emit_chunk_store(out, &chunk, "out", "at0");
+    mgx_str_put(out, "}\n");
+}
+
+// --- tiles ---
+
+// The axis along which the input's elements lie side by side, when tiles pay; -1 when not.
+static int tile_axis(const struct gpu_loop *loop, size_t size)
+{
+    const int last = loop->rank - 1;
+    if (loop->rank < 2 || size > 8 || loop->elements < TILE_FROM || loop->strides[0][last] != 1 ||
+        loop->strides[1][last] <= 1 || loop->lens[last] < TILE / 4)
+        return -1;
+    for (int axis = 0; axis < last; axis++)
+        if (loop->strides[1][axis] == 1 && loop->lens[axis] >= TILE / 4)
+            return axis;
+    return -1;
+}
+
+static void emit_tiles(struct mgx_str *out, const struct gpu_loop *loop, int axis, size_t size,
+                       struct gpu_launch *how)
+{
+    const int last = loop->rank - 1;
+    const int64_t la = loop->lens[last], lb = loop->lens[axis];
+    const int64_t ta = (la + TILE - 1) / TILE, tb = (lb + TILE - 1) / TILE;
+    struct gpu_loop rest = *loop;
+    rest.elements = loop->elements / la / lb;
+    rest.rank = 0;
+    for (int k = 0; k < last; k++) {
+        if (k == axis)
+            continue;
+        rest.lens[rest.rank] = loop->lens[k];
+        for (int array = 0; array < 2; array++)
+            rest.strides[array][rest.rank] = loop->strides[array][k];
+        rest.rank++;
+    }
+    emit_head(out, size);
+    mgx_str_printf(out, "    SHARED %s tile[%d][%d];\n", word_of(size), TILE, TILE + 1);
+    mgx_str_printf(out,
+                   "    const int x = THREAD %% %d, y = THREAD / %d;\n"
+                   "    const int a = BLOCK %% %" PRId64 " * %d, b = BLOCK / %" PRId64
+                   " %% %" PRId64 " * %d;\n    const int i = BLOCK / %" PRId64 ";\n",
+                   TILE, TILE, ta, TILE, ta, tb, TILE, ta * tb);
+    gpu_emit_offsets(out, &rest);
+    mgx_str_printf(out,
+                   "    for (int r = y; r < %d; r += THREADS / %d)\n"
+                   "        if (a + r < %" PRId64 " && b + x < %" PRId64 ")\n"
+                   "            tile[r][x] = in0[at1 + (i64)(a + r) * %" PRId64 " + b + x];\n"
+                   "    BARRIER();\n",
+                   TILE, TILE, la, lb, loop->strides[1][last]);
+    mgx_str_printf(out,
+                   "    for (int r = y; r < %d; r += THREADS / %d)\n"
+                   "        if (a + x < %" PRId64 " && b + r < %" PRId64 ")\n"
+                   "            out[at0 + (i64)(b + r) * %" PRId64 " + a + x] = tile[x][r];\n}\n",
+                   TILE, TILE, la, lb, loop->strides[0][axis]);
+    *how = (struct gpu_launch){.grid = {(unsigned)(ta * tb * rest.elements), 1, 1},
+                               .block = {TILE_THREADS, 1, 1}};
+}
+
+// --- the kernel ---
+
+static bool is_reshape(const struct mgx_op *op)
+{
+    return op == &mgx_op_reshape || op == &mgx_op_flatten || op == &mgx_op_squeeze ||
+           op == &mgx_op_unsqueeze || op == &mgx_op_reshape_lazy;
 }
 
 static bool is_copy(const struct mgx_plan_offer *c)
 {
-    return c->copy_only || c->ins->op == &mgx_op_contiguous || c->ins->op == &mgx_op_identity;
+    const struct mgx_op *op = c->copy_only ? NULL : c->ins->op;
+    return c->copy_only || op == &mgx_op_contiguous || op == &mgx_op_identity ||
+           op == &mgx_op_layout || is_reshape(op);
+}
+
+static enum mgx_plan_answer take_renumbered(struct mgx_plan_offer *c, size_t size)
+{
+    struct mgx_str text = {0};
+    const int64_t elements = mgx_shape_elements(c->out);
+    emit_head(&text, size);
+    emit_index(&text, elements, 1);
+    emit_renumbered(&text, c->out, &c->in[0]);
+    emit_move(&text, size);
+    const struct gpu_launch how = gpu_launch_for(elements);
+    c->detail = "one element a thread, renumbered";
+    return gpu_take(c, &text, &how, NULL, 1);
 }
 
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     struct gpu_loop loop;
+    struct mgx_shape to, from;
     struct mgx_str text = {0};
     const size_t size = mgx_type_size(c->out->type);
     if (!is_copy(c) || !size || c->dynamic)
         return gpu_decline(c, "not a copy");
-    const struct mgx_shape *shapes[] = {c->out, &c->in[0]};
+    if (mgx_shape_elements(c->out) == 0)
+        to = from = mgx_shape_vector(c->out->type, 0);
+    else if (mgx_shape_same_lens(c->out, &c->in[0]))
+        to = *c->out, from = c->in[0];
+    else if (!refine(c->out, &c->in[0], &to, &from))
+        return take_renumbered(c, size);
+    const struct mgx_shape *shapes[] = {&to, &from};
+    const size_t sizes[] = {size, size};
     gpu_loop_make(&loop, shapes, 2);
-    emit(&text, &loop, size);
-    const struct gpu_launch how = gpu_launch_for(loop.elements);
-    c->detail = "one element a thread";
+    const int axis = tile_axis(&loop, size);
+    struct gpu_launch how;
+    if (axis >= 0) {
+        emit_tiles(&text, &loop, axis, size, &how);
+        c->detail = "tiles through shared memory";
+    } else {
+        const int v = gpu_loop_vector(&loop, sizes, gpu_vector_for(loop.elements));
+        emit_runs(&text, &loop, size, v);
+        how = gpu_launch_for(loop.elements / v);
+        c->detail = v > 1 ? "runs" : "one element a thread";
+    }
     return gpu_take(c, &text, &how, NULL, 1);
 }
 

@@ -3,8 +3,7 @@
 #include "plan/reference.h"
 #include "targets/gpu/lower/lower.h"
 
-const struct mgx_plan_kernel *const gpu_kernels[] = {&gpu_kernel_copy,      &gpu_kernel_wgmma,
-                                                     &gpu_kernel_attention, &gpu_kernel_product,
-                                                     &gpu_kernel_pointwise, &gpu_kernel_reduce,
-                                                     &gpu_kernel_softmax,   &gpu_kernel_pooling,
-                                                     &mgx_plan_reference,   NULL};
+const struct mgx_plan_kernel *const gpu_kernels[] = {
+    &gpu_kernel_copy,         &gpu_kernel_wgmma,  &gpu_kernel_attention, &gpu_kernel_product,
+    &gpu_kernel_pointwise,    &gpu_kernel_reduce, &gpu_kernel_softmax,   &gpu_kernel_pooling,
+    &gpu_kernel_fused_reduce, &gpu_kernel_gather, &mgx_plan_reference,   NULL};

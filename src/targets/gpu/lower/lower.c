@@ -115,6 +115,15 @@ enum mgx_plan_answer gpu_take(struct mgx_plan_offer *c, struct mgx_str *text,
     return mgx_plan_no_memory(c);
 }
 
+int gpu_vector_for(int64_t elements)
+{
+    enum { ENOUGH = 1 << 14 };
+    int v = 16;
+    while (v > 1 && elements / v < ENOUGH)
+        v /= 2;
+    return v;
+}
+
 struct gpu_launch gpu_launch_for(int64_t count)
 {
     const int64_t blocks = (count + GPU_THREADS - 1) / GPU_THREADS;

@@ -50,6 +50,8 @@ const char *gpu_emit_body(struct mgx_str *out, const struct mgx_plan_offer *c,
 // Statements: y = body(v0, v1, ...).
 void gpu_emit_body_call(struct mgx_str *out, enum mgx_type result, int operands);
 
+// How many of so many elements a thread may take before threads become too few.
+int gpu_vector_for(int64_t elements);
 // Threads for `count` elements, one each.
 struct gpu_launch gpu_launch_for(int64_t count);
 // "KERNEL void run(GLOBAL float *out, const GLOBAL float *in0, ...)": types of result and inputs.
@@ -69,4 +71,4 @@ bool gpu_attention_supports(const struct gpu_device *d, const struct mgx_ins *sc
 extern const struct mgx_plan_kernel *const gpu_kernels[];
 extern const struct mgx_plan_kernel gpu_kernel_copy, gpu_kernel_pointwise, gpu_kernel_reduce,
     gpu_kernel_softmax, gpu_kernel_product, gpu_kernel_pooling, gpu_kernel_wgmma,
-    gpu_kernel_attention;
+    gpu_kernel_attention, gpu_kernel_fused_reduce, gpu_kernel_gather;

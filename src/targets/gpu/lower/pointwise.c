@@ -2,6 +2,9 @@
 // Element-wise instructions: a fused body, or a single scalar operator as its own body.
 //
 //     v0 = in0[at1(i)], v1 = in1[at2(i)], ...;  body;  out[at0(i)] = v<result>
+//
+// Where all lie alike along the last axis, or are one element there, a thread takes neighbours, up
+// to 16 bytes of each at once.
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -9,6 +12,7 @@
 #include "op/pointwise.h"
 #include "targets/gpu/emit/loop.h"
 #include "targets/gpu/emit/type.h"
+#include "targets/gpu/emit/wide.h"
 #include "targets/gpu/lower/lower.h"
 
 static bool is_elementwise(const struct mgx_ins *ins)
@@ -31,20 +35,49 @@ static const char *refuses(const struct mgx_plan_offer *c)
     return NULL;
 }
 
-static void emit_loads(struct mgx_str *out, const struct mgx_plan_offer *c)
+// The chunk of operand i, 0: the result; one element where the loop stands still.
+static struct gpu_chunk chunk_of(const struct gpu_loop *loop, enum mgx_type type, const char *name,
+                                 int i, int v)
+{
+    const bool moves = loop->rank && loop->strides[i][loop->rank - 1] != 0;
+    return (struct gpu_chunk){name, gpu_type_memory(type), moves ? v : 1, (int)mgx_type_size(type)};
+}
+
+static void emit_loads(struct mgx_str *out, const struct mgx_plan_offer *c,
+                       const struct gpu_loop *loop, int v)
 {
     for (int i = 0; i < c->in_count; i++) {
-        char array[16], at[16];
+        char array[16], at[16], name[16];
         snprintf(array, sizeof array, "in%d", i);
         snprintf(at, sizeof at, "at%d", i + 1);
-        mgx_str_printf(out, "    const %s v%d = ", gpu_type_value(c->in[i].type), i);
-        gpu_emit_load(out, c->in[i].type, array, at);
-        mgx_str_put(out, ";\n");
+        snprintf(name, sizeof name, "c%d", i);
+        const struct gpu_chunk chunk = chunk_of(loop, c->in[i].type, name, i + 1, v);
+        gpu_emit_chunk(out, &chunk);
+        gpu_emit_chunk_load(out, &chunk, array, at);
     }
 }
 
+static void emit_element(struct mgx_str *out, const struct mgx_plan_offer *c,
+                         const struct gpu_loop *loop, int v)
+{
+    if (v > 1)
+        mgx_str_printf(out, "#pragma unroll\n    for (int k = 0; k < %d; k++) {\n", v);
+    for (int i = 0; i < c->in_count; i++) {
+        char element[32];
+        const bool moves = v > 1 && loop->strides[i + 1][loop->rank - 1] != 0;
+        snprintf(element, sizeof element, "c%d.v[%s]", i, moves ? "k" : "0");
+        mgx_str_printf(out, "    const %s v%d = ", gpu_type_value(c->in[i].type), i);
+        gpu_emit_widened(out, c->in[i].type, element);
+        mgx_str_put(out, ";\n");
+    }
+    gpu_emit_body_call(out, c->out->type, c->in_count);
+    mgx_str_printf(out, "    c.v[%s] = ", v > 1 ? "k" : "0");
+    gpu_emit_narrowed(out, c->out->type, "y");
+    mgx_str_put(out, v > 1 ? ";\n    }\n" : ";\n");
+}
+
 static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
-                        const struct gpu_loop *loop)
+                        const struct gpu_loop *loop, int v)
 {
     enum mgx_type types[GPU_CALL_INPUTS];
     for (int i = 0; i < c->in_count; i++)
@@ -53,14 +86,15 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     if (why)
         return why;
     gpu_emit_head(out, c->out->type, types, c->in_count);
-    mgx_str_put(out, "{\n    const i64 i = (i64)BLOCK * THREADS + THREAD;\n");
+    mgx_str_printf(out, "{\n    const i64 i = ((i64)BLOCK * THREADS + THREAD) * %d;\n", v);
     mgx_str_printf(out, "    if (i >= %" PRId64 ")\n        return;\n", loop->elements);
     gpu_emit_offsets(out, loop);
-    emit_loads(out, c);
-    gpu_emit_body_call(out, c->out->type, c->in_count);
-    mgx_str_put(out, "    ");
-    gpu_emit_store(out, c->out->type, "out", "at0", "y");
-    mgx_str_put(out, "\n}\n");
+    emit_loads(out, c, loop, v);
+    const struct gpu_chunk chunk = chunk_of(loop, c->out->type, "c", 0, v);
+    gpu_emit_chunk(out, &chunk);
+    emit_element(out, c, loop, v);
+    gpu_emit_chunk_store(out, &chunk, "out", "at0");
+    mgx_str_put(out, "}\n");
     return NULL;
 }
 
@@ -79,6 +113,7 @@ static int in_place(const struct mgx_plan_offer *c)
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     const struct mgx_shape *shapes[GPU_LOOP_ARRAYS] = {c->out};
+    size_t sizes[GPU_LOOP_ARRAYS] = {mgx_type_size(c->out->type)};
     struct gpu_loop loop;
     struct mgx_str text = {0};
     const char *why = refuses(c);
@@ -88,16 +123,18 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
         if (!mgx_shape_same_lens(&c->in[i], c->out))
             return gpu_decline(c, "an operand of other lengths");
         shapes[i + 1] = &c->in[i];
+        sizes[i + 1] = mgx_type_size(c->in[i].type);
     }
     gpu_loop_make(&loop, shapes, c->in_count + 1);
-    why = emit(&text, c, &loop);
+    const int v = gpu_loop_vector(&loop, sizes, gpu_vector_for(loop.elements));
+    why = emit(&text, c, &loop, v);
     if (why) {
         mgx_str_fini(&text);
         return gpu_decline(c, why);
     }
-    const struct gpu_launch how = gpu_launch_for(loop.elements);
+    const struct gpu_launch how = gpu_launch_for(loop.elements / v);
     c->in_place = in_place(c);
-    c->detail = "one element a thread";
+    c->detail = v > 1 ? "neighbours at once" : "one element a thread";
     return gpu_take(c, &text, &how, NULL, c->in_count);
 }
 

@@ -1,115 +1,51 @@
 // SPDX-License-Identifier: MIT
-// Reductions, softmax and logsoftmax: one value, or one row, from every lane of the input.
+// Reductions, softmax and logsoftmax, and fused_reduce (normalisations with the element-wise work
+// around them): one value, or one row, from every lane of the input. rows.h says how.
 //
-// A block takes a lane (lanes.h).
-//
-// Sums are float where the values are 16 or 32 bits, double for doubles, 64-bit integers otherwise.
-// A NaN wins every maximum and minimum, as in the reference. Cost: reductions read the input once,
-// softmax three times, of which the second and third mostly from a cache.
-#include <assert.h>
-#include <inttypes.h>
-#include <stdio.h>
+// Sums are float where the values are 16 or 32 bits, double for doubles, 64-bit integers otherwise;
+// inside a fused body nothing is rounded to 16 bits. A NaN wins every maximum and minimum, as in the
+// reference.
+#include "targets/gpu/lower/rows.h"
+
 #include <string.h>
 
 #include "op/op.h"
 #include "targets/gpu/emit/type.h"
-#include "targets/gpu/lower/lanes.h"
-
-static const char *refuses(const struct mgx_plan_offer *c)
-{
-    const enum mgx_type type = c->in[0].type;
-    if (c->in_count != 1)
-        return "axes that are known only at run time";
-    if (gpu_type_class(type) == GPU_NONE || c->out->type != type)
-        return "a type that kernels do not compute";
-    if (type == MGX_DOUBLE && !gpu_has_double(c))
-        return "the card has no double";
-    return NULL;
-}
 
 // --- reductions ---
 
-struct fold {
-    const struct mgx_op *op;
-    const char *name, *expression; // of x and y
-    const char *begin;             // NULL: the lane's first element
-};
-
-static const struct fold folds[] = {
-    {&mgx_op_reduce_sum, "fold_sum", "x + y", "0"},
-    {&mgx_op_reduce_mean, "fold_sum", "x + y", "0"},
-    {&mgx_op_reduce_prod, "fold_prod", "x * y", "1"},
-    {&mgx_op_reduce_max, "fold_max", "x != x || x > y ? x : y", NULL},
-    {&mgx_op_reduce_min, "fold_min", "x != x || x < y ? x : y", NULL},
-};
-
-static const struct fold *find_fold(const struct mgx_op *op)
-{
-    for (size_t i = 0; i < sizeof folds / sizeof *folds; i++)
-        if (folds[i].op == op)
-            return &folds[i];
-    return NULL;
-}
-
-static void mark_axes(const struct mgx_plan_offer *c, bool *in_lane)
+static void mark_axes(const struct mgx_plan_offer *c, struct gpu_row *row)
 {
     const struct mgx_ints axes = mgx_ins_ints(c->ins, "axes");
     const int rank = c->in[0].rank;
     for (int i = 0; i < rank; i++)
-        in_lane[i] = axes.count == 0;
+        row->in_lane[i] = axes.count == 0;
     for (int i = 0; i < axes.count; i++)
-        in_lane[axes.v[i] < 0 ? axes.v[i] + rank : axes.v[i]] = true;
-}
-
-static void emit_reduce(struct mgx_str *out, const struct mgx_plan_offer *c, const struct fold *f,
-                        const struct gpu_lanes *l)
-{
-    const enum mgx_type type = c->out->type;
-    const char *value = gpu_type_value(type);
-    mgx_str_printf(out, "FUNCTION %s %s(%s x, %s y)\n{\n    return %s;\n}\n\n", value, f->name,
-                   value, value, f->expression);
-    gpu_emit_lane_begin(out, c, l, value, &c->in[0].type, 1);
-    mgx_str_printf(out, "    %s acc = ", value);
-    if (f->begin)
-        mgx_str_put(out, f->begin);
-    else
-        gpu_emit_load(out, type, "in0", "at1");
-    mgx_str_put(out, ";\n");
-    gpu_emit_lane_loop(out, l);
-    mgx_str_printf(out, "        acc = %s(acc, ", f->name);
-    gpu_emit_load(out, type, "in0", "from");
-    mgx_str_put(out, ");\n    }\n");
-    gpu_emit_lane_fold(out, f->name);
-    mgx_str_printf(out, "    if (THREAD == 0) {\n        const %s y = part[0]", value);
-    if (f->op == &mgx_op_reduce_mean)
-        mgx_str_printf(out, " / (%s)%" PRId64, value, l->length);
-    mgx_str_put(out, ";\n        ");
-    gpu_emit_store(out, type, "out", "at0", "y");
-    mgx_str_put(out, "\n    }\n}\n");
+        row->in_lane[axes.v[i] < 0 ? axes.v[i] + rank : axes.v[i]] = true;
 }
 
 static enum mgx_plan_answer prepare_reduce(struct mgx_plan_offer *c)
 {
-    const struct fold *f = find_fold(c->ins->op);
-    bool in_lane[MGX_MAX_RANK];
-    struct gpu_lanes l;
-    struct mgx_str text = {0};
-    if (!f || c->copy_only || c->dynamic)
+    const struct gpu_fold *fold = c->copy_only || c->dynamic ? NULL : gpu_fold_find(c->ins->op);
+    if (!fold)
         return gpu_decline(c, "not a reduction");
-    const char *why = refuses(c);
-    if (why)
-        return gpu_decline(c, why);
-    if (f->op == &mgx_op_reduce_mean && mgx_type_size(c->out->type) == 8 &&
-        gpu_type_class(c->out->type) != GPU_REAL)
-        return gpu_decline(c, "a mean whose sum takes 128 bits");
-    mark_axes(c, in_lane);
-    gpu_lanes_find(&l, c->out, &c->in[0], in_lane);
-    if (!gpu_lanes_fit(&l))
-        return gpu_decline(c, "lanes that are empty, or too many");
-    emit_reduce(&text, c, f, &l);
-    const struct gpu_launch how = gpu_lanes_launch(&l);
-    c->detail = "a block a lane";
-    return gpu_take(c, &text, &how, NULL, 1);
+    if (c->in_count != 1)
+        return gpu_decline(c, "axes that are known only at run time");
+    const enum mgx_type type = c->in[0].type;
+    struct gpu_row *row = MGX_NEW(c->arena, struct gpu_row);
+    if (!row)
+        return mgx_plan_no_memory(c);
+    mark_axes(c, row);
+    memcpy(row->lens, c->in[0].lens, sizeof row->lens);
+    const struct gpu_node x = {.kind = GPU_NODE_INPUT, .type = type, .full = true};
+    const struct gpu_node y = {.kind = GPU_NODE_FOLD,
+                               .type = type,
+                               .in_count = 1,
+                               .fold = fold,
+                               .mean = c->ins->op == &mgx_op_reduce_mean};
+    gpu_row_add(row, &x);
+    row->result = gpu_row_add(row, &y);
+    return gpu_row_take(c, row);
 }
 
 const struct mgx_plan_kernel gpu_kernel_reduce = {
@@ -117,63 +53,197 @@ const struct mgx_plan_kernel gpu_kernel_reduce = {
 
 // --- softmax ---
 
-static void emit_softmax(struct mgx_str *out, const struct mgx_plan_offer *c,
-                         const struct gpu_lanes *l)
+static const char real_softmax[] =
+    "FUNCTION void row_exp(pw_real x, pw_real m, pw_real *y) { *y = exp(x - m); }\n"
+    "FUNCTION void row_part(pw_real x, pw_real s, pw_real *y) { *y = x / s; }\n"
+    "FUNCTION void row_log(pw_real x, pw_real m, pw_real s, pw_real *y) { *y = x - m - log(s); }\n";
+static const char double_softmax[] =
+    "FUNCTION void row_exp(double x, double m, double *y) { *y = exp(x - m); }\n"
+    "FUNCTION void row_part(double x, double s, double *y) { *y = x / s; }\n"
+    "FUNCTION void row_log(double x, double m, double s, double *y) { *y = x - m - log(s); }\n";
+
+static void fill_softmax(struct gpu_row *row, enum mgx_type type, bool logarithm)
 {
-    const enum mgx_type type = c->out->type;
-    const char *value = gpu_type_value(type);
-    const bool logarithm = c->ins->op == &mgx_op_logsoftmax;
-    mgx_str_printf(out,
-                   "FUNCTION %s larger(%s x, %s y)\n{\n    return x != x || x > y ? x : y;\n}\n\n",
-                   value, value, value);
-    mgx_str_printf(out, "FUNCTION %s sum(%s x, %s y)\n{\n    return x + y;\n}\n\n", value, value,
-                   value);
-    gpu_emit_lane_begin(out, c, l, value, &c->in[0].type, 1);
-    mgx_str_printf(out, "    %s acc = ", value);
-    gpu_emit_load(out, type, "in0", "at1");
-    mgx_str_put(out, ";\n");
-    gpu_emit_lane_loop(out, l);
-    mgx_str_put(out, "        acc = larger(acc, ");
-    gpu_emit_load(out, type, "in0", "from");
-    mgx_str_put(out, ");\n    }\n");
-    gpu_emit_lane_fold(out, "larger");
-    mgx_str_printf(out, "    const %s most = part[0];\n    BARRIER();\n    acc = 0;\n", value);
-    gpu_emit_lane_loop(out, l);
-    mgx_str_put(out, "        acc += exp(");
-    gpu_emit_load(out, type, "in0", "from");
-    mgx_str_put(out, " - most);\n    }\n");
-    gpu_emit_lane_fold(out, "sum");
-    mgx_str_printf(out, "    const %s total = %s;\n", value,
-                   logarithm ? "log(part[0])" : "part[0]");
-    gpu_emit_lane_loop(out, l);
-    mgx_str_printf(out, "        const %s x = ", value);
-    gpu_emit_load(out, type, "in0", "from");
-    mgx_str_put(out, " - most;\n        ");
-    gpu_emit_store(out, type, "out", "to", logarithm ? "x - total" : "exp(x) / total");
-    mgx_str_put(out, "\n    }\n}\n");
+    const struct gpu_node x = {.kind = GPU_NODE_INPUT, .type = type, .full = true};
+    const int from = gpu_row_add(row, &x);
+    const struct gpu_node most = {.kind = GPU_NODE_FOLD,
+                                  .type = type,
+                                  .in = {from},
+                                  .in_count = 1,
+                                  .fold = gpu_fold_find(&mgx_op_reduce_max)};
+    const int m = gpu_row_add(row, &most);
+    const struct gpu_node power = {.kind = GPU_NODE_SCALAR,
+                                   .type = type,
+                                   .full = true,
+                                   .in = {from, m},
+                                   .in_count = 2,
+                                   .function = "row_exp"};
+    const int e = gpu_row_add(row, &power);
+    const struct gpu_node total = {.kind = GPU_NODE_FOLD,
+                                   .type = type,
+                                   .in = {e},
+                                   .in_count = 1,
+                                   .fold = gpu_fold_find(&mgx_op_reduce_sum)};
+    const int s = gpu_row_add(row, &total);
+    const struct gpu_node part = {.kind = GPU_NODE_SCALAR,
+                                  .type = type,
+                                  .full = true,
+                                  .in = {e, s},
+                                  .in_count = 2,
+                                  .function = "row_part"};
+    const struct gpu_node difference = {.kind = GPU_NODE_SCALAR,
+                                        .type = type,
+                                        .full = true,
+                                        .in = {from, m, s},
+                                        .in_count = 3,
+                                        .function = "row_log"};
+    row->result = gpu_row_add(row, logarithm ? &difference : &part);
+    row->functions = type == MGX_DOUBLE ? double_softmax : real_softmax;
 }
 
 static enum mgx_plan_answer prepare_softmax(struct mgx_plan_offer *c)
 {
     const struct mgx_op *op = c->ins->op;
-    bool in_lane[MGX_MAX_RANK] = {false};
-    struct gpu_lanes l;
-    struct mgx_str text = {0};
     if ((op != &mgx_op_softmax && op != &mgx_op_logsoftmax) || c->copy_only || c->dynamic)
         return gpu_decline(c, "not a softmax");
-    const char *why = refuses(c);
-    if (why)
-        return gpu_decline(c, why);
+    const enum mgx_type type = c->in[0].type;
+    if (gpu_type_class(type) != GPU_REAL || c->out->type != type)
+        return gpu_decline(c, "a type that kernels do not compute");
+    struct gpu_row *row = MGX_NEW(c->arena, struct gpu_row);
+    if (!row)
+        return mgx_plan_no_memory(c);
     const int64_t axis = mgx_ins_int(c->ins, "axis");
-    in_lane[axis < 0 ? axis + c->in[0].rank : axis] = true;
-    gpu_lanes_find(&l, c->out, &c->in[0], in_lane);
-    if (!gpu_lanes_fit(&l))
-        return gpu_decline(c, "lanes that are empty, or too many");
-    emit_softmax(&text, c, &l);
-    const struct gpu_launch how = gpu_lanes_launch(&l);
-    c->detail = "a block a lane";
-    return gpu_take(c, &text, &how, NULL, 1);
+    row->in_lane[axis < 0 ? axis + c->in[0].rank : axis] = true;
+    memcpy(row->lens, c->in[0].lens, sizeof row->lens);
+    fill_softmax(row, type, op == &mgx_op_logsoftmax);
+    return gpu_row_take(c, row);
 }
 
 const struct mgx_plan_kernel gpu_kernel_softmax = {
     .name = "gpu::softmax", .prepare = prepare_softmax, .run = gpu_run_call};
+
+// --- fused_reduce ---
+
+struct reading { // of a body
+    struct mgx_plan_offer *c;
+    struct gpu_row *row;
+    struct mgx_map to; // instruction -> node + 1
+    struct mgx_ins *params[GPU_CALL_INPUTS];
+};
+
+static int node_of(const struct reading *r, const struct mgx_ins *ins)
+{
+    return (int)(intptr_t)mgx_map_find_pointer(&r->to, ins) - 1;
+}
+
+static bool has_full_lens(const struct reading *r, const struct mgx_shape *s)
+{
+    for (int i = 0; i < s->rank; i++)
+        if (s->lens[i] != r->row->lens[i])
+            return false;
+    return true;
+}
+
+static int read_scalar(struct reading *r, const struct mgx_ins *ins, struct gpu_node *node)
+{
+    node->kind = GPU_NODE_SCALAR;
+    node->full = has_full_lens(r, &ins->shape);
+    if (ins->in_count > GPU_ROW_OPERANDS || ins->op == &mgx_op_pointwise)
+        return -1;
+    for (int i = 0; i < ins->in_count; i++) {
+        const int in = node_of(r, ins->in[i]);
+        if (in < 0)
+            return -1;
+        node->in[node->in_count++] = in;
+    }
+    return gpu_row_add(r->row, node);
+}
+
+// The input of the offer that a parameter stands for: its number in order of creation.
+static int input_of(const struct reading *r, const struct mgx_ins *param)
+{
+    for (int i = 0; i < r->c->in_count; i++)
+        if (r->params[i] == param)
+            return i;
+    return -1;
+}
+
+// The node of an instruction; -1 for what a row cannot hold.
+static int read_ins(struct reading *r, const struct mgx_ins *ins)
+{
+    struct gpu_node node = {.type = ins->shape.type, .ins = ins};
+    if (ins->op == &mgx_op_param) {
+        node.kind = GPU_NODE_INPUT;
+        node.input = input_of(r, ins);
+        node.full = has_full_lens(r, &ins->shape);
+        return node.input < 0 ? -1 : gpu_row_add(r->row, &node);
+    }
+    if (ins->literal) {
+        node.kind = GPU_NODE_CONSTANT;
+        return mgx_shape_space(&ins->shape) == 1 ? gpu_row_add(r->row, &node) : -1;
+    }
+    if (ins->op == &mgx_op_multibroadcast)
+        return node_of(r, ins->in[0]);
+    node.fold = gpu_fold_find(ins->op);
+    if (!node.fold)
+        return read_scalar(r, ins, &node);
+    node.kind = GPU_NODE_FOLD;
+    node.mean = ins->op == &mgx_op_reduce_mean;
+    node.in[0] = node_of(r, ins->in[0]);
+    node.in_count = 1;
+    const bool good = ins->in_count == 1 && node.in[0] >= 0 && r->row->nodes[node.in[0]].full;
+    return good ? gpu_row_add(r->row, &node) : -1;
+}
+
+// The lengths that the axes are reduced from: those of what any fold reads.
+static bool find_lens(const struct mgx_plan_offer *c, struct gpu_row *row)
+{
+    const struct mgx_module *body = c->ins->mod[0];
+    const struct mgx_ints axes = mgx_ins_ints(c->ins, "axes");
+    for (const struct mgx_ins *ins = body->first; ins; ins = ins->next) {
+        if (!gpu_fold_find(ins->op))
+            continue;
+        const struct mgx_shape *s = &ins->in[0]->shape;
+        memcpy(row->lens, s->lens, sizeof row->lens);
+        for (int i = 0; i < axes.count; i++)
+            row->in_lane[axes.v[i] < 0 ? axes.v[i] + s->rank : axes.v[i]] = true;
+        return s->rank == c->out->rank;
+    }
+    return false;
+}
+
+static const char *read_body(struct reading *r)
+{
+    const struct mgx_module *body = r->c->ins->mod[0];
+    if (r->c->in_count > GPU_CALL_INPUTS ||
+        mgx_module_parameters(body, r->params, GPU_CALL_INPUTS) != r->c->in_count)
+        return "parameters that are not the inputs";
+    if (!find_lens(r->c, r->row) || mgx_module_result_count(body) != 1)
+        return "a body of several results, or of several ranks";
+    for (const struct mgx_ins *ins = body->first; ins; ins = ins->next) {
+        if (ins->op == &mgx_op_return)
+            continue;
+        const int node = read_ins(r, ins);
+        if (node < 0)
+            return "a body that is not element-wise work around reductions";
+        if (!mgx_map_put_pointer(&r->to, ins, (void *)(intptr_t)(node + 1)))
+            return "no memory";
+    }
+    r->row->result = node_of(r, mgx_module_result(body, 0));
+    return NULL;
+}
+
+static enum mgx_plan_answer prepare_fused(struct mgx_plan_offer *c)
+{
+    if (c->copy_only || c->dynamic || c->ins->op != &mgx_op_fused_reduce)
+        return gpu_decline(c, "not a fused reduction");
+    struct reading r = {.c = c, .row = MGX_NEW(c->arena, struct gpu_row)};
+    if (!r.row)
+        return mgx_plan_no_memory(c);
+    const char *why = read_body(&r);
+    mgx_map_fini(&r.to);
+    return why ? gpu_decline(c, why) : gpu_row_take(c, r.row);
+}
+
+const struct mgx_plan_kernel gpu_kernel_fused_reduce = {
+    .name = "gpu::fused_reduce", .prepare = prepare_fused, .run = gpu_run_call};

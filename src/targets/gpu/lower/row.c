@@ -1,0 +1,604 @@
+// SPDX-License-Identifier: MIT
+// From a row to its kernel; rows.h says what a row is.
+//
+//     rows      lane 0 |t0 t1 .. t31 t0 ..|     T threads take a lane, V neighbours each; a block
+//               lane 1 |t32 .. t63        |     has as many lanes as fit
+//
+//     columns   where neighbouring elements in memory belong to neighbouring lanes (pixels of a
+//               channels-last image): 32 lanes side by side, and T threads down each
+//
+// Cost: every input is read once when it stays in registers, else once per stage.
+#include "targets/gpu/lower/rows.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ir/tensor.h"
+#include "op/op.h"
+#include "op/source.h"
+#include "targets/gpu/emit/type.h"
+#include "targets/gpu/emit/wide.h"
+
+enum { COLUMNS = 32, MOST_CACHED = 64, BLOCK_THREADS = 256, SPREAD_ROWS = 1024 };
+
+#define MINUS_INFINITY "FLOAT_OF_BITS(0xff800000u)"
+#define PLUS_INFINITY "FLOAT_OF_BITS(0x7f800000u)"
+#define ALL_ONES "((u64)0 - 1)"
+
+static const struct gpu_fold folds[] = {
+    {&mgx_op_reduce_sum, "fold_sum", "x + y", {"0", "0", "0", "0"}},
+    {&mgx_op_reduce_mean, "fold_sum", "x + y", {"0", "0", "0", "0"}},
+    {&mgx_op_reduce_prod, "fold_prod", "x * y", {"1", "1", "1", "1"}},
+    {&mgx_op_reduce_max,
+     "fold_max",
+     "x != x || x > y ? x : y",
+     {MINUS_INFINITY, MINUS_INFINITY, "(i64)((u64)1 << 63)", "0"}},
+    {&mgx_op_reduce_min,
+     "fold_min",
+     "x != x || x < y ? x : y",
+     {PLUS_INFINITY, PLUS_INFINITY, "(i64)(" ALL_ONES " >> 1)", ALL_ONES}},
+    {&mgx_op_reduce_all, "fold_all", "x != 0 && y != 0 ? 1 : 0", {"1", "1", "1", "1"}},
+    {&mgx_op_reduce_any, "fold_any", "x != 0 || y != 0 ? 1 : 0", {"0", "0", "0", "0"}},
+};
+
+static const char *const values[] = {"pw_real", "double", "i64", "u64"};
+
+static int value_number(enum mgx_type type)
+{
+    int i = 0;
+    while (strcmp(values[i], gpu_type_value(type)) != 0)
+        i++;
+    return i;
+}
+
+const struct gpu_fold *gpu_fold_find(const struct mgx_op *op)
+{
+    for (size_t i = 0; i < sizeof folds / sizeof *folds; i++)
+        if (folds[i].op == op)
+            return &folds[i];
+    return NULL;
+}
+
+int gpu_row_add(struct gpu_row *row, const struct gpu_node *node)
+{
+    if (row->count == GPU_ROW_NODES)
+        return -1;
+    struct gpu_node *n = &row->nodes[row->count];
+    *n = *node;
+    n->stage = 0;
+    for (int i = 0; i < n->in_count; i++) {
+        const struct gpu_node *in = &row->nodes[n->in[i]];
+        const int stage = in->stage + (in->kind == GPU_NODE_FOLD);
+        n->stage = stage > n->stage ? stage : n->stage;
+    }
+    return row->count++;
+}
+
+// --- how the work is divided ---
+
+struct division {
+    const struct gpu_row *row;
+    struct gpu_loop outer, inner; // arrays: lead, result, inputs of the offer
+    int64_t lanes, length;
+    bool columns;
+    int threads, per_block; // threads of a lane, lanes of a block
+    int v, shares;          // neighbours at once, groups of them that a thread has
+    bool cached;            // full inputs are kept in registers
+    int stages;
+};
+
+static const struct mgx_shape *lead_of(const struct mgx_plan_offer *c, const struct gpu_row *row)
+{
+    if (row->nodes[row->result].full)
+        return c->out;
+    const struct mgx_shape *lead = NULL;
+    for (int i = 0; i < row->count; i++) {
+        const struct gpu_node *n = &row->nodes[i];
+        if (n->kind == GPU_NODE_INPUT && n->full &&
+            (!lead || mgx_shape_space(&c->in[n->input]) > mgx_shape_space(lead)))
+            lead = &c->in[n->input];
+    }
+    return lead;
+}
+
+// One loop over the axes inside, or outside, of lanes; arrays that have no such axis stand still.
+static void make_loop(struct gpu_loop *loop, const struct mgx_plan_offer *c,
+                      const struct gpu_row *row, const struct mgx_shape *lead, bool inside)
+{
+    struct mgx_shape shapes[GPU_CALL_INPUTS + 2];
+    const struct mgx_shape *list[GPU_CALL_INPUTS + 2];
+    for (int k = 0; k < c->in_count + 2; k++) {
+        shapes[k] = k == 0 ? *lead : k == 1 ? *c->out : c->in[k - 2];
+        for (int axis = 0; axis < lead->rank; axis++) {
+            const bool here = row->in_lane[axis] == inside;
+            if (shapes[k].lens[axis] != row->lens[axis])
+                shapes[k].strides[axis] = 0;
+            shapes[k].lens[axis] = here ? row->lens[axis] : 1;
+        }
+        list[k] = &shapes[k];
+    }
+    gpu_loop_make(loop, list, c->in_count + 2);
+}
+
+static bool starts_at_multiples(const struct division *d, int v)
+{
+    for (int k = 0; k < d->outer.count; k++)
+        for (int axis = 0; axis < d->outer.rank; axis++)
+            if (d->inner.strides[k][d->inner.rank - 1] == 1 && d->outer.strides[k][axis] % v != 0)
+                return false;
+    return true;
+}
+
+static int vector_of(const struct division *d, const struct mgx_plan_offer *c)
+{
+    size_t sizes[GPU_CALL_INPUTS + 2] = {1, mgx_type_size(c->out->type)};
+    for (int i = 0; i < c->in_count; i++)
+        sizes[i + 2] = mgx_type_size(c->in[i].type);
+    if (d->columns || d->inner.rank == 0)
+        return 1;
+    int v = gpu_loop_vector(&d->inner, sizes, 8);
+    while (v > 1 && !starts_at_multiples(d, v))
+        v /= 2;
+    return v;
+}
+
+static int full_inputs(const struct gpu_row *row)
+{
+    int count = 0;
+    for (int i = 0; i < row->count; i++)
+        count += row->nodes[i].kind == GPU_NODE_INPUT && row->nodes[i].full;
+    return count;
+}
+
+static void divide(struct division *d, const struct mgx_plan_offer *c, const struct gpu_row *row)
+{
+    const struct mgx_shape *lead = lead_of(c, row);
+    *d = (struct division){.row = row};
+    make_loop(&d->outer, c, row, lead, false);
+    make_loop(&d->inner, c, row, lead, true);
+    d->lanes = d->outer.elements;
+    d->length = d->inner.elements;
+    const int out_last = d->outer.rank - 1, in_last = d->inner.rank - 1;
+    d->columns = out_last >= 0 && in_last >= 0 && d->outer.strides[0][out_last] == 1 &&
+                 d->inner.strides[0][in_last] > 1 && d->outer.lens[out_last] >= COLUMNS / 4;
+    d->v = vector_of(d, c);
+    if (d->columns) {
+        d->per_block = COLUMNS;
+        d->threads = BLOCK_THREADS / COLUMNS;
+    } else {
+        const int64_t share = (int64_t)d->v * (d->lanes < SPREAD_ROWS ? 2 : 8);
+        d->threads = 1;
+        while (d->threads < BLOCK_THREADS && d->threads * share < d->length)
+            d->threads *= 2;
+        d->per_block = d->lanes < SPREAD_ROWS && d->threads >= 32 ? 1 : BLOCK_THREADS / d->threads;
+    }
+    const int64_t step = (int64_t)d->threads * d->v;
+    const int64_t shares = (d->length + step - 1) / step;
+    d->shares = shares < INT32_MAX ? (int)shares : INT32_MAX;
+    d->stages = row->nodes[row->result].stage;
+    for (int i = 0; i < row->count; i++)
+        if (row->nodes[i].kind == GPU_NODE_FOLD && row->nodes[i].stage + 1 > d->stages)
+            d->stages = row->nodes[i].stage + 1;
+    d->cached = (int64_t)d->shares * d->v * full_inputs(row) <= MOST_CACHED;
+}
+
+// --- text: nodes ---
+
+static void emit_constant(struct mgx_str *out, const struct mgx_ins *ins)
+{
+    const enum mgx_type type = ins->shape.type;
+    const struct mgx_tensor *t = ins->literal;
+    const enum gpu_class class = gpu_type_class(type);
+    if (class == GPU_REAL) {
+        gpu_emit_real(out, mgx_load_double(type, t->data, 0));
+        return;
+    }
+    const uint64_t bits = (uint64_t)mgx_load_int(type, t->data, 0);
+    mgx_str_printf(out, "(%s)(((u64)%" PRIu32 "u << 32) | %" PRIu32 "u)", gpu_type_value(type),
+                   (uint32_t)(bits >> 32), (uint32_t)bits);
+}
+
+static bool has_double_digits(const struct gpu_row *row)
+{
+    for (int i = 0; i < row->count; i++)
+        if (row->nodes[i].kind == GPU_NODE_CONSTANT && row->nodes[i].type == MGX_DOUBLE)
+            return true;
+    return false;
+}
+
+// "    const pw_real n5 = ...;" for constants and scalars.
+static void emit_node(struct mgx_str *out, const struct gpu_row *row, int k)
+{
+    const struct gpu_node *n = &row->nodes[k];
+    const char *value = gpu_type_value(n->type);
+    if (n->kind == GPU_NODE_CONSTANT) {
+        mgx_str_printf(out, "    const %s n%d = ", value, k);
+        emit_constant(out, n->ins);
+        mgx_str_put(out, ";\n");
+        return;
+    }
+    mgx_str_printf(out, "    %s n%d;\n    ", value, k);
+    if (n->function)
+        mgx_str_printf(out, "%s(", n->function);
+    else
+        mgx_str_printf(out, "f%d(", k);
+    for (int i = 0; i < n->in_count; i++)
+        mgx_str_printf(out, "n%d, ", n->in[i]);
+    mgx_str_printf(out, "&n%d);\n", k);
+}
+
+static void need(const struct gpu_row *row, int k, bool *needed)
+{
+    if (needed[k])
+        return;
+    needed[k] = true;
+    for (int i = 0; row->nodes[k].kind == GPU_NODE_SCALAR && i < row->nodes[k].in_count; i++)
+        need(row, row->nodes[k].in[i], needed);
+}
+
+// What stage `stage` computes for every element: the operands of its folds, or the result.
+static void need_of_stage(const struct division *d, int stage, bool *needed)
+{
+    const struct gpu_row *row = d->row;
+    memset(needed, 0, GPU_ROW_NODES * sizeof *needed);
+    if (stage == d->stages)
+        need(row, row->result, needed);
+    for (int k = 0; k < row->count; k++)
+        if (row->nodes[k].kind == GPU_NODE_FOLD && row->nodes[k].stage == stage)
+            need(row, row->nodes[k].in[0], needed);
+}
+
+// --- text: elements ---
+
+static struct gpu_chunk chunk_of(const struct division *d, const struct mgx_plan_offer *c,
+                                 int input, const char *name)
+{
+    const enum mgx_type type = input < 0 ? c->out->type : c->in[input].type;
+    const bool moves = d->inner.rank && d->inner.strides[input + 2][d->inner.rank - 1] != 0;
+    return (struct gpu_chunk){name, gpu_type_memory(type), moves ? d->v : 1,
+                              (int)mgx_type_size(type)};
+}
+
+static void emit_share_begin(struct mgx_str *out, const struct division *d, bool unroll)
+{
+    if (unroll)
+        mgx_str_put(out, "#pragma unroll\n");
+    mgx_str_printf(out,
+                   "    for (int e = 0; e < %d; e++) {\n    const %s j = ((%s)e * %d + t) * %d;\n",
+                   d->shares, d->length < INT32_MAX / 2 ? "int" : "i64",
+                   d->length < INT32_MAX / 2 ? "int" : "i64", d->threads, d->v);
+    if ((int64_t)d->shares * d->threads * d->v != d->length)
+        mgx_str_printf(out, "    if (j < %" PRId64 ") {\n", d->length);
+    else
+        mgx_str_put(out, "    {\n");
+    gpu_emit_offsets_of(out, &d->inner, "j", "to");
+}
+
+// Loads the full inputs that are marked into chunks; c<input> or, cached, c<input>[e].
+static void emit_loads(struct mgx_str *out, const struct division *d,
+                       const struct mgx_plan_offer *c, const bool *needed, bool declare)
+{
+    for (int k = 0; k < d->row->count; k++) {
+        const struct gpu_node *n = &d->row->nodes[k];
+        if (n->kind != GPU_NODE_INPUT || !n->full || (needed && !needed[k]))
+            continue;
+        char name[24], array[16], at[40];
+        snprintf(name, sizeof name, declare ? "c%d" : "c%d[e]", n->input);
+        snprintf(array, sizeof array, "in%d", n->input);
+        snprintf(at, sizeof at, "at%d + to%d", n->input + 2, n->input + 2);
+        const struct gpu_chunk chunk = chunk_of(d, c, n->input, name);
+        if (declare)
+            gpu_emit_chunk(out, &chunk);
+        gpu_emit_chunk_load(out, &chunk, array, at);
+    }
+}
+
+static void emit_cache(struct mgx_str *out, const struct division *d,
+                       const struct mgx_plan_offer *c)
+{
+    for (int k = 0; k < d->row->count; k++) {
+        const struct gpu_node *n = &d->row->nodes[k];
+        if (n->kind != GPU_NODE_INPUT || !n->full)
+            continue;
+        char name[24];
+        snprintf(name, sizeof name, "c%d[%d]", n->input, d->shares);
+        const struct gpu_chunk chunk = chunk_of(d, c, n->input, name);
+        gpu_emit_chunk(out, &chunk);
+    }
+    emit_share_begin(out, d, true);
+    emit_loads(out, d, c, NULL, false);
+    mgx_str_put(out, "    }\n    }\n");
+}
+
+static void emit_full_nodes(struct mgx_str *out, const struct division *d,
+                            const struct mgx_plan_offer *c, const bool *needed)
+{
+    for (int k = 0; k < d->row->count; k++) {
+        const struct gpu_node *n = &d->row->nodes[k];
+        if (!needed[k] || !n->full || n->kind == GPU_NODE_FOLD)
+            continue;
+        if (n->kind != GPU_NODE_INPUT) {
+            emit_node(out, d->row, k);
+            continue;
+        }
+        char element[48];
+        const struct gpu_chunk chunk = chunk_of(d, c, n->input, "");
+        snprintf(element, sizeof element, "c%d%s.v[%s]", n->input, d->cached ? "[e]" : "",
+                 chunk.v > 1 ? "k" : "0");
+        mgx_str_printf(out, "    const %s n%d = ", gpu_type_value(n->type), k);
+        gpu_emit_widened(out, n->type, element);
+        mgx_str_put(out, ";\n");
+    }
+}
+
+// The loop over a thread's elements in one stage.
+static void emit_stage(struct mgx_str *out, const struct division *d,
+                       const struct mgx_plan_offer *c, int stage)
+{
+    const struct gpu_row *row = d->row;
+    const bool last = stage == d->stages;
+    bool needed[GPU_ROW_NODES];
+    need_of_stage(d, stage, needed);
+    emit_share_begin(out, d, d->cached);
+    mgx_str_put(out, "    (void)to1;\n");
+    if (!d->cached)
+        emit_loads(out, d, c, needed, true);
+    const struct gpu_chunk result = chunk_of(d, c, -1, "c");
+    if (last)
+        gpu_emit_chunk(out, &result);
+    mgx_str_printf(out, "#pragma unroll\n    for (int k = 0; k < %d; k++) {\n", d->v);
+    emit_full_nodes(out, d, c, needed);
+    for (int k = 0; k < row->count && !last; k++) {
+        const struct gpu_node *n = &row->nodes[k];
+        if (n->kind == GPU_NODE_FOLD && n->stage == stage)
+            mgx_str_printf(out, "    n%d = %s_%s(n%d, n%d);\n", k, n->fold->name,
+                           values[value_number(n->type)], k, n->in[0]);
+    }
+    if (last) {
+        char value[16];
+        snprintf(value, sizeof value, "n%d", row->result);
+        mgx_str_put(out, "    c.v[k] = ");
+        gpu_emit_narrowed(out, c->out->type, value);
+        mgx_str_put(out, ";\n");
+    }
+    mgx_str_put(out, "    }\n");
+    if (last) {
+        mgx_str_put(out, "    if (live) {\n");
+        gpu_emit_chunk_store(out, &result, "out", "at1 + to1");
+        mgx_str_put(out, "    }\n");
+    }
+    mgx_str_put(out, "    }\n    }\n");
+}
+
+// --- text: folds across threads ---
+
+// n<k> of all threads of a lane folded; all of them get it.
+static void emit_fold(struct mgx_str *out, const struct division *d, int k)
+{
+    const struct gpu_node *n = &d->row->nodes[k];
+    const char *value = values[value_number(n->type)];
+    char part[24], fold[48];
+    snprintf(part, sizeof part, "part_%s", value);
+    snprintf(fold, sizeof fold, "%s_%s", n->fold->name, value);
+    const int apart = d->columns ? d->per_block : 1; // of two threads of a lane
+    int within = d->columns ? 1 : d->threads < 32 ? d->threads : 32;
+    if (d->threads == 1)
+        return;
+    if (within > 1) {
+        mgx_str_put(out, "#ifdef SHUFFLE_XOR\n");
+        for (int mask = within / 2; mask; mask /= 2)
+            mgx_str_printf(out, "    n%d = %s(n%d, SHUFFLE_XOR(n%d, %d));\n", k, fold, k, k, mask);
+        if (d->threads > within) {
+            const int warps = d->threads / within;
+            mgx_str_printf(out,
+                           "    if (t %% %d == 0)\n        %s[THREAD / %d] = n%d;\n"
+                           "    BARRIER();\n    n%d = %s[THREAD / %d * %d];\n"
+                           "    for (int s = 1; s < %d; s++)\n"
+                           "        n%d = %s(n%d, %s[THREAD / %d * %d + s]);\n    BARRIER();\n",
+                           within, part, within, k, k, part, d->threads, warps, warps, k, fold, k,
+                           part, d->threads, warps);
+        }
+        mgx_str_put(out, "#else\n");
+    }
+    mgx_str_printf(out,
+                   "    %s[THREAD] = n%d;\n    for (int s = %d; s > 0; s /= 2) {\n"
+                   "        BARRIER();\n        if (t < s)\n"
+                   "            %s[THREAD] = %s(%s[THREAD], %s[THREAD + s * %d]);\n    }\n"
+                   "    BARRIER();\n    n%d = %s[THREAD - t * %d];\n    BARRIER();\n",
+                   part, k, d->threads / 2, part, fold, part, part, apart, k, part, apart);
+    if (within > 1)
+        mgx_str_put(out, "#endif\n");
+}
+
+static void emit_fold_functions(struct mgx_str *out, const struct gpu_row *row)
+{
+    for (int k = 0; k < row->count; k++) {
+        const struct gpu_node *n = &row->nodes[k];
+        bool done = n->kind != GPU_NODE_FOLD;
+        for (int i = 0; i < k && !done; i++)
+            done = row->nodes[i].kind == GPU_NODE_FOLD &&
+                   strcmp(row->nodes[i].fold->name, n->fold->name) == 0 &&
+                   value_number(row->nodes[i].type) == value_number(n->type);
+        const char *value = done ? "" : gpu_type_value(n->type);
+        if (!done)
+            mgx_str_printf(out, "FUNCTION %s %s_%s(%s x, %s y)\n{\n    return %s;\n}\n\n", value,
+                           n->fold->name, value, value, value, n->fold->expression);
+    }
+}
+
+static void emit_parts(struct mgx_str *out, const struct division *d)
+{
+    for (int i = 0; i < 4; i++) {
+        bool used = false;
+        for (int k = 0; k < d->row->count; k++)
+            used |=
+                d->row->nodes[k].kind == GPU_NODE_FOLD && value_number(d->row->nodes[k].type) == i;
+        if (used && d->threads > 1)
+            mgx_str_printf(out, "    SHARED %s part_%s[%d];\n", values[i], values[i],
+                           d->threads * d->per_block);
+    }
+}
+
+// --- text: the kernel ---
+
+static void emit_lane(struct mgx_str *out, const struct division *d)
+{
+    if (d->columns)
+        mgx_str_printf(out, "    const int t = THREAD / %d, lane = BLOCK * %d + THREAD %% %d;\n",
+                       d->per_block, d->per_block, d->per_block);
+    else
+        mgx_str_printf(out, "    const int t = THREAD %% %d, lane = BLOCK * %d + THREAD / %d;\n",
+                       d->threads, d->per_block, d->threads);
+    mgx_str_printf(out,
+                   "    const int live = lane < %" PRId64 ", i = live ? lane : 0;\n    (void)t;\n",
+                   d->lanes);
+    gpu_emit_offsets(out, &d->outer);
+}
+
+// Reduced inputs, constants, and reduced scalars that need no more than `stage` folds.
+static void emit_reduced(struct mgx_str *out, const struct division *d,
+                         const struct mgx_plan_offer *c, int stage)
+{
+    for (int k = 0; k < d->row->count; k++) {
+        const struct gpu_node *n = &d->row->nodes[k];
+        if (n->full || n->stage != stage || n->kind == GPU_NODE_FOLD)
+            continue;
+        if (n->kind != GPU_NODE_INPUT) {
+            emit_node(out, d->row, k);
+            continue;
+        }
+        char array[16], at[16];
+        snprintf(array, sizeof array, "in%d", n->input);
+        snprintf(at, sizeof at, "at%d", n->input + 2);
+        mgx_str_printf(out, "    const %s n%d = ", gpu_type_value(c->in[n->input].type), k);
+        gpu_emit_load(out, c->in[n->input].type, array, at);
+        mgx_str_put(out, ";\n");
+    }
+}
+
+static void emit_folds_of(struct mgx_str *out, const struct division *d,
+                          const struct mgx_plan_offer *c, int stage)
+{
+    const struct gpu_row *row = d->row;
+    for (int k = 0; k < row->count; k++)
+        if (row->nodes[k].kind == GPU_NODE_FOLD && row->nodes[k].stage == stage)
+            mgx_str_printf(out, "    %s n%d = %s;\n", gpu_type_value(row->nodes[k].type), k,
+                           row->nodes[k].fold->begin[value_number(row->nodes[k].type)]);
+    emit_stage(out, d, c, stage);
+    for (int k = 0; k < row->count; k++) {
+        if (row->nodes[k].kind != GPU_NODE_FOLD || row->nodes[k].stage != stage)
+            continue;
+        emit_fold(out, d, k);
+        if (row->nodes[k].mean)
+            mgx_str_printf(out, "    n%d /= (%s)%" PRId64 ";\n", k,
+                           gpu_type_value(row->nodes[k].type), d->length);
+    }
+}
+
+static const char *emit_functions(struct mgx_str *out, const struct mgx_plan_offer *c,
+                                  const struct gpu_row *row)
+{
+    struct mgx_source s;
+    struct mgx_diag quiet = {.status = MGX_OK};
+    mgx_source_begin(&s, out);
+    for (int k = 0; k < row->count; k++) {
+        char name[16];
+        const struct gpu_node *n = &row->nodes[k];
+        snprintf(name, sizeof name, "f%d", k);
+        if (n->kind == GPU_NODE_SCALAR && !n->function &&
+            mgx_source_ins(&s, name, n->ins, &quiet) != MGX_OK)
+            return "an operator or a type that has no scalar code";
+    }
+    if (s.doubles && !gpu_has_double(c))
+        return "the card has no double";
+    mgx_str_put(out, row->functions ? row->functions : "");
+    emit_fold_functions(out, row);
+    return NULL;
+}
+
+static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
+                        const struct division *d)
+{
+    enum mgx_type types[GPU_CALL_INPUTS];
+    for (int i = 0; i < c->in_count; i++)
+        types[i] = c->in[i].type;
+    const char *why = emit_functions(out, c, d->row);
+    if (why)
+        return why;
+    gpu_emit_head(out, c->out->type, types, c->in_count);
+    mgx_str_put(out, "{\n");
+    emit_parts(out, d);
+    emit_lane(out, d);
+    if (d->cached)
+        emit_cache(out, d, c);
+    emit_reduced(out, d, c, 0);
+    for (int stage = 0; stage < d->stages; stage++) {
+        emit_folds_of(out, d, c, stage);
+        emit_reduced(out, d, c, stage + 1);
+    }
+    if (d->row->nodes[d->row->result].full) {
+        emit_stage(out, d, c, d->stages);
+    } else {
+        char value[16];
+        snprintf(value, sizeof value, "n%d", d->row->result);
+        mgx_str_put(out, "    if (t == 0 && live)\n        ");
+        gpu_emit_store(out, c->out->type, "out", "at1", value);
+        mgx_str_put(out, "\n");
+    }
+    mgx_str_put(out, "}\n");
+    return NULL;
+}
+
+// --- the offer ---
+
+static const char *refuses(const struct mgx_plan_offer *c, const struct gpu_row *row)
+{
+    if (c->in_count + 2 > GPU_CALL_INPUTS || c->in_count + 2 > GPU_LOOP_ARRAYS)
+        return "too many inputs";
+    for (int i = 0; i < c->in_count; i++)
+        if (c->in[i].rank != c->out->rank)
+            return "inputs of several ranks";
+    for (int k = 0; k < row->count; k++) {
+        const enum mgx_type type = row->nodes[k].type;
+        if (gpu_type_class(type) == GPU_NONE)
+            return "a type that kernels do not compute";
+        if (type == MGX_DOUBLE && !gpu_has_double(c))
+            return "the card has no double";
+        if (row->nodes[k].mean && mgx_type_size(type) == 8 && gpu_type_class(type) != GPU_REAL)
+            return "a mean whose sum takes 128 bits";
+    }
+    return has_double_digits(row) ? "a constant of double digits" : NULL;
+}
+
+static int in_place(const struct mgx_plan_offer *c, const struct gpu_row *row)
+{
+    for (int i = 0; i < c->in_count && row->nodes[row->result].full; i++)
+        if (c->in[i].type == c->out->type && mgx_shape_equal(&c->in[i], c->out))
+            return i;
+    return -1;
+}
+
+enum mgx_plan_answer gpu_row_take(struct mgx_plan_offer *c, struct gpu_row *row)
+{
+    struct division d;
+    struct mgx_str text = {0};
+    const char *why = refuses(c, row);
+    if (why)
+        return gpu_decline(c, why);
+    divide(&d, c, row);
+    if (d.length <= 0 || d.shares == INT32_MAX || d.lanes >= INT32_MAX)
+        return gpu_decline(c, "lanes that are empty, or too many");
+    why = emit(&text, c, &d);
+    if (why) {
+        mgx_str_fini(&text);
+        return gpu_decline(c, why);
+    }
+    const struct gpu_launch how = {
+        .grid = {(unsigned)((d.lanes + d.per_block - 1) / d.per_block), 1, 1},
+        .block = {(unsigned)(d.threads * d.per_block), 1, 1}};
+    c->in_place = in_place(c, row);
+    c->detail = d.columns ? "lanes side by side" : d.cached ? "lanes in registers" : "lanes";
+    return gpu_take(c, &text, &how, NULL, c->in_count);
+}
