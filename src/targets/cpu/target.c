@@ -113,6 +113,9 @@ static const struct mgx_pass *const pipeline[] = {&mgx_pass_find_softmax,
                                                   &mgx_pass_fuse_expand,
                                                   NULL};
 
+// Before folding: what the scales of weights were broadcast from is small.
+static const struct mgx_pass *const pack[] = {&mgx_pass_pack_weights, NULL};
+
 // Half and bfloat16 are computed in float: no machine of this target multiplies them otherwise, or
 // faster than it converts. What folding made of the weights in 16 bits stays so.
 static const struct mgx_pass *const widen[] = {&mgx_pass_compute_wide, &mgx_pass_rewrite_gelu,
@@ -135,7 +138,9 @@ static enum mgx_status run_passes(struct mgx_program *p, const struct mgx_plan_m
     struct mgx_plan_folder *folder = mgx_plan_folder_create(p, machine, &pass);
     if (!folder)
         return mgx_fail_memory(diag);
-    enum mgx_status status = mgx_run_passes(p, mgx_pipeline_simplify, &pass, diag);
+    enum mgx_status status = mgx_run_passes(p, pack, &pass, diag);
+    if (status == MGX_OK)
+        status = mgx_run_passes(p, mgx_pipeline_simplify, &pass, diag);
     if (status == MGX_OK && options->simplified)
         status = mgx_program_clone(options->simplified, p, diag);
     if (status == MGX_OK && has_16_bits(p))
