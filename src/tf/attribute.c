@@ -152,6 +152,7 @@ enum mgx_status mgx_tf_function(const struct mgx_node *n, const char *name,
     if (!of_kind(n, name, MGX_TF_FUNCTION, &a))
         return mgx_fail(n->diag, MGX_INVALID, "attribute \"%s\" names no function", name);
     const struct mgx_slice title = mgx_tf_text_field(a.body, 1);
+    TRY(mgx_name_check(title, "the name of a function", n->diag));
     *out = mgx_map_findn(&n->tf->import->functions, title.text, title.size);
     return *out ? MGX_OK
                 : mgx_fail(n->diag, MGX_INVALID, "the model has no function \"%.*s\"",

@@ -255,6 +255,7 @@ enum mgx_status mgx_tf_bundle_find(const struct mgx_tf_bundle *b, struct mgx_sli
     const struct mgx_wire *entry = mgx_map_findn(&b->entries, name.text, name.size);
     struct place p;
     struct mgx_source_file *shard;
+    TRY(mgx_name_check(name, "the name of a variable", diag));
     if (!entry || !name.size)
         return mgx_fail(diag, MGX_INVALID, "the model has no variable \"%.*s\"", MGX_SLICE(name));
     TRY(read_place(*entry, &p, diag));

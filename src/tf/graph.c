@@ -516,6 +516,7 @@ enum mgx_status mgx_tf_graph_value(struct mgx_tf_graph *g, struct mgx_slice refe
     const struct mgx_tf_reference r = mgx_tf_reference_of(reference);
     const int64_t place = mgx_tf_place(g->body, r.name);
     const struct mgx_tf_state *state;
+    TRY(mgx_name_check(reference, "the name of a result", g->import->diag));
     if (place >= 0 && place < g->body->nodes.count) {
         const uint8_t phase = g->states[place].phase;
         if (phase == WAITING)

@@ -29,12 +29,20 @@ static enum mgx_status test(struct mgx_tf_loop *l, struct mgx_module *m,
     struct mgx_node inner = in_module(l->n, m);
     struct mgx_ins *x = NULL;
     TRY(l->test(l, m, values, &x));
+    if (mgx_tf_handle_of(l->n, x) || !mgx_type_is_number(x->shape.type))
+        return mgx_node_invalid(l->n, "the condition is not a number");
     *out = mgx_tf_condition(&inner, x);
     return mgx_program_status(m->program, l->n->diag);
 }
 
-static struct mgx_module *add_module(struct mgx_node *n, const char *what)
+struct mgx_module *mgx_tf_add_module(struct mgx_node *n, const char *what)
 {
+    enum { MOST_BODIES = 1 << 15 }; // every pass meets each of them
+    if (n->module->program->module_count > MOST_BODIES) {
+        (void)!mgx_fail(n->diag, MGX_LIMIT, "more than %d bodies of loops and branches",
+                        MOST_BODIES);
+        return NULL;
+    }
     const char *name = mgx_arena_printf(n->scratch, "%s_%s", n->op_type, what);
     struct mgx_module *m = name ? mgx_program_add_module(n->module->program, name) : NULL;
     if (!m)
@@ -64,10 +72,12 @@ static enum mgx_status new_body(struct mgx_tf_loop *l, const struct mgx_shape *s
 {
     const struct mgx_shape counter = mgx_shape_scalar(MGX_INT64), flag = mgx_shape_scalar(MGX_BOOL);
     struct mgx_arena *arena = &l->n->tf->import->arena;
-    *b = (struct body){.module = add_module(l->n, "loop")};
+    *b = (struct body){.module = mgx_tf_add_module(l->n, "loop")};
     b->in = MGX_NEW_ARRAY(arena, struct mgx_ins *, l->count);
     b->next = MGX_NEW_ARRAY(arena, struct mgx_ins *, l->count);
-    if (!b->module || !b->in || !b->next || !add_parameter(l->n, b->module, 0, &counter) ||
+    if (!b->module)
+        return l->n->diag->status;
+    if (!b->in || !b->next || !add_parameter(l->n, b->module, 0, &counter) ||
         !add_parameter(l->n, b->module, 1, &flag))
         return mgx_fail_memory(l->n->diag);
     for (int i = 0; i < l->count; i++) {

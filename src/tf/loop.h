@@ -24,5 +24,7 @@ struct mgx_tf_loop {
 
 enum mgx_status mgx_tf_loop_import(struct mgx_tf_loop *l) MGX_NODISCARD;
 
+// A module for a body, named after the node; NULL with a failure.
+struct mgx_module *mgx_tf_add_module(struct mgx_node *n, const char *what);
 // A condition as one bool: a number counts when it is not 0.
 struct mgx_ins *mgx_tf_condition(struct mgx_node *n, struct mgx_ins *x);

@@ -43,6 +43,8 @@ enum mgx_status mgx_tf_read_node(struct mgx_wire w, struct mgx_arena *arena,
     *out = (struct mgx_tf_node_def){.name = {"", 0}, .op = {"", 0}};
     TRY(mgx_message_collect(w, wants, MGX_COUNT(wants), "NodeDef", arena, diag));
     TRY(last_text(names, "the name of a node", &out->name, diag));
+    for (int i = 0; i < out->in.count; i++)
+        TRY(mgx_name_check(out->in.v[i], "the name of an input", diag));
     return last_text(ops, "the operator of a node", &out->op, diag);
 }
 

@@ -44,6 +44,9 @@ enum mgx_status mgx_tf_window_read(struct mgx_node *n, int rank, bool last, cons
         memcpy(w->kernel, kernel, (size_t)w->spatial * sizeof *kernel);
     else
         TRY(read_list(n, "ksize", w, w->kernel));
+    for (int i = 0; kernel && i < w->spatial; i++)
+        if (kernel[i] < 1 || kernel[i] > INT32_MAX)
+            return mgx_node_invalid(n, "a filter of length %lld", (long long)kernel[i]);
     TRY(read_list(n, "strides", w, w->strides));
     return read_list(n, "dilations", w, w->dilations);
 }

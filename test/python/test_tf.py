@@ -149,3 +149,32 @@ def test_missing_variables_are_refused(tmp_path):
     os.remove(os.path.join(path, "variables", "variables.data-00000-of-00001"))
     with pytest.raises((RuntimeError, FileNotFoundError), match="variables.data-00000-of-00001"):
         migraphx.parse_tf(str(path))
+
+
+# --- hostile graphs ---
+
+def damaged(graph, r):
+    """One to four bytes changed, a piece cut out or doubled."""
+    data = bytearray(graph)
+    way = r.integers(0, 4)
+    if way < 2:
+        for _ in range(r.integers(1, 5)):
+            data[r.integers(0, len(data))] = r.integers(0, 256)
+    else:
+        start = int(r.integers(0, len(data)))
+        end = start + int(r.integers(1, 40))
+        data[start:end] = b"" if way == 2 else data[start:end] * 2
+    return bytes(data)
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_damaged_graphs_import_or_say_why(name, tmp_path):
+    r = np.random.default_rng(len(name))
+    path = tmp_path / "damaged.pb"
+    graph = CASES[name]["graph"].tobytes()
+    for _ in range(10):
+        path.write_bytes(damaged(graph, r))
+        try:
+            migraphx.parse_tf(str(path))
+        except RuntimeError as error:
+            assert str(error)

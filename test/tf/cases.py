@@ -183,6 +183,18 @@ case("nms_v3", lambda x, s: R.NonMaxSuppressionV3(boxes=x, scores=s, max_output_
 case("nms_v2", lambda x, s: R.NonMaxSuppressionV2(boxes=x, scores=s, max_output_size=20, iou_threshold=0.3), BOXES, f(12, low=0, high=1))
 case("nms_gather", lambda x, s: tf.gather(x, R.NonMaxSuppressionV3(boxes=x, scores=s, max_output_size=5, iou_threshold=0.4, score_threshold=0.2)), BOXES, f(12, low=0, high=1))
 
+case("nms_v4", lambda x, s: list(R.NonMaxSuppressionV4(boxes=x, scores=s, max_output_size=5, iou_threshold=0.4, score_threshold=0.2)), BOXES, f(12, low=0, high=1))
+case("nms_v5", lambda x, s: list(R.NonMaxSuppressionV5(boxes=x, scores=s, max_output_size=5, iou_threshold=0.4, score_threshold=0.2, soft_nms_sigma=0.0)), BOXES, f(12, low=0, high=1))
+
+# --- quantisation ---
+case("fake_quant_args", lambda x: [R.FakeQuantWithMinMaxArgs(inputs=x, min=-1.3, max=1.1, num_bits=b, narrow_range=n) for b, n in ((8, False), (8, True), (4, False))], f(4, 5), quick=True)
+case("fake_quant_vars", lambda x: R.FakeQuantWithMinMaxVars(inputs=x, min=0.0, max=1.9), f(4, 5))
+case("fake_quant_channels", lambda x: R.FakeQuantWithMinMaxVarsPerChannel(inputs=x, min=[-1.0, -0.1, -2.0], max=[1.5, 0.7, 0.2], num_bits=6), f(4, 3))
+for mode in ("MIN_COMBINED", "MIN_FIRST", "SCALED"):
+    for dtype in (tf.quint8, tf.qint8):
+        case(f"dequantize_{mode}_{dtype.name}", lambda x, mode=mode, dtype=dtype: R.Dequantize(input=tf.bitcast(x, dtype), min_range=-1.5, max_range=2.0, mode=mode),
+             i(4, 5, low=0 if dtype == tf.quint8 else -128, high=256 if dtype == tf.quint8 else 128, dtype=np.uint8 if dtype == tf.quint8 else np.int8))
+
 # --- images ---
 for align, half in ((False, False), (True, False), (False, True)):
     mark = f"{'c' if align else ''}{'h' if half else ''}"

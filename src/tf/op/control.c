@@ -11,12 +11,9 @@
 static struct mgx_module *branch(struct mgx_node *n, struct mgx_tf_body *body, const char *what,
                                  struct mgx_ins ***results, int *count)
 {
-    const char *name = mgx_arena_printf(n->scratch, "%s_%s", n->op_type, what);
-    struct mgx_module *m = name ? mgx_program_add_module(n->module->program, name) : NULL;
-    if (!m) {
-        mgx_fail_memory(n->diag);
+    struct mgx_module *m = mgx_tf_add_module(n, what);
+    if (!m)
         return NULL;
-    }
     if (mgx_tf_call(n, body, m, n->in + 1, n->in_count - 1, results, count) != MGX_OK)
         return NULL;
     for (int i = 0; i < *count; i++)

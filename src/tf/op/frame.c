@@ -44,7 +44,7 @@ struct mgx_tf_frames {
     struct mgx_map by_name; // struct frame *
     uint8_t *kinds;         // per node
     struct frame **of;      // per Merge, Switch and Exit of a loop
-    int *value;             // ... which of the frame's values
+    int *value;             // ... which of the frame's values; of an Enter, which Enter
 };
 
 static uint8_t kind_of(struct mgx_slice op)
@@ -133,11 +133,14 @@ static enum mgx_status see_enter(const struct pass *p, int node, const struct mg
     if (a.kind != MGX_TF_TEXT)
         return mgx_fail(p->import->diag, MGX_INVALID, "node \"%.*s\" enters no frame",
                         MGX_SLICE(def->name));
+    TRY(mgx_name_check((struct mgx_slice){(const char *)a.body.p, (size_t)(a.body.end - a.body.p)},
+                       "the name of a frame", p->import->diag));
     struct frame *frame =
         need_frame(p, (struct mgx_slice){(const char *)a.body.p, (size_t)(a.body.end - a.body.p)});
     if (!frame || !MGX_PUSH(&frame->enters, &p->import->arena, node))
         return mgx_fail_memory(p->import->diag);
     p->f->of[node] = frame;
+    p->f->value[node] = (int)frame->enters.count - 1;
     return MGX_OK;
 }
 
@@ -361,9 +364,7 @@ static enum mgx_status import_exit(struct mgx_node *n)
     for (int i = 0; i < entering.count; i++)
         TRY(mgx_tf_graph_value(g, entering.v[i], &c.entered[i]));
     for (int i = 0; i < l.count; i++) {
-        for (int k = 0; k < entering.count; k++)
-            if (frame->enters.v[k] == frame->values.v[i].enter)
-                l.values[i] = c.entered[k];
+        l.values[i] = c.entered[g->body->frames->value[frame->values.v[i].enter]];
         if (!l.values[i])
             return mgx_node_invalid(n, "value %d enters the loop dead", i);
         TRY(is_fixed(g, &frame->values.v[i], &l.fixed[i]));
@@ -395,6 +396,8 @@ const struct mgx_tf_op mgx_tf_ref_exit = {.name = "RefExit", .import = import_ex
 static enum mgx_status import_switch(struct mgx_node *n)
 {
     TRY(mgx_node_need(n, 2, 2));
+    if (mgx_tf_handle_of(n, n->in[1]) || n->in[1]->shape.type != MGX_BOOL)
+        return mgx_node_invalid(n, "the condition is not a bool");
     TRY(mgx_tf_results(n, 2));
     n->out[0] = n->out[1] = n->in[0];
     return MGX_OK;

@@ -9,6 +9,7 @@ static enum mgx_status find_results(struct mgx_tf_graph *g, struct mgx_ins **out
     for (int i = 0; i < f->outputs.count; i++) {
         const struct mgx_slice name = mgx_tf_text_field(f->outputs.v[i], 1);
         struct mgx_wire value;
+        TRY(mgx_name_check(name, "the name of a result", g->import->diag));
         TRY(mgx_tf_find_entry(&f->results, name, &value, g->import->diag));
         if (!value.p)
             return mgx_fail(g->import->diag, MGX_INVALID, "result \"%.*s\" is made by nobody",
@@ -48,9 +49,13 @@ static bool is_list(struct mgx_wire argument)
 static enum mgx_status check_arguments(struct mgx_node *n, const struct mgx_tf_function_def *f,
                                        int count)
 {
+    enum { MANY = 1 << 13 };
     if (f->inputs.count != count)
         return mgx_node_invalid(n, "function \"%.*s\" takes %d arguments, given %d",
                                 MGX_SLICE(f->name), f->inputs.count, count);
+    if (f->outputs.count > MANY)
+        return mgx_fail(n->diag, MGX_LIMIT, "function \"%.*s\" has %d results, %d are allowed",
+                        MGX_SLICE(f->name), f->outputs.count, MANY);
     for (int i = 0; i < f->inputs.count + f->outputs.count; i++)
         if (is_list(i < f->inputs.count ? f->inputs.v[i] : f->outputs.v[i - f->inputs.count]))
             return mgx_node_unsupported(n, "function \"%.*s\" has an argument that is a list",

@@ -95,6 +95,7 @@ static enum mgx_status split(struct mgx_node *n)
     if (parts < 1 || length % parts || parts > INT32_MAX)
         return mgx_node_invalid(n, "%lld parts of a length of %lld", (long long)parts,
                                 (long long)length);
+    TRY(mgx_tf_results(n, parts));
     int64_t *sizes = MGX_NEW_ARRAY(n->scratch, int64_t, parts);
     if (!sizes)
         return mgx_fail_memory(n->diag);

@@ -16,6 +16,19 @@ static enum mgx_status cast(struct mgx_node *n)
 }
 const struct mgx_tf_op mgx_tf_cast = {.name = "Cast", .import = cast};
 
+// The same bits under another name: a quantised type is its integer here.
+static enum mgx_status bitcast(struct mgx_node *n)
+{
+    TRY(mgx_node_need(n, 1, 1));
+    const enum mgx_type type = mgx_tf_type(n, "type", n->in[0]->shape.type);
+    if (type != n->in[0]->shape.type)
+        return mgx_node_unsupported(n, "a bitcast from %s to %s",
+                                    mgx_type_name(n->in[0]->shape.type), mgx_type_name(type));
+    n->out[0] = n->in[0];
+    return MGX_OK;
+}
+const struct mgx_tf_op mgx_tf_bitcast = {.name = "Bitcast", .import = bitcast};
+
 // A vector as the condition chooses among rows.
 static enum mgx_status choose(struct mgx_node *n)
 {
@@ -130,6 +143,34 @@ const struct mgx_tf_op mgx_tf_non_max_suppression_v2 = {.name = "NonMaxSuppressi
                                                         .import = non_max_suppression};
 const struct mgx_tf_op mgx_tf_non_max_suppression_v3 = {.name = "NonMaxSuppressionV3",
                                                         .import = non_max_suppression};
+
+// With the number of boxes, and in V5 their scores. Padding fills up with zeros.
+static enum mgx_status counted_suppression(struct mgx_node *n)
+{
+    const bool scored = strcmp(n->op_type, "NonMaxSuppressionV5") == 0;
+    double sigma = 0;
+    TRY(check_boxes(n, 5));
+    if (n->in_count > 5)
+        TRY(mgx_tf_need_real(n, 5, "soft_nms_sigma", &sigma));
+    if (sigma != 0 || mgx_tf_flag(n, "pad_to_max_output_size", false))
+        return mgx_node_unsupported(n, "soft suppression and padding of the result");
+    TRY(mgx_tf_results(n, 3));
+    struct mgx_ins *boxes = suppress(n, scalar(n, 3, MGX_FLOAT), scalar(n, 4, MGX_FLOAT));
+    struct mgx_ins *count = mgx_build_convert(n, mgx_build_dim(n, boxes, 0), MGX_INT32);
+    n->out[0] = boxes;
+    n->out[scored ? 2 : 1] = mgx_build_reshape(n, count, NULL, 0);
+    if (scored)
+        n->out[1] = mgx_build_gather(n, n->in[1], boxes, 0);
+    return MGX_OK;
+}
+const struct mgx_tf_op mgx_tf_non_max_suppression_v4 = {.name = "NonMaxSuppressionV4",
+                                                        .import = counted_suppression,
+                                                        .outputs =
+                                                            "selected_indices,valid_outputs"};
+const struct mgx_tf_op mgx_tf_non_max_suppression_v5 = {
+    .name = "NonMaxSuppressionV5",
+    .import = counted_suppression,
+    .outputs = "selected_indices,selected_scores,valid_outputs"};
 
 // --- bands ---
 

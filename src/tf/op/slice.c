@@ -34,12 +34,12 @@ static enum mgx_status slice(struct mgx_node *n)
                                 rank);
     for (int i = 0; i < rank; i++) {
         const struct mgx_dim d = mgx_shape_dim(&x->shape, i);
-        ends[i] = size.v[i] == -1 ? MGX_DIM_ANY : begin.v[i] + size.v[i];
         if (begin.v[i] < 0 || begin.v[i] > d.max || size.v[i] < -1 ||
             (size.v[i] >= 0 && size.v[i] > d.max - begin.v[i]))
             return mgx_node_invalid(n, "%lld positions from %lld on of axis %d, which has %lld",
                                     (long long)size.v[i], (long long)begin.v[i], i,
                                     (long long)d.max);
+        ends[i] = size.v[i] == -1 ? MGX_DIM_ANY : begin.v[i] + size.v[i];
     }
     n->out[0] =
         mgx_build_emit(n, &mgx_op_slice,
@@ -158,7 +158,8 @@ static struct mgx_ins *take(struct mgx_node *n, struct mgx_ins *x, const struct 
         if (back)
             turned[turn_count++] = i;
         if (p->steps[i] != 1 && p->steps[i] != -1) {
-            steps[step_count] = back ? -mgx_max_i64(p->steps[i], -MGX_DIM_ANY) : p->steps[i];
+            steps[step_count] = back ? -mgx_max_i64(p->steps[i], -MGX_DIM_ANY)
+                                     : mgx_min_i64(p->steps[i], MGX_DIM_ANY);
             stepped[step_count++] = i;
         }
     }

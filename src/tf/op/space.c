@@ -30,6 +30,11 @@ static enum mgx_status read_image(struct mgx_node *n, struct image *i)
     i->h = lens[1];
     i->w = lens[2];
     i->c = lens[3];
+    int64_t most; // of the longest axis that can come of it
+    if (!mgx_mul_i64(i->block, i->block, &most) || !mgx_mul_i64(most, i->c + 1, &most) ||
+        !mgx_mul_i64(i->block, i->h + i->w, &most))
+        return mgx_node_invalid(n, "blocks of %lld for {%lld, %lld, %lld}", (long long)i->block,
+                                (long long)i->h, (long long)i->w, (long long)i->c);
     return MGX_OK;
 }
 
@@ -116,7 +121,9 @@ static enum mgx_status space_to_batch(struct mgx_node *n)
     if (!x)
         return MGX_OK;
     split[0] = x->shape.lens[0];
-    merged[0] = split[0] * b.product;
+    if (!mgx_mul_i64(split[0], b.product, &merged[0]))
+        return mgx_node_invalid(n, "a batch of %lld times %lld", (long long)split[0],
+                                (long long)b.product);
     order[s] = 0;
     for (int i = 0; i < s; i++) {
         const int64_t length = x->shape.lens[1 + i];
@@ -157,7 +164,9 @@ static enum mgx_status batch_to_space(struct mgx_node *n)
         split[i] = b.shape.v[i];
         order[1 + 2 * i] = s + 1 + i;
         order[2 + 2 * i] = i;
-        merged[1 + i] = lens[1 + i] * b.shape.v[i];
+        if (!mgx_mul_i64(lens[1 + i], b.shape.v[i], &merged[1 + i]))
+            return mgx_node_invalid(n, "%lld places times %lld", (long long)lens[1 + i],
+                                    (long long)b.shape.v[i]);
         if (b.edges.v[2 * i] + b.edges.v[2 * i + 1] > merged[1 + i])
             return mgx_node_invalid(n, "crops of more than there is");
     }
