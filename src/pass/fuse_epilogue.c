@@ -50,6 +50,15 @@ static bool may_leave(const struct mgx_pass_call *c, enum mgx_type type)
     return type == MGX_FLOAT || (c->options->supports && (type == MGX_HALF || type == MGX_BF16));
 }
 
+// A target that does not know such products is asked for tag "factor" and takes the rest of the
+// group.
+static bool wants_factor(const struct mgx_pass_call *c)
+{
+    const struct mgx_region none = {.count = 0};
+    const struct mgx_pass_options *o = c->options;
+    return !o->supports || o->supports(o->supports_user, "factor", &none);
+}
+
 // Adds the element-wise instruction that reads `ins`, if it alone does.
 static struct mgx_ins *add_user(const struct mgx_pass_call *c, struct mgx_region *region,
                                 struct mgx_ins *ins)
@@ -73,7 +82,7 @@ static enum mgx_status fuse_epilogues(struct mgx_pass_call *c, struct mgx_module
         if (!has_epilogue(ins->op) || !ins->uses || !mgx_shape_is_static(&ins->shape))
             continue;
         struct mgx_region region = {.count = 0};
-        if (ins->in_count == 2 && takes_factor(ins, ins->in[0]))
+        if (ins->in_count == 2 && takes_factor(ins, ins->in[0]) && wants_factor(c))
             mgx_region_add(&region, ins->in[0]);
         mgx_region_add(&region, ins);
         const struct mgx_ins *user = add_user(c, &region, ins);

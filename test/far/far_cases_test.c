@@ -2,61 +2,13 @@
 // Every case of test/op/cases/*.txt that has a result, as a program on the far target: inputs that
 // the shape rule knows are literals, the others parameters. What comes out must be what the
 // reference target makes of the same program. An argument selects files whose name contains it.
-#include "../op/case_format.h"
+#include "../op/case_program.h"
 
 #include <glob.h>
 
 #include "far/run.h"
 
 static int done;
-
-static struct mgx_ins *add_input(struct mgx_module *m, const struct case_value *v, int i)
-{
-    char name[16];
-    snprintf(name, sizeof name, "x%d", i);
-    if (v->absent)
-        return mgx_insert(m, NULL, &mgx_op_undefined, NULL, NULL, 0, NULL, 0);
-    return v->known ? mgx_add_literal(m, &v->tensor) : mgx_add_parameter(m, name, &v->tensor.shape);
-}
-
-// NULL where the case says nothing of this kind: ranges, failures, no results.
-static struct mgx_program *make_program(const struct op_case *c)
-{
-    const size_t n = strcspn(c->op, "[ \n");
-    char name[64];
-    struct mgx_diag diag = {0};
-    struct mgx_program *p = NULL;
-    struct mgx_ins *in[CASE_MAX_IN];
-    void *attr = NULL;
-    snprintf(name, sizeof name, "%.*s", (int)n, c->op);
-    const char *text = c->op[n] == '[' ? c->op + n + 1 : "";
-    const struct mgx_op *op = mgx_op_find(name);
-    for (int i = 0; i < c->in_count; i++)
-        if (!c->in[i].absent && !mgx_shape_is_static(&c->in[i].tensor.shape))
-            return NULL;
-    if (!op || mgx_program_create(&p, &mgx_ops, &diag) != MGX_OK)
-        return NULL;
-    struct mgx_module *m = mgx_program_main(p);
-    for (int i = 0; i < c->in_count; i++)
-        in[i] = add_input(m, &c->in[i], i);
-    if (mgx_attr_parse(op, text, *text ? strlen(text) - 1 : 0, &p->arena, &attr, &diag) == MGX_OK) {
-        struct mgx_ins *ins = mgx_insert(m, NULL, op, attr, in, c->in_count, NULL, 0);
-        mgx_add_return(m, &ins, 1);
-    }
-    if (diag.status == MGX_OK && mgx_program_status(p, &diag) == MGX_OK)
-        return p;
-    mgx_program_destroy(p);
-    return NULL;
-}
-
-static int gather(const struct op_case *c, struct mgx_tensor *args)
-{
-    int count = 0;
-    for (int i = 0; i < c->in_count; i++)
-        if (!c->in[i].absent && (!c->op || !c->in[i].known))
-            args[count++] = c->in[i].tensor;
-    return count;
-}
 
 static bool same_elements(const struct mgx_tensor *a, const struct mgx_tensor *b)
 {
@@ -94,7 +46,7 @@ static void compare(const struct op_case *c, const struct mgx_program *p,
                     const struct mgx_tensor *expected, int results)
 {
     struct mgx_tensor args[CASE_MAX_IN], out[CASE_MAX_IN];
-    const int count = gather(c, args);
+    const int count = case_arguments(c, args);
     for (int offload = 0; offload < 2; offload++) {
         struct mgx_diag diag = {0};
         memset(out, 0, sizeof out);
@@ -115,7 +67,7 @@ static void run_case(const struct op_case *c, struct mgx_program *p)
     struct mgx_ins *params[CASE_MAX_IN];
     struct mgx_program *ref = NULL;
     struct mgx_diag diag = {0};
-    const int count = gather(c, args),
+    const int count = case_arguments(c, args),
               given = mgx_module_parameters(mgx_program_main(p), params, CASE_MAX_IN);
     for (int i = 0; i < count && i < given; i++)
         named[i] = (struct mgx_named_tensor){mgx_parameter_name(params[i]), args[i]};
@@ -143,7 +95,7 @@ static void try_case(const struct op_case *c)
     if (c->fails || c->aborts || !c->out_count)
         return;
     if (c->op)
-        p = make_program(c);
+        p = case_program(c);
     else if (mgx_program_parse(&p, &mgx_ops, c->program, strlen(c->program), &diag) != MGX_OK)
         p = NULL;
     if (p)
@@ -151,25 +103,11 @@ static void try_case(const struct op_case *c)
     mgx_program_destroy(p);
 }
 
-static char *read_file(const char *path)
-{
-    FILE *f = fopen(path, "rb");
-    if (!f || fseek(f, 0, SEEK_END) != 0)
-        return NULL;
-    const long size = ftell(f);
-    char *text = calloc((size_t)size + 1, 1);
-    rewind(f);
-    if (!text || fread(text, 1, (size_t)size, f) != (size_t)size)
-        abort();
-    fclose(f);
-    return text;
-}
-
 static void run_file(const char *path)
 {
     struct mgx_arena arena;
     mgx_arena_init(&arena);
-    char *text = read_file(path);
+    char *text = case_read_file(path);
     struct case_reader r = {.file = path, .at = text, .arena = &arena};
     struct op_case c;
     while (text && case_next(&r, &c)) {

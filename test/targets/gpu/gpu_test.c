@@ -213,7 +213,41 @@ CASE(normalisations_are_one_kernel)
     WITHIN(2e-2, NORM("bf16_type", "{2, 3, 40}", "{120, 40, 1}", "{2, 1, 1}", "{1, 2}"));
 }
 
-TEST_MAIN(ROW(reshapes_that_copy) ROW(gathers) ROW(normalisations_are_one_kernel)
-              ROW(copies_between_layouts) ROW(element_wise_chains) ROW(reductions)
-                  ROW(softmax_along_any_axis) ROW(products_with_tails) ROW(convolutions_with_tails)
-                      ROW(poolings))
+CASE(direct_convolutions)
+{
+    if (!has_device())
+        return;
+    WITHIN(4e-3, "x = @param:x -> half_type, {1, 16, 9, 7}, {1008, 63, 7, 1}\n"
+                 "w = @param:w -> half_type, {16, 1, 3, 3}, {9, 9, 3, 1}\n"
+                 "@3 = convolution[padding={1, 1},stride={2, 2},dilation={1, 1},group=16](x,w)\n"
+                 "@4 = @return(@3)\n");
+    WITHIN(1e-5, "x = @param:x -> float_type, {2, 8, 9, 7}, {504, 63, 7, 1}\n"
+                 "w = @param:w -> float_type, {8, 1, 3, 3}, {9, 9, 3, 1}\n"
+                 "r = @param:r -> float_type, {2, 8, 9, 7}, {504, 63, 7, 1}\n"
+                 "@3 = convolution[padding={1, 1},stride={1, 1},dilation={1, 1},group=8](x,w)\n"
+                 "@4 = add(@3,r)\n@5 = relu(@4)\n@6 = @return(@5)\n");
+    WITHIN(1e-4, "x = @param:x -> float_type, {1, 6, 4, 5}, {120, 20, 5, 1}\n"
+                 "w = @param:w -> float_type, {6, 4, 3, 2}, {24, 6, 2, 1}\n"
+                 "b = @param:b -> float_type, {8}, {1}\n"
+                 "@3 = convolution_backwards[padding={1, 0},stride={2, 2},dilation={1, 1},"
+                 "group=2](x,w)\n@4 = broadcast[axis=1,out_lens={1, 8, 7, 10}](b)\n"
+                 "@5 = add(@3,@4)\n@6 = @return(@5)\n");
+}
+
+CASE(a_factor_on_the_input_of_a_convolution)
+{
+    if (!has_device())
+        return;
+    WITHIN(1e-5, "x = @param:x -> float_type, {1, 8, 9, 7}, {504, 63, 7, 1}\n"
+                 "f = @param:f -> float_type, {1, 8, 1, 1}, {8, 1, 1, 1}\n"
+                 "w = @param:w -> float_type, {4, 8, 1, 1}, {8, 1, 1, 1}\n"
+                 "@3 = multibroadcast[out_lens={1, 8, 9, 7}](f)\n@4 = mul(x,@3)\n"
+                 "@5 = convolution[padding={0, 0},stride={1, 1},dilation={1, 1},group=1](@4,w)\n"
+                 "@6 = relu(@5)\n@7 = @return(@6)\n");
+}
+
+TEST_MAIN(ROW(direct_convolutions) ROW(a_factor_on_the_input_of_a_convolution)
+              ROW(reshapes_that_copy) ROW(gathers) ROW(normalisations_are_one_kernel)
+                  ROW(copies_between_layouts) ROW(element_wise_chains) ROW(reductions)
+                      ROW(softmax_along_any_axis) ROW(products_with_tails)
+                          ROW(convolutions_with_tails) ROW(poolings))

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+// Pairs of an instruction and its reader; tail.h says more.
+#include "targets/gpu/lower/tail.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "op/op.h"
+#include "targets/gpu/emit/move.h"
+#include "targets/gpu/emit/type.h"
+#include "targets/gpu/emit/wide.h"
+
+static int input_of(const struct mgx_module *body, const struct mgx_ins *param)
+{
+    struct mgx_ins *params[GPU_CALL_INPUTS];
+    const int count = mgx_module_parameters(body, params, GPU_CALL_INPUTS);
+    for (int i = 0; i < count && i < GPU_CALL_INPUTS; i++)
+        if (params[i] == param)
+            return i;
+    return -1;
+}
+
+static bool read_last(struct gpu_tail *t, const struct mgx_module *body)
+{
+    t->place = -1;
+    for (int i = 0; i < t->last->in_count; i++) {
+        const bool own = t->last->in[i] == t->ins;
+        const int input = own ? 0 : input_of(body, t->last->in[i]);
+        if ((own && t->place >= 0) || input < 0 || t->extra_count + 3 > GPU_CALL_INPUTS)
+            return false;
+        if (own)
+            t->place = i;
+        else
+            t->extra[t->extra_count++] = input;
+    }
+    return t->place >= 0;
+}
+
+static bool read_group(const struct mgx_plan_offer *c, const struct mgx_op *op, struct gpu_tail *t)
+{
+    const struct mgx_module *body = c->ins->mod[0];
+    t->ins = body->first;
+    while (t->ins && t->ins->op != op)
+        t->ins = t->ins->next;
+    t->last = mgx_module_result(body, 0);
+    if (!t->ins || t->last == t->ins || t->ins->in_count > GPU_TAIL_OPERANDS ||
+        mgx_module_result_count(body) != 1)
+        return false;
+    for (int i = 0; i < t->ins->in_count; i++)
+        if ((t->operand[i] = input_of(body, t->ins->in[i])) < 0)
+            return false;
+    return read_last(t, body);
+}
+
+bool gpu_tail_read(const struct mgx_plan_offer *c, const struct mgx_op *op, struct gpu_tail *t)
+{
+    memset(t, 0, sizeof *t);
+    if (c->copy_only || c->dynamic)
+        return false;
+    if (c->ins->op == op) {
+        t->ins = c->ins;
+        t->operand[1] = 1;
+        return c->in_count <= GPU_TAIL_OPERANDS;
+    }
+    return c->ins->op == &mgx_op_group &&
+           strcmp(mgx_attr_text(c->ins->op, c->ins->attr, "tag"), "epilogue") == 0 &&
+           read_group(c, op, t);
+}
+
+const char *gpu_emit_tail_body(struct mgx_str *out, const struct mgx_plan_offer *c,
+                               const struct gpu_tail *t)
+{
+    if (gpu_type_class(c->out->type) == GPU_NONE)
+        return "a type that kernels do not compute";
+    for (int e = 0; e < t->extra_count; e++)
+        if (!mgx_shape_same_lens(&c->in[t->extra[e]], c->out) ||
+            gpu_type_class(c->in[t->extra[e]].type) == GPU_NONE)
+            return "an operand of other lengths, or of a type that kernels do not compute";
+    if (!t->last)
+        return NULL;
+    if (t->last->op == &mgx_op_pointwise && mgx_module_result_count(t->last->mod[0]) != 1)
+        return "several results";
+    return gpu_emit_body(out, c, t->last);
+}
+
+void gpu_emit_tail_head(struct mgx_str *out, const struct mgx_plan_offer *c,
+                        const struct gpu_tail *t)
+{
+    mgx_str_printf(out, "KERNEL void run(GLOBAL %s *out", gpu_type_memory(c->out->type));
+    for (int i = 0; i < t->ins->in_count; i++)
+        mgx_str_printf(out, ", const GLOBAL %s *in%d", gpu_type_memory(c->in[t->operand[i]].type),
+                       i);
+    for (int e = 0; e < t->extra_count; e++)
+        mgx_str_printf(out, ", const GLOBAL %s *e%d", gpu_type_memory(c->in[t->extra[e]].type), e);
+    mgx_str_put(out, ")\n");
+}
+
+static void emit_operands(struct mgx_str *out, const struct mgx_plan_offer *c,
+                          const struct gpu_tail *t, int axis)
+{
+    const int count = t->last ? t->last->in_count : 1;
+    for (int i = 0, e = 0; i < count; i++) {
+        if (i == t->place || !t->last) {
+            mgx_str_printf(out, "    const %s v%d = sum[k];\n", gpu_type_value(t->ins->shape.type),
+                           i);
+            continue;
+        }
+        const struct mgx_shape *s = &c->in[t->extra[e]];
+        char at[64], array[16];
+        snprintf(at, sizeof at, "ea%d + k * %" PRId64, e, s->lens[axis] > 1 ? s->strides[axis] : 0);
+        snprintf(array, sizeof array, "e%d", e++);
+        mgx_str_printf(out, "    const %s v%d = ", gpu_type_value(s->type), i);
+        gpu_emit_load(out, s->type, array, at);
+        mgx_str_put(out, ";\n");
+    }
+}
+
+void gpu_emit_tail(struct mgx_str *out, const struct mgx_plan_offer *c, const struct gpu_tail *t,
+                   int axis, int v)
+{
+    for (int e = 0; e < t->extra_count; e++) {
+        const struct mgx_shape *s = &c->in[t->extra[e]];
+        mgx_str_printf(out, "    const i64 ea%d = ", e);
+        gpu_emit_sum(out, s, 0, s->rank, "o");
+        mgx_str_put(out, ";\n");
+    }
+    const struct gpu_chunk chunk = {"c", gpu_type_memory(c->out->type), v,
+                                    (int)mgx_type_size(c->out->type)};
+    gpu_emit_chunk(out, &chunk);
+    mgx_str_printf(out, "#pragma unroll\n    for (int k = 0; k < %d; k++) {\n", v);
+    emit_operands(out, c, t, axis);
+    if (t->last)
+        gpu_emit_body_call(out, c->out->type, t->last->in_count);
+    mgx_str_put(out, "    c.v[k] = ");
+    gpu_emit_narrowed(out, c->out->type, t->last ? "y" : "v0");
+    mgx_str_put(out, ";\n    }\n");
+    gpu_emit_chunk_store(out, &chunk, "out", "at0");
+}
+
+int gpu_tail_inputs(const struct gpu_tail *t, int *in)
+{
+    int count = 0;
+    for (int i = 0; i < t->ins->in_count; i++)
+        in[count++] = t->operand[i];
+    for (int e = 0; e < t->extra_count; e++)
+        in[count++] = t->extra[e];
+    return count;
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// An instruction with the element-wise instruction that reads it, as a kernel that computes one
+// element after the other sees the pair: group[tag=epilogue] or the instruction alone.
+#pragma once
+
+#include "targets/gpu/lower/lower.h"
+
+enum { GPU_TAIL_OPERANDS = 2 };
+
+struct gpu_tail {
+    const struct mgx_ins *ins, *last;        // what is computed, and what reads it (NULL: nothing)
+    int operand[GPU_TAIL_OPERANDS];          // numbers of the instruction's inputs in the offer
+    int extra[GPU_CALL_INPUTS], extra_count; // of the other inputs of `last`, in its order
+    int place;                               // of the instruction among the inputs of `last`
+};
+
+// False when the offer is no such pair around `op`.
+bool gpu_tail_read(const struct mgx_plan_offer *c, const struct mgx_op *op, struct gpu_tail *t);
+// Why the last instruction cannot be written; NULL when it can: its function is written then.
+const char *gpu_emit_tail_body(struct mgx_str *out, const struct mgx_plan_offer *c,
+                               const struct gpu_tail *t);
+// "KERNEL void run(out, in0, in1, e0, ...)".
+void gpu_emit_tail_head(struct mgx_str *out, const struct mgx_plan_offer *c,
+                        const struct gpu_tail *t);
+// Statements that store `sum`, v[k] of them along result axis `axis` for k below v, at place o<axis>
+// of the result (at0).
+void gpu_emit_tail(struct mgx_str *out, const struct mgx_plan_offer *c, const struct gpu_tail *t,
+                   int axis, int v);
+// Inputs of the kernel in order; their number.
+int gpu_tail_inputs(const struct gpu_tail *t, int *in);

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// An operator's case as a program of one instruction, for tests that compare targets: inputs that
+// the shape rule knows are literals, the others parameters.
+#pragma once
+
+#include "case_format.h"
+
+static inline struct mgx_ins *case_add_input(struct mgx_module *m, const struct case_value *v,
+                                             int i)
+{
+    char name[16];
+    snprintf(name, sizeof name, "x%d", i);
+    if (v->absent)
+        return mgx_insert(m, NULL, &mgx_op_undefined, NULL, NULL, 0, NULL, 0);
+    return v->known ? mgx_add_literal(m, &v->tensor) : mgx_add_parameter(m, name, &v->tensor.shape);
+}
+
+// NULL where the case says nothing of this kind: ranges, failures, no results.
+static inline struct mgx_program *case_program(const struct op_case *c)
+{
+    const size_t n = strcspn(c->op, "[ \n");
+    char name[64];
+    struct mgx_diag diag = {0};
+    struct mgx_program *p = NULL;
+    struct mgx_ins *in[CASE_MAX_IN];
+    void *attr = NULL;
+    snprintf(name, sizeof name, "%.*s", (int)n, c->op);
+    const char *text = c->op[n] == '[' ? c->op + n + 1 : "";
+    const struct mgx_op *op = mgx_op_find(name);
+    for (int i = 0; i < c->in_count; i++)
+        if (!c->in[i].absent && !mgx_shape_is_static(&c->in[i].tensor.shape))
+            return NULL;
+    if (!op || mgx_program_create(&p, &mgx_ops, &diag) != MGX_OK)
+        return NULL;
+    struct mgx_module *m = mgx_program_main(p);
+    for (int i = 0; i < c->in_count; i++)
+        in[i] = case_add_input(m, &c->in[i], i);
+    if (mgx_attr_parse(op, text, *text ? strlen(text) - 1 : 0, &p->arena, &attr, &diag) == MGX_OK) {
+        struct mgx_ins *ins = mgx_insert(m, NULL, op, attr, in, c->in_count, NULL, 0);
+        mgx_add_return(m, &ins, 1);
+    }
+    if (diag.status == MGX_OK && mgx_program_status(p, &diag) == MGX_OK)
+        return p;
+    mgx_program_destroy(p);
+    return NULL;
+}
+
+// The values of its parameters in order; how many.
+static inline int case_arguments(const struct op_case *c, struct mgx_tensor *args)
+{
+    int count = 0;
+    for (int i = 0; i < c->in_count; i++)
+        if (!c->in[i].absent && (!c->op || !c->in[i].known))
+            args[count++] = c->in[i].tensor;
+    return count;
+}
+
+// A file's text, to be freed.
+static inline char *case_read_file(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f || fseek(f, 0, SEEK_END) != 0)
+        return NULL;
+    const long size = ftell(f);
+    char *text = calloc((size_t)size + 1, 1);
+    rewind(f);
+    if (!text || fread(text, 1, (size_t)size, f) != (size_t)size)
+        abort();
+    fclose(f);
+    return text;
+}
