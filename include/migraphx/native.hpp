@@ -264,6 +264,69 @@ inline void quantize_fp8(program &p, const target &t, const std::vector<paramete
     p.forget_source();
 }
 
+// quantize_int8 with everything that can be chosen; migraphx/extensions.h says what.
+struct quantize_options {
+    std::string type = "int8_type";
+    std::string method = "max"; // percentile, entropy, error
+    double percentile = 99.99;
+    bool asymmetric = false, per_tensor = false, correct_bias = false, smooth = false;
+    double budget = -1; // negative: none
+    std::string metric = "relative";
+    bool reckon_time = false;
+    std::string ranges; // found before
+    std::unordered_set<std::string> names{"dot", "convolution"};
+};
+
+namespace detail
+{
+
+using quantize_handle = unique_handle<migraphx_quantize_options, migraphx_quantize_options_destroy>;
+
+inline void set(migraphx_quantize_options_t h, const quantize_options &o)
+{
+    migraphx_shape_datatype_t type;
+    call(migraphx_type_find(&type, o.type.c_str()));
+    call(migraphx_quantize_options_set_type(h, type));
+    call(migraphx_quantize_options_set_method(h, o.method.c_str()));
+    call(migraphx_quantize_options_set_percentile(h, o.percentile));
+    call(migraphx_quantize_options_set_asymmetric(h, o.asymmetric));
+    call(migraphx_quantize_options_set_per_tensor(h, o.per_tensor));
+    call(migraphx_quantize_options_set_correct_bias(h, o.correct_bias));
+    call(migraphx_quantize_options_set_smooth(h, o.smooth));
+    call(migraphx_quantize_options_set_budget(h, o.metric.c_str(), o.budget));
+    call(migraphx_quantize_options_set_reckon_time(h, o.reckon_time));
+    call(migraphx_quantize_options_set_ranges(h, o.ranges.data(), o.ranges.size()));
+    for (const auto &name : o.names)
+        call(migraphx_quantize_options_add_op_name(h, name.c_str()));
+}
+
+} // namespace detail
+
+// The ranges, as text that options.ranges takes.
+inline std::string quantize(program &p, const target &t,
+                            const std::vector<parameter_map> &calibration,
+                            const quantize_options &options = quantize_options{})
+{
+    detail::quantize_handle h{
+        detail::make<migraphx_quantize_options>(migraphx_quantize_options_create)};
+    detail::set(h.get(), options);
+    for (const auto &sample : calibration)
+        detail::call(migraphx_quantize_options_add_calibration_data(
+            h.get(), detail::make_parameters(sample).get()));
+    char *text = nullptr;
+    detail::call(migraphx_quantize(&text, p.handle(), t.handle().get(), h.get()));
+    const std::string ranges(text);
+    migraphx_string_destroy(text);
+    p.forget_source();
+    return ranges;
+}
+
+inline void quantize_int4_weights(program &p, std::size_t block = 32, bool symmetric = false)
+{
+    detail::call(migraphx_quantize_int4_weights(p.handle(), block, symmetric));
+    p.forget_source();
+}
+
 } // namespace version_1
 } // namespace migraphx
 

@@ -188,14 +188,23 @@ static enum mgx_status measure_gain(struct search *s, const struct mgx_site *sit
     return status;
 }
 
+// Of lengths that may vary the least.
+static double least_elements(const struct mgx_shape *s)
+{
+    double count = 1;
+    for (int i = 0; i < s->rank; i++)
+        count *= fmax(1, (double)mgx_shape_dim(s, i).min);
+    return count;
+}
+
 // Without a clock: two thirds of what the multiplications take at 25 G a second.
 static double reckon_gain(const struct mgx_site *site)
 {
     const struct mgx_shape *w = &site->ins->in[1]->shape;
-    const double terms = site->ins->op == &mgx_op_dot
-                             ? (double)w->lens[w->rank - 2]
-                             : (double)mgx_shape_elements(w) / fmax(1, (double)w->lens[0]);
-    return (double)mgx_shape_elements(&site->ins->shape) * terms / 25e9 * 1e6 * 2 / 3;
+    const bool dot = site->ins->op == &mgx_op_dot;
+    const double axis = fmax(1, (double)mgx_shape_dim(w, dot ? w->rank - 2 : 0).min);
+    const double terms = dot ? axis : least_elements(w) / axis;
+    return least_elements(&site->ins->shape) * terms / 25e9 * 1e6 * 2 / 3;
 }
 
 static enum mgx_status find_gain(struct search *s, const struct mgx_site *site,

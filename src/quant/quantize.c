@@ -151,7 +151,7 @@ static enum mgx_status work(struct job *j, const struct mgx_recipe *given)
         TRY(mgx_recipe_fit(&j->recipe, j->program, o, j->runner, j->diag));
     // Fitting compiled clones; the sites are those of the program all the while.
     TRY(mgx_recipe_apply(&j->recipe, &j->sites, o->correct_bias, j->diag));
-    if (o->keep)
+    if (o->keep && j->sites.count) // what a program keeps of before stays
         TRY(mgx_recipe_attach(&j->recipe, j->program, j->diag));
     TRY(mgx_program_status(j->program, j->diag));
     TRY(drop_wide_weights(j->program, j->diag));

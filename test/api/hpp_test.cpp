@@ -206,6 +206,35 @@ static void custom_operators()
         CHECK(std::fabs(result[i] - 1 / (1 + std::exp(-data[i]))) < 1e-6f);
 }
 
+static void quantized()
+{
+    migraphx::program p;
+    auto m = p.get_main_module();
+    std::vector<float> w{1, -2, 3, 0.5f, 4, 1}, x{1, 2, -3, 0.25f, -1, 2};
+    const migraphx::shape xs{migraphx_shape_float_type, {2, 3}};
+    const migraphx::shape ws{migraphx_shape_float_type, {3, 2}};
+    auto in = m.add_parameter("x", xs);
+    auto c = m.add_literal(ws, reinterpret_cast<const char *>(w.data()));
+    m.add_return({m.add_instruction(migraphx::operation("dot"), {in, c})});
+    migraphx::program_parameters data;
+    data.add("x", migraphx::argument(xs, x.data()));
+    migraphx::quantize_options options;
+    options.add_calibration_data(data);
+    options.add_op_name("dot");
+    options.set_method("error");
+    options.set_smooth();
+    options.set_budget("top", 1);
+    options.set_reckon_time();
+    const std::string ranges = migraphx::quantize(p, migraphx::target("cpu"), options);
+    CHECK(ranges.find("main:dot:0\" int8_type") != std::string::npos);
+    CHECK(ranges.find("method error") != std::string::npos);
+    CHECK(thrown([&] { options.set_ranges("nonsense"); }).find("does not start") !=
+          std::string::npos);
+    p.compile(migraphx::target("cpu"));
+    const auto y = p.eval({{"x", migraphx::argument(xs, x.data())}})[0].as_vector<float>();
+    CHECK(y.size() == 4 && y[0] > -6 && y[0] < -4); // 1 + 6 - 12
+}
+
 int main()
 {
     guide();
@@ -213,5 +242,6 @@ int main()
     programs();
     branches();
     custom_operators();
+    quantized();
     return summary();
 }

@@ -227,6 +227,36 @@ static void passes()
                    "nonsense"));
 }
 
+static void quantized()
+{
+    migraphx::program p;
+    migraphx::module *m = p.get_main_module();
+    std::vector<float> w{1, -2, 3, 0.5f, 4, 1}, x{1, 2, -3, 0.25f, -1, 2};
+    const migraphx::shape xs{migraphx::shape::float_type, {2, 3}};
+    const auto in = m->add_parameter("x", xs);
+    const auto c =
+        m->add_literal(migraphx::literal{migraphx::shape{migraphx::shape::float_type, {3, 2}}, w});
+    m->add_return({m->add_instruction(migraphx::make_op("dot"), in, c)});
+    migraphx::program q = p, r = p;
+    const migraphx::parameter_map data{{"x", migraphx::argument{xs, x.data()}}};
+    migraphx::quantize_options options;
+    options.smooth = options.asymmetric = true;
+    options.budget = 1;
+    options.reckon_time = true;
+    const std::string ranges = migraphx::quantize(p, migraphx::cpu::target{}, {data}, options);
+    CHECK(contains(ranges, "main:dot:0\" int8_type") && contains(ranges, "budget relative 1 "));
+    migraphx::quantize_options again;
+    again.ranges = ranges;
+    CHECK(migraphx::quantize(q, migraphx::cpu::target{}, {}, again) == ranges);
+    migraphx::quantize_int4_weights(r, 2);
+    std::ostringstream text;
+    text << r;
+    CHECK(contains(text.str(), "uint4_type"));
+    p.compile(migraphx::cpu::target{});
+    const auto y = p.eval(data)[0].to_vector<float>();
+    CHECK(y.size() == 4 && y[0] > -6 && y[0] < -4); // 1 + 6 - 12
+}
+
 static void devices()
 {
     const migraphx::shape s{migraphx::shape::float_type, {2}};
@@ -246,6 +276,7 @@ int main()
     reshaped();
     walking();
     passes();
+    quantized();
     devices();
     return summary();
 }

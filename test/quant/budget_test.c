@@ -104,6 +104,26 @@ CASE(budgets_are_kept)
     }
 }
 
+CASE(lengths_may_vary)
+{
+    struct world world;
+    struct mgx_recipe r;
+    static const char text[] =
+        "module: \"main\"\nx = @param:x -> dynamic, float_type, {[1..1000000000], 8}\n"
+        "w = @literal{1, 2, 3, 4, 5, 6, 7, 8} -> float_type, {8, 1}, {1, 1}\n"
+        "y = dot(x, w)\nz = @return(y)\n";
+    fill(&world, 1);
+    struct mgx_program *p = world_parse(text);
+    struct mgx_quant_options options = world_options();
+    options.budget = 1;
+    options.smooth = options.correct_bias = options.asymmetric = true;
+    CHECK(world_quantize(&world, p, &options, &r));
+    CHECK_INT(narrow_count(&r), 1);
+    CHECK(r.v[0].gain > 0 && r.v[0].gain < 1);
+    mgx_recipe_fini(&r);
+    mgx_program_destroy(p);
+}
+
 CASE(answers_may_be_what_counts)
 {
     struct world world;
@@ -214,5 +234,6 @@ CASE(biases_are_corrected)
     mgx_program_destroy(original);
 }
 
-TEST_MAIN(ROW(budgets_are_kept) ROW(answers_may_be_what_counts) ROW(what_is_not_faster_stays_wide)
-              ROW(outliers_move_into_the_weights) ROW(biases_are_corrected))
+TEST_MAIN(ROW(budgets_are_kept) ROW(lengths_may_vary) ROW(answers_may_be_what_counts)
+              ROW(what_is_not_faster_stays_wide) ROW(outliers_move_into_the_weights)
+                  ROW(biases_are_corrected))

@@ -191,6 +191,23 @@ CASE(what_is_quantized_is_left_alone)
     mgx_program_destroy(p);
 }
 
+CASE(a_kept_recipe_stays_when_there_is_nothing_left)
+{
+    struct world world;
+    struct mgx_recipe r;
+    struct mgx_diag diag = {0};
+    fill(&world, "ref");
+    struct mgx_program *p = product(plain);
+    struct mgx_quant_options options = world_options();
+    options.keep = true;
+    CHECK(world_quantize(&world, p, &options, NULL));
+    CHECK(world_quantize(&world, p, &options, NULL));
+    CHECK_OK(mgx_recipe_of(&r, p, &diag), diag);
+    CHECK_INT(r.count, 1);
+    mgx_recipe_fini(&r);
+    mgx_program_destroy(p);
+}
+
 CASE(only_what_is_named)
 {
     struct world world;
@@ -387,8 +404,10 @@ CASE(what_cannot_be_is_refused_and_nothing_changes)
 
 TEST_MAIN(ROW(products_are_those_of_rounded_factors) ROW(without_samples_a_step_is_a_64th)
               ROW(a_convolution_has_a_scale_for_each_channel) ROW(one_value_is_quantized_once)
-                  ROW(what_is_quantized_is_left_alone) ROW(only_what_is_named)
-                      ROW(values_that_are_not_finite_leave_a_product_wide) ROW(zeros_and_one_value)
-                          ROW(empty_values) ROW(bodies_are_quantized_where_samples_came)
-                              ROW(a_recipe_given_again_does_the_same) ROW(eight_bit_floats)
-                                  ROW(what_cannot_be_is_refused_and_nothing_changes))
+                  ROW(what_is_quantized_is_left_alone)
+                      ROW(a_kept_recipe_stays_when_there_is_nothing_left) ROW(only_what_is_named)
+                          ROW(values_that_are_not_finite_leave_a_product_wide)
+                              ROW(zeros_and_one_value) ROW(empty_values)
+                                  ROW(bodies_are_quantized_where_samples_came)
+                                      ROW(a_recipe_given_again_does_the_same) ROW(eight_bit_floats)
+                                          ROW(what_cannot_be_is_refused_and_nothing_changes))

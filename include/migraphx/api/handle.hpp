@@ -357,6 +357,7 @@ MIGRAPHX_DETAIL_CLASS_OF(tf_options)
 MIGRAPHX_DETAIL_CLASS_OF(quantize_op_names)
 MIGRAPHX_DETAIL_CLASS_OF(quantize_int8_options)
 MIGRAPHX_DETAIL_CLASS_OF(quantize_fp8_options)
+MIGRAPHX_DETAIL_CLASS_OF(quantize_options)
 MIGRAPHX_DETAIL_CLASS_OF(context)
 MIGRAPHX_DETAIL_CLASS_OF(experimental_custom_op)
 

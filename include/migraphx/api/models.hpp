@@ -239,6 +239,82 @@ inline void quantize_fp8(const program &prog, const target &t, const quantize_fp
          options.get_handle_ptr());
 }
 
+// quantize_int8 with everything that can be chosen; migraphx/extensions.h says what.
+struct quantize_options : MIGRAPHX_HANDLE_BASE(quantize_options) {
+    MIGRAPHX_HANDLE_CONSTRUCTOR(quantize_options)
+
+    quantize_options()
+    {
+        make_handle(&migraphx_quantize_options_create);
+    }
+    void set_type(migraphx_shape_datatype_t type)
+    {
+        call(&migraphx_quantize_options_set_type, get_handle_ptr(), type);
+    }
+    void set_method(const std::string &name)
+    {
+        call(&migraphx_quantize_options_set_method, get_handle_ptr(), name.c_str());
+    }
+    void set_percentile(double value)
+    {
+        call(&migraphx_quantize_options_set_percentile, get_handle_ptr(), value);
+    }
+    void set_asymmetric(bool value = true)
+    {
+        call(&migraphx_quantize_options_set_asymmetric, get_handle_ptr(), value);
+    }
+    void set_per_tensor(bool value = true)
+    {
+        call(&migraphx_quantize_options_set_per_tensor, get_handle_ptr(), value);
+    }
+    void set_correct_bias(bool value = true)
+    {
+        call(&migraphx_quantize_options_set_correct_bias, get_handle_ptr(), value);
+    }
+    void set_smooth(bool value = true)
+    {
+        call(&migraphx_quantize_options_set_smooth, get_handle_ptr(), value);
+    }
+    void set_budget(const std::string &metric, double value)
+    {
+        call(&migraphx_quantize_options_set_budget, get_handle_ptr(), metric.c_str(), value);
+    }
+    void set_reckon_time(bool value = true)
+    {
+        call(&migraphx_quantize_options_set_reckon_time, get_handle_ptr(), value);
+    }
+    void set_ranges(const std::string &text)
+    {
+        call(&migraphx_quantize_options_set_ranges, get_handle_ptr(), text.data(), text.size());
+    }
+    void add_op_name(const std::string &name)
+    {
+        call(&migraphx_quantize_options_add_op_name, get_handle_ptr(), name.c_str());
+    }
+    void add_calibration_data(const program_parameters &data)
+    {
+        call(&migraphx_quantize_options_add_calibration_data, get_handle_ptr(),
+             data.get_handle_ptr());
+    }
+};
+
+// The ranges, as text that set_ranges takes.
+inline std::string quantize(const program &prog, const target &t, const quantize_options &options)
+{
+    char *text = nullptr;
+    call(&migraphx_quantize, &text, prog.get_handle_ptr(), t.get_handle_ptr(),
+         options.get_handle_ptr());
+    const std::string ranges(text);
+    migraphx_string_destroy(text);
+    return ranges;
+}
+
+inline void quantize_int4_weights(const program &prog, std::size_t block = 32,
+                                  bool symmetric = false)
+{
+    call(&migraphx_quantize_int4_weights, prog.get_handle_ptr(), block, symmetric);
+}
+
 } // namespace api
 } // namespace migraphx
 
