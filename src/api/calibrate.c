@@ -263,13 +263,13 @@ static void progress(void *user, const char *what, int done, int total)
 
 static struct mgx_quant_runner runner_of(struct world *w)
 {
-    // A card's runs are no measure of what an instruction takes.
-    const bool host = strcmp(w->target->name, "gpu") != 0;
+    // A card's runs are no measure of what an instruction takes, the reference's of nothing.
+    const bool cpu = strcmp(w->target->name, "cpu") == 0;
     return (struct mgx_quant_runner){.user = w,
                                      .samples = (int)w->options->samples.count,
                                      .compile = compile,
                                      .run = run,
-                                     .time = host && !w->options->reckon_time ? time_program : NULL,
+                                     .time = cpu && !w->options->reckon_time ? time_program : NULL,
                                      .progress = w->options->progress ? progress : NULL};
 }
 
