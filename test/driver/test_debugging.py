@@ -225,6 +225,17 @@ m.add_return([m.add_instruction(migraphx.op("relu"), [x])])
     assert "builds no program" in drive("read", tmp_path / "empty.py", code=1, **search).stderr
 
 
+def test_a_compiled_file_says_when_it_is_for_another_machine(folder):
+    drive("compile", folder / "model.onnx", "--cpu", "--binary", "-o", folder / "m.mxr", MIGRAPHX_CPU_ISA="")
+    given = ["--load-arg", "@x", folder / "in0.npz", "@b", folder / "in0.npz", "--expect", folder / "y0.npy"]
+    assert "compiled for" not in drive("verify", folder / "m.mxr", *given, MIGRAPHX_CPU_ISA="").stderr
+    plan = drive("plan", folder / "m.mxr", MIGRAPHX_CPU_ISA="generic")
+    if "isa: generic" in drive("plan", folder / "m.mxr", MIGRAPHX_CPU_ISA="").stdout:
+        pytest.skip("this machine has no other instruction set")
+    assert "this is cpu generic: it is compiled anew" in plan.stderr and "isa: generic" in plan.stdout
+    drive("verify", folder / "m.mxr", *given, MIGRAPHX_CPU_ISA="generic")
+
+
 def test_diff(folder):
     drive("diff", folder / "model.onnx", folder / "model.onnx")
     model = onnx.load(folder / "model.onnx")
