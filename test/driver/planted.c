@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: MIT
-// A wrong kernel: pooling without vector instructions forgets one channel in eight. Linked over the
-// right one into a library of its own, which a test lets the driver verify.
+// Wrong kernels: without vector instructions pooling forgets one channel in eight, and the
+// normalisation of long rows one value. Linked over the right ones into a library of its own, which
+// a test lets the driver verify.
 #include "targets/cpu/kernel/pool.h"
+#include "targets/cpu/kernel/rows.h"
 
+// Names that the linker makes (--wrap).
 void __real_mgx_pool_pixel__generic(const struct mgx_pool_args *a);
 void __wrap_mgx_pool_pixel__generic(const struct mgx_pool_args *a);
+extern const struct mgx_rows __real_mgx_rows__generic, __wrap_mgx_rows__generic;
+
+static const struct mgx_rows *const right = &__real_mgx_rows__generic;
 
 void __wrap_mgx_pool_pixel__generic(const struct mgx_pool_args *a)
 {
@@ -12,3 +18,48 @@ void __wrap_mgx_pool_pixel__generic(const struct mgx_pool_args *a)
     for (int64_t c = 0; c < a->channels; c += 8)
         a->y[c] = 0;
 }
+
+static void norm(const float *x, const float *scale, const float *shift, float epsilon, float *y,
+                 int64_t n)
+{
+    enum { LONG = 64 };
+    right->norm(x, scale, shift, epsilon, y, n);
+    if (n >= LONG)
+        y[n / 2] = 4;
+}
+
+static void softmax(const float *x, float *y, int64_t n)
+{
+    right->softmax(x, y, n);
+}
+
+static void logsoftmax(const float *x, float *y, int64_t n)
+{
+    right->logsoftmax(x, y, n);
+}
+
+static void softmax_across(const float *x, int64_t x_stride, float *y, int64_t y_stride,
+                           int64_t count, int64_t n)
+{
+    right->softmax_across(x, x_stride, y, y_stride, count, n);
+}
+
+static void rms(const float *x, const float *scale, const float *shift, float epsilon, float *y,
+                int64_t n)
+{
+    right->rms(x, scale, shift, epsilon, y, n);
+}
+
+static float fold(enum mgx_fold kind, const float *x, int64_t n)
+{
+    return right->fold(kind, x, n);
+}
+
+static void fold_across(enum mgx_fold kind, const float *x, int64_t stride, int64_t count, float *y,
+                        int64_t n)
+{
+    right->fold_across(kind, x, stride, count, y, n);
+}
+
+const struct mgx_rows __wrap_mgx_rows__generic = {softmax, logsoftmax, softmax_across, norm,
+                                                  rms,     fold,       fold_across};

@@ -146,6 +146,24 @@ def test_bisect_finds_a_wrong_kernel(tmp_path):
     assert report["nodes"] == "the_pool (MaxPool)" and "pooling" in report["instruction"] and report["max_diff"] > 0.01
 
 
+@pytest.mark.skipif(not os.environ.get("PLANTED"), reason="no library with a wrong kernel")
+def test_bisect_finds_a_wrong_normalisation(tmp_path):
+    """As exporters write it, in nine nodes: the last of them is the first whose group is wrong."""
+    rng = np.random.default_rng(5)
+    weights = [numpy_helper.from_array(rng.standard_normal(s).astype("f4") / 8, n) for n, s in (("w", (64, 96)), ("v", (96, 8)), ("g", (96,)), ("h", (96,)))]
+    weights += [numpy_helper.from_array(np.array(v, "f4"), n) for n, v in (("two", 2), ("tiny", 1e-5))]
+    steps = [("MatMul", "x w", "a", "first"), ("ReduceMean", "a", "m", "mean"), ("Sub", "a m", "d", "centre"), ("Pow", "d two", "q", "square"),
+             ("ReduceMean", "q", "s", "variance"), ("Add", "s tiny", "e", "epsilon"), ("Sqrt", "e", "r", "root"), ("Div", "d r", "n", "divide"),
+             ("Mul", "n g", "k", "scale"), ("Add", "k h", "o", "shift"), ("MatMul", "o v", "y", "last")]
+    nodes = [helper.make_node(op, i.split(), [o], name=n, **({"axes": [-1]} if op == "ReduceMean" else {})) for op, i, o, n in steps]
+    info = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", [4, 64]), ("y", [4, 8]))]
+    graph = helper.make_graph(nodes, "g", info[:1], info[1:], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), tmp_path / "m.onnx")
+    drive("verify", tmp_path / "m.onnx", "--isa", "generic")
+    done = drive("verify", tmp_path / "m.onnx", "--bisect", "--isa", "generic", "--json", code=1, LD_PRELOAD=os.environ["PLANTED"])
+    assert json.loads(done.stdout)["nodes"] in ("divide (Div)", "scale (Mul)", "shift (Add)")
+
+
 def test_plan_and_perf_name_the_nodes(folder):
     plan = json.loads(drive("plan", folder / "model.onnx", "--cpu", "--json").stdout)
     nodes = "; ".join(s["nodes"] for s in plan["steps"])
