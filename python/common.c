@@ -224,6 +224,7 @@ PyObject *py_wrap_module(migraphx_module_t module, PyObject *program)
     self->handle = module;
     Py_INCREF(program);
     self->program = program;
+    ((struct py_program *)program)->lent = true;
     return (PyObject *)self;
 }
 

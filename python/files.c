@@ -45,7 +45,7 @@ static PyObject *save(PyObject *unused, PyObject *args, PyObject *kwargs)
         return NULL;
     migraphx_file_options_t options = NULL;
     const char *name = PyBytes_AsString(path);
-    const migraphx_program_t handle = ((struct py_program *)program)->handle;
+    const migraphx_program_t handle = py_program_handle(program);
     migraphx_status status = make_options(&options, format);
     if (OK(status)) {
         PY_WORK(status, migraphx_save(handle, name, options));
@@ -99,7 +99,7 @@ static PyObject *save_buffer(PyObject *unused, PyObject *args, PyObject *kwargs)
     migraphx_file_options_t options = NULL;
     char *bytes = NULL;
     size_t size = 0;
-    const migraphx_program_t handle = ((struct py_program *)program)->handle;
+    const migraphx_program_t handle = py_program_handle(program);
     migraphx_status status = make_options(&options, "msgpack");
     if (OK(status)) {
         PY_WORK(status, migraphx_save_buffer(&bytes, &size, handle, options));

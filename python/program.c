@@ -9,7 +9,7 @@
 
 static migraphx_program_t of(PyObject *self)
 {
-    return ((struct py_program *)self)->handle;
+    return py_program_handle(self);
 }
 
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)

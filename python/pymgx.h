@@ -47,9 +47,10 @@ struct py_macro {
 struct py_program {
     PyObject_HEAD migraphx_program_t handle;
     // For reshape, NULL until known: (function, args, kwargs) it was parsed with, (args, kwargs) of
-    // its compilation, changes made in between, the lengths of inputs it stands at, and a list of
-    // (lengths, program).
-    PyObject *source, *settings, *changes, *dims, *others;
+    // its compilation, changes made in between, the lengths of inputs it stands at, a list of
+    // (lengths, program), lengths that were asked for since, and the program with open axes.
+    PyObject *source, *settings, *changes, *dims, *others, *pending, *open;
+    bool lent, shares;    // modules of the handle's program were handed out; its weights are open's
     struct py_plan *plan; // what runs look up once; NULL until the first run of a compiled program
 };
 
@@ -203,6 +204,10 @@ void py_plan_release(struct py_plan *plan); // NULL is allowed
 PyObject *py_program_run(PyObject *self, PyObject *const *args, Py_ssize_t count,
                          PyObject *keywords);
 PyObject *py_program_run_async(PyObject *self, PyObject *args, PyObject *kwargs);
+// Brings a program to the lengths that reshape noted; -1 with an exception set.
+int py_reach(PyObject *program);
+// The handle of a settled program; NULL with an exception set.
+migraphx_program_t py_program_handle(PyObject *program);
 // A dict of named arguments into a handle; -1 with an exception set. `program` may be NULL.
 int py_add_parameters(PyObject *program, PyObject *dict, migraphx_program_parameters_t params);
 PyObject *py_make_results_type(PyObject *module);

@@ -4,7 +4,7 @@
 
 static migraphx_program_t program_of(PyObject *program)
 {
-    return ((struct py_program *)program)->handle;
+    return py_program_handle(program);
 }
 
 // For what changes the program: it cannot be read again after that.

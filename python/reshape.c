@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: MIT
 // program.reshape(inputs): the same model for other lengths of its inputs.
 //
-// A program read by parse_onnx remembers how it was read, quantized and compiled. reshape reads it
-// again with the new lengths, compiles it the same way, and takes its place; what it was before is
-// kept, so that going back and forth between shapes costs nothing. Every shape has a compiled
-// program of its own: for many shapes leave the dimension open instead (dynamic_dims=True).
+// A program read by parse_onnx remembers how it was read, quantized and compiled. reshape only
+// notes the lengths; whatever looks at the program next finds it with them:
 //
-// Holds: handles of modules point into programs that are kept as long as this one.
+//     compiled, and the model leaves these axes open:   the model is read once more, with open
+//                   axes, and compiled; every size is a plan of that, and all share their weights
+//     else:         it is read again with the lengths
+//
+// What it was for the last few lengths is kept, so that going back and forth costs nothing.
+//
+// Holds: programs that handles of modules point into are kept as long as this one.
 #include "pymgx.h"
+
+enum { KEPT = 8 }; // programs for other lengths
 
 int py_remember_source(PyObject *program, const char *function, PyObject *args, PyObject *kwargs)
 {
@@ -20,6 +26,7 @@ int py_remember_compile(PyObject *program, PyObject *args, PyObject *kwargs)
 {
     struct py_program *self = (struct py_program *)program;
     PyObject *settings = Py_BuildValue("(OO)", args, kwargs ? kwargs : Py_None);
+    Py_CLEAR(self->open);
     Py_XDECREF(self->settings);
     self->settings = settings;
     return settings ? 0 : -1;
@@ -30,6 +37,7 @@ int py_remember_change(PyObject *program, const char *function, PyObject *argume
     struct py_program *self = (struct py_program *)program;
     if (!self->source || (!self->changes && !(self->changes = PyList_New(0))))
         return self->source ? -1 : 0;
+    Py_CLEAR(self->open);
     PyObject *change = Py_BuildValue("(sO)", function, argument ? argument : Py_None);
     const int status = change ? PyList_Append(self->changes, change) : -1;
     Py_XDECREF(change);
@@ -48,6 +56,8 @@ void py_drop_reshaped(struct py_program *self)
     Py_CLEAR(self->changes);
     Py_CLEAR(self->dims);
     Py_CLEAR(self->others);
+    Py_CLEAR(self->pending);
+    Py_CLEAR(self->open);
 }
 
 static PyObject *copy_of_dict(PyObject *dict)
@@ -62,11 +72,26 @@ static int update(PyObject *dict, PyObject *by)
     return none ? 0 : -1;
 }
 
-// The keywords of the parse, with these lengths.
+static int set_item(PyObject *dict, const char *name, PyObject *take)
+{
+    const int status = take ? PyDict_SetItemString(dict, name, take) : -1;
+    Py_XDECREF(take);
+    return status;
+}
+
+// The keywords of the parse, with these lengths; NULL: with all that the model leaves open.
 static PyObject *keywords_for(PyObject *before, PyObject *dims)
 {
     PyObject *keywords = copy_of_dict(before);
-    if (keywords && PyDict_SetItemString(keywords, "map_input_dims", dims) < 0)
+    int status = keywords ? 0 : -1;
+    Py_XINCREF(dims);
+    if (status == 0)
+        status = set_item(keywords, "map_input_dims", dims ? dims : PyDict_New());
+    if (status == 0 && !dims)
+        status = set_item(keywords, "default_dim_value", PyLong_FromLong(0)) |
+                 set_item(keywords, "dim_params", PyDict_New()) |
+                 set_item(keywords, "dynamic_dims", PyBool_FromLong(1));
+    if (status < 0)
         Py_CLEAR(keywords);
     return keywords;
 }
@@ -117,12 +142,15 @@ static int change_all_again(struct py_program *self, PyObject *program)
     return status;
 }
 
-static int compile_again(struct py_program *self, PyObject *program)
+// The open program itself runs nothing: it needs no plans but those that it is asked for.
+static int compile_again(struct py_program *self, PyObject *program, bool open)
 {
     if (!self->settings)
         return 0;
     PyObject *method = PyObject_GetAttrString(program, "compile");
     PyObject *keywords = copy_of_dict(PyTuple_GetItem(self->settings, 1));
+    if (keywords && open && set_item(keywords, "specialise", PyUnicode_FromString("never")) < 0)
+        Py_CLEAR(keywords);
     PyObject *none = method && keywords
                          ? PyObject_Call(method, PyTuple_GetItem(self->settings, 0), keywords)
                          : NULL;
@@ -147,28 +175,47 @@ static Py_ssize_t find_kept(struct py_program *self, PyObject *dims)
     return -1;
 }
 
-// Exchanges what the two run; the other one is kept under the lengths it has.
+// Programs that nobody needs: the oldest beyond KEPT, and, where plans share weights by now, those
+// that have their own. Not those that modules were handed out of.
+static int drop_old(struct py_program *self)
+{
+    for (Py_ssize_t i = 0, count = PyList_Size(self->others); i < count;) {
+        const struct py_program *other =
+            (struct py_program *)PyTuple_GetItem(PyList_GetItem(self->others, i), 1);
+        const bool old = count > KEPT || (self->shares && !other->shares);
+        if (other->lent || !old) {
+            i++;
+            continue;
+        }
+        if (PySequence_DelItem(self->others, i) < 0)
+            return -1;
+        count--;
+    }
+    return 0;
+}
+
+// Exchanges what the two run; the other one is kept under the lengths it has, as the newest.
 static int exchange(struct py_program *self, PyObject *program, PyObject *dims, Py_ssize_t at)
 {
     struct py_program *other = (struct py_program *)program;
     PyObject *pair = Py_BuildValue("(OO)", self->dims, program);
-    const int kept = !pair     ? -1
-                     : at >= 0 ? PyList_SetItem(self->others, at, pair)
-                               : PyList_Append(self->others, pair);
-    if (pair && at < 0)
-        Py_DECREF(pair);
-    if (kept < 0)
+    const int kept = pair ? PyList_Append(self->others, pair) : -1;
+    Py_XDECREF(pair);
+    if (kept < 0 || (at >= 0 && PySequence_DelItem(self->others, at) < 0))
         return -1;
-    const migraphx_program_t handle = self->handle;
-    struct py_plan *const plan = self->plan;
+    const struct py_program mine = *self;
     self->handle = other->handle;
     self->plan = other->plan;
-    other->handle = handle;
-    other->plan = plan;
+    self->lent = other->lent;
+    self->shares = other->shares;
+    other->handle = mine.handle;
+    other->plan = mine.plan;
+    other->lent = mine.lent;
+    other->shares = mine.shares;
     Py_DECREF(self->dims);
     Py_INCREF(dims);
     self->dims = dims;
-    return 0;
+    return drop_old(self);
 }
 
 static bool is_compiled(PyObject *program)
@@ -178,7 +225,94 @@ static bool is_compiled(PyObject *program)
     return compiled;
 }
 
-static PyObject *to_dims(struct py_program *self, PyObject *dims)
+// --- plans of a program with open axes ---
+
+static int make_open(struct py_program *self)
+{
+    PyObject *program = parse_again(self, NULL);
+    if (program && (change_all_again(self, program) < 0 || compile_again(self, program, true) < 0))
+        Py_CLEAR(program);
+    self->open = program;
+    return program ? 0 : -1;
+}
+
+// As a Python integer, whatever kind of integer it is; NULL with an exception set.
+static PyObject *length_at(PyObject *list, Py_ssize_t i)
+{
+    PyObject *item = PySequence_GetItem(list, i);
+    PyObject *length = item ? PyNumber_Index(item) : NULL;
+    Py_XDECREF(item);
+    return length;
+}
+
+// The lengths of all inputs named, one after the other. False with an exception set.
+struct lengths {
+    PyObject *texts[64]; // keep the names alive
+    const char *names[64];
+    size_t ranks[64], lens[512], count, total;
+};
+
+static bool gather(PyObject *dims, struct lengths *out)
+{
+    PyObject *name, *list;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(dims, &at, &name, &list)) {
+        const Py_ssize_t rank = PySequence_Size(list);
+        if (rank < 0 || out->count == 64 || out->total + (size_t)rank > 512)
+            return false;
+        for (Py_ssize_t i = 0; i < rank; i++) {
+            PyObject *length = length_at(list, i);
+            out->lens[out->total++] = length ? PyLong_AsSize_t(length) : 0;
+            Py_XDECREF(length);
+        }
+        PyObject *text = PyUnicode_AsUTF8String(name);
+        if (!text || PyErr_Occurred()) {
+            Py_XDECREF(text);
+            return false;
+        }
+        out->texts[out->count] = text;
+        out->names[out->count] = PyBytes_AsString(text);
+        out->ranks[out->count++] = (size_t)rank;
+    }
+    return true;
+}
+
+// A plan of the open program for these lengths; NULL if it is not to be had so.
+static PyObject *plan_for(struct py_program *self, PyObject *dims)
+{
+    struct lengths given = {.count = 0};
+    migraphx_program_t program = NULL;
+    migraphx_status status = migraphx_status_unknown_error;
+    if (!self->settings)
+        return NULL;
+    if ((self->open || make_open(self) == 0) && gather(dims, &given)) {
+        const migraphx_program_t open = ((struct py_program *)self->open)->handle;
+        PY_WORK(status, migraphx_program_specialise(&program, open, given.names, given.lens,
+                                                    given.ranks, given.count));
+    }
+    for (size_t i = 0; i < given.count; i++)
+        Py_DECREF(given.texts[i]);
+    PyErr_Clear(); // reading it again will say what is wrong
+    PyObject *made = OK(status) ? py_wrap_program(program) : NULL;
+    if (made)
+        ((struct py_program *)made)->shares = true;
+    return made;
+}
+
+// --- the exchange ---
+
+static PyObject *make_for(struct py_program *self, PyObject *dims)
+{
+    PyObject *program = plan_for(self, dims);
+    if (program || PyErr_Occurred())
+        return program;
+    program = parse_again(self, dims);
+    if (program && change_all_again(self, program) < 0)
+        Py_CLEAR(program);
+    return program;
+}
+
+static int to_dims(struct py_program *self, PyObject *dims)
 {
     const Py_ssize_t at = find_kept(self, dims);
     PyObject *program = NULL;
@@ -186,17 +320,40 @@ static PyObject *to_dims(struct py_program *self, PyObject *dims)
         program = PyTuple_GetItem(PyList_GetItem(self->others, at), 1);
         Py_INCREF(program);
     } else if (at == -1) {
-        program = parse_again(self, dims);
-        if (program && change_all_again(self, program) < 0)
-            Py_CLEAR(program);
+        program = make_for(self, dims);
     }
-    if (program && !is_compiled(program) && compile_again(self, program) < 0)
+    if (program && !is_compiled(program) && compile_again(self, program, false) < 0)
         Py_CLEAR(program);
     const int done = program ? exchange(self, program, dims, at) : -1;
     Py_XDECREF(program);
-    if (done < 0)
-        return NULL;
-    Py_RETURN_NONE;
+    return done;
+}
+
+static int is_equal(PyObject *a, PyObject *b)
+{
+    PyObject *same = PyObject_CallMethod(a, "__eq__", "O", b);
+    const int is_same = same ? PyObject_IsTrue(same) : -1;
+    Py_XDECREF(same);
+    return is_same;
+}
+
+// Lengths that were refused are forgotten: the program stays what it was.
+int py_reach(PyObject *program)
+{
+    struct py_program *self = (struct py_program *)program;
+    PyObject *dims = self->pending;
+    if (!dims)
+        return 0;
+    self->pending = NULL;
+    const int same = is_equal(dims, self->dims);
+    const int status = same ? (same < 0 ? -1 : 0) : to_dims(self, dims);
+    Py_DECREF(dims);
+    return status;
+}
+
+migraphx_program_t py_program_handle(PyObject *program)
+{
+    return py_reach(program) == 0 ? ((struct py_program *)program)->handle : NULL;
 }
 
 // The lengths it was read with; made when first asked for.
@@ -218,26 +375,42 @@ static int begin(struct py_program *self)
     return self->others && self->dims ? 0 : -1;
 }
 
+// {name: lengths}, and nothing else.
+static int check_inputs(PyObject *inputs)
+{
+    PyObject *name, *list;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(inputs, &at, &name, &list)) {
+        const Py_ssize_t rank = PyUnicode_Check(list) ? -1 : PySequence_Size(list);
+        bool good = rank >= 0 && PyUnicode_Check(name);
+        for (Py_ssize_t i = 0; good && i < rank; i++) {
+            PyObject *length = length_at(list, i);
+            good = length != NULL;
+            Py_XDECREF(length);
+        }
+        if (good)
+            continue;
+        if (!PyErr_Occurred())
+            PyErr_Format(PyExc_TypeError, "reshape: %R of %R is not a list of lengths", list, name);
+        return -1;
+    }
+    return 0;
+}
+
 PyObject *py_program_reshape(PyObject *program, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"inputs", NULL};
     struct py_program *self = (struct py_program *)program;
     PyObject *inputs;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!:reshape", names, &PyDict_Type, &inputs) ||
-        begin(self) < 0)
+        check_inputs(inputs) < 0 || begin(self) < 0)
         return NULL;
-    PyObject *dims = copy_of_dict(self->dims), *result = NULL;
-    if (dims && update(dims, inputs) == 0) {
-        PyObject *same = PyObject_CallMethod(dims, "__eq__", "O", self->dims);
-        const int is_same = same ? PyObject_IsTrue(same) : -1;
-        Py_XDECREF(same);
-        if (is_same > 0) {
-            Py_INCREF(Py_None);
-            result = Py_None;
-        } else if (is_same == 0) {
-            result = to_dims(self, dims);
-        }
+    PyObject *dims = copy_of_dict(self->pending ? self->pending : self->dims);
+    if (!dims || update(dims, inputs) < 0) {
+        Py_XDECREF(dims);
+        return NULL;
     }
-    Py_XDECREF(dims);
-    return result;
+    Py_XDECREF(self->pending);
+    self->pending = dims;
+    Py_RETURN_NONE;
 }

@@ -106,7 +106,7 @@ static struct py_plan *make_plan(PyObject *self)
     plan->names =
         names ? PyObject_CallFunctionObjArgs((PyObject *)&PyTuple_Type, names, NULL) : NULL;
     Py_XDECREF(names);
-    if (plan->names && fill_slots(plan, ((struct py_program *)self)->handle) == 0)
+    if (plan->names && fill_slots(plan, py_program_handle(self)) == 0)
         return plan;
     py_plan_release(plan);
     return NULL;
@@ -116,6 +116,8 @@ static struct py_plan *make_plan(PyObject *self)
 static struct py_plan *find_plan(struct py_program *self)
 {
     bool compiled = false;
+    if (py_reach((PyObject *)self) < 0)
+        return NULL;
     if (!self->plan) {
         struct py_plan *plan = make_plan((PyObject *)self);
         if (!plan || !OK(migraphx_program_is_compiled(&compiled, self->handle)) || !compiled)

@@ -497,6 +497,15 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_compile_options_set_specialise(
 // The most that such plans take together; beyond it the least recently used go. 0: 256 MiB.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_compile_options_set_plan_bytes(migraphx_compile_options_t compile_options, size_t value);
+// From a program that is compiled with sizes left open (and as it was compiled): one for these
+// lengths of its inputs, which shares its weights and lives by itself. `lens` has the lengths of all
+// the inputs named, one after the other, `ranks` how many each has; open axes of one name have one
+// length. What is not in its range is refused.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_program_specialise(migraphx_program_t *out,
+                                                              const_migraphx_program_t program,
+                                                              const char *const *names,
+                                                              const size_t *lens,
+                                                              const size_t *ranks, size_t count);
 // Reference target: compute floats as doubles.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_compile_options_set_compute_double(migraphx_compile_options_t compile_options, bool value);

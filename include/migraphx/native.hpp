@@ -82,11 +82,20 @@ inline program parse_onnx(const std::string &name, const onnx_options &options =
     program p = detail::parse(options, [&](migraphx_program_t *out, migraphx_onnx_options_t o) {
         return migraphx_parse_onnx(out, name.c_str(), o);
     });
-    const auto read = [name, options](const program::input_lens &dims) {
+    const auto read = [name, options](const program::input_lens &dims, bool open) {
         onnx_options o = options;
+        if (open) {
+            o.default_dim_value = 0;
+            o.map_input_dims.clear();
+            o.dim_params.clear();
+        }
         for (const auto &item : dims)
-            o.map_input_dims[item.first] = item.second;
-        return parse_onnx(name, o);
+            if (!open)
+                o.map_input_dims[item.first] = item.second;
+        return detail::parse(o, [&](migraphx_program_t *out, migraphx_onnx_options_t h) {
+            detail::call(migraphx_onnx_options_set_dynamic_dims(h, open));
+            return migraphx_parse_onnx(out, name.c_str(), h);
+        });
     };
     p.remember_source(read, {options.map_input_dims.begin(), options.map_input_dims.end()});
     return p;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "targets/sizes.h"
 
 // --- options ---
 
@@ -268,4 +269,52 @@ migraphx_status migraphx_program_compile(migraphx_program_t program, migraphx_ta
     API_NEED(target);
     API_DIAG(diag);
     return mgx_api_leave(mgx_api_compile(program->p, target->target, options, &diag), &diag);
+}
+
+// --- other sizes ---
+
+static enum mgx_status specialise(migraphx_program_t *out, const struct mgx_program *p,
+                                  const char *const *names, const size_t *lens, const size_t *ranks,
+                                  size_t count, struct mgx_diag *diag)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < count; i++)
+        if (ranks[i] > MGX_MAX_RANK || !mgx_add_size(total, ranks[i], &total))
+            return mgx_fail(diag, MGX_INVALID, "rank %zu is above %d", ranks[i], MGX_MAX_RANK);
+    struct mgx_named_lens *given = calloc(count + 1, sizeof *given);
+    int64_t *own = calloc(total + 1, sizeof *own);
+    struct mgx_program *fixed = NULL;
+    enum mgx_status status = given && own ? MGX_OK : mgx_fail_memory(diag);
+    for (size_t i = 0, at = 0; i < count && status == MGX_OK; at += ranks[i++]) {
+        given[i] = (struct mgx_named_lens){names[i], own + at, (int)ranks[i]};
+        for (size_t axis = 0; axis < ranks[i]; axis++)
+            own[at + axis] = lens[at + axis] > MGX_DIM_ANY ? -1 : (int64_t)lens[at + axis];
+    }
+    if (status == MGX_OK)
+        status = mgx_program_fix(&fixed, p, given, (int)count, diag);
+    if (status == MGX_OK)
+        status = mgx_api_program_new(out, fixed, diag);
+    free(given);
+    free(own);
+    return status;
+}
+
+migraphx_status migraphx_program_specialise(migraphx_program_t *out,
+                                            const_migraphx_program_t program,
+                                            const char *const *names, const size_t *lens,
+                                            const size_t *ranks, size_t count)
+{
+    API_NEED(out);
+    API_NEED(program);
+    if (count) {
+        API_NEED(names);
+        API_NEED(lens);
+        API_NEED(ranks);
+    }
+    if (count > UINT16_MAX)
+        return mgx_api_bad("%s: %zu inputs are too many", __func__, count);
+    for (size_t i = 0; i < count; i++)
+        API_NEED(names[i]);
+    API_DIAG(diag);
+    return mgx_api_leave(specialise(out, program->p, names, lens, ranks, count, &diag), &diag);
 }

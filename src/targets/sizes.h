@@ -35,5 +35,21 @@ const struct mgx_program *mgx_sizes_take(struct mgx_sizes *sizes,
                                          struct mgx_size **held);
 void mgx_sizes_give(struct mgx_sizes *sizes, struct mgx_size *held);
 
+// Lengths of an input, by name.
+struct mgx_named_lens {
+    const char *name;
+    const int64_t *lens;
+    int rank;
+};
+
+// The lengths of all free axes from those of some inputs: axes of one name have one length. Refuses
+// what is not in its range, and when one remains open. `lens` has room for mgx_sizes_axes().
+int mgx_sizes_axes(const struct mgx_sizes *sizes);
+enum mgx_status mgx_sizes_lens(const struct mgx_sizes *sizes, const struct mgx_named_lens *given,
+                               int count, int64_t *lens, struct mgx_diag *diag) MGX_NODISCARD;
+// A program of its own for these lengths, as from mgx_specialise.
+enum mgx_status mgx_sizes_fix(const struct mgx_sizes *sizes, const int64_t *lens,
+                              struct mgx_program **out, struct mgx_diag *diag) MGX_NODISCARD;
+
 // Which sizes have plans, which were only seen, and what they take.
 void mgx_sizes_explain(struct mgx_sizes *sizes, struct mgx_str *out);

@@ -5,6 +5,7 @@
 // layout (params.h).
 #include "targets/target.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cancel.h"
@@ -106,6 +107,33 @@ enum mgx_status mgx_program_compile(struct mgx_program *p, const struct mgx_targ
     mgx_program_destroy(backup);
     note_options(p->executable, options);
     p->destroy_executable = destroy;
+    return MGX_OK;
+}
+
+enum mgx_status mgx_program_fix(struct mgx_program **out, const struct mgx_program *p,
+                                const struct mgx_named_lens *given, int count,
+                                struct mgx_diag *diag)
+{
+    const struct mgx_sizes *sizes = p->executable ? p->executable->sizes : NULL;
+    struct mgx_program *fixed;
+    if (!sizes)
+        return mgx_fail(diag, MGX_INVALID, "the program is not compiled with free sizes%s%s",
+                        p->executable ? " on target " : "",
+                        p->executable ? p->executable->target->name : "");
+    int64_t *lens = calloc((size_t)mgx_sizes_axes(sizes) + 1, sizeof *lens);
+    enum mgx_status status =
+        lens ? mgx_sizes_lens(sizes, given, count, lens, diag) : mgx_fail_memory(diag);
+    if (status == MGX_OK)
+        status = mgx_sizes_fix(sizes, lens, &fixed, diag);
+    free(lens);
+    TRY(status);
+    if (!(fixed->executable->params = mgx_params_create(fixed))) {
+        mgx_program_destroy(fixed);
+        return mgx_fail_memory(diag);
+    }
+    fixed->executable->options = p->executable->options;
+    fixed->destroy_executable = destroy;
+    *out = fixed;
     return MGX_OK;
 }
 

@@ -165,3 +165,44 @@ def test_eight_threads():
 def test_modes_are_checked(options):
     with pytest.raises((ValueError, TypeError)):
         migraphx.parse_onnx_buffer(image()[0], dynamic_dims=True).compile("cpu", **options)
+
+
+@pytest.mark.parametrize("name", ["image", "attention", "recurrent"])
+@pytest.mark.parametrize("target", ["cpu", "ref"])
+def test_reshape(name, target):
+    """Back and forth through more lengths than are kept; on "cpu" every one is a plan of one program."""
+    data, draw = MODELS[name]()
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    rng = np.random.default_rng(9)
+    feeds = [draw(rng) for _ in range(12 if target == "cpu" else 3)]
+    lens = [{k: list(v.shape) for k, v in f.items()} for f in feeds]
+    p = migraphx.parse_onnx_buffer(data, map_input_dims=lens[0])
+    p.compile(target, threads=1)
+    module = p.get_main_module()
+    for i in [*range(len(feeds)), 0, len(feeds) - 1, 0]:
+        p.reshape(inputs=lens[i])
+        assert p.is_compiled() and {k: v.lens() for k, v in p.get_parameter_shapes().items()} == lens[i]
+        results = p.run(feeds[i])
+        same(results, session.run(None, feeds[i]))
+        assert [s.lens() for s in p.get_output_shapes()] == [list(np.asarray(r).shape) for r in results]
+    assert "@param" in str(module)
+
+
+def test_reshape_of_some_inputs_takes_the_others_along():
+    data, draw = recurrent()
+    p = migraphx.parse_onnx_buffer(data)
+    p.compile("cpu", threads=1)
+    p.reshape({"x": np.array([7, 3, 12])})
+    assert p.get_parameter_shapes()["h"].lens() == [1, 3, 20]
+
+
+def test_reshape_to_what_does_not_fit():
+    data, draw = image()
+    p = migraphx.parse_onnx_buffer(data, map_input_dims={"x": [1, 3, 16, 16]})
+    p.compile("cpu", threads=1)
+    p.reshape({"x": [1, 5, 16, 16]})
+    with pytest.raises(RuntimeError):
+        p.run({"x": np.zeros((1, 5, 16, 16), np.float32)})
+    assert p.get_parameter_shapes()["x"].lens() == [1, 3, 16, 16]  # it stays what it was
+    with pytest.raises(TypeError, match="not a list of lengths"):
+        p.reshape({"x": "16"})

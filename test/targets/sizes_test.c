@@ -219,7 +219,7 @@ CASE(many_threads_many_sizes)
         for (int i = 0; i < THREADS; i++)
             pthread_join(threads[i], NULL);
         CHECK_INT(c.wrong, 0);
-        CHECK(report(c.p).made > 0);
+        CHECK(mode == MGX_SPECIALISE_BACKGROUND || report(c.p).made > 0); // a thread may come late
         mgx_program_destroy((struct mgx_program *)c.p);
     }
 }

@@ -132,10 +132,11 @@ struct program {
         m_target = t.name();
         m_options = options;
     }
-    // The same model for other lengths of its inputs: read again, and compiled as
-    // this one was. What it was for earlier lengths is kept, so that going back
-    // and forth costs nothing. Of programs that parse_onnx gave and nothing but
-    // quantizing has changed since.
+    // The same model for other lengths of its inputs, compiled as this one was:
+    // a plan of the model read with open axes, all of which share their weights,
+    // or the model read again. What it was for a few other lengths is kept, so that
+    // going back and forth costs nothing. Of programs that parse_onnx gave and
+    // nothing but quantizing has changed since.
     void reshape(const std::unordered_map<std::string, std::vector<std::size_t>> &inputs)
     {
         if (!m_read)
@@ -147,25 +148,26 @@ struct program {
         if (dims == m_dims)
             return;
         const auto kept = m_others.find(dims);
+        const bool had_own_weights = !m_open;
         handle_type next;
         if (kept != m_others.end()) {
             next = std::move(kept->second);
             m_others.erase(kept);
         } else {
-            program fresh = m_read(dims);
-            for (const auto &change : m_changes)
-                change(fresh);
-            if (!m_target.empty())
-                fresh.compile(target(m_target), m_options);
-            next = std::move(fresh.m_handle);
+            next = plan_for(dims);
         }
-        m_others[m_dims] = std::move(m_handle);
+        if (!m_modules.empty() || !m_open || !had_own_weights)
+            m_others[m_dims] = std::move(m_handle);
         m_handle = std::move(next);
         m_dims = dims;
+        if (m_modules.empty() && m_others.size() > most_others)
+            m_others.erase(m_others.begin());
     }
     // How to read it for given lengths, and the lengths it has been read with.
     using input_lens = std::map<std::string, std::vector<std::size_t>>;
-    void remember_source(std::function<program(const input_lens &)> read, input_lens dims)
+    // `open`: with all axes open that the model leaves open.
+    void remember_source(std::function<program(const input_lens &, bool open)> read,
+                         input_lens dims)
     {
         m_read = std::move(read);
         m_dims = std::move(dims);
@@ -285,14 +287,44 @@ struct program {
   private:
     using handle_type = detail::unique_handle<migraphx_program, migraphx_program_destroy>;
     handle_type m_handle;
-    std::function<program(const input_lens &)> m_read; // empty: reshape cannot
+    std::function<program(const input_lens &, bool)> m_read; // empty: reshape cannot
     input_lens m_dims;
     std::vector<std::function<void(program &)>> m_changes; // what was done to what was read
     std::map<input_lens, handle_type> m_others; // for other lengths; modules may point into them
+    handle_type m_open;                         // compiled with open axes; null until it is needed
+    static constexpr std::size_t most_others = 8;
     std::vector<std::unique_ptr<module>> m_modules; // pointers to them were handed out
     std::string m_target;                           // empty: not compiled here
     compile_options m_options;
 
+    handle_type make(const input_lens &dims, bool open) const
+    {
+        program fresh = m_read(dims, open);
+        for (const auto &change : m_changes)
+            change(fresh);
+        if (!m_target.empty())
+            fresh.compile(target(m_target), m_options);
+        return std::move(fresh.m_handle);
+    }
+    handle_type plan_for(const input_lens &dims)
+    {
+        if (m_target.empty())
+            return make(dims, false);
+        if (!m_open)
+            m_open = make(dims, true);
+        std::vector<const char *> names;
+        std::vector<std::size_t> lens, ranks;
+        for (const auto &item : dims) {
+            names.push_back(item.first.c_str());
+            ranks.push_back(item.second.size());
+            lens.insert(lens.end(), item.second.begin(), item.second.end());
+        }
+        migraphx_program_t plan = nullptr;
+        if (migraphx_program_specialise(&plan, m_open.get(), names.data(), lens.data(),
+                                        ranks.data(), names.size()) == migraphx_status_success)
+            return handle_type{plan};
+        return make(dims, false); // axes that the model does not leave open
+    }
     module *find(migraphx_module_t handle)
     {
         for (const auto &m : m_modules)
