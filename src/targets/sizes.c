@@ -13,6 +13,7 @@
 
 #include "base/cancel.h"
 #include "base/clock.h"
+#include "op/op.h"
 #include "plan/shared.h"
 #include "targets/specialise.h"
 
@@ -42,10 +43,13 @@ struct mgx_sizes {
     struct mgx_arena arena;
     struct mgx_free_axis *axes;
     int len_count;        // of them
+    bool only_beside;     // no run makes a plan, whatever it would save
     pthread_mutex_t lock; // of everything below
     struct mgx_size *bucket[BUCKETS];
     struct mgx_size *newest, *oldest;
     size_t bytes, limit;
+    double plan_seconds; // that making a plan is expected to take
+    double unit_seconds; // of a run of any size by the product of its lengths; 0: not known
     int64_t met, plans, made, dropped; // sizes and plans there are, and for the explanation
     struct mgx_size *first_waiting, *last_waiting;
     pthread_t thread;
@@ -149,6 +153,29 @@ static void destroy_rows(struct mgx_size *k)
     }
 }
 
+// --- what things cost ---
+
+static double volume(const struct mgx_sizes *s, const struct mgx_size *k)
+{
+    double product = 1;
+    for (int i = 0; i < s->len_count; i++)
+        product *= (double)(k->lens[i] > 0 ? k->lens[i] : 1);
+    return product;
+}
+
+// Follows what is measured: down at once, since packing and other work slow some runs, up slowly.
+static double follow(double was, double is)
+{
+    return was > 0 && is > was ? 0.9 * was + 0.1 * is : is;
+}
+
+// Does a plan save its run as much as making it takes? The steps for any size take half as long
+// again as a plan, so a plan saves a third of their time.
+static bool pays(const struct mgx_sizes *s, const struct mgx_size *k)
+{
+    return s->unit_seconds > 0 && 3 * s->plan_seconds <= s->unit_seconds * volume(s, k);
+}
+
 // --- making a plan ---
 
 // Would a plan stay? While there is room, yes. Else it takes the place of the least recently used
@@ -192,6 +219,8 @@ static void fill(struct mgx_sizes *s, struct mgx_size *k)
     s->bytes += bytes;
     s->plans += p != NULL;
     s->made += p != NULL;
+    if (p)
+        s->plan_seconds = follow(s->plan_seconds, k->seconds);
     struct mgx_size *gone = shrink(s);
     if (!gone)
         return;
@@ -262,10 +291,11 @@ static void put_off(struct mgx_sizes *s, struct mgx_size *k)
 static void meet(struct mgx_sizes *s, struct mgx_size *k)
 {
     const enum mgx_specialise_mode mode = s->options.specialise;
-    if (k->state != SEEN || k->meetings < MEETINGS || mode == MGX_SPECIALISE_NEVER ||
+    const bool now = !s->only_beside && pays(s, k);
+    if (k->state != SEEN || (k->meetings < MEETINGS && !now) || mode == MGX_SPECIALISE_NEVER ||
         !has_room(s, k))
         return;
-    if (mode == MGX_SPECIALISE_BACKGROUND) {
+    if (mode == MGX_SPECIALISE_BACKGROUND && !now) {
         put_off(s, k);
         return;
     }
@@ -296,11 +326,9 @@ const struct mgx_program *mgx_sizes_take(struct mgx_sizes *s, const struct mgx_n
         k->users++; // while a plan is made
         meet(s, k);
         k->users--;
-        if (k->state == READY) {
-            k->users++;
-            p = k->program;
-            *held = k;
-        }
+        p = k->state == READY ? k->program : NULL;
+        k->users++;
+        *held = k;
     }
     struct mgx_size *gone = shrink(s);
     pthread_mutex_unlock(&s->lock);
@@ -308,12 +336,14 @@ const struct mgx_program *mgx_sizes_take(struct mgx_sizes *s, const struct mgx_n
     return p;
 }
 
-void mgx_sizes_give(struct mgx_sizes *s, struct mgx_size *held)
+void mgx_sizes_give(struct mgx_sizes *s, struct mgx_size *held, double seconds)
 {
     if (!held)
         return;
     pthread_mutex_lock(&s->lock);
     held->users--;
+    if (seconds >= 0)
+        s->unit_seconds = follow(s->unit_seconds, seconds / volume(s, held));
     struct mgx_size *gone = shrink(s);
     pthread_mutex_unlock(&s->lock);
     destroy_rows(gone);
@@ -441,6 +471,23 @@ void mgx_sizes_explain(struct mgx_sizes *s, struct mgx_str *out)
 
 // --- a program's ---
 
+// Is a result an input with something appended, whose size is open?
+static bool hands_state_round(const struct mgx_program *p)
+{
+    const struct mgx_module *m = mgx_program_main(p);
+    for (int k = 0; k < mgx_module_result_count(m); k++) {
+        const struct mgx_ins *ins = mgx_module_result(m, k);
+        while ((ins->op == &mgx_op_contiguous || ins->op == &mgx_op_identity) && ins->in_count)
+            ins = ins->in[0];
+        if (ins->op != &mgx_op_concat && strcmp(ins->op->name, "concat_past_present") != 0)
+            continue;
+        for (int i = 0; i < ins->in_count; i++)
+            if (ins->in[i]->op == &mgx_op_param && !mgx_shape_is_static(&ins->in[i]->shape))
+                return true;
+    }
+    return false;
+}
+
 // The caller's texts and lists are his.
 static bool keep_options(struct mgx_sizes *s, const struct mgx_compile_options *o)
 {
@@ -458,9 +505,11 @@ static bool keep_options(struct mgx_sizes *s, const struct mgx_compile_options *
     s->options.exhaustive_tune = s->options.tuning_strict = false; // nothing is measured in a run
     s->options.simplified = NULL;
     s->options.shared = mgx_plan_shared_retain(o->shared);
+    s->only_beside = o->specialise == MGX_SPECIALISE_BACKGROUND;
     if (o->specialise == MGX_SPECIALISE_AUTO)
-        s->options.specialise =
-            o->threads == 1 ? MGX_SPECIALISE_IN_CALL : MGX_SPECIALISE_BACKGROUND;
+        s->options.specialise = hands_state_round(s->simplified) ? MGX_SPECIALISE_NEVER
+                                : o->threads == 1                ? MGX_SPECIALISE_IN_CALL
+                                                                 : MGX_SPECIALISE_BACKGROUND;
     s->limit = o->plan_bytes ? o->plan_bytes : default_bytes;
     return !arena->failed;
 }
@@ -524,7 +573,8 @@ static void make_optimals(struct mgx_sizes *s)
 
 enum mgx_status mgx_sizes_create(struct mgx_sizes **out, struct mgx_program *take_simplified,
                                  const struct mgx_target *target,
-                                 const struct mgx_compile_options *options, struct mgx_diag *diag)
+                                 const struct mgx_compile_options *options, double seconds,
+                                 struct mgx_diag *diag)
 {
     *out = NULL;
     struct mgx_sizes *s = calloc(1, sizeof *s);
@@ -534,6 +584,7 @@ enum mgx_status mgx_sizes_create(struct mgx_sizes **out, struct mgx_program *tak
     }
     s->simplified = take_simplified;
     s->target = target;
+    s->plan_seconds = seconds;
     mgx_arena_init(&s->arena);
     pthread_mutex_init(&s->lock, NULL);
     s->axes = mgx_free_axes(s->simplified, &s->arena, &s->len_count);

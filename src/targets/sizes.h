@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Runs of a program with free sizes: a plan of its own for every size that keeps coming.
 //
-//     met once       the steps that take any size (plan/late.h): nothing is made
+//     met once       the steps that take any size (plan/late.h): nothing is made, unless making the
+//                    plan is expected to cost this very run less than it saves
 //     met again      a plan for it is made, by a thread of the program's own or in the call;
 //                    meanwhile runs go on as before
 //     after that     that plan
+//
+// A program that hands its state round (a decoder whose cache grows by a row in every run) meets no
+// size again before the next text, and its steps for any size append in place: it gets no plans
+// unless the options say where they are made.
 //
 // A plan is what the model with fixed sizes would have (specialise.h); all of them share packed
 // weights (plan/shared.h). They are kept by size within a bound of bytes; the least recently used
@@ -20,20 +25,21 @@
 struct mgx_sizes;
 struct mgx_size;
 
-// Takes the simplified program (specialise.h), also on failure. Sizes that are named as optimal get
-// their plans now, unless they are very many.
+// Takes the simplified program (specialise.h), also on failure. `seconds` is about what making a plan
+// will take. Sizes that are named as optimal get their plans now, unless they are very many.
 enum mgx_status mgx_sizes_create(struct mgx_sizes **out, struct mgx_program *take_simplified,
                                  const struct mgx_target *target,
-                                 const struct mgx_compile_options *options,
+                                 const struct mgx_compile_options *options, double seconds,
                                  struct mgx_diag *diag) MGX_NODISCARD;
 void mgx_sizes_destroy(struct mgx_sizes *sizes); // NULL is allowed; waits for what is being made
 
-// The program for a run with these parameters (as targets see them), held until given back. NULL:
-// there is none, the program for any size takes it.
+// The program for a run with these parameters (as targets see them). NULL: there is none, the
+// program for any size takes it. `held`, also then, is given back with how long that program ran;
+// negative: it did not, or failed.
 const struct mgx_program *mgx_sizes_take(struct mgx_sizes *sizes,
                                          const struct mgx_named_tensor *params,
                                          struct mgx_size **held);
-void mgx_sizes_give(struct mgx_sizes *sizes, struct mgx_size *held);
+void mgx_sizes_give(struct mgx_sizes *sizes, struct mgx_size *held, double seconds);
 
 // Lengths of an input, by name.
 struct mgx_named_lens {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cancel.h"
+#include "base/clock.h"
 #include "base/size.h"
 #include "plan/shared.h"
 #include "targets/params.h"
@@ -62,6 +63,7 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_target *t
         own.simplified = &simplified;
         own.shared = mgx_plan_shared_create();
     }
+    const double start = mgx_clock_seconds();
     mgx_cancel_enter();
     enum mgx_status status = target->compile(p, &own, diag);
     if (status == MGX_OK)
@@ -72,7 +74,8 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_target *t
     if (status == MGX_OK && !(p->executable->params = mgx_params_create(p)))
         status = mgx_fail_memory(diag);
     if (status == MGX_OK && simplified)
-        status = mgx_sizes_create(&p->executable->sizes, simplified, target, &own, diag);
+        status = mgx_sizes_create(&p->executable->sizes, simplified, target, &own,
+                                  (mgx_clock_seconds() - start) / 2, diag);
     else
         mgx_program_destroy(simplified);
     mgx_plan_shared_release(own.shared); // the plans keep it
@@ -184,11 +187,13 @@ enum mgx_status mgx_program_run(const struct mgx_program *p, struct mgx_run *run
     const struct mgx_program *own = NULL; // whoever traces wants to see the instructions he knows
     if (p->executable->sizes && !run->trace)
         own = mgx_sizes_take(p->executable->sizes, checked.params, &held);
+    const double start = held ? mgx_clock_seconds() : 0;
     mgx_cancel_enter();
     enum mgx_status status = p->executable->target->run(own ? own : p, &checked, diag);
     mgx_cancel_leave();
-    if (own)
-        mgx_sizes_give(p->executable->sizes, held);
+    if (held)
+        mgx_sizes_give(p->executable->sizes, held,
+                       own || status != MGX_OK ? -1 : mgx_clock_seconds() - start);
     const bool has_results = status == MGX_OK;
     // Weights may lie in a mapped model file. If that was truncated meanwhile, the run read zeros
     // where it ended, and its results are void.

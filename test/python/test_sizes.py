@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Models with free sizes at random sizes, against ONNX Runtime: sizes that come once, that come again, and that have a plan of their own."""
+import os
 import re
+import sys
 import threading
 
 import migraphx
@@ -206,3 +208,34 @@ def test_reshape_to_what_does_not_fit():
     assert p.get_parameter_shapes()["x"].lens() == [1, 3, 16, 16]  # it stays what it was
     with pytest.raises(TypeError, match="not a list of lengths"):
         p.reshape({"x": "16"})
+
+
+def decoder(**options):
+    sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "examples", "generate"))
+    import decoder
+    return decoder.build(**options).SerializeToString()
+
+
+@pytest.mark.parametrize("heads", [1, 4])
+def test_a_growing_cache(heads):
+    """Two texts token by token: a size in every step, the cache handed on. With one head it lies in one piece, large enough to grow in place."""
+    width, layers = 512, 2
+    data = decoder(layers=layers, width=width, heads=heads, words=300)
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    p = migraphx.parse_onnx_buffer(data, dynamic_dims=True)
+    p.compile("cpu", threads=1)
+    names = [f"{k}_{i}" for i in range(layers) for k in ("key", "value")]
+    rng = np.random.default_rng(10)
+    for _ in range(2):
+        start = {f"past_{n}": rng.standard_normal((1, heads, 300, width // heads)).astype(np.float32) for n in names}
+        ours, theirs, places = start, start, []
+        for step in range(40):
+            word = {"id": np.array([[(step * 7) % 300]])}
+            results, expected = p.run(word | ours), session.run(None, word | theirs)
+            same(results, expected)
+            ours = {f"past_{n}": results[n] for n in names}
+            theirs = {f"past_{n}": expected[1 + i] for i, n in enumerate(names)}
+            places.append(np.asarray(results["key_0"]).ctypes.data)
+        if heads == 1:
+            assert len(set(places)) <= 2
+    assert counts(p)["made"] == 0  # no size comes again within a text

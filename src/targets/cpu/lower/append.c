@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// concat inside a body: a tensor that grows round by round is continued in place.
+// concat of a tensor that grows round by round, or run by run: it is continued in place.
 //
 // A loop that collects its results joins all it has with one more; copying all of it every round is
-// quadratic. Here the result gets room for as much again, and the next round's join finds that room
+// quadratic. So does a decoder that is handed its cache and gives it back with a row more. Here the result gets room for as much again, and the next round's join finds that room
 // behind its first input (blocks.h): it writes the new part only. The first input keeps its own
 // lengths and sees nothing of it, so nobody needs to know who else reads it.
 #include <string.h>
@@ -25,12 +25,20 @@ static bool side_by_side(const struct mgx_compute_call *c, int axis)
     return true;
 }
 
+// Outside of bodies only what grows by little: other concats happen once.
+static bool grows(const struct mgx_compute_call *c)
+{
+    enum { LITTLE = 8 };
+    const size_t all = mgx_shape_bytes(c->out_shape);
+    return c->eval->depth >= 2 || all - mgx_shape_bytes(&c->in[0]->shape) <= all / LITTLE;
+}
+
 static bool suits(const struct mgx_compute_call *c)
 {
     const struct mgx_shape *s = c->out_shape;
-    if (c->eval->depth < 2 || c->in_count < 2 || !mgx_shape_is_static(s) || s->type == MGX_STRING ||
+    if (c->in_count < 2 || !mgx_shape_is_static(s) || s->type == MGX_STRING ||
         s->type == MGX_TUPLE || s->type == MGX_SEQUENCE || !mgx_shape_is_standard(s) ||
-        mgx_shape_bytes(s) < MGX_PLAN_BLOCK_BYTES)
+        mgx_shape_bytes(s) < MGX_PLAN_BLOCK_BYTES || !grows(c))
         return false;
     const int64_t axis = mgx_attr_int(c->op, c->attr, "axis");
     return side_by_side(c, (int)(axis < 0 ? axis + s->rank : axis));
