@@ -100,15 +100,25 @@ static struct mgx_ins *expand_batch(struct mgx_node *n, struct mgx_ins *x, int r
     return mgx_build_expand(n, x, rank, full);
 }
 
+// The product of operands that have lost or got axes.
+static struct mgx_ins *dot_of(struct mgx_node *n, const struct mgx_op *op, struct mgx_ins *a,
+                              struct mgx_ins *b, struct mgx_ins *const *v, int count)
+{
+    struct mgx_ins *in[4] = {a, b};
+    for (int i = 2; i < count; i++)
+        in[i] = v[i];
+    return mgx_build_emit_n(n, op, NULL, in, count);
+}
+
 static struct mgx_ins *dot_broadcast(struct mgx_node *n, const struct mgx_op *op, struct mgx_ins *a,
-                                     struct mgx_ins *b)
+                                     struct mgx_ins *b, struct mgx_ins *const *v, int count)
 {
     if (same_batch(&a->shape, &b->shape))
-        return mgx_build_emit(n, op, NULL, MGX_IN(a, b));
+        return dot_of(n, op, a, b, v, count);
     if (!mgx_build_is_static(a) || !mgx_build_is_static(b)) {
         struct mgx_ins *wide_a = mgx_build_emit(n, &mgx_op_broadcast_for_dot, NULL, MGX_IN(a, b));
         struct mgx_ins *wide_b = mgx_build_emit(n, &mgx_op_broadcast_for_dot, NULL, MGX_IN(b, a));
-        return mgx_build_emit(n, op, NULL, MGX_IN(wide_a, wide_b));
+        return dot_of(n, op, wide_a, wide_b, v, count);
     }
     struct mgx_shape batch_a = a->shape, batch_b = b->shape;
     batch_a.rank -= 2;
@@ -116,15 +126,15 @@ static struct mgx_ins *dot_broadcast(struct mgx_node *n, const struct mgx_op *op
     int rank = 0;
     int64_t lens[MGX_MAX_RANK];
     if (!mgx_build_common_lens(&batch_a, &batch_b, &rank, lens))
-        return mgx_build_emit(n, op, NULL, MGX_IN(a, b)); // whose rule says what disagrees
-    return mgx_build_emit(
-        n, op, NULL,
-        MGX_IN(expand_batch(n, a, rank + 2, lens), expand_batch(n, b, rank + 2, lens)));
+        return dot_of(n, op, a, b, v, count); // whose rule says what disagrees
+    return dot_of(n, op, expand_batch(n, a, rank + 2, lens), expand_batch(n, b, rank + 2, lens), v,
+                  count);
 }
 
-struct mgx_ins *mgx_build_matmul(struct mgx_node *n, const struct mgx_op *op, struct mgx_ins *a,
-                                 struct mgx_ins *b)
+struct mgx_ins *mgx_build_matmul_of(struct mgx_node *n, const struct mgx_op *op,
+                                    struct mgx_ins *const *v, int count)
 {
+    struct mgx_ins *a = v[0], *b = v[1];
     if (!a || !b)
         return NULL;
     const bool row = a->shape.rank == 1, column = b->shape.rank == 1;
@@ -134,7 +144,7 @@ struct mgx_ins *mgx_build_matmul(struct mgx_node *n, const struct mgx_op *op, st
         b = mgx_build_unsqueeze(n, b, (int64_t[]){1}, 1);
     if (!a || !b)
         return NULL;
-    struct mgx_ins *y = dot_broadcast(n, op, a, b);
+    struct mgx_ins *y = dot_broadcast(n, op, a, b, v, count);
     if (!y)
         return NULL;
     const int64_t last = y->shape.rank - 1;
@@ -143,6 +153,12 @@ struct mgx_ins *mgx_build_matmul(struct mgx_node *n, const struct mgx_op *op, st
     if (row || column)
         return mgx_build_squeeze(n, y, (int64_t[]){row ? last - 1 : last}, 1);
     return y;
+}
+
+struct mgx_ins *mgx_build_matmul(struct mgx_node *n, const struct mgx_op *op, struct mgx_ins *a,
+                                 struct mgx_ins *b)
+{
+    return mgx_build_matmul_of(n, op, (struct mgx_ins *const[]){a, b}, 2);
 }
 
 // --- literals ---

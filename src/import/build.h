@@ -92,6 +92,9 @@ struct mgx_ins *mgx_build_dot(struct mgx_node *n, struct mgx_ins *a, struct mgx_
 // numpy.matmul: vectors, batch broadcasting; ranks must be known.
 struct mgx_ins *mgx_build_matmul(struct mgx_node *n, const struct mgx_op *op, struct mgx_ins *a,
                                  struct mgx_ins *b);
+// The same of v[0] and v[1]; what follows them are inputs of the product as they are.
+struct mgx_ins *mgx_build_matmul_of(struct mgx_node *n, const struct mgx_op *op,
+                                    struct mgx_ins *const *v, int count);
 
 // --- literals ---
 // A scalar of x's type.

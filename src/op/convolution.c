@@ -5,7 +5,8 @@
 //                         w[m, c, t...] * x[n, g*C + c, o*stride + t*dilation - begin]
 //
 // with g the group of m and C the channels of a group. quant_convolution sums products of narrow
-// integers into int32 (fp8 into float). Per image and group this is a matrix product of the weights
+// integers into int32 (fp8 into float), of x - p and w - q where these zero points are given: p one
+// value, also of the padding, q one or one for every output channel. Per image and group this is a matrix product of the weights
 // with unfolded inputs, a run of places at a time, so that memory stays bounded by the operands.
 #include <inttypes.h>
 
@@ -97,7 +98,9 @@ static enum mgx_status quant_shape(struct mgx_shape_call *c, struct mgx_shape *o
 {
     enum mgx_type type;
     TRY(mgx_quant_result(c, &type));
-    return result_shape(c, type, out);
+    TRY(result_shape(c, type, out));
+    const struct mgx_dim channels = mgx_shape_dim(c->in[1], 0);
+    return mgx_quant_zeros(c, &channels);
 }
 
 static enum mgx_type quant_unranked(const struct mgx_shape_call *c)
@@ -153,9 +156,9 @@ static enum mgx_status convolve_image(const struct run *r, int64_t n)
 {
     struct mgx_tensor from = mgx_borrow_entry(r->c->in[0], n);
     struct mgx_tensor to = mgx_borrow_entry(r->c->out, n);
-    const union mgx_word *x = mgx_scratch_words(r->c, &from, r->ints);
+    union mgx_word *x = mgx_scratch_words(r->c, &from, r->ints);
     union mgx_word *y = mgx_zero_words(r->c, mgx_shape_elements(&to.shape));
-    if (!x || !y)
+    if (!x || !y || !mgx_quant_shift(r->c, 2, x, mgx_shape_elements(&from.shape), 1))
         return MGX_NO_MEMORY;
     for (int64_t g = 0; g < r->group; g++)
         convolve_group(r, x + g * r->in_channels * r->u.plane,
@@ -179,9 +182,11 @@ static enum mgx_status compute(struct mgx_compute_call *c)
                     .out_channels = w->lens[0] / a->group};
     const int64_t depth = mgx_max_i64(r.in_channels * r.u.taps, 1);
     r.step = mgx_min_i64(r.u.places, mgx_max_i64(ROWS_LIMIT / depth, 16));
-    r.weights = mgx_scratch_words(c, c->in[1], r.ints);
+    union mgx_word *weights = mgx_scratch_words(c, c->in[1], r.ints);
+    r.weights = weights;
     r.rows = mgx_zero_words(c, depth * r.step);
-    if (!r.weights || !r.rows)
+    if (!weights || !r.rows ||
+        !mgx_quant_shift(c, 3, weights, mgx_shape_elements(w), w->lens[0] ? depth : 1))
         return MGX_NO_MEMORY;
     const struct mgx_arena_mark mark = mgx_arena_mark(c->scratch);
     for (int64_t n = 0; n < c->out->shape.lens[0]; n++) {
@@ -206,12 +211,12 @@ const struct mgx_op mgx_op_convolution = {
 
 const struct mgx_op mgx_op_quant_convolution = {
     .name = "quant_convolution",
-    .meaning = "convolution of narrow integers, summed in int32; of fp8, summed in float",
+    .meaning = "convolution of narrow integers x - p and w - q, summed in int32; of fp8, in float",
     .fields = quant_fields,
     .attr_size = sizeof(struct convolution),
     .defaults = &defaults,
     .in_min = 2,
-    .in_max = 2,
+    .in_max = 4,
     .flags = MGX_OP_CHANNELS_LAST,
     .shape = quant_shape,
     .unranked_type = quant_unranked,

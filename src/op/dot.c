@@ -3,8 +3,13 @@
 //
 //     y[b..., i, j] = sum over k of  a[b..., i, k] * b[b..., k, j]
 //
-// quant_dot sums products of narrow integers into int32 (fp8 into float). Cost: the product
-// plus one scratch copy of the two matrices of a batch entry.
+// quant_dot sums products of narrow integers into int32 (fp8 into float), each less its zero point
+// where there are such:
+//
+//     y[b..., i, j] = sum over k of  (a[b..., i, k] - p) * (b[b..., k, j] - q[j])
+//
+// p is one value, q one or one for every column. Cost: the product plus one scratch copy of the two
+// matrices of a batch entry.
 #include "op/reference/gemm.h"
 
 // --- shape ---
@@ -44,7 +49,9 @@ static enum mgx_status quant_shape(struct mgx_shape_call *c, struct mgx_shape *o
 {
     enum mgx_type type;
     TRY(mgx_quant_result(c, &type));
-    return result_shape(c, type, out);
+    TRY(result_shape(c, type, out));
+    const struct mgx_dim columns = mgx_shape_dim(out, out->rank - 1);
+    return mgx_quant_zeros(c, &columns);
 }
 
 static enum mgx_type quant_unranked(const struct mgx_shape_call *c)
@@ -72,10 +79,11 @@ static enum mgx_status multiply(struct mgx_compute_call *c, const int64_t *at)
     const struct mgx_tensor a = matrix_at(c->in[0], at), b = matrix_at(c->in[1], at);
     struct mgx_tensor y = matrix_at(c->out, at);
     const int64_t m = a.shape.lens[0], k = a.shape.lens[1], n = b.shape.lens[1];
-    const union mgx_word *left = mgx_scratch_words(c, &a, ints);
-    const union mgx_word *right = mgx_scratch_words(c, &b, ints);
+    union mgx_word *left = mgx_scratch_words(c, &a, ints);
+    union mgx_word *right = mgx_scratch_words(c, &b, ints);
     union mgx_word *sum = mgx_zero_words(c, m * n);
-    if (!left || !right || !sum)
+    if (!left || !right || !sum || !mgx_quant_shift(c, 2, left, m * k, 1) ||
+        !mgx_quant_shift(c, 3, right, k * n, 1))
         return MGX_NO_MEMORY;
     mgx_gemm_words(ints, m, n, k, left, k, right, n, sum, n);
     mgx_write_words(&y, sum, ints);
@@ -108,9 +116,9 @@ const struct mgx_op mgx_op_dot = {
 
 const struct mgx_op mgx_op_quant_dot = {
     .name = "quant_dot",
-    .meaning = "y = a b of narrow integers, summed in int32; of fp8, summed in float",
+    .meaning = "y = (a - p) (b - q) of narrow integers, summed in int32; of fp8 a b, in float",
     .in_min = 2,
-    .in_max = 2,
+    .in_max = 4,
     .shape = quant_shape,
     .unranked_type = quant_unranked,
     .compute = compute,

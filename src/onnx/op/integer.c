@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // MatMulInteger and ConvInteger: products of quantized integers in int32, exact.
 //
-// The narrow operands go into one quant_dot or quant_convolution as they are; the zero points are
-// taken out of the product afterwards,
+// The narrow operands go into one quant_dot or quant_convolution as they are, with their zero
+// points where these are one value, or of the right operand one for every column. Others are taken
+// out of the product afterwards,
 //
 //     sum (a - p)(b - q) = sum a b - p sum b - q sum a + p q count
 //
-// where a sum over one operand is small and, of constant weights, folded. A convolution sums over
-// the places inside the image only, hence its sums are convolutions with ones.
+// where a sum over one operand is small and, of constant weights, folded.
 #include <string.h>
 
 #include "onnx/build.h"
@@ -29,7 +29,7 @@ static enum mgx_status check_types(struct mgx_node *n)
     return MGX_OK;
 }
 
-// A zero point as int32, NULL when absent or constant zero.
+// A zero point, NULL when absent or constant zero.
 static struct mgx_ins *zero_point(struct mgx_node *n, int i)
 {
     struct mgx_ints v = {0};
@@ -41,7 +41,7 @@ static struct mgx_ins *zero_point(struct mgx_node *n, int i)
         for (int k = 0; k < v.count; k++)
             any |= v.v[k] != 0;
     }
-    return any ? mgx_build_convert(n, n->in[i], MGX_INT32) : NULL;
+    return any ? n->in[i] : NULL;
 }
 
 static bool is_vector(const struct mgx_ins *v)
@@ -65,11 +65,75 @@ static bool varies(const struct mgx_ins *zero, int from_end)
            !(mgx_build_fixed_dim(zero, axis) && mgx_shape_dim(&zero->shape, axis).min == 1);
 }
 
+// Does a product take this zero point: one value, or of the right operand a vector?
+static bool taken(const struct mgx_ins *zero, bool vector)
+{
+    return !zero || (mgx_build_is_static(zero) &&
+                     (mgx_shape_elements(&zero->shape) == 1 || (vector && zero->shape.rank == 1)));
+}
+
+// The inputs of a product with these zero points; returns how many.
+static int with_zeros(struct mgx_node *n, struct mgx_ins *a, struct mgx_ins *b, struct mgx_ins *p,
+                      struct mgx_ins *q, struct mgx_ins *v[4])
+{
+    v[0] = a;
+    v[1] = b;
+    v[2] = p || !q ? p : mgx_build_scalar(n, a->shape.type, 0);
+    v[3] = q;
+    return q ? 4 : p ? 3 : 2;
+}
+
 // An operand without its zero point, which differs from element to element.
 static struct mgx_ins *shift(struct mgx_node *n, struct mgx_ins *x, struct mgx_ins *zero)
 {
     x = mgx_build_convert(n, x, MGX_INT32);
     return zero ? mgx_build_sub(n, x, zero) : x;
+}
+
+static struct mgx_ins *as_int(struct mgx_node *n, struct mgx_ins *zero)
+{
+    return zero ? mgx_build_convert(n, zero, MGX_INT32) : NULL;
+}
+
+// The product of matrices whose zero points quant_dot does not take.
+static struct mgx_ins *corrected(struct mgx_node *n, struct mgx_ins *a, struct mgx_ins *b,
+                                 struct mgx_ins *p, struct mgx_ins *q)
+{
+    const int inner = a->shape.rank - 1;
+    struct mgx_ins *y = mgx_build_matmul(n, &mgx_op_quant_dot, a, b);
+    p = as_int(n, p);
+    q = as_int(n, q);
+    if (p && is_vector(p)) // one per row
+        p = mgx_build_unsqueeze(n, p, (int64_t[]){1}, 1);
+    if (p)
+        y = mgx_build_sub(n, y, mgx_build_mul(n, p, sum_along(n, b, b->shape.rank - 2)));
+    if (q)
+        y = mgx_build_sub(n, y, mgx_build_mul(n, sum_along(n, a, inner), q));
+    if (p && q)
+        y = mgx_build_add(
+            n, y,
+            mgx_build_with(n, &mgx_op_mul, mgx_build_mul(n, p, q), (double)a->shape.lens[inner]));
+    return y;
+}
+
+static enum mgx_status product(struct mgx_node *n, struct mgx_ins *a, struct mgx_ins *b,
+                               struct mgx_ins **y)
+{
+    struct mgx_ins *p = zero_point(n, 2), *q = zero_point(n, 3), *v[4];
+    if (taken(p, false) && taken(q, true)) {
+        const int count = with_zeros(n, a, b, p, q, v);
+        *y = mgx_build_matmul_of(n, &mgx_op_quant_dot, v, count);
+    } else if (varies(p, 1) || varies(q, 2)) {
+        p = p && is_vector(p) ? mgx_build_unsqueeze(n, p, (int64_t[]){1}, 1) : p;
+        a = shift(n, a, as_int(n, p));
+        b = shift(n, b, as_int(n, q));
+        *y = mgx_build_matmul(n, &mgx_op_quant_dot, a, b);
+    } else {
+        if (p && q && !mgx_build_fixed_dim(a, a->shape.rank - 1))
+            return mgx_onnx_defer(n);
+        *y = corrected(n, a, b, p, q);
+    }
+    return MGX_OK;
 }
 
 static enum mgx_status matmul_integer(struct mgx_node *n)
@@ -78,7 +142,7 @@ static enum mgx_status matmul_integer(struct mgx_node *n)
     TRY(check_types(n));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
-    struct mgx_ins *a = n->in[0], *b = n->in[1], *p = zero_point(n, 2), *q = zero_point(n, 3);
+    struct mgx_ins *a = n->in[0], *b = n->in[1], *y = NULL;
     if (!a->shape.rank || !b->shape.rank)
         return mgx_node_invalid(n, "input %d is a scalar, not a matrix", a->shape.rank ? 1 : 0);
     const bool row = a->shape.rank == 1, column = b->shape.rank == 1;
@@ -88,28 +152,7 @@ static enum mgx_status matmul_integer(struct mgx_node *n)
         b = mgx_build_unsqueeze(n, b, (int64_t[]){1}, 1);
     if (!a || !b)
         return MGX_OK;
-    const int inner = a->shape.rank - 1;
-    if (varies(p, 1) || varies(q, 2)) {
-        p = p && is_vector(p) ? mgx_build_unsqueeze(n, p, (int64_t[]){1}, 1) : p;
-        a = shift(n, a, p);
-        b = shift(n, b, q);
-        p = q = NULL;
-    }
-    if (!a || !b)
-        return MGX_OK;
-    if (p && q && !mgx_build_fixed_dim(a, inner))
-        return mgx_onnx_defer(n);
-    if (p && is_vector(p)) // one per row
-        p = mgx_build_unsqueeze(n, p, (int64_t[]){1}, 1);
-    struct mgx_ins *y = mgx_build_matmul(n, &mgx_op_quant_dot, a, b);
-    if (p)
-        y = mgx_build_sub(n, y, mgx_build_mul(n, p, sum_along(n, b, b->shape.rank - 2)));
-    if (q)
-        y = mgx_build_sub(n, y, mgx_build_mul(n, sum_along(n, a, inner), q));
-    if (p && q)
-        y = mgx_build_add(
-            n, y,
-            mgx_build_with(n, &mgx_op_mul, mgx_build_mul(n, p, q), (double)a->shape.lens[inner]));
+    TRY(product(n, a, b, &y));
     const int64_t last = y ? y->shape.rank - 1 : 0, axes[2] = {last - 1, last};
     if (row || column)
         y = mgx_build_squeeze(n, y, row ? axes : axes + 1, row && column ? 2 : 1);
@@ -127,47 +170,6 @@ struct conv {
     const struct mgx_shape *x, *weights;
 };
 
-static struct mgx_ins *convolve(struct mgx_node *n, const struct conv *c, struct mgx_ins *x,
-                                struct mgx_ins *weights, int64_t group)
-{
-    return mgx_build_emit(n, &mgx_op_quant_convolution,
-                          MGX_ATTRS(mgx_ints("padding", c->w.pads, 2 * c->w.spatial),
-                                    mgx_ints("stride", c->w.strides, c->w.spatial),
-                                    mgx_ints("dilation", c->w.dilations, c->w.spatial),
-                                    mgx_int("padding_mode", c->w.padding_mode),
-                                    mgx_int("group", group)),
-                          MGX_IN(x, weights));
-}
-
-// Ones over (a, b) and the spatial lengths of `like`.
-static struct mgx_ins *ones(struct mgx_node *n, int64_t a, int64_t b, const struct mgx_shape *like)
-{
-    int64_t lens[MGX_MAX_RANK] = {a, b};
-    memcpy(lens + 2, like->lens + 2, (size_t)(like->rank - 2) * sizeof *lens);
-    return mgx_build_filled(n, MGX_INT8, like->rank, lens, 1);
-}
-
-// (1, M, ...): for each output the sum of the weights that lie inside the image.
-static struct mgx_ins *weight_sums(struct mgx_node *n, const struct conv *c)
-{
-    return convolve(n, c, ones(n, 1, c->group, c->x), sum_along(n, n->in[1], 1), c->group);
-}
-
-// (N, M, ...): for each output the sum of the inputs under the window, the same for all outputs of
-// a group.
-static struct mgx_ins *input_sums(struct mgx_node *n, const struct conv *c)
-{
-    const int rank = c->x->rank;
-    const int64_t each = c->weights->lens[0] / c->group;
-    int64_t split[MGX_MAX_RANK] = {c->x->lens[0], c->group, -1};
-    memcpy(split + 3, c->x->lens + 2, (size_t)(rank - 2) * sizeof *split);
-    struct mgx_ins *x =
-        mgx_build_reshape(n, mgx_build_convert(n, n->in[0], MGX_INT32), split, rank + 1);
-    x = mgx_build_reduce(n, &mgx_op_reduce_sum, x, (int64_t[]){2}, 1, false);
-    struct mgx_ins *y = convolve(n, c, x, ones(n, c->group, 1, c->weights), c->group);
-    return c->group == 1 ? y : mgx_build_repeat_heads(n, y, each);
-}
-
 static enum mgx_status conv_integer(struct mgx_node *n)
 {
     TRY(mgx_node_need(n, 2, 4));
@@ -181,21 +183,17 @@ static enum mgx_status conv_integer(struct mgx_node *n)
         return mgx_node_invalid(n, "input of rank %d, weights of rank %d, %lld groups", c.x->rank,
                                 c.weights->rank, (long long)c.group);
     TRY(mgx_onnx_window_read(n, n->in[0], c.weights->lens + 2, &c.w));
-    struct mgx_ins *p = zero_point(n, 2), *q = zero_point(n, 3);
-    if (q && is_vector(q)) // one per output channel
-        q = mgx_build_per_axis(n, q, 1, c.x->rank);
-    struct mgx_ins *y = convolve(n, &c, n->in[0], n->in[1], c.group);
-    if (p)
-        y = mgx_build_sub(n, y, mgx_build_mul(n, weight_sums(n, &c), p));
-    if (q)
-        y = mgx_build_sub(n, y, mgx_build_mul(n, input_sums(n, &c), q));
-    if (p && q) {
-        struct mgx_ins *places = convolve(n, &c, ones(n, 1, 1, c.x), ones(n, 1, 1, c.weights), 1);
-        struct mgx_ins *per_group =
-            mgx_build_with(n, &mgx_op_mul, mgx_build_mul(n, p, q), (double)c.weights->lens[1]);
-        y = mgx_build_add(n, y, mgx_build_mul(n, places, per_group));
-    }
-    n->out[0] = y;
+    struct mgx_ins *p = zero_point(n, 2), *q = zero_point(n, 3), *v[4];
+    if (!taken(p, false) || !taken(q, true))
+        return mgx_node_invalid(n, "a zero point is neither one value nor one for every channel");
+    const int count = with_zeros(n, n->in[0], n->in[1], p, q, v);
+    n->out[0] = mgx_build_emit_n(n, &mgx_op_quant_convolution,
+                                 MGX_ATTRS(mgx_ints("padding", c.w.pads, 2 * c.w.spatial),
+                                           mgx_ints("stride", c.w.strides, c.w.spatial),
+                                           mgx_ints("dilation", c.w.dilations, c.w.spatial),
+                                           mgx_int("padding_mode", c.w.padding_mode),
+                                           mgx_int("group", c.group)),
+                                 v, count);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_conv_integer = {

@@ -10,6 +10,7 @@
 #include "op/reference/gemm.h"
 
 #include <assert.h>
+#include <inttypes.h>
 
 #include "base/cancel.h"
 
@@ -101,4 +102,33 @@ enum mgx_status mgx_quant_result(struct mgx_shape_call *c, enum mgx_type *out)
     return mgx_fail(c->diag, MGX_INVALID,
                     "%s: takes two integers of up to 32 bits or two of fp8, not %s and %s",
                     c->op->name, mgx_type_name(a), mgx_type_name(b));
+}
+
+enum mgx_status mgx_quant_zeros(struct mgx_shape_call *c, const struct mgx_dim *columns)
+{
+    for (int i = 2; i < c->in_count; i++) {
+        const struct mgx_shape *zero = c->in[i], *of = c->in[i - 2];
+        if (zero->type != of->type || !mgx_type_is_integral(of->type))
+            return mgx_fail(c->diag, MGX_INVALID, "%s: zero point %d is of type %s, its operand %s",
+                            c->op->name, i - 2, mgx_type_name(zero->type), mgx_type_name(of->type));
+        if (!mgx_shape_is_static(zero) || mgx_shape_elements(zero) == 1)
+            continue;
+        const int64_t count = mgx_shape_elements(zero);
+        if (i == 2 || zero->rank != 1 || count < columns->min || count > columns->max)
+            return mgx_fail(c->diag, MGX_INVALID, "%s: zero point %d has %" PRId64 " values",
+                            c->op->name, i - 2, count);
+    }
+    return MGX_OK;
+}
+
+bool mgx_quant_shift(struct mgx_compute_call *c, int input, union mgx_word *values, int64_t count,
+                     int64_t each)
+{
+    if (c->in_count <= input)
+        return true;
+    const int64_t *zero = mgx_scratch_ints(c, c->in[input]);
+    const int64_t zeros = mgx_shape_elements(&c->in[input]->shape);
+    for (int64_t i = 0; zero && i < count; i++)
+        values[i].i -= zero[i / each % zeros];
+    return zero != NULL;
 }

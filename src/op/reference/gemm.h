@@ -33,3 +33,11 @@ struct mgx_tensor mgx_borrow_entry(const struct mgx_tensor *t, int64_t index);
 // Result type of a quantised product: int32 for integers of up to 32 bits, which may differ, and
 // float for the fp8 types. Fails for anything else.
 enum mgx_status mgx_quant_result(struct mgx_shape_call *c, enum mgx_type *out) MGX_NODISCARD;
+// The zero points of a quantised product, inputs 2 and 3: none, or each of its operand's type and
+// integral; the first of one value, the second of one or of `columns`, a vector.
+enum mgx_status mgx_quant_zeros(struct mgx_shape_call *c,
+                                const struct mgx_dim *columns) MGX_NODISCARD;
+// Takes zero point `input` off values: one for all, or one after the other, each for `each` values
+// in a row. Nothing where there is no such input. False when out of memory.
+bool mgx_quant_shift(struct mgx_compute_call *c, int input, union mgx_word *values, int64_t count,
+                     int64_t each);

@@ -46,6 +46,15 @@ def dots(w):
                            ("int16", "int16"), ("int32", "int32"), ("uint16", "int8")]:
         a, b = w.random(a_type, (2, 70), -128, 127), w.random(b_type, (70, 3), -128, 127)
         w.case("quant_dot", [a, b], a.a @ b.a, "int32")
+    for a_type, b_type, columns in [("uint8", "int8", 1), ("int8", "uint8", 3), ("uint8", "uint8", 3)]:
+        a, b = w.random(a_type, (2, 4, 5), -128, 127), w.random(b_type, (2, 5, 3), -128, 127)
+        p, q = w.random(a_type, (1,), -128, 127), w.random(b_type, (columns,), -128, 127)
+        w.case("quant_dot", [a, b, p], (a.a - p.a) @ b.a, "int32")
+        w.case("quant_dot", [a, b, p, q], (a.a - p.a) @ (b.a - q.a), "int32")
+    w.case("quant_dot", [D("uint8", 2, 4), D("int8", 4, 3), D("int8", 1)], fails="zero point 0 is of type int8_type")
+    w.case("quant_dot", [D("int8", 2, 4), D("int8", 4, 3), D("int8", 2)], fails="zero point 0 has 2 values")
+    w.case("quant_dot", [D("int8", 2, 4), D("int8", 4, 3), D("int8", 1), D("int8", 2)],
+           fails="zero point 1 has 2 values")
     a = T("int32", [[2**30, 2**30, 7]])
     b = T("int32", [[2], [2], [1]])
     w.case("quant_dot", [a, b], [[7]], "int32")
@@ -170,6 +179,11 @@ def forward(w):
         x, k = w.random(a, (1, 2, 4, 3), -128, 127), w.random(b, (2, 2, 2, 2), -128, 127)
         w.case("quant_convolution[padding={1, 0}]", [x, k],
                convolve(x.a, k.a, [1, 0], [1, 1], [1, 1], 1), "int32")
+    for channels in (1, 4):
+        x, k = w.random("uint8", (2, 4, 4, 3), 0, 255), w.random("int8", (4, 2, 2, 2), -128, 127)
+        p, q = w.random("uint8", (1,), 0, 255), w.random("int8", (channels,), -128, 127)
+        w.case("quant_convolution[padding={1, 0},group=2]", [x, k, p, q],
+               convolve(x.a - p.a, k.a - q.a.reshape(-1, 1, 1, 1), [1, 0], [1, 1], [1, 1], 2), "int32")
     x, k = w.random("fp8e4m3fn", (1, 2, 4, 3)), w.random("fp8e4m3fn", (2, 2, 2, 2))
     w.case("quant_convolution", [x, k], convolve(x.a, k.a, [0, 0], [1, 1], [1, 1], 1), "float")
     w.case("quant_convolution", [D("float", 1, 2, 4, 4), D("float", 2, 2, 2, 2)],
