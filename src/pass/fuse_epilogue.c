@@ -11,7 +11,15 @@
 
 static bool has_epilogue(const struct mgx_op *op)
 {
-    return op == &mgx_op_dot || op == &mgx_op_convolution || op == &mgx_op_convolution_backwards;
+    return op == &mgx_op_dot || op == &mgx_op_convolution || op == &mgx_op_convolution_backwards ||
+           op == &mgx_op_quant_dot || op == &mgx_op_quant_convolution;
+}
+
+// Bytes that a product of bytes leaves.
+static bool is_quantized(const struct mgx_ins *product, const struct mgx_ins *user)
+{
+    return product->shape.type == MGX_INT32 &&
+           (user->shape.type == MGX_INT8 || user->shape.type == MGX_UINT8);
 }
 
 // A 1 x 1 convolution of one image may take the product that makes its input, x * factor[channel]
@@ -65,7 +73,8 @@ static struct mgx_ins *add_user(const struct mgx_pass_call *c, struct mgx_region
 {
     struct mgx_ins *user = ins->uses->user;
     struct mgx_region longer = *region;
-    if (user->owner != ins->owner || !mgx_is_elementwise(user) || !may_leave(c, user->shape.type) ||
+    const bool fits = may_leave(c, user->shape.type) || is_quantized(ins, user);
+    if (user->owner != ins->owner || !mgx_is_elementwise(user) || !fits ||
         !mgx_shape_same_lens(&user->shape, &ins->shape) || !mgx_region_add(&longer, user) ||
         !mgx_region_closed(&longer))
         return NULL;

@@ -11,6 +11,7 @@
 // literals of the body; others become its parameters. The body is written in the module's order for
 // scalars, so equal groups have equal bodies. Cost: every instruction is looked at a bounded number
 // of times: a group takes at most MAX_BODY.
+#include "op/op.h"
 #include "pass/engine/walk.h"
 
 #include <stdio.h>
@@ -75,12 +76,36 @@ static bool inputs_fit(struct group *g)
     return true;
 }
 
+// Is `ins` read, through the group alone, by `by`?
+static bool leads_to(const struct group *g, const struct mgx_ins *ins, const struct mgx_ins *by,
+                     int depth)
+{
+    for (int i = 0; i < by->in_count && depth > 0; i++)
+        if (by->in[i] == ins ||
+            (contains(g->ins, g->count, by->in[i]) && leads_to(g, ins, by->in[i], depth - 1)))
+            return true;
+    return false;
+}
+
+// Two values that are quantized, neither from the other, come from two products: one of them stays
+// what it is in memory, of bytes, so that its product takes the step to bytes.
+static bool parts_quantized(const struct group *g, const struct mgx_ins *in)
+{
+    enum { DEPTH = 16 };
+    if (in->op != &mgx_op_quantizelinear)
+        return false;
+    for (int i = 1; i < g->count; i++)
+        if (g->ins[i]->op == &mgx_op_quantizelinear && !leads_to(g, in, g->ins[i], DEPTH))
+            return true;
+    return false;
+}
+
 static bool may_join(const struct group *g, const struct mgx_ins *in)
 {
     const struct mgx_ins *root = g->ins[0];
     return in->owner == root->owner && is_elementwise(in) &&
            mgx_shape_same_lens(&in->shape, &root->shape) && !contains(g->ins, g->count, in) &&
-           read_inside_only(g, in);
+           read_inside_only(g, in) && !parts_quantized(g, in);
 }
 
 // Grows until nothing joins: an operand read twice joins once its last reader has.

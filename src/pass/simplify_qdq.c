@@ -1,97 +1,308 @@
 // SPDX-License-Identifier: MIT
-// Products of dequantized values are products of integers.
+// Work on quantized values is done on the narrow values themselves.
 //
-//     dot(dequantizelinear(a, s), dequantizelinear(b, t))
-//         =>  dequantizelinear(quant_dot(a, b), s t)                     convolution likewise
-//     dequantizelinear(quantizelinear(x, s, z), s, z)  =>  x             with fast math
+//     dot(dq(a, s, p), dq(b, t, q))           =>  dq(quant_dot(a, b, p, q), s t)
+//     convolution(dq(x, s, p), dq(w, t, q))   =>  dq(quant_convolution(x, w, p, q), s t)
+//     q(dq(x, s, z), s, z)                    =>  x
+//     max pooling, slice (dq(x, s, z))        =>  dq(max pooling, slice (x), s, z)
+//     q(concat(dq(x)...), s, z)               =>  concat(q(dq(x), s, z)...)
 //
-// a and b are int8, s and t one number each (a splat), zero points absent or 0. The sums are then
-// exact in int32 instead of rounded in float, as long as they fit: 2^17 products of the largest
-// values do. The pair at the end only loses digits; it is what quantized training leaves behind.
-//
-// No pipeline of ours runs it; a caller asks for it by name (the driver's --apply-pass).
+// with dq dequantizelinear and q quantizelinear. x and a have one scale and one zero point, known
+// before the run or not; b and w one, or one for each column or output channel; a may have a scale
+// for every row. Views between dq and a product are taken over to the narrow values. Sums are then
+// exact in int32 instead of rounded in float; where they might not fit, nothing is changed.
+// q after dq is exact: x is the only integer within half a step of what it was dequantized to. The
+// pair in the other order loses digits, which is what a quantized model says; it stays.
+#include <math.h>
+
 #include "pass/engine/emit.h"
 #include "pass/engine/rewrite.h"
+#include "pass/engine/view.h"
 
-enum { MOST_PRODUCTS = 1 << 17 };
+enum { MAX_VIEWS = 8 };
 
-// The value an int8 number is dequantized by; false if it is no plain splat.
-static bool scale_of(const struct mgx_ins *ins, double *scale)
+static bool is_byte(enum mgx_type type)
 {
-    double zero = 0;
-    return ins->op == &mgx_op_dequantizelinear && ins->in[0]->shape.type == MGX_INT8 &&
-           mgx_splat_value(ins->in[1], scale) &&
-           (ins->in_count == 2 || (mgx_splat_value(ins->in[2], &zero) && zero == 0));
+    return type == MGX_INT8 || type == MGX_UINT8;
 }
 
-static bool are_scaled(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)
-{
-    double a, b;
-    (void)r, (void)m;
-    return ins->shape.type == MGX_FLOAT && scale_of(ins->in[0], &a) && scale_of(ins->in[1], &b);
-}
+// --- scales and zero points ---
 
-static struct mgx_ins *scaled(struct mgx_ins *at, struct mgx_ins *sums)
+// The instruction that a scale or zero point is spread from, where it is one value; else NULL.
+static struct mgx_ins *single(struct mgx_ins *ins)
 {
-    double a, b;
-    if (!sums || !scale_of(at->in[0], &a) || !scale_of(at->in[1], &b))
+    struct mgx_spread s;
+    if (!mgx_shape_is_static(&ins->shape))
         return NULL;
-    return mgx_emit_binary(at, &mgx_op_dequantizelinear, sums,
-                           mgx_emit_splat(at, &at->shape, (double)(float)a * (double)(float)b));
+    while (mgx_shape_elements(&ins->shape) != 1) {
+        if (!mgx_spread_of(ins, &s))
+            return NULL;
+        ins = s.core;
+    }
+    return ins;
+}
+
+static bool same_value(struct mgx_ins *a, struct mgx_ins *b)
+{
+    double x, y;
+    struct mgx_ins *p = single(a), *q = single(b);
+    return a == b || (p && p == q) ||
+           (mgx_splat_value(a, &x) && mgx_splat_value(b, &y) && x == y && x != 0) ||
+           (mgx_splat_value(a, &x) && mgx_splat_value(b, &y) && x == 0 && y == 0);
+}
+
+static bool is_zero(const struct mgx_ins *zero)
+{
+    return mgx_is_splat(zero, 0);
+}
+
+// Are two instructions' scales and zero points the same?
+static bool same_step(const struct mgx_ins *a, const struct mgx_ins *b)
+{
+    if (!same_value(a->in[1], b->in[1]))
+        return false;
+    if (a->in_count == 2 || b->in_count == 2)
+        return (a->in_count == 2 || is_zero(a->in[2])) && (b->in_count == 2 || is_zero(b->in[2]));
+    return same_value(a->in[2], b->in[2]);
+}
+
+// A scale for which x / s neither over- nor underflows where |x| is a byte times s.
+static bool is_plain(const struct mgx_ins *scale)
+{
+    double value;
+    return mgx_splat_value(scale, &value) && fabs(value) > 1e-30 && fabs(value) < 1e30;
+}
+
+// --- operands of products ---
+
+struct operand {
+    struct mgx_ins *views[MAX_VIEWS]; // the product reads views[0]
+    int view_count;
+    const struct mgx_ins *dq;
+    int axis; // of the values: scales and zero points may vary along it
+};
+
+// The axis before a view that is `axis` behind it; -1 where there is none.
+static int axis_before(const struct mgx_ins *view, int axis)
+{
+    if (axis >= 0 && mgx_is(view, &mgx_op_transpose))
+        return (int)mgx_ins_ints(view, "permutation").v[axis];
+    if (axis >= 0 && mgx_is(view, &mgx_op_multibroadcast))
+        return axis - (view->shape.rank - view->in[0]->shape.rank);
+    if (axis >= 0 && mgx_is(view, &mgx_op_contiguous))
+        return axis;
+    return -1;
+}
+
+static bool varies_along(struct mgx_ins *v, int axis)
+{
+    return single(v) || (axis >= 0 && mgx_is_along(v, axis));
+}
+
+static bool find_operand(struct mgx_ins *ins, int axis, struct operand *o)
+{
+    *o = (struct operand){.axis = axis};
+    while (mgx_is_reshaper(ins) && mgx_shape_is_static(&ins->shape) && o->view_count < MAX_VIEWS) {
+        o->axis = axis_before(ins, o->axis);
+        o->views[o->view_count++] = ins;
+        ins = ins->in[0];
+    }
+    o->dq = ins;
+    return ins->op == &mgx_op_dequantizelinear && is_byte(ins->in[0]->shape.type) &&
+           ins->shape.type == MGX_FLOAT && mgx_shape_is_static(&ins->shape) &&
+           varies_along(ins->in[1], o->axis);
+}
+
+static struct mgx_ins *narrow(struct mgx_ins *at, const struct operand *o)
+{
+    struct mgx_ins *x = o->dq->in[0];
+    for (int i = o->view_count - 1; i >= 0; i--)
+        x = mgx_emit_again(at, o->views[i], &x, 1);
+    return x;
+}
+
+// One value as a vector of one; several as they lie along the operand's axis.
+static struct mgx_ins *values(struct mgx_ins *at, struct mgx_ins *v, int axis)
+{
+    const int64_t one = 1;
+    struct mgx_ins *core = single(v);
+    return core ? mgx_emit_reshape(at, core, &one, 1) : mgx_emit_along(at, v, axis);
+}
+
+static bool has_zero(const struct operand *o)
+{
+    return o->dq->in_count == 3 && !is_zero(o->dq->in[2]);
+}
+
+// The largest magnitude of a value less its zero point.
+static int64_t reach(const struct operand *o)
+{
+    return has_zero(o) || o->dq->in[0]->shape.type == MGX_UINT8 ? 255 : 128;
+}
+
+// The inputs of the product in integers; returns how many.
+static int product_inputs(struct mgx_ins *at, const struct operand *a, const struct operand *b,
+                          struct mgx_ins *in[4])
+{
+    in[0] = narrow(at, a);
+    in[1] = narrow(at, b);
+    if (has_zero(a))
+        in[2] = values(at, a->dq->in[2], a->axis);
+    else if (has_zero(b) && in[0])
+        in[2] = mgx_literal_double(at->owner, in[0]->shape.type, 0);
+    if (has_zero(b))
+        in[3] = values(at, b->dq->in[2], b->axis);
+    return has_zero(b) ? 4 : has_zero(a) ? 3 : 2;
+}
+
+// Sums times the scale of one operand, which lies along `axis` of the result, and that of the other.
+static struct mgx_ins *scaled(struct mgx_ins *at, struct mgx_ins *sums, const struct operand *a,
+                              const struct operand *b, int axis)
+{
+    struct mgx_ins *s = values(at, a->dq->in[1], a->axis), *t = values(at, b->dq->in[1], b->axis);
+    if (!sums || !s || !t)
+        return NULL;
+    if (mgx_shape_elements(&s->shape) == 1) {
+        s = mgx_emit_multibroadcast(at, s, t->shape.lens, 1);
+        s = mgx_emit_binary(at, &mgx_op_mul, s, t);
+        s = mgx_shape_elements(&t->shape) == 1
+                ? mgx_emit_multibroadcast(at, s, at->shape.lens, at->shape.rank)
+                : mgx_emit_spread(at, s, axis, &at->shape);
+        return mgx_emit_binary(at, &mgx_op_dequantizelinear, sums, s);
+    }
+    t = mgx_shape_elements(&t->shape) == 1
+            ? mgx_emit_multibroadcast(at, t, at->shape.lens, at->shape.rank)
+            : mgx_emit_spread(at, t, axis, &at->shape);
+    s = mgx_emit_spread(at, s, at->shape.rank - 2, &at->shape);
+    return mgx_emit_binary(at, &mgx_op_mul, mgx_emit_binary(at, &mgx_op_dequantizelinear, sums, t),
+                           s);
+}
+
+static bool sums_fit(const struct operand *a, const struct operand *b, int64_t depth)
+{
+    return depth <= INT32_MAX / (reach(a) * reach(b));
 }
 
 static struct mgx_ins *quant_dot(struct mgx_rewriter *r, struct mgx_ins *ins,
                                  const struct mgx_match *m)
 {
-    struct mgx_ins *a = ins->in[0]->in[0], *b = ins->in[1]->in[0];
+    const int rank = ins->shape.rank;
+    struct operand a, b;
+    struct mgx_ins *in[4];
     (void)r, (void)m;
-    if (a->shape.lens[a->shape.rank - 1] > MOST_PRODUCTS)
+    if (ins->shape.type != MGX_FLOAT || !find_operand(ins->in[0], rank - 2, &a) ||
+        !find_operand(ins->in[1], rank - 1, &b) || (has_zero(&a) && !single(a.dq->in[2])) ||
+        (has_zero(&b) && !varies_along(b.dq->in[2], b.axis)) ||
+        !sums_fit(&a, &b, ins->in[0]->shape.lens[rank - 1]))
         return NULL;
-    return scaled(ins, mgx_emit_binary(ins, &mgx_op_quant_dot, a, b));
+    const int count = product_inputs(ins, &a, &b, in);
+    struct mgx_ins *sums =
+        mgx_emit_before(ins, &mgx_op_quant_dot, NULL, (struct mgx_ins_list){in, count});
+    return scaled(ins, sums, &a, &b, rank - 1);
 }
 
 static struct mgx_ins *quant_convolution(struct mgx_rewriter *r, struct mgx_ins *ins,
                                          const struct mgx_match *m)
 {
-    struct mgx_ins *x = ins->in[0]->in[0], *w = ins->in[1]->in[0];
+    struct operand x, w;
+    struct mgx_ins *in[4];
     (void)r, (void)m;
-    if (mgx_shape_elements(&w->shape) > MOST_PRODUCTS * w->shape.lens[0])
+    if (ins->shape.type != MGX_FLOAT || !find_operand(ins->in[0], -1, &x) ||
+        !find_operand(ins->in[1], 0, &w) || (has_zero(&x) && !single(x.dq->in[2])) ||
+        (has_zero(&w) && !varies_along(w.dq->in[2], w.axis)))
         return NULL;
-    return scaled(
-        ins, mgx_emit_before(ins, &mgx_op_quant_convolution,
-                             MGX_ATTRS(mgx_ints("padding", mgx_ins_ints(ins, "padding").v,
-                                                mgx_ins_ints(ins, "padding").count),
-                                       mgx_ints("stride", mgx_ins_ints(ins, "stride").v,
-                                                mgx_ins_ints(ins, "stride").count),
-                                       mgx_ints("dilation", mgx_ins_ints(ins, "dilation").v,
-                                                mgx_ins_ints(ins, "dilation").count),
-                                       mgx_int("padding_mode", mgx_ins_int(ins, "padding_mode")),
-                                       mgx_int("group", mgx_ins_int(ins, "group"))),
-                             MGX_IN(x, w)));
+    const struct mgx_shape *k = &ins->in[1]->shape;
+    if (!sums_fit(&x, &w, mgx_shape_elements(k) / mgx_max_i64(k->lens[0], 1)))
+        return NULL;
+    const int count = product_inputs(ins, &x, &w, in);
+    struct mgx_ins *sums = mgx_emit_before(
+        ins, &mgx_op_quant_convolution,
+        MGX_ATTRS(
+            mgx_ints("padding", mgx_ins_ints(ins, "padding").v, mgx_ins_ints(ins, "padding").count),
+            mgx_ints("stride", mgx_ins_ints(ins, "stride").v, mgx_ins_ints(ins, "stride").count),
+            mgx_ints("dilation", mgx_ins_ints(ins, "dilation").v,
+                     mgx_ins_ints(ins, "dilation").count),
+            mgx_int("padding_mode", mgx_ins_int(ins, "padding_mode")),
+            mgx_int("group", mgx_ins_int(ins, "group"))),
+        (struct mgx_ins_list){in, count});
+    return scaled(ins, sums, &x, &w, 1);
 }
 
-// Is it what quantized it, undone?
-static struct mgx_ins *undone(struct mgx_rewriter *r, struct mgx_ins *ins,
+// --- pairs ---
+
+// Is it what dequantized it, undone?
+static struct mgx_ins *requantized(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                   const struct mgx_match *m)
+{
+    const struct mgx_ins *dq = ins->in[0];
+    (void)r, (void)m;
+    return dq->op == &mgx_op_dequantizelinear && dq->in[0]->shape.type == ins->shape.type &&
+                   is_byte(ins->shape.type) && dq->shape.type == MGX_FLOAT &&
+                   is_plain(ins->in[1]) && same_step(dq, ins)
+               ? dq->in[0]
+               : NULL;
+}
+
+// --- what only chooses values ---
+
+// A dequantization by one positive scale of bytes.
+static bool is_single(const struct mgx_ins *dq)
+{
+    double scale;
+    return dq->op == &mgx_op_dequantizelinear && is_byte(dq->in[0]->shape.type) &&
+           mgx_splat_value(dq->in[1], &scale) && scale > 0 &&
+           (dq->in_count == 2 || single(dq->in[2]));
+}
+
+// The same dequantization, or quantization, of another tensor.
+static struct mgx_ins *again(struct mgx_ins *at, const struct mgx_ins *model, struct mgx_ins *x)
+{
+    struct mgx_ins *in[3] = {x};
+    for (int i = 1; x && i < model->in_count; i++)
+        in[i] = mgx_emit_multibroadcast(at, single(model->in[i]), x->shape.lens, x->shape.rank);
+    return x ? mgx_emit_again(at, model, in, model->in_count) : NULL;
+}
+
+static struct mgx_ins *chosen(struct mgx_rewriter *r, struct mgx_ins *ins,
                               const struct mgx_match *m)
 {
-    const struct mgx_ins *q = ins->in[0];
-    double there, back;
+    struct mgx_ins *dq = ins->in[0];
     (void)r, (void)m;
-    if (q->op != &mgx_op_quantizelinear || q->in_count != ins->in_count ||
-        q->in[0]->shape.type != ins->shape.type || !mgx_splat_value(q->in[1], &there) ||
-        !mgx_splat_value(ins->in[1], &back) || there != back)
+    if (!is_single(dq) || !mgx_shape_elements(&ins->shape) ||
+        (ins->op == &mgx_op_pooling && mgx_ins_int(ins, "mode") != 1))
         return NULL;
-    if (q->in_count == 3 && (!mgx_splat_value(q->in[2], &there) ||
-                             !mgx_splat_value(ins->in[2], &back) || there != back))
+    return again(ins, dq, mgx_emit_again(ins, ins, &dq->in[0], 1));
+}
+
+static struct mgx_ins *quantized_parts(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                       const struct mgx_match *m)
+{
+    enum { MAX_PARTS = 16 };
+    const struct mgx_ins *parts = ins->in[0];
+    struct mgx_ins *part[MAX_PARTS];
+    (void)r, (void)m;
+    if (parts->op != &mgx_op_concat || parts->in_count > MAX_PARTS || !mgx_used_once(parts) ||
+        !is_byte(ins->shape.type) || !single(ins->in[1]) ||
+        (ins->in_count == 3 && !single(ins->in[2])))
         return NULL;
-    return q->in[0];
+    for (int i = 0; i < parts->in_count; i++)
+        if (!is_single(parts->in[i]))
+            return NULL;
+    for (int i = 0; i < parts->in_count; i++)
+        if (!(part[i] = again(ins, ins, parts->in[i])))
+            return NULL;
+    return mgx_emit_again(ins, parts, part, parts->in_count);
 }
 
 static const struct mgx_rule rules[] = {
-    {"dot => dequantizelinear(quant_dot(a, b), s t)", MGX_IF_STATIC, are_scaled, quant_dot},
-    {"convolution => dequantizelinear(quant_convolution(x, w), s t)", MGX_IF_STATIC, are_scaled,
-     quant_convolution},
-    {"dequantizelinear => x, of quantizelinear(x)", MGX_IF_FAST | MGX_IF_STATIC, .rewrite = undone},
+    {"dot => dequantizelinear(quant_dot(a, b, p, q), s t)", MGX_IF_STATIC, .rewrite = quant_dot},
+    {"convolution => dequantizelinear(quant_convolution(x, w, p, q), s t)", MGX_IF_STATIC,
+     .rewrite = quant_convolution},
+    {"quantizelinear => x, of dequantizelinear(x)", MGX_IF_STATIC, .rewrite = requantized},
+    {"quantizelinear => concat(quantizelinear(x)...), of concat(dequantizelinear(x)...)",
+     MGX_IF_STATIC, .rewrite = quantized_parts},
+    {"pooling|slice(dequantizelinear) => dequantizelinear(pooling(x))", MGX_IF_STATIC,
+     .rewrite = chosen},
 };
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
@@ -101,6 +312,6 @@ static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 
 const struct mgx_pass mgx_pass_simplify_qdq = {
     .name = "simplify_qdq",
-    .meaning = "multiplies quantized values as integers",
+    .meaning = "works on quantized values as integers",
     .module = run,
 };

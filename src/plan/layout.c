@@ -117,6 +117,7 @@ static bool wants_channels_last(const struct mgx_ins *ins, int rank)
     if (op == &mgx_op_group && ins->mod_count) // a fused convolution
         for (const struct mgx_ins *body = ins->mod[0]->first; body; body = body->next)
             if (body->op == &mgx_op_convolution || body->op == &mgx_op_convolution_backwards ||
+                body->op == &mgx_op_quant_convolution ||
                 (body->op == &mgx_op_group && wants_channels_last(body, rank)))
                 return true;
     return false;

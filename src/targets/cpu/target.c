@@ -103,6 +103,22 @@ static enum mgx_status create_machine(const struct mgx_compile_options *options,
     return status;
 }
 
+// Before anything else integers are seen where an exporter wrote them, with their scales beside
+// them; then again, when views and constants have moved out of their way.
+static const struct mgx_pass *const first[] = {&mgx_pass_simplify_qdq, NULL};
+static const struct mgx_pass *const integers[] = {
+    &mgx_pass_simplify_qdq,          &mgx_pass_fold_dequantize,   &mgx_pass_optimize_module,
+    &mgx_pass_dead_code_elimination, &mgx_pass_repeat_dequantize, NULL};
+
+static bool has_quantized(const struct mgx_program *p)
+{
+    for (int m = 0; m < p->module_count; m++)
+        for (const struct mgx_ins *ins = p->modules[m]->first; ins; ins = ins->next)
+            if (ins->op == &mgx_op_dequantizelinear)
+                return true;
+    return false;
+}
+
 // Order is meaning: normalisations before element-wise chains take their pieces, attention after,
 // epilogues when chains are whole, and what feeds a depthwise convolution last.
 static const struct mgx_pass *const pipeline[] = {&mgx_pass_find_softmax,
@@ -138,11 +154,16 @@ static enum mgx_status run_passes(struct mgx_program *p, const struct mgx_plan_m
     struct mgx_plan_folder *folder = mgx_plan_folder_create(p, machine, &pass);
     if (!folder)
         return mgx_fail_memory(diag);
-    enum mgx_status status = mgx_run_passes(p, pack, &pass, diag);
+    const bool narrow = has_quantized(p);
+    enum mgx_status status = narrow ? mgx_run_passes(p, first, &pass, diag) : MGX_OK;
+    if (status == MGX_OK)
+        status = mgx_run_passes(p, pack, &pass, diag);
     if (status == MGX_OK)
         status = mgx_run_passes(p, mgx_pipeline_simplify, &pass, diag);
     if (status == MGX_OK && options->simplified)
         status = mgx_program_clone(options->simplified, p, diag);
+    if (status == MGX_OK && narrow)
+        status = mgx_run_passes(p, integers, &pass, diag);
     if (status == MGX_OK && has_16_bits(p))
         status = mgx_run_passes(p, widen, &pass, diag);
     pass.threads = options->threads ? options->threads : mgx_cpus_usable();

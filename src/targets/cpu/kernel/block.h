@@ -20,6 +20,7 @@
 
 // clang-format off
 // X(code, number of operands): what a line computes, over x, y, z; `a`, `b` are its constants.
+// DEQUANT is (x - z) * y, QUANT_* is round(x / y) + z within the type.
 #define MGX_BLOCK_LIST(X) \
     X(COPY, 1) X(ADD, 2) X(SUB, 2) X(MUL, 2) X(DIV, 2) X(MIN, 2) X(MAX, 2) X(POW, 2) \
     X(FMOD, 2) X(MOD, 2) X(SQDIFF, 2) X(PRELU, 2) X(EQUAL, 2) X(GREATER, 2) X(LESS, 2) \
@@ -27,7 +28,8 @@
     X(LOG, 1) X(LOG2, 1) X(SQRT, 1) X(RSQRT, 1) X(RECIP, 1) X(RELU, 1) X(SIGMOID, 1) \
     X(TANH, 1) X(ERF, 1) X(SIGN, 1) X(FLOOR, 1) X(CEIL, 1) X(ROUND, 1) X(TRUNC, 1) X(NOT, 1) \
     X(ISNAN, 1) X(ISINF, 1) X(SIN, 1) X(COS, 1) X(TAN, 1) X(ASIN, 1) X(ACOS, 1) X(ATAN, 1) \
-    X(SINH, 1) X(COSH, 1) X(ASINH, 1) X(ACOSH, 1) X(ATANH, 1) X(ELU, 1) X(LEAKY_RELU, 1)
+    X(SINH, 1) X(COSH, 1) X(ASINH, 1) X(ACOSH, 1) X(ATANH, 1) X(ELU, 1) X(LEAKY_RELU, 1) \
+    X(DEQUANT, 3) X(QUANT_U8, 3) X(QUANT_S8, 3)
 // clang-format on
 
 enum mgx_block_code {
@@ -46,7 +48,7 @@ struct mgx_block_line {
     uint8_t code;
     uint8_t out;   // operand number
     uint8_t in[3]; // operand numbers
-    float a;       // alpha of elu and leaky_relu
+    float a;       // alpha of elu and leaky_relu; of QUANT_* 1: there is no z
 };
 
 // Operands are numbered: inputs, then constants, then temporaries, then outputs.

@@ -62,7 +62,8 @@ enum mgx_conv_method {
 struct mgx_conv_desc {
     enum mgx_kernel_type type; // multiplied as F32, BF16 (or F32 without the instruction), S8
     enum mgx_kernel_type x_type, w_type, y_type; // in memory; the residual is of y's type
-    int x_zero; // of bytes: what stands for zero, also in the padding
+    int x_zero;            // of bytes: what stands for zero, also in the padding
+    const int32_t *w_zero; // [out_channels] or NULL: the same of the weights, as in gemm.h
     enum mgx_isa isa;
     int threads;
     bool transposed;
@@ -96,6 +97,7 @@ struct mgx_conv_args {
     const void *packed;
     const float *bias;  // [out_channels]; may be NULL
     const float *scale; // [out_channels]; integer sums become floats by it; needed unless they stay
+    const int32_t *start; // [out_channels] and room behind: see gemm.h; x_zero is the padding then
     const float *x_scale; // [in_channels], if x_scaled
     const void *residual;
     void *y;

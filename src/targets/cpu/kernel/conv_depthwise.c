@@ -291,7 +291,7 @@ static float weight_at(const struct mgx_conv_plan *plan, const char *weights, in
     float value;
     mgx_convert(d->isa, d->w_type, MGX_KERNEL_F32)(weights + offset * mgx_kernel_size(d->w_type),
                                                    &value, 1);
-    return value;
+    return d->w_zero ? value - (float)d->w_zero[channel] : value;
 }
 
 static void depthwise_pack(const struct mgx_conv_plan *plan, const void *weights, void *packed,
@@ -463,8 +463,10 @@ static struct target target_of(const struct part *part, const struct pair *pair)
                                d->epilogue.residual ? (const float *)part->args->residual + r
                                                     : NULL,
                                d->y_space[2], d->residual_space[2]};
-    const struct target t = {part->results, d->epilogue.residual ? part->residual : NULL,
-                             part->channels, part->channels};
+    const bool adds =
+        d->epilogue.residual && d->epilogue.residual != MGX_RESIDUAL_BYTES; // those come last
+    const struct target t = {part->results, adds ? part->residual : NULL, part->channels,
+                             part->channels};
     const mgx_convert_fn convert = mgx_convert(d->isa, d->y_type, MGX_KERNEL_F32);
     const int64_t size = mgx_kernel_size(d->y_type);
     for (int64_t x = 0; t.residual && x < d->out[2]; x++)
@@ -515,6 +517,15 @@ static void store_row(const struct part *part, int64_t row)
     const int64_t size = mgx_kernel_size(d->y_type);
     char *y =
         (char *)part->args->y + row_at(part, row, plan->y_first, d->y_batch, d->y_space) * size;
+    if (d->epilogue.requant) {
+        const int64_t residual =
+            row_at(part, row, plan->residual_first, d->residual_batch, d->residual_space);
+        mgx_requant_of(d->isa)(
+            d->epilogue.requant, part->results, part->channels, (int)d->out[2], (int)part->channels,
+            d->epilogue.requant->residual ? (const char *)part->args->residual + residual : NULL,
+            d->residual_space[2], y, d->y_space[2]);
+        return;
+    }
     for (int64_t x = 0; x < d->out[2]; x++)
         convert(part->results + x * part->channels, y + x * d->y_space[2] * size, part->channels);
 }
@@ -548,7 +559,7 @@ static void run_vectors(const struct part *part, int64_t v, int64_t end, struct 
     const struct mgx_conv_plan *plan = part->plan;
     const struct mgx_conv_desc *d = &plan->d;
     const int64_t vector = plan->depthwise->vector, channel = v * vector;
-    const bool scaled = d->type == MGX_KERNEL_S8 && d->y_type == MGX_KERNEL_F32;
+    const bool scaled = d->type == MGX_KERNEL_S8 && d->y_type != MGX_KERNEL_S32;
     args->offset = channel - part->first;
     args->channels = (int)(mgx_min_i64(end * vector, d->out_channels) - channel);
     args->weights = (const float *)part->args->packed + v * args->vector_weights;

@@ -54,7 +54,7 @@ static bool types_fit(const struct mgx_conv_desc *d)
     return (bytes || d->type == MGX_KERNEL_F32 || d->type == MGX_KERNEL_BF16) &&
            mgx_convert(d->isa, d->x_type, a) && mgx_convert(d->isa, d->w_type, a) &&
            mgx_kernel_is_float(d->x_type) != bytes && mgx_kernel_is_float(d->w_type) != bytes &&
-           (!bytes || d->w_type == MGX_KERNEL_S8) &&
+           (mgx_kernel_size(d->y_type) == 1) == (d->epilogue.requant != NULL) &&
            (integers ? bytes && is_trivial(&d->epilogue)
                      : mgx_convert(d->isa, MGX_KERNEL_F32, d->y_type) != NULL);
 }
@@ -87,7 +87,7 @@ static enum mgx_status check(const struct mgx_conv_desc *d, struct mgx_diag *dia
 void mgx_conv_plan_derive(struct mgx_conv_plan *plan)
 {
     const struct mgx_conv_desc *d = &plan->d;
-    plan->kernel = mgx_gemm_kernel(d->type, d->isa);
+    plan->kernel = mgx_integer_kernel(d->type, d->isa, d->w_type, d->w_zero);
     if (!plan->kernel && d->type == MGX_KERNEL_BF16)
         plan->kernel = mgx_gemm_kernel(MGX_KERNEL_F32, d->isa);
     plan->group_in = d->in_channels / d->groups;

@@ -224,23 +224,30 @@ static void set_outputs_of(const struct tile *t, struct mgx_tile_args *args)
     const struct mgx_conv_plan *plan = t->part->plan;
     const int64_t half_values = plan->kernel->half * args->cols;
     for (int h = 0; h < 2; h++) {
+        const bool floats = plan->d.epilogue.residual != MGX_RESIDUAL_BYTES;
         args->c[h] = t->y[h];
-        args->residual[h] = t->residual[h];
+        args->residual[h] = floats ? t->residual[h] : NULL;
         if (!plan->converts_y)
             continue;
         args->c[h] = (char *)(t->scratch->values + h * half_values);
         float *residual = t->scratch->residual + h * half_values;
         const mgx_convert_fn convert = mgx_convert(plan->d.isa, plan->d.y_type, MGX_KERNEL_F32);
-        for (int i = 0; t->residual[h] && i < t->count[h]; i++)
+        for (int i = 0; args->residual[h] && i < t->count[h]; i++)
             convert(t->residual[h] + i * plan->walk.residual[3] * t->part->y_size,
                     residual + i * args->cols, args->cols);
-        args->residual[h] = t->residual[h] ? (const char *)residual : NULL;
+        args->residual[h] = args->residual[h] ? (const char *)residual : NULL;
     }
 }
 
 static void store_half(const struct tile *t, const struct mgx_tile_args *args, int half)
 {
     const struct mgx_conv_plan *plan = t->part->plan;
+    if (plan->d.epilogue.requant) {
+        mgx_requant_of(plan->d.isa)(plan->d.epilogue.requant, (float *)(void *)args->c[half],
+                                    args->cols, t->count[half], args->cols, t->residual[half],
+                                    plan->walk.residual[3], t->y[half], plan->walk.y[3]);
+        return;
+    }
     const mgx_convert_fn convert = mgx_convert(plan->d.isa, MGX_KERNEL_F32, plan->d.y_type);
     for (int i = 0; i < t->count[half]; i++)
         convert(args->c[half] + i * args->c_row, t->y[half] + i * plan->walk.y[3] * t->part->y_size,
@@ -328,6 +335,8 @@ static void set_panel(const struct part *part, int64_t p, struct mgx_tile_args *
     args->cols = left < kernel->cols ? (int)left : kernel->cols;
     args->b_row = mgx_panel_width(kernel, plan->group_out, p) * GROUP;
     args->start = kernel->starts ? (const int32_t *)(const void *)panel : NULL;
+    if (part->args->start)
+        args->start = part->args->start + channel;
     args->b = panel + kernel->starts * args->b_row;
     args->bias = part->args->bias ? part->args->bias + channel : NULL;
     args->scale = kernel->integer && part->args->scale ? part->args->scale + channel : NULL;

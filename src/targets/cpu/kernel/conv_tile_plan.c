@@ -376,8 +376,8 @@ static enum mgx_status unrolled_prepare(struct mgx_conv_plan *plan, struct mgx_d
 
 // --- packing: depth runs over kernel elements, then channels ---
 
-static void pack_panel(const struct mgx_conv_plan *plan, const char *weights, int64_t p,
-                       char *panel)
+static void pack_panel(const struct mgx_conv_plan *plan, const char *weights, int64_t group,
+                       int64_t p, char *panel)
 {
     const struct mgx_conv_desc *d = &plan->d;
     const struct mgx_gemm_kernel *kernel = plan->kernel;
@@ -391,6 +391,10 @@ static void pack_panel(const struct mgx_conv_plan *plan, const char *weights, in
                 const int64_t at = z * d->w_space[0] + y * d->w_space[1] + x * d->w_space[2];
                 mgx_panel_pack(kernel, weights + at * size, d->w_type, d->w_in, d->w_out,
                                plan->group_in, plan->group_out, p, tap);
+                if (d->w_zero)
+                    mgx_panel_shift(tap, plan->group_in, width,
+                                    (int)mgx_min_i64(width, plan->group_out - p * kernel->cols),
+                                    d->w_zero + group * plan->group_out + p * kernel->cols);
             }
     if (kernel->starts)
         mgx_panel_starts(kernel, data, rows, width, d->x_zero + mgx_kernel_shift(kernel, d->x_type),
@@ -410,7 +414,7 @@ static void tile_pack(const struct mgx_conv_plan *plan, const void *weights, voi
         const int64_t g = i / panels, p = i % panels;
         char *to = (char *)packed + (size_t)g * group_bytes;
         const char *from = (const char *)weights + (plan->w_first + g * d->w_group) * size;
-        pack_panel(plan, from, p, to + p * plan->kernel->cols * rows * GROUP);
+        pack_panel(plan, from, g, p, to + p * plan->kernel->cols * rows * GROUP);
     }
 }
 

@@ -55,6 +55,9 @@ mgx_convert_fn mgx_convert(enum mgx_isa isa, enum mgx_kernel_type from, enum mgx
         {MGX_KERNEL_S8, MGX_KERNEL_F32, k->s8_f32},
         {MGX_KERNEL_U8, MGX_KERNEL_F32, k->u8_f32},
         {MGX_KERNEL_F32, MGX_KERNEL_S32, k->f32_s32},
+        {MGX_KERNEL_S32, MGX_KERNEL_F32, k->s32_f32},
+        {MGX_KERNEL_F32, MGX_KERNEL_U8, k->f32_u8},
+        {MGX_KERNEL_F32, MGX_KERNEL_S8, k->f32_s8},
     };
     if (from == to)
         return mgx_kernel_size(from) == 1 ? copy1 : mgx_kernel_size(from) == 2 ? copy2 : copy4;

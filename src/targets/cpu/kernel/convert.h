@@ -6,12 +6,13 @@
 #include "targets/cpu/kernel/tile.h"
 
 // Converts n contiguous values. Floats round to nearest, ties to even, and keep NaN; S8 to U8 adds
-// 128; F32 to S32 is for whole numbers that fit. `from` may equal `to` when their types have one
+// 128; F32 to S32, S8 and U8 is for
+// whole numbers that fit. `from` may equal `to` when their types have one
 // size.
 typedef void (*mgx_convert_fn)(const void *from, void *to, int64_t n);
 
 // NULL when there is no such conversion: floats convert among F32, F16 and BF16, bytes to U8, S16
-// and F32, F32 to S32, and every type to itself.
+// and F32, S32 to F32, F32 to S32 and bytes, and every type to itself.
 mgx_convert_fn mgx_convert(enum mgx_isa isa, enum mgx_kernel_type from, enum mgx_kernel_type to);
 
 // Bytes of one value.
@@ -31,5 +32,5 @@ static inline int mgx_kernel_shift(const struct mgx_gemm_kernel *kernel, enum mg
 struct mgx_convert_kernel {
     enum mgx_isa isa;
     mgx_convert_fn f16_f32, f32_f16, bf16_f32, f32_bf16, f16_bf16, bf16_f16, s8_u8, s8_s16, u8_s16,
-        s8_f32, u8_f32, f32_s32;
+        s8_f32, u8_f32, f32_s32, s32_f32, f32_u8, f32_s8;
 };

@@ -6,11 +6,13 @@
 //     y = act(sum + bias[col]) + residual          MGX_RESIDUAL_AFTER (YOLO)
 //     y = act(...) * factor[col] + term[col] ...   batch normalization behind it (ConvMixer)
 //
-// then hook(tile) if there is one. Bias, residual and a clamp are applied in registers; other
+// then hook(tile) if there is one, then, where the result is one of bytes, requant.h. Bias, residual and a clamp are applied in registers; other
 // activations and the hook run over the tile just stored.
 #pragma once
 
 #include <stdint.h>
+
+#include "targets/cpu/kernel/requant.h"
 
 // clang-format off
 // One row: enumerator, name, meaning; `a`, `b` are the parameters.
@@ -43,7 +45,13 @@ enum mgx_act {
         MGX_ACT_COUNT
 };
 
-enum mgx_residual { MGX_RESIDUAL_NONE, MGX_RESIDUAL_BEFORE, MGX_RESIDUAL_AFTER };
+// BYTES: of the result's size, for the step to bytes.
+enum mgx_residual {
+    MGX_RESIDUAL_NONE,
+    MGX_RESIDUAL_BEFORE,
+    MGX_RESIDUAL_AFTER,
+    MGX_RESIDUAL_BYTES
+};
 
 // A rectangle of finished results, rows `row`, `row + row_step`, ... of the output seen as a matrix
 // [outer dimensions][columns]: rows of all batches of a multiplication, pixels of a convolution.
@@ -65,7 +73,8 @@ struct mgx_epilogue {
     // residual that comes after; both or none. Must outlive what uses them.
     const float *factor, *term;
     enum mgx_residual residual;
-    mgx_tile_hook hook; // NULL: none; its `user` is given with each run
+    mgx_tile_hook hook;                // NULL: none; its `user` is given with each run
+    const struct mgx_requant *requant; // of results of bytes. Must outlive what uses it
 };
 
 const char *mgx_act_name(enum mgx_act act);

@@ -200,6 +200,28 @@ VECTOR(ATANH, vf_atanh(x))
 VECTOR(ELU, vf_act(MGX_ACT_ELU, x, va, va))
 UNARY(LEAKY_RELU, x > 0 ? x : a * x)
 
+TERNARY(DEQUANT, (x - z) * y)
+
+// The byte nearest to `v`, as a float; the lowest one for NaN.
+static inline float within(float v, float low, float high)
+{
+    v = v > low ? v : low;
+    return v < high ? v : high;
+}
+#define QUANT(code, low, high)                                                                     \
+    static inline float code##_of(float x, float y, float z)                                       \
+    {                                                                                              \
+        return within(rintf(x / y) + z, low, high);                                                \
+    }                                                                                              \
+    TERNARY(code##_ZERO, code##_of(x, y, z))                                                       \
+    BINARY(code##_PLAIN, code##_of(x, y, 0))                                                       \
+    static void code(float *out, const struct mgx_block_operand *in, float a, int n)               \
+    {                                                                                              \
+        (a != 0 ? code##_PLAIN : code##_ZERO)(out, in, 0, n);                                      \
+    }
+QUANT(QUANT_U8, 0.0f, 255.0f)
+QUANT(QUANT_S8, -128.0f, 127.0f)
+
 const mgx_block_fn NAME(mgx_block_table)[MGX_BLOCK_CODES] = {
 #define X(name, arity) [MGX_BLOCK_##name] = name,
     MGX_BLOCK_LIST(X)

@@ -259,7 +259,7 @@ static bool wants_wide(const struct mgx_gemm_desc *d, const struct mgx_gemm_kern
 static const struct mgx_gemm_kernel *find_kernel(const struct mgx_gemm_desc *d,
                                                  enum mgx_kernel_type type)
 {
-    const struct mgx_gemm_kernel *usual = mgx_gemm_kernel(type, d->isa);
+    const struct mgx_gemm_kernel *usual = mgx_integer_kernel(type, d->isa, d->b_type, d->b_zero);
     const int cols = d->panel ? d->panel : MGX_TILE_MAX_COLS;
     const struct mgx_gemm_kernel *other = mgx_gemm_kernel_of(type, d->isa, cols);
     if (!usual || !other || other->isa != usual->isa)
@@ -274,13 +274,14 @@ static enum mgx_status choose_kernel(struct mgx_gemm_plan *plan, struct mgx_diag
     if (!plan->kernel && d->type == MGX_KERNEL_BF16)
         plan->kernel = find_kernel(d, MGX_KERNEL_F32);
     const struct mgx_gemm_kernel *k = plan->kernel;
-    const bool integers = d->c_type == MGX_KERNEL_S32;
+    const bool integers = d->c_type == MGX_KERNEL_S32, bytes = mgx_kernel_size(d->c_type) == 1;
     const bool mixed = k && (mgx_kernel_is_float(d->a_type) == k->integer ||
                              mgx_kernel_is_float(d->b_type) == k->integer);
     if (!k || mixed || !mgx_convert(d->isa, d->a_type, k->a_type) ||
         !mgx_convert(d->isa, d->b_type, k->b_type) || (integers && !k->integer) ||
         (!integers && !mgx_convert(d->isa, MGX_KERNEL_F32, d->c_type)) ||
-        (integers && (!is_trivial(&d->epilogue) || d->hook_only)))
+        (integers && (!is_trivial(&d->epilogue) || d->hook_only)) ||
+        bytes != (d->epilogue.requant != NULL))
         return mgx_fail(diag, MGX_UNSUPPORTED, "no kernel multiplies types %d and %d to %d",
                         d->a_type, d->b_type, d->c_type);
     plan->converts_c = !integers && d->c_type != MGX_KERNEL_F32 && !d->hook_only;
@@ -331,6 +332,10 @@ static void pack_panel(const struct mgx_gemm_plan *plan, const char *b, int64_t 
     const int width = mgx_panel_width(plan->kernel, d->n, p);
     char *data = panel + (plan->kernel->starts ? width * GROUP_BYTES : 0);
     mgx_panel_pack(plan->kernel, b, d->b_type, d->b_row, d->b_col, depth, d->n, p, data);
+    const int64_t left = d->n - p * plan->kernel->cols;
+    if (d->b_zero)
+        mgx_panel_shift(data, depth, width, left < width ? (int)left : width,
+                        d->b_zero + p * plan->kernel->cols);
     if (plan->kernel->starts)
         mgx_panel_starts(plan->kernel, data, plan->groups, width,
                          d->a_zero + mgx_kernel_shift(plan->kernel, d->a_type),
@@ -538,6 +543,7 @@ static void set_panel(const struct part *part, int64_t p, struct mgx_tile_args *
     args->cols = left < kernel->cols ? (int)left : kernel->cols;
     args->b_row = width * GROUP_BYTES;
     args->b_panel = kernel->cols * panel_rows(plan) * GROUP_BYTES;
+    args->start_panel = part->args->start ? kernel->cols * GROUP_BYTES : args->b_panel;
     args->bias = part->args->bias && part->k == 0 ? part->args->bias + col : NULL;
     args->scale = kernel->integer && part->args->scale ? part->args->scale + col : NULL;
     if (is_narrow(plan)) {
@@ -565,6 +571,8 @@ static void set_panel(const struct part *part, int64_t p, struct mgx_tile_args *
         args->b = panel + starts;
     }
     args->start = starts ? (const int32_t *)(const void *)panel : NULL;
+    if (part->args->start)
+        args->start = part->args->start + col;
 }
 
 // Tiles that do not end in C as they are, and their residuals.
@@ -591,6 +599,8 @@ static void set_residual(const struct part *part, const struct place *at,
 {
     const struct mgx_gemm_desc *d = &part->plan->desc;
     args->residual[0] = residual_at(part, at->row, at->col);
+    if (d->epilogue.residual == MGX_RESIDUAL_BYTES)
+        args->residual[0] = NULL;
     args->residual_row = d->residual_row * part->c_size;
     if (!args->residual[0] || d->c_type == MGX_KERNEL_F32)
         return;
@@ -635,6 +645,11 @@ static void store_converted(const struct part *part, const struct place *at, con
     const struct mgx_gemm_desc *d = &part->plan->desc;
     const mgx_convert_fn convert = mgx_convert(d->isa, MGX_KERNEL_F32, d->c_type);
     char *c = part->c + (at->row * d->c_row + at->col) * part->c_size;
+    if (d->epilogue.requant) {
+        mgx_requant_of(d->isa)(d->epilogue.requant, values, at->cols, at->rows, at->cols,
+                               residual_at(part, at->row, at->col), d->residual_row, c, d->c_row);
+        return;
+    }
     for (int i = 0; i < at->rows; i++)
         convert(values + i * at->cols, c + i * d->c_row * part->c_size, at->cols);
 }

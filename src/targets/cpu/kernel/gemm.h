@@ -52,6 +52,7 @@ struct mgx_gemm_desc {
     int64_t c_row, c_batch[MGX_GEMM_BATCH];        // columns are contiguous
     int64_t residual_row, residual_batch[MGX_GEMM_BATCH];
     int a_zero;               // of bytes: what stands for zero, taken off every value of A
+    const int32_t *b_zero;    // [n] or NULL: the same of the columns of B, whose panels are wider
     bool packed;              // runs get B from mgx_gemm_pack
     struct mgx_narrow narrow; // packed B stays narrow; one matrix for all batches. Blocks are
                               // packed by mgx_narrow_pack_blocks, not here
@@ -82,6 +83,10 @@ struct mgx_gemm_args {
     const void *a, *b;  // b: raw or packed, as planned; packed B is aligned to 64 bytes
     const float *bias;  // [n]; may be NULL
     const float *scale; // [n]; integer sums become floats by it; needed unless they stay
+    // What integer sums begin with, where a_zero is known only now, for all columns of all panels:
+    // that zero point, made larger by mgx_kernel_shift(), times minus the column's sum. NULL: a_zero
+    // is what it is.
+    const int32_t *start;
     const void *residual;
     void *c;
     void *workspace; // mgx_gemm_workspace() bytes, aligned to 64
@@ -121,6 +126,8 @@ void mgx_panel_pack(const struct mgx_gemm_kernel *kernel, const void *b, enum mg
                     int64_t b_row, int64_t b_col, int64_t depth, int64_t n, int64_t p, void *panel);
 // What sums must start with when all of A has been raised by `shift`: for every column -shift times
 // the sum of the packed values.
+// Takes a zero point off every column of a panel of 16-bit values of so many k.
+void mgx_panel_shift(void *panel, int64_t depth, int width, int cols, const int32_t *zero);
 void mgx_panel_starts(const struct mgx_gemm_kernel *kernel, const void *panel, int64_t rows,
                       int width, int shift, int32_t *starts);
 // Width in memory of panel `p`: that of the kernel, or half of it for a last one that is short.

@@ -160,6 +160,14 @@ void mgx_panel_pack(const struct mgx_gemm_kernel *kernel, const void *b, enum mg
         pack_columns(&s, width, panel);
 }
 
+void mgx_panel_shift(void *panel, int64_t depth, int width, int cols, const int32_t *zero)
+{
+    int16_t *pair = panel;
+    for (int64_t k = 0; k < depth; k++)
+        for (int j = 0; j < cols; j++)
+            pair[(k / 2 * width + j) * 2 + k % 2] -= (int16_t)zero[j];
+}
+
 void mgx_panel_starts(const struct mgx_gemm_kernel *kernel, const void *panel, int64_t rows,
                       int width, int shift, int32_t *starts)
 {

@@ -28,6 +28,17 @@ const struct mgx_gemm_kernel *mgx_gemm_kernel(enum mgx_kernel_type type, enum mg
     return NULL;
 }
 
+const struct mgx_gemm_kernel *mgx_integer_kernel(enum mgx_kernel_type type, enum mgx_isa isa,
+                                                 enum mgx_kernel_type b_type, bool b_zero)
+{
+    const bool wide = type == MGX_KERNEL_S8 && (b_zero || b_type != MGX_KERNEL_S8);
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
+        if (kernels[i]->type == type && kernels[i]->isa <= isa &&
+            (!wide || kernels[i]->b_type == MGX_KERNEL_S16))
+            return kernels[i];
+    return NULL;
+}
+
 const struct mgx_gemm_kernel *mgx_gemm_kernel_of(enum mgx_kernel_type type, enum mgx_isa isa,
                                                  int cols)
 {

@@ -64,6 +64,7 @@ struct mgx_tile_args {
     int64_t b_panel;         // `few` only: from one panel to the next
     const float *bias;       // per column; NULL: none
     const int32_t *start;    // integer sums begin with these, per column; NULL: with 0
+    int64_t start_panel;     // `few` only: from one panel's to the next
     const float *scale;      // integer sums become sum * scale + bias; NULL: are stored as they are
     const char *residual[2]; // added before the clamp; [0] NULL: none; c itself accumulates
     int64_t residual_row;
@@ -112,6 +113,10 @@ struct mgx_gemm_kernel {
 // The family that multiplies f32, bf16 or s8: of those not above `isa`, the best. NULL when there
 // is none: bf16 without the instruction for it.
 const struct mgx_gemm_kernel *mgx_gemm_kernel(enum mgx_kernel_type type, enum mgx_isa isa);
+// Of those for bytes, one that takes B of this type, with or without zero points: others than signed
+// bytes without take 16 bits.
+const struct mgx_gemm_kernel *mgx_integer_kernel(enum mgx_kernel_type type, enum mgx_isa isa,
+                                                 enum mgx_kernel_type b_type, bool b_zero);
 // The same with panels of so many columns; NULL when there is none.
 const struct mgx_gemm_kernel *mgx_gemm_kernel_of(enum mgx_kernel_type type, enum mgx_isa isa,
                                                  int cols);

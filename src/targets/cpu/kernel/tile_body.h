@@ -29,18 +29,19 @@
 // One group of A, of any type and, for bytes, at any address.
 typedef float group __attribute__((aligned(1), may_alias));
 
-// c + a * b, over the lanes' groups. Sums of floats are added to where they are: left to choose,
-// the compiler moves them about until registers run out.
+// c + a * b, over the lanes' groups. Sums are added to where they are: left to choose, the compiler
+// moves them about until registers run out.
 SIMD vf mac(vf a, vf b, vf c)
 {
 #if defined(MAC_BF16)
     return _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b);
 #elif defined(MAC_U8S8)
-    return _mm512_castsi512_ps(_mm512_dpbusd_epi32(_mm512_castps_si512(c), _mm512_castps_si512(a),
-                                                   _mm512_castps_si512(b)));
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+    return c;
 #elif defined(MAC_S16) && defined(__AVX2__)
-    return _mm256_castsi256_ps(_mm256_add_epi32(
-        _mm256_castps_si256(c), _mm256_madd_epi16(_mm256_castps_si256(a), _mm256_castps_si256(b))));
+    vf pairs;
+    __asm__("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0" : "+x"(c), "=&x"(pairs) : "x"(a), "x"(b));
+    return c;
 #elif defined(MAC_S16)
     const vi x = (vi)a, y = (vi)b;
     return (vf)((vi)c + ((x << 16) >> 16) * ((y << 16) >> 16) + (x >> 16) * (y >> 16));
@@ -418,7 +419,8 @@ SIMD struct mgx_tile_args panel_args(const struct mgx_tile_args *args, int p)
     one.bias += args->bias ? p * NV * VL : 0;
     one.scale += args->scale ? p * NV * VL : 0;
     if (args->start)
-        one.start = (const int32_t *)(const void *)((const char *)args->start + p * args->b_panel);
+        one.start =
+            (const int32_t *)(const void *)((const char *)args->start + p * args->start_panel);
     one.c[0] += bytes;
     one.residual[0] += args->residual[0] ? bytes : 0;
     return one;

@@ -157,3 +157,27 @@ static void f32_s32(const void *from, void *to, int64_t n)
     for (int64_t i = 0; i < n; i++)
         y[i] = (int32_t)x[i];
 }
+
+static void s32_f32(const void *from, void *to, int64_t n)
+{
+    const int32_t *x = from;
+    float *y = to;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (float)x[i];
+}
+
+static void f32_u8(const void *from, void *to, int64_t n)
+{
+    const float *x = from;
+    uint8_t *y = to;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (uint8_t)(int)x[i];
+}
+
+static void f32_s8(const void *from, void *to, int64_t n)
+{
+    const float *x = from;
+    int8_t *y = to;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (int8_t)(int)x[i];
+}

@@ -19,5 +19,8 @@ const struct mgx_convert_kernel NAME(mgx_x_convert) = {
     .s8_f32 = s8_f32,
     .u8_f32 = u8_f32,
     .f32_s32 = f32_s32,
+    .s32_f32 = s32_f32,
+    .f32_u8 = f32_u8,
+    .f32_s8 = f32_s8,
 };
 #endif

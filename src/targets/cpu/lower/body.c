@@ -10,6 +10,7 @@
 
 #include "op/op.h"
 #include "op/pointwise.h"
+#include "targets/cpu/kernel/convert.h"
 
 static const struct {
     enum mgx_pw pw;
@@ -43,9 +44,32 @@ static const struct {
     {MGX_PW_ELU, MGX_BLOCK_ELU},         {MGX_PW_LEAKY_RELU, MGX_BLOCK_LEAKY_RELU},
 };
 
+static bool is_byte(enum mgx_type type)
+{
+    return type == MGX_INT8 || type == MGX_UINT8;
+}
+
 static bool works(enum mgx_type type)
 {
     return type == MGX_FLOAT || type == MGX_BOOL;
+}
+
+// As what comes in, and what is quantized on the way.
+static bool comes(enum mgx_type type)
+{
+    return works(type) || is_byte(type) || type == MGX_INT32;
+}
+
+// Whether integers go only where a float is made of them, or come from where a byte is made.
+static bool keeps_integers(const struct mgx_ins *ins)
+{
+    const bool widens = ins->shape.type == MGX_FLOAT &&
+                        (ins->op == &mgx_op_convert || ins->op == &mgx_op_dequantizelinear);
+    const bool narrows = is_byte(ins->shape.type) && ins->op == &mgx_op_quantizelinear;
+    for (int i = 0; i < ins->in_count; i++)
+        if (!works(ins->in[i]->shape.type) && !widens && !(narrows && i == 2))
+            return false;
+    return works(ins->shape.type) || narrows;
 }
 
 // x != 0, which is what a float becomes as a bool.
@@ -90,6 +114,10 @@ static int code_of(const struct mgx_ins *ins)
 {
     if (is_truth(ins))
         return MGX_BLOCK_OR;
+    if (ins->op == &mgx_op_dequantizelinear)
+        return ins->in_count == 3 ? MGX_BLOCK_DEQUANT : MGX_BLOCK_MUL;
+    if (ins->op == &mgx_op_quantizelinear)
+        return ins->shape.type == MGX_INT8 ? MGX_BLOCK_QUANT_S8 : MGX_BLOCK_QUANT_U8;
     if (ins->op == &mgx_op_identity ||
         (ins->op == &mgx_op_convert &&
          (ins->shape.type == MGX_FLOAT || ins->in[0]->shape.type == MGX_BOOL)))
@@ -154,7 +182,8 @@ static bool emit_line(struct compiler *x, const struct mgx_ins *ins, int positio
 {
     const int code = code_of(ins);
     struct mgx_block_line line = {.code = (uint8_t)code};
-    if (code < 0 || ins->in_count > 3 || (ins->shape.type == MGX_BOOL && !keeps_bools(code))) {
+    if (code < 0 || ins->in_count > 3 || !keeps_integers(ins) ||
+        (ins->shape.type == MGX_BOOL && !keeps_bools(code))) {
         x->why = "an operator of the body has no vector form";
         return false;
     }
@@ -162,6 +191,8 @@ static bool emit_line(struct compiler *x, const struct mgx_ins *ins, int positio
         line.in[i] = (uint8_t)place_of(x, ins->in[i]);
     if (is_truth(ins))
         line.in[1] = line.in[0];
+    if (ins->op == &mgx_op_quantizelinear)
+        line.a = ins->in_count == 2;
     if (code == MGX_BLOCK_ELU || code == MGX_BLOCK_LEAKY_RELU)
         line.a = (float)mgx_ins_real(ins, "alpha");
     free_dead(x, ins,
@@ -229,12 +260,12 @@ static bool read_module(struct compiler *x, const struct mgx_module *m, struct s
             s->param_count + s->literal_count < MGX_BLOCK_OPERANDS - 8) {
             x->constants[s->literal_count] =
                 (float)mgx_load_double(ins->shape.type, ins->literal->data, 0);
-            if (!works(ins->shape.type) || !set_place(x, ins, s->param_count + s->literal_count++))
+            if (!comes(ins->shape.type) || !set_place(x, ins, s->param_count + s->literal_count++))
                 return false;
         } else if (!(ins->op->flags & MGX_OP_BUILTIN)) {
             x->ins[x->count++] = ins;
         }
-        if (!(ins->op->flags & MGX_OP_BUILTIN) && !works(ins->shape.type))
+        if (!(ins->op->flags & MGX_OP_BUILTIN) && !keeps_integers(ins))
             x->why = "a value of the body is neither float nor bool";
     }
     return x->ins != NULL && !x->why;
@@ -263,13 +294,13 @@ static bool note_types(struct compiler *x, const struct source *s)
         return false;
     for (int i = 0; i < s->param_count; i++) {
         body->in_type[i] = s->params[i]->shape.type;
-        if (!works(body->in_type[i]) || !set_place(x, s->params[i], i))
-            x->why = "an input is neither float nor bool";
+        if (!comes(body->in_type[i]) || !set_place(x, s->params[i], i))
+            x->why = "an input is neither float nor bool, nor read by a dequantization";
     }
     for (int i = 0; i < s->result_count; i++) {
         body->out_type[i] = s->results[i]->shape.type;
-        if (!works(body->out_type[i]))
-            x->why = "a result is neither float nor bool";
+        if (!works(body->out_type[i]) && !is_byte(body->out_type[i]))
+            x->why = "a result is neither float nor bool, nor quantized";
     }
     return !x->why;
 }
@@ -316,4 +347,67 @@ const struct cpu_body *cpu_body_compile(struct mgx_plan_offer *c, const struct m
     if (c->arena->failed)
         mgx_fail_memory(c->diag);
     return NULL;
+}
+
+// --- values at the edges ---
+
+bool cpu_kernel_type(enum mgx_type type, enum mgx_kernel_type *out)
+{
+    *out = type == MGX_FLOAT   ? MGX_KERNEL_F32
+           : type == MGX_INT8  ? MGX_KERNEL_S8
+           : type == MGX_UINT8 ? MGX_KERNEL_U8
+                               : MGX_KERNEL_S32;
+    return type == MGX_FLOAT || type == MGX_INT8 || type == MGX_UINT8 || type == MGX_INT32;
+}
+
+static float float_at(const void *data, enum mgx_type type, int64_t at)
+{
+    switch (type) {
+    case MGX_FLOAT:
+        return ((const float *)data)[at];
+    case MGX_INT8:
+        return ((const int8_t *)data)[at];
+    case MGX_UINT8:
+        return ((const uint8_t *)data)[at];
+    case MGX_INT32:
+        return (float)((const int32_t *)data)[at];
+    default:
+        return ((const unsigned char *)data)[at] != 0;
+    }
+}
+
+struct mgx_block_operand cpu_body_load(enum mgx_isa isa, const void *data, enum mgx_type type,
+                                       int64_t offset, int64_t step, int n, float *room)
+{
+    enum mgx_kernel_type from;
+    if (type == MGX_FLOAT && (step == 0 || step == 1 || n == 1))
+        return (struct mgx_block_operand){(float *)(uintptr_t)data + offset, step == 0};
+    if (step == 0)
+        n = 1;
+    if (step == 1 && cpu_kernel_type(type, &from))
+        mgx_convert(isa, from, MGX_KERNEL_F32)((const char *)data + offset * mgx_kernel_size(from),
+                                               room, n);
+    else
+        for (int i = 0; i < n; i++)
+            room[i] = float_at(data, type, offset + i * step);
+    return (struct mgx_block_operand){room, step == 0};
+}
+
+void cpu_body_store(enum mgx_isa isa, void *data, enum mgx_type type, int64_t offset, int64_t step,
+                    int n, const float *from)
+{
+    enum mgx_kernel_type to;
+    if ((step == 1 || n == 1) && cpu_kernel_type(type, &to)) {
+        mgx_convert(isa, MGX_KERNEL_F32, to)(from, (char *)data + offset * mgx_kernel_size(to), n);
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        const int64_t at = offset + i * step;
+        if (type == MGX_FLOAT)
+            ((float *)data)[at] = from[i];
+        else if (type == MGX_BOOL)
+            ((unsigned char *)data)[at] = from[i] != 0;
+        else
+            ((unsigned char *)data)[at] = (unsigned char)(int)from[i];
+    }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// convolution and convolution_backwards, alone or with their epilogue, on the kernels of
+// convolution, quant_convolution and convolution_backwards, alone or with their epilogue, on the kernels of
 // kernel/conv.h.
 //
 // Activations are channels last by strides; weights are packed once for the method the plan chose.
@@ -13,14 +13,16 @@
 #include "plan/contest.h"
 #include "plan/layout.h"
 #include "targets/cpu/kernel/conv.h"
-#include "targets/cpu/lower/epilogue.h"
+#include "targets/cpu/lower/integer.h"
 
 struct conv {
     struct mgx_conv_plan *plan;
     const void *packed;
     struct cpu_epilogue epilogue;
-    int x, w;          // inputs; x is -1 where the feed makes it
-    struct conv *feed; // of group[tag=expand]; its plan belongs to this one's
+    int x, w;                   // inputs; x is -1 where the feed makes it
+    struct cpu_integer integer; // of bytes
+    bool raw;                   // the result is the sums themselves
+    struct conv *feed;          // of group[tag=expand]; its plan belongs to this one's
 };
 
 static int64_t at(struct mgx_ints list, int i, int64_t otherwise)
@@ -40,7 +42,7 @@ static bool find_padding(const struct mgx_ins *ins, const struct mgx_shape *x,
         before[i] = at(pads, i, 0);
         if (mode == 0)
             continue;
-        if (ins->op != &mgx_op_convolution)
+        if (ins->op != &mgx_op_convolution && ins->op != &mgx_op_quant_convolution)
             return false;
         const int64_t extent = (w->lens[i + 2] - 1) * at(dilation, i, 1) + 1;
         int64_t total = (y->lens[i + 2] - 1) * at(stride, i, 1) + extent - x->lens[i + 2];
@@ -119,8 +121,8 @@ static bool describe(struct mgx_plan_offer *c, const struct conv *v, const struc
     const struct mgx_shape *x = &c->in[v->x], *w = &c->in[v->w], *y = c->out;
     const int spatial = x->rank - 2;
     int64_t before[MGX_MAX_RANK] = {0};
-    if (spatial < 1 || spatial > MGX_CONV_DIMS || x->type != MGX_FLOAT || w->type != MGX_FLOAT ||
-        y->type != MGX_FLOAT) {
+    const bool floats = x->type == MGX_FLOAT && w->type == MGX_FLOAT && y->type == MGX_FLOAT;
+    if (spatial < 1 || spatial > MGX_CONV_DIMS || (!floats && !v->epilogue.integer)) {
         c->why = spatial < 1 || spatial > MGX_CONV_DIMS ? "not 1 to 3 spatial axes" : "not float";
         return false;
     }
@@ -140,12 +142,22 @@ static bool describe(struct mgx_plan_offer *c, const struct conv *v, const struc
         c->why = "the input's factor is not one value per channel";
         return false;
     }
+    if (v->epilogue.integer && v->integer.zero_in >= 0) {
+        c->why = "the zero point of the padding is not constant";
+        return false;
+    }
     *d = (struct mgx_conv_desc){.isa = cpu_offered(c)->isa,
+                                .type = floats ? MGX_KERNEL_F32 : MGX_KERNEL_S8,
+                                .x_zero = v->integer.zero,
+                                .w_zero = v->integer.b_zero,
                                 .threads = c->machine->threads,
                                 .x_scaled = v->epilogue.factor >= 0,
                                 .exact = !cpu_offered(c)->fast_math,
                                 .transposed = main->op == &mgx_op_convolution_backwards,
                                 .epilogue = v->epilogue.kernel};
+    if (!cpu_kernel_type(x->type, &d->x_type) || !cpu_kernel_type(w->type, &d->w_type) ||
+        !cpu_kernel_type(y->type, &d->y_type))
+        return false;
     describe_sizes(d, main, x, w, y);
     describe_weights(d, w);
     if (!find_padding(main, x, w, y, before)) {
@@ -174,7 +186,7 @@ static bool pack(struct mgx_plan_offer *c, struct conv *v, const struct mgx_conv
 {
     const struct mgx_tensor *w = c->constant[v->w];
     struct { // equal keys pack to equal bytes; zeroed for its padding
-        int64_t isa, transposed, bytes;
+        int64_t isa, transposed, bytes, x_type, w_type, x_zero;
         int64_t groups, in, out, kernel[MGX_CONV_DIMS], x_channel, w_in, w_out;
         int64_t stride[MGX_CONV_DIMS], dilation[MGX_CONV_DIMS], size[2 * MGX_CONV_DIMS];
     } desc;
@@ -182,6 +194,9 @@ static bool pack(struct mgx_plan_offer *c, struct conv *v, const struct mgx_conv
     desc.isa = d->isa;
     desc.transposed = d->transposed;
     desc.bytes = (int64_t)mgx_conv_packed_bytes(plan);
+    desc.x_type = (int64_t)d->x_type;
+    desc.w_type = (int64_t)d->w_type;
+    desc.x_zero = d->x_zero;
     desc.groups = d->groups;
     desc.in = d->in_channels;
     desc.out = d->out_channels;
@@ -200,7 +215,7 @@ static bool pack(struct mgx_plan_offer *c, struct conv *v, const struct mgx_conv
                                       .source = {w->data},
                                       .source_bytes = mgx_shape_bytes(&w->shape)};
     const struct mgx_plan_key key = {.kernel = mgx_conv_method_name(mgx_conv_plan_method(plan)),
-                                     .source = {w->data},
+                                     .source = {w->data, v->integer.b_zero_source},
                                      .desc = &desc,
                                      .desc_bytes = sizeof desc};
     v->packed = mgx_plan_pack(c->store, &key, mgx_conv_packed_bytes(plan), &how, c->diag);
@@ -216,7 +231,7 @@ struct contest {
     struct mgx_conv_desc desc; // without a hook
     struct mgx_conv_choice choices[MGX_CONV_METHOD_COUNT];
     struct mgx_conv_plan *plan;
-    void *packed, *x, *y, *residual, *bias, *workspace;
+    void *packed, *x, *y, *residual, *bias, *scale, *workspace;
 };
 
 static const char *contestant_name(void *user, int number)
@@ -241,8 +256,9 @@ static bool contestant_begin(void *user, int number, struct mgx_diag *diag)
     t->x = buffer_like(&c->in[t->v->x]);
     t->y = buffer_like(c->out);
     t->bias = mgx_plan_tune_buffer((size_t)t->desc.out_channels * sizeof(float));
+    t->scale = mgx_plan_tune_buffer((size_t)t->desc.out_channels * sizeof(float));
     t->residual = residual >= 0 ? buffer_like(&c->in[residual]) : NULL;
-    if (!t->packed || !t->workspace || !t->x || !t->y || !t->bias ||
+    if (!t->packed || !t->workspace || !t->x || !t->y || !t->bias || !t->scale ||
         (residual >= 0 && !t->residual)) {
         mgx_fail_memory(diag);
         return false;
@@ -257,6 +273,7 @@ static void contestant_run(void *user)
     const struct mgx_conv_args args = {.x = t->x,
                                        .packed = t->packed,
                                        .bias = t->v->epilogue.bias >= 0 ? t->bias : NULL,
+                                       .scale = t->desc.y_type == MGX_KERNEL_S32 ? NULL : t->scale,
                                        .x_scale = t->desc.x_scaled ? t->x : NULL,
                                        .residual = t->residual,
                                        .y = t->y,
@@ -267,7 +284,8 @@ static void contestant_run(void *user)
 static void contestant_end(void *user)
 {
     struct contest *t = user;
-    void **const buffers[] = {&t->packed, &t->x, &t->y, &t->residual, &t->bias, &t->workspace};
+    void **const buffers[] = {&t->packed, &t->x,     &t->y,        &t->residual,
+                              &t->bias,   &t->scale, &t->workspace};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
         free(*buffers[i]);
         *buffers[i] = NULL;
@@ -284,9 +302,10 @@ static void put_sizes(struct mgx_str *out, const char *name, const int64_t *size
 
 static void name_problem(const struct mgx_conv_desc *d, struct mgx_str *out)
 {
-    mgx_str_printf(out, "conv%s f32 n%lld g%lld c%lld>%lld%s", d->transposed ? "_backwards" : "",
-                   (long long)d->batch, (long long)d->groups, (long long)d->in_channels,
-                   (long long)d->out_channels, d->x_channel == 1 ? "" : " planar");
+    mgx_str_printf(out, "conv%s %s n%lld g%lld c%lld>%lld%s", d->transposed ? "_backwards" : "",
+                   d->type == MGX_KERNEL_S8 ? "s8" : "f32", (long long)d->batch,
+                   (long long)d->groups, (long long)d->in_channels, (long long)d->out_channels,
+                   d->x_channel == 1 ? "" : " planar");
     put_sizes(out, "i", d->in);
     put_sizes(out, "o", d->out);
     put_sizes(out, "k", d->kernel);
@@ -336,7 +355,12 @@ static bool take(struct mgx_plan_offer *c, struct conv *v, const struct mgx_ins 
     struct mgx_conv_desc desc;
     v->x = v->epilogue.main_in[0];
     v->w = v->epilogue.main_in[1];
-    if (main->in_count != 2 || !describe(c, v, main, &desc))
+    v->integer.zero_in = -1;
+    if (v->epilogue.integer &&
+        (!cpu_integer_prepare(c, &v->epilogue, main, c->out->lens[1], &v->integer) ||
+         !cpu_integer_fold(c, &v->epilogue, &v->integer)))
+        return false;
+    if ((main->in_count != 2 && !v->epilogue.integer) || !describe(c, v, main, &desc))
         return false;
     enum mgx_conv_method method;
     if (!tuned_method(c, v, &desc, &method) ||
@@ -345,11 +369,17 @@ static bool take(struct mgx_plan_offer *c, struct conv *v, const struct mgx_ins 
     if (!mgx_plan_at_end(c->store, destroy, v->plan, c->diag) || !pack(c, v, v->plan, &desc))
         return false;
     c->workspace = mgx_conv_workspace(v->plan);
+    if (v->epilogue.integer &&
+        !cpu_integer_finish(c, &v->epilogue,
+                            mgx_integer_kernel(desc.type, desc.isa, desc.w_type, desc.w_zero), 0, 0,
+                            0, &v->integer))
+        return false;
     c->flops = flops_of(&desc);
     c->detail = mgx_conv_method_name(mgx_conv_plan_method(v->plan));
     if (method != MGX_CONV_METHOD_COUNT)
         c->detail = mgx_arena_printf(c->arena, "%s, tuned", c->detail);
     c->state = v;
+    v->raw = c->out->type == MGX_INT32;
     cpu_epilogue_finish(c, &v->epilogue);
     return true;
 }
@@ -474,7 +504,8 @@ static bool is_expand(const struct mgx_ins *ins)
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     static const struct mgx_op *const ops[] = {&mgx_op_convolution, &mgx_op_convolution_backwards};
-    if (c->ins->op != ops[0] && c->ins->op != ops[1] && c->ins->op != &mgx_op_group)
+    const struct mgx_op *op = c->ins->op;
+    if (op != ops[0] && op != ops[1] && op != &mgx_op_quant_convolution && op != &mgx_op_group)
         return mgx_plan_refuse(c);
     struct conv *v = MGX_NEW(c->arena, struct conv);
     if (!v)
@@ -493,9 +524,14 @@ static struct mgx_conv_args args_of(const struct conv *v, const struct mgx_plan_
                                     struct cpu_epilogue_run *epilogue)
 {
     cpu_epilogue_start(&v->epilogue, args, epilogue);
+    struct cpu_integer_run integer = {.bias = epilogue->bias};
+    if (v->epilogue.integer)
+        cpu_integer_start(&v->integer, epilogue, v->raw, &integer);
     return (struct mgx_conv_args){.x = v->x >= 0 ? args->in[v->x] : NULL,
                                   .packed = v->packed,
-                                  .bias = epilogue->bias,
+                                  .bias = integer.bias,
+                                  .scale = integer.scale,
+                                  .start = integer.start,
                                   .x_scale =
                                       v->epilogue.factor >= 0 ? args->in[v->epilogue.factor] : NULL,
                                   .residual = epilogue->residual,

@@ -4,7 +4,7 @@
 // The body is a tree over the sums. From its root constant factors and terms per column and an
 // activation are peeled off, then additions of a bias (one value per column) and of a residual (a
 // tensor like the result), until the sums themselves remain. What resists runs as a block program.
-#include "targets/cpu/lower/epilogue.h"
+#include "targets/cpu/lower/epilogue_match.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,20 +13,10 @@
 #include "base/half.h"
 #include "op/op.h"
 
-struct match {
-    struct mgx_plan_offer *c;
-    const struct mgx_ins *before;      // a product whose result main reads first, or NULL
-    const struct mgx_ins *main, *last; // in the group's body; last == main without an epilogue
-    struct mgx_ins *params[CPU_EPILOGUE_INPUTS + 4];
-    int param_count;
-    int column; // axis
-    struct cpu_epilogue *out;
-};
-
 // --- the tree: nodes of the element-wise body; leaves are inputs of the group, the sums, or
 // constants ---
 
-static const struct mgx_ins *leaf_of(const struct match *m, const struct mgx_ins *node)
+const struct mgx_ins *cpu_match_leaf(const struct cpu_match *m, const struct mgx_ins *node)
 {
     if (!m->last->mod_count)
         return node == m->last ? NULL : node;
@@ -40,7 +30,7 @@ static const struct mgx_ins *leaf_of(const struct match *m, const struct mgx_ins
     return NULL;
 }
 
-static int input_of(const struct match *m, const struct mgx_ins *leaf)
+int cpu_match_input(const struct cpu_match *m, const struct mgx_ins *leaf)
 {
     for (int i = 0; i < m->param_count; i++)
         if (m->params[i] == leaf)
@@ -48,12 +38,12 @@ static int input_of(const struct match *m, const struct mgx_ins *leaf)
     return -1;
 }
 
-static bool is_constant(const struct match *m, const struct mgx_ins *node, double *value)
+bool cpu_match_constant(const struct cpu_match *m, const struct mgx_ins *node, double *value)
 {
-    const struct mgx_ins *leaf = leaf_of(m, node);
+    const struct mgx_ins *leaf = cpu_match_leaf(m, node);
     const struct mgx_tensor *t = node->literal;
-    if (!t && leaf && input_of(m, leaf) >= 0)
-        t = m->c->constant[input_of(m, leaf)];
+    if (!t && leaf && cpu_match_input(m, leaf) >= 0)
+        t = m->c->constant[cpu_match_input(m, leaf)];
     if (!t || mgx_shape_space(&t->shape) != 1 || t->shape.type != MGX_FLOAT)
         return false;
     *value = *(const float *)t->data;
@@ -75,10 +65,10 @@ static double rounded(int bits, double value)
 
 enum { ROUNDINGS = 3 };
 
-static bool is_value(const struct match *m, const struct mgx_ins *node, double value)
+static bool is_value(const struct cpu_match *m, const struct mgx_ins *node, double value)
 {
     double v;
-    if (!is_constant(m, node, &v))
+    if (!cpu_match_constant(m, node, &v))
         return false;
     bool found = is_near(v, value);
     for (int bits = 1; bits < ROUNDINGS && !found; bits++)
@@ -87,13 +77,13 @@ static bool is_value(const struct match *m, const struct mgx_ins *node, double v
 }
 
 // node = op(*x, *y) in either order with *y a constant.
-static bool with_constant(const struct match *m, const struct mgx_ins *node,
+static bool with_constant(const struct cpu_match *m, const struct mgx_ins *node,
                           const struct mgx_op *op, const struct mgx_ins **x, double *value)
 {
     if (node->op != op)
         return false;
     for (int i = 0; i < 2; i++)
-        if (is_constant(m, node->in[i], value)) {
+        if (cpu_match_constant(m, node->in[i], value)) {
             *x = node->in[1 - i];
             return true;
         }
@@ -102,9 +92,7 @@ static bool with_constant(const struct match *m, const struct mgx_ins *node,
 
 // --- activations ---
 
-static bool is_bias(const struct match *m, int input);
-
-static bool set_act(struct match *m, enum mgx_act act, double a, double b)
+static bool set_act(struct cpu_match *m, enum mgx_act act, double a, double b)
 {
     m->out->kernel.act = act;
     m->out->kernel.a = (float)a;
@@ -113,7 +101,7 @@ static bool set_act(struct match *m, enum mgx_act act, double a, double b)
 }
 
 // x * sigmoid(x)
-static const struct mgx_ins *peel_silu(struct match *m, const struct mgx_ins *node)
+static const struct mgx_ins *peel_silu(struct cpu_match *m, const struct mgx_ins *node)
 {
     for (int i = 0; node->op == &mgx_op_mul && i < 2; i++)
         if (node->in[i]->op == &mgx_op_sigmoid && node->in[i]->in[0] == node->in[1 - i])
@@ -127,15 +115,15 @@ static bool is_close(double a, double b)
 }
 
 // node = *scale * x^*power, as a product in any grouping.
-static bool is_power(const struct match *m, const struct mgx_ins *node, const struct mgx_ins *x,
+static bool is_power(const struct cpu_match *m, const struct mgx_ins *node, const struct mgx_ins *x,
                      int depth, double *power, double *scale)
 {
     double value;
     if (node == x)
         return *power += 1, true;
-    if (is_constant(m, node, &value))
+    if (cpu_match_constant(m, node, &value))
         return *scale *= value, true;
-    if (node->op == &mgx_op_pow && node->in[0] == x && is_constant(m, node->in[1], &value))
+    if (node->op == &mgx_op_pow && node->in[0] == x && cpu_match_constant(m, node->in[1], &value))
         return *power += value, true;
     return node->op == &mgx_op_mul && depth > 0 &&
            is_power(m, node->in[0], x, depth - 1, power, scale) &&
@@ -143,7 +131,7 @@ static bool is_power(const struct match *m, const struct mgx_ins *node, const st
 }
 
 // sqrt(2 / pi) * (x + 0.044715 * x^3), the root outside or inside.
-static bool is_tanh_of_gelu(const struct match *m, const struct mgx_ins *node,
+static bool is_tanh_of_gelu(const struct cpu_match *m, const struct mgx_ins *node,
                             const struct mgx_ins *x)
 {
     enum { DEPTH = 5 };
@@ -170,7 +158,7 @@ static bool is_tanh_of_gelu(const struct match *m, const struct mgx_ins *node,
 }
 
 // sqrt(1 / 2) * x
-static bool is_erf_of_gelu(const struct match *m, const struct mgx_ins *node,
+static bool is_erf_of_gelu(const struct cpu_match *m, const struct mgx_ins *node,
                            const struct mgx_ins *x)
 {
     const struct mgx_ins *arg = NULL;
@@ -181,7 +169,7 @@ static bool is_erf_of_gelu(const struct match *m, const struct mgx_ins *node,
 }
 
 // x * 0.5 * (1 + erf(x / sqrt 2)), or its form with tanh; the factors in any order and grouping.
-static const struct mgx_ins *peel_gelu(struct match *m, const struct mgx_ins *node)
+static const struct mgx_ins *peel_gelu(struct cpu_match *m, const struct mgx_ins *node)
 {
     const struct mgx_ins *factor[4], *inner, *x = NULL, *sum = NULL;
     int count = 0, half = 0;
@@ -224,7 +212,7 @@ static const struct mgx_ins *peel_gelu(struct match *m, const struct mgx_ins *no
 }
 
 // clip(a x + b, 0, 1) alone or times x.
-static const struct mgx_ins *peel_hard(struct match *m, const struct mgx_ins *node)
+static const struct mgx_ins *peel_hard(struct cpu_match *m, const struct mgx_ins *node)
 {
     const struct mgx_ins *clip = node, *x, *product;
     double a = 1, b = 0;
@@ -232,7 +220,7 @@ static const struct mgx_ins *peel_hard(struct match *m, const struct mgx_ins *no
         if (node->in[i]->op == &mgx_op_clip)
             clip = node->in[i];
     if (clip->op != &mgx_op_clip || !is_value(m, clip->in[2], 1) ||
-        !is_constant(m, clip->in[1], &b) || b != 0)
+        !cpu_match_constant(m, clip->in[1], &b) || b != 0)
         return NULL;
     if (!with_constant(m, clip->in[0], &mgx_op_add, &product, &b))
         return NULL;
@@ -245,17 +233,17 @@ static const struct mgx_ins *peel_hard(struct match *m, const struct mgx_ins *no
 }
 
 // Constant slopes of prelu, one per column.
-static bool peel_slopes(struct match *m, const struct mgx_ins *node)
+static bool peel_slopes(struct cpu_match *m, const struct mgx_ins *node)
 {
-    const struct mgx_ins *leaf = leaf_of(m, node);
-    const int input = leaf ? input_of(m, leaf) : -1;
-    if (input < 0 || !m->c->constant[input] || !is_bias(m, input))
+    const struct mgx_ins *leaf = cpu_match_leaf(m, node);
+    const int input = leaf ? cpu_match_input(m, leaf) : -1;
+    if (input < 0 || !m->c->constant[input] || !cpu_match_bias(m, input))
         return false;
     m->out->kernel.a_column = m->c->constant[input]->data;
     return true;
 }
 
-static const struct mgx_ins *peel_act(struct match *m, const struct mgx_ins *node)
+const struct mgx_ins *cpu_match_act(struct cpu_match *m, const struct mgx_ins *node)
 {
     static const struct {
         const struct mgx_op *op;
@@ -276,8 +264,8 @@ static const struct mgx_ins *peel_act(struct match *m, const struct mgx_ins *nod
     if (x)
         return x;
     double low, high;
-    if (node->op == &mgx_op_clip && is_constant(m, node->in[1], &low) &&
-        is_constant(m, node->in[2], &high))
+    if (node->op == &mgx_op_clip && cpu_match_constant(m, node->in[1], &low) &&
+        cpu_match_constant(m, node->in[2], &high))
         return set_act(m, MGX_ACT_CLIP, low, high) ? node->in[0] : node;
     return node;
 }
@@ -285,7 +273,7 @@ static const struct mgx_ins *peel_act(struct match *m, const struct mgx_ins *nod
 // --- operands ---
 
 // The axes of the result that count its rows, all but the column, outermost in memory first.
-static int row_axes(const struct match *m, int *order)
+static int row_axes(const struct cpu_match *m, int *order)
 {
     const struct mgx_shape *y = m->c->out;
     int count = 0;
@@ -303,7 +291,7 @@ static int row_axes(const struct match *m, int *order)
 
 // The distance from row to row of `x`, rows taken in the order in which the result's lie in memory
 // (all axes but the column). False if they do not lie at one distance.
-static bool row_step(const struct match *m, const struct mgx_shape *x, int64_t *step)
+static bool row_step(const struct cpu_match *m, const struct mgx_shape *x, int64_t *step)
 {
     const struct mgx_shape *y = m->c->out;
     int order[MGX_MAX_RANK];
@@ -319,51 +307,54 @@ static bool row_step(const struct match *m, const struct mgx_shape *x, int64_t *
 }
 
 // Steps of an operand over rows and columns; false if it has no such form.
-static bool steps_of(const struct match *m, int input, int64_t *row, int64_t *col)
+static bool steps_of(const struct cpu_match *m, int input, int64_t *row, int64_t *col)
 {
     const struct mgx_shape *x = &m->c->in[input], *y = m->c->out;
-    if (x->type != MGX_FLOAT || !mgx_shape_same_lens(x, y))
+    if (!mgx_shape_same_lens(x, y))
         return false;
     *col = y->lens[m->column] == 1 ? 1 : x->strides[m->column];
     return (*col == 0 || *col == 1) && row_step(m, x, row);
 }
 
-static bool is_bias(const struct match *m, int input)
+bool cpu_match_bias(const struct cpu_match *m, int input)
 {
     int64_t row, col;
-    return steps_of(m, input, &row, &col) && row == 0 && col == 1;
+    return m->c->in[input].type == MGX_FLOAT && steps_of(m, input, &row, &col) && row == 0 &&
+           col == 1;
 }
 
 // A tensor of the result's lengths whose columns are contiguous; its rows may lie anywhere.
-static bool is_residual(const struct match *m, int input)
+bool cpu_match_residual(const struct cpu_match *m, int input, enum mgx_type type)
 {
     const struct mgx_shape *x = &m->c->in[input];
-    return x->type == MGX_FLOAT && mgx_shape_same_lens(x, m->c->out) &&
-           !mgx_shape_is_broadcasted(x) && (x->strides[m->column] == 1 || x->lens[m->column] == 1);
+    return x->type == type && mgx_shape_same_lens(x, m->c->out) && !mgx_shape_is_broadcasted(x) &&
+           (x->strides[m->column] == 1 || x->lens[m->column] == 1);
 }
 
 // --- sum + bias + residual ---
 
-static bool is_sums(const struct match *m, const struct mgx_ins *node)
+static bool is_sums(struct cpu_match *m, const struct mgx_ins *node)
 {
-    return leaf_of(m, node) == m->main;
+    if (m->out->integer)
+        return cpu_match_integer_sums(m, node);
+    return cpu_match_leaf(m, node) == m->main;
 }
 
-static bool peel_sums(struct match *m, const struct mgx_ins *node)
+static bool peel_sums(struct cpu_match *m, const struct mgx_ins *node)
 {
     while (!is_sums(m, node)) {
         if (node->op != &mgx_op_add)
             return false;
         const struct mgx_ins *next = NULL;
         for (int i = 0; i < 2 && !next; i++) {
-            const struct mgx_ins *leaf = leaf_of(m, node->in[i]);
-            const int input = leaf ? input_of(m, leaf) : -1;
+            const struct mgx_ins *leaf = cpu_match_leaf(m, node->in[i]);
+            const int input = leaf ? cpu_match_input(m, leaf) : -1;
             if (input < 0)
                 continue;
-            if (m->out->bias < 0 && is_bias(m, input)) {
+            if (m->out->bias < 0 && cpu_match_bias(m, input)) {
                 m->out->bias = input;
                 next = node->in[1 - i];
-            } else if (m->out->residual < 0 && is_residual(m, input)) {
+            } else if (m->out->residual < 0 && cpu_match_residual(m, input, MGX_FLOAT)) {
                 m->out->residual = input;
                 m->out->kernel.residual = MGX_RESIDUAL_BEFORE;
                 next = node->in[1 - i];
@@ -379,14 +370,14 @@ static bool peel_sums(struct match *m, const struct mgx_ins *node)
 // --- what follows the activation: factors and terms per column ---
 
 // A constant that is one value, or one per column: adds up (term) or multiplies (factor).
-static bool read_column(const struct match *m, const struct mgx_ins *node, double *out)
+static bool read_column(const struct cpu_match *m, const struct mgx_ins *node, double *out)
 {
     const int64_t columns = m->c->out->lens[m->column];
-    const struct mgx_ins *leaf = leaf_of(m, node);
-    const int input = leaf ? input_of(m, leaf) : -1;
+    const struct mgx_ins *leaf = cpu_match_leaf(m, node);
+    const int input = leaf ? cpu_match_input(m, leaf) : -1;
     double value;
-    if (!is_constant(m, node, &value)) {
-        if (input < 0 || !m->c->constant[input] || !is_bias(m, input))
+    if (!cpu_match_constant(m, node, &value)) {
+        if (input < 0 || !m->c->constant[input] || !cpu_match_bias(m, input))
             return false;
         for (int64_t i = 0; i < columns; i++)
             out[i] = ((const float *)m->c->constant[input]->data)[i];
@@ -399,7 +390,7 @@ static bool read_column(const struct match *m, const struct mgx_ins *node, doubl
 
 // node = x * a, x + a, x - a or a - x with a constant `a` per column, read into `column`; NULL if
 // it is none.
-static const struct mgx_ins *peel_column(const struct match *m, const struct mgx_ins *node,
+static const struct mgx_ins *peel_column(const struct cpu_match *m, const struct mgx_ins *node,
                                          double *column, bool *swapped)
 {
     if (node->op != &mgx_op_mul && node->op != &mgx_op_add && node->op != &mgx_op_sub)
@@ -420,7 +411,7 @@ struct columns {
 
 // From the root down: what the value is in terms of `node`'s operand, which is returned; NULL when
 // node is none of the kind.
-static const struct mgx_ins *apply_column(const struct match *m, const struct mgx_ins *node,
+static const struct mgx_ins *apply_column(const struct cpu_match *m, const struct mgx_ins *node,
                                           struct columns *c)
 {
     bool swapped;
@@ -437,7 +428,7 @@ static const struct mgx_ins *apply_column(const struct match *m, const struct mg
 }
 
 // The columns as the kernels read them; false where infinities would go elsewhere.
-static bool keep_columns(struct match *m, const struct columns *c)
+static bool keep_columns(struct cpu_match *m, const struct columns *c)
 {
     float *kept = MGX_NEW_ARRAY(m->c->arena, float, 2 * c->count);
     bool good = kept != NULL;
@@ -454,7 +445,7 @@ static bool keep_columns(struct match *m, const struct columns *c)
 }
 
 // What is left below factors and terms; NULL if there are none.
-static const struct mgx_ins *peel_columns(struct match *m, const struct mgx_ins *node)
+static const struct mgx_ins *peel_columns(struct cpu_match *m, const struct mgx_ins *node)
 {
     enum { MAX_COLUMNS = 4 };
     struct columns c = {.count = m->c->out->lens[m->column]};
@@ -479,45 +470,46 @@ static const struct mgx_ins *peel_columns(struct match *m, const struct mgx_ins 
     return good ? node : NULL;
 }
 
-static const struct mgx_ins *root_of(const struct match *m)
+const struct mgx_ins *cpu_match_root(const struct cpu_match *m)
 {
     return m->last->mod_count ? mgx_module_result(m->last->mod[0], 0) : m->last;
 }
 
-static void reset(struct cpu_epilogue *e)
+void cpu_match_reset(struct cpu_epilogue *e)
 {
     e->kernel = (struct mgx_epilogue){.act = MGX_ACT_NONE};
-    e->bias = e->residual = -1;
+    e->bias = e->residual = e->scale = -1;
+    e->scale_value = 1;
 }
 
 // act(sum + bias), also with factors and terms behind it.
-static bool match_value(struct match *m, const struct mgx_ins *node)
+bool cpu_match_value(struct cpu_match *m, const struct mgx_ins *node)
 {
-    if (peel_sums(m, peel_act(m, node)))
+    if (peel_sums(m, cpu_match_act(m, node)))
         return true;
-    reset(m->out);
+    cpu_match_reset(m->out);
     node = peel_columns(m, node);
-    return node && peel_sums(m, peel_act(m, node));
+    return node && peel_sums(m, cpu_match_act(m, node));
 }
 
-static bool match_simple(struct match *m)
+static bool match_simple(struct cpu_match *m)
 {
-    const struct mgx_ins *root = root_of(m);
-    if (match_value(m, root))
+    const struct mgx_ins *root = cpu_match_root(m);
+    if (cpu_match_value(m, root))
         return true;
-    reset(m->out);
+    cpu_match_reset(m->out);
     // act(sum + bias) + residual
     for (int i = 0; root->op == &mgx_op_add && i < 2; i++) {
-        const struct mgx_ins *leaf = leaf_of(m, root->in[i]);
-        const int input = leaf ? input_of(m, leaf) : -1;
-        if (input < 0 || !is_residual(m, input))
+        const struct mgx_ins *leaf = cpu_match_leaf(m, root->in[i]);
+        const int input = leaf ? cpu_match_input(m, leaf) : -1;
+        if (input < 0 || !cpu_match_residual(m, input, MGX_FLOAT))
             continue;
-        if (match_value(m, root->in[1 - i]) && m->out->residual < 0) {
+        if (cpu_match_value(m, root->in[1 - i]) && m->out->residual < 0) {
             m->out->residual = input;
             m->out->kernel.residual = MGX_RESIDUAL_AFTER;
             return true;
         }
-        reset(m->out);
+        cpu_match_reset(m->out);
     }
     return false;
 }
@@ -539,13 +531,8 @@ static struct mgx_block_operand load(const struct cpu_epilogue_run *run,
                                      const struct cpu_epilogue_operand *o, int64_t row,
                                      int64_t column, int n, float *room)
 {
-    const float *base =
-        (const float *)run->args->in[o->input] + row_offset(o, row) + column * o->col;
-    if (o->col == 0 || o->col == 1)
-        return (struct mgx_block_operand){(float *)(uintptr_t)base, o->col == 0};
-    for (int i = 0; i < n; i++)
-        room[i] = base[i * o->col];
-    return (struct mgx_block_operand){room, false};
+    return cpu_body_load(run->epilogue->body->block.isa, run->args->in[o->input], o->type,
+                         row_offset(o, row) + column * o->col, o->col, n, room);
 }
 
 static void run_tile(void *user, const struct mgx_tile *tile)
@@ -572,11 +559,11 @@ static void run_tile(void *user, const struct mgx_tile *tile)
 }
 
 // A broadcast of any kind is read where it lies: its rows by their axes, its columns one by one.
-static bool place_broadcast(const struct match *m, int input, struct cpu_epilogue_operand *o)
+static bool place_broadcast(const struct cpu_match *m, int input, struct cpu_epilogue_operand *o)
 {
     const struct mgx_shape *x = &m->c->in[input], *y = m->c->out;
     int order[MGX_MAX_RANK];
-    if (x->type != MGX_FLOAT || !mgx_shape_same_lens(x, y) || !mgx_shape_is_broadcasted(x))
+    if (!mgx_shape_same_lens(x, y) || !mgx_shape_is_broadcasted(x))
         return false;
     o->col = x->strides[m->column];
     o->rank = 0;
@@ -595,18 +582,20 @@ static bool place_broadcast(const struct match *m, int input, struct cpu_epilogu
     return true;
 }
 
-static bool place_operand(const struct match *m, int input, struct cpu_epilogue_operand *o)
+static bool place_operand(const struct cpu_match *m, int input, struct cpu_epilogue_operand *o)
 {
     o->input = input;
+    o->type = input >= 0 ? m->c->in[input].type : MGX_FLOAT;
     o->rank = 0;
     return input >= 0 && (steps_of(m, input, &o->row, &o->col) || place_broadcast(m, input, o));
 }
 
-static bool match_general(struct match *m)
+static bool match_general(struct cpu_match *m)
 {
     struct cpu_epilogue *e = m->out;
     e->body = cpu_body_compile(m->c, m->last);
-    if (!e->body || e->body->out_count != 1 || e->body->out_type[0] != MGX_FLOAT)
+    if (!e->body || e->body->out_count != 1 || e->body->out_type[0] != m->c->out->type ||
+        m->c->out->type == MGX_BOOL)
         return false;
     if (m->last->in_count > CPU_EPILOGUE_INPUTS) {
         m->c->why = "the epilogue's operands have no simple form";
@@ -617,7 +606,7 @@ static bool match_general(struct match *m)
         e->operand[i].input = -1;
         if (m->last->in[i] == m->main)
             continue;
-        if (!place_operand(m, input_of(m, m->last->in[i]), &e->operand[i])) {
+        if (!place_operand(m, cpu_match_input(m, m->last->in[i]), &e->operand[i])) {
             if (e->operand[i].input >= 0)
                 m->c->want_in[e->operand[i].input] = MGX_PLAN_LIKE_RESULT;
             m->c->why = "the epilogue's operands have no simple form";
@@ -625,13 +614,20 @@ static bool match_general(struct match *m)
         }
     }
     e->kernel.hook = run_tile;
-    return true;
+    return m->c->out->type == MGX_FLOAT || cpu_match_plain_bytes(m);
 }
 
-static bool find_parts(struct match *m, const struct mgx_op *op)
+// The same of integers counts as the operator.
+static bool is_main(const struct mgx_op *op, const struct mgx_op *wanted)
+{
+    return op == wanted || (wanted == &mgx_op_dot && op == &mgx_op_quant_dot) ||
+           (wanted == &mgx_op_convolution && op == &mgx_op_quant_convolution);
+}
+
+static bool find_parts(struct cpu_match *m, const struct mgx_op *op)
 {
     const struct mgx_ins *ins = m->c->ins;
-    if (ins->op == op) {
+    if (is_main(ins->op, op)) {
         m->main = m->last = ins;
         m->param_count = ins->in_count;
         for (int i = 0; i < ins->in_count; i++)
@@ -643,11 +639,11 @@ static bool find_parts(struct match *m, const struct mgx_op *op)
     const struct mgx_module *body = ins->mod[0];
     m->param_count = mgx_module_parameters(body, m->params, CPU_EPILOGUE_INPUTS + 4);
     for (const struct mgx_ins *i = body->first; i; i = i->next) {
-        if (i->op == op && !m->main)
+        if (is_main(i->op, op) && !m->main)
             m->main = i;
         else if (i->op == &mgx_op_mul && !m->main && !m->before)
             m->before = i;
-        else if (!(i->op->flags & MGX_OP_BUILTIN) && (m->last || i->op == op))
+        else if (!(i->op->flags & MGX_OP_BUILTIN) && (m->last || is_main(i->op, op)))
             return false; // more than one instruction after it
         else if (!(i->op->flags & MGX_OP_BUILTIN))
             m->last = i;
@@ -662,15 +658,18 @@ static bool find_parts(struct match *m, const struct mgx_op *op)
 bool cpu_epilogue_match(struct mgx_plan_offer *c, const struct mgx_op *op, struct cpu_epilogue *out,
                         const struct mgx_ins **main)
 {
-    struct match m = {.c = c, .out = out, .column = op == &mgx_op_dot ? c->out->rank - 1 : 1};
-    *out = (struct cpu_epilogue){.bias = -1, .residual = -1, .factor = -1};
+    struct cpu_match m = {.c = c, .out = out, .column = op == &mgx_op_dot ? c->out->rank - 1 : 1};
+    *out = (struct cpu_epilogue){.bias = -1, .residual = -1, .factor = -1, .scale = -1};
     if (!find_parts(&m, op))
         return false;
     *main = m.main;
+    out->integer = m.main->op == &mgx_op_quant_dot || m.main->op == &mgx_op_quant_convolution;
+    out->scale_value = 1;
     out->main_count = m.main->in_count;
     const struct mgx_ins *first = m.main->in[0];
     if (m.before) { // the factor is the broadcast one
-        const int a = input_of(&m, m.before->in[0]), b = input_of(&m, m.before->in[1]);
+        const int a = cpu_match_input(&m, m.before->in[0]),
+                  b = cpu_match_input(&m, m.before->in[1]);
         if (a < 0 || b < 0)
             return false;
         const bool swapped = mgx_shape_is_broadcasted(&c->in[a]);
@@ -678,15 +677,16 @@ bool cpu_epilogue_match(struct mgx_plan_offer *c, const struct mgx_op *op, struc
         first = m.before->in[swapped ? 1 : 0];
     }
     for (int i = 0; i < m.main->in_count; i++) {
-        out->main_in[i] = input_of(&m, i ? m.main->in[i] : first);
+        out->main_in[i] = cpu_match_input(&m, i ? m.main->in[i] : first);
         if (out->main_in[i] < 0 || i >= 4)
             return false;
     }
     if (m.last == m.main)
         return true;
-    if (match_simple(&m))
+    const bool bytes = c->out->type == MGX_INT8 || c->out->type == MGX_UINT8;
+    if (bytes ? out->integer && cpu_match_bytes(&m) : match_simple(&m))
         return true;
-    reset(out);
+    cpu_match_reset(out);
     return match_general(&m);
 }
 
@@ -696,7 +696,8 @@ void cpu_epilogue_finish(struct mgx_plan_offer *c, struct cpu_epilogue *e)
         return;
     e->scratch_floats = (size_t)mgx_block_scratch(&e->body->block);
     for (int i = 0; i < e->operand_count; i++)
-        if (e->operand[i].input >= 0 && e->operand[i].col != 0 && e->operand[i].col != 1)
+        if (e->operand[i].input >= 0 &&
+            (e->operand[i].type != MGX_FLOAT || e->operand[i].col > 1 || e->operand[i].col < 0))
             e->scratch_floats =
                 (size_t)mgx_block_scratch(&e->body->block) + (size_t)e->operand_count * MGX_BLOCK;
     e->scratch_offset = (c->workspace + 63) / 64 * 64;

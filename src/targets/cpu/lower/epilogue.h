@@ -20,11 +20,19 @@ struct cpu_epilogue {
     int main_in[4], main_count; // the group's inputs that the main operator reads
     int bias, residual;         // the group's inputs, -1: none
     int factor; // the group's input that multiplies the main operator's first one, -1: none
+    // Of sums of integers: they become floats times the group's input `scale`, or a number where
+    // that is -1; with `requant` they end as bytes, and the residual may be of bytes.
+    bool integer;
+    int scale;
+    int64_t scale_step; // from column to column
+    float scale_value;
+    struct mgx_requant *requant; // kernel.requant
     // For the block program; NULL otherwise:
     const struct cpu_body *body;
     int operand_count;
     struct cpu_epilogue_operand {
-        int input;        // of the group; -1: the sums themselves
+        int input; // of the group; -1: the sums themselves
+        enum mgx_type type;
         int64_t row, col; // distances in elements
         // Of a broadcast whose rows do not lie at one distance: the rows' axes, innermost first.
         int rank;
@@ -35,12 +43,13 @@ struct cpu_epilogue {
 
 struct cpu_epilogue_run {
     const struct cpu_epilogue *epilogue;
-    const float *bias, *residual;
+    const float *bias;
+    const void *residual;
     const struct mgx_plan_args *args;
 };
 
-// Takes an instruction that is `op` itself or a group of `op` and one element-wise instruction
-// after it. The columns of the result are axis 1 of a convolution, the last axis of a product.
+// Takes an instruction that is `op` itself, or that of integers, or a group of it and one
+// element-wise instruction after it. The columns of the result are axis 1 of a convolution, the last axis of a product.
 // False: not such a thing (c->why may say why).
 bool cpu_epilogue_match(struct mgx_plan_offer *c, const struct mgx_op *op, struct cpu_epilogue *out,
                         const struct mgx_ins **main);

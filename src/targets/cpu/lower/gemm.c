@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// dot, alone or with its epilogue, as packed matrix multiplication.
+// dot and quant_dot, alone or with their epilogue, as packed matrix multiplication.
 //
 //     group: y = body(dot(a, b), bias, residual, ...)        epilogue.h of this folder says what a
 //                                                            body becomes
@@ -16,7 +16,7 @@
 #include "plan/join.h"
 #include "targets/cpu/kernel/gemm.h"
 #include "targets/cpu/kernel/split.h"
-#include "targets/cpu/lower/epilogue.h"
+#include "targets/cpu/lower/integer.h"
 
 struct gemm {
     struct mgx_gemm_plan plan;
@@ -24,6 +24,7 @@ struct gemm {
     struct cpu_epilogue epilogue;
     struct mgx_narrow_source blocks; // of weights by blocks
     int a, b;                        // inputs
+    struct cpu_integer integer;      // of bytes
 };
 
 // Batch axes with their strides in up to three operands, merged where all allow. False when more
@@ -85,8 +86,16 @@ static bool describe(struct mgx_plan_offer *c, struct gemm *g, struct mgx_gemm_d
                                 .c_row = y->strides[n - 2],
                                 .residual_row = r ? r->strides[n - 2] : 0,
                                 .packed = c->constant[g->b] != NULL,
+                                .a_zero = g->integer.zero_in < 0 ? g->integer.zero : 0,
+                                .b_zero = g->integer.b_zero,
                                 .any_rows = c->late,
                                 .epilogue = g->epilogue.kernel};
+    if (!cpu_kernel_type(a->type, &d->a_type) || !cpu_kernel_type(b->type, &d->b_type) ||
+        !cpu_kernel_type(y->type, &d->c_type)) {
+        c->why = "neither floats nor bytes";
+        return false;
+    }
+    d->type = g->epilogue.integer ? MGX_KERNEL_S8 : MGX_KERNEL_F32;
     if (y->strides[n - 1] != 1 && y->lens[n - 1] != 1) {
         c->why = "columns of the result are not contiguous";
         return false;
@@ -165,7 +174,7 @@ struct contest {
     struct mgx_gemm_desc desc; // without a hook
     enum way way[WAYS];
     struct mgx_gemm_plan plan;
-    void *packed, *a, *b, *y, *residual, *bias, *workspace;
+    void *packed, *a, *b, *y, *residual, *bias, *scale, *workspace;
 };
 
 static const char *contestant_name(void *user, int number)
@@ -190,9 +199,11 @@ static bool contestant_begin(void *user, int number, struct mgx_diag *diag)
         t->desc.packed ? mgx_plan_tune_buffer(t->plan.packed_bytes) : buffer_like(&c->in[t->g->b]);
     t->y = buffer_like(c->out);
     t->bias = mgx_plan_tune_buffer((size_t)t->desc.n * sizeof(float));
+    t->scale = mgx_plan_tune_buffer((size_t)t->desc.n * sizeof(float));
     t->residual = residual >= 0 ? buffer_like(&c->in[residual]) : NULL;
     t->workspace = mgx_plan_tune_buffer(mgx_gemm_workspace(&t->plan));
-    if (t->a && t->b && t->y && t->bias && t->workspace && (residual < 0 || t->residual))
+    if (t->a && t->b && t->y && t->bias && t->scale && t->workspace &&
+        (residual < 0 || t->residual))
         return true;
     mgx_fail_memory(diag);
     return false;
@@ -204,6 +215,7 @@ static void contestant_run(void *user)
     const struct mgx_gemm_args args = {.a = t->a,
                                        .b = t->b,
                                        .bias = t->g->epilogue.bias >= 0 ? t->bias : NULL,
+                                       .scale = t->desc.c_type == MGX_KERNEL_S32 ? NULL : t->scale,
                                        .residual = t->residual,
                                        .c = t->y,
                                        .workspace = t->workspace};
@@ -213,7 +225,8 @@ static void contestant_run(void *user)
 static void contestant_end(void *user)
 {
     struct contest *t = user;
-    void **const buffers[] = {&t->a, &t->b, &t->y, &t->residual, &t->bias, &t->workspace};
+    void **const buffers[] = {&t->a,    &t->b,     &t->y,        &t->residual,
+                              &t->bias, &t->scale, &t->workspace};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
         free(*buffers[i]);
         *buffers[i] = NULL;
@@ -229,8 +242,8 @@ static const char *packed_name(const struct mgx_gemm_desc *d)
 
 static void name_problem(const struct mgx_gemm_desc *d, struct mgx_str *out)
 {
-    mgx_str_printf(out, "gemm f32 m%lld n%lld k%lld", (long long)d->m, (long long)d->n,
-                   (long long)d->k);
+    mgx_str_printf(out, "gemm %s m%lld n%lld k%lld", d->type == MGX_KERNEL_S8 ? "s8" : "f32",
+                   (long long)d->m, (long long)d->n, (long long)d->k);
     for (int i = 0; i < MGX_GEMM_BATCH; i++)
         if (d->batch[i] > 1)
             mgx_str_printf(out, " b%lld%s", (long long)d->batch[i], d->b_batch[i] ? "" : "=");
@@ -358,7 +371,7 @@ static void find_narrow(const struct mgx_plan_offer *c, struct gemm *g, struct m
             return;
     if (weights && weights->op == &mgx_op_dequantize_blocks)
         find_blocks(g, weights, d);
-    else if (weights)
+    else if (weights && !g->epilogue.integer)
         d->narrow = (struct mgx_narrow){.kind = narrow_kind(weights), .depth = d->k};
 }
 
@@ -398,12 +411,13 @@ static bool pack(struct mgx_plan_offer *c, struct gemm *g)
     const struct mgx_gemm_desc *d = &g->plan.desc;
     if (d->narrow.kind == MGX_NARROW_BLOCKS)
         return pack_blocks(c, g);
-    const int64_t desc[] = {d->n,          d->k,          d->b_row,      d->b_col,
-                            d->batch[0],   d->batch[1],   d->batch[2],   d->b_batch[0],
-                            d->b_batch[1], d->b_batch[2], d->narrow.kind};
+    const int64_t desc[] = {d->n,          d->k,          d->b_row,       d->b_col,
+                            d->batch[0],   d->batch[1],   d->batch[2],    d->b_batch[0],
+                            d->b_batch[1], d->b_batch[2], d->narrow.kind, d->a_zero,
+                            d->a_type,     d->b_type};
     static_assert(MGX_GEMM_BATCH == 3, "all of them");
     const struct mgx_plan_key key = {.kernel = g->plan.kernel->name,
-                                     .source = {b->data},
+                                     .source = {b->data, g->integer.b_zero_source},
                                      .desc = desc,
                                      .desc_bytes = sizeof desc};
     const struct mgx_plan_fill how = {.fill = fill,
@@ -436,8 +450,9 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
         return mgx_plan_refuse(c);
     g->a = g->epilogue.main_in[0];
     g->b = g->epilogue.main_in[1];
-    if (c->out->type != MGX_FLOAT || c->in[g->a].type != MGX_FLOAT ||
-        c->in[g->b].type != MGX_FLOAT) {
+    const bool integer = g->epilogue.integer;
+    if (!integer && (c->out->type != MGX_FLOAT || c->in[g->a].type != MGX_FLOAT ||
+                     c->in[g->b].type != MGX_FLOAT)) {
         c->why = "not float";
         return mgx_plan_refuse(c);
     }
@@ -445,6 +460,11 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
         c->why = "empty";
         return mgx_plan_refuse(c);
     }
+    const int64_t columns = c->out->lens[c->out->rank - 1];
+    g->integer.zero_in = -1;
+    if (integer && (!cpu_integer_prepare(c, &g->epilogue, main, columns, &g->integer) ||
+                    !cpu_integer_fold(c, &g->epilogue, &g->integer)))
+        return mgx_plan_refuse(c);
     if (!describe(c, g, &desc))
         return mgx_plan_refuse(c);
     find_narrow(c, g, &desc);
@@ -454,6 +474,9 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     if (desc.packed && !pack(c, g))
         return mgx_plan_refuse(c);
     c->workspace = mgx_gemm_workspace(&g->plan);
+    if (integer && !cpu_integer_finish(c, &g->epilogue, g->plan.kernel, desc.k, desc.b_row,
+                                       desc.b_col, &g->integer))
+        return mgx_plan_refuse(c);
     c->flops = 2.0 * (double)mgx_shape_elements(c->out) * (double)desc.k;
     c->detail = detail_of(c, g, tuned);
     c->state = g;
@@ -468,9 +491,14 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
     const struct gemm *g = step->state;
     struct cpu_epilogue_run epilogue;
     cpu_epilogue_start(&g->epilogue, args, &epilogue);
+    struct cpu_integer_run integer = {.bias = epilogue.bias};
+    if (g->epilogue.integer)
+        cpu_integer_start(&g->integer, &epilogue, g->plan.desc.c_type == MGX_KERNEL_S32, &integer);
     const struct mgx_gemm_args a = {.a = args->in[g->a],
                                     .b = g->packed ? g->packed : args->in[g->b],
-                                    .bias = epilogue.bias,
+                                    .bias = integer.bias,
+                                    .scale = integer.scale,
+                                    .start = integer.start,
                                     .residual = epilogue.residual,
                                     .c = args->out,
                                     .workspace = args->workspace,

@@ -156,35 +156,6 @@ struct job {
     int tasks;
 };
 
-// n elements of an operand as floats: in place where they lie side by side, else gathered into
-// `room`.
-static struct mgx_block_operand load(const void *data, enum mgx_type type, int64_t offset,
-                                     int64_t step, int n, float *room)
-{
-    if (type == MGX_FLOAT && (step == 0 || step == 1 || n == 1))
-        return (struct mgx_block_operand){(float *)data + offset, step == 0};
-    if (step == 0)
-        n = 1;
-    if (type == MGX_FLOAT)
-        for (int i = 0; i < n; i++)
-            room[i] = ((const float *)data)[offset + i * step];
-    else
-        for (int i = 0; i < n; i++)
-            room[i] = ((const unsigned char *)data)[offset + i * step] != 0;
-    return (struct mgx_block_operand){room, step == 0};
-}
-
-static void store(void *data, enum mgx_type type, int64_t offset, int64_t step, int n,
-                  const float *from)
-{
-    if (type == MGX_FLOAT)
-        for (int i = 0; i < n; i++)
-            ((float *)data)[offset + i * step] = from[i];
-    else
-        for (int i = 0; i < n; i++)
-            ((unsigned char *)data)[offset + i * step] = from[i] != 0;
-}
-
 static void run_typed(const struct job *job, const int64_t *in_offset, int64_t out_offset,
                       int64_t first, int n, float *scratch)
 {
@@ -213,15 +184,17 @@ static void run_block(const struct job *job, const int64_t *in_offset, int64_t o
     float *room = scratch + mgx_block_scratch(&body->block);
     struct mgx_block_operand in[MAX_IN];
     for (int i = 0; i < body->in_count; i++)
-        in[i] = load(job->args->in[i], body->in_type[i], in_offset[i] + first * p->loops.in_step[i],
-                     p->loops.in_step[i], n, room + (size_t)i * MGX_BLOCK);
+        in[i] = cpu_body_load(p->body->block.isa, job->args->in[i], body->in_type[i],
+                              in_offset[i] + first * p->loops.in_step[i], p->loops.in_step[i], n,
+                              room + (size_t)i * MGX_BLOCK);
     float *last = room + (size_t)body->in_count * MGX_BLOCK;
     const int64_t to = out_offset + first * p->loops.out_step;
     const bool direct = body->out_type[0] == MGX_FLOAT && (p->loops.out_step == 1 || n == 1);
     float *out = direct ? (float *)job->args->out + to : last;
     mgx_block_run(&body->block, in, &out, n, scratch);
     if (!direct)
-        store(job->args->out, body->out_type[0], to, p->loops.out_step, n, last);
+        cpu_body_store(body->block.isa, job->args->out, body->out_type[0], to, p->loops.out_step, n,
+                       last);
 }
 
 // `rows` runs side by side: those of operand `i`, `row` elements apart.
@@ -230,16 +203,17 @@ static struct mgx_block_operand load_runs(const struct job *job, int i, int64_t 
 {
     const struct loops *l = &job->p->loops;
     const enum mgx_type type = job->p->body->in_type[i];
+    const enum mgx_isa isa = job->p->body->block.isa;
     const int64_t row = l->in[i][l->rank - 1], step = l->in_step[i];
     const int run = (int)l->run;
     if (row == 0 && step == 0)
-        return load(job->args->in[i], type, offset, 0, 1, room);
+        return cpu_body_load(isa, job->args->in[i], type, offset, 0, 1, room);
     if (type == MGX_FLOAT && step == 1 && row == l->run)
         return (struct mgx_block_operand){(float *)job->args->in[i] + offset, false};
     for (int r = 0; r < rows; r++) {
         float *to = room + r * run;
         const struct mgx_block_operand x =
-            load(job->args->in[i], type, offset + r * row, step, run, to);
+            cpu_body_load(isa, job->args->in[i], type, offset + r * row, step, run, to);
         for (int k = 0; x.scalar && k < run; k++)
             to[k] = *x.data;
         if (!x.scalar && x.data != to)
@@ -264,8 +238,8 @@ static void run_rows(const struct job *job, const int64_t *in_offset, int64_t to
     float *out = direct ? (float *)job->args->out + to : last;
     mgx_block_run(&body->block, in, &out, rows * (int)l->run, scratch);
     for (int r = 0; r < rows && !direct; r++)
-        store(job->args->out, body->out_type[0], to + r * row, l->out_step, (int)l->run,
-              last + r * l->run);
+        cpu_body_store(body->block.isa, job->args->out, body->out_type[0], to + r * row,
+                       l->out_step, (int)l->run, last + r * l->run);
 }
 
 static void run_part(void *user, int task, int thread)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// pooling (maximum and average) of channels-last images with one to three spatial axes.
+// pooling (maximum and average; of bytes maximum) of channels-last images with one to three spatial
+// axes.
 #include "base/size.h"
 #include "op/op.h"
 #include "op/reference/pool.h"
+#include "targets/cpu/kernel/byte_pool.h"
 #include "targets/cpu/kernel/pool.h"
 #include "targets/cpu/lower/lower.h"
 
@@ -15,6 +17,8 @@ struct axis {
 
 struct pooling {
     mgx_pool_pixel pixel;
+    mgx_byte_pool_fn bytes; // of bytes
+    bool is_signed;
     bool max, count_pad;
     int64_t batch, x_batch, y_batch, channels;
     struct axis axis[DIMS];
@@ -42,11 +46,17 @@ static void divide(struct pooling *p, int64_t elements, int threads)
             (int)mgx_max_i64(mgx_min_i64(p->channels / PIECE, tasks / p->row_tasks), 1);
 }
 
+static bool is_byte(enum mgx_type type)
+{
+    return type == MGX_INT8 || type == MGX_UINT8;
+}
+
 static bool suits(struct mgx_plan_offer *c)
 {
     const struct mgx_shape *x = &c->in[0], *y = c->out;
-    c->why = x->type != MGX_FLOAT                               ? "not float"
-             : x->rank < 3 || x->rank > DIMS + 2                ? "not one to three spatial axes"
+    const bool bytes = is_byte(x->type) && mgx_ins_int(c->ins, "mode") == 1;
+    c->why = x->type != MGX_FLOAT && !bytes      ? "neither float nor a maximum of bytes"
+             : x->rank < 3 || x->rank > DIMS + 2 ? "not one to three spatial axes"
              : !mgx_shape_elements(y) || !mgx_shape_elements(x) ? "empty"
              : mgx_ins_int(c->ins, "mode") > 1                  ? "lpnorm"
              : y->strides[1] != 1 && y->lens[1] != 1 ? "channels of the result are not contiguous"
@@ -86,6 +96,8 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     if (!p)
         return mgx_plan_no_memory(c);
     p->pixel = mgx_pool_of(cpu_offered(c)->isa);
+    p->bytes = is_byte(x->type) ? mgx_byte_pool_of(cpu_offered(c)->isa) : NULL;
+    p->is_signed = x->type == MGX_INT8;
     p->max = mgx_ins_int(c->ins, "mode") == 1;
     p->count_pad = mgx_ins_int(c->ins, "count_include_pad");
     p->batch = x->lens[0];
@@ -120,6 +132,23 @@ struct job {
     const struct mgx_plan_args *args;
 };
 
+// A pixel of bytes.
+static void run_bytes(const struct job *job, const struct mgx_pool_args *floats, int64_t from,
+                      int64_t to)
+{
+    const struct mgx_byte_pool_args args = {.x = (const uint8_t *)job->args->in[0] + from,
+                                            .planes = floats->planes,
+                                            .rows = floats->rows,
+                                            .cols = floats->cols,
+                                            .plane_stride = floats->plane_stride,
+                                            .row_stride = floats->row_stride,
+                                            .col_stride = floats->col_stride,
+                                            .is_signed = job->p->is_signed,
+                                            .y = (uint8_t *)job->args->out + to,
+                                            .channels = floats->channels};
+    job->p->bytes(&args);
+}
+
 // Channels [begin, end) of a row.
 static void run_row(const struct job *job, int64_t row, int64_t begin, int64_t end)
 {
@@ -128,12 +157,14 @@ static void run_row(const struct job *job, int64_t row, int64_t begin, int64_t e
     const int64_t oy = row % a[1].window.out, plane = row / a[1].window.out,
                   oz = plane % a[0].window.out, image = plane / a[0].window.out;
     const struct span z = span_at(&a[0], oz, p->count_pad), y = span_at(&a[1], oy, p->count_pad);
-    const float *from = (const float *)job->args->in[0] + image * p->x_batch + begin;
-    float *to = (float *)job->args->out + image * p->y_batch + oz * a[0].y + oy * a[1].y + begin;
+    const int64_t first = image * p->x_batch + begin + z.offset + y.offset;
+    const int64_t last = image * p->y_batch + oz * a[0].y + oy * a[1].y + begin;
     for (int64_t ox = 0; ox < a[2].window.out; ox++) {
         const struct span x = span_at(&a[2], ox, p->count_pad);
         const int64_t counted = z.counted * y.counted * x.counted;
-        const struct mgx_pool_args args = {.x = from + z.offset + y.offset + x.offset,
+        const int64_t from = first + x.offset, to = last + ox * a[2].y;
+        const struct mgx_pool_args args = {.x = (const float *)job->args->in[0] +
+                                                (p->bytes ? 0 : from),
                                            .planes = z.count,
                                            .rows = y.count,
                                            .cols = x.count,
@@ -142,9 +173,12 @@ static void run_row(const struct job *job, int64_t row, int64_t begin, int64_t e
                                            .col_stride = x.step,
                                            .scale = counted ? 1 / (float)counted : 0,
                                            .max = p->max,
-                                           .y = to + ox * a[2].y,
+                                           .y = (float *)job->args->out + (p->bytes ? 0 : to),
                                            .channels = end - begin};
-        p->pixel(&args);
+        if (p->bytes)
+            run_bytes(job, &args, from, to);
+        else
+            p->pixel(&args);
     }
 }
 

@@ -80,7 +80,13 @@ CASE(bytes)
         mgx_convert(isa, MGX_KERNEL_U8, MGX_KERNEL_F32)(in, f32, 256);
         for (int i = 0; i < 256; i++)
             CHECK_INT(f32[i], i);
-        CHECK(!mgx_convert(isa, MGX_KERNEL_F32, MGX_KERNEL_S8));
+        uint8_t back[256];
+        mgx_convert(isa, MGX_KERNEL_F32, MGX_KERNEL_U8)(f32, back, 256);
+        CHECK(memcmp(back, in, 256) == 0);
+        mgx_convert(isa, MGX_KERNEL_S32, MGX_KERNEL_F32)(s32, f32, 256);
+        mgx_convert(isa, MGX_KERNEL_F32, MGX_KERNEL_S8)(f32, back, 256);
+        CHECK(memcmp(back, in, 256) == 0);
+        CHECK(!mgx_convert(isa, MGX_KERNEL_F32, MGX_KERNEL_S16));
     }
 }
 

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+// Body of requant.h, compiled once per instruction set: 16 columns at a time.
+#include "targets/cpu/kernel/requant.h"
+
+#include <string.h>
+
+#include "targets/cpu/kernel/simd.h"
+
+enum { STEP = 16, VECTORS = STEP / VL };
+
+SIMD vf clamped(vf v, float low, float high)
+{
+    return vf_min(vf_set(high), vf_max(v, vf_set(low))); // the second operand where one is NaN
+}
+
+#if defined(__AVX512F__)
+SIMD vf load_bytes(const uint8_t *p, bool is_signed)
+{
+    const __m128i b = _mm_loadu_si128((const __m128i *)(const void *)p);
+    return _mm512_cvtepi32_ps(is_signed ? _mm512_cvtepi8_epi32(b) : _mm512_cvtepu8_epi32(b));
+}
+
+SIMD void store_bytes(uint8_t *to, const vf v[VECTORS], int zero, bool is_signed)
+{
+    const __m512i r = _mm512_add_epi32(_mm512_cvtps_epi32(v[0]), _mm512_set1_epi32(zero));
+    (void)is_signed; // in range either way
+    _mm_storeu_si128((__m128i *)(void *)to, _mm512_cvtepi32_epi8(r));
+}
+#elif defined(__AVX2__)
+SIMD vf load_bytes(const uint8_t *p, bool is_signed)
+{
+    const __m128i b = _mm_loadl_epi64((const __m128i *)(const void *)p);
+    return _mm256_cvtepi32_ps(is_signed ? _mm256_cvtepi8_epi32(b) : _mm256_cvtepu8_epi32(b));
+}
+
+SIMD void store_bytes(uint8_t *to, const vf v[VECTORS], int zero, bool is_signed)
+{
+    const __m256i pairs = _mm256_packs_epi32(_mm256_cvtps_epi32(v[0]), _mm256_cvtps_epi32(v[1]));
+    const __m256i r =
+        _mm256_add_epi16(_mm256_permute4x64_epi64(pairs, 0xd8), _mm256_set1_epi16((short)zero));
+    const __m128i low = _mm256_castsi256_si128(r), high = _mm256_extracti128_si256(r, 1);
+    _mm_storeu_si128((__m128i *)(void *)to,
+                     is_signed ? _mm_packs_epi16(low, high) : _mm_packus_epi16(low, high));
+}
+#else
+SIMD vf load_bytes(const uint8_t *p, bool is_signed)
+{
+    float v[VL];
+    for (int i = 0; i < VL; i++)
+        v[i] = is_signed ? (float)(int8_t)p[i] : (float)p[i];
+    return vf_load(v);
+}
+
+SIMD void store_bytes(uint8_t *to, const vf v[VECTORS], int zero, bool is_signed)
+{
+    float x[STEP];
+    (void)is_signed; // in range either way
+    for (int i = 0; i < VECTORS; i++)
+        vf_store(x + i * VL, vf_round(v[i]));
+    for (int i = 0; i < STEP; i++)
+        to[i] = (uint8_t)((int)x[i] + zero);
+}
+#endif
+
+SIMD void some(const struct mgx_requant *q, const vf x[VECTORS], const uint8_t *residual,
+               uint8_t *to)
+{
+    vf v[VECTORS];
+    UNROLL
+    for (int i = 0; i < VECTORS; i++) {
+        v[i] = q->divisor == 1 ? x[i] : vf_div(x[i], vf_set(q->divisor));
+        v[i] = clamped(v[i], q->low, q->high);
+        if (q->residual) {
+            const vf r = vf_sub(load_bytes(residual + i * VL, q->residual_signed),
+                                vf_set((float)q->residual_zero));
+            v[i] = vf_fma(r, vf_set(q->share),
+                          vf_mul(q->rounds ? vf_round(v[i]) : v[i], vf_set(q->keep)));
+            v[i] = clamped(v[i], q->low2, q->high2);
+        }
+    }
+    store_bytes(to, v, q->zero, q->is_signed);
+}
+
+// n <= STEP columns.
+static __attribute__((noinline)) void end_of_row(const struct mgx_requant *q, const float *tile,
+                                                 const uint8_t *residual, int n, uint8_t *to)
+{
+    float room[STEP] = {0};
+    uint8_t byte[2 * STEP] = {0}, out[STEP];
+    vf x[VECTORS];
+    memcpy(room, tile, (size_t)n * sizeof *room);
+    if (q->residual)
+        memcpy(byte, residual, (size_t)n);
+    for (int i = 0; i < VECTORS; i++)
+        x[i] = vf_load(room + i * VL);
+    some(q, x, byte, out);
+    memcpy(to, out, (size_t)n);
+}
+
+void NAME(mgx_requant)(const struct mgx_requant *q, const float *tile, int64_t stride, int rows,
+                       int cols, const void *residual, int64_t residual_row, void *out,
+                       int64_t out_row)
+{
+    const uint8_t *r = residual;
+    uint8_t *to = out;
+    for (int i = 0; i < rows;
+         i++, tile += stride, to += out_row, r += q->residual ? residual_row : 0) {
+        int j = 0;
+        for (; j + STEP <= cols; j += STEP) {
+            vf x[VECTORS];
+            UNROLL
+            for (int v = 0; v < VECTORS; v++)
+                x[v] = vf_load(tile + j + v * VL);
+            some(q, x, r + j, to + j);
+        }
+        if (j < cols)
+            end_of_row(q, tile + j, r + j, cols - j, to + j);
+        for (j = 0; q->table && j < cols; j++)
+            to[j] = q->table[to[j]];
+    }
+}

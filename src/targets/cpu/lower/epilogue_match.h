@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// What the matching of epilogues is made of; private to epilogue*.c.
+//
+// The body of a group is a tree over the sums of its main instruction. Nodes are instructions of
+// the element-wise body, leaves are inputs of the group, the sums, or constants.
+#pragma once
+
+#include "targets/cpu/lower/epilogue.h"
+
+struct cpu_match {
+    struct mgx_plan_offer *c;
+    const struct mgx_ins *before;      // a product whose result main reads first, or NULL
+    const struct mgx_ins *main, *last; // in the group's body; last == main without an epilogue
+    struct mgx_ins *params[CPU_EPILOGUE_INPUTS + 4];
+    int param_count;
+    int column; // axis
+    struct cpu_epilogue *out;
+};
+
+// What a node stands for outside the body: an input of the group, or the main instruction. NULL for
+// what is computed in the body.
+const struct mgx_ins *cpu_match_leaf(const struct cpu_match *m, const struct mgx_ins *node);
+// The number of a leaf among the group's inputs, -1 if it is none.
+int cpu_match_input(const struct cpu_match *m, const struct mgx_ins *leaf);
+// Is it one constant float?
+bool cpu_match_constant(const struct cpu_match *m, const struct mgx_ins *node, double *value);
+// Notes an activation that `node` is; what it is applied to, or the node itself.
+const struct mgx_ins *cpu_match_act(struct cpu_match *m, const struct mgx_ins *node);
+// One float per column, the same for all rows.
+bool cpu_match_bias(const struct cpu_match *m, int input);
+// A tensor of the result's lengths and this type with contiguous columns.
+bool cpu_match_residual(const struct cpu_match *m, int input, enum mgx_type type);
+// act(sum + bias), also with factors and terms behind it; notes what it finds.
+bool cpu_match_value(struct cpu_match *m, const struct mgx_ins *node);
+const struct mgx_ins *cpu_match_root(const struct cpu_match *m);
+void cpu_match_reset(struct cpu_epilogue *e);
+
+// --- epilogue_bytes.c ---
+
+// The sums of an integer product as floats: their conversion, times a factor per column.
+bool cpu_match_integer_sums(struct cpu_match *m, const struct mgx_ins *node);
+// A result of bytes: quantizelinear of a value, of a value and a residual, or a function of one that
+// was quantized before.
+bool cpu_match_bytes(struct cpu_match *m);
+// The step from floats that are bytes already to bytes.
+bool cpu_match_plain_bytes(struct cpu_match *m);

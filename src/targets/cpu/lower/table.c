@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// Functions of one byte; see table.h. Every instruction between the byte and the result is evaluated
+// once, over all 256 values.
+#include "targets/cpu/lower/table.h"
+
+#include "op/eval/eval.h"
+
+enum { BYTES = 256, MOST = 32 };
+
+struct table {
+    struct mgx_eval eval;
+    const struct mgx_ins *ins[MOST]; // what has a value, in the body's order
+    struct mgx_tensor value[MOST];
+    int count;
+};
+
+static const struct mgx_tensor *find(const struct table *t, const struct mgx_ins *ins)
+{
+    for (int i = 0; i < t->count; i++)
+        if (t->ins[i] == ins)
+            return &t->value[i];
+    return NULL;
+}
+
+static bool is_byte(enum mgx_type type)
+{
+    return type == MGX_INT8 || type == MGX_UINT8;
+}
+
+// A literal of one value, in all 256 places.
+static bool spread(const struct mgx_ins *ins, struct mgx_tensor *out)
+{
+    const int64_t lens[] = {BYTES}, strides[] = {0};
+    if (!ins->literal || mgx_shape_space(&ins->literal->shape) != 1)
+        return false;
+    const struct mgx_shape shape = mgx_shape_strided(ins->shape.type, 1, lens, strides);
+    *out = mgx_tensor_borrow(&shape, ins->literal->data);
+    return true;
+}
+
+static bool evaluate(struct table *t, const struct mgx_ins *ins, struct mgx_tensor *out)
+{
+    enum { MOST_INPUTS = 3 };
+    struct mgx_tensor room[MOST_INPUTS];
+    const struct mgx_tensor *in[MOST_INPUTS];
+    struct mgx_diag diag = {0};
+    if (ins->in_count > MOST_INPUTS || ins->mod_count || !(ins->op->flags & MGX_OP_POINTWISE))
+        return false;
+    for (int i = 0; i < ins->in_count; i++) {
+        in[i] = find(t, ins->in[i]);
+        if (!in[i] && !spread(ins->in[i], &room[i]))
+            return false;
+        in[i] = in[i] ? in[i] : &room[i];
+    }
+    return mgx_eval_op(&t->eval, ins->op, ins->attr, in, ins->in_count, NULL, 0, NULL, out,
+                       &diag) == MGX_OK;
+}
+
+// Evaluates what depends on the byte and constants alone, in order.
+static void fill(struct table *t, const struct mgx_module *body)
+{
+    for (const struct mgx_ins *ins = body->first; ins && t->count < MOST; ins = ins->next) {
+        if ((ins->op->flags & MGX_OP_BUILTIN) || find(t, ins) ||
+            !evaluate(t, ins, &t->value[t->count]))
+            continue;
+        t->ins[t->count++] = ins;
+    }
+}
+
+const uint8_t *cpu_table_of(struct mgx_plan_offer *c, const struct mgx_module *body,
+                            const struct mgx_ins *from)
+{
+    const int64_t lens[] = {BYTES};
+    const struct mgx_ins *result = mgx_module_result(body, 0);
+    uint8_t *bytes = MGX_NEW_ARRAY(c->arena, uint8_t, 2 * BYTES), *out = bytes + BYTES;
+    if (!bytes || !is_byte(from->shape.type) || !is_byte(result->shape.type))
+        return NULL;
+    for (int i = 0; i < BYTES; i++)
+        bytes[i] = (uint8_t)i;
+    const struct mgx_shape shape = mgx_shape_make(from->shape.type, 1, lens);
+    struct table t = {.ins = {from}, .value = {mgx_tensor_borrow(&shape, bytes)}, .count = 1};
+    fill(&t, body);
+    const struct mgx_tensor *y = find(&t, result);
+    const bool good = y && mgx_shape_elements(&y->shape) == BYTES;
+    if (good)
+        for (int i = 0; i < BYTES; i++)
+            out[i] = ((const uint8_t *)y->data)[i * y->shape.strides[0]];
+    for (int i = 1; i < t.count; i++)
+        mgx_tensor_release(&t.value[i]);
+    return good ? out : NULL;
+}

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: MIT
+// Quantised products, convolutions, poolings and element-wise chains, written as exporters write
+// them, against the reference: random sizes, types, zero points at both ends, clamps, residuals.
+//
+// Scales are powers of two, so that every step is exact in float and integers must be equal. No
+// step may be left to the reference.
+#include "targets/cpu/machine/cpuid.h"
+#include "targets/cpu/program.h"
+
+static uint64_t state;
+
+static int below(int n)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (int)((state >> 33) % (uint64_t)n);
+}
+
+static const char *type_name(bool is_signed)
+{
+    return is_signed ? "int8_type" : "uint8_type";
+}
+
+static int lowest(bool is_signed)
+{
+    return is_signed ? -128 : 0;
+}
+
+// Any byte; often one of the ends, or what stands in the middle.
+static int any_zero(bool is_signed)
+{
+    const int kind = below(5);
+    return lowest(is_signed) + (kind == 0   ? 0
+                                : kind == 1 ? 255
+                                : kind < 4  ? (is_signed ? 128 : 0)
+                                            : below(256));
+}
+
+static void put_dims(struct mgx_str *s, const int *lens, int rank, bool strides)
+{
+    mgx_str_printf(s, "{");
+    for (int i = 0; i < rank; i++) {
+        int step = 1;
+        for (int k = i + 1; k < rank; k++)
+            step *= lens[k];
+        mgx_str_printf(s, "%s%d", i ? ", " : "", strides ? step : lens[i]);
+    }
+    mgx_str_printf(s, "}");
+}
+
+static void put_type(struct mgx_str *s, const char *type, const int *lens, int rank)
+{
+    mgx_str_printf(s, " -> %s, ", type);
+    put_dims(s, lens, rank, false);
+    mgx_str_printf(s, ", ");
+    put_dims(s, lens, rank, true);
+    mgx_str_printf(s, "\n");
+}
+
+static void put_bytes(struct mgx_str *s, const char *name, bool is_signed, const int *lens,
+                      int rank)
+{
+    int count = 1;
+    for (int i = 0; i < rank; i++)
+        count *= lens[i];
+    mgx_str_printf(s, "%s = @literal{", name);
+    for (int i = 0; i < count; i++)
+        mgx_str_printf(s, "%s%d", i ? ", " : "", lowest(is_signed) + below(256));
+    mgx_str_printf(s, "}");
+    put_type(s, type_name(is_signed), lens, rank);
+}
+
+// Scale and zero point `name`s and `name`z in the shape `lens`: along `axis`, or (-1) one value.
+static void put_step(struct mgx_str *s, const char *name, bool is_signed, const int *lens, int rank,
+                     int axis)
+{
+    const int count = axis < 0 ? 1 : lens[axis];
+    int core[4] = {1, 1, 1, 1};
+    if (axis >= 0)
+        core[axis] = count;
+    mgx_str_printf(s, "%sc = @literal{", name);
+    for (int i = 0; i < count; i++)
+        mgx_str_printf(s, "%s%g", i ? ", " : "", ldexp(1, below(4) - 6));
+    mgx_str_printf(s, "}");
+    put_type(s, "float_type", core, rank);
+    mgx_str_printf(s, "%sk = @literal{", name);
+    for (int i = 0; i < count; i++)
+        mgx_str_printf(s, "%s%d", i ? ", " : "", any_zero(is_signed));
+    mgx_str_printf(s, "}");
+    put_type(s, type_name(is_signed), core, rank);
+    for (int i = 0; i < 2; i++) {
+        mgx_str_printf(s, "%s%c = multibroadcast[out_lens=", name, i ? 'z' : 's');
+        put_dims(s, lens, rank, false);
+        mgx_str_printf(s, "](%s%c)\n", name, i ? 'k' : 'c');
+    }
+}
+
+// `y` of these lengths after the product `p`: bias, residual, activation, bytes.
+static void put_epilogue(struct mgx_str *s, const int *lens, int rank, int column)
+{
+    const bool residual = below(3) == 0, is_signed = below(2), first_signed = below(2);
+    int bias[4] = {1, 1, 1, 1};
+    const char *y = "p";
+    bias[column] = lens[column];
+    if (below(2)) {
+        mgx_str_printf(s, "bc = @literal{");
+        for (int i = 0; i < lens[column]; i++)
+            mgx_str_printf(s, "%s%g", i ? ", " : "", below(41) - 20.25);
+        mgx_str_printf(s, "}");
+        put_type(s, "float_type", bias, rank);
+        mgx_str_printf(s, "b = multibroadcast[out_lens=");
+        put_dims(s, lens, rank, false);
+        mgx_str_printf(s, "](bc)\ny1 = add(p, b)\n");
+        y = "y1";
+    }
+    if (residual) {
+        mgx_str_printf(s, "r = @param:r");
+        put_type(s, type_name(first_signed), lens, rank);
+        put_step(s, "t", first_signed, lens, rank, -1);
+        put_step(s, "u", is_signed, lens, rank, -1);
+        if (below(3))
+            mgx_str_printf(s,
+                           "y2 = quantizelinear[out_type=%s](%s, us, uz)\n"
+                           "y3 = dequantizelinear(y2, us, uz)\n",
+                           type_name(is_signed), y);
+        else
+            mgx_str_printf(s, "y3 = identity(%s)\n", y);
+        mgx_str_printf(s, "rf = dequantizelinear(r, ts, tz)\ny4 = add(y3, rf)\n");
+        y = "y4";
+    }
+    const int act = below(4);
+    if (act == 1)
+        mgx_str_printf(s, "y5 = relu(%s)\n", y);
+    if (act == 2) {
+        mgx_str_printf(s, "lc = @literal{-1.5} -> float_type, {1}, {1}\n"
+                          "hc = @literal{6} -> float_type, {1}, {1}\n"
+                          "l = multibroadcast[out_lens=");
+        put_dims(s, lens, rank, false);
+        mgx_str_printf(s, "](lc)\nh = multibroadcast[out_lens=");
+        put_dims(s, lens, rank, false);
+        mgx_str_printf(s, "](hc)\ny5 = clip(%s, l, h)\n", y);
+    }
+    y = act == 1 || act == 2 ? "y5" : y;
+    if (below(4) == 0) {
+        mgx_str_printf(s, "@9 = @return(%s)\n", y);
+        return;
+    }
+    put_step(s, "q", is_signed, lens, rank, -1);
+    mgx_str_printf(s, "y6 = quantizelinear[out_type=%s](%s, qs, qz)\n@9 = @return(y6)\n",
+                   type_name(is_signed), y);
+}
+
+static bool runs(const char *text, const char *target, const char *isa, struct mgx_tensor *out)
+{
+    struct mgx_diag diag = {0};
+    struct mgx_program *p = NULL;
+    const struct mgx_compile_options options = {
+        .fast_math = true, .pass.fast_math = true, .threads = 2, .isa = isa};
+    bool good = mgx_program_parse(&p, &mgx_ops, text, strlen(text), &diag) == MGX_OK &&
+                mgx_program_compile(p, mgx_target_find(target), &options, &diag) == MGX_OK;
+    if (!good)
+        printf("%s\n", diag.text);
+    if (good && strcmp(target, "cpu") == 0) {
+        struct mgx_str plan = {0};
+        mgx_target_cpu.explain(p, &plan);
+        good = !strstr(mgx_str_text(&plan), ": ref (");
+        if (!good)
+            printf("%s", mgx_str_text(&plan));
+        mgx_str_fini(&plan);
+    }
+    good = good && program_run(p, out);
+    mgx_program_destroy(p);
+    return good;
+}
+
+// The same integers, and the same floats but for one rounding, on every instruction set.
+static bool agrees(const char *text)
+{
+    static const char *const sets[] = {"generic", "avx2", NULL};
+    struct mgx_tensor expected = {.data = NULL};
+    bool good = runs(text, "ref", NULL, &expected);
+    for (int i = 0; good && i < 3; i++) {
+        struct mgx_tensor actual = {.data = NULL};
+        enum mgx_isa isa;
+        struct mgx_diag diag = {0};
+        if (mgx_isa_require(sets[i], &isa, &diag) != MGX_OK)
+            continue;
+        good = runs(text, "cpu", sets[i], &actual);
+        const double distance = good ? program_distance(&actual, &expected).largest : INFINITY;
+        good = distance <= (expected.shape.type == MGX_FLOAT ? 1e-3 : 0);
+        if (!good)
+            printf("%s, %g:\n%s", sets[i] ? sets[i] : "best", distance, text);
+        mgx_tensor_release(&actual);
+    }
+    mgx_tensor_release(&expected);
+    return good;
+}
+
+static bool a_product(uint64_t seed)
+{
+    state = seed * 77;
+    const bool a_signed = below(2), b_signed = below(4) > 0;
+    const int batch = below(3) ? 1 : 1 + below(3);
+    const int a[] = {batch, 1 + below(20), 1 + below(70)}, b[] = {batch, a[2], 1 + below(70)};
+    const int y[] = {batch, a[1], b[2]};
+    struct mgx_str s = {0};
+    mgx_str_printf(&s, "module: \"main\"\na = @param:a");
+    put_type(&s, type_name(a_signed), a, 3);
+    if (below(4))
+        put_bytes(&s, "w", b_signed, b, 3);
+    else {
+        mgx_str_printf(&s, "w = @param:w");
+        put_type(&s, type_name(b_signed), b, 3);
+    }
+    put_step(&s, "x", a_signed, a, 3, -1);
+    put_step(&s, "v", b_signed, b, 3, below(2) ? 2 : -1);
+    mgx_str_printf(&s, "af = dequantizelinear(a, xs, xz)\nwf = dequantizelinear(w, vs, vz)\n"
+                       "p = dot(af, wf)\n");
+    put_epilogue(&s, y, 3, 2);
+    const bool good = agrees(mgx_str_text(&s));
+    mgx_str_fini(&s);
+    return good;
+}
+
+static int out_length(int in, int kernel, int stride, int pad, int dilation)
+{
+    return (in + 2 * pad - ((kernel - 1) * dilation + 1)) / stride + 1;
+}
+
+static bool a_convolution(uint64_t seed)
+{
+    state = seed * 991;
+    const bool a_signed = below(2), b_signed = below(4) > 0;
+    const int kinds = below(4), group = kinds ? 1 : below(2) ? 1 + below(6) : 8 + below(40);
+    const int each = kinds ? 1 + below(20) : 1 + below(2), stride = 1 + below(2), pad = below(2),
+              dilation = 1 + (below(4) == 0);
+    const int k[] = {1 + below(3), 1 + below(3)};
+    const int x[] = {1 + below(2), group * each, 5 + below(12), 5 + below(14)};
+    const int w[] = {group * (kinds ? 1 + below(40) : below(3) ? each : 2), each, k[0], k[1]};
+    const int y[] = {x[0], w[0], out_length(x[2], k[0], stride, pad, dilation),
+                     out_length(x[3], k[1], stride, pad, dilation)};
+    struct mgx_str s = {0};
+    mgx_str_printf(&s, "module: \"main\"\na = @param:a");
+    put_type(&s, type_name(a_signed), x, 4);
+    put_bytes(&s, "w", b_signed, w, 4);
+    put_step(&s, "x", a_signed, x, 4, -1);
+    put_step(&s, "v", b_signed, w, 4, below(2) ? 0 : -1);
+    mgx_str_printf(&s,
+                   "af = dequantizelinear(a, xs, xz)\nwf = dequantizelinear(w, vs, vz)\n"
+                   "p = convolution[padding={%d, %d},stride={%d, %d},dilation={%d, %d},group=%d]"
+                   "(af, wf)\n",
+                   pad, pad, stride, stride, dilation, dilation, group);
+    put_epilogue(&s, y, 4, 1);
+    const bool good = agrees(mgx_str_text(&s));
+    mgx_str_fini(&s);
+    return good;
+}
+
+CASE(products_are_those_of_integers)
+{
+    for (uint64_t seed = 1; seed <= 200; seed++)
+        CHECK(a_product(seed));
+}
+
+CASE(convolutions_are_those_of_integers)
+{
+    for (uint64_t seed = 1; seed <= 200; seed++)
+        CHECK(a_convolution(seed));
+}
+
+// A function of one byte behind a product, and alone.
+CASE(functions_of_a_byte_are_tables)
+{
+    CHECK(agrees("module: \"main\"\n"
+                 "a = @param:a -> uint8_type, {5, 9}, {9, 1}\n"
+                 "@1 = @literal{0.5} -> float_type, {1}, {1}\n"
+                 "@2 = @literal{77} -> uint8_type, {1}, {1}\n"
+                 "s = multibroadcast[out_lens={5, 9}](@1)\n"
+                 "z = multibroadcast[out_lens={5, 9}](@2)\n"
+                 "f = dequantizelinear(a, s, z)\n"
+                 "g = sigmoid(f)\n"
+                 "h = mul(f, g)\n"
+                 "y = quantizelinear(h, s, z)\n"
+                 "@9 = @return(y)\n"));
+}
+
+CASE(maxima_of_bytes)
+{
+    for (int i = 0; i < 2; i++) {
+        char text[1024];
+        const char *type = type_name(i);
+        snprintf(text, sizeof text,
+                 "module: \"main\"\n"
+                 "a = @param:a -> %s, {2, 70, 9, 8}, {5040, 72, 8, 1}\n"
+                 "@1 = @literal{0.5} -> float_type, {1}, {1}\n"
+                 "@2 = @literal{5} -> %s, {1}, {1}\n"
+                 "s = multibroadcast[out_lens={2, 70, 9, 8}](@1)\n"
+                 "z = multibroadcast[out_lens={2, 70, 9, 8}](@2)\n"
+                 "t = multibroadcast[out_lens={2, 70, 5, 4}](@1)\n"
+                 "u = multibroadcast[out_lens={2, 70, 5, 4}](@2)\n"
+                 "f = dequantizelinear(a, s, z)\n"
+                 "g = pooling[mode=1,padding={1, 1},stride={2, 2},lengths={3, 3}](f)\n"
+                 "y = quantizelinear[out_type=%s](g, t, u)\n"
+                 "@9 = @return(y)\n",
+                 type, type, type);
+        CHECK(agrees(text));
+    }
+}
+
+TEST_MAIN(ROW(products_are_those_of_integers) ROW(convolutions_are_those_of_integers)
+              ROW(functions_of_a_byte_are_tables) ROW(maxima_of_bytes))
