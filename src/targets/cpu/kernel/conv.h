@@ -97,7 +97,8 @@ struct mgx_conv_args {
     const void *packed;
     const float *bias;  // [out_channels]; may be NULL
     const float *scale; // [out_channels]; integer sums become floats by it; needed unless they stay
-    const int32_t *start; // [out_channels] and room behind: see gemm.h; x_zero is the padding then
+    const int *x_zero;  // in place of the description's, which is 0 then; NULL: that one
+    const int32_t *start; // [out_channels] and room behind, with x_zero: see gemm.h
     const float *x_scale; // [in_channels], if x_scaled
     const void *residual;
     void *y;

@@ -231,6 +231,9 @@ void mgx_conv_run(const struct mgx_conv_plan *plan, const struct mgx_conv_args *
 {
     assert(mgx_pool_threads(pool) <= (plan->d.threads > 1 ? plan->d.threads : 1));
     assert(plan->d.type != MGX_KERNEL_S8 || plan->d.y_type == MGX_KERNEL_S32 || args->scale);
-    if (mgx_conv_pixels(&plan->d) > 0 && plan->d.out_channels > 0)
-        plan->ops->run(plan, args, pool);
+    if (mgx_conv_pixels(&plan->d) <= 0 || plan->d.out_channels <= 0)
+        return;
+    struct mgx_conv_plan own = *plan;
+    own.d.x_zero = args->x_zero ? *args->x_zero : plan->d.x_zero;
+    plan->ops->run(&own, args, pool);
 }

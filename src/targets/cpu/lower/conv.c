@@ -142,13 +142,14 @@ static bool describe(struct mgx_plan_offer *c, const struct conv *v, const struc
         c->why = "the input's factor is not one value per channel";
         return false;
     }
-    if (v->epilogue.integer && v->integer.zero_in >= 0) {
-        c->why = "the zero point of the padding is not constant";
+    if (v->epilogue.integer && v->integer.zero_in >= 0 &&
+        !mgx_shape_is_standard(&c->constant[v->w]->shape)) {
+        c->why = "weights lie in another order";
         return false;
     }
     *d = (struct mgx_conv_desc){.isa = cpu_offered(c)->isa,
                                 .type = floats ? MGX_KERNEL_F32 : MGX_KERNEL_S8,
-                                .x_zero = v->integer.zero,
+                                .x_zero = v->epilogue.integer ? v->integer.zero : 0,
                                 .w_zero = v->integer.b_zero,
                                 .threads = c->machine->threads,
                                 .x_scaled = v->epilogue.factor >= 0,
@@ -350,6 +351,12 @@ static double flops_of(const struct mgx_conv_desc *d)
     return flops;
 }
 
+// Weights of an output channel.
+static int64_t depth_of(const struct mgx_shape *w)
+{
+    return mgx_shape_elements(w) / w->lens[0];
+}
+
 static bool take(struct mgx_plan_offer *c, struct conv *v, const struct mgx_ins *main)
 {
     struct mgx_conv_desc desc;
@@ -371,8 +378,8 @@ static bool take(struct mgx_plan_offer *c, struct conv *v, const struct mgx_ins 
     c->workspace = mgx_conv_workspace(v->plan);
     if (v->epilogue.integer &&
         !cpu_integer_finish(c, &v->epilogue,
-                            mgx_integer_kernel(desc.type, desc.isa, desc.w_type, desc.w_zero), 0, 0,
-                            0, &v->integer))
+                            mgx_integer_kernel(desc.type, desc.isa, desc.w_type, desc.w_zero),
+                            depth_of(&c->in[v->w]), 1, depth_of(&c->in[v->w]), &v->integer))
         return false;
     c->flops = flops_of(&desc);
     c->detail = mgx_conv_method_name(mgx_conv_plan_method(v->plan));
@@ -520,18 +527,21 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     return mgx_plan_refuse(c);
 }
 
+// `integer` is what the arguments point to.
 static struct mgx_conv_args args_of(const struct conv *v, const struct mgx_plan_args *args,
-                                    struct cpu_epilogue_run *epilogue)
+                                    struct cpu_epilogue_run *epilogue,
+                                    struct cpu_integer_run *integer)
 {
     cpu_epilogue_start(&v->epilogue, args, epilogue);
-    struct cpu_integer_run integer = {.bias = epilogue->bias};
+    *integer = (struct cpu_integer_run){.bias = epilogue->bias};
     if (v->epilogue.integer)
-        cpu_integer_start(&v->integer, epilogue, v->raw, &integer);
+        cpu_integer_start(&v->integer, epilogue, v->raw, integer);
     return (struct mgx_conv_args){.x = v->x >= 0 ? args->in[v->x] : NULL,
                                   .packed = v->packed,
-                                  .bias = integer.bias,
-                                  .scale = integer.scale,
-                                  .start = integer.start,
+                                  .bias = integer->bias,
+                                  .scale = integer->scale,
+                                  .x_zero = v->epilogue.integer ? &integer->zero : NULL,
+                                  .start = integer->start,
                                   .x_scale =
                                       v->epilogue.factor >= 0 ? args->in[v->epilogue.factor] : NULL,
                                   .residual = epilogue->residual,
@@ -546,9 +556,10 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
     (void)diag;
     const struct conv *v = step->state;
     struct cpu_epilogue_run epilogue, first;
-    struct mgx_conv_args a = args_of(v, args, &epilogue), feed;
+    struct cpu_integer_run integer, before;
+    struct mgx_conv_args a = args_of(v, args, &epilogue, &integer), feed;
     if (v->feed) {
-        feed = args_of(v->feed, args, &first);
+        feed = args_of(v->feed, args, &first, &before);
         a.feed = &feed;
     }
     a.next = step->next;

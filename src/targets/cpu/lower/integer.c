@@ -214,11 +214,16 @@ static const float *fill_scale(const struct cpu_integer *x, const struct cpu_epi
     return to;
 }
 
+static int zero_of(const struct cpu_integer *x, const struct cpu_epilogue_run *run)
+{
+    const void *zero = run->args->in[x->zero_in];
+    return x->zero_signed ? *(const int8_t *)zero : *(const uint8_t *)zero;
+}
+
 static const int32_t *fill_start(const struct cpu_integer *x, const struct cpu_epilogue_run *run)
 {
     int32_t *to = (int32_t *)(void *)((char *)run->args->workspace + x->start_at);
-    const void *zero = run->args->in[x->zero_in];
-    const int p = (x->zero_signed ? *(const int8_t *)zero : *(const uint8_t *)zero) + x->shift;
+    const int p = zero_of(x, run) + x->shift;
     for (int64_t i = 0; i < x->columns; i++) // wraps as the kernels' sums do
         to[i] = (int32_t)(0u - (uint32_t)p * (uint32_t)x->sums[i]);
     return to;
@@ -230,4 +235,5 @@ void cpu_integer_start(const struct cpu_integer *x, const struct cpu_epilogue_ru
     out->scale = raw ? NULL : x->scale ? x->scale : fill_scale(x, run);
     out->bias = x->bias ? x->bias : run->bias;
     out->start = x->zero_in >= 0 ? fill_start(x, run) : NULL;
+    out->zero = x->zero_in >= 0 ? zero_of(x, run) : x->zero;
 }

@@ -39,6 +39,7 @@ bool cpu_integer_finish(struct mgx_plan_offer *c, const struct cpu_epilogue *e,
                         int64_t b_col, struct cpu_integer *x);
 
 struct cpu_integer_run {
+    int zero; // of the left operand, where it is not constant
     const float *scale, *bias;
     const int32_t *start;
 };

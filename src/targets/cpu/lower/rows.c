@@ -171,6 +171,7 @@ static bool lay_out(struct mgx_plan_offer *c, struct rows *r, const bool *folded
     int inner = -1;
     if (!merge_folded(x, folded, &r->count, &r->stride)) {
         c->why = "the reduced axes do not lie at one distance";
+        c->want_in[0] = MGX_PLAN_ROW_MAJOR;
         return false;
     }
     if (r->count == 1 || r->stride == 1) {
