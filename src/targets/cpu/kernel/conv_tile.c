@@ -239,17 +239,19 @@ static void set_outputs_of(const struct tile *t, struct mgx_tile_args *args)
     }
 }
 
-static void store_half(const struct tile *t, const struct mgx_tile_args *args, int half)
+// `count` pixels from the first one of a half on.
+static void store_pixels(const struct tile *t, const struct mgx_tile_args *args, int half,
+                         int count)
 {
     const struct mgx_conv_plan *plan = t->part->plan;
     if (plan->d.epilogue.requant) {
         mgx_requant_of(plan->d.isa)(plan->d.epilogue.requant, (float *)(void *)args->c[half],
-                                    args->cols, t->count[half], args->cols, t->residual[half],
+                                    args->cols, count, args->cols, t->residual[half],
                                     plan->walk.residual[3], t->y[half], plan->walk.y[3]);
         return;
     }
     const mgx_convert_fn convert = mgx_convert(plan->d.isa, MGX_KERNEL_F32, plan->d.y_type);
-    for (int i = 0; i < t->count[half]; i++)
+    for (int i = 0; i < count; i++)
         convert(args->c[half] + i * args->c_row, t->y[half] + i * plan->walk.y[3] * t->part->y_size,
                 args->cols);
 }
@@ -284,15 +286,14 @@ static void run_tile(const struct tile *t, const mgx_tile_fn *tiles, struct mgx_
     if (!t->last)
         return;
     const bool simple = mgx_output_simple(e);
-    if (!simple && t->whole && !plan->converts_y) {
-        finish_pixels(t, args, 0, t->count[0] + t->count[1], residual[0], args->residual_row);
-        return;
-    }
     for (int h = 0; h < 2 && t->count[h]; h++) {
+        const int count = t->whole ? t->count[0] + t->count[1] : t->count[h];
         if (!simple)
-            finish_pixels(t, args, h, t->count[h], residual[h], args->residual_row);
+            finish_pixels(t, args, h, count, residual[h], args->residual_row);
         if (plan->converts_y)
-            store_half(t, args, h);
+            store_pixels(t, args, h, count);
+        if (t->whole)
+            return;
     }
 }
 

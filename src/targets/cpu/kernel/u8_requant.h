@@ -97,25 +97,43 @@ static __attribute__((noinline)) void end_of_row(const struct mgx_requant *q, co
     memcpy(to, out, (size_t)n);
 }
 
+// A row; what the description says is in registers here.
+SIMD void row_of(const struct mgx_requant *q, bool residual, const float *tile, int cols,
+                 const uint8_t *r, uint8_t *restrict to)
+{
+    const uint8_t *table = q->table;
+    int j = 0;
+    for (; j + STEP <= cols; j += STEP) {
+        vf x[VECTORS];
+        uint8_t byte[STEP];
+        UNROLL
+        for (int v = 0; v < VECTORS; v++)
+            x[v] = vf_load(tile + j + v * VL);
+        some(q, x, residual ? r + j : NULL, table ? byte : to + j);
+        if (!table)
+            continue;
+        UNROLL
+        for (int k = 0; k < STEP; k++)
+            to[j + k] = table[byte[k]];
+    }
+    if (j == cols)
+        return;
+    end_of_row(q, tile + j, residual ? r + j : NULL, cols - j, to + j);
+    for (; table && j < cols; j++)
+        to[j] = table[to[j]];
+}
+
 void NAME(mgx_requant)(const struct mgx_requant *q, const float *tile, int64_t stride, int rows,
                        int cols, const void *residual, int64_t residual_row, void *out,
                        int64_t out_row)
 {
+    struct mgx_requant own = *q; // which nothing that is stored can change
     const uint8_t *r = residual;
     uint8_t *to = out;
-    for (int i = 0; i < rows;
-         i++, tile += stride, to += out_row, r += q->residual ? residual_row : 0) {
-        int j = 0;
-        for (; j + STEP <= cols; j += STEP) {
-            vf x[VECTORS];
-            UNROLL
-            for (int v = 0; v < VECTORS; v++)
-                x[v] = vf_load(tile + j + v * VL);
-            some(q, x, r + j, to + j);
-        }
-        if (j < cols)
-            end_of_row(q, tile + j, r + j, cols - j, to + j);
-        for (j = 0; q->table && j < cols; j++)
-            to[j] = q->table[to[j]];
+    for (int i = 0; i < rows; i++, tile += stride, to += out_row) {
+        if (own.residual)
+            row_of(&own, true, tile, cols, r + i * residual_row, to);
+        else
+            row_of(&own, false, tile, cols, NULL, to);
     }
 }

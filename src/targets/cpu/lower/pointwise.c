@@ -16,6 +16,7 @@
 #include "base/size.h"
 #include "op/op.h"
 #include "targets/cpu/lower/body.h"
+#include "targets/cpu/lower/table.h"
 #include "targets/cpu/lower/typed.h"
 
 enum { MAX_IN = 16, PARALLEL_ELEMENTS = 1 << 15 };
@@ -31,6 +32,7 @@ struct loops {
 struct pointwise {
     const struct cpu_body *body;   // of floats and bools
     const struct cpu_typed *typed; // or of any types
+    const uint8_t *table;          // or a function of one byte
     int in_count;
     struct loops loops;
     int threads;
@@ -115,7 +117,11 @@ static bool compile(struct mgx_plan_offer *c, struct pointwise *p)
     }
     if (!p->body && c->diag->status == MGX_OK)
         p->typed = cpu_typed_compile(c, c->ins);
-    c->detail = p->typed ? "typed" : NULL;
+    const struct mgx_module *body = c->ins->mod_count ? c->ins->mod[0] : NULL;
+    struct mgx_ins *from[1];
+    if (p->body && body && mgx_module_parameters(body, from, 1) == 1 && p->body->out_count == 1)
+        p->table = cpu_table_of(c, body, from[0]);
+    c->detail = p->typed ? "typed" : p->table ? "table" : NULL;
     return p->body || p->typed;
 }
 
@@ -172,12 +178,30 @@ static void run_typed(const struct job *job, const int64_t *in_offset, int64_t o
     cpu_typed_run(job->p->typed, &args, n, scratch);
 }
 
+static void look_up(const struct job *job, int64_t from, int64_t to, int n)
+{
+    const struct loops *l = &job->p->loops;
+    const uint8_t *table = job->p->table, *x = (const uint8_t *)job->args->in[0] + from;
+    uint8_t *y = (uint8_t *)job->args->out + to;
+    if (l->in_step[0] == 1 && l->out_step == 1)
+        for (int i = 0; i < n; i++)
+            y[i] = table[x[i]];
+    else
+        for (int i = 0; i < n; i++)
+            y[i * l->out_step] = table[x[i * l->in_step[0]]];
+}
+
 static void run_block(const struct job *job, const int64_t *in_offset, int64_t out_offset,
                       int64_t first, int n, float *scratch)
 {
     const struct pointwise *p = job->p;
     if (p->typed) {
         run_typed(job, in_offset, out_offset, first, n, scratch);
+        return;
+    }
+    if (p->table) {
+        look_up(job, in_offset[0] + first * p->loops.in_step[0],
+                out_offset + first * p->loops.out_step, n);
         return;
     }
     const struct cpu_body *body = p->body;
@@ -258,7 +282,7 @@ static void run_part(void *user, int task, int thread)
             for (int o = 0; o < p->in_count; o++)
                 in[o] += i * l->in[o][k];
         }
-        if (p->body && l->rank > 0 && 2 * l->run <= MGX_BLOCK) {
+        if (p->body && !p->table && l->rank > 0 && 2 * l->run <= MGX_BLOCK) {
             const int64_t inner = l->lens[l->rank - 1],
                           rows = mgx_min_i64(MGX_BLOCK / l->run,
                                              mgx_min_i64(inner - at % inner, end - at));
