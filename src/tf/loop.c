@@ -15,6 +15,13 @@ struct mgx_ins *mgx_tf_condition(struct mgx_node *n, struct mgx_ins *x)
     return x->shape.rank ? mgx_build_reshape(n, y, NULL, 0) : y;
 }
 
+// Why an instruction is not there.
+static enum mgx_status lost(struct mgx_node *n)
+{
+    TRY(mgx_program_status(n->module->program, n->diag));
+    return n->diag->status != MGX_OK ? n->diag->status : mgx_fail_memory(n->diag);
+}
+
 // Emits into another module for a while.
 static struct mgx_node in_module(const struct mgx_node *n, struct mgx_module *m)
 {
@@ -83,7 +90,7 @@ static enum mgx_status new_body(struct mgx_tf_loop *l, const struct mgx_shape *s
     for (int i = 0; i < l->count; i++) {
         b->in[i] = l->fixed[i] ? l->values[i] : add_parameter(l->n, b->module, i + 2, &shapes[i]);
         if (!b->in[i])
-            return mgx_program_status(b->module->program, l->n->diag);
+            return lost(l->n);
     }
     return l->step(l, b->module, b->in, b->next);
 }
@@ -144,7 +151,7 @@ static enum mgx_status make_lists(struct mgx_tf_loop *l, struct mgx_shape *shape
             return mgx_node_unsupported(l->n, "a list of members whose lengths differ");
         l->values[i] = mgx_build_filled(l->n, made.type, made.rank, made.lens, 0);
         if (!l->values[i])
-            return mgx_program_status(l->n->module->program, l->n->diag);
+            return lost(l->n);
         shapes[i] = made;
     }
     remove_modules(l->n->module->program, modules);

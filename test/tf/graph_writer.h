@@ -139,10 +139,10 @@ static inline void tf_number(struct pb *graph, const char *name, int64_t value)
 
 // --- functions: nodes as a graph has them, and what makes results r0, r1, .. of inputs a0, a1, .. ---
 
-static inline void tf_define(struct pb *graph, const char *name, int inputs, struct pb *take_nodes,
-                             int outputs, const char *const *results)
+static inline void tf_add_function(struct pb *library, const char *name, int inputs,
+                                   struct pb *take_nodes, int outputs, const char *const *results)
 {
-    struct pb library = {0}, f = {0}, signature = {0};
+    struct pb f = {0}, signature = {0};
     char text[8];
     pb_text(&signature, 1, name);
     for (int i = 0; i < inputs + outputs; i++) {
@@ -170,7 +170,15 @@ static inline void tf_define(struct pb *graph, const char *name, int inputs, str
         pb_text(&entry, 2, results[i]);
         pb_message(&f, 4, &entry);
     }
-    pb_message(&library, 1, &f);
+    pb_message(library, 1, &f);
+}
+
+// The graph's only function.
+static inline void tf_define(struct pb *graph, const char *name, int inputs, struct pb *take_nodes,
+                             int outputs, const char *const *results)
+{
+    struct pb library = {0};
+    tf_add_function(&library, name, inputs, take_nodes, outputs, results);
     pb_message(graph, 2, &library);
 }
 

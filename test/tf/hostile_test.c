@@ -221,11 +221,7 @@ CASE(expansion_has_a_limit)
         } else {
             tf_node(&nodes, "two", "Relu", "a0", NULL);
         }
-        struct pb one = {0};
-        tf_define(&one, name, 1, &nodes, 1, (const char *const[]){"two:output:0"});
-        pb_raw(&library, one.data + 2 + (one.data[1] >= 0x80),
-               one.size - 2 - (one.data[1] >= 0x80));
-        pb_free(&one);
+        tf_add_function(&library, name, 1, &nodes, 1, (const char *const[]){"two:output:0"});
     }
     pb_message(&g, 2, &library);
     tf_placeholder(&g, "x", LENS(2));

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""Keras applications with random weights: the results of both engines compared, then one thread of each in turn.
+
+    tf.py --build BUILD [--seconds 6] [MODEL ...]
+
+Needs TensorFlow. Models are frozen with statistics and scales of their own, and saved as SavedModels; both must agree to
+1e-4 of the largest result. Then runs alternate in one process bound to one CPU; the least CPU time of each counts."""
+import argparse
+import os
+import sys
+import tempfile
+import time
+
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+import numpy as np  # noqa: E402
+
+MODELS = {"ResNet50": 224, "MobileNetV2": 224, "EfficientNetB0": 224, "DenseNet121": 224, "InceptionV3": 299, "Xception": 299,
+          "NASNetMobile": 224, "VGG16": 224, "ConvNeXtTiny": 224, "MobileNetV3Small": 224}
+
+
+def make(name, size):
+    """The model, its frozen function and an input."""
+    import keras
+    import tensorflow as tf
+    from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2 as freeze
+    keras.utils.set_random_seed(1)
+    model = getattr(keras.applications, name)(weights=None, classifier_activation=None)
+    r = np.random.default_rng(0)
+    for w in model.weights:  # statistics other than 0 and 1
+        if "moving_mean" in w.path or "/beta" in w.path:
+            w.assign(r.uniform(-.1, .1, w.shape))
+        if "moving_variance" in w.path or "/gamma" in w.path:
+            w.assign(r.uniform(.8, 1.2, w.shape))
+    function = tf.function(lambda x: model(x, training=False))
+    frozen = freeze(function.get_concrete_function(tf.TensorSpec((1, size, size, 3), tf.float32, name="x")))
+    return model, frozen, r.uniform(0, 255, (1, size, size, 3)).astype(np.float32)
+
+
+def compiled(migraphx, path, **options):
+    p = migraphx.parse_tf(path, **options)
+    p.compile(migraphx.get_target("cpu"))
+    return p
+
+
+def compare(migraphx, model, frozen, x, folder):
+    """A run of each engine, and the largest differences, frozen and saved."""
+    import contextlib
+    import io
+
+    import tensorflow as tf
+    path, saved = os.path.join(folder, "frozen.pb"), os.path.join(folder, "saved")
+    with open(path, "wb") as file:
+        file.write(frozen.graph.as_graph_def().SerializeToString())
+    with contextlib.redirect_stdout(io.StringIO()):
+        model.export(saved, verbose=False)
+    given = tf.constant(x)
+    want = frozen(given)[0].numpy()
+    image = migraphx.argument(np.ascontiguousarray(x.transpose(0, 3, 1, 2)))
+    errors, programs = [], [compiled(migraphx, path, output_names=[frozen.outputs[0].name]), compiled(migraphx, saved)]
+    for p in programs:
+        y = np.array(p.run({p.get_parameter_names()[0]: image})[0])
+        errors.append(np.abs(y - want).max() / np.abs(want).max())
+    name = programs[0].get_parameter_names()[0]
+    return lambda: programs[0].run({name: image}), lambda: frozen(given)[0].numpy(), errors
+
+
+def least(ours, theirs, seconds):
+    """The least CPU milliseconds of each, runs in turn."""
+    best = [float("inf")] * 2
+    end = time.perf_counter() + seconds
+    count = 0
+    while count < 5 or time.perf_counter() < end:
+        for i, run in enumerate((ours, theirs)):
+            start = time.process_time()
+            run()
+            best[i] = min(best[i], time.process_time() - start)
+        count += 1
+    return [1e3 * b for b in best]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--seconds", type=float, default=6)
+    parser.add_argument("models", nargs="*", default=[])
+    args = parser.parse_args()
+    sys.path.insert(0, os.path.join(args.build, "python"))
+    import tensorflow as tf
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    import migraphx
+    print(f"{'model':18} {'frozen':>9} {'saved':>9} {'ours ms':>9} {'TF ms':>9} {'TF/ours':>8}")
+    ratios, wrong = [], 0
+    for name in args.models or MODELS:
+        with tempfile.TemporaryDirectory() as folder:
+            ours, theirs, errors = compare(migraphx, *make(name, MODELS[name]), folder)
+            best = least(ours, theirs, args.seconds)
+        wrong += max(errors) > 1e-4
+        ratios.append(best[1] / best[0])
+        print(f"{name:18} {errors[0]:9.1e} {errors[1]:9.1e} {best[0]:9.1f} {best[1]:9.1f} {ratios[-1]:8.2f}", flush=True)
+    print(f"{'geometric mean':18} {'':9} {'':9} {'':9} {'':9} {np.exp(np.mean(np.log(ratios))):8.2f}")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
