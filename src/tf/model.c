@@ -83,12 +83,11 @@ static enum mgx_status add_function(struct mgx_tf_import *import, struct mgx_wir
     if (!def || !body)
         return mgx_fail_memory(import->diag);
     TRY(mgx_tf_read_function(w, &import->arena, def, import->diag));
-    const uint32_t count = import->functions.count;
-    if (!mgx_map_putn(&import->functions, def->name.text, def->name.size, body))
-        return mgx_fail_memory(import->diag);
-    if (import->functions.count == count)
+    if (mgx_map_findn(&import->functions, def->name.text, def->name.size))
         return mgx_fail(import->diag, MGX_INVALID, "function \"%.*s\" is defined twice",
                         MGX_SLICE(def->name));
+    if (!mgx_map_putn(&import->functions, def->name.text, def->name.size, body))
+        return mgx_fail_memory(import->diag);
     const enum mgx_status status = mgx_tf_body_init(import, def->nodes, def, body);
     if (status != MGX_OK)
         mgx_where(import->diag, "function \"%.*s\"", MGX_SLICE(def->name));
@@ -251,6 +250,19 @@ enum mgx_status mgx_tf_import_graph(struct mgx_tf_import *import, struct mgx_wir
     return status;
 }
 
+// What only the import needed: handles, names of files, constants that became attributes.
+static void sweep(struct mgx_module *m)
+{
+    const struct mgx_ins *end = mgx_module_return(m);
+    for (struct mgx_ins *ins = m->last, *before; ins; ins = before) {
+        before = ins->prev;
+        const bool kept = ins == end || (!ins->literal && ins->op->flags & MGX_OP_BUILTIN) ||
+                          ins->op->flags & MGX_OP_EFFECT;
+        if (!kept && mgx_use_count(ins) == 0)
+            mgx_remove(ins);
+    }
+}
+
 static enum mgx_status import_parts(struct mgx_tf_import *import)
 {
     TRY(mgx_program_create(&import->program, &mgx_ops, import->diag));
@@ -260,6 +272,8 @@ static enum mgx_status import_parts(struct mgx_tf_import *import)
         TRY(mgx_tf_import_graph(import, import->source.bytes, import_frozen, NULL));
     if (import->scratch.failed || import->arena.failed)
         return mgx_fail_memory(import->diag);
+    for (int i = import->program->module_count; i-- > 0;) // a body before what it reads from
+        sweep(import->program->modules[i]);
     return mgx_source_check(&import->source, import->diag);
 }
 

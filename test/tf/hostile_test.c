@@ -231,6 +231,19 @@ CASE(expansion_has_a_limit)
     CHECK(tf_refused_with(&g, &few, MGX_LIMIT, "more than 100000 nodes after expansion"));
 }
 
+CASE(functions_are_defined_once)
+{
+    struct pb g = {0}, nodes = {0}, library = {0};
+    for (int i = 0; i < 2; i++) {
+        tf_node(&nodes, "z", "Relu", "a0", NULL);
+        tf_add_function(&library, "f", 1, &nodes, 1, (const char *const[]){"z:z:0"});
+    }
+    pb_message(&g, 2, &library);
+    tf_placeholder(&g, "x", LENS(2));
+    tf_node(&g, "y", "Relu", "x", NULL);
+    CHECK(tf_refused(&g, MGX_INVALID, "function \"f\" is defined twice"));
+}
+
 CASE(calls_must_fit_their_function)
 {
     struct pb g = {0}, nodes = {0}, a = {0};
@@ -387,6 +400,7 @@ TEST_MAIN(ROW(the_small_graph_is_one) ROW(other_files_are_not_graphs) ROW(cut_of
               ROW(any_byte_changed) ROW(names_must_be_there_once) ROW(cycles_are_seen)
                   ROW(long_chains_are_linear_and_need_no_stack) ROW(missing_operators_are_listed)
                       ROW(constants_must_be_true) ROW(functions_that_call_themselves_are_refused)
-                          ROW(expansion_has_a_limit) ROW(calls_must_fit_their_function)
-                              ROW(frames_must_be_loops) ROW(a_loop_of_itself_is_refused)
-                                  ROW(operators_with_extreme_numbers))
+                          ROW(expansion_has_a_limit) ROW(functions_are_defined_once)
+                              ROW(calls_must_fit_their_function) ROW(frames_must_be_loops)
+                                  ROW(a_loop_of_itself_is_refused)
+                                      ROW(operators_with_extreme_numbers))
