@@ -117,6 +117,25 @@ struct mgx_ints mgx_tf_ints(const struct mgx_node *n, const char *name)
     return out;
 }
 
+struct mgx_strings mgx_tf_texts(const struct mgx_node *n, const char *name)
+{
+    enum { TEXTS = 2 };
+    struct mgx_tf_attribute a;
+    struct mgx_names list;
+    struct mgx_want want = {.number = TEXTS, .names = &list};
+    if (!of_kind(n, name, MGX_TF_LIST, &a) ||
+        mgx_message_collect(a.body, &want, 1, name, n->scratch, n->diag) != MGX_OK)
+        return (struct mgx_strings){0};
+    const char **v = MGX_NEW_ARRAY(n->scratch, const char *, list.count);
+    int count = 0;
+    while (v && count < list.count &&
+           mgx_name_text(list.v[count], name, n->scratch, &v[count], n->diag) == MGX_OK)
+        count++;
+    if (!v)
+        mgx_fail_memory(n->diag);
+    return (struct mgx_strings){v, count};
+}
+
 enum mgx_type mgx_tf_type(const struct mgx_node *n, const char *name, enum mgx_type fallback)
 {
     struct mgx_tf_attribute a;

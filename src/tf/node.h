@@ -47,6 +47,7 @@ bool mgx_tf_flag(const struct mgx_node *n, const char *name, bool fallback);
 double mgx_tf_real(const struct mgx_node *n, const char *name, double fallback);
 const char *mgx_tf_text(const struct mgx_node *n, const char *name, const char *fallback);
 struct mgx_ints mgx_tf_ints(const struct mgx_node *n, const char *name); // scratch; empty if absent
+struct mgx_strings mgx_tf_texts(const struct mgx_node *n, const char *name); // the same
 enum mgx_type mgx_tf_type(const struct mgx_node *n, const char *name, enum mgx_type fallback);
 // A shape attribute: rank -1 if it is absent or unknown, lengths -1 where unknown.
 enum mgx_status mgx_tf_shape(const struct mgx_node *n, const char *name, int *rank,

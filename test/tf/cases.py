@@ -45,6 +45,25 @@ def weights(*shape, seed=0, dtype=np.float32):
     return tf.constant(np.random.default_rng(seed).uniform(-1, 1, shape).astype(dtype))
 
 
+def internal(op, inputs, **attributes):
+    """A node that only TensorFlow's optimiser writes."""
+    def value(v):
+        attr = tf.compat.v1.AttrValue()
+        if isinstance(v, list):
+            (attr.list.s if isinstance(v[0], str) else attr.list.i).extend([e.encode() if isinstance(e, str) else e for e in v])
+        elif isinstance(v, str):
+            attr.s = v.encode()
+        elif isinstance(v, float):
+            attr.f = v
+        elif isinstance(v, int):
+            attr.i = v
+        else:
+            attr.type = v.as_datatype_enum
+        return attr
+    graph = tf.compat.v1.get_default_graph()
+    return graph.create_op(op, inputs, [tf.float32], attrs={k: value(v) for k, v in attributes.items()}, name="fused").outputs[0]
+
+
 # --- element-wise ---
 for op in "Abs Atan Ceil Cos Erf Erfc Exp Expm1 Floor Neg Relu Relu6 Elu Selu Sigmoid Sign Sin Sinh Cosh Softplus Softsign Square Tan Tanh Rint Round Asinh".split():
     field = {k: "features" for k in "Relu Relu6 Elu Selu Softplus Softsign".split()}.get(op, "x")
@@ -202,6 +221,12 @@ for align, half in ((False, False), (True, False), (False, True)):
     case(f"nearest_{mark}", lambda x, a=align, h=half: [R.ResizeNearestNeighbor(images=x, size=[7, 9], align_corners=a, half_pixel_centers=h), R.ResizeNearestNeighbor(images=x, size=[2, 3], align_corners=a, half_pixel_centers=h)], f(1, 4, 5, 2), quick=half)
     # TensorFlow rounds places to 1/1024 here: these sizes need no more.
     case(f"bicubic_{mark}", lambda x, a=align, h=half: R.ResizeBicubic(images=x, size=[7, 9] if a else [8, 10], align_corners=a, half_pixel_centers=h), f(1, 4, 5, 2))
+case("crop_and_resize", lambda x, y: [R.CropAndResize(image=x, boxes=y, box_ind=[0, 1, 1], crop_size=[3, 4]), R.CropAndResize(image=x, boxes=y, box_ind=[1, 0, 1], crop_size=[1, 2], extrapolation_value=7.0)],
+     f(2, 6, 7, 2), f(3, 4, low=-0.1, high=1.1))
+for steps in (["BiasAdd"], ["BiasAdd", "Relu"], ["BiasAdd", "LeakyRelu"]):
+    more = dict(fused_ops=steps, num_args=1, leakyrelu_alpha=0.3, T=tf.float32)
+    case("fused_conv_" + "_".join(steps), lambda x, more=more: internal("_FusedConv2D", [x, weights(3, 3, 3, 4), weights(4)], strides=[1, 1, 1, 1], padding="SAME", **more), f(1, 5, 5, 3))
+    case("fused_matmul_" + "_".join(steps), lambda x, more=more: internal("_FusedMatMul", [x, weights(3, 4), weights(4)], **more), f(5, 3))
 case("pad", lambda x: [R.Pad(input=x, paddings=[[1, 2], [0, 3]]), R.PadV2(input=x, paddings=[[1, 0], [2, 1]], constant_values=1.5)], f(3, 4), quick=True)
 for mode in ("REFLECT", "SYMMETRIC"):
     case(f"mirror_{mode}", lambda x, mode=mode: R.MirrorPad(input=x, paddings=[[1, 2], [2, 0]], mode=mode), f(3, 4), quick=mode == "SYMMETRIC")
