@@ -49,7 +49,9 @@ def internal(op, inputs, **attributes):
     """A node that only TensorFlow's optimiser writes."""
     def value(v):
         attr = tf.compat.v1.AttrValue()
-        if isinstance(v, list):
+        if isinstance(v, list) and isinstance(v[0], tf.DType):
+            attr.list.type.extend([e.as_datatype_enum for e in v])
+        elif isinstance(v, list):
             (attr.list.s if isinstance(v[0], str) else attr.list.i).extend([e.encode() if isinstance(e, str) else e for e in v])
         elif isinstance(v, str):
             attr.s = v.encode()
@@ -225,7 +227,7 @@ case("crop_and_resize", lambda x, y: [R.CropAndResize(image=x, boxes=y, box_ind=
      f(2, 6, 7, 2), f(3, 4, low=-0.1, high=1.1))
 for steps in (["BiasAdd"], ["BiasAdd", "Relu"], ["BiasAdd", "LeakyRelu"]):
     more = dict(fused_ops=steps, num_args=1, leakyrelu_alpha=0.3, T=tf.float32)
-    case("fused_conv_" + "_".join(steps), lambda x, more=more: internal("_FusedConv2D", [x, weights(3, 3, 3, 4), weights(4)], strides=[1, 1, 1, 1], padding="SAME", **more), f(1, 5, 5, 3))
+    case("fused_conv_" + "_".join(steps), lambda x, more=more: internal("_FusedConv2D", [x, weights(3, 3, 3, 4), weights(4)], strides=[1, 1, 1, 1], padding="SAME", TArgs=[tf.float32], num_host_args=0, **more), f(1, 5, 5, 3))
     case("fused_matmul_" + "_".join(steps), lambda x, more=more: internal("_FusedMatMul", [x, weights(3, 4), weights(4)], **more), f(5, 3))
 case("pad", lambda x: [R.Pad(input=x, paddings=[[1, 2], [0, 3]]), R.PadV2(input=x, paddings=[[1, 0], [2, 1]], constant_values=1.5)], f(3, 4), quick=True)
 for mode in ("REFLECT", "SYMMETRIC"):

@@ -68,7 +68,7 @@ def main():
         try:
             made = entries(name, function, makers, name in cases.LOWERED)
         except Exception as error:  # TensorFlow's own refusal: say which case, go on
-            print(f"make: {name}: {str(error).splitlines()[0][:200]}")
+            print(f"make: {name}: {(str(error) or repr(error)).splitlines()[0][:200]}")
             continue
         if args.out:
             np.savez(os.path.join(args.out, name + ".npz"), **made)
