@@ -103,7 +103,8 @@ for src, dst in (("float32", "int32"), ("int32", "float32"), ("float32", "float1
     gen = {"f": f(3, 4, dtype=src), "i": i(3, 4, dtype=src), "u": i(3, 4, low=0, high=200, dtype=src), "b": b(3, 4)}[src[0]]
     case(f"cast_{src}_{dst}", lambda x, dst=dst: R.Cast(x=x, DstT=dst), gen, quick=(src, dst) == ("float32", "int32"))
 for dtype in ("float64", "float16", "int64", "int8", "uint8", "bfloat16"):
-    gen = f(3, 4, dtype=dtype) if "float" in dtype and dtype != "bfloat16" else i(3, 4, low=0, high=9, dtype="float32" if dtype == "bfloat16" else dtype)
+    # Whole numbers in narrow types: an engine may compute there in float and round once.
+    gen = f(3, 4, dtype=dtype) if dtype == "float64" else i(3, 4, low=0, high=9, dtype="float32" if dtype == "bfloat16" else dtype)
     case(f"type_{dtype}", lambda x, dtype=dtype: tf.cast(tf.cast(x, dtype) * tf.cast(3, dtype) + tf.cast([1, 2, 3, 4], dtype), "float32"), gen)
 
 # --- constants in every packing ---
