@@ -323,8 +323,10 @@ static bool load_file(const struct options *o, migraphx_program_t *out)
 bool load_model(const struct options *o, migraphx_program_t *out)
 {
     *out = NULL;
+    work_begin("reading", 0);
     const bool loaded =
         o->test || o->model ? builtin_model(o->model ? o->model : "gemm", out) : load_file(o, out);
+    work_end();
     if (loaded && prepare_model(o, *out))
         return true;
     migraphx_program_destroy(*out);

@@ -398,7 +398,9 @@ CASE(a_killed_writer_leaves_a_whole_file)
     int loaded = 0;
     temporary(path);
     migraphx_file_options_t options = msgpack();
-    must(migraphx_save(make_compiled(), path, options));
+    migraphx_program_t first = make_compiled();
+    must(migraphx_save(first, path, options));
+    migraphx_program_destroy(first);
     for (int round = 0; round < 20; round++) {
         const pid_t child = fork();
         if (child == 0) {
