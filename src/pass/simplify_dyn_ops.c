@@ -6,6 +6,7 @@
 //     pad(x, pads, value)                  =>  pad[pads, value](x)
 //     topk(x, k), onehot(i, depth, v)      =>  topk[k](x), onehot[depth](i, v)
 //     reduce(x, axes)                      =>  reduce[axes](x)
+//     resize(x, sizes)                     =>  resize[sizes](x)
 //     broadcast(x, y), multibroadcast(...) =>  the same to known lengths
 //     broadcast_with_dims(x, {2, 3})       =>  multibroadcast[out_lens={2, 3}](x)
 //     dimensions_of(x)                     =>  literal, where those lengths are fixed
@@ -65,6 +66,18 @@ static struct mgx_ins *reduce(struct mgx_rewriter *r, struct mgx_ins *ins,
     if (ins->in_count != 2 || !read_ints(r, ins->in[1], &axes) || !axes.count)
         return NULL;
     return with_ints(r, ins, "axes", axes);
+}
+
+// Integers are sizes; scales, which are floats, stay an input.
+static struct mgx_ins *resize(struct mgx_rewriter *r, struct mgx_ins *ins,
+                              const struct mgx_match *m)
+{
+    (void)m;
+    struct mgx_ints sizes;
+    if (ins->in_count != 2 || !read_ints(r, ins->in[1], &sizes) ||
+        sizes.count != ins->in[0]->shape.rank)
+        return NULL;
+    return with_ints(r, ins, "sizes", sizes);
 }
 
 // What the attributes leave open is read from the inputs in the order starts, ends, axes.
@@ -178,6 +191,7 @@ static const struct mgx_rule rules[] = {
     {"pad => pad[pads, value](x)", .rewrite = pad},
     {"topk => topk[k](x)", .rewrite = topk},
     {"onehot => onehot[depth](i, v)", .rewrite = onehot},
+    {"resize => resize[sizes](x) for resize(x, sizes)", .rewrite = resize},
     {"%reduce => reduce[axes](x)", .rewrite = reduce},
     {"broadcast|multibroadcast|broadcast_with_dims|broadcast_for_dot => broadcast[out_lens](x)",
      .rewrite = broadcast},
