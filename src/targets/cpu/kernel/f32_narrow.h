@@ -10,16 +10,38 @@
 #include "targets/cpu/kernel/simd.h"
 
 #if defined(__AVX512F__) && defined(__AVX512VL__)
-typedef __m512i vbytes; // a byte per lane
-SIMD vbytes load_bytes(const char *p)
+typedef __m512i vwords; // of 32 bits
+SIMD vwords load_words(const char *p)
 {
-    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+    return _mm512_loadu_si512(p);
 }
-SIMD vf take_bits(vbytes x, int shift, int bits) // as floats
+SIMD vf load_bytes(const char *p) // as floats
+{
+    return _mm512_cvtepi32_ps(
+        _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
+}
+SIMD vf take_bits(vwords x, int shift, int bits) // as floats
 {
     x = shift ? _mm512_srli_epi32(x, (unsigned)shift) : x;
     return _mm512_cvtepi32_ps(
-        shift + bits < 8 ? _mm512_and_si512(x, _mm512_set1_epi32((1 << bits) - 1)) : x);
+        shift + bits < 32 ? _mm512_and_si512(x, _mm512_set1_epi32((1 << bits) - 1)) : x);
+}
+SIMD vwords take_pairs(vwords x, int shift, int bits) // of the halves of words
+{
+    x = shift ? _mm512_srli_epi16(x, (unsigned)shift) : x;
+    return shift + bits < 16 ? _mm512_and_si512(x, _mm512_set1_epi16((short)((1 << bits) - 1))) : x;
+}
+SIMD vwords add_pairs(vwords sum, vwords x, int32_t pair) // sum + low * low + high * high
+{
+    return _mm512_add_epi32(sum, _mm512_madd_epi16(x, _mm512_set1_epi32(pair)));
+}
+SIMD vwords no_words(void)
+{
+    return _mm512_setzero_si512();
+}
+SIMD vf words_as_floats(vwords x)
+{
+    return _mm512_cvtepi32_ps(x);
 }
 SIMD vf load_half(const char *p)
 {
@@ -31,16 +53,38 @@ SIMD vf load_bf16(const char *p)
     return _mm512_castsi512_ps(_mm512_slli_epi32(x, 16));
 }
 #elif defined(__AVX2__) && defined(__FMA__)
-typedef __m256i vbytes;
-SIMD vbytes load_bytes(const char *p)
+typedef __m256i vwords;
+SIMD vwords load_words(const char *p)
 {
-    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+    return _mm256_loadu_si256((const __m256i *)(const void *)p);
 }
-SIMD vf take_bits(vbytes x, int shift, int bits)
+SIMD vf load_bytes(const char *p)
+{
+    return _mm256_cvtepi32_ps(
+        _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
+}
+SIMD vf take_bits(vwords x, int shift, int bits)
 {
     x = shift ? _mm256_srli_epi32(x, shift) : x;
     return _mm256_cvtepi32_ps(
-        shift + bits < 8 ? _mm256_and_si256(x, _mm256_set1_epi32((1 << bits) - 1)) : x);
+        shift + bits < 32 ? _mm256_and_si256(x, _mm256_set1_epi32((1 << bits) - 1)) : x);
+}
+SIMD vwords take_pairs(vwords x, int shift, int bits)
+{
+    x = shift ? _mm256_srli_epi16(x, shift) : x;
+    return shift + bits < 16 ? _mm256_and_si256(x, _mm256_set1_epi16((short)((1 << bits) - 1))) : x;
+}
+SIMD vwords add_pairs(vwords sum, vwords x, int32_t pair)
+{
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(x, _mm256_set1_epi32(pair)));
+}
+SIMD vwords no_words(void)
+{
+    return _mm256_setzero_si256();
+}
+SIMD vf words_as_floats(vwords x)
+{
+    return _mm256_cvtepi32_ps(x);
 }
 SIMD vf load_half(const char *p)
 {
@@ -52,15 +96,37 @@ SIMD vf load_bf16(const char *p)
     return _mm256_castsi256_ps(_mm256_slli_epi32(x, 16));
 }
 #else
-typedef vi vbytes;
-SIMD vbytes load_bytes(const char *p)
+typedef vi vwords;
+SIMD vwords load_words(const char *p)
+{
+    vwords x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+SIMD vf load_bytes(const char *p)
 {
     const unsigned char *b = (const unsigned char *)p;
-    return (vbytes){b[0], b[1], b[2], b[3]};
+    return (vf){b[0], b[1], b[2], b[3]};
 }
-SIMD vf take_bits(vbytes x, int shift, int bits)
+SIMD vf take_bits(vwords x, int shift, int bits)
 {
     return __builtin_convertvector((x >> shift) & ((1 << bits) - 1), vf);
+}
+SIMD vwords take_pairs(vwords x, int shift, int bits)
+{
+    return (x >> shift) & (((1 << bits) - 1) * 0x10001);
+}
+SIMD vwords add_pairs(vwords sum, vwords x, int32_t pair)
+{
+    return sum + (x & 0xffff) * (int32_t)(int16_t)pair + (x >> 16) * (pair >> 16);
+}
+SIMD vwords no_words(void)
+{
+    return (vwords){0};
+}
+SIMD vf words_as_floats(vwords x)
+{
+    return __builtin_convertvector(x, vf);
 }
 SIMD vf load_half(const char *p)
 {
@@ -80,7 +146,7 @@ SIMD vf load_bf16(const char *p)
 
 // --- products ---
 
-enum { AHEAD = 1024, LINE = 64, MAX_PER = 4 };
+enum { AHEAD = 1024, MAX_PER = 16 };
 
 // What a loop is unrolled for: constants after inlining.
 struct shape {
@@ -119,24 +185,23 @@ SIMD void spread(struct shape s, const float *a, int64_t a_row, vf *out)
         out[r] = vf_set(a[r * a_row]);
 }
 
-// One group of k that share their bytes.
+// One group of k that share their words.
 SIMD void step(struct shape s, const char *q, int64_t panel_bytes, const float *a, int64_t a_row,
                vf c[2][SUMS])
 {
-    const int per = 8 / s.bits;
-    vf av[MAX_PER][MGX_NARROW_ROWS];
+    const int per = 32 / s.bits;
+    vwords x[SUMS];
     UNROLL
-    for (int i = 0; i < per; i++)
-        spread(s, a + i, a_row, av[i]);
+    for (int v = 0; v < s.panels * s.nv; v++)
+        x[v] = load_words(q + v / s.nv * panel_bytes + v % s.nv * VL * 4);
     UNROLL
-    for (int p = 0; p < s.panels; p++) {
+    for (int i = 0; i < per; i++) {
+        vf av[MGX_NARROW_ROWS];
+        spread(s, a + i, a_row, av);
         UNROLL
-        for (int v = 0; v < s.nv; v++) {
-            const vbytes x = load_bytes(q + p * panel_bytes + v * VL);
-            UNROLL
-            for (int i = 0; i < per; i++)
-                add(s, p, v, av[i], take_bits(x, i * s.bits, s.bits), c[s.rows == 1 ? i % 2 : 0]);
-        }
+        for (int v = 0; v < s.panels * s.nv; v++)
+            add(s, v / s.nv, v % s.nv, av, take_bits(x[v], i * s.bits, s.bits),
+                c[s.rows == 1 ? i % 2 : 0]);
     }
 }
 
@@ -151,7 +216,7 @@ SIMD void clear(struct shape s, vf c[2][SUMS])
 SIMD void sum_block(struct shape s, const struct mgx_narrow_args *x, const char *q, const float *a,
                     int64_t count, vf c[2][SUMS])
 {
-    const int per = 8 / s.bits, row = s.nv * VL;
+    const int per = 32 / s.bits, row = s.nv * VL * 4;
     const int64_t whole = count / per;
     clear(s, c);
     for (int64_t g = 0; g < whole; g++, q += row, a += per) {
@@ -160,7 +225,7 @@ SIMD void sum_block(struct shape s, const struct mgx_narrow_args *x, const char 
             __builtin_prefetch(q + p * x->panel_bytes + AHEAD, 0, 3);
         step(s, q, x->panel_bytes, a, x->a_row, c);
     }
-    if (count % per) { // A ends within a byte
+    if (count % per) { // A ends within a word
         float rest[MGX_NARROW_ROWS * MAX_PER] = {0};
         for (int r = 0; r < s.rows; r++)
             for (int64_t i = 0; i < count % per; i++)
@@ -190,9 +255,7 @@ SIMD void sum_blocks(struct shape s, const struct mgx_narrow_args *x, vf total[S
             for (int v = 0; v < s.nv; v++) {
                 const char *own = at + p * x->panel_bytes;
                 const vf scale = vf_load((const float *)(const void *)own + v * VL);
-                const vf zero = form->zeros
-                                    ? take_bits(load_bytes(own + 4 * s.nv * VL + v * VL), 0, 8)
-                                    : middle;
+                const vf zero = form->zeros ? load_bytes(own + 4 * s.nv * VL + v * VL) : middle;
                 UNROLL
                 for (int r = 0; r < s.rows; r++) {
                     const int i = (r * s.panels + p) * s.nv + v;
@@ -200,6 +263,62 @@ SIMD void sum_blocks(struct shape s, const struct mgx_narrow_args *x, vf total[S
                     total[i] = vf_fma(scale, sum, total[i]);
                 }
             }
+        }
+    }
+}
+
+// The same with A in whole numbers of 16 bits, a pair of which are multiplied at once.
+SIMD void sum_pairs(struct shape s, const struct mgx_narrow_args *x, const char *q,
+                    const int32_t *pairs, int64_t groups, vwords c[SUMS])
+{
+    const int per = 16 / s.bits, row = s.nv * VL * 4;
+    UNROLL
+    for (int i = 0; i < sums_of(s); i++)
+        c[i] = no_words();
+    for (int64_t g = 0; g < groups; g++, q += row, pairs += per) {
+        vwords w[SUMS];
+        UNROLL
+        for (int v = 0; v < s.panels * s.nv; v++)
+            w[v] = load_words(q + v / s.nv * x->panel_bytes + v % s.nv * VL * 4);
+        UNROLL
+        for (int p = 0; p < s.panels; p++)
+            __builtin_prefetch(q + p * x->panel_bytes + AHEAD, 0, 3);
+        UNROLL
+        for (int i = 0; i < per; i++) {
+            UNROLL
+            for (int v = 0; v < s.panels * s.nv; v++) {
+                const vwords y = take_pairs(w[v], i * s.bits, s.bits);
+                UNROLL
+                for (int r = 0; r < s.rows; r++) {
+                    vwords *sum = &c[(r * s.panels + v / s.nv) * s.nv + v % s.nv];
+                    *sum = add_pairs(*sum, y, pairs[r * x->pairs_row + i]);
+                    IN_REGISTER(*sum); // sums in another order need more registers
+                }
+            }
+        }
+    }
+}
+
+SIMD void sum_integers(struct shape s, const struct mgx_narrow_args *x, vf total[SUMS])
+{
+    const struct mgx_narrow *form = x->form;
+    const int64_t head = mgx_narrow_head(form, s.nv * VL), word = 32 / s.bits;
+    const int64_t record = mgx_narrow_record(form, s.nv * VL), blocks = mgx_narrow_blocks(form);
+    const vf middle = vf_set((float)(1 << (s.bits - 1)));
+    const char *at = x->panel;
+    for (int64_t b = 0; b < blocks; b++, at += record) {
+        vwords c[SUMS];
+        const int64_t k = b * form->block, left = mgx_min_i64(form->block, form->depth - k);
+        sum_pairs(s, x, at + head, x->pairs + k / 2, mgx_ceil_div(left, word), c);
+        UNROLL
+        for (int i = 0; i < sums_of(s); i++) {
+            const int r = i / (s.panels * s.nv), p = i / s.nv % s.panels, v = i % s.nv;
+            const char *own = at + p * x->panel_bytes;
+            const float *sum = x->sums + r * x->sums_row + 2 * b; // of A, and its factor
+            const vf scale = vf_load((const float *)(const void *)own + v * VL);
+            const vf zero = form->zeros ? load_bytes(own + 4 * s.nv * VL + v * VL) : middle;
+            const vf y = vf_fnma(zero, vf_set(sum[0]), words_as_floats(c[i]));
+            total[i] = vf_fma(vf_mul(scale, vf_set(sum[1])), y, total[i]);
         }
     }
 }
@@ -266,7 +385,9 @@ SIMD void multiply(struct shape s, const struct mgx_narrow_args *x)
     UNROLL
     for (int i = 0; i < sums_of(s); i++)
         total[i] = vf_zero();
-    if (s.kind == MGX_NARROW_BLOCKS)
+    if (s.kind == MGX_NARROW_BLOCKS && x->pairs)
+        sum_integers(s, x, total);
+    else if (s.kind == MGX_NARROW_BLOCKS)
         sum_blocks(s, x, total);
     else
         sum_16(s, x, total);
@@ -332,22 +453,22 @@ SIMD void unpack_16(enum mgx_narrow_kind kind, const char *from, int64_t count, 
         vf_store(to + i, load_16(kind, from + 2 * i));
 }
 
-// `count` k from `first` on (a multiple of what a byte holds) of one block.
+// `count` k from `first` on of one block.
 SIMD void unpack_block(int bits, const struct mgx_narrow *form, const char *record, int width,
                        int64_t first, int64_t count, float *to)
 {
-    const int per = 8 / bits;
-    const char *q = record + mgx_narrow_head(form, width) + first / per * width;
+    const int per = 32 / bits;
+    const char *q = record + mgx_narrow_head(form, width);
     for (int j = 0; j < width; j += VL) {
         const vf scale = vf_load((const float *)(const void *)record + j);
-        const vf zero = form->zeros ? take_bits(load_bytes(record + 4 * width + j), 0, 8)
-                                    : vf_set((float)(1 << (bits - 1)));
-        for (int64_t k = 0; k < count; k += per) {
-            const vbytes x = load_bytes(q + k / per * width + j);
+        const vf zero =
+            form->zeros ? load_bytes(record + 4 * width + j) : vf_set((float)(1 << (bits - 1)));
+        for (int64_t k = first / per * per; k < first + count; k += per) {
+            const vwords x = load_words(q + (k / per * width + j) * 4);
             UNROLL
             for (int i = 0; i < per; i++)
-                if (k + i < count)
-                    vf_store(to + (k + i) * width + j,
+                if (k + i >= first && k + i < first + count)
+                    vf_store(to + (k + i - first) * width + j,
                              vf_mul(vf_sub(take_bits(x, i * bits, bits), zero), scale));
         }
     }

@@ -231,6 +231,8 @@ static bool workspace_fits(struct mgx_gemm_plan *plan)
     if (makes_panels(plan) && !mgx_mul_size((size_t)plan->kernel->cols,
                                             row + (size_t)(plan->kernel->starts * GROUP_BYTES), &b))
         return false;
+    if (is_narrow(plan) && b < mgx_narrow_scratch(&plan->desc.narrow))
+        b = mgx_narrow_scratch(&plan->desc.narrow);
     plan->thread_workspace = mgx_align64(a) + mgx_align64(b);
     return true;
 }
@@ -721,6 +723,26 @@ static int64_t run_few(const struct part *part, int64_t p, struct mgx_tile_args 
     return p;
 }
 
+// What a product with blocks wants to know of its rows, in the place of a panel.
+static void set_narrow_rows(const struct part *part, struct mgx_narrow_args *args)
+{
+    const struct mgx_narrow *form = args->form;
+    const int64_t blocks = mgx_narrow_blocks(form), pairs_row = mgx_narrow_pairs(form);
+    float *sums = (float *)(void *)part->b_copy;
+    int32_t *pairs = (int32_t *)(void *)(sums + MGX_NARROW_ROWS * 2 * blocks);
+    bool whole = form->fast;
+    args->sums = sums;
+    args->sums_row = 2 * blocks;
+    for (int r = 0; whole && r < part->rows; r++)
+        whole = mgx_narrow_whole(form, args->a + r * args->a_row, pairs + r * pairs_row,
+                                 sums + r * args->sums_row);
+    args->pairs = whole ? pairs : NULL;
+    args->pairs_row = pairs_row;
+    for (int r = 0; !whole && r < part->rows; r++)
+        mgx_narrow_of(part->plan->kernel)
+            ->sums(args->a + r * args->a_row, form->depth, form->block, sums + r * args->sums_row);
+}
+
 // Few rows times narrow panels, two at a time where there is one row.
 static void run_narrow(struct part *part)
 {
@@ -729,22 +751,18 @@ static void run_narrow(struct part *part)
     const struct mgx_narrow *form = &d->narrow;
     const struct mgx_narrow_kernel *narrow = mgx_narrow_of(plan->kernel);
     const int cols = plan->kernel->cols, rows = (int)part->rows;
-    const int64_t blocks = mgx_narrow_blocks(form);
-    float *sums = (float *)(void *)part->b_copy;
     struct mgx_tile_args tile = {.taps = NULL};
     struct scratch_tile scratch;
     struct mgx_narrow_args args = {.form = form,
                                    .panel_bytes = mgx_narrow_panel(form, cols),
                                    .a = (const float *)(const void *)part->a_block,
-                                   .a_row = part->a_row / GROUP_BYTES,
-                                   .sums = sums,
-                                   .sums_row = blocks};
+                                   .a_row = part->a_row / GROUP_BYTES};
     mgx_output_clamp(&d->epilogue, &tile);
     args.clamp = tile.clamp;
     args.low = tile.low;
     args.high = tile.high;
-    for (int r = 0; form->kind == MGX_NARROW_BLOCKS && r < rows; r++)
-        narrow->sums(args.a + r * args.a_row, form->depth, form->block, sums + r * blocks);
+    if (form->kind == MGX_NARROW_BLOCKS)
+        set_narrow_rows(part, &args);
     for (int64_t p = part->p_begin; p < part->p_end;) {
         args.width = mgx_panel_width(plan->kernel, d->n, p);
         const int panels =
@@ -866,7 +884,9 @@ static void set_scratch(struct part *part)
         return;
     char *own = (char *)part->args->workspace + plan->thread_workspace * (size_t)part->thread;
     const int64_t rows = plan->block_depth + plan->kernel->starts;
-    const size_t b = makes_panels(plan) ? (size_t)(plan->kernel->cols * rows * GROUP_BYTES) : 0;
+    size_t b = makes_panels(plan) ? (size_t)(plan->kernel->cols * rows * GROUP_BYTES) : 0;
+    if (is_narrow(plan) && b < mgx_narrow_scratch(&plan->desc.narrow))
+        b = mgx_narrow_scratch(&plan->desc.narrow);
     part->b_copy = own;
     if (!copies_a(plan))
         return;

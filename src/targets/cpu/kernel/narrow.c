@@ -2,6 +2,7 @@
 // Packing narrow weights; see narrow.h. One pass over them, a panel or some rows at a time.
 #include "targets/cpu/kernel/narrow.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/half.h"
@@ -45,6 +46,74 @@ void mgx_narrow_pack(const struct mgx_narrow *form, const struct mgx_gemm_kernel
     }
 }
 
+// --- A as whole numbers ---
+
+int64_t mgx_narrow_pairs(const struct mgx_narrow *form)
+{
+    return (form->depth + 15) / 16 * 8;
+}
+
+size_t mgx_narrow_scratch(const struct mgx_narrow *form)
+{
+    const int64_t sums = 2 * mgx_narrow_blocks(form);
+    return form->kind == MGX_NARROW_BLOCKS
+               ? 4 * MGX_NARROW_ROWS * (size_t)(sums + mgx_narrow_pairs(form))
+               : 0;
+}
+
+// The largest magnitude; a NaN, or infinity, gives one that is not below infinity.
+static float largest(const float *a, int64_t count)
+{
+    float most = 0;
+    bool finite = true;
+    for (int64_t i = 0; i < count; i++) {
+        const float x = fabsf(a[i]);
+        finite &= x < INFINITY;
+        most = x > most ? x : most;
+    }
+    return finite ? most : INFINITY;
+}
+
+// `count` values times `up` as whole numbers, into the pairs of their words; returns their sum.
+// A block begins with a word.
+static int64_t pair_up(const float *a, int64_t count, float up, int half, int16_t *to)
+{
+    int64_t sum = 0;
+    for (int64_t first = 0; first < count; first += 2 * half, to += 2 * half)
+        for (int side = 0; side < 2; side++) {
+            const float *x = a + first + side * half;
+            const int64_t left = count - first - side * half;
+            const int n = left < half ? (int)left : half;
+            for (int i = 0; i < n; i++) {
+                const float y = x[i] * up;
+                const int v = (int)(y + copysignf(0.5f, y)); // up to 32767: y is no larger
+                to[2 * i + side] = (int16_t)v;
+                sum += v;
+            }
+        }
+    return sum;
+}
+
+bool mgx_narrow_whole(const struct mgx_narrow *form, const float *a, int32_t *pairs, float *sums)
+{
+    memset(pairs, 0, (size_t)mgx_narrow_pairs(form) * sizeof *pairs);
+    for (int64_t k = 0; k < form->depth; k += form->block, sums += 2) {
+        const int64_t count = mgx_min_i64(form->block, form->depth - k);
+        const float most = largest(a + k, count);
+        if (!(most < INFINITY) || (most > 0 && most < 0x1p-100f))
+            return false;
+        const float up = most > 0 ? 32767 / most : 0;
+        int16_t *to = (int16_t *)(void *)(pairs + k / 2);
+        sums[0] = (float)(form->bits == 8   ? pair_up(a + k, count, up, 2, to)
+                          : form->bits == 4 ? pair_up(a + k, count, up, 4, to)
+                                            : pair_up(a + k, count, up, 8, to));
+        sums[1] = most / 32767;
+    }
+    return true;
+}
+
+// --- packing ---
+
 static float load(const void *from, enum mgx_kernel_type type, int64_t i)
 {
     if (type == MGX_KERNEL_F32) {
@@ -78,7 +147,7 @@ void mgx_narrow_pack_blocks(const struct mgx_narrow *form, const struct mgx_gemm
                     source->zero_bytes ? ((const char *)source->zero)[at]
                                        : (char)(uint8_t)load(source->zero, source->scale_type, at);
             for (int64_t i = 0; i < bytes; i++)
-                values[i * width + j] = (char)from[i];
+                values[(i / 4 * width + j) * 4 + i % 4] = (char)from[i];
         }
     }
 }

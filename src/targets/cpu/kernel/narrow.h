@@ -6,14 +6,19 @@
 //     8, 4, 2 bits, one block of depth after the other:
 //         width scales (float)
 //         width zero points (byte), unless all are the middle of the range
-//         [k / per][width] bytes, per = 8 / bits: k in the lowest bits, k + 1 above, ...
+//         [k / per][width] words, per = 32 / bits: k in the lowest bits, k + 1 above, ...
 //
 //     value = (q - zero) * scale
 //
 // For few rows of A the product is made from the panel as it lies: every column's sum over a block
 // is scaled once, and the zero point is taken off as zero * (sum of A over the block). Memory
-// brings 1/2 to 1/16 of the bytes, and registers unpack them faster than it does. For more rows a
-// panel is unpacked into cache once per block of rows and multiplied as floats.
+// brings 1/2 to 1/16 of the bytes. For more rows a panel is unpacked into cache once per block of
+// rows and multiplied as floats.
+//
+// Where `fast` allows it, few rows of A become whole numbers of 15 bits and a sign, with a factor
+// for every block, and are multiplied by the packed numbers as integers: half the instructions, and
+// an error of at most 2^-16 of the largest value of a block for each of its values. Rows with
+// infinities or NaN are left as they are.
 #pragma once
 
 #include "targets/cpu/kernel/tile.h"
@@ -28,18 +33,23 @@ struct mgx_narrow {
     int64_t block; // k per scale: 16 or more, a multiple of 4
     bool zeros;    // there are zero points
     int64_t depth; // k
+    bool fast;     // few rows may become whole numbers
 };
 
 // Few rows times one panel, or one row times two.
 struct mgx_narrow_args {
     const struct mgx_narrow *form;
     const char *panel;
-    int64_t panel_bytes;          // to the next panel
-    int width;                    // of a panel
-    const float *a;               // `rows` rows, contiguous depth
-    int64_t a_row;                // floats
-    const float *sums;            // of A: one per row and block; of blocks only
+    int64_t panel_bytes; // to the next panel
+    int width;           // of a panel
+    const float *a;      // `rows` rows, contiguous depth
+    int64_t a_row;       // floats
+    // Of blocks, one row after the other: the sum of A over each block; or, with whole numbers in
+    // pairs, that sum and the factor they have.
+    const float *sums;
     int64_t sums_row;             // floats
+    const int32_t *pairs;         // NULL: A as it is
+    int64_t pairs_row;            // pairs
     const float *bias, *residual; // at the first column; NULL: none
     int64_t residual_row;         // floats
     float *c;
@@ -99,6 +109,14 @@ static inline int64_t mgx_narrow_panel(const struct mgx_narrow *form, int width)
 // Bytes of a matrix of n columns; false when they do not fit.
 bool mgx_narrow_bytes(const struct mgx_narrow *form, const struct mgx_gemm_kernel *kernel,
                       int64_t n, size_t *out);
+
+// Bytes for the sums and pairs of MGX_NARROW_ROWS rows of A.
+size_t mgx_narrow_scratch(const struct mgx_narrow *form);
+// Pairs that a row has.
+int64_t mgx_narrow_pairs(const struct mgx_narrow *form);
+// A row of A as whole numbers: pairs of k and k + per / 2 of a word's numbers side by side, and
+// sums and factors as mgx_narrow_args has them. False where a value is not finite, or all are tiny.
+bool mgx_narrow_whole(const struct mgx_narrow *form, const float *a, int32_t *pairs, float *sums);
 
 // Packs rows k .. k + depth of floats that 16 bits hold, all panels. Strides in floats.
 void mgx_narrow_pack(const struct mgx_narrow *form, const struct mgx_gemm_kernel *kernel,

@@ -333,7 +333,8 @@ static enum mgx_kernel_type scale_type(enum mgx_type type)
 }
 
 // Weights of blocks, all of them, whose rows are B's columns.
-static bool find_blocks(struct gemm *g, const struct mgx_ins *weights, struct mgx_gemm_desc *d)
+static bool find_blocks(const struct mgx_plan_offer *c, struct gemm *g,
+                        const struct mgx_ins *weights, struct mgx_gemm_desc *d)
 {
     const struct mgx_tensor *in[3] = {NULL};
     for (int i = 0; i < weights->in_count; i++) {
@@ -357,7 +358,9 @@ static bool find_blocks(struct gemm *g, const struct mgx_ins *weights, struct mg
                                     .bits = bits,
                                     .block = block,
                                     .zeros = in[2] != NULL,
-                                    .depth = d->k};
+                                    .depth = d->k,
+                                    .fast = cpu_offered(c)->fast_math &&
+                                            ((1 << bits) - 1) * INT64_C(32767) * block < INT32_MAX};
     return true;
 }
 
@@ -370,7 +373,7 @@ static void find_narrow(const struct mgx_plan_offer *c, struct gemm *g, struct m
         if (d->b_batch[i] && d->batch[i] > 1)
             return;
     if (weights && weights->op == &mgx_op_dequantize_blocks)
-        find_blocks(g, weights, d);
+        find_blocks(c, g, weights, d);
     else if (weights && !g->epilogue.integer)
         d->narrow = (struct mgx_narrow){.kind = narrow_kind(weights), .depth = d->k};
 }
