@@ -58,7 +58,8 @@ def compare(migraphx, model, frozen, x, folder):
     given = tf.constant(x)
     want = frozen(given)[0].numpy()
     image = migraphx.argument(np.ascontiguousarray(x.transpose(0, 3, 1, 2)))
-    errors, programs = [], [compiled(migraphx, path, output_names=[frozen.outputs[0].name]), compiled(migraphx, saved)]
+    sizes = {model.inputs[0].name: [1, 3, *x.shape[1:3]]}  # a model of any size of image says none itself
+    errors, programs = [], [compiled(migraphx, path, output_names=[frozen.outputs[0].name]), compiled(migraphx, saved, map_input_dims=sizes)]
     for p in programs:
         y = np.array(p.run({p.get_parameter_names()[0]: image})[0])
         errors.append(np.abs(y - want).max() / np.abs(want).max())
