@@ -143,6 +143,17 @@ static struct mgx_shape channels_last(const struct mgx_shape *s)
     return out;
 }
 
+// Of two inputs of one size with the same innermost axis, the row-major one: what follows may
+// regroup axes, which only that order allows without a copy.
+static bool goes_before(const struct mgx_shape *in, const struct mgx_shape *best)
+{
+    const int64_t size = mgx_shape_elements(in), least = mgx_shape_elements(best);
+    const int last = in->rank - 1;
+    return size > least || (size == least && last >= 0 && in->strides[last] == 1 &&
+                            best->strides[last] == 1 && mgx_shape_is_standard(in) &&
+                            !mgx_shape_is_standard(best));
+}
+
 // The order of the largest input of the same rank; broadcasts have no say.
 static struct mgx_shape follow(const struct mgx_shape *lens, const struct mgx_shape *in,
                                int in_count)
@@ -152,7 +163,7 @@ static struct mgx_shape follow(const struct mgx_shape *lens, const struct mgx_sh
         if (!mgx_shape_is_static(&in[i]) || in[i].rank != lens->rank ||
             mgx_shape_is_broadcasted(&in[i]))
             continue;
-        if (!best || mgx_shape_elements(&in[i]) > mgx_shape_elements(best))
+        if (!best || goes_before(&in[i], best))
             best = &in[i];
     }
     const struct mgx_shape packed = mgx_shape_make(lens->type, lens->rank, lens->lens);

@@ -19,6 +19,9 @@ struct gpu_wgmma_fold {
 struct gpu_wgmma_product {
     struct gpu_product p;
     int64_t rows;
+    int row_axes[MGX_MAX_RANK], row_axis_count; // that a row's number counts through, outermost
+                                                // first: in a's order of memory
+    int column_axis;
     int64_t channels; // of one tap of what is read: the depth of a dot
     int taps_h, taps_w, channel_blocks, blocks;
     bool image;                  // gathered by the copy engine
@@ -32,9 +35,6 @@ struct gpu_wgmma_product {
 // Why this kernel does not take what is offered, perhaps with a wish; NULL if it does.
 const char *gpu_wgmma_read(struct mgx_plan_offer *c, struct gpu_wgmma_product *g);
 
-// The axes that a row's number counts through, outermost first; the axis of columns.
-int gpu_wgmma_row_axes(const struct gpu_product *p, const struct mgx_shape *s, int *axes);
-int gpu_wgmma_column_axis(const struct gpu_product *p, const struct mgx_shape *s);
 // One stride for all of these axes together, in their order; false if there is none.
 bool gpu_wgmma_merge(const struct mgx_shape *s, const int *axes, int count, int64_t *stride);
 

@@ -38,26 +38,31 @@ bool gpu_wgmma_merge(const struct mgx_shape *s, const int *axes, int count, int6
     return true;
 }
 
-// The axes that a row's number counts through, outermost first.
-int gpu_wgmma_row_axes(const struct gpu_product *p, const struct mgx_shape *s, int *axes)
+// Rows may come in any order, as long as all arrays agree: the order in which a's lie.
+static void order_rows(struct gpu_wgmma_product *g, const struct mgx_shape *a)
 {
-    int count = 0;
-    for (int i = 0; i < s->rank; i++)
-        if (i != (p->ins->op == &mgx_op_dot ? s->rank - 1 : 1))
-            axes[count++] = i;
-    return count;
+    const bool dot = g->p.ins->op == &mgx_op_dot;
+    g->column_axis = dot ? a->rank - 1 : 1;
+    g->row_axis_count = 0;
+    for (int i = 0; i < a->rank; i++) {
+        if (i == g->column_axis)
+            continue;
+        int at = g->row_axis_count++;
+        for (; dot && at > 0; at--) {
+            const int before = g->row_axes[at - 1];
+            if (a->lens[i] == 1 || a->lens[before] == 1 || a->strides[before] >= a->strides[i])
+                break;
+            g->row_axes[at] = before;
+        }
+        g->row_axes[at] = i;
+    }
 }
 
-int gpu_wgmma_column_axis(const struct gpu_product *p, const struct mgx_shape *s)
+static bool plain_matrix(struct gpu_wgmma_product *g, const struct mgx_shape *a)
 {
-    return p->ins->op == &mgx_op_dot ? s->rank - 1 : 1;
-}
-
-static bool plain_matrix(struct gpu_wgmma_product *g, const struct mgx_shape *a, const int *axes,
-                         int count, int column)
-{
+    const int column = g->column_axis;
     int64_t stride;
-    if (!gpu_wgmma_merge(a, axes, count, &stride) ||
+    if (!gpu_wgmma_merge(a, g->row_axes, g->row_axis_count, &stride) ||
         (a->strides[column] != 1 && a->lens[column] > 1))
         return false;
     stride = g->rows == 1 || stride == 0 ? (a->lens[column] + LINE - 1) / LINE * LINE : stride;
@@ -84,7 +89,6 @@ static void set_depths(struct gpu_wgmma_product *g, bool wide)
 static const char *read_dot(struct mgx_plan_offer *c, struct gpu_wgmma_product *g)
 {
     const struct mgx_shape *a = &c->in[g->p.operand[0]], *b = &c->in[g->p.operand[1]];
-    int axes[MGX_MAX_RANK];
     for (int i = 0; i < b->rank - 2; i++)
         if (b->lens[i] > 1 && b->strides[i])
             return "another right operand for every batch entry";
@@ -92,7 +96,7 @@ static const char *read_dot(struct mgx_plan_offer *c, struct gpu_wgmma_product *
     g->channels = g->p.depth;
     g->taps_h = g->taps_w = 1;
     set_depths(g, false);
-    if (plain_matrix(g, a, axes, gpu_wgmma_row_axes(&g->p, a, axes), a->rank - 1))
+    if (plain_matrix(g, a))
         return NULL;
     c->want_in[g->p.operand[0]] = MGX_PLAN_ROW_MAJOR;
     return "rows of the left operand are not lines";
@@ -215,14 +219,13 @@ static bool set_fold(const struct mgx_plan_offer *c, struct gpu_wgmma_product *g
 static const char *read_convolution(struct mgx_plan_offer *c, struct gpu_wgmma_product *g)
 {
     const struct mgx_shape *x = &c->in[g->p.operand[0]];
-    int axes[MGX_MAX_RANK];
     if (x->rank != 4 || g->p.batches != 1)
         return "groups, or another number of axes than four";
     g->rows = g->p.rows;
     g->channels = x->lens[1];
     read_window(c, g);
     set_depths(g, false);
-    if (is_point(g) && plain_matrix(g, x, axes, gpu_wgmma_row_axes(&g->p, x, axes), 1))
+    if (is_point(g) && plain_matrix(g, x))
         return NULL;
     if (set_image_as_it_lies(c, g))
         return NULL;
@@ -245,6 +248,7 @@ const char *gpu_wgmma_read(struct mgx_plan_offer *c, struct gpu_wgmma_product *g
         return "a right operand that is computed";
     if (g->p.depth < LINE || mgx_shape_elements(c->out) == 0)
         return "hardly any depth, or no results";
+    order_rows(g, &c->in[g->p.operand[0]]);
     why = g->p.ins->op == &mgx_op_dot ? read_dot(c, g) : read_convolution(c, g);
     if (!why && !g->fold.bytes && c->in_offset && c->in_offset[g->p.operand[0]] % 16) {
         c->want_in[g->p.operand[0]] = MGX_PLAN_LIKE_RESULT;

@@ -29,10 +29,9 @@ struct line { // how an array lies
     int words; // of eight values
 };
 
-static bool is_lines(const struct gpu_product *p, const struct mgx_shape *s, bool *one_row)
+static bool is_lines(const struct gpu_wgmma_product *g, const struct mgx_shape *s, bool *one_row)
 {
-    int axes[MGX_MAX_RANK];
-    const int count = gpu_wgmma_row_axes(p, s, axes), column = gpu_wgmma_column_axis(p, s);
+    const int *axes = g->row_axes, count = g->row_axis_count, column = g->column_axis;
     *one_row = true;
     for (int i = 0; i < count; i++) {
         if (s->lens[axes[i]] == 1 || s->strides[axes[i]] == 0)
@@ -45,23 +44,22 @@ static bool is_lines(const struct gpu_product *p, const struct mgx_shape *s, boo
            (is_narrow(s->type) || s->type == MGX_FLOAT);
 }
 
-static struct line line_of(const struct mgx_plan_offer *c, const struct gpu_product *p, int e)
+static struct line line_of(const struct mgx_plan_offer *c, const struct gpu_wgmma_product *g, int e)
 {
-    const struct mgx_shape *s = &c->in[p->extra[e]];
+    const struct mgx_shape *s = &c->in[g->p.extra[e]];
     bool one_row;
     struct line line = {KIND_SINGLE, s->type, is_narrow(s->type) ? 4 : 8};
-    if (is_lines(p, s, &one_row))
-        line.kind = one_row && c->constant[p->extra[e]] ? KIND_COLUMN : KIND_WHOLE;
+    if (is_lines(g, s, &one_row))
+        line.kind = one_row && c->constant[g->p.extra[e]] ? KIND_COLUMN : KIND_WHOLE;
     return line;
 }
 
 // "const i64 NAME = ...": the offset of (row, column); rows are divided only where they must be.
-static void emit_at(struct mgx_str *out, const char *name, const struct gpu_product *p,
+static void emit_at(struct mgx_str *out, const char *name, const struct gpu_wgmma_product *g,
                     const struct mgx_shape *s, bool with_row)
 {
-    int axes[MGX_MAX_RANK];
+    const int *axes = g->row_axes, count = g->row_axis_count, column = g->column_axis;
     int64_t stride = 0;
-    const int count = gpu_wgmma_row_axes(p, s, axes), column = gpu_wgmma_column_axis(p, s);
     mgx_str_printf(out, "    const i64 %s = (i64)column * %" PRId64, name,
                    s->lens[column] > 1 ? s->strides[column] : 0);
     if (with_row && gpu_wgmma_merge(s, axes, count, &stride)) {
@@ -81,18 +79,19 @@ static void emit_at(struct mgx_str *out, const char *name, const struct gpu_prod
 }
 
 static void emit_params(struct mgx_str *out, const struct mgx_plan_offer *c,
-                        const struct gpu_product *p)
+                        const struct gpu_wgmma_product *g)
 {
-    for (int e = 0; e < p->extra_count; e++)
-        mgx_str_printf(out, ", const GLOBAL %s *e%d", gpu_type_memory(c->in[p->extra[e]].type), e);
+    for (int e = 0; e < g->p.extra_count; e++)
+        mgx_str_printf(out, ", const GLOBAL %s *e%d", gpu_type_memory(c->in[g->p.extra[e]].type),
+                       e);
 }
 
 static void emit_struct(struct mgx_str *out, const struct mgx_plan_offer *c,
-                        const struct gpu_product *p, const char *name, enum kind kind)
+                        const struct gpu_wgmma_product *g, const char *name, enum kind kind)
 {
     mgx_str_printf(out, "struct %s {\n    u32 none;\n", name);
-    for (int e = 0; e < p->extra_count; e++) {
-        const struct line line = line_of(c, p, e);
+    for (int e = 0; e < g->p.extra_count; e++) {
+        const struct line line = line_of(c, g, e);
         if (line.kind == kind)
             mgx_str_printf(out, "    u32 e%d[%d];\n", e, line.words);
     }
@@ -100,18 +99,18 @@ static void emit_struct(struct mgx_str *out, const struct mgx_plan_offer *c,
 }
 
 static void emit_loads(struct mgx_str *out, const struct mgx_plan_offer *c,
-                       const struct gpu_product *p, const char *name, enum kind kind)
+                       const struct gpu_wgmma_product *g, const char *name, enum kind kind)
 {
     mgx_str_printf(out, "FUNCTION void load_%s(struct %s *x", name, name);
-    emit_params(out, c, p);
+    emit_params(out, c, g);
     mgx_str_put(out, kind == KIND_COLUMN ? ", int column)\n{\n" : ", int row, int column)\n{\n");
-    for (int e = 0; e < p->extra_count; e++) {
-        const struct line line = line_of(c, p, e);
+    for (int e = 0; e < g->p.extra_count; e++) {
+        const struct line line = line_of(c, g, e);
         char at[16];
         snprintf(at, sizeof at, "at%d", e);
         if (line.kind != kind)
             continue;
-        emit_at(out, at, p, &c->in[p->extra[e]], kind == KIND_WHOLE);
+        emit_at(out, at, g, &c->in[g->p.extra[e]], kind == KIND_WHOLE);
         mgx_str_printf(out, "    read_words_%d(x->e%d, e%d + %s);\n", line.words, e, e, at);
     }
     mgx_str_put(out, "}\n");
@@ -123,16 +122,15 @@ static const char *word_type(enum mgx_type type)
 }
 
 static void emit_operand(struct mgx_str *out, const struct mgx_plan_offer *c,
-                         const struct gpu_product *p, int number, int e)
+                         const struct gpu_wgmma_product *g, int number, int e)
 {
-    const struct mgx_shape *s = &c->in[p->extra[e]];
-    const struct line line = line_of(c, p, e);
+    const struct mgx_shape *s = &c->in[g->p.extra[e]];
+    const struct line line = line_of(c, g, e);
     mgx_str_printf(out, "        const %s v%d = ", gpu_type_value(s->type), number);
     if (line.kind == KIND_SINGLE) {
         char at[48], array[16];
         snprintf(at, sizeof at, "at%d + j * %" PRId64, e,
-                 s->lens[gpu_wgmma_column_axis(p, s)] > 1 ? s->strides[gpu_wgmma_column_axis(p, s)]
-                                                          : 0);
+                 s->lens[g->column_axis] > 1 ? s->strides[g->column_axis] : 0);
         snprintf(array, sizeof array, "e%d", e);
         gpu_emit_load(out, s->type, array, at);
         mgx_str_put(out, ";\n");
@@ -143,60 +141,60 @@ static void emit_operand(struct mgx_str *out, const struct mgx_plan_offer *c,
 }
 
 static void emit_finish_wide(struct mgx_str *out, const struct mgx_plan_offer *c,
-                             const struct gpu_product *p)
+                             const struct gpu_wgmma_product *g)
 {
-    const int count = p->tail ? p->tail->in_count : 1;
+    const int count = g->p.tail ? g->p.tail->in_count : 1;
     mgx_str_put(out, "FUNCTION void finish_wide(C_TYPE *c");
-    emit_params(out, c, p);
+    emit_params(out, c, g);
     mgx_str_put(out, ", const struct columns *columns, const struct wide *wide, int row, int "
                      "column, const float *sums)\n{\n    float r[8];\n");
-    emit_at(out, "at", p, c->out, true);
-    for (int e = 0; e < p->extra_count; e++) {
+    emit_at(out, "at", g, c->out, true);
+    for (int e = 0; e < g->p.extra_count; e++) {
         char at[16];
         snprintf(at, sizeof at, "at%d", e);
-        if (line_of(c, p, e).kind == KIND_SINGLE)
-            emit_at(out, at, p, &c->in[p->extra[e]], true);
+        if (line_of(c, g, e).kind == KIND_SINGLE)
+            emit_at(out, at, g, &c->in[g->p.extra[e]], true);
     }
     mgx_str_put(out, "#pragma unroll\n    for (int j = 0; j < 8; j++) {\n");
     for (int i = 0, e = 0; i < count; i++) {
-        if (i == p->place || !p->tail)
+        if (i == g->p.place || !g->p.tail)
             mgx_str_printf(out, "        const float v%d = sums[j];\n", i);
         else
-            emit_operand(out, c, p, i, e++);
+            emit_operand(out, c, g, i, e++);
     }
-    if (p->tail)
+    if (g->p.tail)
         gpu_emit_body_call(out, c->out->type, count);
-    mgx_str_printf(out, "        r[j] = (float)%s;\n    }\n", p->tail ? "y" : "v0");
+    mgx_str_printf(out, "        r[j] = (float)%s;\n    }\n", g->p.tail ? "y" : "v0");
     mgx_str_printf(out, "    write_%s(c + at, r);\n}\n", word_type(c->out->type));
 }
 
 // One value, wherever its operands lie.
 static void emit_finish_one(struct mgx_str *out, const struct mgx_plan_offer *c,
-                            const struct gpu_product *p)
+                            const struct gpu_wgmma_product *g)
 {
-    const int count = p->tail ? p->tail->in_count : 1;
+    const int count = g->p.tail ? g->p.tail->in_count : 1;
     mgx_str_put(out, "FUNCTION void finish_one(C_TYPE *c");
-    emit_params(out, c, p);
+    emit_params(out, c, g);
     mgx_str_put(out, ", int row, int column, float sum)\n{\n");
-    emit_at(out, "at", p, c->out, true);
+    emit_at(out, "at", g, c->out, true);
     for (int i = 0, e = 0; i < count; i++) {
-        if (i == p->place || !p->tail) {
+        if (i == g->p.place || !g->p.tail) {
             mgx_str_printf(out, "    const float v%d = sum;\n", i);
             continue;
         }
-        const struct mgx_shape *s = &c->in[p->extra[e]];
+        const struct mgx_shape *s = &c->in[g->p.extra[e]];
         char at[16], array[16];
         snprintf(at, sizeof at, "at%d", e);
         snprintf(array, sizeof array, "e%d", e++);
-        emit_at(out, at, p, s, true);
+        emit_at(out, at, g, s, true);
         mgx_str_printf(out, "    const %s v%d = ", gpu_type_value(s->type), i);
         gpu_emit_load(out, s->type, array, at);
         mgx_str_put(out, ";\n");
     }
-    if (p->tail)
+    if (g->p.tail)
         gpu_emit_body_call(out, c->out->type, count);
     mgx_str_put(out, "    ");
-    gpu_emit_store(out, c->out->type, "c", "at", p->tail ? "y" : "v0");
+    gpu_emit_store(out, c->out->type, "c", "at", g->p.tail ? "y" : "v0");
     mgx_str_put(out, "\n}\n");
 }
 
@@ -219,10 +217,10 @@ static void emit_multiply(struct mgx_str *out, int columns, bool bf16)
     mgx_str_put(out, "\n        : \"l\"(a), \"l\"(b), \"r\"(more));\n}\n");
 }
 
-static bool leaves_lines(const struct mgx_plan_offer *c, const struct gpu_product *p)
+static bool leaves_lines(const struct mgx_plan_offer *c, const struct gpu_wgmma_product *g)
 {
     bool one_row;
-    return is_lines(p, c->out, &one_row);
+    return is_lines(g, c->out, &one_row);
 }
 
 static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c,
@@ -270,34 +268,35 @@ static void emit_fold(struct mgx_str *out, const struct mgx_plan_offer *c,
 const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
                            const struct gpu_wgmma_product *g, const struct gpu_wgmma_tile *t)
 {
-    const struct gpu_product *p = &g->p;
     mgx_str_put(out, gpu_text_lines);
-    const char *why = p->tail ? gpu_emit_body(out, c, p->tail) : NULL;
+    if (is_narrow(c->out->type))
+        mgx_str_put(out, "#define erf(x) narrow_erf(x)\n");
+    const char *why = g->p.tail ? gpu_emit_body(out, c, g->p.tail) : NULL;
     if (why)
         return why;
     mgx_str_printf(out, "#define C_TYPE %s\n#define PARAMS", gpu_type_memory(c->out->type));
-    emit_params(out, c, p);
+    emit_params(out, c, g);
     mgx_str_put(out, "\n#define ARGS");
-    for (int e = 0; e < p->extra_count; e++)
+    for (int e = 0; e < g->p.extra_count; e++)
         mgx_str_printf(out, ", e%d", e);
     mgx_str_put(out, "\n");
-    emit_finish_one(out, c, p);
+    emit_finish_one(out, c, g);
     emit_sizes(out, c, g, t);
-    emit_struct(out, c, p, "columns", KIND_COLUMN);
-    emit_struct(out, c, p, "wide", KIND_WHOLE);
-    const bool lines = leaves_lines(c, p);
+    emit_struct(out, c, g, "columns", KIND_COLUMN);
+    emit_struct(out, c, g, "wide", KIND_WHOLE);
+    const bool lines = leaves_lines(c, g);
     mgx_str_printf(out, "#define WIDE_OK %d\n", lines);
     if (lines) {
-        emit_loads(out, c, p, "columns", KIND_COLUMN);
-        emit_loads(out, c, p, "wide", KIND_WHOLE);
-        emit_finish_wide(out, c, p);
+        emit_loads(out, c, g, "columns", KIND_COLUMN);
+        emit_loads(out, c, g, "wide", KIND_WHOLE);
+        emit_finish_wide(out, c, g);
     }
     mgx_str_put(out, "#define ADDRESSES (u64)c");
-    for (int e = 0; e < p->extra_count; e++)
-        if (line_of(c, p, e).kind != KIND_SINGLE)
+    for (int e = 0; e < g->p.extra_count; e++)
+        if (line_of(c, g, e).kind != KIND_SINGLE)
             mgx_str_printf(out, " | (u64)e%d", e);
     mgx_str_put(out, "\n");
-    emit_multiply(out, t->columns, c->in[p->operand[0]].type == MGX_BF16);
+    emit_multiply(out, t->columns, c->in[g->p.operand[0]].type == MGX_BF16);
     mgx_str_put(out, gpu_text_wgmma);
     if (g->fold.bytes)
         emit_fold(out, c, g);
@@ -308,7 +307,7 @@ int gpu_wgmma_result_bytes(const struct mgx_plan_offer *c, const struct gpu_wgmm
 {
     int bytes = (int)mgx_type_size(c->out->type);
     for (int e = 0; e < g->p.extra_count; e++)
-        if (line_of(c, &g->p, e).kind == KIND_WHOLE)
+        if (line_of(c, g, e).kind == KIND_WHOLE)
             bytes += (int)mgx_type_size(c->in[g->p.extra[e]].type);
     return bytes;
 }
