@@ -3,6 +3,11 @@
 //
 //     move(convert[float](x))              =>  convert[float](move(x))        x half or bf16
 //     concat(convert[float](x), ...)       =>  convert[float](concat(x, ...))  of one narrow type
+//     convert[half](move(c))               =>  move(convert[half](c))          c a literal of float;
+//     convert[half](gather(c, i))          =>  gather(convert[half](c), i)     bf16 likewise
+//
+// A table that rows are gathered from, and a product reads the other way round, then becomes one
+// narrow literal instead of two.
 //
 // Quantization leaves moves in their own type, between conversions. Behind the moves a conversion
 // meets the one that takes it back, and both go (eliminate_convert); until then half the bytes move.
@@ -49,12 +54,42 @@ static enum mgx_status sink(struct mgx_pass_call *c, struct mgx_ins *ins)
     return mgx_program_status(c->program, c->diag);
 }
 
+// What a narrowing conversion reads, when that moves a literal and does nothing else for anyone.
+static struct mgx_ins *moved_literal(const struct mgx_ins *ins)
+{
+    if (ins->op != &mgx_op_convert || ins->in[0]->shape.type != MGX_FLOAT ||
+        (ins->shape.type != MGX_HALF && ins->shape.type != MGX_BF16))
+        return NULL;
+    struct mgx_ins *move = ins->in[0];
+    const bool moves = (only_moves(move->op) && move->in_count == 1) || move->op == &mgx_op_gather;
+    return moves && mgx_used_once(move) && move->in[0]->literal ? move : NULL;
+}
+
+static enum mgx_status narrow_literal(struct mgx_pass_call *c, struct mgx_ins *ins,
+                                      struct mgx_ins *move)
+{
+    struct mgx_ins **in = MGX_NEW_ARRAY(c->scratch, struct mgx_ins *, move->in_count);
+    if (!in)
+        return mgx_fail_memory(c->diag);
+    for (int i = 1; i < move->in_count; i++)
+        in[i] = move->in[i];
+    in[0] = mgx_emit_before(ins, &mgx_op_convert,
+                            MGX_ATTRS(mgx_int("target_type", (int64_t)ins->shape.type)),
+                            MGX_IN(move->in[0]));
+    if (in[0])
+        mgx_replace(ins, mgx_emit_again(ins, move, in, move->in_count));
+    return mgx_program_status(c->program, c->diag);
+}
+
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 {
     for (struct mgx_ins *ins = m->first, *next; ins; ins = next) {
         next = ins->next;
+        struct mgx_ins *move = moved_literal(ins);
         if (moves_widened(ins))
             TRY(sink(c, ins));
+        else if (move)
+            TRY(narrow_literal(c, ins, move));
     }
     return MGX_OK;
 }

@@ -12,6 +12,7 @@
 #include "targets/target.h"
 
 enum { GPU_COMPILE_THREADS = 16 };
+#define WIDEST_TABLE ((size_t)1 << 30)
 
 static void release(struct mgx_plan_machine *machine)
 {
@@ -95,10 +96,17 @@ static bool supports(void *user, const char *tag, const struct mgx_region *regio
     return strcmp(tag, "epilogue") == 0;
 }
 
-static const struct mgx_pass *const pipeline[] = {
-    &mgx_pass_narrow_moves,   &mgx_pass_eliminate_convert, &mgx_pass_dead_code_elimination,
-    &mgx_pass_find_softmax,   &mgx_pass_fuse_reduce,       &mgx_pass_fuse_pointwise,
-    &mgx_pass_fuse_attention, &mgx_pass_fuse_epilogue,     NULL};
+static const struct mgx_pass *const pipeline[] = {&mgx_pass_narrow_moves,
+                                                  &mgx_pass_eliminate_common_subexpression,
+                                                  &mgx_pass_propagate_constant,
+                                                  &mgx_pass_eliminate_convert,
+                                                  &mgx_pass_dead_code_elimination,
+                                                  &mgx_pass_find_softmax,
+                                                  &mgx_pass_fuse_reduce,
+                                                  &mgx_pass_fuse_pointwise,
+                                                  &mgx_pass_fuse_attention,
+                                                  &mgx_pass_fuse_epilogue,
+                                                  NULL};
 
 static enum mgx_status run_passes(struct mgx_program *p, struct gpu_device *device,
                                   const struct mgx_compile_options *options, struct mgx_diag *diag)
@@ -107,6 +115,7 @@ static enum mgx_status run_passes(struct mgx_program *p, struct gpu_device *devi
     pass.supports = supports;
     pass.supports_user = device;
     TRY(mgx_run_passes(p, mgx_pipeline_simplify, &pass, diag));
+    pass.fold_limit_bytes = WIDEST_TABLE; // what a table becomes when it is narrowed
     return mgx_run_passes(p, pipeline, &pass, diag);
 }
 

@@ -152,6 +152,26 @@ static int full_inputs(const struct gpu_row *row)
     return count;
 }
 
+// Words of all values that a thread keeps when `threads` share a lane.
+static int64_t kept_words(const struct division *d, const struct mgx_plan_offer *c, int threads)
+{
+    const int64_t step = (int64_t)threads * d->v, shares = (d->length + step - 1) / step;
+    const int64_t size = (int64_t)mgx_type_size(lead_of(c, d->row)->type);
+    return shares * d->v * full_inputs(d->row) * (size > 4 ? size / 4 : 1) / (size < 4 ? 2 : 1);
+}
+
+// Few threads a lane where there are many lanes, but as many as keep its values in registers.
+static int threads_of(const struct division *d, const struct mgx_plan_offer *c)
+{
+    const int64_t share = (int64_t)d->v * (d->lanes < SPREAD_ROWS ? 2 : 8);
+    int threads = 1;
+    while (threads < BLOCK_THREADS &&
+           (threads * share < d->length || (kept_words(d, c, threads) > MOST_CACHED &&
+                                            kept_words(d, c, BLOCK_THREADS) <= MOST_CACHED)))
+        threads *= 2;
+    return threads;
+}
+
 static void divide(struct division *d, const struct mgx_plan_offer *c, const struct gpu_row *row)
 {
     const struct mgx_shape *lead = lead_of(c, row);
@@ -168,10 +188,7 @@ static void divide(struct division *d, const struct mgx_plan_offer *c, const str
         d->per_block = COLUMNS;
         d->threads = BLOCK_THREADS / COLUMNS;
     } else {
-        const int64_t share = (int64_t)d->v * (d->lanes < SPREAD_ROWS ? 2 : 8);
-        d->threads = 1;
-        while (d->threads < BLOCK_THREADS && d->threads * share < d->length)
-            d->threads *= 2;
+        d->threads = threads_of(d, c);
         d->per_block = d->lanes < SPREAD_ROWS && d->threads >= 32 ? 1 : BLOCK_THREADS / d->threads;
     }
     const int64_t step = (int64_t)d->threads * d->v;
@@ -181,7 +198,7 @@ static void divide(struct division *d, const struct mgx_plan_offer *c, const str
     for (int i = 0; i < row->count; i++)
         if (row->nodes[i].kind == GPU_NODE_FOLD && row->nodes[i].stage + 1 > d->stages)
             d->stages = row->nodes[i].stage + 1;
-    d->cached = (int64_t)d->shares * d->v * full_inputs(row) <= MOST_CACHED;
+    d->cached = kept_words(d, c, d->threads) <= MOST_CACHED;
 }
 
 // --- text: nodes ---
