@@ -535,6 +535,25 @@ static const char *emit_functions(struct mgx_str *out, const struct mgx_plan_off
     return NULL;
 }
 
+// Constants that all lanes share are on their way before the kernel waits for the one ahead.
+static void emit_wait(struct mgx_str *out, const struct mgx_plan_offer *c, const struct division *d)
+{
+    enum { LINE = 128, MOST = 1 << 14 };
+    for (int i = 0; i < c->in_count; i++) {
+        const int64_t bytes = mgx_shape_space(&c->in[i]) * (int64_t)mgx_type_size(c->in[i].type);
+        bool shared = c->constant[i] && bytes >= LINE && bytes <= MOST && c->in_offset &&
+                      c->in_offset[i] % 4 == 0;
+        for (int axis = 0; axis < d->outer.rank; axis++)
+            shared = shared && d->outer.strides[i + 2][axis] == 0;
+        if (shared)
+            mgx_str_printf(out,
+                           "    for (int p = THREAD * %d; p < %" PRId64 "; p += THREADS * %d)\n"
+                           "        TOUCH((const GLOBAL char *)in%d + p);\n",
+                           LINE, bytes - 3, LINE, i);
+    }
+    mgx_str_put(out, "    GRID_LAUNCH();\n    GRID_WAIT();\n");
+}
+
 static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
                         const struct division *d)
 {
@@ -547,6 +566,7 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     gpu_emit_head(out, c->out->type, types, c->in_count);
     mgx_str_put(out, "{\n");
     emit_parts(out, d);
+    emit_wait(out, c, d);
     emit_lane(out, d);
     if (d->cached)
         emit_cache(out, d, c);
