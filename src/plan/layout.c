@@ -149,9 +149,9 @@ static bool goes_before(const struct mgx_shape *in, const struct mgx_shape *best
 {
     const int64_t size = mgx_shape_elements(in), least = mgx_shape_elements(best);
     const int last = in->rank - 1;
-    return size > least || (size == least && last >= 0 && in->strides[last] == 1 &&
-                            best->strides[last] == 1 && mgx_shape_is_standard(in) &&
-                            !mgx_shape_is_standard(best));
+    return size > least ||
+           (size == least && last >= 0 && in->strides[last] == 1 && best->strides[last] == 1 &&
+            mgx_shape_is_standard(in) && !mgx_shape_is_standard(best));
 }
 
 // The order of the largest input of the same rank; broadcasts have no say.
