@@ -361,7 +361,7 @@ static PyMethodDef methods[] = {
      "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
      "For torch.from_dlpack and its like: shares the bytes."},
     {"__dlpack_device__", py_argument_dlpack_device, METH_NOARGS,
-     "__dlpack_device__($self, /)\n--\n\nHost memory."},
+     "__dlpack_device__($self, /)\n--\n\nType and number of the device, as DLPack counts."},
     {"__reduce__", reduce, METH_NOARGS,
      "__reduce__($self, /)\n--\n\nFor pickling and copying: shape and values, packed."},
     {NULL, NULL, 0, NULL}};

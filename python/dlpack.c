@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: MIT
 // DLPack of migraphx.argument, both ways, without copies: how torch, jax, cupy and numpy hand
-// arrays to each other. Host memory alone.
+// arrays to each other, in host memory and in that of cards.
+//
+// Whoever takes a card's bytes must know that they are there. Out: the card is waited for, unless
+// the consumer says that it need not be (stream -1). In: the producer is told the stream that the
+// run will be on, and orders its work before it; where there is no such stream the card is waited
+// for.
 //
 // Out: a capsule that keeps the argument's bytes; read-only ones only to who asks for version 1,
 // which can say so. In: the argument keeps the producer's tensor until nothing needs its bytes.
 // Types narrower than a byte are packed in DLPack and are not here, so they have none.
 #include "pymgx.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 // --- the protocol's own structs ---
 
-enum { DL_CPU = 1 };
+enum { DL_CPU = 1, DL_CUDA = 2, DL_CUDA_HOST = 3, DL_OPENCL = 4, DL_ROCM = 10, DL_ROCM_HOST = 11 };
 enum { DL_READ_ONLY = 1 }; // flag of a versioned tensor
 
 struct dl_tensor {
@@ -58,6 +64,41 @@ static const struct dl_type types[] = {
     {"fp8e5m2fnuz_type", 13, 8}, {"fp8e8m0_type", 14, 8}};
 
 enum { TYPES = sizeof types / sizeof *types };
+
+// --- devices ---
+
+static const struct {
+    int type;
+    const char *name; // of cards as MIGRAPHX_GPU_DEVICE has them
+} cards[] = {{DL_CUDA, "cuda:"}, {DL_ROCM, "hip:"}, {DL_OPENCL, "opencl:"}};
+
+enum { CARDS = sizeof cards / sizeof *cards };
+
+static void find_device(PyObject *self, int32_t *type, int32_t *id)
+{
+    const char *device = "";
+    *type = DL_CPU;
+    *id = 0;
+    migraphx_argument_device(&device, ((struct py_argument *)self)->handle);
+    for (int i = 0; i < CARDS; i++) {
+        const size_t size = strlen(cards[i].name);
+        if (strncmp(device, cards[i].name, size) == 0) {
+            *type = cards[i].type;
+            *id = (int32_t)strtol(device + size, NULL, 10);
+        }
+    }
+}
+
+// "cuda:0" into a caller's text; false for the host.
+static bool name_device(int type, int id, char text[32])
+{
+    for (int i = 0; i < CARDS; i++)
+        if (cards[i].type == type) {
+            snprintf(text, 32, "%s%d", cards[i].name, id);
+            return true;
+        }
+    return false;
+}
 
 // --- out ---
 
@@ -133,7 +174,6 @@ static int describe(struct lent *lent, struct dl_tensor *t)
         return -1;
     }
     t->data = data;
-    t->device_type = DL_CPU;
     t->ndim = (int32_t)rank;
     for (size_t i = 0; i < rank; i++) {
         lent->lens[i] = (int64_t)lens[i];
@@ -152,6 +192,7 @@ static PyObject *lend(PyObject *self, bool versioned)
         return PyErr_NoMemory();
     lent->argument = py_share_argument(((struct py_argument *)self)->handle);
     struct dl_tensor *tensor = versioned ? &lent->as.versioned.tensor : &lent->as.plain.tensor;
+    find_device(self, &tensor->device_type, &tensor->device_id);
     if (!lent->argument)
         py_fail();
     else if (describe(lent, tensor) == 0 && versioned) {
@@ -181,13 +222,29 @@ static int takes_versions(PyObject *max_version)
     return PyErr_Occurred() ? -1 : number >= 1;
 }
 
-static bool is_host(PyObject *device)
+// Is it where the argument lies, or is nothing asked for?
+static bool is_here(PyObject *self, PyObject *device)
 {
-    PyObject *type = device == Py_None ? NULL : PySequence_GetItem(device, 0);
-    const bool yes = device == Py_None || (type && PyLong_AsLong(type) == DL_CPU);
-    Py_XDECREF(type);
+    int32_t own_type, own_id;
+    int type, id;
+    find_device(self, &own_type, &own_id);
+    const bool given = device != Py_None && PyArg_ParseTuple(device, "ii", &type, &id);
     PyErr_Clear();
-    return yes;
+    return device == Py_None || (given && type == own_type && id == own_id);
+}
+
+// The consumer may read at once, on whatever stream.
+static int wait_for(PyObject *self, PyObject *stream)
+{
+    const char *device = "";
+    migraphx_status status = migraphx_status_success;
+    const bool ready = PyLong_Check(stream) && PyLong_AsLong(stream) == -1;
+    PyErr_Clear(); // a handle may be larger than a long
+    migraphx_argument_device(&device, ((struct py_argument *)self)->handle);
+    if (ready || strcmp(device, "host") == 0)
+        return 0;
+    PY_WORK(status, migraphx_device_wait(device));
+    return OK(status) ? 0 : (py_fail(), -1);
 }
 
 PyObject *py_argument_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -200,9 +257,9 @@ PyObject *py_argument_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
     const int versioned = takes_versions(max_version);
     if (versioned < 0)
         return NULL;
-    if (!is_host(device) || copy == Py_True) {
-        PyErr_SetString(PyExc_BufferError, "an argument is lent where it lies, in host memory, "
-                                           "without a copy");
+    if (!is_here(self, device) || copy == Py_True) {
+        PyErr_SetString(PyExc_BufferError, "an argument is lent where it lies, without a copy; "
+                                           "to_gpu and from_gpu copy");
         return NULL;
     }
     if (!versioned && ((struct py_argument *)self)->readonly) {
@@ -210,14 +267,15 @@ PyObject *py_argument_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
                                            "version 1 on");
         return NULL;
     }
-    return lend(self, versioned);
+    return wait_for(self, stream) < 0 ? NULL : lend(self, versioned);
 }
 
 PyObject *py_argument_dlpack_device(PyObject *self, PyObject *unused)
 {
-    (void)self;
     (void)unused;
-    return Py_BuildValue("(ii)", DL_CPU, 0);
+    int32_t type, id;
+    find_device(self, &type, &id);
+    return Py_BuildValue("(ii)", (int)type, (int)id);
 }
 
 // --- in ---
@@ -255,10 +313,13 @@ static int find_type(const struct dl_tensor *t, migraphx_shape_datatype_t *out)
 
 static int check(const struct dl_tensor *t)
 {
-    if (t->device_type != DL_CPU)
+    char name[32];
+    const bool host = t->device_type == DL_CPU || t->device_type == DL_CUDA_HOST ||
+                      t->device_type == DL_ROCM_HOST;
+    if (!host && !name_device(t->device_type, t->device_id, name))
         PyErr_Format(PyExc_BufferError,
-                     "the array lies on a device (DLPack type %d), not in host memory; copy it "
-                     "there first",
+                     "the array lies on a device that is not known here (DLPack type %d); copy it "
+                     "to host memory first",
                      t->device_type);
     else if (t->ndim < 0 || t->ndim > MAX_RANK)
         PyErr_Format(PyExc_ValueError, "an argument has %d axes at most, not %d", MAX_RANK,
@@ -287,24 +348,58 @@ static PyObject *borrow(const struct dl_tensor *t, void (*release)(void *), void
     migraphx_argument_t argument = NULL;
     if (check(t) < 0 || find_type(t, &type) < 0)
         return NULL;
-    char *data = t->data ? (char *)t->data + t->byte_offset : NULL;
-    const int made = OK(make_shape(&shape, t, type)) &&
-                     OK(migraphx_argument_create_owned(&argument, shape, data, release, owner));
+    char *data = t->data ? (char *)t->data + t->byte_offset : NULL, device[32];
+    const bool card = name_device(t->device_type, t->device_id, device);
+    const int made =
+        OK(make_shape(&shape, t, type)) &&
+        OK(card ? migraphx_device_argument(&argument, shape, data, device, release, owner)
+                : migraphx_argument_create_owned(&argument, shape, data, release, owner));
     migraphx_shape_destroy(shape);
     return made ? py_wrap_argument(argument, readonly) : py_fail();
 }
 
+// Type of the device that a producer says its bytes lie on; the host where it says nothing.
+static int device_of(PyObject *source, char name[32])
+{
+    int type = DL_CPU, id = 0;
+    PyObject *pair = PyObject_CallMethod(source, "__dlpack_device__", NULL);
+    PyObject *two =
+        pair ? PyObject_CallFunctionObjArgs((PyObject *)&PyTuple_Type, pair, NULL) : NULL;
+    if (two) // torch's type is an enumeration
+        PyArg_ParseTuple(two, "ii", &type, &id);
+    PyErr_Clear();
+    Py_XDECREF(two);
+    Py_XDECREF(pair);
+    return name_device(type, id, name) ? type : DL_CPU;
+}
+
+// What to tell the producer of a card's bytes: CUDA's default stream has the number 1 there.
+static PyObject *stream_for(int type, const struct py_stream *stream)
+{
+    const uintptr_t handle = stream ? (uintptr_t)stream->handle : 0;
+    return PyLong_FromVoidPtr((void *)(!handle && type == DL_CUDA ? 1 : handle));
+}
+
 // The capsule of a producer of either version; older ones know no max_version.
-static PyObject *ask(PyObject *source)
+static PyObject *ask(PyObject *source, int type, const struct py_stream *stream)
 {
     PyObject *method = PyObject_GetAttrString(source, "__dlpack__");
     PyObject *none = method ? PyTuple_New(0) : NULL;
-    PyObject *options = none ? Py_BuildValue("{s(ii)}", "max_version", 1, 0) : NULL;
-    PyObject *capsule = options ? PyObject_Call(method, none, options) : NULL;
-    if (!capsule && options && PyErr_ExceptionMatches(PyExc_TypeError)) {
+    PyObject *options = none ? PyDict_New() : NULL, *capsule = NULL;
+    PyObject *number =
+        options && type != DL_CPU && type != DL_OPENCL ? stream_for(type, stream) : NULL;
+    PyObject *version = options ? Py_BuildValue("(ii)", 1, 0) : NULL;
+    if (version && (!number || PyDict_SetItemString(options, "stream", number) == 0) &&
+        PyDict_SetItemString(options, "max_version", version) == 0)
+        capsule = PyObject_Call(method, none, options);
+    if (!capsule && version && PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();
-        capsule = PyObject_Call(method, none, NULL);
+        PyObject *dropped = PyObject_CallMethod(options, "pop", "s", "max_version");
+        capsule = dropped ? PyObject_Call(method, none, options) : NULL;
+        Py_XDECREF(dropped);
     }
+    Py_XDECREF(version);
+    Py_XDECREF(number);
     Py_XDECREF(options);
     Py_XDECREF(none);
     Py_XDECREF(method);
@@ -313,9 +408,19 @@ static PyObject *ask(PyObject *source)
 
 PyObject *py_argument_from_dlpack(PyObject *source)
 {
-    PyObject *capsule = ask(source), *result = NULL;
+    char device[32];
+    const int type = device_of(source, device);
+    const struct py_stream *stream = py_current_stream();
+    PyObject *capsule = ask(source, type, stream), *result = NULL;
+    migraphx_status status = migraphx_status_success;
     if (!capsule)
         return NULL;
+    if (type != DL_CPU && !stream)
+        PY_WORK(status, migraphx_device_wait(device));
+    if (!OK(status)) {
+        Py_DECREF(capsule);
+        return py_fail();
+    }
     if (PyCapsule_IsValid(capsule, versioned_name)) {
         struct dl_versioned *m = PyCapsule_GetPointer(capsule, versioned_name);
         if (m->major == 1)

@@ -177,6 +177,9 @@ PyObject *py_restore_strings(PyObject *shape, PyObject *texts);                 
 PyObject *py_numpy_of(PyObject *argument);
 PyObject *py_argument_array(PyObject *self, PyObject *args, PyObject *kwargs); // __array__
 // dlpack.c
+struct py_stream {
+    void *handle;
+};
 PyObject *py_argument_from_dlpack(PyObject *source);
 PyObject *py_argument_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *py_argument_dlpack_device(PyObject *self, PyObject *unused);
@@ -200,6 +203,8 @@ migraphx_status py_settle(migraphx_status status);
 // --- running: run.c ---
 
 struct py_plan;
+// The stream that the run whose parameters this thread is converting will be on; NULL: none.
+const struct py_stream *py_current_stream(void);
 void py_plan_release(struct py_plan *plan); // NULL is allowed
 PyObject *py_program_run(PyObject *self, PyObject *const *args, Py_ssize_t count,
                          PyObject *keywords);

@@ -237,13 +237,32 @@ static PyObject *list_results(migraphx_arguments_t take, PyObject *names)
     return list;
 }
 
+static _Thread_local const struct py_stream *current_stream;
+
+const struct py_stream *py_current_stream(void)
+{
+    return current_stream;
+}
+
+// Arrays of a card are asked to be ready on the stream.
+static int add_slots_for(const struct py_stream *stream, struct py_plan *plan, PyObject *dict,
+                         migraphx_program_parameters_t params)
+{
+    const struct py_stream *before = current_stream;
+    current_stream = stream;
+    const int status = add_slots(plan, dict, params);
+    current_stream = before;
+    return status;
+}
+
 static PyObject *run_planned(struct py_program *self, struct py_plan *plan, PyObject *dict,
                              void *stream, const char *stream_name)
 {
+    const struct py_stream on = {stream};
     migraphx_program_parameters_t params = take_list(plan);
     migraphx_arguments_t results = NULL;
     PyObject *list = NULL;
-    if (params && add_slots(plan, dict, params) == 0) {
+    if (params && add_slots_for(stream_name ? &on : NULL, plan, dict, params) == 0) {
         const migraphx_program_t program = self->handle;
         migraphx_status status;
         PY_WORK(status, stream_name ? migraphx_program_run_async(&results, program, params, stream,

@@ -128,3 +128,41 @@ def test_card_numbers():
         p.compile("gpu", device_id=77)
     with pytest.raises(RuntimeError, match="there is no device 1"):
         p.compile("cpu", device_id=1)
+
+
+class Lender:
+    """An array of somebody else's on a card: what torch.Tensor is to DLPack."""
+
+    def __init__(self, argument, version=None):
+        self.argument, self.version = argument, version
+
+    def __dlpack__(self, *, max_version=None):
+        return self.argument.__dlpack__(max_version=self.version and max_version)
+
+    def __dlpack_device__(self):
+        return self.argument.__dlpack_device__()
+
+
+@pytest.mark.parametrize("version", [None, 1])
+def test_arrays_of_others(version):
+    p, formula = program(offload_copy=False)
+    x, out = values(), migraphx.allocate_gpu(p.get_parameter_shapes()["main:#output_0"])
+    there = migraphx.to_gpu(x)
+    assert there.__dlpack_device__()[0] in (2, 4, 10) and migraphx.argument(x).__dlpack_device__() == (1, 0)
+    seen = migraphx.argument(Lender(there, version))
+    assert seen.data_ptr() == there.data_ptr() and np.array_equal(migraphx.from_gpu(seen), x)
+    for run in (p.run, lambda feed: p.run_async(feed, 0, "ihipStream_t")):
+        results = run({"x": Lender(there, version), "main:#output_0": Lender(out, version)})
+        assert results[0].data_ptr() == out.data_ptr()
+        assert np.allclose(migraphx.from_gpu(results[0]), formula(x), atol=1e-5)
+    with pytest.raises(BufferError, match="lent where it lies"):
+        there.__dlpack__(dl_device=(1, 0))
+
+
+def test_a_lender_keeps_the_bytes():
+    x = values()
+    there = migraphx.to_gpu(x)
+    seen = migraphx.argument(Lender(there))
+    del there
+    migraphx.to_gpu(values())
+    assert np.array_equal(migraphx.from_gpu(seen), x)
