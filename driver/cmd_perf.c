@@ -149,6 +149,7 @@ static int run(struct options *o)
     migraphx_module_t main_module;
     migraphx_instructions_t list = NULL;
     size_t count = 0;
+    o->on_card = true;
     if (!load_model(o, &program))
         return EXIT_FAILURE;
     const bool good =

@@ -16,6 +16,7 @@ static bool run_once(const struct options *o, migraphx_program_t program)
 static int run(struct options *o)
 {
     migraphx_program_t program;
+    o->on_card = true;
     if (!load_model(o, &program))
         return EXIT_FAILURE;
     const bool good = quantize_model(o, program) &&

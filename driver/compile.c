@@ -22,13 +22,10 @@ const char *target_name(const struct options *o)
     return "ref";
 }
 
-// The driver's inputs lie on the host; a program for a card fetches them itself.
+// Verbs that look at results want them on the host; a program for a card brings them there itself.
 static bool copies(const struct options *o, const char *target)
 {
-    if (o->offload_copy || strcmp(target, "gpu") != 0)
-        return o->offload_copy;
-    log_info("Inputs and results are copied in every run");
-    return true;
+    return o->offload_copy || (strcmp(target, "gpu") == 0 && !o->on_card);
 }
 
 static bool set_options(const struct options *o, migraphx_compile_options_t options,
@@ -200,14 +197,57 @@ static bool make_input(const struct options *o, const char *name, const_migraphx
     return good;
 }
 
+// The program is given room for its results: it is compiled for a card, without copies.
+static bool is_room(const char *name)
+{
+    return strncmp(name, "main:#output_", strlen("main:#output_")) == 0;
+}
+
+static bool is_for_card(const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (is_room(names[i]))
+            return true;
+    return false;
+}
+
+// Numbers of a known shape: what a card can hold.
+static bool fits_card(const_migraphx_shape_t shape)
+{
+    migraphx_shape_datatype_t type;
+    const char *name = "";
+    bool dynamic = true;
+    if (!OK(migraphx_shape_dynamic(&dynamic, shape)) || !OK(migraphx_shape_type(&type, shape)))
+        return false;
+    migraphx_type_name(&name, type);
+    return !dynamic && strcmp(name, "string_type") != 0 && strcmp(name, "tuple_type") != 0 &&
+           strcmp(name, "sequence_type") != 0;
+}
+
+static bool make_on_card(const struct options *o, const char *name, const_migraphx_shape_t shape,
+                         migraphx_argument_t *out)
+{
+    migraphx_argument_t host = NULL;
+    if (!fits_card(shape))
+        return make_input(o, name, shape, out);
+    if (is_room(name))
+        return OK(migraphx_device_allocate(out, shape, NULL));
+    const bool good =
+        make_input(o, name, shape, &host) && OK(migraphx_device_copy(out, host, NULL));
+    migraphx_argument_destroy(host);
+    return good;
+}
+
 static bool add_inputs(const struct options *o, migraphx_program_parameter_shapes_t shapes,
                        const char *const *names, size_t count, migraphx_program_parameters_t params)
 {
+    const bool card = is_for_card(names, count);
     for (size_t i = 0; i < count; i++) {
         const_migraphx_shape_t shape;
         migraphx_argument_t argument = NULL;
         const bool good = OK(migraphx_program_parameter_shapes_get(&shape, shapes, names[i])) &&
-                          make_input(o, names[i], shape, &argument) &&
+                          (card ? make_on_card(o, names[i], shape, &argument)
+                                : make_input(o, names[i], shape, &argument)) &&
                           OK(migraphx_program_parameters_add(params, names[i], argument));
         migraphx_argument_destroy(argument);
         if (!good)
@@ -243,6 +283,8 @@ int model_batch(const struct options *o, migraphx_program_t program)
     good = names && OK(migraphx_program_parameter_shapes_names(names, shapes));
     for (size_t i = 0; good && i < count; i++) {
         const_migraphx_shape_t shape;
+        if (is_room(names[i]))
+            continue;
         good = OK(migraphx_program_parameter_shapes_get(&shape, shapes, names[i]));
         const size_t first = good ? first_length(o, shape) : 0;
         good = good && (!batch || !first || first == batch) && first <= INT_MAX;

@@ -60,6 +60,7 @@ struct options {
     // how to compile and what to feed
     struct words fill0, fill1, load_arg, expect;
     const char *target;
+    bool on_card; // of a verb that leaves inputs and results in a card's memory
     bool offload_copy, no_fast_math, exhaustive, fp16, bf16, int8, fp8, int4, explain;
     struct words calibration;
     const char *method, *percentile, *ranges, *save_ranges, *budget, *metric, *check;

@@ -15,7 +15,10 @@ void mgx_api_print(const char *text)
 void mgx_api_print_program(const struct mgx_program *p)
 {
     struct mgx_str text = {0};
-    mgx_program_print(&text, p);
+    if (p->executable && p->executable->target->print)
+        p->executable->target->print(p, &text);
+    else
+        mgx_program_print(&text, p);
     mgx_str_putc(&text, '\n');
     mgx_api_print(mgx_str_text(&text));
     mgx_str_fini(&text);

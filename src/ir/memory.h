@@ -45,6 +45,13 @@ struct mgx_memory {
     enum mgx_status (*leave)(struct mgx_queue *queue, struct mgx_diag *diag) MGX_NODISCARD;
     // Is the address in it? Asked of addresses that came without a word about them.
     bool (*holds)(const struct mgx_memory *m, const void *address);
+    // A mark behind what the queue was given (*mark NULL: made now), and the microseconds between
+    // two marks that are past. NULL: the device has no clock.
+    enum mgx_status (*mark)(struct mgx_queue *queue, void **mark,
+                            struct mgx_diag *diag) MGX_NODISCARD;
+    enum mgx_status (*elapsed)(struct mgx_queue *queue, void *from, void *to, double *microseconds,
+                               struct mgx_diag *diag) MGX_NODISCARD;
+    void (*unmark)(struct mgx_queue *queue, void *mark); // NULL is allowed
     // Waits until the device has done all that anybody has given it.
     enum mgx_status (*settle)(const struct mgx_memory *m, struct mgx_diag *diag) MGX_NODISCARD;
 };

@@ -32,6 +32,10 @@ struct mgx_run {
     enum mgx_status (*trace)(void *user, const struct mgx_ins *ins, const struct mgx_tensor *value,
                              struct mgx_diag *diag);
     void *trace_user;
+    // What a step of an instruction took, by the device's clock, after the run; where there is one
+    // it is used instead of `trace`. An instruction may have several steps.
+    void (*time)(void *user, const struct mgx_ins *ins, double microseconds);
+    void *time_user;
     bool on_stream; // the caller's, of the device's driver; hosts have none and ignore it. Where no
     void *stream;   // step and no result is the host's, the run returns before its work is done
     uint64_t seed;

@@ -5,9 +5,11 @@
 // Steps of the machine's own side are given to the queue; before a step of the host runs, the queue
 // is empty. So bytes of both sides are touched in the order of the steps.
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cancel.h"
+#include "base/clock.h"
 #include "op/op.h"
 #include "plan/context.h"
 #include "plan/record.h"
@@ -87,6 +89,60 @@ static enum mgx_status run_steps(struct mgx_context *x, struct mgx_run *run, int
     return MGX_OK;
 }
 
+// --- timing ---
+
+// Marks 2 s and 2 s + 1 are around step s, if it is the machine's.
+static enum mgx_status time_step(struct mgx_context *x, struct mgx_run *run, int s, void **marks,
+                                 struct mgx_diag *diag)
+{
+    const struct mgx_memory *memory = x->plan->machine->memory;
+    const struct mgx_plan_step *step = &x->plan->steps[s];
+    if (step->side == MGX_PLAN_DEVICE) {
+        TRY(memory->mark(x->queue, &marks[2 * s], diag));
+        TRY(run_steps(x, run, s, s, diag));
+        return memory->mark(x->queue, &marks[2 * s + 1], diag);
+    }
+    TRY(mgx_context_wait(x, diag));
+    const double start = mgx_clock_seconds();
+    TRY(run_steps(x, run, s, s, diag));
+    run->time(run->time_user, step->ins, 1e6 * (mgx_clock_seconds() - start));
+    return MGX_OK;
+}
+
+static enum mgx_status tell_times(struct mgx_context *x, struct mgx_run *run, void *const *marks,
+                                  struct mgx_diag *diag)
+{
+    for (int s = 0; s < x->plan->step_count; s++) {
+        double took = 0;
+        if (!marks[2 * s + 1])
+            continue;
+        TRY(x->plan->machine->memory->elapsed(x->queue, marks[2 * s], marks[2 * s + 1], &took,
+                                              diag));
+        run->time(run->time_user, x->plan->steps[s].ins, took);
+    }
+    return MGX_OK;
+}
+
+static enum mgx_status run_timed(struct mgx_context *x, const struct mgx_run *run,
+                                 struct mgx_diag *diag)
+{
+    const int count = x->plan->step_count;
+    struct mgx_run blind = *run;
+    void **marks = calloc(2 * (size_t)count + 1, sizeof *marks);
+    enum mgx_status status = marks ? MGX_OK : mgx_fail_memory(diag);
+    blind.trace = NULL;
+    for (int s = 0; s < count && status == MGX_OK; s++)
+        status = time_step(x, &blind, s, marks, diag);
+    if (status == MGX_OK)
+        status = mgx_context_wait(x, diag);
+    if (status == MGX_OK)
+        status = tell_times(x, &blind, marks, diag);
+    for (int i = 0; marks && i < 2 * count; i++)
+        x->plan->machine->memory->unmark(x->queue, marks[i]);
+    free(marks);
+    return status;
+}
+
 static enum mgx_status run_stretch(struct mgx_context *x, struct mgx_run *run, int number,
                                    struct mgx_diag *diag)
 {
@@ -107,7 +163,10 @@ static enum mgx_status run_stretch(struct mgx_context *x, struct mgx_run *run, i
 static enum mgx_status run_all(struct mgx_context *x, struct mgx_run *run, struct mgx_diag *diag)
 {
     const struct mgx_plan *plan = x->plan;
+    const struct mgx_memory *memory = plan->machine->memory;
     int next = 0;
+    if (run->time && memory && memory->mark)
+        return run_timed(x, run, diag);
     for (int i = 0; i < plan->stretch_count && !run->trace; i++) {
         TRY(run_steps(x, run, next, plan->stretches[i].first - 1, diag));
         TRY(run_stretch(x, run, i, diag));

@@ -59,6 +59,8 @@ struct mgx_target {
     // Parameters are checked by mgx_program_run before.
     enum mgx_status (*run)(const struct mgx_program *p, struct mgx_run *run, struct mgx_diag *diag);
     void (*destroy)(struct mgx_executable *executable);
+    // The compiled program in MIGraphX's words for such a target, for people; NULL: as any other.
+    void (*print)(const struct mgx_program *p, struct mgx_str *out);
     // Appends, for every instruction of the compiled program, kernel, layout, threads and why not a
     // faster one.
     void (*explain)(const struct mgx_program *p, struct mgx_str *out);

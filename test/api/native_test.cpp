@@ -261,11 +261,13 @@ static void devices()
 {
     const migraphx::shape s{migraphx::shape::float_type, {2}};
     const auto a = migraphx::generate_argument(s);
+    migraphx::gpu::set_device(77);
     for (const auto &f : std::vector<std::function<void()>>{
-             [&] { migraphx::gpu::to_gpu(a); }, [&] { migraphx::gpu::from_gpu(a); },
-             [&] { migraphx::gpu::allocate_gpu(s); }, [] { migraphx::gpu::gpu_sync(); },
-             [&] { migraphx::gpu::copy_to_gpu(a, a); }, [] { migraphx::gpu::set_device(0); }})
-        CHECK(contains(thrown(f), "GPU devices are not part of this build"));
+             [&] { migraphx::gpu::to_gpu(a); }, [&] { migraphx::gpu::allocate_gpu(s); },
+             [] { migraphx::gpu::gpu_sync(); }, [&] { migraphx::gpu::register_on_gpu(a); }})
+        CHECK(contains(thrown(f), "GPU"));
+    migraphx::gpu::set_device(0);
+    CHECK(migraphx::gpu::from_gpu(a) == a); // from where it is already
 }
 
 int main()

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Memory of a card and runs on it, on MIGRAPHX_GPU_DEVICE or whatever OpenCL has; without any there is nothing to test."""
 import os
+import re
+import subprocess
+import sys
 
 os.environ.setdefault("MIGRAPHX_GPU_DEVICE", "opencl")
 
@@ -166,3 +169,20 @@ def test_a_lender_keeps_the_bytes():
     del there
     migraphx.to_gpu(values())
     assert np.array_equal(migraphx.from_gpu(seen), x)
+
+
+def test_it_prints_as_the_guides_show():
+    """What a compiled program looks like in MIGraphX's own words; the text to read back is the plain graph's."""
+    def text(offload_copy):
+        p, _ = program(offload_copy=offload_copy)
+        code = "import migraphx, sys; p = migraphx.load_buffer(sys.stdin.buffer.read()); p.print()"
+        return subprocess.run([sys.executable, "-c", code], input=migraphx.save_buffer(p), capture_output=True, check=True).stdout.decode()
+    shown = text(False)
+    for line in (r"check_context::migraphx::gpu::context -> float_type, \{\}, \{\}", r"hip::hip_allocate_memory\[shape=int8_type, \{\d+\}, \{1\},id=main:scratch\]",
+                 r"hip::hip_copy_literal\[id=main:@literal:0\] -> float_type, \{7, 3\}", r"load\[offset=\d+,end=\d+\]\(main:@1\) -> float_type, \{5, 7\}",
+                 r"gpu::code_object\[code_object=\d+,symbol_name=tanh_kernel,global=\d+,local=\d+,\]\(x,main:@\d+\)", r"gpu::gemm\(main:@\d+,main:@\d+,main:#output_0\)",
+                 r"x = @param:x -> float_type", r"@return\(main:@\d+\)"):
+        assert re.search(line, shown), (line, shown)
+    shown = text(True)
+    for line in (r"hip::copy_to_gpu\(x,main:@\d+\)", r"(main:@\d+) = hip::copy_from_gpu\(main:@\d+\) -> float_type, \{5, 3\}, \{3, 1\}\n.*hip::sync_stream\(\1\)"):
+        assert re.search(line, shown), (line, shown)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Memory of a GPU in MIGraphX's guides. This build drives no such device, so each of these throws
-// std::runtime_error that says so, as compiling for gpu::target does; programs that ask for a
-// device only when there is one build and run. See native.hpp.
+// Memory of a GPU in MIGraphX's guides: what programs compiled for gpu::target without offload_copy
+// take and give. Where there is no card each of these throws std::runtime_error that says what
+// every driver lacked. See native.hpp.
 #ifndef MIGRAPHX_GUARD_NATIVE_GPU_HPP
 #define MIGRAPHX_GUARD_NATIVE_GPU_HPP
 
@@ -13,50 +13,80 @@ inline namespace version_1
 {
 namespace gpu
 {
-
-[[noreturn]] inline void no_device(const char *function)
+namespace detail_gpu
 {
-    throw std::runtime_error(std::string(function) + ": GPU devices are not part of this build");
+
+// ":1": number 1 of the driver that target "gpu" finds; of this thread.
+inline std::string &device()
+{
+    thread_local std::string name;
+    return name;
 }
 
-[[noreturn]] inline argument to_gpu(const argument &, bool = false)
+inline argument copy(const argument &arg, const char *device)
 {
-    no_device("to_gpu");
+    return argument(detail::make<migraphx_argument>(migraphx_device_copy, arg.handle(), device));
 }
 
-[[noreturn]] inline argument from_gpu(const argument &)
+inline const char *here(bool host)
 {
-    no_device("from_gpu");
+    return host ? "host" : device().empty() ? nullptr : device().c_str();
 }
 
-[[noreturn]] inline argument allocate_gpu(const shape &, bool = false)
+} // namespace detail_gpu
+
+// The card of this thread's later calls of these functions; compile_options.device_id chooses that
+// of a program.
+inline void set_device(std::size_t id)
 {
-    no_device("allocate_gpu");
+    detail_gpu::device() = id ? ":" + std::to_string(id) : std::string();
 }
 
-[[noreturn]] inline argument register_on_gpu(const argument &)
+// A copy on the card; with `host` in host memory.
+inline argument to_gpu(const argument &arg, bool host = false)
 {
-    no_device("register_on_gpu");
+    return detail_gpu::copy(arg, detail_gpu::here(host));
 }
 
-[[noreturn]] inline void copy_to_gpu(const argument &, const argument &)
+// A copy in host memory, when the card is done with what it was given.
+inline argument from_gpu(const argument &arg)
 {
-    no_device("copy_to_gpu");
+    return detail_gpu::copy(arg, "host");
 }
 
-[[noreturn]] inline void copy_from_gpu(const argument &, const argument &)
+// Room on the card, with whatever bytes are there.
+inline argument allocate_gpu(const shape &s, bool host = false)
 {
-    no_device("copy_from_gpu");
+    return argument(detail::make<migraphx_argument>(migraphx_device_allocate, s.handle(),
+                                                    detail_gpu::here(host)));
 }
 
-[[noreturn]] inline void set_device(std::size_t)
+// What the card reads of host memory, here a copy.
+inline argument register_on_gpu(const argument &arg)
 {
-    no_device("set_device");
+    return to_gpu(arg);
 }
 
-[[noreturn]] inline void gpu_sync()
+inline void copy_to_gpu(const argument &from, const argument &to)
 {
-    no_device("gpu_sync");
+    detail::call(
+        migraphx_device_copy_into(const_cast<migraphx_argument_t>(to.handle()), from.handle()));
+}
+
+inline void copy_from_gpu(const argument &from, const argument &to)
+{
+    copy_to_gpu(from, to);
+}
+
+inline void gpu_copy(const argument &from, const argument &to)
+{
+    copy_to_gpu(from, to);
+}
+
+// Waits until the card has done all that it was given.
+inline void gpu_sync()
+{
+    detail::call(migraphx_device_wait(detail_gpu::here(false)));
 }
 
 } // namespace gpu

@@ -122,12 +122,15 @@ struct program {
     {
         using handle =
             detail::unique_handle<migraphx_compile_options, migraphx_compile_options_destroy>;
-        detail::require_device(options.device_id);
         handle h{detail::make<migraphx_compile_options>(migraphx_compile_options_create)};
         detail::call(migraphx_compile_options_set_offload_copy(h.get(), options.offload_copy));
         detail::call(migraphx_compile_options_set_fast_math(h.get(), options.fast_math));
         detail::call(migraphx_compile_options_set_exhaustive_tune_flag(
             h.get(), options.exhaustive_tune_flag));
+        if (options.device_id < 0)
+            throw std::runtime_error("there is no device " + std::to_string(options.device_id));
+        detail::call(migraphx_compile_options_set_device_id(
+            h.get(), static_cast<std::size_t>(options.device_id)));
         detail::call(migraphx_program_compile(m_handle.get(), t.handle().get(), h.get()));
         m_target = t.name();
         m_options = options;

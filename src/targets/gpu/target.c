@@ -144,5 +144,6 @@ const struct mgx_target mgx_target_gpu = {.name = "gpu",
                                           .compile = compile,
                                           .run = mgx_plan_run,
                                           .destroy = mgx_plan_destroy,
+                                          .print = gpu_print_program,
                                           .explain = mgx_plan_explain,
                                           .plan = mgx_plan_list};

@@ -67,6 +67,9 @@ enum mgx_status gpu_finish(struct mgx_plan *plan, struct mgx_diag *diag) MGX_NOD
 bool gpu_attention_supports(const struct gpu_device *d, const struct mgx_ins *scores,
                             const struct mgx_ins *weigh);
 
+// The plan in MIGraphX's words: print.c.
+void gpu_print_program(const struct mgx_program *p, struct mgx_str *out);
+
 // --- kernels.c ---
 extern const struct mgx_plan_kernel *const gpu_kernels[];
 extern const struct mgx_plan_kernel gpu_kernel_copy, gpu_kernel_pointwise, gpu_kernel_reduce,

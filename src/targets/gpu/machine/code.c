@@ -21,6 +21,7 @@ struct gpu_unit {
     char *name, *text;
     pthread_mutex_t making; // one thread makes it, others wait
     void *module;           // NULL: not made yet
+    size_t bytes;           // of the binary
 };
 
 // Units of all programs by their text. A mutable global for the reason that devices are: code lies
@@ -106,8 +107,14 @@ void gpu_unit_drop(struct gpu_unit *u)
 
 // --- making ---
 
+size_t gpu_unit_bytes(const struct gpu_unit *unit)
+{
+    return unit->bytes;
+}
+
 static enum mgx_status load(struct gpu_unit *u, const struct mgx_str *binary, struct mgx_diag *diag)
 {
+    u->bytes = binary->size;
     return u->device->api->module_load(u->device, binary->text, binary->size, &u->module, diag);
 }
 

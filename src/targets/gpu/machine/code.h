@@ -41,6 +41,8 @@ enum mgx_status gpu_units_make(const struct gpu_code *code, struct gpu_unit *con
 enum mgx_status gpu_unit_kernel(struct gpu_unit *unit, const char *name, size_t shared, void **out,
                                 struct mgx_diag *diag) MGX_NODISCARD;
 
+size_t gpu_unit_bytes(const struct gpu_unit *unit); // of its binary; 0 before it is made
+
 // What is read and written in a folder, for tests and for the explanation.
 struct gpu_code_counts {
     int compiled, loaded, shared;

@@ -61,12 +61,17 @@ static enum mgx_status enter(struct mgx_queue *q, bool own, void *stream, struct
     return MGX_OK;
 }
 
-static enum mgx_status leave(struct mgx_queue *q, struct mgx_diag *diag)
+static enum mgx_status put_mark(struct mgx_queue *q, void **mark, struct mgx_diag *diag)
 {
     const struct gpu_api *api = q->device->api;
-    if (!q->mark)
-        TRY(api->event_create(q->device, &q->mark, diag));
-    TRY(api->event_record(q->device, q->mark, q->stream, diag));
+    if (!*mark)
+        TRY(api->event_create(q->device, mark, diag));
+    return api->event_record(q->device, *mark, q->stream, diag);
+}
+
+static enum mgx_status leave(struct mgx_queue *q, struct mgx_diag *diag)
+{
+    TRY(put_mark(q, &q->mark, diag));
     q->left = true;
     return MGX_OK;
 }
@@ -82,6 +87,21 @@ static void queue_destroy(struct mgx_queue *q)
     api->event_destroy(q->device, q->mark);
     api->stream_destroy(q->device, q->own);
     free(q);
+}
+
+static enum mgx_status elapsed(struct mgx_queue *q, void *from, void *to, double *microseconds,
+                               struct mgx_diag *diag)
+{
+    float ms = 0;
+    TRY(q->device->api->event_elapsed(q->device, from, to, &ms, diag));
+    *microseconds = 1e3 * (double)ms;
+    return MGX_OK;
+}
+
+static void unmark(struct mgx_queue *q, void *mark)
+{
+    if (mark)
+        q->device->api->event_destroy(q->device, mark);
 }
 
 static bool holds(const struct mgx_memory *m, const void *address)
@@ -139,6 +159,9 @@ struct gpu_memory *gpu_memory_of(struct gpu_device *device)
                                                         .enter = enter,
                                                         .leave = leave,
                                                         .holds = holds,
+                                                        .mark = put_mark,
+                                                        .elapsed = elapsed,
+                                                        .unmark = unmark,
                                                         .settle = settle},
                                                .device = device};
             snprintf(memories[i]->name, sizeof memories[i]->name, "%s:%d", device->api->name,
