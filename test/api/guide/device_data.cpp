@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The DCU guide's inference on data of the device, target included: this build has no device.
+// The DCU guide's inference on data of the device, target included.
 #include <migraphx/generate.hpp>
 #include <migraphx/gpu/hip.hpp>
 #include <migraphx/gpu/target.hpp>
