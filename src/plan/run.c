@@ -58,7 +58,9 @@ static enum mgx_status trace(struct mgx_context *x, const struct mgx_plan_step *
 {
     const struct mgx_plan_value *v = step->out_value;
     if (v->ins != step->ins)
-        return MGX_OK; // a copy on the way to another step
+        return MGX_OK;                   // a copy on the way to another step
+    if (step->out.side == MGX_PLAN_HOST) // a copy from the device is on its way
+        TRY(mgx_context_wait(x, diag));
     const void *at = mgx_context_address(x, &step->out);
     struct mgx_tensor value;
     if (!v->dynamic && step->out.side == MGX_PLAN_DEVICE && mgx_shape_bytes(&v->shape))
