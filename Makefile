@@ -12,7 +12,7 @@ PYTHON := $(VENV)/bin/python
 CONFIGURE = cmake -S . -B $(1) -G "$(GENERATOR)" $(CMAKE_ARGS) $(2) > $(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
 COMPILE = cmake --build $(1) -j$(JOBS)
 
-.PHONY: all tests help demo test check check-all suite tf-suite hostile misuse bench bench-kernels bench-import fuzz fail-alloc size coverage install wheel deb bare-debian format venv clean
+.PHONY: all tests help demo test check check-all suite tf-suite hostile misuse bench bench-kernels bench-import gpu-compile fuzz fail-alloc size coverage install wheel deb bare-debian format venv clean
 
 all: $(BUILD)/CMakeCache.txt
 	@echo "== building the engine, its clients and the examples into $(BUILD)/"
@@ -36,6 +36,7 @@ help:
 	@echo "make tf-suite    TensorFlow operators against TensorFlow itself, which it installs (TARGET=cpu)"
 	@echo "make hostile     hostile models through the driver on every target, and the suite's cases with extremes"
 	@echo "make misuse      every function of the C and Python interfaces called at random, under sanitizers (SEQUENCES=10000)"
+	@echo "make gpu-compile the kernels of some models for NVIDIA and AMD architectures, and their steps on the host (no card needed)"
 	@echo "make bench-kernels  every CPU kernel timed on every instruction set"
 	@echo "make bench       the benchmark against ONNX Runtime and OpenVINO"
 	@echo "make bench-import  import, simplification and compilation against ONNX Runtime, and their growth"
@@ -129,6 +130,11 @@ misuse: venv
 
 check-all: check
 	@tool/check_all.sh $(JOBS)
+
+# NVRTC and hiprtc compile without a card; the models are compiled for OpenCL's CPU. What is not installed is skipped.
+gpu-compile: venv all
+	@echo "== kernels for other cards"
+	@$(PYTHON) tool/gpu_compile.py --build $(BUILD)
 
 bench: venv all
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt
