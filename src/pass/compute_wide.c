@@ -10,8 +10,9 @@
 // it is seen: half to even, infinity above the largest half.
 //
 // Seen means: a result, a conversion to another type than float, an operator whose value jumps
-// (floor, comparisons, integers made of floats). Those read y, unless it is 0 or 1 anyway. A conversion to half that the
-// program asks for and reads back as float rounds as it says.
+// (floor, comparisons, integers made of floats). Those read y, unless it is 0 or 1 anyway. A
+// conversion to half that the program asks for and reads back as float rounds as it says, and so
+// does what is added to a value that was clamped to 16 bits.
 //
 //     float   x' is x itself where x = convert[half](x'), else convert[float](x), made once
 //
@@ -159,10 +160,26 @@ static bool fits(const struct wide *w, const struct mgx_ins *ins)
            type != MGX_SEQUENCE && same_sizes(&shape, &ins->shape);
 }
 
+// May it be a mask, a number so large that it was clamped to the largest of 16 bits? What is added
+// to that must vanish in it, as it does in 16 bits, or a row that is masked whole is no longer even.
+static bool is_clamped(const struct mgx_ins *x)
+{
+    for (int depth = 0; depth < 8 && only_moves(x->op) && x->in_count == 1; depth++)
+        x = x->in[0];
+    return x->op == &mgx_op_convert && x->in[0]->op == &mgx_op_clip;
+}
+
+static bool adds_mask(const struct mgx_ins *ins)
+{
+    return (ins->op == &mgx_op_add || ins->op == &mgx_op_sub) &&
+           (is_clamped(ins->in[0]) || is_clamped(ins->in[1]));
+}
+
 static enum mgx_status rewrite(struct wide *w, struct mgx_ins *ins)
 {
     struct mgx_ins **in = MGX_NEW_ARRAY(w->call->scratch, struct mgx_ins *, ins->in_count);
     const bool rounded = jumps(ins), narrow = is_narrow(ins->shape.type);
+    const bool rounds = narrow && adds_mask(ins);
     if (!in)
         return mgx_fail_memory(w->call->diag);
     for (int i = 0; i < ins->in_count; i++)
@@ -172,7 +189,7 @@ static enum mgx_status rewrite(struct wide *w, struct mgx_ins *ins)
         stored = convert(ins, y, ins->shape.type);
     if (!stored)
         return mgx_program_status(w->call->program, w->call->diag);
-    if (narrow && !mgx_map_put_pointer(&w->of, stored, y))
+    if (narrow && !rounds && !mgx_map_put_pointer(&w->of, stored, y))
         return mgx_fail_memory(w->call->diag);
     mgx_copy_origin(y, ins);
     mgx_replace(ins, stored);
