@@ -23,6 +23,28 @@
 // `old_<name>` is the version of <name> that every glibc of x86-64 has.
 #define OLD(name) __asm__(".symver old_" #name ", " #name "@GLIBC_2.2.5")
 
+// --- libc: functions that were no dynamic symbols; programs call them too ---
+
+int stat(const char *path, struct stat *out)
+{
+    return (int)syscall(SYS_stat, path, out);
+}
+
+int fstat(int fd, struct stat *out)
+{
+    return (int)syscall(SYS_fstat, fd, out);
+}
+
+int lstat(const char *path, struct stat *out)
+{
+    return (int)syscall(SYS_lstat, path, out);
+}
+
+int fstatat(int folder, const char *path, struct stat *out, int flags)
+{
+    return (int)syscall(SYS_newfstatat, folder, path, out, flags);
+}
+
 #ifdef MGX_OLD_START
 // What the start file of a program calls; 2.34 gave it a version because `init` may be NULL since,
 // which all older ones accept as well in a program without constructors.
@@ -131,27 +153,7 @@ char *dlerror(void)
     return old_dlerror();
 }
 
-// --- libc: functions that were no dynamic symbols, or not there at all ---
-
-int stat(const char *path, struct stat *out)
-{
-    return (int)syscall(SYS_stat, path, out);
-}
-
-int fstat(int fd, struct stat *out)
-{
-    return (int)syscall(SYS_fstat, fd, out);
-}
-
-int lstat(const char *path, struct stat *out)
-{
-    return (int)syscall(SYS_lstat, path, out);
-}
-
-int fstatat(int folder, const char *path, struct stat *out, int flags)
-{
-    return (int)syscall(SYS_newfstatat, folder, path, out, flags);
-}
+// --- libc: functions that were not there at all ---
 
 void *reallocarray(void *memory, size_t count, size_t size)
 {

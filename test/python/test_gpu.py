@@ -139,7 +139,7 @@ class Lender:
     def __init__(self, argument, version=None):
         self.argument, self.version = argument, version
 
-    def __dlpack__(self, *, max_version=None):
+    def __dlpack__(self, *, stream=None, max_version=None):
         return self.argument.__dlpack__(max_version=self.version and max_version)
 
     def __dlpack_device__(self):
