@@ -153,7 +153,9 @@ static enum mgx_status matmul_integer(struct mgx_node *n)
     if (!a || !b)
         return MGX_OK;
     TRY(product(n, a, b, &y));
-    const int64_t last = y ? y->shape.rank - 1 : 0, axes[2] = {last - 1, last};
+    if (!y) // it waits for its sizes
+        return MGX_OK;
+    const int64_t last = y->shape.rank - 1, axes[2] = {last - 1, last};
     if (row || column)
         y = mgx_build_squeeze(n, y, row ? axes : axes + 1, row && column ? 2 : 1);
     n->out[0] = y;
