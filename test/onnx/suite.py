@@ -125,7 +125,7 @@ def main():
     sys.path.insert(0, os.path.join(args.build, "python"))
     import migraphx  # noqa: F401  once, before the forks
 
-    expected = judge.read_expected(os.path.join(os.path.dirname(os.path.abspath(__file__)), "expected_failures.txt"))
+    expected = judge.read_expected(os.path.join(os.path.dirname(os.path.abspath(__file__)), "expected_failures.txt"), args.device)
     passed, failed, news = collections.Counter(), collections.Counter(), 0
     cases = args.cases or os.path.join(args.build, "suite")
     for path in sorted(glob.glob(os.path.join(cases, "*", "*", "model.onnx"))):

@@ -45,14 +45,19 @@ static int result_axis(const struct mgx_ins *p)
 }
 
 // The weights before they were repeated for each batch of a dot.
-static struct mgx_ins *core_of(struct mgx_ins *w)
+static struct mgx_ins *core_of(const struct mgx_ins *p)
 {
+    struct mgx_ins *w = p->in[1];
     const bool repeated = mgx_is(w, &mgx_op_multibroadcast) && w->in_count == 1 &&
                           w->in[0]->shape.rank >= 2 && mgx_shape_is_static(&w->in[0]->shape);
     if (!repeated)
         return w;
     const struct mgx_shape *in = &w->in[0]->shape;
-    return in->lens[in->rank - 1] == w->shape.lens[w->shape.rank - 1] ? w->in[0] : w;
+    const bool dot = mgx_is(p, &mgx_op_dot);
+    const int axis = dot ? in->rank - 1 : weights_axis(p);
+    const int whole = dot ? w->shape.rank - 1 : axis;
+    return (dot || in->rank == w->shape.rank) && in->lens[axis] == w->shape.lens[whole] ? w->in[0]
+                                                                                        : w;
 }
 
 // The axis of the core that is joined.
@@ -73,7 +78,7 @@ static bool same_but(const struct mgx_shape *a, const struct mgx_shape *b, int a
 
 static bool have_equal_cores(const struct mgx_ins *a, const struct mgx_ins *b)
 {
-    const struct mgx_ins *u = core_of(a->in[1]), *v = core_of(b->in[1]);
+    const struct mgx_ins *u = core_of(a), *v = core_of(b);
     return same_but(&u->shape, &v->shape, core_axis(a, u));
 }
 
@@ -84,7 +89,7 @@ static bool fits_first(const struct mgx_ins *first, struct mgx_ins *p)
            mgx_attr_equal(p->op, p->attr, first->attr) &&
            same_but(&first->in[1]->shape, &p->in[1]->shape, weights_axis(first)) &&
            have_equal_cores(first, p) && mgx_is_constant(first->owner, p->in[1]) &&
-           core_of(p->in[1])->index < first->index && p->index > first->index;
+           core_of(p)->index < first->index && p->index > first->index;
 }
 
 static void find_products(struct mgx_ins *first, struct group *g)
@@ -111,8 +116,8 @@ static bool will_fold(const struct mgx_pass_call *c, const struct group *g)
 {
     size_t shared = 0;
     for (int i = 0; i < g->count; i++)
-        if (!mgx_used_once(core_of(g->member[i]->in[1])))
-            shared += mgx_shape_bytes(&core_of(g->member[i]->in[1])->shape);
+        if (!mgx_used_once(core_of(g->member[i])))
+            shared += mgx_shape_bytes(&core_of(g->member[i])->shape);
     return shared <= c->options->fold_limit_bytes / 4;
 }
 
@@ -206,7 +211,7 @@ static struct mgx_ins *join_products(struct mgx_pass_call *c, struct mgx_ins *fi
     struct mgx_shape wide = mgx_shape_retype(&first->in[1]->shape, first->in[1]->shape.type);
     wide.lens[weights_axis(first)] = 0;
     for (int i = 0; i < g.count; i++) {
-        in[i] = core_of(g.member[i]->in[1]);
+        in[i] = core_of(g.member[i]);
         wide.lens[weights_axis(first)] += g.member[i]->in[1]->shape.lens[weights_axis(first)];
     }
     struct mgx_ins *w = mgx_emit_concat(first, in, g.count, core_axis(first, in[0]));
