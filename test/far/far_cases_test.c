@@ -4,8 +4,6 @@
 // reference target makes of the same program. An argument selects files whose name contains it.
 #include "../op/case_program.h"
 
-#include <glob.h>
-
 #include "far/run.h"
 
 static int done;
@@ -88,46 +86,9 @@ static void run_case(const struct op_case *c, struct mgx_program *p)
     done++;
 }
 
-static void try_case(const struct op_case *c)
-{
-    struct mgx_program *p = NULL;
-    struct mgx_diag diag = {0};
-    if (c->fails || c->aborts || !c->out_count)
-        return;
-    if (c->op)
-        p = case_program(c);
-    else if (mgx_program_parse(&p, &mgx_ops, c->program, strlen(c->program), &diag) != MGX_OK)
-        p = NULL;
-    if (p)
-        run_case(c, p);
-    mgx_program_destroy(p);
-}
-
-static void run_file(const char *path)
-{
-    struct mgx_arena arena;
-    mgx_arena_init(&arena);
-    char *text = case_read_file(path);
-    struct case_reader r = {.file = path, .at = text, .arena = &arena};
-    struct op_case c;
-    while (text && case_next(&r, &c)) {
-        try_case(&c);
-        case_free(&c);
-    }
-    if (!text || r.error[0])
-        check_failures++;
-    free(text);
-    mgx_arena_fini(&arena);
-}
-
 int main(int argc, char **argv)
 {
-    glob_t files;
-    if (glob("test/op/cases/*.txt", 0, NULL, &files) == 0)
-        for (size_t i = 0; i < files.gl_pathc; i++)
-            if (argc < 2 || strstr(files.gl_pathv[i], argv[1]))
-                run_file(files.gl_pathv[i]);
-    globfree(&files);
+    case_visit_all(argc < 2 ? "" : argv[1], NULL, run_case);
     printf("%d cases, %d failures, %zu bytes left\n", done, check_failures, far_memory_live());
     return check_failures != 0 || done == 0 || far_memory_live() != 0;
 }

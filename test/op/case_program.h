@@ -3,6 +3,10 @@
 // the shape rule knows are literals, the others parameters.
 #pragma once
 
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "case_format.h"
 
 static inline struct mgx_ins *case_add_input(struct mgx_module *m, const struct case_value *v,
@@ -68,4 +72,49 @@ static inline char *case_read_file(const char *path)
         abort();
     fclose(f);
     return text;
+}
+
+// The case as a program, written out or of one instruction; NULL where it says no results.
+static inline struct mgx_program *case_whole_program(const struct op_case *c)
+{
+    struct mgx_program *p = NULL;
+    struct mgx_diag diag = {0};
+    if (c->fails || c->aborts || !c->out_count)
+        return NULL;
+    if (c->op)
+        return case_program(c);
+    return mgx_program_parse(&p, &mgx_ops, c->program, strlen(c->program), &diag) == MGX_OK ? p
+                                                                                            : NULL;
+}
+
+// visit(case, program) for every case of test/op/cases/*.txt that has a program, in files whose path
+// contains `wanted`; the program goes afterwards. `skip`, if any, leaves out what it is true of.
+static inline void case_visit_all(const char *wanted, bool (*skip)(void),
+                                  void (*visit)(const struct op_case *c, struct mgx_program *p))
+{
+    glob_t files;
+    const bool found = glob("test/op/cases/*.txt", 0, NULL, &files) == 0;
+    for (size_t i = 0; found && i < files.gl_pathc; i++) {
+        if (!strstr(files.gl_pathv[i], wanted))
+            continue;
+        struct mgx_arena arena;
+        mgx_arena_init(&arena);
+        char *text = case_read_file(files.gl_pathv[i]);
+        struct case_reader r = {.file = files.gl_pathv[i], .at = text, .arena = &arena};
+        struct op_case c;
+        while (text && case_next(&r, &c)) {
+            const bool wants = !c.fails && !c.aborts && c.out_count && !(skip && skip());
+            struct mgx_program *p = wants ? case_whole_program(&c) : NULL;
+            if (p)
+                visit(&c, p);
+            mgx_program_destroy(p);
+            case_free(&c);
+        }
+        if (!text || r.error[0])
+            check_failures++;
+        free(text);
+        mgx_arena_fini(&arena);
+    }
+    if (found)
+        globfree(&files);
 }

@@ -8,8 +8,6 @@
 // The card is MGX_TEST_DEVICE, or whatever OpenCL has.
 #include "../../op/case_program.h"
 
-#include <glob.h>
-
 #include "op/eval/eval.h"
 #include "targets/gpu/device/device.h"
 #include "targets/target.h"
@@ -228,44 +226,15 @@ static void run_case(const struct op_case *c, struct mgx_program *p)
     mgx_program_destroy(ref);
 }
 
-static void try_case(const struct op_case *c)
+static bool is_left_out(void)
 {
     static int number;
-    struct mgx_program *p = NULL;
-    struct mgx_diag diag = {0};
-    if (c->fails || c->aborts || !c->out_count || (!all && number++ % SAMPLE != 0))
-        return;
-    if (c->op)
-        p = case_program(c);
-    else if (mgx_program_parse(&p, &mgx_ops, c->program, strlen(c->program), &diag) != MGX_OK)
-        p = NULL;
-    if (p)
-        run_case(c, p);
-    mgx_program_destroy(p);
-    fflush(stdout);
-}
-
-static void run_file(const char *path)
-{
-    struct mgx_arena arena;
-    mgx_arena_init(&arena);
-    char *text = case_read_file(path);
-    struct case_reader r = {.file = path, .at = text, .arena = &arena};
-    struct op_case c;
-    while (text && case_next(&r, &c)) {
-        try_case(&c);
-        case_free(&c);
-    }
-    if (!text || r.error[0])
-        check_failures++;
-    free(text);
-    mgx_arena_fini(&arena);
+    return !all && number++ % SAMPLE != 0;
 }
 
 int main(int argc, char **argv)
 {
     const char *wanted = "";
-    glob_t files;
     struct mgx_diag diag = {.status = MGX_OK};
     struct gpu_device *d;
     for (int i = 1; i < argc; i++) {
@@ -277,11 +246,7 @@ int main(int argc, char **argv)
         printf("skipped: %s\n", diag.text);
         return 0;
     }
-    if (glob("test/op/cases/*.txt", 0, NULL, &files) == 0)
-        for (size_t i = 0; i < files.gl_pathc; i++)
-            if (strstr(files.gl_pathv[i], wanted))
-                run_file(files.gl_pathv[i]);
-    globfree(&files);
+    case_visit_all(wanted, is_left_out, run_case);
     gpu_device_close(d);
     printf("%d cases, %d with a step of the reference, %d failures\n", done, on_host,
            check_failures);

@@ -12,7 +12,7 @@
 #include "pass/engine/constant.h"
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/kernel/text.h"
-#include "targets/gpu/lower/lower.h"
+#include "targets/gpu/lower/tail.h"
 
 enum { MOST_HEAD = 128, STEP = 16, LINE = 8, KEYS_AT_ONCE = 64 };
 
@@ -24,33 +24,6 @@ struct attention {
 };
 
 // --- what is offered ---
-
-static int input_of(const struct mgx_module *body, const struct mgx_ins *param)
-{
-    struct mgx_ins *params[GPU_CALL_INPUTS];
-    const int count = mgx_module_parameters(body, params, GPU_CALL_INPUTS);
-    for (int i = 0; i < count && i < GPU_CALL_INPUTS; i++)
-        if (params[i] == param)
-            return i;
-    return -1;
-}
-
-static bool read_between(const struct mgx_module *body, struct attention *a)
-{
-    const struct mgx_ins *f = a->between;
-    a->place = -1;
-    for (int i = 0; i < f->in_count; i++) {
-        const bool scores = f->in[i] == a->scores;
-        const int input = scores ? 0 : input_of(body, f->in[i]);
-        if (input < 0 || (scores && a->place >= 0) || a->extra_count + 4 > GPU_CALL_INPUTS)
-            return false;
-        if (scores)
-            a->place = i;
-        else
-            a->extra[a->extra_count++] = input;
-    }
-    return a->place >= 0;
-}
 
 static bool read_group(const struct mgx_plan_offer *c, struct attention *a)
 {
@@ -65,11 +38,13 @@ static bool read_group(const struct mgx_plan_offer *c, struct attention *a)
     for (int i = 0; a->between && i < in->in_count; i++)
         if (in->in[i]->op == &mgx_op_dot)
             a->scores = in->in[i];
-    if (!a->scores || (a->between && !read_between(body, a)))
+    if (!a->scores ||
+        (a->between && !gpu_body_around(body, a->between, a->scores, GPU_CALL_INPUTS - 4, a->extra,
+                                        &a->extra_count, &a->place)))
         return false;
-    a->q = input_of(body, a->scores->in[0]);
-    a->k = input_of(body, a->scores->in[1]);
-    a->v = input_of(body, a->weigh->in[1]);
+    a->q = gpu_body_input(body, a->scores->in[0]);
+    a->k = gpu_body_input(body, a->scores->in[1]);
+    a->v = gpu_body_input(body, a->weigh->in[1]);
     return a->q >= 0 && a->k >= 0 && a->v >= 0;
 }
 

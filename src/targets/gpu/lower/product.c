@@ -16,20 +16,11 @@
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/kernel/text.h"
 #include "targets/gpu/lower/product.h"
+#include "targets/gpu/lower/tail.h"
 
 enum { TILE_DEPTH = 16 };
 
 // --- what is offered ---
-
-static int input_of(const struct mgx_module *body, const struct mgx_ins *param)
-{
-    struct mgx_ins *params[GPU_CALL_INPUTS];
-    const int count = mgx_module_parameters(body, params, GPU_CALL_INPUTS);
-    for (int i = 0; i < count && i < GPU_CALL_INPUTS; i++)
-        if (params[i] == param)
-            return i;
-    return -1;
-}
 
 static bool is_product(const struct mgx_ins *ins)
 {
@@ -53,22 +44,10 @@ static bool read_group(const struct mgx_plan_offer *c, struct gpu_product *p)
     if (!p->ins || p->tail == p->ins || mgx_module_result_count(body) != 1)
         return false;
     for (int i = 0; i < 2; i++)
-        if ((p->operand[i] = input_of(body, p->ins->in[i])) < 0)
+        if ((p->operand[i] = gpu_body_input(body, p->ins->in[i])) < 0)
             return false;
-    p->place = -1;
-    for (int i = 0; i < p->tail->in_count; i++) {
-        const bool product = p->tail->in[i] == p->ins;
-        const int input = product ? 0 : input_of(body, p->tail->in[i]);
-        if (product && p->place >= 0)
-            return false;
-        if (input < 0 || p->extra_count + 3 > GPU_CALL_INPUTS)
-            return false;
-        if (product)
-            p->place = i;
-        else
-            p->extra[p->extra_count++] = input;
-    }
-    return p->place >= 0;
+    return gpu_body_around(body, p->tail, p->ins, GPU_CALL_INPUTS - 3, p->extra, &p->extra_count,
+                           &p->place);
 }
 
 static const char *read_offer(const struct mgx_plan_offer *c, struct gpu_product *p)

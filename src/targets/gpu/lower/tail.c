@@ -11,7 +11,7 @@
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/emit/wide.h"
 
-static int input_of(const struct mgx_module *body, const struct mgx_ins *param)
+int gpu_body_input(const struct mgx_module *body, const struct mgx_ins *param)
 {
     struct mgx_ins *params[GPU_CALL_INPUTS];
     const int count = mgx_module_parameters(body, params, GPU_CALL_INPUTS);
@@ -21,20 +21,21 @@ static int input_of(const struct mgx_module *body, const struct mgx_ins *param)
     return -1;
 }
 
-static bool read_last(struct gpu_tail *t, const struct mgx_module *body)
+bool gpu_body_around(const struct mgx_module *body, const struct mgx_ins *last,
+                     const struct mgx_ins *ins, int most, int *extra, int *extra_count, int *place)
 {
-    t->place = -1;
-    for (int i = 0; i < t->last->in_count; i++) {
-        const bool own = t->last->in[i] == t->ins;
-        const int input = own ? 0 : input_of(body, t->last->in[i]);
-        if ((own && t->place >= 0) || input < 0 || t->extra_count + 3 > GPU_CALL_INPUTS)
+    *place = -1;
+    for (int i = 0; i < last->in_count; i++) {
+        const bool own = last->in[i] == ins;
+        const int input = own ? 0 : gpu_body_input(body, last->in[i]);
+        if ((own && *place >= 0) || input < 0 || *extra_count >= most)
             return false;
         if (own)
-            t->place = i;
+            *place = i;
         else
-            t->extra[t->extra_count++] = input;
+            extra[(*extra_count)++] = input;
     }
-    return t->place >= 0;
+    return *place >= 0;
 }
 
 static bool read_group(const struct mgx_plan_offer *c, const struct mgx_op *op, struct gpu_tail *t)
@@ -48,9 +49,10 @@ static bool read_group(const struct mgx_plan_offer *c, const struct mgx_op *op, 
         mgx_module_result_count(body) != 1)
         return false;
     for (int i = 0; i < t->ins->in_count; i++)
-        if ((t->operand[i] = input_of(body, t->ins->in[i])) < 0)
+        if ((t->operand[i] = gpu_body_input(body, t->ins->in[i])) < 0)
             return false;
-    return read_last(t, body);
+    return gpu_body_around(body, t->last, t->ins, GPU_CALL_INPUTS - GPU_TAIL_OPERANDS, t->extra,
+                           &t->extra_count, &t->place);
 }
 
 bool gpu_tail_read(const struct mgx_plan_offer *c, const struct mgx_op *op, struct gpu_tail *t)

@@ -8,8 +8,8 @@
 // level-2 cache grow with the tile, and blocks of threads on one multiprocessor share both. A last
 // wave that is not full counts in part. Split tiles have fewer steps each and must add up.
 //
-// The constants are a fit to 888 measured tiles of 73 products (ResNet50, BERT and ViT at batch 1
-// and 32): what the model picks is 4 % slower than the best of them in geometric mean.
+// The constants are a fit to 888 measured tiles of products of ResNet50, BERT and ViT at batch 1 and
+// 32: what the model picks is 4 % slower than the best of them in geometric mean.
 #include "targets/gpu/lower/wgmma.h"
 
 #define US_START 1.78               // launch, first loads
