@@ -166,3 +166,46 @@ def test_attention(case):
     got = b.run(y)
     error = np.sqrt(np.mean((got - want) ** 2) / np.mean(want**2))
     assert error < 3 * LIMIT[kind], f"{batch} {heads} {rows} {keys} {head} {head_v}: relative error {error:.2e}"
+
+
+def depthwise(x, w, stride, padding, dilation):
+    parts = [convolution(x[:, c : c + 1], w[c : c + 1], stride, padding, dilation) for c in range(x.shape[1])]
+    return np.concatenate(parts, axis=1)
+
+
+def windows(x, mode, length, stride):
+    n, c, h, w = x.shape
+    view = np.lib.stride_tricks.sliding_window_view(x, length, (2, 3))[:, :, ::stride, ::stride]
+    return view.mean((4, 5)) if mode == "average" else view.max((4, 5))
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_depthwise_and_poolings(case):
+    """Images that lie channels last, so that a thread takes several channels."""
+    rng = np.random.default_rng([SEED, 4, case])
+    kind = ["half_type", "bf16_type"][case % 2]
+    b = Builder(kind)
+    pick = lambda *values: int(rng.choice(values))
+    n, c, h, w = pick(1, 2, 3), pick(6, 8, 32, 40, 136, 144, 272), pick(7, 14, 33, 65), pick(7, 15, 28, 64)
+    k, stride, dilation = [pick(1, 3, 5), pick(2, 3, 5)], [pick(1, 2, 3), pick(1, 1, 2, 3)], [pick(1, 2), pick(1, 1, 2)]
+    dilation = dilation if min(h, w) > 10 else [1, 1]
+    padding = [pick(0, k[0] // 2), pick(0, k[1] // 2)]
+    x = rng.standard_normal([n, h, w, c])
+    weights = rng.standard_normal([c, 1] + k) / np.sqrt(k[0] * k[1])
+    y = b.op("transpose", [b.param(x)], permutation=[0, 3, 1, 2])
+    want = rounded(x, kind).transpose(0, 3, 1, 2).astype(np.float64)
+    what = f"{n} {c} {h} {w}"
+    if rng.integers(4):
+        y = b.op("convolution", [y, b.constant(weights)], padding=padding, stride=stride, dilation=dilation, group=c)
+        want = depthwise(want, rounded(weights, kind), stride, padding, dilation)
+        y, want = tail(b, rng, y, want, c, 1)
+        what += f" by {k}, stride {stride}, padding {padding}, dilation {dilation}"
+    mode, (h, w) = ["average", "max"][pick(0, 1)], want.shape[2:]
+    if rng.integers(2):
+        y = b.op("pooling", [y], mode=mode, padding=[0, 0], stride=[1, 1], lengths=[h, w], dilations=[1, 1])
+        want = getattr(want, {"average": "mean", "max": "max"}[mode])((2, 3), keepdims=True)
+    elif min(h, w) > 2:
+        y = b.op("pooling", [y], mode=mode, padding=[0, 0], stride=[2, 2], lengths=[3, 3], dilations=[1, 1])
+        want = windows(want, mode, (3, 3), 2)
+    error = np.sqrt(np.mean((b.run(y) - want) ** 2) / max(np.mean(want**2), 1e-30))
+    assert error < 3 * LIMIT[kind], f"{what}: {mode} {error:.2e}"

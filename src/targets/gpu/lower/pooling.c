@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Average, maximum and norm over sliding windows, one result a thread.
+// Average, maximum and norm over sliding windows, one result a thread, or those of a few neighbouring
+// channels where images lie channels last.
 //
 //     out[n, c, o...] = fold over taps of in0[n, c, o * stride - padding + tap * dilation]
 //
@@ -12,6 +13,7 @@
 #include "op/reference/pool.h"
 #include "targets/gpu/emit/move.h"
 #include "targets/gpu/emit/type.h"
+#include "targets/gpu/emit/wide.h"
 #include "targets/gpu/lower/lower.h"
 
 enum mode { AVERAGE, MAXIMUM, NORM };
@@ -62,43 +64,68 @@ static void emit_taps(struct mgx_str *out, const struct mgx_shape *in,
     mgx_str_put(out, ";\n");
 }
 
-static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const struct mgx_pool_walk *w,
-                 enum mode mode)
+// One tap of v channels: x.v[k] joins acc[k].
+static void emit_join(struct mgx_str *out, const struct mgx_plan_offer *c, enum mode mode, int v)
 {
-    const bool average = mode == AVERAGE;
-    const struct mgx_shape *in = &c->in[0];
+    const enum mgx_type type = c->in[0].type;
     const int64_t order = mgx_ins_int(c->ins, "lp_order");
-    const bool padded = average && mgx_ins_int(c->ins, "count_include_pad") != 0;
-    gpu_emit_head(out, c->out->type, &in->type, 1);
-    mgx_str_put(out, "{\n    const i64 i = (i64)BLOCK * THREADS + THREAD;\n");
-    mgx_str_printf(out, "    if (i >= %" PRId64 ")\n        return;\n", mgx_shape_elements(c->out));
-    gpu_emit_place(out, c->out);
-    mgx_str_put(out, "    float acc = ");
-    gpu_emit_real(out, mode == MAXIMUM ? mgx_type_lowest(in->type) : 0);
-    mgx_str_put(out, ";\n    int count = 0;\n");
-    emit_taps(out, in, w, padded);
-    mgx_str_put(out, "    const float x = ");
-    gpu_emit_load(out, in->type, "in0", "from");
-    mgx_str_put(out, ";\n    acc ");
+    const struct gpu_chunk chunk = {"c", gpu_type_memory(type), v, (int)mgx_type_size(type)};
+    gpu_emit_chunk(out, &chunk);
+    gpu_emit_chunk_load(out, &chunk, "in0", "from");
+    mgx_str_printf(out,
+                   "#pragma unroll\n    for (int k = 0; k < %d; k++) {\n    const float x = ", v);
+    gpu_emit_widened(out, type, "c.v[k]");
+    mgx_str_put(out, ";\n    acc[k] ");
     if (mode == NORM && order == 2)
         mgx_str_put(out, "+= x * x;\n");
     else if (mode == NORM)
         mgx_str_printf(out, "+= pow(fabs(x), (float)%" PRId64 ");\n", order);
     else
-        mgx_str_put(out, average ? "+= x;\n" : "= count == 0 || x > acc || x != x ? x : acc;\n");
+        mgx_str_put(out, mode == AVERAGE ? "+= x;\n"
+                                         : "= count == 0 || x > acc[k] || x != x ? x : acc[k];\n");
+    mgx_str_put(out, "    }\n");
+}
+
+static void emit_results(struct mgx_str *out, const struct mgx_plan_offer *c, enum mode mode, int v)
+{
+    const enum mgx_type type = c->out->type;
+    const int64_t order = mgx_ins_int(c->ins, "lp_order");
+    const struct gpu_chunk chunk = {"c", gpu_type_memory(type), v, (int)mgx_type_size(type)};
+    gpu_emit_chunk(out, &chunk);
+    mgx_str_printf(out, "#pragma unroll\n    for (int k = 0; k < %d; k++) {\n", v);
+    if (mode == AVERAGE)
+        mgx_str_put(out, "    acc[k] = count ? acc[k] / (float)count : 0;\n");
+    else if (mode == NORM && order == 2)
+        mgx_str_put(out, "    acc[k] = sqrt(acc[k]);\n");
+    else if (mode == NORM)
+        mgx_str_printf(out, "    acc[k] = pow(acc[k], 1.0f / (float)%" PRId64 ");\n", order);
+    mgx_str_put(out, "    c.v[k] = ");
+    gpu_emit_narrowed(out, type, "acc[k]");
+    mgx_str_put(out, ";\n    }\n");
+    gpu_emit_chunk_store(out, &chunk, "out", "at0");
+}
+
+static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const struct mgx_pool_walk *w,
+                 enum mode mode, int v)
+{
+    const struct mgx_shape *in = &c->in[0];
+    const bool padded = mode == AVERAGE && mgx_ins_int(c->ins, "count_include_pad") != 0;
+    gpu_emit_head(out, c->out->type, &in->type, 1);
+    mgx_str_printf(out, "{\n    const i64 i = ((i64)BLOCK * THREADS + THREAD) * %d;\n", v);
+    mgx_str_printf(out, "    if (i >= %" PRId64 ")\n        return;\n", mgx_shape_elements(c->out));
+    gpu_emit_place(out, c->out);
+    mgx_str_printf(out,
+                   "    float acc[%d];\n    for (int k = 0; k < %d; k++)\n        acc[k] = ", v, v);
+    gpu_emit_real(out, mode == MAXIMUM ? mgx_type_lowest(in->type) : 0);
+    mgx_str_put(out, ";\n    int count = 0;\n");
+    emit_taps(out, in, w, padded);
+    emit_join(out, c, mode, v);
     if (!padded)
         mgx_str_put(out, "    count++;\n");
     for (int axis = 2; axis < in->rank; axis++)
         mgx_str_put(out, "    }\n");
-    if (average)
-        mgx_str_put(out, "    acc = count ? acc / (float)count : 0;\n");
-    else if (mode == NORM && order == 2)
-        mgx_str_put(out, "    acc = sqrt(acc);\n");
-    else if (mode == NORM)
-        mgx_str_printf(out, "    acc = pow(acc, 1.0f / (float)%" PRId64 ");\n", order);
-    mgx_str_put(out, "    ");
-    gpu_emit_store(out, c->out->type, "out", "at0", "acc");
-    mgx_str_put(out, "\n}\n");
+    emit_results(out, c, mode, v);
+    mgx_str_put(out, "}\n");
 }
 
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
@@ -115,9 +142,11 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
         return gpu_decline(c, "values that are not folded in float");
     if (c->out->rank < 3 || !read_windows(c, &w))
         return gpu_decline(c, "nothing to fold");
-    emit(&text, c, &w, (enum mode)mode);
-    const struct gpu_launch how = gpu_launch_for(mgx_shape_elements(c->out));
-    c->detail = "one window a thread";
+    const int64_t elements = mgx_shape_elements(c->out);
+    const int v = gpu_move_vector(c->out, 1, &c->in[0], 1, gpu_vector_for(elements));
+    emit(&text, c, &w, (enum mode)mode, v);
+    const struct gpu_launch how = gpu_launch_for(elements / v);
+    c->detail = v > 1 ? "windows of neighbouring channels a thread" : "one window a thread";
     return gpu_take(c, &text, &how, NULL, 1);
 }
 

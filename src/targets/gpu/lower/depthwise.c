@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+// Depthwise convolutions of images that lie channels last, by constants, with the element-wise
+// instruction that reads them: kernel/depthwise.gpu with sizes and tail written for the instruction.
+//
+//     y[n, c, o] = sum over taps of x[n, c, o * stride + t * dilation - begin] * w[c, 0, t]
+//
+// Sums are float. Cost: an input row is read once for every row of taps and every few places.
+#include <inttypes.h>
+
+#include "op/op.h"
+#include "op/reference/window.h"
+#include "targets/gpu/emit/move.h"
+#include "targets/gpu/emit/type.h"
+#include "targets/gpu/emit/wide.h"
+#include "targets/gpu/kernel/text.h"
+#include "targets/gpu/lower/tail.h"
+
+enum { MOST_LANES = 16, MOST_TAPS = 11, MOST_ALL_TAPS = 49, MOST_WIDE = 4 };
+
+struct depthwise {
+    struct gpu_tail tail;
+    struct mgx_window window[2]; // height, width
+    int v, wide, lanes, groups;
+    int64_t count; // groups of places
+};
+
+static const char *read(const struct mgx_plan_offer *c, struct depthwise *d)
+{
+    if (!gpu_tail_read(c, &mgx_op_convolution, &d->tail) || d->tail.ins->in_count != 2)
+        return "not a convolution";
+    const struct mgx_ins *ins = d->tail.ins;
+    const struct mgx_shape *x = &c->in[d->tail.operand[0]], *w = &c->in[d->tail.operand[1]];
+    const int64_t group = mgx_ins_int(ins, "group");
+    if (x->rank != 4 || group < 2 || x->lens[1] != group || c->out->lens[1] != group)
+        return "a convolution that is not depthwise, or not of images";
+    if (gpu_type_class(x->type) != GPU_REAL || x->type == MGX_DOUBLE || w->type != x->type ||
+        ins->shape.type == MGX_DOUBLE || gpu_type_class(ins->shape.type) != GPU_REAL)
+        return "a convolution that is not summed in float";
+    if (!c->constant[d->tail.operand[1]])
+        return "weights that are computed";
+    const struct mgx_window_attr a = {.padding = mgx_ins_ints(ins, "padding"),
+                                      .stride = mgx_ins_ints(ins, "stride"),
+                                      .dilation = mgx_ins_ints(ins, "dilation"),
+                                      .padding_mode = mgx_ins_int(ins, "padding_mode")};
+    for (int i = 0; i < 2; i++) {
+        d->window[i] = mgx_window_at(&a, i, x->lens[i + 2], w->lens[i + 2], c->out->lens[i + 2]);
+        if (d->window[i].kernel > MOST_TAPS || d->window[i].dilation > MOST_TAPS ||
+            d->window[i].stride > MOST_TAPS)
+            return "windows that are too wide";
+    }
+    return d->window[0].kernel * d->window[1].kernel > MOST_ALL_TAPS ? "windows that are too wide"
+                                                                     : NULL;
+}
+
+// Places a thread: many where threads are many all the same, and windows overlap.
+static int wide_of(const struct mgx_plan_offer *c, const struct depthwise *d)
+{
+    enum { ENOUGH = 1 << 15 };
+    const int64_t threads = mgx_shape_elements(c->out) / d->v;
+    int wide = d->window[1].kernel * d->window[1].dilation > d->window[1].stride ? MOST_WIDE : 1;
+    while (wide > 1 && (threads / wide < ENOUGH || c->out->lens[3] < wide))
+        wide /= 2;
+    return wide;
+}
+
+// Lanes that divide the channels evenly, or nearly so.
+static int lanes_of(int64_t chunks)
+{
+    int lanes = chunks < MOST_LANES ? (int)chunks : MOST_LANES;
+    while (chunks % lanes != 0)
+        lanes--;
+    return lanes < MOST_LANES / 4 && chunks > lanes ? MOST_LANES / 2 : lanes;
+}
+
+static const char *divide(const struct mgx_plan_offer *c, struct depthwise *d)
+{
+    const struct mgx_shape *x = &c->in[d->tail.operand[0]];
+    d->v = gpu_move_vector(c->out, 1, x, 1, 16 / (int64_t)mgx_type_size(x->type));
+    if (d->v == 1)
+        return "channels that do not lie side by side";
+    d->wide = wide_of(c, d);
+    d->lanes = lanes_of(c->out->lens[1] / d->v);
+    d->groups = GPU_THREADS / d->lanes;
+    d->count = c->out->lens[0] * c->out->lens[2] * ((c->out->lens[3] + d->wide - 1) / d->wide);
+    return d->count >= INT32_MAX / 2 || c->out->lens[1] / d->v / d->lanes > 65000
+               ? "larger than the grid"
+               : NULL;
+}
+
+static void emit_finish(struct mgx_str *out, const struct mgx_plan_offer *c,
+                        const struct depthwise *d)
+{
+    const struct gpu_tail *t = &d->tail;
+    struct mgx_str params = {0}, args = {0};
+    for (int e = 0; e < t->extra_count; e++) {
+        mgx_str_printf(&params, ", const GLOBAL %s *e%d", gpu_type_memory(c->in[t->extra[e]].type),
+                       e);
+        mgx_str_printf(&args, ", e%d", e);
+    }
+    mgx_str_printf(out, "#define PARAMS %s\n", mgx_str_text(&params));
+    mgx_str_printf(out,
+                   "FUNCTION void finish(GLOBAL %s *out%s, int o0, int o1, int o2, int o3, "
+                   "const float *sum)\n{\n    const i64 at0 = ",
+                   gpu_type_memory(c->out->type), mgx_str_text(&params));
+    gpu_emit_sum(out, c->out, 0, 4, "o");
+    mgx_str_put(out, ";\n");
+    gpu_emit_tail(out, c, t, 1, d->v);
+    mgx_str_printf(out,
+                   "}\n#define FINISH(image, channel, row, column, sums) finish(out%s, image, "
+                   "channel, row, column, sums)\n",
+                   mgx_str_text(&args));
+    mgx_str_fini(&params);
+    mgx_str_fini(&args);
+}
+
+static void emit_windows(struct mgx_str *out, const struct mgx_plan_offer *c,
+                         const struct depthwise *d)
+{
+    static const char *const names[] = {"H", "W"};
+    for (int i = 0; i < 2; i++) {
+        const struct mgx_window *w = &d->window[i];
+        mgx_str_printf(out,
+                       "#define TAPS_%s %" PRId64 "\n#define STEP_%s %" PRId64
+                       "\n#define FAR_%s %" PRId64 "\n#define PAD_%s %" PRId64
+                       "\n#define IN_%s %" PRId64 "\n#define OUT_%s %" PRId64 "\n",
+                       names[i], w->kernel, names[i], w->stride, names[i], w->dilation, names[i],
+                       w->begin, names[i], w->in, names[i], c->out->lens[i + 2]);
+    }
+}
+
+static void emit_steps(struct mgx_str *out, const char *name, const struct mgx_shape *s)
+{
+    for (int i = 0; i < 4; i++)
+        mgx_str_printf(out, "#define %s%d_STEP %" PRId64 "\n", name, i,
+                       s->lens[i] > 1 ? s->strides[i] : 0);
+}
+
+static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const struct depthwise *d)
+{
+    const struct mgx_shape *x = &c->in[d->tail.operand[0]];
+    const struct gpu_chunk chunk = {"", gpu_type_memory(x->type), d->v,
+                                    (int)mgx_type_size(x->type)};
+    mgx_str_printf(out,
+                   "#define V %d\n#define WIDE %d\n#define LANES %d\n#define GROUPS %d\n"
+                   "#define CHANNELS %" PRId64 "\n#define TILES_W %" PRId64
+                   "\n#define COUNT %" PRId64 "\n#define OUT_TYPE %s\n#define ELEMENT %s\n",
+                   d->v, d->wide, d->lanes, d->groups, c->out->lens[1],
+                   (c->out->lens[3] + d->wide - 1) / d->wide, d->count,
+                   gpu_type_memory(c->out->type), chunk.element);
+    emit_windows(out, c, d);
+    emit_steps(out, "X", x);
+    emit_steps(out, "W", &c->in[d->tail.operand[1]]);
+    mgx_str_printf(out, "union chunk {\n    wide%d w;\n    %s v[%d];\n};\n", d->v * chunk.bytes,
+                   chunk.element, d->v);
+    mgx_str_printf(out,
+                   "#define LOAD(c, array, place) \\\n    if ((ADDRESS(array) & %d) == 0) \\\n"
+                   "        c.w = *(const GLOBAL wide%d *)(array + (place)); \\\n    else \\\n"
+                   "        for (int k = 0; k < V; k++) \\\n"
+                   "            c.v[k] = array[(place) + k];\n#define WIDEN(x) ",
+                   d->v * chunk.bytes - 1, d->v * chunk.bytes);
+    gpu_emit_widened(out, x->type, "(x)");
+    mgx_str_put(out, "\n");
+    emit_finish(out, c, d);
+    mgx_str_put(out, gpu_text_depthwise);
+}
+
+static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
+{
+    struct depthwise d;
+    struct mgx_str text = {0};
+    int in[GPU_CALL_INPUTS];
+    const char *why = read(c, &d);
+    if (!why)
+        why = divide(c, &d);
+    if (!why)
+        why = gpu_emit_tail_body(&text, c, &d.tail);
+    if (why) {
+        mgx_str_fini(&text);
+        return gpu_decline(c, why);
+    }
+    emit(&text, c, &d);
+    const int64_t lines = c->out->lens[1] / d.v;
+    const struct gpu_launch how = {.grid = {(unsigned)((d.count + d.groups - 1) / d.groups),
+                                            (unsigned)((lines + d.lanes - 1) / d.lanes), 1},
+                                   .block = {GPU_THREADS, 1, 1}};
+    c->flops = 2.0 * (double)mgx_shape_elements(c->out) *
+               (double)(d.window[0].kernel * d.window[1].kernel);
+    c->detail = d.wide > 1 ? "several places a thread" : "a place a thread";
+    return gpu_take(c, &text, &how, in, gpu_tail_inputs(&d.tail, in));
+}
+
+const struct mgx_plan_kernel gpu_kernel_depthwise = {
+    .name = "gpu::depthwise", .prepare = prepare, .run = gpu_run_call};
