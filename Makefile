@@ -105,8 +105,9 @@ tf-suite: tests
 	@test -x $(TF_VENV)/bin/python || python3 -m venv $(TF_VENV)
 	@$(TF_VENV)/bin/python -c "import tensorflow" 2> /dev/null || $(TF_VENV)/bin/pip install -q tensorflow-cpu
 	@echo "== TensorFlow operators against TensorFlow on $(TARGET)"
-	@$(TF_VENV)/bin/python test/tf/make.py --out $(BUILD)/tf
-	@$(TF_VENV)/bin/python test/tf/judge.py --build $(BUILD) --target $(TARGET) $(BUILD)/tf
+	@$(TF_VENV)/bin/python test/tf/make.py --out $(BUILD)/tf 2> $(BUILD)/tf.log || { tail -20 $(BUILD)/tf.log; exit 1; }
+	@$(TF_VENV)/bin/python test/tf/make_saved.py --out $(BUILD)/tf/saved 2> $(BUILD)/tf.log || { tail -20 $(BUILD)/tf.log; exit 1; }
+	@$(TF_VENV)/bin/python test/tf/judge.py --build $(BUILD) --target $(TARGET) --saved $(BUILD)/tf/saved $(BUILD)/tf
 
 hostile: venv tests
 	@echo "== hostile models, one process each"

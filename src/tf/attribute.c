@@ -163,6 +163,18 @@ struct mgx_ins *mgx_tf_tensor(struct mgx_node *n, const char *name)
     return NULL;
 }
 
+// The function that a NameAttrList names.
+static enum mgx_status function_of(const struct mgx_node *n, struct mgx_wire w,
+                                   struct mgx_tf_body **out)
+{
+    const struct mgx_slice title = mgx_tf_text_field(w, 1);
+    TRY(mgx_name_check(title, "the name of a function", n->diag));
+    *out = mgx_map_findn(&n->tf->import->functions, title.text, title.size);
+    return *out ? MGX_OK
+                : mgx_fail(n->diag, MGX_INVALID, "the model has no function \"%.*s\"",
+                           MGX_SLICE(title));
+}
+
 enum mgx_status mgx_tf_function(const struct mgx_node *n, const char *name,
                                 struct mgx_tf_body **out)
 {
@@ -170,12 +182,26 @@ enum mgx_status mgx_tf_function(const struct mgx_node *n, const char *name,
     *out = NULL;
     if (!of_kind(n, name, MGX_TF_FUNCTION, &a))
         return mgx_fail(n->diag, MGX_INVALID, "attribute \"%s\" names no function", name);
-    const struct mgx_slice title = mgx_tf_text_field(a.body, 1);
-    TRY(mgx_name_check(title, "the name of a function", n->diag));
-    *out = mgx_map_findn(&n->tf->import->functions, title.text, title.size);
-    return *out ? MGX_OK
-                : mgx_fail(n->diag, MGX_INVALID, "the model has no function \"%.*s\"",
-                           MGX_SLICE(title));
+    return function_of(n, a.body, out);
+}
+
+enum mgx_status mgx_tf_functions(const struct mgx_node *n, const char *name,
+                                 struct mgx_tf_body ***out, int *count)
+{
+    enum { FUNCTIONS = 9 };
+    struct mgx_tf_attribute a;
+    struct mgx_messages list;
+    struct mgx_want want = {.number = FUNCTIONS, .messages = &list};
+    if (!of_kind(n, name, MGX_TF_LIST, &a))
+        return mgx_fail(n->diag, MGX_INVALID, "attribute \"%s\" is no list of functions", name);
+    TRY(mgx_message_collect(a.body, &want, 1, name, n->scratch, n->diag));
+    *count = list.count;
+    *out = MGX_NEW_ARRAY(n->scratch, struct mgx_tf_body *, list.count);
+    if (!*out)
+        return mgx_fail_memory(n->diag);
+    for (int i = 0; i < list.count; i++)
+        TRY(function_of(n, list.v[i], &(*out)[i]));
+    return MGX_OK;
 }
 
 // --- what many rules ask ---

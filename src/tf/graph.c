@@ -428,8 +428,14 @@ static enum mgx_status find_needs(struct mgx_tf_graph *g, const struct mgx_tf_no
 }
 
 // Control inputs say nothing of values; only a walk for its effects follows them.
-static void drop_controls(const struct mgx_tf_graph *g, struct mgx_tf_node_def *def)
+// What only checks or prints needs nothing but those.
+static void drop_inputs(const struct mgx_tf_graph *g, struct mgx_tf_node_def *def)
 {
+    const struct mgx_tf_op *rule = mgx_tf_rule_find(def->op);
+    while (rule && rule->no_inputs && def->in.count && !mgx_tf_reference_of(def->in.v[0]).control) {
+        def->in.v++;
+        def->in.count--;
+    }
     while (!g->effects && !g->body->switches && def->in.count &&
            def->in.v[def->in.count - 1].size && def->in.v[def->in.count - 1].text[0] == '^')
         def->in.count--;
@@ -442,7 +448,7 @@ static enum mgx_status import_or_wait(struct mgx_tf_graph *g, int node, struct s
     struct waiting entry = {.node = node, .mark = mgx_arena_mark(scratch)};
     struct mgx_tf_node_def def;
     TRY(mgx_tf_read_node(g->body->nodes.v[node], scratch, &def, import->diag));
-    drop_controls(g, &def);
+    drop_inputs(g, &def);
     enum mgx_status status = find_needs(g, &def, &entry);
     if (is_exit(&def))
         def.in.count = 0;

@@ -158,6 +158,10 @@ bool mgx_tf_attribute(const struct mgx_node *n, const char *name, struct mgx_tf_
 enum mgx_status mgx_tf_function(const struct mgx_node *n, const char *name,
                                 struct mgx_tf_body **out) MGX_NODISCARD;
 
+// The functions of a list of them.
+enum mgx_status mgx_tf_functions(const struct mgx_node *n, const char *name,
+                                 struct mgx_tf_body ***out, int *count) MGX_NODISCARD;
+
 // --- tensors (tensor.c) ---
 struct mgx_ins *mgx_tf_read_tensor(struct mgx_node *n, struct mgx_wire w);
 // Bytes of a file, as many as the shape needs, as a tensor that shows or copies them.

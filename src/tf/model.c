@@ -98,8 +98,9 @@ static enum mgx_status add_function(struct mgx_tf_import *import, struct mgx_wir
 
 static bool is_no_result(struct mgx_slice op)
 {
-    static const char *const ops[] = {"NoOp",        "Assert", "Const",     "Placeholder",
-                                      "VarHandleOp", "SaveV2", "RestoreV2", "AssignVariableOp"};
+    static const char *const ops[] = {
+        "NoOp",   "Assert",    "Const",   "Placeholder", "PlaceholderV2",   "VarHandleOp",
+        "SaveV2", "RestoreV2", "PrintV2", "Assign",      "AssignVariableOp"};
     for (size_t i = 0; i < MGX_COUNT(ops); i++)
         if (mgx_slice_is(op, ops[i]))
             return true;
@@ -196,7 +197,7 @@ static enum mgx_status add_inputs(struct mgx_tf_graph *g, const bool *fed)
         struct mgx_slice name, op;
         struct mgx_ins *ignored;
         TRY(mgx_tf_read_node_name(g->body->nodes.v[i], &name, &op, g->import->diag));
-        if (fed[i] && mgx_slice_is(op, "Placeholder"))
+        if (fed[i] && (mgx_slice_is(op, "Placeholder") || mgx_slice_is(op, "PlaceholderV2")))
             TRY(mgx_tf_graph_value(g, name, &ignored));
     }
     return MGX_OK;

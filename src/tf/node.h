@@ -33,6 +33,7 @@ struct mgx_tf_op {
     const struct mgx_op *op; // what a row of simple.c maps to; rules reach it as n->tf_rule->op
     unsigned takes;          // enum mgx_tf_kinds
     int results;             // 0 stands for 1; a rule may ask for more with mgx_tf_results
+    bool no_inputs;          // it asks for none of them: they are not imported for its sake
     const char *outputs;     // names of several results, "values,indices", as functions call them
 };
 

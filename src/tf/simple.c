@@ -52,8 +52,6 @@ static enum mgx_status nothing(struct mgx_node *n)
     }
 
 EXPRESSION(square, mgx_build_mul(n, x, x))
-EXPRESSION(expm1_, mgx_build_with(n, &mgx_op_sub, mgx_build_exp(n, x), 1))
-EXPRESSION(log1p_, mgx_build_log(n, mgx_build_with(n, &mgx_op_add, x, 1)))
 EXPRESSION(erfc_, mgx_build_sub(n, mgx_build_like(n, x, 1), mgx_build_erf(n, x)))
 EXPRESSION(relu6, mgx_build_clamp(n, x, 0, 6))
 EXPRESSION(softplus, mgx_build_softplus(n, x))
@@ -71,6 +69,28 @@ static struct mgx_ins *with_alpha(struct mgx_node *n, const struct mgx_op *op, s
 }
 
 EXPRESSION(elu, with_alpha(n, &mgx_op_elu, x, 1))
+
+// exp(x) - 1 without losing a small x: elu(x) where x is negative, else -elu(-x) * exp(x).
+static struct mgx_ins *expm1_of(struct mgx_node *n, struct mgx_ins *x)
+{
+    struct mgx_ins *below = with_alpha(n, &mgx_op_elu, x, 1);
+    struct mgx_ins *mirrored = with_alpha(n, &mgx_op_elu, mgx_build_neg(n, x), 1);
+    struct mgx_ins *above = mgx_build_neg(n, mgx_build_mul(n, mirrored, mgx_build_exp(n, x)));
+    return mgx_build_where(n, mgx_build_greater(n, x, mgx_build_like(n, x, 0)), above, below);
+}
+EXPRESSION(expm1_, expm1_of(n, x))
+
+// log(1 + x) without losing a small x: 2 atanh(x / (x + 2)) where x is below 1.
+static struct mgx_ins *log1p_of(struct mgx_node *n, struct mgx_ins *x)
+{
+    struct mgx_ins *ratio = mgx_build_div(n, x, mgx_build_with(n, &mgx_op_add, x, 2));
+    struct mgx_ins *small =
+        mgx_build_with(n, &mgx_op_mul, mgx_build_unary(n, &mgx_op_atanh, ratio), 2);
+    struct mgx_ins *large = mgx_build_log(n, mgx_build_with(n, &mgx_op_add, x, 1));
+    return mgx_build_where(n, mgx_build_less(n, x, mgx_build_like(n, x, 1)), small, large);
+}
+EXPRESSION(log1p_, log1p_of(n, x))
+
 EXPRESSION(leaky_relu, with_alpha(n, &mgx_op_leaky_relu, x, mgx_tf_real(n, "alpha", 0.2)))
 
 // scale * elu(x), with the constants of the paper on self-normalising networks.
@@ -94,6 +114,24 @@ static enum mgx_status compare(struct mgx_node *n)
     return MGX_OK;
 }
 
+// Shapes that do not broadcast make their tensors different, where the node asks for no failure.
+static bool differ_in_shape(struct mgx_node *n)
+{
+    int rank;
+    int64_t lens[MGX_MAX_RANK];
+    return n->in_count == 2 && !mgx_tf_flag(n, "incompatible_shape_error", true) &&
+           mgx_build_static(n) &&
+           !mgx_build_common_lens(&n->in[0]->shape, &n->in[1]->shape, &rank, lens);
+}
+
+static enum mgx_status equal(struct mgx_node *n)
+{
+    if (!differ_in_shape(n))
+        return compare(n);
+    n->out[0] = mgx_build_scalar(n, MGX_BOOL, 0);
+    return MGX_OK;
+}
+
 // a >= b as (a > b) or (a == b): unlike not (a < b) it is false for NaN.
 static enum mgx_status compare_or_equal(struct mgx_node *n)
 {
@@ -104,8 +142,17 @@ static enum mgx_status compare_or_equal(struct mgx_node *n)
 
 static enum mgx_status not_equal(struct mgx_node *n)
 {
-    TRY(mgx_node_need(n, 2, 2));
-    n->out[0] = mgx_build_not(n, mgx_build_equal(n, n->in[0], n->in[1]));
+    TRY(equal(n));
+    n->out[0] = mgx_build_not(n, n->out[0]);
+    return MGX_OK;
+}
+
+// Cut towards 0, which integers are anyway.
+static enum mgx_status truncate_div(struct mgx_node *n)
+{
+    TRY(binary(n));
+    if (n->out[0] && mgx_type_is_float(n->out[0]->shape.type))
+        n->out[0] = mgx_build_unary(n, &mgx_op_trunc, n->out[0]);
     return MGX_OK;
 }
 
@@ -190,7 +237,7 @@ const struct mgx_tf_op mgx_tf_add_n = {.name = "AddN", .import = add_all};
 const struct mgx_tf_op mgx_tf_add_v2 = {.name = "AddV2", .import = binary, .op = &mgx_op_add};
 const struct mgx_tf_op mgx_tf_asin = {.name = "Asin", .import = unary, .op = &mgx_op_asin};
 const struct mgx_tf_op mgx_tf_asinh = {.name = "Asinh", .import = unary, .op = &mgx_op_asinh};
-const struct mgx_tf_op mgx_tf_assert = {.name = "Assert", .import = nothing, .takes = ANY};
+const struct mgx_tf_op mgx_tf_assert = {.name = "Assert", .import = nothing, .no_inputs = true};
 const struct mgx_tf_op mgx_tf_atan = {.name = "Atan", .import = unary, .op = &mgx_op_atan};
 const struct mgx_tf_op mgx_tf_atan2 = {.name = "Atan2", .import = atan2_};
 const struct mgx_tf_op mgx_tf_atanh = {.name = "Atanh", .import = unary, .op = &mgx_op_atanh};
@@ -207,7 +254,7 @@ const struct mgx_tf_op mgx_tf_div = {.name = "Div", .import = binary, .op = &mgx
 const struct mgx_tf_op mgx_tf_div_no_nan = {.name = "DivNoNan", .import = div_no_nan};
 const struct mgx_tf_op mgx_tf_elu = {.name = "Elu", .import = elu};
 const struct mgx_tf_op mgx_tf_ensure_shape = {.name = "EnsureShape", .import = same, .takes = ANY};
-const struct mgx_tf_op mgx_tf_equal = {.name = "Equal", .import = compare, .op = &mgx_op_equal, .takes = MGX_TF_TEXTS};
+const struct mgx_tf_op mgx_tf_equal = {.name = "Equal", .import = equal, .op = &mgx_op_equal, .takes = MGX_TF_TEXTS};
 const struct mgx_tf_op mgx_tf_erf = {.name = "Erf", .import = unary, .op = &mgx_op_erf};
 const struct mgx_tf_op mgx_tf_erfc = {.name = "Erfc", .import = erfc_};
 const struct mgx_tf_op mgx_tf_exp = {.name = "Exp", .import = unary, .op = &mgx_op_exp};
@@ -241,12 +288,12 @@ const struct mgx_tf_op mgx_tf_mul = {.name = "Mul", .import = binary, .op = &mgx
 const struct mgx_tf_op mgx_tf_mul_no_nan = {.name = "MulNoNan", .import = mul_no_nan};
 const struct mgx_tf_op mgx_tf_neg = {.name = "Neg", .import = unary, .op = &mgx_op_neg};
 const struct mgx_tf_op mgx_tf_no_op = {.name = "NoOp", .import = nothing, .takes = ANY};
-const struct mgx_tf_op mgx_tf_not_equal = {.name = "NotEqual", .import = not_equal};
+const struct mgx_tf_op mgx_tf_not_equal = {.name = "NotEqual", .import = not_equal, .op = &mgx_op_equal, .takes = MGX_TF_TEXTS};
 const struct mgx_tf_op mgx_tf_placeholder_with_default = {.name = "PlaceholderWithDefault", .import = same, .takes = ANY};
 const struct mgx_tf_op mgx_tf_pow = {.name = "Pow", .import = binary, .op = &mgx_op_pow};
 const struct mgx_tf_op mgx_tf_prevent_gradient = {.name = "PreventGradient", .import = same, .takes = ANY};
 const struct mgx_tf_op mgx_tf_print = {.name = "Print", .import = same, .takes = ANY};
-const struct mgx_tf_op mgx_tf_print_v2 = {.name = "PrintV2", .import = nothing, .takes = ANY};
+const struct mgx_tf_op mgx_tf_print_v2 = {.name = "PrintV2", .import = nothing, .no_inputs = true};
 const struct mgx_tf_op mgx_tf_real_div = {.name = "RealDiv", .import = binary, .op = &mgx_op_div};
 const struct mgx_tf_op mgx_tf_reciprocal = {.name = "Reciprocal", .import = unary, .op = &mgx_op_recip};
 const struct mgx_tf_op mgx_tf_relu = {.name = "Relu", .import = unary, .op = &mgx_op_relu};
@@ -270,7 +317,7 @@ const struct mgx_tf_op mgx_tf_stop_gradient = {.name = "StopGradient", .import =
 const struct mgx_tf_op mgx_tf_sub = {.name = "Sub", .import = binary, .op = &mgx_op_sub};
 const struct mgx_tf_op mgx_tf_tan = {.name = "Tan", .import = unary, .op = &mgx_op_tan};
 const struct mgx_tf_op mgx_tf_tanh = {.name = "Tanh", .import = unary, .op = &mgx_op_tanh};
-const struct mgx_tf_op mgx_tf_truncate_div = {.name = "TruncateDiv", .import = binary, .op = &mgx_op_div};
+const struct mgx_tf_op mgx_tf_truncate_div = {.name = "TruncateDiv", .import = truncate_div, .op = &mgx_op_div};
 const struct mgx_tf_op mgx_tf_truncate_mod = {.name = "TruncateMod", .import = binary, .op = &mgx_op_fmod};
 const struct mgx_tf_op mgx_tf_xdivy = {.name = "Xdivy", .import = xdivy};
 const struct mgx_tf_op mgx_tf_xlogy = {.name = "Xlogy", .import = xlogy};

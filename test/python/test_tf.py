@@ -106,6 +106,12 @@ def saved():
         return {key: data[key] for key in data.files}
 
 
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_saved_models_give_what_tensorflow_gives(target):
+    whys = judge.judge_saved(migraphx, SAVED, target)
+    assert len(whys) == 5 and not any(whys.values()), whys
+
+
 @pytest.mark.parametrize("model", ["v1", "v2"])
 @pytest.mark.parametrize("path", ["", "/saved_model.pb"])
 def test_a_saved_model_with_its_variables(saved, model, path):

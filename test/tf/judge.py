@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Runs cases that make.py wrote and compares with TensorFlow's results.
 
-    judge.py --build BUILD --target cpu FILE.npz|DIR ...
+    judge.py --build BUILD --target cpu [--saved DIR] FILE.npz|DIR ...
+
+DIR of --saved is what make_saved.py wrote. An operators.txt in a folder says which operators its graphs hold; where
+there are any, each operator that is supported must be in one.
 
 The tolerance is that of float arithmetic over a few hundred terms; halves have theirs; integers, truth and lengths
 must be equal."""
@@ -12,7 +15,7 @@ import sys
 
 import numpy as np
 
-TOLERANCE = {"float16": 4e-3, "float32": 3e-5, "float64": 3e-5}
+TOLERANCE = {"bfloat16": 2e-2, "float16": 4e-3, "float32": 3e-5, "float64": 3e-5}
 
 
 def load(paths):
@@ -28,14 +31,16 @@ def load(paths):
 
 
 def disagreement(got, want):
-    """None, or what differs."""
+    """None, or what differs. Files hold bfloat16 as float32."""
     if got.shape != want.shape:
         return f"lengths {got.shape}, expected {want.shape}"
+    kind = got.dtype.name
+    got = numbers(got)
     if got.dtype != want.dtype:
         return f"type {got.dtype}, expected {want.dtype}"
     if want.dtype.kind != "f":
         return None if np.array_equal(got, want) else f"{got.ravel()[:8]}, expected {want.ravel()[:8]}"
-    tolerance = TOLERANCE[want.dtype.name]
+    tolerance = TOLERANCE[kind]
     got, want = got.astype(np.float64), want.astype(np.float64)
     scale = max(1.0, np.abs(want[np.isfinite(want)]).max(initial=0))
     if np.allclose(got, want, rtol=tolerance, atol=tolerance * scale, equal_nan=True):
@@ -57,7 +62,7 @@ def run(migraphx, case, target, folder):
     p.compile(migraphx.get_target(target))
     shapes = p.get_parameter_shapes()
     inputs = {name: case[name] for name in shapes}
-    return [numbers(np.array(y)) for y in p.run({k: migraphx.argument(np.ascontiguousarray(v)) for k, v in inputs.items()})]
+    return [np.array(y) for y in p.run({k: migraphx.argument(np.ascontiguousarray(v)) for k, v in inputs.items()})]
 
 
 def judge(migraphx, case, target, folder):
@@ -73,12 +78,40 @@ def judge(migraphx, case, target, folder):
     return None if f"y{len(got)}" not in case else f"{len(got)} results are too few"
 
 
+def judge_saved(migraphx, folder, target):
+    """{model: None, or why it fails}"""
+    with np.load(os.path.join(folder, "results.npz")) as data:
+        results = {key: data[key] for key in data.files}
+    whys = {}
+    for model in sorted({key.split("/")[0] for key in results}):
+        want = {k.split("/")[1]: v for k, v in results.items() if k.startswith(model + "/")}
+        try:
+            p = migraphx.parse_tf(os.path.join(folder, model), is_nhwc=False)
+            p.compile(migraphx.get_target(target))
+            got = p.run({k: migraphx.argument(want.pop(k)) for k in p.get_parameter_names()})
+        except RuntimeError as error:
+            whys[model] = str(error).replace("\n", " ")[:300]
+            continue
+        got = dict(zip(p.get_output_names(), [np.array(y) for y in got]))
+        wrong = [f"{k}: {disagreement(got[k], want[k])}" for k in got if disagreement(got[k], want[k])]
+        whys[model] = "; ".join(wrong) if set(got) == set(want) else f"results {sorted(got)}, expected {sorted(want)}"
+    return {model: why or None for model, why in whys.items()}
+
+
+def uncovered(migraphx, folders):
+    """Operators that no graph of these folders holds."""
+    lists = [os.path.join(folder, "operators.txt") for folder in folders]
+    found = [set(open(path).read().split()) for path in lists if os.path.exists(path)]
+    return sorted(set(migraphx.get_tf_operators()) - set().union(*found)) if found else []
+
+
 def main():
     import tempfile
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", default="build")
     parser.add_argument("--target", default="cpu")
     parser.add_argument("--only", default="")
+    parser.add_argument("--saved", default="")
     parser.add_argument("paths", nargs="+")
     args = parser.parse_args()
     sys.path.insert(0, os.path.join(args.build, "python"))
@@ -91,8 +124,17 @@ def main():
             failed += why is not None
             if why:
                 print(f"{name}: {why}")
-    print(f"all {len(cases)} cases on {args.target}: {len(cases) - failed} right, {failed} wrong")
-    return 1 if failed or not cases else 0
+    saved = judge_saved(migraphx, args.saved, args.target) if args.saved else {}
+    for name, why in saved.items():
+        failed += why is not None
+        if why:
+            print(f"SavedModel {name}: {why}")
+    total = len(cases) + len(saved)
+    print(f"all {total} cases on {args.target}: {total - failed} right, {failed} wrong")
+    missing = uncovered(migraphx, args.paths + [args.saved])
+    if missing:
+        print(f"{len(missing)} operators are in no case: {' '.join(missing)}")
+    return 1 if failed or missing or not cases else 0
 
 
 if __name__ == "__main__":

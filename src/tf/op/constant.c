@@ -171,11 +171,37 @@ static enum mgx_status line(struct mgx_node *n, enum mgx_type type, double start
     return MGX_OK;
 }
 
+// Integers as such: a double does not hold all of them.
+static enum mgx_status whole_range(struct mgx_node *n, enum mgx_type type, const int64_t *v)
+{
+    int64_t way;
+    if (v[2] == 0)
+        return mgx_node_invalid(n, "delta is 0");
+    if (v[2] == INT64_MIN || !mgx_sub_i64(v[1], v[0], &way) || way == INT64_MIN)
+        return mgx_node_invalid(n, "from %lld to %lld by %lld", (long long)v[0], (long long)v[1],
+                                (long long)v[2]);
+    const int64_t count = mgx_max_i64(way / v[2] + (way % v[2] != 0 && (way < 0) == (v[2] < 0)), 0);
+    if (count > INT32_MAX)
+        return mgx_node_invalid(n, "%lld values", (long long)count);
+    const struct mgx_shape shape = mgx_shape_vector(type, count);
+    struct mgx_tensor t = {0};
+    TRY(mgx_build_create(n, &shape, &t));
+    for (int64_t i = 0; i < count; i++)
+        mgx_store_int(type, t.data, i, v[0] + i * v[2]);
+    n->out[0] = mgx_add_literal(n->module, &t);
+    mgx_tensor_release(&t);
+    return MGX_OK;
+}
+
 static enum mgx_status range(struct mgx_node *n)
 {
     double v[3];
+    int64_t whole[3];
     TRY(mgx_node_need(n, 3, 3));
     const enum mgx_type type = n->in[0]->shape.type;
+    if (!mgx_type_is_float(type) && mgx_build_constant_int(n, 0, &whole[0]) &&
+        mgx_build_constant_int(n, 1, &whole[1]) && mgx_build_constant_int(n, 2, &whole[2]))
+        return whole_range(n, type, whole);
     bool known = true;
     for (int i = 0; i < 3; i++)
         known = known && mgx_build_constant_double(n, i, &v[i]);

@@ -1,58 +1,103 @@
 // SPDX-License-Identifier: MIT
-// If, Case and While as functions of the model, and the lists of tensors that their loops fill.
+// If, Case and While, whose branches and bodies are functions of the model.
 #include <string.h>
 
 #include "tf/loop.h"
 
 #define ANY (MGX_TF_TEXTS | MGX_TF_HANDLES | MGX_TF_COMPLEX)
 
-// --- If ---
+// --- If, Case ---
 
-static struct mgx_module *branch(struct mgx_node *n, struct mgx_tf_body *body, const char *what,
-                                 struct mgx_ins ***results, int *count)
+static enum mgx_status need_tensors(struct mgx_node *n, struct mgx_ins *const *results, int count)
 {
-    struct mgx_module *m = mgx_tf_add_module(n, what);
-    if (!m)
-        return NULL;
-    if (mgx_tf_call(n, body, m, n->in + 1, n->in_count - 1, results, count) != MGX_OK)
-        return NULL;
-    for (int i = 0; i < *count; i++)
-        if (!(*results)[i] || mgx_tf_handle_of(n, (*results)[i])) {
-            mgx_node_unsupported(n, "result %d of a branch is not a tensor", i);
-            return NULL;
-        }
-    mgx_add_return(m, *results, *count);
-    return m;
+    for (int i = 0; i < count; i++)
+        if (!results[i] || mgx_tf_handle_of(n, results[i]))
+            return mgx_node_unsupported(n, "result %d of a branch is not a tensor", i);
+    return MGX_OK;
+}
+
+// One of these branches, to n->out: the first where it is chosen, else one of the later ones. A
+// single one is called in place.
+static enum mgx_status branch(struct mgx_node *n, struct mgx_tf_body *const *bodies, int index,
+                              int count);
+
+// The same in a module of its own.
+static enum mgx_status branch_module(const struct mgx_node *n, struct mgx_tf_body *const *bodies,
+                                     int index, int count, struct mgx_module **out,
+                                     int *result_count)
+{
+    struct mgx_node inner = *n;
+    inner.module = *out = mgx_tf_add_module(&inner, count > 1 ? "else" : "if");
+    if (!*out)
+        return n->diag->status;
+    TRY(branch(&inner, bodies, index, count));
+    TRY(need_tensors(&inner, inner.out, inner.out_count));
+    *result_count = inner.out_count;
+    mgx_add_return(*out, inner.out, inner.out_count);
+    return MGX_OK;
+}
+
+// An index counts the branches; the condition of an If is not 0 for the first of its two.
+static struct mgx_ins *is_first(struct mgx_node *n, int index)
+{
+    struct mgx_ins *x = n->in[0];
+    if (index < 0)
+        return mgx_tf_condition(n, x);
+    return mgx_tf_condition(n, mgx_build_equal(n, x, mgx_build_like(n, x, index)));
+}
+
+static enum mgx_status branch(struct mgx_node *n, struct mgx_tf_body *const *bodies, int index,
+                              int count)
+{
+    struct mgx_module *mod[2];
+    int results[2];
+    if (count == 1)
+        return mgx_tf_call(n, bodies[0], n->module, n->in + 1, n->in_count - 1, &n->out,
+                           &n->out_count);
+    TRY(branch_module(n, bodies, index, 1, &mod[0], &results[0]));
+    TRY(branch_module(n, bodies + 1, index + 1, count - 1, &mod[1], &results[1]));
+    if (results[0] != results[1])
+        return mgx_node_invalid(n, "the branches have %d and %d results", results[0], results[1]);
+    struct mgx_ins *chosen = is_first(n, index);
+    struct mgx_ins *y = mgx_build_emit_body(n, &mgx_op_if, NULL, &chosen, 1, mod, 2);
+    TRY(mgx_tf_results(n, results[0]));
+    for (int i = 0; i < n->out_count; i++)
+        n->out[i] = mgx_build_member(n, y, i);
+    return MGX_OK;
 }
 
 static enum mgx_status import_if(struct mgx_node *n)
 {
     struct mgx_tf_body *body[2];
-    int64_t condition;
+    double condition;
     TRY(mgx_node_need(n, 1, -1));
     TRY(mgx_tf_function(n, "then_branch", &body[0]));
     TRY(mgx_tf_function(n, "else_branch", &body[1]));
-    if (mgx_build_constant_int(n, 0, &condition))
-        return mgx_tf_call(n, body[condition ? 0 : 1], n->module, n->in + 1, n->in_count - 1,
-                           &n->out, &n->out_count);
-    struct mgx_module *mod[2];
-    struct mgx_ins **results[2];
-    int count[2];
-    for (int i = 0; i < 2; i++)
-        if (!(mod[i] = branch(n, body[i], i ? "else" : "if", &results[i], &count[i])))
-            return n->diag->status;
-    if (count[0] != count[1])
-        return mgx_node_invalid(n, "the branches have %d and %d results", count[0], count[1]);
-    struct mgx_ins *chosen = mgx_tf_condition(n, n->in[0]);
-    struct mgx_ins *y = mgx_build_emit_body(n, &mgx_op_if, NULL, &chosen, 1, mod, 2);
-    TRY(mgx_tf_results(n, count[0]));
-    for (int i = 0; i < n->out_count; i++)
-        n->out[i] = mgx_build_member(n, y, i);
-    return MGX_OK;
+    if (mgx_build_constant_double(n, 0, &condition))
+        return branch(n, body + (condition == 0), -1, 1);
+    return branch(n, body, -1, 2);
 }
 const struct mgx_tf_op mgx_tf_if = {.name = "If", .import = import_if, .takes = ANY};
 const struct mgx_tf_op mgx_tf_stateless_if = {
     .name = "StatelessIf", .import = import_if, .takes = ANY};
+
+// An index that counts no branch means the last one.
+static enum mgx_status import_case(struct mgx_node *n)
+{
+    struct mgx_tf_body **bodies;
+    int count, most = n->tf->import->options.limit_depth;
+    int64_t index;
+    TRY(mgx_node_need(n, 1, -1));
+    TRY(mgx_tf_functions(n, "branches", &bodies, &count));
+    if (count < 1 || count > most)
+        return mgx_node_invalid(n, "%d branches are not from 1 to %d", count, most);
+    if (!mgx_build_constant_int(n, 0, &index))
+        return branch(n, bodies, 0, count);
+    return branch(n, bodies + (index < 0 || index >= count ? count - 1 : index), 0, 1);
+}
+const struct mgx_tf_op mgx_tf_case = {.name = "Case", .import = import_case, .takes = ANY};
+const struct mgx_tf_op mgx_tf_stateless_case = {
+    .name = "StatelessCase", .import = import_case, .takes = ANY};
 
 // --- While ---
 

@@ -41,6 +41,18 @@ static enum mgx_status gather_batches(struct mgx_node *n, int axis, int batches)
     return MGX_OK;
 }
 
+// How many axes are the batch; a negative number counts from the rank of the indices.
+static enum mgx_status batch_axes(struct mgx_node *n, int axis, int *out)
+{
+    const int64_t given = mgx_tf_int(n, "batch_dims", 0), rank = n->in[1]->shape.rank;
+    if (given < -rank || given > rank)
+        return mgx_node_invalid(n, "batch_dims %lld for indices of rank %lld", (long long)given,
+                                (long long)rank);
+    *out = (int)(given < 0 ? given + rank : given);
+    return *out <= axis ? MGX_OK
+                        : mgx_node_invalid(n, "batch_dims %d is above axis %d", *out, axis);
+}
+
 static enum mgx_status gather(struct mgx_node *n)
 {
     int64_t given = 0;
@@ -51,11 +63,7 @@ static enum mgx_status gather(struct mgx_node *n)
     if (!mgx_build_ranked(n))
         return mgx_node_unsupported(n, "a rank is known at run time only");
     TRY(mgx_build_axis(n, given, n->in[0]->shape.rank, &axis));
-    const int64_t batch_dims = mgx_tf_int(n, "batch_dims", 0);
-    if (batch_dims)
-        TRY(mgx_build_axis(n, batch_dims, n->in[1]->shape.rank + 1, &batches));
-    if (batches > axis)
-        return mgx_node_invalid(n, "batch_dims %d is above axis %d", batches, axis);
+    TRY(batch_axes(n, axis, &batches));
     if (batches)
         return gather_batches(n, axis, batches);
     n->out[0] = mgx_build_gather(n, n->in[0], n->in[1], axis);

@@ -39,7 +39,22 @@ static enum mgx_status batch_mat_mul(struct mgx_node *n)
 }
 const struct mgx_tf_op mgx_tf_batch_mat_mul = {.name = "BatchMatMul", .import = batch_mat_mul};
 const struct mgx_tf_op mgx_tf_batch_mat_mul_v2 = {.name = "BatchMatMulV2", .import = batch_mat_mul};
-const struct mgx_tf_op mgx_tf_batch_mat_mul_v3 = {.name = "BatchMatMulV3", .import = batch_mat_mul};
+
+// The result has a type of its own; bytes are summed as the integers that it holds.
+static enum mgx_status batch_mat_mul_v3(struct mgx_node *n)
+{
+    TRY(mgx_node_need(n, 2, 2));
+    struct mgx_node inner = *n;
+    struct mgx_ins *in[2];
+    const enum mgx_type type = mgx_tf_type(n, "Tout", n->in[0]->shape.type);
+    for (int i = 0; i < 2; i++)
+        if (!(in[i] = mgx_build_convert(n, n->in[i], type)))
+            return MGX_OK;
+    inner.in = in;
+    return batch_mat_mul(&inner);
+}
+const struct mgx_tf_op mgx_tf_batch_mat_mul_v3 = {.name = "BatchMatMulV3",
+                                                  .import = batch_mat_mul_v3};
 
 static enum mgx_status einsum(struct mgx_node *n)
 {

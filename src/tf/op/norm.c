@@ -29,6 +29,16 @@ static struct mgx_ins *sample_variance(struct mgx_node *n, const struct batch *b
     return mgx_build_with(n, &mgx_op_mul, b->variance, count / (count > 1 ? count - 1 : 1));
 }
 
+// What the running statistics become: a part of this batch's, the rest of what they were.
+static struct mgx_ins *blend(struct mgx_node *n, struct mgx_ins *measured, struct mgx_ins *before)
+{
+    const double part = mgx_tf_real(n, "exponential_avg_factor", 1);
+    if (part == 1)
+        return measured;
+    return mgx_build_add(n, mgx_build_with(n, &mgx_op_mul, measured, part),
+                         mgx_build_with(n, &mgx_op_mul, before, 1 - part));
+}
+
 static enum mgx_status check(struct mgx_node *n, const struct batch *b)
 {
     if (b->x->shape.rank != 4 && b->x->shape.rank != 5)
@@ -66,8 +76,8 @@ static enum mgx_status batch_norm(struct mgx_node *n)
                                       mgx_build_per_axis(n, b.offset, 1, rank));
     TRY(mgx_tf_results(n, 6));
     n->out[0] = mgx_tf_from_channels_first(n, mgx_build_convert(n, y, type), last);
-    n->out[1] = b.mean;
-    n->out[2] = training ? sample_variance(n, &b) : b.variance;
+    n->out[1] = training ? blend(n, b.mean, n->in[3]) : b.mean;
+    n->out[2] = training ? blend(n, sample_variance(n, &b), n->in[4]) : b.variance;
     n->out[3] = b.mean;
     n->out[4] = b.variance;
     n->out[5] = b.variance;

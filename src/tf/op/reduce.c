@@ -42,13 +42,15 @@ const struct mgx_tf_op mgx_tf_min = {.name = "Min", .import = plain, .op = &mgx_
 const struct mgx_tf_op mgx_tf_prod = {.name = "Prod", .import = plain, .op = &mgx_op_reduce_prod};
 const struct mgx_tf_op mgx_tf_sum = {.name = "Sum", .import = plain, .op = &mgx_op_reduce_sum};
 
-// Of bools, as the least or the largest of 0 and 1.
+// Of bools, as the least or the largest of 0 and 1; of none, where that is the end of the type, its
+// sign says it.
 static enum mgx_status logical(struct mgx_node *n)
 {
     struct axes a = {0};
     TRY(read_axes(n, &a));
     struct mgx_ins *x = mgx_build_convert(n, n->in[0], MGX_INT32);
-    n->out[0] = mgx_build_convert(n, reduce(n, n->tf_rule->op, x, &a), MGX_BOOL);
+    struct mgx_ins *y = reduce(n, n->tf_rule->op, x, &a);
+    n->out[0] = mgx_build_greater(n, y, mgx_build_scalar(n, MGX_INT32, 0));
     return MGX_OK;
 }
 const struct mgx_tf_op mgx_tf_all = {.name = "All", .import = logical, .op = &mgx_op_reduce_min};

@@ -23,8 +23,8 @@ static enum mgx_status resize(struct mgx_node *n, struct way way)
         size.v[0] > MGX_DIM_ANY || size.v[1] > MGX_DIM_ANY)
         return mgx_node_invalid(n, "rank %d with %d sizes", x->shape.rank, size.count);
     const bool nearest = strcmp(way.mode, "nearest") == 0;
-    if (!nearest && !mgx_type_is_float(x->shape.type))
-        x = mgx_build_convert(n, x, MGX_FLOAT);
+    if (!nearest)
+        x = mgx_build_convert(n, x, MGX_FLOAT); // the result's type, whatever x has
     const int64_t sizes[4] = {x->shape.lens[0], x->shape.lens[3], size.v[0], size.v[1]};
     const char *nearest_half = centres ? "round_prefer_ceil" : way.nearest;
     struct mgx_ins *y = mgx_build_emit(

@@ -10,6 +10,31 @@
 
 #define ANY (MGX_TF_TEXTS | MGX_TF_COMPLEX)
 
+// Begins known at run time only, axis by axis: so many positions from there on are gathered, so
+// that the result's length is known; -1 is all that is left.
+static enum mgx_status slice_from(struct mgx_node *n, struct mgx_ins *x, const int64_t *size)
+{
+    struct mgx_ins *begin = mgx_build_convert(n, n->in[1], MGX_INT64);
+    for (int i = 0; x && i < x->shape.rank; i++) {
+        struct mgx_ins *from = mgx_build_slice(n, begin, 0, i, i + 1);
+        const struct mgx_dim d = mgx_shape_dim(&x->shape, i);
+        if (size[i] < -1 || size[i] > d.max)
+            return mgx_node_invalid(n, "%lld positions of axis %d, which has %lld",
+                                    (long long)size[i], i, (long long)d.max);
+        if (size[i] == d.max && d.min == d.max)
+            continue; // all of it
+        if (size[i] >= 0) {
+            struct mgx_ins *line = mgx_build_iota(n, MGX_INT64, size[i]);
+            x = mgx_build_gather(n, x, mgx_build_add(n, line, from), i);
+        } else {
+            x = mgx_build_emit(n, &mgx_op_slice, MGX_ATTRS(mgx_ints("axes", (int64_t[]){i}, 1)),
+                               MGX_IN(x, from, mgx_build_dim(n, x, i)));
+        }
+    }
+    n->out[0] = x;
+    return MGX_OK;
+}
+
 static enum mgx_status slice(struct mgx_node *n)
 {
     struct mgx_ints begin, size;
@@ -22,16 +47,12 @@ static enum mgx_status slice(struct mgx_node *n)
         return mgx_node_unsupported(n, "the rank is known at run time only");
     for (int i = 0; i < rank; i++)
         axes[i] = i;
-    if (!mgx_node_constant_ints(n, 1, &begin)) {
-        struct mgx_ins *from = mgx_build_convert(n, n->in[1], MGX_INT64);
-        struct mgx_ins *to = mgx_build_add(n, from, mgx_build_literal_ints(n, size.v, size.count));
-        n->out[0] = mgx_build_emit(n, &mgx_op_slice, MGX_ATTRS(mgx_ints("axes", axes, rank)),
-                                   MGX_IN(x, from, to));
-        return MGX_OK;
-    }
-    if (begin.count != rank || size.count != rank)
-        return mgx_node_invalid(n, "%d begins and %d sizes for rank %d", begin.count, size.count,
-                                rank);
+    if (size.count != rank)
+        return mgx_node_invalid(n, "%d sizes for rank %d", size.count, rank);
+    if (!mgx_node_constant_ints(n, 1, &begin))
+        return slice_from(n, x, size.v);
+    if (begin.count != rank)
+        return mgx_node_invalid(n, "%d begins for rank %d", begin.count, rank);
     for (int i = 0; i < rank; i++) {
         const struct mgx_dim d = mgx_shape_dim(&x->shape, i);
         if (begin.v[i] < 0 || begin.v[i] > d.max || size.v[i] < -1 ||

@@ -6,6 +6,7 @@
 // constant.
 #include <string.h>
 
+#include "base/size.h"
 #include "tf/graph.h"
 
 // --- the variables ---
@@ -78,7 +79,8 @@ static enum mgx_status assign(struct mgx_node *n)
     struct mgx_tf_handle *variable;
     TRY(mgx_node_need(n, 2, 2));
     TRY(need_variable(n, &variable));
-    if (mgx_tf_handle_of(n, n->in[1]))
+    const struct mgx_tf_handle *given = mgx_tf_handle_of(n, n->in[1]);
+    if (given && given->kind != MGX_TF_NOTHING) // such a value is refused where it is used
         return mgx_node_unsupported(n, "a variable of something that is no tensor");
     if (n->module != mgx_program_main(n->module->program))
         return mgx_node_unsupported(n, "a variable is assigned in a loop or a branch");
@@ -154,6 +156,21 @@ static struct mgx_ints result_types(struct mgx_node *n)
     return out;
 }
 
+// Each name may come with the part of the variable that is wanted; "" is all of it.
+static enum mgx_status need_whole(struct mgx_node *n, int64_t count)
+{
+    const struct mgx_tensor *parts = mgx_node_constant(n, 2);
+    if (!parts || parts->shape.type != MGX_STRING || mgx_shape_elements(&parts->shape) != count)
+        return mgx_node_unsupported(n, "input 2 (shape_and_slices) is not as many constants as "
+                                       "there are names");
+    const struct mgx_string *list = parts->data;
+    for (int64_t i = 0; i < count; i++)
+        if (list[i].size)
+            return mgx_node_unsupported(n, "part \"%.*s\" of a variable",
+                                        (int)mgx_min_i64((int64_t)list[i].size, 120), list[i].text);
+    return MGX_OK;
+}
+
 static enum mgx_status restore(struct mgx_node *n)
 {
     enum { TEXT = 7 };
@@ -167,6 +184,7 @@ static enum mgx_status restore(struct mgx_node *n)
     const struct mgx_string *list = names->data;
     if (types.count != count)
         return mgx_node_invalid(n, "%d types for %lld names", types.count, (long long)count);
+    TRY(need_whole(n, count));
     TRY(mgx_tf_results(n, count));
     for (int i = 0; i < n->out_count; i++) {
         if (types.v[i] == TEXT) {
