@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Makes the const tables' lists: the folder is the list.
-#   registry.sh SRC OUT    writes OUT/{op,pointwise,pass,onnx,tf,target}_list.inc, touching a file only when it changes,
+#   registry.sh SRC OUT    writes OUT/{op,pass,onnx,tf,target}_list.inc, touching a file only when it changes,
 #                          and OUT/kernel_set.inc, a number over all sources: which kernels packed what is in a file.
 # A row comes from a definition that starts a line: `const struct mgx_op mgx_op_concat = {`, or, for pointwise
 # operators, from a table row `UNARY(relu, ...)`.
@@ -19,10 +19,8 @@ list() { # list KIND MACRO FILES...: sorted MACRO(name) lines for definitions of
 }
 {
     list op OP "$src"/op/*.c
-    sed -nE 's/^(UNARY|BINARY|TERNARY)[A-Z_]*\(([a-z0-9_]+),.*/OP(\2)/p' "$src"/op/pointwise.c 2>/dev/null || :
+    sed -nE 's/^(UNARY|BINARY|TERNARY)[A-Z_]*\(([a-z0-9_]+),.*/OP(\2)/p' "$src"/op/pointwise_rows.h 2>/dev/null || :
 } | LC_ALL=C sort -u | put op_list.inc
-sed -nE 's/^(UNARY|BINARY|TERNARY)[A-Z_]*\(([a-z0-9_]+),.*/\2/p' "$src"/op/pointwise.c 2>/dev/null |
-    LC_ALL=C sort -u | awk '{ printf "PW(%s, %s)\n", $1, toupper($1) }' | put pointwise_list.inc
 list pass PASS "$src"/pass/*.c | LC_ALL=C sort -u | put pass_list.inc
 rules() { # rules KIND MACRO FILES...: in the order of the operators' names, so that bisection finds them
     kind=$1 macro=$2

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The operators: every one is a const object mgx_op_<name>, declared here by a list that the build
 // makes from the definitions it finds in this folder. Adding an operator is adding its file (or its
-// row in pointwise.c).
+// row in pointwise_rows.h).
 #pragma once
 
 #include "ir/module.h"

@@ -1,21 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The scalar operators, one row each: the expression is the meaning.
+// The scalar operators as objects: what the reference makes of the table in pointwise_rows.h.
 //
-// A row makes three things that cannot disagree: the reference functions over double, int64_t and
-// uint64_t, the source text for code generators, and the operator object mgx_op_<name>. NaN passes
-// through selections as in numpy (write the comparison so that NaN falls into the branch that hands
-// it on); integers wrap; dividing an integer by zero gives 0 and never traps.
-//
-// Kinds of rows:
-//     UNARY / BINARY (name, real)             integers are computed in double and converted
-//     ..._ALL  (name, real, signed, unsigned) a text of its own for each class of numbers
-//     ..._SAME (name, text)                   one text that is right for all three
-//     ..._WRAP (name, text)                   the same, where integers may overflow: modulo 2^64
-//     ..._INT  (name, signed, unsigned)       integers and bool only
-//     ..._BOOL (name, text)                   like _SAME with a bool result
-//     ..._ALPHA(name, default, real)          with an attribute alpha, `a` in the text
-// x, y, z are the operands. Of two operands a row says whether they may be swapped: SWAPS, ORDERED.
-// Cost of the reference: one call per element.
+// A row becomes functions over double, int64_t and uint64_t, its texts, and the operator object
+// mgx_op_<name> with a shape rule and a compute that all rows share. Cost of the reference: one
+// call per element.
 #include "op/pointwise.h"
 
 #include <assert.h>
@@ -24,45 +12,11 @@
 
 #include "op/rule/rule.h"
 
-// --- helpers of the texts, compiled here and handed to generators as source ---
+// --- what a row becomes ---
 
 typedef int64_t i64;
 typedef uint64_t u64;
 #define PW_FN static
-#define PRELUDE(...)                                                                               \
-    __VA_ARGS__                                                                                    \
-    const char mgx_pointwise_prelude[] = #__VA_ARGS__;
-
-// clang-format off
-PRELUDE(
-PW_FN i64 pw_neg(i64 x) { return (i64)(0 - (u64)x); }
-PW_FN i64 pw_div(i64 x, i64 y) { return y == 0 ? 0 : y == -1 ? pw_neg(x) : x / y; }
-PW_FN i64 pw_rem(i64 x, i64 y) { return y == 0 || y == -1 ? 0 : x % y; }
-PW_FN i64 pw_mod(i64 x, i64 y)
-{
-    i64 r = pw_rem(x, y);
-    return r != 0 && (r < 0) != (y < 0) ? r + y : r;
-}
-PW_FN u64 pw_upow(u64 x, u64 y)
-{
-    u64 r = 1;
-    for (; y; y >>= 1) {
-        if (y & 1)
-            r *= x;
-        x *= x;
-    }
-    return r;
-}
-PW_FN i64 pw_pow(i64 x, i64 y)
-{
-    if (y >= 0)
-        return (i64)pw_upow((u64)x, (u64)y);
-    return x == 1 ? 1 : x == -1 ? (y & 1 ? -1 : 1) : 0;
-}
-)
-// clang-format on
-
-// --- the machinery of a row ---
 
 static enum mgx_status row_shape(struct mgx_shape_call *c, struct mgx_shape *out);
 static enum mgx_status row_compute(struct mgx_compute_call *c);
@@ -72,12 +26,14 @@ static enum mgx_type row_unranked(const struct mgx_shape_call *c);
 
 enum { ORDERED = 0, SWAPS = MGX_OP_COMMUTATIVE };
 
-static const struct mgx_field alpha_fields[] = {MGX_REAL(struct mgx_alpha_attr, alpha), {0}};
+static const struct mgx_field line_fields[] = {
+    MGX_REAL(struct mgx_line_attr, alpha), MGX_REAL(struct mgx_line_attr, beta), {0}};
+static const struct mgx_field alpha_fields[] = {MGX_REAL(struct mgx_line_attr, alpha), {0}};
 
 #define REAL_FN(name, e)                                                                           \
-    static double name##_real(double x, double y, double z, double a)                              \
+    static double name##_real(double x, double y, double z, double a, double b)                    \
     {                                                                                              \
-        (void)x, (void)y, (void)z, (void)a;                                                        \
+        (void)x, (void)y, (void)z, (void)a, (void)b;                                               \
         return (double)(e);                                                                        \
     }
 #define SINT_FN(name, e)                                                                           \
@@ -98,162 +54,63 @@ static const struct mgx_field alpha_fields[] = {MGX_REAL(struct mgx_alpha_attr, 
     {                                                                                              \
         return (int64_t)name##_uint((uint64_t)x, (uint64_t)y, (uint64_t)z);                        \
     }
-// MGX_PW_ code by the operator's own name, so that rows need not repeat it in capitals.
-enum {
-#define PW(name, upper) code_of_##name = MGX_PW_##upper,
-#include "pointwise_list.inc"
-#undef PW
-};
+#define ROW_OF(name, n, ...)                                                                       \
+    static const struct mgx_pointwise name##_row = {.code = MGX_PW_##name, .arity = n, __VA_ARGS__};
+#define INT_FNS(name) .sint_fn = name##_sint, .uint_fn = name##_uint
 
 // Every row has a shape rule and a compute of the table's own; `where` passes others.
-#define OBJECT(name_, text_, n, order_, row_, ...)                                                 \
+#define OBJECT(name_, text_, n, order_, ...)                                                       \
     const struct mgx_op mgx_op_##name_ = {.name = #name_,                                          \
                                           .meaning = text_,                                        \
                                           .in_min = n,                                             \
                                           .in_max = n,                                             \
                                           .flags = MGX_OP_POINTWISE | (order_),                    \
                                           .unranked_type = row_unranked,                           \
-                                          .user = &row_,                                           \
+                                          .user = &name_##_row,                                    \
                                           __VA_ARGS__};
 #define RULES .shape = row_shape, .compute = row_compute
 
-#define ROW_REAL(name, n, e, te)                                                                   \
+#define PRELUDE(...)                                                                               \
+    __VA_ARGS__                                                                                    \
+    const char mgx_pointwise_prelude[] = #__VA_ARGS__;
+#define ROW_REAL(name, n, e)                                                                       \
     REAL_FN(name, e)                                                                               \
-    static const struct mgx_pointwise name##_row = {                                               \
-        .code = (enum mgx_pw)code_of_##name, .arity = n, .real = te, .real_fn = name##_real};      \
-    OBJECT(name, te, n, ORDERED, name##_row, RULES)
-#define ROW_ALL(name, n, order, result_, wraps_, te, ts, tu)                                       \
-    static const struct mgx_pointwise name##_row = {.code = (enum mgx_pw)code_of_##name,           \
-                                                    .arity = n,                                    \
-                                                    .result = result_,                             \
-                                                    .real = te,                                    \
-                                                    .sint = ts,                                    \
-                                                    .uint = tu,                                    \
-                                                    .wraps = wraps_,                               \
-                                                    .real_fn = name##_real,                        \
-                                                    .sint_fn = name##_sint,                        \
-                                                    .uint_fn = name##_uint};                       \
-    OBJECT(name, te, n, order, name##_row, RULES)
-#define ROW_INT(name, n, order, s, u, ts, tu)                                                      \
+    ROW_OF(name, n, .real = #e, .real_fn = name##_real)                                            \
+    OBJECT(name, #e, n, ORDERED, RULES)
+#define ROW_ALL(name, n, order, result_, e, s, u)                                                  \
+    REAL_FN(name, e)                                                                               \
     SINT_FN(name, s)                                                                               \
     UINT_FN(name, u)                                                                               \
-    static const struct mgx_pointwise name##_row = {.code = (enum mgx_pw)code_of_##name,           \
-                                                    .arity = n,                                    \
-                                                    .sint = ts,                                    \
-                                                    .uint = tu,                                    \
-                                                    .sint_fn = name##_sint,                        \
-                                                    .uint_fn = name##_uint};                       \
-    OBJECT(name, tu, n, order, name##_row, RULES)
-
-// The texts are stringised where the row stands: one level down isnan(x) would be expanded.
-#define ALL_(name, n, order, result, wraps, e, s, u, te, ts, tu)                                   \
+    ROW_OF(name, n, .result = MGX_PW_##result_, .real = #e, .sint = #s, .uint = #u,                \
+           .real_fn = name##_real, INT_FNS(name))                                                  \
+    OBJECT(name, #e, n, order, RULES)
+#define ROW_WRAP(name, n, order, e)                                                                \
     REAL_FN(name, e)                                                                               \
-    SINT_FN(name, s) UINT_FN(name, u) ROW_ALL(name, n, order, result, wraps, te, ts, tu)
-#define WRAP_(name, n, order, e, t)                                                                \
+    UINT_FN(name, e)                                                                               \
+    WRAP_FN(name)                                                                                  \
+    ROW_OF(name, n, .wraps = true, .real = #e, .sint = #e, .uint = #e, .real_fn = name##_real,     \
+           INT_FNS(name))                                                                          \
+    OBJECT(name, #e, n, order, RULES)
+#define ROW_INT(name, n, order, s, u)                                                              \
+    SINT_FN(name, s)                                                                               \
+    UINT_FN(name, u)                                                                               \
+    ROW_OF(name, n, .sint = #s, .uint = #u, INT_FNS(name))                                         \
+    OBJECT(name, #u, n, order, RULES)
+#define WITH_ATTRS(name, e, count, fields_, ...)                                                   \
     REAL_FN(name, e)                                                                               \
-    UINT_FN(name, e) WRAP_FN(name) ROW_ALL(name, n, order, MGX_PW_SAME, true, t, t, t)
-
-#define UNARY(name, e) ROW_REAL(name, 1, e, #e)
-#define UNARY_ALL(name, e, s, u) ALL_(name, 1, ORDERED, MGX_PW_SAME, false, e, s, u, #e, #s, #u)
-#define UNARY_BOOL(name, e, s, u) ALL_(name, 1, ORDERED, MGX_PW_BOOL, false, e, s, u, #e, #s, #u)
-#define UNARY_INT(name, s, u) ROW_INT(name, 1, ORDERED, s, u, #s, #u)
-#define UNARY_ALPHA(name, default_, e)                                                             \
-    REAL_FN(name, e)                                                                               \
-    static const struct mgx_alpha_attr name##_defaults = {default_};                               \
-    static const struct mgx_pointwise name##_row = {.code = (enum mgx_pw)code_of_##name,           \
-                                                    .arity = 1,                                    \
-                                                    .alpha = true,                                 \
-                                                    .real = #e,                                    \
-                                                    .real_fn = name##_real};                       \
-    OBJECT(name, #e, 1, ORDERED, name##_row, RULES, .fields = alpha_fields,                        \
-           .attr_size = sizeof(struct mgx_alpha_attr), .defaults = &name##_defaults)
-#define BINARY_ALL(name, order, e, s, u)                                                           \
-    ALL_(name, 2, order, MGX_PW_SAME, false, e, s, u, #e, #s, #u)
-#define BINARY_SAME(name, order, e) ALL_(name, 2, order, MGX_PW_SAME, false, e, e, e, #e, #e, #e)
-#define BINARY_BOOL(name, order, e) ALL_(name, 2, order, MGX_PW_BOOL, false, e, e, e, #e, #e, #e)
-#define BINARY_WRAP(name, order, e) WRAP_(name, 2, order, e, #e)
-#define BINARY_INT(name, order, s, u) ROW_INT(name, 2, order, s, u, #s, #u)
-#define TERNARY_SAME(name, e) ALL_(name, 3, ORDERED, MGX_PW_SAME, false, e, e, e, #e, #e, #e)
+    static const struct mgx_line_attr name##_defaults = {__VA_ARGS__};                             \
+    ROW_OF(name, 1, .attrs = count, .real = #e, .real_fn = name##_real)                            \
+    OBJECT(name, #e, 1, ORDERED, RULES, .fields = fields_,                                         \
+           .attr_size = sizeof(struct mgx_line_attr), .defaults = &name##_defaults)
+#define ROW_ALPHA(name, alpha, e) WITH_ATTRS(name, e, 1, alpha_fields, alpha)
+#define ROW_LINE(name, alpha, beta, e) WITH_ATTRS(name, e, 2, line_fields, alpha, beta)
 // `where` reads a condition of another type: its own shape rule and compute.
-#define TERNARY_WHERE(name_, e)                                                                    \
+#define ROW_WHERE(name_, e)                                                                        \
     REAL_FN(name_, e)                                                                              \
-    static const struct mgx_pointwise name_##_row = {.code = (enum mgx_pw)code_of_##name_,         \
-                                                     .arity = 3,                                   \
-                                                     .real = #e,                                   \
-                                                     .sint = #e,                                   \
-                                                     .uint = #e,                                   \
-                                                     .real_fn = name_##_real};                     \
-    OBJECT(name_, #e, 3, ORDERED, name_##_row, .shape = where_shape, .compute = where_compute)
+    ROW_OF(name_, 3, .real = #e, .sint = #e, .uint = #e, .real_fn = name_##_real)                  \
+    OBJECT(name_, #e, 3, ORDERED, .shape = where_shape, .compute = where_compute)
 
-// --- the table ---
-// clang-format off
-UNARY_ALL(abs, fabs(x), x < 0 ? pw_neg(x) : x, x)
-UNARY(acos, acos(x))
-UNARY(acosh, acosh(x))
-UNARY(asin, asin(x))
-UNARY(asinh, asinh(x))
-UNARY(atan, atan(x))
-UNARY(atanh, atanh(x))
-UNARY_INT(bitwise_not, ~x, ~x)
-UNARY_ALL(ceil, ceil(x), x, x)
-UNARY(cos, cos(x))
-UNARY(cosh, cosh(x))
-UNARY(erf, erf(x))
-UNARY(exp, exp(x))
-UNARY_ALL(floor, floor(x), x, x)
-UNARY_BOOL(isinf, isinf(x), 0, 0)
-UNARY_BOOL(isnan, isnan(x), 0, 0)
-UNARY(log, log(x))
-UNARY(log2, log2(x))
-UNARY_ALL(nearbyint, rint(x), x, x)
-UNARY_ALL(neg, -x, pw_neg(x), 0 - x)
-UNARY_BOOL(not, x == 0, x == 0, x == 0)
-UNARY(recip, 1 / x)
-UNARY_ALL(relu, x < 0 ? 0 : x, x < 0 ? 0 : x, x)
-UNARY(rsqrt, 1 / sqrt(x))
-UNARY(sigmoid, 1 / (1 + exp(-x)))
-UNARY_ALL(sign, x != x ? x : (x > 0) - (x < 0), (x > 0) - (x < 0), x > 0)
-UNARY(sin, sin(x))
-UNARY(sinh, sinh(x))
-UNARY(sqrt, sqrt(x))
-UNARY(tan, tan(x))
-UNARY(tanh, tanh(x))
-UNARY_ALL(trunc, trunc(x), x, x)
-
-UNARY_ALPHA(elu, 1, x > 0 ? x : a * expm1(x))
-UNARY_ALPHA(leaky_relu, 0.01, x > 0 ? x : a * x)
-
-BINARY_WRAP(add, SWAPS, x + y)
-BINARY_INT(bit_shift_left, ORDERED, y < 0 || y > 63 ? 0 : (i64)((u64)x << y), y > 63 ? 0 : x << y)
-BINARY_INT(bit_shift_right, ORDERED, y < 0 || y > 63 ? (x < 0 ? -1 : 0) : x >> y,
-           y > 63 ? 0 : x >> y)
-BINARY_INT(bitwise_and, SWAPS, x & y, x & y)
-BINARY_INT(bitwise_or, SWAPS, x | y, x | y)
-BINARY_INT(bitwise_xor, SWAPS, x ^ y, x ^ y)
-BINARY_ALL(div, ORDERED, x / y, pw_div(x, y), y == 0 ? 0 : x / y)
-BINARY_SAME(equal, SWAPS, x == y)
-BINARY_ALL(fmod, ORDERED, fmod(x, y), pw_rem(x, y), y == 0 ? 0 : x % y)
-BINARY_SAME(greater, ORDERED, x > y)
-BINARY_SAME(less, ORDERED, x < y)
-BINARY_BOOL(logical_and, SWAPS, x != 0 && y != 0)
-BINARY_BOOL(logical_or, SWAPS, x != 0 || y != 0)
-BINARY_BOOL(logical_xor, SWAPS, (x != 0) != (y != 0))
-BINARY_SAME(max, SWAPS, x != x || x > y ? x : y)
-BINARY_SAME(min, SWAPS, x != x || x < y ? x : y)
-BINARY_ALL(mod, ORDERED,
-           fmod(x, y) == 0                ? copysign(fmod(x, y), y)
-           : (fmod(x, y) < 0) != (y < 0)  ? fmod(x, y) + y
-                                          : fmod(x, y),
-           pw_mod(x, y), y == 0 ? 0 : x % y)
-BINARY_WRAP(mul, SWAPS, x * y)
-BINARY_ALL(pow, ORDERED, pow(x, y), pw_pow(x, y), pw_upow(x, y))
-BINARY_ALL(prelu, ORDERED, x < 0 ? x * y : x, x < 0 ? (i64)((u64)x * (u64)y) : x, x)
-BINARY_WRAP(sqdiff, SWAPS, (x - y) * (x - y))
-BINARY_WRAP(sub, ORDERED, x - y)
-
-TERNARY_SAME(clip, (x < y ? y : x) > z ? z : x < y ? y : x)
-TERNARY_WHERE(where, x != 0 ? y : z)
-// clang-format on
+#include "op/pointwise_rows.h"
 
 const struct mgx_pointwise *mgx_pointwise_find(const struct mgx_op *op)
 {
@@ -320,7 +177,7 @@ struct row_run {
     const struct mgx_pointwise *row;
     const struct mgx_tensor *const *in;
     struct mgx_tensor *out;
-    double alpha;
+    struct mgx_line_attr attr;
     struct mgx_walk w; // the output is tensor 0, operands follow
 };
 
@@ -338,7 +195,7 @@ static void run_real(struct row_run *r)
         const double y = OPERAND(r, mgx_load_double, 1, i);
         const double z = OPERAND(r, mgx_load_double, 2, i);
         mgx_store_double(type, r->out->data, r->w.offset[0] + i * r->w.step[0],
-                         r->row->real_fn(x, y, z, r->alpha));
+                         r->row->real_fn(x, y, z, r->attr.alpha, r->attr.beta));
     }
 }
 
@@ -373,8 +230,8 @@ static enum mgx_status row_compute(struct mgx_compute_call *c)
 {
     struct row_run r = {.row = c->op->user, .in = c->in, .out = c->out};
     const enum mgx_type type = c->in[0]->shape.type;
-    if (r.row->alpha)
-        r.alpha = ((const struct mgx_alpha_attr *)c->attr)->alpha;
+    if (r.row->attrs)
+        r.attr = *(const struct mgx_line_attr *)c->attr;
     void (*run)(struct row_run *) = run_real;
     if (type == MGX_STRING)
         run = run_strings;

@@ -158,7 +158,9 @@ static void put_row(struct mgx_source *s, const struct mgx_op *op, enum kind kin
     const char *type = kind_type[kind];
     mgx_str_printf(s->out, "PW_FN %s pw_%s_%s(", type, op->name, kind_name[kind]);
     put_operands(s->out, row->arity, type, "");
-    mgx_str_printf(s->out, "%s) { return (%s)(", row->alpha ? ", pw_real a" : "", type);
+    for (int i = 0; i < row->attrs; i++)
+        mgx_str_printf(s->out, ", pw_real %c", 'a' + i);
+    mgx_str_printf(s->out, ") { return (%s)(", type);
     put_text(s->out, text_of(row, kind), type);
     mgx_str_put(s->out, "); }\n");
 }
@@ -319,9 +321,10 @@ static void put_call(const struct function *f, const struct mgx_ins *ins, enum k
         mgx_str_printf(out, "%s(%s)", i ? ", " : "", kind_type[kind]);
         put_name(f, ins->in[i]);
     }
-    if (row->alpha) {
+    const struct mgx_line_attr *attr = ins->attr;
+    for (int i = 0; i < row->attrs; i++) {
         mgx_str_put(out, ", ");
-        put_real(out, "pw_real", ((const struct mgx_alpha_attr *)ins->attr)->alpha);
+        put_real(out, "pw_real", i ? attr->beta : attr->alpha);
     }
     mgx_str_put(out, ")");
 }

@@ -102,7 +102,7 @@ static void add_row(const struct mgx_op *op, enum mgx_type type)
     }
     if (!row->real && mgx_type_is_float(type))
         return;
-    struct mgx_ins *y = mgx_emit(m, op, row->alpha ? MGX_ATTRS(mgx_real("alpha", 0.3)) : NULL,
+    struct mgx_ins *y = mgx_emit(m, op, row->attrs ? MGX_ATTRS(mgx_real("alpha", 0.3)) : NULL,
                                  (struct mgx_ins_list){in, row->arity});
     mgx_add_return(m, &y, 1);
     add_function(m, y->shape.type, in_type, row->arity);

@@ -8,7 +8,6 @@
 enum { MGX_GROUP_NAME = 96 };
 
 // The name of `count` instructions in the module's order, fused under a tag: the tag where it says
-// what they are, else their operators, those of bodies in place, views left out, and activations by
-// their own name.
+// what they are, else their operators, those of bodies in place, views left out.
 void mgx_name_group(struct mgx_ins *const *ins, int count, const char *tag,
                     char out[MGX_GROUP_NAME]);

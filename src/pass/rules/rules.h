@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 // The tables of equations: mgx_rules_<name> is in rules/<name>.c. simplify_algebra,
-// simplify_reshapes and eliminate_pad apply them.
+// simplify_reshapes, eliminate_pad and find_activation apply them.
 #pragma once
 
 #include "pass/engine/rewrite.h"
 
-extern const struct mgx_rules mgx_rules_scalar;   // constants combine, what is neutral goes
-extern const struct mgx_rules mgx_rules_linear;   // scale and shift through convolution and dot
-extern const struct mgx_rules mgx_rules_branches; // sums of convolutions of one input
-extern const struct mgx_rules mgx_rules_hoist;    // pointwise operators before broadcasts
+extern const struct mgx_rules mgx_rules_activation; // gelu, silu, ... as one operator
+extern const struct mgx_rules mgx_rules_scalar;     // constants combine, what is neutral goes
+extern const struct mgx_rules mgx_rules_linear;     // scale and shift through convolution and dot
+extern const struct mgx_rules mgx_rules_branches;   // sums of convolutions of one input
+extern const struct mgx_rules mgx_rules_hoist;      // pointwise operators before broadcasts
 extern const struct mgx_rules mgx_rules_hoist_constants;
 extern const struct mgx_rules mgx_rules_reduce; // reductions of reductions and of broadcasts
 extern const struct mgx_rules mgx_rules_chain;  // chains of views

@@ -121,13 +121,11 @@ static bool has_quantized(const struct mgx_program *p)
 
 // Order is meaning: normalisations before element-wise chains take their pieces, attention after,
 // epilogues when chains are whole, and what feeds a depthwise convolution last.
-static const struct mgx_pass *const pipeline[] = {&mgx_pass_find_softmax,
-                                                  &mgx_pass_fuse_norm,
-                                                  &mgx_pass_fuse_pointwise,
-                                                  &mgx_pass_fuse_attention,
-                                                  &mgx_pass_fuse_epilogue,
-                                                  &mgx_pass_fuse_expand,
-                                                  NULL};
+static const struct mgx_pass *const pipeline[] = {
+    &mgx_pass_find_activation, &mgx_pass_find_softmax,
+    &mgx_pass_fuse_norm,       &mgx_pass_fuse_pointwise,
+    &mgx_pass_fuse_attention,  &mgx_pass_fuse_epilogue,
+    &mgx_pass_fuse_expand,     NULL};
 
 // Before folding: what the scales of weights were broadcast from is small.
 static const struct mgx_pass *const pack[] = {&mgx_pass_pack_weights, NULL};

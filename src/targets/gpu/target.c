@@ -96,17 +96,13 @@ static bool supports(void *user, const char *tag, const struct mgx_region *regio
     return strcmp(tag, "epilogue") == 0;
 }
 
-static const struct mgx_pass *const pipeline[] = {&mgx_pass_narrow_moves,
-                                                  &mgx_pass_eliminate_common_subexpression,
-                                                  &mgx_pass_propagate_constant,
-                                                  &mgx_pass_eliminate_convert,
-                                                  &mgx_pass_dead_code_elimination,
-                                                  &mgx_pass_find_softmax,
-                                                  &mgx_pass_fuse_reduce,
-                                                  &mgx_pass_fuse_pointwise,
-                                                  &mgx_pass_fuse_attention,
-                                                  &mgx_pass_fuse_epilogue,
-                                                  NULL};
+static const struct mgx_pass *const pipeline[] = {
+    &mgx_pass_narrow_moves,          &mgx_pass_eliminate_common_subexpression,
+    &mgx_pass_propagate_constant,    &mgx_pass_eliminate_convert,
+    &mgx_pass_dead_code_elimination, &mgx_pass_find_activation,
+    &mgx_pass_find_softmax,          &mgx_pass_fuse_reduce,
+    &mgx_pass_fuse_pointwise,        &mgx_pass_fuse_attention,
+    &mgx_pass_fuse_epilogue,         NULL};
 
 static enum mgx_status run_passes(struct mgx_program *p, struct gpu_device *device,
                                   const struct mgx_compile_options *options, struct mgx_diag *diag)

@@ -25,6 +25,14 @@ UNARY = {
     "elu[alpha=1]": (lambda x: np.where(x > 0, x, np.expm1(x)), -4, 4, []),
     "elu[alpha=0.5]": (lambda x: np.where(x > 0, x, 0.5 * np.expm1(x)), -4, 4, []),
     "leaky_relu[alpha=0.25]": (lambda x: np.where(x > 0, x, 0.25 * x), -4, 4, []),
+    "gelu": (lambda x: x / 2 * (1 + ERF(x / math.sqrt(2))), -3, 4, []),
+    "gelu_tanh": (lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))), -3, 4, []),
+    "mish": (lambda x: x * np.tanh(np.logaddexp(0, x)), -9, 9, []),
+    "silu": (lambda x: x * (1 / (1 + np.exp(-x))), -9, 9, []),
+    "softplus": (lambda x: np.logaddexp(0, x), -9, 9, []),
+    "swish[alpha=1.702]": (lambda x: x * (1 / (1 + np.exp(-1.702 * x))), -5, 5, []),
+    "hard_sigmoid[alpha=0.2,beta=0.5]": (lambda x: np.clip(0.2 * x + 0.5, 0, 1), -4, 4, []),
+    "hard_swish[alpha=0.25,beta=0.5]": (lambda x: x * np.clip(0.25 * x + 0.5, 0, 1), -4, 4, []),
 }
 SPECIAL = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 0.5, -0.5, 2.5, -2.5, 1e30, -1e-30]
 

@@ -32,6 +32,6 @@ void mgx_block_run(const struct mgx_block *b, const struct mgx_block_operand *in
         const struct mgx_block_line *line = &b->lines[i];
         const struct mgx_block_operand x[3] = {operand[line->in[0]], operand[line->in[1]],
                                                operand[line->in[2]]};
-        table[line->code](operand[line->out].data, x, line->a, n);
+        table[line->code](operand[line->out].data, x, line->a, line->b, n);
     }
 }

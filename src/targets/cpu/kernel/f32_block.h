@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The loops of block programs, compiled once per instruction set; see block.h.
 //
-// Cheap expressions are plain loops that the compiler vectorises for the set at hand (an operand
-// that is one value for the block is spread first, so every loop has one form); functions without a
-// vector instruction use vmath.h and vmath_f64.h. Remainders of division call
-// libm element by element.
+// Every row of the table of scalar operators gets a loop over its own expression, which the
+// compiler vectorises (an operand that is one value for the block is spread first, so every loop
+// has one form). What an expression calls without there being an instruction for it, exp or tanh,
+// would be libm's, element by element: such rows have a FAST_<name> below, of vmath.h and
+// vmath_f64.h. Remainders of division stay libm's.
 #include "targets/cpu/kernel/block.h"
 
-#include <math.h>
+#include <tgmath.h>
 
 #include "targets/cpu/kernel/simd.h"
 #include "targets/cpu/kernel/vmath_f64.h"
@@ -19,10 +20,10 @@
 #endif
 
 // y = e over x: out may be x itself, element by element, which INDEPENDENT allows.
-#define UNARY(code, e)                                                                             \
-    static void code(float *out, const struct mgx_block_operand *in, float a, int n)               \
+#define LOOP_1(code, e)                                                                            \
+    static void code(float *out, const struct mgx_block_operand *in, float a, float b, int n)      \
     {                                                                                              \
-        (void)a;                                                                                   \
+        (void)a, (void)b;                                                                          \
         const float *px = in[0].data;                                                              \
         if (in[0].scalar) {                                                                        \
             const float x = *px, r = (e);                                                          \
@@ -37,39 +38,39 @@
         }                                                                                          \
     }
 
-#define BINARY_LOOP(x_, y_, e)                                                                     \
+#define SPREAD_LOOP(x_, y_, e)                                                                     \
     INDEPENDENT                                                                                    \
     for (int i = 0; i < n; i++) {                                                                  \
         const float x = x_, y = y_;                                                                \
         out[i] = (e);                                                                              \
     }
 
-#define BINARY(code, e)                                                                            \
-    static void code(float *out, const struct mgx_block_operand *in, float a, int n)               \
+#define LOOP_2(code, e)                                                                            \
+    static void code(float *out, const struct mgx_block_operand *in, float a, float b, int n)      \
     {                                                                                              \
-        (void)a;                                                                                   \
+        (void)a, (void)b;                                                                          \
         const float *px = in[0].data, *py = in[1].data;                                            \
         if (in[1].scalar) {                                                                        \
             const float v = *py;                                                                   \
             if (in[0].scalar) {                                                                    \
                 const float u = *px;                                                               \
-                BINARY_LOOP(u, v, e)                                                               \
+                SPREAD_LOOP(u, v, e)                                                               \
             } else {                                                                               \
-                BINARY_LOOP(px[i], v, e)                                                           \
+                SPREAD_LOOP(px[i], v, e)                                                           \
             }                                                                                      \
         } else if (in[0].scalar) {                                                                 \
             const float u = *px;                                                                   \
-            BINARY_LOOP(u, py[i], e)                                                               \
+            SPREAD_LOOP(u, py[i], e)                                                               \
         } else {                                                                                   \
-            BINARY_LOOP(px[i], py[i], e)                                                           \
+            SPREAD_LOOP(px[i], py[i], e)                                                           \
         }                                                                                          \
     }
 
 // Any mix of blocks and single values by steps of 0 and 1.
-#define TERNARY(code, e)                                                                           \
-    static void code(float *out, const struct mgx_block_operand *in, float a, int n)               \
+#define LOOP_3(code, e)                                                                            \
+    static void code(float *out, const struct mgx_block_operand *in, float a, float b, int n)      \
     {                                                                                              \
-        (void)a;                                                                                   \
+        (void)a, (void)b;                                                                          \
         const float *px = in[0].data, *py = in[1].data, *pz = in[2].data;                          \
         if (!in[0].scalar && in[1].scalar && in[2].scalar) {                                       \
             const float y = *py, z = *pz;                                                          \
@@ -89,11 +90,11 @@
 
 // A function of vectors; `a` is the line's constant.
 #define VECTOR(code, f)                                                                            \
-    static void code(float *out, const struct mgx_block_operand *in, float a, int n)               \
+    static void code(float *out, const struct mgx_block_operand *in, float a, float b, int n)      \
     {                                                                                              \
         const float *px = in[0].data;                                                              \
-        const vf va = vf_set(a);                                                                   \
-        (void)va;                                                                                  \
+        const vf va = vf_set(a), vb = vf_set(b);                                                   \
+        (void)va, (void)vb;                                                                        \
         int i = 0;                                                                                 \
         if (in[0].scalar) {                                                                        \
             float one[VL];                                                                         \
@@ -122,9 +123,9 @@ SIMD vf lanes_of(const struct mgx_block_operand *x, int i, int n)
 }
 
 #define VECTOR2(code, f)                                                                           \
-    static void code(float *out, const struct mgx_block_operand *in, float a, int n)               \
+    static void code(float *out, const struct mgx_block_operand *in, float a, float b, int n)      \
     {                                                                                              \
-        (void)a;                                                                                   \
+        (void)a, (void)b;                                                                          \
         for (int i = 0; i < n; i += VL) {                                                          \
             const vf x = lanes_of(&in[0], i, n), y = lanes_of(&in[1], i, n);                       \
             if (n - i >= VL)                                                                       \
@@ -140,67 +141,56 @@ static inline float modulo(float x, float y)
     return r == 0 ? copysignf(r, y) : (r < 0) != (y < 0) ? r + y : r;
 }
 
-UNARY(COPY, x)
-BINARY(ADD, x + y)
-BINARY(SUB, x - y)
-BINARY(MUL, x *y)
-BINARY(DIV, x / y)
-BINARY(MIN, ((x != x) | (x < y)) ? x : y)
-BINARY(MAX, ((x != x) | (x > y)) ? x : y)
-#if defined(__AVX2__) || defined(__AVX512F__)
-VECTOR2(POW, vf_pow(x, y))
-VECTOR(SIN, vf_sin(x))
-VECTOR(COS, vf_cos(x))
-#else // two doubles at a time are slower than libm
-BINARY(POW, powf(x, y))
-UNARY(SIN, sinf(x))
-UNARY(COS, cosf(x))
-#endif
-BINARY(FMOD, fmodf(x, y))
-BINARY(MOD, modulo(x, y))
-BINARY(SQDIFF, (x - y) * (x - y))
-BINARY(PRELU, x < 0 ? x * y : x)
-BINARY(EQUAL, x == y ? 1.0f : 0.0f)
-BINARY(GREATER, x > y ? 1.0f : 0.0f)
-BINARY(LESS, x < y ? 1.0f : 0.0f)
-BINARY(AND, ((x != 0) & (y != 0)) ? 1.0f : 0.0f)
-BINARY(OR, ((x != 0) | (y != 0)) ? 1.0f : 0.0f)
-BINARY(XOR, ((x != 0) ^ (y != 0)) ? 1.0f : 0.0f)
-TERNARY(WHERE, x != 0 ? y : z)
-TERNARY(CLIP, (x < y ? y : x) > z ? z : x < y ? y : x)
-UNARY(ABS, fabsf(x))
-UNARY(NEG, -x)
-VECTOR(EXP, vf_exp(x))
-VECTOR(LOG, vf_log(x))
-VECTOR(LOG2, vf_log2(x))
-UNARY(SQRT, sqrtf(x))
-UNARY(RSQRT, 1 / sqrtf(x))
-UNARY(RECIP, 1 / x)
-UNARY(RELU, x < 0 ? 0 : x)
-VECTOR(SIGMOID, vf_sigmoid(x))
-VECTOR(TANH, vf_tanh(x))
-VECTOR(ERF, vf_erf(x))
-UNARY(SIGN, x != x ? x : (float)((x > 0) - (x < 0)))
-UNARY(FLOOR, floorf(x))
-UNARY(CEIL, ceilf(x))
-UNARY(ROUND, rintf(x))
-UNARY(TRUNC, truncf(x))
-UNARY(NOT, x == 0 ? 1.0f : 0.0f)
-UNARY(ISNAN, x != x ? 1.0f : 0.0f)
-UNARY(ISINF, fabsf(x) == INFINITY ? 1.0f : 0.0f)
-VECTOR(TAN, vf_tan(x))
-VECTOR(ASIN, vf_asin(x))
-VECTOR(ACOS, vf_acos(x))
-VECTOR(ATAN, vf_atan(x))
-VECTOR(SINH, vf_sinh(x))
-VECTOR(COSH, vf_cosh(x))
-VECTOR(ASINH, vf_asinh(x))
-VECTOR(ACOSH, vf_acosh(x))
-VECTOR(ATANH, vf_atanh(x))
-VECTOR(ELU, vf_act(MGX_ACT_ELU, x, va, va))
-UNARY(LEAKY_RELU, x > 0 ? x : a * x)
+// --- rows of the table with a faster loop than their expression would give ---
 
-TERNARY(DEQUANT, (x - z) * y)
+#define FAST_acos , VECTOR, vf_acos(x)
+#define FAST_acosh , VECTOR, vf_acosh(x)
+#define FAST_asin , VECTOR, vf_asin(x)
+#define FAST_asinh , VECTOR, vf_asinh(x)
+#define FAST_atan , VECTOR, vf_atan(x)
+#define FAST_atanh , VECTOR, vf_atanh(x)
+#define FAST_cosh , VECTOR, vf_cosh(x)
+#define FAST_elu , VECTOR, vf_act(MGX_ACT_ELU, x, va, vb)
+#define FAST_erf , VECTOR, vf_erf(x)
+#define FAST_exp , VECTOR, vf_exp(x)
+#define FAST_gelu , VECTOR, vf_halved(x, vf_erf(vf_mul(x, vf_set(0.70710678f))))
+#define FAST_gelu_tanh , VECTOR, vf_halved(x, vf_tanh(vf_gelu_inner(x)))
+#define FAST_log , VECTOR, vf_log(x)
+#define FAST_log2 , VECTOR, vf_log2(x)
+#define FAST_mish , VECTOR, vf_mish(x)
+#define FAST_mod , LOOP_2, modulo(x, y)
+#define FAST_sigmoid , VECTOR, vf_sigmoid(x)
+#define FAST_silu , VECTOR, vf_mul(x, vf_sigmoid(x))
+#define FAST_sinh , VECTOR, vf_sinh(x)
+#define FAST_softplus , VECTOR, vf_softplus(x)
+#define FAST_swish , VECTOR, vf_mul(x, vf_sigmoid(vf_mul(va, x)))
+#define FAST_tan , VECTOR, vf_tan(x)
+#define FAST_tanh , VECTOR, vf_tanh(x)
+#if defined(__AVX2__) || defined(__AVX512F__) // two doubles at a time are slower than libm
+#define FAST_cos , VECTOR, vf_cos(x)
+#define FAST_pow , VECTOR2, vf_pow(x, y)
+#define FAST_sin , VECTOR, vf_sin(x)
+#endif
+
+// The kind of loop and the expression: of FAST_<name> if there is one, else the row's own.
+#define ROW_LOOP(name, arity, e) CHOOSE(row_##name, FAST_##name, LOOP_##arity, e, )
+#define CHOOSE(...) SECOND(__VA_ARGS__)
+#define SECOND(code, first, loop, e, ...) loop(code, e)
+
+#define PRELUDE(...)
+#define ROW_REAL(name, n, e) ROW_LOOP(name, n, e)
+#define ROW_ALL(name, n, order, result, e, s, u) ROW_LOOP(name, n, e)
+#define ROW_WRAP(name, n, order, e) ROW_LOOP(name, n, e)
+#define ROW_INT(...)
+#define ROW_ALPHA(name, alpha, e) ROW_LOOP(name, 1, e)
+#define ROW_LINE(name, alpha, beta, e) ROW_LOOP(name, 1, e)
+#define ROW_WHERE(name, e) ROW_LOOP(name, 3, e)
+#include "op/pointwise_rows.h"
+
+// --- lines that are no row ---
+
+LOOP_1(copy, x)
+LOOP_3(dequant, (x - z) * y)
 
 // The byte nearest to `v`, as a float; the lowest one for NaN.
 static inline float within(float v, float low, float high)
@@ -213,17 +203,26 @@ static inline float within(float v, float low, float high)
     {                                                                                              \
         return within(rintf(x / y) + z, low, high);                                                \
     }                                                                                              \
-    TERNARY(code##_ZERO, code##_of(x, y, z))                                                       \
-    BINARY(code##_PLAIN, code##_of(x, y, 0))                                                       \
-    static void code(float *out, const struct mgx_block_operand *in, float a, int n)               \
+    LOOP_3(code##_zero, code##_of(x, y, z))                                                        \
+    LOOP_2(code##_plain, code##_of(x, y, 0))                                                       \
+    static void code(float *out, const struct mgx_block_operand *in, float a, float b, int n)      \
     {                                                                                              \
-        (a != 0 ? code##_PLAIN : code##_ZERO)(out, in, 0, n);                                      \
+        (a != 0 ? code##_plain : code##_zero)(out, in, a, b, n);                                   \
     }
-QUANT(QUANT_U8, 0.0f, 255.0f)
-QUANT(QUANT_S8, -128.0f, 127.0f)
+QUANT(quant_u8, 0.0f, 255.0f)
+QUANT(quant_s8, -128.0f, 127.0f)
 
 const mgx_block_fn NAME(mgx_block_table)[MGX_BLOCK_CODES] = {
-#define X(name, arity) [MGX_BLOCK_##name] = name,
-    MGX_BLOCK_LIST(X)
-#undef X
-};
+#define PRELUDE(...)
+#define ROW_REAL(name, ...) [MGX_PW_##name] = row_##name,
+#define ROW_ALL(name, ...) [MGX_PW_##name] = row_##name,
+#define ROW_WRAP(name, ...) [MGX_PW_##name] = row_##name,
+#define ROW_INT(...)
+#define ROW_ALPHA(name, ...) [MGX_PW_##name] = row_##name,
+#define ROW_LINE(name, ...) [MGX_PW_##name] = row_##name,
+#define ROW_WHERE(name, ...) [MGX_PW_##name] = row_##name,
+#include "op/pointwise_rows.h"
+    [MGX_BLOCK_COPY] = copy,
+    [MGX_BLOCK_DEQUANT] = dequant,
+    [MGX_BLOCK_QUANT_U8] = quant_u8,
+    [MGX_BLOCK_QUANT_S8] = quant_s8};

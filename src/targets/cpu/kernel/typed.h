@@ -11,27 +11,16 @@
 #include <stdint.h>
 
 #include "ir/type.h"
+#include "op/pointwise.h"
 #include "targets/cpu/machine/cpuid.h"
 
-// What has a loop of its own; everything else goes through the row's functions.
-// clang-format off
-#define MGX_TYPED_LIST(X) \
-    X(ADD) X(SUB) X(MUL) X(MIN) X(MAX) X(EQUAL) X(GREATER) X(LESS) X(LOGICAL_AND) X(LOGICAL_OR) \
-    X(LOGICAL_XOR) X(NOT) X(ABS) X(NEG) X(RELU) X(SIGN) X(CLIP) X(BITWISE_AND) X(BITWISE_OR) \
-    X(BITWISE_XOR) X(BITWISE_NOT) X(DIV) X(SQRT) X(RECIP) X(SQDIFF)
-// clang-format on
-
-enum mgx_typed_code {
-#define X(name) MGX_TYPED_##name,
-    MGX_TYPED_LIST(X)
-#undef X
-        MGX_TYPED_CODES
-};
-
-typedef void (*mgx_typed_fn)(void *out, const void *x, const void *y, const void *z, int n);
+// x, y, z can be read whatever the row's arity.
+typedef void (*mgx_typed_fn)(void *out, const void *x, const void *y, const void *z,
+                             const struct mgx_line_attr *a, int n);
 
 struct mgx_typed_kernel {
-    mgx_typed_fn ints[MGX_TYPED_CODES], doubles[MGX_TYPED_CODES]; // NULL: none
+    // One for every row of the table of scalar operators; NULL where a row has no such text.
+    mgx_typed_fn ints[MGX_PW_COUNT], doubles[MGX_PW_COUNT];
     // n values side by side of a type into its lanes and back; NULL: none. Stores cut back.
     void (*load[MGX_TYPE_COUNT])(const void *from, void *lanes, int n);
     void (*store[MGX_TYPE_COUNT])(const void *lanes, void *to, int n);

@@ -165,11 +165,22 @@ SIMD vf vf_gelu(vf x)
     return vf_fma(half, vf_erf_quick(vf_mul(x, vf_set(0.70710678f))), half);
 }
 
+// sqrt(2 / pi) (x + 0.044715 x^3)
+SIMD vf vf_gelu_inner(vf x)
+{
+    return vf_mul(x, vf_fma(vf_mul(x, x), vf_set(0.0356774081f), vf_set(0.797884561f)));
+}
+
 SIMD vf vf_gelu_tanh(vf x)
 {
-    const vf inner = vf_mul(x, vf_fma(vf_mul(x, x), vf_set(0.0356774081f), vf_set(0.797884561f)));
     const vf half = vf_mul(x, vf_set(0.5f));
-    return vf_fma(half, vf_tanh_quick(inner), half);
+    return vf_fma(half, vf_tanh_quick(vf_gelu_inner(x)), half);
+}
+
+// x / 2 * (1 + gate)
+SIMD vf vf_halved(vf x, vf gate)
+{
+    return vf_mul(vf_mul(x, vf_set(0.5f)), vf_add(gate, vf_set(1.0f)));
 }
 
 SIMD vf vf_hard_sigmoid(vf x, vf a, vf b)

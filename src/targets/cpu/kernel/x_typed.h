@@ -1,62 +1,47 @@
 // SPDX-License-Identifier: MIT
-// The loops of typed.h, compiled once per instruction set; the compiler makes vectors of them.
+// The loops of typed.h, compiled once per instruction set; the compiler makes vectors of those that
+// call nothing.
 #include "targets/cpu/kernel/typed.h"
 
 #include <math.h>
 
 #include "targets/cpu/kernel/simd.h"
 
-// --- operations ---
+// --- the rows of the table of scalar operators ---
 
-#define LOOP(name, type, e)                                                                        \
-    static void name(void *out, const void *px, const void *py, const void *pz, int n)             \
+typedef int64_t i64;
+typedef uint64_t u64;
+#define PW_FN static inline
+
+#define LOOP(name, lane, type, e)                                                                  \
+    static void name(void *out, const void *px, const void *py, const void *pz,                    \
+                     const struct mgx_line_attr *attr, int n)                                      \
     {                                                                                              \
-        const type *a = px, *b = py, *c = pz;                                                      \
-        type *o = out;                                                                             \
+        const lane *in[3] = {px, py, pz};                                                          \
+        const double a = attr->alpha, b = attr->beta;                                              \
+        lane *o = out;                                                                             \
+        (void)a, (void)b;                                                                          \
         for (int i = 0; i < n; i++) {                                                              \
-            const type x = a[i], y = b[i], z = c[i];                                               \
-            (void)y, (void)z;                                                                      \
-            o[i] = (type)(e);                                                                      \
+            const type x = (type)in[0][i], y = (type)in[1][i], z = (type)in[2][i];                 \
+            (void)x, (void)y, (void)z;                                                             \
+            o[i] = (lane)(e);                                                                      \
         }                                                                                          \
     }
-#define INT(name, e) LOOP(int_##name, int64_t, e)
-#define REAL(name, e) LOOP(real_##name, double, e)
-#define BOTH(name, e) INT(name, e) REAL(name, e)
+#define REAL(name, e) LOOP(real_##name, double, double, e)
 
-INT(ADD, (uint64_t)x + (uint64_t)y)
-INT(SUB, (uint64_t)x - (uint64_t)y)
-INT(MUL, (uint64_t)x *(uint64_t)y)
-INT(SQDIFF, ((uint64_t)x - (uint64_t)y) * ((uint64_t)x - (uint64_t)y))
-INT(MIN, x < y ? x : y)
-INT(MAX, x > y ? x : y)
-INT(ABS, x < 0 ? 0 - (uint64_t)x : (uint64_t)x)
-INT(NEG, 0 - (uint64_t)x)
-INT(SIGN, (x > 0) - (x < 0))
-INT(BITWISE_AND, x &y)
-INT(BITWISE_OR, x | y)
-INT(BITWISE_XOR, x ^ y)
-INT(BITWISE_NOT, ~x)
-REAL(ADD, x + y)
-REAL(SUB, x - y)
-REAL(MUL, x *y)
-REAL(DIV, x / y)
-REAL(SQDIFF, (x - y) * (x - y))
-REAL(MIN, ((x != x) | (x < y)) ? x : y)
-REAL(MAX, ((x != x) | (x > y)) ? x : y)
-REAL(ABS, fabs(x))
-REAL(NEG, -x)
-REAL(SIGN, x != x ? x : (double)((x > 0) - (x < 0)))
-REAL(SQRT, sqrt(x))
-REAL(RECIP, 1 / x)
-BOTH(EQUAL, x == y)
-BOTH(GREATER, x > y)
-BOTH(LESS, x < y)
-BOTH(LOGICAL_AND, (x != 0) & (y != 0))
-BOTH(LOGICAL_OR, (x != 0) | (y != 0))
-BOTH(LOGICAL_XOR, (x != 0) ^ (y != 0))
-BOTH(NOT, x == 0)
-BOTH(RELU, x < 0 ? 0 : x)
-BOTH(CLIP, (x < y ? y : x) > z ? z : x < y ? y : x)
+#define PRELUDE(...) __VA_ARGS__
+#define ROW_REAL(name, n, e) REAL(name, e)
+#define ROW_ALL(name, n, order, result, e, s, u)                                                   \
+    LOOP(int_##name, i64, i64, s)                                                                  \
+    REAL(name, e)
+#define ROW_WRAP(name, n, order, e)                                                                \
+    LOOP(int_##name, i64, u64, e)                                                                  \
+    REAL(name, e)
+#define ROW_INT(name, n, order, s, u) LOOP(int_##name, i64, i64, s)
+#define ROW_ALPHA(name, alpha, e) REAL(name, e)
+#define ROW_LINE(name, alpha, beta, e) REAL(name, e)
+#define ROW_WHERE(name, e)
+#include "op/pointwise_rows.h"
 
 #define WHERE(name, type)                                                                          \
     static void name(void *out, const int64_t *x, const void *py, const void *pz, int n)           \
@@ -103,19 +88,31 @@ MOVE(f64, double, double, v, v)
 
 // --- the table ---
 
-#define I(name) [MGX_TYPED_##name] = int_##name
-#define D(name) [MGX_TYPED_##name] = real_##name
-
 const struct mgx_typed_kernel NAME(mgx_typed) = {
-    .ints = {I(ADD),         I(SUB),     I(MUL),         I(MIN),         I(MAX),
-             I(EQUAL),       I(GREATER), I(LESS),        I(LOGICAL_AND), I(LOGICAL_OR),
-             I(LOGICAL_XOR), I(NOT),     I(ABS),         I(NEG),         I(RELU),
-             I(SIGN),        I(CLIP),    I(BITWISE_AND), I(BITWISE_OR),  I(BITWISE_XOR),
-             I(BITWISE_NOT), I(SQDIFF)},
-    .doubles = {D(ADD),     D(SUB),   D(MUL),         D(MIN),        D(MAX),         D(EQUAL),
-                D(GREATER), D(LESS),  D(LOGICAL_AND), D(LOGICAL_OR), D(LOGICAL_XOR), D(NOT),
-                D(ABS),     D(NEG),   D(RELU),        D(SIGN),       D(CLIP),        D(DIV),
-                D(SQRT),    D(RECIP), D(SQDIFF)},
+    .ints =
+        {
+#define PRELUDE(...)
+#define ROW_REAL(...)
+#define ROW_ALL(name, ...) [MGX_PW_##name] = int_##name,
+#define ROW_WRAP(name, ...) [MGX_PW_##name] = int_##name,
+#define ROW_INT(name, ...) [MGX_PW_##name] = int_##name,
+#define ROW_ALPHA(...)
+#define ROW_LINE(...)
+#define ROW_WHERE(...)
+#include "op/pointwise_rows.h"
+        },
+    .doubles =
+        {
+#define PRELUDE(...)
+#define ROW_REAL(name, ...) [MGX_PW_##name] = real_##name,
+#define ROW_ALL(name, ...) [MGX_PW_##name] = real_##name,
+#define ROW_WRAP(name, ...) [MGX_PW_##name] = real_##name,
+#define ROW_INT(...)
+#define ROW_ALPHA(name, ...) [MGX_PW_##name] = real_##name,
+#define ROW_LINE(name, ...) [MGX_PW_##name] = real_##name,
+#define ROW_WHERE(...)
+#include "op/pointwise_rows.h"
+        },
     .load = {[MGX_BOOL] = load_bool,
              [MGX_UINT8] = load_u8,
              [MGX_INT8] = load_s8,

@@ -12,38 +12,6 @@
 #include "op/pointwise.h"
 #include "targets/cpu/kernel/convert.h"
 
-static const struct {
-    enum mgx_pw pw;
-    enum mgx_block_code code;
-} codes[] = {
-    {MGX_PW_ADD, MGX_BLOCK_ADD},         {MGX_PW_SUB, MGX_BLOCK_SUB},
-    {MGX_PW_MUL, MGX_BLOCK_MUL},         {MGX_PW_DIV, MGX_BLOCK_DIV},
-    {MGX_PW_MIN, MGX_BLOCK_MIN},         {MGX_PW_MAX, MGX_BLOCK_MAX},
-    {MGX_PW_POW, MGX_BLOCK_POW},         {MGX_PW_FMOD, MGX_BLOCK_FMOD},
-    {MGX_PW_MOD, MGX_BLOCK_MOD},         {MGX_PW_SQDIFF, MGX_BLOCK_SQDIFF},
-    {MGX_PW_PRELU, MGX_BLOCK_PRELU},     {MGX_PW_EQUAL, MGX_BLOCK_EQUAL},
-    {MGX_PW_GREATER, MGX_BLOCK_GREATER}, {MGX_PW_LESS, MGX_BLOCK_LESS},
-    {MGX_PW_LOGICAL_AND, MGX_BLOCK_AND}, {MGX_PW_LOGICAL_OR, MGX_BLOCK_OR},
-    {MGX_PW_LOGICAL_XOR, MGX_BLOCK_XOR}, {MGX_PW_WHERE, MGX_BLOCK_WHERE},
-    {MGX_PW_CLIP, MGX_BLOCK_CLIP},       {MGX_PW_ABS, MGX_BLOCK_ABS},
-    {MGX_PW_NEG, MGX_BLOCK_NEG},         {MGX_PW_EXP, MGX_BLOCK_EXP},
-    {MGX_PW_LOG, MGX_BLOCK_LOG},         {MGX_PW_LOG2, MGX_BLOCK_LOG2},
-    {MGX_PW_SQRT, MGX_BLOCK_SQRT},       {MGX_PW_RSQRT, MGX_BLOCK_RSQRT},
-    {MGX_PW_RECIP, MGX_BLOCK_RECIP},     {MGX_PW_RELU, MGX_BLOCK_RELU},
-    {MGX_PW_SIGMOID, MGX_BLOCK_SIGMOID}, {MGX_PW_TANH, MGX_BLOCK_TANH},
-    {MGX_PW_ERF, MGX_BLOCK_ERF},         {MGX_PW_SIGN, MGX_BLOCK_SIGN},
-    {MGX_PW_FLOOR, MGX_BLOCK_FLOOR},     {MGX_PW_CEIL, MGX_BLOCK_CEIL},
-    {MGX_PW_NEARBYINT, MGX_BLOCK_ROUND}, {MGX_PW_TRUNC, MGX_BLOCK_TRUNC},
-    {MGX_PW_NOT, MGX_BLOCK_NOT},         {MGX_PW_ISNAN, MGX_BLOCK_ISNAN},
-    {MGX_PW_ISINF, MGX_BLOCK_ISINF},     {MGX_PW_SIN, MGX_BLOCK_SIN},
-    {MGX_PW_COS, MGX_BLOCK_COS},         {MGX_PW_TAN, MGX_BLOCK_TAN},
-    {MGX_PW_ASIN, MGX_BLOCK_ASIN},       {MGX_PW_ACOS, MGX_BLOCK_ACOS},
-    {MGX_PW_ATAN, MGX_BLOCK_ATAN},       {MGX_PW_SINH, MGX_BLOCK_SINH},
-    {MGX_PW_COSH, MGX_BLOCK_COSH},       {MGX_PW_ASINH, MGX_BLOCK_ASINH},
-    {MGX_PW_ACOSH, MGX_BLOCK_ACOSH},     {MGX_PW_ATANH, MGX_BLOCK_ATANH},
-    {MGX_PW_ELU, MGX_BLOCK_ELU},         {MGX_PW_LEAKY_RELU, MGX_BLOCK_LEAKY_RELU},
-};
-
 static bool is_byte(enum mgx_type type)
 {
     return type == MGX_INT8 || type == MGX_UINT8;
@@ -85,23 +53,23 @@ static bool keeps_bools(int code)
 {
     switch (code) {
     case MGX_BLOCK_COPY:
-    case MGX_BLOCK_MUL:
-    case MGX_BLOCK_MIN:
-    case MGX_BLOCK_MAX:
-    case MGX_BLOCK_EQUAL:
-    case MGX_BLOCK_GREATER:
-    case MGX_BLOCK_LESS:
-    case MGX_BLOCK_AND:
-    case MGX_BLOCK_OR:
-    case MGX_BLOCK_XOR:
-    case MGX_BLOCK_WHERE:
-    case MGX_BLOCK_CLIP:
-    case MGX_BLOCK_ABS:
-    case MGX_BLOCK_RELU:
-    case MGX_BLOCK_SIGN:
-    case MGX_BLOCK_NOT:
-    case MGX_BLOCK_ISNAN:
-    case MGX_BLOCK_ISINF:
+    case MGX_PW_mul:
+    case MGX_PW_min:
+    case MGX_PW_max:
+    case MGX_PW_equal:
+    case MGX_PW_greater:
+    case MGX_PW_less:
+    case MGX_PW_logical_and:
+    case MGX_PW_logical_or:
+    case MGX_PW_logical_xor:
+    case MGX_PW_where:
+    case MGX_PW_clip:
+    case MGX_PW_abs:
+    case MGX_PW_relu:
+    case MGX_PW_sign:
+    case MGX_PW_not:
+    case MGX_PW_isnan:
+    case MGX_PW_isinf:
         return true;
     default:
         return false;
@@ -113,9 +81,9 @@ static bool keeps_bools(int code)
 static int code_of(const struct mgx_ins *ins)
 {
     if (is_truth(ins))
-        return MGX_BLOCK_OR;
+        return MGX_PW_logical_or;
     if (ins->op == &mgx_op_dequantizelinear)
-        return ins->in_count == 3 ? MGX_BLOCK_DEQUANT : MGX_BLOCK_MUL;
+        return ins->in_count == 3 ? MGX_BLOCK_DEQUANT : MGX_PW_mul;
     if (ins->op == &mgx_op_quantizelinear)
         return ins->shape.type == MGX_INT8 ? MGX_BLOCK_QUANT_S8 : MGX_BLOCK_QUANT_U8;
     if (ins->op == &mgx_op_identity ||
@@ -123,10 +91,7 @@ static int code_of(const struct mgx_ins *ins)
          (ins->shape.type == MGX_FLOAT || ins->in[0]->shape.type == MGX_BOOL)))
         return MGX_BLOCK_COPY;
     const struct mgx_pointwise *row = mgx_pointwise_find(ins->op);
-    for (size_t i = 0; row && i < sizeof codes / sizeof *codes; i++)
-        if (codes[i].pw == row->code)
-            return (int)codes[i].code;
-    return -1;
+    return row && row->real ? (int)row->code : -1;
 }
 
 struct compiler {
@@ -181,6 +146,7 @@ static void free_dead(struct compiler *x, const struct mgx_ins *reader, int posi
 static bool emit_line(struct compiler *x, const struct mgx_ins *ins, int position)
 {
     const int code = code_of(ins);
+    const struct mgx_pointwise *row = mgx_pointwise_find(ins->op);
     struct mgx_block_line line = {.code = (uint8_t)code};
     if (code < 0 || ins->in_count > 3 || !keeps_integers(ins) ||
         (ins->shape.type == MGX_BOOL && !keeps_bools(code))) {
@@ -193,8 +159,11 @@ static bool emit_line(struct compiler *x, const struct mgx_ins *ins, int positio
         line.in[1] = line.in[0];
     if (ins->op == &mgx_op_quantizelinear)
         line.a = ins->in_count == 2;
-    if (code == MGX_BLOCK_ELU || code == MGX_BLOCK_LEAKY_RELU)
-        line.a = (float)mgx_ins_real(ins, "alpha");
+    if (row && row->attrs) {
+        const struct mgx_line_attr *attr = ins->attr;
+        line.a = (float)attr->alpha;
+        line.b = (float)attr->beta;
+    }
     free_dead(x, ins,
               position); // the result may take an operand's place: lines work element by element
     const int out = take_temporary(x);

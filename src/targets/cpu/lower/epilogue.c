@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/half.h"
+#include "base/size.h"
 #include "op/op.h"
+#include "op/pointwise.h"
 
 // --- the tree: nodes of the element-wise body; leaves are inputs of the group, the sums, or
 // constants ---
@@ -50,186 +51,13 @@ bool cpu_match_constant(const struct cpu_match *m, const struct mgx_ins *node, d
     return true;
 }
 
-static bool is_near(double a, double b)
-{
-    return fabs(a - b) <= 1e-6 * fabs(b);
-}
-
-// Constants that a model brings in 16 bits are those nearest to what is meant, or one over that.
-static double rounded(int bits, double value)
-{
-    return bits == 0   ? value
-           : bits == 1 ? (double)mgx_half_to_float(mgx_half_from_double(value))
-                       : (double)mgx_bf16_to_float(mgx_bf16_from_double(value));
-}
-
-enum { ROUNDINGS = 3 };
-
-static bool is_value(const struct cpu_match *m, const struct mgx_ins *node, double value)
-{
-    double v;
-    if (!cpu_match_constant(m, node, &v))
-        return false;
-    bool found = is_near(v, value);
-    for (int bits = 1; bits < ROUNDINGS && !found; bits++)
-        found = is_near(v, rounded(bits, value)) || is_near(v, 1 / rounded(bits, 1 / value));
-    return found;
-}
-
-// node = op(*x, *y) in either order with *y a constant.
-static bool with_constant(const struct cpu_match *m, const struct mgx_ins *node,
-                          const struct mgx_op *op, const struct mgx_ins **x, double *value)
-{
-    if (node->op != op)
-        return false;
-    for (int i = 0; i < 2; i++)
-        if (cpu_match_constant(m, node->in[i], value)) {
-            *x = node->in[1 - i];
-            return true;
-        }
-    return false;
-}
-
 // --- activations ---
 
-static bool set_act(struct cpu_match *m, enum mgx_act act, double a, double b)
+static void set_act(struct cpu_match *m, enum mgx_act act, double a, double b)
 {
     m->out->kernel.act = act;
     m->out->kernel.a = (float)a;
     m->out->kernel.b = (float)b;
-    return true;
-}
-
-// x * sigmoid(x)
-static const struct mgx_ins *peel_silu(struct cpu_match *m, const struct mgx_ins *node)
-{
-    for (int i = 0; node->op == &mgx_op_mul && i < 2; i++)
-        if (node->in[i]->op == &mgx_op_sigmoid && node->in[i]->in[0] == node->in[1 - i])
-            return set_act(m, MGX_ACT_SILU, 0, 0) ? node->in[1 - i] : NULL;
-    return NULL;
-}
-
-static bool is_close(double a, double b)
-{
-    return fabs(a - b) <= 1e-5 * fabs(b);
-}
-
-// node = *scale * x^*power, as a product in any grouping.
-static bool is_power(const struct cpu_match *m, const struct mgx_ins *node, const struct mgx_ins *x,
-                     int depth, double *power, double *scale)
-{
-    double value;
-    if (node == x)
-        return *power += 1, true;
-    if (cpu_match_constant(m, node, &value))
-        return *scale *= value, true;
-    if (node->op == &mgx_op_pow && node->in[0] == x && cpu_match_constant(m, node->in[1], &value))
-        return *power += value, true;
-    return node->op == &mgx_op_mul && depth > 0 &&
-           is_power(m, node->in[0], x, depth - 1, power, scale) &&
-           is_power(m, node->in[1], x, depth - 1, power, scale);
-}
-
-// sqrt(2 / pi) * (x + 0.044715 * x^3), the root outside or inside.
-static bool is_tanh_of_gelu(const struct cpu_match *m, const struct mgx_ins *node,
-                            const struct mgx_ins *x)
-{
-    enum { DEPTH = 5 };
-    const double root = 0.79788456, cubic = 0.044715;
-    const struct mgx_ins *sum = node;
-    double outside = 1, power[2] = {0}, scale[2] = {1, 1};
-    if (node->op == &mgx_op_mul && !with_constant(m, node, &mgx_op_mul, &sum, &outside))
-        return false;
-    if (sum->op != &mgx_op_add)
-        return false;
-    for (int i = 0; i < 2; i++)
-        if (!is_power(m, sum->in[i], x, DEPTH, &power[i], &scale[i]))
-            return false;
-    const int one = power[0] == 1 ? 0 : 1;
-    if (power[one] != 1 || power[1 - one] != 3)
-        return false;
-    bool found = false;
-    for (int bits = 0; bits < ROUNDINGS && !found; bits++) {
-        const double r = rounded(bits, root);
-        found = is_close(outside * scale[one], r) &&
-                is_close(outside * scale[1 - one], r * rounded(bits, cubic));
-    }
-    return found;
-}
-
-// sqrt(1 / 2) * x
-static bool is_erf_of_gelu(const struct cpu_match *m, const struct mgx_ins *node,
-                           const struct mgx_ins *x)
-{
-    const struct mgx_ins *arg = NULL;
-    double value;
-    if (with_constant(m, node, &mgx_op_mul, &arg, &value))
-        return arg == x && is_value(m, node->in[node->in[0] == x ? 1 : 0], 0.70710678);
-    return node->op == &mgx_op_div && node->in[0] == x && is_value(m, node->in[1], 1.41421356);
-}
-
-// x * 0.5 * (1 + erf(x / sqrt 2)), or its form with tanh; the factors in any order and grouping.
-static const struct mgx_ins *peel_gelu(struct cpu_match *m, const struct mgx_ins *node)
-{
-    const struct mgx_ins *factor[4], *inner, *x = NULL, *sum = NULL;
-    int count = 0, half = 0;
-    double value;
-    if (node->op != &mgx_op_mul)
-        return NULL;
-    factor[count++] = node->in[0];
-    factor[count++] = node->in[1];
-    for (int i = 0; i < count && count < 4; i++)
-        if (factor[i]->op == &mgx_op_mul) {
-            const struct mgx_ins *f = factor[i];
-            factor[i--] = f->in[0];
-            factor[count++] = f->in[1];
-        }
-    for (int i = 0; i < count; i++) {
-        if (is_value(m, factor[i], 0.5))
-            half++;
-        else if (factor[i]->op == &mgx_op_add)
-            sum = factor[i];
-        else
-            x = factor[i];
-    }
-    // A residual-free x that is itself a sum: two additions, the one of erf is the other.
-    if (count == 3 && half == 1 && !x)
-        for (int i = 0; i < count; i++) {
-            const struct mgx_ins *f = factor[i];
-            if (f->op == &mgx_op_add && !with_constant(m, f, &mgx_op_add, &inner, &value))
-                x = f;
-            else if (f->op == &mgx_op_add)
-                sum = f;
-        }
-    if (count != 3 || half != 1 || !x || !sum ||
-        !with_constant(m, sum, &mgx_op_add, &inner, &value) || value != 1)
-        return NULL;
-    if (inner->op == &mgx_op_erf && is_erf_of_gelu(m, inner->in[0], x))
-        return set_act(m, MGX_ACT_GELU, 0, 0) ? x : NULL;
-    if (inner->op == &mgx_op_tanh && is_tanh_of_gelu(m, inner->in[0], x))
-        return set_act(m, MGX_ACT_GELU_TANH, 0, 0) ? x : NULL;
-    return NULL;
-}
-
-// clip(a x + b, 0, 1) alone or times x.
-static const struct mgx_ins *peel_hard(struct cpu_match *m, const struct mgx_ins *node)
-{
-    const struct mgx_ins *clip = node, *x, *product;
-    double a = 1, b = 0;
-    for (int i = 0; node->op == &mgx_op_mul && i < 2; i++)
-        if (node->in[i]->op == &mgx_op_clip)
-            clip = node->in[i];
-    if (clip->op != &mgx_op_clip || !is_value(m, clip->in[2], 1) ||
-        !cpu_match_constant(m, clip->in[1], &b) || b != 0)
-        return NULL;
-    if (!with_constant(m, clip->in[0], &mgx_op_add, &product, &b))
-        return NULL;
-    if (!with_constant(m, product, &mgx_op_mul, &x, &a))
-        return NULL;
-    if (clip == node)
-        return set_act(m, MGX_ACT_HARD_SIGMOID, a, b) ? x : NULL;
-    const struct mgx_ins *other = node->in[0] == clip ? node->in[1] : node->in[0];
-    return other == x && set_act(m, MGX_ACT_HARD_SWISH, a, b) ? x : NULL;
 }
 
 // Constant slopes of prelu, one per column.
@@ -248,25 +76,30 @@ const struct mgx_ins *cpu_match_act(struct cpu_match *m, const struct mgx_ins *n
     static const struct {
         const struct mgx_op *op;
         enum mgx_act act;
-    } plain[] = {{&mgx_op_relu, MGX_ACT_RELU},
-                 {&mgx_op_sigmoid, MGX_ACT_SIGMOID},
-                 {&mgx_op_tanh, MGX_ACT_TANH}};
-    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
-        if (node->op == plain[i].op)
-            return set_act(m, plain[i].act, 0, 0) ? node->in[0] : node;
+    } acts[] = {{&mgx_op_relu, MGX_ACT_RELU},
+                {&mgx_op_sigmoid, MGX_ACT_SIGMOID},
+                {&mgx_op_tanh, MGX_ACT_TANH},
+                {&mgx_op_silu, MGX_ACT_SILU},
+                {&mgx_op_gelu, MGX_ACT_GELU},
+                {&mgx_op_gelu_tanh, MGX_ACT_GELU_TANH},
+                {&mgx_op_softplus, MGX_ACT_SOFTPLUS},
+                {&mgx_op_mish, MGX_ACT_MISH},
+                {&mgx_op_elu, MGX_ACT_ELU},
+                {&mgx_op_leaky_relu, MGX_ACT_LEAKY_RELU},
+                {&mgx_op_hard_sigmoid, MGX_ACT_HARD_SIGMOID},
+                {&mgx_op_hard_swish, MGX_ACT_HARD_SWISH}};
+    static const struct mgx_line_attr none;
+    const struct mgx_pointwise *row = mgx_pointwise_find(node->op);
+    const struct mgx_line_attr *attr = row && row->attrs ? node->attr : &none;
+    for (int i = 0; i < MGX_COUNT(acts); i++)
+        if (node->op == acts[i].op)
+            return set_act(m, acts[i].act, attr->alpha, attr->beta), node->in[0];
     if (node->op == &mgx_op_prelu && peel_slopes(m, node->in[1]))
-        return set_act(m, MGX_ACT_LEAKY_RELU, 0, 0) ? node->in[0] : node;
-    if (node->op == &mgx_op_leaky_relu)
-        return set_act(m, MGX_ACT_LEAKY_RELU, mgx_ins_real(node, "alpha"), 0) ? node->in[0] : node;
-    const struct mgx_ins *x = peel_silu(m, node);
-    x = x ? x : peel_gelu(m, node);
-    x = x ? x : peel_hard(m, node);
-    if (x)
-        return x;
+        return set_act(m, MGX_ACT_LEAKY_RELU, 0, 0), node->in[0];
     double low, high;
     if (node->op == &mgx_op_clip && cpu_match_constant(m, node->in[1], &low) &&
         cpu_match_constant(m, node->in[2], &high))
-        return set_act(m, MGX_ACT_CLIP, low, high) ? node->in[0] : node;
+        return set_act(m, MGX_ACT_CLIP, low, high), node->in[0];
     return node;
 }
 

@@ -23,7 +23,7 @@ struct line {
     mgx_typed_fn loop;
     mgx_block_fn block; // LINE_FLOAT: a loop of the float program
     const struct mgx_pointwise *row;
-    double alpha;
+    struct mgx_line_attr attr;
     int in[3], arity;
     enum mgx_type from, type; // of the first operand, of the value
 };
@@ -62,54 +62,20 @@ static enum lane lane_of(enum mgx_type type)
 
 // --- compiling ---
 
-static const struct {
-    enum mgx_pw pw;
-    enum mgx_typed_code code;
-} codes[] = {
-#define X(name) {MGX_PW_##name, MGX_TYPED_##name},
-    MGX_TYPED_LIST(X)
-#undef X
-};
-
 static mgx_typed_fn loop_of(const struct cpu_typed *t, const struct mgx_pointwise *row,
                             enum lane lane)
 {
-    for (int i = 0; i < MGX_COUNT(codes); i++)
-        if (codes[i].pw == row->code)
-            return lane == LANE_INT      ? t->kernel->ints[codes[i].code]
-                   : lane == LANE_DOUBLE ? t->kernel->doubles[codes[i].code]
-                                         : NULL;
-    return NULL;
+    return lane == LANE_INT      ? t->kernel->ints[row->code]
+           : lane == LANE_DOUBLE ? t->kernel->doubles[row->code]
+                                 : NULL;
 }
-
-// Operators on floats that take the loops of the float program.
-static const struct {
-    enum mgx_pw pw;
-    enum mgx_block_code code;
-} floats[] = {
-    {MGX_PW_ADD, MGX_BLOCK_ADD},         {MGX_PW_SUB, MGX_BLOCK_SUB},
-    {MGX_PW_MUL, MGX_BLOCK_MUL},         {MGX_PW_DIV, MGX_BLOCK_DIV},
-    {MGX_PW_MIN, MGX_BLOCK_MIN},         {MGX_PW_MAX, MGX_BLOCK_MAX},
-    {MGX_PW_EQUAL, MGX_BLOCK_EQUAL},     {MGX_PW_GREATER, MGX_BLOCK_GREATER},
-    {MGX_PW_LESS, MGX_BLOCK_LESS},       {MGX_PW_CLIP, MGX_BLOCK_CLIP},
-    {MGX_PW_ABS, MGX_BLOCK_ABS},         {MGX_PW_NEG, MGX_BLOCK_NEG},
-    {MGX_PW_SQRT, MGX_BLOCK_SQRT},       {MGX_PW_RECIP, MGX_BLOCK_RECIP},
-    {MGX_PW_RELU, MGX_BLOCK_RELU},       {MGX_PW_SIGN, MGX_BLOCK_SIGN},
-    {MGX_PW_FLOOR, MGX_BLOCK_FLOOR},     {MGX_PW_CEIL, MGX_BLOCK_CEIL},
-    {MGX_PW_NEARBYINT, MGX_BLOCK_ROUND}, {MGX_PW_TRUNC, MGX_BLOCK_TRUNC},
-    {MGX_PW_EXP, MGX_BLOCK_EXP},         {MGX_PW_SIGMOID, MGX_BLOCK_SIGMOID},
-    {MGX_PW_TANH, MGX_BLOCK_TANH},       {MGX_PW_ERF, MGX_BLOCK_ERF},
-};
 
 static mgx_block_fn block_of(enum mgx_isa isa, const struct mgx_pointwise *row)
 {
     const mgx_block_fn *table = isa >= MGX_ISA_AVX512 ? mgx_block_table__avx512
                                 : isa >= MGX_ISA_AVX2 ? mgx_block_table__avx2
                                                       : mgx_block_table__generic;
-    for (int i = 0; i < MGX_COUNT(floats); i++)
-        if (floats[i].pw == row->code)
-            return table[floats[i].code];
-    return NULL;
+    return table[row->code];
 }
 
 static bool make_row(const struct cpu_typed *t, enum mgx_isa isa, const struct mgx_ins *ins,
@@ -124,8 +90,8 @@ static bool make_row(const struct cpu_typed *t, enum mgx_isa isa, const struct m
         l->kind = LINE_WHERE;
         return lane == LANE_INT;
     }
-    if (row->alpha)
-        l->alpha = ((const struct mgx_alpha_attr *)ins->attr)->alpha;
+    if (row->attrs)
+        l->attr = *(const struct mgx_line_attr *)ins->attr;
     if (lane == LANE_INT && !row->sint_fn) // integers through double: too rare
         return false;
     l->loop = loop_of(t, row, lane);
@@ -358,7 +324,7 @@ static void call(const struct line *l, void *const *in, void *out, int n)
         } else {
             const double x = as_double(lane, in[0], i), y = as_double(lane, in[1], i),
                          z = as_double(lane, in[2], i);
-            put_double(l->type, out, i, l->row->real_fn(x, y, z, l->alpha));
+            put_double(l->type, out, i, l->row->real_fn(x, y, z, l->attr.alpha, l->attr.beta));
         }
 }
 
@@ -388,12 +354,12 @@ static void run_line(const struct cpu_typed *t, const struct line *l, void *cons
                                                                                  in[2], n);
         return;
     case LINE_LOOP:
-        l->loop(out, in[0], in[1], in[2], n);
+        l->loop(out, in[0], in[1], in[2], &l->attr, n);
         if (lane_of(l->from) == LANE_DOUBLE && l->type == MGX_BOOL)
             to_bool(out, room, n);
         break;
     case LINE_FLOAT:
-        l->block(out, x, (float)l->alpha, n);
+        l->block(out, x, (float)l->attr.alpha, (float)l->attr.beta, n);
         break;
     default:
         call(l, in, out, n);
