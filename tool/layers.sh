@@ -54,7 +54,7 @@ fi
 rm -f /tmp/layers.$$
 public=$(grep -rnE '^ *# *include *[<"]migraphx/' src | grep -v '^src/api/' || :)
 [ -z "$public" ] || { echo "$public"; say "a public header is included below the API"; }
-python3 tool/circles.py || say "folders include each other in a circle"
+python3 tool/circles.py || say "folders or files use each other in a circle"
 env=$(grep -rnE '\bgetenv\(' src | grep -v '^src/api/' || :)
 [ -z "$env" ] || { echo "$env"; say "the environment is read outside src/api"; }
 out=$(grep -rnE '\b(printf|puts|perror|abort|exit)\(|fprintf\((stderr|stdout)' src --include=*.c | grep -vE '\b(sn|vsn|fs|mgx_[a-z_]*)printf|^src/api/print\.c|//' || :)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "onnx/macro.h"
+#include "onnx/op/macro.h"
 
 struct migraphx_macro {
     const struct mgx_macro *macro; // NULL: the operator alone

@@ -268,15 +268,3 @@ const struct mgx_op mgx_onnx_deferred = {
     .compute = deferred_compute,
     .expand = expand,
 };
-
-// --- the set of operators ---
-
-static const struct mgx_op *find(const struct mgx_op_set *set, const char *name, size_t size)
-{
-    (void)set;
-    const struct mgx_slice text = {name, size};
-    return mgx_slice_is(text, mgx_onnx_deferred.name) ? &mgx_onnx_deferred
-                                                      : mgx_ops.find(&mgx_ops, name, size);
-}
-
-const struct mgx_op_set mgx_onnx_ops = {.find = find};

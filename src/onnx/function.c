@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Functions of the model: calls are expanded in place.
+// Functions of the model: finding them by name, and what expanding their calls amounts to. The walk
+// (graph.c) expands them, in place.
 //
-// A body has a scope of its own: its inputs, its attributes, its own opset imports, nothing of the
-// caller. What all expansions together amount to is counted beforehand, bottom up and once per
-// function, so that thirty levels of two calls each are refused before the first node is imported.
-// Depth is bounded by limit_depth; a function that reaches itself is an error.
+// All expansions together are counted before the first node is imported, bottom up and once per
+// function, so that thirty levels of two calls each are refused. Depth is bounded by limit_depth; a
+// function that reaches itself is an error.
 #include <string.h>
 
 #include "onnx/graph.h"
@@ -149,86 +149,4 @@ enum mgx_status mgx_onnx_budget(struct mgx_onnx_import *import, struct mgx_messa
     if (!import->functions.count) // then the walk's own count says the same
         return add_cost(import, &cost, nodes.count);
     return cost_of_nodes(import, nodes, 1, &cost);
-}
-
-// --- call ---
-
-// Values for the attributes that the body may refer to: the caller's, then defaults for the rest.
-static enum mgx_status bind_attributes(struct mgx_node *n, const struct mgx_onnx_function *function,
-                                       struct mgx_onnx_call *call)
-{
-    const struct mgx_onnx_node_proto *node = n->wire;
-    const struct mgx_messages defaults = function->proto.defaults;
-    struct mgx_onnx_attribute *list = MGX_NEW_ARRAY(n->scratch, struct mgx_onnx_attribute,
-                                                    node->attribute_count + defaults.count);
-    if (!list)
-        return mgx_fail_memory(n->diag);
-    int count = 0;
-    for (int i = 0; i < node->attribute_count; i++) {
-        const struct mgx_onnx_attribute *a = mgx_onnx_resolve(n->graph, &node->attributes[i]);
-        if (!a)
-            continue; // refers to an attribute that our own caller did not give
-        list[count] = *a;
-        list[count].name = node->attributes[i].name;
-        if (!list[count].home)
-            list[count].home = n->graph;
-        count++;
-    }
-    for (int i = 0; i < defaults.count; i++) {
-        struct mgx_onnx_attribute a;
-        TRY(mgx_onnx_read_attribute(defaults.v[i], &a, n->diag));
-        bool given = false;
-        for (int k = 0; k < count; k++)
-            given |= mgx_slice_equal(list[k].name, a.name);
-        if (!given)
-            list[count++] = a;
-    }
-    *call = (struct mgx_onnx_call){function, list, count};
-    return MGX_OK;
-}
-
-static enum mgx_status check_arity(const struct mgx_node *n,
-                                   const struct mgx_onnx_function_proto *f)
-{
-    if (n->in_count > f->inputs.count)
-        return mgx_fail(n->diag, MGX_INVALID, "function takes %d inputs, given %d", f->inputs.count,
-                        n->in_count);
-    if (n->out_count > f->outputs.count)
-        return mgx_fail(n->diag, MGX_INVALID, "function gives %d outputs, asked for %d",
-                        f->outputs.count, n->out_count);
-    return MGX_OK;
-}
-
-static enum mgx_status expand(struct mgx_onnx_graph *g, struct mgx_node *n,
-                              const struct mgx_onnx_function_proto *f)
-{
-    for (int i = 0; i < f->inputs.count; i++)
-        TRY(mgx_onnx_graph_define(g, f->inputs.v[i], i < n->in_count ? n->in[i] : NULL));
-    TRY(mgx_onnx_graph_start(g));
-    TRY(mgx_onnx_graph_nodes(g));
-    const struct mgx_onnx_node_proto *node = n->wire;
-    for (int i = 0; i < n->out_count; i++)
-        if (node->out.v[i].size)
-            TRY(mgx_onnx_graph_result(g, f->outputs.v[i], &n->out[i]));
-    return MGX_OK;
-}
-
-enum mgx_status mgx_onnx_call(struct mgx_node *n, struct mgx_onnx_function *function)
-{
-    const struct mgx_onnx_function_proto *f = &function->proto;
-    struct mgx_onnx_call call;
-    TRY(check_arity(n, f));
-    TRY(bind_attributes(n, function, &call));
-    struct mgx_onnx_graph g = {.import = n->graph->import,
-                               .module = n->module,
-                               .call = &call,
-                               .opsets =
-                                   f->opsets.count ? f->opsets : n->graph->import->model.opsets,
-                               .nodes = f->nodes,
-                               .depth = n->graph->depth + 1};
-    const enum mgx_status status = expand(&g, n, f);
-    mgx_onnx_graph_fini(&g);
-    if (status != MGX_OK)
-        mgx_where(n->diag, "function \"%.*s\"", MGX_SLICE(f->name));
-    return status;
 }

@@ -1,120 +1,18 @@
 // SPDX-License-Identifier: MIT
-// The walk over one graph: names, order, nodes; see graph.h.
+// The walk over one graph: its nodes in order, calls of functions expanded; see graph.h.
 //
 // Nodes are taken in file order. One whose inputs are not there yet waits on a stack while the
 // nodes that make them go first, so an unsorted graph costs one visit more per node and a long
 // chain no C stack. A node met again while it waits closes a cycle. What the bodies of a node
-// capture counts among its inputs.
+// capture counts among its inputs. The body of a function has a scope of its own: its inputs, its
+// attributes, its own opset imports, nothing of the caller.
 #include "onnx/graph.h"
 
 #include <string.h>
 
 enum state { NEW, WAITING, DONE };
 
-// --- names ---
-
-// A name may be defined once; with a definition that exists the map does not grow.
-static enum mgx_status add_name(struct mgx_onnx_graph *g, struct mgx_slice name,
-                                struct mgx_ins *ins, int node)
-{
-    const uint32_t count = g->values.count;
-    struct mgx_onnx_value *value = MGX_NEW(&g->import->arena, struct mgx_onnx_value);
-    if (!value || !mgx_map_putn(&g->values, name.text, name.size, value))
-        return mgx_fail_memory(g->import->diag);
-    value->ins = ins;
-    value->node = node;
-    if (g->values.count == count)
-        return mgx_fail(g->import->diag, MGX_INVALID, "\"%.*s\" is defined twice", MGX_SLICE(name));
-    return MGX_OK;
-}
-
-enum mgx_status mgx_onnx_graph_define(struct mgx_onnx_graph *g, struct mgx_slice name,
-                                      struct mgx_ins *ins)
-{
-    return add_name(g, name, ins, -1);
-}
-
-struct mgx_onnx_value *mgx_onnx_graph_find(const struct mgx_onnx_graph *g, struct mgx_slice name)
-{
-    for (; g; g = g->up) {
-        struct mgx_onnx_value *value = mgx_map_findn(&g->values, name.text, name.size);
-        if (value)
-            return value;
-    }
-    return NULL;
-}
-
-enum mgx_status mgx_onnx_graph_result(struct mgx_onnx_graph *g, struct mgx_slice name,
-                                      struct mgx_ins **out)
-{
-    const struct mgx_onnx_value *value = mgx_onnx_graph_find(g, name);
-    if (!value)
-        return mgx_fail(g->import->diag, MGX_INVALID, "output \"%.*s\" is produced by no node",
-                        MGX_SLICE(name));
-    if (!value->ins)
-        return mgx_fail(g->import->diag, MGX_INVALID, "output \"%.*s\" was left without a value",
-                        MGX_SLICE(name));
-    *out = value->ins;
-    return MGX_OK;
-}
-
-int64_t mgx_onnx_opset_of(const struct mgx_onnx_graph *g, struct mgx_slice domain)
-{
-    for (int i = 0; i < g->opsets.count; i++)
-        if (mgx_onnx_same_domain(g->opsets.v[i].domain, domain))
-            return g->opsets.v[i].version;
-    return 0;
-}
-
-// --- what a node makes ---
-
-// "name (OpType)" for messages before the node has been read properly.
-static void blame_index(struct mgx_onnx_graph *g, int node)
-{
-    mgx_where(g->import->diag, "node %d of %d", node, g->nodes.count);
-}
-
-// The outputs of a node become names; reads nothing else.
-static enum mgx_status declare_outputs(struct mgx_onnx_graph *g, int node)
-{
-    struct mgx_wire w = g->nodes.v[node];
-    struct mgx_wire_field f;
-    while (mgx_wire_next(&w, &f)) {
-        if (f.number != 2)
-            continue;
-        struct mgx_slice name;
-        if (!mgx_wire_bytes(&w, &f, &name) || !name.size)
-            continue;
-        TRY(mgx_name_check(name, "the name of an output", g->import->diag));
-        TRY(add_name(g, name, NULL, node));
-    }
-    return w.bad ? mgx_wire_fail(&w, "NodeProto", g->import->diag) : MGX_OK;
-}
-
-enum mgx_status mgx_onnx_graph_start(struct mgx_onnx_graph *g)
-{
-    struct mgx_onnx_import *import = g->import;
-    if (g->depth > import->options.limit_depth)
-        return mgx_fail(import->diag, MGX_LIMIT,
-                        "graphs and function calls are nested deeper than %d",
-                        import->options.limit_depth);
-    g->state = mgx_arena_alloc(&import->arena, (size_t)g->nodes.count);
-    if (!g->state)
-        return mgx_fail_memory(import->diag);
-    for (int i = 0; i < g->nodes.count; i++) {
-        const enum mgx_status status = declare_outputs(g, i);
-        if (status != MGX_OK) {
-            blame_index(g, i);
-            return status;
-        }
-    }
-    return MGX_OK;
-}
-
-void mgx_onnx_graph_fini(struct mgx_onnx_graph *g)
-{
-    mgx_map_fini(&g->values);
-}
+static enum mgx_status call_function(struct mgx_node *n, const struct mgx_onnx_function *function);
 
 // --- one node, its inputs at hand ---
 
@@ -206,7 +104,7 @@ static enum mgx_status apply_rule(struct mgx_node *n, const struct mgx_onnx_node
     struct mgx_onnx_graph *g = n->graph;
     struct mgx_onnx_function *function = mgx_onnx_function_find(g->import, proto);
     if (function)
-        return is_poisoned(n) ? poison_outputs(n) : mgx_onnx_call(n, function);
+        return is_poisoned(n) ? poison_outputs(n) : call_function(n, function);
     const char *why = NULL;
     const struct mgx_onnx_op *rule = mgx_onnx_rule_find(g, proto, &n->opset, &why);
     if (!rule && g->import->options.skip_unknown_operators)
@@ -343,7 +241,7 @@ static enum mgx_status import_or_wait(struct mgx_onnx_graph *g, int node, struct
     struct mgx_onnx_node_proto proto;
     enum mgx_status status = mgx_onnx_read_node(g->nodes.v[node], scratch, &proto, g->import->diag);
     if (status != MGX_OK) {
-        blame_index(g, node);
+        mgx_onnx_blame_index(g, node);
         return status;
     }
     status = find_needs(g, &proto, &entry);
@@ -399,4 +297,86 @@ enum mgx_status mgx_onnx_graph_nodes(struct mgx_onnx_graph *g)
         if (g->state[i] == NEW)
             TRY(import_with_needs(g, i, &stack));
     return MGX_OK;
+}
+
+// --- calls of functions ---
+
+// Values for the attributes that the body may refer to: the caller's, then defaults for the rest.
+static enum mgx_status bind_attributes(struct mgx_node *n, const struct mgx_onnx_function *function,
+                                       struct mgx_onnx_call *call)
+{
+    const struct mgx_onnx_node_proto *node = n->wire;
+    const struct mgx_messages defaults = function->proto.defaults;
+    struct mgx_onnx_attribute *list = MGX_NEW_ARRAY(n->scratch, struct mgx_onnx_attribute,
+                                                    node->attribute_count + defaults.count);
+    if (!list)
+        return mgx_fail_memory(n->diag);
+    int count = 0;
+    for (int i = 0; i < node->attribute_count; i++) {
+        const struct mgx_onnx_attribute *a = mgx_onnx_resolve(n->graph, &node->attributes[i]);
+        if (!a)
+            continue; // refers to an attribute that our own caller did not give
+        list[count] = *a;
+        list[count].name = node->attributes[i].name;
+        if (!list[count].home)
+            list[count].home = n->graph;
+        count++;
+    }
+    for (int i = 0; i < defaults.count; i++) {
+        struct mgx_onnx_attribute a;
+        TRY(mgx_onnx_read_attribute(defaults.v[i], &a, n->diag));
+        bool given = false;
+        for (int k = 0; k < count; k++)
+            given |= mgx_slice_equal(list[k].name, a.name);
+        if (!given)
+            list[count++] = a;
+    }
+    *call = (struct mgx_onnx_call){function, list, count};
+    return MGX_OK;
+}
+
+static enum mgx_status check_arity(const struct mgx_node *n,
+                                   const struct mgx_onnx_function_proto *f)
+{
+    if (n->in_count > f->inputs.count)
+        return mgx_fail(n->diag, MGX_INVALID, "function takes %d inputs, given %d", f->inputs.count,
+                        n->in_count);
+    if (n->out_count > f->outputs.count)
+        return mgx_fail(n->diag, MGX_INVALID, "function gives %d outputs, asked for %d",
+                        f->outputs.count, n->out_count);
+    return MGX_OK;
+}
+
+static enum mgx_status walk_body(struct mgx_onnx_graph *g, struct mgx_node *n,
+                                 const struct mgx_onnx_function_proto *f)
+{
+    for (int i = 0; i < f->inputs.count; i++)
+        TRY(mgx_onnx_graph_define(g, f->inputs.v[i], i < n->in_count ? n->in[i] : NULL));
+    TRY(mgx_onnx_graph_start(g));
+    TRY(mgx_onnx_graph_nodes(g));
+    const struct mgx_onnx_node_proto *node = n->wire;
+    for (int i = 0; i < n->out_count; i++)
+        if (node->out.v[i].size)
+            TRY(mgx_onnx_graph_result(g, f->outputs.v[i], &n->out[i]));
+    return MGX_OK;
+}
+
+static enum mgx_status call_function(struct mgx_node *n, const struct mgx_onnx_function *function)
+{
+    const struct mgx_onnx_function_proto *f = &function->proto;
+    struct mgx_onnx_call call;
+    TRY(check_arity(n, f));
+    TRY(bind_attributes(n, function, &call));
+    struct mgx_onnx_graph g = {.import = n->graph->import,
+                               .module = n->module,
+                               .call = &call,
+                               .opsets =
+                                   f->opsets.count ? f->opsets : n->graph->import->model.opsets,
+                               .nodes = f->nodes,
+                               .depth = n->graph->depth + 1};
+    const enum mgx_status status = walk_body(&g, n, f);
+    mgx_onnx_graph_fini(&g);
+    if (status != MGX_OK)
+        mgx_where(n->diag, "function \"%.*s\"", MGX_SLICE(f->name));
+    return status;
 }

@@ -63,6 +63,10 @@ enum mgx_status mgx_onnx_begin(struct mgx_onnx_import *import,
                                const struct mgx_onnx_options *options,
                                struct mgx_diag *diag) MGX_NODISCARD;
 void mgx_onnx_end(struct mgx_onnx_import *import);
+// What comes between: a program over `ops` from the opened source, or what `opened` says; ends the
+// import.
+enum mgx_status mgx_onnx_run(struct mgx_onnx_import *import, enum mgx_status opened,
+                             const struct mgx_op_set *ops, struct mgx_program **out) MGX_NODISCARD;
 // MGX_LIMIT when the import has taken too long.
 enum mgx_status mgx_onnx_check_time(struct mgx_onnx_import *import) MGX_NODISCARD;
 // Takes bytes from the budget of folded constants.
@@ -93,6 +97,8 @@ struct mgx_onnx_graph {
 enum mgx_status mgx_onnx_graph_start(struct mgx_onnx_graph *g) MGX_NODISCARD;
 enum mgx_status mgx_onnx_graph_nodes(struct mgx_onnx_graph *g) MGX_NODISCARD;
 void mgx_onnx_graph_fini(struct mgx_onnx_graph *g);
+// Where a failure is, before its node has been read: "node 3 of 12".
+void mgx_onnx_blame_index(struct mgx_onnx_graph *g, int node);
 // A name that comes from outside the nodes (input, initialiser).
 enum mgx_status mgx_onnx_graph_define(struct mgx_onnx_graph *g, struct mgx_slice name,
                                       struct mgx_ins *ins) MGX_NODISCARD;
@@ -147,7 +153,6 @@ struct mgx_onnx_function *mgx_onnx_function_find(struct mgx_onnx_import *import,
 // Checks the number of nodes after expansion against the limit before anything is imported.
 enum mgx_status mgx_onnx_budget(struct mgx_onnx_import *import,
                                 struct mgx_messages nodes) MGX_NODISCARD;
-enum mgx_status mgx_onnx_call(struct mgx_node *n, struct mgx_onnx_function *function) MGX_NODISCARD;
 
 // --- rules ---
 // NULL, and why, when there is none.

@@ -2,7 +2,7 @@
 // The table of macros, and how one is added; see macro.h.
 //
 // A rule sees a node without a model around it: its attributes are written here, from the options.
-#include "onnx/macro.h"
+#include "onnx/op/macro.h"
 
 #include <assert.h>
 #include <string.h>
