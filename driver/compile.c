@@ -31,7 +31,8 @@ static bool copies(const struct options *o, const char *target)
 static bool set_options(const struct options *o, migraphx_compile_options_t options,
                         const char *target, bool compute_double)
 {
-    bool good = OK(migraphx_compile_options_set_offload_copy(options, copies(o, target))) &&
+    bool good = check_tuning_cache(o) &&
+                OK(migraphx_compile_options_set_offload_copy(options, copies(o, target))) &&
                 OK(migraphx_compile_options_set_fast_math(options, !o->no_fast_math)) &&
                 OK(migraphx_compile_options_set_exhaustive_tune_flag(options, o->exhaustive)) &&
                 OK(migraphx_compile_options_set_threads(options, (size_t)o->threads)) &&
@@ -41,8 +42,13 @@ static bool set_options(const struct options *o, migraphx_compile_options_t opti
                 OK(migraphx_compile_options_set_tuning_seconds(
                     options, o->tuning_seconds ? strtod(o->tuning_seconds, NULL) : 0)) &&
                 OK(migraphx_compile_options_set_compute_double(options, compute_double));
-    for (int i = 0; good && i < o->disable_pass.count; i++)
-        good = OK(migraphx_compile_options_disable_pass(options, o->disable_pass.items[i]));
+    for (int i = 0; good && i < o->disable_pass.count; i++) {
+        const char *name = pass_name(o->disable_pass.items[i]);
+        if (!name)
+            log_warn("--disable-pass %s: here this is part of planning", o->disable_pass.items[i]);
+        else
+            good = OK(migraphx_compile_options_disable_pass(options, name));
+    }
     return good;
 }
 
@@ -84,7 +90,10 @@ bool compile_model(const struct options *o, migraphx_program_t program, const ch
                    bool compute_double)
 {
     bool compiled = false;
-    if (!OK(migraphx_program_is_compiled(&compiled, program)))
+    // Random operators draw the same numbers whenever the driver runs, on every target.
+    if (!OK(migraphx_program_is_compiled(&compiled, program)) ||
+        !OK(migraphx_program_set_seed(program, 0)) ||
+        !OK(migraphx_program_set_run_memory(program, (size_t)o->run_memory << 20)))
         return false;
     if (compiled) {
         log_info("The program is compiled already");
@@ -293,47 +302,6 @@ int model_batch(const struct options *o, migraphx_program_t program)
     free(names);
     migraphx_program_parameter_shapes_destroy(shapes);
     return good && batch ? (int)batch : 1;
-}
-
-static bool is_one_of(const char *name, const char *const *names, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
-}
-
-static void say_unknown(const char *flag, const char *name, const char *const *names, size_t count)
-{
-    char list[256] = "none";
-    size_t used = 0;
-    for (size_t i = 0; i < count && used < sizeof list; i++)
-        used +=
-            (size_t)snprintf(list + used, sizeof list - used, "%s'%s'", i ? ", " : "", names[i]);
-    log_error("%s: the model has no input '%s'; it has %s", flag, name, list);
-}
-
-bool check_inputs(const char *flag, const struct words *words, const char *mark,
-                  migraphx_program_t program)
-{
-    migraphx_program_parameter_shapes_t shapes = NULL;
-    const size_t skip = strlen(mark);
-    size_t count = 0;
-    if (!words->count)
-        return true;
-    bool good = OK(migraphx_program_get_parameter_shapes(&shapes, program)) &&
-                OK(migraphx_program_parameter_shapes_size(&count, shapes));
-    const char **names = good ? calloc(count + 1, sizeof *names) : NULL;
-    good = names && OK(migraphx_program_parameter_shapes_names(names, shapes));
-    for (int i = 0; good && i < words->count; i++) {
-        const char *word = words->items[i];
-        good = strncmp(word, mark, skip) != 0 || is_one_of(word + skip, names, count);
-        if (!good)
-            say_unknown(flag, word + skip, names, count);
-    }
-    free(names);
-    migraphx_program_parameter_shapes_destroy(shapes);
-    return good;
 }
 
 static bool check_fills(const struct options *o, migraphx_program_t program)

@@ -67,6 +67,7 @@ struct options {
     bool asymmetric, per_tensor, correct_bias, smooth, reckon;
     int int4_block;
     int threads;
+    int run_memory; // MiB; 0: no limit
     const char *isa, *tuning_cache, *tuning_seconds;
     bool tuning_strict;
     struct words disable_pass;
@@ -153,6 +154,9 @@ bool compile_model(const struct options *o, migraphx_program_t program, const ch
 bool compile_quietly(const struct options *o, migraphx_program_t program, const char *target);
 // Are the inputs that a flag names with `mark` before them ("@", "") inputs of the program? Says
 // which is not.
+// --- check.c: names that flags give must exist; each says which do ---
+bool check_dim_params(const struct options *o);
+bool check_tuning_cache(const struct options *o);
 bool check_inputs(const char *flag, const struct words *words, const char *mark,
                   migraphx_program_t program);
 // Inputs as the flags say: filled, loaded, or pseudo-random by name.
@@ -165,6 +169,8 @@ bool write_program(const struct options *o, migraphx_program_t program);
 // To stdout, as text or as --json says.
 bool print_program(const struct options *o, migraphx_program_t program);
 // "min..max" forms: a number, {min:1,max:4,optimals:[2]} or a list of them in brackets.
+// As this engine calls a pass; NULL for one of MIGraphX's that is no pass here.
+const char *pass_name(const char *word);
 bool parse_dim(const char *text, migraphx_dynamic_dimension_t *out);
 bool parse_dims(const char *text, migraphx_dynamic_dimensions_t *out);
 double now_ms(void); // of a steady clock

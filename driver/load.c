@@ -211,7 +211,7 @@ static bool load_onnx(const struct options *o, migraphx_program_t *out)
     migraphx_onnx_options_destroy(options);
     // a misspelt input would leave the model's own sizes in force
     return good && check_inputs("--input-dim", &o->input_dim, "@", *out) &&
-           check_inputs("--dyn-input-dim", &o->dyn_input_dim, "@", *out);
+           check_inputs("--dyn-input-dim", &o->dyn_input_dim, "@", *out) && check_dim_params(o);
 }
 
 // --- other kinds ---
@@ -336,11 +336,6 @@ bool load_model(const struct options *o, migraphx_program_t *out)
 
 // --- after reading ---
 
-static const char *pass_name(const char *word) // MIGraphX knows one pass by two names
-{
-    return strcmp(word, "eliminate_dead_code") == 0 ? "dead_code_elimination" : word;
-}
-
 // Passes of MIGraphX whose work belongs to compiling here: memory is planned, and attention fused,
 // by the target.
 static bool belongs_to_compiling(const char *name)
@@ -353,12 +348,19 @@ static bool belongs_to_compiling(const char *name)
     return false;
 }
 
+const char *pass_name(const char *word)
+{
+    if (strcmp(word, "eliminate_dead_code") == 0) // MIGraphX knows one pass by two names
+        return "dead_code_elimination";
+    return belongs_to_compiling(word) ? NULL : word;
+}
+
 static bool apply_passes(const struct words *w, migraphx_program_t program)
 {
     for (int i = 0; i < w->count; i++) {
         const char *name = pass_name(w->items[i]);
-        if (belongs_to_compiling(name)) {
-            log_warn("pass %s: compiling does this; nothing to do now", name);
+        if (!name) {
+            log_warn("pass %s: compiling does this; nothing to do now", w->items[i]);
             continue;
         }
         if (!OK(migraphx_program_run_passes(program, &name, 1)))

@@ -17,7 +17,9 @@ PyObject *py_fail(void)
         return NULL;
     const char *text = "";
     migraphx_get_last_error(&text);
-    PyErr_SetString(strcmp(text, "out of memory") == 0 ? PyExc_MemoryError : PyExc_RuntimeError,
+    static const char no_memory[] = "out of memory"; // and maybe what for, and where
+    PyErr_SetString(strncmp(text, no_memory, sizeof no_memory - 1) == 0 ? PyExc_MemoryError
+                                                                        : PyExc_RuntimeError,
                     text);
     return NULL;
 }

@@ -249,6 +249,30 @@ static PyObject *sort(PyObject *self, PyObject *unused)
     return self;
 }
 
+static PyObject *set_seed(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"seed", NULL};
+    unsigned long long seed;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "K:set_seed", names, &seed))
+        return NULL;
+    if (!OK(migraphx_program_set_seed(of(self), seed)))
+        return py_fail();
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_run_memory(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"bytes", NULL};
+    Py_ssize_t bytes;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "n:set_run_memory", names, &bytes))
+        return NULL;
+    if (bytes < 0)
+        return PyErr_Format(PyExc_ValueError, "set_run_memory: %zd bytes", bytes);
+    if (!OK(migraphx_program_set_run_memory(of(self), (size_t)bytes)))
+        return py_fail();
+    Py_RETURN_NONE;
+}
+
 static PyObject *print(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -347,6 +371,14 @@ static PyMethodDef methods[] = {
     {"to_py", to_py, METH_NOARGS, "to_py($self, /)\n--\n\nPython code that builds the program."},
     {"sort", sort, METH_NOARGS,
      "sort($self, /)\n--\n\nPuts the instructions into a canonical order."},
+    {"set_seed", WITH_KEYWORDS(set_seed),
+     "set_seed($self, /, seed)\n--\n\n"
+     "Every later run gives random operators that have no seed of their own the same\n"
+     "numbers. Without it they differ from run to run."},
+    {"set_run_memory", WITH_KEYWORDS(set_run_memory),
+     "set_run_memory($self, /, bytes)\n--\n\n"
+     "No later run holds more than so many bytes of the host's memory at a time; one\n"
+     "that would raises MemoryError. 0 sets no limit. Packed weights do not count."},
     {"print", print, METH_NOARGS, "print($self, /)\n--\n\nWrites the program to stdout."},
     {"explain", explain, METH_NOARGS,
      "explain($self, /)\n--\n\nKernel, layout and threads of every instruction, once compiled."},

@@ -291,6 +291,15 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_program_keep_first(migraphx_program_t
                                                               size_t keep);
 // Makes every literal of the main module a parameter literal:0, literal:1, ... of its shape.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_replace_literals(migraphx_program_t program);
+// Every later run of this program gives random operators that have no seed of their own the same
+// numbers, which this seed stands for. Without it they differ from run to run.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_program_set_seed(migraphx_program_t program,
+                                                            uint64_t seed);
+// No later run of this program holds more than so many bytes of the host's memory at a time, for its
+// values, results and scratch; one that would fails instead. 0, the default, sets no limit. What
+// compiling holds, packed weights above all, and what the caller gives are not counted.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_program_set_run_memory(migraphx_program_t program,
+                                                                  size_t bytes);
 // As program_run; microseconds[i] is what instruction i of the main module took, 0 for those that
 // compute nothing.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_run_profile(migraphx_arguments_t *out,

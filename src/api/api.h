@@ -99,8 +99,16 @@ struct migraphx_operation {
     struct mgx_arena arena; // of attr
 };
 
+// What its runs are held to.
+struct mgx_api_manner {
+    bool seeded;
+    uint64_t seed;
+    size_t limit_bytes; // 0: none
+};
+
 struct migraphx_program {
     struct mgx_program *p;
+    struct mgx_api_manner manner;
 };
 
 struct migraphx_compile_options {
@@ -121,6 +129,8 @@ static inline bool mgx_api_is_live(const struct mgx_api_epoch *e)
     return !e->program || e->program->generation == e->generation;
 }
 
+// "Unknown pass: <name>; there are ..."
+enum mgx_status mgx_api_no_pass(const char *name, struct mgx_diag *diag);
 // What a compiled program is saved with; *out is NULL of one that is not compiled. `whole`: with
 // packed constants.
 enum mgx_status mgx_api_carry(const struct mgx_program *p, bool whole, struct mgx_carry **out,

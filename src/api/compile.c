@@ -159,6 +159,8 @@ migraphx_status migraphx_compile_options_disable_pass(migraphx_compile_options_t
     API_NEED(compile_options);
     API_NEED(name);
     API_DIAG(diag);
+    if (!mgx_pass_find(name))
+        return mgx_api_leave(mgx_api_no_pass(name, &diag), &diag);
     return mgx_api_leave(
         add_disabled(&compile_options->arena, &compile_options->values.pass, name, &diag), &diag);
 }
@@ -316,5 +318,8 @@ migraphx_status migraphx_program_specialise(migraphx_program_t *out,
     for (size_t i = 0; i < count; i++)
         API_NEED(names[i]);
     API_DIAG(diag);
-    return mgx_api_leave(specialise(out, program->p, names, lens, ranks, count, &diag), &diag);
+    const enum mgx_status status = specialise(out, program->p, names, lens, ranks, count, &diag);
+    if (status == MGX_OK)
+        (*out)->manner = program->manner;
+    return mgx_api_leave(status, &diag);
 }

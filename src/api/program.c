@@ -22,6 +22,7 @@ static enum mgx_status program_copy(struct migraphx_program *out, const struct m
         mgx_carry_mark_literals(in->p->carry);
         TRY(mgx_carry_check(in->p->carry, diag));
     }
+    out->manner = in->manner;
     return mgx_program_clone(&out->p, in->p, diag);
 }
 
@@ -251,6 +252,18 @@ migraphx_status migraphx_program_verify(const_migraphx_program_t program)
 
 // --- passes ---
 
+enum mgx_status mgx_api_no_pass(const char *name, struct mgx_diag *diag)
+{
+    struct mgx_str list = {0};
+    int count;
+    const struct mgx_pass *const *all = mgx_pass_all(&count);
+    for (int i = 0; i < count; i++)
+        mgx_str_printf(&list, "%s%s", i ? ", " : "", all[i]->name);
+    mgx_fail(diag, MGX_NOT_FOUND, "Unknown pass: %.80s; there are %s", name, mgx_str_text(&list));
+    mgx_str_fini(&list);
+    return MGX_NOT_FOUND;
+}
+
 static enum mgx_status run_passes(struct mgx_program *p, const char *const *names, size_t size,
                                   struct mgx_diag *diag)
 {
@@ -262,7 +275,7 @@ static enum mgx_status run_passes(struct mgx_program *p, const char *const *name
     for (size_t i = 0; i < size && status == MGX_OK; i++) {
         passes[i] = mgx_pass_find(names[i]);
         if (!passes[i])
-            status = mgx_fail(diag, MGX_NOT_FOUND, "Unknown pass: %s", names[i]);
+            status = mgx_api_no_pass(names[i], diag);
     }
     if (status == MGX_OK)
         status = mgx_run_passes(p, passes, NULL, diag);

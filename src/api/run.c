@@ -6,6 +6,7 @@
 // environment the run has no observer and costs nothing beyond the target's own work.
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "api/api.h"
 
@@ -141,10 +142,37 @@ static void add_time(void *user, const struct mgx_ins *ins, double microseconds)
 
 // --- runs ---
 
-static enum mgx_status run(migraphx_arguments_t *out, const struct mgx_program *p,
+migraphx_status migraphx_program_set_seed(migraphx_program_t program, uint64_t seed)
+{
+    API_NEED(program);
+    program->manner.seeded = true;
+    program->manner.seed = seed;
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_program_set_run_memory(migraphx_program_t program, size_t bytes)
+{
+    API_NEED(program);
+    program->manner.limit_bytes = bytes;
+    return migraphx_status_success;
+}
+
+// Another one for every run: the time, and for runs at the same time the place of the stack.
+static uint64_t seed_of(const struct mgx_api_manner *manner)
+{
+    struct timespec now = {0};
+    if (manner->seeded)
+        return manner->seed;
+    timespec_get(&now, TIME_UTC);
+    const uint64_t time = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return time ^ ((uint64_t)(uintptr_t)&now << 32);
+}
+
+static enum mgx_status run(migraphx_arguments_t *out, const struct migraphx_program *program,
                            const struct migraphx_program_parameters *params, void *const *stream,
                            struct observer *o, struct mgx_diag *diag)
 {
+    const struct mgx_program *p = program->p;
     const int count = mgx_module_result_count(mgx_program_main(p));
     struct mgx_tensor *results = calloc((size_t)count + 1, sizeof *results);
     if (!results)
@@ -154,7 +182,9 @@ static enum mgx_status run(migraphx_arguments_t *out, const struct mgx_program *
                         .results = results,
                         .result_count = count,
                         .on_stream = stream != NULL,
-                        .stream = stream ? *stream : NULL};
+                        .stream = stream ? *stream : NULL,
+                        .seed = seed_of(&program->manner),
+                        .limit_bytes = program->manner.limit_bytes};
     o->trace_level = mgx_api_environment()->trace_eval;
     if (o->callback || o->microseconds || o->trace_level) {
         r.trace = observe;
@@ -182,7 +212,7 @@ migraphx_status migraphx_program_run(migraphx_arguments_t *out, migraphx_program
     API_NEED(params);
     API_DIAG(diag);
     struct observer nobody = {0};
-    return mgx_api_leave(run(out, program->p, params, NULL, &nobody, &diag), &diag);
+    return mgx_api_leave(run(out, program, params, NULL, &nobody, &diag), &diag);
 }
 
 migraphx_status migraphx_program_run_async(migraphx_arguments_t *out, migraphx_program_t program,
@@ -195,7 +225,7 @@ migraphx_status migraphx_program_run_async(migraphx_arguments_t *out, migraphx_p
     API_NEED(name);
     API_DIAG(diag);
     struct observer nobody = {0};
-    return mgx_api_leave(run(out, program->p, params, &s, &nobody, &diag), &diag);
+    return mgx_api_leave(run(out, program, params, &s, &nobody, &diag), &diag);
 }
 
 migraphx_status migraphx_program_run_trace(migraphx_arguments_t *out, migraphx_program_t program,
@@ -208,8 +238,7 @@ migraphx_status migraphx_program_run_trace(migraphx_arguments_t *out, migraphx_p
     API_NEED(callback);
     API_DIAG(diag);
     struct observer o = {.callback = callback, .data = data};
-    const migraphx_status status =
-        mgx_api_leave(run(out, program->p, params, NULL, &o, &diag), &diag);
+    const migraphx_status status = mgx_api_leave(run(out, program, params, NULL, &o, &diag), &diag);
     return o.callback_status != migraphx_status_success ? o.callback_status : status;
 }
 
@@ -224,7 +253,7 @@ migraphx_status migraphx_program_run_profile(migraphx_arguments_t *out, migraphx
     API_DIAG(diag);
     memset(microseconds, 0, size * sizeof *microseconds);
     struct observer o = {.microseconds = microseconds, .size = size};
-    return mgx_api_leave(run(out, program->p, params, NULL, &o, &diag), &diag);
+    return mgx_api_leave(run(out, program, params, NULL, &o, &diag), &diag);
 }
 
 // --- the context of a compiled program ---

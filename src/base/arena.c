@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/budget.h"
 #include "base/memory.h"
 #include "base/size.h"
 
@@ -52,6 +53,7 @@ static void drop_block(struct mgx_arena *arena)
     struct mgx_arena_block *block = arena->blocks;
     arena->blocks = block->next;
     ASAN_UNPOISON_MEMORY_REGION(block->data, block->size);
+    mgx_budget_give(sizeof *block + block->size);
     free(block);
 }
 
@@ -72,13 +74,15 @@ static struct mgx_arena_block *add_block(struct mgx_arena *arena, size_t need)
     if (size < need)
         size = need;
     size_t total;
-    if (!mgx_add_size(size, sizeof(struct mgx_arena_block), &total))
+    if (!mgx_add_size(size, sizeof(struct mgx_arena_block), &total) || !mgx_budget_take(total))
         return NULL;
     // What is handed out is zeroed, so a block larger than memory would end the process.
     struct mgx_arena_block *block =
         total < HUGE_BLOCK ? malloc(total) : mgx_memory_aligned(64, total);
-    if (!block)
+    if (!block) {
+        mgx_budget_give(total);
         return NULL;
+    }
     block->next = arena->blocks;
     block->size = size;
     block->used = 0;

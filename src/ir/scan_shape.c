@@ -320,9 +320,37 @@ static enum mgx_status shape_item(struct mgx_scan *s, void *user)
     return entry ? mgx_scan_shape(s, entry) : MGX_NO_MEMORY;
 }
 
+// Is what follows one shape as an object, and no list in braces?
+static bool begins_object(const struct mgx_scan *s)
+{
+    static const char *const keys[] = {"type", "lens", "strides", "dynamic_dimensions",
+                                       "sub_shapes"};
+    struct mgx_scan ahead = *s;
+    if (!mgx_scan_accept(&ahead, '{'))
+        return false;
+    mgx_scan_accept(&ahead, '"');
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (mgx_scan_accept_word(&ahead, keys[i]))
+            return true;
+    return false;
+}
+
+// MIGraphX has one tuple where several shapes are meant; its members are the list.
+static enum mgx_status one_shape(struct mgx_scan *s, struct mgx_shapes *out)
+{
+    struct mgx_scan_array g = {.size = sizeof *out->v};
+    TRY(shape_item(s, &g));
+    *out = (struct mgx_shapes){g.v, (int)g.count};
+    if (out->v->type == MGX_TUPLE)
+        *out = (struct mgx_shapes){out->v->sub, out->v->sub_count};
+    return MGX_OK;
+}
+
 enum mgx_status mgx_scan_shapes(struct mgx_scan *s, struct mgx_shapes *out)
 {
     struct mgx_scan_array g = {.size = sizeof *out->v};
+    if (begins_object(s))
+        return one_shape(s, out);
     const char next = mgx_scan_peek(s);
     if (next != '{' && next != '[')
         return mgx_scan_expected(s, "'{'");

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/budget.h"
 #include "base/memory.h"
 #include "base/size.h"
 
@@ -36,6 +37,7 @@ void mgx_storage_release(struct mgx_storage *storage)
 
 static void free_storage(struct mgx_storage *storage)
 {
+    mgx_budget_give(storage->bytes);
     free(storage);
 }
 
@@ -43,11 +45,13 @@ static void free_storage(struct mgx_storage *storage)
 static struct mgx_storage *storage_create(size_t bytes)
 {
     size_t total;
-    if (!mgx_add_size(bytes, 2 * LINE - 1, &total))
+    if (!mgx_add_size(bytes, 2 * LINE - 1, &total) || !mgx_budget_take(bytes))
         return NULL;
     struct mgx_storage *storage = mgx_memory_aligned(LINE, total & ~(size_t)(LINE - 1));
-    if (!storage)
+    if (!storage) {
+        mgx_budget_give(bytes);
         return NULL;
+    }
     *storage = (struct mgx_storage){
         .data = (char *)storage + LINE, .bytes = bytes, .release = free_storage};
     atomic_init(&storage->refs, 1);
@@ -96,7 +100,7 @@ static void free_members(struct mgx_storage *storage)
     const size_t count = storage->bytes / (sizeof *tensors + sizeof(struct mgx_shape));
     for (size_t i = 0; i < count; i++)
         mgx_tensor_release(&tensors[i]);
-    free(storage);
+    free_storage(storage);
 }
 
 // A sequence has one shape for all members: theirs if they agree, else only the type is said.
@@ -169,7 +173,7 @@ static void free_growing(struct mgx_storage *storage)
 {
     struct growing *g = storage->data;
     release_all(g->members, atomic_load(&g->used));
-    free(storage);
+    free_storage(storage);
 }
 
 static bool claim(struct mgx_storage *storage, int place)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // random_uniform, random_mersenne, random_normal, random_seed, multinomial.
 //
-// Element i of a uniform tensor is a function of (seed, i) alone, a SplitMix64 step, so results
-// depend neither on order nor on threads. random_uniform(seed, like) fills the lengths and type of
-// `like` with [0, 1) (integers: all bits), random_normal with the normal distribution of mean 0 and
-// deviation 1 (two uniform numbers each, by Box and Muller). random_mersenne fills with the numbers
-// that numpy's generator gives for the seed, one after the other. random_seed gives the next seed
-// of the run; multinomial(cdf, u) picks the first class whose cumulative weight exceeds u times the
-// total.
+// random_uniform(seed, like) fills the lengths and type of `like` one after the other with what
+// C++'s std::mt19937 gives for the seed through the uniform distributions of libstdc++, as
+// MIGraphX does: floats on [0, 1), integers from 0 to their largest. random_mersenne draws what
+// numpy's generator draws from the same state. Element i of a normal tensor is a function of
+// (seed, i) alone, two steps of SplitMix64 made normal by Box and Muller. A seed that is a float
+// counts without its fraction. random_seed gives the next seed of the run; multinomial(cdf, u)
+// picks the first class whose cumulative weight exceeds u times the total.
 #include <math.h>
 
 #include "op/rule/rule.h"
@@ -27,40 +27,13 @@ static enum mgx_type uniform_type(const struct mgx_shape_call *c)
 
 static enum mgx_status uniform_shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
-    TRY(mgx_require_integral(c, 0));
+    TRY(mgx_require_number(c, 0));
     TRY(mgx_require_number(c, 1));
     *out = mgx_shape_retype(c->in[1], c->in[1]->type);
     return MGX_OK;
 }
 
-static enum mgx_status uniform(struct mgx_compute_call *c)
-{
-    int64_t seed;
-    TRY(mgx_scalar_int(c, 0, &seed));
-    const int64_t count = mgx_shape_elements(&c->out->shape);
-    const enum mgx_type type = c->out->shape.type;
-    for (int64_t i = 0; i < count; i++) {
-        const uint64_t bits = mix((uint64_t)seed, (uint64_t)i);
-        if (mgx_type_is_float(
-                type)) // 24 bits: exact in float, and the largest rounds below 1 there
-            mgx_store_double(type, c->out->data, i, (double)(bits >> 40) * 0x1p-24);
-        else
-            mgx_store_int(type, c->out->data, i, (int64_t)bits);
-    }
-    return MGX_OK;
-}
-
-const struct mgx_op mgx_op_random_uniform = {
-    .name = "random_uniform",
-    .meaning = "uniform on [0, 1), from a seed, with the lengths and type of the second input",
-    .in_min = 2,
-    .in_max = 2,
-    .shape = uniform_shape,
-    .unranked_type = uniform_type,
-    .compute = uniform,
-};
-
-// --- random_mersenne: MT19937, two words a number, 53 bits of them ---
+// --- MT19937 ---
 
 enum { WORDS = 624, AHEAD = 397 };
 
@@ -97,6 +70,62 @@ static uint32_t mersenne_word(struct mersenne *m)
     w ^= w << 15 & 0xEFC60000u;
     return w ^ w >> 18;
 }
+
+// --- random_uniform ---
+
+// Two words a number, the later one weighs more. What a narrower type would round up to 1 becomes
+// the largest number below.
+static double uniform_real(struct mersenne *m, enum mgx_type type)
+{
+    const double low = mersenne_word(m), high = mersenne_word(m);
+    const double value = (high * 0x1p32 + low) * 0x1p-64;
+    const int digits = type == MGX_DOUBLE  ? 53
+                       : type == MGX_FLOAT ? 24
+                       : type == MGX_HALF  ? 11
+                       : type == MGX_BF16  ? 8
+                                           : 3;
+    return fmin(value, 1 - ldexp(1, -digits));
+}
+
+// The upper bits of a word; types of more than 32 bits take a second word below them.
+static int64_t uniform_int(struct mersenne *m, int bits)
+{
+    if (bits <= 32)
+        return mersenne_word(m) >> (32 - bits);
+    const uint64_t high = mersenne_word(m) >> (64 - bits);
+    return (int64_t)(high << 32 | mersenne_word(m));
+}
+
+static enum mgx_status uniform(struct mgx_compute_call *c)
+{
+    int64_t seed;
+    TRY(mgx_scalar_int(c, 0, &seed));
+    struct mersenne m;
+    mersenne_init(&m, (uint32_t)seed);
+    const int64_t count = mgx_shape_elements(&c->out->shape);
+    const enum mgx_type type = c->out->shape.type;
+    const int bits = 8 * (int)mgx_type_size(type) - (mgx_type_lowest(type) < 0);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t at = mgx_shape_index(&c->out->shape, i);
+        if (mgx_type_is_float(type))
+            mgx_store_double(type, c->out->data, at, uniform_real(&m, type));
+        else
+            mgx_store_int(type, c->out->data, at, uniform_int(&m, type == MGX_BOOL ? 1 : bits));
+    }
+    return MGX_OK;
+}
+
+const struct mgx_op mgx_op_random_uniform = {
+    .name = "random_uniform",
+    .meaning = "uniform on [0, 1), from a seed, with the lengths and type of the second input",
+    .in_min = 2,
+    .in_max = 2,
+    .shape = uniform_shape,
+    .unranked_type = uniform_type,
+    .compute = uniform,
+};
+
+// --- random_mersenne: two words a number, 53 bits of them ---
 
 static enum mgx_status mersenne_shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // reduce_sum, _mean, _max, _min, _prod, _all, _any: one value per lane along `axes`, which stay as
-// axes of length 1. An empty list means all axes; a second input gives them at run time instead.
+// axes of length 1. An empty list means all axes. Without a list a second input gives them at run
+// time; where that is empty, none goes.
 //
 // Floats add up in double, integers in 64 bits that wrap; the mean of integers is exact and rounds
 // towards zero. A NaN wins every maximum and minimum. An empty lane gives the neutral element: 0,
@@ -182,10 +183,11 @@ static enum mgx_status find_axes(struct mgx_shape_call *c, bool *flags, bool *kn
     const int rank = c->in[0]->rank;
     struct mgx_ints axes = ((const struct reduce *)c->attr)->axes;
     *known = true;
-    if (c->in_count == 2)
+    const bool by_input = c->in_count == 2 && !axes.count;
+    if (by_input)
         TRY(mgx_known_ints(c, 1, known, &axes));
     TRY(mgx_normalize_axes(c, axes, rank, flags));
-    for (int i = 0; i < rank && axes.count == 0; i++)
+    for (int i = 0; i < rank && !by_input && !axes.count; i++)
         flags[i] = true;
     return MGX_OK;
 }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Other lengths for the same elements in row-major order.
-//   reshape        to dims, or to the lengths in input 1; a standard input is viewed, another
-//   copied reshape_lazy   to dims, always a view; fails where strides do not allow it flatten to
-//   {product before axis, product from axis on} as_shape       to a given shape of as many
-//   elements, of a standard input
+//
+//     reshape       to dims, to the lengths in input 1, or to those of input 1 where that is no
+//                   vector of integers; a standard input is viewed, another copied
+//     reshape_lazy  to dims, always a view; fails where strides do not allow it
+//     flatten       to {product before axis, product from axis on}
+//     as_shape      to a given shape of as many elements, of a standard input
+//
 // In dims 0 copies the input's length at that place and one -1 takes what is left over.
 #include "op/rule/rule.h"
 
@@ -168,11 +171,30 @@ static enum mgx_status apply_dims(struct mgx_shape_call *c, struct mgx_ints want
     return MGX_OK;
 }
 
+// To the lengths of an input: MIGraphX passes the buffer for the result so.
+static enum mgx_status like_input(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    const struct mgx_shape *s = c->in[0], *like = c->in[1];
+    *out = mgx_shape_unranked(s->type);
+    if (like->unranked)
+        return MGX_OK;
+    struct mgx_dim *dims = mgx_edit_dims(c, like, like->rank);
+    if (!dims)
+        return MGX_NO_MEMORY;
+    *out = mgx_shape_from_dims(s->type, like->rank, dims);
+    const struct mgx_dim have = product_range(s), get = product_range(out);
+    if (have.max < get.min || get.max < have.min)
+        return fail_elements(c, have.max, get.max);
+    return MGX_OK;
+}
+
 static enum mgx_status reshape_shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
     const struct reshape *a = c->attr;
     if (c->in_count == 1)
         return apply_dims(c, a->dims, out);
+    if (!mgx_type_is_integral(c->in[1]->type) || (!c->in[1]->unranked && c->in[1]->rank > 1))
+        return like_input(c, out);
     struct mgx_ints dims;
     bool known;
     TRY(mgx_known_ints(c, 1, &known, &dims));

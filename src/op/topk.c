@@ -2,7 +2,8 @@
 // topk: the k largest (or smallest) values along axis in sorted order, and their positions. Equal
 // values keep the order of their positions; NaN counts as larger than anything.
 //
-// Inputs are (x) with the attribute k, or (x, k). The result is a tuple (values, positions).
+// Inputs are (x) with the attribute k, or (x, k) with one number, or (x, names) with as many numbers
+// as x has, which stand for the positions then. The result is a tuple (values, positions).
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -30,13 +31,36 @@ static enum mgx_type result_type(const struct mgx_shape_call *c)
     return MGX_TUPLE;
 }
 
+static bool is_named(const struct mgx_shape *const *in, int in_count)
+{
+    return in_count == 2 && !in[1]->unranked && in[1]->rank > 0 &&
+           (in[1]->rank > 1 || mgx_shape_dim(in[1], 0).min > 1);
+}
+
+// One integer for each value.
+static enum mgx_status check_names(struct mgx_shape_call *c)
+{
+    const int rank = c->in[0]->rank;
+    TRY(mgx_require_integral(c, 1));
+    TRY(mgx_require_rank(c, 1, rank, rank));
+    for (int i = 0; i < rank; i++) {
+        struct mgx_dim both = mgx_shape_dim(c->in[0], i);
+        mgx_dim_meet(&both, mgx_shape_dim(c->in[1], i));
+        if (both.min > both.max)
+            return mgx_fail_lens(c, 0, 1);
+    }
+    return MGX_OK;
+}
+
 static enum mgx_status count_range(struct mgx_shape_call *c, struct mgx_dim length,
                                    struct mgx_dim *out)
 {
     const struct topk *a = c->attr;
     int64_t k = a->k;
     *out = (struct mgx_dim){.min = 0, .max = length.max};
-    if (c->in_count == 2) {
+    if (is_named(c->in, c->in_count)) {
+        TRY(check_names(c));
+    } else if (c->in_count == 2) {
         struct mgx_ints v;
         bool known;
         TRY(mgx_known_ints(c, 1, &known, &v));
@@ -126,12 +150,30 @@ static struct entry entry_of(const struct mgx_tensor *x, int64_t offset, int64_t
     return e;
 }
 
+// What stands for the positions; NULL: they themselves.
+static const struct mgx_tensor *names_of(const struct mgx_compute_call *c)
+{
+    const struct mgx_shape *in[2];
+    for (int i = 0; i < c->in_count; i++)
+        in[i] = &c->in[i]->shape;
+    return is_named(in, c->in_count) ? c->in[1] : NULL;
+}
+
+static int64_t name_at(const struct mgx_tensor *names, int axis, int64_t line, int64_t at)
+{
+    struct mgx_shape lines = names->shape;
+    lines.lens[axis] = 1;
+    const int64_t offset = mgx_shape_index(&lines, line) + at * names->shape.strides[axis];
+    return mgx_load_int(names->shape.type, names->data, offset);
+}
+
 static void sort_lines(struct mgx_compute_call *c, struct entry *line, int axis,
                        struct mgx_tensor *out)
 {
     const struct topk *a = c->attr;
     const struct mgx_tensor *x = c->in[0];
     const struct mgx_shape *s = &x->shape;
+    const struct mgx_tensor *names = names_of(c);
     struct mgx_shape lines = *s, slots = out[0].shape, cell = mgx_shape_scalar(s->type);
     lines.lens[axis] = slots.lens[axis] = 1;
     const int64_t count = mgx_shape_elements(&lines), k = out[0].shape.lens[axis];
@@ -146,7 +188,8 @@ static void sort_lines(struct mgx_compute_call *c, struct entry *line, int axis,
                 mgx_tensor_part(x, &cell, from + line[p].at * s->strides[axis]);
             struct mgx_tensor place = mgx_tensor_part(&out[0], &cell, to + p * step);
             mgx_tensor_copy(&value, &place);
-            ((int64_t *)out[1].data)[to + p * step] = line[p].at;
+            ((int64_t *)out[1].data)[to + p * step] =
+                names ? name_at(names, axis, i, line[p].at) : line[p].at;
         }
     }
 }

@@ -9,6 +9,7 @@
 // its inputs for certain. Members are handed to whoever takes them out of the tuple; who reads the
 // tuple itself keeps the instruction as it is. From the outermost module inwards, so nested ones
 // follow in the next round of the loop below. O(instructions) per level.
+#include "op/rule/body.h"
 #include "pass/engine/constant.h"
 #include "pass/engine/walk.h"
 #include "pass/pass.h"
@@ -34,16 +35,18 @@ static bool only_members_read(const struct mgx_ins *ins)
     return ins->uses != NULL;
 }
 
+// A body that certainly runs, and what its parameters are given.
+struct certain {
+    struct mgx_module *body; // NULL if it is open which one runs
+    struct mgx_ins **params, **given;
+    int count;
+};
+
 // Does the body's parameter list fit what it is given, whatever that turns out to be?
-static bool fits(struct mgx_arena *scratch, const struct mgx_ins *ins, const struct mgx_module *m,
-                 int first)
+static bool fits(const struct certain *s)
 {
-    const int count = ins->in_count - first;
-    struct mgx_ins **params = MGX_NEW_ARRAY(scratch, struct mgx_ins *, count);
-    if (!params || mgx_module_parameters(m, params, count) != count)
-        return false;
-    for (int i = 0; i < count; i++) {
-        const struct mgx_shape *want = &params[i]->shape, *have = &ins->in[first + i]->shape;
+    for (int i = 0; i < s->count; i++) {
+        const struct mgx_shape *want = &s->params[i]->shape, *have = &s->given[i]->shape;
         if (want->type != have->type || want->rank != have->rank ||
             !mgx_shape_same_lens(want, have))
             return false;
@@ -51,20 +54,35 @@ static bool fits(struct mgx_arena *scratch, const struct mgx_ins *ins, const str
     return true;
 }
 
-// The body that runs and where its arguments start; NULL if that is open.
-static struct mgx_module *certain_body(struct mgx_arena *scratch, const struct mgx_ins *ins,
-                                       int *first)
+// The inputs from `first` on, those numbered by `position` if it is there, go to the body.
+static struct certain certain_body(struct mgx_arena *scratch, const struct mgx_ins *ins,
+                                   struct mgx_module *body, const int *position, int first,
+                                   int count)
+{
+    struct certain s = {.count = count};
+    s.params = MGX_NEW_ARRAY(scratch, struct mgx_ins *, count);
+    s.given = MGX_NEW_ARRAY(scratch, struct mgx_ins *, count);
+    if (!s.params || !s.given || mgx_module_parameters(body, s.params, count) != count)
+        return s;
+    for (int i = 0; i < count; i++)
+        s.given[i] = ins->in[first + (position ? position[i] : i)];
+    s.body = fits(&s) ? body : NULL;
+    return s;
+}
+
+static struct certain find_certain(struct mgx_arena *scratch, const struct mgx_ins *ins)
 {
     double condition;
     if (mgx_is(ins, &mgx_op_if) && mgx_splat_value(ins->in[0], &condition)) {
-        *first = 1;
-        struct mgx_module *m = ins->mod[condition == 0];
-        return fits(scratch, ins, m, 1) ? m : NULL;
+        const int which = condition == 0;
+        int count;
+        const int *position = mgx_if_arguments(scratch, ins->mod, which, ins->in_count - 1, &count);
+        return position ? certain_body(scratch, ins, ins->mod[which], position, 1, count)
+                        : (struct certain){0};
     }
-    *first = 0;
     if (mgx_is(ins, &mgx_op_select_module) && ins->mod_count == 1)
-        return fits(scratch, ins, ins->mod[0], 0) ? ins->mod[0] : NULL;
-    return NULL;
+        return certain_body(scratch, ins, ins->mod[0], NULL, 0, ins->in_count);
+    return (struct certain){0};
 }
 
 static struct mgx_ins *move(struct mgx_ins *ins, struct mgx_ins *before)
@@ -78,16 +96,12 @@ static struct mgx_ins *move(struct mgx_ins *ins, struct mgx_ins *before)
 
 // Every instruction of the body is made again before `ins`, and its readers, bodies within
 // included, read that one.
-static enum mgx_status splice(struct mgx_pass_call *c, struct mgx_ins *ins, struct mgx_module *m,
-                              int first)
+static enum mgx_status splice(struct mgx_pass_call *c, struct mgx_ins *ins,
+                              const struct certain *certain)
 {
-    const int count = ins->in_count - first;
-    struct mgx_ins **params = MGX_NEW_ARRAY(c->scratch, struct mgx_ins *, count);
-    if (!params)
-        return mgx_fail_memory(c->diag);
-    mgx_module_parameters(m, params, count);
-    for (int i = 0; i < count; i++)
-        mgx_replace_uses(params[i], ins->in[first + i]);
+    struct mgx_module *m = certain->body;
+    for (int i = 0; i < certain->count; i++)
+        mgx_replace_uses(certain->params[i], certain->given[i]);
     MGX_EACH (from, m) {
         if (from->op == &mgx_op_param || from->op == &mgx_op_return || from->op == &mgx_op_comment)
             continue;
@@ -117,13 +131,12 @@ static enum mgx_status inline_all(struct mgx_pass_call *c, struct mgx_map *users
         return mgx_fail_memory(c->diag);
     for (int i = count - 1; i >= 0; i--)
         MGX_EACH (ins, modules[i]) {
-            int first = 0;
-            struct mgx_module *m = ins->mod_count && only_members_read(ins)
-                                       ? certain_body(c->scratch, ins, &first)
-                                       : NULL;
-            if (!m || (intptr_t)mgx_map_find_pointer(users, m) != 1)
+            if (!ins->mod_count || !only_members_read(ins))
                 continue;
-            TRY(splice(c, ins, m, first));
+            const struct certain s = find_certain(c->scratch, ins);
+            if (!s.body || (intptr_t)mgx_map_find_pointer(users, s.body) != 1)
+                continue;
+            TRY(splice(c, ins, &s));
             *again = true;
         }
     return mgx_program_status(c->program, c->diag);

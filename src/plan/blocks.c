@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/budget.h"
 #include "base/memory.h"
 #include "base/size.h"
 
@@ -127,6 +128,7 @@ static void release(struct mgx_storage *storage)
 {
     struct block *block = (struct block *)storage;
     struct mgx_plan_blocks *home = block->home;
+    mgx_budget_give(block->capacity);
     pthread_mutex_lock(&home->lock);
     block->free = true;
     if (block->after && block->after->free)
@@ -194,7 +196,7 @@ static struct block *add_slab(struct mgx_plan_blocks *b, size_t need)
 static struct block *take(struct mgx_plan_blocks *b, size_t capacity)
 {
     size_t need;
-    if (!mgx_add_size(capacity, header + BEHIND + LINE, &need))
+    if (!mgx_add_size(capacity, header + BEHIND + LINE, &need) || !mgx_budget_take(capacity))
         return NULL;
     need = need / LINE * LINE;
     pthread_mutex_lock(&b->lock);
@@ -208,6 +210,8 @@ static struct block *take(struct mgx_plan_blocks *b, size_t capacity)
         block = add_slab(b, need);
     if (block)
         block->capacity = capacity;
+    else
+        mgx_budget_give(capacity);
     return block;
 }
 

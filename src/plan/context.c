@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/budget.h"
 #include "base/memory.h"
 #include "plan/record.h"
 #include "plan/shared.h"
@@ -35,10 +36,11 @@ static enum mgx_status take_scratch(struct mgx_context *x, struct mgx_diag *diag
 {
     struct mgx_plan_scratch *shared = mgx_plan_shared_scratch(&x->plan->store);
     const size_t bytes = x->plan->block[MGX_PLAN_HOST].bytes;
-    if (!x->scratch[MGX_PLAN_HOST])
+    const bool may = mgx_budget_take(bytes); // of this run, whoever had it before
+    if (may && !x->scratch[MGX_PLAN_HOST])
         x->scratch[MGX_PLAN_HOST] =
             shared ? mgx_plan_scratch_take(shared, bytes + BEHIND) : allocate_host(bytes);
-    return x->scratch[MGX_PLAN_HOST]
+    return may && x->scratch[MGX_PLAN_HOST]
                ? MGX_OK
                : mgx_fail(diag, MGX_NO_MEMORY, "out of memory: scratch of %zu bytes", bytes);
 }

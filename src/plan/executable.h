@@ -39,6 +39,7 @@ struct mgx_run {
     bool on_stream; // the caller's, of the device's driver; hosts have none and ignore it. Where no
     void *stream;   // step and no result is the host's, the run returns before its work is done
     uint64_t seed;
+    size_t limit_bytes; // of the host's memory held at a time; 0: as much as there is
 };
 
 // Whether a result lies as callers expect it.

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/budget.h"
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/size.h"
@@ -170,6 +171,23 @@ static enum mgx_status run_uncompiled(const struct mgx_program *p, struct mgx_ru
     return status;
 }
 
+// Within what it may hold of memory, and until somebody ends it.
+static enum mgx_status run_within(const struct mgx_program *p, struct mgx_run *run,
+                                  struct mgx_diag *diag)
+{
+    struct mgx_budget budget = {.limit = run->limit_bytes};
+    if (budget.limit)
+        mgx_budget_enter(&budget);
+    mgx_cancel_enter();
+    const enum mgx_status status = p->executable->target->run(p, run, diag);
+    mgx_cancel_leave();
+    if (budget.limit)
+        mgx_budget_leave(&budget);
+    if (status != MGX_OK && budget.refused)
+        mgx_where(diag, "a run that may hold %zu bytes", budget.limit);
+    return status;
+}
+
 enum mgx_status mgx_program_run(const struct mgx_program *p, struct mgx_run *run,
                                 struct mgx_diag *diag)
 {
@@ -188,9 +206,7 @@ enum mgx_status mgx_program_run(const struct mgx_program *p, struct mgx_run *run
     if (p->executable->sizes && !run->trace)
         own = mgx_sizes_take(p->executable->sizes, checked.params, &held);
     const double start = held ? mgx_clock_seconds() : 0;
-    mgx_cancel_enter();
-    enum mgx_status status = p->executable->target->run(own ? own : p, &checked, diag);
-    mgx_cancel_leave();
+    enum mgx_status status = run_within(own ? own : p, &checked, diag);
     if (held)
         mgx_sizes_give(p->executable->sizes, held,
                        own || status != MGX_OK ? -1 : mgx_clock_seconds() - start);

@@ -77,6 +77,8 @@ class Sequence:
     def number(self, kind, name):
         if kind == "size_t":
             return ctypes.c_size_t(self.size(name))
+        if kind == "uint64_t":
+            return ctypes.c_uint64(self.r.choice([0, 1, 7, 2**32, 2**64 - 1]))
         if kind == "int64_t":
             return ctypes.c_int64(self.r.choice([0, 1, 2, 5, -1, 1 << 62, -(1 << 63)]))
         if kind == "double":
@@ -110,7 +112,7 @@ class Sequence:
             return ctypes.c_char_p(made["text"])
         if kind == "size_t" and made.get("text") is not None and name == "size" and function.endswith("_parse"):
             return ctypes.c_size_t(len(made["text"]))
-        if kind in ("size_t", "int64_t", "double", "bool"):
+        if kind in ("size_t", "int64_t", "uint64_t", "double", "bool"):
             return self.number(kind, name)
         if kind == "migraphx_shape_datatype_t":
             return ctypes.c_int(self.r.randrange(-1, 40) if self.r.random() < 0.4 else 4)

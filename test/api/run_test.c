@@ -378,8 +378,76 @@ CASE(what_is_built_in_has_names)
     CHECK_INT(migraphx_get_onnx_operator_name_at_index(&onnx, count), migraphx_status_bad_param);
 }
 
+// --- how runs are held to account ---
+
+CASE(random_numbers_differ_from_run_to_run_unless_seeded)
+{
+    static const char text[] = "module: \"main\"\n"
+                               "like = @literal{0} -> float_type, {1}, {1}\n"
+                               "seed = random_seed() -> uint64_type, {1}, {1}\n"
+                               "a = random_uniform(seed,like)\n"
+                               "@0 = @return(a)\n";
+    migraphx_program_t p = parse(text), copy;
+    migraphx_program_parameters_t none;
+    migraphx_arguments_t results;
+    double value[6];
+    OK(migraphx_program_parameters_create(&none));
+    for (int i = 0; i < 6; i++) {
+        if (i == 2)
+            OK(migraphx_program_set_seed(p, 7));
+        if (i == 4) { // a copy keeps the seed
+            OK(migraphx_program_create(&copy));
+            OK(migraphx_program_assign_to(copy, p));
+            migraphx_program_destroy(p);
+            p = copy;
+        }
+        if (i == 5)
+            compile_for(p, "cpu");
+        OK(migraphx_program_run(&results, p, none));
+        value[i] = first_of(results);
+        migraphx_arguments_destroy(results);
+    }
+    CHECK(value[0] != value[1]);
+    CHECK(value[2] == value[3] && value[2] == value[4] && value[2] == value[5]);
+    migraphx_program_parameters_destroy(none);
+    migraphx_program_destroy(p);
+}
+
+// Two values of 1 MiB are there at a time.
+CASE(a_run_holds_no_more_than_it_may)
+{
+    static const char text[] = "module: \"main\"\n"
+                               "x = @param:x -> float_type, {1}, {1}\n"
+                               "a = multibroadcast[out_lens={262144}](x)\n"
+                               "b = prefix_scan_sum[axis=0,exclusive=0,reverse=0](a)\n"
+                               "c = prefix_scan_sum[axis=0,exclusive=0,reverse=1](b)\n"
+                               "d = slice[axes={0},starts={262143},ends={262144}](c)\n"
+                               "@0 = @return(d)\n";
+    static const char *const targets[] = {NULL, "ref", "cpu"};
+    for (int i = 0; i < 3; i++) {
+        migraphx_program_t p = parse(text);
+        migraphx_arguments_t results;
+        float x = 1;
+        migraphx_program_parameters_t params = one_parameter("x", 1, SIZES(1), &x);
+        if (targets[i])
+            compile_for(p, targets[i]);
+        OK(migraphx_program_set_run_memory(p, 600000));
+        CHECK_INT(migraphx_program_run(&results, p, params), migraphx_status_unknown_error);
+        CHECK(strstr(last_error(), "out of memory"));
+        CHECK(strstr(last_error(), "in a run that may hold 600000 bytes"));
+        OK(migraphx_program_set_run_memory(p, 16 << 20));
+        OK(migraphx_program_run(&results, p, params));
+        CHECK_NEAR(first_of(results), 262144, 0);
+        migraphx_arguments_destroy(results);
+        migraphx_program_parameters_destroy(params);
+        migraphx_program_destroy(p);
+    }
+}
+
 TEST_MAIN(ROW(the_reference_computes_in_double_on_request) ROW(a_queue_changes_nothing_on_a_host)
               ROW(results_are_row_major) ROW(results_of_sizes_known_at_run_time_are_row_major)
                   ROW(every_way_to_run_takes_uncompiled_programs) ROW(every_step_is_accounted_for)
                       ROW(strings_may_be_constants) ROW(strings_and_tuples_come_out)
-                          ROW(values_go_in_and_out_by_index) ROW(what_is_built_in_has_names))
+                          ROW(values_go_in_and_out_by_index) ROW(what_is_built_in_has_names)
+                              ROW(random_numbers_differ_from_run_to_run_unless_seeded)
+                                  ROW(a_run_holds_no_more_than_it_may))

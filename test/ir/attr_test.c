@@ -186,6 +186,11 @@ CASE(relaxed_json_is_read)
     CHECK(strstr(print(attr), "shape=float_type, {2}, {1},"));
     CHECK(strstr(print(attr), "dims={[1..4], 3}"));
     CHECK(!parse("{texts: [{operator: {}}]}"));
+    attr = parse("{shapes: {type: tuple_type, sub_shapes: [{type: half_type, lens: [2]},"
+                 " {lens: [3], strides: [1]}], lens: []}}"); // one tuple where a list is meant
+    CHECK(attr && strstr(print(attr), "shapes={half_type, {2}, {1}, float_type, {3}, {1}}"));
+    attr = parse("{shapes: {\"type\": \"int8_type\", \"lens\": [5]}}");
+    CHECK(attr && strstr(print(attr), "shapes={int8_type, {5}, {1}}"));
     attr = parse("number=1, ints={} , shape=float_type, {2, 2},flag=1,mode=3,type=2,real=null");
     CHECK(attr && strstr(print(attr), "number=1,flag=1,real=0,text=,ints={}"));
     CHECK(strstr(print(attr), "mode=lpnorm,type=2,shape=float_type, {2, 2}, {2, 1}"));

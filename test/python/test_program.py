@@ -263,3 +263,40 @@ def test_autocast_fp8():
     p.compile(migraphx.get_target("ref"))
     one = np.full((2, 3), 1.25, np.float32)
     np.testing.assert_array_equal(np.array(p.run({"x": one, "y": one})[0]), 2.5)
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_a_loop_that_doubles_meets_the_limit_of_its_run(target):
+    onnx = pytest.importorskip("onnx")
+    f, h = onnx.TensorProto.FLOAT, onnx.helper
+    body = h.make_graph(
+        [h.make_node("Concat", ["v", "v"], ["w"], axis=0), h.make_node("Identity", ["c"], ["d"])], "body",
+        [h.make_tensor_value_info("i", onnx.TensorProto.INT64, []), h.make_tensor_value_info("c", onnx.TensorProto.BOOL, []),
+         h.make_tensor_value_info("v", f, ["n"])],
+        [h.make_tensor_value_info("d", onnx.TensorProto.BOOL, []), h.make_tensor_value_info("w", f, ["m"])])
+    graph = h.make_graph([h.make_node("Loop", ["rounds", "", "x"], ["y"], body=body)], "g",
+                         [h.make_tensor_value_info("rounds", onnx.TensorProto.INT64, []), h.make_tensor_value_info("x", f, [1])],
+                         [h.make_tensor_value_info("y", f, ["k"])])
+    model = h.make_model(graph, opset_imports=[h.make_opsetid("", 18)], ir_version=8)
+    p = migraphx.parse_onnx_buffer(model.SerializeToString())
+    p.compile(target)
+    p.set_run_memory(16 << 20)
+    x = np.ones(1, np.float32)
+    assert np.array(p.run({"rounds": np.int64(18), "x": x})[0]).size == 1 << 18  # 1 MiB, beside the half before it
+    with pytest.raises(MemoryError, match="in a run that may hold 16777216 bytes"):
+        p.run({"rounds": np.int64(40), "x": x})
+    assert np.array(p.run({"rounds": np.int64(2), "x": x})[0]).size == 4
+    with pytest.raises(ValueError, match="-1 bytes"):
+        p.set_run_memory(-1)
+
+
+def test_seeds():
+    p = migraphx.program()
+    m = p.get_main_module()
+    like = m.add_literal(np.zeros(4, np.float32))
+    m.add_return([m.add_instruction(migraphx.op("random_uniform"), [m.add_instruction(migraphx.op("random_seed"), []), like])])
+    p.compile("cpu")
+    a, b = (np.array(p.run({})[0]) for _ in range(2))
+    p.set_seed(3)
+    c, d = (np.array(p.run({})[0]) for _ in range(2))
+    assert (a != b).any() and (c == d).all()

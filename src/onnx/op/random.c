@@ -20,8 +20,10 @@ static struct mgx_ins *seed(struct mgx_node *n, bool integer)
     const double value = integer ? 0 : mgx_onnx_real(n, "seed", 0);
     const struct mgx_shape shape = mgx_shape_vector(MGX_UINT64, 1);
     int64_t bits = integer ? mgx_onnx_int(n, "seed", 0) : 0;
-    if (!integer)
+    if (!integer) {
         memcpy(&bits, &value, sizeof bits);
+        bits ^= (int64_t)((uint64_t)bits >> 32); // random_uniform reads the lower half
+    }
     return mgx_build_ints(n, &shape, &bits);
 }
 

@@ -96,7 +96,7 @@ static enum mgx_status check_optional(struct mgx_shape_call *c, int64_t dirs, in
         TRY(mgx_require_fixed(c, BIAS, 1, 2 * rows));
     }
     if (present(c, LENGTHS)) {
-        TRY(mgx_require_integral(c, LENGTHS));
+        TRY(mgx_require_number(c, LENGTHS));
         TRY(mgx_require_rank(c, LENGTHS, 1, 1));
         TRY(mgx_require_length(c, LENGTHS, 0, batch));
     }

@@ -62,9 +62,6 @@ enum mgx_status mgx_scalar_int(struct mgx_compute_call *c, int input, int64_t *o
     if (mgx_shape_elements(&t->shape) != 1)
         return mgx_fail(c->diag, MGX_INVALID, "%s: input %d must hold one value, not %" PRId64,
                         c->op->name, input, mgx_shape_elements(&t->shape));
-    if (!mgx_type_is_number(t->shape.type))
-        return mgx_fail(c->diag, MGX_INVALID, "%s: input %d must be a number, not %s", c->op->name,
-                        input, mgx_type_name(t->shape.type));
     mgx_tensor_to_ints(t, out);
     return MGX_OK;
 }

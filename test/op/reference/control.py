@@ -311,6 +311,7 @@ def misfits(w):
     taken = BODY.replace(" -> SHAPE", "").replace("CALL, [body]", "if(c,x), [body, body]").replace("PARAM", "x0")
     w.program(taken.replace("TAKES", F + "{5}, {1}"), [], fails='if: module "body" takes x0 as float_type, {5}, {1}, given float_type, {4}, {1}')
     w.program(taken.replace("TAKES", F + "{4}, {1}").replace("if(c,x)", "if(c)"), [], fails="if: Wrong number of arguments: expected 1 but given 0")
+    branches_by_name(w)
     plain = LOOP.replace("DIR", "0").replace("COND", "identity(body:k)")
     w.program(plain.replace("body:v = @param:v -> float_type, {2}, {1}", "body:v = @param:v -> float_type, {1}, {1}").replace("out_lens={2}", "out_lens={1}"), [],
               fails='loop: module "body" takes v as float_type, {1}, {1}, given float_type, {2}, {1}')
@@ -366,3 +367,31 @@ def cases(w):
     scans(w)
     joins(w)
     misfits(w)
+
+
+# The arguments of an if go to the bodies by the sorted names of all their parameters.
+NAMED = """module: "main"
+c = @param:c -> bool_type, {1}, {1}
+p = @param:p -> float_type, {2}, {1}
+q = @param:q -> float_type, {3}, {1}
+@3 = if(c,p,q), [yes, no]
+@4 = get_tuple_elem[index=0](@3)
+@5 = @return(@4)
+
+module: "yes"
+yes:b = @param:b -> float_type, {3}, {1}
+yes:@1 = neg(yes:b)
+yes:@2 = @return(yes:@1)
+
+module: "no"
+no:a = @param:a -> float_type, {2}, {1}
+no:@1 = abs(no:a)
+no:@2 = @return(no:@1)
+"""
+
+
+def branches_by_name(w):
+    p, q = T("float", [0.5, -1.5]), T("float", [2, -3, 4])
+    for c in (1, 0):
+        w.program(NAMED, [q, p, T("bool", [c])], [T("float", -q.a if c else np.abs(p.a))])
+    w.program(NAMED.replace("(c,p,q)", "(c,q,p)"), [], fails='if: module "yes" takes b as float_type, {3}, {1}, given float_type, {2}, {1}')

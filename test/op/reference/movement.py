@@ -206,6 +206,11 @@ def topk(w):
     w.case("topk[k=3,axis=-1,largest=0]", [x], expect(x, 3, 1, 0))
     w.case("topk[k=0,axis=0,largest=1]", [x], expect(x, 0, 0, 1), skip=["dynamic"])
     w.case("topk[k=1,axis=0,largest=1]", [x, T("int64", [3])], expect(x, 3, 0, 1))
+    names = T("int32", np.arange(x.a.size).reshape(x.a.shape) * 10)
+    order = np.argsort(-x.a, 1, kind="stable")[:, :2]
+    named = Tuple(T("float", np.take_along_axis(x.a, order, 1)), T("int64", np.take_along_axis(names.a, order, 1)))
+    w.case("topk[k=2,axis=1,largest=1]", [x, names], named)
+    w.case("topk[k=2,axis=1,largest=1]", [x, T("int32", np.zeros((2, 3)))], fails="topk: ")
     w.case("topk[k=1,axis=0,largest=1]", [x, T("int64", 3, known=True)], expect(x, 3, 0, 1))
     x = T("uint64", [1, 2**64 - 1, 2**63, 5])
     w.case("topk[k=3,axis=0,largest=1]", [x], expect(x, 3, 0, 1))

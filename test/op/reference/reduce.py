@@ -58,6 +58,8 @@ def reductions(w):
         # axes as an input
         x = w.random("float", (2, 3, 2))
         w.case(op, [x, T("int64", [0, -1])], f(x.a, axis=(0, 2), keepdims=True))
+        w.case(op, [x, T("int64", [])], x.a if name not in ("all", "any") else x.a != 0)
+        w.case(f"{op}[axes={{1}}]", [x, T("int64", [])], f(x.a, axis=1, keepdims=True))
         w.case(op, [x, T("int64", [2, 0], known=True)], shape="float_type, {1, 3, 1}, {3, 1, 1}")
         # nothing to reduce, nothing to give
         w.case(f"{op}[axes={{1}}]", [T("float", np.zeros((2, 0)))], np.full((2, 1), EMPTY[name]))

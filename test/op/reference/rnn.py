@@ -84,7 +84,8 @@ def run(kind, x, w, r, bias, lengths, h0, c0, peep, funcs, direction, clip, flag
 
 
 def layer(w, kind, type="float", steps=3, batch=2, inp=3, hid=2, direction="forward", names=None, alphas=(),
-          betas=(), clip=0, flag=0, with_bias=True, lengths=None, states=False, peepholes=False):
+          betas=(), clip=0, flag=0, with_bias=True, lengths=None, states=False, peepholes=False,
+          lengths_type="int32"):
     dirs = 2 if direction == "bidirectional" else 1
     g = GATES[kind] * hid
     x = w.random(type, (steps, batch, inp), -1, 1)
@@ -93,7 +94,7 @@ def layer(w, kind, type="float", steps=3, batch=2, inp=3, hid=2, direction="forw
     bias = w.random(type, (dirs, 2 * g), -1, 1) if with_bias else zeros(dirs, 2 * g)
     h0, c0 = [w.random(type, (dirs, batch, hid), -1, 1) if states else zeros(dirs, batch, hid) for _ in "hc"]
     peep = w.random(type, (dirs, 3 * hid), -1, 1) if peepholes else zeros(dirs, 3 * hid)
-    inputs = [x, wt, rt, bias if with_bias else None, None if lengths is None else T("int32", lengths),
+    inputs = [x, wt, rt, bias if with_bias else None, None if lengths is None else T(lengths_type, lengths),
               h0 if states else None]
     if kind == "lstm":
         inputs += [c0 if states else None, peep if peepholes else None]
@@ -163,7 +164,7 @@ def layer_shapes(w):
     w.case(op, [x, D("float", 1, 8, 4), r], fails="axis 2 of input 1 has length 4, expected 3")
     w.case(op, [x, k, D("double", 1, 8, 2)], fails="Types do not match")
     w.case(op, [x, k, r, D("float", 1, 8)], fails="axis 1 of input 3 has length 8, expected 16")
-    w.case(op, [x, k, r, None, D("float", 2)], fails="must be of an integral type")
+    w.case(op, [x, k, r, None, D("string", 2)], fails="must be of numbers")
     w.case(op, [x, k, r, None, D("int32", 7)], fails="axis 0 of input 4 has length 7, expected 4")
     w.case(op, [x, k, r, None, None, D("float", 1, 2, 3)], fails="axis 2 of input 5 has length 3, expected 2")
     w.case(op, [x, k, r, None, None, None, None, D("float", 1, 7)], fails="axis 1 of input 7 has length 7, expected 6")
@@ -216,3 +217,5 @@ def cases(w):
     layers(w)
     layer_shapes(w)
     shifts(w)
+    for kind in GATES:  # lengths that are floats
+        layer(w, kind, lengths=[3, 1], lengths_type="half")

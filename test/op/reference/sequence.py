@@ -95,6 +95,26 @@ def random(w):
     w.case("random_mersenne", [T("uint64", [1]), D("float", 2)],
            fails="random_mersenne: input 1 is float_type, not double_type")
     w.case("random_seed", [], shape="uint64_type, {1}, {1}")
+    uniform(w)
+
+
+def uniform(w):
+    """As libstdc++ draws from std::mt19937; numpy's generator has the same words."""
+    def words(seed, n):
+        return np.random.RandomState(seed).randint(0, 2**32, n, np.uint32).astype(np.uint64)
+
+    def real(seed, n):
+        pairs = words(seed, 2 * n).astype(np.float64).reshape(n, 2)
+        return (pairs[:, 0] + pairs[:, 1] * 2.0**32) / 2.0**64
+
+    for kind in ("float", "double"):
+        like = T(kind, np.zeros((3, 130)))
+        w.case("random_uniform", [T("uint64", [5489]), like], real(5489, 390).reshape(3, 130), kind)
+    w.case("random_uniform", [T("float", [7.9]), T("float", np.zeros(5))], real(7, 5), "float")
+    w.case("random_uniform", [T("int32", [9]), T("uint16", np.zeros(6))], words(9, 6) >> 16, "uint16")
+    w.case("random_uniform", [T("int32", [9]), T("int32", np.zeros(6))], words(9, 6) >> 1, "int32")
+    pairs = words(3, 8).reshape(4, 2)
+    w.case("random_uniform", [T("int64", [3]), T("int64", np.zeros(4))], pairs[:, 0] >> 1 << 32 | pairs[:, 1], "int64")
 
 
 def cases(w):

@@ -134,7 +134,7 @@ enum mgx_status cpu_topk(struct mgx_compute_call *c, bool *done)
     const struct mgx_shape *s = &c->in[0]->shape;
     const struct mgx_shape *want = c->out_shape->type == MGX_TUPLE ? c->out_shape->sub : NULL;
     if ((s->type != MGX_FLOAT && s->type != MGX_INT32) || !want || !mgx_shape_is_static(&want[0]) ||
-        !mgx_shape_elements(s))
+        !mgx_shape_elements(s) || (c->in_count == 2 && mgx_shape_elements(&c->in[1]->shape) != 1))
         return MGX_OK;
     int64_t axis = mgx_attr_int(c->op, c->attr, "axis");
     axis += axis < 0 ? s->rank : 0;
