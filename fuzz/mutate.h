@@ -44,7 +44,7 @@ static void put_varint(struct out *o, uint64_t value)
     put(o, &last, 1);
 }
 
-// The fields that are messages: in which, which, and what they are. 0 is none, 1 the model.
+// The fields that are messages: in which, which, and what they are. 0 is none.
 struct nesting {
     uint8_t in, field, is;
 };
@@ -54,6 +54,7 @@ struct schema {
     int row_count;
     const char *const *words; // that a text may become: operators, modes, names
     int word_count;
+    int first; // what the input is
 };
 static const struct schema schema; // the fuzzer's own
 
@@ -200,10 +201,10 @@ static size_t mutate(uint8_t *data, size_t size, size_t max_size, unsigned seed)
     size_t best = size;
     for (uint32_t changes = 1 + next(3); room && changes; changes--) {
         const struct mgx_wire model = mgx_wire_of(data, best);
-        const int count = count_fields(1, model, 0);
+        const int count = count_fields(schema.first, model, 0);
         int target = (int)next((uint32_t)(count ? count : 1));
         struct out o = {room, 0, max_size, false};
-        rewrite(&o, 1, model, &target, 0);
+        rewrite(&o, schema.first, model, &target, 0);
         if (o.full || !o.size)
             break;
         memcpy(data, room, o.size);

@@ -23,10 +23,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct mgx_diag diag;
     mgx_diag_clear(&diag);
     const enum mgx_status status = mgx_onnx_import_buffer(&p, data, size, false, &options, &diag);
-    require((status == MGX_OK) == (p != NULL) && (p || diag.text[0]));
-    if (!p)
-        return 0;
-    exercise(p, (uint8_t)size);
+    require_outcome(status, p, &diag);
+    if (p)
+        exercise(p, (uint8_t)size);
     return 0;
 }
 
@@ -62,7 +61,7 @@ static const char *const words[] = {
     "Softmax", "LSTM",    "Squeeze",    "Scan",      "x",      "y",      "",      "linear",
     "cubic",   "reflect", "SAME_UPPER", "ij,jk->ik", "...i->i"};
 static const struct schema schema = {rows, sizeof rows / sizeof *rows, words,
-                                     sizeof words / sizeof *words};
+                                     sizeof words / sizeof *words, MODEL};
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {

@@ -3,18 +3,12 @@
 // is and compiled for the CPU, verifies and simplifies.
 #pragma once
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "op/eval/eval.h"
+#include "outcome.h"
 #include "pass/pass.h"
 #include "targets/target.h"
-
-static void require(bool condition)
-{
-    if (!condition)
-        abort();
-}
 
 // --- running ---
 

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Arbitrary bytes as a TensorFlow graph: the importer must refuse them with a text or give a program
 // that verifies. Limits are tight, so that an input which asks for much fails fast.
-#include <stdlib.h>
-
+#include "outcome.h"
 #include "tf/tf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-    if (!condition)
-        abort();
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -26,10 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct mgx_diag diag;
     mgx_diag_clear(&diag);
     const enum mgx_status status = mgx_tf_import_buffer(&p, data, size, false, &options, &diag);
-    require((status == MGX_OK) == (p != NULL));
-    require(status == diag.status && (p || diag.text[0]));
-    if (p)
-        require(mgx_program_verify(p, NULL) == MGX_OK);
+    require_outcome(status, p, &diag);
     mgx_program_destroy(p);
     return 0;
 }

@@ -3,6 +3,7 @@
 #include "mutate.h"
 #include "run.h"
 #include "tf/tf.h"
+#include "tf_schema.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
@@ -22,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct mgx_diag diag;
     mgx_diag_clear(&diag);
     const enum mgx_status status = mgx_tf_import_buffer(&p, data, size, false, &options, &diag);
-    require((status == MGX_OK) == (p != NULL) && (p || diag.text[0]));
+    require_outcome(status, p, &diag);
     if (p)
         exercise(p, (uint8_t)size);
     return 0;
@@ -30,34 +31,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 // --- mutating ---
 
-enum message {
-    GRAPH = 1,
-    LIBRARY,
-    FUNCTION,
-    SIGNATURE,
-    ARGUMENT,
-    NODE,
-    ENTRY,
-    VALUE,
-    LIST,
-    SHAPE,
-    DIMENSION,
-    TENSOR,
-    NAMED
-};
-
-static const struct nesting rows[] = {
-    {GRAPH, 1, NODE},    {GRAPH, 2, LIBRARY},  {LIBRARY, 1, FUNCTION},   {FUNCTION, 1, SIGNATURE},
-    {FUNCTION, 3, NODE}, {FUNCTION, 4, ENTRY}, {SIGNATURE, 2, ARGUMENT}, {SIGNATURE, 3, ARGUMENT},
-    {NODE, 5, ENTRY},    {ENTRY, 2, VALUE},    {VALUE, 1, LIST},         {VALUE, 7, SHAPE},
-    {VALUE, 8, TENSOR},  {VALUE, 10, NAMED},   {TENSOR, 2, SHAPE},       {SHAPE, 2, DIMENSION}};
-static const char *const words[] = {
-    "AddV2", "Reshape", "StridedSlice", "GatherV2",  "Pad",   "ConcatV2", "Split", "While",
-    "If",    "Cast",    "MatMul",       "Conv2D",    "Merge", "Switch",   "Tile",  "TopKV2",
-    "Enter", "Exit",    "Squeeze",      "Pack",      "x0",    "x1",       "",      "SAME",
-    "VALID", "NHWC",    "NCHW",         "ij,jk->ik", "^x0",   "x0:1",     "Const", "Mean"};
-static const struct schema schema = {rows, sizeof rows / sizeof *rows, words,
-                                     sizeof words / sizeof *words};
+static const struct schema schema = {tf_rows, sizeof tf_rows / sizeof *tf_rows, tf_words,
+                                     sizeof tf_words / sizeof *tf_words, GRAPH};
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {

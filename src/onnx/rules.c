@@ -6,11 +6,11 @@
 // domain of which we know nothing, is taken from where it exists; so is one that the standard has
 // in later versions only (Attention before opset 23).
 //
-// Holds: the build makes the table in the order of the operators' names. Cost: O(log rules) a node;
-// nothing is built for an import.
+// Cost: O(log rules) a node; nothing is built for an import.
 #include <string.h>
 
 #include "base/size.h"
+#include "import/rules.h"
 #include "onnx/graph.h"
 
 static const struct mgx_onnx_op *const table[] = {
@@ -20,38 +20,14 @@ static const struct mgx_onnx_op *const table[] = {
 };
 enum { RULES = MGX_COUNT(table) };
 
-// Of names, as strcmp orders them.
-static int order(struct mgx_slice a, const char *b)
-{
-    const size_t size = strlen(b);
-    const int by_text = memcmp(a.text, b, a.size < size ? a.size : size);
-    return by_text ? by_text : (a.size > size) - (a.size < size);
-}
-
 static const char *domain_of(const struct mgx_onnx_op *op)
 {
     return op->domain ? op->domain : "";
 }
 
-// Rules of one name, any domain and version: they stand side by side from `first` on.
-struct rules {
-    int first, count;
-};
-
-static struct rules find(struct mgx_slice name)
+static const char *name_of(int place)
 {
-    int low = 0, high = RULES;
-    while (low < high) {
-        const int middle = low + (high - low) / 2;
-        if (order(name, table[middle]->name) > 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    struct rules found = {low, 0};
-    while (low + found.count < RULES && order(name, table[low + found.count]->name) == 0)
-        found.count++;
-    return found;
+    return table[place]->name;
 }
 
 static bool in_domain(const struct mgx_onnx_op *op, struct mgx_slice domain)
@@ -79,7 +55,7 @@ static int64_t version_of(const struct mgx_onnx_graph *g, struct mgx_slice domai
     return ir > 0 && ir < 3 ? 1 : USUAL; // models older than opset imports are of opset 1
 }
 
-static const struct mgx_onnx_op *search(struct rules rules, const struct mgx_onnx_graph *g,
+static const struct mgx_onnx_op *search(struct mgx_rules rules, const struct mgx_onnx_graph *g,
                                         struct mgx_slice domain, int64_t *opset, bool *known)
 {
     *opset = version_of(g, domain);
@@ -97,7 +73,7 @@ static const struct mgx_onnx_op *search(struct rules rules, const struct mgx_onn
 static bool is_known_domain(struct mgx_slice domain)
 {
     for (int i = 0; i < RULES; i++)
-        if (order(domain, domain_of(table[i])) == 0)
+        if (mgx_rules_order(domain, domain_of(table[i])) == 0)
             return true;
     return false;
 }
@@ -106,7 +82,7 @@ const struct mgx_onnx_op *mgx_onnx_rule_find(const struct mgx_onnx_graph *g,
                                              const struct mgx_onnx_node_proto *node, int64_t *opset,
                                              const char **why)
 {
-    const struct rules rules = find(node->op_type);
+    const struct mgx_rules rules = mgx_rules_find(name_of, RULES, node->op_type);
     bool known;
     const struct mgx_onnx_op *op = search(rules, g, node->domain, opset, &known);
     if (op)

@@ -5,6 +5,7 @@
 #include "check.h"
 #include "onnx/onnx.h"
 #include "op/eval/eval.h"
+#include "test_import.h"
 #include "writer.h"
 
 // Imports and consumes the model; NULL with the reason in *diag.
@@ -16,11 +17,7 @@ import_model(struct pb *take_model, const struct mgx_onnx_options *options, stru
     const enum mgx_status status =
         mgx_onnx_import_buffer(&p, take_model->data, take_model->size, true, options, diag);
     pb_free(take_model);
-    if ((status == MGX_OK) != (p != NULL) || status != diag->status) {
-        printf("import returned %d with program %p and status %d\n", status, (void *)p,
-               diag->status);
-        abort();
-    }
+    import_agrees(status, p, diag);
     return p;
 }
 
@@ -30,12 +27,7 @@ static inline bool refused_with(struct pb *take_model, const struct mgx_onnx_opt
 {
     struct mgx_diag diag;
     struct mgx_program *p = import_model(take_model, options, &diag);
-    const bool ok = !p && diag.status == status && strstr(diag.text, text);
-    if (!ok)
-        printf("status %s, expected %s with \"%s\": %s\n", mgx_status_text(diag.status),
-               mgx_status_text(status), text, p ? "(imported)" : diag.text);
-    mgx_program_destroy(p);
-    return ok;
+    return import_refused(p, &diag, status, text);
 }
 
 static inline bool refused(struct pb *take_model, enum mgx_status status, const char *text)

@@ -3,32 +3,27 @@
 // only costs an optimisation), nothing leaked, and the next import works.
 #include "import.h"
 #include "test_arena.h"
-#include "test_malloc.h"
+#include "test_import_memory.h"
 #include "tiny.h"
 
 enum { FLOAT = 1, INT64 = 7, BOOL = 9 };
 
-// Imports a copy of the model again and again, allocation number 0, 1, 2, ... failing.
+struct model {
+    const struct pb *bytes;
+    const struct mgx_onnx_options *options;
+};
+
+static enum mgx_status import(const void *given, bool copy, struct mgx_program **out,
+                              struct mgx_diag *diag)
+{
+    const struct model *m = given;
+    return mgx_onnx_import_buffer(out, m->bytes->data, m->bytes->size, copy, m->options, diag);
+}
+
 static bool survives(struct pb *take_model, const struct mgx_onnx_options *options)
 {
-    bool ok = true, again = true;
-    for (long n = 0; ok && again; n++) {
-        struct mgx_program *p = NULL;
-        struct mgx_diag diag;
-        mgx_diag_clear(&diag);
-        const long live = test_malloc_live();
-        test_malloc_fail_after(n);
-        const enum mgx_status status =
-            mgx_onnx_import_buffer(&p, take_model->data, take_model->size, n % 2, options, &diag);
-        again = test_malloc_failed();
-        test_malloc_fail_after(-1);
-        mgx_program_destroy(p);
-        const bool said = status == MGX_OK || (status == MGX_NO_MEMORY && again && diag.text[0]);
-        ok = said && test_malloc_live() == live && (again || status == MGX_OK);
-        if (!ok)
-            printf("allocation %ld: status %s, %ld blocks left: %s\n", n, mgx_status_text(status),
-                   test_malloc_live() - live, diag.text);
-    }
+    const struct model m = {take_model, options};
+    const bool ok = import_survives(import, &m);
     pb_free(take_model);
     return ok;
 }

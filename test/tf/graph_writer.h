@@ -11,9 +11,17 @@
 
 #include "check.h"
 #include "onnx/writer.h"
+#include "test_import.h"
 #include "tf/tf.h"
 
 enum { TF_FLOAT = 1, TF_INT32 = 3, TF_INT64 = 9 };
+
+// A rank and its lengths, as two arguments.
+#define LENS(...)                                                                                  \
+    (sizeof((int64_t[]){__VA_ARGS__}) / 8), (int64_t[])                                            \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
 
 // --- attributes ---
 
@@ -182,6 +190,28 @@ static inline void tf_define(struct pb *graph, const char *name, int inputs, str
     pb_message(graph, 2, &library);
 }
 
+// A convolution, a function and a slice: something of everything. Its result is node "y".
+static inline struct pb tf_small_graph(void)
+{
+    struct pb g = {0}, a = {0}, nodes = {0};
+    const float weights[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, one = 1;
+    tf_placeholder(&g, "x", LENS(1, 4, 4, 1));
+    tf_constant(&g, "w", TF_FLOAT, LENS(3, 3, 1, 1), 4, weights, sizeof weights);
+    tf_ints(&a, "strides", LENS(1, 1, 1, 1));
+    tf_text(&a, "padding", "SAME");
+    tf_node(&g, "conv", "Conv2D", "x,w", &a);
+    tf_constant(&g, "one", TF_FLOAT, 0, NULL, 5, &one, 4);
+    tf_node(&nodes, "sum", "AddV2", "a0,a1", NULL);
+    tf_define(&g, "f", 2, &nodes, 1, (const char *const[]){"sum:z:0"});
+    tf_function(&a, "f", "f");
+    tf_node(&g, "call", "PartitionedCall", "conv,one", &a);
+    tf_vector(&g, "begin", 4, (int64_t[]){0, 1, 1, 0});
+    tf_vector(&g, "end", 4, (int64_t[]){1, 3, 4, 1});
+    tf_vector(&g, "steps", 4, (int64_t[]){1, 1, 2, 1});
+    tf_node(&g, "y", "StridedSlice", "call,begin,end,steps", &a);
+    return g;
+}
+
 // --- importing ---
 
 static inline struct mgx_program *
@@ -192,11 +222,7 @@ tf_import(struct pb *take_graph, const struct mgx_tf_options *options, struct mg
     const enum mgx_status status =
         mgx_tf_import_buffer(&p, take_graph->data, take_graph->size, true, options, diag);
     pb_free(take_graph);
-    if ((status == MGX_OK) != (p != NULL) || status != diag->status) {
-        printf("import returned %d with program %p and status %d\n", status, (void *)p,
-               diag->status);
-        abort();
-    }
+    import_agrees(status, p, diag);
     return p;
 }
 
@@ -206,12 +232,7 @@ static inline bool tf_refused_with(struct pb *take_graph, const struct mgx_tf_op
 {
     struct mgx_diag diag;
     struct mgx_program *p = tf_import(take_graph, options, &diag);
-    const bool ok = !p && diag.status == status && strstr(diag.text, text);
-    if (!ok)
-        printf("status %s, expected %s with \"%s\": %s\n", mgx_status_text(diag.status),
-               mgx_status_text(status), text, p ? "(imported)" : diag.text);
-    mgx_program_destroy(p);
-    return ok;
+    return import_refused(p, &diag, status, text);
 }
 
 static inline bool tf_refused(struct pb *take_graph, enum mgx_status status, const char *text)

@@ -13,34 +13,6 @@ static double seconds_now(void) // of the processor: a busy machine fails nothin
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-#define LENS(...)                                                                                  \
-    (sizeof((int64_t[]){__VA_ARGS__}) / 8), (int64_t[])                                            \
-    {                                                                                              \
-        __VA_ARGS__                                                                                \
-    }
-
-// A convolution, a function, a loop and slices: something of everything.
-static struct pb small_graph(void)
-{
-    struct pb g = {0}, a = {0}, nodes = {0};
-    const float weights[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, one = 1;
-    tf_placeholder(&g, "x", LENS(1, 4, 4, 1));
-    tf_constant(&g, "w", TF_FLOAT, LENS(3, 3, 1, 1), 4, weights, sizeof weights);
-    tf_ints(&a, "strides", LENS(1, 1, 1, 1));
-    tf_text(&a, "padding", "SAME");
-    tf_node(&g, "conv", "Conv2D", "x,w", &a);
-    tf_constant(&g, "one", TF_FLOAT, 0, NULL, 5, &one, 4);
-    tf_node(&nodes, "sum", "AddV2", "a0,a1", NULL);
-    tf_define(&g, "f", 2, &nodes, 1, (const char *const[]){"sum:z:0"});
-    tf_function(&a, "f", "f");
-    tf_node(&g, "call", "PartitionedCall", "conv,one", &a);
-    tf_vector(&g, "begin", 4, (int64_t[]){0, 1, 1, 0});
-    tf_vector(&g, "end", 4, (int64_t[]){1, 3, 4, 1});
-    tf_vector(&g, "steps", 4, (int64_t[]){1, 1, 2, 1});
-    tf_node(&g, "y", "StridedSlice", "call,begin,end,steps", &a);
-    return g;
-}
-
 static bool survives(const void *data, size_t size)
 {
     struct mgx_program *p = NULL;
@@ -60,7 +32,7 @@ static bool survives(const void *data, size_t size)
 
 CASE(the_small_graph_is_one)
 {
-    struct pb g = small_graph();
+    struct pb g = tf_small_graph();
     CHECK(tf_imports(&g));
 }
 
@@ -82,7 +54,7 @@ CASE(other_files_are_not_graphs)
 
 CASE(cut_off_anywhere)
 {
-    struct pb g = small_graph();
+    struct pb g = tf_small_graph();
     for (size_t size = 0; size < g.size; size++)
         CHECK(survives(g.data, size));
     pb_free(&g);
@@ -91,7 +63,7 @@ CASE(cut_off_anywhere)
 CASE(any_byte_changed)
 {
     static const uint8_t masks[] = {1, 2, 8, 0x10, 0x80, 0xFF};
-    struct pb g = small_graph();
+    struct pb g = tf_small_graph();
     for (size_t i = 0; i < g.size; i++)
         for (size_t k = 0; k < sizeof masks; k++) {
             g.data[i] ^= masks[k];
