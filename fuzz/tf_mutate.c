@@ -18,6 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .limit_nodes = 5000,
         .limit_depth = 16,
         .limit_seconds = 5,
+        .limit_loop_iterations = 20,
     };
     struct mgx_program *p = NULL;
     struct mgx_diag diag;

@@ -167,6 +167,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .limit_nodes = 5000,
         .limit_depth = 16,
         .limit_seconds = 5,
+        .limit_loop_iterations = 20,
     };
     struct mgx_slice model = {"", 0}, block = {NULL, 0}, index = {NULL, 0};
     struct mgx_wire w = mgx_wire_of(data, size);

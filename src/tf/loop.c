@@ -202,7 +202,6 @@ static enum mgx_status import_body(struct mgx_tf_loop *l, struct mgx_shape *shap
 
 static enum mgx_status emit(struct mgx_tf_loop *l, struct mgx_module *body, struct mgx_ins *first)
 {
-    enum { MOST_ROUNDS = 65535 }; // as of ONNX loops without a trip count
     struct mgx_node *n = l->n;
     struct mgx_ins **in = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, l->count + 2);
     const struct mgx_shape number = mgx_shape_scalar(MGX_INT64);
@@ -215,7 +214,9 @@ static enum mgx_status emit(struct mgx_tf_loop *l, struct mgx_module *body, stru
         if (!l->fixed[i])
             in[count++] = l->values[i];
     struct mgx_ins *y = mgx_build_emit_body(
-        n, &mgx_op_loop, MGX_ATTRS(mgx_int("max_iterations", MOST_ROUNDS)), in, count, &body, 1);
+        n, &mgx_op_loop,
+        MGX_ATTRS(mgx_int("max_iterations", n->tf->import->options.limit_loop_iterations)), in,
+        count, &body, 1);
     for (int i = 0, k = 0; i < l->count; i++)
         if (!l->fixed[i])
             l->values[i] = mgx_build_member(n, y, k++);

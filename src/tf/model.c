@@ -13,6 +13,7 @@
 enum {
     DEFAULT_NODES = 10000000,
     DEFAULT_DEPTH = 64,
+    DEFAULT_ROUNDS = 65535, // as of ONNX loops without a trip count
 };
 #define DEFAULT_TENSOR_BYTES ((size_t)4 << 30)
 #define SCRATCH_BYTES ((size_t)1 << 30)
@@ -26,6 +27,8 @@ static struct mgx_tf_options with_defaults(const struct mgx_tf_options *given)
         o.batch = 1;
     if (o.limit_nodes <= 0)
         o.limit_nodes = DEFAULT_NODES;
+    if (o.limit_loop_iterations <= 0)
+        o.limit_loop_iterations = DEFAULT_ROUNDS;
     if (o.limit_depth <= 0)
         o.limit_depth = DEFAULT_DEPTH;
     if (!o.limit_bytes)

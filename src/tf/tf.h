@@ -18,11 +18,12 @@ struct mgx_tf_options {
     size_t input_count;
     const char *const *outputs; // "node" or "node:k"; none: all nodes that feed nothing
     size_t output_count;
-    bool skip_unknown_operators; // they become `unknown:<Op>` instructions
-    size_t limit_bytes;          // of one tensor and of all folded constants [4 GiB / 256 MiB]
-    int64_t limit_nodes;         // after expansion of functions and bodies [10,000,000]
-    int limit_depth;             // of nested calls and bodies [64]
-    double limit_seconds;        // of the whole import [60]
+    bool skip_unknown_operators;   // they become `unknown:<Op>` instructions
+    size_t limit_bytes;            // of one tensor and of all folded constants [4 GiB / 256 MiB]
+    int64_t limit_nodes;           // after expansion of functions and bodies [10,000,000]
+    int limit_depth;               // of nested calls and bodies [64]
+    double limit_seconds;          // of the whole import [60]
+    int64_t limit_loop_iterations; // of one that the model leaves to a condition [65,535]
 };
 
 // `path` is a frozen graph, a saved_model.pb or the folder that holds one.

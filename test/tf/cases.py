@@ -147,6 +147,12 @@ case("nms_gather", lambda x, s: tf.gather(x, R.NonMaxSuppressionV3(boxes=x, scor
 case("nms_v4", lambda x, s: list(R.NonMaxSuppressionV4(boxes=x, scores=s, max_output_size=5, iou_threshold=0.4, score_threshold=0.2)), BOXES, f(12, low=0, high=1))
 case("nms_v5", lambda x, s: list(R.NonMaxSuppressionV5(boxes=x, scores=s, max_output_size=5, iou_threshold=0.4, score_threshold=0.2, soft_nms_sigma=0.0)), BOXES, f(12, low=0, high=1))
 
+MANY = lambda q: lambda r: np.sort(r.uniform(-0.1, 1.1, (2, 9, q, 2, 2)), 3).reshape(2, 9, q, 4).astype(np.float32)
+for q, each, total, more in ((1, 4, 6, {}), (3, 4, 6, {}), (1, 2, 30, {"pad_per_class": True}), (3, 20, 40, {"clip_boxes": False}), (1, 1, 5, {"pad_per_class": True, "clip_boxes": False})):
+    case(f"nms_combined_{q}_{each}_{total}", lambda x, s, each=each, total=total, more=more: list(R.CombinedNonMaxSuppression(boxes=x, scores=s, max_output_size_per_class=each, max_total_size=total, iou_threshold=0.4, score_threshold=0.3, **more)),
+         MANY(q), f(2, 9, 3, low=0, high=1), quick=(q, each) == (3, 4))
+case("nms_combined_none", lambda x, s: list(R.CombinedNonMaxSuppression(boxes=x, scores=s, max_output_size_per_class=3, max_total_size=5, iou_threshold=0.4, score_threshold=0.99)), MANY(1), f(2, 9, 3, low=0, high=0.9))
+
 # --- quantisation ---
 case("fake_quant_args", lambda x: [R.FakeQuantWithMinMaxArgs(inputs=x, min=-1.3, max=1.1, num_bits=b, narrow_range=n) for b, n in ((8, False), (8, True), (4, False))], f(4, 5), quick=True)
 case("fake_quant_vars", lambda x: R.FakeQuantWithMinMaxVars(inputs=x, min=0.0, max=1.9), f(4, 5))

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Choosing by values: Select, Where, TopKV2, NonMaxSuppression in its versions, Unique; and Cast,
-// MatrixBandPart.
-#include <math.h>
+// Choosing by values: Select, Where, TopKV2, Unique; and Cast, Bitcast, MatrixBandPart.
 #include <string.h>
 
 #include "tf/node.h"
@@ -95,82 +93,6 @@ static enum mgx_status unique(struct mgx_node *n)
 const struct mgx_tf_op mgx_tf_unique = {.name = "Unique", .import = unique, .outputs = "y,idx"};
 const struct mgx_tf_op mgx_tf_unique_with_counts = {
     .name = "UniqueWithCounts", .import = unique, .outputs = "y,idx,count"};
-
-// --- boxes ---
-
-// A scalar of that type, whatever the input is.
-static struct mgx_ins *scalar(struct mgx_node *n, int i, enum mgx_type type)
-{
-    struct mgx_ins *x = mgx_build_convert(n, n->in[i], type);
-    return x && x->shape.rank ? mgx_build_reshape(n, x, NULL, 0) : x;
-}
-
-// The boxes that stay, best first: the third column of {image, class, box} rows.
-static struct mgx_ins *suppress(struct mgx_node *n, struct mgx_ins *overlap, struct mgx_ins *least)
-{
-    struct mgx_ins *boxes = mgx_build_unsqueeze(n, n->in[0], (int64_t[]){0}, 1);
-    struct mgx_ins *scores = mgx_build_unsqueeze(n, n->in[1], (int64_t[]){0, 1}, 2);
-    struct mgx_ins *rows =
-        mgx_build_emit(n, &mgx_op_nonmaxsuppression, MGX_ATTRS(mgx_int("use_dyn_output", 1)),
-                       MGX_IN(boxes, scores, scalar(n, 2, MGX_INT64), overlap, least));
-    struct mgx_ins *column = mgx_build_slice(n, rows, 1, 2, 3);
-    return mgx_build_convert(n, mgx_build_squeeze(n, column, (int64_t[]){1}, 1), MGX_INT32);
-}
-
-static enum mgx_status check_boxes(struct mgx_node *n, int inputs)
-{
-    TRY(mgx_node_need(n, inputs, 6));
-    if (mgx_build_rank(n->in[0]) != 2 || mgx_build_rank(n->in[1]) != 1)
-        return mgx_node_invalid(n, "boxes have rank %d, scores %d", mgx_build_rank(n->in[0]),
-                                mgx_build_rank(n->in[1]));
-    return MGX_OK;
-}
-
-static enum mgx_status non_max_suppression(struct mgx_node *n)
-{
-    TRY(check_boxes(n, 3));
-    struct mgx_ins *overlap =
-        n->in_count > 3 ? scalar(n, 3, MGX_FLOAT)
-                        : mgx_build_scalar(n, MGX_FLOAT, mgx_tf_real(n, "iou_threshold", 0.5));
-    struct mgx_ins *least =
-        n->in_count > 4 ? scalar(n, 4, MGX_FLOAT) : mgx_build_scalar(n, MGX_FLOAT, -INFINITY);
-    n->out[0] = suppress(n, overlap, least);
-    return MGX_OK;
-}
-const struct mgx_tf_op mgx_tf_non_max_suppression = {.name = "NonMaxSuppression",
-                                                     .import = non_max_suppression};
-const struct mgx_tf_op mgx_tf_non_max_suppression_v2 = {.name = "NonMaxSuppressionV2",
-                                                        .import = non_max_suppression};
-const struct mgx_tf_op mgx_tf_non_max_suppression_v3 = {.name = "NonMaxSuppressionV3",
-                                                        .import = non_max_suppression};
-
-// With the number of boxes, and in V5 their scores. Padding fills up with zeros.
-static enum mgx_status counted_suppression(struct mgx_node *n)
-{
-    const bool scored = strcmp(n->op_type, "NonMaxSuppressionV5") == 0;
-    double sigma = 0;
-    TRY(check_boxes(n, 5));
-    if (n->in_count > 5)
-        TRY(mgx_tf_need_real(n, 5, "soft_nms_sigma", &sigma));
-    if (sigma != 0 || mgx_tf_flag(n, "pad_to_max_output_size", false))
-        return mgx_node_unsupported(n, "soft suppression and padding of the result");
-    TRY(mgx_tf_results(n, 3));
-    struct mgx_ins *boxes = suppress(n, scalar(n, 3, MGX_FLOAT), scalar(n, 4, MGX_FLOAT));
-    struct mgx_ins *count = mgx_build_convert(n, mgx_build_dim(n, boxes, 0), MGX_INT32);
-    n->out[0] = boxes;
-    n->out[scored ? 2 : 1] = mgx_build_reshape(n, count, NULL, 0);
-    if (scored)
-        n->out[1] = mgx_build_gather(n, n->in[1], boxes, 0);
-    return MGX_OK;
-}
-const struct mgx_tf_op mgx_tf_non_max_suppression_v4 = {.name = "NonMaxSuppressionV4",
-                                                        .import = counted_suppression,
-                                                        .outputs =
-                                                            "selected_indices,valid_outputs"};
-const struct mgx_tf_op mgx_tf_non_max_suppression_v5 = {
-    .name = "NonMaxSuppressionV5",
-    .import = counted_suppression,
-    .outputs = "selected_indices,selected_scores,valid_outputs"};
 
 // --- bands ---
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Copies between layouts: contiguous, layout, reshapes that are no views, pieces of a concat,
-// results.
+// results; and reverse, which reads its axes from the end with strides below 0.
 //
 // Axes that are contiguous on both sides are merged first, so a slice of a concat becomes a few
 // long memcpys. What remains is either runs (both sides step 1), or a transposition of two axes,
@@ -19,8 +19,9 @@ enum { TILE = 16, PARALLEL_BYTES = 1 << 16 };
 struct copy {
     int rank;
     int64_t lens[MGX_MAX_RANK], from[MGX_MAX_RANK], to[MGX_MAX_RANK]; // strides in bytes
-    size_t size;                                                      // of an element
-    int64_t outer;              // product of all lengths but the last two
+    int64_t start; // bytes from the source's first element to the one that is read first
+    size_t size;   // of an element
+    int64_t outer; // product of all lengths but the last two
     mgx_transpose_fn transpose; // of 32-bit elements whose last two axes change places; or NULL
 };
 
@@ -92,11 +93,26 @@ static bool takes(const struct mgx_op *op)
            op == &mgx_op_reshape_lazy;
 }
 
+// The source as it is read backwards; returns the element it begins with.
+static int64_t turn_back(const struct mgx_ins *ins, struct mgx_shape *in)
+{
+    const struct mgx_ints axes = mgx_ins_ints(ins, "axes");
+    int64_t start = 0;
+    for (int i = 0; i < axes.count; i++) {
+        const int64_t axis = axes.v[i] < 0 ? axes.v[i] + in->rank : axes.v[i];
+        start += (in->lens[axis] - 1) * in->strides[axis];
+        in->strides[axis] = -in->strides[axis];
+    }
+    return start;
+}
+
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
-    if (!c->copy_only && !takes(c->ins->op))
+    const bool back = !c->copy_only && c->ins->op == &mgx_op_reverse;
+    if (!c->copy_only && !back && !takes(c->ins->op))
         return mgx_plan_refuse(c);
     struct mgx_shape in = c->in[0], out = *c->out;
+    const int64_t start = back ? turn_back(c->ins, &in) : 0;
     if (is_reshape(&in, &out)) { // the source's axes, where they lie in the result
         struct mgx_shape pieces = mgx_shape_make(in.type, in.rank, in.lens);
         if (!mgx_plan_reshape_view(&out, &pieces)) {
@@ -109,6 +125,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     if (!k)
         return mgx_plan_no_memory(c);
     k->size = mgx_type_size(in.type);
+    k->start = start * (int64_t)k->size;
     plan_axes(k, &in, &out);
     rotate_fastest_source(k);
     if (!mgx_shape_elements(&out))
@@ -231,13 +248,14 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
     const struct copy *k = step->state;
     if (k->rank < 0)
         return MGX_OK;
+    const unsigned char *from = (const unsigned char *)args->in[0] + k->start;
     if (k->rank < 2) {
-        copy_line(k, args->in[0], args->out);
+        copy_line(k, from, args->out);
         return MGX_OK;
     }
     const int64_t rows = k->outer * k->lens[k->rank - 2];
     const size_t bytes = (size_t)(rows * k->lens[k->rank - 1]) * k->size;
-    struct job job = {k, args->in[0], args->out, 1};
+    struct job job = {k, from, args->out, 1};
     if (bytes >= PARALLEL_BYTES)
         job.tasks = (int)mgx_min_i64(rows, args->machine->threads);
     mgx_pool_run(cpu_pool(args), job.tasks, copy_part, &job);
