@@ -22,6 +22,17 @@ static enum mgx_status add_members(struct migraphx_argument *a, struct mgx_diag 
     return MGX_OK;
 }
 
+enum mgx_status mgx_api_require_host(const struct mgx_tensor *t, struct mgx_diag *diag)
+{
+    const struct mgx_memory *memory = mgx_tensor_memory(t);
+    return memory ? mgx_fail(diag, MGX_INVALID,
+                             "the argument lies in memory of %s (%s), which the host cannot read: "
+                             "from_gpu, or migraphx_device_copy to \"host\", gives a copy that it "
+                             "can",
+                             memory->name, memory->device ? memory->device : memory->name)
+                  : MGX_OK;
+}
+
 enum mgx_status mgx_api_argument_init(struct migraphx_argument *out, struct mgx_tensor *take,
                                       struct mgx_diag *diag)
 {

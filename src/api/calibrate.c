@@ -382,3 +382,33 @@ migraphx_status migraphx_quantization_error(double *relative, double *top,
     *top = distance.top;
     return mgx_api_leave(status, &diag);
 }
+
+// The samples and names are lent.
+migraphx_status migraphx_quantize_int8(migraphx_program_t prog, migraphx_target_t target,
+                                       migraphx_quantize_int8_options_t options)
+{
+    API_NEED(prog);
+    API_NEED(target);
+    API_NEED(options);
+    struct migraphx_quantize_options all;
+    const migraphx_status status = mgx_api_products_only(&options->names, "QUANTIZE_INT8");
+    if (status != migraphx_status_success)
+        return status;
+    mgx_api_quantize_defaults(&all);
+    all.names = options->names;
+    all.samples = options->samples;
+    return mgx_api_quantize(prog, target->target, &all, NULL);
+}
+
+migraphx_status migraphx_quantize_fp8(migraphx_program_t prog, migraphx_target_t target,
+                                      migraphx_quantize_fp8_options_t options)
+{
+    API_NEED(prog);
+    API_NEED(target);
+    API_NEED(options);
+    struct migraphx_quantize_options all;
+    mgx_api_quantize_defaults(&all);
+    all.values.type = MGX_FP8E4M3FN;
+    all.samples = options->samples;
+    return mgx_api_quantize(prog, target->target, &all, NULL);
+}

@@ -417,3 +417,13 @@ migraphx_status migraphx_program_parameters_clear(migraphx_program_parameters_t 
     drop_items(program_parameters);
     return migraphx_status_success;
 }
+
+migraphx_status migraphx_shape_sub_shapes(migraphx_shapes_t *out, const_migraphx_shape_t shape)
+{
+    API_NEED(out);
+    API_NEED(shape);
+    API_DIAG(diag);
+    const enum mgx_status status =
+        mgx_api_shapes_new(out, shape->value.sub, (size_t)shape->value.sub_count, &diag);
+    return mgx_api_leave(status, &diag);
+}

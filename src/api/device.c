@@ -53,17 +53,6 @@ static const struct mgx_memory *locate(const struct mgx_tensor *t)
     return card->holds && card->holds(card, t->data) ? card : NULL;
 }
 
-enum mgx_status mgx_api_require_host(const struct mgx_tensor *t, struct mgx_diag *diag)
-{
-    const struct mgx_memory *memory = mgx_tensor_memory(t);
-    return memory ? mgx_fail(diag, MGX_INVALID,
-                             "the argument lies in memory of %s (%s), which the host cannot read: "
-                             "from_gpu, or migraphx_device_copy to \"host\", gives a copy that it "
-                             "can",
-                             memory->name, memory->device ? memory->device : memory->name)
-                  : MGX_OK;
-}
-
 static enum mgx_status allocate(struct mgx_tensor *out, const struct mgx_shape *s,
                                 const char *device, struct mgx_diag *diag)
 {

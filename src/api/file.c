@@ -55,34 +55,6 @@ migraphx_status migraphx_file_options_set_file_format(migraphx_file_options_t fi
 
 // --- saving ---
 
-enum mgx_status mgx_api_carry(const struct mgx_program *p, bool whole, struct mgx_carry **out,
-                              struct mgx_diag *diag)
-{
-    const struct mgx_executable *e = p->executable;
-    *out = NULL;
-    if (!e)
-        return MGX_OK;
-    struct mgx_carry *c = *out = mgx_carry_create();
-    if (!c)
-        return mgx_fail_memory(diag);
-    memcpy(c->target, e->target->name, strlen(e->target->name) + 1);
-    c->options = e->options;
-    const struct mgx_compile_options options = {.isa = e->options.isa[0] ? e->options.isa : NULL};
-    struct mgx_str kind = {0};
-    enum mgx_status status = MGX_OK;
-    if (whole && e->target->kind)
-        status = e->target->kind(&options, &kind, diag);
-    c->kind = kind.size ? mgx_arena_strdup(&c->arena, mgx_str_text(&kind)) : NULL;
-    mgx_str_fini(&kind);
-    if (status == MGX_OK && whole && e->target->carry)
-        status = e->target->carry(p, c, diag);
-    if (status == MGX_OK && !c->arena.failed)
-        return MGX_OK;
-    mgx_carry_destroy(c);
-    *out = NULL;
-    return status == MGX_OK ? mgx_fail_memory(diag) : status;
-}
-
 // --- loading ---
 
 // Is the compiled form for this machine and these kernels?

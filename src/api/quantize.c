@@ -9,15 +9,6 @@ struct migraphx_quantize_op_names {
     struct mgx_api_names names;
 };
 
-struct migraphx_quantize_int8_options {
-    struct mgx_api_names names;
-    struct mgx_api_samples samples;
-};
-
-struct migraphx_quantize_fp8_options {
-    struct mgx_api_samples samples;
-};
-
 void mgx_api_names_fini(struct mgx_api_names *n)
 {
     for (size_t i = 0; i < n->count; i++)
@@ -230,36 +221,6 @@ migraphx_status mgx_api_products_only(const struct mgx_api_names *names, const c
         if (strcmp(names->items[i], "dot") != 0 && strcmp(names->items[i], "convolution") != 0)
             return mgx_api_bad("%s: only support DOT and CONVOLUTION operation", who);
     return migraphx_status_success;
-}
-
-// The samples and names are lent.
-migraphx_status migraphx_quantize_int8(migraphx_program_t prog, migraphx_target_t target,
-                                       migraphx_quantize_int8_options_t options)
-{
-    API_NEED(prog);
-    API_NEED(target);
-    API_NEED(options);
-    struct migraphx_quantize_options all;
-    const migraphx_status status = mgx_api_products_only(&options->names, "QUANTIZE_INT8");
-    if (status != migraphx_status_success)
-        return status;
-    mgx_api_quantize_defaults(&all);
-    all.names = options->names;
-    all.samples = options->samples;
-    return mgx_api_quantize(prog, target->target, &all, NULL);
-}
-
-migraphx_status migraphx_quantize_fp8(migraphx_program_t prog, migraphx_target_t target,
-                                      migraphx_quantize_fp8_options_t options)
-{
-    API_NEED(prog);
-    API_NEED(target);
-    API_NEED(options);
-    struct migraphx_quantize_options all;
-    mgx_api_quantize_defaults(&all);
-    all.values.type = MGX_FP8E4M3FN;
-    all.samples = options->samples;
-    return mgx_api_quantize(prog, target->target, &all, NULL);
 }
 
 migraphx_status migraphx_quantize_int4_weights(migraphx_program_t program, size_t block,

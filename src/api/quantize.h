@@ -28,6 +28,15 @@ enum mgx_status mgx_api_samples_copy(struct mgx_api_samples *out, const struct m
 // Products may be quantized, nothing else: bad_param for any other name.
 migraphx_status mgx_api_products_only(const struct mgx_api_names *names, const char *who);
 
+struct migraphx_quantize_int8_options {
+    struct mgx_api_names names;
+    struct mgx_api_samples samples;
+};
+
+struct migraphx_quantize_fp8_options {
+    struct mgx_api_samples samples;
+};
+
 struct migraphx_quantize_options {
     struct mgx_quant_options values;
     struct mgx_api_names names;

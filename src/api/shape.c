@@ -423,13 +423,3 @@ migraphx_status migraphx_shape_to_string(char **out, const_migraphx_shape_t shap
     mgx_shape_print(&text, &shape->value);
     return mgx_api_leave(mgx_api_take_text(&text, out, &diag), &diag);
 }
-
-migraphx_status migraphx_shape_sub_shapes(migraphx_shapes_t *out, const_migraphx_shape_t shape)
-{
-    API_NEED(out);
-    API_NEED(shape);
-    API_DIAG(diag);
-    const enum mgx_status status =
-        mgx_api_shapes_new(out, shape->value.sub, (size_t)shape->value.sub_count, &diag);
-    return mgx_api_leave(status, &diag);
-}

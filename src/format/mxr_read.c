@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A file into a tree of values, and the tree into a program.
+// A tree of values into a program; mxr.c reads the tree.
 //
 // A file is hostile until read: every shape is checked, every result shape comes from the
 // operators' own rules and must agree with what the file says, bodies may not contain themselves,
@@ -8,10 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/size.h"
-#include "base/sniff.h"
-#include "format/container.h"
 #include "format/mxr.h"
 #include "format/mxr_read.h"
 #include "ir/link.h"
@@ -360,129 +357,5 @@ enum mgx_status mgx_mxr_build(struct mgx_program **out, const struct mgx_op_set 
             r.p->carry = NULL;
         mgx_program_destroy(r.p);
     }
-    return status;
-}
-
-static enum mgx_status parse(struct mgx_arena *arena, const void *data, size_t size,
-                             enum mgx_file_form form, struct mgx_value **out, struct mgx_diag *diag)
-{
-    return form == MGX_FORM_JSON ? mgx_json_read(arena, data, size, out, diag)
-                                 : mgx_msgpack_read(arena, data, size, out, diag);
-}
-
-// What is no saved program at all is told by its first bytes; one that is damaged, by the place.
-static enum mgx_status read_tree(struct mgx_arena *arena, const void *data, size_t size,
-                                 enum mgx_file_form form, struct mgx_value **out,
-                                 struct mgx_diag *diag)
-{
-    struct mgx_diag why = {.status = MGX_OK};
-    const enum mgx_status status = parse(arena, data, size, form, out, &why);
-    if (status == MGX_OK)
-        return MGX_OK;
-    const bool meant =
-        form == MGX_FORM_JSON ? size && *(const char *)data == '{' : mgx_sniff_is_saved(data, size);
-    const char *what = status == MGX_INVALID && !meant ? mgx_sniff(data, size) : NULL;
-    return mgx_fail(diag, status, "%s%s%s%s", what ? "not a saved program but " : "",
-                    what ? what : "", what ? ": " : "", why.text);
-}
-
-static enum mgx_status load(struct mgx_program **out, const struct mgx_op_set *ops,
-                            struct mgx_storage *file, const void *data, size_t size,
-                            enum mgx_file_form form, struct mgx_diag *diag)
-{
-    struct mgx_arena arena;
-    struct mgx_value *root;
-    mgx_arena_init(&arena);
-    enum mgx_status status = read_tree(&arena, data, size, form, &root, diag);
-    if (status == MGX_OK)
-        status = mgx_mxr_build(out, ops, &arena, file, NULL, root, diag);
-    mgx_arena_fini(&arena);
-    return status;
-}
-
-// --- files ---
-
-static void release_file(struct mgx_storage *storage)
-{
-    mgx_file_release(storage->owner);
-    free(storage);
-}
-
-// A mapped file as storage of which literals are views.
-static enum mgx_status open_file(const char *path, struct mgx_storage **out, struct mgx_diag *diag)
-{
-    struct mgx_file *file;
-    TRY(mgx_file_open(&file, path, diag));
-    struct mgx_storage *storage = calloc(1, sizeof *storage);
-    if (!storage) {
-        mgx_file_release(file);
-        return mgx_fail_memory(diag);
-    }
-    storage->data = (void *)file->data;
-    storage->bytes = file->size;
-    storage->release = release_file;
-    storage->owner = file;
-    atomic_init(&storage->refs, 1);
-    *out = storage;
-    return MGX_OK;
-}
-
-static enum mgx_status check_form(enum mgx_file_form form, struct mgx_diag *diag)
-{
-    return form == MGX_FORM_NETRON
-               ? mgx_fail(diag, MGX_UNSUPPORTED, "a graph for Netron is a picture, not a program")
-               : MGX_OK;
-}
-
-enum mgx_status mgx_mxr_load(struct mgx_program **out, const struct mgx_op_set *ops,
-                             const char *path, enum mgx_file_form form, struct mgx_diag *diag)
-{
-    struct mgx_storage *file;
-    TRY(check_form(form, diag));
-    TRY(open_file(path, &file, diag));
-    enum mgx_status status =
-        form == MGX_FORM_MSGPACK && mgx_container_is(file->data, file->bytes)
-            ? mgx_mxr_read_container(out, ops, file, diag)
-            : load(out, ops, file, file->data ? file->data : "", file->bytes, form, diag);
-    if (status == MGX_OK) {
-        status = mgx_file_check(file->owner, diag);
-        if (status != MGX_OK)
-            mgx_program_destroy(*out);
-    }
-    mgx_where(diag, "%s", path);
-    mgx_storage_release(file);
-    return status;
-}
-
-enum mgx_status mgx_mxr_load_buffer(struct mgx_program **out, const struct mgx_op_set *ops,
-                                    const void *data, size_t size, enum mgx_file_form form,
-                                    struct mgx_diag *diag)
-{
-    TRY(check_form(form, diag));
-    if (form != MGX_FORM_MSGPACK || !mgx_container_is(data, size))
-        return load(out, ops, NULL, data, size, form, diag);
-    struct mgx_storage *copy = mgx_storage_create(NULL, size); // the caller's bytes may go
-    if (!copy)
-        return mgx_fail_memory(diag);
-    memcpy(copy->data, data, size);
-    const enum mgx_status status = mgx_mxr_read_container(out, ops, copy, diag);
-    mgx_storage_release(copy);
-    return status;
-}
-
-enum mgx_status mgx_tensor_load(struct mgx_tensor *out, const char *path, struct mgx_diag *diag)
-{
-    struct mgx_storage *file;
-    struct mgx_arena arena;
-    struct mgx_value *root;
-    TRY(open_file(path, &file, diag));
-    mgx_arena_init(&arena);
-    enum mgx_status status =
-        mgx_msgpack_read(&arena, file->data ? file->data : "", file->bytes, &root, diag);
-    if (status == MGX_OK) // copied: an argument may be written to
-        status = mgx_mxr_read_tensor(&arena, NULL, root, 0, out, diag);
-    mgx_arena_fini(&arena);
-    mgx_where(diag, "%s", path);
-    mgx_storage_release(file);
     return status;
 }

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: MIT
-// A program as a tree of values, and the tree into a file.
+// A program as a tree of values; mxr.c writes the tree.
 //
 //     {version, migraphx_version, targets: [{name}], contexts: [{}], output_names,
 //      modules: {<name>: {name, nodes: [{output, name, shape, normalized, operator, inputs,
 //                                        literal?, module_inputs?, debug_symbols?}]}}}
-//
-// A failure leaves what was there (base/output.h).
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/output.h"
 #include "base/size.h"
 #include "base/version.h"
 #include "format/format.h"
@@ -79,7 +74,7 @@ static struct mgx_value *strings_value(struct mgx_arena *arena, const struct mgx
 }
 
 // {shape, data}, {shape, sub} for groups, {shape, strings}.
-static struct mgx_value *tensor_value(struct mgx_arena *arena, const struct mgx_tensor *t)
+struct mgx_value *mgx_mxr_tensor_value(struct mgx_arena *arena, const struct mgx_tensor *t)
 {
     struct mgx_value *v = mgx_value_new(arena, MGX_VALUE_MAP);
     struct mgx_shape shape = t->shape;
@@ -89,7 +84,7 @@ static struct mgx_value *tensor_value(struct mgx_arena *arena, const struct mgx_
     if (t->shape.type == MGX_TUPLE || t->shape.type == MGX_SEQUENCE) {
         struct mgx_value *sub = mgx_value_new(arena, MGX_VALUE_LIST);
         for (int i = 0; i < t->sub_count; i++)
-            mgx_value_add(sub, tensor_value(arena, &t->sub[i]));
+            mgx_value_add(sub, mgx_mxr_tensor_value(arena, &t->sub[i]));
         mgx_value_put(v, "sub", sub);
     } else if (t->shape.type == MGX_STRING)
         mgx_value_put(v, "strings", strings_value(arena, t));
@@ -103,7 +98,7 @@ static struct mgx_value *literal_value(struct writer *w, const struct mgx_tensor
 {
     void *place = w->places ? mgx_map_find_pointer(&w->places->at, t->data) : NULL;
     if (!place)
-        return tensor_value(w->arena, t);
+        return mgx_mxr_tensor_value(w->arena, t);
     struct mgx_value *v = mgx_value_new(w->arena, MGX_VALUE_MAP);
     mgx_value_put(v, "shape", shape_value(w->arena, &t->shape));
     mgx_value_put(v, "at", mgx_value_int(w->arena, (int64_t)(uintptr_t)place - 1));
@@ -238,32 +233,6 @@ static enum mgx_status program_value(struct writer *w, const struct mgx_program 
     return w->arena->failed ? mgx_fail_memory(w->diag) : MGX_OK;
 }
 
-// --- sinks ---
-
-static enum mgx_status to_string(struct mgx_sink *sink, const void *data, size_t size,
-                                 struct mgx_diag *diag)
-{
-    struct mgx_str *out = sink->user;
-    mgx_str_putn(out, data, size);
-    return out->failed ? mgx_fail_memory(diag) : MGX_OK;
-}
-
-static enum mgx_status to_file(struct mgx_sink *sink, const void *data, size_t size,
-                               struct mgx_diag *diag)
-{
-    if (fwrite(data, 1, size, sink->user) == size)
-        return MGX_OK;
-    if (errno == EFAULT) // the system finds the hole in a mapped file before we do
-        return mgx_fail(diag, MGX_IO, "a file with weights became shorter while in use");
-    return mgx_fail_os(diag, errno, "cannot write");
-}
-
-static enum mgx_status write_tree(struct mgx_sink *sink, const struct mgx_value *v,
-                                  enum mgx_file_form form, struct mgx_diag *diag)
-{
-    return form == MGX_FORM_JSON ? mgx_json_write(sink, v, diag) : mgx_msgpack_write(sink, v, diag);
-}
-
 enum mgx_status mgx_mxr_program_value(struct mgx_arena *arena, const struct mgx_program *p,
                                       const char *target, const struct mgx_mxr_places *places,
                                       struct mgx_value **out, struct mgx_diag *diag)
@@ -271,81 +240,5 @@ enum mgx_status mgx_mxr_program_value(struct mgx_arena *arena, const struct mgx_
     struct writer w = {.arena = arena, .places = places, .diag = diag};
     const enum mgx_status status = program_value(&w, p, target, out);
     mgx_map_fini(&w.names);
-    return status;
-}
-
-static enum mgx_status write_netron(struct mgx_sink *sink, const struct mgx_program *p,
-                                    struct mgx_diag *diag)
-{
-    struct mgx_str text = {0};
-    enum mgx_status status = mgx_format_netron(&text, p, diag);
-    if (status == MGX_OK)
-        status = sink->write(sink, text.text, text.size, diag);
-    mgx_str_fini(&text);
-    return status;
-}
-
-// Only if the weights were there to be read.
-static enum mgx_status write_program(struct mgx_sink *sink, const struct mgx_program *p,
-                                     const struct mgx_carry *carry, enum mgx_file_form form,
-                                     struct mgx_diag *diag)
-{
-    if (p->carry) { // literals that nobody has looked at yet
-        mgx_carry_mark_literals(p->carry);
-        TRY(mgx_carry_check(p->carry, diag));
-    }
-    if (carry && form == MGX_FORM_MSGPACK) {
-        TRY(mgx_mxr_write_container(sink, p, carry, diag));
-        return mgx_program_check_files(p, diag);
-    }
-    if (form == MGX_FORM_NETRON)
-        return write_netron(sink, p, diag);
-    struct mgx_arena arena;
-    struct mgx_value *root;
-    mgx_arena_init(&arena);
-    enum mgx_status status =
-        mgx_mxr_program_value(&arena, p, carry ? carry->target : NULL, NULL, &root, diag);
-    if (status == MGX_OK)
-        status = write_tree(sink, root, form, diag);
-    mgx_arena_fini(&arena);
-    TRY(status);
-    return mgx_program_check_files(p, diag);
-}
-
-enum mgx_status mgx_mxr_save(const struct mgx_program *p, const struct mgx_carry *carry,
-                             const char *path, enum mgx_file_form form, struct mgx_diag *diag)
-{
-    struct mgx_output out;
-    enum mgx_status status = mgx_output_open(&out, path, diag);
-    if (status == MGX_OK) {
-        struct mgx_sink sink = {.write = to_file, .user = out.file};
-        status = mgx_output_close(&out, write_program(&sink, p, carry, form, diag), diag);
-    }
-    mgx_where(diag, "%s", path);
-    return status;
-}
-
-enum mgx_status mgx_mxr_save_buffer(const struct mgx_program *p, const struct mgx_carry *carry,
-                                    enum mgx_file_form form, struct mgx_str *out,
-                                    struct mgx_diag *diag)
-{
-    struct mgx_sink sink = {.write = to_string, .user = out};
-    return write_program(&sink, p, carry, form, diag);
-}
-
-enum mgx_status mgx_tensor_save(const struct mgx_tensor *t, const char *path, struct mgx_diag *diag)
-{
-    struct mgx_arena arena;
-    mgx_arena_init(&arena);
-    const struct mgx_value *root = tensor_value(&arena, t);
-    struct mgx_output out;
-    enum mgx_status status =
-        arena.failed ? mgx_fail_memory(diag) : mgx_output_open(&out, path, diag);
-    if (status == MGX_OK) {
-        struct mgx_sink sink = {.write = to_file, .user = out.file};
-        status = mgx_output_close(&out, mgx_msgpack_write(&sink, root, diag), diag);
-    }
-    mgx_where(diag, "%s", path);
-    mgx_arena_fini(&arena);
     return status;
 }

@@ -12,6 +12,8 @@ struct mgx_mxr_places {
     struct mgx_map at;
 };
 
+// A tensor as a tree, its bytes not copied.
+struct mgx_value *mgx_mxr_tensor_value(struct mgx_arena *arena, const struct mgx_tensor *t);
 // The program as a tree; its texts and bytes point into it. Without `places`, as MIGraphX has it.
 enum mgx_status mgx_mxr_program_value(struct mgx_arena *arena, const struct mgx_program *p,
                                       const char *target, const struct mgx_mxr_places *places,

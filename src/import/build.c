@@ -556,11 +556,6 @@ struct mgx_ins *mgx_build_rotate(struct mgx_node *n, struct mgx_ins *x, struct m
 
 // --- asking ---
 
-bool mgx_build_is_static(const struct mgx_ins *ins)
-{
-    return mgx_shape_is_static(&ins->shape) && ins->shape.type != MGX_SEQUENCE;
-}
-
 int mgx_build_rank(const struct mgx_ins *ins)
 {
     return ins->shape.unranked ? -1 : ins->shape.rank;

@@ -229,3 +229,8 @@ struct mgx_ins *mgx_build_unary(struct mgx_node *n, const struct mgx_op *op, str
 {
     return mgx_build_emit(n, op, NULL, MGX_IN(x));
 }
+
+bool mgx_build_is_static(const struct mgx_ins *ins)
+{
+    return mgx_shape_is_static(&ins->shape) && ins->shape.type != MGX_SEQUENCE;
+}

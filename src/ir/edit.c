@@ -26,15 +26,6 @@ void mgx_replace_uses(struct mgx_ins *old, struct mgx_ins *by)
     mgx_copy_origin(by, old);
 }
 
-void mgx_remove(struct mgx_ins *ins)
-{
-    assert(!ins->uses);
-    for (int i = 0; i < ins->in_count; i++)
-        mgx_unlink_use(ins, i);
-    ins->in_count = 0;
-    mgx_unlink_ins(ins);
-}
-
 void mgx_move_before(struct mgx_ins *ins, struct mgx_ins *where)
 {
     assert(where->owner == ins->owner);
@@ -123,11 +114,6 @@ int mgx_use_count(const struct mgx_ins *ins)
 bool mgx_used_once(const struct mgx_ins *ins)
 {
     return ins->uses && !ins->uses->next;
-}
-
-struct mgx_ins *mgx_module_return(const struct mgx_module *m)
-{
-    return m->last && m->last->op == &mgx_op_return ? m->last : NULL;
 }
 
 int mgx_module_result_count(const struct mgx_module *m)

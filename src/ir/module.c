@@ -79,6 +79,30 @@ enum mgx_status mgx_infer(struct mgx_arena *arena, const struct mgx_op *op, cons
     return status;
 }
 
+void mgx_remove(struct mgx_ins *ins)
+{
+    assert(!ins->uses);
+    for (int i = 0; i < ins->in_count; i++)
+        mgx_unlink_use(ins, i);
+    ins->in_count = 0;
+    mgx_unlink_ins(ins);
+}
+
+struct mgx_ins *mgx_module_return(const struct mgx_module *m)
+{
+    return m->last && m->last->op == &mgx_op_return ? m->last : NULL;
+}
+
+bool mgx_keep(struct mgx_kept *kept, struct mgx_storage *retain)
+{
+    if (!retain || (kept->count && kept->v[kept->count - 1] == retain))
+        return true; // a mapped file comes thousands of times in a row
+    if (!MGX_PUSH(kept, NULL, retain))
+        return false;
+    mgx_storage_retain(retain);
+    return true;
+}
+
 enum mgx_status mgx_update_shape(struct mgx_ins *ins, struct mgx_diag *diag)
 {
     if (ins->op->flags & MGX_OP_BUILTIN)

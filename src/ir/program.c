@@ -151,16 +151,6 @@ void mgx_program_remove_module(struct mgx_program *p, struct mgx_module *m)
     p->module_count--;
 }
 
-bool mgx_keep(struct mgx_kept *kept, struct mgx_storage *retain)
-{
-    if (!retain || (kept->count && kept->v[kept->count - 1] == retain))
-        return true; // a mapped file comes thousands of times in a row
-    if (!MGX_PUSH(kept, NULL, retain))
-        return false;
-    mgx_storage_retain(retain);
-    return true;
-}
-
 // While no file of the process was ever lost this is one load.
 static enum mgx_status check_files(const struct mgx_kept *kept, struct mgx_diag *diag)
 {

@@ -476,11 +476,6 @@ struct mgx_dim mgx_shape_dim(const struct mgx_shape *s, int axis)
     return (struct mgx_dim){.min = length, .max = length};
 }
 
-bool mgx_dim_is_fixed(const struct mgx_dim *d)
-{
-    return d->min == d->max;
-}
-
 bool mgx_dim_equal(const struct mgx_dim *a, const struct mgx_dim *b)
 {
     if (a->min != b->min || a->max != b->max || a->optimal_count != b->optimal_count)

@@ -98,7 +98,10 @@ bool mgx_shape_next(const struct mgx_shape *s, int64_t *at);
 
 // Range of one axis, whether static or not.
 struct mgx_dim mgx_shape_dim(const struct mgx_shape *s, int axis);
-bool mgx_dim_is_fixed(const struct mgx_dim *d);
+static inline bool mgx_dim_is_fixed(const struct mgx_dim *d)
+{
+    return d->min == d->max;
+}
 bool mgx_dim_equal(const struct mgx_dim *a, const struct mgx_dim *b); // min, max and optimals
 
 // "float_type, {1, 3}, {3, 1}", "dynamic, float_type, {[1..4], 3}", "[<shape>, <shape>]", rank 0 as

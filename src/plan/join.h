@@ -23,3 +23,18 @@ const struct mgx_ins *mgx_plan_join_of(const struct mgx_plan_store *store, const
 // If `data` lies in a joined constant: its bytes are there until dropped, or (keep) to the end.
 void mgx_plan_join_fill(struct mgx_plan_store *store, const void *data, bool keep);
 void mgx_plan_join_drop(struct mgx_plan_store *store, const void *data);
+
+// --- private to join.c, which makes them, and joined.c, which reads them ---
+
+struct mgx_plan_join {
+    struct mgx_plan_join *next;
+    const struct mgx_ins *ins;
+    struct mgx_shape shape;
+    unsigned char *data;
+    size_t bytes;
+    bool full, kept;
+};
+
+enum { MGX_PLAN_BEHIND = 4096 }; // kernels may read a vector beyond the end
+// Writes all pieces where they belong, in `to`'s order of memory.
+void mgx_plan_join_write(const struct mgx_ins *ins, const struct mgx_tensor *to);

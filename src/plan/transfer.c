@@ -50,6 +50,47 @@ enum mgx_status mgx_plan_build_transfer(struct mgx_build *b, const struct mgx_in
     return MGX_OK;
 }
 
+// --- twins: a root's bytes on the other side ---
+
+// The root's bytes on the other side, as they are now.
+static enum mgx_status find_twin(struct mgx_build *b, const struct mgx_ins *ins,
+                                 struct mgx_plan_value *root, struct mgx_plan_value **out,
+                                 struct mgx_diag *diag)
+{
+    const bool constant = root->place == MGX_PLAN_CONST;
+    assert(!constant || root->side == MGX_PLAN_HOST);
+    if (root->twin && root->twin_age == root->writes) {
+        *out = root->twin;
+        return MGX_OK;
+    }
+    *out = mgx_plan_build_value(b, root->ins, &root->shape,
+                                root->side == MGX_PLAN_HOST ? MGX_PLAN_DEVICE : MGX_PLAN_HOST);
+    if (!*out)
+        return mgx_fail_memory(diag);
+    if (constant)
+        (*out)->place = MGX_PLAN_CONST; // its bytes are there before any run
+    else
+        TRY(mgx_plan_build_transfer(b, ins, root, *out, diag));
+    root->twin = *out;
+    root->twin_age = root->writes;
+    return MGX_OK;
+}
+
+enum mgx_status mgx_plan_build_on(struct mgx_build *b, const struct mgx_ins *ins,
+                                  struct mgx_plan_value *v, enum mgx_plan_side side,
+                                  struct mgx_plan_value **out, struct mgx_diag *diag)
+{
+    int64_t offset;
+    struct mgx_plan_value *root = mgx_plan_root(v, &offset), *twin;
+    *out = v;
+    if (root->side == side)
+        return MGX_OK;
+    assert(b->plan->machine->memory && !root->dynamic);
+    TRY(find_twin(b, ins, root, &twin, diag));
+    *out = v == root ? twin : mgx_plan_build_slice(b, v->ins, &v->shape, twin, offset);
+    return *out ? MGX_OK : mgx_fail_memory(diag);
+}
+
 // --- on the host ---
 
 static enum mgx_plan_answer prepare_copy(struct mgx_plan_offer *c)

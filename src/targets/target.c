@@ -164,7 +164,7 @@ static enum mgx_status run_uncompiled(const struct mgx_program *p, struct mgx_ru
 {
     struct mgx_program *copy = NULL;
     TRY(mgx_program_clone(&copy, p, diag));
-    enum mgx_status status = mgx_program_compile(copy, &mgx_target_ref, NULL, diag);
+    enum mgx_status status = mgx_program_compile(copy, mgx_target_find("ref"), NULL, diag);
     if (status == MGX_OK)
         status = mgx_program_run(copy, run, diag);
     mgx_program_destroy(copy);

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+// Joined weights while they are read: found by address, written piece by piece, dropped; see
+// join.h. Cost: the bytes once each time they are packed, and no memory beside them.
+#include "plan/join.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "op/op.h"
+
+static struct mgx_plan_join *find(const struct mgx_plan_store *store, const void *data)
+{
+    for (struct mgx_plan_join *j = store->joins; j; j = j->next)
+        if ((uintptr_t)data - (uintptr_t)j->data < j->bytes)
+            return j;
+    return NULL;
+}
+
+const struct mgx_ins *mgx_plan_join_of(const struct mgx_plan_store *store, const void *data)
+{
+    const struct mgx_plan_join *j = find(store, data);
+    return j && j->data == data ? j->ins : NULL;
+}
+
+static void forget(const struct mgx_tensor *t)
+{
+    mgx_file_forget_at(t->data, (size_t)mgx_shape_space(&t->shape) * mgx_type_size(t->shape.type));
+}
+
+// Halves and bfloat16 to floats, side by side in both, from any address: exact. A half's exponent
+// is 112 less than a float's, which a multiplication puts right for subnormal numbers too; what is
+// infinite or NaN has the largest exponent of either.
+static float half_value(uint16_t x)
+{
+    uint32_t bits = (uint32_t)(x & 0x7fff) << 13;
+    const uint32_t special = (x & 0x7c00) == 0x7c00 ? 0x7f800000u : 0;
+    float v;
+    memcpy(&v, &bits, sizeof v);
+    v *= 0x1p112f;
+    memcpy(&bits, &v, sizeof bits);
+    bits |= special | (uint32_t)(x & 0x8000) << 16;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+static void widen(enum mgx_type type, const unsigned char *x, float *y, int64_t count)
+{
+    for (int64_t i = 0; i < count && type == MGX_BF16; i++) {
+        uint16_t half;
+        memcpy(&half, x + 2 * i, sizeof half);
+        const uint32_t bits = (uint32_t)half << 16;
+        memcpy(&y[i], &bits, sizeof bits);
+    }
+    for (int64_t i = 0; i < count && type == MGX_HALF; i++) {
+        uint16_t half;
+        memcpy(&half, x + 2 * i, sizeof half);
+        y[i] = half_value(half);
+    }
+}
+
+static bool lie_alike(const struct mgx_shape *a, const struct mgx_shape *b)
+{
+    for (int i = 0; i < a->rank; i++)
+        if (a->lens[i] != 1 && a->strides[i] != b->strides[i])
+            return false;
+    return mgx_shape_space(a) == mgx_shape_elements(a);
+}
+
+// Weights of blocks, by their operator, which needs no scratch.
+static void dequantize(const struct mgx_ins *ins, const struct mgx_tensor *to)
+{
+    const struct mgx_tensor *in[3];
+    struct mgx_tensor out = *to;
+    struct mgx_diag diag = {0};
+    for (int i = 0; i < ins->in_count; i++)
+        in[i] = ins->in[i]->literal;
+    struct mgx_compute_call call = {.op = ins->op,
+                                    .attr = ins->attr,
+                                    .in = in,
+                                    .in_count = ins->in_count,
+                                    .out = &out,
+                                    .out_shape = &to->shape,
+                                    .diag = &diag};
+    const enum mgx_status status = ins->op->compute(&call);
+    assert(status == MGX_OK);
+    (void)status;
+    for (int i = 0; i < ins->in_count; i++)
+        forget(in[i]);
+}
+
+static void write_piece(const struct mgx_ins *piece, const struct mgx_tensor *to)
+{
+    const struct mgx_tensor *from = piece->literal ? piece->literal : piece->in[0]->literal;
+    const enum mgx_type type = from->shape.type;
+    const int64_t count = mgx_shape_elements(&from->shape);
+    if (piece->literal)
+        mgx_tensor_copy(from, (struct mgx_tensor *)to);
+    else if (lie_alike(&from->shape, &to->shape))
+        widen(type, from->data, to->data, count);
+    else
+        for (int64_t i = 0; i < count; i++)
+            mgx_store_double(MGX_FLOAT, to->data, mgx_shape_index(&to->shape, i),
+                             mgx_load_double(type, from->data, mgx_shape_index(&from->shape, i)));
+    forget(from);
+}
+
+void mgx_plan_join_write(const struct mgx_ins *ins, const struct mgx_tensor *to)
+{
+    if (ins->op == &mgx_op_dequantize_blocks)
+        dequantize(ins, to);
+    else if (ins->op != &mgx_op_concat)
+        write_piece(ins, to);
+    if (ins->op != &mgx_op_concat)
+        return;
+    int64_t axis = mgx_ins_int(ins, "axis"), at = 0;
+    axis += axis < 0 ? to->shape.rank : 0;
+    const int64_t step = to->shape.strides[axis] * (int64_t)mgx_type_size(to->shape.type);
+    for (int i = 0; i < ins->in_count; i++) {
+        struct mgx_shape slice = ins->in[i]->shape;
+        memcpy(slice.strides, to->shape.strides, sizeof slice.strides);
+        const struct mgx_tensor part =
+            mgx_tensor_borrow(&slice, (unsigned char *)to->data + at * step);
+        write_piece(ins->in[i], &part);
+        at += slice.lens[axis];
+    }
+}
+
+void mgx_plan_join_fill(struct mgx_plan_store *store, const void *data, bool keep)
+{
+    struct mgx_plan_join *j = find(store, data);
+    if (!j)
+        return;
+    j->kept |= keep;
+    if (j->full)
+        return;
+    const struct mgx_tensor whole = mgx_tensor_borrow(&j->shape, j->data);
+    mgx_plan_join_write(j->ins, &whole);
+    j->full = true;
+}
+
+void mgx_plan_join_drop(struct mgx_plan_store *store, const void *data)
+{
+    struct mgx_plan_join *j = find(store, data);
+    if (!j || j->kept || !j->full)
+        return;
+    mgx_memory_forget(j->data, j->bytes + MGX_PLAN_BEHIND);
+    j->full = false;
+}
