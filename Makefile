@@ -12,7 +12,7 @@ PYTHON := $(VENV)/bin/python
 CONFIGURE = cmake -S . -B $(1) -G "$(GENERATOR)" $(CMAKE_ARGS) $(2) > $(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
 COMPILE = cmake --build $(1) -j$(JOBS)
 
-.PHONY: all tests help demo test check check-all suite tf-suite hostile misuse bench bench-kernels bench-import gpu-compile fuzz fail-alloc size coverage install wheel deb bare-debian format venv clean
+.PHONY: all tests help demo test check check-all suite tf-suite hostile misuse reference bench bench-kernels bench-import gpu-compile fuzz fail-alloc size coverage install wheel deb bare-debian format venv clean
 
 all: $(BUILD)/CMakeCache.txt
 	@echo "== building the engine, its clients and the examples into $(BUILD)/"
@@ -43,6 +43,7 @@ help:
 	@echo "make fuzz        the fuzzers, SECONDS=60 each (needs clang)"
 	@echo "make fail-alloc  the tests with allocations failing, a sample in minutes (FAIL_ARGS=--all for every one)"
 	@echo "make coverage    line coverage of src/ by the tests"
+	@echo "make reference   docs/reference/ from the headers' comments and the docstrings"
 	@echo "make size        lengths of functions and files"
 	@echo "make install     into PREFIX (default /usr/local)"
 	@echo "make wheel       a Python wheel in $(BUILD)/dist, for any Python from 3.9 on"
@@ -120,8 +121,6 @@ hostile: venv tests
 	@$(BUILD)/bin/mgx-run-onnx --hostile $(BUILD)/extreme
 	@$(BUILD)/bin/mgx-run-onnx --hostile --target cpu $(BUILD)/extreme
 
-# The interpreter is not instrumented: it gets the sanitizer's library beforehand, and leaks are looked for where the engine
-# itself was on the way (tool/misuse.supp).
 SEQUENCES ?= 10000
 misuse: venv
 	@echo "== building into build-misuse/ (address and undefined sanitizers)"
@@ -136,6 +135,11 @@ check-all: check
 gpu-compile: venv all
 	@echo "== kernels for other cards"
 	@$(PYTHON) tool/gpu_compile.py --build $(BUILD)
+
+# Every public function of C, C++ and Python, from the headers' comments and the docstrings.
+reference: venv all
+	@echo "== writing docs/reference/"
+	@PYTHONPATH=$(BUILD)/python $(PYTHON) tool/reference.py
 
 bench: venv all
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt

@@ -15,17 +15,24 @@ extern "C" {
 #endif
 
 // --- errors, version, text ---
+// What went wrong, where, and which values disagree:
+//
+//     if (migraphx_parse_onnx(&program, path, options) != migraphx_status_success)
+//         fprintf(stderr, "%s\n", migraphx_last_error());
 
-// Why the last failing call of this thread failed; "" if none has. Borrowed until the next failure.
+// Gives the text of why the last failing call of this thread failed, "" if none has; it is borrowed
+// until the next failure.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_get_last_error(const char **out);
-// The same text as a value, for use in an expression: fprintf(stderr, "%s\n",
-// migraphx_last_error()).
+// Returns the same text, for use in an expression:
+//
+//     fprintf(stderr, "%s\n", migraphx_last_error());
 MIGRAPHX_C_EXPORT const char *migraphx_last_error(void);
 // The system's error number (errno) behind it where a file could not be read or written, ENOENT for
 // one that is not there; else 0.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_get_last_errno(int *out);
-// "2.16.0.dev"
+// Gives the version, "2.16.0.dev".
 MIGRAPHX_C_EXPORT migraphx_status migraphx_get_version(const char **out);
+// Ends a text that the caller was given through a `char **`.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_string_destroy(char *text);
 
 // Does nothing: here no C++ exception ever passes through C. MIGraphX's own tests call it.
@@ -33,45 +40,56 @@ MIGRAPHX_C_EXPORT void migraphx_test_private_disable_exception_catch(bool value)
 
 // --- types ---
 
-// "float_type"
+// Gives the name of a type, such as "float_type".
 MIGRAPHX_C_EXPORT migraphx_status migraphx_type_name(const char **out,
                                                      migraphx_shape_datatype_t type);
-// Bytes of one element.
+// Writes the number of bytes of one element.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_type_size(size_t *out, migraphx_shape_datatype_t type);
-// By any of the spellings "float_type", "float", "int64_t", "half", ... Types beyond the
+// Finds a type by any of its spellings: "float_type", "float", "int64_t", "half". Types beyond the
 // enumeration (int4_type, string_type, ...) get numbers of their own.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_type_find(migraphx_shape_datatype_t *out,
                                                      const char *name);
-// The number a type has in attributes (`target_type=2`), which is not the one of the enumeration.
+// Writes the number that a type has in attributes (`target_type=2`), which is not the one of the
+// enumeration.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_type_attribute_number(size_t *out,
                                                                  migraphx_shape_datatype_t type);
 
 // --- shapes ---
 
+// Writes the least and the largest length.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_dynamic_dimension_range(
     size_t *min, size_t *max, const_migraphx_dynamic_dimension_t dynamic_dimension);
+// Gives the sizes that compiling makes plans for, borrowed.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_dynamic_dimension_optimals(
     const size_t **out, size_t *out_size, const_migraphx_dynamic_dimension_t dynamic_dimension);
-// The name of a dimension, as the model calls it; "" without one. Axes of one name have one length.
+// Gives the name of the dimension, as the model calls it, "" without one. Axes of one name have one
+// length.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_dynamic_dimension_name(
     const char **out, const_migraphx_dynamic_dimension_t dynamic_dimension);
+// Gives the dimension a name, which is copied.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_dynamic_dimension_set_name(
     migraphx_dynamic_dimension_t dynamic_dimension, const char *name);
 
+// Makes the shape of a tuple, from those of its members.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_shape_create_tuple(migraphx_shape_t *out,
                                                               const const_migraphx_shape_t *ptr,
                                                               size_t size);
-// The members of a tuple; an empty list for anything else.
+// Makes a list of the members of a tuple; it is empty for anything else.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_shape_sub_shapes(migraphx_shapes_t *out,
                                                             const_migraphx_shape_t shape);
-// 0 for a scalar, where migraphx_shape_ndim says 1.
+// Writes the number of axes: 0 for a scalar, where migraphx_shape_ndim says 1.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_shape_rank(size_t *out, const_migraphx_shape_t shape);
+// Writes whether the elements lie without gaps, in whatever order.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_shape_packed(bool *out, const_migraphx_shape_t shape);
+// Writes whether the elements lie in another order than row-major.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_shape_transposed(bool *out,
                                                             const_migraphx_shape_t shape);
+// Writes whether an axis repeats the same elements.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_shape_broadcasted(bool *out,
                                                              const_migraphx_shape_t shape);
+// Writes whether all elements are one and the same.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_shape_scalar(bool *out, const_migraphx_shape_t shape);
+// Makes the text of the shape, such as "float_type, {2, 3}, {3, 1}".
 MIGRAPHX_C_EXPORT migraphx_status migraphx_shape_to_string(char **out,
                                                            const_migraphx_shape_t shape);
 
@@ -89,6 +107,7 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_create_values(migraphx_argum
                                                                   const_migraphx_shape_t shape,
                                                                   const double *values,
                                                                   size_t size);
+// The same from integers, of which none is rounded.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_create_integers(migraphx_argument_t *out,
                                                                     const_migraphx_shape_t shape,
                                                                     const int64_t *values,
@@ -102,33 +121,36 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_create_strings(migraphx_argu
 // A tuple (or, of members of one shape, a sequence) that shares its members.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_create_group(
     migraphx_argument_t *out, const const_migraphx_argument_t *ptr, size_t size, bool sequence);
-// A second handle of the same bytes.
+// Makes a second handle of the same bytes.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_share(migraphx_argument_t *out,
                                                           const_migraphx_argument_t argument);
-// Moves a result out of its list: *out is the caller's, and an argument without elements stays.
+// Moves a result out of its list: *out is the caller's, and an argument without elements stays
+// behind.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_arguments_take(migraphx_argument_t *out,
                                                           migraphx_arguments_t arguments,
                                                           size_t idx);
-// Every element is `value`.
+// Makes an argument whose elements are all `value`.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_fill(migraphx_argument_t *out,
                                                          const_migraphx_shape_t shape,
                                                          double value);
-// All elements, row-major whatever the strides, converted; `size` must be their number.
+// Writes all elements as doubles, row-major whatever the strides; `size` must be their number.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_values(double *out, size_t size,
                                                            const_migraphx_argument_t argument);
+// Writes all elements as integers, row-major whatever the strides; `size` must be their number.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_integers(int64_t *out, size_t size,
                                                              const_migraphx_argument_t argument);
-// Element `idx` of a string tensor; not terminated.
+// Gives element `idx` of a string tensor and its length; no zero ends it.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_string(const char **out, size_t *out_size,
                                                            const_migraphx_argument_t argument,
                                                            size_t idx);
-// Members of a tuple or sequence; 0 for anything else.
+// Writes the number of members of a tuple or sequence; 0 for anything else.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_argument_members_size(size_t *out, const_migraphx_argument_t argument);
+// Gives member number `idx`, borrowed.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_member(const_migraphx_argument_t *out,
                                                            const_migraphx_argument_t argument,
                                                            size_t idx);
-// The elements, joined by ", ".
+// Makes the text of the elements, joined by ", ".
 MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_to_string(char **out,
                                                               const_migraphx_argument_t argument);
 
@@ -142,28 +164,35 @@ migraphx_program_parameters_clear(migraphx_program_parameters_t program_paramete
 
 // --- operators and targets ---
 
+// Writes how many operators of the IR there are.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_get_operators_size(size_t *out);
-// Sorted.
+// Gives the name of an operator, in alphabetical order.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_get_operator_name_at_index(const char **out,
                                                                       size_t index);
+// Writes how many targets this machine can use.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_get_targets_size(size_t *out);
+// Gives the name of a target.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_get_target_name_at_index(const char **out, size_t index);
-// Of TensorFlow operators that parse_tf takes, sorted by name.
+// Writes how many TensorFlow operators import knows.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_get_tf_operators_size(size_t *out);
+// Gives the name of a TensorFlow operator, in alphabetical order.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_get_tf_operator_name_at_index(const char **out,
                                                                          size_t index);
+// Writes how many passes there are.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_get_passes_size(size_t *out);
+// Gives the name of a pass, in alphabetical order.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_get_pass_name_at_index(const char **out, size_t index);
+// Gives the name of a target, borrowed.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_target_name(const char **out,
                                                        const_migraphx_target_t target);
 // As operation_create, with the attributes as they are.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_operation_create_json(migraphx_operation_t *out,
                                                                  const char *name,
                                                                  const char *attributes);
-// All attributes as one JSON object; "{}" without any.
+// Makes one JSON object of all attributes, "{}" where there are none.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_operation_attributes(char **out, const_migraphx_operation_t operation);
-// "concat[axis=1]"
+// Makes the text of an operator with its attributes, such as "concat[axis=1]".
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_operation_to_string(char **out, const_migraphx_operation_t operation);
 
@@ -177,99 +206,136 @@ typedef const struct migraphx_macro *const_migraphx_macro_t;
 MIGRAPHX_C_EXPORT migraphx_status migraphx_macro_create(migraphx_macro_t *out, const char *name,
                                                         const char *options);
 MIGRAPHX_C_EXPORT migraphx_status migraphx_macro_destroy(migraphx_macro_t macro);
+// Gives the name of a macro, borrowed.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_macro_name(const char **out,
                                                       const_migraphx_macro_t macro);
-// All options as one JSON object.
+// Makes one JSON object of all options.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_macro_options(char **out, const_migraphx_macro_t macro);
+// Writes how many macros there are.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_get_macros_size(size_t *out);
-// Sorted.
+// Gives the name of a macro, in alphabetical order.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_get_macro_name_at_index(const char **out, size_t index);
-// Adds what a macro stands for at the end of a module, or in front of an instruction; *out are its
-// results. `module_refs` may be NULL. A call that fails leaves the module as it was.
+// Adds what a macro stands for at the end of a module; *out are its results. `module_refs` may be
+// NULL. A call that fails leaves the module as it was.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_module_add_macro(migraphx_instructions_t *out,
                                                             migraphx_module_t module,
                                                             const_migraphx_macro_t macro,
                                                             migraphx_instructions_t args,
                                                             migraphx_modules_t module_refs);
+// Adds what a macro stands for in front of an instruction.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_module_insert_macro(
     migraphx_instructions_t *out, migraphx_module_t module, const_migraphx_instruction_t before,
     const_migraphx_macro_t macro, migraphx_instructions_t args, migraphx_modules_t module_refs);
 
 // --- walking a program; instructions and modules die with it, and may die when it is compiled ---
+// Every instruction of the main module, as it prints:
+//
+//     migraphx_program_get_main_module(&m, program);
+//     migraphx_module_instructions(&list, m);
+//     migraphx_instructions_size(&size, list);
+//     for (size_t i = 0; i < size; i++) {
+//         migraphx_instructions_get(&instruction, list, i);
+//         migraphx_instruction_to_string(&text, instruction);
+//         puts(text);
+//         migraphx_string_destroy(text);
+//         migraphx_instruction_destroy(instruction);
+//     }
 
+// Makes a list of the program's modules, the main one first.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_modules(migraphx_modules_t *out,
                                                            const_migraphx_program_t program);
+// Writes how many modules the list has.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_modules_size(size_t *out,
                                                         const_migraphx_modules_t modules);
+// Gives module number `idx`, borrowed from its program.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_modules_get(migraphx_module_t *out,
                                                        const_migraphx_modules_t modules,
                                                        size_t idx);
 // Ends a module of migraphx_module_create; refused for modules of a program.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_module_destroy(migraphx_module_t module);
+// Gives the name of a module, borrowed.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_module_name(const char **out,
                                                        const_migraphx_module_t module);
+// Makes the text of a module, as it prints.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_module_to_string(char **out,
                                                             const_migraphx_module_t module);
-// In order.
+// Makes a list of the module's instructions, in order.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_module_instructions(migraphx_instructions_t *out,
                                                                const_migraphx_module_t module);
+// Writes how many instructions the list has.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_instructions_size(size_t *out, const_migraphx_instructions_t instructions);
-// *out is the caller's.
+// Makes a handle of instruction number `idx`, which is the caller's.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_instructions_get(
     migraphx_instruction_t *out, const_migraphx_instructions_t instructions, size_t idx);
+// Gives the name of the instruction's operator, borrowed.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_instruction_name(const char **out, const_migraphx_instruction_t instruction);
+// Makes the shape of the instruction's value.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_instruction_shape(migraphx_shape_t *out, const_migraphx_instruction_t instruction);
+// Makes the operator of the instruction, with its attributes.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_instruction_operation(migraphx_operation_t *out, const_migraphx_instruction_t instruction);
+// Makes a list of the instructions that this one reads.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_instruction_inputs(migraphx_instructions_t *out, const_migraphx_instruction_t instruction);
-// The instructions that read this one, each once, in program order where they are in its module.
+// Makes a list of the instructions that read this one, each once, in program order where they are
+// in its module.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_instruction_outputs(
     migraphx_instructions_t *out, const_migraphx_instruction_t instruction);
+// Makes a list of the bodies of the instruction.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_instruction_modules(migraphx_modules_t *out, const_migraphx_instruction_t instruction);
-// A literal of the argument's value: the only way for texts, whose bytes are not the caller's.
+// Adds a constant of the argument's value. It is the only way for texts, whose bytes are not the
+// caller's.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_module_add_literal_argument(
     migraphx_instruction_t *out, migraphx_module_t module, const_migraphx_argument_t value);
-// The value of a @literal; fails for anything else.
+// Makes an argument of the value of a @literal; anything else has none, and the call fails.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_instruction_literal(migraphx_argument_t *out, const_migraphx_instruction_t instruction);
+// Makes the text of the instruction, its line in the printed program.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_instruction_to_string(char **out, const_migraphx_instruction_t instruction);
-// The nodes of the model that it came from, with "; " between them; empty if none is known.
+// Makes the text of the nodes of the model that the instruction came from, with "; " between them;
+// it is empty if none is known.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_instruction_nodes(char **out, const_migraphx_instruction_t instruction);
+// Writes whether both handles are of one instruction.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_instruction_equal(
     bool *out, const_migraphx_instruction_t instruction, const_migraphx_instruction_t x);
+// Writes a number that is the same for every handle of one instruction.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_instruction_hash(size_t *out, const_migraphx_instruction_t instruction);
 
 // --- programs ---
 
+// Writes whether the program is compiled.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_is_compiled(bool *out,
                                                                const_migraphx_program_t program);
-// The text of migraphx_program_print, and back again.
+// Makes the text that migraphx_program_print prints.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_to_string(char **out,
                                                              const_migraphx_program_t program);
+// Makes a program from that text.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_parse(migraphx_program_t *out, const char *text,
                                                          size_t size);
-// The program in another language: "text", "json", "py", "cpp", "graphviz" or "graphviz-brief".
+// Makes the text of the program in another language: "text", "json", "py", "cpp", "graphviz",
+// "graphviz-brief" or "netron".
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_format(char **out,
                                                           const_migraphx_program_t program,
                                                           const char *name);
-// load and save over memory; the bytes of *out are the caller's (migraphx_string_destroy).
+// Reads a program from memory.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_load_buffer(migraphx_program_t *out, const void *data,
                                                        size_t size,
                                                        migraphx_file_options_t options);
+// Writes a program into memory, whose bytes are the caller's (migraphx_string_destroy).
 MIGRAPHX_C_EXPORT migraphx_status migraphx_save_buffer(char **out, size_t *out_size,
                                                        const_migraphx_program_t program,
                                                        migraphx_file_options_t options);
-// The model's names of the results; size 0 when it has none.
+// Writes how many names the model gives its results; 0 when it has none.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_program_output_names_size(size_t *out, const_migraphx_program_t program);
+// Gives the name of result number `idx`, borrowed.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_output_name(const char **out,
                                                                const_migraphx_program_t program,
                                                                size_t idx);
@@ -279,7 +345,7 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_program_verify(const_migraphx_program
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_run_passes(migraphx_program_t program,
                                                               const char *const *names,
                                                               size_t size);
-// The simplifications that every target runs first.
+// Runs the simplifications that every target runs first.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_optimize(migraphx_program_t program);
 // Drops the last `drop` instructions of the main module and returns what is last then; with `keep`
 // above 0, of the rest only the last `keep`, whose other inputs become parameters x0, x1, ...
@@ -306,7 +372,8 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_program_run_profile(migraphx_argument
                                                                migraphx_program_t program,
                                                                migraphx_program_parameters_t params,
                                                                double *microseconds, size_t size);
-// For every instruction of a compiled program: kernel, layout, threads.
+// Makes a text that says for every instruction of a compiled program which kernel, layout and
+// threads it has, and why no faster kernel took it.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_explain(char **out,
                                                            const_migraphx_program_t program);
 // The same for programs to read: a line for every step in the order of the run, its fields
@@ -327,32 +394,33 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_program_plan(char **out,
 // name that MIGRAPHX_GPU_DEVICE knows it by, "cuda:1" or "opencl"; ":1" is number 1 of the driver
 // that is found, NULL the card that target "gpu" takes, "host" the host.
 
-// Uninitialised; zeros on the host.
+// Makes an argument in a card's memory, uninitialised; on the host, of zeros.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_device_allocate(migraphx_argument_t *out,
                                                            const_migraphx_shape_t shape,
                                                            const char *device);
-// Over memory of the card at `address`, as migraphx_argument_create_owned; `release` may be NULL.
+// Makes an argument over memory of the card at `address`, as migraphx_argument_create_owned does
+// over the host's; `release` may be NULL.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_device_argument(migraphx_argument_t *out,
                                                            const_migraphx_shape_t shape,
                                                            void *address, const char *device,
                                                            void (*release)(void *owner),
                                                            void *owner);
-// A copy there, of its own, when the card has done what it was given before.
+// Makes a copy of an argument there, when the card has done what it was given before.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_device_copy(migraphx_argument_t *out,
                                                        const_migraphx_argument_t argument,
                                                        const char *device);
-// The bytes of `from` into those of `to`, of one shape, wherever either lies.
+// Copies the bytes of `from` into those of `to`, of one shape, wherever either lies.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_device_copy_into(migraphx_argument_t to,
                                                             const_migraphx_argument_t from);
-// Where the bytes lie: "host", "cuda:0", ...; of bytes that the caller lent without saying more
-// (migraphx_argument_create) "host". *out lasts as long as the process.
+// Gives the place of the bytes: "host", "cuda:0", ...; "host" for bytes that the caller lent
+// without saying more (migraphx_argument_create). *out lasts as long as the process.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_argument_device(const char **out,
                                                            const_migraphx_argument_t argument);
-// The whole name of a card, if there is one.
+// Gives the whole name of a card, if there is one.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_device_find(const char **out, const char *device);
 // Waits until the card has done all that it was given.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_device_wait(const char *device);
-// Of target "gpu": which card. 0 is the first.
+// Chooses the card of target "gpu" by its number; 0 is the first.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_compile_options_set_device_id(migraphx_compile_options_t compile_options, size_t value);
 
@@ -377,16 +445,18 @@ typedef const struct migraphx_cancellation *const_migraphx_cancellation_t;
 // Called by a thread while one of its calls is at work, every two milliseconds or so; true is a
 // request. It may take locks and call this interface, but not change this cancellation.
 typedef bool (*migraphx_cancellation_callback_t)(void *data);
+// Makes a cancellation that is not requested.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_cancellation_create(migraphx_cancellation_t *out);
 // Detaches it from this thread; refused while another one obeys it.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_cancellation_destroy(migraphx_cancellation_t cancellation);
-// Before it is attached.
+// Sets a callback, before the cancellation is attached.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_cancellation_set_callback(
     migraphx_cancellation_t cancellation, migraphx_cancellation_callback_t callback, void *data);
-// From any thread, or from a signal handler.
+// Requests that calls end; any thread may do it, and so may a signal handler.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_cancellation_request(migraphx_cancellation_t cancellation);
+// Writes whether it is requested.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_cancellation_requested(bool *out, const_migraphx_cancellation_t cancellation);
 // Takes the request back; refused while a call that obeys it is at work.
@@ -394,46 +464,56 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_cancellation_reset(migraphx_cancellat
 // The calling thread obeys this one from now on, instead of another one.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_cancellation_attach(migraphx_cancellation_t cancellation);
+// The calling thread obeys none from now on.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_cancellation_detach(migraphx_cancellation_t cancellation);
 
 // --- quantization by calibration ---
+// 8 bits where the results stay within a hundredth:
+//
+//     migraphx_quantize_options_create(&options);
+//     migraphx_quantize_options_add_calibration_data(options, parameters);
+//     migraphx_quantize_options_set_budget(options, "relative", 0.01);
+//     migraphx_quantize(NULL, program, target, options);
 
 // quantize_int8 and quantize_fp8 with everything that can be chosen, before compilation. Programs
 // run on the samples on the target; docs/precision.md says what the choices mean.
 typedef struct migraphx_quantize_options *migraphx_quantize_options_t;
 typedef const struct migraphx_quantize_options *const_migraphx_quantize_options_t;
+// Makes the default options: int8, the largest value seen, a scale for each channel of weights.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_quantize_options_create(migraphx_quantize_options_t *out);
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_quantize_options_destroy(migraphx_quantize_options_t quantize_options);
 MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_options_assign_to(
     migraphx_quantize_options_t output, const_migraphx_quantize_options_t input);
-// int8 (the default) or an fp8 type.
+// Chooses int8, the default, or an fp8 type.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_options_set_type(
     migraphx_quantize_options_t quantize_options, migraphx_shape_datatype_t type);
-// How ranges follow from what was seen: "max" (the default), "percentile", "entropy", "error".
+// Chooses how ranges follow from what was seen: "max", the default, "percentile", "entropy" or
+// "error".
 MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_options_set_method(
     migraphx_quantize_options_t quantize_options, const char *name);
-// How many of a hundred values lie within the range of method "percentile" [99.99].
+// Sets how many of a hundred values lie within the range of method "percentile"; 99.99 is the
+// default.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_options_set_percentile(
     migraphx_quantize_options_t quantize_options, double value);
-// Activations become uint8 with a zero point instead of int8.
+// Makes activations uint8 with a zero point instead of int8.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_quantize_options_set_asymmetric(migraphx_quantize_options_t quantize_options, bool value);
-// One scale for all weights of a product instead of one per channel of its result.
+// Has one scale for all weights of a product instead of one per channel of its result.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_quantize_options_set_per_tensor(migraphx_quantize_options_t quantize_options, bool value);
-// Takes the mean error of rounded weights off the results.
+// Has the mean error of rounded weights taken off the results.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_options_set_correct_bias(
     migraphx_quantize_options_t quantize_options, bool value);
 // Moves outliers of activations into the weights where that leaves less noise.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_quantize_options_set_smooth(migraphx_quantize_options_t quantize_options, bool value);
-// "dot" or "convolution"; none: both.
+// Adds "dot" or "convolution"; without a name both are quantized.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_options_add_op_name(
     migraphx_quantize_options_t quantize_options, const char *name);
-// One sample: a value of every parameter, kept by reference as with int8 options.
+// Adds a sample, a value of every parameter, kept by reference as with int8 options.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_options_add_calibration_data(
     migraphx_quantize_options_t quantize_options, migraphx_program_parameters_t data);
 // The error one accepts on the samples, and of what kind: "relative" (norm of the difference of a
@@ -452,6 +532,7 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_options_set_ranges(
 // Told what is being done and how far it is.
 typedef void (*migraphx_quantize_callback_t)(void *data, const char *what, size_t done,
                                              size_t total);
+// Sets what is told how far the work is, with the caller's `data`.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_quantize_options_set_progress(migraphx_quantize_options_t quantize_options,
                                        migraphx_quantize_callback_t callback, void *data);
@@ -460,10 +541,10 @@ migraphx_quantize_options_set_progress(migraphx_quantize_options_t quantize_opti
 MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize(char **ranges, migraphx_program_t program,
                                                     migraphx_target_t target,
                                                     const_migraphx_quantize_options_t options);
-// The ranges that a program keeps.
+// Makes the text of the ranges that a program keeps.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_quantization(char **out,
                                                                 const_migraphx_program_t program);
-// Ranges as a table for people: what each product costs and gains, and why it stayed wide.
+// Makes a table of ranges for people: what each product costs and gains, and why it stayed wide.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_quantization_table(char **out, const char *ranges,
                                                               size_t size);
 // How far the results of two programs, neither compiled, lie apart on the samples of the options:
@@ -479,18 +560,21 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_int4_weights(migraphx_progra
 
 // --- options ---
 
-// 0: as many as the process may use.
+// Sets how many threads a run uses; 0, the default, stands for as many as the process may use.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_compile_options_set_threads(migraphx_compile_options_t compile_options, size_t value);
-// "generic", "avx2", "avx512", ...; NULL: the best of the machine.
+// Chooses an instruction set of the CPU target, "generic", "avx2", "avx512" and others; NULL, the
+// default, stands for the best of the machine.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_compile_options_set_isa(migraphx_compile_options_t compile_options, const char *name);
+// Names the file that keeps what tuning measured; NULL, the default, keeps nothing.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_compile_options_set_tuning_cache(
     migraphx_compile_options_t compile_options, const char *filename);
 // Compiling fails where the cache does not know the fastest kernel; nothing is measured.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_compile_options_set_tuning_strict(migraphx_compile_options_t compile_options, bool value);
-// Measuring ends after so many seconds, 0: when it is done; the cost model chooses the rest.
+// Has measuring end after so many seconds, the cost model choosing the rest; 0, the default,
+// measures all.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_compile_options_set_tuning_seconds(
     migraphx_compile_options_t compile_options, double seconds);
 // A size that the model leaves open and that was met before gets a plan of its own; where that is
@@ -501,9 +585,11 @@ typedef enum {
     migraphx_specialise_in_call,    // by the run that meets the size again
     migraphx_specialise_background, // by a thread of the program's own, while runs go on
 } migraphx_specialise_t;
+// Chooses where plans for sizes met at run time are made; migraphx_specialise_auto is the default.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_compile_options_set_specialise(
     migraphx_compile_options_t compile_options, migraphx_specialise_t mode);
-// The most that such plans take together; beyond it the least recently used go. 0: 256 MiB.
+// Sets the most bytes that such plans take together; beyond it the least recently used go. 0 stands
+// for 256 MiB.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_compile_options_set_plan_bytes(migraphx_compile_options_t compile_options, size_t value);
 // From a program that is compiled with sizes left open (and as it was compiled): one for these
@@ -515,9 +601,10 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_program_specialise(migraphx_program_t
                                                               const char *const *names,
                                                               const size_t *lens,
                                                               const size_t *ranks, size_t count);
-// Reference target: compute floats as doubles.
+// Has the reference target compute floats as doubles.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_compile_options_set_compute_double(migraphx_compile_options_t compile_options, bool value);
+// Leaves out a pass of the target; a name that no pass has is an error.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_compile_options_disable_pass(migraphx_compile_options_t compile_options, const char *name);
 // Called after every pass with its name, its time and whether it changed anything; the program may
@@ -525,21 +612,24 @@ migraphx_compile_options_disable_pass(migraphx_compile_options_t compile_options
 typedef void (*migraphx_pass_callback_t)(void *data, const char *pass,
                                          const_migraphx_program_t program, bool changed,
                                          double microseconds);
+// Sets what is called after every pass, with the caller's `data`; NULL calls nothing.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_compile_options_set_trace(
     migraphx_compile_options_t compile_options, migraphx_pass_callback_t callback, void *data);
 
-// Operators that the engine does not know become `unknown:<name>` instructions.
+// Has operators that the engine does not know become `unknown:<name>` instructions instead of an
+// error.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_onnx_options_set_skip_unknown_operators(migraphx_onnx_options_t onnx_options, bool value);
-// The size of a dimension the model has a name for.
+// Sets the size or range of a dimension that the model has this name for.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_onnx_options_set_dim_param(
     migraphx_onnx_options_t onnx_options, const char *name, const_migraphx_dynamic_dimension_t dd);
-// Keep dimensions that the model leaves open as ranges instead of making them 1.
+// Keeps dimensions that the model leaves open as ranges instead of making them 1.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_onnx_options_set_dynamic_dims(migraphx_onnx_options_t onnx_options, bool value);
-// Bounds of what a model may ask for; 0 keeps the default.
+// Sets the most bytes that one tensor of a model may take; 0 keeps the default, 4 GiB.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_onnx_options_set_limit_bytes(migraphx_onnx_options_t onnx_options, size_t value);
+// Sets the most seconds that import may take; 0 keeps the default, 60.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_onnx_options_set_limit_seconds(migraphx_onnx_options_t onnx_options, double value);
 

@@ -171,6 +171,12 @@ class Sequence:
                 raise SystemExit(f"migraphx_{kind}_destroy fails")
 
 
+def lose_handles(library):
+    for _ in range(8):
+        handle = ctypes.c_void_p()
+        library.migraphx_shape_create_scalar(ctypes.byref(handle), 4)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("library")
@@ -178,6 +184,7 @@ def main():
     parser.add_argument("--sequences", type=int, default=40)
     parser.add_argument("--calls", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--lose", action="store_true", help="some handles on purpose: whoever looks for leaks must find them")
     args = parser.parse_args()
     library = ctypes.CDLL(os.path.abspath(args.library))
     functions = declared(args.include)
@@ -198,6 +205,8 @@ def main():
             sequence.end()
         os.dup2(stdout, 1)
         os.chdir("/")
+    if args.lose:
+        lose_handles(library)
     never = sorted(name for name, count in good.items() if not count)
     print(f"{args.sequences} sequences of {args.calls} calls over {len(functions)} functions, "
           f"{len(functions) - len(never)} of them with success")

@@ -249,6 +249,20 @@ static const struct row rows[] = {
      "com.microsoft.MultiHeadAttention(q:f[2,4,8], k:f[2,4,8], v:f[2,4,8], -, m:f[2,4]) "
      "num_heads=2",
      0},
+    {REFUSED, "Resize(x:f[1,1,4,4], -, s:h{1,1,2,2})", 0},
+    {REFUSED, "Resize(x:f[1,1,4,4], -, s:i{1,1,2,2})", 0},
+    {REFUSED, "com.microsoft.RotaryEmbedding(x:f[2,3,8], p:i[2,3], c:f[10,2], s:f[11,2])", 0},
+    {REFUSED, "com.microsoft.RotaryEmbedding(x:f[2,3,8], p:i[3,3], c:f[10,2], s:f[10,2])", 0},
+    {REFUSED,
+     "com.microsoft.MultiHeadAttention(q:f[2,3,8], k:f[2,5,8], v:f[2,5,8], -, -, a:f[3,2,3,5]) "
+     "num_heads=2",
+     0},
+    {REFUSED,
+     "com.microsoft.MultiHeadAttention(q:f[2,3,8], k:f[2,5,8], v:f[2,5,8], -, -, a:f[2,3,5]) "
+     "num_heads=2",
+     0},
+    {REFUSED, "SoftmaxCrossEntropyLoss(x:f[3,5], l:i[4])", 0},
+    {REFUSED, "SoftmaxCrossEntropyLoss(x:f[3,5], l:i[3], w:f[4])", 0},
     // types and arity
     {REFUSED, "Add(x:f[2])", 0},
     {REFUSED, "SequenceAt()", 0},

@@ -281,3 +281,22 @@ def test_a_tower_of_functions_in_the_first_body():
     with pytest.raises(RuntimeError, match="nodes"):
         migraphx.parse_onnx_buffer(model)
     assert time.monotonic() - start < 1  # counted, not made: making ten million nodes takes longer
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+@pytest.mark.parametrize("name, alpha", [("Celu", 1.0), ("Celu", 0.7), ("Selu", 1.5)])
+def test_bfloat16_is_rounded_once(target, name, alpha):
+    bf16 = pytest.importorskip("ml_dtypes").bfloat16
+    x = np.linspace(-3, 3, 2001).astype(bf16)
+    graph = helper.make_graph(
+        [helper.make_node(name, ["x"], ["y"], alpha=alpha, **({"gamma": 1.25} if name == "Selu" else {}))], "g",
+        [helper.make_tensor_value_info("x", TensorProto.BFLOAT16, x.shape)],
+        [helper.make_tensor_value_info("y", TensorProto.BFLOAT16, x.shape)])
+    p = migraphx.parse_onnx_buffer(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 26)]).SerializeToString())
+    p.compile(target)
+    v = x.astype(np.float64)
+    want = np.maximum(v, 0) + np.minimum(0, alpha * np.expm1(v / (alpha if name == "Celu" else 1)))
+    got = np.asarray(p.run({"x": x})[0]).astype(np.float64)
+    want *= 1.25 if name == "Selu" else 1
+    half_a_unit = 2.0 ** (np.floor(np.log2(np.maximum(np.abs(want), 1e-30))) - 8)
+    assert np.all(np.abs(got - want) <= half_a_unit * 1.001)

@@ -35,13 +35,22 @@ static struct mgx_ins *exponential_unit(struct mgx_node *n, struct mgx_ins *x, d
     return mgx_build_add(n, mgx_build_with(n, &mgx_op_max, x, 0), below);
 }
 
+// Types narrower than float are computed in it, and rounded once.
+static struct mgx_ins *at_least_float(struct mgx_node *n, struct mgx_ins *x)
+{
+    const bool narrow = mgx_type_is_float(x->shape.type) && mgx_type_size(x->shape.type) < 4;
+    return narrow ? mgx_build_convert(n, x, MGX_FLOAT) : x;
+}
+
 static enum mgx_status selu(struct mgx_node *n)
 {
     TRY(mgx_node_need(n, 1, 1));
     const bool first = n->opset < 6;
     const double alpha = mgx_onnx_real(n, "alpha", first ? 1.6732 : 1.67326319217681884765625);
     const double gamma = mgx_onnx_real(n, "gamma", first ? 1.0507 : 1.05070102214813232421875);
-    n->out[0] = mgx_build_with(n, &mgx_op_mul, exponential_unit(n, n->in[0], alpha, 1), gamma);
+    struct mgx_ins *y = exponential_unit(n, at_least_float(n, n->in[0]), alpha, 1);
+    n->out[0] =
+        mgx_build_convert(n, mgx_build_with(n, &mgx_op_mul, y, gamma), n->in[0]->shape.type);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_selu = {.name = "Selu", .import = selu};
@@ -50,7 +59,8 @@ static enum mgx_status celu(struct mgx_node *n)
 {
     TRY(mgx_node_need(n, 1, 1));
     const double alpha = mgx_onnx_real(n, "alpha", 1);
-    n->out[0] = exponential_unit(n, n->in[0], alpha, alpha);
+    struct mgx_ins *y = exponential_unit(n, at_least_float(n, n->in[0]), alpha, alpha);
+    n->out[0] = mgx_build_convert(n, y, n->in[0]->shape.type);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_celu = {.name = "Celu", .import = celu};

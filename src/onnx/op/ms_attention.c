@@ -407,6 +407,8 @@ static enum mgx_status multi_head(struct mgx_node *n)
     struct heads h = {
         .mask = mgx_node_in(n, 4), .bias = mgx_node_in(n, 5), .type = n->in[0]->shape.type};
     struct mgx_ins *v[3] = {NULL}, *raw = NULL;
+    if (h.bias && h.bias->shape.rank != 4)
+        return mgx_node_invalid(n, "attention_bias has rank %d, not 4", h.bias->shape.rank);
     TRY(read_count(n, &h));
     TRY(find_operands(n, &h, v));
     TRY(split_operands(n, &h, v));

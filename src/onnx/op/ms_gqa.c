@@ -45,6 +45,11 @@ static enum mgx_status rotary(struct mgx_node *n)
     if ((rank != 3 && rank != 4) || n->in[2]->shape.rank != 2 || n->in[3]->shape.rank != 2)
         return mgx_node_invalid(n, "input of rank %d, caches of rank %d and %d", rank,
                                 n->in[2]->shape.rank, n->in[3]->shape.rank);
+    if (!mgx_shape_same_lens(&n->in[2]->shape, &n->in[3]->shape))
+        return mgx_node_invalid(
+            n, "caches of %lld and %lld positions, %lld and %lld wide",
+            (long long)n->in[2]->shape.lens[0], (long long)n->in[3]->shape.lens[0],
+            (long long)n->in[2]->shape.lens[1], (long long)n->in[3]->shape.lens[1]);
     if (places > 2 || (places == 1 && n->in[1]->shape.lens[0] != 1))
         return mgx_node_invalid(n, "positions of rank %d", places);
     const int64_t part = 2 * n->in[2]->shape.lens[1], asked = mgx_onnx_int(n, "num_heads", 0);

@@ -120,6 +120,9 @@ static enum mgx_status read_target(struct mgx_node *n, struct resize *r, int sca
         return read_sizes(n, r, sizes, axes, count, later);
     if (!is_given(n, scales))
         return mgx_node_invalid(n, "neither scales nor sizes given");
+    if (n->in[scales]->shape.type != MGX_FLOAT)
+        return mgx_node_invalid(n, "scales are %s, not float_type",
+                                mgx_type_name(n->in[scales]->shape.type));
     TRY(read_axes(n, scales, axes, count, 1, r->rank, r->scales, &known));
     r->has_scales = known;
     if (!known && count < r->rank)
