@@ -6,17 +6,12 @@
 //
 // For callers without fp8 of their own. It changes the interface of the program, so it is in no
 // pipeline. Parameters keep their names, lengths and order.
+#include "pass/engine/emit.h"
 #include "pass/engine/walk.h"
 
 static bool is_fp8(enum mgx_type t)
 {
     return t == MGX_FP8E4M3FN || t == MGX_FP8E4M3FNUZ || t == MGX_FP8E5M2 || t == MGX_FP8E5M2FNUZ;
-}
-
-static struct mgx_ins *convert(struct mgx_ins *at, struct mgx_ins *x, enum mgx_type type)
-{
-    return mgx_emit_before(at, &mgx_op_convert, MGX_ATTRS(mgx_int("target_type", (int64_t)type)),
-                           MGX_IN(x));
 }
 
 // The parameter itself becomes a float one; who read it reads it converted. It goes to the front
@@ -28,7 +23,7 @@ static bool widen_parameter(struct mgx_module *m, struct mgx_ins *param)
     if (!next)
         return true; // nobody reads it
     param->shape.type = MGX_FLOAT;
-    struct mgx_ins *narrow = convert(next, param, type);
+    struct mgx_ins *narrow = mgx_emit_convert(next, param, type);
     if (!narrow)
         return false;
     mgx_replace_uses(param, narrow);
@@ -42,7 +37,7 @@ static bool widen_results(struct mgx_ins *ret)
     for (int i = 0; i < ret->in_count; i++) {
         if (!is_fp8(ret->in[i]->shape.type))
             continue;
-        struct mgx_ins *wide = convert(ret, ret->in[i], MGX_FLOAT);
+        struct mgx_ins *wide = mgx_emit_convert(ret, ret->in[i], MGX_FLOAT);
         if (!wide)
             return false;
         mgx_set_input(ret, i, wide);

@@ -75,12 +75,6 @@ static struct mgx_ins *known(const struct wide *w, const struct mgx_ins *x)
     return mgx_map_find_pointer(&w->of, x);
 }
 
-static struct mgx_ins *convert(struct mgx_ins *at, struct mgx_ins *x, enum mgx_type type)
-{
-    return mgx_emit_before(at, &mgx_op_convert, MGX_ATTRS(mgx_int("target_type", (int64_t)type)),
-                           MGX_IN(x));
-}
-
 // Constants are converted where they are smallest: before they repeat, piece by piece, and in the
 // scales of packed weights.
 static struct mgx_ins *widened_constant(struct mgx_ins *at, struct mgx_ins *x)
@@ -92,7 +86,7 @@ static struct mgx_ins *widened_constant(struct mgx_ins *at, struct mgx_ins *x)
                         op == &mgx_op_scalar || op == &mgx_op_transpose ||
                         op == &mgx_op_dequantize_blocks;
     if (!is_narrow(x->shape.type) || x->in_count > PIECES || (!passes && !mgx_is_joined(x)))
-        return is_narrow(x->shape.type) ? convert(at, x, MGX_FLOAT) : x;
+        return is_narrow(x->shape.type) ? mgx_emit_convert(at, x, MGX_FLOAT) : x;
     for (int i = 0; i < x->in_count; i++)
         in[i] = widened_constant(at, x->in[i]);
     return mgx_emit_again(at, x, in, x->in_count);
@@ -105,7 +99,8 @@ static struct mgx_ins *widened(struct wide *w, struct mgx_ins *at, struct mgx_in
     const bool exact = y && (is_truth(y->op) || (y->op == &mgx_op_convert && y->in[0] == x));
     if (!is_narrow(x->shape.type) || (y && (exact || !rounded)))
         return y ? y : x;
-    y = mgx_is_constant(w->module, x) ? widened_constant(at, x) : convert(at, x, MGX_FLOAT);
+    y = mgx_is_constant(w->module, x) ? widened_constant(at, x)
+                                      : mgx_emit_convert(at, x, MGX_FLOAT);
     if (y && !there && !mgx_map_put_pointer(&w->of, x, y))
         mgx_fail_memory(w->call->diag);
     return y;
@@ -186,7 +181,7 @@ static enum mgx_status rewrite(struct wide *w, struct mgx_ins *ins)
         in[i] = widened(w, ins, ins->in[i], rounded);
     struct mgx_ins *y = mgx_emit_again(ins, ins, in, ins->in_count), *stored = y;
     if (y && narrow)
-        stored = convert(ins, y, ins->shape.type);
+        stored = mgx_emit_convert(ins, y, ins->shape.type);
     if (!stored)
         return mgx_program_status(w->call->program, w->call->diag);
     if (narrow && !rounds && !mgx_map_put_pointer(&w->of, stored, y))
@@ -216,7 +211,7 @@ static enum mgx_status read_convert(struct wide *w, struct mgx_ins *ins)
             w->call->changed = true;
         }
     } else if (y && is_truth(y->op)) {
-        mgx_replace(ins, convert(ins, y, ins->shape.type));
+        mgx_replace(ins, mgx_emit_convert(ins, y, ins->shape.type));
         w->call->changed = true;
     }
     return noted ? MGX_OK : mgx_fail_memory(w->call->diag);

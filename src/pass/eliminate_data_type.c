@@ -93,14 +93,6 @@ static bool result_type(const struct mgx_data_types *d, const struct mgx_ins *in
     return true;
 }
 
-static struct mgx_ins *convert(struct mgx_ins *at, struct mgx_ins *x, enum mgx_type type)
-{
-    if (!x || x->shape.type == type)
-        return x;
-    return mgx_emit_before(at, &mgx_op_convert, MGX_ATTRS(mgx_int("target_type", (int64_t)type)),
-                           MGX_IN(x));
-}
-
 // --- saturating ---
 
 static bool literal_exceeds(const struct mgx_tensor *t, double highest)
@@ -160,10 +152,10 @@ static enum mgx_status wrap(struct mgx_pass_call *c, const struct mgx_data_types
         return mgx_fail_memory(c->diag);
     for (int i = 0; i < ins->in_count; i++) {
         const bool changes = is_listed_type(d, ins->in[i]->shape.type);
-        in[i] = changes ? convert(ins, clamp(d, ins, ins->in[i]), d->target) : ins->in[i];
+        in[i] = changes ? mgx_emit_convert(ins, clamp(d, ins, ins->in[i]), d->target) : ins->in[i];
     }
     struct mgx_ins *y = mgx_insert(ins->owner, ins, ins->op, ins->attr, in, ins->in_count, NULL, 0);
-    y = convert(ins, y, ins->shape.type);
+    y = mgx_emit_convert(ins, y, ins->shape.type);
     if (!y)
         return mgx_program_status(c->program, c->diag);
     mgx_replace(ins, y);

@@ -10,12 +10,6 @@
 #include "pass/engine/emit.h"
 #include "pass/engine/rewrite.h"
 
-static struct mgx_ins *convert(struct mgx_ins *at, struct mgx_ins *x)
-{
-    return mgx_emit_before(at, &mgx_op_convert,
-                           MGX_ATTRS(mgx_int("target_type", (int64_t)at->shape.type)), MGX_IN(x));
-}
-
 static bool is_constant(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)
 {
     (void)m;
@@ -29,9 +23,10 @@ static struct mgx_ins *spell_out(struct mgx_rewriter *r, struct mgx_ins *ins,
                                  const struct mgx_match *m)
 {
     (void)r, (void)m;
-    struct mgx_ins *y = convert(ins, ins->in[0]);
+    struct mgx_ins *y = mgx_emit_convert(ins, ins->in[0], ins->shape.type);
     if (ins->in_count == 3)
-        y = mgx_emit_binary(ins, &mgx_op_sub, y, convert(ins, ins->in[2]));
+        y = mgx_emit_binary(ins, &mgx_op_sub, y,
+                            mgx_emit_convert(ins, ins->in[2], ins->shape.type));
     return mgx_emit_binary(ins, &mgx_op_mul, y, ins->in[1]);
 }
 

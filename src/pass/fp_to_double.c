@@ -14,17 +14,12 @@
 //
 // The ref target runs it when a program is compiled to compute in doubles; no pipeline does.
 #include "op/eval/eval.h"
+#include "pass/engine/emit.h"
 #include "pass/engine/walk.h"
 
 static bool is_widened(enum mgx_type type)
 {
     return type == MGX_FLOAT || type == MGX_HALF || type == MGX_BF16;
-}
-
-static struct mgx_ins *convert(struct mgx_ins *at, struct mgx_ins *x, enum mgx_type type)
-{
-    return mgx_emit_before(at, &mgx_op_convert, MGX_ATTRS(mgx_int("target_type", (int64_t)type)),
-                           MGX_IN(x));
 }
 
 static enum mgx_status status_of(const struct mgx_pass_call *c)
@@ -36,7 +31,7 @@ static enum mgx_status status_of(const struct mgx_pass_call *c)
 static enum mgx_status widen_result(struct mgx_pass_call *c, struct mgx_ins *ins)
 {
     struct mgx_ins *wide =
-        ins->next ? convert(ins->next, ins, MGX_DOUBLE)
+        ins->next ? mgx_emit_convert(ins->next, ins, MGX_DOUBLE)
                   : mgx_emit(ins->owner, &mgx_op_convert,
                              MGX_ATTRS(mgx_int("target_type", MGX_DOUBLE)), MGX_IN(ins));
     if (!wide)
@@ -80,7 +75,7 @@ static enum mgx_status keep_types(struct mgx_pass_call *c, struct mgx_ins *ins)
         const enum mgx_type was = (enum mgx_type)ins->in[i]->mark;
         if (ins->in[i]->shape.type == was)
             continue;
-        struct mgx_ins *narrow = convert(ins, ins->in[i], was);
+        struct mgx_ins *narrow = mgx_emit_convert(ins, ins->in[i], was);
         if (!narrow)
             return status_of(c);
         mgx_set_input(ins, i, narrow);
@@ -173,7 +168,7 @@ static enum mgx_status narrow_results(struct mgx_pass_call *c, struct mgx_module
         struct mgx_ins *x = ret->in[i];
         if (!is_widened((enum mgx_type)x->mark) || x->shape.type != MGX_DOUBLE)
             continue;
-        struct mgx_ins *narrow = convert(ret, x, (enum mgx_type)x->mark);
+        struct mgx_ins *narrow = mgx_emit_convert(ret, x, (enum mgx_type)x->mark);
         if (!narrow)
             return status_of(c);
         mgx_set_input(ret, i, narrow);

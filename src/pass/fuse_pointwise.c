@@ -12,9 +12,8 @@
 // scalars, so equal groups have equal bodies. Cost: every instruction is looked at a bounded number
 // of times: a group takes at most MAX_BODY.
 #include "op/op.h"
+#include "pass/engine/body.h"
 #include "pass/engine/walk.h"
-
-#include <stdio.h>
 
 enum { MAX_BODY = 32, MAX_INPUTS = 12 };
 
@@ -24,14 +23,6 @@ struct group {
     struct mgx_ins *in[MAX_INPUTS]; // operands that become parameters
     int in_count;
 };
-
-static bool contains(struct mgx_ins *const *list, int count, const struct mgx_ins *ins)
-{
-    for (int i = 0; i < count; i++)
-        if (list[i] == ins)
-            return true;
-    return false;
-}
 
 static bool is_elementwise(const struct mgx_ins *ins)
 {
@@ -54,7 +45,7 @@ static const struct mgx_tensor *constant_of(const struct mgx_ins *ins)
 static bool read_inside_only(const struct group *g, const struct mgx_ins *ins)
 {
     for (const struct mgx_use *use = ins->uses; use; use = use->next)
-        if (!contains(g->ins, g->count, use->user))
+        if (!mgx_body_has(g->ins, g->count, use->user))
             return false;
     return true;
 }
@@ -66,7 +57,7 @@ static bool inputs_fit(struct group *g)
     for (int i = 0; i < g->count; i++)
         for (int k = 0; k < g->ins[i]->in_count; k++) {
             struct mgx_ins *in = g->ins[i]->in[k];
-            if (contains(g->ins, g->count, in) || contains(g->in, g->in_count, in) ||
+            if (mgx_body_has(g->ins, g->count, in) || mgx_body_has(g->in, g->in_count, in) ||
                 constant_of(in))
                 continue;
             if (g->in_count == MAX_INPUTS)
@@ -82,7 +73,7 @@ static bool leads_to(const struct group *g, const struct mgx_ins *ins, const str
 {
     for (int i = 0; i < by->in_count && depth > 0; i++)
         if (by->in[i] == ins ||
-            (contains(g->ins, g->count, by->in[i]) && leads_to(g, ins, by->in[i], depth - 1)))
+            (mgx_body_has(g->ins, g->count, by->in[i]) && leads_to(g, ins, by->in[i], depth - 1)))
             return true;
     return false;
 }
@@ -104,7 +95,7 @@ static bool may_join(const struct group *g, const struct mgx_ins *in)
 {
     const struct mgx_ins *root = g->ins[0];
     return in->owner == root->owner && is_elementwise(in) &&
-           mgx_shape_same_lens(&in->shape, &root->shape) && !contains(g->ins, g->count, in) &&
+           mgx_shape_same_lens(&in->shape, &root->shape) && !mgx_body_has(g->ins, g->count, in) &&
            read_inside_only(g, in) && !parts_quantized(g, in);
 }
 
@@ -130,92 +121,29 @@ static void grow(struct group *g)
 
 // --- the body ---
 
-struct body {
-    struct mgx_module *module;
-    const struct mgx_ins *from[MAX_BODY + MAX_INPUTS + 4 * MAX_BODY];
-    struct mgx_ins *to[MAX_BODY + MAX_INPUTS + 4 * MAX_BODY];
-    int count;
-};
-
-static struct mgx_ins *find(const struct body *b, const struct mgx_ins *ins)
+// Constants that are one value everywhere; all else has a parameter.
+static struct mgx_ins *make_constant(struct mgx_body *b, struct mgx_ins *in)
 {
-    for (int i = 0; i < b->count; i++)
-        if (b->from[i] == ins)
-            return b->to[i];
-    return NULL;
-}
-
-static struct mgx_ins *note(struct body *b, const struct mgx_ins *from, struct mgx_ins *to)
-{
-    b->from[b->count] = from;
-    b->to[b->count++] = to;
-    return to;
-}
-
-static struct mgx_ins *operand(struct body *b, const struct mgx_ins *in)
-{
-    struct mgx_ins *known = find(b, in);
-    const struct mgx_tensor *constant = known ? NULL : constant_of(in);
-    if (known || !constant)
-        return known;
-    const struct mgx_shape scalar = mgx_shape_scalar(constant->shape.type);
-    struct mgx_tensor value = mgx_tensor_view(constant, &scalar, 0);
-    struct mgx_ins *literal = mgx_add_literal(b->module, &value);
-    mgx_tensor_release(&value);
-    return note(b, in, literal);
-}
-
-static struct mgx_ins *copy(struct body *b, const struct mgx_ins *ins)
-{
-    struct mgx_ins *in[4];
-    if (ins->in_count > 4)
-        return NULL;
-    for (int k = 0; k < ins->in_count; k++) {
-        in[k] = operand(b, ins->in[k]);
-        if (!in[k])
-            return NULL;
-    }
-    return note(b, ins,
-                mgx_insert(b->module, NULL, ins->op, ins->attr, in, ins->in_count, NULL, 0));
-}
-
-// Instructions of the group in the module's order: operands first. At most MAX_BODY, so by search.
-static void sort(struct group *g)
-{
-    struct mgx_ins *sorted[MAX_BODY];
-    for (int n = 0; n < g->count; n++)
-        for (int i = 0; i < g->count; i++) {
-            struct mgx_ins *ins = g->ins[i];
-            bool ready = ins && !contains(sorted, n, ins);
-            for (int k = 0; ready && k < ins->in_count; k++)
-                ready = !contains(g->ins, g->count, ins->in[k]) || contains(sorted, n, ins->in[k]);
-            if (ready) {
-                sorted[n] = ins;
-                break;
-            }
-        }
-    for (int i = 0; i < g->count; i++)
-        g->ins[i] = sorted[i];
+    const struct mgx_tensor *constant = constant_of(in);
+    return constant ? mgx_body_note(b, in, mgx_body_scalar(b, constant)) : NULL;
 }
 
 static enum mgx_status build_body(struct mgx_pass_call *c, struct group *g, struct mgx_module **out)
 {
-    struct body b = {.module = mgx_program_add_module(c->program, "pointwise")};
+    struct mgx_body b = {.make = make_constant};
     struct mgx_ins *last = NULL;
+    if (!mgx_body_begin(&b, c->program, "pointwise"))
+        return mgx_program_status(c->program, c->diag);
     *out = b.module;
-    if (!b.module)
-        return mgx_fail_memory(c->diag);
-    b.module->bypass = true;
     for (int i = 0; i < g->in_count; i++) {
-        char name[16];
-        snprintf(name, sizeof name, "x%d", i);
         const struct mgx_shape scalar = mgx_shape_scalar(g->in[i]->shape.type);
-        note(&b, g->in[i], mgx_add_parameter(b.module, name, &scalar));
+        mgx_body_param(&b, g->in[i], &scalar);
     }
-    sort(g);
+    mgx_body_sort(g->ins, g->count);
     for (int i = 0; i < g->count; i++)
-        last = copy(&b, g->ins[i]);
+        last = mgx_body_copy(&b, g->ins[i]);
     mgx_add_return(b.module, &last, 1);
+    mgx_body_end(&b);
     return mgx_program_status(c->program, c->diag);
 }
 
@@ -246,7 +174,7 @@ static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
         if (is_elementwise(ins) && ins->uses)
             grow(&g);
         if (g.count > 1 && g.in_count > 0) {
-            while (before && contains(g.ins, g.count, before))
+            while (before && mgx_body_has(g.ins, g.count, before))
                 before = before->prev; // the group's instructions go
             // A group that reads constants and parameters of the front only may leave `before`
             // NULL.

@@ -16,9 +16,9 @@
 // of the body. Static shapes only. A group takes at most MAX_BODY, so the cost is linear.
 //
 // fuse_pointwise_reduce runs it; no pipeline of ours does.
-#include <stdio.h>
 #include <string.h>
 
+#include "pass/engine/body.h"
 #include "pass/engine/constant.h"
 #include "pass/engine/walk.h"
 
@@ -33,14 +33,6 @@ struct group {
     int rank;
     int64_t full[MGX_MAX_RANK], reduced[MGX_MAX_RANK];
 };
-
-static bool contains(struct mgx_ins *const *list, int count, const struct mgx_ins *ins)
-{
-    for (int i = 0; i < count; i++)
-        if (list[i] == ins)
-            return true;
-    return false;
-}
 
 static bool has_lens(const struct mgx_ins *ins, const int64_t *lens, int rank)
 {
@@ -106,7 +98,7 @@ static bool fits(struct group *g, const struct mgx_ins *ins)
 static bool read_inside_only(const struct group *g, const struct mgx_ins *ins)
 {
     for (const struct mgx_use *use = ins->uses; use; use = use->next)
-        if (!contains(g->ins, g->count, use->user))
+        if (!mgx_body_has(g->ins, g->count, use->user))
             return false;
     return true;
 }
@@ -120,14 +112,14 @@ static bool is_constant_everywhere(const struct mgx_ins *ins)
 // What the group reads from outside.
 static bool is_operand(const struct group *g, const struct mgx_ins *in)
 {
-    return !contains(g->ins, g->count, in) && !is_constant_everywhere(in);
+    return !mgx_body_has(g->ins, g->count, in) && !is_constant_everywhere(in);
 }
 
 static bool add_operands(struct group *g, const struct mgx_ins *ins)
 {
     for (int k = 0; k < ins->in_count; k++) {
         struct mgx_ins *in = ins->in[k];
-        if (!is_operand(g, in) || contains(g->in, g->in_count, in))
+        if (!is_operand(g, in) || mgx_body_has(g->in, g->in_count, in))
             continue;
         if (g->in_count == MAX_INPUTS || in->shape.type == MGX_TUPLE)
             return false;
@@ -168,8 +160,9 @@ static bool replace_input(struct group *g, struct mgx_ins *in)
 static bool try_join(struct group *g, struct mgx_ins *in)
 {
     const bool known = g->known;
-    if (g->count == MAX_BODY || in->owner != g->ins[0]->owner || contains(g->ins, g->count, in) ||
-        is_constant_everywhere(in) || !read_inside_only(g, in) || !fits(g, in))
+    if (g->count == MAX_BODY || in->owner != g->ins[0]->owner ||
+        mgx_body_has(g->ins, g->count, in) || is_constant_everywhere(in) ||
+        !read_inside_only(g, in) || !fits(g, in))
         return false;
     g->ins[g->count++] = in;
     if (replace_input(g, in))
@@ -183,7 +176,7 @@ static bool try_join(struct group *g, struct mgx_ins *in)
 static void drop_leading_broadcasts(struct group *g)
 {
     for (int i = g->count - 1; i > 0; i--) {
-        if (!is_spread(g->ins[i]) || contains(g->ins, g->count, g->ins[i]->in[0]))
+        if (!is_spread(g->ins[i]) || mgx_body_has(g->ins, g->count, g->ins[i]->in[0]))
             continue;
         memmove(g->ins + i, g->ins + i + 1, (size_t)(g->count - i - 1) * sizeof *g->ins);
         g->count--;
@@ -212,77 +205,28 @@ static bool grow(struct group *g, struct mgx_ins *root)
 
 // --- the body ---
 
-struct body {
-    struct mgx_pass_call *call;
-    struct mgx_module *module;
-    struct mgx_map to; // instruction of the program -> instruction of the body
-};
-
-static struct mgx_ins *note(struct body *b, const struct mgx_ins *from, struct mgx_ins *to)
+// A constant that is one value everywhere, repeated.
+static struct mgx_ins *make_constant(struct mgx_body *b, struct mgx_ins *in)
 {
-    return to && mgx_map_put_pointer(&b->to, from, to) ? to : NULL;
-}
-
-static struct mgx_ins *constant(struct body *b, struct mgx_ins *in)
-{
-    const struct mgx_tensor *value = mgx_strip_views(in)->literal;
-    const struct mgx_shape scalar = mgx_shape_scalar(in->shape.type);
-    struct mgx_tensor one = mgx_tensor_view(value, &scalar, 0);
-    struct mgx_ins *literal = mgx_add_literal(b->module, &one);
-    mgx_tensor_release(&one);
-    return mgx_emit(b->module, &mgx_op_multibroadcast,
-                    MGX_ATTRS(mgx_ints("out_lens", in->shape.lens, in->shape.rank)),
-                    MGX_IN(literal));
-}
-
-static struct mgx_ins *copy(struct body *b, struct mgx_ins *ins)
-{
-    struct mgx_ins **in = MGX_NEW_ARRAY(b->call->scratch, struct mgx_ins *, ins->in_count);
-    for (int k = 0; in && k < ins->in_count; k++) {
-        in[k] = mgx_map_find_pointer(&b->to, ins->in[k]);
-        if (!in[k] && is_constant_everywhere(ins->in[k]))
-            in[k] = note(b, ins->in[k], constant(b, ins->in[k]));
-        if (!in[k]) // the map had no memory for it
-            in = NULL;
-    }
-    if (!in) {
-        mgx_fail_memory(&b->call->program->diag);
+    if (!is_constant_everywhere(in))
         return NULL;
-    }
-    return note(b, ins,
-                mgx_insert(b->module, NULL, ins->op, ins->attr, in, ins->in_count, NULL, 0));
+    struct mgx_ins *literal = mgx_body_scalar(b, mgx_strip_views(in)->literal);
+    return mgx_body_note(b, in,
+                         mgx_emit(b->module, &mgx_op_multibroadcast,
+                                  MGX_ATTRS(mgx_ints("out_lens", in->shape.lens, in->shape.rank)),
+                                  MGX_IN(literal)));
 }
 
-// Operands before who reads them: the order of the module, found by depth in the group.
-static void sort(struct group *g)
-{
-    struct mgx_ins *sorted[MAX_BODY];
-    for (int n = 0; n < g->count; n++)
-        for (int i = 0; i < g->count; i++) {
-            struct mgx_ins *ins = g->ins[i];
-            bool ready = !contains(sorted, n, ins);
-            for (int k = 0; ready && k < ins->in_count; k++)
-                ready = !contains(g->ins, g->count, ins->in[k]) || contains(sorted, n, ins->in[k]);
-            if (ready) {
-                sorted[n] = ins;
-                break;
-            }
-        }
-    memcpy(g->ins, sorted, (size_t)g->count * sizeof *sorted);
-}
-
-static void fill_body(struct body *b, struct group *g)
+static void fill_body(struct mgx_body *b, struct group *g)
 {
     struct mgx_ins *last = NULL;
     for (int i = 0; i < g->in_count; i++) {
-        char name[16];
-        snprintf(name, sizeof name, "x%d", i);
         const struct mgx_shape s = mgx_shape_retype(&g->in[i]->shape, g->in[i]->shape.type);
-        note(b, g->in[i], mgx_add_parameter(b->module, name, &s));
+        mgx_body_param(b, g->in[i], &s);
     }
-    sort(g);
+    mgx_body_sort(g->ins, g->count);
     for (int i = 0; i < g->count; i++)
-        last = copy(b, g->ins[i]);
+        last = mgx_body_copy(b, g->ins[i]);
     mgx_add_return(b->module, &last, 1);
 }
 
@@ -303,12 +247,11 @@ static struct mgx_ins *emit(struct mgx_pass_call *c, const struct group *g, stru
 
 static enum mgx_status fuse(struct mgx_pass_call *c, struct group *g, struct mgx_ins *root)
 {
-    struct body b = {.call = c, .module = mgx_program_add_module(c->program, "fused_reduce")};
-    if (!b.module)
+    struct mgx_body b = {.make = make_constant};
+    if (!mgx_body_begin(&b, c->program, "fused_reduce"))
         return mgx_program_status(c->program, c->diag);
-    b.module->bypass = true;
     fill_body(&b, g);
-    mgx_map_fini(&b.to);
+    mgx_body_end(&b);
     TRY(mgx_program_status(c->program, c->diag));
     struct mgx_ins *fused = emit(c, g, root, b.module);
     if (!fused)

@@ -21,14 +21,6 @@ static bool is_wide_float(enum mgx_type t)
     return t == MGX_FLOAT || t == MGX_DOUBLE;
 }
 
-static struct mgx_ins *convert(struct mgx_ins *at, struct mgx_ins *x, enum mgx_type type)
-{
-    if (!x || x->shape.type == type)
-        return x;
-    return mgx_emit_before(at, &mgx_op_convert, MGX_ATTRS(mgx_int("target_type", (int64_t)type)),
-                           MGX_IN(x));
-}
-
 static struct mgx_ins *quantize(struct mgx_rewriter *r, struct mgx_ins *ins,
                                 const struct mgx_match *m)
 {
@@ -41,11 +33,11 @@ static struct mgx_ins *quantize(struct mgx_rewriter *r, struct mgx_ins *ins,
     const struct mgx_shape like = x->shape;
     y = mgx_emit_unary(ins, &mgx_op_nearbyint, y);
     if (ins->in_count == 3)
-        y = mgx_emit_binary(ins, &mgx_op_add, y, convert(ins, ins->in[2], type));
+        y = mgx_emit_binary(ins, &mgx_op_add, y, mgx_emit_convert(ins, ins->in[2], type));
     y = mgx_emit_before(ins, &mgx_op_clip, NULL,
                         MGX_IN(y, mgx_emit_splat(ins, &like, mgx_type_lowest(to)),
                                mgx_emit_splat(ins, &like, mgx_type_highest(to))));
-    return convert(ins, y, to);
+    return mgx_emit_convert(ins, y, to);
 }
 
 static struct mgx_ins *dequantize(struct mgx_rewriter *r, struct mgx_ins *ins,
@@ -56,9 +48,9 @@ static struct mgx_ins *dequantize(struct mgx_rewriter *r, struct mgx_ins *ins,
     (void)r, (void)m;
     if (!is_small_integer(ins->in[0]->shape.type) || !is_wide_float(type))
         return NULL;
-    struct mgx_ins *y = convert(ins, ins->in[0], type);
+    struct mgx_ins *y = mgx_emit_convert(ins, ins->in[0], type);
     if (ins->in_count == 3)
-        y = mgx_emit_binary(ins, &mgx_op_sub, y, convert(ins, ins->in[2], type));
+        y = mgx_emit_binary(ins, &mgx_op_sub, y, mgx_emit_convert(ins, ins->in[2], type));
     return mgx_emit_binary(ins, &mgx_op_mul, y, scale);
 }
 

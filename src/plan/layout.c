@@ -24,13 +24,6 @@
 // it.
 static unsigned char *const nowhere = (unsigned char *)((uintptr_t)1 << 40);
 
-// reshape-like operators: same elements in row-major order, other lengths.
-static bool is_reshape(const struct mgx_op *op)
-{
-    return op == &mgx_op_reshape || op == &mgx_op_flatten || op == &mgx_op_squeeze ||
-           op == &mgx_op_unsqueeze || op == &mgx_op_reshape_lazy;
-}
-
 // Strides of `to` lengths over the bytes of `from`, if every merged axis is contiguous: walks both
 // length lists from the right in groups of equal products.
 bool mgx_plan_reshape_view(const struct mgx_shape *from, struct mgx_shape *to)
@@ -91,7 +84,7 @@ bool mgx_plan_view(const struct mgx_ins *ins, const struct mgx_shape *in, struct
     *offset_bytes = 0;
     if (ins->in_count != 1 || !mgx_shape_is_static(in) || !mgx_shape_is_static(&ins->shape))
         return false;
-    if (is_reshape(ins->op)) {
+    if (ins->op->flags & MGX_OP_REGROUP) {
         *out = mgx_shape_make(in->type, ins->shape.rank, ins->shape.lens);
         return mgx_plan_reshape_view(in, out);
     }
@@ -106,19 +99,14 @@ bool mgx_plan_view(const struct mgx_ins *ins, const struct mgx_shape *in, struct
 
 static bool wants_channels_last(const struct mgx_ins *ins, int rank)
 {
-    const struct mgx_op *op = ins->op;
+    const unsigned flags = ins->op->flags;
     if (rank < 3)
         return false;
-    if (op == &mgx_op_convolution || op == &mgx_op_convolution_backwards || op == &mgx_op_pooling ||
-        op == &mgx_op_quant_convolution)
+    if ((flags & MGX_OP_CHANNELS_LAST) || ((flags & MGX_OP_CHANNELS_LAST_4D) && rank == 4))
         return true;
-    if (op == &mgx_op_resize || op == &mgx_op_lrn || op == &mgx_op_roialign)
-        return rank == 4;
-    if (op == &mgx_op_group && ins->mod_count) // a fused convolution
+    if (ins->op == &mgx_op_group && ins->mod_count) // a fused convolution
         for (const struct mgx_ins *body = ins->mod[0]->first; body; body = body->next)
-            if (body->op == &mgx_op_convolution || body->op == &mgx_op_convolution_backwards ||
-                body->op == &mgx_op_quant_convolution ||
-                (body->op == &mgx_op_group && wants_channels_last(body, rank)))
+            if (wants_channels_last(body, rank))
                 return true;
     return false;
 }
@@ -197,7 +185,7 @@ static struct mgx_shape follow_values(struct mgx_plan *plan, const struct mgx_in
 // the pieces of every axis where they belong (the shuffle of channels in ShuffleNet).
 static bool reshapes_image(struct mgx_plan *plan, const struct mgx_ins *ins)
 {
-    if (!is_reshape(ins->op) || ins->shape.rank != 4 || ins->in_count != 1)
+    if (!(ins->op->flags & MGX_OP_REGROUP) || ins->shape.rank != 4 || ins->in_count != 1)
         return false;
     struct mgx_plan_value *v = mgx_plan_value_of(plan, ins->in[0]);
     const struct mgx_shape *image = v ? &mgx_plan_root(v, NULL)->shape : NULL;
@@ -402,7 +390,7 @@ static bool same_order(const struct mgx_shape *a, const struct mgx_shape *b)
 static bool can_bind(const struct mgx_plan_value *v, const struct mgx_plan_value *concat)
 {
     const struct mgx_ins *ins = v->ins;
-    return v->root == v && !v->bound && !v->dynamic && !is_reshape(ins->op) &&
+    return v->root == v && !v->bound && !v->dynamic && !(ins->op->flags & MGX_OP_REGROUP) &&
            ins->op != &mgx_op_param && ins->op != &mgx_op_literal && !is_result(ins) &&
            v != concat && mgx_shape_elements(&v->shape) > 0;
 }

@@ -41,6 +41,14 @@ static int extra_ones(const int64_t *longer, int rank, const int64_t *shorter, i
 }
 
 // Taking out or putting in lengths of 1 is a view of anything; other reshapes may have to copy.
+struct mgx_ins *mgx_emit_convert(struct mgx_ins *at, struct mgx_ins *x, enum mgx_type type)
+{
+    if (!x || x->shape.type == type)
+        return x;
+    return mgx_emit_before(at, &mgx_op_convert, MGX_ATTRS(mgx_int("target_type", (int64_t)type)),
+                           MGX_IN(x));
+}
+
 struct mgx_ins *mgx_emit_reshape(struct mgx_ins *at, struct mgx_ins *x, const int64_t *lens,
                                  int rank)
 {

@@ -88,9 +88,7 @@ static void rotate_fastest_source(struct copy *k)
 
 static bool takes(const struct mgx_op *op)
 {
-    return op == &mgx_op_contiguous || op == &mgx_op_layout || op == &mgx_op_reshape ||
-           op == &mgx_op_flatten || op == &mgx_op_squeeze || op == &mgx_op_unsqueeze ||
-           op == &mgx_op_reshape_lazy;
+    return op == &mgx_op_contiguous || op == &mgx_op_layout || (op->flags & MGX_OP_REGROUP);
 }
 
 // The source as it is read backwards; returns the element it begins with.

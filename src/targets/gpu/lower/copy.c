@@ -173,17 +173,11 @@ static void emit_tiles(struct mgx_str *out, const struct gpu_loop *loop, int axi
 
 // --- the kernel ---
 
-static bool is_reshape(const struct mgx_op *op)
-{
-    return op == &mgx_op_reshape || op == &mgx_op_flatten || op == &mgx_op_squeeze ||
-           op == &mgx_op_unsqueeze || op == &mgx_op_reshape_lazy;
-}
-
 static bool is_copy(const struct mgx_plan_offer *c)
 {
     const struct mgx_op *op = c->copy_only ? NULL : c->ins->op;
     return c->copy_only || op == &mgx_op_contiguous || op == &mgx_op_identity ||
-           op == &mgx_op_layout || is_reshape(op);
+           op == &mgx_op_layout || (op->flags & MGX_OP_REGROUP);
 }
 
 static enum mgx_plan_answer take_renumbered(struct mgx_plan_offer *c, size_t size)
