@@ -11,13 +11,14 @@ extern const struct mgx_rules mgx_rules_linear;     // scale and shift through c
 extern const struct mgx_rules mgx_rules_branches;   // sums of convolutions of one input
 extern const struct mgx_rules mgx_rules_hoist;      // pointwise operators before broadcasts
 extern const struct mgx_rules mgx_rules_hoist_constants;
-extern const struct mgx_rules mgx_rules_reduce; // reductions of reductions and of broadcasts
-extern const struct mgx_rules mgx_rules_chain;  // chains of views
-extern const struct mgx_rules mgx_rules_sink;   // views past other work, so that they meet
-extern const struct mgx_rules mgx_rules_join;   // slice and concat
-extern const struct mgx_rules mgx_rules_flat;   // products with a matrix that batches share
-extern const struct mgx_rules mgx_rules_index;  // gather by known indices
-extern const struct mgx_rules mgx_rules_taps;   // kernel positions that read padding only
+extern const struct mgx_rules mgx_rules_reduce;  // reductions of reductions and of broadcasts
+extern const struct mgx_rules mgx_rules_moments; // normalisations as they are defined
+extern const struct mgx_rules mgx_rules_chain;   // chains of views
+extern const struct mgx_rules mgx_rules_sink;    // views past other work, so that they meet
+extern const struct mgx_rules mgx_rules_join;    // slice and concat
+extern const struct mgx_rules mgx_rules_flat;    // products with a matrix that batches share
+extern const struct mgx_rules mgx_rules_index;   // gather by known indices
+extern const struct mgx_rules mgx_rules_taps;    // kernel positions that read padding only
 
 // Several products of one input as one product and slices of it; see horizontal.c.
 enum mgx_status mgx_join_products(struct mgx_pass_call *c, struct mgx_module *m) MGX_NODISCARD;

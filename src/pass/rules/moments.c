@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// Normalisations in the order of their definition, which fuse_norm knows.
+//
+//     x * (r * g) + (-m * (r * g) + b)  =>  (x - m) * r * g + b
+//
+// Holds: m is the mean of x over its last axes, r one over a root for each such mean: layer
+// normalisations as Keras writes them, with the scale on the small side of the products. The left
+// side loses what x and m have in common only at the end, the right side at once.
+#include "pass/engine/emit.h"
+#include "pass/rules/rules.h"
+
+// Are the axes reduced the last ones?
+static bool is_over_last(const struct mgx_ins *reduce)
+{
+    const struct mgx_ints axes = mgx_ins_ints(reduce, "axes");
+    const int rank = reduce->in[0]->shape.rank;
+    unsigned set = 0;
+    for (int i = 0; i < axes.count; i++)
+        set |= 1u << (axes.v[i] < 0 ? axes.v[i] + rank : axes.v[i]);
+    return axes.count > 0 && axes.count < rank &&
+           set == ((1u << rank) - 1) - ((1u << (rank - axes.count)) - 1);
+}
+
+static struct mgx_ins *straighten(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                  const struct mgx_match *m)
+{
+    (void)r;
+    struct mgx_ins *mean = mgx_var(m, 'm');
+    if (!is_over_last(mean))
+        return NULL;
+    struct mgx_ins *wide = mgx_emit_again(ins, mgx_var(m, 'n'), &mean, 1);
+    struct mgx_ins *y = mgx_emit_binary(ins, &mgx_op_sub, mgx_var(m, 'x'), wide);
+    y = mgx_emit_binary(ins, &mgx_op_mul, y, mgx_var(m, 'r'));
+    y = mgx_emit_binary(ins, &mgx_op_mul, y, mgx_var(m, 'g'));
+    return mgx_emit_binary(ins, &mgx_op_add, y, mgx_var(m, 'b'));
+}
+
+static const struct mgx_rule rules[] = {
+    {"add(mul!(x, s:mul(r:multibroadcast(rsqrt), g)), "
+     "add!(mul!(n:multibroadcast!(neg!(m:reduce_mean(x))), s), b)) => (x - m) * r * g + b",
+     MGX_IF_FLOAT | MGX_IF_STATIC, .rewrite = straighten},
+};
+
+const struct mgx_rules mgx_rules_moments = {rules, MGX_COUNT(rules)};
