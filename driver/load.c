@@ -280,10 +280,20 @@ bool ends_with(const char *text, const char *suffix)
     return n >= m && strcmp(text + n - m, suffix) == 0;
 }
 
+// A folder that holds a SavedModel.
+static bool is_saved_model(const char *path)
+{
+    char inside[4096];
+    const int size = snprintf(inside, sizeof inside, "%s/saved_model.pb", path);
+    return size > 0 && (size_t)size < sizeof inside && access(inside, F_OK) == 0;
+}
+
 static enum file_type type_of(const char *path)
 {
     static const char start[] = "module: \"";
     char head[sizeof start] = "";
+    if (is_saved_model(path))
+        return FILE_TF;
     if (ends_with(path, ".onnx"))
         return FILE_ONNX;
     if (ends_with(path, ".pb"))

@@ -12,9 +12,12 @@ static const struct {
 } rows[] = {
     {"version https://git-lfs", "a pointer to it (fetch the file: git lfs pull)"},
     {"<", "a web page or XML"},
-    {"PK\x03\x04", "a zip archive, as PyTorch writes them"},
+    {"PK\x03\x04", "a zip archive, as PyTorch and Keras write them (model.export(folder) in Keras "
+                   "writes what is read here)"},
     {"\x1F\x8B", "a gzip file (unpack it first)"},
-    {"\x89HDF", "an HDF5 file"},
+    {"\x89HDF", "an HDF5 file, as older Keras writes them (model.export(folder) in Keras writes "
+                "what is read here)"},
+    {"node {", "a TensorFlow graph as text (write it with as_text=False)"},
 };
 
 static bool contains(const char *data, size_t size, const char *text)
@@ -54,6 +57,8 @@ const char *mgx_sniff(const void *data, size_t size)
         if (size >= length && memcmp(text, rows[i].begin, length) == 0)
             return rows[i].what;
     }
+    if (size >= 8 && memcmp(text + 4, "TFL3", 4) == 0) // behind the place of its root table
+        return "a TensorFlow Lite model (read the SavedModel that it was made of)";
     if (text[0] == '{')
         return names_version(text, size) ? "a saved program in JSON (load reads those)"
                                          : "JSON text";

@@ -87,7 +87,7 @@ bool mgx_wire_next(struct mgx_wire *w, struct mgx_wire_field *f)
         return delimited(w, f);
     case 3:
     case 4:
-        return stop(w, "a field is a group, which ONNX does not use");
+        return stop(w, "a field is a group, which models do not have");
     default:
         return stop(w, "a field has an unknown wire type");
     }

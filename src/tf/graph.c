@@ -153,8 +153,11 @@ static enum mgx_status read_reference(const struct mgx_node *n, struct mgx_ins *
     if (!handle || handle->kind != MGX_TF_REFERENCE || taken)
         return MGX_OK;
     *value = handle->value;
-    return *value ? MGX_OK
-                  : mgx_fail(n->diag, MGX_INVALID, "variable \"%s\" has no value", handle->name);
+    return *value
+               ? MGX_OK
+               : mgx_fail(n->diag, MGX_INVALID,
+                          "variable \"%s\" has no value (freeze the graph, or read its SavedModel)",
+                          handle->name);
 }
 
 // --- conditions ---

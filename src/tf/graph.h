@@ -59,6 +59,7 @@ struct mgx_tf_import {
     struct mgx_map variables; // name -> instruction of the handle
     struct mgx_map inputs;    // placeholder -> name of its parameter, by the signature
     struct mgx_tf_bundle bundle;
+    const char *shapeless; // the first input whose rank nobody says; NULL: none
     int64_t node_count;
     int loops; // being imported, one inside the other
 };

@@ -218,19 +218,24 @@ static enum mgx_status import_frozen(struct mgx_tf_graph *g, void *unused)
     return mgx_tf_add_results(g, outputs, outputs, count);
 }
 
-// What is no graph looks like one without nodes, or breaks off somewhere.
+// What is no graph looks like one without nodes, or breaks off somewhere; what it is says more.
 static enum mgx_status check_graph(struct mgx_tf_import *import, enum mgx_status status,
                                    const struct mgx_tf_graph_def *def)
 {
     const struct mgx_wire bytes = import->source.bytes;
     const char *what = mgx_sniff(bytes.p, (size_t)(bytes.end - bytes.p));
-    if (status == MGX_INVALID)
-        mgx_where(import->diag, "not a TensorFlow graph%s%s", what ? " but " : "",
-                  what ? what : "");
-    if (status != MGX_OK || def->nodes.count)
+    if (status != MGX_OK && status != MGX_INVALID)
         return status;
-    return mgx_fail(import->diag, MGX_INVALID, "not a TensorFlow graph%s%s: it has no nodes",
-                    what ? " but " : "", what ? what : "");
+    if (status == MGX_OK && def->nodes.count)
+        return MGX_OK;
+    if (what) {
+        mgx_diag_clear(import->diag);
+        return mgx_fail(import->diag, MGX_INVALID, "not a TensorFlow graph but %s", what);
+    }
+    if (status == MGX_OK)
+        return mgx_fail(import->diag, MGX_INVALID, "not a TensorFlow graph: it has no nodes");
+    mgx_where(import->diag, "not a TensorFlow graph");
+    return status;
 }
 
 enum mgx_status mgx_tf_import_graph(struct mgx_tf_import *import, struct mgx_wire bytes,
@@ -294,6 +299,10 @@ static enum mgx_status finish(struct mgx_tf_import *import, enum mgx_status stat
         mgx_diag_clear(import->diag); // whatever went wrong, this is why
         status = mgx_source_check(&import->source, import->diag);
     }
+    if (status != MGX_OK && import->shapeless)
+        mgx_where(import->diag,
+                  "input \"%s\" declares no shape: say its sizes (map_input_dims, --input-dim)",
+                  import->shapeless);
     if (status == MGX_OK)
         *out = import->program;
     else if (import->source.path && import->source.storage) // else the text begins with it

@@ -69,6 +69,16 @@ def test_both_orders_give_the_same(open_batch):
     assert np.array_equal(*results)
 
 
+@pytest.mark.parametrize("name", ["net_blocks", "conv_block", "conv2d_SAME_2", "max_pool2d_SAME_2", "batch_normV3"])
+def test_what_lies_channels_last_stays_so(name, tmp_path):
+    """A compiled program has no transpose but those of its results of rank 4."""
+    path = tmp_path / "graph.pb"
+    path.write_bytes(CASES[name]["graph"].tobytes())
+    p = migraphx.parse_tf(str(path), is_nhwc=True, output_names=[str(k) for k in CASES[name]["outputs"]])
+    p.compile(migraphx.get_target("cpu"))
+    assert str(p).count("= transpose[") == sum(len(s.lens()) == 4 for s in p.get_output_shapes())
+
+
 def test_operators_are_listed():
     names = migraphx.get_tf_operators()
     assert names == sorted(names) and {"Conv2D", "Relu6", "FusedBatchNormV3"} <= set(names)
@@ -76,7 +86,8 @@ def test_operators_are_listed():
 
 def test_other_files_are_refused(tmp_path):
     path = tmp_path / "no.pb"
-    for data, why in ((b"", "no nodes"), (b"PK\3\4 something", "not a TensorFlow graph"), (OPEN[:-7], "not a TensorFlow graph")):
+    for data, why in ((b"", "an empty file"), (b"PK\3\4 something", "zip archive.*Keras.*export"), (b"\x89HDF\r\n\x1a\n", "HDF5 file.*export"),
+                      (b"\x1c\0\0\0TFL3\0\0\0\0", "TensorFlow Lite"), (b'node {\n  name: "x"\n}\n', "as text"), (OPEN[:-7], "not a TensorFlow graph")):
         path.write_bytes(data)
         with pytest.raises(RuntimeError, match=why):
             migraphx.parse_tf(str(path))

@@ -79,6 +79,23 @@ case("lrn", lambda x: tf.nn.lrn(x, 2, 1.5, 0.3, 0.7), f(1, 3, 4, 9))
 case("l2_loss", lambda x: tf.nn.l2_loss(x), f(3, 4))
 case("conv_block", lambda x: tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(tf.nn.max_pool2d(tf.nn.relu6(tf.nn.conv2d(x, weights(3, 3, 3, 8), 2, "SAME")), 2, 2, "VALID"), weights(1, 1, 8, 4), 1, "SAME"), weights(4, seed=5))), f(1, 8, 8, 3), quick=True)
 
+
+
+def net(x):
+    """What convolutional networks are made of, from an image to a row of numbers."""
+    x = tf.nn.relu6(tf.nn.bias_add(tf.nn.conv2d(tf.pad(x, [[0, 0], [0, 1], [0, 1], [0, 0]]), weights(3, 3, 3, 8), 2, "VALID"), weights(8, seed=1)))
+    y = tf.nn.depthwise_conv2d(x, weights(3, 3, 8, 1, seed=2), [1, 1, 1, 1], "SAME")
+    y = R.FusedBatchNormV3(x=y, scale=weights(8, seed=3), offset=weights(8, seed=4), mean=weights(8, seed=5), variance=tf.abs(weights(8, seed=6)) + 0.1, is_training=False)[0]
+    gate = tf.sigmoid(tf.nn.conv2d(tf.reduce_mean(y, [1, 2], keepdims=True), weights(1, 1, 8, 8, seed=7), 1, "SAME"))
+    x = x + tf.nn.swish(y) * gate
+    x = tf.concat([tf.nn.max_pool2d(x, 2, 2, "SAME"), tf.nn.avg_pool2d(x, 3, 2, "SAME"), tf.nn.conv2d(x, weights(5, 1, 8, 4, seed=8), 2, "SAME")], -1)
+    x = R.ResizeNearestNeighbor(images=x, size=[8, 8], half_pixel_centers=True)
+    x = tf.nn.leaky_relu(tf.nn.conv2d_transpose(x[:, 1:, :, 2:], weights(2, 2, 6, 18, seed=9), [1, 14, 16, 6], 2, "SAME"))
+    return tf.nn.softmax(tf.matmul(tf.reduce_mean(x, [1, 2]), weights(6, 5, seed=10)))
+
+
+case("net_blocks", net, f(1, 15, 15, 3), quick=True)
+
 # --- matrices ---
 case("matmul", lambda x: tf.matmul(x, weights(4, 5)), f(3, 4), quick=True)
 case("matmul_turned", lambda x, y: tf.matmul(x, y, transpose_a=True, transpose_b=True), f(4, 3), f(5, 4))

@@ -73,6 +73,16 @@ CASE(any_byte_changed)
     pb_free(&g);
 }
 
+// Where nobody says an input's rank, a failure says whose it is.
+CASE(an_input_without_a_shape)
+{
+    struct pb g = {0}, a = {0};
+    tf_type(&a, "dtype", TF_FLOAT);
+    tf_node(&g, "x", "Placeholder", "", &a);
+    tf_node(&g, "y", "Softmax", "x", NULL);
+    CHECK(tf_refused(&g, MGX_INVALID, "input \"x\" declares no shape"));
+}
+
 // --- names and order ---
 
 CASE(names_must_be_there_once)
@@ -368,11 +378,11 @@ CASE(operators_with_extreme_numbers)
                                (long long)numbers[a], (long long)numbers[b]);
 }
 
-TEST_MAIN(ROW(the_small_graph_is_one) ROW(other_files_are_not_graphs) ROW(cut_off_anywhere)
-              ROW(any_byte_changed) ROW(names_must_be_there_once) ROW(cycles_are_seen)
-                  ROW(long_chains_are_linear_and_need_no_stack) ROW(missing_operators_are_listed)
-                      ROW(constants_must_be_true) ROW(functions_that_call_themselves_are_refused)
-                          ROW(expansion_has_a_limit) ROW(functions_are_defined_once)
-                              ROW(calls_must_fit_their_function) ROW(frames_must_be_loops)
-                                  ROW(a_loop_of_itself_is_refused)
+TEST_MAIN(ROW(an_input_without_a_shape) ROW(the_small_graph_is_one) ROW(other_files_are_not_graphs)
+              ROW(cut_off_anywhere) ROW(any_byte_changed) ROW(names_must_be_there_once)
+                  ROW(cycles_are_seen) ROW(long_chains_are_linear_and_need_no_stack)
+                      ROW(missing_operators_are_listed) ROW(constants_must_be_true)
+                          ROW(functions_that_call_themselves_are_refused) ROW(expansion_has_a_limit)
+                              ROW(functions_are_defined_once) ROW(calls_must_fit_their_function)
+                                  ROW(frames_must_be_loops) ROW(a_loop_of_itself_is_refused)
                                       ROW(operators_with_extreme_numbers))

@@ -91,6 +91,8 @@ struct mgx_ins *mgx_tf_parameter(struct mgx_node *n, const char *name, enum mgx_
         rank < 0 ? mgx_shape_unranked(type) : mgx_shape_make(type, rank, lens);
     if (rank >= 0 && mgx_shape_check(&shape, n->diag) != MGX_OK)
         return NULL;
+    if (rank < 0 && !n->tf->import->shapeless)
+        n->tf->import->shapeless = mgx_arena_strdup(&n->tf->import->arena, name);
     struct mgx_ins *x = mgx_add_parameter(mgx_program_main(n->module->program), name, &shape);
     return turn ? mgx_build_transpose(n, x, (int64_t[]){0, 2, 3, 1}, 4) : x;
 }

@@ -63,7 +63,11 @@ static enum mgx_status need_value(struct mgx_node *n, struct mgx_ins **out)
     struct mgx_tf_handle *variable;
     TRY(need_variable(n, &variable));
     *out = variable->value;
-    return *out ? MGX_OK : mgx_node_invalid(n, "variable \"%s\" has no value", variable->name);
+    return *out ? MGX_OK
+                : mgx_node_invalid(n,
+                                   "variable \"%s\" has no value (freeze the graph, or read its "
+                                   "SavedModel)",
+                                   variable->name);
 }
 
 static enum mgx_status read(struct mgx_node *n)
