@@ -7,7 +7,8 @@
 Makes each model with random weights, exports it by torch.onnx.export to --folder (kept for the next time), and runs
 the .onnx file: compiled once, converted by quantize_fp16 or quantize_bf16, inputs and results in the card's memory,
 run_async on PyTorch's stream. PyTorch runs the same weights eagerly, as a CUDA graph and through torch.compile, in
-half precision and channels last where that is its best; the fastest of the three counts.
+half precision and channels last where that is its best; the fastest of the three counts. fp32 is strict on both sides,
+tf32 is fp32 with TF32 allowed on both.
 
 Results are compared first: relative RMS of each against PyTorch in strict fp32, on the same inputs. Only then is
 anything timed. The two then take turns in one process: a group is as many back-to-back runs as fill --seconds, its
@@ -32,8 +33,8 @@ import numpy as np
 import torch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-LIMITS = {"fp32": 1e-4, "fp16": 2e-2, "bf16": 8e-2}  # relative RMS
-TORCH_TYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+LIMITS = {"fp32": 1e-4, "tf32": 1e-2, "fp16": 2e-2, "bf16": 8e-2}  # relative RMS
+TORCH_TYPES = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
 
 # --- models: a function of (tiny, purpose) gives (module, function of a batch to named inputs) ---
@@ -234,7 +235,7 @@ class Ours:
             migraphx.quantize_fp16(program)
         elif kind == "bf16":
             migraphx.quantize_bf16(program)
-        program.compile(migraphx.get_target("gpu"), offload_copy=False, exhaustive_tune=tune)
+        program.compile(migraphx.get_target("gpu"), offload_copy=False, exhaustive_tune=tune, tf32=kind == "tf32")
         self.compile_seconds = time.perf_counter() - start
         self.program, self.stream, self.params, self.outputs = program, stream, {}, []
         for name, shape in program.get_parameter_shapes().items():
@@ -389,14 +390,20 @@ def show_steps(args, ours, title):
             print(f"{ms * 1e3:9.1f} us  {line}")
 
 
+def allow_tf32(allowed):
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
+
+
 def measure_case(args, name, batch, kind, device, references):
     row = {"model": name, "batch": batch, "type": kind}
     _, inputs = make(name, args.tiny, "run")
     feed = make_inputs(inputs, batch)
     if (name, batch) not in references:
+        allow_tf32(False)
         references.clear()
         references[name, batch] = reference_of(args, name, feed, device)
     reference = references[name, batch]
+    allow_tf32(kind == "tf32")
     stream = torch.cuda.current_stream().cuda_stream if device == "cuda" else 0
     ours = attempt("ours", lambda: Ours(path_of(args, name, batch), feed, kind, stream, args.tune))
     runners = {"ours": ours} if ours else {}
@@ -484,7 +491,6 @@ def main():
     if args.export_only:
         return 0
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
     about, rows, references = describe(device), [], {}
     print(", ".join(f"{k}: {v}" for k, v in about.items()))

@@ -69,7 +69,7 @@ struct options {
     int threads;
     int run_memory; // MiB; 0: no limit
     const char *isa, *tuning_cache, *tuning_seconds;
-    bool tuning_strict;
+    bool tuning_strict, tf32;
     struct words disable_pass;
     // of single verbs
     const char *second, *trace, *html;

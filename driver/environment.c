@@ -16,6 +16,7 @@ const struct variable driver_variables[] = {
     {"MIGRAPHX_CPU_ISA", "instruction set of the CPU target: generic, avx2, avx512"},
     {"MIGRAPHX_PROBLEM_CACHE", "file that keeps what tuning measured"},
     {"MIGRAPHX_GPU_DEVICE", "card of the GPU target: cuda, hip or opencl, maybe with :n"},
+    {"MIGRAPHX_GPU_TF32", "1: products of floats on the GPU target may be TF32"},
     {"MIGRAPHX_KERNEL_CACHE", "folder of compiled GPU kernels; none: nothing is kept"},
     {"MIGRAPHX_LOG_LEVEL", "none, error, warn, info, debug or trace, for the driver's log lines"},
     {NULL, NULL}};

@@ -107,6 +107,7 @@ const struct flag compile_flags[] = {
     INT("--run-memory", NULL, run_memory, 1, "MiB that a run may hold at a time [no limit]"),
     WORD("--isa", NULL, isa, "<name>", "generic, avx2, avx512 [the best of the machine]"),
     WORDS("--disable-pass", NULL, disable_pass, "<name> ...", "skip passes of the target"),
+    SET("--tf32", NULL, tf32, "products of floats on the GPU may be TF32"),
     SET("--fp16", NULL, fp16, "quantize to half precision"),
     SET("--bf16", NULL, bf16, "quantize to bfloat16"),
     SET("--int8", NULL, int8, "quantize to 8-bit integers"),

@@ -124,7 +124,7 @@ static PyObject *is_compiled(PyObject *self, PyObject *unused)
 
 struct compile_settings {
     migraphx_target_t target;
-    int offload_copy, fast_math, exhaustive_tune, compute_double, device_id;
+    int offload_copy, fast_math, exhaustive_tune, compute_double, device_id, tf32;
     Py_ssize_t threads, plan_bytes;
     const char *specialise; // as given; `mode` is what it says
     migraphx_specialise_t mode;
@@ -156,6 +156,7 @@ static migraphx_status compile_with(PyObject *self, const struct compile_setting
     migraphx_compile_options_set_fast_math(options, s->fast_math);
     migraphx_compile_options_set_exhaustive_tune_flag(options, s->exhaustive_tune);
     migraphx_compile_options_set_compute_double(options, s->compute_double);
+    migraphx_compile_options_set_tf32(options, s->tf32);
     migraphx_status status =
         migraphx_compile_options_set_threads(options, s->threads > 0 ? (size_t)s->threads : 0);
     if (OK(status))
@@ -175,11 +176,12 @@ static int parse_compile(PyObject *args, PyObject *kwargs, PyObject **target,
 {
     static char *names[] = {
         "t",       "offload_copy",   "fast_math",  "exhaustive_tune", "device_id",
-        "threads", "compute_double", "specialise", "plan_bytes",      NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|pppinpsn:compile", names, target,
+        "threads", "compute_double", "specialise", "plan_bytes",      "tf32",
+        NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|pppinpsnp:compile", names, target,
                                      &s->offload_copy, &s->fast_math, &s->exhaustive_tune,
                                      &s->device_id, &s->threads, &s->compute_double, &s->specialise,
-                                     &s->plan_bytes) ||
+                                     &s->plan_bytes, &s->tf32) ||
         mode_of(s->specialise, &s->mode) < 0)
         return -1;
     return 0;
@@ -344,11 +346,12 @@ static PyMethodDef methods[] = {
      "is_compiled($self, /)\n--\n\nTrue once compile has been called."},
     {"compile", WITH_KEYWORDS(compile),
      "compile($self, /, t, offload_copy=True, fast_math=True, exhaustive_tune=False, device_id=0, "
-     "threads=0, compute_double=False, specialise='auto', plan_bytes=0)\n--\n\n"
+     "threads=0, compute_double=False, specialise='auto', plan_bytes=0, tf32=False)\n--\n\n"
      "Compiles for a target, given as such or by name.\n\n"
      "exhaustive_tune measures the kernels that there are for every instruction\n"
      "instead of guessing; threads is how many a run uses, 0 for all there are;\n"
-     "compute_double makes the target \"ref\" compute floats as doubles.\n\n"
+     "compute_double makes the target \"ref\" compute floats as doubles; tf32 lets\n"
+     "the target \"gpu\" round what products of floats multiply to 10 bits.\n\n"
      "Sizes that the model leaves open and that come again get plans of their own:\n"
      "made beside the runs ('background'), by a run ('in_call'), or 'never'; 'auto'\n"
      "is 'background' with several threads. They take plan_bytes at most (0: 256 MiB)."},

@@ -601,6 +601,10 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_program_specialise(migraphx_program_t
                                                               const char *const *names,
                                                               const size_t *lens,
                                                               const size_t *ranks, size_t count);
+// Of target "gpu": lets products, convolutions and attention of floats round what they multiply to
+// 10 bits behind the point (TF32), where the card is faster with it.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_compile_options_set_tf32(migraphx_compile_options_t compile_options, bool value);
 // Has the reference target compute floats as doubles.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_compile_options_set_compute_double(migraphx_compile_options_t compile_options, bool value);

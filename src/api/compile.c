@@ -73,6 +73,7 @@ FLAG(fast_math, fast_math)
 FLAG(exhaustive_tune_flag, exhaustive_tune)
 FLAG(compute_double, compute_double)
 FLAG(tuning_strict, tuning_strict)
+FLAG(tf32, tf32)
 
 migraphx_status migraphx_compile_options_set_threads(migraphx_compile_options_t compile_options,
                                                      size_t value)
@@ -230,6 +231,7 @@ static enum mgx_status complete(struct migraphx_compile_options *o, struct mgx_d
         o->values.tuning_cache = env->tuning_cache;
     if (!o->values.device)
         o->values.device = env->gpu_device;
+    o->values.tf32 |= env->gpu_tf32;
     if (!o->values.kernel_folder)
         o->values.kernel_folder = env->kernel_folder;
     for (int i = 0; i < env->disabled_count; i++)

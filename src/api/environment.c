@@ -82,6 +82,7 @@ static void read_all(void)
     environment.isa = text("MIGRAPHX_CPU_ISA");
     environment.tuning_cache = text("MIGRAPHX_PROBLEM_CACHE");
     environment.gpu_device = text("MIGRAPHX_GPU_DEVICE");
+    environment.gpu_tf32 = is_on("MIGRAPHX_GPU_TF32");
     environment.kernel_folder = kernel_folder();
     split_disabled();
 }

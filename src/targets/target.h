@@ -34,6 +34,7 @@ struct mgx_compile_options {
     bool compute_double;       // ref: floats are computed as doubles
     const char *device;        // gpu: "cuda", "hip", "opencl", maybe ":n"; NULL: what there is
     int device_id;             // gpu: which card, where `device` does not say
+    bool tf32;                 // gpu: products of floats may be TF32
     const char *kernel_folder; // gpu: where compiled kernels are kept; NULL: nowhere
     struct mgx_pass_options pass;
     enum mgx_specialise_mode specialise;

@@ -28,7 +28,7 @@ def main():
         return subprocess.run([driver, *arguments], capture_output=True, text=True, check=True).stdout
 
     bad = []
-    read = set(re.findall(r"MIGRAPHX_[A-Z_]+", output("--man").replace("\\", "")))
+    read = set(re.findall(r"MIGRAPHX_[A-Z0-9_]+", output("--man").replace("\\", "")))
     same = {name for names, here in rows(page, "Environment") if here.startswith("the same") for name in names}
     theirs = [name for names, _ in rows(page, "Environment") for name in names if name.startswith("MIGRAPHX")]
     bad += [f"{name} is not read" for name in sorted(same - read)]

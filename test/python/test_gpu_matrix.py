@@ -18,6 +18,8 @@ LIMIT = {"half_type": 2e-3, "bf16_type": 1.6e-2}
 
 
 def rounded(x, kind):
+    if kind == "float_type":
+        return x.astype(np.float32)
     if kind == "half_type":
         return x.astype(np.float16).astype(np.float32)
     bits = x.astype(np.float32).view(np.uint32).astype(np.uint64)
@@ -25,17 +27,17 @@ def rounded(x, kind):
 
 
 class Builder:
-    """A program whose values are narrow between conversions of what comes in and goes out."""
+    """A program whose values are of one type between conversions of what comes in and goes out."""
 
-    def __init__(self, kind):
-        self.kind, self.program, self.feeds = kind, migraphx.program(), {}
+    def __init__(self, kind, **options):
+        self.kind, self.options, self.program, self.feeds = kind, options, migraphx.program(), {}
         self.main = self.program.get_main_module()
 
     def op(self, name, inputs, **attributes):
         return self.main.add_instruction(migraphx.op(name, **attributes), inputs)
 
     def narrow(self, x):
-        return self.op("convert", [x], target_type={"half_type": 1, "bf16_type": 15}[self.kind])
+        return self.op("convert", [x], target_type={"half_type": 1, "float_type": 2, "bf16_type": 15}[self.kind])
 
     def param(self, value):
         name = "p%d" % len(self.feeds)
@@ -48,7 +50,7 @@ class Builder:
     def run(self, result):
         self.main.add_return([self.op("convert", [result], target_type=2)])
         try:
-            self.program.compile(migraphx.get_target("gpu"), offload_copy=True)
+            self.program.compile(migraphx.get_target("gpu"), offload_copy=True, **self.options)
         except RuntimeError as e:
             pytest.skip(str(e)) if "device" in str(e) and "no" in str(e) else None
             raise

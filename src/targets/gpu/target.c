@@ -65,6 +65,7 @@ static enum mgx_status create_machine(const struct mgx_compile_options *options,
         return status;
     }
     m->base.memory = &m->memory->base;
+    m->tf32 = options->tf32;
     if (m->device->properties.features & GPU_GRAPHS)
         m->base.recorder = &gpu_recorder;
     m->code =

@@ -23,10 +23,12 @@ enum { // CUdevice_attribute, CUfunction_attribute, CUlaunchAttributeID
     LAUNCH_CLUSTER = 4,
     LAUNCH_DEPENDENT = 6,
     MAP_FLOAT16 = 6,
+    MAP_FLOAT32 = 7,
     MAP_BFLOAT16 = 9,
+    MAP_TFLOAT32 = 11,
+    MAP_SWIZZLE_64 = 2,
     MAP_SWIZZLE_128 = 3,
     MAP_PROMOTE_256 = 3,
-    MAP_BLOCK = 64, // values in 128 bytes
 };
 
 struct launch_attribute {
@@ -270,18 +272,24 @@ static enum mgx_status open_device(int index, struct gpu_device **out, struct mg
 static enum mgx_status tensor_map(struct gpu_device *d, const struct gpu_tensor_map *t, void *out,
                                   struct mgx_diag *diag)
 {
-    const int type = t->bf16 ? MAP_BFLOAT16 : MAP_FLOAT16;
-    const unsigned box[2] = {MAP_BLOCK, t->box};
+    static const int types[] = {[GPU_MAP_HALF] = MAP_FLOAT16,
+                                [GPU_MAP_BF16] = MAP_BFLOAT16,
+                                [GPU_MAP_FLOAT] = MAP_FLOAT32,
+                                [GPU_MAP_TF32] = MAP_TFLOAT32};
+    const bool wide = t->type == GPU_MAP_FLOAT || t->type == GPU_MAP_TF32;
+    const int type = types[t->type], swizzle = t->narrow ? MAP_SWIZZLE_64 : MAP_SWIZZLE_128;
+    const unsigned values = (t->narrow ? 64 : 128) / (wide ? 4 : 2);
+    const unsigned box[2] = {values, t->box};
     const unsigned steps[5] = {1, t->image ? t->step[0] : 1, t->image ? t->step[1] : 1, 1, 1};
     void *before = NULL;
     int status = enter(d, &before);
     if (status == 0) {
-        status = t->image ? cuda.map_image(out, type, (unsigned)t->rank, t->address, t->lens,
-                                           t->strides + 1, t->low, t->high, MAP_BLOCK, t->box,
-                                           steps, 0, MAP_SWIZZLE_128, MAP_PROMOTE_256, 0)
-                          : cuda.map_tiled(out, type, (unsigned)t->rank, t->address, t->lens,
-                                           t->strides + 1, box, steps, 0, MAP_SWIZZLE_128,
-                                           MAP_PROMOTE_256, 0);
+        status = t->image
+                     ? cuda.map_image(out, type, (unsigned)t->rank, t->address, t->lens,
+                                      t->strides + 1, t->low, t->high, values, t->box, steps, 0,
+                                      swizzle, MAP_PROMOTE_256, 0)
+                     : cuda.map_tiled(out, type, (unsigned)t->rank, t->address, t->lens,
+                                      t->strides + 1, box, steps, 0, swizzle, MAP_PROMOTE_256, 0);
         leave(d, before);
     }
     return check(status, "describing a tensor to the copy engine", diag);

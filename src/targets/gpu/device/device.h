@@ -77,11 +77,19 @@ struct gpu_source {
     const char *const *options; // ends with NULL; those that name the device are added
 };
 
-// A tensor of 16-bit values for the copy engine, innermost axis first; boxes of 64 x `box` values
-// arrive with the 16 bytes of each row of 128 swapped by the row's number.
+enum gpu_map_type {
+    GPU_MAP_HALF,
+    GPU_MAP_BF16,
+    GPU_MAP_FLOAT,
+    GPU_MAP_TF32, // floats that are rounded to 10 bits behind the point as they arrive
+};
+
+// A tensor for the copy engine, innermost axis first; boxes of `box` rows of 128 bytes (with
+// `narrow`: 64) arrive with the 16 bytes of each row swapped by the row's number.
 struct gpu_tensor_map {
     void *address; // a multiple of 16
-    bool bf16;
+    enum gpu_map_type type;
+    bool narrow;
     int rank;
     uint64_t lens[5], strides[5]; // strides in bytes, multiples of 16, of axes 1 and up
     unsigned box;                 // rows of a box; of an image: places

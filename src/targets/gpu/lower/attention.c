@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// group[tag=attention]: dot(softmax(f(dot(q, k))), v) of 16-bit floats as one kernel
-// (kernel/attention.gpu), with f written into it.
+// group[tag=attention]: dot(softmax(f(dot(q, k))), v) of floats as one kernel (kernel/attention.gpu
+// of 16 bits, attention_float.gpu of 32), with f written into it.
 //
 // q, k, v and the result lie as they like. f is any element-wise instruction of the scores: masks
 // and biases of any strides are read score by score, repeated constants are written as numbers.
@@ -54,7 +54,8 @@ bool gpu_attention_supports(const struct gpu_device *d, const struct mgx_ins *sc
     const struct mgx_shape *q = &scores->in[0]->shape;
     const enum mgx_type type = q->type;
     const int64_t head = q->lens[q->rank - 1], head_v = weigh->shape.lens[weigh->shape.rank - 1];
-    return d->properties.version >= 80 && (type == MGX_HALF || type == MGX_BF16) &&
+    return d->properties.version >= 80 &&
+           (type == MGX_HALF || type == MGX_BF16 || type == MGX_FLOAT) &&
            scores->in[1]->shape.type == type && weigh->in[1]->shape.type == type &&
            weigh->shape.type == type && head % STEP == 0 && head_v % STEP == 0 && head > 0 &&
            head_v > 0 && head <= MOST_HEAD && head_v <= MOST_HEAD;
@@ -152,26 +153,39 @@ static const char *emit_between(struct mgx_str *out, const struct mgx_plan_offer
     return NULL;
 }
 
+static int keys_at_once(enum mgx_type type, int64_t heads)
+{
+    return type == MGX_FLOAT && heads > MOST_HEAD ? KEYS_AT_ONCE / 2 : KEYS_AT_ONCE;
+}
+
+static size_t shared_bytes(enum mgx_type type, int64_t heads)
+{
+    const size_t pitch = (size_t)heads * 2 + 32;     // of a key and its value, in 16 bits
+    const size_t copies = type == MGX_FLOAT ? 3 : 2; // pieces, or buffers
+    return 128 + copies * (size_t)keys_at_once(type, heads) * pitch;
+}
+
 static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
                         const struct attention *a, int warps)
 {
     const struct mgx_shape *q = &c->in[a->q], *k = &c->in[a->k], *v = &c->in[a->v];
     const int r = q->rank;
-    const bool bf16 = q->type == MGX_BF16;
+    const bool bf16 = q->type == MGX_BF16, wide = q->type == MGX_FLOAT;
     mgx_str_put(out, gpu_text_lines);
     mgx_str_printf(out,
                    "#define ROWS %" PRId64 "\n#define KEYS %" PRId64 "\n#define HEAD %" PRId64
                    "\n#define HEAD_V %" PRId64 "\n#define WARPS %d\n"
-                   "#define MMA_TYPE \"%s\"\n#define pair_bits %s\n",
+                   "#define KEYS_AT_ONCE %d\n#define MMA_TYPE \"%s\"\n#define pair_bits %s\n",
                    q->lens[r - 2], k->lens[r - 1], q->lens[r - 1], v->lens[r - 1], warps,
-                   bf16 ? "bf16" : "f16", bf16 ? "pair_bf16" : "pair_half");
+                   keys_at_once(q->type, q->lens[r - 1] + v->lens[r - 1]), bf16 ? "bf16" : "f16",
+                   bf16 ? "pair_bf16" : "pair_half");
     emit_operand(out, 'Q', q, r - 2, r - 1);
     emit_operand(out, 'K', k, r - 1, r - 2);
     emit_operand(out, 'V', v, r - 2, r - 1);
     emit_operand(out, 'C', c->out, r - 2, r - 1);
     const char *why = emit_between(out, c, a);
     if (!why)
-        mgx_str_put(out, gpu_text_attention);
+        mgx_str_put(out, wide ? gpu_text_attention_float : gpu_text_attention);
     return why;
 }
 
@@ -212,11 +226,10 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
         mgx_str_fini(&text);
         return gpu_decline(c, why);
     }
-    const size_t pitch = (size_t)(head + head_v) * 2 + 32;
     const struct gpu_launch how = {
         .grid = {(unsigned)((rows + warps * STEP - 1) / (warps * STEP)), (unsigned)batches, 1},
         .block = {(unsigned)warps * 32, 1, 1},
-        .shared = 128 + 2 * KEYS_AT_ONCE * pitch};
+        .shared = shared_bytes(q->type, head + head_v)};
     int in[GPU_CALL_INPUTS] = {a.q, a.k, a.v};
     memcpy(in + 3, a.extra, (size_t)a.extra_count * sizeof *in);
     c->flops = 2.0 * (double)batches * (double)rows * (double)keys * (double)(head + head_v);

@@ -27,50 +27,21 @@ struct call {                   // state of a step
     int tile_columns;
 };
 
-// --- b ---
-
-// Columns x depth: the taps of a column where the left operand has their channels.
-static void pack(const struct call *k, uint16_t *to)
-{
-    const struct gpu_wgmma_product *g = &k->g;
-    const struct mgx_shape *s = &k->weights.shape;
-    const bool dot = g->p.ins->op == &mgx_op_dot;
-    const int64_t channels = s->lens[dot ? s->rank - 2 : 1], depth = g->blocks * GPU_WGMMA_BLOCK;
-    const int64_t column = s->strides[dot ? s->rank - 1 : 0];
-    const int64_t channel = s->strides[dot ? s->rank - 2 : 1];
-    const int64_t fold = g->fold.bytes ? g->fold.fold : 1;
-    memset(to, 0, (size_t)(g->p.columns * depth) * sizeof *to);
-    for (int64_t n = 0; n < g->p.columns; n++)
-        for (int64_t h = 0; h < (dot ? 1 : s->lens[2]); h++)
-            for (int64_t w = 0; w < (dot ? 1 : s->lens[3]); w++) {
-                const uint16_t *at = (const uint16_t *)k->weights.data + n * column +
-                                     (dot ? 0 : h * s->strides[2] + w * s->strides[3]);
-                uint16_t *row = to + n * depth + h / fold * g->row_depth + w / fold * g->tap_depth +
-                                (h % fold * fold + w % fold) * channels;
-                for (int64_t i = 0; i < channels; i++)
-                    row[i] = at[i * channel];
-            }
-}
-
-static size_t packed_bytes(const struct gpu_wgmma_product *g)
-{
-    return (size_t)g->p.columns * (size_t)g->blocks * GPU_WGMMA_BLOCK * sizeof(uint16_t);
-}
-
 static enum mgx_status bring_b(struct mgx_plan *plan, const struct call *k, struct mgx_diag *diag)
 {
     const struct mgx_memory *memory = plan->machine->memory;
-    const size_t bytes = packed_bytes(&k->g);
+    const size_t bytes = gpu_wgmma_packed_bytes(&k->g);
     struct mgx_queue *queue = memory->queue_create(memory);
-    uint16_t *host = malloc(bytes);
+    void *host = malloc(bytes);
     enum mgx_status status = MGX_OK;
     if (!queue || !host)
         status = mgx_fail_memory(diag);
     if (status == MGX_OK) {
         mgx_plan_join_fill(&plan->store, k->weights.data, false);
-        pack(k, host);
+        const bool packed = gpu_wgmma_pack(&k->g, &k->weights, host);
         mgx_plan_join_drop(&plan->store, k->weights.data);
-        status = memory->copy_in(queue, k->packed, host, bytes, diag);
+        status =
+            packed ? memory->copy_in(queue, k->packed, host, bytes, diag) : mgx_fail_memory(diag);
         const enum mgx_status done = memory->wait(queue, diag);
         status = status == MGX_OK ? done : status;
     }
@@ -84,13 +55,7 @@ static enum mgx_status finish(struct mgx_plan *plan, const struct mgx_plan_step 
 {
     struct call *k = step->state;
     struct gpu_device *d = gpu_machine(plan->machine)->device;
-    const uint64_t depth = (uint64_t)k->g.blocks * GPU_WGMMA_BLOCK;
-    const struct gpu_tensor_map b = {.address = k->packed,
-                                     .bf16 = k->g.map.bf16,
-                                     .rank = 2,
-                                     .lens = {depth, (uint64_t)k->g.p.columns},
-                                     .strides = {2, depth * 2},
-                                     .box = (unsigned)k->tile_columns};
+    const struct gpu_tensor_map b = gpu_wgmma_map(&k->g, k->packed, k->tile_columns);
     _Alignas(64) unsigned char map[GPU_TENSOR_MAP_BYTES];
     TRY(bring_b(plan, k, diag));
     TRY(gpu_unit_kernel(k->base.unit, "run", k->base.how.shared, &k->base.kernel, diag));
@@ -126,18 +91,17 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
 {
     const struct call *k = step->state;
     struct gpu_device *d = gpu_machine(args->machine)->device;
-    struct gpu_arg list[GPU_CALL_INPUTS + 3];
+    struct gpu_arg list[GPU_CALL_INPUTS + GPU_WGMMA_ARGS];
     _Alignas(64) unsigned char a[GPU_TENSOR_MAP_BYTES];
     struct gpu_tensor_map map = k->g.map;
+    void *b = k->packed;
     TRY(place_a(k, args, &map.address, diag));
     TRY(d->api->tensor_map(d, &map, a, diag));
-    list[0] = (struct gpu_arg){a, sizeof a, false};
-    list[1] = (struct gpu_arg){k->b, sizeof k->b, false};
-    list[2] = (struct gpu_arg){&args->out, sizeof args->out, true};
+    int count = gpu_wgmma_args(&k->g, a, k->b, &map.address, &b, &args->out, list);
     for (int i = 0; i < k->base.in_count; i++)
-        list[i + 3] = (struct gpu_arg){&args->in[k->base.in[i]], sizeof(void *), true};
+        list[count++] = (struct gpu_arg){&args->in[k->base.in[i]], sizeof(void *), true};
     return d->api->launch(d, gpu_queue_stream(args->queue), k->base.kernel, &k->base.how, list,
-                          k->base.in_count + 3, diag);
+                          count, diag);
 }
 
 // The model's tile, or the one that measuring prefers.
@@ -148,6 +112,7 @@ static bool choose(struct mgx_plan_offer *c, const struct gpu_wgmma_product *g,
     const struct gpu_wgmma_size size = {.rows = g->rows,
                                         .columns = g->p.columns,
                                         .blocks = g->blocks,
+                                        .units = g->units,
                                         .multiprocessors = card->units,
                                         .shared_bytes = card->shared_bytes,
                                         .image = g->image,
@@ -167,7 +132,7 @@ struct gpu_launch gpu_wgmma_launch(const struct gpu_wgmma_product *g,
     const int64_t tiles =
         ((g->rows + t->rows - 1) / t->rows) * ((g->p.columns + t->columns - 1) / t->columns);
     return (struct gpu_launch){.grid = {(unsigned)(tiles * t->split), 1, 1},
-                               .block = {(unsigned)t->groups * 128 + 32, 1, 1},
+                               .block = {(unsigned)gpu_wgmma_threads(t), 1, 1},
                                .shared = gpu_wgmma_shared(t),
                                .cluster = (unsigned)t->split};
 }
@@ -176,7 +141,7 @@ static enum mgx_plan_answer take(struct mgx_plan_offer *c, const struct gpu_wgmm
                                  const struct gpu_wgmma_tile *t, struct mgx_str *text)
 {
     struct call *k = MGX_NEW(c->arena, struct call);
-    void *packed = mgx_plan_device_take(c->store, packed_bytes(g), c->diag);
+    void *packed = mgx_plan_device_take(c->store, gpu_wgmma_packed_bytes(g), c->diag);
     if (!k || !packed) {
         mgx_str_fini(text);
         return packed ? mgx_plan_no_memory(c) : MGX_PLAN_FAILED;

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: MIT
 // What the parts of the Hopper kernel's lowering share (kernel/wgmma.gpu): a product as it is read
-// (wgmma_read.c), its text (wgmma_text.c), its tile (wgmma_tile.c), its step (wgmma.c).
+// (wgmma_read.c), its text (wgmma_text.c), its tile (wgmma_tile.c), its constant operand
+// (wgmma_pack.c), its step (wgmma.c).
 #pragma once
 
 #include "targets/gpu/lower/product.h"
 
-enum { GPU_WGMMA_BLOCK = 64 };
+// How the matrix units are used. A block of the depth is 128 bytes of a row of a.
+enum gpu_wgmma_units {
+    GPU_WGMMA_NARROW, // half and bf16, 64 values a block
+    GPU_WGMMA_TF32,   // floats as the units round them, 32 values a block
+    GPU_WGMMA_SPLIT,  // floats as sums of three bf16: kernel/wgmma_split.gpu
+};
+
+enum { GPU_WGMMA_PIECES = 3 }; // of a split float
 
 // An image that is packed before it is multiplied: fold x fold pixels become one with all their
 // channels, padding included. `bytes` 0: it is read as it lies.
@@ -18,6 +26,8 @@ struct gpu_wgmma_fold {
 
 struct gpu_wgmma_product {
     struct gpu_product p;
+    enum gpu_wgmma_units units;
+    int block, line; // values of a in a block, and in 16 bytes
     int64_t rows;
     int row_axes[MGX_MAX_RANK], row_axis_count; // that a row's number counts through, outermost
                                                 // first: in a's order of memory
@@ -41,14 +51,35 @@ bool gpu_wgmma_merge(const struct mgx_shape *s, const int *axes, int count, int6
 struct gpu_wgmma_tile {
     int rows, columns; // of the result
     int groups;        // warpgroups that multiply
-    int deep;          // blocks of 64 along the depth in a stage
+    int deep;          // blocks along the depth in a stage
     int split;         // blocks of threads that share a tile along the depth
     int stages, per_multiprocessor;
+    enum gpu_wgmma_units units;
 };
+
+// Bytes of one column of b in a block.
+static inline int gpu_wgmma_b_bytes(enum gpu_wgmma_units units)
+{
+    return units == GPU_WGMMA_SPLIT ? GPU_WGMMA_PIECES * 64 : 128;
+}
+
+// Those that multiply, and the producer: a warp, or of split floats a warpgroup, if there are several.
+static inline int gpu_wgmma_threads(const struct gpu_wgmma_tile *t)
+{
+    return t->groups * 128 + (t->units == GPU_WGMMA_SPLIT && t->groups > 1 ? 128 : 32);
+}
+
+// Split floats: does a warpgroup take the next block apart while one is multiplied? Where threads
+// have the registers.
+static inline bool gpu_wgmma_ahead(const struct gpu_wgmma_tile *t)
+{
+    return t->per_multiprocessor == 1 && t->groups < 3 && t->columns <= 128;
+}
 
 struct gpu_wgmma_size {
     int64_t rows, columns;
-    int blocks; // of 64 along the depth
+    int blocks; // along the depth
+    enum gpu_wgmma_units units;
     int multiprocessors;
     size_t shared_bytes; // most that a block of threads may have
     bool image;          // stages do not cross the end of the depth
@@ -66,6 +97,18 @@ size_t gpu_wgmma_room(const struct gpu_wgmma_tile *t);
 void gpu_wgmma_name(const struct gpu_wgmma_tile *t, struct mgx_str *out);
 struct gpu_launch gpu_wgmma_launch(const struct gpu_wgmma_product *g,
                                    const struct gpu_wgmma_tile *t);
+
+// --- wgmma_pack.c ---
+// The constant operand as the kernel reads it: columns x blocks of the depth.
+size_t gpu_wgmma_packed_bytes(const struct gpu_wgmma_product *g);
+// False when out of memory.
+bool gpu_wgmma_pack(const struct gpu_wgmma_product *g, const struct mgx_tensor *weights, void *to);
+// How the copy engine sees it at `address`, for a tile of so many columns.
+struct gpu_tensor_map gpu_wgmma_map(const struct gpu_wgmma_product *g, void *address, int columns);
+// The kernel's arguments; `a` and `b`: what the maps `map_a` and `map_b` describe. How many.
+enum { GPU_WGMMA_ARGS = 5 };
+int gpu_wgmma_args(const struct gpu_wgmma_product *g, const void *map_a, const void *map_b,
+                   void *const *a, void *const *b, void *const *out, struct gpu_arg *list);
 
 // --- wgmma_tune.c ---
 // *choice: the fastest of these tiles by measuring, or 0 where nothing is measured or known.

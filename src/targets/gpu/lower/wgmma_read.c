@@ -10,14 +10,23 @@
 #include "op/op.h"
 #include "targets/gpu/lower/wgmma.h"
 
-enum { MOST_LOW = 127, MOST_STEP = 8, MOST_FAR = 255, LINE = 8, MOST_FOLD = 32 };
+enum { MOST_LOW = 127, MOST_STEP = 8, MOST_FAR = 255, LEAST_DEPTH = 8, MOST_FOLD = 32 };
+enum { WIDEST = 64 }; // values of a row of taps that are read as one pixel
 #define MOST_FOLDED ((size_t)1 << 32)
 
 // --- what is offered ---
 
-static bool is_narrow(enum mgx_type type)
+static bool set_units(struct gpu_wgmma_product *g, enum mgx_type type, bool tf32)
 {
-    return type == MGX_HALF || type == MGX_BF16;
+    const bool wide = type == MGX_FLOAT;
+    g->units = !wide ? GPU_WGMMA_NARROW : tf32 ? GPU_WGMMA_TF32 : GPU_WGMMA_SPLIT;
+    g->map.type = type == MGX_HALF   ? GPU_MAP_HALF
+                  : type == MGX_BF16 ? GPU_MAP_BF16
+                  : tf32             ? GPU_MAP_TF32
+                                     : GPU_MAP_FLOAT;
+    g->block = wide ? 32 : 64;
+    g->line = wide ? 4 : 8;
+    return wide || type == MGX_HALF || type == MGX_BF16;
 }
 
 // One stride for all of these axes together, in their order; false if there is none.
@@ -58,6 +67,11 @@ static void order_rows(struct gpu_wgmma_product *g, const struct mgx_shape *a)
     }
 }
 
+static int64_t up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
 static bool plain_matrix(struct gpu_wgmma_product *g, const struct mgx_shape *a)
 {
     const int column = g->column_axis;
@@ -65,25 +79,22 @@ static bool plain_matrix(struct gpu_wgmma_product *g, const struct mgx_shape *a)
     if (!gpu_wgmma_merge(a, g->row_axes, g->row_axis_count, &stride) ||
         (a->strides[column] != 1 && a->lens[column] > 1))
         return false;
-    stride = g->rows == 1 || stride == 0 ? (a->lens[column] + LINE - 1) / LINE * LINE : stride;
+    stride = g->rows == 1 || stride == 0 ? up(a->lens[column], g->line) * g->line : stride;
+    const uint64_t size = mgx_type_size(a->type);
     g->map = (struct gpu_tensor_map){.rank = 2,
-                                     .bf16 = a->type == MGX_BF16,
+                                     .type = g->map.type,
                                      .lens = {(uint64_t)a->lens[column], (uint64_t)g->rows},
-                                     .strides = {2, (uint64_t)stride * 2}};
-    return stride % LINE == 0;
-}
-
-static int64_t up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
+                                     .strides = {size, (uint64_t)stride * size}};
+    return stride % g->line == 0;
 }
 
 static void set_depths(struct gpu_wgmma_product *g, bool wide)
 {
-    g->channel_blocks = (int)up(wide ? GPU_WGMMA_BLOCK : g->channels, GPU_WGMMA_BLOCK);
-    g->tap_depth = wide ? g->channels : (int64_t)g->channel_blocks * GPU_WGMMA_BLOCK;
-    g->row_depth = wide ? GPU_WGMMA_BLOCK : g->tap_depth * g->taps_w;
-    g->blocks = (int)(g->row_depth / GPU_WGMMA_BLOCK) * g->taps_h;
+    const int64_t block = g->block;
+    g->channel_blocks = (int)up(wide ? g->channels * g->taps_w : g->channels, block);
+    g->tap_depth = wide ? g->channels : g->channel_blocks * block;
+    g->row_depth = wide ? g->channel_blocks * block : g->tap_depth * g->taps_w;
+    g->blocks = (int)(g->row_depth / block) * g->taps_h;
 }
 
 static const char *read_dot(struct mgx_plan_offer *c, struct gpu_wgmma_product *g)
@@ -124,13 +135,13 @@ static bool set_image(const struct mgx_plan_offer *c, struct gpu_wgmma_product *
 {
     struct gpu_tensor_map *map = &g->map;
     const int taps[2] = {g->taps_h, g->taps_w};
+    const uint64_t size = mgx_type_size(c->in[g->p.operand[0]].type);
     g->image = true;
-    *map = (struct gpu_tensor_map){
-        .rank = 4, .image = true, .bf16 = c->in[g->p.operand[0]].type == MGX_BF16};
+    *map = (struct gpu_tensor_map){.rank = 4, .image = true, .type = g->map.type};
     for (int i = 0; i < 4; i++) {
         map->lens[i] = (uint64_t)lens[i];
-        map->strides[i] = lens[i] == 1 ? 16 : (uint64_t)strides[i] * 2;
-        if (lens[i] > 1 && (i ? strides[i] <= 0 || strides[i] % LINE : strides[i] != 1))
+        map->strides[i] = lens[i] == 1 ? 16 : (uint64_t)strides[i] * size;
+        if (lens[i] > 1 && (i ? strides[i] <= 0 || strides[i] % g->line : strides[i] != 1))
             return false;
     }
     for (int i = 0; i < 2; i++) { // width first
@@ -168,10 +179,10 @@ static bool is_point(const struct gpu_wgmma_product *g)
 
 // --- folding ---
 //
-//     fold x fold pixels of c channels    =>    one pixel of round8(c fold fold) channels
+//     fold x fold pixels of c channels    =>    one pixel of c fold fold channels, in whole lines
 //
 // A window of k taps is one of k / fold taps, rounded up, and steps of `fold` are steps of one. Few
-// channels then make lines: where all taps of a row have together no more than a block of 64, the
+// channels then make lines: where all taps of a row have together no more than 64 values, the
 // engine reads the row's pixels as if they were channels of the first one. What lies there beyond
 // the window meets weights of 0.
 
@@ -181,8 +192,9 @@ static void size_fold(const struct mgx_plan_offer *c, struct gpu_wgmma_product *
     struct gpu_wgmma_fold *f = &g->fold;
     const int64_t pixels = (c->out->lens[3] - 1) * g->step[1] + 1;
     f->height = (c->out->lens[2] - 1) * g->step[0] + g->taps_h;
-    f->width = pixels - 1 + (wide ? up(GPU_WGMMA_BLOCK, f->channels) : g->taps_w);
-    f->bytes = (size_t)(c->out->lens[0] * f->height * f->width * f->channels) * 2;
+    f->width = pixels - 1 + (wide ? up(g->row_depth, f->channels) : g->taps_w);
+    f->bytes = (size_t)(c->out->lens[0] * f->height * f->width * f->channels) *
+               mgx_type_size(c->in[g->p.operand[0]].type);
 }
 
 static bool set_fold(const struct mgx_plan_offer *c, struct gpu_wgmma_product *g)
@@ -192,19 +204,19 @@ static bool set_fold(const struct mgx_plan_offer *c, struct gpu_wgmma_product *g
     if (g->far[0] != 1 || g->far[1] != 1 || g->step[0] > MOST_FOLD)
         return false;
     f->fold = g->step[0] == g->step[1] ? g->step[0] : 1;
-    f->channels = up(channels * f->fold * f->fold, LINE) * LINE;
+    f->channels = up(channels * f->fold * f->fold, g->line) * g->line;
     g->taps_h = (int)up(g->taps_h, f->fold);
     g->taps_w = (int)up(g->taps_w, f->fold);
     for (int i = 0; i < 2; i++)
         g->step[i] /= f->fold;
-    const bool wide = g->taps_w * f->channels <= GPU_WGMMA_BLOCK;
+    const bool wide = g->taps_w * f->channels <= WIDEST;
     g->channels = f->channels;
-    size_fold(c, g, wide);
     set_depths(g, wide);
+    size_fold(c, g, wide);
     g->far[0] = g->far[1] = 1;
     const int64_t pixels = (c->out->lens[3] - 1) * g->step[1] + 1;
-    const int64_t lens[4] = {wide ? GPU_WGMMA_BLOCK : f->channels, wide ? pixels : f->width,
-                             f->height, c->out->lens[0]};
+    const int64_t lens[4] = {wide ? g->row_depth : f->channels, wide ? pixels : f->width, f->height,
+                             c->out->lens[0]};
     const int64_t strides[4] = {1, f->channels, f->width * f->channels,
                                 f->height * f->width * f->channels};
     const int pad[2] = {g->pad[0], g->pad[1]};
@@ -242,11 +254,11 @@ const char *gpu_wgmma_read(struct mgx_plan_offer *c, struct gpu_wgmma_product *g
     if (why)
         return why;
     const enum mgx_type type = c->in[g->p.operand[0]].type;
-    if (!is_narrow(type) || c->in[g->p.operand[1]].type != type)
-        return "operands that are not both half or both bf16";
+    if (!set_units(g, type, gpu_machine(c->machine)->tf32) || c->in[g->p.operand[1]].type != type)
+        return "operands that are not both half, both bf16 or both float";
     if (!c->constant[g->p.operand[1]])
         return "a right operand that is computed";
-    if (g->p.depth < LINE || mgx_shape_elements(c->out) == 0)
+    if (g->p.depth < LEAST_DEPTH || mgx_shape_elements(c->out) == 0)
         return "hardly any depth, or no results";
     order_rows(g, &c->in[g->p.operand[0]]);
     why = g->p.ins->op == &mgx_op_dot ? read_dot(c, g) : read_convolution(c, g);

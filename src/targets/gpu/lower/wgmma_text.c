@@ -81,6 +81,8 @@ static void emit_at(struct mgx_str *out, const char *name, const struct gpu_wgmm
 static void emit_params(struct mgx_str *out, const struct mgx_plan_offer *c,
                         const struct gpu_wgmma_product *g)
 {
+    if (g->units == GPU_WGMMA_SPLIT)
+        mgx_str_put(out, ", const float *a, const u16 *b");
     for (int e = 0; e < g->p.extra_count; e++)
         mgx_str_printf(out, ", const GLOBAL %s *e%d", gpu_type_memory(c->in[g->p.extra[e]].type),
                        e);
@@ -200,21 +202,33 @@ static void emit_finish_one(struct mgx_str *out, const struct mgx_plan_offer *c,
 
 // --- text: the matrix instruction for a width ---
 
-static void emit_multiply(struct mgx_str *out, int columns, bool bf16)
+// multiply(): 64 rows by the tile's columns, 32 bytes deep; a is in registers when floats are split.
+static void emit_multiply(struct mgx_str *out, int columns, const struct gpu_wgmma_product *g)
 {
+    static const char *const types[] = {"f16", "bf16", "bf16", "tf32"}; // of enum gpu_map_type
     const int sums = columns / 2;
-    const char *type = bf16 ? "bf16" : "f16";
+    const bool split = g->units == GPU_WGMMA_SPLIT;
+    const int a = split ? 4 : 1; // operands of a
+    const char *type = types[g->map.type];
     mgx_str_printf(out,
-                   "FUNCTION void multiply(float (&d)[%d], u64 a, u64 b, int more)\n{\n"
+                   "FUNCTION void multiply(float (&d)[%d], %s a, u64 b, int more)\n{\n"
                    "    asm volatile(\"{.reg .pred p; setp.ne.b32 p, %%%d, 0; "
-                   "wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s {",
-                   sums, sums + 2, columns, type, type);
+                   "wgmma.mma_async.sync.aligned.m64n%dk%d.f32.%s.%s {",
+                   sums, split ? "const u32 *" : "u64", sums + a + 1, columns,
+                   g->map.type == GPU_MAP_TF32 ? 8 : 16, type, type);
     for (int i = 0; i < sums; i++)
         mgx_str_printf(out, "%s%%%d", i ? "," : "", i);
-    mgx_str_printf(out, "}, %%%d, %%%d, p, 1, 1, 0, 0;}\"\n        : ", sums, sums + 1);
+    if (split)
+        mgx_str_printf(out, "}, {%%%d,%%%d,%%%d,%%%d}, %%%d, p, 1, 1, 0;}\"\n        : ", sums,
+                       sums + 1, sums + 2, sums + 3, sums + 4);
+    else
+        mgx_str_printf(out, "}, %%%d, %%%d, p, 1, 1%s;}\"\n        : ", sums, sums + 1,
+                       g->units == GPU_WGMMA_NARROW ? ", 0, 0" : "");
     for (int i = 0; i < sums; i++)
         mgx_str_printf(out, "%s\"+f\"(d[%d])", i ? "," : "", i);
-    mgx_str_put(out, "\n        : \"l\"(a), \"l\"(b), \"r\"(more));\n}\n");
+    mgx_str_put(out, "\n        : ");
+    mgx_str_put(out, split ? "\"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3])" : "\"l\"(a)");
+    mgx_str_put(out, ", \"l\"(b), \"r\"(more));\n}\n");
 }
 
 static bool leaves_lines(const struct mgx_plan_offer *c, const struct gpu_wgmma_product *g)
@@ -233,7 +247,16 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c,
                    "#define ROOM_BYTES %zu\n",
                    g->rows, g->p.columns, g->blocks, t->rows, t->columns, t->deep, t->stages,
                    t->groups, t->split, t->per_multiprocessor, gpu_wgmma_room(t));
-    mgx_str_printf(out, "#define IMAGE %d\n", g->image);
+    mgx_str_printf(out,
+                   "#define BLOCK_DEPTH %d\n#define B_BYTES_OF_COLUMN %d\n#define PIECES %d\n"
+                   "#define AHEAD %d\n#define IMAGE %d\n#define FOLDED %d\n",
+                   g->block, gpu_wgmma_b_bytes(g->units),
+                   g->units == GPU_WGMMA_SPLIT ? GPU_WGMMA_PIECES : 1, gpu_wgmma_ahead(t), g->image,
+                   g->fold.bytes > 0);
+    for (int i = 0; i < g->map.rank; i++)
+        mgx_str_printf(out, "#define A_LEN%d %" PRIu64 "\n#define A_STEP%d %" PRIu64 "LL\n", i,
+                       g->map.lens[i], i,
+                       i ? g->map.strides[i] / mgx_type_size(c->in[g->p.operand[0]].type) : 1);
     if (!g->image)
         return;
     mgx_str_printf(out,
@@ -245,7 +268,7 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c,
                    g->far[0], g->far[1], g->taps_w, g->channel_blocks);
 }
 
-// fold x fold pixels to one; eight channels a thread.
+// fold x fold pixels to one; a line of channels a thread.
 static void emit_fold(struct mgx_str *out, const struct mgx_plan_offer *c,
                       const struct gpu_wgmma_product *g)
 {
@@ -255,8 +278,9 @@ static void emit_fold(struct mgx_str *out, const struct mgx_plan_offer *c,
                    "#define FOLD %d\n#define FOLD_LINES %" PRId64 "\n#define FOLD_W %" PRId64
                    "\n#define FOLD_H %" PRId64 "\n#define FOLD_COUNT %" PRId64
                    "LL\n#define FOLD_PAD_H %d\n#define FOLD_PAD_W %d\n",
-                   f->fold, f->channels / LINE, f->width, f->height,
-                   x->lens[0] * f->height * f->width * f->channels / LINE, f->pad[0], f->pad[1]);
+                   f->fold, f->channels / g->line, f->width, f->height,
+                   x->lens[0] * f->height * f->width * f->channels / g->line, f->pad[0], f->pad[1]);
+    mgx_str_printf(out, "#define FOLD_LINE %d\n", g->line);
     for (int i = 1; i < 4; i++)
         mgx_str_printf(out, "#define X%d %" PRId64 "\n", i, x->lens[i]);
     for (int i = 0; i < 4; i++)
@@ -277,6 +301,8 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     mgx_str_printf(out, "#define C_TYPE %s\n#define PARAMS", gpu_type_memory(c->out->type));
     emit_params(out, c, g);
     mgx_str_put(out, "\n#define ARGS");
+    if (g->units == GPU_WGMMA_SPLIT)
+        mgx_str_put(out, ", a, b");
     for (int e = 0; e < g->p.extra_count; e++)
         mgx_str_printf(out, ", e%d", e);
     mgx_str_put(out, "\n");
@@ -296,7 +322,9 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
         if (line_of(c, g, e).kind != KIND_SINGLE)
             mgx_str_printf(out, " | (u64)e%d", e);
     mgx_str_put(out, "\n");
-    emit_multiply(out, t->columns, c->in[g->p.operand[0]].type == MGX_BF16);
+    emit_multiply(out, t->columns, g);
+    if (g->units == GPU_WGMMA_SPLIT)
+        mgx_str_put(out, gpu_text_wgmma_split);
     mgx_str_put(out, gpu_text_wgmma);
     if (g->fold.bytes)
         emit_fold(out, c, g);

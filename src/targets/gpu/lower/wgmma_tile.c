@@ -22,10 +22,15 @@
 #define US_SPLIT_VALUE (1.0 / 1950) // of one sum that comes from another block
 #define WHOLE_WAVES 0.28            // how much of a last wave counts as a whole one
 
+// Split floats: a block is 32 values deep, six products of bf16 are three blocks of 64, and each
+// block's sums are a chain of twelve instructions that ends before the next begins.
+#define SPLIT_UNITS 3.0
+#define SPLIT_LATENCY 0.16
+
 static const struct gpu_wgmma_tile shapes[] = {
     {64, 32, 1},  {64, 64, 1},   {64, 96, 1},   {64, 128, 1},  {128, 64, 2},
     {128, 96, 2}, {128, 128, 2}, {192, 128, 3}, {128, 192, 2}, {256, 128, 2},
-    {64, 192, 1}, {256, 64, 2},  {64, 256, 1},  {192, 64, 3},
+    {64, 192, 1}, {256, 64, 2},  {64, 256, 1},  {192, 64, 3},  {192, 96, 3},
 };
 
 enum { SHAPES = sizeof shapes / sizeof *shapes, MAX_STAGES = 8, REGISTERS = 65536 };
@@ -44,7 +49,8 @@ size_t gpu_wgmma_room(const struct gpu_wgmma_tile *t)
 
 static size_t stage_bytes(const struct gpu_wgmma_tile *t)
 {
-    return (size_t)(t->rows + t->columns) * 128 * (size_t)t->deep;
+    const int row = t->rows * 128 + t->columns * gpu_wgmma_b_bytes(t->units);
+    return (size_t)row * (size_t)t->deep;
 }
 
 size_t gpu_wgmma_shared(const struct gpu_wgmma_tile *t)
@@ -55,10 +61,20 @@ size_t gpu_wgmma_shared(const struct gpu_wgmma_tile *t)
 // Registers of a thread: the sums, and what walks the ring and the results.
 static int most_by_registers(const struct gpu_wgmma_tile *t)
 {
-    const int threads = t->groups * 128 + 32;
     const int sums = t->rows / t->groups / 64 * t->columns / 2;
     const int each = (sums + 64 + 7) / 8 * 8;
-    return REGISTERS / (threads * each);
+    return REGISTERS / ((t->groups * 128 + 32) * each);
+}
+
+// Split floats: two sums of everything, and a's pieces. A quarter of the multiprocessor has a
+// quarter of the registers; several warpgroups borrow from the producer's.
+static bool fits_split(const struct gpu_wgmma_tile *t)
+{
+    const int each = t->columns + (gpu_wgmma_ahead(t) ? 48 : 24) + 28;
+    const int warps = (int)over(t->per_multiprocessor * (t->groups * 4 + 1), 4); // of a quarter
+    const int most = t->groups == 1 ? REGISTERS / 4 / 32 / warps : t->groups == 2 ? 232 : 160;
+    return t->rows == 64 * t->groups && t->deep == 1 && each <= most &&
+           (t->groups == 1 || t->per_multiprocessor == 1);
 }
 
 // As many stages as there is room for, and use.
@@ -81,10 +97,11 @@ static double step_time(const struct gpu_wgmma_tile *t, const struct gpu_wgmma_s
                         double beside)
 {
     static const double latency[] = {0, 0.078, 0.17, 0.19, 0.207};
-    const double units = beside * t->rows * t->columns * US_UNITS;
-    const double cache = beside * (t->rows + t->columns) * 128 * US_CACHE;
+    const bool split = t->units == GPU_WGMMA_SPLIT;
+    const double units = beside * t->rows * t->columns * (split ? SPLIT_UNITS : 1) * US_UNITS;
+    const double cache = beside * (double)stage_bytes(t) / t->deep * US_CACHE;
     const int64_t steps = over(over(size->blocks, t->deep), t->split) * t->deep;
-    double time = latency[t->deep];
+    double time = latency[t->deep] + (split ? SPLIT_LATENCY : 0);
     time = units > time ? units : time;
     time = cache > time ? cache : time;
     const double wanted = steps < 4 ? (double)steps : 4;
@@ -114,7 +131,9 @@ static bool is_allowed(const struct gpu_wgmma_tile *t, const struct gpu_wgmma_si
     const int64_t steps = over(size->blocks, t->deep);
     return steps >= t->split && (!size->image || size->blocks % t->deep == 0) &&
            (t->columns == 32 || t->columns < 2 * size->columns) &&
-           (t->deep == 1 || t->deep <= size->blocks) && t->rows % (t->split * 4) == 0;
+           (t->deep == 1 || t->deep <= size->blocks) && t->rows % (t->split * 4) == 0 &&
+           (t->units == GPU_WGMMA_SPLIT ? fits_split(t)
+                                        : t->per_multiprocessor <= most_by_registers(t));
 }
 
 struct ranked {
@@ -148,11 +167,11 @@ int gpu_wgmma_rank(const struct gpu_wgmma_size *size, struct gpu_wgmma_tile *til
             for (int split = 1; split <= 8; split *= 2)
                 for (int per = 1; per <= 4; per++) {
                     struct gpu_wgmma_tile t = shapes[i];
+                    t.units = size->units;
                     t.deep = deep;
                     t.split = split;
                     t.per_multiprocessor = per;
-                    if (is_allowed(&t, size) && per <= most_by_registers(&t) &&
-                        fit_stages(&t, size))
+                    if (is_allowed(&t, size) && fit_stages(&t, size))
                         count = insert(list, count, most, &t, time_of(&t, size));
                 }
     for (int i = 0; i < count; i++)

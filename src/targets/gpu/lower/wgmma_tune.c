@@ -61,8 +61,7 @@ static bool make(struct contest *t, struct mgx_diag *diag)
         const size_t bytes = span(&t->c->in[g->p.extra[e]]);
         extra = bytes > extra ? bytes : extra;
     }
-    t->weight_bytes = (size_t)g->p.columns * (size_t)g->blocks * GPU_WGMMA_BLOCK * 2;
-    t->weight_bytes = (t->weight_bytes + 255) / 256 * 256;
+    t->weight_bytes = (gpu_wgmma_packed_bytes(g) + 255) / 256 * 256;
     t->weights = (int)(WEIGHT_BYTES / t->weight_bytes);
     t->weights = t->weights < 1 ? 1 : t->weights > MAPS ? MAPS : t->weights;
     const size_t image = span(&t->c->in[g->p.operand[0]]);
@@ -87,17 +86,11 @@ static bool describe(const struct contest *t, const struct gpu_wgmma_tile *tile,
 {
     struct gpu_device *d = device_of(t);
     struct gpu_tensor_map map = t->g->map;
-    const uint64_t depth = (uint64_t)t->g->blocks * GPU_WGMMA_BLOCK;
     map.address = t->a;
     map.box = (unsigned)tile->rows;
     bool good = d->api->tensor_map(d, &map, a, diag) == MGX_OK;
     for (int i = 0; i < t->weights && good; i++) {
-        map = (struct gpu_tensor_map){.address = (char *)t->b + t->weight_bytes * (size_t)i,
-                                      .bf16 = t->g->map.bf16,
-                                      .rank = 2,
-                                      .lens = {depth, (uint64_t)t->g->p.columns},
-                                      .strides = {2, depth * 2},
-                                      .box = (unsigned)tile->columns};
+        map = gpu_wgmma_map(t->g, (char *)t->b + t->weight_bytes * (size_t)i, tile->columns);
         good = d->api->tensor_map(d, &map, b[i], diag) == MGX_OK;
     }
     return good;
@@ -107,15 +100,13 @@ static bool launch_all(struct contest *t, const struct gpu_launch *how, void *ke
                        unsigned char (*b)[GPU_TENSOR_MAP_BYTES], struct mgx_diag *diag)
 {
     struct gpu_device *d = device_of(t);
-    struct gpu_arg list[GPU_CALL_INPUTS + 3] = {{a, GPU_TENSOR_MAP_BYTES, false}};
+    struct gpu_arg list[GPU_CALL_INPUTS + GPU_WGMMA_ARGS];
     bool good = true;
-    list[2] = (struct gpu_arg){&t->out, sizeof(void *), true};
-    for (int e = 0; e < t->g->p.extra_count; e++)
-        list[e + 3] = (struct gpu_arg){&t->extra, sizeof(void *), true};
     for (int i = 0; i < LAUNCHES && good; i++) {
-        list[1] = (struct gpu_arg){b[i % t->weights], GPU_TENSOR_MAP_BYTES, false};
-        good = d->api->launch(d, t->stream, kernel, how, list, t->g->p.extra_count + 3, diag) ==
-               MGX_OK;
+        int count = gpu_wgmma_args(t->g, a, b[i % t->weights], &t->a, &t->b, &t->out, list);
+        for (int e = 0; e < t->g->p.extra_count; e++)
+            list[count++] = (struct gpu_arg){&t->extra, sizeof(void *), true};
+        good = d->api->launch(d, t->stream, kernel, how, list, count, diag) == MGX_OK;
     }
     return good;
 }
@@ -158,8 +149,9 @@ static void end(void *user)
 static void describe_problem(const struct contest *t, struct mgx_str *out)
 {
     const struct gpu_wgmma_product *g = t->g;
-    mgx_str_printf(out, "wgmma %s m%lld n%lld k%d", g->map.bf16 ? "bf16" : "half",
-                   (long long)g->rows, (long long)g->p.columns, g->blocks);
+    static const char *const types[] = {"half", "bf16", "float", "tf32"};
+    mgx_str_printf(out, "wgmma %s m%lld n%lld k%d", types[g->map.type], (long long)g->rows,
+                   (long long)g->p.columns, g->blocks);
     if (g->image)
         mgx_str_printf(out, " taps%dx%d step%dx%d c%d", g->taps_h, g->taps_w, g->step[0],
                        g->step[1], g->channel_blocks);

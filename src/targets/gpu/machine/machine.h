@@ -17,6 +17,7 @@ struct gpu_machine {
     struct gpu_device *device;
     struct gpu_memory *memory; // lives as long as anything that was allocated from it
     struct gpu_code code;
+    bool tf32;               // products of floats may be rounded to 10 bits behind the point
     struct gpu_unit **units; // asked for while planning
     int unit_count, unit_capacity;
 };
