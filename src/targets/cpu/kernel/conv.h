@@ -83,6 +83,9 @@ struct mgx_conv_desc {
     // The weight between channel i of the input and o of the output, both within group g, is at
     // g * w_group + o * w_out + i * w_in + the kernel position along w_space.
     int64_t w_group, w_out, w_in, w_space[MGX_CONV_DIMS];
+    // What will be packed, where that is known: how bytes are packed depends on their values. NULL:
+    // it is not.
+    const void *weights;
     struct mgx_epilogue epilogue; // rows of a tile are output pixels, counted over all images
     // The convolution that makes x, row by row; NULL: x is in memory. The y_* of the first and the
     // x_* of the second are not used then. The second is depthwise, the first has a single group,
@@ -126,6 +129,7 @@ void mgx_conv_plan_destroy(struct mgx_conv_plan *plan); // NULL is allowed
 // The plan of the feed, for its weights; NULL: none.
 const struct mgx_conv_plan *mgx_conv_plan_feed(const struct mgx_conv_plan *plan);
 enum mgx_conv_method mgx_conv_plan_method(const struct mgx_conv_plan *plan);
+const struct mgx_gemm_kernel *mgx_conv_plan_kernel(const struct mgx_conv_plan *plan);
 const char *mgx_conv_method_name(enum mgx_conv_method method);
 size_t mgx_conv_packed_bytes(const struct mgx_conv_plan *plan);
 size_t mgx_conv_workspace(const struct mgx_conv_plan *plan);

@@ -84,12 +84,21 @@ static enum mgx_status check(const struct mgx_conv_desc *d, struct mgx_diag *dia
                            : mgx_fail(diag, MGX_LIMIT, "convolution sizes do not fit 64 bits");
 }
 
+// Chunks take less time than bytes widened to 16 bits, and more than what multiplies bytes as they
+// are without saturating.
+static const struct mgx_gemm_kernel *find_kernel(const struct mgx_conv_desc *d, bool chunks)
+{
+    const struct mgx_gemm_kernel *usual = mgx_integer_kernel(d->type, d->isa, d->w_type, d->w_zero);
+    if (!usual && d->type == MGX_KERNEL_BF16)
+        return mgx_gemm_kernel(MGX_KERNEL_F32, d->isa);
+    const struct mgx_gemm_kernel *other = mgx_gemm_kernel(MGX_KERNEL_U8, d->isa);
+    return chunks && other && usual->b_type == MGX_KERNEL_S16 ? other : usual;
+}
+
 void mgx_conv_plan_derive(struct mgx_conv_plan *plan)
 {
     const struct mgx_conv_desc *d = &plan->d;
-    plan->kernel = mgx_integer_kernel(d->type, d->isa, d->w_type, d->w_zero);
-    if (!plan->kernel && d->type == MGX_KERNEL_BF16)
-        plan->kernel = mgx_gemm_kernel(MGX_KERNEL_F32, d->isa);
+    plan->kernel = find_kernel(d, d->weights && !d->transposed);
     plan->group_in = d->in_channels / d->groups;
     plan->group_out = d->out_channels / d->groups;
     plan->pixel_space[2] = 1;
@@ -141,10 +150,32 @@ enum mgx_status mgx_conv_plan_prepare(struct mgx_conv_plan *plan, enum mgx_conv_
 {
     plan->method = method;
     plan->ops = methods[method];
+    if (method > MGX_CONV_UNROLLED)
+        plan->kernel = find_kernel(&plan->d, false);
     if (!fits(plan, method))
         return mgx_fail(diag, MGX_UNSUPPORTED, "convolution method %s does not fit",
                         mgx_conv_method_name(method));
     return plan->ops->prepare(plan, diag);
+}
+
+// Weights that no chunks can hold, or too many, are widened; another method may be better then.
+static bool lacks_chunks(const struct mgx_conv_plan *plan)
+{
+    return plan->kernel->strip && !plan->panel_chunks;
+}
+
+static enum mgx_status create_without_weights(const struct mgx_conv_desc *desc,
+                                              enum mgx_conv_method method,
+                                              struct mgx_conv_plan **out, struct mgx_diag *diag)
+{
+    struct mgx_conv_desc d = *desc;
+    d.weights = NULL;
+    struct mgx_conv_choice choices[MGX_CONV_METHOD_COUNT];
+    const int count = mgx_conv_choices(&d, choices);
+    bool fits = false;
+    for (int i = 0; i < count; i++)
+        fits |= choices[i].method == method;
+    return mgx_conv_plan_create(&d, fits ? method : MGX_CONV_METHOD_COUNT, out, diag);
 }
 
 enum mgx_status mgx_conv_plan_create(const struct mgx_conv_desc *desc, enum mgx_conv_method method,
@@ -165,6 +196,10 @@ enum mgx_status mgx_conv_plan_create(const struct mgx_conv_desc *desc, enum mgx_
     if (status != MGX_OK) {
         mgx_conv_plan_destroy(plan);
         return status;
+    }
+    if (lacks_chunks(plan)) {
+        mgx_conv_plan_destroy(plan);
+        return create_without_weights(desc, method, out, diag);
     }
     *out = plan;
     return MGX_OK;
@@ -191,6 +226,11 @@ const struct mgx_conv_plan *mgx_conv_plan_feed(const struct mgx_conv_plan *plan)
 enum mgx_conv_method mgx_conv_plan_method(const struct mgx_conv_plan *plan)
 {
     return plan->method;
+}
+
+const struct mgx_gemm_kernel *mgx_conv_plan_kernel(const struct mgx_conv_plan *plan)
+{
+    return plan->kernel;
 }
 
 size_t mgx_conv_packed_bytes(const struct mgx_conv_plan *plan)

@@ -51,6 +51,7 @@ struct mgx_conv_plan {
     int64_t tap_count, depth;        // depth in groups of 32 bits
     int64_t slice_taps, slice_depth; // what a panel is cut into; slice_depth < depth: of one tap
     int64_t channel_groups;          // those of a pixel
+    int64_t panel_chunks;            // of the largest panel, where there are such (chunk.h)
     bool converts_y;                 // tiles are finished in scratch, then stored
     int64_t chunks, rows;      // a row of the output is cut in chunks; rows of all chunks together
     int64_t block_rows;        // made at a time

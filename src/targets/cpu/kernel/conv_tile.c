@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "targets/cpu/kernel/chunk.h"
 #include "targets/cpu/kernel/conv_tile.h"
 #include "targets/cpu/kernel/convert.h"
 #include "targets/cpu/kernel/gemm.h"
@@ -314,6 +315,8 @@ static void set_half(struct tile *t, const struct mgx_conv_row *row, int64_t x, 
 // Panel p of a group's packed weights.
 static const char *panel_at(const struct mgx_conv_plan *plan, const char *packed, int64_t p)
 {
+    if (plan->kernel->strip)
+        return packed + p * mgx_chunk_panel_bytes(plan->panel_chunks);
     const int64_t rows = plan->depth * plan->tap_count + plan->kernel->starts;
     return packed + p * plan->kernel->cols * rows * GROUP;
 }
@@ -322,6 +325,9 @@ static const char *panel_at(const struct mgx_conv_plan *plan, const char *packed
 static struct mgx_ahead read_at(const struct mgx_conv_plan *plan, const char *packed, int64_t p)
 {
     const int64_t rows = mgx_max_i64(plan->slice_taps, 1) * plan->slice_depth;
+    if (plan->kernel->strip)
+        return (struct mgx_ahead){panel_at(plan, packed, p),
+                                  mgx_chunk_panel_bytes(plan->panel_chunks)};
     return (struct mgx_ahead){panel_at(plan, packed, p),
                               rows * mgx_panel_width(plan->kernel, plan->group_out, p) * GROUP};
 }
@@ -336,9 +342,11 @@ static void set_panel(const struct part *part, int64_t p, struct mgx_tile_args *
     args->cols = left < kernel->cols ? (int)left : kernel->cols;
     args->b_row = mgx_panel_width(kernel, plan->group_out, p) * GROUP;
     args->start = kernel->starts ? (const int32_t *)(const void *)panel : NULL;
+    args->b = panel + kernel->starts * args->b_row;
+    if (kernel->strip)
+        mgx_chunk_set(panel, plan->panel_chunks, args);
     if (part->args->start)
         args->start = part->args->start + channel;
-    args->b = panel + kernel->starts * args->b_row;
     args->bias = part->args->bias ? part->args->bias + channel : NULL;
     args->scale = kernel->integer && part->args->scale ? part->args->scale + channel : NULL;
     args->c_row = plan->converts_y ? args->cols * GROUP : plan->walk.y[3] * GROUP;
@@ -352,6 +360,10 @@ static bool set_taps(struct tile *t, const struct mgx_conv_row *row,
 {
     const struct mgx_conv_plan *plan = t->part->plan;
     const struct slice *slice = t->slice;
+    if (plan->kernel->strip) { // a panel says itself where its values are
+        t->first = t->last = true;
+        return true;
+    }
     const int64_t across = plan->d.kernel[1] > 0 ? plan->tap_count / plan->d.kernel[1] : 0;
     int64_t begin = mgx_min_i64(row->kernel_begin, second->kernel_begin) * across,
             end = mgx_max_i64(row->kernel_end, second->kernel_end) * across;
@@ -413,6 +425,38 @@ static void run_slice(const struct part *part, const struct slice *slice, int64_
     }
 }
 
+// Whether a tile's results are what y wants when they leave the registers.
+static bool ends_in_registers(const struct mgx_conv_plan *plan)
+{
+    const struct mgx_epilogue *e = &plan->d.epilogue;
+    return plan->kernel->strip && mgx_output_simple(e) &&
+           (e->requant ? e->residual != MGX_RESIDUAL_BEFORE : !plan->converts_y);
+}
+
+// A panel for all rows of the block, each in one go.
+static void run_strips(const struct part *part, int64_t p, struct mgx_ahead ahead,
+                       const struct mgx_tile_args *panel)
+{
+    const struct mgx_conv_plan *plan = part->plan;
+    const int64_t col = p * plan->kernel->cols, size = part->y_size;
+    struct mgx_tile_args args = *panel;
+    args.requant = plan->d.epilogue.requant;
+    args.c_row = plan->walk.y[3] * size;
+    args.residual_row = plan->walk.residual[3] * size;
+    args.ahead = ahead.at;
+    args.ahead_step = (mgx_ceil_div(ahead.bytes, mgx_max_i64(part->tiles, 1)) + 63) & ~INT64_C(63);
+    for (int r = 0; r < part->row_count; r++) {
+        const struct mgx_conv_row *row = &part->rows[r];
+        args.a[0] = row->a;
+        args.c[0] = row->c + col * size;
+        args.residual[0] = row->residual ? row->residual + col * size : NULL;
+        plan->kernel->strip(&args, row->width);
+        args.ahead += args.ahead_step * mgx_ceil_div(row->width, plan->kernel->rows);
+        if (args.ahead - ahead.at >= ahead.bytes)
+            args.ahead_step = 0;
+    }
+}
+
 // What is read after panel p: the next one, the first one again for the next block, or what follows
 // the part.
 static struct mgx_ahead read_after(const struct part *part, int64_t p)
@@ -427,6 +471,10 @@ static void run_panel(const struct part *part, int64_t p, struct mgx_tile_args *
 {
     const struct mgx_conv_plan *plan = part->plan;
     const char *panel = args->b;
+    if (ends_in_registers(plan)) {
+        run_strips(part, p, read_after(part, p), args);
+        return;
+    }
     const int64_t taps = mgx_max_i64(plan->slice_taps, 1);
     struct slice slice = {.tap_end = 0};
     do {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/size.h"
+#include "targets/cpu/kernel/chunk.h"
 #include "targets/cpu/kernel/conv_tile.h"
 #include "targets/cpu/kernel/convert.h"
 #include "targets/cpu/kernel/gemm.h"
@@ -144,7 +145,7 @@ static double tile_cycles(const struct mgx_conv_plan *plan, double rows, int64_t
         tiles = 0.5;
         r = kernel->rows;
     }
-    const double per_k = (2 * r > 7 ? 2 * r : 7) + 0.5;
+    const double per_k = kernel->strip ? (r > 4 ? r : 4) : (2 * r > 7 ? 2 * r : 7) + 0.5;
     return rows * tiles * panels * (depth * per_k + 50 + 6 * r);
 }
 
@@ -292,13 +293,65 @@ static void set_slices(struct mgx_conv_plan *plan)
     }
 }
 
+// The weights of a group as chunks see them: taps as they are read, with the values that fill up
+// pixels to whole groups.
+static struct mgx_chunk_matrix matrix_of(const struct mgx_conv_plan *plan, const void *weights,
+                                         int64_t group)
+{
+    const struct mgx_conv_desc *d = &plan->d;
+    struct mgx_chunk_matrix m = {
+        .b = (const char *)weights + plan->w_first + group * d->w_group,
+        .type = d->w_type,
+        .zero = d->w_zero ? d->w_zero + group * plan->group_out : NULL,
+        .columns = plan->group_out,
+        .taps = plan->tap_count,
+        .run = plan->depth * GROUP,
+        .inner = plan->channel_groups * GROUP,
+        .valid = plan->group_in,
+        .row = d->w_in,
+        .col = d->w_out,
+        .offset = plan->taps,
+        .shift = d->x_zero + mgx_kernel_shift(plan->kernel, d->x_type),
+    };
+    for (int i = 0; i < MGX_CONV_DIMS; i++) {
+        m.kernel[i] = d->kernel[i];
+        m.space[i] = d->w_space[i];
+    }
+    return m;
+}
+
+// 0 where chunks do not fit or do not pay.
+static int64_t count_chunks(const struct mgx_conv_plan *plan)
+{
+    int64_t most = 0;
+    for (int64_t g = 0; g < plan->d.groups; g++) {
+        const struct mgx_chunk_matrix m = matrix_of(plan, plan->d.weights, g);
+        const int64_t count = mgx_chunk_fits(&m) ? mgx_chunk_count(&m) : 0;
+        if (!count || !mgx_chunk_pays(&m, count))
+            return 0;
+        most = mgx_max_i64(most, count);
+    }
+    return most;
+}
+
+static bool panels_bytes(const struct mgx_conv_plan *plan, size_t *bytes)
+{
+    const int64_t depth = mgx_conv_taps(&plan->d) * plan->channel_groups;
+    if (plan->kernel->strip)
+        return mgx_mul_size((size_t)mgx_ceil_div(plan->group_out, plan->kernel->cols),
+                            (size_t)mgx_chunk_panel_bytes(plan->panel_chunks), bytes);
+    return mgx_panels_bytes(plan->kernel, depth + plan->kernel->starts, plan->group_out, bytes);
+}
+
 // Sizes common to the three methods, once the copy needs `copied` groups per block.
 static enum mgx_status set_sizes(struct mgx_conv_plan *plan, int64_t copied, struct mgx_diag *diag)
 {
     const int64_t depth = mgx_conv_taps(&plan->d) * plan->channel_groups;
     size_t panels, all;
     set_slices(plan);
-    if (!mgx_panels_bytes(plan->kernel, depth + plan->kernel->starts, plan->group_out, &panels) ||
+    if (plan->kernel->strip)
+        plan->panel_chunks = count_chunks(plan);
+    if (!panels_bytes(plan, &panels) ||
         !mgx_mul_size(mgx_align64(panels), (size_t)plan->d.groups, &all))
         return mgx_fail(diag, MGX_LIMIT, "packed weights of %lld x %lld do not fit",
                         (long long)depth, (long long)plan->d.out_channels);
@@ -401,9 +454,27 @@ static void pack_panel(const struct mgx_conv_plan *plan, const char *weights, in
                          (int32_t *)(void *)panel);
 }
 
+static void pack_chunks(const struct mgx_conv_plan *plan, const void *weights, void *packed,
+                        int part, int parts)
+{
+    const size_t group_bytes = plan->packed_bytes / (size_t)plan->d.groups;
+    const int64_t panels = mgx_ceil_div(plan->group_out, plan->kernel->cols);
+    const int64_t end = mgx_part_begin(panels * plan->d.groups, part + 1, parts);
+    for (int64_t i = mgx_part_begin(panels * plan->d.groups, part, parts); i < end; i++) {
+        const struct mgx_chunk_matrix m = matrix_of(plan, weights, i / panels);
+        mgx_chunk_pack(&m, i % panels, plan->panel_chunks,
+                       (char *)packed + (size_t)(i / panels) * group_bytes +
+                           i % panels * mgx_chunk_panel_bytes(plan->panel_chunks));
+    }
+}
+
 static void tile_pack(const struct mgx_conv_plan *plan, const void *weights, void *packed, int part,
                       int parts)
 {
+    if (plan->kernel->strip) {
+        pack_chunks(plan, weights, packed, part, parts);
+        return;
+    }
     const struct mgx_conv_desc *d = &plan->d;
     const int64_t size = mgx_kernel_size(d->w_type);
     const int64_t rows = mgx_conv_taps(d) * plan->channel_groups + plan->kernel->starts;

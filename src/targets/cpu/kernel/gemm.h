@@ -51,9 +51,12 @@ struct mgx_gemm_desc {
     int64_t b_row, b_col, b_batch[MGX_GEMM_BATCH]; // of raw B: what is packed, or multiplied
     int64_t c_row, c_batch[MGX_GEMM_BATCH];        // columns are contiguous
     int64_t residual_row, residual_batch[MGX_GEMM_BATCH];
-    int a_zero;               // of bytes: what stands for zero, taken off every value of A
-    const int32_t *b_zero;    // [n] or NULL: the same of the columns of B, whose panels are wider
-    bool packed;              // runs get B from mgx_gemm_pack
+    int a_zero;            // of bytes: what stands for zero, taken off every value of A
+    const int32_t *b_zero; // [n] or NULL: the same of the columns of B, whose panels are wider
+    bool packed;           // runs get B from mgx_gemm_pack
+    // What will be packed, where that is known and is one matrix: how bytes are packed depends on
+    // their values. NULL: it is not.
+    const void *weights;
     struct mgx_narrow narrow; // packed B stays narrow; one matrix for all batches. Blocks are
                               // packed by mgx_narrow_pack_blocks, not here
     bool any_rows;            // other numbers of rows will want the same packed B
@@ -71,6 +74,7 @@ struct mgx_gemm_plan {
     int64_t units;                   // the product: rectangles of the output
     int tasks;                       // runs of units, dealt to threads
     int64_t groups;                  // of 32 bits along the depth
+    int64_t panel_chunks;            // of the largest panel, where there are such (chunk.h)
     int64_t block_rows, block_depth; // depth in groups
     int64_t copy_row, copy_bytes;    // of a block of A that is copied
     bool holds_a;                    // a thread keeps its copy from one unit to the next

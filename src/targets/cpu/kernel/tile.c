@@ -8,16 +8,18 @@ extern const struct mgx_gemm_kernel mgx_f32_gemm_6x8__generic, mgx_s8_gemm_6x8__
 #if defined(__x86_64__)
 extern const struct mgx_gemm_kernel mgx_f32_gemm_6x16__avx2, mgx_f32_gemm_14x32__avx512,
     mgx_f32_gemm_6x64__avx512, mgx_bf16_gemm_14x32__avx512_bf16, mgx_s8_gemm_6x16__avx2,
-    mgx_s8_gemm_14x32__avx512_vnni;
+    mgx_s8_gemm_14x32__avx512_vnni, mgx_u8_gemm_8x8__avx2;
 #endif
 
 // Of one type the best first.
 static const struct mgx_gemm_kernel *const kernels[] = {
 #if defined(__x86_64__)
-    &mgx_f32_gemm_14x32__avx512,       &mgx_f32_gemm_6x64__avx512,      &mgx_f32_gemm_6x16__avx2,
-    &mgx_bf16_gemm_14x32__avx512_bf16, &mgx_s8_gemm_14x32__avx512_vnni, &mgx_s8_gemm_6x16__avx2,
+    &mgx_f32_gemm_14x32__avx512,     &mgx_f32_gemm_6x64__avx512,
+    &mgx_f32_gemm_6x16__avx2,        &mgx_bf16_gemm_14x32__avx512_bf16,
+    &mgx_s8_gemm_14x32__avx512_vnni, &mgx_s8_gemm_6x16__avx2,
+    &mgx_u8_gemm_8x8__avx2,
 #endif
-    &mgx_f32_gemm_6x8__generic,        &mgx_s8_gemm_6x8__generic,
+    &mgx_f32_gemm_6x8__generic,      &mgx_s8_gemm_6x8__generic,
 };
 
 const struct mgx_gemm_kernel *mgx_gemm_kernel(enum mgx_kernel_type type, enum mgx_isa isa)

@@ -73,6 +73,12 @@ struct mgx_tile_args {
     int cols; // 1..panel width: of bias, residual and c; b is always read in full
     bool clamp;
     float low, high;
+    // Of chunks (chunk.h), in place of taps and depth: b is the weights of pairs. Where a panel's
+    // step to bytes is made in registers: requant, with its residual in residual[0].
+    const uint16_t *offsets, *single_offsets;
+    const char *single_b;
+    int64_t pairs, singles;
+    const struct mgx_requant *requant;
     const char *ahead; // brought into L2 meanwhile, `ahead_step` bytes per 4 k: 64..512, or 0
     int64_t ahead_step;
 };
@@ -81,7 +87,7 @@ typedef void (*mgx_tile_fn)(const struct mgx_tile_args *args);
 
 struct mgx_gemm_kernel {
     const char *name;
-    enum mgx_kernel_type type; // what it multiplies: f32, bf16 or s8
+    enum mgx_kernel_type type; // what it multiplies: f32, bf16, s8, or u8: chunks (chunk.h)
     enum mgx_kernel_type a_type,
         b_type; // as they lie in memory: s8 may be widened, or made unsigned
     enum mgx_isa isa;
@@ -92,6 +98,9 @@ struct mgx_gemm_kernel {
     int vector;           // floats in a register
     // [rows of the tile]. `narrow` computes cols / 2 columns, on panels of that width.
     mgx_tile_fn wide[MGX_TILE_MAX_ROWS + 1], narrow[MGX_TILE_MAX_ROWS + 1];
+    // Any number of rows of one panel, a[0], c[0] and residual[0] on; it ends in registers: no
+    // activation but a clamp. `ahead_step` is for every tile. Chunks alone have it.
+    void (*strip)(const struct mgx_tile_args *args, int64_t rows);
     // For one and two rows, several full panels at once: enough independent sums and streams to
     // keep memory busy. NULL elsewhere. args.cols is ignored.
     mgx_tile_fn few[3];

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Body of requant.h, compiled once per instruction set: 16 columns at a time.
-#include "targets/cpu/kernel/requant.h"
-
 #include <string.h>
 
-#include "targets/cpu/kernel/simd.h"
+#include "targets/cpu/kernel/requant_step.h"
 
 enum { STEP = 16, VECTORS = STEP / VL };
-
-SIMD vf clamped(vf v, float low, float high)
-{
-    return vf_min(vf_set(high), vf_max(v, vf_set(low))); // the second operand where one is NaN
-}
 
 #if defined(__AVX512F__)
 SIMD vf load_bytes(const uint8_t *p, bool is_signed)
@@ -67,17 +60,10 @@ SIMD void some(const struct mgx_requant *q, const vf x[VECTORS], const uint8_t *
 {
     vf v[VECTORS];
     UNROLL
-    for (int i = 0; i < VECTORS; i++) {
-        v[i] = q->divisor == 1 ? x[i] : vf_div(x[i], vf_set(q->divisor));
-        v[i] = clamped(v[i], q->low, q->high);
-        if (q->residual) {
-            const vf r = vf_sub(load_bytes(residual + i * VL, q->residual_signed),
-                                vf_set((float)q->residual_zero));
-            v[i] = vf_fma(r, vf_set(q->share),
-                          vf_mul(q->rounds ? vf_round(v[i]) : v[i], vf_set(q->keep)));
-            v[i] = clamped(v[i], q->low2, q->high2);
-        }
-    }
+    for (int i = 0; i < VECTORS; i++)
+        v[i] = requant_step(q, q->residual, x[i],
+                            q->residual ? load_bytes(residual + i * VL, q->residual_signed)
+                                        : vf_zero());
     store_bytes(to, v, q->zero, q->is_signed);
 }
 

@@ -147,15 +147,17 @@ static bool describe(struct mgx_plan_offer *c, const struct conv *v, const struc
         c->why = "weights lie in another order";
         return false;
     }
-    *d = (struct mgx_conv_desc){.isa = cpu_offered(c)->isa,
-                                .type = floats ? MGX_KERNEL_F32 : MGX_KERNEL_S8,
-                                .x_zero = v->epilogue.integer ? v->integer.zero : 0,
-                                .w_zero = v->integer.b_zero,
-                                .threads = c->machine->threads,
-                                .x_scaled = v->epilogue.factor >= 0,
-                                .exact = !cpu_offered(c)->fast_math,
-                                .transposed = main->op == &mgx_op_convolution_backwards,
-                                .epilogue = v->epilogue.kernel};
+    *d =
+        (struct mgx_conv_desc){.isa = cpu_offered(c)->isa,
+                               .type = floats ? MGX_KERNEL_F32 : MGX_KERNEL_S8,
+                               .x_zero = v->epilogue.integer ? v->integer.zero : 0,
+                               .w_zero = v->integer.b_zero,
+                               .weights = v->epilogue.integer ? cpu_integer_weights(c, v->w) : NULL,
+                               .threads = c->machine->threads,
+                               .x_scaled = v->epilogue.factor >= 0,
+                               .exact = !cpu_offered(c)->fast_math,
+                               .transposed = main->op == &mgx_op_convolution_backwards,
+                               .epilogue = v->epilogue.kernel};
     if (!cpu_kernel_type(x->type, &d->x_type) || !cpu_kernel_type(w->type, &d->w_type) ||
         !cpu_kernel_type(y->type, &d->y_type))
         return false;
@@ -377,9 +379,8 @@ static bool take(struct mgx_plan_offer *c, struct conv *v, const struct mgx_ins 
         return false;
     c->workspace = mgx_conv_workspace(v->plan);
     if (v->epilogue.integer &&
-        !cpu_integer_finish(c, &v->epilogue,
-                            mgx_integer_kernel(desc.type, desc.isa, desc.w_type, desc.w_zero),
-                            depth_of(&c->in[v->w]), 1, depth_of(&c->in[v->w]), &v->integer))
+        !cpu_integer_finish(c, &v->epilogue, mgx_conv_plan_kernel(v->plan), depth_of(&c->in[v->w]),
+                            1, depth_of(&c->in[v->w]), &v->integer))
         return false;
     c->flops = flops_of(&desc);
     c->detail = mgx_conv_method_name(mgx_conv_plan_method(v->plan));

@@ -74,22 +74,24 @@ static bool describe(struct mgx_plan_offer *c, struct gemm *g, struct mgx_gemm_d
     const struct mgx_shape *a = &c->in[g->a], *b = &c->in[g->b], *y = c->out;
     const struct mgx_shape *r = g->epilogue.residual >= 0 ? &c->in[g->epilogue.residual] : NULL;
     const int n = y->rank;
-    *d = (struct mgx_gemm_desc){.isa = cpu_offered(c)->isa,
-                                .threads = c->machine->threads,
-                                .m = a->lens[n - 2],
-                                .n = b->lens[n - 1],
-                                .k = a->lens[n - 1],
-                                .a_row = a->strides[n - 2],
-                                .a_col = a->strides[n - 1],
-                                .b_row = b->strides[n - 2],
-                                .b_col = b->strides[n - 1],
-                                .c_row = y->strides[n - 2],
-                                .residual_row = r ? r->strides[n - 2] : 0,
-                                .packed = c->constant[g->b] != NULL,
-                                .a_zero = g->integer.zero_in < 0 ? g->integer.zero : 0,
-                                .b_zero = g->integer.b_zero,
-                                .any_rows = c->late,
-                                .epilogue = g->epilogue.kernel};
+    *d =
+        (struct mgx_gemm_desc){.isa = cpu_offered(c)->isa,
+                               .threads = c->machine->threads,
+                               .m = a->lens[n - 2],
+                               .n = b->lens[n - 1],
+                               .k = a->lens[n - 1],
+                               .a_row = a->strides[n - 2],
+                               .a_col = a->strides[n - 1],
+                               .b_row = b->strides[n - 2],
+                               .b_col = b->strides[n - 1],
+                               .c_row = y->strides[n - 2],
+                               .residual_row = r ? r->strides[n - 2] : 0,
+                               .packed = c->constant[g->b] != NULL,
+                               .weights = g->epilogue.integer ? cpu_integer_weights(c, g->b) : NULL,
+                               .a_zero = g->integer.zero_in < 0 ? g->integer.zero : 0,
+                               .b_zero = g->integer.b_zero,
+                               .any_rows = c->late,
+                               .epilogue = g->epilogue.kernel};
     if (!cpu_kernel_type(a->type, &d->a_type) || !cpu_kernel_type(b->type, &d->b_type) ||
         !cpu_kernel_type(y->type, &d->c_type)) {
         c->why = "neither floats nor bytes";

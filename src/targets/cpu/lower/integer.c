@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "plan/join.h"
 #include "targets/cpu/kernel/convert.h"
 
 enum {
@@ -123,6 +124,14 @@ bool cpu_integer_fold(struct mgx_plan_offer *c, struct cpu_epilogue *e, struct c
         e->requant->divisor = 1;
     }
     return true;
+}
+
+const void *cpu_integer_weights(struct mgx_plan_offer *c, int input)
+{
+    if (!c->constant[input])
+        return NULL;
+    mgx_plan_join_fill(c->store, c->constant[input]->data, false);
+    return c->constant[input]->data;
 }
 
 // --- before each run ---

@@ -38,6 +38,9 @@ bool cpu_integer_finish(struct mgx_plan_offer *c, const struct cpu_epilogue *e,
                         const struct mgx_gemm_kernel *kernel, int64_t depth, int64_t b_row,
                         int64_t b_col, struct cpu_integer *x);
 
+// The bytes of a constant input, for kernels that are chosen by what is in them; NULL: it is none.
+const void *cpu_integer_weights(struct mgx_plan_offer *c, int input);
+
 struct cpu_integer_run {
     int zero; // of the left operand, where it is not constant
     const float *scale, *bias;

@@ -288,6 +288,8 @@ static struct problem problem_of(struct rng *r, const struct mgx_conv_desc *desc
     p.x = typed_random(d->x_type, random_x(r, d, &p.first), r);
     set_border(&p);
     p.weights = typed_random(d->w_type, random_weights(r, d), r);
+    if (d->type == MGX_KERNEL_S8 && rng_below(r, 4))
+        d->weights = small_bytes(p.weights);
     p.bias = buffer_random(d->out_channels, r);
     p.scale = buffer_random(d->out_channels, r);
     p.factor = buffer_random(d->in_channels, r);

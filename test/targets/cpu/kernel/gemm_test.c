@@ -180,6 +180,8 @@ static struct problem problem_new(struct rng *r, enum mgx_isa isa, int64_t m, in
     d->residual_row = n + rng_below(r, 2) * 7;
     p.a = typed_random(d->a_type, batch_strides(r, d, a, true, d->a_batch), r);
     p.b = typed_random(d->b_type, batch_strides(r, d, b, true, d->b_batch), r);
+    if (d->type == MGX_KERNEL_S8 && d->packed && rng_below(r, 4))
+        d->weights = small_bytes(p.b);
     p.bias = buffer_random(n, r);
     p.scale = buffer_random(n, r);
     p.residual = typed_random(d->c_type,

@@ -155,6 +155,15 @@ static inline struct buffer typed_random(enum mgx_kernel_type type, int64_t coun
     return b;
 }
 
+// Signed bytes to a quarter of themselves: weights that chunks can hold.
+static inline const void *small_bytes(struct buffer b)
+{
+    int8_t *byte = (int8_t *)(void *)b.data;
+    for (int64_t i = 0; i < 4 * b.count; i++)
+        byte[i] = (int8_t)(byte[i] / 4);
+    return byte;
+}
+
 // Whether element i still has the guard's bytes.
 static inline bool typed_untouched(enum mgx_kernel_type type, const void *data, int64_t i)
 {

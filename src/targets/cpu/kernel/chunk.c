@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: MIT
+// Making chunks of weights; see chunk.h. Some 30 ns for a chunk, and as much again for its partner.
+#include "targets/cpu/kernel/chunk.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/size.h"
+
+enum {
+    COLS = MGX_CHUNK_COLS,
+    VALUES = MGX_CHUNK_VALUES,
+    LANES = 2 * COLS,     // sums of a chunk
+    MOST = 128,           // of the weights of one sign in a sum: 255 * 128 <= 32767
+    MOST_OFFSET = 0xffff, // in 16 bits
+    AHEAD = 32,           // values read at once
+};
+
+typedef int16_t cols __attribute__((vector_size(16))); // one value of every column
+typedef uint8_t lanes __attribute__((vector_size(16)));
+
+static bool is_zero(const void *v16)
+{
+    uint64_t half[2];
+    memcpy(half, v16, sizeof half);
+    return !(half[0] | half[1]);
+}
+
+static cols least(cols a, cols b)
+{
+    const cols less = a < b;
+    return (a & less) | (b & ~less);
+}
+
+static cols most(cols a, cols b)
+{
+    const cols more = a > b;
+    return (a & more) | (b & ~more);
+}
+
+// --- a walk over the chunks of a panel ---
+
+struct chunk {
+    int64_t offset; // in A
+    int8_t weight[COLS * VALUES];
+    lanes above, below; // what the weights of either sign add up to, by sum
+};
+
+struct walk {
+    const struct mgx_chunk_matrix *m;
+    int64_t col;
+    int count;          // columns there are
+    int64_t tap, at;    // the first value that is not packed wholly
+    cols rest[VALUES];  // what is left of it and of the next ones
+    int known;          // of rest
+    int64_t first, end; // the tap's values that are in `ahead`; more of them are 0
+    cols ahead[AHEAD];
+};
+
+// Where kernel element `i` has its first weight, in elements from B.
+static int64_t element_at(const struct mgx_chunk_matrix *m, int64_t i)
+{
+    const int64_t x = i % m->kernel[2], y = i / m->kernel[2] % m->kernel[1];
+    return i / m->kernel[2] / m->kernel[1] * m->space[0] + y * m->space[1] + x * m->space[2];
+}
+
+// The values of one kernel element from `value` on, column by column, as weights lie in memory.
+static void read_ahead(struct walk *w, int64_t value)
+{
+    const struct mgx_chunk_matrix *m = w->m;
+    const int64_t element = value / m->inner, channel = value - element * m->inner;
+    const int64_t from = element_at(m, w->tap * (m->run / m->inner) + element) + channel * m->row;
+    const int count = (int)mgx_min_i64(AHEAD, m->valid - channel);
+    memset(w->ahead, 0, sizeof w->ahead);
+    w->first = value;
+    w->end = value + (count > 0 ? count : m->inner - channel);
+    for (int j = 0; j < w->count && count > 0; j++) {
+        const int zero = m->zero ? m->zero[w->col + j] : 0;
+        const int8_t *b = (const int8_t *)m->b + from + (w->col + j) * m->col;
+        const uint8_t *u = (const uint8_t *)b;
+        int16_t *to = (int16_t *)w->ahead + j;
+        if (m->type == MGX_KERNEL_S8)
+            for (int i = 0; i < count; i++, to += COLS)
+                *to = (int16_t)(b[i * m->row] - zero);
+        else
+            for (int i = 0; i < count; i++, to += COLS)
+                *to = (int16_t)(u[i * m->row] - zero);
+    }
+}
+
+static cols load(struct walk *w, int64_t value)
+{
+    if (value >= w->end)
+        read_ahead(w, value);
+    return value - w->first < AHEAD ? w->ahead[value - w->first] : (cols){0};
+}
+
+static void look(struct walk *w, int count)
+{
+    const int64_t left = w->m->run - w->at;
+    for (; w->known < count; w->known++)
+        w->rest[w->known] = w->known < left ? load(w, w->at + w->known) : (cols){0};
+}
+
+static void step(struct walk *w, int count)
+{
+    for (int i = 0; i + count < w->known; i++)
+        w->rest[i] = w->rest[i + count];
+    w->known = w->known > count ? w->known - count : 0;
+    w->at += count;
+}
+
+static void enter_tap(struct walk *w)
+{
+    w->at = 0;
+    w->known = 0;
+    w->end = 0;
+}
+
+static void start_walk(struct walk *w, const struct mgx_chunk_matrix *m, int64_t p)
+{
+    const int64_t left = m->columns - p * COLS;
+    w->m = m;
+    w->col = p * COLS;
+    w->count = left < COLS ? (int)left : COLS;
+    w->tap = 0;
+    enter_tap(w);
+}
+
+// A chunk that begins `back` values before the first one that is left: its weights, and what is left
+// then. Returns how many values have nothing left.
+static int take(const struct walk *w, int back, cols taken[VALUES], cols rest[VALUES])
+{
+    const cols most_of_byte = {127, 127, 127, 127, 127, 127, 127, 127};
+    int done = 0;
+    cols above = {0}, below = {0};
+    for (int i = 0; i < VALUES; i++) {
+        if (i % 2 == 0) {
+            above = (cols){0} + MOST;
+            below = (cols){0} - MOST;
+        }
+        taken[i] = (cols){0};
+        if (i < back)
+            continue;
+        taken[i] = most(below, least(least(above, most_of_byte), w->rest[i - back]));
+        above -= most(taken[i], (cols){0});
+        below -= least(taken[i], (cols){0});
+        rest[i - back] = w->rest[i - back] - taken[i];
+        done += done == i - back && is_zero(&rest[i - back]);
+    }
+    return done;
+}
+
+static void fill(struct chunk *chunk, const struct walk *w, int64_t begin, const cols taken[VALUES])
+{
+    const int64_t *offset = w->m->offset;
+    chunk->offset = (offset ? offset[w->tap] : 0) + begin;
+    // Two values make 16 bits; the first in the low byte, as x86 has it in memory.
+    const cols low = (taken[0] & 0xff) | (taken[1] << 8),
+               high = (taken[2] & 0xff) | (taken[3] << 8);
+    for (int j = 0; j < COLS; j++) {
+        memcpy(chunk->weight + j * VALUES, &(int16_t){low[j]}, 2);
+        memcpy(chunk->weight + j * VALUES + 2, &(int16_t){high[j]}, 2);
+    }
+    cols above[2], below[2];
+    for (int l = 0; l < 2; l++) {
+        const cols zero = {0}, a = taken[2 * l], b = taken[2 * l + 1];
+        above[l] = most(a, zero) + most(b, zero);
+        below[l] = -(least(a, zero) + least(b, zero));
+    }
+    // The sums of both halves side by side: at most 128 each.
+    const cols sums = above[0] | above[1] << 8, other = below[0] | below[1] << 8;
+    memcpy(&chunk->above, &sums, sizeof sums);
+    memcpy(&chunk->below, &other, sizeof other);
+}
+
+// False when all values are packed.
+static bool next(struct walk *w, struct chunk *chunk)
+{
+    for (; w->tap < w->m->taps; w->tap++, enter_tap(w)) {
+        for (; w->at < w->m->run; step(w, 1)) {
+            look(w, 1);
+            if (!is_zero(&w->rest[0]))
+                break;
+        }
+        if (w->at < w->m->run)
+            break;
+    }
+    if (w->tap == w->m->taps)
+        return false;
+    look(w, VALUES);
+    cols taken[VALUES], rest[VALUES], other[VALUES], other_rest[VALUES];
+    const int64_t begin = mgx_min_i64(w->at, w->m->run - VALUES);
+    int back = (int)(w->at - begin), done = take(w, back, taken, rest);
+    if (done < VALUES - 1 && begin > 0 && back + 1 < VALUES) {
+        const int instead = take(w, back + 1, other, other_rest);
+        if (instead > done) {
+            done = instead;
+            back++;
+            memcpy(taken, other, sizeof taken);
+            memcpy(rest, other_rest, sizeof rest);
+        }
+    }
+    fill(chunk, w, w->at - back, taken);
+    memcpy(w->rest, rest, (size_t)(VALUES - back) * sizeof *rest);
+    step(w, done);
+    return true;
+}
+
+// --- sizes ---
+
+bool mgx_chunk_fits(const struct mgx_chunk_matrix *m)
+{
+    int64_t last = 0;
+    for (int64_t t = 0; t < m->taps && m->offset; t++)
+        last = mgx_max_i64(last, m->offset[t]);
+    return m->taps > 0 && m->run >= VALUES && last + m->run <= MOST_OFFSET;
+}
+
+int64_t mgx_chunk_count(const struct mgx_chunk_matrix *m)
+{
+    int64_t largest = 0;
+    for (int64_t p = 0; p * COLS < m->columns; p++) {
+        struct walk w;
+        struct chunk chunk;
+        int64_t count = 0;
+        start_walk(&w, m, p);
+        while (next(&w, &chunk))
+            count++;
+        largest = mgx_max_i64(largest, count);
+    }
+    return mgx_max_i64(largest, 1);
+}
+
+bool mgx_chunk_pays(const struct mgx_chunk_matrix *m, int64_t largest)
+{
+    const int64_t least_chunks = m->taps * mgx_ceil_div(m->run, VALUES);
+    return largest <= least_chunks + least_chunks / 4 + 1;
+}
+
+int64_t mgx_chunk_panel_bytes(int64_t largest)
+{
+    return mgx_chunk_weights_at(largest) + largest * COLS * VALUES;
+}
+
+// --- packing ---
+
+// Chunks that wait for a partner, the oldest first.
+enum { WAITING = 64 };
+
+struct packer {
+    struct chunk waiting[WAITING];
+    int count;
+    int64_t pairs, singles, most;
+    uint16_t *offset;
+    char *weight;
+};
+
+static void put(struct packer *k, int64_t at, const struct chunk *chunk)
+{
+    assert(2 * k->pairs + k->singles <= k->most);
+    assert(chunk->offset >= 0 && chunk->offset <= MOST_OFFSET);
+    k->offset[at] = (uint16_t)chunk->offset;
+    memcpy(k->weight + at * COLS * VALUES, chunk->weight, sizeof chunk->weight);
+}
+
+static bool go_together(const struct chunk *a, const struct chunk *b)
+{
+    const lanes full = (lanes){0} + MOST;
+    const lanes over = (lanes)(b->above > full - a->above) | (lanes)(b->below > full - a->below);
+    return is_zero(&over);
+}
+
+static void drop(struct packer *k, int i)
+{
+    memmove(k->waiting + i, k->waiting + i + 1, (size_t)(--k->count - i) * sizeof *k->waiting);
+}
+
+static void put_single(struct packer *k)
+{
+    put(k, k->most - ++k->singles, &k->waiting[0]);
+    drop(k, 0);
+}
+
+static void add(struct packer *k, const struct chunk *chunk)
+{
+    for (int i = 0; i < k->count; i++)
+        if (go_together(&k->waiting[i], chunk)) {
+            put(k, 2 * k->pairs, &k->waiting[i]);
+            put(k, 2 * k->pairs++ + 1, chunk);
+            drop(k, i);
+            return;
+        }
+    if (k->count == WAITING)
+        put_single(k);
+    k->waiting[k->count++] = *chunk;
+}
+
+// Sums begin with -shift times the column's weights; wraps as the instruction's sums do.
+static void add_starts(const struct chunk *chunk, int shift, uint32_t starts[COLS])
+{
+    for (int j = 0; j < COLS; j++)
+        for (int i = 0; i < VALUES; i++)
+            starts[j] -= (uint32_t)(shift * chunk->weight[j * VALUES + i]);
+}
+
+void mgx_chunk_pack(const struct mgx_chunk_matrix *m, int64_t p, int64_t largest, void *panel)
+{
+    char *to = panel;
+    struct packer k = {.most = largest,
+                       .offset = (uint16_t *)(void *)(to + sizeof(struct mgx_chunk_header)),
+                       .weight = to + mgx_chunk_weights_at(largest)};
+    uint32_t starts[COLS] = {0};
+    struct chunk chunk;
+    memset(panel, 0, (size_t)mgx_chunk_panel_bytes(largest));
+    struct walk w;
+    start_walk(&w, m, p);
+    while (next(&w, &chunk)) {
+        add_starts(&chunk, m->shift, starts);
+        add(&k, &chunk);
+    }
+    while (k.count)
+        put_single(&k);
+    struct mgx_chunk_header header = {.pairs = (int32_t)k.pairs, .singles = (int32_t)k.singles};
+    memcpy(header.starts, starts, sizeof starts);
+    memcpy(panel, &header, sizeof header);
+}

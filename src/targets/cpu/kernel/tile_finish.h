@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// Activations that are more than a clamp, over a tile that has just been stored: `finish` of tile.h.
+#pragma once
+
+#include "targets/cpu/kernel/epilogue.h"
+#include "targets/cpu/kernel/simd.h"
+#include "targets/cpu/kernel/vmath.h"
+
+SIMD void finish_rows(enum mgx_act act, float *c, int64_t stride, int rows, int cols,
+                      const struct mgx_epilogue *e, const float *residual, int64_t residual_stride)
+{
+    const vf b = vf_set(e->b);
+    for (int i = 0; i < rows; i++, c += stride)
+        for (int j = 0; j < cols; j += VL) {
+            const int n = cols - j < VL ? cols - j : VL;
+            const vf a = e->a_column ? vf_load_some(e->a_column + j, n) : vf_set(e->a);
+            vf x = vf_act(act, n == VL ? vf_load(c + j) : vf_load_some(c + j, n), a, b);
+            if (e->factor)
+                x = vf_fma(x, vf_load_some(e->factor + j, n), vf_load_some(e->term + j, n));
+            if (residual)
+                x = vf_add(x, vf_load_some(residual + i * residual_stride + j, n));
+            if (n == VL)
+                vf_store(c + j, x);
+            else
+                vf_store_some(c + j, x, n);
+        }
+}
+
+static void finish(float *c, int64_t stride, int rows, int cols, const struct mgx_epilogue *e,
+                   const float *residual, int64_t residual_stride)
+{
+    switch (e->act) {
+#define X(name, text, meaning)                                                                     \
+    case name:                                                                                     \
+        finish_rows(name, c, stride, rows, cols, e, residual, residual_stride);                    \
+        break;
+        MGX_ACT_LIST(X)
+#undef X
+    case MGX_ACT_COUNT:
+        break;
+    }
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT
+// Chunks of weights against plain sums of bytes: weights of every size up to those that fill a sum
+// of 16 bits alone, zero points at both ends, activations that are all 255, sizes around the tile,
+// taps that lie apart, runs that are no whole groups, steps to bytes with residuals and tables.
+#include "targets/cpu/kernel/chunk.h"
+
+#include "targets/cpu/kernel/harness.h"
+
+enum { MOST_TAPS = 4 };
+
+struct problem {
+    struct mgx_chunk_matrix matrix;
+    int64_t offset[MOST_TAPS], rows, a_row, depth;
+    int32_t zero[64];
+    struct buffer a, b;
+    int64_t *expected; // [rows][columns]
+};
+
+// Weights up to `size`; some zero, some problems whole rows of them.
+static int weight(struct rng *r, int size, bool is_signed)
+{
+    const int kind = rng_below(r, 8);
+    const int v = kind == 0   ? 0
+                  : kind == 1 ? size
+                  : kind == 2 ? -size
+                              : rng_below(r, 2 * size + 1) - size;
+    const int low = is_signed ? -128 : 0, at = is_signed ? v : v + 128;
+    return at < low ? low : at > low + 255 ? low + 255 : at;
+}
+
+static uint8_t activation(struct rng *r, int kind)
+{
+    return kind == 0 ? 255 : (uint8_t)(rng_below(r, 4) ? rng_below(r, 256) : 255);
+}
+
+static void problem_init(struct problem *p, struct rng *r, int size)
+{
+    static const int zeros[] = {0, 128, 255, 3};
+    *p = (struct problem){.rows = 1 + rng_below(r, 20)};
+    struct mgx_chunk_matrix *m = &p->matrix;
+    const bool is_signed = rng_below(r, 2);
+    m->type = is_signed ? MGX_KERNEL_S8 : MGX_KERNEL_U8;
+    m->columns = 1 + rng_below(r, 40);
+    m->valid = 1 + rng_below(r, 30);
+    m->inner = (m->valid + 3) & ~INT64_C(3);
+    const int elements = 1 + rng_below(r, 3);
+    m->taps = 1 + rng_below(r, MOST_TAPS);
+    m->run = m->inner * elements;
+    m->kernel[0] = 1;
+    m->kernel[1] = m->taps;
+    m->kernel[2] = elements;
+    p->depth = m->taps * elements * m->valid;
+    m->row = elements * m->taps; // as ONNX has them: [columns][channels][taps]
+    m->col = m->row * m->valid;
+    m->space[1] = elements;
+    m->space[2] = 1;
+    m->shift = rng_below(r, 2) ? 0 : rng_below(r, 256);
+    for (int t = 0; t < m->taps; t++)
+        p->offset[t] = (m->taps - 1 - t) * (m->run + 5);
+    m->offset = p->offset;
+    p->a_row = m->taps * (m->run + 5);
+    for (int j = 0; j < m->columns; j++)
+        p->zero[j] = is_signed ? rng_below(r, 3) - 1 : zeros[rng_below(r, 4)];
+    m->zero = rng_below(r, 2) ? p->zero : NULL;
+    p->a = buffer_new((p->rows * p->a_row + 3) / 4);
+    p->b = buffer_new((m->columns * m->col + 3) / 4);
+    const int kind = rng_below(r, 3);
+    for (int64_t i = 0; i < p->rows * p->a_row; i++)
+        ((uint8_t *)p->a.data)[i] = activation(r, kind);
+    for (int64_t i = 0; i < m->columns * m->col; i++)
+        ((uint8_t *)p->b.data)[i] = (uint8_t)weight(r, size, is_signed);
+    m->b = p->b.data;
+}
+
+// sum (a - shift)(b - zero) over what has weights.
+static void solve(struct problem *p)
+{
+    const struct mgx_chunk_matrix *m = &p->matrix;
+    p->expected = calloc((size_t)(p->rows * m->columns), sizeof *p->expected);
+    for (int64_t at = 0; at < p->rows * m->columns; at++) {
+        const int64_t i = at / m->columns, j = at % m->columns;
+        for (int64_t t = 0; t < m->taps; t++)
+            for (int64_t e = 0; e < m->kernel[2]; e++)
+                for (int64_t c = 0; c < m->valid; c++) {
+                    const int64_t k = j * m->col + c * m->row + t * m->space[1] + e;
+                    const int w = m->type == MGX_KERNEL_S8 ? ((int8_t *)p->b.data)[k]
+                                                           : ((uint8_t *)p->b.data)[k];
+                    const int a =
+                        ((uint8_t *)p->a.data)[i * p->a_row + p->offset[t] + e * m->inner + c];
+                    p->expected[at] += (a - m->shift) * (w - (m->zero ? m->zero[j] : 0));
+                }
+    }
+}
+
+static void problem_free(struct problem *p)
+{
+    buffer_free(p->a);
+    buffer_free(p->b);
+    free(p->expected);
+}
+
+// All panels of the packed matrix, each in one strip. `requant` NULL: the sums.
+static bool run(const struct mgx_gemm_kernel *kernel, const struct problem *p,
+                const struct mgx_requant *requant, const uint8_t *residual, float factor, char *c)
+{
+    const struct mgx_chunk_matrix *m = &p->matrix;
+    const int64_t most = mgx_chunk_count(m), bytes = mgx_chunk_panel_bytes(most);
+    const int64_t size = requant ? 1 : 4;
+    struct buffer panel = buffer_new(bytes / 4);
+    float scale[64];
+    for (int j = 0; j < 64; j++)
+        scale[j] = factor;
+    bool intact = mgx_chunk_fits(m);
+    for (int64_t col = 0; intact && col < m->columns; col += MGX_CHUNK_COLS) {
+        mgx_chunk_pack(m, col / MGX_CHUNK_COLS, most, panel.data);
+        struct mgx_tile_args args = {
+            .a = {(const char *)p->a.data},
+            .a_row = p->a_row,
+            .scale = requant ? scale : NULL,
+            .residual = {residual ? (const char *)residual + col : NULL},
+            .residual_row = m->columns,
+            .requant = requant,
+            .c = {c + col * size},
+            .c_row = m->columns * size,
+            .cols = (int)(m->columns - col < MGX_CHUNK_COLS ? m->columns - col : MGX_CHUNK_COLS)};
+        mgx_chunk_set((const char *)panel.data, most, &args);
+        kernel->strip(&args, p->rows);
+        intact = buffer_intact(panel);
+    }
+    buffer_free(panel);
+    return intact;
+}
+
+static void check_sums(const struct mgx_gemm_kernel *kernel, const struct problem *p)
+{
+    const int64_t count = p->rows * p->matrix.columns;
+    struct buffer c = buffer_new(count);
+    CHECK(run(kernel, p, NULL, NULL, 1, (char *)c.data) && buffer_intact(c));
+    for (int64_t i = 0; i < count && !check_failures; i++)
+        CHECK_INT(((const int32_t *)(const void *)c.data)[i], p->expected[i]);
+    buffer_free(c);
+}
+
+static int64_t clamped(double v, double low, double high)
+{
+    return (int64_t)nearbyint(v < low ? low : v > high ? high : v);
+}
+
+// A power of two as the factor, so that every step is exact.
+static void check_bytes(struct rng *r, const struct mgx_gemm_kernel *kernel,
+                        const struct problem *p)
+{
+    const int64_t count = p->rows * p->matrix.columns;
+    uint8_t table[256];
+    struct buffer c = buffer_new((count + 3) / 4), residual = buffer_new((count + 3) / 4);
+    uint8_t *added = (uint8_t *)residual.data;
+    for (int i = 0; i < 256; i++)
+        table[i] = (uint8_t)rng_below(r, 256);
+    for (int64_t i = 0; i < count; i++)
+        added[i] = (uint8_t)rng_below(r, 256);
+    const bool is_signed = rng_below(r, 2), adds = rng_below(r, 2);
+    const int zero = rng_below(r, 3) * 127 - (is_signed ? 127 : 0);
+    const double low = (is_signed ? -128 : 0) - zero, high = (is_signed ? 127 : 255) - zero;
+    const struct mgx_requant q = {.is_signed = is_signed,
+                                  .divisor = 1,
+                                  .low = (float)low,
+                                  .high = (float)high,
+                                  .zero = zero,
+                                  .residual = adds,
+                                  .rounds = true,
+                                  .keep = 0.5f,
+                                  .share = 0.25f,
+                                  .low2 = (float)low,
+                                  .high2 = (float)high,
+                                  .residual_zero = 7,
+                                  .table = rng_below(r, 2) ? table : NULL};
+    CHECK(run(kernel, p, &q, adds ? added : NULL, 0x1p-9f, (char *)c.data) && buffer_intact(c));
+    for (int64_t i = 0; i < count && !check_failures; i++) {
+        int64_t v = clamped((double)p->expected[i] * 0x1p-9, low, high);
+        v = adds ? clamped((double)v * 0.5 + (added[i] - 7) * 0.25, low, high) : v;
+        const uint8_t byte = (uint8_t)(v + zero);
+        CHECK_INT(((const uint8_t *)c.data)[i], q.table ? table[byte] : byte);
+    }
+    buffer_free(c);
+    buffer_free(residual);
+}
+
+CASE(sums_are_exact)
+{
+    static const int sizes[] = {1, 8, 30, 64, 100, 127, 128};
+    struct rng r = {11};
+    EACH_ISA_TO(isa, MGX_ISA_AVX512_BF16)
+    {
+        const struct mgx_gemm_kernel *kernel = mgx_gemm_kernel(MGX_KERNEL_U8, isa);
+        for (int i = 0; kernel && i < 400 && !check_failures; i++) {
+            struct problem p;
+            problem_init(&p, &r, sizes[i % 7]);
+            if (p.matrix.run >= MGX_CHUNK_VALUES) {
+                solve(&p);
+                check_sums(kernel, &p);
+                check_bytes(&r, kernel, &p);
+            }
+            problem_free(&p);
+        }
+    }
+}
+
+// 128 and -128 wherever a sum has room for one of a kind alone: twice the chunks, and they still
+// add up.
+CASE(the_largest_weights_wait_for_their_turn)
+{
+    struct problem p = {.rows = 9, .a_row = 64, .depth = 64};
+    p.matrix = (struct mgx_chunk_matrix){.type = MGX_KERNEL_S8,
+                                         .columns = 8,
+                                         .taps = 1,
+                                         .run = 64,
+                                         .inner = 64,
+                                         .valid = 64,
+                                         .row = 8,
+                                         .col = 1,
+                                         .kernel = {1, 1, 1}};
+    p.a = buffer_new(9 * 64 / 4);
+    p.b = buffer_new(64 * 8 / 4);
+    memset(p.a.data, 255, 9 * 64);
+    memset(p.b.data, 127, 64 * 8);
+    p.matrix.b = p.b.data;
+    CHECK(!mgx_chunk_pays(&p.matrix, mgx_chunk_count(&p.matrix)));
+    const struct mgx_gemm_kernel *kernel = mgx_gemm_kernel(MGX_KERNEL_U8, mgx_cpu()->isa);
+    solve(&p);
+    if (kernel)
+        check_sums(kernel, &p);
+    problem_free(&p);
+}
+
+// Zeros take no chunks; a panel of nothing else has sums of 0.
+CASE(zeros_are_left_out)
+{
+    struct problem p = {.rows = 3, .a_row = 32, .depth = 32};
+    p.matrix = (struct mgx_chunk_matrix){.type = MGX_KERNEL_S8,
+                                         .columns = 11,
+                                         .taps = 1,
+                                         .run = 32,
+                                         .inner = 32,
+                                         .valid = 32,
+                                         .row = 11,
+                                         .col = 1,
+                                         .kernel = {1, 1, 1}};
+    p.a = buffer_new(3 * 32 / 4);
+    p.b = buffer_new(32 * 11 / 4);
+    memset(p.a.data, 200, 3 * 32);
+    memset(p.b.data, 0, 32 * 11);
+    ((int8_t *)p.b.data)[20 * 11] = -5;
+    p.matrix.b = p.b.data;
+    CHECK_INT(mgx_chunk_count(&p.matrix), 1);
+    const struct mgx_gemm_kernel *kernel = mgx_gemm_kernel(MGX_KERNEL_U8, mgx_cpu()->isa);
+    solve(&p);
+    if (kernel)
+        check_sums(kernel, &p);
+    problem_free(&p);
+}
+
+int main(void)
+{
+    static const struct check_case cases[] = {ROW(sums_are_exact) ROW(
+        the_largest_weights_wait_for_their_turn) ROW(zeros_are_left_out){NULL, NULL}};
+    return check_run(cases, 0, NULL);
+}
