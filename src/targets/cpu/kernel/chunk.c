@@ -235,7 +235,7 @@ int64_t mgx_chunk_count(const struct mgx_chunk_matrix *m)
 bool mgx_chunk_pays(const struct mgx_chunk_matrix *m, int64_t largest)
 {
     const int64_t least_chunks = m->taps * mgx_ceil_div(m->run, VALUES);
-    return largest <= least_chunks + least_chunks / 4 + 1;
+    return largest <= least_chunks + least_chunks / 2 + 1;
 }
 
 int64_t mgx_chunk_panel_bytes(int64_t largest)

@@ -55,8 +55,8 @@ struct mgx_chunk_matrix {
 bool mgx_chunk_fits(const struct mgx_chunk_matrix *m);
 // The number of chunks of the largest panel. It reads all weights.
 int64_t mgx_chunk_count(const struct mgx_chunk_matrix *m);
-// Whether so many chunks are worth it: where they are a quarter more than the depth needs, wider
-// products are as fast.
+// Whether so many chunks are worth it: where they are half more than the depth needs, wider products
+// are as fast.
 bool mgx_chunk_pays(const struct mgx_chunk_matrix *m, int64_t most);
 
 // Bytes of a panel of `most` chunks, and where its weights begin.
