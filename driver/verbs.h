@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: MIT
-// The verbs, each defined in cmd_<name>.c and listed in verbs.c.
+// The verbs: verb_<name> is defined in cmd_<name>.c.
 #pragma once
 
 #include "driver.h"
 
-extern const struct verb verb_read, verb_compile, verb_run, verb_time, verb_perf, verb_verify,
-    verb_plan, verb_quantize, verb_diff, verb_params, verb_roctx, verb_op, verb_onnx, verb_tf;
+// In the order of the help.
+#define VERBS(X)                                                                                   \
+    X(read)                                                                                        \
+    X(compile)                                                                                     \
+    X(run) X(time) X(perf) X(verify) X(plan) X(quantize) X(diff) X(params) X(roctx) X(op) X(onnx)  \
+        X(tf)
+
+#define VERB(name) extern const struct verb verb_##name;
+VERBS(VERB)
+#undef VERB
 extern const struct verb *const driver_verbs[]; // up to NULL
 const struct verb *find_verb(const char *name); // or NULL
 
