@@ -41,7 +41,26 @@ enum mgx_status cpu_nonmaxsuppression(enum mgx_isa isa, struct mgx_compute_call 
 // --- kernels.c: in order of trial ---
 extern const struct mgx_plan_kernel *const cpu_kernels[];      // the last one is the reference
 extern const struct mgx_plan_kernel *const cpu_late_kernels[]; // without it
-extern const struct mgx_plan_kernel cpu_kernel_copy, cpu_kernel_pointwise, cpu_kernel_gemm,
-    cpu_kernel_attention, cpu_kernel_conv, cpu_kernel_softmax, cpu_kernel_reduce,
-    cpu_kernel_pooling, cpu_kernel_norm, cpu_kernel_rnn, cpu_kernel_gather, cpu_kernel_resize,
-    cpu_kernel_pad, cpu_kernel_gathernd, cpu_kernel_scatter, cpu_kernel_roialign;
+// The kernels, cpu_kernel_<name> in lower/<name>.c or near it, in order of trial: the most specific
+// first. Order is meaning, so this list is explicit.
+#define CPU_KERNELS(X)                                                                             \
+    X(copy)                                                                                        \
+    X(conv)                                                                                        \
+    X(gemm)                                                                                        \
+    X(attention)                                                                                   \
+    X(norm)                                                                                        \
+    X(softmax)                                                                                     \
+    X(reduce)                                                                                      \
+    X(pooling)                                                                                     \
+    X(rnn)                                                                                         \
+    X(gather)                                                                                      \
+    X(gathernd)                                                                                    \
+    X(scatter)                                                                                     \
+    X(resize)                                                                                      \
+    X(pad)                                                                                         \
+    X(roialign)                                                                                    \
+    X(pointwise)
+
+#define KERNEL(name) extern const struct mgx_plan_kernel cpu_kernel_##name;
+CPU_KERNELS(KERNEL)
+#undef KERNEL
