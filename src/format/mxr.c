@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Files and buffers: which form they have, and who reads and writes it; see mxr.h.
 //
-// A file that is read is mapped, and shared by the literals that are views of it. A failure to write
-// leaves what was there (base/output.h).
+// A file that is read is mapped, and shared by the literals that are views of it. A failure to
+// write leaves what was there (base/output.h).
 #include "format/mxr.h"
 
 #include <errno.h>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Pieces of graph that the rules of all importers emit: arithmetic with broadcasting, views, reductions,
-// literals and the canonical forms of normalisations, so that a pass finds every layer
+// Pieces of graph that the rules of all importers emit: arithmetic with broadcasting, views,
+// reductions, literals and the canonical forms of normalisations, so that a pass finds every layer
 // normalisation in the same shape whichever operator it came from.
 //
 // Everything here is sticky as emitting is: NULL in gives NULL out, and the failure stays in the
-// program. Asking functions never fail on what a model may contain; the `_axis` ones report it.
+// program. Functions that only ask never fail on what a model may contain; those whose names end in
+// `_axis` or `_axes` report an axis that is out of range.
 #pragma once
 
 #include "import/node.h"

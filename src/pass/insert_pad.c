@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The other way round, for kernels that pad both sides alike.
+// Padding that differs at both ends becomes a pad of its own, for kernels that pad both ends alike:
+// eliminate_pad the other way round.
 //
 //     conv[padding={b.., a..}](x, w)   =>  conv[padding={0..}](pad[{b.., a..}](x), w)    b != a
 //     pooling likewise; a maximum is padded with what never wins

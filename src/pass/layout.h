@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What auto_contiguous and eliminate_contiguous agree on.
+// Which operators read inputs in any order of memory: what auto_contiguous and eliminate_contiguous
+// agree on.
 #pragma once
 
 #include "pass/pass.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What only moves, moves the narrow values.
+// Operators that only move elements move those of 16 bits, before they are widened to float.
 //
 //     move(convert[float](x))              =>  convert[float](move(x))        x half or bf16
 //     concat(convert[float](x), ...)       =>  convert[float](concat(x, ...))  of one narrow type

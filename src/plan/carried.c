@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // See carried.h.
 //
-// Of a file that fits, only what runs read is looked at: packed constants that were asked for, and
-// literals that steps read as they are. A literal that every step skips, because it is packed, stays
-// on the disk. When anything had to be packed after all, every literal counts as read.
+// Of a file that fits this machine, only the bytes that runs will read are checked: packed
+// constants that a kernel asked for, and literals that steps read as they are. A literal that every
+// step skips, because it was packed, is not read from the disk. If a constant had to be packed here
+// after all, every literal counts as read.
 #include "plan/carried.h"
 
 #include <stdatomic.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Constants that steps read as they are: weights nobody packed, small operands.
 //
-// What lies in a model's file at an address that does not suit its type is moved. What a step of
-// the machine's own memory reads has a twin there, made when the steps were; its bytes go there
-// now, once, all together.
+// A constant that lies in a model's file at an address that does not suit its type is copied to one
+// that does. A constant that a kernel in the machine's own memory reads got a twin there when the
+// steps were made; here the bytes are copied to all twins, once.
 #include <assert.h>
 #include <string.h>
 

@@ -3,7 +3,7 @@
 //
 // One sweep over the instructions makes the steps; values and layouts exist already. An instruction
 // is offered to the candidates in order. The one that takes it decides the side it works on: what
-// it reads comes there (value.c), and what it makes is at home there, unless it was placed inside
+// it reads comes there (transfer.c), and what it makes is at home there, unless it was placed inside
 // another value before.
 //
 // Holds afterwards: a step's operands lie on its own side, but for a transfer's input; steps are in

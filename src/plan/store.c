@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // See store.h.
 //
-// Of a chunk's rest nothing is ever touched.
+// The unused end of a chunk is never written, so the system puts no memory behind it.
 #include "plan/store.h"
 
 #include <assert.h>

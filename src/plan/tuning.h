@@ -6,7 +6,8 @@
 //     cpu avx512 2 IntelXeon... 3f02a1c8b2 conv n1 c64>64 ...<TAB>winograd4<TAB>81.25
 //
 // The first line names the format. Every other line is a problem (target, instruction set, threads,
-// processor, set of kernels, family of kernels, types, shapes, layout), the choice, and the microseconds it took, separated by tabs.
+// processor, set of kernels, family of kernels, types, shapes, layout), the choice, and the
+// microseconds it took, separated by tabs.
 // Lines starting with # are comments. A cache of another version, or one that is damaged, counts as
 // empty from the damage on; a choice that a kernel does not know is ignored by whoever asked. So
 // nothing in a cache can do more than choose among kernels that were there anyway.

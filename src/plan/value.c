@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Values and their twins; see value.h and build.h.
+// Making values and finding them; see value.h and build.h.
 #include "plan/value.h"
 
 #include <assert.h>
