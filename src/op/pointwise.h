@@ -4,8 +4,8 @@
 //
 // A row holds the operator's expression twice: as C functions, which are the reference, and as the
 // very same source text, which code generators paste. The text is written in the common subset of
-// C, CUDA C and OpenCL C over the operands x, y, z and the attributes a and b (alpha, beta); it may call the
-// mathematical functions that all three have and the helpers of mgx_pointwise_prelude.
+// C, CUDA C and OpenCL C over the operands x, y, z and the attributes a and b (alpha, beta); it may
+// call the mathematical functions that all three have and the helpers of mgx_pointwise_prelude.
 #pragma once
 
 #include "ir/op.h"

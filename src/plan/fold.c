@@ -2,9 +2,10 @@
 // Constant folding by kernels: what the pass would evaluate by the reference, for large floats.
 //
 // Folding evaluates one operator after the other on tensors, as a dynamic step does, so kernels are
-// chosen in the same way (late.h); what was chosen is freed when the passes are done. Only element-wise work and reductions
-// are taken: the first is correctly rounded or within the units of the last place that docs/cpu.md
-// lists, the others sum as they would when run. Small work and integers stay with the reference.
+// chosen in the same way (late.h); what was chosen is freed when the passes are done. Only
+// element-wise work and reductions are taken: the first is correctly rounded or within the units of
+// the last place that docs/cpu.md lists, the others sum as they would when run. Small work and
+// integers stay with the reference.
 //
 // Cost: nothing until there is something to take.
 #include "plan/fold.h"

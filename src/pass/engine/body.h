@@ -34,5 +34,5 @@ void mgx_body_end(struct mgx_body *b);
 
 // Is it one of these?
 bool mgx_body_has(struct mgx_ins *const *list, int count, const struct mgx_ins *ins);
-// Producers before readers, else as they stand. Cost: count^2 comparisons and more; bodies are small.
+// Producers before readers, else as they stand. Cost: the square of count, and bodies are small.
 void mgx_body_sort(struct mgx_ins **list, int count);
