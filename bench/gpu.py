@@ -280,12 +280,13 @@ class Torch:
     def capture(self):
         eager, graph, stream = self.run, torch.cuda.CUDAGraph(), torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(3):
-                eager(*self.feed)
-        torch.cuda.current_stream().wait_stream(stream)
-        with torch.cuda.graph(graph):
-            outputs = eager(*self.feed)
+        with torch.inference_mode():
+            with torch.cuda.stream(stream):
+                for _ in range(3):
+                    eager(*self.feed)
+            torch.cuda.current_stream().wait_stream(stream)
+            with torch.cuda.graph(graph):
+                outputs = eager(*self.feed)
 
         def replay(*_):
             graph.replay()

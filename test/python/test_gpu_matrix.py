@@ -145,7 +145,7 @@ def test_attention(case):
     kind = ["half_type", "bf16_type"][case % 2]
     b = Builder(kind)
     pick = lambda *values: int(rng.choice(values))
-    batch, heads, rows, keys = pick(1, 2), pick(1, 3, 4), pick(8, 17, 64, 128, 197), pick(8, 33, 64, 128, 200)
+    batch, heads, rows, keys = pick(1, 2), pick(1, 3, 4), pick(8, 17, 64, 128, 197), pick(8, 33, 64, 128, 200, 300, 520)
     head, head_v = pick(16, 32, 64, 80, 128), pick(16, 32, 64, 128)
     q, k, v = (rng.standard_normal(s) for s in ([batch, rows, heads, head], [batch, keys, heads, head], [batch, keys, heads, head_v]))
     turned = lambda x, order: b.op("transpose", [b.param(x)], permutation=order)
@@ -155,10 +155,14 @@ def test_attention(case):
     s = b.op("mul", [s, b.op("multibroadcast", [b.constant(np.array([scale]))], out_lens=[batch, heads, rows, keys])])
     want = want * float(rounded(np.array([scale]), kind)[0])
     if rng.integers(2):
-        mask = np.where(rng.integers(0, 3, [batch, 1, 1, keys]) == 0, -30000.0, 0.0)
+        mask = np.where(rng.integers(0, 3, [batch, 1, pick(1, rows), keys]) == 0, -30000.0, 0.0)
         mask[..., 0] = 0
         s = b.op("add", [s, b.op("multibroadcast", [b.param(mask)], out_lens=[batch, heads, rows, keys])])
         want = want + mask
+    elif rng.integers(2):
+        bias = rng.standard_normal([1, heads, rows, keys])
+        s = b.op("add", [s, b.op("multibroadcast", [b.constant(bias) if rng.integers(2) else b.param(bias)], out_lens=[batch, heads, rows, keys])])
+        want = want + rounded(bias, kind)
     weights = np.exp(want - want.max(-1, keepdims=True))
     weights /= weights.sum(-1, keepdims=True)
     want = np.einsum("bhij,bjhd->bihd", weights, rounded(v, kind))

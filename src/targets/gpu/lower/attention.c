@@ -3,7 +3,8 @@
 // of 16 bits, attention_float.gpu of 32), with f written into it.
 //
 // q, k, v and the result lie as they like. f is any element-wise instruction of the scores: masks
-// and biases of any strides are read score by score, repeated constants are written as numbers.
+// and biases of any strides are read for two scores at a time, and once for two rows that share them;
+// repeated constants are written as numbers.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 #include "targets/gpu/kernel/text.h"
 #include "targets/gpu/lower/tail.h"
 
-enum { MOST_HEAD = 128, STEP = 16, LINE = 8, KEYS_AT_ONCE = 64 };
+enum { MOST_HEAD = 128, STEP = 16, LINE = 8 };
 
 struct attention {
     const struct mgx_ins *scores, *between, *weigh; // between: f, or NULL
@@ -61,6 +62,54 @@ bool gpu_attention_supports(const struct gpu_device *d, const struct mgx_ins *sc
            head_v > 0 && head <= MOST_HEAD && head_v <= MOST_HEAD;
 }
 
+// --- how the work is divided ---
+
+struct division {
+    int64_t batches;
+    int warps, keys; // of a block, 16 rows each; that are looked at together
+    int beside;      // blocks that shall fit on a multiprocessor
+    size_t shared;   // bytes
+};
+
+static size_t shared_bytes(enum mgx_type type, const struct division *d, int64_t all_keys,
+                           int64_t heads)
+{
+    const size_t pitch = (size_t)heads * 2 + 32; // of a key and its value, in 16 bits
+    const size_t copies = type == MGX_FLOAT ? 3 : all_keys > d->keys ? 2 : 1; // pieces, or buffers
+    return 128 + copies * (size_t)d->keys * pitch;
+}
+
+// Keys together: 64, or so many more that the last group is nearly full and registers do for other
+// blocks. Warps: few where blocks are few; else so that few rows are missing and keys are read seldom.
+static struct division divide(const struct mgx_plan_offer *c, int64_t rows, int64_t keys,
+                              int64_t head, int64_t head_v)
+{
+    const int units = gpu_machine(c->machine)->device->properties.units;
+    const bool wide = c->out->type == MGX_FLOAT;
+    struct division d = {.batches = 1, .warps = 2, .beside = 1};
+    for (int i = 0; i < c->out->rank - 2; i++)
+        d.batches *= c->out->lens[i];
+    const int64_t tiles = (keys + STEP - 1) / STEP, high = (rows + STEP - 1) / STEP;
+    const bool many = !wide && head_v <= 64 && tiles > 8;
+    const int64_t most = many ? 8 : 4, groups = (tiles + most - 1) / most;
+    d.keys = (int)((tiles + groups - 1) / groups) * STEP;
+    if (wide)
+        d.keys = head + head_v > MOST_HEAD ? 32 : 64;
+    d.shared = shared_bytes(c->out->type, &d, keys, head + head_v);
+    if (d.batches * ((high + 3) / 4) < 2 * (int64_t)units)
+        return d;
+    int64_t least = INT64_MAX;
+    for (int warps = 4; warps <= (wide ? 4 : 7); warps++) {
+        const int64_t cost = (high + warps - 1) / warps * (warps + 1); // 1: what reading keys costs
+        if (cost < least)
+            d.warps = warps;
+        least = cost < least ? cost : least;
+    }
+    if (many) // else registers suffice as they are
+        d.beside = (groups == 2 ? 16 : 12) / d.warps;
+    return d;
+}
+
 // --- text ---
 
 // "name(batch)": where the entry of all batch axes together begins.
@@ -96,31 +145,106 @@ static void emit_operand(struct mgx_str *out, char letter, const struct mgx_shap
     emit_at(out, name, s);
 }
 
-static void emit_value(struct mgx_str *out, const struct mgx_plan_offer *c, int input, int number,
-                       int e)
+static bool is_number(const struct mgx_plan_offer *c, int input, double *value)
 {
-    double repeated;
-    const struct mgx_shape *s = &c->in[input];
-    mgx_str_printf(out, "    const %s v%d = ", gpu_type_value(s->type), number);
-    if (gpu_type_class(s->type) == GPU_REAL && mgx_splat_value(c->ins->in[input], &repeated)) {
-        gpu_emit_real(out, repeated);
-        mgx_str_put(out, ";\n");
-        return;
+    return gpu_type_class(c->in[input].type) == GPU_REAL &&
+           mgx_splat_value(c->ins->in[input], value);
+}
+
+// Do two neighbouring keys lie in one word, the first one's at an even place?
+static bool lies_in_pairs(const struct mgx_shape *s)
+{
+    bool even = s->strides[s->rank - 1] == 1 && s->lens[s->rank - 1] % 2 == 0;
+    for (int i = 0; i < s->rank - 1; i++)
+        even = even && (s->lens[i] == 1 || s->strides[i] % 2 == 0);
+    return even && mgx_type_size(s->type) == 2;
+}
+
+// "e0_pair(to, e0, batch, row, key)": what the scores of two keys are combined with.
+static void emit_pair(struct mgx_str *out, const struct mgx_shape *s, int e)
+{
+    const int64_t row = s->lens[s->rank - 2] > 1 ? s->strides[s->rank - 2] : 0;
+    const int64_t key = s->lens[s->rank - 1] > 1 ? s->strides[s->rank - 1] : 0;
+    char name[16];
+    snprintf(name, sizeof name, "e%d_at", e);
+    emit_at(out, name, s);
+    mgx_str_printf(out,
+                   "FUNCTION void e%d_pair(%s *to, const GLOBAL %s *from, int batch, int row, int "
+                   "key)\n{\n    const i64 at = e%d_at(batch) + (i64)row * %" PRId64
+                   " + (i64)key * %" PRId64 ";\n",
+                   e, gpu_type_value(s->type), gpu_type_memory(s->type), e, row, key);
+    if (lies_in_pairs(s)) {
+        mgx_str_put(out, "    if ((ADDRESS(from) & 3) == 0) {\n"
+                         "        const u32 two = *(const GLOBAL u32 *)(from + at);\n"
+                         "        to[0] = ");
+        gpu_emit_widened(out, s->type, "(u16)two");
+        mgx_str_put(out, ";\n        to[1] = ");
+        gpu_emit_widened(out, s->type, "(u16)(two >> 16)");
+        mgx_str_put(out, ";\n        return;\n    }\n");
     }
-    char at[64], array[16];
-    snprintf(array, sizeof array, "e%d", e);
-    snprintf(at, sizeof at, "e%d_at(batch) + (i64)row * %" PRId64 " + (i64)key * %" PRId64, e,
-             s->lens[s->rank - 2] > 1 ? s->strides[s->rank - 2] : 0,
-             s->lens[s->rank - 1] > 1 ? s->strides[s->rank - 1] : 0);
-    gpu_emit_load(out, s->type, array, at);
-    mgx_str_put(out, ";\n");
+    mgx_str_put(out, "    to[0] = ");
+    gpu_emit_load(out, s->type, "from", "at");
+    mgx_str_printf(out, ";\n    const i64 beside = key + 1 < KEYS ? at + %" PRId64 " : at;\n", key);
+    mgx_str_put(out, "    to[1] = ");
+    gpu_emit_load(out, s->type, "from", "beside");
+    mgx_str_put(out, ";\n}\n");
+}
+
+// The macros of operands that are read; numbers are written into f.
+static void emit_operands(struct mgx_str *out, const struct mgx_plan_offer *c,
+                          const struct attention *a)
+{
+    double number;
+    mgx_str_put(out, "#define OPERANDS(batch, row, key)");
+    for (int e = 0; e < a->extra_count; e++)
+        if (!is_number(c, a->extra[e], &number))
+            mgx_str_printf(out, " %s o%d[2]; e%d_pair(o%d, e%d, batch, row, key);",
+                           gpu_type_value(c->in[a->extra[e]].type), e, e, e, e);
+    mgx_str_put(out, "\n#define BETWEEN(s, e) between(s");
+    for (int e = 0; e < a->extra_count; e++)
+        if (!is_number(c, a->extra[e], &number))
+            mgx_str_printf(out, ", o%d[e]", e);
+    mgx_str_put(out, ")\n");
+}
+
+static void emit_f(struct mgx_str *out, const struct mgx_plan_offer *c, const struct attention *a)
+{
+    struct mgx_str numbers = {0};
+    mgx_str_put(out, "FUNCTION float between(");
+    for (int i = 0, e = 0; i < a->between->in_count; i++) {
+        double number;
+        if (i == a->place) {
+            mgx_str_printf(&numbers, "    const float v%d = s;\n", i);
+            continue;
+        }
+        const enum mgx_type type = c->in[a->extra[e]].type;
+        mgx_str_printf(&numbers, "    const %s v%d = ", gpu_type_value(type), i);
+        if (is_number(c, a->extra[e], &number))
+            gpu_emit_real(&numbers, number);
+        else
+            mgx_str_printf(&numbers, "x%d", e);
+        mgx_str_put(&numbers, ";\n");
+        e++;
+    }
+    mgx_str_put(out, "float s");
+    for (int e = 0; e < a->extra_count; e++) {
+        double number;
+        if (!is_number(c, a->extra[e], &number))
+            mgx_str_printf(out, ", %s x%d", gpu_type_value(c->in[a->extra[e]].type), e);
+    }
+    mgx_str_printf(out, ")\n{\n%s", mgx_str_text(&numbers));
+    gpu_emit_body_call(out, a->between->shape.type, a->between->in_count);
+    mgx_str_put(out, "    return (float)y;\n}\n");
+    mgx_str_fini(&numbers);
 }
 
 static const char *emit_between(struct mgx_str *out, const struct mgx_plan_offer *c,
                                 const struct attention *a)
 {
+    double number;
     if (!a->between) {
-        mgx_str_put(out, "#define PARAMS\n#define ARGS\n#define BETWEEN(s, batch, row, key) (s)\n");
+        mgx_str_put(out, "#define PARAMS\n#define ARGS\n#define OPERANDS(batch, row, key)\n"
+                         "#define BETWEEN(s, e) (s)\n");
         return NULL;
     }
     const char *why = gpu_emit_body(out, c, a->between);
@@ -133,40 +257,16 @@ static const char *emit_between(struct mgx_str *out, const struct mgx_plan_offer
     for (int e = 0; e < a->extra_count; e++)
         mgx_str_printf(out, ", e%d", e);
     mgx_str_put(out, "\n");
-    for (int e = 0; e < a->extra_count; e++) {
-        char name[16];
-        snprintf(name, sizeof name, "e%d_at", e);
-        emit_at(out, name, &c->in[a->extra[e]]);
-    }
-    mgx_str_put(out, "FUNCTION float between(float s, int batch, int row, int key PARAMS)\n{\n");
-    for (int i = 0, e = 0; i < a->between->in_count; i++) {
-        if (i == a->place) {
-            mgx_str_printf(out, "    const float v%d = s;\n", i);
-            continue;
-        }
-        emit_value(out, c, a->extra[e], i, e);
-        e++;
-    }
-    gpu_emit_body_call(out, a->between->shape.type, a->between->in_count);
-    mgx_str_put(out, "    return (float)y;\n}\n"
-                     "#define BETWEEN(s, batch, row, key) between(s, batch, row, key ARGS)\n");
+    for (int e = 0; e < a->extra_count; e++)
+        if (!is_number(c, a->extra[e], &number))
+            emit_pair(out, &c->in[a->extra[e]], e);
+    emit_f(out, c, a);
+    emit_operands(out, c, a);
     return NULL;
 }
 
-static int keys_at_once(enum mgx_type type, int64_t heads)
-{
-    return type == MGX_FLOAT && heads > MOST_HEAD ? KEYS_AT_ONCE / 2 : KEYS_AT_ONCE;
-}
-
-static size_t shared_bytes(enum mgx_type type, int64_t heads)
-{
-    const size_t pitch = (size_t)heads * 2 + 32;     // of a key and its value, in 16 bits
-    const size_t copies = type == MGX_FLOAT ? 3 : 2; // pieces, or buffers
-    return 128 + copies * (size_t)keys_at_once(type, heads) * pitch;
-}
-
 static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
-                        const struct attention *a, int warps)
+                        const struct attention *a, const struct division *d)
 {
     const struct mgx_shape *q = &c->in[a->q], *k = &c->in[a->k], *v = &c->in[a->v];
     const int r = q->rank;
@@ -174,11 +274,11 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     mgx_str_put(out, gpu_text_lines);
     mgx_str_printf(out,
                    "#define ROWS %" PRId64 "\n#define KEYS %" PRId64 "\n#define HEAD %" PRId64
-                   "\n#define HEAD_V %" PRId64 "\n#define WARPS %d\n"
-                   "#define KEYS_AT_ONCE %d\n#define MMA_TYPE \"%s\"\n#define pair_bits %s\n",
-                   q->lens[r - 2], k->lens[r - 1], q->lens[r - 1], v->lens[r - 1], warps,
-                   keys_at_once(q->type, q->lens[r - 1] + v->lens[r - 1]), bf16 ? "bf16" : "f16",
-                   bf16 ? "pair_bf16" : "pair_half");
+                   "\n#define HEAD_V %" PRId64 "\n#define WARPS %d\n#define KEYS_AT_ONCE %d\n"
+                   "#define PER_SM %d\n"
+                   "#define MMA_TYPE \"%s\"\n#define pair_bits %s\n",
+                   q->lens[r - 2], k->lens[r - 1], q->lens[r - 1], v->lens[r - 1], d->warps,
+                   d->keys, d->beside, bf16 ? "bf16" : "f16", bf16 ? "pair_bf16" : "pair_half");
     emit_operand(out, 'Q', q, r - 2, r - 1);
     emit_operand(out, 'K', k, r - 1, r - 2);
     emit_operand(out, 'V', v, r - 2, r - 1);
@@ -214,25 +314,22 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     const struct mgx_shape *q = &c->in[a.q];
     const int64_t rows = q->lens[q->rank - 2], keys = c->in[a.k].lens[q->rank - 1];
     const int64_t head = q->lens[q->rank - 1], head_v = c->out->lens[q->rank - 1];
-    int64_t batches = 1;
-    for (int i = 0; i < q->rank - 2; i++)
-        batches *= c->out->lens[i];
-    const int units = gpu_machine(c->machine)->device->properties.units;
-    const int warps = batches * ((rows + 63) / 64) >= 2 * (int64_t)units ? 4 : 2;
-    if (batches > 65535)
+    const struct division d = divide(c, rows, keys, head, head_v);
+    if (d.batches > 65535)
         return gpu_decline(c, "larger than the grid");
-    why = emit(&text, c, &a, warps);
+    why = emit(&text, c, &a, &d);
     if (why) {
         mgx_str_fini(&text);
         return gpu_decline(c, why);
     }
     const struct gpu_launch how = {
-        .grid = {(unsigned)((rows + warps * STEP - 1) / (warps * STEP)), (unsigned)batches, 1},
-        .block = {(unsigned)warps * 32, 1, 1},
-        .shared = shared_bytes(q->type, head + head_v)};
+        .grid = {(unsigned)((rows + d.warps * STEP - 1) / (d.warps * STEP)), (unsigned)d.batches,
+                 1},
+        .block = {(unsigned)d.warps * 32, 1, 1},
+        .shared = d.shared};
     int in[GPU_CALL_INPUTS] = {a.q, a.k, a.v};
     memcpy(in + 3, a.extra, (size_t)a.extra_count * sizeof *in);
-    c->flops = 2.0 * (double)batches * (double)rows * (double)keys * (double)(head + head_v);
+    c->flops = 2.0 * (double)d.batches * (double)rows * (double)keys * (double)(head + head_v);
     c->detail = "one pass, matrix units";
     return gpu_take(c, &text, &how, in, 3 + a.extra_count);
 }
