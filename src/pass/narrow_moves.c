@@ -11,6 +11,7 @@
 //
 // Quantization leaves moves in their own type, between conversions. Behind the moves a conversion
 // meets the one that takes it back, and both go (eliminate_convert); until then half the bytes move.
+// A reshape that gives a result moves none, and no conversion comes behind it: there it stays.
 // Broadcasts stay: behind one there is more to convert. O(instructions).
 #include "pass/engine/emit.h"
 #include "pass/engine/walk.h"
@@ -28,9 +29,18 @@ static bool only_moves(const struct mgx_op *op)
             op != &mgx_op_multibroadcast && op != &mgx_op_identity && op != &mgx_op_scalar);
 }
 
+// Only seen otherwise by those who called: nothing moves, and the conversion stays with what it reads,
+// whose last line it can be.
+static bool is_a_result(const struct mgx_ins *ins)
+{
+    const bool moves = ins->op == &mgx_op_concat || ins->op == &mgx_op_contiguous ||
+                       ins->op == &mgx_op_transpose || !(ins->op->flags & MGX_OP_RESHAPE);
+    return !moves && mgx_used_once(ins) && ins->uses->user->op == &mgx_op_return;
+}
+
 static bool moves_widened(const struct mgx_ins *ins)
 {
-    if (!only_moves(ins->op) || !ins->in_count || ins->shape.type != MGX_FLOAT)
+    if (!only_moves(ins->op) || !ins->in_count || ins->shape.type != MGX_FLOAT || is_a_result(ins))
         return false;
     for (int i = 0; i < ins->in_count; i++)
         if (!is_widening(ins->in[i]) ||

@@ -381,6 +381,16 @@ static enum mgx_status add_step(struct mgx_build *b, struct mgx_ins *ins, struct
 
 // --- results ---
 
+// The root whose bytes can be the caller's, as they are: v itself, or what v is another shape of.
+static struct mgx_plan_value *whole_root(struct mgx_plan_value *v, const struct mgx_shape *result)
+{
+    int64_t offset;
+    struct mgx_plan_value *root = mgx_plan_root(v, &offset);
+    const bool whole = offset == 0 && !root->dynamic && root->shape.type == result->type &&
+                       mgx_shape_space(&root->shape) == mgx_shape_space(result);
+    return mgx_shape_equal(&v->shape, result) && (root == v || whole) ? root : NULL;
+}
+
 // A value that is at home with the caller, filled from the one that was computed.
 static enum mgx_status fill_result(struct mgx_build *b, const struct mgx_ins *ins,
                                    struct mgx_plan_value *v, struct mgx_plan_value *result,
@@ -389,7 +399,10 @@ static enum mgx_status fill_result(struct mgx_build *b, const struct mgx_ins *in
     const struct mgx_plan_value *root = mgx_plan_root(v, NULL);
     if (root->side == result->side)
         return mgx_plan_build_copy(b, ins, v, result, diag);
-    if (v != root || !mgx_shape_equal(&v->shape, &result->shape))
+    struct mgx_plan_value *whole = whole_root(v, &result->shape);
+    if (whole)
+        v = whole;
+    else
         TRY(add_packed(b, ins, v, &result->shape, root->side, &v, diag));
     return mgx_plan_build_transfer(b, ins, v, result, diag);
 }
@@ -418,10 +431,11 @@ static enum mgx_status add_result(struct mgx_build *b, int k, struct mgx_diag *d
     if (v->dynamic)
         return MGX_OK;
     result->shape = mgx_shape_make(ins->shape.type, ins->shape.rank, ins->shape.lens);
-    if (v->root == v && v->place == MGX_PLAN_SCRATCH && v->side == side &&
-        mgx_shape_equal(&v->shape, &result->shape)) {
-        v->place = MGX_PLAN_RESULT;
-        v->index = k;
+    struct mgx_plan_value *root = whole_root(v, &result->shape);
+    if (root && root->place == MGX_PLAN_SCRATCH && root->side == side) {
+        root->place = MGX_PLAN_RESULT;
+        root->index = k;
+        result->value = root;
         return MGX_OK;
     }
     result->value = mgx_plan_build_value(b, ins, &result->shape, side);

@@ -186,3 +186,18 @@ def test_it_prints_as_the_guides_show():
     shown = text(True)
     for line in (r"hip::copy_to_gpu\(x,main:@\d+\)", r"(main:@\d+) = hip::copy_from_gpu\(main:@\d+\) -> float_type, \{5, 3\}, \{3, 1\}\n.*hip::sync_stream\(\1\)"):
         assert re.search(line, shown), (line, shown)
+
+
+@pytest.mark.parametrize("offload_copy", [True, False])
+def test_a_result_in_another_shape_is_not_copied(offload_copy):
+    p = migraphx.program()
+    m = p.get_main_module()
+    x = m.add_parameter("x", migraphx.shape(type="float_type", lens=[4, 6]))
+    m.add_return([m.add_instruction(migraphx.op("reshape", dims=[2, 12]), [m.add_instruction(migraphx.op("tanh"), [x])])])
+    p.compile(migraphx.get_target("gpu"), offload_copy=offload_copy)
+    assert "gpu::copy (" not in p.explain()
+    x = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
+    feeds = {"x": x} if offload_copy else {"x": migraphx.to_gpu(x), "main:#output_0": migraphx.allocate_gpu(migraphx.shape(type="float_type", lens=[2, 12]))}
+    y = p.run(feeds)[0]
+    y = np.array(y) if offload_copy else np.array(migraphx.from_gpu(feeds["main:#output_0"]))
+    assert np.allclose(y, np.tanh(x).reshape(2, 12), atol=1e-6)
