@@ -215,3 +215,42 @@ def test_depthwise_and_poolings(case):
         want = windows(want, mode, (3, 3), 2)
     error = np.sqrt(np.mean((b.run(y) - want) ** 2) / max(np.mean(want**2), 1e-30))
     assert error < 3 * LIMIT[kind], f"{what}: {mode} {error:.2e}"
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_recurrent(case):
+    """Layers that Hopper's clusters take, and some that they leave, against the reference."""
+    rng = np.random.default_rng([SEED, 5, case])
+    pick = lambda *values: int(rng.choice(values))
+    name, gates = [("lstm", 4), ("gru", 3), ("rnn", 1)][case % 3]
+    steps, batch, size, hidden = pick(1, 3, 17), pick(1, 2, 5, 9), pick(3, 40, 72), pick(64, 64, 128, 256, 320, 20)
+    direction = pick(0, 1, 2)
+    dirs = 2 if direction == 2 else 1
+    acts = {"lstm": ["sigmoid", "tanh", "tanh"], "gru": ["sigmoid", "tanh"], "rnn": ["tanh"]}[name] * dirs
+    values = [rng.standard_normal([steps, batch, size]), rng.standard_normal([dirs, gates * hidden, size]) / np.sqrt(size), rng.standard_normal([dirs, gates * hidden, hidden]) / np.sqrt(hidden),
+              rng.standard_normal([dirs, 2 * gates * hidden]), rng.integers(0, steps + 1, [batch]).astype(np.int32), rng.standard_normal([dirs, batch, hidden])]
+    values += [rng.standard_normal([dirs, batch, hidden]), rng.standard_normal([dirs, 3 * hidden])] if name == "lstm" else []
+    keep = [True] * 3 + [bool(rng.integers(2)) for _ in values[3:]]
+    more = {"linear_before_reset": pick(1, 1, 0)} if name == "gru" else {"input_forget": pick(0, 0, 1)} if name == "lstm" else {}
+    results = []
+    for target in ["ref", "gpu"]:
+        program, feeds = migraphx.program(), {}
+        main = program.get_main_module()
+        inputs = []
+        for i, value in enumerate(values):
+            if not keep[i]:
+                inputs.append(main.add_instruction(migraphx.op("undefined"), []))
+            elif i in (0, 4):
+                feeds[f"p{i}"] = value.astype(np.int32 if i == 4 else np.float32)
+                inputs.append(main.add_parameter(f"p{i}", migraphx.shape(type="int32_type" if i == 4 else "float_type", lens=list(value.shape))))
+            else:
+                inputs.append(main.add_literal(value.astype(np.float32)))
+        main.add_return([main.add_instruction(migraphx.op(name, hidden_size=hidden, actv_func=acts, direction=direction, clip=0.0, **more), inputs)])
+        try:
+            program.compile(migraphx.get_target(target), offload_copy=True)
+        except RuntimeError as e:
+            pytest.skip(str(e)) if "device" in str(e) and "no" in str(e) else None
+            raise
+        results.append([np.array(program.run(feeds)[0]) for _ in range(3)][-1])
+    error = np.sqrt(np.mean((results[1] - results[0]) ** 2) / max(np.mean(results[0] ** 2), 1e-30))
+    assert error < 1e-5, f"{name} {steps} {batch} {size} {hidden}, direction {direction}, {keep}, {more}: relative error {error:.2e}"

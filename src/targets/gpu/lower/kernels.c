@@ -3,15 +3,26 @@
 #include "plan/reference.h"
 #include "targets/gpu/lower/lower.h"
 
-const struct mgx_plan_kernel *const gpu_kernels[] = {
-    &gpu_kernel_copy,      &gpu_kernel_depthwise,
-    &gpu_kernel_direct,    &gpu_kernel_wgmma,
-    &gpu_kernel_attention, &gpu_kernel_product,
-    &gpu_kernel_pointwise, &gpu_kernel_reduce,
-    &gpu_kernel_softmax,   &gpu_kernel_pool_plane,
-    &gpu_kernel_pooling,   &gpu_kernel_fused_reduce,
-    &gpu_kernel_gather,    &gpu_kernel_resize,
-    &gpu_kernel_pick,      &gpu_kernel_scan,
-    &gpu_kernel_scatter,   &gpu_kernel_lrn,
-    &gpu_kernel_rnn,       &gpu_kernel_absent,
-    &mgx_plan_reference,   NULL};
+const struct mgx_plan_kernel *const gpu_kernels[] = {&gpu_kernel_copy,
+                                                     &gpu_kernel_depthwise,
+                                                     &gpu_kernel_direct,
+                                                     &gpu_kernel_wgmma,
+                                                     &gpu_kernel_attention,
+                                                     &gpu_kernel_product,
+                                                     &gpu_kernel_pointwise,
+                                                     &gpu_kernel_reduce,
+                                                     &gpu_kernel_softmax,
+                                                     &gpu_kernel_pool_plane,
+                                                     &gpu_kernel_pooling,
+                                                     &gpu_kernel_fused_reduce,
+                                                     &gpu_kernel_gather,
+                                                     &gpu_kernel_resize,
+                                                     &gpu_kernel_pick,
+                                                     &gpu_kernel_scan,
+                                                     &gpu_kernel_scatter,
+                                                     &gpu_kernel_lrn,
+                                                     &gpu_kernel_rnn_cluster,
+                                                     &gpu_kernel_rnn,
+                                                     &gpu_kernel_absent,
+                                                     &mgx_plan_reference,
+                                                     NULL};

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// rnn, gru, lstm and lstm_last_cell on kernel/rnn.gpu, one launch for all steps.
+// rnn, gru, lstm and lstm_last_cell, one launch for all steps.
 //
-// Right, and without the host, rather than fast: a sequence is one block's, so a batch of one uses
-// one unit of the card a direction.
+//     kernel/rnn_cluster.gpu    Hopper: products with the inputs of all steps first; then the steps, by
+//                               clusters of eight blocks that keep their rows of R
+//     kernel/rnn.gpu            any card, any sizes: a sequence is one block's. Right, and without the
+//                               host, rather than fast
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -160,7 +162,7 @@ static void define_out(struct mgx_str *out, const struct mgx_plan_offer *c, bool
     mgx_str_printf(out, "\n#define OUT_TYPE %s\n", gpu_type_memory(s->type));
 }
 
-static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const struct cell *cell)
+static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c, const struct cell *cell)
 {
     const struct mgx_shape *x = &c->in[X];
     const int64_t hidden = mgx_ins_int(c->ins, "hidden_size");
@@ -190,7 +192,82 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const stru
         if (given(c, i))
             mgx_str_printf(out, ", const GLOBAL %s *in%d", gpu_type_memory(c->in[i].type), i);
     mgx_str_put(out, "\n");
-    mgx_str_put(out, gpu_text_rnn);
+}
+
+// --- the step on Hopper ---
+
+enum { RANKS = 8, MOST_KEPT = 128, MOST_TOGETHER = 4, MOST_CLUSTERED = 1024, TILE = 32 };
+
+struct call {             // state of a step
+    struct gpu_call base; // first: its unit, and the kernel `run`
+    void *from;           // the kernel of the inputs
+    struct gpu_launch from_how;
+};
+
+static bool takes_cluster(const struct mgx_plan_offer *c)
+{
+    const struct gpu_device *d = gpu_machine(c->machine)->device;
+    const int64_t hidden = mgx_ins_int(c->ins, "hidden_size");
+    const bool resets = c->ins->op == &mgx_op_gru && !mgx_ins_int(c->ins, "linear_before_reset");
+    return d->properties.features & GPU_TENSOR_MAPS && hidden % 64 == 0 &&
+           hidden <= MOST_CLUSTERED && !resets && c->in[R].strides[2] == 1;
+}
+
+static struct call *make_cluster(struct mgx_plan_offer *c, const struct cell *cell,
+                                 struct gpu_launch *how, struct mgx_str *text)
+{
+    const int64_t hidden = mgx_ins_int(c->ins, "hidden_size"), batch = c->in[X].lens[1];
+    const int64_t rows = c->in[X].lens[0] * batch, columns = directions(c) * cell->gates * hidden;
+    const int64_t passes = (cell->gates * hidden / RANKS + 31) / 32;
+    int together = 1;
+    while (together < MOST_TOGETHER && together < batch)
+        together *= 2;
+    const int64_t groups = (batch + together - 1) / together;
+    struct call *k = MGX_NEW(c->arena, struct call);
+    if (!k)
+        return NULL;
+    mgx_str_printf(text,
+                   "#define RANKS %d\n#define TOGETHER %d\n#define KEEP %d\n"
+                   "#define DIRECTIONS %d\n",
+                   RANKS, together, passes * hidden / 8 <= MOST_KEPT, directions(c));
+    mgx_str_put(text, gpu_text_cluster);
+    mgx_str_put(text, gpu_text_rnn_cluster);
+    *k = (struct call){
+        .from_how = {.grid = {(unsigned)((columns + TILE - 1) / TILE),
+                              (unsigned)((rows + TILE - 1) / TILE), 1},
+                     .block = {GPU_THREADS, 1, 1},
+                     .dependent =
+                         gpu_machine(c->machine)->device->properties.features & GPU_DEPENDENT}};
+    *how = (struct gpu_launch){.grid = {(unsigned)(RANKS * directions(c) * groups), 1, 1},
+                               .block = {GPU_THREADS, 1, 1},
+                               .cluster = RANKS};
+    c->workspace = (size_t)(rows * columns) * sizeof(float);
+    return k;
+}
+
+static enum mgx_status finish(struct mgx_plan *plan, const struct mgx_plan_step *step,
+                              struct mgx_diag *diag)
+{
+    struct call *k = step->state;
+    (void)plan;
+    TRY(gpu_unit_kernel(k->base.unit, "from", 0, &k->from, diag));
+    return gpu_unit_kernel(k->base.unit, "run", k->base.how.shared, &k->base.kernel, diag);
+}
+
+static enum mgx_status run_cluster(const struct mgx_plan_step *step,
+                                   const struct mgx_plan_args *args, struct mgx_diag *diag)
+{
+    const struct call *k = step->state;
+    struct gpu_device *d = gpu_machine(args->machine)->device;
+    struct gpu_arg list[INPUTS + 2];
+    list[0] = (struct gpu_arg){&args->out, sizeof(void *), true};
+    list[1] = (struct gpu_arg){&args->workspace, sizeof(void *), true};
+    for (int i = 0; i < k->base.in_count; i++)
+        list[i + 2] = (struct gpu_arg){&args->in[k->base.in[i]], sizeof(void *), true};
+    void *stream = gpu_queue_stream(args->queue);
+    TRY(d->api->launch(d, stream, k->from, &k->from_how, list + 1, k->base.in_count + 1, diag));
+    return d->api->launch(d, stream, k->base.kernel, &k->base.how, list, k->base.in_count + 2,
+                          diag);
 }
 
 static const struct cell *find(const struct mgx_plan_offer *c)
@@ -213,26 +290,67 @@ static const char *refuses(const struct mgx_plan_offer *c)
                : NULL;
 }
 
-static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
+// What is offered, as text without its kernels; why not.
+static const char *read(struct mgx_plan_offer *c, const struct cell *cell, struct mgx_str *text)
 {
-    const struct cell *cell = find(c);
-    struct mgx_str text = {0};
-    int in[INPUTS], count = 0;
-    if (!cell)
-        return gpu_decline(c, "not a recurrent layer");
     const char *why = refuses(c);
-    if (!why && !emit_acts(&text, c, cell))
+    if (!why && !emit_acts(text, c, cell))
         why = "an activation with parameters";
-    if (why) {
-        mgx_str_fini(&text);
-        return gpu_decline(c, why);
-    }
-    emit(&text, c, cell);
+    if (!why)
+        emit_sizes(text, c, cell);
+    else
+        mgx_str_fini(text);
+    return why;
+}
+
+static int list_inputs(struct mgx_plan_offer *c, int *in)
+{
+    int count = 0;
     for (int i = 0; i < c->in_count; i++) {
         c->skip_in[i] = !given(c, i);
         if (given(c, i))
             in[count++] = i;
     }
+    return count;
+}
+
+static enum mgx_plan_answer prepare_cluster(struct mgx_plan_offer *c)
+{
+    const struct cell *cell = find(c);
+    struct mgx_str text = {0};
+    struct gpu_launch how;
+    int in[INPUTS];
+    if (!cell || !takes_cluster(c))
+        return gpu_decline(c, cell ? "no clusters, or sizes that they do not share"
+                                   : "not a recurrent layer");
+    const char *why = read(c, cell, &text);
+    if (why)
+        return gpu_decline(c, why);
+    struct call *k = make_cluster(c, cell, &how, &text);
+    if (!k) {
+        mgx_str_fini(&text);
+        return mgx_plan_no_memory(c);
+    }
+    const int count = list_inputs(c, in);
+    c->detail = "clusters that keep their weights";
+    return gpu_take_call(c, &k->base, &text, &how, in, count);
+}
+
+static const struct gpu_family family = {finish};
+
+const struct mgx_plan_kernel gpu_kernel_rnn_cluster = {
+    .name = "gpu::rnn", .prepare = prepare_cluster, .run = run_cluster, .more = &family};
+
+static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
+{
+    const struct cell *cell = find(c);
+    struct mgx_str text = {0};
+    int in[INPUTS];
+    const char *why = cell ? read(c, cell, &text) : "not a recurrent layer";
+    if (why)
+        return gpu_decline(c, why);
+    mgx_str_put(&text, gpu_text_rnn);
+    const int count = list_inputs(c, in);
     const struct gpu_launch how = {.grid = {(unsigned)(c->in[X].lens[1] * directions(c)), 1, 1},
                                    .block = {GPU_THREADS, 1, 1}};
     c->detail = "a sequence a block";

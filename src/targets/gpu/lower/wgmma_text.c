@@ -277,14 +277,16 @@ static void emit_fold(struct mgx_str *out, const struct mgx_plan_offer *c,
     mgx_str_printf(out,
                    "#define FOLD %d\n#define FOLD_LINES %" PRId64 "\n#define FOLD_W %" PRId64
                    "\n#define FOLD_H %" PRId64 "\n#define FOLD_COUNT %" PRId64
-                   "LL\n#define FOLD_PAD_H %d\n#define FOLD_PAD_W %d\n",
+                   "\n#define FOLD_PAD_H %d\n#define FOLD_PAD_W %d\n",
                    f->fold, f->channels / g->line, f->width, f->height,
                    x->lens[0] * f->height * f->width * f->channels / g->line, f->pad[0], f->pad[1]);
     mgx_str_printf(out, "#define FOLD_LINE %d\n", g->line);
+    const bool few = mgx_shape_space(x) < INT32_MAX / 2 && f->bytes < INT32_MAX / 2;
+    mgx_str_printf(out, "#define NUMBER %s\n", few ? "int" : "i64");
     for (int i = 1; i < 4; i++)
         mgx_str_printf(out, "#define X%d %" PRId64 "\n", i, x->lens[i]);
     for (int i = 0; i < 4; i++)
-        mgx_str_printf(out, "#define X%d_STEP %" PRId64 "LL\n", i,
+        mgx_str_printf(out, "#define X%d_STEP %" PRId64 "\n", i,
                        x->lens[i] > 1 ? x->strides[i] : 0);
     mgx_str_put(out, gpu_text_fold);
 }
@@ -323,6 +325,7 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
             mgx_str_printf(out, " | (u64)e%d", e);
     mgx_str_put(out, "\n");
     emit_multiply(out, t->columns, g);
+    mgx_str_put(out, gpu_text_cluster);
     if (g->units == GPU_WGMMA_SPLIT)
         mgx_str_put(out, gpu_text_wgmma_split);
     mgx_str_put(out, gpu_text_wgmma);
