@@ -15,7 +15,7 @@
 #include "targets/gpu/kernel/text.h"
 #include "targets/gpu/lower/tail.h"
 
-enum { MOST_LANES = 16, MOST_TAPS = 11, MOST_ALL_TAPS = 49, MOST_WIDE = 4 };
+enum { MOST_LANES = 16, MOST_TAPS = 11, MOST_ALL_TAPS = 49, MOST_WIDE = 4, MOST_SPAN = 9 };
 
 struct depthwise {
     struct gpu_tail tail;
@@ -58,7 +58,8 @@ static int wide_of(const struct mgx_plan_offer *c, const struct depthwise *d)
     enum { ENOUGH = 1 << 15 };
     const int64_t threads = mgx_shape_elements(c->out) / d->v;
     int wide = d->window[1].kernel * d->window[1].dilation > d->window[1].stride ? MOST_WIDE : 1;
-    while (wide > 1 && (threads / wide < ENOUGH || c->out->lens[3] < wide))
+    while (wide > 1 && (threads / wide < ENOUGH || c->out->lens[3] < wide ||
+                        (wide - 1) * d->window[1].stride + d->window[1].kernel > MOST_SPAN))
         wide /= 2;
     return wide;
 }

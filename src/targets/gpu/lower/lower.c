@@ -69,10 +69,16 @@ const char *gpu_emit_body(struct mgx_str *out, const struct mgx_plan_offer *c,
 {
     struct mgx_source s;
     struct mgx_diag quiet = {.status = MGX_OK};
-    mgx_source_begin(&s, out);
+    struct mgx_str body = {0};
+    mgx_source_begin(&s, &body);
     const enum mgx_status status = ins->op == &mgx_op_pointwise
                                        ? mgx_source_body(&s, "body", ins->mod[0], &quiet)
                                        : mgx_source_ins(&s, "body", ins, &quiet);
+    const bool narrow = c->out->type == MGX_HALF || c->out->type == MGX_BF16;
+    if (narrow && !s.doubles && gpu_machine(c->machine)->device->properties.version)
+        mgx_str_put(out, GPU_NARROW_RESULTS "#define exp(x) narrow_exp(x)\n");
+    mgx_str_put(out, mgx_str_text(&body));
+    mgx_str_fini(&body);
     if (status != MGX_OK)
         return "an operator or a type that has no scalar code";
     return s.doubles && !gpu_has_double(c) ? "the card has no double" : NULL;

@@ -14,7 +14,7 @@
 #include "targets/gpu/emit/wide.h"
 #include "targets/gpu/lower/lower.h"
 
-enum { AVERAGE, MAXIMUM, MOST_LANES = 4, LONG_PLANE = 1024 };
+enum { AVERAGE, MAXIMUM, MOST_LANES = 16, LONG_PLANE = 1024, MANY_BLOCKS = 264 };
 
 struct plane {
     int64_t pixels, step; // of the input, from pixel to pixel
@@ -88,22 +88,27 @@ static void divide(const struct mgx_plan_offer *c, struct plane *p)
     const bool many = card->version >= 70 && p->pixels >= LONG_PLANE; // CUDA's blocks may be large
     p->v = gpu_move_vector(c->out, 1, &c->in[0], 1, 16 / (int64_t)mgx_type_size(c->out->type));
     p->chunks = c->in[0].lens[1] / p->v;
-    for (p->lanes = 1; p->lanes < MOST_LANES && c->in[0].strides[1] == 1; p->lanes *= 2)
-        if (p->lanes * 2 > p->chunks)
+    const int threads = many ? 4 * GPU_THREADS : GPU_THREADS;
+    for (p->slices = threads; p->slices > threads / MOST_LANES && p->slices > 4; p->slices /= 2) {
+        const int64_t lanes = 2 * threads / p->slices;
+        if (c->in[0].strides[1] != 1 || lanes > p->chunks || p->slices * 4 < p->pixels ||
+            (p->chunks + lanes - 1) / lanes * c->in[0].lens[0] < MANY_BLOCKS / 2)
             break;
-    p->slices = (many ? 4 * GPU_THREADS : GPU_THREADS) / p->lanes;
+    }
+    p->lanes = threads / p->slices;
 }
 
 static void emit_fold(struct mgx_str *out, const struct plane *p)
 {
-    mgx_str_printf(out,
-                   "#pragma unroll\n    for (int k = 0; k < %d; k++)\n"
-                   "        part[THREAD * %d + k] = acc[k];\n"
-                   "    for (int s = %d; s > 0; s /= 2) {\n        BARRIER();\n"
-                   "        for (int k = 0; k < %d && slice < s; k++)\n"
-                   "            JOIN(part[THREAD * %d + k], part[(THREAD + s * %d) * %d + k]);\n"
-                   "    }\n    if (slice > 0 || chunk >= %" PRId64 ")\n        return;\n",
-                   p->v, p->v, p->slices / 2, p->v, p->v, p->lanes, p->v, p->chunks);
+    mgx_str_printf(
+        out,
+        "#pragma unroll\n    for (int k = 0; k < %d; k++)\n"
+        "        part[k][THREAD] = acc[k];\n"
+        "    for (int s = %d; s > 0; s /= 2) {\n        BARRIER();\n"
+        "        if (slice < s)\n#pragma unroll\n            for (int k = 0; k < %d; k++)\n"
+        "                JOIN(part[k][THREAD], part[k][THREAD + s * %d]);\n"
+        "    }\n    if (slice > 0 || chunk >= %" PRId64 ")\n        return;\n",
+        p->v, p->slices / 2, p->v, p->lanes, p->chunks);
 }
 
 static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const struct plane *p)
@@ -115,11 +120,11 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const stru
                    p->average ? "+= x" : "= x > acc || x != x ? x : acc");
     gpu_emit_head(out, c->out->type, &in->type, 1);
     mgx_str_printf(out,
-                   "{\n    SHARED float part[%d];\n"
+                   "{\n    SHARED float part[%d][%d];\n"
                    "    const int slice = THREAD / %d, chunk = BLOCK * %d + THREAD %% %d;\n"
                    "    const i64 base = (i64)BLOCK_Y * %" PRId64 " + (i64)chunk * %" PRId64 ";\n"
                    "    float acc[%d];\n    for (int k = 0; k < %d; k++)\n        acc[k] = ",
-                   p->lanes * p->slices * p->v, p->lanes, p->lanes, p->lanes, in->strides[0],
+                   p->v, p->lanes * p->slices, p->lanes, p->lanes, p->lanes, in->strides[0],
                    p->v * in->strides[1], p->v, p->v);
     mgx_str_put(out, p->average ? "0" : "FLOAT_OF_BITS(0xff800000u)");
     mgx_str_printf(out,
@@ -141,8 +146,7 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const stru
     mgx_str_printf(out, "    for (int k = 0; k < %d; k++)\n        c.v[k] = ", p->v);
     char value[64];
     snprintf(value, sizeof value,
-             p->average ? "part[THREAD * %d + k] / %" PRId64 ".0f" : "part[THREAD * %d + k]", p->v,
-             p->pixels);
+             p->average ? "part[k][THREAD] / %" PRId64 ".0f" : "part[k][THREAD]", p->pixels);
     gpu_emit_narrowed(out, c->out->type, value);
     mgx_str_put(out, ";\n");
     gpu_emit_chunk_store(out, &chunk, "out", "to");

@@ -34,19 +34,43 @@ static bool read_windows(const struct mgx_plan_offer *c, struct mgx_pool_walk *w
     return true;
 }
 
+// May a tap beyond the image be the nearest one in it? A maximum does not change by it, if that one is
+// in the window too.
+static bool may_repeat(const struct mgx_pool_walk *w, int rank, enum mode mode)
+{
+    bool may = mode == MAXIMUM;
+    for (int i = 0; i < rank - 2; i++) {
+        const struct mgx_window *x = &w->axis[i];
+        may = may && x->dilation == 1 && x->begin < x->kernel &&
+              (x->out - 1) * x->stride - x->begin < x->in;
+    }
+    return may;
+}
+
+static bool is_short(const struct mgx_pool_walk *w, int rank)
+{
+    int64_t taps = 1;
+    for (int i = 0; i < rank - 2; i++)
+        taps *= w->axis[i].kernel;
+    return taps <= 25;
+}
+
 static void emit_taps(struct mgx_str *out, const struct mgx_shape *in,
-                      const struct mgx_pool_walk *w, bool padded)
+                      const struct mgx_pool_walk *w, bool padded, bool repeat)
 {
     mgx_str_printf(out, "    const i64 base = (i64)o0 * %" PRId64 " + (i64)o1 * %" PRId64 ";\n",
                    in->strides[0], in->strides[1]);
     for (int axis = 2; axis < in->rank; axis++) {
         const struct mgx_window *x = &w->axis[axis - 2];
+        mgx_str_put(out, is_short(w, in->rank) ? "#pragma unroll\n" : "");
         mgx_str_printf(out, "    for (int t%d = 0; t%d < %" PRId64 "; t%d++) {\n", axis, axis,
                        x->kernel, axis);
-        mgx_str_printf(out,
-                       "    const int x%d = o%d * %" PRId64 " - %" PRId64 " + t%d * %" PRId64 ";\n",
+        mgx_str_printf(out, "    int x%d = o%d * %" PRId64 " - %" PRId64 " + t%d * %" PRId64 ";\n",
                        axis, axis, x->stride, x->begin, axis, x->dilation);
-        if (padded)
+        if (repeat)
+            mgx_str_printf(out, "    x%d = x%d < 0 ? 0 : x%d >= %" PRId64 " ? %" PRId64 " : x%d;\n",
+                           axis, axis, axis, x->in, x->in - 1, axis);
+        else if (padded)
             mgx_str_printf(out, "    if (x%d >= %" PRId64 ")\n        continue;\n", axis,
                            x->in + x->end);
         else
@@ -118,7 +142,7 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const stru
                    "    float acc[%d];\n    for (int k = 0; k < %d; k++)\n        acc[k] = ", v, v);
     gpu_emit_real(out, mode == MAXIMUM ? mgx_type_lowest(in->type) : 0);
     mgx_str_put(out, ";\n    int count = 0;\n");
-    emit_taps(out, in, w, padded);
+    emit_taps(out, in, w, padded, may_repeat(w, in->rank, mode));
     emit_join(out, c, mode, v);
     if (!padded)
         mgx_str_put(out, "    count++;\n");

@@ -121,8 +121,12 @@ static enum mgx_status load(struct gpu_unit *u, const struct mgx_str *binary, st
 static enum mgx_status compile(const struct gpu_code *code, struct gpu_unit *u,
                                const struct gpu_store_key *key, struct mgx_diag *diag)
 {
-    static const char *const options[] = {NULL};
-    const struct gpu_source source = {.name = u->name, .text = u->text, .options = options};
+    static const char *const exact[] = {NULL}, *const narrow[] = {"--prec-div=false",
+                                                                  "--prec-sqrt=false", NULL};
+    const bool loose =
+        code->device->properties.version && strstr(u->text, GPU_NARROW_RESULTS) != NULL;
+    const struct gpu_source source = {
+        .name = u->name, .text = u->text, .options = loose ? narrow : exact};
     struct mgx_str binary = {0};
     if (code->trace)
         code->trace(code->trace_user, u->text);

@@ -15,6 +15,10 @@
 
 #include "targets/gpu/device/device.h"
 
+// A text with this line leaves nothing but values of 16 bits: CUDA's compiler may divide and take roots
+// with errors in the last bits of a float.
+#define GPU_NARROW_RESULTS "#define NARROW_RESULTS\n"
+
 struct gpu_unit;
 
 enum { GPU_CODE_FOLDER_BYTES = 256 << 20 };
