@@ -129,11 +129,15 @@ static void define_start(struct mgx_str *out, const struct mgx_plan_offer *c, co
 
 static void define_optional(struct mgx_str *out, const struct mgx_plan_offer *c, int64_t hidden)
 {
-    if (given(c, LENGTHS))
-        mgx_str_printf(out, "#define LENGTH(b) ((i64)in4[(i64)(b) * %" PRId64 "])\n",
-                       c->in[LENGTHS].strides[0]);
-    else
-        mgx_str_put(out, "#define LENGTH(b) STEPS\n");
+    mgx_str_put(out, "#define LENGTH(b) ((i64)");
+    if (given(c, LENGTHS)) {
+        char at[48];
+        snprintf(at, sizeof at, "(i64)(b) * %" PRId64, c->in[LENGTHS].strides[0]);
+        gpu_emit_load(out, c->in[LENGTHS].type, "in4", at); // floats are lengths too
+    } else {
+        mgx_str_put(out, "STEPS");
+    }
+    mgx_str_put(out, ")\n");
     mgx_str_put(out, "#define PEEP(dir, gate, j) ");
     if (given(c, PEEPHOLES))
         mgx_str_printf(out,
@@ -284,7 +288,7 @@ static const char *refuses(const struct mgx_plan_offer *c)
     if (gpu_type_class(type) != GPU_REAL || type == MGX_DOUBLE)
         return "values that are not summed in float";
     if (given(c, LENGTHS) && gpu_type_class(c->in[LENGTHS].type) == GPU_NONE)
-        return "lengths that are no integers";
+        return "lengths of a type that kernels do not compute";
     return mgx_shape_elements(c->out) == 0 || mgx_ins_int(c->ins, "hidden_size") > MOST_HIDDEN
                ? "a state that does not fit the shared memory, or none"
                : NULL;
