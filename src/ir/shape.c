@@ -395,8 +395,10 @@ static enum mgx_status check_size(const struct mgx_shape *s, struct mgx_diag *di
     int64_t elements = 1;
     for (int i = 0; i < s->rank; i++)
         elements = product(elements, mgx_max_i64(s->lens[i], 1));
-    const size_t bytes = mgx_shape_bytes(s);
-    if (elements >= LARGEST || mgx_shape_space(s) >= LARGEST || bytes >= (size_t)LARGEST)
+    const int64_t space = mgx_shape_space(s);
+    size_t bytes;
+    if (elements >= LARGEST || space >= LARGEST ||
+        !mgx_mul_size((size_t)space, mgx_type_size(s->type), &bytes) || bytes >= (size_t)LARGEST)
         return mgx_fail(diag, MGX_LIMIT, "a shape of rank %d is too large: more than 2^62 bytes",
                         s->rank);
     return MGX_OK;

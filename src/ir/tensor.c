@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Tensors; see tensor.h.
 //
-// Storage made here is one block: the header, then the bytes on the next 64-byte line. String bytes
-// of a clone follow their elements in the same block; members of a tuple are an array in the block,
-// released with it. A sequence that grows keeps room behind its members, so that all its versions
-// share one block. Copies walk memory in the order of the destination with axes merged where both
+// Storage made here is one block, its `owner`: the header, then the bytes on the next 64-byte line.
+// String bytes of a clone follow their elements in the same block; members of a tuple are an array
+// in the block, released with it. A sequence that grows keeps room behind its members, so that all
+// its versions share one block. Copies walk memory in the order of the destination with axes merged where both
 // sides allow it, so equal layouts are one memcpy. Cost: O(elements).
 #include "ir/tensor.h"
 
@@ -38,7 +38,18 @@ void mgx_storage_release(struct mgx_storage *storage)
 static void free_storage(struct mgx_storage *storage)
 {
     mgx_budget_give(storage->bytes);
-    free(storage);
+    free(storage->owner);
+}
+
+// A block for a header and `total` bytes behind it, on a line; *block is what is to be freed. Small
+// ones are aligned by hand: the allocator has them at hand by size, and those that it aligns not.
+static struct mgx_storage *allocate(size_t total, void **block)
+{
+    enum { SMALL = 1 << 10 };
+    if (total > SMALL - LINE)
+        return *block = mgx_memory_aligned(LINE, total);
+    *block = malloc(total + LINE);
+    return (struct mgx_storage *)(((uintptr_t)*block + LINE - 1) & ~(uintptr_t)(LINE - 1));
 }
 
 // NULL when out of memory.
@@ -47,13 +58,14 @@ static struct mgx_storage *storage_create(size_t bytes)
     size_t total;
     if (!mgx_add_size(bytes, 2 * LINE - 1, &total) || !mgx_budget_take(bytes))
         return NULL;
-    struct mgx_storage *storage = mgx_memory_aligned(LINE, total & ~(size_t)(LINE - 1));
-    if (!storage) {
+    void *block;
+    struct mgx_storage *storage = allocate(total & ~(size_t)(LINE - 1), &block);
+    if (!block) {
         mgx_budget_give(bytes);
         return NULL;
     }
     *storage = (struct mgx_storage){
-        .data = (char *)storage + LINE, .bytes = bytes, .release = free_storage};
+        .data = (char *)storage + LINE, .bytes = bytes, .release = free_storage, .owner = block};
     atomic_init(&storage->refs, 1);
     return storage;
 }

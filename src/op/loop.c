@@ -160,7 +160,8 @@ static enum mgx_status stack(struct mgx_compute_call *c, const struct rows *r,
 struct state {
     struct mgx_tensor *args; // iteration, condition, carried...
     struct rows *rows;
-    struct mgx_arena scratch; // of one round
+    struct mgx_arena scratch; // of one round, behind what stays
+    struct mgx_arena_mark stays;
     int carried, row_count;
     int64_t iteration;
     bool cond;
@@ -209,7 +210,7 @@ static enum mgx_status run_round(struct mgx_compute_call *c, struct state *s)
     for (int i = 0; i < s->row_count && status == MGX_OK; i++)
         status = push(c, &s->rows[i], &results[1 + s->carried + i]);
     mgx_tensors_release(results, count);
-    mgx_arena_rewind(&s->scratch, (struct mgx_arena_mark){0});
+    mgx_arena_rewind(&s->scratch, s->stays);
     return status;
 }
 
@@ -244,6 +245,8 @@ static enum mgx_status compute(struct mgx_compute_call *c)
     TRY(mgx_scalar_int(c, 1, &cond));
     struct state s = {.cond = cond != 0};
     mgx_arena_init(&s.scratch);
+    (void)!mgx_arena_alloc(&s.scratch, 1); // its block is every round's
+    s.stays = mgx_arena_mark(&s.scratch);
     enum mgx_status status = first_state(c, &s);
     for (; status == MGX_OK && s.iteration < trip && s.cond; s.iteration++) {
         if (a->max_iterations > 0 && s.iteration >= a->max_iterations)

@@ -14,6 +14,39 @@
 
 enum { INLINE_INPUTS = 16 };
 
+// --- scratch ---
+
+// One arena for an evaluation and all within it: each gives back its part at its end, so that bodies
+// of a few small operators, run many times, ask for no memory.
+struct part {
+    struct mgx_arena own; // of the outermost
+    struct mgx_arena_mark mark;
+    bool outermost;
+};
+
+static struct mgx_arena *begin_part(struct mgx_eval *e, struct part *p)
+{
+    p->outermost = !e->scratch;
+    if (p->outermost) {
+        mgx_arena_init(&p->own);
+        e->scratch = &p->own;
+        return e->scratch; // it ends altogether
+    }
+    (void)!mgx_arena_alloc(e->scratch, 1); // a block that stays when this part ends
+    p->mark = mgx_arena_mark(e->scratch);
+    return e->scratch;
+}
+
+static void end_part(struct mgx_eval *e, struct part *p)
+{
+    if (!p->outermost) {
+        mgx_arena_rewind(e->scratch, p->mark);
+        return;
+    }
+    mgx_arena_fini(&p->own);
+    e->scratch = NULL;
+}
+
 // --- one operator ---
 
 static enum mgx_status check_limit(const struct mgx_eval *e, const struct mgx_shape *shape,
@@ -230,8 +263,8 @@ enum mgx_status mgx_eval_op(struct mgx_eval *e, const struct mgx_op *op, const v
 {
     if (!op->compute)
         return mgx_fail(diag, MGX_UNSUPPORTED, "%s: has no reference compute", op->name);
-    struct mgx_arena scratch;
-    mgx_arena_init(&scratch);
+    struct part part;
+    struct mgx_arena *scratch = begin_part(e, &part);
     *out = (struct mgx_tensor){0};
     struct mgx_compute_call call = {.op = op,
                                     .attr = attr,
@@ -242,7 +275,7 @@ enum mgx_status mgx_eval_op(struct mgx_eval *e, const struct mgx_op *op, const v
                                     .mod = mod,
                                     .mod_count = mod_count,
                                     .eval = e,
-                                    .scratch = &scratch,
+                                    .scratch = scratch,
                                     .diag = diag};
     struct mgx_tensor *copies = NULL;
     enum mgx_status status = compute(&call, &copies);
@@ -250,7 +283,7 @@ enum mgx_status mgx_eval_op(struct mgx_eval *e, const struct mgx_op *op, const v
         status = check_result(&call);
     for (int i = 0; copies && i < in_count; i++)
         mgx_tensor_release(&copies[i]);
-    mgx_arena_fini(&scratch);
+    end_part(e, &part);
     return status;
 }
 
@@ -291,15 +324,12 @@ static enum mgx_status run_operator(struct run *r, const struct mgx_ins *ins,
 {
     const struct mgx_tensor *room[INLINE_INPUTS];
     const struct mgx_tensor **in = room;
-    struct mgx_arena many;
-    mgx_arena_init(&many);
-    if (ins->in_count > INLINE_INPUTS)
-        in = MGX_NEW_ARRAY(&many, const struct mgx_tensor *, ins->in_count);
+    if (ins->in_count > INLINE_INPUTS) // goes with the module's part
+        in = MGX_NEW_ARRAY(r->e->scratch, const struct mgx_tensor *, ins->in_count);
     enum mgx_status status = in ? gather_inputs(r, ins, in) : mgx_fail_memory(r->diag);
     if (status == MGX_OK)
         status = mgx_eval_op(r->e, ins->op, ins->attr, in, ins->in_count, ins->mod, ins->mod_count,
                              &ins->shape, out, r->diag);
-    mgx_arena_fini(&many);
     return status;
 }
 
@@ -340,9 +370,7 @@ static enum mgx_status place_parameters(struct run *r)
     if (count != r->arg_count)
         return mgx_fail(r->diag, MGX_INVALID, "module \"%s\" takes %d arguments, given %d",
                         r->m->name, count, r->arg_count);
-    struct mgx_arena arena;
-    mgx_arena_init(&arena);
-    struct mgx_ins **params = MGX_NEW_ARRAY(&arena, struct mgx_ins *, count);
+    struct mgx_ins **params = MGX_NEW_ARRAY(r->e->scratch, struct mgx_ins *, count);
     enum mgx_status status = params ? MGX_OK : mgx_fail_memory(r->diag);
     if (params)
         mgx_module_parameters(r->m, params, count);
@@ -350,7 +378,6 @@ static enum mgx_status place_parameters(struct run *r)
         status = check_argument(r, params[i], &r->args[i]);
         r->frame.values[params[i]->index] = mgx_tensor_share(&r->args[i]);
     }
-    mgx_arena_fini(&arena);
     return status;
 }
 
@@ -411,11 +438,11 @@ enum mgx_status mgx_eval_module(struct mgx_eval *e, const struct mgx_module *m,
     if (e->depth >= MGX_EVAL_MAX_DEPTH)
         return mgx_fail(diag, MGX_LIMIT, "modules are nested deeper than %d", MGX_EVAL_MAX_DEPTH);
     const struct mgx_frame *const outer = e->frame;
-    struct mgx_arena arena; // the frame: one allocation for values, one for last readers
-    mgx_arena_init(&arena);
+    struct part part; // the frame: one allocation for values, one for last readers
+    struct mgx_arena *arena = begin_part(e, &part);
     struct run r = {.e = e, .m = m, .args = args, .arg_count = arg_count, .diag = diag};
-    r.frame = (struct mgx_frame){m, MGX_NEW_ARRAY(&arena, struct mgx_tensor, m->count), outer};
-    int *last = MGX_NEW_ARRAY(&arena, int, m->count);
+    r.frame = (struct mgx_frame){m, MGX_NEW_ARRAY(arena, struct mgx_tensor, m->count), outer};
+    int *last = MGX_NEW_ARRAY(arena, int, m->count);
     enum mgx_status status = MGX_NO_MEMORY;
     e->frame = &r.frame;
     e->depth++;
@@ -429,6 +456,6 @@ enum mgx_status mgx_eval_module(struct mgx_eval *e, const struct mgx_module *m,
     }
     e->depth--;
     e->frame = outer;
-    mgx_arena_fini(&arena);
+    end_part(e, &part);
     return status;
 }

@@ -19,6 +19,7 @@ struct mgx_frame {
 
 struct mgx_eval {
     struct mgx_arena *strings; // bytes of intermediate strings; lives as long as the run
+    struct mgx_arena *scratch; // of what is evaluated now, innermost last; set inside
     const struct mgx_frame *frame;
     size_t limit_bytes; // largest single tensor that may be created; 0 = no limit
     uint64_t seed;      // of random operators without a seed of their own; advances
