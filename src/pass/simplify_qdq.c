@@ -4,7 +4,8 @@
 //     dot(dq(a, s, p), dq(b, t, q))           =>  dq(quant_dot(a, b, p, q), s t)
 //     convolution(dq(x, s, p), dq(w, t, q))   =>  dq(quant_convolution(x, w, p, q), s t)
 //     q(dq(x, s, z), s, z)                    =>  x
-//     max pooling, slice (dq(x, s, z))        =>  dq(max pooling, slice (x), s, z)
+//     max pooling, slice, nearest resize (dq(x, s, z))
+//                                             =>  dq(max pooling, slice, resize (x), s, z)
 //     q(concat(dq(x)...), s, z)               =>  concat(q(dq(x), s, z)...)
 //
 // with dq dequantizelinear and q quantizelinear. x and a have one scale and one zero point, known
@@ -14,6 +15,7 @@
 // q after dq is exact: x is the only integer within half a step of what it was dequantized to. The
 // pair in the other order loses digits, which is what a quantized model says; it stays.
 #include <math.h>
+#include <string.h>
 
 #include "pass/engine/emit.h"
 #include "pass/engine/rewrite.h"
@@ -263,13 +265,25 @@ static struct mgx_ins *again(struct mgx_ins *at, const struct mgx_ins *model, st
     return x ? mgx_emit_again(at, model, in, model->in_count) : NULL;
 }
 
+// Whether every value of the result is one of the input's.
+static bool only_chooses(const struct mgx_ins *ins)
+{
+    if (ins->op == &mgx_op_pooling)
+        return mgx_ins_int(ins, "mode") == 1;
+    if (ins->op != &mgx_op_resize)
+        return true;
+    return ins->in_count == 1 &&
+           strcmp(mgx_attr_text(ins->op, ins->attr, "mode"), "nearest") == 0 &&
+           strcmp(mgx_attr_text(ins->op, ins->attr, "coordinate_transformation_mode"),
+                  "tf_crop_and_resize") != 0;
+}
+
 static struct mgx_ins *chosen(struct mgx_rewriter *r, struct mgx_ins *ins,
                               const struct mgx_match *m)
 {
     struct mgx_ins *dq = ins->in[0];
     (void)r, (void)m;
-    if (!is_single(dq) || !mgx_shape_elements(&ins->shape) ||
-        (ins->op == &mgx_op_pooling && mgx_ins_int(ins, "mode") != 1))
+    if (!is_single(dq) || !mgx_shape_elements(&ins->shape) || !only_chooses(ins))
         return NULL;
     return again(ins, dq, mgx_emit_again(ins, ins, &dq->in[0], 1));
 }
@@ -301,7 +315,7 @@ static const struct mgx_rule rules[] = {
     {"quantizelinear => x, of dequantizelinear(x)", MGX_IF_STATIC, .rewrite = requantized},
     {"quantizelinear => concat(quantizelinear(x)...), of concat(dequantizelinear(x)...)",
      MGX_IF_STATIC, .rewrite = quantized_parts},
-    {"pooling|slice(dequantizelinear) => dequantizelinear(pooling(x))", MGX_IF_STATIC,
+    {"pooling|slice|resize(dequantizelinear) => dequantizelinear(pooling(x))", MGX_IF_STATIC,
      .rewrite = chosen},
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// resize of channels-last images by nearest or linear interpolation of height and width.
+// resize of channels-last images by nearest or linear interpolation of height and width; nearest of
+// bytes too.
 //
 // Where every output row and column reads from is a table made ahead of time, by the reference's
 // own functions: a run copies or blends pixels, vectors of channels at a time.
@@ -19,6 +20,7 @@ struct place {
 
 struct resize {
     bool linear;
+    int64_t size; // bytes of a value
     mgx_blend_pixel blend;
     struct place *rows, *cols;
     int64_t batch, height, width, channels, x_batch, x_row, x_col, y_batch, y_row, y_col;
@@ -53,19 +55,26 @@ static struct place *make_table(struct mgx_plan_offer *c, const struct mgx_resiz
     return table;
 }
 
+static bool is_byte(const struct mgx_shape *s)
+{
+    return s->type == MGX_INT8 || s->type == MGX_UINT8;
+}
+
 static bool suits(struct mgx_plan_offer *c, const struct mgx_resize *a, struct mgx_resize_how *how)
 {
     const struct mgx_shape *x = &c->in[0], *y = c->out;
     const char *wrong;
-    c->why = c->in_count != 1                                       ? "sizes come from an input"
-             : x->type != MGX_FLOAT || x->rank != 4                 ? "not a batch of float images"
+    c->why = c->in_count != 1 ? "sizes come from an input"
+             : (x->type != MGX_FLOAT && !is_byte(x)) || x->rank != 4
+                 ? "not a batch of images of floats or bytes"
              : !mgx_shape_elements(x) || !mgx_shape_elements(y)     ? "empty"
              : x->lens[0] != y->lens[0] || x->lens[1] != y->lens[1] ? "batch or channels change"
              : (x->strides[1] != 1 && x->lens[1] != 1) || (y->strides[1] != 1 && y->lens[1] != 1)
                  ? "channels are not contiguous"
              : !mgx_resize_how_find(a, MGX_FLOAT, how, &wrong) || how->mode == MGX_RESIZE_CUBIC ||
-                     how->crops || a->antialias || a->exclude_outside
-                 ? "cubic, antialias, exclude_outside or a crop"
+                     how->crops || a->antialias || a->exclude_outside ||
+                     (is_byte(x) && how->mode != MGX_RESIZE_NEAREST)
+                 ? "cubic, antialias, exclude_outside, a crop, or linear of bytes"
                  : NULL;
     return !c->why;
 }
@@ -84,6 +93,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     struct resize *r = MGX_NEW(c->arena, struct resize);
     if (r) {
         *r = (struct resize){.linear = how.mode == MGX_RESIZE_LINEAR,
+                             .size = is_byte(x) ? 1 : (int64_t)sizeof(float),
                              .blend = mgx_blend_of(cpu_offered(c)->isa),
                              .rows = make_table(c, &how, a, 2),
                              .cols = make_table(c, &how, a, 3),
@@ -113,15 +123,19 @@ struct job {
     const struct mgx_plan_args *args;
 };
 
-static void run_row(const struct resize *r, const float *x, float *y, const struct place *row)
+static void copy_row(const struct resize *r, const char *x, char *y, const struct place *row)
+{
+    const char *from = x + row->first * r->x_row * r->size;
+    for (int64_t i = 0; i < r->width; i++)
+        memcpy(y + i * r->y_col * r->size, from + r->cols[i].first * r->x_col * r->size,
+               (size_t)(r->channels * r->size));
+}
+
+static void blend_row(const struct resize *r, const float *x, float *y, const struct place *row)
 {
     const float *top = x + row->first * r->x_row, *bottom = x + row->second * r->x_row;
     for (int64_t i = 0; i < r->width; i++) {
         const struct place *col = &r->cols[i];
-        if (!r->linear) {
-            memcpy(y + i * r->y_col, top + col->first * r->x_col, (size_t)r->channels * sizeof *y);
-            continue;
-        }
         const float *const p[4] = {top + col->first * r->x_col, top + col->second * r->x_col,
                                    bottom + col->first * r->x_col, bottom + col->second * r->x_col};
         const float v = row->weight, u = col->weight;
@@ -136,10 +150,15 @@ static void run_part(void *user, int task, int thread)
     const struct job *job = user;
     const struct resize *r = job->r;
     const int64_t rows = r->batch * r->height, end = rows * (task + 1) / r->tasks;
-    for (int64_t i = rows * task / r->tasks; i < end; i++)
-        run_row(r, (const float *)job->args->in[0] + i / r->height * r->x_batch,
-                (float *)job->args->out + i / r->height * r->y_batch + i % r->height * r->y_row,
-                &r->rows[i % r->height]);
+    for (int64_t i = rows * task / r->tasks; i < end; i++) {
+        const int64_t n = i / r->height, line = i % r->height;
+        const char *x = (const char *)job->args->in[0] + n * r->x_batch * r->size;
+        char *y = (char *)job->args->out + (n * r->y_batch + line * r->y_row) * r->size;
+        if (r->linear)
+            blend_row(r, (const float *)(const void *)x, (float *)(void *)y, &r->rows[line]);
+        else
+            copy_row(r, x, y, &r->rows[line]);
+    }
 }
 
 static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_plan_args *args,

@@ -306,5 +306,28 @@ CASE(maxima_of_bytes)
     }
 }
 
+CASE(bytes_are_resized)
+{
+    for (int i = 0; i < 2; i++) {
+        char text[1024];
+        const char *type = type_name(i);
+        snprintf(text, sizeof text,
+                 "module: \"main\"\n"
+                 "a = @param:a -> %s, {2, 70, 9, 8}, {5040, 72, 8, 1}\n"
+                 "@1 = @literal{0.5} -> float_type, {1}, {1}\n"
+                 "@2 = @literal{5} -> %s, {1}, {1}\n"
+                 "s = multibroadcast[out_lens={2, 70, 9, 8}](@1)\n"
+                 "z = multibroadcast[out_lens={2, 70, 9, 8}](@2)\n"
+                 "t = multibroadcast[out_lens={2, 70, 18, 12}](@1)\n"
+                 "u = multibroadcast[out_lens={2, 70, 18, 12}](@2)\n"
+                 "f = dequantizelinear(a, s, z)\n"
+                 "g = resize[scales={1, 1, 2, 1.5},mode=nearest,nearest_mode=%s](f)\n"
+                 "y = quantizelinear[out_type=%s](g, t, u)\n"
+                 "@9 = @return(y)\n",
+                 type, type, i ? "floor" : "ceil", type);
+        CHECK(agrees(text));
+    }
+}
+
 TEST_MAIN(ROW(products_are_those_of_integers) ROW(convolutions_are_those_of_integers)
-              ROW(functions_of_a_byte_are_tables) ROW(maxima_of_bytes))
+              ROW(functions_of_a_byte_are_tables) ROW(maxima_of_bytes) ROW(bytes_are_resized))
