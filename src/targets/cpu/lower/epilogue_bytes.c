@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Epilogues of integer products, and those that end in bytes; see epilogue.h and kernel/requant.h.
+// Epilogues of integer products that end in bytes; see epilogue.h and kernel/requant.h.
 //
-//     dq(main, s)   or   convert(main) * s           the sums as floats, s per column
 //     q(value)                                       one step to bytes
 //     q(act(dq(q(value)) + dq(residual)))            the same with a residual of bytes
 //     f(q(value))                                    f of one byte, whatever it is: a table
@@ -9,58 +8,9 @@
 // with q quantizelinear and dq dequantizelinear by one constant scale and zero point.
 #include <math.h>
 
-#include "base/size.h"
 #include "op/op.h"
 #include "targets/cpu/lower/epilogue_match.h"
 #include "targets/cpu/lower/table.h"
-
-// --- the sums ---
-
-// Is it the int32 result of the main instruction?
-static bool is_raw(const struct cpu_match *m, const struct mgx_ins *node)
-{
-    return cpu_match_leaf(m, node) == m->main;
-}
-
-// A factor of the sums: one constant, or an input that is one value or one per column.
-static bool note_scale(struct cpu_match *m, const struct mgx_ins *node)
-{
-    double value;
-    if (cpu_match_constant(m, node, &value)) {
-        m->out->scale_value = (float)value;
-        return true;
-    }
-    const struct mgx_ins *leaf = cpu_match_leaf(m, node);
-    const int input = leaf ? cpu_match_input(m, leaf) : -1;
-    if (input < 0 || m->c->in[input].type != MGX_FLOAT)
-        return false;
-    const struct mgx_shape *s = &m->c->in[input];
-    bool one = true;
-    for (int i = 0; i < s->rank; i++)
-        one &= s->lens[i] == 1 || s->strides[i] == 0;
-    if (!one && !cpu_match_bias(m, input))
-        return false;
-    m->out->scale = input;
-    m->out->scale_step = !one;
-    return true;
-}
-
-static bool is_converted(const struct cpu_match *m, const struct mgx_ins *node)
-{
-    return node->op == &mgx_op_convert && node->shape.type == MGX_FLOAT && is_raw(m, node->in[0]);
-}
-
-bool cpu_match_integer_sums(struct cpu_match *m, const struct mgx_ins *node)
-{
-    if (is_converted(m, node))
-        return true;
-    if (node->op == &mgx_op_dequantizelinear)
-        return node->in_count == 2 && is_raw(m, node->in[0]) && note_scale(m, node->in[1]);
-    for (int i = 0; i < 2 && node->op == &mgx_op_mul; i++)
-        if (is_converted(m, node->in[i]) && note_scale(m, node->in[1 - i]))
-            return true;
-    return false;
-}
 
 // --- steps ---
 

@@ -32,13 +32,15 @@ bool cpu_match_bias(const struct cpu_match *m, int input);
 bool cpu_match_residual(const struct cpu_match *m, int input, enum mgx_type type);
 // act(sum + bias), also with factors and terms behind it; notes what it finds.
 bool cpu_match_value(struct cpu_match *m, const struct mgx_ins *node);
+// The axes of the result that count its rows, all but the column, outermost in memory first.
+int cpu_match_row_axes(const struct cpu_match *m, int *order);
+// Steps of an operand over rows and columns; false if it has no such form.
+bool cpu_match_steps(const struct cpu_match *m, int input, int64_t *row, int64_t *col);
 const struct mgx_ins *cpu_match_root(const struct cpu_match *m);
 void cpu_match_reset(struct cpu_epilogue *e);
 
 // --- epilogue_bytes.c ---
 
-// The sums of an integer product as floats: their conversion, times a factor per column.
-bool cpu_match_integer_sums(struct cpu_match *m, const struct mgx_ins *node);
 // A result of bytes: quantizelinear of a value, of a value and a residual, or a function of one that
 // was quantized before.
 bool cpu_match_bytes(struct cpu_match *m);
