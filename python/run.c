@@ -169,12 +169,33 @@ static int add_value(struct slot *slot, PyObject *value, migraphx_program_parame
     return added ? 0 : -1;
 }
 
-// A missing one is the engine's to report.
+// Says so in the engine's words; the engine does not see the names that no parameter has.
+static void say_missing(const struct slot *slot, PyObject *dict)
+{
+    PyObject *key, *value, *text = PyUnicode_FromFormat("Parameter not found: %U", slot->name);
+    Py_ssize_t at = 0;
+    const char *between = "; given: ";
+    while (text && PyDict_Next(dict, &at, &key, &value)) {
+        PyObject *longer = PyUnicode_FromFormat("%U%s\"%S\"", text, between, key);
+        Py_DECREF(text);
+        text = longer;
+        between = ", ";
+    }
+    if (text && !at)
+        PyErr_Format(PyExc_RuntimeError, "%U; none was given", text);
+    else if (text)
+        PyErr_SetObject(PyExc_RuntimeError, text);
+    Py_XDECREF(text);
+}
+
 static int add_slot(struct slot *slot, PyObject *dict, migraphx_program_parameters_t params)
 {
     PyObject *value = PyDict_GetItemWithError(dict, slot->name);
-    if (!value)
-        return PyErr_Occurred() ? -1 : 0;
+    if (!value) {
+        if (!PyErr_Occurred())
+            say_missing(slot, dict);
+        return -1;
+    }
     Py_INCREF(value); // converting may run code that changes the dict
     const int status = add_value(slot, value, params);
     Py_DECREF(value);

@@ -52,8 +52,10 @@ def test_messages_name_the_parameter(value, kind, text):
 def test_wrong_dicts():
     p = identity(FLOAT, "x", "y")
     x = np.zeros((2, 3), np.float32)
-    with pytest.raises(RuntimeError, match='Parameter not found: y; given: "x"$'):
+    with pytest.raises(RuntimeError, match='Parameter not found: y; given: "x", "z"$'):
         p.run({"x": x, "z": x})
+    with pytest.raises(RuntimeError, match="Parameter not found: x; none was given$"):
+        p.run({})
     with pytest.raises(TypeError, match="takes a dict from the parameters' names"):
         p.run([x, x])
     with pytest.raises(TypeError, match="parameter names must be str"):
