@@ -7,7 +7,7 @@ The card is MGX_TEST_DEVICE, else whatever OpenCL has; without one the tests are
 import numpy as np
 import pytest
 from test_gpu_matrix import CASES as MOST
-from test_gpu_matrix import SEED, Builder, convolution, tail
+from test_gpu_matrix import SEED, Builder, convolution, rounded, tail
 
 CASES = (MOST + 1) // 2
 TF32 = 1e-3  # operands of 11 bits: 2.8e-4 each by rounding, twice that by cutting off
@@ -120,6 +120,31 @@ def test_attention(case):
     y = b.op("dot", [b.op("softmax", [s], axis=3), turned(v, [0, 2, 1, 3])])
     error = rms(b.run(b.op("transpose", [y], permutation=[0, 2, 1, 3])) - want) / rms(want)
     assert error < 2e-6, f"{batch} {heads} {rows} {keys} {head} {head_v}: {error:.2e}"
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_both_operands_computed(case):
+    """Products that no kernel for constants takes: both operands are computed, of any depth, turned or not; and groups."""
+    rng = np.random.default_rng([SEED, 18, case])
+    kind, tf32 = ["float_type", "half_type", "bf16_type", "float_type"][case % 4], case % 8 == 3
+    limit = {"half_type": 2e-3, "bf16_type": 1.6e-2}.get(kind, 5e-5 if tf32 else 1e-6)
+    b = Builder(kind, tf32=tf32)
+    pick = lambda *values: int(rng.choice(values))
+    batch, rows, depth, columns = pick(1, 2, 3), pick(5, 20, 64, 100, 200), pick(1, 17, 40, 63, 131, 300), pick(4, 24, 64, 90, 257)
+    x, w = rounded(rng.standard_normal([batch, rows, depth]), kind), rounded(rng.standard_normal([batch, depth, columns]), kind)
+    turn = lambda v: b.op("transpose", [b.param(v.transpose(0, 2, 1).copy())], permutation=[0, 2, 1])
+    y = b.op("dot", [turn(x) if rng.integers(2) else b.param(x), turn(w) if rng.integers(2) else b.param(w)])
+    y, want = tail(b, rng, y, x.astype(np.float64) @ w, columns, 2)
+    error = rms(b.run(y) - want) / rms(want)
+    assert error < limit, f"{kind} {batch} {rows} x {depth} x {columns}: {error:.2e}"
+    channels, out = pick(9, 18, 26), pick(20, 40)
+    x, w = rounded(rng.standard_normal([2, 2 * channels, 9, 7]), kind), rounded(rng.standard_normal([2 * out, channels, 3, 2]) / 9, kind)
+    b = Builder(kind, tf32=tf32)
+    y = b.op("convolution", [b.param(x), b.constant(w)], padding=[1, 0], stride=[1, 1], dilation=[1, 1], group=2)
+    halves = [convolution(x[:, i * channels :][:, :channels].astype(np.float64), w[i * out :][:out], [1, 1], [1, 0], [1, 1]) for i in range(2)]
+    want = np.concatenate(halves, 1)
+    error = rms(b.run(y) - want) / rms(want)
+    assert error < limit, f"{kind} groups of {channels} by {out}: {error:.2e}"
 
 
 @pytest.mark.parametrize("case", range(CASES))

@@ -7,6 +7,8 @@
 //                   group, columns are output channels of a group, batch entries are groups
 //
 // Any strides on any operand: a transposed operand or a channels-last image is but another load.
+// NVIDIA's matrix units multiply where there are enough rows and columns for them (gemm_mma.gpu;
+// half from sm_75 on, bf16 and float from sm_80 on).
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -273,8 +275,32 @@ static void emit_weight_load(struct mgx_str *out, const struct mgx_plan_offer *c
 
 struct tile {
     int rows, columns;
+    int warps;                        // of matrix units; 0: ordinary units
     bool a_rows_first, b_depth_first; // which index neighbouring threads load along
 };
+
+// Where matrix units take both operands.
+static bool has_units(const struct mgx_plan_offer *c, const struct gpu_product *p)
+{
+    enum { FEW = 16 };
+    const int version = gpu_machine(c->machine)->device->properties.version;
+    const enum mgx_type type = c->in[p->operand[0]].type;
+    const bool known = type == MGX_HALF || type == MGX_BF16 || type == MGX_FLOAT;
+    return known && version >= (type == MGX_HALF ? 75 : 80) && type == c->in[p->operand[1]].type &&
+           p->rows > FEW && p->columns > FEW && p->depth >= FEW;
+}
+
+// A warp for 32 rows by 32 columns; as large as leaves no unit of the card without work.
+static void choose_warps(const struct mgx_plan_offer *c, const struct gpu_product *p,
+                         struct tile *t)
+{
+    const int units = gpu_machine(c->machine)->device->properties.units;
+    t->columns = p->columns > 32 ? 64 : 32;
+    t->rows = p->rows > 32 ? 64 : 32;
+    if (p->columns > 32 && p->batches * ((p->rows + 127) / 128) * ((p->columns + 63) / 64) >= units)
+        t->rows = 128;
+    t->warps = t->rows / 32 * (t->columns / 32);
+}
 
 static int tile_for(int64_t count)
 {
@@ -286,13 +312,29 @@ static struct tile choose_tile(const struct mgx_plan_offer *c, const struct gpu_
     const struct mgx_shape *a = &c->in[p->operand[0]], *b = &c->in[p->operand[1]];
     const bool dot = p->ins->op == &mgx_op_dot;
     const int ra = a->rank, rb = b->rank;
-    return (struct tile){
+    struct tile t = {
         .rows = tile_for(p->rows),
         .columns = tile_for(p->columns),
         .a_rows_first = dot ? a->strides[ra - 2] < a->strides[ra - 1]
                             : ra > 2 && a->strides[ra - 1] < a->strides[1],
         .b_depth_first = dot ? b->strides[rb - 2] < b->strides[rb - 1] : true,
     };
+    if (has_units(c, p))
+        choose_warps(c, p, &t);
+    return t;
+}
+
+static void emit_units(struct mgx_str *out, const struct mgx_plan_offer *c, enum mgx_type type,
+                       int warps)
+{
+    const int pieces = type != MGX_FLOAT ? 1 : gpu_machine(c->machine)->tf32 ? 2 : 3;
+    mgx_str_put(out, gpu_text_lines);
+    mgx_str_printf(out,
+                   "#define PIECES %d\n#define WARPS %d\n#define MMA_TYPE \"%s\"\n"
+                   "#define pair_bits %s\n",
+                   pieces, warps, type == MGX_HALF ? "f16" : "bf16",
+                   type == MGX_HALF ? "pair_half" : "pair_bf16");
+    mgx_str_put(out, gpu_text_gemm_mma);
 }
 
 static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
@@ -321,7 +363,10 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
                    p->rows, p->columns, p->depth, t->rows, t->columns, TILE_DEPTH,
                    gpu_type_memory(a->type), gpu_type_memory(b->type),
                    gpu_type_memory(c->out->type), t->a_rows_first, t->b_depth_first);
-    mgx_str_put(out, gpu_text_gemm);
+    if (t->warps)
+        emit_units(out, c, a->type, t->warps);
+    else
+        mgx_str_put(out, gpu_text_gemm);
     return NULL;
 }
 
@@ -379,11 +424,14 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     const struct gpu_launch how = {
         .grid = {empty ? 0 : (unsigned)((p.columns + t.columns - 1) / t.columns),
                  (unsigned)((p.rows + t.rows - 1) / t.rows), (unsigned)p.batches},
-        .block = {GPU_THREADS, 1, 1}};
+        .block = {t.warps ? (unsigned)t.warps * 32 : GPU_THREADS, 1, 1}};
     int in[GPU_CALL_INPUTS] = {p.operand[0], p.operand[1]};
     memcpy(in + 2, p.extra, (size_t)p.extra_count * sizeof *in);
     c->flops = 2.0 * (double)p.rows * (double)p.columns * (double)p.depth * (double)p.batches;
-    c->detail = p.tail ? "tiles in shared memory, element-wise tail" : "tiles in shared memory";
+    if (t.warps)
+        c->detail = p.tail ? "matrix units, element-wise tail" : "matrix units";
+    else
+        c->detail = p.tail ? "tiles in shared memory, element-wise tail" : "tiles in shared memory";
     return gpu_take(c, &text, &how, in, 2 + p.extra_count);
 }
 

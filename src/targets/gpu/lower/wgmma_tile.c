@@ -8,24 +8,68 @@
 // level-2 cache grow with the tile, and blocks of threads on one multiprocessor share both. A last
 // wave that is not full counts in part. Split tiles have fewer steps each and must add up.
 //
-// The constants are a fit to 888 measured tiles of products of ResNet50, BERT and ViT at batch 1 and
-// 32: what the model picks is 4 % slower than the best of them in geometric mean.
+// A lone warpgroup does not fill the units. Split floats: a block's sums are a chain of twelve
+// instructions that ends before the next begins, longer where columns are more.
+//
+// The constants are fits to measured tiles: 888 of 73 products of 16 bits (ResNet50, BERT and ViT at
+// batch 1 and 32; what the model picks is 4 % slower than the best of them in geometric mean), 1,200
+// of 60 products of floats in TF32 (9 %) and as many of split ones (8 %).
 #include "targets/gpu/lower/wgmma.h"
 
-#define US_START 1.78               // launch, first loads
-#define US_UNITS (1.0 / 34200)      // of one row by one column of a 64-deep block
-#define US_CACHE (1.0 / 79100)      // of one byte from level 2 to one multiprocessor
-#define US_LEAVE (1.0 / 34500)      // of one byte of results
-#define US_WAVE 0.94                // from one wave to the next
-#define US_STARVED 0.096            // of a block, where too little is under way
-#define US_SPLIT 1.73               // of a cluster that adds up
-#define US_SPLIT_VALUE (1.0 / 1950) // of one sum that comes from another block
-#define WHOLE_WAVES 0.28            // how much of a last wave counts as a whole one
-
-// Split floats: a block is 32 values deep, six products of bf16 are three blocks of 64, and each
-// block's sums are a chain of twelve instructions that ends before the next begins.
-#define SPLIT_UNITS 3.0
-#define SPLIT_LATENCY 0.16
+static const struct cost {
+    double start;        // launch, first loads
+    double latency[3];   // of a block where a stage has 1, 2, 4 of them
+    double column;       // of a block, more for each column
+    double not_ahead;    // of a block that is taken apart after the one before
+    double units;        // of one row by one column of a block
+    double alone;        // share that a lone warpgroup takes longer
+    double cache;        // of one byte from level 2 to one multiprocessor
+    double leave;        // of one byte of results
+    double wave;         // from one wave to the next
+    double starved;      // of a block, where too little is under way
+    double split, value; // of a cluster that adds up, and of one sum from another block
+    double whole;        // how much of a last wave counts as a whole one
+} costs[] = {
+    [GPU_WGMMA_NARROW] = {1.78,
+                          {0.078, 0.17, 0.207},
+                          0,
+                          0,
+                          1.0 / 34200,
+                          0,
+                          1.0 / 79100,
+                          1.0 / 34500,
+                          0.94,
+                          0.096,
+                          1.73,
+                          1.0 / 1950,
+                          0.28},
+    [GPU_WGMMA_TF32] = {1.22,
+                        {0.121, 0.208, 0.213},
+                        0,
+                        0,
+                        1.0 / 36750,
+                        0.14,
+                        1.0 / 66730,
+                        1.0 / 22230,
+                        1.37,
+                        0.058,
+                        1.59,
+                        1.0 / 1278,
+                        0.47},
+    [GPU_WGMMA_SPLIT] = {3.09,
+                         {0.271},
+                         0.00096,
+                         0.011,
+                         1.0 / 12450,
+                         0.13,
+                         1.0 / 52550,
+                         1.0 / 96000,
+                         3.06,
+                         0.1,
+                         0.75,
+                         1.0 / 1107,
+                         0.33},
+};
 
 static const struct gpu_wgmma_tile shapes[] = {
     {64, 32, 1},  {64, 64, 1},   {64, 96, 1},   {64, 128, 1},  {128, 64, 2},
@@ -92,37 +136,40 @@ static bool fit_stages(struct gpu_wgmma_tile *t, const struct gpu_wgmma_size *si
            (t->split == 1 || sums <= (size_t)t->stages * stage_bytes(t));
 }
 
-// Of one 64-deep block.
+// Of one block of the depth.
 static double step_time(const struct gpu_wgmma_tile *t, const struct gpu_wgmma_size *size,
                         double beside)
 {
-    static const double latency[] = {0, 0.078, 0.17, 0.19, 0.207};
-    const bool split = t->units == GPU_WGMMA_SPLIT;
-    const double units = beside * t->rows * t->columns * (split ? SPLIT_UNITS : 1) * US_UNITS;
-    const double cache = beside * (double)stage_bytes(t) / t->deep * US_CACHE;
+    const struct cost *c = &costs[t->units];
+    const double alone = beside * t->groups < 2 ? 1 + c->alone : 1;
+    const double units = beside * t->rows * t->columns * c->units * alone;
+    const double cache = beside * (double)stage_bytes(t) / t->deep * c->cache;
     const int64_t steps = over(over(size->blocks, t->deep), t->split) * t->deep;
-    double time = latency[t->deep] + (split ? SPLIT_LATENCY : 0);
+    double time = c->latency[t->deep / 2] + t->columns * c->column;
+    if (t->units == GPU_WGMMA_SPLIT && !gpu_wgmma_ahead(t))
+        time += c->not_ahead;
     time = units > time ? units : time;
     time = cache > time ? cache : time;
     const double wanted = steps < 4 ? (double)steps : 4;
-    return time + (t->stages * t->deep * beside < wanted ? US_STARVED : 0);
+    return time + (t->stages * t->deep * beside < wanted ? c->starved : 0);
 }
 
 static double time_of(const struct gpu_wgmma_tile *t, const struct gpu_wgmma_size *size)
 {
+    const struct cost *c = &costs[t->units];
     const int64_t tiles = over(size->rows, t->rows) * over(size->columns, t->columns);
     const double blocks = (double)(tiles * t->split);
     const int64_t at_once = (int64_t)size->multiprocessors * t->per_multiprocessor;
     const double whole = (double)over(tiles * t->split, at_once);
     const double exact = blocks / (double)at_once;
-    const double waves = whole > 1 ? WHOLE_WAVES * whole + (1 - WHOLE_WAVES) * exact : 1;
+    const double waves = whole > 1 ? c->whole * whole + (1 - c->whole) * exact : 1;
     const double resident = exact < 1 ? blocks : (double)at_once;
     const double beside = (double)over((int64_t)resident, size->multiprocessors);
     const double depth = (double)over(size->blocks, t->split);
     const double sums = (double)t->rows * t->columns;
-    const double leave = beside * sums * size->result_bytes * US_LEAVE / t->split;
-    const double split = US_SPLIT + sums * (t->split - 1) / t->split * US_SPLIT_VALUE;
-    return US_START + waves * (depth * step_time(t, size, beside) + leave) + (whole - 1) * US_WAVE +
+    const double leave = beside * sums * size->result_bytes * c->leave / t->split;
+    const double split = c->split + sums * (t->split - 1) / t->split * c->value;
+    return c->start + waves * (depth * step_time(t, size, beside) + leave) + (whole - 1) * c->wave +
            (t->split > 1 ? split : 0);
 }
 
