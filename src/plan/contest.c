@@ -116,14 +116,16 @@ enum mgx_status mgx_plan_tune(struct mgx_plan_tuner *tuner, const struct mgx_pla
         (!tuner->exhaustive && !tuner->strict && !tuner->tuning.map.count &&
          !tuner->carried.map.count))
         return MGX_OK;
-    struct mgx_str problem = {0};
+    struct mgx_str alone = {0}, problem = {0};
+    c->describe(c->user, &alone);
     tuner->machine->target->print(tuner->machine, &problem);
-    mgx_str_printf(&problem, " %s %s", mgx_kernel_set(), mgx_str_text(c->problem));
+    mgx_str_printf(&problem, " %s %s", mgx_kernel_set(), mgx_str_text(&alone));
     const enum mgx_status status =
-        problem.failed || c->problem->failed
+        problem.failed || alone.failed
             ? mgx_fail_memory(diag)
-            : decide(tuner, c, mgx_str_text(&problem), mgx_str_text(c->problem), choice, diag);
+            : decide(tuner, c, mgx_str_text(&problem), mgx_str_text(&alone), choice, diag);
     tuner->tuned_count += *choice >= 0;
+    mgx_str_fini(&alone);
     mgx_str_fini(&problem);
     return status;
 }

@@ -29,8 +29,8 @@ struct mgx_plan_tuner {
 };
 
 struct mgx_plan_contest {
-    const struct mgx_str *problem;               // family and shape
-    const char *(*name)(void *user, int number); // of a candidate; 0 is the cost model's own
+    void (*describe)(void *user, struct mgx_str *out); // the problem: family and shape
+    const char *(*name)(void *user, int number);       // of a candidate; 0 is the cost model's own
     int count;
     // Makes ready, runs, and cleans up candidate `number`; between them `run` is called again and
     // again. False: it cannot run, or diag has a failure.

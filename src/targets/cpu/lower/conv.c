@@ -303,8 +303,9 @@ static void put_sizes(struct mgx_str *out, const char *name, const int64_t *size
                    (long long)sizes[2]);
 }
 
-static void name_problem(const struct mgx_conv_desc *d, struct mgx_str *out)
+static void describe_problem(void *user, struct mgx_str *out)
 {
+    const struct mgx_conv_desc *d = &((const struct contest *)user)->desc;
     mgx_str_printf(out, "conv%s %s n%lld g%lld c%lld>%lld%s", d->transposed ? "_backwards" : "",
                    d->type == MGX_KERNEL_S8 ? "s8" : "f32", (long long)d->batch,
                    (long long)d->groups, (long long)d->in_channels, (long long)d->out_channels,
@@ -325,12 +326,10 @@ static bool tuned_method(struct mgx_plan_offer *c, const struct conv *v,
                          const struct mgx_conv_desc *desc, enum mgx_conv_method *method)
 {
     struct contest t = {.c = c, .v = v, .desc = *desc};
-    struct mgx_str problem = {0};
     int choice;
     t.desc.epilogue.hook = NULL;
-    name_problem(desc, &problem);
     const struct mgx_plan_contest contest = {
-        .problem = &problem,
+        .describe = describe_problem,
         .name = contestant_name,
         .count = mgx_conv_choices(&t.desc, t.choices),
         .begin = contestant_begin,
@@ -338,10 +337,10 @@ static bool tuned_method(struct mgx_plan_offer *c, const struct conv *v,
         .end = contestant_end,
         .user = &t,
     };
-    const enum mgx_status status = mgx_plan_tune(c->tuner, &contest, &choice, c->diag);
+    if (mgx_plan_tune(c->tuner, &contest, &choice, c->diag) != MGX_OK)
+        return false;
     *method = choice >= 0 ? t.choices[choice].method : MGX_CONV_METHOD_COUNT;
-    mgx_str_fini(&problem);
-    return status == MGX_OK;
+    return true;
 }
 
 static double flops_of(const struct mgx_conv_desc *d)

@@ -242,8 +242,9 @@ static const char *packed_name(const struct mgx_gemm_desc *d)
     return d->packed ? names[d->narrow.kind] : "";
 }
 
-static void name_problem(const struct mgx_gemm_desc *d, struct mgx_str *out)
+static void describe_problem(void *user, struct mgx_str *out)
 {
+    const struct mgx_gemm_desc *d = &((const struct contest *)user)->desc;
     mgx_str_printf(out, "gemm %s m%lld n%lld k%lld", d->type == MGX_KERNEL_S8 ? "s8" : "f32",
                    (long long)d->m, (long long)d->n, (long long)d->k);
     for (int i = 0; i < MGX_GEMM_BATCH; i++)
@@ -268,15 +269,13 @@ static bool choose_plan(struct mgx_plan_offer *c, struct gemm *g, const struct m
                         bool *tuned)
 {
     struct contest t = {.c = c, .g = g, .desc = *desc};
-    struct mgx_str problem = {0};
     int count = 0, choice;
     for (int way = 0; way < WAYS; way++)
         if (applies((enum way)way, desc))
             t.way[count++] = (enum way)way;
     t.desc.epilogue.hook = NULL;
-    name_problem(desc, &problem);
     const struct mgx_plan_contest contest = {
-        .problem = &problem,
+        .describe = describe_problem,
         .name = contestant_name,
         .count = count,
         .begin = contestant_begin,
@@ -285,7 +284,6 @@ static bool choose_plan(struct mgx_plan_offer *c, struct gemm *g, const struct m
         .user = &t,
     };
     const enum mgx_status status = mgx_plan_tune(c->tuner, &contest, &choice, c->diag);
-    mgx_str_fini(&problem);
     *tuned = choice >= 0;
     return status == MGX_OK &&
            plan_way(&g->plan, desc, choice >= 0 ? t.way[choice] : WAY_MODEL, c->diag) == MGX_OK;

@@ -146,8 +146,9 @@ static void end(void *user)
 }
 
 // What decides the time besides the tile: sizes, and what the epilogue reads.
-static void describe_problem(const struct contest *t, struct mgx_str *out)
+static void describe_problem(void *user, struct mgx_str *out)
 {
+    const struct contest *t = user;
     const struct gpu_wgmma_product *g = t->g;
     static const char *const types[] = {"half", "bf16", "float", "tf32"};
     mgx_str_printf(out, "wgmma %s m%lld n%lld k%d", types[g->map.type], (long long)g->rows,
@@ -174,8 +175,7 @@ enum mgx_status gpu_wgmma_tune(struct mgx_plan_offer *c, const struct gpu_wgmma_
                                const struct gpu_wgmma_tile *tiles, int count, int *choice)
 {
     struct contest t = {.c = c, .g = g, .tiles = tiles, .count = count};
-    struct mgx_str problem = {0};
-    const struct mgx_plan_contest contest = {.problem = &problem,
+    const struct mgx_plan_contest contest = {.describe = describe_problem,
                                              .name = name,
                                              .count = count,
                                              .begin = begin,
@@ -184,10 +184,8 @@ enum mgx_status gpu_wgmma_tune(struct mgx_plan_offer *c, const struct gpu_wgmma_
                                              .user = &t};
     for (int i = 0; i < count; i++)
         gpu_wgmma_name(&tiles[i], &t.names[i]);
-    describe_problem(&t, &problem);
     const enum mgx_status status = mgx_plan_tune(c->tuner, &contest, choice, c->diag);
     *choice = *choice < 0 ? 0 : *choice;
     release(&t);
-    mgx_str_fini(&problem);
     return status;
 }
