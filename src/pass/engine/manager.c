@@ -102,6 +102,10 @@ enum mgx_status mgx_pass_apply_all(struct mgx_pass_call *c, const struct mgx_pas
     return MGX_OK;
 }
 
+// Folding so much leaves a heap of holes, which goes back to the system. After less the heap is
+// kept: a plan for one more size is made in some milliseconds, and pages that come back cost one.
+enum { MUCH = 1 << 20 };
+
 enum mgx_status mgx_run_passes(struct mgx_program *p, const struct mgx_pass *const *passes,
                                const struct mgx_pass_options *options, struct mgx_diag *diag)
 {
@@ -121,7 +125,7 @@ enum mgx_status mgx_run_passes(struct mgx_program *p, const struct mgx_pass *con
     mgx_cancel_leave();
     mgx_rule_cache_fini(&rules);
     mgx_arena_fini(&scratch);
-    if (call.changed)
+    if (call.folded_bytes >= MUCH)
         mgx_memory_trim();
     return status;
 }

@@ -154,14 +154,20 @@ bool mgx_pattern_parse(struct mgx_pattern *out, const char **text)
 static bool match_node(const struct mgx_pattern *p, int index, struct mgx_ins *ins,
                        const struct mgx_module *m, struct mgx_match *match);
 
-static bool matches_op(const struct mgx_pattern_node *n, const struct mgx_op *op, int in_count)
+static bool may_be(const struct mgx_pattern_node *n, const struct mgx_op *op)
 {
     if (n->kind == MGX_MATCH_CLASS)
-        return (op->flags & n->flags) && (n->op_count < 0 || n->op_count == in_count);
+        return op->flags & n->flags;
     for (int i = 0; i < n->op_count; i++)
         if (n->ops[i] == op)
             return true;
     return false;
+}
+
+static bool matches_op(const struct mgx_pattern_node *n, const struct mgx_op *op, int in_count)
+{
+    return may_be(n, op) &&
+           (n->kind != MGX_MATCH_CLASS || n->op_count < 0 || n->op_count == in_count);
 }
 
 static bool match_args(const struct mgx_pattern *p, const struct mgx_pattern_node *n,
@@ -207,6 +213,11 @@ static bool match_node(const struct mgx_pattern *p, int index, struct mgx_ins *i
     *match = before;
     return n->arg_count == 2 && (ins->op->flags & MGX_OP_COMMUTATIVE) &&
            match_args(p, n, ins, true, m, match);
+}
+
+bool mgx_pattern_may_begin(const struct mgx_pattern *p, const struct mgx_op *op)
+{
+    return may_be(&p->node[0], op);
 }
 
 bool mgx_pattern_may_match(const struct mgx_pattern *p, const struct mgx_ins *ins)

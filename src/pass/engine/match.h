@@ -53,6 +53,8 @@ static inline struct mgx_ins *mgx_var(const struct mgx_match *m, char letter)
 // Reads one pattern from *text and leaves *text behind it. False when the text is not a pattern or
 // names an unknown operator: a mistake in a rule.
 bool mgx_pattern_parse(struct mgx_pattern *out, const char **text);
+// Could an instruction with this operator be the pattern's root?
+bool mgx_pattern_may_begin(const struct mgx_pattern *p, const struct mgx_op *op);
 // Is the root's operator one that the pattern asks for? Cheap.
 bool mgx_pattern_may_match(const struct mgx_pattern *p, const struct mgx_ins *ins);
 bool mgx_pattern_match(const struct mgx_pattern *p, struct mgx_ins *ins, struct mgx_match *m);

@@ -7,19 +7,36 @@
 
 #include "pass/engine/walk.h"
 
-struct mgx_compiled_rule {
+struct compiled_rule {
     const struct mgx_rule *rule;
     struct mgx_pattern left, right; // right is empty when a function does it
+};
+
+// The rules of a table whose left side may begin with an operator. Most operators have few of a
+// table's dozens, and every instruction is looked at by every pass.
+struct candidates {
+    const struct mgx_op *op;
+    struct candidates *next; // of the same bucket
+    int count;
+    const struct compiled_rule *v[];
+};
+
+enum { BUCKETS = 64 };
+
+struct mgx_compiled_table {
+    const struct compiled_rule *rules;
+    int count;
+    struct candidates *by_op[BUCKETS]; // filled as operators are met
 };
 
 enum { IDLE = 0, QUEUED = 1 }; // ins->index, besides MGX_REMOVED
 
 // --- compiling ---
 
-static bool compile(const struct mgx_rule *rule, struct mgx_compiled_rule *out)
+static bool compile(const struct mgx_rule *rule, struct compiled_rule *out)
 {
     const char *text = rule->equation;
-    *out = (struct mgx_compiled_rule){.rule = rule};
+    *out = (struct compiled_rule){.rule = rule};
     if (!mgx_pattern_parse(&out->left, &text) || out->left.node[0].kind < MGX_MATCH_OP)
         return false;
     text += strspn(text, " ");
@@ -41,41 +58,75 @@ void mgx_rule_cache_fini(struct mgx_rule_cache *cache)
     mgx_arena_fini(&cache->arena);
 }
 
+static struct mgx_arena *table_arena(const struct mgx_pass_call *c)
+{
+    return c->rules ? &c->rules->arena : c->scratch;
+}
+
 static enum mgx_status compile_table(struct mgx_pass_call *c, const struct mgx_rules *table,
-                                     const struct mgx_compiled_rule **out)
+                                     struct mgx_compiled_table **out)
 {
     struct mgx_rule_cache *cache = c->rules;
     *out = cache ? mgx_map_find_pointer(&cache->tables, table->v) : NULL;
     if (*out)
         return MGX_OK;
-    struct mgx_compiled_rule *rules =
-        MGX_NEW_ARRAY(cache ? &cache->arena : c->scratch, struct mgx_compiled_rule, table->count);
-    if (!rules || (cache && !mgx_map_put_pointer(&cache->tables, table->v, rules)))
+    struct mgx_compiled_table *t = MGX_NEW(table_arena(c), struct mgx_compiled_table);
+    struct compiled_rule *rules = MGX_NEW_ARRAY(table_arena(c), struct compiled_rule, table->count);
+    if (!t || !rules || (cache && !mgx_map_put_pointer(&cache->tables, table->v, t)))
         return mgx_fail_memory(c->diag);
     for (int i = 0; i < table->count; i++)
         if (!compile(&table->v[i], &rules[i]))
             return mgx_fail(c->diag, MGX_INTERNAL, "the rule \"%s\" does not read",
                             table->v[i].equation);
-    *out = rules;
+    *t = (struct mgx_compiled_table){.rules = rules, .count = table->count};
+    *out = t;
     return MGX_OK;
 }
 
 static enum mgx_status compile_tables(struct mgx_rewriter *r, const struct mgx_rules *const *tables,
                                       int count)
 {
-    int total = 0;
-    for (int i = 0; i < count; i++)
-        total += tables[i]->count;
-    r->rules = MGX_NEW_ARRAY(r->call->scratch, const struct mgx_compiled_rule *, total);
-    if (!r->rules)
+    r->tables = MGX_NEW_ARRAY(r->call->scratch, struct mgx_compiled_table *, count);
+    if (!r->tables)
         return mgx_fail_memory(r->call->diag);
-    for (int i = 0; i < count; i++) {
-        const struct mgx_compiled_rule *rules;
-        TRY(compile_table(r->call, tables[i], &rules));
-        for (int j = 0; j < tables[i]->count; j++)
-            r->rules[r->rule_count++] = &rules[j];
-    }
+    r->table_count = count;
+    for (int i = 0; i < count; i++)
+        TRY(compile_table(r->call, tables[i], &r->tables[i]));
     return MGX_OK;
+}
+
+static struct candidates **bucket_of(struct mgx_compiled_table *t, const struct mgx_op *op)
+{
+    return &t->by_op[((uintptr_t)op / sizeof *op) % BUCKETS];
+}
+
+static struct candidates *collect(struct mgx_arena *arena, struct mgx_compiled_table *t,
+                                  const struct mgx_op *op)
+{
+    int count = 0;
+    for (int i = 0; i < t->count; i++)
+        count += mgx_pattern_may_begin(&t->rules[i].left, op);
+    struct candidates *c = mgx_arena_alloc(arena, sizeof *c + (size_t)count * sizeof *c->v);
+    if (!c)
+        return NULL;
+    struct candidates **bucket = bucket_of(t, op);
+    *c = (struct candidates){.op = op, .next = *bucket};
+    for (int i = 0; i < t->count; i++)
+        if (mgx_pattern_may_begin(&t->rules[i].left, op))
+            c->v[c->count++] = &t->rules[i];
+    *bucket = c;
+    return c;
+}
+
+// In the table's order. NULL when out of memory, which is sticky in the arena.
+static const struct candidates *candidates_of(struct mgx_rewriter *r, int table,
+                                              const struct mgx_op *op)
+{
+    struct mgx_compiled_table *t = r->tables[table];
+    for (const struct candidates *c = *bucket_of(t, op); c; c = c->next)
+        if (c->op == op)
+            return c;
+    return collect(table_arena(r->call), t, op);
 }
 
 // --- the queue ---
@@ -107,16 +158,19 @@ static struct mgx_ins *pop(struct mgx_rewriter *r)
 }
 
 // Could any rule apply to this operator?
-static bool is_root(const struct mgx_rewriter *r, const struct mgx_ins *ins)
+static bool is_root(struct mgx_rewriter *r, const struct mgx_ins *ins)
 {
-    for (int i = 0; i < r->rule_count; i++)
-        if (mgx_pattern_may_match(&r->rules[i]->left, ins))
-            return true;
+    for (int i = 0; i < r->table_count; i++) {
+        const struct candidates *c = candidates_of(r, i, ins->op);
+        for (int j = 0; c && j < c->count; j++)
+            if (mgx_pattern_may_match(&c->v[j]->left, ins))
+                return true;
+    }
     return false;
 }
 
 // Nothing to do for most passes on most programs: they find out in one sweep.
-static bool has_roots(const struct mgx_rewriter *r)
+static bool has_roots(struct mgx_rewriter *r)
 {
     const struct mgx_op *last = NULL; // neighbours are often alike
     for (const struct mgx_ins *ins = r->module->first; ins; ins = ins->next) {
@@ -179,16 +233,17 @@ static bool fits(const struct mgx_ins *ins, const struct mgx_ins *by)
            by->shape.rank == ins->shape.rank;
 }
 
-static struct mgx_ins *try_rule(struct mgx_rewriter *r, int i, struct mgx_ins *ins)
+static struct mgx_ins *try_rule(struct mgx_rewriter *r, const struct compiled_rule *compiled,
+                                struct mgx_ins *ins)
 {
-    const struct mgx_rule *rule = r->rules[i]->rule;
+    const struct mgx_rule *rule = compiled->rule;
     struct mgx_match m;
-    if (!mgx_pattern_match(&r->rules[i]->left, ins, &m) || !holds(r, rule->when, ins) ||
+    if (!mgx_pattern_match(&compiled->left, ins, &m) || !holds(r, rule->when, ins) ||
         (rule->guard && !rule->guard(r, ins, &m)))
         return NULL;
     if (rule->rewrite)
         return rule->rewrite(r, ins, &m);
-    struct mgx_ins *by = emit(&r->rules[i]->right, 0, ins, &m);
+    struct mgx_ins *by = emit(&compiled->right, 0, ins, &m);
     return by && fits(ins, by) ? by : NULL;
 }
 
@@ -228,18 +283,32 @@ static bool is_empty(const struct mgx_ins *ins)
            ins->shape.type != MGX_SEQUENCE && mgx_shape_elements(&ins->shape) == 0;
 }
 
-static bool visit(struct mgx_rewriter *r, struct mgx_ins *ins)
+static bool apply_first(struct mgx_rewriter *r, const struct candidates *c, struct mgx_ins *ins)
 {
-    if (is_empty(ins))
-        return false;
-    for (int i = 0; i < r->rule_count; i++) {
+    for (int i = 0; i < c->count; i++) {
         struct mgx_ins *before = ins->prev;
-        struct mgx_ins *by = try_rule(r, i, ins);
+        struct mgx_ins *by = try_rule(r, c->v[i], ins);
         if (!by)
             continue;
         adopt(r, before, ins, by);
         r->call->changed = true;
         return true;
+    }
+    return false;
+}
+
+static bool visit(struct mgx_rewriter *r, struct mgx_ins *ins)
+{
+    bool looked = false;
+    for (int i = 0; i < r->table_count; i++) {
+        const struct candidates *c = candidates_of(r, i, ins->op);
+        if (!c || !c->count)
+            continue;
+        if (!looked && is_empty(ins))
+            return false;
+        looked = true;
+        if (apply_first(r, c, ins))
+            return true;
     }
     return false;
 }

@@ -38,13 +38,13 @@ struct mgx_rules { // a table
     int count;
 };
 
-struct mgx_compiled_rule;
+struct mgx_compiled_table;
 
 // Tables that were read already, by address: an equation is read once for a pipeline, not for every
 // module and round.
 struct mgx_rule_cache {
     struct mgx_arena arena;
-    struct mgx_map tables; // the first rule -> struct mgx_compiled_rule[]
+    struct mgx_map tables; // the first rule -> struct mgx_compiled_table
 };
 void mgx_rule_cache_init(struct mgx_rule_cache *cache);
 void mgx_rule_cache_fini(struct mgx_rule_cache *cache);
@@ -52,8 +52,8 @@ void mgx_rule_cache_fini(struct mgx_rule_cache *cache);
 struct mgx_rewriter {
     struct mgx_pass_call *call;
     struct mgx_module *module;
-    const struct mgx_compiled_rule **rules;
-    int rule_count;
+    struct mgx_compiled_table **tables;
+    int table_count;
     struct mgx_ins **queue; // ring of instructions to look at; queued ones have index 1
     size_t head, queued, capacity;
 };
