@@ -30,13 +30,15 @@ struct slot {
 };
 
 static struct slot table[SLOTS];
+static atomic_int ever_taken; // slots from here on were never used
 static atomic_int lost_count;
 static struct sigaction previous;
 static long page_size;
 
 static struct slot *slot_at(uintptr_t at)
 {
-    for (int i = 0; i < SLOTS; i++) {
+    const int count = atomic_load(&ever_taken);
+    for (int i = 0; i < count; i++) {
         const uintptr_t begin = atomic_load(&table[i].begin);
         if (begin > 1 && at >= begin && at < atomic_load(&table[i].end))
             return &table[i];
@@ -89,6 +91,9 @@ static int take_slot(const void *data, size_t size)
     for (int i = 0; i < SLOTS; i++) {
         uintptr_t expected = 0;
         if (!atomic_compare_exchange_strong(&table[i].begin, &expected, 1))
+            continue;
+        for (int last = atomic_load(&ever_taken);
+             last <= i && !atomic_compare_exchange_weak(&ever_taken, &last, i + 1);)
             continue;
         const uintptr_t begin = (uintptr_t)data, mask = (uintptr_t)(page_size - 1);
         atomic_store(&table[i].lost, false);

@@ -60,6 +60,7 @@ static enum mgx_status copy_ins(struct copy *c, const struct mgx_ins *ins, struc
         return mgx_fail_memory(c->diag);
     twin->op = ins->op;
     twin->owner = m;
+    twin->stale = ins->stale;
     TRY(copy_attr(c, ins, twin));
     TRY(copy_literal(c, ins, twin));
     TRY(copy_origin(c, ins, twin));

@@ -12,6 +12,7 @@ void mgx_set_input(struct mgx_ins *ins, int slot, struct mgx_ins *by)
         return;
     mgx_unlink_use(ins, slot);
     ins->in[slot] = by;
+    ins->stale = true;
     mgx_link_use(ins, slot);
 }
 

@@ -107,8 +107,15 @@ enum mgx_status mgx_update_shape(struct mgx_ins *ins, struct mgx_diag *diag)
 {
     if (ins->op->flags & MGX_OP_BUILTIN)
         return MGX_OK; // parameters and literals are given; @return has none
-    return mgx_infer(&ins->owner->program->arena, ins->op, ins->attr, ins->in, ins->in_count,
-                     ins->mod, ins->mod_count, &ins->shape, diag);
+    const struct mgx_shape before = ins->shape;
+    TRY(mgx_infer(&ins->owner->program->arena, ins->op, ins->attr, ins->in, ins->in_count, ins->mod,
+                  ins->mod_count, &ins->shape, diag));
+    ins->stale = false;
+    if (mgx_shape_equal(&before, &ins->shape))
+        return MGX_OK;
+    for (struct mgx_use *use = ins->uses; use; use = use->next)
+        use->user->stale = true;
+    return MGX_OK;
 }
 
 // --- adding ---

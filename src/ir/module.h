@@ -40,6 +40,7 @@ struct mgx_ins {
     struct mgx_use *in_uses; // in_count edges, its own, linked into the producers' lists
     void *attr;
     struct mgx_shape shape;
+    bool stale; // an input was exchanged or changed its shape since `shape` was inferred
     struct mgx_module **mod; // bodies: if, loop, scan, pointwise, ...
     int mod_count;
     struct mgx_strings origin; // model nodes this came from ("conv1 (Conv)"), kept through rewrites
@@ -173,6 +174,8 @@ enum mgx_status mgx_rewrite(struct mgx_ins *ins, const struct mgx_op *op, void *
                             struct mgx_diag *diag) MGX_NODISCARD;
 void mgx_remove(struct mgx_ins *ins); // must have no uses
 void mgx_move_before(struct mgx_ins *ins, struct mgx_ins *where);
+// Infers the shape anew. Who reads a shape that changed is stale; whoever writes a shape by hand
+// updates its readers, as the passes do that change types.
 enum mgx_status mgx_update_shape(struct mgx_ins *ins, struct mgx_diag *diag) MGX_NODISCARD;
 void mgx_add_origin(struct mgx_ins *ins, const char *name); // no duplicates
 void mgx_copy_origin(struct mgx_ins *to, const struct mgx_ins *from);

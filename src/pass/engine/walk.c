@@ -67,6 +67,8 @@ struct mgx_module **mgx_modules_bodies_first(const struct mgx_program *p, struct
 
 static enum mgx_status refresh(struct mgx_ins *ins, struct mgx_diag *diag)
 {
+    if (!ins->stale && !ins->mod_count)
+        return MGX_OK;
     const struct mgx_shape before = ins->shape;
     if (mgx_update_shape(ins, diag) != MGX_OK) {
         mgx_where(diag, "%s, whose inputs changed", ins->op->name);
