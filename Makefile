@@ -12,7 +12,7 @@ PYTHON := $(VENV)/bin/python
 CONFIGURE = cmake -S . -B $(1) -G "$(GENERATOR)" $(CMAKE_ARGS) $(2) > $(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
 COMPILE = cmake --build $(1) -j$(JOBS)
 
-.PHONY: all tests help demo test check check-all suite tf-suite hostile misuse reference bench bench-kernels bench-import gpu-compile fuzz fail-alloc size coverage install wheel deb bare-debian format venv clean
+.PHONY: all tests help demo test check check-all suite tf-suite hostile misuse reference faults tables bench bench-kernels bench-import gpu-compile fuzz fail-alloc size coverage install wheel deb bare-debian format venv clean
 
 all: $(BUILD)/CMakeCache.txt
 	@echo "== building the engine, its clients and the examples into $(BUILD)/"
@@ -36,6 +36,7 @@ help:
 	@echo "make tf-suite    TensorFlow operators against TensorFlow itself, which it installs (TARGET=cpu)"
 	@echo "make hostile     hostile models through the driver on every target, and the suite's cases with extremes"
 	@echo "make misuse      every function of the C and Python interfaces called at random, under sanitizers (SEQUENCES=10000)"
+	@echo "make faults      thirty planted faults, one at a time, and where a debug build stops each of them (half an hour)"
 	@echo "make gpu-compile the kernels of some models for NVIDIA and AMD architectures, and their steps on the host (no card needed)"
 	@echo "make bench-kernels  every CPU kernel timed on every instruction set"
 	@echo "make bench       the benchmark against ONNX Runtime and OpenVINO"
@@ -44,7 +45,8 @@ help:
 	@echo "make fail-alloc  the tests with allocations failing, a sample in minutes (FAIL_ARGS=--all for every one)"
 	@echo "make coverage    line coverage of src/ by the tests"
 	@echo "make reference   docs/reference/ from the headers' comments and the docstrings"
-	@echo "make size        lengths of functions and files"
+	@echo "make size        lengths of functions and files, comments and assertions, by folder"
+	@echo "make tables      docs/ops.md, docs/passes.md and TensorFlow's operators, from the code"
 	@echo "make install     into PREFIX (default /usr/local)"
 	@echo "make wheel       a Python wheel in $(BUILD)/dist, for any Python from 3.9 on"
 	@echo "make deb         a Debian package in $(BUILD)/dist"
@@ -128,6 +130,10 @@ misuse: venv
 	@cmake --build build-misuse -j$(JOBS) --target migraphx_c migraphx_python
 	@tool/misuse.sh build-misuse $(PYTHON) $(SEQUENCES)
 
+faults: venv
+	@echo "== faults planted in build-faults/, one at a time"
+	@$(PYTHON) tool/faults.py --python $(abspath $(PYTHON)) --jobs $(JOBS)
+
 check-all: check
 	@tool/check_all.sh $(JOBS)
 
@@ -179,6 +185,10 @@ coverage: venv
 
 size:
 	@python3 tool/size.py
+
+tables: $(BUILD)/CMakeCache.txt
+	@cmake --build $(BUILD) -j$(JOBS) --target mgx-tables > /dev/null
+	@python3 tool/tables.py --build $(BUILD)
 
 install: all
 	@cmake --install $(BUILD) --prefix $(PREFIX) > $(BUILD)/install.log || { cat $(BUILD)/install.log; exit 1; }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The size gate: how long functions and files are, per part of the tree; fails over the hard stops.
+"""The size gate: how long functions and files are, how many comments and assertions they have, by folder; fails over
+the hard stops. Comments are lines that hold nothing else, for each line of code; assertions are counted per 1,000 lines.
 
 A function is what starts with a line that ends its header outside a block and ends with a '}' in column 0: true for
 every file that clang-format has seen. Functions over 100 lines and files over 1,000 fail; so does a p95 of functions
@@ -13,6 +14,7 @@ import sys
 
 HARD_FUNCTION, HARD_FILE, P95_FUNCTION = 100, 1000, 50
 OPEN = re.compile(r"^\{")
+ASSERT = re.compile(r"\b(?:static_)?assert\(")
 
 
 def functions(lines):
@@ -36,9 +38,43 @@ def functions(lines):
             start = None
 
 
+def part_of(path):
+    """The folder of a source; tests and all else by the first folder."""
+    return os.path.dirname(path) if path.startswith("src/") else path.split("/")[0]
+
+
+def marks(lines):
+    """Lines of comment, lines of code, assertions."""
+    text = [line.strip() for line in lines if line.strip()]
+    comments = sum(line.startswith(("//", "/*", "*")) for line in text)
+    return comments, len(text) - comments, sum(len(ASSERT.findall(line)) for line in text if not line.startswith("//"))
+
+
 def percentile(values, p):
     values = sorted(values)
     return values[min(len(values) - 1, int(p * len(values)))] if values else 0
+
+
+class Part:
+    """What a folder holds."""
+
+    def __init__(self):
+        self.files, self.functions, self.marks = [], [], [0, 0, 0]
+
+    def add(self, counted):
+        self.marks = [a + b for a, b in zip(self.marks, counted)]
+
+    def join(self, other, wanted):
+        if wanted:
+            self.files += other.files
+            self.functions += other.functions
+            self.add(other.marks)
+
+    def print(self, name):
+        sizes, lengths, (comments, code, asserts) = self.files, self.functions, self.marks
+        print(f"{name:24} {len(sizes):6} {sum(sizes):8} {percentile(sizes, .5):9} {percentile(sizes, .95):9} {max(sizes, default=0):8} "
+              f"{len(lengths):10} {percentile(lengths, .5):7} {percentile(lengths, .95):7} {max(lengths, default=0):7} "
+              f"{comments / max(code, 1):9.2f} {asserts:8} {1000 * asserts / max(sum(sizes), 1):9.1f}")
 
 
 def main():
@@ -49,36 +85,30 @@ def main():
         if not os.path.exists(path):
             continue
         lines = open(path, encoding="utf-8").read().split("\n")
-        part = "/".join(path.split("/")[:2]) if path.startswith(("src/", "test/")) else path.split("/")[0]
-        if part.startswith("test/"):
-            part = "test"
-        entry = parts.setdefault(part, ([], []))
-        entry[0].append(len(lines) - 1)
+        entry = parts.setdefault(part_of(path), Part())
+        entry.files.append(len(lines) - 1)
+        entry.add(marks(lines))
         if len(lines) - 1 > HARD_FILE:
             bad.append(f"{path}: {len(lines) - 1} lines")
         for name, at, length, exempt in functions(lines):
-            entry[1].append(length)
+            entry.functions.append(length)
             if length > HARD_FUNCTION and not exempt and not path.startswith("test/"):
                 bad.append(f"{path}:{at}: {name} has {length} lines")
-    print(f"{'part':16} {'files':>6} {'lines':>8} {'file p50':>9} {'file p95':>9} {'longest':>8} {'functions':>10} {'fn p50':>7} {'fn p95':>7} {'fn max':>7}")
-    every_file, every_function = [], []
-    for part, (sizes, lengths) in sorted(parts.items()):
-        print_row(part, sizes, lengths)
-        if part != "test":
-            every_file += sizes
-            every_function += lengths
-    print_row("all but tests", every_file, every_function)
-    if percentile(every_function, 0.95) > P95_FUNCTION:
-        bad.append(f"functions p95 is {percentile(every_function, 0.95)}, above {P95_FUNCTION}")
+    print(f"{'part':24} {'files':>6} {'lines':>8} {'file p50':>9} {'file p95':>9} {'longest':>8} {'functions':>10} {'fn p50':>7} {'fn p95':>7} "
+          f"{'fn max':>7} {'comments':>9} {'asserts':>8} {'per 1000':>9}")
+    source, every = Part(), Part()
+    for name, part in sorted(parts.items()):
+        part.print(name)
+        source.join(part, name.startswith("src/"))
+        every.join(part, name != "test")
+    source.print("src")
+    every.print("all but tests")
+    if percentile(every.functions, 0.95) > P95_FUNCTION:
+        bad.append(f"functions p95 is {percentile(every.functions, 0.95)}, above {P95_FUNCTION}")
     for line in bad:
         print("size:", line)
     print("size:", "over the limits" if bad else "within the limits")
     return 1 if bad else 0
-
-
-def print_row(part, sizes, lengths):
-    print(f"{part:16} {len(sizes):6} {sum(sizes):8} {percentile(sizes, .5):9} {percentile(sizes, .95):9} {max(sizes, default=0):8} "
-          f"{len(lengths):10} {percentile(lengths, .5):7} {percentile(lengths, .95):7} {max(lengths, default=0):7}")
 
 
 if __name__ == "__main__":

@@ -83,6 +83,7 @@ static enum mgx_status append(struct mgx_container_writer *w, const uint8_t *dat
             memset(w->chunk + w->fill, 0, part);
         w->fill += part;
         done += part;
+        assert(w->fill <= MGX_CARRY_CHUNK && done <= size);
         if (w->fill == MGX_CARRY_CHUNK)
             TRY(flush(w));
     }
@@ -93,8 +94,9 @@ enum mgx_status mgx_container_data(struct mgx_container_writer *w, uint64_t at, 
                                    size_t size)
 {
     const uint64_t now = w->sink->at + w->fill - MGX_CONTAINER_DATA;
-    assert(at >= now);
+    assert(at >= now && at % ALIGN == 0);
     TRY(append(w, NULL, at - now));
+    assert(w->sink->at + w->fill - MGX_CONTAINER_DATA == at);
     return append(w, data, size);
 }
 
@@ -102,6 +104,7 @@ static enum mgx_status add_section(struct mgx_container_writer *w, const char *n
                                    uint64_t size, uint64_t sum)
 {
     assert(w->count < MGX_CONTAINER_SECTIONS && strlen(name) < MGX_CONTAINER_NAME);
+    assert(!w->count || at >= w->sections[w->count - 1].at + w->sections[w->count - 1].size);
     struct mgx_container_section *s = &w->sections[w->count++];
     *s = (struct mgx_container_section){.at = at, .size = size, .sum = sum};
     memcpy(s->name, name, strlen(name));
@@ -133,6 +136,7 @@ enum mgx_status mgx_container_end(struct mgx_container_writer *w)
     TRY(put(w, w->sections, bytes));
     TRY(pad_to(w, ALIGN));
     t.size = w->sink->at + sizeof t;
+    assert(t.table_at % ALIGN == 0 && t.size % ALIGN == 0);
     t.sum = mgx_checksum(&t, offsetof(struct trailer, sum));
     memcpy(t.magic, END, sizeof END);
     return put(w, &t, sizeof t);

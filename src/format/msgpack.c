@@ -6,6 +6,7 @@
 // 64: a reader that maps the file can use it in place.
 //
 //     dc <count>  c4 00  c4 00 ... c5 00 00  c6 <size> <content at a multiple of 64>
+#include <assert.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -17,6 +18,7 @@ enum { ALIGN = 64, LARGEST_CHUNK = 1 << 30 };
 
 static enum mgx_status put(struct mgx_sink *s, const void *data, size_t size, struct mgx_diag *diag)
 {
+    assert(s->at <= UINT64_MAX - size);
     TRY(s->write(s, data, size, diag));
     s->at += size;
     return MGX_OK;
@@ -29,6 +31,7 @@ static enum mgx_status put_head(struct mgx_sink *s, unsigned type, uint64_t numb
     uint8_t bytes[9] = {(uint8_t)type};
     for (int i = 0; i < width; i++)
         bytes[1 + i] = (uint8_t)(number >> (8 * (width - 1 - i)));
+    assert(width >= 0 && width <= 8 && (!width || bytes[width] == (uint8_t)number)); // last: lowest
     return put(s, bytes, (size_t)width + 1, diag);
 }
 
@@ -71,6 +74,7 @@ static enum mgx_status put_bytes(struct mgx_sink *s, const uint8_t *data, size_t
     if (pad == 1)
         pad += ALIGN;
     const size_t threes = pad % 2, twos = (pad - 3 * threes) / 2;
+    assert(pad != 1 && 2 * twos + 3 * threes == pad && twos + threes + chunks <= UINT16_MAX);
     TRY(put_head(s, 0xdc, twos + threes + chunks, 2, diag));
     for (size_t i = 0; i < twos; i++)
         TRY(put_head(s, 0xc4, 0, 1, diag));
@@ -79,6 +83,7 @@ static enum mgx_status put_bytes(struct mgx_sink *s, const uint8_t *data, size_t
     for (size_t done = 0, i = 0; i < chunks; i++) {
         const size_t part = size - done < LARGEST_CHUNK ? size - done : LARGEST_CHUNK;
         TRY(put_head(s, 0xc6, part, 4, diag));
+        assert(done || s->at % ALIGN == 0);
         if (part)
             TRY(put(s, data + done, part, diag));
         done += part;
@@ -93,6 +98,8 @@ static enum mgx_status put_children(struct mgx_sink *s, const struct mgx_value *
                                     struct mgx_diag *diag)
 {
     const bool map = v->kind == MGX_VALUE_MAP;
+    size_t put = 0;
+    assert(v->count <= UINT32_MAX);
     if (v->count < 16)
         TRY(put_head(s, (map ? 0x80 : 0x90) | (unsigned)v->count, 0, 0, diag));
     else
@@ -101,7 +108,10 @@ static enum mgx_status put_children(struct mgx_sink *s, const struct mgx_value *
         if (map)
             TRY(put_text(s, child->key, strlen(child->key), diag));
         TRY(write_value(s, child, depth + 1, diag));
+        put++;
     }
+    assert(put == v->count); // what the head said
+    (void)put;
     return MGX_OK;
 }
 
@@ -152,6 +162,7 @@ static enum mgx_status bad(const struct reader *r, const char *what)
 
 static enum mgx_status take(struct reader *r, size_t size, const uint8_t **out)
 {
+    assert(r->begin <= r->at && r->at <= r->end);
     if ((size_t)(r->end - r->at) < size)
         return bad(r, "the file ends within a value");
     *out = r->at;

@@ -9,6 +9,7 @@
 //
 // Keys name the literals that were packed by their place in the file, so they mean the same to the
 // process that loads it.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,7 +48,9 @@ static uint64_t place(struct writer *w, size_t bytes)
 {
     const uint64_t align = bytes >= LARGE ? PAGE : ALIGN;
     const uint64_t at = (w->end + align - 1) & ~(align - 1);
+    assert(at >= w->end && at - w->end < align);
     w->end = at + bytes;
+    assert(w->end - bytes == at);
     return at;
 }
 
@@ -100,6 +103,7 @@ static enum mgx_status place_literals(struct writer *w)
             if ((b->bytes > MGX_CARRY_CHUNK) != large)
                 continue;
             b->at = place(w, b->bytes);
+            assert(b->at % ALIGN == 0);
             if (!mgx_map_put_pointer(&w->places.at, b->data, (void *)(uintptr_t)(b->at + 1)))
                 return mgx_fail_memory(w->file.diag);
         }
@@ -139,6 +143,8 @@ static bool find_source(const struct writer *w, const void *data, int64_t *offse
     if (!b || inside >= b->bytes)
         return false;
     *offset = (int64_t)(MGX_CONTAINER_DATA + b->at + inside);
+    // Back from the place in the file to the address.
+    assert((const char *)b->data + (*offset - MGX_CONTAINER_DATA - (int64_t)b->at) == data);
     return true;
 }
 
@@ -160,6 +166,7 @@ static bool put_pack(struct writer *w, const struct mgx_carry_pack *pack, uint64
             if (!find_source(w, pack->source[i], &source[i].offset))
                 return false;
         }
+    assert(name + sizeof source <= pack->key_size);
     *at = place(w, pack->bytes);
     put_number(&w->packs, pack->key_size);
     put_number(&w->packs, *at);
@@ -169,6 +176,7 @@ static bool put_pack(struct writer *w, const struct mgx_carry_pack *pack, uint64
     mgx_str_putn(&w->packs, pack->key + name + sizeof source,
                  pack->key_size - name - sizeof source);
     mgx_str_putn(&w->packs, zeros, -pack->key_size & 7);
+    assert(w->packs.failed || w->packs.size % 8 == 0);
     return true;
 }
 

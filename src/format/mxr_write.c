@@ -4,6 +4,7 @@
 //     {version, migraphx_version, targets: [{name}], contexts: [{}], output_names,
 //      modules: {<name>: {name, nodes: [{output, name, shape, normalized, operator, inputs,
 //                                        literal?, module_inputs?, debug_symbols?}]}}}
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "base/version.h"
 #include "format/format.h"
 #include "format/mxr.h"
+#include "format/mxr_read.h"
 #include "format/mxr_write.h"
 
 struct writer {
@@ -39,6 +41,16 @@ static struct mgx_value *dimensions(struct mgx_arena *arena, const struct mgx_sh
     return list;
 }
 
+// Does the shape read back as it was?
+__attribute__((unused)) static bool reads_back(struct mgx_arena *arena, const struct mgx_value *v,
+                                               const struct mgx_shape *s)
+{
+    struct mgx_shape back;
+    struct mgx_diag quiet = {.status = MGX_OK};
+    return arena->failed || mgx_mxr_read_shape(arena, v, 0, &back, &quiet) != MGX_OK ||
+           arena->failed || mgx_shape_equal(&back, s);
+}
+
 // Recursion follows the nesting of tuples, which mgx_shape_check bounds.
 static struct mgx_value *shape_value(struct mgx_arena *arena, const struct mgx_shape *s)
 {
@@ -59,6 +71,7 @@ static struct mgx_value *shape_value(struct mgx_arena *arena, const struct mgx_s
         mgx_value_put(v, "rank", mgx_value_int(arena, 0));
     if (s->unranked)
         mgx_value_put(v, "unranked", mgx_value_int(arena, 1));
+    assert(reads_back(arena, v, s));
     return v;
 }
 

@@ -2,6 +2,7 @@
 // Making and asking trees of values; see tree.h.
 #include "format/tree.h"
 
+#include <assert.h>
 #include <string.h>
 
 struct mgx_value *mgx_value_new(struct mgx_arena *arena, enum mgx_value_kind kind)
@@ -60,6 +61,7 @@ void mgx_value_add(struct mgx_value *list, struct mgx_value *item)
 {
     if (!list || !item)
         return;
+    assert(!item->next && item != list && !list->first == !list->count);
     *(list->last ? &list->last->next : &list->first) = item;
     list->last = item;
     list->count++;

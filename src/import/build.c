@@ -3,6 +3,7 @@
 // O(elements).
 #include "import/build.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -263,16 +264,23 @@ struct mgx_ins *mgx_build_unsqueeze(struct mgx_node *n, struct mgx_ins *x, const
 struct mgx_ins *mgx_build_slice(struct mgx_node *n, struct mgx_ins *x, int64_t axis, int64_t start,
                                 int64_t end)
 {
-    return mgx_build_emit(n, &mgx_op_slice,
-                          MGX_ATTRS(mgx_ints("axes", &axis, 1), mgx_ints("starts", &start, 1),
-                                    mgx_ints("ends", &end, 1)),
-                          MGX_IN(x));
+    struct mgx_ins *y =
+        mgx_build_emit(n, &mgx_op_slice,
+                       MGX_ATTRS(mgx_ints("axes", &axis, 1), mgx_ints("starts", &start, 1),
+                                 mgx_ints("ends", &end, 1)),
+                       MGX_IN(x));
+    assert(!y || start < 0 || end < start || !mgx_build_fixed_dim(x, (int)axis) ||
+           end > x->shape.lens[axis] || y->shape.lens[axis] == end - start);
+    return y;
 }
 
 struct mgx_ins *mgx_build_concat(struct mgx_node *n, int64_t axis, struct mgx_ins *const *in,
                                  int count)
 {
-    return mgx_build_emit_n(n, &mgx_op_concat, MGX_ATTRS(mgx_int("axis", axis)), in, count);
+    struct mgx_ins *y =
+        mgx_build_emit_n(n, &mgx_op_concat, MGX_ATTRS(mgx_int("axis", axis)), in, count);
+    assert(!y || y->shape.unranked || y->shape.rank == in[0]->shape.rank);
+    return y;
 }
 
 struct mgx_ins *mgx_build_gather(struct mgx_node *n, struct mgx_ins *x, struct mgx_ins *indices,
@@ -386,6 +394,7 @@ struct mgx_ins *mgx_build_per_axis(struct mgx_node *n, struct mgx_ins *v, int ax
 {
     int64_t axes[MGX_MAX_RANK];
     const int count = rank - axis - 1;
+    assert(axis >= 0 && count >= 0 && count <= MGX_MAX_RANK);
     for (int i = 0; i < count; i++)
         axes[i] = i + 1;
     return count > 0 ? mgx_build_unsqueeze(n, v, axes, count) : v;
@@ -401,6 +410,7 @@ bool mgx_build_common_lens(const struct mgx_shape *a, const struct mgx_shape *b,
         if (x != y && x != 1 && y != 1)
             return false;
         lens[i] = x == 1 ? y : x;
+        assert((lens[i] == x || x == 1) && (lens[i] == y || y == 1));
     }
     return true;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Emitting instructions for a node; see node.h. Everything is sticky: NULL in gives NULL out, and
 // the walk looks at the program's status after each rule.
+#include <assert.h>
 #include <string.h>
 
 #include "import/build.h"
@@ -29,6 +30,7 @@ struct mgx_ins *mgx_build_emit_body(struct mgx_node *n, const struct mgx_op *op,
         before = NULL; // inside a body
     struct mgx_ins *ins = mgx_insert(n->module, before, op, attr, in, count, mod, mod_count);
     mgx_add_origin(ins, origin_of(n));
+    assert(!ins || (ins->owner == n->module && ins->in_count == count && ins->next != ins));
     return ins;
 }
 
@@ -65,6 +67,7 @@ enum mgx_status mgx_build_create(struct mgx_node *n, const struct mgx_shape *sha
         return mgx_fail(n->diag, MGX_INVALID, "%s where a number belongs",
                         mgx_type_name(shape->type));
     TRY(mgx_shape_check(shape, n->diag));
+    assert(mgx_shape_is_static(shape));
     TRY(mgx_fold_spend(n->fold, mgx_shape_bytes(shape), "a literal", n->diag));
     return mgx_tensor_create(out, shape, n->diag);
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The bytes of a model, and of the files beside it; see source.h.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "import/source.h"
+#include "ir/inside.h"
 
 // --- storages ---
 
@@ -163,8 +165,10 @@ bool mgx_region_is_usable(const struct mgx_region *r, const struct mgx_shape *sh
 
 struct mgx_tensor mgx_region_show(const struct mgx_region *r, const struct mgx_shape *shape)
 {
-    return (struct mgx_tensor){
+    const struct mgx_tensor t = {
         .shape = *shape, .data = (void *)r->data, .storage = mgx_storage_retain(r->storage)};
+    assert(mgx_shape_bytes(shape) == r->size && mgx_tensor_lies_inside(&t));
+    return t;
 }
 
 void mgx_region_copy(const struct mgx_region *r, void *to)

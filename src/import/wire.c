@@ -2,6 +2,7 @@
 // Wire reader; see wire.h.
 #include "import/wire.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { MAX_VARINT = 10 };
@@ -21,6 +22,7 @@ static bool stop_short(struct mgx_wire *w, const char *why)
 bool mgx_wire_varint(struct mgx_wire *w, uint64_t *out)
 {
     uint64_t value = 0;
+    assert(w->p <= w->end);
     for (int i = 0; i < MAX_VARINT; i++) {
         if (w->p == w->end)
             return stop_short(w, "a number runs past the end");
@@ -38,6 +40,7 @@ bool mgx_wire_varint(struct mgx_wire *w, uint64_t *out)
 
 static bool fixed(struct mgx_wire *w, struct mgx_wire_field *f, size_t size)
 {
+    assert((size == 4 || size == 8) && w->p <= w->end);
     if ((size_t)(w->end - w->p) < size)
         return stop_short(w, "a number runs past the end");
     f->value = 0;
@@ -58,6 +61,7 @@ static bool delimited(struct mgx_wire *w, struct mgx_wire_field *f)
     f->data = w->p;
     f->size = (size_t)size;
     w->p += size;
+    assert(w->p <= w->end && f->data + f->size == w->p);
     return true;
 }
 
@@ -142,6 +146,7 @@ bool mgx_wire_once(struct mgx_wire *w, const struct mgx_wire_field *f, struct mg
 bool mgx_wire_packed(struct mgx_wire *w, const struct mgx_wire_field *f, int width,
                      struct mgx_wire *out)
 {
+    assert(width == 0 || width == 4 || width == 8);
     const enum mgx_wire_type single = width == 0   ? MGX_WIRE_VARINT
                                       : width == 4 ? MGX_WIRE_32
                                                    : MGX_WIRE_64;

@@ -4,6 +4,7 @@
 // Modules are copied in the order of the list; an instruction may read one of an enclosing module,
 // which may come later in the list, so edges are set in a second sweep once every instruction has
 // its twin.
+#include <assert.h>
 #include <stdlib.h>
 
 #include "ir/link.h"
@@ -58,6 +59,7 @@ static enum mgx_status copy_ins(struct copy *c, const struct mgx_ins *ins, struc
     if (!twin || !mgx_shape_copy(&c->to->arena, &ins->shape, &twin->shape) ||
         !mgx_map_put_pointer(&c->twins, ins, twin))
         return mgx_fail_memory(c->diag);
+    assert(mgx_shape_equal(&twin->shape, &ins->shape));
     twin->op = ins->op;
     twin->owner = m;
     twin->stale = ins->stale;
@@ -77,8 +79,10 @@ static enum mgx_status copy_edges(struct copy *c, const struct mgx_ins *ins)
         return mgx_fail_memory(c->diag);
     for (int i = 0; i < ins->in_count; i++)
         in[i] = mgx_map_find_pointer(&c->twins, ins->in[i]);
-    for (int i = 0; i < ins->mod_count; i++)
+    for (int i = 0; i < ins->mod_count; i++) {
         mod[i] = mgx_map_find_pointer(&c->modules, ins->mod[i]);
+        assert(mod[i] && mod[i]->program == c->to);
+    }
     twin->mod = mod;
     twin->mod_count = ins->mod_count;
     return mgx_link_inputs(twin, in, ins->in_count) ? MGX_OK : mgx_fail_memory(c->diag);
@@ -119,6 +123,22 @@ static enum mgx_status copy_program(struct copy *c, const struct mgx_program *p)
     return mgx_program_status(c->to, c->diag);
 }
 
+// Has the program a share in the bytes of all its literals?
+__attribute__((unused)) static bool keeps_literals(const struct mgx_program *p)
+{
+    struct mgx_map kept = {0};
+    bool good = true;
+    for (int64_t i = 0; i < p->literals.count && good; i++)
+        good = mgx_map_put_pointer(&kept, p->literals.v[i], p->literals.v[i]);
+    const bool known = good; // else there was no memory to look
+    for (int m = 0; m < p->module_count && known; m++)
+        for (const struct mgx_ins *ins = p->modules[m]->first; ins; ins = ins->next)
+            good = good && (!ins->literal || !ins->literal->storage ||
+                            mgx_map_find_pointer(&kept, ins->literal->storage));
+    mgx_map_fini(&kept);
+    return good || !known;
+}
+
 enum mgx_status mgx_program_clone(struct mgx_program **out, const struct mgx_program *p,
                                   struct mgx_diag *diag)
 {
@@ -132,6 +152,7 @@ enum mgx_status mgx_program_clone(struct mgx_program **out, const struct mgx_pro
         mgx_program_destroy(c.to);
         return status;
     }
+    assert(keeps_literals(c.to) && c.to->module_count == p->module_count);
     *out = c.to;
     return MGX_OK;
 }

@@ -14,6 +14,17 @@ void mgx_set_input(struct mgx_ins *ins, int slot, struct mgx_ins *by)
     ins->in[slot] = by;
     ins->stale = true;
     mgx_link_use(ins, slot);
+    assert(ins->in_uses[slot].user == ins && by->uses == &ins->in_uses[slot]);
+}
+
+// Is every use that `old` still has one of `by`?
+__attribute__((unused)) static bool is_read_by_itself_only(const struct mgx_ins *old,
+                                                           const struct mgx_ins *by)
+{
+    for (const struct mgx_use *use = old->uses; use; use = use->next)
+        if (use->user != by || by->in[use->slot] != old)
+            return false;
+    return true;
 }
 
 void mgx_replace_uses(struct mgx_ins *old, struct mgx_ins *by)
@@ -24,12 +35,13 @@ void mgx_replace_uses(struct mgx_ins *old, struct mgx_ins *by)
         if (use->user != by)
             mgx_set_input(use->user, use->slot, by);
     }
+    assert(is_read_by_itself_only(old, by));
     mgx_copy_origin(by, old);
 }
 
 void mgx_move_before(struct mgx_ins *ins, struct mgx_ins *where)
 {
-    assert(where->owner == ins->owner);
+    assert(where->owner == ins->owner && mgx_is_linked(ins) && mgx_is_linked(where));
     if (ins == where || ins->next == where)
         return;
     mgx_unlink_ins(ins);
@@ -75,6 +87,7 @@ void mgx_add_origin(struct mgx_ins *ins, const char *name)
     list[at] = copy;
     for (int i = at; i < ins->origin.count; i++)
         list[i + 1] = ins->origin.v[i];
+    assert(at == ins->origin.count || strcmp(copy, list[at + 1]) < 0); // sorted, no duplicates
     ins->origin.v = list;
     ins->origin.count++;
 }
@@ -161,6 +174,7 @@ int mgx_module_parameters(const struct mgx_module *m, struct mgx_ins **out, int 
                 out[at] = out[at - 1];
             at--;
         }
+        assert(order >= 0 && order < m->program->parameter_count);
         if (at < capacity)
             out[at] = ins;
         count++;
@@ -173,7 +187,7 @@ void mgx_module_number(struct mgx_module *m)
     int index = 0;
     for (struct mgx_ins *ins = m->first; ins; ins = ins->next)
         ins->index = index++;
-    m->count = index;
+    assert(m->count == index);
 }
 
 int64_t mgx_ins_int(const struct mgx_ins *ins, const char *name)

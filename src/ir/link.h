@@ -6,7 +6,11 @@
 //                                                 producer
 //
 // So adding, replacing and removing an edge is O(1), whatever the number of other users.
+//
+// Holds: an edge that is in no list has no `user`.
 #pragma once
+
+#include <assert.h>
 
 #include "ir/module.h"
 
@@ -14,6 +18,8 @@ static inline void mgx_link_use(struct mgx_ins *user, int slot)
 {
     struct mgx_use *use = &user->in_uses[slot];
     struct mgx_ins *producer = user->in[slot];
+    assert(slot >= 0 && slot < user->in_count && !use->user);
+    assert(!producer->uses || !producer->uses->prev);
     *use = (struct mgx_use){.user = user, .slot = slot, .next = producer->uses};
     if (use->next)
         use->next->prev = use;
@@ -22,15 +28,20 @@ static inline void mgx_link_use(struct mgx_ins *user, int slot)
 
 static inline void mgx_unlink_use(struct mgx_ins *user, int slot)
 {
-    const struct mgx_use *use = &user->in_uses[slot];
+    struct mgx_use *use = &user->in_uses[slot];
+    assert(use->user == user && use->slot == slot);
+    assert((use->prev ? use->prev->next : user->in[slot]->uses) == use);
     *(use->prev ? &use->prev->next : &user->in[slot]->uses) = use->next;
     if (use->next)
         use->next->prev = use->prev;
+    use->user = NULL;
 }
 
 // `before` NULL appends.
 static inline void mgx_link_ins(struct mgx_module *m, struct mgx_ins *ins, struct mgx_ins *before)
 {
+    assert(!before || before->owner == m);
+    assert(!m->first == !m->count && !m->last == !m->count);
     ins->owner = m;
     ins->next = before;
     ins->prev = before ? before->prev : m->last;
@@ -42,10 +53,13 @@ static inline void mgx_link_ins(struct mgx_module *m, struct mgx_ins *ins, struc
 static inline void mgx_unlink_ins(struct mgx_ins *ins)
 {
     struct mgx_module *m = ins->owner;
+    assert(m->count > 0 && (ins->prev ? ins->prev->next : m->first) == ins);
+    assert((ins->next ? ins->next->prev : m->last) == ins);
     *(ins->prev ? &ins->prev->next : &m->first) = ins->next;
     *(ins->next ? &ins->next->prev : &m->last) = ins->prev;
     ins->prev = ins->next = NULL;
     m->count--;
+    assert(!m->first == !m->count);
 }
 
 static inline bool mgx_is_linked(const struct mgx_ins *ins)

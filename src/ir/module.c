@@ -5,11 +5,13 @@
 #include <assert.h>
 #include <string.h>
 
+#include "ir/inside.h"
 #include "ir/link.h"
 
 bool mgx_link_inputs(struct mgx_ins *ins, struct mgx_ins *const *in, int count)
 {
     struct mgx_arena *arena = &ins->owner->program->arena;
+    assert(count >= 0);
     struct mgx_ins **list = MGX_NEW_ARRAY(arena, struct mgx_ins *, count);
     struct mgx_use *uses = MGX_NEW_ARRAY(arena, struct mgx_use, count);
     if (!list || !uses)
@@ -19,8 +21,10 @@ bool mgx_link_inputs(struct mgx_ins *ins, struct mgx_ins *const *in, int count)
     ins->in = list;
     ins->in_uses = uses;
     ins->in_count = count;
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        assert(in[i] && in[i]->owner->program == ins->owner->program);
         mgx_link_use(ins, i);
+    }
     return true;
 }
 
@@ -74,6 +78,7 @@ enum mgx_status mgx_infer(struct mgx_arena *arena, const struct mgx_op *op, cons
     const struct mgx_arena_mark mark = mgx_arena_mark(arena);
     const enum mgx_status status =
         apply_rule(arena, op, attr, in, in_count, mod, mod_count, out, diag);
+    assert(status != MGX_OK || mgx_shape_check(out, NULL) == MGX_OK);
     if (status == MGX_OK && !out->dims && !out->sub)
         mgx_arena_rewind(arena, mark);
     return status;
@@ -81,7 +86,7 @@ enum mgx_status mgx_infer(struct mgx_arena *arena, const struct mgx_op *op, cons
 
 void mgx_remove(struct mgx_ins *ins)
 {
-    assert(!ins->uses);
+    assert(!ins->uses && mgx_is_linked(ins));
     for (int i = 0; i < ins->in_count; i++)
         mgx_unlink_use(ins, i);
     ins->in_count = 0;
@@ -147,6 +152,7 @@ struct mgx_ins *mgx_insert(struct mgx_module *m, struct mgx_ins *before, const s
                            struct mgx_module *const *mod, int mod_count)
 {
     struct mgx_program *p = m->program;
+    assert(op && (!before || before->owner == m));
     for (int i = 0; i < in_count; i++)
         if (!in[i])
             return NULL;
@@ -232,6 +238,7 @@ struct mgx_ins *mgx_add_literal(struct mgx_module *m, const struct mgx_tensor *s
     }
     assert(share->storage ||
            !mgx_shape_elements(&share->shape)); // a literal owns a share in its bytes
+    assert(mgx_tensor_lies_inside(share));
     *value = *share;
     value->shape = ins->shape;
     if (!mgx_keep(&p->literals, share->storage)) {
@@ -256,6 +263,7 @@ enum mgx_status mgx_literal_align(struct mgx_ins *literal, struct mgx_diag *diag
     }
     *t = aligned;
     t->shape = literal->shape;
+    assert(mgx_tensor_is_aligned(t) && mgx_tensor_lies_inside(t));
     mgx_storage_release(aligned.storage); // the program keeps a share
     return MGX_OK;
 }

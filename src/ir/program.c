@@ -31,8 +31,10 @@ enum mgx_status mgx_program_create(struct mgx_program **out, const struct mgx_op
 
 static void drop(struct mgx_kept *kept)
 {
-    for (int64_t i = 0; i < kept->count; i++)
+    for (int64_t i = 0; i < kept->count; i++) {
+        assert(i == 0 || kept->v[i] != kept->v[i - 1]); // mgx_keep
         mgx_storage_release(kept->v[i]);
+    }
     free(kept->v);
 }
 
@@ -113,6 +115,7 @@ static bool list_module(struct mgx_program *p, struct mgx_module *m)
         p->modules = grown;
     }
     p->modules[p->module_count++] = m;
+    assert(p->modules[0]->program == p && m->program == p);
     return true;
 }
 
@@ -138,11 +141,13 @@ void mgx_program_remove_module(struct mgx_program *p, struct mgx_module *m)
     while (at < p->module_count && p->modules[at] != m)
         at++;
     assert(at > 0 && at < p->module_count); // main stays
-    while (m->last) {                       // frees the captures it holds on outer instructions
+    assert(m->program == p && mgx_program_find_module(p, m->name) == m);
+    while (m->last) { // frees the captures it holds on outer instructions
         struct mgx_ins *ins = m->last;
         assert(!ins->uses);
         mgx_remove(ins);
     }
+    assert(!m->first && !m->count);
     mgx_map_put(&p->module_names, m->name, NULL); // overwriting cannot fail
     m->name = "";                                 // may be asked by whoever holds it still
     // In place: the array stays large enough for list_module, which grows it at powers of two only.

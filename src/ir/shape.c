@@ -127,6 +127,7 @@ struct mgx_shape mgx_shape_like_order(const struct mgx_shape *s, const struct mg
         result.strides[permutation[i]] = stride;
         stride = product(stride, s->lens[permutation[i]]);
     }
+    assert(stride == INT64_MAX || mgx_shape_is_packed(&result));
     return result;
 }
 
@@ -160,6 +161,7 @@ bool mgx_shape_copy(struct mgx_arena *arena, const struct mgx_shape *s, struct m
     for (int i = 0; sub && i < s->sub_count; i++)
         if (!mgx_shape_copy(arena, &s->sub[i], &sub[i]))
             return false;
+    assert(!sub || mgx_shape_equal(s, out));
     return sub != NULL;
 }
 
@@ -434,18 +436,22 @@ enum mgx_status mgx_shape_check(const struct mgx_shape *s, struct mgx_diag *diag
 int64_t mgx_shape_index(const struct mgx_shape *s, int64_t element)
 {
     int64_t offset = 0;
+    assert(element >= 0);
     for (int i = s->rank - 1; i >= 0; i--) {
         offset += element % s->lens[i] * s->strides[i];
         element /= s->lens[i];
     }
+    assert(element == 0); // it was one of the shape's
     return offset;
 }
 
 int64_t mgx_shape_offset(const struct mgx_shape *s, const int64_t *at)
 {
     int64_t offset = 0;
-    for (int i = 0; i < s->rank; i++)
+    for (int i = 0; i < s->rank; i++) {
+        assert(at[i] >= 0 && at[i] < s->lens[i]);
         offset += at[i] * s->strides[i];
+    }
     return offset;
 }
 
@@ -455,6 +461,7 @@ void mgx_shape_multi(const struct mgx_shape *s, int64_t element, int64_t *at)
         at[i] = element % s->lens[i];
         element /= s->lens[i];
     }
+    assert(element == 0);
 }
 
 bool mgx_shape_next(const struct mgx_shape *s, int64_t *at)
@@ -471,7 +478,7 @@ bool mgx_shape_next(const struct mgx_shape *s, int64_t *at)
 
 struct mgx_dim mgx_shape_dim(const struct mgx_shape *s, int axis)
 {
-    assert(axis >= 0);
+    assert(axis >= 0 && axis < shown_rank(s) && !s->unranked);
     if (s->dims)
         return s->dims[axis];
     const int64_t length = axis < s->rank ? s->lens[axis] : 1;

@@ -6,6 +6,7 @@
 // The walk keeps its own stack, so depth of the graph costs no C stack. An instruction with bodies
 // depends on what they capture. Out of memory leaves the order as it was. Cost: linear in edges,
 // plus the sizes of bodies per use; parameters n log n.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,6 +128,8 @@ static void relink(struct sort *s, struct mgx_ins **parameters)
             parameters[count++] = s->order[i];
     qsort(parameters, (size_t)count, sizeof *parameters, by_name);
     struct mgx_module *m = s->m;
+    const int before = m->count;
+    assert(s->count == before); // every instruction was completed once
     m->first = m->last = NULL;
     m->count = 0;
     for (int i = 0; i < count; i++)
@@ -135,6 +138,8 @@ static void relink(struct sort *s, struct mgx_ins **parameters)
         for (int i = 0; i < s->count; i++)
             if (block_of(s, s->order[i]) == block)
                 mgx_link_ins(m, s->order[i], NULL);
+    assert(m->count == before && m->last == s->result);
+    (void)before;
 }
 
 void mgx_module_sort(struct mgx_module *m)

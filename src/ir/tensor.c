@@ -16,6 +16,7 @@
 #include "base/budget.h"
 #include "base/memory.h"
 #include "base/size.h"
+#include "ir/inside.h"
 
 enum { LINE = 64 };
 static_assert(sizeof(struct mgx_storage) <= LINE, "the header must fit before the first line");
@@ -24,14 +25,21 @@ static_assert(sizeof(struct mgx_storage) <= LINE, "the header must fit before th
 
 struct mgx_storage *mgx_storage_retain(struct mgx_storage *storage)
 {
-    if (storage)
-        atomic_fetch_add_explicit(&storage->refs, 1, memory_order_relaxed);
+    if (storage) {
+        const int owners = atomic_fetch_add_explicit(&storage->refs, 1, memory_order_relaxed);
+        assert(owners > 0 && owners < INT_MAX);
+        (void)owners;
+    }
     return storage;
 }
 
 void mgx_storage_release(struct mgx_storage *storage)
 {
-    if (storage && atomic_fetch_sub_explicit(&storage->refs, 1, memory_order_acq_rel) == 1)
+    if (!storage)
+        return;
+    const int owners = atomic_fetch_sub_explicit(&storage->refs, 1, memory_order_acq_rel);
+    assert(owners > 0 && storage->release);
+    if (owners == 1)
         storage->release(storage);
 }
 
@@ -110,6 +118,7 @@ static void free_members(struct mgx_storage *storage)
 {
     struct mgx_tensor *tensors = storage->data;
     const size_t count = storage->bytes / (sizeof *tensors + sizeof(struct mgx_shape));
+    assert(storage->bytes == count * (sizeof *tensors + sizeof(struct mgx_shape)));
     for (size_t i = 0; i < count; i++)
         mgx_tensor_release(&tensors[i]);
     free_storage(storage);
@@ -139,6 +148,7 @@ enum mgx_status mgx_tensor_group(struct mgx_tensor *out, struct mgx_tensor *take
                                  bool sequence, struct mgx_diag *diag)
 {
     *out = (struct mgx_tensor){0};
+    assert(count >= 0);
     const size_t bytes = (size_t)count * (sizeof(struct mgx_tensor) + sizeof(struct mgx_shape));
     struct mgx_storage *storage = storage_create(bytes);
     if (!storage) {
@@ -230,6 +240,7 @@ enum mgx_status mgx_tensor_append(struct mgx_tensor *out, const struct mgx_tenso
     if (!storage)
         return mgx_fail_memory(diag);
     struct growing *g = storage->data;
+    assert(count < g->capacity && count < atomic_load(&g->used));
     g->members[count] = mgx_tensor_share(add);
     const bool agreed =
         !count || (sequence->shape.sub_count && mgx_shape_equal(&sequence->shape.sub[0], &g->same));
@@ -298,8 +309,18 @@ enum mgx_status mgx_tensor_create_on(struct mgx_tensor *out, const struct mgx_sh
     return MGX_OK;
 }
 
+bool mgx_tensor_lies_inside(const struct mgx_tensor *t)
+{
+    const struct mgx_storage *storage = t->storage;
+    const size_t bytes = t->sub || !storage || !t->data ? 0 : mgx_shape_bytes(&t->shape);
+    const uintptr_t at = (uintptr_t)t->data, begin = bytes ? (uintptr_t)storage->data : 0;
+    return !bytes ||
+           (at >= begin && at - begin <= storage->bytes && bytes <= storage->bytes - (at - begin));
+}
+
 struct mgx_tensor mgx_tensor_share(const struct mgx_tensor *t)
 {
+    assert(mgx_tensor_lies_inside(t));
     mgx_storage_retain(t->storage);
     return *t;
 }
@@ -312,6 +333,7 @@ struct mgx_tensor mgx_tensor_view(const struct mgx_tensor *t, const struct mgx_s
     view.shape = *shape;
     if (byte_offset)
         view.data = (char *)t->data + byte_offset;
+    assert(mgx_tensor_lies_inside(&view));
     return view;
 }
 
@@ -335,6 +357,18 @@ struct copy {
     int64_t lens[MGX_MAX_RANK + 1];
     int64_t from[MGX_MAX_RANK + 1], to[MGX_MAX_RANK + 1]; // strides in elements
 };
+
+// Do the merged axes reach as far as those of the shape did?
+__attribute__((unused)) static bool spans(const struct copy *c, const int64_t *strides,
+                                          const struct mgx_shape *s)
+{
+    int64_t reach = 1, count = 1;
+    for (int i = 0; i < c->rank; i++) {
+        reach += (c->lens[i] - 1) * strides[i];
+        count *= c->lens[i];
+    }
+    return count == mgx_shape_elements(s) && reach == mgx_shape_space(s);
+}
 
 static void plan_copy(struct copy *c, const struct mgx_shape *from, const struct mgx_shape *to)
 {
@@ -362,6 +396,7 @@ static void plan_copy(struct copy *c, const struct mgx_shape *from, const struct
         c->lens[0] = c->from[0] = c->to[0] = 1;
         c->rank = 1;
     }
+    assert(spans(c, c->from, from) && spans(c, c->to, to));
 }
 
 // `count` elements of `size` bytes; steps are in bytes.

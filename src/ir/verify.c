@@ -24,6 +24,7 @@ struct verify {
     const struct mgx_program *p;
     struct mgx_map positions; // instruction -> position + 1
     struct mgx_map states;    // module -> struct module_state
+    struct mgx_map kept;      // storages that the program has a share in
     struct mgx_arena arena;   // states, and what shape rules allocate
     struct mgx_diag *diag;
 };
@@ -121,6 +122,8 @@ static enum mgx_status check_literal(struct verify *v, const struct mgx_ins *ins
     if (at < begin || at - begin > storage->bytes || bytes > storage->bytes - (at - begin))
         return broken(v, ins, "its %zu bytes are not inside its storage of %zu", bytes,
                       storage->bytes);
+    if (!mgx_map_find_pointer(&v->kept, storage))
+        return broken(v, ins, "the program has no share in its %zu bytes", bytes);
     return MGX_OK;
 }
 
@@ -343,9 +346,19 @@ static enum mgx_status check_captures(struct verify *v)
     return MGX_OK;
 }
 
+static enum mgx_status list_storages(struct verify *v)
+{
+    const struct mgx_kept *kept = &v->p->literals;
+    for (int64_t i = 0; i < kept->count; i++)
+        if (!mgx_map_put_pointer(&v->kept, kept->v[i], kept->v[i]))
+            return mgx_fail_memory(v->diag);
+    return MGX_OK;
+}
+
 static enum mgx_status check_program(struct verify *v)
 {
     TRY(list_modules(v));
+    TRY(list_storages(v));
     for (int i = 0; i < v->p->module_count; i++)
         for (const struct mgx_ins *ins = v->p->modules[i]->first; ins; ins = ins->next)
             TRY(check_edges(v, ins));
@@ -363,6 +376,7 @@ enum mgx_status mgx_program_verify(const struct mgx_program *p, struct mgx_diag 
     for (uint32_t i = 0; i < v.states.count; i++)
         mgx_map_fini(&((struct module_state *)v.states.entries[i].value)->out);
     mgx_map_fini(&v.states);
+    mgx_map_fini(&v.kept);
     mgx_map_fini(&v.positions);
     mgx_arena_fini(&v.arena);
     return status;

@@ -8,6 +8,7 @@
 // attributes, its own opset imports, nothing of the caller.
 #include "onnx/graph.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum state { NEW, WAITING, DONE };
@@ -125,6 +126,19 @@ static enum mgx_status apply_rule(struct mgx_node *n, const struct mgx_onnx_node
     return poison_outputs(n);
 }
 
+// Does every name that the node gives stand for the output of its number?
+__attribute__((unused)) static bool are_named(const struct mgx_node *n)
+{
+    const struct mgx_onnx_node_proto *proto = n->wire;
+    for (int i = 0; i < n->out_count; i++) {
+        const struct mgx_onnx_value *value =
+            proto->out.v[i].size ? mgx_onnx_graph_find(n->graph, proto->out.v[i]) : NULL;
+        if (value && value->ins != n->out[i])
+            return false;
+    }
+    return true;
+}
+
 static enum mgx_status check_result(struct mgx_node *n)
 {
     if (n->diag->status != MGX_OK)
@@ -138,6 +152,7 @@ static enum mgx_status check_result(struct mgx_node *n)
         if (value)
             value->ins = n->out[i];
     }
+    assert(are_named(n));
     return MGX_OK;
 }
 
@@ -185,6 +200,7 @@ struct stack {
 
 static enum mgx_status push(struct mgx_onnx_graph *g, struct stack *stack, struct waiting entry)
 {
+    assert(entry.node >= 0 && entry.node < g->nodes.count && entry.count > 0);
     if (!MGX_PUSH(stack, &g->import->arena, entry))
         return mgx_fail_memory(g->import->diag);
     g->state[entry.node] = WAITING;
@@ -251,6 +267,7 @@ static enum mgx_status import_or_wait(struct mgx_onnx_graph *g, int node, struct
     }
     if (entry.count)
         return push(g, stack, entry); // its scratch stays until it is done
+    assert(g->state[node] != DONE);
     TRY(import_node(g, &proto));
     g->state[node] = DONE;
     mgx_arena_rewind(scratch, entry.mark);

@@ -88,7 +88,12 @@ static enum mgx_status import_parts(struct mgx_onnx_import *import, const struct
     static const struct mgx_onnx_arguments none;
     TRY(mgx_program_create(&import->program, ops, import->diag));
     import->program->print_origins = import->options.debug_symbols;
-    return import_model(import, &none, NULL);
+    TRY(import_model(import, &none, NULL));
+#ifndef NDEBUG
+    if (!import->missing.first)
+        TRY(mgx_program_verify(import->program, import->diag));
+#endif
+    return MGX_OK;
 }
 
 // A failure after operators were found missing is likely their consequence: the list says more.

@@ -9,11 +9,13 @@
 //
 // Holds: dims, type and size are compared here, once, for every tensor, wherever it stands.
 // Cost: a view O(1), a copy O(bytes).
+#include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
+#include "ir/inside.h"
 #include "onnx/graph.h"
 
 // --- types ---
@@ -172,6 +174,7 @@ static enum mgx_status check_header(const struct header *h, struct mgx_shape *sh
 static void unpack_bits(const uint8_t *from, uint8_t *to, int64_t count, int bits, bool is_signed)
 {
     const int per_byte = 8 / bits, mask = (1 << bits) - 1;
+    assert(bits == 2 || bits == 4);
     for (int64_t i = 0; i < count; i++) {
         int value = from[i / per_byte] >> (i % per_byte * bits) & mask;
         if (is_signed && value >> (bits - 1))
@@ -200,9 +203,17 @@ static void copy_raw(const struct mgx_region *raw, struct mgx_tensor *to)
         out[i] = out[i] != 0;
 }
 
+static size_t raw_size(const struct mgx_shape *shape)
+{
+    const size_t bits = bits_of(shape->type);
+    const size_t count = (size_t)mgx_shape_elements(shape);
+    return bits < 8 ? count / (8 / bits) + (count % (8 / bits) != 0) : count * (bits / 8);
+}
+
 static enum mgx_status from_raw(const struct mgx_region *raw, const struct mgx_shape *shape,
                                 struct mgx_tensor *out, struct mgx_diag *diag)
 {
+    assert(raw->size == raw_size(shape));
     if (!needs_copy(shape, raw)) {
         *out = mgx_region_show(raw, shape);
         return MGX_OK;
@@ -210,13 +221,6 @@ static enum mgx_status from_raw(const struct mgx_region *raw, const struct mgx_s
     TRY(mgx_tensor_create(out, shape, diag));
     copy_raw(raw, out);
     return MGX_OK;
-}
-
-static size_t raw_size(const struct mgx_shape *shape)
-{
-    const size_t bits = bits_of(shape->type);
-    const size_t count = (size_t)mgx_shape_elements(shape);
-    return bits < 8 ? count / (8 / bits) + (count % (8 / bits) != 0) : count * (bits / 8);
 }
 
 static enum mgx_status external(struct mgx_onnx_import *import, const struct header *h,
@@ -316,6 +320,7 @@ static void store_number(enum mgx_type type, uint8_t *data, int64_t i, int64_t t
         const uint8_t byte = (uint8_t)value;
         const int64_t first = i * per_byte;
         const int64_t count = total - first < per_byte ? total - first : per_byte;
+        assert(first >= 0 && count > 0);
         unpack_bits(&byte, data + first, count, bits, type == MGX_INT4 || type == MGX_INT2);
         return;
     }
@@ -324,6 +329,7 @@ static void store_number(enum mgx_type type, uint8_t *data, int64_t i, int64_t t
                                                   : mgx_type_size(type);
     if (type == MGX_BOOL)
         value = value != 0;
+    assert(i >= 0 && i * (int64_t)width < total * (int64_t)mgx_type_size(type));
     memcpy(data + (size_t)i * width, &value, width); // the low bytes: little endian
 }
 
@@ -436,6 +442,8 @@ enum mgx_status mgx_onnx_read_tensor(struct mgx_onnx_import *import, struct mgx_
         if (h.name.size)
             mgx_where(import->diag, "tensor \"%.*s\"", MGX_SLICE(h.name));
     }
+    assert(status != MGX_OK ||
+           (mgx_shape_equal(&out->shape, &shape) && mgx_tensor_lies_inside(out)));
     if (name)
         *name = h.name;
     return status;

@@ -2,6 +2,7 @@
 // Reading the sliding window of a node; see window.h.
 #include "onnx/window.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -30,6 +31,10 @@ static void pad_same(struct mgx_onnx_window *w, int i, int64_t length, bool lowe
     const int64_t total = mgx_max_i64((out - 1) * w->strides[i] + reach - length, 0);
     w->pads[i] = lower ? total - total / 2 : total / 2;
     w->pads[i + w->spatial] = total - w->pads[i];
+    // What both ends get makes the result ceil(length / stride) long, as "same" says.
+    assert(total == 0 ||
+           (length + w->pads[i] + w->pads[i + w->spatial] - reach) / w->strides[i] + 1 == out);
+    assert(w->pads[i] >= 0 && w->pads[i + w->spatial] >= 0);
 }
 
 static enum mgx_status read_pads(struct mgx_node *n, const struct mgx_ins *x,
@@ -56,6 +61,7 @@ enum mgx_status mgx_onnx_window_read(struct mgx_node *n, const struct mgx_ins *x
                                      const int64_t *kernel, struct mgx_onnx_window *w)
 {
     *w = (struct mgx_onnx_window){.spatial = mgx_build_rank(x) - 2};
+    assert(w->spatial <= MGX_MAX_RANK);
     if (w->spatial < 1)
         return mgx_node_invalid(n, "input has rank %d, below 3", mgx_build_rank(x));
     if (!kernel && !mgx_onnx_has(n, "kernel_shape"))

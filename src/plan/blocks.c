@@ -2,6 +2,7 @@
 // See blocks.h.
 #include "plan/blocks.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -45,6 +46,16 @@ struct mgx_plan_blocks *mgx_plan_blocks_create(void)
     return b;
 }
 
+// Do its neighbours in the slab know it, and lie where it ends and begins?
+__attribute__((unused)) static bool is_linked(const struct block *block)
+{
+    const struct block *before = block->before, *after = block->after;
+    const char *at = (const char *)block;
+    return block->room >= header && block->room % LINE == 0 &&
+           (!before || (before->after == block && (const char *)before + before->room == at)) &&
+           (!after || (after->before == block && at + block->room == (const char *)after));
+}
+
 static bool is_idle(const struct block *slab)
 {
     return slab->free && !slab->after;
@@ -63,6 +74,7 @@ static struct block *take_idle(struct mgx_plan_blocks *b, size_t keep)
         *at = slab->next_slab;
         slab->next_slab = taken;
         taken = slab;
+        assert(b->idle_bytes >= slab->room);
         b->idle_bytes -= slab->room;
     }
     return taken;
@@ -83,6 +95,7 @@ static void leave(struct mgx_plan_blocks *b, bool close)
     b->closed |= close;
     struct block *unwanted = take_idle(b, b->closed ? 0 : kept_bytes);
     const bool last = --b->users == 0;
+    assert(b->users >= 0 && (!last || (b->closed && !b->slabs && !b->idle_bytes)));
     pthread_mutex_unlock(&b->lock);
     free_slabs(unwanted);
     if (last) {
@@ -118,6 +131,7 @@ void mgx_plan_blocks_close(struct mgx_plan_blocks *b)
 static void absorb_after(struct block *block)
 {
     struct block *next = block->after;
+    assert(next->free && is_linked(block) && is_linked(next));
     block->room += next->room;
     block->after = next->after;
     if (block->after)
@@ -130,6 +144,7 @@ static void release(struct mgx_storage *storage)
     struct mgx_plan_blocks *home = block->home;
     mgx_budget_give(block->capacity);
     pthread_mutex_lock(&home->lock);
+    assert(!block->free && is_linked(block) && atomic_load(&block->used) <= block->capacity);
     block->free = true;
     if (block->after && block->after->free)
         absorb_after(block);
@@ -159,6 +174,7 @@ static struct block *find_free(const struct mgx_plan_blocks *b, size_t need)
 // The front of a free block; what is left stays free, unless it is too little for anything.
 static void occupy(struct mgx_plan_blocks *b, struct block *block, size_t need)
 {
+    assert(block->free && block->room >= need && need % LINE == 0);
     if (!block->before && is_idle(block))
         b->idle_bytes -= block->room;
     block->free = false;
@@ -171,6 +187,7 @@ static void occupy(struct mgx_plan_blocks *b, struct block *block, size_t need)
         rest->after->before = rest;
     block->after = rest;
     block->room = need;
+    assert(is_linked(block) && is_linked(rest));
 }
 
 static struct block *add_slab(struct mgx_plan_blocks *b, size_t need)
@@ -230,6 +247,7 @@ enum mgx_status mgx_plan_block_tensor(struct mgx_plan_blocks *b, const struct mg
     atomic_init(&block->storage.refs, 1);
     atomic_init(&block->used, bytes);
     block->home = b;
+    assert(header + block->capacity + BEHIND <= block->room);
     *out = (struct mgx_tensor){
         .shape = *shape, .data = block->storage.data, .storage = &block->storage};
     return MGX_OK;

@@ -23,6 +23,8 @@ struct mgx_build {
 };
 
 // --- value.c ---
+// All bytes of the value are some of its root's. Nothing is said of one whose size is not known.
+bool mgx_plan_lies_inside(struct mgx_plan_value *v);
 bool mgx_plan_build_list(struct mgx_build *b, struct mgx_plan_value *v); // false when out of memory
 // A root of its own; a slice of another value's bytes. NULL when out of memory.
 struct mgx_plan_value *mgx_plan_build_value(struct mgx_build *b, const struct mgx_ins *ins,

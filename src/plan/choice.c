@@ -173,6 +173,8 @@ static void take(struct mgx_plan_choice *k, const struct mgx_plan_offer *c,
     k->state = c->state;
     k->workspace = c->workspace;
     k->in_place = c->in_place >= 0 && k->in[c->in_place].pack ? -1 : c->in_place;
+    assert(k->in_place < 0 ||
+           mgx_shape_bytes(&k->in[k->in_place].shape) >= mgx_shape_bytes(&k->out));
 }
 
 static void copy_part(const struct mgx_plan_fill *f, int part, int parts)
@@ -339,13 +341,15 @@ static bool make_key(const struct mgx_plan_late *late, struct mgx_plan_choice *k
     return true;
 }
 
-static void choose_layout(struct mgx_plan_choice *k, const struct mgx_compute_call *c)
+// False when out of memory: then no kernel may be asked, as the result has no shape.
+static bool choose_layout(struct mgx_plan_choice *k, const struct mgx_compute_call *c)
 {
     struct mgx_shape *in = MGX_NEW_ARRAY(&k->own.arena, struct mgx_shape, c->in_count);
     for (int i = 0; in && i < c->in_count; i++)
         in[i] = k->in[i].shape;
     if (in)
         k->out = mgx_plan_natural_layout(&k->ins, c->out_shape, in, c->in_count);
+    return in != NULL;
 }
 
 static struct mgx_plan_choice *create(struct mgx_plan_late *late, const struct mgx_compute_call *c,
@@ -359,12 +363,10 @@ static struct mgx_plan_choice *create(struct mgx_plan_late *late, const struct m
     mgx_plan_store_init(&k->own, late->store->machine, late->store);
     k->by_value = by_value;
     if (make_key(late, k, c, diag)) {
-        if (c->op->expand) {
+        if (c->op->expand)
             expand(late->program, k, c, diag);
-        } else {
-            choose_layout(k, c);
+        else if (choose_layout(k, c))
             ask(k, c, diag);
-        }
     }
     if (k->own.arena.failed)
         mgx_fail_memory(diag);
@@ -390,6 +392,7 @@ static void unlink_use(struct mgx_plan_choices *t, struct mgx_plan_choice *k)
 
 static void link_newest(struct mgx_plan_choices *t, struct mgx_plan_choice *k)
 {
+    assert(!t->newest == !t->oldest && (!t->newest || !t->newest->newer));
     k->newer = NULL;
     k->older = t->newest;
     *(t->newest ? &t->newest->newer : &t->oldest) = k;
@@ -403,6 +406,7 @@ static void drop(struct mgx_plan_choices *t, struct mgx_plan_choice *k)
         at = &(*at)->next;
     *at = k->next;
     unlink_use(t, k);
+    assert(!k->users && t->bytes >= bytes_of(k));
     t->bytes -= bytes_of(k);
     destroy(k);
 }
@@ -460,6 +464,7 @@ enum mgx_status mgx_plan_choice_require(struct mgx_plan_late *late,
 void mgx_plan_choice_release(struct mgx_plan_late *late, struct mgx_plan_choice *choice)
 {
     pthread_mutex_lock(&late->lock);
+    assert(choice->users > 0);
     choice->users--;
     pthread_mutex_unlock(&late->lock);
 }
@@ -469,6 +474,7 @@ void mgx_plan_choices_destroy(struct mgx_plan_late *late)
     for (struct mgx_plan_choice *k = late->choices ? late->choices->newest : NULL, *older; k;
          k = older) {
         older = k->older;
+        assert(!k->users && (!older || older->newer == k));
         destroy(k);
     }
     free(late->choices);

@@ -10,6 +10,7 @@
 #include "plan/blocks.h"
 #include "plan/build.h"
 #include "plan/carried.h"
+#include "plan/certify.h"
 #include "plan/choice.h"
 #include "plan/context.h"
 #include "plan/join.h"
@@ -180,6 +181,7 @@ static enum mgx_status begin(struct mgx_plan *plan, struct mgx_diag *diag)
         return mgx_fail_memory(diag);
     for (struct mgx_ins *ins = m->first; ins; ins = ins->next)
         plan->values[ins->index].ins = ins;
+    assert(m->count == 0 || m->last->index == m->count - 1); // numbered
     return MGX_OK;
 }
 
@@ -202,6 +204,9 @@ static enum mgx_status build(struct mgx_build *b, struct mgx_diag *diag)
         TRY(plan->machine->target->finish(plan, diag));
     resolve(plan);
     plan->device_only = is_device_only(plan);
+#ifndef NDEBUG
+    TRY(mgx_plan_certify(b, diag));
+#endif
     return mgx_plan_build_stretches(plan, diag);
 }
 

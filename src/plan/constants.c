@@ -28,6 +28,7 @@ static enum mgx_status align_root(struct mgx_plan_store *store, struct mgx_plan_
     memcpy(data, root->data, bytes);
     mgx_file_forget_at(root->data, bytes);
     root->data = data;
+    assert((uintptr_t)data % 64 == 0);
     return MGX_OK;
 }
 
@@ -59,7 +60,8 @@ static enum mgx_status upload(struct mgx_build *b, struct mgx_queue *queue,
     struct mgx_plan_store *store = &b->plan->store;
     struct mgx_plan_value *twin = host->twin;
     const size_t bytes = (size_t)mgx_shape_space(&host->shape) * mgx_type_size(host->shape.type);
-    assert(twin->place == MGX_PLAN_CONST && twin->side == MGX_PLAN_DEVICE);
+    assert(twin->place == MGX_PLAN_CONST && twin->side == MGX_PLAN_DEVICE && !twin->data);
+    assert(mgx_shape_equal(&twin->shape, &host->shape));
     mgx_plan_join_fill(store, host->data, false);
     void *data = mgx_plan_device_take(store, bytes, diag);
     if (!data)

@@ -132,7 +132,7 @@ enum mgx_status mgx_context_take(struct mgx_plan *plan, struct mgx_context **out
 void mgx_context_give(struct mgx_context *x)
 {
     struct mgx_plan *plan = x->plan;
-    assert(!x->busy);
+    assert(!x->busy && !x->eval.frame);
     for (int i = 0; i < plan->dynamic_count; i++)
         mgx_tensor_release(&x->dynamic[i]);
     mgx_arena_fini(&x->strings);

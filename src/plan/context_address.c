@@ -6,14 +6,18 @@
 
 void *mgx_context_address(const struct mgx_context *x, const struct mgx_plan_ref *ref)
 {
+    assert(ref->offset >= 0);
     switch (ref->place) {
     case MGX_PLAN_SCRATCH:
+        assert((size_t)ref->offset <= x->plan->block[ref->side].bytes);
         return x->scratch[ref->side] + ref->offset;
     case MGX_PLAN_CONST:
         return (unsigned char *)ref->data + ref->offset;
     case MGX_PLAN_PARAM:
+        assert(ref->index >= 0 && ref->index < x->plan->param_count);
         return (unsigned char *)x->params[ref->index].tensor.data + ref->offset;
     case MGX_PLAN_RESULT:
+        assert(ref->index >= 0 && ref->index < x->plan->result_count);
         return (unsigned char *)x->out[ref->index] + ref->offset;
     default:
         return NULL; // dynamic: the kernel takes the tensor

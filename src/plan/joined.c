@@ -73,6 +73,7 @@ static void dequantize(const struct mgx_ins *ins, const struct mgx_tensor *to)
 {
     const struct mgx_tensor *in[3];
     struct mgx_tensor out = *to;
+    assert(ins->in_count <= (int)(sizeof in / sizeof *in));
     struct mgx_diag diag = {0};
     for (int i = 0; i < ins->in_count; i++)
         in[i] = ins->in[i]->literal;
@@ -125,6 +126,7 @@ void mgx_plan_join_write(const struct mgx_ins *ins, const struct mgx_tensor *to)
         write_piece(ins->in[i], &part);
         at += slice.lens[axis];
     }
+    assert(at == to->shape.lens[axis]);
 }
 
 void mgx_plan_join_fill(struct mgx_plan_store *store, const void *data, bool keep)

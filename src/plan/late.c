@@ -63,6 +63,7 @@ static enum mgx_status pack_inputs(const struct mgx_plan_choice *k,
         const struct mgx_plan_step copy = {.kernel = kernel, .state = k->in[i].pack};
         void *from[] = {in[i]};
         const struct mgx_plan_args args = {.in = from, .out = room, .machine = machine};
+        assert((uintptr_t)room % 64 == 0);
         TRY(kernel->run(&copy, &args, diag));
         in[i] = room;
         room += mgx_align64(mgx_shape_bytes(&k->in[i].packed) + 4096);
@@ -130,7 +131,9 @@ static enum mgx_status run_choice(const struct mgx_plan_choice *k, struct mgx_pl
         mgx_tensor_release(&room);
         return status;
     }
-    const struct mgx_plan_step step = {.kernel = k->kernel, .ins = &k->ins, .state = k->state};
+    assert(c->out->data || !mgx_shape_bytes(&c->out->shape));
+    const struct mgx_plan_step step = {
+        .kernel = k->kernel, .ins = &k->ins, .state = k->state, .workspace = k->workspace};
     const struct mgx_plan_args args = {
         .in = in, .out = c->out->data, .workspace = room.data, .machine = machine};
     unsigned char *packed =
@@ -158,6 +161,7 @@ static enum mgx_status run_program(const struct mgx_plan_choice *k, struct mgx_c
     for (int i = 0; i < c->in_count; i++)
         if (!k->in[i].value.storage)
             args[arg_count++] = *c->in[i];
+    assert(count >= 1 && arg_count <= c->in_count);
     TRY(mgx_eval_module(c->eval, m, args, arg_count, results, c->diag));
     if (c->out_shape->type == MGX_TUPLE)
         return mgx_tensor_group(c->out, results, count, false, c->diag);

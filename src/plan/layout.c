@@ -19,6 +19,7 @@
 
 #include "op/op.h"
 #include "pass/engine/region.h"
+#include "plan/build.h"
 
 // A fake address for asking view operators where their result would lie; nothing is read through
 // it.
@@ -60,6 +61,8 @@ bool mgx_plan_reshape_view(const struct mgx_shape *from, struct mgx_shape *to)
             s *= to->lens[k];
         }
     }
+    assert(mgx_shape_elements(to) == mgx_shape_elements(from));
+    assert(mgx_shape_space(to) <= mgx_shape_space(from));
     return true;
 }
 
@@ -74,6 +77,9 @@ static bool run_view(const struct mgx_ins *ins, const struct mgx_shape *in, stru
         return false;
     *out = to.shape;
     *offset_bytes = (unsigned char *)to.data - nowhere;
+    assert(!mgx_shape_elements(out) ||
+           (*offset_bytes >= 0 &&
+            (size_t)*offset_bytes + mgx_shape_bytes(out) <= mgx_shape_bytes(in)));
     mgx_tensor_release(&to);
     return true;
 }
@@ -121,13 +127,15 @@ static bool follows_inputs(const struct mgx_op *op)
 static struct mgx_shape channels_last(const struct mgx_shape *s)
 {
     struct mgx_shape out = mgx_shape_make(s->type, s->rank, s->lens);
-    int64_t stride = s->rank > 1 ? s->lens[1] : 1;
+    assert(s->rank > 1);
+    int64_t stride = s->lens[1];
     out.strides[1] = 1;
     for (int i = s->rank - 1; i >= 2; i--) {
         out.strides[i] = stride;
         stride *= s->lens[i];
     }
     out.strides[0] = stride;
+    assert(mgx_shape_is_packed(&out));
     return out;
 }
 
@@ -218,6 +226,7 @@ static bool lies_transposed(const struct mgx_ins *ins, struct mgx_shape *out)
         out->strides[order.v[i]] = stride;
         stride *= ins->shape.lens[order.v[i]];
     }
+    assert(mgx_shape_is_packed(out));
     return true;
 }
 
@@ -250,7 +259,8 @@ static const struct mgx_ins *param_of(const struct mgx_ins *group, int slot)
 {
     struct mgx_ins *params[MGX_REGION_INPUTS];
     const int count = mgx_module_parameters(group->mod[0], params, MGX_REGION_INPUTS);
-    return count == group->in_count ? params[slot] : NULL;
+    assert(slot >= 0 && slot < group->in_count);
+    return count == group->in_count && slot < MGX_REGION_INPUTS ? params[slot] : NULL;
 }
 
 // Is input `slot` of `user` the left operand of its product, and nothing else there?
@@ -303,8 +313,10 @@ static void set_rows_apart(const struct mgx_ins *ins, struct mgx_shape *s)
         return;
     const int64_t row = s->lens[axis], apart = row + LINE / (int64_t)sizeof(float);
     for (int i = 0; i < s->rank; i++)
-        if (i != axis && s->lens[i] > 1)
+        if (i != axis && s->lens[i] > 1) {
+            assert(s->strides[i] % row == 0); // packed, so rows are whole
             s->strides[i] = s->strides[i] / row * apart;
+        }
 }
 
 // Row-major because the caller gets it so: a copy that followed its input would be copied again.
@@ -345,6 +357,7 @@ static void place_value(struct mgx_plan *plan, struct mgx_plan_value *v)
         v->shape = shape;
         v->root = parent->root;
         v->offset = parent->offset + offset;
+        assert(mgx_plan_lies_inside(v) && mgx_shape_same_lens(&v->shape, &ins->shape));
         return;
     }
     v->shape = choose(plan, ins);
@@ -414,6 +427,21 @@ static bool already_together(const struct mgx_plan *plan, const struct mgx_ins *
     return first->root != c;
 }
 
+// Are pieces that were placed in the concat inside it, each behind the one before?
+__attribute__((unused)) static bool lie_in_order(struct mgx_plan *plan, struct mgx_plan_value *c,
+                                                 int64_t axis)
+{
+    int64_t end = c->offset;
+    for (int i = 0; i < c->ins->in_count; i++) {
+        struct mgx_plan_value *v = mgx_plan_value_of(plan, c->ins->in[i]);
+        const int64_t length = c->ins->in[i]->shape.lens[axis] * c->shape.strides[axis];
+        if (v->bound && v->root == c->root && v->offset != end && v->offset >= c->offset)
+            return mgx_plan_lies_inside(v) && mgx_use_count(v->ins) > 1; // by another place of it
+        end += length * (int64_t)mgx_type_size(c->shape.type);
+    }
+    return true;
+}
+
 static void bind_concat(struct mgx_plan *plan, struct mgx_plan_value *c)
 {
     const struct mgx_ins *ins = c->ins;
@@ -441,6 +469,20 @@ static void bind_concat(struct mgx_plan *plan, struct mgx_plan_value *c)
         }
         at += ins->in[i]->shape.lens[axis];
     }
+    assert(at == ins->shape.lens[axis] && lie_in_order(plan, c, axis));
+}
+
+// Does every value lie inside a root, in the lengths of its instruction?
+__attribute__((unused)) static bool are_laid_out(struct mgx_plan *plan)
+{
+    for (int i = 0; i < plan->value_count; i++) {
+        struct mgx_plan_value *v = &plan->values[i];
+        if (!v->root || v->root->root != v->root || !mgx_plan_lies_inside(v) ||
+            (!v->dynamic && v->shape.type != MGX_TUPLE &&
+             !mgx_shape_same_lens(&v->shape, &v->ins->shape)))
+            return false;
+    }
+    return true;
 }
 
 enum mgx_status mgx_plan_choose_layouts(struct mgx_plan *plan, struct mgx_diag *diag)
@@ -451,5 +493,6 @@ enum mgx_status mgx_plan_choose_layouts(struct mgx_plan *plan, struct mgx_diag *
         if (plan->values[i].ins->op == &mgx_op_concat && !plan->values[i].dynamic)
             bind_concat(plan, &plan->values[i]);
     sweep(plan); // views of what is bound now follow it
+    assert(plan->store.arena.failed || are_laid_out(plan));
     return plan->store.arena.failed ? mgx_fail_memory(diag) : MGX_OK;
 }

@@ -56,6 +56,7 @@ static void take_over(struct mgx_build *b, int s)
         offset != 0 || mgx_shape_bytes(&root->shape) != mgx_shape_bytes(&out->shape) ||
         shared(step, step->in_place, root) || out == root || out->first != s)
         return;
+    assert(out->last >= s);
     root->last = out->last;
     out->root = root;
     out->offset = 0;
@@ -115,6 +116,29 @@ __attribute__((unused)) static bool is_written(const struct mgx_build *b)
     return true;
 }
 
+// Is the root alive at this step?
+static bool lives(struct mgx_plan_value *v, int step)
+{
+    const struct mgx_plan_value *root = mgx_plan_root(v, NULL);
+    return root->first <= step && step <= root->last;
+}
+
+// Is all that a step touches alive then, and what the caller gets until the end?
+__attribute__((unused)) static bool are_alive(const struct mgx_build *b)
+{
+    const struct mgx_plan *plan = b->plan;
+    bool good = true;
+    for (int s = 0; s < plan->step_count && good; s++) {
+        const struct mgx_plan_step *step = &plan->steps[s];
+        good = lives(step->out_value, s);
+        for (int i = 0; i < step->in_count && good; i++)
+            good = step->skip[i] || lives(step->in_value[i], s);
+    }
+    for (int k = 0; k < plan->result_count && good; k++)
+        good = !plan->results[k].value->dynamic || lives(plan->results[k].value, plan->step_count);
+    return good;
+}
+
 enum mgx_status mgx_plan_build_live(struct mgx_build *b, struct mgx_diag *diag)
 {
     give_slots(b);
@@ -123,5 +147,6 @@ enum mgx_status mgx_plan_build_live(struct mgx_build *b, struct mgx_diag *diag)
     for (int s = 0; s < b->plan->step_count; s++)
         if (b->plan->steps[s].in_place >= 0)
             take_over(b, s);
+    assert(are_alive(b));
     return find_drops(b, diag);
 }

@@ -30,6 +30,9 @@ enum mgx_plan_answer mgx_plan_ask(const struct mgx_plan_kernel *kernel, struct m
     const enum mgx_plan_answer answer = kernel->prepare(c);
     assert((answer == MGX_PLAN_FAILED) == (c->diag->status != MGX_OK));
     assert(c->in_place >= -1 && c->in_place < c->in_count);
+    assert(answer != MGX_PLAN_TAKEN || c->in_place < 0 ||
+           (!c->skip_in[c->in_place] &&
+            mgx_shape_bytes(&c->in[c->in_place]) >= mgx_shape_bytes(c->out)));
     return answer;
 }
 
@@ -39,6 +42,8 @@ bool mgx_plan_wanted(const struct mgx_plan_offer *c, int i, struct mgx_shape *sh
     if (c->want_in[i] == MGX_PLAN_AS_IT_IS)
         return false;
     *shape = mgx_shape_make(in->type, in->rank, in->lens);
+    assert(c->want_in[i] <= MGX_PLAN_LIKE_RESULT);
+    assert(c->want_in[i] != MGX_PLAN_LIKE_RESULT || in->rank == c->out->rank);
     if (c->want_in[i] == MGX_PLAN_LIKE_RESULT)
         *shape = mgx_shape_like_order(shape, c->out);
     return !mgx_shape_equal(in, shape);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "plan/context.h"
 #include "plan/transfer.h"
 
@@ -58,13 +59,16 @@ static bool add_stretch(struct mgx_plan *plan, int first, int last)
 {
     if (last - first + 1 < MGX_PLAN_STRETCH)
         return true;
+    assert(!plan->stretch_count || plan->stretches[plan->stretch_count - 1].last < first);
     struct mgx_plan_stretch *s = &plan->stretches[plan->stretch_count++];
     *s = (struct mgx_plan_stretch){.first = first, .last = last};
     s->caller_count = list_callers(plan, s, NULL);
     s->caller = MGX_NEW_ARRAY(&plan->store.arena, const struct mgx_plan_ref *, s->caller_count + 1);
     if (!s->caller)
         return false;
-    list_callers(plan, s, s->caller);
+    const int listed = list_callers(plan, s, s->caller);
+    assert(listed == s->caller_count);
+    (void)listed;
     return true;
 }
 
@@ -180,7 +184,7 @@ bool mgx_plan_recorded(struct mgx_context *x, int stretch, bool failed)
     }
     if (graph)
         recorder->drop(x->plan->machine, graph);
-    all->hopeless = true;
+    all->hopeless = !mgx_cancelled(); // a run that was ended says nothing of the machine
     return false;
 }
 

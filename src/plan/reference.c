@@ -21,12 +21,56 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     return MGX_PLAN_TAKEN;
 }
 
+// --- who owns what an operand shows ---
+
+static bool holds(const struct mgx_storage *storage, const void *data)
+{
+    return storage && (uintptr_t)data - (uintptr_t)storage->data < storage->bytes;
+}
+
+// Of a constant: its literal's storage, or a chunk of the store when it was moved.
+static struct mgx_storage *keeper_of_constant(const struct mgx_context *x,
+                                              const struct mgx_plan_value *root, const void *data)
+{
+    if (root->ins->literal && holds(root->ins->literal->storage, data))
+        return root->ins->literal->storage;
+    const struct mgx_kept *packed = &x->plan->store.packed;
+    for (int64_t i = 0; i < packed->count; i++)
+        if (!packed->v[i]->memory && holds(packed->v[i], data))
+            return packed->v[i];
+    return NULL;
+}
+
+// The storage of a planned value's bytes, which a view that leaves the step takes a share in; NULL
+// for scratch, and for bytes that the caller lent.
+static struct mgx_storage *keeper_of(const struct mgx_context *x, struct mgx_plan_value *v,
+                                     const void *data)
+{
+    const struct mgx_plan_value *root = mgx_plan_root(v, NULL);
+    if (root->place == MGX_PLAN_PARAM)
+        return x->params[root->index].tensor.storage;
+    if (root->place == MGX_PLAN_CONST)
+        return keeper_of_constant(x, root, data);
+    if (root->place != MGX_PLAN_RESULT)
+        return NULL;
+    const int param = x->plan->results[root->index].param;
+    struct mgx_storage *given = param >= 0 ? x->params[param].tensor.storage : NULL;
+    return holds(given, data)                     ? given
+           : holds(x->results[root->index], data) ? x->results[root->index]
+                                                  : NULL;
+}
+
 static struct mgx_tensor operand(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
                                  int i)
 {
-    const struct mgx_plan_value *v = step->in_value[i];
-    return v->dynamic ? *mgx_context_dynamic(args->context, v)
-                      : mgx_tensor_borrow(&v->shape, args->in[i]);
+    struct mgx_plan_value *v = step->in_value[i];
+    assert(v->dynamic || args->in[i] || !mgx_shape_elements(&v->shape));
+    if (v->dynamic)
+        return *mgx_context_dynamic(args->context, v);
+    struct mgx_tensor t = mgx_tensor_borrow(&v->shape, args->in[i]);
+    if (mgx_shape_elements(&v->shape))
+        t.storage = keeper_of(args->context, v, t.data);
+    return t;
 }
 
 // Inputs that are dropped after the step and that it reads once.
@@ -45,18 +89,25 @@ static unsigned dying(const struct mgx_plan_step *step)
     return bits;
 }
 
-// A result may be a view of a planned value, whose bytes will be another's: such a one is copied.
+static bool is_lent(const struct mgx_context *x, const void *data)
+{
+    for (int i = 0; i < x->plan->param_count; i++) {
+        const struct mgx_tensor *t = &x->params[i].tensor;
+        if (!t->storage && t->data &&
+            (uintptr_t)data - (uintptr_t)t->data < mgx_shape_bytes(&t->shape))
+            return true;
+    }
+    return false;
+}
+
+// A result may be a view of bytes that nobody keeps for it (scratch, which will be another's): such
+// a one is copied. What the caller lent stays the caller's.
 static enum mgx_status keep(const struct mgx_context *x, struct mgx_tensor *t,
                             struct mgx_diag *diag)
 {
     for (int i = 0; i < t->sub_count; i++)
         TRY(keep(x, &t->sub[i], diag));
-    const unsigned char *data = t->data;
-    const unsigned char *scratch = x->scratch[MGX_PLAN_HOST];
-    const bool planned = !t->sub && data >= scratch &&
-                         data < scratch + x->plan->block[MGX_PLAN_HOST].bytes &&
-                         mgx_shape_elements(&t->shape) > 0;
-    if (!planned)
+    if (t->sub || t->storage || !mgx_shape_elements(&t->shape) || is_lent(x, t->data))
         return MGX_OK;
     struct mgx_tensor own;
     TRY(mgx_tensor_clone(&own, t, diag));
@@ -78,6 +129,7 @@ static enum mgx_status run_apart(const struct mgx_plan_step *step, const struct 
                     ins->mod_count, &ins->shape, &value, diag));
     if (out->dynamic) {
         const enum mgx_status status = keep(args->context, &value, diag);
+        assert(out->place == MGX_PLAN_DYNAMIC && !args->context->dynamic[out->index].storage);
         args->context->dynamic[out->index] = value;
         return status;
     }
@@ -102,8 +154,10 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
         values[i] = operand(step, args, i);
         in[i] = &values[i];
     }
-    for (int i = step->own_count; status == MGX_OK && i < step->in_count; i++)
+    for (int i = step->own_count; status == MGX_OK && i < step->in_count; i++) {
+        assert(step->in_value[i]->ins->index < x->plan->value_count);
         x->values[step->in_value[i]->ins->index] = operand(step, args, i);
+    }
     const struct mgx_frame frame = {.module = step->ins->owner, .values = x->values};
     x->eval.frame = &frame;
     x->eval.depth = 1;

@@ -21,6 +21,7 @@ static enum mgx_status run_step(struct mgx_context *x, const struct mgx_plan_ste
         x->busy = true;
     else if (x->busy)
         TRY(mgx_context_wait(x, diag));
+    assert(step->in_count <= x->plan->max_in && (step->side == MGX_PLAN_DEVICE || !x->busy));
     for (int i = 0; i < step->in_count; i++)
         x->in[i] = step->skip[i] ? NULL : mgx_context_address(x, &step->in[i]);
     const struct mgx_plan_args args = {.in = x->in,
@@ -31,6 +32,7 @@ static enum mgx_status run_step(struct mgx_context *x, const struct mgx_plan_ste
                                        .queue = x->queue,
                                        .context = x};
     const enum mgx_status status = step->kernel->run(step, &args, diag);
+    assert((status == MGX_OK) == (diag->status == MGX_OK));
     for (int i = 0; i < step->drop_count; i++)
         mgx_tensor_release(&x->dynamic[step->drop[i]]);
     return status;
@@ -218,28 +220,38 @@ static enum mgx_status prepare_results(struct mgx_context *x, struct mgx_diag *d
     return MGX_OK;
 }
 
-static enum mgx_status hand_out(struct mgx_context *x, struct mgx_run *run, struct mgx_diag *diag)
+static enum mgx_status hand_out_one(struct mgx_context *x, int k, struct mgx_tensor *out,
+                                    struct mgx_diag *diag)
 {
-    for (int k = 0; k < x->plan->result_count; k++) {
-        const struct mgx_plan_result *result = &x->plan->results[k];
-        if (result->value->dynamic) {
-            const struct mgx_tensor *value = mgx_context_dynamic(x, result->value);
-            if (value->shape.type == MGX_STRING ||
-                value->shape.type == MGX_SEQUENCE) // bytes of the run's arena
-                TRY(mgx_tensor_clone(&run->results[k], value, diag));
-            else
-                run->results[k] = mgx_tensor_share(value);
-            continue;
-        }
-        if (brought(x, result)) {
-            run->results[k] = mgx_tensor_share(brought(x, result));
-            continue;
-        }
-        run->results[k] = (struct mgx_tensor){.shape = result->shape,
-                                              .data = x->results[k]->data,
-                                              .storage = mgx_storage_retain(x->results[k])};
+    const struct mgx_plan_result *result = &x->plan->results[k];
+    if (result->value->dynamic) {
+        const struct mgx_tensor *value = mgx_context_dynamic(x, result->value);
+        if (value->shape.type == MGX_STRING ||
+            value->shape.type == MGX_SEQUENCE) // bytes of the run's arena
+            return mgx_tensor_clone(out, value, diag);
+        *out = mgx_tensor_share(value);
+    } else if (brought(x, result)) {
+        *out = mgx_tensor_share(brought(x, result));
+    } else {
+        *out = (struct mgx_tensor){.shape = result->shape,
+                                   .data = x->results[k]->data,
+                                   .storage = mgx_storage_retain(x->results[k])};
     }
     return MGX_OK;
+}
+
+// All of them, or none.
+static enum mgx_status hand_out(struct mgx_context *x, struct mgx_run *run, struct mgx_diag *diag)
+{
+    enum mgx_status status = MGX_OK;
+    int done = 0;
+    while (done < x->plan->result_count && status == MGX_OK) {
+        status = hand_out_one(x, done, &run->results[done], diag);
+        done += status == MGX_OK;
+    }
+    while (status != MGX_OK && done > 0)
+        mgx_tensor_release(&run->results[--done]);
+    return status;
 }
 
 // --- a run ---

@@ -189,6 +189,7 @@ static void walk_step(struct walk *w, int s)
     if (now > w->peak)
         w->peak = now;
     w->live += comes;
+    assert(w->live >= goes);
     w->live -= goes;
     if (g->out[s] >= 0)
         w->made[g->out[s]] = true;
@@ -203,6 +204,7 @@ static bool peak_of(struct graph *g, const int *order, size_t *peak)
         return false;
     for (int i = 0; i < g->steps; i++)
         walk_step(&w, order[i]);
+    assert(w.live == 0); // all that came went
     *peak = w.peak;
     return true;
 }
@@ -341,6 +343,32 @@ __attribute__((unused)) static bool is_order(const struct graph *g, const int *o
     return true;
 }
 
+// How often the roots of a step's operands were written before it, all in one number. `writes` is
+// by root, and goes on.
+static uint64_t count_writes(const struct mgx_plan_step *step, int *writes)
+{
+    uint64_t seen = 0;
+    for (int i = 0; i < step->in_count; i++)
+        if (!step->skip[i])
+            seen = seen * 31 + (uint64_t)writes[mgx_plan_root(step->in_value[i], NULL)->first];
+    return seen * 31 + (uint64_t)writes[mgx_plan_root(step->out_value, NULL)->first]++;
+}
+
+// Does every step find what it found in the given order: its operands written as often?
+__attribute__((unused)) static bool reads_the_same(struct graph *g, const int *order)
+{
+    int *writes = MGX_NEW_ARRAY(&g->arena, int, g->roots + 1);
+    uint64_t *seen = MGX_NEW_ARRAY(&g->arena, uint64_t, g->steps + 1);
+    bool same = true;
+    for (int s = 0; s < g->steps && writes && seen; s++)
+        seen[s] = count_writes(&g->plan->steps[s], writes);
+    if (writes)
+        memset(writes, 0, (size_t)g->roots * sizeof *writes);
+    for (int i = 0; i < g->steps && writes && seen; i++)
+        same = same && seen[order[i]] == count_writes(&g->plan->steps[order[i]], writes);
+    return same;
+}
+
 static bool take_order(struct mgx_build *b, const int *order)
 {
     struct mgx_plan *plan = b->plan;
@@ -374,7 +402,7 @@ static bool schedule(struct mgx_build *b, struct graph *g)
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
         if (!orders[i](g, order))
             continue;
-        assert(is_order(g, order, place));
+        assert(is_order(g, order, place) && reads_the_same(g, order));
         if (!peak_of(g, order, &peak) || peak >= least)
             continue;
         least = peak;

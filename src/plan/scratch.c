@@ -5,6 +5,7 @@
 #include "plan/scratch.h"
 
 #include <assert.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -69,7 +70,9 @@ void mgx_plan_scratch_give(struct mgx_plan_scratch *s, void *data)
     if (!data)
         return;
     struct mgx_plan_scratch_block *block = (void *)((char *)data - HEAD);
+    assert((uintptr_t)block % HEAD == 0);
     pthread_mutex_lock(&s->lock);
+    assert(s->free != block); // given back once
     block->next = s->free;
     s->free = block;
     pthread_mutex_unlock(&s->lock);

@@ -105,6 +105,7 @@ void mgx_plan_shared_release(struct mgx_plan_shared *s)
     if (!s)
         return;
     pthread_mutex_lock(&s->lock);
+    assert(s->users > 0);
     const bool last = --s->users == 0;
     pthread_mutex_unlock(&s->lock);
     if (!last)
@@ -151,6 +152,7 @@ static void drop_constant(struct mgx_plan_shared *s, struct constant *c)
     while (*at != c)
         at = &(*at)->next;
     *at = c->next;
+    assert(s->count > 0 && s->bytes >= c->bytes);
     s->bytes -= c->bytes;
     s->count--;
 }
@@ -161,6 +163,7 @@ static void leave_constants(struct mgx_plan_sharing *mine)
     for (int64_t i = 0; i < mine->held.count; i++) {
         struct constant *c = mine->held.v[i];
         pthread_mutex_lock(&s->lock);
+        assert(c->users > 0);
         const bool last = --c->users == 0;
         if (last)
             drop_constant(s, c);
@@ -178,6 +181,7 @@ static void leave_sources(struct mgx_plan_sharing *mine)
     for (uint32_t i = 0; i < mine->ids.count; i++) {
         struct source *x = mine->ids.entries[i].value;
         pthread_mutex_lock(&s->lock);
+        assert(x->users > 0);
         const bool last = --x->users == 0;
         if (last)
             drop_source(s, x);
@@ -364,6 +368,7 @@ void mgx_plan_shared_add(struct mgx_plan_store *store, const struct mgx_plan_key
                          size_t bytes, struct mgx_storage *chunk)
 {
     struct mgx_plan_sharing *mine = sharing_of(store);
+    assert((uintptr_t)data - (uintptr_t)chunk->data <= chunk->bytes - bytes);
     if (!mine)
         return;
     struct pending p = {*key, data, bytes, chunk};

@@ -20,6 +20,7 @@ bool mgx_plan_note_source(struct mgx_plan_store *store, const void *data, size_t
     for (; at > 0 && ranges[at - 1].begin > begin; at--)
         ranges[at] = ranges[at - 1];
     ranges[at] = (struct mgx_plan_range){begin, begin + (bytes ? bytes : 1), source};
+    assert(at + 1 == store->ranges.count || ranges[at].begin <= ranges[at + 1].begin);
     return true;
 }
 
@@ -42,7 +43,7 @@ static const struct mgx_plan_range *find_range(const struct mgx_plan_store *stor
 struct mgx_carry_source mgx_plan_source_of(const struct mgx_plan_store *store, const void *data)
 {
     const struct mgx_plan_range *range = find_range(store->parent ? store->parent : store, data);
-    assert(range);
+    assert(range && range->begin <= (uintptr_t)data && (uintptr_t)data < range->end);
     return (struct mgx_carry_source){
         range->source.number, range->source.offset + (int64_t)((uintptr_t)data - range->begin)};
 }

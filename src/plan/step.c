@@ -42,6 +42,8 @@ enum mgx_status mgx_plan_build_copy(struct mgx_build *b, const struct mgx_ins *i
                                     struct mgx_diag *diag)
 {
     const enum mgx_plan_side side = mgx_plan_root(to, NULL)->side;
+    assert(from->shape.type == to->shape.type && !from->dynamic && !to->dynamic);
+    assert(mgx_shape_elements(&from->shape) == mgx_shape_elements(&to->shape));
     TRY(mgx_plan_build_on(b, ins, from, side, &from, diag));
     struct mgx_plan_step *step = mgx_plan_build_step(b, ins, 1, to);
     if (!step)
@@ -106,6 +108,7 @@ static enum mgx_status pack_inputs(struct mgx_build *b, struct choice *x, bool *
             continue;
         struct mgx_plan_value *packed = NULL;
         TRY(add_packed(b, c->ins, x->in[i], &shape, side_of(b, x->kernel), &packed, c->diag));
+        assert(mgx_shape_equal(&packed->shape, &shape) && packed->root == packed);
         x->in[i] = packed;
         in[i] = packed->shape;
         ((int64_t *)c->in_offset)[i] = 0;
@@ -158,6 +161,7 @@ static const struct mgx_tensor *constant_of(struct mgx_plan *plan, struct mgx_pl
     const struct mgx_plan_value *root = mgx_plan_root(v, &offset);
     if (root->place != MGX_PLAN_CONST)
         return NULL;
+    assert(root->data && mgx_plan_lies_inside(v));
     struct mgx_tensor *t = MGX_NEW(&plan->store.arena, struct mgx_tensor);
     assert(root->side == MGX_PLAN_HOST);
     if (!t)
@@ -225,8 +229,10 @@ static enum mgx_status bring_inputs(struct mgx_build *b, struct choice *x,
     assert(!captures->count || side == MGX_PLAN_HOST);
     for (int i = 0; i < x->c.in_count; i++) {
         in[i] = x->in[i];
-        if (!x->c.skip_in[i])
-            TRY(mgx_plan_build_on(b, x->c.ins, x->in[i], side, &in[i], x->c.diag));
+        if (x->c.skip_in[i])
+            continue;
+        TRY(mgx_plan_build_on(b, x->c.ins, x->in[i], side, &in[i], x->c.diag));
+        assert(mgx_shape_equal(&in[i]->shape, &x->c.in[i])); // what the kernel was shown
     }
     for (uint32_t i = 0; i < captures->count; i++)
         TRY(mgx_plan_build_on(b, x->c.ins, mgx_plan_value_of(b->plan, captures->entries[i].value),
@@ -251,6 +257,7 @@ static enum mgx_status find_home(struct mgx_build *b, struct choice *x, struct m
             mgx_shape_make(out->shape.type, out->shape.rank, out->shape.lens);
         (*at)->shape = mgx_shape_like_order(&packed, &out->shape);
     }
+    assert(!*at || mgx_plan_root(*at, NULL)->side == side);
     return *at ? MGX_OK : mgx_fail_memory(x->c.diag);
 }
 
@@ -318,6 +325,19 @@ static enum mgx_status add_instruction(struct mgx_build *b, const struct mgx_ins
     return status;
 }
 
+// Would a copy of `from` to this offset of `out` write over what it reads?
+__attribute__((unused)) static bool overlaps(struct mgx_plan_value *from,
+                                             struct mgx_plan_value *out, int64_t offset)
+{
+    int64_t x, y;
+    if (mgx_plan_root(from, &x) != mgx_plan_root(out, &y))
+        return false;
+    const int64_t apart = x - (y + offset), run = from->shape.strides[from->shape.rank - 1];
+    return apart != 0 && run == 1 && out->shape.strides[out->shape.rank - 1] == 1 &&
+           (apart < 0 ? -apart : apart) <
+               from->shape.lens[from->shape.rank - 1] * (int64_t)mgx_type_size(from->shape.type);
+}
+
 // Inputs that were not computed in place are copied into their slices.
 static enum mgx_status add_concat(struct mgx_build *b, const struct mgx_ins *ins,
                                   struct mgx_plan_value *out, struct mgx_diag *diag)
@@ -333,6 +353,7 @@ static enum mgx_status add_concat(struct mgx_build *b, const struct mgx_ins *ins
         if (!mgx_shape_elements(&from->shape) ||
             (from->bound && mgx_plan_root(from, &x) == mgx_plan_root(out, &y) && x == y + offset))
             continue;
+        assert(!overlaps(from, out, offset));
         struct mgx_shape shape = from->shape;
         memcpy(shape.strides, out->shape.strides, sizeof shape.strides);
         struct mgx_plan_value *slice = mgx_plan_build_slice(b, ins, &shape, out, offset);
@@ -340,6 +361,7 @@ static enum mgx_status add_concat(struct mgx_build *b, const struct mgx_ins *ins
             return mgx_fail_memory(diag);
         TRY(mgx_plan_build_copy(b, ins, from, slice, diag));
     }
+    assert(at == out->shape.lens[axis]);
     return MGX_OK;
 }
 
@@ -467,9 +489,30 @@ static enum mgx_status find_ends(struct mgx_plan *plan, struct mgx_diag *diag)
     if (!plan->params || !plan->results)
         return mgx_fail_memory(diag);
     mgx_module_parameters(m, plan->params, plan->param_count);
-    for (int i = 0; i < plan->param_count; i++)
+    for (int i = 0; i < plan->param_count; i++) {
+        assert(plan->values[plan->params[i]->index].ins == plan->params[i]);
         plan->values[plan->params[i]->index].index = i;
+    }
     return MGX_OK;
+}
+
+// Has every step a kernel, and its operands on its own side, but for a transfer's?
+__attribute__((unused)) static bool are_whole(const struct mgx_build *b)
+{
+    for (int s = 0; s < b->plan->step_count; s++) {
+        const struct mgx_plan_step *step = &b->plan->steps[s];
+        const bool transfer = mgx_plan_is_transfer(step);
+        bool good = step->kernel && step->own_count <= step->in_count &&
+                    step->in_place < step->own_count &&
+                    (transfer || mgx_plan_root(step->out_value, NULL)->side == step->side);
+        for (int i = 0; i < step->in_count && good; i++)
+            good =
+                (step->in_value[i] && (transfer || step->skip[i] ||
+                                       mgx_plan_root(step->in_value[i], NULL)->side == step->side));
+        if (!good || (step->in_place >= 0 && step->skip[step->in_place]))
+            return false;
+    }
+    return true;
 }
 
 enum mgx_status mgx_plan_build_steps(struct mgx_build *b, struct mgx_diag *diag)
@@ -487,5 +530,6 @@ enum mgx_status mgx_plan_build_steps(struct mgx_build *b, struct mgx_diag *diag)
     }
     for (int k = 0; k < plan->result_count; k++)
         TRY(add_result(b, k, diag));
+    assert(are_whole(b));
     return plan->store.arena.failed ? mgx_fail_memory(diag) : MGX_OK;
 }

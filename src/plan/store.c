@@ -77,6 +77,7 @@ void *mgx_plan_take(struct mgx_plan_store *store, size_t bytes, struct mgx_diag 
     store->chunk_left -= step < store->chunk_left ? step : store->chunk_left;
     store->chunk += step;
     store->packed_bytes += bytes;
+    assert((uintptr_t)data % 64 == 0);
     return data;
 }
 
@@ -177,6 +178,32 @@ static void put_off(struct mgx_plan_store *store, struct mgx_plan_fill *fill)
     store->last_fill = fill;
 }
 
+// Of what is still to be packed: was the name given to the same bytes of a model before? Equal keys
+// pack to equal bytes, so equal sources must have made them.
+__attribute__((unused)) static bool is_same(const struct mgx_plan_store *store, const void *packed,
+                                            const struct mgx_plan_fill *how)
+{
+    const struct mgx_plan_fill *f = store->first_fill;
+    while (f && f->packed != packed)
+        f = f->next;
+    return !f || f->source[0] == how->source[0] || mgx_plan_join_of(store, f->source[0]) ||
+           mgx_plan_join_of(store, how->source[0]) ||
+           (f->source_bytes == how->source_bytes &&
+            memcmp(f->source[0], how->source[0], how->source_bytes) == 0);
+}
+
+// The storage that packed bytes lie in: mostly the last one, unless the machine's own memory was
+// asked for meanwhile.
+static struct mgx_storage *chunk_of(const struct mgx_plan_store *store, const void *data)
+{
+    int64_t i = store->packed.count - 1;
+    while (i > 0 &&
+           (store->packed.v[i]->memory || (uintptr_t)data < (uintptr_t)store->packed.v[i]->data ||
+            (uintptr_t)data >= (uintptr_t)store->packed.v[i]->data + store->packed.v[i]->bytes))
+        i--;
+    return store->packed.v[i];
+}
+
 static void *note_pack(struct mgx_plan_store *store, const void *key, size_t size, void *data,
                        size_t bytes, struct mgx_diag *diag)
 {
@@ -215,8 +242,10 @@ void *mgx_plan_pack(struct mgx_plan_store *store, const struct mgx_plan_key *key
     }
     store = owner_of(store, text, size, bytes);
     const struct mgx_plan_packed *known = mgx_map_findn(&store->packs, text, size);
-    if (known)
+    if (known) {
+        assert(known->bytes == bytes && is_same(store, known->data, how));
         return known->data;
+    }
     void *data = find_carried(store, text, size, bytes);
     if (data)
         return note_pack(store, text, size, data, bytes, diag);
@@ -231,7 +260,7 @@ void *mgx_plan_pack(struct mgx_plan_store *store, const struct mgx_plan_key *key
     }
     fill->packed = data;
     fill->packed_bytes = bytes;
-    mgx_plan_shared_add(store, key, data, bytes, store->packed.v[store->packed.count - 1]);
+    mgx_plan_shared_add(store, key, data, bytes, chunk_of(store, data));
     if (store->fill_later) {
         put_off(store, fill);
         return data;

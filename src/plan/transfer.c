@@ -88,7 +88,10 @@ enum mgx_status mgx_plan_build_on(struct mgx_build *b, const struct mgx_ins *ins
         return MGX_OK;
     assert(b->plan->machine->memory && !root->dynamic);
     TRY(find_twin(b, ins, root, &twin, diag));
+    assert(twin == root->twin && root->twin_age == root->writes && twin->side == side);
+    assert(twin->root == twin && mgx_shape_equal(&twin->shape, &root->shape));
     *out = v == root ? twin : mgx_plan_build_slice(b, v->ins, &v->shape, twin, offset);
+    assert(!*out || v == root || (*out)->offset == offset);
     return *out ? MGX_OK : mgx_fail_memory(diag);
 }
 

@@ -15,9 +15,20 @@ struct mgx_plan_value *mgx_plan_root(struct mgx_plan_value *v, int64_t *offset)
         v = v->root;
         sum += v->root != v ? v->offset : 0;
     }
+    assert(v->offset == 0 && sum >= 0);
     if (offset)
         *offset = sum;
     return v;
+}
+
+bool mgx_plan_lies_inside(struct mgx_plan_value *v)
+{
+    int64_t offset;
+    const struct mgx_plan_value *root = mgx_plan_root(v, &offset);
+    if (v->dynamic || root->dynamic || !mgx_shape_elements(&v->shape))
+        return true;
+    return offset >= 0 && (size_t)offset <= mgx_shape_bytes(&root->shape) &&
+           mgx_shape_bytes(&v->shape) <= mgx_shape_bytes(&root->shape) - (size_t)offset;
 }
 
 struct mgx_plan_value *mgx_plan_value_of(const struct mgx_plan *plan, const struct mgx_ins *ins)
@@ -55,6 +66,7 @@ struct mgx_plan_value *mgx_plan_build_slice(struct mgx_build *b, const struct mg
     if (v) {
         v->root = of;
         v->offset = offset;
+        assert(mgx_plan_lies_inside(v) && v->side == mgx_plan_root(v, NULL)->side);
     }
     return v;
 }

@@ -103,7 +103,7 @@ def test_upstreams_operators_are_all_there():
 
 def test_the_table_of_operators_is_what_the_code_says():
     import subprocess
-    subprocess.run([sys.executable, os.path.join(FOLDER, "..", "..", "tool", "tf_table.py"), "--check"], check=True)
+    subprocess.run([sys.executable, os.path.join(FOLDER, "..", "..", "tool", "tables.py"), "--tf", "--check"], check=True)
 
 
 # --- SavedModels ---

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Conv, QLinearConv (dequantize, Conv, quantize) and ConvTranspose.
+#include <assert.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -25,6 +26,8 @@ static struct mgx_ins *emit(struct mgx_node *n, const struct mgx_op *op, struct 
                             struct mgx_ins *weights, const struct mgx_onnx_window *w,
                             const int64_t *padding, int pad_count)
 {
+    for (int i = 0; i < w->spatial; i++)
+        assert(w->kernel[i] == weights->shape.lens[i + 2] && w->strides[i] > 0);
     return mgx_build_emit(n, op,
                           MGX_ATTRS(mgx_ints("padding", padding, pad_count),
                                     mgx_ints("stride", w->strides, w->spatial),

@@ -5,6 +5,7 @@
 // Activations are channels last by strides; weights are packed once for the method the plan chose.
 // An input in another order is read as it is where the kernels can, so the first layer needs no
 // transpose.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,6 +49,7 @@ static bool find_padding(const struct mgx_ins *ins, const struct mgx_shape *x,
         int64_t total = (y->lens[i + 2] - 1) * at(stride, i, 1) + extent - x->lens[i + 2];
         total = total < 0 ? 0 : total;
         before[i] = mode == 1 ? total - total / 2 : total / 2;
+        assert(before[i] >= 0 && before[i] <= total);
     }
     return true;
 }
@@ -115,13 +117,26 @@ static bool is_factor(const struct mgx_shape *s)
     return true;
 }
 
-static bool describe(struct mgx_plan_offer *c, const struct conv *v, const struct mgx_ins *main,
-                     struct mgx_conv_desc *d)
+// Do the convolution's images, channels, groups and taps go from end to end of image, weights and
+// result?
+__attribute__((unused)) static bool covers(const struct mgx_conv_desc *d, const struct mgx_shape *x,
+                                           const struct mgx_shape *w, const struct mgx_shape *y)
+{
+    const int64_t in = d->in_channels / d->groups, out = d->out_channels / d->groups;
+    return cpu_reaches(x, cpu_reach(&d->batch, &d->x_batch, 1) +
+                              (d->in_channels - 1) * d->x_channel +
+                              cpu_reach(d->in, d->x_space, MGX_CONV_DIMS)) &&
+           cpu_reaches(w, (d->groups - 1) * d->w_group + (in - 1) * d->w_in + (out - 1) * d->w_out +
+                              cpu_reach(d->kernel, d->w_space, MGX_CONV_DIMS)) &&
+           cpu_reaches(y, cpu_reach(&d->batch, &d->y_batch, 1) + d->out_channels - 1 +
+                              cpu_reach(d->out, d->y_space, MGX_CONV_DIMS));
+}
+
+// Whether operands and result are as the kernels can have them.
+static bool suits(struct mgx_plan_offer *c, const struct conv *v, bool floats)
 {
     const struct mgx_shape *x = &c->in[v->x], *w = &c->in[v->w], *y = c->out;
     const int spatial = x->rank - 2;
-    int64_t before[MGX_MAX_RANK] = {0};
-    const bool floats = x->type == MGX_FLOAT && w->type == MGX_FLOAT && y->type == MGX_FLOAT;
     if (spatial < 1 || spatial > MGX_CONV_DIMS || (!floats && !v->epilogue.integer)) {
         c->why = spatial < 1 || spatial > MGX_CONV_DIMS ? "not 1 to 3 spatial axes" : "not float";
         return false;
@@ -147,6 +162,18 @@ static bool describe(struct mgx_plan_offer *c, const struct conv *v, const struc
         c->why = "weights lie in another order";
         return false;
     }
+    return true;
+}
+
+static bool describe(struct mgx_plan_offer *c, const struct conv *v, const struct mgx_ins *main,
+                     struct mgx_conv_desc *d)
+{
+    const struct mgx_shape *x = &c->in[v->x], *w = &c->in[v->w], *y = c->out;
+    const int spatial = x->rank - 2;
+    int64_t before[MGX_MAX_RANK] = {0};
+    const bool floats = x->type == MGX_FLOAT && w->type == MGX_FLOAT && y->type == MGX_FLOAT;
+    if (!suits(c, v, floats))
+        return false;
     *d =
         (struct mgx_conv_desc){.isa = cpu_offered(c)->isa,
                                .type = floats ? MGX_KERNEL_F32 : MGX_KERNEL_S8,
@@ -163,6 +190,8 @@ static bool describe(struct mgx_plan_offer *c, const struct conv *v, const struc
         return false;
     describe_sizes(d, main, x, w, y);
     describe_weights(d, w);
+    assert(d->in_channels % d->groups == 0 && d->out_channels % d->groups == 0);
+    assert(covers(d, x, w, y));
     if (!find_padding(main, x, w, y, before)) {
         c->why = "padding mode";
         return false;

@@ -6,6 +6,7 @@
 // long memcpys. What remains is either runs (both sides step 1), or a transposition of two axes,
 // done in blocks so that both sides are read and written a cache line at a time: 32-bit elements in
 // registers (kernel/transpose.h), others 16 x 16.
+#include <assert.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -86,6 +87,19 @@ static void rotate_fastest_source(struct copy *k)
     k->to[k->rank - 2] = to;
 }
 
+// Do the axes that are left go over all elements of both sides, from the first to the last?
+__attribute__((unused)) static bool covers(const struct copy *k, const struct mgx_shape *in,
+                                           const struct mgx_shape *out)
+{
+    const int64_t size = (int64_t)k->size;
+    int64_t count = 1;
+    for (int i = 0; i < k->rank; i++)
+        count *= k->lens[i];
+    return count == mgx_shape_elements(out) &&
+           cpu_reach(k->lens, k->from, k->rank) == (mgx_shape_space(in) - 1) * size &&
+           cpu_reach(k->lens, k->to, k->rank) == (mgx_shape_space(out) - 1) * size;
+}
+
 static bool takes(const struct mgx_op *op)
 {
     return op == &mgx_op_contiguous || op == &mgx_op_layout || (op->flags & MGX_OP_REGROUP);
@@ -128,6 +142,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     rotate_fastest_source(k);
     if (!mgx_shape_elements(&out))
         k->rank = -1;
+    assert(k->rank < 0 || covers(k, &in, &out));
     k->outer = 1;
     for (int i = 0; i < k->rank - 2; i++)
         k->outer *= k->lens[i];

@@ -4,6 +4,7 @@
 //     y[outer][i...][inner] = x[outer][index[i...]][inner]
 //
 // Indices are checked before anything is read; a negative one counts from the end.
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -47,6 +48,8 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     g->count = mgx_shape_elements(index);
     g->wide = index->type == MGX_INT64;
     const size_t bytes = g->run * (size_t)g->count * (size_t)g->outer;
+    assert(bytes == mgx_shape_bytes(c->out));
+    assert(g->run * (size_t)(g->outer * g->length) == mgx_shape_bytes(x));
     g->tasks = bytes < 1 << 16 ? 1 : (int)mgx_min_i64(g->outer * g->count, c->machine->threads);
     c->state = g;
     return MGX_PLAN_TAKEN;
@@ -73,6 +76,7 @@ static void run_part(void *user, int task, int thread)
     const int64_t total = g->outer * g->count, end = total * (task + 1) / g->tasks;
     for (int64_t i = total * task / g->tasks; i < end; i++) {
         const int64_t row = i / g->count * g->length + index_at(g, job->index, i % g->count);
+        assert(row >= 0 && row < g->outer * g->length);
         memcpy(job->y + (size_t)i * g->run, job->x + (size_t)row * g->run, g->run);
     }
 }

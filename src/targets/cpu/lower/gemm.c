@@ -49,6 +49,7 @@ static void add_axis(struct batches *x, int64_t len, int64_t a, int64_t b, int64
         return;
     }
     const int to = x->count++;
+    assert(to < MGX_MAX_RANK);
     x->lens[to] = len;
     x->a[to] = a;
     x->b[to] = b;
@@ -67,6 +68,19 @@ static void merge_rows(struct mgx_gemm_desc *d, struct batches *x)
         d->m *= x->lens[k];
         x->count--;
     }
+}
+
+// Do the product's rows, columns, depth and batches go from end to end of all three matrices?
+__attribute__((unused)) static bool covers(const struct mgx_plan_offer *c, const struct gemm *g,
+                                           const struct mgx_gemm_desc *d)
+{
+    const int64_t m = d->m - 1, n = d->n - 1, k = d->k - 1;
+    const int64_t *batch = d->batch;
+    return cpu_reaches(&c->in[g->a], m * d->a_row + k * d->a_col +
+                                         cpu_reach(batch, d->a_batch, MGX_GEMM_BATCH)) &&
+           cpu_reaches(&c->in[g->b], k * d->b_row + n * d->b_col +
+                                         cpu_reach(batch, d->b_batch, MGX_GEMM_BATCH)) &&
+           cpu_reaches(c->out, m * d->c_row + n + cpu_reach(batch, d->c_batch, MGX_GEMM_BATCH));
 }
 
 static bool describe(struct mgx_plan_offer *c, struct gemm *g, struct mgx_gemm_desc *d)
@@ -119,6 +133,7 @@ static bool describe(struct mgx_plan_offer *c, struct gemm *g, struct mgx_gemm_d
         d->c_batch[to] = x.c[i];
         d->residual_batch[to] = x.r[i];
     }
+    assert(b->lens[n - 2] == d->k && y->lens[n - 1] == d->n && covers(c, g, d));
     return true;
 }
 
@@ -492,6 +507,7 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
 {
     (void)diag;
     const struct gemm *g = step->state;
+    assert(step->workspace >= mgx_gemm_workspace(&g->plan) && (g->packed || args->in[g->b]));
     struct cpu_epilogue_run epilogue;
     cpu_epilogue_start(&g->epilogue, args, &epilogue);
     struct cpu_integer_run integer = {.bias = epilogue.bias};

@@ -17,6 +17,29 @@ static inline struct mgx_pool *cpu_pool(const struct mgx_plan_args *args)
     return cpu_machine(args->machine)->pool;
 }
 
+// A kernel's own axes go from an operand's first element to its last and no farther: what they reach
+// when each stands at its end. For assertions.
+static inline bool cpu_reaches(const struct mgx_shape *s, int64_t reach)
+{
+    return !mgx_shape_elements(s) || reach + 1 == mgx_shape_space(s);
+}
+
+static inline int64_t cpu_reach(const int64_t *lens, const int64_t *strides, int count)
+{
+    int64_t reach = 0;
+    for (int i = 0; i < count; i++)
+        reach += lens[i] > 1 ? (lens[i] - 1) * strides[i] : 0;
+    return reach;
+}
+
+// Has the step's workspace room for every thread? For assertions.
+static inline bool cpu_has_room(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
+                                size_t bytes_of_thread)
+{
+    return step->workspace >= bytes_of_thread * (size_t)args->machine->threads &&
+           (!step->workspace || (uintptr_t)args->workspace % 64 == 0);
+}
+
 // What a kernel says for the sake of the step before it (mgx_plan_kernel.more).
 struct cpu_reader {
     // What `thread` reads first of packed weights.

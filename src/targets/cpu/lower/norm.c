@@ -5,6 +5,7 @@
 // The body is known to the pass that made it: a mean and a centred value, or neither, a root of the
 // mean square plus epsilon, then perhaps a scale and a shift. What the kernel needs are x, epsilon,
 // scale and shift, found by their places in it.
+#include <assert.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -75,7 +76,7 @@ static bool find_parts(struct mgx_plan_offer *c, struct norm *v, bool rms)
     const struct mgx_module *body = c->ins->mod[0];
     const struct mgx_ins *mean = find(body, &mgx_op_reduce_mean), *root = find(body, &mgx_op_rsqrt);
     root = root ? root : find(body, &mgx_op_sqrt);
-    if (!mean || !root)
+    if (!mean || !root || (rms && !mean->in[0]->in_count)) // a parameter is no square
         return false;
     v->x = input_of(body, rms ? mean->in[0]->in[0] : mean->in[0]);
     v->axes = mgx_ins_ints(mean, "axes").count;

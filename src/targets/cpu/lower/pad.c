@@ -4,6 +4,7 @@
 // Where a position of an axis comes from is a table made ahead of time by the reference's own
 // function. A line outside the source is filled; one inside is its border, one memcpy of the
 // middle, its border. Cost: the bytes of the result, once.
+#include <assert.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -64,6 +65,7 @@ static bool make_axis(struct mgx_plan_offer *c, const struct mgx_pad *a, size_t 
                          .from = MGX_NEW_ARRAY(c->arena, int64_t, n)};
     for (int64_t i = 0; out->from && i < n; i++) {
         const int64_t at = mgx_pad_source(a->mode, i - before, in);
+        assert(at < in);
         out->from[i] = at < 0 ? -1 : at * c->in[0].strides[axis] * (int64_t)size;
     }
     return out->from || (mgx_fail_memory(c->diag), false);
@@ -131,6 +133,7 @@ static bool fill(struct mgx_plan_offer *c, const struct mgx_pad *a, const int64_
         if (i != last)
             p->lines *= c->out->lens[i];
     }
+    assert(p->lines * p->line.length == mgx_shape_elements(c->out));
     find_middle(p);
     const int64_t bytes = p->lines * p->line.length * (int64_t)p->size;
     p->tasks = bytes < PARALLEL_BYTES ? 1 : (int)mgx_min_i64(p->lines, c->machine->threads);

@@ -11,6 +11,7 @@
 //
 // Work is cut into blocks, numbered through, and dealt to threads in ranges. Cost: one dispatch per
 // line and block.
+#include <assert.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -97,6 +98,21 @@ static void plan_loops(struct loops *l, const struct mgx_plan_offer *c)
         l->blocks *= l->lens[i];
 }
 
+// Do the loops go over all elements of the result and of every operand?
+__attribute__((unused)) static bool covers(const struct loops *l, const struct mgx_plan_offer *c)
+{
+    int64_t count = l->run;
+    for (int i = 0; i < l->rank; i++)
+        count *= l->lens[i];
+    bool good =
+        count == mgx_shape_elements(c->out) && l->blocks_per_run * MGX_BLOCK >= l->run &&
+        cpu_reaches(c->out, cpu_reach(l->lens, l->out, l->rank) + (l->run - 1) * l->out_step);
+    for (int i = 0; i < c->in_count && good; i++)
+        good = cpu_reaches(&c->in[i], cpu_reach(l->lens, l->in[i], l->rank) +
+                                          (l->run > 1 ? (l->run - 1) * l->in_step[i] : 0));
+    return good;
+}
+
 static bool same_layout(const struct mgx_shape *a, const struct mgx_shape *b)
 {
     if (a->type != b->type || a->rank != b->rank)
@@ -142,6 +158,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     if (!compile(c, p))
         return mgx_plan_refuse(c);
     plan_loops(&p->loops, c);
+    assert(!mgx_shape_elements(c->out) || covers(&p->loops, c));
     if (!mgx_shape_elements(c->out))
         p->loops.blocks = 0;
     p->threads = mgx_shape_elements(c->out) >= PARALLEL_ELEMENTS ? c->machine->threads : 1;
@@ -301,6 +318,7 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
 {
     (void)diag;
     const struct pointwise *p = step->state;
+    assert(cpu_has_room(step, args, p->thread_floats * sizeof(float)));
     struct job job = {p, args, (int)mgx_min_i64(p->threads, p->loops.blocks)};
     mgx_pool_run(cpu_pool(args), job.tasks, run_part, &job);
     return MGX_OK;

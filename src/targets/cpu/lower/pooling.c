@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // pooling (maximum and average; of bytes maximum) of channels-last images with one to three spatial
 // axes.
+#include <assert.h>
+
 #include "base/size.h"
 #include "op/op.h"
 #include "op/reference/pool.h"
@@ -32,6 +34,19 @@ enum { LEAST_ELEMENTS = 1 << 14, PIECE = 64 };
 static int64_t rows_of(const struct pooling *p)
 {
     return p->batch * p->axis[0].window.out * p->axis[1].window.out;
+}
+
+// Do images, channels and axes go from end to end of the image and of the result?
+__attribute__((unused)) static bool covers(const struct pooling *p, const struct mgx_shape *x,
+                                           const struct mgx_shape *y)
+{
+    int64_t in = (p->batch - 1) * p->x_batch + p->channels - 1,
+            out = (p->batch - 1) * p->y_batch + p->channels - 1;
+    for (int i = 0; i < DIMS; i++) {
+        in += (p->axis[i].window.in - 1) * p->axis[i].x;
+        out += (p->axis[i].window.out - 1) * p->axis[i].y;
+    }
+    return cpu_reaches(x, in) && cpu_reaches(y, out);
 }
 
 static void divide(struct pooling *p, int64_t elements, int threads)
@@ -105,6 +120,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     p->y_batch = y->strides[0];
     p->channels = x->lens[1];
     describe_axes(p, c->ins, x, y);
+    assert(covers(p, x, y));
     divide(p, mgx_shape_elements(x), c->machine->threads);
     c->state = p;
     return MGX_PLAN_TAKEN;

@@ -4,6 +4,7 @@
 // softmax runs along its axis where that is contiguous in memory, whichever axis that is. A
 // reduction over axes that lie innermost folds rows; one over axes that lie outside a contiguous
 // rest (global average pooling of channels-last images) folds across rows.
+#include <assert.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -64,6 +65,13 @@ static struct rows *new_rows(struct mgx_plan_offer *c)
 static void choose_tasks(struct mgx_plan_offer *c, struct rows *r)
 {
     const int64_t elements = mgx_shape_elements(&c->in[0]);
+    assert(r->outer.count * r->n * (r->across ? r->count : 1) == elements);
+    assert(cpu_reaches(&c->in[0], cpu_reach(r->outer.lens, r->outer.x, r->outer.rank) +
+                                      (r->across ? (r->count - 1) * r->stride : 0) +
+                                      (mgx_shape_is_broadcasted(&c->in[0]) && !r->across
+                                           ? mgx_shape_space(&c->in[0]) - 1 -
+                                                 cpu_reach(r->outer.lens, r->outer.x, r->outer.rank)
+                                           : r->n - 1)));
     r->tasks = elements < PARALLEL ? 1 : (int)mgx_min_i64(r->outer.count, c->machine->threads);
 }
 

@@ -7,6 +7,7 @@
 //
 // Equal values keep the order of their positions, NaN is the largest. Cost: linear, three looks at
 // the keys; short lines are sorted whole.
+#include <assert.h>
 #include <stdlib.h>
 
 #include "op/op.h"
@@ -107,10 +108,12 @@ static int64_t collect(const struct line *l)
 static void sort_line(const struct line *l, uint32_t *values, int64_t *positions, int64_t step)
 {
     const uint32_t *x = (const uint32_t *)l->x->data + l->from;
+    assert(l->k <= l->length);
     make_keys(l);
     cpu_order_sort(l->entries, l->room, collect(l));
     for (int64_t i = 0; i < l->k; i++) {
         const int64_t at = (int64_t)(l->entries[i] & UINT32_MAX);
+        assert(at < l->length && (i == 0 || l->entries[i - 1] < l->entries[i]));
         values[i * step] = x[at * l->step];
         positions[i * step] = at;
     }

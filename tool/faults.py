@@ -1,0 +1,285 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Plants faults, one at a time, and says where each of them ends.
+
+    faults.py [--only NAME] [--jobs N] [--python PATH] [--report FILE]
+
+A fault is one line or two of the engine as a tired person would have written them: a stride of the
+other axis, an offset in elements, a count that is not kept, a share that is not taken. Each is
+planted in a copy of the tree (build-faults/tree), which is built without NDEBUG; then the tests of
+its area run, in order, until one does not pass. What ended it is
+
+    home       an assertion, or a verifier's message, in the folder of the fault
+    elsewhere  an assertion or a verifier's message of another folder
+    test       a test that compared results, or a crash
+    nobody     every test passed
+
+A fault whose place no longer reads as it did fails the script: the list below goes with the code.
+Wanted: at least 25 of 30 end at home. Slow: about a minute for each, after the first build."""
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+WORK = ROOT / "build-faults"
+TREE, BUILD, SUITE = WORK / "tree", WORK / "tree" / "build", WORK / "suite"
+WANTED = 25
+
+# The models of the importer's area: of the ONNX suite those that reach the places below.
+CASES = "^test_(basic_conv|conv|averagepool_2d|maxpool_2d|split|slice|gather_|cast_|shape_|constant|unsqueeze|concat|loop|if_)"
+
+# Of each area: the folders that are its home, and the tests that reach it, broad ones first.
+AREAS = {
+    "ir": (["src/ir"], ["pass/cases", "targets/cpu/cpu", "ir/module", "ir/tensor", "ir/shape", "ir/verify", "op/cases"]),
+    "plan": (["src/plan"], ["targets/cpu/cpu", "far/far", "plan/layout", "plan/schedule", "plan/join",
+                            "targets/cpu/lower/dynamic", "onnx/loop", "far/far_cases"]),
+    "lowering": (["src/targets/cpu"], ["targets/cpu/cpu", "targets/cpu/lower/pooling", "targets/cpu/lower/epilogue",
+                                       "targets/cpu/lower/dynamic", "targets/cpu/random"]),
+    "importer": (["src/onnx", "src/import"], ["suite", "onnx/graph", "onnx/form", "onnx/tensor", "onnx/loop"]),
+    "format": (["src/format"], ["format/container", "api/mxr", "api/file"]),
+}
+
+# area, name, file, as it is, as it is planted
+FAULTS = [
+    ("ir", "stride of the wrong axis", "src/ir/shape.c",
+     "result.strides[permutation[i]] = stride;\n        stride = product(stride, s->lens[permutation[i]]);",
+     "result.strides[permutation[i]] = stride;\n        stride = product(stride, s->lens[i]);"),
+    ("ir", "edge left in the old list", "src/ir/edit.c",
+     "    mgx_unlink_use(ins, slot);\n    ins->in[slot] = by;",
+     "    ins->in[slot] = by;"),
+    ("ir", "instructions not counted down", "src/ir/link.h",
+     "    ins->prev = ins->next = NULL;\n    m->count--;",
+     "    ins->prev = ins->next = NULL;"),
+    ("ir", "share not taken", "src/ir/tensor.c",
+     "    mgx_storage_retain(t->storage);\n    return *t;",
+     "    return *t;"),
+    ("ir", "axes merged by one side", "src/ir/tensor.c",
+     "if (last >= 0 && c->from[last] == a * length && c->to[last] == b * length) {",
+     "if (last >= 0 && c->to[last] == b * length) {"),
+    ("ir", "literals of a copy not kept", "src/ir/clone.c",
+     "return mgx_keep(&c->to->literals, ins->literal->storage) ? MGX_OK : mgx_fail_memory(c->diag);",
+     "return MGX_OK;"),
+
+    ("plan", "offset in elements", "src/plan/layout.c",
+     "v->offset = c->offset + at * c->shape.strides[axis] * size;",
+     "v->offset = c->offset + at * c->shape.strides[axis];"),
+    ("plan", "life not prolonged", "src/plan/live.c",
+     "    root->last = out->last;\n",
+     ""),
+    ("plan", "neighbours of one step missed", "src/plan/memory.c",
+     "if (b->v[active[k]].last >= b->v[i].first)\n                active[kept++]",
+     "if (b->v[active[k]].last > b->v[i].first)\n                active[kept++]"),
+    ("plan", "only the first writer", "src/plan/schedule.c",
+     "    writer[root->first] = s;\n",
+     "    if (writer[root->first] < 0)\n        writer[root->first] = s;\n"),
+    ("plan", "result dropped a step early", "src/plan/live.c",
+     "touch(plan->results[k].value, plan->step_count);",
+     "touch(plan->results[k].value, plan->step_count - 1);"),
+    ("plan", "key without the offset", "src/plan/source.c",
+     "range->source.number, range->source.offset + (int64_t)((uintptr_t)data - range->begin)};",
+     "range->source.number, range->source.offset};"),
+    ("plan", "view's offset lost", "src/plan/compile.c",
+     "ref->offset += (int64_t)root->scratch;",
+     "ref->offset = (int64_t)root->scratch;"),
+    ("plan", "stale twin", "src/plan/transfer.c",
+     "if (root->twin && root->twin_age == root->writes) {",
+     "if (root->twin) {"),
+
+    ("lowering", "rows and columns swapped", "src/targets/cpu/lower/gemm.c",
+     ".b_row = b->strides[n - 2],\n                               .b_col = b->strides[n - 1],",
+     ".b_row = b->strides[n - 1],\n                               .b_col = b->strides[n - 2],"),
+    ("lowering", "rows merged, not counted", "src/targets/cpu/lower/gemm.c",
+     "        d->m *= x->lens[k];\n        x->count--;",
+     "        x->count--;"),
+    ("lowering", "group's weights a group too far", "src/targets/cpu/lower/conv.c",
+     "d->w_group = w->strides[0] * (d->out_channels / d->groups);",
+     "d->w_group = w->strides[0] * d->out_channels;"),
+    ("lowering", "axis moved without its stride", "src/targets/cpu/lower/copy.c",
+     "        k->from[i] = k->from[i + 1];\n        k->to[i] = k->to[i + 1];\n",
+     "        k->from[i] = k->from[i + 1];\n"),
+    ("lowering", "workspace of one thread", "src/targets/cpu/lower/pointwise.c",
+     "c->workspace = p->thread_floats * sizeof(float) * (size_t)c->machine->threads;",
+     "c->workspace = p->thread_floats * sizeof(float);"),
+    ("lowering", "stride of the axis before", "src/targets/cpu/lower/pooling.c",
+     "(struct axis){walk.axis[i], x->strides[i + 2], y->strides[i + 2]};",
+     "(struct axis){walk.axis[i], x->strides[i + 1], y->strides[i + 2]};"),
+    ("lowering", "length of the result's axis", "src/targets/cpu/lower/gather.c",
+     "g->length = x->lens[axis];",
+     "g->length = c->out->lens[axis];"),
+
+    ("importer", "padding's end beside its begin", "src/onnx/window.c",
+     "w->pads[i + w->spatial] = total - w->pads[i];",
+     "w->pads[i + 1] = total - w->pads[i];"),
+    ("importer", "kernel from the channels on", "src/onnx/op/conv.c",
+     "return mgx_onnx_window_read(n, x, weights->shape.lens + 2, w);",
+     "return mgx_onnx_window_read(n, x, weights->shape.lens + 1, w);"),
+    ("importer", "types out of order", "src/onnx/tensor.c",
+     "                                    MGX_INT32,\n                                    MGX_INT64,",
+     "                                    MGX_INT64,\n                                    MGX_INT32,"),
+    ("importer", "first output for all", "src/onnx/graph.c",
+     "            value->ins = n->out[i];",
+     "            value->ins = n->out[0];"),
+    ("importer", "end of a slice off by one", "src/import/build.c",
+     'mgx_ints("ends", &end, 1)),\n                       MGX_IN(x));',
+     'mgx_ints("ends", &(int64_t){end - 1}, 1)),\n                       MGX_IN(x));'),
+
+    ("format", "numbers the other way round", "src/format/msgpack.c",
+     "bytes[1 + i] = (uint8_t)(number >> (8 * (width - 1 - i)));",
+     "bytes[1 + i] = (uint8_t)(number >> (8 * i));"),
+    ("format", "end not moved", "src/format/mxr_container.c",
+     "    w->end = at + bytes;",
+     "    w->end = at;"),
+    ("format", "lengths for strides", "src/format/mxr_write.c",
+     "mgx_value_ints(arena, scalar ? &zero : s->strides, rank)",
+     "mgx_value_ints(arena, scalar ? &zero : s->lens, rank)"),
+    ("format", "source without its offset", "src/format/mxr_container.c",
+     "*offset = (int64_t)(MGX_CONTAINER_DATA + b->at + inside);",
+     "*offset = (int64_t)(MGX_CONTAINER_DATA + b->at);"),
+]
+
+
+def run(command, **more):
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, **more)
+
+
+def copy_tree():
+    """The files that git knows, or would; those that differ alone are written, so that little is built again."""
+    listed = run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT).stdout.split("\0")
+    names = [name for name in listed if name and (ROOT / name).is_file()]
+    for name in names:
+        to = TREE / name
+        if not to.exists() or to.read_bytes() != (ROOT / name).read_bytes():
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, to)
+    known = set(names)
+    for path in [p for p in TREE.rglob("*") if p.is_file() and BUILD not in p.parents]:
+        if str(path.relative_to(TREE)) not in known:
+            path.unlink()
+
+
+def check_anchors():
+    bad = []
+    for area, name, path, before, _ in FAULTS:
+        count = (ROOT / path).read_text(encoding="utf-8").count(before) if (ROOT / path).exists() else 0
+        if count != 1:
+            bad.append(f"faults: {area}, {name}: {path} has its place {count} times, not once")
+    print("\n".join(bad), end="\n" if bad else "")
+    return not bad
+
+
+def target_of(test):
+    return "mgx-run-onnx" if test == "suite" else "test-" + test.replace("/", "-")
+
+
+def build(area, jobs):
+    made = run(["cmake", "--build", str(BUILD), f"-j{jobs}", "--target", *map(target_of, AREAS[area][1])])
+    return None if made.returncode == 0 else made.stdout[-3000:] + made.stderr[-1000:]
+
+
+def configure(python):
+    generator = "Ninja" if shutil.which("ninja") else "Unix Makefiles"
+    made = run(["cmake", "-S", str(TREE), "-B", str(BUILD), "-G", generator, "-DCMAKE_BUILD_TYPE=Debug",
+                "-DCMAKE_C_FLAGS_DEBUG=-O1", "-DMGX_WERROR=OFF", f"-DMGX_PYTHON={python}"])
+    if made.returncode:
+        sys.exit(made.stdout + made.stderr)
+    if not SUITE.exists():
+        made = run([python, "test/onnx/make_suite.py", "--out", str(SUITE), "--only", CASES], cwd=ROOT)
+        if made.returncode:
+            sys.exit(made.stdout + made.stderr)
+
+
+def run_test(test):
+    """None if it passed, else what it said."""
+    if test == "suite":
+        command = [str(BUILD / "bin" / "mgx-run-onnx"), "--target", "cpu", str(SUITE)]
+    else:
+        command = [str(BUILD / "test" / target_of(test))]
+    try:
+        done = subprocess.run(command, cwd=TREE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False,
+                              env=dict(os.environ, MALLOC_PERTURB_="165"))
+    except subprocess.TimeoutExpired:
+        return "it ran longer than 120 seconds"
+    text = done.stdout.decode(errors="replace")
+    return None if done.returncode == 0 else text + ("" if done.returncode > 0 else f"\nsignal {-done.returncode}")
+
+
+ASSERTED = re.compile(r"(src/[\w/]+\.[ch]):(\d+): (\w+): Assertion `(.*)' failed")
+# What mgx_program_verify says; it names the instruction and the rule.
+VERIFIED = re.compile(r"(its list is broken after|counts \d+ instructions, not|does not list this use|lists a use that does not read|"
+                      r"its rule says|are not inside its storage|owns no share in its|has another shape|comes later|"
+                      r"is not in the program)[^\n]*")
+
+
+def judge(area, test, text):
+    """Where it ended, and what said so."""
+    asserted, verified = ASSERTED.search(text), VERIFIED.search(text)
+    if asserted:
+        path, line, _, condition = asserted.groups()
+        home = any(path.startswith(folder + "/") for folder in AREAS[area][0])
+        return "home" if home else "elsewhere", f"{path}:{line}: {condition[:70]}"
+    if verified:
+        return "home" if area == "ir" else "elsewhere", "verifier: " + verified.group(0)[:70]
+    last = [line for line in text.strip().splitlines() if line.strip()]
+    return "test", f"{test}: {(last[0] if last else 'failed')[:70]}"
+
+
+def try_fault(fault, jobs):
+    area, _, path, before, after = fault
+    place = TREE / path
+    clean = place.read_text(encoding="utf-8")
+    place.write_text(clean.replace(before, after), encoding="utf-8")
+    try:
+        failed = build(area, jobs)
+        if failed:
+            sys.exit(f"faults: {fault[1]} does not build\n{failed}")
+        for test in AREAS[area][1]:
+            text = run_test(test)
+            if text is not None:
+                return judge(area, test, text)
+        return "nobody", "every test passed"
+    finally:
+        place.write_text(clean, encoding="utf-8")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", help="faults whose area or name contains this")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--python", default=sys.executable, help="one with the tests' packages")
+    parser.add_argument("--report", type=pathlib.Path, help="also write the table there")
+    parser.add_argument("--check", action="store_true", help="look only whether every place is there")
+    arguments = parser.parse_args()
+    if not check_anchors():
+        return 1
+    if arguments.check:
+        return 0
+    faults = [f for f in FAULTS if not arguments.only or arguments.only in f[0] or arguments.only in f[1]]
+    copy_tree()
+    configure(arguments.python)
+    for area in dict.fromkeys(f[0] for f in faults):
+        failed = build(area, arguments.jobs)
+        if failed:
+            sys.exit(failed)
+        for test in AREAS[area][1]:
+            text = run_test(test)
+            if text is not None:
+                sys.exit(f"faults: {test} fails without any\n{text[-2000:]}")
+    lines, counts = ["| fault | ends | what says so |", "|---|---|---|"], {}
+    for fault in faults:
+        where, what = try_fault(fault, arguments.jobs)
+        counts[where] = counts.get(where, 0) + 1
+        lines.append("| %s: %s | %s | `%s` |" % (fault[0], fault[1], where, what.replace("|", "\\|").replace("`", "'")))
+        print(lines[-1], flush=True)
+    summary = ", ".join(f"{counts.get(w, 0)} {w}" for w in ("home", "elsewhere", "test", "nobody"))
+    print(f"{len(faults)} faults: {summary}")
+    if arguments.report:
+        arguments.report.write_text("\n".join(lines) + f"\n\n{len(faults)} faults: {summary}\n", encoding="utf-8")
+    return 0 if arguments.only or counts.get("home", 0) >= WANTED else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

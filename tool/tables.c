@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// mgx-tables: the engine's own tables as text, for tool/tables.py.
+//
+//     mgx-tables ops       name, meaning, inputs, attributes, flags
+//     mgx-tables passes    name, meaning
+//
+// A line an entry, fields separated by tabs.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "op/pointwise.h"
+#include "pass/pass.h"
+
+static const char *const kinds[] = {
+    [MGX_FIELD_INT] = "integer",   [MGX_FIELD_BOOL] = "flag",     [MGX_FIELD_FLOAT] = "number",
+    [MGX_FIELD_STRING] = "text",   [MGX_FIELD_INTS] = "integers", [MGX_FIELD_FLOATS] = "numbers",
+    [MGX_FIELD_STRINGS] = "texts", [MGX_FIELD_ENUM] = "one of",   [MGX_FIELD_TYPE] = "type",
+    [MGX_FIELD_SHAPE] = "shape",   [MGX_FIELD_SHAPES] = "shapes", [MGX_FIELD_DIMS] = "dimensions"};
+
+static void print_names(const char *const *names)
+{
+    const char *between = " ";
+    for (; *names; names++, between = ", ")
+        if (**names)
+            printf("%s%s", between, *names);
+}
+
+// "key=value" of field `f` in the operator's own text with its defaults.
+static void print_default(const struct mgx_field *f, const char *text)
+{
+    char key[64], end[64];
+    snprintf(key, sizeof key, "%s=", f->name);
+    snprintf(end, sizeof end, ",%s=", f[1].name ? f[1].name : "");
+    const char *at = strchr(text, '[');
+    while (at && !((at[0] == '[' || at[0] == ',') && strncmp(at + 1, key, strlen(key)) == 0))
+        at = *at ? at + 1 : NULL;
+    if (!at)
+        return;
+    const char *stop = f[1].name ? strstr(at + 1, end) : strrchr(at, ']');
+    at += 1 + strlen(key);
+    if (stop > at)
+        printf(" = %.*s", (int)(stop - at), at);
+}
+
+static void print_attributes(const struct mgx_op *op)
+{
+    void *zeros = calloc(1, op->attr_size + 1);
+    struct mgx_str text = {0};
+    if (zeros)
+        mgx_op_print(&text, op, op->defaults ? op->defaults : zeros);
+    for (const struct mgx_field *f = op->fields; f && f->name; f++) {
+        printf("%s%s (%s", f == op->fields ? "" : "; ", f->name, kinds[f->kind]);
+        if (f->kind == MGX_FIELD_ENUM)
+            print_names(f->names);
+        putchar(')');
+        print_default(f, mgx_str_text(&text));
+    }
+    mgx_str_fini(&text);
+    free(zeros);
+}
+
+static void print_types(const struct mgx_op *op)
+{
+    const struct mgx_pointwise *row = mgx_pointwise_find(op);
+    if (row)
+        printf("%s%s", row->real ? "any number" : "integers",
+               row->result == MGX_PW_BOOL ? ", to bool" : "");
+}
+
+static void print_flags(const struct mgx_op *op)
+{
+    static const struct {
+        unsigned flag;
+        const char *word;
+    } words[] = {{MGX_OP_POINTWISE, "pointwise"}, {MGX_OP_VIEW, "view"},
+                 {MGX_OP_RESHAPE, "reshape"},     {MGX_OP_REDUCE, "reduces"},
+                 {MGX_OP_IMPURE, "impure"},       {MGX_OP_EFFECT, "effect"}};
+    const char *between = "";
+    for (int i = 0; i < MGX_COUNT(words); i++)
+        if (op->flags & words[i].flag) {
+            printf("%s%s", between, words[i].word);
+            between = ", ";
+        }
+}
+
+static void print_op(const struct mgx_op *op)
+{
+    printf("%s\t%s\t", op->name, op->meaning);
+    if (op->in_max < 0)
+        printf("%d or more\t", op->in_min);
+    else if (op->in_max > op->in_min)
+        printf("%d to %d\t", op->in_min, op->in_max);
+    else
+        printf("%d\t", op->in_min);
+    print_attributes(op);
+    putchar('\t');
+    print_types(op);
+    putchar('\t');
+    print_flags(op);
+    putchar('\n');
+}
+
+int main(int argc, char **argv)
+{
+    int count;
+    if (argc == 2 && strcmp(argv[1], "ops") == 0) {
+        const struct mgx_op *const *ops = mgx_op_all(&count);
+        for (int i = 0; i < count; i++)
+            print_op(ops[i]);
+        return 0;
+    }
+    if (argc == 2 && strcmp(argv[1], "passes") == 0) {
+        const struct mgx_pass *const *passes = mgx_pass_all(&count);
+        for (int i = 0; i < count; i++)
+            printf("%s\t%s\n", passes[i]->name, passes[i]->meaning);
+        return 0;
+    }
+    fprintf(stderr, "usage: mgx-tables ops|passes\n");
+    return 2;
+}
