@@ -200,7 +200,7 @@ static enum mgx_status replace_file(const char *path, const struct mgx_str *text
 // ever, and where there are no locks there is none. A file that is not there yet is made, empty.
 static int lock(const char *path)
 {
-    enum { TRIES = 200 };
+    enum { TRIES = 2000 }; // 20 s: a slow disk syncs few files a second, and writers queue
     struct stat named, held;
     if (stat(path, &named) == 0 && !S_ISREG(named.st_mode))
         return -1;
