@@ -6,15 +6,14 @@
 #include "targets/cpu/kernel/rows.h"
 
 // Names that the linker makes (--wrap).
-void __real_mgx_pool_pixel__generic(const struct mgx_pool_args *a);
-void __wrap_mgx_pool_pixel__generic(const struct mgx_pool_args *a);
-extern const struct mgx_rows __real_mgx_rows__generic, __wrap_mgx_rows__generic;
+extern const struct mgx_pool_kernel __real_mgx_f32_pool__generic, __wrap_mgx_f32_pool__generic;
+extern const struct mgx_rows_kernel __real_mgx_f32_rows__generic, __wrap_mgx_f32_rows__generic;
 
-static const struct mgx_rows *const right = &__real_mgx_rows__generic;
+static const struct mgx_rows_kernel *const right = &__real_mgx_f32_rows__generic;
 
-void __wrap_mgx_pool_pixel__generic(const struct mgx_pool_args *a)
+static void pool_pixel(const struct mgx_pool_args *a)
 {
-    __real_mgx_pool_pixel__generic(a);
+    __real_mgx_f32_pool__generic.pixel(a);
     for (int64_t c = 0; c < a->channels; c += 8)
         a->y[c] = 0;
 }
@@ -61,5 +60,18 @@ static void fold_across(enum mgx_fold kind, const float *x, int64_t stride, int6
     right->fold_across(kind, x, stride, count, y, n);
 }
 
-const struct mgx_rows __wrap_mgx_rows__generic = {softmax, logsoftmax, softmax_across, norm,
-                                                  rms,     fold,       fold_across};
+static void blend_pixel(const float *const p[4], const float w[4], float *y, int64_t channels)
+{
+    __real_mgx_f32_pool__generic.blend(p, w, y, channels);
+}
+
+const struct mgx_pool_kernel __wrap_mgx_f32_pool__generic = {
+    {"f32_pool__generic", MGX_ISA_GENERIC}, pool_pixel, blend_pixel};
+const struct mgx_rows_kernel __wrap_mgx_f32_rows__generic = {{"f32_rows__generic", MGX_ISA_GENERIC},
+                                                             softmax,
+                                                             logsoftmax,
+                                                             softmax_across,
+                                                             norm,
+                                                             rms,
+                                                             fold,
+                                                             fold_across};

@@ -84,7 +84,7 @@ const struct mgx_plan_target cpu_plan_target = {
 static enum mgx_status create_machine(const struct mgx_compile_options *options,
                                       struct mgx_plan_machine **out, struct mgx_diag *diag)
 {
-    enum mgx_isa isa;
+    mgx_isa isa;
     TRY(mgx_isa_require(options->isa, &isa, diag));
     struct cpu_machine *machine = calloc(1, sizeof *machine);
     if (!machine)
@@ -175,7 +175,7 @@ static enum mgx_status run_passes(struct mgx_program *p, const struct mgx_plan_m
 static enum mgx_status kind(const struct mgx_compile_options *options, struct mgx_str *out,
                             struct mgx_diag *diag)
 {
-    enum mgx_isa isa;
+    mgx_isa isa;
     TRY(mgx_isa_require(options->isa, &isa, diag));
     mgx_str_printf(out, "cpu %s", mgx_isa_name(isa));
     return out->failed ? mgx_fail_memory(diag) : MGX_OK;

@@ -10,7 +10,7 @@
 
 #include "base/size.h"
 #include "random_program.h"
-#include "targets/cpu/machine/cpuid.h"
+#include "targets/cpu/kernel/kernel.h"
 #include "targets/target.h"
 
 enum { QUICK = 200, MAX_PARAMS = RANDOM_MAX_ARGS };
@@ -54,7 +54,6 @@ static bool try_isa(const struct random_program *r, unsigned long long seed, con
 
 static bool try_seed(unsigned long long seed, const struct random_options *options)
 {
-    static const char *const levels[] = {"generic", "avx2", "avx512"};
     struct random_program r;
     struct mgx_diag diag = {0};
     if (random_program_make(&r, seed, options, &diag) != MGX_OK) {
@@ -62,11 +61,9 @@ static bool try_seed(unsigned long long seed, const struct random_options *optio
         return false;
     }
     bool ok = true;
-    for (int i = 0; i < 3; i++) {
-        enum mgx_isa isa;
-        if (mgx_isa_require(levels[i], &isa, NULL) == MGX_OK)
-            ok &= try_isa(&r, seed, levels[i]);
-    }
+    mgx_isa isa;
+    for (int i = 0; mgx_kernel_isa(i, &isa); i++)
+        ok &= try_isa(&r, seed, mgx_isa_name(isa));
     random_program_free(&r);
     return ok;
 }

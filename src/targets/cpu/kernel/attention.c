@@ -19,13 +19,6 @@ enum {
 
 static const int64_t FLOAT = sizeof(float);
 
-static const struct mgx_attention_rows *rows_of(enum mgx_isa isa)
-{
-    return isa >= MGX_ISA_AVX512 ? &mgx_attention_rows__avx512
-           : isa >= MGX_ISA_AVX2 ? &mgx_attention_rows__avx2
-                                 : &mgx_attention_rows__generic;
-}
-
 static bool count_batches(struct mgx_attention_plan *plan)
 {
     const struct mgx_attention_desc *d = &plan->desc;
@@ -88,7 +81,7 @@ enum mgx_status mgx_attention_plan_init(struct mgx_attention_plan *plan,
                         (long long)d->queries, (long long)d->keys, (long long)d->depth,
                         (long long)d->columns);
     plan->kernel = mgx_gemm_kernel(MGX_KERNEL_F32, d->isa);
-    plan->rows = rows_of(d->isa);
+    plan->rows = mgx_attention_kernel(d->isa);
     int64_t values;
     if (!count_batches(plan) || !mgx_mul_i64(d->queries, d->keys, &values) ||
         !mgx_mul_i64(d->queries, d->columns, &values))

@@ -33,7 +33,7 @@ typedef void (*mgx_attention_hook)(void *user, const int64_t *at, const struct m
 
 // Strides are in elements; those of batches may be 0.
 struct mgx_attention_desc {
-    enum mgx_isa isa;
+    mgx_isa isa;
     int threads;                           // the pool's
     int64_t queries, keys, depth, columns; // depth of Q K, columns of V
     int batch_rank;
@@ -51,7 +51,7 @@ struct mgx_attention_desc {
 struct mgx_attention_plan {
     struct mgx_attention_desc desc;
     const struct mgx_gemm_kernel *kernel;
-    const struct mgx_attention_rows *rows;
+    const struct mgx_attention_kernel *rows;
     int64_t batches, parts; // runs of rows of one batch
     int tasks;
     int64_t block, stride;            // keys at once; floats from score row to score row
@@ -78,7 +78,8 @@ void mgx_attention_run(const struct mgx_attention_plan *plan, const struct mgx_a
 
 // Rows of scores are readable and writable up to a whole vector. `high` and `sum` have an entry per
 // row.
-struct mgx_attention_rows {
+struct mgx_attention_kernel {
+    struct mgx_kernel base;
     // s = s * scale + mask (NULL: none); the rest of the last vector becomes -infinity. high:
     // maximum of itself and the row.
     void (*scale)(float *s, int64_t stride, int rows, int64_t n, float scale, const float *mask,
@@ -89,5 +90,4 @@ struct mgx_attention_rows {
     void (*multiply)(float *y, int64_t stride, int rows, int64_t n, const float *factor);
 };
 
-extern const struct mgx_attention_rows mgx_attention_rows__generic, mgx_attention_rows__avx2,
-    mgx_attention_rows__avx512;
+MGX_KERNEL_KIND(attention)

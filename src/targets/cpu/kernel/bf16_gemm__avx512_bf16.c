@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // bf16 micro-kernels, AVX-512 with vdpbf16ps: pairs of bf16, sums in f32; the body is tile_body.h.
-#if defined(__x86_64__)
 enum { ROWS = 14, HALF = 7, NV = 2 };
 #define MAC_BF16
 
@@ -21,14 +20,11 @@ TILE(12)
 TILE(13)
 TILE(14)
 
-extern const struct mgx_gemm_kernel mgx_bf16_gemm_14x32__avx512_bf16;
-
 const struct mgx_gemm_kernel mgx_bf16_gemm_14x32__avx512_bf16 = {
-    .name = "bf16_gemm_14x32__avx512_bf16",
+    .base = {"bf16_gemm_14x32__avx512_bf16", .needs = MGX_ISA_AVX512_BF16},
     .type = MGX_KERNEL_BF16,
     .a_type = MGX_KERNEL_BF16,
     .b_type = MGX_KERNEL_BF16,
-    .isa = MGX_ISA_AVX512_BF16,
     .group = 2,
     .rows = ROWS,
     .half = HALF,
@@ -43,4 +39,3 @@ const struct mgx_gemm_kernel mgx_bf16_gemm_14x32__avx512_bf16 = {
     .pack_transposed = pack_transposed,
     .finish = finish,
 };
-#endif

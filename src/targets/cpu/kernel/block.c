@@ -5,19 +5,12 @@
 
 #include <assert.h>
 
-static const mgx_block_fn *table_of(enum mgx_isa isa)
-{
-    if (isa >= MGX_ISA_AVX512)
-        return mgx_block_table__avx512;
-    return isa >= MGX_ISA_AVX2 ? mgx_block_table__avx2 : mgx_block_table__generic;
-}
-
 void mgx_block_run(const struct mgx_block *b, const struct mgx_block_operand *in, float *const *out,
                    int n, float *scratch)
 {
     assert(n <= MGX_BLOCK && b->in_count + b->constant_count + b->temporary_count + b->out_count <=
                                  MGX_BLOCK_OPERANDS);
-    const mgx_block_fn *table = table_of(b->isa);
+    const mgx_block_fn *table = b->kernel->table;
     struct mgx_block_operand operand[MGX_BLOCK_OPERANDS];
     int at = 0;
     for (int i = 0; i < b->in_count; i++)

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "op/pointwise.h"
-#include "targets/cpu/machine/cpuid.h"
+#include "targets/cpu/kernel/kernel.h"
 
 // What a line computes, over operands x, y, z: a scalar operator's row (its MGX_PW_ code), or one of
 // these. DEQUANT is (x - z) * y, QUANT_* is round(x / y) + z within the type.
@@ -47,7 +47,7 @@ struct mgx_block {
     int in_count, constant_count, temporary_count, out_count, line_count;
     const float *constants;
     const struct mgx_block_line *lines;
-    enum mgx_isa isa;
+    const struct mgx_block_kernel *kernel;
 };
 
 struct mgx_block_operand {
@@ -70,6 +70,9 @@ void mgx_block_run(const struct mgx_block *b, const struct mgx_block_operand *in
 typedef void (*mgx_block_fn)(float *out, const struct mgx_block_operand *x, float a, float b,
                              int n);
 
-extern const mgx_block_fn mgx_block_table__generic[MGX_BLOCK_CODES];
-extern const mgx_block_fn mgx_block_table__avx2[MGX_BLOCK_CODES];
-extern const mgx_block_fn mgx_block_table__avx512[MGX_BLOCK_CODES];
+struct mgx_block_kernel {
+    struct mgx_kernel base;
+    mgx_block_fn table[MGX_BLOCK_CODES];
+};
+
+MGX_KERNEL_KIND(block)

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "targets/cpu/machine/cpuid.h"
+#include "targets/cpu/kernel/kernel.h"
 
 enum mgx_box_side { MGX_BOX_LOW_X, MGX_BOX_LOW_Y, MGX_BOX_HIGH_X, MGX_BOX_HIGH_Y, MGX_BOX_AREA };
 enum { MGX_BOX_FIELDS = 5 };
@@ -20,16 +20,9 @@ enum { MGX_BOX_FIELDS = 5 };
 typedef bool (*mgx_box_overlaps)(float *const side[MGX_BOX_FIELDS], int64_t count,
                                  const float box[MGX_BOX_FIELDS], float iou);
 
-bool mgx_box_overlaps__generic(float *const side[MGX_BOX_FIELDS], int64_t count,
-                               const float box[MGX_BOX_FIELDS], float iou);
-bool mgx_box_overlaps__avx2(float *const side[MGX_BOX_FIELDS], int64_t count,
-                            const float box[MGX_BOX_FIELDS], float iou);
-bool mgx_box_overlaps__avx512(float *const side[MGX_BOX_FIELDS], int64_t count,
-                              const float box[MGX_BOX_FIELDS], float iou);
+struct mgx_box_kernel {
+    struct mgx_kernel base;
+    mgx_box_overlaps run;
+};
 
-static inline mgx_box_overlaps mgx_box_of(enum mgx_isa isa)
-{
-    return isa >= MGX_ISA_AVX512 ? mgx_box_overlaps__avx512
-           : isa >= MGX_ISA_AVX2 ? mgx_box_overlaps__avx2
-                                 : mgx_box_overlaps__generic;
-}
+MGX_KERNEL_KIND(box)

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "targets/cpu/machine/cpuid.h"
+#include "targets/cpu/kernel/kernel.h"
 
 struct mgx_byte_pool_args {                       // one output pixel
     const uint8_t *x;                             // first pixel of the window inside the image
@@ -19,18 +19,9 @@ struct mgx_byte_pool_args {                       // one output pixel
 
 typedef void (*mgx_byte_pool_fn)(const struct mgx_byte_pool_args *a);
 
-void mgx_byte_pool__generic(const struct mgx_byte_pool_args *a);
-void mgx_byte_pool__avx2(const struct mgx_byte_pool_args *a);
-void mgx_byte_pool__avx512(const struct mgx_byte_pool_args *a);
+struct mgx_byte_pool_kernel {
+    struct mgx_kernel base;
+    mgx_byte_pool_fn run;
+};
 
-static inline mgx_byte_pool_fn mgx_byte_pool_of(enum mgx_isa isa)
-{
-#if defined(__x86_64__)
-    return isa >= MGX_ISA_AVX512 ? mgx_byte_pool__avx512
-           : isa >= MGX_ISA_AVX2 ? mgx_byte_pool__avx2
-                                 : mgx_byte_pool__generic;
-#else
-    (void)isa;
-    return mgx_byte_pool__generic;
-#endif
-}
+MGX_KERNEL_KIND(byte_pool)

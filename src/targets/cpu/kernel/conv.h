@@ -64,7 +64,7 @@ struct mgx_conv_desc {
     enum mgx_kernel_type x_type, w_type, y_type; // in memory; the residual is of y's type
     int x_zero;            // of bytes: what stands for zero, also in the padding
     const int32_t *w_zero; // [out_channels] or NULL: the same of the weights, as in gemm.h
-    enum mgx_isa isa;
+    mgx_isa isa;
     int threads;
     bool transposed;
     bool x_scaled; // x is multiplied by a factor per channel (args.x_scale) on its way in

@@ -25,7 +25,7 @@ static struct copy copy_of(const struct mgx_conv_plan *plan, int64_t pixel)
         .plan = plan,
         .convert = mgx_convert(d->isa, d->x_type, plan->kernel->a_type),
         .gathers = d->x_type == MGX_KERNEL_F32 && plan->kernel->a_type == MGX_KERNEL_F32
-                       ? mgx_transpose_of(d->isa)
+                       ? mgx_transpose_kernel(d->isa)->run
                        : NULL,
         .size = mgx_kernel_size(d->x_type),
         .used = plan->group_in * mgx_kernel_size(plan->kernel->a_type),

@@ -33,23 +33,6 @@
 #include "targets/cpu/kernel/dw.h"
 #include "targets/cpu/kernel/output.h"
 
-extern const struct mgx_dw_kernel mgx_f32_dw__generic;
-#if defined(__x86_64__)
-extern const struct mgx_dw_kernel mgx_f32_dw__avx2, mgx_f32_dw__avx512;
-#endif
-
-const struct mgx_dw_kernel *mgx_dw_kernel(enum mgx_isa isa)
-{
-#if defined(__x86_64__)
-    if (isa >= MGX_ISA_AVX512)
-        return &mgx_f32_dw__avx512;
-    if (isa >= MGX_ISA_AVX2)
-        return &mgx_f32_dw__avx2;
-#endif
-    (void)isa;
-    return &mgx_f32_dw__generic;
-}
-
 // BLOCK_BYTES: of L2, for a block's input lines. The results of a step, 14 pixels of STEP_VECTORS,
 // stay in L1 until they are finished.
 enum {
@@ -520,7 +503,7 @@ static void store_row(const struct part *part, int64_t row)
     if (d->epilogue.requant) {
         const int64_t residual =
             row_at(part, row, plan->residual_first, d->residual_batch, d->residual_space);
-        mgx_requant_of(d->isa)(
+        mgx_requant_kernel(d->isa)->run(
             d->epilogue.requant, part->results, part->channels, (int)d->out[2], (int)part->channels,
             d->epilogue.requant->residual ? (const char *)part->args->residual + residual : NULL,
             d->residual_space[2], y, d->y_space[2]);

@@ -246,9 +246,10 @@ static void store_pixels(const struct tile *t, const struct mgx_tile_args *args,
 {
     const struct mgx_conv_plan *plan = t->part->plan;
     if (plan->d.epilogue.requant) {
-        mgx_requant_of(plan->d.isa)(plan->d.epilogue.requant, (float *)(void *)args->c[half],
-                                    args->cols, count, args->cols, t->residual[half],
-                                    plan->walk.residual[3], t->y[half], plan->walk.y[3]);
+        mgx_requant_kernel(plan->d.isa)
+            ->run(plan->d.epilogue.requant, (float *)(void *)args->c[half], args->cols, count,
+                  args->cols, t->residual[half], plan->walk.residual[3], t->y[half],
+                  plan->walk.y[3]);
         return;
     }
     const mgx_convert_fn convert = mgx_convert(plan->d.isa, MGX_KERNEL_F32, plan->d.y_type);
@@ -604,8 +605,9 @@ static void scale_panel(void *user, int task, int thread)
     float *to = (float *)(void *)((char *)(uintptr_t)job->packed + at);
     const int64_t tap = plan->channel_groups * width;
     for (int64_t t = 0; t < taps; t++)
-        mgx_scale_of(plan->d.isa)(from + t * tap, job->args->x_scale + group * plan->group_in,
-                                  to + t * tap, plan->group_in, width);
+        mgx_scale_kernel(plan->d.isa)
+            ->run(from + t * tap, job->args->x_scale + group * plan->group_in, to + t * tap,
+                  plan->group_in, width);
 }
 
 // The scaled weights lie behind the threads' scratch.

@@ -49,23 +49,6 @@ enum { ROW_BYTES = 448 << 10, SUMS_BYTES = 8 << 20, LARGE_BYTES = 8 << 20, DEPTH
 
 static const int64_t FLOAT = sizeof(float);
 
-extern const struct mgx_winograd_kernel mgx_f32_winograd__generic;
-#if defined(__x86_64__)
-extern const struct mgx_winograd_kernel mgx_f32_winograd__avx2, mgx_f32_winograd__avx512;
-#endif
-
-const struct mgx_winograd_kernel *mgx_winograd_kernel(enum mgx_isa isa)
-{
-#if defined(__x86_64__)
-    if (isa >= MGX_ISA_AVX512)
-        return &mgx_f32_winograd__avx512;
-    if (isa >= MGX_ISA_AVX2)
-        return &mgx_f32_winograd__avx2;
-#endif
-    (void)isa;
-    return &mgx_f32_winograd__generic;
-}
-
 static bool winograd_fits(const struct mgx_conv_plan *plan)
 {
     const struct mgx_conv_desc *d = &plan->d;

@@ -4,23 +4,6 @@
 
 #include <string.h>
 
-extern const struct mgx_convert_kernel mgx_x_convert__generic;
-#if defined(__x86_64__)
-extern const struct mgx_convert_kernel mgx_x_convert__avx2, mgx_x_convert__avx512;
-#endif
-
-static const struct mgx_convert_kernel *kernel_of(enum mgx_isa isa)
-{
-#if defined(__x86_64__)
-    if (isa >= MGX_ISA_AVX512)
-        return &mgx_x_convert__avx512;
-    if (isa >= MGX_ISA_AVX2)
-        return &mgx_x_convert__avx2;
-#endif
-    (void)isa;
-    return &mgx_x_convert__generic;
-}
-
 static void copy1(const void *from, void *to, int64_t n)
 {
     memmove(to, from, (size_t)n);
@@ -36,9 +19,9 @@ static void copy4(const void *from, void *to, int64_t n)
     memmove(to, from, 4 * (size_t)n);
 }
 
-mgx_convert_fn mgx_convert(enum mgx_isa isa, enum mgx_kernel_type from, enum mgx_kernel_type to)
+mgx_convert_fn mgx_convert(mgx_isa isa, enum mgx_kernel_type from, enum mgx_kernel_type to)
 {
-    const struct mgx_convert_kernel *k = kernel_of(isa);
+    const struct mgx_convert_kernel *k = mgx_convert_kernel(isa);
     const struct {
         enum mgx_kernel_type from, to;
         mgx_convert_fn run;

@@ -13,7 +13,7 @@ typedef void (*mgx_convert_fn)(const void *from, void *to, int64_t n);
 
 // NULL when there is no such conversion: floats convert among F32, F16 and BF16, bytes to U8, S16
 // and F32, S32 to F32, F32 to S32 and bytes, and every type to itself.
-mgx_convert_fn mgx_convert(enum mgx_isa isa, enum mgx_kernel_type from, enum mgx_kernel_type to);
+mgx_convert_fn mgx_convert(mgx_isa isa, enum mgx_kernel_type from, enum mgx_kernel_type to);
 
 // Bytes of one value.
 static inline int64_t mgx_kernel_size(enum mgx_kernel_type type)
@@ -30,7 +30,9 @@ static inline int mgx_kernel_shift(const struct mgx_gemm_kernel *kernel, enum mg
 }
 
 struct mgx_convert_kernel {
-    enum mgx_isa isa;
+    struct mgx_kernel base;
     mgx_convert_fn f16_f32, f32_f16, bf16_f32, f32_bf16, f16_bf16, bf16_f16, s8_u8, s8_s16, u8_s16,
         s8_f32, u8_f32, f32_s32, s32_f32, f32_u8, f32_s8;
 };
+
+MGX_KERNEL_KIND(convert)

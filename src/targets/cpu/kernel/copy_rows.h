@@ -6,7 +6,7 @@
 #include "targets/cpu/kernel/tile.h"
 
 struct mgx_copy_rows {
-    enum mgx_isa isa;
+    mgx_isa isa;
     enum mgx_kernel_type from, to;
     int64_t row, col;       // elements from row to row and from column to column
     int64_t rows, elements; // of a row

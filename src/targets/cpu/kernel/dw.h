@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "targets/cpu/machine/cpuid.h"
+#include "targets/cpu/kernel/kernel.h"
 
 struct mgx_dw_args {
     // Input lines, which hold pixels 0 <= x < width, and for each two kernel rows: the one that it
@@ -49,10 +49,9 @@ struct mgx_dw_args {
 };
 
 struct mgx_dw_kernel {
-    const char *name;
-    enum mgx_isa isa;
+    struct mgx_kernel base;
     int vector;
     void (*rows)(const struct mgx_dw_args *args);
 };
 
-const struct mgx_dw_kernel *mgx_dw_kernel(enum mgx_isa isa);
+MGX_KERNEL_KIND(dw)

@@ -7,6 +7,8 @@
 #include "targets/cpu/kernel/simd.h"
 #include "targets/cpu/kernel/vmath.h"
 
+KERNEL_FOR(GENERIC, AVX2, AVX512)
+
 static float lanes_max(vf v)
 {
     float lane[VL];
@@ -92,4 +94,5 @@ static void multiply_rows(float *y, int64_t stride, int rows, int64_t n, const f
     }
 }
 
-const struct mgx_attention_rows NAME(mgx_attention_rows) = {scale_rows, exp_rows, multiply_rows};
+const struct mgx_attention_kernel NAME(mgx_f32_attention) = {KERNEL_BASE("f32_attention"),
+                                                             scale_rows, exp_rows, multiply_rows};

@@ -13,6 +13,8 @@
 #include "targets/cpu/kernel/simd.h"
 #include "targets/cpu/kernel/vmath_f64.h"
 
+KERNEL_FOR(GENERIC, AVX2, AVX512)
+
 #if defined(__clang__)
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -212,7 +214,8 @@ static inline float within(float v, float low, float high)
 QUANT(quant_u8, 0.0f, 255.0f)
 QUANT(quant_s8, -128.0f, 127.0f)
 
-const mgx_block_fn NAME(mgx_block_table)[MGX_BLOCK_CODES] = {
+const struct mgx_block_kernel NAME(mgx_f32_block) = {KERNEL_BASE("f32_block"),
+                                                     {
 #define PRELUDE(...)
 #define ROW_REAL(name, ...) [MGX_PW_##name] = row_##name,
 #define ROW_ALL(name, ...) [MGX_PW_##name] = row_##name,
@@ -222,7 +225,7 @@ const mgx_block_fn NAME(mgx_block_table)[MGX_BLOCK_CODES] = {
 #define ROW_LINE(name, ...) [MGX_PW_##name] = row_##name,
 #define ROW_WHERE(name, ...) [MGX_PW_##name] = row_##name,
 #include "op/pointwise_rows.h"
-    [MGX_BLOCK_COPY] = copy,
-    [MGX_BLOCK_DEQUANT] = dequant,
-    [MGX_BLOCK_QUANT_U8] = quant_u8,
-    [MGX_BLOCK_QUANT_S8] = quant_s8};
+                                                         [MGX_BLOCK_COPY] = copy,
+                                                         [MGX_BLOCK_DEQUANT] = dequant,
+                                                         [MGX_BLOCK_QUANT_U8] = quant_u8,
+                                                         [MGX_BLOCK_QUANT_S8] = quant_s8}};

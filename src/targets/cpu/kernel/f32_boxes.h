@@ -5,6 +5,8 @@
 
 #include "targets/cpu/kernel/simd.h"
 
+KERNEL_FOR(GENERIC, AVX2, AVX512)
+
 struct one {
     vf low_x, low_y, high_x, high_y, area, iou, zero, yes;
 };
@@ -27,8 +29,8 @@ SIMD vf at(const struct one *b, float *const *side, int64_t i)
                    vf_load(side[MGX_BOX_AREA] + i));
 }
 
-bool NAME(mgx_box_overlaps)(float *const side[MGX_BOX_FIELDS], int64_t count,
-                            const float box[MGX_BOX_FIELDS], float iou)
+static bool overlaps(float *const side[MGX_BOX_FIELDS], int64_t count,
+                     const float box[MGX_BOX_FIELDS], float iou)
 {
     const struct one b = {vf_set(box[MGX_BOX_LOW_X]),
                           vf_set(box[MGX_BOX_LOW_Y]),
@@ -58,3 +60,5 @@ bool NAME(mgx_box_overlaps)(float *const side[MGX_BOX_FIELDS], int64_t count,
     }
     return false;
 }
+
+const struct mgx_box_kernel NAME(mgx_f32_boxes) = {KERNEL_BASE("f32_boxes"), overlaps};

@@ -11,6 +11,8 @@
 
 #include "targets/cpu/kernel/simd.h"
 
+KERNEL_FOR(GENERIC, AVX2, AVX512)
+
 enum {
     PIXELS = 7, // divides the widths of image networks
     MAX_TAPS = 9,
@@ -265,7 +267,7 @@ SIMD void run_any(const struct mgx_dw_args *a, struct kind kind)
     X(5, 1, 1, 1)                                                                                  \
     X(5, 2, 1, 1) X(7, 1, 1, 1) X(9, 1, 1, 1) X(3, 1, 2, 1) X(5, 1, 2, 1) X(0, 0, 0, 1)
 #define KINDS_OF_MORE(X) X(0, 0, 0, 2) X(3, 1, 1, 4) X(3, 2, 1, 4) X(0, 0, 0, 4)
-#if defined(VECTOR_OF_4)
+#if defined(VECTOR_OF_4) // too short for groups of 8
 #define KINDS_OF_8(X)
 #else
 #define KINDS_OF_8(X) X(3, 1, 1, 8) X(3, 2, 1, 8) X(0, 0, 0, 8)
@@ -302,3 +304,5 @@ static void rows_of_any(const struct mgx_dw_args *a)
         i++;
     kinds[i].run(a);
 }
+
+const struct mgx_dw_kernel NAME(mgx_f32_dw) = {KERNEL_BASE("f32_dw"), VL, rows_of_any};

@@ -8,6 +8,8 @@
 #include "targets/cpu/kernel/simd.h"
 #include "targets/cpu/kernel/vmath.h"
 
+KERNEL_FOR(GENERIC, AVX2, AVX512)
+
 static __attribute__((noinline)) vf any_act(const struct mgx_rnn_act *act, vf x)
 {
     const vf a = vf_set(act->a), b = vf_set(act->b);
@@ -187,3 +189,8 @@ static void plain(const struct mgx_gates_args *args)
         put_state(&s, j, is_tanh ? vf_tanh(x) : any_act(s.f, x), n);
     }
 }
+
+const struct mgx_gates_kernel NAME(mgx_f32_gates) = {
+    KERNEL_BASE("f32_gates"), .plain = plain,       .lstm = lstm, .gru = gru,
+    .gru_reset = gru_reset,   .gru_last = gru_last,
+};

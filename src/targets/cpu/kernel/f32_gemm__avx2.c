@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // f32 micro-kernels, AVX2 and FMA: 6 x 16 in 12 of the 16 registers; the body is tile_body.h.
-#if defined(__x86_64__)
 enum { ROWS = 6, HALF = 3, NV = 2 };
 
 #include "targets/cpu/kernel/tile_body.h"
@@ -12,14 +11,11 @@ TILE(4)
 TILE(5)
 TILE(6)
 
-extern const struct mgx_gemm_kernel mgx_f32_gemm_6x16__avx2;
-
 const struct mgx_gemm_kernel mgx_f32_gemm_6x16__avx2 = {
-    .name = "f32_gemm_6x16__avx2",
+    .base = {"f32_gemm_6x16__avx2", .needs = MGX_ISA_AVX2},
     .type = MGX_KERNEL_F32,
     .a_type = MGX_KERNEL_F32,
     .b_type = MGX_KERNEL_F32,
-    .isa = MGX_ISA_AVX2,
     .group = 1,
     .rows = ROWS,
     .half = HALF,
@@ -33,4 +29,3 @@ const struct mgx_gemm_kernel mgx_f32_gemm_6x16__avx2 = {
     .pack_transposed = pack_transposed,
     .finish = finish,
 };
-#endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // f32 micro-kernels, AVX-512: 14 x 32 in 28 of the 32 registers; the body is tile_body.h.
-#if defined(__x86_64__)
 enum { ROWS = 14, HALF = 7, NV = 2 };
 
 #include "targets/cpu/kernel/tile_body.h"
@@ -20,14 +19,11 @@ TILE(12)
 TILE(13)
 TILE(14)
 
-extern const struct mgx_gemm_kernel mgx_f32_gemm_14x32__avx512;
-
 const struct mgx_gemm_kernel mgx_f32_gemm_14x32__avx512 = {
-    .name = "f32_gemm_14x32__avx512",
+    .base = {"f32_gemm_14x32__avx512", .needs = MGX_ISA_AVX512},
     .type = MGX_KERNEL_F32,
     .a_type = MGX_KERNEL_F32,
     .b_type = MGX_KERNEL_F32,
-    .isa = MGX_ISA_AVX512,
     .group = 1,
     .rows = ROWS,
     .half = HALF,
@@ -43,4 +39,3 @@ const struct mgx_gemm_kernel mgx_f32_gemm_14x32__avx512 = {
     .pack_transposed = pack_transposed,
     .finish = finish,
 };
-#endif

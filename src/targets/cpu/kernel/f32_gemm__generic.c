@@ -11,14 +11,11 @@ TILE(4)
 TILE(5)
 TILE(6)
 
-extern const struct mgx_gemm_kernel mgx_f32_gemm_6x8__generic;
-
 const struct mgx_gemm_kernel mgx_f32_gemm_6x8__generic = {
-    .name = "f32_gemm_6x8__generic",
+    .base = {"f32_gemm_6x8__generic", .needs = MGX_ISA_GENERIC},
     .type = MGX_KERNEL_F32,
     .a_type = MGX_KERNEL_F32,
     .b_type = MGX_KERNEL_F32,
-    .isa = MGX_ISA_GENERIC,
     .group = 1,
     .rows = ROWS,
     .half = HALF,

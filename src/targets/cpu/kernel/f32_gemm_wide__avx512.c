@@ -3,7 +3,6 @@
 // the panel; the body is tile_body.h. Ten reads for 24 multiplications where 14 x 32 takes 16 for
 // 28, and twice as much of the panel for each: where L2 gives that, products of many rows are up to
 // a tenth faster (docs/cpu.md).
-#if defined(__x86_64__)
 enum { ROWS = 6, HALF = 3, NV = 4 };
 
 #include "targets/cpu/kernel/tile_body.h"
@@ -15,14 +14,11 @@ TILE(4)
 TILE(5)
 TILE(6)
 
-extern const struct mgx_gemm_kernel mgx_f32_gemm_6x64__avx512;
-
 const struct mgx_gemm_kernel mgx_f32_gemm_6x64__avx512 = {
-    .name = "f32_gemm_6x64__avx512",
+    .base = {"f32_gemm_6x64__avx512", .needs = MGX_ISA_AVX512},
     .type = MGX_KERNEL_F32,
     .a_type = MGX_KERNEL_F32,
     .b_type = MGX_KERNEL_F32,
-    .isa = MGX_ISA_AVX512,
     .group = 1,
     .rows = ROWS,
     .half = HALF,
@@ -36,4 +32,3 @@ const struct mgx_gemm_kernel mgx_f32_gemm_6x64__avx512 = {
     .pack_transposed = pack_transposed,
     .finish = finish,
 };
-#endif

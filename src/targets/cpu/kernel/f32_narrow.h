@@ -9,6 +9,8 @@
 #include "targets/cpu/kernel/narrow.h"
 #include "targets/cpu/kernel/simd.h"
 
+KERNEL_FOR(GENERIC, AVX2, AVX512)
+
 #if defined(__AVX512F__) && defined(__AVX512VL__)
 typedef __m512i vwords; // of 32 bits
 SIMD vwords load_words(const char *p)
@@ -500,5 +502,5 @@ static void unpack(const struct mgx_narrow *form, const char *panel, int width, 
     }
 }
 
-const struct mgx_narrow_kernel NAME(mgx_narrow) = {
-    .product = product, .sums = block_sums, .unpack = unpack};
+const struct mgx_narrow_kernel NAME(mgx_f32_narrow) = {
+    KERNEL_BASE("f32_narrow"), .product = product, .sums = block_sums, .unpack = unpack};

@@ -8,6 +8,8 @@
 
 #include "targets/cpu/kernel/simd.h"
 
+KERNEL_FOR(GENERIC, AVX2, AVX512)
+
 enum { STRIP = VL == 16 ? 8 : 4 };
 
 SIMD vf load_part(const float *p, bool whole, int lanes)
@@ -123,7 +125,7 @@ SIMD void pixel(const struct mgx_pool_args *a, bool max)
     }
 }
 
-void NAME(mgx_pool_pixel)(const struct mgx_pool_args *a)
+static void pool_pixel(const struct mgx_pool_args *a)
 {
     if (a->max)
         pixel(a, true);
@@ -131,7 +133,7 @@ void NAME(mgx_pool_pixel)(const struct mgx_pool_args *a)
         pixel(a, false);
 }
 
-void NAME(mgx_blend_pixel)(const float *const p[4], const float w[4], float *y, int64_t channels)
+static void blend_pixel(const float *const p[4], const float w[4], float *y, int64_t channels)
 {
     const vf a = vf_set(w[0]), b = vf_set(w[1]), c = vf_set(w[2]), d = vf_set(w[3]);
     for (int64_t i = 0; i < channels; i += VL) {
@@ -143,3 +145,6 @@ void NAME(mgx_blend_pixel)(const float *const p[4], const float w[4], float *y, 
         vf_store_some(y + i, s, n);
     }
 }
+
+const struct mgx_pool_kernel NAME(mgx_f32_pool) = {KERNEL_BASE("f32_pool"), pool_pixel,
+                                                   blend_pixel};

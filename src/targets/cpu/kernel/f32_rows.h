@@ -9,6 +9,8 @@
 #include "targets/cpu/kernel/simd.h"
 #include "targets/cpu/kernel/vmath.h"
 
+KERNEL_FOR(GENERIC, AVX2, AVX512)
+
 enum { PIECE = 4096 };
 
 static float lanes_max(vf v)
@@ -346,5 +348,5 @@ static void fold_across(enum mgx_fold kind, const float *x, int64_t stride, int6
     }
 }
 
-const struct mgx_rows NAME(mgx_rows) = {softmax, logsoftmax, softmax_across, norm,
-                                        rms,     fold,       fold_across};
+const struct mgx_rows_kernel NAME(mgx_f32_rows) = {
+    KERNEL_BASE("f32_rows"), softmax, logsoftmax, softmax_across, norm, rms, fold, fold_across};

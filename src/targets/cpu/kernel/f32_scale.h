@@ -4,8 +4,9 @@
 
 #include "targets/cpu/kernel/simd.h"
 
-void NAME(mgx_scale_rows)(const float *from, const float *factor, float *to, int64_t rows,
-                          int width)
+KERNEL_FOR(GENERIC, AVX2, AVX512)
+
+static void scale_rows(const float *from, const float *factor, float *to, int64_t rows, int width)
 {
     for (int64_t i = 0; i < rows; i++, from += width, to += width) {
         const vf f = vf_set(factor[i]);
@@ -16,3 +17,5 @@ void NAME(mgx_scale_rows)(const float *from, const float *factor, float *to, int
             vf_store_some(to + j, vf_mul(f, vf_load_some(from + j, width - j)), width - j);
     }
 }
+
+const struct mgx_scale_kernel NAME(mgx_f32_scale) = {KERNEL_BASE("f32_scale"), scale_rows};

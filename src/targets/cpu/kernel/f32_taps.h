@@ -7,6 +7,8 @@
 
 #include "targets/cpu/kernel/simd.h"
 
+KERNEL_FOR(GENERIC, AVX2, AVX512)
+
 SIMD void strip(const struct mgx_tap_args *a, bool max, int nv, int64_t c, int tail)
 {
     vf s[4];
@@ -42,10 +44,12 @@ SIMD void pixel(const struct mgx_tap_args *a, bool max)
         strip(a, max, 1, c, (int)(a->channels - c));
 }
 
-void NAME(mgx_tap_pixel)(const struct mgx_tap_args *a)
+static void tap_pixel(const struct mgx_tap_args *a)
 {
     if (a->max)
         pixel(a, true);
     else
         pixel(a, false);
 }
+
+const struct mgx_tap_kernel NAME(mgx_f32_taps) = {KERNEL_BASE("f32_taps"), tap_pixel};

@@ -7,6 +7,8 @@
 
 #include "targets/cpu/kernel/simd.h"
 
+KERNEL_FOR(GENERIC, AVX2, AVX512)
+
 enum { MAX_EDGE = 6 }; // m + 2
 
 // o = B' d for one line of the patch.
@@ -239,3 +241,16 @@ static void expand4(const float *half, int64_t depth, int width, float *u, int64
             vf_store(u + 5 * element, d);
         }
 }
+
+const struct mgx_winograd_kernel NAME(mgx_f32_winograd) = {
+    KERNEL_BASE("f32_winograd"),
+    .vector = VL,
+    .input2 = input2,
+    .input4 = input4,
+    .output2 = output2,
+    .output4 = output4,
+    .weights2 = weights2,
+    .weights4 = weights4,
+    .half4 = half4,
+    .expand4 = expand4,
+};

@@ -250,8 +250,9 @@ static void store_converted(const struct part *part, const struct place *at, con
     const mgx_convert_fn convert = mgx_convert(d->isa, MGX_KERNEL_F32, d->c_type);
     char *c = part->c + (at->row * d->c_row + at->col) * part->c_size;
     if (d->epilogue.requant) {
-        mgx_requant_of(d->isa)(d->epilogue.requant, values, at->cols, at->rows, at->cols,
-                               residual_at(part, at->row, at->col), d->residual_row, c, d->c_row);
+        mgx_requant_kernel(d->isa)->run(d->epilogue.requant, values, at->cols, at->rows, at->cols,
+                                        residual_at(part, at->row, at->col), d->residual_row, c,
+                                        d->c_row);
         return;
     }
     for (int i = 0; i < at->rows; i++)

@@ -42,7 +42,7 @@ enum { MGX_GEMM_BATCH = 3 }; // batch dimensions
 struct mgx_gemm_desc {
     enum mgx_kernel_type type; // multiplied as F32, BF16 (or F32 without the instruction), S8
     enum mgx_kernel_type a_type, b_type, c_type; // in memory; the residual is of c's type
-    enum mgx_isa isa;
+    mgx_isa isa;
     int threads; // the pool's
     int panel;   // columns of a panel, where there are such; 0: as suits the sizes and this machine
     int64_t m, n, k;

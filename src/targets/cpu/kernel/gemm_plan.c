@@ -221,7 +221,7 @@ static const struct mgx_gemm_kernel *find_kernel(const struct mgx_gemm_desc *d,
     const struct mgx_gemm_kernel *usual = mgx_integer_kernel(type, d->isa, d->b_type, d->b_zero);
     const int cols = d->panel ? d->panel : MGX_TILE_MAX_COLS;
     const struct mgx_gemm_kernel *other = mgx_gemm_kernel_of(type, d->isa, cols);
-    if (!usual || !other || other->isa != usual->isa)
+    if (!usual || !other || other->base.needs != usual->base.needs)
         return usual;
     return d->panel || wants_wide(d, usual, other) ? other : usual;
 }

@@ -32,7 +32,7 @@ void mgx_narrow_pack(const struct mgx_narrow *form, const struct mgx_gemm_kernel
     enum { ROWS = 32 };
     const bool half = form->kind == MGX_NARROW_F16;
     const mgx_convert_fn convert =
-        mgx_convert(kernel->isa, MGX_KERNEL_F32, half ? MGX_KERNEL_F16 : MGX_KERNEL_BF16);
+        mgx_convert(kernel->base.needs, MGX_KERNEL_F32, half ? MGX_KERNEL_F16 : MGX_KERNEL_BF16);
     _Alignas(64) float rows[ROWS * MGX_TILE_MAX_COLS];
     const int64_t panels = mgx_ceil_div(n, kernel->cols);
     for (const int64_t end = k + depth; k < end; k += ROWS) {

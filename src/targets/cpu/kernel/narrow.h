@@ -60,6 +60,7 @@ struct mgx_narrow_args {
 };
 
 struct mgx_narrow_kernel {
+    struct mgx_kernel base;
     void (*product)(const struct mgx_narrow_args *args, int rows, int panels);
     // out[b] = sum of a over block b.
     void (*sums)(const float *a, int64_t depth, int64_t block, float *out);
@@ -68,19 +69,12 @@ struct mgx_narrow_kernel {
                    int64_t depth, float *to);
 };
 
-extern const struct mgx_narrow_kernel mgx_narrow__generic, mgx_narrow__avx2, mgx_narrow__avx512;
+MGX_KERNEL_KIND(narrow)
 
 // Of the instruction set that the panels' kernel is of.
 static inline const struct mgx_narrow_kernel *mgx_narrow_of(const struct mgx_gemm_kernel *kernel)
 {
-#if defined(__x86_64__)
-    if (kernel->isa >= MGX_ISA_AVX512)
-        return &mgx_narrow__avx512;
-    if (kernel->isa >= MGX_ISA_AVX2)
-        return &mgx_narrow__avx2;
-#endif
-    (void)kernel;
-    return &mgx_narrow__generic;
+    return mgx_narrow_kernel(kernel->base.needs);
 }
 
 static inline int64_t mgx_narrow_blocks(const struct mgx_narrow *form)

@@ -146,7 +146,7 @@ void mgx_panel_pack(const struct mgx_gemm_kernel *kernel, const void *b, enum mg
         .depth = depth,
         .size = size,
         .cols = left < width ? (int)left : width,
-        .convert = mgx_convert(kernel->isa, type, kernel->b_type),
+        .convert = mgx_convert(kernel->base.needs, type, kernel->b_type),
     };
     const bool whole = type == kernel->b_type && depth % kernel->group == 0 && s.col % 4 == 0;
     if (b_col == 1 && type == kernel->b_type && type == MGX_KERNEL_F32)

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "targets/cpu/machine/cpuid.h"
+#include "targets/cpu/kernel/kernel.h"
 
 struct mgx_pool_args {                            // one output pixel
     const float *x;                               // first pixel of the window inside the image
@@ -20,31 +20,16 @@ struct mgx_pool_args {                            // one output pixel
     int64_t channels;
 };
 
-void mgx_pool_pixel__generic(const struct mgx_pool_args *a);
-void mgx_pool_pixel__avx2(const struct mgx_pool_args *a);
-void mgx_pool_pixel__avx512(const struct mgx_pool_args *a);
-
 // y = w0 p0 + w1 p1 + w2 p2 + w3 p3 over `channels` values: a pixel between four others (resize).
-void mgx_blend_pixel__generic(const float *const p[4], const float w[4], float *y,
-                              int64_t channels);
-void mgx_blend_pixel__avx2(const float *const p[4], const float w[4], float *y, int64_t channels);
-void mgx_blend_pixel__avx512(const float *const p[4], const float w[4], float *y, int64_t channels);
-
 typedef void (*mgx_blend_pixel)(const float *const p[4], const float w[4], float *y,
                                 int64_t channels);
 
-static inline mgx_blend_pixel mgx_blend_of(enum mgx_isa isa)
-{
-    return isa >= MGX_ISA_AVX512 ? mgx_blend_pixel__avx512
-           : isa >= MGX_ISA_AVX2 ? mgx_blend_pixel__avx2
-                                 : mgx_blend_pixel__generic;
-}
-
 typedef void (*mgx_pool_pixel)(const struct mgx_pool_args *a);
 
-static inline mgx_pool_pixel mgx_pool_of(enum mgx_isa isa)
-{
-    return isa >= MGX_ISA_AVX512 ? mgx_pool_pixel__avx512
-           : isa >= MGX_ISA_AVX2 ? mgx_pool_pixel__avx2
-                                 : mgx_pool_pixel__generic;
-}
+struct mgx_pool_kernel {
+    struct mgx_kernel base;
+    mgx_pool_pixel pixel;
+    mgx_blend_pixel blend;
+};
+
+MGX_KERNEL_KIND(pool)

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "targets/cpu/machine/cpuid.h"
+#include "targets/cpu/kernel/kernel.h"
 
 struct mgx_requant {
     bool is_signed;
@@ -33,24 +33,9 @@ typedef void (*mgx_requant_fn)(const struct mgx_requant *q, const float *tile, i
                                int rows, int cols, const void *residual, int64_t residual_row,
                                void *out, int64_t out_row);
 
-void mgx_requant__generic(const struct mgx_requant *q, const float *tile, int64_t stride, int rows,
-                          int cols, const void *residual, int64_t residual_row, void *out,
-                          int64_t out_row);
-void mgx_requant__avx2(const struct mgx_requant *q, const float *tile, int64_t stride, int rows,
-                       int cols, const void *residual, int64_t residual_row, void *out,
-                       int64_t out_row);
-void mgx_requant__avx512(const struct mgx_requant *q, const float *tile, int64_t stride, int rows,
-                         int cols, const void *residual, int64_t residual_row, void *out,
-                         int64_t out_row);
+struct mgx_requant_kernel {
+    struct mgx_kernel base;
+    mgx_requant_fn run;
+};
 
-static inline mgx_requant_fn mgx_requant_of(enum mgx_isa isa)
-{
-#if defined(__x86_64__)
-    return isa >= MGX_ISA_AVX512 ? mgx_requant__avx512
-           : isa >= MGX_ISA_AVX2 ? mgx_requant__avx2
-                                 : mgx_requant__generic;
-#else
-    (void)isa;
-    return mgx_requant__generic;
-#endif
-}
+MGX_KERNEL_KIND(requant)

@@ -13,23 +13,6 @@
 #include "base/size.h"
 #include "targets/cpu/kernel/split.h"
 
-extern const struct mgx_gates_kernel mgx_f32_gates__generic;
-#if defined(__x86_64__)
-extern const struct mgx_gates_kernel mgx_f32_gates__avx2, mgx_f32_gates__avx512;
-#endif
-
-const struct mgx_gates_kernel *mgx_gates_kernel(enum mgx_isa isa)
-{
-#if defined(__x86_64__)
-    if (isa >= MGX_ISA_AVX512)
-        return &mgx_f32_gates__avx512;
-    if (isa >= MGX_ISA_AVX2)
-        return &mgx_f32_gates__avx2;
-#endif
-    (void)isa;
-    return &mgx_f32_gates__generic;
-}
-
 // --- sizes ---
 
 static int64_t gates_of(const struct mgx_rnn_desc *d)

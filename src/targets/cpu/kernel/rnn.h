@@ -25,7 +25,7 @@ struct mgx_rnn_act {
 // Strides are in elements; values of one step, batch entry and direction are contiguous.
 struct mgx_rnn_desc {
     enum mgx_kernel_type type;
-    enum mgx_isa isa;
+    mgx_isa isa;
     int threads;
     enum mgx_rnn_kind kind;
     int64_t steps, batch, input, hidden;
@@ -85,8 +85,7 @@ struct mgx_gates_args {
 };
 
 struct mgx_gates_kernel {
-    const char *name;
-    enum mgx_isa isa;
+    struct mgx_kernel base;
     void (*plain)(const struct mgx_gates_args *args);
     void (*lstm)(const struct mgx_gates_args *args);
     void (*gru)(const struct mgx_gates_args *args);       // linear before reset: in one go
@@ -94,4 +93,4 @@ struct mgx_gates_kernel {
     void (*gru_last)(const struct mgx_gates_args *args);  // then, with the last part, the rest
 };
 
-const struct mgx_gates_kernel *mgx_gates_kernel(enum mgx_isa isa);
+MGX_KERNEL_KIND(gates)

@@ -16,11 +16,12 @@
 
 #include <stdint.h>
 
-#include "targets/cpu/machine/cpuid.h"
+#include "targets/cpu/kernel/kernel.h"
 
 enum mgx_fold { MGX_FOLD_SUM, MGX_FOLD_MEAN, MGX_FOLD_MAX, MGX_FOLD_MIN, MGX_FOLD_PROD };
 
-struct mgx_rows {
+struct mgx_rows_kernel {
+    struct mgx_kernel base;
     void (*softmax)(const float *x, float *y, int64_t n);
     void (*logsoftmax)(const float *x, float *y, int64_t n);
     // Along columns: n columns side by side, `count` values each, `stride` floats apart in x and y.
@@ -37,11 +38,4 @@ struct mgx_rows {
                         int64_t n);
 };
 
-extern const struct mgx_rows mgx_rows__generic, mgx_rows__avx2, mgx_rows__avx512;
-
-static inline const struct mgx_rows *mgx_rows_of(enum mgx_isa isa)
-{
-    return isa >= MGX_ISA_AVX512 ? &mgx_rows__avx512
-           : isa >= MGX_ISA_AVX2 ? &mgx_rows__avx2
-                                 : &mgx_rows__generic;
-}
+MGX_KERNEL_KIND(rows)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // s8 micro-kernels, AVX2: bytes widened to pairs of int16, sums in int32; the body is tile_body.h.
-#if defined(__x86_64__)
 enum { ROWS = 6, HALF = 3, NV = 2 };
 #define MAC_S16
 
@@ -13,14 +12,11 @@ TILE(4)
 TILE(5)
 TILE(6)
 
-extern const struct mgx_gemm_kernel mgx_s8_gemm_6x16__avx2;
-
 const struct mgx_gemm_kernel mgx_s8_gemm_6x16__avx2 = {
-    .name = "s8_gemm_6x16__avx2",
+    .base = {"s8_gemm_6x16__avx2", .needs = MGX_ISA_AVX2},
     .type = MGX_KERNEL_S8,
     .a_type = MGX_KERNEL_S16,
     .b_type = MGX_KERNEL_S16,
-    .isa = MGX_ISA_AVX2,
     .group = 2,
     .integer = true,
     .starts = true,
@@ -35,4 +31,3 @@ const struct mgx_gemm_kernel mgx_s8_gemm_6x16__avx2 = {
     .pack_transposed = pack_transposed,
     .finish = finish,
 };
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // s8 micro-kernels, AVX-512 with vpdpbusd: fours of unsigned by signed bytes, sums in int32; the
 // body is tile_body.h.
-#if defined(__x86_64__)
 enum { ROWS = 14, HALF = 7, NV = 2 };
 #define MAC_U8S8
 
@@ -22,14 +21,11 @@ TILE(12)
 TILE(13)
 TILE(14)
 
-extern const struct mgx_gemm_kernel mgx_s8_gemm_14x32__avx512_vnni;
-
 const struct mgx_gemm_kernel mgx_s8_gemm_14x32__avx512_vnni = {
-    .name = "s8_gemm_14x32__avx512_vnni",
+    .base = {"s8_gemm_14x32__avx512_vnni", .needs = MGX_ISA_AVX512_VNNI},
     .type = MGX_KERNEL_S8,
     .a_type = MGX_KERNEL_U8,
     .b_type = MGX_KERNEL_S8,
-    .isa = MGX_ISA_AVX512_VNNI,
     .group = 4,
     .integer = true,
     .starts = true,
@@ -46,4 +42,3 @@ const struct mgx_gemm_kernel mgx_s8_gemm_14x32__avx512_vnni = {
     .pack_transposed = pack_transposed,
     .finish = finish,
 };
-#endif

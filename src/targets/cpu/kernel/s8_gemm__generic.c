@@ -13,14 +13,11 @@ TILE(4)
 TILE(5)
 TILE(6)
 
-extern const struct mgx_gemm_kernel mgx_s8_gemm_6x8__generic;
-
 const struct mgx_gemm_kernel mgx_s8_gemm_6x8__generic = {
-    .name = "s8_gemm_6x8__generic",
+    .base = {"s8_gemm_6x8__generic", .needs = MGX_ISA_GENERIC},
     .type = MGX_KERNEL_S8,
     .a_type = MGX_KERNEL_S16,
     .b_type = MGX_KERNEL_S16,
-    .isa = MGX_ISA_GENERIC,
     .group = 2,
     .integer = true,
     .starts = true,

@@ -5,26 +5,14 @@
 
 #include <stdint.h>
 
-#include "targets/cpu/machine/cpuid.h"
+#include "targets/cpu/kernel/kernel.h"
 
 typedef void (*mgx_scale_fn)(const float *from, const float *factor, float *to, int64_t rows,
                              int width);
 
-void mgx_scale_rows__generic(const float *from, const float *factor, float *to, int64_t rows,
-                             int width);
-void mgx_scale_rows__avx2(const float *from, const float *factor, float *to, int64_t rows,
-                          int width);
-void mgx_scale_rows__avx512(const float *from, const float *factor, float *to, int64_t rows,
-                            int width);
+struct mgx_scale_kernel {
+    struct mgx_kernel base;
+    mgx_scale_fn run;
+};
 
-static inline mgx_scale_fn mgx_scale_of(enum mgx_isa isa)
-{
-#if defined(__x86_64__)
-    return isa >= MGX_ISA_AVX512 ? mgx_scale_rows__avx512
-           : isa >= MGX_ISA_AVX2 ? mgx_scale_rows__avx2
-                                 : mgx_scale_rows__generic;
-#else
-    (void)isa;
-    return mgx_scale_rows__generic;
-#endif
-}
+MGX_KERNEL_KIND(scale)

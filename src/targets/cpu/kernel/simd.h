@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Vectors of float for kernels that are written once and compiled per instruction set. The
-// including file's name decides: x__avx512.c is built with AVX-512, x__avx2.c with AVX2 and FMA,
-// x__generic.c with what the compiler assumes; symbols get the same suffix through NAME(x).
+// Vectors of float for kernels that are written once and compiled per instruction set: the set that
+// the including file states (kernel.h) decides what the compiler may use, and that which vectors
+// these are. Without AVX2 they have 128 bits, of whatever the compiler assumes.
 //
 //     vf             VL floats in a register: 16, 8 or 4
 //     *_some(p, n)   the first n lanes only, 0 <= n <= VL; no byte behind them is touched
@@ -24,8 +24,6 @@
 
 #if defined(__AVX512F__) && defined(__AVX512VL__)
 #include <immintrin.h>
-#define NAME(x) x##__avx512
-#define ISA_TEXT "avx512"
 enum { VL = 16 };
 typedef __m512 vf;
 
@@ -181,8 +179,6 @@ SIMD vf vf_spread(vf v, int members, int m)
 
 #elif defined(__AVX2__) && defined(__FMA__)
 #include <immintrin.h>
-#define NAME(x) x##__avx2
-#define ISA_TEXT "avx2"
 enum { VL = 8 };
 typedef __m256 vf;
 
@@ -318,8 +314,7 @@ SIMD vf vf_spread(vf v, int members, int m)
 #define SHUFFLE_PAIRS _mm256_shuffle_ps
 
 #else
-#define NAME(x) x##__generic
-#define ISA_TEXT "generic"
+#define VECTOR_OF_4
 enum { VL = 4 };
 typedef float vf __attribute__((vector_size(16)));
 typedef int32_t vi __attribute__((vector_size(16)));

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "targets/cpu/machine/cpuid.h"
+#include "targets/cpu/kernel/kernel.h"
 
 struct mgx_tap_args {
     const float *x;
@@ -22,15 +22,11 @@ struct mgx_tap_args {
     int64_t channels;
 };
 
-void mgx_tap_pixel__generic(const struct mgx_tap_args *a);
-void mgx_tap_pixel__avx2(const struct mgx_tap_args *a);
-void mgx_tap_pixel__avx512(const struct mgx_tap_args *a);
-
 typedef void (*mgx_tap_pixel)(const struct mgx_tap_args *a);
 
-static inline mgx_tap_pixel mgx_tap_of(enum mgx_isa isa)
-{
-    return isa >= MGX_ISA_AVX512 ? mgx_tap_pixel__avx512
-           : isa >= MGX_ISA_AVX2 ? mgx_tap_pixel__avx2
-                                 : mgx_tap_pixel__generic;
-}
+struct mgx_tap_kernel {
+    struct mgx_kernel base;
+    mgx_tap_pixel run;
+};
+
+MGX_KERNEL_KIND(tap)

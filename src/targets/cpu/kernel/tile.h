@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 #include "targets/cpu/kernel/epilogue.h"
-#include "targets/cpu/machine/cpuid.h"
+#include "targets/cpu/kernel/kernel.h"
 
 // Element types of operands. A family multiplies one pair of types; others are converted on the
 // way: A when its block is copied, B when it is packed, C when a tile is finished.
@@ -86,11 +86,10 @@ struct mgx_tile_args {
 typedef void (*mgx_tile_fn)(const struct mgx_tile_args *args);
 
 struct mgx_gemm_kernel {
-    const char *name;
+    struct mgx_kernel base;
     enum mgx_kernel_type type; // what it multiplies: f32, bf16, s8, or u8: chunks (chunk.h)
     enum mgx_kernel_type a_type,
-        b_type; // as they lie in memory: s8 may be widened, or made unsigned
-    enum mgx_isa isa;
+        b_type;           // as they lie in memory: s8 may be widened, or made unsigned
     int group;            // k in 32 bits
     bool integer;         // sums are int32
     bool starts;          // a panel begins with a row of int32 that sums begin with
@@ -119,13 +118,14 @@ struct mgx_gemm_kernel {
                    int64_t residual_stride);
 };
 
-// The family that multiplies f32, bf16 or s8: of those not above `isa`, the best. NULL when there
-// is none: bf16 without the instruction for it.
-const struct mgx_gemm_kernel *mgx_gemm_kernel(enum mgx_kernel_type type, enum mgx_isa isa);
+extern const struct mgx_kernel *const mgx_gemm_kernels[];
+
+// The family that multiplies f32, bf16 or s8: of those that `isa` holds, the best, and of equal ones
+// that with the largest tile. NULL when there is none: bf16 without the instruction for it.
+const struct mgx_gemm_kernel *mgx_gemm_kernel(enum mgx_kernel_type type, mgx_isa isa);
 // Of those for bytes, one that takes B of this type, with or without zero points: others than signed
 // bytes without take 16 bits.
-const struct mgx_gemm_kernel *mgx_integer_kernel(enum mgx_kernel_type type, enum mgx_isa isa,
+const struct mgx_gemm_kernel *mgx_integer_kernel(enum mgx_kernel_type type, mgx_isa isa,
                                                  enum mgx_kernel_type b_type, bool b_zero);
 // The same with panels of so many columns; NULL when there is none.
-const struct mgx_gemm_kernel *mgx_gemm_kernel_of(enum mgx_kernel_type type, enum mgx_isa isa,
-                                                 int cols);
+const struct mgx_gemm_kernel *mgx_gemm_kernel_of(enum mgx_kernel_type type, mgx_isa isa, int cols);

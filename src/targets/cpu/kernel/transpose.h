@@ -6,26 +6,14 @@
 
 #include <stdint.h>
 
-#include "targets/cpu/machine/cpuid.h"
+#include "targets/cpu/kernel/kernel.h"
 
 typedef void (*mgx_transpose_fn)(const float *from, int64_t from_col, float *to, int64_t to_row,
                                  int64_t rows, int64_t cols);
 
-void mgx_transpose__generic(const float *from, int64_t from_col, float *to, int64_t to_row,
-                            int64_t rows, int64_t cols);
-void mgx_transpose__avx2(const float *from, int64_t from_col, float *to, int64_t to_row,
-                         int64_t rows, int64_t cols);
-void mgx_transpose__avx512(const float *from, int64_t from_col, float *to, int64_t to_row,
-                           int64_t rows, int64_t cols);
+struct mgx_transpose_kernel {
+    struct mgx_kernel base;
+    mgx_transpose_fn run;
+};
 
-static inline mgx_transpose_fn mgx_transpose_of(enum mgx_isa isa)
-{
-#if defined(__x86_64__)
-    return isa >= MGX_ISA_AVX512 ? mgx_transpose__avx512
-           : isa >= MGX_ISA_AVX2 ? mgx_transpose__avx2
-                                 : mgx_transpose__generic;
-#else
-    (void)isa;
-    return mgx_transpose__generic;
-#endif
-}
+MGX_KERNEL_KIND(transpose)

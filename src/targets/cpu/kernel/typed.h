@@ -12,13 +12,14 @@
 
 #include "ir/type.h"
 #include "op/pointwise.h"
-#include "targets/cpu/machine/cpuid.h"
+#include "targets/cpu/kernel/kernel.h"
 
 // x, y, z can be read whatever the row's arity.
 typedef void (*mgx_typed_fn)(void *out, const void *x, const void *y, const void *z,
                              const struct mgx_line_attr *a, int n);
 
 struct mgx_typed_kernel {
+    struct mgx_kernel base;
     // One for every row of the table of scalar operators; NULL where a row has no such text.
     mgx_typed_fn ints[MGX_PW_COUNT], doubles[MGX_PW_COUNT];
     // n values side by side of a type into its lanes and back; NULL: none. Stores cut back.
@@ -29,11 +30,4 @@ struct mgx_typed_kernel {
     void (*where8)(void *out, const int64_t *x, const void *y, const void *z, int n);
 };
 
-extern const struct mgx_typed_kernel mgx_typed__generic, mgx_typed__avx2, mgx_typed__avx512;
-
-static inline const struct mgx_typed_kernel *mgx_typed_of(enum mgx_isa isa)
-{
-    return isa >= MGX_ISA_AVX512 ? &mgx_typed__avx512
-           : isa >= MGX_ISA_AVX2 ? &mgx_typed__avx2
-                                 : &mgx_typed__generic;
-}
+MGX_KERNEL_KIND(typed)

@@ -8,7 +8,6 @@
 // Zen 3 starts two multiplications and four instructions of vectors a cycle: eight rows take 13.7
 // cycles for a pair (12 are the least), 8.3 for a single chunk. Wider tiles would share offsets
 // among more columns, of which fewer then go together.
-#if defined(__x86_64__)
 #include <assert.h>
 #include <stddef.h>
 
@@ -271,14 +270,11 @@ static void strip(const struct mgx_tile_args *args, int64_t rows)
     }
 }
 
-extern const struct mgx_gemm_kernel mgx_u8_gemm_8x8__avx2;
-
 const struct mgx_gemm_kernel mgx_u8_gemm_8x8__avx2 = {
-    .name = "u8_gemm_8x8__avx2",
+    .base = {"u8_gemm_8x8__avx2", .needs = MGX_ISA_AVX2},
     .type = MGX_KERNEL_U8,
     .a_type = MGX_KERNEL_U8,
     .b_type = MGX_KERNEL_S8,
-    .isa = MGX_ISA_AVX2,
     .group = 4,
     .integer = true,
     .starts = true,
@@ -291,4 +287,3 @@ const struct mgx_gemm_kernel mgx_u8_gemm_8x8__avx2 = {
     .strip = strip,
     .finish = finish,
 };
-#endif

@@ -6,6 +6,8 @@
 #include "targets/cpu/kernel/byte_pool.h"
 #include "targets/cpu/kernel/simd.h"
 
+KERNEL_FOR(GENERIC, AVX2, AVX512)
+
 enum { STRIP = 64 };
 
 // n <= STRIP channels from `c` on; `flip` is 0x80 for signed bytes.
@@ -25,7 +27,7 @@ SIMD void strip(const struct mgx_byte_pool_args *a, int64_t c, int n, uint8_t fl
         a->y[c + k] = most[k] ^ flip;
 }
 
-void NAME(mgx_byte_pool)(const struct mgx_byte_pool_args *a)
+static void byte_pool(const struct mgx_byte_pool_args *a)
 {
     const uint8_t flip = a->is_signed ? 0x80 : 0;
     int64_t c = 0;
@@ -34,3 +36,5 @@ void NAME(mgx_byte_pool)(const struct mgx_byte_pool_args *a)
     if (c < a->channels)
         strip(a, c, (int)(a->channels - c), flip);
 }
+
+const struct mgx_byte_pool_kernel NAME(mgx_u8_pool) = {KERNEL_BASE("u8_pool"), byte_pool};

@@ -4,6 +4,8 @@
 
 #include "targets/cpu/kernel/requant_step.h"
 
+KERNEL_FOR(GENERIC, AVX2, AVX512)
+
 enum { STEP = 16, VECTORS = STEP / VL };
 
 #if defined(__AVX512F__)
@@ -109,9 +111,9 @@ SIMD void row_of(const struct mgx_requant *q, bool residual, const float *tile, 
         to[j] = table[to[j]];
 }
 
-void NAME(mgx_requant)(const struct mgx_requant *q, const float *tile, int64_t stride, int rows,
-                       int cols, const void *residual, int64_t residual_row, void *out,
-                       int64_t out_row)
+static void requant(const struct mgx_requant *q, const float *tile, int64_t stride, int rows,
+                    int cols, const void *residual, int64_t residual_row, void *out,
+                    int64_t out_row)
 {
     struct mgx_requant own = *q; // which nothing that is stored can change
     const uint8_t *r = residual;
@@ -123,3 +125,5 @@ void NAME(mgx_requant)(const struct mgx_requant *q, const float *tile, int64_t s
             row_of(&own, false, tile, cols, NULL, to);
     }
 }
+
+const struct mgx_requant_kernel NAME(mgx_u8_requant) = {KERNEL_BASE("u8_requant"), requant};

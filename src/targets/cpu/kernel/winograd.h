@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "targets/cpu/machine/cpuid.h"
+#include "targets/cpu/kernel/kernel.h"
 
 // One patch of the input. Rows y in [y_begin, y_end) and columns x in [x_begin, x_end) of it exist,
 // the others are zero; `x` points at row 0, column 0, which need not.
@@ -48,8 +48,7 @@ struct mgx_winograd_output {
 };
 
 struct mgx_winograd_kernel {
-    const char *name;
-    enum mgx_isa isa;
+    struct mgx_kernel base;
     int vector;
     void (*input2)(const struct mgx_winograd_input *in);
     void (*input4)(const struct mgx_winograd_input *in);
@@ -67,4 +66,4 @@ struct mgx_winograd_kernel {
     void (*expand4)(const float *half, int64_t depth, int width, float *u, int64_t element);
 };
 
-const struct mgx_winograd_kernel *mgx_winograd_kernel(enum mgx_isa isa);
+MGX_KERNEL_KIND(winograd)

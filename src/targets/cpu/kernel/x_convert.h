@@ -8,6 +8,8 @@
 #include "targets/cpu/kernel/convert.h"
 #include "targets/cpu/kernel/simd.h"
 
+KERNEL_FOR(GENERIC, AVX2, AVX512)
+
 static uint16_t bf16_of(uint32_t bits)
 {
     const uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
@@ -181,3 +183,10 @@ static void f32_s8(const void *from, void *to, int64_t n)
     for (int64_t i = 0; i < n; i++)
         y[i] = (int8_t)(int)x[i];
 }
+
+const struct mgx_convert_kernel NAME(mgx_x_convert) = {
+    KERNEL_BASE("x_convert"), .f16_f32 = f16_f32,   .f32_f16 = f32_f16,   .bf16_f32 = bf16_f32,
+    .f32_bf16 = f32_bf16,     .f16_bf16 = f16_bf16, .bf16_f16 = bf16_f16, .s8_u8 = s8_u8,
+    .s8_s16 = s8_s16,         .u8_s16 = u8_s16,     .s8_f32 = s8_f32,     .u8_f32 = u8_f32,
+    .f32_s32 = f32_s32,       .s32_f32 = s32_f32,   .f32_u8 = f32_u8,     .f32_s8 = f32_s8,
+};

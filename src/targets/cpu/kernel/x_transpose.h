@@ -5,6 +5,8 @@
 
 #include "targets/cpu/kernel/simd.h"
 
+KERNEL_FOR(GENERIC, AVX2, AVX512)
+
 // Interleaves `cols` lines; the compiler makes vectors of it once cols is a constant.
 SIMD void interleave(const float *restrict from, int64_t from_col, float *restrict to, int64_t rows,
                      int cols)
@@ -37,8 +39,8 @@ static void elements(const float *from, int64_t from_col, float *to, int64_t to_
             to[i * to_row + j] = from[j * from_col + i];
 }
 
-void NAME(mgx_transpose)(const float *from, int64_t from_col, float *to, int64_t to_row,
-                         int64_t rows, int64_t cols)
+static void transpose(const float *from, int64_t from_col, float *to, int64_t to_row, int64_t rows,
+                      int64_t cols)
 {
     if (cols == 2 && to_row == 2) {
         interleave(from, from_col, to, rows, 2);
@@ -62,3 +64,5 @@ void NAME(mgx_transpose)(const float *from, int64_t from_col, float *to, int64_t
     }
     elements(from + j * from_col, from_col, to + j, to_row, rows, cols - j);
 }
+
+const struct mgx_transpose_kernel NAME(mgx_x_transpose) = {KERNEL_BASE("x_transpose"), transpose};

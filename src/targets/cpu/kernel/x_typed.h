@@ -7,6 +7,8 @@
 
 #include "targets/cpu/kernel/simd.h"
 
+KERNEL_FOR(GENERIC, AVX2, AVX512)
+
 // --- the rows of the table of scalar operators ---
 
 typedef int64_t i64;
@@ -88,7 +90,8 @@ MOVE(f64, double, double, v, v)
 
 // --- the table ---
 
-const struct mgx_typed_kernel NAME(mgx_typed) = {
+const struct mgx_typed_kernel NAME(mgx_x_typed) = {
+    KERNEL_BASE("x_typed"),
     .ints =
         {
 #define PRELUDE(...)

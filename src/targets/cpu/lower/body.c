@@ -96,7 +96,7 @@ static int code_of(const struct mgx_ins *ins)
 
 struct compiler {
     struct mgx_arena *arena;
-    enum mgx_isa isa;
+    mgx_isa isa;
     struct mgx_ins **ins; // body instructions in order, without parameters and literals
     int count;
     struct mgx_map place; // instruction -> operand + 1, while it lives
@@ -300,7 +300,8 @@ static bool compile(struct compiler *x, const struct mgx_ins *ins)
     b->out_count = s.result_count;
     b->constants = x->constants;
     b->lines = x->lines;
-    b->isa = x->isa;
+    b->kernel = mgx_block_kernel(x->isa);
+    x->body->isa = x->isa;
     return true;
 }
 
@@ -345,7 +346,7 @@ static float float_at(const void *data, enum mgx_type type, int64_t at)
     }
 }
 
-struct mgx_block_operand cpu_body_load(enum mgx_isa isa, const void *data, enum mgx_type type,
+struct mgx_block_operand cpu_body_load(mgx_isa isa, const void *data, enum mgx_type type,
                                        int64_t offset, int64_t step, int n, float *room)
 {
     enum mgx_kernel_type from;
@@ -362,7 +363,7 @@ struct mgx_block_operand cpu_body_load(enum mgx_isa isa, const void *data, enum 
     return (struct mgx_block_operand){room, step == 0};
 }
 
-void cpu_body_store(enum mgx_isa isa, void *data, enum mgx_type type, int64_t offset, int64_t step,
+void cpu_body_store(mgx_isa isa, void *data, enum mgx_type type, int64_t offset, int64_t step,
                     int n, const float *from)
 {
     enum mgx_kernel_type to;

@@ -11,6 +11,7 @@
 // conversions to float, quantizelinear and dequantizelinear may read or make them.
 struct cpu_body {
     struct mgx_block block;
+    mgx_isa isa;
     int in_count, out_count;
     enum mgx_type *in_type, *out_type;
 };
@@ -22,10 +23,10 @@ const struct cpu_body *cpu_body_compile(struct mgx_plan_offer *c, const struct m
 
 // n elements of an operand as floats, `step` elements apart from `offset` on: in place where they
 // lie side by side, else in `room`.
-struct mgx_block_operand cpu_body_load(enum mgx_isa isa, const void *data, enum mgx_type type,
+struct mgx_block_operand cpu_body_load(mgx_isa isa, const void *data, enum mgx_type type,
                                        int64_t offset, int64_t step, int n, float *room);
 // n floats to a result.
-void cpu_body_store(enum mgx_isa isa, void *data, enum mgx_type type, int64_t offset, int64_t step,
+void cpu_body_store(mgx_isa isa, void *data, enum mgx_type type, int64_t offset, int64_t step,
                     int n, const float *from);
 // The kernels' name of a type that bodies load and store; false if there is none.
 bool cpu_kernel_type(enum mgx_type type, enum mgx_kernel_type *out);

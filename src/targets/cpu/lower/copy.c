@@ -148,7 +148,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
         k->outer *= k->lens[i];
     if (k->rank >= 2 && k->size == 4 && k->from[k->rank - 2] == 4 && k->to[k->rank - 1] == 4 &&
         k->from[k->rank - 1] % 4 == 0 && k->to[k->rank - 2] % 4 == 0)
-        k->transpose = mgx_transpose_of(cpu_offered(c)->isa);
+        k->transpose = mgx_transpose_kernel(cpu_offered(c)->isa)->run;
     c->state = k;
     c->detail = k->transpose ? "transposed" : k->rank >= 0 && k->rank <= 1 ? "memcpy" : "strided";
     return MGX_PLAN_TAKEN;

@@ -44,7 +44,7 @@ static struct mgx_block_operand load(const struct cpu_epilogue_run *run,
                                      const struct cpu_epilogue_operand *o, int64_t row,
                                      int64_t column, int n, float *room)
 {
-    return cpu_body_load(run->epilogue->body->block.isa, run->args->in[o->input], o->type,
+    return cpu_body_load(run->epilogue->body->isa, run->args->in[o->input], o->type,
                          row_offset(o, row) + column * o->col, o->col, n, room);
 }
 

@@ -154,7 +154,7 @@ static int other_panels(const struct mgx_gemm_desc *d)
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
         const struct mgx_gemm_kernel *other =
             mgx_gemm_kernel_of(plan.kernel->type, d->isa, widths[i]);
-        if (other && other->isa == plan.kernel->isa && other != plan.kernel)
+        if (other && other->base.needs == plan.kernel->base.needs && other != plan.kernel)
             return widths[i];
     }
     return 0;
@@ -273,7 +273,7 @@ static void describe_problem(void *user, struct mgx_str *out)
 static bool applies(enum way way, const struct mgx_gemm_desc *d)
 {
     if (way == WAY_AVX2)
-        return d->isa > MGX_ISA_AVX2;
+        return mgx_isa_holds(d->isa, MGX_ISA_AVX512);
     if (way == WAY_PANELS)
         return other_panels(d) > 0;
     return way == WAY_MODEL || d->threads > 1;
@@ -408,7 +408,7 @@ static bool pack_blocks(struct mgx_plan_offer *c, struct gemm *g)
 {
     const struct mgx_gemm_desc *d = &g->plan.desc;
     const int64_t desc[] = {d->n, d->k, d->narrow.bits, d->narrow.block};
-    const struct mgx_plan_key key = {.kernel = g->plan.kernel->name,
+    const struct mgx_plan_key key = {.kernel = g->plan.kernel->base.name,
                                      .source = {g->blocks.values, g->blocks.scale, g->blocks.zero},
                                      .desc = desc,
                                      .desc_bytes = sizeof desc};
@@ -434,7 +434,7 @@ static bool pack(struct mgx_plan_offer *c, struct gemm *g)
                             d->b_batch[1], d->b_batch[2], d->narrow.kind, d->a_zero,
                             d->a_type,     d->b_type};
     static_assert(MGX_GEMM_BATCH == 3, "all of them");
-    const struct mgx_plan_key key = {.kernel = g->plan.kernel->name,
+    const struct mgx_plan_key key = {.kernel = g->plan.kernel->base.name,
                                      .source = {b->data, g->integer.b_zero_source},
                                      .desc = desc,
                                      .desc_bytes = sizeof desc};
@@ -452,8 +452,8 @@ static const char *detail_of(const struct mgx_plan_offer *c, const struct gemm *
     static const char *const kinds[] = {"", ", half weights", ", bf16 weights", ", packed weights"};
     const enum mgx_narrow_kind kind = g->plan.desc.narrow.kind;
     if (!tuned && !kind)
-        return g->plan.kernel->name;
-    return mgx_arena_printf(c->arena, "%s%s%s", g->plan.kernel->name, kinds[kind],
+        return g->plan.kernel->base.name;
+    return mgx_arena_printf(c->arena, "%s%s%s", g->plan.kernel->base.name, kinds[kind],
                             tuned ? ", tuned" : "");
 }
 

@@ -58,7 +58,7 @@ enum mgx_status cpu_concat_append(struct mgx_plan_blocks *blocks, struct mgx_com
                                   bool *done) MGX_NODISCARD;
 enum mgx_status cpu_topk(struct mgx_compute_call *c, bool *done) MGX_NODISCARD;
 enum mgx_status cpu_nonzero(struct mgx_compute_call *c, bool *done) MGX_NODISCARD;
-enum mgx_status cpu_nonmaxsuppression(enum mgx_isa isa, struct mgx_compute_call *c,
+enum mgx_status cpu_nonmaxsuppression(mgx_isa isa, struct mgx_compute_call *c,
                                       bool *done) MGX_NODISCARD;
 
 // --- kernels.c: in order of trial ---

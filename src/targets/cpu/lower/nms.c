@@ -136,13 +136,13 @@ static bool suits(const struct mgx_compute_call *c)
            mgx_attr_int(c->op, c->attr, "use_dyn_output");
 }
 
-enum mgx_status cpu_nonmaxsuppression(enum mgx_isa isa, struct mgx_compute_call *c, bool *done)
+enum mgx_status cpu_nonmaxsuppression(mgx_isa isa, struct mgx_compute_call *c, bool *done)
 {
     if (!suits(c))
         return MGX_OK;
     const struct mgx_shape *scores = &c->in[1]->shape;
     double most, exact;
-    struct nms m = {.overlaps = mgx_box_of(isa),
+    struct nms m = {.overlaps = mgx_box_kernel(isa)->run,
                     .images = scores->lens[0],
                     .classes = scores->lens[1],
                     .boxes = scores->lens[2],

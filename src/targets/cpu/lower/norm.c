@@ -137,7 +137,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
         c->want_in[v->x] = MGX_PLAN_ROW_MAJOR;
         return mgx_plan_refuse(c);
     }
-    const struct mgx_rows *kernels = mgx_rows_of(cpu_offered(c)->isa);
+    const struct mgx_rows_kernel *kernels = mgx_rows_kernel(cpu_offered(c)->isa);
     v->kernel = rms ? kernels->rms : kernels->norm;
     c->detail = rms ? "root mean square" : "layer";
     v->n = 1;

@@ -225,7 +225,7 @@ static void run_block(const struct job *job, const int64_t *in_offset, int64_t o
     float *room = scratch + mgx_block_scratch(&body->block);
     struct mgx_block_operand in[MAX_IN];
     for (int i = 0; i < body->in_count; i++)
-        in[i] = cpu_body_load(p->body->block.isa, job->args->in[i], body->in_type[i],
+        in[i] = cpu_body_load(p->body->isa, job->args->in[i], body->in_type[i],
                               in_offset[i] + first * p->loops.in_step[i], p->loops.in_step[i], n,
                               room + (size_t)i * MGX_BLOCK);
     float *last = room + (size_t)body->in_count * MGX_BLOCK;
@@ -234,7 +234,7 @@ static void run_block(const struct job *job, const int64_t *in_offset, int64_t o
     float *out = direct ? (float *)job->args->out + to : last;
     mgx_block_run(&body->block, in, &out, n, scratch);
     if (!direct)
-        cpu_body_store(body->block.isa, job->args->out, body->out_type[0], to, p->loops.out_step, n,
+        cpu_body_store(body->isa, job->args->out, body->out_type[0], to, p->loops.out_step, n,
                        last);
 }
 
@@ -244,7 +244,7 @@ static struct mgx_block_operand load_runs(const struct job *job, int i, int64_t 
 {
     const struct loops *l = &job->p->loops;
     const enum mgx_type type = job->p->body->in_type[i];
-    const enum mgx_isa isa = job->p->body->block.isa;
+    const mgx_isa isa = job->p->body->isa;
     const int64_t row = l->in[i][l->rank - 1], step = l->in_step[i];
     const int run = (int)l->run;
     if (row == 0 && step == 0)
@@ -279,8 +279,8 @@ static void run_rows(const struct job *job, const int64_t *in_offset, int64_t to
     float *out = direct ? (float *)job->args->out + to : last;
     mgx_block_run(&body->block, in, &out, rows * (int)l->run, scratch);
     for (int r = 0; r < rows && !direct; r++)
-        cpu_body_store(body->block.isa, job->args->out, body->out_type[0], to + r * row,
-                       l->out_step, (int)l->run, last + r * l->run);
+        cpu_body_store(body->isa, job->args->out, body->out_type[0], to + r * row, l->out_step,
+                       (int)l->run, last + r * l->run);
 }
 
 static void run_part(void *user, int task, int thread)

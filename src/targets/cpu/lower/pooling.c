@@ -110,8 +110,8 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     struct pooling *p = MGX_NEW(c->arena, struct pooling);
     if (!p)
         return mgx_plan_no_memory(c);
-    p->pixel = mgx_pool_of(cpu_offered(c)->isa);
-    p->bytes = is_byte(x->type) ? mgx_byte_pool_of(cpu_offered(c)->isa) : NULL;
+    p->pixel = mgx_pool_kernel(cpu_offered(c)->isa)->pixel;
+    p->bytes = is_byte(x->type) ? mgx_byte_pool_kernel(cpu_offered(c)->isa)->run : NULL;
     p->is_signed = x->type == MGX_INT8;
     p->max = mgx_ins_int(c->ins, "mode") == 1;
     p->count_pad = mgx_ins_int(c->ins, "count_include_pad");

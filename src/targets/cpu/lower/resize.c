@@ -94,7 +94,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     if (r) {
         *r = (struct resize){.linear = how.mode == MGX_RESIZE_LINEAR,
                              .size = is_byte(x) ? 1 : (int64_t)sizeof(float),
-                             .blend = mgx_blend_of(cpu_offered(c)->isa),
+                             .blend = mgx_pool_kernel(cpu_offered(c)->isa)->blend,
                              .rows = make_table(c, &how, a, 2),
                              .cols = make_table(c, &how, a, 3),
                              .batch = y->lens[0],

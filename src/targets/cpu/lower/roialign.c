@@ -50,7 +50,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     if (!r)
         return mgx_plan_no_memory(c);
     *r = (struct roialign){.attr = c->ins->attr,
-                           .pixel = mgx_tap_of(cpu_offered(c)->isa),
+                           .pixel = mgx_tap_kernel(cpu_offered(c)->isa)->run,
                            .wide = c->in[2].type == MGX_INT64,
                            .rois = y->lens[0],
                            .images = x->lens[0],

@@ -41,7 +41,7 @@ static void locate(const struct outer *o, int64_t index, int64_t *x, int64_t *y)
 }
 
 struct rows {
-    const struct mgx_rows *kernels;
+    const struct mgx_rows_kernel *kernels;
     void (*map)(const float *x, float *y, int64_t n); // softmax and its logarithm
     enum mgx_fold kind;
     bool across;
@@ -57,7 +57,7 @@ static struct rows *new_rows(struct mgx_plan_offer *c)
         mgx_fail_memory(c->diag);
         return NULL;
     }
-    r->kernels = mgx_rows_of(cpu_offered(c)->isa);
+    r->kernels = mgx_rows_kernel(cpu_offered(c)->isa);
     r->outer.count = 1;
     return r;
 }

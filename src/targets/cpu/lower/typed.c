@@ -70,15 +70,12 @@ static mgx_typed_fn loop_of(const struct cpu_typed *t, const struct mgx_pointwis
                                  : NULL;
 }
 
-static mgx_block_fn block_of(enum mgx_isa isa, const struct mgx_pointwise *row)
+static mgx_block_fn block_of(mgx_isa isa, const struct mgx_pointwise *row)
 {
-    const mgx_block_fn *table = isa >= MGX_ISA_AVX512 ? mgx_block_table__avx512
-                                : isa >= MGX_ISA_AVX2 ? mgx_block_table__avx2
-                                                      : mgx_block_table__generic;
-    return table[row->code];
+    return mgx_block_kernel(isa)->table[row->code];
 }
 
-static bool make_row(const struct cpu_typed *t, enum mgx_isa isa, const struct mgx_ins *ins,
+static bool make_row(const struct cpu_typed *t, mgx_isa isa, const struct mgx_ins *ins,
                      struct line *l)
 {
     const struct mgx_pointwise *row = mgx_pointwise_find(ins->op);
@@ -100,7 +97,7 @@ static bool make_row(const struct cpu_typed *t, enum mgx_isa isa, const struct m
     return row->real_fn || lane == LANE_INT;
 }
 
-static bool make_line(const struct cpu_typed *t, enum mgx_isa isa, const struct mgx_ins *ins,
+static bool make_line(const struct cpu_typed *t, mgx_isa isa, const struct mgx_ins *ins,
                       struct line *l)
 {
     l->from = ins->in[0]->shape.type;
@@ -131,7 +128,7 @@ static int slot_of(const struct source *s, const struct mgx_ins *ins)
     return -1;
 }
 
-static bool add_line(struct cpu_typed *t, struct source *s, enum mgx_isa isa, struct mgx_ins *ins)
+static bool add_line(struct cpu_typed *t, struct source *s, mgx_isa isa, struct mgx_ins *ins)
 {
     struct line *l = &t->line[t->line_count];
     if (s->count == SLOTS || ins->in_count < 1 || ins->in_count > 3 || !make_line(t, isa, ins, l))
@@ -214,14 +211,14 @@ static bool read_single(struct cpu_typed *t, struct source *s, const struct mgx_
 
 const struct cpu_typed *cpu_typed_compile(struct mgx_plan_offer *c, const struct mgx_ins *ins)
 {
-    const enum mgx_isa isa = cpu_offered(c)->isa;
+    const mgx_isa isa = cpu_offered(c)->isa;
     struct cpu_typed *t = MGX_NEW(c->arena, struct cpu_typed);
     struct source s = {.count = 0};
     if (!t) {
         mgx_fail_memory(c->diag);
         return NULL;
     }
-    t->kernel = mgx_typed_of(isa);
+    t->kernel = mgx_typed_kernel(isa);
     t->half_up = mgx_convert(isa, MGX_KERNEL_F16, MGX_KERNEL_F32);
     t->half_down = mgx_convert(isa, MGX_KERNEL_F32, MGX_KERNEL_F16);
     t->bf16_up = mgx_convert(isa, MGX_KERNEL_BF16, MGX_KERNEL_F32);

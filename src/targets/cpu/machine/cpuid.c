@@ -9,9 +9,9 @@
 
 #include "base/size.h"
 
-#if defined(__x86_64__) || defined(__i386__)
+#if defined(__x86_64__)
 #include <cpuid.h>
-#include <stdint.h>
+#include <sys/syscall.h>
 
 struct leaf {
     unsigned a, b, c, d;
@@ -25,34 +25,41 @@ static struct leaf leaf_of(unsigned number, unsigned sub)
     return leaf;
 }
 
-static bool bits(unsigned value, unsigned mask)
-{
-    return (value & mask) == mask;
-}
+// Register sets that the operating system saves, as bits of XCR0: SSE and AVX; opmask and both
+// halves of ZMM besides; the tiles and how they are laid out.
+enum { YMM = 0x6, ZMM = 0xe6, TILES = 0x60006 };
 
-// Register sets the operating system saves; 0 without OSXSAVE.
+// None without OSXSAVE.
 static unsigned saved_registers(void)
 {
-    if (!bits(leaf_of(1, 0).c, 1u << 27))
+    if (!(leaf_of(1, 0).c & 1u << 27))
         return 0;
     unsigned low, high;
     __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     return low;
 }
 
-static enum mgx_isa detect_isa(void)
+// Linux lends tiles to a process that asks; a process with them has larger signal frames, so it is
+// asked only for kernels that need them.
+static bool may_use_tiles(void)
 {
-    const unsigned ymm = 6, zmm = 0xe6; // SSE and AVX; and opmask, both halves of ZMM
-    const unsigned saved = saved_registers();
-    const struct leaf one = leaf_of(1, 0), seven = leaf_of(7, 0), seven1 = leaf_of(7, 1);
-    const bool fma_f16c_avx = bits(one.c, 1u << 12 | 1u << 29 | 1u << 28);
-    if (!bits(saved, ymm) || !fma_f16c_avx || !bits(seven.b, 1u << 5))
-        return MGX_ISA_GENERIC;
-    if (!bits(saved, zmm) || !bits(seven.b, 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31))
-        return MGX_ISA_AVX2;
-    if (!bits(seven.c, 1u << 11))
-        return MGX_ISA_AVX512;
-    return bits(seven1.a, 1u << 5) ? MGX_ISA_AVX512_BF16 : MGX_ISA_AVX512_VNNI;
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
+    return (mgx_isa_needed() & MGX_HAS(AMX_TILE)) &&
+           syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+}
+
+static mgx_isa detect_isa(void)
+{
+    unsigned saved = saved_registers();
+    if ((saved & TILES) == TILES && !may_use_tiles())
+        saved &= ~(unsigned)TILES | YMM;
+    mgx_isa isa = 0;
+#define X(name, text, option, number, sub, word, bit, registers)                                   \
+    if ((saved & registers) == registers && (leaf_of(number, sub).word >> bit & 1))                \
+        isa |= MGX_HAS(name);
+    MGX_X86_FEATURES(X)
+#undef X
+    return isa;
 }
 
 static void detect_name(char name[49])
@@ -64,10 +71,35 @@ static void detect_name(char name[49])
         memcpy(name + 16 * i, &leaf, 16);
     }
 }
-#else
-static enum mgx_isa detect_isa(void)
+#elif defined(__aarch64__)
+#include <stdio.h>
+#include <sys/auxv.h>
+
+static mgx_isa detect_isa(void)
 {
-    return MGX_ISA_GENERIC;
+    mgx_isa isa = 0;
+#define X(name, text, option, word, bit) isa |= getauxval(word) >> bit & 1 ? MGX_HAS(name) : 0;
+    MGX_ARM_FEATURES(X)
+#undef X
+    return isa;
+}
+
+// ARM processors have a number, which Linux tells where it knows it.
+static void detect_name(char name[49])
+{
+    char number[32] = "";
+    FILE *file = fopen("/sys/devices/system/cpu/cpu0/regs/identification/midr_el1", "re");
+    if (file && !fgets(number, sizeof number, file))
+        number[0] = '\0';
+    if (file)
+        fclose(file);
+    number[strcspn(number, "\n")] = '\0';
+    snprintf(name, 49, "arm %s", number);
+}
+#else
+static mgx_isa detect_isa(void)
+{
+    return 0;
 }
 
 static void detect_name(char name[49])
@@ -104,32 +136,4 @@ int64_t mgx_cpu_l2(void)
 {
     enum { USUAL = 1 << 20 };
     return mgx_cpu()->l2 ? (int64_t)mgx_cpu()->l2 : USUAL;
-}
-
-static const char *const isa_names[] = {
-#define X(name, text, meaning) text,
-    MGX_ISA_LIST(X)
-#undef X
-};
-
-const char *mgx_isa_name(enum mgx_isa isa)
-{
-    return isa_names[isa];
-}
-
-enum mgx_status mgx_isa_require(const char *name, enum mgx_isa *out, struct mgx_diag *diag)
-{
-    *out = mgx_cpu()->isa;
-    if (!name)
-        return MGX_OK;
-    int isa = 0;
-    while (isa < MGX_ISA_COUNT && strcmp(isa_names[isa], name) != 0)
-        isa++;
-    if (isa == MGX_ISA_COUNT)
-        return mgx_fail(diag, MGX_INVALID, "unknown instruction set \"%s\"", name);
-    if (isa > (int)*out)
-        return mgx_fail(diag, MGX_UNSUPPORTED, "instruction set %s is beyond this machine's %s",
-                        name, isa_names[*out]);
-    *out = (enum mgx_isa)isa;
-    return MGX_OK;
 }

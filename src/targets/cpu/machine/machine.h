@@ -27,7 +27,7 @@ struct cpu_growth {
 
 struct cpu_machine {
     struct mgx_plan_machine base;
-    enum mgx_isa isa;
+    mgx_isa isa;
     bool fast_math; // sums may be taken in other ways than the operators say
     struct mgx_pool *pool;
     struct cpu_growth growth;

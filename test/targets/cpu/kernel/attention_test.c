@@ -141,7 +141,7 @@ static void compare(const struct trial *t)
     free(want);
 }
 
-static void run_trial(struct trial *t, struct rng *r, enum mgx_isa isa, int threads)
+static void run_trial(struct trial *t, struct rng *r, mgx_isa isa, int threads)
 {
     struct mgx_attention_plan plan;
     struct mgx_pool *pool = NULL;
@@ -170,7 +170,7 @@ static void run_trial(struct trial *t, struct rng *r, enum mgx_isa isa, int thre
     mgx_pool_release(pool);
 }
 
-static void try_shapes(enum mgx_isa isa)
+static void try_shapes(mgx_isa isa)
 {
     static const int rows[] = {1, 6, 7, 14, 28}, keys[] = {1, 8, 16, 32, 64, 100},
                      depths[] = {1, 16, 32, 64}, columns[] = {1, 8, 16, 32, 64};
@@ -186,7 +186,7 @@ static void try_shapes(enum mgx_isa isa)
     }
 }
 
-static void try_blocks(enum mgx_isa isa)
+static void try_blocks(mgx_isa isa)
 {
     struct rng r = {0x2545f4914f6cdd1du + (uint64_t)isa};
     for (int i = 0; i < 4; i++) {
@@ -199,7 +199,7 @@ static void try_blocks(enum mgx_isa isa)
     }
 }
 
-static void try_limits(enum mgx_isa isa)
+static void try_limits(mgx_isa isa)
 {
     struct mgx_attention_plan plan;
     struct mgx_diag diag = {0};
@@ -217,7 +217,7 @@ static void try_limits(enum mgx_isa isa)
 
 // Powers of a row: e^x where it counts beside 1, never a denormal, which would take a hundred times
 // as long.
-static void try_powers(enum mgx_isa isa)
+static void try_powers(mgx_isa isa)
 {
     enum { COUNT = 48 };
     const struct mgx_attention_desc d = {

@@ -23,7 +23,7 @@ static void set_strides(const int64_t *size, int64_t channels, int64_t *space, i
     space[0] = *batch = size[1] * space[1];
 }
 
-static struct mgx_conv_desc plain(struct rng *r, enum mgx_isa isa, int64_t batch)
+static struct mgx_conv_desc plain(struct rng *r, mgx_isa isa, int64_t batch)
 {
     static const enum mgx_act acts[] = {MGX_ACT_NONE, MGX_ACT_RELU, MGX_ACT_SILU,
                                         MGX_ACT_HARD_SWISH};
@@ -59,7 +59,7 @@ static void random_window(struct rng *r, const struct mgx_conv_desc *e, struct m
     }
 }
 
-static struct pair pair_new(struct rng *r, enum mgx_isa isa)
+static struct pair pair_new(struct rng *r, mgx_isa isa)
 {
     struct pair p;
     struct mgx_conv_desc *e = &p.expand, *d = &p.depthwise;
@@ -150,7 +150,7 @@ static void run(const struct mgx_conv_desc *desc, const struct pair *p, int whic
     mgx_conv_plan_destroy(plan);
 }
 
-static void check_pair(struct rng *r, enum mgx_isa isa)
+static void check_pair(struct rng *r, mgx_isa isa)
 {
     struct pair p = pair_new(r, isa);
     struct buffer between = buffer_new(values_of(&p.expand)),

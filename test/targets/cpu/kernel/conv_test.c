@@ -304,7 +304,7 @@ static struct problem problem_of(struct rng *r, const struct mgx_conv_desc *desc
     return p;
 }
 
-static struct problem problem_new(struct rng *r, enum mgx_isa isa, bool transposed)
+static struct problem problem_new(struct rng *r, mgx_isa isa, bool transposed)
 {
     struct mgx_conv_desc d = {.isa = isa, .transposed = transposed};
     const int dims = 1 + rng_below(r, 6); // mostly two
@@ -321,7 +321,7 @@ struct same {
     int64_t batch, in, out, height, width, down, across; // the last two: dilations
 };
 
-static struct problem problem_same(struct rng *r, enum mgx_isa isa, const struct same *s)
+static struct problem problem_same(struct rng *r, mgx_isa isa, const struct same *s)
 {
     const struct mgx_conv_desc d = {.isa = isa,
                                     .batch = s->batch,
@@ -444,7 +444,7 @@ static double slack_of(enum mgx_conv_method method)
 
 static int methods_run[MGX_CONV_METHOD_COUNT];
 
-static void check_problem(struct rng *r, enum mgx_isa isa, struct problem p)
+static void check_problem(struct rng *r, mgx_isa isa, struct problem p)
 {
     struct mgx_conv_choice choices[MGX_CONV_METHOD_COUNT];
     const int count = mgx_conv_choices(&p.desc, choices);
@@ -469,7 +469,7 @@ CASE(agrees_with_the_definition)
 {
     struct rng r = {2024};
     memset(methods_run, 0, sizeof methods_run);
-    EACH_ISA_TO(isa, MGX_ISA_AVX512_BF16)
+    EACH_ISA(isa)
     for (int i = 0; i < 140 && !check_failures; i++)
         check_problem(&r, isa, problem_new(&r, isa, false));
     for (int m = 0; m < MGX_CONV_METHOD_COUNT && !check_failures; m++)
@@ -495,7 +495,7 @@ CASE(many_tiles_agree_with_the_definition)
 CASE(transposed_agrees_with_the_definition)
 {
     struct rng r = {77};
-    EACH_ISA_TO(isa, MGX_ISA_AVX512_BF16)
+    EACH_ISA(isa)
     for (int i = 0; i < 60 && !check_failures; i++)
         check_problem(&r, isa, problem_new(&r, isa, true));
 }
@@ -604,8 +604,7 @@ static void run_timed(void *user)
 
 static enum mgx_kernel_type bench_type; // what --bench multiplies
 
-static struct mgx_conv_desc layer_desc(const struct layer *l, enum mgx_isa isa, int threads,
-                                       bool border)
+static struct mgx_conv_desc layer_desc(const struct layer *l, mgx_isa isa, int threads, bool border)
 {
     const int64_t pad = l->kernel / 2, out = (l->size + 2 * pad - l->kernel) / l->stride + 1;
     const int64_t wide = l->size + (border ? 2 * pad : 0);
@@ -677,7 +676,7 @@ static double bench_method(const struct layer *l, const struct mgx_conv_desc *d,
     return p.seconds;
 }
 
-static void bench_net(const char *name, const struct layer *layers, int count, enum mgx_isa isa,
+static void bench_net(const char *name, const struct layer *layers, int count, mgx_isa isa,
                       int threads, const char *only)
 {
     double best = 0, chosen = 0, direct = 0;
@@ -736,7 +735,7 @@ static enum mgx_conv_method chain_method(const struct mgx_conv_desc *d, bool win
     return choices[i].method;
 }
 
-static void add_layer(struct chain *chain, const struct layer *l, enum mgx_isa isa, int threads,
+static void add_layer(struct chain *chain, const struct layer *l, mgx_isa isa, int threads,
                       bool winograd, struct buffer *space)
 {
     const struct mgx_conv_desc d = layer_desc(l, isa, threads, false);
@@ -760,7 +759,7 @@ static void add_layer(struct chain *chain, const struct layer *l, enum mgx_isa i
     chain->count++;
 }
 
-static void bench_chain(const char *name, const struct layer *layers, int count, enum mgx_isa isa,
+static void bench_chain(const char *name, const struct layer *layers, int count, mgx_isa isa,
                         int threads, bool winograd)
 {
     static struct chain chain;
@@ -789,7 +788,7 @@ static void bench_chain(const char *name, const struct layer *layers, int count,
 
 static int bench(int argc, char **argv)
 {
-    enum mgx_isa isa;
+    mgx_isa isa;
     if (mgx_isa_require(argc > 2 ? argv[2] : NULL, &isa, NULL) != MGX_OK)
         return 1;
     const int threads = argc > 3 ? atoi(argv[3]) : 1;

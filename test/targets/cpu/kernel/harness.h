@@ -15,6 +15,7 @@
 #include "targets/cpu/kernel/bench.h"
 #include "targets/cpu/kernel/convert.h"
 #include "targets/cpu/kernel/epilogue.h"
+#include "targets/cpu/kernel/kernel.h"
 #include "targets/cpu/machine/cpuid.h"
 #include "targets/cpu/machine/pool.h"
 
@@ -236,11 +237,13 @@ static inline int harness_run(const struct check_case *cases, int argc, char **a
     return failed;
 }
 
-// --- instruction sets: what runs once per level this machine has ---
+// --- instruction sets: what runs once for each that a kernel needs and this machine has ---
 
-#define EACH_ISA(isa) EACH_ISA_TO(isa, MGX_ISA_AVX512)
-#define EACH_ISA_TO(isa, last)                                                                     \
-    for (enum mgx_isa isa = MGX_ISA_GENERIC; isa <= (last) && isa <= mgx_cpu()->isa; isa++)
+// `isa##_at` counts them.
+#define EACH_ISA(isa)                                                                              \
+    for (mgx_isa isa = 0, isa##_at = 0; mgx_kernel_isa((int)isa##_at, &isa); isa##_at++)
+
+enum { MAX_SETS = 32 };
 
 // --- the peak ---
 
@@ -277,20 +280,20 @@ PEAK(peak_avx2, "avx2,fma", peak_v8, 12)
 
 // GFLOP/s of independent fused multiply-adds on one thread, the best of some rounds; 0 where not
 // known. Measured anew each time, next to what it is compared with: clocks and neighbours change.
-static inline double peak_of(enum mgx_isa isa, int rounds)
+static inline double peak_of(mgx_isa isa, int rounds)
 {
 #if defined(__x86_64__)
     _Alignas(64) float values[16] = {1e-30f};
-    if (isa >= MGX_ISA_AVX512)
+    if (mgx_isa_holds(isa, MGX_ISA_AVX512))
         return 2 * 16 * 24 * 20000 * 1e-9 / bench_time(peak_avx512, values, rounds);
-    if (isa >= MGX_ISA_AVX2)
+    if (mgx_isa_holds(isa, MGX_ISA_AVX2))
         return 2 * 8 * 12 * 20000 * 1e-9 / bench_time(peak_avx2, values, rounds);
 #endif
     (void)isa;
     return 0;
 }
 
-static inline double peak_gflops(enum mgx_isa isa)
+static inline double peak_gflops(mgx_isa isa)
 {
     return peak_of(isa, 5);
 }
@@ -308,7 +311,7 @@ struct paced {
     double seconds, share;
 };
 
-static inline struct paced bench_paced(const struct bench *b, int threads, enum mgx_isa isa,
+static inline struct paced bench_paced(const struct bench *b, int threads, mgx_isa isa,
                                        double gflop)
 {
     enum { ROUNDS = 31 };

@@ -9,14 +9,14 @@ static const int SIZES[] = {0, 1, 2, 3, 4, 5, 8, 16, 17, 32, 33, 58};
 
 enum { SIZE_COUNT = sizeof SIZES / sizeof *SIZES };
 
-static void check_transpose(struct rng *r, enum mgx_isa isa)
+static void check_transpose(struct rng *r, mgx_isa isa)
 {
     const int rows = rng_size(r, SIZES, SIZE_COUNT), cols = rng_size(r, SIZES, SIZE_COUNT);
     const int to_row = cols + (rng_below(r, 2) ? 0 : rng_below(r, 4)),
               from_col = rows + (rng_below(r, 2) ? 0 : rng_below(r, 4));
     struct buffer from = buffer_random((int64_t)from_col * cols, r),
                   to = buffer_new((int64_t)to_row * rows);
-    mgx_transpose_of(isa)(from.data, from_col, to.data, to_row, rows, cols);
+    mgx_transpose_kernel(isa)->run(from.data, from_col, to.data, to_row, rows, cols);
     int wrong = 0;
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < to_row; j++) {
@@ -49,7 +49,7 @@ CASE(scales_rows)
             const int rows = rng_below(&r, 9), width = 4 * rng_below(&r, 12);
             struct buffer from = buffer_random((int64_t)rows * width, &r),
                           factor = buffer_random(rows, &r), to = buffer_new((int64_t)rows * width);
-            mgx_scale_of(isa)(from.data, factor.data, to.data, rows, width);
+            mgx_scale_kernel(isa)->run(from.data, factor.data, to.data, rows, width);
             for (int64_t k = 0; k < to.count; k++)
                 CHECK(to.data[k] == from.data[k] * factor.data[k / width]);
             CHECK(buffer_intact(to));

@@ -115,7 +115,7 @@ static void solve(struct problem *p)
     }
 }
 
-static struct problem problem_new(struct rng *r, enum mgx_isa isa, int64_t m, int64_t n, int64_t k)
+static struct problem problem_new(struct rng *r, mgx_isa isa, int64_t m, int64_t n, int64_t k)
 {
     struct problem p = {.desc = {.isa = isa, .m = m, .n = n, .k = k, .packed = true}};
     struct mgx_gemm_desc *d = &p.desc;
@@ -218,7 +218,7 @@ static int64_t first_wrong(const struct problem *p)
     return -1;
 }
 
-static void check_problem(struct rng *r, enum mgx_isa isa, int m, int n, int k)
+static void check_problem(struct rng *r, mgx_isa isa, int m, int n, int k)
 {
     const uint64_t seed = r->state;
     struct problem p = problem_new(r, isa, m, n, k);

@@ -42,7 +42,7 @@ CASE(windows)
                           y = buffer_new(a.channels);
             a.x = x.data;
             a.y = y.data;
-            mgx_pool_of(isa)(&a);
+            mgx_pool_kernel(isa)->pixel(&a);
             bool good = buffer_intact(y);
             for (int64_t c = 0; c < a.channels; c++)
                 good &= fabs(y.data[c] - expected_of(&a, c)) < 2e-6;
@@ -67,8 +67,8 @@ CASE(blends)
             const float w[4] = {rng_float(&r), rng_float(&r), rng_float(&r), rng_float(&r)};
             for (int k = 0; k < 4; k++)
                 p[k] = buffer_random(n, &r);
-            mgx_blend_of(isa)((const float *[]){p[0].data, p[1].data, p[2].data, p[3].data}, w,
-                              y.data, n);
+            mgx_pool_kernel(isa)->blend(
+                (const float *[]){p[0].data, p[1].data, p[2].data, p[3].data}, w, y.data, n);
             bool good = buffer_intact(y);
             for (int c = 0; c < n; c++) {
                 double sum = 0;
@@ -104,7 +104,7 @@ CASE(nan_wins_a_maximum)
                                                 .max = true,
                                                 .y = y.data,
                                                 .channels = channels};
-                mgx_pool_of(isa)(&a);
+                mgx_pool_kernel(isa)->pixel(&a);
                 for (int c = 0; c < channels; c++)
                     if (!isnan(y.data[c]) != (c + 1 < channels))
                         CHECK_FAIL("NaN at %d, channel %d of %d on %s", at, c, channels,
@@ -145,7 +145,7 @@ static int bench(void)
                                    .max = max,
                                    .y = y.data,
                                    .channels = channels},
-                                  mgx_pool_of(isa)};
+                                  mgx_pool_kernel(isa)->pixel};
                 printf("  %s %6.1f GB/s", mgx_isa_name(isa),
                        36e-9 * channels / bench_time(run_timed, &t, 7));
             }

@@ -148,7 +148,7 @@ static void random_strides(struct rng *r, struct mgx_rnn_desc *d)
     d->state_batch = batch_first ? d->directions * d->hidden : d->hidden;
 }
 
-static struct problem problem_new(struct rng *r, enum mgx_isa isa)
+static struct problem problem_new(struct rng *r, mgx_isa isa)
 {
     static const int hidden[] = {1, 4, 8, 15, 16, 20, 32, 33};
     struct problem p = {.desc = {.isa = isa,

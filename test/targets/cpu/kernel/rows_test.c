@@ -52,7 +52,8 @@ static double worst(const float *actual, const double *expected, int64_t n)
     return most;
 }
 
-static double try_map(const struct mgx_rows *k, struct rng *r, int kind, int n, bool in_place)
+static double try_map(const struct mgx_rows_kernel *k, struct rng *r, int kind, int n,
+                      bool in_place)
 {
     struct buffer x = buffer_random(n, r), scale = buffer_random(n, r), shift = buffer_random(n, r),
                   y = buffer_new(n);
@@ -87,7 +88,7 @@ CASE(rows_by_their_formulas)
         for (int i = 0; i < 400; i++) {
             const int kind = i % 4, n = random_length(&r);
             const bool in_place = kind != 1 && rng_below(&r, 3) == 0; // logsoftmax may not be
-            const double off = try_map(mgx_rows_of(isa), &r, kind, n, in_place);
+            const double off = try_map(mgx_rows_kernel(isa), &r, kind, n, in_place);
             if (!(off < 4e-6))
                 CHECK_FAIL("%s of %d on %s is off by %g", names[kind], n, mgx_isa_name(isa), off);
         }
@@ -120,7 +121,7 @@ CASE(folds_along_rows)
             const int n = random_length(&r);
             struct buffer x = buffer_random(n, &r);
             const double expected = fold(kind, x.data, 1, n);
-            const double off = fabs(mgx_rows_of(isa)->fold(kind, x.data, n) - expected);
+            const double off = fabs(mgx_rows_kernel(isa)->fold(kind, x.data, n) - expected);
             buffer_free(x);
             if (!(off <= 1e-6 * (1 + fabs(expected)) * (kind < 1 ? sqrt(n) : 1)))
                 CHECK_FAIL("fold %d of %d on %s is off by %g", kind, n, mgx_isa_name(isa), off);
@@ -139,7 +140,7 @@ CASE(softmax_of_few_columns)
             struct buffer x = buffer_random((int64_t)count * n, &r),
                           y = buffer_new((int64_t)count * n);
             memcpy(y.data, x.data, (size_t)x.count * sizeof(float));
-            mgx_rows_of(isa)->softmax_across(y.data, n, y.data, n, count, n);
+            mgx_rows_kernel(isa)->softmax_across(y.data, n, y.data, n, count, n);
             double off = buffer_intact(y) ? 0 : INFINITY;
             for (int j = 0; j < n; j++) {
                 double sum = 0;
@@ -166,10 +167,10 @@ CASE(folds_and_softmax_across_rows)
             const int64_t stride = n + rng_below(&r, 3) * 5;
             struct buffer x = buffer_random(count * stride, &r), y = buffer_new(count * stride);
             if (kind < 5)
-                mgx_rows_of(isa)->fold_across((enum mgx_fold)kind, x.data, stride, count, y.data,
-                                              n);
+                mgx_rows_kernel(isa)->fold_across((enum mgx_fold)kind, x.data, stride, count,
+                                                  y.data, n);
             else
-                mgx_rows_of(isa)->softmax_across(x.data, stride, y.data, stride, count, n);
+                mgx_rows_kernel(isa)->softmax_across(x.data, stride, y.data, stride, count, n);
             double off = buffer_intact(y) && (kind == 5 || is_guard(y.data + n)) ? 0 : INFINITY;
             for (int j = 0; j < n && kind < 5; j++)
                 off = fmax(off,
@@ -195,7 +196,7 @@ CASE(nan_and_infinity_come_through)
 {
     EACH_ISA(isa)
     {
-        const struct mgx_rows *k = mgx_rows_of(isa);
+        const struct mgx_rows_kernel *k = mgx_rows_kernel(isa);
         for (int at = 0; at < 40; at++) {
             float x[40], y[40];
             for (int i = 0; i < 40; i++)
@@ -214,7 +215,7 @@ CASE(nan_and_infinity_come_through)
 // --- --bench ---
 
 struct timed {
-    const struct mgx_rows *k;
+    const struct mgx_rows_kernel *k;
     int kind;
     int64_t rows, n;
     float *x, *y, *scale;
@@ -261,8 +262,13 @@ static int bench(void)
             printf("%-10s %5d x %-6d", bench_names[kind], (int)sizes[s][0], (int)sizes[s][1]);
             EACH_ISA(isa)
             {
-                struct timed t = {mgx_rows_of(isa), kind,   sizes[s][0], sizes[s][1],
-                                  x.data,           y.data, scale.data};
+                struct timed t = {mgx_rows_kernel(isa),
+                                  kind,
+                                  sizes[s][0],
+                                  sizes[s][1],
+                                  x.data,
+                                  y.data,
+                                  scale.data};
                 const double bytes = 4.0 * (double)(t.rows * t.n) * (kind < 4 ? 2 : 1);
                 printf("  %s %6.1f GB/s", mgx_isa_name(isa),
                        bytes * 1e-9 / bench_time(run_timed, &t, 7));

@@ -63,16 +63,9 @@ static const struct {
 
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
-static const mgx_block_fn *table_of(enum mgx_isa isa)
+static const mgx_block_fn *table_of(mgx_isa isa)
 {
-#if defined(__x86_64__)
-    if (isa >= MGX_ISA_AVX512)
-        return mgx_block_table__avx512;
-    if (isa >= MGX_ISA_AVX2)
-        return mgx_block_table__avx2;
-#endif
-    (void)isa;
-    return mgx_block_table__generic;
+    return mgx_block_kernel(isa)->table;
 }
 
 static float float_of(uint32_t bits)
@@ -132,7 +125,7 @@ static void measure(int f, const float *x, int n, struct error *errors)
         const struct mgx_block_operand in[3] = {{(float *)x, false}};
         table_of(isa)[functions[f].code](y, in, 1, 0, n);
         for (int i = 0; i < n; i++)
-            note(&errors[isa], ulps_off(y[i], expected[i]), x[i], 0);
+            note(&errors[isa_at], ulps_off(y[i], expected[i]), x[i], 0);
     }
 }
 
@@ -147,7 +140,7 @@ static void measure_pow(const float *x, const float *z, int n, struct error *err
         const struct mgx_block_operand in[3] = {{(float *)x, false}, {(float *)z, false}};
         table_of(isa)[MGX_PW_pow](y, in, 0, 0, n);
         for (int i = 0; i < n; i++)
-            note(&errors[isa], ulps_off(y[i], expected[i]), x[i], z[i]);
+            note(&errors[isa_at], ulps_off(y[i], expected[i]), x[i], z[i]);
     }
 }
 
@@ -248,16 +241,16 @@ static void check_errors(const char *name, const struct error *errors)
 {
     EACH_ISA(isa)
     {
-        if (!(errors[isa].most <= MOST_ULPS))
+        if (!(errors[isa_at].most <= MOST_ULPS))
             CHECK_FAIL("%s on %s is off by %.2f ulp at %a, %a", name, mgx_isa_name(isa),
-                       errors[isa].most, (double)errors[isa].at, (double)errors[isa].at2);
+                       errors[isa_at].most, (double)errors[isa_at].at, (double)errors[isa_at].at2);
     }
 }
 
 CASE(within_two_ulps)
 {
     for (int f = 0; f < FUNCTIONS; f++) {
-        struct error errors[MGX_ISA_AVX512 + 1] = {{0}};
+        struct error errors[MAX_SETS] = {{0}};
         sample(f, 200, errors);
         check_errors(functions[f].name, errors);
     }
@@ -265,7 +258,7 @@ CASE(within_two_ulps)
 
 CASE(pow_within_two_ulps)
 {
-    struct error errors[MGX_ISA_AVX512 + 1] = {{0}};
+    struct error errors[MAX_SETS] = {{0}};
     sample_pow(800, errors);
     check_errors("pow", errors);
 }
@@ -360,7 +353,8 @@ static void print_row(const char *name, const struct error *errors)
 {
     printf("| %-8s", name);
     EACH_ISA(isa)
-    printf(" | %5.3f %6.4f", errors[isa].most, errors[isa].sum / (double)errors[isa].count);
+    printf(" | %5.3f %6.4f", errors[isa_at].most,
+           errors[isa_at].sum / (double)errors[isa_at].count);
     printf(" |\n");
     fflush(stdout);
 }
@@ -373,7 +367,7 @@ static int print_table(bool exhaustive, const char *only)
     EACH_ISA(isa) printf("|---");
     printf("|\n");
     for (int f = 0; f <= FUNCTIONS; f++) {
-        struct error errors[MGX_ISA_AVX512 + 1] = {{0}};
+        struct error errors[MAX_SETS] = {{0}};
         const char *name = f == FUNCTIONS ? "pow" : functions[f].name;
         if (only && strcmp(only, name) != 0)
             continue;

@@ -43,7 +43,7 @@ static bool knows(void *user, const struct mgx_tensor *t)
     return mgx_plan_late_knows(&m->run, t);
 }
 
-static void machine_init(struct machine *m, enum mgx_isa isa)
+static void machine_init(struct machine *m, mgx_isa isa)
 {
     memset(m, 0, sizeof *m);
     m->cpu.isa = isa;
@@ -345,10 +345,10 @@ static bool try_typed(struct machine *m, struct rng *r)
 
 static void try_often(bool (*attempt)(struct machine *m, struct rng *r), int rounds)
 {
-    for (enum mgx_isa isa = MGX_ISA_GENERIC; isa <= mgx_cpu()->isa && isa <= MGX_ISA_AVX512;
-         isa++) {
+    EACH_ISA(isa)
+    {
         struct machine m;
-        struct rng r = {.state = 77 + (uint64_t)isa};
+        struct rng r = {.state = 77 + isa_at};
         machine_init(&m, isa);
         bool good = true;
         for (int i = 0; i < rounds && good; i++)
@@ -527,15 +527,15 @@ CASE(boxes_overlap_in_vectors)
         const float iou = (float)rng_below(&r, 3) * 0.2f;
         const bool expected = plain_overlaps(side, count, box, iou);
         bool good = true;
-        for (enum mgx_isa isa = MGX_ISA_GENERIC; isa <= mgx_cpu()->isa; isa++)
-            good &= mgx_box_of(isa)(side, count, box, iou) == expected;
+        EACH_ISA(isa)
+        good &= mgx_box_kernel(isa)->run(side, count, box, iou) == expected;
         for (int k = 0; k < MGX_BOX_FIELDS; k++)
             buffer_free(fields[k]);
         CHECK(good);
     }
 }
 
-static bool try_taps(struct rng *r, enum mgx_isa isa)
+static bool try_taps(struct rng *r, mgx_isa isa)
 {
     static const int channels[] = {1, 4, 8, 16, 64, 100};
     const int64_t n = rng_size(r, channels, 6) + 1, pixels = 1 + rng_below(r, 5);
@@ -556,7 +556,7 @@ static bool try_taps(struct rng *r, enum mgx_isa isa)
                              rng_below(r, 2), 3,      y.data, n};
     float *before = malloc((size_t)n * sizeof *before);
     memcpy(before, y.data, (size_t)n * sizeof *before);
-    mgx_tap_of(isa)(&a);
+    mgx_tap_kernel(isa)->run(&a);
     for (int64_t c = 0; c < n; c++) {
         double s = !a.first ? (double)before[c] : a.max ? -(double)INFINITY : 0;
         for (int i = 0; i < count; i++) {
@@ -577,8 +577,8 @@ CASE(taps_keep_inside_their_pixel)
 {
     struct rng r = {.state = 11};
     for (int round = 0; round < 600; round++)
-        for (enum mgx_isa isa = MGX_ISA_GENERIC; isa <= mgx_cpu()->isa; isa++)
-            CHECK(try_taps(&r, isa));
+        EACH_ISA(isa)
+    CHECK(try_taps(&r, isa));
 }
 
 TEST_MAIN(ROW(topk_orders_ties_and_nans) ROW(nonzero_of_every_type)

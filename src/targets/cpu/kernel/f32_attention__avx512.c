@@ -1,3 +1,0 @@
-// SPDX-License-Identifier: MIT
-// Rows of scores for avx512; see f32_attention.h.
-#include "targets/cpu/kernel/f32_attention.h"

@@ -1,3 +1,0 @@
-// SPDX-License-Identifier: MIT
-// Block programs for avx2; see f32_block.h.
-#include "targets/cpu/kernel/f32_block.h"

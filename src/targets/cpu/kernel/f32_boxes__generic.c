@@ -1,3 +1,0 @@
-// SPDX-License-Identifier: MIT
-// Overlap of boxes for generic; see f32_boxes.h.
-#include "targets/cpu/kernel/f32_boxes.h"

@@ -1,3 +1,0 @@
-// SPDX-License-Identifier: MIT
-// Row kernels for avx2; see f32_rows.h.
-#include "targets/cpu/kernel/f32_rows.h"

@@ -1,5 +1,0 @@
-// SPDX-License-Identifier: MIT
-// Pooling of bytes for AVX2; see byte_pool.h.
-#if defined(__x86_64__)
-#include "targets/cpu/kernel/u8_pool.h"
-#endif
