@@ -220,14 +220,22 @@ static enum mgx_status prepare_results(struct mgx_context *x, struct mgx_diag *d
     return MGX_OK;
 }
 
+// Bytes of strings lie in the run's arena; members of a tuple may be strings too.
+static bool holds_text(const struct mgx_tensor *t)
+{
+    bool text = t->shape.type == MGX_STRING || t->shape.type == MGX_SEQUENCE;
+    for (int i = 0; t->sub && i < t->sub_count && !text; i++)
+        text = holds_text(&t->sub[i]);
+    return text;
+}
+
 static enum mgx_status hand_out_one(struct mgx_context *x, int k, struct mgx_tensor *out,
                                     struct mgx_diag *diag)
 {
     const struct mgx_plan_result *result = &x->plan->results[k];
     if (result->value->dynamic) {
         const struct mgx_tensor *value = mgx_context_dynamic(x, result->value);
-        if (value->shape.type == MGX_STRING ||
-            value->shape.type == MGX_SEQUENCE) // bytes of the run's arena
+        if (holds_text(value))
             return mgx_tensor_clone(out, value, diag);
         *out = mgx_tensor_share(value);
     } else if (brought(x, result)) {
