@@ -221,12 +221,18 @@ def cpp_page(groups):
 
 # --- Python ---
 
+def call_of(value):
+    """Its parameters without self; a set among their defaults in order, not in that of its hashes."""
+    text = str(inspect.signature(value)).replace("(self, /, ", "(").replace("(self, /)", "()").replace("/, ", "")
+    return re.sub(r"\{([^{}]*)\}", lambda m: "{" + ", ".join(sorted(m[1].split(", "))) + "}", text)
+
+
 def describe(name, value, depth):
     doc = inspect.getdoc(value)
     if not doc:
         sys.exit(f"reference: {name} has no docstring")
     try:
-        call = "" if isinstance(value, enum.EnumMeta) else str(inspect.signature(value)).replace("(self, /, ", "(").replace("(self, /)", "()").replace("/, ", "")
+        call = "" if isinstance(value, enum.EnumMeta) else call_of(value)
     except (TypeError, ValueError):
         call = ""
     if isinstance(value, enum.EnumMeta):
