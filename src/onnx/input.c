@@ -75,8 +75,10 @@ static struct mgx_dim settle(const struct mgx_onnx_options *o, const struct decl
             dim.name = d->name;
         return dim;
     }
-    if (o->default_dim_value > 0)
+    if (o->default_dim_value > 0) {
+        *assumed = o->default_dim_value == 1; // which is what many callers give who know no size
         return fixed(o->default_dim_value);
+    }
     if (o->dynamic_dims)
         return (struct mgx_dim){.min = 0, .max = MGX_DIM_ANY, .name = d->name};
     *assumed = true;

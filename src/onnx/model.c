@@ -96,6 +96,14 @@ static enum mgx_status import_parts(struct mgx_onnx_import *import, const struct
     return MGX_OK;
 }
 
+// A kernel that is larger than an image of 1 x 1 is nobody's mistake: the size was assumed.
+static void blame_assumed_sizes(const struct mgx_onnx_import *import)
+{
+    const struct mgx_hints *h = &import->program->hints;
+    for (int64_t i = 0; i + 1 < h->count; i += 2)
+        mgx_where(import->diag, "a program with assumed sizes: of %s %s", h->v[i], h->v[i + 1]);
+}
+
 // A failure after operators were found missing is likely their consequence: the list says more.
 static enum mgx_status finish(struct mgx_onnx_import *import, enum mgx_status status,
                               struct mgx_program **out)
@@ -109,6 +117,8 @@ static enum mgx_status finish(struct mgx_onnx_import *import, enum mgx_status st
     }
     if (status == MGX_INVALID && import->rank_note)
         mgx_where(import->diag, "%s", import->rank_note);
+    if (status == MGX_INVALID && import->program)
+        blame_assumed_sizes(import);
     if (status == MGX_OK) {
         *out = import->program;
     } else if (import->source.path && import->source.storage) { // else the text begins with it

@@ -348,6 +348,20 @@ CASE(assumed_sizes_are_explained)
     mgx_program_destroy(p);
 }
 
+// An image of 1 x 1 that nobody asked for is too small for most models.
+CASE(assumed_sizes_that_do_not_fit_are_explained)
+{
+    struct pb g = {0}, attrs = {0};
+    pb_attr_ints(&attrs, "kernel_shape", (int64_t[]){2, 2}, 2);
+    pb_input(&g, "x", FLOAT, 4, (int64_t[]){1, 3, -1, -1});
+    pb_node(&g, "MaxPool", "x", "y", &attrs);
+    pb_output(&g, "y");
+    struct pb m = pb_model(&g, 17);
+    CHECK(refused_with(&m, NULL, MGX_INVALID,
+                       "in a program with assumed sizes: of x the model leaves axes 2, 3 open, and "
+                       "they were set to 1: default_dim_value"));
+}
+
 // Sizes of another rank than the model declares are named where they do not work out.
 CASE(sizes_of_another_rank_are_named)
 {
@@ -591,11 +605,12 @@ TEST_MAIN(
                     ROW(operators_are_listed_in_order_and_once)
                         ROW(lists_all_operators_that_are_missing) ROW(unknown_operators_may_be_kept)
                             ROW(options_settle_free_dimensions) ROW(assumed_sizes_are_explained)
-                                ROW(sizes_of_another_rank_are_named)
-                                    ROW(free_dimensions_keep_their_names)
-                                        ROW(functions_expand_with_their_attributes)
-                                            ROW(expansion_has_a_budget)
-                                                ROW(functions_that_reach_themselves_are_refused)
-                                                    ROW(calls_must_fit_their_function)
-                                                        ROW(long_chains_need_no_stack)
-                                                            ROW(limits_are_kept))
+                                ROW(assumed_sizes_that_do_not_fit_are_explained)
+                                    ROW(sizes_of_another_rank_are_named)
+                                        ROW(free_dimensions_keep_their_names)
+                                            ROW(functions_expand_with_their_attributes)
+                                                ROW(expansion_has_a_budget)
+                                                    ROW(functions_that_reach_themselves_are_refused)
+                                                        ROW(calls_must_fit_their_function)
+                                                            ROW(long_chains_need_no_stack)
+                                                                ROW(limits_are_kept))
