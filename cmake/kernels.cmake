@@ -83,6 +83,8 @@ foreach(row IN LISTS rows)
     endif()
   elseif(MGX_FUZZ)
     set(options -fno-sanitize=all)
+  elseif(MGX_SANITIZE) # as above, at -O2 too
+    set(options -O1)
   endif()
   set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${options}")
   list(APPEND MGX_KERNELS ${file})
