@@ -12,7 +12,7 @@ PYTHON := $(VENV)/bin/python
 CONFIGURE = cmake -S . -B $(1) -G "$(GENERATOR)" $(CMAKE_ARGS) $(2) > $(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
 COMPILE = cmake --build $(1) -j$(JOBS)
 
-.PHONY: all tests help demo test check check-all suite tf-suite hostile misuse reference faults tables bench bench-kernels bench-import gpu-compile fuzz fail-alloc size coverage install wheel deb bare-debian format venv clean
+.PHONY: all tests help demo test check check-all arm no-avx suite tf-suite hostile misuse reference faults tables bench bench-kernels bench-import gpu-compile fuzz fail-alloc size coverage install wheel deb bare-debian format venv clean
 
 all: $(BUILD)/CMakeCache.txt
 	@echo "== building the engine, its clients and the examples into $(BUILD)/"
@@ -32,6 +32,8 @@ help:
 	@echo "make test        build and run every test (installs its Python packages into $(VENV))"
 	@echo "make check       style, layers, sizes, unit tests: before every commit"
 	@echo "make check-all   gcc and clang, address+undefined and thread sanitizers, a valgrind sample"
+	@echo "make arm         the tests on 64-bit ARM, cross-built into build-arm and run by QEMU"
+	@echo "make no-avx      the tests of $(BUILD) on an x86-64 processor without AVX, run by QEMU"
 	@echo "make suite       the ONNX backend suite on the reference target (TARGET=cpu for another)"
 	@echo "make tf-suite    TensorFlow operators against TensorFlow itself, which it installs (TARGET=cpu)"
 	@echo "make hostile     hostile models through the driver on every target, and the suite's cases with extremes"
@@ -136,6 +138,24 @@ faults: venv
 
 check-all: check
 	@tool/check_all.sh $(JOBS)
+
+# Other processors than this machine's, run by QEMU's user-mode emulation. What is left out, and why: test/emulated/.
+EMULATOR = $(firstword $(foreach name,qemu-$(1) qemu-$(1)-static,$(if $(shell command -v $(name) 2> /dev/null),$(name))))
+MISSING = { echo "missing: $(1) (Debian, Ubuntu: apt-get install $(2))"; exit 1; }
+ARM_PACKAGES := gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
+arm:
+	@command -v aarch64-linux-gnu-gcc > /dev/null || $(call MISSING,aarch64-linux-gnu-gcc,$(ARM_PACKAGES))
+	@test -n "$(call EMULATOR,aarch64)" || $(call MISSING,qemu-aarch64,$(ARM_PACKAGES))
+	@echo "== building into build-arm/ (64-bit ARM)"
+	@$(call CONFIGURE,build-arm,-DCMAKE_BUILD_TYPE=Release -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/cmake/aarch64-linux-gnu.cmake)
+	@$(call COMPILE,build-arm) --target mgx-tests migraphx-driver digits
+	@echo "== running the tests under $(call EMULATOR,aarch64)"
+	@python3 tool/emulated.py --build build-arm --jobs $(JOBS) --leave test/emulated/arm.txt -- $(call EMULATOR,aarch64) -L /usr/aarch64-linux-gnu
+
+no-avx: tests
+	@test -n "$(call EMULATOR,x86_64)" || $(call MISSING,qemu-x86_64,qemu-user)
+	@echo "== running the tests under $(call EMULATOR,x86_64) as Intel's Nehalem (SSE4.2, no AVX)"
+	@python3 tool/emulated.py --build $(BUILD) --jobs $(JOBS) --leave test/emulated/no-avx.txt -- $(call EMULATOR,x86_64) -cpu Nehalem
 
 # NVRTC and hiprtc compile without a card; the models are compiled for OpenCL's CPU. What is not installed is skipped.
 gpu-compile: venv all

@@ -5,6 +5,8 @@
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+# Without one the C++ programs of the tests are left out; this machine's compiler must not be found in its place.
+find_program(CMAKE_CXX_COMPILER NAMES aarch64-linux-gnu-g++)
 find_program(MGX_QEMU_AARCH64 NAMES qemu-aarch64 qemu-aarch64-static REQUIRED)
 set(CMAKE_CROSSCOMPILING_EMULATOR ${MGX_QEMU_AARCH64};-L;/usr/aarch64-linux-gnu)
 set(CMAKE_FIND_ROOT_PATH /usr/aarch64-linux-gnu)
