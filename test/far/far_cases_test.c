@@ -21,18 +21,6 @@ static bool same_elements(const struct mgx_tensor *a, const struct mgx_tensor *b
     return true;
 }
 
-static bool same(const struct mgx_tensor *a, const struct mgx_tensor *b)
-{
-    if (a->sub_count != b->sub_count || a->shape.type != b->shape.type)
-        return false;
-    for (int i = 0; i < a->sub_count; i++)
-        if (!same(&a->sub[i], &b->sub[i]))
-            return false;
-    if (a->sub || a->shape.type == MGX_TUPLE || a->shape.type == MGX_SEQUENCE)
-        return true;
-    return mgx_type_is_float(a->shape.type) ? same_elements(a, b) : mgx_tensor_equal(a, b, true);
-}
-
 static void complain(const struct op_case *c, bool offload, const char *what)
 {
     printf("%s:%d: %s, results %s: %s\n", c->file, c->line, c->op ? c->op : "program",
@@ -51,7 +39,7 @@ static void compare(const struct op_case *c, const struct mgx_program *p,
         if (far_try(p, offload, args, count, out, &diag) != MGX_OK)
             complain(c, offload, diag.text);
         for (int i = 0; i < results && diag.status == MGX_OK; i++)
-            if (!same(&out[i], &expected[i]))
+            if (!case_same(&out[i], &expected[i], same_elements))
                 complain(c, offload, "another value than the reference's");
         for (int i = 0; i < CASE_MAX_IN; i++)
             mgx_tensor_release(&out[i]);

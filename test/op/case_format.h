@@ -29,6 +29,8 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "check.h"
 #include "op/op.h"
@@ -407,4 +409,19 @@ static inline void case_free(struct op_case *c)
         mgx_tensor_release(&c->in[i].tensor);
         mgx_tensor_release(&c->out[i].tensor);
     }
+}
+
+// A file's text, to be freed.
+static inline char *case_read_file(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f || fseek(f, 0, SEEK_END) != 0)
+        return NULL;
+    const long size = ftell(f);
+    char *text = calloc((size_t)size + 1, 1);
+    rewind(f);
+    if (!text || fread(text, 1, (size_t)size, f) != (size_t)size)
+        abort();
+    fclose(f);
+    return text;
 }

@@ -59,21 +59,6 @@ static inline int case_arguments(const struct op_case *c, struct mgx_tensor *arg
     return count;
 }
 
-// A file's text, to be freed.
-static inline char *case_read_file(const char *path)
-{
-    FILE *f = fopen(path, "rb");
-    if (!f || fseek(f, 0, SEEK_END) != 0)
-        return NULL;
-    const long size = ftell(f);
-    char *text = calloc((size_t)size + 1, 1);
-    rewind(f);
-    if (!text || fread(text, 1, (size_t)size, f) != (size_t)size)
-        abort();
-    fclose(f);
-    return text;
-}
-
 // The case as a program, written out or of one instruction; NULL where it says no results.
 static inline struct mgx_program *case_whole_program(const struct op_case *c)
 {
@@ -85,6 +70,21 @@ static inline struct mgx_program *case_whole_program(const struct op_case *c)
         return case_program(c);
     return mgx_program_parse(&p, &mgx_ops, c->program, strlen(c->program), &diag) == MGX_OK ? p
                                                                                             : NULL;
+}
+
+// Equal in types and members; numbers that are floats as `elements` has it, others bit for bit.
+static inline bool case_same(const struct mgx_tensor *a, const struct mgx_tensor *b,
+                             bool (*elements)(const struct mgx_tensor *a,
+                                              const struct mgx_tensor *b))
+{
+    if (a->sub_count != b->sub_count || a->shape.type != b->shape.type)
+        return false;
+    for (int i = 0; i < a->sub_count; i++)
+        if (!case_same(&a->sub[i], &b->sub[i], elements))
+            return false;
+    if (a->sub || a->shape.type == MGX_TUPLE || a->shape.type == MGX_SEQUENCE)
+        return true;
+    return mgx_type_is_float(a->shape.type) ? elements(a, b) : mgx_tensor_equal(a, b, true);
 }
 
 // visit(case, program) for every case of test/op/cases/*.txt that has a program, in files whose path

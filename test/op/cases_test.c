@@ -471,25 +471,11 @@ static void run_program(const struct op_case *c, struct mgx_arena *arena)
     mgx_program_destroy(p);
 }
 
-static char *read_file(const char *path)
-{
-    FILE *f = fopen(path, "rb");
-    if (!f || fseek(f, 0, SEEK_END) != 0)
-        return NULL;
-    const long size = ftell(f);
-    char *text = calloc((size_t)size + 1, 1);
-    rewind(f);
-    if (!text || fread(text, 1, (size_t)size, f) != (size_t)size)
-        abort();
-    fclose(f);
-    return text;
-}
-
 static int run_file(const char *path, const char *select)
 {
     struct mgx_arena arena;
     mgx_arena_init(&arena);
-    char *text = read_file(path);
+    char *text = case_read_file(path);
     struct case_reader r = {.file = path, .at = text, .arena = &arena};
     struct op_case c;
     int count = 0;

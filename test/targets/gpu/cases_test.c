@@ -105,19 +105,6 @@ static bool near_all(const struct mgx_tensor *a, const struct mgx_tensor *b)
     return true;
 }
 
-static bool same(const struct mgx_tensor *a, const struct mgx_tensor *b)
-{
-    if (a->sub_count != b->sub_count || a->shape.type != b->shape.type)
-        return false;
-    for (int i = 0; i < a->sub_count; i++)
-        if (!same(&a->sub[i], &b->sub[i]))
-            return false;
-    if (a->sub || a->shape.type == MGX_TUPLE || a->shape.type == MGX_SEQUENCE)
-        return true;
-    const bool real = mgx_type_is_float(a->shape.type);
-    return real ? near_all(a, b) : mgx_tensor_equal(a, b, true);
-}
-
 static bool is_computed(enum mgx_type type)
 {
     return type == MGX_HALF || type == MGX_BF16 || type == MGX_FLOAT || type == MGX_INT32 ||
@@ -210,7 +197,9 @@ static void run_case(const struct op_case *c, struct mgx_program *p)
         run_on(ref, "ref", named, count, expected, &diag) == MGX_OK) { // else it must fail
         const char *wrong = run_on(p, "gpu", named, count, out, &diag) == MGX_OK ? NULL : diag.text;
         for (int i = 0; i < results && !wrong; i++)
-            wrong = same(&out[i], &expected[i]) ? NULL : "another value than the reference's";
+            wrong = case_same(&out[i], &expected[i], near_all)
+                        ? NULL
+                        : "another value than the reference's";
         if (wrong) {
             printf("%s:%d: %s: %s\n", c->file, c->line, c->op ? c->op : "program", wrong);
             check_failures++;

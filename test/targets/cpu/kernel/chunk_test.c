@@ -205,58 +205,52 @@ CASE(sums_are_exact)
     }
 }
 
-// 128 and -128 wherever a sum has room for one of a kind alone: twice the chunks, and they still
-// add up.
-CASE(the_largest_weights_wait_for_their_turn)
+// `rows` of bytes `a` by `depth` x `columns` weights `b`.
+static struct problem uniform(int rows, int depth, int columns, int a, int b)
 {
-    struct problem p = {.rows = 9, .a_row = 64, .depth = 64};
+    struct problem p = {.rows = rows, .a_row = depth, .depth = depth};
     p.matrix = (struct mgx_chunk_matrix){.type = MGX_KERNEL_S8,
-                                         .columns = 8,
+                                         .columns = columns,
                                          .taps = 1,
-                                         .run = 64,
-                                         .inner = 64,
-                                         .valid = 64,
-                                         .row = 8,
+                                         .run = depth,
+                                         .inner = depth,
+                                         .valid = depth,
+                                         .row = columns,
                                          .col = 1,
                                          .kernel = {1, 1, 1}};
-    p.a = buffer_new(9 * 64 / 4);
-    p.b = buffer_new(64 * 8 / 4);
-    memset(p.a.data, 255, 9 * 64);
-    memset(p.b.data, 127, 64 * 8);
+    p.a = buffer_new(rows * depth / 4);
+    p.b = buffer_new(depth * columns / 4);
+    memset(p.a.data, a, (size_t)(rows * depth));
+    memset(p.b.data, b, (size_t)(depth * columns));
     p.matrix.b = p.b.data;
-    CHECK(!mgx_chunk_pays(&p.matrix, mgx_chunk_count(&p.matrix)));
+    return p;
+}
+
+static void check_and_free(struct problem *p)
+{
     const struct mgx_gemm_kernel *kernel = mgx_gemm_kernel(MGX_KERNEL_U8, mgx_cpu()->isa);
-    solve(&p);
+    solve(p);
     if (kernel)
-        check_sums(kernel, &p);
-    problem_free(&p);
+        check_sums(kernel, p);
+    problem_free(p);
+}
+
+// The largest weight everywhere: a sum has room for one alone, so there are too many chunks to pay,
+// and they still add up.
+CASE(the_largest_weights_wait_for_their_turn)
+{
+    struct problem p = uniform(9, 64, 8, 255, 127);
+    CHECK(!mgx_chunk_pays(&p.matrix, mgx_chunk_count(&p.matrix)));
+    check_and_free(&p);
 }
 
 // Zeros take no chunks; a panel of nothing else has sums of 0.
 CASE(zeros_are_left_out)
 {
-    struct problem p = {.rows = 3, .a_row = 32, .depth = 32};
-    p.matrix = (struct mgx_chunk_matrix){.type = MGX_KERNEL_S8,
-                                         .columns = 11,
-                                         .taps = 1,
-                                         .run = 32,
-                                         .inner = 32,
-                                         .valid = 32,
-                                         .row = 11,
-                                         .col = 1,
-                                         .kernel = {1, 1, 1}};
-    p.a = buffer_new(3 * 32 / 4);
-    p.b = buffer_new(32 * 11 / 4);
-    memset(p.a.data, 200, 3 * 32);
-    memset(p.b.data, 0, 32 * 11);
+    struct problem p = uniform(3, 32, 11, 200, 0);
     ((int8_t *)p.b.data)[20 * 11] = -5;
-    p.matrix.b = p.b.data;
     CHECK_INT(mgx_chunk_count(&p.matrix), 1);
-    const struct mgx_gemm_kernel *kernel = mgx_gemm_kernel(MGX_KERNEL_U8, mgx_cpu()->isa);
-    solve(&p);
-    if (kernel)
-        check_sums(kernel, &p);
-    problem_free(&p);
+    check_and_free(&p);
 }
 
 int main(void)
