@@ -105,7 +105,7 @@ const struct flag compile_flags[] = {
     REAL("--tuning-seconds", NULL, tuning_seconds, "stop measuring after so long"),
     INT("--threads", NULL, threads, 1, "threads per run [all the process may use]"),
     INT("--run-memory", NULL, run_memory, 1, "MiB that a run may hold at a time [no limit]"),
-    WORD("--isa", NULL, isa, "<name>", "generic, avx2, avx512 [the best of the machine]"),
+    WORD("--isa", NULL, isa, "<name>", "generic, avx2, avx512, or native-avx512f ... [native]"),
     WORDS("--disable-pass", NULL, disable_pass, "<name> ...", "skip passes of the target"),
     SET("--tf32", NULL, tf32, "products of floats on the GPU may be TF32"),
     SET("--fp16", NULL, fp16, "quantize to half precision"),
