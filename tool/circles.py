@@ -19,7 +19,6 @@ KNOWN_FOLDERS = [
 ]
 KNOWN_FILES = [
     "src/targets/cpu/kernel/conv_depthwise.c src/targets/cpu/kernel/conv_phases.c src/targets/cpu/kernel/conv_plan.c",
-    "src/targets/gpu/lower/wgmma.c src/targets/gpu/lower/wgmma_tune.c",
     "src/tf/model.c src/tf/saved.c",
 ]
 

@@ -126,17 +126,6 @@ static bool choose(struct mgx_plan_offer *c, const struct gpu_wgmma_product *g,
     return true;
 }
 
-struct gpu_launch gpu_wgmma_launch(const struct gpu_wgmma_product *g,
-                                   const struct gpu_wgmma_tile *t)
-{
-    const int64_t tiles =
-        ((g->rows + t->rows - 1) / t->rows) * ((g->p.columns + t->columns - 1) / t->columns);
-    return (struct gpu_launch){.grid = {(unsigned)(tiles * t->split), 1, 1},
-                               .block = {(unsigned)gpu_wgmma_threads(t), 1, 1},
-                               .shared = gpu_wgmma_shared(t),
-                               .cluster = (unsigned)t->split};
-}
-
 static enum mgx_plan_answer take(struct mgx_plan_offer *c, const struct gpu_wgmma_product *g,
                                  const struct gpu_wgmma_tile *t, struct mgx_str *text)
 {

@@ -231,3 +231,14 @@ void gpu_wgmma_name(const struct gpu_wgmma_tile *t, struct mgx_str *out)
     mgx_str_printf(out, "%dx%d g%d d%d s%d n%d p%d", t->rows, t->columns, t->groups, t->deep,
                    t->split, t->stages, t->per_multiprocessor);
 }
+
+struct gpu_launch gpu_wgmma_launch(const struct gpu_wgmma_product *g,
+                                   const struct gpu_wgmma_tile *t)
+{
+    const int64_t tiles =
+        ((g->rows + t->rows - 1) / t->rows) * ((g->p.columns + t->columns - 1) / t->columns);
+    return (struct gpu_launch){.grid = {(unsigned)(tiles * t->split), 1, 1},
+                               .block = {(unsigned)gpu_wgmma_threads(t), 1, 1},
+                               .shared = gpu_wgmma_shared(t),
+                               .cluster = (unsigned)t->split};
+}
