@@ -14,12 +14,9 @@ import re
 import subprocess
 import sys
 
-KNOWN_FOLDERS = [
-    "src/tf src/tf/op",
-]
+KNOWN_FOLDERS = []
 KNOWN_FILES = [
     "src/targets/cpu/kernel/conv_depthwise.c src/targets/cpu/kernel/conv_phases.c src/targets/cpu/kernel/conv_plan.c",
-    "src/tf/model.c src/tf/saved.c",
 ]
 
 NAME = r"(?:mgx|cpu|gpu|migraphx)_\w+"

@@ -1,36 +1,16 @@
 // SPDX-License-Identifier: MIT
-// The walk over one scope: names, order, nodes; see graph.h.
+// The walk over one scope: bodies, order, nodes; see graph.h.
 //
 // A node is imported when somebody asks for its result. One whose inputs are not there yet waits on
 // a stack while the nodes that make them go first, so a long chain needs no C stack. A node met
 // again while it waits closes a cycle.
-#include "tf/graph.h"
-
 #include <string.h>
+
+#include "tf/frames.h"
 
 enum phase { NEW, WAITING, DONE };
 
-// --- names ---
-
-struct mgx_tf_reference mgx_tf_reference_of(struct mgx_slice text)
-{
-    struct mgx_tf_reference r = {.name = text, .output = {"", 0}};
-    r.control = text.size && text.text[0] == '^';
-    if (r.control)
-        r.name = (struct mgx_slice){text.text + 1, text.size - 1};
-    const char *colon = r.name.size ? memchr(r.name.text, ':', r.name.size) : NULL;
-    if (!colon)
-        return r;
-    const char *end = r.name.text + r.name.size, *last = colon;
-    for (const char *p = colon; p < end; p++)
-        last = *p == ':' ? p : last;
-    for (const char *p = last + 1; p < end && r.index >= 0; p++)
-        r.index = *p >= '0' && *p <= '9' && r.index < INT32_MAX ? 10 * r.index + (*p - '0') : -1;
-    if (last > colon)
-        r.output = (struct mgx_slice){colon + 1, (size_t)(last - colon - 1)};
-    r.name.size = (size_t)(colon - r.name.text);
-    return r;
-}
+// --- bodies ---
 
 static enum mgx_status add_place(struct mgx_tf_import *import, struct mgx_tf_body *body,
                                  struct mgx_slice name, int64_t place)
@@ -64,11 +44,6 @@ void mgx_tf_body_fini(struct mgx_tf_body *body)
 {
     mgx_map_fini(&body->places);
     mgx_tf_frames_fini(body->frames);
-}
-
-int64_t mgx_tf_place(const struct mgx_tf_body *body, struct mgx_slice name)
-{
-    return (int64_t)(intptr_t)mgx_map_findn(&body->places, name.text, name.size) - 1;
 }
 
 enum mgx_status mgx_tf_count_nodes(struct mgx_tf_import *import, int64_t count)
@@ -216,6 +191,15 @@ static enum mgx_status find_input(struct mgx_tf_graph *g, struct mgx_slice text,
 
 // --- the node ---
 
+// In old graphs a function is called by a node of its name.
+static const struct mgx_tf_op *rule_of(const struct mgx_tf_import *import, struct mgx_slice op)
+{
+    static const struct mgx_slice call = {"PartitionedCall", 15};
+    const struct mgx_tf_op *rule = mgx_tf_rule_find(op);
+    return rule || !mgx_map_findn(&import->functions, op.text, op.size) ? rule
+                                                                        : mgx_tf_rule_find(call);
+}
+
 // Fills n from the node; texts go to the scratch arena.
 static enum mgx_status make_node(struct mgx_tf_graph *g, const struct mgx_tf_node_def *def,
                                  struct mgx_tf_state *state, struct mgx_node *n)
@@ -231,7 +215,7 @@ static enum mgx_status make_node(struct mgx_tf_graph *g, const struct mgx_tf_nod
                            .fold = &import->fold,
                            .wire = def,
                            .tf = g,
-                           .tf_rule = mgx_tf_rule_find(def->op)};
+                           .tf_rule = rule_of(import, def->op)};
     struct mgx_ins **in = MGX_NEW_ARRAY(scratch, struct mgx_ins *, def->in.count);
     g->guards = MGX_NEW_ARRAY(scratch, const struct mgx_tf_guard *, def->in.count);
     if (!n->name || !n->op_type || !in || !g->guards)
@@ -334,20 +318,11 @@ static enum mgx_status admit(struct mgx_node *n)
     return MGX_OK;
 }
 
-// In old graphs a function is called by a node of its name.
-static enum mgx_status call_by_name(struct mgx_node *n)
-{
-    return mgx_tf_call(n, mgx_map_find(&n->tf->import->functions, n->op_type), n->module, n->in,
-                       n->in_count, &n->out, &n->out_count);
-}
-
 static enum mgx_status apply_rule(struct mgx_node *n)
 {
     struct mgx_tf_import *import = n->tf->import;
     if (is_poisoned(n))
         return poison_outputs(n);
-    if (!n->tf_rule && mgx_map_find(&import->functions, n->op_type))
-        return call_by_name(n);
     if (!n->tf_rule && import->options.skip_unknown_operators)
         return import_unknown(n);
     if (!n->tf_rule)

@@ -105,12 +105,21 @@ struct mgx_tf_reference {
     bool control;
 };
 
+// --- names (names.c) ---
 struct mgx_tf_reference mgx_tf_reference_of(struct mgx_slice text);
+// The node or argument of a name; -1 if there is none.
+int64_t mgx_tf_place(const struct mgx_tf_body *body, struct mgx_slice name);
 
 // --- import (model.c) ---
 enum mgx_status mgx_tf_begin(struct mgx_tf_import *import, const struct mgx_tf_options *options,
                              struct mgx_diag *diag) MGX_NODISCARD;
 void mgx_tf_end(struct mgx_tf_import *import);
+
+// --- the main graph (main.c) ---
+// The functions of a graph, and a scope over its nodes; `use` gets the scope.
+enum mgx_status mgx_tf_import_graph(struct mgx_tf_import *import, struct mgx_wire bytes,
+                                    enum mgx_status (*use)(struct mgx_tf_graph *g, void *context),
+                                    void *context) MGX_NODISCARD;
 // Imports what the names say into main and returns it from there under these names.
 enum mgx_status mgx_tf_add_results(struct mgx_tf_graph *g, const struct mgx_slice *references,
                                    const struct mgx_slice *names, int count) MGX_NODISCARD;
@@ -128,26 +137,13 @@ enum mgx_status mgx_tf_graph_value(struct mgx_tf_graph *g, struct mgx_slice refe
 // A node's one result without importing it: both results of a Switch.
 enum mgx_status mgx_tf_graph_bind(struct mgx_tf_graph *g, int node,
                                   struct mgx_ins *value) MGX_NODISCARD;
-// The node or argument of a name; -1 if there is none.
-int64_t mgx_tf_place(const struct mgx_tf_body *body, struct mgx_slice name);
 // A scope's nodes count against the limit from the start.
 enum mgx_status mgx_tf_count_nodes(struct mgx_tf_import *import, int64_t count) MGX_NODISCARD;
-
-// Imports a function's body into a module; its results go to the import's arena.
-enum mgx_status mgx_tf_call(struct mgx_node *n, struct mgx_tf_body *body, struct mgx_module *module,
-                            struct mgx_ins *const *args, int arg_count, struct mgx_ins ***results,
-                            int *result_count) MGX_NODISCARD;
 
 // --- SavedModels (saved.c) ---
 // Are these the bytes of a saved_model.pb rather than of a graph?
 bool mgx_tf_is_saved_model(struct mgx_wire bytes);
 enum mgx_status mgx_tf_import_saved(struct mgx_tf_import *import) MGX_NODISCARD;
-
-// --- parts of the import (model.c) ---
-// The functions of a graph, and a scope over its nodes; `use` gets the scope.
-enum mgx_status mgx_tf_import_graph(struct mgx_tf_import *import, struct mgx_wire bytes,
-                                    enum mgx_status (*use)(struct mgx_tf_graph *g, void *context),
-                                    void *context) MGX_NODISCARD;
 
 // --- rules (rules.c) ---
 const struct mgx_tf_op *mgx_tf_rule_find(struct mgx_slice name); // NULL if there is none
@@ -169,18 +165,6 @@ struct mgx_ins *mgx_tf_read_tensor(struct mgx_node *n, struct mgx_wire w);
 enum mgx_status mgx_tf_from_region(struct mgx_node *n, const struct mgx_region *region,
                                    const struct mgx_shape *shape,
                                    struct mgx_tensor *out) MGX_NODISCARD;
-
-// --- parameters (op/constant.c) ---
-// An input of this name, with the options applied to what it declares (rank -1: nothing); in
-// TensorFlow's order of axes. NULL with a failure.
-struct mgx_ins *mgx_tf_parameter(struct mgx_node *n, const char *name, enum mgx_type type, int rank,
-                                 int64_t lens[MGX_MAX_RANK]);
-
-// --- frames (op/frame.c) ---
-// What must be there before the loop that ends at this Exit can be imported.
-enum mgx_status mgx_tf_frame_needs(struct mgx_tf_graph *g, struct mgx_slice exit,
-                                   struct mgx_names *out) MGX_NODISCARD;
-void mgx_tf_frames_fini(struct mgx_tf_frames *f);
 
 // --- handles ---
 struct mgx_ins *mgx_tf_new_handle(struct mgx_node *n, struct mgx_tf_handle handle);

@@ -7,7 +7,6 @@
 #include "base/cancel.h"
 #include "base/memory.h"
 #include "base/size.h"
-#include "base/sniff.h"
 #include "tf/graph.h"
 
 enum {
@@ -77,26 +76,6 @@ void mgx_tf_end(struct mgx_tf_import *import)
     mgx_arena_fini(&import->arena);
 }
 
-// --- functions of the model ---
-
-static enum mgx_status add_function(struct mgx_tf_import *import, struct mgx_wire w)
-{
-    struct mgx_tf_function_def *def = MGX_NEW(&import->arena, struct mgx_tf_function_def);
-    struct mgx_tf_body *body = MGX_NEW(&import->arena, struct mgx_tf_body);
-    if (!def || !body)
-        return mgx_fail_memory(import->diag);
-    TRY(mgx_tf_read_function(w, &import->arena, def, import->diag));
-    if (mgx_map_findn(&import->functions, def->name.text, def->name.size))
-        return mgx_fail(import->diag, MGX_INVALID, "function \"%.*s\" is defined twice",
-                        MGX_SLICE(def->name));
-    if (!mgx_map_putn(&import->functions, def->name.text, def->name.size, body))
-        return mgx_fail_memory(import->diag);
-    const enum mgx_status status = mgx_tf_body_init(import, def->nodes, def, body);
-    if (status != MGX_OK)
-        mgx_where(import->diag, "function \"%.*s\"", MGX_SLICE(def->name));
-    return status;
-}
-
 // --- what is asked for ---
 
 static bool is_no_result(struct mgx_slice op)
@@ -160,37 +139,7 @@ static enum mgx_status choose_outputs(struct mgx_tf_graph *g, const bool *fed,
     return *count ? MGX_OK : find_outputs(g, fed, *out, count);
 }
 
-enum mgx_status mgx_tf_add_results(struct mgx_tf_graph *g, const struct mgx_slice *references,
-                                   const struct mgx_slice *names, int count)
-{
-    struct mgx_tf_import *import = g->import;
-    struct mgx_program *p = import->program;
-    struct mgx_ins **results = MGX_NEW_ARRAY(&import->arena, struct mgx_ins *, count);
-    const char **texts = MGX_NEW_ARRAY(&p->arena, const char *, count);
-    if (!results || !texts)
-        return mgx_fail_memory(import->diag);
-    if (!count)
-        return mgx_fail(import->diag, MGX_INVALID, "the graph has no result");
-    for (int i = 0; i < count; i++) {
-        TRY(mgx_tf_graph_value(g, references[i], &results[i]));
-        const struct mgx_tf_handle *handle = mgx_map_find_pointer(&import->handles, results[i]);
-        if (handle && handle->kind == MGX_TF_REFERENCE)
-            results[i] = handle->value;
-        if (!results[i] || (handle && handle->kind != MGX_TF_REFERENCE))
-            return mgx_fail(import->diag, MGX_INVALID, "output \"%.*s\" is not a tensor",
-                            MGX_SLICE(references[i]));
-        TRY(mgx_name_text(names[i], "the name of an output", &p->arena, &texts[i], import->diag));
-    }
-    TRY(mgx_missing_report(&import->missing,
-                           "skip_unknown_operators keeps what is not known as "
-                           "placeholders",
-                           import->diag));
-    p->output_names = (struct mgx_strings){texts, count};
-    mgx_add_return(g->module, results, count);
-    return mgx_program_status(p, import->diag);
-}
-
-// --- main graph ---
+// --- a frozen graph ---
 
 // Inputs that any node reads are parameters in the graph's order, whether or not a result needs
 // them.
@@ -216,47 +165,6 @@ static enum mgx_status import_frozen(struct mgx_tf_graph *g, void *unused)
     TRY(add_inputs(g, fed));
     TRY(choose_outputs(g, fed, &outputs, &count));
     return mgx_tf_add_results(g, outputs, outputs, count);
-}
-
-// What is no graph looks like one without nodes, or breaks off somewhere; what it is says more.
-static enum mgx_status check_graph(struct mgx_tf_import *import, enum mgx_status status,
-                                   const struct mgx_tf_graph_def *def)
-{
-    const struct mgx_wire bytes = import->source.bytes;
-    const char *what = mgx_sniff(bytes.p, (size_t)(bytes.end - bytes.p));
-    if (status != MGX_OK && status != MGX_INVALID)
-        return status;
-    if (status == MGX_OK && def->nodes.count)
-        return MGX_OK;
-    if (what) {
-        mgx_diag_clear(import->diag);
-        return mgx_fail(import->diag, MGX_INVALID, "not a TensorFlow graph but %s", what);
-    }
-    if (status == MGX_OK)
-        return mgx_fail(import->diag, MGX_INVALID, "not a TensorFlow graph: it has no nodes");
-    mgx_where(import->diag, "not a TensorFlow graph");
-    return status;
-}
-
-enum mgx_status mgx_tf_import_graph(struct mgx_tf_import *import, struct mgx_wire bytes,
-                                    enum mgx_status (*use)(struct mgx_tf_graph *g, void *context),
-                                    void *context)
-{
-    struct mgx_tf_graph_def def;
-    const enum mgx_status read = mgx_tf_read_graph(bytes, &import->arena, &def, import->diag);
-    TRY(check_graph(import, read, &def));
-    for (int i = 0; i < def.functions.count; i++)
-        TRY(add_function(import, def.functions.v[i]));
-    struct mgx_tf_body body;
-    struct mgx_tf_graph g = {
-        .import = import, .module = mgx_program_main(import->program), .body = &body};
-    enum mgx_status status = mgx_tf_body_init(import, def.nodes, NULL, &body);
-    if (status == MGX_OK)
-        status = mgx_tf_graph_start(&g);
-    if (status == MGX_OK)
-        status = use(&g, context);
-    mgx_tf_body_fini(&body);
-    return status;
 }
 
 // What only the import needed: handles, names of files, constants that became attributes.

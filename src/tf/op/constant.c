@@ -72,7 +72,9 @@ static const struct mgx_tf_dims *find_given(const struct mgx_tf_options *o, cons
     return NULL;
 }
 
-struct mgx_ins *mgx_tf_parameter(struct mgx_node *n, const char *name, enum mgx_type type, int rank,
+// An input of this name, with the options applied to what it declares (rank -1: nothing); in
+// TensorFlow's order of axes. NULL with a failure.
+static struct mgx_ins *parameter(struct mgx_node *n, const char *name, enum mgx_type type, int rank,
                                  int64_t lens[MGX_MAX_RANK])
 {
     const struct mgx_tf_options *o = &n->tf->import->options;
@@ -110,8 +112,7 @@ static enum mgx_status placeholder(struct mgx_node *n)
     }
     TRY(mgx_tf_shape(n, "shape", &rank, lens));
     const char *name = mgx_map_find(&g->import->inputs, n->name);
-    n->out[0] =
-        mgx_tf_parameter(n, name ? name : n->name, mgx_tf_type(n, "dtype", MGX_FLOAT), rank, lens);
+    n->out[0] = parameter(n, name ? name : n->name, mgx_tf_type(n, "dtype", MGX_FLOAT), rank, lens);
     return MGX_OK;
 }
 const struct mgx_tf_op mgx_tf_placeholder = {.name = "Placeholder", .import = placeholder};

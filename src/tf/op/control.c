@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tf/loop.h"
+#include "tf/op/function.h"
 
 #define ANY (MGX_TF_TEXTS | MGX_TF_HANDLES | MGX_TF_COMPLEX)
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Calls of the model's functions, which are imported in place: PartitionedCall and its stateful
-// form.
-#include "tf/graph.h"
+// Calls of the model's functions, which are imported in place: PartitionedCall, its stateful form,
+// and in old graphs a node whose operator is a function's name.
+#include <string.h>
+
+#include "tf/op/function.h"
 
 static enum mgx_status find_results(struct mgx_tf_graph *g, struct mgx_ins **out)
 {
@@ -88,8 +90,11 @@ enum mgx_status mgx_tf_call(struct mgx_node *n, struct mgx_tf_body *body, struct
 
 static enum mgx_status call(struct mgx_node *n)
 {
-    struct mgx_tf_body *body;
-    TRY(mgx_tf_function(n, "f", &body));
+    struct mgx_tf_body *body = NULL;
+    if (strcmp(n->op_type, n->tf_rule->name) != 0) // a node of the function's name
+        body = mgx_map_find(&n->tf->import->functions, n->op_type);
+    if (!body)
+        TRY(mgx_tf_function(n, "f", &body));
     return mgx_tf_call(n, body, n->module, n->in, n->in_count, &n->out, &n->out_count);
 }
 #define ANY (MGX_TF_TEXTS | MGX_TF_HANDLES | MGX_TF_COMPLEX)
