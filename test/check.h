@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rounds.h"
+
 static int check_failures;
 
 #define CASE(name) static void name(void)

@@ -6,12 +6,15 @@
 
 It needs no ctest, so an ordinary build can be run on another processor than its own. --leave names tests that are left
 out, one a line, each with its reason; a name that is no test is an error, so the list cannot outlive what it speaks of.
+Emulation is 10 to 100 times slower, so tests with random problems try --part of them only: every fifth, unless told.
 A test that fails shows the end of what it said; all of it is in BUILD/emulated/. Fails where a test fails, takes longer
 than --limit seconds, or was not built.
 """
 import argparse
 import concurrent.futures
+import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -54,13 +57,13 @@ def left_out(path, names):
     return left
 
 
-def run(name, command, where, folder, limit):
+def run(name, command, where, folder, limit, environment):
     """(name, how it ended ("" is well), seconds); what it says goes to a file."""
     log = folder / (name.replace("/", "-") + ".log")
     start = time.monotonic()
     with log.open("wb") as out:
         try:
-            code = subprocess.run(command, cwd=where, stdin=subprocess.DEVNULL, stdout=out, stderr=out, timeout=limit).returncode
+            code = subprocess.run(command, cwd=where, stdin=subprocess.DEVNULL, stdout=out, stderr=out, timeout=limit, env=environment).returncode
             ended = f"exit code {code}" if code else ""
         except subprocess.TimeoutExpired:
             ended = f"not done after {limit} s"
@@ -74,7 +77,9 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--leave", type=pathlib.Path, required=True)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--limit", type=int, default=600)
+    parser.add_argument("--limit", type=int, default=1200)
+    parser.add_argument("--part", type=int, default=5, help="try one in so many random problems")
+    parser.add_argument("--only", default="", help="tests whose name has this regular expression")
     parser.add_argument("emulator", nargs="+")
     args = parser.parse_args()
     build = args.build.resolve()
@@ -83,8 +88,10 @@ def main():
     tests = commands(build, folder, args.emulator)
     left = left_out(args.leave, tests)
     failed = []
+    environment = {**os.environ, "MGX_TEST_PART": str(args.part)}
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        waiting = [pool.submit(run, name, *tests[name], folder, args.limit) for name in tests if name not in left]
+        chosen = [name for name in tests if name not in left and re.search(args.only, name)]
+        waiting = [pool.submit(run, name, *tests[name], folder, args.limit, environment) for name in chosen]
         for one in concurrent.futures.as_completed(waiting):
             name, ended, seconds = one.result()
             print(f"{'FAILED' if ended else 'passed'} {seconds:6.1f} s  {name}  {ended}".rstrip(), flush=True)

@@ -371,7 +371,7 @@ static void fill(struct mgx_program *p, struct mgx_module *m, struct pool seen, 
 
 CASE(random_programs_there_and_back)
 {
-    for (int round = 0; round < 300; round++) {
+    for (int round = 0, rounds = check_rounds(300); round < rounds; round++) {
         struct mgx_program *p, *q, *r;
         CHECK_OK(mgx_program_create(&p, &test_ops, &diag), diag);
         p->print_origins = below(2);
@@ -411,7 +411,7 @@ CASE(damaged_texts_are_survived)
             mgx_program_destroy(q);
         free(exact);
     }
-    for (int round = 0; round < 5000; round++) {
+    for (int round = 0, rounds = check_rounds(5000); round < rounds; round++) {
         const size_t at = (size_t)below((int)text.size);
         const char old = text.text[at];
         text.text[at] = (char)(below(3) ? ",(){}[]\"=->@:\n#\\09"[below(19)] : below(256));

@@ -170,7 +170,7 @@ static void make_all(void)
     for (int from = 0; from < MGX_COUNT(types); from++)
         for (int to = 0; to < MGX_COUNT(types); to++)
             add_conversion(types[from], types[to]);
-    for (int i = 0; i < BODIES; i++)
+    for (int i = 0; i < check_rounds(BODIES); i++)
         add_random_body();
 }
 

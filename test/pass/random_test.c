@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "random_program.h"
+#include "rounds.h"
 
 enum { QUICK = 250 };
 
@@ -110,7 +111,7 @@ static bool try_seed(uint64_t seed, bool show)
 
 int main(int argc, char **argv)
 {
-    uint64_t first = 0, last = QUICK - 1, failed = 0;
+    uint64_t first = 0, last = (uint64_t)check_rounds(QUICK) - 1, failed = 0;
     if (argc == 4 && strcmp(argv[1], "--seeds") == 0) {
         first = strtoull(argv[2], NULL, 10);
         last = strtoull(argv[3], NULL, 10);

@@ -10,6 +10,7 @@
 
 #include "base/size.h"
 #include "random_program.h"
+#include "rounds.h"
 #include "targets/cpu/kernel/kernel.h"
 #include "targets/target.h"
 
@@ -70,7 +71,7 @@ static bool try_seed(unsigned long long seed, const struct random_options *optio
 
 int main(int argc, char **argv)
 {
-    unsigned long long first = 0, last = QUICK - 1;
+    unsigned long long first = 0, last = (unsigned long long)check_rounds(QUICK) - 1;
     if (argc == 4 && strcmp(argv[1], "--seeds") == 0) {
         first = strtoull(argv[2], NULL, 10);
         last = strtoull(argv[3], NULL, 10);

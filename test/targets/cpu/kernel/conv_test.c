@@ -470,7 +470,7 @@ CASE(agrees_with_the_definition)
     struct rng r = {2024};
     memset(methods_run, 0, sizeof methods_run);
     EACH_ISA(isa)
-    for (int i = 0; i < 140 && !check_failures; i++)
+    for (int i = 0; i < check_rounds(140) && !check_failures; i++)
         check_problem(&r, isa, problem_new(&r, isa, false));
     for (int m = 0; m < MGX_CONV_METHOD_COUNT && !check_failures; m++)
         CHECK(m == MGX_CONV_PHASES || methods_run[m] > 0);
@@ -496,7 +496,7 @@ CASE(transposed_agrees_with_the_definition)
 {
     struct rng r = {77};
     EACH_ISA(isa)
-    for (int i = 0; i < 60 && !check_failures; i++)
+    for (int i = 0; i < check_rounds(60) && !check_failures; i++)
         check_problem(&r, isa, problem_new(&r, isa, true));
 }
 

@@ -304,7 +304,7 @@ CASE(agrees_with_a_plain_loop)
                      n[] = {0, 1, 8, 16, 24, 32, 48, 64, 130}, k[] = {0, 1, 4, 7, 16, 33, 64};
     struct rng r = {42};
     EACH_ISA(isa)
-    for (int i = 0; i < 700 && !check_failures; i++)
+    for (int i = 0; i < check_rounds(700) && !check_failures; i++)
         check_problem(&r, isa, rng_size(&r, m, 12), rng_size(&r, n, 9), rng_size(&r, k, 7));
 }
 
@@ -312,7 +312,7 @@ CASE(long_depth_is_cut)
 {
     struct rng r = {7};
     EACH_ISA(isa)
-    for (int i = 0; i < 8 && !check_failures; i++)
+    for (int i = 0; i < check_rounds(8) && !check_failures; i++)
         check_problem(&r, isa, 1 + rng_below(&r, 20), 1 + rng_below(&r, 30),
                       6000 + rng_below(&r, 8000));
 }
@@ -322,7 +322,7 @@ CASE(rows_that_collide_are_copied)
 {
     struct rng r = {23};
     EACH_ISA(isa)
-    for (int i = 0; i < 8 && !check_failures; i++)
+    for (int i = 0; i < check_rounds(8) && !check_failures; i++)
         check_problem(&r, isa, 9 + rng_below(&r, 30), 128 + rng_below(&r, 200),
                       i % 4 ? 1024 : 4096);
 }

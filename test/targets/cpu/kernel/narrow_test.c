@@ -242,7 +242,7 @@ CASE(agrees_with_plain_sums)
                      k[] = {1, 4, 7, 16, 33, 64, 300};
     struct rng r = {77};
     EACH_ISA(isa)
-    for (int i = 0; i < 700 && !check_failures; i++)
+    for (int i = 0; i < check_rounds(700) && !check_failures; i++)
         check_problem(&r, isa, mgx_max_i64(rng_size(&r, m, 9), 1), 1 + rng_size(&r, n, 8),
                       1 + rng_size(&r, k, 7));
 }
@@ -251,7 +251,7 @@ CASE(long_depth_is_cut)
 {
     struct rng r = {8};
     EACH_ISA(isa)
-    for (int i = 0; i < 12 && !check_failures; i++)
+    for (int i = 0; i < check_rounds(12) && !check_failures; i++)
         check_problem(&r, isa, 1 + rng_below(&r, 40), 1 + rng_below(&r, 70),
                       3000 + rng_below(&r, 9000));
 }

@@ -343,8 +343,9 @@ static bool try_typed(struct machine *m, struct rng *r)
     return good;
 }
 
-static void try_often(bool (*attempt)(struct machine *m, struct rng *r), int rounds)
+static void try_often(bool (*attempt)(struct machine *m, struct rng *r), int most)
 {
+    const int rounds = check_rounds(most);
     EACH_ISA(isa)
     {
         struct machine m;
