@@ -175,15 +175,14 @@ static void set_blocks(struct mgx_conv_plan *plan)
     plan->rows = d->batch * d->out[0] * plan->chunks;
 }
 
-// The better of the methods whose rows may be asked for one by one.
-static enum mgx_conv_method row_method(const struct mgx_conv_desc *feed)
+// A plan whose rows may be asked for one by one, by the better of the two methods for that.
+static enum mgx_status create_feed(const struct mgx_conv_desc *f, struct mgx_conv_plan **out,
+                                   struct mgx_diag *diag)
 {
-    struct mgx_conv_choice choices[MGX_CONV_METHOD_COUNT];
-    const int count = mgx_conv_choices(feed, choices);
-    for (int i = 0; i < count; i++)
-        if (choices[i].method == MGX_CONV_DIRECT)
-            return MGX_CONV_DIRECT;
-    return MGX_CONV_STRIP;
+    TRY(mgx_conv_plan_start(f, out, diag));
+    const bool direct = mgx_conv_direct.fits(*out);
+    return mgx_conv_plan_use(*out, direct ? MGX_CONV_DIRECT : MGX_CONV_STRIP,
+                             direct ? &mgx_conv_direct : &mgx_conv_strip, diag);
 }
 
 // The rows that a block reads fit in the ring, which stands for x from here on.
@@ -199,7 +198,7 @@ static enum mgx_status prepare_feed(struct mgx_conv_plan *plan, struct mgx_diag 
     f.threads = 1;
     f.y_batch = 0;
     memcpy(f.y_space, d->x_space, sizeof f.y_space);
-    TRY(mgx_conv_plan_create(&f, row_method(&f), &plan->feed, diag));
+    TRY(create_feed(&f, &plan->feed, diag));
     plan->feed->ring = plan->ring;
     d->feed = &plan->feed->d;
     return MGX_OK;

@@ -89,17 +89,6 @@ static enum mgx_status add_phase(struct mgx_conv_plan *plan, const struct phase 
     return MGX_OK;
 }
 
-static bool phases_fit(const struct mgx_conv_plan *plan)
-{
-    return plan->d.transposed;
-}
-
-static double phases_cost(const struct mgx_conv_plan *plan)
-{
-    (void)plan;
-    return 0; // the only method there is
-}
-
 static enum mgx_status phases_prepare(struct mgx_conv_plan *plan, struct mgx_diag *diag)
 {
     const struct mgx_conv_desc *d = &plan->d;
@@ -141,5 +130,6 @@ static void phases_run(const struct mgx_conv_plan *plan, const struct mgx_conv_a
     }
 }
 
-const struct mgx_conv_ops mgx_conv_phases = {phases_fit, phases_cost, phases_prepare, phases_pack,
-                                             phases_run};
+// The only method there is: nobody asks whether it fits or what it costs.
+const struct mgx_conv_ops mgx_conv_phases = {
+    .prepare = phases_prepare, .pack = phases_pack, .run = phases_run};

@@ -77,13 +77,25 @@ struct mgx_conv_plan {
 extern const struct mgx_conv_ops mgx_conv_direct, mgx_conv_strip, mgx_conv_unrolled,
     mgx_conv_winograd2, mgx_conv_winograd4, mgx_conv_depthwise, mgx_conv_phases;
 
-// A plan of one method for a checked description; used for phases, too.
-enum mgx_status mgx_conv_plan_prepare(struct mgx_conv_plan *plan, enum mgx_conv_method method,
-                                      struct mgx_diag *diag);
-// The best of the methods for ordinary convolutions.
-enum mgx_conv_method mgx_conv_plan_choose(const struct mgx_conv_plan *plan);
+// --- what knows no method (conv_base.c) ---
+enum mgx_status mgx_conv_check(const struct mgx_conv_desc *d, struct mgx_diag *diag) MGX_NODISCARD;
 // Fills in what follows from the description: kernel, groups, pixel numbers.
 void mgx_conv_plan_derive(struct mgx_conv_plan *plan);
+// A plan of no method yet for a description, which it checks.
+enum mgx_status mgx_conv_plan_start(const struct mgx_conv_desc *desc, struct mgx_conv_plan **out,
+                                    struct mgx_diag *diag) MGX_NODISCARD;
+// Prepares a method that fits.
+enum mgx_status mgx_conv_plan_use(struct mgx_conv_plan *plan, enum mgx_conv_method method,
+                                  const struct mgx_conv_ops *ops,
+                                  struct mgx_diag *diag) MGX_NODISCARD;
+
+// --- ordinary convolutions (conv_method.c) ---
+// A plan of one method for a checked description; used for phases, too.
+enum mgx_status mgx_conv_plan_prepare(struct mgx_conv_plan *plan, enum mgx_conv_method method,
+                                      struct mgx_diag *diag) MGX_NODISCARD;
+// All methods that fit, best first; how many. And the best one.
+int mgx_conv_plan_choices(const struct mgx_conv_plan *plan, struct mgx_conv_choice *choices);
+enum mgx_conv_method mgx_conv_plan_choose(const struct mgx_conv_plan *plan);
 
 // Whether kernels that know only floats may run it.
 static inline bool mgx_conv_floats(const struct mgx_conv_desc *d)
