@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Compiling: options from the handle, completed by the environment, and the traces of passes.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,11 +34,11 @@ static enum mgx_status compile_options_copy(struct migraphx_compile_options *out
 {
     *out = *in;
     mgx_arena_init(&out->arena);
-    out->values.isa = mgx_arena_strdup(&out->arena, in->values.isa);
     out->values.tuning_cache = mgx_arena_strdup(&out->arena, in->values.tuning_cache);
     out->values.pass.disabled = NULL;
     out->values.pass.disabled_count = 0;
-    enum mgx_status status = out->arena.failed ? mgx_fail_memory(diag) : MGX_OK;
+    const bool good = mgx_settings_copy(&out->values.own, &out->arena, &in->values.own);
+    enum mgx_status status = !good || out->arena.failed ? mgx_fail_memory(diag) : MGX_OK;
     for (int i = 0; i < in->values.pass.disabled_count && status == MGX_OK; i++)
         status = add_disabled(&out->arena, &out->values.pass, in->values.pass.disabled[i], diag);
     if (status != MGX_OK)
@@ -71,9 +72,7 @@ migraphx_status migraphx_compile_options_create(migraphx_compile_options_t *out)
 FLAG(offload_copy, offload_copy)
 FLAG(fast_math, fast_math)
 FLAG(exhaustive_tune_flag, exhaustive_tune)
-FLAG(compute_double, compute_double)
 FLAG(tuning_strict, tuning_strict)
-FLAG(tf32, tf32)
 
 migraphx_status migraphx_compile_options_set_threads(migraphx_compile_options_t compile_options,
                                                      size_t value)
@@ -93,16 +92,6 @@ migraphx_compile_options_set_tuning_seconds(migraphx_compile_options_t compile_o
     if (!(seconds >= 0))
         return mgx_api_bad("%s: %g seconds", __func__, seconds);
     compile_options->values.tuning_seconds = seconds;
-    return migraphx_status_success;
-}
-
-migraphx_status migraphx_compile_options_set_device_id(migraphx_compile_options_t compile_options,
-                                                       size_t value)
-{
-    API_NEED(compile_options);
-    if (value > UINT16_MAX)
-        return mgx_api_bad("%s: there is no device %zu", __func__, value);
-    compile_options->values.device_id = (int)value;
     return migraphx_status_success;
 }
 
@@ -129,29 +118,17 @@ migraphx_status migraphx_compile_options_set_plan_bytes(migraphx_compile_options
     return migraphx_status_success;
 }
 
-static migraphx_status set_text(migraphx_compile_options_t o, const char **where, const char *text)
-{
-    API_DIAG(diag);
-    char *copy = mgx_arena_strdup(&o->arena, text);
-    if (text && !copy)
-        return mgx_api_leave(mgx_fail_memory(&diag), &diag);
-    *where = copy;
-    return migraphx_status_success;
-}
-
-migraphx_status migraphx_compile_options_set_isa(migraphx_compile_options_t compile_options,
-                                                 const char *name)
-{
-    API_NEED(compile_options);
-    return set_text(compile_options, &compile_options->values.isa, name);
-}
-
 migraphx_status
 migraphx_compile_options_set_tuning_cache(migraphx_compile_options_t compile_options,
                                           const char *filename)
 {
     API_NEED(compile_options);
-    return set_text(compile_options, &compile_options->values.tuning_cache, filename);
+    API_DIAG(diag);
+    char *copy = mgx_arena_strdup(&compile_options->arena, filename);
+    if (filename && !copy)
+        return mgx_api_leave(mgx_fail_memory(&diag), &diag);
+    compile_options->values.tuning_cache = copy;
+    return migraphx_status_success;
 }
 
 migraphx_status migraphx_compile_options_disable_pass(migraphx_compile_options_t compile_options,
@@ -173,6 +150,44 @@ migraphx_status migraphx_compile_options_set_trace(migraphx_compile_options_t co
     compile_options->trace = callback;
     compile_options->trace_data = data;
     return migraphx_status_success;
+}
+
+// --- what one target reads; the others have no use for it ---
+
+static migraphx_status set_own(migraphx_compile_options_t o, const char *name, const char *value)
+{
+    API_DIAG(diag);
+    if (!mgx_settings_put(&o->values.own, &o->arena, name, value))
+        return mgx_api_leave(mgx_fail_memory(&diag), &diag);
+    return migraphx_status_success;
+}
+
+#define OWN_FLAG(name)                                                                             \
+    migraphx_status migraphx_compile_options_set_##name(                                           \
+        migraphx_compile_options_t compile_options, bool value)                                    \
+    {                                                                                              \
+        API_NEED(compile_options);                                                                 \
+        return set_own(compile_options, #name, value ? "1" : NULL);                                \
+    }
+OWN_FLAG(compute_double)
+OWN_FLAG(tf32)
+
+migraphx_status migraphx_compile_options_set_isa(migraphx_compile_options_t compile_options,
+                                                 const char *name)
+{
+    API_NEED(compile_options);
+    return set_own(compile_options, "isa", name);
+}
+
+migraphx_status migraphx_compile_options_set_device_id(migraphx_compile_options_t compile_options,
+                                                       size_t value)
+{
+    API_NEED(compile_options);
+    if (value > UINT16_MAX)
+        return mgx_api_bad("%s: there is no device %zu", __func__, value);
+    char text[16];
+    snprintf(text, sizeof text, "%d", (int)value);
+    return set_own(compile_options, "device_id", text);
 }
 
 // --- compiling ---
@@ -225,15 +240,16 @@ static enum mgx_status complete(struct migraphx_compile_options *o, struct mgx_d
     const struct mgx_api_environment *env = mgx_api_environment();
     if (!o->values.threads)
         o->values.threads = env->threads;
-    if (!o->values.isa)
-        o->values.isa = env->isa;
     if (!o->values.tuning_cache)
         o->values.tuning_cache = env->tuning_cache;
-    if (!o->values.device)
-        o->values.device = env->gpu_device;
-    o->values.tf32 |= env->gpu_tf32;
-    if (!o->values.kernel_folder)
-        o->values.kernel_folder = env->kernel_folder;
+    const struct mgx_setting own[] = {{"isa", env->isa},
+                                      {"device", env->gpu_device},
+                                      {"tf32", env->gpu_tf32 ? "1" : NULL},
+                                      {"kernel_folder", env->kernel_folder}};
+    for (int i = 0; i < MGX_COUNT(own); i++)
+        if (own[i].value && !mgx_setting(&o->values.own, own[i].name) &&
+            !mgx_settings_put(&o->values.own, &o->arena, own[i].name, own[i].value))
+            return mgx_fail_memory(diag);
     for (int i = 0; i < env->disabled_count; i++)
         TRY(add_disabled(&o->arena, &o->values.pass, env->disabled_passes[i], diag));
     o->values.pass.fast_math = o->values.fast_math;
@@ -243,6 +259,18 @@ static enum mgx_status complete(struct migraphx_compile_options *o, struct mgx_d
         o->values.pass.trace_user = o;
     }
     return MGX_OK;
+}
+
+// A target without memory of its own is the one device that it has.
+static enum mgx_status check_device(const struct mgx_target *target,
+                                    const struct mgx_compile_options *options,
+                                    struct mgx_diag *diag)
+{
+    const int device = mgx_setting_int(&options->own, "device_id");
+    return !device || target->memory
+               ? MGX_OK
+               : mgx_fail(diag, MGX_INVALID, "target \"%s\" has one device: there is no device %d",
+                          target->name, device);
 }
 
 enum mgx_status mgx_api_compile(struct mgx_program *p, const struct mgx_target *target,
@@ -256,6 +284,8 @@ enum mgx_status mgx_api_compile(struct mgx_program *p, const struct mgx_target *
     enum mgx_status status = mgx_api_prove(p, diag);
     if (status == MGX_OK)
         status = complete(&all, diag);
+    if (status == MGX_OK)
+        status = check_device(target, &all.values, diag);
     if (status == MGX_OK && trace)
         mgx_api_print_program(p);
     if (status == MGX_OK)

@@ -76,6 +76,19 @@ static enum mgx_status look_at(struct mgx_carry *c, const struct mgx_target *tar
     return status;
 }
 
+// What the file says of the target's own settings, as far as the target keeps them in files.
+static enum mgx_status find_settings(struct mgx_carry *c, const struct mgx_target *target,
+                                     struct mgx_settings *out, struct mgx_diag *diag)
+{
+    const char *isa = mgx_api_environment()->isa;
+    bool good = true;
+    for (const char *const *name = target->keeps; name && *name && good; name++)
+        good = mgx_settings_put(out, &c->arena, *name, mgx_setting(&c->options.own, *name));
+    if (isa && !mgx_setting(out, "isa"))
+        good = good && mgx_settings_put(out, &c->arena, "isa", isa);
+    return good ? MGX_OK : mgx_fail_memory(diag);
+}
+
 static enum mgx_status compile(struct mgx_program *p, struct mgx_diag *diag)
 {
     struct mgx_carry *c = p->carry;
@@ -84,12 +97,10 @@ static enum mgx_status compile(struct mgx_program *p, struct mgx_diag *diag)
         return mgx_fail(diag, MGX_NOT_FOUND,
                         "the program is compiled for target '%s', which is not built in",
                         c->target);
-    struct migraphx_compile_options o = {
-        .values = {.offload_copy = c->options.offload_copy,
-                   .fast_math = c->options.fast_math,
-                   .compute_double = c->options.compute_double,
-                   .threads = c->options.threads,
-                   .isa = c->options.isa[0] ? c->options.isa : mgx_api_environment()->isa}};
+    struct migraphx_compile_options o = {.values = {.offload_copy = c->options.offload_copy,
+                                                    .fast_math = c->options.fast_math,
+                                                    .threads = c->options.threads}};
+    TRY(find_settings(c, target, &o.values.own, diag));
     TRY(look_at(c, target, &o.values, diag));
     if (!c->fits) { // passes read literals
         mgx_carry_mark_literals(c);

@@ -397,7 +397,7 @@ enum mgx_status mgx_api_carry(const struct mgx_program *p, bool whole, struct mg
         return mgx_fail_memory(diag);
     memcpy(c->target, e->target->name, strlen(e->target->name) + 1);
     c->options = e->options;
-    const struct mgx_compile_options options = {.isa = e->options.isa[0] ? e->options.isa : NULL};
+    const struct mgx_compile_options options = {.own = e->options.own};
     struct mgx_str kind = {0};
     enum mgx_status status = MGX_OK;
     if (whole && e->target->kind)

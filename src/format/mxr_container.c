@@ -217,6 +217,17 @@ static struct mgx_value *flag(struct mgx_arena *arena, bool value)
     return mgx_value_int(arena, value);
 }
 
+// Settings of a target's own stand beside the shared ones: what is on as 1, all else as a text.
+static void put_own(struct mgx_arena *arena, struct mgx_value *options,
+                    const struct mgx_settings *own)
+{
+    for (int i = 0; i < own->count; i++) {
+        const char *value = own->list[i].value;
+        mgx_value_put(options, own->list[i].name,
+                      strcmp(value, "1") == 0 ? flag(arena, true) : mgx_value_text(arena, value));
+    }
+}
+
 static enum mgx_status write_info(struct writer *w)
 {
     struct mgx_arena *arena = w->file.arena;
@@ -225,9 +236,8 @@ static enum mgx_status write_info(struct writer *w)
     struct mgx_value *options = mgx_value_new(arena, MGX_VALUE_MAP);
     mgx_value_put(options, "offload_copy", flag(arena, c->options.offload_copy));
     mgx_value_put(options, "fast_math", flag(arena, c->options.fast_math));
-    mgx_value_put(options, "compute_double", flag(arena, c->options.compute_double));
     mgx_value_put(options, "threads", mgx_value_int(arena, c->options.threads));
-    mgx_value_put(options, "isa", mgx_value_text(arena, c->options.isa));
+    put_own(arena, options, &c->options.own);
     mgx_value_put(info, "library", mgx_value_text(arena, MGX_VERSION));
     mgx_value_put(info, "target", mgx_value_text(arena, c->target));
     mgx_value_put(info, "kind", mgx_value_text(arena, c->kind));
@@ -282,16 +292,41 @@ static bool is_set(const struct mgx_value *map, const char *key)
     return mgx_value_is(v, MGX_VALUE_INT) && v->i != 0;
 }
 
-static void read_options(const struct mgx_value *v, struct mgx_carry_options *out)
+static bool is_shared(const char *name)
 {
-    const struct mgx_value *threads = mgx_value_find(v, "threads"), *isa = mgx_value_find(v, "isa");
+    static const char *const names[] = {"offload_copy", "fast_math", "threads"};
+    for (int i = 0; i < MGX_COUNT(names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+// Whatever else is there; the loader takes what the target knows.
+static bool read_own(const struct mgx_value *options, struct mgx_arena *arena,
+                     struct mgx_settings *out)
+{
+    enum { MOST = 16 };
+    bool good = true;
+    for (const struct mgx_value *v = options ? options->first : NULL; v && good; v = v->next) {
+        const char *value = mgx_value_is(v, MGX_VALUE_TEXT) && v->size ? v->data : NULL;
+        if (mgx_value_is(v, MGX_VALUE_INT) && v->i != 0)
+            value = "1";
+        if (v->key && value && !is_shared(v->key) && out->count < MOST)
+            good = mgx_settings_put(out, arena, v->key, value);
+    }
+    return good;
+}
+
+static enum mgx_status read_options(const struct mgx_value *v, struct mgx_carry *c,
+                                    struct mgx_diag *diag)
+{
+    const struct mgx_value *threads = mgx_value_find(v, "threads");
+    struct mgx_carry_options *out = &c->options;
     out->offload_copy = is_set(v, "offload_copy");
     out->fast_math = is_set(v, "fast_math");
-    out->compute_double = is_set(v, "compute_double");
     if (mgx_value_is(threads, MGX_VALUE_INT) && threads->i > 0 && threads->i <= 4096)
         out->threads = (int)threads->i;
-    if (mgx_value_is(isa, MGX_VALUE_TEXT) && isa->size < sizeof out->isa)
-        memcpy(out->isa, isa->data, isa->size + 1);
+    return read_own(v, &c->arena, &out->own) ? MGX_OK : mgx_fail_memory(diag);
 }
 
 static enum mgx_status read_info(const struct mgx_container *file, struct mgx_arena *arena,
@@ -311,8 +346,7 @@ static enum mgx_status read_info(const struct mgx_container *file, struct mgx_ar
     memcpy(c->target, target->data, target->size + 1);
     c->kind = text_of(&c->arena, info, "kind");
     c->kernels = text_of(&c->arena, info, "kernels");
-    read_options(mgx_value_find(info, "options"), &c->options);
-    return MGX_OK;
+    return read_options(mgx_value_find(info, "options"), c, diag);
 }
 
 static enum mgx_status add_pack(struct mgx_carry *c, const uint8_t *key, const uint64_t head[3],

@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "base/array.h"
 #include "base/map.h"
+#include "base/settings.h"
 #include "ir/tensor.h"
 
 enum { MGX_CARRY_CHUNK = 1 << 16, MGX_CARRY_SOURCES = 4, MGX_CARRY_NAME = 64 };
@@ -45,9 +46,9 @@ struct mgx_carry_packs {
 
 // Of compiling, as far as loading needs them.
 struct mgx_carry_options {
-    bool offload_copy, fast_math, compute_double;
-    int threads;              // 0: as many as there are
-    char isa[MGX_CARRY_NAME]; // empty: the best there is
+    bool offload_copy, fast_math;
+    int threads;             // 0: as many as there are
+    struct mgx_settings own; // the target's
 };
 
 struct mgx_carry {

@@ -494,10 +494,7 @@ static bool keep_options(struct mgx_sizes *s, const struct mgx_compile_options *
     struct mgx_arena *arena = &s->arena;
     const char **disabled = MGX_NEW_ARRAY(arena, const char *, o->pass.disabled_count);
     s->options = *o;
-    s->options.isa = mgx_arena_strdup(arena, o->isa);
     s->options.tuning_cache = mgx_arena_strdup(arena, o->tuning_cache);
-    s->options.device = mgx_arena_strdup(arena, o->device);
-    s->options.kernel_folder = mgx_arena_strdup(arena, o->kernel_folder);
     for (int i = 0; disabled && i < o->pass.disabled_count; i++)
         disabled[i] = mgx_arena_strdup(arena, o->pass.disabled[i]);
     s->options.pass.disabled = disabled;
@@ -511,7 +508,7 @@ static bool keep_options(struct mgx_sizes *s, const struct mgx_compile_options *
                                 : o->threads == 1                ? MGX_SPECIALISE_IN_CALL
                                                                  : MGX_SPECIALISE_BACKGROUND;
     s->limit = o->plan_bytes ? o->plan_bytes : default_bytes;
-    return !arena->failed;
+    return mgx_settings_copy(&s->options.own, arena, &o->own) && !arena->failed;
 }
 
 static void make_now(struct mgx_sizes *s, const int64_t *lens)

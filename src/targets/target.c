@@ -44,14 +44,19 @@ static void destroy(struct mgx_executable *executable)
     executable->target->destroy(executable);
 }
 
-static void note_options(struct mgx_executable *e, const struct mgx_compile_options *options)
+// What compiling it again takes, when it was saved.
+static bool note_options(struct mgx_program *p, const struct mgx_compile_options *options)
 {
+    struct mgx_executable *e = p->executable;
+    bool good = true;
     e->options = (struct mgx_carry_options){.offload_copy = options->offload_copy,
                                             .fast_math = options->fast_math,
-                                            .compute_double = options->compute_double,
                                             .threads = options->threads};
-    if (options->isa && strlen(options->isa) < sizeof e->options.isa)
-        memcpy(e->options.isa, options->isa, strlen(options->isa) + 1);
+    for (const char *const *name = e->target->keeps; name && *name; name++) {
+        const char *value = mgx_setting(&options->own, *name);
+        good = good && (!value || mgx_settings_put(&e->options.own, &p->arena, *name, value));
+    }
+    return good;
 }
 
 // The executable is complete when this succeeds.
@@ -72,7 +77,8 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_target *t
     if (status == MGX_OK)
         status = mgx_cancel_check(diag);
     mgx_cancel_leave();
-    if (status == MGX_OK && !(p->executable->params = mgx_params_create(p)))
+    if (status == MGX_OK &&
+        !((p->executable->params = mgx_params_create(p)) && note_options(p, options)))
         status = mgx_fail_memory(diag);
     if (status == MGX_OK && simplified)
         status = mgx_sizes_create(&p->executable->sizes, simplified, target, &own,
@@ -93,9 +99,6 @@ enum mgx_status mgx_program_compile(struct mgx_program *p, const struct mgx_targ
     if (p->executable)
         return mgx_fail(diag, MGX_INVALID, "the program is compiled already, for target \"%s\"",
                         p->executable->target->name);
-    if (options->device_id && !target->memory)
-        return mgx_fail(diag, MGX_INVALID, "target \"%s\" has one device: there is no device %d",
-                        target->name, options->device_id);
     struct mgx_program *backup;
     TRY(mgx_program_backup(&backup, p, diag));
     const enum mgx_status status = compile(p, target, options, diag);
@@ -109,7 +112,6 @@ enum mgx_status mgx_program_compile(struct mgx_program *p, const struct mgx_targ
         return status;
     }
     mgx_program_destroy(backup);
-    note_options(p->executable, options);
     p->destroy_executable = destroy;
     return MGX_OK;
 }
@@ -131,11 +133,13 @@ enum mgx_status mgx_program_fix(struct mgx_program **out, const struct mgx_progr
         status = mgx_sizes_fix(sizes, lens, &fixed, diag);
     free(lens);
     TRY(status);
-    if (!(fixed->executable->params = mgx_params_create(fixed))) {
+    struct mgx_executable *e = fixed->executable;
+    e->options = p->executable->options;
+    if (!mgx_settings_copy(&e->options.own, &fixed->arena, &p->executable->options.own) ||
+        !(e->params = mgx_params_create(fixed))) {
         mgx_program_destroy(fixed);
         return mgx_fail_memory(diag);
     }
-    fixed->executable->options = p->executable->options;
     fixed->destroy_executable = destroy;
     *out = fixed;
     return MGX_OK;

@@ -8,6 +8,7 @@
 // excepted, which is the plain meaning).
 #pragma once
 
+#include "base/settings.h"
 #include "op/eval/eval.h"
 #include "pass/pass.h"
 #include "plan/executable.h"
@@ -26,16 +27,13 @@ struct mgx_compile_options {
     // order of its terms makes it? (docs/api.md)
     bool fast_math;
     bool exhaustive_tune;
-    int threads;     // 0: as many as the process may use
-    const char *isa; // NULL: the best the machine has; else "generic", "avx2", "avx512", ... (cpu)
-    const char *tuning_cache;  // file; NULL: none
-    bool tuning_strict;        // what the cache does not answer is an error
-    double tuning_seconds;     // of measuring; 0: as many as it takes
-    bool compute_double;       // ref: floats are computed as doubles
-    const char *device;        // gpu: "cuda", "hip", "opencl", maybe ":n"; NULL: what there is
-    int device_id;             // gpu: which card, where `device` does not say
-    bool tf32;                 // gpu: products of floats may be TF32
-    const char *kernel_folder; // gpu: where compiled kernels are kept; NULL: nowhere
+    int threads;              // 0: as many as the process may use
+    const char *tuning_cache; // file; NULL: none
+    bool tuning_strict;       // what the cache does not answer is an error
+    double tuning_seconds;    // of measuring; 0: as many as it takes
+    // What one target alone reads: its target.c (or ref.c) says which and what they mean. Others
+    // are not read.
+    struct mgx_settings own;
     struct mgx_pass_options pass;
     enum mgx_specialise_mode specialise;
     size_t plan_bytes; // of plans for sizes met at run time, all together; 0: 256 MiB
@@ -71,6 +69,8 @@ struct mgx_target {
     // A program that was saved of that kind needs neither. NULL: it always does.
     enum mgx_status (*kind)(const struct mgx_compile_options *options, struct mgx_str *out,
                             struct mgx_diag *diag);
+    // Which settings of its own a saved program keeps, NULL at the end; NULL: none.
+    const char *const *keeps;
     // What a saved program is to carry; NULL: nothing.
     enum mgx_status (*carry)(const struct mgx_program *p, struct mgx_carry *out,
                              struct mgx_diag *diag);

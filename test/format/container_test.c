@@ -5,6 +5,7 @@
 #include "format/mxr.h"
 #include "targets/target.h"
 
+#include "api/api.h"
 #include "api/support.h"
 
 #include <unistd.h>
@@ -214,5 +215,37 @@ CASE(the_file_is_read_where_it_is_mapped)
     mgx_str_fini(&file);
 }
 
+// A file says a target's settings by name: those that the target keeps in files count when it is
+// loaded, others (here a folder that no file may choose) do not.
+CASE(settings_of_a_target_travel)
+{
+    struct mgx_str file = {0};
+    struct mgx_diag diag = {0};
+    struct mgx_program *p = make_program(), *q;
+    struct mgx_carry *c = mgx_carry_create();
+    migraphx_program_t loaded;
+    CHECK(p && c);
+    strcpy(c->target, "cpu");
+    c->options.own = MGX_SETTINGS({"isa", "generic"}, {"tf32", "1"}, {"kernel_folder", "/tmp"});
+    CHECK_OK(mgx_mxr_save_buffer(p, c, MGX_FORM_MSGPACK, &file, &diag), diag);
+    CHECK_OK(mgx_mxr_load_buffer(&q, &mgx_ops, file.text, file.size, MGX_FORM_MSGPACK, &diag),
+             diag);
+    const struct mgx_settings *read = &q->carry->options.own;
+    CHECK_INT(read->count, 3);
+    CHECK_TEXT(mgx_setting(read, "isa"), "generic");
+    CHECK(mgx_setting_is_on(read, "tf32"));
+    OK(load(&file, &loaded));
+    const struct mgx_settings *kept = &loaded->p->executable->options.own;
+    CHECK_INT(kept->count, 1);
+    CHECK_TEXT(mgx_setting(kept, "isa"), "generic");
+    CHECK(gives_the_answer(loaded));
+    migraphx_program_destroy(loaded);
+    mgx_program_destroy(q);
+    mgx_program_destroy(p);
+    mgx_carry_destroy(c);
+    mgx_str_fini(&file);
+}
+
 TEST_MAIN(ROW(our_own_is_used) ROW(other_kernels_compile_anew) ROW(another_machine_compiles_anew)
-              ROW(a_literal_that_is_packed_is_not_read) ROW(the_file_is_read_where_it_is_mapped))
+              ROW(a_literal_that_is_packed_is_not_read) ROW(the_file_is_read_where_it_is_mapped)
+                  ROW(settings_of_a_target_travel))

@@ -81,11 +81,14 @@ const struct mgx_plan_target cpu_plan_target = {
 
 // --- compile ---
 
+// Settings of its own: "isa", a set of instructions as machine/isa.h names them; by default the best
+// that the machine has.
+
 static enum mgx_status create_machine(const struct mgx_compile_options *options,
                                       struct mgx_plan_machine **out, struct mgx_diag *diag)
 {
     mgx_isa isa;
-    TRY(mgx_isa_require(options->isa, &isa, diag));
+    TRY(mgx_isa_require(mgx_setting(&options->own, "isa"), &isa, diag));
     struct cpu_machine *machine = calloc(1, sizeof *machine);
     if (!machine)
         return mgx_fail_memory(diag);
@@ -176,7 +179,7 @@ static enum mgx_status kind(const struct mgx_compile_options *options, struct mg
                             struct mgx_diag *diag)
 {
     mgx_isa isa;
-    TRY(mgx_isa_require(options->isa, &isa, diag));
+    TRY(mgx_isa_require(mgx_setting(&options->own, "isa"), &isa, diag));
     mgx_str_printf(out, "cpu %s", mgx_isa_name(isa));
     return out->failed ? mgx_fail_memory(diag) : MGX_OK;
 }
@@ -201,6 +204,8 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_o
     return mgx_plan_compile(p, machine, &settings, diag);
 }
 
+static const char *const keeps[] = {"isa", NULL};
+
 const struct mgx_target mgx_target_cpu = {.name = "cpu",
                                           .compile = compile,
                                           .bytes = mgx_plan_bytes,
@@ -209,4 +214,5 @@ const struct mgx_target mgx_target_cpu = {.name = "cpu",
                                           .explain = mgx_plan_explain,
                                           .plan = mgx_plan_list,
                                           .kind = kind,
+                                          .keeps = keeps,
                                           .carry = mgx_plan_carry};

@@ -49,6 +49,12 @@ static const struct mgx_plan_target gpu_plan_target = {
     .explain = explain,
 };
 
+// Settings of its own:
+//
+//     device         "cuda", "hip", "opencl", maybe with ":n"; by default what there is
+//     device_id      which card, where `device` does not say
+//     tf32           products of floats may be TF32
+//     kernel_folder  where compiled kernels are kept; by default nowhere
 static enum mgx_status create_machine(const struct mgx_compile_options *options,
                                       struct mgx_plan_machine **out, struct mgx_diag *diag)
 {
@@ -57,7 +63,9 @@ static enum mgx_status create_machine(const struct mgx_compile_options *options,
         return mgx_fail_memory(diag);
     m->base.target = &gpu_plan_target;
     m->base.threads = 1;
-    enum mgx_status status = gpu_device_open(options->device, options->device_id, &m->device, diag);
+    const struct mgx_settings *own = &options->own;
+    enum mgx_status status = gpu_device_open(mgx_setting(own, "device"),
+                                             mgx_setting_int(own, "device_id"), &m->device, diag);
     if (status == MGX_OK && !(m->memory = gpu_memory_of(m->device)))
         status = mgx_fail_memory(diag);
     if (status != MGX_OK) {
@@ -65,12 +73,12 @@ static enum mgx_status create_machine(const struct mgx_compile_options *options,
         return status;
     }
     m->base.memory = &m->memory->base;
-    m->tf32 = options->tf32;
+    m->tf32 = mgx_setting_is_on(own, "tf32");
     if (m->device->properties.features & GPU_GRAPHS)
         m->base.recorder = &gpu_recorder;
     m->code =
         (struct gpu_code){.device = m->device,
-                          .folder = options->kernel_folder,
+                          .folder = mgx_setting(own, "kernel_folder"),
                           .threads = options->threads ? options->threads : GPU_COMPILE_THREADS};
     *out = &m->base;
     return MGX_OK;

@@ -21,13 +21,14 @@ static enum mgx_status widen(struct mgx_program *p, const struct mgx_compile_opt
     return mgx_run_passes(p, passes, &options->pass, diag);
 }
 
+// Its only setting, "compute_double": floats are computed as doubles.
 static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_options *options,
                                struct mgx_diag *diag)
 {
     // Reading the end of a recurrent layer has no reference as MIGraphX writes it.
     static const struct mgx_pass *const passes[] = {&mgx_pass_rewrite_rnn, NULL};
     TRY(mgx_run_passes(p, passes, &options->pass, diag));
-    if (options->compute_double)
+    if (mgx_setting_is_on(&options->own, "compute_double"))
         TRY(widen(p, options, diag));
     TRY(mgx_program_pack_results(p, diag));
     TRY(mgx_program_align(p, diag)); // once, not in every run
@@ -122,5 +123,11 @@ static void explain(const struct mgx_program *p, struct mgx_str *out)
     }
 }
 
-const struct mgx_target mgx_target_ref = {
-    .name = "ref", .compile = compile, .run = run, .destroy = destroy, .explain = explain};
+static const char *const keeps[] = {"compute_double", NULL};
+
+const struct mgx_target mgx_target_ref = {.name = "ref",
+                                          .compile = compile,
+                                          .run = run,
+                                          .destroy = destroy,
+                                          .explain = explain,
+                                          .keeps = keeps};

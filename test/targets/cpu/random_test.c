@@ -21,7 +21,7 @@ static enum mgx_status run(struct mgx_program *p, const struct random_program *r
 {
     struct mgx_ins *params[MAX_PARAMS];
     struct mgx_named_tensor named[MAX_PARAMS];
-    const struct mgx_compile_options options = {.threads = 2, .isa = isa};
+    const struct mgx_compile_options options = {.threads = 2, .own = MGX_SETTINGS({"isa", isa})};
     TRY(mgx_program_compile(p, mgx_target_find("cpu"), &options, diag));
     mgx_module_parameters(mgx_program_main(p), params, MAX_PARAMS);
     for (int i = 0; i < r->arg_count; i++)

@@ -168,7 +168,8 @@ static enum mgx_status run_on(struct mgx_program *p, const char *target,
                               struct mgx_named_tensor *named, int count, struct mgx_tensor *out,
                               struct mgx_diag *diag)
 {
-    const struct mgx_compile_options options = {.offload_copy = true, .device = choice()};
+    const struct mgx_compile_options options = {.offload_copy = true,
+                                                .own = MGX_SETTINGS({"device", choice()})};
     TRY(mgx_program_compile(p, mgx_target_find(target), &options, diag));
     struct mgx_run run = {.params = named,
                           .param_count = count,

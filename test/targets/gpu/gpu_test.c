@@ -27,8 +27,10 @@ static bool has_device(void)
 static struct mgx_program *compile(const char *text, bool gpu, struct mgx_diag *diag)
 {
     struct mgx_program *p = NULL;
-    const struct mgx_compile_options options = {
-        .fast_math = true, .pass.fast_math = true, .offload_copy = true, .device = choice()};
+    const struct mgx_compile_options options = {.fast_math = true,
+                                                .pass.fast_math = true,
+                                                .offload_copy = true,
+                                                .own = MGX_SETTINGS({"device", choice()})};
     if (mgx_program_parse(&p, &mgx_ops, text, strlen(text), diag) == MGX_OK &&
         mgx_program_compile(p, mgx_target_find(gpu ? "gpu" : "ref"), &options, diag) == MGX_OK)
         return p;

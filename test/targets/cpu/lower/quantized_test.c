@@ -154,7 +154,7 @@ static bool runs(const char *text, const char *target, const char *isa, struct m
     struct mgx_diag diag = {0};
     struct mgx_program *p = NULL;
     const struct mgx_compile_options options = {
-        .fast_math = true, .pass.fast_math = true, .threads = 2, .isa = isa};
+        .fast_math = true, .pass.fast_math = true, .threads = 2, .own = MGX_SETTINGS({"isa", isa})};
     bool good = mgx_program_parse(&p, &mgx_ops, text, strlen(text), &diag) == MGX_OK &&
                 mgx_program_compile(p, mgx_target_find(target), &options, &diag) == MGX_OK;
     if (!good)
