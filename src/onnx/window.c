@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/size.h"
 #include "onnx/build.h"
 
 // Values of one attribute, or `fallback` for each axis; all within [low, 2^31).
@@ -15,30 +14,13 @@ static enum mgx_status read_list(struct mgx_node *n, const char *name, int count
     const struct mgx_ints list = mgx_onnx_ints(n, name);
     if (list.count && list.count != count)
         return mgx_node_invalid(n, "%s has %d entries, expected %d", name, list.count, count);
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         out[i] = list.count ? list.v[i] : fallback;
-        if (out[i] < low || out[i] > INT32_MAX)
-            return mgx_node_invalid(n, "%s[%d] is %lld, outside %lld..%d", name, i,
-                                    (long long)out[i], (long long)low, INT32_MAX);
-    }
-    return MGX_OK;
-}
-
-static void pad_same(struct mgx_onnx_window *w, int i, int64_t length, bool lower)
-{
-    const int64_t out = (length + w->strides[i] - 1) / w->strides[i];
-    const int64_t reach = (w->kernel[i] - 1) * w->dilations[i] + 1;
-    const int64_t total = mgx_max_i64((out - 1) * w->strides[i] + reach - length, 0);
-    w->pads[i] = lower ? total - total / 2 : total / 2;
-    w->pads[i + w->spatial] = total - w->pads[i];
-    // What both ends get makes the result ceil(length / stride) long, as "same" says.
-    assert(total == 0 ||
-           (length + w->pads[i] + w->pads[i + w->spatial] - reach) / w->strides[i] + 1 == out);
-    assert(w->pads[i] >= 0 && w->pads[i + w->spatial] >= 0);
+    return mgx_import_window_check(n, name, out, count, low);
 }
 
 static enum mgx_status read_pads(struct mgx_node *n, const struct mgx_ins *x,
-                                 struct mgx_onnx_window *w)
+                                 struct mgx_import_window *w)
 {
     const char *mode = mgx_onnx_text(n, "auto_pad", "NOTSET");
     if (strcmp(mode, "NOTSET") == 0 || mode[0] == '\0')
@@ -53,14 +35,14 @@ static enum mgx_status read_pads(struct mgx_node *n, const struct mgx_ins *x,
         if (!mgx_build_fixed_dim(x, i + 2))
             w->padding_mode = lower ? 1 : 2;
     for (int i = 0; i < w->spatial && !w->padding_mode; i++)
-        pad_same(w, i, x->shape.lens[i + 2], lower);
+        mgx_import_window_same(w, i, x->shape.lens[i + 2], lower);
     return MGX_OK;
 }
 
 enum mgx_status mgx_onnx_window_read(struct mgx_node *n, const struct mgx_ins *x,
-                                     const int64_t *kernel, struct mgx_onnx_window *w)
+                                     const int64_t *kernel, struct mgx_import_window *w)
 {
-    *w = (struct mgx_onnx_window){.spatial = mgx_build_rank(x) - 2};
+    *w = (struct mgx_import_window){.spatial = mgx_build_rank(x) - 2};
     assert(w->spatial <= MGX_MAX_RANK);
     if (w->spatial < 1)
         return mgx_node_invalid(n, "input has rank %d, below 3", mgx_build_rank(x));
@@ -78,9 +60,9 @@ enum mgx_status mgx_onnx_window_read(struct mgx_node *n, const struct mgx_ins *x
     return read_pads(n, x, w);
 }
 
-void mgx_onnx_window_global(const struct mgx_ins *x, struct mgx_onnx_window *w)
+void mgx_onnx_window_global(const struct mgx_ins *x, struct mgx_import_window *w)
 {
-    *w = (struct mgx_onnx_window){.spatial = mgx_build_rank(x) - 2};
+    *w = (struct mgx_import_window){.spatial = mgx_build_rank(x) - 2};
     for (int i = 0; i < w->spatial; i++) {
         w->kernel[i] = mgx_build_fixed_dim(x, i + 2) ? x->shape.lens[i + 2] : 0;
         w->strides[i] = w->dilations[i] = 1;

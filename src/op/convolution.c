@@ -10,37 +10,20 @@
 // with unfolded inputs, a run of places at a time, so that memory stays bounded by the operands.
 #include <inttypes.h>
 
-#include "op/reference/unfold.h"
+#include "op/reference/convolution.h"
 
-struct convolution {
-    struct mgx_ints padding, stride, dilation;
-    int64_t group, padding_mode;
-    bool use_dynamic_same_auto_pad; // printed for older programs; padding_mode says it all
-};
-
-static const struct mgx_field fields[] = {MGX_INTS(struct convolution, padding),
-                                          MGX_INTS(struct convolution, stride),
-                                          MGX_INTS(struct convolution, dilation),
-                                          MGX_INT(struct convolution, group),
-                                          MGX_INT(struct convolution, padding_mode),
-                                          MGX_FLAG(struct convolution, use_dynamic_same_auto_pad),
-                                          {0}};
+static const struct mgx_field fields[] = {
+    MGX_INTS(struct mgx_convolution, padding),
+    MGX_INTS(struct mgx_convolution, stride),
+    MGX_INTS(struct mgx_convolution, dilation),
+    MGX_INT(struct mgx_convolution, group),
+    MGX_INT(struct mgx_convolution, padding_mode),
+    MGX_FLAG(struct mgx_convolution, use_dynamic_same_auto_pad),
+    {0}};
 static const struct mgx_field quant_fields[] = {
-    MGX_INTS(struct convolution, padding),  MGX_INTS(struct convolution, stride),
-    MGX_INTS(struct convolution, dilation), MGX_INT(struct convolution, padding_mode),
-    MGX_INT(struct convolution, group),     {0}};
-
-static const int64_t zeros[] = {0, 0}, ones[] = {1, 1};
-static const struct convolution defaults = {
-    .padding = {zeros, 2}, .stride = {ones, 2}, .dilation = {ones, 2}, .group = 1};
-
-static struct mgx_window_attr window_attr(const struct convolution *a)
-{
-    return (struct mgx_window_attr){.padding = a->padding,
-                                    .stride = a->stride,
-                                    .dilation = a->dilation,
-                                    .padding_mode = a->padding_mode};
-}
+    MGX_INTS(struct mgx_convolution, padding),  MGX_INTS(struct mgx_convolution, stride),
+    MGX_INTS(struct mgx_convolution, dilation), MGX_INT(struct mgx_convolution, padding_mode),
+    MGX_INT(struct mgx_convolution, group),     {0}};
 
 // --- shape ---
 
@@ -48,9 +31,6 @@ static enum mgx_status check_channels(struct mgx_shape_call *c, int64_t group)
 {
     const struct mgx_dim x = mgx_shape_dim(c->in[0], 1), w = mgx_shape_dim(c->in[1], 1);
     const struct mgx_dim m = mgx_shape_dim(c->in[1], 0);
-    if (group < 1 || group > INT32_MAX)
-        return mgx_fail(c->diag, MGX_INVALID, "%s: group %" PRId64 " is out of range 1..%d",
-                        c->op->name, group, INT32_MAX);
     if (w.min > x.max / group || w.max < x.min / group ||
         (mgx_dim_is_fixed(&x) && x.min % group != 0))
         return mgx_fail(c->diag, MGX_INVALID,
@@ -67,13 +47,11 @@ static enum mgx_status check_channels(struct mgx_shape_call *c, int64_t group)
 static enum mgx_status result_shape(struct mgx_shape_call *c, enum mgx_type type,
                                     struct mgx_shape *out)
 {
-    const struct convolution *a = c->attr;
+    const struct mgx_convolution *a = c->attr;
     const struct mgx_shape *x = c->in[0], *w = c->in[1];
-    TRY(mgx_require_rank(c, 0, 3, MGX_MAX_RANK));
-    TRY(mgx_require_rank(c, 1, x->rank, x->rank));
-    const struct mgx_window_attr window = window_attr(a);
+    TRY(mgx_convolution_check(c));
+    const struct mgx_window_attr window = mgx_convolution_window(a);
     const int spatial = x->rank - 2;
-    TRY(mgx_window_check(c, &window, spatial));
     TRY(check_channels(c, a->group));
     struct mgx_dim *dims = mgx_edit_dims(c, x, x->rank);
     if (!dims)
@@ -120,19 +98,6 @@ struct run {
     int64_t step;
 };
 
-enum { ROWS_LIMIT = 1 << 20 }; // words of unfolded rows at a time
-
-static struct mgx_unfold unfold_of(const struct mgx_compute_call *c)
-{
-    const struct mgx_shape *x = &c->in[0]->shape, *w = &c->in[1]->shape, *y = &c->out->shape;
-    const struct mgx_window_attr window = window_attr(c->attr);
-    struct mgx_unfold u = {.rank = x->rank - 2};
-    for (int i = 0; i < u.rank; i++)
-        u.axis[i] = mgx_window_at(&window, i, x->lens[i + 2], w->lens[i + 2], y->lens[i + 2]);
-    mgx_unfold_count(&u);
-    return u;
-}
-
 // y (out_channels x places) += weights of group g times unfolded x.
 static void convolve_group(const struct run *r, const union mgx_word *x,
                            const union mgx_word *weights, union mgx_word *y)
@@ -170,18 +135,18 @@ static enum mgx_status convolve_image(const struct run *r, int64_t n)
 
 static enum mgx_status compute(struct mgx_compute_call *c)
 {
-    const struct convolution *a = c->attr;
+    const struct mgx_convolution *a = c->attr;
     const struct mgx_shape *w = &c->in[1]->shape;
     if (mgx_shape_elements(&c->out->shape) == 0)
         return MGX_OK;
     struct run r = {.c = c,
-                    .u = unfold_of(c),
+                    .u = mgx_convolution_unfold(c, false),
                     .ints = mgx_computes_as_int(c->in[0]->shape.type),
                     .group = a->group,
                     .in_channels = w->lens[1],
                     .out_channels = w->lens[0] / a->group};
     const int64_t depth = mgx_max_i64(r.in_channels * r.u.taps, 1);
-    r.step = mgx_min_i64(r.u.places, mgx_max_i64(ROWS_LIMIT / depth, 16));
+    r.step = mgx_min_i64(r.u.places, mgx_max_i64(MGX_CONVOLUTION_ROWS / depth, 16));
     union mgx_word *weights = mgx_scratch_words(c, c->in[1], r.ints);
     r.weights = weights;
     r.rows = mgx_zero_words(c, depth * r.step);
@@ -200,8 +165,8 @@ const struct mgx_op mgx_op_convolution = {
     .name = "convolution",
     .meaning = "y[n,m,o] = sum over c, t of w[m,c,t] * x[n,c,o*stride+t*dilation-padding]",
     .fields = fields,
-    .attr_size = sizeof(struct convolution),
-    .defaults = &defaults,
+    .attr_size = sizeof(struct mgx_convolution),
+    .defaults = &mgx_convolution_defaults,
     .in_min = 2,
     .in_max = 2,
     .flags = MGX_OP_CHANNELS_LAST,
@@ -213,8 +178,8 @@ const struct mgx_op mgx_op_quant_convolution = {
     .name = "quant_convolution",
     .meaning = "convolution of narrow integers x - p and w - q, summed in int32; of fp8, in float",
     .fields = quant_fields,
-    .attr_size = sizeof(struct convolution),
-    .defaults = &defaults,
+    .attr_size = sizeof(struct mgx_convolution),
+    .defaults = &mgx_convolution_defaults,
     .in_min = 2,
     .in_max = 4,
     .flags = MGX_OP_CHANNELS_LAST,

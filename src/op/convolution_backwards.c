@@ -9,41 +9,19 @@
 // into the output, a run of input places at a time.
 #include <inttypes.h>
 
+#include "op/reference/convolution.h"
 #include "op/reference/lanes.h"
-#include "op/reference/unfold.h"
 
-struct convolution_backwards {
-    struct mgx_ints padding, stride, dilation;
-    int64_t padding_mode, group;
-};
-
-static const struct mgx_field fields[] = {MGX_INTS(struct convolution_backwards, padding),
-                                          MGX_INTS(struct convolution_backwards, stride),
-                                          MGX_INTS(struct convolution_backwards, dilation),
-                                          MGX_INT(struct convolution_backwards, padding_mode),
-                                          MGX_INT(struct convolution_backwards, group),
-                                          {0}};
-
-static const int64_t zeros[] = {0, 0}, ones[] = {1, 1};
-static const struct convolution_backwards defaults = {
-    .padding = {zeros, 2}, .stride = {ones, 2}, .dilation = {ones, 2}, .group = 1};
-
-static struct mgx_window_attr window_attr(const struct convolution_backwards *a)
-{
-    return (struct mgx_window_attr){.padding = a->padding,
-                                    .stride = a->stride,
-                                    .dilation = a->dilation,
-                                    .padding_mode = a->padding_mode};
-}
+static const struct mgx_field fields[] = {
+    MGX_INTS(struct mgx_convolution, padding),  MGX_INTS(struct mgx_convolution, stride),
+    MGX_INTS(struct mgx_convolution, dilation), MGX_INT(struct mgx_convolution, padding_mode),
+    MGX_INT(struct mgx_convolution, group),     {0}};
 
 // --- shape ---
 
 static enum mgx_status check_channels(struct mgx_shape_call *c, int64_t group)
 {
     struct mgx_dim x = mgx_shape_dim(c->in[0], 1), w = mgx_shape_dim(c->in[1], 0);
-    if (group < 1 || group > INT32_MAX)
-        return mgx_fail(c->diag, MGX_INVALID, "%s: group %" PRId64 " is out of range 1..%d",
-                        c->op->name, group, INT32_MAX);
     if (x.min > w.max || x.max < w.min)
         return mgx_fail(c->diag, MGX_INVALID,
                         "%s: mismatched channel numbers: input channels (%" PRId64
@@ -59,15 +37,13 @@ static enum mgx_status check_channels(struct mgx_shape_call *c, int64_t group)
 
 static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
-    const struct convolution_backwards *a = c->attr;
+    const struct mgx_convolution *a = c->attr;
     const struct mgx_shape *x = c->in[0], *w = c->in[1];
     TRY(mgx_require_number(c, 0));
     TRY(mgx_require_same_type(c));
-    TRY(mgx_require_rank(c, 0, 3, MGX_MAX_RANK));
-    TRY(mgx_require_rank(c, 1, x->rank, x->rank));
-    const struct mgx_window_attr window = window_attr(a);
+    TRY(mgx_convolution_check(c));
+    const struct mgx_window_attr window = mgx_convolution_window(a);
     const int spatial = x->rank - 2;
-    TRY(mgx_window_check(c, &window, spatial));
     TRY(check_channels(c, a->group));
     struct mgx_dim *dims = mgx_edit_dims(c, x, x->rank);
     if (!dims)
@@ -99,19 +75,6 @@ struct run {
     union mgx_word *rows;
     int64_t step;
 };
-
-enum { ROWS_LIMIT = 1 << 20 }; // words of rows at a time
-
-static struct mgx_unfold unfold_of(const struct mgx_compute_call *c)
-{
-    const struct mgx_shape *x = &c->in[0]->shape, *w = &c->in[1]->shape, *y = &c->out->shape;
-    const struct mgx_window_attr window = window_attr(c->attr);
-    struct mgx_unfold u = {.rank = x->rank - 2};
-    for (int i = 0; i < u.rank; i++)
-        u.axis[i] = mgx_window_back_at(&window, i, x->lens[i + 2], w->lens[i + 2], y->lens[i + 2]);
-    mgx_unfold_count(&u);
-    return u;
-}
 
 static void spread_group(const struct run *r, const union mgx_word *x,
                          const union mgx_word *weights, union mgx_word *y)
@@ -150,18 +113,19 @@ static enum mgx_status spread_image(const struct run *r, int64_t n)
 
 static enum mgx_status compute(struct mgx_compute_call *c)
 {
-    const struct convolution_backwards *a = c->attr;
+    const struct mgx_convolution *a = c->attr;
     const struct mgx_shape *w = &c->in[1]->shape;
     if (mgx_shape_elements(&c->out->shape) == 0)
         return MGX_OK;
     struct run r = {.c = c,
-                    .u = unfold_of(c),
+                    .u = mgx_convolution_unfold(c, true),
                     .ints = mgx_computes_as_int(c->in[0]->shape.type),
                     .group = a->group,
                     .in_channels = w->lens[0] / a->group,
                     .out_channels = w->lens[1]};
     const int64_t height = mgx_max_i64(r.out_channels * r.u.taps, 1);
-    r.step = mgx_max_i64(mgx_min_i64(r.u.places, mgx_max_i64(ROWS_LIMIT / height, 16)), 1);
+    r.step =
+        mgx_max_i64(mgx_min_i64(r.u.places, mgx_max_i64(MGX_CONVOLUTION_ROWS / height, 16)), 1);
     const bool along[MGX_MAX_RANK] = {true};
     struct mgx_lanes lanes;
     r.weights = r.ints ? (union mgx_word *)mgx_lanes_ints(c, c->in[1], along, &lanes)
@@ -181,8 +145,8 @@ const struct mgx_op mgx_op_convolution_backwards = {
     .name = "convolution_backwards",
     .meaning = "y[n,m,i*stride+t*dilation-padding] = sum of x[n,c,i] * w[c,m,t]",
     .fields = fields,
-    .attr_size = sizeof(struct convolution_backwards),
-    .defaults = &defaults,
+    .attr_size = sizeof(struct mgx_convolution),
+    .defaults = &mgx_convolution_defaults,
     .in_min = 2,
     .in_max = 2,
     .flags = MGX_OP_CHANNELS_LAST,

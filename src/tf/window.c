@@ -4,14 +4,12 @@
 
 #include <string.h>
 
-#include "base/size.h"
-
 // The spatial entries of a list over all axes; batch and channels must say 1.
 static enum mgx_status read_list(struct mgx_node *n, const char *name,
-                                 const struct mgx_tf_window *w, int64_t *out)
+                                 const struct mgx_import_window *w, int64_t *out)
 {
     const struct mgx_ints list = mgx_tf_ints(n, name);
-    const int first = w->last ? 1 : 2, channel = w->last ? w->spatial + 1 : 1;
+    const int first = w->channels_last ? 1 : 2, channel = w->channels_last ? w->spatial + 1 : 1;
     for (int i = 0; i < w->spatial; i++)
         out[i] = 1;
     if (!list.count)
@@ -27,34 +25,29 @@ static enum mgx_status read_list(struct mgx_node *n, const char *name,
         return mgx_node_invalid(n, "%s has %d entries for rank %d", name, list.count,
                                 w->spatial + 2);
     }
-    for (int i = 0; i < w->spatial; i++)
-        if (out[i] < 1 || out[i] > INT32_MAX)
-            return mgx_node_invalid(n, "%s[%d] is %lld, outside 1..%d", name, i, (long long)out[i],
-                                    INT32_MAX);
-    return MGX_OK;
+    return mgx_import_window_check(n, name, out, w->spatial, 1);
 }
 
 enum mgx_status mgx_tf_window_read(struct mgx_node *n, int rank, bool last, const int64_t *kernel,
-                                   struct mgx_tf_window *w)
+                                   struct mgx_import_window *w)
 {
-    *w = (struct mgx_tf_window){.spatial = rank - 2, .last = last};
+    *w = (struct mgx_import_window){.spatial = rank - 2, .channels_last = last};
     if (rank < 3)
         return mgx_node_invalid(n, "input has rank %d, below 3", rank);
     if (kernel)
         memcpy(w->kernel, kernel, (size_t)w->spatial * sizeof *kernel);
     else
         TRY(read_list(n, "ksize", w, w->kernel));
-    for (int i = 0; kernel && i < w->spatial; i++)
-        if (kernel[i] < 1 || kernel[i] > INT32_MAX)
-            return mgx_node_invalid(n, "a filter of length %lld", (long long)kernel[i]);
+    if (kernel)
+        TRY(mgx_import_window_check(n, "the filter's length", kernel, w->spatial, 1));
     TRY(read_list(n, "strides", w, w->strides));
     return read_list(n, "dilations", w, w->dilations);
 }
 
-static enum mgx_status explicit_pads(struct mgx_node *n, struct mgx_tf_window *w)
+static enum mgx_status explicit_pads(struct mgx_node *n, struct mgx_import_window *w)
 {
     const struct mgx_ints pads = mgx_tf_ints(n, "explicit_paddings");
-    const int first = w->last ? 1 : 2;
+    const int first = w->channels_last ? 1 : 2;
     if (pads.count != 2 * (w->spatial + 2))
         return mgx_node_invalid(n, "explicit_paddings has %d entries, expected %d", pads.count,
                                 2 * (w->spatial + 2));
@@ -69,7 +62,8 @@ static enum mgx_status explicit_pads(struct mgx_node *n, struct mgx_tf_window *w
     return MGX_OK;
 }
 
-enum mgx_status mgx_tf_window_pad(struct mgx_node *n, const int64_t *lens, struct mgx_tf_window *w)
+enum mgx_status mgx_tf_window_pad(struct mgx_node *n, const int64_t *lens,
+                                  struct mgx_import_window *w)
 {
     const char *mode = mgx_tf_text(n, "padding", "");
     if (strcmp(mode, "EXPLICIT") == 0)
@@ -79,12 +73,7 @@ enum mgx_status mgx_tf_window_pad(struct mgx_node *n, const int64_t *lens, struc
         return MGX_OK;
     if (strcmp(mode, "SAME") != 0)
         return mgx_node_invalid(n, "padding is \"%.40s\", not SAME, VALID or EXPLICIT", mode);
-    for (int i = 0; i < w->spatial; i++) {
-        const int64_t out = (lens[i] + w->strides[i] - 1) / w->strides[i];
-        const int64_t reach = (w->kernel[i] - 1) * w->dilations[i] + 1;
-        const int64_t total = mgx_max_i64((out - 1) * w->strides[i] + reach - lens[i], 0);
-        w->pads[i] = total / 2;
-        w->pads[i + w->spatial] = total - w->pads[i];
-    }
+    for (int i = 0; i < w->spatial; i++)
+        mgx_import_window_same(w, i, lens[i], false);
     return MGX_OK;
 }

@@ -23,7 +23,7 @@ static struct mgx_ins *add_bias(struct mgx_node *n, struct mgx_ins *y, struct mg
 }
 
 static struct mgx_ins *emit(struct mgx_node *n, const struct mgx_op *op, struct mgx_ins *x,
-                            struct mgx_ins *weights, const struct mgx_onnx_window *w,
+                            struct mgx_ins *weights, const struct mgx_import_window *w,
                             const int64_t *padding, int pad_count)
 {
     for (int i = 0; i < w->spatial; i++)
@@ -38,7 +38,7 @@ static struct mgx_ins *emit(struct mgx_node *n, const struct mgx_op *op, struct 
 }
 
 static enum mgx_status read_window(struct mgx_node *n, const struct mgx_ins *weights,
-                                   struct mgx_onnx_window *w, bool *later)
+                                   struct mgx_import_window *w, bool *later)
 {
     const struct mgx_ins *x = n->in[0];
     *later = !mgx_build_ranked(n) || !mgx_build_is_static(weights);
@@ -52,7 +52,7 @@ static enum mgx_status read_window(struct mgx_node *n, const struct mgx_ins *wei
 
 static enum mgx_status conv(struct mgx_node *n)
 {
-    struct mgx_onnx_window w;
+    struct mgx_import_window w;
     bool later = false;
     TRY(mgx_node_need(n, 2, 3));
     TRY(read_window(n, n->in[1], &w, &later));
@@ -67,7 +67,7 @@ const struct mgx_onnx_op mgx_onnx_conv = {.name = "Conv", .import = conv};
 // The bias is int32 in units of the product of both scales.
 static enum mgx_status qlinear_conv(struct mgx_node *n)
 {
-    struct mgx_onnx_window w;
+    struct mgx_import_window w;
     bool later = false;
     TRY(mgx_node_need(n, 8, 9));
     TRY(read_window(n, n->in[3], &w, &later));
@@ -89,7 +89,7 @@ const struct mgx_onnx_op mgx_onnx_qlinear_conv = {
 
 // What is cut from the full result at each end: pads, less the output padding at the end (negative:
 // zeros are added there). With output_shape or auto_pad the total follows from the result's length.
-static enum mgx_status crops(struct mgx_node *n, const struct mgx_onnx_window *w, int64_t *begin,
+static enum mgx_status crops(struct mgx_node *n, const struct mgx_import_window *w, int64_t *begin,
                              int64_t *end)
 {
     const int64_t *lens = n->in[0]->shape.lens + 2;
@@ -139,7 +139,7 @@ static struct mgx_ins *crop(struct mgx_node *n, struct mgx_ins *y, int spatial,
 
 static enum mgx_status conv_transpose(struct mgx_node *n)
 {
-    struct mgx_onnx_window w;
+    struct mgx_import_window w;
     bool later = false;
     TRY(mgx_node_need(n, 2, 3));
     TRY(read_window(n, n->in[1], &w, &later));

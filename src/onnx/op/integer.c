@@ -167,7 +167,7 @@ const struct mgx_onnx_op mgx_onnx_matmul_integer = {
 // --- ConvInteger ---
 
 struct conv {
-    struct mgx_onnx_window w;
+    struct mgx_import_window w;
     int64_t group;
     const struct mgx_shape *x, *weights;
 };

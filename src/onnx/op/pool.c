@@ -3,7 +3,7 @@
 #include "onnx/build.h"
 #include "onnx/window.h"
 
-static struct mgx_ins *emit(struct mgx_node *n, const char *mode, const struct mgx_onnx_window *w,
+static struct mgx_ins *emit(struct mgx_node *n, const char *mode, const struct mgx_import_window *w,
                             int64_t order, bool dynamic)
 {
     return mgx_build_emit(
@@ -24,7 +24,7 @@ static enum mgx_status pool(struct mgx_node *n, const char *mode, int64_t order)
     TRY(mgx_node_need(n, 1, 1));
     if (mgx_build_rank(n->in[0]) < 0)
         return mgx_onnx_defer(n);
-    struct mgx_onnx_window w;
+    struct mgx_import_window w;
     TRY(mgx_onnx_window_read(n, n->in[0], NULL, &w));
     n->out[0] = emit(n, mode, &w, order, false);
     return MGX_OK;
@@ -38,7 +38,7 @@ static enum mgx_status global(struct mgx_node *n, const char *mode, int64_t orde
         return mgx_onnx_defer(n);
     if (rank < 3)
         return mgx_node_invalid(n, "input has rank %d, below 3", rank);
-    struct mgx_onnx_window w;
+    struct mgx_import_window w;
     mgx_onnx_window_global(n->in[0], &w);
     bool dynamic = false;
     for (int i = 0; i < w.spatial; i++)
@@ -96,7 +96,7 @@ static enum mgx_status max_pool(struct mgx_node *n)
     TRY(mgx_node_need(n, 1, 1));
     if (mgx_build_rank(n->in[0]) < 0)
         return mgx_onnx_defer(n);
-    struct mgx_onnx_window w;
+    struct mgx_import_window w;
     TRY(mgx_onnx_window_read(n, n->in[0], NULL, &w));
     struct mgx_ins *both = mgx_build_emit_n(
         n, &mgx_op_max_pool_indices,
@@ -119,7 +119,7 @@ static enum mgx_status max_unpool(struct mgx_node *n)
     TRY(mgx_node_need(n, 2, 3));
     if (mgx_build_rank(n->in[0]) < 0)
         return mgx_onnx_defer(n);
-    struct mgx_onnx_window w;
+    struct mgx_import_window w;
     TRY(mgx_onnx_window_read(n, n->in[0], NULL, &w));
     n->out[0] = mgx_build_emit_n(n, &mgx_op_max_unpool,
                                  MGX_ATTRS(mgx_ints("lengths", w.kernel, w.spatial),

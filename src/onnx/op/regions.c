@@ -160,7 +160,7 @@ static enum mgx_status deform_conv(struct mgx_node *n)
     TRY(mgx_node_need(n, 3, 5));
     if (!mgx_build_ranked(n) || !mgx_build_is_static(n->in[1]))
         return mgx_onnx_defer(n);
-    struct mgx_onnx_window w;
+    struct mgx_import_window w;
     if (mgx_build_rank(n->in[1]) != mgx_build_rank(n->in[0]))
         return mgx_node_invalid(n, "weights have rank %d, the input %d", mgx_build_rank(n->in[1]),
                                 mgx_build_rank(n->in[0]));

@@ -9,7 +9,7 @@
 #include "tf/window.h"
 
 static struct mgx_ins *emit(struct mgx_node *n, const struct mgx_op *op, struct mgx_ins *x,
-                            struct mgx_ins *weights, const struct mgx_tf_window *w,
+                            struct mgx_ins *weights, const struct mgx_import_window *w,
                             const int64_t *pads, int pad_count, int64_t group)
 {
     return mgx_build_emit(
@@ -33,7 +33,7 @@ static struct mgx_ins *turn_filter(struct mgx_node *n, struct mgx_ins *filter, b
 
 // What a convolution has before it looks at the filter: the window over x, channels second.
 static enum mgx_status begin(struct mgx_node *n, struct mgx_ins *x, struct mgx_ins *filter,
-                             struct mgx_tf_window *w)
+                             struct mgx_import_window *w)
 {
     bool last = true;
     TRY(mgx_tf_need_static(n));
@@ -44,19 +44,19 @@ static enum mgx_status begin(struct mgx_node *n, struct mgx_ins *x, struct mgx_i
     return mgx_tf_window_read(n, x->shape.rank, last, filter->shape.lens, w);
 }
 
-static const int64_t *spatial_lens(const struct mgx_ins *x, const struct mgx_tf_window *w)
+static const int64_t *spatial_lens(const struct mgx_ins *x, const struct mgx_import_window *w)
 {
-    return x->shape.lens + (w->last ? 1 : 2);
+    return x->shape.lens + (w->channels_last ? 1 : 2);
 }
 
-static int64_t channels(const struct mgx_ins *x, const struct mgx_tf_window *w)
+static int64_t channels(const struct mgx_ins *x, const struct mgx_import_window *w)
 {
-    return x->shape.lens[w->last ? x->shape.rank - 1 : 1];
+    return x->shape.lens[w->channels_last ? x->shape.rank - 1 : 1];
 }
 
 static enum mgx_status convolution(struct mgx_node *n)
 {
-    struct mgx_tf_window w;
+    struct mgx_import_window w;
     TRY(mgx_node_need(n, 2, 2));
     struct mgx_ins *x = n->in[0], *filter = n->in[1];
     TRY(begin(n, x, filter, &w));
@@ -66,9 +66,9 @@ static enum mgx_status convolution(struct mgx_node *n)
         return mgx_node_invalid(n, "%lld channels for a filter of %lld", (long long)of_x,
                                 (long long)of_filter);
     struct mgx_ins *y =
-        emit(n, &mgx_op_convolution, mgx_tf_to_channels_first(n, x, w.last),
+        emit(n, &mgx_op_convolution, mgx_tf_to_channels_first(n, x, w.channels_last),
              turn_filter(n, filter, true), &w, w.pads, 2 * w.spatial, of_x / of_filter);
-    n->out[0] = mgx_tf_from_channels_first(n, y, w.last);
+    n->out[0] = mgx_tf_from_channels_first(n, y, w.channels_last);
     return MGX_OK;
 }
 const struct mgx_tf_op mgx_tf_conv2d = {.name = "Conv2D", .import = convolution};
@@ -76,7 +76,7 @@ const struct mgx_tf_op mgx_tf_conv3d = {.name = "Conv3D", .import = convolution}
 
 static enum mgx_status depthwise(struct mgx_node *n)
 {
-    struct mgx_tf_window w;
+    struct mgx_import_window w;
     TRY(mgx_node_need(n, 2, 2));
     struct mgx_ins *x = n->in[0], *filter = n->in[1];
     TRY(begin(n, x, filter, &w));
@@ -89,9 +89,10 @@ static enum mgx_status depthwise(struct mgx_node *n)
     int64_t dims[MGX_MAX_RANK] = {group * lens[rank - 1], 1};
     memcpy(dims + 2, lens, (size_t)w.spatial * sizeof *dims);
     struct mgx_ins *weights = mgx_build_reshape(n, turn_filter(n, filter, false), dims, rank);
-    struct mgx_ins *y = emit(n, &mgx_op_convolution, mgx_tf_to_channels_first(n, x, w.last),
-                             weights, &w, w.pads, 2 * w.spatial, group);
-    n->out[0] = mgx_tf_from_channels_first(n, y, w.last);
+    struct mgx_ins *y =
+        emit(n, &mgx_op_convolution, mgx_tf_to_channels_first(n, x, w.channels_last), weights, &w,
+             w.pads, 2 * w.spatial, group);
+    n->out[0] = mgx_tf_from_channels_first(n, y, w.channels_last);
     return MGX_OK;
 }
 const struct mgx_tf_op mgx_tf_depthwise_conv2d = {.name = "DepthwiseConv2dNative",
@@ -100,12 +101,12 @@ const struct mgx_tf_op mgx_tf_depthwise_conv2d = {.name = "DepthwiseConv2dNative
 // --- the transpose ---
 
 // The result's lengths, in the order of data_format, are input 0.
-static enum mgx_status result_lens(struct mgx_node *n, const struct mgx_tf_window *w,
+static enum mgx_status result_lens(struct mgx_node *n, const struct mgx_import_window *w,
                                    int64_t *spatial)
 {
     struct mgx_ints sizes;
     TRY(mgx_tf_need_ints(n, 0, "input_sizes", &sizes));
-    const int first = w->last ? 1 : 2;
+    const int first = w->channels_last ? 1 : 2;
     if (sizes.count != w->spatial && sizes.count != w->spatial + 2)
         return mgx_node_invalid(n, "input_sizes has %d entries", sizes.count);
     for (int i = 0; i < w->spatial; i++) {
@@ -117,7 +118,7 @@ static enum mgx_status result_lens(struct mgx_node *n, const struct mgx_tf_windo
 }
 
 // What the transpose makes beyond the padding: cut at the end, or zeros added there.
-static struct mgx_ins *fit(struct mgx_node *n, struct mgx_ins *y, const struct mgx_tf_window *w,
+static struct mgx_ins *fit(struct mgx_node *n, struct mgx_ins *y, const struct mgx_import_window *w,
                            const int64_t *wanted)
 {
     int64_t pads[2 * MGX_MAX_RANK] = {0};
@@ -133,7 +134,7 @@ static struct mgx_ins *fit(struct mgx_node *n, struct mgx_ins *y, const struct m
 
 static enum mgx_status transposed(struct mgx_node *n)
 {
-    struct mgx_tf_window w;
+    struct mgx_import_window w;
     int64_t wanted[MGX_MAX_RANK];
     const int64_t none[MGX_MAX_RANK] = {0};
     TRY(mgx_node_need(n, 3, 3));
@@ -142,9 +143,9 @@ static enum mgx_status transposed(struct mgx_node *n)
     TRY(result_lens(n, &w, wanted));
     TRY(mgx_tf_window_pad(n, wanted, &w));
     struct mgx_ins *y =
-        emit(n, &mgx_op_convolution_backwards, mgx_tf_to_channels_first(n, x, w.last),
+        emit(n, &mgx_op_convolution_backwards, mgx_tf_to_channels_first(n, x, w.channels_last),
              turn_filter(n, filter, true), &w, none, w.spatial, 1);
-    n->out[0] = mgx_tf_from_channels_first(n, fit(n, y, &w, wanted), w.last);
+    n->out[0] = mgx_tf_from_channels_first(n, fit(n, y, &w, wanted), w.channels_last);
     return MGX_OK;
 }
 const struct mgx_tf_op mgx_tf_conv2d_backprop_input = {.name = "Conv2DBackpropInput",

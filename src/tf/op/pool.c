@@ -4,7 +4,7 @@
 
 static enum mgx_status pool(struct mgx_node *n, const char *mode)
 {
-    struct mgx_tf_window w;
+    struct mgx_import_window w;
     bool last = true;
     TRY(mgx_node_need(n, 1, 1));
     TRY(mgx_tf_need_static(n));
