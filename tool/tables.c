@@ -3,6 +3,8 @@
 //
 //     mgx-tables ops       name, meaning, inputs, attributes, flags
 //     mgx-tables passes    name, meaning
+//     mgx-tables onnx      name, domain, first and last opset, kinds taken, types of the results and
+//                          the attribute they are read from, as onnx/node.h says them
 //
 // A line an entry, fields separated by tabs.
 #include <stdio.h>
@@ -10,6 +12,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "onnx/node.h"
 #include "op/pointwise.h"
 #include "pass/pass.h"
 
@@ -102,6 +105,27 @@ static void print_op(const struct mgx_op *op)
     putchar('\n');
 }
 
+static void print_rule(const struct mgx_onnx_op *rule)
+{
+    static const struct {
+        unsigned kind;
+        const char *word;
+    } words[] = {{MGX_ONNX_TEXT, "text"},
+                 {MGX_ONNX_COMPLEX, "complex"},
+                 {MGX_ONNX_SEQUENCE, "sequence"},
+                 {MGX_ONNX_OPTIONAL, "optional"}};
+    const char *between = "";
+    printf("%s\t%s\t%lld\t%lld\t", rule->name, rule->domain ? rule->domain : "",
+           (long long)rule->since, (long long)rule->until);
+    for (int i = 0; i < MGX_COUNT(words); i++)
+        if (rule->takes & words[i].kind) {
+            printf("%s%s", between, words[i].word);
+            between = " ";
+        }
+    printf("\t%s\t%s\n", rule->result ? rule->result : "0",
+           rule->result_attribute ? rule->result_attribute : "");
+}
+
 int main(int argc, char **argv)
 {
     int count;
@@ -117,6 +141,12 @@ int main(int argc, char **argv)
             printf("%s\t%s\n", passes[i]->name, passes[i]->meaning);
         return 0;
     }
-    fprintf(stderr, "usage: mgx-tables ops|passes\n");
+    if (argc == 2 && strcmp(argv[1], "onnx") == 0) {
+        const struct mgx_onnx_op *const *rules = mgx_onnx_rules(&count);
+        for (int i = 0; i < count; i++)
+            print_rule(rules[i]);
+        return 0;
+    }
+    fprintf(stderr, "usage: mgx-tables ops|passes|onnx\n");
     return 2;
 }

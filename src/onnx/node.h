@@ -42,11 +42,14 @@ struct mgx_onnx_op {
     const struct mgx_op *op; // what a row of simple.c maps to; rules reach it as n->rule->op
     unsigned takes;          // enum mgx_onnx_kinds, by the standard's type constraints
     // Element types of the results by the standard, for nodes that are imported only when they run.
-    // One letter per result, the last one for all that follow; NULL: the type of input 0.
+    // One letter per result, the last one for all that follow; NULL: the type of input 0. Test
+    // onnx/schemas compares them and `takes` with the standard.
     //   0-9  type of that input            e  type of the members of input 0, a sequence
+    //   0?.. of that input if it is there, else of the letter after the question mark
     //   b f i l t u  bool float int32 int64 string uint8
     //   s    a sequence of input 0's type  q  a sequence like input 0
-    //   @    named by the attribute (a TensorProto type number), else of the letter after it
+    //   @..  named by the attribute (a TensorProto type number), else of the letter after it
+    //   o    the other one of string and int64: not input 0's
     //   B C  as that body makes them; C: behind the condition, its first result
     //   c    what a classifier calls its classes: string with classlabels_strings, else int64
     //   v    the type of the tensor that the attribute holds, float without it
@@ -95,6 +98,9 @@ enum mgx_status mgx_onnx_ints_or_input(struct mgx_node *n, const char *name, int
                                        bool *known, struct mgx_ints *out) MGX_NODISCARD;
 // --- not now ---
 enum mgx_status mgx_onnx_defer(struct mgx_node *n) MGX_NODISCARD;
+
+// All rules, in order of names.
+const struct mgx_onnx_op *const *mgx_onnx_rules(int *count);
 
 #define ONNX(name) extern const struct mgx_onnx_op mgx_onnx_##name;
 #include "onnx_list.inc"

@@ -57,10 +57,39 @@ static enum mgx_type type_of_code(const struct mgx_node *n, char code, bool *seq
     case 's':
         *sequence = true;
         return type_of_input(n, 0);
+    case 'o':
+        return type_of_input(n, 0) == MGX_STRING ? MGX_INT64 : MGX_STRING;
     case 'e':
         return element_of_input(n, 0);
     default:
         return type_of_input(n, code - '0');
+    }
+}
+
+static bool is_optional(const char *entry)
+{
+    return entry[0] >= '0' && entry[0] <= '9' && entry[1] == '?';
+}
+
+// What follows the entry of one result.
+static const char *after(const char *entry)
+{
+    while (entry[0] == '@' || is_optional(entry))
+        entry += entry[0] == '@' ? 1 : 2;
+    return entry + 1;
+}
+
+static enum mgx_type type_of_entry(const struct mgx_node *n, const char *entry, const char *name,
+                                   bool *sequence)
+{
+    enum mgx_type type;
+    for (;; entry += entry[0] == '@' ? 1 : 2) {
+        if (entry[0] == '@' && type_of_attribute(n, name, &type))
+            return type;
+        if (is_optional(entry) && mgx_node_in(n, entry[0] - '0'))
+            return type_of_input(n, entry[0] - '0');
+        if (entry[0] != '@' && !is_optional(entry))
+            return type_of_code(n, *entry, sequence);
     }
 }
 
@@ -138,11 +167,8 @@ enum mgx_type mgx_onnx_result_type(const struct mgx_node *n, int i, bool *sequen
     }
     if (codes[0] == 'v')
         return type_of_tensor(n, name);
-    if (codes[0] == '@') {
-        if (type_of_attribute(n, name, &type))
-            return type;
-        return type_of_code(n, codes[1], sequence);
-    }
-    const int last = (int)strlen(codes) - 1;
-    return type_of_code(n, codes[i < last ? i : last], sequence);
+    const char *entry = codes;
+    for (; i > 0 && *after(entry); i--)
+        entry = after(entry);
+    return type_of_entry(n, entry, name, sequence);
 }

@@ -108,6 +108,12 @@ const struct mgx_onnx_op *mgx_onnx_rule_find(const struct mgx_onnx_graph *g,
     return NULL;
 }
 
+const struct mgx_onnx_op *const *mgx_onnx_rules(int *count)
+{
+    *count = RULES;
+    return table;
+}
+
 // --- the public list ---
 
 // The distinct names come in order, as the table does.

@@ -215,6 +215,38 @@ def test_types_of_nodes_that_wait_for_the_run(node, x, expected):
         np.testing.assert_allclose(y, e)
 
 
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("node, opset, x, types", [
+    (helper.make_node("Dropout", ["x"], ["y", "y1"]), 7, np.float64([[1, 2]]), [np.float64, np.float64]),
+    (helper.make_node("Dropout", ["x"], ["y", "y1"]), 10, np.float64([[1, 2]]), [np.float64, np.bool_]),
+    (helper.make_node("QuantizeLinear", ["x", "s"], ["y"]), 13, np.float32([[1, 2]]), [np.uint8]),
+    (helper.make_node("LayerNormalization", ["x", "s"], ["y", "y1", "y2"]), 17, np.float64([[1, 2]]),
+     [np.float64, np.float32, np.float32]),
+    (helper.make_node("RandomNormalLike", ["x"], ["y"], dtype=TensorProto.DOUBLE), 1, np.int64([[1, 2]]), [np.float64]),
+], ids=["dropout 7", "dropout 10", "quantize", "layer norm", "random"])
+def test_types_of_results(node, opset, x, types, late):
+    """By the standard, whether the node is imported with the model or when it runs."""
+    names = {np.int64: TensorProto.INT64, np.float32: TensorProto.FLOAT, np.float64: TensorProto.DOUBLE}
+    inputs = [helper.make_tensor_value_info("x", names[x.dtype.type], None if late else x.shape)]
+    scale = numpy_helper.from_array(np.array(0.5 if node.op_type == "QuantizeLinear" else [1, 1], x.dtype), "s")
+    graph = helper.make_graph([node], "g", inputs, [helper.make_empty_tensor_value_info(name) for name in node.output], [scale])
+    p = migraphx.parse_onnx_buffer(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]).SerializeToString())
+    assert ("onnx::deferred" in str(p)) == late
+    p.compile(migraphx.get_target("ref"))
+    assert [np.array(y).dtype.type for y in p.run({"x": x})] == types
+
+
+def test_random_numbers_of_the_lengths_of_strings():
+    """What the Like forms read of their input is its lengths."""
+    words = helper.make_tensor("w", TensorProto.STRING, [2, 3], [b"a"] * 6)
+    graph = helper.make_graph([helper.make_node("RandomUniformLike", ["w"], ["y"], dtype=1)], "g", [],
+                              [helper.make_empty_tensor_value_info("y")], [words])
+    p = migraphx.parse_onnx_buffer(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    p.compile(migraphx.get_target("cpu"))
+    y = np.array(p.run({})[0])
+    assert y.shape == (2, 3) and y.dtype == np.float32 and (0 <= y).all() and (y < 1).all() and len(set(y.ravel())) > 1
+
+
 @pytest.mark.parametrize("use", [
     lambda p, path: migraphx.save(p, path),
     lambda p, path: migraphx.save(p, path, format="json"),

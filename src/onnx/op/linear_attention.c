@@ -59,4 +59,5 @@ static enum mgx_status import(struct mgx_node *n)
         n->out[1] = mgx_build_member(n, both, 1);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_linear_attention = {.name = "LinearAttention", .import = import};
+const struct mgx_onnx_op mgx_onnx_linear_attention = {
+    .name = "LinearAttention", .import = import, .result = "03?0"};

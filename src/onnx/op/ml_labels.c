@@ -148,7 +148,8 @@ const struct mgx_onnx_op mgx_onnx_label_encoder_1 = {.name = "LabelEncoder",
                                                      .domain = "ai.onnx.ml",
                                                      .until = 1,
                                                      .import = label_encoder_1,
-                                                     .takes = MGX_ONNX_TEXT};
+                                                     .takes = MGX_ONNX_TEXT,
+                                                     .result = "o"};
 
 static enum mgx_status category_mapper(struct mgx_node *n)
 {
@@ -164,7 +165,7 @@ const struct mgx_onnx_op mgx_onnx_category_mapper = {.name = "CategoryMapper",
                                                      .domain = "ai.onnx.ml",
                                                      .import = category_mapper,
                                                      .takes = MGX_ONNX_TEXT,
-                                                     .result = "l"};
+                                                     .result = "o"};
 
 // A new last axis of 0 and 1; what is in no category is all zeros, also where zeros=0 asks for an
 // error.

@@ -208,14 +208,18 @@ static enum mgx_status layer_normalization(struct mgx_node *n)
     struct mgx_ins *y = mgx_build_standardize(n, stash(n, x), axes, count,
                                               mgx_onnx_real(n, "epsilon", 1e-5), &mean, &inv_std);
     n->out[0] = scale_shift(n, mgx_build_convert(n, y, x->shape.type), n->in[1], mgx_node_in(n, 2));
+    enum mgx_type stashed = MGX_FLOAT;
+    TRY(mgx_onnx_type(n, mgx_onnx_int(n, "stash_type", 1), &stashed));
     if (n->out_count > 1)
-        n->out[1] = mean;
+        n->out[1] = mgx_build_convert(n, mean, stashed);
     if (n->out_count > 2)
-        n->out[2] = inv_std;
+        n->out[2] = mgx_build_convert(n, inv_std, stashed);
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_layer_normalization = {
-    .name = "LayerNormalization", .import = layer_normalization, .result = "0f"};
+const struct mgx_onnx_op mgx_onnx_layer_normalization = {.name = "LayerNormalization",
+                                                         .import = layer_normalization,
+                                                         .result = "0@f",
+                                                         .result_attribute = "stash_type"};
 
 static enum mgx_status rms_normalization(struct mgx_node *n)
 {

@@ -133,7 +133,7 @@ static enum mgx_status quantize(struct mgx_node *n)
 }
 const struct mgx_onnx_op mgx_onnx_quantize_linear = {.name = "QuantizeLinear",
                                                      .import = quantize,
-                                                     .result = "@2",
+                                                     .result = "@2?u",
                                                      .result_attribute = "output_dtype"};
 
 static enum mgx_status dequantize(struct mgx_node *n)

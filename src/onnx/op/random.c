@@ -100,7 +100,11 @@ static enum mgx_status by_example(struct mgx_node *n, bool is_normal)
     TRY(dtype(n, n->in[0]->shape.type, &type));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
-    return emit(n, n->in[0], type, is_normal);
+    struct mgx_ins *like = n->in[0];
+    if (!mgx_type_is_number(like->shape.type)) // of strings and the like, lengths alone
+        like = mgx_build_emit(n, &mgx_op_multibroadcast, NULL,
+                              MGX_IN(mgx_build_scalar(n, MGX_FLOAT, 0), like));
+    return emit(n, like, type, is_normal);
 }
 
 static enum mgx_status random_uniform(struct mgx_node *n)
@@ -116,6 +120,7 @@ static enum mgx_status random_uniform_like(struct mgx_node *n)
 }
 const struct mgx_onnx_op mgx_onnx_random_uniform_like = {.name = "RandomUniformLike",
                                                          .import = random_uniform_like,
+                                                         .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX,
                                                          .result = "@0",
                                                          .result_attribute = "dtype"};
 
@@ -132,6 +137,7 @@ static enum mgx_status random_normal_like(struct mgx_node *n)
 }
 const struct mgx_onnx_op mgx_onnx_random_normal_like = {.name = "RandomNormalLike",
                                                         .import = random_normal_like,
+                                                        .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX,
                                                         .result = "@0",
                                                         .result_attribute = "dtype"};
 
@@ -226,4 +232,6 @@ static enum mgx_status dropout(struct mgx_node *n)
     n->out[1] = n->opset < 10 ? mgx_build_convert(n, kept, x->shape.type) : kept;
     return MGX_OK;
 }
-const struct mgx_onnx_op mgx_onnx_dropout = {.name = "Dropout", .import = dropout, .result = "0b"};
+const struct mgx_onnx_op mgx_onnx_dropout = {
+    .name = "Dropout", .since = 10, .import = dropout, .result = "0b"};
+const struct mgx_onnx_op mgx_onnx_dropout_9 = {.name = "Dropout", .until = 9, .import = dropout};
