@@ -111,7 +111,7 @@ FAULTS = [
      "g->length = x->lens[axis];",
      "g->length = c->out->lens[axis];"),
 
-    ("importer", "padding's end beside its begin", "src/onnx/window.c",
+    ("importer", "padding's end beside its begin", "src/import/window.c",
      "w->pads[i + w->spatial] = total - w->pads[i];",
      "w->pads[i + 1] = total - w->pads[i];"),
     ("importer", "kernel from the channels on", "src/onnx/op/conv.c",
