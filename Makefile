@@ -150,7 +150,7 @@ arm:
 	@$(call CONFIGURE,build-arm,-DCMAKE_BUILD_TYPE=Release -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/cmake/aarch64-linux-gnu.cmake)
 	@$(call COMPILE,build-arm) --target mgx-tests migraphx-driver digits
 	@echo "== running the tests under $(call EMULATOR,aarch64)"
-	@python3 tool/emulated.py --build build-arm --jobs $(JOBS) --leave test/emulated/arm.txt -- $(call EMULATOR,aarch64) -L /usr/aarch64-linux-gnu
+	@CC=aarch64-linux-gnu-gcc python3 tool/emulated.py --build build-arm --jobs $(JOBS) --leave test/emulated/arm.txt -- $(call EMULATOR,aarch64) -L /usr/aarch64-linux-gnu
 
 no-avx: tests
 	@test -n "$(call EMULATOR,x86_64)" || $(call MISSING,qemu-x86_64,qemu-user)

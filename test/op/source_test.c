@@ -2,7 +2,7 @@
 // Source text of scalar operators, compiled by the machine's compiler and compared bit for bit with
 // the reference: every row for every type that it takes, conversions between all types, and random
 // bodies of several operators. The same text must pass for C++ and, where clang is there, OpenCL C.
-// Without a compiler nothing is proved, and the test says so.
+// Without a compiler (CC, else cc) nothing is proved, and the test says so.
 #include "op/source.h"
 
 #include <dlfcn.h>
@@ -333,8 +333,8 @@ CASE(every_row_computes_what_the_reference_computes)
     make_all();
     CHECK(function_count > 600 && !text.failed);
     CHECK(mkdtemp(folder));
-    if (has("cc")) {
-        CHECK(compile("cc -std=c17 -O0 -Wall -Wextra -Werror -Wno-unused-function "
+    if (has("${CC:-cc}")) {
+        CHECK(compile("${CC:-cc} -std=c17 -O0 -Wall -Wextra -Werror -Wno-unused-function "
                       "-Wno-unused-parameter -Wno-unused-variable -Wno-tautological-compare "
                       "-ffp-contract=off -fPIC -shared "
                       "-lm -o text.so",
