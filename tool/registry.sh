@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Makes the const tables' lists: the folder is the list.
 #   registry.sh SRC OUT    writes OUT/{op,pass,onnx,tf,target}_list.inc, touching a file only when it changes,
+#                          OUT/cpu_kernel_list.inc, the CPU's kernels in the order that they state,
 #                          and OUT/kernel_set.inc, a number over all sources: which kernels packed what is in a file.
 # A row comes from a definition that starts a line: `const struct mgx_op mgx_op_concat = {`, or, for pointwise
 # operators, from a table row `UNARY(relu, ...)`.
@@ -33,5 +34,9 @@ rules() { # rules KIND MACRO FILES...: in the order of the operators' names, so 
 rules onnx ONNX "$src"/onnx/op/*.c "$src"/onnx/simple.c | put onnx_list.inc
 rules tf TF "$src"/tf/op/*.c "$src"/tf/simple.c | put tf_list.inc
 list target TARGET "$src"/targets/*/*.c | LC_ALL=C sort -u | put target_list.inc
+cat /dev/null "$src"/targets/cpu/lower/*.c 2>/dev/null | sed -nE 's/^CPU_KERNEL\(([a-z0-9_]+), ([0-9]+)\)$/\2 KERNEL(\1)/p' | LC_ALL=C sort -n > "$out/cpu_kernels.txt"
+twice=$(sed 's/ .*//' "$out/cpu_kernels.txt" | uniq -d)
+[ -z "$twice" ] || { echo "registry: two CPU_KERNEL lines of src/targets/cpu/lower have place $twice" >&2; exit 1; }
+sed 's/.* //' "$out/cpu_kernels.txt" | put cpu_kernel_list.inc
 find "$src" -type f \( -name '*.c' -o -name '*.h' \) | LC_ALL=C sort | xargs cat | cksum |
     awk '{ printf "\"%08x%x\"\n", $1, $2 }' | put kernel_set.inc

@@ -340,5 +340,6 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
     return MGX_OK;
 }
 
+CPU_KERNEL(attention, 40)
 const struct mgx_plan_kernel cpu_kernel_attention = {
     .name = "attention", .prepare = prepare, .run = run};

@@ -604,5 +604,6 @@ static struct mgx_ahead first_read(const void *state, int thread)
 
 static const struct cpu_reader reader = {first_read};
 
+CPU_KERNEL(conv, 20)
 const struct mgx_plan_kernel cpu_kernel_conv = {
     .name = "conv", .prepare = prepare, .run = run, .more = &reader};

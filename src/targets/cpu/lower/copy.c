@@ -275,4 +275,5 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
     return MGX_OK;
 }
 
+CPU_KERNEL(copy, 10)
 const struct mgx_plan_kernel cpu_kernel_copy = {.name = "copy", .prepare = prepare, .run = run};

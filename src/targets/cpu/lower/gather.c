@@ -99,5 +99,6 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
     return MGX_OK;
 }
 
+CPU_KERNEL(gather, 100)
 const struct mgx_plan_kernel cpu_kernel_gather = {
     .name = "gather", .any_address = 1, .prepare = prepare, .run = run};

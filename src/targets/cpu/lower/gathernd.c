@@ -126,5 +126,6 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
     return MGX_OK;
 }
 
+CPU_KERNEL(gathernd, 110)
 const struct mgx_plan_kernel cpu_kernel_gathernd = {
     .name = "gathernd", .prepare = prepare, .run = run};

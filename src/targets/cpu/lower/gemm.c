@@ -535,5 +535,6 @@ static struct mgx_ahead first_read(const void *state, int thread)
 
 static const struct cpu_reader reader = {first_read};
 
+CPU_KERNEL(gemm, 30)
 const struct mgx_plan_kernel cpu_kernel_gemm = {
     .name = "gemm", .prepare = prepare, .run = run, .more = &reader};

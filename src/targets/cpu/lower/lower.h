@@ -64,26 +64,11 @@ enum mgx_status cpu_nonmaxsuppression(mgx_isa isa, struct mgx_compute_call *c,
 // --- kernels.c: in order of trial ---
 extern const struct mgx_plan_kernel *const cpu_kernels[];      // the last one is the reference
 extern const struct mgx_plan_kernel *const cpu_late_kernels[]; // without it
-// The kernels, cpu_kernel_<name> in lower/<name>.c or near it, in order of trial: the most specific
-// first. Order is meaning, so this list is explicit.
-#define CPU_KERNELS(X)                                                                             \
-    X(copy)                                                                                        \
-    X(conv)                                                                                        \
-    X(gemm)                                                                                        \
-    X(attention)                                                                                   \
-    X(norm)                                                                                        \
-    X(softmax)                                                                                     \
-    X(reduce)                                                                                      \
-    X(pooling)                                                                                     \
-    X(rnn)                                                                                         \
-    X(gather)                                                                                      \
-    X(gathernd)                                                                                    \
-    X(scatter)                                                                                     \
-    X(resize)                                                                                      \
-    X(pad)                                                                                         \
-    X(roialign)                                                                                    \
-    X(pointwise)
+// A line CPU_KERNEL(conv, 20) before the object cpu_kernel_conv has the build put it on the lists;
+// the number is its place among the others, the most specific first. Order is meaning, so it is
+// said, and no number twice.
+#define CPU_KERNEL(name, place)
 
 #define KERNEL(name) extern const struct mgx_plan_kernel cpu_kernel_##name;
-CPU_KERNELS(KERNEL)
+#include "cpu_kernel_list.inc"
 #undef KERNEL

@@ -178,4 +178,5 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
     return MGX_OK;
 }
 
+CPU_KERNEL(norm, 50)
 const struct mgx_plan_kernel cpu_kernel_norm = {.name = "norm", .prepare = prepare, .run = run};

@@ -231,4 +231,5 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
     return MGX_OK;
 }
 
+CPU_KERNEL(pad, 140)
 const struct mgx_plan_kernel cpu_kernel_pad = {.name = "pad", .prepare = prepare, .run = run};

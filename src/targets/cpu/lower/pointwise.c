@@ -324,5 +324,6 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
     return MGX_OK;
 }
 
+CPU_KERNEL(pointwise, 160)
 const struct mgx_plan_kernel cpu_kernel_pointwise = {
     .name = "pointwise", .prepare = prepare, .run = run};

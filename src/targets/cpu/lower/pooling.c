@@ -222,5 +222,6 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
     return MGX_OK;
 }
 
+CPU_KERNEL(pooling, 80)
 const struct mgx_plan_kernel cpu_kernel_pooling = {
     .name = "pooling", .prepare = prepare, .run = run};

@@ -170,4 +170,5 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
     return MGX_OK;
 }
 
+CPU_KERNEL(resize, 130)
 const struct mgx_plan_kernel cpu_kernel_resize = {.name = "resize", .prepare = prepare, .run = run};

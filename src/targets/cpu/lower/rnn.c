@@ -188,4 +188,5 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
     return MGX_OK;
 }
 
+CPU_KERNEL(rnn, 90)
 const struct mgx_plan_kernel cpu_kernel_rnn = {.name = "rnn", .prepare = prepare, .run = run};

@@ -174,5 +174,6 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
     return MGX_OK;
 }
 
+CPU_KERNEL(roialign, 150)
 const struct mgx_plan_kernel cpu_kernel_roialign = {
     .name = "roialign", .prepare = prepare, .run = run};

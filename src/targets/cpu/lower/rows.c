@@ -266,7 +266,9 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
     return MGX_OK;
 }
 
+CPU_KERNEL(softmax, 60)
 const struct mgx_plan_kernel cpu_kernel_softmax = {
     .name = "softmax", .prepare = prepare_softmax, .run = run};
+CPU_KERNEL(reduce, 70)
 const struct mgx_plan_kernel cpu_kernel_reduce = {
     .name = "reduce", .prepare = prepare_reduce, .run = run};

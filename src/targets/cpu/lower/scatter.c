@@ -228,5 +228,6 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
                     : put_all(s, args, diag);
 }
 
+CPU_KERNEL(scatter, 120)
 const struct mgx_plan_kernel cpu_kernel_scatter = {
     .name = "scatter", .prepare = prepare, .run = run};
