@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "targets/cpu/kernel/conv_plan.h"
 #include "targets/cpu/kernel/convert.h"
+#include "targets/cpu/kernel/output.h"
 
 const char *mgx_conv_method_name(enum mgx_conv_method method)
 {
@@ -48,7 +49,7 @@ static bool types_fit(const struct mgx_conv_desc *d)
     return (bytes || d->type == MGX_KERNEL_F32 || d->type == MGX_KERNEL_BF16) &&
            mgx_convert(d->isa, d->x_type, a) && mgx_convert(d->isa, d->w_type, a) &&
            mgx_kernel_is_float(d->x_type) != bytes && mgx_kernel_is_float(d->w_type) != bytes &&
-           (mgx_kernel_size(d->y_type) == 1) == (d->epilogue.requant != NULL) &&
+           mgx_requant_fits(d->epilogue.requant, d->y_type) &&
            (integers ? bytes && is_trivial(&d->epilogue)
                      : mgx_convert(d->isa, MGX_KERNEL_F32, d->y_type) != NULL);
 }

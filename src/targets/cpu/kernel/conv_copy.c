@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "targets/cpu/kernel/bytes.h"
 #include "targets/cpu/kernel/conv_tile.h"
 #include "targets/cpu/kernel/convert.h"
 #include "targets/cpu/kernel/transpose.h"
@@ -13,6 +14,7 @@ struct copy {
     const struct mgx_conv_plan *plan;
     mgx_convert_fn convert;
     mgx_transpose_fn gathers; // of floats as they are
+    const struct mgx_bytes_kernel *interleaves; // of bytes that become unsigned ones
     int64_t size;             // bytes of an input value
     int64_t used, whole;      // bytes of a pixel: its values, and with the rest of the last group
     int64_t pixel;            // bytes from pixel to pixel
@@ -27,6 +29,9 @@ static struct copy copy_of(const struct mgx_conv_plan *plan, int64_t pixel)
         .gathers = d->x_type == MGX_KERNEL_F32 && plan->kernel->a_type == MGX_KERNEL_F32
                        ? mgx_transpose_kernel(d->isa)->run
                        : NULL,
+        .interleaves = mgx_kernel_size(d->x_type) == 1 && plan->kernel->a_type == MGX_KERNEL_U8
+                           ? mgx_bytes_kernel(d->isa)
+                           : NULL,
         .size = mgx_kernel_size(d->x_type),
         .used = plan->group_in * mgx_kernel_size(plan->kernel->a_type),
         .whole = plan->channel_groups * 4,
@@ -105,6 +110,14 @@ static void copy_pixels(const struct copy *copy, const char *line, int64_t begin
         copy->whole == copy->used) {
         copy->gathers((const float *)(const void *)(line + begin * from_pixel), d->x_channel,
                       (float *)(void *)to, copy->pixel / 4, inside - begin, channels);
+        to += (inside - begin) * copy->pixel;
+        begin = inside;
+    }
+    if (inside > begin && step == 1 && d->x_channel != 1 && d->x_space[2] == 1 &&
+        copy->interleaves) {
+        copy->interleaves->interleave((const uint8_t *)line + begin, d->x_channel, (uint8_t *)to,
+                                      copy->pixel, inside - begin, channels,
+                                      d->x_type == MGX_KERNEL_S8 ? 0x80 : 0);
         to += (inside - begin) * copy->pixel;
         begin = inside;
     }

@@ -505,7 +505,7 @@ static void store_row(const struct part *part, int64_t row)
         mgx_requant_kernel(d->isa)->run(
             d->epilogue.requant, part->results, part->channels, (int)d->out[2], (int)part->channels,
             d->epilogue.requant->residual ? (const char *)part->args->residual + residual : NULL,
-            d->residual_space[2], y, d->y_space[2]);
+            d->residual_space[2], y, d->y_space[2] * size);
         return;
     }
     for (int64_t x = 0; x < d->out[2]; x++)

@@ -48,7 +48,7 @@ struct part {
     int row_count;
     int64_t tiles; // of the block, for one panel
     char *copy;
-    int64_t x_size, y_size; // bytes of a value
+    int64_t x_size, y_size, residual_size; // bytes of a value
 };
 
 static struct mgx_conv_place place_of(const struct mgx_conv_plan *plan, int64_t row)
@@ -85,7 +85,8 @@ static void set_outputs(const struct part *part, const struct mgx_conv_place *at
     if (plan->d.epilogue.residual)
         row->residual =
             (const char *)part->args->residual +
-            (plan->residual_first + along(plan->walk.residual, at) + channel) * part->y_size;
+            (plan->residual_first + along(plan->walk.residual, at) + channel) *
+                part->residual_size;
     row->pixel = plan->pixel_first + along(plan->walk.pixel, at);
     row->width = at->end - at->begin;
 }
@@ -249,7 +250,7 @@ static void store_pixels(const struct tile *t, const struct mgx_tile_args *args,
         mgx_requant_kernel(plan->d.isa)
             ->run(plan->d.epilogue.requant, (float *)(void *)args->c[half], args->cols, count,
                   args->cols, t->residual[half], plan->walk.residual[3], t->y[half],
-                  plan->walk.y[3]);
+                  plan->walk.y[3] * t->part->y_size);
         return;
     }
     const mgx_convert_fn convert = mgx_convert(plan->d.isa, MGX_KERNEL_F32, plan->d.y_type);
@@ -309,7 +310,8 @@ static void set_half(struct tile *t, const struct mgx_conv_row *row, int64_t x, 
     t->pixel[half] = row->pixel + x * walk->pixel[3];
     t->y[half] = row->c + (x * walk->y[3] + t->col) * size;
     t->residual[half] =
-        row->residual ? row->residual + (x * walk->residual[3] + t->col) * size : NULL;
+        row->residual ? row->residual + (x * walk->residual[3] + t->col) * t->part->residual_size
+                      : NULL;
     args->a[half] = row->a + x * args->a_row + t->slice->k * GROUP;
 }
 
@@ -443,14 +445,14 @@ static void run_strips(const struct part *part, int64_t p, struct mgx_ahead ahea
     struct mgx_tile_args args = *panel;
     args.requant = plan->d.epilogue.requant;
     args.c_row = plan->walk.y[3] * size;
-    args.residual_row = plan->walk.residual[3] * size;
+    args.residual_row = plan->walk.residual[3] * part->residual_size;
     args.ahead = ahead.at;
     args.ahead_step = (mgx_ceil_div(ahead.bytes, mgx_max_i64(part->tiles, 1)) + 63) & ~INT64_C(63);
     for (int r = 0; r < part->row_count; r++) {
         const struct mgx_conv_row *row = &part->rows[r];
         args.a[0] = row->a;
         args.c[0] = row->c + col * size;
-        args.residual[0] = row->residual ? row->residual + col * size : NULL;
+        args.residual[0] = row->residual ? row->residual + col * part->residual_size : NULL;
         plan->kernel->strip(&args, row->width);
         args.ahead += args.ahead_step * mgx_ceil_div(row->width, plan->kernel->rows);
         if (args.ahead - ahead.at >= ahead.bytes)
@@ -535,6 +537,7 @@ static struct part part_of(const struct job *job, int64_t group, int thread, cha
         .copy = own + table,
         .x_size = mgx_kernel_size(plan->d.x_type),
         .y_size = mgx_kernel_size(plan->d.y_type),
+        .residual_size = mgx_residual_size(&plan->d.epilogue, plan->d.y_type),
     };
 }
 

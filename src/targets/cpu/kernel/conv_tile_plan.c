@@ -367,7 +367,8 @@ static void set_common(struct mgx_conv_plan *plan, enum mgx_conv_method method)
 {
     set_walk(plan, method);
     plan->channel_groups = channel_groups(plan);
-    plan->converts_y = plan->d.y_type != MGX_KERNEL_F32 && plan->d.y_type != MGX_KERNEL_S32;
+    plan->converts_y = (plan->d.y_type != MGX_KERNEL_F32 && plan->d.y_type != MGX_KERNEL_S32) ||
+                       plan->d.epilogue.requant;
 }
 
 static enum mgx_status direct_prepare(struct mgx_conv_plan *plan, struct mgx_diag *diag)

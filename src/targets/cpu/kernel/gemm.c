@@ -25,7 +25,7 @@ struct part {
     const struct mgx_gemm_args *args;
     const char *a, *b, *residual;
     char *c;
-    int64_t a_size, b_size, c_size; // bytes of an element
+    int64_t a_size, b_size, c_size, residual_size; // bytes of an element
     int64_t first_row;              // of the batch, in the output seen as one matrix
     int64_t m_begin, m_end, p_begin, p_end, panels;
     struct mgx_ahead next; // after the part
@@ -194,7 +194,8 @@ struct place {
 static const char *residual_at(const struct part *part, int64_t row, int64_t col)
 {
     const struct mgx_gemm_desc *d = &part->plan->desc;
-    return part->residual ? part->residual + (row * d->residual_row + col) * part->c_size : NULL;
+    return part->residual ? part->residual + (row * d->residual_row + col) * part->residual_size
+                          : NULL;
 }
 
 // The residual as floats: args->residual[0], whether the registers are to add it or not.
@@ -205,7 +206,7 @@ static void set_residual(const struct part *part, const struct place *at,
     args->residual[0] = residual_at(part, at->row, at->col);
     if (d->epilogue.residual == MGX_RESIDUAL_BYTES)
         args->residual[0] = NULL;
-    args->residual_row = d->residual_row * part->c_size;
+    args->residual_row = d->residual_row * part->residual_size;
     if (!args->residual[0] || d->c_type == MGX_KERNEL_F32)
         return;
     const mgx_convert_fn convert = mgx_convert(d->isa, d->c_type, MGX_KERNEL_F32);
@@ -252,7 +253,7 @@ static void store_converted(const struct part *part, const struct place *at, con
     if (d->epilogue.requant) {
         mgx_requant_kernel(d->isa)->run(d->epilogue.requant, values, at->cols, at->rows, at->cols,
                                         residual_at(part, at->row, at->col), d->residual_row, c,
-                                        d->c_row);
+                                        d->c_row * part->c_size);
         return;
     }
     for (int i = 0; i < at->rows; i++)
@@ -330,7 +331,7 @@ static void run_strip(const struct part *part, int64_t p, struct mgx_tile_args *
     args->c[0] = part->c + (part->row * d->c_row + col) * part->c_size;
     args->c_row = d->c_row * part->c_size;
     args->residual[0] = residual_at(part, part->row, col);
-    args->residual_row = d->residual_row * part->c_size;
+    args->residual_row = d->residual_row * part->residual_size;
     args->ahead = ahead.at;
     args->ahead_step = (mgx_ceil_div(ahead.bytes, tiles) + 63) & ~INT64_C(63);
     plan->kernel->strip(args, part->rows);
@@ -505,7 +506,7 @@ static void set_batch(struct part *part, int64_t batch)
         if (!d->hook_only)
             part->c += at[i] * d->c_batch[i] * part->c_size;
         if (part->residual)
-            part->residual += at[i] * d->residual_batch[i] * part->c_size;
+            part->residual += at[i] * d->residual_batch[i] * part->residual_size;
         part->b += d->packed ? 0 : at[i] * d->b_batch[i] * part->b_size;
     }
     if (d->packed)
@@ -558,6 +559,7 @@ static void run_unit(const struct job *job, int64_t unit, struct mgx_ahead next,
         .a_size = mgx_kernel_size(plan->desc.a_type),
         .b_size = mgx_kernel_size(plan->desc.b_type),
         .c_size = mgx_kernel_size(plan->desc.c_type),
+        .residual_size = mgx_residual_size(&plan->desc.epilogue, plan->desc.c_type),
         .panels = mgx_ceil_div(plan->desc.n, plan->kernel->cols),
         .next = next,
         .thread = thread,

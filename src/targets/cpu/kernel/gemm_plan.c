@@ -6,6 +6,7 @@
 
 #include "targets/cpu/kernel/convert.h"
 #include "targets/cpu/kernel/gemm_plan.h"
+#include "targets/cpu/kernel/output.h"
 #include "targets/cpu/kernel/split.h"
 
 enum {
@@ -269,17 +270,18 @@ static enum mgx_status choose_kernel(struct mgx_gemm_plan *plan, struct mgx_diag
         plan->kernel = find_kernel(d, MGX_KERNEL_F32);
     choose_chunks(plan);
     const struct mgx_gemm_kernel *k = plan->kernel;
-    const bool integers = d->c_type == MGX_KERNEL_S32, bytes = mgx_kernel_size(d->c_type) == 1;
+    const bool integers = d->c_type == MGX_KERNEL_S32;
     const bool mixed = k && (mgx_kernel_is_float(d->a_type) == k->integer ||
                              mgx_kernel_is_float(d->b_type) == k->integer);
     if (!k || mixed || !mgx_convert(d->isa, d->a_type, k->a_type) ||
         (!k->strip && !mgx_convert(d->isa, d->b_type, k->b_type)) || (integers && !k->integer) ||
         (!integers && !mgx_convert(d->isa, MGX_KERNEL_F32, d->c_type)) ||
         (integers && (!is_trivial(&d->epilogue) || d->hook_only)) ||
-        bytes != (d->epilogue.requant != NULL))
+        !mgx_requant_fits(d->epilogue.requant, d->c_type))
         return mgx_fail(diag, MGX_UNSUPPORTED, "no kernel multiplies types %d and %d to %d",
                         d->a_type, d->b_type, d->c_type);
-    plan->converts_c = !integers && d->c_type != MGX_KERNEL_F32 && !d->hook_only;
+    plan->converts_c =
+        !integers && (d->c_type != MGX_KERNEL_F32 || d->epilogue.requant) && !d->hook_only;
     plan->groups = mgx_panel_rows(k, d->k);
     return MGX_OK;
 }

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "targets/cpu/kernel/convert.h"
 #include "targets/cpu/kernel/tile.h"
 
 static inline void mgx_output_clamp(const struct mgx_epilogue *e, struct mgx_tile_args *args)
@@ -13,6 +14,19 @@ static inline void mgx_output_clamp(const struct mgx_epilogue *e, struct mgx_til
     args->clamp = e->act == MGX_ACT_RELU || e->act == MGX_ACT_CLIP;
     args->low = e->act == MGX_ACT_RELU ? 0.0f : e->a;
     args->high = e->act == MGX_ACT_RELU ? INFINITY : e->b;
+}
+
+// Whether results of this type end as the description says: bytes always by one.
+static inline bool mgx_requant_fits(const struct mgx_requant *q, enum mgx_kernel_type type)
+{
+    return mgx_kernel_size(type) == 1 ? q && !q->floats
+                                      : !q || (q->floats && type == MGX_KERNEL_F32);
+}
+
+// Bytes of a residual's value.
+static inline int64_t mgx_residual_size(const struct mgx_epilogue *e, enum mgx_kernel_type type)
+{
+    return e->residual == MGX_RESIDUAL_BYTES ? 1 : mgx_kernel_size(type);
 }
 
 // Whether registers do all of it.

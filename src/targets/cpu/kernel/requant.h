@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT
-// The last step of a quantised product or convolution: a tile of floats to bytes, and what a
-// residual of bytes adds on the way.
+// The last step of a quantised product or convolution: a tile of floats to bytes, or to floats that
+// were bytes, and what a residual of bytes adds on the way.
 //
 //     v = tile[i][j] / divisor                 in steps of the result; a divisor of 1 is free
 //     r = round(clamp(v, low, high))           ties to even; NaN becomes low
-//     with a residual, and without that rounding unless `rounds`:
+//     where there is a second step, and without that rounding unless `rounds`:
+//         r = middle[r - middle_low] - middle_zero    where there is such a table; it rounds then
 //         r = round(clamp(r * keep + (residual[i][j] - residual_zero) * share, low2, high2))
 //     y = r + zero                             a byte, since low and high say so
 //     y = table[y]                             where there is a table
 //
-// Costs some four instructions for eight values, eight with a residual.
+// A second step is where a residual, a table in the middle or `floats` is. With `floats` what
+// follows is y = r * unit, a float, and the last rounding is left out unless `rounds_last`.
+//
+// Costs some four instructions for eight values, eight with a residual, twenty with a table.
 #pragma once
 
 #include <stdbool.h>
@@ -21,14 +25,21 @@ struct mgx_requant {
     bool is_signed;
     float divisor, low, high;
     int zero; // added last
-    bool residual, residual_signed, rounds;
-    float keep, share, low2, high2;
+    bool residual, residual_signed, rounds, floats, rounds_last;
+    float keep, share, low2, high2, unit;
     int residual_zero;
+    const uint8_t *middle; // [256]; NULL: none
+    int middle_low, middle_zero;
     const uint8_t *table; // [256], by the byte as it lies in memory; NULL: none
 };
 
-// rows x cols floats, rows `stride` floats apart, to bytes, rows `out_row` apart. `residual` is read
-// where the description says so.
+static inline bool mgx_requant_has_second(const struct mgx_requant *q)
+{
+    return q->residual || q->middle || q->floats;
+}
+
+// rows x cols floats, rows `stride` floats apart, to bytes, or floats, whose rows are `out_row`
+// bytes apart. `residual` is read where the description says so.
 typedef void (*mgx_requant_fn)(const struct mgx_requant *q, const float *tile, int64_t stride,
                                int rows, int cols, const void *residual, int64_t residual_row,
                                void *out, int64_t out_row);

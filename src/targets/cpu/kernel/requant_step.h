@@ -10,14 +10,24 @@ SIMD vf requant_clamped(vf v, float low, float high)
     return vf_min(vf_set(high), vf_max(v, vf_set(low))); // the second operand where one is NaN
 }
 
-// What is left to be rounded. `residual`: bytes as floats, read where the description says so.
-SIMD vf requant_step(const struct mgx_requant *q, bool with_residual, vf x, vf residual)
+// What is left to be rounded.
+SIMD vf requant_first(const struct mgx_requant *q, vf x)
 {
-    vf v = q->divisor == 1 ? x : vf_div(x, vf_set(q->divisor));
-    v = requant_clamped(v, q->low, q->high);
-    if (!with_residual)
-        return v;
-    const vf r = vf_sub(residual, vf_set((float)q->residual_zero));
-    v = vf_fma(r, vf_set(q->share), vf_mul(q->rounds ? vf_round(v) : v, vf_set(q->keep)));
+    return requant_clamped(q->divisor == 1 ? x : vf_div(x, vf_set(q->divisor)), q->low, q->high);
+}
+
+// The same after a second step, of v that was rounded where the description says so. `residual`:
+// bytes as floats; what it is does not matter where there is none.
+SIMD vf requant_second(const struct mgx_requant *q, vf v, vf residual)
+{
+    v = vf_mul(v, vf_set(q->keep));
+    if (q->residual)
+        v = vf_fma(vf_sub(residual, vf_set((float)q->residual_zero)), vf_set(q->share), v);
     return requant_clamped(v, q->low2, q->high2);
+}
+
+// What ends as a float.
+SIMD vf requant_float(const struct mgx_requant *q, vf v)
+{
+    return vf_mul(q->rounds_last ? vf_round(v) : v, vf_set(q->unit));
 }

@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <stddef.h>
 
+#include "targets/cpu/kernel/lookup.h"
 #include "targets/cpu/kernel/requant_step.h"
 #include "targets/cpu/kernel/tile.h"
 #include "targets/cpu/kernel/tile_finish.h"
@@ -93,6 +94,14 @@ SIMD vf load_cols(const float *p, int cols)
     return cols == COLS ? vf_load(p) : vf_load_some(p, cols);
 }
 
+SIMD void store_cols(char *to, int cols, vf v)
+{
+    if (cols == COLS)
+        vf_store((float *)(void *)to, v);
+    else
+        vf_store_some((float *)(void *)to, v, cols);
+}
+
 SIMD void store_floats(int count, const struct mgx_tile_args *args, const vf v[ROWS])
 {
     const int cols = args->cols;
@@ -105,40 +114,37 @@ SIMD void store_floats(int count, const struct mgx_tile_args *args, const vf v[R
                                     cols));
         if (args->clamp)
             x = vf_min(vf_set(args->high), vf_max(vf_set(args->low), x));
-        float *to = (float *)(void *)row_at(args->c, args->c_row, i);
-        if (cols == COLS)
-            vf_store(to, x);
-        else
-            vf_store_some(to, x, cols);
+        store_cols(row_at(args->c, args->c_row, i), cols, x);
     }
 }
 
-// A table of 256 bytes: of sixteen pieces, the one where the byte is within.
-SIMD __m256i looked_up(const uint8_t *table, __m256i byte)
+// Four rows of floats that are bytes but for rounding and `zero`, to four rows of eight bytes.
+SIMD __m256i four_rows(const vf v[4], int to_zero, bool is_signed)
 {
-    const __m256i sixteen = _mm256_set1_epi8(16), beyond = _mm256_set1_epi8(0x70);
-    __m256i found = _mm256_setzero_si256();
-    for (int i = 0; i < 16; i++) {
-        const __m256i piece = _mm256_broadcastsi128_si256(
-            _mm_loadu_si128((const __m128i *)(const void *)(table + 16 * i)));
-        found = _mm256_or_si256(found, _mm256_shuffle_epi8(piece, _mm256_adds_epu8(byte, beyond)));
-        byte = _mm256_sub_epi8(byte, sixteen);
-    }
-    return found;
-}
-
-// Four rows of floats that are bytes but for rounding, to four rows of eight bytes.
-SIMD __m256i four_rows(const struct mgx_requant *q, const vf v[4])
-{
-    const __m256i zero = _mm256_set1_epi16((short)q->zero);
+    const __m256i zero = _mm256_set1_epi16((short)to_zero);
     const __m256i x = _mm256_add_epi16(
         _mm256_packs_epi32(_mm256_cvtps_epi32(v[0]), _mm256_cvtps_epi32(v[1])), zero);
     const __m256i y = _mm256_add_epi16(
         _mm256_packs_epi32(_mm256_cvtps_epi32(v[2]), _mm256_cvtps_epi32(v[3])), zero);
-    const __m256i byte = q->is_signed ? _mm256_packs_epi16(x, y) : _mm256_packus_epi16(x, y);
-    const __m256i rows =
-        _mm256_permutevar8x32_epi32(byte, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-    return q->table ? looked_up(q->table, rows) : rows;
+    const __m256i byte = is_signed ? _mm256_packs_epi16(x, y) : _mm256_packus_epi16(x, y);
+    return _mm256_permutevar8x32_epi32(byte, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+SIMD vf floats_of(__m128i bytes)
+{
+    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
+}
+
+// Four rows through the table in the middle; see requant.h.
+SIMD void through_middle(const struct mgx_requant *q, vf v[4])
+{
+    const __m256i rows = looked_up(q->middle, four_rows(v, -q->middle_low, false));
+    const __m128i low = _mm256_castsi256_si128(rows), high = _mm256_extracti128_si256(rows, 1);
+    const vf zero = vf_set((float)q->middle_zero);
+    v[0] = vf_sub(floats_of(low), zero);
+    v[1] = vf_sub(floats_of(_mm_srli_si128(low, 8)), zero);
+    v[2] = vf_sub(floats_of(high), zero);
+    v[3] = vf_sub(floats_of(_mm_srli_si128(high, 8)), zero);
 }
 
 SIMD void store_row(char *to, int64_t bytes, int cols)
@@ -154,6 +160,28 @@ SIMD vf load_bytes(const char *p, int cols, bool is_signed)
     return _mm256_cvtepi32_ps(is_signed ? _mm256_cvtepi8_epi32(b) : _mm256_cvtepu8_epi32(b));
 }
 
+SIMD void second_step(int count, int cols, const struct mgx_tile_args *args, vf v[ROWS])
+{
+    const struct mgx_requant *q = args->requant;
+    if (q->middle) {
+        UNROLL
+        for (int i = 0; i < count; i += 4)
+            through_middle(q, v + i);
+    } else if (q->rounds) {
+        UNROLL
+        for (int i = 0; i < count; i++)
+            v[i] = vf_round(v[i]);
+    }
+    UNROLL
+    for (int i = 0; i < count; i++) {
+        vf residual = vf_zero();
+        if (q->residual)
+            residual =
+                load_bytes(in_row(args->residual, args->residual_row, i), cols, q->residual_signed);
+        v[i] = requant_second(q, v[i], residual);
+    }
+}
+
 SIMD void store_bytes(int count, int cols, const struct mgx_tile_args *args, vf v[ROWS])
 {
     const struct mgx_requant *q = args->requant;
@@ -161,19 +189,23 @@ SIMD void store_bytes(int count, int cols, const struct mgx_tile_args *args, vf 
     for (int i = 0; i < count; i++) {
         if (args->clamp)
             v[i] = vf_min(vf_set(args->high), vf_max(vf_set(args->low), v[i]));
-        if (q->residual)
-            v[i] = requant_step(q, true, v[i],
-                                load_bytes(in_row(args->residual, args->residual_row, i), cols,
-                                           q->residual_signed));
-        else
-            v[i] = requant_step(q, false, v[i], vf_zero());
+        v[i] = requant_first(q, v[i]);
     }
     UNROLL
     for (int i = count; i < ROWS; i++)
         v[i] = vf_zero();
+    if (mgx_requant_has_second(q))
+        second_step(count, cols, args, v);
+    if (q->floats) {
+        UNROLL
+        for (int i = 0; i < count; i++)
+            store_cols(row_at(args->c, args->c_row, i), cols, requant_float(q, v[i]));
+        return;
+    }
     UNROLL
     for (int i = 0; i < count; i += 4) {
-        const __m256i rows = four_rows(q, v + i);
+        __m256i rows = four_rows(v + i, q->zero, q->is_signed);
+        rows = q->table ? looked_up(q->table, rows) : rows;
         const __m128i low = _mm256_castsi256_si128(rows), high = _mm256_extracti128_si256(rows, 1);
         store_row(row_at(args->c, args->c_row, i), _mm_cvtsi128_si64(low), cols);
         if (i + 1 < count)
@@ -188,13 +220,8 @@ SIMD void store_bytes(int count, int cols, const struct mgx_tile_args *args, vf 
 SIMD void store_sums(int count, const struct mgx_tile_args *args, const sums c[ROWS])
 {
     UNROLL
-    for (int i = 0; i < count; i++) {
-        float *to = (float *)(void *)row_at(args->c, args->c_row, i);
-        if (args->cols == COLS)
-            vf_store(to, (vf)c[i]);
-        else
-            vf_store_some(to, (vf)c[i], args->cols);
-    }
+    for (int i = 0; i < count; i++)
+        store_cols(row_at(args->c, args->c_row, i), args->cols, (vf)c[i]);
 }
 
 SIMD void tile(int count, const struct mgx_tile_args *args)

@@ -201,6 +201,10 @@ bool cpu_epilogue_match(struct mgx_plan_offer *c, const struct mgx_op *op, struc
     if (bytes ? out->integer && cpu_match_bytes(&m) : match_simple(&m))
         return true;
     cpu_match_reset(out);
+    if (!bytes && out->integer && cpu_match_floats(&m))
+        return true;
+    cpu_match_reset(out);
+    out->requant = NULL;
     return match_general(&m);
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Epilogues of integer products that end in bytes; see epilogue.h and kernel/requant.h.
+// Epilogues of integer products that end in bytes, or were bytes on their way; see epilogue.h and
+// kernel/requant.h.
 //
 //     q(value)                                       one step to bytes
-//     q(act(dq(q(value)) + dq(residual)))            the same with a residual of bytes
-//     f(q(value))                                    f of one byte, whatever it is: a table
+//     q(act(dq(f(q(value))) + dq(residual)))         the same with a residual of bytes
+//     act(dq(f(q(value))) + dq(residual))            floats, with or without the residual
+//     f(any of the bytes above)                      f of one byte, whatever it is: a table
 //
 // with q quantizelinear and dq dequantizelinear by one constant scale and zero point.
 #include <math.h>
@@ -110,90 +112,160 @@ static bool read_residual(const struct cpu_match *m, const struct mgx_ins *node,
     return *input >= 0 && cpu_match_residual(m, *input, node->in[0]->shape.type);
 }
 
-// `value` + residual, quantized by `last` after a clamp: value is dq(q(v)), or v itself.
-static bool match_sum(struct cpu_match *m, const struct mgx_ins *value, const struct step *last,
-                      const struct step *residual, float low, float high)
+static const struct mgx_module *body_of(const struct cpu_match *m)
 {
-    struct step first = *last, back;
-    struct mgx_requant q = requant_of(last);
-    q.rounds = value->op == &mgx_op_dequantizelinear &&
-               read_step(m, value, &mgx_op_dequantizelinear, &back) &&
-               read_step(m, value->in[0], &mgx_op_quantizelinear, &first);
-    if (q.rounds) {
-        if (first.scale != back.scale || first.zero != back.zero)
-            return false;
-        q.low = lowest(&first);
-        q.high = highest(&first);
-        value = value->in[0]->in[0];
-    } else {
-        q.low = -1e30f;
-        q.high = 1e30f;
-    }
-    q.divisor = (float)first.scale;
-    q.keep = (float)(first.scale / last->scale);
-    q.residual = true;
-    q.residual_signed = residual->is_signed;
-    q.residual_zero = residual->zero;
-    q.share = (float)(residual->scale / last->scale);
-    q.low2 = low;
-    q.high2 = high;
-    return cpu_match_value(m, value) && m->out->residual < 0 && keep(m, &q);
+    return m->last->mod_count ? m->last->mod[0] : NULL;
 }
 
-static bool match_residual(struct cpu_match *m, const struct mgx_ins *node, const struct step *last)
+// `node` is q(value) of the sums' value.
+static bool is_first(struct cpu_match *m, const struct mgx_ins *node, struct step *s)
 {
-    float low = lowest(last), high = highest(last);
-    const struct mgx_ins *sum = cpu_match_act(m, node);
-    const bool clamps = clamp_of(&m->out->kernel, last->scale, &low, &high);
     cpu_match_reset(m->out);
-    for (int i = 0; i < 2 && clamps && sum->op == &mgx_op_add; i++) {
+    return read_step(m, node, &mgx_op_quantizelinear, s) && cpu_match_value(m, node->in[0]) &&
+           m->out->residual < 0;
+}
+
+static void set_first(struct mgx_requant *q, const struct step *s)
+{
+    q->divisor = (float)s->scale;
+    q->low = lowest(s);
+    q->high = highest(s);
+}
+
+// A byte that depends on the value's byte alone: f(q(value)), `back` its way to floats.
+static bool match_middle(struct cpu_match *m, const struct mgx_ins *byte, const struct step *back,
+                         struct mgx_requant *q)
+{
+    const struct mgx_module *body = body_of(m);
+    for (const struct mgx_ins *node = body ? body->first : NULL; node; node = node->next) {
         struct step s;
-        int input;
-        if (!read_residual(m, sum->in[i], &s, &input))
+        if (!is_first(m, node, &s))
             continue;
-        if (match_sum(m, sum->in[1 - i], last, &s, low, high)) {
-            m->out->residual = input;
-            m->out->kernel.residual = MGX_RESIDUAL_BYTES;
-            return true;
-        }
-        cpu_match_reset(m->out);
+        const uint8_t *table = cpu_table_between(m->c, body, node, byte);
+        uint8_t *middle = table ? MGX_NEW_ARRAY(m->c->arena, uint8_t, 256) : NULL;
+        if (!middle)
+            continue;
+        for (int i = 0; i < 256; i++)
+            middle[i] = table[s.is_signed ? i ^ 128 : i] ^ (back->is_signed ? 128 : 0);
+        set_first(q, &s);
+        q->middle = middle;
+        q->middle_low = (int)lowest(&s);
+        q->middle_zero = back->zero + (back->is_signed ? 128 : 0);
+        return true;
     }
     return false;
+}
+
+// dq(q(v)), dq(f(q(v))) or v itself, in steps of `scale`.
+static bool match_first(struct cpu_match *m, const struct mgx_ins *node, double scale,
+                        struct mgx_requant *q)
+{
+    struct step s, back;
+    if (!read_step(m, node, &mgx_op_dequantizelinear, &back)) {
+        q->divisor = (float)scale;
+        q->low = -1e30f;
+        q->high = 1e30f;
+        q->keep = 1;
+        cpu_match_reset(m->out);
+        return cpu_match_value(m, node) && m->out->residual < 0;
+    }
+    q->keep = (float)(back.scale / scale);
+    q->rounds = is_first(m, node->in[0], &s) && s.scale == back.scale && s.zero == back.zero;
+    if (!q->rounds)
+        return match_middle(m, node->in[0], &back, q);
+    set_first(q, &s);
+    return true;
+}
+
+// The second step, clamped to `q`'s second limits.
+static bool match_sum(struct cpu_match *m, const struct mgx_ins *sum, double scale,
+                      struct mgx_requant *q)
+{
+    struct step residual;
+    int input;
+    for (int i = 0; i < 2 && sum->op == &mgx_op_add; i++) {
+        if (!read_residual(m, sum->in[i], &residual, &input) ||
+            !match_first(m, sum->in[1 - i], scale, q))
+            continue;
+        q->residual = true;
+        q->residual_signed = residual.is_signed;
+        q->residual_zero = residual.zero;
+        q->share = (float)(residual.scale / scale);
+        m->out->residual = input;
+        m->out->kernel.residual = MGX_RESIDUAL_BYTES;
+        return true;
+    }
+    cpu_match_reset(m->out);
+    return false;
+}
+
+// Peels the second step's clamp off `node` into `q`; NULL: it is another activation.
+static const struct mgx_ins *peel_clamp(struct cpu_match *m, const struct mgx_ins *node,
+                                        double scale, struct mgx_requant *q)
+{
+    const struct mgx_ins *inner = cpu_match_act(m, node);
+    const bool clamps = clamp_of(&m->out->kernel, scale, &q->low2, &q->high2);
+    cpu_match_reset(m->out);
+    return clamps ? inner : NULL;
+}
+
+// A byte, q of a value or of one and a residual: `byte` itself, not a function of it.
+static bool match_byte(struct cpu_match *m, const struct mgx_ins *byte, struct mgx_requant *q)
+{
+    struct step last;
+    if (is_first(m, byte, &last)) {
+        *q = requant_of(&last);
+        return true;
+    }
+    cpu_match_reset(m->out);
+    if (!read_step(m, byte, &mgx_op_quantizelinear, &last))
+        return false;
+    *q = requant_of(&last);
+    q->low2 = q->low;
+    q->high2 = q->high;
+    const struct mgx_ins *sum = peel_clamp(m, byte->in[0], last.scale, q);
+    return sum && match_sum(m, sum, last.scale, q);
+}
+
+// dq of a byte of a value and a residual.
+static bool match_dequantized(struct cpu_match *m, const struct mgx_ins *node,
+                              struct mgx_requant *q)
+{
+    struct step last, back;
+    if (!read_step(m, node, &mgx_op_dequantizelinear, &back) || !match_byte(m, node->in[0], q) ||
+        !q->residual || !read_step(m, node->in[0], &mgx_op_quantizelinear, &last) ||
+        last.scale != back.scale || last.zero != back.zero)
+        return false;
+    q->floats = q->rounds_last = true;
+    q->unit = (float)last.scale;
+    return true;
+}
+
+bool cpu_match_floats(struct cpu_match *m)
+{
+    struct mgx_requant q = {.floats = true, .low2 = -INFINITY, .high2 = INFINITY, .unit = 1};
+    const struct mgx_ins *root = cpu_match_root(m), *node = peel_clamp(m, root, 1, &q);
+    const bool found = node && (match_sum(m, node, 1, &q) || match_first(m, node, 1, &q));
+    if (found && (q.rounds || q.middle)) // else a sum that is no number could not stay one
+        return keep(m, &q);
+    return match_dequantized(m, root, &q) && keep(m, &q);
 }
 
 // --- functions of a byte ---
 
-static bool match_table(struct cpu_match *m)
-{
-    const struct mgx_module *body = m->last->mod_count ? m->last->mod[0] : NULL;
-    for (const struct mgx_ins *node = body ? body->first : NULL; node; node = node->next) {
-        struct step s;
-        if (node == cpu_match_root(m) || !read_step(m, node, &mgx_op_quantizelinear, &s) ||
-            !cpu_match_value(m, node->in[0]) || m->out->residual >= 0) {
-            cpu_match_reset(m->out);
-            continue;
-        }
-        struct mgx_requant q = requant_of(&s);
-        q.table = cpu_table_of(m->c, body, node);
-        if (q.table && keep(m, &q))
-            return true;
-        cpu_match_reset(m->out);
-    }
-    return false;
-}
-
 bool cpu_match_bytes(struct cpu_match *m)
 {
-    const struct mgx_ins *root = cpu_match_root(m);
-    struct step last;
-    if (!read_step(m, root, &mgx_op_quantizelinear, &last))
-        return match_table(m);
-    const struct mgx_requant q = requant_of(&last);
-    if (cpu_match_value(m, root->in[0]) && m->out->residual < 0 && keep(m, &q))
-        return true;
+    const struct mgx_module *body = body_of(m);
+    struct mgx_requant q;
+    if (match_byte(m, cpu_match_root(m), &q))
+        return keep(m, &q);
+    for (const struct mgx_ins *node = body ? body->first : NULL; node; node = node->next) {
+        if (node->op != &mgx_op_quantizelinear || !match_byte(m, node, &q))
+            continue;
+        q.table = cpu_table_of(m->c, body, node);
+        if (q.table)
+            return keep(m, &q);
+    }
     cpu_match_reset(m->out);
-    if (match_residual(m, root->in[0], &last))
-        return true;
-    cpu_match_reset(m->out);
-    return match_table(m);
+    return false;
 }

@@ -44,5 +44,7 @@ void cpu_match_reset(struct cpu_epilogue *e);
 // A result of bytes: quantizelinear of a value, of a value and a residual, or a function of one that
 // was quantized before.
 bool cpu_match_bytes(struct cpu_match *m);
+// A result of floats of which the value was quantized on the way.
+bool cpu_match_floats(struct cpu_match *m);
 // The step from floats that are bytes already to bytes.
 bool cpu_match_plain_bytes(struct cpu_match *m);

@@ -16,6 +16,7 @@
 
 #include "base/size.h"
 #include "op/op.h"
+#include "targets/cpu/kernel/bytes.h"
 #include "targets/cpu/lower/body.h"
 #include "targets/cpu/lower/table.h"
 #include "targets/cpu/lower/typed.h"
@@ -195,15 +196,19 @@ static void run_typed(const struct job *job, const int64_t *in_offset, int64_t o
     cpu_typed_run(job->p->typed, &args, n, scratch);
 }
 
-static void look_up(const struct job *job, int64_t from, int64_t to, int n)
+// `rows` runs, or n values of one.
+static void look_up(const struct job *job, int64_t from, int64_t to, int64_t rows, int n)
 {
     const struct loops *l = &job->p->loops;
     const uint8_t *table = job->p->table, *x = (const uint8_t *)job->args->in[0] + from;
     uint8_t *y = (uint8_t *)job->args->out + to;
-    if (l->in_step[0] == 1 && l->out_step == 1)
-        for (int i = 0; i < n; i++)
-            y[i] = table[x[i]];
-    else
+    const int64_t x_row = l->rank ? l->in[0][l->rank - 1] : 0,
+                  y_row = l->rank ? l->out[l->rank - 1] : 0;
+    if (l->in_step[0] == 1 && l->out_step == 1) {
+        mgx_bytes_kernel(job->p->body->isa)->look_up(table, x, x_row, y, y_row, rows, n);
+        return;
+    }
+    for (; rows > 0; rows--, x += x_row, y += y_row)
         for (int i = 0; i < n; i++)
             y[i * l->out_step] = table[x[i * l->in_step[0]]];
 }
@@ -218,7 +223,7 @@ static void run_block(const struct job *job, const int64_t *in_offset, int64_t o
     }
     if (p->table) {
         look_up(job, in_offset[0] + first * p->loops.in_step[0],
-                out_offset + first * p->loops.out_step, n);
+                out_offset + first * p->loops.out_step, 1, n);
         return;
     }
     const struct cpu_body *body = p->body;
@@ -299,11 +304,14 @@ static void run_part(void *user, int task, int thread)
             for (int o = 0; o < p->in_count; o++)
                 in[o] += i * l->in[o][k];
         }
-        if (p->body && !p->table && l->rank > 0 && 2 * l->run <= MGX_BLOCK) {
+        if (p->body && l->rank > 0 && 2 * l->run <= MGX_BLOCK) {
             const int64_t inner = l->lens[l->rank - 1],
-                          rows = mgx_min_i64(MGX_BLOCK / l->run,
-                                             mgx_min_i64(inner - at % inner, end - at));
-            run_rows(job, in, out, (int)rows, scratch);
+                          left = mgx_min_i64(inner - at % inner, end - at),
+                          rows = p->table ? left : mgx_min_i64(MGX_BLOCK / l->run, left);
+            if (p->table)
+                look_up(job, in[0], out, rows, (int)l->run);
+            else
+                run_rows(job, in, out, (int)rows, scratch);
             at += rows;
             continue;
         }

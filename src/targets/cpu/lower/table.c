@@ -67,20 +67,19 @@ static void fill(struct table *t, const struct mgx_module *body)
     }
 }
 
-const uint8_t *cpu_table_of(struct mgx_plan_offer *c, const struct mgx_module *body,
-                            const struct mgx_ins *from)
+const uint8_t *cpu_table_between(struct mgx_plan_offer *c, const struct mgx_module *body,
+                                 const struct mgx_ins *from, const struct mgx_ins *to)
 {
     const int64_t lens[] = {BYTES};
-    const struct mgx_ins *result = mgx_module_result(body, 0);
     uint8_t *bytes = MGX_NEW_ARRAY(c->arena, uint8_t, 2 * BYTES), *out = bytes + BYTES;
-    if (!bytes || !is_byte(from->shape.type) || !is_byte(result->shape.type))
+    if (!bytes || !is_byte(from->shape.type) || !is_byte(to->shape.type))
         return NULL;
     for (int i = 0; i < BYTES; i++)
         bytes[i] = (uint8_t)i;
     const struct mgx_shape shape = mgx_shape_make(from->shape.type, 1, lens);
     struct table t = {.ins = {from}, .value = {mgx_tensor_borrow(&shape, bytes)}, .count = 1};
     fill(&t, body);
-    const struct mgx_tensor *y = find(&t, result);
+    const struct mgx_tensor *y = find(&t, to);
     const bool good = y && mgx_shape_elements(&y->shape) == BYTES;
     if (good)
         for (int i = 0; i < BYTES; i++)
@@ -88,4 +87,10 @@ const uint8_t *cpu_table_of(struct mgx_plan_offer *c, const struct mgx_module *b
     for (int i = 1; i < t.count; i++)
         mgx_tensor_release(&t.value[i]);
     return good ? out : NULL;
+}
+
+const uint8_t *cpu_table_of(struct mgx_plan_offer *c, const struct mgx_module *body,
+                            const struct mgx_ins *from)
+{
+    return cpu_table_between(c, body, from, mgx_module_result(body, 0));
 }

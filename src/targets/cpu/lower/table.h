@@ -9,3 +9,6 @@
 // else that is not constant, or when out of memory. In the offer's arena. The reference computes it.
 const uint8_t *cpu_table_of(struct mgx_plan_offer *c, const struct mgx_module *body,
                             const struct mgx_ins *from);
+// The same of `to`, one of the body's instructions, in place of its result.
+const uint8_t *cpu_table_between(struct mgx_plan_offer *c, const struct mgx_module *body,
+                                 const struct mgx_ins *from, const struct mgx_ins *to);

@@ -105,7 +105,7 @@ static bool run(const struct mgx_gemm_kernel *kernel, const struct problem *p,
 {
     const struct mgx_chunk_matrix *m = &p->matrix;
     const int64_t most = mgx_chunk_count(m), bytes = mgx_chunk_panel_bytes(most);
-    const int64_t size = requant ? 1 : 4;
+    const int64_t size = requant && !requant->floats ? 1 : 4;
     struct buffer panel = buffer_new(bytes / 4);
     float scale[64];
     for (int j = 0; j < 64; j++)
@@ -151,14 +151,15 @@ static void check_bytes(struct rng *r, const struct mgx_gemm_kernel *kernel,
                         const struct problem *p)
 {
     const int64_t count = p->rows * p->matrix.columns;
-    uint8_t table[256];
-    struct buffer c = buffer_new((count + 3) / 4), residual = buffer_new((count + 3) / 4);
+    uint8_t table[256], middle[256];
+    struct buffer c = buffer_new(count), residual = buffer_new((count + 3) / 4);
     uint8_t *added = (uint8_t *)residual.data;
     for (int i = 0; i < 256; i++)
-        table[i] = (uint8_t)rng_below(r, 256);
+        table[i] = (uint8_t)rng_below(r, 256), middle[i] = (uint8_t)rng_below(r, 256);
     for (int64_t i = 0; i < count; i++)
         added[i] = (uint8_t)rng_below(r, 256);
-    const bool is_signed = rng_below(r, 2), adds = rng_below(r, 2);
+    const bool is_signed = rng_below(r, 2), adds = rng_below(r, 2), floats = rng_below(r, 4) == 0,
+               rounds_last = rng_below(r, 2);
     const int zero = rng_below(r, 3) * 127 - (is_signed ? 127 : 0);
     const double low = (is_signed ? -128 : 0) - zero, high = (is_signed ? 127 : 255) - zero;
     const struct mgx_requant q = {.is_signed = is_signed,
@@ -172,13 +173,27 @@ static void check_bytes(struct rng *r, const struct mgx_gemm_kernel *kernel,
                                   .share = 0.25f,
                                   .low2 = (float)low,
                                   .high2 = (float)high,
+                                  .floats = floats,
+                                  .rounds_last = rounds_last,
+                                  .unit = 0.125f,
                                   .residual_zero = 7,
-                                  .table = rng_below(r, 2) ? table : NULL};
+                                  .middle = rng_below(r, 2) ? middle : NULL,
+                                  .middle_low = (int)low,
+                                  .middle_zero = 11,
+                                  .table = !floats && rng_below(r, 2) ? table : NULL};
     CHECK(run(kernel, p, &q, adds ? added : NULL, 0x1p-9f, (char *)c.data) && buffer_intact(c));
     for (int64_t i = 0; i < count && !check_failures; i++) {
-        int64_t v = clamped((double)p->expected[i] * 0x1p-9, low, high);
-        v = adds ? clamped((double)v * 0.5 + (added[i] - 7) * 0.25, low, high) : v;
-        const uint8_t byte = (uint8_t)(v + zero);
+        double v = (double)clamped((double)p->expected[i] * 0x1p-9, low, high);
+        if (mgx_requant_has_second(&q)) {
+            v = q.middle ? middle[(int)(v - low)] - 11 : v;
+            v = v * 0.5 + (adds ? (added[i] - 7) * 0.25 : 0);
+            v = v < low ? low : v > high ? high : v;
+        }
+        if (floats) {
+            CHECK(c.data[i] == (float)(0.125 * (rounds_last ? nearbyint(v) : v)));
+            continue;
+        }
+        const uint8_t byte = (uint8_t)(clamped(v, low, high) + zero);
         CHECK_INT(((const uint8_t *)c.data)[i], q.table ? table[byte] : byte);
     }
     buffer_free(c);

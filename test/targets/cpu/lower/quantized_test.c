@@ -94,6 +94,28 @@ static void put_step(struct mgx_str *s, const char *name, bool is_signed, const 
     }
 }
 
+// y3 of y: as it is, or quantized and back (how > 0), the bytes through another function (how 3).
+static void put_rounded(struct mgx_str *s, const char *y, const int *lens, int rank, bool is_signed,
+                        int how)
+{
+    if (how == 0) {
+        mgx_str_printf(s, "y3 = identity(%s)\n", y);
+        return;
+    }
+    mgx_str_printf(s, "y2 = quantizelinear[out_type=%s](%s, us, uz)\n", type_name(is_signed), y);
+    if (how < 3) {
+        mgx_str_printf(s, "y3 = dequantizelinear(y2, us, uz)\n");
+        return;
+    }
+    const bool other_signed = below(2);
+    put_step(s, "g", other_signed, lens, rank, -1);
+    mgx_str_printf(s,
+                   "g1 = dequantizelinear(y2, us, uz)\ng2 = abs(g1)\n"
+                   "g3 = quantizelinear[out_type=%s](g2, gs, gz)\n"
+                   "y3 = dequantizelinear(g3, gs, gz)\n",
+                   type_name(other_signed));
+}
+
 // `y` of these lengths after the product `p`: bias, residual, activation, bytes.
 static void put_epilogue(struct mgx_str *s, const int *lens, int rank, int column)
 {
@@ -117,13 +139,7 @@ static void put_epilogue(struct mgx_str *s, const int *lens, int rank, int colum
         put_type(s, type_name(first_signed), lens, rank);
         put_step(s, "t", first_signed, lens, rank, -1);
         put_step(s, "u", is_signed, lens, rank, -1);
-        if (below(3))
-            mgx_str_printf(s,
-                           "y2 = quantizelinear[out_type=%s](%s, us, uz)\n"
-                           "y3 = dequantizelinear(y2, us, uz)\n",
-                           type_name(is_signed), y);
-        else
-            mgx_str_printf(s, "y3 = identity(%s)\n", y);
+        put_rounded(s, y, lens, rank, is_signed, below(4));
         mgx_str_printf(s, "rf = dequantizelinear(r, ts, tz)\ny4 = add(y3, rf)\n");
         y = "y4";
     }
@@ -141,12 +157,28 @@ static void put_epilogue(struct mgx_str *s, const int *lens, int rank, int colum
     }
     y = act == 1 || act == 2 ? "y5" : y;
     if (below(4) == 0) {
+        if (!residual && below(2)) { // floats that were bytes
+            put_step(s, "u", is_signed, lens, rank, -1);
+            put_rounded(s, y, lens, rank, is_signed, 1 + below(3));
+            y = "y3";
+        }
         mgx_str_printf(s, "@9 = @return(%s)\n", y);
         return;
     }
     put_step(s, "q", is_signed, lens, rank, -1);
-    mgx_str_printf(s, "y6 = quantizelinear[out_type=%s](%s, qs, qz)\n@9 = @return(y6)\n",
-                   type_name(is_signed), y);
+    mgx_str_printf(s, "y6 = quantizelinear[out_type=%s](%s, qs, qz)\n", type_name(is_signed), y);
+    if (below(2)) {
+        mgx_str_printf(s, "@9 = @return(y6)\n");
+        return;
+    }
+    mgx_str_printf(s, "y7 = dequantizelinear(y6, qs, qz)\n");
+    if (below(2)) {
+        mgx_str_printf(s, "@9 = @return(y7)\n");
+        return;
+    }
+    put_step(s, "e", is_signed, lens, rank, -1);
+    mgx_str_printf(s, "y8 = quantizelinear[out_type=%s](y7, es, ez)\n@9 = @return(y8)\n",
+                   type_name(is_signed));
 }
 
 static bool runs(const char *text, const char *target, const char *isa, struct mgx_tensor *out)
