@@ -12,7 +12,7 @@
 //                 channels-last
 //     unrolled    every pixel's taps written out (im2col), block by block; for wide dilations
 //     winograd2/4 3 x 3, stride 1, any dilation: 2 x 2 or 4 x 4 outputs per tile, 2.25 or 4 times
-//                 fewer products
+//                 fewer products; of floats, or of bytes, where the sums are exact
 //     depthwise   groups of one channel, of 2, 4 or 8 in and out, or of 1 in and up to 8 out: a
 //                 kernel of its own
 //     phases      transposed: one ordinary convolution per residue of the output modulo the stride
@@ -45,6 +45,7 @@ enum { MGX_CONV_DIMS = 3 }; // depth, height, width; unused leading ones have si
     X(MGX_CONV_UNROLLED, "unrolled")                                                               \
     X(MGX_CONV_WINOGRAD2, "winograd2")                                                             \
     X(MGX_CONV_WINOGRAD4, "winograd4")                                                             \
+    X(MGX_CONV_WINOGRAD_BYTES, "winograd4_bytes")                                                  \
     X(MGX_CONV_DEPTHWISE, "depthwise")                                                             \
     X(MGX_CONV_PHASES, "phases")
 
@@ -56,7 +57,7 @@ enum mgx_conv_method {
 };
 
 // Types are those of gemm.h: x and y may be f32, f16 or bf16, or bytes to int32 or to floats by a
-// scale per channel. Winograd knows f32 alone. Sizes are positive;
+// scale per channel. Winograd knows f32 and bytes alone. Sizes are positive;
 // strides are in elements. Output channels are contiguous, within a pixel that
 // may be wider than they are: a concatenation is written in place.
 struct mgx_conv_desc {

@@ -13,11 +13,11 @@
 struct copy {
     const struct mgx_conv_plan *plan;
     mgx_convert_fn convert;
-    mgx_transpose_fn gathers; // of floats as they are
+    mgx_transpose_fn gathers;                   // of floats as they are
     const struct mgx_bytes_kernel *interleaves; // of bytes that become unsigned ones
-    int64_t size;             // bytes of an input value
-    int64_t used, whole;      // bytes of a pixel: its values, and with the rest of the last group
-    int64_t pixel;            // bytes from pixel to pixel
+    int64_t size;                               // bytes of an input value
+    int64_t used, whole; // bytes of a pixel: its values, and with the rest of the last group
+    int64_t pixel;       // bytes from pixel to pixel
 };
 
 static struct copy copy_of(const struct mgx_conv_plan *plan, int64_t pixel)

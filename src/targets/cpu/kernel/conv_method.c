@@ -7,9 +7,13 @@
 #include "targets/cpu/kernel/conv_plan.h"
 
 static const struct mgx_conv_ops *const methods[] = {
-    [MGX_CONV_DIRECT] = &mgx_conv_direct,       [MGX_CONV_STRIP] = &mgx_conv_strip,
-    [MGX_CONV_UNROLLED] = &mgx_conv_unrolled,   [MGX_CONV_WINOGRAD2] = &mgx_conv_winograd2,
-    [MGX_CONV_WINOGRAD4] = &mgx_conv_winograd4, [MGX_CONV_DEPTHWISE] = &mgx_conv_depthwise,
+    [MGX_CONV_DIRECT] = &mgx_conv_direct,
+    [MGX_CONV_STRIP] = &mgx_conv_strip,
+    [MGX_CONV_UNROLLED] = &mgx_conv_unrolled,
+    [MGX_CONV_WINOGRAD2] = &mgx_conv_winograd2,
+    [MGX_CONV_WINOGRAD4] = &mgx_conv_winograd4,
+    [MGX_CONV_WINOGRAD_BYTES] = &mgx_conv_winograd_bytes,
+    [MGX_CONV_DEPTHWISE] = &mgx_conv_depthwise,
 };
 enum { ORDINARY = MGX_COUNT(methods) };
 

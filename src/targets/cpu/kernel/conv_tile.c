@@ -85,8 +85,7 @@ static void set_outputs(const struct part *part, const struct mgx_conv_place *at
     if (plan->d.epilogue.residual)
         row->residual =
             (const char *)part->args->residual +
-            (plan->residual_first + along(plan->walk.residual, at) + channel) *
-                part->residual_size;
+            (plan->residual_first + along(plan->walk.residual, at) + channel) * part->residual_size;
     row->pixel = plan->pixel_first + along(plan->walk.pixel, at);
     row->width = at->end - at->begin;
 }

@@ -26,7 +26,7 @@ struct part {
     const char *a, *b, *residual;
     char *c;
     int64_t a_size, b_size, c_size, residual_size; // bytes of an element
-    int64_t first_row;              // of the batch, in the output seen as one matrix
+    int64_t first_row;                             // of the batch, in the output seen as one matrix
     int64_t m_begin, m_end, p_begin, p_end, panels;
     struct mgx_ahead next; // after the part
     char *a_copy, *b_copy;

@@ -77,8 +77,7 @@ SIMD void second_step(const struct mgx_requant *q, const uint8_t *residual, vf v
         through_middle(q, v);
     UNROLL
     for (int i = 0; i < VECTORS; i++) {
-        const vf r =
-            q->residual ? load_bytes(residual + i * VL, q->residual_signed) : vf_zero();
+        const vf r = q->residual ? load_bytes(residual + i * VL, q->residual_signed) : vf_zero();
         v[i] = requant_second(q, q->rounds ? vf_round(v[i]) : v[i], r);
     }
 }

@@ -32,9 +32,9 @@ static void look_up_row(const uint8_t *table, const uint8_t *from, uint8_t *to, 
 SIMD void look_up_two(const uint8_t *table, const uint8_t *from, int64_t from_row, uint8_t *to,
                       int64_t to_row)
 {
-    const __m256i v = looked_up(
-        table, _mm256_loadu2_m128i((const __m128i *)(const void *)(from + from_row),
-                                   (const __m128i *)(const void *)from));
+    const __m256i v =
+        looked_up(table, _mm256_loadu2_m128i((const __m128i *)(const void *)(from + from_row),
+                                             (const __m128i *)(const void *)from));
     _mm256_storeu2_m128i((__m128i *)(void *)(to + to_row), (__m128i *)(void *)to, v);
 }
 #endif

@@ -128,8 +128,7 @@ CASE(bytes_are_where_they_belong)
 
 int main(int argc, char **argv)
 {
-    static const struct check_case cases[] = {ROW(transposes_any_size)
-                                                  ROW(scales_rows) ROW(
-        bytes_are_where_they_belong){NULL, NULL}};
+    static const struct check_case cases[] = {ROW(transposes_any_size) ROW(scales_rows)
+                                                  ROW(bytes_are_where_they_belong){NULL, NULL}};
     return check_run(cases, argc, argv);
 }

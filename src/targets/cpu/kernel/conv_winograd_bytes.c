@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: MIT
+// Convolution 3 x 3 of bytes, stride 1, by Winograd's method in whole numbers; byte_winograd.h has
+// the arithmetic, and why it is exact. For machines whose products of bytes are no faster than twice
+// those of 16 bits.
+//
+//     task: a range of tiles, a range of panels of 16 output channels
+//       block of up to 30 tiles, whose transformed patches stay in L2:
+//         V[element][tile][channel]
+//         panel:
+//           sums[element][tile][16] = V[element] * U[panel][element]     36 products, by vpmaddwd
+//           output tiles: transformed back, bias, residual, step to bytes, in registers
+//
+// U takes eight bytes for a weight, so where few tiles share many weights memory makes other methods
+// better; the cost says so.
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "targets/cpu/kernel/byte_winograd.h"
+#include "targets/cpu/kernel/conv_plan.h"
+#include "targets/cpu/kernel/gemm.h"
+#include "targets/cpu/kernel/output.h"
+#include "targets/cpu/machine/cpuid.h"
+
+enum {
+    ELEMENTS = MGX_BYTE_WINOGRAD_ELEMENTS,
+    CHANNELS = MGX_BYTE_WINOGRAD_CHANNELS,
+    OUT = 4,
+    EDGE = 6,
+    COLS = 16, // of a panel
+    MOST_TILES = 30,
+};
+
+void mgx_byte_winograd_weights(const int taps[9], int16_t u[ELEMENTS])
+{
+    static const int g[EDGE][3] = {{6, 0, 0}, {-1, -1, -1}, {-1, 1, -1},
+                                   {1, 2, 4}, {1, -2, 4},   {0, 0, 6}};
+    int half[EDGE][3];
+    for (int i = 0; i < EDGE; i++)
+        for (int x = 0; x < 3; x++)
+            half[i][x] = g[i][0] * taps[x] + g[i][1] * taps[3 + x] + g[i][2] * taps[6 + x];
+    for (int i = 0; i < EDGE; i++)
+        for (int k = 0; k < EDGE; k++)
+            u[i * EDGE + k] =
+                (int16_t)(half[i][0] * g[k][0] + half[i][1] * g[k][1] + half[i][2] * g[k][2]);
+}
+
+// --- which descriptions fit ---
+
+static int weight_at(const struct mgx_conv_desc *d, const void *weights, int64_t at, int zero)
+{
+    return (d->w_type == MGX_KERNEL_S8 ? ((const int8_t *)weights)[at]
+                                       : ((const uint8_t *)weights)[at]) -
+           zero;
+}
+
+// Whether no output can leave the bits that are left of it.
+static bool outputs_fit(const struct mgx_conv_plan *plan)
+{
+    const struct mgx_conv_desc *d = &plan->d;
+    const int64_t most = INT64_C(1) << (MGX_BYTE_WINOGRAD_BITS - 1);
+    for (int64_t o = 0; o < d->out_channels; o++) {
+        const int zero = d->w_zero ? d->w_zero[o] : 0;
+        int64_t size = 0;
+        for (int64_t c = 0; c < d->in_channels; c++)
+            for (int i = 0; i < 9; i++)
+                size += abs(weight_at(d, d->weights,
+                                      plan->w_first + o * d->w_out + c * d->w_in +
+                                          i / 3 * d->w_space[1] + i % 3 * d->w_space[2],
+                                      zero));
+        if (255 * size >= most)
+            return false;
+    }
+    return true;
+}
+
+static bool ends_in_registers(const struct mgx_conv_desc *d)
+{
+    const struct mgx_epilogue *e = &d->epilogue;
+    return mgx_output_simple(e) &&
+           (e->requant ? e->residual != MGX_RESIDUAL_BEFORE
+                       : d->y_type == MGX_KERNEL_F32 || d->y_type == MGX_KERNEL_S32);
+}
+
+// The kernel that multiplies 16 bits, where nothing multiplies bytes faster.
+static const struct mgx_gemm_kernel *find_kernel(const struct mgx_conv_desc *d)
+{
+    const struct mgx_gemm_kernel *k = mgx_integer_kernel(d->type, d->isa, d->w_type, d->w_zero);
+    return k && k->b_type == MGX_KERNEL_S16 && k->group == 2 && k->cols == COLS ? k : NULL;
+}
+
+static bool fits(const struct mgx_conv_plan *plan)
+{
+    const struct mgx_conv_desc *d = &plan->d;
+    return d->type == MGX_KERNEL_S8 && d->weights && mgx_byte_winograd_kernel(d->isa) &&
+           find_kernel(d) && !d->transposed && d->groups == 1 && d->x_channel == 1 &&
+           d->in[0] == 1 && d->out[0] == 1 && d->kernel[0] == 1 && d->pad[0] == 0 &&
+           d->kernel[1] == 3 && d->kernel[2] == 3 && d->stride[1] == 1 && d->stride[2] == 1 &&
+           d->dilation[1] == 1 && d->dilation[2] == 1 && ends_in_registers(d) && outputs_fit(plan);
+}
+
+static int64_t tile_count(const struct mgx_conv_plan *plan)
+{
+    const struct mgx_conv_desc *d = &plan->d;
+    return d->batch * mgx_ceil_div(d->out[1], OUT) * mgx_ceil_div(d->out[2], OUT);
+}
+
+static int64_t panels_of(const struct mgx_conv_plan *plan)
+{
+    return mgx_ceil_div(plan->group_out, COLS);
+}
+
+static int64_t pairs_of(const struct mgx_conv_plan *plan)
+{
+    return mgx_ceil_div(plan->group_in, 2);
+}
+
+// A pair of channels takes 7.4 cycles for six tiles, and the two transforms 120 and 200 for 16
+// channels of a tile.
+static double cost(const struct mgx_conv_plan *plan)
+{
+    const double tiles = (double)tile_count(plan), panels = (double)panels_of(plan);
+    const double multiply = ELEMENTS * tiles / 6 * panels * (7.4 * (double)pairs_of(plan) + 30);
+    const double transform =
+        tiles * (120 * (double)mgx_ceil_div(plan->group_in, CHANNELS) + 200 * panels);
+    return mgx_conv_seconds(plan, multiply + transform,
+                            ELEMENTS * panels * COLS * 4 * (double)pairs_of(plan));
+}
+
+// --- preparing ---
+
+// int16s from tile to tile of V, and from element to element: one tile more than there are keeps
+// elements off multiples of 4096 bytes.
+static int64_t v_row(const struct mgx_conv_plan *plan)
+{
+    return mgx_ceil_div(plan->group_in, CHANNELS) * CHANNELS + CHANNELS;
+}
+
+static int64_t v_element(const struct mgx_conv_plan *plan)
+{
+    return (plan->block_tiles + 1) * v_row(plan);
+}
+
+static int64_t sums_element(const struct mgx_conv_plan *plan)
+{
+    return (plan->block_tiles + 1) * COLS;
+}
+
+static int64_t panel_bytes(const struct mgx_conv_plan *plan)
+{
+    return ELEMENTS * pairs_of(plan) * COLS * 4;
+}
+
+// Tiles first, which share nothing but weights; where they are few, panels.
+static void set_parts(struct mgx_conv_plan *plan)
+{
+    const int64_t tiles = tile_count(plan), panels = panels_of(plan);
+    const double products = (double)tiles * ELEMENTS * (double)(plan->group_in * plan->group_out);
+    const int64_t tasks = mgx_split_tasks(2 * products, plan->d.threads);
+    const int64_t most = mgx_cpu_l2() / 4 * 3 / (ELEMENTS * v_row(plan) * 2);
+    const int64_t block = mgx_max_i64(mgx_min_i64(most, MOST_TILES), 1);
+    const int64_t blocks = mgx_max_i64(mgx_ceil_div(tiles, block), 1);
+    plan->m_parts = (int)mgx_min_i64(tasks, blocks);
+    plan->n_parts = (int)mgx_min_i64(mgx_ceil_div(tasks, plan->m_parts), panels);
+    const int64_t part = mgx_ceil_div(tiles, plan->m_parts);
+    plan->block_tiles = mgx_ceil_div(part, mgx_max_i64(mgx_ceil_div(part, block), 1));
+}
+
+static enum mgx_status prepare(struct mgx_conv_plan *plan, struct mgx_diag *diag)
+{
+    plan->kernel = find_kernel(&plan->d);
+    set_parts(plan);
+    if (!mgx_mul_size((size_t)panels_of(plan), (size_t)panel_bytes(plan), &plan->packed_bytes))
+        return mgx_fail(diag, MGX_LIMIT, "packed weights of %lld x %lld do not fit",
+                        (long long)plan->group_in, (long long)plan->group_out);
+    plan->thread_workspace = mgx_align64((size_t)(ELEMENTS * v_element(plan)) * sizeof(int16_t)) +
+                             mgx_align64((size_t)(ELEMENTS * sums_element(plan)) * sizeof(int32_t));
+    return MGX_OK;
+}
+
+// --- packing: U[panel][element][pair of channels][column][2] ---
+
+static void pack_column(const struct mgx_conv_plan *plan, const void *weights, int64_t o,
+                        int16_t *to)
+{
+    const struct mgx_conv_desc *d = &plan->d;
+    const int64_t element = pairs_of(plan) * COLS * 2;
+    const int zero = d->w_zero ? d->w_zero[o] : 0;
+    for (int64_t c = 0; c < plan->group_in; c++) {
+        const int64_t at = plan->w_first + o * d->w_out + c * d->w_in;
+        int taps[9];
+        int16_t u[ELEMENTS];
+        for (int i = 0; i < 9; i++)
+            taps[i] =
+                weight_at(d, weights, at + i / 3 * d->w_space[1] + i % 3 * d->w_space[2], zero);
+        mgx_byte_winograd_weights(taps, u);
+        for (int e = 0; e < ELEMENTS; e++)
+            to[e * element + c / 2 * COLS * 2 + c % 2] = u[e];
+    }
+}
+
+static void pack(const struct mgx_conv_plan *plan, const void *weights, void *packed, int part,
+                 int parts)
+{
+    const int64_t panels = panels_of(plan), bytes = panel_bytes(plan);
+    const int64_t end = mgx_part_begin(panels, part + 1, parts);
+    for (int64_t p = mgx_part_begin(panels, part, parts); p < end; p++) {
+        char *panel = (char *)packed + p * bytes;
+        memset(panel, 0, (size_t)bytes);
+        for (int64_t j = 0; j < COLS && p * COLS + j < plan->group_out; j++)
+            pack_column(plan, weights, p * COLS + j, (int16_t *)(void *)panel + j * 2);
+    }
+}
+
+// --- running ---
+
+struct job {
+    const struct mgx_conv_plan *plan;
+    const struct mgx_conv_args *args;
+};
+
+// Where a tile is: image, and first output pixel.
+struct place {
+    int64_t n, y, x;
+};
+
+static struct place place_of(const struct mgx_conv_plan *plan, int64_t tile)
+{
+    const int64_t across = mgx_ceil_div(plan->d.out[2], OUT),
+                  down = mgx_ceil_div(plan->d.out[1], OUT);
+    return (struct place){tile / across / down, tile / across % down * OUT, tile % across * OUT};
+}
+
+static int clipped(int64_t v)
+{
+    return (int)mgx_min_i64(mgx_max_i64(v, 0), EDGE);
+}
+
+static void transform_inputs(const struct job *job, int64_t begin, int64_t end, int16_t *v)
+{
+    const struct mgx_conv_plan *plan = job->plan;
+    const struct mgx_conv_desc *d = &plan->d;
+    const struct mgx_byte_winograd_kernel *kernel = mgx_byte_winograd_kernel(d->isa);
+    struct mgx_byte_winograd_input in = {.line = d->x_space[1],
+                                         .pixel = d->x_space[2],
+                                         .channels = plan->group_in,
+                                         .zero = d->x_zero,
+                                         .is_signed = d->x_type == MGX_KERNEL_S8,
+                                         .v = v,
+                                         .element = v_element(plan)};
+    for (int64_t t = begin; t < end; t++, in.v += v_row(plan)) {
+        const struct place at = place_of(plan, t);
+        const int64_t y = at.y - d->pad[1], x = at.x - d->pad[2];
+        in.x = (const uint8_t *)job->args->x + at.n * d->x_batch + y * d->x_space[1] +
+               x * d->x_space[2];
+        in.y_begin = clipped(-y);
+        in.x_begin = clipped(-x);
+        in.y_end = clipped(d->in[1] - y);
+        in.x_end = clipped(d->in[2] - x);
+        kernel->input(&in);
+    }
+}
+
+// All elements of a panel for `tiles` tiles. Each fetches the next one's weights.
+static void multiply(const struct job *job, int64_t p, int64_t tiles, const int16_t *v, int32_t *to)
+{
+    static const int64_t one_tap[] = {0};
+    const struct mgx_conv_plan *plan = job->plan;
+    const struct mgx_gemm_kernel *kernel = plan->kernel;
+    const int64_t pairs = pairs_of(plan), bytes = pairs * COLS * 4, half = kernel->half;
+    const int64_t count = mgx_ceil_div(tiles, kernel->rows);
+    const struct mgx_ahead_step step =
+        mgx_ahead_share((struct mgx_ahead){NULL, bytes}, pairs, count);
+    struct mgx_tile_args args = {.a_row = v_row(plan) * 2,
+                                 .taps = one_tap,
+                                 .tap_count = 1,
+                                 .depth = pairs,
+                                 .b = (const char *)job->args->packed + p * panel_bytes(plan),
+                                 .b_row = COLS * 4,
+                                 .c_row = COLS * 4,
+                                 .cols = COLS};
+    for (int e = 0; e < ELEMENTS; e++, args.b += bytes) {
+        const bool last = p + 1 == panels_of(plan) && e + 1 == ELEMENTS;
+        args.ahead = last ? args.b : args.b + bytes;
+        args.ahead_step = last ? 0 : step.bytes;
+        for (int64_t i = 0; i < count; i++, args.ahead += step.tile_bytes) {
+            const int64_t t0 = tiles * i / count, t1 = tiles * (i + 1) / count;
+            args.a[0] = (const char *)(v + e * v_element(plan)) + t0 * args.a_row;
+            args.a[1] = args.a[0] + half * args.a_row;
+            args.c[0] = (char *)(to + e * sums_element(plan) + t0 * COLS);
+            args.c[1] = args.c[0] + half * args.c_row;
+            kernel->wide[t1 - t0](&args);
+        }
+    }
+}
+
+static void set_columns(const struct job *job, int64_t col, struct mgx_tile_args *tile)
+{
+    const struct mgx_conv_plan *plan = job->plan;
+    const int64_t left = plan->group_out - col;
+    tile->cols = left < COLS / 2 ? (int)left : COLS / 2;
+    tile->bias = job->args->bias ? job->args->bias + col : NULL;
+    tile->scale = plan->d.y_type != MGX_KERNEL_S32 ? job->args->scale + col : NULL;
+}
+
+// Tiles of a panel, half of its columns at a time.
+static void transform_outputs(const struct job *job, int64_t begin, int64_t end, int64_t col,
+                              const int32_t *from)
+{
+    const struct mgx_conv_plan *plan = job->plan;
+    const struct mgx_conv_desc *d = &plan->d;
+    const int64_t y_size = mgx_kernel_size(d->y_type),
+                  r_size = mgx_residual_size(&d->epilogue, d->y_type);
+    struct mgx_byte_winograd_output out = {
+        .sums = from,
+        .element = sums_element(plan),
+        .line = d->y_space[1] * y_size,
+        .residual_line = d->residual_space[1] * r_size,
+        .tile = {.c_row = d->y_space[2] * y_size,
+                 .residual_row = d->residual_space[2] * r_size,
+                 .requant = d->epilogue.requant},
+    };
+    mgx_output_clamp(&d->epilogue, &out.tile);
+    set_columns(job, col, &out.tile);
+    for (int64_t t = begin; t < end; t++, out.sums += COLS) {
+        const struct place at = place_of(plan, t);
+        out.lines = (int)mgx_min_i64(d->out[1] - at.y, OUT);
+        out.pixels = (int)mgx_min_i64(d->out[2] - at.x, OUT);
+        out.tile.c[0] = (char *)job->args->y + (plan->y_first + at.n * d->y_batch +
+                                                at.y * d->y_space[1] + at.x * d->y_space[2] + col) *
+                                                   y_size;
+        if (d->epilogue.residual)
+            out.tile.residual[0] =
+                (const char *)job->args->residual +
+                (plan->residual_first + at.n * d->residual_batch + at.y * d->residual_space[1] +
+                 at.x * d->residual_space[2] + col) *
+                    r_size;
+        mgx_byte_winograd_kernel(d->isa)->output(&out);
+    }
+}
+
+static void run_task(void *user, int task, int thread)
+{
+    const struct job *job = user;
+    const struct mgx_conv_plan *plan = job->plan;
+    const int i = task / plan->n_parts, j = task % plan->n_parts;
+    const int64_t panels = panels_of(plan), tiles = tile_count(plan);
+    const int64_t begin = tiles * i / plan->m_parts,
+                  count = tiles * (i + 1) / plan->m_parts - begin;
+    const int64_t blocks = mgx_ceil_div(count, plan->block_tiles);
+    char *own = (char *)job->args->workspace + plan->thread_workspace * (size_t)thread;
+    int16_t *v = (int16_t *)(void *)own;
+    int32_t *sums =
+        (int32_t *)(void *)(own + mgx_align64((size_t)(ELEMENTS * v_element(plan)) * sizeof *v));
+    for (int64_t b = 0; b < blocks; b++) {
+        const int64_t t0 = begin + count * b / blocks, t1 = begin + count * (b + 1) / blocks;
+        assert(t1 - t0 <= plan->block_tiles);
+        transform_inputs(job, t0, t1, v);
+        for (int64_t p = panels * j / plan->n_parts; p < panels * (j + 1) / plan->n_parts; p++) {
+            multiply(job, p, t1 - t0, v, sums);
+            for (int64_t col = p * COLS; col < mgx_min_i64((p + 1) * COLS, plan->group_out);
+                 col += COLS / 2)
+                transform_outputs(job, t0, t1, col, sums + col % COLS);
+        }
+    }
+}
+
+static void run(const struct mgx_conv_plan *plan, const struct mgx_conv_args *args,
+                struct mgx_pool *pool)
+{
+    struct job job = {plan, args};
+    mgx_pool_run(pool, plan->m_parts * plan->n_parts, run_task, &job);
+}
+
+static struct mgx_ahead first_read(const struct mgx_conv_plan *plan, const void *packed, int thread)
+{
+    const int tasks = plan->m_parts * plan->n_parts,
+              task = mgx_pool_first(tasks, plan->d.threads, thread);
+    if (task >= tasks)
+        return (struct mgx_ahead){NULL, 0};
+    const int64_t p = panels_of(plan) * (task % plan->n_parts) / plan->n_parts;
+    return (struct mgx_ahead){(const char *)packed + p * panel_bytes(plan),
+                              pairs_of(plan) * COLS * 4};
+}
+
+const struct mgx_conv_ops mgx_conv_winograd_bytes = {fits, cost, prepare, pack, run, first_read};
