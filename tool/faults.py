@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: MIT
 """Plants faults, one at a time, and says where each of them ends.
 
-    faults.py [--only NAME] [--jobs N] [--python PATH] [--report FILE]
+    faults.py [--only NAME] [--tree PATH] [--jobs N] [--python PATH] [--report FILE]
 
 A fault is one line or two of the engine as a tired person would have written them: a stride of the
 other axis, an offset in elements, a count that is not kept, a share that is not taken. Each is
 planted in a copy of the tree (build-faults/tree), which is built without NDEBUG; then the tests of
 its area run, in order, until one does not pass. What ended it is
 
-    home       an assertion, or a verifier's message, in the folder of the fault
+    home       an assertion of the folder of the fault, or the message of its verifier
     elsewhere  an assertion or a verifier's message of another folder
     test       a test that compared results, or a crash
     nobody     every test passed
@@ -24,21 +24,21 @@ import shutil
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-WORK = ROOT / "build-faults"
-TREE, BUILD, SUITE = WORK / "tree", WORK / "tree" / "build", WORK / "suite"
 WANTED = 25
+ROOT = TREE = BUILD = SUITE = None  # set by `place`
 
 # The models of the importer's area: of the ONNX suite those that reach the places below.
-CASES = "^test_(basic_conv|conv|averagepool_2d|maxpool_2d|split|slice|gather_|cast_|shape_|constant|unsqueeze|concat|loop|if_)"
+CASES = ("^test_(basic_conv|conv|averagepool_2d|maxpool_2d|split|slice|gather|cast_|shape_|constant|unsqueeze|concat|loop|if_|"
+         "matmul|gemm|reduce_mean|softmax|layer_norm|lstm|pad|transpose|resize_down|scatter|topk|einsum|attention_3d)")
 
 # Of each area: the folders that are its home, and the tests that reach it, broad ones first.
 AREAS = {
     "ir": (["src/ir"], ["pass/cases", "targets/cpu/cpu", "ir/module", "ir/tensor", "ir/shape", "ir/verify", "op/cases"]),
     "plan": (["src/plan"], ["targets/cpu/cpu", "far/far", "plan/layout", "plan/schedule", "plan/join",
-                            "targets/cpu/lower/dynamic", "onnx/loop", "far/far_cases"]),
+                            "targets/cpu/lower/dynamic", "onnx/loop", "far/far_cases", "far/far_random", "plan/source"]),
     "lowering": (["src/targets/cpu"], ["targets/cpu/cpu", "targets/cpu/lower/pooling", "targets/cpu/lower/epilogue",
-                                       "targets/cpu/lower/dynamic", "targets/cpu/random"]),
+                                       "targets/cpu/lower/dynamic", "suite", "targets/cpu/lower/rnn",
+                                       "targets/cpu/lower/norm", "targets/cpu/lower/narrow", "targets/cpu/random"]),
     "importer": (["src/onnx", "src/import"], ["suite", "onnx/graph", "onnx/form", "onnx/tensor", "onnx/loop"]),
     "format": (["src/format"], ["format/container", "api/mxr", "api/file"]),
 }
@@ -55,8 +55,8 @@ FAULTS = [
      "    ins->prev = ins->next = NULL;\n    m->count--;",
      "    ins->prev = ins->next = NULL;"),
     ("ir", "share not taken", "src/ir/tensor.c",
-     "    mgx_storage_retain(t->storage);\n    return *t;",
-     "    return *t;"),
+     "    mgx_storage_retain(t->storage);\n",
+     ""),
     ("ir", "axes merged by one side", "src/ir/tensor.c",
      "if (last >= 0 && c->from[last] == a * length && c->to[last] == b * length) {",
      "if (last >= 0 && c->to[last] == b * length) {"),
@@ -124,8 +124,8 @@ FAULTS = [
      "            value->ins = n->out[i];",
      "            value->ins = n->out[0];"),
     ("importer", "end of a slice off by one", "src/import/build.c",
-     'mgx_ints("ends", &end, 1)),\n                       MGX_IN(x));',
-     'mgx_ints("ends", &(int64_t){end - 1}, 1)),\n                       MGX_IN(x));'),
+     'mgx_ints("ends", &end, 1)),\n',
+     'mgx_ints("ends", &(int64_t){end - 1}, 1)),\n'),
 
     ("format", "numbers the other way round", "src/format/msgpack.c",
      "bytes[1 + i] = (uint8_t)(number >> (8 * (width - 1 - i)));",
@@ -140,6 +140,14 @@ FAULTS = [
      "*offset = (int64_t)(MGX_CONTAINER_DATA + b->at + inside);",
      "*offset = (int64_t)(MGX_CONTAINER_DATA + b->at);"),
 ]
+
+
+def place(root):
+    """The tree the faults are planted in a copy of; the copy, its build and the models lie in it."""
+    global ROOT, TREE, BUILD, SUITE
+    ROOT = root.resolve()
+    TREE, SUITE = ROOT / "build-faults" / "tree", ROOT / "build-faults" / "suite"
+    BUILD = TREE / "build"
 
 
 def run(command, **more):
@@ -208,30 +216,37 @@ def run_test(test):
 
 
 ASSERTED = re.compile(r"(src/[\w/]+\.[ch]):(\d+): (\w+): Assertion `(.*)' failed")
-# What mgx_program_verify says; it names the instruction and the rule.
-VERIFIED = re.compile(r"(its list is broken after|counts \d+ instructions, not|does not list this use|lists a use that does not read|"
-                      r"its rule says|are not inside its storage|owns no share in its|has another shape|comes later|"
-                      r"is not in the program)[^\n]*")
+# What verifiers say, and whose they are: mgx_program_verify, the plan's certificate, and its witness,
+# which names the kernel that made another value than its operator does.
+VERIFIERS = [
+    ("ir", re.compile(r"(its list is broken after|counts \d+ instructions, not|does not list this use|"
+                      r"lists a use that does not read|its rule says|are not inside its storage|owns no share in its|"
+                      r"has another shape|comes later|is not in the program)[^\n]*")),
+    ("plan", re.compile(r"plan: (step \d+|a value of|result \d+)[^\n]*")),
+    ("lowering", re.compile(r"step of \w+ by kernel \w+: element[^\n]*")),
+]
 
 
 def judge(area, test, text):
     """Where it ended, and what said so."""
-    asserted, verified = ASSERTED.search(text), VERIFIED.search(text)
+    asserted = ASSERTED.search(text)
     if asserted:
         path, line, _, condition = asserted.groups()
         home = any(path.startswith(folder + "/") for folder in AREAS[area][0])
         return "home" if home else "elsewhere", f"{path}:{line}: {condition[:70]}"
-    if verified:
-        return "home" if area == "ir" else "elsewhere", "verifier: " + verified.group(0)[:70]
+    for of, pattern in VERIFIERS:
+        said = pattern.search(text)
+        if said:
+            return "home" if area == of else "elsewhere", "verifier: " + said.group(0)[:90]
     last = [line for line in text.strip().splitlines() if line.strip()]
     return "test", f"{test}: {(last[0] if last else 'failed')[:70]}"
 
 
 def try_fault(fault, jobs):
     area, _, path, before, after = fault
-    place = TREE / path
-    clean = place.read_text(encoding="utf-8")
-    place.write_text(clean.replace(before, after), encoding="utf-8")
+    file = TREE / path
+    clean = file.read_text(encoding="utf-8")
+    file.write_text(clean.replace(before, after), encoding="utf-8")
     try:
         failed = build(area, jobs)
         if failed:
@@ -242,17 +257,20 @@ def try_fault(fault, jobs):
                 return judge(area, test, text)
         return "nobody", "every test passed"
     finally:
-        place.write_text(clean, encoding="utf-8")
+        file.write_text(clean, encoding="utf-8")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", help="faults whose area or name contains this")
+    parser.add_argument("--tree", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent,
+                        help="another state of the repository to plant them in (a git worktree)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--python", default=sys.executable, help="one with the tests' packages")
     parser.add_argument("--report", type=pathlib.Path, help="also write the table there")
     parser.add_argument("--check", action="store_true", help="look only whether every place is there")
     arguments = parser.parse_args()
+    place(arguments.tree)
     if not check_anchors():
         return 1
     if arguments.check:

@@ -37,6 +37,7 @@ static_assert(sizeof(struct mgx_container_section) == 40, "no padding");
 
 static enum mgx_status put(struct mgx_container_writer *w, const void *data, size_t size)
 {
+    assert(data || !size);
     if (size)
         TRY(w->sink->write(w->sink, data, size, w->diag));
     w->sink->at += size;
@@ -45,12 +46,14 @@ static enum mgx_status put(struct mgx_container_writer *w, const void *data, siz
 
 static enum mgx_status pad_to(struct mgx_container_writer *w, size_t align)
 {
+    assert(align && (align & (align - 1)) == 0 && align <= MGX_CONTAINER_DATA);
     static const char zeros[MGX_CONTAINER_DATA];
     return put(w, zeros, (size_t)(-w->sink->at & (align - 1)));
 }
 
 enum mgx_status mgx_container_begin(struct mgx_container_writer *w)
 {
+    assert(!w->sink->at && !w->count && !w->fill);
     struct header h = {.version = MGX_CONTAINER_VERSION, .data_at = MGX_CONTAINER_DATA};
     memcpy(h.magic, MAGIC, sizeof MAGIC);
     w->chunk = mgx_arena_alloc(w->arena, MGX_CARRY_CHUNK);
@@ -62,6 +65,7 @@ enum mgx_status mgx_container_begin(struct mgx_container_writer *w)
 
 static enum mgx_status flush(struct mgx_container_writer *w)
 {
+    assert(w->fill <= MGX_CARRY_CHUNK);
     if (!w->fill)
         return MGX_OK;
     if (!MGX_PUSH(&w->sums, w->arena, mgx_checksum(w->chunk, w->fill)))
@@ -113,6 +117,7 @@ static enum mgx_status add_section(struct mgx_container_writer *w, const char *n
 
 enum mgx_status mgx_container_end_data(struct mgx_container_writer *w)
 {
+    assert(!w->count); // the data comes first
     TRY(flush(w));
     TRY(add_section(w, "data", MGX_CONTAINER_DATA, w->sink->at - MGX_CONTAINER_DATA, 0));
     return mgx_container_section(w, "sums", w->sums.v, (size_t)w->sums.count * sizeof *w->sums.v);
@@ -121,6 +126,7 @@ enum mgx_status mgx_container_end_data(struct mgx_container_writer *w)
 enum mgx_status mgx_container_section(struct mgx_container_writer *w, const char *name,
                                       const void *data, size_t size)
 {
+    assert(w->count > 0 && !w->fill); // the data is closed
     TRY(pad_to(w, ALIGN));
     TRY(add_section(w, name, w->sink->at, size, mgx_checksum(data, size)));
     return put(w, data, size);
@@ -128,6 +134,7 @@ enum mgx_status mgx_container_section(struct mgx_container_writer *w, const char
 
 enum mgx_status mgx_container_end(struct mgx_container_writer *w)
 {
+    assert(w->count > 0 && w->count <= MGX_CONTAINER_SECTIONS && !w->fill);
     const size_t bytes = (size_t)w->count * sizeof *w->sections;
     TRY(pad_to(w, ALIGN));
     struct trailer t = {.table_at = w->sink->at,
@@ -171,6 +178,7 @@ static enum mgx_status check_header(const void *bytes, struct mgx_diag *diag)
 // Is this range inside the file, between header and trailer?
 static bool inside(const struct mgx_container *c, uint64_t at, uint64_t size)
 {
+    assert(c->size >= 2 * FRAME);
     return at >= FRAME && at <= c->size - FRAME && size <= c->size - FRAME - at;
 }
 
@@ -198,6 +206,7 @@ enum mgx_status mgx_container_open(struct mgx_container *c, struct mgx_arena *ar
 
 static const struct mgx_container_section *find(const struct mgx_container *c, const char *name)
 {
+    assert(strlen(name) < MGX_CONTAINER_NAME);
     for (int i = 0; i < c->count; i++)
         if (strncmp(c->table[i].name, name, MGX_CONTAINER_NAME) == 0)
             return &c->table[i];

@@ -24,6 +24,15 @@ static enum mgx_status put(struct mgx_sink *s, const void *data, size_t size, st
     return MGX_OK;
 }
 
+// The number that a reader makes of the bytes.
+__attribute__((unused)) static uint64_t number_of(const uint8_t *bytes, int width)
+{
+    uint64_t number = 0;
+    for (int i = 0; i < width; i++)
+        number = number << 8 | bytes[i];
+    return number;
+}
+
 // A type byte and a big-endian number of `width` bytes.
 static enum mgx_status put_head(struct mgx_sink *s, unsigned type, uint64_t number, int width,
                                 struct mgx_diag *diag)
@@ -32,6 +41,8 @@ static enum mgx_status put_head(struct mgx_sink *s, unsigned type, uint64_t numb
     for (int i = 0; i < width; i++)
         bytes[1 + i] = (uint8_t)(number >> (8 * (width - 1 - i)));
     assert(width >= 0 && width <= 8 && (!width || bytes[width] == (uint8_t)number)); // last: lowest
+    assert(number_of(bytes + 1, width) ==
+           (width == 8 ? number : number & ((1ull << (8 * width)) - 1)));
     return put(s, bytes, (size_t)width + 1, diag);
 }
 
@@ -56,6 +67,7 @@ static enum mgx_status put_real(struct mgx_sink *s, double f, struct mgx_diag *d
 static enum mgx_status put_text(struct mgx_sink *s, const char *text, size_t size,
                                 struct mgx_diag *diag)
 {
+    assert(size <= UINT32_MAX && (text || !size));
     if (size < 32)
         TRY(put_head(s, 0xa0 | (unsigned)size, 0, 0, diag));
     else if (size <= UINT16_MAX)
@@ -68,6 +80,7 @@ static enum mgx_status put_text(struct mgx_sink *s, const char *text, size_t siz
 static enum mgx_status put_bytes(struct mgx_sink *s, const uint8_t *data, size_t size,
                                  struct mgx_diag *diag)
 {
+    assert(data || !size);
     enum { LIST_HEAD = 3, BIN_HEAD = 5 };
     const size_t chunks = size / LARGEST_CHUNK + 1;
     size_t pad = (size_t)(-(s->at + LIST_HEAD + BIN_HEAD) % ALIGN);
@@ -172,6 +185,7 @@ static enum mgx_status take(struct reader *r, size_t size, const uint8_t **out)
 
 static enum mgx_status number(struct reader *r, int width, uint64_t *out)
 {
+    assert(width == 1 || width == 2 || width == 4 || width == 8);
     const uint8_t *bytes;
     TRY(take(r, (size_t)width, &bytes));
     *out = 0;
@@ -209,6 +223,7 @@ static enum mgx_status read_key(struct reader *r, const char **out)
 static enum mgx_status read_children(struct reader *r, enum mgx_value_kind kind, uint64_t count,
                                      int depth, struct mgx_value **out)
 {
+    assert(kind == MGX_VALUE_LIST || kind == MGX_VALUE_MAP);
     if (count > (size_t)(r->end - r->at))
         return bad(r, "a count beyond the end of the file");
     struct mgx_value *v = *out = mgx_value_new(r->arena, kind);
@@ -232,6 +247,7 @@ static enum mgx_status made(struct reader *r, struct mgx_value *v, struct mgx_va
 
 static enum mgx_status read_float(struct reader *r, int width, struct mgx_value **out)
 {
+    assert(width == 4 || width == 8);
     uint64_t bits;
     float narrow;
     double wide;
@@ -244,6 +260,7 @@ static enum mgx_status read_float(struct reader *r, int width, struct mgx_value 
 
 static enum mgx_status read_int(struct reader *r, int width, bool is_signed, struct mgx_value **out)
 {
+    assert(width <= 8);
     uint64_t bits;
     TRY(number(r, width, &bits));
     if (!is_signed && bits > INT64_MAX)
@@ -322,6 +339,7 @@ static enum mgx_status read_value(struct reader *r, int depth, struct mgx_value 
 enum mgx_status mgx_msgpack_read(struct mgx_arena *arena, const void *data, size_t size,
                                  struct mgx_value **out, struct mgx_diag *diag)
 {
+    assert(data && out);
     struct reader r = {.at = data, .begin = data, .arena = arena, .diag = diag};
     r.end = r.at + size;
     TRY(read_value(&r, 0, out));

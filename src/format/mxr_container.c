@@ -57,6 +57,7 @@ static uint64_t place(struct writer *w, size_t bytes)
 // The same bytes may be shown by literals of several shapes: the longest counts.
 static bool note(struct writer *w, struct mgx_map *seen, const struct mgx_tensor *t)
 {
+    assert(t->data || !mgx_shape_bytes(&t->shape));
     const size_t bytes = mgx_shape_bytes(&t->shape);
     if (!mgx_type_is_number(t->shape.type) || !t->data || bytes <= INLINE)
         return true;
@@ -83,6 +84,7 @@ static bool collect(struct writer *w)
 
 static int by_place(const void *a, const void *b)
 {
+    assert(((const struct blob *)a)->data && ((const struct blob *)b)->data);
     const struct blob *x = a, *y = b;
     return x->at < y->at ? -1 : x->at > y->at;
 }
@@ -103,6 +105,7 @@ static enum mgx_status place_literals(struct writer *w)
             if ((b->bytes > MGX_CARRY_CHUNK) != large)
                 continue;
             b->at = place(w, b->bytes);
+            assert(b->bytes > INLINE); // shorter ones are in the tree
             assert(b->at % ALIGN == 0);
             if (!mgx_map_put_pointer(&w->places.at, b->data, (void *)(uintptr_t)(b->at + 1)))
                 return mgx_fail_memory(w->file.diag);
@@ -150,6 +153,7 @@ static bool find_source(const struct writer *w, const void *data, int64_t *offse
 
 static void put_number(struct mgx_str *out, uint64_t number)
 {
+    assert(out);
     mgx_str_putn(out, (const char *)&number, sizeof number);
 }
 
@@ -182,6 +186,7 @@ static bool put_pack(struct writer *w, const struct mgx_carry_pack *pack, uint64
 
 static enum mgx_status write_packs(struct writer *w)
 {
+    assert(w->end % PAGE == 0 && w->packs.size == 0); // literals end a page
     for (int64_t i = 0; i < w->carry->packs.count; i++) {
         const struct mgx_carry_pack *pack = &w->carry->packs.v[i];
         uint64_t at;
@@ -248,6 +253,7 @@ static enum mgx_status write_info(struct writer *w)
 
 static enum mgx_status write_all(struct writer *w)
 {
+    assert(!w->end && !w->blobs.count);
     struct mgx_value *root;
     TRY(place_literals(w));
     TRY(mgx_mxr_program_value(w->file.arena, w->p, w->carry->target, &w->places, &root,
@@ -267,6 +273,7 @@ static enum mgx_status write_all(struct writer *w)
 enum mgx_status mgx_mxr_write_container(struct mgx_sink *sink, const struct mgx_program *p,
                                         const struct mgx_carry *carry, struct mgx_diag *diag)
 {
+    assert(sink && sink->write && carry);
     struct mgx_arena arena;
     mgx_arena_init(&arena);
     struct writer w = {
@@ -352,6 +359,7 @@ static enum mgx_status read_info(const struct mgx_container *file, struct mgx_ar
 static enum mgx_status add_pack(struct mgx_carry *c, const uint8_t *key, const uint64_t head[3],
                                 struct mgx_diag *diag)
 {
+    assert(head[1] <= c->data_bytes && head[2] <= c->data_bytes - head[1]); // read_packs
     struct mgx_carry_pack *pack = MGX_NEW(&c->arena, struct mgx_carry_pack);
     if (!pack)
         return mgx_fail_memory(diag);
@@ -423,6 +431,7 @@ static enum mgx_status read_all(struct mgx_program **out, const struct mgx_op_se
 // Kernels want their constants on 64 bytes: a mapping has that, bytes that were read may not.
 static struct mgx_storage *aligned(struct mgx_storage *file)
 {
+    assert(file->data || !file->bytes);
     if ((uintptr_t)file->data % ALIGN == 0)
         return mgx_storage_retain(file);
     struct mgx_storage *copy = mgx_storage_create(NULL, file->bytes);

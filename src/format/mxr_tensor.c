@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Shapes and tensors out of a tree of values; see mxr_read.h.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +41,7 @@ static enum mgx_status read_sizes(const struct mgx_value *list, int64_t *out, in
 static enum mgx_status read_optimals(struct mgx_arena *arena, const struct mgx_value *list,
                                      struct mgx_dim *dim, struct mgx_diag *diag)
 {
+    assert(!dim->optimal_count && !dim->optimals);
     if (!mgx_value_is(list, MGX_VALUE_LIST) || !list->count)
         return MGX_OK;
     int64_t *optimals = MGX_NEW_ARRAY(arena, int64_t, list->count);
@@ -92,6 +94,7 @@ static enum mgx_status read_group(struct mgx_arena *arena, enum mgx_type type,
                                   const struct mgx_value *v, int depth, struct mgx_shape *out,
                                   struct mgx_diag *diag)
 {
+    assert(type == MGX_TUPLE || type == MGX_SEQUENCE);
     const struct mgx_value *list;
     TRY(mgx_mxr_need(v, "sub_shapes", MGX_VALUE_LIST, "a tuple", &list, diag));
     if (list->count > MGX_MXR_MAX_LIST)
@@ -202,11 +205,13 @@ static enum mgx_status read_data(struct mgx_arena *arena, struct mgx_storage *fi
     if (!mgx_value_is(v, MGX_VALUE_BYTES) && !mgx_value_is(v, MGX_VALUE_LIST))
         return mgx_mxr_missing("data", "a tensor", diag);
     TRY(join_bytes(arena, v, &data, &size, diag));
+    assert(data || !size);
     if (size != mgx_shape_bytes(shape))
         return mgx_fail(diag, MGX_INVALID, "a tensor of %zu bytes, but its shape has %zu", size,
                         mgx_shape_bytes(shape));
     if (size && inside(file, data, size) && (uintptr_t)data % ALIGN == 0) {
         *out = mgx_tensor_borrow(shape, data);
+        assert(mgx_tensor_is_aligned(out));
         out->storage = mgx_storage_retain(file);
         return MGX_OK;
     }
@@ -219,6 +224,7 @@ static enum mgx_status read_data(struct mgx_arena *arena, struct mgx_storage *fi
 static enum mgx_status read_strings(const struct mgx_value *list, const struct mgx_shape *shape,
                                     struct mgx_tensor *out, struct mgx_diag *diag)
 {
+    assert(shape->type == MGX_STRING);
     const int64_t count = mgx_shape_elements(shape);
     if (!mgx_value_is(list, MGX_VALUE_LIST) || (int64_t)list->count != count ||
         !mgx_shape_is_standard(shape))

@@ -14,6 +14,7 @@
 #include "format/mxr.h"
 #include "format/mxr_read.h"
 #include "format/mxr_write.h"
+#include "ir/inside.h"
 
 struct writer {
     struct mgx_arena *arena;
@@ -26,6 +27,7 @@ struct writer {
 
 static struct mgx_value *dimensions(struct mgx_arena *arena, const struct mgx_shape *s)
 {
+    assert(!s->dims || s->rank > 0);
     struct mgx_value *list = mgx_value_new(arena, MGX_VALUE_LIST);
     for (int i = 0; s->dims && i < s->rank; i++) {
         struct mgx_value *dim = mgx_value_new(arena, MGX_VALUE_MAP);
@@ -77,6 +79,7 @@ static struct mgx_value *shape_value(struct mgx_arena *arena, const struct mgx_s
 
 static struct mgx_value *strings_value(struct mgx_arena *arena, const struct mgx_tensor *t)
 {
+    assert(t->shape.type == MGX_STRING && !mgx_tensor_memory(t));
     struct mgx_value *list = mgx_value_new(arena, MGX_VALUE_LIST);
     const struct mgx_string *v = t->data;
     for (int64_t i = 0; i < mgx_shape_elements(&t->shape); i++) {
@@ -89,6 +92,7 @@ static struct mgx_value *strings_value(struct mgx_arena *arena, const struct mgx
 // {shape, data}, {shape, sub} for groups, {shape, strings}.
 struct mgx_value *mgx_mxr_tensor_value(struct mgx_arena *arena, const struct mgx_tensor *t)
 {
+    assert(!mgx_tensor_memory(t) && mgx_tensor_lies_inside(t));
     struct mgx_value *v = mgx_value_new(arena, MGX_VALUE_MAP);
     struct mgx_shape shape = t->shape;
     if (shape.type == MGX_STRING) // their list is row-major, without gaps
@@ -110,6 +114,7 @@ struct mgx_value *mgx_mxr_tensor_value(struct mgx_arena *arena, const struct mgx
 static struct mgx_value *literal_value(struct writer *w, const struct mgx_tensor *t)
 {
     void *place = w->places ? mgx_map_find_pointer(&w->places->at, t->data) : NULL;
+    assert(!place || mgx_type_is_number(t->shape.type));
     if (!place)
         return mgx_mxr_tensor_value(w->arena, t);
     struct mgx_value *v = mgx_value_new(w->arena, MGX_VALUE_MAP);
@@ -142,6 +147,7 @@ static enum mgx_status operator_value(struct writer *w, const struct mgx_ins *in
 
 static struct mgx_value *name_list(struct writer *w, struct mgx_ins *const *v, int count)
 {
+    assert(count >= 0 && (v || !count));
     struct mgx_value *list = mgx_value_new(w->arena, MGX_VALUE_LIST);
     for (int i = 0; i < count; i++)
         mgx_value_add(list, mgx_value_text(w->arena, mgx_map_find_pointer(&w->names, v[i])));
@@ -157,6 +163,7 @@ static enum mgx_status node_value(struct writer *w, const struct mgx_ins *ins,
     if (yes)
         yes->i = true;
     mgx_value_put(node, "output", mgx_value_text(w->arena, mgx_map_find_pointer(&w->names, ins)));
+    assert(mgx_map_find_pointer(&w->names, ins)); // name_all came before
     mgx_value_put(node, "name", mgx_value_text(w->arena, ins->op->name));
     mgx_value_put(node, "shape", shape_value(w->arena, &ins->shape));
     mgx_value_put(node, "normalized", yes);

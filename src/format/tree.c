@@ -41,6 +41,7 @@ struct mgx_value *mgx_value_text(struct mgx_arena *arena, const char *text)
 
 struct mgx_value *mgx_value_bytes(struct mgx_arena *arena, const void *data, size_t size)
 {
+    assert(data || !size);
     struct mgx_value *v = mgx_value_new(arena, MGX_VALUE_BYTES);
     if (v) {
         v->data = data;
@@ -51,6 +52,7 @@ struct mgx_value *mgx_value_bytes(struct mgx_arena *arena, const void *data, siz
 
 struct mgx_value *mgx_value_ints(struct mgx_arena *arena, const int64_t *values, int count)
 {
+    assert(count >= 0 && (values || !count));
     struct mgx_value *v = mgx_value_new(arena, MGX_VALUE_LIST);
     for (int i = 0; i < count; i++)
         mgx_value_add(v, mgx_value_int(arena, values[i]));
@@ -65,12 +67,14 @@ void mgx_value_add(struct mgx_value *list, struct mgx_value *item)
     *(list->last ? &list->last->next : &list->first) = item;
     list->last = item;
     list->count++;
+    assert(list->kind == MGX_VALUE_LIST || list->kind == MGX_VALUE_MAP);
 }
 
 void mgx_value_put(struct mgx_value *map, const char *key, struct mgx_value *item)
 {
     if (!map || !item || !key)
         return;
+    assert(map->kind == MGX_VALUE_MAP && item != map && item->next != item);
     item->key = key;
     if (!map->last || strcmp(map->last->key, key) <= 0) {
         mgx_value_add(map, item);
@@ -81,11 +85,13 @@ void mgx_value_put(struct mgx_value *map, const char *key, struct mgx_value *ite
         at = &(*at)->next;
     item->next = *at;
     *at = item;
+    assert(strcmp(key, item->next->key) < 0); // keys ascend
     map->count++;
 }
 
 const struct mgx_value *mgx_value_find(const struct mgx_value *map, const char *key)
 {
+    assert(key);
     if (!mgx_value_is(map, MGX_VALUE_MAP))
         return NULL;
     for (const struct mgx_value *v = map->first; v; v = v->next)

@@ -14,6 +14,7 @@
 // What holds numbers of both types; of a signed and an unsigned one of 64 bits, the signed.
 static enum mgx_type common_type(enum mgx_type a, enum mgx_type b)
 {
+    assert(mgx_type_is_number(a) && mgx_type_is_number(b));
     static const enum mgx_type wider[] = {
         [1] = MGX_INT16, [2] = MGX_INT32, [4] = MGX_INT64, [8] = MGX_INT64};
     const size_t x = mgx_type_size(a), y = mgx_type_size(b);
@@ -31,6 +32,7 @@ static enum mgx_type common_type(enum mgx_type a, enum mgx_type b)
 
 void mgx_build_unify(struct mgx_node *n, struct mgx_ins **v, int count)
 {
+    assert(count > 0);
     enum mgx_type type = MGX_BOOL;
     for (int i = 0; i < count; i++) {
         if (!v[i] || !mgx_type_is_number(v[i]->shape.type))
@@ -83,6 +85,7 @@ static bool same_dim(const struct mgx_shape *a, int i, const struct mgx_shape *b
 
 static bool same_batch(const struct mgx_shape *a, const struct mgx_shape *b)
 {
+    assert(a->rank >= 2 && b->rank >= 2);
     if (a->rank != b->rank)
         return false;
     for (int i = 0; i < a->rank - 2; i++)
@@ -95,6 +98,7 @@ static bool same_batch(const struct mgx_shape *a, const struct mgx_shape *b)
 static struct mgx_ins *expand_batch(struct mgx_node *n, struct mgx_ins *x, int rank,
                                     const int64_t *lens)
 {
+    assert(rank >= 2 && rank <= MGX_MAX_RANK && x->shape.rank >= 2);
     int64_t full[MGX_MAX_RANK];
     memcpy(full, lens, (size_t)rank * sizeof *full);
     memcpy(full + rank - 2, x->shape.lens + x->shape.rank - 2, 2 * sizeof *full);
@@ -105,6 +109,7 @@ static struct mgx_ins *expand_batch(struct mgx_node *n, struct mgx_ins *x, int r
 static struct mgx_ins *dot_of(struct mgx_node *n, const struct mgx_op *op, struct mgx_ins *a,
                               struct mgx_ins *b, struct mgx_ins *const *v, int count)
 {
+    assert(count >= 2 && count <= 4);
     struct mgx_ins *in[4] = {a, b};
     for (int i = 2; i < count; i++)
         in[i] = v[i];
@@ -205,6 +210,7 @@ static void fill_ints(struct mgx_tensor *t, const void *values)
 
 static void fill_iota(struct mgx_tensor *t, const void *unused)
 {
+    assert(t->shape.rank == 1);
     (void)unused;
     for (int64_t i = 0; i < t->shape.lens[0]; i++)
         mgx_store_int(t->shape.type, t->data, i, i);
@@ -251,12 +257,14 @@ struct mgx_ins *mgx_build_filled(struct mgx_node *n, enum mgx_type type, int ran
 struct mgx_ins *mgx_build_squeeze(struct mgx_node *n, struct mgx_ins *x, const int64_t *axes,
                                   int count)
 {
+    assert(count >= 0 && count <= MGX_MAX_RANK);
     return mgx_build_emit(n, &mgx_op_squeeze, MGX_ATTRS(mgx_ints("axes", axes, count)), MGX_IN(x));
 }
 
 struct mgx_ins *mgx_build_unsqueeze(struct mgx_node *n, struct mgx_ins *x, const int64_t *axes,
                                     int count)
 {
+    assert(count >= 0 && count <= MGX_MAX_RANK);
     return mgx_build_emit(n, &mgx_op_unsqueeze, MGX_ATTRS(mgx_ints("axes", axes, count)),
                           MGX_IN(x));
 }
@@ -277,6 +285,7 @@ struct mgx_ins *mgx_build_slice(struct mgx_node *n, struct mgx_ins *x, int64_t a
 struct mgx_ins *mgx_build_concat(struct mgx_node *n, int64_t axis, struct mgx_ins *const *in,
                                  int count)
 {
+    assert(count > 0);
     struct mgx_ins *y =
         mgx_build_emit_n(n, &mgx_op_concat, MGX_ATTRS(mgx_int("axis", axis)), in, count);
     assert(!y || y->shape.unranked || y->shape.rank == in[0]->shape.rank);
@@ -292,6 +301,7 @@ struct mgx_ins *mgx_build_gather(struct mgx_node *n, struct mgx_ins *x, struct m
 struct mgx_ins *mgx_build_expand(struct mgx_node *n, struct mgx_ins *x, int rank,
                                  const int64_t *lens)
 {
+    assert(rank >= 0 && rank <= MGX_MAX_RANK);
     if (!x)
         return NULL;
     if (mgx_build_is_static(x) && x->shape.rank == rank &&
@@ -326,6 +336,7 @@ struct mgx_ins *mgx_build_dim(struct mgx_node *n, struct mgx_ins *x, int axis)
 // The length if it is known, else -1.
 static int64_t known_len(const struct mgx_build_len *l)
 {
+    assert(!l->of || (l->axis >= 0 && l->axis < l->of->shape.rank));
     if (!l->of)
         return l->times;
     if (!mgx_build_fixed_dim(l->of, l->axis))
@@ -347,6 +358,7 @@ static struct mgx_ins *run_time_len(struct mgx_node *n, const struct mgx_build_l
 struct mgx_ins *mgx_build_reshape_to(struct mgx_node *n, struct mgx_ins *x,
                                      const struct mgx_build_len *lens, int rank)
 {
+    assert(rank >= 0 && rank <= MGX_MAX_RANK);
     if (!x)
         return NULL;
     int64_t dims[MGX_MAX_RANK];
@@ -377,6 +389,7 @@ struct mgx_ins *mgx_build_reshape_to(struct mgx_node *n, struct mgx_ins *x,
 struct mgx_ins *mgx_build_pad(struct mgx_node *n, struct mgx_ins *x, const int64_t *pads,
                               double value)
 {
+    assert(!x || !x->shape.unranked);
     if (!x)
         return NULL;
     const int count = 2 * x->shape.rank;
@@ -534,6 +547,7 @@ static struct mgx_ins *every_second(struct mgx_node *n, struct mgx_ins *x, int64
 static struct mgx_ins *rotate_whole(struct mgx_node *n, struct mgx_ins *x, struct mgx_ins *c,
                                     struct mgx_ins *s, bool interleaved)
 {
+    assert(!x || (x->shape.rank == 4 && mgx_build_fixed_dim(x, 3)));
     if (!x)
         return NULL;
     const int64_t size = x->shape.lens[3];
@@ -554,6 +568,7 @@ static struct mgx_ins *rotate_whole(struct mgx_node *n, struct mgx_ins *x, struc
 struct mgx_ins *mgx_build_rotate(struct mgx_node *n, struct mgx_ins *x, struct mgx_ins *c,
                                  struct mgx_ins *s, int64_t part, bool interleaved)
 {
+    assert(!x || (x->shape.rank == 4 && part > 0 && part <= x->shape.lens[3]));
     if (!x)
         return NULL;
     const int64_t size = x->shape.lens[3];
@@ -589,6 +604,7 @@ bool mgx_build_static(const struct mgx_node *n)
 
 enum mgx_status mgx_build_axis(struct mgx_node *n, int64_t axis, int rank, int *out)
 {
+    assert(rank >= 0 && rank <= MGX_MAX_RANK);
     *out = 0;
     if (axis < -rank || axis >= rank)
         return mgx_node_invalid(n, "axis %lld is out of range for rank %d", (long long)axis, rank);
@@ -598,6 +614,7 @@ enum mgx_status mgx_build_axis(struct mgx_node *n, int64_t axis, int rank, int *
 
 enum mgx_status mgx_build_axes(struct mgx_node *n, struct mgx_ints axes, int rank, int64_t *out)
 {
+    assert(axes.count >= 0 && (axes.v || !axes.count));
     bool seen[MGX_MAX_RANK] = {false};
     if (axes.count > rank)
         return mgx_node_invalid(n, "%d axes given for rank %d", axes.count, rank);
@@ -631,6 +648,7 @@ bool mgx_build_constant_double(struct mgx_node *n, int i, double *out)
 
 bool mgx_build_constant_int(struct mgx_node *n, int i, int64_t *out)
 {
+    assert(n->fold && out);
     const struct mgx_tensor *t = mgx_node_constant(n, i);
     if (!t || !mgx_type_is_number(t->shape.type) || mgx_shape_elements(&t->shape) != 1)
         return false;

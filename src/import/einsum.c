@@ -12,6 +12,7 @@
 // product is a broadcast `mul`. An axis of length 1 where another operand's is longer is dropped.
 // Axes are merged by reshape only where a group has several, so the usual attention forms work on
 // ranges of lengths too.
+#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 
@@ -76,6 +77,7 @@ static enum mgx_status expand_ellipsis(struct equation *e, struct term *t, int c
     const int at = find(t->labels, t->rank, ELLIPSIS_MARK);
     if (at < 0)
         return MGX_OK;
+    assert(count >= 0 && count <= e->ellipsis);
     if (t->rank - 1 + count > MGX_MAX_RANK)
         return mgx_node_unsupported(e->n, "a term has more than %d axes", MGX_MAX_RANK);
     memmove(t->labels + at + count, t->labels + at + 1,
@@ -157,10 +159,12 @@ static enum mgx_status parse(struct equation *e, const char *text)
 
 static void permute(struct equation *e, struct term *t, const int *order)
 {
+    assert(t->rank >= 0 && t->rank <= MGX_MAX_RANK);
     int64_t perm[MGX_MAX_RANK];
     bool same = true;
     for (int i = 0; i < t->rank; i++) {
         perm[i] = find(t->labels, t->rank, order[i]);
+        assert(perm[i] >= 0); // the order names the term's own labels
         same &= perm[i] == i;
     }
     if (!same)
@@ -172,6 +176,7 @@ static void permute(struct equation *e, struct term *t, const int *order)
 // taken.
 static void diagonal(struct equation *e, struct term *t, int i, int k)
 {
+    assert(i >= 0 && i < k && k < t->rank && t->labels[i] == t->labels[k]);
     struct mgx_node *n = e->n;
     if (!t->x || !mgx_build_is_static(t->x)) {
         e->later = true;
@@ -214,6 +219,7 @@ static enum mgx_status take_diagonals(struct equation *e, struct term *t)
 // Does the result or a term after `done` need this label?
 static bool needed(const struct equation *e, int label, int done)
 {
+    assert(done <= e->count);
     bool yes = has(&e->out, label);
     for (int i = done; i < e->count && !yes; i++)
         yes = has(&e->terms[i], label);
@@ -278,6 +284,7 @@ struct groups {
 static void group(const struct equation *e, const struct term *a, const struct term *b, int done,
                   struct groups *g)
 {
+    assert(a != b && done >= 1);
     *g = (struct groups){.batch_count = 0};
     for (int i = 0; i < a->rank; i++) {
         const int label = a->labels[i];
@@ -298,6 +305,7 @@ static void group(const struct equation *e, const struct term *a, const struct t
 static struct mgx_ins *as_matrices(struct equation *e, struct term *t, const int *batch, int b,
                                    const int *first, int f, const int *second, int s)
 {
+    assert(b + f + s == t->rank);
     int order[3 * MGX_MAX_RANK];
     memcpy(order, batch, (size_t)b * sizeof *order);
     memcpy(order + b, first, (size_t)f * sizeof *order);
@@ -342,6 +350,7 @@ static struct mgx_ins *split_axes(struct equation *e, struct mgx_ins *y, const s
     }
     struct mgx_shape full = mgx_shape_make(y->shape.type, b, y->shape.lens);
     full.rank = b + g->left_count + g->right_count;
+    assert(full.rank <= MGX_MAX_RANK); // multiply looked
     for (int i = 0; i < g->left_count; i++)
         full.lens[b + i] = left->lens[b + i];
     for (int i = 0; i < g->right_count; i++)
@@ -392,7 +401,9 @@ enum mgx_status mgx_build_einsum(struct mgx_node *n, const char *equation, bool 
     *later = e.later;
     if (e.later)
         return MGX_OK;
+    assert(first->rank <= MGX_MAX_RANK);
     sum_out(&e, first, NULL, e.count);
+    assert(first->rank == e.out.rank); // what is left are the result's
     permute(&e, first, e.out.labels);
     n->out[0] = first->x;
     return MGX_OK;

@@ -8,6 +8,7 @@
 
 static const char *origin_of(struct mgx_node *n)
 {
+    assert(n->name && n->op_type);
     if (!n->origin)
         n->origin = *n->name ? mgx_arena_printf(n->scratch, "%s (%s)", n->name, n->op_type)
                              : mgx_arena_printf(n->scratch, "(%s)", n->op_type);
@@ -19,6 +20,7 @@ struct mgx_ins *mgx_build_emit_body(struct mgx_node *n, const struct mgx_op *op,
                                     int count, struct mgx_module *const *mod, int mod_count)
 {
     struct mgx_program *p = n->module->program;
+    assert(count >= 0 && mod_count >= 0 && (!n->before || n->before->owner));
     for (int i = 0; i < count; i++)
         if (!in[i])
             return NULL;
@@ -48,6 +50,7 @@ struct mgx_ins *mgx_build_emit(struct mgx_node *n, const struct mgx_op *op,
 
 struct mgx_ins *mgx_build_scalar(struct mgx_node *n, enum mgx_type type, double value)
 {
+    assert(n->module);
     if (!mgx_type_is_number(type)) {
         mgx_fail(n->diag, MGX_INVALID, "%s where a number belongs", mgx_type_name(type));
         return NULL;
@@ -93,12 +96,14 @@ struct mgx_ins *mgx_build_reshape(struct mgx_node *n, struct mgx_ins *x, const i
 struct mgx_ins *mgx_build_transpose(struct mgx_node *n, struct mgx_ins *x, const int64_t *perm,
                                     int rank)
 {
+    assert(!x || x->shape.unranked || x->shape.rank == rank);
     return mgx_build_emit(n, &mgx_op_transpose, MGX_ATTRS(mgx_ints("permutation", perm, rank)),
                           MGX_IN(x));
 }
 
 struct mgx_ins *mgx_build_member(struct mgx_node *n, struct mgx_ins *tuple, int64_t i)
 {
+    assert(i >= 0 && (!tuple || tuple->shape.type == MGX_TUPLE));
     return mgx_build_emit(n, &mgx_op_get_tuple_elem, MGX_ATTRS(mgx_int("index", i)), MGX_IN(tuple));
 }
 
@@ -107,6 +112,7 @@ struct mgx_ins *mgx_build_member(struct mgx_node *n, struct mgx_ins *tuple, int6
 // One length against another; false if they cannot be broadcast together.
 static bool join_length(int64_t a, int64_t *common)
 {
+    assert(a >= 0 && *common >= 0);
     if (a == *common || a == 1)
         return true;
     if (*common != 1)
@@ -156,6 +162,7 @@ static enum mgx_status common_lens(struct mgx_node *n, struct mgx_ins *const *v,
 // is of the others' length by name, or the others have length 1 there or nothing.
 static bool is_widest(const struct mgx_ins *x, struct mgx_ins *const *v, int count)
 {
+    assert(count > 0);
     for (int i = 0; i < count; i++) {
         const struct mgx_shape *s = &v[i]->shape;
         const int lead = x->shape.rank - s->rank;
@@ -177,6 +184,7 @@ static bool is_widest(const struct mgx_ins *x, struct mgx_ins *const *v, int cou
 static struct mgx_ins *broadcast_dynamic(struct mgx_node *n, struct mgx_ins *x,
                                          struct mgx_ins *const *v, int count)
 {
+    assert(x && count > 0);
     if (is_widest(x, v, count))
         return x;
     struct mgx_ins **in = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, count + 1);
@@ -211,6 +219,7 @@ enum mgx_status mgx_build_broadcast(struct mgx_node *n, struct mgx_ins **v, int 
     int64_t lens[MGX_MAX_RANK];
     int rank;
     TRY(common_lens(n, v, count, lens, &rank));
+    assert(rank <= MGX_MAX_RANK);
     for (int i = 0; i < count; i++)
         if (v[i]->shape.rank != rank ||
             memcmp(v[i]->shape.lens, lens, (size_t)rank * sizeof *lens) != 0)

@@ -4,6 +4,7 @@
 // Holds: results are bounded one by one and together, inputs too, and the clock is looked at after
 // each, so that a small model cannot make a large import. What is above a bound simply is not
 // constant. Chains of any length are walked with a stack of our own.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +35,7 @@ static void release_strings(struct mgx_storage *storage)
 
 static bool need_strings(struct mgx_fold *fold)
 {
+    assert(fold->limit);
     if (fold->strings)
         return true;
     struct mgx_fold_strings *s = calloc(1, sizeof *s);
@@ -58,6 +60,7 @@ void mgx_fold_init(struct mgx_fold *fold, size_t limit_bytes, double limit_secon
 
 void mgx_fold_fini(struct mgx_fold *fold, struct mgx_program *program)
 {
+    assert(fold->bytes <= fold->limit);
     for (uint32_t i = 0; i < fold->values.count; i++)
         if (fold->values.entries[i].value)
             mgx_tensor_release(fold->values.entries[i].value);
@@ -147,6 +150,7 @@ static bool evaluate(const struct mgx_node *n, const struct mgx_ins *ins, struct
 // Remembers what became of an instruction.
 static void conclude(const struct mgx_node *n, const struct mgx_ins *ins, bool constant)
 {
+    assert(!ins->literal); // a literal is its own value
     struct mgx_fold *fold = n->fold;
     struct mgx_tensor *kept = NULL;
     struct mgx_tensor t;
@@ -186,6 +190,7 @@ struct stack {
 
 static bool push(const struct mgx_node *n, struct stack *s, const struct mgx_ins *ins)
 {
+    assert(ins && !is_decided(n->fold, ins));
     if (MGX_PUSH(s, NULL, (struct frame){ins, 0}))
         return true;
     mgx_fail_memory(n->diag);
@@ -197,6 +202,7 @@ static bool step(const struct mgx_node *n, struct stack *s)
 {
     struct frame *top = &s->v[s->count - 1];
     const struct mgx_ins *ins = top->ins;
+    assert(top->next >= 0 && top->next <= ins->in_count);
     bool constant = may_fold(ins);
     for (; constant && top->next < ins->in_count; top->next++) {
         const struct mgx_ins *in = ins->in[top->next];
@@ -229,6 +235,7 @@ const struct mgx_tensor *mgx_node_constant(const struct mgx_node *n, int i)
 
 bool mgx_node_constant_ints(const struct mgx_node *n, int i, struct mgx_ints *out)
 {
+    assert(out);
     enum { MANY = 1 << 24 };
     const struct mgx_tensor *t = mgx_node_constant(n, i);
     if (!t || !(mgx_type_is_integral(t->shape.type) || t->shape.type == MGX_BOOL))

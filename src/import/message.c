@@ -2,6 +2,7 @@
 // Lists and names of messages; see message.h.
 #include "import/message.h"
 
+#include <assert.h>
 #include <limits.h>
 
 enum { LONGEST_NAME = 65536 };
@@ -10,6 +11,7 @@ enum { LONGEST_NAME = 65536 };
 
 enum mgx_status mgx_name_check(struct mgx_slice name, const char *what, struct mgx_diag *diag)
 {
+    assert(name.text || !name.size);
     if (name.size > LONGEST_NAME)
         return mgx_fail(diag, MGX_LIMIT, "%s \"%.*s...\" is %zu bytes long, %d are allowed", what,
                         40, name.text, name.size, LONGEST_NAME);
@@ -31,6 +33,7 @@ enum mgx_status mgx_name_text(struct mgx_slice name, const char *what, struct mg
 
 static struct mgx_want *find_want(struct mgx_want *wants, int count, uint32_t number)
 {
+    assert(number > 0);
     for (int i = 0; i < count; i++)
         if (wants[i].number == number)
             return &wants[i];
@@ -40,11 +43,13 @@ static struct mgx_want *find_want(struct mgx_want *wants, int count, uint32_t nu
 static enum mgx_status make_room(struct mgx_want *wants, int count, struct mgx_arena *arena,
                                  struct mgx_diag *diag)
 {
+    assert(count > 0);
     for (int i = 0; i < count; i++) {
         struct mgx_want *want = &wants[i];
         const size_t each = want->names ? sizeof(struct mgx_slice) : sizeof(struct mgx_wire);
         if (want->count && !(want->room = mgx_arena_array(arena, (size_t)want->count, each)))
             return mgx_fail_memory(diag);
+        assert(!want->names != !want->messages); // one of the two
         if (want->names)
             *want->names = (struct mgx_names){want->room, want->count};
         else
@@ -55,6 +60,7 @@ static enum mgx_status make_room(struct mgx_want *wants, int count, struct mgx_a
 
 static void fill(struct mgx_want *want, const struct mgx_wire_field *f)
 {
+    assert(want->filled >= 0 && want->filled <= want->count);
     if (want->filled == want->count)
         return; // the bytes changed between the passes
     if (want->names)

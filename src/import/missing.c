@@ -2,6 +2,7 @@
 // The list of operators that cannot be imported; see missing.h.
 #include "import/missing.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -18,6 +19,7 @@ static enum mgx_status new_row(struct mgx_missing *m, const char *key, struct mg
         m->last->next = kept;
     else
         m->first = kept;
+    assert(!m->first == !m->last || m->first == kept);
     m->last = kept;
     return MGX_OK;
 }
@@ -25,6 +27,7 @@ static enum mgx_status new_row(struct mgx_missing *m, const char *key, struct mg
 enum mgx_status mgx_missing_add(struct mgx_missing *m, const char *what, const char *why,
                                 struct mgx_slice node, struct mgx_diag *diag)
 {
+    assert(what && why);
     const char *end = strchr(why, '\n');
     struct mgx_missing_row row = {
         .what = mgx_arena_strdup(m->arena, what),

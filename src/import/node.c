@@ -2,6 +2,7 @@
 // Inputs of a node, and how a rule refuses it; see node.h.
 #include "import/node.h"
 
+#include <assert.h>
 #include <stdarg.h>
 
 struct mgx_ins *mgx_node_in(const struct mgx_node *n, int i)
@@ -11,6 +12,7 @@ struct mgx_ins *mgx_node_in(const struct mgx_node *n, int i)
 
 enum mgx_status mgx_node_need(struct mgx_node *n, int min_in, int max_in)
 {
+    assert(min_in >= 0 && (max_in < 0 || min_in <= max_in));
     int count = n->in_count;
     while (count > min_in && !n->in[count - 1])
         count--; // absent ones at the end are as good as none
@@ -30,6 +32,7 @@ enum mgx_status mgx_node_need(struct mgx_node *n, int min_in, int max_in)
 
 enum mgx_status mgx_node_need_floats(struct mgx_node *n, int count)
 {
+    assert(count >= 0);
     for (int i = 0; i < count && i < n->in_count; i++)
         if (n->in[i] && !mgx_type_is_float(n->in[i]->shape.type))
             return mgx_node_invalid(n, "input %d is of type %s, not of floats", i,

@@ -24,6 +24,7 @@ static void release_bytes(struct mgx_storage *storage)
 static struct mgx_storage *new_storage(const void *data, size_t size, void *owner,
                                        void (*release)(struct mgx_storage *))
 {
+    assert(release && (data || !size));
     struct mgx_storage *storage = calloc(1, sizeof *storage);
     if (!storage)
         return NULL;
@@ -38,6 +39,7 @@ static struct mgx_storage *new_storage(const void *data, size_t size, void *owne
 // Takes over nothing: the storage gets a share of its own in the file.
 static struct mgx_storage *storage_of_file(struct mgx_file *file)
 {
+    assert(file->data || !file->size);
     struct mgx_storage *storage = new_storage(file->data, file->size, file, release_file);
     if (storage)
         mgx_file_retain(file);
@@ -46,6 +48,7 @@ static struct mgx_storage *storage_of_file(struct mgx_file *file)
 
 enum mgx_status mgx_source_open(struct mgx_source *s, const char *path, struct mgx_diag *diag)
 {
+    assert(path && !s->file && !s->storage);
     s->path = path;
     TRY(mgx_file_open(&s->file, path, diag));
     s->bytes = mgx_wire_of(s->file->data, s->file->size);
@@ -73,6 +76,7 @@ enum mgx_status mgx_source_open_buffer(struct mgx_source *s, const void *data, s
 
 void mgx_source_fini(struct mgx_source *s)
 {
+    assert(!s->storage || atomic_load(&s->storage->refs) > 0);
     for (uint32_t i = 0; i < s->files.count; i++) {
         struct mgx_source_file *external = s->files.entries[i].value;
         mgx_storage_release(external->storage);
@@ -139,6 +143,7 @@ enum mgx_status mgx_source_beside(struct mgx_source *s, const char *named,
 
 static size_t alignment_of(enum mgx_type type)
 {
+    assert(type != MGX_TUPLE && type != MGX_SEQUENCE);
     const size_t size = type == MGX_COMPLEX64    ? 4
                         : type == MGX_COMPLEX128 ? 8
                                                  : mgx_type_size(type);
@@ -155,6 +160,7 @@ static bool only_zeros_and_ones(const uint8_t *p, size_t size)
 
 bool mgx_region_is_usable(const struct mgx_region *r, const struct mgx_shape *shape)
 {
+    assert(r->data || !r->size);
     enum { WEIGHT = 16 << 10 }; // bytes of floats that may stay misaligned
     const bool weight =
         (shape->type == MGX_FLOAT || shape->type == MGX_HALF || shape->type == MGX_BF16) &&

@@ -2,12 +2,16 @@
 // Repetition of a tensor along its axes, made of reshapes and a broadcast. Cost: a view, and a copy
 // where axes are merged.
 #include "base/size.h"
+
+#include <assert.h>
+
 #include "import/build.h"
 
 // x, of static shape: (d0, d1, ...) to (1, d0, 1, d1, ...), broadcast to (r0, d0, r1, d1, ...), merged pairwise.
 enum mgx_status mgx_build_tile(struct mgx_node *n, struct mgx_ins *x, struct mgx_ints repeats,
                                struct mgx_ins **out)
 {
+    assert(mgx_build_is_static(x));
     const int rank = x->shape.rank;
     int64_t wide[MGX_MAX_RANK], split[MGX_MAX_RANK], merged[MGX_MAX_RANK];
     int count = 0;
@@ -35,6 +39,7 @@ enum mgx_status mgx_build_tile(struct mgx_node *n, struct mgx_ins *x, struct mgx
         return MGX_OK;
     }
     struct mgx_ins *y = count == rank ? x : mgx_build_reshape(n, x, split, count);
+    assert(count >= rank && count <= MGX_MAX_RANK);
     y = mgx_build_expand(n, y, count, wide);
     *out = count == rank ? y : mgx_build_reshape(n, y, merged, rank);
     return MGX_OK;

@@ -9,6 +9,7 @@ enum { MAX_VARINT = 10 };
 
 static bool stop(struct mgx_wire *w, const char *why)
 {
+    assert(!w->bad && why);
     w->bad = why;
     return false;
 }
@@ -67,6 +68,7 @@ static bool delimited(struct mgx_wire *w, struct mgx_wire_field *f)
 
 bool mgx_wire_next(struct mgx_wire *w, struct mgx_wire_field *f)
 {
+    assert(w->bad || w->p <= w->end);
     if (w->bad || w->p == w->end)
         return false;
     uint64_t tag;

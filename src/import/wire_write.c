@@ -2,6 +2,7 @@
 // Writer of the protobuf wire format; see wire_write.h.
 #include "import/wire_write.h"
 
+#include <assert.h>
 #include <string.h>
 
 void mgx_wire_put_varint(struct mgx_str *s, uint64_t value)
@@ -13,12 +14,14 @@ void mgx_wire_put_varint(struct mgx_str *s, uint64_t value)
 
 void mgx_wire_put_int(struct mgx_str *s, uint32_t field, int64_t value)
 {
+    assert(field > 0);
     mgx_wire_put_varint(s, field << 3);
     mgx_wire_put_varint(s, (uint64_t)value);
 }
 
 void mgx_wire_put_float(struct mgx_str *s, uint32_t field, float value)
 {
+    assert(field > 0);
     char bytes[4];
     memcpy(bytes, &value, sizeof bytes);
     mgx_wire_put_varint(s, field << 3 | MGX_WIRE_32);
@@ -27,6 +30,7 @@ void mgx_wire_put_float(struct mgx_str *s, uint32_t field, float value)
 
 void mgx_wire_put_bytes(struct mgx_str *s, uint32_t field, const void *data, size_t size)
 {
+    assert(field > 0 && (data || !size));
     mgx_wire_put_varint(s, field << 3 | MGX_WIRE_BYTES);
     mgx_wire_put_varint(s, size);
     mgx_str_putn(s, data, size);
@@ -44,6 +48,7 @@ void mgx_wire_put_text(struct mgx_str *s, uint32_t field, const char *text)
 
 void mgx_wire_put_message(struct mgx_str *s, uint32_t field, struct mgx_str *message)
 {
+    assert(s != message);
     mgx_wire_put_bytes(s, field, mgx_str_text(message), message->size);
     s->failed |= message->failed;
     mgx_str_fini(message);

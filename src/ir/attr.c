@@ -25,6 +25,7 @@ static const void *value_of(const void *attr, const struct mgx_field *f)
 
 const struct mgx_field *mgx_field_find(const struct mgx_op *op, const char *name)
 {
+    assert(op && name);
     EACH_FIELD(f, op)
     if (strcmp(f->name, name) == 0)
         return f;
@@ -35,12 +36,14 @@ const struct mgx_field *mgx_field_find(const struct mgx_op *op, const char *name
 
 static bool copy_bytes(struct mgx_arena *arena, const void **list, int count, size_t size)
 {
+    assert(count >= 0 && (*list || !count));
     *list = count ? mgx_arena_memdup(arena, *list, (size_t)count * size) : NULL;
     return !count || *list;
 }
 
 static bool copy_strings(struct mgx_arena *arena, struct mgx_strings *list)
 {
+    assert(list->count >= 0 && (list->v || !list->count));
     const char **copy = MGX_NEW_ARRAY(arena, const char *, list->count);
     for (int i = 0; copy && i < list->count; i++)
         if (!(copy[i] = mgx_arena_strdup(arena, list->v[i])))
@@ -51,6 +54,7 @@ static bool copy_strings(struct mgx_arena *arena, struct mgx_strings *list)
 
 static bool copy_shapes(struct mgx_arena *arena, struct mgx_shapes *list)
 {
+    assert(list->count >= 0 && (list->v || !list->count));
     struct mgx_shape *copy = MGX_NEW_ARRAY(arena, struct mgx_shape, list->count);
     for (int i = 0; copy && i < list->count; i++)
         if (!mgx_shape_copy(arena, &list->v[i], &copy[i]))
@@ -62,6 +66,7 @@ static bool copy_shapes(struct mgx_arena *arena, struct mgx_shapes *list)
 // Ranges are copied by the one function that knows how: as the dims of shapes.
 static bool copy_dims(struct mgx_arena *arena, struct mgx_dims *list)
 {
+    assert(list->count >= 0 && (list->v || !list->count));
     struct mgx_dim *copy = MGX_NEW_ARRAY(arena, struct mgx_dim, list->count);
     for (int i = 0; copy && i < list->count; i++) {
         const struct mgx_shape one = {.type = MGX_BOOL, .rank = 1, .dims = &list->v[i]};
@@ -117,6 +122,8 @@ enum mgx_status mgx_attr_copy(const struct mgx_op *op, const void *attr, struct 
     EACH_FIELD(f, op)
     if (!deepen(arena, f->kind, slot_of(copy, f)))
         return mgx_fail_memory(diag);
+    assert(mgx_attr_equal(op, attr, copy) && copy != attr);
+    assert(mgx_attr_hash(op, attr, 0) == mgx_attr_hash(op, copy, 0)); // equal ones hash alike
     *out = copy;
     return MGX_OK;
 }
@@ -134,6 +141,7 @@ static enum mgx_status wrong_kind(const struct mgx_op *op, const struct mgx_fiel
 static enum mgx_status set_enum(const struct mgx_op *op, const struct mgx_field *f,
                                 const char *name, int64_t *out, struct mgx_diag *diag)
 {
+    assert(f->names);
     for (int i = 0; f->names[i]; i++)
         if (*name && strcmp(f->names[i], name) == 0) {
             *out = i;
@@ -389,6 +397,7 @@ static uint64_t field_hash(enum mgx_field_kind kind, const void *value, uint64_t
 
 uint64_t mgx_attr_hash(const struct mgx_op *op, const void *attr, uint64_t seed)
 {
+    assert(op->name);
     seed = hash_string(op->name, seed);
     EACH_FIELD(f, op)
     if (attr)

@@ -7,6 +7,7 @@
 //
 // Comments ("#", "//") are for JSON only. Linear in the text; nothing nests but shapes, whose depth
 // is bounded.
+#include <assert.h>
 #include <string.h>
 
 #include "ir/op.h"
@@ -14,6 +15,7 @@
 
 static enum mgx_status scan_enum(struct mgx_scan *s, const struct mgx_field *f, int64_t *out)
 {
+    assert(f->kind == MGX_FIELD_ENUM && f->names);
     const char next = mgx_scan_peek(s);
     const char *start = s->at, *name;
     if ((next >= '0' && next <= '9') || next == '-') {
@@ -77,6 +79,7 @@ static enum mgx_status scan_value(struct mgx_scan *s, const struct mgx_field *f,
     case MGX_FIELD_SHAPES:
         return mgx_scan_shapes(s, slot);
     default:
+        assert(f->kind == MGX_FIELD_DIMS);
         return mgx_scan_dims(s, slot);
     }
 }
@@ -144,6 +147,7 @@ enum mgx_status mgx_scan_attr(struct mgx_scan *s, const struct mgx_op *op, char 
 enum mgx_status mgx_attr_parse(const struct mgx_op *op, const char *text, size_t size,
                                struct mgx_arena *arena, void **out, struct mgx_diag *diag)
 {
+    assert(op && text && out);
     *out = NULL;
     struct mgx_scan s = {.text = text,
                          .at = text,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Attributes as text: the printed form "name[axis=1,dims={2, 3}]" and JSON. Both are read back by
 // attr_parse.c; the printed form keeps six digits of floats, JSON all of them.
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -41,6 +42,7 @@ static void put_ints(struct mgx_str *out, const struct style *style, const struc
 // The name of an enum's value, NULL where it has none.
 static const char *enum_name(const struct mgx_field *f, int64_t value)
 {
+    assert(f->names);
     for (int64_t i = 0; f->names[i]; i++)
         if (i == value && *f->names[i])
             return f->names[i];
@@ -62,6 +64,7 @@ static void put_list(struct mgx_str *out, const struct style *style, enum mgx_fi
         const struct mgx_shapes *list = value;
         PRINT_LIST(out, style, list, style->shape(out, &list->v[i]));
     } else {
+        assert(kind == MGX_FIELD_DIMS); // the last kind of list
         const struct mgx_dims *list = value;
         PRINT_LIST(out, style, list, style->dim(out, &list->v[i]));
     }

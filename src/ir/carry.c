@@ -2,6 +2,7 @@
 // See carry.h.
 #include "ir/carry.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/checksum.h"
@@ -31,6 +32,7 @@ void mgx_carry_destroy(struct mgx_carry *c)
 
 static size_t chunk_count(const struct mgx_carry *c)
 {
+    assert(c->state || !c->data_bytes);
     return (c->data_bytes + MGX_CARRY_CHUNK - 1) / MGX_CARRY_CHUNK;
 }
 
@@ -47,6 +49,7 @@ void mgx_carry_mark(struct mgx_carry *c, const void *data, size_t bytes)
 
 void mgx_carry_mark_literals(struct mgx_carry *c)
 {
+    assert(c->literal_bytes <= c->data_bytes);
     mgx_carry_mark(c, c->data, c->literal_bytes);
 }
 
@@ -55,6 +58,8 @@ const void *mgx_carry_find(struct mgx_carry *c, const void *key, size_t size, si
     const struct mgx_carry_pack *pack = mgx_map_findn(&c->by_key, key, size);
     if (!pack || pack->bytes != bytes)
         return NULL;
+    assert((const char *)pack->data >= (const char *)c->data);
+    assert(pack->bytes <= c->data_bytes);
     mgx_carry_mark(c, pack->data, pack->bytes);
     return pack->data;
 }
@@ -63,6 +68,7 @@ const void *mgx_carry_find(struct mgx_carry *c, const void *key, size_t size, si
 
 static bool check_chunk(struct mgx_carry *c, size_t i)
 {
+    assert(i < chunk_count(c));
     const size_t begin = i * MGX_CARRY_CHUNK, rest = c->data_bytes - begin;
     const size_t bytes = rest < MGX_CARRY_CHUNK ? rest : MGX_CARRY_CHUNK;
     const bool good = mgx_checksum(c->data + begin, bytes) == c->sums[i];
@@ -72,6 +78,7 @@ static bool check_chunk(struct mgx_carry *c, size_t i)
 
 bool mgx_carry_check_part(struct mgx_carry *c, int part, int parts)
 {
+    assert(part >= 0 && part < parts);
     const int64_t count = (int64_t)chunk_count(c);
     const size_t end = (size_t)mgx_part_begin(count, part + 1, parts);
     bool good = true;
@@ -83,6 +90,7 @@ bool mgx_carry_check_part(struct mgx_carry *c, int part, int parts)
 
 static bool check_now(struct mgx_carry *c, size_t at, size_t end)
 {
+    assert(at < end && end <= c->data_bytes);
     bool good = true;
     for (size_t i = at / MGX_CARRY_CHUNK; i * MGX_CARRY_CHUNK < end && good; i++)
         if (atomic_load(&c->state[i]) != CHECKED)

@@ -18,6 +18,7 @@ struct copy {
 
 static enum mgx_status copy_literal(struct copy *c, const struct mgx_ins *ins, struct mgx_ins *twin)
 {
+    assert(!ins->literal == (ins->op != &mgx_op_literal));
     if (!ins->literal)
         return MGX_OK;
     twin->literal = MGX_NEW(&c->to->arena, struct mgx_tensor);
@@ -73,6 +74,7 @@ static enum mgx_status copy_ins(struct copy *c, const struct mgx_ins *ins, struc
 static enum mgx_status copy_edges(struct copy *c, const struct mgx_ins *ins)
 {
     struct mgx_ins *twin = mgx_map_find_pointer(&c->twins, ins);
+    assert(twin && twin->op == ins->op && twin->owner->program == c->to);
     struct mgx_ins **in = MGX_NEW_ARRAY(&c->to->arena, struct mgx_ins *, ins->in_count);
     struct mgx_module **mod = MGX_NEW_ARRAY(&c->to->arena, struct mgx_module *, ins->mod_count);
     if (!in || !mod)
@@ -99,6 +101,7 @@ static enum mgx_status copy_modules(struct copy *c, const struct mgx_program *p)
         to->bypass = from->bypass;
         for (const struct mgx_ins *ins = from->first; ins; ins = ins->next)
             TRY(copy_ins(c, ins, to));
+        assert(to->count == from->count);
     }
     for (int i = 0; i < p->module_count; i++)
         for (const struct mgx_ins *ins = p->modules[i]->first; ins; ins = ins->next)
@@ -114,6 +117,7 @@ static enum mgx_status copy_program(struct copy *c, const struct mgx_program *p)
     for (int i = 0; names && i < count; i++)
         names[i] = mgx_arena_strdup(&c->to->arena, p->output_names.v[i]);
     c->to->output_names = (struct mgx_strings){names, count};
+    assert(p->hints.count % 2 == 0); // pairs
     for (int64_t i = 0; i + 1 < p->hints.count; i += 2)
         TRY(mgx_program_hint(c->to, p->hints.v[i], p->hints.v[i + 1], c->diag));
     c->to->print_origins = p->print_origins;
@@ -123,20 +127,22 @@ static enum mgx_status copy_program(struct copy *c, const struct mgx_program *p)
     return mgx_program_status(c->to, c->diag);
 }
 
-// Has the program a share in the bytes of all its literals?
+// Has the program a share in the bytes of all its literals? Shares are taken in the order of the
+// literals, one for several that follow each other, so one walk over both lists tells.
 __attribute__((unused)) static bool keeps_literals(const struct mgx_program *p)
 {
-    struct mgx_map kept = {0};
-    bool good = true;
-    for (int64_t i = 0; i < p->literals.count && good; i++)
-        good = mgx_map_put_pointer(&kept, p->literals.v[i], p->literals.v[i]);
-    const bool known = good; // else there was no memory to look
-    for (int m = 0; m < p->module_count && known; m++)
-        for (const struct mgx_ins *ins = p->modules[m]->first; ins; ins = ins->next)
-            good = good && (!ins->literal || !ins->literal->storage ||
-                            mgx_map_find_pointer(&kept, ins->literal->storage));
-    mgx_map_fini(&kept);
-    return good || !known;
+    const struct mgx_storage *last = NULL;
+    int64_t next = 0;
+    for (int m = 0; m < p->module_count; m++)
+        for (const struct mgx_ins *ins = p->modules[m]->first; ins; ins = ins->next) {
+            const struct mgx_storage *storage = ins->literal ? ins->literal->storage : NULL;
+            if (!storage || storage == last)
+                continue;
+            if (next == p->literals.count || p->literals.v[next++] != storage)
+                return false;
+            last = storage;
+        }
+    return next == p->literals.count;
 }
 
 enum mgx_status mgx_program_clone(struct mgx_program **out, const struct mgx_program *p,
@@ -161,6 +167,7 @@ enum mgx_status mgx_program_clone(struct mgx_program **out, const struct mgx_pro
 // the IR stays. Takes the copy; cannot fail.
 static void adopt(struct mgx_program *p, struct mgx_program *copy, struct mgx_module *const *homes)
 {
+    assert(copy != p && copy->module_count > 0);
     for (int i = 0; i < copy->module_count; i++)
         copy->modules[i]->home = homes[i];
     for (int i = 0; i < copy->module_count; i++)
@@ -170,6 +177,7 @@ static void adopt(struct mgx_program *p, struct mgx_program *copy, struct mgx_mo
                 ins->mod[k] = ins->mod[k]->home;
         }
     for (int i = 0; i < copy->module_count; i++) {
+        assert(homes[i]->program == p); // a module stays where it is
         *homes[i] = *copy->modules[i];
         homes[i]->program = p;
         homes[i]->home = NULL;
@@ -214,6 +222,7 @@ enum mgx_status mgx_program_backup(struct mgx_program **out, const struct mgx_pr
 
 void mgx_program_restore(struct mgx_program *p, struct mgx_program *backup)
 {
+    assert(backup->homes && backup->module_count <= p->module_count);
     struct mgx_module **homes = backup->homes;
     for (int i = 0; i < p->module_count; i++) { // those that came since end as empty shells
         struct mgx_module *m = p->modules[i];

@@ -30,6 +30,7 @@ __attribute__((unused)) static bool is_read_by_itself_only(const struct mgx_ins 
 void mgx_replace_uses(struct mgx_ins *old, struct mgx_ins *by)
 {
     assert(by && old != by);
+    assert(by->owner->program == old->owner->program);
     for (struct mgx_use *use = old->uses, *next; use; use = next) {
         next = use->next;
         if (use->user != by)
@@ -51,12 +52,15 @@ void mgx_move_before(struct mgx_ins *ins, struct mgx_ins *where)
 enum mgx_status mgx_rewrite(struct mgx_ins *ins, const struct mgx_op *op, void *keep_attr,
                             struct mgx_ins *const *in, int in_count, struct mgx_diag *diag)
 {
+    assert(op && in_count >= 0 && mgx_is_linked(ins));
+    assert(!ins->literal || !ins->in_count);
     // Unlink first: the new inputs may be the old ones, read from ins->in itself, which stays
     // intact.
     for (int i = 0; i < ins->in_count; i++)
         mgx_unlink_use(ins, i);
     ins->op = op;
     ins->attr = keep_attr;
+    assert(!ins->uses || ins->uses->user); // its readers stay as they are
     ins->literal = NULL;
     if (!mgx_link_inputs(ins, in, in_count)) {
         ins->in_count = 0; // all edges are gone; the program is good for destruction only
@@ -69,6 +73,7 @@ enum mgx_status mgx_rewrite(struct mgx_ins *ins, const struct mgx_op *op, void *
 
 void mgx_add_origin(struct mgx_ins *ins, const char *name)
 {
+    assert(!ins || ins->owner);
     if (!ins || !name || !*name)
         return;
     for (int i = 0; i < ins->origin.count; i++)
@@ -127,6 +132,7 @@ int mgx_use_count(const struct mgx_ins *ins)
 
 bool mgx_used_once(const struct mgx_ins *ins)
 {
+    assert(!ins->uses || !ins->uses->prev);
     return ins->uses && !ins->uses->next;
 }
 
@@ -145,6 +151,7 @@ struct mgx_ins *mgx_module_result(const struct mgx_module *m, int i)
 
 const char *mgx_parameter_name(const struct mgx_ins *param)
 {
+    assert(param && param->attr);
     assert(param->op == &mgx_op_param);
     return ((const struct mgx_param_attr *)param->attr)->parameter;
 }
@@ -163,6 +170,7 @@ struct mgx_ins *mgx_find_parameter(const struct mgx_module *m, const char *name)
 
 int mgx_module_parameters(const struct mgx_module *m, struct mgx_ins **out, int capacity)
 {
+    assert(capacity >= 0 && (out || !capacity));
     int count = 0;
     for (struct mgx_ins *ins = m->last; ins; ins = ins->prev) { // front insertion: last is oldest
         if (ins->op != &mgx_op_param)

@@ -3,12 +3,14 @@
 // call. From one memory to another they pass through the host. See memory.h.
 #include "ir/memory.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 static enum mgx_status copy_with_host(const struct mgx_memory *memory, bool in, void *to,
                                       const void *from, size_t bytes, struct mgx_diag *diag)
 {
+    assert(memory->queue_create && memory->wait && bytes);
     if (memory->settle) // whatever writes or reads there is done
         TRY(memory->settle(memory, diag));
     struct mgx_queue *queue = memory->queue_create(memory);
@@ -36,6 +38,7 @@ enum mgx_status mgx_memory_copy(const struct mgx_memory *to_memory, void *to,
         return copy_with_host(to_memory, true, to, from, bytes, diag);
     if (!to_memory)
         return copy_with_host(from_memory, false, to, from, bytes, diag);
+    assert(to && from);
     void *between = malloc(bytes);
     if (!between)
         return mgx_fail_memory(diag);

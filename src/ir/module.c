@@ -35,6 +35,8 @@ enum { INLINE_INPUTS = 32 };
 // Literals are known values for shape rules.
 static const struct mgx_tensor *known_value(const struct mgx_ins *ins)
 {
+    assert(!ins->literal || ins->op == &mgx_op_literal);
+    assert(!ins->literal || mgx_shape_equal(&ins->literal->shape, &ins->shape));
     return ins->literal;
 }
 
@@ -43,6 +45,7 @@ static enum mgx_status apply_rule(struct mgx_arena *arena, const struct mgx_op *
                                   struct mgx_module *const *mod, int mod_count,
                                   struct mgx_shape *out, struct mgx_diag *diag)
 {
+    assert(in_count >= 0 && mod_count >= 0);
     const struct mgx_shape *shape_room[INLINE_INPUTS];
     const struct mgx_tensor *value_room[INLINE_INPUTS];
     const struct mgx_shape **shapes = shape_room;
@@ -100,6 +103,7 @@ struct mgx_ins *mgx_module_return(const struct mgx_module *m)
 
 bool mgx_keep(struct mgx_kept *kept, struct mgx_storage *retain)
 {
+    assert(!retain || atomic_load(&retain->refs) > 0); // who hands it over has a share himself
     if (!retain || (kept->count && kept->v[kept->count - 1] == retain))
         return true; // a mapped file comes thousands of times in a row
     if (!MGX_PUSH(kept, NULL, retain))
@@ -110,6 +114,7 @@ bool mgx_keep(struct mgx_kept *kept, struct mgx_storage *retain)
 
 enum mgx_status mgx_update_shape(struct mgx_ins *ins, struct mgx_diag *diag)
 {
+    assert(mgx_is_linked(ins));
     if (ins->op->flags & MGX_OP_BUILTIN)
         return MGX_OK; // parameters and literals are given; @return has none
     const struct mgx_shape before = ins->shape;
@@ -127,6 +132,7 @@ enum mgx_status mgx_update_shape(struct mgx_ins *ins, struct mgx_diag *diag)
 
 static struct mgx_ins *new_ins(struct mgx_module *m, const struct mgx_op *op, void *attr)
 {
+    assert(m->program && m->program->module_count);
     struct mgx_ins *ins = MGX_NEW(&m->program->arena, struct mgx_ins);
     if (!ins)
         return NULL;
@@ -176,9 +182,11 @@ struct mgx_ins *mgx_insert(struct mgx_module *m, struct mgx_ins *before, const s
         memcpy(mods, mod, (size_t)mod_count * sizeof *mods);
     ins->mod = mods;
     ins->mod_count = mod_count;
+    assert(!mod_count || mods[0]->program == p);
     ins->shape = shape;
     if (!before && m->last && m->last->op == &mgx_op_return)
         before = m->last;
+    assert(!before || mgx_is_linked(before)); // not one that was removed
     mgx_link_ins(m, ins, before);
     return ins;
 }
@@ -252,6 +260,7 @@ struct mgx_ins *mgx_add_literal(struct mgx_module *m, const struct mgx_tensor *s
 
 enum mgx_status mgx_literal_align(struct mgx_ins *literal, struct mgx_diag *diag)
 {
+    assert(literal->op == &mgx_op_literal && literal->literal);
     struct mgx_tensor *t = literal->literal;
     if (mgx_tensor_is_aligned(t))
         return MGX_OK;
@@ -292,6 +301,7 @@ struct mgx_ins *mgx_add_return(struct mgx_module *m, struct mgx_ins *const *in, 
     if (old)
         mgx_remove(old);
     ins->shape = mgx_shape_tuple(NULL, 0);
+    assert(!mgx_module_return(m)); // a module has one
     mgx_link_ins(m, ins, NULL);
     return ins;
 }
@@ -299,6 +309,7 @@ struct mgx_ins *mgx_add_return(struct mgx_module *m, struct mgx_ins *const *in, 
 static struct mgx_ins *small_literal(struct mgx_module *m, const struct mgx_shape *shape,
                                      double value, const int64_t *ints)
 {
+    assert(shape->rank <= 1 && (!ints || shape->type == MGX_INT64));
     struct mgx_tensor t = {0};
     if (mgx_tensor_create(&t, shape, &m->program->diag) != MGX_OK)
         return NULL;
@@ -322,6 +333,7 @@ struct mgx_ins *mgx_literal_double(struct mgx_module *m, enum mgx_type type, dou
 
 struct mgx_ins *mgx_literal_ints(struct mgx_module *m, const int64_t *values, int count)
 {
+    assert(count >= 0 && (values || !count));
     const struct mgx_shape shape = mgx_shape_vector(MGX_INT64, count);
     return small_literal(m, &shape, 0, values);
 }

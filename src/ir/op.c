@@ -43,9 +43,21 @@ static bool gives_up(const struct mgx_shape_call *c)
     return false;
 }
 
+// Has every value that is known the shape it is known for?
+__attribute__((unused)) static bool values_agree(const struct mgx_shape_call *c)
+{
+    for (int i = 0; c->values && i < c->in_count; i++)
+        if (c->values[i] && !mgx_shape_may_match(&c->values[i]->shape, c->in[i]))
+            return false;
+    return true;
+}
+
 enum mgx_status mgx_op_shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
     assert(c->op);
+    assert(c->arena && c->in_count >= 0 && (c->in || !c->in_count));
+    assert(c->op->in_max < 0 || c->op->in_min <= c->op->in_max);
+    assert(values_agree(c));
     TRY(check_count(c));
     TRY(check_kinds(c));
     if (!c->op->shape)

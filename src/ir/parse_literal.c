@@ -3,6 +3,7 @@
 //
 // Large zeros are pages that nobody has touched, so a text that claims a large elided literal costs
 // address space and no memory. Cost: linear in the values.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -37,6 +38,7 @@ static enum mgx_status zeros(struct mgx_tensor *out, const struct mgx_shape *sha
 static enum mgx_status zero_tuple(struct mgx_tensor *out, const struct mgx_shape *shape,
                                   struct mgx_diag *diag)
 {
+    assert(shape->sub_count >= 0);
     const bool sequence = shape->type == MGX_SEQUENCE;
     const int count = sequence ? 0 : shape->sub_count;
     struct mgx_tensor *members = calloc((size_t)count + 1, sizeof *members);
@@ -57,6 +59,7 @@ static enum mgx_status zero_tuple(struct mgx_tensor *out, const struct mgx_shape
 static enum mgx_status zeros(struct mgx_tensor *out, const struct mgx_shape *shape,
                              struct mgx_diag *diag)
 {
+    assert(mgx_shape_is_static(shape) || shape->type == MGX_SEQUENCE);
     if (shape->type == MGX_TUPLE || shape->type == MGX_SEQUENCE)
         return zero_tuple(out, shape, diag);
     const size_t bytes = mgx_shape_bytes(shape);
@@ -93,6 +96,7 @@ static enum mgx_status scan_uint(struct mgx_scan *s, int64_t *out)
 
 static enum mgx_status scan_complex(struct mgx_scan *s, enum mgx_type part, void *data, int64_t i)
 {
+    assert(part == MGX_FLOAT || part == MGX_DOUBLE);
     double real, imaginary;
     TRY(mgx_scan_expect(s, '('));
     TRY(mgx_scan_double(s, &real));
@@ -142,6 +146,7 @@ static enum mgx_status scan_values(struct mgx_scan *s, struct mgx_tensor *t)
 // A literal of strings owns their bytes: they are read into the scanner's arena first.
 static enum mgx_status own_strings(struct mgx_tensor *t, struct mgx_diag *diag)
 {
+    assert(t->shape.type == MGX_STRING);
     struct mgx_tensor own;
     TRY(mgx_tensor_clone(&own, t, diag));
     mgx_tensor_release(t);

@@ -57,6 +57,7 @@ void mgx_program_destroy(struct mgx_program *p)
 enum mgx_status mgx_program_hint(struct mgx_program *p, const char *parameter, const char *text,
                                  struct mgx_diag *diag)
 {
+    assert(parameter && text && p->hints.count % 2 == 0);
     const char *name = mgx_arena_strdup(&p->arena, parameter);
     const char *copy = mgx_arena_strdup(&p->arena, text);
     const bool kept = name && copy && MGX_PUSH(&p->hints, &p->arena, name) &&
@@ -66,6 +67,7 @@ enum mgx_status mgx_program_hint(struct mgx_program *p, const char *parameter, c
 
 const char *mgx_program_find_hint(const struct mgx_program *p, const char *parameter)
 {
+    assert(p->hints.count % 2 == 0);
     for (int64_t i = 0; i + 1 < p->hints.count; i += 2)
         if (strcmp(p->hints.v[i], parameter) == 0)
             return p->hints.v[i + 1];
@@ -98,6 +100,7 @@ static const char *unique_name(struct mgx_program *p, const char *name)
     const char *candidate = mgx_arena_strdup(&p->arena, name);
     for (int i = p->module_count; candidate && mgx_program_find_module(p, candidate); i++)
         candidate = mgx_arena_printf(&p->arena, "%s:%d", name, i);
+    assert(!candidate || !mgx_program_find_module(p, candidate));
     return candidate;
 }
 
@@ -153,6 +156,7 @@ void mgx_program_remove_module(struct mgx_program *p, struct mgx_module *m)
     // In place: the array stays large enough for list_module, which grows it at powers of two only.
     memmove(p->modules + at, p->modules + at + 1,
             (size_t)(p->module_count - at - 1) * sizeof *p->modules);
+    assert(p->modules[0] != m);
     p->module_count--;
 }
 
@@ -189,6 +193,7 @@ enum mgx_status mgx_program_drop_literals(struct mgx_program *p, struct mgx_diag
 
 void mgx_program_pin(struct mgx_program *p, struct mgx_storage *retain)
 {
+    assert(retain);
     if (!mgx_keep(&p->pinned, retain))
         mgx_fail_memory(&p->diag);
 }

@@ -19,6 +19,7 @@ struct place {
 
 static struct place place_of(const struct mgx_scan *s, const char *at)
 {
+    assert(at >= s->text && at <= s->end);
     struct place p = {1, 1};
     for (const char *c = s->text; c < at; c++) {
         p.column++;
@@ -70,6 +71,7 @@ static bool is_space(char c)
 
 void mgx_scan_space(struct mgx_scan *s)
 {
+    assert(s->at >= s->text && s->at <= s->end);
     while (s->at < s->end) {
         if (is_space(*s->at))
             s->at++;
@@ -104,6 +106,7 @@ static bool is_word_byte(char c)
 
 bool mgx_scan_accept_word(struct mgx_scan *s, const char *word)
 {
+    assert(*word);
     mgx_scan_space(s);
     const size_t size = strlen(word), left = (size_t)(s->end - s->at);
     if (left < size || memcmp(s->at, word, size) != 0)
@@ -127,6 +130,7 @@ enum mgx_status mgx_scan_expect(struct mgx_scan *s, char c)
 // The bytes a number may be made of, as a string of at most `capacity` - 1.
 static size_t number_token(struct mgx_scan *s, char *token, size_t capacity, bool range)
 {
+    assert(capacity > 1);
     mgx_scan_space(s);
     size_t size = 0;
     const char *c = s->at;
@@ -238,6 +242,7 @@ static int hex4(const char *c, const char *end)
 
 static char *put_utf8(char *out, int code)
 {
+    assert(code > 0 && code <= 0xffff);
     if (code < 0x80) {
         *out++ = (char)code;
     } else if (code < 0x800) {
@@ -292,6 +297,7 @@ static enum mgx_status quoted_string(struct mgx_scan *s, const char **out)
             TRY(escape(s, &c, &text));
         }
     }
+    assert(text - *out < close - open); // an escape is never longer than it was
     s->at = close + 1;
     return MGX_OK;
 }
@@ -342,6 +348,7 @@ enum mgx_status mgx_scan_list(struct mgx_scan *s,
 
 void *mgx_scan_entry(struct mgx_scan *s, struct mgx_scan_array *g)
 {
+    assert(g->size > 0 && g->count >= 0);
     void *entry = g->count < INT32_MAX ? mgx_array_add(&g->array, g->size, s->arena) : NULL;
     if (!entry)
         mgx_fail_memory(s->diag);

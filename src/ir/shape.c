@@ -63,6 +63,7 @@ struct mgx_shape mgx_shape_unranked(enum mgx_type type)
 
 struct mgx_shape mgx_shape_dynamic(enum mgx_type type, int rank, const struct mgx_dim *keep_dims)
 {
+    assert(keep_dims || !rank);
     assert(rank >= 0 && rank <= MGX_MAX_RANK);
     struct mgx_shape s = {.type = type, .rank = rank};
     bool fixed = true;
@@ -79,16 +80,19 @@ struct mgx_shape mgx_shape_dynamic(enum mgx_type type, int rank, const struct mg
 
 struct mgx_shape mgx_shape_tuple(const struct mgx_shape *keep_sub, int count)
 {
+    assert(count >= 0 && (keep_sub || !count));
     return (struct mgx_shape){.type = MGX_TUPLE, .sub = keep_sub, .sub_count = count};
 }
 
 struct mgx_shape mgx_shape_sequence(const struct mgx_shape *keep_element)
 {
+    assert(keep_element);
     return (struct mgx_shape){.type = MGX_SEQUENCE, .sub = keep_element, .sub_count = 1};
 }
 
 struct mgx_shape mgx_shape_retype(const struct mgx_shape *s, enum mgx_type type)
 {
+    assert(s->rank >= 0 && s->rank <= MGX_MAX_RANK);
     struct mgx_shape result = *s;
     result.type = type;
     if (!s->dims)
@@ -104,6 +108,19 @@ static bool outside(const struct mgx_shape *s, int a, int b)
     return s->lens[a] > s->lens[b];
 }
 
+// Is every axis named once, none inside an axis that comes after it?
+__attribute__((unused)) static bool is_memory_order(const struct mgx_shape *s,
+                                                    const int *permutation)
+{
+    unsigned seen = 0;
+    for (int i = 0; i < s->rank; i++) {
+        if (i && !s->dims && outside(s, permutation[i], permutation[i - 1]))
+            return false;
+        seen |= 1u << permutation[i];
+    }
+    return seen == (1u << s->rank) - 1;
+}
+
 void mgx_shape_permutation(const struct mgx_shape *s, int *permutation)
 {
     for (int i = 0; i < s->rank; i++) { // insertion sort: stable, and ranks are small
@@ -112,6 +129,7 @@ void mgx_shape_permutation(const struct mgx_shape *s, int *permutation)
             permutation[at] = permutation[at - 1];
         permutation[at] = i;
     }
+    assert(is_memory_order(s, permutation));
 }
 
 struct mgx_shape mgx_shape_like_order(const struct mgx_shape *s, const struct mgx_shape *like)
@@ -137,6 +155,7 @@ static bool copy_dims(struct mgx_arena *arena, const struct mgx_shape *s, struct
     if (!dims)
         return false;
     out->dims = dims;
+    assert(s->rank > 0 && dims != s->dims);
     for (int i = 0; i < s->rank; i++) {
         struct mgx_dim *d = &dims[i];
         const size_t bytes = (size_t)d->optimal_count * sizeof *d->optimals;
@@ -334,6 +353,7 @@ bool mgx_shape_may_be(const struct mgx_shape *a, const struct mgx_shape *b)
 
 int64_t mgx_shape_elements(const struct mgx_shape *s)
 {
+    assert(s->rank >= 0 && s->rank <= MGX_MAX_RANK && (!s->rank || !s->unranked));
     if (is_aggregate(s) || s->unranked)
         return 0;
     int64_t count = 1;
@@ -457,6 +477,7 @@ int64_t mgx_shape_offset(const struct mgx_shape *s, const int64_t *at)
 
 void mgx_shape_multi(const struct mgx_shape *s, int64_t element, int64_t *at)
 {
+    assert(element >= 0);
     for (int i = s->rank - 1; i >= 0; i--) {
         at[i] = element % s->lens[i];
         element /= s->lens[i];
@@ -467,6 +488,7 @@ void mgx_shape_multi(const struct mgx_shape *s, int64_t element, int64_t *at)
 bool mgx_shape_next(const struct mgx_shape *s, int64_t *at)
 {
     for (int i = s->rank - 1; i >= 0; i--) {
+        assert(at[i] >= 0 && at[i] < s->lens[i]); // a position of the shape's
         if (++at[i] < s->lens[i])
             return true;
         at[i] = 0;
@@ -487,6 +509,7 @@ struct mgx_dim mgx_shape_dim(const struct mgx_shape *s, int axis)
 
 bool mgx_dim_equal(const struct mgx_dim *a, const struct mgx_dim *b)
 {
+    assert(a->optimal_count >= 0 && b->optimal_count >= 0);
     if (a->min != b->min || a->max != b->max || a->optimal_count != b->optimal_count)
         return false;
     return a->optimal_count == 0 ||

@@ -65,6 +65,7 @@ static bool need_captures(struct sort *s, struct needs *n, const struct mgx_ins 
 
 static bool open_frame(struct sort *s, struct mgx_ins *ins)
 {
+    assert(ins->mark == UNSEEN && ins->owner == s->m && s->depth < s->m->count);
     struct needs n = {0};
     for (int i = 0; i < ins->in_count; i++)
         if (!need(s, &n, ins->in[i]))
@@ -91,6 +92,7 @@ static bool walk_from(struct sort *s, struct mgx_ins *root)
                 return false;
             continue;
         }
+        assert(top->ins->mark == OPEN && s->count < s->m->count);
         top->ins->mark = DONE;
         s->order[s->count++] = top->ins;
         s->depth--;
@@ -120,6 +122,18 @@ static bool walk_all(struct sort *s)
     return true;
 }
 
+// Has every instruction of the module its inputs before it? Uses the marks, as the walk did.
+__attribute__((unused)) static bool inputs_come_first(const struct mgx_module *m)
+{
+    for (struct mgx_ins *ins = m->first; ins; ins = ins->next)
+        ins->mark = UNSEEN;
+    for (struct mgx_ins *ins = m->first; ins; ins->mark = DONE, ins = ins->next)
+        for (int i = 0; i < ins->in_count; i++)
+            if (ins->in[i]->owner == m && ins->in[i]->mark != DONE)
+                return false;
+    return true;
+}
+
 static void relink(struct sort *s, struct mgx_ins **parameters)
 {
     int count = 0;
@@ -139,6 +153,7 @@ static void relink(struct sort *s, struct mgx_ins **parameters)
             if (block_of(s, s->order[i]) == block)
                 mgx_link_ins(m, s->order[i], NULL);
     assert(m->count == before && m->last == s->result);
+    assert(inputs_come_first(m));
     (void)before;
 }
 

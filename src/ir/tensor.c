@@ -74,6 +74,8 @@ static struct mgx_storage *storage_create(size_t bytes)
     }
     *storage = (struct mgx_storage){
         .data = (char *)storage + LINE, .bytes = bytes, .release = free_storage, .owner = block};
+    assert((uintptr_t)storage->data % LINE == 0);
+    assert((char *)storage->data - (char *)block <= 2 * LINE); // room for it was asked for
     atomic_init(&storage->refs, 1);
     return storage;
 }
@@ -94,6 +96,7 @@ struct mgx_storage *mgx_storage_create(const struct mgx_memory *memory, size_t b
         free(storage);
         return NULL;
     }
+    assert((uintptr_t)data % LINE == 0); // what memory.h asks of every memory
     *storage = (struct mgx_storage){
         .data = data, .bytes = bytes, .release = free_elsewhere, .memory = memory};
     atomic_init(&storage->refs, 1);
@@ -110,6 +113,7 @@ struct members {
 
 static struct members members_of(const struct mgx_storage *storage, int count)
 {
+    assert(storage->bytes >= (size_t)count * sizeof(struct mgx_tensor));
     struct mgx_tensor *tensors = storage->data;
     return (struct members){tensors, (struct mgx_shape *)(tensors + count)};
 }
@@ -140,6 +144,7 @@ static int element_shape(const struct mgx_tensor *members, int count, struct mgx
 
 static void release_all(struct mgx_tensor *members, int count)
 {
+    assert(count >= 0 && (members || !count));
     for (int i = 0; i < count; i++)
         mgx_tensor_release(&members[i]);
 }
@@ -166,6 +171,7 @@ enum mgx_status mgx_tensor_group(struct mgx_tensor *out, struct mgx_tensor *take
             m.shapes[i] = take_members[i].shape;
         take_members[i] = (struct mgx_tensor){0};
     }
+    assert(shape_count == (sequence ? count > 0 : count)); // one for all members, or one for each
     out->shape = mgx_shape_tuple(shape_count ? m.shapes : NULL, shape_count);
     if (sequence)
         out->shape.type = MGX_SEQUENCE;
@@ -322,6 +328,7 @@ struct mgx_tensor mgx_tensor_share(const struct mgx_tensor *t)
 {
     assert(mgx_tensor_lies_inside(t));
     mgx_storage_retain(t->storage);
+    assert(!t->storage || atomic_load(&t->storage->refs) > 1); // the giver's share and the new one
     return *t;
 }
 
@@ -403,6 +410,7 @@ static void plan_copy(struct copy *c, const struct mgx_shape *from, const struct
 static void copy_run(const char *from, int64_t from_step, char *to, int64_t to_step, int64_t count,
                      size_t size)
 {
+    assert(count > 0 && size);
     if (from_step == (int64_t)size && to_step == (int64_t)size) {
         memcpy(to, from, (size_t)count * size);
         return;
@@ -448,6 +456,26 @@ static void copy_dense(const struct mgx_tensor *from, struct mgx_tensor *to)
     }
 }
 
+// Do the two have the same bytes at the ends and at some places between, found not by steps but by
+// number? Not asked of bytes that stand for several elements or are read and written at once.
+__attribute__((unused)) static bool samples_agree(const struct mgx_tensor *from,
+                                                  const struct mgx_tensor *to)
+{
+    const int64_t count = mgx_shape_elements(&to->shape), size = mgx_type_size(to->shape.type);
+    const char *a = from->data, *b = to->data;
+    const bool apart =
+        a + mgx_shape_bytes(&from->shape) <= b || b + mgx_shape_bytes(&to->shape) <= a;
+    enum { SAMPLES = 13 };
+    for (int64_t k = 0; k < SAMPLES && count && apart && !mgx_shape_is_broadcasted(&to->shape);
+         k++) {
+        const int64_t i = (int64_t)((double)(count - 1) * (double)k / (SAMPLES - 1));
+        if (memcmp(a + mgx_shape_index(&from->shape, i) * size,
+                   b + mgx_shape_index(&to->shape, i) * size, (size_t)size) != 0)
+            return false;
+    }
+    return true;
+}
+
 void mgx_tensor_copy(const struct mgx_tensor *from, struct mgx_tensor *to)
 {
     assert(!mgx_tensor_memory(from) && !mgx_tensor_memory(to));
@@ -457,12 +485,14 @@ void mgx_tensor_copy(const struct mgx_tensor *from, struct mgx_tensor *to)
     assert(from->sub || mgx_shape_same_lens(&from->shape, &to->shape));
     if (mgx_shape_elements(&to->shape) > 0)
         copy_dense(from, to);
+    assert(from->sub || samples_agree(from, to));
 }
 
 // Room for the string bytes follows the elements in the block of *out.
 static enum mgx_status clone_strings(struct mgx_tensor *out, const struct mgx_tensor *t,
                                      const struct mgx_shape *shape, struct mgx_diag *diag)
 {
+    assert(t->shape.type == MGX_STRING && !mgx_tensor_memory(t));
     const int64_t count = mgx_shape_elements(shape);
     const struct mgx_string *source = t->data;
     size_t bytes = (size_t)count * sizeof *source;
@@ -481,6 +511,7 @@ static enum mgx_status clone_strings(struct mgx_tensor *out, const struct mgx_te
         target[i] = (struct mgx_string){text, from.size};
         text += from.size;
     }
+    assert((size_t)(text - (char *)target) == bytes); // the room was counted right
     *out = (struct mgx_tensor){.shape = *shape, .data = target, .storage = storage};
     return MGX_OK;
 }
@@ -488,6 +519,7 @@ static enum mgx_status clone_strings(struct mgx_tensor *out, const struct mgx_te
 static enum mgx_status each_member(struct mgx_tensor *out, const struct mgx_tensor *t,
                                    struct mgx_diag *diag)
 {
+    assert(t->sub || !t->sub_count);
     struct mgx_tensor *members = calloc((size_t)t->sub_count + 1, sizeof *members);
     if (!members)
         return mgx_fail_memory(diag);
@@ -539,6 +571,7 @@ bool mgx_tensor_is_aligned(const struct mgx_tensor *t)
 enum mgx_status mgx_tensor_align(struct mgx_tensor *out, const struct mgx_tensor *t,
                                  struct mgx_diag *diag)
 {
+    assert(!mgx_tensor_memory(t));
     *out = (struct mgx_tensor){0};
     if (mgx_tensor_is_aligned(t)) {
         *out = mgx_tensor_share(t);

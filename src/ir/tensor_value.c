@@ -18,11 +18,13 @@ struct walk {
 
 static struct walk walk_start(const struct mgx_shape *shape)
 {
+    assert(mgx_shape_is_static(shape) || shape->sub_count || shape->type >= MGX_TUPLE);
     return (struct walk){.shape = shape, .count = mgx_shape_elements(shape)};
 }
 
 static void walk_next(struct walk *w)
 {
+    assert(w->element < w->count);
     w->element++;
     for (int i = w->shape->rank - 1; i >= 0; i--) {
         w->offset += w->shape->strides[i];
@@ -95,6 +97,7 @@ static bool element_equal(const struct mgx_tensor *a, int64_t i, const struct mg
 
 bool mgx_tensor_equal(const struct mgx_tensor *a, const struct mgx_tensor *b, bool exact)
 {
+    assert(!mgx_tensor_memory(a) && !mgx_tensor_memory(b));
     if (a->shape.type != b->shape.type || a->sub_count != b->sub_count)
         return false;
     for (int i = 0; i < a->sub_count; i++)
@@ -137,6 +140,7 @@ static void print_element(struct mgx_str *out, enum mgx_type type, const void *d
 
 void mgx_tensor_print(struct mgx_str *out, const struct mgx_tensor *t)
 {
+    assert(!mgx_tensor_memory(t));
     for (int i = 0; i < t->sub_count; i++) {
         mgx_str_put(out, i ? ", [" : "[");
         mgx_tensor_print(out, &t->sub[i]);
@@ -153,12 +157,14 @@ void mgx_tensor_print(struct mgx_str *out, const struct mgx_tensor *t)
 
 void mgx_tensor_to_doubles(const struct mgx_tensor *t, double *out)
 {
+    assert(!mgx_tensor_memory(t) && !t->sub);
     for (struct walk w = walk_start(&t->shape); w.element < w.count; walk_next(&w))
         out[w.element] = mgx_load_double(t->shape.type, t->data, w.offset);
 }
 
 void mgx_tensor_to_ints(const struct mgx_tensor *t, int64_t *out)
 {
+    assert(!mgx_tensor_memory(t) && !t->sub);
     for (struct walk w = walk_start(&t->shape); w.element < w.count; walk_next(&w))
         out[w.element] = mgx_load_int(t->shape.type, t->data, w.offset);
 }
@@ -200,6 +206,7 @@ static void generate_element(enum mgx_type type, void *data, int64_t i, uint64_t
 
 void mgx_tensor_generate(struct mgx_tensor *t, uint64_t seed)
 {
+    assert(!mgx_tensor_memory(t));
     for (int i = 0; i < t->sub_count; i++)
         mgx_tensor_generate(&t->sub[i], seed);
     if (t->shape.type == MGX_STRING || t->sub_count)

@@ -8,6 +8,7 @@
 // Only instructions that compute count. What the kept ones read from the ones cut away becomes a
 // parameter x0, x1, ... of the same shape; literals and parameters stay. Cost: O(instructions +
 // uses).
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,6 +23,7 @@ static bool counts(const struct mgx_ins *ins)
 // Removes all from `from` to the end, last first, so that nothing removed is still read.
 static void drop_tail(struct mgx_module *m, struct mgx_ins *const *list, int from, int to)
 {
+    assert(from >= 0 && from <= to);
     struct mgx_ins *ret = mgx_module_return(m);
     if (ret)
         mgx_remove(ret);
@@ -33,6 +35,7 @@ static void drop_tail(struct mgx_module *m, struct mgx_ins *const *list, int fro
 static enum mgx_status cut_head(struct mgx_module *m, struct mgx_ins *const *list, int count,
                                 struct mgx_diag *diag)
 {
+    assert(count >= 0);
     int made = 0;
     char name[24];
     for (int i = count - 1; i >= 0; i--) {
@@ -53,8 +56,10 @@ static enum mgx_status cut_head(struct mgx_module *m, struct mgx_ins *const *lis
 static enum mgx_status trim(struct mgx_module *m, struct mgx_ins *const *list, int count, int drop,
                             int keep, struct mgx_diag *diag)
 {
+    assert(drop >= 0 && keep >= 0 && drop < count);
     const int end = count - drop;
     const int begin = keep && keep < end ? end - keep : 0;
+    assert(begin >= 0 && begin < end);
     if (drop) {
         drop_tail(m, list, end, count);
         if (!mgx_add_return(m, &list[end - 1], 1))
@@ -91,6 +96,7 @@ static bool shows(const struct mgx_ins *ins)
 static enum mgx_status return_unread(struct mgx_module *m, struct mgx_ins **list, int count,
                                      struct mgx_diag *diag)
 {
+    assert(count > 0);
     int shown = 0;
     struct mgx_ins *last = list[count - 1];
     for (int i = 0; i < count; i++)

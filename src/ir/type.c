@@ -201,6 +201,7 @@ double mgx_type_lowest(enum mgx_type type)
 
 static int64_t sign_extend(uint8_t byte, int bits)
 {
+    assert(bits == 2 || bits == 4);
     const int low = byte & ((1 << bits) - 1);
     return low >= 1 << (bits - 1) ? low - (1 << bits) : low;
 }
@@ -260,6 +261,7 @@ static int64_t load_integer(enum mgx_type type, const void *data, int64_t index)
 
 double mgx_load_double(enum mgx_type type, const void *data, int64_t index)
 {
+    assert(data && index >= 0);
     if (type == MGX_FLOAT)
         return AT(const f32);
     if (type == MGX_DOUBLE)
@@ -283,6 +285,7 @@ static int64_t saturate_i64(double value)
 
 int64_t mgx_load_int(enum mgx_type type, const void *data, int64_t index)
 {
+    assert(data && index >= 0);
     if (mgx_type_is_float(type))
         return saturate_i64(mgx_load_double(type, data, index));
     return load_integer(type, data, index);
@@ -361,6 +364,7 @@ static void store_integer(enum mgx_type type, void *data, int64_t index, int64_t
 
 void mgx_store_double(enum mgx_type type, void *data, int64_t index, double value)
 {
+    assert(data && index >= 0);
     if (mgx_type_is_float(type)) {
         store_float(type, data, index, value);
         return;
@@ -396,6 +400,7 @@ static double double_round_odd(int64_t value)
 
 void mgx_store_int(enum mgx_type type, void *data, int64_t index, int64_t value)
 {
+    assert(data && index >= 0);
     if (type == MGX_DOUBLE)
         AT(f64) = (double)value;
     else if (mgx_type_is_float(type))

@@ -3,6 +3,8 @@
 // optionals go to the few dozen operators whose rules take them (node.h).
 #include "onnx/graph.h"
 
+#include <assert.h>
+
 static unsigned kind_of(enum mgx_type type)
 {
     return type == MGX_STRING          ? MGX_ONNX_TEXT
@@ -14,6 +16,7 @@ static unsigned kind_of(enum mgx_type type)
 
 enum mgx_status mgx_onnx_admit(struct mgx_node *n)
 {
+    assert(n->rule && n->in_count >= 0);
     unsigned kinds = 0;
     for (int i = 0; i < n->in_count; i++)
         kinds |= n->in[i] ? kind_of(n->in[i]->shape.type) : 0;

@@ -2,6 +2,7 @@
 // Attribute accessors of a node; see node.h. A value is read from the file when a rule asks for it:
 // lists go to the node's scratch, scalars nowhere. References to attributes of an enclosing
 // function are followed here, so rules never see them.
+#include <assert.h>
 #include <limits.h>
 #include <string.h>
 
@@ -19,6 +20,7 @@ static const char *kind_name(enum mgx_onnx_kind kind)
 const struct mgx_onnx_attribute *mgx_onnx_resolve(const struct mgx_onnx_graph *g,
                                                   const struct mgx_onnx_attribute *a)
 {
+    assert(a);
     if (!a->reference.size)
         return a;
     const struct mgx_onnx_call *call = g->call;
@@ -30,6 +32,7 @@ const struct mgx_onnx_attribute *mgx_onnx_resolve(const struct mgx_onnx_graph *g
 
 const struct mgx_onnx_attribute *mgx_onnx_attribute(const struct mgx_node *n, const char *name)
 {
+    assert(n->wire && name);
     const struct mgx_onnx_node_proto *proto = n->wire;
     for (int i = 0; i < proto->attribute_count; i++)
         if (mgx_slice_is(proto->attributes[i].name, name))
@@ -41,6 +44,7 @@ const struct mgx_onnx_attribute *mgx_onnx_attribute(const struct mgx_node *n, co
 static const struct mgx_onnx_attribute *of_kind(const struct mgx_node *n, const char *name,
                                                 enum mgx_onnx_kind kind)
 {
+    assert(kind != MGX_ONNX_UNDEFINED);
     const struct mgx_onnx_attribute *a = mgx_onnx_attribute(n, name);
     if (!a || a->kind == kind)
         return a;
@@ -61,6 +65,7 @@ bool mgx_onnx_has(const struct mgx_node *n, const char *name)
 static bool last_field(const struct mgx_node *n, const struct mgx_onnx_attribute *a,
                        uint32_t number, struct mgx_wire_field *out, struct mgx_wire *at)
 {
+    assert(number > 0);
     struct mgx_wire w = a->body;
     struct mgx_wire_field f;
     bool found = false;
@@ -78,6 +83,7 @@ static bool last_field(const struct mgx_node *n, const struct mgx_onnx_attribute
 // The number of an attribute of kind INT. Present without a value it is the wire format's default.
 static int64_t one_int(const struct mgx_node *n, const struct mgx_onnx_attribute *a)
 {
+    assert(a->kind == MGX_ONNX_INT);
     struct mgx_wire_field f;
     struct mgx_wire w;
     int64_t value = 0;
@@ -89,6 +95,7 @@ static int64_t one_int(const struct mgx_node *n, const struct mgx_onnx_attribute
 // The number of an attribute of kind FLOAT.
 static double one_real(const struct mgx_node *n, const struct mgx_onnx_attribute *a)
 {
+    assert(a->kind == MGX_ONNX_FLOAT);
     struct mgx_wire_field f;
     struct mgx_wire w;
     float value = 0;
@@ -100,6 +107,7 @@ static double one_real(const struct mgx_node *n, const struct mgx_onnx_attribute
 // Text with a terminator; a NUL inside is refused, for nobody could see what follows it.
 static const char *copy_text(const struct mgx_node *n, const char *name, struct mgx_slice s)
 {
+    assert(s.text || !s.size);
     if (memchr(s.text, '\0', s.size)) {
         mgx_fail(n->diag, MGX_INVALID, "attribute \"%s\" contains a NUL", name);
         return "";
@@ -131,6 +139,7 @@ const char *mgx_onnx_text(const struct mgx_node *n, const char *name, const char
 // How many numbers the field holds in all its occurrences; -1 on a malformed one.
 static int64_t count_numbers(const struct mgx_onnx_attribute *a, uint32_t number, int width)
 {
+    assert(width == 0 || width == 4);
     struct mgx_wire w = a->body, list;
     struct mgx_wire_field f;
     int64_t count = 0;
@@ -152,6 +161,7 @@ static int64_t count_numbers(const struct mgx_onnx_attribute *a, uint32_t number
 
 static struct mgx_ints all_ints(const struct mgx_node *n, const struct mgx_onnx_attribute *a)
 {
+    assert(a->kind == MGX_ONNX_INTS);
     const int64_t count = count_numbers(a, 8, 0);
     if (count < 0)
         mgx_fail(n->diag, MGX_INVALID, "attribute \"%.*s\" is a malformed list",
@@ -171,6 +181,7 @@ static struct mgx_ints all_ints(const struct mgx_node *n, const struct mgx_onnx_
 
 static struct mgx_doubles all_reals(const struct mgx_node *n, const struct mgx_onnx_attribute *a)
 {
+    assert(a->kind == MGX_ONNX_FLOATS);
     const int64_t count = count_numbers(a, 7, 4);
     if (count < 0)
         mgx_fail(n->diag, MGX_INVALID, "attribute \"%.*s\" is a malformed list",
@@ -198,6 +209,7 @@ static struct mgx_doubles all_reals(const struct mgx_node *n, const struct mgx_o
 
 static struct mgx_ints as_ints(const struct mgx_node *n, const struct mgx_onnx_attribute *a)
 {
+    assert(a->kind == MGX_ONNX_INT || a->kind == MGX_ONNX_INTS);
     if (a->kind == MGX_ONNX_INTS)
         return all_ints(n, a);
     int64_t *v = MGX_NEW(n->scratch, int64_t);
@@ -331,6 +343,7 @@ enum mgx_status mgx_onnx_type(const struct mgx_node *n, int64_t number, enum mgx
 enum mgx_status mgx_onnx_ints_or_input(struct mgx_node *n, const char *name, int i, bool *given,
                                        bool *known, struct mgx_ints *out)
 {
+    assert(i >= 0);
     *out = (struct mgx_ints){0};
     *given = *known = true;
     if (mgx_onnx_has(n, name)) {
@@ -353,6 +366,7 @@ enum mgx_status mgx_onnx_align(struct mgx_node *n, struct mgx_ins **b)
     const int rank = mgx_build_rank(n->in[0]);
     TRY(mgx_build_axis(n, mgx_onnx_int(n, "axis", 0), rank, &axis));
     const int missing = rank - axis - mgx_build_rank(*b);
+    assert(axis >= 0 && axis < rank);
     int64_t axes[MGX_MAX_RANK];
     for (int i = 0; i < missing; i++)
         axes[i] = mgx_build_rank(*b) + i;

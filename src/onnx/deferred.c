@@ -148,6 +148,7 @@ static enum mgx_status as_literal(const struct mgx_tensor *in, struct mgx_tensor
         return mgx_fail_memory(diag);
     atomic_init(&storage->refs, 1);
     storage->data = in->data;
+    storage->bytes = mgx_shape_bytes(&in->shape);
     storage->release = release_borrowed;
     *out = *in;
     out->storage = storage;

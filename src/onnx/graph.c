@@ -34,6 +34,7 @@ static void blame_node(struct mgx_onnx_graph *g, const struct mgx_onnx_node_prot
 static enum mgx_status make_node(struct mgx_onnx_graph *g, const struct mgx_onnx_node_proto *proto,
                                  struct mgx_node *n)
 {
+    assert(g->module && g->module->program == g->import->program);
     struct mgx_onnx_import *import = g->import;
     struct mgx_arena *scratch = &import->scratch;
     const struct mgx_slice domain =
@@ -78,6 +79,7 @@ static bool is_poisoned(const struct mgx_node *n)
 
 static enum mgx_status poison_outputs(struct mgx_node *n)
 {
+    assert(n->graph->import->poison || !n->out_count);
     for (int i = 0; i < n->out_count; i++)
         n->out[i] = n->graph->import->poison;
     return MGX_OK;
@@ -86,6 +88,7 @@ static enum mgx_status poison_outputs(struct mgx_node *n)
 // An operator without a rule: an `unknown` instruction if the caller wants that.
 static enum mgx_status import_unknown(struct mgx_node *n)
 {
+    assert(!n->rule);
     struct mgx_ins **in = MGX_NEW_ARRAY(n->scratch, struct mgx_ins *, n->in_count);
     if (!in)
         return mgx_fail_memory(n->diag);
@@ -102,6 +105,7 @@ static enum mgx_status import_unknown(struct mgx_node *n)
 
 static enum mgx_status apply_rule(struct mgx_node *n, const struct mgx_onnx_node_proto *proto)
 {
+    assert(n->out_count == proto->out.count && n->in_count == proto->in.count);
     struct mgx_onnx_graph *g = n->graph;
     struct mgx_onnx_function *function = mgx_onnx_function_find(g->import, proto);
     if (function)
@@ -139,6 +143,28 @@ __attribute__((unused)) static bool are_named(const struct mgx_node *n)
     return true;
 }
 
+// Are the results of the types that the rule's row promises (node.h)? Not asked where the answer is
+// in a body, a tensor or a list.
+__attribute__((unused)) static bool are_of_promised_types(const struct mgx_node *n)
+{
+    const char *codes = n->rule ? n->rule->result : NULL;
+    if (!codes || strpbrk(codes, "BCcv"))
+        return true;
+    for (int i = 0; i < n->out_count; i++) {
+        bool sequence;
+        enum mgx_type type;
+        mgx_onnx_promised_type(n, i, &type, &sequence);
+        const struct mgx_shape *s = n->out[i] ? &n->out[i]->shape : NULL;
+        // What was no optional is handed on as it is.
+        if (!s || s->type == MGX_TUPLE || (s->type == MGX_SEQUENCE && !sequence) ||
+            (sequence && s->type == MGX_SEQUENCE && !s->sub_count))
+            continue;
+        if (sequence ? s->type != MGX_SEQUENCE || s->sub[0].type != type : s->type != type)
+            return false;
+    }
+    return true;
+}
+
 static enum mgx_status check_result(struct mgx_node *n)
 {
     if (n->diag->status != MGX_OK)
@@ -152,12 +178,13 @@ static enum mgx_status check_result(struct mgx_node *n)
         if (value)
             value->ins = n->out[i];
     }
-    assert(are_named(n));
+    assert(are_named(n) && are_of_promised_types(n));
     return MGX_OK;
 }
 
 static enum mgx_status count_node(struct mgx_onnx_import *import)
 {
+    assert(import->node_count >= 0);
     enum { CHECK_EVERY = 64 };
     if (++import->node_count > import->options.limit_nodes)
         return mgx_fail(import->diag, MGX_LIMIT, "more than %lld nodes after expansion",
@@ -212,6 +239,7 @@ static enum mgx_status push(struct mgx_onnx_graph *g, struct stack *stack, struc
 static enum mgx_status need_name(struct mgx_onnx_graph *g, struct mgx_slice name, int *needs,
                                  int *count)
 {
+    assert(*count >= 0);
     if (!name.size)
         return MGX_OK;
     const struct mgx_onnx_value *value = mgx_map_findn(&g->values, name.text, name.size);
@@ -247,6 +275,7 @@ static enum mgx_status find_needs(struct mgx_onnx_graph *g, const struct mgx_onn
     for (int i = 0; i < captured.count; i++)
         TRY(need_name(g, captured.v[i], needs, &entry->count));
     entry->needs = needs;
+    assert(entry->count <= proto->in.count + captured.count);
     return MGX_OK;
 }
 
@@ -322,6 +351,7 @@ enum mgx_status mgx_onnx_graph_nodes(struct mgx_onnx_graph *g)
 static enum mgx_status bind_attributes(struct mgx_node *n, const struct mgx_onnx_function *function,
                                        struct mgx_onnx_call *call)
 {
+    assert(function && call);
     const struct mgx_onnx_node_proto *node = n->wire;
     const struct mgx_messages defaults = function->proto.defaults;
     struct mgx_onnx_attribute *list = MGX_NEW_ARRAY(n->scratch, struct mgx_onnx_attribute,
@@ -349,6 +379,7 @@ static enum mgx_status bind_attributes(struct mgx_node *n, const struct mgx_onnx
             list[count++] = a;
     }
     *call = (struct mgx_onnx_call){function, list, count};
+    assert(count <= node->attribute_count + defaults.count);
     return MGX_OK;
 }
 

@@ -171,6 +171,8 @@ enum mgx_status mgx_onnx_report_missing(struct mgx_onnx_import *import) MGX_NODI
 // --- deferral ---
 // Element type of result i of a node, as far as the standard says; `sequence`: of its members.
 enum mgx_type mgx_onnx_result_type(const struct mgx_node *n, int i, bool *sequence);
+// The same as far as the rule's row says; false where a body has to.
+bool mgx_onnx_promised_type(const struct mgx_node *n, int i, enum mgx_type *type, bool *sequence);
 // Loop, Scan and If: the type that their body declares for result i.
 bool mgx_onnx_declared_type(const struct mgx_node *n, const char *body, int i, enum mgx_type *type,
                             bool *sequence);

@@ -10,6 +10,7 @@
 //
 // Types beyond tensors: a sequence is MGX_SEQUENCE with one `sub`; an optional is a tuple of one
 // member, or of none when it is empty.
+#include <assert.h>
 #include <string.h>
 
 #include "onnx/graph.h"
@@ -58,6 +59,7 @@ static enum mgx_status read_dim(struct mgx_onnx_import *import, struct mgx_wire 
 static struct mgx_dim settle(const struct mgx_onnx_options *o, const struct declared *d,
                              bool *assumed)
 {
+    assert(!d->has_value || !d->name || *d->name);
     *assumed = false;
     const bool asked = o->default_dim_value > 0 || is_set(&o->default_dyn_dim) || o->dynamic_dims;
     if (d->has_value && (d->value > 0 || (d->value == 0 && !asked)))
@@ -88,6 +90,7 @@ static struct mgx_dim settle(const struct mgx_onnx_options *o, const struct decl
 static enum mgx_status shape_of_dims(struct mgx_onnx_import *import, enum mgx_type type, int rank,
                                      const struct mgx_dim *dims, struct mgx_shape *out)
 {
+    assert(rank >= 0 && rank <= MGX_MAX_RANK);
     struct mgx_dim *kept = MGX_NEW_ARRAY(&import->program->arena, struct mgx_dim, rank);
     if (!kept)
         return mgx_fail_memory(import->diag);
@@ -106,6 +109,7 @@ static enum mgx_status shape_of_dims(struct mgx_onnx_import *import, enum mgx_ty
 // ` 0 ("N")` behind what is there already.
 static void put_open_axis(struct mgx_str *open, int axis, const char *name)
 {
+    assert(axis >= 0 && axis < MGX_MAX_RANK);
     mgx_str_printf(open, "%s %d", open->size ? "," : "", axis);
     if (name)
         mgx_str_printf(open, " (\"%s\")", name);
@@ -148,6 +152,7 @@ static const struct mgx_onnx_dims *given_dims(const struct mgx_onnx_options *o, 
 static enum mgx_status hint_open_axes(struct mgx_onnx_import *import, const char *name,
                                       const struct mgx_str *open)
 {
+    assert(name && open->size);
     const bool several = strchr(mgx_str_text(open), ',') != NULL;
     const char *text = mgx_arena_printf(
         &import->scratch,
@@ -237,6 +242,7 @@ static enum mgx_status element_type(struct mgx_wire w, struct mgx_wire *out, str
 static enum mgx_status read_type(struct mgx_onnx_import *import, struct mgx_wire w,
                                  const char *name, int depth, struct mgx_shape *out)
 {
+    assert(depth <= TYPE_DEPTH);
     enum { TENSOR = 1, SEQUENCE = 4, MAP = 5, OPAQUE = 7, SPARSE = 8, OPTIONAL = 9 };
     struct mgx_wire value = {0};
     struct mgx_wire_field f;
@@ -318,6 +324,7 @@ static enum mgx_status add_input(struct mgx_onnx_graph *g, struct mgx_slice name
 static enum mgx_status add_bound(struct mgx_onnx_graph *g, struct mgx_slice name,
                                  const struct mgx_onnx_bound *bound)
 {
+    assert(bound->value || bound->shape);
     if (!bound->value)
         return add_input(g, name, (struct mgx_wire){0}, bound->shape);
     struct mgx_ins *ins = mgx_add_literal(g->module, bound->value);
@@ -330,6 +337,7 @@ static enum mgx_status place_input(struct mgx_onnx_graph *g,
                                    const struct mgx_onnx_graph_proto *proto, int i,
                                    const struct mgx_onnx_arguments *arguments)
 {
+    assert(i >= 0 && i < proto->inputs.count);
     struct mgx_onnx_import *import = g->import;
     struct mgx_slice name;
     struct mgx_wire type;
@@ -370,6 +378,7 @@ enum mgx_status mgx_onnx_graph_inputs(struct mgx_onnx_graph *g,
                                       const struct mgx_onnx_graph_proto *proto,
                                       const struct mgx_onnx_arguments *arguments)
 {
+    assert(!g->values.count); // a scope's first names
     TRY(add_initializers(g, proto->initializers, false));
     TRY(add_initializers(g, proto->sparse, true));
     for (int i = 0; i < proto->inputs.count; i++)

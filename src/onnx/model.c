@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Import of a whole model: its parts in order, into a program of its own or in front of an
 // instruction of another, and what is left when it fails.
+#include <assert.h>
 #include <string.h>
 
 #include "base/cancel.h"
@@ -36,6 +37,7 @@ static enum mgx_status add_results(struct mgx_onnx_graph *g, struct mgx_messages
         TRY(mgx_onnx_read_value(outputs.v[i], &name, &type, import->diag));
         TRY(mgx_name_text(name, "the name of an output", &p->arena, &names[i], import->diag));
     }
+    assert(g->depth == 1 && g->module == mgx_program_main(p));
     p->output_names = (struct mgx_strings){names, outputs.count};
     mgx_add_return(g->module, results, outputs.count);
     return mgx_program_status(p, import->diag);
@@ -46,6 +48,7 @@ static enum mgx_status import_graph(struct mgx_onnx_import *import,
                                     const struct mgx_onnx_arguments *arguments,
                                     struct mgx_ins **results)
 {
+    assert(!import->before == !results); // in place, or as a whole program
     struct mgx_onnx_graph_proto proto;
     TRY(mgx_onnx_read_graph(import->model.graph, &import->arena, &proto, import->diag));
     TRY(mgx_onnx_budget(import, proto.nodes));
@@ -99,6 +102,7 @@ static enum mgx_status import_parts(struct mgx_onnx_import *import, const struct
 // A kernel that is larger than an image of 1 x 1 is nobody's mistake: the size was assumed.
 static void blame_assumed_sizes(const struct mgx_onnx_import *import)
 {
+    assert(import->program->hints.count % 2 == 0);
     const struct mgx_hints *h = &import->program->hints;
     for (int64_t i = 0; i + 1 < h->count; i += 2)
         mgx_where(import->diag, "a program with assumed sizes: of %s %s", h->v[i], h->v[i + 1]);
@@ -108,6 +112,7 @@ static void blame_assumed_sizes(const struct mgx_onnx_import *import)
 static enum mgx_status finish(struct mgx_onnx_import *import, enum mgx_status status,
                               struct mgx_program **out)
 {
+    assert(import->diag->status == status || status == MGX_OK || !import->diag->status);
     if ((status == MGX_INVALID || status == MGX_UNSUPPORTED) && import->missing.first)
         status = mgx_onnx_report_missing(import);
     if (status != MGX_OK && status != MGX_IO && import->source.bytes.p &&

@@ -2,6 +2,7 @@
 // Messages; see proto.h. Field numbers are those of the public schema, named where they are read.
 #include "onnx/proto.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <string.h>
 
@@ -48,6 +49,7 @@ static enum mgx_status read_opset(struct mgx_wire w, struct mgx_onnx_opset *out,
 static enum mgx_status read_opsets(struct mgx_messages messages, struct mgx_arena *arena,
                                    struct mgx_onnx_opsets *out, struct mgx_diag *diag)
 {
+    assert(messages.count >= 0);
     enum { MANY = 1000 };
     if (messages.count > MANY)
         return mgx_fail(diag, MGX_LIMIT, "%d opset imports, %d are allowed", messages.count, MANY);
@@ -70,6 +72,7 @@ static enum mgx_status read_opsets(struct mgx_messages messages, struct mgx_aren
 
 static enum mgx_status check_versions(const struct mgx_onnx_model *model, struct mgx_diag *diag)
 {
+    assert(model);
     if (!model->graph.p)
         return mgx_fail(diag, MGX_INVALID, "not an ONNX model: it has no graph");
     if (model->ir_version < 0 || model->ir_version > MGX_ONNX_IR_MAX)
@@ -83,6 +86,7 @@ static enum mgx_status check_versions(const struct mgx_onnx_model *model, struct
 static enum mgx_status fail_model(struct mgx_wire message, const struct mgx_wire *w,
                                   const struct mgx_onnx_model *model, struct mgx_diag *diag)
 {
+    assert(w->bad && w->p >= message.p && w->p <= message.end);
     const size_t size = (size_t)(message.end - message.p), at = (size_t)(w->p - message.p);
     const char *what = mgx_sniff(message.p, size);
     if (w->cut && model->ir_version > 0 && model->ir_version <= MGX_ONNX_IR_MAX)

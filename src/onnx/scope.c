@@ -6,12 +6,15 @@
 // the graphs around it. Cost: a map entry a name; starting a scope reads every node's outputs.
 #include "onnx/graph.h"
 
+#include <assert.h>
+
 // --- names ---
 
 // A name may be defined once; with a definition that exists the map does not grow.
 static enum mgx_status add_name(struct mgx_onnx_graph *g, struct mgx_slice name,
                                 struct mgx_ins *ins, int node)
 {
+    assert(name.size && node >= -1 && node < g->nodes.count);
     const uint32_t count = g->values.count;
     struct mgx_onnx_value *value = MGX_NEW(&g->import->arena, struct mgx_onnx_value);
     if (!value || !mgx_map_putn(&g->values, name.text, name.size, value))
@@ -26,6 +29,7 @@ static enum mgx_status add_name(struct mgx_onnx_graph *g, struct mgx_slice name,
 enum mgx_status mgx_onnx_graph_define(struct mgx_onnx_graph *g, struct mgx_slice name,
                                       struct mgx_ins *ins)
 {
+    assert(!ins || ins->owner->program == g->import->program); // NULL: an argument left out
     return add_name(g, name, ins, -1);
 }
 
@@ -50,6 +54,7 @@ enum mgx_status mgx_onnx_graph_result(struct mgx_onnx_graph *g, struct mgx_slice
         return mgx_fail(g->import->diag, MGX_INVALID, "output \"%.*s\" was left without a value",
                         MGX_SLICE(name));
     *out = value->ins;
+    assert((*out)->owner->program == g->import->program);
     return MGX_OK;
 }
 
@@ -71,6 +76,7 @@ void mgx_onnx_blame_index(struct mgx_onnx_graph *g, int node)
 // The outputs of a node become names; reads nothing else.
 static enum mgx_status declare_outputs(struct mgx_onnx_graph *g, int node)
 {
+    assert(node >= 0 && node < g->nodes.count && g->state);
     struct mgx_wire w = g->nodes.v[node];
     struct mgx_wire_field f;
     while (mgx_wire_next(&w, &f)) {
@@ -87,6 +93,7 @@ static enum mgx_status declare_outputs(struct mgx_onnx_graph *g, int node)
 
 enum mgx_status mgx_onnx_graph_start(struct mgx_onnx_graph *g)
 {
+    assert(g->depth > 0 && !g->state);
     struct mgx_onnx_import *import = g->import;
     if (g->depth > import->options.limit_depth)
         return mgx_fail(import->diag, MGX_LIMIT,

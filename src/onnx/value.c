@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Values in files of their own: the TensorProto, SequenceProto and OptionalProto files that test
 // data comes in. What the file holds is not written in it; the caller says what it expects.
+#include <assert.h>
 #include <string.h>
 
 #include "onnx/graph.h"
@@ -30,6 +31,7 @@ static bool is_member(const struct mgx_wire_field *f)
 static enum mgx_status read_group(struct mgx_onnx_import *import, struct mgx_wire message,
                                   const struct mgx_shape *like, int depth, struct mgx_tensor *out)
 {
+    assert(like->type == MGX_SEQUENCE || like->type == MGX_TUPLE);
     struct mgx_wire_field f;
     int room = 0, count = 0;
     for (struct mgx_wire w = message; mgx_wire_next(&w, &f);)

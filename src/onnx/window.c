@@ -11,6 +11,7 @@
 static enum mgx_status read_list(struct mgx_node *n, const char *name, int count, int64_t low,
                                  int64_t fallback, int64_t *out)
 {
+    assert(count > 0 && count <= 2 * MGX_MAX_RANK);
     const struct mgx_ints list = mgx_onnx_ints(n, name);
     if (list.count && list.count != count)
         return mgx_node_invalid(n, "%s has %d entries, expected %d", name, list.count, count);
@@ -62,6 +63,7 @@ enum mgx_status mgx_onnx_window_read(struct mgx_node *n, const struct mgx_ins *x
 
 void mgx_onnx_window_global(const struct mgx_ins *x, struct mgx_import_window *w)
 {
+    assert(mgx_build_rank(x) > 2);
     *w = (struct mgx_import_window){.spatial = mgx_build_rank(x) - 2};
     for (int i = 0; i < w->spatial; i++) {
         w->kernel[i] = mgx_build_fixed_dim(x, i + 2) ? x->shape.lens[i + 2] : 0;

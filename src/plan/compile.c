@@ -133,6 +133,20 @@ static bool note_sources(struct mgx_plan *plan)
     return true;
 }
 
+// Does the name of every literal of main lead back to its bytes?
+__attribute__((unused)) static bool names_lead_back(const struct mgx_plan *plan)
+{
+    const struct mgx_program *p = plan->program;
+    for (const struct mgx_ins *ins = mgx_program_main(p)->first; ins; ins = ins->next) {
+        if (!ins->literal || !ins->literal->storage || !mgx_shape_elements(&ins->shape))
+            continue;
+        const struct mgx_carry_source source = mgx_plan_source_of(&plan->store, ins->literal->data);
+        if (mgx_plan_source_at(p, &source) != ins->literal->data)
+            return false;
+    }
+    return true;
+}
+
 // Where the planned values are, as the steps need it.
 static void resolve(struct mgx_plan *plan)
 {
@@ -181,6 +195,7 @@ static enum mgx_status begin(struct mgx_plan *plan, struct mgx_diag *diag)
         return mgx_fail_memory(diag);
     for (struct mgx_ins *ins = m->first; ins; ins = ins->next)
         plan->values[ins->index].ins = ins;
+    assert(names_lead_back(plan));
     assert(m->count == 0 || m->last->index == m->count - 1); // numbered
     return MGX_OK;
 }

@@ -14,6 +14,7 @@ struct mgx_context {
     unsigned char *scratch[MGX_PLAN_SIDES]; // a side that needs none has NULL
     struct mgx_queue *queue;                // NULL without a memory of the machine's own
     bool busy;                              // something was given to the queue since it was empty
+    bool ran;                               // all steps once: a witness hears the first (witness.h)
     void **in;                              // room for a step's addresses
     struct mgx_tensor *dynamic;             // slots
     struct mgx_tensor *values;              // frame for bodies: by ins->index, borrowed

@@ -27,6 +27,7 @@ struct mgx_plan_step {
     int in_count;
     bool *skip;    // inputs that run does not read
     int own_count; // of them the instruction's inputs; the rest are what its bodies capture
+    bool copies;   // whatever ins says, the result is in[0] in another layout
     struct mgx_plan_ref out;
     struct mgx_plan_value *out_value;
     enum mgx_plan_side side;             // where its kernel works

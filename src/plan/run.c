@@ -13,6 +13,26 @@
 #include "op/op.h"
 #include "plan/context.h"
 #include "plan/record.h"
+#include "plan/witness.h"
+
+// The kernel's work; in a debug build with a witness beside it in the context's first run.
+static enum mgx_status call(const struct mgx_context *x, const struct mgx_plan_step *step,
+                            const struct mgx_plan_args *args, struct mgx_diag *diag)
+{
+#ifndef NDEBUG
+    struct mgx_plan_witness witness;
+    if (!x->ran) {
+        TRY(mgx_plan_witness_hear(&witness, step, args, diag));
+        const enum mgx_status status = step->kernel->run(step, args, diag);
+        if (status == MGX_OK)
+            return mgx_plan_witness_compare(&witness, step, args, diag);
+        mgx_tensor_release(&witness.want);
+        return status;
+    }
+#endif
+    (void)x;
+    return step->kernel->run(step, args, diag);
+}
 
 static enum mgx_status run_step(struct mgx_context *x, const struct mgx_plan_step *step,
                                 struct mgx_diag *diag)
@@ -31,7 +51,7 @@ static enum mgx_status run_step(struct mgx_context *x, const struct mgx_plan_ste
                                        .machine = x->plan->machine,
                                        .queue = x->queue,
                                        .context = x};
-    const enum mgx_status status = step->kernel->run(step, &args, diag);
+    const enum mgx_status status = call(x, step, &args, diag);
     assert((status == MGX_OK) == (diag->status == MGX_OK));
     for (int i = 0; i < step->drop_count; i++)
         mgx_tensor_release(&x->dynamic[step->drop[i]]);
@@ -309,6 +329,7 @@ static enum mgx_status run_in(struct mgx_context *x, struct mgx_run *run, struct
         TRY(memory->enter(x->queue, !run->on_stream, run->stream, diag));
     TRY(prepare_results(x, diag));
     TRY(run_all(x, run, diag));
+    x->ran = true;
     TRY(end_run(x, run, diag));
     return hand_out(x, run, diag);
 }

@@ -49,6 +49,7 @@ enum mgx_status mgx_plan_build_copy(struct mgx_build *b, const struct mgx_ins *i
     if (!step)
         return mgx_fail_memory(diag);
     step->in_value[0] = from;
+    step->copies = true;
     step->side = side;
     step->kernel = side == own_side(b) ? b->plan->machine->target->copy : &mgx_plan_host_copy;
     struct mgx_plan_offer c = offer_of(b, ins, diag);
@@ -530,6 +531,6 @@ enum mgx_status mgx_plan_build_steps(struct mgx_build *b, struct mgx_diag *diag)
     }
     for (int k = 0; k < plan->result_count; k++)
         TRY(add_result(b, k, diag));
-    assert(are_whole(b));
+    assert(are_whole(b) && mgx_plan_twins_are_fresh(b));
     return plan->store.arena.failed ? mgx_fail_memory(diag) : MGX_OK;
 }

@@ -51,6 +51,30 @@ enum mgx_status mgx_plan_build_transfer(struct mgx_build *b, const struct mgx_in
     return MGX_OK;
 }
 
+// A root's `first` is the last step that wrote it so far, `last` that step if it was a transfer.
+bool mgx_plan_twins_are_fresh(const struct mgx_build *b)
+{
+    bool fresh = true;
+    for (int64_t i = 0; i < b->all.count; i++)
+        b->all.v[i]->first = b->all.v[i]->last = -1;
+    for (int s = 0; s < b->plan->step_count; s++) {
+        const struct mgx_plan_step *step = &b->plan->steps[s];
+        for (int i = 0; i < step->in_count; i++) {
+            const struct mgx_plan_value *twin = mgx_plan_root(step->in_value[i], NULL);
+            if (step->skip[i] || twin->last < 0)
+                continue;
+            const struct mgx_plan_step *fill = &b->plan->steps[twin->last];
+            fresh = fresh && mgx_plan_root(fill->in_value[0], NULL)->first < twin->last;
+        }
+        struct mgx_plan_value *root = mgx_plan_root(step->out_value, NULL);
+        root->first = s;
+        root->last = mgx_plan_is_transfer(step) ? s : -1;
+    }
+    for (int64_t i = 0; i < b->all.count; i++)
+        b->all.v[i]->first = b->all.v[i]->last = 0;
+    return fresh;
+}
+
 // --- twins: a root's bytes on the other side ---
 
 // The root's bytes on the other side, as they are now.

@@ -11,5 +11,9 @@ enum mgx_status mgx_plan_build_transfer(struct mgx_build *b, const struct mgx_in
 
 bool mgx_plan_is_transfer(const struct mgx_plan_step *step);
 
+// Was every twin that a step reads filled after the last step before it that wrote its root? Of
+// steps in the order in which they were made; uses the values' `first` and `last`.
+bool mgx_plan_twins_are_fresh(const struct mgx_build *b);
+
 // Copies between layouts on the host, for machines whose own copy works elsewhere.
 extern const struct mgx_plan_kernel mgx_plan_host_copy;

@@ -36,6 +36,16 @@ enum { SIDE = 8, ELEMENTS = SIDE * SIDE };
     "@4 = exp(@3) -> float_type, {8, 16}, {16, 1}\n"                                               \
     "@5 = softmax[axis=0](@2) -> float_type, {8, 8}, {8, 1}\n"                                     \
     "@6 = @return(@4, @5)\n"
+// One half is read by the host before the other is written, then the whole.
+#define TWICE                                                                                      \
+    "module: \"main\"\n"                                                                           \
+    "@0 = @param:a -> float_type, {8, 8}, {8, 1}\n"                                                \
+    "@1 = tanh(@0) -> float_type, {8, 8}, {8, 1}\n"                                                \
+    "@2 = softmax[axis=1](@1) -> float_type, {8, 8}, {8, 1}\n"                                     \
+    "@3 = exp(@2) -> float_type, {8, 8}, {8, 1}\n"                                                 \
+    "@4 = concat[axis=1](@1, @3) -> float_type, {8, 16}, {16, 1}\n"                                \
+    "@5 = softmax[axis=0](@4) -> float_type, {8, 16}, {16, 1}\n"                                   \
+    "@6 = @return(@5, @2)\n"
 // A size known only at run time in the middle.
 #define LATE                                                                                       \
     "module: \"main\"\n"                                                                           \
@@ -120,6 +130,7 @@ CASE(both_sides_work_together)
 {
     CHECK(agrees(MIXED, 2, 2));
     CHECK(agrees(HALVES, 1, 2));
+    CHECK(agrees(TWICE, 1, 2));
     CHECK(agrees(LATE, 1, 1));
     CHECK_INT(far_memory_live(), 0);
 }

@@ -41,6 +41,7 @@ struct part {
 
 static void copy_block(const struct part *part, char *to_block)
 {
+    assert(part->rows > 0 && part->depth > 0 && to_block);
     const struct mgx_gemm_plan *plan = part->plan;
     const struct mgx_gemm_desc *d = &plan->desc;
     const int64_t first = part->k * plan->kernel->group;
@@ -61,6 +62,7 @@ static void copy_block(const struct part *part, char *to_block)
 // Whether this thread copied the current block for an earlier part; if not, it is going to.
 static bool is_held(const struct part *part)
 {
+    assert(part->k >= 0 && part->depth >= 0);
     struct held *held = part->held;
     if (!held)
         return false;
@@ -92,6 +94,7 @@ static void set_a(struct part *part)
 // Where panel p has its depth from k on.
 static const char *panel_at(const struct part *part, int64_t p, int64_t k)
 {
+    assert(p >= part->p_begin && k >= 0);
     const struct mgx_gemm_plan *plan = part->plan;
     const struct mgx_gemm_kernel *kernel = plan->kernel;
     const int64_t row = mgx_panel_width(kernel, plan->desc.n, p) * GROUP_BYTES;
@@ -136,10 +139,12 @@ static struct mgx_ahead read_after(const struct part *part, int64_t p)
 // The panel's part of the current depth.
 static void set_panel(const struct part *part, int64_t p, struct mgx_tile_args *args)
 {
+    assert(p >= part->p_begin && p < part->p_end && part->k + part->depth <= part->plan->groups);
     const struct mgx_gemm_plan *plan = part->plan;
     const struct mgx_gemm_desc *d = &plan->desc;
     const struct mgx_gemm_kernel *kernel = plan->kernel;
     const int64_t col = p * kernel->cols, left = d->n - col;
+    assert(left > 0);
     const int width = mgx_panel_width(kernel, d->n, p);
     args->cols = left < kernel->cols ? (int)left : kernel->cols;
     args->b_row = width * GROUP_BYTES;
@@ -193,6 +198,7 @@ struct place {
 
 static const char *residual_at(const struct part *part, int64_t row, int64_t col)
 {
+    assert(row >= 0 && row < part->plan->desc.m && col >= 0 && col < part->plan->desc.n);
     const struct mgx_gemm_desc *d = &part->plan->desc;
     return part->residual ? part->residual + (row * d->residual_row + col) * part->residual_size
                           : NULL;
@@ -221,6 +227,8 @@ static void set_residual(const struct part *part, const struct place *at,
 static const char *set_rows(const struct part *part, const struct place *at,
                             struct mgx_tile_args *args, struct scratch_tile *scratch)
 {
+    assert(at->row >= part->m_begin && at->row + at->rows <= part->m_end);
+    assert(at->rows > 0 && at->cols > 0 && at->col + at->cols <= part->plan->desc.n);
     const struct mgx_gemm_desc *d = &part->plan->desc;
     const int half = part->plan->kernel->half;
     args->a_row = part->a_row;
@@ -247,6 +255,7 @@ static const char *set_rows(const struct part *part, const struct place *at,
 
 static void store_converted(const struct part *part, const struct place *at, const float *values)
 {
+    assert(part->plan->converts_c);
     const struct mgx_gemm_desc *d = &part->plan->desc;
     const mgx_convert_fn convert = mgx_convert(d->isa, MGX_KERNEL_F32, d->c_type);
     char *c = part->c + (at->row * d->c_row + at->col) * part->c_size;
@@ -320,6 +329,7 @@ static bool ends_in_registers(const struct mgx_gemm_plan *plan)
 // A panel for all rows of the block in one go.
 static void run_strip(const struct part *part, int64_t p, struct mgx_tile_args *args)
 {
+    assert(part->plan->kernel->strip && part->rows > 0);
     const struct mgx_gemm_plan *plan = part->plan;
     const struct mgx_gemm_desc *d = &plan->desc;
     const struct mgx_ahead ahead = read_after(part, p);
@@ -340,6 +350,7 @@ static void run_strip(const struct part *part, int64_t p, struct mgx_tile_args *
 // Panels from `p` for one or two rows at a time, as many as are whole; returns the first one left.
 static int64_t run_few(const struct part *part, int64_t p, struct mgx_tile_args *args)
 {
+    assert(part->rows == 1 || part->rows == 2);
     const struct mgx_gemm_kernel *kernel = part->plan->kernel;
     const int panels = kernel->few_panels[part->rows];
     struct scratch_tile scratch;
@@ -378,6 +389,7 @@ static void set_narrow_rows(const struct part *part, struct mgx_narrow_args *arg
 // Few rows times narrow panels, two at a time where there is one row.
 static void run_narrow(struct part *part)
 {
+    assert(part->rows > 0 && part->rows <= MGX_NARROW_ROWS);
     const struct mgx_gemm_plan *plan = part->plan;
     const struct mgx_gemm_desc *d = &plan->desc;
     const struct mgx_narrow *form = &d->narrow;
@@ -445,6 +457,7 @@ static void run_block(struct part *part)
 
 static void run_blocks(struct part *part)
 {
+    assert(part->m_begin <= part->m_end && part->p_begin <= part->p_end);
     const struct mgx_gemm_plan *plan = part->plan;
     const int64_t m = part->m_end - part->m_begin;
     const int64_t row_blocks = mgx_ceil_div(m, plan->block_rows);
@@ -463,6 +476,7 @@ static void run_blocks(struct part *part)
 // Dot products, four columns at a time; all rows (FEW_ROWS at most) at once.
 static void run_dots(struct part *part)
 {
+    assert(part->plan->kernel->dot && part->m_end - part->m_begin <= MGX_TILE_RAW_ROWS);
     const struct mgx_gemm_plan *plan = part->plan;
     const struct mgx_gemm_desc *d = &plan->desc;
     const int64_t tap = 0, end = mgx_min_i64(part->p_end * plan->kernel->cols, d->n);
@@ -488,6 +502,7 @@ static void run_dots(struct part *part)
 // The place of batch number `batch` along each dimension.
 static void batch_at(const struct mgx_gemm_desc *d, int64_t batch, int64_t at[MGX_GEMM_BATCH])
 {
+    assert(batch >= 0);
     for (int i = MGX_GEMM_BATCH - 1; i >= 0; i--) {
         const int64_t size = d->batch[i] ? d->batch[i] : 1;
         at[i] = batch % size;
@@ -516,6 +531,7 @@ static void set_batch(struct part *part, int64_t batch)
 
 static void set_scratch(struct part *part)
 {
+    assert(part->thread >= 0 && (part->args->workspace || !part->plan->thread_workspace));
     const struct mgx_gemm_plan *plan = part->plan;
     if (!plan->thread_workspace)
         return;
@@ -545,6 +561,7 @@ static void hold_nothing(const struct mgx_gemm_plan *plan, const struct mgx_gemm
 
 static void run_unit(const struct job *job, int64_t unit, struct mgx_ahead next, int thread)
 {
+    assert(unit >= 0 && unit < job->plan->units);
     const struct mgx_gemm_plan *plan = job->plan;
     const struct mgx_gemm_args *args = job->args;
     const int64_t parts = (int64_t)plan->m_parts * plan->n_parts, in_batch = unit % parts;
@@ -568,6 +585,7 @@ static void run_unit(const struct job *job, int64_t unit, struct mgx_ahead next,
     part.m_end = plan->desc.m * (i + 1) / plan->m_parts;
     part.p_begin = part.panels * j / plan->n_parts;
     part.p_end = part.panels * (j + 1) / plan->n_parts;
+    assert(i < plan->m_parts && part.m_end <= plan->desc.m && part.p_end <= part.panels);
     set_scratch(&part);
     set_batch(&part, unit / parts);
     if (plan->method == MGX_GEMM_DOT)
@@ -604,6 +622,7 @@ struct mgx_ahead mgx_gemm_first_read(const struct mgx_gemm_plan *plan, const voi
 
 static void run_task(void *user, int task, int thread)
 {
+    assert(task >= 0 && task < ((const struct job *)user)->plan->tasks);
     const struct job *job = user;
     const struct mgx_gemm_plan *plan = job->plan;
     const int64_t units = plan->units, tasks = plan->tasks;

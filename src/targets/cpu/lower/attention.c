@@ -7,6 +7,7 @@
 //
 // Operands of f have the scores' lengths and any strides but along the keys, where they are
 // contiguous or the same for all.
+#include <assert.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -40,6 +41,7 @@ struct parts {
 
 static int input_of(const struct parts *p, const struct mgx_ins *param)
 {
+    assert(p->param_count <= MGX_REGION_INPUTS);
     for (int i = 0; i < p->param_count; i++)
         if (p->params[i] == param)
             return i;
@@ -48,6 +50,7 @@ static int input_of(const struct parts *p, const struct mgx_ins *param)
 
 static bool find_parts(const struct mgx_plan_offer *c, struct parts *p)
 {
+    assert(c->ins->mod_count == 1);
     const struct mgx_module *body = c->ins->mod[0];
     p->param_count = mgx_module_parameters(body, p->params, MGX_REGION_INPUTS);
     p->weigh = mgx_module_result(body, 0);
@@ -82,6 +85,7 @@ static const struct mgx_ins *outside(const struct parts *p, const struct mgx_ins
 static bool constant_of(const struct mgx_plan_offer *c, const struct parts *p,
                         const struct mgx_ins *node, double *value)
 {
+    assert(node && p->param_count == c->in_count);
     const struct mgx_ins *leaf = outside(p, node);
     const int input = input_of(p, leaf);
     const struct mgx_tensor *t = leaf->literal ? leaf->literal : NULL;
@@ -136,6 +140,7 @@ static bool is_scale_and_mask(const struct mgx_plan_offer *c, const struct parts
 static const float *row_of(const struct operand *o, const struct mgx_plan_args *args,
                            int64_t offset, int n, float *buffer)
 {
+    assert(o->input >= 0 && (!o->is_bool || n <= MGX_BLOCK));
     if (!o->is_bool)
         return (const float *)args->in[o->input] + offset;
     const unsigned char *from = (const unsigned char *)args->in[o->input] + offset;
@@ -151,6 +156,7 @@ struct job {
 
 static void run_hook(void *user, const int64_t *at, const struct mgx_tile *tile)
 {
+    assert(((const struct job *)user)->g->body && tile->rows > 0 && tile->cols > 0);
     const struct job *job = user;
     const struct attention *g = job->g;
     float *scratch = (float *)(void *)((char *)job->args->workspace + g->scratch_offset) +
@@ -178,6 +184,7 @@ static void run_hook(void *user, const int64_t *at, const struct mgx_tile *tile)
 static bool set_operand(struct mgx_plan_offer *c, const struct parts *p, int input,
                         struct operand *o)
 {
+    assert(input >= 0 && input < c->in_count);
     const struct mgx_shape *s = &c->in[input], *scores = &p->scores->shape;
     const int rank = scores->rank;
     if ((s->type != MGX_FLOAT && s->type != MGX_BOOL) || !mgx_shape_same_lens(s, scores)) {
@@ -218,6 +225,7 @@ static bool compile_between(struct mgx_plan_offer *c, const struct parts *p, str
 
 static void set_batches(const struct mgx_shape *s, int64_t *strides)
 {
+    assert(s->rank - 2 <= MGX_ATTENTION_BATCH);
     for (int i = 0; i < s->rank - 2; i++)
         strides[i] = s->lens[i] == 1 ? 0 : s->strides[i];
 }
@@ -262,6 +270,8 @@ static bool describe(struct mgx_plan_offer *c, const struct parts *p, const stru
     set_batches(k, d->k_batch);
     set_batches(v, d->v_batch);
     set_batches(y, d->y_batch);
+    assert(d->keys == p->scores->shape.lens[n - 1] && d->queries == y->lens[n - 2]);
+    assert(k->lens[n - 2] == d->depth && v->lens[n - 2] == d->keys && y->lens[n - 1] == d->columns);
     return true;
 }
 
@@ -303,6 +313,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     g->q = input_of(&p, p.scores->in[0]);
     g->k = input_of(&p, p.scores->in[1]);
     g->v = input_of(&p, p.weigh->in[1]);
+    assert(p.weigh->in[0]->op == &mgx_op_softmax);
     struct mgx_attention_desc desc;
     if (g->q < 0 || g->k < 0 || g->v < 0 || !describe(c, &p, g, &desc) ||
         !describe_between(c, &p, g, &desc) ||
@@ -328,6 +339,7 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
 {
     (void)diag;
     const struct attention *g = step->state;
+    assert(args->in[g->q] && args->in[g->k] && args->in[g->v]);
     struct job job = {g, args};
     const struct mgx_attention_args a = {.q = args->in[g->q],
                                          .k = args->in[g->k],

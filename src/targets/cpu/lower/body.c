@@ -6,6 +6,7 @@
 // a parameter, a constant or a result twice.
 #include "targets/cpu/lower/body.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "op/op.h"
@@ -111,16 +112,19 @@ struct compiler {
 
 static int place_of(const struct compiler *x, const struct mgx_ins *ins)
 {
+    assert(ins);
     return (int)(intptr_t)mgx_map_find_pointer(&x->place, ins) - 1;
 }
 
 static bool set_place(struct compiler *x, const struct mgx_ins *ins, int operand)
 {
+    assert(operand >= 0 && operand < MGX_BLOCK_OPERANDS);
     return mgx_map_put_pointer(&x->place, ins, (void *)(intptr_t)(operand + 1));
 }
 
 static int take_temporary(struct compiler *x)
 {
+    assert(x->base >= 0 && x->base <= MGX_BLOCK_OPERANDS);
     struct mgx_block *b = &x->body->block;
     for (int i = 0; i < MGX_BLOCK_OPERANDS - x->base - x->body->out_count; i++)
         if (!x->busy[i]) {
@@ -135,12 +139,22 @@ static int take_temporary(struct compiler *x)
 
 static void free_dead(struct compiler *x, const struct mgx_ins *reader, int position)
 {
+    assert(position >= 0 && position < x->count);
     for (int i = 0; i < reader->in_count; i++) {
         const int operand = place_of(x, reader->in[i]) - x->base;
         const int last = (int)(intptr_t)mgx_map_find_pointer(&x->last, reader->in[i]) - 1;
         if (operand >= 0 && last == position)
             x->busy[operand] = false;
     }
+}
+
+// Constants beyond the room for operands have no place.
+static bool has_place(struct compiler *x, int operand)
+{
+    assert(operand < MGX_BLOCK_OPERANDS);
+    if (operand < 0)
+        x->why = "the body has too many constants";
+    return operand >= 0;
 }
 
 static bool emit_line(struct compiler *x, const struct mgx_ins *ins, int position)
@@ -153,8 +167,12 @@ static bool emit_line(struct compiler *x, const struct mgx_ins *ins, int positio
         x->why = "an operator of the body has no vector form";
         return false;
     }
-    for (int i = 0; i < ins->in_count; i++)
-        line.in[i] = (uint8_t)place_of(x, ins->in[i]);
+    for (int i = 0; i < ins->in_count; i++) {
+        const int from = place_of(x, ins->in[i]);
+        if (!has_place(x, from))
+            return false;
+        line.in[i] = (uint8_t)from;
+    }
     if (is_truth(ins))
         line.in[1] = line.in[0];
     if (ins->op == &mgx_op_quantizelinear)
@@ -178,10 +196,13 @@ static bool emit_line(struct compiler *x, const struct mgx_ins *ins, int positio
 // there itself.
 static bool emit_results(struct compiler *x, struct mgx_ins *const *results)
 {
+    assert(x->body->out_count > 0);
     struct mgx_block *b = &x->body->block;
     const int first_out = x->base + b->temporary_count;
     for (int i = 0; i < x->body->out_count; i++) {
         const int from = place_of(x, results[i]);
+        if (!has_place(x, from))
+            return false;
         struct mgx_block_line *last = b->line_count ? &x->lines[b->line_count - 1] : NULL;
         if (last && last->out == from && from >= x->base && from < first_out &&
             x->body->out_count == 1)
@@ -242,6 +263,7 @@ static bool read_module(struct compiler *x, const struct mgx_module *m, struct s
 
 static bool read_single(struct compiler *x, const struct mgx_ins *ins, struct source *s)
 {
+    assert(!ins->mod_count && !x->count);
     x->ins = MGX_NEW_ARRAY(x->arena, struct mgx_ins *, 1);
     if (!x->ins || ins->in_count > 3)
         return false;
@@ -300,6 +322,7 @@ static bool compile(struct compiler *x, const struct mgx_ins *ins)
     b->out_count = s.result_count;
     b->constants = x->constants;
     b->lines = x->lines;
+    assert(b->line_count > 0 && b->line_count <= x->count + s.result_count);
     b->kernel = mgx_block_kernel(x->isa);
     x->body->isa = x->isa;
     return true;
@@ -332,6 +355,7 @@ bool cpu_kernel_type(enum mgx_type type, enum mgx_kernel_type *out)
 
 static float float_at(const void *data, enum mgx_type type, int64_t at)
 {
+    assert(type == MGX_BOOL || comes(type));
     switch (type) {
     case MGX_FLOAT:
         return ((const float *)data)[at];
@@ -349,6 +373,7 @@ static float float_at(const void *data, enum mgx_type type, int64_t at)
 struct mgx_block_operand cpu_body_load(mgx_isa isa, const void *data, enum mgx_type type,
                                        int64_t offset, int64_t step, int n, float *room)
 {
+    assert(data && n > 0 && n <= MGX_BLOCK && step >= 0);
     enum mgx_kernel_type from;
     if (type == MGX_FLOAT && (step == 0 || step == 1 || n == 1))
         return (struct mgx_block_operand){(float *)(uintptr_t)data + offset, step == 0};
@@ -366,6 +391,7 @@ struct mgx_block_operand cpu_body_load(mgx_isa isa, const void *data, enum mgx_t
 void cpu_body_store(mgx_isa isa, void *data, enum mgx_type type, int64_t offset, int64_t step,
                     int n, const float *from)
 {
+    assert(data && n > 0 && (works(type) || is_byte(type)));
     enum mgx_kernel_type to;
     if ((step == 1 || n == 1) && cpu_kernel_type(type, &to)) {
         mgx_convert(isa, MGX_KERNEL_F32, to)(from, (char *)data + offset * mgx_kernel_size(to), n);

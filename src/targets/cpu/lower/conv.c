@@ -28,6 +28,7 @@ struct conv {
 
 static int64_t at(struct mgx_ints list, int i, int64_t otherwise)
 {
+    assert(i >= 0);
     return i < list.count ? list.v[i] : otherwise;
 }
 
@@ -36,6 +37,7 @@ static int64_t at(struct mgx_ints list, int i, int64_t otherwise)
 static bool find_padding(const struct mgx_ins *ins, const struct mgx_shape *x,
                          const struct mgx_shape *w, const struct mgx_shape *y, int64_t *before)
 {
+    assert(x->rank == w->rank && x->rank == y->rank);
     const struct mgx_ints pads = mgx_ins_ints(ins, "padding"), stride = mgx_ins_ints(ins, "stride"),
                           dilation = mgx_ins_ints(ins, "dilation");
     const int64_t mode = mgx_ins_int(ins, "padding_mode");
@@ -58,6 +60,7 @@ static void describe_sizes(struct mgx_conv_desc *d, const struct mgx_ins *main,
                            const struct mgx_shape *x, const struct mgx_shape *w,
                            const struct mgx_shape *y)
 {
+    assert(x->rank - 2 >= 1 && x->rank - 2 <= MGX_CONV_DIMS);
     const struct mgx_ints stride = mgx_ins_ints(main, "stride"),
                           dilation = mgx_ins_ints(main, "dilation");
     const int spatial = x->rank - 2;
@@ -85,6 +88,7 @@ static void describe_sizes(struct mgx_conv_desc *d, const struct mgx_ins *main,
 // Weights are [out][in / groups] for a convolution, [in][out / groups] for its transpose.
 static void describe_weights(struct mgx_conv_desc *d, const struct mgx_shape *w)
 {
+    assert(d->groups > 0);
     if (d->transposed) {
         d->w_in = w->strides[0];
         d->w_out = w->strides[1];
@@ -99,6 +103,7 @@ static void describe_weights(struct mgx_conv_desc *d, const struct mgx_shape *w)
 static void describe_residual(struct mgx_conv_desc *d, const struct mgx_shape *r)
 {
     const int spatial = r->rank - 2;
+    assert(spatial >= 1 && spatial <= MGX_CONV_DIMS);
     d->residual_batch = r->strides[0];
     for (int k = 0; k < MGX_CONV_DIMS; k++) {
         const int i = k - (MGX_CONV_DIMS - spatial);
@@ -109,6 +114,7 @@ static void describe_residual(struct mgx_conv_desc *d, const struct mgx_shape *r
 // One value per channel of a single image, side by side.
 static bool is_factor(const struct mgx_shape *s)
 {
+    assert(s->rank >= 3);
     if (s->type != MGX_FLOAT || s->lens[0] != 1 || (s->strides[1] != 1 && s->lens[1] != 1))
         return false;
     for (int i = 2; i < s->rank; i++)
@@ -216,6 +222,7 @@ static void fill(const struct mgx_plan_fill *f, int part, int parts)
 static bool pack(struct mgx_plan_offer *c, struct conv *v, const struct mgx_conv_plan *plan,
                  const struct mgx_conv_desc *d)
 {
+    assert(c->constant[v->w] && c->constant[v->w]->data);
     const struct mgx_tensor *w = c->constant[v->w];
     struct { // equal keys pack to equal bytes; zeroed for its padding
         int64_t isa, transposed, bytes, x_type, w_type, x_zero;
@@ -435,6 +442,7 @@ struct inner {
 static bool enter(const struct mgx_plan_offer *c, const struct mgx_ins *ins,
                   const struct mgx_shape *out, struct inner *n)
 {
+    assert(c->ins->mod_count == 1 && ins->owner == c->ins->mod[0]);
     struct mgx_ins *params[MGX_REGION_INPUTS];
     const int count = mgx_module_parameters(c->ins->mod[0], params, MGX_REGION_INPUTS);
     if (ins->in_count > MGX_REGION_INPUTS || count > MGX_REGION_INPUTS)
@@ -472,7 +480,9 @@ static void leave(const struct inner *n, struct conv *v, struct mgx_plan_offer *
         }
     c->why = n->c.why ? n->c.why : c->why;
     v->x = outer[v->x];
+    assert(v->x >= -1 && v->x < c->in_count);
     v->w = outer[v->w];
+    assert(v->w >= 0 && v->w < c->in_count); // the group's own weights
     e->bias = e->bias >= 0 ? outer[e->bias] : -1;
     e->residual = e->residual >= 0 ? outer[e->residual] : -1;
     for (int i = 0; i < e->operand_count; i++)
@@ -561,6 +571,7 @@ static struct mgx_conv_args args_of(const struct conv *v, const struct mgx_plan_
                                     struct cpu_epilogue_run *epilogue,
                                     struct cpu_integer_run *integer)
 {
+    assert(v->packed && v->x < CPU_EPILOGUE_INPUTS + 4);
     cpu_epilogue_start(&v->epilogue, args, epilogue);
     *integer = (struct cpu_integer_run){.bias = epilogue->bias};
     if (v->epilogue.integer)

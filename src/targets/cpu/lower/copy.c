@@ -28,6 +28,7 @@ struct copy {
 
 static bool is_reshape(const struct mgx_shape *in, const struct mgx_shape *out)
 {
+    assert(mgx_shape_elements(in) == mgx_shape_elements(out));
     if (in->rank != out->rank)
         return true;
     for (int i = 0; i < in->rank; i++)
@@ -40,6 +41,7 @@ static bool is_reshape(const struct mgx_shape *in, const struct mgx_shape *out)
 // sides, and puts the source's fastest axis next to last if it is not the destination's.
 static void plan_axes(struct copy *k, const struct mgx_shape *in, const struct mgx_shape *out)
 {
+    assert(in->rank == out->rank && k->size);
     int order[MGX_MAX_RANK], count = 0;
     for (int i = 0; i < out->rank; i++)
         if (out->lens[i] != 1)
@@ -70,6 +72,7 @@ static void plan_axes(struct copy *k, const struct mgx_shape *in, const struct m
 
 static void rotate_fastest_source(struct copy *k)
 {
+    assert(k->rank >= 0 && k->rank <= MGX_MAX_RANK);
     int best = k->rank - 1;
     for (int i = 0; i < k->rank - 1; i++)
         if (k->from[i] > 0 && (k->from[best] == 0 || k->from[i] < k->from[best]))
@@ -108,10 +111,12 @@ static bool takes(const struct mgx_op *op)
 // The source as it is read backwards; returns the element it begins with.
 static int64_t turn_back(const struct mgx_ins *ins, struct mgx_shape *in)
 {
+    assert(!mgx_shape_is_broadcasted(in) || in->rank > 0);
     const struct mgx_ints axes = mgx_ins_ints(ins, "axes");
     int64_t start = 0;
     for (int i = 0; i < axes.count; i++) {
         const int64_t axis = axes.v[i] < 0 ? axes.v[i] + in->rank : axes.v[i];
+        assert(axis >= 0 && axis < in->rank); // the shape rule looked
         start += (in->lens[axis] - 1) * in->strides[axis];
         in->strides[axis] = -in->strides[axis];
     }
@@ -166,6 +171,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 static void block(const struct copy *k, const unsigned char *from, unsigned char *to, int64_t rows,
                   int64_t cols)
 {
+    assert(k->rank >= 2 && rows > 0 && cols > 0);
     const int64_t fd = k->from[k->rank - 1], td = k->to[k->rank - 1];
     switch (k->size) {
     case 1:
@@ -187,6 +193,7 @@ static void block(const struct copy *k, const unsigned char *from, unsigned char
 static void plane(const struct copy *k, const unsigned char *from, unsigned char *to, int64_t row0,
                   int64_t row1)
 {
+    assert(row0 >= 0 && row0 < row1 && row1 <= k->lens[k->rank - 2]);
     const int64_t cols = k->lens[k->rank - 1];
     from += row0 * k->from[k->rank - 2];
     to += row0 * k->to[k->rank - 2];
@@ -219,6 +226,8 @@ struct job {
 
 static void copy_part(void *user, int task, int thread)
 {
+    assert(task >= 0 && task < ((const struct job *)user)->tasks &&
+           ((const struct job *)user)->k->rank >= 2);
     (void)thread;
     const struct job *job = user;
     const struct copy *k = job->k;
@@ -240,6 +249,7 @@ static void copy_part(void *user, int task, int thread)
 
 static void copy_line(const struct copy *k, const unsigned char *from, unsigned char *to)
 {
+    assert(k->rank == 0 || k->rank == 1);
     if (k->rank == 0) {
         memcpy(to, from, k->size);
         return;
@@ -267,6 +277,7 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
         return MGX_OK;
     }
     const int64_t rows = k->outer * k->lens[k->rank - 2];
+    assert(rows > 0 && k->lens[k->rank - 1] > 0);
     const size_t bytes = (size_t)(rows * k->lens[k->rank - 1]) * k->size;
     struct job job = {k, from, args->out, 1};
     if (bytes >= PARALLEL_BYTES)

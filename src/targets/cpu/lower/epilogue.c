@@ -3,6 +3,8 @@
 // ends in bytes (epilogue_bytes.c), runs as a block program.
 #include "targets/cpu/lower/epilogue_match.h"
 
+#include <assert.h>
+
 #include "op/op.h"
 
 static bool match_simple(struct cpu_match *m)
@@ -31,6 +33,7 @@ static bool match_simple(struct cpu_match *m)
 
 static int64_t row_offset(const struct cpu_epilogue_operand *o, int64_t row)
 {
+    assert(row >= 0 && o->rank <= CPU_EPILOGUE_AXES);
     int64_t offset = o->rank ? 0 : row * o->row;
     for (int k = 0; k < o->rank; k++) {
         offset += row % o->len[k] * o->stride[k];
@@ -44,6 +47,7 @@ static struct mgx_block_operand load(const struct cpu_epilogue_run *run,
                                      const struct cpu_epilogue_operand *o, int64_t row,
                                      int64_t column, int n, float *room)
 {
+    assert(o->input >= 0 && n <= MGX_BLOCK && run->args->in[o->input]);
     return cpu_body_load(run->epilogue->body->isa, run->args->in[o->input], o->type,
                          row_offset(o, row) + column * o->col, o->col, n, room);
 }
@@ -74,6 +78,7 @@ static void run_tile(void *user, const struct mgx_tile *tile)
 // A broadcast of any kind is read where it lies: its rows by their axes, its columns one by one.
 static bool place_broadcast(const struct cpu_match *m, int input, struct cpu_epilogue_operand *o)
 {
+    assert(input >= 0 && input < m->c->in_count);
     const struct mgx_shape *x = &m->c->in[input], *y = m->c->out;
     int order[MGX_MAX_RANK];
     if (!mgx_shape_same_lens(x, y) || !mgx_shape_is_broadcasted(x))
@@ -106,6 +111,7 @@ static bool place_operand(const struct cpu_match *m, int input, struct cpu_epilo
 
 static bool match_general(struct cpu_match *m)
 {
+    assert(m->last != m->main);
     struct cpu_epilogue *e = m->out;
     e->body = cpu_body_compile(m->c, m->last);
     if (!e->body || e->body->out_count != 1 || e->body->out_type[0] != m->c->out->type ||
@@ -172,6 +178,7 @@ static bool find_parts(struct cpu_match *m, const struct mgx_op *op)
 bool cpu_epilogue_match(struct mgx_plan_offer *c, const struct mgx_op *op, struct cpu_epilogue *out,
                         const struct mgx_ins **main)
 {
+    assert(op == &mgx_op_dot || op == &mgx_op_convolution || op == &mgx_op_convolution_backwards);
     struct cpu_match m = {.c = c, .out = out, .column = op == &mgx_op_dot ? c->out->rank - 1 : 1};
     *out = (struct cpu_epilogue){.bias = -1, .residual = -1, .factor = -1, .scale = -1};
     if (!find_parts(&m, op))
@@ -219,6 +226,7 @@ void cpu_epilogue_finish(struct mgx_plan_offer *c, struct cpu_epilogue *e)
             e->scratch_floats =
                 (size_t)mgx_block_scratch(&e->body->block) + (size_t)e->operand_count * MGX_BLOCK;
     e->scratch_offset = (c->workspace + 63) / 64 * 64;
+    assert(e->scratch_offset >= c->workspace && e->operand_count <= CPU_EPILOGUE_INPUTS);
     c->workspace =
         e->scratch_offset + e->scratch_floats * sizeof(float) * (size_t)c->machine->threads;
 }
@@ -226,6 +234,8 @@ void cpu_epilogue_finish(struct mgx_plan_offer *c, struct cpu_epilogue *e)
 void cpu_epilogue_start(const struct cpu_epilogue *e, const struct mgx_plan_args *args,
                         struct cpu_epilogue_run *run)
 {
+    assert(e->bias < 0 || args->in[e->bias]);
+    assert(e->residual < 0 || args->in[e->residual]);
     run->epilogue = e;
     run->args = args;
     run->bias = e->bias >= 0 ? args->in[e->bias] : NULL;

@@ -7,6 +7,7 @@
 // converted.
 #include "targets/cpu/lower/epilogue_match.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -19,6 +20,7 @@
 
 const struct mgx_ins *cpu_match_leaf(const struct cpu_match *m, const struct mgx_ins *node)
 {
+    assert(node && m->last);
     if (!m->last->mod_count)
         return node == m->last ? NULL : node;
     if (node->op != &mgx_op_param)
@@ -33,6 +35,7 @@ const struct mgx_ins *cpu_match_leaf(const struct cpu_match *m, const struct mgx
 
 int cpu_match_input(const struct cpu_match *m, const struct mgx_ins *leaf)
 {
+    assert(m->param_count <= CPU_EPILOGUE_INPUTS + 4);
     for (int i = 0; i < m->param_count; i++)
         if (m->params[i] == leaf)
             return i;
@@ -63,6 +66,7 @@ static void set_act(struct cpu_match *m, enum mgx_act act, double a, double b)
 // Constant slopes of prelu, one per column.
 static bool peel_slopes(struct cpu_match *m, const struct mgx_ins *node)
 {
+    assert(m->out);
     const struct mgx_ins *leaf = cpu_match_leaf(m, node);
     const int input = leaf ? cpu_match_input(m, leaf) : -1;
     if (input < 0 || !m->c->constant[input] || !cpu_match_bias(m, input))
@@ -126,6 +130,7 @@ int cpu_match_row_axes(const struct cpu_match *m, int *order)
 // (all axes but the column). False if they do not lie at one distance.
 static bool row_step(const struct cpu_match *m, const struct mgx_shape *x, int64_t *step)
 {
+    assert(x->rank == m->c->out->rank);
     const struct mgx_shape *y = m->c->out;
     int order[MGX_MAX_RANK];
     const int count = cpu_match_row_axes(m, order);
@@ -142,6 +147,7 @@ static bool row_step(const struct cpu_match *m, const struct mgx_shape *x, int64
 // Steps of an operand over rows and columns; false if it has no such form.
 bool cpu_match_steps(const struct cpu_match *m, int input, int64_t *row, int64_t *col)
 {
+    assert(input >= 0 && input < m->c->in_count);
     const struct mgx_shape *x = &m->c->in[input], *y = m->c->out;
     if (!mgx_shape_same_lens(x, y))
         return false;
@@ -159,6 +165,7 @@ bool cpu_match_bias(const struct cpu_match *m, int input)
 // A tensor of the result's lengths whose columns are contiguous; its rows may lie anywhere.
 bool cpu_match_residual(const struct cpu_match *m, int input, enum mgx_type type)
 {
+    assert(input >= 0 && input < m->c->in_count);
     const struct mgx_shape *x = &m->c->in[input];
     return x->type == type && mgx_shape_same_lens(x, m->c->out) && !mgx_shape_is_broadcasted(x) &&
            (x->strides[m->column] == 1 || x->lens[m->column] == 1);
@@ -175,6 +182,7 @@ static bool is_raw(const struct cpu_match *m, const struct mgx_ins *node)
 // A factor of the sums: one constant, or an input that is one value or one per column.
 static bool note_scale(struct cpu_match *m, const struct mgx_ins *node)
 {
+    assert(m->out->integer);
     double value;
     if (cpu_match_constant(m, node, &value)) {
         m->out->scale_value = (float)value;

@@ -5,6 +5,7 @@
 //
 // Tuples of indices become offsets, checked before anything is read; a negative index counts from
 // the end of its axis.
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -25,8 +26,10 @@ struct gathernd {
 static void plan_axes(struct gathernd *g, const struct mgx_shape *x, const struct mgx_shape *at,
                       int batch_dims)
 {
+    assert(batch_dims >= 0 && batch_dims < at->rank && at->rank > 0);
     const int64_t size = (int64_t)mgx_type_size(x->type);
     g->depth = (int)at->lens[at->rank - 1];
+    assert(batch_dims + g->depth <= x->rank);
     g->places = g->per_batch = 1;
     for (int i = 0; i < at->rank - 1; i++) {
         g->places *= at->lens[i];
@@ -67,6 +70,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 
 static int64_t index_at(const struct gathernd *g, const void *index, int64_t i, int k)
 {
+    assert(k >= 0 && k < g->depth && i >= 0 && i < g->places);
     const int64_t n = i * g->depth + k;
     const int64_t at = g->wide ? ((const int64_t *)index)[n] : ((const int32_t *)index)[n];
     return at < 0 ? at + g->lens[k] : at;

@@ -36,6 +36,7 @@ struct batches {
 
 static void add_axis(struct batches *x, int64_t len, int64_t a, int64_t b, int64_t c, int64_t r)
 {
+    assert(len >= 0 && x->count >= 0 && x->count <= MGX_MAX_RANK);
     const int k = x->count - 1;
     if (len == 1)
         return;
@@ -60,6 +61,7 @@ static void add_axis(struct batches *x, int64_t len, int64_t a, int64_t b, int64
 // The last batch axis becomes rows when b is the same for all of it and rows continue over it.
 static void merge_rows(struct mgx_gemm_desc *d, struct batches *x)
 {
+    assert(d->m >= 0 && x->count >= 0);
     while (x->count) {
         const int k = x->count - 1;
         if (x->b[k] != 0 || x->a[k] != d->a_row * d->m || x->c[k] != d->c_row * d->m ||
@@ -127,6 +129,7 @@ static bool describe(struct mgx_plan_offer *c, struct gemm *g, struct mgx_gemm_d
     }
     for (int i = 0; i < x.count; i++) {
         const int to = MGX_GEMM_BATCH - x.count + i;
+        assert(to >= 0 && to < MGX_GEMM_BATCH && x.lens[i] > 1);
         d->batch[to] = x.lens[i];
         d->a_batch[to] = x.a[i];
         d->b_batch[to] = x.b[i];
@@ -163,6 +166,7 @@ static int other_panels(const struct mgx_gemm_desc *d)
 // Divides a planned product otherwise than its cost model did.
 static void divide(struct mgx_gemm_plan *plan, enum way way)
 {
+    assert(plan->kernel && plan->kernel->rows > 0 && plan->kernel->cols > 0);
     const struct mgx_gemm_desc *d = &plan->desc;
     const int64_t most = 4 * (int64_t)d->threads;
     plan->m_parts =
@@ -176,6 +180,7 @@ static void divide(struct mgx_gemm_plan *plan, enum way way)
 static enum mgx_status plan_way(struct mgx_gemm_plan *plan, const struct mgx_gemm_desc *desc,
                                 enum way way, struct mgx_diag *diag)
 {
+    assert(way >= 0 && way < WAYS);
     struct mgx_gemm_desc d = *desc;
     d.isa = way == WAY_AVX2 ? MGX_ISA_AVX2 : d.isa;
     d.panel = way == WAY_PANELS ? other_panels(desc) : 0;

@@ -35,6 +35,7 @@ static int input_of(const struct mgx_module *body, const struct mgx_ins *param)
 
 static const struct mgx_ins *find(const struct mgx_module *body, const struct mgx_op *op)
 {
+    assert(body->bypass || body->count > 0);
     for (const struct mgx_ins *ins = body->first; ins; ins = ins->next)
         if (ins->op == op)
             return ins;
@@ -44,6 +45,7 @@ static const struct mgx_ins *find(const struct mgx_module *body, const struct mg
 // The operand of a final mul or add that is a parameter; *ins moves to the other operand.
 static int peel(const struct mgx_module *body, const struct mgx_op *op, const struct mgx_ins **ins)
 {
+    assert((*ins)->in_count == 2 || (*ins)->op != op);
     if ((*ins)->op != op)
         return -1;
     for (int i = 0; i < 2; i++) {
@@ -93,6 +95,7 @@ static bool find_parts(struct mgx_plan_offer *c, struct norm *v, bool rms)
 // Rows over the last `axes`, contiguous, at one distance: all outer axes merge.
 static bool row_stride(const struct mgx_shape *s, int axes, int64_t *stride)
 {
+    assert(axes > 0 && axes <= s->rank);
     int64_t expected = 0;
     *stride = 1;
     for (int i = s->rank - 1; i >= s->rank - axes; i--) {
@@ -144,6 +147,8 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     for (int i = x->rank - v->axes; i < x->rank; i++)
         v->n *= x->lens[i];
     v->rows = mgx_shape_elements(x) / v->n;
+    assert(v->n > 0 && v->rows * v->n == mgx_shape_elements(c->out));
+    assert(cpu_reaches(x, (v->rows - 1) * v->x_row + v->n - 1) || v->rows == 1);
     v->tasks = mgx_shape_elements(x) < 1 << 14 ? 1 : (int)mgx_min_i64(v->rows, c->machine->threads);
     c->in_place = v->x_row == v->y_row ? v->x : -1;
     c->state = v;
@@ -157,6 +162,7 @@ struct job {
 
 static void run_part(void *user, int task, int thread)
 {
+    assert(task >= 0 && task < ((const struct job *)user)->v->tasks);
     (void)thread;
     const struct job *job = user;
     const struct norm *v = job->v;

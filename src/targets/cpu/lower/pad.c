@@ -32,6 +32,7 @@ struct pad {
 // The padding value's bytes; false where it is not known ahead of time.
 static bool read_value(struct mgx_plan_offer *c, const struct mgx_pad *a, struct pad *p)
 {
+    assert(p->size <= sizeof p->value);
     const enum mgx_type type = c->out->type;
     if (c->in_count > 2) {
         const struct mgx_tensor *t = c->constant[2];
@@ -59,12 +60,14 @@ static const int64_t *read_pads(struct mgx_plan_offer *c, const struct mgx_pad *
 static bool make_axis(struct mgx_plan_offer *c, const struct mgx_pad *a, size_t size, int axis,
                       int64_t before, struct axis *out)
 {
+    assert(axis >= 0 && axis < c->out->rank && size);
     const int64_t n = c->out->lens[axis], in = c->in[0].lens[axis];
     *out = (struct axis){.length = n,
                          .step = c->out->strides[axis] * (int64_t)size,
                          .from = MGX_NEW_ARRAY(c->arena, int64_t, n)};
     for (int64_t i = 0; out->from && i < n; i++) {
         const int64_t at = mgx_pad_source(a->mode, i - before, in);
+        assert(before != 0 || i >= in || at == i); // what is not moved stays
         assert(at < in);
         out->from[i] = at < 0 ? -1 : at * c->in[0].strides[axis] * (int64_t)size;
     }
@@ -74,6 +77,7 @@ static bool make_axis(struct mgx_plan_offer *c, const struct mgx_pad *a, size_t 
 // The axis along which the result runs fastest: the longest of step 1, else the last.
 static int fastest(const struct mgx_shape *s)
 {
+    assert(s->rank > 0);
     int best = s->rank - 1;
     for (int i = 0; i < s->rank; i++)
         if (s->strides[i] == 1 && (s->strides[best] != 1 || s->lens[i] > s->lens[best]))
@@ -84,6 +88,7 @@ static int fastest(const struct mgx_shape *s)
 // The run of positions that both sides hold at the element's own distance.
 static void find_middle(struct pad *p)
 {
+    assert(p->line.from && !p->middle_length);
     const struct axis *line = &p->line;
     const int64_t size = (int64_t)p->size;
     int64_t at = 0;
@@ -162,6 +167,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 // n elements of the padding value.
 static void fill_value(const struct pad *p, unsigned char *to, int64_t step, int64_t n)
 {
+    assert(n > 0 && step >= 0);
     if (p->size == 4 && step == 4) {
         uint32_t word;
         memcpy(&word, p->value, sizeof word);
@@ -176,6 +182,7 @@ static void fill_value(const struct pad *p, unsigned char *to, int64_t step, int
 static void copy_positions(const struct pad *p, const unsigned char *from, unsigned char *to,
                            int64_t begin, int64_t end)
 {
+    assert(begin >= 0 && begin <= end && end <= p->line.length);
     const struct axis *line = &p->line;
     for (int64_t i = begin; i < end; i++)
         memcpy(to + i * line->step, line->from[i] < 0 ? p->value : from + line->from[i], p->size);
@@ -185,6 +192,7 @@ static void copy_line(const struct pad *p, const unsigned char *from, unsigned c
 {
     const struct axis *line = &p->line;
     const int64_t end = p->middle + p->middle_length;
+    assert(p->middle >= 0 && end <= line->length);
     copy_positions(p, from, to, 0, p->middle);
     if (p->middle_length)
         memcpy(to + p->middle * line->step, from + line->from[p->middle],

@@ -43,6 +43,7 @@ struct pointwise {
 
 static void sort_axes(const struct mgx_shape *out, int *order, int *count)
 {
+    assert(out->rank >= 0 && out->rank <= MGX_MAX_RANK);
     *count = 0;
     for (int i = 0; i < out->rank; i++)
         if (out->lens[i] != 1)
@@ -58,6 +59,7 @@ static void sort_axes(const struct mgx_shape *out, int *order, int *count)
 // Does axis `a` continue axis `last` of the loops in every operand?
 static bool continues(const struct loops *l, const struct mgx_plan_offer *c, int a, int last)
 {
+    assert(last >= 0 && last < l->rank && a >= 0 && a < c->out->rank);
     const int64_t n = c->out->lens[a];
     if (l->out[last] != c->out->strides[a] * n)
         return false;
@@ -69,6 +71,7 @@ static bool continues(const struct loops *l, const struct mgx_plan_offer *c, int
 
 static void plan_loops(struct loops *l, const struct mgx_plan_offer *c)
 {
+    assert(c->in_count <= MAX_IN);
     int order[MGX_MAX_RANK], count;
     sort_axes(c->out, order, &count);
     l->rank = 0;
@@ -116,6 +119,7 @@ __attribute__((unused)) static bool covers(const struct loops *l, const struct m
 
 static bool same_layout(const struct mgx_shape *a, const struct mgx_shape *b)
 {
+    assert(mgx_shape_is_static(a) && mgx_shape_is_static(b));
     if (a->type != b->type || a->rank != b->rank)
         return false;
     for (int i = 0; i < a->rank; i++)
@@ -183,6 +187,7 @@ struct job {
 static void run_typed(const struct job *job, const int64_t *in_offset, int64_t out_offset,
                       int64_t first, int n, float *scratch)
 {
+    assert(n > 0 && first + n <= job->p->loops.run);
     const struct loops *l = &job->p->loops;
     int64_t offset[MAX_IN];
     for (int i = 0; i < job->p->in_count; i++)
@@ -199,6 +204,7 @@ static void run_typed(const struct job *job, const int64_t *in_offset, int64_t o
 // `rows` runs, or n values of one.
 static void look_up(const struct job *job, int64_t from, int64_t to, int64_t rows, int n)
 {
+    assert(n > 0 && n <= MGX_BLOCK && job->p->in_count == 1);
     const struct loops *l = &job->p->loops;
     const uint8_t *table = job->p->table, *x = (const uint8_t *)job->args->in[0] + from;
     uint8_t *y = (uint8_t *)job->args->out + to;
@@ -216,6 +222,7 @@ static void look_up(const struct job *job, int64_t from, int64_t to, int64_t row
 static void run_block(const struct job *job, const int64_t *in_offset, int64_t out_offset,
                       int64_t first, int n, float *scratch)
 {
+    assert(n > 0 && n <= MGX_BLOCK && first >= 0 && first + n <= job->p->loops.run);
     const struct pointwise *p = job->p;
     if (p->typed) {
         run_typed(job, in_offset, out_offset, first, n, scratch);
@@ -247,6 +254,7 @@ static void run_block(const struct job *job, const int64_t *in_offset, int64_t o
 static struct mgx_block_operand load_runs(const struct job *job, int i, int64_t offset, int rows,
                                           float *room)
 {
+    assert(rows > 0 && rows * job->p->loops.run <= MGX_BLOCK && job->p->loops.rank > 0);
     const struct loops *l = &job->p->loops;
     const enum mgx_type type = job->p->body->in_type[i];
     const mgx_isa isa = job->p->body->isa;
@@ -271,6 +279,7 @@ static struct mgx_block_operand load_runs(const struct job *job, int i, int64_t 
 static void run_rows(const struct job *job, const int64_t *in_offset, int64_t to, int rows,
                      float *scratch)
 {
+    assert(rows > 0 && rows * job->p->loops.run <= MGX_BLOCK);
     const struct pointwise *p = job->p;
     const struct cpu_body *body = p->body;
     const struct loops *l = &p->loops;
@@ -328,6 +337,7 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
     const struct pointwise *p = step->state;
     assert(cpu_has_room(step, args, p->thread_floats * sizeof(float)));
     struct job job = {p, args, (int)mgx_min_i64(p->threads, p->loops.blocks)};
+    assert(p->loops.blocks >= 0 && p->in_count >= 1);
     mgx_pool_run(cpu_pool(args), job.tasks, run_part, &job);
     return MGX_OK;
 }

@@ -33,6 +33,7 @@ enum { LEAST_ELEMENTS = 1 << 14, PIECE = 64 };
 // Rows of the result, all images together.
 static int64_t rows_of(const struct pooling *p)
 {
+    assert(p->batch > 0 && p->axis[0].window.out > 0 && p->axis[1].window.out > 0);
     return p->batch * p->axis[0].window.out * p->axis[1].window.out;
 }
 
@@ -51,6 +52,7 @@ __attribute__((unused)) static bool covers(const struct pooling *p, const struct
 
 static void divide(struct pooling *p, int64_t elements, int threads)
 {
+    assert(elements > 0 && threads > 0);
     const int64_t rows = rows_of(p), tasks = 4 * (int64_t)threads;
     p->row_tasks = p->channel_tasks = 1;
     if (elements < LEAST_ELEMENTS || threads < 2)
@@ -96,6 +98,7 @@ static void describe_axes(struct pooling *p, const struct mgx_ins *ins, const st
     struct mgx_pool_walk walk;
     mgx_pool_walk_init(&walk, &attr, x, y);
     const int missing = DIMS - walk.rank;
+    assert(walk.rank == x->rank - 2 && missing >= 0);
     for (int i = 0; i < missing; i++)
         p->axis[i].window = (struct mgx_window){1, 1, 1, 1, 0, 0, 1};
     for (int i = 0; i < walk.rank; i++)
@@ -134,9 +137,11 @@ struct span {
 
 static struct span span_at(const struct axis *a, int64_t o, bool count_pad)
 {
+    assert(o >= 0 && o < a->window.out);
     int64_t first, last;
     const int64_t at = mgx_window_clip(&a->window, o, &first, &last);
     const int64_t count = last - first;
+    assert(count >= 0 && (!count || (at >= 0 && at < a->window.in)));
     return (struct span){.offset = count ? at * a->x : 0,
                          .count = count,
                          .step = a->window.dilation * a->x,
@@ -152,6 +157,7 @@ struct job {
 static void run_bytes(const struct job *job, const struct mgx_pool_args *floats, int64_t from,
                       int64_t to)
 {
+    assert(job->p->bytes && floats->channels > 0);
     const struct mgx_byte_pool_args args = {.x = (const uint8_t *)job->args->in[0] + from,
                                             .planes = floats->planes,
                                             .rows = floats->rows,
@@ -168,6 +174,7 @@ static void run_bytes(const struct job *job, const struct mgx_pool_args *floats,
 // Channels [begin, end) of a row.
 static void run_row(const struct job *job, int64_t row, int64_t begin, int64_t end)
 {
+    assert(begin < end && end <= job->p->channels && row < rows_of(job->p));
     const struct pooling *p = job->p;
     const struct axis *a = p->axis;
     const int64_t oy = row % a[1].window.out, plane = row / a[1].window.out,

@@ -4,6 +4,7 @@
 //
 // Where every output row and column reads from is a table made ahead of time, by the reference's
 // own functions: a run copies or blends pixels, vectors of channels at a time.
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -29,12 +30,14 @@ struct resize {
 
 static int64_t clamp(double at, int64_t length)
 {
+    assert(length > 0);
     return at <= 0 ? 0 : at >= (double)(length - 1) ? length - 1 : (int64_t)at;
 }
 
 static struct place *make_table(struct mgx_plan_offer *c, const struct mgx_resize_how *how,
                                 const struct mgx_resize *a, int axis)
 {
+    assert(axis == 2 || axis == 3);
     const struct mgx_resize_axis what = {.in = c->in[0].lens[axis],
                                          .out = c->out->lens[axis],
                                          .up = a->scales.count ? (double)(float)a->scales.v[axis]
@@ -43,6 +46,7 @@ static struct place *make_table(struct mgx_plan_offer *c, const struct mgx_resiz
     struct place *table = MGX_NEW_ARRAY(c->arena, struct place, what.out);
     for (int64_t o = 0; table && o < what.out; o++) {
         const double at = how->place(&what, o);
+        assert(what.in > 0 && what.out == c->out->lens[axis]);
         if (how->mode == MGX_RESIZE_NEAREST) {
             table[o].first = clamp(how->round(at), what.in);
             continue;
@@ -125,6 +129,7 @@ struct job {
 
 static void copy_row(const struct resize *r, const char *x, char *y, const struct place *row)
 {
+    assert(row->first >= 0 && r->width > 0);
     const char *from = x + row->first * r->x_row * r->size;
     for (int64_t i = 0; i < r->width; i++)
         memcpy(y + i * r->y_col * r->size, from + r->cols[i].first * r->x_col * r->size,
@@ -133,6 +138,7 @@ static void copy_row(const struct resize *r, const char *x, char *y, const struc
 
 static void blend_row(const struct resize *r, const float *x, float *y, const struct place *row)
 {
+    assert(row->first <= row->second && r->linear);
     const float *top = x + row->first * r->x_row, *bottom = x + row->second * r->x_row;
     for (int64_t i = 0; i < r->width; i++) {
         const struct place *col = &r->cols[i];

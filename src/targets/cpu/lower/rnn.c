@@ -3,6 +3,7 @@
 //
 // Weights, bias and peepholes must be constants; activations sigmoid, tanh and relu, with which
 // exporters get by.
+#include <assert.h>
 #include <string.h>
 
 #include "op/op.h"
@@ -33,6 +34,7 @@ static bool find_kind(const struct mgx_op *op, enum mgx_rnn_kind *kind)
 
 static bool find_act(const char *name, struct mgx_rnn_act *act)
 {
+    assert(name && act);
     static const struct {
         const char *name;
         enum mgx_act act;
@@ -47,6 +49,7 @@ static bool find_act(const char *name, struct mgx_rnn_act *act)
 
 static bool find_acts(const struct mgx_ins *ins, struct mgx_rnn_desc *d)
 {
+    assert(d->directions == 1 || d->directions == 2);
     const struct mgx_field *field = mgx_field_find(ins->op, "actv_func");
     const struct mgx_strings names =
         *(const struct mgx_strings *)((const char *)ins->attr + field->offset);
@@ -94,11 +97,14 @@ static bool describe(struct mgx_plan_offer *c, const struct rnn *v, struct mgx_r
     d->input = x->lens[2];
     d->hidden = mgx_ins_int(ins, "hidden_size");
     d->directions = direction == 2 ? 2 : 1;
+    assert(direction >= 0 && direction <= 2 && d->hidden > 0);
     d->reverse = direction == 1;
     d->x_step = x->strides[0];
     d->x_batch = x->strides[1];
     d->state_batch = d->hidden;
     d->state_direction = d->hidden * d->batch;
+    assert(c->in[R].lens[2] == d->hidden && c->in[W].lens[2] == d->input);
+    assert(c->in[W].lens[0] == d->directions && c->in[R].lens[0] == d->directions);
     d->clip = (float)mgx_ins_real(ins, "clip");
     d->linear_before_reset = d->kind == MGX_RNN_GRU && mgx_ins_int(ins, "linear_before_reset");
     d->input_forget = d->kind == MGX_RNN_LSTM && mgx_ins_int(ins, "input_forget");
@@ -129,6 +135,7 @@ static void fill(const struct mgx_plan_fill *f, int part, int parts)
 
 static bool pack(struct mgx_plan_offer *c, struct rnn *v)
 {
+    assert(c->constant[W] && c->constant[R]);
     const void *data[4] = {c->constant[W]->data, c->constant[R]->data,
                            v->has[BIAS] ? c->constant[BIAS]->data : NULL,
                            v->has[PEEPHOLES] ? c->constant[PEEPHOLES]->data : NULL};
@@ -176,6 +183,7 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
 {
     (void)diag;
     const struct rnn *v = step->state;
+    assert(v->packed && cpu_has_room(step, args, 0) && step->workspace >= v->plan.workspace_bytes);
     const struct mgx_rnn_args a = {.x = args->in[X],
                                    .packed = v->packed,
                                    .initial_h = v->has[H0] ? args->in[H0] : NULL,

@@ -4,6 +4,7 @@
 // Where samples lie is the reference's own arithmetic (op/reference/roi.h). The corners of a bin's
 // samples become a list of pixels with weights, summed vectors of channels at a time; regions are
 // dealt to threads. Cost: four multiply-adds per sample and channel.
+#include <assert.h>
 #include <inttypes.h>
 
 #include "base/size.h"
@@ -71,6 +72,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 
 static int64_t image_of(const struct roialign *r, const void *index, int64_t i)
 {
+    assert(i >= 0 && i < r->rois);
     return r->wide ? ((const int64_t *)index)[i] : ((const int32_t *)index)[i];
 }
 
@@ -88,6 +90,7 @@ static void pool_bin(const struct roialign *r, const struct mgx_roi_span *v,
                      const struct mgx_roi_span *h, int64_t row, int64_t col, const float *x,
                      float *y)
 {
+    assert(row >= 0 && row < r->attr->output_height && col >= 0 && col < r->attr->output_width);
     int64_t offset[TAPS];
     float weight[TAPS];
     struct mgx_tap_args a = {.x = x,
@@ -109,6 +112,7 @@ static void pool_bin(const struct roialign *r, const struct mgx_roi_span *v,
                 a.first = false;
             }
             const int k = a.count;
+            assert(k + 4 <= TAPS && p.high < r->height && q.high < r->width);
             offset[k] = low + q.low * r->x_col;
             offset[k + 1] = low + q.high * r->x_col;
             offset[k + 2] = high + q.low * r->x_col;

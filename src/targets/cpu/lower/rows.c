@@ -22,6 +22,7 @@ struct outer {
 
 static void add_outer(struct outer *o, int64_t len, int64_t x, int64_t y)
 {
+    assert(o->rank < MGX_MAX_RANK && len > 0);
     if (len == 1)
         return;
     o->lens[o->rank] = len;
@@ -32,6 +33,7 @@ static void add_outer(struct outer *o, int64_t len, int64_t x, int64_t y)
 
 static void locate(const struct outer *o, int64_t index, int64_t *x, int64_t *y)
 {
+    assert(index >= 0 && index < o->count);
     *x = *y = 0;
     for (int k = o->rank - 1; k >= 0; k--) {
         *x += index % o->lens[k] * o->x[k];
@@ -78,6 +80,7 @@ static void choose_tasks(struct mgx_plan_offer *c, struct rows *r)
 // The kept axis that is contiguous in both operands, or -1.
 static int contiguous_axis(const struct mgx_shape *x, const struct mgx_shape *y, const bool *folded)
 {
+    assert(x->rank == y->rank);
     for (int i = 0; i < x->rank; i++)
         if (!folded[i] && x->lens[i] > 1 && x->strides[i] == 1 && y->strides[i] == 1)
             return i;
@@ -94,6 +97,7 @@ static enum mgx_plan_answer prepare_softmax(struct mgx_plan_offer *c)
     const struct mgx_shape *x = &c->in[0], *y = c->out;
     int64_t axis = mgx_ins_int(c->ins, "axis");
     axis += axis < 0 ? x->rank : 0;
+    assert(axis >= 0 && axis < x->rank);
     if (x->type != MGX_FLOAT || !mgx_shape_elements(x)) {
         c->why = "not float, or empty";
         return mgx_plan_refuse(c);
@@ -152,6 +156,7 @@ static bool find_kind(const struct mgx_op *op, enum mgx_fold *kind)
 static bool merge_folded(const struct mgx_shape *x, const bool *folded, int64_t *count,
                          int64_t *stride)
 {
+    assert(x->rank <= MGX_MAX_RANK);
     int order[MGX_MAX_RANK], n = 0;
     for (int i = 0; i < x->rank; i++)
         if (folded[i] && x->lens[i] != 1)
@@ -175,6 +180,7 @@ static bool merge_folded(const struct mgx_shape *x, const bool *folded, int64_t 
 
 static bool lay_out(struct mgx_plan_offer *c, struct rows *r, const bool *folded)
 {
+    assert(c->in[0].rank == c->out->rank);
     const struct mgx_shape *x = &c->in[0], *y = c->out;
     int inner = -1;
     if (!merge_folded(x, folded, &r->count, &r->stride)) {
