@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // bf16 micro-kernels, AVX-512 with vdpbf16ps: pairs of bf16, sums in f32; the body is tile_body.h.
 enum { ROWS = 14, HALF = 7, NV = 2 };
-#define MAC_BF16
+#define MAC(c, a, b) c = _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b)
 
 #include "targets/cpu/kernel/tile_body.h"
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 // s8 micro-kernels, AVX2: bytes widened to pairs of int16, sums in int32; the body is tile_body.h.
 enum { ROWS = 6, HALF = 3, NV = 2 };
-#define MAC_S16
+#define INTEGER 1
+#define MAC(c, a, b)                                                                               \
+    vf pairs;                                                                                      \
+    __asm__("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0" : "+x"(c), "=&x"(pairs) : "x"(a), "x"(b))
 
 #include "targets/cpu/kernel/tile_body.h"
 

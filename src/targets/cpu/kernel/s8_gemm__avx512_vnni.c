@@ -2,7 +2,8 @@
 // s8 micro-kernels, AVX-512 with vpdpbusd: fours of unsigned by signed bytes, sums in int32; the
 // body is tile_body.h.
 enum { ROWS = 14, HALF = 7, NV = 2 };
-#define MAC_U8S8
+#define INTEGER 1
+#define MAC(c, a, b) __asm__("vpdpbusd %2, %1, %0" : "+v"(c) : "v"(a), "v"(b))
 
 #include "targets/cpu/kernel/tile_body.h"
 

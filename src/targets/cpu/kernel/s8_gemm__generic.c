@@ -2,7 +2,10 @@
 // s8 micro-kernels, vectors of 128 bits: bytes widened to pairs of int16, sums in int32; the body
 // is tile_body.h.
 enum { ROWS = 6, HALF = 3, NV = 2 };
-#define MAC_S16
+#define INTEGER 1
+#define MAC(c, a, b)                                                                               \
+    const vi x = (vi)a, y = (vi)b;                                                                 \
+    c = (vf)((vi)c + ((x << 16) >> 16) * ((y << 16) >> 16) + (x >> 16) * (y >> 16))
 
 #include "targets/cpu/kernel/tile_body.h"
 

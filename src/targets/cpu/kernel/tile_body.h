@@ -10,8 +10,9 @@
 // cheap (a base for every fourth row, one and three times a_row for the rows between), lines are
 // prefetched once for four k, and some rows are read within the multiplication.
 //
-// The including file defines ROWS, HALF and NV (vectors in a full panel), and, unless it multiplies
-// floats, one of MAC_BF16, MAC_U8S8 and MAC_S16.
+// The including file defines ROWS, HALF and NV (vectors in a full panel). Unless it multiplies
+// floats it also defines what its instruction is: MAC(c, a, b), a statement that adds to c, and
+// INTEGER as 1 where the sums are integers.
 #include "targets/cpu/kernel/tile.h"
 
 #include <assert.h>
@@ -20,9 +21,7 @@
 #include "targets/cpu/kernel/simd.h"
 #include "targets/cpu/kernel/tile_finish.h"
 
-#if defined(MAC_U8S8) || defined(MAC_S16)
-#define INTEGER 1
-#else
+#ifndef INTEGER
 #define INTEGER 0
 #endif
 
@@ -33,18 +32,9 @@ typedef float group __attribute__((aligned(1), may_alias));
 // moves them about until registers run out.
 SIMD vf mac(vf a, vf b, vf c)
 {
-#if defined(MAC_BF16)
-    return _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b);
-#elif defined(MAC_U8S8)
-    __asm__("vpdpbusd %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+#if defined(MAC)
+    MAC(c, a, b);
     return c;
-#elif defined(MAC_S16) && defined(__AVX2__)
-    vf pairs;
-    __asm__("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0" : "+x"(c), "=&x"(pairs) : "x"(a), "x"(b));
-    return c;
-#elif defined(MAC_S16)
-    const vi x = (vi)a, y = (vi)b;
-    return (vf)((vi)c + ((x << 16) >> 16) * ((y << 16) >> 16) + (x >> 16) * (y >> 16));
 #elif defined(__AVX2__)
     __asm__("vfmadd231ps %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
     return c;
@@ -53,7 +43,7 @@ SIMD vf mac(vf a, vf b, vf c)
 #endif
 }
 
-#if defined(__AVX512F__) && !INTEGER && !defined(MAC_BF16)
+#if defined(__AVX512F__) && !defined(MAC)
 #define READS_IN_PLACE (NV == 2)
 #else
 #define READS_IN_PLACE 0
@@ -482,7 +472,7 @@ static void few_2(const struct mgx_tile_args *args)
     few_rows(2, 2, args);
 }
 
-#if !defined(MAC_BF16) && !INTEGER
+#ifndef MAC
 // --- both operands with contiguous depth ---
 
 static __attribute__((noinline)) void store_dots(int count, const struct mgx_tile_args *args,
