@@ -10,6 +10,7 @@
 #include <migraphx/version.h>
 
 #include "api/api.h"
+#include "base/number.h"
 #include "base/version.h"
 
 static _Thread_local char last_error[MGX_DIAG_TEXT_SIZE];
@@ -31,7 +32,7 @@ migraphx_status mgx_api_bad(const char *fmt, ...)
     va_list args;
     last_errno = 0;
     va_start(args, fmt);
-    vsnprintf(last_error, sizeof last_error, fmt, args);
+    mgx_number_vformat(last_error, sizeof last_error, fmt, args);
     va_end(args);
     return migraphx_status_bad_param;
 }

@@ -3,8 +3,9 @@
 #include "base/status.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "base/number.h"
 
 void mgx_diag_clear(struct mgx_diag *diag)
 {
@@ -19,7 +20,7 @@ enum mgx_status mgx_vfail(struct mgx_diag *diag, enum mgx_status status, const c
     if (diag && diag->status == MGX_OK) {
         diag->status = status;
         diag->os_error = 0;
-        vsnprintf(diag->text, sizeof diag->text, fmt, args);
+        mgx_number_vformat(diag->text, sizeof diag->text, fmt, args);
     }
     return status;
 }
@@ -59,8 +60,8 @@ void mgx_where(struct mgx_diag *diag, const char *fmt, ...)
     memcpy(diag->text + used, lead, sizeof lead);
     va_list args;
     va_start(args, fmt);
-    vsnprintf(diag->text + used + sizeof lead - 1, sizeof diag->text - used - sizeof lead + 1, fmt,
-              args);
+    mgx_number_vformat(diag->text + used + sizeof lead - 1,
+                       sizeof diag->text - used - sizeof lead + 1, fmt, args);
     va_end(args);
 }
 

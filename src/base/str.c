@@ -2,10 +2,10 @@
 // Growable string; see str.h. Capacity doubles, so n appends cost O(n).
 #include "base/str.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/size.h"
 
 void mgx_str_fini(struct mgx_str *s)
@@ -65,11 +65,11 @@ void mgx_str_vprintf(struct mgx_str *s, const char *fmt, va_list args)
 {
     va_list again;
     va_copy(again, args);
-    const int length = vsnprintf(NULL, 0, fmt, args);
+    const int length = mgx_number_vformat(NULL, 0, fmt, args);
     if (length < 0)
         s->failed = true;
     else if (reserve(s, (size_t)length)) {
-        vsnprintf(s->text + s->size, (size_t)length + 1, fmt, again);
+        mgx_number_vformat(s->text + s->size, (size_t)length + 1, fmt, again);
         s->size += (size_t)length;
     }
     va_end(again);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/size.h"
 #include "format/tree.h"
 
@@ -50,7 +51,7 @@ static enum mgx_status put_real(struct mgx_sink *s, double f, struct mgx_diag *d
         return put_word(s, "NaN", diag);
     if (isinf(f))
         return put_word(s, f > 0 ? "Infinity" : "-Infinity", diag);
-    snprintf(text, sizeof text, "%.17g", f);
+    mgx_number_format(text, sizeof text, "%.17g", f);
     if (!strpbrk(text, ".e"))
         strcat(text, ".0"); // stays a real when it is read
     return put_word(s, text, diag);
@@ -237,7 +238,7 @@ static enum mgx_status read_number(struct reader *r, struct mgx_value **out)
             return bad(r, "a value was expected");
         return made(r, mgx_value_int(r->arena, i), out);
     }
-    const double f = strtod(text, &end);
+    const double f = mgx_number_read(text, &end);
     if (*end)
         return bad(r, "a wrong number");
     return made(r, mgx_value_real(r->arena, f), out);

@@ -5,11 +5,12 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/number.h"
 
 // --- failures ---
 
@@ -35,7 +36,7 @@ enum mgx_status mgx_scan_fail(struct mgx_scan *s, const char *at, enum mgx_statu
     char text[512];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    mgx_number_vformat(text, sizeof text, fmt, args);
     va_end(args);
     const struct place p = place_of(s, at);
     return mgx_fail(s->diag, status, "line %lld, column %lld: %s", p.line, p.column, text);
@@ -147,15 +148,11 @@ static size_t number_token(struct mgx_scan *s, char *token, size_t capacity, boo
 
 enum { NUMBER_SIZE = 64 };
 
-// Independent of the locale the process has set; false unless all of the token is a number.
+// False unless all of the token is a number.
 static bool to_double(const char *token, size_t size, double *out)
 {
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (!plain)
-        return false;
     char *end;
-    *out = strtod_l(token, &end, plain);
-    freelocale(plain);
+    *out = mgx_number_read(token, &end);
     return size > 0 && end == token + size;
 }
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
+
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
 #define DIGITS "0123456789"
 
@@ -58,35 +60,23 @@ void mgx_text_print(struct mgx_str *out, const char *text)
         mgx_text_quote(out, text, size);
 }
 
-// The decimal point of the locale, whatever it is, becomes a point.
-static void put_number(struct mgx_str *out, const char *digits)
-{
-    for (const char *c = digits; *c;) {
-        const size_t plain = strspn(c, DIGITS "+-abcdefinty");
-        mgx_str_putn(out, c, plain);
-        c += plain;
-        if (*c)
-            mgx_str_putc(out, '.');
-        c += strcspn(c, DIGITS "+-abcdefinty");
-    }
-}
-
 void mgx_text_print_double(struct mgx_str *out, double value)
 {
-    char digits[64];
-    snprintf(digits, sizeof digits, "%g", value);
-    put_number(out, isnan(value) ? "nan" : digits); // the sign of a NaN is noise
+    if (isnan(value))
+        mgx_str_put(out, "nan"); // its sign is noise
+    else
+        mgx_str_printf(out, "%g", value);
 }
 
 void mgx_text_print_exact(struct mgx_str *out, double value)
 {
     char digits[64];
     for (int precision = 15; precision <= 17; precision++) {
-        snprintf(digits, sizeof digits, "%.*g", precision, value);
-        if (strtod(digits, NULL) == value)
+        mgx_number_format(digits, sizeof digits, "%.*g", precision, value);
+        if (mgx_number_read(digits, NULL) == value)
             break;
     }
-    put_number(out, digits);
+    mgx_str_put(out, digits);
 }
 
 void mgx_text_print_dim(struct mgx_str *out, const struct mgx_dim *d)

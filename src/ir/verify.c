@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "ir/link.h"
 
 struct module_state {
@@ -38,7 +39,7 @@ static enum mgx_status broken(struct verify *v, const struct mgx_ins *ins, const
     char text[512];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    mgx_number_vformat(text, sizeof text, fmt, args);
     va_end(args);
     struct mgx_str name = {0};
     mgx_ins_print_name(&name, ins);

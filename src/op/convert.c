@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "base/number.h"
 #include "op/rule/rule.h"
 
 struct convert {
@@ -56,7 +57,7 @@ static enum mgx_status parse(struct mgx_compute_call *c, const struct mgx_string
             memcpy(text, s->text, s->size);
         text[s->size] = 0;
         char *end;
-        *real = strtod(text, &end);
+        *real = mgx_number_read(text, &end);
         const bool digits = strspn(text, "+-0123456789") == s->size;
         *integer = text[0] == '-' ? strtoll(text, NULL, 10) : (int64_t)strtoull(text, NULL, 10);
         if (!digits) { // an integer written as a float
@@ -80,12 +81,12 @@ static int print_real(char *text, size_t size, enum mgx_type type, double value)
         return snprintf(text, size, value < 0 ? "-INF" : "INF");
     int n = 0;
     for (int digits = 1; digits <= 17; digits++) {
-        n = snprintf(text, size, "%.*g", digits, value);
+        n = mgx_number_format(text, size, "%.*g", digits, value);
         union {
             double room;
             char bytes[8];
         } cell = {0};
-        mgx_store_double(type, &cell, 0, strtod(text, NULL));
+        mgx_store_double(type, &cell, 0, mgx_number_read(text, NULL));
         if (mgx_load_double(type, &cell, 0) == value)
             break;
     }

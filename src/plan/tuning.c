@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/number.h"
 #include "base/output.h"
 #include "base/str.h"
 
@@ -99,7 +100,7 @@ static bool read_line(struct mgx_tuning *t, const char *line, size_t size, bool 
     if (!number)
         return false;
     char *end;
-    const double microseconds = strtod(number + 1, &end);
+    const double microseconds = mgx_number_read(number + 1, &end);
     const size_t problem_size = (size_t)(choice - text);
     if (end == number + 1 || end != text + size || !is_field(text, problem_size) ||
         !is_field(choice + 1, (size_t)(number - choice - 1)))

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "pass/engine/constant.h"
 
 // --- reading ---
@@ -77,7 +78,7 @@ static bool read_value(struct mgx_pattern_node *n, const char **text)
 {
     char *end;
     n->kind = MGX_MATCH_VALUE;
-    n->value = strtod(*text, &end);
+    n->value = mgx_number_read(*text, &end);
     const bool ok = end != *text;
     *text = end;
     return ok;
