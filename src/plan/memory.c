@@ -14,16 +14,17 @@
 // live bytes at any step, the block that sticks out is placed earlier, at a random earlier turn,
 // and what is no worse is kept. Who lives with whom is found once, by a sweep over the steps.
 //
-// Cost: O(n log n + pairs) per placement, within WORK for all together; beyond PAIRS pairs of
-// blocks alive at once (a hostile model) blocks are placed in order of time alone.
+// Cost: O(n log n + pairs log n) per placement, within WORK for all together; beyond PAIRS pairs of
+// blocks alive at once blocks are placed in order of time alone, in O(n log n + n gaps).
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
 #include "plan/build.h"
+#include "plan/gaps.h"
 
-enum { ALIGN = 64, ORDERS = 4, PAIRS = 1 << 26, WORK = 1 << 22, TRIES = 2000 };
+enum { ALIGN = 64, ORDERS = 4, PAIRS = 1 << 20, WORK = 1 << 22, TRIES = 2000 };
 
 struct block {
     size_t bytes, offset;
@@ -95,6 +96,12 @@ static int by_area(const struct block *a, const struct block *b)
     return order ? order : by_size(a, b);
 }
 
+static int by_end(const struct block *a, const struct block *b)
+{
+    const int order = ORDER(a->last, b->last);
+    return order ? order : by_start(a, b);
+}
+
 static int start_order(const void *x, const void *y)
 {
     return by_start(x, y);
@@ -158,19 +165,30 @@ static bool find_neighbours(struct blocks *b)
 
 // --- placing ---
 
-// The neighbours that have a place, lowest first. They are few: sorted by insertion.
+// Shell's sort, lowest first: of few, which is usual, an insertion.
+static void sort_placed(const struct blocks *b, int count)
+{
+    int gap = 1;
+    while (gap < count / 3)
+        gap = 3 * gap + 1;
+    for (; gap > 0; gap /= 3)
+        for (int i = gap; i < count; i++) {
+            const int x = b->placed[i];
+            int at = i;
+            for (; at >= gap && b->v[b->placed[at - gap]].offset > b->v[x].offset; at -= gap)
+                b->placed[at] = b->placed[at - gap];
+            b->placed[at] = x;
+        }
+}
+
+// The neighbours that have a place, lowest first.
 static int placed_near(const struct blocks *b, int i)
 {
     int count = 0;
-    for (int k = b->start[i]; k < b->start[i + 1]; k++) {
-        const int other = b->near[k];
-        if (b->turn[other] >= b->turn[i])
-            continue;
-        int at = count++;
-        for (; at > 0 && b->v[b->placed[at - 1]].offset > b->v[other].offset; at--)
-            b->placed[at] = b->placed[at - 1];
-        b->placed[at] = other;
-    }
+    for (int k = b->start[i]; k < b->start[i + 1]; k++)
+        if (b->turn[b->near[k]] < b->turn[i])
+            b->placed[count++] = b->near[k];
+    sort_placed(b, count);
     return count;
 }
 
@@ -204,29 +222,6 @@ static size_t place(struct blocks *b, int *highest)
             total = x->offset + x->bytes;
             *highest = b->order[k];
         }
-    }
-    return total;
-}
-
-// Placement in order of time with a list of what is alive, for more pairs than can be stored.
-static size_t place_in_time(struct blocks *b)
-{
-    size_t total = 0;
-    int alive = 0;
-    for (int i = 0; i < b->count; i++) {
-        int kept = 0;
-        for (int k = 0; k < alive; k++)
-            if (b->v[b->placed[k]].last >= b->v[i].first)
-                b->placed[kept++] = b->placed[k];
-        struct block *x = &b->v[i];
-        x->offset = best_gap(b, x, kept);
-        alive = kept + 1;
-        int at = kept;
-        for (; at > 0 && b->v[b->placed[at - 1]].offset > x->offset; at--)
-            b->placed[at] = b->placed[at - 1];
-        b->placed[at] = i;
-        if (x->offset + x->bytes > total)
-            total = x->offset + x->bytes;
     }
     return total;
 }
@@ -358,6 +353,27 @@ static void search(struct blocks *b)
     }
 }
 
+// Placement in order of time, each block in the best gap there is by then; SIZE_MAX when out of
+// memory. `order` has the blocks as they end, `turn` the piece of each.
+static size_t place_in_time(struct blocks *b)
+{
+    struct mgx_gaps gaps;
+    size_t total = 0;
+    int ended = 0;
+    if (!mgx_gaps_init(&gaps, b->count))
+        return SIZE_MAX;
+    sort_order(b, by_end);
+    for (int i = 0; i < b->count; i++) {
+        struct block *x = &b->v[i];
+        for (; b->v[b->order[ended]].last < x->first; ended++)
+            mgx_gaps_give(&gaps, b->turn[b->order[ended]]);
+        b->turn[i] = mgx_gaps_take(&gaps, x->bytes, &x->offset);
+        total = total > x->offset + x->bytes ? total : x->offset + x->bytes;
+    }
+    mgx_gaps_fini(&gaps);
+    return total;
+}
+
 // Do any two blocks that live at the same step share a byte? Looked at pair by pair, without the
 // lists of neighbours that placement went by; of many blocks only the first.
 __attribute__((unused)) static bool any_shared(const struct blocks *b)
@@ -408,6 +424,8 @@ static enum mgx_status plan_blocks(const struct mgx_build *build, enum mgx_plan_
         search(b);
     else
         keep_best(b, place_in_time(b));
+    if (b->plan->bytes == SIZE_MAX)
+        return mgx_fail_memory(diag);
     assert(b->plan->bytes >= b->plan->lower_bound_bytes);
     assert(is_valid(b) && !any_shared(b));
     return MGX_OK;

@@ -204,20 +204,32 @@ static enum mgx_status init_choice(struct mgx_build *b, struct choice *x, const 
 
 // --- captures: what an instruction's bodies read of the main module ---
 
-static enum mgx_status find_captures(struct mgx_build *b, const struct mgx_ins *ins, int depth,
-                                     struct mgx_map *found, struct mgx_diag *diag)
+// A body that many instructions share is looked at once. `heights` has how many modules are nested
+// in each, itself included.
+struct captures {
+    struct mgx_map found, heights;
+};
+
+static enum mgx_status find_captures(struct mgx_build *b, const struct mgx_module *m, int depth,
+                                     struct captures *c, struct mgx_diag *diag)
 {
-    if (depth > MGX_EVAL_MAX_DEPTH)
+    intptr_t height = (intptr_t)mgx_map_find_pointer(&c->heights, m);
+    if (depth + height - (height > 0) > MGX_EVAL_MAX_DEPTH)
         return mgx_fail(diag, MGX_LIMIT, "modules are nested deeper than %d", MGX_EVAL_MAX_DEPTH);
-    for (int i = 0; i < ins->mod_count; i++)
-        for (const struct mgx_ins *body = ins->mod[i]->first; body; body = body->next) {
-            for (int k = 0; k < body->in_count; k++)
-                if (mgx_plan_value_of(b->plan, body->in[k]) &&
-                    !mgx_map_put_pointer(found, body->in[k], body->in[k]))
-                    return mgx_fail_memory(diag);
-            TRY(find_captures(b, body, depth + 1, found, diag));
+    if (height)
+        return MGX_OK;
+    for (const struct mgx_ins *ins = m->first; ins; ins = ins->next) {
+        for (int k = 0; k < ins->in_count; k++)
+            if (mgx_plan_value_of(b->plan, ins->in[k]) &&
+                !mgx_map_put_pointer(&c->found, ins->in[k], ins->in[k]))
+                return mgx_fail_memory(diag);
+        for (int i = 0; i < ins->mod_count; i++) {
+            TRY(find_captures(b, ins->mod[i], depth + 1, c, diag));
+            height = mgx_max_i64(height, (intptr_t)mgx_map_find_pointer(&c->heights, ins->mod[i]));
         }
-    return MGX_OK;
+    }
+    return mgx_map_put_pointer(&c->heights, m, (void *)(height + 1)) ? MGX_OK
+                                                                     : mgx_fail_memory(diag);
 }
 
 // --- steps ---
@@ -311,17 +323,18 @@ static enum mgx_status add_instruction(struct mgx_build *b, const struct mgx_ins
                                        struct mgx_plan_value *out, struct mgx_diag *diag)
 {
     struct choice x = {0};
-    struct mgx_map captures = {0};
+    struct captures captures = {0};
     enum mgx_status status = init_choice(b, &x, ins, out, diag);
-    if (status == MGX_OK)
-        status = find_captures(b, ins, 0, &captures, diag);
+    for (int i = 0; i < ins->mod_count && status == MGX_OK; i++)
+        status = find_captures(b, ins->mod[i], 1, &captures, diag);
     if (status == MGX_OK && any_dynamic(b->plan, ins))
         status = try_dynamic(&x);
     else if (status == MGX_OK)
         status = choose(b, &x);
     if (status == MGX_OK)
-        status = fill_step(b, &x, out, &captures);
-    mgx_map_fini(&captures);
+        status = fill_step(b, &x, out, &captures.found);
+    mgx_map_fini(&captures.found);
+    mgx_map_fini(&captures.heights);
     mgx_str_fini(&x.why);
     return status;
 }
