@@ -12,7 +12,7 @@ PYTHON := $(VENV)/bin/python
 CONFIGURE = cmake -S . -B $(1) -G "$(GENERATOR)" $(CMAKE_ARGS) $(2) > $(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
 COMPILE = cmake --build $(1) -j$(JOBS)
 
-.PHONY: all tests help demo test check check-all arm no-avx suite tf-suite hostile misuse reference faults tables bench bench-kernels bench-import gpu-compile fuzz fail-alloc size coverage install wheel deb bare-debian format venv clean
+.PHONY: all tests help demo test check check-all arm no-avx suite tf-suite hostile misuse reference debug faults tables bench bench-kernels bench-import gpu-compile fuzz fail-alloc size coverage install wheel deb bare-debian format venv clean
 
 all: $(BUILD)/CMakeCache.txt
 	@echo "== building the engine, its clients and the examples into $(BUILD)/"
@@ -38,6 +38,7 @@ help:
 	@echo "make tf-suite    TensorFlow operators against TensorFlow itself, which it installs (TARGET=cpu)"
 	@echo "make hostile     hostile models through the driver on every target, and the suite's cases with extremes"
 	@echo "make misuse      every function of the C and Python interfaces called at random, under sanitizers (SEQUENCES=10000)"
+	@echo "make debug       a build with assertions in build-debug/, and the tests that reach most of them"
 	@echo "make faults      thirty planted faults, one at a time, and where a debug build stops each of them (half an hour)"
 	@echo "make gpu-compile the kernels of some models for NVIDIA and AMD architectures, and their steps on the host (no card needed)"
 	@echo "make bench-kernels  every CPU kernel timed on every instruction set"
@@ -131,6 +132,14 @@ misuse: venv
 	@$(call CONFIGURE,build-misuse,-DCMAKE_BUILD_TYPE=RelWithDebInfo -DMGX_SANITIZE=address$(comma)undefined -DMGX_PYTHON=$(abspath $(PYTHON)))
 	@cmake --build build-misuse -j$(JOBS) --target migraphx_c migraphx_python
 	@tool/misuse.sh build-misuse $(PYTHON) $(SEQUENCES)
+
+# Assertions, the plan's certificate and its witness are in builds without NDEBUG alone.
+DEBUG_TESTS := ^(ir/|plan/|format/|far/far$$|far/far_cases|op/cases|pass/cases|targets/cpu/cpu|targets/cpu/lower/(norm|pooling|rnn|epilogue)|api/(run|mxr|file)|onnx/(graph|form|loop|tensor|defer))
+debug:
+	@echo "== building into build-debug/ (assertions), and running the tests that reach most of them"
+	@$(call CONFIGURE,build-debug,-DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1 -DMGX_WERROR=OFF -DMGX_PYTHON=$(abspath $(PYTHON)))
+	@$(call COMPILE,build-debug) --target mgx-tests > /dev/null
+	@cd build-debug && ctest --output-on-failure -j$(JOBS) -R '$(DEBUG_TESTS)'
 
 faults: venv
 	@echo "== faults planted in build-faults/, one at a time"

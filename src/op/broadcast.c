@@ -4,6 +4,7 @@
 //
 // One input: the result's lengths are out_lens (or the ranges out_dyn_dims). Two inputs: those of
 // the second, which is read for its shape only.
+#include <assert.h>
 #include <inttypes.h>
 
 #include "op/rule/rule.h"
@@ -24,6 +25,7 @@ static const struct mgx_field fields[] = {
 static enum mgx_status put_axis(struct mgx_shape_call *c, struct mgx_dim *dims, int at,
                                 struct mgx_dim d)
 {
+    assert(at >= 0);
     const int64_t want = dims[at].max;
     if (d.max < dims[at].min || dims[at].max < d.min)
         return mgx_fail(c->diag, MGX_INVALID,

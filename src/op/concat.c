@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // concat: the inputs one after the other along axis. Axis lengths add up, all others must agree.
+#include <assert.h>
 #include <inttypes.h>
 
 #include "base/size.h"
@@ -13,6 +14,7 @@ static const struct mgx_field fields[] = {MGX_INT(struct concat, axis), {0}};
 
 static enum mgx_status join(struct mgx_shape_call *c, int input, int axis, struct mgx_dim *dims)
 {
+    assert(input > 0 && input < c->in_count && axis >= 0);
     const struct mgx_shape *s = c->in[input];
     if (s->rank != c->in[0]->rank)
         return mgx_fail_lens(c, 0, input);
@@ -71,9 +73,11 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 
 static enum mgx_status compute(struct mgx_compute_call *c)
 {
+    assert(c->in_count > 0 && c->out->shape.rank > 0);
     const struct concat *a = c->attr;
     const struct mgx_shape *to = &c->out->shape;
     const int axis = (int)(a->axis < 0 ? a->axis + to->rank : a->axis);
+    assert(axis >= 0 && axis < to->rank);
     int64_t at = 0;
     for (int i = 0; i < c->in_count; i++) {
         const struct mgx_shape *s = &c->in[i]->shape;

@@ -9,6 +9,8 @@
 // row has -1).
 #include "op/reference/gemm.h"
 
+#include <assert.h>
+
 struct concat_past_present {
     int64_t kv_num_heads; // as MIGraphX prints it; the lengths say it too
 };
@@ -47,6 +49,7 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 static struct mgx_tensor steps_of(const struct mgx_tensor *t, int64_t b, int64_t from,
                                   int64_t count)
 {
+    assert(t->shape.rank == 4 && b >= 0 && b < t->shape.lens[0] && from >= 0);
     struct mgx_tensor part = mgx_borrow_entry(t, b);
     part.shape.lens[2] = count;
     const int64_t offset = from * t->shape.strides[2] * (int64_t)mgx_type_size(t->shape.type);

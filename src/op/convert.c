@@ -7,6 +7,7 @@
 //   complex    a real number gets imaginary part 0, a complex one loses it
 // bit_cast: the same bytes as another type of the same size, a view.
 // convert_e8m0: to powers of two, with a rounding of choice.
+#include <assert.h>
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -75,6 +76,7 @@ static enum mgx_status parse(struct mgx_compute_call *c, const struct mgx_string
 // The fewest digits that read back as the same value of the type.
 static int print_real(char *text, size_t size, enum mgx_type type, double value)
 {
+    assert(size > 0);
     if (isnan(value))
         return snprintf(text, size, "NaN");
     if (isinf(value))
@@ -95,6 +97,7 @@ static int print_real(char *text, size_t size, enum mgx_type type, double value)
 
 static enum mgx_status from_string(struct mgx_compute_call *c, int64_t from, int64_t to)
 {
+    assert(from >= 0 && to >= 0 && c->in[0]->shape.type == MGX_STRING);
     const enum mgx_type type = c->out->shape.type;
     double real;
     int64_t integer;
@@ -108,6 +111,7 @@ static enum mgx_status from_string(struct mgx_compute_call *c, int64_t from, int
 
 static enum mgx_status to_string(struct mgx_compute_call *c, int64_t from, int64_t to)
 {
+    assert(from >= 0 && to >= 0 && c->out->shape.type == MGX_STRING);
     const struct mgx_tensor *in = c->in[0];
     const enum mgx_type type = in->shape.type;
     char text[64];
@@ -126,6 +130,7 @@ static enum mgx_status to_string(struct mgx_compute_call *c, int64_t from, int64
 
 static enum mgx_status number(struct mgx_compute_call *c, int64_t from, int64_t to)
 {
+    assert(from >= 0 && to >= 0);
     const struct mgx_tensor *in = c->in[0];
     const enum mgx_type a = in->shape.type, b = c->out->shape.type;
     if (mgx_computes_as_int(a) && !mgx_type_is_float(b))

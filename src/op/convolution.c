@@ -8,6 +8,7 @@
 // integers into int32 (fp8 into float), of x - p and w - q where these zero points are given: p one
 // value, also of the padding, q one or one for every output channel. Per image and group this is a matrix product of the weights
 // with unfolded inputs, a run of places at a time, so that memory stays bounded by the operands.
+#include <assert.h>
 #include <inttypes.h>
 
 #include "op/reference/convolution.h"
@@ -119,6 +120,7 @@ static void convolve_group(const struct run *r, const union mgx_word *x,
 
 static enum mgx_status convolve_image(const struct run *r, int64_t n)
 {
+    assert(n >= 0);
     struct mgx_tensor from = mgx_borrow_entry(r->c->in[0], n);
     struct mgx_tensor to = mgx_borrow_entry(r->c->out, n);
     union mgx_word *x = mgx_scratch_words(r->c, &from, r->ints);

@@ -7,6 +7,7 @@
 // A negative end lengthens the output by places that may stay zero, which is how ONNX's
 // output_padding is expressed. Per image and group: rows = transposed weights times x, then folded
 // into the output, a run of input places at a time.
+#include <assert.h>
 #include <inttypes.h>
 
 #include "op/reference/convolution.h"
@@ -98,6 +99,7 @@ static void spread_group(const struct run *r, const union mgx_word *x,
 
 static enum mgx_status spread_image(const struct run *r, int64_t n)
 {
+    assert(n >= 0);
     struct mgx_tensor from = mgx_borrow_entry(r->c->in[0], n);
     struct mgx_tensor to = mgx_borrow_entry(r->c->out, n);
     const union mgx_word *x = mgx_scratch_words(r->c, &from, r->ints);

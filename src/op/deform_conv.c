@@ -7,6 +7,7 @@
 //
 // x is read by linear interpolation, 0 outside; G is the offset group of channel c. Per image and
 // group: a matrix product of the weights with the rows that were read, a run of places at a time.
+#include <assert.h>
 #include <inttypes.h>
 
 #include "op/reference/sample.h"
@@ -165,6 +166,7 @@ static void read_rows(const struct run *r, const double *x, const double *offset
 
 static enum mgx_status convolve_image(const struct run *r, int64_t n)
 {
+    assert(n >= 0);
     struct mgx_compute_call *c = r->c;
     const struct mgx_tensor image = mgx_borrow_entry(c->in[0], n);
     const struct mgx_tensor moves = mgx_borrow_entry(c->in[2], n);

@@ -9,6 +9,7 @@
 // columns} in the scales' type; columns end in the last block.
 //
 // Targets may multiply by the packed numbers and never make the result.
+#include <assert.h>
 #include <inttypes.h>
 
 #include "base/size.h"
@@ -77,6 +78,7 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 // Element {i, j} of a matrix.
 static double at(const struct mgx_tensor *t, int64_t i, int64_t j)
 {
+    assert(i >= 0 && j >= 0 && t->shape.rank >= 1);
     return mgx_load_double(t->shape.type, t->data,
                            i * t->shape.strides[0] + j * t->shape.strides[1]);
 }

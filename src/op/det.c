@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // det: determinants of the square matrices in the last two axes, by elimination with row exchange
 // in double. That of a 0 x 0 matrix is 1. Cost: n^3 / 3 per matrix.
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -25,6 +26,7 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 
 static void exchange(double *a, double *b, int64_t n)
 {
+    assert(n > 0 && a != b);
     for (int64_t i = 0; i < n; i++) {
         const double t = a[i];
         a[i] = b[i];
@@ -35,6 +37,7 @@ static void exchange(double *a, double *b, int64_t n)
 // Destroys the n x n matrix m.
 static double determinant(double *m, int64_t n)
 {
+    assert(n >= 0);
     double det = 1;
     for (int64_t k = 0; k < n; k++) {
         int64_t pivot = k;

@@ -8,6 +8,7 @@
 // onesided keeps the n / 2 + 1 values that determine the rest of a real signal's transform; inverse
 // and onesided together take those and give the real signal (n is 2 * (length - 1) by default).
 // Any n, by splitting it into its prime factors. Cost: n times the sum of its prime factors.
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -29,6 +30,7 @@ enum { LENGTH_MAX = 1 << 28 };
 
 static int64_t default_length(const struct dft *a, int64_t length)
 {
+    assert(length >= 0);
     return a->inverse && a->onesided ? 2 * (length - 1) : length;
 }
 
@@ -111,6 +113,7 @@ static struct complex times(struct complex a, struct complex b)
 
 static int64_t least_factor(int64_t n)
 {
+    assert(n > 1);
     for (int64_t p = 2; p * p <= n; p++)
         if (n % p == 0)
             return p;
@@ -122,6 +125,7 @@ static int64_t least_factor(int64_t n)
 static void transform(const struct plan *plan, int64_t n, const struct complex *x, int64_t stride,
                       struct complex *y)
 {
+    assert(n >= 1 && stride >= 1);
     if (n == 1) {
         *y = *x;
         return;
@@ -147,6 +151,7 @@ static void transform(const struct plan *plan, int64_t n, const struct complex *
 
 static enum mgx_status make_plan(struct mgx_compute_call *c, int64_t n, struct plan *plan)
 {
+    assert(n >= 0);
     const double sign = ((const struct dft *)c->attr)->inverse ? 1 : -1;
     plan->n = n;
     plan->roots = MGX_NEW_ARRAY(c->scratch, struct complex, n);
@@ -165,6 +170,7 @@ static enum mgx_status make_plan(struct mgx_compute_call *c, int64_t n, struct p
 // A lane of `length` numbers of `parts` parts into n complex ones.
 static void load(const double *x, int64_t length, int64_t parts, int64_t n, struct complex *out)
 {
+    assert(parts == 1 || parts == 2);
     for (int64_t k = 0; k < n; k++) {
         out[k] = (struct complex){0, 0};
         if (k < length)
@@ -175,6 +181,7 @@ static void load(const double *x, int64_t length, int64_t parts, int64_t n, stru
 // Completes a transform of which 0 .. n / 2 are given, so that its signal is real.
 static void mirror(struct complex *x, int64_t n)
 {
+    assert(n >= 1);
     x[0].im = 0;
     if (n % 2 == 0)
         x[n / 2].im = 0;
@@ -184,6 +191,7 @@ static void mirror(struct complex *x, int64_t n)
 
 static void store(const struct dft *a, const struct complex *y, int64_t n, double *out)
 {
+    assert(n >= 0);
     const double scale = a->inverse ? 1 / (double)n : 1;
     const int64_t count = out_length(a, n);
     for (int64_t k = 0; k < count; k++) {

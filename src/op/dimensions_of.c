@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // dimensions_of: the lengths of x from axis `start` to before axis `end`, as a vector. Negative
 // axes count from the end, both are clipped to the rank; an end of 0 stands for the rank.
+#include <assert.h>
 #include <inttypes.h>
 
 #include "base/size.h"
@@ -15,6 +16,7 @@ static const struct mgx_field fields[] = {
 
 static int64_t clip(int64_t axis, int rank)
 {
+    assert(rank >= 0 && rank <= MGX_MAX_RANK);
     return mgx_min_i64(mgx_max_i64(axis < 0 ? axis + rank : axis, 0), rank);
 }
 

@@ -12,6 +12,8 @@
 // matrices of a batch entry.
 #include "op/reference/gemm.h"
 
+#include <assert.h>
+
 // --- shape ---
 
 static enum mgx_status result_shape(struct mgx_shape_call *c, enum mgx_type type,
@@ -64,6 +66,7 @@ static enum mgx_type quant_unranked(const struct mgx_shape_call *c)
 // Matrix at a batch position, borrowed.
 static struct mgx_tensor matrix_at(const struct mgx_tensor *t, const int64_t *at)
 {
+    assert(t->shape.rank >= 2);
     const struct mgx_shape *s = &t->shape;
     int64_t offset = 0;
     for (int i = 0; i < s->rank - 2; i++)
@@ -75,6 +78,7 @@ static struct mgx_tensor matrix_at(const struct mgx_tensor *t, const int64_t *at
 
 static enum mgx_status multiply(struct mgx_compute_call *c, const int64_t *at)
 {
+    assert(c->out->shape.rank >= 2);
     const bool ints = mgx_computes_as_int(c->in[0]->shape.type);
     const struct mgx_tensor a = matrix_at(c->in[0], at), b = matrix_at(c->in[1], at);
     struct mgx_tensor y = matrix_at(c->out, at);
@@ -92,6 +96,8 @@ static enum mgx_status multiply(struct mgx_compute_call *c, const int64_t *at)
 
 static enum mgx_status compute(struct mgx_compute_call *c)
 {
+    assert(c->in[0]->shape.rank == c->out->shape.rank &&
+           c->in[1]->shape.rank == c->out->shape.rank);
     if (mgx_shape_elements(&c->out->shape) == 0)
         return MGX_OK;
     const int batch_rank = c->out->shape.rank - 2;

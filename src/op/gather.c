@@ -3,6 +3,8 @@
 // Negative indices count from the end; an index outside the axis fails at run time.
 #include "op/rule/rule.h"
 
+#include <assert.h>
+
 struct gather {
     int64_t axis;
 };
@@ -38,9 +40,11 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 // For each index the slab of x that it picks is copied to the slab of y at its place.
 static enum mgx_status compute(struct mgx_compute_call *c)
 {
+    assert(c->out->shape.rank == c->in[0]->shape.rank - 1 + c->in[1]->shape.rank);
     const struct gather *a = c->attr;
     const struct mgx_shape *s = &c->in[0]->shape, *at = &c->in[1]->shape, *to = &c->out->shape;
     const int axis = (int)(a->axis < 0 ? a->axis + s->rank : a->axis);
+    assert(axis >= 0 && axis < s->rank); // the shape rule looked
     const int64_t *index = mgx_scratch_ints(c, c->in[1]);
     if (!index)
         return MGX_NO_MEMORY;
@@ -53,6 +57,7 @@ static enum mgx_status compute(struct mgx_compute_call *c)
         from_slab.strides[k] = s->strides[i];
         to_slab.strides[k] = to->strides[j];
     }
+    assert(from_slab.rank == s->rank - 1);
     to_slab.rank = from_slab.rank;
     struct mgx_shape places = *at; // of the slabs in y
     for (int i = 0; i < at->rank; i++)

@@ -2,6 +2,7 @@
 // gathernd: y[b.., i.., ..] = x[b.., indices[b.., i..], ..]: the last axis of the indices holds
 // positions along the axes of x that follow the batch_dims leading ones. Negative indices count
 // from the end; an index outside its axis fails at run time.
+#include <assert.h>
 #include <inttypes.h>
 
 #include "op/rule/rule.h"
@@ -64,6 +65,7 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 static enum mgx_status slab_offset(struct mgx_compute_call *c, const int64_t *index, int64_t depth,
                                    const int64_t *batch, int64_t *out)
 {
+    assert(depth >= 0 && depth <= MGX_MAX_RANK);
     const int batch_dims = (int)((const struct gathernd *)c->attr)->batch_dims;
     const struct mgx_shape *s = &c->in[0]->shape;
     *out = 0;
@@ -84,6 +86,7 @@ static enum mgx_status compute(struct mgx_compute_call *c)
     const struct mgx_shape *s = &c->in[0]->shape, *at = &c->in[1]->shape;
     const int64_t depth = at->lens[at->rank - 1];
     const int skip = (int)(a->batch_dims + depth);
+    assert(skip >= 0 && skip <= s->rank);
     const int64_t *index = mgx_scratch_ints(c, c->in[1]);
     if (!index)
         return MGX_NO_MEMORY;

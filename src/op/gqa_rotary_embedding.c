@@ -7,6 +7,7 @@
 // The first `turned` numbers of a head are pairs (x, y) that become (x cos - y sin, y cos + x sin):
 // neighbours when interleaved, else the two halves. A prompt (more than one step) has positions
 // 0, 1, ...; a single step has position seqlens_k.
+#include <assert.h>
 #include <inttypes.h>
 
 #include "op/rule/rule.h"
@@ -66,6 +67,7 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 static void turn(double *head, const double *cosines, const double *sines, int64_t half,
                  bool interleaved)
 {
+    assert(half >= 0 && head);
     for (int64_t i = 0; i < half; i++) {
         double *x = &head[interleaved ? 2 * i : i], *y = &head[interleaved ? 2 * i + 1 : half + i];
         const double old = *x;

@@ -6,6 +6,7 @@
 // The grid's coordinates run from -1 to 1, the innermost axis first; with align_corners they mean
 // centres of the outermost elements, else their outer edges. What lies outside is 0, the nearest
 // element, or the image in a mirror at the edge.
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -71,6 +72,7 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 // Mirrors v into low .. high.
 static double reflect(double v, double low, double high)
 {
+    assert(low <= high);
     const double range = high - low;
     if (range <= 0)
         return low;
@@ -83,6 +85,7 @@ static double reflect(double v, double low, double high)
 // A coordinate from -1 .. 1 to elements, brought inside as the padding asks.
 static double place(const struct grid_sample *a, double g, int64_t length)
 {
+    assert(length > 0);
     const double n = (double)length;
     double x = a->align_corners ? (g + 1) / 2 * (n - 1) : ((g + 1) * n - 1) / 2;
     if (a->mode == NEAREST)
@@ -102,6 +105,7 @@ static double place(const struct grid_sample *a, double g, int64_t length)
 // An element index brought inside as the padding asks, or -1.
 static int64_t inside(const struct grid_sample *a, int64_t at, int64_t length)
 {
+    assert(length > 0);
     if (at >= 0 && at < length)
         return at;
     if (a->padding_mode == ZEROS)

@@ -6,6 +6,8 @@
 // One result comes as it is, several as a tuple.
 #include "op/rule/body.h"
 
+#include <assert.h>
+
 struct group {
     const char *tag;
 };
@@ -34,6 +36,7 @@ static enum mgx_status group_shape(struct mgx_shape_call *c, struct mgx_shape *o
 static enum mgx_status give(struct mgx_compute_call *c, struct mgx_tensor *results, int count,
                             bool single)
 {
+    assert(count > 0);
     if (!single || count != 1)
         return mgx_body_give(c, results, count);
     mgx_tensor_release(c->out); // what was made for it is not needed
@@ -43,6 +46,7 @@ static enum mgx_status give(struct mgx_compute_call *c, struct mgx_tensor *resul
 
 static enum mgx_status run(struct mgx_compute_call *c, int which, bool single)
 {
+    assert(which >= 0 && which < c->mod_count);
     struct mgx_tensor *args = mgx_body_args(c, 0), *results;
     int count;
     if (!args)

@@ -8,6 +8,7 @@
 // alphabet's order, each body taking those it knows. Where there are as many as each body has
 // parameters, whatever they are called, both take all in order.
 // Cost: sorting the names, once per shape rule and run.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@
 
 static int by_name(const void *a, const void *b)
 {
+    assert(*(const char *const *)a && *(const char *const *)b);
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
@@ -22,6 +24,7 @@ static int by_name(const void *a, const void *b)
 static const char **parameter_names(struct mgx_arena *arena, struct mgx_module *const *mod,
                                     int *count)
 {
+    assert(mod && mod[0]);
     int taken[2], total = 0;
     for (int i = 0; i < 2; i++)
         total += taken[i] = mgx_module_parameters(mod[i], NULL, 0);
@@ -45,6 +48,7 @@ static const char **parameter_names(struct mgx_arena *arena, struct mgx_module *
 int *mgx_if_arguments(struct mgx_arena *arena, struct mgx_module *const *mod, int which, int given,
                       int *count)
 {
+    assert((which == 0 || which == 1) && given >= 0);
     int known;
     const char **names = parameter_names(arena, mod, &known);
     *count = mgx_module_parameters(mod[which], NULL, 0);
@@ -65,6 +69,7 @@ int *mgx_if_arguments(struct mgx_arena *arena, struct mgx_module *const *mod, in
 // A body is handed what it takes of the inputs behind the condition.
 static enum mgx_status body_fits(struct mgx_shape_call *c, int which)
 {
+    assert(which == 0 || which == 1);
     int count;
     const int given = c->in_count - 1;
     const int *position = mgx_if_arguments(c->arena, c->mod, which, given, &count);

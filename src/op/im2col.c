@@ -6,6 +6,8 @@
 // Channels, then taps, run along a row. Any number of spatial axes and images.
 #include "op/reference/unfold.h"
 
+#include <assert.h>
+
 struct im2col {
     struct mgx_ints padding, stride, dilation;
     int64_t padding_mode;
@@ -32,6 +34,7 @@ static struct mgx_window_attr window_attr(const struct im2col *a)
 // Ranges multiply; what does not fit is as good as open.
 static void multiply(struct mgx_dim *d, struct mgx_dim by)
 {
+    assert(by.min >= 0 && by.min <= by.max);
     int64_t min, max;
     if (!mgx_mul_i64(d->min, by.min, &min))
         min = INT64_MAX;

@@ -5,6 +5,7 @@
 // One list of keys and one of values is given; integers, floats and strings may stand on either
 // side. Keys are compared as x holds them: floats of type float as float, NaN equal to NaN. A key
 // given twice counts where it stands last.
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -135,6 +136,7 @@ static bool add_keys(const struct label_encoder *a, enum mgx_type type, struct e
 static int64_t look_up(const struct mgx_tensor *x, int64_t at, const struct mgx_map *map,
                        const struct entry *table)
 {
+    assert(at >= 0);
     const enum mgx_type type = x->shape.type;
     const struct entry *found;
     if (type == MGX_STRING) {
@@ -153,6 +155,7 @@ static int64_t look_up(const struct mgx_tensor *x, int64_t at, const struct mgx_
 
 static enum mgx_status put(struct mgx_compute_call *c, int64_t to, int64_t key)
 {
+    assert(to >= 0);
     const struct label_encoder *a = c->attr;
     const enum mgx_type type = c->out->shape.type;
     if (type == MGX_STRING) {

@@ -12,6 +12,7 @@
 //
 // state (zeros then), decay and beta may be absent. hq is a multiple of h: query heads share states
 // in order. Everything is computed in double and rounded once. Cost: 4 dk dv per step and head.
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -31,6 +32,7 @@ enum { Q, K, V, STATE, DECAY, BETA, INPUTS };
 
 static bool has(const struct mgx_shape *const *in, int count, int i)
 {
+    assert(i >= 0);
     return i < count && !mgx_shape_is_absent(in[i]);
 }
 
@@ -133,6 +135,7 @@ static void read_state(const struct run *r, const double *s, const double *x, do
 // One step of the state of head h of batch entry b.
 static void advance(const struct run *r, int64_t b, int64_t h, int64_t t, double *s)
 {
+    assert(b >= 0 && h >= 0 && t >= 0);
     const int64_t at = (b * r->heads + h) * r->steps + t;
     const double *k = r->in[K] + at * r->dk, *v = r->in[V] + at * r->dv;
     for (int64_t i = 0; r->in[DECAY] && i < r->dk; i++) {
@@ -155,6 +158,7 @@ static void advance(const struct run *r, int64_t b, int64_t h, int64_t t, double
 
 static void run_head(const struct run *r, int64_t b, int64_t h)
 {
+    assert(b >= 0 && h >= 0);
     double *s = r->state + (b * r->heads + h) * r->dk * r->dv;
     const int64_t share = r->query_heads / r->heads;
     for (int64_t t = 0; t < r->steps; t++) {

@@ -9,6 +9,9 @@
 // direction 1 stacks from the end. Carried values may change shape from one iteration to the next.
 // Cost: the body's, plus one copy of each collected row.
 #include "base/size.h"
+
+#include <assert.h>
+
 #include "op/rule/body.h"
 
 struct loop {
@@ -120,6 +123,7 @@ struct rows {
 
 static enum mgx_status push(struct mgx_compute_call *c, struct rows *r, struct mgx_tensor *take)
 {
+    assert(r->count >= 0);
     if (!MGX_PUSH(r, c->scratch, *take))
         return mgx_fail_memory(c->diag);
     *take = (struct mgx_tensor){0};

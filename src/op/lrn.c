@@ -5,6 +5,7 @@
 //
 // with i from c - (size - 1) / 2 (rounded down) to c + (size - 1) / 2 (rounded up), within the
 // channels. Cost: size additions per element.
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -37,6 +38,7 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 
 static void normalize(const struct lrn *a, const double *x, double *squares, int64_t n, double *y)
 {
+    assert(n >= 0 && a->size > 0);
     const int64_t before = (a->size - 1) / 2, after = a->size / 2;
     for (int64_t i = 0; i < n; i++)
         squares[i] = x[i] * x[i];

@@ -8,6 +8,9 @@
 // lstm gives all hidden states; lstm_last_cell, with the same attributes and inputs, the last c.
 // See reference/rnn.h for inputs and results.
 #include "op/op.h"
+
+#include <assert.h>
+
 #include "op/reference/rnn.h"
 
 struct lstm {
@@ -29,6 +32,7 @@ static const struct lstm defaults = {.common = {.hidden_size = 1, .actv_func = {
 
 static double peep(const struct mgx_rnn *r, int64_t at, double c)
 {
+    assert(at >= 0);
     return r->peepholes ? r->peepholes[at] * c : 0;
 }
 

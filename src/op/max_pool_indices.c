@@ -4,6 +4,7 @@
 // The result is a tuple of the maxima and their flat int64 positions in the whole of x: row-major,
 // or with the spatial axes in reverse order of storage when storage_order is 1. The first of equal
 // values counts; a window that sees only padding gives the lowest value and position -1.
+#include <assert.h>
 #include <math.h>
 
 #include "op/reference/gemm.h"
@@ -78,6 +79,7 @@ static int64_t find(const struct mgx_region *r, const union mgx_word *x, bool in
 // A row-major position in a plane, renumbered so that the first spatial axis runs fastest.
 static int64_t reverse_order(const struct mgx_pool_walk *w, int64_t position)
 {
+    assert(position >= 0 && position < w->plane);
     int64_t at[MGX_MAX_RANK], out = 0;
     for (int i = w->rank - 1; i >= 0; i--) {
         at[i] = position % w->axis[i].in;

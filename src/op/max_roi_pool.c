@@ -5,6 +5,7 @@
 //     x {n, c, h, w}, rois {r, 5} as batch x1 y1 x2 y2  ->  y {r, c, output_height, output_width}
 //
 // A region is at least one element wide; bins outside of x are 0.
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -53,6 +54,7 @@ struct span { // one axis of a region
 
 static struct span find_span(double from, double to, int64_t bins, int64_t length)
 {
+    assert(bins > 0 && length > 0);
     const double width = fmax(round(to) - round(from) + 1, 1);
     return (struct span){round(from), width / (double)bins, length};
 }
@@ -60,6 +62,7 @@ static struct span find_span(double from, double to, int64_t bins, int64_t lengt
 // Elements first .. *last of bin i, inside the axis.
 static int64_t bin_range(const struct span *s, int64_t i, int64_t *last)
 {
+    assert(i >= 0 && last);
     const double n = (double)s->length;
     const double low = s->start + floor((double)i * s->bin);
     const double high = s->start + ceil((double)(i + 1) * s->bin);

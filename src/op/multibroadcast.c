@@ -4,6 +4,7 @@
 //                         are read for their shapes only)
 //   broadcast_with_dims   to what x and the lengths in input 1 have in common (ONNX Expand)
 //   broadcast_for_dot     all axes of x but the last two, to fit the other operand of a dot
+#include <assert.h>
 #include <inttypes.h>
 
 #include "base/size.h"
@@ -23,6 +24,7 @@ static const struct mgx_field fields[] = {
 // The view of input 0 under ranges that it is known to fit.
 static struct mgx_shape view_of(const struct mgx_shape *s, int rank, const struct mgx_dim *dims)
 {
+    assert(rank >= s->rank && rank <= MGX_MAX_RANK);
     struct mgx_shape out = mgx_shape_from_dims(s->type, rank, dims);
     const int offset = rank - s->rank;
     const bool known = mgx_shape_is_static(&out) && mgx_shape_is_static(s);
@@ -36,6 +38,7 @@ static struct mgx_shape view_of(const struct mgx_shape *s, int rank, const struc
 // x must be repeated only: where it is not 1 the result has its length.
 static enum mgx_status fit(struct mgx_shape_call *c, const struct mgx_dim *dims, int rank)
 {
+    assert(rank >= 0 && rank <= MGX_MAX_RANK);
     const struct mgx_shape *s = c->in[0];
     if (s->rank > rank)
         return mgx_fail(c->diag, MGX_INVALID,

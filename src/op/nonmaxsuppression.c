@@ -10,6 +10,7 @@
 // more than that fails. Overlaps are computed in the precision of the boxes, as the definition has
 // it: random boxes come close enough to a threshold for double to decide otherwise. Cost: b log b +
 // b * selected per class.
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -53,6 +54,7 @@ static enum mgx_status check_inputs(struct mgx_shape_call *c)
 // a * b, at most MGX_DIM_ANY.
 static int64_t bounded_product(int64_t a, int64_t b)
 {
+    assert(a >= 0 && b >= 0);
     int64_t p;
     return mgx_mul_i64(a, b, &p) ? mgx_min_i64(p, MGX_DIM_ANY) : MGX_DIM_ANY;
 }
@@ -166,6 +168,7 @@ static int64_t collect(struct run *r, const double *scores)
 
 static enum mgx_status select_row(struct run *r, int64_t image, int64_t class, int64_t box)
 {
+    assert(image >= 0 && class >= 0 && box >= 0);
     const struct row row = {image, class, box};
     return MGX_PUSH(&r->selected, r->c->scratch, row) ? MGX_OK : mgx_fail_memory(r->c->diag);
 }
@@ -190,6 +193,7 @@ static enum mgx_status select_class(struct run *r, int64_t image, int64_t class)
 // Value of an optional scalar input.
 static double scalar(const struct mgx_compute_call *c, int input, double fallback)
 {
+    assert(input >= 0);
     if (input >= c->in_count || mgx_shape_elements(&c->in[input]->shape) != 1)
         return fallback;
     double v;

@@ -7,6 +7,9 @@
 // int4 lives in int8 (sign-extended) or uint8; fp4 packs floats as e2m1 into fp4x2 and unpacks to
 // float.
 #include "base/half.h"
+
+#include <assert.h>
+
 #include "base/size.h"
 #include "op/rule/rule.h"
 
@@ -92,6 +95,7 @@ struct pair {
 
 static int64_t wide_offset(const struct pair *p, const int64_t *at, int half)
 {
+    assert(half == 0 || half == 1);
     int64_t offset = 0;
     for (int i = 0; i < p->wide->shape.rank; i++)
         offset += (i == p->axis ? 2 * at[i] + half : at[i]) * p->wide->shape.strides[i];
@@ -110,6 +114,7 @@ static struct pair pair_of(const struct mgx_compute_call *c, bool packs)
 // Integers beyond four bits become the nearest of those.
 static unsigned nibble(const struct mgx_tensor *wide, int64_t offset)
 {
+    assert(offset >= 0);
     const enum mgx_type type = wide->shape.type;
     if (mgx_type_is_float(type))
         return mgx_fp4_from_double(mgx_load_double(type, wide->data, offset)) & 15u;
@@ -135,6 +140,7 @@ static enum mgx_status pack(struct mgx_compute_call *c)
 
 static void put(const struct mgx_tensor *wide, int64_t offset, unsigned value)
 {
+    assert(offset >= 0 && value < 16);
     if (wide->shape.type == MGX_FLOAT)
         ((float *)wide->data)[offset] = mgx_fp4_to_float((uint8_t)value);
     else if (wide->shape.type == MGX_INT8)

@@ -5,6 +5,7 @@
 //
 // Input 1 stands for an empty `pads`, input 2 (a scalar of x's type) for `value`. Reflecting and
 // wrapping go on periodically where a pad is longer than the axis.
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -36,6 +37,7 @@ static enum mgx_status find_pads(struct mgx_shape_call *c, bool *known, struct m
 static enum mgx_status grow(struct mgx_shape_call *c, int axis, int64_t before, int64_t after,
                             struct mgx_dim *d)
 {
+    assert(axis >= 0 && axis < c->in[0]->rank);
     int64_t sum, min, max;
     if (!mgx_add_i64(before, after, &sum) || !mgx_add_i64(d->min, sum, &min) ||
         !mgx_add_i64(d->max, sum, &max))
@@ -98,6 +100,7 @@ static enum mgx_status padding_value(struct mgx_compute_call *c, struct mgx_tens
 // Offsets of the source of every position along one axis, -1 for the value, in scratch.
 static int64_t *axis_sources(struct mgx_compute_call *c, int axis, int64_t before)
 {
+    assert(axis >= 0 && axis < c->out->shape.rank);
     const struct mgx_pad *a = c->attr;
     const struct mgx_shape *s = &c->in[0]->shape;
     const int64_t n = c->out->shape.lens[axis];

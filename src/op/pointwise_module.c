@@ -14,6 +14,7 @@
 static enum mgx_status find_body(struct mgx_module *const *mod, int mod_count,
                                  const struct mgx_module **body, struct mgx_diag *diag)
 {
+    assert(mod_count >= 0);
     if (mod_count != 1)
         return mgx_fail(diag, MGX_INVALID, "pointwise: should have one submodule, given %d",
                         mod_count);
@@ -97,6 +98,7 @@ struct run {
 // Positions in the body: its instructions may carry marks of others in `index`.
 static int position(const struct mgx_module *body, const struct mgx_ins *ins)
 {
+    assert(ins->owner == body);
     int at = 0;
     for (const struct mgx_ins *i = body->first; i && i != ins; i = i->next)
         at++;
@@ -105,6 +107,7 @@ static int position(const struct mgx_module *body, const struct mgx_ins *ins)
 
 static struct mgx_tensor repeat(const struct run *r, const struct mgx_tensor *scalar)
 {
+    assert(mgx_shape_elements(&scalar->shape) == 1);
     struct mgx_shape s = *r->like;
     s.type = scalar->shape.type;
     for (int i = 0; i < s.rank; i++)
@@ -148,6 +151,7 @@ static enum mgx_status run_body(struct run *r)
 static enum mgx_status take_result(struct run *r, int i, const struct mgx_shape *want,
                                    struct mgx_tensor *out)
 {
+    assert(i >= 0 && want);
     const struct mgx_ins *ins = mgx_module_result(r->body, i);
     struct mgx_compute_call part = *r->c;
     part.out = out;

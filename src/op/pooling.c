@@ -4,6 +4,7 @@
 // Padding never wins a maximum and adds nothing to a sum; it counts in an average only with
 // count_include_pad, and only as far as the padding reaches. lpnorm is (sum |x|^p)^(1/p), and 1 for
 // p = 0. A maximum of integers is taken in 64 bits, everything else in double.
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -71,6 +72,7 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 
 static double add_up(const struct mgx_region *r, const double *x)
 {
+    assert(r->padded >= r->seen);
     int64_t at[MGX_MAX_RANK] = {0}, offset = r->start;
     const int64_t n = r->count[r->rank - 1], step = r->step[r->rank - 1];
     double sum = 0;
@@ -83,6 +85,7 @@ static double add_up(const struct mgx_region *r, const double *x)
 
 static double norm(const struct mgx_region *r, const double *x, double p)
 {
+    assert(r->rank > 0);
     int64_t at[MGX_MAX_RANK] = {0}, offset = r->start;
     const int64_t n = r->count[r->rank - 1], step = r->step[r->rank - 1];
     double sum = 0;
@@ -97,6 +100,7 @@ static double norm(const struct mgx_region *r, const double *x, double p)
 
 static double largest(const struct mgx_region *r, const double *x)
 {
+    assert(r->seen > 0);
     int64_t at[MGX_MAX_RANK] = {0}, offset = r->start;
     const int64_t n = r->count[r->rank - 1], step = r->step[r->rank - 1];
     double best = x[offset];
@@ -111,6 +115,7 @@ static double largest(const struct mgx_region *r, const double *x)
 
 static int64_t largest_int(const struct mgx_region *r, const int64_t *x, enum mgx_type type)
 {
+    assert(r->seen > 0);
     int64_t at[MGX_MAX_RANK] = {0}, offset = r->start;
     const int64_t n = r->count[r->rank - 1], step = r->step[r->rank - 1];
     int64_t best = x[offset];

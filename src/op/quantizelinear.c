@@ -5,6 +5,7 @@
 // quotient is rounded to the type of x, as every other implementation has it, then to the nearest
 // integer, ties to even. fp8 and fp4 results saturate at their largest value and have no zero
 // point but 0. The result's type is out_type, else that of the zero point, else uint8.
+#include <assert.h>
 #include <math.h>
 
 #include "base/half.h"
@@ -59,6 +60,7 @@ static double round_to(enum mgx_type type, double v)
 
 static double clamp(double v, double low, double high)
 {
+    assert(low <= high);
     return v < low ? low : v > high ? high : v;
 }
 

@@ -8,6 +8,7 @@
 // (seed, i) alone, two steps of SplitMix64 made normal by Box and Muller. A seed that is a float
 // counts without its fraction. random_seed gives the next seed of the run; multinomial(cdf, u)
 // picks the first class whose cumulative weight exceeds u times the total.
+#include <assert.h>
 #include <math.h>
 
 #include "op/rule/rule.h"
@@ -90,6 +91,7 @@ static double uniform_real(struct mersenne *m, enum mgx_type type)
 // The upper bits of a word; types of more than 32 bits take a second word below them.
 static int64_t uniform_int(struct mersenne *m, int bits)
 {
+    assert(bits > 0 && bits <= 64);
     if (bits <= 32)
         return mersenne_word(m) >> (32 - bits);
     const uint64_t high = mersenne_word(m) >> (64 - bits);
@@ -257,6 +259,7 @@ static enum mgx_status multinomial_shape(struct mgx_shape_call *c, struct mgx_sh
 // The first class of row `cdf` (cumulative, not normalised) beyond u.
 static int64_t draw(const double *cdf, int64_t classes, double u)
 {
+    assert(classes > 0);
     int64_t low = 0, high = classes - 1;
     while (low < high) {
         const int64_t middle = (low + high) / 2;

@@ -7,6 +7,7 @@
 // towards zero. A NaN wins every maximum and minimum. An empty lane gives the neutral element: 0,
 // 1, minus infinity; its mean is NaN (0 for integers).
 // Cost: one pass, one scratch copy of the input.
+#include <assert.h>
 #include <math.h>
 
 #include "op/reference/lanes.h"
@@ -28,6 +29,7 @@ struct fold {
 
 static double sum(const double *v, int64_t n)
 {
+    assert(n >= 0);
     double s = 0;
     for (int64_t i = 0; i < n; i++)
         s += v[i];
@@ -36,6 +38,7 @@ static double sum(const double *v, int64_t n)
 
 static int64_t sum_ints(const int64_t *v, int64_t n, enum mgx_type type)
 {
+    assert(n >= 0 && mgx_type_size(type) > 0);
     (void)type;
     uint64_t s = 0;
     for (int64_t i = 0; i < n; i++)
@@ -45,12 +48,14 @@ static int64_t sum_ints(const int64_t *v, int64_t n, enum mgx_type type)
 
 static double mean(const double *v, int64_t n)
 {
+    assert(n > 0);
     return sum(v, n) / (double)n;
 }
 
 // The mean fits whatever the sum does, which therefore takes 128 bits.
 static int64_t mean_ints(const int64_t *v, int64_t n, enum mgx_type type)
 {
+    assert(n > 0);
     __int128 s = 0;
     for (int64_t i = 0; i < n; i++)
         s += type == MGX_UINT64 ? (__int128)(uint64_t)v[i] : v[i];
@@ -59,6 +64,7 @@ static int64_t mean_ints(const int64_t *v, int64_t n, enum mgx_type type)
 
 static double prod(const double *v, int64_t n)
 {
+    assert(n >= 0);
     double p = 1;
     for (int64_t i = 0; i < n; i++)
         p *= v[i];
@@ -76,6 +82,7 @@ static int64_t prod_ints(const int64_t *v, int64_t n, enum mgx_type type)
 
 static double max(const double *v, int64_t n)
 {
+    assert(n > 0);
     double m = v[0];
     for (int64_t i = 1; i < n; i++)
         m = v[i] > m || isnan(v[i]) ? v[i] : m;
@@ -84,6 +91,7 @@ static double max(const double *v, int64_t n)
 
 static double min(const double *v, int64_t n)
 {
+    assert(n > 0);
     double m = v[0];
     for (int64_t i = 1; i < n; i++)
         m = v[i] < m || isnan(v[i]) ? v[i] : m;
@@ -92,6 +100,7 @@ static double min(const double *v, int64_t n)
 
 static int64_t max_ints(const int64_t *v, int64_t n, enum mgx_type type)
 {
+    assert(n > 0);
     int64_t m = v[0];
     for (int64_t i = 1; i < n; i++)
         m = mgx_int_order(type, v[i]) > mgx_int_order(type, m) ? v[i] : m;
@@ -100,6 +109,7 @@ static int64_t max_ints(const int64_t *v, int64_t n, enum mgx_type type)
 
 static int64_t min_ints(const int64_t *v, int64_t n, enum mgx_type type)
 {
+    assert(n > 0);
     int64_t m = v[0];
     for (int64_t i = 1; i < n; i++)
         m = mgx_int_order(type, v[i]) < mgx_int_order(type, m) ? v[i] : m;
@@ -108,6 +118,7 @@ static int64_t min_ints(const int64_t *v, int64_t n, enum mgx_type type)
 
 static double all(const double *v, int64_t n)
 {
+    assert(n >= 0);
     int64_t i = 0;
     while (i < n && v[i] != 0)
         i++;
@@ -125,6 +136,7 @@ static int64_t all_ints(const int64_t *v, int64_t n, enum mgx_type type)
 
 static double any(const double *v, int64_t n)
 {
+    assert(n >= 0);
     int64_t i = 0;
     while (i < n && v[i] == 0)
         i++;
@@ -215,6 +227,7 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 static enum mgx_status reduce_doubles(struct mgx_compute_call *c, const bool *along,
                                       const struct fold *fold)
 {
+    assert(c->in_count >= 1);
     struct mgx_lanes lanes;
     double *v = mgx_lanes_doubles(c, c->in[0], along, &lanes);
     if (!v)
@@ -240,6 +253,7 @@ static enum mgx_status reduce_ints(struct mgx_compute_call *c, const bool *along
 
 static void fill_empty(struct mgx_tensor *out, double value)
 {
+    assert(mgx_type_is_number(out->shape.type));
     const int64_t count = mgx_shape_elements(&out->shape);
     for (int64_t i = 0; i < count; i++)
         mgx_store_double(out->shape.type, out->data, mgx_shape_index(&out->shape, i), value);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The table of all operators, made from the folder; const, sorted by name, searched by bisection.
+#include <assert.h>
 #include <string.h>
 
 #include "op/op.h"
@@ -20,6 +21,7 @@ static const struct mgx_op *const builtins[] = {&mgx_op_comment, &mgx_op_literal
 // `name` need not end in NUL and may hold any bytes.
 static int compare(const char *name, size_t size, const char *with)
 {
+    assert(name && with);
     const size_t length = strlen(with);
     const int order = memcmp(name, with, size < length ? size : length);
     return order ? order : (size > length) - (size < length);

@@ -10,6 +10,7 @@
 // In dims 0 copies the input's length at that place and one -1 takes what is left over.
 #include "op/rule/rule.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -24,6 +25,7 @@ static const struct mgx_field reshape_fields[] = {MGX_INTS(struct reshape, dims)
 // Product of ranges with saturation at MGX_DIM_ANY.
 static int64_t capped(int64_t a, int64_t b)
 {
+    assert(a >= 0 && b >= 0);
     int64_t r;
     return mgx_mul_i64(a, b, &r) && r < MGX_DIM_ANY ? r : MGX_DIM_ANY;
 }
@@ -47,6 +49,7 @@ static void multiply(struct rest *r, int64_t *product, int64_t by)
 static struct rest cancel(const struct mgx_shape *s, const struct mgx_dim *dims, const bool *copied,
                           int rank, int hole)
 {
+    assert(s->rank <= MGX_MAX_RANK);
     struct rest r = {.fixed_in = 1, .fixed_out = 1, .all = {.min = 1, .max = 1}};
     for (int i = 0; i < rank; i++) {
         if (i == hole || copied[i])

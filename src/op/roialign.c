@@ -8,6 +8,7 @@
 // The maximum is over the weighted corners of every sample, not over samples, which is what ONNX's
 // reference and every other implementation compute. A region that would need more than
 // MGX_ROI_SAMPLES_MAX samples a bin is refused: its size comes from data.
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -101,6 +102,7 @@ static double pool(const struct mgx_roialign *a, const struct mgx_roi_span *v,
 static enum mgx_status find_span(struct mgx_compute_call *c, double from, double to, int64_t bins,
                                  int64_t length, struct mgx_roi_span *out)
 {
+    assert(bins > 0);
     const bool single = c->in[1]->shape.type != MGX_DOUBLE;
     if (!mgx_roi_span_init(out, c->attr, single, from, to, bins, length))
         return mgx_fail(c->diag, MGX_INVALID, "%s: roi from %g to %g is out of range", c->op->name,

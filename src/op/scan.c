@@ -8,6 +8,8 @@
 // where the direction is 1. Rows stack along scan_output_axes in scan_output_directions.
 #include "op/rule/body.h"
 
+#include <assert.h>
+
 struct scan {
     int64_t num_scan_inputs;
     struct mgx_ints scan_input_axes, scan_input_directions, scan_output_axes,
@@ -147,6 +149,7 @@ struct state {
 static struct mgx_tensor slice(const struct mgx_compute_call *c, const struct state *s, int i,
                                int64_t t)
 {
+    assert(i >= 0);
     const struct scan *a = c->attr;
     const struct mgx_tensor *x = c->in[i];
     int64_t axis = pick(a->scan_input_axes, i - s->states);
@@ -167,6 +170,7 @@ static struct mgx_tensor slice(const struct mgx_compute_call *c, const struct st
 static enum mgx_status store_row(struct mgx_compute_call *c, struct state *s, int r, int64_t t,
                                  const struct mgx_tensor *row)
 {
+    assert(r >= 0 && t >= 0);
     const struct scan *a = c->attr;
     struct mgx_tensor *out = &s->out[s->states + r];
     int64_t axis = pick(a->scan_output_axes, r);
@@ -201,6 +205,7 @@ static enum mgx_status store_row(struct mgx_compute_call *c, struct state *s, in
 
 static enum mgx_status run_round(struct mgx_compute_call *c, struct state *s, int64_t t)
 {
+    assert(t >= 0);
     TRY(mgx_eval_round(c));
     for (int i = s->states; i < c->in_count; i++) {
         mgx_tensor_release(&s->args[i]);

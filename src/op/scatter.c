@@ -5,6 +5,7 @@
 //
 // Negative indices count from the end. An index outside its axis fails at run time, or is passed
 // over with skip_out_of_bounds.
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -33,6 +34,7 @@ static double combine_real(enum combine how, double a, double b)
 
 static int64_t combine_int(enum combine how, int64_t a, int64_t b, bool is_unsigned)
 {
+    assert(how >= 0);
     const bool less = is_unsigned ? (uint64_t)a < (uint64_t)b : a < b;
     switch (how) {
     case ADD:
@@ -53,6 +55,7 @@ static int64_t combine_int(enum combine how, int64_t a, int64_t b, bool is_unsig
 static void update(struct mgx_tensor *y, double *sum, int64_t to, const struct mgx_tensor *u,
                    int64_t from, enum combine how)
 {
+    assert(to >= 0);
     const enum mgx_type type = y->shape.type;
     const size_t size = mgx_type_size(type);
     if (how == NONE)
@@ -215,6 +218,7 @@ static enum mgx_status nd_shape(struct mgx_shape_call *c, struct mgx_shape *out)
 static void update_slab(struct mgx_compute_call *c, double *sum, int skip, int64_t to,
                         int64_t number)
 {
+    assert(skip >= 0 && to >= 0);
     const struct mgx_shape *y = &c->out->shape;
     const struct mgx_shape slab =
         mgx_shape_strided(y->type, y->rank - skip, y->lens + skip, y->strides + skip);

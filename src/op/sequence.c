@@ -7,6 +7,9 @@
 // is unranked. Members are shared, never copied: an edit costs O(number of members), one at the end
 // O(1) as long as the result alone is extended further.
 #include "op/op.h"
+
+#include <assert.h>
+
 #include "op/rule/rule.h"
 
 // --- shapes ---
@@ -128,6 +131,7 @@ static enum mgx_status get_shape(struct mgx_shape_call *c, struct mgx_shape *out
 // the last.
 static enum mgx_status position(struct mgx_compute_call *c, int i, int count, bool open, int *out)
 {
+    assert(count >= 0 && out);
     int64_t at;
     TRY(mgx_scalar_int(c, i, &at));
     const int64_t wrapped = at < 0 ? at + count : at;
@@ -141,6 +145,7 @@ static enum mgx_status position(struct mgx_compute_call *c, int i, int count, bo
 
 static enum mgx_status count_copied(struct mgx_compute_call *c, int members)
 {
+    assert(members >= 0);
     if ((c->eval->members += members) <= MGX_EVAL_MAX_MEMBERS)
         return MGX_OK;
     return mgx_fail(c->diag, MGX_LIMIT,

@@ -4,6 +4,7 @@
 //
 // What the attributes leave empty comes from further inputs, in the order starts, ends, axes. Where
 // those are not known yet, the sliced axes (all of them, if the axes are not known) are ranges.
+#include <assert.h>
 #include <inttypes.h>
 
 #include "base/size.h"
@@ -75,6 +76,7 @@ static enum mgx_status find_bounds(struct mgx_shape_call *c, struct bounds *b)
 
 static int64_t clip(int64_t at, int64_t length)
 {
+    assert(length >= 0);
     if (at < 0)
         at = at < -length ? 0 : at + length;
     return mgx_min_i64(at, length);
@@ -82,11 +84,13 @@ static int64_t clip(int64_t at, int64_t length)
 
 static int64_t sliced(int64_t start, int64_t end, int64_t length)
 {
+    assert(length >= 0);
     return mgx_max_i64(clip(end, length) - clip(start, length), 0);
 }
 
 static struct mgx_dim slice_dim(const struct mgx_dim *d, int64_t start, int64_t end)
 {
+    assert(d->min >= 0 && d->min <= d->max);
     const int64_t a = sliced(start, end, d->min), b = sliced(start, end, d->max);
     if (start == 0 && end >= d->max)
         return *d;                             // the whole axis, name and all
@@ -98,6 +102,7 @@ static struct mgx_dim slice_dim(const struct mgx_dim *d, int64_t start, int64_t 
 
 static int axis_of(const struct bounds *b, int k, int rank)
 {
+    assert(k >= 0 && k < b->axes.count && rank > 0);
     return (int)(b->axes.v[k] < 0 ? b->axes.v[k] + rank : b->axes.v[k]);
 }
 

@@ -5,6 +5,7 @@
 //     logsoftmax:  y = x - m - log(s)
 //
 // The maximum is taken out first, so nothing overflows; a lane of minus infinities is NaN.
+#include <assert.h>
 #include <math.h>
 
 #include "op/reference/lanes.h"
@@ -27,6 +28,7 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 
 static void soften(double *v, int64_t n, bool logarithm)
 {
+    assert(n >= 0);
     double m = v[0], s = 0;
     for (int64_t i = 1; i < n; i++)
         m = v[i] > m || isnan(v[i]) ? v[i] : m;

@@ -5,6 +5,7 @@
 // split: a scalar is the size of every part but the last, a vector their sizes, none means 1; parts
 // of size 1 lose the axis when keepdims is 0 and no split was given. Parts are views of the input.
 // new_axis stacks instead of joining.
+#include <assert.h>
 #include <string.h>
 
 #include "op/rule/rule.h"
@@ -38,6 +39,7 @@ static enum mgx_status split_shape(struct mgx_shape_call *c, struct mgx_shape *o
 static enum mgx_status part_sizes(struct mgx_compute_call *c, int64_t length, int64_t **sizes,
                                   int64_t *count)
 {
+    assert(length >= 0);
     int64_t step = 1;
     if (c->in_count == 2 && c->in[1]->shape.rank > 0) {
         *count = mgx_shape_elements(&c->in[1]->shape);
@@ -72,6 +74,7 @@ static enum mgx_status part_sizes(struct mgx_compute_call *c, int64_t length, in
 static struct mgx_tensor part(const struct mgx_tensor *x, int axis, int64_t at, int64_t size,
                               bool drop_axis)
 {
+    assert(axis >= 0 && axis < x->shape.rank && at >= 0 && size >= 0);
     struct mgx_shape shape = x->shape;
     const int64_t offset = at * shape.strides[axis] * (int64_t)mgx_type_size(shape.type);
     shape.lens[axis] = size;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // squeeze: without axes of length 1 (all of them if no axes are named). unsqueeze: with new axes of
 // length 1, or of length steps[i] taken from the axis that follows. Both are views.
+#include <assert.h>
 #include <inttypes.h>
 
 #include "op/rule/rule.h"
@@ -15,6 +16,7 @@ static const struct mgx_field squeeze_fields[] = {MGX_INTS(struct squeeze, axes)
 
 static enum mgx_status drop_axes(struct mgx_shape_call *c, const bool *drop, struct mgx_shape *out)
 {
+    assert(drop);
     const struct mgx_shape *s = c->in[0];
     struct mgx_dim *dims = mgx_edit_dims(c, s, s->rank);
     int64_t strides[MGX_MAX_RANK];
@@ -86,6 +88,7 @@ static const struct mgx_field unsqueeze_fields[] = {
 // Step of each new axis by its place in the result; 0 for the axes of x.
 static enum mgx_status place_steps(struct mgx_shape_call *c, int rank, int64_t *steps)
 {
+    assert(rank >= 0 && rank <= MGX_MAX_RANK);
     const struct unsqueeze *a = c->attr;
     bool is_new[MGX_MAX_RANK];
     TRY(mgx_normalize_axes(c, a->axes, rank, is_new));

@@ -4,6 +4,7 @@
 //
 // New bytes lie in the run's string arena; what only moves keeps its pointers. Text is UTF-8;
 // malformed bytes are kept.
+#include <assert.h>
 #include <string.h>
 
 #include "base/regex.h"
@@ -27,6 +28,7 @@ static enum mgx_type bool_type(const struct mgx_shape_call *c)
 
 static struct mgx_string element(const struct mgx_tensor *t, int64_t i)
 {
+    assert(i >= 0 && t->shape.type == MGX_STRING);
     return ((const struct mgx_string *)t->data)[mgx_shape_index(&t->shape, i)];
 }
 

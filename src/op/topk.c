@@ -4,6 +4,7 @@
 //
 // Inputs are (x) with the attribute k, or (x, k) with one number, or (x, names) with as many numbers
 // as x has, which stand for the positions then. The result is a tuple (values, positions).
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -138,6 +139,7 @@ static int ascending(const void *a, const void *b)
 
 static struct entry entry_of(const struct mgx_tensor *x, int64_t offset, int64_t at)
 {
+    assert(at >= 0);
     const enum mgx_type type = x->shape.type;
     struct entry e = {.at = at};
     if (!mgx_computes_as_int(type)) {
@@ -161,6 +163,7 @@ static const struct mgx_tensor *names_of(const struct mgx_compute_call *c)
 
 static int64_t name_at(const struct mgx_tensor *names, int axis, int64_t line, int64_t at)
 {
+    assert(axis >= 0 && line >= 0 && at >= 0);
     struct mgx_shape lines = names->shape;
     lines.lens[axis] = 1;
     const int64_t offset = mgx_shape_index(&lines, line) + at * names->shape.strides[axis];
@@ -170,6 +173,7 @@ static int64_t name_at(const struct mgx_tensor *names, int axis, int64_t line, i
 static void sort_lines(struct mgx_compute_call *c, struct entry *line, int axis,
                        struct mgx_tensor *out)
 {
+    assert(axis >= 0 && axis < c->in[0]->shape.rank);
     const struct topk *a = c->attr;
     const struct mgx_tensor *x = c->in[0];
     const struct mgx_shape *s = &x->shape;

@@ -10,6 +10,7 @@
 // that ends with a NaN. Leaf l adds leaf_weights to leaf_targets from leaf_begin[l] up to
 // leaf_begin[l + 1]. Comparisons are of doubles. Nodes come before their children, so that every
 // walk ends. Cost: the depth of every tree per row.
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -153,6 +154,7 @@ static enum mgx_type unranked_type(const struct mgx_shape_call *c)
 
 static bool is_member(const struct tree_ensemble *a, int64_t at, double x)
 {
+    assert(at >= 0);
     for (; at < a->members.count && !isnan(a->members.v[at]); at++)
         if (a->members.v[at] == x)
             return true;
@@ -161,6 +163,7 @@ static bool is_member(const struct tree_ensemble *a, int64_t at, double x)
 
 static bool goes_true(const struct tree_ensemble *a, int64_t node, double x)
 {
+    assert(node >= 0 && node < a->nodes_modes.count);
     const double split = a->nodes_splits.v[node];
     if (isnan(x) && a->nodes_missing.count && a->nodes_missing.v[node])
         return true;
@@ -194,6 +197,7 @@ static int64_t find_leaf(const struct tree_ensemble *a, int64_t at, const double
 // seen[t] tells whether target t has got anything yet.
 static void add_leaf(const struct tree_ensemble *a, int64_t leaf, double *y, bool *seen)
 {
+    assert(leaf >= 0);
     for (int64_t i = a->leaf_begin.v[leaf]; i < a->leaf_begin.v[leaf + 1]; i++) {
         const int64_t t = a->leaf_targets.v[i];
         const double w = a->leaf_weights.v[i];
@@ -227,6 +231,7 @@ static double probit(double p)
 
 static void soften(double *y, int64_t n, bool keep_zeros)
 {
+    assert(n >= 0);
     double most = y[0], sum = 0;
     for (int64_t i = 1; i < n; i++)
         most = fmax(most, y[i]);

@@ -5,6 +5,7 @@
 // last. How many there are is known at run time only.
 //
 // Cost: O(n log n) comparisons of slices.
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -76,6 +77,7 @@ struct slices {
 
 static int64_t slice_offset(const struct slices *s, int64_t number)
 {
+    assert(number >= 0);
     return s->flat ? mgx_shape_index(&s->all, number) : number * s->step;
 }
 
@@ -120,6 +122,7 @@ static int compare_slices(const struct slices *s, int64_t a, int64_t b)
 // Stable merge sort of slice numbers, bottom up; `room` is as long as `v`.
 static void sort_slices(const struct slices *s, int64_t *v, int64_t *room, int64_t n)
 {
+    assert(n >= 0);
     for (int64_t width = 1; width < n; width *= 2) {
         for (int64_t low = 0; low < n; low += 2 * width) {
             const int64_t middle = mgx_min_i64(low + width, n);
@@ -143,6 +146,7 @@ struct groups {
 // From the sorted numbers; stable sorting makes the first of a group its first appearance.
 static void find_groups(const struct slices *s, const int64_t *order, int64_t n, struct groups *g)
 {
+    assert(n >= 0);
     g->count = 0;
     for (int64_t i = 0; i < n; i++) {
         if (i == 0 || compare_slices(s, order[i - 1], order[i]) != 0) {
@@ -157,6 +161,7 @@ static void find_groups(const struct slices *s, const int64_t *order, int64_t n,
 // Renumbers groups by first appearance: walks x and meets each group for the first time in turn.
 static void by_appearance(struct groups *g, int64_t *rank, int64_t *room, int64_t n)
 {
+    assert(n >= 0);
     int64_t met = 0;
     for (int64_t i = 0; i < n; i++)
         if (g->first[g->inverse[i]] == i)
@@ -224,6 +229,7 @@ static enum mgx_status write_values(struct mgx_compute_call *c, const struct sli
 static enum mgx_status write_list(struct mgx_compute_call *c, const int64_t *list, int64_t count,
                                   struct mgx_tensor *out)
 {
+    assert(count >= 0);
     const struct mgx_shape vector = mgx_shape_vector(MGX_INT64, count);
     struct mgx_compute_call part = *c;
     part.out = out;

@@ -8,6 +8,9 @@
 //
 // No pipeline of ours runs it; a caller asks for it by name (the driver's --apply-pass).
 #include "pass/engine/walk.h"
+
+#include <assert.h>
+
 #include "pass/layout.h"
 
 bool mgx_reads_any_stride(const struct mgx_op *op)
@@ -26,6 +29,7 @@ static bool needs_copy(const struct mgx_ins *x)
 // value from outside; kept in the map.
 static struct mgx_ins *copy_of(struct mgx_ins *x, struct mgx_ins *user, struct mgx_map *copies)
 {
+    assert(needs_copy(x) && user->owner->program == x->owner->program);
     struct mgx_ins *copy = mgx_map_find_pointer(copies, x);
     if (copy)
         return copy;

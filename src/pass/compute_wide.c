@@ -19,6 +19,9 @@
 // Constants are left to folding, which keeps large weights in 16 bits (mgx_is_widened_weights).
 // O(instructions).
 #include "pass/engine/constant.h"
+
+#include <assert.h>
+
 #include "pass/engine/emit.h"
 #include "pass/engine/walk.h"
 
@@ -79,6 +82,7 @@ static struct mgx_ins *known(const struct wide *w, const struct mgx_ins *x)
 // scales of packed weights.
 static struct mgx_ins *widened_constant(struct mgx_ins *at, struct mgx_ins *x)
 {
+    assert(at->owner && x);
     enum { PIECES = 16 };
     const struct mgx_op *op = x->op;
     struct mgx_ins *in[PIECES];

@@ -7,6 +7,7 @@
 // commutative operators are compared in either order; literals by their bytes. Never merged: what
 // is impure, has effects or bodies that differ, and parameters. Expected O(instructions + bytes of
 // literals).
+#include <assert.h>
 #include <string.h>
 
 #include "pass/engine/match.h"
@@ -41,6 +42,7 @@ static bool is_mergeable(const struct mgx_ins *ins)
 
 static uint64_t hash_literal(const struct mgx_tensor *t)
 {
+    assert(t && mgx_shape_is_static(&t->shape));
     const size_t bytes = mgx_shape_bytes(&t->shape);
     uint64_t h = mix((uint64_t)t->shape.type, bytes);
     for (int i = 0; i < t->shape.rank; i++)
@@ -69,6 +71,7 @@ static uint64_t hash_of(const struct mgx_ins *ins)
 
 static bool equal_literals(const struct mgx_tensor *a, const struct mgx_tensor *b)
 {
+    assert(a && b);
     if (!mgx_shape_equal(&a->shape, &b->shape))
         return false;
     return a->data == b->data || memcmp(a->data, b->data, mgx_shape_bytes(&a->shape)) == 0;
@@ -76,6 +79,7 @@ static bool equal_literals(const struct mgx_tensor *a, const struct mgx_tensor *
 
 static bool equal_inputs(const struct mgx_ins *a, const struct mgx_ins *b)
 {
+    assert(a->in_count >= 0 && b->in_count >= 0);
     bool same = true, crossed = a->in_count == 2 && (a->op->flags & MGX_OP_COMMUTATIVE);
     for (int i = 0; i < a->in_count; i++) {
         same &= a->in[i] == b->in[i];

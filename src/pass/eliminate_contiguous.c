@@ -9,6 +9,9 @@
 //
 // No pipeline of ours runs it; a caller asks for it by name (the driver's --apply-pass).
 #include "pass/engine/walk.h"
+
+#include <assert.h>
+
 #include "pass/layout.h"
 
 static bool can_skip(const struct mgx_use *use)
@@ -19,6 +22,7 @@ static bool can_skip(const struct mgx_use *use)
 // True if the shape rule still gives the same lengths with x in that place; else all is as before.
 static bool try_input(struct mgx_ins *user, int slot, struct mgx_ins *x)
 {
+    assert(slot >= 0 && slot < user->in_count);
     struct mgx_ins *const old = user->in[slot];
     const struct mgx_shape shape = user->shape;
     struct mgx_diag why = {0};

@@ -17,6 +17,7 @@
 // it.
 #include "pass/data_type.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "base/size.h"
@@ -97,6 +98,7 @@ static bool result_type(const struct mgx_data_types *d, const struct mgx_ins *in
 
 static bool literal_exceeds(const struct mgx_tensor *t, double highest)
 {
+    assert(highest > 0);
     const int64_t count = mgx_shape_elements(&t->shape);
     for (int64_t i = 0; i < count; i++) {
         const double v = mgx_load_double(t->shape.type, t->data, mgx_shape_index(&t->shape, i));
@@ -109,6 +111,7 @@ static bool literal_exceeds(const struct mgx_tensor *t, double highest)
 // May x hold a number beyond the other type? Looks through what only moves values.
 static bool may_exceed(const struct mgx_data_types *d, const struct mgx_ins *x, int depth)
 {
+    assert(depth >= 0);
     const double highest = mgx_type_highest(d->target);
     if (x->literal)
         return literal_exceeds(x->literal, highest);

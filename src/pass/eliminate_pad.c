@@ -11,6 +11,7 @@
 // reads: it takes them as padding that counts, so what padding it has already must count too. A
 // maximum takes only what never wins, in windows that also see something else. Rounding up
 // (ceil_mode) makes padding and input differ at the end, so such poolings keep their pads.
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -40,6 +41,7 @@ static bool read_pad(const struct mgx_ins *pad, int64_t *out)
 // Adds the padding that the operator has; false if that is not plain numbers.
 static bool add_padding(const struct mgx_ins *ins, int spatial, int64_t *sum, bool *had)
 {
+    assert(spatial > 0 && spatial <= MGX_MAX_RANK - 2);
     const struct mgx_ints own = mgx_ins_ints(ins, "padding");
     *had = false;
     if (mgx_ins_int(ins, "padding_mode") != 0 || (own.count != spatial && own.count != 2 * spatial))
@@ -56,6 +58,7 @@ static bool add_padding(const struct mgx_ins *ins, int spatial, int64_t *sum, bo
 // The shorter form where both sides are alike.
 static int shorten(const int64_t *padding, int spatial)
 {
+    assert(spatial > 0);
     return memcmp(padding, padding + spatial, (size_t)spatial * sizeof *padding) == 0 ? spatial
                                                                                       : 2 * spatial;
 }
@@ -88,6 +91,7 @@ static struct mgx_ins *into_product(struct mgx_rewriter *r, struct mgx_ins *ins,
 
 static bool windows_see_input(const struct mgx_ins *ins, const int64_t *padding, int spatial)
 {
+    assert(spatial > 0);
     const struct mgx_ints lengths = mgx_ins_ints(ins, "lengths"),
                           dilations = mgx_ins_ints(ins, "dilations");
     for (int i = 0; i < dilations.count; i++)

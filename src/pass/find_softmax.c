@@ -8,11 +8,15 @@
 // The forms without the maximum overflow where the operators do not, and the logarithm of a softmax
 // that has become 0 is minus infinity: those change with fast_math only.
 #include "op/op.h"
+
+#include <assert.h>
+
 #include "pass/engine/rewrite.h"
 
 // The only axis that is reduced, or -1.
 static int64_t axis_of(const struct mgx_ins *reduce)
 {
+    assert(reduce->op->flags & MGX_OP_REDUCE);
     const struct mgx_ints axes = mgx_ins_ints(reduce, "axes");
     const int rank = reduce->in[0]->shape.rank;
     return axes.count != 1 ? -1 : axes.v[0] < 0 ? axes.v[0] + rank : axes.v[0];

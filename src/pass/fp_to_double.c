@@ -14,6 +14,9 @@
 //
 // The ref target runs it when a program is compiled to compute in doubles; no pipeline does.
 #include "op/eval/eval.h"
+
+#include <assert.h>
+
 #include "pass/engine/emit.h"
 #include "pass/engine/walk.h"
 
@@ -43,6 +46,7 @@ static enum mgx_status widen_result(struct mgx_pass_call *c, struct mgx_ins *ins
 
 static enum mgx_status widen_literal(struct mgx_pass_call *c, struct mgx_ins *ins)
 {
+    assert(ins->literal);
     const struct mgx_shape shape = mgx_shape_retype(&ins->shape, MGX_DOUBLE);
     struct mgx_tensor t = {0};
     TRY(mgx_tensor_create(&t, &shape, c->diag));
@@ -60,6 +64,7 @@ static enum mgx_status widen_literal(struct mgx_pass_call *c, struct mgx_ins *in
 
 static enum mgx_status widen_parameter(struct mgx_pass_call *c, struct mgx_ins *ins)
 {
+    assert(ins->op == &mgx_op_param);
     if (ins->owner == mgx_program_main(c->program))
         return widen_result(c, ins);
     ins->shape.type = MGX_DOUBLE;

@@ -6,6 +6,9 @@
 //
 // Runs after element-wise chains were fused, so what reads is one instruction.
 #include "op/op.h"
+
+#include <assert.h>
+
 #include "pass/engine/constant.h"
 #include "pass/engine/region.h"
 
@@ -18,6 +21,7 @@ static bool has_epilogue(const struct mgx_op *op)
 // Bytes that a product of bytes leaves.
 static bool is_quantized(const struct mgx_ins *product, const struct mgx_ins *user)
 {
+    assert(product->uses);
     return product->shape.type == MGX_INT32 &&
            (user->shape.type == MGX_INT8 || user->shape.type == MGX_UINT8);
 }

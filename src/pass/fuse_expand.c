@@ -8,6 +8,7 @@
 // depthwise convolution can have its rows made as it goes, in the nearest memory that holds them
 // (mgx_pass_options.near_bytes: L2 of a CPU; without one nothing is grouped). That pays when the
 // image does not stay there by itself; threads make the rows twice that both of them read.
+#include <assert.h>
 #include <string.h>
 
 #include "op/op.h"
@@ -22,6 +23,7 @@ struct stage {
 // What a parameter of the group's body is given.
 static struct mgx_ins *given(const struct mgx_ins *group, struct mgx_ins *inner)
 {
+    assert(group->mod_count >= 1 || group == inner);
     struct mgx_ins *params[MGX_REGION_INPUTS];
     const int count = mgx_module_parameters(group->mod[0], params, MGX_REGION_INPUTS);
     for (int i = 0; i < count && i < MGX_REGION_INPUTS && i < group->in_count; i++)
@@ -84,6 +86,7 @@ static bool is_depthwise(const struct stage *s)
 
 static int64_t at(struct mgx_ints list, int i)
 {
+    assert(i >= 0);
     return i < list.count ? list.v[i] : 1;
 }
 

@@ -59,12 +59,14 @@ static int first_axis(const struct mgx_ins *reduce)
 // Images lie channels last between convolutions; rows over their pixels would have to be copied.
 static bool is_image(const struct mgx_ins *reduce, int first)
 {
+    assert(first >= 0 || reduce->shape.rank >= 0);
     return first == 2 && reduce->in[0]->shape.rank > 3;
 }
 
 // One value per position of the axes from `first` on, side by side, the same for all rows.
 static bool along_rows(const struct mgx_ins *ins, int first)
 {
+    assert(first >= 0);
     const struct mgx_shape *s = &ins->shape;
     int64_t step = 1;
     for (int i = s->rank - 1; i >= 0; i--) {

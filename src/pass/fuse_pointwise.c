@@ -12,6 +12,9 @@
 // scalars, so equal groups have equal bodies. Cost: every instruction is looked at a bounded number
 // of times: a group takes at most MAX_BODY.
 #include "op/op.h"
+
+#include <assert.h>
+
 #include "pass/engine/body.h"
 #include "pass/engine/walk.h"
 
@@ -130,6 +133,7 @@ static struct mgx_ins *make_constant(struct mgx_body *b, struct mgx_ins *in)
 
 static enum mgx_status build_body(struct mgx_pass_call *c, struct group *g, struct mgx_module **out)
 {
+    assert(g->count > 0);
     struct mgx_body b = {.make = make_constant};
     struct mgx_ins *last = NULL;
     if (!mgx_body_begin(&b, c->program, "pointwise"))

@@ -16,6 +16,7 @@
 // of the body. Static shapes only. A group takes at most MAX_BODY, so the cost is linear.
 //
 // fuse_pointwise_reduce runs it; no pipeline of ours does.
+#include <assert.h>
 #include <string.h>
 
 #include "pass/engine/body.h"
@@ -36,6 +37,7 @@ struct group {
 
 static bool has_lens(const struct mgx_ins *ins, const int64_t *lens, int rank)
 {
+    assert(rank >= 0 && rank <= MGX_MAX_RANK);
     return ins->shape.rank == rank &&
            memcmp(ins->shape.lens, lens, (size_t)rank * sizeof *lens) == 0;
 }

@@ -10,6 +10,9 @@
 // tuple itself keeps the instruction as it is. From the outermost module inwards, so nested ones
 // follow in the next round of the loop below. O(instructions) per level.
 #include "op/rule/body.h"
+
+#include <assert.h>
+
 #include "pass/engine/constant.h"
 #include "pass/engine/walk.h"
 #include "pass/pass.h"
@@ -87,6 +90,7 @@ static struct certain find_certain(struct mgx_arena *scratch, const struct mgx_i
 
 static struct mgx_ins *move(struct mgx_ins *ins, struct mgx_ins *before)
 {
+    assert(ins != before);
     if (ins->literal)
         return mgx_add_literal(before->owner, ins->literal);
     struct mgx_ins *moved = mgx_insert(before->owner, before, ins->op, ins->attr, ins->in,

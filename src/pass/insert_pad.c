@@ -8,6 +8,7 @@
 // Holds: an average that does not count its padding stays, since a pad's zeros would count.
 //
 // No pipeline of ours runs it; a caller asks for it by name (the driver's --apply-pass).
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -32,6 +33,7 @@ static bool is_uneven(struct mgx_rewriter *r, struct mgx_ins *ins, const struct 
 
 static double pad_value(const struct mgx_ins *ins)
 {
+    assert(ins->in_count > 0);
     const enum mgx_type type = ins->shape.type;
     if (!mgx_is(ins, &mgx_op_pooling) || mgx_ins_int(ins, "mode") != MAXIMUM)
         return 0;

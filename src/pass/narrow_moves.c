@@ -14,6 +14,9 @@
 // A reshape that gives a result moves none, and no conversion comes behind it: there it stays.
 // Broadcasts stay: behind one there is more to convert. O(instructions).
 #include "pass/engine/emit.h"
+
+#include <assert.h>
+
 #include "pass/engine/walk.h"
 
 static bool is_widening(const struct mgx_ins *ins)

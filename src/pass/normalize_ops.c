@@ -7,9 +7,12 @@
 // O(instructions).
 #include "pass/engine/walk.h"
 
+#include <assert.h>
+
 static void *field_at(const struct mgx_op *op, void *attr, const char *name,
                       enum mgx_field_kind kind)
 {
+    assert(attr && name);
     const struct mgx_field *f = mgx_field_find(op, name);
     return f && f->kind == kind ? (char *)attr + f->offset : NULL;
 }
@@ -36,6 +39,7 @@ static bool is_negative(struct mgx_ints v)
 // A copy of the list for the new attributes to own.
 static int64_t *own(struct mgx_program *p, struct mgx_ints *list)
 {
+    assert(list->count >= 0);
     int64_t *v = MGX_NEW_ARRAY(&p->arena, int64_t, list->count);
     for (int i = 0; v && i < list->count; i++)
         v[i] = list->v[i];
@@ -67,6 +71,7 @@ static bool clip_bounds(struct mgx_program *p, const struct mgx_ins *ins, void *
 
 static bool count_from_front(struct mgx_program *p, const struct mgx_ins *ins, void *attr, int rank)
 {
+    assert(rank >= 0 && rank <= MGX_MAX_RANK);
     int64_t *axis = field_at(ins->op, attr, "axis", MGX_FIELD_INT);
     struct mgx_ints *axes = field_at(ins->op, attr, "axes", MGX_FIELD_INTS);
     if (axis && *axis < 0 && *axis >= -rank)

@@ -12,6 +12,7 @@
 // For targets that multiply by packed weights. Left alone: weights that anything but a product
 // reads, small ones, and products whose other factor is dequantized too, which integers multiply.
 // Cost: some passes over the weights.
+#include <assert.h>
 #include <string.h>
 
 #include "op/eval/eval.h"
@@ -109,6 +110,7 @@ static enum mgx_status evaluate(struct mgx_eval *eval, struct mgx_arena *scratch
 
 static double value_at(const struct mgx_tensor *t, int64_t k, int64_t n)
 {
+    assert(k >= 0 && n >= 0);
     return mgx_load_double(t->shape.type, t->data,
                            k * t->shape.strides[0] + n * t->shape.strides[1]);
 }
@@ -116,6 +118,7 @@ static double value_at(const struct mgx_tensor *t, int64_t k, int64_t n)
 // Depth first.
 static void turn(struct mgx_tensor *t)
 {
+    assert(t->shape.rank == 2);
     const int64_t len = t->shape.lens[0], stride = t->shape.strides[0];
     t->shape.lens[0] = t->shape.lens[1];
     t->shape.strides[0] = t->shape.strides[1];
@@ -145,6 +148,7 @@ static enum mgx_status read_parts(const struct mgx_ins *d, bool transposed, stru
 
 static bool stays(const struct mgx_tensor *t, int64_t block, int64_t k, int64_t n)
 {
+    assert(block > 0 && k >= 0 && n >= 0);
     if (!t->data || t->shape.strides[0] == 0)
         return true;
     for (int64_t i = 0; i < k; i++)
@@ -176,6 +180,7 @@ static int raised(const struct weights *w, double q)
 
 static void pack_values(const struct weights *w, int64_t blocks, uint8_t *to)
 {
+    assert(blocks > 0 && to);
     const int64_t bytes = w->block * w->bits / 8, per = 8 / w->bits;
     memset(to, 0, (size_t)(w->n * blocks * bytes));
     for (int64_t k = 0; k < w->k; k++)

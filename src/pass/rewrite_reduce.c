@@ -8,6 +8,9 @@
 //
 // No pipeline of ours runs it; a caller asks for it by name (the driver's --apply-pass).
 #include "pass/engine/emit.h"
+
+#include <assert.h>
+
 #include "pass/rules/rules.h"
 
 static struct mgx_ins *reduce(struct mgx_ins *at, const struct mgx_op *op, struct mgx_ins *x,
@@ -23,6 +26,7 @@ static struct mgx_ins *widen(struct mgx_ins *at, struct mgx_ins *x)
 
 static int64_t axis_of(const struct mgx_ins *ins)
 {
+    assert(ins->shape.rank >= 0);
     const int64_t axis = mgx_ins_int(ins, "axis");
     return axis < 0 ? axis + ins->shape.rank : axis;
 }

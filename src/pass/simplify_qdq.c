@@ -14,6 +14,7 @@
 // exact in int32 instead of rounded in float; where they might not fit, nothing is changed.
 // q after dq is exact: x is the only integer within half a step of what it was dequantized to. The
 // pair in the other order loses digits, which is what a quantized model says; it stays.
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -87,6 +88,7 @@ struct operand {
 // The axis before a view that is `axis` behind it; -1 where there is none.
 static int axis_before(const struct mgx_ins *view, int axis)
 {
+    assert(axis >= 0);
     if (axis >= 0 && mgx_is(view, &mgx_op_transpose))
         return (int)mgx_ins_ints(view, "permutation").v[axis];
     if (axis >= 0 && mgx_is(view, &mgx_op_multibroadcast))
@@ -126,6 +128,7 @@ static struct mgx_ins *narrow(struct mgx_ins *at, const struct operand *o)
 // One value as a vector of one; several as they lie along the operand's axis.
 static struct mgx_ins *values(struct mgx_ins *at, struct mgx_ins *v, int axis)
 {
+    assert(axis >= -1);
     const int64_t one = 1;
     struct mgx_ins *core = single(v);
     return core ? mgx_emit_reshape(at, core, &one, 1) : mgx_emit_along(at, v, axis);
@@ -182,6 +185,7 @@ static struct mgx_ins *scaled(struct mgx_ins *at, struct mgx_ins *sums, const st
 
 static bool sums_fit(const struct operand *a, const struct operand *b, int64_t depth)
 {
+    assert(depth >= 0);
     return depth <= INT32_MAX / (reach(a) * reach(b));
 }
 

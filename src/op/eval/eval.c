@@ -11,6 +11,7 @@
 
 #include "base/cancel.h"
 #include "base/memory.h"
+#include "ir/inside.h"
 
 enum { INLINE_INPUTS = 16 };
 
@@ -39,6 +40,7 @@ static struct mgx_arena *begin_part(struct mgx_eval *e, struct part *p)
 
 static void end_part(struct mgx_eval *e, struct part *p)
 {
+    assert(e->scratch && (p->outermost == (e->scratch == &p->own)));
     if (!p->outermost) {
         mgx_arena_rewind(e->scratch, p->mark);
         return;
@@ -52,6 +54,7 @@ static void end_part(struct mgx_eval *e, struct part *p)
 static enum mgx_status check_limit(const struct mgx_eval *e, const struct mgx_shape *shape,
                                    const char *who, struct mgx_diag *diag)
 {
+    assert(who && shape);
     TRY(mgx_shape_check(shape, diag));
     const size_t bytes = mgx_shape_bytes(shape);
     if (e->limit_bytes && bytes > e->limit_bytes)
@@ -62,6 +65,7 @@ static enum mgx_status check_limit(const struct mgx_eval *e, const struct mgx_sh
 
 enum mgx_status mgx_eval_create(struct mgx_compute_call *c, const struct mgx_shape *shape)
 {
+    assert(mgx_shape_is_static(shape) || shape->type == MGX_SEQUENCE);
     enum { LOOK_EVERY = 256 << 20 };
     struct mgx_eval *e = c->eval;
     TRY(check_limit(e, shape, c->op->name, c->diag));
@@ -79,6 +83,7 @@ enum mgx_status mgx_eval_create(struct mgx_compute_call *c, const struct mgx_sha
 
 enum mgx_status mgx_eval_round(struct mgx_compute_call *c)
 {
+    assert(c->eval->rounds >= 0);
     TRY(mgx_cancel_check(c->diag));
     if (++c->eval->rounds <= MGX_EVAL_MAX_ROUNDS)
         return MGX_OK;
@@ -88,6 +93,7 @@ enum mgx_status mgx_eval_round(struct mgx_compute_call *c)
 
 enum mgx_status mgx_eval_text(struct mgx_compute_call *c, size_t size, char **out)
 {
+    assert(c->eval->strings && out);
     struct mgx_arena *strings = c->eval->strings;
     if (size > MGX_EVAL_MAX_STRING_BYTES || strings->bytes > MGX_EVAL_MAX_STRING_BYTES - size)
         return mgx_fail(c->diag, MGX_LIMIT, "%s: strings of this run are longer than %d bytes",
@@ -109,6 +115,7 @@ enum mgx_status mgx_eval_string(struct mgx_compute_call *c, const char *text, si
 
 static bool lies_as(const struct mgx_shape *s, const struct mgx_shape *want)
 {
+    assert(s->rank == want->rank);
     for (int i = 0; i < s->rank; i++)
         if (s->lens[i] > 1 && s->strides[i] != want->strides[i])
             return false;
@@ -146,6 +153,7 @@ static bool creates_itself(const struct mgx_op *op, const struct mgx_shape *shap
 // The true shape of the result, from the actual inputs and their values.
 static enum mgx_status actual_shape(struct mgx_compute_call *c, struct mgx_shape *out)
 {
+    assert(c->in_count >= 0 && (c->in || !c->in_count));
     const struct mgx_shape **shapes =
         MGX_NEW_ARRAY(c->scratch, const struct mgx_shape *, c->in_count);
     if (!shapes)
@@ -168,6 +176,7 @@ static enum mgx_status actual_shape(struct mgx_compute_call *c, struct mgx_shape
 // when it is about the reference. Views only look at shapes.
 static bool must_align(const struct mgx_compute_call *c, const struct mgx_tensor *t, bool all)
 {
+    assert(c->eval);
     const struct mgx_eval *e = c->eval;
     if (mgx_tensor_is_aligned(t) || (c->op->flags & (MGX_OP_VIEW | MGX_OP_RESHAPE | MGX_OP_MOVE)))
         return false;
@@ -233,6 +242,7 @@ static enum mgx_status compute(struct mgx_compute_call *c, struct mgx_tensor **c
     TRY(check_elements(c));
     TRY(align_inputs(c, copies, false));
     TRY(actual_shape(c, &shape));
+    assert(mgx_shape_is_static(&shape) || creates_itself(c->op, &shape));
     c->out_shape = &shape;
     if (c->eval->offer) {
         bool done = false;
@@ -244,6 +254,7 @@ static enum mgx_status compute(struct mgx_compute_call *c, struct mgx_tensor **c
     if (!creates_itself(c->op, &shape))
         TRY(mgx_eval_create(c, &shape));
     enum mgx_status status = c->op->compute(c);
+    assert(status != MGX_OK || mgx_tensor_lies_inside(c->out));
     if (status == MGX_OK)
         status = mgx_cancel_check(c->diag); // loops end early then
     if (status == MGX_OK)
@@ -300,6 +311,7 @@ struct run {
 
 static const struct mgx_tensor *value_of(const struct run *r, const struct mgx_ins *ins)
 {
+    assert(ins->index >= 0 && ins->index < ins->owner->count);
     const struct mgx_frame *frame = &r->frame;
     while (frame && frame->module != ins->owner)
         frame = frame->up;
@@ -309,6 +321,7 @@ static const struct mgx_tensor *value_of(const struct run *r, const struct mgx_i
 static enum mgx_status gather_inputs(const struct run *r, const struct mgx_ins *ins,
                                      const struct mgx_tensor **in)
 {
+    assert(r->m == ins->owner);
     for (int i = 0; i < ins->in_count; i++) {
         in[i] = value_of(r, ins->in[i]);
         if (!in[i])
@@ -322,6 +335,7 @@ static enum mgx_status gather_inputs(const struct run *r, const struct mgx_ins *
 static enum mgx_status run_operator(struct run *r, const struct mgx_ins *ins,
                                     struct mgx_tensor *out)
 {
+    assert(!(ins->op->flags & MGX_OP_BUILTIN));
     const struct mgx_tensor *room[INLINE_INPUTS];
     const struct mgx_tensor **in = room;
     if (ins->in_count > INLINE_INPUTS) // goes with the module's part
@@ -350,6 +364,7 @@ static enum mgx_status run_ins(struct run *r, const struct mgx_ins *ins, struct 
 static enum mgx_status check_argument(const struct run *r, const struct mgx_ins *param,
                                       const struct mgx_tensor *arg)
 {
+    assert(param->op == &mgx_op_param);
     if (mgx_shape_may_be(&param->shape, &arg->shape))
         return MGX_OK;
     struct mgx_str want = {0}, got = {0};

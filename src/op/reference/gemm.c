@@ -28,12 +28,14 @@ enum { COLUMNS = 8, DEPTH = 96 };
 void mgx_gemm_doubles(int64_t m, int64_t n, int64_t k, const double *a, int64_t lda,
                       const double *b, int64_t ldb, double *c, int64_t ldc)
 {
+    assert(m >= 0 && n >= 0 && k >= 0);
     gemm_doubles(m, n, k, a, lda, b, ldb, c, ldc);
 }
 
 void mgx_gemm_ints(int64_t m, int64_t n, int64_t k, const int64_t *a, int64_t lda, const int64_t *b,
                    int64_t ldb, int64_t *c, int64_t ldc)
 {
+    assert(m >= 0 && n >= 0 && k >= 0);
     gemm_ints(m, n, k, (const uint64_t *)a, lda, (const uint64_t *)b, ldb, (uint64_t *)c, ldc);
 }
 
@@ -49,6 +51,7 @@ union mgx_word *mgx_scratch_words(struct mgx_compute_call *c, const struct mgx_t
 
 union mgx_word *mgx_zero_words(struct mgx_compute_call *c, int64_t count)
 {
+    assert(count >= 0);
     union mgx_word *w = MGX_NEW_ARRAY(c->scratch, union mgx_word, count);
     if (!w)
         mgx_fail_memory(c->diag);
@@ -124,10 +127,12 @@ enum mgx_status mgx_quant_zeros(struct mgx_shape_call *c, const struct mgx_dim *
 bool mgx_quant_shift(struct mgx_compute_call *c, int input, union mgx_word *values, int64_t count,
                      int64_t each)
 {
+    assert(count >= 0 && each > 0);
     if (c->in_count <= input)
         return true;
     const int64_t *zero = mgx_scratch_ints(c, c->in[input]);
     const int64_t zeros = mgx_shape_elements(&c->in[input]->shape);
+    assert(zeros > 0 && c->in[input]->shape.type == c->in[input - 2]->shape.type);
     for (int64_t i = 0; zero && i < count; i++)
         values[i].i -= zero[i / each % zeros];
     return zero != NULL;

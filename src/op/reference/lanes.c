@@ -26,6 +26,7 @@ struct mgx_shape mgx_lanes_shape(const struct mgx_shape *s, const bool *along,
 static struct mgx_tensor turn(const struct mgx_tensor *t, const bool *along,
                               struct mgx_lanes *lanes)
 {
+    assert(mgx_shape_is_static(&t->shape));
     return (struct mgx_tensor){.shape = mgx_lanes_shape(&t->shape, along, lanes), .data = t->data};
 }
 

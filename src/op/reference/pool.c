@@ -49,6 +49,7 @@ enum mgx_status mgx_pool_shape(struct mgx_shape_call *c, const struct mgx_pool_a
 void mgx_pool_walk_init(struct mgx_pool_walk *w, const struct mgx_pool_attr *a,
                         const struct mgx_shape *in, const struct mgx_shape *out)
 {
+    assert(in->rank == out->rank && in->rank >= 3);
     const struct mgx_window_attr window = window_attr(a);
     *w = (struct mgx_pool_walk){
         .rank = in->rank - 2, .planes = in->lens[0] * in->lens[1], .places = 1, .plane = 1};
@@ -57,12 +58,14 @@ void mgx_pool_walk_init(struct mgx_pool_walk *w, const struct mgx_pool_attr *a,
         w->axis[i] = a->global ? (struct mgx_window){n, n, 1, 1, 0, 0, 1}
                                : mgx_window_at(&window, i, n, a->lengths.v[i], out->lens[i + 2]);
         w->places *= w->axis[i].out;
+        assert(w->axis[i].out == out->lens[i + 2]);
         w->plane *= n;
     }
 }
 
 void mgx_pool_step(const struct mgx_pool_walk *w, int64_t *at)
 {
+    assert(w->rank > 0);
     for (int i = w->rank - 1; i >= 0; i--) {
         if (++at[i] < w->axis[i].out)
             return;

@@ -2,8 +2,11 @@
 // Regions; see region.h.
 #include "op/reference/region.h"
 
+#include <assert.h>
+
 void mgx_region_at(struct mgx_region *r, const struct mgx_window *axis, int rank, const int64_t *at)
 {
+    assert(rank > 0 && rank <= MGX_MAX_RANK);
     *r = (struct mgx_region){.rank = rank, .padded = 1, .seen = 1};
     int64_t size = 1;
     for (int i = rank - 1; i >= 0; i--) {
@@ -11,6 +14,7 @@ void mgx_region_at(struct mgx_region *r, const struct mgx_window *axis, int rank
         int64_t first, last;
         const int64_t x = mgx_window_clip(w, at[i], &first, &last);
         r->count[i] = last - first;
+        assert(r->count[i] >= 0 && (!r->count[i] || (x >= 0 && x < w->in)));
         r->step[i] = w->dilation * size;
         r->start += last > first ? x * size : 0;
         r->seen *= r->count[i];
@@ -21,6 +25,7 @@ void mgx_region_at(struct mgx_region *r, const struct mgx_window *axis, int rank
 
 bool mgx_region_next(const struct mgx_region *r, int64_t *at, int64_t *offset)
 {
+    assert(r->rank > 0);
     for (int i = r->rank - 2; i >= 0; i--) {
         *offset += r->step[i];
         if (++at[i] < r->count[i])

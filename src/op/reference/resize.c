@@ -5,6 +5,7 @@
 // the input just before its place. With antialias a shrinking axis stretches the filter by 1/scale.
 #include "op/reference/resize.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -160,6 +161,7 @@ struct taps {
 
 static int64_t clamp(double x, int64_t length)
 {
+    assert(length > 0);
     return !(x > 0) ? 0 : x < (double)length ? (int64_t)x : length - 1;
 }
 
@@ -173,6 +175,7 @@ static double filter(const struct mgx_resize_how *how, double t)
 // No filter reaches further: a scale is at least 1 / in, or there would be no output.
 static int64_t farthest(const struct mgx_resize_axis *a)
 {
+    assert(a->in >= 0);
     return 2 * a->in + 4;
 }
 
@@ -187,6 +190,7 @@ static int64_t reach_of(const struct mgx_resize_how *how, const struct mgx_resiz
 static void weigh(const struct mgx_resize_how *how, const struct mgx_resize_axis *a, double x,
                   double squeeze, struct taps *t)
 {
+    assert(t->weights && squeeze > 0);
     const int64_t reach = reach_of(how, a, squeeze);
     // Far outside everything reads the edge: no need to go further than the filter reaches.
     const double low = -2.0 - (double)reach, high = (double)(a->in + reach) + 2;
@@ -195,6 +199,7 @@ static void weigh(const struct mgx_resize_how *how, const struct mgx_resize_axis
     double sum = 0;
     t->first = left - reach + 1;
     t->count = 2 * reach;
+    assert(t->count <= 2 * farthest(a)); // the room for weights
     for (int64_t k = 0; k < t->count; k++) {
         const int64_t at = t->first + k;
         const bool drop = how->attr->exclude_outside && (at < 0 || at >= a->in);
@@ -212,6 +217,7 @@ static void weigh(const struct mgx_resize_how *how, const struct mgx_resize_axis
 static void pick(const struct mgx_resize_how *how, const struct mgx_resize_axis *a, int64_t outer,
                  int64_t inner, const union mgx_word *x, union mgx_word *y)
 {
+    assert(how->mode == MGX_RESIZE_NEAREST && outer >= 0 && inner >= 0);
     for (int64_t o = 0; o < a->out; o++) {
         const int64_t at = clamp(how->round(how->place(a, o)), a->in);
         for (int64_t k = 0; k < outer; k++)
@@ -224,6 +230,7 @@ static void pick(const struct mgx_resize_how *how, const struct mgx_resize_axis 
 static void blend(const struct mgx_resize_how *how, const struct mgx_resize_axis *a, int64_t outer,
                   int64_t inner, const union mgx_word *x, union mgx_word *y, struct taps *t)
 {
+    assert(how->mode != MGX_RESIZE_NEAREST && outer >= 0 && inner >= 0);
     const double scale = a->up / a->down;
     const double squeeze = how->attr->antialias && scale < 1 ? scale : 1;
     for (int64_t o = 0; o < a->out; o++) {
@@ -259,6 +266,7 @@ static enum mgx_status run_axis(struct mgx_compute_call *c, const struct mgx_res
                                 const struct mgx_resize_axis *a, int i, struct mgx_shape *now,
                                 union mgx_word **x)
 {
+    assert(i >= 0 && i < now->rank && now->lens[i] == a->in);
     int64_t outer = 1, inner = 1;
     for (int k = 0; k < now->rank; k++) {
         outer *= k < i ? now->lens[k] : 1;
@@ -310,6 +318,7 @@ enum mgx_status mgx_resize_run(struct mgx_compute_call *c, const struct mgx_resi
         for (int i = 0; i < s->rank; i++)
             if ((axes[i].out > axes[i].in) == grows && !is_identity(how, &axes[i]))
                 TRY(run_axis(c, how, &axes[i], i, &now, &x));
+    assert(mgx_shape_same_lens(&now, s)); // every axis had its turn
     if (how->crops)
         extrapolate(how, axes, s, ints, x);
     mgx_write_words(c->out, x, ints);

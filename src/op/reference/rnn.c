@@ -18,11 +18,13 @@ enum input { X, W, R, BIAS, LENGTHS, H0, C0, PEEPHOLES };
 
 static int directions(int64_t direction)
 {
+    assert(direction >= MGX_RNN_FORWARD && direction <= MGX_RNN_BIDIRECTIONAL);
     return direction == MGX_RNN_BIDIRECTIONAL ? 2 : 1;
 }
 
 int mgx_rnn_func_at(int given, int once, int i)
 {
+    assert(given > 0 && once > 0 && i >= 0);
     while (given <= i / once * once)
         i -= once;
     return i < given ? i : given - 1;
@@ -33,6 +35,7 @@ static enum mgx_status find_funcs(const char *op, const struct mgx_rnn_attr *a,
                                   const struct mgx_rnn_cell *cell, struct mgx_rnn_func *funcs,
                                   struct mgx_diag *diag)
 {
+    assert(cell->funcs > 0 && cell->funcs <= MGX_RNN_MAX_FUNCS);
     const int once = cell->funcs, all = once * directions(a->direction);
     const int given = a->actv_func.count < all ? a->actv_func.count : all;
     if (given < 1)
@@ -52,12 +55,14 @@ static enum mgx_status find_funcs(const char *op, const struct mgx_rnn_attr *a,
 
 static bool present(const struct mgx_shape_call *c, int input)
 {
+    assert(input >= 0);
     return input < c->in_count && !mgx_shape_is_absent(c->in[input]);
 }
 
 static enum mgx_status check_states(struct mgx_shape_call *c, int input, int64_t dirs,
                                     struct mgx_dim *batch, int64_t hidden)
 {
+    assert(dirs == 1 || dirs == 2);
     TRY(mgx_require_rank(c, input, 3, 3));
     TRY(mgx_require_fixed(c, input, 0, dirs));
     TRY(mgx_require_length(c, input, 1, batch));
@@ -67,6 +72,7 @@ static enum mgx_status check_states(struct mgx_shape_call *c, int input, int64_t
 static enum mgx_status check_required(struct mgx_shape_call *c, int64_t dirs, int64_t rows,
                                       int64_t hidden)
 {
+    assert(dirs == 1 || dirs == 2);
     for (int i = X; i <= R; i++)
         TRY(mgx_require_rank(c, i, 3, 3));
     struct mgx_dim in = mgx_shape_dim(c->in[X], 2);
@@ -174,6 +180,7 @@ static int64_t rows_of(const struct walk *k)
 
 static bool given(const struct mgx_compute_call *c, int input)
 {
+    assert(input >= 0);
     return input < c->in_count && !mgx_shape_is_absent(&c->in[input]->shape);
 }
 

@@ -9,6 +9,7 @@
 
 bool mgx_body_begin(struct mgx_body *b, struct mgx_program *p, const char *name)
 {
+    assert(!b->module && !b->in_count);
     b->module = mgx_program_add_module(p, name);
     if (!b->module) {
         mgx_fail_memory(&p->diag);
@@ -25,6 +26,7 @@ void mgx_body_end(struct mgx_body *b)
 
 struct mgx_ins *mgx_body_note(struct mgx_body *b, const struct mgx_ins *from, struct mgx_ins *to)
 {
+    assert(b->module && (!to || to->owner == b->module));
     if (!to || mgx_map_put_pointer(&b->to, from, to))
         return to;
     mgx_fail_memory(&b->module->program->diag);
@@ -43,6 +45,7 @@ struct mgx_ins *mgx_body_param(struct mgx_body *b, struct mgx_ins *in,
 
 struct mgx_ins *mgx_body_scalar(struct mgx_body *b, const struct mgx_tensor *constant)
 {
+    assert(mgx_shape_elements(&constant->shape) > 0);
     const struct mgx_shape scalar = mgx_shape_scalar(constant->shape.type);
     struct mgx_tensor value = mgx_tensor_view(constant, &scalar, 0);
     struct mgx_ins *literal = mgx_add_literal(b->module, &value);
@@ -68,6 +71,7 @@ struct mgx_ins *mgx_body_copy(struct mgx_body *b, const struct mgx_ins *ins)
 
 bool mgx_body_has(struct mgx_ins *const *list, int count, const struct mgx_ins *ins)
 {
+    assert(count >= 0);
     for (int i = 0; i < count; i++)
         if (list[i] == ins)
             return true;
@@ -77,6 +81,7 @@ bool mgx_body_has(struct mgx_ins *const *list, int count, const struct mgx_ins *
 // Reads it nothing of list[from..count)?
 static bool is_ready(struct mgx_ins *const *list, int from, int count, const struct mgx_ins *ins)
 {
+    assert(from >= 0 && from <= count);
     for (int k = 0; k < ins->in_count; k++)
         if (mgx_body_has(list + from, count - from, ins->in[k]))
             return false;

@@ -2,6 +2,7 @@
 // Which instructions are constants and what they hold; see constant.h.
 #include "pass/engine/constant.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "pass/engine/walk.h"
@@ -12,6 +13,7 @@ static bool inputs_constant(const struct mgx_module *m, struct mgx_ins *ins, int
 
 static bool is_constant(const struct mgx_module *m, struct mgx_ins *ins, int depth)
 {
+    assert(depth >= 0);
     if (ins->literal || ins->owner != m)
         return ins->literal != NULL;
     if (ins->mark == MGX_MARK_UNKNOWN)
@@ -21,6 +23,7 @@ static bool is_constant(const struct mgx_module *m, struct mgx_ins *ins, int dep
 
 static bool inputs_constant(const struct mgx_module *m, struct mgx_ins *ins, int depth)
 {
+    assert(depth >= 0 && ins->owner == m);
     if (!mgx_is_pure(ins) || !ins->in_count || !depth)
         return false;
     for (int i = 0; i < ins->in_count; i++)
@@ -72,6 +75,7 @@ bool mgx_is_joined(const struct mgx_ins *ins)
 
 static bool widens(const struct mgx_ins *ins)
 {
+    assert(ins->in_count || ins->op != &mgx_op_convert);
     if (ins->op != &mgx_op_convert || ins->shape.type != MGX_FLOAT || !ins->in[0]->literal)
         return false;
     const enum mgx_type from = ins->in[0]->shape.type;
@@ -118,6 +122,7 @@ bool mgx_is_joined_weights(const struct mgx_ins *ins)
 // element counts, gaps between strides included, which is on the safe side.
 static const struct mgx_tensor *numbers(const struct mgx_ins *ins, int64_t *count)
 {
+    assert(count);
     if (!mgx_shape_is_static(&ins->shape))
         return NULL;
     const struct mgx_tensor *t = mgx_strip_views(ins)->literal;
@@ -169,6 +174,7 @@ typedef float loose_float __attribute__((aligned(1), may_alias));
 
 static bool range_of_floats(const loose_float *v, int64_t count, struct mgx_range *r)
 {
+    assert(count >= 0 && (v || !count));
     float low = INFINITY, high = -INFINITY, small = INFINITY, sum = 0;
     for (int64_t i = 0; i < count; i++) {
         const float size = fabsf(v[i]);
@@ -187,6 +193,7 @@ static bool range_of_floats(const loose_float *v, int64_t count, struct mgx_rang
 // Of all that a concat joins, which are literals behind views.
 static bool joined_range(const struct mgx_ins *concat, struct mgx_range *out)
 {
+    assert(concat->op == &mgx_op_concat && concat->in_count > 0);
     *out = (struct mgx_range){INFINITY, -INFINITY, INFINITY, 0};
     for (int i = 0; i < concat->in_count; i++) {
         struct mgx_range r;
@@ -232,6 +239,7 @@ bool mgx_constant_range(const struct mgx_ins *ins, struct mgx_range *out)
 // Smallest number of full precision.
 static double smallest_normal(enum mgx_type type)
 {
+    assert(mgx_type_is_float(type));
     switch (type) {
     case MGX_DOUBLE:
         return 0x1p-1022;

@@ -8,8 +8,11 @@
 // O(instructions + modules), times the depth of bodies that die.
 #include "pass/engine/walk.h"
 
+#include <assert.h>
+
 static bool sweep(struct mgx_module *m)
 {
+    assert(m->program);
     bool changed = false;
     for (struct mgx_ins *ins = m->last, *prev = NULL; ins; ins = prev) {
         prev = ins->prev;
@@ -25,6 +28,7 @@ static bool sweep(struct mgx_module *m)
 // Drops the instructions of unused modules, users first: a body reads values of modules around it.
 static void empty_modules(struct mgx_module *const *dead, int count)
 {
+    assert(count >= 0);
     for (bool again = true; again;) {
         again = false;
         for (int i = 0; i < count; i++) {

@@ -20,6 +20,7 @@ struct mgx_ins *mgx_emit_binary(struct mgx_ins *at, const struct mgx_op *op, str
 
 static bool has_lens(const struct mgx_ins *x, const int64_t *lens, int rank)
 {
+    assert(rank >= 0 && rank <= MGX_MAX_RANK);
     return x->shape.rank == rank && mgx_shape_is_static(&x->shape) &&
            (!rank || memcmp(x->shape.lens, lens, (size_t)rank * sizeof *lens) == 0);
 }
@@ -28,6 +29,7 @@ static bool has_lens(const struct mgx_ins *x, const int64_t *lens, int rank)
 static int extra_ones(const int64_t *longer, int rank, const int64_t *shorter, int shorter_rank,
                       int64_t *axes)
 {
+    assert(rank >= 0 && shorter_rank >= 0);
     int count = 0, from = 0;
     for (int d = 0; d < rank; d++) {
         if (from < shorter_rank && longer[d] == shorter[from])
@@ -79,6 +81,7 @@ struct mgx_ins *mgx_emit_multibroadcast(struct mgx_ins *at, struct mgx_ins *x, c
 struct mgx_ins *mgx_emit_transpose(struct mgx_ins *at, struct mgx_ins *x, const int *permutation,
                                    int rank)
 {
+    assert(!x || x->shape.rank == rank);
     int64_t wide[MGX_MAX_RANK];
     bool identity = true;
     for (int i = 0; i < rank; i++) {
@@ -94,6 +97,7 @@ struct mgx_ins *mgx_emit_transpose(struct mgx_ins *at, struct mgx_ins *x, const 
 struct mgx_ins *mgx_emit_slice(struct mgx_ins *at, struct mgx_ins *x, int axis, int64_t start,
                                int64_t end)
 {
+    assert(start >= 0 && start <= end && (!x || (axis >= 0 && axis < x->shape.rank)));
     const int64_t axes[] = {axis};
     if (!x || (start == 0 && !x->shape.dims && end == x->shape.lens[axis]))
         return x;
@@ -114,6 +118,7 @@ struct mgx_ins *mgx_emit_concat(struct mgx_ins *at, struct mgx_ins *const *in, i
 
 struct mgx_ins *mgx_emit_splat(struct mgx_ins *at, const struct mgx_shape *like, double value)
 {
+    assert(mgx_shape_is_static(like));
     struct mgx_ins *scalar = mgx_literal_double(at->owner, like->type, value);
     return mgx_emit_multibroadcast(at, scalar, like->lens, like->rank);
 }
@@ -121,6 +126,7 @@ struct mgx_ins *mgx_emit_splat(struct mgx_ins *at, const struct mgx_shape *like,
 struct mgx_ins *mgx_emit_again(struct mgx_ins *at, const struct mgx_ins *model,
                                struct mgx_ins *const *in, int count)
 {
+    assert(count == model->in_count);
     return mgx_insert(at->owner, at, model->op, model->attr, in, count, model->mod,
                       model->mod_count);
 }
@@ -155,6 +161,7 @@ bool mgx_edit_ints(struct mgx_program *p, const struct mgx_op *op, void *attr, c
 
 void mgx_edit_int(const struct mgx_op *op, void *attr, const char *name, int64_t v)
 {
+    assert(mgx_field_find(op, name)->kind != MGX_FIELD_BOOL);
     if (attr)
         *(int64_t *)field_of(op, attr, name) = v;
 }
@@ -212,6 +219,7 @@ bool mgx_spread_of(struct mgx_ins *ins, struct mgx_spread *out)
 // Does the value change along axis d?
 static bool varies(const struct mgx_ins *ins, const struct mgx_spread *s, int d)
 {
+    assert(d >= 0 && d < ins->shape.rank);
     return ins->shape.lens[d] != 1 && s->axis[d] >= 0;
 }
 
@@ -249,6 +257,7 @@ struct mgx_ins *mgx_emit_along(struct mgx_ins *at, struct mgx_ins *ins, int axis
     }
     struct mgx_ins *core = mgx_spread_of(ins, &s) ? s.core : ins;
     const int64_t elements = mgx_shape_elements(&core->shape);
+    assert(elements == 1 || elements == length);
     core = mgx_emit_reshape(at, core, &elements, 1);
     return mgx_emit_multibroadcast(at, core, vector.lens, 1);
 }
@@ -256,6 +265,7 @@ struct mgx_ins *mgx_emit_along(struct mgx_ins *at, struct mgx_ins *ins, int axis
 struct mgx_ins *mgx_emit_spread(struct mgx_ins *at, struct mgx_ins *vector, int axis,
                                 const struct mgx_shape *like)
 {
+    assert(!vector || (vector->shape.rank == 1 && axis >= 0 && axis < like->rank));
     if (!vector)
         return NULL;
     int64_t lens[MGX_MAX_RANK];

@@ -8,6 +8,7 @@
 //
 // Holds: a module pass never sees modules marked `bypass` (bodies of fused kernels). Costs
 // O(instructions) a pass beyond the pass itself.
+#include <assert.h>
 #include <string.h>
 
 #include "base/cancel.h"
@@ -21,6 +22,7 @@
 
 static bool is_disabled(const struct mgx_pass_options *o, const char *name)
 {
+    assert(name);
     for (int i = 0; i < o->disabled_count; i++)
         if (strcmp(o->disabled[i], name) == 0)
             return true;
@@ -29,6 +31,7 @@ static bool is_disabled(const struct mgx_pass_options *o, const char *name)
 
 static enum mgx_status run_modules(struct mgx_pass_call *c, const struct mgx_pass *pass)
 {
+    assert(pass->module && !pass->program);
     int count = 0;
     struct mgx_module **modules = mgx_modules_bodies_first(c->program, c->scratch, &count);
     if (!modules)
@@ -49,6 +52,7 @@ static enum mgx_status run_modules(struct mgx_pass_call *c, const struct mgx_pas
 // strides follow.
 static enum mgx_status tidy(struct mgx_pass_call *c, const struct mgx_pass *pass)
 {
+    assert(c->changed);
     if (pass->program != mgx_remove_dead)
         TRY(mgx_remove_dead(c));
     TRY(mgx_program_drop_literals(c->program, c->diag));
@@ -67,6 +71,7 @@ static bool should_verify(const struct mgx_pass_options *o)
 
 enum mgx_status mgx_pass_apply(struct mgx_pass_call *c, const struct mgx_pass *pass)
 {
+    assert(!pass->module != !pass->program && pass->name);
     const struct mgx_arena_mark mark = mgx_arena_mark(c->scratch);
     const bool outer_changed = c->changed;
     const double start = mgx_clock_seconds();

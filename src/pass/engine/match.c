@@ -39,6 +39,7 @@ static size_t word_length(const char *text)
 
 static bool read_class(struct mgx_pattern_node *n, const char **text)
 {
+    assert(n->kind != MGX_MATCH_OP);
     static const struct {
         const char *name;
         unsigned flags;
@@ -86,6 +87,7 @@ static bool read_value(struct mgx_pattern_node *n, const char **text)
 
 static bool read_args(struct mgx_pattern *p, struct mgx_pattern_node *n, const char **text)
 {
+    assert(n >= p->node && n < p->node + p->count);
     n->arg_count = 0;
     int *link = &n->child;
     do {

@@ -35,6 +35,7 @@ enum { IDLE = 0, QUEUED = 1 }; // ins->index, besides MGX_REMOVED
 
 static bool compile(const struct mgx_rule *rule, struct compiled_rule *out)
 {
+    assert(rule->equation);
     const char *text = rule->equation;
     *out = (struct compiled_rule){.rule = rule};
     if (!mgx_pattern_parse(&out->left, &text) || out->left.node[0].kind < MGX_MATCH_OP)
@@ -97,12 +98,14 @@ static enum mgx_status compile_tables(struct mgx_rewriter *r, const struct mgx_r
 
 static struct candidates **bucket_of(struct mgx_compiled_table *t, const struct mgx_op *op)
 {
+    assert(op);
     return &t->by_op[((uintptr_t)op / sizeof *op) % BUCKETS];
 }
 
 static struct candidates *collect(struct mgx_arena *arena, struct mgx_compiled_table *t,
                                   const struct mgx_op *op)
 {
+    assert(t->count >= 0);
     int count = 0;
     for (int i = 0; i < t->count; i++)
         count += mgx_pattern_may_begin(&t->rules[i].left, op);
@@ -122,6 +125,7 @@ static struct candidates *collect(struct mgx_arena *arena, struct mgx_compiled_t
 static const struct candidates *candidates_of(struct mgx_rewriter *r, int table,
                                               const struct mgx_op *op)
 {
+    assert(table >= 0 && table < r->table_count);
     struct mgx_compiled_table *t = r->tables[table];
     for (const struct candidates *c = *bucket_of(t, op); c; c = c->next)
         if (c->op == op)
@@ -133,6 +137,7 @@ static const struct candidates *candidates_of(struct mgx_rewriter *r, int table,
 
 static void push(struct mgx_rewriter *r, struct mgx_ins *ins)
 {
+    assert(r->queued <= r->capacity);
     if (ins->index != IDLE || ins->owner != r->module || (ins->op->flags & MGX_OP_BUILTIN))
         return;
     if (r->queued == r->capacity) { // grow: unroll the ring into an array twice as long
@@ -151,6 +156,7 @@ static void push(struct mgx_rewriter *r, struct mgx_ins *ins)
 
 static struct mgx_ins *pop(struct mgx_rewriter *r)
 {
+    assert(r->queued > 0 && r->queue[r->head]);
     struct mgx_ins *ins = r->queue[r->head];
     r->head = (r->head + 1) % r->capacity;
     r->queued--;
@@ -183,6 +189,7 @@ static bool has_roots(struct mgx_rewriter *r)
 
 static bool fill_queue(struct mgx_rewriter *r)
 {
+    assert(!r->queue);
     r->capacity = (size_t)r->module->count + 64;
     r->queue = MGX_NEW_ARRAY(r->call->scratch, struct mgx_ins *, r->capacity);
     if (!r->queue)
@@ -229,6 +236,7 @@ static struct mgx_ins *emit(const struct mgx_pattern *p, int index, struct mgx_i
 // such a match is left alone.
 static bool fits(const struct mgx_ins *ins, const struct mgx_ins *by)
 {
+    assert(ins->owner == by->owner || by->owner->program == ins->owner->program);
     return by->shape.type == ins->shape.type && mgx_shape_same_lens(&by->shape, &ins->shape) &&
            by->shape.rank == ins->shape.rank;
 }
@@ -236,6 +244,7 @@ static bool fits(const struct mgx_ins *ins, const struct mgx_ins *by)
 static struct mgx_ins *try_rule(struct mgx_rewriter *r, const struct compiled_rule *compiled,
                                 struct mgx_ins *ins)
 {
+    assert(compiled->rule && ins->owner == r->module);
     const struct mgx_rule *rule = compiled->rule;
     struct mgx_match m;
     if (!mgx_pattern_match(&compiled->left, ins, &m) || !holds(r, rule->when, ins) ||

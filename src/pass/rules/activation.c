@@ -3,6 +3,7 @@
 //
 // A model that came in 16 bits has constants rounded to them; they are taken for what they are
 // meant to be, that is the nearest value, or one over it. Nothing else is approximated.
+#include <assert.h>
 #include <math.h>
 
 #include "base/half.h"
@@ -55,6 +56,7 @@ static bool is_erf_of_gelu(const struct mgx_ins *arg, const struct mgx_ins *x)
 static bool is_power(const struct mgx_ins *node, const struct mgx_ins *x, int depth, double *power,
                      double *scale)
 {
+    assert(depth >= 0);
     double value;
     if (node == x) {
         *power += 1;

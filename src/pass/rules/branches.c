@@ -13,6 +13,9 @@
 // that what is infinite stays where it was. In float and double: sums of narrow weights would lose
 // more than rounding. Cost: sums of up to MAX_TERMS terms are looked at, in pairs.
 #include "base/size.h"
+
+#include <assert.h>
+
 #include "pass/engine/emit.h"
 #include "pass/rules/rules.h"
 
@@ -77,6 +80,7 @@ static bool read_branch(struct mgx_ins *ins, struct branch *b)
 
 static bool equal_ints(struct mgx_ints a, struct mgx_ints b)
 {
+    assert(a.count >= 0 && b.count >= 0);
     bool equal = a.count == b.count;
     for (int i = 0; equal && i < a.count; i++)
         equal = a.v[i] == b.v[i];
@@ -86,6 +90,7 @@ static bool equal_ints(struct mgx_ints a, struct mgx_ints b)
 // Where the kernel of `b` begins within that of `a`, if it lies within it.
 static bool find_place(const struct branch *a, const struct branch *b, int64_t *at)
 {
+    assert(at);
     const struct mgx_ints stride = mgx_ins_ints(a->conv, "stride"),
                           dilation = mgx_ins_ints(a->conv, "dilation");
     const int spatial = a->conv->shape.rank - 2;
@@ -162,6 +167,7 @@ static struct mgx_ins *emit_padded(struct mgx_ins *at, const struct branch *a, s
 // One convolution, and a constant, in the place of both terms; NULL if they do not fit.
 static struct mgx_ins *merge(struct mgx_ins *at, struct mgx_ins *first, struct mgx_ins *second)
 {
+    assert(first != second);
     struct branch a, b;
     int64_t place[MAX_SPATIAL];
     if (!read_branch(first, &a) || !read_branch(second, &b))

@@ -11,6 +11,9 @@
 // as far as it has a normal form; it is written anew when that takes fewer steps, or as many
 // without a transpose. A chain that others read half-way is not made to copy bytes a second time.
 #include "pass/engine/emit.h"
+
+#include <assert.h>
+
 #include "pass/engine/view.h"
 #include "pass/rules/rules.h"
 
@@ -38,6 +41,7 @@ static void follow(struct chain *c, struct mgx_ins *ins)
 
 static bool describe(const struct chain *c, int count, struct mgx_view *v)
 {
+    assert(count > 0);
     bool ok = mgx_view_start(v, &c->link[count - 1]->in[0]->shape);
     for (int i = count - 1; i >= 0 && ok; i--)
         ok = mgx_view_apply(v, c->link[i]);
@@ -47,6 +51,7 @@ static bool describe(const struct chain *c, int count, struct mgx_view *v)
 // Does the chain as it stands reshape what lies transposed or repeated?
 static bool copies(const struct chain *c, int count)
 {
+    assert(count >= 0);
     bool moved = false;
     for (int i = count - 1; i >= 0; i--) {
         if (moved && (c->link[i]->op->flags & MGX_OP_RESHAPE))

@@ -7,6 +7,7 @@
 // fewer places than the result has. The narrow operands get the result's rank with length 1 where
 // nothing varies, so the result is a multibroadcast; where all inputs are broadcast in the same
 // way, that way is kept.
+#include <assert.h>
 #include <string.h>
 
 #include "pass/engine/emit.h"
@@ -75,6 +76,7 @@ static struct mgx_ins *shared_broadcast(const struct hoist *h)
 // The value as it was before its broadcast.
 static struct mgx_ins *core_input(const struct hoist *h, int i, const struct mgx_ins *broadcast)
 {
+    assert(i >= 0);
     if (h->spread[i].core)
         return h->spread[i].core;
     const struct mgx_shape like =
@@ -84,6 +86,7 @@ static struct mgx_ins *core_input(const struct hoist *h, int i, const struct mgx
 
 static struct mgx_ins *narrow_input(const struct hoist *h, int i)
 {
+    assert(i >= 0);
     const struct mgx_spread *s = &h->spread[i];
     const struct mgx_shape like =
         mgx_shape_make(h->ins->in[i]->shape.type, h->narrow.rank, h->narrow.lens);

@@ -13,6 +13,9 @@
 // without gap, each read by one such op only. The joined constants must be small enough for folding
 // to take them. Instructions are numbered once, and groups are bounded, so the cost is linear.
 #include "pass/engine/emit.h"
+
+#include <assert.h>
+
 #include "pass/engine/walk.h"
 #include "pass/rules/rules.h"
 
@@ -63,11 +66,13 @@ static struct mgx_ins *core_of(const struct mgx_ins *p)
 // The axis of the core that is joined.
 static int core_axis(const struct mgx_ins *p, const struct mgx_ins *core)
 {
+    assert(core);
     return mgx_is(p, &mgx_op_dot) ? core->shape.rank - 1 : weights_axis(p);
 }
 
 static bool same_but(const struct mgx_shape *a, const struct mgx_shape *b, int axis)
 {
+    assert(axis >= 0 && axis < a->rank);
     if (a->type != b->type || a->rank != b->rank || !mgx_shape_is_static(b))
         return false;
     for (int d = 0; d < a->rank; d++)
@@ -273,6 +278,7 @@ static int find_slices(const struct mgx_ins *y, struct group *g)
 static int constant_slot(const struct mgx_ins *op, const struct mgx_ins *slice, int axis,
                          int before)
 {
+    assert(axis >= 0);
     for (int i = 0; i < 2; i++) {
         struct mgx_ins *x = op->in[i];
         struct mgx_spread s;

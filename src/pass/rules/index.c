@@ -8,11 +8,15 @@
 //
 // Holds: all indices lie within the axis; those that do not must fail when the program runs.
 #include "pass/engine/emit.h"
+
+#include <assert.h>
+
 #include "pass/rules/rules.h"
 
 // start, start + step, ... of the indices, counted from the front. False if they are not even.
 static bool is_even(const int64_t *v, int64_t count, int64_t *start, int64_t *step)
 {
+    assert(count >= 0 && (v || !count));
     *start = v[0];
     *step = count > 1 ? v[1] - v[0] : 1;
     for (int64_t i = 1; i < count; i++)
@@ -39,6 +43,7 @@ static const int64_t *read_indices(struct mgx_rewriter *r, const struct mgx_ins 
 static struct mgx_ins *take(struct mgx_ins *at, struct mgx_ins *x, int axis, int64_t start,
                             int64_t step, int64_t count)
 {
+    assert(axis >= 0 && axis < x->shape.rank);
     const int64_t axes[] = {axis};
     if (step == 0) {
         struct mgx_shape wide = mgx_shape_make(x->shape.type, x->shape.rank, x->shape.lens);

@@ -14,6 +14,7 @@
 //
 // slice(concat) is no row of the table: a concat's slices are looked at together and find their
 // input by bisection, so that n slices of n inputs cost n log n.
+#include <assert.h>
 #include <string.h>
 
 #include "pass/engine/emit.h"
@@ -24,6 +25,7 @@ enum { MAX_FLAT = 256 }; // inputs: nested concats must not become quadratic
 
 static bool same_lens(const struct mgx_shape *a, const struct mgx_shape *b)
 {
+    assert(a->rank <= MGX_MAX_RANK && b->rank <= MGX_MAX_RANK);
     return a->rank == b->rank && mgx_shape_same_lens(a, b);
 }
 
@@ -36,6 +38,7 @@ struct region {
 
 static int64_t clip(int64_t at, int64_t length)
 {
+    assert(length >= 0);
     if (at < 0)
         at = mgx_max_i64(at + length, 0);
     return mgx_min_i64(at, length);
@@ -128,6 +131,7 @@ static struct mgx_ins *slice_spread(struct mgx_rewriter *r, struct mgx_ins *ins,
 // The one axis that is cut; -1 if there are none or several.
 static int cut_axis(const struct mgx_ins *slice, const struct region *g)
 {
+    assert(g);
     int axis = -1;
     for (int d = 0; d < slice->shape.rank; d++) {
         if (g->start[d] == 0 && g->end[d] == slice->in[0]->shape.lens[d])
