@@ -18,7 +18,8 @@ import tempfile
 import time
 
 PERIOD = 1009
-FOLDERS = ("base", "ir", "op", "pass", "onnx", "tf", "quant", "format", "api", "targets")
+FOLDERS = ("base", "ir", "op", "pass", "import", "onnx", "tf", "quant", "format", "plan", "far",
+           "api", "targets")
 LIMIT = 120  # seconds a run
 TEST_GAVE_UP = 97  # exit status of a test that read through the NULL it was given
 

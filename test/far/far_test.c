@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <signal.h>
 
+#include "base/cancel.h"
 #include "check.h"
 #include "op/op.h"
 #include "plan/plan.h"
@@ -285,6 +286,65 @@ CASE(recorded_steps_are_played)
     CHECK_INT(far_memory_live(), 0);
 }
 
+// Raises the flag at the look whose number is told.
+struct ending {
+    struct mgx_cancel cancel;
+    int looks;
+};
+
+static bool end_at(void *user)
+{
+    struct ending *e = user;
+    atomic_store(&e->cancel.next_poll, 0); // asked at every look
+    return e->looks-- == 0;
+}
+
+// Runs the program from far tensors; ended at look `at` unless that is negative.
+static enum mgx_status run_ended(const struct mgx_program *p, struct mgx_named_tensor *args, int at,
+                                 struct mgx_diag *diag)
+{
+    struct mgx_tensor out[2] = {{.data = NULL}};
+    struct mgx_run run = {.params = args, .param_count = 2, .results = out, .result_count = 2};
+    struct ending e = {.cancel = {.poll = end_at, .user = &e}, .looks = at};
+    mgx_cancel_attach(at < 0 ? NULL : &e.cancel);
+    mgx_cancel_enter();
+    const enum mgx_status status = mgx_program_run(p, &run, diag);
+    mgx_cancel_leave();
+    mgx_cancel_attach(NULL);
+    release(out, 2);
+    return status;
+}
+
+// A run that somebody ended while its steps were recorded says nothing of the machine: later runs
+// record them.
+CASE(ended_runs_are_recorded_later)
+{
+    struct mgx_tensor in[2] = {square(1), square(2)};
+    struct mgx_named_tensor args[2] = {{.name = "a"}, {.name = "b"}};
+    int ended = 0;
+    for (int k = 0; k < 2; k++) {
+        struct mgx_diag diag = {0};
+        CHECK_OK(far_upload(&in[k], &args[k].tensor, &diag), diag);
+    }
+    for (int at = 0; at < 12; at++) {
+        struct mgx_program *p = compile(MIXED, &far_target, false);
+        struct mgx_diag diag = {0};
+        CHECK(p != NULL);
+        CHECK_OK(run_ended(p, args, -1, &diag), diag); // its addresses are met
+        ended += run_ended(p, args, at, &diag) == MGX_CANCELLED;
+        mgx_diag_clear(&diag);
+        CHECK_OK(run_ended(p, args, -1, &diag), diag);
+        CHECK_OK(run_ended(p, args, -1, &diag), diag);
+        CHECK(far_recordings > 0);
+        mgx_program_destroy(p);
+        CHECK_INT(far_recordings, 0);
+    }
+    CHECK(ended > 1);
+    release(in, 2);
+    for (int k = 0; k < 2; k++)
+        mgx_tensor_release(&args[k].tensor);
+}
+
 // --- results ---
 
 CASE(results_outlive_the_program)
@@ -433,7 +493,8 @@ CASE(traces_see_values_on_the_host)
 
 TEST_MAIN(ROW(both_sides_work_together) ROW(the_host_cannot_touch_far_memory)
               ROW(few_kernels_and_the_shared_fusions) ROW(several_runs_on_several_queues)
-                  ROW(recorded_steps_are_played) ROW(results_outlive_the_program)
-                      ROW(results_go_where_the_caller_wants_them) ROW(one_program_on_two_targets)
-                          ROW(parameters_on_the_wrong_side_are_refused) ROW(no_memory_left)
-                              ROW(traces_see_values_on_the_host))
+                  ROW(recorded_steps_are_played) ROW(ended_runs_are_recorded_later)
+                      ROW(results_outlive_the_program) ROW(results_go_where_the_caller_wants_them)
+                          ROW(one_program_on_two_targets)
+                              ROW(parameters_on_the_wrong_side_are_refused) ROW(no_memory_left)
+                                  ROW(traces_see_values_on_the_host))

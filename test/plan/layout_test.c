@@ -77,5 +77,46 @@ CASE(pixels_that_others_read_lie_side_by_side)
     CHECK(agrees(THE_CALLER_TOO, false));
 }
 
+// A group with more inputs than a pass would make, the last of which is a convolution's image and
+// itself one's result. Is its place among the inputs looked up inside of what is listed? (A
+// sanitizer sees; without one, the results are the reference's.)
+CASE(groups_of_many_inputs_are_looked_through)
+{
+    enum { ADDED = 11 };
+    struct mgx_str text = {0};
+    mgx_str_put(&text, "module: \"main\"\n"
+                       "x = @param:x -> float_type, {2, 8, 6, 6}, {288, 36, 6, 1}\n"
+                       "v = @param:v -> float_type, {512, 8, 1, 1}, {8, 1, 1, 1}\n"
+                       "w = @param:w -> float_type, {512, 512, 1, 1}, {512, 1, 1, 1}\n");
+    for (int i = 0; i < ADDED; i++)
+        mgx_str_printf(&text, "e%d = @param:e%d -> float_type, {2, 512, 6, 6}, {18432, 36, 6, 1}\n",
+                       i, i);
+    mgx_str_put(&text, "@1 = convolution(x,v)\n@2 = relu(@1)\n@3 = group[tag=epilogue](");
+    for (int i = 0; i < ADDED; i++)
+        mgx_str_printf(&text, "e%d,", i);
+    mgx_str_put(&text, "w,@2), [body]\n@4 = @return(@3)\nmodule: \"body\"\n");
+    mgx_str_put(&text, "body:x = @param:x -> float_type, {2, 512, 6, 6}, {18432, 36, 6, 1}\n"
+                       "body:w = @param:w -> float_type, {512, 512, 1, 1}, {512, 1, 1, 1}\n");
+    for (int i = ADDED; i-- > 0;) // the last made comes first
+        mgx_str_printf(&text,
+                       "body:y%d = @param:y%d -> float_type, {2, 512, 6, 6}, {18432, 36, 6, 1}\n",
+                       i, i);
+    mgx_str_put(&text, "body:@0 = convolution(body:x,body:w)\n");
+    for (int i = 0; i < ADDED; i++)
+        mgx_str_printf(&text, "body:@%d = add(body:@%d,body:y%d)\n", i + 1, i, i);
+    mgx_str_printf(&text, "body:@%d = @return(body:@%d)\n", ADDED + 1, ADDED);
+    struct mgx_tensor expected = {.data = NULL}, actual = {.data = NULL};
+    struct mgx_program *ref = program_compile(mgx_str_text(&text), "ref", 0),
+                       *cpu = program_compile(mgx_str_text(&text), "cpu", 0);
+    CHECK(ref && cpu && program_run(ref, &expected) && program_run(cpu, &actual));
+    CHECK(program_distance(&actual, &expected).relative <= 1e-5); // sums of 512 products
+    mgx_tensor_release(&expected);
+    mgx_tensor_release(&actual);
+    mgx_program_destroy(ref);
+    mgx_program_destroy(cpu);
+    mgx_str_fini(&text);
+}
+
 TEST_MAIN(ROW(pixels_that_convolutions_alone_read_lie_apart)
-              ROW(pixels_that_others_read_lie_side_by_side))
+              ROW(pixels_that_others_read_lie_side_by_side)
+                  ROW(groups_of_many_inputs_are_looked_through))

@@ -54,6 +54,32 @@ CASE(root_mean_square_normalisation)
                                                                        "@r = @return(@n)\n"));
 }
 
+// Such a group is no pass's, but a file may have it: the kernel declines, the body is run.
+CASE(a_group_without_a_square_is_no_norm)
+{
+    static const char text[] = "module: \"main\"\n"
+                               "x = @param:x -> float_type, {4, 8}, {8, 1}\n"
+                               "@0 = exp(x)\n"
+                               "@1 = group[tag=rms_norm](@0), [body]\n"
+                               "@2 = @return(@1)\n"
+                               "module: \"body\"\n"
+                               "body:x0 = @param:x0 -> float_type, {4, 8}, {8, 1}\n"
+                               "body:@1 = reduce_mean[axes={1}](body:x0)\n"
+                               "body:@2 = sqrt(body:@1)\n"
+                               "body:@3 = multibroadcast[out_lens={4, 8}](body:@2)\n"
+                               "body:@4 = div(body:x0,body:@3)\n"
+                               "body:@5 = @return(body:@4)\n";
+    struct mgx_tensor expected = {.data = NULL}, actual = {.data = NULL};
+    struct mgx_program *ref = program_compile(text, "ref", 0),
+                       *cpu = program_compile(text, "cpu", 0);
+    CHECK(ref && cpu && program_run(ref, &expected) && program_run(cpu, &actual));
+    CHECK(program_distance(&actual, &expected).largest < 2e-5);
+    mgx_tensor_release(&expected);
+    mgx_tensor_release(&actual);
+    mgx_program_destroy(ref);
+    mgx_program_destroy(cpu);
+}
+
 CASE(rows_over_two_axes)
 {
 #define BOTH(mean, root)                                                                           \
@@ -119,4 +145,5 @@ CASE(logarithm_of_softmax)
 }
 
 TEST_MAIN(ROW(layer_normalisation) ROW(root_mean_square_normalisation) ROW(rows_over_two_axes)
-              ROW(gelu) ROW(softmax) ROW(logarithm_of_softmax))
+              ROW(a_group_without_a_square_is_no_norm) ROW(gelu) ROW(softmax)
+                  ROW(logarithm_of_softmax))
