@@ -12,7 +12,7 @@ PYTHON := $(VENV)/bin/python
 CONFIGURE = cmake -S . -B $(1) -G "$(GENERATOR)" $(CMAKE_ARGS) $(2) > $(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
 COMPILE = cmake --build $(1) -j$(JOBS)
 
-.PHONY: all tests help demo test check check-all arm no-avx suite tf-suite hostile misuse reference debug faults tables bench bench-kernels bench-import gpu-compile fuzz fail-alloc size coverage install wheel deb bare-debian format venv clean
+.PHONY: all tests help demo test check check-all arm no-avx suite tf-suite hostile random misuse reference debug faults tables bench bench-kernels bench-import gpu-compile fuzz fail-alloc size coverage install wheel deb bare-debian format venv clean
 
 all: $(BUILD)/CMakeCache.txt
 	@echo "== building the engine, its clients and the examples into $(BUILD)/"
@@ -37,6 +37,7 @@ help:
 	@echo "make suite       the ONNX backend suite on the reference target (TARGET=cpu for another)"
 	@echo "make tf-suite    TensorFlow operators against TensorFlow itself, which it installs (TARGET=cpu)"
 	@echo "make hostile     hostile models through the driver on every target, and the suite's cases with extremes"
+	@echo "make random      random programs on cpu and on the test target far against the reference (COUNT=10000)"
 	@echo "make misuse      every function of the C and Python interfaces called at random, under sanitizers (SEQUENCES=10000)"
 	@echo "make debug       a build with assertions in build-debug/, and the tests that reach most of them"
 	@echo "make faults      thirty planted faults, one at a time, and where a debug build stops each of them (half an hour)"
@@ -125,6 +126,15 @@ hostile: venv tests
 	@$(PYTHON) test/onnx/make_extreme.py --cases $(BUILD)/suite/node $(BUILD)/contrib --out $(BUILD)/extreme --absent --each 4
 	@$(BUILD)/bin/mgx-run-onnx --hostile $(BUILD)/extreme
 	@$(BUILD)/bin/mgx-run-onnx --hostile --target cpu $(BUILD)/extreme
+
+# Another build takes sanitizers: make random COUNT=2000 BUILD=build-asan CMAKE_ARGS=-DMGX_SANITIZE=address,undefined
+COUNT ?= 10000
+random: $(BUILD)/CMakeCache.txt
+	@$(call COMPILE,$(BUILD)) --target test-targets-cpu-random test-far-far_random > $(BUILD)/random.log || { cat $(BUILD)/random.log; exit 1; }
+	@echo "== $(COUNT) seeds on far: results copied, results left in its memory"
+	@$(BUILD)/test/test-far-far_random --seeds 0 $$(($(COUNT) - 1))
+	@echo "== $(COUNT) seeds on cpu: of drawn types, of half, of bfloat16; every instruction set of this machine"
+	@$(BUILD)/test/test-targets-cpu-random --seeds 0 $$(($(COUNT) - 1))
 
 SEQUENCES ?= 10000
 misuse: venv

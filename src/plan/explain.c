@@ -25,19 +25,23 @@ static void explain_block(const char *name, const struct mgx_plan_block *block, 
         block->lower_bound_bytes ? (double)block->bytes / (double)block->lower_bound_bytes : 1.0);
 }
 
-static void explain_carried(const struct mgx_plan *plan, struct mgx_str *out)
+// What runs add to while they choose kernels for sizes they meet.
+static void explain_store(struct mgx_plan *plan, struct mgx_str *out)
 {
     const struct mgx_carry *carry = plan->program->carry;
+    pthread_mutex_lock(&plan->late.lock);
+    mgx_str_printf(out, "packed constants: %zu bytes\n", plan->store.packed_bytes);
     if (plan->store.carry)
         mgx_str_printf(out, "from the file: %d packed constants, %zu bytes\n",
                        plan->store.carried_count, plan->store.carried_bytes);
     else if (carry && carry->why)
         mgx_str_printf(out, "warning: %s\n", carry->why);
+    pthread_mutex_unlock(&plan->late.lock);
 }
 
 void mgx_plan_explain(const struct mgx_program *p, struct mgx_str *out)
 {
-    const struct mgx_plan *plan = (const struct mgx_plan *)p->executable;
+    struct mgx_plan *plan = (struct mgx_plan *)p->executable;
     double flops = 0;
     for (int i = 0; i < plan->step_count; i++) {
         explain_step(&plan->steps[i], out);
@@ -60,8 +64,7 @@ void mgx_plan_explain(const struct mgx_program *p, struct mgx_str *out)
         mgx_str_printf(out, "warning: %s\n", plan->tuning_lost);
     mgx_str_printf(out, "order: %zu bytes alive at most, %zu in the program's\n",
                    plan->order_peak_bytes, plan->given_peak_bytes);
-    mgx_str_printf(out, "packed constants: %zu bytes\n", plan->store.packed_bytes);
-    explain_carried(plan, out);
+    explain_store(plan, out);
     int64_t shared;
     const size_t shared_bytes = mgx_plan_shared_total(&plan->store, &shared);
     if (plan->store.sharing)
@@ -77,9 +80,11 @@ void mgx_plan_explain(const struct mgx_program *p, struct mgx_str *out)
 
 size_t mgx_plan_bytes(const struct mgx_program *p)
 {
-    const struct mgx_plan *plan = (const struct mgx_plan *)p->executable;
-    size_t bytes =
-        sizeof *p + sizeof *plan + p->arena.bytes + p->module_arena.bytes + plan->store.arena.bytes;
+    struct mgx_plan *plan = (struct mgx_plan *)p->executable;
+    size_t bytes = sizeof *p + sizeof *plan + p->arena.bytes + p->module_arena.bytes;
+    pthread_mutex_lock(&plan->late.lock);
+    bytes += plan->store.arena.bytes;
+    pthread_mutex_unlock(&plan->late.lock);
     for (int i = 0; i < MGX_PLAN_SIDES; i++)
         if (i != MGX_PLAN_HOST || !plan->store.sharing)
             bytes += plan->block[i].bytes;
