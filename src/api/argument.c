@@ -402,17 +402,22 @@ migraphx_status migraphx_argument_equal(bool *out, const_migraphx_argument_t arg
     return mgx_api_leave(status, &diag);
 }
 
+// Numbers on the host, as many as the caller has room for.
+static enum mgx_status require_numbers(const struct mgx_tensor *t, size_t size,
+                                       struct mgx_diag *diag)
+{
+    TRY(require_count(&t->shape, size, diag));
+    TRY(require_number(&t->shape, diag));
+    return mgx_api_require_host(t, diag);
+}
+
 migraphx_status migraphx_argument_values(double *out, size_t size,
                                          const_migraphx_argument_t argument)
 {
     API_NEED(out);
     API_NEED(argument);
     API_DIAG(diag);
-    enum mgx_status status = require_count(&argument->value.shape, size, &diag);
-    if (status == MGX_OK)
-        status = require_number(&argument->value.shape, &diag);
-    if (status == MGX_OK)
-        status = mgx_api_require_host(&argument->value, &diag);
+    const enum mgx_status status = require_numbers(&argument->value, size, &diag);
     if (status == MGX_OK)
         mgx_tensor_to_doubles(&argument->value, out);
     return mgx_api_leave(status, &diag);
@@ -424,11 +429,7 @@ migraphx_status migraphx_argument_integers(int64_t *out, size_t size,
     API_NEED(out);
     API_NEED(argument);
     API_DIAG(diag);
-    enum mgx_status status = require_count(&argument->value.shape, size, &diag);
-    if (status == MGX_OK)
-        status = require_number(&argument->value.shape, &diag);
-    if (status == MGX_OK)
-        status = mgx_api_require_host(&argument->value, &diag);
+    const enum mgx_status status = require_numbers(&argument->value, size, &diag);
     if (status == MGX_OK)
         mgx_tensor_to_ints(&argument->value, out);
     return mgx_api_leave(status, &diag);

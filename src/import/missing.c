@@ -75,3 +75,20 @@ void mgx_missing_fini(struct mgx_missing *m)
 {
     mgx_map_fini(&m->rows);
 }
+
+enum mgx_status mgx_missing_poison(struct mgx_missing *m, struct mgx_program *p,
+                                   struct mgx_diag *diag)
+{
+    const struct mgx_shape shape = mgx_shape_unranked(MGX_FLOAT);
+    if (!m->poison)
+        m->poison = mgx_add_parameter(mgx_program_main(p), "#unsupported", &shape);
+    return m->poison ? MGX_OK : mgx_program_status(p, diag);
+}
+
+bool mgx_missing_reaches(const struct mgx_missing *m, const struct mgx_node *n)
+{
+    for (int i = 0; m->poison && i < n->in_count; i++)
+        if (n->in[i] == m->poison)
+            return true;
+    return false;
+}

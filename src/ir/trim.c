@@ -68,17 +68,25 @@ static enum mgx_status trim(struct mgx_module *m, struct mgx_ins *const *list, i
     return cut_head(m, list, begin, diag);
 }
 
+// The instructions that count, to be freed; NULL when out of memory.
+static struct mgx_ins **list_counted(const struct mgx_module *m, int *count)
+{
+    struct mgx_ins **list = calloc((size_t)m->count + 1, sizeof *list);
+    *count = 0;
+    MGX_EACH (ins, m) {
+        if (list && counts(ins))
+            list[(*count)++] = ins;
+    }
+    return list;
+}
+
 enum mgx_status mgx_program_trim(struct mgx_program *p, int drop, int keep, struct mgx_diag *diag)
 {
     struct mgx_module *m = mgx_program_main(p);
-    struct mgx_ins **list = calloc((size_t)m->count + 1, sizeof *list);
+    int count;
+    struct mgx_ins **list = list_counted(m, &count);
     if (!list)
         return mgx_fail_memory(diag);
-    int count = 0;
-    MGX_EACH (ins, m) {
-        if (counts(ins))
-            list[count++] = ins;
-    }
     const enum mgx_status status =
         drop >= count
             ? mgx_fail(diag, MGX_INVALID, "cannot drop %d of %d instructions", drop, count)
@@ -111,14 +119,10 @@ static enum mgx_status return_unread(struct mgx_module *m, struct mgx_ins **list
 enum mgx_status mgx_program_keep_first(struct mgx_program *p, int keep, struct mgx_diag *diag)
 {
     struct mgx_module *m = mgx_program_main(p);
-    struct mgx_ins **list = calloc((size_t)m->count + 1, sizeof *list);
+    int count;
+    struct mgx_ins **list = list_counted(m, &count);
     if (!list)
         return mgx_fail_memory(diag);
-    int count = 0;
-    MGX_EACH (ins, m) {
-        if (counts(ins))
-            list[count++] = ins;
-    }
     enum mgx_status status = MGX_OK;
     if (keep < 1 || keep > count)
         status = mgx_fail(diag, MGX_INVALID, "cannot keep %d of %d instructions", keep, count);

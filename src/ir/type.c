@@ -144,8 +144,7 @@ bool mgx_type_is_number(enum mgx_type type)
     return mgx_type_is_float(type) || mgx_type_is_integral(type) || type == MGX_BOOL;
 }
 
-// Bits of value in an integer of this type.
-static int integer_bits(enum mgx_type type)
+int mgx_type_bits(enum mgx_type type)
 {
     switch (type) {
     case MGX_INT4:
@@ -186,7 +185,7 @@ double mgx_type_highest(enum mgx_type type)
     default:
         assert(mgx_type_is_integral(type));
         // 2^63 - 1 and 2^64 - 1 become the nearest doubles, 2^63 and 2^64.
-        return ldexp(1, integer_bits(type) - (class_of(type) == 's')) - 1;
+        return ldexp(1, mgx_type_bits(type) - (class_of(type) == 's')) - 1;
     }
 }
 
@@ -196,7 +195,7 @@ double mgx_type_lowest(enum mgx_type type)
         return 0x1p-127;
     if (mgx_type_is_float(type))
         return -mgx_type_highest(type);
-    return class_of(type) == 's' ? -ldexp(1, integer_bits(type) - 1) : 0;
+    return class_of(type) == 's' ? -ldexp(1, mgx_type_bits(type) - 1) : 0;
 }
 
 static int64_t sign_extend(uint8_t byte, int bits)
@@ -252,10 +251,10 @@ static int64_t load_integer(enum mgx_type type, const void *data, int64_t index)
         return AT(const s64);
     case MGX_INT4:
     case MGX_INT2:
-        return sign_extend(AT(const u8), integer_bits(type));
+        return sign_extend(AT(const u8), mgx_type_bits(type));
     default:
         assert(type == MGX_UINT4 || type == MGX_UINT2);
-        return AT(const u8) & ((1 << integer_bits(type)) - 1);
+        return AT(const u8) & ((1 << mgx_type_bits(type)) - 1);
     }
 }
 
@@ -337,11 +336,11 @@ static void store_integer(enum mgx_type type, void *data, int64_t index, int64_t
         break;
     case MGX_INT4:
     case MGX_INT2:
-        AT(s8) = (int8_t)sign_extend((uint8_t)value, integer_bits(type));
+        AT(s8) = (int8_t)sign_extend((uint8_t)value, mgx_type_bits(type));
         break;
     case MGX_UINT4:
     case MGX_UINT2:
-        AT(u8) = (uint8_t)(value & ((1 << integer_bits(type)) - 1));
+        AT(u8) = (uint8_t)(value & ((1 << mgx_type_bits(type)) - 1));
         break;
     default:
         assert(mgx_type_is_integral(type));

@@ -159,16 +159,24 @@ static int64_t count_numbers(const struct mgx_onnx_attribute *a, uint32_t number
     return w.bad || count > INT_MAX ? -1 : count;
 }
 
+// Scratch for so many numbers of 8 bytes; NULL: none are wanted, or a failure was recorded.
+static void *room_for(const struct mgx_node *n, const struct mgx_onnx_attribute *a, int64_t count)
+{
+    int64_t *room = count > 0 ? MGX_NEW_ARRAY(n->scratch, int64_t, count) : NULL;
+    static_assert(sizeof(double) == sizeof *room, "a list is of either");
+    if (count < 0)
+        mgx_fail(n->diag, MGX_INVALID, "attribute \"%.*s\" is a malformed list",
+                 MGX_SLICE(a->name));
+    else if (count > 0 && !room)
+        mgx_fail_memory(n->diag);
+    return room;
+}
+
 static struct mgx_ints all_ints(const struct mgx_node *n, const struct mgx_onnx_attribute *a)
 {
     assert(a->kind == MGX_ONNX_INTS);
     const int64_t count = count_numbers(a, 8, 0);
-    if (count < 0)
-        mgx_fail(n->diag, MGX_INVALID, "attribute \"%.*s\" is a malformed list",
-                 MGX_SLICE(a->name));
-    int64_t *v = count > 0 ? MGX_NEW_ARRAY(n->scratch, int64_t, count) : NULL;
-    if (count > 0 && !v)
-        mgx_fail_memory(n->diag);
+    int64_t *v = room_for(n, a, count);
     int at = 0;
     struct mgx_wire w = a->body, list;
     struct mgx_wire_field f;
@@ -183,12 +191,7 @@ static struct mgx_doubles all_reals(const struct mgx_node *n, const struct mgx_o
 {
     assert(a->kind == MGX_ONNX_FLOATS);
     const int64_t count = count_numbers(a, 7, 4);
-    if (count < 0)
-        mgx_fail(n->diag, MGX_INVALID, "attribute \"%.*s\" is a malformed list",
-                 MGX_SLICE(a->name));
-    double *v = count > 0 ? MGX_NEW_ARRAY(n->scratch, double, count) : NULL;
-    if (count > 0 && !v)
-        mgx_fail_memory(n->diag);
+    double *v = room_for(n, a, count);
     int at = 0;
     struct mgx_wire w = a->body, list;
     struct mgx_wire_field f;

@@ -67,21 +67,11 @@ static enum mgx_status make_node(struct mgx_onnx_graph *g, const struct mgx_onnx
     return MGX_OK;
 }
 
-// Does the node read the result of an operator that could not be imported?
-static bool is_poisoned(const struct mgx_node *n)
-{
-    const struct mgx_ins *poison = n->graph->import->poison;
-    for (int i = 0; poison && i < n->in_count; i++)
-        if (n->in[i] == poison)
-            return true;
-    return false;
-}
-
 static enum mgx_status poison_outputs(struct mgx_node *n)
 {
-    assert(n->graph->import->poison || !n->out_count);
+    assert(n->graph->import->missing.poison || !n->out_count);
     for (int i = 0; i < n->out_count; i++)
-        n->out[i] = n->graph->import->poison;
+        n->out[i] = n->graph->import->missing.poison;
     return MGX_OK;
 }
 
@@ -109,7 +99,8 @@ static enum mgx_status apply_rule(struct mgx_node *n, const struct mgx_onnx_node
     struct mgx_onnx_graph *g = n->graph;
     struct mgx_onnx_function *function = mgx_onnx_function_find(g->import, proto);
     if (function)
-        return is_poisoned(n) ? poison_outputs(n) : call_function(n, function);
+        return mgx_missing_reaches(&g->import->missing, n) ? poison_outputs(n)
+                                                           : call_function(n, function);
     const char *why = NULL;
     const struct mgx_onnx_op *rule = mgx_onnx_rule_find(g, proto, &n->opset, &why);
     if (!rule && g->import->options.skip_unknown_operators)
@@ -118,7 +109,7 @@ static enum mgx_status apply_rule(struct mgx_node *n, const struct mgx_onnx_node
         TRY(mgx_onnx_add_missing(n, why));
         return poison_outputs(n);
     }
-    if (is_poisoned(n))
+    if (mgx_missing_reaches(&g->import->missing, n))
         return poison_outputs(n);
     n->rule = rule;
     enum mgx_status status = mgx_onnx_admit(n);

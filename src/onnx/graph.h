@@ -47,7 +47,6 @@ struct mgx_onnx_import {
     struct mgx_map functions; // "domain:name:overload" -> struct mgx_onnx_function *
     struct mgx_fold fold;     // constants; the budget of bytes and seconds
     int64_t node_count;
-    struct mgx_ins *poison; // stands for the results of an operator that cannot be imported
     struct mgx_missing missing;
     const struct mgx_onnx_bound *bound; // of a deferred node
     int bound_count;

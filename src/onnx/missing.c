@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Operators that cannot be imported. The walk goes on past one, with a poison value in place of its
-// results, so that one failure lists all of them instead of the first.
+// Operators that cannot be imported, as import/missing.h lists them: their names, versions and nodes.
 #include <string.h>
 
 #include "onnx/graph.h"
-
-static enum mgx_status make_poison(struct mgx_onnx_import *import)
-{
-    if (import->poison)
-        return MGX_OK;
-    const struct mgx_shape shape = mgx_shape_unranked(MGX_FLOAT);
-    import->poison = mgx_add_parameter(mgx_program_main(import->program), "#unsupported", &shape);
-    return import->poison ? MGX_OK : mgx_program_status(import->program, import->diag);
-}
 
 enum mgx_status mgx_onnx_add_missing(struct mgx_node *n, const char *why)
 {
@@ -26,7 +16,7 @@ enum mgx_status mgx_onnx_add_missing(struct mgx_node *n, const char *why)
     if (import->options.quick_reject)
         return mgx_fail(import->diag, MGX_UNSUPPORTED, "%s: %.*s", key, (int)strcspn(reason, "\n"),
                         reason);
-    TRY(make_poison(import));
+    TRY(mgx_missing_poison(&import->missing, import->program, import->diag));
     const struct mgx_onnx_node_proto *proto = n->wire;
     const struct mgx_slice name = proto->name.size   ? proto->name
                                   : proto->out.count ? proto->out.v[0]

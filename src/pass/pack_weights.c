@@ -28,21 +28,11 @@ struct weights {
     bool is_signed;
 };
 
+// 8, 4 or 2; 0: integers of another width, or none.
 static int bits_of(enum mgx_type type)
 {
-    switch (type) {
-    case MGX_INT8:
-    case MGX_UINT8:
-        return 8;
-    case MGX_INT4:
-    case MGX_UINT4:
-        return 4;
-    case MGX_INT2:
-    case MGX_UINT2:
-        return 2;
-    default:
-        return 0;
-    }
+    const int bits = mgx_type_is_integral(type) ? mgx_type_bits(type) : 0;
+    return bits <= 8 ? bits : 0;
 }
 
 // --- which ---

@@ -260,27 +260,12 @@ enum mgx_status mgx_tf_results(struct mgx_node *n, int64_t count)
 static enum mgx_status poison_outputs(struct mgx_node *n)
 {
     struct mgx_tf_import *import = n->tf->import;
-    if (!import->poison) {
-        const struct mgx_shape shape = mgx_shape_unranked(MGX_FLOAT);
-        import->poison =
-            mgx_add_parameter(mgx_program_main(import->program), "#unsupported", &shape);
-        if (!import->poison)
-            return mgx_program_status(import->program, import->diag);
-    }
+    TRY(mgx_missing_poison(&import->missing, import->program, import->diag));
     enum { SOME = 64 };
     TRY(mgx_tf_results(n, SOME));
     for (int i = 0; i < n->out_count; i++)
-        n->out[i] = import->poison;
+        n->out[i] = import->missing.poison;
     return MGX_OK;
-}
-
-static bool is_poisoned(const struct mgx_node *n)
-{
-    const struct mgx_ins *poison = n->tf->import->poison;
-    for (int i = 0; poison && i < n->in_count; i++)
-        if (n->in[i] == poison)
-            return true;
-    return false;
 }
 
 static enum mgx_status add_missing(struct mgx_node *n, const char *why)
@@ -321,7 +306,7 @@ static enum mgx_status admit(struct mgx_node *n)
 static enum mgx_status apply_rule(struct mgx_node *n)
 {
     struct mgx_tf_import *import = n->tf->import;
-    if (is_poisoned(n))
+    if (mgx_missing_reaches(&import->missing, n))
         return poison_outputs(n);
     if (!n->tf_rule && import->options.skip_unknown_operators)
         return import_unknown(n);

@@ -53,7 +53,6 @@ struct mgx_tf_import {
     struct mgx_source source;
     struct mgx_fold fold;
     struct mgx_missing missing;
-    struct mgx_ins *poison;   // stands for the results of an operator that cannot be imported
     struct mgx_map functions; // name -> struct mgx_tf_body *
     struct mgx_map handles;   // instruction -> struct mgx_tf_handle *
     struct mgx_map variables; // name -> instruction of the handle
