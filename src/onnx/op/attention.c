@@ -8,6 +8,7 @@
 // is 0 where a query may see a key and -inf where not (causal order, window, boolean mask, padding)
 // plus a float mask. A query that may see nothing gives zeros: its row of Y, NaN after the softmax,
 // is replaced at the end, where it is smallest.
+#include <assert.h>
 #include <math.h>
 
 #include "base/size.h"
@@ -47,6 +48,7 @@ static bool can_split(const struct mgx_ins *x)
 // Key and value heads as often as the queries need them.
 static enum mgx_status share_heads(struct mgx_node *n, struct attention *a, bool *later)
 {
+    assert(a->q && a->k && a->v);
     struct mgx_ins *const v[] = {a->q, a->k, a->v};
     for (int i = 0; i < 3; i++)
         *later |= !mgx_build_fixed_dim(v[i], 1);
@@ -125,6 +127,7 @@ static struct mgx_ins *visible(struct mgx_node *n, struct attention *a)
 // The mask as far as the keys go: what it lacks at the end (from opset 24 on it may) is not seen.
 static struct mgx_ins *mask_of_keys(struct mgx_node *n, const struct attention *a)
 {
+    assert(a->mask && a->k);
     const int rank = mgx_build_rank(a->mask);
     const double unseen = a->mask->shape.type == MGX_BOOL ? 0 : -INFINITY;
     int64_t pads[2 * MGX_MAX_RANK] = {0};
@@ -165,6 +168,7 @@ static struct mgx_ins *bias(struct mgx_node *n, struct attention *a)
 // x with 0 in the rows whose bias hides everything.
 static struct mgx_ins *zero_hidden_rows(struct mgx_node *n, struct mgx_ins *add, struct mgx_ins *x)
 {
+    assert(!x || x->shape.rank == 4);
     if (!add || !x)
         return NULL;
     struct mgx_ins *best =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Cast and CastLike. To the float8 types values beyond the largest become that one unless
 // saturate=0; to float8e8m0, powers of two, round_mode says which neighbour is taken.
+#include <assert.h>
 #include <string.h>
 
 #include "onnx/build.h"
@@ -15,6 +16,7 @@ static bool saturates(enum mgx_type from, enum mgx_type to)
 // Values and infinities beyond the range of `type` brought to its ends; NaN stays.
 static struct mgx_ins *into_range(struct mgx_node *n, struct mgx_ins *x, enum mgx_type type)
 {
+    assert(mgx_type_is_number(type));
     if (x->shape.type == MGX_FLOAT || x->shape.type == MGX_DOUBLE || x->shape.type == MGX_HALF ||
         x->shape.type == MGX_BF16)
         return mgx_build_clamp(n, x, mgx_type_lowest(type), mgx_type_highest(type));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Constant, ConstantOfShape, EyeLike, Range and the other operators that make values of nothing.
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 // The bytes lie in the block of the literal: the program's arena goes when instructions move.
 static struct mgx_ins *strings(struct mgx_node *n, const char *const *v, int count, bool scalar)
 {
+    assert(count >= 0);
     struct mgx_diag *diag = &n->module->program->diag;
     const struct mgx_shape shape =
         scalar ? mgx_shape_scalar(MGX_STRING) : mgx_shape_vector(MGX_STRING, count);
@@ -174,6 +176,7 @@ enum { RANGE_LIMIT = 1 << 24 }; // longer constant ones are made at run time
 
 static double at(enum mgx_type type, const double *v, int64_t i)
 {
+    assert(i >= 0);
     return type == MGX_FLOAT ? (double)((float)v[0] + (float)((float)i * (float)v[2]))
                              : v[0] + (double)i * v[2];
 }

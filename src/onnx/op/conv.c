@@ -92,6 +92,7 @@ const struct mgx_onnx_op mgx_onnx_qlinear_conv = {
 static enum mgx_status crops(struct mgx_node *n, const struct mgx_import_window *w, int64_t *begin,
                              int64_t *end)
 {
+    assert(w->spatial > 0 && mgx_build_is_static(n->in[0]));
     const int64_t *lens = n->in[0]->shape.lens + 2;
     const struct mgx_ints shape = mgx_onnx_ints(n, "output_shape");
     const struct mgx_ints extra = mgx_onnx_ints(n, "output_padding");
@@ -125,6 +126,7 @@ static enum mgx_status crops(struct mgx_node *n, const struct mgx_import_window 
 static struct mgx_ins *crop(struct mgx_node *n, struct mgx_ins *y, int spatial,
                             const int64_t *begin, const int64_t *end)
 {
+    assert(spatial > 0 && spatial <= MGX_MAX_RANK - 2);
     int64_t pads[2 * MGX_MAX_RANK] = {0};
     for (int i = 0; y && i < spatial; i++) {
         const int64_t length = y->shape.lens[i + 2];

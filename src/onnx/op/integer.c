@@ -8,6 +8,7 @@
 //     sum (a - p)(b - q) = sum a b - p sum b - q sum a + p q count
 //
 // where a sum over one operand is small and, of constant weights, folded.
+#include <assert.h>
 #include <string.h>
 
 #include "onnx/build.h"
@@ -32,6 +33,7 @@ static enum mgx_status check_types(struct mgx_node *n)
 // A zero point, NULL when absent or constant zero.
 static struct mgx_ins *zero_point(struct mgx_node *n, int i)
 {
+    assert(i >= 0);
     struct mgx_ints v = {0};
     bool any = true;
     if (!mgx_node_in(n, i))
@@ -53,6 +55,7 @@ static bool is_vector(const struct mgx_ins *v)
 
 static struct mgx_ins *sum_along(struct mgx_node *n, struct mgx_ins *x, int axis)
 {
+    assert(!x || (axis >= 0 && axis < x->shape.rank));
     return mgx_build_reduce(n, &mgx_op_reduce_sum, mgx_build_convert(n, x, MGX_INT32),
                             (int64_t[]){axis}, 1, true);
 }

@@ -49,6 +49,7 @@ static void put_attribute(struct mgx_macro_call *c, const char *name, enum mgx_o
 
 static void put_int(struct mgx_macro_call *c, const char *name, int64_t value)
 {
+    assert(name);
     struct mgx_str body = {0};
     mgx_wire_put_int(&body, 3, value);
     put_attribute(c, name, MGX_ONNX_INT, &body);
@@ -56,6 +57,7 @@ static void put_int(struct mgx_macro_call *c, const char *name, int64_t value)
 
 static void put_real(struct mgx_macro_call *c, const char *name, double value)
 {
+    assert(name);
     struct mgx_str body = {0};
     mgx_wire_put_float(&body, 2, (float)value);
     put_attribute(c, name, MGX_ONNX_FLOAT, &body);
@@ -63,6 +65,7 @@ static void put_real(struct mgx_macro_call *c, const char *name, double value)
 
 static void put_text(struct mgx_macro_call *c, const char *name, const char *value)
 {
+    assert(name && value);
     struct mgx_str body = {0};
     mgx_wire_put_text(&body, 4, value ? value : "");
     put_attribute(c, name, MGX_ONNX_STRING, &body);
@@ -70,6 +73,7 @@ static void put_text(struct mgx_macro_call *c, const char *name, const char *val
 
 static void put_ints(struct mgx_macro_call *c, const char *name, const int64_t *v, int count)
 {
+    assert(count >= 0 && name);
     struct mgx_str body = {0};
     for (int i = 0; i < count; i++)
         mgx_wire_put_int(&body, 8, v[i]);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // ai.onnx.ml: LabelEncoder, CategoryMapper and OneHotEncoder, all by the IR's label_encoder.
+#include <assert.h>
 #include <stdio.h>
 
 #include "onnx/ml.h"
@@ -14,6 +15,7 @@ struct list {
 
 static const char *text_at(struct mgx_node *n, const struct mgx_tensor *t, int64_t i)
 {
+    assert(i >= 0 && t->shape.type == MGX_STRING);
     const struct mgx_string *s = (const struct mgx_string *)t->data + mgx_shape_index(&t->shape, i);
     return mgx_arena_strndup(n->scratch, s->size ? s->text : "", s->size);
 }

@@ -4,6 +4,7 @@
 // All become the IR's tree_ensemble. Its nodes stand in the order of a walk from the roots, parents
 // first, which also finds cycles and nodes that do not exist. The older operators name nodes by
 // tree and node number and list the weights of leaves apart.
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +30,7 @@ enum { MEMBER = 6 };
 
 static bool make_room(struct mgx_node *n, struct forest *f, int nodes, int weights)
 {
+    assert(nodes >= 0 && weights >= 0);
     f->mode = MGX_NEW_ARRAY(n->scratch, int64_t, nodes);
     f->feature = MGX_NEW_ARRAY(n->scratch, int64_t, nodes);
     f->yes = MGX_NEW_ARRAY(n->scratch, int64_t, nodes);
@@ -148,6 +150,7 @@ static const char *const aggregates[][2] = {
 
 static const char *translate(const char *const (*table)[2], int count, const char *name)
 {
+    assert(count > 0 && name);
     for (int i = 0; i < count; i++)
         if (strcmp(table[i][0], name) == 0)
             return table[i][1];
@@ -297,6 +300,7 @@ struct index {
 
 static int64_t look_up(const struct index *x, int64_t tree, int64_t node)
 {
+    assert(x);
     const struct address key = {tree, node};
     const struct address *found = mgx_map_findn(&x->map, (const char *)&key, sizeof key);
     return found ? found - x->address : INT64_MAX;

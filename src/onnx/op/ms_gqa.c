@@ -6,6 +6,7 @@
 // one and the new tokens laid behind each other, place by place; what no token has reached yet is
 // zero. Several query heads share one head of keys. Causal order, the window and the length of a
 // row are one condition on positions.
+#include <assert.h>
 #include <math.h>
 
 #include "base/size.h"
@@ -28,6 +29,7 @@ static struct mgx_ins *rows_at(struct mgx_node *n, struct mgx_ins *cache, struct
 // {batch, tokens}: given as such, or one number for the first token.
 static struct mgx_ins *positions_of(struct mgx_node *n, int64_t tokens)
 {
+    assert(tokens >= 0);
     struct mgx_ins *at = n->in[1];
     if (at->shape.rank == 2)
         return at;

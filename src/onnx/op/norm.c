@@ -3,6 +3,8 @@
 // stash_type 1 computes in float what is narrower.
 #include "onnx/build.h"
 
+#include <assert.h>
+
 // x in the precision that stash_type asks for.
 static struct mgx_ins *stash(struct mgx_node *n, struct mgx_ins *x)
 {
@@ -14,6 +16,7 @@ static struct mgx_ins *stash(struct mgx_node *n, struct mgx_ins *x)
 // first, first + 1, ... rank - 1
 static int axes_from(int first, int rank, int64_t *axes)
 {
+    assert(rank >= 0 && rank <= MGX_MAX_RANK);
     for (int i = first; i < rank; i++)
         axes[i - first] = i;
     return rank - first;
@@ -147,6 +150,7 @@ const struct mgx_onnx_op mgx_onnx_instance_normalization = {.name = "InstanceNor
 // per channel already, which their length tells.
 static bool is_per_group(const struct mgx_node *n, int64_t groups)
 {
+    assert(n->in_count > 1);
     const struct mgx_shape *scale = &n->in[1]->shape, *bias = &n->in[2]->shape;
     const int64_t channels = n->in[0]->shape.lens[1];
     const bool fixed = mgx_build_fixed_dim(n->in[1], 0) && mgx_build_fixed_dim(n->in[2], 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Regions and sampling grids: RoiAlign, MaxRoiPool, NonMaxSuppression, GridSample, AffineGrid,
 // DeformConv.
+#include <assert.h>
 #include <string.h>
 
 #include "onnx/build.h"
@@ -94,6 +95,7 @@ const struct mgx_onnx_op mgx_onnx_grid_sample = {.name = "GridSample", .import =
 // Coordinate of element i of a length: outermost centres at -1 and 1, or outer edges.
 static double coordinate(int64_t i, int64_t length, bool align)
 {
+    assert(i >= 0 && i < length);
     if (align)
         return length > 1 ? -1 + 2 * (double)i / (double)(length - 1) : -1;
     return (2 * (double)i + 1) / (double)length - 1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Resize and Upsample. Opset 10 and Upsample know only places x / scale, rounded down; opset 11
 // brings the coordinate modes, 18 axes, antialiasing and kept aspect ratios.
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@ struct resize {
 
 static struct mgx_ins *emit(struct mgx_node *n, const struct resize *r)
 {
+    assert(r->rank >= 0 && r->rank <= MGX_MAX_RANK && !(r->target && r->has_sizes));
     struct mgx_ins *in[2] = {n->in[0], r->target};
     return mgx_build_emit_n(
         n, &mgx_op_resize,
@@ -38,6 +40,7 @@ static struct mgx_ins *emit(struct mgx_node *n, const struct resize *r)
 static enum mgx_status read_axes(struct mgx_node *n, int i, const int64_t *axes, int count,
                                  int per_axis, int rank, double *out, bool *known)
 {
+    assert(count >= 0 && count <= rank && (per_axis == 1 || per_axis == 2));
     const struct mgx_tensor *t = mgx_node_constant(n, i);
     *known = t != NULL;
     if (!t)
@@ -63,6 +66,7 @@ static bool is_given(struct mgx_node *n, int i)
 static void keep_aspect(struct mgx_node *n, struct resize *r, const int64_t *axes, int count,
                         bool larger)
 {
+    assert(r->has_sizes && mgx_build_is_static(n->in[0]));
     const int64_t *lens = n->in[0]->shape.lens;
     double scale = larger ? 0 : INFINITY;
     for (int i = 0; i < count; i++) {

@@ -2,9 +2,12 @@
 // Shape and Size: literals where the lengths are known, else dimensions_of at run time.
 #include "onnx/build.h"
 
+#include <assert.h>
+
 // A slice bound as Python has it: negative counts from the end, then clamped.
 static int64_t clamp_bound(int64_t at, int rank)
 {
+    assert(rank >= 0 && rank <= MGX_MAX_RANK);
     return at < 0 ? (at + rank < 0 ? 0 : at + rank) : (at > rank ? rank : at);
 }
 

@@ -3,6 +3,9 @@
 // known; a step other than 1 becomes `step`, a negative one `reverse` before it. Bounds that are
 // not constant stay operands of the IR's slice.
 #include "base/size.h"
+
+#include <assert.h>
+
 #include "onnx/build.h"
 
 struct bounds {
@@ -39,6 +42,7 @@ static enum mgx_status read(struct mgx_node *n, struct bounds *b)
 // One axis: [*start, *end) in ascending order and its step; a negative step asks for reversal.
 static void normalise(int64_t length, int64_t step, int64_t *start, int64_t *end)
 {
+    assert(step != 0 && length >= 0);
     int64_t from = *start < 0 ? *start + length : *start;
     int64_t to = *end < 0 ? *end + length : *end;
     if (step > 0) {

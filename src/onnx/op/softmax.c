@@ -2,8 +2,11 @@
 // Softmax, LogSoftmax, Hardmax. Before opset 13 the axes from `axis` on are taken together as one.
 #include "onnx/build.h"
 
+#include <assert.h>
+
 static struct mgx_ins *hardmax(struct mgx_node *n, struct mgx_ins *x, int axis)
 {
+    assert(!x || (axis >= 0 && axis < x->shape.rank));
     if (!x)
         return NULL;
     struct mgx_ins *best =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copying the input of a convolution into strips and unrolled blocks: padded, channels last, of the
 // type that the micro-kernel reads, channels filled up to whole groups of 32 bits.
+#include <assert.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -22,6 +23,7 @@ struct copy {
 
 static struct copy copy_of(const struct mgx_conv_plan *plan, int64_t pixel)
 {
+    assert(pixel > 0);
     const struct mgx_conv_desc *d = &plan->d;
     return (struct copy){
         .plan = plan,
@@ -42,6 +44,7 @@ static struct copy copy_of(const struct mgx_conv_plan *plan, int64_t pixel)
 // A pixel outside the image: zero, in the kernel's terms.
 static void fill_pixel(const struct copy *copy, char *to)
 {
+    assert(to);
     const struct mgx_conv_plan *plan = copy->plan;
     const int zero = plan->d.x_zero + mgx_kernel_shift(plan->kernel, plan->d.x_type);
     if (plan->kernel->a_type == MGX_KERNEL_U8)
@@ -95,6 +98,7 @@ static void copy_pixel(const struct copy *copy, const char *from, char *to)
 static void copy_pixels(const struct copy *copy, const char *line, int64_t begin, int64_t end,
                         int64_t step, char *to)
 {
+    assert(begin <= end);
     const struct mgx_conv_desc *d = &copy->plan->d;
     const int64_t channels = copy->plan->group_in, inside = mgx_min_i64(end, d->in[2]);
     const int64_t from_pixel = d->x_space[2] * copy->size;
@@ -131,6 +135,7 @@ static void copy_pixels(const struct copy *copy, const char *line, int64_t begin
 static const char *input_line(const struct copy *copy, const char *x, int64_t group, int64_t n,
                               int64_t z, int64_t y)
 {
+    assert(group >= 0 && n >= 0);
     const struct mgx_conv_desc *d = &copy->plan->d;
     if (z < 0 || z >= d->in[0] || y < 0 || y >= d->in[1])
         return NULL;

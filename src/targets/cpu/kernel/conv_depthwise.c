@@ -25,6 +25,7 @@
 //
 // Weights are packed [vector of channels][kernel row][member][kernel column][lane], zero beyond the
 // last channel.
+#include <assert.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -110,6 +111,7 @@ static int64_t lines_of(const struct mgx_conv_desc *d)
 // Input lines along dimension i that the kernel reaches from one output row.
 static int64_t reach_of(const struct mgx_conv_desc *d, int i)
 {
+    assert(i >= 0 && i < MGX_CONV_DIMS);
     const int64_t reach = (mgx_max_i64(d->kernel[i], 1) - 1) * d->dilation[i] + 1;
     return mgx_max_i64(mgx_min_i64(reach, d->in[i]), 1);
 }
@@ -225,6 +227,7 @@ static int64_t wanted_tasks(const struct mgx_conv_desc *d)
 // where rows do not go round evenly.
 static void set_parts(struct mgx_conv_plan *plan, int64_t tasks)
 {
+    assert(tasks >= 1);
     const int64_t threads = mgx_max_i64(plan->d.threads, 1);
     plan->m_parts = (int)mgx_min_i64(plan->rows, tasks);
     plan->n_parts = 1;
@@ -263,6 +266,7 @@ static enum mgx_status depthwise_prepare(struct mgx_conv_plan *plan, struct mgx_
 static float weight_at(const struct mgx_conv_plan *plan, const char *weights, int64_t channel,
                        int64_t m, const int64_t at[MGX_CONV_DIMS])
 {
+    assert(channel >= 0);
     const struct mgx_conv_desc *d = &plan->d;
     if (channel >= d->out_channels)
         return 0.0f;
@@ -538,6 +542,7 @@ static void run_pair(const struct part *part, const struct pair *pair, int64_t c
 // Vectors v, ... < end of the block.
 static void run_vectors(const struct part *part, int64_t v, int64_t end, struct mgx_dw_args *args)
 {
+    assert(v <= end);
     const struct mgx_conv_plan *plan = part->plan;
     const struct mgx_conv_desc *d = &plan->d;
     const int64_t vector = plan->depthwise->vector, channel = v * vector;
@@ -554,6 +559,7 @@ static void run_vectors(const struct part *part, int64_t v, int64_t end, struct 
 // Makes the rows that outputs [y, end) read and that are not in the ring.
 static void make_rows(struct part *part, int64_t y, int64_t end)
 {
+    assert(y <= end);
     const struct mgx_conv_plan *plan = part->plan, *feed = plan->feed;
     const struct mgx_conv_desc *d = &plan->d;
     const int64_t height = d->in[1], top = y * d->stride[1] - d->pad[1];
@@ -573,6 +579,7 @@ static void make_rows(struct part *part, int64_t y, int64_t end)
 
 static void run_block(struct part *part, int64_t block)
 {
+    assert(block >= 0);
     const struct mgx_conv_plan *plan = part->plan;
     const struct mgx_conv_desc *d = &plan->d;
     const int64_t y = block % plan->chunks * plan->block_rows;
@@ -633,6 +640,7 @@ static void set_scratch(struct part *part)
 
 static void run_task(void *user, int task, int thread)
 {
+    assert(task >= 0 && thread >= 0);
     const struct job *job = user;
     const struct mgx_conv_plan *plan = job->plan;
     const struct mgx_conv_desc *d = &plan->d;

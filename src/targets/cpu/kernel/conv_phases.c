@@ -9,6 +9,7 @@
 // which is a convolution of stride 1 over j. The elements are every (stride / g)-th one, g the
 // greatest common divisor of stride and dilation, so its dilation is dilation / g; taken from the
 // last to the first, i rises. Nothing is added up in memory, and epilogues work as everywhere.
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/size.h"
@@ -23,6 +24,7 @@ struct phase {
 
 static int64_t common_divisor(int64_t a, int64_t b)
 {
+    assert(a > 0 && b > 0);
     while (b) {
         const int64_t rest = a % b;
         a = b;
@@ -33,6 +35,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
 
 static struct phase phase_of(const struct mgx_conv_desc *d, int i, int64_t p)
 {
+    assert(i >= 0 && i < MGX_CONV_DIMS && p >= 0);
     const int64_t s = d->stride[i], g = common_divisor(s, d->dilation[i]);
     struct phase f = {.first = p, .step = s / g, .dilation = d->dilation[i] / g};
     f.count = p < d->out[i] ? (d->out[i] - p + s - 1) / s : 0;

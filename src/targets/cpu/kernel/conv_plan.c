@@ -2,8 +2,11 @@
 // Making a convolution plan, ordinary or transposed: choosing a method, preparing it.
 #include "targets/cpu/kernel/conv_plan.h"
 
+#include <assert.h>
+
 int mgx_conv_choices(const struct mgx_conv_desc *desc, struct mgx_conv_choice *choices)
 {
+    assert(desc && choices);
     struct mgx_conv_plan plan = {.d = *desc};
     if (mgx_conv_check(desc, NULL) != MGX_OK)
         return 0;

@@ -16,6 +16,7 @@
 //
 // A row longer than a few hundred pixels is cut in chunks; a 1 x 1 convolution of stride 1 over
 // contiguous tensors is one row of all pixels of all images.
+#include <assert.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -53,6 +54,7 @@ struct part {
 
 static struct mgx_conv_place place_of(const struct mgx_conv_plan *plan, int64_t row)
 {
+    assert(row >= 0);
     const int64_t *size = plan->walk.size;
     struct mgx_conv_place at;
     at.y = row % size[2];
@@ -122,6 +124,7 @@ static const char *direct_row(const struct part *part, const struct mgx_conv_pla
 // Do rows r and r + 1 of the block make one tile?
 static bool is_pair(const struct part *part, int r)
 {
+    assert(r >= 0);
     const struct mgx_conv_row *row = &part->rows[r];
     const int half = part->plan->kernel->half;
     return row->width == half && r + 1 < part->row_count && row[1].width == half;
@@ -140,6 +143,7 @@ static void count_tiles(struct part *part)
 // Lists the rows [begin, end) and copies their input.
 static void fill_block(struct part *part, int64_t begin, int64_t end)
 {
+    assert(begin >= 0 && begin <= end);
     const struct mgx_conv_plan *plan = part->plan;
     const char *x = part->args->x, *strip = NULL;
     char *copy = part->copy;
@@ -303,6 +307,7 @@ static void run_tile(const struct tile *t, const mgx_tile_fn *tiles, struct mgx_
 static void set_half(struct tile *t, const struct mgx_conv_row *row, int64_t x, int count, int half,
                      struct mgx_tile_args *args)
 {
+    assert(count >= 0 && (half == 0 || half == 1));
     const struct mgx_conv_walk *walk = &t->part->plan->walk;
     const int64_t size = t->part->y_size;
     t->count[half] = count;
@@ -317,6 +322,7 @@ static void set_half(struct tile *t, const struct mgx_conv_row *row, int64_t x, 
 // Panel p of a group's packed weights.
 static const char *panel_at(const struct mgx_conv_plan *plan, const char *packed, int64_t p)
 {
+    assert(p >= 0 && packed);
     if (plan->kernel->strip)
         return packed + p * mgx_chunk_panel_bytes(plan->panel_chunks);
     const int64_t rows = plan->depth * plan->tap_count + plan->kernel->starts;
@@ -336,6 +342,7 @@ static struct mgx_ahead read_at(const struct mgx_conv_plan *plan, const char *pa
 
 static void set_panel(const struct part *part, int64_t p, struct mgx_tile_args *args)
 {
+    assert(p >= 0);
     const struct mgx_conv_plan *plan = part->plan;
     const struct mgx_gemm_kernel *kernel = plan->kernel;
     const int64_t col = p * kernel->cols;
@@ -471,6 +478,7 @@ static struct mgx_ahead read_after(const struct part *part, int64_t p)
 // A panel, slice by slice.
 static void run_panel(const struct part *part, int64_t p, struct mgx_tile_args *args)
 {
+    assert(p >= 0);
     const struct mgx_conv_plan *plan = part->plan;
     const char *panel = args->b;
     if (ends_in_registers(plan)) {
@@ -521,6 +529,7 @@ static void run_part(struct part *part)
 // All panels and no rows of a group, in the thread's own scratch.
 static struct part part_of(const struct job *job, int64_t group, int thread, char *own)
 {
+    assert(group >= 0 && thread >= 0);
     const struct mgx_conv_plan *plan = job->plan;
     const size_t table = mgx_align64((size_t)(plan->block_rows + 1) * sizeof(struct mgx_conv_row));
     const int64_t panels = mgx_ceil_div(plan->group_out, plan->kernel->cols);
@@ -565,6 +574,7 @@ struct mgx_ahead mgx_conv_tile_first_read(const struct mgx_conv_plan *plan, cons
 
 static void run_task(void *user, int task, int thread)
 {
+    assert(task >= 0 && thread >= 0);
     const struct job *job = user;
     const struct mgx_conv_plan *plan = job->plan;
     const int in_group = task % (plan->m_parts * plan->n_parts);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Planning of the tile methods: what fits, what it costs, how rows, panels and blocks are cut, and
 // the order of packed weights. See conv_tile.c for what is done with it.
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/size.h"
@@ -17,6 +18,7 @@ static const int64_t GROUP = 4; // bytes
 // The pixels of a tile must not lie a multiple of 4096 bytes apart; see gemm.h.
 static int64_t spread(int64_t groups, int64_t stride)
 {
+    assert(groups >= 0);
     return groups && groups * stride % 1024 == 0 ? groups + 16 : groups;
 }
 
@@ -54,6 +56,7 @@ static bool strip_fits(const struct mgx_conv_plan *plan)
 // Neighbouring dimensions i and i + 1 are one, as far as tensors with these strides go.
 static bool is_linear(const int64_t *stride, const int64_t *size, int i)
 {
+    assert(i >= 0);
     return stride[i] == stride[i + 1] * size[i + 1] || size[i] == 1;
 }
 
@@ -136,6 +139,7 @@ static void set_walk(struct mgx_conv_plan *plan, enum mgx_conv_method method)
 // rows takes 2R vector products per k, and at least 7 cycles.
 static double tile_cycles(const struct mgx_conv_plan *plan, double rows, int64_t width)
 {
+    assert(rows > 0 && width > 0);
     const struct mgx_gemm_kernel *kernel = plan->kernel;
     const double depth = (double)(mgx_conv_taps(&plan->d) * channel_groups(plan));
     const double panels =
@@ -218,6 +222,7 @@ static enum mgx_status set_taps(struct mgx_conv_plan *plan, const int64_t step[M
 // How much more than its share the busiest of `threads` gets of `parts` equal ones.
 static double imbalance(int64_t parts, int64_t threads)
 {
+    assert(parts >= 1 && threads >= 1);
     return (double)(mgx_ceil_div(parts, threads) * threads) / (double)parts;
 }
 
@@ -246,6 +251,7 @@ static int64_t chunk_width(const struct mgx_conv_plan *plan)
 
 static void set_parts(struct mgx_conv_plan *plan, int64_t tasks)
 {
+    assert(tasks >= 1);
     const struct mgx_conv_desc *d = &plan->d;
     const int64_t panels = mgx_ceil_div(plan->group_out, plan->kernel->cols);
     const double inputs = (double)d->batch * (double)(d->in[0] * d->in[1] * d->in[2]);
@@ -433,6 +439,7 @@ static enum mgx_status unrolled_prepare(struct mgx_conv_plan *plan, struct mgx_d
 static void pack_panel(const struct mgx_conv_plan *plan, const char *weights, int64_t group,
                        int64_t p, char *panel)
 {
+    assert(weights && group >= 0);
     const struct mgx_conv_desc *d = &plan->d;
     const struct mgx_gemm_kernel *kernel = plan->kernel;
     const int64_t size = mgx_kernel_size(d->w_type), rows = mgx_conv_taps(d) * plan->channel_groups;

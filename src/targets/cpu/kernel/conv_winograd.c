@@ -26,6 +26,7 @@
 // panels are dealt out too, and each thread keeps the V it made from one panel's task to the next:
 // to make it twice costs less than to read it from another core's cache. If too many threads would
 // make the same, V is made in a first pass by all of them, shared.
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +79,7 @@ struct phases {
 
 static struct phases phases_of(const struct mgx_conv_desc *d, int i, int64_t m)
 {
+    assert(i >= 0 && i < MGX_CONV_DIMS && m > 0);
     const int64_t step = d->dilation[i], most = mgx_ceil_div(d->out[i], step);
     const int64_t first = d->out[i] - (most - 1) * step;
     return (struct phases){.first = first,
@@ -88,6 +90,7 @@ static struct phases phases_of(const struct mgx_conv_desc *d, int i, int64_t m)
 
 static int64_t tiles_along(const struct mgx_conv_desc *d, int i, int64_t m)
 {
+    assert(i >= 0 && i < MGX_CONV_DIMS && m > 0);
     const struct phases p = phases_of(d, i, m);
     return p.first * p.first_tiles + p.rest * p.rest_tiles;
 }
@@ -95,6 +98,7 @@ static int64_t tiles_along(const struct mgx_conv_desc *d, int i, int64_t m)
 // The first output of a tile.
 static int64_t tile_at(const struct mgx_conv_desc *d, int i, int64_t m, int64_t tile)
 {
+    assert(i >= 0 && i < MGX_CONV_DIMS && m > 0 && tile >= 0);
     if (d->dilation[i] == 1) // divisions would take as long as a transform
         return tile * m;
     const struct phases p = phases_of(d, i, m);

@@ -34,6 +34,7 @@ static bool counts_fit(const struct mgx_gemm_desc *d, int64_t *batches)
 
 static int64_t packed_count(const struct mgx_gemm_desc *d)
 {
+    assert(d->m >= 0 && d->n >= 0 && d->k >= 0);
     int64_t count = 1;
     for (int i = 0; i < MGX_GEMM_BATCH; i++)
         if (d->b_batch[i] && d->batch[i] > 1)
@@ -43,6 +44,7 @@ static int64_t packed_count(const struct mgx_gemm_desc *d)
 
 static bool matrix_bytes(const struct mgx_gemm_plan *plan, size_t *bytes)
 {
+    assert(plan->kernel && bytes);
     const struct mgx_gemm_desc *d = &plan->desc;
     if (plan->kernel->strip)
         return mgx_mul_size((size_t)mgx_ceil_div(d->n, plan->kernel->cols),
@@ -78,6 +80,7 @@ static enum mgx_gemm_method choose_method(const struct mgx_gemm_plan *plan)
 
 static void choose_tasks(struct mgx_gemm_plan *plan)
 {
+    assert(plan->batches >= 1);
     const struct mgx_gemm_desc *d = &plan->desc;
     const double k = (double)plan->groups, a = (double)d->m * k, b = k * (double)d->n;
     const double c = (double)d->m * (double)d->n, bytes = sizeof(float) * (a + b + c);
@@ -99,15 +102,18 @@ static bool can_cut_depth(const struct mgx_gemm_plan *plan)
 
 static int64_t l2_bytes(const struct mgx_gemm_plan *plan)
 {
+    assert(plan->kernel);
     return plan->kernel->cols == MGX_TILE_MAX_COLS ? WIDE_L2_BYTES : L2_BYTES;
 }
 
 // Rows of a block whose depth is cut into `blocks`, and that depth.
 static void cut_depth(struct mgx_gemm_plan *plan, int64_t blocks)
 {
+    assert(blocks >= 1);
     const int64_t depth = (mgx_ceil_div(plan->groups, blocks) + 3) & ~(int64_t)3;
     plan->block_depth = blocks > 1 ? depth : plan->groups;
     const int64_t row = mgx_max_i64(plan->block_depth, 1) * GROUP_BYTES;
+    assert(plan->block_depth * blocks >= plan->groups); // no depth is left out
     plan->block_rows =
         mgx_max_i64(l2_bytes(plan) / row - 2 * plan->kernel->cols, 2 * plan->kernel->rows);
 }
@@ -202,6 +208,7 @@ static bool is_trivial(const struct mgx_epilogue *e)
 
 static int64_t padded(int64_t n, int cols)
 {
+    assert(n >= 0 && cols > 0);
     return mgx_ceil_div(n, cols) * cols;
 }
 
@@ -324,6 +331,7 @@ size_t mgx_gemm_workspace(const struct mgx_gemm_plan *plan)
 void mgx_gemm_pack_panel(const struct mgx_gemm_plan *plan, const char *b, int64_t depth, int64_t p,
                          char *panel)
 {
+    assert(b && p >= 0 && depth >= 0);
     const struct mgx_gemm_desc *d = &plan->desc;
     if (plan->kernel->strip) {
         const struct mgx_chunk_matrix m = matrix_of(plan, b);
@@ -346,6 +354,7 @@ void mgx_gemm_pack_panel(const struct mgx_gemm_plan *plan, const char *b, int64_
 // Where packed matrix `i` begins in B, in elements; the inverse of packed_index.
 static int64_t matrix_start(const struct mgx_gemm_desc *d, int64_t i)
 {
+    assert(i >= 0);
     int64_t from = 0;
     for (int k = MGX_GEMM_BATCH - 1; k >= 0; k--)
         if (d->b_batch[k] && d->batch[k] > 1) {
@@ -359,6 +368,7 @@ static int64_t matrix_start(const struct mgx_gemm_desc *d, int64_t i)
 static void pack_narrow(const struct mgx_gemm_plan *plan, const void *b, void *packed, int part,
                         int parts)
 {
+    assert(part >= 0 && packed);
     enum { ROWS = 64 };
     const struct mgx_gemm_desc *d = &plan->desc;
     const int64_t units = mgx_ceil_div(d->k, ROWS), end = mgx_part_begin(units, part + 1, parts);
@@ -373,6 +383,7 @@ enum { PACK_ROWS = 16 };
 
 static void pack_rows(const struct mgx_gemm_plan *plan, const char *b, int64_t block, char *to)
 {
+    assert(block >= 0 && to);
     const struct mgx_gemm_desc *d = &plan->desc;
     const struct mgx_gemm_kernel *kernel = plan->kernel;
     const int64_t panels = mgx_ceil_div(d->n, kernel->cols), first = block * PACK_ROWS;
@@ -389,6 +400,7 @@ static void pack_rows(const struct mgx_gemm_plan *plan, const char *b, int64_t b
 void mgx_gemm_pack_part(const struct mgx_gemm_plan *plan, const void *b, void *packed, int part,
                         int parts)
 {
+    assert(part >= 0 && part < parts && packed);
     const struct mgx_gemm_desc *d = &plan->desc;
     if (mgx_gemm_is_narrow(plan)) {
         pack_narrow(plan, b, packed, part, parts);

@@ -11,12 +11,14 @@
 
 int mgx_panel_width(const struct mgx_gemm_kernel *kernel, int64_t n, int64_t p)
 {
+    assert(n > 0 && p >= 0 && p * kernel->cols < n);
     const int64_t left = n - p * kernel->cols;
     return left <= kernel->cols / 2 ? kernel->cols / 2 : kernel->cols;
 }
 
 int64_t mgx_panel_rows(const struct mgx_gemm_kernel *kernel, int64_t depth)
 {
+    assert(depth >= 0);
     return mgx_ceil_div(depth, kernel->group);
 }
 
@@ -48,6 +50,7 @@ struct source {
 // A line of values with any stride to one without gaps.
 static void gather(const char *from, int64_t step, int64_t size, int count, void *to)
 {
+    assert(count > 0 && size > 0);
     char *out = to;
     for (int i = 0; i < count; i++, from += step, out += size)
         memcpy(out, from, (size_t)size);
@@ -56,6 +59,7 @@ static void gather(const char *from, int64_t step, int64_t size, int count, void
 // Row k of the columns, of the kernel's type; zeros behind the depth.
 static void load_line(const struct source *s, int64_t k, void *to)
 {
+    assert(k >= 0);
     char line[MGX_TILE_MAX_COLS * 4];
     const char *from = s->b + k * s->row;
     if (k >= s->depth) {
@@ -72,6 +76,7 @@ static void load_line(const struct source *s, int64_t k, void *to)
 // One row of the panel for each group of rows of the matrix, value by value side by side.
 static void pack_lines(const struct source *s, int width, uint32_t *panel)
 {
+    assert(width >= 0);
     const int group = s->kernel->group;
     union {
         uint32_t whole[MGX_TILE_MAX_COLS];
@@ -99,6 +104,7 @@ static void pack_lines(const struct source *s, int width, uint32_t *panel)
 // Rows that only move.
 static void copy_lines(const struct source *s, int width, float *panel)
 {
+    assert(width >= 0);
     enum { USUAL = 32 };
     const char *from = s->b;
     for (int64_t k = 0; k < s->depth; k++, from += s->row, panel += width) {
@@ -117,6 +123,7 @@ static void copy_lines(const struct source *s, int width, float *panel)
 // Columns whose depth is contiguous, some groups at a time: converted, then transposed.
 static void pack_columns(const struct source *s, int width, float *panel)
 {
+    assert(width >= 0);
     enum { GROUPS = 32 };
     const int64_t to = mgx_kernel_size(s->kernel->b_type), piece = GROUPS * s->kernel->group;
     float columns[MGX_TILE_MAX_COLS * GROUPS];
@@ -162,6 +169,7 @@ void mgx_panel_pack(const struct mgx_gemm_kernel *kernel, const void *b, enum mg
 
 void mgx_panel_shift(void *panel, int64_t depth, int width, int cols, const int32_t *zero)
 {
+    assert(depth >= 0 && width > 0 && cols >= 0 && cols <= width);
     int16_t *pair = panel;
     for (int64_t k = 0; k < depth; k++)
         for (int j = 0; j < cols; j++)
@@ -171,6 +179,7 @@ void mgx_panel_shift(void *panel, int64_t depth, int width, int cols, const int3
 void mgx_panel_starts(const struct mgx_gemm_kernel *kernel, const void *panel, int64_t rows,
                       int width, int shift, int32_t *starts)
 {
+    assert(rows >= 0);
     const int8_t *byte = panel;
     const int16_t *pair = panel;
     const bool bytes = kernel->b_type == MGX_KERNEL_S8;

@@ -2,12 +2,15 @@
 // Dividing work; see split.h.
 #include "targets/cpu/kernel/split.h"
 
+#include <assert.h>
+
 #include "base/size.h"
 
 enum { TASK_WORK = 1 << 20, TASKS_PER_THREAD = 4 };
 
 int64_t mgx_split_tasks(double work, int threads)
 {
+    assert(work >= 0);
     if (threads < 2 || work < TASK_WORK)
         return 1;
     const int64_t most = (int64_t)threads * TASKS_PER_THREAD;
@@ -18,6 +21,7 @@ int64_t mgx_split_tasks(double work, int threads)
 void mgx_split_output(int64_t rows, int64_t panels, double a_size, double b_size, int64_t parts,
                       int *row_parts, int *panel_parts)
 {
+    assert(rows >= 0 && panels >= 0 && parts >= 1);
     double least = -1;
     *row_parts = *panel_parts = 1;
     for (int64_t across = 1; across <= mgx_min_i64(panels, parts); across++) {

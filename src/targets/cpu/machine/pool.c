@@ -484,6 +484,7 @@ void mgx_pool_end(struct mgx_pool *pool)
 
 void mgx_pool_run(struct mgx_pool *pool, int tasks, mgx_pool_fn fn, void *user)
 {
+    assert(tasks >= 0 && fn);
     if (!run_shared(pool, tasks, fn, user))
         for (int task = 0; task < tasks && !mgx_cancelled(); task++)
             fn(user, task, 0);
