@@ -14,7 +14,7 @@
 //     winograd2/4 3 x 3, stride 1, any dilation: 2 x 2 or 4 x 4 outputs per tile, 2.25 or 4 times
 //                 fewer products; of floats, or of bytes, where the sums are exact
 //     depthwise   groups of one channel, of 2, 4 or 8 in and out, or of 1 in and up to 8 out: a
-//                 kernel of its own
+//                 kernel of its own, of floats; of one channel also of bytes
 //     phases      transposed: one ordinary convolution per residue of the output modulo the stride
 //
 // Kernel elements whose pixels are contiguous in memory melt into one deeper tap: the first layer
@@ -47,6 +47,7 @@ enum { MGX_CONV_DIMS = 3 }; // depth, height, width; unused leading ones have si
     X(MGX_CONV_WINOGRAD4, "winograd4")                                                             \
     X(MGX_CONV_WINOGRAD_BYTES, "winograd4_bytes")                                                  \
     X(MGX_CONV_DEPTHWISE, "depthwise")                                                             \
+    X(MGX_CONV_DEPTHWISE_BYTES, "depthwise_bytes")                                                 \
     X(MGX_CONV_PHASES, "phases")
 
 enum mgx_conv_method {

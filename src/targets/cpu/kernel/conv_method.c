@@ -14,6 +14,7 @@ static const struct mgx_conv_ops *const methods[] = {
     [MGX_CONV_WINOGRAD4] = &mgx_conv_winograd4,
     [MGX_CONV_WINOGRAD_BYTES] = &mgx_conv_winograd_bytes,
     [MGX_CONV_DEPTHWISE] = &mgx_conv_depthwise,
+    [MGX_CONV_DEPTHWISE_BYTES] = &mgx_conv_depthwise_bytes,
 };
 enum { ORDINARY = MGX_COUNT(methods) };
 

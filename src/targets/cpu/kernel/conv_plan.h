@@ -76,7 +76,7 @@ struct mgx_conv_plan {
 
 extern const struct mgx_conv_ops mgx_conv_direct, mgx_conv_strip, mgx_conv_unrolled,
     mgx_conv_winograd2, mgx_conv_winograd4, mgx_conv_winograd_bytes, mgx_conv_depthwise,
-    mgx_conv_phases;
+    mgx_conv_depthwise_bytes, mgx_conv_phases;
 
 // --- what knows no method (conv_base.c) ---
 enum mgx_status mgx_conv_check(const struct mgx_conv_desc *d, struct mgx_diag *diag) MGX_NODISCARD;

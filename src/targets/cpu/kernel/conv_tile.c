@@ -437,9 +437,7 @@ static void run_slice(const struct part *part, const struct slice *slice, int64_
 // Whether a tile's results are what y wants when they leave the registers.
 static bool ends_in_registers(const struct mgx_conv_plan *plan)
 {
-    const struct mgx_epilogue *e = &plan->d.epilogue;
-    return plan->kernel->strip && mgx_output_simple(e) &&
-           (e->requant ? e->residual != MGX_RESIDUAL_BEFORE : !plan->converts_y);
+    return plan->kernel->strip && mgx_output_in_registers(&plan->d.epilogue, plan->d.y_type);
 }
 
 // A panel for all rows of the block, each in one go.

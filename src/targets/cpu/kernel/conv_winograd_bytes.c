@@ -75,14 +75,6 @@ static bool outputs_fit(const struct mgx_conv_plan *plan)
     return true;
 }
 
-static bool ends_in_registers(const struct mgx_conv_desc *d)
-{
-    const struct mgx_epilogue *e = &d->epilogue;
-    return mgx_output_simple(e) &&
-           (e->requant ? e->residual != MGX_RESIDUAL_BEFORE
-                       : d->y_type == MGX_KERNEL_F32 || d->y_type == MGX_KERNEL_S32);
-}
-
 // The kernel that multiplies 16 bits, where nothing multiplies bytes faster.
 static const struct mgx_gemm_kernel *find_kernel(const struct mgx_conv_desc *d)
 {
@@ -97,7 +89,8 @@ static bool fits(const struct mgx_conv_plan *plan)
            find_kernel(d) && !d->transposed && d->groups == 1 && d->x_channel == 1 &&
            d->in[0] == 1 && d->out[0] == 1 && d->kernel[0] == 1 && d->pad[0] == 0 &&
            d->kernel[1] == 3 && d->kernel[2] == 3 && d->stride[1] == 1 && d->stride[2] == 1 &&
-           d->dilation[1] == 1 && d->dilation[2] == 1 && ends_in_registers(d) && outputs_fit(plan);
+           d->dilation[1] == 1 && d->dilation[2] == 1 &&
+           mgx_output_in_registers(&d->epilogue, d->y_type) && outputs_fit(plan);
 }
 
 static int64_t tile_count(const struct mgx_conv_plan *plan)

@@ -321,9 +321,8 @@ static void run_panel(const struct part *part, int64_t p, struct mgx_tile_args *
 // Whether a tile's results are what C wants when they leave the registers.
 static bool ends_in_registers(const struct mgx_gemm_plan *plan)
 {
-    const struct mgx_epilogue *e = &plan->desc.epilogue;
-    return plan->kernel->strip && mgx_output_simple(e) && !plan->desc.hook_only &&
-           (e->requant ? e->residual != MGX_RESIDUAL_BEFORE : !plan->converts_c);
+    const struct mgx_gemm_desc *d = &plan->desc;
+    return plan->kernel->strip && !d->hook_only && mgx_output_in_registers(&d->epilogue, d->c_type);
 }
 
 // A panel for all rows of the block in one go.

@@ -35,6 +35,13 @@ static inline bool mgx_output_simple(const struct mgx_epilogue *e)
     return e->act <= MGX_ACT_CLIP && !e->factor && e->residual != MGX_RESIDUAL_AFTER && !e->hook;
 }
 
+// Whether results of this type can end in registers, a step to bytes included.
+static inline bool mgx_output_in_registers(const struct mgx_epilogue *e, enum mgx_kernel_type type)
+{
+    return mgx_output_simple(e) && (e->requant ? e->residual != MGX_RESIDUAL_BEFORE
+                                               : type == MGX_KERNEL_F32 || type == MGX_KERNEL_S32);
+}
+
 // The rest, for a tile that has just been stored. `residual` belongs to the tile's first value.
 static inline void mgx_output_finish(const struct mgx_gemm_kernel *kernel,
                                      const struct mgx_epilogue *e, const struct mgx_tile *tile,

@@ -473,7 +473,8 @@ CASE(agrees_with_the_definition)
     for (int i = 0; i < check_rounds(140) && !check_failures; i++)
         check_problem(&r, isa, problem_new(&r, isa, false));
     for (int m = 0; m < MGX_CONV_METHOD_COUNT && !check_failures; m++)
-        CHECK(m == MGX_CONV_PHASES || m == MGX_CONV_WINOGRAD_BYTES || methods_run[m] > 0);
+        CHECK(m == MGX_CONV_PHASES || m == MGX_CONV_WINOGRAD_BYTES ||
+              m == MGX_CONV_DEPTHWISE_BYTES || methods_run[m] > 0);
 }
 
 CASE(large_weights_agree_with_the_definition)
