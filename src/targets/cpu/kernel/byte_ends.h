@@ -57,9 +57,9 @@ SIMD void store_floats(int count, const struct mgx_tile_args *args, const vf v[R
 SIMD __m256i four_rows(const vf v[4], int to_zero, bool is_signed)
 {
     const __m256i zero = _mm256_set1_epi16((short)to_zero);
-    const __m256i x = _mm256_add_epi16(
+    const __m256i x = _mm256_adds_epi16(
         _mm256_packs_epi32(_mm256_cvtps_epi32(v[0]), _mm256_cvtps_epi32(v[1])), zero);
-    const __m256i y = _mm256_add_epi16(
+    const __m256i y = _mm256_adds_epi16(
         _mm256_packs_epi32(_mm256_cvtps_epi32(v[2]), _mm256_cvtps_epi32(v[3])), zero);
     const __m256i byte = is_signed ? _mm256_packs_epi16(x, y) : _mm256_packus_epi16(x, y);
     return _mm256_permutevar8x32_epi32(byte, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
@@ -117,6 +117,29 @@ SIMD void second_step(int count, int cols, const struct mgx_tile_args *args, vf 
     }
 }
 
+// Rows that are bytes but for rounding.
+SIMD void store_rows(int count, int cols, const struct mgx_tile_args *args, vf v[ROWS])
+{
+    const struct mgx_requant *q = args->requant;
+    UNROLL
+    for (int i = count; i < ROWS; i++)
+        v[i] = vf_zero();
+    UNROLL
+    for (int i = 0; i < count; i += 4) {
+        __m256i rows = four_rows(v + i, q->zero, q->is_signed);
+        if (q->table)
+            rows = looked_up(q->table, rows);
+        const __m128i low = _mm256_castsi256_si128(rows), high = _mm256_extracti128_si256(rows, 1);
+        store_row(row_at(args->c, args->c_row, i), _mm_cvtsi128_si64(low), cols);
+        if (i + 1 < count)
+            store_row(row_at(args->c, args->c_row, i + 1), _mm_extract_epi64(low, 1), cols);
+        if (i + 2 < count)
+            store_row(row_at(args->c, args->c_row, i + 2), _mm_cvtsi128_si64(high), cols);
+        if (i + 3 < count)
+            store_row(row_at(args->c, args->c_row, i + 3), _mm_extract_epi64(high, 1), cols);
+    }
+}
+
 SIMD void store_bytes(int count, int cols, const struct mgx_tile_args *args, vf v[ROWS])
 {
     const struct mgx_requant *q = args->requant;
@@ -137,19 +160,7 @@ SIMD void store_bytes(int count, int cols, const struct mgx_tile_args *args, vf 
             store_cols(row_at(args->c, args->c_row, i), cols, requant_float(q, v[i]));
         return;
     }
-    UNROLL
-    for (int i = 0; i < count; i += 4) {
-        __m256i rows = four_rows(v + i, q->zero, q->is_signed);
-        rows = q->table ? looked_up(q->table, rows) : rows;
-        const __m128i low = _mm256_castsi256_si128(rows), high = _mm256_extracti128_si256(rows, 1);
-        store_row(row_at(args->c, args->c_row, i), _mm_cvtsi128_si64(low), cols);
-        if (i + 1 < count)
-            store_row(row_at(args->c, args->c_row, i + 1), _mm_extract_epi64(low, 1), cols);
-        if (i + 2 < count)
-            store_row(row_at(args->c, args->c_row, i + 2), _mm_cvtsi128_si64(high), cols);
-        if (i + 3 < count)
-            store_row(row_at(args->c, args->c_row, i + 3), _mm_extract_epi64(high, 1), cols);
-    }
+    store_rows(count, cols, args, v);
 }
 
 SIMD void store_sums(int count, const struct mgx_tile_args *args, const sums c[ROWS])
@@ -173,8 +184,11 @@ SIMD void end_tile(int count, const struct mgx_tile_args *args, const sums c[ROW
     UNROLL
     for (int i = 0; i < count; i++)
         v[i] = vf_fma(_mm256_cvtepi32_ps(c[i]), scale, bias);
-    if (!args->requant)
+    const struct mgx_requant *q = args->requant;
+    if (!q)
         store_floats(count, args, v);
+    else if (args->cols == COLS && q->saturates && !args->clamp)
+        store_rows(count, COLS, args, v);
     else if (args->cols == COLS)
         store_bytes(count, COLS, args, v);
     else

@@ -59,6 +59,3 @@ struct mgx_byte_winograd_kernel {
 
 // Where there is none, another method takes the convolution.
 MGX_KERNEL_KIND(byte_winograd)
-
-// The 36 elements of G g G' of one kernel of nine weights.
-void mgx_byte_winograd_weights(const int taps[9], int16_t u[MGX_BYTE_WINOGRAD_ELEMENTS]);

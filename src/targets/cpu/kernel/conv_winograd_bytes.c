@@ -32,27 +32,38 @@ enum {
     MOST_TILES = 30,
 };
 
-void mgx_byte_winograd_weights(const int taps[9], int16_t u[ELEMENTS])
-{
-    static const int g[EDGE][3] = {{6, 0, 0}, {-1, -1, -1}, {-1, 1, -1},
-                                   {1, 2, 4}, {1, -2, 4},   {0, 0, 6}};
-    int half[EDGE][3];
-    for (int i = 0; i < EDGE; i++)
-        for (int x = 0; x < 3; x++)
-            half[i][x] = g[i][0] * taps[x] + g[i][1] * taps[3 + x] + g[i][2] * taps[6 + x];
-    for (int i = 0; i < EDGE; i++)
-        for (int k = 0; k < EDGE; k++)
-            u[i * EDGE + k] =
-                (int16_t)(half[i][0] * g[k][0] + half[i][1] * g[k][1] + half[i][2] * g[k][2]);
-}
-
 // --- which descriptions fit ---
 
-static int weight_at(const struct mgx_conv_desc *d, const void *weights, int64_t at, int zero)
+static int weight_at(const struct mgx_conv_desc *d, const void *weights, int64_t at)
 {
-    return (d->w_type == MGX_KERNEL_S8 ? ((const int8_t *)weights)[at]
-                                       : ((const uint8_t *)weights)[at]) -
-           zero;
+    return d->w_type == MGX_KERNEL_S8 ? ((const int8_t *)weights)[at]
+                                      : ((const uint8_t *)weights)[at];
+}
+
+// How far `count` weights that follow each other are from their zero point, together.
+static int64_t size_of(const struct mgx_conv_desc *d, int64_t at, int64_t count, int zero)
+{
+    const int8_t *s = (const int8_t *)d->weights + at;
+    const uint8_t *u = (const uint8_t *)d->weights + at;
+    int64_t size = 0;
+    for (int64_t i = 0; i < count;) {
+        const int64_t end = mgx_min_i64(count, i + 1024);
+        int32_t sum = 0;
+        if (d->w_type == MGX_KERNEL_S8)
+            for (; i < end; i++)
+                sum += abs(s[i] - zero);
+        else
+            for (; i < end; i++)
+                sum += abs(u[i] - zero);
+        size += sum;
+    }
+    return size;
+}
+
+// The taps of every output lie one behind the other, as models store them.
+static bool is_row_major(const struct mgx_conv_desc *d)
+{
+    return d->w_space[2] == 1 && d->w_space[1] == 3 && d->w_in == 9;
 }
 
 // Whether no output can leave the bits that are left of it.
@@ -60,18 +71,11 @@ static bool outputs_fit(const struct mgx_conv_plan *plan)
 {
     const struct mgx_conv_desc *d = &plan->d;
     const int64_t most = INT64_C(1) << (MGX_BYTE_WINOGRAD_BITS - 1);
-    for (int64_t o = 0; o < d->out_channels; o++) {
-        const int zero = d->w_zero ? d->w_zero[o] : 0;
-        int64_t size = 0;
-        for (int64_t c = 0; c < d->in_channels; c++)
-            for (int i = 0; i < 9; i++)
-                size += abs(weight_at(d, d->weights,
-                                      plan->w_first + o * d->w_out + c * d->w_in +
-                                          i / 3 * d->w_space[1] + i % 3 * d->w_space[2],
-                                      zero));
-        if (255 * size >= most)
+    for (int64_t o = 0; o < d->out_channels; o++)
+        if (255 * size_of(d, plan->w_first + o * d->w_out, 9 * d->in_channels,
+                          d->w_zero ? d->w_zero[o] : 0) >=
+            most)
             return false;
-    }
     return true;
 }
 
@@ -89,7 +93,7 @@ static bool fits(const struct mgx_conv_plan *plan)
            find_kernel(d) && !d->transposed && d->groups == 1 && d->x_channel == 1 &&
            d->in[0] == 1 && d->out[0] == 1 && d->kernel[0] == 1 && d->pad[0] == 0 &&
            d->kernel[1] == 3 && d->kernel[2] == 3 && d->stride[1] == 1 && d->stride[2] == 1 &&
-           d->dilation[1] == 1 && d->dilation[2] == 1 &&
+           d->dilation[1] == 1 && d->dilation[2] == 1 && is_row_major(d) &&
            mgx_output_in_registers(&d->epilogue, d->y_type) && outputs_fit(plan);
 }
 
@@ -174,35 +178,71 @@ static enum mgx_status prepare(struct mgx_conv_plan *plan, struct mgx_diag *diag
 
 // --- packing: U[panel][element][pair of channels][column][2] ---
 
-static void pack_column(const struct mgx_conv_plan *plan, const void *weights, int64_t o,
-                        int16_t *to)
+typedef int16_t cols __attribute__((vector_size(COLS * sizeof(int16_t))));
+
+// Nine weights of every column, less its zero point.
+static void load_taps(const struct mgx_conv_plan *plan, const void *weights, int64_t p, int64_t c,
+                      int16_t taps[9][COLS])
 {
     const struct mgx_conv_desc *d = &plan->d;
-    const int64_t element = pairs_of(plan) * COLS * 2;
-    const int zero = d->w_zero ? d->w_zero[o] : 0;
-    for (int64_t c = 0; c < plan->group_in; c++) {
-        const int64_t at = plan->w_first + o * d->w_out + c * d->w_in;
-        int taps[9];
-        int16_t u[ELEMENTS];
+    memset(taps, 0, 9 * sizeof *taps);
+    for (int64_t j = 0; c < plan->group_in && j < COLS && p * COLS + j < plan->group_out; j++) {
+        const int64_t o = p * COLS + j, at = plan->w_first + o * d->w_out + c * d->w_in;
+        const int zero = d->w_zero ? d->w_zero[o] : 0;
         for (int i = 0; i < 9; i++)
-            taps[i] =
-                weight_at(d, weights, at + i / 3 * d->w_space[1] + i % 3 * d->w_space[2], zero);
-        mgx_byte_winograd_weights(taps, u);
-        for (int e = 0; e < ELEMENTS; e++)
-            to[e * element + c / 2 * COLS * 2 + c % 2] = u[e];
+            taps[i][j] = (int16_t)(weight_at(d, weights, at + i) - zero);
     }
+}
+
+// G a for one line of the kernel.
+static void transform(const cols a[3], cols g[EDGE])
+{
+    const cols sum = a[0] + a[2], far = a[0] + 4 * a[2], twice = 2 * a[1];
+    g[0] = 6 * a[0];
+    g[1] = -(sum + a[1]);
+    g[2] = a[1] - sum;
+    g[3] = far + twice;
+    g[4] = far - twice;
+    g[5] = 6 * a[2];
+}
+
+static void transform_weights(const struct mgx_conv_plan *plan, const void *weights, int64_t p,
+                              int64_t c, cols u[ELEMENTS])
+{
+    int16_t taps[9][COLS];
+    cols half[EDGE][3];
+    load_taps(plan, weights, p, c, taps);
+    for (int x = 0; x < 3; x++) {
+        cols line[3], g[EDGE];
+        for (int y = 0; y < 3; y++)
+            memcpy(&line[y], taps[3 * y + x], sizeof *line);
+        transform(line, g);
+        for (int y = 0; y < EDGE; y++)
+            half[y][x] = g[y];
+    }
+    for (int y = 0; y < EDGE; y++)
+        transform(half[y], u + y * EDGE);
 }
 
 static void pack(const struct mgx_conv_plan *plan, const void *weights, void *packed, int part,
                  int parts)
 {
-    const int64_t panels = panels_of(plan), bytes = panel_bytes(plan);
+    const int64_t panels = panels_of(plan), pairs = pairs_of(plan);
     const int64_t end = mgx_part_begin(panels, part + 1, parts);
     for (int64_t p = mgx_part_begin(panels, part, parts); p < end; p++) {
-        char *panel = (char *)packed + p * bytes;
-        memset(panel, 0, (size_t)bytes);
-        for (int64_t j = 0; j < COLS && p * COLS + j < plan->group_out; j++)
-            pack_column(plan, weights, p * COLS + j, (int16_t *)(void *)panel + j * 2);
+        int16_t *panel = (int16_t *)(void *)((char *)packed + p * panel_bytes(plan));
+        for (int64_t c = 0; c < pairs; c++) {
+            cols u[2][ELEMENTS];
+            transform_weights(plan, weights, p, 2 * c, u[0]);
+            transform_weights(plan, weights, p, 2 * c + 1, u[1]);
+            for (int e = 0; e < ELEMENTS; e++) {
+                int16_t *to = panel + (e * pairs + c) * COLS * 2;
+                for (int j = 0; j < COLS; j++) {
+                    to[2 * j] = u[0][e][j];
+                    to[2 * j + 1] = u[1][e][j];
+                }
+            }
+        }
     }
 }
 

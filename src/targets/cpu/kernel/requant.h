@@ -13,6 +13,9 @@
 // A second step is where a residual, a table in the middle or `floats` is. With `floats` what
 // follows is y = r * unit, a float, and the last rounding is left out unless `rounds_last`.
 //
+// Kernels that pack with saturation may leave out clamps that change nothing: the first where
+// `saturates`, without a second step, the second's where `saturates_last`.
+//
 // Costs some four instructions for eight values, eight with a residual, twenty with a table.
 #pragma once
 
@@ -31,6 +34,8 @@ struct mgx_requant {
     const uint8_t *middle; // [256]; NULL: none
     int middle_low, middle_zero;
     const uint8_t *table; // [256], by the byte as it lies in memory; NULL: none
+    // What is clamped fits 32 bits, and rounded limits are those of the byte: the divisor is 1.
+    bool saturates, saturates_last;
 };
 
 static inline bool mgx_requant_has_second(const struct mgx_requant *q)

@@ -23,7 +23,7 @@ SIMD vf requant_second(const struct mgx_requant *q, vf v, vf residual)
     v = vf_mul(v, vf_set(q->keep));
     if (q->residual)
         v = vf_fma(vf_sub(residual, vf_set((float)q->residual_zero)), vf_set(q->share), v);
-    return requant_clamped(v, q->low2, q->high2);
+    return q->saturates_last ? v : requant_clamped(v, q->low2, q->high2);
 }
 
 // What ends as a float.

@@ -148,6 +148,7 @@ static void requant(const struct mgx_requant *q, const float *tile, int64_t stri
                     int64_t out_row)
 {
     struct mgx_requant own = *q; // which nothing that is stored can change
+    own.saturates_last = false;  // stores do not
     const uint8_t *r = own.residual ? residual : NULL;
     const bool second = mgx_requant_has_second(q);
     char *to = out;

@@ -224,7 +224,12 @@ static bool match_byte(struct cpu_match *m, const struct mgx_ins *byte, struct m
     q->low2 = q->low;
     q->high2 = q->high;
     const struct mgx_ins *sum = peel_clamp(m, byte->in[0], last.scale, q);
-    return sum && match_sum(m, sum, last.scale, q);
+    if (!sum || !match_sum(m, sum, last.scale, q))
+        return false;
+    q->saturates_last = (q->rounds || q->middle) && q->keep < 0x1p20F && q->share < 0x1p20F &&
+                        nearbyintf(q->low2) == lowest(&last) &&
+                        nearbyintf(q->high2) == highest(&last);
+    return true;
 }
 
 // dq of a byte of a value and a residual.
@@ -237,6 +242,7 @@ static bool match_dequantized(struct cpu_match *m, const struct mgx_ins *node,
         last.scale != back.scale || last.zero != back.zero)
         return false;
     q->floats = q->rounds_last = true;
+    q->saturates_last = false;
     q->unit = (float)last.scale;
     return true;
 }

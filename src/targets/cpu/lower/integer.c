@@ -99,6 +99,19 @@ static void fold_clamp(struct cpu_epilogue *e, struct mgx_requant *q)
     e->kernel.act = MGX_ACT_NONE;
 }
 
+// Whether the step to bytes needs no clamp of its own: every |scale| * 2^31 + |bias| fits 32 bits, and
+// rounding makes the byte's limits of the step's.
+static bool saturates(const struct mgx_requant *q, const float *scale, const float *bias,
+                      int64_t columns)
+{
+    const float low = (float)((q->is_signed ? -128 : 0) - q->zero), high = low + 255;
+    bool fits =
+        nearbyintf(q->low) == low && nearbyintf(q->high) == high && !mgx_requant_has_second(q);
+    for (int64_t i = 0; i < columns && fits; i++)
+        fits = fabsf(scale[i]) < 0.25F && (!bias || fabsf(bias[i]) < 0x1p30F);
+    return fits;
+}
+
 bool cpu_integer_fold(struct mgx_plan_offer *c, struct cpu_epilogue *e, struct cpu_integer *x)
 {
     const struct mgx_tensor *scale = e->scale >= 0 ? c->constant[e->scale] : NULL;
@@ -122,6 +135,7 @@ bool cpu_integer_fold(struct mgx_plan_offer *c, struct cpu_epilogue *e, struct c
         x->bias = bias ? terms : NULL;
         fold_clamp(e, e->requant);
         e->requant->divisor = 1;
+        e->requant->saturates = saturates(e->requant, values, x->bias, x->columns);
     }
     return true;
 }

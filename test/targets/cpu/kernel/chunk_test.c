@@ -159,7 +159,7 @@ static void check_bytes(struct rng *r, const struct mgx_gemm_kernel *kernel,
     for (int64_t i = 0; i < count; i++)
         added[i] = (uint8_t)rng_below(r, 256);
     const bool is_signed = rng_below(r, 2), adds = rng_below(r, 2), floats = rng_below(r, 4) == 0,
-               rounds_last = rng_below(r, 2);
+               rounds_last = rng_below(r, 2), looks_up = rng_below(r, 2);
     const int zero = rng_below(r, 3) * 127 - (is_signed ? 127 : 0);
     const double low = (is_signed ? -128 : 0) - zero, high = (is_signed ? 127 : 255) - zero;
     const struct mgx_requant q = {.is_signed = is_signed,
@@ -177,7 +177,9 @@ static void check_bytes(struct rng *r, const struct mgx_gemm_kernel *kernel,
                                   .rounds_last = rounds_last,
                                   .unit = 0.125f,
                                   .residual_zero = 7,
-                                  .middle = rng_below(r, 2) ? middle : NULL,
+                                  .saturates = !adds && !floats && !looks_up,
+                                  .saturates_last = !floats,
+                                  .middle = looks_up ? middle : NULL,
                                   .middle_low = (int)low,
                                   .middle_zero = 11,
                                   .table = !floats && rng_below(r, 2) ? table : NULL};
