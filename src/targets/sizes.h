@@ -2,7 +2,8 @@
 // Runs of a program with free sizes: a plan of its own for every size that keeps coming.
 //
 //     met once       the steps that take any size (plan/late.h): nothing is made, unless making the
-//                    plan is expected to cost this very run less than it saves
+//                    plan is expected to cost this very run less than it saves, as it does in the
+//                    first run of all, which packs the weights
 //     met again      a plan for it is made, by a thread of the program's own or in the call;
 //                    meanwhile runs go on as before
 //     after that     that plan
