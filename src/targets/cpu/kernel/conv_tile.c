@@ -390,6 +390,57 @@ static bool set_taps(struct tile *t, const struct mgx_conv_row *row,
     return begin < end || (t->first && t->last); // without any taps the sums are the bias
 }
 
+// What the tiles of a slice fetch: a share each, as long as there is something left.
+struct fetching {
+    struct mgx_ahead_step share;
+    int64_t taps, left;
+};
+
+static void start_fetching(const struct fetching *f, struct mgx_tile_args *args)
+{
+    args->ahead_step = f->left > 0 ? f->share.bytes : 0;
+}
+
+static void end_fetching(struct fetching *f, struct mgx_tile_args *args)
+{
+    args->ahead += f->left > 0 ? f->taps * f->share.tile_bytes : 0;
+    f->left -= f->taps * f->share.tile_bytes;
+}
+
+// A row whose tiles end in registers. All that changes from one to the next is where they lie: of
+// shallow tiles, setting them up one by one is a third of the time.
+static void run_simple_row(struct tile *t, const struct mgx_conv_row *row, int count,
+                           const mgx_tile_fn *tiles, struct fetching *f, struct mgx_tile_args *args)
+{
+    const struct mgx_gemm_kernel *kernel = t->part->plan->kernel;
+    const int width = (int)row->width, least = width / count, more = width % count;
+    const bool adds = row->residual;
+    set_half(t, row, 0, kernel->half, 0, args);
+    set_half(t, row, kernel->half, kernel->half, 1, args);
+    for (int h = 0; h < 2; h++) {
+        args->c[h] = t->y[h];
+        args->residual[h] = t->residual[h];
+    }
+    for (int i = 0; i < count; i++) {
+        const int pixels = least + (i < more);
+        start_fetching(f, args);
+        tiles[pixels](args);
+        end_fetching(f, args);
+        for (int h = 0; h < 2; h++) {
+            args->a[h] += pixels * args->a_row;
+            args->c[h] += pixels * args->c_row;
+            args->residual[h] += adds ? pixels * args->residual_row : 0;
+        }
+    }
+}
+
+// Whether run_simple_row takes the row.
+static bool is_simple(const struct tile *t)
+{
+    const struct mgx_conv_plan *plan = t->part->plan;
+    return t->first && t->last && !plan->converts_y && mgx_output_simple(&plan->d.epilogue);
+}
+
 // All tiles of the block for one slice of a panel; they fetch what is read after it.
 static void run_slice(const struct part *part, const struct slice *slice, int64_t p,
                       const char *panel, struct mgx_ahead ahead, struct mgx_tile_args *args)
@@ -398,9 +449,9 @@ static void run_slice(const struct part *part, const struct slice *slice, int64_
     const mgx_tile_fn *tiles = args->cols > kernel->cols / 2 ? kernel->wide : kernel->narrow;
     const int half = kernel->half;
     const int64_t taps = slice->tap_end - slice->tap_begin;
-    const struct mgx_ahead_step step =
-        mgx_ahead_share(ahead, slice->depth, mgx_max_i64(taps * part->tiles, 1));
-    int64_t left = ahead.bytes;
+    struct fetching f = {
+        mgx_ahead_share(ahead, slice->depth, mgx_max_i64(taps * part->tiles, 1)), taps,
+        ahead.bytes};
     args->depth = slice->depth;
     args->ahead = ahead.bytes ? ahead.at : args->b;
     struct scratch_tile scratch;
@@ -414,6 +465,10 @@ static void run_slice(const struct part *part, const struct slice *slice, int64_
         if (!set_taps(&t, row, pair ? row + 1 : row, panel, args))
             continue;
         const int width = (int)row->width, count = (width + kernel->rows - 1) / kernel->rows;
+        if (!pair && is_simple(&t)) {
+            run_simple_row(&t, row, count, tiles, &f, args);
+            continue;
+        }
         const int least = width / count, more = width % count;
         for (int x = 0, pixels, owed = 0; x < width; x += pixels) {
             owed += more;
@@ -426,10 +481,9 @@ static void run_slice(const struct part *part, const struct slice *slice, int64_
                 set_half(&t, row + 1, 0, half, 1, args);
             else
                 set_half(&t, row, x + half, pixels - first, 1, args);
-            args->ahead_step = left > 0 ? step.bytes : 0;
+            start_fetching(&f, args);
             run_tile(&t, tiles, args);
-            args->ahead += left > 0 ? taps * step.tile_bytes : 0;
-            left -= taps * step.tile_bytes;
+            end_fetching(&f, args);
         }
     }
 }

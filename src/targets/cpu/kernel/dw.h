@@ -10,7 +10,8 @@
 //                  [0][1][2]
 //
 // At the edges, where taps fall outside the image, their products are skipped; channels that do not
-// fill a vector are masked. Kernel rows outside the image are left out by the caller.
+// fill a vector are masked, and no others: all steps of a small image are at an edge, and masked
+// stores are slow on some machines. Kernel rows outside the image are left out by the caller.
 #pragma once
 
 #include <stdbool.h>

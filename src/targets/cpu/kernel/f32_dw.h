@@ -28,19 +28,20 @@ struct step {
     int64_t at;           // the first pixel
     int64_t channel;      // the vector's first, counted as args->offset is
     int pixels, lanes;    // stored
-    bool masked;          // positions may be outside, or channels fewer than a vector
+    bool at_edge;         // positions may be outside, or pixels fewer than a step
+    bool partial;         // channels are fewer than a vector; then at_edge is set, too
     uint32_t inside;      // bit j: position x + j is inside
 };
 
 SIMD bool is_inside(const struct step *s, int64_t x)
 {
-    return !s->masked || (uint64_t)x < (uint64_t)s->args->width;
+    return !s->at_edge || (uint64_t)x < (uint64_t)s->args->width;
 }
 
 SIMD vf load_pixel(const struct step *s, const float *line, int64_t x)
 {
     const float *p = line + x * s->args->pixel;
-    return s->masked ? vf_load_some(p, s->lanes) : vf_load(p);
+    return s->partial ? vf_load_some(p, s->lanes) : vf_load(p);
 }
 
 SIMD vf spread(vf v, int members, int m)
@@ -67,7 +68,7 @@ SIMD void add_line(const struct step *s, const float *line, const float *const w
     }
     UNROLL
     for (int j = 0; j <= (PIXELS - 1) * kind.stride + (kind.taps - 1) * kind.dilation; j++) {
-        if (s->masked && !(s->inside & 1u << j))
+        if (s->at_edge && !(s->inside & 1u << j))
             continue;
         vf v = spread(load_pixel(s, line, s->x + j), kind.members, m);
         IN_REGISTER(v);
@@ -114,10 +115,10 @@ SIMD void add_residual(const struct step *s, int row, vf acc[PIXELS])
     const float *from = a->residual + row * a->residual_row + s->at * pixel + s->channel;
     UNROLL
     for (int i = 0; i < PIXELS; i++) {
-        if (!s->masked)
-            acc[i] = vf_add(acc[i], vf_load(from + i * pixel));
-        else if (i < s->pixels)
-            acc[i] = vf_add(acc[i], vf_load_some(from + i * pixel, s->lanes));
+        if (s->at_edge && i >= s->pixels)
+            continue;
+        const float *r = from + i * pixel;
+        acc[i] = vf_add(acc[i], s->partial ? vf_load_some(r, s->lanes) : vf_load(r));
     }
 }
 
@@ -136,10 +137,12 @@ SIMD void store_pixels(const struct step *s, int row, vf acc[PIXELS])
     }
     UNROLL
     for (int i = 0; i < PIXELS; i++) {
-        if (!s->masked)
-            vf_store(y + i * pixel, acc[i]);
-        else if (i < s->pixels)
+        if (s->at_edge && i >= s->pixels)
+            continue;
+        if (s->partial)
             vf_store_some(y + i * pixel, acc[i], s->lanes);
+        else
+            vf_store(y + i * pixel, acc[i]);
     }
 }
 
@@ -221,12 +224,15 @@ SIMD void run_vectors(struct step *s, bool at_edge, int row, int rows, struct ki
     for (s->channel = 0; s->channel < a->channels; s->channel += VL) {
         const int64_t left = a->channels - s->channel;
         s->lanes = left < VL ? (int)left : VL;
-        s->masked = at_edge || left < VL;
-        if (!s->masked) {
-            s->masked = false;
+        if (left < VL) {
+            s->at_edge = s->partial = true;
+            run_step(s, row, rows, kind);
+        } else if (at_edge) {
+            s->at_edge = true;
+            s->partial = false;
             run_step(s, row, rows, kind);
         } else {
-            s->masked = true;
+            s->at_edge = s->partial = false;
             run_step(s, row, rows, kind);
         }
         s->weights += a->vector_weights;
