@@ -102,7 +102,7 @@ CASE(a_size_that_comes_again_gets_a_plan)
     struct mgx_program *p = compile(network, &options);
     CHECK(p);
     CHECK(runs(p, 5));
-    CHECK_INT(report(p).plans, 1); // the first of all: the weights are packed in this run
+    CHECK_INT(report(p).plans, 1);   // the first of all: the weights are packed in this run
     CHECK(runs(p, 7) && runs(p, 7)); // the clock says whether the first of them or the second
     CHECK_INT(report(p).plans, 2);
     CHECK(runs(p, 5) && runs(p, 7));

@@ -407,38 +407,50 @@ static void end_fetching(struct fetching *f, struct mgx_tile_args *args)
     f->left -= f->taps * f->share.tile_bytes;
 }
 
-// A row whose tiles end in registers. All that changes from one to the next is where they lie: of
-// shallow tiles, setting them up one by one is a third of the time.
-static void run_simple_row(struct tile *t, const struct mgx_conv_row *row, int count,
-                           const mgx_tile_fn *tiles, struct fetching *f, struct mgx_tile_args *args)
+// Whether run_row takes the row, if it makes no tile with the next one: its sums begin and end here,
+// and are what y holds.
+static bool is_whole(const struct tile *t)
 {
-    const struct mgx_gemm_kernel *kernel = t->part->plan->kernel;
-    const int width = (int)row->width, least = width / count, more = width % count;
-    const bool adds = row->residual;
-    set_half(t, row, 0, kernel->half, 0, args);
-    set_half(t, row, kernel->half, kernel->half, 1, args);
-    for (int h = 0; h < 2; h++) {
-        args->c[h] = t->y[h];
-        args->residual[h] = t->residual[h];
-    }
-    for (int i = 0; i < count; i++) {
-        const int pixels = least + (i < more);
-        start_fetching(f, args);
-        tiles[pixels](args);
-        end_fetching(f, args);
-        for (int h = 0; h < 2; h++) {
-            args->a[h] += pixels * args->a_row;
-            args->c[h] += pixels * args->c_row;
-            args->residual[h] += adds ? pixels * args->residual_row : 0;
-        }
-    }
+    return t->first && t->last && !t->part->plan->converts_y;
 }
 
-// Whether run_simple_row takes the row.
-static bool is_simple(const struct tile *t)
+// A row of tiles. All that changes from one to the next is where they lie: of shallow tiles, setting
+// them up one by one is a third of the time. What registers do not do is done for a few tiles at
+// once, while they are in L1.
+static void run_row(struct tile *t, const struct mgx_conv_row *row, int count,
+                    const mgx_tile_fn *tiles, struct fetching *f, struct mgx_tile_args *args)
 {
-    const struct mgx_conv_plan *plan = t->part->plan;
-    return t->first && t->last && !plan->converts_y && mgx_output_simple(&plan->d.epilogue);
+    enum { TOGETHER = 4 };
+    const struct mgx_epilogue *e = &t->part->plan->d.epilogue;
+    const int half = t->part->plan->kernel->half, width = (int)row->width;
+    const int least = width / count, more = width % count;
+    const bool simple = mgx_output_simple(e);
+    for (int i = 0, x = 0, done = 0; i < count; i++, x = done) {
+        set_half(t, row, x, half, 0, args);
+        set_half(t, row, x + half, half, 1, args);
+        for (int h = 0; h < 2; h++) {
+            args->c[h] = t->y[h];
+            args->residual[h] = e->residual == MGX_RESIDUAL_AFTER ? NULL : t->residual[h];
+        }
+        for (;;) {
+            const int pixels = least + (i < more);
+            start_fetching(f, args);
+            tiles[pixels](args);
+            end_fetching(f, args);
+            done += pixels;
+            if (i + 1 == count || (!simple && i % TOGETHER == TOGETHER - 1))
+                break;
+            i++;
+            for (int h = 0; h < 2; h++) {
+                args->a[h] += pixels * args->a_row;
+                args->c[h] += pixels * args->c_row;
+                args->residual[h] += args->residual[h] ? pixels * args->residual_row : 0;
+            }
+        }
+        args->c[0] = t->y[0];
+        if (!simple)
+            finish_pixels(t, args, 0, done - x, t->residual[0], args->residual_row);
+    }
 }
 
 // All tiles of the block for one slice of a panel; they fetch what is read after it.
@@ -449,9 +461,8 @@ static void run_slice(const struct part *part, const struct slice *slice, int64_
     const mgx_tile_fn *tiles = args->cols > kernel->cols / 2 ? kernel->wide : kernel->narrow;
     const int half = kernel->half;
     const int64_t taps = slice->tap_end - slice->tap_begin;
-    struct fetching f = {
-        mgx_ahead_share(ahead, slice->depth, mgx_max_i64(taps * part->tiles, 1)), taps,
-        ahead.bytes};
+    struct fetching f = {mgx_ahead_share(ahead, slice->depth, mgx_max_i64(taps * part->tiles, 1)),
+                         taps, ahead.bytes};
     args->depth = slice->depth;
     args->ahead = ahead.bytes ? ahead.at : args->b;
     struct scratch_tile scratch;
@@ -465,8 +476,8 @@ static void run_slice(const struct part *part, const struct slice *slice, int64_
         if (!set_taps(&t, row, pair ? row + 1 : row, panel, args))
             continue;
         const int width = (int)row->width, count = (width + kernel->rows - 1) / kernel->rows;
-        if (!pair && is_simple(&t)) {
-            run_simple_row(&t, row, count, tiles, &f, args);
+        if (!pair && is_whole(&t)) {
+            run_row(&t, row, count, tiles, &f, args);
             continue;
         }
         const int least = width / count, more = width % count;

@@ -10,6 +10,13 @@ SIMD void finish_rows(enum mgx_act act, float *c, int64_t stride, int rows, int 
                       const struct mgx_epilogue *e, const float *residual, int64_t residual_stride)
 {
     const vf b = vf_set(e->b);
+    if (!e->a_column && !e->factor && !residual && cols % VL == 0) {
+        const vf a = vf_set(e->a);
+        for (int i = 0; i < rows; i++, c += stride)
+            for (int j = 0; j < cols; j += VL)
+                vf_store(c + j, vf_act(act, vf_load(c + j), a, b));
+        return;
+    }
     for (int i = 0; i < rows; i++, c += stride)
         for (int j = 0; j < cols; j += VL) {
             const int n = cols - j < VL ? cols - j : VL;
