@@ -140,6 +140,30 @@ def test_convolutions(case):
 
 
 @pytest.mark.parametrize("case", range(CASES))
+def test_many_tiles(case):
+    """More tiles than a card has places: blocks stay and take several, along the rows or along the columns."""
+    rng = np.random.default_rng([SEED, 6, case])
+    kind = ["half_type", "bf16_type"][case % 2]
+    b = Builder(kind)
+    pick = lambda *values: int(rng.choice(values))
+    results = 1500000 if os.environ["MIGRAPHX_GPU_DEVICE"] == "cuda" else 50000
+    if rng.integers(3):
+        columns = pick(64, 200, 393, 768, 1000, 9001, 20480)
+        rows, depth = int(rng.integers(1, 4)) * results // columns + pick(0, 1, 77), 8 * int(rng.integers(1, 14))
+        x, w = rng.standard_normal([rows, depth], np.float32), rng.standard_normal([depth, columns], np.float32) / np.float32(np.sqrt(depth))
+        y = b.op("dot", [b.param(x), b.constant(w)])
+        want, what, axis = rounded(x, kind) @ rounded(w, kind), f"{rows} x {depth} x {columns}", 1
+    else:
+        columns, k, stride = pick(64, 96, 130), pick(1, 3), pick(1, 2)
+        size = [pick(9, 16, 21) * results // 1500000 + 1, pick(16, 64, 72), 40 * stride, 56 * stride]
+        x, w = rng.standard_normal(size, np.float32), rng.standard_normal([columns, size[1], k, k], np.float32) / np.float32(k * np.sqrt(size[1]))
+        y = b.op("convolution", [b.param(x), b.constant(w)], padding=[k // 2] * 2, stride=[stride] * 2, dilation=[1, 1], group=1)
+        want, what, axis = convolution(rounded(x, kind), rounded(w, kind), [stride] * 2, [k // 2] * 2, [1, 1]), f"{size} by {columns} of {k}, stride {stride}", 1
+    y, want = tail(b, rng, y, want, columns, axis)
+    check(b.run(y), want, kind, what)
+
+
+@pytest.mark.parametrize("case", range(CASES))
 def test_attention(case):
     rng = np.random.default_rng([SEED, 3, case])
     kind = ["half_type", "bf16_type"][case % 2]

@@ -140,7 +140,8 @@ static enum mgx_plan_answer take(struct mgx_plan_offer *c, const struct gpu_wgmm
                        .packed = packed,
                        .tile_columns = t->columns};
     k->g.map.box = (unsigned)t->rows;
-    const struct gpu_launch how = gpu_wgmma_launch(g, t);
+    const struct gpu_launch how =
+        gpu_wgmma_launch(g, t, gpu_machine(c->machine)->device->properties.units);
     const enum mgx_plan_answer answer =
         gpu_take_call(c, &k->base, text, &how, g->p.extra, g->p.extra_count);
     if (answer == MGX_PLAN_TAKEN) {

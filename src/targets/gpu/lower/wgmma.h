@@ -54,6 +54,8 @@ struct gpu_wgmma_tile {
     int deep;          // blocks along the depth in a stage
     int split;         // blocks of threads that share a tile along the depth
     int stages, per_multiprocessor;
+    int part;   // columns of it that leave together
+    bool stays; // blocks take one tile after the other
     enum gpu_wgmma_units units;
 };
 
@@ -63,10 +65,19 @@ static inline int gpu_wgmma_b_bytes(enum gpu_wgmma_units units)
     return units == GPU_WGMMA_SPLIT ? GPU_WGMMA_PIECES * 64 : 128;
 }
 
-// Those that multiply, and the producer: a warp, or of split floats a warpgroup, if there are several.
+// Is the producer a warpgroup that lends its registers to those that multiply? Else it is a warp,
+// and where warps are no multiple of four a quarter of the multiprocessor decides for all.
+static inline bool gpu_wgmma_lends(const struct gpu_wgmma_tile *t)
+{
+    const int sums = t->rows / 64 * t->columns / 2 / t->groups; // of a thread
+    if (t->units == GPU_WGMMA_SPLIT || t->groups == 1)
+        return t->groups > 1;
+    return t->per_multiprocessor == 1 && (t->groups == 3 || sums >= 96);
+}
+
 static inline int gpu_wgmma_threads(const struct gpu_wgmma_tile *t)
 {
-    return t->groups * 128 + (t->units == GPU_WGMMA_SPLIT && t->groups > 1 ? 128 : 32);
+    return t->groups * 128 + (gpu_wgmma_lends(t) ? 128 : 32);
 }
 
 // Split floats: does a warpgroup take the next block apart while one is multiplied? Where threads
@@ -93,10 +104,11 @@ int gpu_wgmma_rank(const struct gpu_wgmma_size *size, struct gpu_wgmma_tile *til
 // Bytes of shared memory it takes, and those through which results pass.
 size_t gpu_wgmma_shared(const struct gpu_wgmma_tile *t);
 size_t gpu_wgmma_room(const struct gpu_wgmma_tile *t);
-// "128x192 g2 d1 s1 n4 p1": rows, columns, groups, deep, split, stages, per multiprocessor.
+// "128x192 g2 d1 s1 n4 p1": rows, columns, groups, deep, split, stages, per multiprocessor; and
+// " stays" where blocks take several tiles.
 void gpu_wgmma_name(const struct gpu_wgmma_tile *t, struct mgx_str *out);
 struct gpu_launch gpu_wgmma_launch(const struct gpu_wgmma_product *g,
-                                   const struct gpu_wgmma_tile *t);
+                                   const struct gpu_wgmma_tile *t, int multiprocessors);
 
 // --- wgmma_pack.c ---
 // The constant operand as the kernel reads it: columns x blocks of the depth.

@@ -244,9 +244,11 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c,
                    "#define M %" PRId64 "\n#define N %" PRId64 "\n#define BLOCKS %d\n"
                    "#define TILE_M %d\n#define TILE_N %d\n#define DEEP %d\n#define STAGES %d\n"
                    "#define GROUPS %d\n#define SPLIT %d\n#define PER_SM %d\n"
-                   "#define ROOM_BYTES %zu\n",
+                   "#define ROOM_BYTES %zu\n#define PART %d\n#define STAYS %d\n"
+                   "#define LENDS %d\n#define ROWS_FIRST %d\n",
                    g->rows, g->p.columns, g->blocks, t->rows, t->columns, t->deep, t->stages,
-                   t->groups, t->split, t->per_multiprocessor, gpu_wgmma_room(t));
+                   t->groups, t->split, t->per_multiprocessor, gpu_wgmma_room(t), t->part, t->stays,
+                   gpu_wgmma_lends(t), g->p.columns > g->rows);
     mgx_str_printf(out,
                    "#define BLOCK_DEPTH %d\n#define B_BYTES_OF_COLUMN %d\n#define PIECES %d\n"
                    "#define AHEAD %d\n#define IMAGE %d\n#define FOLDED %d\n",
@@ -326,6 +328,7 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     mgx_str_put(out, "\n");
     emit_multiply(out, t->columns, g);
     mgx_str_put(out, gpu_text_cluster);
+    mgx_str_put(out, gpu_text_ring);
     if (g->units == GPU_WGMMA_SPLIT)
         mgx_str_put(out, gpu_text_wgmma_split);
     mgx_str_put(out, gpu_text_wgmma);

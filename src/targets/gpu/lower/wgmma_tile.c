@@ -3,6 +3,9 @@
 //
 //     start + waves (depth / 64 max(latency, units, cache) + leaving) + between waves + splitting
 //
+// Where blocks stay there is nothing between waves, and of what leaves a part is hidden behind the
+// next tile's products.
+//
 // A block of 64 along the depth costs at least the latency of its barriers and instructions, and
 // more where the ring is shorter than what is under way; the matrix units' time and that of the
 // level-2 cache grow with the tile, and blocks of threads on one multiprocessor share both. A last
@@ -29,6 +32,7 @@ static const struct cost {
     double starved;      // of a block, where too little is under way
     double split, value; // of a cluster that adds up, and of one sum from another block
     double whole;        // how much of a last wave counts as a whole one
+    double hidden;       // share of what leaves where blocks stay, but for a lone warpgroup
 } costs[] = {
     [GPU_WGMMA_NARROW] = {1.78,
                           {0.078, 0.17, 0.207},
@@ -42,7 +46,8 @@ static const struct cost {
                           0.096,
                           1.73,
                           1.0 / 1950,
-                          0.28},
+                          0.28,
+                          0.6},
     [GPU_WGMMA_TF32] = {1.22,
                         {0.121, 0.208, 0.213},
                         0,
@@ -55,7 +60,8 @@ static const struct cost {
                         0.058,
                         1.59,
                         1.0 / 1278,
-                        0.47},
+                        0.47,
+                        0.6},
     [GPU_WGMMA_SPLIT] = {3.09,
                          {0.271},
                          0.00096,
@@ -68,13 +74,14 @@ static const struct cost {
                          0.1,
                          0.75,
                          1.0 / 1107,
-                         0.33},
+                         0.33,
+                         0.6},
 };
 
 static const struct gpu_wgmma_tile shapes[] = {
     {64, 32, 1},  {64, 64, 1},   {64, 96, 1},   {64, 128, 1},  {128, 64, 2},
     {128, 96, 2}, {128, 128, 2}, {192, 128, 3}, {128, 192, 2}, {256, 128, 2},
-    {64, 192, 1}, {256, 64, 2},  {64, 256, 1},  {192, 64, 3},  {192, 96, 3},
+    {64, 192, 1}, {256, 64, 2},  {64, 256, 1},  {192, 64, 3},  {192, 96, 3},  {192, 192, 3},
 };
 
 enum { SHAPES = sizeof shapes / sizeof *shapes, MAX_STAGES = 8, REGISTERS = 65536 };
@@ -87,8 +94,7 @@ static int64_t over(int64_t a, int64_t b)
 
 size_t gpu_wgmma_room(const struct gpu_wgmma_tile *t)
 {
-    const int part = t->columns % 64 ? 32 : 64;
-    return t->split > 1 ? 0 : (size_t)t->groups * 4 * 16 * (size_t)(part + 8) * sizeof(float);
+    return t->split > 1 ? 0 : (size_t)t->groups * 4 * 16 * (size_t)(t->part + 8) * sizeof(float);
 }
 
 static size_t stage_bytes(const struct gpu_wgmma_tile *t)
@@ -107,7 +113,7 @@ static int most_by_registers(const struct gpu_wgmma_tile *t)
 {
     const int sums = t->rows / t->groups / 64 * t->columns / 2;
     const int each = (sums + 64 + 7) / 8 * 8;
-    return REGISTERS / ((t->groups * 128 + 32) * each);
+    return gpu_wgmma_lends(t) ? 1 : REGISTERS / ((t->groups * 128 + 32) * each);
 }
 
 // Split floats: two sums of everything, and a's pieces. A quarter of the multiprocessor has a
@@ -121,19 +127,37 @@ static bool fits_split(const struct gpu_wgmma_tile *t)
            (t->groups == 1 || t->per_multiprocessor == 1);
 }
 
-// As many stages as there is room for, and use.
-static bool fit_stages(struct gpu_wgmma_tile *t, const struct gpu_wgmma_size *size)
+static int64_t tiles_of(const struct gpu_wgmma_tile *t, const struct gpu_wgmma_size *size)
 {
-    const int steps = (int)over(over(size->blocks, t->deep), t->split);
+    return over(size->rows, t->rows) * over(size->columns, t->columns);
+}
+
+// As many stages as there is room for when `part` columns leave together, and use.
+static bool fit_part(struct gpu_wgmma_tile *t, const struct gpu_wgmma_size *size, int part)
+{
+    const int more = t->stays ? MAX_STAGES : 1; // the ring goes on into the next tile
+    const int steps = (int)over(over(size->blocks, t->deep), t->split) * more;
     const size_t room = SHARED_OF_MULTIPROCESSOR / (size_t)t->per_multiprocessor - RESERVED;
     const size_t most = room < size->shared_bytes ? room : size->shared_bytes;
     const int wanted = steps < 2 ? 2 : steps < MAX_STAGES ? steps : MAX_STAGES;
+    t->part = part;
     for (t->stages = wanted; t->stages > 1; t->stages--)
         if (gpu_wgmma_shared(t) <= most)
             break;
     const size_t sums = (size_t)t->rows * (size_t)(t->columns + 4) * sizeof(float);
     return t->stages > 1 && gpu_wgmma_shared(t) <= most &&
            (t->split == 1 || sums <= (size_t)t->stages * stage_bytes(t));
+}
+
+// Whole lines of 128 bytes leave, or half of them where that makes room for one stage more.
+static bool fit_stages(struct gpu_wgmma_tile *t, const struct gpu_wgmma_size *size)
+{
+    struct gpu_wgmma_tile half = *t;
+    const bool fits_half = fit_part(&half, size, 32);
+    const bool fits = t->columns % 64 == 0 && fit_part(t, size, 64);
+    if (fits_half && (!fits || (half.stages > t->stages && t->stages < 4)))
+        *t = half;
+    return fits || fits_half;
 }
 
 // Of one block of the depth.
@@ -157,7 +181,7 @@ static double step_time(const struct gpu_wgmma_tile *t, const struct gpu_wgmma_s
 static double time_of(const struct gpu_wgmma_tile *t, const struct gpu_wgmma_size *size)
 {
     const struct cost *c = &costs[t->units];
-    const int64_t tiles = over(size->rows, t->rows) * over(size->columns, t->columns);
+    const int64_t tiles = tiles_of(t, size);
     const double blocks = (double)(tiles * t->split);
     const int64_t at_once = (int64_t)size->multiprocessors * t->per_multiprocessor;
     const double whole = (double)over(tiles * t->split, at_once);
@@ -165,17 +189,25 @@ static double time_of(const struct gpu_wgmma_tile *t, const struct gpu_wgmma_siz
     const double waves = whole > 1 ? c->whole * whole + (1 - c->whole) * exact : 1;
     const double resident = exact < 1 ? blocks : (double)at_once;
     const double beside = (double)over((int64_t)resident, size->multiprocessors);
-    const double depth = (double)over(size->blocks, t->split);
+    const double depth = (double)over(size->blocks, t->split) * step_time(t, size, beside);
     const double sums = (double)t->rows * t->columns;
     const double leave = beside * sums * size->result_bytes * c->leave / t->split;
     const double split = c->split + sums * (t->split - 1) / t->split * c->value;
-    return c->start + waves * (depth * step_time(t, size, beside) + leave) + (whole - 1) * c->wave +
-           (t->split > 1 ? split : 0);
+    if (t->stays) {
+        const double shown = beside * t->groups < 2 ? leave : leave * (1 - c->hidden);
+        const double each = depth + shown > leave ? depth + shown : leave;
+        return c->start + waves * each + leave - shown;
+    }
+    return c->start + waves * (depth + leave) + (whole - 1) * c->wave + (t->split > 1 ? split : 0);
 }
 
 static bool is_allowed(const struct gpu_wgmma_tile *t, const struct gpu_wgmma_size *size)
 {
     const int64_t steps = over(size->blocks, t->deep);
+    const bool one_wave =
+        tiles_of(t, size) <= (int64_t)size->multiprocessors * t->per_multiprocessor;
+    if (t->stays && (t->split > 1 || one_wave))
+        return false;
     return steps >= t->split && (!size->image || size->blocks % t->deep == 0) &&
            (t->columns == 32 || t->columns < 2 * size->columns) &&
            (t->deep == 1 || t->deep <= size->blocks) && t->rows % (t->split * 4) == 0 &&
@@ -204,6 +236,15 @@ static int insert(struct ranked *list, int count, int most, const struct gpu_wgm
     return last + 1;
 }
 
+// One tile, as the list's entry if it is fast enough.
+static int consider(struct ranked *list, int count, int most, struct gpu_wgmma_tile t,
+                    const struct gpu_wgmma_size *size)
+{
+    if (!is_allowed(&t, size) || !fit_stages(&t, size))
+        return count;
+    return insert(list, count, most, &t, time_of(&t, size));
+}
+
 int gpu_wgmma_rank(const struct gpu_wgmma_size *size, struct gpu_wgmma_tile *tiles, int most)
 {
     struct ranked list[GPU_WGMMA_TILES];
@@ -212,15 +253,16 @@ int gpu_wgmma_rank(const struct gpu_wgmma_size *size, struct gpu_wgmma_tile *til
     for (int i = 0; i < SHAPES; i++)
         for (int deep = 1; deep <= 4; deep *= 2)
             for (int split = 1; split <= 8; split *= 2)
-                for (int per = 1; per <= 4; per++) {
-                    struct gpu_wgmma_tile t = shapes[i];
-                    t.units = size->units;
-                    t.deep = deep;
-                    t.split = split;
-                    t.per_multiprocessor = per;
-                    if (is_allowed(&t, size) && fit_stages(&t, size))
-                        count = insert(list, count, most, &t, time_of(&t, size));
-                }
+                for (int per = 1; per <= 4; per++)
+                    for (int stays = 0; stays < 2; stays++) {
+                        struct gpu_wgmma_tile t = shapes[i];
+                        t.units = size->units;
+                        t.deep = deep;
+                        t.split = split;
+                        t.per_multiprocessor = per;
+                        t.stays = stays;
+                        count = consider(list, count, most, t, size);
+                    }
     for (int i = 0; i < count; i++)
         tiles[i] = list[i].tile;
     return count;
@@ -228,16 +270,18 @@ int gpu_wgmma_rank(const struct gpu_wgmma_size *size, struct gpu_wgmma_tile *til
 
 void gpu_wgmma_name(const struct gpu_wgmma_tile *t, struct mgx_str *out)
 {
-    mgx_str_printf(out, "%dx%d g%d d%d s%d n%d p%d", t->rows, t->columns, t->groups, t->deep,
-                   t->split, t->stages, t->per_multiprocessor);
+    mgx_str_printf(out, "%dx%d g%d d%d s%d n%d p%d%s", t->rows, t->columns, t->groups, t->deep,
+                   t->split, t->stages, t->per_multiprocessor, t->stays ? " stays" : "");
 }
 
 struct gpu_launch gpu_wgmma_launch(const struct gpu_wgmma_product *g,
-                                   const struct gpu_wgmma_tile *t)
+                                   const struct gpu_wgmma_tile *t, int multiprocessors)
 {
     const int64_t tiles =
         ((g->rows + t->rows - 1) / t->rows) * ((g->p.columns + t->columns - 1) / t->columns);
-    return (struct gpu_launch){.grid = {(unsigned)(tiles * t->split), 1, 1},
+    const int64_t at_once = (int64_t)multiprocessors * t->per_multiprocessor;
+    const int64_t blocks = t->stays && tiles > at_once ? at_once : tiles * t->split;
+    return (struct gpu_launch){.grid = {(unsigned)blocks, 1, 1},
                                .block = {(unsigned)gpu_wgmma_threads(t), 1, 1},
                                .shared = gpu_wgmma_shared(t),
                                .cluster = (unsigned)t->split};

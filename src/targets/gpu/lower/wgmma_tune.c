@@ -116,7 +116,7 @@ static bool begin(void *user, int number, struct mgx_diag *diag)
     struct contest *t = user;
     struct gpu_device *d = device_of(t);
     const struct gpu_wgmma_tile *tile = &t->tiles[number];
-    struct gpu_launch how = gpu_wgmma_launch(t->g, tile);
+    struct gpu_launch how = gpu_wgmma_launch(t->g, tile, d->properties.units);
     _Alignas(64) unsigned char a[GPU_TENSOR_MAP_BYTES], b[MAPS][GPU_TENSOR_MAP_BYTES];
     void *kernel;
     how.dependent = true;
