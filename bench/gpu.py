@@ -144,6 +144,47 @@ def lstm(tiny, purpose):
     return Recurrent(features, hidden, 2, 100), lambda batch: {"frames": torch.randn(batch, steps, features)}
 
 
+class Reader(torch.nn.Module):
+    """Lines of text: convolutions that leave one row, a recurrent layer along it, letters."""
+
+    def __init__(self, width, hidden, letters):
+        super().__init__()
+        sizes = [(1, width, 2, 2), (width, 2 * width, 2, 2), (2 * width, 4 * width, 1, 1), (4 * width, 4 * width, 2, 1), (4 * width, 8 * width, 1, 1), (8 * width, 8 * width, 2, 1)]
+        parts = [torch.nn.Sequential(torch.nn.Conv2d(a, b, 3, padding=1), torch.nn.BatchNorm2d(b), torch.nn.ReLU(), torch.nn.MaxPool2d((h, w)) if h > 1 else torch.nn.Identity()) for a, b, h, w in sizes]
+        self.look = torch.nn.Sequential(*parts, torch.nn.Conv2d(8 * width, 8 * width, (2, 1)), torch.nn.ReLU())
+        self.read = Recurrent(8 * width, hidden, 2, letters)
+
+    def forward(self, x):
+        return self.read(self.look(x).squeeze(2).transpose(1, 2))
+
+
+def crnn(tiny, purpose):
+    width, hidden = (8, 16) if tiny else (64, 256)
+    model = Reader(width, hidden, 37)
+    model.train()
+    with torch.no_grad():
+        model(torch.randn(4, 1, 32, 100))
+    return model, lambda batch: {"line": torch.randn(batch, 1, 32, 100)}
+
+
+class Detector(torch.nn.Module):
+    """What a detector says of every place, before boxes are chosen."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.backbone, self.head = model.backbone, model.head
+
+    def forward(self, x):
+        found = self.head(list(self.backbone(x).values()))
+        return found["bbox_regression"], found["cls_logits"]
+
+
+def ssd300(tiny, purpose):
+    import torchvision
+    model = torchvision.models.detection.ssd300_vgg16(weights=None, weights_backbone=None)
+    return Detector(model), image(300)
+
+
 def mlp(tiny, purpose):
     width = 32 if tiny else 1024
     layers = [m for _ in range(4) for m in (torch.nn.Linear(width, width), torch.nn.GELU())]
@@ -162,6 +203,8 @@ MODELS = {
     "fcn_resnet50": (segmentation, [1, 16]),
     "gpt2": (gpt2, [1, 16]),
     "lstm": (lstm, [1, 16]),
+    "crnn": (crnn, [1, 16]),
+    "ssd300": (ssd300, [1, 16]),
     "convnext_tiny": (vision("convnext_tiny", 224), [1, 16]),
     "vgg16": (vision("vgg16", 224, tiny_size=224), [1, 16]),
     "shufflenet_v2": (vision("shufflenet_v2_x1_0", 224), [1, 16]),

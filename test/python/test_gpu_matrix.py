@@ -170,6 +170,8 @@ def test_attention(case):
     b = Builder(kind)
     pick = lambda *values: int(rng.choice(values))
     batch, heads, rows, keys = pick(1, 2), pick(1, 3, 4), pick(8, 17, 64, 128, 197), pick(8, 33, 64, 128, 200, 300, 520)
+    if os.environ["MIGRAPHX_GPU_DEVICE"] == "cuda" and rng.integers(3) == 0:
+        batch, heads = 16, 20  # blocks are many: a warp takes all keys
     head, head_v = pick(16, 32, 64, 80, 128), pick(16, 32, 64, 128)
     q, k, v = (rng.standard_normal(s) for s in ([batch, rows, heads, head], [batch, keys, heads, head], [batch, keys, heads, head_v]))
     turned = lambda x, order: b.op("transpose", [b.param(x)], permutation=order)

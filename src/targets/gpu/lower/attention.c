@@ -15,7 +15,7 @@
 #include "targets/gpu/kernel/text.h"
 #include "targets/gpu/lower/tail.h"
 
-enum { MOST_HEAD = 128, STEP = 16, LINE = 8 };
+enum { MOST_HEAD = 128, MOST_SHARES = 8, STEP = 16, LINE = 8 };
 
 struct attention {
     const struct mgx_ins *scores, *between, *weigh; // between: f, or NULL
@@ -66,17 +66,41 @@ bool gpu_attention_supports(const struct gpu_device *d, const struct mgx_ins *sc
 
 struct division {
     int64_t batches;
-    int warps, keys; // of a block, 16 rows each; that are looked at together
+    int warps, keys; // of a block, 16 rows each; that a warp looks at together
+    int shares;      // warps that take the same rows and different keys
     int beside;      // blocks that shall fit on a multiprocessor
     size_t shared;   // bytes
 };
 
 static size_t shared_bytes(enum mgx_type type, const struct division *d, int64_t all_keys,
-                           int64_t heads)
+                           int64_t head, int64_t head_v)
 {
-    const size_t pitch = (size_t)heads * 2 + 32; // of a key and its value, in 16 bits
-    const size_t copies = type == MGX_FLOAT ? 3 : all_keys > d->keys ? 2 : 1; // pieces, or buffers
-    return 128 + copies * (size_t)d->keys * pitch;
+    const size_t pitch = (size_t)(head + head_v) * 2 + 32; // of a key and its value, in 16 bits
+    const int64_t keys = (int64_t)d->keys * d->shares;
+    const size_t copies = type == MGX_FLOAT ? 3 : all_keys > keys ? 2 : 1; // pieces, or buffers
+    const size_t pass = copies * (size_t)keys * pitch;
+    const size_t desk = (16 * (size_t)(head_v + 8) + 32) * sizeof(float); // where shares meet
+    const size_t desks = d->shares > 1 ? desk * (size_t)d->warps : 0;
+    return 128 + (pass > desks ? pass : desks);
+}
+
+// Few rows: a block takes 16 of them, and each of its warps some of the keys, 32 or more as shared
+// memory allows.
+static void share(struct division *d, const struct mgx_plan_offer *c, int64_t keys, int64_t head,
+                  int64_t head_v)
+{
+    const size_t most = gpu_machine(c->machine)->device->properties.shared_bytes;
+    struct division s = *d;
+    for (s.keys = 2 * STEP; s.keys <= 4 * STEP; s.keys += STEP) {
+        const int64_t shares = (keys + s.keys - 1) / s.keys;
+        s.warps = s.shares = (int)(shares < MOST_SHARES ? shares : MOST_SHARES);
+        s.shared = shared_bytes(c->out->type, &s, keys, head, head_v);
+        if (s.shares < 2 || s.shared > most / 2)
+            break;
+        *d = s;
+        if (shares <= MOST_SHARES)
+            break;
+    }
 }
 
 // Keys together: 64, or so many more that the last group is nearly full and registers do for other
@@ -86,7 +110,7 @@ static struct division divide(const struct mgx_plan_offer *c, int64_t rows, int6
 {
     const int units = gpu_machine(c->machine)->device->properties.units;
     const bool wide = c->out->type == MGX_FLOAT;
-    struct division d = {.batches = 1, .warps = 2, .beside = 1};
+    struct division d = {.batches = 1, .warps = 2, .shares = 1, .beside = 1};
     for (int i = 0; i < c->out->rank - 2; i++)
         d.batches *= c->out->lens[i];
     const int64_t tiles = (keys + STEP - 1) / STEP, high = (rows + STEP - 1) / STEP;
@@ -95,11 +119,14 @@ static struct division divide(const struct mgx_plan_offer *c, int64_t rows, int6
     d.keys = (int)((tiles + groups - 1) / groups) * STEP;
     if (wide)
         d.keys = head + head_v > MOST_HEAD ? 32 : 64;
-    d.shared = shared_bytes(c->out->type, &d, keys, head + head_v);
+    d.shared = shared_bytes(c->out->type, &d, keys, head, head_v);
     if (wide && high > 2)
         d.warps = 4; // bringing a block of keys takes longer than its products
-    if (d.batches * ((high + 3) / 4) < 2 * (int64_t)units)
+    if (d.batches * ((high + 3) / 4) < 2 * (int64_t)units) {
+        if (!wide && d.batches * high <= 4 * (int64_t)units)
+            share(&d, c, keys, head, head_v);
         return d;
+    }
     int64_t least = INT64_MAX;
     for (int warps = 4; warps <= (wide ? 4 : 7); warps++) {
         const int64_t cost = (high + warps - 1) / warps * (warps + 1); // 1: what reading keys costs
@@ -276,11 +303,11 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     mgx_str_put(out, gpu_text_lines);
     mgx_str_printf(out,
                    "#define ROWS %" PRId64 "\n#define KEYS %" PRId64 "\n#define HEAD %" PRId64
-                   "\n#define HEAD_V %" PRId64 "\n#define WARPS %d\n#define KEYS_AT_ONCE %d\n"
+                   "\n#define HEAD_V %" PRId64 "\n#define WARPS %d\n#define SHARES %d\n#define KEYS_AT_ONCE %d\n"
                    "#define PER_SM %d\n#define PIECES %d\n"
                    "#define MMA_TYPE \"%s\"\n#define pair_bits %s\n",
                    q->lens[r - 2], k->lens[r - 1], q->lens[r - 1], v->lens[r - 1], d->warps,
-                   d->keys, d->beside, gpu_machine(c->machine)->tf32 ? 2 : 3, bf16 ? "bf16" : "f16",
+                   d->shares, d->keys, d->beside, gpu_machine(c->machine)->tf32 ? 2 : 3, bf16 ? "bf16" : "f16",
                    bf16 ? "pair_bf16" : "pair_half");
     emit_operand(out, 'Q', q, r - 2, r - 1);
     emit_operand(out, 'K', k, r - 1, r - 2);
@@ -325,9 +352,9 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
         mgx_str_fini(&text);
         return gpu_decline(c, why);
     }
+    const int together = d.warps / d.shares * STEP; // rows of a block
     const struct gpu_launch how = {
-        .grid = {(unsigned)((rows + d.warps * STEP - 1) / (d.warps * STEP)), (unsigned)d.batches,
-                 1},
+        .grid = {(unsigned)((rows + together - 1) / together), (unsigned)d.batches, 1},
         .block = {(unsigned)d.warps * 32, 1, 1},
         .shared = d.shared};
     int in[GPU_CALL_INPUTS] = {a.q, a.k, a.v};
