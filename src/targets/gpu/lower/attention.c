@@ -15,7 +15,7 @@
 #include "targets/gpu/kernel/text.h"
 #include "targets/gpu/lower/tail.h"
 
-enum { MOST_HEAD = 128, MOST_SHARES = 8, STEP = 16, LINE = 8 };
+enum { MOST_HEAD = 128, STEP = 16, LINE = 8 };
 
 struct attention {
     const struct mgx_ins *scores, *between, *weigh; // between: f, or NULL
@@ -84,23 +84,25 @@ static size_t shared_bytes(enum mgx_type type, const struct division *d, int64_t
     return 128 + (pass > desks ? pass : desks);
 }
 
-// Few rows: a block takes 16 of them, and each of its warps some of the keys, 32 or more as shared
-// memory allows.
+// Blocks are few: two warps take the same rows and half of the keys each, as many at a time as
+// registers and shared memory allow.
 static void share(struct division *d, const struct mgx_plan_offer *c, int64_t keys, int64_t head,
                   int64_t head_v)
 {
     const size_t most = gpu_machine(c->machine)->device->properties.shared_bytes;
     struct division s = *d;
-    for (s.keys = 2 * STEP; s.keys <= 4 * STEP; s.keys += STEP) {
-        const int64_t shares = (keys + s.keys - 1) / s.keys;
-        s.warps = s.shares = (int)(shares < MOST_SHARES ? shares : MOST_SHARES);
+    if (keys < 4 * STEP)
+        return;
+    s.shares = 2;
+    s.warps = 4;
+    const int64_t tiles = (keys + 2 * STEP - 1) / (2 * STEP), limit = head_v <= 64 ? 7 : 4;
+    for (s.keys = (int)(tiles < limit ? tiles : limit) * STEP; s.keys > STEP; s.keys -= STEP) {
         s.shared = shared_bytes(c->out->type, &s, keys, head, head_v);
-        if (s.shares < 2 || s.shared > most / 2)
-            break;
-        *d = s;
-        if (shares <= MOST_SHARES)
+        if (s.shared <= most / 2)
             break;
     }
+    if (s.keys > STEP)
+        *d = s;
 }
 
 // Keys together: 64, or so many more that the last group is nearly full and registers do for other
