@@ -305,12 +305,13 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     mgx_str_put(out, gpu_text_lines);
     mgx_str_printf(out,
                    "#define ROWS %" PRId64 "\n#define KEYS %" PRId64 "\n#define HEAD %" PRId64
-                   "\n#define HEAD_V %" PRId64 "\n#define WARPS %d\n#define SHARES %d\n#define KEYS_AT_ONCE %d\n"
+                   "\n#define HEAD_V %" PRId64
+                   "\n#define WARPS %d\n#define SHARES %d\n#define KEYS_AT_ONCE %d\n"
                    "#define PER_SM %d\n#define PIECES %d\n"
                    "#define MMA_TYPE \"%s\"\n#define pair_bits %s\n",
                    q->lens[r - 2], k->lens[r - 1], q->lens[r - 1], v->lens[r - 1], d->warps,
-                   d->shares, d->keys, d->beside, gpu_machine(c->machine)->tf32 ? 2 : 3, bf16 ? "bf16" : "f16",
-                   bf16 ? "pair_bf16" : "pair_half");
+                   d->shares, d->keys, d->beside, gpu_machine(c->machine)->tf32 ? 2 : 3,
+                   bf16 ? "bf16" : "f16", bf16 ? "pair_bf16" : "pair_half");
     emit_operand(out, 'Q', q, r - 2, r - 1);
     emit_operand(out, 'K', k, r - 1, r - 2);
     emit_operand(out, 'V', v, r - 2, r - 1);

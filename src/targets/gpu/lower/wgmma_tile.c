@@ -84,9 +84,9 @@ static const struct stay {
 } stay = {0.9, 1.3, 0.78, 0.1, 0.1};
 
 static const struct gpu_wgmma_tile shapes[] = {
-    {64, 32, 1},  {64, 64, 1},   {64, 96, 1},   {64, 128, 1},  {128, 64, 2},
-    {128, 96, 2}, {128, 128, 2}, {192, 128, 3}, {128, 192, 2}, {256, 128, 2},
-    {64, 192, 1}, {256, 64, 2},  {64, 256, 1},  {192, 64, 3},  {192, 96, 3},  {192, 192, 3},
+    {64, 32, 1},   {64, 64, 1},   {64, 96, 1},   {64, 128, 1},  {128, 64, 2}, {128, 96, 2},
+    {128, 128, 2}, {192, 128, 3}, {128, 192, 2}, {256, 128, 2}, {64, 192, 1}, {256, 64, 2},
+    {64, 256, 1},  {192, 64, 3},  {192, 96, 3},  {192, 192, 3},
 };
 
 enum { SHAPES = sizeof shapes / sizeof *shapes, MAX_STAGES = 8, REGISTERS = 65536 };
@@ -173,8 +173,8 @@ static double step_time(const struct gpu_wgmma_tile *t, const struct gpu_wgmma_s
     const double alone = c->alone + (t->stays ? stay.alone : 0);
     const double units =
         beside * t->rows * t->columns * c->units * (beside * t->groups < 2 ? 1 + alone : 1);
-    const double cache = beside * (double)stage_bytes(t) / t->deep * c->cache *
-                         (t->stays ? stay.cache : 1);
+    const double cache =
+        beside * (double)stage_bytes(t) / t->deep * c->cache * (t->stays ? stay.cache : 1);
     const int64_t steps = over(over(size->blocks, t->deep), t->split) * t->deep;
     double time = c->latency[t->deep / 2] + t->columns * c->column;
     if (t->units == GPU_WGMMA_SPLIT && !gpu_wgmma_ahead(t))
