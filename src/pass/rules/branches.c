@@ -167,7 +167,6 @@ static struct mgx_ins *emit_padded(struct mgx_ins *at, const struct branch *a, s
 // One convolution, and a constant, in the place of both terms; NULL if they do not fit.
 static struct mgx_ins *merge(struct mgx_ins *at, struct mgx_ins *first, struct mgx_ins *second)
 {
-    assert(first != second);
     struct branch a, b;
     int64_t place[MAX_SPATIAL];
     if (!read_branch(first, &a) || !read_branch(second, &b))
