@@ -425,6 +425,7 @@ static void run_row(struct tile *t, const struct mgx_conv_row *row, int count,
     const int half = t->part->plan->kernel->half, width = (int)row->width;
     const int least = width / count, more = width % count;
     const bool simple = mgx_output_simple(e);
+    assert(e->residual != MGX_RESIDUAL_BYTES); // those come with requant, so y is converted
     for (int i = 0, x = 0, done = 0; i < count; i++, x = done) {
         set_half(t, row, x, half, 0, args);
         set_half(t, row, x + half, half, 1, args);
