@@ -16,6 +16,7 @@
 #include "plan/join.h"
 #include "plan/layout.h"
 #include "plan/record.h"
+#include "plan/reference.h"
 #include "plan/shared.h"
 
 // --- the program's last changes ---
@@ -118,6 +119,15 @@ static bool note_literals(struct mgx_plan *plan)
 }
 
 // Where literals lie, so that what is packed of them has a name (store.h).
+static bool note_source(struct mgx_plan *plan, int64_t number, struct mgx_storage *s)
+{
+    const struct mgx_carry_source source = {number, 0};
+    return mgx_plan_note_source(&plan->store, s->data, s->bytes, source) &&
+           mgx_plan_shared_name_storage(&plan->store, number, s) &&
+           (plan->late.store == &plan->store ||
+            mgx_plan_note_source(plan->late.store, s->data, s->bytes, source));
+}
+
 static bool note_sources(struct mgx_plan *plan)
 {
     const struct mgx_kept *literals = &plan->program->literals;
@@ -125,9 +135,7 @@ static bool note_sources(struct mgx_plan *plan)
     for (int64_t i = 0; i < literals->count; i++) {
         struct mgx_storage *s = literals->v[i];
         const int64_t number = carry && carry->file == s ? MGX_CARRY_FILE : 1 + i;
-        if (s->data && (!mgx_plan_note_source(&plan->store, s->data, s->bytes,
-                                              (struct mgx_carry_source){number, 0}) ||
-                        !mgx_plan_shared_name_storage(&plan->store, number, s)))
+        if (s->data && !note_source(plan, number, s))
             return false;
     }
     return true;
@@ -185,6 +193,14 @@ static bool is_device_only(const struct mgx_plan *plan)
     return device;
 }
 
+static bool has_reference(const struct mgx_plan *plan)
+{
+    for (int s = 0; s < plan->step_count; s++)
+        if (plan->steps[s].kernel == &mgx_plan_reference)
+            return true;
+    return false;
+}
+
 static enum mgx_status begin(struct mgx_plan *plan, struct mgx_diag *diag)
 {
     struct mgx_module *m = mgx_program_main(plan->program);
@@ -219,6 +235,7 @@ static enum mgx_status build(struct mgx_build *b, struct mgx_diag *diag)
         TRY(plan->machine->target->finish(plan, diag));
     resolve(plan);
     plan->device_only = is_device_only(plan);
+    plan->on_host = plan->machine->host && has_reference(plan);
 #ifndef NDEBUG
     TRY(mgx_plan_certify(b, diag));
 #endif
@@ -268,6 +285,8 @@ void mgx_plan_destroy(struct mgx_executable *executable)
         mgx_context_destroy(x);
     }
     mgx_plan_late_fini(&plan->late);
+    if (machine->host)
+        mgx_plan_store_fini(&plan->host_store);
     mgx_plan_store_fini(&plan->store);
     pthread_mutex_destroy(&plan->lock);
     free(plan);
@@ -283,7 +302,9 @@ static struct mgx_plan *create(const struct mgx_program *p, struct mgx_plan_mach
     plan->machine = machine;
     plan->program = p;
     mgx_plan_store_init(&plan->store, machine, NULL);
-    mgx_plan_late_init(&plan->late, p, &plan->store);
+    if (machine->host)
+        mgx_plan_store_init(&plan->host_store, machine->host, NULL);
+    mgx_plan_late_init(&plan->late, p, machine->host ? &plan->host_store : &plan->store);
     pthread_mutex_init(&plan->lock, NULL);
     return plan;
 }

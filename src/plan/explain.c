@@ -30,7 +30,8 @@ static void explain_store(struct mgx_plan *plan, struct mgx_str *out)
 {
     const struct mgx_carry *carry = plan->program->carry;
     pthread_mutex_lock(&plan->late.lock);
-    mgx_str_printf(out, "packed constants: %zu bytes\n", plan->store.packed_bytes);
+    mgx_str_printf(out, "packed constants: %zu bytes\n",
+                   plan->store.packed_bytes + plan->host_store.packed_bytes);
     if (plan->store.carry)
         mgx_str_printf(out, "from the file: %d packed constants, %zu bytes\n",
                        plan->store.carried_count, plan->store.carried_bytes);

@@ -66,7 +66,10 @@ struct mgx_plan_machine { // first member of the target's own
     const struct mgx_plan_target *target;
     const struct mgx_memory *memory;          // NULL: the host's
     const struct mgx_plan_recorder *recorder; // NULL: every step is given to the queue in every run
-    int threads;                              // that `spread` uses, at least 1
+    // Whose late kernels do what falls to the host, before the reference does: it has no memory,
+    // and this one's release ends it. NULL: there is none but this one.
+    struct mgx_plan_machine *host;
+    int threads; // that `spread` uses, at least 1
 };
 
 // spread, or a loop.

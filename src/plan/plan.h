@@ -69,8 +69,10 @@ struct mgx_plan {
     struct mgx_ins **params; // in order of creation
     int param_count;
     bool device_only; // no step and no result touches bytes of the host
+    bool on_host;     // there are steps that machine->host may do
     struct mgx_plan_late late;
-    pthread_mutex_t lock; // of the pool of contexts
+    struct mgx_plan_store host_store; // of what machine->host chooses at run time, if there is one
+    pthread_mutex_t lock;             // of the pool of contexts
     struct mgx_context *contexts;
     // For the explanation:
     size_t given_peak_bytes, order_peak_bytes; // most bytes alive in the program's order, and ours

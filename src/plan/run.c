@@ -334,6 +334,24 @@ static enum mgx_status run_in(struct mgx_context *x, struct mgx_run *run, struct
     return hand_out(x, run, diag);
 }
 
+static void begin_steps(const struct mgx_plan *plan)
+{
+    const struct mgx_plan_machine *machine = plan->machine;
+    if (machine->target->begin)
+        machine->target->begin(machine);
+    if (plan->on_host && machine->host->target->begin)
+        machine->host->target->begin(machine->host);
+}
+
+static void end_steps(const struct mgx_plan *plan)
+{
+    const struct mgx_plan_machine *machine = plan->machine;
+    if (plan->on_host && machine->host->target->end)
+        machine->host->target->end(machine->host);
+    if (machine->target->end)
+        machine->target->end(machine);
+}
+
 enum mgx_status mgx_plan_run(const struct mgx_program *p, struct mgx_run *run,
                              struct mgx_diag *diag)
 {
@@ -341,15 +359,13 @@ enum mgx_status mgx_plan_run(const struct mgx_program *p, struct mgx_run *run,
     const struct mgx_plan_target *target = plan->machine->target;
     struct mgx_context *x = NULL;
     TRY(mgx_context_take(plan, &x, diag));
-    if (target->begin)
-        target->begin(plan->machine);
+    begin_steps(plan);
     const enum mgx_status status = run_in(x, run, diag);
     if (status != MGX_OK) { // whatever is on its way ends before anything else does
         struct mgx_diag quiet = {.status = MGX_OK};
         (void)!mgx_context_wait(x, &quiet);
     }
-    if (target->end)
-        target->end(plan->machine);
+    end_steps(plan);
     if (target->after)
         target->after(plan, x);
     mgx_context_give(x);

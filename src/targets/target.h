@@ -13,6 +13,8 @@
 #include "pass/pass.h"
 #include "plan/executable.h"
 
+struct mgx_plan_machine;
+
 // When a size that was met before gets a plan of its own (sizes.h), and where that is made.
 enum mgx_specialise_mode {
     MGX_SPECIALISE_AUTO,       // beside the runs with several threads, else in the call
@@ -71,6 +73,10 @@ struct mgx_target {
                             struct mgx_diag *diag);
     // Which settings of its own a saved program keeps, NULL at the end; NULL: none.
     const char *const *keeps;
+    // Makes a machine (plan/machine.h) that works on the host, for what a target with another memory
+    // leaves there; it is the caller's to release. NULL: none is lent.
+    enum mgx_status (*lend)(const struct mgx_compile_options *options,
+                            struct mgx_plan_machine **out, struct mgx_diag *diag);
     // What a saved program is to carry; NULL: nothing.
     enum mgx_status (*carry)(const struct mgx_program *p, struct mgx_carry *out,
                              struct mgx_diag *diag);

@@ -21,6 +21,7 @@
 extern const struct mgx_target far_target; // not among mgx_target_all
 extern const struct mgx_memory far_memory;
 extern bool far_outputs; // programs compiled from now on are given the bytes of their results
+extern bool far_borrows; // from now on their steps on the host are done by what target("cpu") lends
 
 size_t far_memory_live(void); // bytes that are allocated now
 // Allocations beyond so many live bytes fail; SIZE_MAX: none does.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Random valid programs on the far target against the reference: with results copied, and with both
-// ends in far memory.
+// Random valid programs on the far target against the reference: with results copied, with both
+// ends in far memory, and with steps of the host done by kernels that the CPU's target lends.
 //
 //     far_random_test                 some hundred seeds
 //     far_random_test --seeds 0 9999  those
@@ -14,18 +14,21 @@
 
 enum { QUICK = 300 };
 
-static bool try_one(const struct random_program *r, unsigned long long seed, bool offload)
+static bool try_one(const struct random_program *r, unsigned long long seed, bool offload,
+                    bool borrow)
 {
     struct mgx_diag diag = {0};
     struct mgx_tensor results[RANDOM_MAX_RESULTS] = {{.data = NULL}};
     char why[1024] = "";
+    far_borrows = borrow;
     bool ok = far_try(r->program, offload, r->args, r->arg_count, results, &diag) == MGX_OK;
     if (!ok)
         snprintf(why, sizeof why, "%.900s", diag.text);
     else
         ok = random_program_agrees(r, results, why, sizeof why);
     if (!ok)
-        printf("seed %llu, results %s: %s\n", seed, offload ? "copied" : "left", why);
+        printf("seed %llu, results %s%s: %s\n", seed, offload ? "copied" : "left",
+               borrow ? ", kernels borrowed" : "", why);
     for (int i = 0; i < r->result_count; i++)
         mgx_tensor_release(&results[i]);
     return ok;
@@ -39,9 +42,10 @@ static bool try_seed(unsigned long long seed)
         printf("seed %llu: %s\n", seed, diag.text);
         return false;
     }
-    const bool copied = try_one(&r, seed, true), left = try_one(&r, seed, false);
+    const bool copied = try_one(&r, seed, true, false), left = try_one(&r, seed, false, false),
+               borrowed = try_one(&r, seed, seed % 2, true);
     random_program_free(&r);
-    return copied && left;
+    return copied && left && borrowed;
 }
 
 int main(int argc, char **argv)

@@ -9,10 +9,12 @@
 #include "pass/engine/region.h"
 #include "plan/plan.h"
 
-bool far_outputs;
+bool far_outputs, far_borrows;
 
 static void release(struct mgx_plan_machine *machine)
 {
+    if (machine->host)
+        machine->host->target->release(machine->host);
     free(machine);
 }
 
@@ -56,6 +58,10 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_o
         return mgx_fail_memory(diag);
     *machine = (struct mgx_plan_machine){
         .target = &brings, .memory = &far_memory, .recorder = &far_recorder, .threads = 1};
+    if (far_borrows && mgx_target_find("cpu")->lend(options, &machine->host, diag) != MGX_OK) {
+        release(machine);
+        return diag->status;
+    }
     return mgx_plan_compile(p, machine, &settings, diag);
 }
 

@@ -201,3 +201,25 @@ def test_a_result_in_another_shape_is_not_copied(offload_copy):
     y = p.run(feeds)[0]
     y = np.array(y) if offload_copy else np.array(migraphx.from_gpu(feeds["main:#output_0"]))
     assert np.allclose(y, np.tanh(x).reshape(2, 12), atol=1e-6)
+
+
+def test_what_the_host_computes_is_lent_by_the_cpu():
+    """Rows that a mask picks, known in number at run time only, times a constant, twice with other numbers of them."""
+    p = migraphx.program()
+    m = p.get_main_module()
+    x = m.add_parameter("x", migraphx.shape(type="float_type", lens=[60, 40]))
+    mask = m.add_parameter("mask", migraphx.shape(type="bool_type", lens=[60]))
+    weights = RNG.standard_normal((40, 30)).astype(np.float32)
+    rows = m.add_instruction(migraphx.op("nonzero"), [mask])
+    rows = m.add_instruction(migraphx.op("squeeze", axes=[0]), [rows])
+    picked = m.add_instruction(migraphx.op("gather", axis=0), [x, rows])
+    m.add_return([m.add_instruction(migraphx.op("dot"), [picked, m.add_literal(weights)])])
+    p.compile(migraphx.get_target("gpu"))
+    assert re.search(r"on the host: cpu \w+ \d+", p.explain())
+    for share in (0.5, 0.9, 0.5):
+        values, here = RNG.standard_normal((60, 40)).astype(np.float32), RNG.random(60) < share
+        result = np.array(p.run({"x": values, "mask": here})[0])
+        want = values[here].astype(np.float64) @ weights
+        assert result.shape == want.shape
+        assert np.abs(result - want).max() < 40 * 6e-8 * np.abs(want).max()
+    assert int(re.search(r"packed constants: (\d+) bytes", p.explain())[1]) >= weights.nbytes

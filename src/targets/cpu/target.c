@@ -215,4 +215,5 @@ const struct mgx_target mgx_target_cpu = {.name = "cpu",
                                           .plan = mgx_plan_list,
                                           .kind = kind,
                                           .keeps = keeps,
+                                          .lend = create_machine,
                                           .carry = mgx_plan_carry};

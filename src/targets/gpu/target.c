@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // target("gpu"): what it brings to the plan, and the passes it runs first. docs/gpu.md.
 //
-// A target that cannot find a card fails to compile; it never runs on the CPU instead.
+// A target that cannot find a card fails to compile; it never runs on the CPU instead. What no
+// kernel here takes, and sizes known only at run time, go to the kernels that target("cpu") lends.
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,8 @@ static void release(struct mgx_plan_machine *machine)
     for (int i = 0; i < m->unit_count; i++)
         gpu_unit_drop(m->units[i]);
     free(m->units);
+    if (machine->host)
+        machine->host->target->release(machine->host);
     gpu_device_close(m->device);
     free(m);
 }
@@ -37,6 +40,10 @@ static void explain(const struct mgx_plan_machine *machine, struct mgx_str *out)
     mgx_str_printf(out, "device: %s %s, %s, kernels: %d (%d compiled, %d from disk)",
                    m->device->api->name, m->device->properties.name, m->device->properties.arch,
                    m->unit_count, counts.compiled, counts.loaded);
+    if (machine->host) {
+        mgx_str_put(out, ", on the host: ");
+        machine->host->target->print(machine->host, out);
+    }
 }
 
 static const struct mgx_plan_target gpu_plan_target = {
@@ -68,6 +75,9 @@ static enum mgx_status create_machine(const struct mgx_compile_options *options,
                                              mgx_setting_int(own, "device_id"), &m->device, diag);
     if (status == MGX_OK && !(m->memory = gpu_memory_of(m->device)))
         status = mgx_fail_memory(diag);
+    const struct mgx_target *cpu = mgx_target_find("cpu");
+    if (status == MGX_OK && cpu && cpu->lend)
+        status = cpu->lend(options, &m->base.host, diag);
     if (status != MGX_OK) {
         release(&m->base);
         return status;
@@ -113,15 +123,21 @@ static const struct mgx_pass *const pipeline[] = {
     &mgx_pass_fuse_pointwise,        &mgx_pass_fuse_attention,
     &mgx_pass_fuse_epilogue,         NULL};
 
-static enum mgx_status run_passes(struct mgx_program *p, struct gpu_device *device,
+static enum mgx_status run_passes(struct mgx_program *p, const struct gpu_machine *m,
                                   const struct mgx_compile_options *options, struct mgx_diag *diag)
 {
     struct mgx_pass_options pass = options->pass;
     pass.supports = supports;
-    pass.supports_user = device;
-    TRY(mgx_run_passes(p, mgx_pipeline_simplify, &pass, diag));
+    pass.supports_user = m->device;
+    struct mgx_plan_folder *folder = NULL;
+    if (m->base.host && !(folder = mgx_plan_folder_create(p, m->base.host, &pass)))
+        return mgx_fail_memory(diag);
+    enum mgx_status status = mgx_run_passes(p, mgx_pipeline_simplify, &pass, diag);
     pass.fold_limit_bytes = WIDEST_TABLE; // what a table becomes when it is narrowed
-    return mgx_run_passes(p, pipeline, &pass, diag);
+    if (status == MGX_OK)
+        status = mgx_run_passes(p, pipeline, &pass, diag);
+    mgx_plan_folder_destroy(folder);
+    return status;
 }
 
 static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_options *options,
@@ -135,7 +151,7 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_o
                                                .tuning_cache = options->tuning_cache};
     struct mgx_plan_machine *machine = NULL;
     TRY(create_machine(options, &machine, diag));
-    const enum mgx_status status = run_passes(p, gpu_machine(machine)->device, options, diag);
+    const enum mgx_status status = run_passes(p, gpu_machine(machine), options, diag);
     if (status != MGX_OK) {
         release(machine);
         return status;
