@@ -2,16 +2,18 @@
 // mgx-run-onnx: runs models on stored inputs and compares with stored outputs.
 //
 //     mgx-run-onnx [--target NAME] [--fixed] [--only TEXT] [--rtol R] [--atol A] [--seconds S]
-//                  [--hostile] [--verbose] PATH ...
+//                  [--hostile] [--verbose] [--part I/N] PATH ...
 //
 // A PATH is a case (a folder with model.onnx and test_data_set_*) or a tree of them. Each case runs
 // in a process of its own, so a crash or a hang is a failed case like any other. Without --target
 // the reference evaluates the program as imported. Free dimensions stay free unless --fixed.
 // Tolerances come from the case's tolerance.txt; the rule is numpy's |a - b| <= atol + rtol |b|.
 // With --hostile a refusal that says why is as good as a result; one of a target must be one of the
-// reference too, and results must agree with the reference's.
-// One line per failure, then a table per kind (the folder above the cases). The exit status is 0
-// when all passed.
+// reference too, and results must agree with the reference's. With --part 3/8 it is every eighth
+// case, from the fourth on, for eight processes side by side.
+// One line per failure, then a table per kind (the folder above the cases): how many passed, how many
+// failed, and of how many of those that passed no step was left to the reference. The exit status
+// is 0 when all passed.
 #include <dirent.h>
 #include <limits.h>
 #include <math.h>
@@ -34,13 +36,13 @@ enum { MAX_VALUES = 256, TEXT = 3000 };
 struct settings {
     const char *target, *only;
     double rtol, atol;
-    int seconds;
+    int seconds, part, parts;
     bool fixed, hostile, verbose;
 };
 
 struct tally {
     char kind[64];
-    int passed, failed;
+    int passed, failed, whole;
 };
 
 static struct tally tallies[64];
@@ -322,7 +324,26 @@ static enum mgx_status import(const struct settings *s, const char *folder, stru
     return mgx_onnx_import_file(p, path, &options, diag);
 }
 
-static bool run_case(const struct settings *s, const char *folder, char *why)
+// Do kernels of the target's own compute every step?
+static bool is_whole(const struct settings *s, const struct mgx_program *p)
+{
+    const struct mgx_target *target = s->target ? mgx_target_find(s->target) : NULL;
+    struct mgx_str table = {0};
+    if (!target || !target->plan)
+        return false;
+    target->plan(p, &table);
+    bool whole = true;
+    for (const char *row = mgx_str_text(&table); *row && whole;) { // number, operator, kernel, ...
+        const char *op = strchr(row, '\t'), *kernel = op ? strchr(op + 1, '\t') : NULL;
+        whole = !kernel || strncmp(kernel, "\tref\t", 5) != 0;
+        row = strchr(row, '\n');
+        row = row ? row + 1 : "";
+    }
+    mgx_str_fini(&table);
+    return whole;
+}
+
+static bool run_case(const struct settings *s, const char *folder, bool *whole, char *why)
 {
     char path[PATH_MAX + 32];
     struct mgx_program *p = NULL, *reference = NULL;
@@ -341,6 +362,7 @@ static bool run_case(const struct settings *s, const char *folder, char *why)
             break;
         ok = run_data(s, p, reference, path, tolerance_of(s, folder), why);
     }
+    *whole = ok && compiled && is_whole(s, p);
     mgx_program_destroy(reference);
     mgx_program_destroy(p);
     return ok;
@@ -355,6 +377,8 @@ static void limit_time(int seconds)
     alarm(10u * (unsigned)seconds);
 }
 
+static const char whole_word[] = "whole"; // what a child says that passed without the reference
+
 // In a child; what it has to say comes through a pipe.
 static bool run_apart(const struct settings *s, const char *folder, char *why)
 {
@@ -366,7 +390,10 @@ static bool run_apart(const struct settings *s, const char *folder, char *why)
         close(ends[0]);
         limit_time(s->seconds);
         static char text[TEXT];
-        const bool ok = run_case(s, folder, text);
+        bool whole = false;
+        const bool ok = run_case(s, folder, &whole, text);
+        if (whole)
+            snprintf(text, sizeof text, "%s", whole_word);
         (void)!write(ends[1], text, strlen(text));
         exit(ok ? 0 : 1); // what is measured by coverage is written at exit
     }
@@ -409,15 +436,18 @@ static struct tally *tally_of(const char *folder)
 static void do_case(const struct settings *s, const char *folder)
 {
     static char why[TEXT];
-    if (s->only && !strstr(folder, s->only))
+    static int number;
+    if ((s->only && !strstr(folder, s->only)) || number++ % s->parts != s->part)
         return;
     struct tally *t = tally_of(folder);
     why[0] = '\0';
     fflush(stdout);
     if (run_apart(s, folder, why)) {
+        const bool whole = strcmp(why, whole_word) == 0;
         t->passed++;
+        t->whole += whole;
         if (s->verbose)
-            printf("passed %s\n", folder);
+            printf("passed %s%s\n", folder, whole ? ", whole" : "");
     } else {
         t->failed++;
         printf("FAILED %s: %s\n", folder, why);
@@ -447,14 +477,15 @@ static void do_tree(const struct settings *s, const char *folder)
 
 static int summary(void)
 {
-    int passed = 0, failed = 0;
+    int passed = 0, failed = 0, whole = 0;
     for (int i = 0; i < tally_count; i++) {
-        printf("%-20s %5d passed %5d failed\n", tallies[i].kind, tallies[i].passed,
-               tallies[i].failed);
+        printf("%-20s %5d passed %5d failed %5d whole\n", tallies[i].kind, tallies[i].passed,
+               tallies[i].failed, tallies[i].whole);
+        whole += tallies[i].whole;
         passed += tallies[i].passed;
         failed += tallies[i].failed;
     }
-    printf("%-20s %5d passed %5d failed, %.1f %%\n", "all", passed, failed,
+    printf("%-20s %5d passed %5d failed %5d whole, %.1f %%\n", "all", passed, failed, whole,
            passed + failed ? 100.0 * passed / (passed + failed) : 0.0);
     return failed || !passed;
 }
@@ -464,9 +495,16 @@ static const char *next(int argc, char **argv, int *i)
     return *i + 1 < argc ? argv[++*i] : "";
 }
 
+// "3/8"; anything else is all of them.
+static void read_part(struct settings *s, const char *text)
+{
+    if (sscanf(text, "%d/%d", &s->part, &s->parts) != 2 || s->part < 0 || s->parts <= s->part)
+        s->part = 0, s->parts = 1;
+}
+
 int main(int argc, char **argv)
 {
-    struct settings s = {.rtol = -1, .atol = -1, .seconds = 60};
+    struct settings s = {.rtol = -1, .atol = -1, .seconds = 60, .parts = 1};
     for (int i = 1; i < argc; i++) {
         const char *arg = argv[i];
         if (strcmp(arg, "--target") == 0)
@@ -479,6 +517,8 @@ int main(int argc, char **argv)
             s.atol = atof(next(argc, argv, &i));
         else if (strcmp(arg, "--seconds") == 0)
             s.seconds = atoi(next(argc, argv, &i));
+        else if (strcmp(arg, "--part") == 0)
+            read_part(&s, next(argc, argv, &i));
         else if (strcmp(arg, "--fixed") == 0)
             s.fixed = true;
         else if (strcmp(arg, "--hostile") == 0)
