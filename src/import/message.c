@@ -11,7 +11,6 @@ enum { LONGEST_NAME = 65536 };
 
 enum mgx_status mgx_name_check(struct mgx_slice name, const char *what, struct mgx_diag *diag)
 {
-    assert(name.text || !name.size);
     if (name.size > LONGEST_NAME)
         return mgx_fail(diag, MGX_LIMIT, "%s \"%.*s...\" is %zu bytes long, %d are allowed", what,
                         40, name.text, name.size, LONGEST_NAME);

@@ -175,7 +175,6 @@ static enum mgx_status check_result(struct mgx_node *n)
 
 static enum mgx_status count_node(struct mgx_onnx_import *import)
 {
-    assert(import->node_count >= 0);
     enum { CHECK_EVERY = 64 };
     if (++import->node_count > import->options.limit_nodes)
         return mgx_fail(import->diag, MGX_LIMIT, "more than %lld nodes after expansion",

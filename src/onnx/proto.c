@@ -72,7 +72,6 @@ static enum mgx_status read_opsets(struct mgx_messages messages, struct mgx_aren
 
 static enum mgx_status check_versions(const struct mgx_onnx_model *model, struct mgx_diag *diag)
 {
-    assert(model);
     if (!model->graph.p)
         return mgx_fail(diag, MGX_INVALID, "not an ONNX model: it has no graph");
     if (model->ir_version < 0 || model->ir_version > MGX_ONNX_IR_MAX)

@@ -41,7 +41,6 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 // sign is 1 for the largest and -1 for the smallest.
 static int64_t find(const double *v, int64_t n, double sign, bool last)
 {
-    assert(n >= 0 && (v || !n));
     int64_t at = 0;
     for (int64_t i = 1; i < n; i++) {
         const double x = sign * v[i], best = sign * v[at];
@@ -55,7 +54,6 @@ static int64_t find(const double *v, int64_t n, double sign, bool last)
 
 static int64_t find_int(const int64_t *v, int64_t n, bool largest, bool last, enum mgx_type type)
 {
-    assert(n >= 0 && (v || !n));
     int64_t at = 0;
     for (int64_t i = 1; i < n; i++) {
         const int64_t x = mgx_int_order(type, v[i]), best = mgx_int_order(type, v[at]);

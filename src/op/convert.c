@@ -130,7 +130,6 @@ static enum mgx_status to_string(struct mgx_compute_call *c, int64_t from, int64
 
 static enum mgx_status number(struct mgx_compute_call *c, int64_t from, int64_t to)
 {
-    assert(from >= 0 && to >= 0);
     const struct mgx_tensor *in = c->in[0];
     const enum mgx_type a = in->shape.type, b = c->out->shape.type;
     if (mgx_computes_as_int(a) && !mgx_type_is_float(b))

@@ -151,7 +151,6 @@ static void transform(const struct plan *plan, int64_t n, const struct complex *
 
 static enum mgx_status make_plan(struct mgx_compute_call *c, int64_t n, struct plan *plan)
 {
-    assert(n >= 0);
     const double sign = ((const struct dft *)c->attr)->inverse ? 1 : -1;
     plan->n = n;
     plan->roots = MGX_NEW_ARRAY(c->scratch, struct complex, n);
@@ -191,7 +190,6 @@ static void mirror(struct complex *x, int64_t n)
 
 static void store(const struct dft *a, const struct complex *y, int64_t n, double *out)
 {
-    assert(n >= 0);
     const double scale = a->inverse ? 1 / (double)n : 1;
     const int64_t count = out_length(a, n);
     for (int64_t k = 0; k < count; k++) {

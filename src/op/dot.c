@@ -66,7 +66,6 @@ static enum mgx_type quant_unranked(const struct mgx_shape_call *c)
 // Matrix at a batch position, borrowed.
 static struct mgx_tensor matrix_at(const struct mgx_tensor *t, const int64_t *at)
 {
-    assert(t->shape.rank >= 2);
     const struct mgx_shape *s = &t->shape;
     int64_t offset = 0;
     for (int i = 0; i < s->rank - 2; i++)

@@ -67,7 +67,6 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 static void turn(double *head, const double *cosines, const double *sines, int64_t half,
                  bool interleaved)
 {
-    assert(half >= 0 && head);
     for (int64_t i = 0; i < half; i++) {
         double *x = &head[interleaved ? 2 * i : i], *y = &head[interleaved ? 2 * i + 1 : half + i];
         const double old = *x;

@@ -30,7 +30,6 @@ static const struct gru defaults = {.common = {.hidden_size = 1, .actv_func = {f
 // to += (r * h) Rh', where Rh' is the last third of the columns of back_weights.
 static void add_reset(const struct mgx_rnn *r, const double *reset, const double *h, double *to)
 {
-    assert(r->hidden >= 0);
     const int64_t n = r->hidden;
     for (int64_t k = 0; k < n; k++) {
         const double x = reset[k] * h[k];

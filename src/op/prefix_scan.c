@@ -29,7 +29,6 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 
 static void scan_doubles(double *v, int64_t n, const struct scan *a, bool product)
 {
-    assert(n >= 0 && (v || !n));
     double run = product ? 1 : 0;
     for (int64_t k = 0; k < n; k++) {
         const int64_t i = a->reverse ? n - 1 - k : k;
@@ -41,7 +40,6 @@ static void scan_doubles(double *v, int64_t n, const struct scan *a, bool produc
 
 static void scan_ints(int64_t *v, int64_t n, const struct scan *a, bool product)
 {
-    assert(n >= 0 && (v || !n));
     uint64_t run = product ? 1 : 0;
     for (int64_t k = 0; k < n; k++) {
         const int64_t i = a->reverse ? n - 1 - k : k;

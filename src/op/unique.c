@@ -229,7 +229,6 @@ static enum mgx_status write_values(struct mgx_compute_call *c, const struct sli
 static enum mgx_status write_list(struct mgx_compute_call *c, const int64_t *list, int64_t count,
                                   struct mgx_tensor *out)
 {
-    assert(count >= 0);
     const struct mgx_shape vector = mgx_shape_vector(MGX_INT64, count);
     struct mgx_compute_call part = *c;
     part.out = out;

@@ -81,7 +81,6 @@ static size_t static_bytes(const struct mgx_ins *ins)
 // Multiplications per element of the result.
 static int64_t steps_of(const struct mgx_ins *ins)
 {
-    assert(ins->in_count >= 0);
     const struct mgx_shape *last = &ins->in[ins->in_count - 1]->shape;
     if (ins->op == &mgx_op_dot || strcmp(ins->op->name, "quant_dot") == 0)
         return last->lens[last->rank - 2];
@@ -108,7 +107,6 @@ static bool spend_work(struct mgx_pass_call *c, const struct mgx_ins *ins)
 // Bytes that folding adds: not what takes the place of an input that nobody else reads.
 static size_t growth(const struct mgx_ins *ins, size_t bytes)
 {
-    assert(ins->in_count >= 0);
     size_t replaced = 0;
     for (int i = 0; i < ins->in_count; i++)
         if (mgx_used_once(ins->in[i]))

@@ -88,7 +88,6 @@ struct operand {
 // The axis before a view that is `axis` behind it; -1 where there is none.
 static int axis_before(const struct mgx_ins *view, int axis)
 {
-    assert(axis >= 0);
     if (axis >= 0 && mgx_is(view, &mgx_op_transpose))
         return (int)mgx_ins_ints(view, "permutation").v[axis];
     if (axis >= 0 && mgx_is(view, &mgx_op_multibroadcast))

@@ -150,7 +150,6 @@ const struct mgx_onnx_op mgx_onnx_instance_normalization = {.name = "InstanceNor
 // per channel already, which their length tells.
 static bool is_per_group(const struct mgx_node *n, int64_t groups)
 {
-    assert(n->in_count > 1);
     const struct mgx_shape *scale = &n->in[1]->shape, *bias = &n->in[2]->shape;
     const int64_t channels = n->in[0]->shape.lens[1];
     const bool fixed = mgx_build_fixed_dim(n->in[1], 0) && mgx_build_fixed_dim(n->in[2], 0);

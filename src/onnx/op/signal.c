@@ -161,7 +161,6 @@ static double hertz(double m)
 // Triangles over the spectrum's bins, corners equally far apart in mel.
 static void fill_triangles(double *v, int64_t rows, int64_t columns, const int64_t *corner)
 {
-    assert(rows > 0 && columns >= 0 && corner);
     for (int64_t i = 0; i < columns; i++) {
         const int64_t left = corner[i], top = corner[i + 1], right = corner[i + 2];
         for (int64_t k = left; k <= top && k < rows; k++)

@@ -54,7 +54,6 @@ static void end_part(struct mgx_eval *e, struct part *p)
 static enum mgx_status check_limit(const struct mgx_eval *e, const struct mgx_shape *shape,
                                    const char *who, struct mgx_diag *diag)
 {
-    assert(who && shape);
     TRY(mgx_shape_check(shape, diag));
     const size_t bytes = mgx_shape_bytes(shape);
     if (e->limit_bytes && bytes > e->limit_bytes)

@@ -217,7 +217,6 @@ static void weigh(const struct mgx_resize_how *how, const struct mgx_resize_axis
 static void pick(const struct mgx_resize_how *how, const struct mgx_resize_axis *a, int64_t outer,
                  int64_t inner, const union mgx_word *x, union mgx_word *y)
 {
-    assert(how->mode == MGX_RESIZE_NEAREST && outer >= 0 && inner >= 0);
     for (int64_t o = 0; o < a->out; o++) {
         const int64_t at = clamp(how->round(how->place(a, o)), a->in);
         for (int64_t k = 0; k < outer; k++)

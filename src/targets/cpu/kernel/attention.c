@@ -280,7 +280,6 @@ void mgx_attention_run(const struct mgx_attention_plan *plan, const struct mgx_a
 {
     const struct mgx_attention_desc *d = &plan->desc;
     assert(mgx_pool_threads(pool) <= mgx_max_i64(d->threads, 1));
-    assert(d->keys > 0);
     if (!plan->batches || !d->queries || !d->columns)
         return;
     struct job job = {plan, args};

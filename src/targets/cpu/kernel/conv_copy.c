@@ -135,7 +135,6 @@ static void copy_pixels(const struct copy *copy, const char *line, int64_t begin
 static const char *input_line(const struct copy *copy, const char *x, int64_t group, int64_t n,
                               int64_t z, int64_t y)
 {
-    assert(group >= 0 && n >= 0);
     const struct mgx_conv_desc *d = &copy->plan->d;
     if (z < 0 || z >= d->in[0] || y < 0 || y >= d->in[1])
         return NULL;

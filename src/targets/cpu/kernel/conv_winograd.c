@@ -98,7 +98,6 @@ static int64_t tiles_along(const struct mgx_conv_desc *d, int i, int64_t m)
 // The first output of a tile.
 static int64_t tile_at(const struct mgx_conv_desc *d, int i, int64_t m, int64_t tile)
 {
-    assert(i >= 0 && i < MGX_CONV_DIMS && m > 0 && tile >= 0);
     if (d->dilation[i] == 1) // divisions would take as long as a transform
         return tile * m;
     const struct phases p = phases_of(d, i, m);

@@ -44,7 +44,6 @@ static int64_t packed_count(const struct mgx_gemm_desc *d)
 
 static bool matrix_bytes(const struct mgx_gemm_plan *plan, size_t *bytes)
 {
-    assert(plan->kernel && bytes);
     const struct mgx_gemm_desc *d = &plan->desc;
     if (plan->kernel->strip)
         return mgx_mul_size((size_t)mgx_ceil_div(d->n, plan->kernel->cols),
@@ -354,7 +353,6 @@ void mgx_gemm_pack_panel(const struct mgx_gemm_plan *plan, const char *b, int64_
 // Where packed matrix `i` begins in B, in elements; the inverse of packed_index.
 static int64_t matrix_start(const struct mgx_gemm_desc *d, int64_t i)
 {
-    assert(i >= 0);
     int64_t from = 0;
     for (int k = MGX_GEMM_BATCH - 1; k >= 0; k--)
         if (d->b_batch[k] && d->batch[k] > 1) {
@@ -368,7 +366,6 @@ static int64_t matrix_start(const struct mgx_gemm_desc *d, int64_t i)
 static void pack_narrow(const struct mgx_gemm_plan *plan, const void *b, void *packed, int part,
                         int parts)
 {
-    assert(part >= 0 && packed);
     enum { ROWS = 64 };
     const struct mgx_gemm_desc *d = &plan->desc;
     const int64_t units = mgx_ceil_div(d->k, ROWS), end = mgx_part_begin(units, part + 1, parts);

@@ -140,7 +140,6 @@ static bool is_scale_and_mask(const struct mgx_plan_offer *c, const struct parts
 static const float *row_of(const struct operand *o, const struct mgx_plan_args *args,
                            int64_t offset, int n, float *buffer)
 {
-    assert(o->input >= 0 && (!o->is_bool || n <= MGX_BLOCK));
     if (!o->is_bool)
         return (const float *)args->in[o->input] + offset;
     const unsigned char *from = (const unsigned char *)args->in[o->input] + offset;

@@ -59,7 +59,6 @@ static void sort_axes(const struct mgx_shape *out, int *order, int *count)
 // Does axis `a` continue axis `last` of the loops in every operand?
 static bool continues(const struct loops *l, const struct mgx_plan_offer *c, int a, int last)
 {
-    assert(last >= 0 && last < l->rank && a >= 0 && a < c->out->rank);
     const int64_t n = c->out->lens[a];
     if (l->out[last] != c->out->strides[a] * n)
         return false;
@@ -337,7 +336,6 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
     const struct pointwise *p = step->state;
     assert(cpu_has_room(step, args, p->thread_floats * sizeof(float)));
     struct job job = {p, args, (int)mgx_min_i64(p->threads, p->loops.blocks)};
-    assert(p->loops.blocks >= 0 && p->in_count >= 1);
     mgx_pool_run(cpu_pool(args), job.tasks, run_part, &job);
     return MGX_OK;
 }
