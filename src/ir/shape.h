@@ -98,6 +98,11 @@ bool mgx_shape_next(const struct mgx_shape *s, int64_t *at);
 
 // Range of one axis, whether static or not.
 struct mgx_dim mgx_shape_dim(const struct mgx_shape *s, int axis);
+// An axis that may count from the end, known to be in range.
+static inline int mgx_wrap_axis(int64_t axis, int rank)
+{
+    return (int)(axis < 0 ? axis + rank : axis);
+}
 static inline bool mgx_dim_is_fixed(const struct mgx_dim *d)
 {
     return d->min == d->max;

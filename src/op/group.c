@@ -7,12 +7,20 @@
 #include "op/rule/body.h"
 
 #include <assert.h>
+#include <string.h>
+
+#include "op/op.h"
 
 struct group {
     const char *tag;
 };
 
 static const struct mgx_field group_fields[] = {MGX_TEXT(struct group, tag), {0}};
+
+bool mgx_is_group(const struct mgx_ins *ins, const char *tag)
+{
+    return ins->op == &mgx_op_group && strcmp(mgx_attr_text(ins->op, ins->attr, "tag"), tag) == 0;
+}
 
 static enum mgx_status one_body(struct mgx_shape_call *c, struct mgx_shape *out)
 {

@@ -14,5 +14,7 @@
 const struct mgx_op *mgx_op_find(const char *name);
 // All operators sorted by name.
 const struct mgx_op *const *mgx_op_all(int *count);
+// Is this a group of that tag? (group.c)
+bool mgx_is_group(const struct mgx_ins *ins, const char *tag);
 // The set to create programs with.
 extern const struct mgx_op_set mgx_ops;

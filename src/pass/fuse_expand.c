@@ -9,7 +9,6 @@
 // (mgx_pass_options.near_bytes: L2 of a CPU; without one nothing is grouped). That pays when the
 // image does not stay there by itself; threads make the rows twice that both of them read.
 #include <assert.h>
-#include <string.h>
 
 #include "op/op.h"
 #include "pass/engine/region.h"
@@ -38,8 +37,7 @@ static bool find_stage(const struct mgx_ins *ins, struct stage *s)
     if (ins->op == &mgx_op_convolution) {
         s->x = ins->in[0];
         s->w = ins->in[1];
-    } else if (ins->op == &mgx_op_group && ins->mod_count == 1 &&
-               strcmp(mgx_attr_text(ins->op, ins->attr, "tag"), "epilogue") == 0) {
+    } else if (ins->mod_count == 1 && mgx_is_group(ins, "epilogue")) {
         s->conv = ins->mod[0]->first;
         while (s->conv && s->conv->op != &mgx_op_convolution)
             s->conv = s->conv->next;

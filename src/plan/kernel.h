@@ -80,6 +80,12 @@ struct mgx_plan_kernel {
 enum mgx_plan_answer mgx_plan_refuse(const struct mgx_plan_offer *c);
 // The same, of no memory.
 enum mgx_plan_answer mgx_plan_no_memory(const struct mgx_plan_offer *c);
+// The same, with a reason.
+enum mgx_plan_answer mgx_plan_decline(struct mgx_plan_offer *c, const char *why);
+// Notes the reason in a check that a prepare asks; false.
+bool mgx_plan_unfit(struct mgx_plan_offer *c, const char *why);
+// The same, and wishes for that input in another order.
+bool mgx_plan_wish(struct mgx_plan_offer *c, int input, enum mgx_plan_want want, const char *why);
 
 // Asks once, with all answers reset.
 enum mgx_plan_answer mgx_plan_ask(const struct mgx_plan_kernel *kernel, struct mgx_plan_offer *c);

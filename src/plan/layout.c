@@ -15,7 +15,6 @@
 
 #include <assert.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "op/op.h"
 #include "pass/engine/region.h"
@@ -24,6 +23,43 @@
 // A fake address for asking view operators where their result would lie; nothing is read through
 // it.
 static unsigned char *const nowhere = (unsigned char *)((uintptr_t)1 << 40);
+
+// Axes that lie as one: their step, -1 before the first, and that of the next one outside.
+struct run {
+    int64_t stride, next;
+};
+
+static bool continue_run(struct run *run, int64_t len, int64_t stride)
+{
+    if (len == 1)
+        return true;
+    if (run->stride < 0)
+        run->stride = stride;
+    else if (stride != run->next)
+        return false;
+    run->next = stride * len;
+    return true;
+}
+
+// Axes from the right, *i of `from` and *j of `to`, until their products agree: one run of memory.
+static bool take_group(const struct mgx_shape *from, const struct mgx_shape *to, int *i, int *j,
+                       struct run *run)
+{
+    int64_t left = 1, right = 1;
+    do {
+        if (left <= right && *i >= 0) {
+            if (!continue_run(run, from->lens[*i], from->strides[*i]))
+                return false;
+            left *= from->lens[(*i)--];
+        } else if (*j >= 0) {
+            right *= to->lens[(*j)--];
+        } else {
+            return false;
+        }
+    } while (left != right || (*i >= 0 && from->lens[*i] == 1) ||
+             (*j >= 0 && to->lens[*j] == 1 && *i < 0));
+    return true;
+}
 
 // Strides of `to` lengths over the bytes of `from`, if every merged axis is contiguous: walks both
 // length lists from the right in groups of equal products.
@@ -35,30 +71,14 @@ bool mgx_plan_reshape_view(const struct mgx_shape *from, struct mgx_shape *to)
     }
     int i = from->rank - 1, j = to->rank - 1;
     while (i >= 0 || j >= 0) {
-        // One group: consume axes until the products agree.
-        int64_t left = 1, right = 1, stride = -1, next = 0;
-        const int j_start = j;
-        do {
-            if (left <= right && i >= 0) {
-                if (from->lens[i] != 1) {
-                    if (stride < 0)
-                        stride = from->strides[i];
-                    else if (from->strides[i] != next)
-                        return false;
-                    next = from->strides[i] * from->lens[i];
-                }
-                left *= from->lens[i--];
-            } else if (j >= 0) {
-                right *= to->lens[j--];
-            } else {
-                return false;
-            }
-        } while (left != right || (i >= 0 && from->lens[i] == 1) ||
-                 (j >= 0 && to->lens[j] == 1 && i < 0));
-        int64_t s = stride < 0 ? 1 : stride;
-        for (int k = j_start; k > j; k--) {
-            to->strides[k] = s;
-            s *= to->lens[k];
+        struct run run = {.stride = -1};
+        const int last = j;
+        if (!take_group(from, to, &i, &j, &run))
+            return false;
+        int64_t stride = run.stride < 0 ? 1 : run.stride;
+        for (int k = last; k > j; k--) {
+            to->strides[k] = stride;
+            stride *= to->lens[k];
         }
     }
     assert(mgx_shape_elements(to) == mgx_shape_elements(from));
@@ -210,8 +230,7 @@ static bool reshapes_image(struct mgx_plan *plan, const struct mgx_ins *ins)
 // by side.
 static bool lies_transposed(const struct mgx_ins *ins, struct mgx_shape *out)
 {
-    if (ins->op != &mgx_op_group || !mgx_used_once(ins) ||
-        strcmp(mgx_attr_text(ins->op, ins->attr, "tag"), "attention") != 0)
+    if (!mgx_used_once(ins) || !mgx_is_group(ins, "attention"))
         return false;
     const struct mgx_ins *user = ins->uses->user;
     if (user->op != &mgx_op_transpose)

@@ -17,6 +17,25 @@ enum mgx_plan_answer mgx_plan_no_memory(const struct mgx_plan_offer *c)
     return MGX_PLAN_FAILED;
 }
 
+enum mgx_plan_answer mgx_plan_decline(struct mgx_plan_offer *c, const char *why)
+{
+    c->why = why;
+    return mgx_plan_refuse(c);
+}
+
+bool mgx_plan_unfit(struct mgx_plan_offer *c, const char *why)
+{
+    c->why = why;
+    return false;
+}
+
+bool mgx_plan_wish(struct mgx_plan_offer *c, int input, enum mgx_plan_want want, const char *why)
+{
+    assert(input >= 0 && input < c->in_count);
+    c->want_in[input] = (unsigned char)want;
+    return mgx_plan_unfit(c, why);
+}
+
 enum mgx_plan_answer mgx_plan_ask(const struct mgx_plan_kernel *kernel, struct mgx_plan_offer *c)
 {
     assert(c->diag->status == MGX_OK && c->arena && c->machine);

@@ -186,20 +186,16 @@ static bool set_operand(struct mgx_plan_offer *c, const struct parts *p, int inp
     assert(input >= 0 && input < c->in_count);
     const struct mgx_shape *s = &c->in[input], *scores = &p->scores->shape;
     const int rank = scores->rank;
-    if ((s->type != MGX_FLOAT && s->type != MGX_BOOL) || !mgx_shape_same_lens(s, scores)) {
-        c->why = "an operand between the products is neither float nor bool";
-        return false;
-    }
+    if ((s->type != MGX_FLOAT && s->type != MGX_BOOL) || !mgx_shape_same_lens(s, scores))
+        return mgx_plan_unfit(c, "an operand between the products is neither float nor bool");
     *o = (struct operand){.input = input, .is_bool = s->type == MGX_BOOL};
     o->col = s->lens[rank - 1] == 1 ? 0 : s->strides[rank - 1];
     o->row = s->lens[rank - 2] == 1 ? 0 : s->strides[rank - 2];
     for (int i = 0; i < rank - 2; i++)
         o->batch[i] = s->lens[i] == 1 ? 0 : s->strides[i];
-    if (o->col != 0 && o->col != 1) {
-        c->why = "an operand between the products is not contiguous along the keys";
-        c->want_in[input] = MGX_PLAN_ROW_MAJOR;
-        return false;
-    }
+    if (o->col != 0 && o->col != 1)
+        return mgx_plan_wish(c, input, MGX_PLAN_ROW_MAJOR,
+                             "an operand between the products is not contiguous along the keys");
     return true;
 }
 
@@ -229,26 +225,26 @@ static void set_batches(const struct mgx_shape *s, int64_t *strides)
         strides[i] = s->lens[i] == 1 ? 0 : s->strides[i];
 }
 
-static bool describe(struct mgx_plan_offer *c, const struct parts *p, const struct attention *g,
-                     struct mgx_attention_desc *d)
+static bool suits(struct mgx_plan_offer *c, const struct parts *p, const struct attention *g)
 {
     const struct mgx_shape *q = &c->in[g->q], *k = &c->in[g->k], *v = &c->in[g->v], *y = c->out;
     const int n = y->rank;
     if (q->type != MGX_FLOAT || k->type != MGX_FLOAT || v->type != MGX_FLOAT ||
         y->type != MGX_FLOAT || n - 2 > MGX_ATTENTION_BATCH ||
-        !mgx_shape_elements(&p->scores->shape)) {
-        c->why = "not float, empty, or too many batch axes";
-        return false;
-    }
-    if (y->strides[n - 1] != 1 && y->lens[n - 1] != 1) {
-        c->why = "columns of the result are not contiguous";
-        return false;
-    }
-    if (q->strides[n - 1] != 1 && q->lens[n - 1] != 1) {
-        c->why = "rows of the queries are not contiguous";
-        c->want_in[g->q] = MGX_PLAN_ROW_MAJOR;
-        return false;
-    }
+        !mgx_shape_elements(&p->scores->shape))
+        return mgx_plan_unfit(c, "not float, empty, or too many batch axes");
+    if (y->strides[n - 1] != 1 && y->lens[n - 1] != 1)
+        return mgx_plan_unfit(c, "columns of the result are not contiguous");
+    if (q->strides[n - 1] != 1 && q->lens[n - 1] != 1)
+        return mgx_plan_wish(c, g->q, MGX_PLAN_ROW_MAJOR, "rows of the queries are not contiguous");
+    return true;
+}
+
+static void describe(const struct mgx_plan_offer *c, const struct attention *g,
+                     struct mgx_attention_desc *d)
+{
+    const struct mgx_shape *q = &c->in[g->q], *k = &c->in[g->k], *v = &c->in[g->v], *y = c->out;
+    const int n = y->rank;
     *d = (struct mgx_attention_desc){.isa = cpu_offered(c)->isa,
                                      .threads = c->machine->threads,
                                      .queries = q->lens[n - 2],
@@ -263,14 +259,30 @@ static bool describe(struct mgx_plan_offer *c, const struct parts *p, const stru
                                      .v_col = v->strides[n - 1],
                                      .y_row = y->strides[n - 2],
                                      .scale = 1};
-    for (int i = 0; i < n - 2; i++)
-        d->batch[i] = y->lens[i];
-    set_batches(q, d->q_batch);
-    set_batches(k, d->k_batch);
-    set_batches(v, d->v_batch);
-    set_batches(y, d->y_batch);
-    assert(d->keys == p->scores->shape.lens[n - 1] && d->queries == y->lens[n - 2]);
-    assert(k->lens[n - 2] == d->depth && v->lens[n - 2] == d->keys && y->lens[n - 1] == d->columns);
+    assert(d->queries == y->lens[n - 2] && y->lens[n - 1] == d->columns);
+    assert(k->lens[n - 2] == d->depth && v->lens[n - 2] == d->keys);
+}
+
+static void describe_batches(const struct mgx_plan_offer *c, const struct attention *g,
+                             struct mgx_attention_desc *d)
+{
+    memcpy(d->batch, c->out->lens, (size_t)d->batch_rank * sizeof *d->batch);
+    set_batches(&c->in[g->q], d->q_batch);
+    set_batches(&c->in[g->k], d->k_batch);
+    set_batches(&c->in[g->v], d->v_batch);
+    set_batches(c->out, d->y_batch);
+}
+
+static bool describe_mask(struct mgx_plan_offer *c, const struct parts *p,
+                          const struct attention *g, struct mgx_attention_desc *d)
+{
+    struct operand mask;
+    if (!set_operand(c, p, g->mask, &mask))
+        return false;
+    d->masked = true;
+    d->mask_row = mask.row;
+    d->mask_col = mask.col;
+    memcpy(d->mask_batch, mask.batch, sizeof d->mask_batch);
     return true;
 }
 
@@ -283,49 +295,56 @@ static bool describe_between(struct mgx_plan_offer *c, const struct parts *p, st
         return compile_between(c, p, g);
     }
     d->scale = (float)scale;
-    if (g->mask < 0)
-        return true;
-    struct operand mask;
-    if (!set_operand(c, p, g->mask, &mask))
+    return g->mask < 0 || describe_mask(c, p, g, d);
+}
+
+static bool find_inputs(const struct parts *p, struct attention *g)
+{
+    assert(p->weigh->in[0]->op == &mgx_op_softmax);
+    g->q = input_of(p, p->scores->in[0]);
+    g->k = input_of(p, p->scores->in[1]);
+    g->v = input_of(p, p->weigh->in[1]);
+    g->mask = -1;
+    return g->q >= 0 && g->k >= 0 && g->v >= 0;
+}
+
+static bool plan_call(struct mgx_plan_offer *c, const struct parts *p, struct attention *g,
+                      struct mgx_attention_desc *d)
+{
+    if (!find_inputs(p, g) || !suits(c, p, g))
         return false;
-    d->masked = true;
-    d->mask_row = mask.row;
-    d->mask_col = mask.col;
-    memcpy(d->mask_batch, mask.batch, sizeof d->mask_batch);
-    return true;
+    describe(c, g, d);
+    assert(d->keys == p->scores->shape.lens[p->scores->shape.rank - 1]);
+    describe_batches(c, g, d);
+    return describe_between(c, p, g, d) && mgx_attention_plan_init(&g->plan, d, c->diag) == MGX_OK;
+}
+
+// The block program's room for every thread, behind the kernel's own.
+static void take_scratch(struct mgx_plan_offer *c, struct attention *g, int64_t threads)
+{
+    g->scratch_offset = mgx_align64(c->workspace);
+    g->scratch_floats =
+        (size_t)mgx_block_scratch(&g->body->block) + (size_t)g->operand_count * MGX_BLOCK;
+    c->workspace =
+        g->scratch_offset + g->scratch_floats * sizeof(float) * (size_t)mgx_max_i64(threads, 1);
 }
 
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     struct parts p = {.param_count = 0};
-    if (c->ins->op != &mgx_op_group ||
-        strcmp(mgx_attr_text(c->ins->op, c->ins->attr, "tag"), "attention") != 0)
+    struct mgx_attention_desc desc;
+    if (!mgx_is_group(c->ins, "attention"))
         return mgx_plan_refuse(c);
     struct attention *g = MGX_NEW(c->arena, struct attention);
     if (!g)
         return mgx_plan_no_memory(c);
-    g->mask = -1;
-    if (!find_parts(c, &p)) {
-        c->why = "the body is not in the form known";
-        return mgx_plan_refuse(c);
-    }
-    g->q = input_of(&p, p.scores->in[0]);
-    g->k = input_of(&p, p.scores->in[1]);
-    g->v = input_of(&p, p.weigh->in[1]);
-    assert(p.weigh->in[0]->op == &mgx_op_softmax);
-    struct mgx_attention_desc desc;
-    if (g->q < 0 || g->k < 0 || g->v < 0 || !describe(c, &p, g, &desc) ||
-        !describe_between(c, &p, g, &desc) ||
-        mgx_attention_plan_init(&g->plan, &desc, c->diag) != MGX_OK)
+    if (!find_parts(c, &p))
+        return mgx_plan_decline(c, "the body is not in the form known");
+    if (!plan_call(c, &p, g, &desc))
         return mgx_plan_refuse(c);
     c->workspace = mgx_attention_workspace(&g->plan);
-    if (g->body) {
-        g->scratch_offset = mgx_align64(c->workspace);
-        g->scratch_floats =
-            (size_t)mgx_block_scratch(&g->body->block) + (size_t)g->operand_count * MGX_BLOCK;
-        c->workspace = g->scratch_offset +
-                       g->scratch_floats * sizeof(float) * (size_t)mgx_max_i64(desc.threads, 1);
-    }
+    if (g->body)
+        take_scratch(c, g, desc.threads);
     c->flops =
         2.0 * (double)mgx_shape_elements(&p.scores->shape) * (double)(desc.depth + desc.columns);
     c->detail = g->body ? "block program" : "scale and mask";

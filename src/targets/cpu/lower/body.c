@@ -157,33 +157,51 @@ static bool has_place(struct compiler *x, int operand)
     return operand >= 0;
 }
 
-static bool emit_line(struct compiler *x, const struct mgx_ins *ins, int position)
+static bool has_line(const struct mgx_ins *ins)
 {
     const int code = code_of(ins);
-    const struct mgx_pointwise *row = mgx_pointwise_find(ins->op);
-    struct mgx_block_line line = {.code = (uint8_t)code};
-    if (code < 0 || ins->in_count > 3 || !keeps_integers(ins) ||
-        (ins->shape.type == MGX_BOOL && !keeps_bools(code))) {
-        x->why = "an operator of the body has no vector form";
-        return false;
-    }
+    return code >= 0 && ins->in_count <= 3 && keeps_integers(ins) &&
+           (ins->shape.type != MGX_BOOL || keeps_bools(code));
+}
+
+static bool read_operands(struct compiler *x, const struct mgx_ins *ins,
+                          struct mgx_block_line *line)
+{
     for (int i = 0; i < ins->in_count; i++) {
         const int from = place_of(x, ins->in[i]);
         if (!has_place(x, from))
             return false;
-        line.in[i] = (uint8_t)from;
+        line->in[i] = (uint8_t)from;
     }
     if (is_truth(ins))
-        line.in[1] = line.in[0];
+        line->in[1] = line->in[0];
+    return true;
+}
+
+static void read_attrs(const struct mgx_ins *ins, struct mgx_block_line *line)
+{
+    const struct mgx_pointwise *row = mgx_pointwise_find(ins->op);
+    const struct mgx_line_attr *attr = row && row->attrs ? ins->attr : NULL;
     if (ins->op == &mgx_op_quantizelinear)
-        line.a = ins->in_count == 2;
-    if (row && row->attrs) {
-        const struct mgx_line_attr *attr = ins->attr;
-        line.a = (float)attr->alpha;
-        line.b = (float)attr->beta;
+        line->a = ins->in_count == 2;
+    if (attr) {
+        line->a = (float)attr->alpha;
+        line->b = (float)attr->beta;
     }
-    free_dead(x, ins,
-              position); // the result may take an operand's place: lines work element by element
+}
+
+static bool emit_line(struct compiler *x, const struct mgx_ins *ins, int position)
+{
+    struct mgx_block_line line = {.code = (uint8_t)code_of(ins)};
+    if (!has_line(ins)) {
+        x->why = "an operator of the body has no vector form";
+        return false;
+    }
+    if (!read_operands(x, ins, &line))
+        return false;
+    read_attrs(ins, &line);
+    // the result may take an operand's place: lines work element by element
+    free_dead(x, ins, position);
     const int out = take_temporary(x);
     if (out < 0 || !set_place(x, ins, out))
         return false;
@@ -296,35 +314,42 @@ static bool note_types(struct compiler *x, const struct source *s)
     return !x->why;
 }
 
-static bool compile(struct compiler *x, const struct mgx_ins *ins)
+static bool emit_lines(struct compiler *x, const struct source *s)
 {
-    struct source s = {.param_count = 0};
-    struct mgx_arena *arena = x->arena;
-    x->body = MGX_NEW(arena, struct cpu_body);
-    x->constants = MGX_NEW_ARRAY(arena, float, MGX_BLOCK_OPERANDS);
-    if (!x->body || !x->constants)
-        return false;
-    if (!(ins->mod_count ? read_module(x, ins->mod[0], &s) : read_single(x, ins, &s)) ||
-        !note_types(x, &s))
-        return false;
-    x->base = s.param_count + s.literal_count;
-    x->lines = MGX_NEW_ARRAY(arena, struct mgx_block_line, x->count + s.result_count);
-    if (!x->lines || !mark_last(x, s.results))
+    x->base = s->param_count + s->literal_count;
+    x->lines = MGX_NEW_ARRAY(x->arena, struct mgx_block_line, x->count + s->result_count);
+    if (!x->lines || !mark_last(x, s->results))
         return false;
     for (int i = 0; i < x->count; i++)
         if (!emit_line(x, x->ins[i], i))
             return false;
-    if (!emit_results(x, s.results))
-        return false;
+    return emit_results(x, s->results);
+}
+
+static void finish_block(const struct compiler *x, const struct source *s)
+{
     struct mgx_block *b = &x->body->block;
-    b->in_count = s.param_count;
-    b->constant_count = s.literal_count;
-    b->out_count = s.result_count;
+    b->in_count = s->param_count;
+    b->constant_count = s->literal_count;
+    b->out_count = s->result_count;
     b->constants = x->constants;
     b->lines = x->lines;
-    assert(b->line_count > 0 && b->line_count <= x->count + s.result_count);
+    assert(b->line_count > 0 && b->line_count <= x->count + s->result_count);
     b->kernel = mgx_block_kernel(x->isa);
     x->body->isa = x->isa;
+}
+
+static bool compile(struct compiler *x, const struct mgx_ins *ins)
+{
+    struct source s = {.param_count = 0};
+    x->body = MGX_NEW(x->arena, struct cpu_body);
+    x->constants = MGX_NEW_ARRAY(x->arena, float, MGX_BLOCK_OPERANDS);
+    if (!x->body || !x->constants)
+        return false;
+    if (!(ins->mod_count ? read_module(x, ins->mod[0], &s) : read_single(x, ins, &s)) ||
+        !note_types(x, &s) || !emit_lines(x, &s))
+        return false;
+    finish_block(x, &s);
     return true;
 }
 

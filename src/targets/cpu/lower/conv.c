@@ -138,51 +138,58 @@ __attribute__((unused)) static bool covers(const struct mgx_conv_desc *d, const 
                               cpu_reach(d->out, d->y_space, MGX_CONV_DIMS));
 }
 
-// Whether operands and result are as the kernels can have them.
-static bool suits(struct mgx_plan_offer *c, const struct conv *v, bool floats)
+static bool is_float(const struct mgx_plan_offer *c, const struct conv *v)
+{
+    return c->in[v->x].type == MGX_FLOAT && c->in[v->w].type == MGX_FLOAT &&
+           c->out->type == MGX_FLOAT;
+}
+
+static bool suits_sizes(struct mgx_plan_offer *c, const struct conv *v)
 {
     const struct mgx_shape *x = &c->in[v->x], *w = &c->in[v->w], *y = c->out;
-    const int spatial = x->rank - 2;
-    if (spatial < 1 || spatial > MGX_CONV_DIMS || (!floats && !v->epilogue.integer)) {
-        c->why = spatial < 1 || spatial > MGX_CONV_DIMS ? "not 1 to 3 spatial axes" : "not float";
-        return false;
-    }
-    if (!mgx_shape_elements(x) || !mgx_shape_elements(w) || !mgx_shape_elements(y)) {
-        c->why = "empty";
-        return false;
-    }
-    if (y->strides[1] != 1 && y->lens[1] != 1) {
-        c->why = "channels of the result are not contiguous";
-        return false;
-    }
-    if (!c->constant[v->w]) {
-        c->why = "weights are not constant";
-        return false;
-    }
-    if (v->epilogue.factor >= 0 && !is_factor(&c->in[v->epilogue.factor])) {
-        c->why = "the input's factor is not one value per channel";
-        return false;
-    }
-    if (v->epilogue.integer && v->integer.zero_in >= 0 &&
-        !mgx_shape_is_standard(&c->constant[v->w]->shape)) {
-        c->why = "weights lie in another order";
-        return false;
-    }
+    if (x->rank < 3 || x->rank - 2 > MGX_CONV_DIMS)
+        return mgx_plan_unfit(c, "not 1 to 3 spatial axes");
+    if (!is_float(c, v) && !v->epilogue.integer)
+        return mgx_plan_unfit(c, "not float");
+    if (!mgx_shape_elements(x) || !mgx_shape_elements(w) || !mgx_shape_elements(y))
+        return mgx_plan_unfit(c, "empty");
     return true;
+}
+
+// Whether operands and result are as the kernels can have them.
+static bool suits(struct mgx_plan_offer *c, const struct conv *v)
+{
+    if (!suits_sizes(c, v))
+        return false;
+    if (c->out->strides[1] != 1 && c->out->lens[1] != 1)
+        return mgx_plan_unfit(c, "channels of the result are not contiguous");
+    if (!c->constant[v->w])
+        return mgx_plan_unfit(c, "weights are not constant");
+    if (v->epilogue.factor >= 0 && !is_factor(&c->in[v->epilogue.factor]))
+        return mgx_plan_unfit(c, "the input's factor is not one value per channel");
+    if (v->epilogue.integer && v->integer.zero_in >= 0 &&
+        !mgx_shape_is_standard(&c->constant[v->w]->shape))
+        return mgx_plan_unfit(c, "weights lie in another order");
+    return true;
+}
+
+static bool describe_types(const struct mgx_plan_offer *c, const struct conv *v,
+                           struct mgx_conv_desc *d)
+{
+    d->type = is_float(c, v) ? MGX_KERNEL_F32 : MGX_KERNEL_S8;
+    return cpu_kernel_type(c->in[v->x].type, &d->x_type) &&
+           cpu_kernel_type(c->in[v->w].type, &d->w_type) &&
+           cpu_kernel_type(c->out->type, &d->y_type);
 }
 
 static bool describe(struct mgx_plan_offer *c, const struct conv *v, const struct mgx_ins *main,
                      struct mgx_conv_desc *d)
 {
     const struct mgx_shape *x = &c->in[v->x], *w = &c->in[v->w], *y = c->out;
-    const int spatial = x->rank - 2;
-    int64_t before[MGX_MAX_RANK] = {0};
-    const bool floats = x->type == MGX_FLOAT && w->type == MGX_FLOAT && y->type == MGX_FLOAT;
-    if (!suits(c, v, floats))
+    if (!suits(c, v))
         return false;
     *d =
         (struct mgx_conv_desc){.isa = cpu_offered(c)->isa,
-                               .type = floats ? MGX_KERNEL_F32 : MGX_KERNEL_S8,
                                .x_zero = v->epilogue.integer ? v->integer.zero : 0,
                                .w_zero = v->integer.b_zero,
                                .weights = v->epilogue.integer ? cpu_integer_weights(c, v->w) : NULL,
@@ -191,19 +198,14 @@ static bool describe(struct mgx_plan_offer *c, const struct conv *v, const struc
                                .exact = !cpu_offered(c)->fast_math,
                                .transposed = main->op == &mgx_op_convolution_backwards,
                                .epilogue = v->epilogue.kernel};
-    if (!cpu_kernel_type(x->type, &d->x_type) || !cpu_kernel_type(w->type, &d->w_type) ||
-        !cpu_kernel_type(y->type, &d->y_type))
+    if (!describe_types(c, v, d))
         return false;
     describe_sizes(d, main, x, w, y);
     describe_weights(d, w);
     assert(d->in_channels % d->groups == 0 && d->out_channels % d->groups == 0);
     assert(covers(d, x, w, y));
-    if (!find_padding(main, x, w, y, before)) {
-        c->why = "padding mode";
-        return false;
-    }
-    for (int i = 0; i < spatial; i++)
-        d->pad[MGX_CONV_DIMS - spatial + i] = before[i];
+    if (!find_padding(main, x, w, y, d->pad + MGX_CONV_DIMS - (x->rank - 2)))
+        return mgx_plan_unfit(c, "padding mode");
     if (v->epilogue.residual >= 0)
         describe_residual(d, &c->in[v->epilogue.residual]);
     return true;
@@ -219,36 +221,50 @@ static void fill(const struct mgx_plan_fill *f, int part, int parts)
     mgx_conv_pack_part(f->kernel, f->source[0], f->packed, part, parts);
 }
 
+// What packed weights depend on beside the weights themselves: equal keys pack to equal bytes.
+struct pack_desc {
+    int64_t isa, transposed, bytes, x_type, w_type, x_zero;
+    int64_t groups, in, out, kernel[MGX_CONV_DIMS], x_channel, w_in, w_out;
+    int64_t stride[MGX_CONV_DIMS], dilation[MGX_CONV_DIMS], size[2 * MGX_CONV_DIMS];
+};
+
+// The phases of a transpose choose methods of their own by the sizes.
+static void note_phases(struct pack_desc *desc, const struct mgx_conv_desc *d)
+{
+    memcpy(desc->stride, d->stride, sizeof desc->stride);
+    memcpy(desc->dilation, d->dilation, sizeof desc->dilation);
+    memcpy(desc->size, d->in, sizeof d->in);
+    memcpy(desc->size + MGX_CONV_DIMS, d->out, sizeof d->out);
+}
+
+static void describe_pack(struct pack_desc *desc, const struct mgx_conv_desc *d,
+                          const struct mgx_conv_plan *plan)
+{
+    memset(desc, 0, sizeof *desc); // its padding is compared too
+    desc->isa = d->isa;
+    desc->transposed = d->transposed;
+    desc->bytes = (int64_t)mgx_conv_packed_bytes(plan);
+    desc->x_type = (int64_t)d->x_type;
+    desc->w_type = (int64_t)d->w_type;
+    desc->x_zero = d->x_zero;
+    desc->groups = d->groups;
+    desc->in = d->in_channels;
+    desc->out = d->out_channels;
+    memcpy(desc->kernel, d->kernel, sizeof desc->kernel);
+    desc->x_channel = d->x_channel;
+    desc->w_in = d->w_in;
+    desc->w_out = d->w_out;
+    if (d->transposed)
+        note_phases(desc, d);
+}
+
 static bool pack(struct mgx_plan_offer *c, struct conv *v, const struct mgx_conv_plan *plan,
                  const struct mgx_conv_desc *d)
 {
     assert(c->constant[v->w] && c->constant[v->w]->data);
     const struct mgx_tensor *w = c->constant[v->w];
-    struct { // equal keys pack to equal bytes; zeroed for its padding
-        int64_t isa, transposed, bytes, x_type, w_type, x_zero;
-        int64_t groups, in, out, kernel[MGX_CONV_DIMS], x_channel, w_in, w_out;
-        int64_t stride[MGX_CONV_DIMS], dilation[MGX_CONV_DIMS], size[2 * MGX_CONV_DIMS];
-    } desc;
-    memset(&desc, 0, sizeof desc);
-    desc.isa = d->isa;
-    desc.transposed = d->transposed;
-    desc.bytes = (int64_t)mgx_conv_packed_bytes(plan);
-    desc.x_type = (int64_t)d->x_type;
-    desc.w_type = (int64_t)d->w_type;
-    desc.x_zero = d->x_zero;
-    desc.groups = d->groups;
-    desc.in = d->in_channels;
-    desc.out = d->out_channels;
-    memcpy(desc.kernel, d->kernel, sizeof desc.kernel);
-    desc.x_channel = d->x_channel;
-    desc.w_in = d->w_in;
-    desc.w_out = d->w_out;
-    if (d->transposed) { // its phases choose methods of their own by the sizes
-        memcpy(desc.stride, d->stride, sizeof desc.stride);
-        memcpy(desc.dilation, d->dilation, sizeof desc.dilation);
-        memcpy(desc.size, d->in, sizeof d->in);
-        memcpy(desc.size + MGX_CONV_DIMS, d->out, sizeof d->out);
-    }
+    struct pack_desc desc;
+    describe_pack(&desc, d, plan);
     const struct mgx_plan_fill how = {.fill = fill,
                                       .kernel = plan,
                                       .source = {w->data},
@@ -394,27 +410,31 @@ static int64_t depth_of(const struct mgx_shape *w)
     return mgx_shape_elements(w) / w->lens[0];
 }
 
+static bool describe_main(struct mgx_plan_offer *c, struct conv *v, const struct mgx_ins *main,
+                          struct mgx_conv_desc *d)
+{
+    v->x = v->epilogue.main_in[0];
+    v->w = v->epilogue.main_in[1];
+    return cpu_integer_prepare(c, &v->epilogue, main, c->out->lens[1], &v->integer) &&
+           (main->in_count == 2 || v->epilogue.integer) && describe(c, v, main, d);
+}
+
+static bool plan_and_pack(struct mgx_plan_offer *c, struct conv *v, enum mgx_conv_method method,
+                          const struct mgx_conv_desc *d)
+{
+    return mgx_conv_plan_create(d, method, &v->plan, c->diag) == MGX_OK &&
+           mgx_plan_at_end(c->store, destroy, v->plan, c->diag) && pack(c, v, v->plan, d);
+}
+
 static bool take(struct mgx_plan_offer *c, struct conv *v, const struct mgx_ins *main)
 {
     struct mgx_conv_desc desc;
-    v->x = v->epilogue.main_in[0];
-    v->w = v->epilogue.main_in[1];
-    v->integer.zero_in = -1;
-    if (v->epilogue.integer &&
-        (!cpu_integer_prepare(c, &v->epilogue, main, c->out->lens[1], &v->integer) ||
-         !cpu_integer_fold(c, &v->epilogue, &v->integer)))
-        return false;
-    if ((main->in_count != 2 && !v->epilogue.integer) || !describe(c, v, main, &desc))
-        return false;
     enum mgx_conv_method method;
-    if (!tuned_method(c, v, &desc, &method) ||
-        mgx_conv_plan_create(&desc, method, &v->plan, c->diag) != MGX_OK)
-        return false;
-    if (!mgx_plan_at_end(c->store, destroy, v->plan, c->diag) || !pack(c, v, v->plan, &desc))
+    if (!describe_main(c, v, main, &desc) || !tuned_method(c, v, &desc, &method) ||
+        !plan_and_pack(c, v, method, &desc))
         return false;
     c->workspace = mgx_conv_workspace(v->plan);
-    if (v->epilogue.integer &&
-        !cpu_integer_finish(c, &v->epilogue, mgx_conv_plan_kernel(v->plan), depth_of(&c->in[v->w]),
+    if (!cpu_integer_finish(c, &v->epilogue, mgx_conv_plan_kernel(v->plan), depth_of(&c->in[v->w]),
                             1, depth_of(&c->in[v->w]), &v->integer))
         return false;
     c->flops = flops_of(&desc);
@@ -541,12 +561,6 @@ static enum mgx_plan_answer prepare_expand(struct mgx_plan_offer *c, struct conv
     return MGX_PLAN_TAKEN;
 }
 
-static bool is_expand(const struct mgx_ins *ins)
-{
-    return ins->op == &mgx_op_group && ins->mod_count == 1 &&
-           strcmp(mgx_attr_text(ins->op, ins->attr, "tag"), "expand") == 0;
-}
-
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     static const struct mgx_op *const ops[] = {&mgx_op_convolution, &mgx_op_convolution_backwards};
@@ -556,7 +570,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     struct conv *v = MGX_NEW(c->arena, struct conv);
     if (!v)
         return mgx_plan_no_memory(c);
-    if (is_expand(c->ins))
+    if (c->ins->mod_count == 1 && mgx_is_group(c->ins, "expand"))
         return prepare_expand(c, v);
     for (int i = 0; i < 2; i++) {
         const struct mgx_ins *main = NULL;

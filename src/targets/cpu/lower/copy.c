@@ -37,8 +37,19 @@ static bool is_reshape(const struct mgx_shape *in, const struct mgx_shape *out)
     return false;
 }
 
+static void add_axis(struct copy *k, int64_t len, int64_t from, int64_t to)
+{
+    const int last = k->rank - 1;
+    if (last >= 0 && k->from[last] == from * len && k->to[last] == to * len)
+        k->lens[last] *= len;
+    else
+        k->lens[k->rank++] = len;
+    k->from[k->rank - 1] = from;
+    k->to[k->rank - 1] = to;
+}
+
 // Sorts axes by the destination's stride, drops lengths of 1, merges what is contiguous on both
-// sides, and puts the source's fastest axis next to last if it is not the destination's.
+// sides.
 static void plan_axes(struct copy *k, const struct mgx_shape *in, const struct mgx_shape *out)
 {
     assert(in->rank == out->rank && k->size);
@@ -46,30 +57,14 @@ static void plan_axes(struct copy *k, const struct mgx_shape *in, const struct m
     for (int i = 0; i < out->rank; i++)
         if (out->lens[i] != 1)
             order[count++] = i;
-    for (int i = 1; i < count; i++)
-        for (int j = i; j > 0 && out->strides[order[j - 1]] < out->strides[order[j]]; j--) {
-            const int t = order[j];
-            order[j] = order[j - 1];
-            order[j - 1] = t;
-        }
+    cpu_sort_axes(out, order, count);
     k->rank = 0;
-    for (int i = 0; i < count; i++) {
-        const int a = order[i];
-        const int64_t from = in->strides[a] * (int64_t)k->size,
-                      to = out->strides[a] * (int64_t)k->size;
-        const int last = k->rank - 1;
-        if (last >= 0 && k->from[last] == from * out->lens[a] && k->to[last] == to * out->lens[a]) {
-            k->lens[last] *= out->lens[a];
-            k->from[last] = from;
-            k->to[last] = to;
-            continue;
-        }
-        k->lens[k->rank] = out->lens[a];
-        k->from[k->rank] = from;
-        k->to[k->rank++] = to;
-    }
+    for (int i = 0; i < count; i++)
+        add_axis(k, out->lens[order[i]], in->strides[order[i]] * (int64_t)k->size,
+                 out->strides[order[i]] * (int64_t)k->size);
 }
 
+// Puts the source's fastest axis next to last if it is not the destination's.
 static void rotate_fastest_source(struct copy *k)
 {
     assert(k->rank >= 0 && k->rank <= MGX_MAX_RANK);
@@ -123,6 +118,39 @@ static int64_t turn_back(const struct mgx_ins *ins, struct mgx_shape *in)
     return start;
 }
 
+// Gives the result the source's axes, where they lie in it; false where they do not.
+static bool reshape_result(const struct mgx_shape *in, struct mgx_shape *out)
+{
+    if (!is_reshape(in, out))
+        return true;
+    struct mgx_shape pieces = mgx_shape_make(in->type, in->rank, in->lens);
+    if (!mgx_plan_reshape_view(out, &pieces))
+        return false;
+    *out = pieces;
+    return true;
+}
+
+// Words whose last two axes change places.
+static bool is_transpose(const struct copy *k)
+{
+    if (k->rank < 2 || k->size != 4)
+        return false;
+    const int64_t *from = k->from + k->rank - 2, *to = k->to + k->rank - 2;
+    return from[0] == 4 && to[1] == 4 && from[1] % 4 == 0 && to[0] % 4 == 0;
+}
+
+static void plan_copy(struct copy *k, const struct mgx_shape *in, const struct mgx_shape *out)
+{
+    plan_axes(k, in, out);
+    rotate_fastest_source(k);
+    if (!mgx_shape_elements(out))
+        k->rank = -1;
+    assert(k->rank < 0 || covers(k, in, out));
+    k->outer = 1;
+    for (int i = 0; i < k->rank - 2; i++)
+        k->outer *= k->lens[i];
+}
+
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     const bool back = !c->copy_only && c->ins->op == &mgx_op_reverse;
@@ -130,29 +158,15 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
         return mgx_plan_refuse(c);
     struct mgx_shape in = c->in[0], out = *c->out;
     const int64_t start = back ? turn_back(c->ins, &in) : 0;
-    if (is_reshape(&in, &out)) { // the source's axes, where they lie in the result
-        struct mgx_shape pieces = mgx_shape_make(in.type, in.rank, in.lens);
-        if (!mgx_plan_reshape_view(&out, &pieces)) {
-            c->why = "the result's axes have no pieces of the source's";
-            return mgx_plan_refuse(c);
-        }
-        out = pieces;
-    }
+    if (!reshape_result(&in, &out))
+        return mgx_plan_decline(c, "the result's axes have no pieces of the source's");
     struct copy *k = MGX_NEW(c->arena, struct copy);
     if (!k)
         return mgx_plan_no_memory(c);
     k->size = mgx_type_size(in.type);
     k->start = start * (int64_t)k->size;
-    plan_axes(k, &in, &out);
-    rotate_fastest_source(k);
-    if (!mgx_shape_elements(&out))
-        k->rank = -1;
-    assert(k->rank < 0 || covers(k, &in, &out));
-    k->outer = 1;
-    for (int i = 0; i < k->rank - 2; i++)
-        k->outer *= k->lens[i];
-    if (k->rank >= 2 && k->size == 4 && k->from[k->rank - 2] == 4 && k->to[k->rank - 1] == 4 &&
-        k->from[k->rank - 1] % 4 == 0 && k->to[k->rank - 2] % 4 == 0)
+    plan_copy(k, &in, &out);
+    if (is_transpose(k))
         k->transpose = mgx_transpose_kernel(cpu_offered(c)->isa)->run;
     c->state = k;
     c->detail = k->transpose ? "transposed" : k->rank >= 0 && k->rank <= 1 ? "memcpy" : "strided";

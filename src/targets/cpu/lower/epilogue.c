@@ -117,10 +117,8 @@ static bool match_general(struct cpu_match *m)
     if (!e->body || e->body->out_count != 1 || e->body->out_type[0] != m->c->out->type ||
         m->c->out->type == MGX_BOOL)
         return false;
-    if (m->last->in_count > CPU_EPILOGUE_INPUTS) {
-        m->c->why = "the epilogue's operands have no simple form";
-        return false;
-    }
+    if (m->last->in_count > CPU_EPILOGUE_INPUTS)
+        return mgx_plan_unfit(m->c, "the epilogue's operands have no simple form");
     e->operand_count = m->last->in_count;
     for (int i = 0; i < m->last->in_count; i++) {
         e->operand[i].input = -1;
@@ -144,19 +142,19 @@ static bool is_main(const struct mgx_op *op, const struct mgx_op *wanted)
            (wanted == &mgx_op_convolution && op == &mgx_op_quant_convolution);
 }
 
-static bool find_parts(struct cpu_match *m, const struct mgx_op *op)
+// The operator by itself.
+static void take_alone(struct cpu_match *m)
 {
     const struct mgx_ins *ins = m->c->ins;
-    if (is_main(ins->op, op)) {
-        m->main = m->last = ins;
-        m->param_count = ins->in_count;
-        for (int i = 0; i < ins->in_count; i++)
-            m->params[i] = ins->in[i];
-        return true;
-    }
-    if (ins->op != &mgx_op_group || ins->mod_count != 1 || ins->in_count > CPU_EPILOGUE_INPUTS)
-        return false;
-    const struct mgx_module *body = ins->mod[0];
+    m->main = m->last = ins;
+    m->param_count = ins->in_count;
+    for (int i = 0; i < ins->in_count; i++)
+        m->params[i] = ins->in[i];
+}
+
+// The operator, a product before it and one instruction after it; false for any other body.
+static bool take_body(struct cpu_match *m, const struct mgx_module *body, const struct mgx_op *op)
+{
     m->param_count = mgx_module_parameters(body, m->params, CPU_EPILOGUE_INPUTS + 4);
     for (const struct mgx_ins *i = body->first; i; i = i->next) {
         if (is_main(i->op, op) && !m->main)
@@ -168,11 +166,69 @@ static bool find_parts(struct cpu_match *m, const struct mgx_op *op)
         else if (!(i->op->flags & MGX_OP_BUILTIN))
             m->last = i;
     }
-    if (!m->main || mgx_module_result_count(body) != 1 ||
-        (m->before && (m->main->in[0] != m->before || op != &mgx_op_convolution)))
-        return false;
     m->last = m->last ? m->last : m->main;
-    return mgx_module_result(body, 0) == m->last;
+    return m->main != NULL;
+}
+
+static bool find_parts(struct cpu_match *m, const struct mgx_op *op)
+{
+    const struct mgx_ins *ins = m->c->ins;
+    if (is_main(ins->op, op)) {
+        take_alone(m);
+        return true;
+    }
+    if (ins->op != &mgx_op_group || ins->mod_count != 1 || ins->in_count > CPU_EPILOGUE_INPUTS ||
+        !take_body(m, ins->mod[0], op))
+        return false;
+    if (m->before && (m->main->in[0] != m->before || op != &mgx_op_convolution))
+        return false;
+    return mgx_module_result_count(ins->mod[0]) == 1 &&
+           mgx_module_result(ins->mod[0], 0) == m->last;
+}
+
+// The product before the main operator: the factor is the broadcast one, *first the other.
+static bool find_factor(struct cpu_match *m, const struct mgx_ins **first)
+{
+    *first = m->main->in[0];
+    if (!m->before)
+        return true;
+    const int a = cpu_match_input(m, m->before->in[0]), b = cpu_match_input(m, m->before->in[1]);
+    if (a < 0 || b < 0)
+        return false;
+    const bool swapped = mgx_shape_is_broadcasted(&m->c->in[a]);
+    m->out->factor = swapped ? a : b;
+    *first = m->before->in[swapped ? 1 : 0];
+    return true;
+}
+
+static bool find_main_inputs(struct cpu_match *m)
+{
+    const struct mgx_ins *first;
+    m->out->main_count = m->main->in_count;
+    if (m->out->main_count > MGX_COUNT(m->out->main_in) || !find_factor(m, &first))
+        return false;
+    for (int i = 0; i < m->main->in_count; i++) {
+        m->out->main_in[i] = cpu_match_input(m, i ? m->main->in[i] : first);
+        if (m->out->main_in[i] < 0)
+            return false;
+    }
+    return true;
+}
+
+// What follows the main operator, in the simplest form that has it.
+static bool match_last(struct cpu_match *m)
+{
+    const bool bytes = m->c->out->type == MGX_INT8 || m->c->out->type == MGX_UINT8;
+    if (m->last == m->main)
+        return true;
+    if (bytes ? m->out->integer && cpu_match_bytes(m) : match_simple(m))
+        return true;
+    cpu_match_reset(m->out);
+    if (!bytes && m->out->integer && cpu_match_floats(m))
+        return true;
+    cpu_match_reset(m->out);
+    m->out->requant = NULL;
+    return match_general(m);
 }
 
 bool cpu_epilogue_match(struct mgx_plan_offer *c, const struct mgx_op *op, struct cpu_epilogue *out,
@@ -180,39 +236,13 @@ bool cpu_epilogue_match(struct mgx_plan_offer *c, const struct mgx_op *op, struc
 {
     assert(op == &mgx_op_dot || op == &mgx_op_convolution || op == &mgx_op_convolution_backwards);
     struct cpu_match m = {.c = c, .out = out, .column = op == &mgx_op_dot ? c->out->rank - 1 : 1};
-    *out = (struct cpu_epilogue){.bias = -1, .residual = -1, .factor = -1, .scale = -1};
+    *out = (struct cpu_epilogue){
+        .bias = -1, .residual = -1, .factor = -1, .scale = -1, .scale_value = 1};
     if (!find_parts(&m, op))
         return false;
     *main = m.main;
     out->integer = m.main->op == &mgx_op_quant_dot || m.main->op == &mgx_op_quant_convolution;
-    out->scale_value = 1;
-    out->main_count = m.main->in_count;
-    const struct mgx_ins *first = m.main->in[0];
-    if (m.before) { // the factor is the broadcast one
-        const int a = cpu_match_input(&m, m.before->in[0]),
-                  b = cpu_match_input(&m, m.before->in[1]);
-        if (a < 0 || b < 0)
-            return false;
-        const bool swapped = mgx_shape_is_broadcasted(&c->in[a]);
-        out->factor = swapped ? a : b;
-        first = m.before->in[swapped ? 1 : 0];
-    }
-    for (int i = 0; i < m.main->in_count; i++) {
-        out->main_in[i] = cpu_match_input(&m, i ? m.main->in[i] : first);
-        if (out->main_in[i] < 0 || i >= 4)
-            return false;
-    }
-    if (m.last == m.main)
-        return true;
-    const bool bytes = c->out->type == MGX_INT8 || c->out->type == MGX_UINT8;
-    if (bytes ? out->integer && cpu_match_bytes(&m) : match_simple(&m))
-        return true;
-    cpu_match_reset(out);
-    if (!bytes && out->integer && cpu_match_floats(&m))
-        return true;
-    cpu_match_reset(out);
-    out->requant = NULL;
-    return match_general(&m);
+    return find_main_inputs(&m) && match_last(&m);
 }
 
 void cpu_epilogue_finish(struct mgx_plan_offer *c, struct cpu_epilogue *e)

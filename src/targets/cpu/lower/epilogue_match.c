@@ -117,12 +117,7 @@ int cpu_match_row_axes(const struct cpu_match *m, int *order)
     for (int i = 0; i < y->rank; i++)
         if (i != m->column && y->lens[i] != 1)
             order[count++] = i;
-    for (int i = 1; i < count; i++)
-        for (int j = i; j > 0 && y->strides[order[j - 1]] < y->strides[order[j]]; j--) {
-            const int t = order[j];
-            order[j] = order[j - 1];
-            order[j - 1] = t;
-        }
+    cpu_sort_axes(y, order, count);
     return count;
 }
 

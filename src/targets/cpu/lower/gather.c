@@ -19,38 +19,42 @@ struct gather {
     int tasks;
 };
 
+static bool suits(struct mgx_plan_offer *c)
+{
+    const struct mgx_shape *x = &c->in[0], *index = &c->in[1];
+    if (mgx_shape_is_standard(x) && mgx_shape_is_standard(index) && mgx_shape_is_standard(c->out) &&
+        (index->type == MGX_INT64 || index->type == MGX_INT32))
+        return true;
+    c->want_in[1] = MGX_PLAN_ROW_MAJOR;
+    return mgx_plan_wish(c, 0, MGX_PLAN_ROW_MAJOR,
+                         "operands are not row-major, or indices of another type");
+}
+
+static void split(struct gather *g, const struct mgx_shape *x, int axis)
+{
+    g->outer = 1;
+    g->run = mgx_type_size(x->type);
+    for (int i = 0; i < axis; i++)
+        g->outer *= x->lens[i];
+    for (int i = axis + 1; i < x->rank; i++)
+        g->run *= (size_t)x->lens[i];
+    g->length = x->lens[axis];
+    assert(g->run * (size_t)(g->outer * g->length) == mgx_shape_bytes(x));
+}
+
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
-    if (c->ins->op != &mgx_op_gather)
+    if (c->ins->op != &mgx_op_gather || !suits(c))
         return mgx_plan_refuse(c);
-    const struct mgx_shape *x = &c->in[0], *index = &c->in[1];
-    const bool standard = mgx_shape_is_standard(x) && mgx_shape_is_standard(index);
-    if (!standard || !mgx_shape_is_standard(c->out) ||
-        (index->type != MGX_INT64 && index->type != MGX_INT32)) {
-        c->why = "operands are not row-major, or indices of another type";
-        c->want_in[0] = c->want_in[1] = MGX_PLAN_ROW_MAJOR;
-        return mgx_plan_refuse(c);
-    }
     struct gather *g = MGX_NEW(c->arena, struct gather);
     if (!g)
         return mgx_plan_no_memory(c);
-    int64_t axis = mgx_ins_int(c->ins, "axis");
-    axis += axis < 0 ? x->rank : 0;
-    g->outer = 1;
-    g->run = mgx_type_size(x->type);
-    for (int i = 0; i < x->rank; i++) {
-        if (i < axis)
-            g->outer *= x->lens[i];
-        else if (i > axis)
-            g->run *= (size_t)x->lens[i];
-    }
-    g->length = x->lens[axis];
-    g->count = mgx_shape_elements(index);
-    g->wide = index->type == MGX_INT64;
+    split(g, &c->in[0], mgx_wrap_axis(mgx_ins_int(c->ins, "axis"), c->in[0].rank));
+    g->count = mgx_shape_elements(&c->in[1]);
+    g->wide = c->in[1].type == MGX_INT64;
     const size_t bytes = g->run * (size_t)g->count * (size_t)g->outer;
     assert(bytes == mgx_shape_bytes(c->out));
-    assert(g->run * (size_t)(g->outer * g->length) == mgx_shape_bytes(x));
-    g->tasks = bytes < 1 << 16 ? 1 : (int)mgx_min_i64(g->outer * g->count, c->machine->threads);
+    g->tasks = cpu_tasks(c, (int64_t)bytes, 1 << 16, g->outer * g->count);
     c->state = g;
     return MGX_PLAN_TAKEN;
 }

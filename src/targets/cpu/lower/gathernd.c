@@ -61,9 +61,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
         return mgx_plan_no_memory(c);
     plan_axes(g, x, at, (int)mgx_ins_int(c->ins, "batch_dims"));
     g->wide = at->type == MGX_INT64;
-    g->tasks = g->slab * (size_t)g->places < 1 << 16
-                   ? 1
-                   : (int)mgx_min_i64(g->places, c->machine->threads);
+    g->tasks = cpu_tasks(c, (int64_t)g->slab * g->places, 1 << 16, g->places);
     c->state = g;
     return MGX_PLAN_TAKEN;
 }

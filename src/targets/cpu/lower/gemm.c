@@ -85,7 +85,44 @@ __attribute__((unused)) static bool covers(const struct mgx_plan_offer *c, const
            cpu_reaches(c->out, m * d->c_row + n + cpu_reach(batch, d->c_batch, MGX_GEMM_BATCH));
 }
 
-static bool describe(struct mgx_plan_offer *c, struct gemm *g, struct mgx_gemm_desc *d)
+static int64_t batch_step(const struct mgx_shape *s, int axis)
+{
+    return s->lens[axis] == 1 ? 0 : s->strides[axis];
+}
+
+static void find_batches(const struct mgx_plan_offer *c, const struct gemm *g, struct batches *x)
+{
+    const int r = g->epilogue.residual;
+    for (int i = 0; i < c->out->rank - 2; i++)
+        add_axis(x, c->out->lens[i], batch_step(&c->in[g->a], i), batch_step(&c->in[g->b], i),
+                 c->out->strides[i], r >= 0 ? c->in[r].strides[i] : 0);
+}
+
+// Unused batch axes come first.
+static void describe_batches(struct mgx_gemm_desc *d, const struct batches *x)
+{
+    for (int i = 0; i < x->count; i++) {
+        const int to = MGX_GEMM_BATCH - x->count + i;
+        assert(to >= 0 && to < MGX_GEMM_BATCH && x->lens[i] > 1);
+        d->batch[to] = x->lens[i];
+        d->a_batch[to] = x->a[i];
+        d->b_batch[to] = x->b[i];
+        d->c_batch[to] = x->c[i];
+        d->residual_batch[to] = x->r[i];
+    }
+}
+
+static bool describe_types(const struct mgx_plan_offer *c, const struct gemm *g,
+                           struct mgx_gemm_desc *d)
+{
+    d->type = g->epilogue.integer ? MGX_KERNEL_S8 : MGX_KERNEL_F32;
+    return cpu_kernel_type(c->in[g->a].type, &d->a_type) &&
+           cpu_kernel_type(c->in[g->b].type, &d->b_type) &&
+           cpu_kernel_type(c->out->type, &d->c_type);
+}
+
+static void describe_matrices(struct mgx_plan_offer *c, const struct gemm *g,
+                              struct mgx_gemm_desc *d)
 {
     const struct mgx_shape *a = &c->in[g->a], *b = &c->in[g->b], *y = c->out;
     const struct mgx_shape *r = g->epilogue.residual >= 0 ? &c->in[g->epilogue.residual] : NULL;
@@ -108,35 +145,24 @@ static bool describe(struct mgx_plan_offer *c, struct gemm *g, struct mgx_gemm_d
                                .b_zero = g->integer.b_zero,
                                .any_rows = c->late,
                                .epilogue = g->epilogue.kernel};
-    if (!cpu_kernel_type(a->type, &d->a_type) || !cpu_kernel_type(b->type, &d->b_type) ||
-        !cpu_kernel_type(y->type, &d->c_type)) {
-        c->why = "neither floats nor bytes";
-        return false;
-    }
-    d->type = g->epilogue.integer ? MGX_KERNEL_S8 : MGX_KERNEL_F32;
-    if (y->strides[n - 1] != 1 && y->lens[n - 1] != 1) {
-        c->why = "columns of the result are not contiguous";
-        return false;
-    }
+}
+
+static bool describe(struct mgx_plan_offer *c, struct gemm *g, struct mgx_gemm_desc *d)
+{
+    const struct mgx_shape *y = c->out;
+    const int columns = y->rank - 1;
     struct batches x = {0};
-    for (int i = 0; i < n - 2; i++)
-        add_axis(&x, y->lens[i], a->lens[i] == 1 ? 0 : a->strides[i],
-                 b->lens[i] == 1 ? 0 : b->strides[i], y->strides[i], r ? r->strides[i] : 0);
+    describe_matrices(c, g, d);
+    if (!describe_types(c, g, d))
+        return mgx_plan_unfit(c, "neither floats nor bytes");
+    if (y->strides[columns] != 1 && y->lens[columns] != 1)
+        return mgx_plan_unfit(c, "columns of the result are not contiguous");
+    find_batches(c, g, &x);
     merge_rows(d, &x);
-    if (x.count > MGX_GEMM_BATCH) {
-        c->why = "too many batch axes";
-        return false;
-    }
-    for (int i = 0; i < x.count; i++) {
-        const int to = MGX_GEMM_BATCH - x.count + i;
-        assert(to >= 0 && to < MGX_GEMM_BATCH && x.lens[i] > 1);
-        d->batch[to] = x.lens[i];
-        d->a_batch[to] = x.a[i];
-        d->b_batch[to] = x.b[i];
-        d->c_batch[to] = x.c[i];
-        d->residual_batch[to] = x.r[i];
-    }
-    assert(b->lens[n - 2] == d->k && y->lens[n - 1] == d->n && covers(c, g, d));
+    if (x.count > MGX_GEMM_BATCH)
+        return mgx_plan_unfit(c, "too many batch axes");
+    describe_batches(d, &x);
+    assert(c->in[g->b].lens[columns - 1] == d->k && y->lens[columns] == d->n && covers(c, g, d));
     return true;
 }
 
@@ -352,28 +378,41 @@ static enum mgx_kernel_type scale_type(enum mgx_type type)
                               : MGX_KERNEL_S32;
 }
 
-// Weights of blocks, all of them, whose rows are B's columns.
-static bool find_blocks(const struct mgx_plan_offer *c, struct gemm *g,
-                        const struct mgx_ins *weights, struct mgx_gemm_desc *d)
+// Weights of blocks, all of them, whose rows are B's columns: values, scale, and zero points or NULL.
+static bool read_blocks(const struct mgx_ins *weights, const struct mgx_tensor **in)
 {
-    const struct mgx_tensor *in[3] = {NULL};
     for (int i = 0; i < weights->in_count; i++) {
         in[i] = weights->in[i]->literal;
         if (!in[i] || !mgx_shape_is_standard(&in[i]->shape))
             return false;
     }
-    const int bits = (int)mgx_ins_int(weights, "bits");
-    const int64_t block = in[0]->shape.lens[2] * 8 / bits;
-    const enum mgx_kernel_type type = scale_type(in[1]->shape.type);
-    if (weights->shape.lens[0] != d->n || weights->shape.lens[1] != d->k || d->b_row != 1 ||
-        d->b_col != d->k || type == MGX_KERNEL_S32 || block % 4 ||
-        (in[2] && !zeros_fit(in[2], bits)))
-        return false;
+    return true;
+}
+
+static void note_blocks(struct gemm *g, const struct mgx_tensor *const *in,
+                        enum mgx_kernel_type scale)
+{
     g->blocks = (struct mgx_narrow_source){.values = in[0]->data,
                                            .scale = in[1]->data,
-                                           .scale_type = type,
+                                           .scale_type = scale,
                                            .zero = in[2] ? in[2]->data : NULL,
                                            .zero_bytes = in[2] && in[2]->shape.type == MGX_UINT8};
+}
+
+static bool find_blocks(const struct mgx_plan_offer *c, struct gemm *g,
+                        const struct mgx_ins *weights, struct mgx_gemm_desc *d)
+{
+    const struct mgx_tensor *in[3] = {NULL};
+    if (!read_blocks(weights, in))
+        return false;
+    const int bits = (int)mgx_ins_int(weights, "bits");
+    const int64_t block = in[0]->shape.lens[2] * 8 / bits;
+    const enum mgx_kernel_type scale = scale_type(in[1]->shape.type);
+    if (weights->shape.lens[0] != d->n || weights->shape.lens[1] != d->k || d->b_row != 1 ||
+        d->b_col != d->k || scale == MGX_KERNEL_S32 || block % 4 ||
+        (in[2] && !zeros_fit(in[2], bits)))
+        return false;
+    note_blocks(g, in, scale);
     d->narrow = (struct mgx_narrow){.kind = MGX_NARROW_BLOCKS,
                                     .bits = bits,
                                     .block = block,
@@ -462,43 +501,45 @@ static const char *detail_of(const struct mgx_plan_offer *c, const struct gemm *
                             tuned ? ", tuned" : "");
 }
 
+static bool suits(struct mgx_plan_offer *c, const struct gemm *g)
+{
+    const struct mgx_shape *a = &c->in[g->a], *b = &c->in[g->b], *y = c->out;
+    if (!g->epilogue.integer &&
+        (y->type != MGX_FLOAT || a->type != MGX_FLOAT || b->type != MGX_FLOAT))
+        return mgx_plan_unfit(c, "not float");
+    if (!mgx_shape_elements(y) || !mgx_shape_elements(a))
+        return mgx_plan_unfit(c, "empty");
+    return true;
+}
+
+static bool plan_product(struct mgx_plan_offer *c, struct gemm *g, const struct mgx_ins *main,
+                         struct mgx_gemm_desc *desc, bool *tuned)
+{
+    const int64_t columns = c->out->lens[c->out->rank - 1];
+    if (!suits(c, g) || !cpu_integer_prepare(c, &g->epilogue, main, columns, &g->integer) ||
+        !describe(c, g, desc))
+        return false;
+    find_narrow(c, g, desc);
+    return choose_plan(c, g, desc, tuned) && (!desc->packed || pack(c, g));
+}
+
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     struct gemm *g = MGX_NEW(c->arena, struct gemm);
     struct mgx_gemm_desc desc;
     const struct mgx_ins *main = NULL;
+    bool tuned;
     if (!g)
         return mgx_plan_no_memory(c);
     if (!cpu_epilogue_match(c, &mgx_op_dot, &g->epilogue, &main))
         return mgx_plan_refuse(c);
     g->a = g->epilogue.main_in[0];
     g->b = g->epilogue.main_in[1];
-    const bool integer = g->epilogue.integer;
-    if (!integer && (c->out->type != MGX_FLOAT || c->in[g->a].type != MGX_FLOAT ||
-                     c->in[g->b].type != MGX_FLOAT)) {
-        c->why = "not float";
-        return mgx_plan_refuse(c);
-    }
-    if (!mgx_shape_elements(c->out) || !mgx_shape_elements(&c->in[g->a])) {
-        c->why = "empty";
-        return mgx_plan_refuse(c);
-    }
-    const int64_t columns = c->out->lens[c->out->rank - 1];
-    g->integer.zero_in = -1;
-    if (integer && (!cpu_integer_prepare(c, &g->epilogue, main, columns, &g->integer) ||
-                    !cpu_integer_fold(c, &g->epilogue, &g->integer)))
-        return mgx_plan_refuse(c);
-    if (!describe(c, g, &desc))
-        return mgx_plan_refuse(c);
-    find_narrow(c, g, &desc);
-    bool tuned;
-    if (!choose_plan(c, g, &desc, &tuned))
-        return mgx_plan_refuse(c);
-    if (desc.packed && !pack(c, g))
+    if (!plan_product(c, g, main, &desc, &tuned))
         return mgx_plan_refuse(c);
     c->workspace = mgx_gemm_workspace(&g->plan);
-    if (integer && !cpu_integer_finish(c, &g->epilogue, g->plan.kernel, desc.k, desc.b_row,
-                                       desc.b_col, &g->integer))
+    if (!cpu_integer_finish(c, &g->epilogue, g->plan.kernel, desc.k, desc.b_row, desc.b_col,
+                            &g->integer))
         return mgx_plan_refuse(c);
     c->flops = 2.0 * (double)mgx_shape_elements(c->out) * (double)desc.k;
     c->detail = detail_of(c, g, tuned);

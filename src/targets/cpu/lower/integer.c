@@ -57,23 +57,16 @@ static bool read_right(struct mgx_plan_offer *c, const struct cpu_epilogue *e,
     return zero != NULL;
 }
 
-bool cpu_integer_prepare(struct mgx_plan_offer *c, struct cpu_epilogue *e,
-                         const struct mgx_ins *main, int64_t columns, struct cpu_integer *out)
+static bool read_zeros(struct mgx_plan_offer *c, const struct cpu_epilogue *e,
+                       const struct mgx_ins *main, struct cpu_integer *x)
 {
-    *out = (struct cpu_integer){.columns = columns};
     if (!is_byte(&c->in[e->main_in[0]]) || !is_byte(&c->in[e->main_in[1]]) ||
-        main->shape.type != MGX_INT32) {
-        c->why = "not of bytes";
-        return false;
-    }
-    if (!read_left(c, e, out) || !read_right(c, e, out)) {
-        c->why = "a zero point is not constant, nor one value";
-        return false;
-    }
-    if (out->zero_in >= 0 && !c->constant[e->main_in[1]]) {
-        c->why = "neither a zero point nor the other operand is constant";
-        return false;
-    }
+        main->shape.type != MGX_INT32)
+        return mgx_plan_unfit(c, "not of bytes");
+    if (!read_left(c, e, x) || !read_right(c, e, x))
+        return mgx_plan_unfit(c, "a zero point is not constant, nor one value");
+    if (x->zero_in >= 0 && !c->constant[e->main_in[1]])
+        return mgx_plan_unfit(c, "neither a zero point nor the other operand is constant");
     return true;
 }
 
@@ -112,32 +105,51 @@ static bool saturates(const struct mgx_requant *q, const float *scale, const flo
     return fits;
 }
 
-bool cpu_integer_fold(struct mgx_plan_offer *c, struct cpu_epilogue *e, struct cpu_integer *x)
+// Does the step to bytes take factor and bias in, both constant or not there?
+static bool folds(const struct cpu_epilogue *e, const struct mgx_tensor *scale,
+                  const struct mgx_tensor *bias)
+{
+    return e->requant && (e->scale < 0 || scale) && (e->bias < 0 || bias) &&
+           e->kernel.act <= MGX_ACT_CLIP && !e->kernel.factor && !e->kernel.hook;
+}
+
+static void fold_requant(struct cpu_epilogue *e, struct cpu_integer *x, const float *bias)
+{
+    x->bias = bias;
+    fold_clamp(e, e->requant);
+    e->requant->divisor = 1;
+    e->requant->saturates = saturates(e->requant, x->scale, bias, x->columns);
+}
+
+// Makes constants of what is constant, folded into the step to bytes where that can be.
+static bool fold(struct mgx_plan_offer *c, struct cpu_epilogue *e, struct cpu_integer *x)
 {
     const struct mgx_tensor *scale = e->scale >= 0 ? c->constant[e->scale] : NULL;
     const struct mgx_tensor *bias = e->bias >= 0 ? c->constant[e->bias] : NULL;
-    const bool folds = e->requant && (e->scale < 0 || scale) && (e->bias < 0 || bias) &&
-                       e->kernel.act <= MGX_ACT_CLIP && !e->kernel.factor && !e->kernel.hook;
+    const bool folded = folds(e, scale, bias);
     if (e->scale >= 0 && !scale)
         return true;
     float *values = MGX_NEW_ARRAY(c->arena, float, 2 * (x->columns + ROOM));
     if (!values)
         return false;
     float *terms = values + x->columns + ROOM;
-    const double divisor = folds ? e->requant->divisor : 1;
+    const double divisor = folded ? e->requant->divisor : 1;
     for (int64_t i = 0; i < x->columns; i++) {
         values[i] = (float)((scale ? at_column(scale, x->columns, i) : e->scale_value) / divisor);
         if (bias)
             terms[i] = (float)(at_column(bias, x->columns, i) / divisor);
     }
     x->scale = values;
-    if (folds) {
-        x->bias = bias ? terms : NULL;
-        fold_clamp(e, e->requant);
-        e->requant->divisor = 1;
-        e->requant->saturates = saturates(e->requant, values, x->bias, x->columns);
-    }
+    if (folded)
+        fold_requant(e, x, bias ? terms : NULL);
     return true;
+}
+
+bool cpu_integer_prepare(struct mgx_plan_offer *c, struct cpu_epilogue *e,
+                         const struct mgx_ins *main, int64_t columns, struct cpu_integer *out)
+{
+    *out = (struct cpu_integer){.columns = columns, .zero_in = -1};
+    return !e->integer || (read_zeros(c, e, main, out) && fold(c, e, out));
 }
 
 const void *cpu_integer_weights(struct mgx_plan_offer *c, int input)
@@ -199,25 +211,33 @@ static bool pack_sums(struct mgx_plan_offer *c, const struct mgx_tensor *b, cons
     return x->sums != NULL;
 }
 
+static bool find_shift(struct mgx_plan_offer *c, const struct cpu_epilogue *e,
+                       const struct mgx_gemm_kernel *kernel, struct cpu_integer *x)
+{
+    enum mgx_kernel_type a;
+    if (!cpu_kernel_type(c->in[e->main_in[0]].type, &a))
+        return false;
+    x->shift = mgx_kernel_shift(kernel, a);
+    return true;
+}
+
 bool cpu_integer_finish(struct mgx_plan_offer *c, const struct cpu_epilogue *e,
                         const struct mgx_gemm_kernel *kernel, int64_t depth, int64_t b_row,
                         int64_t b_col, struct cpu_integer *x)
 {
     const size_t room = (size_t)(x->columns + ROOM) * 4;
-    enum mgx_kernel_type a;
-    if (!cpu_kernel_type(c->in[e->main_in[0]].type, &a))
+    if (!e->integer)
+        return true;
+    if (!find_shift(c, e, kernel, x))
         return false;
-    x->shift = mgx_kernel_shift(kernel, a);
     if (!x->scale)
         x->scale_at = take_room(c, room);
     if (x->zero_in < 0)
         return true;
     x->start_at = take_room(c, room);
     const struct mgx_tensor *b = c->constant[e->main_in[1]];
-    if (mgx_shape_space(&b->shape) > depth * x->columns) {
-        c->why = "a matrix for every batch, and a zero point that is not constant";
-        return false;
-    }
+    if (mgx_shape_space(&b->shape) > depth * x->columns)
+        return mgx_plan_unfit(c, "a matrix for every batch, and a zero point that is not constant");
     const struct sums sums = {.depth = depth,
                               .columns = x->columns,
                               .row = b_row,

@@ -26,12 +26,11 @@ struct cpu_integer {
     size_t scale_at, start_at; // in the step's workspace
 };
 
-// Reads types and zero points of a product of bytes, whose right operand has `columns`. False: not
-// one for the kernels (c->why says so).
+// Reads types and zero points of a product of bytes, whose right operand has `columns`, and makes
+// constants of what is constant, folded into the step to bytes where that can be. False: not one for
+// the kernels (c->why says so). Nothing to do, here and below, where sums are of floats.
 bool cpu_integer_prepare(struct mgx_plan_offer *c, struct cpu_epilogue *e,
                          const struct mgx_ins *main, int64_t columns, struct cpu_integer *out);
-// Makes constants of what is constant, folded into the step to bytes where that can be.
-bool cpu_integer_fold(struct mgx_plan_offer *c, struct cpu_epilogue *e, struct cpu_integer *x);
 // Room behind the kernel's own workspace; packs the columns' sums of B, [depth][columns] by strides
 // of elements. Call when the kernel is known.
 bool cpu_integer_finish(struct mgx_plan_offer *c, const struct cpu_epilogue *e,

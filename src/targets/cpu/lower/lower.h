@@ -2,6 +2,7 @@
 // What the CPU target's kernels share: their list, and the way to the machine they work on.
 #pragma once
 
+#include "base/size.h"
 #include "plan/kernel.h"
 #include "plan/plan.h"
 #include "targets/cpu/kernel/ahead.h"
@@ -30,6 +31,26 @@ static inline int64_t cpu_reach(const int64_t *lens, const int64_t *strides, int
     for (int i = 0; i < count; i++)
         reach += lens[i] > 1 ? (lens[i] - 1) * strides[i] : 0;
     return reach;
+}
+
+// Tasks that `pieces` are dealt in: one where there is less than `least` to do, else one for every
+// thread.
+static inline int cpu_tasks(const struct mgx_plan_offer *c, int64_t todo, int64_t least,
+                            int64_t pieces)
+{
+    return todo < least ? 1 : (int)mgx_min_i64(pieces, c->machine->threads);
+}
+
+// Sorts axes by their strides in s, the outermost in memory first; equal ones keep their order.
+static inline void cpu_sort_axes(const struct mgx_shape *s, int *axes, int count)
+{
+    for (int i = 1; i < count; i++) { // insertion sort: ranks are small
+        const int axis = axes[i];
+        int at = i;
+        for (; at > 0 && s->strides[axes[at - 1]] < s->strides[axis]; at--)
+            axes[at] = axes[at - 1];
+        axes[at] = axis;
+    }
 }
 
 // Has the step's workspace room for every thread? For assertions.

@@ -6,7 +6,6 @@
 // mean square plus epsilon, then perhaps a scale and a shift. What the kernel needs are x, epsilon,
 // scale and shift, found by their places in it.
 #include <assert.h>
-#include <string.h>
 
 #include "base/size.h"
 #include "op/op.h"
@@ -115,41 +114,38 @@ static bool row_stride(const struct mgx_shape *s, int axes, int64_t *stride)
     return true;
 }
 
-static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
+static bool lay_out(struct mgx_plan_offer *c, struct norm *v)
 {
-    if (c->ins->op != &mgx_op_group)
-        return mgx_plan_refuse(c);
-    const char *tag = mgx_attr_text(c->ins->op, c->ins->attr, "tag");
-    const bool rms = strcmp(tag, "rms_norm") == 0;
-    if (!rms && strcmp(tag, "layer_norm") != 0)
-        return mgx_plan_refuse(c);
-    struct norm *v = MGX_NEW(c->arena, struct norm);
-    if (!v)
-        return mgx_plan_no_memory(c);
-    if (!find_parts(c, v, rms)) {
-        c->why = "the body is not in the form known";
-        return mgx_plan_refuse(c);
-    }
     const struct mgx_shape *x = &c->in[v->x];
-    if (!mgx_shape_elements(x) || !row_stride(c->out, v->axes, &v->y_row)) {
-        c->why = "rows of the result do not lie at one distance";
-        return mgx_plan_refuse(c);
-    }
-    if (!row_stride(x, v->axes, &v->x_row)) {
-        c->why = "rows do not lie at one distance";
-        c->want_in[v->x] = MGX_PLAN_ROW_MAJOR;
-        return mgx_plan_refuse(c);
-    }
-    const struct mgx_rows_kernel *kernels = mgx_rows_kernel(cpu_offered(c)->isa);
-    v->kernel = rms ? kernels->rms : kernels->norm;
-    c->detail = rms ? "root mean square" : "layer";
+    if (!mgx_shape_elements(x) || !row_stride(c->out, v->axes, &v->y_row))
+        return mgx_plan_unfit(c, "rows of the result do not lie at one distance");
+    if (!row_stride(x, v->axes, &v->x_row))
+        return mgx_plan_wish(c, v->x, MGX_PLAN_ROW_MAJOR, "rows do not lie at one distance");
     v->n = 1;
     for (int i = x->rank - v->axes; i < x->rank; i++)
         v->n *= x->lens[i];
     v->rows = mgx_shape_elements(x) / v->n;
     assert(v->n > 0 && v->rows * v->n == mgx_shape_elements(c->out));
     assert(cpu_reaches(x, (v->rows - 1) * v->x_row + v->n - 1) || v->rows == 1);
-    v->tasks = mgx_shape_elements(x) < 1 << 14 ? 1 : (int)mgx_min_i64(v->rows, c->machine->threads);
+    return true;
+}
+
+static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
+{
+    const bool rms = mgx_is_group(c->ins, "rms_norm");
+    if (!rms && !mgx_is_group(c->ins, "layer_norm"))
+        return mgx_plan_refuse(c);
+    struct norm *v = MGX_NEW(c->arena, struct norm);
+    if (!v)
+        return mgx_plan_no_memory(c);
+    if (!find_parts(c, v, rms))
+        return mgx_plan_decline(c, "the body is not in the form known");
+    if (!lay_out(c, v))
+        return mgx_plan_refuse(c);
+    const struct mgx_rows_kernel *kernels = mgx_rows_kernel(cpu_offered(c)->isa);
+    v->kernel = rms ? kernels->rms : kernels->norm;
+    c->detail = rms ? "root mean square" : "layer";
+    v->tasks = cpu_tasks(c, v->rows * v->n, 1 << 14, v->rows);
     c->in_place = v->x_row == v->y_row ? v->x : -1;
     c->state = v;
     return MGX_PLAN_TAKEN;

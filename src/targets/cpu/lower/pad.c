@@ -141,7 +141,7 @@ static bool fill(struct mgx_plan_offer *c, const struct mgx_pad *a, const int64_
     assert(p->lines * p->line.length == mgx_shape_elements(c->out));
     find_middle(p);
     const int64_t bytes = p->lines * p->line.length * (int64_t)p->size;
-    p->tasks = bytes < PARALLEL_BYTES ? 1 : (int)mgx_min_i64(p->lines, c->machine->threads);
+    p->tasks = cpu_tasks(c, bytes, PARALLEL_BYTES, p->lines);
     for (int i = 0; i < c->in_count; i++)
         c->skip_in[i] = i > 0;
     return true;

@@ -48,12 +48,7 @@ static void sort_axes(const struct mgx_shape *out, int *order, int *count)
     for (int i = 0; i < out->rank; i++)
         if (out->lens[i] != 1)
             order[(*count)++] = i;
-    for (int i = 1; i < *count; i++)
-        for (int j = i; j > 0 && out->strides[order[j - 1]] < out->strides[order[j]]; j--) {
-            const int t = order[j];
-            order[j] = order[j - 1];
-            order[j - 1] = t;
-        }
+    cpu_sort_axes(out, order, *count);
 }
 
 // Does axis `a` continue axis `last` of the loops in every operand?
@@ -68,33 +63,41 @@ static bool continues(const struct loops *l, const struct mgx_plan_offer *c, int
     return true;
 }
 
-static void plan_loops(struct loops *l, const struct mgx_plan_offer *c)
+// The axes in the result's order of memory, merged where every operand allows.
+static void merge_axes(struct loops *l, const struct mgx_plan_offer *c)
 {
-    assert(c->in_count <= MAX_IN);
     int order[MGX_MAX_RANK], count;
     sort_axes(c->out, order, &count);
     l->rank = 0;
     for (int k = 0; k < count; k++) {
         const int a = order[k];
-        int to = l->rank - 1;
-        if (to >= 0 && continues(l, c, a, to)) {
-            l->lens[to] *= c->out->lens[a];
-        } else {
-            to = l->rank++;
-            l->lens[to] = c->out->lens[a];
-        }
+        const bool merged = l->rank && continues(l, c, a, l->rank - 1);
+        const int to = merged ? l->rank - 1 : l->rank++;
+        l->lens[to] = c->out->lens[a] * (merged ? l->lens[to] : 1);
         l->out[to] = c->out->strides[a];
         for (int i = 0; i < c->in_count; i++)
             l->in[i][to] = c->in[i].strides[a];
     }
+}
+
+// The innermost axis becomes the run.
+static void take_run(struct loops *l, int in_count)
+{
     l->run = l->out_step = 1;
-    if (l->rank) { // the innermost axis is the run
-        l->rank--;
-        l->run = l->lens[l->rank];
-        l->out_step = l->out[l->rank];
-        for (int i = 0; i < c->in_count; i++)
-            l->in_step[i] = l->in[i][l->rank];
-    }
+    if (!l->rank)
+        return;
+    l->rank--;
+    l->run = l->lens[l->rank];
+    l->out_step = l->out[l->rank];
+    for (int i = 0; i < in_count; i++)
+        l->in_step[i] = l->in[i][l->rank];
+}
+
+static void plan_loops(struct loops *l, const struct mgx_plan_offer *c)
+{
+    assert(c->in_count <= MAX_IN);
+    merge_axes(l, c);
+    take_run(l, c->in_count);
     l->blocks_per_run = (l->run + MGX_BLOCK - 1) / MGX_BLOCK;
     l->blocks = l->blocks_per_run;
     for (int i = 0; i < l->rank; i++)
@@ -131,10 +134,8 @@ static bool same_layout(const struct mgx_shape *a, const struct mgx_shape *b)
 static bool compile(struct mgx_plan_offer *c, struct pointwise *p)
 {
     p->body = cpu_body_compile(c, c->ins);
-    if (p->body && (p->body->out_count != 1 || p->body->in_count != c->in_count)) {
-        c->why = "the body has several results";
-        return false;
-    }
+    if (p->body && (p->body->out_count != 1 || p->body->in_count != c->in_count))
+        return mgx_plan_unfit(c, "the body has several results");
     if (!p->body && c->diag->status == MGX_OK)
         p->typed = cpu_typed_compile(c, c->ins);
     const struct mgx_module *body = c->ins->mod_count ? c->ins->mod[0] : NULL;
@@ -145,16 +146,35 @@ static bool compile(struct mgx_plan_offer *c, struct pointwise *p)
     return p->body || p->typed;
 }
 
+static bool takes(const struct mgx_op *op)
+{
+    return op == &mgx_op_pointwise || (op->flags & MGX_OP_POINTWISE) || op == &mgx_op_convert ||
+           op == &mgx_op_identity;
+}
+
+static size_t scratch_of(const struct pointwise *p)
+{
+    return p->typed
+               ? cpu_typed_scratch(p->typed) / sizeof(float)
+               : (size_t)mgx_block_scratch(&p->body->block) + (size_t)(p->in_count + 1) * MGX_BLOCK;
+}
+
+// The first input whose bytes the result may take.
+static int work_in_place(const struct mgx_plan_offer *c)
+{
+    for (int i = 0; i < c->in_count; i++)
+        if (same_layout(&c->in[i], c->out) && !mgx_shape_is_broadcasted(&c->in[i]))
+            return i;
+    return -1;
+}
+
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
-    const struct mgx_op *op = c->ins->op;
-    if (op != &mgx_op_pointwise && !(op->flags & MGX_OP_POINTWISE) && op != &mgx_op_convert &&
-        op != &mgx_op_identity)
+    const int64_t elements = mgx_shape_elements(c->out);
+    if (!takes(c->ins->op))
         return mgx_plan_refuse(c);
-    if (c->in_count > MAX_IN || c->in_count < 1) {
-        c->why = "too many inputs";
-        return mgx_plan_refuse(c);
-    }
+    if (c->in_count > MAX_IN || c->in_count < 1)
+        return mgx_plan_decline(c, "too many inputs");
     struct pointwise *p = MGX_NEW(c->arena, struct pointwise);
     if (!p)
         return mgx_plan_no_memory(c);
@@ -162,17 +182,13 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     if (!compile(c, p))
         return mgx_plan_refuse(c);
     plan_loops(&p->loops, c);
-    assert(!mgx_shape_elements(c->out) || covers(&p->loops, c));
-    if (!mgx_shape_elements(c->out))
+    assert(!elements || covers(&p->loops, c));
+    if (!elements)
         p->loops.blocks = 0;
-    p->threads = mgx_shape_elements(c->out) >= PARALLEL_ELEMENTS ? c->machine->threads : 1;
-    p->thread_floats = p->typed ? cpu_typed_scratch(p->typed) / sizeof(float)
-                                : (size_t)mgx_block_scratch(&p->body->block) +
-                                      (size_t)(c->in_count + 1) * MGX_BLOCK;
+    p->threads = cpu_tasks(c, elements, PARALLEL_ELEMENTS, c->machine->threads);
+    p->thread_floats = scratch_of(p);
     c->workspace = p->thread_floats * sizeof(float) * (size_t)c->machine->threads;
-    for (int i = 0; i < c->in_count && c->in_place < 0; i++)
-        if (same_layout(&c->in[i], c->out) && !mgx_shape_is_broadcasted(&c->in[i]))
-            c->in_place = i;
+    c->in_place = work_in_place(c);
     c->state = p;
     return MGX_PLAN_TAKEN;
 }

@@ -83,40 +83,44 @@ static bool suits(struct mgx_plan_offer *c, const struct mgx_resize *a, struct m
     return !c->why;
 }
 
+// NULL when out of memory.
+static struct resize *describe(struct mgx_plan_offer *c, const struct mgx_resize_how *how)
+{
+    const struct mgx_shape *x = &c->in[0], *y = c->out;
+    struct resize *r = MGX_NEW(c->arena, struct resize);
+    if (!r)
+        return NULL;
+    *r = (struct resize){.linear = how->mode == MGX_RESIZE_LINEAR,
+                         .size = is_byte(x) ? 1 : (int64_t)sizeof(float),
+                         .blend = mgx_pool_kernel(cpu_offered(c)->isa)->blend,
+                         .rows = make_table(c, how, c->ins->attr, 2),
+                         .cols = make_table(c, how, c->ins->attr, 3),
+                         .batch = y->lens[0],
+                         .height = y->lens[2],
+                         .width = y->lens[3],
+                         .channels = y->lens[1],
+                         .x_batch = x->strides[0],
+                         .x_row = x->strides[2],
+                         .x_col = x->strides[3],
+                         .y_batch = y->strides[0],
+                         .y_row = y->strides[2],
+                         .y_col = y->strides[3]};
+    return r->rows && r->cols ? r : NULL;
+}
+
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     struct mgx_resize_how how;
     if (c->ins->op != &mgx_op_resize)
         return mgx_plan_refuse(c);
-    const struct mgx_resize *a = c->ins->attr;
-    if (!suits(c, a, &how)) {
+    if (!suits(c, c->ins->attr, &how)) {
         c->want_in[0] = MGX_PLAN_LIKE_RESULT;
         return mgx_plan_refuse(c);
     }
-    const struct mgx_shape *x = &c->in[0], *y = c->out;
-    struct resize *r = MGX_NEW(c->arena, struct resize);
-    if (r) {
-        *r = (struct resize){.linear = how.mode == MGX_RESIZE_LINEAR,
-                             .size = is_byte(x) ? 1 : (int64_t)sizeof(float),
-                             .blend = mgx_pool_kernel(cpu_offered(c)->isa)->blend,
-                             .rows = make_table(c, &how, a, 2),
-                             .cols = make_table(c, &how, a, 3),
-                             .batch = y->lens[0],
-                             .height = y->lens[2],
-                             .width = y->lens[3],
-                             .channels = y->lens[1],
-                             .x_batch = x->strides[0],
-                             .x_row = x->strides[2],
-                             .x_col = x->strides[3],
-                             .y_batch = y->strides[0],
-                             .y_row = y->strides[2],
-                             .y_col = y->strides[3]};
-    }
-    if (!r || !r->rows || !r->cols)
+    struct resize *r = describe(c, &how);
+    if (!r)
         return mgx_plan_no_memory(c);
-    r->tasks = mgx_shape_elements(y) < 1 << 14
-                   ? 1
-                   : (int)mgx_min_i64(r->batch * r->height, c->machine->threads);
+    r->tasks = cpu_tasks(c, mgx_shape_elements(c->out), 1 << 14, r->batch * r->height);
     c->detail = r->linear ? "linear" : "nearest";
     c->state = r;
     return MGX_PLAN_TAKEN;

@@ -71,59 +71,64 @@ static bool find_operands(struct mgx_plan_offer *c, struct rnn *v)
         if (!v->has[i])
             continue;
         const bool weight = i == W || i == R || i == BIAS || i == PEEPHOLES;
-        if (c->in[i].type != (i == LENGTHS ? MGX_INT32 : MGX_FLOAT) ||
-            (weight && !c->constant[i])) {
-            c->why = weight ? "weights are not constant" : "operands are not float";
-            return false;
-        }
-        if (i != X && !mgx_shape_is_standard(&c->in[i])) {
-            c->why = "an operand is not row-major";
-            c->want_in[i] = MGX_PLAN_ROW_MAJOR;
-            return false;
-        }
+        if (c->in[i].type != (i == LENGTHS ? MGX_INT32 : MGX_FLOAT) || (weight && !c->constant[i]))
+            return mgx_plan_unfit(c,
+                                  weight ? "weights are not constant" : "operands are not float");
+        if (i != X && !mgx_shape_is_standard(&c->in[i]))
+            return mgx_plan_wish(c, i, MGX_PLAN_ROW_MAJOR, "an operand is not row-major");
     }
     return true;
 }
 
-static bool describe(struct mgx_plan_offer *c, const struct rnn *v, struct mgx_rnn_desc *d)
+static void describe_directions(const struct mgx_ins *ins, struct mgx_rnn_desc *d)
 {
-    const struct mgx_ins *ins = c->ins;
-    const struct mgx_shape *x = &c->in[X], *y = c->out;
     const int64_t direction = mgx_ins_int(ins, "direction");
-    d->isa = cpu_offered(c)->isa;
-    d->threads = c->machine->threads;
+    assert(direction >= 0 && direction <= 2);
+    d->directions = direction == 2 ? 2 : 1;
+    d->reverse = direction == 1;
+    d->clip = (float)mgx_ins_real(ins, "clip");
+    d->linear_before_reset = d->kind == MGX_RNN_GRU && mgx_ins_int(ins, "linear_before_reset");
+    d->input_forget = d->kind == MGX_RNN_LSTM && mgx_ins_int(ins, "input_forget");
+}
+
+static void describe_sizes(const struct mgx_plan_offer *c, bool cell, struct mgx_rnn_desc *d)
+{
+    const struct mgx_shape *x = &c->in[X], *y = c->out;
     d->steps = x->lens[0];
     d->batch = x->lens[1];
     d->input = x->lens[2];
-    d->hidden = mgx_ins_int(ins, "hidden_size");
-    d->directions = direction == 2 ? 2 : 1;
-    assert(direction >= 0 && direction <= 2 && d->hidden > 0);
-    d->reverse = direction == 1;
+    d->hidden = mgx_ins_int(c->ins, "hidden_size");
+    assert(c->in[R].lens[2] == d->hidden && c->in[W].lens[2] == d->input && d->hidden > 0);
+    assert(c->in[W].lens[0] == d->directions && c->in[R].lens[0] == d->directions);
     d->x_step = x->strides[0];
     d->x_batch = x->strides[1];
     d->state_batch = d->hidden;
     d->state_direction = d->hidden * d->batch;
-    assert(c->in[R].lens[2] == d->hidden && c->in[W].lens[2] == d->input);
-    assert(c->in[W].lens[0] == d->directions && c->in[R].lens[0] == d->directions);
-    d->clip = (float)mgx_ins_real(ins, "clip");
-    d->linear_before_reset = d->kind == MGX_RNN_GRU && mgx_ins_int(ins, "linear_before_reset");
-    d->input_forget = d->kind == MGX_RNN_LSTM && mgx_ins_int(ins, "input_forget");
-    if (!v->cell) {
-        d->y_step = y->strides[0];
-        d->y_direction = y->strides[1];
-        d->y_batch = y->strides[2];
-    }
-    c->why = !mgx_shape_elements(x) || !mgx_shape_elements(y) ? "empty"
-             : x->strides[2] != 1 && x->lens[2] != 1 ? "the input's features are not contiguous"
-             : y->strides[y->rank - 1] != 1 && y->lens[y->rank - 1] != 1
-                 ? "states are not contiguous"
-             : v->cell && !mgx_shape_is_standard(y) ? "states are not row-major"
-             : !find_acts(ins, d)                   ? "an activation has no vector form"
-                                                    : NULL;
-    if (!c->why)
-        return true;
-    c->want_in[X] = MGX_PLAN_ROW_MAJOR;
-    return false;
+    d->y_step = cell ? 0 : y->strides[0];
+    d->y_direction = cell ? 0 : y->strides[1];
+    d->y_batch = cell ? 0 : y->strides[2];
+}
+
+// Why the kernel cannot have it; NULL if it can.
+static const char *refuses(const struct mgx_plan_offer *c, bool cell, struct mgx_rnn_desc *d)
+{
+    const struct mgx_shape *x = &c->in[X], *y = c->out;
+    return !mgx_shape_elements(x) || !mgx_shape_elements(y) ? "empty"
+           : x->strides[2] != 1 && x->lens[2] != 1 ? "the input's features are not contiguous"
+           : y->strides[y->rank - 1] != 1 && y->lens[y->rank - 1] != 1 ? "states are not contiguous"
+           : cell && !mgx_shape_is_standard(y)                         ? "states are not row-major"
+           : !find_acts(c->ins, d) ? "an activation has no vector form"
+                                   : NULL;
+}
+
+static bool describe(struct mgx_plan_offer *c, const struct rnn *v, struct mgx_rnn_desc *d)
+{
+    d->isa = cpu_offered(c)->isa;
+    d->threads = c->machine->threads;
+    describe_directions(c->ins, d);
+    describe_sizes(c, v->cell, d);
+    const char *why = refuses(c, v->cell, d);
+    return !why || mgx_plan_wish(c, X, MGX_PLAN_ROW_MAJOR, why);
 }
 
 static void fill(const struct mgx_plan_fill *f, int part, int parts)

@@ -28,10 +28,8 @@ static bool suits(struct mgx_plan_offer *c)
 {
     const struct mgx_shape *x = &c->in[0], *rois = &c->in[1], *at = &c->in[2], *y = c->out;
     if (x->type != MGX_FLOAT || rois->type != MGX_FLOAT || !mgx_shape_elements(x) ||
-        !mgx_shape_elements(y) || (at->type != MGX_INT64 && at->type != MGX_INT32)) {
-        c->why = "not float, empty, or indices of another type";
-        return false;
-    }
+        !mgx_shape_elements(y) || (at->type != MGX_INT64 && at->type != MGX_INT32))
+        return mgx_plan_unfit(c, "not float, empty, or indices of another type");
     if ((y->strides[1] != 1 && y->lens[1] != 1) || (x->strides[1] != 1 && x->lens[1] != 1) ||
         !mgx_shape_is_standard(rois) || !mgx_shape_is_standard(at)) {
         c->why = "channels are not contiguous, or regions not row-major";
@@ -85,17 +83,42 @@ static bool spans_of(const struct roialign *r, const float *roi, struct mgx_roi_
            v->grid * h->grid <= MGX_ROI_SAMPLES_MAX;
 }
 
+// Corners of samples that wait to be summed.
+struct taps {
+    int64_t offset[TAPS];
+    float weight[TAPS];
+};
+
+static void add_sample(const struct roialign *r, struct taps *t, int at, struct mgx_roi_pair p,
+                       struct mgx_roi_pair q)
+{
+    assert(at + 4 <= TAPS && p.high < r->height && q.high < r->width);
+    const int64_t rows[] = {p.low * r->x_row, p.high * r->x_row},
+                  cols[] = {q.low * r->x_col, q.high * r->x_col};
+    const double down[] = {p.low_weight, p.high_weight}, right[] = {q.low_weight, q.high_weight};
+    for (int i = 0; i < 4; i++) {
+        t->offset[at + i] = rows[i / 2] + cols[i % 2];
+        t->weight[at + i] = (float)(down[i / 2] * right[i % 2]);
+    }
+}
+
+static void sum_taps(const struct roialign *r, struct mgx_tap_args *a)
+{
+    r->pixel(a);
+    a->count = 0;
+    a->first = false;
+}
+
 // One bin: its samples in pieces of TAPS corners.
 static void pool_bin(const struct roialign *r, const struct mgx_roi_span *v,
                      const struct mgx_roi_span *h, int64_t row, int64_t col, const float *x,
                      float *y)
 {
     assert(row >= 0 && row < r->attr->output_height && col >= 0 && col < r->attr->output_width);
-    int64_t offset[TAPS];
-    float weight[TAPS];
+    struct taps taps;
     struct mgx_tap_args a = {.x = x,
-                             .offset = offset,
-                             .weight = weight,
+                             .offset = taps.offset,
+                             .weight = taps.weight,
                              .max = r->attr->mode == MGX_ROI_MAX && v->grid * h->grid > 0,
                              .first = true,
                              .divide = 1,
@@ -103,30 +126,15 @@ static void pool_bin(const struct roialign *r, const struct mgx_roi_span *v,
                              .channels = r->channels};
     for (int64_t i = 0; i < v->grid; i++) {
         const struct mgx_roi_pair p = mgx_roi_sample(v, row, i);
-        const int64_t low = p.low * r->x_row, high = p.high * r->x_row;
-        for (int64_t j = 0; j < h->grid; j++) {
-            const struct mgx_roi_pair q = mgx_roi_sample(h, col, j);
-            if (a.count == TAPS) {
-                r->pixel(&a);
-                a.count = 0;
-                a.first = false;
-            }
-            const int k = a.count;
-            assert(k + 4 <= TAPS && p.high < r->height && q.high < r->width);
-            offset[k] = low + q.low * r->x_col;
-            offset[k + 1] = low + q.high * r->x_col;
-            offset[k + 2] = high + q.low * r->x_col;
-            offset[k + 3] = high + q.high * r->x_col;
-            weight[k] = (float)(p.low_weight * q.low_weight);
-            weight[k + 1] = (float)(p.low_weight * q.high_weight);
-            weight[k + 2] = (float)(p.high_weight * q.low_weight);
-            weight[k + 3] = (float)(p.high_weight * q.high_weight);
-            a.count += 4;
+        for (int64_t j = 0; j < h->grid; j++, a.count += 4) {
+            if (a.count == TAPS)
+                sum_taps(r, &a);
+            add_sample(r, &taps, a.count, p, mgx_roi_sample(h, col, j));
         }
     }
     if (!a.max)
         a.divide = (float)mgx_max_i64(v->grid * h->grid, 1);
-    r->pixel(&a);
+    sum_taps(r, &a);
 }
 
 struct job {

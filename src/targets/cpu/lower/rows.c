@@ -74,7 +74,7 @@ static void choose_tasks(struct mgx_plan_offer *c, struct rows *r)
                                            ? mgx_shape_space(&c->in[0]) - 1 -
                                                  cpu_reach(r->outer.lens, r->outer.x, r->outer.rank)
                                            : r->n - 1)));
-    r->tasks = elements < PARALLEL ? 1 : (int)mgx_min_i64(r->outer.count, c->machine->threads);
+    r->tasks = cpu_tasks(c, elements, PARALLEL, r->outer.count);
 }
 
 // The kept axis that is contiguous in both operands, or -1.
@@ -89,45 +89,65 @@ static int contiguous_axis(const struct mgx_shape *x, const struct mgx_shape *y,
 
 // --- softmax ---
 
-static enum mgx_plan_answer prepare_softmax(struct mgx_plan_offer *c)
+// Softmax runs along its axis where that is contiguous, else across rows of another axis that is.
+struct softmax_way {
+    int axis, inner;
+    bool along, log;
+};
+
+static bool choose_way(struct mgx_plan_offer *c, struct softmax_way *w)
 {
-    const bool log = c->ins->op == &mgx_op_logsoftmax;
-    if (c->ins->op != &mgx_op_softmax && !log)
-        return mgx_plan_refuse(c);
     const struct mgx_shape *x = &c->in[0], *y = c->out;
-    int64_t axis = mgx_ins_int(c->ins, "axis");
-    axis += axis < 0 ? x->rank : 0;
-    assert(axis >= 0 && axis < x->rank);
-    if (x->type != MGX_FLOAT || !mgx_shape_elements(x)) {
-        c->why = "not float, or empty";
-        return mgx_plan_refuse(c);
-    }
-    const bool along = (x->strides[axis] == 1 && y->strides[axis] == 1) || x->lens[axis] == 1;
+    if (x->type != MGX_FLOAT || !mgx_shape_elements(x))
+        return mgx_plan_unfit(c, "not float, or empty");
     bool itself[MGX_MAX_RANK] = {false};
-    itself[axis] = true;
-    const int inner = contiguous_axis(x, y, itself);
-    if (!along && (inner < 0 || log)) {
-        c->why = "neither the axis nor another one is contiguous";
-        c->want_in[0] = MGX_PLAN_LIKE_RESULT;
-        return mgx_plan_refuse(c);
-    }
-    struct rows *r = new_rows(c);
-    if (!r)
-        return mgx_plan_refuse(c);
-    r->map = log ? r->kernels->logsoftmax : r->kernels->softmax;
-    r->n = along ? x->lens[axis] : x->lens[inner];
-    r->across = !along;
-    r->count = x->lens[axis];
-    r->stride = x->strides[axis];
-    r->y_stride = y->strides[axis];
+    itself[w->axis] = true;
+    w->inner = contiguous_axis(x, y, itself);
+    w->along = (x->strides[w->axis] == 1 && y->strides[w->axis] == 1) || x->lens[w->axis] == 1;
+    if (!w->along && (w->inner < 0 || w->log))
+        return mgx_plan_wish(c, 0, MGX_PLAN_LIKE_RESULT,
+                             "neither the axis nor another one is contiguous");
+    return true;
+}
+
+static void lay_out_softmax(const struct mgx_plan_offer *c, const struct softmax_way *w,
+                            struct rows *r)
+{
+    const struct mgx_shape *x = &c->in[0], *y = c->out;
+    r->map = w->log ? r->kernels->logsoftmax : r->kernels->softmax;
+    r->n = x->lens[w->along ? w->axis : w->inner];
+    r->across = !w->along;
+    r->count = x->lens[w->axis];
+    r->stride = x->strides[w->axis];
+    r->y_stride = y->strides[w->axis];
     for (int i = 0; i < x->rank; i++)
-        if (i != axis && (along || i != inner))
+        if (i != w->axis && (w->along || i != w->inner))
             add_outer(&r->outer, x->lens[i], x->strides[i], y->strides[i]);
-    choose_tasks(c, r);
+}
+
+static bool same_strides(const struct mgx_shape *x, const struct mgx_shape *y)
+{
     bool same = true;
     for (int i = 0; i < x->rank; i++)
         same &= x->lens[i] == 1 || x->strides[i] == y->strides[i];
-    c->in_place = same && !log ? 0 : -1; // logsoftmax reads x again after writing y
+    return same;
+}
+
+static enum mgx_plan_answer prepare_softmax(struct mgx_plan_offer *c)
+{
+    struct softmax_way way = {.log = c->ins->op == &mgx_op_logsoftmax};
+    if (c->ins->op != &mgx_op_softmax && !way.log)
+        return mgx_plan_refuse(c);
+    way.axis = mgx_wrap_axis(mgx_ins_int(c->ins, "axis"), c->in[0].rank);
+    if (!choose_way(c, &way))
+        return mgx_plan_refuse(c);
+    struct rows *r = new_rows(c);
+    if (!r)
+        return mgx_plan_refuse(c);
+    lay_out_softmax(c, &way, r);
+    choose_tasks(c, r);
+    // logsoftmax reads x again after writing y
+    c->in_place = same_strides(&c->in[0], c->out) && !way.log ? 0 : -1;
     c->state = r;
     return MGX_PLAN_TAKEN;
 }
@@ -161,16 +181,11 @@ static bool merge_folded(const struct mgx_shape *x, const bool *folded, int64_t 
     for (int i = 0; i < x->rank; i++)
         if (folded[i] && x->lens[i] != 1)
             order[n++] = i;
-    for (int i = 1; i < n; i++)
-        for (int j = i; j > 0 && x->strides[order[j - 1]] > x->strides[order[j]]; j--) {
-            const int t = order[j];
-            order[j] = order[j - 1];
-            order[j - 1] = t;
-        }
+    cpu_sort_axes(x, order, n);
     *count = *stride = 1;
-    for (int i = 0; i < n; i++) {
-        if (i == 0)
-            *stride = x->strides[order[0]];
+    for (int i = n - 1; i >= 0; i--) {
+        if (i == n - 1)
+            *stride = x->strides[order[i]];
         else if (x->strides[order[i]] != *stride * *count)
             return false;
         *count *= x->lens[order[i]];
@@ -178,32 +193,43 @@ static bool merge_folded(const struct mgx_shape *x, const bool *folded, int64_t 
     return true;
 }
 
+// The kept axis that rows lie along; false if there is none.
+static bool find_inner(struct mgx_plan_offer *c, struct rows *r, const bool *folded, int *inner)
+{
+    *inner = contiguous_axis(&c->in[0], c->out, folded);
+    if (*inner < 0)
+        return mgx_plan_wish(c, 0, MGX_PLAN_ROW_MAJOR,
+                             "neither the reduced axes nor the others are contiguous");
+    r->across = true;
+    r->n = c->in[0].lens[*inner];
+    return true;
+}
+
 static bool lay_out(struct mgx_plan_offer *c, struct rows *r, const bool *folded)
 {
     assert(c->in[0].rank == c->out->rank);
-    const struct mgx_shape *x = &c->in[0], *y = c->out;
+    const struct mgx_shape *x = &c->in[0];
     int inner = -1;
-    if (!merge_folded(x, folded, &r->count, &r->stride)) {
-        c->why = "the reduced axes do not lie at one distance";
-        c->want_in[0] = MGX_PLAN_ROW_MAJOR;
-        return false;
-    }
-    if (r->count == 1 || r->stride == 1) {
+    if (!merge_folded(x, folded, &r->count, &r->stride))
+        return mgx_plan_wish(c, 0, MGX_PLAN_ROW_MAJOR,
+                             "the reduced axes do not lie at one distance");
+    if (r->count == 1 || r->stride == 1)
         r->n = r->count;
-    } else {
-        inner = contiguous_axis(x, y, folded);
-        r->across = inner >= 0;
-        if (inner < 0) {
-            c->why = "neither the reduced axes nor the others are contiguous";
-            c->want_in[0] = MGX_PLAN_ROW_MAJOR;
-            return false;
-        }
-        r->n = x->lens[inner];
-    }
+    else if (!find_inner(c, r, folded, &inner))
+        return false;
     for (int i = 0; i < x->rank; i++)
         if (!folded[i] && i != inner)
-            add_outer(&r->outer, x->lens[i], x->strides[i], y->strides[i]);
+            add_outer(&r->outer, x->lens[i], x->strides[i], c->out->strides[i]);
     return true;
+}
+
+static void mark_folded(const struct mgx_ins *ins, int rank, bool *folded)
+{
+    const struct mgx_ints axes = mgx_ins_ints(ins, "axes");
+    for (int i = 0; i < axes.count; i++)
+        folded[mgx_wrap_axis(axes.v[i], rank)] = true;
+    for (int i = 0; i < rank && !axes.count; i++)
+        folded[i] = true;
 }
 
 static enum mgx_plan_answer prepare_reduce(struct mgx_plan_offer *c)
@@ -212,16 +238,9 @@ static enum mgx_plan_answer prepare_reduce(struct mgx_plan_offer *c)
     bool folded[MGX_MAX_RANK] = {false};
     if (!find_kind(c->ins->op, &kind))
         return mgx_plan_refuse(c);
-    const struct mgx_shape *x = &c->in[0];
-    if (x->type != MGX_FLOAT || !mgx_shape_elements(x) || c->in_count != 1) {
-        c->why = "not float, empty, or axes from an input";
-        return mgx_plan_refuse(c);
-    }
-    const struct mgx_ints axes = mgx_ins_ints(c->ins, "axes");
-    for (int i = 0; i < axes.count; i++)
-        folded[axes.v[i] < 0 ? axes.v[i] + x->rank : axes.v[i]] = true;
-    for (int i = 0; i < x->rank && !axes.count; i++)
-        folded[i] = true;
+    if (c->in[0].type != MGX_FLOAT || !mgx_shape_elements(&c->in[0]) || c->in_count != 1)
+        return mgx_plan_decline(c, "not float, empty, or axes from an input");
+    mark_folded(c->ins, c->in[0].rank, folded);
     struct rows *r = new_rows(c);
     if (!r)
         return mgx_plan_refuse(c);

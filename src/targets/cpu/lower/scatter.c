@@ -38,12 +38,7 @@ static void sort_axes(const struct mgx_shape *at, const struct mgx_shape *y, int
     for (int i = 0; i < at->rank; i++)
         if (i != axis && at->lens[i] != 1)
             order[(*count)++] = i;
-    for (int i = 1; i < *count; i++)
-        for (int j = i; j > 0 && y->strides[order[j - 1]] < y->strides[order[j]]; j--) {
-            const int t = order[j];
-            order[j] = order[j - 1];
-            order[j - 1] = t;
-        }
+    cpu_sort_axes(y, order, *count);
 }
 
 static void plan_axes(struct scatter *s, const struct mgx_plan_offer *c, int axis)
@@ -71,14 +66,19 @@ static void plan_axes(struct scatter *s, const struct mgx_plan_offer *c, int axi
     s->at_step = at->strides[axis];
 }
 
+static void prepare_axis(const struct mgx_plan_offer *c, struct scatter *s)
+{
+    s->skip = mgx_ins_int(c->ins, "skip_out_of_bounds") != 0;
+    plan_axes(s, c, mgx_wrap_axis(mgx_ins_int(c->ins, "axis"), c->in[1].rank));
+}
+
 static bool prepare_nd(struct mgx_plan_offer *c, struct scatter *s)
 {
     const struct mgx_shape *at = &c->in[1], *y = c->out;
     if (!mgx_shape_is_standard(at) || !mgx_shape_is_standard(&c->in[2]) ||
         !mgx_shape_is_standard(y)) {
-        c->why = "operands are not row-major";
-        c->want_in[1] = c->want_in[2] = MGX_PLAN_ROW_MAJOR;
-        return false;
+        c->want_in[2] = MGX_PLAN_ROW_MAJOR;
+        return mgx_plan_wish(c, 1, MGX_PLAN_ROW_MAJOR, "operands are not row-major");
     }
     s->slabs = true;
     s->depth = (int)at->lens[at->rank - 1];
@@ -94,6 +94,18 @@ static bool prepare_nd(struct mgx_plan_offer *c, struct scatter *s)
     return true;
 }
 
+// x is copied by the kernel of copies.
+static bool prepare_copy(const struct mgx_plan_offer *c, struct scatter *s)
+{
+    struct mgx_plan_offer copy = *c;
+    copy.copy_only = true;
+    copy.in_count = 1;
+    if (!cpu_kernel_copy.prepare(&copy))
+        return false;
+    s->copy = copy.state;
+    return true;
+}
+
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     const bool nd = c->ins->op == &mgx_op_scatternd_none;
@@ -101,28 +113,17 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
         return mgx_plan_refuse(c);
     const struct mgx_shape *at = &c->in[1];
     if ((at->type != MGX_INT64 && at->type != MGX_INT32) || !mgx_shape_elements(at) ||
-        !mgx_shape_elements(&c->in[2]) || !mgx_shape_elements(c->out)) {
-        c->why = "empty, or indices of another type";
-        return mgx_plan_refuse(c);
-    }
+        !mgx_shape_elements(&c->in[2]) || !mgx_shape_elements(c->out))
+        return mgx_plan_decline(c, "empty, or indices of another type");
     struct scatter *s = MGX_NEW(c->arena, struct scatter);
     if (!s)
         return mgx_plan_no_memory(c);
     s->wide = at->type == MGX_INT64;
     s->size = mgx_type_size(c->out->type);
-    if (nd && !prepare_nd(c, s))
+    if (!nd)
+        prepare_axis(c, s);
+    if ((nd && !prepare_nd(c, s)) || !prepare_copy(c, s))
         return mgx_plan_refuse(c);
-    if (!nd) {
-        const int64_t axis = mgx_ins_int(c->ins, "axis");
-        s->skip = mgx_ins_int(c->ins, "skip_out_of_bounds") != 0;
-        plan_axes(s, c, (int)(axis < 0 ? axis + at->rank : axis));
-    }
-    struct mgx_plan_offer copy = *c;
-    copy.copy_only = true;
-    copy.in_count = 1;
-    if (!cpu_kernel_copy.prepare(&copy))
-        return mgx_plan_refuse(c);
-    s->copy = copy.state;
     if (mgx_shape_equal(&c->in[0], c->out))
         c->in_place = 0;
     c->state = s;

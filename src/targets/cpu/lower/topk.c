@@ -132,37 +132,49 @@ static void sort_lines(struct line *l, const struct mgx_tensor *out, int axis)
     }
 }
 
+static bool takes(const struct mgx_compute_call *c, const struct mgx_shape *want)
+{
+    const struct mgx_shape *s = &c->in[0]->shape;
+    return (s->type == MGX_FLOAT || s->type == MGX_INT32) && want && mgx_shape_is_static(want) &&
+           mgx_shape_elements(s) && (c->in_count != 2 || mgx_shape_elements(&c->in[1]->shape) == 1);
+}
+
+// Room for a line's keys and entries; false when out of memory, with some of it taken.
+static bool take_room(struct line *l)
+{
+    const int64_t most = l->length <= SHORT ? l->length : l->k;
+    l->keys = malloc((size_t)l->length * sizeof *l->keys);
+    l->entries = malloc((size_t)(most + 1) * 2 * sizeof *l->entries);
+    l->buckets = l->length > SHORT ? malloc(HALF * sizeof *l->buckets) : NULL;
+    l->room = l->entries ? l->entries + most + 1 : NULL;
+    return l->keys && l->entries && (l->buckets || l->length <= SHORT);
+}
+
+static enum mgx_status sort_call(struct mgx_compute_call *c, struct line *l, int axis)
+{
+    struct mgx_tensor out[2];
+    TRY(mgx_eval_members(c, out, 2));
+    sort_lines(l, out, axis);
+    return mgx_tensor_group(c->out, out, 2, false, c->diag);
+}
+
 enum mgx_status cpu_topk(struct mgx_compute_call *c, bool *done)
 {
     const struct mgx_shape *s = &c->in[0]->shape;
     const struct mgx_shape *want = c->out_shape->type == MGX_TUPLE ? c->out_shape->sub : NULL;
-    if ((s->type != MGX_FLOAT && s->type != MGX_INT32) || !want || !mgx_shape_is_static(&want[0]) ||
-        !mgx_shape_elements(s) || (c->in_count == 2 && mgx_shape_elements(&c->in[1]->shape) != 1))
+    if (!takes(c, want))
         return MGX_OK;
-    int64_t axis = mgx_attr_int(c->op, c->attr, "axis");
-    axis += axis < 0 ? s->rank : 0;
-    const int64_t n = s->lens[axis];
-    if (n > INT32_MAX)
+    const int axis = mgx_wrap_axis(mgx_attr_int(c->op, c->attr, "axis"), s->rank);
+    if (s->lens[axis] > INT32_MAX)
         return MGX_OK;
     struct line l = {.x = c->in[0],
                      .step = s->strides[axis],
-                     .length = n,
-                     .k = want[0].lens[axis],
+                     .length = s->lens[axis],
+                     .k = want->lens[axis],
                      .largest = mgx_attr_int(c->op, c->attr, "largest") != 0};
-    const int64_t most = n <= SHORT ? n : l.k;
-    l.keys = malloc((size_t)n * sizeof *l.keys);
-    l.entries = malloc((size_t)(most + 1) * 2 * sizeof *l.entries);
-    l.buckets = n > SHORT ? malloc(HALF * sizeof *l.buckets) : NULL;
-    l.room = l.entries ? l.entries + most + 1 : NULL;
-    struct mgx_tensor out[2];
-    enum mgx_status status = l.keys && l.entries && (l.buckets || n <= SHORT)
-                                 ? mgx_eval_members(c, out, 2)
-                                 : mgx_fail_memory(c->diag);
-    if (status == MGX_OK) {
-        sort_lines(&l, out, (int)axis);
-        status = mgx_tensor_group(c->out, out, 2, false, c->diag);
-        *done = status == MGX_OK;
-    }
+    const enum mgx_status status =
+        take_room(&l) ? sort_call(c, &l, axis) : mgx_fail_memory(c->diag);
+    *done = status == MGX_OK;
     free(l.keys);
     free(l.entries);
     free(l.buckets);
