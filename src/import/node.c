@@ -45,6 +45,12 @@ enum mgx_status mgx_node_need_all(struct mgx_node *n)
     return mgx_node_need(n, n->in_count ? n->in_count : 1, -1);
 }
 
+enum mgx_status mgx_node_status(const struct mgx_node *n)
+{
+    return n->diag->status != MGX_OK ? n->diag->status
+                                     : mgx_program_status(n->module->program, n->diag);
+}
+
 enum mgx_status mgx_node_unsupported(struct mgx_node *n, const char *fmt, ...)
 {
     va_list args;

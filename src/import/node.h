@@ -58,6 +58,10 @@ const struct mgx_tensor *mgx_node_constant(const struct mgx_node *n, int i);
 // The same as integers. False if unknown.
 bool mgx_node_constant_ints(const struct mgx_node *n, int i, struct mgx_ints *out);
 
+// What was recorded so far: an attribute that could not be read, an instruction that could not be
+// made.
+enum mgx_status mgx_node_status(const struct mgx_node *n) MGX_NODISCARD;
+
 // --- refusing; both return the first failure: an attribute that could not be read looks like a
 // wrong one ---
 enum mgx_status mgx_node_unsupported(struct mgx_node *n, const char *fmt, ...) MGX_PRINTF(2, 3);

@@ -50,35 +50,47 @@ static enum mgx_status base_offsets(struct mgx_node *n, const struct mgx_shape *
     return MGX_OK;
 }
 
+// Indices below 0 count from the end; then each is as far as its axis steps in the flat data.
+static struct mgx_ins *axis_offsets(struct mgx_node *n, int64_t length, int64_t step)
+{
+    struct mgx_ins *i = mgx_build_convert(n, n->in[1], MGX_INT64);
+    struct mgx_ins *wrapped = mgx_build_with(n, &mgx_op_add, i, (double)length);
+    i = mgx_build_where(n, mgx_build_less(n, i, mgx_build_like(n, i, 0)), wrapped, i);
+    return mgx_build_with(n, &mgx_op_mul, i, (double)step);
+}
+
+static enum mgx_status require_inside(struct mgx_node *n, const struct mgx_shape *data,
+                                      const struct mgx_shape *index, int axis)
+{
+    for (int i = 0; i < data->rank; i++)
+        if (i != axis && index->lens[i] > data->lens[i])
+            return mgx_node_invalid(n, "indices have length %lld on axis %d, the data %lld",
+                                    (long long)index->lens[i], i, (long long)data->lens[i]);
+    return MGX_OK;
+}
+
 // One flat gather: place = base + index * stride of the axis, negative indices from the end.
 static enum mgx_status gather_elements(struct mgx_node *n)
 {
     TRY(mgx_node_need(n, 2, 2));
     if (!mgx_build_static(n))
         return mgx_onnx_defer(n);
-    struct mgx_ins *x = n->in[0];
+    struct mgx_ins *x = n->in[0], *base = NULL;
     const struct mgx_shape data = mgx_shape_make(x->shape.type, x->shape.rank, x->shape.lens);
     const struct mgx_shape index = n->in[1]->shape;
     if (data.rank != index.rank)
         return mgx_node_invalid(n, "data has rank %d, indices %d", data.rank, index.rank);
     int axis = 0;
     TRY(mgx_build_axis(n, mgx_onnx_int(n, "axis", 0), data.rank, &axis));
-    for (int i = 0; i < data.rank; i++)
-        if (i != axis && index.lens[i] > data.lens[i])
-            return mgx_node_invalid(n, "indices have length %lld on axis %d, the data %lld",
-                                    (long long)index.lens[i], i, (long long)data.lens[i]);
+    TRY(require_inside(n, &data, &index, axis));
     if (mgx_shape_elements(&index) == 0) {
         const struct mgx_shape empty = mgx_shape_make(x->shape.type, index.rank, index.lens);
         n->out[0] = mgx_build_doubles(n, &empty, NULL);
         return MGX_OK;
     }
-    struct mgx_ins *base = NULL;
     TRY(base_offsets(n, &data, &index, axis, &base));
-    struct mgx_ins *i = mgx_build_convert(n, n->in[1], MGX_INT64);
-    struct mgx_ins *wrapped = mgx_build_with(n, &mgx_op_add, i, (double)data.lens[axis]);
-    i = mgx_build_where(n, mgx_build_less(n, i, mgx_build_like(n, i, 0)), wrapped, i);
     struct mgx_ins *place =
-        mgx_build_add(n, base, mgx_build_with(n, &mgx_op_mul, i, (double)data.strides[axis]));
+        mgx_build_add(n, base, axis_offsets(n, data.lens[axis], data.strides[axis]));
     n->out[0] = mgx_build_gather(n, mgx_build_reshape(n, x, (int64_t[]){-1}, 1), place, 0);
     return MGX_OK;
 }
@@ -86,6 +98,22 @@ const struct mgx_onnx_op mgx_onnx_gather_elements = {
     .name = "GatherElements", .import = gather_elements, .takes = MGX_ONNX_TEXT | MGX_ONNX_COMPLEX};
 
 // --- Compress ---
+
+// The places of what is not 0 in a constant condition.
+static enum mgx_status chosen_places(struct mgx_node *n, struct mgx_ints condition,
+                                     struct mgx_ins **out)
+{
+    int64_t *chosen = MGX_NEW_ARRAY(n->scratch, int64_t, condition.count);
+    if (!chosen)
+        return mgx_fail_memory(n->diag);
+    int count = 0;
+    for (int i = 0; i < condition.count; i++)
+        if (condition.v[i])
+            chosen[count++] = i;
+    const struct mgx_shape shape = mgx_shape_vector(MGX_INT64, count);
+    *out = mgx_build_ints(n, &shape, chosen);
+    return MGX_OK;
+}
 
 // The slices whose condition is true; where the condition is not constant their number is known at
 // run time only.
@@ -101,21 +129,13 @@ static enum mgx_status compress(struct mgx_node *n)
     else
         x = mgx_build_reshape(n, x, (int64_t[]){-1}, 1);
     struct mgx_ints condition = {0};
-    if (!mgx_node_constant_ints(n, 1, &condition)) {
-        struct mgx_ins *row = mgx_build_unary(n, &mgx_op_nonzero, n->in[1]);
-        row = mgx_build_reshape(n, row, (int64_t[]){-1}, 1);
-        n->out[0] = mgx_build_gather(n, x, row, axis);
-        return MGX_OK;
-    }
-    int64_t *chosen = MGX_NEW_ARRAY(n->scratch, int64_t, condition.count);
-    if (!chosen)
-        return mgx_fail_memory(n->diag);
-    int count = 0;
-    for (int i = 0; i < condition.count; i++)
-        if (condition.v[i])
-            chosen[count++] = i;
-    const struct mgx_shape shape = mgx_shape_vector(MGX_INT64, count);
-    n->out[0] = mgx_build_gather(n, x, mgx_build_ints(n, &shape, chosen), axis);
+    struct mgx_ins *places = NULL;
+    if (mgx_node_constant_ints(n, 1, &condition))
+        TRY(chosen_places(n, condition, &places));
+    else
+        places =
+            mgx_build_reshape(n, mgx_build_unary(n, &mgx_op_nonzero, n->in[1]), (int64_t[]){-1}, 1);
+    n->out[0] = mgx_build_gather(n, x, places, axis);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_compress = {
@@ -123,41 +143,67 @@ const struct mgx_onnx_op mgx_onnx_compress = {
 
 // --- ReverseSequence ---
 
-// Along time the first `length` entries of each batch entry turn round. The places are computed:
-// t < length ? length - 1 - t : t, then one gather over batch and time merged.
-static enum mgx_status reverse_sequence(struct mgx_node *n)
+static enum mgx_status require_axes(struct mgx_node *n, int rank, int64_t *batch_axis)
+{
+    *batch_axis = mgx_onnx_int(n, "batch_axis", 1);
+    const int64_t time_axis = mgx_onnx_int(n, "time_axis", 0);
+    if (rank < 2 || (*batch_axis != 0 && *batch_axis != 1) || time_axis != 1 - *batch_axis)
+        return mgx_node_invalid(n, "rank %d with batch_axis %lld and time_axis %lld", rank,
+                                (long long)*batch_axis, (long long)time_axis);
+    return MGX_OK;
+}
+
+static struct mgx_ins *sequence_lengths(struct mgx_node *n)
 {
     const struct mgx_ints listed = mgx_onnx_ints(n, "sequence_lens"); // not in any version
-    TRY(mgx_node_need(n, listed.count ? 1 : 2, 2));
+    struct mgx_ins *length = mgx_node_in(n, 1);
+    return length ? mgx_build_convert(n, length, MGX_INT64)
+                  : mgx_build_literal_ints(n, listed.v, listed.count);
+}
+
+// Beside the row of an axis: a column.
+static struct mgx_ins *column(struct mgx_node *n, struct mgx_ins *v)
+{
+    return v ? mgx_build_per_axis(n, v, 0, 2) : NULL;
+}
+
+// Where each entry is read, batch and time merged as they come:
+// t < length ? length - 1 - t : t along time.
+static struct mgx_ins *reversed_places(struct mgx_node *n, int64_t batch, int64_t time,
+                                       bool time_first)
+{
+    struct mgx_ins *t = mgx_build_iota(n, MGX_INT64, time);
+    struct mgx_ins *b = mgx_build_iota(n, MGX_INT64, batch);
+    struct mgx_ins *length = sequence_lengths(n);
+    if (time_first) {
+        t = column(n, t);
+    } else {
+        b = column(n, b);
+        length = column(n, length);
+    }
+    struct mgx_ins *back = mgx_build_sub(n, mgx_build_with(n, &mgx_op_sub, length, 1), t);
+    t = mgx_build_where(n, mgx_build_less(n, t, length), back, t);
+    return time_first ? mgx_build_add(n, mgx_build_with(n, &mgx_op_mul, t, (double)batch), b)
+                      : mgx_build_add(n, mgx_build_with(n, &mgx_op_mul, b, (double)time), t);
+}
+
+// Along time the first `length` entries of each batch entry turn round: one gather over batch and
+// time merged.
+static enum mgx_status reverse_sequence(struct mgx_node *n)
+{
+    TRY(mgx_node_need(n, mgx_onnx_ints(n, "sequence_lens").count ? 1 : 2, 2));
     struct mgx_ins *x = n->in[0], *length = mgx_node_in(n, 1);
+    int64_t batch_axis;
     if (!mgx_build_is_static(x) || (length && !mgx_build_is_static(length)))
         return mgx_onnx_defer(n);
-    const int64_t batch_axis = mgx_onnx_int(n, "batch_axis", 1);
-    const int64_t time_axis = mgx_onnx_int(n, "time_axis", 0);
     const int rank = x->shape.rank;
-    if (rank < 2 || (batch_axis != 0 && batch_axis != 1) || time_axis != 1 - batch_axis)
-        return mgx_node_invalid(n, "rank %d with batch_axis %lld and time_axis %lld", rank,
-                                (long long)batch_axis, (long long)time_axis);
-    const int64_t batch = x->shape.lens[batch_axis], time = x->shape.lens[time_axis];
+    TRY(require_axes(n, rank, &batch_axis));
+    const int64_t batch = x->shape.lens[batch_axis], time = x->shape.lens[1 - batch_axis];
     if (mgx_shape_elements(&x->shape) == 0) {
         n->out[0] = mgx_build_unary(n, &mgx_op_identity, x);
         return MGX_OK;
     }
-    struct mgx_ins *t = mgx_build_iota(n, MGX_INT64, time),
-                   *b = mgx_build_iota(n, MGX_INT64, batch);
-    length = length ? mgx_build_convert(n, length, MGX_INT64)
-                    : mgx_build_literal_ints(n, listed.v, listed.count);
-    if (batch_axis == 1) {
-        t = t ? mgx_build_per_axis(n, t, 0, 2) : NULL;
-    } else {
-        b = b ? mgx_build_per_axis(n, b, 0, 2) : NULL;
-        length = length ? mgx_build_per_axis(n, length, 0, 2) : NULL;
-    }
-    struct mgx_ins *back = mgx_build_sub(n, mgx_build_with(n, &mgx_op_sub, length, 1), t);
-    t = mgx_build_where(n, mgx_build_less(n, t, length), back, t);
-    struct mgx_ins *place =
-        batch_axis == 1 ? mgx_build_add(n, mgx_build_with(n, &mgx_op_mul, t, (double)batch), b)
-                        : mgx_build_add(n, mgx_build_with(n, &mgx_op_mul, b, (double)time), t);
+    struct mgx_ins *place = reversed_places(n, batch, time, batch_axis == 1);
     int64_t merged[MGX_MAX_RANK] = {batch * time};
     for (int i = 2; i < rank; i++)
         merged[i - 1] = x->shape.lens[i];

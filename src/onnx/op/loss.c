@@ -29,34 +29,34 @@ static struct mgx_ins *sum_all(struct mgx_node *n, const struct mgx_op *op, stru
     return x ? mgx_build_reduce(n, op, x, axes, x->shape.rank, false) : NULL;
 }
 
-static enum mgx_status emit(struct mgx_node *n, struct loss *l)
+// Which targets count; an ignored one becomes class 0. NULL: all do.
+static struct mgx_ins *leave_out(struct mgx_node *n, const struct loss *l, struct mgx_ins **target)
 {
-    const int rank = mgx_build_rank(l->log_p);
-    const char *reduction = mgx_onnx_text(n, "reduction", "mean");
-    struct mgx_ins *target = mgx_build_convert(n, l->target, MGX_INT64);
-    struct mgx_ins *class = mgx_build_iota(n, MGX_INT64, l->log_p->shape.lens[1]);
-    struct mgx_ins *share = NULL; // of each target in a mean, NULL: 1
-    struct mgx_ins *counts = NULL;
-    if (l->ignores) {
-        const struct mgx_shape scalar = mgx_shape_scalar(MGX_INT64);
-        struct mgx_ins *ignored = mgx_build_ints(n, &scalar, &l->ignored);
-        counts = mgx_build_not(n, mgx_build_equal(n, target, ignored));
-        target = mgx_build_where(n, counts, target, mgx_build_like(n, target, 0));
-    }
+    if (!l->ignores)
+        return NULL;
+    const struct mgx_shape scalar = mgx_shape_scalar(MGX_INT64);
+    struct mgx_ins *ignored = mgx_build_ints(n, &scalar, &l->ignored);
+    struct mgx_ins *counts = mgx_build_not(n, mgx_build_equal(n, *target, ignored));
+    *target = mgx_build_where(n, counts, *target, mgx_build_like(n, *target, 0));
+    return counts;
+}
+
+// Where the class is the target's, and that counts.
+static struct mgx_ins *hits(struct mgx_node *n, struct mgx_ins *class, struct mgx_ins *target,
+                            struct mgx_ins *counts, int rank)
+{
     target = mgx_build_gather(n, class, target, 0);
     class = class && rank > 2 ? mgx_build_per_axis(n, class, 1, rank) : class;
-    struct mgx_ins *hit =
-        mgx_build_equal(n, class, mgx_build_unsqueeze(n, target, (int64_t[]){1}, 1));
-    if (l->ignores) {
-        hit = mgx_build_logical_and(n, hit, mgx_build_unsqueeze(n, counts, (int64_t[]){1}, 1));
-        share = mgx_build_convert(n, counts, l->log_p->shape.type);
-    }
-    struct mgx_ins *loss = mgx_build_neg(n, pick(n, hit, l->log_p));
-    if (l->weight) {
-        struct mgx_ins *w = l->weight;
-        share = pick(n, hit, rank > 2 ? mgx_build_per_axis(n, w, 1, rank) : w);
-        loss = mgx_build_mul(n, loss, share);
-    }
+    target = mgx_build_unsqueeze(n, target, (int64_t[]){1}, 1);
+    struct mgx_ins *hit = mgx_build_equal(n, class, target);
+    return counts ? mgx_build_logical_and(n, hit, mgx_build_unsqueeze(n, counts, (int64_t[]){1}, 1))
+                  : hit;
+}
+
+// `share` of each target in a mean; NULL: 1.
+static enum mgx_status reduce(struct mgx_node *n, struct mgx_ins *loss, struct mgx_ins *share)
+{
+    const char *reduction = mgx_onnx_text(n, "reduction", "mean");
     if (strcmp(reduction, "none") == 0)
         n->out[0] = loss;
     else if (strcmp(reduction, "sum") == 0)
@@ -69,6 +69,23 @@ static enum mgx_status emit(struct mgx_node *n, struct loss *l)
         n->out[0] = mgx_build_div(n, sum_all(n, &mgx_op_reduce_sum, loss),
                                   sum_all(n, &mgx_op_reduce_sum, share));
     return MGX_OK;
+}
+
+static enum mgx_status emit(struct mgx_node *n, struct loss *l)
+{
+    const int rank = mgx_build_rank(l->log_p);
+    struct mgx_ins *target = mgx_build_convert(n, l->target, MGX_INT64);
+    struct mgx_ins *class = mgx_build_iota(n, MGX_INT64, l->log_p->shape.lens[1]);
+    struct mgx_ins *counts = leave_out(n, l, &target);
+    struct mgx_ins *hit = hits(n, class, target, counts, rank);
+    struct mgx_ins *share = counts ? mgx_build_convert(n, counts, l->log_p->shape.type) : NULL;
+    struct mgx_ins *loss = mgx_build_neg(n, pick(n, hit, l->log_p));
+    if (l->weight) {
+        struct mgx_ins *w = l->weight;
+        share = pick(n, hit, rank > 2 ? mgx_build_per_axis(n, w, 1, rank) : w);
+        loss = mgx_build_mul(n, loss, share);
+    }
+    return reduce(n, loss, share);
 }
 
 static enum mgx_status read(struct mgx_node *n, struct loss *l, bool *later)

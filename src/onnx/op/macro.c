@@ -445,6 +445,39 @@ static enum mgx_status build(struct mgx_macro_call *c)
     return status;
 }
 
+// What the macro's rule sees as its node.
+static void describe_node(struct mgx_macro_call *c, struct mgx_onnx_graph *graph,
+                          struct mgx_ins *const *in, int in_count)
+{
+    struct mgx_onnx_import *import = graph->import;
+    const char *name = c->macro->options.name;
+    c->proto.op_type = (struct mgx_slice){name, strlen(name)};
+    c->proto.attributes = c->attributes;
+    c->n = (struct mgx_node){.name = "",
+                             .op_type = name,
+                             .domain = "",
+                             .opset = c->macro->opset,
+                             .module = graph->module,
+                             .in = in,
+                             .in_count = in_count,
+                             .out = c->out,
+                             .out_count = 1,
+                             .scratch = &import->scratch,
+                             .before = import->before,
+                             .diag = import->diag,
+                             .fold = &import->fold,
+                             .graph = graph,
+                             .wire = &c->proto};
+}
+
+static int hand_out(const struct mgx_macro_call *c, struct mgx_ins *out[MGX_MACRO_RESULTS])
+{
+    int count = 0;
+    for (; count < MGX_MACRO_RESULTS && c->out[count]; count++)
+        out[count] = c->out[count];
+    return count;
+}
+
 enum mgx_status mgx_macro_add(const struct mgx_macro *macro, const void *options,
                               struct mgx_module *m, struct mgx_ins *before,
                               struct mgx_ins *const *in, int in_count,
@@ -459,31 +492,13 @@ enum mgx_status mgx_macro_add(const struct mgx_macro *macro, const void *options
     import.final = true;
     struct mgx_onnx_graph graph = {.import = &import, .module = m, .label = macro->options.name};
     struct mgx_macro_call c = {.macro = macro, .options = options};
-    c.proto.op_type = (struct mgx_slice){macro->options.name, strlen(macro->options.name)};
-    c.proto.attributes = c.attributes;
-    c.n = (struct mgx_node){.name = "",
-                            .op_type = macro->options.name,
-                            .domain = "",
-                            .opset = macro->opset,
-                            .module = m,
-                            .in = in,
-                            .in_count = in_count,
-                            .out = c.out,
-                            .out_count = 1,
-                            .scratch = &import.scratch,
-                            .before = before,
-                            .diag = import.diag,
-                            .fold = &import.fold,
-                            .graph = &graph,
-                            .wire = &c.proto};
+    describe_node(&c, &graph, in, in_count);
     struct mgx_ins *const old_first = m->first, *const old_last = before ? before->prev : m->last;
     if (status == MGX_OK)
         status = build(&c);
     if (status != MGX_OK)
         take_back(m, before, old_first, old_last);
-    *out_count = 0;
-    for (int i = 0; i < MGX_MACRO_RESULTS && status == MGX_OK && c.out[i]; i++)
-        out[(*out_count)++] = c.out[i];
+    *out_count = status == MGX_OK ? hand_out(&c, out) : 0;
     mgx_onnx_end(&import);
     return status;
 }

@@ -245,6 +245,28 @@ static enum mgx_status read_nodes(struct mgx_node *n, struct forest *f)
     return MGX_OK;
 }
 
+// Leaves, each with one weight, and the trees' roots.
+static enum mgx_status read_leaves(struct mgx_node *n, struct forest *f, struct mgx_doubles weights)
+{
+    const struct mgx_ints targets = mgx_onnx_ints(n, "leaf_targetids");
+    const struct mgx_ints roots = mgx_onnx_ints(n, "tree_roots");
+    const int nodes = mgx_onnx_ints(n, "nodes_featureids").count;
+    if (targets.count != weights.count || roots.count > nodes)
+        return mgx_node_invalid(n, "%d leaf_targetids for %d leaf_weights, %d roots of %d nodes",
+                                targets.count, weights.count, roots.count, nodes);
+    if (!make_room(n, f, nodes, weights.count))
+        return mgx_fail_memory(n->diag);
+    for (int i = 0; i < roots.count; i++)
+        f->roots[f->root_count++] = roots.v[i] < 0 ? INT64_MAX : roots.v[i];
+    for (int i = 0; i < weights.count; i++) {
+        f->begin[i + 1] = i + 1;
+        f->target[i] = targets.v[i];
+        f->weight[i] = weights.v[i];
+    }
+    f->leaves = weights.count;
+    return MGX_OK;
+}
+
 static enum mgx_status tree_ensemble(struct mgx_node *n)
 {
     TRY(mgx_node_need(n, 1, 1));
@@ -252,24 +274,9 @@ static enum mgx_status tree_ensemble(struct mgx_node *n)
     struct mgx_doubles weights, members;
     TRY(tensor_reals(n, "leaf_weights", &weights));
     TRY(tensor_reals(n, "membership_values", &members));
-    const struct mgx_ints targets = mgx_onnx_ints(n, "leaf_targetids");
-    const struct mgx_ints roots = mgx_onnx_ints(n, "tree_roots");
-    const int nodes = mgx_onnx_ints(n, "nodes_featureids").count;
-    if (targets.count != weights.count || roots.count > nodes)
-        return mgx_node_invalid(n, "%d leaf_targetids for %d leaf_weights, %d roots of %d nodes",
-                                targets.count, weights.count, roots.count, nodes);
-    if (!make_room(n, &f, nodes, weights.count))
-        return mgx_fail_memory(n->diag);
+    TRY(read_leaves(n, &f, weights));
     TRY(read_nodes(n, &f));
     TRY(share_members(n, &f, members));
-    for (int i = 0; i < roots.count; i++)
-        f.roots[f.root_count++] = roots.v[i] < 0 ? INT64_MAX : roots.v[i];
-    for (int i = 0; i < weights.count; i++) {
-        f.begin[i + 1] = i + 1;
-        f.target[i] = targets.v[i];
-        f.weight[i] = weights.v[i];
-    }
-    f.leaves = weights.count;
     TRY(sort_nodes(n, &f));
     const int64_t aggregate = mgx_onnx_int(n, "aggregate_function", 1);
     const int64_t post = mgx_onnx_int(n, "post_transform", 0);
@@ -365,6 +372,24 @@ static enum mgx_status read_branches(struct mgx_node *n, const struct index *x, 
     return MGX_OK;
 }
 
+// Puts weights behind each other by the leaf `of` which each is; f->begin holds how many each leaf
+// has, one place on.
+static bool sort_weights(struct mgx_node *n, struct forest *f, const int64_t *of,
+                         struct mgx_doubles weights, struct mgx_ints ids)
+{
+    int64_t *next = MGX_NEW_ARRAY(n->scratch, int64_t, f->leaves);
+    for (int i = 0; i < f->leaves && next; i++) {
+        f->begin[i + 1] += f->begin[i];
+        next[i] = f->begin[i];
+    }
+    for (int i = 0; i < weights.count && next; i++) {
+        const int64_t to = next[of[i]]++;
+        f->target[to] = ids.v[i];
+        f->weight[to] = weights.v[i];
+    }
+    return next != NULL;
+}
+
 // Weights sorted by leaf; leaf[i] is the number of node i's leaf.
 static enum mgx_status read_weights(struct mgx_node *n, const struct index *x, const char *prefix,
                                     const int64_t *leaf, struct forest *f,
@@ -378,8 +403,7 @@ static enum mgx_status read_weights(struct mgx_node *n, const struct index *x, c
     if (trees.count != weights.count || nodes.count != weights.count || ids.count != weights.count)
         return mgx_node_invalid(n, "lists of weights differ in length");
     int64_t *of = MGX_NEW_ARRAY(n->scratch, int64_t, weights.count);
-    int64_t *next = MGX_NEW_ARRAY(n->scratch, int64_t, f->leaves);
-    if (!of || !next)
+    if (!of)
         return mgx_fail_memory(n->diag);
     for (int i = 0; i < weights.count; i++) {
         const int64_t node = look_up(x, trees.v[i], nodes.v[i]);
@@ -389,16 +413,7 @@ static enum mgx_status read_weights(struct mgx_node *n, const struct index *x, c
         of[i] = leaf[node];
         f->begin[of[i] + 1]++;
     }
-    for (int i = 0; i < f->leaves; i++) {
-        f->begin[i + 1] += f->begin[i];
-        next[i] = f->begin[i];
-    }
-    for (int i = 0; i < weights.count; i++) {
-        const int64_t to = next[of[i]]++;
-        f->target[to] = ids.v[i];
-        f->weight[to] = weights.v[i];
-    }
-    return MGX_OK;
+    return sort_weights(n, f, of, weights, ids) ? MGX_OK : mgx_fail_memory(n->diag);
 }
 
 // Turns nodes of mode LEAF into leaves.

@@ -23,12 +23,6 @@ struct heads {
     enum mgx_type type;
 };
 
-static enum mgx_status recorded(const struct mgx_node *n)
-{
-    return n->diag->status != MGX_OK ? n->diag->status
-                                     : mgx_program_status(n->module->program, n->diag);
-}
-
 // --- masks ---
 
 static struct mgx_ins *keys_below(struct mgx_node *n, struct mgx_ins *keys, struct mgx_ins *ends,
@@ -53,7 +47,7 @@ static enum mgx_status shown_by_ends(struct mgx_node *n, const struct heads *h,
     if (given == 2 * batch && batch > 0)
         *shown = mgx_build_logical_and(
             n, *shown, mgx_build_not(n, keys_below(n, keys, h->mask, batch, batch)));
-    return recorded(n);
+    return mgx_node_status(n);
 }
 
 // The mask as bool, ready to broadcast against (batch, heads, tokens, keys).
@@ -83,7 +77,7 @@ static enum mgx_status shown(struct mgx_node *n, const struct heads *h, struct m
         m = mgx_build_unsqueeze(n, m, (int64_t[]){1, 2}, rank == 2 ? 2 : 1);
     }
     *out = m ? mgx_build_greater(n, m, mgx_build_like(n, m, 0)) : NULL;
-    return recorded(n);
+    return mgx_node_status(n);
 }
 
 static double lowest(enum mgx_type type)
@@ -117,7 +111,7 @@ static enum mgx_status summand(struct mgx_node *n, const struct heads *h, struct
         *add = hide_later(n, h, *add);
     if (h->bias)
         *add = *add ? mgx_build_add(n, *add, h->bias) : h->bias;
-    return recorded(n);
+    return mgx_node_status(n);
 }
 
 // --- the product ---
@@ -141,7 +135,7 @@ static enum mgx_status attend(struct mgx_node *n, const struct heads *h, struct 
     *raw = x;
     x = mgx_build_emit(n, &mgx_op_softmax, MGX_ATTRS(mgx_int("axis", 3)), MGX_IN(x));
     *y = mgx_build_merge_heads(n, mgx_build_matmul(n, &mgx_op_dot, x, h->v));
-    return recorded(n);
+    return mgx_node_status(n);
 }
 
 static enum mgx_status read_count(struct mgx_node *n, struct heads *h)
@@ -182,7 +176,7 @@ static enum mgx_status project(struct mgx_node *n, struct heads *h, struct mgx_i
 {
     int64_t sizes[3], at = 0;
     if (!x || !weights)
-        return recorded(n);
+        return mgx_node_status(n);
     if (x->shape.rank != 3 || weights->shape.rank != 2)
         return mgx_node_invalid(n, "input of rank %d, weights of rank %d", x->shape.rank,
                                 weights->shape.rank);
@@ -194,7 +188,7 @@ static enum mgx_status project(struct mgx_node *n, struct heads *h, struct mgx_i
     h->q = part[0];
     h->k = part[1];
     h->v = part[2];
-    return recorded(n);
+    return mgx_node_status(n);
 }
 
 // Puts the cache {2, batch, heads, keys, size} before the new keys and values; the longer cache is
@@ -215,7 +209,7 @@ static enum mgx_status join_cache(struct mgx_node *n, struct heads *h, struct mg
     }
     if (n->out_count > 1)
         n->out[1] = mgx_build_concat(n, 0, both, 2);
-    return recorded(n);
+    return mgx_node_status(n);
 }
 
 static enum mgx_status refuse_variants(struct mgx_node *n)
@@ -278,7 +272,7 @@ static enum mgx_status unpack(struct mgx_node *n, const struct heads *h, struct 
                                 (long long)of);
     *y = mgx_build_slice(n, x, 3, i, i + 1);
     *y = mgx_build_reshape(n, *y, (int64_t[]){0, 0, lens[2] * lens[4]}, 3);
-    return recorded(n);
+    return mgx_node_status(n);
 }
 
 // The operands as {batch, tokens, heads * size} each, or as heads already (rank 4).
@@ -338,7 +332,7 @@ static enum mgx_status split_operands(struct mgx_node *n, struct heads *h, struc
         *out[i] = mgx_build_split_heads(n, x, h->count);
         at += size;
     }
-    return recorded(n);
+    return mgx_node_status(n);
 }
 
 // How many tokens the caches hold: all of their length, or what past_sequence_length says of caches
@@ -392,7 +386,7 @@ static enum mgx_status extend(struct mgx_node *n, struct heads *h)
     }
     for (int i = 0; i < 2 && i + 1 < n->out_count; i++)
         n->out[i + 1] = present[i];
-    return recorded(n);
+    return mgx_node_status(n);
 }
 
 static enum mgx_status multi_head(struct mgx_node *n)

@@ -12,12 +12,6 @@
 #include "base/size.h"
 #include "onnx/build.h"
 
-static enum mgx_status recorded(const struct mgx_node *n)
-{
-    return n->diag->status != MGX_OK ? n->diag->status
-                                     : mgx_program_status(n->module->program, n->diag);
-}
-
 // Rows of a cache {positions, half} at {batch, tokens}, ready for mgx_build_rotate.
 static struct mgx_ins *rows_at(struct mgx_node *n, struct mgx_ins *cache, struct mgx_ins *at)
 {
@@ -37,35 +31,51 @@ static struct mgx_ins *positions_of(struct mgx_node *n, int64_t tokens)
     return mgx_build_unsqueeze(n, mgx_build_add(n, i, at), (int64_t[]){0}, 1);
 }
 
+static enum mgx_status check_rotary(struct mgx_node *n)
+{
+    const struct mgx_shape *at = &n->in[1]->shape, *cos = &n->in[2]->shape, *sin = &n->in[3]->shape;
+    const int rank = n->in[0]->shape.rank;
+    if ((rank != 3 && rank != 4) || cos->rank != 2 || sin->rank != 2)
+        return mgx_node_invalid(n, "input of rank %d, caches of rank %d and %d", rank, cos->rank,
+                                sin->rank);
+    if (!mgx_shape_same_lens(cos, sin))
+        return mgx_node_invalid(n, "caches of %lld and %lld positions, %lld and %lld wide",
+                                (long long)cos->lens[0], (long long)sin->lens[0],
+                                (long long)cos->lens[1], (long long)sin->lens[1]);
+    if (at->rank > 2 || (at->rank == 1 && at->lens[0] != 1))
+        return mgx_node_invalid(n, "positions of rank %d", at->rank);
+    return MGX_OK;
+}
+
+// How many heads channels make, of which `part` entries are rotated.
+static enum mgx_status count_heads(struct mgx_node *n, int64_t part, int64_t *heads)
+{
+    const struct mgx_shape *x = &n->in[0]->shape;
+    const int64_t asked = mgx_onnx_int(n, "num_heads", 0), width = x->lens[x->rank - 1];
+    if (part < 2 || (x->rank == 3 && asked == 0 && width % part != 0))
+        return mgx_node_invalid(n, "%lld channels with a cache of %lld", (long long)width,
+                                (long long)part / 2);
+    *heads = asked ? asked : width / part;
+    if (x->rank == 3 && (*heads < 1 || width % *heads != 0))
+        return mgx_node_invalid(n, "%lld channels do not make %lld heads", (long long)width,
+                                (long long)*heads);
+    return MGX_OK;
+}
+
 static enum mgx_status rotary(struct mgx_node *n)
 {
     TRY(mgx_node_need(n, 4, 4));
     if (!mgx_build_static(n))
         return mgx_onnx_defer(n);
+    TRY(check_rotary(n));
     struct mgx_ins *x = n->in[0];
-    const int rank = x->shape.rank, places = n->in[1]->shape.rank;
-    if ((rank != 3 && rank != 4) || n->in[2]->shape.rank != 2 || n->in[3]->shape.rank != 2)
-        return mgx_node_invalid(n, "input of rank %d, caches of rank %d and %d", rank,
-                                n->in[2]->shape.rank, n->in[3]->shape.rank);
-    if (!mgx_shape_same_lens(&n->in[2]->shape, &n->in[3]->shape))
-        return mgx_node_invalid(
-            n, "caches of %lld and %lld positions, %lld and %lld wide",
-            (long long)n->in[2]->shape.lens[0], (long long)n->in[3]->shape.lens[0],
-            (long long)n->in[2]->shape.lens[1], (long long)n->in[3]->shape.lens[1]);
-    if (places > 2 || (places == 1 && n->in[1]->shape.lens[0] != 1))
-        return mgx_node_invalid(n, "positions of rank %d", places);
-    const int64_t part = 2 * n->in[2]->shape.lens[1], asked = mgx_onnx_int(n, "num_heads", 0);
-    const int64_t width = x->shape.lens[rank - 1];
-    if (part < 2 || (rank == 3 && asked == 0 && width % part != 0))
-        return mgx_node_invalid(n, "%lld channels with a cache of %lld", (long long)width,
-                                (long long)part / 2);
-    const int64_t heads = asked ? asked : width / part;
-    if (rank == 3 && (heads < 1 || width % heads != 0))
-        return mgx_node_invalid(n, "%lld channels do not make %lld heads", (long long)width,
-                                (long long)heads);
+    const int rank = x->shape.rank;
+    const int64_t part = 2 * n->in[2]->shape.lens[1];
+    int64_t heads = 0;
+    TRY(count_heads(n, part, &heads));
     x = rank == 3 ? mgx_build_split_heads(n, x, heads) : x;
     if (!x)
-        return recorded(n);
+        return mgx_node_status(n);
     if (part > x->shape.lens[3])
         return mgx_node_invalid(n, "%lld of %lld entries cannot be rotated", (long long)part,
                                 (long long)x->shape.lens[3]);
@@ -121,7 +131,7 @@ static enum mgx_status read_operands(struct mgx_node *n, struct gqa *g)
         if (packed)
             v[i] = mgx_build_slice(n, packed, 2, from, from + heads[i] * size);
         if (!v[i])
-            return recorded(n);
+            return mgx_node_status(n);
         const struct mgx_shape *s = &v[i]->shape;
         if (s->rank != 3 || s->lens[0] != v[0]->shape.lens[0] || s->lens[2] != heads[i] * size ||
             s->lens[1] != v[0]->shape.lens[1])
@@ -131,7 +141,7 @@ static enum mgx_status read_operands(struct mgx_node *n, struct gqa *g)
     }
     g->batch = v[0]->shape.lens[0];
     g->tokens = v[0]->shape.lens[1];
-    return recorded(n);
+    return mgx_node_status(n);
 }
 
 // How many tokens each row has before these and after, and their positions.
@@ -155,7 +165,7 @@ static enum mgx_status read_lengths(struct mgx_node *n, struct gqa *g, int64_t t
                     ? mgx_build_with(n, &mgx_op_mul, g->before, 0)
                     : mgx_build_with(n, &mgx_op_add, g->before, 1 - (double)g->tokens);
     g->at = mgx_build_add(n, g->before, mgx_build_iota(n, MGX_INT64, g->tokens));
-    return recorded(n);
+    return mgx_node_status(n);
 }
 
 static enum mgx_status rotate(struct mgx_node *n, struct gqa *g)
@@ -175,7 +185,7 @@ static enum mgx_status rotate(struct mgx_node *n, struct gqa *g)
     s = rows_at(n, s, at);
     g->q = mgx_build_rotate(n, g->q, c, s, part, interleaved);
     g->k = mgx_build_rotate(n, g->k, c, s, part, interleaved);
-    return recorded(n);
+    return mgx_node_status(n);
 }
 
 // The new cache {batch, heads, keys, size} of the old one and the new tokens.
@@ -252,7 +262,7 @@ static enum mgx_status attend(struct mgx_node *n, const struct gqa *g)
     }
     x = share(n, g, mgx_build_add(n, x, hide(n, g)));
     n->out[0] = mgx_build_merge_heads(n, mgx_build_matmul(n, &mgx_op_dot, x, v));
-    return recorded(n);
+    return mgx_node_status(n);
 }
 
 static enum mgx_status refuse_variants(struct mgx_node *n)
@@ -286,7 +296,7 @@ static enum mgx_status grouped(struct mgx_node *n)
     TRY(rotate(n, &g));
     g.k = extend(n, &g, key, g.k);
     g.v = extend(n, &g, value, g.v);
-    TRY(recorded(n));
+    TRY(mgx_node_status(n));
     if (n->out_count > 1)
         n->out[1] = g.k;
     if (n->out_count > 2)

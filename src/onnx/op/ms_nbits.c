@@ -7,12 +7,6 @@
 #include "onnx/build.h"
 #include "onnx/quantize.h"
 
-static enum mgx_status recorded(const struct mgx_node *n)
-{
-    return n->diag->status != MGX_OK ? n->diag->status
-                                     : mgx_program_status(n->module->program, n->diag);
-}
-
 static struct mgx_ins *unpack(struct mgx_node *n, struct mgx_ins *x, int64_t bits)
 {
     return bits == 8 ? x
@@ -74,7 +68,7 @@ static enum mgx_status zero_points(struct mgx_node *n, const struct nbits *w, st
             zero = mgx_build_slice(n, zero, 1, 0, w->blocks);
     }
     *out = zero;
-    return recorded(n);
+    return mgx_node_status(n);
 }
 
 // (q - zero) * scale where g_idx says of every column which group it is of.
@@ -91,7 +85,7 @@ static enum mgx_status grouped(struct mgx_node *n, const struct nbits *w, struct
     zero = zero ? mgx_build_gather(n, mgx_build_convert(n, zero, type), group, 1)
                 : mgx_build_scalar(n, type, (double)(1 << (w->bits - 1)));
     *out = mgx_build_mul(n, mgx_build_sub(n, q, zero), scale);
-    return recorded(n);
+    return mgx_node_status(n);
 }
 
 // {N, K} of the scales' type.
@@ -104,14 +98,14 @@ static enum mgx_status weights(struct mgx_node *n, const struct nbits *w, struct
     TRY(zero_points(n, w, &zero));
     struct mgx_ins *scale = mgx_build_reshape(n, n->in[2], (int64_t[]){w->rows, w->blocks}, 2);
     struct mgx_ins *q = mgx_build_reshape(n, n->in[1], (int64_t[]){w->rows, w->blocks, bytes}, 3);
-    TRY(recorded(n));
+    TRY(mgx_node_status(n));
     if (mgx_node_in(n, 4))
         return grouped(n, w, q, scale, zero, out);
     const struct mgx_attr *attrs =
         MGX_ATTRS(mgx_int("bits", w->bits), mgx_int("columns", w->columns));
     *out = zero ? mgx_build_emit(n, &mgx_op_dequantize_blocks, attrs, MGX_IN(q, scale, zero))
                 : mgx_build_emit(n, &mgx_op_dequantize_blocks, attrs, MGX_IN(q, scale));
-    return recorded(n);
+    return mgx_node_status(n);
 }
 
 static enum mgx_status matmul_nbits(struct mgx_node *n)
@@ -206,7 +200,7 @@ static enum mgx_status bnb4_weights(struct mgx_node *n, const struct bnb4 *w, st
     if (blocks * w->block > count)
         scale = mgx_build_slice(n, scale, 0, 0, count);
     *out = mgx_build_reshape(n, mgx_build_mul(n, y, scale), (int64_t[]){w->rows, w->columns}, 2);
-    return recorded(n);
+    return mgx_node_status(n);
 }
 
 static enum mgx_status matmul_bnb4(struct mgx_node *n)
@@ -230,52 +224,82 @@ const struct mgx_onnx_op mgx_onnx_ms_matmul_bnb4 = {
 
 // --- GatherBlockQuantized ---
 
+struct table {
+    struct mgx_ins *x, *scale, *zero; // zero: NULL where there is none
+    int64_t bits, block;
+    int from, along; // axes: of look-up, of blocks
+    bool packed;
+};
+
+static enum mgx_status read_table(struct mgx_node *n, struct table *t)
+{
+    *t = (struct table){.x = n->in[0],
+                        .scale = n->in[2],
+                        .zero = mgx_node_in(n, 3),
+                        .bits = mgx_onnx_int(n, "bits", 4),
+                        .block = mgx_onnx_int(n, "block_size", 128),
+                        .packed = n->in[0]->shape.type == MGX_UINT8};
+    if (t->packed && t->bits != 4 && t->bits != 8)
+        return mgx_node_unsupported(n, "%lld bits", (long long)t->bits);
+    if (t->block < 16 || t->block > 1 << 20)
+        return mgx_node_invalid(n, "block_size is %lld", (long long)t->block);
+    const int rank = t->x->shape.rank;
+    TRY(mgx_build_axis(n, mgx_onnx_int(n, "gather_axis", 0), rank, &t->from));
+    TRY(mgx_build_axis(n, mgx_onnx_int(n, "quantize_axis", 1), rank, &t->along));
+    if (t->from == t->along || t->scale->shape.rank != rank ||
+        (t->zero && t->zero->shape.rank != rank))
+        return mgx_node_invalid(n, "gather_axis and quantize_axis are %d and %d, scales of rank %d",
+                                t->from, t->along, t->scale->shape.rank);
+    return MGX_OK;
+}
+
+static void look_up(struct mgx_node *n, struct table *t)
+{
+    struct mgx_ins **v[3] = {&t->x, &t->scale, &t->zero};
+    for (int i = 0; i < 3; i++)
+        if (*v[i] && i != 1 && t->packed)
+            *v[i] = unpack(n, *v[i], t->bits);
+    for (int i = 0; i < 3; i++)
+        *v[i] = *v[i] ? mgx_build_gather(n, *v[i], n->in[1], t->from) : NULL;
+}
+
+// Zero points broadcast against what was looked up, without what fills their last byte; packed
+// numbers without any have the middle of the range.
+static enum mgx_status spread_zero(struct mgx_node *n, struct table *t, int at)
+{
+    if (!t->zero) {
+        if (t->packed)
+            t->zero = mgx_build_scalar(n, MGX_UINT8, (double)(1 << (t->bits - 1)));
+        return MGX_OK;
+    }
+    const int64_t have = t->zero->shape.lens[at], length = t->x->shape.lens[at];
+    if (have * t->block >= length + 2 * t->block)
+        return mgx_node_invalid(n, "%lld zero points for %lld", (long long)have, (long long)length);
+    const int64_t blocks = (length + t->block - 1) / t->block;
+    if (have > blocks)
+        t->zero = mgx_build_slice(n, t->zero, at, 0, blocks);
+    return mgx_quantize_spread(n, t->x, at, t->block, &t->zero);
+}
+
 // Rows are gathered before they are dequantized: a table is large, what is looked up in it small.
 static enum mgx_status gather_quantized(struct mgx_node *n)
 {
+    struct table t;
     TRY(mgx_node_need(n, 3, 4));
     if (!mgx_build_static(n))
         return mgx_onnx_defer(n);
-    struct mgx_ins *x = n->in[0], *scale = n->in[2], *zero = mgx_node_in(n, 3);
-    const bool packed = x->shape.type == MGX_UINT8;
-    const int64_t bits = mgx_onnx_int(n, "bits", 4), block = mgx_onnx_int(n, "block_size", 128);
-    const int rank = x->shape.rank;
-    int from = 0, along = 0;
-    if (packed && bits != 4 && bits != 8)
-        return mgx_node_unsupported(n, "%lld bits", (long long)bits);
-    if (block < 16 || block > 1 << 20)
-        return mgx_node_invalid(n, "block_size is %lld", (long long)block);
-    TRY(mgx_build_axis(n, mgx_onnx_int(n, "gather_axis", 0), rank, &from));
-    TRY(mgx_build_axis(n, mgx_onnx_int(n, "quantize_axis", 1), rank, &along));
-    if (from == along || scale->shape.rank != rank || (zero && zero->shape.rank != rank))
-        return mgx_node_invalid(n, "gather_axis and quantize_axis are %d and %d, scales of rank %d",
-                                from, along, scale->shape.rank);
-    struct mgx_ins **v[3] = {&x, &scale, &zero};
-    for (int i = 0; i < 3; i++)
-        if (*v[i] && i != 1 && packed)
-            *v[i] = unpack(n, *v[i], bits);
-    for (int i = 0; i < 3; i++)
-        *v[i] = *v[i] ? mgx_build_gather(n, *v[i], n->in[1], from) : NULL;
-    if (!x || !scale)
-        return recorded(n);
-    const int at = along > from ? along + n->in[1]->shape.rank - 1 : along;
-    TRY(mgx_quantize_spread(n, x, at, block, &scale));
-    if (zero) {
-        if (zero->shape.lens[at] * block >= x->shape.lens[at] + 2 * block)
-            return mgx_node_invalid(n, "%lld zero points for %lld", (long long)zero->shape.lens[at],
-                                    (long long)x->shape.lens[at]);
-        const int64_t blocks = (x->shape.lens[at] + block - 1) / block;
-        if (zero->shape.lens[at] > blocks)
-            zero = mgx_build_slice(n, zero, at, 0, blocks);
-        TRY(mgx_quantize_spread(n, x, at, block, &zero));
-    } else if (packed) {
-        zero = mgx_build_scalar(n, MGX_UINT8, (double)(1 << (bits - 1)));
-    }
+    TRY(read_table(n, &t));
+    look_up(n, &t);
+    if (!t.x || !t.scale)
+        return mgx_node_status(n);
+    const int at = t.along > t.from ? t.along + n->in[1]->shape.rank - 1 : t.along;
+    TRY(mgx_quantize_spread(n, t.x, at, t.block, &t.scale));
+    TRY(spread_zero(n, &t, at));
     const enum mgx_type type = n->in[2]->shape.type;
-    x = mgx_build_convert(n, x, type);
-    if (zero)
-        x = mgx_build_sub(n, x, mgx_build_convert(n, zero, type));
-    n->out[0] = mgx_build_mul(n, x, scale);
+    struct mgx_ins *x = mgx_build_convert(n, t.x, type);
+    if (t.zero)
+        x = mgx_build_sub(n, x, mgx_build_convert(n, t.zero, type));
+    n->out[0] = mgx_build_mul(n, x, t.scale);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_ms_gather_block_quantized = {.name = "GatherBlockQuantized",

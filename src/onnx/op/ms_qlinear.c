@@ -7,12 +7,6 @@
 #include "onnx/build.h"
 #include "onnx/quantize.h"
 
-static enum mgx_status recorded(const struct mgx_node *n)
-{
-    return n->diag->status != MGX_OK ? n->diag->status
-                                     : mgx_program_status(n->module->program, n->diag);
-}
-
 // The inputs `from` .. are there, but for those in `optional`, a set of bits.
 static enum mgx_status need(struct mgx_node *n, int least, int most, unsigned optional)
 {
@@ -39,7 +33,7 @@ static enum mgx_status borrow(struct mgx_node *n, const struct mgx_onnx_op *rule
     plain.rule = rule;
     for (int i = 0; i < in_count; i++)
         if (!in[i])
-            return recorded(n);
+            return mgx_node_status(n);
     return rule->import(&plain);
 }
 
@@ -53,7 +47,7 @@ static enum mgx_status binary(struct mgx_node *n, const struct mgx_op *op)
     struct mgx_ins *a = mgx_quantize_from(n, n->in[0], 1, 0);
     struct mgx_ins *b = mgx_quantize_from(n, n->in[3], 4, 0);
     n->out[0] = mgx_quantize_to(n, mgx_build_binary(n, op, a, b), 6, 0);
-    return recorded(n);
+    return mgx_node_status(n);
 }
 
 static enum mgx_status qlinear_add(struct mgx_node *n)
@@ -80,7 +74,7 @@ static enum mgx_status unary(struct mgx_node *n, const struct mgx_onnx_op *rule)
     struct mgx_ins *x = mgx_quantize_from(n, n->in[0], 1, 0), *y = NULL;
     TRY(borrow(n, rule, &x, 1, &y, 1));
     n->out[0] = mgx_quantize_to(n, y, 3, 0);
-    return recorded(n);
+    return mgx_node_status(n);
 }
 
 static enum mgx_status qlinear_leaky_relu(struct mgx_node *n)
@@ -97,7 +91,7 @@ static enum mgx_status qlinear_sigmoid(struct mgx_node *n)
         return mgx_onnx_defer(n);
     struct mgx_ins *y = mgx_build_sigmoid(n, mgx_quantize_from(n, n->in[0], 1, 0));
     n->out[0] = mgx_quantize_to(n, y, 3, 0);
-    return recorded(n);
+    return mgx_node_status(n);
 }
 const struct mgx_onnx_op mgx_onnx_ms_qlinear_sigmoid = {
     .name = "QLinearSigmoid", .domain = "com.microsoft", .import = qlinear_sigmoid};
@@ -121,7 +115,7 @@ static enum mgx_status qlinear_softmax(struct mgx_node *n)
     y = mgx_build_emit(n, &mgx_op_softmax, MGX_ATTRS(mgx_int("axis", axis)), MGX_IN(y));
     y = flat ? mgx_build_reshape_like(n, y, &s) : y;
     n->out[0] = mgx_quantize_to(n, y, 3, 0);
-    return recorded(n);
+    return mgx_node_status(n);
 }
 const struct mgx_onnx_op mgx_onnx_ms_qlinear_softmax = {
     .name = "QLinearSoftmax", .domain = "com.microsoft", .import = qlinear_softmax};
@@ -146,7 +140,7 @@ static enum mgx_status pool(struct mgx_node *n, const struct mgx_onnx_op *rule)
     x = last ? move_channels(n, x, false) : x;
     TRY(borrow(n, rule, &x, 1, &y, 1));
     n->out[0] = mgx_quantize_to(n, last ? move_channels(n, y, true) : y, 3, 0);
-    return recorded(n);
+    return mgx_node_status(n);
 }
 
 static enum mgx_status qlinear_average_pool(struct mgx_node *n)
@@ -186,9 +180,9 @@ static enum mgx_status qlinear_concat(struct mgx_node *n)
         v[i] = mgx_quantize_from(n, n->in[2 + 3 * i], 3 + 3 * i, 0);
     for (int i = 0; i < parts; i++)
         if (!v[i])
-            return recorded(n);
+            return mgx_node_status(n);
     n->out[0] = mgx_quantize_to(n, mgx_build_concat(n, axis, v, parts), 0, 0);
-    return recorded(n);
+    return mgx_node_status(n);
 }
 const struct mgx_onnx_op mgx_onnx_ms_qlinear_concat = {
     .name = "QLinearConcat", .domain = "com.microsoft", .import = qlinear_concat, .result = "1"};
@@ -212,7 +206,7 @@ static enum mgx_status qgemm(struct mgx_node *n)
         y = mgx_build_add(n, y, alpha != 1 ? mgx_build_with(n, &mgx_op_mul, c, alpha) : c);
     }
     n->out[0] = mgx_node_in(n, 7) ? mgx_quantize_to(n, y, 7, 1) : y;
-    return recorded(n);
+    return mgx_node_status(n);
 }
 const struct mgx_onnx_op mgx_onnx_ms_qgemm = {
     .name = "QGemm", .domain = "com.microsoft", .import = qgemm, .result = "8"};
@@ -230,11 +224,11 @@ static enum mgx_status integer_product(struct mgx_node *n, struct mgx_ins *const
     plain.out = &y;
     plain.out_count = 1;
     if (!v[0] || !v[1] || !scales)
-        return recorded(n);
+        return mgx_node_status(n);
     TRY(mgx_onnx_matmul_integer.import(&plain));
     y = mgx_build_mul(n, mgx_build_convert(n, y, scales->shape.type), scales);
     n->out[0] = bias ? mgx_build_add(n, y, bias) : y;
-    return recorded(n);
+    return mgx_node_status(n);
 }
 
 // A scale for every column of A does not come out of the sum over columns: the operands are
@@ -246,7 +240,7 @@ static enum mgx_status scaled_columns(struct mgx_node *n)
     struct mgx_ins *b = mgx_quantize_undo(n, n->in[1], n->in[3], mgx_node_in(n, 5), -1);
     struct mgx_ins *y = mgx_build_matmul(n, &mgx_op_dot, a, b);
     n->out[0] = bias ? mgx_build_add(n, y, bias) : y;
-    return recorded(n);
+    return mgx_node_status(n);
 }
 
 static bool is_single(const struct mgx_ins *v)
@@ -310,7 +304,7 @@ static enum mgx_status float_weights(struct mgx_node *n, struct mgx_ins *x, stru
     struct mgx_ins *y = mgx_build_convert(n, x, type);
     y = zero ? mgx_build_sub(n, y, mgx_build_convert(n, zero, type)) : y;
     *out = mgx_build_transpose(n, mgx_build_mul(n, y, scale), (int64_t[]){0, 2, 1}, 3);
-    return recorded(n);
+    return mgx_node_status(n);
 }
 
 // The input and the states stay floats: quantizing them, as a processor without fast floats would,

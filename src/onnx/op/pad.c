@@ -42,11 +42,28 @@ static bool axes_come_third(const struct mgx_node *n)
            mgx_type_is_integral(third->shape.type) && third->shape.type != n->in[0]->shape.type;
 }
 
+// Amounts and value that are known are attributes; `all` is NULL, and `filler` is not, where they
+// are operands.
+static struct mgx_ins *emit_pad(struct mgx_node *n, int64_t mode, double value, const int64_t *all,
+                                struct mgx_ins *filler)
+{
+    const int count = 2 * mgx_build_rank(n->in[0]);
+    if (all && !filler)
+        return mgx_build_emit(n, &mgx_op_pad,
+                              MGX_ATTRS(mgx_int("mode", mode), mgx_ints("pads", all, count),
+                                        mgx_real("value", value)),
+                              MGX_IN(n->in[0]));
+    struct mgx_ins *in[3] = {n->in[0], all ? mgx_build_literal_ints(n, all, count) : n->in[1],
+                             filler};
+    return mgx_build_emit_n(n, &mgx_op_pad,
+                            MGX_ATTRS(mgx_int("mode", mode), mgx_real("value", value)), in,
+                            filler ? 3 : 2);
+}
+
 static enum mgx_status import(struct mgx_node *n)
 {
     TRY(mgx_node_need(n, 1, 4));
     const bool third = axes_come_third(n);
-    const int rank = mgx_build_rank(n->in[0]);
     bool given = false, known = false, some = false, axes_known = false;
     struct mgx_ints pads = {0}, axes = {0};
     int64_t mode = 0, all[2 * MGX_MAX_RANK] = {0};
@@ -55,7 +72,7 @@ static enum mgx_status import(struct mgx_node *n)
     TRY(read_mode(n, &mode));
     if (!given)
         return mgx_node_invalid(n, "no pads given");
-    if (rank < 0 || !axes_known || (!known && some))
+    if (mgx_build_rank(n->in[0]) < 0 || !axes_known || (!known && some))
         return mgx_onnx_defer(n);
     double value = mgx_onnx_real(n, "value", 0); // an input since opset 11
     struct mgx_ins *filler = third ? NULL : mgx_node_in(n, 2);
@@ -63,18 +80,7 @@ static enum mgx_status import(struct mgx_node *n)
         filler = NULL;
     if (known)
         TRY(read_pads(n, pads, some ? &axes : NULL, all));
-    if (known && !filler) {
-        n->out[0] = mgx_build_emit(n, &mgx_op_pad,
-                                   MGX_ATTRS(mgx_int("mode", mode), mgx_ints("pads", all, 2 * rank),
-                                             mgx_real("value", value)),
-                                   MGX_IN(n->in[0]));
-        return MGX_OK;
-    }
-    struct mgx_ins *in[3] = {n->in[0], known ? mgx_build_literal_ints(n, all, 2 * rank) : n->in[1],
-                             filler};
-    n->out[0] =
-        mgx_build_emit_n(n, &mgx_op_pad, MGX_ATTRS(mgx_int("mode", mode), mgx_real("value", value)),
-                         in, filler ? 3 : 2);
+    n->out[0] = emit_pad(n, mode, value, known ? all : NULL, filler);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_pad = {

@@ -60,20 +60,38 @@ static void results(struct mgx_node *n, struct mgx_ins *states, struct mgx_ins *
                                           : mgx_build_transpose(n, v[i], one, 3);
 }
 
+// The functions by name, or the usual ones; `usual` is room for those of both directions.
+static struct mgx_strings functions_of(const struct mgx_node *n, const struct kind *k,
+                                       const char *direction, const char **usual)
+{
+    const struct mgx_strings given = mgx_onnx_texts(n, "activations");
+    for (int i = 0; i < 2 * k->function_count; i++)
+        usual[i] = k->functions[i % k->function_count];
+    return given.count ? given
+                       : (struct mgx_strings){usual, k->function_count * directions(direction)};
+}
+
+// The hidden states of the last step.
+static struct mgx_ins *last_states(struct mgx_node *n, const char *direction,
+                                   struct mgx_ins *states, struct mgx_ins *lengths)
+{
+    const struct mgx_attr *way = MGX_ATTRS(mgx_text("direction", direction));
+    if (mgx_node_in(n, 4))
+        return mgx_build_emit(n, &mgx_op_rnn_var_sl_last_output, way, MGX_IN(states, lengths));
+    if (strcmp(direction, "reverse") == 0) // ends at step 0
+        return mgx_build_emit(n, &mgx_op_rnn_var_sl_last_output, way, MGX_IN(states));
+    return mgx_build_emit(n, &mgx_op_rnn_last_hs_output, NULL, MGX_IN(states));
+}
+
 static enum mgx_status recurrent(struct mgx_node *n, const struct kind *k,
                                  const struct mgx_op *last_cell, struct mgx_attr extra)
 {
     TRY(mgx_node_need(n, 3, k->inputs));
     if (!mgx_build_ranked(n))
         return mgx_onnx_defer(n);
-    const char *direction = mgx_onnx_text(n, "direction", "forward");
-    struct mgx_strings functions = mgx_onnx_texts(n, "activations");
-    TRY(check(n, direction, functions.count, k));
-    const char *usual[6];
-    for (int i = 0; i < 2 * k->function_count; i++)
-        usual[i] = k->functions[i % k->function_count];
-    if (!functions.count)
-        functions = (struct mgx_strings){usual, k->function_count * directions(direction)};
+    const char *direction = mgx_onnx_text(n, "direction", "forward"), *usual[6];
+    TRY(check(n, direction, mgx_onnx_texts(n, "activations").count, k));
+    const struct mgx_strings functions = functions_of(n, k, direction, usual);
     const struct mgx_doubles alpha = mgx_onnx_reals(n, "activation_alpha");
     const struct mgx_doubles beta = mgx_onnx_reals(n, "activation_beta");
     const int64_t hidden = n->in[2]->shape.lens[2];
@@ -87,18 +105,12 @@ static enum mgx_status recurrent(struct mgx_node *n, const struct kind *k,
         extra, // ends the list where the operator has nothing of its own
         {0},
     };
-    struct mgx_ins *in[8];
+    struct mgx_ins *in[8], *last = NULL, *cell = NULL;
     const bool batch_first = mgx_onnx_int(n, "layout", 0) != 0;
     operands(n, k, batch_first, in);
     struct mgx_ins *states = mgx_build_emit_n(n, n->rule->op, attrs, in, k->inputs);
-    struct mgx_ins *last = NULL, *cell = NULL;
-    const struct mgx_attr *way = MGX_ATTRS(mgx_text("direction", direction));
-    if (n->out_count > 1 && mgx_node_in(n, 4))
-        last = mgx_build_emit(n, &mgx_op_rnn_var_sl_last_output, way, MGX_IN(states, in[4]));
-    else if (n->out_count > 1 && strcmp(direction, "reverse") == 0) // ends at step 0
-        last = mgx_build_emit(n, &mgx_op_rnn_var_sl_last_output, way, MGX_IN(states));
-    else if (n->out_count > 1)
-        last = mgx_build_emit(n, &mgx_op_rnn_last_hs_output, NULL, MGX_IN(states));
+    if (n->out_count > 1)
+        last = last_states(n, direction, states, in[4]);
     if (n->out_count > 2 && last_cell)
         cell = mgx_build_emit_n(n, last_cell, attrs, in, k->inputs);
     results(n, states, last, cell, batch_first);
