@@ -247,6 +247,32 @@ static enum mgx_status shape_of(const struct place *p, struct mgx_shape *shape,
     return mgx_shape_check(shape, diag);
 }
 
+static enum mgx_status check_place(const struct place *p, struct mgx_slice name, size_t need,
+                                   size_t have, struct mgx_diag *diag)
+{
+    if (p->size < 0 || (size_t)p->size != need)
+        return mgx_fail(diag, MGX_INVALID, "variable \"%.*s\" has %lld bytes, its shape needs %zu",
+                        MGX_SLICE(name), (long long)p->size, need);
+    if (p->offset < 0 || (size_t)p->offset > have || need > have - (size_t)p->offset)
+        return mgx_fail(diag, MGX_INVALID,
+                        "variable \"%.*s\" at %lld, %zu bytes long, is beyond the %zu bytes of its "
+                        "shard",
+                        MGX_SLICE(name), (long long)p->offset, need, have);
+    return MGX_OK;
+}
+
+static enum mgx_status open_shard(const struct mgx_tf_bundle *b, int64_t number,
+                                  struct mgx_source *source, struct mgx_arena *arena,
+                                  struct mgx_source_file **out, struct mgx_diag *diag)
+{
+    if (number < 0 || number >= b->shards)
+        return mgx_fail(diag, MGX_INVALID, "shard %lld of %lld", (long long)number,
+                        (long long)b->shards);
+    const char *path = mgx_arena_printf(arena, "variables/variables.data-%05d-of-%05d", (int)number,
+                                        (int)b->shards);
+    return open_beside(source, path, arena, out, diag);
+}
+
 enum mgx_status mgx_tf_bundle_find(const struct mgx_tf_bundle *b, struct mgx_slice name,
                                    struct mgx_source *source, struct mgx_arena *arena,
                                    struct mgx_shape *shape, struct mgx_region *out,
@@ -263,22 +289,9 @@ enum mgx_status mgx_tf_bundle_find(const struct mgx_tf_bundle *b, struct mgx_sli
     if (p.sliced)
         return mgx_fail(diag, MGX_UNSUPPORTED, "variable \"%.*s\" is stored in slices",
                         MGX_SLICE(name));
-    if (p.shard < 0 || p.shard >= b->shards)
-        return mgx_fail(diag, MGX_INVALID, "shard %lld of %lld", (long long)p.shard,
-                        (long long)b->shards);
-    TRY(open_beside(source,
-                    mgx_arena_printf(arena, "variables/variables.data-%05d-of-%05d", (int)p.shard,
-                                     (int)b->shards),
-                    arena, &shard, diag));
-    const size_t need = mgx_shape_bytes(shape), have = shard->file->size;
-    if (p.size < 0 || (size_t)p.size != need)
-        return mgx_fail(diag, MGX_INVALID, "variable \"%.*s\" has %lld bytes, its shape needs %zu",
-                        MGX_SLICE(name), (long long)p.size, need);
-    if (p.offset < 0 || (size_t)p.offset > have || need > have - (size_t)p.offset)
-        return mgx_fail(diag, MGX_INVALID,
-                        "variable \"%.*s\" at %lld, %zu bytes long, is beyond the %zu bytes of its "
-                        "shard",
-                        MGX_SLICE(name), (long long)p.offset, need, have);
+    TRY(open_shard(b, p.shard, source, arena, &shard, diag));
+    const size_t need = mgx_shape_bytes(shape);
+    TRY(check_place(&p, name, need, shard->file->size, diag));
     *out = (struct mgx_region){shard->file->data ? shard->file->data + p.offset : NULL, need,
                                shard->file, shard->storage};
     return MGX_OK;

@@ -200,9 +200,9 @@ static const struct mgx_tf_op *rule_of(const struct mgx_tf_import *import, struc
                                                                         : mgx_tf_rule_find(call);
 }
 
-// Fills n from the node; texts go to the scratch arena.
-static enum mgx_status make_node(struct mgx_tf_graph *g, const struct mgx_tf_node_def *def,
-                                 struct mgx_tf_state *state, struct mgx_node *n)
+// What of n comes from the node alone; texts go to the scratch arena.
+static void describe_node(struct mgx_tf_graph *g, const struct mgx_tf_node_def *def,
+                          struct mgx_node *n)
 {
     struct mgx_tf_import *import = g->import;
     struct mgx_arena *scratch = &import->scratch;
@@ -216,24 +216,40 @@ static enum mgx_status make_node(struct mgx_tf_graph *g, const struct mgx_tf_nod
                            .wire = def,
                            .tf = g,
                            .tf_rule = rule_of(import, def->op)};
+}
+
+// Input i of the node as the next one of n, unless it is dead or a control input: those come last
+// and have no value.
+static enum mgx_status take_input(struct mgx_tf_graph *g, const struct mgx_tf_node_def *def, int i,
+                                  struct mgx_tf_state *state, struct mgx_ins **in,
+                                  struct mgx_node *n)
+{
+    struct input input;
+    TRY(find_input(g, def->in.v[i], &input));
+    TRY(read_reference(n, &input.value));
+    state->dead |= input.dead && !is_merge(def);
+    state->guard = deeper(state->guard, input.guard);
+    if (!input.value || input.dead)
+        return MGX_OK;
+    if (!n->in_count)
+        g->first_alive = i;
+    g->guards[n->in_count] = input.guard;
+    in[n->in_count++] = input.value;
+    return MGX_OK;
+}
+
+static enum mgx_status make_node(struct mgx_tf_graph *g, const struct mgx_tf_node_def *def,
+                                 struct mgx_tf_state *state, struct mgx_node *n)
+{
+    struct mgx_arena *scratch = &g->import->scratch;
+    describe_node(g, def, n);
     struct mgx_ins **in = MGX_NEW_ARRAY(scratch, struct mgx_ins *, def->in.count);
     g->guards = MGX_NEW_ARRAY(scratch, const struct mgx_tf_guard *, def->in.count);
     if (!n->name || !n->op_type || !in || !g->guards)
-        return mgx_fail_memory(import->diag);
+        return mgx_fail_memory(n->diag);
     state->rule = n->tf_rule;
-    for (int i = 0; i < def->in.count; i++) {
-        struct input input;
-        TRY(find_input(g, def->in.v[i], &input));
-        TRY(read_reference(n, &input.value));
-        state->dead |= input.dead && !is_merge(def);
-        state->guard = deeper(state->guard, input.guard);
-        if (!input.value || input.dead)
-            continue; // control inputs come last and have no value
-        if (!n->in_count)
-            g->first_alive = i;
-        g->guards[n->in_count] = input.guard;
-        in[n->in_count++] = input.value;
-    }
+    for (int i = 0; i < def->in.count; i++)
+        TRY(take_input(g, def, i, state, in, n));
     state->dead |= is_merge(def) && !n->in_count;
     n->in = in;
     return mgx_tf_results(n, n->tf_rule && n->tf_rule->results ? n->tf_rule->results : 1);

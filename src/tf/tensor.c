@@ -39,61 +39,53 @@ struct header {
     struct mgx_wire message;
 };
 
+// Types whose numbers have a field of their own; all others come as INTS.
+static const struct {
+    enum mgx_type type;
+    uint32_t field;
+    int width;
+} number_fields[] = {
+    {MGX_FLOAT, FLOATS, 4},        {MGX_DOUBLE, DOUBLES, 8}, {MGX_COMPLEX64, COMPLEX, 4},
+    {MGX_COMPLEX128, DCOMPLEX, 8}, {MGX_STRING, STRINGS, 0}, {MGX_INT64, INT64S, 0},
+    {MGX_BOOL, BOOLS, 0},          {MGX_HALF, HALVES, 0},    {MGX_BF16, HALVES, 0},
+    {MGX_UINT32, UINT32S, 0},      {MGX_UINT64, UINT64S, 0}, {MGX_FP8E5M2, BYTES, 0},
+    {MGX_FP8E4M3FN, BYTES, 0}};
+
 static uint32_t field_of(enum mgx_type type, int *width)
 {
+    for (int i = 0; i < MGX_COUNT(number_fields); i++)
+        if (number_fields[i].type == type) {
+            *width = number_fields[i].width;
+            return number_fields[i].field;
+        }
     *width = 0;
-    switch (type) {
-    case MGX_FLOAT:
-        *width = 4;
-        return FLOATS;
-    case MGX_DOUBLE:
-        *width = 8;
-        return DOUBLES;
-    case MGX_COMPLEX64:
-        *width = 4;
-        return COMPLEX;
-    case MGX_COMPLEX128:
-        *width = 8;
-        return DCOMPLEX;
-    case MGX_STRING:
-        return STRINGS;
-    case MGX_INT64:
-        return INT64S;
-    case MGX_BOOL:
-        return BOOLS;
-    case MGX_HALF:
-    case MGX_BF16:
-        return HALVES;
-    case MGX_UINT32:
-        return UINT32S;
-    case MGX_UINT64:
-        return UINT64S;
-    case MGX_FP8E5M2:
-    case MGX_FP8E4M3FN:
-        return BYTES;
-    default:
-        return INTS;
-    }
+    return INTS;
 }
 
-static enum mgx_status read_header(struct mgx_node *n, struct mgx_wire w, struct header *h)
+static enum mgx_status read_fields(struct mgx_node *n, struct mgx_wire w, struct header *h,
+                                   struct mgx_wire *shape)
 {
     struct mgx_wire_field f;
-    struct mgx_wire shape = mgx_wire_of("", 0);
-    enum mgx_type type = MGX_FLOAT;
-    int64_t lens[MGX_MAX_RANK];
-    int rank = 0;
+    *shape = mgx_wire_of("", 0);
     *h = (struct header){.message = w};
     while (mgx_wire_next(&w, &f)) {
         if (f.number == 1)
             mgx_wire_int(&w, &f, &h->type_number);
         else if (f.number == 2)
-            mgx_wire_message(&w, &f, &shape);
+            mgx_wire_message(&w, &f, shape);
         else if (f.number == CONTENT)
             mgx_wire_bytes(&w, &f, &h->content);
     }
-    if (w.bad)
-        return mgx_wire_fail(&w, "TensorProto", n->diag);
+    return w.bad ? mgx_wire_fail(&w, "TensorProto", n->diag) : MGX_OK;
+}
+
+static enum mgx_status read_header(struct mgx_node *n, struct mgx_wire w, struct header *h)
+{
+    struct mgx_wire shape;
+    enum mgx_type type = MGX_FLOAT;
+    int64_t lens[MGX_MAX_RANK];
+    int rank = 0;
+    TRY(read_fields(n, w, h, &shape));
     TRY(mgx_tf_type_of(h->type_number, &type, n->diag));
     TRY(mgx_tf_read_shape(shape, &rank, lens, n->diag));
     for (int i = 0; i < rank; i++)

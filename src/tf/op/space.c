@@ -105,84 +105,117 @@ static enum mgx_status read_blocks(struct mgx_node *n, const char *edges, struct
     return MGX_OK;
 }
 
+// How a block is moved: the reshape before, the transpose, the reshape behind.
+struct move {
+    int64_t split[MGX_MAX_RANK], order[MGX_MAX_RANK], merged[MGX_MAX_RANK];
+};
+
+static struct mgx_ins *emit_move(struct mgx_node *n, const struct blocks *b, const struct move *m,
+                                 struct mgx_ins *x)
+{
+    const int rank = n->in[0]->shape.rank, wide = rank + b->spatial;
+    x = mgx_build_transpose(n, mgx_build_reshape(n, x, m->split, wide), m->order, wide);
+    return mgx_build_reshape(n, x, m->merged, rank);
+}
+
+static struct mgx_ins *pad_blocks(struct mgx_node *n, const struct blocks *b)
+{
+    int64_t pads[2 * MGX_MAX_RANK] = {0};
+    for (int i = 0; i < b->spatial; i++) {
+        pads[1 + i] = b->edges.v[2 * i];
+        pads[n->in[0]->shape.rank + 1 + i] = b->edges.v[2 * i + 1];
+    }
+    return mgx_build_pad(n, n->in[0], pads, 0);
+}
+
 // {n, s0 b0, s1 b1, .., rest} to {b0, b1, .., n, s0, s1, .., rest}
+static enum mgx_status plan_to_batch(struct mgx_node *n, const struct blocks *b,
+                                     const struct mgx_shape *x, struct move *m)
+{
+    const int s = b->spatial;
+    m->split[0] = x->lens[0];
+    if (!mgx_mul_i64(m->split[0], b->product, &m->merged[0]))
+        return mgx_node_invalid(n, "a batch of %lld times %lld", (long long)m->split[0],
+                                (long long)b->product);
+    m->order[s] = 0;
+    for (int i = 0; i < s; i++) {
+        const int64_t length = x->lens[1 + i];
+        if (length % b->shape.v[i])
+            return mgx_node_invalid(n, "%lld places in blocks of %lld", (long long)length,
+                                    (long long)b->shape.v[i]);
+        m->split[1 + 2 * i] = m->merged[1 + i] = length / b->shape.v[i];
+        m->split[2 + 2 * i] = b->shape.v[i];
+        m->order[i] = 2 + 2 * i;
+        m->order[s + 1 + i] = 1 + 2 * i;
+    }
+    for (int i = s + 1; i < x->rank; i++) {
+        m->split[s + i] = m->merged[i] = x->lens[i];
+        m->order[s + i] = s + i;
+    }
+    return MGX_OK;
+}
+
 static enum mgx_status space_to_batch(struct mgx_node *n)
 {
     struct blocks b = {0};
-    int64_t pads[2 * MGX_MAX_RANK] = {0}, split[MGX_MAX_RANK], order[MGX_MAX_RANK];
-    int64_t merged[MGX_MAX_RANK];
+    struct move m;
     TRY(read_blocks(n, "paddings", &b));
-    const int rank = n->in[0]->shape.rank, s = b.spatial;
-    for (int i = 0; i < s; i++) {
-        pads[1 + i] = b.edges.v[2 * i];
-        pads[rank + 1 + i] = b.edges.v[2 * i + 1];
-    }
-    struct mgx_ins *x = mgx_build_pad(n, n->in[0], pads, 0);
+    struct mgx_ins *x = pad_blocks(n, &b);
     if (!x)
         return MGX_OK;
-    split[0] = x->shape.lens[0];
-    if (!mgx_mul_i64(split[0], b.product, &merged[0]))
-        return mgx_node_invalid(n, "a batch of %lld times %lld", (long long)split[0],
-                                (long long)b.product);
-    order[s] = 0;
-    for (int i = 0; i < s; i++) {
-        const int64_t length = x->shape.lens[1 + i];
-        if (length % b.shape.v[i])
-            return mgx_node_invalid(n, "%lld places in blocks of %lld", (long long)length,
-                                    (long long)b.shape.v[i]);
-        split[1 + 2 * i] = merged[1 + i] = length / b.shape.v[i];
-        split[2 + 2 * i] = b.shape.v[i];
-        order[i] = 2 + 2 * i;
-        order[s + 1 + i] = 1 + 2 * i;
-    }
-    for (int i = s + 1; i < rank; i++) {
-        split[s + i] = merged[i] = x->shape.lens[i];
-        order[s + i] = s + i;
-    }
-    x = mgx_build_transpose(n, mgx_build_reshape(n, x, split, rank + s), order, rank + s);
-    n->out[0] = mgx_build_reshape(n, x, merged, rank);
+    TRY(plan_to_batch(n, &b, &x->shape, &m));
+    n->out[0] = emit_move(n, &b, &m, x);
     return MGX_OK;
 }
 const struct mgx_tf_op mgx_tf_space_to_batch_nd = {.name = "SpaceToBatchND",
                                                    .import = space_to_batch};
 
-// {b0, b1, .., n, s0, s1, .., rest} to {n, s0 b0, s1 b1, .., rest}, less the crops
+// {b0, b1, .., n, s0, s1, .., rest} to {n, s0 b0, s1 b1, .., rest}
+static enum mgx_status plan_to_space(struct mgx_node *n, const struct blocks *b,
+                                     const struct mgx_shape *x, struct move *m)
+{
+    const int s = b->spatial;
+    if (x->lens[0] % b->product)
+        return mgx_node_invalid(n, "a batch of %lld in blocks of %lld", (long long)x->lens[0],
+                                (long long)b->product);
+    m->split[s] = m->merged[0] = x->lens[0] / b->product;
+    m->order[0] = s;
+    for (int i = 0; i < s; i++) {
+        m->split[i] = b->shape.v[i];
+        m->order[1 + 2 * i] = s + 1 + i;
+        m->order[2 + 2 * i] = i;
+        if (!mgx_mul_i64(x->lens[1 + i], b->shape.v[i], &m->merged[1 + i]))
+            return mgx_node_invalid(n, "%lld places times %lld", (long long)x->lens[1 + i],
+                                    (long long)b->shape.v[i]);
+        if (b->edges.v[2 * i] + b->edges.v[2 * i + 1] > m->merged[1 + i])
+            return mgx_node_invalid(n, "crops of more than there is");
+    }
+    for (int i = 1; i < x->rank; i++)
+        m->split[s + i] = x->lens[i];
+    for (int i = s + 1; i < x->rank; i++) {
+        m->merged[i] = x->lens[i];
+        m->order[s + i] = s + i;
+    }
+    return MGX_OK;
+}
+
+static struct mgx_ins *crop_blocks(struct mgx_node *n, const struct blocks *b,
+                                   const int64_t *merged, struct mgx_ins *x)
+{
+    const int64_t *crop = b->edges.v;
+    for (int i = 0; i < b->spatial; i++, crop += 2)
+        if (crop[0] || crop[1])
+            x = mgx_build_slice(n, x, 1 + i, crop[0], merged[1 + i] - crop[1]);
+    return x;
+}
+
 static enum mgx_status batch_to_space(struct mgx_node *n)
 {
     struct blocks b = {0};
-    int64_t split[MGX_MAX_RANK], order[MGX_MAX_RANK], merged[MGX_MAX_RANK];
+    struct move m;
     TRY(read_blocks(n, "crops", &b));
-    struct mgx_ins *x = n->in[0];
-    const int rank = x->shape.rank, s = b.spatial;
-    const int64_t *lens = x->shape.lens;
-    if (lens[0] % b.product)
-        return mgx_node_invalid(n, "a batch of %lld in blocks of %lld", (long long)lens[0],
-                                (long long)b.product);
-    split[s] = merged[0] = lens[0] / b.product;
-    order[0] = s;
-    for (int i = 0; i < s; i++) {
-        split[i] = b.shape.v[i];
-        order[1 + 2 * i] = s + 1 + i;
-        order[2 + 2 * i] = i;
-        if (!mgx_mul_i64(lens[1 + i], b.shape.v[i], &merged[1 + i]))
-            return mgx_node_invalid(n, "%lld places times %lld", (long long)lens[1 + i],
-                                    (long long)b.shape.v[i]);
-        if (b.edges.v[2 * i] + b.edges.v[2 * i + 1] > merged[1 + i])
-            return mgx_node_invalid(n, "crops of more than there is");
-    }
-    for (int i = 1; i < rank; i++)
-        split[s + i] = lens[i];
-    for (int i = s + 1; i < rank; i++) {
-        merged[i] = lens[i];
-        order[s + i] = s + i;
-    }
-    x = mgx_build_transpose(n, mgx_build_reshape(n, x, split, rank + s), order, rank + s);
-    x = mgx_build_reshape(n, x, merged, rank);
-    for (int i = 0; i < s; i++)
-        if (b.edges.v[2 * i] || b.edges.v[2 * i + 1])
-            x = mgx_build_slice(n, x, 1 + i, b.edges.v[2 * i],
-                                merged[1 + i] - b.edges.v[2 * i + 1]);
-    n->out[0] = x;
+    TRY(plan_to_space(n, &b, &n->in[0]->shape, &m));
+    n->out[0] = crop_blocks(n, &b, m.merged, emit_move(n, &b, &m, n->in[0]));
     return MGX_OK;
 }
 const struct mgx_tf_op mgx_tf_batch_to_space_nd = {.name = "BatchToSpaceND",
