@@ -190,43 +190,32 @@ static enum mgx_status convert(const struct mgx_op *op, const struct mgx_field *
     return MGX_OK;
 }
 
+// Bytes of a value that is set as it is given; 0 of the kinds that others are converted to.
+static size_t given_bytes(enum mgx_field_kind kind)
+{
+    static const uint8_t bytes[] = {[MGX_FIELD_INT] = sizeof(int64_t),
+                                    [MGX_FIELD_FLOAT] = sizeof(double),
+                                    [MGX_FIELD_STRING] = sizeof(const char *),
+                                    [MGX_FIELD_INTS] = sizeof(struct mgx_ints),
+                                    [MGX_FIELD_FLOATS] = sizeof(struct mgx_doubles),
+                                    [MGX_FIELD_STRINGS] = sizeof(struct mgx_strings),
+                                    [MGX_FIELD_SHAPES] = sizeof(struct mgx_shapes),
+                                    [MGX_FIELD_DIMS] = sizeof(struct mgx_dims)};
+    return kind == MGX_FIELD_SHAPE       ? sizeof(struct mgx_shape)
+           : (size_t)kind < sizeof bytes ? bytes[kind]
+                                         : 0;
+}
+
 static enum mgx_status set(const struct mgx_op *op, const struct mgx_field *f,
                            const struct mgx_attr *from, struct mgx_arena *arena, void *slot,
                            struct mgx_diag *diag)
 {
     if (f->kind != from->kind)
         return convert(op, f, from, slot, diag);
-    switch (f->kind) {
-    case MGX_FIELD_INT:
-        *(int64_t *)slot = from->as.i;
-        break;
-    case MGX_FIELD_FLOAT:
-        *(double *)slot = from->as.f;
-        break;
-    case MGX_FIELD_STRING:
-        *(const char **)slot = from->as.s;
-        break;
-    case MGX_FIELD_INTS:
-        *(struct mgx_ints *)slot = from->as.ints;
-        break;
-    case MGX_FIELD_FLOATS:
-        *(struct mgx_doubles *)slot = from->as.doubles;
-        break;
-    case MGX_FIELD_STRINGS:
-        *(struct mgx_strings *)slot = from->as.strings;
-        break;
-    case MGX_FIELD_SHAPE:
-        *(struct mgx_shape *)slot = *from->as.shape;
-        break;
-    case MGX_FIELD_SHAPES:
-        *(struct mgx_shapes *)slot = from->as.shapes;
-        break;
-    case MGX_FIELD_DIMS:
-        *(struct mgx_dims *)slot = from->as.dims;
-        break;
-    default:
+    const size_t bytes = given_bytes(f->kind);
+    if (!bytes)
         return wrong_kind(op, f, diag);
-    }
+    memcpy(slot, f->kind == MGX_FIELD_SHAPE ? (const void *)from->as.shape : &from->as, bytes);
     return deepen(arena, f->kind, slot) ? MGX_OK : mgx_fail_memory(diag);
 }
 
@@ -353,46 +342,57 @@ static uint64_t hash_shape(const struct mgx_shape *s, uint64_t seed)
     return seed;
 }
 
+static uint64_t hash_strings(const struct mgx_strings *list, uint64_t seed)
+{
+    for (int i = 0; i < list->count; i++)
+        seed = hash_string(list->v[i], seed);
+    return seed;
+}
+
+static uint64_t hash_shapes(const struct mgx_shapes *list, uint64_t seed)
+{
+    for (int i = 0; i < list->count; i++)
+        seed = hash_shape(&list->v[i], seed);
+    return seed;
+}
+
+static uint64_t hash_dims(const struct mgx_dims *list, uint64_t seed)
+{
+    for (int i = 0; i < list->count; i++)
+        seed = hash_dim(&list->v[i], seed);
+    return seed;
+}
+
+// Of numbers of eight bytes each.
+static uint64_t hash_numbers(const void *v, int count, uint64_t seed)
+{
+    return mgx_hash_bytes(v, (size_t)count * sizeof(int64_t), seed);
+}
+
 static uint64_t field_hash(enum mgx_field_kind kind, const void *value, uint64_t seed)
 {
-#define LIST(type) const struct type *list = value
+    const struct mgx_ints *ints = value;
+    const struct mgx_doubles *doubles = value;
     switch (kind) {
     case MGX_FIELD_BOOL:
         return mgx_hash_bytes(value, sizeof(bool), seed);
     case MGX_FIELD_STRING:
         return hash_string(*(const char *const *)value, seed);
-    case MGX_FIELD_INTS: {
-        LIST(mgx_ints);
-        return mgx_hash_bytes(list->v, (size_t)list->count * sizeof *list->v, seed);
-    }
-    case MGX_FIELD_FLOATS: {
-        LIST(mgx_doubles);
-        return mgx_hash_bytes(list->v, (size_t)list->count * sizeof *list->v, seed);
-    }
-    case MGX_FIELD_STRINGS: {
-        LIST(mgx_strings);
-        for (int i = 0; i < list->count; i++)
-            seed = hash_string(list->v[i], seed);
-        return seed;
-    }
+    case MGX_FIELD_INTS:
+        return hash_numbers(ints->v, ints->count, seed);
+    case MGX_FIELD_FLOATS:
+        return hash_numbers(doubles->v, doubles->count, seed);
+    case MGX_FIELD_STRINGS:
+        return hash_strings(value, seed);
     case MGX_FIELD_SHAPE:
         return hash_shape(value, seed);
-    case MGX_FIELD_SHAPES: {
-        LIST(mgx_shapes);
-        for (int i = 0; i < list->count; i++)
-            seed = hash_shape(&list->v[i], seed);
-        return seed;
+    case MGX_FIELD_SHAPES:
+        return hash_shapes(value, seed);
+    case MGX_FIELD_DIMS:
+        return hash_dims(value, seed);
+    default: // an integer or double
+        return hash_numbers(value, 1, seed);
     }
-    case MGX_FIELD_DIMS: {
-        LIST(mgx_dims);
-        for (int i = 0; i < list->count; i++)
-            seed = hash_dim(&list->v[i], seed);
-        return seed;
-    }
-    default: // eight bytes: integers and doubles
-        return mgx_hash_bytes(value, sizeof(int64_t), seed);
-    }
-#undef LIST
 }
 
 uint64_t mgx_attr_hash(const struct mgx_op *op, const void *attr, uint64_t seed)

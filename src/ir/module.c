@@ -153,18 +153,38 @@ static void blame(const struct mgx_op *op, struct mgx_ins *const *in, int count,
         }
 }
 
+// Builders are sticky: what is missing was refused before.
+static bool all_there(struct mgx_ins *const *in, int in_count, struct mgx_module *const *mod,
+                      int mod_count)
+{
+    for (int i = 0; i < in_count; i++)
+        if (!in[i])
+            return false;
+    for (int i = 0; i < mod_count; i++)
+        if (!mod[i])
+            return false;
+    return true;
+}
+
+static bool link_modules(struct mgx_ins *ins, struct mgx_module *const *mod, int mod_count)
+{
+    struct mgx_program *p = ins->owner->program;
+    if (!mod_count)
+        return true;
+    assert(mod[0]->program == p);
+    ins->mod = mgx_arena_memdup(&p->arena, mod, (size_t)mod_count * sizeof(struct mgx_module *));
+    ins->mod_count = mod_count;
+    return ins->mod != NULL;
+}
+
 struct mgx_ins *mgx_insert(struct mgx_module *m, struct mgx_ins *before, const struct mgx_op *op,
                            void *keep_attr, struct mgx_ins *const *in, int in_count,
                            struct mgx_module *const *mod, int mod_count)
 {
     struct mgx_program *p = m->program;
     assert(op && (!before || before->owner == m));
-    for (int i = 0; i < in_count; i++)
-        if (!in[i])
-            return NULL;
-    for (int i = 0; i < mod_count; i++)
-        if (!mod[i])
-            return NULL;
+    if (!all_there(in, in_count, mod, mod_count))
+        return NULL;
     struct mgx_shape shape = {0};
     if (mgx_infer(&p->arena, op, keep_attr, in, in_count, mod, mod_count, &shape, &p->diag) !=
         MGX_OK) {
@@ -172,17 +192,10 @@ struct mgx_ins *mgx_insert(struct mgx_module *m, struct mgx_ins *before, const s
         return NULL;
     }
     struct mgx_ins *ins = new_ins(m, op, keep_attr);
-    struct mgx_module **mods =
-        mod_count ? MGX_NEW_ARRAY(&p->arena, struct mgx_module *, mod_count) : NULL;
-    if (!ins || (mod_count && !mods) || !mgx_link_inputs(ins, in, in_count)) {
+    if (!ins || !link_modules(ins, mod, mod_count) || !mgx_link_inputs(ins, in, in_count)) {
         mgx_fail_memory(&p->diag);
         return NULL;
     }
-    if (mod_count)
-        memcpy(mods, mod, (size_t)mod_count * sizeof *mods);
-    ins->mod = mods;
-    ins->mod_count = mod_count;
-    assert(!mod_count || mods[0]->program == p);
     ins->shape = shape;
     if (!before && m->last && m->last->op == &mgx_op_return)
         before = m->last;
