@@ -285,46 +285,46 @@ static enum mgx_status optional(struct parser *p, int from)
     return MGX_OK;
 }
 
-static enum mgx_status bounded(struct parser *p, int from, int low, int high)
+// The operand [from, to) between `low` and `high` times, once it stands there `low` times: copies
+// that are optional, each after its own split. Of no times the operand itself is the first.
+static enum mgx_status at_most(struct parser *p, int from, int to, int low, int high)
 {
-    if (low > MAX_REPEAT || high > MAX_REPEAT || (high >= 0 && high < low))
-        return bad(p, "a repetition that is not possible");
-    const int to = p->out->count;
-    int copy = from;
-    if (low == 0 && high == 0) {
-        p->out->count = from;
-        return MGX_OK;
-    }
-    for (int i = 1; i < low; i++) {
-        copy = p->out->count;
-        TRY(repeat(p, from, to));
-    }
-    if (high < 0) {
-        if (low > 0) {
-            copy = p->out->count;
-            TRY(repeat(p, from, to));
-        }
-        return star(p, copy);
-    }
-    // high - low optional copies, each after its own split. The first of low == 0 is the operand
-    // itself.
-    struct state *spare = MGX_NEW_ARRAY(p->arena, struct state, to - from);
-    if (!spare)
-        return mgx_fail_memory(p->diag);
-    memcpy(spare, p->out->v + from, (size_t)(to - from) * sizeof *spare);
-    if (low == 0)
+    const int moved = low == 0; // by its own split
+    if (moved)
         TRY(optional(p, from));
-    for (int i = low == 0 ? 1 : low; i < high; i++) {
+    for (int i = low + moved; i < high; i++) {
         const int start = p->out->count;
-        for (int k = 0; k < to - from; k++) {
-            struct state s = spare[k];
-            s.x += start - from;
-            s.y += start - from;
-            TRY(emit(p, s));
-        }
+        TRY(repeat(p, from + moved, to + moved));
         TRY(optional(p, start));
     }
     return MGX_OK;
+}
+
+// The same, `low` times and more: the last of `low` copies may be repeated.
+static enum mgx_status at_least(struct parser *p, int from, int to, int low)
+{
+    int last = from;
+    for (int i = 0; i < low; i++) {
+        last = p->out->count;
+        TRY(repeat(p, from, to));
+    }
+    return star(p, last);
+}
+
+static enum mgx_status bounded(struct parser *p, int from, int low, int high)
+{
+    const int to = p->out->count;
+    if (low > MAX_REPEAT || high > MAX_REPEAT || (high >= 0 && high < low))
+        return bad(p, "a repetition that is not possible");
+    if (high < 0)
+        return at_least(p, from, to, low);
+    if (high == 0) {
+        p->out->count = from;
+        return MGX_OK;
+    }
+    for (int i = 1; i < low; i++)
+        TRY(repeat(p, from, to));
+    return at_most(p, from, to, low, high);
 }
 
 static enum mgx_status parse_repeated(struct parser *p)

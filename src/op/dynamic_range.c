@@ -45,21 +45,42 @@ static int64_t count_reals(const struct mgx_tensor *const *v)
     return count < 0 ? 0 : count > 0x1p62 ? INT64_MAX : (int64_t)count;
 }
 
-static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
+// Three numbers of one type; *known: their values are.
+static enum mgx_status require_operands(struct mgx_shape_call *c, bool *known)
 {
-    const struct dynamic_range *a = c->attr;
-    const enum mgx_type type = c->in[0]->type;
     TRY(mgx_require_same_type(c));
-    if (!mgx_type_is_number(type))
+    if (!mgx_type_is_number(c->in[0]->type))
         return mgx_fail(c->diag, MGX_INVALID, "dynamic_range: type %s is not a number",
-                        mgx_type_name(type));
-    bool known = c->values != NULL;
+                        mgx_type_name(c->in[0]->type));
+    *known = c->values != NULL;
     for (int i = 0; i < 3; i++) {
         if (mgx_shape_is_static(c->in[i]) && mgx_shape_elements(c->in[i]) != 1)
             return mgx_fail(c->diag, MGX_INVALID, "dynamic_range: input %d has %" PRId64 " values",
                             i, mgx_shape_elements(c->in[i]));
-        known = known && c->values[i];
+        *known = *known && c->values[i];
     }
+    return MGX_OK;
+}
+
+static enum mgx_status count_known(struct mgx_shape_call *c, struct mgx_dim *length)
+{
+    const int64_t count =
+        mgx_computes_as_int(c->in[0]->type) ? count_ints(c->values) : count_reals(c->values);
+    if (count < 0)
+        return mgx_fail(c->diag, MGX_INVALID, "dynamic_range: delta is 0, or not a number");
+    if (count > length->max)
+        return mgx_fail(c->diag, MGX_LIMIT,
+                        "dynamic_range: %" PRId64 " values are above max_output %" PRId64, count,
+                        length->max);
+    length->min = length->max = count;
+    return MGX_OK;
+}
+
+static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    const struct dynamic_range *a = c->attr;
+    bool known = false;
+    TRY(require_operands(c, &known));
     if (a->max_output < 0)
         return mgx_fail(c->diag, MGX_INVALID, "dynamic_range: max_output %" PRId64 " is negative",
                         a->max_output);
@@ -67,39 +88,39 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
     if (!dims)
         return MGX_NO_MEMORY;
     dims[0] = (struct mgx_dim){.min = 0, .max = mgx_min_i64(a->max_output, MGX_DIM_ANY)};
-    if (known) {
-        const int64_t count =
-            mgx_computes_as_int(type) ? count_ints(c->values) : count_reals(c->values);
-        if (count < 0)
-            return mgx_fail(c->diag, MGX_INVALID, "dynamic_range: delta is 0, or not a number");
-        if (count > dims[0].max)
-            return mgx_fail(c->diag, MGX_LIMIT,
-                            "dynamic_range: %" PRId64 " values are above max_output %" PRId64,
-                            count, dims[0].max);
-        dims[0].min = dims[0].max = count;
-    }
-    *out = mgx_shape_from_dims(type, 1, dims);
+    if (known)
+        TRY(count_known(c, &dims[0]));
+    *out = mgx_shape_from_dims(c->in[0]->type, 1, dims);
     return MGX_OK;
+}
+
+static void fill_ints(const struct mgx_compute_call *c, enum mgx_type type, int64_t count)
+{
+    int64_t start, delta;
+    mgx_tensor_to_ints(c->in[0], &start);
+    mgx_tensor_to_ints(c->in[2], &delta);
+    for (int64_t i = 0; i < count; i++)
+        mgx_store_int(type, c->out->data, i,
+                      (int64_t)((uint64_t)start + (uint64_t)i * (uint64_t)delta));
+}
+
+static void fill_reals(const struct mgx_compute_call *c, enum mgx_type type, int64_t count)
+{
+    double start, delta;
+    mgx_tensor_to_doubles(c->in[0], &start);
+    mgx_tensor_to_doubles(c->in[2], &delta);
+    for (int64_t i = 0; i < count; i++)
+        mgx_store_double(type, c->out->data, i, start + (double)i * delta);
 }
 
 static enum mgx_status compute(struct mgx_compute_call *c)
 {
     const enum mgx_type type = c->out->shape.type;
     const int64_t count = mgx_shape_elements(&c->out->shape);
-    if (mgx_computes_as_int(type)) {
-        int64_t start, delta;
-        mgx_tensor_to_ints(c->in[0], &start);
-        mgx_tensor_to_ints(c->in[2], &delta);
-        for (int64_t i = 0; i < count; i++)
-            mgx_store_int(type, c->out->data, i,
-                          (int64_t)((uint64_t)start + (uint64_t)i * (uint64_t)delta));
-        return MGX_OK;
-    }
-    double start, delta;
-    mgx_tensor_to_doubles(c->in[0], &start);
-    mgx_tensor_to_doubles(c->in[2], &delta);
-    for (int64_t i = 0; i < count; i++)
-        mgx_store_double(type, c->out->data, i, start + (double)i * delta);
+    if (mgx_computes_as_int(type))
+        fill_ints(c, type, count);
+    else
+        fill_reals(c, type, count);
     return MGX_OK;
 }
 

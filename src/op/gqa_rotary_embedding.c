@@ -25,40 +25,53 @@ static const struct gqa_rotary_embedding defaults = {.kv_num_heads = 1};
 
 // --- shape ---
 
-static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
+static enum mgx_status require_ranks(struct mgx_shape_call *c)
 {
-    const struct gqa_rotary_embedding *a = c->attr;
-    const struct mgx_shape *x = c->in[0];
     TRY(mgx_require_float(c, 0));
     TRY(mgx_require_integral(c, 1));
     TRY(mgx_require_rank(c, 0, 4, 4));
     TRY(mgx_require_rank(c, 1, 1, 2));
     TRY(mgx_require_rank(c, 2, 2, 2));
-    TRY(mgx_require_rank(c, 3, 2, 2));
+    return mgx_require_rank(c, 3, 2, 2);
+}
+
+static enum mgx_status require_heads(struct mgx_shape_call *c)
+{
+    const struct gqa_rotary_embedding *a = c->attr;
     if (a->num_heads < 0 || a->num_heads > INT32_MAX || a->kv_num_heads < 0 ||
         a->kv_num_heads > INT32_MAX)
         return mgx_fail(c->diag, MGX_INVALID, "%s: %" PRId64 " and %" PRId64 " heads", c->op->name,
                         a->num_heads, a->kv_num_heads);
-    const int64_t heads = a->num_heads + 2 * a->kv_num_heads;
-    TRY(mgx_require_fixed(c, 0, 1, heads));
-    struct mgx_dim batch = mgx_shape_dim(x, 0);
-    struct mgx_dim half = {.min = 0, .max = mgx_shape_dim(x, 3).max / 2};
+    return mgx_require_fixed(c, 0, 1, a->num_heads + 2 * a->kv_num_heads);
+}
+
+static enum mgx_status require_tables(struct mgx_shape_call *c)
+{
+    const enum mgx_type type = c->in[0]->type;
+    struct mgx_dim half = {.min = 0, .max = mgx_shape_dim(c->in[0], 3).max / 2};
+    for (int i = 2; i < 4; i++) {
+        if (c->in[i]->type != type)
+            return mgx_fail(c->diag, MGX_INVALID,
+                            "%s: Types do not match: input 0 is %s, input %d is %s", c->op->name,
+                            mgx_type_name(type), i, mgx_type_name(c->in[i]->type));
+        TRY(mgx_require_length(c, i, 1, &half));
+    }
+    return mgx_shape_may_match(c->in[2], c->in[3]) ? MGX_OK : mgx_fail_lens(c, 2, 3);
+}
+
+static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    TRY(require_ranks(c));
+    TRY(require_heads(c));
+    struct mgx_dim batch = mgx_shape_dim(c->in[0], 0);
     TRY(mgx_require_length(c, 1, 0, &batch));
     if (c->in[1]->rank == 2)
         TRY(mgx_require_fixed(c, 1, 1, 1));
-    for (int i = 2; i < 4; i++) {
-        if (c->in[i]->type != x->type)
-            return mgx_fail(c->diag, MGX_INVALID,
-                            "%s: Types do not match: input 0 is %s, input %d is %s", c->op->name,
-                            mgx_type_name(x->type), i, mgx_type_name(c->in[i]->type));
-        TRY(mgx_require_length(c, i, 1, &half));
-    }
-    if (!mgx_shape_may_match(c->in[2], c->in[3]))
-        return mgx_fail_lens(c, 2, 3);
-    const struct mgx_dim *dims = mgx_edit_dims(c, x, 4);
+    TRY(require_tables(c));
+    const struct mgx_dim *dims = mgx_edit_dims(c, c->in[0], 4);
     if (!dims)
         return MGX_NO_MEMORY;
-    *out = mgx_shape_from_dims(x->type, 4, dims);
+    *out = mgx_shape_from_dims(c->in[0]->type, 4, dims);
     return MGX_OK;
 }
 

@@ -27,41 +27,57 @@ static enum mgx_type result_type(const struct mgx_shape_call *c)
     return MGX_TUPLE;
 }
 
-static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
+// The distinct elements or slices, `count` of them, which is as many as x has at most.
+static enum mgx_status values_shape(struct mgx_shape_call *c, struct mgx_dim *count,
+                                    struct mgx_shape *out)
 {
     const struct unique *a = c->attr;
     const struct mgx_shape *s = c->in[0];
-    struct mgx_shape *sub = MGX_NEW_ARRAY(c->arena, struct mgx_shape, 4);
+    const bool flat = a->axis == MGX_NONE;
     int axis = 0;
+    *out = mgx_shape_unranked(s->type);
+    if (s->unranked)
+        return MGX_OK;
+    if (!flat)
+        TRY(mgx_normalize_axis(c, a->axis, s->rank, &axis));
+    struct mgx_dim *dims = mgx_edit_dims(c, flat ? NULL : s, flat ? 1 : s->rank);
+    if (!dims)
+        return MGX_NO_MEMORY;
+    count->max = flat ? mgx_elements_max(s) : dims[axis].max;
+    dims[axis] = *count;
+    *out = mgx_shape_from_dims(s->type, flat ? 1 : s->rank, dims);
+    return MGX_OK;
+}
+
+static enum mgx_status list_shape(struct mgx_shape_call *c, struct mgx_dim length,
+                                  struct mgx_shape *out)
+{
+    struct mgx_dim *dims = mgx_edit_dims(c, NULL, 1);
+    if (!dims)
+        return MGX_NO_MEMORY;
+    dims[0] = length;
+    *out = mgx_shape_from_dims(MGX_INT64, 1, dims);
+    return MGX_OK;
+}
+
+static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    const struct mgx_shape *s = c->in[0];
+    struct mgx_shape *sub = MGX_NEW_ARRAY(c->arena, struct mgx_shape, 4);
     if (!sub)
         return mgx_fail_memory(c->diag);
     if (!mgx_type_is_number(s->type) && s->type != MGX_STRING)
         return mgx_fail(c->diag, MGX_INVALID, "unique: type %s has no order",
                         mgx_type_name(s->type));
-    *out = mgx_shape_tuple(sub, 4);
-    const bool flat = a->axis == MGX_NONE;
     struct mgx_dim count = {.min = 0, .max = MGX_DIM_ANY};
-    sub[0] = mgx_shape_unranked(s->type);
-    if (!s->unranked) {
-        if (!flat)
-            TRY(mgx_normalize_axis(c, a->axis, s->rank, &axis));
-        struct mgx_dim *dims = mgx_edit_dims(c, flat ? NULL : s, flat ? 1 : s->rank);
-        if (!dims)
-            return MGX_NO_MEMORY;
-        count.max = flat ? mgx_elements_max(s) : dims[axis].max;
-        dims[axis] = count;
-        sub[0] = mgx_shape_from_dims(s->type, flat ? 1 : s->rank, dims);
-    }
-    for (int i = 1; i < 4; i++) {
-        struct mgx_dim *dims = mgx_edit_dims(c, NULL, 1);
-        if (!dims)
-            return MGX_NO_MEMORY;
-        // the inverse is as long as x
-        dims[0] = count;
-        if (i == 2 && mgx_shape_is_static(s))
-            dims[0].min = count.max;
-        sub[i] = mgx_shape_from_dims(MGX_INT64, 1, dims);
-    }
+    TRY(values_shape(c, &count, &sub[0]));
+    struct mgx_dim inverse = count; // is as long as x
+    if (mgx_shape_is_static(s))
+        inverse.min = count.max;
+    TRY(list_shape(c, count, &sub[1]));
+    TRY(list_shape(c, inverse, &sub[2]));
+    TRY(list_shape(c, count, &sub[3]));
+    *out = mgx_shape_tuple(sub, 4);
     return MGX_OK;
 }
 
@@ -237,33 +253,49 @@ static enum mgx_status write_list(struct mgx_compute_call *c, const int64_t *lis
     return MGX_OK;
 }
 
-static enum mgx_status compute(struct mgx_compute_call *c)
+static bool make_room(struct mgx_compute_call *c, int64_t n, struct groups *g)
+{
+    g->first = MGX_NEW_ARRAY(c->scratch, int64_t, n);
+    g->inverse = MGX_NEW_ARRAY(c->scratch, int64_t, n);
+    g->counts = MGX_NEW_ARRAY(c->scratch, int64_t, n);
+    return !c->scratch->failed;
+}
+
+static enum mgx_status group_slices(struct mgx_compute_call *c, const struct slices *s, int64_t n,
+                                    struct groups *g)
 {
     const struct unique *a = c->attr;
-    int64_t n;
-    const struct slices s = slices_of(c, &n);
     int64_t *order = MGX_NEW_ARRAY(c->scratch, int64_t, n);
     int64_t *room = MGX_NEW_ARRAY(c->scratch, int64_t, n);
     int64_t *rank = MGX_NEW_ARRAY(c->scratch, int64_t, n);
-    struct groups g = {.first = MGX_NEW_ARRAY(c->scratch, int64_t, n),
-                       .inverse = MGX_NEW_ARRAY(c->scratch, int64_t, n),
-                       .counts = MGX_NEW_ARRAY(c->scratch, int64_t, n)};
-    struct mgx_tensor out[4] = {{.data = NULL}};
-    if (c->scratch->failed)
+    if (!make_room(c, n, g))
         return mgx_fail_memory(c->diag);
     for (int64_t i = 0; i < n; i++)
         order[i] = i;
-    sort_slices(&s, order, room, n);
-    find_groups(&s, order, n, &g);
+    sort_slices(s, order, room, n);
+    find_groups(s, order, n, g);
     if (!a->sorted)
-        by_appearance(&g, rank, room, n);
-    enum mgx_status status = write_values(c, &s, &g, &out[0]);
-    if (status == MGX_OK)
-        status = write_list(c, g.first, g.count, &out[1]);
-    if (status == MGX_OK)
-        status = write_list(c, g.inverse, n, &out[2]);
-    if (status == MGX_OK)
-        status = write_list(c, g.counts, g.count, &out[3]);
+        by_appearance(g, rank, room, n);
+    return MGX_OK;
+}
+
+static enum mgx_status write_results(struct mgx_compute_call *c, const struct slices *s, int64_t n,
+                                     const struct groups *g, struct mgx_tensor *out)
+{
+    TRY(write_values(c, s, g, &out[0]));
+    TRY(write_list(c, g->first, g->count, &out[1]));
+    TRY(write_list(c, g->inverse, n, &out[2]));
+    return write_list(c, g->counts, g->count, &out[3]);
+}
+
+static enum mgx_status compute(struct mgx_compute_call *c)
+{
+    int64_t n;
+    struct groups g = {0};
+    struct mgx_tensor out[4] = {{.data = NULL}};
+    const struct slices s = slices_of(c, &n);
+    TRY(group_slices(c, &s, n, &g));
+    const enum mgx_status status = write_results(c, &s, n, &g, out);
     if (status == MGX_OK)
         return mgx_tensor_group(c->out, out, 4, false, c->diag);
     for (int i = 0; i < 4; i++)

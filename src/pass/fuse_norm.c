@@ -93,43 +93,65 @@ static struct mgx_ins *extend(struct mgx_region *r, struct mgx_ins *last, int fi
     return last;
 }
 
-static enum mgx_status fuse_norms(struct mgx_pass_call *c, struct mgx_module *m)
+struct norm {
+    struct mgx_match match;
+    int first; // axis of a row
+    bool rms;
+};
+
+static void parse_forms(struct mgx_pattern *forms)
 {
-    struct mgx_pattern forms[NORM_FORMS];
-    if (m->bypass)
-        return MGX_OK;
     for (int i = 0; i < NORM_FORMS; i++) {
         const char *text = norm_forms[i];
         const bool good = mgx_pattern_parse(&forms[i], &text);
         assert(good);
         (void)good;
     }
+}
+
+static bool find_norm(const struct mgx_pattern *forms, struct mgx_ins *ins, struct norm *n)
+{
+    if (ins->op != &mgx_op_mul && ins->op != &mgx_op_div)
+        return false;
+    int form = 0;
+    while (form < NORM_FORMS && !mgx_pattern_match(&forms[form], ins, &n->match))
+        form++;
+    if (form == NORM_FORMS || ins->shape.type != MGX_FLOAT || !mgx_shape_is_static(&ins->shape))
+        return false;
+    const struct mgx_ins *mean = mgx_var(&n->match, 'v');
+    n->rms = form >= RMS_FORM;
+    n->first = first_axis(mean);
+    return n->first >= 0 && !is_image(mean, n->first) &&
+           (n->rms || first_axis(mgx_var(&n->match, 'm')) == n->first);
+}
+
+static void gather_norm(const struct norm *n, struct mgx_ins *ins, struct mgx_region *region)
+{
+    *region = (struct mgx_region){.count = 0};
+    for (const char *letter = n->rms ? "qvsrb" : "madqvsrb"; *letter; letter++)
+        if (mgx_var(&n->match, *letter))
+            mgx_region_add(region, mgx_var(&n->match, *letter));
+    mgx_region_add(region, ins);
+}
+
+static enum mgx_status fuse_norms(struct mgx_pass_call *c, struct mgx_module *m)
+{
+    struct mgx_pattern forms[NORM_FORMS];
+    if (m->bypass)
+        return MGX_OK;
+    parse_forms(forms);
     for (struct mgx_ins *ins = m->first, *next; ins; ins = next) {
+        struct norm norm;
+        struct mgx_region region;
         next = ins->next;
-        if (ins->op != &mgx_op_mul && ins->op != &mgx_op_div)
+        if (!find_norm(forms, ins, &norm))
             continue;
-        struct mgx_match match;
-        int form = 0;
-        while (form < NORM_FORMS && !mgx_pattern_match(&forms[form], ins, &match))
-            form++;
-        if (form == NORM_FORMS || ins->shape.type != MGX_FLOAT || !mgx_shape_is_static(&ins->shape))
-            continue;
-        const bool rms = form >= RMS_FORM;
-        const int first = first_axis(mgx_var(&match, 'v'));
-        if (first < 0 || is_image(mgx_var(&match, 'v'), first) ||
-            (!rms && first_axis(mgx_var(&match, 'm')) != first))
-            continue;
-        struct mgx_region region = {.count = 0};
-        for (const char *letter = rms ? "qvsrb" : "madqvsrb"; *letter; letter++)
-            if (mgx_var(&match, *letter))
-                mgx_region_add(&region, mgx_var(&match, *letter));
-        mgx_region_add(&region, ins);
-        struct mgx_region longer = region;
-        struct mgx_ins *last = extend(&longer, ins, first);
-        if (!mgx_region_closed(&longer))
+        gather_norm(&norm, ins, &region);
+        struct mgx_ins *last = extend(&region, ins, norm.first);
+        if (!mgx_region_closed(&region))
             continue;
         next = last->next; // everything of the group lies before it
-        TRY(mgx_region_fuse(c, &longer, rms ? "rms_norm" : "layer_norm"));
+        TRY(mgx_region_fuse(c, &region, norm.rms ? "rms_norm" : "layer_norm"));
     }
     return MGX_OK;
 }

@@ -40,9 +40,20 @@ static void explain_store(struct mgx_plan *plan, struct mgx_str *out)
     pthread_mutex_unlock(&plan->late.lock);
 }
 
-void mgx_plan_explain(const struct mgx_program *p, struct mgx_str *out)
+static void explain_tuning(const struct mgx_plan *plan, struct mgx_str *out)
 {
-    struct mgx_plan *plan = (struct mgx_plan *)p->executable;
+    mgx_str_printf(out, "tuned: %d steps, %d problems measured\n", plan->tuned_count,
+                   plan->measured_count);
+    if (plan->skipped_count)
+        mgx_str_printf(out,
+                       "warning: the time for tuning was spent, %d problems are not measured\n",
+                       plan->skipped_count);
+    if (plan->tuning_lost)
+        mgx_str_printf(out, "warning: %s\n", plan->tuning_lost);
+}
+
+static void explain_steps(const struct mgx_plan *plan, struct mgx_str *out)
+{
     double flops = 0;
     for (int i = 0; i < plan->step_count; i++) {
         explain_step(&plan->steps[i], out);
@@ -55,22 +66,26 @@ void mgx_plan_explain(const struct mgx_program *p, struct mgx_str *out)
     }
     mgx_str_putc(out, '\n');
     mgx_str_printf(out, "products: %.4g GFLOP\n", flops * 1e-9);
-    mgx_str_printf(out, "tuned: %d steps, %d problems measured\n", plan->tuned_count,
-                   plan->measured_count);
-    if (plan->skipped_count)
-        mgx_str_printf(out,
-                       "warning: the time for tuning was spent, %d problems are not measured\n",
-                       plan->skipped_count);
-    if (plan->tuning_lost)
-        mgx_str_printf(out, "warning: %s\n", plan->tuning_lost);
+}
+
+static void explain_shared(const struct mgx_plan *plan, struct mgx_str *out)
+{
+    int64_t shared;
+    const size_t bytes = mgx_plan_shared_total(&plan->store, &shared);
+    if (plan->store.sharing)
+        mgx_str_printf(out, "shared by plans for sizes: %lld of them, %zu bytes\n",
+                       (long long)shared, bytes);
+}
+
+void mgx_plan_explain(const struct mgx_program *p, struct mgx_str *out)
+{
+    struct mgx_plan *plan = (struct mgx_plan *)p->executable;
+    explain_steps(plan, out);
+    explain_tuning(plan, out);
     mgx_str_printf(out, "order: %zu bytes alive at most, %zu in the program's\n",
                    plan->order_peak_bytes, plan->given_peak_bytes);
     explain_store(plan, out);
-    int64_t shared;
-    const size_t shared_bytes = mgx_plan_shared_total(&plan->store, &shared);
-    if (plan->store.sharing)
-        mgx_str_printf(out, "shared by plans for sizes: %lld of them, %zu bytes\n",
-                       (long long)shared, shared_bytes);
+    explain_shared(plan, out);
     explain_block("scratch", &plan->block[MGX_PLAN_HOST], out);
     if (!plan->machine->memory)
         return;

@@ -230,6 +230,32 @@ static void *find_carried(struct mgx_plan_store *store, const void *key, size_t 
     return data;
 }
 
+// Room for what is not packed anywhere yet, and how it is to be filled; NULL when out of memory.
+static struct mgx_plan_fill *new_pack(struct mgx_plan_store *store, const void *text, size_t size,
+                                      size_t bytes, const struct mgx_plan_fill *how,
+                                      struct mgx_diag *diag)
+{
+    struct mgx_plan_fill *fill = mgx_arena_memdup(&store->arena, how, sizeof *how);
+    void *data = fill ? mgx_plan_take(store, bytes, diag) : NULL;
+    if (!data || !note_pack(store, text, size, data, bytes, diag)) {
+        mgx_fail_memory(diag);
+        return NULL;
+    }
+    fill->packed = data;
+    fill->packed_bytes = bytes;
+    return fill;
+}
+
+static void fill_pack(struct mgx_plan_store *store, struct mgx_plan_fill *fill)
+{
+    if (store->fill_later) {
+        put_off(store, fill);
+        return;
+    }
+    fill_now(store, fill);
+    mgx_plan_shared_publish(store);
+}
+
 void *mgx_plan_pack(struct mgx_plan_store *store, const struct mgx_plan_key *key, size_t bytes,
                     const struct mgx_plan_fill *how, struct mgx_diag *diag)
 {
@@ -247,26 +273,15 @@ void *mgx_plan_pack(struct mgx_plan_store *store, const struct mgx_plan_key *key
         return known->data;
     }
     void *data = find_carried(store, text, size, bytes);
+    data = data ? data : mgx_plan_shared_find(store, key, bytes);
     if (data)
         return note_pack(store, text, size, data, bytes, diag);
-    if ((data = mgx_plan_shared_find(store, key, bytes)))
-        return note_pack(store, text, size, data, bytes, diag);
-    struct mgx_plan_fill *fill = mgx_arena_memdup(&store->arena, how, sizeof *how);
-    if (fill)
-        data = mgx_plan_take(store, bytes, diag);
-    if (!data || !note_pack(store, text, size, data, bytes, diag)) {
-        mgx_fail_memory(diag);
+    struct mgx_plan_fill *fill = new_pack(store, text, size, bytes, how, diag);
+    if (!fill)
         return NULL;
-    }
-    fill->packed = data;
-    fill->packed_bytes = bytes;
-    mgx_plan_shared_add(store, key, data, bytes, chunk_of(store, data));
-    if (store->fill_later) {
-        put_off(store, fill);
-        return data;
-    }
-    fill_now(store, fill);
-    mgx_plan_shared_publish(store);
+    mgx_plan_shared_add(store, key, fill->packed, bytes, chunk_of(store, fill->packed));
+    data = fill->packed;
+    fill_pack(store, fill);
     return data;
 }
 
