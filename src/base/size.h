@@ -49,6 +49,15 @@ static inline int64_t mgx_part_begin(int64_t count, int i, int parts)
     return count / parts * i + count % parts * i / parts;
 }
 
+// Of lengths that were checked together: it does not overflow.
+static inline int64_t mgx_product(const int64_t *v, int count)
+{
+    int64_t product = 1;
+    for (int i = 0; i < count; i++)
+        product *= v[i];
+    return product;
+}
+
 static inline int64_t mgx_ceil_div(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;

@@ -168,6 +168,21 @@ struct mgx_ins *mgx_find_parameter(const struct mgx_module *m, const char *name)
     return NULL;
 }
 
+static int64_t order_of(const struct mgx_ins *param)
+{
+    return ((const struct mgx_param_attr *)param->attr)->order;
+}
+
+int mgx_parameter_index(const struct mgx_ins *ins)
+{
+    if (ins->op != &mgx_op_param)
+        return -1;
+    int before = 0;
+    for (const struct mgx_ins *i = ins->owner->first; i; i = i->next)
+        before += i->op == &mgx_op_param && order_of(i) < order_of(ins);
+    return before;
+}
+
 int mgx_module_parameters(const struct mgx_module *m, struct mgx_ins **out, int capacity)
 {
     assert(capacity >= 0 && (out || !capacity));
@@ -175,9 +190,9 @@ int mgx_module_parameters(const struct mgx_module *m, struct mgx_ins **out, int 
     for (struct mgx_ins *ins = m->last; ins; ins = ins->prev) { // front insertion: last is oldest
         if (ins->op != &mgx_op_param)
             continue;
-        const int64_t order = ((const struct mgx_param_attr *)ins->attr)->order;
+        const int64_t order = order_of(ins);
         int at = count < capacity ? count : capacity;
-        while (at > 0 && ((const struct mgx_param_attr *)out[at - 1]->attr)->order > order) {
+        while (at > 0 && order_of(out[at - 1]) > order) {
             if (at < capacity)
                 out[at] = out[at - 1];
             at--;

@@ -205,6 +205,8 @@ struct mgx_ins *mgx_module_result(const struct mgx_module *m, int i);
 struct mgx_ins *mgx_find_parameter(const struct mgx_module *m, const char *name);
 // Parameters in order of creation; returns how many there are, writes at most `capacity`.
 int mgx_module_parameters(const struct mgx_module *m, struct mgx_ins **out, int capacity);
+// The place of a parameter among those of its module; -1 for any other instruction.
+int mgx_parameter_index(const struct mgx_ins *ins);
 const char *mgx_parameter_name(const struct mgx_ins *param);
 void mgx_module_number(struct mgx_module *m); // sets index = 0, 1, 2, ... in order
 // Shorthands over mgx_attr_*.

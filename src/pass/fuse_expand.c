@@ -19,16 +19,11 @@ struct stage {
     struct mgx_ins *x, *w; // outside of the group
 };
 
-// What a parameter of the group's body is given.
-static struct mgx_ins *given(const struct mgx_ins *group, struct mgx_ins *inner)
+// What a parameter of the group's body is given; NULL for what is made in the body.
+static struct mgx_ins *given(const struct mgx_ins *group, const struct mgx_ins *inner)
 {
-    assert(group->mod_count >= 1 || group == inner);
-    struct mgx_ins *params[MGX_REGION_INPUTS];
-    const int count = mgx_module_parameters(group->mod[0], params, MGX_REGION_INPUTS);
-    for (int i = 0; i < count && i < MGX_REGION_INPUTS && i < group->in_count; i++)
-        if (params[i] == inner)
-            return group->in[i];
-    return NULL; // made in the body
+    const int i = mgx_parameter_index(inner);
+    return i >= 0 && i < group->in_count ? group->in[i] : NULL;
 }
 
 static bool find_stage(const struct mgx_ins *ins, struct stage *s)

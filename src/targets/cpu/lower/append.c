@@ -41,7 +41,7 @@ static bool suits(const struct mgx_compute_call *c)
         mgx_shape_bytes(s) < MGX_PLAN_BLOCK_BYTES || !grows(c))
         return false;
     const int64_t axis = mgx_attr_int(c->op, c->attr, "axis");
-    return side_by_side(c, (int)(axis < 0 ? axis + s->rank : axis));
+    return side_by_side(c, mgx_wrap_axis(axis, s->rank));
 }
 
 enum mgx_status cpu_concat_append(struct mgx_plan_blocks *blocks, struct mgx_compute_call *c,

@@ -34,28 +34,17 @@ struct attention {
 };
 
 struct parts {
-    struct mgx_ins *params[MGX_REGION_INPUTS];
-    int param_count;
     const struct mgx_ins *scores, *between, *weigh; // between: f, or NULL
 };
-
-static int input_of(const struct parts *p, const struct mgx_ins *param)
-{
-    assert(p->param_count <= MGX_REGION_INPUTS);
-    for (int i = 0; i < p->param_count; i++)
-        if (p->params[i] == param)
-            return i;
-    return -1;
-}
 
 static bool find_parts(const struct mgx_plan_offer *c, struct parts *p)
 {
     assert(c->ins->mod_count == 1);
     const struct mgx_module *body = c->ins->mod[0];
-    p->param_count = mgx_module_parameters(body, p->params, MGX_REGION_INPUTS);
+    const int count = mgx_module_parameters(body, NULL, 0);
     p->weigh = mgx_module_result(body, 0);
-    if (p->param_count != c->in_count || p->param_count > MGX_REGION_INPUTS ||
-        p->weigh->op != &mgx_op_dot || p->weigh->in[0]->op != &mgx_op_softmax)
+    if (count != c->in_count || count > MGX_REGION_INPUTS || p->weigh->op != &mgx_op_dot ||
+        p->weigh->in[0]->op != &mgx_op_softmax)
         return false;
     const struct mgx_ins *in = p->weigh->in[0]->in[0];
     p->between = in->op == &mgx_op_dot ? NULL : in;
@@ -71,23 +60,16 @@ static bool find_parts(const struct mgx_plan_offer *c, struct parts *p)
 // What a value inside f stands for outside it: the scores or a parameter of the group.
 static const struct mgx_ins *outside(const struct parts *p, const struct mgx_ins *node)
 {
-    const struct mgx_ins *f = p->between;
-    if (f->op != &mgx_op_pointwise || node->op != &mgx_op_param)
-        return node;
-    struct mgx_ins *params[MGX_REGION_INPUTS];
-    const int count = mgx_module_parameters(f->mod[0], params, MGX_REGION_INPUTS);
-    for (int i = 0; i < count && i < MGX_REGION_INPUTS; i++)
-        if (params[i] == node)
-            return f->in[i];
-    return node;
+    const int i = p->between->op == &mgx_op_pointwise ? mgx_parameter_index(node) : -1;
+    return i >= 0 ? p->between->in[i] : node;
 }
 
 static bool constant_of(const struct mgx_plan_offer *c, const struct parts *p,
                         const struct mgx_ins *node, double *value)
 {
-    assert(node && p->param_count == c->in_count);
+    assert(node);
     const struct mgx_ins *leaf = outside(p, node);
-    const int input = input_of(p, leaf);
+    const int input = mgx_parameter_index(leaf);
     const struct mgx_tensor *t = leaf->literal ? leaf->literal : NULL;
     t = input >= 0 ? c->constant[input] : t;
     if (!t || t->shape.type != MGX_FLOAT || mgx_shape_space(&t->shape) != 1)
@@ -111,7 +93,7 @@ static const struct mgx_ins *peel(const struct mgx_plan_offer *c, const struct p
         return node->in[0];
     }
     for (int i = 0; node->op == &mgx_op_add && *scale == 1 && *mask < 0 && i < 2; i++) {
-        const int input = input_of(p, outside(p, node->in[i]));
+        const int input = mgx_parameter_index(outside(p, node->in[i]));
         if (input >= 0 && c->in[input].type == MGX_FLOAT) {
             *mask = input;
             return node->in[1 - i];
@@ -208,7 +190,7 @@ static bool compile_between(struct mgx_plan_offer *c, const struct parts *p, str
         return false;
     g->operand_count = f->in_count;
     for (int i = 0; i < f->in_count; i++) {
-        const int input = input_of(p, f->in[i]);
+        const int input = mgx_parameter_index(f->in[i]);
         g->operand[i] = (struct operand){.input = -1};
         if (f->in[i] != p->scores && (input < 0 || !set_operand(c, p, input, &g->operand[i])))
             return false;
@@ -301,9 +283,9 @@ static bool describe_between(struct mgx_plan_offer *c, const struct parts *p, st
 static bool find_inputs(const struct parts *p, struct attention *g)
 {
     assert(p->weigh->in[0]->op == &mgx_op_softmax);
-    g->q = input_of(p, p->scores->in[0]);
-    g->k = input_of(p, p->scores->in[1]);
-    g->v = input_of(p, p->weigh->in[1]);
+    g->q = mgx_parameter_index(p->scores->in[0]);
+    g->k = mgx_parameter_index(p->scores->in[1]);
+    g->v = mgx_parameter_index(p->weigh->in[1]);
     g->mask = -1;
     return g->q >= 0 && g->k >= 0 && g->v >= 0;
 }
@@ -331,7 +313,7 @@ static void take_scratch(struct mgx_plan_offer *c, struct attention *g, int64_t 
 
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
-    struct parts p = {.param_count = 0};
+    struct parts p = {.scores = NULL};
     struct mgx_attention_desc desc;
     if (!mgx_is_group(c->ins, "attention"))
         return mgx_plan_refuse(c);

@@ -6,15 +6,14 @@
 // An input in another order is read as it is where the kernels can, so the first layer needs no
 // transpose.
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "op/op.h"
 #include "pass/engine/region.h"
-#include "plan/contest.h"
 #include "plan/layout.h"
 #include "targets/cpu/kernel/conv.h"
 #include "targets/cpu/lower/integer.h"
+#include "targets/cpu/lower/trial.h"
 
 struct conv {
     struct mgx_conv_plan *plan;
@@ -286,7 +285,7 @@ struct contest {
     struct mgx_conv_desc desc; // without a hook
     struct mgx_conv_choice choices[MGX_CONV_METHOD_COUNT];
     struct mgx_conv_plan *plan;
-    void *packed, *x, *y, *residual, *bias, *scale, *workspace;
+    struct cpu_trial trial;
 };
 
 static const char *contestant_name(void *user, int number)
@@ -294,57 +293,37 @@ static const char *contestant_name(void *user, int number)
     return mgx_conv_method_name(((const struct contest *)user)->choices[number].method);
 }
 
-static void *buffer_like(const struct mgx_shape *shape)
-{
-    return mgx_plan_tune_buffer((size_t)mgx_shape_space(shape) * mgx_type_size(shape->type));
-}
-
 static bool contestant_begin(void *user, int number, struct mgx_diag *diag)
 {
     struct contest *t = user;
-    const struct mgx_plan_offer *c = t->c;
-    if (mgx_conv_plan_create(&t->desc, t->choices[number].method, &t->plan, diag) != MGX_OK)
+    if (mgx_conv_plan_create(&t->desc, t->choices[number].method, &t->plan, diag) != MGX_OK ||
+        !cpu_trial_init(&t->trial, t->c, &t->v->epilogue, t->desc.out_channels,
+                        mgx_conv_packed_bytes(t->plan), mgx_conv_workspace(t->plan), diag))
         return false;
-    const int residual = t->v->epilogue.residual;
-    t->packed = mgx_plan_tune_buffer(mgx_conv_packed_bytes(t->plan));
-    t->workspace = mgx_plan_tune_buffer(mgx_conv_workspace(t->plan));
-    t->x = buffer_like(&c->in[t->v->x]);
-    t->y = buffer_like(c->out);
-    t->bias = mgx_plan_tune_buffer((size_t)t->desc.out_channels * sizeof(float));
-    t->scale = mgx_plan_tune_buffer((size_t)t->desc.out_channels * sizeof(float));
-    t->residual = residual >= 0 ? buffer_like(&c->in[residual]) : NULL;
-    if (!t->packed || !t->workspace || !t->x || !t->y || !t->bias || !t->scale ||
-        (residual >= 0 && !t->residual)) {
-        mgx_fail_memory(diag);
-        return false;
-    }
-    mgx_conv_pack(t->plan, c->constant[t->v->w]->data, t->packed);
+    mgx_conv_pack(t->plan, t->c->constant[t->v->w]->data, t->trial.w);
     return true;
 }
 
 static void contestant_run(void *user)
 {
     const struct contest *t = user;
-    const struct mgx_conv_args args = {.x = t->x,
-                                       .packed = t->packed,
-                                       .bias = t->v->epilogue.bias >= 0 ? t->bias : NULL,
-                                       .scale = t->desc.y_type == MGX_KERNEL_S32 ? NULL : t->scale,
-                                       .x_scale = t->desc.x_scaled ? t->x : NULL,
-                                       .residual = t->residual,
-                                       .y = t->y,
-                                       .workspace = t->workspace};
+    const struct cpu_trial *room = &t->trial;
+    const struct mgx_conv_args args = {.x = room->x,
+                                       .packed = room->w,
+                                       .bias = t->v->epilogue.bias >= 0 ? room->bias : NULL,
+                                       .scale =
+                                           t->desc.y_type == MGX_KERNEL_S32 ? NULL : room->scale,
+                                       .x_scale = t->desc.x_scaled ? room->x : NULL,
+                                       .residual = room->residual,
+                                       .y = room->y,
+                                       .workspace = room->workspace};
     mgx_conv_run(t->plan, &args, cpu_offered(t->c)->pool);
 }
 
 static void contestant_end(void *user)
 {
     struct contest *t = user;
-    void **const buffers[] = {&t->packed, &t->x,     &t->y,        &t->residual,
-                              &t->bias,   &t->scale, &t->workspace};
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
-        free(*buffers[i]);
-        *buffers[i] = NULL;
-    }
+    cpu_trial_fini(&t->trial);
     mgx_conv_plan_destroy(t->plan);
     t->plan = NULL;
 }
@@ -463,15 +442,11 @@ static bool enter(const struct mgx_plan_offer *c, const struct mgx_ins *ins,
                   const struct mgx_shape *out, struct inner *n)
 {
     assert(c->ins->mod_count == 1 && ins->owner == c->ins->mod[0]);
-    struct mgx_ins *params[MGX_REGION_INPUTS];
-    const int count = mgx_module_parameters(c->ins->mod[0], params, MGX_REGION_INPUTS);
-    if (ins->in_count > MGX_REGION_INPUTS || count > MGX_REGION_INPUTS)
+    if (ins->in_count > MGX_REGION_INPUTS || c->in_count > MGX_REGION_INPUTS)
         return false;
     *n = (struct inner){.c = *c};
     for (int k = 0; k < ins->in_count; k++) {
-        int i = count - 1;
-        while (i >= 0 && params[i] != ins->in[k])
-            i--;
+        const int i = mgx_parameter_index(ins->in[k]);
         n->group_input[k] = i;
         n->in[k] =
             i >= 0 ? c->in[i] : mgx_plan_natural_layout(ins->in[k], &ins->in[k]->shape, NULL, 0);

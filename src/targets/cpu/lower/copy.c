@@ -90,10 +90,7 @@ __attribute__((unused)) static bool covers(const struct copy *k, const struct mg
                                            const struct mgx_shape *out)
 {
     const int64_t size = (int64_t)k->size;
-    int64_t count = 1;
-    for (int i = 0; i < k->rank; i++)
-        count *= k->lens[i];
-    return count == mgx_shape_elements(out) &&
+    return mgx_product(k->lens, k->rank) == mgx_shape_elements(out) &&
            cpu_reach(k->lens, k->from, k->rank) == (mgx_shape_space(in) - 1) * size &&
            cpu_reach(k->lens, k->to, k->rank) == (mgx_shape_space(out) - 1) * size;
 }
@@ -110,7 +107,7 @@ static int64_t turn_back(const struct mgx_ins *ins, struct mgx_shape *in)
     const struct mgx_ints axes = mgx_ins_ints(ins, "axes");
     int64_t start = 0;
     for (int i = 0; i < axes.count; i++) {
-        const int64_t axis = axes.v[i] < 0 ? axes.v[i] + in->rank : axes.v[i];
+        const int axis = mgx_wrap_axis(axes.v[i], in->rank);
         assert(axis >= 0 && axis < in->rank); // the shape rule looked
         start += (in->lens[axis] - 1) * in->strides[axis];
         in->strides[axis] = -in->strides[axis];
@@ -146,9 +143,7 @@ static void plan_copy(struct copy *k, const struct mgx_shape *in, const struct m
     if (!mgx_shape_elements(out))
         k->rank = -1;
     assert(k->rank < 0 || covers(k, in, out));
-    k->outer = 1;
-    for (int i = 0; i < k->rank - 2; i++)
-        k->outer *= k->lens[i];
+    k->outer = mgx_product(k->lens, k->rank - 2);
 }
 
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)

@@ -15,8 +15,7 @@ static bool match_simple(struct cpu_match *m)
     cpu_match_reset(m->out);
     // act(sum + bias) + residual
     for (int i = 0; root->op == &mgx_op_add && i < 2; i++) {
-        const struct mgx_ins *leaf = cpu_match_leaf(m, root->in[i]);
-        const int input = leaf ? cpu_match_input(m, leaf) : -1;
+        const int input = cpu_match_operand(m, root->in[i]);
         if (input < 0 || !cpu_match_residual(m, input, MGX_FLOAT))
             continue;
         if (cpu_match_value(m, root->in[1 - i]) && m->out->residual < 0) {

@@ -25,14 +25,10 @@ struct step {
 
 static bool zero_of(const struct cpu_match *m, const struct mgx_ins *node, int *zero)
 {
-    const struct mgx_ins *leaf = cpu_match_leaf(m, node);
-    const struct mgx_tensor *t = node->literal;
-    if (!t && leaf && cpu_match_input(m, leaf) >= 0)
-        t = m->c->constant[cpu_match_input(m, leaf)];
-    if (!t || mgx_shape_space(&t->shape) != 1)
-        return false;
-    *zero = (int)mgx_load_int(t->shape.type, t->data, 0);
-    return true;
+    const struct mgx_tensor *t = cpu_match_value_of(m, node);
+    if (t)
+        *zero = (int)mgx_load_int(t->shape.type, t->data, 0);
+    return t != NULL;
 }
 
 static bool read_step(const struct cpu_match *m, const struct mgx_ins *node,
@@ -107,8 +103,7 @@ static bool read_residual(const struct cpu_match *m, const struct mgx_ins *node,
 {
     if (!read_step(m, node, &mgx_op_dequantizelinear, s))
         return false;
-    const struct mgx_ins *leaf = cpu_match_leaf(m, node->in[0]);
-    *input = leaf ? cpu_match_input(m, leaf) : -1;
+    *input = cpu_match_operand(m, node->in[0]);
     return *input >= 0 && cpu_match_residual(m, *input, node->in[0]->shape.type);
 }
 

@@ -23,14 +23,8 @@ const struct mgx_ins *cpu_match_leaf(const struct cpu_match *m, const struct mgx
     assert(node && m->last);
     if (!m->last->mod_count)
         return node == m->last ? NULL : node;
-    if (node->op != &mgx_op_param)
-        return NULL;
-    struct mgx_ins *params[CPU_EPILOGUE_INPUTS + 4];
-    const int count = mgx_module_parameters(m->last->mod[0], params, CPU_EPILOGUE_INPUTS + 4);
-    for (int i = 0; i < count && i < m->last->in_count; i++)
-        if (params[i] == node)
-            return m->last->in[i];
-    return NULL;
+    const int i = mgx_parameter_index(node);
+    return i >= 0 && i < m->last->in_count ? m->last->in[i] : NULL;
 }
 
 int cpu_match_input(const struct cpu_match *m, const struct mgx_ins *leaf)
@@ -42,13 +36,23 @@ int cpu_match_input(const struct cpu_match *m, const struct mgx_ins *leaf)
     return -1;
 }
 
-bool cpu_match_constant(const struct cpu_match *m, const struct mgx_ins *node, double *value)
+int cpu_match_operand(const struct cpu_match *m, const struct mgx_ins *node)
 {
     const struct mgx_ins *leaf = cpu_match_leaf(m, node);
-    const struct mgx_tensor *t = node->literal;
-    if (!t && leaf && cpu_match_input(m, leaf) >= 0)
-        t = m->c->constant[cpu_match_input(m, leaf)];
-    if (!t || mgx_shape_space(&t->shape) != 1 || t->shape.type != MGX_FLOAT)
+    return leaf ? cpu_match_input(m, leaf) : -1;
+}
+
+const struct mgx_tensor *cpu_match_value_of(const struct cpu_match *m, const struct mgx_ins *node)
+{
+    const int input = cpu_match_operand(m, node);
+    const struct mgx_tensor *t = node->literal || input < 0 ? node->literal : m->c->constant[input];
+    return t && mgx_shape_space(&t->shape) == 1 ? t : NULL;
+}
+
+bool cpu_match_constant(const struct cpu_match *m, const struct mgx_ins *node, double *value)
+{
+    const struct mgx_tensor *t = cpu_match_value_of(m, node);
+    if (!t || t->shape.type != MGX_FLOAT)
         return false;
     *value = *(const float *)t->data;
     return true;
@@ -67,8 +71,7 @@ static void set_act(struct cpu_match *m, enum mgx_act act, double a, double b)
 static bool peel_slopes(struct cpu_match *m, const struct mgx_ins *node)
 {
     assert(m->out);
-    const struct mgx_ins *leaf = cpu_match_leaf(m, node);
-    const int input = leaf ? cpu_match_input(m, leaf) : -1;
+    const int input = cpu_match_operand(m, node);
     if (input < 0 || !m->c->constant[input] || !cpu_match_bias(m, input))
         return false;
     m->out->kernel.a_column = m->c->constant[input]->data;
@@ -183,14 +186,11 @@ static bool note_scale(struct cpu_match *m, const struct mgx_ins *node)
         m->out->scale_value = (float)value;
         return true;
     }
-    const struct mgx_ins *leaf = cpu_match_leaf(m, node);
-    const int input = leaf ? cpu_match_input(m, leaf) : -1;
+    const int input = cpu_match_operand(m, node);
     if (input < 0 || m->c->in[input].type != MGX_FLOAT)
         return false;
     const struct mgx_shape *s = &m->c->in[input];
-    bool one = true;
-    for (int i = 0; i < s->rank; i++)
-        one &= s->lens[i] == 1 || s->strides[i] == 0;
+    const bool one = mgx_shape_space(s) == 1;
     if (!one && !cpu_match_bias(m, input))
         return false;
     m->out->scale = input;
@@ -224,31 +224,35 @@ static bool is_sums(struct cpu_match *m, const struct mgx_ins *node)
     return cpu_match_leaf(m, node) == m->main;
 }
 
+static bool note_term(struct cpu_match *m, int input)
+{
+    if (input < 0)
+        return false;
+    if (m->out->bias < 0 && cpu_match_bias(m, input)) {
+        m->out->bias = input;
+        return true;
+    }
+    if (m->out->residual >= 0 || !cpu_match_residual(m, input, MGX_FLOAT))
+        return false;
+    m->out->residual = input;
+    m->out->kernel.residual = MGX_RESIDUAL_BEFORE;
+    return true;
+}
+
+// What is left of node without the bias or residual that it adds; NULL where it adds neither.
+static const struct mgx_ins *peel_term(struct cpu_match *m, const struct mgx_ins *node)
+{
+    for (int i = 0; node->op == &mgx_op_add && i < 2; i++)
+        if (note_term(m, cpu_match_operand(m, node->in[i])))
+            return node->in[1 - i];
+    return NULL;
+}
+
 static bool peel_sums(struct cpu_match *m, const struct mgx_ins *node)
 {
-    while (!is_sums(m, node)) {
-        if (node->op != &mgx_op_add)
-            return false;
-        const struct mgx_ins *next = NULL;
-        for (int i = 0; i < 2 && !next; i++) {
-            const struct mgx_ins *leaf = cpu_match_leaf(m, node->in[i]);
-            const int input = leaf ? cpu_match_input(m, leaf) : -1;
-            if (input < 0)
-                continue;
-            if (m->out->bias < 0 && cpu_match_bias(m, input)) {
-                m->out->bias = input;
-                next = node->in[1 - i];
-            } else if (m->out->residual < 0 && cpu_match_residual(m, input, MGX_FLOAT)) {
-                m->out->residual = input;
-                m->out->kernel.residual = MGX_RESIDUAL_BEFORE;
-                next = node->in[1 - i];
-            }
-        }
-        if (!next)
-            return false;
-        node = next;
-    }
-    return true;
+    while (node && !is_sums(m, node))
+        node = peel_term(m, node);
+    return node != NULL;
 }
 
 // --- what follows the activation: factors and terms per column ---
@@ -257,8 +261,7 @@ static bool peel_sums(struct cpu_match *m, const struct mgx_ins *node)
 static bool read_column(const struct cpu_match *m, const struct mgx_ins *node, double *out)
 {
     const int64_t columns = m->c->out->lens[m->column];
-    const struct mgx_ins *leaf = cpu_match_leaf(m, node);
-    const int input = leaf ? cpu_match_input(m, leaf) : -1;
+    const int input = cpu_match_operand(m, node);
     double value;
     if (!cpu_match_constant(m, node, &value)) {
         if (input < 0 || !m->c->constant[input] || !cpu_match_bias(m, input))

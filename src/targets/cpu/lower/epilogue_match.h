@@ -22,6 +22,10 @@ struct cpu_match {
 const struct mgx_ins *cpu_match_leaf(const struct cpu_match *m, const struct mgx_ins *node);
 // The number of a leaf among the group's inputs, -1 if it is none.
 int cpu_match_input(const struct cpu_match *m, const struct mgx_ins *leaf);
+// The same of what a node stands for.
+int cpu_match_operand(const struct cpu_match *m, const struct mgx_ins *node);
+// What a node stands for if that is one constant value, else NULL.
+const struct mgx_tensor *cpu_match_value_of(const struct cpu_match *m, const struct mgx_ins *node);
 // Is it one constant float?
 bool cpu_match_constant(const struct cpu_match *m, const struct mgx_ins *node, double *value);
 // Notes an activation that `node` is; what it is applied to, or the node itself.

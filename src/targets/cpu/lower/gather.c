@@ -32,13 +32,9 @@ static bool suits(struct mgx_plan_offer *c)
 
 static void split(struct gather *g, const struct mgx_shape *x, int axis)
 {
-    g->outer = 1;
-    g->run = mgx_type_size(x->type);
-    for (int i = 0; i < axis; i++)
-        g->outer *= x->lens[i];
-    for (int i = axis + 1; i < x->rank; i++)
-        g->run *= (size_t)x->lens[i];
+    g->outer = mgx_product(x->lens, axis);
     g->length = x->lens[axis];
+    g->run = mgx_type_size(x->type) * (size_t)mgx_product(x->lens + axis + 1, x->rank - axis - 1);
     assert(g->run * (size_t)(g->outer * g->length) == mgx_shape_bytes(x));
 }
 

@@ -30,19 +30,15 @@ static void plan_axes(struct gathernd *g, const struct mgx_shape *x, const struc
     const int64_t size = (int64_t)mgx_type_size(x->type);
     g->depth = (int)at->lens[at->rank - 1];
     assert(batch_dims + g->depth <= x->rank);
-    g->places = g->per_batch = 1;
-    for (int i = 0; i < at->rank - 1; i++) {
-        g->places *= at->lens[i];
-        g->per_batch *= i >= batch_dims ? at->lens[i] : 1;
-    }
+    g->places = mgx_product(at->lens, at->rank - 1);
+    g->per_batch = mgx_product(at->lens + batch_dims, at->rank - 1 - batch_dims);
     g->batch_step = batch_dims ? x->strides[batch_dims - 1] * size : 0;
     for (int k = 0; k < g->depth; k++) {
         g->lens[k] = x->lens[batch_dims + k];
         g->steps[k] = x->strides[batch_dims + k] * size;
     }
-    g->slab = (size_t)size;
-    for (int i = batch_dims + g->depth; i < x->rank; i++)
-        g->slab *= (size_t)x->lens[i];
+    const int first = batch_dims + g->depth; // of a slab's axes
+    g->slab = (size_t)(size * mgx_product(x->lens + first, x->rank - first));
 }
 
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)

@@ -7,16 +7,14 @@
 // A constant b is packed once. Rows of all batches of `a` that share one b merge into one product
 // when they lie at one stride, so a batch of sentences is one tall matrix.
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/size.h"
 #include "op/op.h"
-#include "plan/contest.h"
 #include "plan/join.h"
 #include "targets/cpu/kernel/gemm.h"
 #include "targets/cpu/kernel/split.h"
 #include "targets/cpu/lower/integer.h"
+#include "targets/cpu/lower/trial.h"
 
 struct gemm {
     struct mgx_gemm_plan plan;
@@ -222,7 +220,7 @@ struct contest {
     struct mgx_gemm_desc desc; // without a hook
     enum way way[WAYS];
     struct mgx_gemm_plan plan;
-    void *packed, *a, *b, *y, *residual, *bias, *scale, *workspace;
+    struct cpu_trial trial;
 };
 
 static const char *contestant_name(void *user, int number)
@@ -230,55 +228,35 @@ static const char *contestant_name(void *user, int number)
     return ways[((const struct contest *)user)->way[number]];
 }
 
-static void *buffer_like(const struct mgx_shape *shape)
-{
-    return mgx_plan_tune_buffer((size_t)mgx_shape_space(shape) * mgx_type_size(shape->type));
-}
-
 static bool contestant_begin(void *user, int number, struct mgx_diag *diag)
 {
     struct contest *t = user;
-    const struct mgx_plan_offer *c = t->c;
     if (plan_way(&t->plan, &t->desc, t->way[number], diag) != MGX_OK)
         return false;
-    const int residual = t->g->epilogue.residual;
-    t->a = buffer_like(&c->in[t->g->a]);
-    t->b =
-        t->desc.packed ? mgx_plan_tune_buffer(t->plan.packed_bytes) : buffer_like(&c->in[t->g->b]);
-    t->y = buffer_like(c->out);
-    t->bias = mgx_plan_tune_buffer((size_t)t->desc.n * sizeof(float));
-    t->scale = mgx_plan_tune_buffer((size_t)t->desc.n * sizeof(float));
-    t->residual = residual >= 0 ? buffer_like(&c->in[residual]) : NULL;
-    t->workspace = mgx_plan_tune_buffer(mgx_gemm_workspace(&t->plan));
-    if (t->a && t->b && t->y && t->bias && t->scale && t->workspace &&
-        (residual < 0 || t->residual))
-        return true;
-    mgx_fail_memory(diag);
-    return false;
+    const size_t w_bytes =
+        t->desc.packed ? t->plan.packed_bytes : mgx_shape_bytes(&t->c->in[t->g->b]);
+    return cpu_trial_init(&t->trial, t->c, &t->g->epilogue, t->desc.n, w_bytes,
+                          mgx_gemm_workspace(&t->plan), diag);
 }
 
 static void contestant_run(void *user)
 {
     const struct contest *t = user;
-    const struct mgx_gemm_args args = {.a = t->a,
-                                       .b = t->b,
-                                       .bias = t->g->epilogue.bias >= 0 ? t->bias : NULL,
-                                       .scale = t->desc.c_type == MGX_KERNEL_S32 ? NULL : t->scale,
-                                       .residual = t->residual,
-                                       .c = t->y,
-                                       .workspace = t->workspace};
+    const struct cpu_trial *room = &t->trial;
+    const struct mgx_gemm_args args = {.a = room->x,
+                                       .b = room->w,
+                                       .bias = t->g->epilogue.bias >= 0 ? room->bias : NULL,
+                                       .scale =
+                                           t->desc.c_type == MGX_KERNEL_S32 ? NULL : room->scale,
+                                       .residual = room->residual,
+                                       .c = room->y,
+                                       .workspace = room->workspace};
     mgx_gemm_run(&t->plan, &args, cpu_offered(t->c)->pool);
 }
 
 static void contestant_end(void *user)
 {
-    struct contest *t = user;
-    void **const buffers[] = {&t->a,    &t->b,     &t->y,        &t->residual,
-                              &t->bias, &t->scale, &t->workspace};
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
-        free(*buffers[i]);
-        *buffers[i] = NULL;
-    }
+    cpu_trial_fini(&((struct contest *)user)->trial);
 }
 
 static const char *packed_name(const struct mgx_gemm_desc *d)

@@ -22,16 +22,6 @@ struct norm {
     int tasks;
 };
 
-static int input_of(const struct mgx_module *body, const struct mgx_ins *param)
-{
-    struct mgx_ins *params[MGX_MAX_RANK];
-    const int count = mgx_module_parameters(body, params, MGX_MAX_RANK);
-    for (int i = 0; i < count && i < MGX_MAX_RANK; i++)
-        if (params[i] == param)
-            return i;
-    return -1;
-}
-
 static const struct mgx_ins *find(const struct mgx_module *body, const struct mgx_op *op)
 {
     assert(body->bypass || body->count > 0);
@@ -42,13 +32,13 @@ static const struct mgx_ins *find(const struct mgx_module *body, const struct mg
 }
 
 // The operand of a final mul or add that is a parameter; *ins moves to the other operand.
-static int peel(const struct mgx_module *body, const struct mgx_op *op, const struct mgx_ins **ins)
+static int peel(const struct mgx_op *op, const struct mgx_ins **ins)
 {
     assert((*ins)->in_count == 2 || (*ins)->op != op);
     if ((*ins)->op != op)
         return -1;
     for (int i = 0; i < 2; i++) {
-        const int input = input_of(body, (*ins)->in[i]);
+        const int input = mgx_parameter_index((*ins)->in[i]);
         if (input >= 0) {
             *ins = (*ins)->in[1 - i];
             return input;
@@ -60,12 +50,11 @@ static int peel(const struct mgx_module *body, const struct mgx_op *op, const st
 // What is added to the mean square, a constant; nothing is 0.
 static bool find_epsilon(const struct mgx_plan_offer *c, const struct mgx_ins *sum, float *value)
 {
-    const struct mgx_module *body = c->ins->mod[0];
     *value = 0;
     if (sum->op != &mgx_op_add)
         return true;
-    int epsilon = input_of(body, sum->in[1]);
-    epsilon = epsilon >= 0 ? epsilon : input_of(body, sum->in[0]);
+    int epsilon = mgx_parameter_index(sum->in[1]);
+    epsilon = epsilon >= 0 ? epsilon : mgx_parameter_index(sum->in[0]);
     if (epsilon < 0 || !c->constant[epsilon] || mgx_shape_space(&c->constant[epsilon]->shape) != 1)
         return false;
     *value = *(const float *)c->constant[epsilon]->data;
@@ -79,13 +68,13 @@ static bool find_parts(struct mgx_plan_offer *c, struct norm *v, bool rms)
     root = root ? root : find(body, &mgx_op_sqrt);
     if (!mean || !root || (rms && !mean->in[0]->in_count)) // a parameter is no square
         return false;
-    v->x = input_of(body, rms ? mean->in[0]->in[0] : mean->in[0]);
+    v->x = mgx_parameter_index(rms ? mean->in[0]->in[0] : mean->in[0]);
     v->axes = mgx_ins_ints(mean, "axes").count;
     if (v->x < 0 || !find_epsilon(c, root->in[0], &v->epsilon))
         return false;
     const struct mgx_ins *last = mgx_module_result(body, 0);
-    v->shift = peel(body, &mgx_op_add, &last);
-    v->scale = peel(body, &mgx_op_mul, &last);
+    v->shift = peel(&mgx_op_add, &last);
+    v->scale = peel(&mgx_op_mul, &last);
     if (rms && last->op == &mgx_op_multibroadcast) // what is left is the root: x was no scale
         v->scale = -1;
     return true;
@@ -121,9 +110,7 @@ static bool lay_out(struct mgx_plan_offer *c, struct norm *v)
         return mgx_plan_unfit(c, "rows of the result do not lie at one distance");
     if (!row_stride(x, v->axes, &v->x_row))
         return mgx_plan_wish(c, v->x, MGX_PLAN_ROW_MAJOR, "rows do not lie at one distance");
-    v->n = 1;
-    for (int i = x->rank - v->axes; i < x->rank; i++)
-        v->n *= x->lens[i];
+    v->n = mgx_product(x->lens + x->rank - v->axes, v->axes);
     v->rows = mgx_shape_elements(x) / v->n;
     assert(v->n > 0 && v->rows * v->n == mgx_shape_elements(c->out));
     assert(cpu_reaches(x, (v->rows - 1) * v->x_row + v->n - 1) || v->rows == 1);

@@ -99,19 +99,15 @@ static void plan_loops(struct loops *l, const struct mgx_plan_offer *c)
     merge_axes(l, c);
     take_run(l, c->in_count);
     l->blocks_per_run = (l->run + MGX_BLOCK - 1) / MGX_BLOCK;
-    l->blocks = l->blocks_per_run;
-    for (int i = 0; i < l->rank; i++)
-        l->blocks *= l->lens[i];
+    l->blocks = l->blocks_per_run * mgx_product(l->lens, l->rank);
 }
 
 // Do the loops go over all elements of the result and of every operand?
 __attribute__((unused)) static bool covers(const struct loops *l, const struct mgx_plan_offer *c)
 {
-    int64_t count = l->run;
-    for (int i = 0; i < l->rank; i++)
-        count *= l->lens[i];
     bool good =
-        count == mgx_shape_elements(c->out) && l->blocks_per_run * MGX_BLOCK >= l->run &&
+        l->run * mgx_product(l->lens, l->rank) == mgx_shape_elements(c->out) &&
+        l->blocks_per_run * MGX_BLOCK >= l->run &&
         cpu_reaches(c->out, cpu_reach(l->lens, l->out, l->rank) + (l->run - 1) * l->out_step);
     for (int i = 0; i < c->in_count && good; i++)
         good = cpu_reaches(&c->in[i], cpu_reach(l->lens, l->in[i], l->rank) +

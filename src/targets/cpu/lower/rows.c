@@ -55,10 +55,8 @@ struct rows {
 static struct rows *new_rows(struct mgx_plan_offer *c)
 {
     struct rows *r = MGX_NEW(c->arena, struct rows);
-    if (!r) {
-        mgx_fail_memory(c->diag);
+    if (!r)
         return NULL;
-    }
     r->kernels = mgx_rows_kernel(cpu_offered(c)->isa);
     r->outer.count = 1;
     return r;
@@ -143,7 +141,7 @@ static enum mgx_plan_answer prepare_softmax(struct mgx_plan_offer *c)
         return mgx_plan_refuse(c);
     struct rows *r = new_rows(c);
     if (!r)
-        return mgx_plan_refuse(c);
+        return mgx_plan_no_memory(c);
     lay_out_softmax(c, &way, r);
     choose_tasks(c, r);
     // logsoftmax reads x again after writing y
@@ -243,7 +241,7 @@ static enum mgx_plan_answer prepare_reduce(struct mgx_plan_offer *c)
     mark_folded(c->ins, c->in[0].rank, folded);
     struct rows *r = new_rows(c);
     if (!r)
-        return mgx_plan_refuse(c);
+        return mgx_plan_no_memory(c);
     r->kind = kind;
     if (!lay_out(c, r, folded))
         return mgx_plan_refuse(c);

@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "op/op.h"
 #include "targets/cpu/lower/lower.h"
 
@@ -82,15 +83,12 @@ static bool prepare_nd(struct mgx_plan_offer *c, struct scatter *s)
     }
     s->slabs = true;
     s->depth = (int)at->lens[at->rank - 1];
-    s->count = 1;
-    for (int i = 0; i < at->rank - 1; i++)
-        s->count *= at->lens[i];
+    s->count = mgx_product(at->lens, at->rank - 1);
     for (int i = 0; i < s->depth; i++) {
         s->lens[i] = y->lens[i];
         s->y[i] = y->strides[i];
     }
-    for (int i = s->depth; i < y->rank; i++)
-        s->size *= (size_t)y->lens[i];
+    s->size *= (size_t)mgx_product(y->lens + s->depth, y->rank - s->depth);
     return true;
 }
 
@@ -183,9 +181,7 @@ static enum mgx_status put_line(const struct scatter *s, const struct mgx_plan_a
 static enum mgx_status put_all(const struct scatter *s, const struct mgx_plan_args *args,
                                struct mgx_diag *diag)
 {
-    int64_t lines = 1;
-    for (int i = 0; i < s->rank - 1; i++)
-        lines *= s->lens[i];
+    const int64_t lines = mgx_product(s->lens, s->rank - 1);
     for (int64_t p = 0; p < s->count; p++)
         for (int64_t line = 0; line < lines; line++) {
             int64_t rest = line, y = 0, u = p * s->u_step, at = p * s->at_step;
