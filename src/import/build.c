@@ -608,7 +608,7 @@ enum mgx_status mgx_build_axis(struct mgx_node *n, int64_t axis, int rank, int *
     *out = 0;
     if (axis < -rank || axis >= rank)
         return mgx_node_invalid(n, "axis %lld is out of range for rank %d", (long long)axis, rank);
-    *out = (int)(axis < 0 ? axis + rank : axis);
+    *out = mgx_wrap_axis(axis, rank);
     return MGX_OK;
 }
 

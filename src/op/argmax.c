@@ -77,7 +77,7 @@ static enum mgx_status compute(struct mgx_compute_call *c)
     if (mgx_shape_elements(x) == 0)
         return MGX_OK; // the shape rule has seen to it that the result is empty too
     bool along[MGX_MAX_RANK] = {false};
-    along[a->axis < 0 ? a->axis + x->rank : a->axis] = true;
+    along[mgx_wrap_axis(a->axis, x->rank)] = true;
     struct mgx_lanes lanes;
     int64_t *found = MGX_NEW_ARRAY(c->scratch, int64_t, mgx_shape_elements(&c->out->shape));
     const bool as_int = mgx_computes_as_int(x->type);

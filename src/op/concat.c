@@ -76,7 +76,7 @@ static enum mgx_status compute(struct mgx_compute_call *c)
     assert(c->in_count > 0 && c->out->shape.rank > 0);
     const struct concat *a = c->attr;
     const struct mgx_shape *to = &c->out->shape;
-    const int axis = (int)(a->axis < 0 ? a->axis + to->rank : a->axis);
+    const int axis = mgx_wrap_axis(a->axis, to->rank);
     assert(axis >= 0 && axis < to->rank);
     int64_t at = 0;
     for (int i = 0; i < c->in_count; i++) {

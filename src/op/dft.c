@@ -205,7 +205,7 @@ static enum mgx_status compute(struct mgx_compute_call *c)
     const struct mgx_shape *x = &c->in[0]->shape, *s = &c->out->shape;
     if (mgx_shape_elements(s) == 0)
         return MGX_OK;
-    const int axis = (int)(a->axis < 0 ? a->axis + x->rank : a->axis);
+    const int axis = mgx_wrap_axis(a->axis, x->rank);
     const int64_t length = x->lens[axis], parts = x->lens[x->rank - 1];
     int64_t n = default_length(a, length);
     if (c->in_count > 1 && !mgx_shape_is_absent(&c->in[1]->shape))

@@ -43,7 +43,7 @@ static enum mgx_status compute(struct mgx_compute_call *c)
     assert(c->out->shape.rank == c->in[0]->shape.rank - 1 + c->in[1]->shape.rank);
     const struct gather *a = c->attr;
     const struct mgx_shape *s = &c->in[0]->shape, *at = &c->in[1]->shape, *to = &c->out->shape;
-    const int axis = (int)(a->axis < 0 ? a->axis + s->rank : a->axis);
+    const int axis = mgx_wrap_axis(a->axis, s->rank);
     assert(axis >= 0 && axis < s->rank); // the shape rule looked
     const int64_t *index = mgx_scratch_ints(c, c->in[1]);
     if (!index)

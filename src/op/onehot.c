@@ -70,7 +70,7 @@ static enum mgx_status compute(struct mgx_compute_call *c)
     const struct onehot *a = c->attr;
     const struct mgx_shape *s = &c->in[0]->shape, *to = &c->out->shape;
     const struct mgx_tensor *values = c->in[c->in_count - 1];
-    const int axis = (int)(a->axis < 0 ? a->axis + to->rank : a->axis);
+    const int axis = mgx_wrap_axis(a->axis, to->rank);
     const int64_t depth = to->lens[axis], *index = mgx_scratch_ints(c, c->in[0]);
     const size_t size = mgx_type_size(to->type);
     if (!index)

@@ -108,7 +108,7 @@ static struct pair pair_of(const struct mgx_compute_call *c, bool packs)
     const int rank = c->in[0]->shape.rank;
     return (struct pair){.packed = packs ? c->out : c->in[0],
                          .wide = packs ? c->in[0] : c->out,
-                         .axis = (int)(axis < 0 ? axis + rank : axis)};
+                         .axis = mgx_wrap_axis(axis, rank)};
 }
 
 // Integers beyond four bits become the nearest of those.

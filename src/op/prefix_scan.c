@@ -57,7 +57,7 @@ static enum mgx_status compute(struct mgx_compute_call *c)
     if (mgx_shape_elements(x) == 0)
         return MGX_OK;
     bool along[MGX_MAX_RANK] = {false};
-    along[a->axis < 0 ? a->axis + x->rank : a->axis] = true;
+    along[mgx_wrap_axis(a->axis, x->rank)] = true;
     struct mgx_lanes lanes;
     if (mgx_computes_as_int(x->type)) {
         int64_t *v = mgx_lanes_ints(c, c->in[0], along, &lanes);

@@ -152,8 +152,7 @@ static struct mgx_tensor slice(const struct mgx_compute_call *c, const struct st
     assert(i >= 0);
     const struct scan *a = c->attr;
     const struct mgx_tensor *x = c->in[i];
-    int64_t axis = pick(a->scan_input_axes, i - s->states);
-    axis += axis < 0 ? x->shape.rank : 0;
+    const int axis = mgx_wrap_axis(pick(a->scan_input_axes, i - s->states), x->shape.rank);
     if (pick(a->scan_input_directions, i - s->states) == 1)
         t = s->length - 1 - t;
     struct mgx_shape part = {.type = x->shape.type};
@@ -266,7 +265,7 @@ static enum mgx_status compute(struct mgx_compute_call *c)
     if (s.states < c->in_count) {
         const struct mgx_shape *x = &c->in[s.states]->shape;
         const int64_t axis = pick(a->scan_input_axes, 0);
-        s.length = x->lens[axis < 0 ? axis + x->rank : axis];
+        s.length = x->lens[mgx_wrap_axis(axis, x->rank)];
     }
     enum mgx_status status = run_all(c, &s);
     mgx_tensors_release(s.args, c->in_count);

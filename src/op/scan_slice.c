@@ -38,7 +38,7 @@ static enum mgx_status compute(struct mgx_compute_call *c)
 {
     const struct scan_slice *a = c->attr;
     const struct mgx_shape *x = &c->in[0]->shape;
-    const int axis = (int)(a->axis < 0 ? a->axis + x->rank : a->axis);
+    const int axis = mgx_wrap_axis(a->axis, x->rank);
     int64_t index;
     TRY(mgx_scalar_int(c, 1, &index));
     TRY(mgx_wrap_index(c, index, axis, x->lens[axis], &index));

@@ -148,7 +148,7 @@ static enum mgx_status axis_compute(struct mgx_compute_call *c)
     const struct scatter *a = c->attr;
     const struct mgx_shape *to = &c->out->shape, *at = &c->in[1]->shape;
     const enum combine how = how_of(c->op);
-    const int axis = (int)(a->axis < 0 ? a->axis + to->rank : a->axis);
+    const int axis = mgx_wrap_axis(a->axis, to->rank);
     const int64_t *index = mgx_scratch_ints(c, c->in[1]), count = mgx_shape_elements(at);
     double *sum;
     if (!index || !start(c, how, &sum))

@@ -46,7 +46,7 @@ static enum mgx_status compute(struct mgx_compute_call *c)
     if (mgx_shape_elements(x) == 0)
         return MGX_OK;
     bool along[MGX_MAX_RANK] = {false};
-    along[axis < 0 ? axis + x->rank : axis] = true;
+    along[mgx_wrap_axis(axis, x->rank)] = true;
     struct mgx_lanes lanes;
     double *v = mgx_lanes_doubles(c, c->in[0], along, &lanes);
     if (!v)

@@ -92,7 +92,7 @@ static enum mgx_status split(struct mgx_compute_call *c)
 {
     const struct split *a = c->attr;
     const struct mgx_tensor *x = c->in[0];
-    const int axis = (int)(a->axis < 0 ? a->axis + x->shape.rank : a->axis);
+    const int axis = mgx_wrap_axis(a->axis, x->shape.rank);
     int64_t *sizes = NULL, count = 0, at = 0;
     TRY(part_sizes(c, x->shape.lens[axis], &sizes, &count));
     struct mgx_tensor *members =

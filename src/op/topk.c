@@ -112,29 +112,32 @@ struct entry {
     int64_t at;
 };
 
-// Larger first; NaN before all.
-static int descending(const void *a, const void *b)
+// By value, NaN the largest; 0 where two are equal.
+static int compare(const struct entry *x, const struct entry *y)
 {
-    const struct entry *x = a, *y = b;
-    if (isnan(x->real) != isnan(y->real))
-        return isnan(x->real) ? -1 : 1;
-    if (x->real != y->real && !isnan(x->real))
-        return x->real > y->real ? -1 : 1;
-    if (x->integer != y->integer)
-        return x->integer > y->integer ? -1 : 1;
-    return x->at < y->at ? -1 : x->at > y->at;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    const struct entry *x = a, *y = b;
     if (isnan(x->real) != isnan(y->real))
         return isnan(x->real) ? 1 : -1;
     if (x->real != y->real && !isnan(x->real))
         return x->real < y->real ? -1 : 1;
-    if (x->integer != y->integer)
-        return x->integer < y->integer ? -1 : 1;
+    return x->integer < y->integer ? -1 : x->integer > y->integer;
+}
+
+static int by_position(const struct entry *x, const struct entry *y)
+{
     return x->at < y->at ? -1 : x->at > y->at;
+}
+
+// Larger first; NaN before all.
+static int descending(const void *a, const void *b)
+{
+    const int order = compare(b, a);
+    return order ? order : by_position(a, b);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const int order = compare(a, b);
+    return order ? order : by_position(a, b);
 }
 
 static struct entry entry_of(const struct mgx_tensor *x, int64_t offset, int64_t at)
@@ -202,7 +205,7 @@ static enum mgx_status compute(struct mgx_compute_call *c)
 {
     const struct topk *a = c->attr;
     const struct mgx_shape *s = &c->in[0]->shape;
-    const int axis = (int)(a->axis < 0 ? a->axis + s->rank : a->axis);
+    const int axis = mgx_wrap_axis(a->axis, s->rank);
     struct entry *line = MGX_NEW_ARRAY(c->scratch, struct entry, s->lens[axis]);
     struct mgx_tensor out[2];
     if (!line)

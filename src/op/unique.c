@@ -202,7 +202,7 @@ static struct slices slices_of(const struct mgx_compute_call *c, int64_t *count)
     *count = mgx_shape_elements(x);
     if (a->axis == MGX_NONE)
         return s;
-    const int axis = (int)(a->axis < 0 ? a->axis + x->rank : a->axis);
+    const int axis = mgx_wrap_axis(a->axis, x->rank);
     s.flat = false;
     s.step = x->strides[axis];
     for (int i = 0; i < x->rank; i++)
@@ -220,7 +220,7 @@ static enum mgx_status write_values(struct mgx_compute_call *c, const struct sli
     const struct unique *a = c->attr;
     const struct mgx_shape *x = &c->in[0]->shape;
     struct mgx_shape shape_ = mgx_shape_vector(x->type, g->count);
-    const int axis = s->flat ? 0 : (int)(a->axis < 0 ? a->axis + x->rank : a->axis);
+    const int axis = s->flat ? 0 : mgx_wrap_axis(a->axis, x->rank);
     if (!s->flat) {
         int64_t lens[MGX_MAX_RANK];
         memcpy(lens, x->lens, sizeof lens);

@@ -25,8 +25,6 @@ static bool needs_copy(const struct mgx_ins *x)
            !mgx_shape_is_standard(&x->shape) && mgx_shape_elements(&x->shape) > 1;
 }
 
-// The copy of x that stands in this module already: right behind x, or at the module's front for a
-// value from outside; kept in the map.
 static struct mgx_ins *copy_of(struct mgx_ins *x, struct mgx_ins *user, struct mgx_map *copies)
 {
     assert(needs_copy(x) && user->owner->program == x->owner->program);
@@ -34,9 +32,7 @@ static struct mgx_ins *copy_of(struct mgx_ins *x, struct mgx_ins *user, struct m
     if (copy)
         return copy;
     copy = mgx_emit_before(user, &mgx_op_contiguous, NULL, MGX_IN(x));
-    if (copy && !mgx_map_put_pointer(copies, x, copy))
-        return NULL;
-    return copy;
+    return copy && mgx_map_put_pointer(copies, x, copy) ? copy : NULL;
 }
 
 static bool wants_standard(const struct mgx_ins *user, const struct mgx_module *m)

@@ -13,6 +13,7 @@
 #include "op/op.h"
 #include "pass/engine/match.h"
 #include "pass/engine/region.h"
+#include "pass/engine/walk.h"
 
 // x, m: the mean; d: x - mean; q: the squares; v: their mean; e: epsilon; r: the root; other
 // letters: views on the way.
@@ -42,19 +43,6 @@ static const char *const norm_forms[] = {
 
 enum { RMS_FORM = 8 }; // the first without a mean
 enum { NORM_FORMS = sizeof norm_forms / sizeof *norm_forms };
-
-// The first of the axes that are reduced, when those are all from there to the last; else -1.
-static int first_axis(const struct mgx_ins *reduce)
-{
-    const struct mgx_ints axes = mgx_ins_ints(reduce, "axes");
-    const int rank = reduce->in[0]->shape.rank;
-    unsigned set = 0;
-    for (int i = 0; i < axes.count; i++)
-        set |= 1u << (axes.v[i] < 0 ? axes.v[i] + rank : axes.v[i]);
-    const int first = rank - axes.count;
-    return axes.count > 0 && first >= 0 && set == ((1u << rank) - 1) - ((1u << first) - 1) ? first
-                                                                                           : -1;
-}
 
 // Images lie channels last between convolutions; rows over their pixels would have to be copied.
 static bool is_image(const struct mgx_ins *reduce, int first)
@@ -120,9 +108,9 @@ static bool find_norm(const struct mgx_pattern *forms, struct mgx_ins *ins, stru
         return false;
     const struct mgx_ins *mean = mgx_var(&n->match, 'v');
     n->rms = form >= RMS_FORM;
-    n->first = first_axis(mean);
+    n->first = mgx_first_reduced(mean);
     return n->first >= 0 && !is_image(mean, n->first) &&
-           (n->rms || first_axis(mgx_var(&n->match, 'm')) == n->first);
+           (n->rms || mgx_first_reduced(mgx_var(&n->match, 'm')) == n->first);
 }
 
 static void gather_norm(const struct norm *n, struct mgx_ins *ins, struct mgx_region *region)

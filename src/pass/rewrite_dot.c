@@ -6,6 +6,7 @@
 //
 // For step 1, one group and no padding, on static shapes. For targets whose products are better
 // than their convolutions; no pipeline of ours needs it.
+#include "base/size.h"
 #include "pass/engine/emit.h"
 #include "pass/engine/rewrite.h"
 
@@ -35,10 +36,8 @@ static struct mgx_ins *multiply(struct mgx_rewriter *r, struct mgx_ins *ins,
 {
     const struct mgx_shape *y = &ins->shape;
     const int64_t batch = y->lens[0], in = ins->in[0]->shape.lens[1], out = y->lens[1];
-    int64_t points = 1;
+    const int64_t points = mgx_product(y->lens + 2, y->rank - 2);
     (void)r;
-    for (int d = 2; d < y->rank; d++)
-        points *= y->lens[d];
     struct mgx_ins *w = mgx_emit_reshape(ins, mgx_var(m, 'w'), (int64_t[]){out, in}, 2);
     w = mgx_emit_multibroadcast(ins, w, (int64_t[]){batch, out, in}, 3);
     struct mgx_ins *x = mgx_emit_reshape(ins, mgx_var(m, 'x'), (int64_t[]){batch, in, points}, 3);

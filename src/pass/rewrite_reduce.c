@@ -28,7 +28,7 @@ static int64_t axis_of(const struct mgx_ins *ins)
 {
     assert(ins->shape.rank >= 0);
     const int64_t axis = mgx_ins_int(ins, "axis");
-    return axis < 0 ? axis + ins->shape.rank : axis;
+    return mgx_wrap_axis(axis, ins->shape.rank);
 }
 
 static bool is_float_in(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)

@@ -115,8 +115,8 @@ void mgx_plan_join_write(const struct mgx_ins *ins, const struct mgx_tensor *to)
         write_piece(ins, to);
     if (ins->op != &mgx_op_concat)
         return;
-    int64_t axis = mgx_ins_int(ins, "axis"), at = 0;
-    axis += axis < 0 ? to->shape.rank : 0;
+    const int axis = mgx_wrap_axis(mgx_ins_int(ins, "axis"), to->shape.rank);
+    int64_t at = 0;
     const int64_t step = to->shape.strides[axis] * (int64_t)mgx_type_size(to->shape.type);
     for (int i = 0; i < ins->in_count; i++) {
         struct mgx_shape slice = ins->in[i]->shape;

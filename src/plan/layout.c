@@ -464,8 +464,7 @@ __attribute__((unused)) static bool lie_in_order(struct mgx_plan *plan, struct m
 static void bind_concat(struct mgx_plan *plan, struct mgx_plan_value *c)
 {
     const struct mgx_ins *ins = c->ins;
-    int64_t axis = mgx_ins_int(ins, "axis");
-    axis += axis < 0 ? ins->shape.rank : 0;
+    const int axis = mgx_wrap_axis(mgx_ins_int(ins, "axis"), ins->shape.rank);
     const int64_t size = (int64_t)mgx_type_size(c->shape.type);
     if (can_bind(c, NULL) && already_together(plan, ins, (int)axis, c)) {
         const struct mgx_plan_value *first = mgx_plan_value_of(plan, ins->in[0]);

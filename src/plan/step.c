@@ -356,8 +356,8 @@ __attribute__((unused)) static bool overlaps(struct mgx_plan_value *from,
 static enum mgx_status add_concat(struct mgx_build *b, const struct mgx_ins *ins,
                                   struct mgx_plan_value *out, struct mgx_diag *diag)
 {
-    int64_t axis = mgx_ins_int(ins, "axis"), at = 0;
-    axis += axis < 0 ? ins->shape.rank : 0;
+    const int axis = mgx_wrap_axis(mgx_ins_int(ins, "axis"), ins->shape.rank);
+    int64_t at = 0;
     for (int i = 0; i < ins->in_count; i++) {
         struct mgx_plan_value *from = mgx_plan_value_of(b->plan, ins->in[i]);
         const int64_t offset =

@@ -13,6 +13,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/size.h"
+
 enum { BINS = MGX_STATS_BINS, HALF = BINS / 2 };
 
 enum mgx_status mgx_stats_init(struct mgx_stats *s, struct mgx_arena *arena, int64_t channels,
@@ -86,9 +88,7 @@ enum mgx_status mgx_stats_add(struct mgx_stats *s, const struct mgx_tensor *t, i
     TRY(mgx_tensor_pack(&packed, t, diag));
     const struct mgx_shape *shape = &packed.shape;
     const int64_t count = mgx_shape_elements(shape);
-    int64_t inner = 1;
-    for (int d = axis + 1; d < shape->rank; d++)
-        inner *= shape->lens[d];
+    const int64_t inner = mgx_product(shape->lens + axis + 1, shape->rank - axis - 1);
     const bool by_channel =
         s->channels > 0 && axis < shape->rank && shape->lens[axis] == s->channels;
     for (int64_t i = 0; i < count; i++) {

@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/size.h"
 #include "op/eval/eval.h"
 #include "pass/engine/emit.h"
 
@@ -99,12 +100,10 @@ void mgx_weights_close(struct mgx_weights *w)
 struct mgx_weights_walk mgx_weights_walk(const struct mgx_weights *w)
 {
     const struct mgx_shape *s = &w->value.shape;
-    struct mgx_weights_walk walk = {1, s->lens[w->out_axis], 1, s->lens[w->in_axis]};
-    for (int d = w->out_axis + 1; d < s->rank; d++)
-        walk.out_inner *= s->lens[d];
-    for (int d = w->in_axis + 1; d < s->rank; d++)
-        walk.in_inner *= s->lens[d];
-    return walk;
+    const int out = w->out_axis, in = w->in_axis;
+    return (struct mgx_weights_walk){mgx_product(s->lens + out + 1, s->rank - out - 1),
+                                     s->lens[out], mgx_product(s->lens + in + 1, s->rank - in - 1),
+                                     s->lens[in]};
 }
 
 // --- putting back ---

@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <math.h>
 
+#include "base/size.h"
+
 struct mgx_taps mgx_linear_taps(double x, int64_t length)
 {
     struct mgx_taps t = {0};
@@ -30,9 +32,7 @@ double mgx_cubic_weight(double t, double a)
 double mgx_sample(const double *plane, int rank, const int64_t *lens, const struct mgx_taps *taps)
 {
     assert(rank >= 1 && rank <= MGX_MAX_RANK);
-    int64_t inner = 1;
-    for (int i = 1; i < rank; i++)
-        inner *= lens[i];
+    const int64_t inner = mgx_product(lens + 1, rank - 1);
     double sum = 0;
     for (int k = 0; k < taps->count; k++) {
         if (taps->at[k] < 0)

@@ -143,7 +143,7 @@ enum mgx_status mgx_normalize_axis(struct mgx_shape_call *c, int64_t axis, int r
     if (axis < -rank || axis >= rank)
         return mgx_fail(c->diag, MGX_INVALID, "%s: axis %" PRId64 " is out of range for rank %d",
                         c->op->name, axis, rank);
-    *out = (int)(axis < 0 ? axis + rank : axis);
+    *out = mgx_wrap_axis(axis, rank);
     return MGX_OK;
 }
 

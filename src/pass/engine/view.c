@@ -172,7 +172,7 @@ bool mgx_view_apply(struct mgx_view *v, const struct mgx_ins *ins)
         return mgx_view_broadcast(v, s->lens, s->rank, s->rank - v->rank);
     if (mgx_is(ins, &mgx_op_broadcast)) {
         const int64_t axis = mgx_ins_int(ins, "axis");
-        return mgx_view_broadcast(v, s->lens, s->rank, (int)(axis < 0 ? axis + s->rank : axis));
+        return mgx_view_broadcast(v, s->lens, s->rank, mgx_wrap_axis(axis, s->rank));
     }
     if (mgx_is(ins, &mgx_op_identity) || mgx_is(ins, &mgx_op_contiguous))
         return true;

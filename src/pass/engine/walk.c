@@ -117,6 +117,17 @@ bool mgx_is_result(const struct mgx_ins *ins)
     return false;
 }
 
+int mgx_first_reduced(const struct mgx_ins *reduce)
+{
+    const struct mgx_ints axes = mgx_ins_ints(reduce, "axes");
+    const int rank = reduce->in[0]->shape.rank, first = rank - axes.count;
+    unsigned set = 0;
+    for (int i = 0; i < axes.count; i++)
+        set |= 1u << mgx_wrap_axis(axes.v[i], rank);
+    const bool last = axes.count > 0 && first >= 0 && set == (1u << rank) - (1u << first);
+    return last ? first : -1;
+}
+
 bool mgx_is_removable(const struct mgx_ins *ins)
 {
     return !ins->uses && !(ins->op->flags & MGX_OP_EFFECT) && ins->op != &mgx_op_param &&

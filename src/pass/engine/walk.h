@@ -16,6 +16,9 @@ struct mgx_module **mgx_modules_bodies_first(const struct mgx_program *p, struct
 enum mgx_status mgx_refresh_shapes(struct mgx_program *p, struct mgx_arena *scratch,
                                    struct mgx_diag *diag) MGX_NODISCARD;
 
+// The first of the axes that a reduction takes out, when those are all from there to the last; else
+// -1.
+int mgx_first_reduced(const struct mgx_ins *reduce);
 // May this instruction go when nobody reads it? Not parameters, results, or what has effects.
 bool mgx_is_removable(const struct mgx_ins *ins);
 // Equal inputs give equal results and it has no bodies: may be merged, folded, evaluated early.

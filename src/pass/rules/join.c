@@ -17,6 +17,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "pass/engine/emit.h"
 #include "pass/engine/walk.h"
 #include "pass/rules/rules.h"
@@ -58,7 +59,7 @@ static bool read_region(const struct mgx_ins *slice, struct region *out)
         out->end[d] = x->lens[d];
     }
     for (int i = 0; i < axes.count; i++) {
-        const int64_t d = axes.v[i] < 0 ? axes.v[i] + x->rank : axes.v[i];
+        const int d = mgx_wrap_axis(axes.v[i], x->rank);
         if (d < 0 || d >= x->rank)
             return false;
         out->start[d] = clip(starts.v[i], x->lens[d]);
@@ -146,9 +147,8 @@ static int cut_axis(const struct mgx_ins *slice, const struct region *g)
 // The axis of `s` that starts where axis `cut` of `from` does and is not 1 long; -1 if none does.
 static int axis_at(const struct mgx_shape *s, const struct mgx_shape *from, int cut)
 {
-    int64_t outer = 1, product = 1;
-    for (int d = 0; d < cut; d++)
-        outer *= from->lens[d];
+    const int64_t outer = mgx_product(from->lens, cut);
+    int64_t product = 1;
     for (int d = 0; d < s->rank; d++) {
         if (product == outer && s->lens[d] != 1)
             return d;
@@ -189,9 +189,8 @@ static struct mgx_ins *cut_later(struct mgx_rewriter *r, struct mgx_ins *ins,
     // Taking out or putting in lengths of 1 copies nothing.
     if (axis < 1 || same_but_ones(&ins->shape, &slice->shape))
         return NULL;
-    int64_t inner = 1; // elements per position of the cut axis, and per position of the new one
-    for (int d = cut + 1; d < slice->shape.rank; d++)
-        inner *= slice->shape.lens[d];
+    // elements per position of the cut axis, and per position of the new one
+    const int64_t inner = mgx_product(slice->shape.lens + cut + 1, slice->shape.rank - cut - 1);
     const int64_t piece = slice->shape.lens[cut] * inner, step = piece / ins->shape.lens[axis];
     if (piece % ins->shape.lens[axis] != 0 || g.start[cut] * inner % step != 0 ||
         x->shape.lens[cut] * inner % step != 0)
@@ -208,7 +207,7 @@ static struct mgx_ins *cut_later(struct mgx_rewriter *r, struct mgx_ins *ins,
 static int concat_axis(const struct mgx_ins *ins)
 {
     const int64_t axis = mgx_ins_int(ins, "axis");
-    return (int)(axis < 0 ? axis + ins->shape.rank : axis);
+    return mgx_wrap_axis(axis, ins->shape.rank);
 }
 
 static bool is_single(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)

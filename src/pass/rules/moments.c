@@ -7,26 +7,15 @@
 // normalisations as Keras writes them, with the scale on the small side of the products. The left
 // side loses what x and m have in common only at the end, the right side at once.
 #include "pass/engine/emit.h"
+#include "pass/engine/walk.h"
 #include "pass/rules/rules.h"
-
-// Are the axes reduced the last ones?
-static bool is_over_last(const struct mgx_ins *reduce)
-{
-    const struct mgx_ints axes = mgx_ins_ints(reduce, "axes");
-    const int rank = reduce->in[0]->shape.rank;
-    unsigned set = 0;
-    for (int i = 0; i < axes.count; i++)
-        set |= 1u << (axes.v[i] < 0 ? axes.v[i] + rank : axes.v[i]);
-    return axes.count > 0 && axes.count < rank &&
-           set == ((1u << rank) - 1) - ((1u << (rank - axes.count)) - 1);
-}
 
 static struct mgx_ins *straighten(struct mgx_rewriter *r, struct mgx_ins *ins,
                                   const struct mgx_match *m)
 {
     (void)r;
     struct mgx_ins *mean = mgx_var(m, 'm');
-    if (!is_over_last(mean))
+    if (mgx_first_reduced(mean) < 1)
         return NULL;
     struct mgx_ins *wide = mgx_emit_again(ins, mgx_var(m, 'n'), &mean, 1);
     struct mgx_ins *y = mgx_emit_binary(ins, &mgx_op_sub, mgx_var(m, 'x'), wide);

@@ -15,7 +15,7 @@ static bool read_axes(const struct mgx_ins *ins, bool *flags)
     for (int i = 0; i < rank; i++)
         flags[i] |= axes.count == 0;
     for (int i = 0; i < axes.count; i++) {
-        const int64_t axis = axes.v[i] < 0 ? axes.v[i] + rank : axes.v[i];
+        const int axis = mgx_wrap_axis(axes.v[i], rank);
         if (axis < 0 || axis >= rank)
             return false;
         flags[axis] = true;

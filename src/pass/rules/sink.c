@@ -141,7 +141,7 @@ static bool read_permutation(const struct mgx_ins *t, int *out)
 
 static int64_t from_end(int64_t axis, int rank)
 {
-    return axis < 0 ? axis + rank : axis;
+    return mgx_wrap_axis(axis, rank);
 }
 
 // The source axis that axis d of the view is, whole and alone; -1 if there is none.
