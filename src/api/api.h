@@ -160,6 +160,14 @@ migraphx_status mgx_api_leave(enum mgx_status status, const struct mgx_diag *dia
                                __func__, #handle);                                                 \
     } while (0)
 
+// What changes a program is refused once that is compiled.
+#define API_NEED_UNCOMPILED(program)                                                               \
+    do {                                                                                           \
+        API_NEED(program);                                                                         \
+        if ((program)->p->executable)                                                              \
+            return mgx_api_bad("%s: the program is compiled", __func__);                           \
+    } while (0)
+
 #define API_DIAG(name)                                                                             \
     struct mgx_diag name;                                                                          \
     mgx_diag_clear(&name)

@@ -82,8 +82,7 @@ enum mgx_status mgx_api_instruction_new(migraphx_instruction_t *out, struct mgx_
     struct migraphx_instruction *handle = API_NEW(struct migraphx_instruction);
     if (!handle)
         return mgx_fail_memory(diag);
-    handle->ins = ins;
-    handle->epoch = epoch_of(ins);
+    *handle = (struct migraphx_instruction){ins, epoch_of(ins)};
     *out = handle;
     return MGX_OK;
 }

@@ -223,9 +223,7 @@ migraphx_status migraphx_program_parse(migraphx_program_t *out, const char *text
 
 migraphx_status migraphx_program_sort(migraphx_program_t program)
 {
-    API_NEED(program);
-    if (program->p->executable)
-        return mgx_api_bad("%s: the program is compiled", __func__);
+    API_NEED_UNCOMPILED(program);
     API_DIAG(diag);
     const enum mgx_status status = mgx_api_prove(program->p, &diag);
     for (int i = 0; i < program->p->module_count && status == MGX_OK; i++)
@@ -297,9 +295,7 @@ migraphx_status migraphx_program_run_passes(migraphx_program_t program, const ch
 
 migraphx_status migraphx_program_optimize(migraphx_program_t program)
 {
-    API_NEED(program);
-    if (program->p->executable)
-        return mgx_api_bad("%s: the program is compiled", __func__);
+    API_NEED_UNCOMPILED(program);
     API_DIAG(diag);
     enum mgx_status status = mgx_api_prove(program->p, &diag);
     if (status == MGX_OK)
@@ -309,9 +305,7 @@ migraphx_status migraphx_program_optimize(migraphx_program_t program)
 
 migraphx_status migraphx_program_trim(migraphx_program_t program, size_t drop, size_t keep)
 {
-    API_NEED(program);
-    if (program->p->executable)
-        return mgx_api_bad("%s: the program is compiled", __func__);
+    API_NEED_UNCOMPILED(program);
     if (drop > INT32_MAX || keep > INT32_MAX)
         return mgx_api_bad("%s: there are not that many instructions", __func__);
     API_DIAG(diag);
@@ -323,9 +317,7 @@ migraphx_status migraphx_program_trim(migraphx_program_t program, size_t drop, s
 
 migraphx_status migraphx_program_keep_first(migraphx_program_t program, size_t keep)
 {
-    API_NEED(program);
-    if (program->p->executable)
-        return mgx_api_bad("%s: the program is compiled", __func__);
+    API_NEED_UNCOMPILED(program);
     if (keep > INT32_MAX)
         return mgx_api_bad("%s: there are not that many instructions", __func__);
     API_DIAG(diag);
@@ -337,9 +329,7 @@ migraphx_status migraphx_program_keep_first(migraphx_program_t program, size_t k
 
 migraphx_status migraphx_program_replace_literals(migraphx_program_t program)
 {
-    API_NEED(program);
-    if (program->p->executable)
-        return mgx_api_bad("%s: the program is compiled", __func__);
+    API_NEED_UNCOMPILED(program);
     API_DIAG(diag);
     enum mgx_status status = mgx_api_prove(program->p, &diag);
     if (status == MGX_OK)
