@@ -134,11 +134,8 @@ static struct mgx_ins *new_ins(struct mgx_module *m, const struct mgx_op *op, vo
 {
     assert(m->program && m->program->module_count);
     struct mgx_ins *ins = MGX_NEW(&m->program->arena, struct mgx_ins);
-    if (!ins)
-        return NULL;
-    ins->op = op;
-    ins->attr = attr;
-    ins->owner = m;
+    if (ins)
+        *ins = (struct mgx_ins){.op = op, .attr = attr, .owner = m};
     return ins;
 }
 
@@ -154,14 +151,10 @@ static void blame(const struct mgx_op *op, struct mgx_ins *const *in, int count,
 }
 
 // Builders are sticky: what is missing was refused before.
-static bool all_there(struct mgx_ins *const *in, int in_count, struct mgx_module *const *mod,
-                      int mod_count)
+static bool all_there(struct mgx_ins *const *in, int count)
 {
-    for (int i = 0; i < in_count; i++)
+    for (int i = 0; i < count; i++)
         if (!in[i])
-            return false;
-    for (int i = 0; i < mod_count; i++)
-        if (!mod[i])
             return false;
     return true;
 }
@@ -183,8 +176,11 @@ struct mgx_ins *mgx_insert(struct mgx_module *m, struct mgx_ins *before, const s
 {
     struct mgx_program *p = m->program;
     assert(op && (!before || before->owner == m));
-    if (!all_there(in, in_count, mod, mod_count))
+    if (!all_there(in, in_count))
         return NULL;
+    for (int i = 0; i < mod_count; i++)
+        if (!mod[i])
+            return NULL;
     struct mgx_shape shape = {0};
     if (mgx_infer(&p->arena, op, keep_attr, in, in_count, mod, mod_count, &shape, &p->diag) !=
         MGX_OK) {
@@ -207,11 +203,9 @@ struct mgx_ins *mgx_insert(struct mgx_module *m, struct mgx_ins *before, const s
 static struct mgx_ins *emit(struct mgx_module *m, struct mgx_ins *before, const struct mgx_op *op,
                             const struct mgx_attr *attrs, struct mgx_ins_list in)
 {
-    for (int i = 0; i < in.count; i++)
-        if (!in.v[i])
-            return NULL;
     void *attr = NULL;
-    if (mgx_attr_make(op, attrs, &m->program->arena, &attr, &m->program->diag) != MGX_OK)
+    if (!all_there(in.v, in.count) ||
+        mgx_attr_make(op, attrs, &m->program->arena, &attr, &m->program->diag) != MGX_OK)
         return NULL;
     return mgx_insert(m, before, op, attr, in.v, in.count, NULL, 0);
 }

@@ -211,9 +211,7 @@ enum mgx_status mgx_tf_channels_last(struct mgx_node *n, bool *last)
     const char *format = mgx_tf_text(n, "data_format", "NHWC");
     const size_t size = strlen(format);
     *last = size > 1 && format[size - 1] == 'C';
-    if (!*last && strncmp(format, "NC", 2) != 0)
-        return mgx_node_unsupported(n, "data_format \"%.40s\" is not supported", format);
-    if (strchr(format, '_'))
+    if ((!*last && strncmp(format, "NC", 2) != 0) || strchr(format, '_'))
         return mgx_node_unsupported(n, "data_format \"%.40s\" is not supported", format);
     return MGX_OK;
 }

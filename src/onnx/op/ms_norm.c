@@ -133,11 +133,8 @@ static struct mgx_ins *token_counts(struct mgx_node *n)
 static struct mgx_ins *embed(struct mgx_node *n)
 {
     struct mgx_ins *ids = n->in[0], *segment = mgx_node_in(n, 1), *place = mgx_node_in(n, 8);
-    struct mgx_ins *positions = n->in[3];
-    if (place)
-        positions = mgx_build_gather(n, positions, place, 0);
-    else
-        positions = mgx_build_slice(n, positions, 0, 0, ids->shape.lens[1]);
+    struct mgx_ins *positions = place ? mgx_build_gather(n, n->in[3], place, 0)
+                                      : mgx_build_slice(n, n->in[3], 0, 0, ids->shape.lens[1]);
     struct mgx_ins *y = mgx_build_add(n, mgx_build_gather(n, n->in[2], ids, 0), positions);
     return segment ? mgx_build_add(n, y, mgx_build_gather(n, n->in[4], segment, 0)) : y;
 }
