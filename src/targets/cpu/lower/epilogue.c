@@ -4,6 +4,7 @@
 #include "targets/cpu/lower/epilogue_match.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "op/op.h"
 
@@ -51,26 +52,78 @@ static struct mgx_block_operand load(const struct cpu_epilogue_run *run,
                          row_offset(o, row) + column * o->col, o->col, n, room);
 }
 
+static void run_row(const struct cpu_epilogue_run *run, const struct mgx_tile *tile, int r,
+                    float *scratch)
+{
+    const struct cpu_epilogue *e = run->epilogue;
+    float *room = scratch + mgx_block_scratch(&e->body->block),
+          *row = tile->data + r * tile->stride;
+    const int64_t y = tile->row + r * tile->row_step;
+    for (int first = 0; first < tile->cols; first += MGX_BLOCK) {
+        const int n = tile->cols - first < MGX_BLOCK ? tile->cols - first : MGX_BLOCK;
+        struct mgx_block_operand in[CPU_EPILOGUE_INPUTS];
+        float *out = row + first;
+        for (int i = 0; i < e->operand_count; i++)
+            in[i] = e->operand[i].input < 0 ? (struct mgx_block_operand){out, false}
+                                            : load(run, &e->operand[i], y, tile->col + first, n,
+                                                   room + (size_t)i * MGX_BLOCK);
+        mgx_block_run(&e->body->block, in, &out, n, scratch);
+    }
+}
+
+// Rows of an operand, side by side in `room`.
+static void load_rows(const struct cpu_epilogue_run *run, const struct cpu_epilogue_operand *o,
+                      const struct mgx_tile *tile, int r, int rows, float *room)
+{
+    const int cols = tile->cols;
+    for (int i = 0; i < rows; i++, room += cols) {
+        const int64_t y = tile->row + (r + i) * tile->row_step;
+        const struct mgx_block_operand x = load(run, o, y, tile->col, cols, room);
+        if (x.scalar)
+            for (int j = cols; j-- > 0;) // from behind: the value itself may be in `room`
+                room[j] = x.data[0];
+        else if (x.data != room)
+            memcpy(room, x.data, (size_t)cols * sizeof *room);
+    }
+}
+
+// Several short rows as one block: a line of the program costs as much for few values as for many.
+static void run_rows(const struct cpu_epilogue_run *run, const struct mgx_tile *tile, int r,
+                     int rows, float *scratch)
+{
+    const struct cpu_epilogue *e = run->epilogue;
+    const size_t row_bytes = (size_t)tile->cols * sizeof *scratch;
+    float *room = scratch + mgx_block_scratch(&e->body->block),
+          *data = tile->data + r * tile->stride;
+    const bool together = tile->stride == tile->cols;
+    float *out = together ? data : room + (size_t)e->operand_count * MGX_BLOCK;
+    struct mgx_block_operand in[CPU_EPILOGUE_INPUTS];
+    for (int i = 0; i < rows && !together; i++)
+        memcpy(out + i * tile->cols, data + i * tile->stride, row_bytes);
+    for (int i = 0; i < e->operand_count; i++) {
+        float *values = e->operand[i].input < 0 ? out : room + (size_t)i * MGX_BLOCK;
+        if (e->operand[i].input >= 0)
+            load_rows(run, &e->operand[i], tile, r, rows, values);
+        in[i] = (struct mgx_block_operand){values, false};
+    }
+    mgx_block_run(&e->body->block, in, &out, rows * tile->cols, scratch);
+    for (int i = 0; i < rows && !together; i++)
+        memcpy(data + i * tile->stride, out + i * tile->cols, row_bytes);
+}
+
 static void run_tile(void *user, const struct mgx_tile *tile)
 {
     const struct cpu_epilogue_run *run = user;
     const struct cpu_epilogue *e = run->epilogue;
     float *scratch = (float *)(void *)((char *)run->args->workspace + e->scratch_offset) +
                      (size_t)tile->thread * e->scratch_floats;
-    float *room = scratch + mgx_block_scratch(&e->body->block);
-    for (int r = 0; r < tile->rows; r++) {
-        float *row = tile->data + r * tile->stride;
-        const int64_t y = tile->row + r * tile->row_step;
-        for (int first = 0; first < tile->cols; first += MGX_BLOCK) {
-            const int n = tile->cols - first < MGX_BLOCK ? tile->cols - first : MGX_BLOCK;
-            struct mgx_block_operand in[CPU_EPILOGUE_INPUTS];
-            float *out = row + first;
-            for (int i = 0; i < e->operand_count; i++)
-                in[i] = e->operand[i].input < 0 ? (struct mgx_block_operand){out, false}
-                                                : load(run, &e->operand[i], y, tile->col + first, n,
-                                                       room + (size_t)i * MGX_BLOCK);
-            mgx_block_run(&e->body->block, in, &out, n, scratch);
-        }
+    const int most = tile->cols < MGX_BLOCK ? MGX_BLOCK / tile->cols : 1;
+    for (int r = 0, rows; r < tile->rows; r += rows) {
+        rows = tile->rows - r < most ? tile->rows - r : most;
+        if (rows > 1)
+            run_rows(run, tile, r, rows, scratch);
+        else
+            run_row(run, tile, r, scratch);
     }
 }
 
@@ -248,12 +301,8 @@ void cpu_epilogue_finish(struct mgx_plan_offer *c, struct cpu_epilogue *e)
 {
     if (!e->body)
         return;
-    e->scratch_floats = (size_t)mgx_block_scratch(&e->body->block);
-    for (int i = 0; i < e->operand_count; i++)
-        if (e->operand[i].input >= 0 &&
-            (e->operand[i].type != MGX_FLOAT || e->operand[i].col > 1 || e->operand[i].col < 0))
-            e->scratch_floats =
-                (size_t)mgx_block_scratch(&e->body->block) + (size_t)e->operand_count * MGX_BLOCK;
+    e->scratch_floats = (size_t)mgx_block_scratch(&e->body->block) +
+                        ((size_t)e->operand_count + 1) * MGX_BLOCK; // and the tile's rows
     e->scratch_offset = (c->workspace + 63) / 64 * 64;
     assert(e->scratch_offset >= c->workspace && e->operand_count <= CPU_EPILOGUE_INPUTS);
     c->workspace =

@@ -1,0 +1,261 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Quantised models beside ONNX Runtime and OpenVINO, or beside other builds of this engine.
+
+    quantized.py make DIR [--zoo DIR] [--models NAME ...]        models of the zoo through ONNX Runtime's quantizer
+    quantized.py time DIR [--build [NAME=]DIR ...] [--peers ort openvino] [--models FILE ...] [--threads 1] [--seconds 8]
+    quantized.py first DIR ...                                   from the file to the first answer, and peak memory
+
+`make` writes NAME_qdq.onnx (static, per channel), NAME_tensor.onnx (static, per tensor), NAME_qop.onnx (QLinear operators) and
+NAME_dyn.onnx (dynamic), calibrated on one random input. `time` and `first` run every engine in a process of its own. For `time`
+these wait for their turns and take them in another order every round: three runs, of which the fastest counts, in CPU time with
+one thread and wall time with more. Printed are minimum, median, and the median over rounds of the first engine's ratio to each:
+above 1 the first build is faster. `first` prints CPU time, the least of several processes.
+
+The error is the root mean square of the difference to ONNX Runtime's outputs by that of the outputs.
+"""
+import argparse
+import glob
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "zoo"))
+KINDS = ("qdq", "tensor", "qop", "dyn")
+TOKENS = 128
+
+
+def inputs_of(path):
+    """Random inputs by name. Free sizes are 1, those of a second axis of integers TOKENS."""
+    import onnxruntime
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    rng, feed = np.random.default_rng(1), {}
+    for i in session.get_inputs():
+        integers = "int" in i.type
+        shape = [d if isinstance(d, int) else TOKENS if integers and axis == 1 else 1 for axis, d in enumerate(i.shape)]
+        shape = [int(os.environ.get("TOKENS", d)) if integers and d == TOKENS else d for d in shape]
+        if not integers:
+            feed[i.name] = rng.standard_normal(shape).astype(np.float32)
+        elif "mask" in i.name or "type" in i.name:
+            feed[i.name] = np.full(shape, int("mask" in i.name), np.int64)
+        else:
+            feed[i.name] = rng.integers(0, 1000, shape)
+        if "int32" in i.type:
+            feed[i.name] = feed[i.name].astype(np.int32)
+    return feed
+
+
+class Once:
+    """Calibration data: one random input."""
+
+    def __init__(self, path):
+        self.left = [inputs_of(path)]
+
+    def get_next(self):
+        return self.left.pop() if self.left else None
+
+
+def make_one(name, source, folder):
+    from onnxruntime.quantization import QuantFormat, QuantType, quantize_dynamic, quantize_static
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+    ready = os.path.join(folder, name + "_float.onnx")
+    quant_pre_process(source, ready, skip_symbolic_shape=True)
+    static = {"activation_type": QuantType.QUInt8, "weight_type": QuantType.QInt8}
+    to = {kind: os.path.join(folder, f"{name}_{kind}.onnx") for kind in KINDS}
+    for kind, call in (
+            ("qdq", lambda: quantize_static(ready, to["qdq"], Once(ready), quant_format=QuantFormat.QDQ, per_channel=True, **static)),
+            ("tensor", lambda: quantize_static(ready, to["tensor"], Once(ready), quant_format=QuantFormat.QDQ, per_channel=False, **static)),
+            ("qop", lambda: quantize_static(ready, to["qop"], Once(ready), quant_format=QuantFormat.QOperator, per_channel=True, **static)),
+            ("dyn", lambda: quantize_dynamic(ready, to["dyn"], weight_type=QuantType.QInt8))):
+        try:
+            call()
+        except Exception as error:  # a model that the quantizer cannot take is a row of the table
+            print(f"{name} {kind}: {str(error).splitlines()[0][:120]}", flush=True)
+
+
+def make(args):
+    import zoo
+    os.makedirs(args.folder, exist_ok=True)
+    where = args.zoo or args.folder
+    names = args.models or sorted(zoo.skeletons())
+    missing = [n for n in names if not os.path.exists(os.path.join(where, n + ".onnx"))]
+    if missing:
+        zoo.main(["make", where, *missing])
+    for name in names:
+        make_one(name, os.path.join(where, name + ".onnx"), args.folder)
+
+
+# --- one engine in a process of its own ---
+
+def runner_of(engine, path, feed, threads):
+    if engine == "ort":
+        import onnxruntime
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.log_severity_level = 3
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0" if threads == 1 else "1")
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        return lambda: session.run(None, feed)
+    if engine == "openvino":
+        import openvino
+        core = openvino.Core()
+        model = core.read_model(path)
+        model.reshape({k: list(v.shape) for k, v in feed.items()})
+        request = core.compile_model(model, "CPU", {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1}).create_infer_request()
+        return lambda: list(request.infer(feed).values())
+    sys.path.insert(0, os.path.join(engine, "python"))
+    import migraphx
+    program = migraphx.parse_onnx(path, map_input_dims={k: list(v.shape) for k, v in feed.items()})
+    program.compile(migraphx.get_target("cpu"), threads=threads)
+    used = {k: v for k, v in feed.items() if k in program.get_parameter_names()}
+    return lambda: program.run(used)
+
+
+def work(engine, path, feed_file, threads):
+    """Answers lines of standard input: a number of runs by the least seconds of one, `save FILE` by the outputs."""
+    clock = time.process_time if threads == 1 else time.perf_counter
+    feed = dict(np.load(feed_file))
+    if engine not in ("ort", "openvino"):  # before the clock starts
+        sys.path.insert(0, os.path.join(engine, "python"))
+    __import__({"ort": "onnxruntime", "openvino": "openvino"}.get(engine, "migraphx"))
+    start = time.process_time()
+    run = runner_of(engine, path, feed, threads)
+    run()
+    first = time.process_time() - start
+    with open("/proc/self/status", encoding="ascii") as status:
+        peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+    print("RESULT", json.dumps([first, peak / 1024]), flush=True)
+    run()
+    for line in sys.stdin:
+        if line.startswith("save"):
+            np.savez(line.split()[1], *[np.asarray(x) for x in run()])
+            print("RESULT 0", flush=True)
+            continue
+        times = []
+        for _ in range(int(line)):
+            start = clock()
+            run()
+            times.append(clock() - start)
+        print("RESULT", min(times), flush=True)
+
+
+class Worker:
+    def __init__(self, engine, path, feed_file, threads):
+        command = [sys.executable, os.path.abspath(__file__), "work", engine, path, feed_file, str(threads)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.first = self.read()
+
+    def read(self):
+        for line in self.process.stdout:
+            if line.startswith("RESULT"):
+                return json.loads(line[7:])
+        return None
+
+    def ask(self, text):
+        self.process.stdin.write(text + "\n")
+        self.process.stdin.flush()
+        return self.read()
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def error_of(folder, a, b):
+    """The relative error of the outputs of a against those of b."""
+    files = []
+    for i, worker in enumerate((a, b)):
+        files.append(os.path.join(folder, f"outputs{i}.npz"))
+        worker.ask("save " + files[-1])
+    mine, other = ([v.astype(np.float64) for v in np.load(f).values()] for f in files)
+    if [v.size for v in mine] != [v.size for v in other]:
+        return float("inf")
+    worst = 0.0
+    for x, y in zip(mine, other):
+        worst = max(worst, float(np.sqrt(((x.reshape(y.shape) - y) ** 2).sum() / max((y ** 2).sum(), 1e-30))))
+    return worst
+
+
+def engines_of(args):
+    """{name: build folder or peer}"""
+    engines = {}
+    for build in args.build:
+        name, _, folder = build.rpartition("=")
+        engines[name or "ours"] = os.path.abspath(folder)
+    return {**engines, **{peer: peer for peer in args.peers}}
+
+
+def models_of(args):
+    return args.models or sorted(f for kind in KINDS for f in glob.glob(os.path.join(args.folder, f"*_{kind}.onnx")))
+
+
+def start_all(args, path):
+    feed_file = os.path.join(args.folder, "feed.npz")
+    np.savez(feed_file, **inputs_of(path))
+    return {name: Worker(engine, path, feed_file, args.threads) for name, engine in engines_of(args).items()}
+
+
+def time_one(args, path):
+    workers = start_all(args, path)
+    running = {name: w for name, w in workers.items() if w.first}
+    for name in sorted(workers.keys() - running.keys()):
+        print(f"{os.path.basename(path)}: {name} does not run it", flush=True)
+    names = list(running)
+    text = ""
+    if len(names) > 1 and "ort" in running and names[0] != "ort":
+        text = f" error {error_of(args.folder, running[names[0]], running['ort']):.1e}"
+    times, until, turn = {n: [] for n in names}, time.perf_counter() + args.seconds, 0
+    while names and (time.perf_counter() < until or turn < 5):
+        at = turn % len(names)
+        for name in names[at:] + names[:at]:
+            times[name].append(1e3 * running[name].ask("3"))
+        turn += 1
+    for worker in workers.values():
+        worker.end()
+    for name, t in times.items():
+        text += f" | {name} {min(t):.2f} {statistics.median(t):.2f} ms"
+        if name != names[0]:
+            text += f" {statistics.median(b / a for a, b in zip(times[names[0]], t)):.2f}"
+    print(f"{os.path.basename(path)[:-5]:28}{text} | {turn} rounds", flush=True)
+
+
+def first_one(args, path):
+    found = {}
+    for _ in range(args.processes):
+        for name, worker in start_all(args, path).items():
+            worker.end()
+            if worker.first:
+                found.setdefault(name, []).append(worker.first)
+    text = " | ".join(f"{name} {min(f[0] for f in all_):.2f} s {min(f[1] for f in all_):.0f} MB" for name, all_ in found.items())
+    print(f"{os.path.basename(path)[:-5]:28} {text}", flush=True)
+
+
+def main():
+    if sys.argv[1:2] == ["work"]:
+        return work(sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5]))
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("verb", choices=("make", "time", "first"))
+    parser.add_argument("folder")
+    parser.add_argument("--zoo", help="folder of the float models; made there if missing")
+    parser.add_argument("--models", nargs="*", help="names for make, files else")
+    parser.add_argument("--build", nargs="*", default=["build"])
+    parser.add_argument("--peers", nargs="*", default=["ort"])
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=8)
+    parser.add_argument("--processes", type=int, default=5)
+    args = parser.parse_args()
+    if args.verb == "make":
+        return make(args)
+    for path in models_of(args):
+        (time_one if args.verb == "time" else first_one)(args, path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
