@@ -288,10 +288,13 @@ int64_t mgx_chunk_count(const struct mgx_chunk_matrix *m)
     return mgx_max_i64(largest, 1);
 }
 
-bool mgx_chunk_pays(const struct mgx_chunk_matrix *m, int64_t largest)
+bool mgx_chunk_pays(const struct mgx_chunk_matrix *m, int64_t largest, bool quickly)
 {
+    enum { MANY_COLUMNS = 32 };
     const int64_t least_chunks = m->taps * mgx_ceil_div(m->run, VALUES);
-    return largest <= least_chunks + least_chunks / 2 + 1;
+    const int64_t more =
+        quickly && m->columns >= MANY_COLUMNS ? least_chunks / 4 : least_chunks / 2 + 1;
+    return largest <= least_chunks + more;
 }
 
 int64_t mgx_chunk_panel_bytes(int64_t largest)

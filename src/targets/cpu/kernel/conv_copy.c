@@ -19,12 +19,14 @@ struct copy {
     int64_t size;                               // bytes of an input value
     int64_t used, whole; // bytes of a pixel: its values, and with the rest of the last group
     int64_t pixel;       // bytes from pixel to pixel
+    int64_t width;       // pixels of an input line
 };
 
 static struct copy copy_of(const struct mgx_conv_plan *plan, int64_t pixel)
 {
     assert(pixel > 0);
     const struct mgx_conv_desc *d = &plan->d;
+    const bool merged = plan->method == MGX_CONV_STRIP && plan->walk.size[3] > d->out[2];
     return (struct copy){
         .plan = plan,
         .convert = mgx_convert(d->isa, d->x_type, plan->kernel->a_type),
@@ -38,6 +40,7 @@ static struct copy copy_of(const struct mgx_conv_plan *plan, int64_t pixel)
         .used = plan->group_in * mgx_kernel_size(plan->kernel->a_type),
         .whole = plan->channel_groups * 4,
         .pixel = pixel,
+        .width = merged ? plan->walk.size[3] : d->in[2], // lines that touch are one
     };
 }
 
@@ -100,7 +103,7 @@ static void copy_pixels(const struct copy *copy, const char *line, int64_t begin
 {
     assert(begin <= end);
     const struct mgx_conv_desc *d = &copy->plan->d;
-    const int64_t channels = copy->plan->group_in, inside = mgx_min_i64(end, d->in[2]);
+    const int64_t channels = copy->plan->group_in, inside = mgx_min_i64(end, copy->width);
     const int64_t from_pixel = d->x_space[2] * copy->size;
     for (; begin < end && (begin < 0 || !line); begin += step, to += copy->pixel)
         fill_pixel(copy, to);

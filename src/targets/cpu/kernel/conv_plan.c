@@ -21,7 +21,7 @@ int mgx_conv_choices(const struct mgx_conv_desc *desc, struct mgx_conv_choice *c
 // Weights that no chunks can hold, or too many, are widened; another method may be better then.
 static bool lacks_chunks(const struct mgx_conv_plan *plan)
 {
-    return plan->kernel->strip && !plan->panel_chunks;
+    return mgx_gemm_in_chunks(plan->kernel) && !plan->panel_chunks;
 }
 
 static enum mgx_status create_without_weights(const struct mgx_conv_desc *desc,

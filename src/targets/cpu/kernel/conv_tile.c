@@ -323,7 +323,7 @@ static void set_half(struct tile *t, const struct mgx_conv_row *row, int64_t x, 
 static const char *panel_at(const struct mgx_conv_plan *plan, const char *packed, int64_t p)
 {
     assert(p >= 0 && packed);
-    if (plan->kernel->strip)
+    if (mgx_gemm_in_chunks(plan->kernel))
         return packed + p * mgx_chunk_panel_bytes(plan->panel_chunks);
     const int64_t rows = plan->depth * plan->tap_count + plan->kernel->starts;
     return packed + p * plan->kernel->cols * rows * GROUP;
@@ -333,7 +333,7 @@ static const char *panel_at(const struct mgx_conv_plan *plan, const char *packed
 static struct mgx_ahead read_at(const struct mgx_conv_plan *plan, const char *packed, int64_t p)
 {
     const int64_t rows = mgx_max_i64(plan->slice_taps, 1) * plan->slice_depth;
-    if (plan->kernel->strip)
+    if (mgx_gemm_in_chunks(plan->kernel))
         return (struct mgx_ahead){panel_at(plan, packed, p),
                                   mgx_chunk_panel_bytes(plan->panel_chunks)};
     return (struct mgx_ahead){panel_at(plan, packed, p),
@@ -352,7 +352,7 @@ static void set_panel(const struct part *part, int64_t p, struct mgx_tile_args *
     args->b_row = mgx_panel_width(kernel, plan->group_out, p) * GROUP;
     args->start = kernel->starts ? (const int32_t *)(const void *)panel : NULL;
     args->b = panel + kernel->starts * args->b_row;
-    if (kernel->strip)
+    if (mgx_gemm_in_chunks(kernel))
         mgx_chunk_set(panel, plan->panel_chunks, args);
     if (part->args->start)
         args->start = part->args->start + channel;
@@ -369,7 +369,7 @@ static bool set_taps(struct tile *t, const struct mgx_conv_row *row,
 {
     const struct mgx_conv_plan *plan = t->part->plan;
     const struct slice *slice = t->slice;
-    if (plan->kernel->strip) { // a panel says itself where its values are
+    if (mgx_gemm_in_chunks(plan->kernel)) { // a panel says itself where its values are
         t->first = t->last = true;
         return true;
     }
@@ -513,6 +513,9 @@ static void run_strips(const struct part *part, int64_t p, struct mgx_ahead ahea
     const struct mgx_conv_plan *plan = part->plan;
     const int64_t col = p * plan->kernel->cols, size = part->y_size;
     struct mgx_tile_args args = *panel;
+    args.taps = plan->taps;
+    args.tap_count = plan->tap_count;
+    args.depth = plan->depth;
     args.requant = plan->d.epilogue.requant;
     args.c_row = plan->walk.y[3] * size;
     args.residual_row = plan->walk.residual[3] * part->residual_size;

@@ -9,6 +9,7 @@
 #include "targets/cpu/kernel/conv_tile.h"
 #include "targets/cpu/kernel/convert.h"
 #include "targets/cpu/kernel/gemm.h"
+#include "targets/cpu/kernel/output.h"
 #include "targets/cpu/machine/cpuid.h"
 
 enum { BLOCK_BYTES = 320 << 10, MAX_BLOCK_ROWS = 128, MAX_CHUNK = 256, MIN_WIDTH = 12 };
@@ -112,6 +113,14 @@ static bool skips_rows(const struct mgx_conv_plan *plan)
            d->out[2] >= MIN_WIDTH && used_share(d) <= 0.75;
 }
 
+// Whether strips are whole runs of pixels, whatever line they are in.
+static bool is_widened_run(const struct mgx_conv_plan *plan)
+{
+    const struct mgx_conv_desc *d = &plan->d;
+    return plan->kernel->strip && is_pointwise(d) && needs_no_padding(d) && d->x_channel == 1 &&
+           !d->transposed;
+}
+
 static void set_walk(struct mgx_conv_plan *plan, enum mgx_conv_method method)
 {
     const struct mgx_conv_desc *d = &plan->d;
@@ -131,8 +140,9 @@ static void set_walk(struct mgx_conv_plan *plan, enum mgx_conv_method method)
         w->pixel[i + 1] = plan->pixel_space[i];
     }
     if ((method == MGX_CONV_UNROLLED && !skips_rows(plan)) ||
-        (method == MGX_CONV_DIRECT && is_pointwise(d)))
-        merge_dims(w, method == MGX_CONV_DIRECT, d->epilogue.residual != MGX_RESIDUAL_NONE);
+        (method == MGX_CONV_DIRECT && is_pointwise(d)) ||
+        (method == MGX_CONV_STRIP && is_widened_run(plan)))
+        merge_dims(w, method != MGX_CONV_UNROLLED, d->epilogue.residual != MGX_RESIDUAL_NONE);
 }
 
 // Cycles of the micro-kernel for `rows` rows of `width` pixels over `panels` panels: a tile of R
@@ -149,7 +159,8 @@ static double tile_cycles(const struct mgx_conv_plan *plan, double rows, int64_t
         tiles = 0.5;
         r = kernel->rows;
     }
-    const double per_k = kernel->strip ? (r > 4 ? r : 4) : (2 * r > 7 ? 2 * r : 7) + 0.5;
+    const double per_k =
+        mgx_gemm_in_chunks(kernel) ? (r > 4 ? r : 4) : (2 * r > 7 ? 2 * r : 7) + 0.5;
     return rows * tiles * panels * (depth * per_k + 50 + 6 * r);
 }
 
@@ -270,8 +281,20 @@ static int64_t wanted_tasks(const struct mgx_conv_plan *plan)
                            d->threads);
 }
 
+// Strips come by a line of the output, and of what is added to it, once for every few columns: those
+// lines are to stay with the input.
+static int64_t bytes_ending(const struct mgx_conv_plan *plan)
+{
+    const struct mgx_epilogue *e = &plan->d.epilogue;
+    const int64_t residual = e->residual ? mgx_residual_size(e, plan->d.y_type) : 0;
+    if (!plan->kernel->strip)
+        return 0;
+    return chunk_width(plan) * plan->group_out * (mgx_kernel_size(plan->d.y_type) + residual);
+}
+
 static void set_block(struct mgx_conv_plan *plan, int64_t row_bytes)
 {
+    row_bytes += bytes_ending(plan);
     const int64_t part = mgx_ceil_div(plan->rows, plan->m_parts);
     const int64_t fill = mgx_ceil_div(2 * plan->kernel->rows, chunk_width(plan));
     int64_t rows = mgx_max_i64(BLOCK_BYTES / mgx_max_i64(row_bytes, 1), fill);
@@ -326,14 +349,25 @@ static struct mgx_chunk_matrix matrix_of(const struct mgx_conv_plan *plan, const
     return m;
 }
 
+// Whether the input is copied by whole lines where its bytes are to be widened.
+static bool widens_quickly(const struct mgx_conv_plan *plan)
+{
+    const struct mgx_conv_desc *d = &plan->d;
+    const struct mgx_gemm_kernel *wide =
+        mgx_integer_kernel(MGX_KERNEL_S8, d->isa, MGX_KERNEL_U8, true);
+    return wide && wide->strip && d->x_channel == 1 && d->groups == 1 &&
+           d->x_space[2] == d->in_channels && d->in_channels % wide->group == 0;
+}
+
 // 0 where chunks do not fit or do not pay.
 static int64_t count_chunks(const struct mgx_conv_plan *plan)
 {
+    const bool quickly = widens_quickly(plan);
     int64_t most = 0;
     for (int64_t g = 0; g < plan->d.groups; g++) {
         const struct mgx_chunk_matrix m = matrix_of(plan, plan->d.weights, g);
         const int64_t count = mgx_chunk_fits(&m) ? mgx_chunk_count(&m) : 0;
-        if (!count || !mgx_chunk_pays(&m, count))
+        if (!count || !mgx_chunk_pays(&m, count, quickly))
             return 0;
         most = mgx_max_i64(most, count);
     }
@@ -343,7 +377,7 @@ static int64_t count_chunks(const struct mgx_conv_plan *plan)
 static bool panels_bytes(const struct mgx_conv_plan *plan, size_t *bytes)
 {
     const int64_t depth = mgx_conv_taps(&plan->d) * plan->channel_groups;
-    if (plan->kernel->strip)
+    if (mgx_gemm_in_chunks(plan->kernel))
         return mgx_mul_size((size_t)mgx_ceil_div(plan->group_out, plan->kernel->cols),
                             (size_t)mgx_chunk_panel_bytes(plan->panel_chunks), bytes);
     return mgx_panels_bytes(plan->kernel, depth + plan->kernel->starts, plan->group_out, bytes);
@@ -355,7 +389,7 @@ static enum mgx_status set_sizes(struct mgx_conv_plan *plan, int64_t copied, str
     const int64_t depth = mgx_conv_taps(&plan->d) * plan->channel_groups;
     size_t panels, all;
     set_slices(plan);
-    if (plan->kernel->strip)
+    if (mgx_gemm_in_chunks(plan->kernel))
         plan->panel_chunks = count_chunks(plan);
     if (!panels_bytes(plan, &panels) ||
         !mgx_mul_size(mgx_align64(panels), (size_t)plan->d.groups, &all))
@@ -404,9 +438,10 @@ static enum mgx_status strip_prepare(struct mgx_conv_plan *plan, struct mgx_diag
     set_parts(plan, tasks);
     plan->pitch = mgx_strip_length(d, 2, chunk_width(plan)) * pixel;
     set_block(plan, plan->pitch * mgx_strip_stride(d, 1) * d->kernel[0] * GROUP);
-    plan->plane = mgx_strip_length(d, 1, mgx_min_i64(plan->block_rows, d->out[1])) * plan->pitch;
+    const int64_t lines = plan->walk.size[2];
+    plan->plane = mgx_strip_length(d, 1, mgx_min_i64(plan->block_rows, lines)) * plan->pitch;
     plan->run = plan->plane * d->kernel[0];
-    const int64_t runs = (plan->block_rows + d->out[1] - 2) / d->out[1] + 1;
+    const int64_t runs = (plan->block_rows + lines - 2) / lines + 1;
     const int64_t step[] = {plan->plane * GROUP, d->dilation[1] * plan->pitch * GROUP,
                             d->dilation[2] * pixel * GROUP};
     plan->pixel = pixel * stride * GROUP;
@@ -479,7 +514,7 @@ static void pack_chunks(const struct mgx_conv_plan *plan, const void *weights, v
 static void tile_pack(const struct mgx_conv_plan *plan, const void *weights, void *packed, int part,
                       int parts)
 {
-    if (plan->kernel->strip) {
+    if (mgx_gemm_in_chunks(plan->kernel)) {
         pack_chunks(plan, weights, packed, part, parts);
         return;
     }

@@ -114,7 +114,7 @@ static struct mgx_ahead read_at(const struct part *part, int64_t p, int64_t k)
                                       whole * k / all,
                                   whole * depth / all};
     }
-    if (plan->kernel->strip)
+    if (mgx_gemm_in_chunks(plan->kernel))
         return (struct mgx_ahead){part->b + p * mgx_gemm_panel_step(plan),
                                   mgx_gemm_panel_step(plan)};
     return (struct mgx_ahead){panel_at(part, p, k),
@@ -178,7 +178,7 @@ static void set_panel(const struct part *part, int64_t p, struct mgx_tile_args *
         args->b = panel + starts;
     }
     args->start = starts ? (const int32_t *)(const void *)panel : NULL;
-    if (kernel->strip)
+    if (mgx_gemm_in_chunks(kernel))
         mgx_chunk_set(panel, plan->panel_chunks, args);
     if (part->args->start)
         args->start = part->args->start + col;
@@ -328,7 +328,7 @@ static bool ends_in_registers(const struct mgx_gemm_plan *plan)
 // A panel for all rows of the block in one go.
 static void run_strip(const struct part *part, int64_t p, struct mgx_tile_args *args)
 {
-    assert(part->plan->kernel->strip && part->rows > 0);
+    assert(mgx_gemm_in_chunks(part->plan->kernel) && part->rows > 0);
     const struct mgx_gemm_plan *plan = part->plan;
     const struct mgx_gemm_desc *d = &plan->desc;
     const struct mgx_ahead ahead = read_after(part, p);

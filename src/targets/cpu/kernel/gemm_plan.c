@@ -45,7 +45,7 @@ static int64_t packed_count(const struct mgx_gemm_desc *d)
 static bool matrix_bytes(const struct mgx_gemm_plan *plan, size_t *bytes)
 {
     const struct mgx_gemm_desc *d = &plan->desc;
-    if (plan->kernel->strip)
+    if (mgx_gemm_in_chunks(plan->kernel))
         return mgx_mul_size((size_t)mgx_ceil_div(d->n, plan->kernel->cols),
                             (size_t)mgx_gemm_panel_step(plan), bytes);
     return mgx_gemm_is_narrow(plan)
@@ -163,7 +163,7 @@ bool mgx_gemm_copies_a(const struct mgx_gemm_plan *plan)
 {
     const struct mgx_gemm_desc *d = &plan->desc;
     return (d->a_col != 1 && d->k > 1) || d->a_type != plan->kernel->a_type ||
-           (d->k % plan->kernel->group && !plan->kernel->strip) || rows_collide(plan);
+           (d->k % plan->kernel->group && !mgx_gemm_in_chunks(plan->kernel)) || rows_collide(plan);
 }
 
 // The copy of a block of rows: one depth after the other, all of them if they are not too large.
@@ -264,7 +264,8 @@ static void choose_chunks(struct mgx_gemm_plan *plan)
     plan->kernel = other;
     const struct mgx_chunk_matrix m = matrix_of(plan, plan->desc.weights);
     plan->panel_chunks = mgx_chunk_fits(&m) ? mgx_chunk_count(&m) : 0;
-    if (!plan->panel_chunks || !mgx_chunk_pays(&m, plan->panel_chunks))
+    if (!plan->panel_chunks ||
+        !mgx_chunk_pays(&m, plan->panel_chunks, plan->desc.a_col == 1 && usual->strip))
         plan->kernel = usual;
 }
 
@@ -280,7 +281,8 @@ static enum mgx_status choose_kernel(struct mgx_gemm_plan *plan, struct mgx_diag
     const bool mixed = k && (mgx_kernel_is_float(d->a_type) == k->integer ||
                              mgx_kernel_is_float(d->b_type) == k->integer);
     if (!k || mixed || !mgx_convert(d->isa, d->a_type, k->a_type) ||
-        (!k->strip && !mgx_convert(d->isa, d->b_type, k->b_type)) || (integers && !k->integer) ||
+        (!mgx_gemm_in_chunks(k) && !mgx_convert(d->isa, d->b_type, k->b_type)) ||
+        (integers && !k->integer) ||
         (!integers && !mgx_convert(d->isa, MGX_KERNEL_F32, d->c_type)) ||
         (integers && (!is_trivial(&d->epilogue) || d->hook_only)) ||
         !mgx_requant_fits(d->epilogue.requant, d->c_type))
@@ -332,7 +334,7 @@ void mgx_gemm_pack_panel(const struct mgx_gemm_plan *plan, const char *b, int64_
 {
     assert(b && p >= 0 && depth >= 0);
     const struct mgx_gemm_desc *d = &plan->desc;
-    if (plan->kernel->strip) {
+    if (mgx_gemm_in_chunks(plan->kernel)) {
         const struct mgx_chunk_matrix m = matrix_of(plan, b);
         mgx_chunk_pack(&m, p, plan->panel_chunks, panel);
         return;

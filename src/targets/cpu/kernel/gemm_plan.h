@@ -39,7 +39,7 @@ static inline bool mgx_gemm_makes_panels(const struct mgx_gemm_plan *plan)
 // From one panel of packed B to the next, in bytes; the last may be narrower.
 static inline int64_t mgx_gemm_panel_step(const struct mgx_gemm_plan *plan)
 {
-    if (plan->kernel->strip)
+    if (mgx_gemm_in_chunks(plan->kernel))
         return mgx_chunk_panel_bytes(plan->panel_chunks);
     return plan->kernel->cols * mgx_gemm_panel_rows(plan) * GROUP_BYTES;
 }

@@ -98,7 +98,7 @@ struct mgx_gemm_kernel {
     // [rows of the tile]. `narrow` computes cols / 2 columns, on panels of that width.
     mgx_tile_fn wide[MGX_TILE_MAX_ROWS + 1], narrow[MGX_TILE_MAX_ROWS + 1];
     // Any number of rows of one panel, a[0], c[0] and residual[0] on; it ends in registers: no
-    // activation but a clamp. `ahead_step` is for every tile. Chunks alone have it.
+    // activation but a clamp. `ahead_step` is for every tile. NULL: tiles are run one by one.
     void (*strip)(const struct mgx_tile_args *args, int64_t rows);
     // For one and two rows, several full panels at once: enough independent sums and streams to
     // keep memory busy. NULL elsewhere. args.cols is ignored.
@@ -119,6 +119,12 @@ struct mgx_gemm_kernel {
 };
 
 extern const struct mgx_kernel *const mgx_gemm_kernels[];
+
+// Whether its panels are lists of chunks (chunk.h).
+static inline bool mgx_gemm_in_chunks(const struct mgx_gemm_kernel *kernel)
+{
+    return kernel->type == MGX_KERNEL_U8;
+}
 
 // The family that multiplies f32, bf16 or s8: of those that `isa` holds, the best, and of equal ones
 // that with the largest tile. NULL when there is none: bf16 without the instruction for it.

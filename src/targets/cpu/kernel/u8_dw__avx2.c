@@ -34,7 +34,7 @@ SIMD void add(sums *c, __m256i pair, __m256i tap)
 }
 
 SIMD void add_lines(int count, struct kind kind, const uint8_t *a, const uint8_t *b, int64_t pixel,
-                    const char *weights, sums c[ROWS])
+                    const char *weights, sums c[END_ROWS])
 {
     __m256i tap[MOST_TAPS];
     UNROLL
@@ -55,7 +55,7 @@ SIMD void add_lines(int count, struct kind kind, const uint8_t *a, const uint8_t
 // The same for any kernel.
 SIMD void add_lines_any(int count, const struct mgx_byte_dw_args *args, bool is_signed,
                         const uint8_t *a, const uint8_t *b, int64_t pixel, const char *weights,
-                        sums c[ROWS])
+                        sums c[END_ROWS])
 {
     for (int64_t k = 0; k < args->kernel; k++) {
         const __m256i tap = tap_at(weights, k);
@@ -69,11 +69,11 @@ SIMD void add_lines_any(int count, const struct mgx_byte_dw_args *args, bool is_
 
 // `offset`: of the step's first tap and channel in every line.
 SIMD void run_step(int count, struct kind kind, const struct mgx_byte_dw_args *args, int64_t offset,
-                   const char *weights, sums c[ROWS])
+                   const char *weights, sums c[END_ROWS])
 {
     const int64_t bytes = args->kernel * (int64_t)CHANNELS * 4, pixel = args->pixel;
     const __m256i start = _mm256_mullo_epi32(tap_at(weights, 0), _mm256_set1_epi32(-args->zero));
-    sums own[ROWS];
+    sums own[END_ROWS];
     UNROLL
     for (int i = 0; i < count; i++)
         own[i] = start;
@@ -96,11 +96,12 @@ SIMD void run_step(int count, struct kind kind, const struct mgx_byte_dw_args *a
 }
 
 typedef void (*step_fn)(const struct mgx_byte_dw_args *args, int64_t offset, const char *weights,
-                        sums c[ROWS]);
+                        sums c[END_ROWS]);
 
 #define STEP(count, taps, stride, is_signed)                                                       \
     static void step_##count##_##taps##_##stride##_##is_signed(                                    \
-        const struct mgx_byte_dw_args *args, int64_t offset, const char *weights, sums c[ROWS])    \
+        const struct mgx_byte_dw_args *args, int64_t offset, const char *weights,                  \
+        sums c[END_ROWS])                                                                          \
     {                                                                                              \
         run_step(count, (struct kind){taps, stride, is_signed}, args, offset, weights, c);         \
     }
@@ -121,7 +122,7 @@ STEP(4, 0, 0, 1)
 // By the number of pixels; those that are missing are made of fewer.
 struct steps {
     int taps, stride, is_signed;
-    step_fn run[ROWS + 1];
+    step_fn run[END_ROWS + 1];
 };
 
 static const struct steps kinds[] = {
@@ -148,7 +149,7 @@ static const struct steps *steps_of(const struct mgx_byte_dw_args *a)
 
 #define END(count)                                                                                 \
     static __attribute__((noinline)) void end_##count(const struct mgx_tile_args *args,            \
-                                                      const sums c[ROWS])                          \
+                                                      const sums c[END_ROWS])                      \
     {                                                                                              \
         end_tile(count, args, c);                                                                  \
     }
@@ -157,7 +158,7 @@ END(4)
 END(7)
 END(8)
 
-static void end_pixels(int count, const struct mgx_tile_args *args, const sums c[ROWS])
+static void end_pixels(int count, const struct mgx_tile_args *args, const sums c[END_ROWS])
 {
     if (count == 8)
         end_8(args, c);
@@ -173,11 +174,11 @@ static void end_pixels(int count, const struct mgx_tile_args *args, const sums c
 SIMD void advance(struct mgx_tile_args *tile, int64_t bytes, int64_t residuals)
 {
     tile->c[0] += bytes;
-    tile->c[1] = tile->c[0] + HALF * tile->c_row;
+    tile->c[1] = tile->c[0] + END_HALF * tile->c_row;
     if (!tile->residual[0])
         return;
     tile->residual[0] += residuals;
-    tile->residual[1] = tile->residual[0] + HALF * tile->residual_row;
+    tile->residual[1] = tile->residual[0] + END_HALF * tile->residual_row;
 }
 
 // A step's pixels, all vectors of channels.
@@ -191,7 +192,7 @@ static void run_vectors(const struct mgx_byte_dw_args *args, const struct steps 
     int64_t offset = at * args->stride * args->pixel;
     advance(&tile, at * tile.c_row, at * tile.residual_row);
     for (int64_t left = args->channels; left > 0; left -= CHANNELS, offset += CHANNELS) {
-        sums c[ROWS];
+        sums c[END_ROWS];
         run(args, offset, weights, c);
         tile.cols = left < CHANNELS ? (int)left : CHANNELS;
         end_pixels(count, &tile, c);

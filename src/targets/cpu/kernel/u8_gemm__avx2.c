@@ -12,7 +12,10 @@
 #include <stddef.h>
 
 #include "targets/cpu/kernel/byte_ends.h"
+#include "targets/cpu/kernel/byte_strip.h"
 #include "targets/cpu/kernel/tile_finish.h"
+
+enum { ROWS = END_ROWS, HALF = END_HALF };
 
 // Four values of A, at any address.
 SIMD __m256i group_at(const char *p)
@@ -34,22 +37,27 @@ SIMD void widen_and_add(__m256i halves, __m256i ones, sums *c)
     __asm__("vpaddd %1, %0, %0" : "+x"(*c) : "x"(wide));
 }
 
-// The address of every row in a register of its own: an offset is the index.
-SIMD void start_rows(int count, const struct mgx_tile_args *args, const char *row[ROWS])
+// The address of every row in a register of its own: an offset is the index. Rows from the fourth on
+// begin at `second`.
+SIMD void start_rows(int count, const char *first, const char *second, int64_t step,
+                     const char *row[ROWS])
 {
     UNROLL
     for (int i = 0; i < count; i++) {
-        row[i] = args->a[i / HALF] + i % HALF * args->a_row;
+        row[i] = (i < HALF ? first : second) + i % HALF * step;
         __asm__("" : "+r"(row[i]));
     }
 }
 
-SIMD void sum_chunks(int count, const struct mgx_tile_args *args, sums c[ROWS])
+SIMD void sum_chunks(int count, const struct mgx_tile_args *args, const char *const row[ROWS],
+                     sums c[ROWS])
 {
     const __m256i ones = _mm256_set1_epi16(1);
-    const char *row[ROWS], *b = args->b;
+    const char *b = args->b;
     const uint16_t *offset = args->offsets;
-    start_rows(count, args, row);
+    UNROLL
+    for (int i = 0; i < count; i++)
+        c[i] = _mm256_loadu_si256((const __m256i *)(const void *)args->start);
     for (int64_t k = args->pairs; k > 0; k--, b += 64, offset += 2) {
         const __m256i first = weights_at(b), second = weights_at(b + 32);
         const uint64_t at = offset[0], also = offset[1];
@@ -77,10 +85,9 @@ SIMD void tile(int count, const struct mgx_tile_args *args)
 {
     assert(args->cols >= 1 && args->cols <= COLS && args->start);
     sums c[ROWS];
-    UNROLL
-    for (int i = 0; i < count; i++)
-        c[i] = _mm256_loadu_si256((const __m256i *)(const void *)args->start);
-    sum_chunks(count, args, c);
+    const char *row[ROWS];
+    start_rows(count, args->a[0], args->a[1], args->a_row, row);
+    sum_chunks(count, args, row, c);
     end_tile(count, args, c);
 }
 
@@ -104,31 +111,79 @@ static const mgx_tile_fn tiles[] = {NULL,   wide_1, wide_2, wide_3, wide_4,
 
 // --- any number of rows ---
 
-static void fetch(const struct mgx_tile_args *args)
+static void run_any(int count, const struct mgx_tile_args *args, const struct strip_at *at)
 {
-    for (int64_t at = 0; at < args->ahead_step; at += 64)
-        __builtin_prefetch(args->ahead + at, 0, 2);
+    struct mgx_tile_args own = *args;
+    own.a[0] = at->a;
+    own.a[1] = at->a + HALF * args->a_row;
+    own.c[0] = at->c;
+    own.c[1] = at->c + HALF * args->c_row;
+    own.residual[0] = at->residual;
+    own.residual[1] = at->residual ? at->residual + HALF * args->residual_row : NULL;
+    tiles[count](&own);
 }
+
+SIMD void run_tile(int count, enum ending ending, const struct mgx_tile_args *args,
+                   const struct strip_at *at)
+{
+    sums c[ROWS];
+    const char *row[ROWS];
+    start_rows(count, at->a, at->a + HALF * args->a_row, args->a_row, row);
+    sum_chunks(count, args, row, c);
+    end_plainly(count, 1, ending, args, at->c, at->residual, c);
+}
+
+SIMD void run_count(int64_t count, enum ending ending, const struct mgx_tile_args *args,
+                    const struct strip_at *at)
+{
+    switch (ending == ANY_END ? 0 : count) {
+    case 0:
+        run_any((int)count, args, at);
+        break;
+    case 1:
+        run_tile(1, ending, args, at);
+        break;
+    case 2:
+        run_tile(2, ending, args, at);
+        break;
+    case 3:
+        run_tile(3, ending, args, at);
+        break;
+    case 4:
+        run_tile(4, ending, args, at);
+        break;
+    case 5:
+        run_tile(5, ending, args, at);
+        break;
+    case 6:
+        run_tile(6, ending, args, at);
+        break;
+    case 7:
+        run_tile(7, ending, args, at);
+        break;
+    default:
+        run_tile(8, ending, args, at);
+    }
+}
+
+#define STRIP(name, ending)                                                                        \
+    static void name(const struct mgx_tile_args *args, int64_t rows)                               \
+    {                                                                                              \
+        struct strip_at at = strip_start(args, rows, ROWS);                                        \
+        for (int64_t count; (count = strip_next(args, &at)) > 0; strip_advance(args, &at, count))  \
+            run_count(count, ending, args, &at);                                                   \
+    }
+
+STRIP(any, ANY_END)
+STRIP(plain, PLAIN_END)
+STRIP(table, TABLE_END)
+STRIP(added, ADDED_END)
 
 static void strip(const struct mgx_tile_args *args, int64_t rows)
 {
-    struct mgx_tile_args own = *args;
-    const int64_t count = (rows + ROWS - 1) / ROWS, least = rows / count, more = rows % count;
-    for (int64_t i = 0, owed = 0; i < count; i++) { // as equal as can be
-        owed += more;
-        const int64_t here = least + (owed >= count);
-        owed -= owed >= count ? count : 0;
-        own.a[1] = own.a[0] + HALF * own.a_row;
-        own.c[1] = own.c[0] + HALF * own.c_row;
-        own.residual[1] = own.residual[0] ? own.residual[0] + HALF * own.residual_row : NULL;
-        fetch(&own);
-        tiles[here](&own);
-        own.a[0] += here * own.a_row;
-        own.c[0] += here * own.c_row;
-        if (own.residual[0])
-            own.residual[0] += here * own.residual_row;
-        own.ahead += own.ahead_step;
-    }
+    static void (*const strips[ENDINGS])(const struct mgx_tile_args *, int64_t) = {any, plain,
+                                                                                   table, added};
+    strips[ending_of(args, COLS)](args, rows);
 }
 
 const struct mgx_gemm_kernel mgx_u8_gemm_8x8__avx2 = {

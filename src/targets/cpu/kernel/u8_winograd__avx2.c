@@ -105,7 +105,7 @@ SIMD void transform_out(const __m256i s[EDGE], __m256i o[OUT])
 static __attribute__((noinline)) void end_line(int pixels, const struct mgx_tile_args *args,
                                                const sums c[OUT])
 {
-    sums all[ROWS];
+    sums all[END_ROWS];
     if (pixels == OUT) {
         UNROLL
         for (int i = 0; i < OUT; i++)

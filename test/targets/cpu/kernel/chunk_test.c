@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Chunks of weights against plain sums of bytes: weights of every size up to those that fill a sum
+// Strips of bytes, in chunks and widened to 16 bits, against plain sums: weights of every size up to those that fill a sum
 // of 16 bits alone, zero points at both ends, activations that are all 255, sizes around the tile,
 // taps that lie apart, runs that are no whole groups, steps to bytes with residuals and tables.
 #include "targets/cpu/kernel/chunk.h"
+#include "targets/cpu/kernel/gemm.h"
 
 #include "targets/cpu/kernel/harness.h"
 
@@ -72,6 +73,14 @@ static void problem_init(struct problem *p, struct rng *r, int size)
     m->b = p->b.data;
 }
 
+// The weight of element e's channel c of a tap, less its zero point.
+static int weight_at(const struct mgx_chunk_matrix *m, int64_t j, int64_t t, int64_t e, int64_t c)
+{
+    const int64_t k = j * m->col + c * m->row + t * m->space[1] + e;
+    const int w = m->type == MGX_KERNEL_S8 ? ((const int8_t *)m->b)[k] : ((const uint8_t *)m->b)[k];
+    return w - (m->zero ? m->zero[j] : 0);
+}
+
 // sum (a - shift)(b - zero) over what has weights.
 static void solve(struct problem *p)
 {
@@ -82,12 +91,9 @@ static void solve(struct problem *p)
         for (int64_t t = 0; t < m->taps; t++)
             for (int64_t e = 0; e < m->kernel[2]; e++)
                 for (int64_t c = 0; c < m->valid; c++) {
-                    const int64_t k = j * m->col + c * m->row + t * m->space[1] + e;
-                    const int w = m->type == MGX_KERNEL_S8 ? ((int8_t *)p->b.data)[k]
-                                                           : ((uint8_t *)p->b.data)[k];
                     const int a =
                         ((uint8_t *)p->a.data)[i * p->a_row + p->offset[t] + e * m->inner + c];
-                    p->expected[at] += (a - m->shift) * (w - (m->zero ? m->zero[j] : 0));
+                    p->expected[at] += (a - m->shift) * weight_at(m, j, t, e, c);
                 }
     }
 }
@@ -99,35 +105,79 @@ static void problem_free(struct problem *p)
     free(p->expected);
 }
 
+// What a strip needs of a panel that begins at column `col`; `a` is of 16 bits where that is widened.
+static void set_chunks(const struct problem *p, int64_t col, int64_t most, char *panel,
+                       struct mgx_tile_args *args)
+{
+    mgx_chunk_pack(&p->matrix, col / MGX_CHUNK_COLS, most, panel);
+    mgx_chunk_set(panel, most, args);
+    args->a[0] = (const char *)p->a.data;
+    args->a_row = p->a_row;
+}
+
+static void set_widened(const struct mgx_gemm_kernel *kernel, const struct problem *p, int64_t col,
+                        const uint16_t *a, char *panel, struct mgx_tile_args *args)
+{
+    static int64_t taps[MOST_TAPS];
+    const struct mgx_chunk_matrix *m = &p->matrix;
+    const int width = mgx_panel_width(kernel, m->columns, col / kernel->cols);
+    int32_t *starts = (int32_t *)(void *)panel;
+    int16_t *pair = (int16_t *)(void *)(starts + width);
+    memset(panel, 0, (size_t)(width * (4 + m->taps * m->run * 2)));
+    for (int64_t j = 0; j < width && col + j < m->columns; j++)
+        for (int64_t k = 0; k < m->taps * m->run; k++) {
+            const int64_t t = k / m->run, e = k % m->run / m->inner, c = k % m->inner;
+            const int w = c < m->valid ? weight_at(m, col + j, t, e, c) : 0;
+            pair[(k / 2 * width + j) * 2 + k % 2] = (int16_t)w;
+            starts[j] -= m->shift * w;
+        }
+    for (int64_t t = 0; t < m->taps; t++)
+        taps[t] = 2 * p->offset[t];
+    args->taps = taps;
+    args->tap_count = m->taps;
+    args->depth = m->run / 2;
+    args->start = starts;
+    args->b = (const char *)pair;
+    args->b_row = width * 4;
+    args->a[0] = (const char *)a;
+    args->a_row = 2 * p->a_row;
+}
+
 // All panels of the packed matrix, each in one strip. `requant` NULL: the sums.
 static bool run(const struct mgx_gemm_kernel *kernel, const struct problem *p,
                 const struct mgx_requant *requant, const uint8_t *residual, float factor, char *c)
 {
     const struct mgx_chunk_matrix *m = &p->matrix;
+    const bool chunks = mgx_gemm_in_chunks(kernel);
     const int64_t most = mgx_chunk_count(m), bytes = mgx_chunk_panel_bytes(most);
     const int64_t size = requant && !requant->floats ? 1 : 4;
-    struct buffer panel = buffer_new(bytes / 4);
+    struct buffer panel =
+        buffer_new(chunks ? bytes / 4 : kernel->cols * (1 + m->taps * m->run / 2));
+    struct buffer wide = buffer_new((p->rows * p->a_row + 1) / 2);
     float scale[64];
     for (int j = 0; j < 64; j++)
         scale[j] = factor;
+    for (int64_t i = 0; i < p->rows * p->a_row; i++)
+        ((uint16_t *)wide.data)[i] = ((const uint8_t *)p->a.data)[i];
     bool intact = mgx_chunk_fits(m);
-    for (int64_t col = 0; intact && col < m->columns; col += MGX_CHUNK_COLS) {
-        mgx_chunk_pack(m, col / MGX_CHUNK_COLS, most, panel.data);
+    for (int64_t col = 0; intact && col < m->columns; col += kernel->cols) {
         struct mgx_tile_args args = {
-            .a = {(const char *)p->a.data},
-            .a_row = p->a_row,
             .scale = requant ? scale : NULL,
             .residual = {residual ? (const char *)residual + col : NULL},
             .residual_row = m->columns,
             .requant = requant,
             .c = {c + col * size},
             .c_row = m->columns * size,
-            .cols = (int)(m->columns - col < MGX_CHUNK_COLS ? m->columns - col : MGX_CHUNK_COLS)};
-        mgx_chunk_set((const char *)panel.data, most, &args);
+            .cols = (int)(m->columns - col < kernel->cols ? m->columns - col : kernel->cols)};
+        if (chunks)
+            set_chunks(p, col, most, (char *)panel.data, &args);
+        else
+            set_widened(kernel, p, col, (const uint16_t *)wide.data, (char *)panel.data, &args);
         kernel->strip(&args, p->rows);
         intact = buffer_intact(panel);
     }
     buffer_free(panel);
+    buffer_free(wide);
     return intact;
 }
 
@@ -159,7 +209,8 @@ static void check_bytes(struct rng *r, const struct mgx_gemm_kernel *kernel,
     for (int64_t i = 0; i < count; i++)
         added[i] = (uint8_t)rng_below(r, 256);
     const bool is_signed = rng_below(r, 2), adds = rng_below(r, 2), floats = rng_below(r, 4) == 0,
-               rounds_last = rng_below(r, 2), looks_up = rng_below(r, 2);
+               rounds_last = rng_below(r, 2), looks_up = rng_below(r, 3) == 0,
+               from_signed = rng_below(r, 2);
     const int zero = rng_below(r, 3) * 127 - (is_signed ? 127 : 0);
     const double low = (is_signed ? -128 : 0) - zero, high = (is_signed ? 127 : 255) - zero;
     const struct mgx_requant q = {.is_signed = is_signed,
@@ -168,6 +219,7 @@ static void check_bytes(struct rng *r, const struct mgx_gemm_kernel *kernel,
                                   .high = (float)high,
                                   .zero = zero,
                                   .residual = adds,
+                                  .residual_signed = from_signed,
                                   .rounds = true,
                                   .keep = 0.5f,
                                   .share = 0.25f,
@@ -182,13 +234,14 @@ static void check_bytes(struct rng *r, const struct mgx_gemm_kernel *kernel,
                                   .middle = looks_up ? middle : NULL,
                                   .middle_low = (int)low,
                                   .middle_zero = 11,
-                                  .table = !floats && rng_below(r, 2) ? table : NULL};
+                                  .table = !floats && rng_below(r, 3) == 0 ? table : NULL};
     CHECK(run(kernel, p, &q, adds ? added : NULL, 0x1p-9f, (char *)c.data) && buffer_intact(c));
     for (int64_t i = 0; i < count && !check_failures; i++) {
         double v = (double)clamped((double)p->expected[i] * 0x1p-9, low, high);
         if (mgx_requant_has_second(&q)) {
             v = q.middle ? middle[(int)(v - low)] - 11 : v;
-            v = v * 0.5 + (adds ? (added[i] - 7) * 0.25 : 0);
+            const int other = from_signed ? (int8_t)added[i] : added[i];
+            v = v * 0.5 + (adds ? (other - 7) * 0.25 : 0);
             v = v < low ? low : v > high ? high : v;
         }
         if (floats) {
@@ -202,23 +255,28 @@ static void check_bytes(struct rng *r, const struct mgx_gemm_kernel *kernel,
     buffer_free(residual);
 }
 
-CASE(sums_are_exact)
+static void check_kernel(struct rng *r, const struct mgx_gemm_kernel *kernel)
 {
     static const int sizes[] = {1, 8, 30, 64, 100, 127, 128};
+    for (int i = 0; kernel && kernel->strip && i < 400 && !check_failures; i++) {
+        struct problem p;
+        problem_init(&p, r, sizes[i % 7]);
+        if (p.matrix.run >= MGX_CHUNK_VALUES) {
+            solve(&p);
+            check_sums(kernel, &p);
+            check_bytes(r, kernel, &p);
+        }
+        problem_free(&p);
+    }
+}
+
+CASE(sums_are_exact)
+{
     struct rng r = {11};
     EACH_ISA(isa)
     {
-        const struct mgx_gemm_kernel *kernel = mgx_gemm_kernel(MGX_KERNEL_U8, isa);
-        for (int i = 0; kernel && i < 400 && !check_failures; i++) {
-            struct problem p;
-            problem_init(&p, &r, sizes[i % 7]);
-            if (p.matrix.run >= MGX_CHUNK_VALUES) {
-                solve(&p);
-                check_sums(kernel, &p);
-                check_bytes(&r, kernel, &p);
-            }
-            problem_free(&p);
-        }
+        check_kernel(&r, mgx_gemm_kernel(MGX_KERNEL_U8, isa));
+        check_kernel(&r, mgx_integer_kernel(MGX_KERNEL_S8, isa, MGX_KERNEL_U8, true));
     }
 }
 
@@ -257,7 +315,7 @@ static void check_and_free(struct problem *p)
 CASE(the_largest_weights_wait_for_their_turn)
 {
     struct problem p = uniform(9, 64, 8, 255, 127);
-    CHECK(!mgx_chunk_pays(&p.matrix, mgx_chunk_count(&p.matrix)));
+    CHECK(!mgx_chunk_pays(&p.matrix, mgx_chunk_count(&p.matrix), false));
     check_and_free(&p);
 }
 
