@@ -4,11 +4,12 @@
 
     PYTHONPATH=build/python python3 bench/gpu.py [--models resnet50 bert] [--batches 1 32] [--types fp16 fp32 bf16]
 
-Makes each model with random weights, exports it by torch.onnx.export to --folder (kept for the next time), and runs
-the .onnx file: compiled once, converted by quantize_fp16 or quantize_bf16, inputs and results in the card's memory,
-run_async on PyTorch's stream. PyTorch runs the same weights eagerly, as a CUDA graph and through torch.compile, in
-half precision and channels last where that is its best; the fastest of the three counts. fp32 is strict on both sides,
-tf32 is fp32 with TF32 allowed on both.
+Makes each model with random weights, exports it by torch.onnx.export to --folder (kept for the next time) once, with
+its batch left free, and runs the .onnx file: sizes set, compiled, converted by quantize_fp16 or quantize_bf16, inputs
+and results in the card's memory, run_async on PyTorch's stream. PyTorch runs the same weights eagerly, as a CUDA graph
+and through torch.compile, in half precision and channels last where that is its best; the fastest of the three counts.
+fp32 is strict on both sides, tf32 is fp32 with TF32 allowed on both. With --warm processes export, and compile for
+PyTorch's cache on disk, all models side by side before anything is timed.
 
 Results are compared first: relative RMS of each against PyTorch in strict fp32, on the same inputs. Only then is
 anything timed. The two then take turns in one process: a group is as many back-to-back runs as fill --seconds, its
@@ -16,9 +17,12 @@ time the host's clock around all of them and one wait at the end, divided by the
 --groups groups. A second figure is the latency of a single run with the wait after it.
 
 Without a CUDA card PyTorch runs on the CPU and this engine on whatever MIGRAPHX_GPU_DEVICE names: that checks the
-script, not the engine's speed. Prints a table and writes it as JSON. Ratios above 1: this engine is the faster one.
+script, not the engine's speed. Prints a table and writes it as JSON, anew after every line, so that a run that is cut
+off keeps what it has. Ratios above 1: this engine is the faster one. --record FILE puts the lines of --json's files into
+a file of figures like gpu-h200.json, each in the place of the one it repeats.
 """
 import argparse
+import copy
 import json
 import math
 import multiprocessing
@@ -34,6 +38,10 @@ import torch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIMITS = {"fp32": 1e-4, "tf32": 1e-2, "fp16": 2e-2, "bf16": 8e-2}  # relative RMS
+# What an H200 was seen to do at its best: products of 16 bits a second in a burst, bytes a second. TF32 takes twice as
+# long; a strict float is six products.
+OPERATIONS, BYTES = 765e12, 4.4e12
+COST = {"fp16": 1, "bf16": 1, "tf32": 2, "fp32": 6}
 TORCH_TYPES = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
 
@@ -212,10 +220,18 @@ MODELS = {
 }
 
 
+made = {}  # the last model: making one takes longer than anything else here
+
+
 def make(name, tiny, purpose):
-    torch.manual_seed(0)
-    module, inputs = MODELS[name][0](tiny, purpose)
-    return module.eval(), inputs
+    """A copy of the model, on the CPU, and what makes its inputs."""
+    if (name, tiny, purpose) not in made:
+        made.clear()
+        torch.manual_seed(0)
+        module, inputs = MODELS[name][0](tiny, purpose)
+        made[name, tiny, purpose] = module.eval(), inputs
+    module, inputs = made[name, tiny, purpose]
+    return copy.deepcopy(module), inputs
 
 
 def make_inputs(inputs, batch):
@@ -227,40 +243,65 @@ def make_inputs(inputs, batch):
 
 
 def export(job):
-    """Writes one model for one batch; None, or why not. The two makers of a model share weights by their seed."""
-    name, batch, path, tiny = job
+    """Writes one model, its batch free; None, or why not. The two makers of a model share weights by their seed."""
+    name, path, tiny, threads = job[:4]
     try:
-        torch.set_num_threads(2)
+        torch.set_num_threads(threads)
         warnings.simplefilter("ignore")
         torch.backends.mha.set_fastpath_enabled(False)  # one operator that ONNX has not
         model, inputs = make(name, tiny, "export")
-        feed = make_inputs(inputs, batch)
+        feed = make_inputs(inputs, 2)
         with torch.no_grad():
-            count = len(model(*feed.values()))
+            outputs = [f"output{i}" for i in range(len(model(*feed.values())))]
             torch.onnx.export(model, tuple(feed.values()), path + ".part", input_names=list(feed), opset_version=17, dynamo=False,
-                              output_names=[f"output{i}" for i in range(count)])
+                              output_names=outputs, dynamic_axes={n: {0: "batch"} for n in [*feed, *outputs]})
         os.replace(path + ".part", path)
     except Exception:
         return traceback.format_exc(limit=-2)
     return None
 
 
-def path_of(args, name, batch):
-    return os.path.join(args.folder, f"{name}{'_tiny' if args.tiny else ''}_b{batch}.onnx")
+def warm(job):
+    """Fills the caches that torch.compile keeps on disk with one model, batch and type."""
+    name, _, tiny, threads, batch, kind = job
+    try:
+        torch.set_num_threads(threads)
+        warnings.simplefilter("ignore")
+        allow_tf32(kind == "tf32")
+        model, inputs = make(name, tiny, "run")
+        feed = make_inputs(inputs, batch)
+        with torch.cuda.stream(torch.cuda.Stream()):
+            Torch(model, feed, "cuda", kind, "compile", any(v.dim() == 4 for v in feed.values()))
+    except Exception:
+        return traceback.format_exc(limit=-2)
+    return None
+
+
+def path_of(args, name):
+    return os.path.join(args.folder, f"{name}{'_tiny' if args.tiny else ''}.onnx")
+
+
+def side_by_side(args, what, work, jobs):
+    """Each job in a process of its own, --jobs at a time."""
+    print(f"{what}: {len(jobs)} with {args.jobs} processes", flush=True)
+    start = time.perf_counter()
+    with multiprocessing.get_context("spawn").Pool(min(args.jobs, len(jobs)), maxtasksperchild=1) as pool:
+        for job, problem in zip(jobs, pool.imap(work, jobs, chunksize=1)):
+            if problem:
+                print(f"  {job[0]}: {problem}", flush=True)
+    print(f"  {time.perf_counter() - start:.0f} s", flush=True)
 
 
 def make_files(args, cases):
-    jobs = [(n, b, path_of(args, n, b), args.tiny) for n, b in cases if not os.path.exists(path_of(args, n, b))]
-    if not jobs:
-        return
-    print(f"exporting {len(jobs)} files to {args.folder} with {args.jobs} processes", flush=True)
-    start = time.perf_counter()
+    threads = max(2, (os.cpu_count() or 2) // args.jobs)
+    names = list(dict.fromkeys(name for name, _ in cases))
+    exports = [(n, path_of(args, n), args.tiny, threads) for n in names if not os.path.exists(path_of(args, n))]
+    warms = [(n, path_of(args, n), args.tiny, threads, b, kind) for n, b in cases for kind in args.types]
     os.makedirs(args.folder, exist_ok=True)
-    with multiprocessing.get_context("spawn").Pool(min(args.jobs, len(jobs))) as pool:
-        for job, problem in zip(jobs, pool.imap(export, jobs, chunksize=1)):
-            if problem:
-                print(f"  {job[0]} b{job[1]} cannot be exported: {problem}", flush=True)
-    print(f"  {time.perf_counter() - start:.0f} s", flush=True)
+    if exports:
+        side_by_side(args, "exporting", export, exports)
+    if args.warm and torch.cuda.is_available():
+        side_by_side(args, "compiling by PyTorch", warm, warms)
 
 
 # --- runners: call() enqueues one run, results() gives float64 arrays of the last one ---
@@ -439,7 +480,7 @@ def allow_tf32(allowed):
 
 
 def measure_case(args, name, batch, kind, device, references):
-    row = {"model": name, "batch": batch, "type": kind}
+    row = {"model": name, "batch": batch, "type": kind, "tiles": "tuned" if args.tune else "untuned"}
     _, inputs = make(name, args.tiny, "run")
     feed = make_inputs(inputs, batch)
     if (name, batch) not in references:
@@ -449,10 +490,11 @@ def measure_case(args, name, batch, kind, device, references):
     reference = references[name, batch]
     allow_tf32(kind == "tf32")
     stream = torch.cuda.current_stream().cuda_stream if device == "cuda" else 0
-    ours = attempt("ours", lambda: Ours(path_of(args, name, batch), feed, kind, stream, args.tune))
+    ours = attempt("ours", lambda: Ours(path_of(args, name), feed, kind, stream, args.tune))
     runners = {"ours": ours} if ours else {}
     if ours:
         row["compile_s"] = ours.compile_seconds
+        row["limit_ms"] = limit_of(ours.program, kind)
         if args.trace_steps:
             show_steps(args, ours, f"{name} b{batch} {kind}")
     if not args.skip_torch:
@@ -483,6 +525,19 @@ def measure_case(args, name, batch, kind, device, references):
     return row
 
 
+def limit_of(program, kind):
+    """Milliseconds below which this card cannot take the plan's steps one after the other: each its operations or its
+    bytes, every input read once and every result written once, whichever takes longer."""
+    seconds = 0.0
+    for line in program.plan().splitlines():
+        fields = line.split("\t")
+        result, operations, moved = (float(fields[i]) for i in (8, 11, 12))
+        if fields[2] == "gpu::gather":  # reads what it picks, not the whole table
+            moved = 2 * result
+        seconds += max(operations * COST[kind] / OPERATIONS, moved / BYTES)
+    return 1e3 * seconds
+
+
 # --- the table ---
 
 
@@ -507,6 +562,40 @@ def describe(device):
             "target": os.environ.get("MIGRAPHX_GPU_DEVICE", "cuda" if device == "cuda" else ""), "python": platform.python_version(), "time": time.strftime("%Y-%m-%d %H:%M:%S")}
 
 
+# --- a file of figures ---
+
+
+def figure_of(row):
+    """A line as the file of figures has it."""
+    ours, best = row["times"]["ours"], row["torch_best"]
+    figure = {"model": row["model"], "batch": row["batch"], "type": row["type"], "tiles": row["tiles"], "ms": round(ours["ms"], 4),
+              "latency_ms": round(ours["latency"], 4), "limit_ms": round(row["limit_ms"], 4), "compile_s": round(row["compile_s"], 2),
+              "error": float(f"{row['errors']['ours']:.2e}")}
+    if best:
+        figure["torch"] = {"as": best, "ms": round(row["times"][best]["ms"], 4), "error": float(f"{row['errors'][best]:.2e}")}
+    return figure
+
+
+def key_of(figure):
+    return tuple(figure[k] for k in ("model", "batch", "type", "tiles"))
+
+
+def record(args):
+    """Every line that was measured takes the place of the one it repeats; what is new goes to the end."""
+    with open(args.record, encoding="ascii") as f:
+        known = json.load(f)
+    figures = {key_of(figure): figure for figure in known["rows"]}
+    for path in args.json:
+        with open(path, encoding="ascii") as f:
+            measured = json.load(f)
+        if measured["about"]["device"] != known["about"]["device"]:
+            sys.exit(f"{path} is of {measured['about']['device']}, {args.record} of {known['about']['device']}")
+        figures.update((key_of(row), figure_of(row)) for row in measured["rows"] if row["right"] and "ours" in row["times"])
+    with open(args.record, "w", encoding="ascii") as f:
+        lines = ",\n  ".join(json.dumps(figure) for figure in figures.values())
+        f.write(f'{{"about": {json.dumps(known["about"])},\n "rows": [\n  {lines}\n]}}\n')
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--models", nargs="*", default=list(MODELS), choices=list(MODELS), metavar="NAME", help=" ".join(MODELS))
@@ -521,7 +610,10 @@ def parse_arguments():
     parser.add_argument("--folder", default=os.path.join("build", "bench-gpu"), help="of the .onnx files")
     parser.add_argument("--jobs", type=int, default=max(1, min(8, (os.cpu_count() or 2) // 2)), help="processes that export")
     parser.add_argument("--export-only", action="store_true")
-    parser.add_argument("--json", default="gpu.json")
+    parser.add_argument("--warm", action="store_true", help="fill torch.compile's cache first, all models side by side")
+    parser.add_argument("--limit", type=float, default=0, help="seconds after which no further line is begun")
+    parser.add_argument("--record", metavar="FILE", help="no run: put the lines of --json's files into this one")
+    parser.add_argument("--json", nargs="+", default=["gpu.json"], help="where lines go; with --record, where they come from")
     parser.add_argument("--build", default="build", help="whose python/ is used if PYTHONPATH has none")
     parser.add_argument("--tiny", action="store_true", help="small models, to try the script")
     return parser.parse_args()
@@ -529,6 +621,9 @@ def parse_arguments():
 
 def main():
     args = parse_arguments()
+    if args.record:
+        record(args)
+        return 0
     sys.path.append(os.path.join(args.build, "python"))
     cases = [(n, b) for n in args.models for b in (args.batches or MODELS[n][1])]
     make_files(args, cases)
@@ -536,21 +631,24 @@ def main():
         return 0
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.backends.cudnn.benchmark = True
-    about, rows, references = describe(device), [], {}
+    about, rows, references, begun = describe(device), [], {}, time.monotonic()
     print(", ".join(f"{k}: {v}" for k, v in about.items()))
     print(f"{'model':16} {'b':>4} {'type':5} {'ours ms':>9} {'latency':>9} {'torch ms':>9} {'latency':>9} {'as':8} {'ratio':>6} {'error':>8} {'torch':>8} {'compile':>7}", flush=True)
     stream = torch.cuda.Stream() if device == "cuda" else None
     with torch.cuda.stream(stream):
         for name, batch in cases:
-            if not os.path.exists(path_of(args, name, batch)):
+            if not os.path.exists(path_of(args, name)):
                 continue
             for kind in args.types:
+                if args.limit and time.monotonic() - begun > args.limit:
+                    print(f"{name} b{batch} {kind}: left out, the time is over", flush=True)
+                    continue
                 row = attempt(f"{name} b{batch} {kind}", lambda: measure_case(args, name, batch, kind, device, references))  # noqa: B023
                 if not row:
                     continue
                 rows.append(row)
                 show(row)
-                with open(args.json, "w", encoding="ascii") as f:
+                with open(args.json[0], "w", encoding="ascii") as f:
                     json.dump({"about": about, "rows": rows}, f, indent=1)
     for kind in args.types:
         ratios = [r.get("ratio") for r in rows if r["type"] == kind]

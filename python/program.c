@@ -290,6 +290,13 @@ static PyObject *explain(PyObject *self, PyObject *unused)
     return OK(migraphx_program_explain(&text, of(self))) ? py_take_text(text) : py_fail();
 }
 
+static PyObject *plan(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    char *text;
+    return OK(migraphx_program_plan(&text, of(self))) ? py_take_text(text) : py_fail();
+}
+
 static PyObject *clone(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -385,6 +392,9 @@ static PyMethodDef methods[] = {
     {"print", print, METH_NOARGS, "print($self, /)\n--\n\nWrites the program to stdout."},
     {"explain", explain, METH_NOARGS,
      "explain($self, /)\n--\n\nKernel, layout and threads of every instruction, once compiled."},
+    {"plan", plan, METH_NOARGS,
+     "plan($self, /)\n--\n\nThe steps of a compiled program for programs to read: a line each, fields "
+     "separated by tabs, as extensions.h lists them."},
     {"clone", clone, METH_NOARGS, "clone($self, /)\n--\n\nA copy that is not compiled."},
     {"reshape", WITH_KEYWORDS(py_program_reshape),
      "reshape($self, /, inputs)\n--\n\nMakes it the model for other lengths of its inputs, "
