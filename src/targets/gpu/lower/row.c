@@ -163,7 +163,7 @@ static int64_t kept_words(const struct division *d, const struct mgx_plan_offer 
 // Few threads a lane where there are many lanes, but as many as keep its values in registers.
 static int threads_of(const struct division *d, const struct mgx_plan_offer *c)
 {
-    const int64_t share = (int64_t)d->v * (d->lanes < SPREAD_ROWS ? 2 : 8);
+    const int64_t share = (int64_t)d->v * (d->lanes < SPREAD_ROWS ? 2 : 4);
     int threads = 1;
     while (threads < BLOCK_THREADS &&
            (threads * share < d->length || (kept_words(d, c, threads) > MOST_CACHED &&
