@@ -393,7 +393,8 @@ static PyMethodDef methods[] = {
     {"explain", explain, METH_NOARGS,
      "explain($self, /)\n--\n\nKernel, layout and threads of every instruction, once compiled."},
     {"plan", plan, METH_NOARGS,
-     "plan($self, /)\n--\n\nThe steps of a compiled program for programs to read: a line each, fields "
+     "plan($self, /)\n--\n\nThe steps of a compiled program for programs to read: a line each, "
+     "fields "
      "separated by tabs, as extensions.h lists them."},
     {"clone", clone, METH_NOARGS, "clone($self, /)\n--\n\nA copy that is not compiled."},
     {"reshape", WITH_KEYWORDS(py_program_reshape),
