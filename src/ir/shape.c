@@ -516,6 +516,12 @@ bool mgx_dim_equal(const struct mgx_dim *a, const struct mgx_dim *b)
            memcmp(a->optimals, b->optimals, (size_t)a->optimal_count * sizeof *a->optimals) == 0;
 }
 
+bool mgx_dim_same(const struct mgx_dim *a, const struct mgx_dim *b)
+{
+    return (a->name && b->name && strcmp(a->name, b->name) == 0) ||
+           (a->min == a->max && a->min == b->min && a->max == b->max);
+}
+
 // --- printing ---
 
 static void print_list(struct mgx_str *out, const int64_t *values, int count)

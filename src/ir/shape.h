@@ -108,6 +108,8 @@ static inline bool mgx_dim_is_fixed(const struct mgx_dim *d)
     return d->min == d->max;
 }
 bool mgx_dim_equal(const struct mgx_dim *a, const struct mgx_dim *b); // min, max and optimals
+// Are they one length in every run? They are fixed and equal, or have one name.
+bool mgx_dim_same(const struct mgx_dim *a, const struct mgx_dim *b);
 
 // "float_type, {1, 3}, {3, 1}", "dynamic, float_type, {[1..4], 3}", "[<shape>, <shape>]", rank 0 as
 // {1}, {0}.

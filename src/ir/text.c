@@ -85,7 +85,7 @@ void mgx_text_print_dim(struct mgx_str *out, const struct mgx_dim *d)
         mgx_str_printf(out, "%lld", (long long)d->max);
         return;
     }
-    if (d->name)
+    if (d->name && d->name[0] != '=') // a formula follows from the names again
         mgx_text_print_word(out, d->name);
     if (d->max == MGX_DIM_ANY) // no end that anybody chose
         mgx_str_printf(out, "[%lld..]", (long long)d->min);

@@ -49,7 +49,8 @@ static enum mgx_status read_dim(struct mgx_onnx_import *import, struct mgx_wire 
     }
     if (w.bad)
         return mgx_wire_fail(&w, "Dimension", import->diag);
-    if (!name.size || out->has_value)
+    const bool derived = name.size && name.text[0] == '='; // ours alone (window.c)
+    if (!name.size || derived || out->has_value)
         return MGX_OK;
     return mgx_name_text(name, "the name of a dimension", &import->program->arena, &out->name,
                          import->diag);

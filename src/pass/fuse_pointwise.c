@@ -38,7 +38,7 @@ static const struct mgx_tensor *constant_of(const struct mgx_ins *ins)
 {
     while ((ins->op == &mgx_op_multibroadcast || ins->op == &mgx_op_broadcast ||
             ins->op == &mgx_op_scalar) &&
-           ins->in_count == 1)
+           ins->in_count >= 1) // a second input gives lengths only
         ins = ins->in[0];
     if (!ins->literal || !mgx_type_is_number(ins->shape.type) || !mgx_shape_elements(&ins->shape))
         return NULL;

@@ -9,6 +9,9 @@
 //     resize(x, sizes)                     =>  resize[sizes](x)
 //     broadcast(x, y), multibroadcast(...) =>  the same to known lengths
 //     broadcast_with_dims(x, {2, 3})       =>  multibroadcast[out_lens={2, 3}](x)
+//     multibroadcast(x, y)                 =>  x, where y's axes are 1 or as long as those of x
+//     multibroadcast(x, add(y, z))         =>  multibroadcast(x, y): only the lengths are read, and
+//                                              whatever makes the sum may become one with its user
 //     dimensions_of(x)                     =>  literal, where those lengths are fixed
 //     select_module with one body          is left to inline_module
 //
@@ -166,6 +169,67 @@ static struct mgx_ins *broadcast(struct mgx_rewriter *r, struct mgx_ins *ins,
                            MGX_IN(ins->in[0]));
 }
 
+// May y make x longer? Not if each of its axes is 1, or as long as that of x in every run.
+static bool widens(const struct mgx_shape *y, const struct mgx_shape *x)
+{
+    const int before = x->rank - y->rank;
+    for (int i = 0; i < y->rank && before >= 0; i++) {
+        const struct mgx_dim d = mgx_shape_dim(y, i), own = mgx_shape_dim(x, before + i);
+        const bool is_one = d.min == 1 && d.max == 1;
+        if (!is_one && !mgx_dim_same(&d, &own))
+            return true;
+    }
+    return before < 0;
+}
+
+static struct mgx_ins *widened_by_none(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                       const struct mgx_match *m)
+{
+    (void)r, (void)m;
+    const struct mgx_shape *x = &ins->in[0]->shape;
+    if (ins->in_count < 2 || mgx_shape_is_static(x) || x->unranked)
+        return NULL;
+    for (int i = 1; i < ins->in_count; i++)
+        if (ins->in[i]->shape.unranked || widens(&ins->in[i]->shape, x))
+            return NULL;
+    return ins->in[0];
+}
+
+// Whose lengths an element-wise instruction has, as far up as there are such.
+static struct mgx_ins *source_of_lens(struct mgx_ins *ins)
+{
+    while ((ins->op->flags & MGX_OP_POINTWISE) && ins->in_count && ins->mod_count == 0 &&
+           mgx_shape_same_lens(&ins->in[0]->shape, &ins->shape))
+        ins = ins->in[0];
+    return ins;
+}
+
+// The input behind the first whose lengths are those of all of these together; NULL if none has
+// them.
+static struct mgx_ins *widest(const struct mgx_ins *ins)
+{
+    for (int i = 1; i < ins->in_count; i++) {
+        bool all = !ins->in[i]->shape.unranked;
+        for (int k = 1; k < ins->in_count && all; k++)
+            all = k == i ||
+                  (!ins->in[k]->shape.unranked && !widens(&ins->in[k]->shape, &ins->in[i]->shape));
+        if (all)
+            return ins->in[i];
+    }
+    return NULL;
+}
+
+static struct mgx_ins *lens_of_source(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                      const struct mgx_match *m)
+{
+    (void)m;
+    struct mgx_ins *widest_in = widest(ins);
+    struct mgx_ins *in[] = {ins->in[0], widest_in ? source_of_lens(widest_in) : NULL};
+    if (!widest_in || (ins->in_count == 2 && in[1] == ins->in[1]))
+        return NULL;
+    return mgx_emit_edited(ins, ins->op, mgx_edit_attr(program(r), ins), in, 2);
+}
+
 static struct mgx_ins *dimensions(struct mgx_rewriter *r, struct mgx_ins *ins,
                                   const struct mgx_match *m)
 {
@@ -195,6 +259,8 @@ static const struct mgx_rule rules[] = {
     {"%reduce => reduce[axes](x)", .rewrite = reduce},
     {"broadcast|multibroadcast|broadcast_with_dims|broadcast_for_dot => broadcast[out_lens](x)",
      .rewrite = broadcast},
+    {"multibroadcast => x", .rewrite = widened_by_none},
+    {"multibroadcast => multibroadcast(x, y)", .rewrite = lens_of_source},
     {"dimensions_of(x) => literal", .rewrite = dimensions},
 };
 

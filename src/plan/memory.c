@@ -14,7 +14,8 @@
 // live bytes at any step, the block that sticks out is placed earlier, at a random earlier turn,
 // and what is no worse is kept. Who lives with whom is found once, by a sweep over the steps.
 //
-// Cost: O(n log n + pairs log n) per placement, within WORK for all together; beyond PAIRS pairs of
+// Cost: O(n log n + pairs log n) per placement, within WORK for all together, QUICK_WORK for a plan
+// that is made for one size among others: somebody waits for it. Beyond PAIRS pairs of
 // blocks alive at once blocks are placed in order of time alone, in O(n log n + n gaps).
 #include <assert.h>
 #include <stdlib.h>
@@ -24,7 +25,8 @@
 #include "plan/build.h"
 #include "plan/gaps.h"
 
-enum { ALIGN = 64, ORDERS = 4, PAIRS = 1 << 20, WORK = 1 << 22, TRIES = 2000 };
+enum { ALIGN = 64, ORDERS = 4, PAIRS = 1 << 20, TRIES = 2000 };
+enum { WORK = 1 << 22, QUICK_WORK = 1 << 18 };
 
 struct block {
     size_t bytes, offset;
@@ -336,7 +338,7 @@ static void improve(struct blocks *b, size_t total, int highest, int tries)
     }
 }
 
-static void search(struct blocks *b)
+static void search(struct blocks *b, int64_t most_work)
 {
     static const compare_fn orders[ORDERS] = {by_size, by_area, by_start, by_length};
     const int64_t work = b->start[b->count] + 4 * (int64_t)b->count + 1;
@@ -349,7 +351,7 @@ static void search(struct blocks *b)
         int highest = 0;
         sort_order(b, orders[i]);
         const size_t total = place(b, &highest);
-        improve(b, total, highest, (int)mgx_min_i64(TRIES, WORK / work));
+        improve(b, total, highest, (int)mgx_min_i64(TRIES, most_work / work));
     }
 }
 
@@ -421,7 +423,7 @@ static enum mgx_status plan_blocks(const struct mgx_build *build, enum mgx_plan_
     if (!find_neighbours(b))
         return mgx_fail_memory(diag);
     if (b->near)
-        search(b);
+        search(b, build->plan->store.sharing ? QUICK_WORK : WORK);
     else
         keep_best(b, place_in_time(b));
     if (b->plan->bytes == SIZE_MAX)

@@ -140,6 +140,21 @@ def test_two_inputs_of_one_name_agree():
         p.run(feed | {"h": np.zeros((1, 9, 20), np.float32)})
 
 
+@pytest.mark.parametrize("mode", ["never", "in_call"])
+def test_a_name_that_looks_like_a_formula(mode):
+    """The engine calls the length of `a` "=(H-2)/2+1" itself; a model's dimension of that name is any length, here 1."""
+    n = helper.make_node
+    nodes = [n("Conv", ["x", "w"], ["a"], strides=[2, 1], pads=[0, 0, 1, 0]), n("Add", ["a", "z"], ["b"]), n("Relu", ["b"], ["y"])]
+    made = model(nodes, [("x", FLOAT, [1, 1, "H", 8]), ("z", FLOAT, [1, 1, "=(H-2)/2+1", 8])], [("y", FLOAT, None)],
+                 weights(np.random.default_rng(9), w=(1, 1, 3, 1)))
+    rng, p = np.random.default_rng(10), migraphx.parse_onnx_buffer(made, dynamic_dims=True)
+    p.compile("cpu", threads=1, specialise=mode)
+    reference = onnxruntime.InferenceSession(made, providers=["CPUExecutionProvider"])
+    for height, other in [(9, 1), (9, 4), (14, 1), (14, 7)]:
+        feed = {"x": rng.standard_normal((1, 1, height, 8)).astype(np.float32), "z": rng.standard_normal((1, 1, other, 8)).astype(np.float32)}
+        same(p.run(feed), reference.run(None, feed))
+
+
 def test_eight_threads():
     data, draw = attention()
     session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <string.h>
 
 // --- attributes ---
 
@@ -94,6 +95,23 @@ static bool keeps_length(const struct mgx_window_attr *a, int i, struct mgx_dim 
            begin_of(a, i) + end_of(a, i) + 1 == reach_of(a, i, kernel.max);
 }
 
+// A length that follows from a named one has the formula as its name, "=(H-1)/2+1", so that two
+// branches of one image are known to be as long as each other; NULL where the formula is another or
+// too long. Models cannot name a length so: importers drop names that begin with '='.
+static const char *name_of(struct mgx_shape_call *c, const struct mgx_window_attr *a, int i,
+                           struct mgx_dim in, struct mgx_dim kernel)
+{
+    enum { LONGEST = 96 };
+    if (!in.name || strlen(in.name) > LONGEST || kernel.min != kernel.max || a->ceil)
+        return NULL;
+    const int64_t stride = a->stride.v[i];
+    const char *of = in.name + (in.name[0] == '=');
+    if (a->padding_mode != MGX_PADDING_GIVEN)
+        return mgx_arena_printf(c->arena, "=up(%s/%lld)", of, (long long)stride);
+    const int64_t extra = begin_of(a, i) + end_of(a, i) - reach_of(a, i, kernel.max);
+    return mgx_arena_printf(c->arena, "=(%s%+lld)/%lld+1", of, (long long)extra, (long long)stride);
+}
+
 enum mgx_status mgx_window_dim(struct mgx_shape_call *c, const struct mgx_window_attr *a, int i,
                                struct mgx_dim in, struct mgx_dim kernel, struct mgx_dim *out)
 {
@@ -115,7 +133,9 @@ enum mgx_status mgx_window_dim(struct mgx_shape_call *c, const struct mgx_window
                         "%s: not enough padding for the given kernel size: %" PRId64
                         " inputs along spatial axis %d, kernel reaches over %" PRId64,
                         c->op->name, in.max, i, reach_of(a, i, mgx_max_i64(kernel.min, 1)));
-    *out = (struct mgx_dim){.min = mgx_max_i64(least, 0), .max = mgx_min_i64(most, MGX_DIM_ANY)};
+    *out = (struct mgx_dim){.min = mgx_max_i64(least, 0),
+                            .max = mgx_min_i64(most, MGX_DIM_ANY),
+                            .name = name_of(c, a, i, in, kernel)};
     if (keeps_length(a, i, kernel))
         *out = in; // and with it the dimension's name
     return MGX_OK;

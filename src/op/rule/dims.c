@@ -84,16 +84,10 @@ static bool dim_has(const struct mgx_dim *d, int64_t n)
     return d->min <= n && n <= d->max;
 }
 
-static bool same_dim(const struct mgx_dim *a, const struct mgx_dim *b)
-{
-    return (a->name && b->name && strcmp(a->name, b->name) == 0) ||
-           (a->min == a->max && a->min == b->min && a->max == b->max);
-}
-
 bool mgx_dim_broadcast(struct mgx_dim *d, struct mgx_dim by)
 {
     const struct mgx_dim a = *d;
-    if (same_dim(&a, &by) || (by.min == 1 && by.max == 1))
+    if (mgx_dim_same(&a, &by) || (by.min == 1 && by.max == 1))
         return true;
     if (a.min == 1 && a.max == 1) {
         *d = by;
@@ -139,7 +133,7 @@ enum mgx_status mgx_broadcast_dims(struct mgx_shape_call *c, const struct mgx_sh
 
 static struct mgx_dim join_dim(struct mgx_dim a, struct mgx_dim b)
 {
-    if (same_dim(&a, &b))
+    if (mgx_dim_same(&a, &b))
         return a;
     return (struct mgx_dim){.min = mgx_min_i64(a.min, b.min), .max = mgx_max_i64(a.max, b.max)};
 }
