@@ -91,22 +91,30 @@ static enum mgx_status result_shapes(struct mgx_shape_call *c, const struct mgx_
     return MGX_OK;
 }
 
+// Inputs as an import is bound to them: by their shape, by their value where that is known.
+static void bind_inputs(const struct mgx_shape_call *c, struct mgx_onnx_bound *bound,
+                        bool *is_static, bool *all_known)
+{
+    *is_static = *all_known = true;
+    for (int i = 0; i < c->in_count; i++) {
+        const struct mgx_tensor *value = c->values ? c->values[i] : NULL;
+        *all_known &= value != NULL;
+        *is_static &= is_tensor(c->in[i]);
+        bound[i].shape = c->in[i];
+        bound[i].value = value && value->storage ? value : NULL;
+    }
+}
+
 // With static inputs of which some value is open, a trial import may tell the result's shape. With
 // all values known (at run time) it would be done twice.
 static enum mgx_status deferred_shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
     const struct deferred *d = c->attr;
-    bool is_static = true, all_known = true;
+    bool is_static, all_known;
     struct mgx_onnx_bound *bound = MGX_NEW_ARRAY(c->arena, struct mgx_onnx_bound, c->in_count);
     if (!bound)
         return mgx_fail_memory(c->diag);
-    for (int i = 0; i < c->in_count; i++) {
-        const struct mgx_tensor *value = c->values ? c->values[i] : NULL;
-        all_known &= value != NULL;
-        is_static &= is_tensor(c->in[i]);
-        bound[i].shape = c->in[i];
-        bound[i].value = value && value->storage ? value : NULL;
-    }
+    bind_inputs(c, bound, &is_static, &all_known);
     if (!is_static || all_known)
         return only_types(c, d, out);
     struct mgx_program *p = NULL;
@@ -119,9 +127,7 @@ static enum mgx_status deferred_shape(struct mgx_shape_call *c, struct mgx_shape
         mgx_program_destroy(p);
         return status;
     }
-    if (mgx_status_is_final(status))
-        return mgx_fail(c->diag, status, "%s", diag.text);
-    if (gave_up || status == MGX_UNSUPPORTED)
+    if (!mgx_status_is_final(status) && (gave_up || status == MGX_UNSUPPORTED))
         return only_types(c, d, out);
     return mgx_fail(c->diag, status, "%s", diag.text);
 }

@@ -30,11 +30,10 @@ static void blame_node(struct mgx_onnx_graph *g, const struct mgx_onnx_node_prot
                   MGX_SLICE(proto->op_type), (long long)opset);
 }
 
-// Fills n from the parsed node; texts go to the scratch arena.
-static enum mgx_status make_node(struct mgx_onnx_graph *g, const struct mgx_onnx_node_proto *proto,
-                                 struct mgx_node *n)
+// What of n comes from the node alone; texts go to the scratch arena.
+static void describe_node(struct mgx_onnx_graph *g, const struct mgx_onnx_node_proto *proto,
+                          struct mgx_node *n)
 {
-    assert(g->module && g->module->program == g->import->program);
     struct mgx_onnx_import *import = g->import;
     struct mgx_arena *scratch = &import->scratch;
     const struct mgx_slice domain =
@@ -53,16 +52,30 @@ static enum mgx_status make_node(struct mgx_onnx_graph *g, const struct mgx_onnx
                            .fold = &import->fold,
                            .graph = g,
                            .wire = proto};
-    struct mgx_ins **in = MGX_NEW_ARRAY(scratch, struct mgx_ins *, proto->in.count);
-    n->out = MGX_NEW_ARRAY(scratch, struct mgx_ins *, proto->out.count);
-    g->label = mgx_arena_printf(scratch, "%s_%d", n->op_type ? n->op_type : "", g->module->count);
-    if (!n->name || !n->op_type || !n->domain || !in || !n->out || !g->label)
-        return mgx_fail_memory(import->diag);
+}
+
+static void find_inputs(struct mgx_onnx_graph *g, const struct mgx_onnx_node_proto *proto,
+                        struct mgx_ins **in)
+{
     for (int i = 0; i < proto->in.count; i++) {
         const struct mgx_onnx_value *value =
             proto->in.v[i].size ? mgx_onnx_graph_find(g, proto->in.v[i]) : NULL;
         in[i] = value ? value->ins : NULL;
     }
+}
+
+static enum mgx_status make_node(struct mgx_onnx_graph *g, const struct mgx_onnx_node_proto *proto,
+                                 struct mgx_node *n)
+{
+    assert(g->module && g->module->program == g->import->program);
+    struct mgx_arena *scratch = &g->import->scratch;
+    describe_node(g, proto, n);
+    struct mgx_ins **in = MGX_NEW_ARRAY(scratch, struct mgx_ins *, proto->in.count);
+    n->out = MGX_NEW_ARRAY(scratch, struct mgx_ins *, proto->out.count);
+    g->label = mgx_arena_printf(scratch, "%s_%d", n->op_type ? n->op_type : "", g->module->count);
+    if (!n->name || !n->op_type || !n->domain || !in || !n->out || !g->label)
+        return mgx_fail_memory(n->diag);
+    find_inputs(g, proto, in);
     n->in = in;
     return MGX_OK;
 }
@@ -337,6 +350,32 @@ enum mgx_status mgx_onnx_graph_nodes(struct mgx_onnx_graph *g)
 
 // --- calls of functions ---
 
+static bool is_given(const struct mgx_onnx_attribute *list, int count, struct mgx_slice name)
+{
+    for (int i = 0; i < count; i++)
+        if (mgx_slice_equal(list[i].name, name))
+            return true;
+    return false;
+}
+
+// The caller's attributes, but for those that refer to one which its own caller did not give.
+static int bind_given(struct mgx_node *n, struct mgx_onnx_attribute *list)
+{
+    const struct mgx_onnx_node_proto *node = n->wire;
+    int count = 0;
+    for (int i = 0; i < node->attribute_count; i++) {
+        const struct mgx_onnx_attribute *a = mgx_onnx_resolve(n->graph, &node->attributes[i]);
+        if (!a)
+            continue;
+        list[count] = *a;
+        list[count].name = node->attributes[i].name;
+        if (!list[count].home)
+            list[count].home = n->graph;
+        count++;
+    }
+    return count;
+}
+
 // Values for the attributes that the body may refer to: the caller's, then defaults for the rest.
 static enum mgx_status bind_attributes(struct mgx_node *n, const struct mgx_onnx_function *function,
                                        struct mgx_onnx_call *call)
@@ -348,24 +387,11 @@ static enum mgx_status bind_attributes(struct mgx_node *n, const struct mgx_onnx
                                                     node->attribute_count + defaults.count);
     if (!list)
         return mgx_fail_memory(n->diag);
-    int count = 0;
-    for (int i = 0; i < node->attribute_count; i++) {
-        const struct mgx_onnx_attribute *a = mgx_onnx_resolve(n->graph, &node->attributes[i]);
-        if (!a)
-            continue; // refers to an attribute that our own caller did not give
-        list[count] = *a;
-        list[count].name = node->attributes[i].name;
-        if (!list[count].home)
-            list[count].home = n->graph;
-        count++;
-    }
+    int count = bind_given(n, list);
     for (int i = 0; i < defaults.count; i++) {
         struct mgx_onnx_attribute a;
         TRY(mgx_onnx_read_attribute(defaults.v[i], &a, n->diag));
-        bool given = false;
-        for (int k = 0; k < count; k++)
-            given |= mgx_slice_equal(list[k].name, a.name);
-        if (!given)
+        if (!is_given(list, count, a.name))
             list[count++] = a;
     }
     *call = (struct mgx_onnx_call){function, list, count};

@@ -56,24 +56,32 @@ static enum mgx_status read_dim(struct mgx_onnx_import *import, struct mgx_wire 
                          import->diag);
 }
 
+// As the options have an axis of that name; false where they do not.
+static bool settle_named(const struct mgx_onnx_options *o, const char *name, struct mgx_dim *out)
+{
+    for (int i = 0; name && i < o->dim_param_count; i++)
+        if (strcmp(o->dim_params[i].name, name) == 0) {
+            *out = o->dim_params[i].dim;
+            if (o->dynamic_dims && !out->name && !mgx_dim_is_fixed(out))
+                out->name = name;
+            return true;
+        }
+    return false;
+}
+
 // *assumed when nothing says how long it is and it becomes 1.
 static struct mgx_dim settle(const struct mgx_onnx_options *o, const struct declared *d,
                              bool *assumed)
 {
     assert(!d->has_value || !d->name || *d->name);
     *assumed = false;
-    const bool asked = o->default_dim_value > 0 || is_set(&o->default_dyn_dim) || o->dynamic_dims;
+    struct mgx_dim dim = o->default_dyn_dim;
+    const bool asked = o->default_dim_value > 0 || is_set(&dim) || o->dynamic_dims;
     if (d->has_value && (d->value > 0 || (d->value == 0 && !asked)))
         return fixed(d->value);
-    for (int i = 0; d->name && i < o->dim_param_count; i++)
-        if (strcmp(o->dim_params[i].name, d->name) == 0) {
-            struct mgx_dim dim = o->dim_params[i].dim;
-            if (o->dynamic_dims && !dim.name && !mgx_dim_is_fixed(&dim))
-                dim.name = d->name;
-            return dim;
-        }
-    if (is_set(&o->default_dyn_dim)) {
-        struct mgx_dim dim = o->default_dyn_dim;
+    if (settle_named(o, d->name, &dim))
+        return dim;
+    if (is_set(&dim)) {
         if (o->dynamic_dims)
             dim.name = d->name;
         return dim;

@@ -259,15 +259,17 @@ static enum mgx_status read_attributes(struct mgx_messages messages, struct mgx_
     return refuse_duplicates(list, messages.count, diag);
 }
 
-enum mgx_status mgx_onnx_read_node(struct mgx_wire message, struct mgx_arena *arena,
-                                   struct mgx_onnx_node_proto *out, struct mgx_diag *diag)
+static enum mgx_status check_names(const struct mgx_onnx_node_proto *p, struct mgx_diag *diag)
 {
-    *out = (struct mgx_onnx_node_proto){.name = {"", 0},
-                                        .op_type = {"", 0},
-                                        .domain = {"", 0},
-                                        .overload = {"", 0},
-                                        .body = message};
-    struct mgx_wire w = message;
+    TRY(mgx_name_check(p->name, "the name of a node", diag));
+    TRY(mgx_name_check(p->op_type, "an operator's name", diag));
+    TRY(mgx_name_check(p->domain, "a domain name", diag));
+    return mgx_name_check(p->overload, "an overload name", diag);
+}
+
+static enum mgx_status read_names(struct mgx_wire w, struct mgx_onnx_node_proto *out,
+                                  struct mgx_diag *diag)
+{
     struct mgx_wire_field f;
     while (mgx_wire_next(&w, &f)) {
         struct mgx_slice *text = f.number == 3   ? &out->name
@@ -278,18 +280,22 @@ enum mgx_status mgx_onnx_read_node(struct mgx_wire message, struct mgx_arena *ar
         if (text)
             mgx_wire_bytes(&w, &f, text);
     }
-    if (w.bad)
-        return mgx_wire_fail(&w, "NodeProto", diag);
-    TRY(mgx_name_check(out->name, "the name of a node", diag));
-    TRY(mgx_name_check(out->op_type, "an operator's name", diag));
-    TRY(mgx_name_check(out->domain, "a domain name", diag));
-    TRY(mgx_name_check(out->overload, "an overload name", diag));
+    return w.bad ? mgx_wire_fail(&w, "NodeProto", diag) : check_names(out, diag);
+}
+
+enum mgx_status mgx_onnx_read_node(struct mgx_wire message, struct mgx_arena *arena,
+                                   struct mgx_onnx_node_proto *out, struct mgx_diag *diag)
+{
+    *out = (struct mgx_onnx_node_proto){.name = {"", 0},
+                                        .op_type = {"", 0},
+                                        .domain = {"", 0},
+                                        .overload = {"", 0},
+                                        .body = message};
+    TRY(read_names(message, out, diag));
     struct mgx_messages attributes;
     struct mgx_want wants[] = {{.number = 1, .names = &out->in},
                                {.number = 2, .names = &out->out},
                                {.number = 5, .messages = &attributes}};
     TRY(mgx_message_collect(message, wants, 3, "NodeProto", arena, diag));
-    if (!attributes.count)
-        return MGX_OK;
-    return read_attributes(attributes, arena, out, diag);
+    return attributes.count ? read_attributes(attributes, arena, out, diag) : MGX_OK;
 }

@@ -200,10 +200,18 @@ static enum mgx_status is_training(struct mgx_node *n, bool *yes, bool *later)
     return MGX_OK;
 }
 
+// Where x is kept: a random number is not below the ratio.
+static struct mgx_ins *draw(struct mgx_node *n, struct mgx_ins *x, double ratio)
+{
+    struct mgx_ins *u = mgx_build_emit(n, &mgx_op_random_mersenne, NULL,
+                                       MGX_IN(seed(n, true), mgx_build_convert(n, x, MGX_DOUBLE)));
+    return mgx_build_not(n, mgx_build_less(n, u, mgx_build_like(n, u, ratio)));
+}
+
 static enum mgx_status dropout(struct mgx_node *n)
 {
     TRY(mgx_node_need(n, 1, n->opset < 12 ? 1 : 3));
-    struct mgx_ins *x = n->in[0];
+    struct mgx_ins *x = n->in[0], *kept = NULL;
     bool training = false, later = false;
     double ratio = n->opset < 12 ? mgx_onnx_real(n, "ratio", 0.5) : 0.5;
     TRY(is_training(n, &training, &later));
@@ -213,12 +221,8 @@ static enum mgx_status dropout(struct mgx_node *n)
         return mgx_onnx_defer(n);
     if (training && (ratio < 0 || ratio >= 1))
         return mgx_node_invalid(n, "ratio %g is not in [0, 1)", ratio);
-    struct mgx_ins *kept = NULL;
     if (training && ratio > 0) {
-        struct mgx_ins *u =
-            mgx_build_emit(n, &mgx_op_random_mersenne, NULL,
-                           MGX_IN(seed(n, true), mgx_build_convert(n, x, MGX_DOUBLE)));
-        kept = mgx_build_not(n, mgx_build_less(n, u, mgx_build_like(n, u, ratio)));
+        kept = draw(n, x, ratio);
         struct mgx_ins *y = mgx_build_mul(n, x, mgx_build_convert(n, kept, x->shape.type));
         n->out[0] = mgx_build_with(n, &mgx_op_div, y, 1 - ratio);
     } else {

@@ -64,6 +64,27 @@ static struct mgx_ins *grid_of(struct mgx_node *n, const struct side *y, const s
     return mgx_build_concat(n, 3, v, 2);
 }
 
+static enum mgx_status require_operands(struct mgx_node *n, struct mgx_ints size)
+{
+    if (mgx_build_rank(n->in[0]) != 4 || mgx_build_rank(n->in[1]) != 2 || size.count != 2 ||
+        size.v[0] < 1 || size.v[1] < 1)
+        return mgx_node_invalid(n, "an image of rank %d, boxes of rank %d, %d sizes",
+                                mgx_build_rank(n->in[0]), mgx_build_rank(n->in[1]), size.count);
+    if (!mgx_build_fixed_dim(n->in[0], 1) || !mgx_build_fixed_dim(n->in[0], 2))
+        return mgx_node_unsupported(n, "an image whose lengths are known at run time only");
+    return MGX_OK;
+}
+
+static struct mgx_ins *sample(struct mgx_node *n, struct mgx_ins *images, struct mgx_ins *grid,
+                              bool nearest)
+{
+    return mgx_build_emit(n, &mgx_op_grid_sample,
+                          MGX_ATTRS(mgx_text("mode", nearest ? "nearest" : "linear"),
+                                    mgx_text("padding_mode", "border"),
+                                    mgx_int("align_corners", 1)),
+                          MGX_IN(images, grid));
+}
+
 static enum mgx_status crop_and_resize(struct mgx_node *n)
 {
     struct mgx_ints size;
@@ -73,23 +94,14 @@ static enum mgx_status crop_and_resize(struct mgx_node *n)
     const bool nearest = strcmp(method, "nearest") == 0;
     if (!nearest && strcmp(method, "bilinear") != 0)
         return mgx_node_invalid(n, "method is \"%.40s\"", method);
-    if (mgx_build_rank(n->in[0]) != 4 || mgx_build_rank(n->in[1]) != 2 || size.count != 2 ||
-        size.v[0] < 1 || size.v[1] < 1)
-        return mgx_node_invalid(n, "an image of rank %d, boxes of rank %d, %d sizes",
-                                mgx_build_rank(n->in[0]), mgx_build_rank(n->in[1]), size.count);
+    TRY(require_operands(n, size));
     const struct mgx_shape *image = &n->in[0]->shape;
-    if (!mgx_build_fixed_dim(n->in[0], 1) || !mgx_build_fixed_dim(n->in[0], 2))
-        return mgx_node_unsupported(n, "an image whose lengths are known at run time only");
     const struct cut down = {0, 2, (double)(image->lens[1] - 1), size.v[0], nearest};
     const struct cut along = {1, 3, (double)(image->lens[2] - 1), size.v[1], nearest};
     struct mgx_ins *images = mgx_build_convert(n, n->in[0], MGX_FLOAT);
     images = mgx_tf_to_channels_first(n, mgx_build_gather(n, images, n->in[2], 0), true);
     const struct side y = side_of(n, n->in[1], &down), x = side_of(n, n->in[1], &along);
-    struct mgx_ins *crops =
-        mgx_build_emit(n, &mgx_op_grid_sample,
-                       MGX_ATTRS(mgx_text("mode", nearest ? "nearest" : "linear"),
-                                 mgx_text("padding_mode", "border"), mgx_int("align_corners", 1)),
-                       MGX_IN(images, grid_of(n, &y, &x)));
+    struct mgx_ins *crops = sample(n, images, grid_of(n, &y, &x), nearest);
     crops = mgx_tf_from_channels_first(n, crops, true);
     struct mgx_ins *inside =
         mgx_build_logical_and(n, stretch(n, y.inside, 2), stretch(n, x.inside, 1));

@@ -49,6 +49,28 @@ static enum mgx_status check(struct mgx_node *n, const struct batch *b)
     return MGX_OK;
 }
 
+// (x - mean) / sqrt(variance + epsilon) * scale + offset
+static struct mgx_ins *normalize(struct mgx_node *n, const struct batch *b)
+{
+    const int rank = b->x->shape.rank;
+    const double epsilon = mgx_tf_real(n, "epsilon", 1e-4);
+    struct mgx_ins *inverse = mgx_build_rsqrt(
+        n, mgx_build_with(n, &mgx_op_add, mgx_build_per_axis(n, b->variance, 1, rank), epsilon));
+    struct mgx_ins *centred = mgx_build_sub(n, b->x, mgx_build_per_axis(n, b->mean, 1, rank));
+    struct mgx_ins *factor = mgx_build_mul(n, mgx_build_per_axis(n, b->scale, 1, rank), inverse);
+    return mgx_build_add(n, mgx_build_mul(n, centred, factor),
+                         mgx_build_per_axis(n, b->offset, 1, rank));
+}
+
+static void hand_out(struct mgx_node *n, const struct batch *b, bool training)
+{
+    n->out[1] = training ? blend(n, b->mean, n->in[3]) : b->mean;
+    n->out[2] = training ? blend(n, sample_variance(n, b), n->in[4]) : b->variance;
+    n->out[3] = b->mean;
+    n->out[4] = b->variance;
+    n->out[5] = b->variance;
+}
+
 static enum mgx_status batch_norm(struct mgx_node *n)
 {
     bool last = true;
@@ -66,21 +88,10 @@ static enum mgx_status batch_norm(struct mgx_node *n)
     const bool training = mgx_tf_flag(n, "is_training", true);
     if (training)
         measure(n, &b);
-    const int rank = b.x->shape.rank;
-    const double epsilon = mgx_tf_real(n, "epsilon", 1e-4);
-    struct mgx_ins *inverse = mgx_build_rsqrt(
-        n, mgx_build_with(n, &mgx_op_add, mgx_build_per_axis(n, b.variance, 1, rank), epsilon));
-    struct mgx_ins *centred = mgx_build_sub(n, b.x, mgx_build_per_axis(n, b.mean, 1, rank));
-    struct mgx_ins *factor = mgx_build_mul(n, mgx_build_per_axis(n, b.scale, 1, rank), inverse);
-    struct mgx_ins *y = mgx_build_add(n, mgx_build_mul(n, centred, factor),
-                                      mgx_build_per_axis(n, b.offset, 1, rank));
+    struct mgx_ins *y = normalize(n, &b);
     TRY(mgx_tf_results(n, 6));
     n->out[0] = mgx_tf_from_channels_first(n, mgx_build_convert(n, y, type), last);
-    n->out[1] = training ? blend(n, b.mean, n->in[3]) : b.mean;
-    n->out[2] = training ? blend(n, sample_variance(n, &b), n->in[4]) : b.variance;
-    n->out[3] = b.mean;
-    n->out[4] = b.variance;
-    n->out[5] = b.variance;
+    hand_out(n, &b, training);
     return MGX_OK;
 }
 #define BATCH_OUTPUTS "y,batch_mean,batch_variance,reserve_space_1,reserve_space_2,reserve_space_3"

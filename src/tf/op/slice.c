@@ -35,6 +35,15 @@ static enum mgx_status slice_from(struct mgx_node *n, struct mgx_ins *x, const i
     return MGX_OK;
 }
 
+static enum mgx_status require_range(struct mgx_node *n, int axis, int64_t begin, int64_t size)
+{
+    const struct mgx_dim d = mgx_shape_dim(&n->in[0]->shape, axis);
+    if (begin < 0 || begin > d.max || size < -1 || (size >= 0 && size > d.max - begin))
+        return mgx_node_invalid(n, "%lld positions from %lld on of axis %d, which has %lld",
+                                (long long)size, (long long)begin, axis, (long long)d.max);
+    return MGX_OK;
+}
+
 static enum mgx_status slice(struct mgx_node *n)
 {
     struct mgx_ints begin, size;
@@ -45,8 +54,6 @@ static enum mgx_status slice(struct mgx_node *n)
     const int rank = mgx_build_rank(x);
     if (rank < 0)
         return mgx_node_unsupported(n, "the rank is known at run time only");
-    for (int i = 0; i < rank; i++)
-        axes[i] = i;
     if (size.count != rank)
         return mgx_node_invalid(n, "%d sizes for rank %d", size.count, rank);
     if (!mgx_node_constant_ints(n, 1, &begin))
@@ -54,12 +61,8 @@ static enum mgx_status slice(struct mgx_node *n)
     if (begin.count != rank)
         return mgx_node_invalid(n, "%d begins for rank %d", begin.count, rank);
     for (int i = 0; i < rank; i++) {
-        const struct mgx_dim d = mgx_shape_dim(&x->shape, i);
-        if (begin.v[i] < 0 || begin.v[i] > d.max || size.v[i] < -1 ||
-            (size.v[i] >= 0 && size.v[i] > d.max - begin.v[i]))
-            return mgx_node_invalid(n, "%lld positions from %lld on of axis %d, which has %lld",
-                                    (long long)size.v[i], (long long)begin.v[i], i,
-                                    (long long)d.max);
+        TRY(require_range(n, i, begin.v[i], size.v[i]));
+        axes[i] = i;
         ends[i] = size.v[i] == -1 ? MGX_DIM_ANY : begin.v[i] + size.v[i];
     }
     n->out[0] =
@@ -129,37 +132,48 @@ static int64_t clip(int64_t at, int64_t length, int64_t low, int64_t high)
     return mgx_max_i64(low, mgx_min_i64(at, high));
 }
 
+// One position of an axis, which goes.
+static enum mgx_status single_position(struct mgx_node *n, int axis, int64_t length, int64_t at,
+                                       struct plan *p)
+{
+    if (at < -length || at >= length)
+        return mgx_node_invalid(n, "position %lld of axis %d, which has %lld", (long long)at, axis,
+                                (long long)length);
+    p->starts[axis] = at < 0 ? at + length : at;
+    p->ends[axis] = p->starts[axis] + 1;
+    p->steps[axis] = 1;
+    return MGX_OK;
+}
+
+// Entry i of the lists, or -1, says of an axis where it starts and ends.
+static enum mgx_status position(struct mgx_node *n, int axis, int64_t length, int i,
+                                const struct mgx_ints *lists, const struct masks *m, struct plan *p)
+{
+    const int64_t step = i < 0 ? 1 : lists[2].v[i];
+    const bool back = step < 0;
+    const int64_t low = back ? -1 : 0, high = back ? length - 1 : length;
+    p->steps[axis] = step;
+    p->starts[axis] = back ? high : low;
+    p->ends[axis] = back ? low : high;
+    if (i < 0)
+        return MGX_OK;
+    if (step == 0)
+        return mgx_node_invalid(n, "stride 0 of axis %d", axis);
+    if (p->shrink[axis])
+        return single_position(n, axis, length, bit(m->begin, i) ? 0 : lists[0].v[i], p);
+    if (!bit(m->begin, i))
+        p->starts[axis] = clip(lists[0].v[i], length, low, high);
+    if (!bit(m->end, i))
+        p->ends[axis] = clip(lists[1].v[i], length, low, high);
+    return MGX_OK;
+}
+
 static enum mgx_status positions(struct mgx_node *n, const struct mgx_ins *x,
                                  const struct mgx_ints *lists, const struct masks *m,
                                  struct plan *p)
 {
-    for (int axis = 0; axis < x->shape.rank; axis++) {
-        const int i = p->spec[axis];
-        const int64_t length = x->shape.lens[axis], step = i < 0 ? 1 : lists[2].v[i];
-        const bool back = step < 0;
-        const int64_t low = back ? -1 : 0, high = back ? length - 1 : length;
-        p->steps[axis] = step;
-        p->starts[axis] = back ? high : low;
-        p->ends[axis] = back ? low : high;
-        if (i < 0)
-            continue;
-        if (step == 0)
-            return mgx_node_invalid(n, "stride 0 of axis %d", axis);
-        if (p->shrink[axis]) {
-            const int64_t at = bit(m->begin, i) ? 0 : lists[0].v[i];
-            if (at < -length || at >= length)
-                return mgx_node_invalid(n, "position %lld of axis %d, which has %lld",
-                                        (long long)at, axis, (long long)length);
-            p->starts[axis] = at < 0 ? at + length : at;
-            p->ends[axis] = p->starts[axis] + 1;
-            p->steps[axis] = 1;
-            continue;
-        }
-        if (!bit(m->begin, i))
-            p->starts[axis] = clip(lists[0].v[i], length, low, high);
-        if (!bit(m->end, i))
-            p->ends[axis] = clip(lists[1].v[i], length, low, high);
-    }
+    for (int axis = 0; axis < x->shape.rank; axis++)
+        TRY(position(n, axis, x->shape.lens[axis], p->spec[axis], lists, m, p));
     return MGX_OK;
 }
 
@@ -233,25 +247,27 @@ static enum mgx_status at_run_time(struct mgx_node *n, const struct masks *m, st
     return MGX_OK;
 }
 
+static struct masks read_masks(const struct mgx_node *n)
+{
+    return (struct masks){mgx_tf_int(n, "begin_mask", 0), mgx_tf_int(n, "end_mask", 0),
+                          mgx_tf_int(n, "ellipsis_mask", 0), mgx_tf_int(n, "new_axis_mask", 0),
+                          mgx_tf_int(n, "shrink_axis_mask", 0)};
+}
+
 static enum mgx_status strided_slice(struct mgx_node *n)
 {
     struct mgx_ints lists[3];
     struct plan p = {.added_count = 0};
     TRY(mgx_node_need(n, 4, 4));
     struct mgx_ins *x = n->in[0];
-    const struct masks m = {mgx_tf_int(n, "begin_mask", 0), mgx_tf_int(n, "end_mask", 0),
-                            mgx_tf_int(n, "ellipsis_mask", 0), mgx_tf_int(n, "new_axis_mask", 0),
-                            mgx_tf_int(n, "shrink_axis_mask", 0)};
+    const struct masks m = read_masks(n);
     TRY(mgx_tf_need_ints(n, 3, "strides", &lists[2]));
     if (mgx_build_rank(x) < 0)
         return mgx_node_unsupported(n, "the rank is known at run time only");
     TRY(match_axes(n, x->shape.rank, lists[2].count, &m, &p));
     const bool known = mgx_node_constant_ints(n, 1, &lists[0]) &&
                        mgx_node_constant_ints(n, 2, &lists[1]) && mgx_build_is_static(x);
-    bool ones = true;
-    for (int i = 0; i < lists[2].count; i++)
-        ones &= lists[2].v[i] == 1;
-    if (!known && !ones)
+    if (!known && !mgx_ints_all(lists[2], 1))
         return mgx_node_unsupported(n, "positions known at run time only, with strides");
     if (!known)
         return at_run_time(n, &m, &p);
