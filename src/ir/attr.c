@@ -128,6 +128,14 @@ enum mgx_status mgx_attr_copy(const struct mgx_op *op, const void *attr, struct 
     return MGX_OK;
 }
 
+bool mgx_ints_all(struct mgx_ints list, int64_t value)
+{
+    for (int i = 0; i < list.count; i++)
+        if (list.v[i] != value)
+            return false;
+    return true;
+}
+
 // --- making ---
 
 static enum mgx_status wrong_kind(const struct mgx_op *op, const struct mgx_field *f,

@@ -93,6 +93,9 @@ struct mgx_op;
 // --- giving attributes by name ---
 // An argument list for mgx_emit and friends:
 //     MGX_ATTRS(mgx_int("axis", 1), mgx_ints("dims", dims, rank))
+// Is each of them this value?
+bool mgx_ints_all(struct mgx_ints list, int64_t value);
+
 // The list and what it points to are copied; setting a field of another kind converts int -> float,
 // int -> bool, int/string -> enum and nothing else (anything else is asserted: it is a mistake in
 // our own code).

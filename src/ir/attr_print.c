@@ -70,33 +70,43 @@ static void put_list(struct mgx_str *out, const struct style *style, enum mgx_fi
     }
 }
 
+static void put_optional(struct mgx_str *out, const struct style *style, const struct mgx_field *f,
+                         int64_t value)
+{
+    if (f->names && value == MGX_NONE)
+        mgx_str_put(out, style->none);
+    else
+        put_int(out, value);
+}
+
+static void put_enum(struct mgx_str *out, const struct style *style, const struct mgx_field *f,
+                     int64_t value)
+{
+    const char *name = enum_name(f, value);
+    if (name)
+        style->string(out, name);
+    else
+        put_int(out, value);
+}
+
 static void put_value(struct mgx_str *out, const struct style *style, const struct mgx_field *f,
                       const void *value)
 {
+    const char *const *text = value;
     switch (f->kind) {
     case MGX_FIELD_INT:
     case MGX_FIELD_TYPE:
-        if (f->names && *(const int64_t *)value == MGX_NONE)
-            mgx_str_put(out, style->none);
-        else
-            put_int(out, *(const int64_t *)value);
+        put_optional(out, style, f, *(const int64_t *)value);
         break;
     case MGX_FIELD_FLOAT:
         style->real(out, *(const double *)value);
         break;
-    case MGX_FIELD_STRING: {
-        const char *text = *(const char *const *)value;
-        style->string(out, text ? text : "");
+    case MGX_FIELD_STRING:
+        style->string(out, *text ? *text : "");
         break;
-    }
-    case MGX_FIELD_ENUM: {
-        const char *name = enum_name(f, *(const int64_t *)value);
-        if (name)
-            style->string(out, name);
-        else
-            put_int(out, *(const int64_t *)value);
+    case MGX_FIELD_ENUM:
+        put_enum(out, style, f, *(const int64_t *)value);
         break;
-    }
     case MGX_FIELD_SHAPE:
         style->shape(out, value);
         break;

@@ -163,11 +163,9 @@ enum mgx_status mgx_program_clone(struct mgx_program **out, const struct mgx_pro
     return MGX_OK;
 }
 
-// The content of `copy` becomes that of p: module i moves into homes[i], and what is not part of
-// the IR stays. Takes the copy; cannot fail.
-static void adopt(struct mgx_program *p, struct mgx_program *copy, struct mgx_module *const *homes)
+// What was inside the copy's modules is inside their homes.
+static void move_home(struct mgx_program *copy, struct mgx_module *const *homes)
 {
-    assert(copy != p && copy->module_count > 0);
     for (int i = 0; i < copy->module_count; i++)
         copy->modules[i]->home = homes[i];
     for (int i = 0; i < copy->module_count; i++)
@@ -176,14 +174,26 @@ static void adopt(struct mgx_program *p, struct mgx_program *copy, struct mgx_mo
             for (int k = 0; k < ins->mod_count; k++)
                 ins->mod[k] = ins->mod[k]->home;
         }
-    for (int i = 0; i < copy->module_count; i++) {
-        assert(homes[i]->program == p); // a module stays where it is
-        *homes[i] = *copy->modules[i];
-        homes[i]->program = p;
-        homes[i]->home = NULL;
-        copy->modules[i] = homes[i];
-        mgx_map_put(&copy->module_names, homes[i]->name, homes[i]); // overwriting cannot fail
-    }
+}
+
+static void settle(struct mgx_program *p, struct mgx_program *copy, int i, struct mgx_module *home)
+{
+    assert(home->program == p); // a module stays where it is
+    *home = *copy->modules[i];
+    home->program = p;
+    home->home = NULL;
+    copy->modules[i] = home;
+    mgx_map_put(&copy->module_names, home->name, home); // overwriting cannot fail
+}
+
+// The content of `copy` becomes that of p: module i moves into homes[i], and what is not part of
+// the IR stays. Takes the copy; cannot fail.
+static void adopt(struct mgx_program *p, struct mgx_program *copy, struct mgx_module *const *homes)
+{
+    assert(copy != p && copy->module_count > 0);
+    move_home(copy, homes);
+    for (int i = 0; i < copy->module_count; i++)
+        settle(p, copy, i, homes[i]);
     struct mgx_program old = *p;
     copy->executable = p->executable;
     copy->destroy_executable = p->destroy_executable;

@@ -61,6 +61,21 @@ static bool concerns(const struct mgx_data_types *d, const struct mgx_ins *ins)
     return any && ins->in_count;
 }
 
+// Inputs of the other type, and the values of those that keep theirs.
+static void change_inputs(const struct mgx_data_types *d, const struct mgx_ins *ins,
+                          struct mgx_shape *shapes, const struct mgx_shape **in,
+                          const struct mgx_tensor **values)
+{
+    for (int i = 0; i < ins->in_count; i++) {
+        const bool changes = is_listed_type(d, ins->in[i]->shape.type);
+        shapes[i] = ins->in[i]->shape;
+        if (changes)
+            shapes[i].type = d->target;
+        in[i] = &shapes[i];
+        values[i] = changes ? NULL : ins->in[i]->literal;
+    }
+}
+
 // Would the operator work on the other type, and how would its result be typed?
 static bool result_type(const struct mgx_data_types *d, const struct mgx_ins *ins,
                         struct mgx_arena *scratch, enum mgx_type *out)
@@ -71,14 +86,7 @@ static bool result_type(const struct mgx_data_types *d, const struct mgx_ins *in
         MGX_NEW_ARRAY(scratch, const struct mgx_tensor *, ins->in_count);
     if (!shapes || !in || !values)
         return false;
-    for (int i = 0; i < ins->in_count; i++) {
-        const bool changes = is_listed_type(d, ins->in[i]->shape.type);
-        shapes[i] = ins->in[i]->shape;
-        if (changes)
-            shapes[i].type = d->target;
-        in[i] = &shapes[i];
-        values[i] = changes ? NULL : ins->in[i]->literal;
-    }
+    change_inputs(d, ins, shapes, in, values);
     struct mgx_diag why = {0};
     struct mgx_shape_call call = {.op = ins->op,
                                   .attr = ins->attr,

@@ -45,14 +45,6 @@ static bool find_stage(const struct mgx_ins *ins, struct stage *s)
            mgx_shape_same_lens(&s->conv->shape, &ins->shape);
 }
 
-static bool all_are(struct mgx_ints list, int64_t value)
-{
-    for (int i = 0; i < list.count; i++)
-        if (list.v[i] != value)
-            return false;
-    return true;
-}
-
 // Of few channels and few taps: a direct convolution is the best there is.
 static bool is_first_layer(const struct stage *s)
 {
@@ -65,9 +57,9 @@ static bool is_pointwise(const struct stage *s)
 {
     const struct mgx_ins *conv = s->conv;
     return s->w->shape.lens[2] == 1 && s->w->shape.lens[3] == 1 &&
-           mgx_ins_int(conv, "group") == 1 && all_are(mgx_ins_ints(conv, "stride"), 1) &&
-           all_are(mgx_ins_ints(conv, "padding"), 0) && mgx_ins_int(conv, "padding_mode") == 0 &&
-           s->x->shape.type == MGX_FLOAT;
+           mgx_ins_int(conv, "group") == 1 && mgx_ints_all(mgx_ins_ints(conv, "stride"), 1) &&
+           mgx_ints_all(mgx_ins_ints(conv, "padding"), 0) &&
+           mgx_ins_int(conv, "padding_mode") == 0 && s->x->shape.type == MGX_FLOAT;
 }
 
 static bool is_depthwise(const struct stage *s)

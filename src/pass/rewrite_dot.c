@@ -10,14 +10,6 @@
 #include "pass/engine/emit.h"
 #include "pass/engine/rewrite.h"
 
-static bool all_are(struct mgx_ints v, int64_t value)
-{
-    for (int i = 0; i < v.count; i++)
-        if (v.v[i] != value)
-            return false;
-    return true;
-}
-
 static bool is_one_point(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)
 {
     const struct mgx_shape *w = &ins->in[1]->shape;
@@ -28,7 +20,8 @@ static bool is_one_point(struct mgx_rewriter *r, struct mgx_ins *ins, const stru
         if (w->lens[d] != 1)
             return false;
     return mgx_ins_int(ins, "group") == 1 && mgx_ins_int(ins, "padding_mode") == 0 &&
-           all_are(mgx_ins_ints(ins, "stride"), 1) && all_are(mgx_ins_ints(ins, "padding"), 0);
+           mgx_ints_all(mgx_ins_ints(ins, "stride"), 1) &&
+           mgx_ints_all(mgx_ins_ints(ins, "padding"), 0);
 }
 
 static struct mgx_ins *multiply(struct mgx_rewriter *r, struct mgx_ins *ins,

@@ -13,14 +13,6 @@
 
 enum { AVERAGE = 0, MAXIMUM = 1 };
 
-static bool all_are(struct mgx_ints v, int64_t value)
-{
-    for (int i = 0; i < v.count; i++)
-        if (v.v[i] != value)
-            return false;
-    return true;
-}
-
 static bool sees_all(const struct mgx_ins *ins)
 {
     const struct mgx_shape *x = &ins->in[0]->shape;
@@ -33,7 +25,8 @@ static bool sees_all(const struct mgx_ins *ins)
     for (int d = 2; d < x->rank; d++)
         if (lengths.v[d - 2] != x->lens[d] || ins->shape.lens[d] != 1)
             return false;
-    return all_are(mgx_ins_ints(ins, "padding"), 0) && all_are(mgx_ins_ints(ins, "dilations"), 1);
+    return mgx_ints_all(mgx_ins_ints(ins, "padding"), 0) &&
+           mgx_ints_all(mgx_ins_ints(ins, "dilations"), 1);
 }
 
 static struct mgx_ins *reduce(struct mgx_rewriter *r, struct mgx_ins *ins,

@@ -89,18 +89,35 @@ static void release(void *user)
     mgx_memory_unreserve(j->data, j->bytes + MGX_PLAN_BEHIND);
 }
 
+static struct mgx_plan_join *new_join(struct mgx_plan_store *store, const struct mgx_ins *ins,
+                                      const struct mgx_shape *shape)
+{
+    struct mgx_plan_join *j = MGX_NEW(&store->arena, struct mgx_plan_join);
+    if (!j)
+        return NULL;
+    j->ins = ins;
+    j->shape = *shape;
+    j->bytes = (size_t)mgx_shape_space(shape) * mgx_type_size(shape->type);
+    return j;
+}
+
+// By which a file names them, and plans for other sizes.
+static bool name_join(struct mgx_plan_store *store, const struct mgx_plan_join *j)
+{
+    const struct mgx_carry_source source = {-1 - store->join_count, 0};
+    return mgx_plan_note_source(store, j->data, j->bytes, source) &&
+           mgx_plan_shared_name_join(store, source.number, j->ins, &j->shape);
+}
+
 const void *mgx_plan_join(struct mgx_plan_store *store, const struct mgx_ins *ins,
                           const struct mgx_shape *shape, struct mgx_diag *diag)
 {
-    struct mgx_plan_join *j = MGX_NEW(&store->arena, struct mgx_plan_join);
+    assert(mgx_is_joined_weights(ins) && !store->parent);
+    struct mgx_plan_join *j = new_join(store, ins, shape);
     if (!j) {
         mgx_fail_memory(diag);
         return NULL;
     }
-    assert(mgx_is_joined_weights(ins) && !store->parent);
-    j->ins = ins;
-    j->shape = *shape;
-    j->bytes = (size_t)mgx_shape_space(shape) * mgx_type_size(shape->type);
     j->data = mgx_memory_reserve(j->bytes + MGX_PLAN_BEHIND);
     if (!j->data) {
         mgx_fail(diag, MGX_NO_MEMORY, "out of memory: joined weights of %zu bytes", j->bytes);
@@ -108,12 +125,7 @@ const void *mgx_plan_join(struct mgx_plan_store *store, const struct mgx_ins *in
     }
     if (!mgx_plan_at_end(store, release, j, diag))
         return NULL;
-    const struct mgx_carry_source source = {-1 - store->join_count, 0};
-    if (!mgx_plan_note_source(store, j->data, j->bytes, source)) {
-        mgx_fail_memory(diag);
-        return NULL;
-    }
-    if (!mgx_plan_shared_name_join(store, source.number, ins, shape)) {
+    if (!name_join(store, j)) {
         mgx_fail_memory(diag);
         return NULL;
     }

@@ -305,6 +305,17 @@ static void meet(struct mgx_sizes *s, struct mgx_size *k)
     k->users--;
 }
 
+// The entry of these lengths, as the newest; NULL where there is none and no memory for one.
+static struct mgx_size *find_or_add(struct mgx_sizes *s, const int64_t *lens, uint64_t hash)
+{
+    struct mgx_size *k = find(s, lens, hash);
+    if (!k)
+        return add(s, lens, hash);
+    unlink_use(s, k);
+    link_newest(s, k);
+    return k;
+}
+
 const struct mgx_program *mgx_sizes_take(struct mgx_sizes *s, const struct mgx_named_tensor *params,
                                          struct mgx_size **held)
 {
@@ -315,13 +326,7 @@ const struct mgx_program *mgx_sizes_take(struct mgx_sizes *s, const struct mgx_n
     gather(s, params, lens);
     const uint64_t hash = mgx_hash_bytes(lens, key_bytes(s), 0);
     pthread_mutex_lock(&s->lock);
-    struct mgx_size *k = find(s, lens, hash);
-    if (k) {
-        unlink_use(s, k);
-        link_newest(s, k);
-    } else {
-        k = add(s, lens, hash);
-    }
+    struct mgx_size *k = find_or_add(s, lens, hash);
     if (k) {
         k->meetings++;
         k->users++; // while a plan is made

@@ -192,6 +192,34 @@ static enum mgx_status run_within(const struct mgx_program *p, struct mgx_run *r
     return status;
 }
 
+// On a plan for just these sizes where there is one; who traces wants to see the instructions he
+// knows.
+static enum mgx_status run_sized(const struct mgx_program *p, struct mgx_run *run,
+                                 struct mgx_diag *diag)
+{
+    struct mgx_sizes *sizes = run->trace ? NULL : p->executable->sizes;
+    struct mgx_size *held = NULL;
+    const struct mgx_program *own = sizes ? mgx_sizes_take(sizes, run->params, &held) : NULL;
+    const double start = held ? mgx_clock_seconds() : 0;
+    const enum mgx_status status = run_within(own ? own : p, run, diag);
+    if (held)
+        mgx_sizes_give(sizes, held, own || status != MGX_OK ? -1 : mgx_clock_seconds() - start);
+    return status;
+}
+
+// Weights may lie in a mapped model file. If that was truncated meanwhile, the run read zeros where
+// it ended, and its results are void.
+static enum mgx_status finish_results(const struct mgx_program *p, struct mgx_run *run,
+                                      struct mgx_diag *diag)
+{
+    enum mgx_status status = mgx_program_check_files(p, diag);
+    if (status == MGX_OK)
+        status = pack_values(run, diag);
+    for (int i = 0; status != MGX_OK && i < run->result_count; i++)
+        mgx_tensor_release(&run->results[i]);
+    return status;
+}
+
 enum mgx_status mgx_program_run(const struct mgx_program *p, struct mgx_run *run,
                                 struct mgx_diag *diag)
 {
@@ -205,24 +233,9 @@ enum mgx_status mgx_program_run(const struct mgx_program *p, struct mgx_run *run
     TRY(mgx_params_take(p->executable->params, run, &room, diag));
     struct mgx_run checked = *run;
     checked.params = mgx_params_list(room, &checked.param_count);
-    struct mgx_size *held = NULL;
-    const struct mgx_program *own = NULL; // whoever traces wants to see the instructions he knows
-    if (p->executable->sizes && !run->trace)
-        own = mgx_sizes_take(p->executable->sizes, checked.params, &held);
-    const double start = held ? mgx_clock_seconds() : 0;
-    enum mgx_status status = run_within(own ? own : p, &checked, diag);
-    if (held)
-        mgx_sizes_give(p->executable->sizes, held,
-                       own || status != MGX_OK ? -1 : mgx_clock_seconds() - start);
-    const bool has_results = status == MGX_OK;
-    // Weights may lie in a mapped model file. If that was truncated meanwhile, the run read zeros
-    // where it ended, and its results are void.
+    enum mgx_status status = run_sized(p, &checked, diag);
     if (status == MGX_OK)
-        status = mgx_program_check_files(p, diag);
-    if (status == MGX_OK)
-        status = pack_values(run, diag);
-    for (int i = 0; has_results && status != MGX_OK && i < run->result_count; i++)
-        mgx_tensor_release(&run->results[i]);
+        status = finish_results(p, run, diag);
     mgx_params_give(p->executable->params, room);
     return status;
 }

@@ -275,29 +275,21 @@ static void keep_source_axes(const struct mgx_view *v, const struct listing *l,
     memcpy(p->permutation, permutation, sizeof permutation);
 }
 
-// Where every axis of the result is one factor or has length 1, the lengths of 1 can be put in
-// before the transpose: nothing is left to join after it.
-static bool split_with_ones(const struct mgx_view *v, const struct listing *l,
-                            struct mgx_view_plan *p)
+// Axes of the result that walk nothing come first, as lengths of 1; how many there are.
+static int place_ones(const struct mgx_view *v, unsigned walking, struct mgx_view_plan *p)
 {
-    int order[MGX_MAX_RANK], real = 0, ones = 0;
-    for (int i = 0; i < l->count; i++) {
-        if (i && l->axis[i] == l->axis[i - 1])
-            return false;
-        if (l->factor[i].stride)
-            order[real++] = l->axis[i];
-    }
-    p->split_rank = v->rank;
-    p->transpose = true;
-    for (int d = 0; d < v->rank; d++) { // axes of the result that walk nothing come first
-        bool walks = false;
-        for (int k = 0; k < real; k++)
-            walks |= order[k] == d;
-        if (!walks) {
+    int ones = 0;
+    for (int d = 0; d < v->rank; d++)
+        if (!(walking >> d & 1)) {
             p->split_lens[ones] = 1;
             p->permutation[d] = ones++;
         }
-    }
+    return ones;
+}
+
+// Behind them the factors, as they lie in memory: the largest stride first.
+static void place_factors(const struct listing *l, int ones, struct mgx_view_plan *p)
+{
     for (int i = 0; i < l->count; i++) {
         int at = ones;
         for (int k = 0; k < l->count; k++)
@@ -307,6 +299,23 @@ static bool split_with_ones(const struct mgx_view *v, const struct listing *l,
             p->permutation[l->axis[i]] = at;
         }
     }
+}
+
+// Where every axis of the result is one factor or has length 1, the lengths of 1 can be put in
+// before the transpose: nothing is left to join after it.
+static bool split_with_ones(const struct mgx_view *v, const struct listing *l,
+                            struct mgx_view_plan *p)
+{
+    unsigned walking = 0; // axes
+    for (int i = 0; i < l->count; i++) {
+        if (i && l->axis[i] == l->axis[i - 1])
+            return false;
+        if (l->factor[i].stride)
+            walking |= 1u << l->axis[i];
+    }
+    p->split_rank = v->rank;
+    p->transpose = true;
+    place_factors(l, place_ones(v, walking, p), p);
     return true;
 }
 

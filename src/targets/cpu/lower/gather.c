@@ -30,8 +30,9 @@ static bool suits(struct mgx_plan_offer *c)
                          "operands are not row-major, or indices of another type");
 }
 
-static void split(struct gather *g, const struct mgx_shape *x, int axis)
+static void split(struct gather *g, const struct mgx_plan_offer *c, int axis)
 {
+    const struct mgx_shape *x = &c->in[0];
     g->outer = mgx_product(x->lens, axis);
     g->length = x->lens[axis];
     g->run = mgx_type_size(x->type) * (size_t)mgx_product(x->lens + axis + 1, x->rank - axis - 1);
@@ -45,7 +46,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     struct gather *g = MGX_NEW(c->arena, struct gather);
     if (!g)
         return mgx_plan_no_memory(c);
-    split(g, &c->in[0], mgx_wrap_axis(mgx_ins_int(c->ins, "axis"), c->in[0].rank));
+    split(g, c, mgx_wrap_axis(mgx_ins_int(c->ins, "axis"), c->in[0].rank));
     g->count = mgx_shape_elements(&c->in[1]);
     g->wide = c->in[1].type == MGX_INT64;
     const size_t bytes = g->run * (size_t)g->count * (size_t)g->outer;
