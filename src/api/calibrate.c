@@ -350,6 +350,22 @@ static enum mgx_status compiled_copy(struct world *w, const struct mgx_program *
     return compile(w, *out, diag);
 }
 
+static enum mgx_status compare_on(struct world *w, const struct mgx_program *program,
+                                  const struct mgx_program *quantized,
+                                  struct mgx_quant_distance *distance, struct mgx_diag *diag)
+{
+    const struct mgx_quant_runner runner = runner_of(w);
+    struct mgx_program *a = NULL, *b = NULL;
+    enum mgx_status status = compiled_copy(w, program, &a, diag);
+    if (status == MGX_OK)
+        status = compiled_copy(w, quantized, &b, diag);
+    if (status == MGX_OK)
+        status = mgx_quant_compare(a, b, &runner, distance, diag);
+    mgx_program_destroy(a);
+    mgx_program_destroy(b);
+    return status;
+}
+
 migraphx_status migraphx_quantization_error(double *relative, double *top,
                                             const_migraphx_program_t program,
                                             const_migraphx_program_t quantized,
@@ -368,16 +384,8 @@ migraphx_status migraphx_quantization_error(double *relative, double *top,
         return mgx_api_bad("%s: there are no samples to compare on", __func__);
     API_DIAG(diag);
     struct world w = {target->target, options};
-    const struct mgx_quant_runner runner = runner_of(&w);
-    struct mgx_program *a = NULL, *b = NULL;
     struct mgx_quant_distance distance = {0, 0};
-    enum mgx_status status = compiled_copy(&w, program->p, &a, &diag);
-    if (status == MGX_OK)
-        status = compiled_copy(&w, quantized->p, &b, &diag);
-    if (status == MGX_OK)
-        status = mgx_quant_compare(a, b, &runner, &distance, &diag);
-    mgx_program_destroy(a);
-    mgx_program_destroy(b);
+    const enum mgx_status status = compare_on(&w, program->p, quantized->p, &distance, &diag);
     *relative = distance.relative;
     *top = distance.top;
     return mgx_api_leave(status, &diag);

@@ -168,6 +168,28 @@ static uint64_t seed_of(const struct mgx_api_manner *manner)
     return time ^ ((uint64_t)(uintptr_t)&now << 32);
 }
 
+static void watch(struct mgx_run *r, struct observer *o)
+{
+    o->trace_level = mgx_api_environment()->trace_eval;
+    if (o->callback || o->microseconds || o->trace_level) {
+        r->trace = observe;
+        r->trace_user = o;
+        o->last = mgx_api_milliseconds();
+    }
+    if (o->microseconds && !o->trace_level) {
+        r->time = add_time;
+        r->time_user = o;
+    }
+}
+
+static enum mgx_status run_proved(const struct mgx_program *p, struct mgx_run *r,
+                                  struct mgx_diag *diag)
+{
+    if (!p->executable)
+        TRY(mgx_api_prove(p, diag));
+    return mgx_program_run(p, r, diag);
+}
+
 static enum mgx_status run(migraphx_arguments_t *out, const struct migraphx_program *program,
                            const struct migraphx_program_parameters *params, void *const *stream,
                            struct observer *o, struct mgx_diag *diag)
@@ -185,19 +207,8 @@ static enum mgx_status run(migraphx_arguments_t *out, const struct migraphx_prog
                         .stream = stream ? *stream : NULL,
                         .seed = seed_of(&program->manner),
                         .limit_bytes = program->manner.limit_bytes};
-    o->trace_level = mgx_api_environment()->trace_eval;
-    if (o->callback || o->microseconds || o->trace_level) {
-        r.trace = observe;
-        r.trace_user = o;
-        o->last = mgx_api_milliseconds();
-    }
-    if (o->microseconds && !o->trace_level) {
-        r.time = add_time;
-        r.time_user = o;
-    }
-    enum mgx_status status = p->executable ? MGX_OK : mgx_api_prove(p, diag);
-    if (status == MGX_OK)
-        status = mgx_program_run(p, &r, diag);
+    watch(&r, o);
+    enum mgx_status status = run_proved(p, &r, diag);
     if (status == MGX_OK)
         status = mgx_api_arguments_new(out, results, (size_t)count, diag);
     free(results);

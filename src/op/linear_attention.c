@@ -173,6 +173,28 @@ static void run_head(const struct run *r, int64_t b, int64_t h)
     }
 }
 
+static bool load_inputs(struct mgx_compute_call *c, struct run *r)
+{
+    for (int i = 0; i < c->in_count; i++) {
+        const bool there = !mgx_shape_is_absent(&c->in[i]->shape);
+        r->in[i] = there ? mgx_scratch_doubles(c, c->in[i]) : NULL;
+        if (there && !r->in[i])
+            return false;
+    }
+    return true;
+}
+
+// The state begins as it is given, or at 0.
+static bool start(struct mgx_compute_call *c, struct run *r, int64_t entries, int64_t results)
+{
+    r->state = MGX_NEW_ARRAY(c->scratch, double, entries);
+    r->y = MGX_NEW_ARRAY(c->scratch, double, results);
+    r->d = MGX_NEW_ARRAY(c->scratch, double, r->dv);
+    if (r->state && r->in[STATE] && entries)
+        memcpy(r->state, r->in[STATE], (size_t)entries * sizeof *r->state);
+    return r->state && r->y && r->d;
+}
+
 static enum mgx_status fill(struct mgx_compute_call *c, struct mgx_tensor *y,
                             struct mgx_tensor *state)
 {
@@ -183,23 +205,12 @@ static enum mgx_status fill(struct mgx_compute_call *c, struct mgx_tensor *y,
                     .steps = q->lens[2],
                     .dk = q->lens[3],
                     .dv = v->lens[3]};
-    for (int i = 0; i < c->in_count; i++) {
-        if (mgx_shape_is_absent(&c->in[i]->shape))
-            continue;
-        r.in[i] = mgx_scratch_doubles(c, c->in[i]);
-        if (!r.in[i])
-            return MGX_NO_MEMORY;
-    }
+    if (!load_inputs(c, &r))
+        return MGX_NO_MEMORY;
     r.decay_step = r.in[DECAY] ? c->in[DECAY]->shape.lens[3] : 0;
     r.beta_heads = r.in[BETA] ? c->in[BETA]->shape.lens[1] : 0;
-    const int64_t entries = mgx_shape_elements(&state->shape);
-    r.state = MGX_NEW_ARRAY(c->scratch, double, entries);
-    r.y = MGX_NEW_ARRAY(c->scratch, double, mgx_shape_elements(&y->shape));
-    r.d = MGX_NEW_ARRAY(c->scratch, double, r.dv);
-    if (!r.state || !r.y || !r.d)
+    if (!start(c, &r, mgx_shape_elements(&state->shape), mgx_shape_elements(&y->shape)))
         return mgx_fail_memory(c->diag);
-    if (r.in[STATE] && entries)
-        memcpy(r.state, r.in[STATE], (size_t)entries * sizeof *r.state);
     for (int64_t b = 0; b < q->lens[0]; b++)
         for (int64_t h = 0; h < r.heads; h++)
             run_head(&r, b, h);

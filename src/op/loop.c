@@ -82,7 +82,7 @@ static enum mgx_status check_parameters(struct mgx_shape_call *c)
     return mgx_body_takes(c, c->mod[0], given, c->in_count);
 }
 
-static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
+static enum mgx_status require_body(struct mgx_shape_call *c)
 {
     if (c->mod_count != 1)
         return mgx_fail(c->diag, MGX_INVALID, "loop: takes one module, given %d", c->mod_count);
@@ -94,6 +94,24 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
     if (results < 1 + carried)
         return mgx_fail(c->diag, MGX_INVALID, "loop: body has %d results, needs at least %d",
                         results, 1 + carried);
+    return MGX_OK;
+}
+
+// What a value may be before the loop and behind the body.
+static enum mgx_status carried_shape(struct mgx_shape_call *c, int i, const struct mgx_shape *body,
+                                     struct mgx_shape *out)
+{
+    const struct mgx_shape *given = c->in[i + 2];
+    if (given->type != body->type)
+        return mgx_fail(c->diag, MGX_INVALID, "loop: carried value %d is %s, the body makes it %s",
+                        i, mgx_type_name(given->type), mgx_type_name(body->type));
+    return mgx_shape_join(c->arena, given, body, out) ? MGX_OK : mgx_fail_memory(c->diag);
+}
+
+static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    TRY(require_body(c));
+    const int results = mgx_module_result_count(c->mod[0]), carried = c->in_count - 2;
     struct mgx_shape *sub = MGX_NEW_ARRAY(c->arena, struct mgx_shape, results);
     if (!sub)
         return mgx_fail_memory(c->diag);
@@ -101,15 +119,10 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
     const int64_t rounds = most_rounds(c, &exactly);
     for (int i = 0; i < results - 1; i++) {
         const struct mgx_shape *body = mgx_body_result(c->mod[0], i + 1);
-        if (i >= carried) {
+        if (i < carried)
+            TRY(carried_shape(c, i, body, &sub[i]));
+        else
             TRY(row_shape(c, body, exactly, rounds, &sub[i]));
-        } else if (c->in[i + 2]->type != body->type) {
-            return mgx_fail(c->diag, MGX_INVALID,
-                            "loop: carried value %d is %s, the body makes it %s", i,
-                            mgx_type_name(c->in[i + 2]->type), mgx_type_name(body->type));
-        } else if (!mgx_shape_join(c->arena, c->in[i + 2], body, &sub[i])) {
-            return mgx_fail_memory(c->diag);
-        }
     }
     *out = mgx_shape_tuple(sub, results - 1);
     return MGX_OK;
@@ -184,11 +197,9 @@ static enum mgx_status first_state(struct mgx_compute_call *c, struct state *s)
     return MGX_OK;
 }
 
-static enum mgx_status run_round(struct mgx_compute_call *c, struct state *s)
+// The body may keep its counter (as a carried value or a row), so each round gets one of its own.
+static enum mgx_status start_round(struct mgx_compute_call *c, struct state *s)
 {
-    TRY(mgx_eval_round(c));
-    // The body may keep its counter (as a carried value or a row), so each round gets one of its
-    // own.
     const struct mgx_shape counter = mgx_shape_scalar(MGX_INT64), flag = mgx_shape_scalar(MGX_BOOL);
     mgx_tensor_release(&s->args[0]);
     mgx_tensor_release(&s->args[1]);
@@ -196,23 +207,36 @@ static enum mgx_status run_round(struct mgx_compute_call *c, struct state *s)
     TRY(mgx_tensor_create(&s->args[1], &flag, c->diag));
     *(int64_t *)s->args[0].data = s->iteration;
     *(unsigned char *)s->args[1].data = s->cond;
+    return MGX_OK;
+}
+
+// What the body made: whether to go on, what is carried, the rows.
+static enum mgx_status keep_results(struct mgx_compute_call *c, struct state *s,
+                                    struct mgx_tensor *results)
+{
+    if (mgx_shape_elements(&results[0].shape) != 1)
+        return mgx_fail(c->diag, MGX_INVALID, "loop: the body's condition has not one element");
+    s->cond = mgx_load_int(results[0].shape.type, results[0].data, 0) != 0;
+    for (int i = 0; i < s->carried; i++) {
+        mgx_tensor_release(&s->args[i + 2]);
+        s->args[i + 2] = results[i + 1];
+        results[i + 1] = (struct mgx_tensor){0};
+    }
+    for (int i = 0; i < s->row_count; i++)
+        TRY(push(c, &s->rows[i], &results[1 + s->carried + i]));
+    return MGX_OK;
+}
+
+static enum mgx_status run_round(struct mgx_compute_call *c, struct state *s)
+{
+    TRY(mgx_eval_round(c));
+    TRY(start_round(c, s));
     struct mgx_compute_call round = *c;
     round.scratch = &s->scratch;
     struct mgx_tensor *results;
     int count;
     TRY(mgx_body_run(&round, 0, s->args, c->in_count, &results, &count));
-    enum mgx_status status = MGX_OK;
-    if (mgx_shape_elements(&results[0].shape) == 1)
-        s->cond = mgx_load_int(results[0].shape.type, results[0].data, 0) != 0;
-    else
-        status = mgx_fail(c->diag, MGX_INVALID, "loop: the body's condition has not one element");
-    for (int i = 0; i < s->carried && status == MGX_OK; i++) {
-        mgx_tensor_release(&s->args[i + 2]);
-        s->args[i + 2] = results[i + 1];
-        results[i + 1] = (struct mgx_tensor){0};
-    }
-    for (int i = 0; i < s->row_count && status == MGX_OK; i++)
-        status = push(c, &s->rows[i], &results[1 + s->carried + i]);
+    const enum mgx_status status = keep_results(c, s, results);
     mgx_tensors_release(results, count);
     mgx_arena_rewind(&s->scratch, s->stays);
     return status;

@@ -165,6 +165,32 @@ static struct mgx_tensor slice(const struct mgx_compute_call *c, const struct st
                            t * x->shape.strides[axis] * (int64_t)mgx_type_size(part.type));
 }
 
+static enum mgx_status make_rows(struct mgx_compute_call *c, const struct mgx_shape *row,
+                                 int64_t axis, int64_t length, struct mgx_tensor *out)
+{
+    int64_t lens[MGX_MAX_RANK];
+    if (row->rank >= MGX_MAX_RANK || axis < 0 || axis > row->rank)
+        return mgx_fail(c->diag, MGX_INVALID,
+                        "scan: rows of rank %d cannot be stacked along axis %lld", row->rank,
+                        (long long)axis);
+    for (int i = 0, j = 0; i <= row->rank; i++)
+        lens[i] = i == axis ? length : row->lens[j++];
+    const struct mgx_shape shape = mgx_shape_make(row->type, row->rank + 1, lens);
+    return mgx_tensor_create(out, &shape, c->diag);
+}
+
+// The shape of a row's place among all rows; false if its lengths are others.
+static bool row_slot(const struct mgx_shape *rows, int64_t axis, struct mgx_shape *slot)
+{
+    bool same = rows->rank == slot->rank + 1;
+    for (int i = 0, j = 0; same && i < rows->rank; i++)
+        if (i != axis) {
+            same = slot->lens[j] == rows->lens[i];
+            slot->strides[j++] = rows->strides[i];
+        }
+    return same;
+}
+
 // Where row t of output r goes; makes the output when the first row shows its shape.
 static enum mgx_status store_row(struct mgx_compute_call *c, struct state *s, int r, int64_t t,
                                  const struct mgx_tensor *row)
@@ -174,25 +200,10 @@ static enum mgx_status store_row(struct mgx_compute_call *c, struct state *s, in
     struct mgx_tensor *out = &s->out[s->states + r];
     int64_t axis = pick(a->scan_output_axes, r);
     axis += axis < 0 ? row->shape.rank + 1 : 0;
-    if (!out->storage) {
-        int64_t lens[MGX_MAX_RANK];
-        if (row->shape.rank >= MGX_MAX_RANK || axis < 0 || axis > row->shape.rank)
-            return mgx_fail(c->diag, MGX_INVALID,
-                            "scan: rows of rank %d cannot be stacked along axis %lld",
-                            row->shape.rank, (long long)axis);
-        for (int i = 0, j = 0; i <= row->shape.rank; i++)
-            lens[i] = i == axis ? s->length : row->shape.lens[j++];
-        const struct mgx_shape shape = mgx_shape_make(row->shape.type, row->shape.rank + 1, lens);
-        TRY(mgx_tensor_create(out, &shape, c->diag));
-    }
+    if (!out->storage)
+        TRY(make_rows(c, &row->shape, axis, s->length, out));
     struct mgx_shape slot = mgx_shape_make(row->shape.type, row->shape.rank, row->shape.lens);
-    bool same = out->shape.rank == slot.rank + 1;
-    for (int i = 0, j = 0; same && i < out->shape.rank; i++)
-        if (i != axis) {
-            same = slot.lens[j] == out->shape.lens[i];
-            slot.strides[j++] = out->shape.strides[i];
-        }
-    if (!same)
+    if (!row_slot(&out->shape, axis, &slot))
         return mgx_fail(c->diag, MGX_INVALID, "scan: rows 0 and %lld differ in shape",
                         (long long)t);
     if (pick(a->scan_output_directions, r) == 1)

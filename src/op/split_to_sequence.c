@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "op/rule/rule.h"
 
 struct split {
@@ -35,30 +36,30 @@ static enum mgx_status split_shape(struct mgx_shape_call *c, struct mgx_shape *o
     return MGX_OK;
 }
 
-// Sizes of the parts in the scratch arena.
-static enum mgx_status part_sizes(struct mgx_compute_call *c, int64_t length, int64_t **sizes,
-                                  int64_t *count)
+// Sizes as a list gives them.
+static enum mgx_status listed_sizes(struct mgx_compute_call *c, int64_t length, int64_t **sizes,
+                                    int64_t *count)
 {
-    assert(length >= 0);
-    int64_t step = 1;
-    if (c->in_count == 2 && c->in[1]->shape.rank > 0) {
-        *count = mgx_shape_elements(&c->in[1]->shape);
-        *sizes = mgx_scratch_ints(c, c->in[1]);
-        int64_t sum = 0;
-        for (int64_t i = 0; *sizes && i < *count; i++) {
-            if ((*sizes)[i] < 0 || (*sizes)[i] > length - sum)
-                return mgx_fail(c->diag, MGX_INVALID,
-                                "split_to_sequence: part %lld of size %lld does not fit into %lld",
-                                (long long)i, (long long)(*sizes)[i], (long long)length);
-            sum += (*sizes)[i];
-        }
-        if (*sizes && sum != length)
-            return mgx_fail(c->diag, MGX_INVALID, "split_to_sequence: parts add up to %lld of %lld",
-                            (long long)sum, (long long)length);
-        return *sizes ? MGX_OK : MGX_NO_MEMORY;
+    *count = mgx_shape_elements(&c->in[1]->shape);
+    *sizes = mgx_scratch_ints(c, c->in[1]);
+    int64_t sum = 0;
+    for (int64_t i = 0; *sizes && i < *count; i++) {
+        if ((*sizes)[i] < 0 || (*sizes)[i] > length - sum)
+            return mgx_fail(c->diag, MGX_INVALID,
+                            "split_to_sequence: part %lld of size %lld does not fit into %lld",
+                            (long long)i, (long long)(*sizes)[i], (long long)length);
+        sum += (*sizes)[i];
     }
-    if (c->in_count == 2)
-        TRY(mgx_scalar_int(c, 1, &step));
+    if (*sizes && sum != length)
+        return mgx_fail(c->diag, MGX_INVALID, "split_to_sequence: parts add up to %lld of %lld",
+                        (long long)sum, (long long)length);
+    return *sizes ? MGX_OK : MGX_NO_MEMORY;
+}
+
+// Parts of `step`, the last one may be smaller.
+static enum mgx_status equal_sizes(struct mgx_compute_call *c, int64_t length, int64_t step,
+                                   int64_t **sizes, int64_t *count)
+{
     if (step <= 0)
         return mgx_fail(c->diag, MGX_INVALID,
                         "split_to_sequence: size %lld of a part is not positive", (long long)step);
@@ -67,8 +68,21 @@ static enum mgx_status part_sizes(struct mgx_compute_call *c, int64_t length, in
     if (!*sizes)
         return mgx_fail_memory(c->diag);
     for (int64_t i = 0; i < *count; i++)
-        (*sizes)[i] = i * step + step <= length ? step : length - i * step;
+        (*sizes)[i] = mgx_min_i64(step, length - i * step);
     return MGX_OK;
+}
+
+// Sizes of the parts in the scratch arena.
+static enum mgx_status part_sizes(struct mgx_compute_call *c, int64_t length, int64_t **sizes,
+                                  int64_t *count)
+{
+    assert(length >= 0);
+    int64_t step = 1;
+    if (c->in_count == 2 && c->in[1]->shape.rank > 0)
+        return listed_sizes(c, length, sizes, count);
+    if (c->in_count == 2)
+        TRY(mgx_scalar_int(c, 1, &step));
+    return equal_sizes(c, length, step, sizes, count);
 }
 
 static struct mgx_tensor part(const struct mgx_tensor *x, int axis, int64_t at, int64_t size,

@@ -18,37 +18,47 @@ static int64_t ceil_div(int64_t n, int64_t step)
     return n / step + (n % step != 0);
 }
 
+// Axis by axis: every by-th position; scale notes by how much its stride grows.
+static enum mgx_status step_axis(struct mgx_shape_call *c, int64_t axis, int64_t by,
+                                 struct mgx_dim *dim, int64_t *scale)
+{
+    if (by < 1)
+        return mgx_fail(c->diag, MGX_INVALID, "step: step %" PRId64 " of axis %" PRId64, by, axis);
+    *scale = by;
+    if (by > 1)
+        *dim = (struct mgx_dim){.min = ceil_div(dim->min, by), .max = ceil_div(dim->max, by)};
+    return MGX_OK;
+}
+
+static void scale_strides(const struct mgx_shape *s, const int64_t *scale, struct mgx_shape *out)
+{
+    for (int i = 0; mgx_shape_is_static(s) && i < s->rank; i++)
+        // an axis of one position never moves, whatever its stride
+        if (!mgx_mul_i64(s->strides[i], s->lens[i] > 1 ? scale[i] : 1, &out->strides[i]))
+            out->strides[i] = s->strides[i];
+}
+
 static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
     const struct step *a = c->attr;
     const struct mgx_shape *s = c->in[0];
     bool flags[MGX_MAX_RANK];
+    int64_t scale[MGX_MAX_RANK];
     TRY(mgx_normalize_axes(c, a->axes, s->rank, flags));
     if (a->steps.count != a->axes.count)
         return mgx_fail(c->diag, MGX_INVALID, "step: %d steps for %d axes", a->steps.count,
                         a->axes.count);
     struct mgx_dim *dims = mgx_edit_dims(c, s, s->rank);
-    int64_t scale[MGX_MAX_RANK];
     if (!dims)
         return MGX_NO_MEMORY;
     for (int i = 0; i < s->rank; i++)
         scale[i] = 1;
     for (int k = 0; k < a->axes.count; k++) {
-        const int64_t axis = a->axes.v[k] < 0 ? a->axes.v[k] + s->rank : a->axes.v[k];
-        const int64_t by = a->steps.v[k];
-        if (by < 1)
-            return mgx_fail(c->diag, MGX_INVALID, "step: step %" PRId64 " of axis %" PRId64, by,
-                            axis);
-        scale[axis] = by;
-        if (by > 1)
-            dims[axis] = (struct mgx_dim){.min = ceil_div(dims[axis].min, by),
-                                          .max = ceil_div(dims[axis].max, by)};
+        const int axis = mgx_wrap_axis(a->axes.v[k], s->rank);
+        TRY(step_axis(c, axis, a->steps.v[k], &dims[axis], &scale[axis]));
     }
     *out = mgx_shape_from_dims(s->type, s->rank, dims);
-    for (int i = 0; mgx_shape_is_static(s) && i < s->rank; i++)
-        // an axis of one position never moves, whatever its stride
-        if (!mgx_mul_i64(s->strides[i], s->lens[i] > 1 ? scale[i] : 1, &out->strides[i]))
-            out->strides[i] = s->strides[i];
+    scale_strides(s, scale, out);
     return MGX_OK;
 }
 

@@ -13,33 +13,43 @@ static struct mgx_window_attr window_attr(const struct mgx_pool_attr *a)
                                     .ceil = a->ceil_mode};
 }
 
+static enum mgx_status check_window(struct mgx_shape_call *c, const struct mgx_pool_attr *a,
+                                    const struct mgx_window_attr *window, int spatial)
+{
+    TRY(mgx_window_check(c, window, spatial));
+    if (a->lengths.count != spatial)
+        return mgx_fail(c->diag, MGX_INVALID,
+                        "%s: inconsistent attribute sizes: lengths (%d) for %d spatial axes",
+                        c->op->name, a->lengths.count, spatial);
+    return MGX_OK;
+}
+
+static enum mgx_status pool_dims(struct mgx_shape_call *c, const struct mgx_pool_attr *a,
+                                 int spatial, struct mgx_dim *dims)
+{
+    const struct mgx_window_attr window = window_attr(a);
+    TRY(check_window(c, a, &window, spatial));
+    for (int i = 0; i < spatial; i++) {
+        const int64_t length = mgx_max_i64(a->lengths.v[i], 0); // a negative one is refused as 0
+        const struct mgx_dim kernel = {.min = length, .max = length};
+        TRY(mgx_window_dim(c, &window, i, dims[i], kernel, &dims[i]));
+    }
+    return MGX_OK;
+}
+
 enum mgx_status mgx_pool_shape(struct mgx_shape_call *c, const struct mgx_pool_attr *a,
                                struct mgx_shape *out)
 {
     const struct mgx_shape *x = c->in[0];
     TRY(mgx_require_number(c, 0));
     TRY(mgx_require_rank(c, 0, 3, MGX_MAX_RANK));
-    const int spatial = x->rank - 2;
-    const struct mgx_window_attr window = window_attr(a);
     struct mgx_dim *dims = mgx_edit_dims(c, x, x->rank);
     if (!dims)
         return MGX_NO_MEMORY;
-    if (!a->global) {
-        TRY(mgx_window_check(c, &window, spatial));
-        if (a->lengths.count != spatial)
-            return mgx_fail(c->diag, MGX_INVALID,
-                            "%s: inconsistent attribute sizes: lengths (%d) for %d spatial axes",
-                            c->op->name, a->lengths.count, spatial);
-    }
-    for (int i = 0; i < spatial; i++) {
-        if (a->global) {
-            dims[i + 2] = (struct mgx_dim){.min = 1, .max = 1};
-            continue;
-        }
-        const int64_t length = mgx_max_i64(a->lengths.v[i], 0); // a negative one is refused as 0
-        const struct mgx_dim kernel = {.min = length, .max = length};
-        TRY(mgx_window_dim(c, &window, i, dims[i + 2], kernel, &dims[i + 2]));
-    }
+    if (!a->global)
+        TRY(pool_dims(c, a, x->rank - 2, dims + 2));
+    for (int i = 2; a->global && i < x->rank; i++)
+        dims[i] = (struct mgx_dim){.min = 1, .max = 1};
     *out = mgx_shape_from_dims(x->type, x->rank, dims);
     if (mgx_shape_is_static(out) && mgx_shape_is_static(x))
         *out = mgx_shape_like_order(out, x);

@@ -212,6 +212,34 @@ static bool regroup_run(const struct mgx_shape *s, int o0, int o1, struct mgx_sh
     return true;
 }
 
+// Axes of length 1 do not move.
+static struct mgx_shape without_ones(const struct mgx_shape *s)
+{
+    struct mgx_shape out = *s;
+    out.rank = 0;
+    for (int i = 0; i < s->rank; i++)
+        if (s->lens[i] != 1) {
+            out.lens[out.rank] = s->lens[i];
+            out.strides[out.rank++] = s->strides[i];
+        }
+    return out;
+}
+
+// Ends of the shortest groups of axes with equal products that begin at *o and *n.
+static void next_group(const struct mgx_shape *old, int rank, const int64_t *lens, int *o, int *n)
+{
+    int64_t a = old->lens[(*o)++], b = lens[(*n)++];
+    while (a != b) {
+        assert(*o < old->rank || *n < rank);
+        if (a < b)
+            a *= old->lens[(*o)++];
+        else
+            b *= lens[(*n)++];
+    }
+    while (*o == old->rank && *n < rank)
+        (*n)++; // trailing axes of length 1
+}
+
 bool mgx_shape_regroup(const struct mgx_shape *s, int rank, const int64_t *lens,
                        struct mgx_shape *out)
 {
@@ -219,30 +247,12 @@ bool mgx_shape_regroup(const struct mgx_shape *s, int rank, const int64_t *lens,
     assert(mgx_shape_elements(s) == mgx_shape_elements(out));
     if (mgx_shape_elements(s) <= 1 || mgx_shape_is_standard(s))
         return true;
-    struct mgx_shape old = *s; // without the axes of length 1, which do not move
-    old.rank = 0;
-    for (int i = 0; i < s->rank; i++)
-        if (s->lens[i] != 1) {
-            old.lens[old.rank] = s->lens[i];
-            old.strides[old.rank++] = s->strides[i];
-        }
-    for (int o0 = 0, n0 = 0;
-         o0 < old.rank && n0 < rank;) { // the shortest groups with equal products
-        int o1 = o0 + 1, n1 = n0 + 1;
-        int64_t a = old.lens[o0], b = lens[n0];
-        while (a != b) {
-            assert(o1 < old.rank || n1 < rank);
-            if (a < b)
-                a *= old.lens[o1++];
-            else
-                b *= lens[n1++];
-        }
-        while (o1 == old.rank && n1 < rank)
-            n1++; // trailing axes of length 1
-        if (!regroup_run(&old, o0, o1, out, n0, n1))
+    const struct mgx_shape old = without_ones(s);
+    for (int o = 0, n = 0; o < old.rank && n < rank;) {
+        const int o0 = o, n0 = n;
+        next_group(&old, rank, lens, &o, &n);
+        if (!regroup_run(&old, o0, o, out, n0, n))
             return false;
-        o0 = o1;
-        n0 = n1;
     }
     return true;
 }
