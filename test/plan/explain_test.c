@@ -3,9 +3,7 @@
 // constants for them. (The thread sanitizer sees who reads what another writes.)
 #include <pthread.h>
 
-#include "check.h"
-#include "op/op.h"
-#include "targets/target.h"
+#include "targets/cpu/program.h"
 
 enum { ROWS = 24, LOOKS = 200 };
 
@@ -16,16 +14,10 @@ static struct mgx_program *build(void)
     struct mgx_diag diag = {0};
     const struct mgx_shape x = mgx_shape_make(MGX_FLOAT, 1, (int64_t[]){ROWS});
     const struct mgx_shape w = mgx_shape_make(MGX_FLOAT, 2, (int64_t[]){ROWS, ROWS});
-    struct mgx_tensor t;
     if (mgx_program_create(&p, &mgx_ops, &diag) != MGX_OK)
         return NULL;
-    if (mgx_tensor_create(&t, &w, &diag) != MGX_OK) {
-        mgx_program_destroy(p);
-        return NULL;
-    }
-    mgx_tensor_generate(&t, 1);
     struct mgx_module *m = mgx_program_main(p);
-    struct mgx_ins *weights = mgx_add_literal(m, &t);
+    struct mgx_ins *weights = program_literal(m, &w, 1);
     struct mgx_ins *found =
         mgx_emit(m, &mgx_op_nonzero, NULL, MGX_IN(mgx_add_parameter(m, "x", &x)));
     struct mgx_ins *rows =
@@ -34,13 +26,7 @@ static struct mgx_program *build(void)
     rows = mgx_emit(m, &mgx_op_squeeze, MGX_ATTRS(mgx_ints("axes", &axis, 1)), MGX_IN(rows));
     struct mgx_ins *y = mgx_emit(m, &mgx_op_dot, NULL, MGX_IN(rows, weights));
     mgx_add_return(m, &y, 1);
-    mgx_tensor_release(&t);
-    const struct mgx_compile_options options = {.threads = 1};
-    if (mgx_program_compile(p, mgx_target_find("cpu"), &options, &diag) == MGX_OK)
-        return p;
-    printf("%s\n", diag.text);
-    mgx_program_destroy(p);
-    return NULL;
+    return program_ready(p);
 }
 
 struct runner {

@@ -24,6 +24,19 @@ static inline struct mgx_program *program_compile(const char *text, const char *
     return NULL;
 }
 
+// A program that was built by hand, compiled for one thread of the CPU. NULL, and why on stdout, when
+// the target refuses; p is gone then.
+static inline struct mgx_program *program_ready(struct mgx_program *p)
+{
+    struct mgx_diag diag = {0};
+    const struct mgx_compile_options options = {.threads = 1};
+    if (mgx_program_compile(p, mgx_target_find("cpu"), &options, &diag) == MGX_OK)
+        return p;
+    printf("%s\n", diag.text);
+    mgx_program_destroy(p);
+    return NULL;
+}
+
 // A literal of generated values; NULL when out of memory.
 static inline struct mgx_ins *program_literal(struct mgx_module *m, const struct mgx_shape *shape,
                                               uint64_t seed)

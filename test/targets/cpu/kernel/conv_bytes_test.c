@@ -4,6 +4,7 @@
 // that are all at one end; sizes around tiles, steps and vectors of channels; several threads. What
 // could leave the bits that Winograd's sums keep is refused.
 #include "targets/cpu/kernel/conv.h"
+#include "targets/cpu/kernel/conv_plain.h"
 #include "targets/cpu/kernel/harness.h"
 
 enum { MOST = 40 };
@@ -53,20 +54,13 @@ static void lay_out(struct mgx_conv_desc *d, int gap)
 
 static struct mgx_conv_desc any_types(struct rng *r, mgx_isa isa)
 {
-    return (struct mgx_conv_desc){.type = MGX_KERNEL_S8,
-                                  .x_type = rng_below(r, 2) ? MGX_KERNEL_S8 : MGX_KERNEL_U8,
-                                  .w_type = rng_below(r, 3) ? MGX_KERNEL_S8 : MGX_KERNEL_U8,
-                                  .y_type = MGX_KERNEL_S32,
-                                  .isa = isa,
-                                  .threads = 1 + rng_below(r, 3),
-                                  .batch = 1 + rng_below(r, 2),
-                                  .groups = 1,
-                                  .in = {1, 1, 1},
-                                  .out = {1, 1, 1},
-                                  .kernel = {1, 1, 1},
-                                  .stride = {1, 1, 1},
-                                  .dilation = {1, 1, 1},
-                                  .x_channel = 1};
+    struct mgx_conv_desc d = conv_plain(isa, 1 + rng_below(r, 2));
+    d.type = MGX_KERNEL_S8;
+    d.x_type = rng_below(r, 2) ? MGX_KERNEL_S8 : MGX_KERNEL_U8;
+    d.w_type = rng_below(r, 3) ? MGX_KERNEL_S8 : MGX_KERNEL_U8;
+    d.y_type = MGX_KERNEL_S32;
+    d.threads = 1 + rng_below(r, 3);
+    return d;
 }
 
 static void any_3x3(struct rng *r, struct mgx_conv_desc *d)

@@ -3,6 +3,7 @@
 // the other, however many threads run it: sums are made in the same order.
 #include "targets/cpu/kernel/conv.h"
 
+#include "targets/cpu/kernel/conv_plain.h"
 #include "targets/cpu/kernel/harness.h"
 
 struct pair {
@@ -27,21 +28,12 @@ static struct mgx_conv_desc plain(struct rng *r, mgx_isa isa, int64_t batch)
 {
     static const enum mgx_act acts[] = {MGX_ACT_NONE, MGX_ACT_RELU, MGX_ACT_SILU,
                                         MGX_ACT_HARD_SWISH};
-    return (struct mgx_conv_desc){
-        .isa = isa,
-        .batch = batch,
-        .groups = 1,
-        .in = {1, 1, 1},
-        .out = {1, 1, 1},
-        .kernel = {1, 1, 1},
-        .stride = {1, 1, 1},
-        .dilation = {1, 1, 1},
-        .x_channel = 1,
-        .epilogue = {.act = acts[rng_below(r, 4)],
-                     .a = 0.2f,
-                     .b = 0.5f,
-                     .residual = (enum mgx_residual)(rng_below(r, 4) == 0)},
-    };
+    struct mgx_conv_desc d = conv_plain(isa, batch);
+    d.epilogue = (struct mgx_epilogue){.act = acts[rng_below(r, 4)],
+                                       .a = 0.2f,
+                                       .b = 0.5f,
+                                       .residual = (enum mgx_residual)(rng_below(r, 4) == 0)};
+    return d;
 }
 
 static void random_window(struct rng *r, const struct mgx_conv_desc *e, struct mgx_conv_desc *d)

@@ -22,12 +22,7 @@ static struct mgx_program *build(void)
     const int64_t axis = 1;
     x = mgx_emit(m, &mgx_op_reduce_max, MGX_ATTRS(mgx_ints("axes", &axis, 1)), MGX_IN(x));
     mgx_add_return(m, &x, 1);
-    const struct mgx_compile_options options = {.threads = 1};
-    if (mgx_program_compile(p, mgx_target_find("cpu"), &options, &diag) == MGX_OK)
-        return p;
-    printf("%s\n", diag.text);
-    mgx_program_destroy(p);
-    return NULL;
+    return program_ready(p);
 }
 
 struct job {
