@@ -194,23 +194,29 @@ static enum mgx_status convolve_image(const struct run *r, int64_t n)
     return MGX_OK;
 }
 
+static void find_windows(struct run *r, const struct deform_conv *a, const struct mgx_shape *x,
+                         const struct mgx_shape *w, const struct mgx_shape *y)
+{
+    const struct mgx_window_attr window = window_attr(a);
+    r->u.rank = x->rank - 2;
+    for (int i = 0; i < r->u.rank; i++) {
+        r->lens[i] = x->lens[i + 2];
+        r->u.axis[i] = mgx_window_at(&window, i, r->lens[i], w->lens[i + 2], y->lens[i + 2]);
+    }
+    mgx_unfold_count(&r->u);
+}
+
 static enum mgx_status compute(struct mgx_compute_call *c)
 {
     const struct deform_conv *a = c->attr;
     const struct mgx_shape *x = &c->in[0]->shape, *w = &c->in[1]->shape, *y = &c->out->shape;
     if (mgx_shape_elements(y) == 0)
         return MGX_OK;
-    const struct mgx_window_attr window = window_attr(a);
     struct run r = {.c = c,
-                    .u = {.rank = x->rank - 2},
                     .in_channels = w->lens[1],
                     .out_channels = w->lens[0] / a->group,
                     .offset_channels = mgx_max_i64(x->lens[1] / a->offset_group, 1)};
-    for (int i = 0; i < r.u.rank; i++) {
-        r.lens[i] = x->lens[i + 2];
-        r.u.axis[i] = mgx_window_at(&window, i, r.lens[i], w->lens[i + 2], y->lens[i + 2]);
-    }
-    mgx_unfold_count(&r.u);
+    find_windows(&r, a, x, w, y);
     const int64_t depth = mgx_max_i64(r.in_channels * r.u.taps, 1);
     r.step = mgx_min_i64(r.u.places, mgx_max_i64((1 << 20) / depth, 16));
     r.weights = mgx_scratch_doubles(c, c->in[1]);

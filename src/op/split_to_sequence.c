@@ -151,6 +151,15 @@ static enum mgx_status join_shape(struct mgx_shape_call *c, struct mgx_shape *ou
     return MGX_OK;
 }
 
+// Do members agree, but for the length along an axis that is joined?
+static bool joins(const struct mgx_shape *x, const struct mgx_shape *first, int axis, bool new_axis)
+{
+    bool same = x->rank == first->rank && x->type == first->type;
+    for (int i = 0; same && i < x->rank; i++)
+        same = x->lens[i] == first->lens[i] || (!new_axis && i == axis);
+    return same;
+}
+
 // Shape of the whole; members must agree in everything but the length along a joined axis.
 static enum mgx_status joined_shape(struct mgx_compute_call *c, int *axis, struct mgx_shape *out)
 {
@@ -171,10 +180,7 @@ static enum mgx_status joined_shape(struct mgx_compute_call *c, int *axis, struc
         lens[i] = a->new_axis && i == *axis ? 1 : first->lens[j++];
     for (int m = 1; m < s->sub_count; m++) {
         const struct mgx_shape *x = &s->sub[m].shape;
-        bool same = x->rank == first->rank && x->type == first->type;
-        for (int i = 0; same && i < x->rank; i++)
-            same = x->lens[i] == first->lens[i] || (!a->new_axis && i == *axis);
-        if (!same)
+        if (!joins(x, first, *axis, a->new_axis))
             return mgx_fail(c->diag, MGX_INVALID,
                             "concat_from_sequence: members 0 and %d differ in shape", m);
         lens[*axis] += a->new_axis ? 1 : x->lens[*axis];

@@ -274,6 +274,17 @@ static enum mgx_status find_home(struct mgx_build *b, struct choice *x, struct m
     return *at ? MGX_OK : mgx_fail_memory(x->c.diag);
 }
 
+// What the kernel's prepare said.
+static void take_answer(const struct choice *x, struct mgx_arena *arena, struct mgx_plan_step *step)
+{
+    step->kernel = x->kernel;
+    step->state = x->c.state;
+    step->workspace = x->c.workspace;
+    step->detail = x->c.detail;
+    step->flops = x->c.flops;
+    step->why = x->why.size ? mgx_arena_strdup(arena, mgx_str_text(&x->why)) : NULL;
+}
+
 static enum mgx_status fill_step(struct mgx_build *b, struct choice *x, struct mgx_plan_value *out,
                                  const struct mgx_map *captures)
 {
@@ -292,14 +303,9 @@ static enum mgx_status fill_step(struct mgx_build *b, struct choice *x, struct m
         step->skip[i] = i < x->c.in_count && x->c.skip_in[i];
     }
     step->own_count = x->c.in_count;
-    step->kernel = x->kernel;
     step->side = side_of(b, x->kernel);
-    step->state = x->c.state;
-    step->workspace = x->c.workspace;
     step->in_place = at == out ? x->c.in_place : -1;
-    step->detail = x->c.detail;
-    step->flops = x->c.flops;
-    step->why = x->why.size ? mgx_arena_strdup(arena, mgx_str_text(&x->why)) : NULL;
+    take_answer(x, arena, step);
     if (at != out)
         TRY(mgx_plan_build_copy(b, x->c.ins, at, out, x->c.diag));
     return arena->failed ? mgx_fail_memory(x->c.diag) : MGX_OK;

@@ -69,6 +69,19 @@ static bool should_verify(const struct mgx_pass_options *o)
 #endif
 }
 
+// What who watches is told of a pass that is through.
+static void report(struct mgx_pass_call *c, const char *pass, enum mgx_status status, bool changed,
+                   double elapsed)
+{
+    const struct mgx_pass_options *o = c->options;
+    if (status != MGX_OK && status != MGX_CANCELLED && o->failed)
+        o->failed(o->trace_user, pass, c->program, c->diag ? c->diag->text : "");
+    if (status != MGX_OK)
+        mgx_where(c->diag, "pass %s", pass);
+    else if (o->trace)
+        o->trace(o->trace_user, pass, c->program, changed, elapsed);
+}
+
 enum mgx_status mgx_pass_apply(struct mgx_pass_call *c, const struct mgx_pass *pass)
 {
     assert(!pass->module != !pass->program && pass->name);
@@ -89,13 +102,7 @@ enum mgx_status mgx_pass_apply(struct mgx_pass_call *c, const struct mgx_pass *p
         status = mgx_program_verify(c->program, c->diag);
     mgx_arena_rewind(c->scratch, mark);
     c->changed = outer_changed || changed;
-    if (status != MGX_OK && status != MGX_CANCELLED && c->options->failed)
-        c->options->failed(c->options->trace_user, pass->name, c->program,
-                           c->diag ? c->diag->text : "");
-    if (status != MGX_OK)
-        mgx_where(c->diag, "pass %s", pass->name);
-    else if (c->options->trace)
-        c->options->trace(c->options->trace_user, pass->name, c->program, changed, elapsed);
+    report(c, pass->name, status, changed, elapsed);
     return status;
 }
 

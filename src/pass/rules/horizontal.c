@@ -243,6 +243,29 @@ static int cut_axis(const struct mgx_ins *slice, int64_t *start)
     return (int)axes.v[0];
 }
 
+// Keeps the group in order of position.
+static void insert_slice(struct group *g, int64_t *begins, struct mgx_ins *slice, int64_t start)
+{
+    int at = g->count++;
+    for (; at > 0 && begins[at - 1] > start; at--) {
+        begins[at] = begins[at - 1];
+        g->member[at] = g->member[at - 1];
+    }
+    begins[at] = start;
+    g->member[at] = slice;
+}
+
+static bool tile_axis(const struct group *g, const int64_t *begins, int axis, int64_t length)
+{
+    int64_t end = 0;
+    for (int i = 0; i < g->count; i++) {
+        if (begins[i] != end)
+            return false;
+        end += g->member[i]->shape.lens[axis];
+    }
+    return g->count > 1 && end == length;
+}
+
 // All readers of `y` are slices that tile one axis: fills the group in order of position.
 static int find_slices(const struct mgx_ins *y, struct group *g)
 {
@@ -257,21 +280,9 @@ static int find_slices(const struct mgx_ins *y, struct group *g)
         if (a < 0 || (axis >= 0 && a != axis))
             return -1;
         axis = a;
-        int at = g->count++;
-        for (; at > 0 && begins[at - 1] > start; at--) {
-            begins[at] = begins[at - 1];
-            g->member[at] = g->member[at - 1];
-        }
-        begins[at] = start;
-        g->member[at] = s;
+        insert_slice(g, begins, s, start);
     }
-    int64_t end = 0;
-    for (int i = 0; i < g->count; i++) {
-        if (begins[i] != end)
-            return -1;
-        end += g->member[i]->shape.lens[axis];
-    }
-    return g->count > 1 && end == y->shape.lens[axis] ? axis : -1;
+    return axis >= 0 && tile_axis(g, begins, axis, y->shape.lens[axis]) ? axis : -1;
 }
 
 // The constant operand of a binary reader of a slice: the slot it is in, -1 if there is none.
