@@ -232,7 +232,7 @@ def first_one(args, path):
             worker.end()
             if worker.first:
                 found.setdefault(name, []).append(worker.first)
-    text = " | ".join(f"{name} {min(f[0] for f in all_):.2f} s {min(f[1] for f in all_):.0f} MB" for name, all_ in found.items())
+    text = " | ".join(f"{name} {1e3 * min(f[0] for f in all_):.0f} ms {min(f[1] for f in all_):.0f} MB" for name, all_ in found.items())
     print(f"{os.path.basename(path)[:-5]:28} {text}", flush=True)
 
 

@@ -51,10 +51,17 @@ static void problem_init(struct problem *p, struct rng *r, int size)
     m->kernel[1] = m->taps;
     m->kernel[2] = elements;
     p->depth = m->taps * elements * m->valid;
-    m->row = elements * m->taps; // as ONNX has them: [columns][channels][taps]
-    m->col = m->row * m->valid;
-    m->space[1] = elements;
-    m->space[2] = 1;
+    if (rng_below(r, 3)) { // as ONNX has them: [columns][channels][taps]
+        m->row = elements * m->taps;
+        m->col = m->row * m->valid;
+        m->space[1] = elements;
+        m->space[2] = 1;
+    } else { // [taps][channels][columns], as products have them
+        m->col = 1;
+        m->row = m->columns;
+        m->space[2] = m->row * m->valid;
+        m->space[1] = m->space[2] * elements;
+    }
     m->shift = rng_below(r, 2) ? 0 : rng_below(r, 256);
     for (int t = 0; t < m->taps; t++)
         p->offset[t] = (m->taps - 1 - t) * (m->run + 5);
@@ -64,11 +71,12 @@ static void problem_init(struct problem *p, struct rng *r, int size)
         p->zero[j] = is_signed ? rng_below(r, 3) - 1 : zeros[rng_below(r, 4)];
     m->zero = rng_below(r, 2) ? p->zero : NULL;
     p->a = buffer_new((p->rows * p->a_row + 3) / 4);
-    p->b = buffer_new((m->columns * m->col + 3) / 4);
+    const int64_t weights = m->columns * m->valid * m->taps * elements;
+    p->b = buffer_new((weights + 3) / 4);
     const int kind = rng_below(r, 3);
     for (int64_t i = 0; i < p->rows * p->a_row; i++)
         ((uint8_t *)p->a.data)[i] = activation(r, kind);
-    for (int64_t i = 0; i < m->columns * m->col; i++)
+    for (int64_t i = 0; i < weights; i++)
         ((uint8_t *)p->b.data)[i] = (uint8_t)weight(r, size, is_signed);
     m->b = p->b.data;
 }
@@ -76,7 +84,7 @@ static void problem_init(struct problem *p, struct rng *r, int size)
 // The weight of element e's channel c of a tap, less its zero point.
 static int weight_at(const struct mgx_chunk_matrix *m, int64_t j, int64_t t, int64_t e, int64_t c)
 {
-    const int64_t k = j * m->col + c * m->row + t * m->space[1] + e;
+    const int64_t k = j * m->col + c * m->row + t * m->space[1] + e * m->space[2];
     const int w = m->type == MGX_KERNEL_S8 ? ((const int8_t *)m->b)[k] : ((const uint8_t *)m->b)[k];
     return w - (m->zero ? m->zero[j] : 0);
 }
