@@ -2,6 +2,7 @@
 // Elimination of types that a target does not compute in; eliminate_data_type.c.
 #pragma once
 
+#include "base/map.h"
 #include "pass/pass.h"
 
 struct mgx_data_types {
@@ -9,6 +10,7 @@ struct mgx_data_types {
     enum mgx_type target;             // they are computed in this type instead
     const struct mgx_op *const *keep; // operators that the target has for these types; ends with
                                       // NULL, NULL for none
+    const struct mgx_map *spared;     // instructions that stay as they are, by address; NULL: none
     bool saturate; // finite values beyond the target become its largest, not infinite
 };
 

@@ -8,7 +8,14 @@
 // What only moves values keeps its type; the conversions around it move along. Numbers beyond the
 // narrow type become its largest ones: as infinities, masks would make NaN of rows that are masked
 // out. isinf keeps its type, since it asks for just that.
+//
+// Boxes stay as they are: what nonmaxsuppression and roialign read as such, what that is made of by
+// element-wise work, sums and moves, back to the products, and what these make of it. Half counts
+// half pixels in a picture of 1,024, has no number for an area of 256 x 256, and detectors push
+// the boxes of class c aside by c pictures before they suppress them, where half knows no pixels.
 #include <string.h>
+
+#include "base/size.h"
 
 #include "pass/data_type.h"
 #include "quant/quant.h"
@@ -34,6 +41,68 @@ static const struct mgx_op *const *others(struct mgx_arena *arena, const char *c
     return list;
 }
 
+// --- boxes ---
+
+static struct mgx_ins *boxes_of(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_nonmaxsuppression ? ins->in[0]
+           : ins->op == &mgx_op_roialign        ? ins->in[1]
+                                                : NULL;
+}
+
+// Does it make places of places? Sums and maxima push boxes aside and clip them.
+static bool computes_places(const struct mgx_ins *ins)
+{
+    static const struct mgx_op *const movers[] = {&mgx_op_concat, &mgx_op_gather, &mgx_op_gathernd,
+                                                  &mgx_op_contiguous, &mgx_op_identity};
+    const bool number = ins->shape.type == MGX_FLOAT || ins->shape.type == MGX_DOUBLE;
+    bool moves = ins->op->flags & (MGX_OP_POINTWISE | MGX_OP_REDUCE | MGX_OP_VIEW | MGX_OP_RESHAPE);
+    for (int i = 0; i < MGX_COUNT(movers); i++)
+        moves |= ins->op == movers[i];
+    return number && moves && ins->in_count > 0;
+}
+
+// False when out of memory.
+static bool spare(struct mgx_map *spared, struct mgx_ins *ins)
+{
+    return mgx_map_find_pointer(spared, ins) || mgx_map_put_pointer(spared, ins, ins);
+}
+
+// What boxes are made of; the map is walked while it grows, in order of insertion.
+static bool spare_before(struct mgx_map *spared)
+{
+    for (uint32_t at = 0; at < spared->count; at++) {
+        const struct mgx_ins *ins = spared->entries[at].value;
+        for (int i = 0; i < ins->in_count; i++) {
+            const bool boxes = !boxes_of(ins) || ins->in[i] == boxes_of(ins);
+            if (boxes && computes_places(ins->in[i]) && !spare(spared, ins->in[i]))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool spare_after(struct mgx_map *spared)
+{
+    for (uint32_t at = 0; at < spared->count; at++) {
+        const struct mgx_ins *ins = spared->entries[at].value;
+        for (const struct mgx_use *use = boxes_of(ins) ? NULL : ins->uses; use; use = use->next)
+            if (computes_places(use->user) && !spare(spared, use->user))
+                return false;
+    }
+    return true;
+}
+
+// False when out of memory.
+static bool spare_boxes(struct mgx_map *spared, const struct mgx_program *p)
+{
+    for (int m = 0; m < p->module_count; m++)
+        for (struct mgx_ins *ins = p->modules[m]->first; ins; ins = ins->next)
+            if (boxes_of(ins) && !spare(spared, ins))
+                return false;
+    return spare_before(spared) && spare_after(spared);
+}
+
 static enum mgx_status narrow(struct mgx_pass_call *c, const struct mgx_data_types *types)
 {
     for (int i = 0; i < c->program->module_count; i++)
@@ -51,22 +120,27 @@ enum mgx_status mgx_quantize_float(struct mgx_program *p, enum mgx_type type,
                                                    &mgx_pass_dead_code_elimination, NULL};
     static const struct mgx_pass_options options = {.fast_math = false};
     struct mgx_arena scratch;
+    struct mgx_map spared = {0};
     mgx_arena_init(&scratch);
     const struct mgx_data_types types = {.types =
                                              MGX_TYPE_BIT(MGX_FLOAT) | MGX_TYPE_BIT(MGX_DOUBLE),
                                          .target = type,
                                          .keep = others(&scratch, names, count),
+                                         .spared = &spared,
                                          .saturate = true};
     struct mgx_pass_call call = {
         .program = p, .scratch = &scratch, .options = &options, .diag = diag};
     enum mgx_status status =
         types.keep ? mgx_run_passes(p, before, &options, diag) : mgx_fail_memory(diag);
+    if (status == MGX_OK && !spare_boxes(&spared, p))
+        status = mgx_fail_memory(diag);
     if (status == MGX_OK)
         status = narrow(&call, &types);
     if (status == MGX_OK)
         status = mgx_run_passes(p, after, &options, diag);
     if (status == MGX_OK)
         status = mgx_program_check_files(p, diag);
+    mgx_map_fini(&spared);
     mgx_arena_fini(&scratch);
     return status;
 }

@@ -307,7 +307,9 @@ static bool compile(const struct settings *s, struct mgx_program *p, char *why)
         return true;
     const struct mgx_target *target = mgx_target_find(s->target);
     const struct mgx_compile_options options = {
-        .offload_copy = true, .own = MGX_SETTINGS({"device", getenv("MGX_TEST_DEVICE")})};
+        .offload_copy = true,
+        .own = MGX_SETTINGS({"device", getenv("MGX_TEST_DEVICE")},
+                            {"kernel_folder", getenv("MIGRAPHX_KERNEL_CACHE")})};
     if (target && mgx_program_compile(p, target, &options, &diag) == MGX_OK)
         return true;
     snprintf(why, TEXT, "compile: %s", target ? diag.text : "no such target");

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Memory of a card and runs on it, on MIGRAPHX_GPU_DEVICE or whatever OpenCL has; without any there is nothing to test."""
+import concurrent.futures
 import os
 import re
 import subprocess
@@ -201,6 +202,27 @@ def test_a_result_in_another_shape_is_not_copied(offload_copy):
     y = p.run(feeds)[0]
     y = np.array(y) if offload_copy else np.array(migraphx.from_gpu(feeds["main:#output_0"]))
     assert np.allclose(y, np.tanh(x).reshape(2, 12), atol=1e-6)
+
+
+def test_two_cards_at_once():
+    """One program on each of two cards, by threads side by side; neither takes the other's memory."""
+    try:
+        on = [program(device_id=i) for i in range(2)]
+    except RuntimeError as e:
+        pytest.skip(str(e))
+    inputs = [values() for _ in range(20)]
+
+    def work(p, expect):
+        return all(np.abs(np.array(p.run({"x": x})[0]) - expect(x)).max() < 1e-5 for x in inputs)
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        assert all(f.result() for f in [pool.submit(work, *on[i % 2]) for i in range(8)])
+    p, expect = program(offload_copy=False, device_id=0)
+    q, _ = program(offload_copy=False, device_id=1)
+    here = {name: migraphx.to_gpu(inputs[0]) if name == "x" else migraphx.allocate_gpu(s) for name, s in p.get_parameter_shapes().items()}
+    assert np.abs(np.array(migraphx.from_gpu(p.run(here)[0])) - expect(inputs[0])).max() < 1e-5
+    with pytest.raises(RuntimeError, match="lies in memory of .*:0, not of .*:1"):
+        q.run(here)
 
 
 def test_what_the_host_computes_is_lent_by_the_cpu():
