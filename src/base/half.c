@@ -42,6 +42,13 @@ static uint64_t double_bits(double value)
     return bits;
 }
 
+static int32_t bits_of_float(float value)
+{
+    int32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
 static float float_of_bits(uint32_t bits)
 {
     float value;
@@ -119,6 +126,23 @@ float mgx_half_to_float(uint16_t bits)
 uint16_t mgx_half_from_double(double value)
 {
     return (uint16_t)encode(&half_format, value, false);
+}
+
+// Normal halves: 112 leaves the exponent, and half a last place less one, one more where the kept one
+// is odd, carries into it. Subnormal ones: added to 0.5 a float's last places are those of halves, and
+// the addition rounds. From 65,520 on infinity, and NaN as the scalar has it.
+void mgx_half_from_floats(const float *from, int64_t count, uint16_t *to)
+{
+    const int32_t half_bits = 126 << 23, rebias = 112 << 23;
+    for (int64_t i = 0; i < count; i++) {
+        const int32_t signed_bits = bits_of_float(from[i]), bits = signed_bits & 0x7fffffff;
+        const int32_t normal = (bits - rebias + 0xfff + (bits >> 13 & 1)) >> 13;
+        const int32_t subnormal = bits_of_float(fabsf(from[i]) + 0.5f) - half_bits;
+        const int32_t small = -(bits < 113 << 23), large = -(bits >= 0x477ff000);
+        const int32_t nan = -(bits > 0x7f800000) & 0x200;
+        const int32_t code = (subnormal & small) | (normal & ~small & ~large) | (0x7c00 & large);
+        to[i] = (uint16_t)(code | nan | (signed_bits >> 16 & 0x8000));
+    }
 }
 
 float mgx_bf16_to_float(uint16_t bits)

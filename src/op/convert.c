@@ -16,6 +16,7 @@
 
 #include "base/half.h"
 #include "base/number.h"
+#include "base/size.h"
 #include "op/rule/rule.h"
 
 struct convert {
@@ -156,6 +157,28 @@ static enum mgx_status complex_number(struct mgx_compute_call *c, int64_t from, 
     return MGX_OK;
 }
 
+// A run of a walk over floats and the halves they become, some at a time.
+static void run_to_halves(const struct mgx_walk *w, const float *from, uint16_t *to)
+{
+    enum { SOME = 512 };
+    float floats[SOME];
+    uint16_t halves[SOME];
+    from += w->offset[0];
+    to += w->offset[1];
+    if (w->step[0] == 1 && w->step[1] == 1) {
+        mgx_half_from_floats(from, w->run, to);
+        return;
+    }
+    for (int64_t done = 0; done < w->run; done += SOME) {
+        const int64_t count = mgx_min_i64(SOME, w->run - done);
+        for (int64_t i = 0; i < count; i++)
+            floats[i] = from[(done + i) * w->step[0]];
+        mgx_half_from_floats(floats, count, halves);
+        for (int64_t i = 0; i < count; i++)
+            to[(done + i) * w->step[1]] = halves[i];
+    }
+}
+
 static enum mgx_status convert_compute(struct mgx_compute_call *c)
 {
     const enum mgx_type a = c->in[0]->shape.type, b = c->out->shape.type;
@@ -173,9 +196,14 @@ static enum mgx_status convert_compute(struct mgx_compute_call *c)
         one = complex_number;
     const struct mgx_shape *shapes[] = {&c->in[0]->shape, &c->out->shape};
     struct mgx_walk w;
-    for (mgx_walk_start(&w, shapes, 2); !w.done; mgx_walk_next(&w))
+    for (mgx_walk_start(&w, shapes, 2); !w.done; mgx_walk_next(&w)) {
+        if (a == MGX_FLOAT && b == MGX_HALF) { // weights
+            run_to_halves(&w, c->in[0]->data, c->out->data);
+            continue;
+        }
         for (int64_t i = 0; i < w.run; i++)
             TRY(one(c, w.offset[0] + i * w.step[0], w.offset[1] + i * w.step[1]));
+    }
     return MGX_OK;
 }
 

@@ -16,6 +16,9 @@
 //
 //     float   x' is x itself where x = convert[half](x'), else convert[float](x), made once
 //
+// compute_wide_late does so where sizes are known only at run time, and in bodies: for targets that
+// multiply 16 bits on a card, and leave those to the host.
+//
 // Constants are left to folding, which keeps large weights in 16 bits (mgx_is_widened_weights).
 // O(instructions).
 #include "pass/engine/constant.h"
@@ -29,6 +32,7 @@ struct wide {
     struct mgx_pass_call *call;
     struct mgx_module *module;
     struct mgx_map of; // a value of 16 bits -> the same in float
+    bool late;         // only where sizes are not known, and in bodies
 };
 
 static bool is_narrow(enum mgx_type type)
@@ -110,8 +114,18 @@ static struct mgx_ins *widened(struct wide *w, struct mgx_ins *at, struct mgx_in
     return y;
 }
 
+static bool is_late(const struct mgx_ins *ins)
+{
+    bool late = !mgx_shape_is_static(&ins->shape);
+    for (int i = 0; i < ins->in_count; i++)
+        late |= !mgx_shape_is_static(&ins->in[i]->shape);
+    return late || ins->owner != mgx_program_main(ins->owner->program);
+}
+
 static bool concerns(const struct wide *w, struct mgx_ins *ins)
 {
+    if (w->late && !is_late(ins))
+        return false;
     if (ins->op == &mgx_op_convert || (ins->op->flags & MGX_OP_BUILTIN) || !mgx_is_pure(ins) ||
         mgx_op_find(ins->op->name) != ins->op || mgx_is_constant(w->module, ins))
         return false;
@@ -221,9 +235,9 @@ static enum mgx_status read_convert(struct wide *w, struct mgx_ins *ins)
     return noted ? MGX_OK : mgx_fail_memory(w->call->diag);
 }
 
-static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
+static enum mgx_status widen(struct mgx_pass_call *c, struct mgx_module *m, bool late)
 {
-    struct wide w = {.call = c, .module = m};
+    struct wide w = {.call = c, .module = m, .late = late};
     enum mgx_status status = MGX_OK;
     if (m->bypass)
         return MGX_OK;
@@ -240,6 +254,22 @@ static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
     mgx_map_fini(&w.of);
     return status;
 }
+
+static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
+{
+    return widen(c, m, false);
+}
+
+static enum mgx_status run_late(struct mgx_pass_call *c, struct mgx_module *m)
+{
+    return widen(c, m, true);
+}
+
+const struct mgx_pass mgx_pass_compute_wide_late = {
+    .name = "compute_wide_late",
+    .meaning = "computes half and bfloat16 in float where sizes are known only at run time",
+    .module = run_late,
+};
 
 const struct mgx_pass mgx_pass_compute_wide = {
     .name = "compute_wide",

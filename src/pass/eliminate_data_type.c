@@ -18,6 +18,7 @@
 #include "pass/data_type.h"
 
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 
 #include "base/size.h"
@@ -105,9 +106,19 @@ static bool result_type(const struct mgx_data_types *d, const struct mgx_ins *in
 
 // --- saturating ---
 
+static bool any_exceeds(const float *x, int64_t count, float highest)
+{
+    int beyond = 0;
+    for (int64_t i = 0; i < count; i++)
+        beyond |= (fabsf(x[i]) > highest) & (fabsf(x[i]) <= FLT_MAX);
+    return beyond;
+}
+
 static bool literal_exceeds(const struct mgx_tensor *t, double highest)
 {
     const int64_t count = mgx_shape_elements(&t->shape);
+    if (t->shape.type == MGX_FLOAT && mgx_shape_is_standard(&t->shape))
+        return any_exceeds(t->data, count, (float)highest);
     for (int64_t i = 0; i < count; i++) {
         const double v = mgx_load_double(t->shape.type, t->data, mgx_shape_index(&t->shape, i));
         if (isfinite(v) && fabs(v) > highest)

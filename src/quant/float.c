@@ -50,13 +50,15 @@ static struct mgx_ins *boxes_of(const struct mgx_ins *ins)
                                                 : NULL;
 }
 
-// Does it make places of places? Sums and maxima push boxes aside and clip them.
+// Does it make places of places? Sums and maxima push boxes aside and clip them; of nodes that wait for
+// their sizes nobody knows, and what follows them is computed in float anyway.
 static bool computes_places(const struct mgx_ins *ins)
 {
     static const struct mgx_op *const movers[] = {&mgx_op_concat, &mgx_op_gather, &mgx_op_gathernd,
                                                   &mgx_op_contiguous, &mgx_op_identity};
     const bool number = ins->shape.type == MGX_FLOAT || ins->shape.type == MGX_DOUBLE;
-    bool moves = ins->op->flags & (MGX_OP_POINTWISE | MGX_OP_REDUCE | MGX_OP_VIEW | MGX_OP_RESHAPE);
+    bool moves = ins->op->expand ||
+                 ins->op->flags & (MGX_OP_POINTWISE | MGX_OP_REDUCE | MGX_OP_VIEW | MGX_OP_RESHAPE);
     for (int i = 0; i < MGX_COUNT(movers); i++)
         moves |= ins->op == movers[i];
     return number && moves && ins->in_count > 0;

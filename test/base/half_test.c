@@ -152,6 +152,32 @@ CASE(nan_stays_nan_where_there_is_one)
     CHECK(mgx_fp4_to_float(mgx_fp4_from_double(NAN)) == 0);
 }
 
+// Every half, the midpoints to its neighbours, and the floats beside these: many at once as one by one.
+CASE(many_halves_are_as_one)
+{
+    enum { AROUND = 5, AT_ONCE = 2 * AROUND + 1 };
+    for (uint32_t code = 0; code < 0x10000; code++) {
+        float x[AT_ONCE];
+        uint16_t many[AT_ONCE];
+        for (int k = 0; k < AT_ONCE; k++) {
+            uint32_t bits;
+            const float half = mgx_half_to_float((uint16_t)code);
+            memcpy(&bits, &half, sizeof bits);
+            bits += (k & 1 ? 1u << 12 : 0) + (uint32_t)(k / 2) - AROUND / 2; // 2^12: half a place
+            memcpy(&x[k], &bits, sizeof bits);
+        }
+        mgx_half_from_floats(x, AT_ONCE, many);
+        for (int k = 0; k < AT_ONCE; k++)
+            CHECK_INT(many[k], mgx_half_from_double(x[k]));
+    }
+    for (int i = 0; i < 1 << 16; i++) { // subnormal ones, and what is too small for these
+        const float x = (float)ldexp((double)i * (i & 1 ? 1 : -1), -36);
+        uint16_t one;
+        mgx_half_from_floats(&x, 1, &one);
+        CHECK_INT(one, mgx_half_from_double(x));
+    }
+}
+
 CASE(double_rounding_does_not_happen)
 {
     // Just above the midpoint between 1 and the next half; as a float it would be the midpoint.
@@ -185,5 +211,5 @@ CASE(e8m0_is_a_power_of_two)
 
 TEST_MAIN(ROW(every_code_decodes_as_defined_and_returns) ROW(rounds_to_nearest_ties_to_even)
               ROW(overflow_saturates_or_becomes_infinity_or_nan) ROW(tiny_values_become_zero)
-                  ROW(nan_stays_nan_where_there_is_one) ROW(double_rounding_does_not_happen)
-                      ROW(e8m0_is_a_power_of_two))
+                  ROW(nan_stays_nan_where_there_is_one) ROW(many_halves_are_as_one)
+                      ROW(double_rounding_does_not_happen) ROW(e8m0_is_a_power_of_two))

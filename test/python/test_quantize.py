@@ -105,3 +105,43 @@ def test_int4_weights(symmetric):
         zero = np.rint(-low / scale)
         w = (np.clip(np.rint(blocks / scale) + zero, 0, 15) - zero) * scale
     np.testing.assert_allclose(run(p, X[0]), X[0] @ w.reshape(16, 5), atol=1e-4)
+
+
+@pytest.mark.parametrize("quantize", [migraphx.quantize_fp16, migraphx.quantize_bf16])
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_boxes_keep_their_digits(quantize, target):
+    """Boxes of several classes are pushed aside by class before one suppression looks at all of them: to 27,000, where half counts
+    by 16 and bf16 by 128, and what is suppressed would be chance. The boxes themselves come from a product."""
+    rng = np.random.default_rng(2)
+    corner = rng.integers(0, 60, (80, 2))
+    quarters = np.concatenate([corner, corner + rng.integers(5, 12, (80, 2))], 1)
+    feed = {"x": quarters.astype(np.float32), "class": rng.integers(0, 90, 80).astype(np.float32)}
+    feed["class"][40:] = feed["class"][:40]  # boxes of a class in pairs, some of which overlap
+    feed["x"][40:] = feed["x"][:40] + rng.integers(0, 4, (40, 1))
+    scores = rng.permutation(80).astype(np.float32).reshape(1, 1, 80) / 128
+
+    def program():
+        p = migraphx.program()
+        m = p.get_main_module()
+        x = m.add_parameter("x", migraphx.shape(type="float_type", lens=[80, 4]))
+        c = m.add_parameter("class", migraphx.shape(type="float_type", lens=[80]))
+        boxes = m.add_instruction(migraphx.op("dot"), [x, m.add_literal(np.eye(4, dtype=np.float32) * 4)])
+        most = m.add_instruction(migraphx.op("reduce_max", axes=[0, 1]), [boxes])
+        most = m.add_instruction(migraphx.op("reshape", dims=[1]), [most])
+        most = m.add_instruction(migraphx.op("multibroadcast", out_lens=[80]), [most])
+        aside = m.add_instruction(migraphx.op("mul"), [c, most])
+        aside = m.add_instruction(migraphx.op("broadcast", axis=0, out_lens=[80, 4]), [aside])
+        boxes = m.add_instruction(migraphx.op("unsqueeze", axes=[0]), [m.add_instruction(migraphx.op("add"), [boxes, aside])])
+        limits = [m.add_literal(np.array([v], t)) for v, t in ((80, np.int64), (0.5, np.float32), (0.0, np.float32))]
+        m.add_return([m.add_instruction(migraphx.op("nonmaxsuppression", use_dyn_output=True), [boxes, m.add_literal(scores), *limits])])
+        return p
+
+    def kept(p):
+        p.compile(migraphx.get_target(target))
+        return np.array(p.run(feed)[0])
+
+    narrow = program()
+    quantize(narrow)
+    want = kept(program())
+    assert 40 < len(want) < 80
+    assert np.array_equal(kept(narrow), want)

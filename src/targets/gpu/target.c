@@ -46,10 +46,20 @@ static void explain(const struct mgx_plan_machine *machine, struct mgx_str *out)
     }
 }
 
+// By the host's threads: packing, mostly.
+static void spread(const struct mgx_plan_machine *machine, int tasks, mgx_plan_task fn, void *user)
+{
+    if (machine->host)
+        mgx_plan_spread(machine->host, tasks, fn, user);
+    for (int i = 0; i < tasks && !machine->host; i++)
+        fn(user, i, 0);
+}
+
 static const struct mgx_plan_target gpu_plan_target = {
     .target = &mgx_target_gpu,
     .kernels = gpu_kernels,
     .copy = &gpu_kernel_copy,
+    .spread = spread,
     .finish = gpu_finish,
     .release = release,
     .print = print,
@@ -82,6 +92,8 @@ static enum mgx_status create_machine(const struct mgx_compile_options *options,
         release(&m->base);
         return status;
     }
+    if (m->base.host)
+        m->base.threads = m->base.host->threads;
     m->base.memory = &m->memory->base;
     m->tf32 = mgx_setting_is_on(own, "tf32");
     if (m->device->properties.features & GPU_GRAPHS)
@@ -115,13 +127,20 @@ static bool supports(void *user, const char *tag, const struct mgx_region *regio
     return strcmp(tag, "epilogue") == 0;
 }
 
-static const struct mgx_pass *const pipeline[] = {
-    &mgx_pass_narrow_moves,          &mgx_pass_eliminate_common_subexpression,
-    &mgx_pass_propagate_constant,    &mgx_pass_eliminate_convert,
-    &mgx_pass_dead_code_elimination, &mgx_pass_find_activation,
-    &mgx_pass_find_softmax,          &mgx_pass_fuse_reduce,
-    &mgx_pass_fuse_pointwise,        &mgx_pass_fuse_attention,
-    &mgx_pass_fuse_epilogue,         NULL};
+// What the host will compute first of all.
+static const struct mgx_pass *const pipeline[] = {&mgx_pass_compute_wide_late,
+                                                  &mgx_pass_narrow_moves,
+                                                  &mgx_pass_eliminate_common_subexpression,
+                                                  &mgx_pass_propagate_constant,
+                                                  &mgx_pass_eliminate_convert,
+                                                  &mgx_pass_dead_code_elimination,
+                                                  &mgx_pass_find_activation,
+                                                  &mgx_pass_find_softmax,
+                                                  &mgx_pass_fuse_reduce,
+                                                  &mgx_pass_fuse_pointwise,
+                                                  &mgx_pass_fuse_attention,
+                                                  &mgx_pass_fuse_epilogue,
+                                                  NULL};
 
 static enum mgx_status run_passes(struct mgx_program *p, const struct gpu_machine *m,
                                   const struct mgx_compile_options *options, struct mgx_diag *diag)

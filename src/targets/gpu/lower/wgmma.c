@@ -38,7 +38,7 @@ static enum mgx_status bring_b(struct mgx_plan *plan, const struct call *k, stru
         status = mgx_fail_memory(diag);
     if (status == MGX_OK) {
         mgx_plan_join_fill(&plan->store, k->weights.data, false);
-        const bool packed = gpu_wgmma_pack(&k->g, &k->weights, host);
+        const bool packed = gpu_wgmma_pack(plan->machine, &k->g, &k->weights, host);
         mgx_plan_join_drop(&plan->store, k->weights.data);
         status =
             packed ? memory->copy_in(queue, k->packed, host, bytes, diag) : mgx_fail_memory(diag);

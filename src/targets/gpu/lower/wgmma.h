@@ -114,7 +114,8 @@ struct gpu_launch gpu_wgmma_launch(const struct gpu_wgmma_product *g,
 // The constant operand as the kernel reads it: columns x blocks of the depth.
 size_t gpu_wgmma_packed_bytes(const struct gpu_wgmma_product *g);
 // False when out of memory.
-bool gpu_wgmma_pack(const struct gpu_wgmma_product *g, const struct mgx_tensor *weights, void *to);
+bool gpu_wgmma_pack(const struct mgx_plan_machine *machine, const struct gpu_wgmma_product *g,
+                    const struct mgx_tensor *weights, void *to);
 // How the copy engine sees it at `address`, for a tile of so many columns.
 struct gpu_tensor_map gpu_wgmma_map(const struct gpu_wgmma_product *g, void *address, int columns);
 // The kernel's arguments; `a` and `b`: what the maps `map_a` and `map_b` describe. How many.

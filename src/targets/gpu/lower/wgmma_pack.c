@@ -7,10 +7,13 @@
 //     split     32 values a block as three rows of 32 bf16: x = p0 + p1 + p2 exactly; each row in
 //               the order in which a thread of the kernel finds its share of a's row
 //               (kernel/wgmma_split.gpu): four neighbours are two pairs, eight places apart
+#include <assert.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "op/op.h"
 #include "targets/gpu/lower/wgmma.h"
 
@@ -47,7 +50,7 @@ static int place_in_piece(int k)
     return 16 * step + 8 * pair + 2 * thread + k % 2;
 }
 
-static void pack_split(uint16_t *to, const float *from)
+static void pack_split(uint16_t *restrict to, const float *restrict from)
 {
     for (int k = 0; k < PIECE; k++) {
         float rest = from[k];
@@ -59,28 +62,40 @@ static void pack_split(uint16_t *to, const float *from)
     }
 }
 
-// Rows of taps to columns x depth, of values of any size.
-static void gather(const struct gpu_wgmma_product *g, const struct mgx_tensor *weights, char *to)
+// Values a step apart, one behind the other.
+static void take_apart(char *to, const char *from, int64_t count, int64_t step, size_t size)
+{
+    if (step == 1)
+        memcpy(to, from, (size_t)count * size);
+    else if (size == sizeof(uint16_t))
+        for (int64_t i = 0; i < count; i++)
+            memcpy(to + 2 * i, from + 2 * i * step, 2);
+    else
+        for (int64_t i = 0; i < count; i++)
+            memcpy(to + 4 * i, from + 4 * i * step, 4);
+}
+
+// A row of taps to one column, of values of 2 or 4 bytes.
+static void gather(const struct gpu_wgmma_product *g, const struct mgx_tensor *weights, int64_t n,
+                   char *to)
 {
     const struct mgx_shape *s = &weights->shape;
     const bool dot = g->p.ins->op == &mgx_op_dot;
-    const int64_t channels = s->lens[dot ? s->rank - 2 : 1], depth = (int64_t)g->blocks * g->block;
+    const int64_t channels = s->lens[dot ? s->rank - 2 : 1];
     const int64_t column = s->strides[dot ? s->rank - 1 : 0];
     const int64_t channel = s->strides[dot ? s->rank - 2 : 1];
     const int64_t fold = g->fold.bytes ? g->fold.fold : 1;
-    const size_t size = mgx_type_size(s->type);
-    memset(to, 0, (size_t)(g->p.columns * depth) * size);
-    for (int64_t n = 0; n < g->p.columns; n++)
-        for (int64_t h = 0; h < (dot ? 1 : s->lens[2]); h++)
-            for (int64_t w = 0; w < (dot ? 1 : s->lens[3]); w++) {
-                const int64_t tap = dot ? 0 : h * s->strides[2] + w * s->strides[3];
-                const char *at = (const char *)weights->data + (n * column + tap) * (int64_t)size;
-                char *row = to + (n * depth + h / fold * g->row_depth + w / fold * g->tap_depth +
-                                  (h % fold * fold + w % fold) * channels) *
-                                     (int64_t)size;
-                for (int64_t i = 0; i < channels; i++)
-                    memcpy(row + i * (int64_t)size, at + i * channel * (int64_t)size, size);
-            }
+    const int64_t size = (int64_t)mgx_type_size(s->type);
+    assert(size == 2 || size == 4);
+    memset(to, 0, (size_t)(g->blocks * g->block * size));
+    for (int64_t h = 0; h < (dot ? 1 : s->lens[2]); h++)
+        for (int64_t w = 0; w < (dot ? 1 : s->lens[3]); w++) {
+            const int64_t tap = dot ? 0 : h * s->strides[2] + w * s->strides[3];
+            const int64_t place = h / fold * g->row_depth + w / fold * g->tap_depth +
+                                  (h % fold * fold + w % fold) * channels;
+            take_apart(to + place * size, (const char *)weights->data + (n * column + tap) * size,
+                       channels, channel, (size_t)size);
+        }
 }
 
 size_t gpu_wgmma_packed_bytes(const struct gpu_wgmma_product *g)
@@ -88,23 +103,50 @@ size_t gpu_wgmma_packed_bytes(const struct gpu_wgmma_product *g)
     return (size_t)g->p.columns * (size_t)g->blocks * (size_t)gpu_wgmma_b_bytes(g->units);
 }
 
-bool gpu_wgmma_pack(const struct gpu_wgmma_product *g, const struct mgx_tensor *weights, void *to)
+struct packing {
+    const struct gpu_wgmma_product *g;
+    const struct mgx_tensor *weights;
+    char *to;
+    int tasks;
+    atomic_bool failed;
+};
+
+// Columns are independent of each other.
+static void pack_columns(void *user, int task, int thread)
 {
-    const int64_t blocks = g->p.columns * g->blocks;
-    if (g->units != GPU_WGMMA_SPLIT) {
-        gather(g, weights, to);
-        for (int64_t i = 0; g->units == GPU_WGMMA_TF32 && i < blocks * PIECE; i++)
-            ((float *)to)[i] = shorten(((float *)to)[i], 0x1fff);
-        return true;
+    struct packing *p = user;
+    const struct gpu_wgmma_product *g = p->g;
+    const int64_t bytes = (int64_t)gpu_wgmma_packed_bytes(g) / g->p.columns;
+    const bool split = g->units == GPU_WGMMA_SPLIT;
+    float *row = split ? malloc((size_t)(g->blocks * PIECE) * sizeof *row) : NULL;
+    (void)thread;
+    if (split && !row) {
+        atomic_store(&p->failed, true);
+        return;
     }
-    float *rows = malloc((size_t)(blocks * PIECE) * sizeof *rows);
-    if (!rows)
-        return false;
-    gather(g, weights, (char *)rows);
-    for (int64_t i = 0; i < blocks; i++)
-        pack_split((uint16_t *)to + i * GPU_WGMMA_PIECES * PIECE, rows + i * PIECE);
-    free(rows);
-    return true;
+    for (int64_t n = mgx_part_begin(g->p.columns, task, p->tasks),
+                 end = mgx_part_begin(g->p.columns, task + 1, p->tasks);
+         n < end; n++) {
+        char *to = p->to + n * bytes;
+        gather(g, p->weights, n, split ? (char *)row : to);
+        for (int i = 0; split && i < g->blocks; i++)
+            pack_split((uint16_t *)to + i * GPU_WGMMA_PIECES * PIECE, row + i * PIECE);
+        for (int i = 0; g->units == GPU_WGMMA_TF32 && i < g->blocks * PIECE; i++)
+            ((float *)to)[i] = shorten(((float *)to)[i], 0x1fff);
+    }
+    free(row);
+}
+
+bool gpu_wgmma_pack(const struct mgx_plan_machine *machine, const struct gpu_wgmma_product *g,
+                    const struct mgx_tensor *weights, void *to)
+{
+    enum { SMALL = 64 << 10 };
+    const bool alone = gpu_wgmma_packed_bytes(g) < SMALL;
+    struct packing p = {
+        .g = g, .weights = weights, .to = to, .tasks = alone ? 1 : 4 * machine->threads};
+    atomic_init(&p.failed, false);
+    mgx_plan_spread(machine, p.tasks, pack_columns, &p);
+    return !atomic_load(&p.failed);
 }
 
 struct gpu_tensor_map gpu_wgmma_map(const struct gpu_wgmma_product *g, void *address, int columns)
