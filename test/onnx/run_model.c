@@ -2,7 +2,8 @@
 // mgx-run-onnx: runs models on stored inputs and compares with stored outputs.
 //
 //     mgx-run-onnx [--target NAME] [--fixed] [--only TEXT] [--rtol R] [--atol A] [--seconds S]
-//                  [--hostile] [--verbose] [--part I/N] PATH ...
+//                  [--hostile] [--verbose] [--part I/N] [--batch N]
+//                  PATH ...
 //
 // A PATH is a case (a folder with model.onnx and test_data_set_*) or a tree of them. Each case runs
 // in a process of its own, so a crash or a hang is a failed case like any other. Without --target
@@ -10,7 +11,8 @@
 // Tolerances come from the case's tolerance.txt; the rule is numpy's |a - b| <= atol + rtol |b|.
 // With --hostile a refusal that says why is as good as a result; one of a target must be one of the
 // reference too, and results must agree with the reference's. With --part 3/8 it is every eighth
-// case, from the fourth on, for eight processes side by side.
+// case, from the fourth on, for eight processes side by side. --batch 50 gives a process so many cases,
+// for cards, where the start of a process is most of a case; one that crashes ends with its case.
 // One line per failure, then a table per kind (the folder above the cases): how many passed, how many
 // failed, and of how many of those that passed no step was left to the reference. The exit status
 // is 0 when all passed.
@@ -26,6 +28,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
+#include "base/size.h"
 #include "onnx/onnx.h"
 #include "op/eval/eval.h"
 #include "op/op.h"
@@ -36,7 +40,7 @@ enum { MAX_VALUES = 256, TEXT = 3000 };
 struct settings {
     const char *target, *only;
     double rtol, atol;
-    int seconds, part, parts;
+    int seconds, part, parts, batch;
     bool fixed, hostile, verbose;
 };
 
@@ -370,52 +374,13 @@ static bool run_case(const struct settings *s, const char *folder, bool *whole, 
     return ok;
 }
 
-// Of the processor's time, so that a busy machine fails nothing; a case that sleeps gets ten times
-// that.
+// Of the processor's time, so that a busy machine fails nothing; one that sleeps has ten times that.
 static void limit_time(int seconds)
 {
     const struct itimerval processor = {.it_value.tv_sec = seconds};
     setitimer(ITIMER_PROF, &processor, NULL);
     alarm(10u * (unsigned)seconds);
 }
-
-static const char whole_word[] = "whole"; // what a child says that passed without the reference
-
-// In a child; what it has to say comes through a pipe.
-static bool run_apart(const struct settings *s, const char *folder, char *why)
-{
-    int ends[2];
-    if (pipe(ends) != 0)
-        return false;
-    const pid_t child = fork();
-    if (child == 0) {
-        close(ends[0]);
-        limit_time(s->seconds);
-        static char text[TEXT];
-        bool whole = false;
-        const bool ok = run_case(s, folder, &whole, text);
-        if (whole)
-            snprintf(text, sizeof text, "%s", whole_word);
-        (void)!write(ends[1], text, strlen(text));
-        exit(ok ? 0 : 1); // what is measured by coverage is written at exit
-    }
-    close(ends[1]);
-    size_t used = 0;
-    for (ssize_t got; used < TEXT - 1 && (got = read(ends[0], why + used, TEXT - 1 - used)) > 0;)
-        used += (size_t)got;
-    why[used] = '\0';
-    close(ends[0]);
-    int status = 0;
-    waitpid(child, &status, 0);
-    if (WIFSIGNALED(status)) {
-        const bool slow = WTERMSIG(status) == SIGALRM || WTERMSIG(status) == SIGPROF;
-        snprintf(why, TEXT, slow ? "took too long" : "crashed: %s", strsignal(WTERMSIG(status)));
-    } else if (WEXITSTATUS(status) > 1) // a sanitizer's
-        snprintf(why, TEXT, "ended with status %d", WEXITSTATUS(status));
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-// --- trees ---
 
 static struct tally *tally_of(const char *folder)
 {
@@ -435,33 +400,130 @@ static struct tally *tally_of(const char *folder)
     return t;
 }
 
-static void do_case(const struct settings *s, const char *folder)
+// What a child says of a case; `size` bytes of why follow.
+struct record {
+    int size;
+    bool ok, whole;
+};
+
+static void work(const struct settings *s, char *const *cases, int count, int to)
+{
+    static char text[TEXT];
+    for (int i = 0; i < count; i++) {
+        struct record r = {0};
+        text[0] = '\0';
+        limit_time(s->seconds);
+        r.ok = run_case(s, cases[i], &r.whole, text);
+        r.size = (int)strlen(text);
+        if (write(to, &r, sizeof r) < 0 || write(to, text, strlen(text)) < 0)
+            break;
+    }
+    exit(0); // what is measured by coverage is written at exit
+}
+
+static bool receive(int from, void *to, size_t size)
+{
+    for (ssize_t got; size; size -= (size_t)got, to = (char *)to + got)
+        if ((got = read(from, to, size)) <= 0)
+            return false;
+    return true;
+}
+
+static bool receive_record(int from, struct record *r, char *why)
+{
+    if (!receive(from, r, sizeof *r) || !receive(from, why, (size_t)r->size))
+        return false;
+    why[r->size] = '\0';
+    return true;
+}
+
+// How a child ended that should have gone on; "" if it should not.
+static const char *end_of(int status)
+{
+    static char text[80];
+    text[0] = '\0';
+    if (WIFSIGNALED(status)) {
+        const bool slow = WTERMSIG(status) == SIGALRM || WTERMSIG(status) == SIGPROF;
+        snprintf(text, sizeof text, slow ? "took too long" : "crashed: %s",
+                 strsignal(WTERMSIG(status)));
+    } else if (WEXITSTATUS(status)) // a sanitizer's
+        snprintf(text, sizeof text, "ended with status %d", WEXITSTATUS(status));
+    return text;
+}
+
+static void tell(const struct settings *s, const char *folder, const struct record *r,
+                 const char *why)
+{
+    struct tally *t = tally_of(folder);
+    *(r->ok ? &t->passed : &t->failed) += 1;
+    t->whole += r->ok && r->whole;
+    if (!r->ok)
+        printf("FAILED %s: %s\n", folder, why);
+    else if (s->verbose)
+        printf("passed %s%s\n", folder, r->whole ? ", whole" : "");
+}
+
+// Cases one after the other in a child; how many it came through, the one that ended it among them.
+static int run_apart(const struct settings *s, char *const *cases, int count)
 {
     static char why[TEXT];
+    struct record r;
+    int ends[2], got = 0, status = 0;
+    fflush(stdout);
+    if (pipe(ends) != 0)
+        exit(2);
+    const pid_t child = fork();
+    if (child == 0) {
+        close(ends[0]);
+        work(s, cases, count, ends[1]);
+    }
+    close(ends[1]);
+    while (got < count && receive_record(ends[0], &r, why))
+        if (++got < count)
+            tell(s, cases[got - 1], &r, why);
+    close(ends[0]);
+    waitpid(child, &status, 0);
+    const char *end = end_of(status);
+    if (got == count && !*end) {
+        tell(s, cases[count - 1], &r, why);
+        return count;
+    }
+    const int at = got == count ? count - 1 : got;
+    tell(s, cases[at], &(struct record){0}, end);
+    return at + 1;
+}
+
+// --- trees ---
+
+static struct {
+    MGX_ARRAY(char *);
+} cases;
+
+static void note_case(const struct settings *s, const char *folder)
+{
     static int number;
     if ((s->only && !strstr(folder, s->only)) || number++ % s->parts != s->part)
         return;
-    struct tally *t = tally_of(folder);
-    why[0] = '\0';
-    fflush(stdout);
-    if (run_apart(s, folder, why)) {
-        const bool whole = strcmp(why, whole_word) == 0;
-        t->passed++;
-        t->whole += whole;
-        if (s->verbose)
-            printf("passed %s%s\n", folder, whole ? ", whole" : "");
-    } else {
-        t->failed++;
-        printf("FAILED %s: %s\n", folder, why);
-    }
+    char *copy = strdup(folder);
+    if (!copy || !MGX_PUSH(&cases, NULL, copy))
+        exit(2);
 }
 
-static void do_tree(const struct settings *s, const char *folder)
+static void do_cases(const struct settings *s)
+{
+    for (int64_t i = 0; i < cases.count;)
+        i += run_apart(s, cases.v + i, (int)mgx_min_i64(s->batch, cases.count - i));
+    for (int64_t i = 0; i < cases.count; i++)
+        free(cases.v[i]);
+    free(cases.v);
+}
+
+static void find_cases(const struct settings *s, const char *folder)
 {
     char path[PATH_MAX + 64];
     snprintf(path, sizeof path, "%s/model.onnx", folder);
     if (exists(path)) {
-        do_case(s, folder);
+        note_case(s, folder);
         return;
     }
     struct dirent **names;
@@ -470,7 +532,7 @@ static void do_tree(const struct settings *s, const char *folder)
         struct stat st;
         snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
         if (names[i]->d_name[0] != '.' && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-            do_tree(s, path);
+            find_cases(s, path);
         free(names[i]);
     }
     if (count >= 0)
@@ -506,7 +568,7 @@ static void read_part(struct settings *s, const char *text)
 
 int main(int argc, char **argv)
 {
-    struct settings s = {.rtol = -1, .atol = -1, .seconds = 60, .parts = 1};
+    struct settings s = {.rtol = -1, .atol = -1, .seconds = 60, .parts = 1, .batch = 1};
     for (int i = 1; i < argc; i++) {
         const char *arg = argv[i];
         if (strcmp(arg, "--target") == 0)
@@ -521,6 +583,8 @@ int main(int argc, char **argv)
             s.seconds = atoi(next(argc, argv, &i));
         else if (strcmp(arg, "--part") == 0)
             read_part(&s, next(argc, argv, &i));
+        else if (strcmp(arg, "--batch") == 0)
+            s.batch = (int)mgx_max_i64(1, atoi(next(argc, argv, &i)));
         else if (strcmp(arg, "--fixed") == 0)
             s.fixed = true;
         else if (strcmp(arg, "--hostile") == 0)
@@ -528,7 +592,8 @@ int main(int argc, char **argv)
         else if (strcmp(arg, "--verbose") == 0)
             s.verbose = true;
         else
-            do_tree(&s, arg);
+            find_cases(&s, arg);
     }
+    do_cases(&s);
     return summary();
 }

@@ -245,3 +245,29 @@ def test_what_the_host_computes_is_lent_by_the_cpu():
         assert result.shape == want.shape
         assert np.abs(result - want).max() < 40 * 6e-8 * np.abs(want).max()
     assert int(re.search(r"packed constants: (\d+) bytes", p.explain())[1]) >= weights.nbytes
+
+
+def test_quantised_models_run_on_the_card():
+    """x and weights as bytes with scales beside them, as QDQ files have it; nothing of it falls to the host."""
+    p = migraphx.program()
+    m = p.get_main_module()
+    x = m.add_parameter("x", migraphx.shape(type="float_type", lens=[6, 16]))
+    weights = RNG.integers(-127, 128, (16, 5)).astype(np.int8)
+    scales, zero = RNG.random(5).astype(np.float32) / 64, np.uint8(117)
+
+    def spread(value, axis, lens):
+        return m.add_instruction(migraphx.op("broadcast", axis=axis, out_lens=lens), [m.add_literal(np.atleast_1d(value))])
+
+    step = np.float32(0.03125)
+    bytes_of = [spread(step, 0, [1]), spread(zero, 0, [1])]
+    bytes_of = [m.add_instruction(migraphx.op("multibroadcast", out_lens=[6, 16]), [v]) for v in bytes_of]
+    q = m.add_instruction(migraphx.op("quantizelinear"), [x, *bytes_of])
+    dq = m.add_instruction(migraphx.op("dequantizelinear"), [q, *bytes_of])
+    w = m.add_instruction(migraphx.op("dequantizelinear"), [m.add_literal(weights), spread(scales, 1, [16, 5])])
+    m.add_return([m.add_instruction(migraphx.op("dot"), [dq, w])])
+    p.compile(migraphx.get_target("gpu"))
+    assert ": ref (" not in p.explain()
+    value = RNG.standard_normal((6, 16)).astype(np.float32)
+    seen = (np.clip(np.rint(value / step) + zero, 0, 255) - zero) * step
+    want = seen.astype(np.float64) @ (weights * scales).astype(np.float64)
+    assert np.abs(np.array(p.run({"x": value})[0]) - want).max() < 16 * 6e-8 * np.abs(seen).max() * np.abs(weights * scales).max() * 16

@@ -127,6 +127,9 @@ static bool supports(void *user, const char *tag, const struct mgx_region *regio
     return strcmp(tag, "epilogue") == 0;
 }
 
+// Models that come quantised are computed in float: no kernel here multiplies bytes.
+static const struct mgx_pass *const first[] = {&mgx_pass_rewrite_quantization, NULL};
+
 // What the host will compute first of all.
 static const struct mgx_pass *const pipeline[] = {&mgx_pass_compute_wide_late,
                                                   &mgx_pass_narrow_moves,
@@ -151,7 +154,9 @@ static enum mgx_status run_passes(struct mgx_program *p, const struct gpu_machin
     struct mgx_plan_folder *folder = NULL;
     if (m->base.host && !(folder = mgx_plan_folder_create(p, m->base.host, &pass)))
         return mgx_fail_memory(diag);
-    enum mgx_status status = mgx_run_passes(p, mgx_pipeline_simplify, &pass, diag);
+    enum mgx_status status = mgx_run_passes(p, first, &pass, diag);
+    if (status == MGX_OK)
+        status = mgx_run_passes(p, mgx_pipeline_simplify, &pass, diag);
     pass.fold_limit_bytes = WIDEST_TABLE; // what a table becomes when it is narrowed
     if (status == MGX_OK)
         status = mgx_run_passes(p, pipeline, &pass, diag);
