@@ -28,6 +28,12 @@ static bool copies(const struct options *o, const char *target)
     return o->offload_copy || (strcmp(target, "gpu") == 0 && !o->on_card);
 }
 
+static void show_tuning(void *data, const char *problem, size_t measured, double seconds)
+{
+    (void)data, (void)problem, (void)seconds;
+    work_step((int)measured);
+}
+
 static bool set_options(const struct options *o, migraphx_compile_options_t options,
                         const char *target, bool compute_double)
 {
@@ -40,6 +46,7 @@ static bool set_options(const struct options *o, migraphx_compile_options_t opti
                 OK(migraphx_compile_options_set_tuning_cache(options, o->tuning_cache)) &&
                 OK(migraphx_compile_options_set_tuning_strict(options, o->tuning_strict)) &&
                 OK(migraphx_compile_options_set_tf32(options, o->tf32)) &&
+                OK(migraphx_compile_options_set_tuning_progress(options, show_tuning, NULL)) &&
                 OK(migraphx_compile_options_set_tuning_seconds(
                     options, o->tuning_seconds ? strtod(o->tuning_seconds, NULL) : 0)) &&
                 OK(migraphx_compile_options_set_compute_double(options, compute_double));

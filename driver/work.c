@@ -46,6 +46,8 @@ static void show(void)
     if (work.total > 1 && work.done > 0)
         fprintf(stderr, "%d of %d, %.0f s left", work.done, work.total,
                 ceil(passed / work.done * (work.total - work.done) / 1000));
+    else if (work.done > 0)
+        fprintf(stderr, "%d problems, %.0f s", work.done, passed / 1000);
     else
         fprintf(stderr, "%.0f s", passed / 1000);
     fflush(stderr);

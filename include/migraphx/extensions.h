@@ -577,6 +577,13 @@ migraphx_compile_options_set_tuning_strict(migraphx_compile_options_t compile_op
 // measures all.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_compile_options_set_tuning_seconds(
     migraphx_compile_options_t compile_options, double seconds);
+// Called by the thread that compiles after every problem measured: which one that was, how many
+// they are, and for how many seconds in all.
+typedef void (*migraphx_tuning_callback_t)(void *data, const char *problem, size_t measured,
+                                           double seconds);
+// Has a function told how far tuning is; NULL, the default, tells nobody.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_compile_options_set_tuning_progress(
+    migraphx_compile_options_t compile_options, migraphx_tuning_callback_t callback, void *data);
 // A size that the model leaves open and that was met before gets a plan of its own; where that is
 // made. Results do not depend on it.
 typedef enum {

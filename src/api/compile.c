@@ -95,6 +95,15 @@ migraphx_compile_options_set_tuning_seconds(migraphx_compile_options_t compile_o
     return migraphx_status_success;
 }
 
+migraphx_status
+migraphx_compile_options_set_tuning_progress(migraphx_compile_options_t compile_options,
+                                             migraphx_tuning_callback_t callback, void *data)
+{
+    API_NEED(compile_options);
+    compile_options->values.tuning_progress = (struct mgx_tuning_progress){callback, data};
+    return migraphx_status_success;
+}
+
 migraphx_status migraphx_compile_options_set_specialise(migraphx_compile_options_t compile_options,
                                                         migraphx_specialise_t mode)
 {

@@ -319,6 +319,7 @@ static enum mgx_status plan_program(struct mgx_program *p, struct mgx_plan *plan
     b.tuner.exhaustive = settings->exhaustive_tune;
     b.tuner.strict = settings->tuning_strict;
     b.tuner.budget = settings->tuning_seconds;
+    b.tuner.progress = settings->tuning_progress;
     mgx_tuning_init(&b.tuner.tuning);
     mgx_tuning_init(&b.tuner.carried);
     mgx_tuning_init(&b.tuner.used);

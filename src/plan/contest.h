@@ -14,6 +14,7 @@
 #pragma once
 
 #include "base/str.h"
+#include "plan/executable.h"
 #include "plan/machine.h"
 #include "plan/tuning.h"
 
@@ -26,6 +27,7 @@ struct mgx_plan_tuner {
     double budget, spent;            // seconds of measuring; 0: as many as it takes
     int tuned_count, measured_count; // kernels chosen by it; problems measured just now
     int skipped_count;               // problems that the budget did not reach
+    struct mgx_tuning_progress progress;
 };
 
 struct mgx_plan_contest {

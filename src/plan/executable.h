@@ -22,6 +22,13 @@ struct mgx_named_tensor {
     struct mgx_tensor tensor;
 };
 
+// Who is told how far tuning is: after every problem measured, how many these are now, and how long
+// all measuring has taken.
+struct mgx_tuning_progress {
+    void (*tell)(void *user, const char *problem, size_t measured, double seconds); // or NULL
+    void *user;
+};
+
 struct mgx_run {
     // Every parameter of the program, in any order; extra ones are ignored.
     const struct mgx_named_tensor *params;

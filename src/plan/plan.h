@@ -89,8 +89,9 @@ struct mgx_plan_settings {
     bool offload_copy;  // parameters and results are the host's, whatever memory the machine has
     bool output_params; // the caller brings the bytes of results, as parameters main:#output_<n>
     bool exhaustive_tune;
-    bool tuning_strict;             // a problem that nobody measured is an error
-    double tuning_seconds;          // of measuring; 0: as many as it takes
+    bool tuning_strict;    // a problem that nobody measured is an error
+    double tuning_seconds; // of measuring; 0: as many as it takes
+    struct mgx_tuning_progress tuning_progress;
     const char *tuning_cache;       // file; NULL: none
     struct mgx_plan_shared *shared; // packed constants of other plans of the model; NULL: none
 };

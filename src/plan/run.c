@@ -284,6 +284,24 @@ static enum mgx_status hand_out(struct mgx_context *x, struct mgx_run *run, stru
 
 // --- a run ---
 
+// Two cards may have one name.
+static enum mgx_status fail_side(const char *name, const struct mgx_memory *has,
+                                 const struct mgx_memory *want, struct mgx_diag *diag)
+{
+    const struct mgx_memory *side[] = {has, want};
+    struct mgx_str text[2] = {{0}};
+    for (int i = 0; i < 2; i++) {
+        mgx_str_put(&text[i], side[i] ? side[i]->name : "the host");
+        if (side[i] && side[i]->device)
+            mgx_str_printf(&text[i], " (%s)", side[i]->device);
+    }
+    mgx_fail(diag, MGX_INVALID, "parameter %s lies in memory of %s, not of %s", name,
+             mgx_str_text(&text[0]), mgx_str_text(&text[1]));
+    mgx_str_fini(&text[0]);
+    mgx_str_fini(&text[1]);
+    return diag->status;
+}
+
 // A parameter lies where the plan reads it.
 static enum mgx_status check_sides(const struct mgx_context *x, struct mgx_diag *diag)
 {
@@ -295,9 +313,7 @@ static enum mgx_status check_sides(const struct mgx_context *x, struct mgx_diag 
         if (!x->params[i].tensor.storage && want) // only the caller knows
             continue;
         if (has != want && !v->dynamic && mgx_shape_elements(&v->shape) > 0)
-            return mgx_fail(diag, MGX_INVALID, "parameter %s lies in memory of %s, not of %s",
-                            x->params[i].name, has ? has->name : "the host",
-                            want ? want->name : "the host");
+            return fail_side(x->params[i].name, has, want, diag);
     }
     return MGX_OK;
 }

@@ -33,6 +33,7 @@ struct mgx_compile_options {
     const char *tuning_cache; // file; NULL: none
     bool tuning_strict;       // what the cache does not answer is an error
     double tuning_seconds;    // of measuring; 0: as many as it takes
+    struct mgx_tuning_progress tuning_progress;
     // What one target alone reads: its target.c (or ref.c) says which and what they mean. Others
     // are not read.
     struct mgx_settings own;

@@ -300,3 +300,20 @@ def test_seeds():
     p.set_seed(3)
     c, d = (np.array(p.run({})[0]) for _ in range(2))
     assert (a != b).any() and (c == d).all()
+
+
+def test_tuning_ends_with_its_time():
+    p = migraphx.program()
+    m = p.get_main_module()
+    x = m.add_parameter("x", migraphx.shape(type="float_type", lens=[20, 300]))
+    for width in (280, 260, 240):
+        w = np.random.default_rng(width).standard_normal((x.shape().lens()[1], width)).astype(np.float32)
+        x = m.add_instruction(migraphx.op("dot"), [x, m.add_literal(w)])
+    m.add_return([x])
+    q = p.clone()
+    p.compile("cpu", exhaustive_tune=True, tuning_seconds=1e-9)
+    q.compile("cpu", exhaustive_tune=True)
+    assert "the time for tuning was spent, 2 problems are not measured" in p.explain()
+    assert "3 problems measured" in q.explain()
+    with pytest.raises(RuntimeError, match="-1 seconds"):
+        migraphx.program().compile("cpu", tuning_seconds=-1)

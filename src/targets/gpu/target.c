@@ -172,6 +172,7 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_o
                                                .exhaustive_tune = options->exhaustive_tune,
                                                .tuning_strict = options->tuning_strict,
                                                .tuning_seconds = options->tuning_seconds,
+                                               .tuning_progress = options->tuning_progress,
                                                .tuning_cache = options->tuning_cache};
     struct mgx_plan_machine *machine = NULL;
     TRY(create_machine(options, &machine, diag));

@@ -210,6 +210,30 @@ CASE(measuring_ends_with_its_time)
     CHECK(steps >= 1 && steps < 5);
 }
 
+struct told {
+    size_t count;
+    double seconds;
+};
+
+static void note(void *user, const char *problem, size_t measured, double seconds)
+{
+    struct told *t = user;
+    CHECK(problem[0] && measured == t->count + 1 && seconds > t->seconds);
+    *t = (struct told){measured, seconds};
+}
+
+CASE(whoever_waits_is_told)
+{
+    char why[2048];
+    int steps, measured;
+    struct told told = {0};
+    const struct mgx_compile_options options = {
+        .fast_math = true, .threads = 2, .exhaustive_tune = true, .tuning_progress = {note, &told}};
+    CHECK_INT(try_compile(&options, why, sizeof why, &steps, &measured), MGX_OK);
+    CHECK_INT(measured, 4);
+    CHECK_INT(told.count, 4);
+}
+
 CASE(a_cache_that_cannot_be_written_is_no_failure)
 {
     int steps, measured;
@@ -220,4 +244,5 @@ CASE(a_cache_that_cannot_be_written_is_no_failure)
 
 TEST_MAIN(ROW(measures_once_and_keeps_the_answer) ROW(a_cache_that_lies_is_measured_anew)
               ROW(a_cache_that_cannot_be_written_is_no_failure)
-                  ROW(strict_fails_where_nobody_measured) ROW(measuring_ends_with_its_time))
+                  ROW(strict_fails_where_nobody_measured) ROW(measuring_ends_with_its_time)
+                      ROW(whoever_waits_is_told))
