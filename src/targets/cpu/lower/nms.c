@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// nonmaxsuppression of floats: candidates sorted by radix, each held against all selected ones a
-// vector at a time (kernel/boxes.h).
+// nonmaxsuppression of floats: candidates sorted by radix, each held against the selected ones a
+// vector at a time (kernel/boxes.h): all of them, or of many candidates those near it (nms_grid.h).
 //
 // Arithmetic is that of the reference, operation by operation, so both select the same boxes. Cost:
-// candidates times selected boxes, 16 of them in a few cycles.
+// candidates times selected boxes, 16 of them in a few cycles; of a grid, times those of some cells.
 #include <math.h>
 #include <stdlib.h>
 
@@ -12,10 +12,12 @@
 #include "op/rule/rule.h"
 #include "targets/cpu/kernel/boxes.h"
 #include "targets/cpu/lower/lower.h"
+#include "targets/cpu/lower/nms_grid.h"
 #include "targets/cpu/lower/order.h"
 
 struct nms {
     mgx_box_overlaps overlaps;
+    struct cpu_nms_grid *grid; // of the selected ones of a class; NULL: they are listed in `side`
     int64_t images, classes, boxes, most; // most: per class
     float iou, least;
     bool has_least;
@@ -74,24 +76,49 @@ static int64_t collect(const struct nms *m, const float *scores)
     return n;
 }
 
-// Boxes without an area overlap nothing and are not held against others.
-static bool select_class(struct nms *m, int64_t image, int64_t class, const float *scores)
+static bool is_suppressed(const struct nms *m, int64_t listed, const float *box)
 {
-    const int64_t n = collect(m, scores), start = m->count;
+    return m->grid ? cpu_nms_grid_overlaps(m->grid, box)
+                   : m->overlaps(m->side, listed, box, m->iou);
+}
+
+static bool list(struct nms *m, int64_t listed, const float *box)
+{
+    if (m->grid)
+        return cpu_nms_grid_add(m->grid, box);
+    for (int k = 0; k < MGX_BOX_FIELDS; k++)
+        m->side[k][listed] = box[k];
+    return true;
+}
+
+// Boxes without an area overlap nothing and are not held against others.
+static bool select_sorted(struct nms *m, int64_t image, int64_t class, int64_t n)
+{
+    const int64_t start = m->count;
     int64_t listed = 0;
     for (int64_t i = 0; i < n && m->count - start < m->most; i++) {
         const int64_t at = (int64_t)(m->candidates[i] & UINT32_MAX);
         const float *box = m->box + MGX_BOX_FIELDS * at;
         const bool solid = box[MGX_BOX_AREA] > 0;
-        if (solid && m->overlaps(m->side, listed, box, m->iou))
+        if (solid && is_suppressed(m, listed, box))
             continue;
-        for (int k = 0; k < MGX_BOX_FIELDS && solid; k++)
-            m->side[k][listed] = box[k];
-        listed += solid;
-        if (!add_row(m, image, class, at))
+        if ((solid && !list(m, listed, box)) || !add_row(m, image, class, at))
             return false;
+        listed += solid;
     }
     return true;
+}
+
+static bool select_class(struct nms *m, int64_t image, int64_t class, const float *scores)
+{
+    enum { MANY = 1024 };
+    const int64_t n = collect(m, scores);
+    if (n >= MANY && m->most >= MANY)
+        m->grid = cpu_nms_grid_create(m->overlaps, m->box, m->boxes, m->iou);
+    const bool good = select_sorted(m, image, class, n);
+    cpu_nms_grid_destroy(m->grid);
+    m->grid = NULL;
+    return good;
 }
 
 static bool select_all(struct nms *m, const float *boxes, const float *scores, bool centered)
