@@ -27,6 +27,11 @@ static enum kind kind_of(enum mgx_type type)
     case MGX_FLOAT:
     case MGX_HALF:
     case MGX_BF16:
+    case MGX_FP8E4M3FN:
+    case MGX_FP8E4M3FNUZ:
+    case MGX_FP8E5M2:
+    case MGX_FP8E5M2FNUZ:
+    case MGX_FP4:
         return REAL;
     case MGX_DOUBLE:
         return DOUBLE;
@@ -35,11 +40,15 @@ static enum kind kind_of(enum mgx_type type)
     case MGX_INT16:
     case MGX_INT32:
     case MGX_INT64:
+    case MGX_INT4:
+    case MGX_INT2:
         return SINT;
     case MGX_UINT8:
     case MGX_UINT16:
     case MGX_UINT32:
     case MGX_UINT64:
+    case MGX_UINT4:
+    case MGX_UINT2:
         return UINT;
     default:
         return NONE;
@@ -234,9 +243,15 @@ static void put_name(const struct function *f, const struct mgx_ins *ins)
 
 // --- storing: a value of a kind as one of a type ---
 
-static int bits_of(enum mgx_type type)
+// The dialect's function that rounds to a narrow float; NULL for other types.
+static const char *rounding_to(enum mgx_type type)
 {
-    return (int)mgx_type_size(type) * 8;
+    static const char *const names[MGX_TYPE_COUNT] = {
+        [MGX_HALF] = "pw_half",        [MGX_BF16] = "pw_bf16",
+        [MGX_FP8E4M3FN] = "pw_e4m3fn", [MGX_FP8E4M3FNUZ] = "pw_e4m3fnuz",
+        [MGX_FP8E5M2] = "pw_e5m2",     [MGX_FP8E5M2FNUZ] = "pw_e5m2fnuz",
+        [MGX_FP4] = "pw_e2m1"};
+    return names[type];
 }
 
 // What stands before and behind an expression of a floating kind.
@@ -245,8 +260,8 @@ static void open_real(struct mgx_str *out, enum kind from, enum mgx_type to)
     const bool is_unsigned = kind_of(to) == UINT;
     if (to == MGX_FLOAT || to == MGX_DOUBLE)
         mgx_str_printf(out, "(%s)(", to == MGX_FLOAT ? "float" : "double");
-    else if (to == MGX_HALF || to == MGX_BF16)
-        mgx_str_put(out, to == MGX_HALF ? "pw_half(" : "pw_bf16(");
+    else if (rounding_to(to))
+        mgx_str_printf(out, "%s(", rounding_to(to));
     else if (to == MGX_BOOL)
         mgx_str_put(out, "(i64)(0 != (");
     else
@@ -261,9 +276,9 @@ static void close_real(struct mgx_str *out, enum mgx_type to)
     } else if (to == MGX_BOOL) {
         mgx_str_put(out, "))");
     } else if (kind_of(to) == UINT) {
-        mgx_str_printf(out, "), ((u64)0 - 1) >> %d)", 64 - bits_of(to));
+        mgx_str_printf(out, "), ((u64)0 - 1) >> %d)", 64 - mgx_type_bits(to));
     } else {
-        const int spare = 64 - bits_of(to);
+        const int spare = 64 - mgx_type_bits(to);
         mgx_str_printf(out, "), -(i64)(((u64)0 - 1) >> %d) - 1, (i64)(((u64)0 - 1) >> %d))",
                        spare + 1, spare + 1);
     }
@@ -273,9 +288,8 @@ static void open_int(struct mgx_str *out, enum kind from, enum mgx_type to)
 {
     if (to == MGX_FLOAT || to == MGX_DOUBLE)
         mgx_str_printf(out, "(%s)(", to == MGX_FLOAT ? "float" : "double");
-    else if (to == MGX_HALF || to == MGX_BF16)
-        mgx_str_printf(out, "%s(pw_%s(", to == MGX_HALF ? "pw_half" : "pw_bf16",
-                       from == UINT ? "uodd" : "sodd");
+    else if (rounding_to(to))
+        mgx_str_printf(out, "%s(pw_%s(", rounding_to(to), from == UINT ? "uodd" : "sodd");
     else if (to == MGX_BOOL)
         mgx_str_put(out, "(i64)(0 != (");
     else
@@ -289,9 +303,9 @@ static void close_int(struct mgx_str *out, enum mgx_type to)
     else if (mgx_type_is_float(to) || to == MGX_BOOL)
         mgx_str_put(out, "))");
     else if (kind_of(to) == UINT)
-        mgx_str_printf(out, ") & ((u64)0 - 1) >> %d)", 64 - bits_of(to));
+        mgx_str_printf(out, ") & ((u64)0 - 1) >> %d)", 64 - mgx_type_bits(to));
     else
-        mgx_str_printf(out, "), %d)", bits_of(to));
+        mgx_str_printf(out, "), %d)", mgx_type_bits(to));
 }
 
 static void open_store(struct mgx_str *out, enum kind from, enum mgx_type to)

@@ -16,9 +16,11 @@
 #include "op/eval/eval.h"
 #include "op/op.h"
 
-static const enum mgx_type types[] = {MGX_FLOAT,  MGX_HALF,   MGX_BF16,  MGX_DOUBLE, MGX_BOOL,
-                                      MGX_INT8,   MGX_INT16,  MGX_INT32, MGX_INT64,  MGX_UINT8,
-                                      MGX_UINT16, MGX_UINT32, MGX_UINT64};
+static const enum mgx_type types[] = {
+    MGX_FLOAT,       MGX_HALF,    MGX_BF16,        MGX_DOUBLE, MGX_BOOL,   MGX_INT8,
+    MGX_INT16,       MGX_INT32,   MGX_INT64,       MGX_UINT8,  MGX_UINT16, MGX_UINT32,
+    MGX_UINT64,      MGX_INT4,    MGX_INT2,        MGX_UINT4,  MGX_UINT2,  MGX_FP8E4M3FN,
+    MGX_FP8E4M3FNUZ, MGX_FP8E5M2, MGX_FP8E5M2FNUZ, MGX_FP4};
 static const double reals[] = {0,   -0.0,     1,         -1,    0.5,   -0.5,   2.5,    -2.5, 3,
                                7,   -7,       1e-30,     65504, 1e10,  -1e19,  1.8e19, 3e38, -3e38,
                                NAN, INFINITY, -INFINITY, 0.1,   100.5, -33.25, 0.999,  2};
@@ -180,26 +182,40 @@ static const char c_dialect[] =
     "#include <math.h>\n#include <stdint.h>\n"
     "typedef int64_t i64;\ntypedef uint64_t u64;\ntypedef double pw_real;\n"
     "#define PW_FN static\n#define EXPORT\n"
-    "double (*pw_half_of)(double), (*pw_bf16_of)(double);\n"
-    "#define pw_half(x) pw_half_of(x)\n#define pw_bf16(x) pw_bf16_of(x)\n";
+    "double (*pw_narrow_of[7])(double);\n"
+    "#define pw_half(x) pw_narrow_of[0](x)\n#define pw_bf16(x) pw_narrow_of[1](x)\n"
+    "#define pw_e4m3fn(x) pw_narrow_of[2](x)\n#define pw_e4m3fnuz(x) pw_narrow_of[3](x)\n"
+    "#define pw_e5m2(x) pw_narrow_of[4](x)\n#define pw_e5m2fnuz(x) pw_narrow_of[5](x)\n"
+    "#define pw_e2m1(x) pw_narrow_of[6](x)\n";
+#define ROUND_NOTHING                                                                              \
+    "#define pw_half(x) (x)\n#define pw_bf16(x) (x)\n#define pw_e4m3fn(x) (x)\n"                   \
+    "#define pw_e4m3fnuz(x) (x)\n#define pw_e5m2(x) (x)\n#define pw_e5m2fnuz(x) (x)\n"             \
+    "#define pw_e2m1(x) (x)\n"
 static const char cpp_dialect[] =
     "#include <math.h>\n#include <stdint.h>\n"
     "typedef int64_t i64;\ntypedef uint64_t u64;\ntypedef float pw_real;\n"
-    "#define PW_FN static\n#define EXPORT extern \"C\"\n"
-    "#define pw_half(x) (x)\n#define pw_bf16(x) (x)\n";
+    "#define PW_FN static\n#define EXPORT extern \"C\"\n" ROUND_NOTHING;
 static const char opencl_dialect[] =
     "typedef long i64;\ntypedef ulong u64;\ntypedef float pw_real;\n"
-    "#define PW_FN\n#define pw_half(x) (x)\n#define pw_bf16(x) (x)\n";
+    "#define PW_FN\n" ROUND_NOTHING;
 
-static double half_of(double x)
-{
-    return mgx_half_to_float(mgx_half_from_double(x));
-}
-
-static double bf16_of(double x)
-{
-    return mgx_bf16_to_float(mgx_bf16_from_double(x));
-}
+#define ROUNDING(name, to, from)                                                                   \
+    static double name##_of(double x)                                                              \
+    {                                                                                              \
+        return to(from);                                                                           \
+    }
+#define ROUNDING8(kind)                                                                            \
+    static double kind##_of(double x)                                                              \
+    {                                                                                              \
+        return mgx_fp8_to_float(kind, mgx_fp8_from_double(kind, x, false));                        \
+    }
+ROUNDING(half, mgx_half_to_float, mgx_half_from_double(x))
+ROUNDING(bf16, mgx_bf16_to_float, mgx_bf16_from_double(x))
+ROUNDING(e2m1, mgx_fp4_to_float, mgx_fp4_from_double(x))
+ROUNDING8(MGX_F8_E4M3FN)
+ROUNDING8(MGX_F8_E4M3FNUZ)
+ROUNDING8(MGX_F8_E5M2)
+ROUNDING8(MGX_F8_E5M2FNUZ)
 
 static void write_file(const char *path, const char *dialect, const char *body)
 {
@@ -314,8 +330,10 @@ static void compare_all(void)
     CHECK(library);
     if (!library)
         return;
-    *(double (**)(double))dlsym(library, "pw_half_of") = half_of;
-    *(double (**)(double))dlsym(library, "pw_bf16_of") = bf16_of;
+    double (*const narrow[7])(double) = {
+        half_of, bf16_of, MGX_F8_E4M3FN_of, MGX_F8_E4M3FNUZ_of, MGX_F8_E5M2_of, MGX_F8_E5M2FNUZ_of,
+        e2m1_of};
+    memcpy(dlsym(library, "pw_narrow_of"), narrow, sizeof narrow);
     for (int i = 0; i < function_count; i++) {
         char name[24];
         snprintf(name, sizeof name, "run_f%d", i);

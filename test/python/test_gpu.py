@@ -271,3 +271,25 @@ def test_quantised_models_run_on_the_card():
     seen = (np.clip(np.rint(value / step) + zero, 0, 255) - zero) * step
     want = seen.astype(np.float64) @ (weights * scales).astype(np.float64)
     assert np.abs(np.array(p.run({"x": value})[0]) - want).max() < 16 * 6e-8 * np.abs(seen).max() * np.abs(weights * scales).max() * 16
+
+
+NARROW = ["fp8e4m3fn_type", "fp8e4m3fnuz_type", "fp8e5m2_type", "fp8e5m2fnuz_type", "fp4e2m1_type", "int4_type", "uint4_type", "int2_type", "uint2_type"]
+
+
+@pytest.mark.parametrize("kind", NARROW)
+def test_narrow_types_are_as_the_reference_has_them(kind):
+    """Every half, infinities and NaN among them, and floats beside them, to the type and back, bit by bit."""
+    halves = np.arange(65536, dtype=np.uint16).view(np.float16).astype(np.float32)
+    x = np.concatenate([halves, halves * np.float32(1 + 2**-12), np.float32([1e30, -1e30, 1e-30, 3e38])])
+    results = []
+    for target in ("gpu", "ref"):
+        p = migraphx.program()
+        m = p.get_main_module()
+        there = m.add_instruction(migraphx.op("convert", target_type=kind), [m.add_parameter("x", migraphx.shape(type="float_type", lens=[x.size]))])
+        m.add_return([m.add_instruction(migraphx.op("convert", target_type="float_type"), [there])])
+        p.compile(migraphx.get_target(target))
+        assert target == "ref" or ": ref (" not in p.explain()
+        results.append(np.array(p.run({"x": x})[0]))
+    assert np.array_equal(results[0], results[1], equal_nan=True)
+    numbers = ~np.isnan(results[1])
+    assert np.array_equal(np.signbit(results[0][numbers]), np.signbit(results[1][numbers]))

@@ -28,7 +28,22 @@ static const struct row rows[MGX_TYPE_COUNT] = {
     [MGX_INT16] = {GPU_SIGNED, "i16", NULL, NULL},
     [MGX_INT32] = {GPU_SIGNED, "i32", NULL, NULL},
     [MGX_INT64] = {GPU_SIGNED, "i64", NULL, NULL},
+    // Element-wise work alone: they have no class.
+    [MGX_INT4] = {GPU_NONE, "u8", "of_int4", "to_int4"},
+    [MGX_INT2] = {GPU_NONE, "u8", "of_int2", "to_int2"},
+    [MGX_UINT4] = {GPU_NONE, "u8", "of_uint4", "to_uint4"},
+    [MGX_UINT2] = {GPU_NONE, "u8", "of_uint2", "to_uint2"},
+    [MGX_FP8E4M3FN] = {GPU_NONE, "u8", "of_e4m3fn", "to_e4m3fn"},
+    [MGX_FP8E4M3FNUZ] = {GPU_NONE, "u8", "of_e4m3fnuz", "to_e4m3fnuz"},
+    [MGX_FP8E5M2] = {GPU_NONE, "u8", "of_e5m2", "to_e5m2"},
+    [MGX_FP8E5M2FNUZ] = {GPU_NONE, "u8", "of_e5m2fnuz", "to_e5m2fnuz"},
+    [MGX_FP4] = {GPU_NONE, "u8", "of_e2m1", "to_e2m1"},
 };
+
+bool gpu_type_is_elementwise(enum mgx_type type)
+{
+    return rows[type].memory != NULL;
+}
 
 enum gpu_class gpu_type_class(enum mgx_type type)
 {
@@ -37,13 +52,13 @@ enum gpu_class gpu_type_class(enum mgx_type type)
 
 const char *gpu_type_memory(enum mgx_type type)
 {
-    assert(rows[type].class != GPU_NONE);
+    assert(rows[type].memory);
     return rows[type].memory;
 }
 
 const char *gpu_type_value(enum mgx_type type)
 {
-    assert(rows[type].class != GPU_NONE && mgx_source_type(type));
+    assert(rows[type].memory && mgx_source_type(type));
     return mgx_source_type(type);
 }
 

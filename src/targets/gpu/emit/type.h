@@ -10,8 +10,10 @@
 
 enum gpu_class { GPU_NONE, GPU_REAL, GPU_SIGNED, GPU_UNSIGNED };
 
-// GPU_NONE for a type that kernels do not know (strings, 8-bit floats, ...).
+// GPU_NONE for a type that kernels do not know (strings, ...), or but element-wise ones (of 8 bits and
+// less that are no ordinary integers).
 enum gpu_class gpu_type_class(enum mgx_type type);
+bool gpu_type_is_elementwise(enum mgx_type type);
 const char *gpu_type_memory(enum mgx_type type); // "float", "u16", ...
 const char *gpu_type_value(enum mgx_type type);  // "pw_real", "double", "i64", "u64"
 

@@ -28,7 +28,7 @@ static const char *refuses(const struct mgx_plan_offer *c)
     if (c->in_count > GPU_CALL_INPUTS || c->in_count + 1 > GPU_LOOP_ARRAYS)
         return "too many inputs";
     for (int i = 0; i <= c->in_count; i++)
-        if (gpu_type_class((i < c->in_count ? &c->in[i] : c->out)->type) == GPU_NONE)
+        if (!gpu_type_is_elementwise((i < c->in_count ? &c->in[i] : c->out)->type))
             return "a type that kernels do not compute";
     if (c->ins->op == &mgx_op_pointwise && mgx_module_result_count(c->ins->mod[0]) != 1)
         return "several results";
