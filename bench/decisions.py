@@ -162,6 +162,8 @@ class Decided:
         {name: array} on the inputs `feed`; `rounding` is that of the type, 0 of fp32."""
         known = {**self.constants, **feed, **results}
         wrong = [f"{n.op_type} {n.output[0]}" for n in self.found if not self.agrees(n, known, rounding)]
+        if wrong:  # then all else may not even fit together
+            return wrong, float("inf"), ""
         model, inputs, compared = self.forced()
         session = ort_session(model)
         wanted = {i.name for i in session.get_inputs()}
