@@ -28,24 +28,29 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "zoo"))
 KINDS = ("qdq", "tensor", "qop", "dyn")
-TOKENS = 128
+
+
+def zoo_name(path):
+    stem = os.path.basename(path)[:-len(".onnx")]
+    return stem.rpartition("_")[0] if stem.rpartition("_")[2] in (*KINDS, "float", "pre") else stem
 
 
 def inputs_of(path):
-    """Random inputs by name. Free sizes are 1, those of a second axis of integers TOKENS."""
+    """Inputs by name: those of the zoo for its models, with TOKENS in the environment as the length of a text. Of others random
+    ones, free sizes 1, those of a second axis of integers 128."""
+    import onnx
     import onnxruntime
+    import zoo
+    tokens, skeletons = int(os.environ.get("TOKENS", "0")), zoo.skeletons()
+    if zoo_name(path) in skeletons:
+        feed = zoo.inputs(zoo_name(path), onnx.ModelProto.FromString(skeletons[zoo_name(path)]), {})
+        return {k: v[:, :tokens] if tokens and v.ndim == 2 and v.dtype.kind == "i" else v for k, v in feed.items()}
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     rng, feed = np.random.default_rng(1), {}
     for i in session.get_inputs():
         integers = "int" in i.type
-        shape = [d if isinstance(d, int) else TOKENS if integers and axis == 1 else 1 for axis, d in enumerate(i.shape)]
-        shape = [int(os.environ.get("TOKENS", d)) if integers and d == TOKENS else d for d in shape]
-        if not integers:
-            feed[i.name] = rng.standard_normal(shape).astype(np.float32)
-        elif "mask" in i.name or "type" in i.name:
-            feed[i.name] = np.full(shape, int("mask" in i.name), np.int64)
-        else:
-            feed[i.name] = rng.integers(0, 1000, shape)
+        shape = [d if isinstance(d, int) else 128 if integers and axis == 1 else 1 for axis, d in enumerate(i.shape)]
+        feed[i.name] = rng.integers(0, 100, shape) if integers else rng.standard_normal(shape).astype(np.float32)
         if "int32" in i.type:
             feed[i.name] = feed[i.name].astype(np.int32)
     return feed

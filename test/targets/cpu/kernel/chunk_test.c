@@ -128,27 +128,32 @@ static void set_widened(const struct mgx_gemm_kernel *kernel, const struct probl
 {
     static int64_t taps[MOST_TAPS];
     const struct mgx_chunk_matrix *m = &p->matrix;
+    const int group = kernel->group, size = 4 / group; // k in 32 bits, bytes of a value
     const int width = mgx_panel_width(kernel, m->columns, col / kernel->cols);
     int32_t *starts = (int32_t *)(void *)panel;
     int16_t *pair = (int16_t *)(void *)(starts + width);
-    memset(panel, 0, (size_t)(width * (4 + m->taps * m->run * 2)));
+    memset(panel, 0, (size_t)(width * (4 + m->taps * m->run * size)));
     for (int64_t j = 0; j < width && col + j < m->columns; j++)
         for (int64_t k = 0; k < m->taps * m->run; k++) {
             const int64_t t = k / m->run, e = k % m->run / m->inner, c = k % m->inner;
             const int w = c < m->valid ? weight_at(m, col + j, t, e, c) : 0;
-            pair[(k / 2 * width + j) * 2 + k % 2] = (int16_t)w;
+            const int64_t at = (k / group * width + j) * group + k % group;
+            if (size == 2)
+                pair[at] = (int16_t)w;
+            else
+                ((int8_t *)pair)[at] = (int8_t)w;
             starts[j] -= m->shift * w;
         }
     for (int64_t t = 0; t < m->taps; t++)
-        taps[t] = 2 * p->offset[t];
+        taps[t] = size * p->offset[t];
     args->taps = taps;
     args->tap_count = m->taps;
-    args->depth = m->run / 2;
+    args->depth = m->run / group;
     args->start = starts;
     args->b = (const char *)pair;
     args->b_row = width * 4;
-    args->a[0] = (const char *)a;
-    args->a_row = 2 * p->a_row;
+    args->a[0] = size == 2 ? (const char *)a : (const char *)p->a.data;
+    args->a_row = size * p->a_row;
 }
 
 // All panels of the packed matrix, each in one strip. `requant` NULL: the sums.
@@ -269,7 +274,9 @@ static void check_kernel(struct rng *r, const struct mgx_gemm_kernel *kernel)
     for (int i = 0; kernel && kernel->strip && i < 400 && !check_failures; i++) {
         struct problem p;
         problem_init(&p, r, sizes[i % 7]);
-        if (p.matrix.run >= MGX_CHUNK_VALUES) {
+        const bool fits = kernel->b_type != MGX_KERNEL_S8 || mgx_gemm_in_chunks(kernel) ||
+                          (p.matrix.type == MGX_KERNEL_S8 && !p.matrix.zero);
+        if (p.matrix.run >= MGX_CHUNK_VALUES && fits) {
             solve(&p);
             check_sums(kernel, &p);
             check_bytes(r, kernel, &p);
@@ -285,6 +292,7 @@ CASE(sums_are_exact)
     {
         check_kernel(&r, mgx_gemm_kernel(MGX_KERNEL_U8, isa));
         check_kernel(&r, mgx_integer_kernel(MGX_KERNEL_S8, isa, MGX_KERNEL_U8, true));
+        check_kernel(&r, mgx_integer_kernel(MGX_KERNEL_S8, isa, MGX_KERNEL_S8, false));
     }
 }
 

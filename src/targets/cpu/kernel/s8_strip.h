@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+// Strips of the s8 micro-kernels of 16 columns: `strip` of tile.h, any number of rows of one panel,
+// six at a time by two vectors of eight columns or by one. Tiles end in registers (byte_ends.h). The
+// including file is a kernel of tile_body.h, whose multiplication MAC this uses too.
+#pragma once
+
+#include <assert.h>
+#include <stddef.h>
+
+#include "targets/cpu/kernel/byte_ends.h"
+#include "targets/cpu/kernel/byte_strip.h"
+
+enum { GROUP_BYTES = 4 };
+
+// One group of A.
+SIMD __m256i group_at(const char *p)
+{
+    __m256i v;
+    __asm__("vpbroadcastd %1, %0" : "=x"(v) : "m"(*(const struct { char c[4]; } *)p));
+    return v;
+}
+
+SIMD void add_products(__m256i a, __m256i b, sums *c)
+{
+    sums here = *c;
+    MAC(here, a, b);
+    *c = here;
+}
+
+SIMD void sum_tap(int rows, int nv, int64_t step, int64_t depth, const char *a, const char **b,
+                  sums *c)
+{
+    const char *base[2] = {a, a + HALF * step};
+    __asm__("" : "+r"(base[1]));
+    for (; depth > 0; depth--, *b += nv * COLS * GROUP_BYTES) {
+        __m256i w[NV];
+        UNROLL
+        for (int j = 0; j < nv; j++)
+            w[j] = _mm256_loadu_si256((const __m256i *)(const void *)(*b + j * COLS * GROUP_BYTES));
+        UNROLL
+        for (int i = 0; i < rows; i++) {
+            const __m256i x = group_at(base[i / HALF] + i % HALF * step);
+            UNROLL
+            for (int j = 0; j < nv; j++)
+                add_products(x, w[j], &c[i * nv + j]);
+        }
+        base[0] += GROUP_BYTES;
+        base[1] += GROUP_BYTES;
+    }
+}
+
+SIMD void sum_strip(int rows, int nv, const struct mgx_tile_args *args, const char *a, sums *c)
+{
+    UNROLL
+    for (int i = 0; i < rows * nv; i++)
+        c[i] = _mm256_loadu_si256((const __m256i *)(const void *)(args->start + i % nv * COLS));
+    const char *b = args->b;
+    for (int64_t t = 0; t < args->tap_count; t++)
+        sum_tap(rows, nv, args->a_row, args->depth, a + args->taps[t], &b, c);
+}
+
+// Rows of vector j: as end_tile has it.
+SIMD void end_vector(int rows, int nv, int j, struct mgx_tile_args *own, const sums *c)
+{
+    sums part[END_ROWS];
+    for (int i = 0; i < rows; i++)
+        part[i] = c[i * nv + j];
+    end_tile(rows, own, part);
+    own->c[0] += rows * own->c_row;
+    own->residual[0] += own->residual[0] ? rows * own->residual_row : 0;
+}
+
+// What is asked for in general, eight columns at a time.
+static __attribute__((noinline)) void end_any(int rows, int nv, const struct mgx_tile_args *args,
+                                              const struct strip_at *at, const sums *c)
+{
+    const struct mgx_requant *q = args->requant;
+    const int64_t size = q && !q->floats ? 1 : GROUP_BYTES,
+                  residual_size = q && q->residual ? 1 : GROUP_BYTES;
+    for (int j = 0; j < nv && j * COLS < args->cols; j++) {
+        struct mgx_tile_args own = *args;
+        const int left = args->cols - j * COLS;
+        int i = 0;
+        own.cols = left < COLS ? left : COLS;
+        own.scale += own.scale ? j * COLS : 0;
+        own.bias += own.bias ? j * COLS : 0;
+        own.c[0] = at->c + j * COLS * size;
+        own.residual[0] = at->residual ? at->residual + j * COLS * residual_size : NULL;
+        for (; i + END_HALF <= rows; i += END_HALF)
+            end_vector(END_HALF, nv, j, &own, c + i * nv);
+        for (; i < rows; i++)
+            end_vector(1, nv, j, &own, c + i * nv);
+    }
+}
+
+SIMD void run_tile(int rows, int nv, enum ending ending, const struct mgx_tile_args *args,
+                   const struct strip_at *at)
+{
+    sums c[ROWS * NV];
+    sum_strip(rows, nv, args, at->a, c);
+    if (ending == ANY_END)
+        end_any(rows, nv, args, at, c);
+    else
+        end_plainly(rows, nv, ending, args, at->c, at->residual, c);
+}
+
+SIMD void run_count(int64_t rows, int nv, enum ending ending, const struct mgx_tile_args *args,
+                    const struct strip_at *at)
+{
+    switch (rows) {
+    case 1:
+        run_tile(1, nv, ending, args, at);
+        break;
+    case 2:
+        run_tile(2, nv, ending, args, at);
+        break;
+    case 3:
+        run_tile(3, nv, ending, args, at);
+        break;
+    case 4:
+        run_tile(4, nv, ending, args, at);
+        break;
+    case 5:
+        run_tile(5, nv, ending, args, at);
+        break;
+    default:
+        run_tile(6, nv, ending, args, at);
+    }
+}
+
+#define STRIP(name, nv, ending)                                                                    \
+    static void name(const struct mgx_tile_args *args, int64_t rows)                               \
+    {                                                                                              \
+        struct strip_at at = strip_start(args, rows, ROWS);                                        \
+        for (int64_t count; (count = strip_next(args, &at)) > 0; strip_advance(args, &at, count))  \
+            run_count(count, nv, ending, args, &at);                                               \
+    }
+
+STRIP(any_1, 1, ANY_END)
+STRIP(plain_1, 1, PLAIN_END)
+STRIP(table_1, 1, TABLE_END)
+STRIP(added_1, 1, ADDED_END)
+STRIP(any_2, 2, ANY_END)
+STRIP(plain_2, 2, PLAIN_END)
+STRIP(table_2, 2, TABLE_END)
+STRIP(added_2, 2, ADDED_END)
+
+static void strip(const struct mgx_tile_args *args, int64_t rows)
+{
+    static void (*const strips[][ENDINGS])(const struct mgx_tile_args *, int64_t) = {
+        {any_1, plain_1, table_1, added_1},
+        {any_2, plain_2, table_2, added_2},
+    };
+    const int nv = (int)(args->b_row / (COLS * GROUP_BYTES));
+    assert(nv >= 1 && nv <= NV && args->cols <= nv * COLS && args->start);
+    strips[nv - 1][ending_of(args, nv * COLS)](args, rows);
+}
