@@ -242,7 +242,7 @@ static void emit_image_load(struct mgx_str *out, const struct mgx_plan_offer *c,
     const struct mgx_ints padding = mgx_ins_ints(p->ins, "padding");
     emit_load_head(out, "load_a", x->type, "int row, int k");
     emit_taps(out, w);
-    mgx_str_put(out, "    int place = row;\n");
+    mgx_str_put(out, "    int place = row;\n    bool in = true;\n");
     for (int axis = x->rank - 1; axis >= 2; axis--) {
         const int i = axis - 2;
         mgx_str_printf(out,
@@ -250,12 +250,14 @@ static void emit_image_load(struct mgx_str *out, const struct mgx_plan_offer *c,
                        " + t%d * %" PRId64 ";\n",
                        axis, c->out->lens[axis], stride.v[i], padding.v[i], axis, dilation.v[i]);
         mgx_str_printf(out, "    place /= %" PRId64 ";\n", c->out->lens[axis]);
-        mgx_str_printf(out, "    if (x%d < 0 || x%d >= %" PRId64 ")\n        return 0;\n", axis,
-                       axis, x->lens[axis]);
+        mgx_str_printf(out, "    in = in && x%d >= 0 && x%d < %" PRId64 ";\n", axis, axis,
+                       x->lens[axis]);
     }
     mgx_str_printf(out, "    const int x0 = place, x1 = batch * %" PRId64 " + ch;\n", w->lens[1]);
     emit_offset(out, "at", x);
-    emit_load_tail(out, x->type);
+    mgx_str_put(out, "    const float v = ");
+    gpu_emit_load(out, x->type, "p", "in ? at : 0"); // not a branch: loads go side by side
+    mgx_str_put(out, ";\n    return in ? v : 0;\n}\n\n");
 }
 
 static void emit_weight_load(struct mgx_str *out, const struct mgx_plan_offer *c,
