@@ -3,6 +3,7 @@
 //
 //     pointwise(convolution(x, w), r...)            =>  group[tag=epilogue]
 //     convolution(x * factor[channel], w), if that pays  =>  the same
+//     convolution(pointwise(x), w), if the target packs x anyway  =>  the same
 //
 // Runs after element-wise chains were fused, so what reads is one instruction.
 #include "op/op.h"
@@ -71,6 +72,21 @@ static bool wants_factor(const struct mgx_pass_call *c)
     return !o->supports || o->supports(o->supports_user, "factor", &none);
 }
 
+// A convolution may take the element-wise instruction that makes its image of one array, where the
+// target goes through the image before it multiplies: it is asked for tag "packed" and takes the
+// two, with whatever follows.
+static bool takes_maker(const struct mgx_pass_call *c, struct mgx_ins *conv)
+{
+    const struct mgx_pass_options *o = c->options;
+    struct mgx_ins *make = conv->op == &mgx_op_convolution ? conv->in[0] : NULL;
+    if (!o->supports || !make || make->owner != conv->owner || make->in_count != 1 ||
+        !mgx_is_elementwise(make) || !mgx_used_once(make) || make->in[0]->literal ||
+        !mgx_shape_same_lens(&make->shape, &make->in[0]->shape))
+        return false;
+    const struct mgx_region pair = {.ins = {make, conv}, .count = 2};
+    return o->supports(o->supports_user, "packed", &pair);
+}
+
 // Adds the element-wise instruction that reads `ins`, if it alone does.
 static struct mgx_ins *add_user(const struct mgx_pass_call *c, struct mgx_region *region,
                                 struct mgx_ins *ins)
@@ -96,6 +112,8 @@ static enum mgx_status fuse_epilogues(struct mgx_pass_call *c, struct mgx_module
             continue;
         struct mgx_region region = {.count = 0};
         if (ins->in_count == 2 && takes_factor(ins, ins->in[0]) && wants_factor(c))
+            mgx_region_add(&region, ins->in[0]);
+        else if (takes_maker(c, ins))
             mgx_region_add(&region, ins->in[0]);
         mgx_region_add(&region, ins);
         const struct mgx_ins *user = add_user(c, &region, ins);

@@ -124,6 +124,8 @@ static bool supports(void *user, const char *tag, const struct mgx_region *regio
 {
     if (strcmp(tag, "attention") == 0)
         return gpu_attention_supports(user, region->ins[0], region->ins[region->count - 1]);
+    if (strcmp(tag, "packed") == 0)
+        return gpu_wgmma_packs(user, region->ins[0], region->ins[1]);
     return strcmp(tag, "epilogue") == 0;
 }
 

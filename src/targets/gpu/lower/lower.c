@@ -64,24 +64,38 @@ struct gpu_unit *gpu_unit_of(struct gpu_machine *m, const char *name, const stru
 }
 
 // The function "body" of an element-wise instruction: v0, v1, ... by value, the result by pointer.
-const char *gpu_emit_body(struct mgx_str *out, const struct mgx_plan_offer *c,
-                          const struct mgx_ins *ins)
+static bool has_source(struct mgx_source *s, const char *name, const struct mgx_ins *ins)
+{
+    struct mgx_diag quiet = {.status = MGX_OK};
+    if (!ins)
+        return true;
+    return (ins->op == &mgx_op_pointwise ? mgx_source_body(s, name, ins->mod[0], &quiet)
+                                         : mgx_source_ins(s, name, ins, &quiet)) == MGX_OK;
+}
+
+const char *gpu_emit_bodies(struct mgx_str *out, const struct mgx_plan_offer *c,
+                            const struct mgx_ins *last, const struct mgx_ins *make)
 {
     struct mgx_source s;
-    struct mgx_diag quiet = {.status = MGX_OK};
     struct mgx_str body = {0};
+    if (!last && !make)
+        return NULL;
     mgx_source_begin(&s, &body);
-    const enum mgx_status status = ins->op == &mgx_op_pointwise
-                                       ? mgx_source_body(&s, "body", ins->mod[0], &quiet)
-                                       : mgx_source_ins(&s, "body", ins, &quiet);
+    const bool written = has_source(&s, "body", last) && has_source(&s, "make", make);
     const bool narrow = c->out->type == MGX_HALF || c->out->type == MGX_BF16;
     if (narrow && !s.doubles && gpu_machine(c->machine)->device->properties.version)
         mgx_str_put(out, GPU_NARROW_RESULTS "#define exp(x) narrow_exp(x)\n");
     mgx_str_put(out, mgx_str_text(&body));
     mgx_str_fini(&body);
-    if (status != MGX_OK)
+    if (!written)
         return "an operator or a type that has no scalar code";
     return s.doubles && !gpu_has_double(c) ? "the card has no double" : NULL;
+}
+
+const char *gpu_emit_body(struct mgx_str *out, const struct mgx_plan_offer *c,
+                          const struct mgx_ins *ins)
+{
+    return gpu_emit_bodies(out, c, ins, NULL);
 }
 
 void gpu_emit_body_call(struct mgx_str *out, enum mgx_type result, int operands)

@@ -47,6 +47,10 @@ enum mgx_plan_answer gpu_decline(struct mgx_plan_offer *c, const char *why);
 // result by pointer. Why it cannot be written, static text; NULL if it can.
 const char *gpu_emit_body(struct mgx_str *out, const struct mgx_plan_offer *c,
                           const struct mgx_ins *ins);
+// The same of two instructions that one text calls: `body`, and `make` of what makes an operand; NULL
+// for the one that there is not.
+const char *gpu_emit_bodies(struct mgx_str *out, const struct mgx_plan_offer *c,
+                            const struct mgx_ins *body, const struct mgx_ins *make);
 // Statements: y = body(v0, v1, ...).
 void gpu_emit_body_call(struct mgx_str *out, enum mgx_type result, int operands);
 
@@ -66,6 +70,10 @@ enum mgx_status gpu_finish(struct mgx_plan *plan, struct mgx_diag *diag) MGX_NOD
 // Whether the attention kernel takes this pair of products, wherever their operands lie.
 bool gpu_attention_supports(const struct gpu_device *d, const struct mgx_ins *scores,
                             const struct mgx_ins *weigh);
+
+// Whether the Hopper kernel packs this image before it multiplies, so that it may as well make it.
+bool gpu_wgmma_packs(const struct gpu_device *d, const struct mgx_ins *make,
+                     const struct mgx_ins *conv);
 
 // The plan in MIGraphX's words: print.c.
 void gpu_print_program(const struct mgx_program *p, struct mgx_str *out);

@@ -37,17 +37,26 @@ static const struct mgx_ins *find_in_body(const struct mgx_module *body)
     return NULL;
 }
 
-// group[tag=epilogue]: parameters, a product, one element-wise instruction that is the result.
+// group[tag=epilogue]: parameters, maybe what makes the image, a product, one element-wise
+// instruction that is the result, or none.
 static bool read_group(const struct mgx_plan_offer *c, struct gpu_product *p)
 {
     const struct mgx_module *body = c->ins->mod[0];
     p->ins = find_in_body(body);
     p->tail = mgx_module_result(body, 0);
-    if (!p->ins || p->tail == p->ins || mgx_module_result_count(body) != 1)
+    if (!p->ins || mgx_module_result_count(body) != 1)
         return false;
-    for (int i = 0; i < 2; i++)
-        if ((p->operand[i] = gpu_body_input(body, p->ins->in[i])) < 0)
+    for (int i = 0; i < 2; i++) {
+        const struct mgx_ins *in = p->ins->in[i];
+        if (i == 0 && p->ins->op == &mgx_op_convolution && in->in_count == 1)
+            p->make = in;
+        if ((p->operand[i] = gpu_body_input(body, i == 0 && p->make ? in->in[0] : in)) < 0)
             return false;
+    }
+    if (p->tail == p->ins) {
+        p->tail = NULL;
+        return true;
+    }
     return gpu_body_around(body, p->tail, p->ins, GPU_CALL_INPUTS - 3, p->extra, &p->extra_count,
                            &p->place);
 }
@@ -257,7 +266,10 @@ static void emit_image_load(struct mgx_str *out, const struct mgx_plan_offer *c,
     emit_offset(out, "at", x);
     mgx_str_put(out, "    const float v = ");
     gpu_emit_load(out, x->type, "p", "in ? at : 0"); // not a branch: loads go side by side
-    mgx_str_put(out, ";\n    return in ? v : 0;\n}\n\n");
+    if (p->make)
+        mgx_str_put(out, ";\n    float y;\n    make(v, &y);\n    return in ? y : 0;\n}\n\n");
+    else
+        mgx_str_put(out, ";\n    return in ? v : 0;\n}\n\n");
 }
 
 static void emit_weight_load(struct mgx_str *out, const struct mgx_plan_offer *c,
@@ -342,7 +354,7 @@ static void emit_units(struct mgx_str *out, const struct mgx_plan_offer *c, enum
 static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
                         const struct gpu_product *p, const struct tile *t)
 {
-    const char *why = p->tail ? gpu_emit_body(out, c, p->tail) : NULL;
+    const char *why = gpu_emit_bodies(out, c, p->tail, p->make);
     if (why)
         return why;
     const struct mgx_shape *a = &c->in[p->operand[0]], *b = &c->in[p->operand[1]];

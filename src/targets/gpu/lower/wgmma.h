@@ -28,6 +28,7 @@ struct gpu_wgmma_product {
     struct gpu_product p;
     enum gpu_wgmma_units units;
     int block, line; // values of a in a block, and in 16 bytes
+    size_t size;     // bytes of a value of a as it is multiplied
     int64_t rows;
     int row_axes[MGX_MAX_RANK], row_axis_count; // that a row's number counts through, outermost
                                                 // first: in a's order of memory

@@ -11,6 +11,7 @@
 #include "targets/gpu/lower/wgmma.h"
 
 enum { MOST_LOW = 127, MOST_STEP = 8, MOST_FAR = 255, LEAST_DEPTH = 8, MOST_FOLD = 32 };
+enum { FEW = 8 };     // channels below are no line of half
 enum { WIDEST = 64 }; // values of a row of taps that are read as one pixel
 #define MOST_FOLDED ((size_t)1 << 32)
 
@@ -26,6 +27,7 @@ static bool set_units(struct gpu_wgmma_product *g, enum mgx_type type, bool tf32
                                      : GPU_MAP_FLOAT;
     g->block = wide ? 32 : 64;
     g->line = wide ? 4 : 8;
+    g->size = mgx_type_size(type);
     return wide || type == MGX_HALF || type == MGX_BF16;
 }
 
@@ -80,7 +82,7 @@ static bool plain_matrix(struct gpu_wgmma_product *g, const struct mgx_shape *a)
         (a->strides[column] != 1 && a->lens[column] > 1))
         return false;
     stride = g->rows == 1 || stride == 0 ? up(a->lens[column], g->line) * g->line : stride;
-    const uint64_t size = mgx_type_size(a->type);
+    const uint64_t size = g->size;
     g->map = (struct gpu_tensor_map){.rank = 2,
                                      .type = g->map.type,
                                      .lens = {(uint64_t)a->lens[column], (uint64_t)g->rows},
@@ -135,7 +137,7 @@ static bool set_image(const struct mgx_plan_offer *c, struct gpu_wgmma_product *
 {
     struct gpu_tensor_map *map = &g->map;
     const int taps[2] = {g->taps_h, g->taps_w};
-    const uint64_t size = mgx_type_size(c->in[g->p.operand[0]].type);
+    const uint64_t size = g->size;
     g->image = true;
     *map = (struct gpu_tensor_map){.rank = 4, .image = true, .type = g->map.type};
     for (int i = 0; i < 4; i++) {
@@ -193,8 +195,7 @@ static void size_fold(const struct mgx_plan_offer *c, struct gpu_wgmma_product *
     const int64_t pixels = (c->out->lens[3] - 1) * g->step[1] + 1;
     f->height = (c->out->lens[2] - 1) * g->step[0] + g->taps_h;
     f->width = pixels - 1 + (wide ? up(g->row_depth, f->channels) : g->taps_w);
-    f->bytes = (size_t)(c->out->lens[0] * f->height * f->width * f->channels) *
-               mgx_type_size(c->in[g->p.operand[0]].type);
+    f->bytes = (size_t)(c->out->lens[0] * f->height * f->width * f->channels) * g->size;
 }
 
 static bool set_fold(const struct mgx_plan_offer *c, struct gpu_wgmma_product *g)
@@ -237,11 +238,25 @@ static const char *read_convolution(struct mgx_plan_offer *c, struct gpu_wgmma_p
     g->channels = x->lens[1];
     read_window(c, g);
     set_depths(g, false);
-    if (is_point(g) && plain_matrix(g, x))
+    if (!g->p.make && is_point(g) && plain_matrix(g, x))
         return NULL;
-    if (set_image_as_it_lies(c, g))
+    if (!g->p.make && set_image_as_it_lies(c, g))
         return NULL;
     return set_fold(c, g) ? NULL : "steps, padding or dilation beyond the copy engine's";
+}
+
+bool gpu_wgmma_packs(const struct gpu_device *d, const struct mgx_ins *make,
+                     const struct mgx_ins *conv)
+{
+    const enum mgx_type from = make->in[0]->shape.type, to = make->shape.type;
+    const struct mgx_ints far = mgx_ins_ints(conv, "dilation");
+    bool near = far.count == 2;
+    for (int i = 0; i < far.count; i++)
+        near = near && far.v[i] == 1;
+    return d->properties.features & GPU_TENSOR_MAPS && near && conv->in[1]->literal &&
+           mgx_ins_int(conv, "group") == 1 && make->shape.rank == 4 && make->shape.lens[1] < FEW &&
+           (from == MGX_FLOAT || from == MGX_HALF || from == MGX_BF16) &&
+           (to == MGX_HALF || to == MGX_BF16) && conv->in[1]->shape.type == to;
 }
 
 const char *gpu_wgmma_read(struct mgx_plan_offer *c, struct gpu_wgmma_product *g)
@@ -253,7 +268,7 @@ const char *gpu_wgmma_read(struct mgx_plan_offer *c, struct gpu_wgmma_product *g
     const char *why = gpu_product_read(c, &g->p);
     if (why)
         return why;
-    const enum mgx_type type = c->in[g->p.operand[0]].type;
+    const enum mgx_type type = g->p.make ? g->p.make->shape.type : c->in[g->p.operand[0]].type;
     if (!set_units(g, type, gpu_machine(c->machine)->tf32) || c->in[g->p.operand[1]].type != type)
         return "operands that are not both half, both bf16 or both float";
     if (!c->constant[g->p.operand[1]])

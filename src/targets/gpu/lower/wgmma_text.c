@@ -258,7 +258,7 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c,
     for (int i = 0; i < g->map.rank; i++)
         mgx_str_printf(out, "#define A_LEN%d %" PRIu64 "\n#define A_STEP%d %" PRIu64 "LL\n", i,
                        g->map.lens[i], i,
-                       i ? g->map.strides[i] / mgx_type_size(c->in[g->p.operand[0]].type) : 1);
+                       i ? g->map.strides[i] / g->size : 1);
     if (!g->image)
         return;
     mgx_str_printf(out,
@@ -268,6 +268,21 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c,
                    "#define CHANNEL_BLOCKS %d\n",
                    c->out->lens[2], c->out->lens[3], g->step[0], g->step[1], g->pad[0], g->pad[1],
                    g->far[0], g->far[1], g->taps_w, g->channel_blocks);
+}
+
+// fold_bits(): the bits of one value as it is multiplied.
+static void emit_make(struct mgx_str *out, const struct mgx_plan_offer *c,
+                      const struct gpu_wgmma_product *g)
+{
+    mgx_str_put(out, "FUNCTION u32 fold_bits(FOLD_FROM x)\n{\n");
+    if (!g->p.make) {
+        mgx_str_put(out, g->line == 8 ? "    return x;\n}\n" : "    return BITS_OF_FLOAT(x);\n}\n");
+        return;
+    }
+    const enum mgx_type from = c->in[g->p.operand[0]].type, to = g->p.make->shape.type;
+    mgx_str_put(out, "    float y;\n    make(");
+    gpu_emit_widened(out, from, "x");
+    mgx_str_printf(out, ", &y);\n    return %s(y);\n}\n", to == MGX_HALF ? "to_half" : "to_bf16");
 }
 
 // fold x fold pixels to one; a line of channels a thread.
@@ -282,7 +297,9 @@ static void emit_fold(struct mgx_str *out, const struct mgx_plan_offer *c,
                    "\n#define FOLD_PAD_H %d\n#define FOLD_PAD_W %d\n",
                    f->fold, f->channels / g->line, f->width, f->height,
                    x->lens[0] * f->height * f->width * f->channels / g->line, f->pad[0], f->pad[1]);
-    mgx_str_printf(out, "#define FOLD_LINE %d\n", g->line);
+    mgx_str_printf(out, "#define FOLD_LINE %d\n#define FOLD_FROM %s\n", g->line,
+                   gpu_type_memory(x->type));
+    emit_make(out, c, g);
     const bool few = mgx_shape_space(x) < INT32_MAX / 2 && f->bytes < INT32_MAX / 2;
     mgx_str_printf(out, "#define NUMBER %s\n", few ? "int" : "i64");
     for (int i = 1; i < 4; i++)
@@ -299,7 +316,7 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     mgx_str_put(out, gpu_text_lines);
     if (is_narrow(c->out->type))
         mgx_str_put(out, "#define erf(x) narrow_erf(x)\n");
-    const char *why = g->p.tail ? gpu_emit_body(out, c, g->p.tail) : NULL;
+    const char *why = gpu_emit_bodies(out, c, g->p.tail, g->p.make);
     if (why)
         return why;
     mgx_str_printf(out, "#define C_TYPE %s\n#define PARAMS", gpu_type_memory(c->out->type));
