@@ -3,6 +3,8 @@
 //
 //     move(convert[float](x))              =>  convert[float](move(x))        x half or bf16
 //     concat(convert[float](x), ...)       =>  convert[float](concat(x, ...))  of one narrow type
+//     convert[half](concat(convert[float](x), c, ...))
+//                                          =>  concat(x, convert[half](c), ...)
 //     convert[half](move(c))               =>  move(convert[half](c))          c a literal of float;
 //     convert[half](gather(c, i))          =>  gather(convert[half](c), i)     bf16 likewise
 //
@@ -78,6 +80,44 @@ static struct mgx_ins *moved_literal(const struct mgx_ins *ins)
     return moves && mgx_used_once(move) && move->in[0]->literal ? move : NULL;
 }
 
+// What a narrowing conversion reads, when that only joins literals and values that were of its type.
+static struct mgx_ins *joined_narrow(const struct mgx_ins *ins)
+{
+    if (ins->op != &mgx_op_convert || ins->in[0]->op != &mgx_op_concat ||
+        ins->in[0]->shape.type != MGX_FLOAT || !mgx_used_once(ins->in[0]))
+        return NULL;
+    bool any = false;
+    for (int i = 0; i < ins->in[0]->in_count; i++) {
+        const struct mgx_ins *in = ins->in[0]->in[i];
+        const bool widened = is_widening(in) && in->op == &mgx_op_convert &&
+                             in->in[0]->shape.type == ins->shape.type;
+        any = any || widened;
+        if (!widened && !in->literal)
+            return NULL;
+    }
+    return any ? ins->in[0] : NULL;
+}
+
+static enum mgx_status narrow_parts(struct mgx_pass_call *c, struct mgx_ins *ins,
+                                    struct mgx_ins *concat)
+{
+    struct mgx_ins **in = MGX_NEW_ARRAY(c->scratch, struct mgx_ins *, concat->in_count);
+    if (!in)
+        return mgx_fail_memory(c->diag);
+    for (int i = 0; i < concat->in_count; i++) {
+        struct mgx_ins *part = concat->in[i];
+        in[i] = !part->literal
+                    ? part->in[0]
+                    : mgx_emit_before(ins, &mgx_op_convert,
+                                      MGX_ATTRS(mgx_int("target_type", (int64_t)ins->shape.type)),
+                                      MGX_IN(part));
+        if (!in[i])
+            return mgx_program_status(c->program, c->diag);
+    }
+    mgx_replace(ins, mgx_emit_again(ins, concat, in, concat->in_count));
+    return mgx_program_status(c->program, c->diag);
+}
+
 static enum mgx_status narrow_literal(struct mgx_pass_call *c, struct mgx_ins *ins,
                                       struct mgx_ins *move)
 {
@@ -98,9 +138,11 @@ static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 {
     for (struct mgx_ins *ins = m->first, *next; ins; ins = next) {
         next = ins->next;
-        struct mgx_ins *move = moved_literal(ins);
+        struct mgx_ins *move = moved_literal(ins), *concat = joined_narrow(ins);
         if (moves_widened(ins))
             TRY(sink(c, ins));
+        else if (concat)
+            TRY(narrow_parts(c, ins, concat));
         else if (move)
             TRY(narrow_literal(c, ins, move));
     }
