@@ -19,7 +19,8 @@ time the host's clock around all of them and one wait at the end, divided by the
 Without a CUDA card PyTorch runs on the CPU and this engine on whatever MIGRAPHX_GPU_DEVICE names: that checks the
 script, not the engine's speed. Prints a table and writes it as JSON, anew after every line, so that a run that is cut
 off keeps what it has. Ratios above 1: this engine is the faster one. --record FILE puts the lines of --json's files into
-a file of figures like gpu-h200.json, each in the place of the one it repeats.
+a file of figures like gpu-h200.json, each in the place of the one it repeats; a line without PyTorch leaves the one
+that was timed beside it and becomes its "alone_ms".
 """
 import argparse
 import copy
@@ -307,6 +308,17 @@ def make_files(args, cases):
 # --- runners: call() enqueues one run, results() gives float64 arrays of the last one ---
 
 
+def compiled(path, shapes, kind, tune):
+    import migraphx
+    program = migraphx.parse_onnx(path, map_input_dims=shapes)
+    if kind == "fp16":
+        migraphx.quantize_fp16(program)
+    elif kind == "bf16":
+        migraphx.quantize_bf16(program)
+    program.compile(migraphx.get_target("gpu"), offload_copy=False, exhaustive_tune=tune, tf32=kind == "tf32")
+    return program
+
+
 class Ours:
     """The engine, with everything in the card's memory."""
 
@@ -314,12 +326,7 @@ class Ours:
         import migraphx
         self.mgx = migraphx
         start = time.perf_counter()
-        program = migraphx.parse_onnx(path, map_input_dims={k: list(v.shape) for k, v in feed.items()})
-        if kind == "fp16":
-            migraphx.quantize_fp16(program)
-        elif kind == "bf16":
-            migraphx.quantize_bf16(program)
-        program.compile(migraphx.get_target("gpu"), offload_copy=False, exhaustive_tune=tune, tf32=kind == "tf32")
+        program = compiled(path, {k: list(v.shape) for k, v in feed.items()}, kind, tune)
         self.compile_seconds = time.perf_counter() - start
         self.program, self.stream, self.params, self.outputs = program, stream, {}, []
         for name, shape in program.get_parameter_shapes().items():
@@ -590,10 +597,35 @@ def record(args):
             measured = json.load(f)
         if measured["about"]["device"] != known["about"]["device"]:
             sys.exit(f"{path} is of {measured['about']['device']}, {args.record} of {known['about']['device']}")
-        figures.update((key_of(row), figure_of(row)) for row in measured["rows"] if row["right"] and "ours" in row["times"])
-    with open(args.record, "w", encoding="ascii") as f:
-        lines = ",\n  ".join(json.dumps(figure) for figure in figures.values())
-        f.write(f'{{"about": {json.dumps(known["about"])},\n "rows": [\n  {lines}\n]}}\n')
+        for row in measured["rows"]:
+            if row["right"] and "ours" in row["times"]:
+                figures[key_of(row)] = joined(figures.get(key_of(row), {}), figure_of(row))
+    write_figures(args.record, known["about"], figures.values())
+
+
+def joined(old, new):
+    """What PyTorch was timed beside stays; a later run without it is the time alone, where the card is hotter."""
+    return {**old, "alone_ms": new["ms"]} if "torch" in old and "torch" not in new else new
+
+
+def write_figures(path, about, figures):
+    with open(path, "w", encoding="ascii") as f:
+        lines = ",\n  ".join(json.dumps(figure) for figure in figures)
+        f.write(f'{{"about": {json.dumps(about)},\n "rows": [\n  {lines}\n]}}\n')
+
+
+def put_limits(args):
+    """The limit of every line that has none, from its plan: times nothing."""
+    with open(args.limits, encoding="ascii") as f:
+        known = json.load(f)
+    rows = [row for row in known["rows"] if "limit_ms" not in row and row["model"] in args.models]
+    make_files(args, sorted({(row["model"], row["batch"]) for row in rows}))
+    for row in sorted(rows, key=lambda row: row["model"]):
+        _, inputs = make(row["model"], args.tiny, "run")
+        shapes = {name: list(value.shape) for name, value in make_inputs(inputs, row["batch"]).items()}
+        program = compiled(path_of(args, row["model"]), shapes, row["type"], False)
+        row["limit_ms"] = round(limit_of(program, row["type"]), 4)
+    write_figures(args.limits, known["about"], known["rows"])
 
 
 def parse_arguments():
@@ -613,6 +645,7 @@ def parse_arguments():
     parser.add_argument("--warm", action="store_true", help="fill torch.compile's cache first, all models side by side")
     parser.add_argument("--limit", type=float, default=0, help="seconds after which no further line is begun")
     parser.add_argument("--record", metavar="FILE", help="no run: put the lines of --json's files into this one")
+    parser.add_argument("--limits", metavar="FILE", help="no run: put into this file the limit of lines that have none")
     parser.add_argument("--json", nargs="+", default=["gpu.json"], help="where lines go; with --record, where they come from")
     parser.add_argument("--build", default="build", help="whose python/ is used if PYTHONPATH has none")
     parser.add_argument("--tiny", action="store_true", help="small models, to try the script")
@@ -625,6 +658,9 @@ def main():
         record(args)
         return 0
     sys.path.append(os.path.join(args.build, "python"))
+    if args.limits:
+        put_limits(args)
+        return 0
     cases = [(n, b) for n in args.models for b in (args.batches or MODELS[n][1])]
     make_files(args, cases)
     if args.export_only:

@@ -257,8 +257,7 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c,
                    g->fold.bytes > 0);
     for (int i = 0; i < g->map.rank; i++)
         mgx_str_printf(out, "#define A_LEN%d %" PRIu64 "\n#define A_STEP%d %" PRIu64 "LL\n", i,
-                       g->map.lens[i], i,
-                       i ? g->map.strides[i] / g->size : 1);
+                       g->map.lens[i], i, i ? g->map.strides[i] / g->size : 1);
     if (!g->image)
         return;
     mgx_str_printf(out,
