@@ -342,7 +342,9 @@ enum mgx_status mgx_plan_compile(struct mgx_program *p, struct mgx_plan_machine 
         return mgx_fail_memory(diag);
     }
     mgx_plan_shared_join(&plan->store, settings->shared);
+    plan->store.makeshift = settings->makeshift;
     const enum mgx_status status = plan_program(p, plan, settings, diag);
+    plan->store.makeshift = NULL; // its caller's
     if (status != MGX_OK) {
         mgx_plan_destroy(&plan->base);
         return status;

@@ -85,6 +85,13 @@ struct mgx_plan {
 
 struct mgx_plan_shared; // shared.h
 
+// What a plan that somebody waits for does without: kernels that gave way to others whose constants
+// are packed already.
+struct mgx_plan_makeshift {
+    double lost_seconds;  // that a run is expected to take longer
+    double saved_seconds; // of packing
+};
+
 struct mgx_plan_settings {
     bool offload_copy;  // parameters and results are the host's, whatever memory the machine has
     bool output_params; // the caller brings the bytes of results, as parameters main:#output_<n>
@@ -94,6 +101,7 @@ struct mgx_plan_settings {
     struct mgx_tuning_progress tuning_progress;
     const char *tuning_cache;       // file; NULL: none
     struct mgx_plan_shared *shared; // packed constants of other plans of the model; NULL: none
+    struct mgx_plan_makeshift *makeshift; // NULL: the best kernels, whatever they have to pack
 };
 
 // Plans a program that the target's passes have rewritten, and hangs the plan on it. The machine is

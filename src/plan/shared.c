@@ -364,6 +364,20 @@ void *mgx_plan_shared_find(struct mgx_plan_store *store, const struct mgx_plan_k
     return c->data;
 }
 
+bool mgx_plan_shared_has(struct mgx_plan_store *store, const struct mgx_plan_key *key)
+{
+    struct mgx_plan_sharing *mine = sharing_of(store);
+    struct mgx_str text = {0};
+    const struct constant *c = NULL;
+    if (mine && spell(store, key, &text)) {
+        pthread_mutex_lock(&mine->with->lock);
+        c = find(mine->with, &text, mgx_hash_bytes(text.text, text.size, 0));
+        pthread_mutex_unlock(&mine->with->lock);
+    }
+    mgx_str_fini(&text);
+    return c != NULL;
+}
+
 void mgx_plan_shared_add(struct mgx_plan_store *store, const struct mgx_plan_key *key, void *data,
                          size_t bytes, struct mgx_storage *chunk)
 {

@@ -33,6 +33,8 @@ bool mgx_plan_shared_name_storage(struct mgx_plan_store *store, int64_t number,
 bool mgx_plan_shared_name_join(struct mgx_plan_store *store, int64_t number,
                                const struct mgx_ins *ins, const struct mgx_shape *shape);
 
+// Has another plan packed something under this key?
+bool mgx_plan_shared_has(struct mgx_plan_store *store, const struct mgx_plan_key *key);
 // What another plan has packed under this key, kept for this one; or NULL.
 void *mgx_plan_shared_find(struct mgx_plan_store *store, const struct mgx_plan_key *key,
                            size_t bytes);

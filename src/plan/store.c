@@ -256,6 +256,18 @@ static void fill_pack(struct mgx_plan_store *store, struct mgx_plan_fill *fill)
     mgx_plan_shared_publish(store);
 }
 
+bool mgx_plan_is_packed(struct mgx_plan_store *store, const struct mgx_plan_key *key, size_t bytes)
+{
+    size_t size;
+    const void *text = spell(store, key, &size);
+    if (!text)
+        return false;
+    struct mgx_plan_store *owner = owner_of(store, text, size, bytes);
+    return mgx_map_findn(&owner->packs, text, size) ||
+           (owner->carry && mgx_carry_find(owner->carry, text, size, bytes)) ||
+           mgx_plan_shared_has(owner, key);
+}
+
 void *mgx_plan_pack(struct mgx_plan_store *store, const struct mgx_plan_key *key, size_t bytes,
                     const struct mgx_plan_fill *how, struct mgx_diag *diag)
 {

@@ -72,7 +72,8 @@ struct mgx_plan_store {
     struct mgx_plan_join *joins;                  // joined weights that have addresses
     int join_count;
     struct mgx_plan_sharing *sharing; // with other plans of the model (shared.h); NULL: with none
-    size_t late_bytes;                // packed for kernels chosen at run time, of packed_bytes
+    struct mgx_plan_makeshift *makeshift; // see struct mgx_plan_settings; NULL once it is made
+    size_t late_bytes;                    // packed for kernels chosen at run time, of packed_bytes
     struct mgx_plan_end *ends;
 };
 
@@ -103,6 +104,8 @@ struct mgx_plan_key {
 // while there is room); the bytes are there before the first run, not at once. NULL on failure.
 void *mgx_plan_pack(struct mgx_plan_store *store, const struct mgx_plan_key *key, size_t bytes,
                     const struct mgx_plan_fill *how, struct mgx_diag *diag);
+// Is it packed already, here or by another plan of the model? False when out of memory, too.
+bool mgx_plan_is_packed(struct mgx_plan_store *store, const struct mgx_plan_key *key, size_t bytes);
 // Room of this kind without a key.
 void *mgx_plan_take(struct mgx_plan_store *store, size_t bytes, struct mgx_diag *diag);
 // Room in the machine's own memory, for a constant that kernels there read. NULL on failure.

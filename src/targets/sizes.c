@@ -4,6 +4,7 @@
 #include "targets/sizes.h"
 
 #include <assert.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "op/op.h"
+#include "plan/plan.h"
 #include "plan/shared.h"
 #include "targets/specialise.h"
 
@@ -30,8 +32,10 @@ struct mgx_size {
     int64_t meetings; // how often it came; less when it kept others out (has_room)
     int users;        // runs that hold it, and whoever makes its plan
     enum state state;
-    struct mgx_program *program; // READY
-    double seconds;              // that making it took
+    struct mgx_program *program;         // READY
+    struct mgx_plan_makeshift makeshift; // what it does without
+    size_t plan_bytes;                   // of the program, of bytes
+    double seconds;                      // that making it took
     size_t bytes;
     int64_t lens[];
 };
@@ -50,6 +54,7 @@ struct mgx_sizes {
     size_t bytes, limit;
     double plan_seconds; // that making a plan is expected to take
     double unit_seconds; // of a run of any size by the product of its lengths; 0: not known
+    double lost_seconds; // of runs through hasty plans since one was last made anew
     int64_t met, plans, made, dropped; // sizes and plans there are, and for the explanation
     struct mgx_size *first_waiting, *last_waiting;
     pthread_t thread;
@@ -192,41 +197,72 @@ static bool has_room(struct mgx_sizes *s, const struct mgx_size *k)
     return !victim || k->meetings > victim->meetings--;
 }
 
-static struct mgx_program *make(const struct mgx_sizes *s, struct mgx_size *k)
+// With a makeshift a run waits for it, and what others packed is there to be taken.
+static struct mgx_program *make(const struct mgx_sizes *s, struct mgx_size *k,
+                                struct mgx_plan_makeshift *makeshift)
 {
+    struct mgx_compile_options options = s->options;
     struct mgx_diag quiet = {.status = MGX_OK};
     struct mgx_program *p = NULL;
     const double start = mgx_clock_seconds();
+    options.makeshift = makeshift;
     mgx_cancel_pause(); // it serves later runs too
     const enum mgx_status status =
-        mgx_specialise(&p, s->simplified, s->target, &s->options, k->lens, &quiet);
+        mgx_specialise(&p, s->simplified, s->target, &options, k->lens, &quiet);
     mgx_cancel_resume();
     k->seconds = mgx_clock_seconds() - start;
     return status == MGX_OK ? p : NULL; // what is wrong, the run will say
 }
 
-// Makes the plan of a row that its caller holds. The lock is held before and after.
-static void fill(struct mgx_sizes *s, struct mgx_size *k)
+// Hangs a new plan, or none, on a row; the old one is handed back.
+static struct mgx_program *replace(struct mgx_sizes *s, struct mgx_size *k, struct mgx_program *p,
+                                   size_t bytes)
 {
-    assert(k->users && (k->state == SEEN || k->state == WAITING));
-    k->state = MAKING;
-    pthread_mutex_unlock(&s->lock);
-    struct mgx_program *p = make(s, k);
-    const size_t bytes = p ? s->target->bytes(p) : 0;
-    pthread_mutex_lock(&s->lock);
+    struct mgx_program *old = k->program;
+    if (!p && old) { // it stays as it is
+        k->state = READY;
+        return NULL;
+    }
     k->program = p;
     k->state = p ? READY : FAILED;
-    k->bytes += bytes;
-    s->bytes += bytes;
-    s->plans += p != NULL;
+    k->bytes += bytes - k->plan_bytes;
+    s->bytes += bytes - k->plan_bytes;
+    k->plan_bytes = bytes;
+    s->plans += (p != NULL) - (old != NULL);
     s->made += p != NULL;
+    return old;
+}
+
+// The best kernels of one size are packed: what the hasty plans of others would have to pack is
+// mostly there now.
+static void settle(struct mgx_sizes *s, double packed_seconds)
+{
+    s->lost_seconds = 0;
+    for (struct mgx_size *k = s->newest; k; k = k->older)
+        k->makeshift.saved_seconds = fmax(0, k->makeshift.saved_seconds - packed_seconds);
+}
+
+// Makes the plan of a row that its caller holds, and nobody else's run if it has one already. The
+// lock is held before and after.
+static void fill(struct mgx_sizes *s, struct mgx_size *k, bool soon)
+{
+    assert(k->users && k->state != MAKING && (k->state != READY || k->users == 1));
+    struct mgx_plan_makeshift makeshift = {0};
+    k->state = MAKING;
+    pthread_mutex_unlock(&s->lock);
+    struct mgx_program *p = make(s, k, soon ? &makeshift : NULL);
+    const size_t bytes = p ? s->target->bytes(p) : 0;
+    pthread_mutex_lock(&s->lock);
+    k->makeshift = makeshift;
     if (p)
         s->plan_seconds = follow(s->plan_seconds, k->seconds);
+    struct mgx_program *old = replace(s, k, p, bytes);
     struct mgx_size *gone = shrink(s);
-    if (!gone)
+    if (!gone && !old)
         return;
     pthread_mutex_unlock(&s->lock);
     destroy_rows(gone);
+    mgx_program_destroy(old);
     pthread_mutex_lock(&s->lock);
 }
 
@@ -243,7 +279,7 @@ static void *work(void *user)
         s->first_waiting = k->waiting;
         if (!s->first_waiting)
             s->last_waiting = NULL;
-        fill(s, k);
+        fill(s, k, false);
         k->users--;
     }
     s->at_work = false;
@@ -289,8 +325,26 @@ static void put_off(struct mgx_sizes *s, struct mgx_size *k)
 
 // --- runs ---
 
+// Does a plan that was made in haste get its best kernels now? When such plans, of whatever sizes,
+// have lost half of what making this one anew takes: sizes that came so often come on. Its row is
+// held by this run alone.
+static bool is_due(struct mgx_sizes *s, const struct mgx_size *k)
+{
+    const struct mgx_plan_makeshift *m = &k->makeshift;
+    if (k->state != READY || m->lost_seconds == 0)
+        return false;
+    s->lost_seconds += m->lost_seconds;
+    return k->users == 1 && 2 * s->lost_seconds >= m->saved_seconds + s->plan_seconds;
+}
+
 static void meet(struct mgx_sizes *s, struct mgx_size *k)
 {
+    if (is_due(s, k)) {
+        const double packed_seconds = k->makeshift.saved_seconds;
+        fill(s, k, false);
+        settle(s, packed_seconds);
+        return;
+    }
     const enum mgx_specialise_mode mode = s->options.specialise;
     const bool now = !s->only_beside && pays(s, k);
     if (k->state != SEEN || (k->meetings < MEETINGS && !now) || mode == MGX_SPECIALISE_NEVER ||
@@ -301,7 +355,7 @@ static void meet(struct mgx_sizes *s, struct mgx_size *k)
         return;
     }
     k->users++;
-    fill(s, k);
+    fill(s, k, s->made > 0);
     k->users--;
 }
 
@@ -456,7 +510,9 @@ static void explain_row(const struct mgx_sizes *s, const struct mgx_size *k, str
         mgx_str_printf(out, "%s%lld", i ? ", " : "", (long long)k->lens[i]);
     mgx_str_printf(out, "}: %s, met %lld times", names[k->state], (long long)k->meetings);
     if (k->state == READY)
-        mgx_str_printf(out, ", %zu bytes, made in %.1f ms", k->bytes, k->seconds * 1e3);
+        mgx_str_printf(
+            out, ", %zu bytes, made in %.1f ms%s", k->bytes, k->seconds * 1e3,
+            k->makeshift.lost_seconds > 0 ? ", in haste: with weights as they were packed" : "");
     mgx_str_putc(out, '\n');
 }
 
@@ -524,7 +580,7 @@ static void make_now(struct mgx_sizes *s, const int64_t *lens)
     struct mgx_size *k = find(s, lens, hash) ? NULL : add(s, lens, hash);
     if (k) {
         k->users++;
-        fill(s, k);
+        fill(s, k, false);
         k->users--;
     }
     pthread_mutex_unlock(&s->lock);

@@ -6,7 +6,8 @@
 //                    first run of all, which packs the weights
 //     met again      a plan for it is made, by a thread of the program's own or in the call;
 //                    meanwhile runs go on as before
-//     after that     that plan
+//     after that     that plan. If a run waited for it, it may lack kernels whose weights would have
+//                    had to be packed first; it is made anew once that has cost enough
 //
 // A program that hands its state round (a decoder whose cache grows by a row in every run) meets no
 // size again before the next text, and its steps for any size append in place: it gets no plans

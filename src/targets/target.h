@@ -43,6 +43,7 @@ struct mgx_compile_options {
     // Of programs with free sizes, set inside:
     struct mgx_program **simplified; // where a copy goes after mgx_pipeline_simplify; or NULL
     struct mgx_plan_shared *shared;  // packed constants of all their plans (plan/shared.h); or NULL
+    struct mgx_plan_makeshift *makeshift; // of a plan that a run waits for (plan/plan.h); or NULL
 };
 
 struct mgx_target {

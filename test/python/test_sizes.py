@@ -254,3 +254,26 @@ def test_a_growing_cache(heads):
         if heads == 1:
             assert len(set(places)) <= 2
     assert counts(p)["made"] == 0  # no size comes again within a text
+
+
+def test_a_plan_in_haste_is_made_anew_when_its_size_keeps_coming():
+    """A second size wants other kernels than the first had: its plan takes those that are packed, and the better ones when it keeps coming."""
+    rng, n = np.random.default_rng(6), helper.make_node
+    nodes = [n("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1]), n("Relu", ["a"], ["b"]), n("Conv", ["b", "v"], ["y"], pads=[1, 1, 1, 1])]
+    data = model(nodes, [("x", FLOAT, [1, 128, "H", "W"])], [("y", FLOAT, None)], weights(rng, w=(128, 128, 3, 3), v=(128, 128, 3, 3)))
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    p = migraphx.parse_onnx_buffer(data, dynamic_dims=True)
+    p.compile("cpu", threads=1, specialise="in_call")
+    feeds = [{"x": rng.standard_normal((1, 128, side, side)).astype(np.float32)} for side in (5, 26, 40)]
+    expected = [session.run(None, feed) for feed in feeds]
+    for feed, right in zip(feeds, expected):
+        same(p.run(feed), right)
+    hasty = p.explain().count("in haste")
+    assert hasty or "isa: generic" in p.explain()
+    for _ in range(300):
+        for feed, right in zip(feeds, expected):
+            same(p.run(feed), right)
+        if "in haste" not in p.explain():
+            break
+    now = counts(p)
+    assert now["plans"] == 3 and now["made"] == 3 + hasty and "in haste" not in p.explain()

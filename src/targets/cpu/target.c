@@ -193,7 +193,8 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_o
                                                .tuning_seconds = options->tuning_seconds,
                                                .tuning_progress = options->tuning_progress,
                                                .tuning_cache = options->tuning_cache,
-                                               .shared = options->shared};
+                                               .shared = options->shared,
+                                               .makeshift = options->makeshift};
     struct mgx_plan_machine *machine = NULL;
     TRY(create_machine(options, &machine, diag));
     const bool done = p->carry && p->carry->fits; // a saved program, as the passes left it

@@ -6,6 +6,7 @@
 // An input in another order is read as it is where the kernels can, so the first layer needs no
 // transpose.
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "op/op.h"
@@ -257,6 +258,15 @@ static void describe_pack(struct pack_desc *desc, const struct mgx_conv_desc *d,
         note_phases(desc, d);
 }
 
+static struct mgx_plan_key key_of(const struct mgx_plan_offer *c, const struct conv *v,
+                                  const struct mgx_conv_plan *plan, const struct pack_desc *desc)
+{
+    return (struct mgx_plan_key){.kernel = mgx_conv_method_name(mgx_conv_plan_method(plan)),
+                                 .source = {c->constant[v->w]->data, v->integer.b_zero_source},
+                                 .desc = desc,
+                                 .desc_bytes = sizeof *desc};
+}
+
 static bool pack(struct mgx_plan_offer *c, struct conv *v, const struct mgx_conv_plan *plan,
                  const struct mgx_conv_desc *d)
 {
@@ -268,10 +278,7 @@ static bool pack(struct mgx_plan_offer *c, struct conv *v, const struct mgx_conv
                                       .kernel = plan,
                                       .source = {w->data},
                                       .source_bytes = mgx_shape_bytes(&w->shape)};
-    const struct mgx_plan_key key = {.kernel = mgx_conv_method_name(mgx_conv_plan_method(plan)),
-                                     .source = {w->data, v->integer.b_zero_source},
-                                     .desc = &desc,
-                                     .desc_bytes = sizeof desc};
+    const struct mgx_plan_key key = key_of(c, v, plan, &desc);
     v->packed = mgx_plan_pack(c->store, &key, mgx_conv_packed_bytes(plan), &how, c->diag);
     c->skip_in[v->w] = true;
     return v->packed != NULL;
@@ -374,6 +381,49 @@ static bool tuned_method(struct mgx_plan_offer *c, const struct conv *v,
     return true;
 }
 
+// --- choosing it where somebody waits ---
+
+// The seconds that packing for a method would take; 0 if that is done. Infinite if it cannot be had.
+static double packing_seconds(struct mgx_plan_offer *c, const struct conv *v,
+                              const struct mgx_conv_desc *d, enum mgx_conv_method method)
+{
+    static const double bytes_in_a_second = 1e9; // with the faults of fresh pages
+    struct mgx_conv_plan *plan;
+    struct mgx_diag quiet = {.status = MGX_OK};
+    struct pack_desc desc;
+    if (mgx_conv_plan_create(d, method, &plan, &quiet) != MGX_OK)
+        return INFINITY;
+    describe_pack(&desc, d, plan);
+    const struct mgx_plan_key key = key_of(c, v, plan, &desc);
+    const size_t bytes = mgx_conv_packed_bytes(plan);
+    const bool packed = mgx_plan_is_packed(c->store, &key, bytes);
+    mgx_conv_plan_destroy(plan);
+    return packed ? 0 : (double)bytes / bytes_in_a_second;
+}
+
+// A plan for one size among others that a run waits for: the method that ends first, packing
+// included.
+static enum mgx_conv_method soonest_method(struct mgx_plan_offer *c, const struct conv *v,
+                                           const struct mgx_conv_desc *d)
+{
+    struct mgx_conv_choice choices[MGX_CONV_METHOD_COUNT];
+    const int count = mgx_conv_choices(d, choices);
+    double least = INFINITY;
+    int best = 0;
+    for (int i = 0; i < count && choices[i].seconds < least; i++) {
+        const double seconds = choices[i].seconds + packing_seconds(c, v, d, choices[i].method);
+        if (seconds < least) {
+            least = seconds;
+            best = i;
+        }
+    }
+    if (best == 0)
+        return MGX_CONV_METHOD_COUNT;
+    c->store->makeshift->lost_seconds += choices[best].seconds - choices[0].seconds;
+    c->store->makeshift->saved_seconds += packing_seconds(c, v, d, choices[0].method);
+    return choices[best].method;
+}
+
 static double flops_of(const struct mgx_conv_desc *d)
 {
     double flops = 2.0 * (double)d->batch * (double)d->out_channels * (double)d->in_channels /
@@ -409,8 +459,11 @@ static bool take(struct mgx_plan_offer *c, struct conv *v, const struct mgx_ins 
 {
     struct mgx_conv_desc desc;
     enum mgx_conv_method method;
-    if (!describe_main(c, v, main, &desc) || !tuned_method(c, v, &desc, &method) ||
-        !plan_and_pack(c, v, method, &desc))
+    if (!describe_main(c, v, main, &desc) || !tuned_method(c, v, &desc, &method))
+        return false;
+    if (method == MGX_CONV_METHOD_COUNT && c->store->makeshift)
+        method = soonest_method(c, v, &desc);
+    if (!plan_and_pack(c, v, method, &desc))
         return false;
     c->workspace = mgx_conv_workspace(v->plan);
     if (!cpu_integer_finish(c, &v->epilogue, mgx_conv_plan_kernel(v->plan), depth_of(&c->in[v->w]),
