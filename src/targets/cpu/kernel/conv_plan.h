@@ -2,6 +2,7 @@
 // A convolution plan from inside: what the methods share. Private to conv_*.c.
 #pragma once
 
+#include "base/size.h"
 #include "targets/cpu/kernel/conv.h"
 #include "targets/cpu/kernel/split.h"
 
@@ -97,6 +98,28 @@ enum mgx_status mgx_conv_plan_prepare(struct mgx_conv_plan *plan, enum mgx_conv_
 // All methods that fit, best first; how many. And the best one.
 int mgx_conv_plan_choices(const struct mgx_conv_plan *plan, struct mgx_conv_choice *choices);
 enum mgx_conv_method mgx_conv_plan_choose(const struct mgx_conv_plan *plan);
+
+// What a task of Winograd's method makes: tiles, in blocks of block_tiles at most, by panels of output
+// channels.
+struct mgx_conv_task {
+    int64_t begin, count, blocks; // tiles
+    int64_t first, end;           // panels
+};
+
+static inline struct mgx_conv_task mgx_conv_task(const struct mgx_conv_plan *plan, int task,
+                                                 int64_t tiles, int64_t panels)
+{
+    const int i = task / plan->n_parts, j = task % plan->n_parts;
+    const int64_t begin = tiles * i / plan->m_parts, end = tiles * (i + 1) / plan->m_parts;
+    return (struct mgx_conv_task){begin, end - begin, mgx_ceil_div(end - begin, plan->block_tiles),
+                                  panels * j / plan->n_parts, panels * (j + 1) / plan->n_parts};
+}
+
+// Where block b of a task begins; it ends where the next one does.
+static inline int64_t mgx_conv_block(const struct mgx_conv_task *t, int64_t b)
+{
+    return t->begin + t->count * b / t->blocks;
+}
 
 // Whether kernels that know only floats may run it.
 static inline bool mgx_conv_floats(const struct mgx_conv_desc *d)

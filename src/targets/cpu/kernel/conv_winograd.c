@@ -692,36 +692,36 @@ static void output_task(void *user, int task, int thread)
 {
     const struct job *job = user;
     const struct mgx_conv_plan *plan = job->plan;
-    const int i = task / plan->n_parts, j = task % plan->n_parts;
     const int64_t panels = panels_of(plan), tiles = tile_count(plan);
-    const int64_t begin = tiles * i / plan->m_parts,
-                  count = tiles * (i + 1) / plan->m_parts - begin;
-    const int64_t blocks = mgx_ceil_div(count, plan->block_tiles);
+    const struct mgx_conv_task own = mgx_conv_task(plan, task, tiles, panels);
     float *sums = (float *)(void *)((char *)job->args->workspace + plan->shared_workspace +
                                     plan->thread_workspace * (size_t)thread);
     float *own_v = (float *)(void *)((char *)sums + own_v_bytes(plan));
     struct part part = {.job = job,
-                        .first = panels * j / plan->n_parts,
-                        .end = panels * (j + 1) / plan->n_parts,
+                        .first = own.first,
+                        .end = own.end,
                         .element = v_element(plan, job->v ? tiles : plan->block_tiles),
                         .sums = sums,
                         .expanded =
                             own_v - mgx_align64((size_t)expanded_floats(plan) * sizeof(float)) /
                                         sizeof(float)};
     const struct mgx_ahead after = read_after(job, task, thread);
+    const int64_t tag = 1 + task / plan->n_parts; // says whose tiles a thread's V is of
     int64_t *kept = keeps_v(plan) ? kept_by(job, thread) : NULL;
-    for (int64_t b = 0; b < blocks; b++) {
-        const int64_t t0 = begin + count * b / blocks, t1 = begin + count * (b + 1) / blocks;
+    for (int64_t b = 0; b < own.blocks; b++) {
+        const int64_t t0 = mgx_conv_block(&own, b), t1 = mgx_conv_block(&own, b + 1);
         part.v = job->v ? job->v + t0 * v_row(plan) : own_v;
         part.tiles = t1 - t0;
-        if (!job->v && !(kept && *kept == 1 + i))
+        if (!job->v && !(kept && *kept == tag))
             transform_inputs(job, t0, t1, own_v, part.element);
         if (kept)
-            *kept = 1 + i;
+            *kept = tag;
         if (plan->by_rows)
             multiply_rows(&part);
         for (int64_t p = part.first; p < part.end; p++) {
-            const int64_t then = p + 1 < part.end ? p + 1 : b + 1 < blocks ? part.first : panels;
+            const int64_t then = p + 1 < part.end     ? p + 1
+                                 : b + 1 < own.blocks ? part.first
+                                                      : panels;
             if (!plan->by_rows)
                 multiply(job, p, part.tiles, part.v, part.element, sums,
                          then < panels ? read_at(plan, job->args->packed, then) : after);

@@ -377,20 +377,16 @@ static void run_task(void *user, int task, int thread)
 {
     const struct job *job = user;
     const struct mgx_conv_plan *plan = job->plan;
-    const int i = task / plan->n_parts, j = task % plan->n_parts;
-    const int64_t panels = panels_of(plan), tiles = tile_count(plan);
-    const int64_t begin = tiles * i / plan->m_parts,
-                  count = tiles * (i + 1) / plan->m_parts - begin;
-    const int64_t blocks = mgx_ceil_div(count, plan->block_tiles);
+    const struct mgx_conv_task part = mgx_conv_task(plan, task, tile_count(plan), panels_of(plan));
     char *own = (char *)job->args->workspace + plan->thread_workspace * (size_t)thread;
     int16_t *v = (int16_t *)(void *)own;
     int32_t *sums =
         (int32_t *)(void *)(own + mgx_align64((size_t)(ELEMENTS * v_element(plan)) * sizeof *v));
-    for (int64_t b = 0; b < blocks; b++) {
-        const int64_t t0 = begin + count * b / blocks, t1 = begin + count * (b + 1) / blocks;
+    for (int64_t b = 0; b < part.blocks; b++) {
+        const int64_t t0 = mgx_conv_block(&part, b), t1 = mgx_conv_block(&part, b + 1);
         assert(t1 - t0 <= plan->block_tiles);
         transform_inputs(job, t0, t1, v);
-        for (int64_t p = panels * j / plan->n_parts; p < panels * (j + 1) / plan->n_parts; p++) {
+        for (int64_t p = part.first; p < part.end; p++) {
             multiply(job, p, t1 - t0, v, sums);
             for (int64_t col = p * COLS; col < mgx_min_i64((p + 1) * COLS, plan->group_out);
                  col += COLS / 2)
