@@ -141,6 +141,8 @@ static enum mgx_status read_all(int fd, struct mgx_file *file, struct mgx_diag *
     return MGX_OK;
 }
 
+enum { HUGE_PAGE = 2 << 20 };
+
 static enum mgx_status map_or_read(int fd, struct mgx_file *file, struct mgx_diag *diag)
 {
     if (!file->size)
@@ -148,6 +150,9 @@ static enum mgx_status map_or_read(int fd, struct mgx_file *file, struct mgx_dia
     void *data = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (data == MAP_FAILED)
         return read_all(fd, file, diag); // file systems without mmap; also no address space left
+    // What is not in memory yet is read in huge pages, which take one fault each.
+    if (file->size >= HUGE_PAGE)
+        madvise(data, file->size, MADV_HUGEPAGE);
     file->slot = take_slot(data, file->size);
     if (file->slot >= 0) {
         file->data = data;

@@ -12,8 +12,8 @@
 
 // Blocks of some megabytes lie on huge pages where the system has them: these are there in a
 // quarter of the time that small ones take, and cost a hundredth of their address translations (1
-// to 4 % of a large matrix multiplication, more of a walk over a large program). Nothing else in
-// the library asks for them.
+// to 4 % of a large matrix multiplication, more of a walk over a large program). Mapped
+// files ask for them too (file.c), nothing else in the library does.
 //
 // Aligned to `align` (a power of two, at least that of a pointer), for free(); NULL when there is
 // no room. Small blocks cost nothing extra, large ones (256 MiB on) the reading of a few files.

@@ -5,6 +5,7 @@
 #endif
 #include "base/output.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,6 +15,8 @@
 #include <unistd.h>
 
 #include "base/str.h"
+
+enum { HUGE_PAGE = 2 << 20 };
 
 static char *copy_of(struct mgx_str *take)
 {
@@ -104,11 +107,20 @@ static void keep_permissions(int fd, const struct stat *old)
         errno = 0;
 }
 
+// The stream goes before its buffer.
+static bool close_file(struct mgx_output *o)
+{
+    const bool closed = !o->file || fclose(o->file) == 0;
+    free(o->buffer);
+    o->file = NULL;
+    o->buffer = NULL;
+    return closed;
+}
+
 static enum mgx_status fail(struct mgx_output *o, const char *what, int error,
                             struct mgx_diag *diag)
 {
-    if (o->file)
-        fclose(o->file);
+    (void)close_file(o);
     if (o->beside)
         unlink(o->beside);
     free(o->beside);
@@ -170,6 +182,16 @@ static bool take_place(struct mgx_output *o)
     return true;
 }
 
+void mgx_output_enlarge(struct mgx_output *o)
+{
+    assert(o->file && !o->buffer);
+    o->buffer = malloc(HUGE_PAGE);
+    if (o->buffer && setvbuf(o->file, o->buffer, _IOFBF, HUGE_PAGE) != 0) {
+        free(o->buffer);
+        o->buffer = NULL;
+    }
+}
+
 enum mgx_status mgx_output_close(struct mgx_output *o, enum mgx_status status,
                                  struct mgx_diag *diag)
 {
@@ -182,9 +204,7 @@ enum mgx_status mgx_output_close(struct mgx_output *o, enum mgx_status status,
         return fail(o, "write", errno ? errno : EIO, diag);
     if (!take_place(o))
         return fail(o, "rename", errno, diag);
-    const bool closed = fclose(o->file) == 0;
-    o->file = NULL;
-    if (!closed)
+    if (!close_file(o))
         return fail(o, "write", errno, diag);
     free(o->path);
     o->path = NULL;

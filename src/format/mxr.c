@@ -214,6 +214,7 @@ enum mgx_status mgx_mxr_save(const struct mgx_program *p, const struct mgx_carry
     struct mgx_output out;
     enum mgx_status status = mgx_output_open(&out, path, diag);
     if (status == MGX_OK) {
+        mgx_output_enlarge(&out);
         struct mgx_sink sink = {.write = to_file, .user = out.file};
         status = mgx_output_close(&out, write_program(&sink, p, carry, form, diag), diag);
     }

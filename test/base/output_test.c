@@ -139,6 +139,34 @@ CASE(a_killed_writer_leaves_nothing)
     CHECK(entries() == before || !has_nameless_files());
 }
 
+// Pieces smaller and larger than its buffer, in order; and one that is given up.
+CASE(a_file_for_mapping_is_whole)
+{
+    enum { PIECES = 70, LEAST = 61, BYTES = 3 << 20 };
+    static unsigned char bytes[BYTES], got[BYTES];
+    for (int i = 0; i < BYTES; i++)
+        bytes[i] = (unsigned char)(i * 2654435761u >> 13);
+    struct mgx_output out;
+    CHECK_INT(mgx_output_open(&out, in_root("a"), NULL), MGX_OK);
+    mgx_output_enlarge(&out);
+    size_t at = 0;
+    for (int i = 0; i < PIECES; i++)
+        at +=
+            fwrite(bytes + at, 1,
+                   at + LEAST * at / 100 + 1 < BYTES ? LEAST * at / 100 + 1 : BYTES - at, out.file);
+    CHECK_INT(mgx_output_close(&out, MGX_OK, NULL), MGX_OK);
+    CHECK_INT(at, BYTES);
+    CHECK_INT(mgx_output_open(&out, in_root("a"), NULL), MGX_OK);
+    mgx_output_enlarge(&out);
+    CHECK(fputs("half", out.file) >= 0);
+    CHECK_INT(mgx_output_close(&out, MGX_INVALID, NULL), MGX_INVALID);
+    FILE *file = fopen(in_root("a"), "rb");
+    CHECK(file && fread(got, 1, BYTES, file) == BYTES && fgetc(file) == EOF);
+    CHECK(memcmp(got, bytes, BYTES) == 0);
+    if (file)
+        fclose(file);
+}
+
 static void remove_all(void)
 {
     static const char *const names[] = {"a", "link", "dangling", "later"};
@@ -149,7 +177,8 @@ static void remove_all(void)
 
 static const struct check_case cases[] = {
     ROW(a_file_is_made_and_replaced) ROW(a_failure_leaves_the_old_one) ROW(links_stay_links)
-        ROW(devices_stay_devices) ROW(a_killed_writer_leaves_nothing){NULL, NULL}};
+        ROW(devices_stay_devices) ROW(a_killed_writer_leaves_nothing)
+            ROW(a_file_for_mapping_is_whole){NULL, NULL}};
 
 int main(int argc, char **argv)
 {
