@@ -230,7 +230,10 @@ static const struct mgx_tensor *fold_value(const struct mgx_node *n, const struc
 const struct mgx_tensor *mgx_node_constant(const struct mgx_node *n, int i)
 {
     const struct mgx_ins *ins = mgx_node_in(n, i);
-    return ins ? fold_value(n, ins) : NULL;
+    const struct mgx_tensor *value = ins ? fold_value(n, ins) : NULL;
+    if (ins && !value && n->asked && i < 32)
+        *n->asked |= UINT32_C(1) << i;
+    return value;
 }
 
 bool mgx_node_constant_ints(const struct mgx_node *n, int i, struct mgx_ints *out)

@@ -29,6 +29,7 @@ struct mgx_node {
     struct mgx_arena *scratch; // freed after the rule
     struct mgx_diag *diag;
     struct mgx_fold *fold; // constants of the whole import
+    uint32_t *asked;       // inputs, by bit, that a rule asked for and are no constants; or NULL
     const char *origin;    // "name (OpType)", made when first needed
     const void *wire;      // the node as it was read
     union {                // the walk's state and the rule being applied

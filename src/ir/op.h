@@ -86,6 +86,9 @@ struct mgx_op {
     // code, when too little is known. NULL for all others.
     enum mgx_status (*expand)(struct mgx_ins *ins, struct mgx_arena *scratch, bool *done,
                               struct mgx_diag *diag);
+    // Inputs, by bit, whose values decide how long results are, or what the instruction stands for:
+    // with them known it is one of fixed sizes. NULL: none.
+    uint32_t (*sized_by)(const struct mgx_ins *ins);
 };
 
 // The checked way to a result shape; `c->op` and everything else set by the caller.

@@ -177,6 +177,17 @@ static enum mgx_status make_signature(struct mgx_node *n, struct signature *sig)
     return MGX_OK;
 }
 
+// The inputs of the instruction, by bit, that the rule asked for by their places in the node.
+static int64_t asked_of(const struct mgx_node *n, const struct signature *sig)
+{
+    int64_t asked = 0;
+    for (int i = 0, at = 0; i < sig->in_count && at < 32; at += sig->ins[i++] != NULL)
+        for (int k = 0; k < n->in_count && k < 32; k++)
+            if (sig->ins[i] && n->in[k] == sig->ins[i] && *n->asked >> k & 1)
+                asked |= INT64_C(1) << at;
+    return asked;
+}
+
 static enum mgx_status emit(struct mgx_node *n, const struct signature *sig, const char *model)
 {
     const struct mgx_onnx_options *o = &n->graph->import->options;
@@ -198,7 +209,8 @@ static enum mgx_status emit(struct mgx_node *n, const struct signature *sig, con
         MGX_ATTRS(mgx_text("op_type", n->op_type), mgx_text("node", n->name),
                   mgx_int("opset", n->opset), mgx_ints("types", types, sig->out_count),
                   mgx_int("max_loop", o->max_loop_iterations),
-                  mgx_int("limit_loop", o->limit_loop_iterations), mgx_text("model", model)),
+                  mgx_int("limit_loop", o->limit_loop_iterations), mgx_text("model", model),
+                  mgx_int("asks", asked_of(n, sig))),
         in, count);
     for (int i = 0; i < sig->out_count; i++)
         n->out[sig->out_index[i]] = sig->out_count == 1 ? ins : mgx_build_member(n, ins, i);

@@ -14,11 +14,15 @@
 #include "base/base64.h"
 #include "onnx/deferred.h"
 
-static const struct mgx_field fields[] = {
-    MGX_TEXT(struct deferred, op_type), MGX_TEXT(struct deferred, node),
-    MGX_INT(struct deferred, opset),    MGX_INTS(struct deferred, types),
-    MGX_INT(struct deferred, max_loop), MGX_INT(struct deferred, limit_loop),
-    MGX_TEXT(struct deferred, model),   {0}};
+static const struct mgx_field fields[] = {MGX_TEXT(struct deferred, op_type),
+                                          MGX_TEXT(struct deferred, node),
+                                          MGX_INT(struct deferred, opset),
+                                          MGX_INTS(struct deferred, types),
+                                          MGX_INT(struct deferred, max_loop),
+                                          MGX_INT(struct deferred, limit_loop),
+                                          MGX_TEXT(struct deferred, model),
+                                          MGX_INT(struct deferred, asks),
+                                          {0}};
 
 // --- the operator ---
 
@@ -262,6 +266,12 @@ static enum mgx_type unranked_type(const struct mgx_shape_call *c)
     return d->types.count == 1 && d->types.v[0] >= 0 ? (enum mgx_type)d->types.v[0] : MGX_TUPLE;
 }
 
+static uint32_t sized_by(const struct mgx_ins *ins)
+{
+    const struct deferred *d = ins->attr;
+    return (uint32_t)d->asks;
+}
+
 const struct mgx_op mgx_onnx_deferred = {
     .name = "onnx::deferred",
     .meaning = "an ONNX node that is imported when its inputs are known",
@@ -274,4 +284,5 @@ const struct mgx_op mgx_onnx_deferred = {
     .unranked_type = unranked_type,
     .compute = deferred_compute,
     .expand = expand,
+    .sized_by = sized_by,
 };

@@ -11,6 +11,7 @@ struct deferred {
     struct mgx_ints types; // of the results, in enum mgx_type; -1 - type: a sequence of that
     int64_t max_loop, limit_loop;
     const char *model; // base64
+    int64_t asks;      // inputs, by bit, of which the import wanted values in vain
 };
 
 extern const struct mgx_op mgx_onnx_deferred;

@@ -204,7 +204,9 @@ static enum mgx_status import_node(struct mgx_onnx_graph *g,
     if (!proto->out.count)
         return MGX_OK; // nobody can read it; rules may rely on a first output
     struct mgx_node n;
+    uint32_t asked = 0;
     TRY(make_node(g, proto, &n));
+    n.asked = &asked;
     enum mgx_status status = apply_rule(&n, proto);
     if (status == MGX_OK)
         status = check_result(&n);

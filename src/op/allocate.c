@@ -117,6 +117,7 @@ const struct mgx_op mgx_op_allocate = {
     .shape = allocate_shape,
     .unranked_type = buffer_type,
     .compute = create_compute,
+    .sized_by = mgx_sized_by_first,
 };
 
 // --- fill ---

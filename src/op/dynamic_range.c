@@ -134,4 +134,5 @@ const struct mgx_op mgx_op_dynamic_range = {
     .in_max = 3,
     .shape = shape,
     .compute = compute,
+    .sized_by = mgx_sized_by_all,
 };

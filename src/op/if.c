@@ -135,4 +135,5 @@ const struct mgx_op mgx_op_if = {
     .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED,
     .shape = shape,
     .compute = compute,
+    .sized_by = mgx_sized_by_first,
 };

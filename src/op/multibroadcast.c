@@ -121,6 +121,7 @@ const struct mgx_op mgx_op_broadcast_with_dims = {
     .flags = MGX_OP_VIEW,
     .shape = dims_shape,
     .compute = mgx_compute_view,
+    .sized_by = mgx_sized_by_rest,
 };
 
 // --- operands of a dot ---

@@ -92,6 +92,12 @@ static enum mgx_status compute(struct mgx_compute_call *c)
     return MGX_OK;
 }
 
+// By the depth, where that is an input.
+static uint32_t sized_by(const struct mgx_ins *ins)
+{
+    return ins->in_count == 3 ? 2 : 0;
+}
+
 const struct mgx_op mgx_op_onehot = {
     .name = "onehot",
     .meaning = "values[1] where the new axis equals the index, values[0] elsewhere",
@@ -103,4 +109,5 @@ const struct mgx_op mgx_op_onehot = {
     .shape = shape,
     .unranked_type = values_type,
     .compute = compute,
+    .sized_by = sized_by,
 };

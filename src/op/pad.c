@@ -163,4 +163,5 @@ const struct mgx_op mgx_op_pad = {
     .in_max = 3,
     .shape = shape,
     .compute = compute,
+    .sized_by = mgx_sized_by_rest,
 };

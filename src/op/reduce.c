@@ -288,7 +288,7 @@ static const struct fold fold_any = {any, any_ints, zero};
     {                                                                                              \
         .name = name_, .meaning = meaning_, .fields = fields, .attr_size = sizeof(struct reduce),  \
         .in_min = 1, .in_max = 2, .flags = MGX_OP_REDUCE, .shape = shape, .compute = compute,      \
-        .user = fold_                                                                              \
+        .sized_by = mgx_sized_by_rest, .user = fold_                                               \
     }
 
 const struct mgx_op mgx_op_reduce_sum = REDUCE("reduce_sum", "y = sum of x along axes", &fold_sum);

@@ -222,6 +222,7 @@ const struct mgx_op mgx_op_reshape = {
     .flags = MGX_OP_RESHAPE | MGX_OP_REGROUP,
     .shape = reshape_shape,
     .compute = mgx_compute_reshape,
+    .sized_by = mgx_sized_by_rest,
 };
 
 static enum mgx_status lazy_shape(struct mgx_shape_call *c, struct mgx_shape *out)

@@ -235,4 +235,5 @@ const struct mgx_op mgx_op_resize = {
     .flags = MGX_OP_CHANNELS_LAST_4D,
     .shape = shape,
     .compute = compute,
+    .sized_by = mgx_sized_by_rest,
 };

@@ -166,4 +166,5 @@ const struct mgx_op mgx_op_slice = {
     .flags = MGX_OP_VIEW,
     .shape = shape,
     .compute = compute,
+    .sized_by = mgx_sized_by_rest,
 };

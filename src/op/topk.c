@@ -227,4 +227,5 @@ const struct mgx_op mgx_op_topk = {
     .shape = shape,
     .unranked_type = result_type,
     .compute = compute,
+    .sized_by = mgx_sized_by_rest,
 };

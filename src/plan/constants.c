@@ -62,11 +62,17 @@ static enum mgx_status upload(struct mgx_build *b, struct mgx_queue *queue,
     const size_t bytes = (size_t)mgx_shape_space(&host->shape) * mgx_type_size(host->shape.type);
     assert(twin->place == MGX_PLAN_CONST && twin->side == MGX_PLAN_DEVICE && !twin->data);
     assert(mgx_shape_equal(&twin->shape, &host->shape));
-    mgx_plan_join_fill(store, host->data, false);
-    void *data = mgx_plan_device_take(store, bytes, diag);
-    if (!data)
-        return diag->status;
+    const struct mgx_plan_key key = {
+        .kernel = "upload",
+        .source = {host->ins->literal ? host->ins->literal->data : host->data},
+        .desc = &bytes,
+        .desc_bytes = sizeof bytes};
+    bool fresh;
+    void *data = mgx_plan_device_share(store, &key, bytes, &fresh, diag);
     twin->data = data;
+    if (!data || !fresh)
+        return diag->status;
+    mgx_plan_join_fill(store, host->data, false);
     b->plan->uploaded_bytes += bytes;
     return store->machine->memory->copy_in(queue, data, host->data, bytes, diag);
 }

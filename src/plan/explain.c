@@ -99,7 +99,7 @@ size_t mgx_plan_bytes(const struct mgx_program *p)
     struct mgx_plan *plan = (struct mgx_plan *)p->executable;
     size_t bytes = sizeof *p + sizeof *plan + p->arena.bytes + p->module_arena.bytes;
     pthread_mutex_lock(&plan->late.lock);
-    bytes += plan->store.arena.bytes;
+    bytes += plan->store.arena.bytes + plan->store.device_bytes;
     pthread_mutex_unlock(&plan->late.lock);
     for (int i = 0; i < MGX_PLAN_SIDES; i++)
         if (i != MGX_PLAN_HOST || !plan->store.sharing)

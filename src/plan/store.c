@@ -306,11 +306,27 @@ void *mgx_plan_device_take(struct mgx_plan_store *store, size_t bytes, struct mg
                  memory->name);
         return NULL;
     }
-    if (MGX_PUSH(&store->packed, &store->arena, storage))
+    if (MGX_PUSH(&store->packed, &store->arena, storage)) {
+        store->device_bytes += bytes;
         return storage->data;
+    }
     mgx_storage_release(storage);
     mgx_fail_memory(diag);
     return NULL;
+}
+
+void *mgx_plan_device_share(struct mgx_plan_store *store, const struct mgx_plan_key *key,
+                            size_t bytes, bool *fresh, struct mgx_diag *diag)
+{
+    void *data = mgx_plan_shared_find(store, key, bytes);
+    *fresh = data == NULL;
+    if (data || !(data = mgx_plan_device_take(store, bytes, diag)))
+        return data;
+    if (store->sharing) {
+        mgx_plan_shared_add(store, key, data, bytes, store->packed.v[store->packed.count - 1]);
+        store->device_bytes -= bytes;
+    }
+    return data;
 }
 
 bool mgx_plan_at_end(struct mgx_plan_store *store, void (*fn)(void *user), void *user,

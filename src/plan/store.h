@@ -60,6 +60,7 @@ struct mgx_plan_store {
     struct mgx_arena arena;
     struct mgx_kept packed; // storages that packed constants lie in
     size_t packed_bytes;
+    size_t device_bytes;  // of constants in the machine's own memory that no other plan reads
     unsigned char *chunk; // where the next packed constant goes, and the room there
     size_t chunk_left;
     struct mgx_map packs;    // key -> struct mgx_plan_packed
@@ -110,6 +111,10 @@ bool mgx_plan_is_packed(struct mgx_plan_store *store, const struct mgx_plan_key 
 void *mgx_plan_take(struct mgx_plan_store *store, size_t bytes, struct mgx_diag *diag);
 // Room in the machine's own memory, for a constant that kernels there read. NULL on failure.
 void *mgx_plan_device_take(struct mgx_plan_store *store, size_t bytes, struct mgx_diag *diag);
+// The same for what `key` names: where another plan of the model has put those bytes already they are
+// taken from there, and *fresh is false.
+void *mgx_plan_device_share(struct mgx_plan_store *store, const struct mgx_plan_key *key,
+                            size_t bytes, bool *fresh, struct mgx_diag *diag);
 // Fills all that was put off.
 enum mgx_status mgx_plan_fill_all(struct mgx_plan_store *store,
                                   struct mgx_diag *diag) MGX_NODISCARD;

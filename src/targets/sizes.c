@@ -37,7 +37,7 @@ struct mgx_size {
     size_t plan_bytes;                   // of the program, of bytes
     double seconds;                      // that making it took
     size_t bytes;
-    int64_t lens[];
+    int64_t lens[]; // and the bytes of values
 };
 
 struct mgx_sizes {
@@ -46,9 +46,10 @@ struct mgx_sizes {
     struct mgx_compile_options options; // texts and lists in the arena
     struct mgx_arena arena;
     struct mgx_free_axis *axes;
-    int len_count;        // of them
-    bool only_beside;     // no run makes a plan, whatever it would save
-    pthread_mutex_t lock; // of everything below
+    int len_count;            // of them
+    struct mgx_values values; // their bytes are the rest of the key
+    bool only_beside;         // no run makes a plan, whatever it would save
+    pthread_mutex_t lock;     // of everything below
     struct mgx_size *bucket[BUCKETS];
     struct mgx_size *newest, *oldest;
     size_t bytes, limit;
@@ -65,15 +66,16 @@ struct mgx_sizes {
 
 // --- the key ---
 
-static void gather(const struct mgx_sizes *s, const struct mgx_named_tensor *params, int64_t *lens)
+static bool gather(const struct mgx_sizes *s, const struct mgx_named_tensor *params, int64_t *lens)
 {
     for (int i = 0; i < s->len_count; i++)
         lens[i] = params[s->axes[i].param].tensor.shape.lens[s->axes[i].axis];
+    return mgx_values_gather(&s->values, params, lens + s->len_count);
 }
 
 static size_t key_bytes(const struct mgx_sizes *s)
 {
-    return (size_t)s->len_count * sizeof(int64_t);
+    return (size_t)s->len_count * sizeof(int64_t) + s->values.bytes;
 }
 
 // --- rows ---
@@ -208,7 +210,7 @@ static struct mgx_program *make(const struct mgx_sizes *s, struct mgx_size *k,
     options.makeshift = makeshift;
     mgx_cancel_pause(); // it serves later runs too
     const enum mgx_status status =
-        mgx_specialise(&p, s->simplified, s->target, &options, k->lens, &quiet);
+        mgx_specialise(&p, s->simplified, s->target, &options, &s->values, k->lens, &quiet);
     mgx_cancel_resume();
     k->seconds = mgx_clock_seconds() - start;
     return status == MGX_OK ? p : NULL; // what is wrong, the run will say
@@ -377,7 +379,8 @@ const struct mgx_program *mgx_sizes_take(struct mgx_sizes *s, const struct mgx_n
     const struct mgx_program *p = NULL;
     *held = NULL;
     assert(s->len_count <= MOST_LENS);
-    gather(s, params, lens);
+    if (!gather(s, params, lens))
+        return NULL;
     const uint64_t hash = mgx_hash_bytes(lens, key_bytes(s), 0);
     pthread_mutex_lock(&s->lock);
     struct mgx_size *k = find_or_add(s, lens, hash);
@@ -407,6 +410,11 @@ void mgx_sizes_give(struct mgx_sizes *s, struct mgx_size *held, double seconds)
     struct mgx_size *gone = shrink(s);
     pthread_mutex_unlock(&s->lock);
     destroy_rows(gone);
+}
+
+const struct mgx_program *mgx_sizes_last(const struct mgx_sizes *s)
+{
+    return s->newest && s->newest->state == READY ? s->newest->program : NULL;
 }
 
 // --- a size that is asked for by name ---
@@ -493,7 +501,7 @@ enum mgx_status mgx_sizes_lens(const struct mgx_sizes *s, const struct mgx_named
 enum mgx_status mgx_sizes_fix(const struct mgx_sizes *s, const int64_t *lens,
                               struct mgx_program **out, struct mgx_diag *diag)
 {
-    return mgx_specialise(out, s->simplified, s->target, &s->options, lens, diag);
+    return mgx_specialise(out, s->simplified, s->target, &s->options, NULL, lens, diag);
 }
 
 // --- what there is ---
@@ -615,7 +623,7 @@ static void make_optimals(struct mgx_sizes *s)
     struct mgx_dim *dims = MGX_NEW_ARRAY(&s->arena, struct mgx_dim, s->len_count);
     struct mgx_ins **params =
         MGX_NEW_ARRAY(&s->arena, struct mgx_ins *, mgx_module_parameters(m, NULL, 0));
-    if (!dims || !params)
+    if (!dims || !params || s->values.count)
         return;
     mgx_module_parameters(m, params, mgx_module_parameters(m, NULL, 0));
     for (int i = 0; i < s->len_count; i++) {
@@ -647,11 +655,13 @@ enum mgx_status mgx_sizes_create(struct mgx_sizes **out, struct mgx_program *tak
     mgx_arena_init(&s->arena);
     pthread_mutex_init(&s->lock, NULL);
     s->axes = mgx_free_axes(s->simplified, &s->arena, &s->len_count);
-    if (!keep_options(s, options) || !s->axes) {
+    const bool good = !target->sees_values || mgx_values_find(&s->values, s->simplified, &s->arena);
+    if (!keep_options(s, options) || !s->axes || !good) {
         mgx_sizes_destroy(s);
         return mgx_fail_memory(diag);
     }
-    if (s->len_count > MOST_LENS) { // more than any model has: taken by the steps for any size
+    if (key_bytes(s) >
+        MOST_LENS * sizeof(int64_t)) { // more than any model has: taken by the steps for any size
         mgx_sizes_destroy(s);
         return MGX_OK;
     }

@@ -43,6 +43,9 @@ const struct mgx_program *mgx_sizes_take(struct mgx_sizes *sizes,
                                          struct mgx_size **held);
 void mgx_sizes_give(struct mgx_sizes *sizes, struct mgx_size *held, double seconds);
 
+// The plan that the last run of all took, for a caller without others at work; NULL: it took none.
+const struct mgx_program *mgx_sizes_last(const struct mgx_sizes *sizes);
+
 // Lengths of an input, by name.
 struct mgx_named_lens {
     const char *name;

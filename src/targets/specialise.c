@@ -56,8 +56,9 @@ struct mgx_free_axis *mgx_free_axes(const struct mgx_program *p, struct mgx_aren
     return params ? list : NULL;
 }
 
-static enum mgx_status set_lens(struct mgx_program *p, const int64_t *lens, struct mgx_diag *diag)
+static enum mgx_status set_lens(struct mgx_program *p, const int64_t **at, struct mgx_diag *diag)
 {
+    const int64_t *lens = *at;
     int count;
     struct mgx_ins **params = parameters(p, &p->arena, &count);
     if (!params)
@@ -71,6 +72,7 @@ static enum mgx_status set_lens(struct mgx_program *p, const int64_t *lens, stru
             now[axis] = is_free(s, axis) ? *lens++ : s->lens[axis];
         *s = mgx_shape_make(s->type, s->rank, now);
     }
+    *at = lens;
     return MGX_OK;
 }
 
@@ -191,12 +193,15 @@ static enum mgx_status update_all(struct mgx_program *p, struct mgx_diag *diag)
 
 enum mgx_status mgx_specialise(struct mgx_program **out, const struct mgx_program *simplified,
                                const struct mgx_target *target,
-                               const struct mgx_compile_options *options, const int64_t *lens,
+                               const struct mgx_compile_options *options,
+                               const struct mgx_values *values, const int64_t *lens,
                                struct mgx_diag *diag)
 {
     struct mgx_program *p;
     TRY(mgx_program_clone(&p, simplified, diag));
-    enum mgx_status status = set_lens(p, lens, diag);
+    enum mgx_status status = set_lens(p, &lens, diag);
+    if (status == MGX_OK && values)
+        status = mgx_values_set(values, p, lens, diag);
     if (status == MGX_OK)
         status = update_all(p, diag);
     if (status == MGX_OK)

@@ -65,7 +65,9 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_target *t
 {
     struct mgx_compile_options own = *options;
     struct mgx_program *simplified = NULL;
-    if (target->bytes && mgx_has_free_sizes(p)) {
+    const bool host = !target->memory || options->offload_copy; // where what sizes follow from lies
+    if (target->bytes && host &&
+        (mgx_has_free_sizes(p) || (target->sees_values && mgx_values_any(p)))) {
         own.simplified = &simplified;
         own.shared = mgx_plan_shared_create();
     }

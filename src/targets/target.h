@@ -59,6 +59,8 @@ struct mgx_target {
     // What an executable holds for itself alone. NULL: the target makes no plans for sizes met at
     // run time, its programs take any size as they are.
     size_t (*bytes)(const struct mgx_program *p);
+    // Plans are made for values that decide sizes as well (values.h).
+    bool sees_values;
     // Parameters are checked by mgx_program_run before.
     enum mgx_status (*run)(const struct mgx_program *p, struct mgx_run *run, struct mgx_diag *diag);
     void (*destroy)(struct mgx_executable *executable);

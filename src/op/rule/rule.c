@@ -11,6 +11,23 @@
 
 #include "base/size.h"
 
+// --- which inputs are sizes ---
+
+uint32_t mgx_sized_by_first(const struct mgx_ins *ins)
+{
+    return ins->in_count > 0;
+}
+
+uint32_t mgx_sized_by_all(const struct mgx_ins *ins)
+{
+    return ins->in_count < 32 ? (UINT32_C(1) << ins->in_count) - 1 : UINT32_MAX;
+}
+
+uint32_t mgx_sized_by_rest(const struct mgx_ins *ins)
+{
+    return mgx_sized_by_all(ins) & ~UINT32_C(1);
+}
+
 // --- checks ---
 
 // "{2, 3}" of lengths or ranges, for messages.

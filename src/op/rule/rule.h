@@ -5,6 +5,11 @@
 
 #include "op/eval/eval.h"
 
+// --- which inputs are sizes (sized_by) ---
+uint32_t mgx_sized_by_first(const struct mgx_ins *ins);
+uint32_t mgx_sized_by_all(const struct mgx_ins *ins);
+uint32_t mgx_sized_by_rest(const struct mgx_ins *ins); // all but the first
+
 // --- checks for shape rules; each names the operator in its message ---
 // "<op>: Dimensions do not match", "<op>: Types do not match", "<op>: Wrong number of arguments:
 // expected ..."

@@ -159,6 +159,8 @@ static enum mgx_status run_passes(struct mgx_program *p, const struct gpu_machin
     enum mgx_status status = mgx_run_passes(p, first, &pass, diag);
     if (status == MGX_OK)
         status = mgx_run_passes(p, mgx_pipeline_simplify, &pass, diag);
+    if (status == MGX_OK && options->simplified)
+        status = mgx_program_clone(options->simplified, p, diag);
     pass.fold_limit_bytes = WIDEST_TABLE; // what a table becomes when it is narrowed
     if (status == MGX_OK)
         status = mgx_run_passes(p, pipeline, &pass, diag);
@@ -175,7 +177,8 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_o
                                                .tuning_strict = options->tuning_strict,
                                                .tuning_seconds = options->tuning_seconds,
                                                .tuning_progress = options->tuning_progress,
-                                               .tuning_cache = options->tuning_cache};
+                                               .tuning_cache = options->tuning_cache,
+                                               .shared = options->shared};
     struct mgx_plan_machine *machine = NULL;
     TRY(create_machine(options, &machine, diag));
     const enum mgx_status status = run_passes(p, gpu_machine(machine), options, diag);
@@ -190,6 +193,8 @@ const struct mgx_target mgx_target_gpu = {.name = "gpu",
                                           .usable = gpu_device_usable,
                                           .memory = memory,
                                           .compile = compile,
+                                          .bytes = mgx_plan_bytes,
+                                          .sees_values = true,
                                           .run = mgx_plan_run,
                                           .destroy = mgx_plan_destroy,
                                           .print = gpu_print_program,
