@@ -49,6 +49,10 @@ struct mgx_byte_winograd_output {
     // Of the first pixel; c_row and residual_row are the distance from pixel to pixel.
     struct mgx_tile_args tile;
     int64_t line, residual_line; // bytes
+    // The sums of other channels: what they come to is added, and where this is not the last of them
+    // the outputs stay there as they are. [4][4][8], NULL: there are none.
+    int32_t *others;
+    bool adds, stays;
 };
 
 struct mgx_byte_winograd_kernel {

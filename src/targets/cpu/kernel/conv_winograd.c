@@ -36,6 +36,7 @@
 #include "targets/cpu/kernel/gemm.h"
 #include "targets/cpu/kernel/output.h"
 #include "targets/cpu/kernel/winograd.h"
+#include "targets/cpu/kernel/winograd_tiles.h"
 #include "targets/cpu/machine/cpuid.h"
 
 // A block has about as many tiles as two of the micro-kernel's for each MiB of L2: with fewer, U is
@@ -68,43 +69,6 @@ static int64_t edge_of(const struct mgx_conv_plan *plan)
 static int64_t elements_of(const struct mgx_conv_plan *plan)
 {
     return (edge_of(plan) + 2) * (edge_of(plan) + 2);
-}
-
-// Tiles of m along dimension i: of the first phases, whose outputs are one more than those of the
-// rest, and of the rest.
-struct phases {
-    int64_t first, rest;             // how many phases
-    int64_t first_tiles, rest_tiles; // of one
-};
-
-static struct phases phases_of(const struct mgx_conv_desc *d, int i, int64_t m)
-{
-    assert(i >= 0 && i < MGX_CONV_DIMS && m > 0);
-    const int64_t step = d->dilation[i], most = mgx_ceil_div(d->out[i], step);
-    const int64_t first = d->out[i] - (most - 1) * step;
-    return (struct phases){.first = first,
-                           .rest = mgx_min_i64(step, d->out[i]) - first,
-                           .first_tiles = mgx_ceil_div(most, m),
-                           .rest_tiles = mgx_ceil_div(most - 1, m)};
-}
-
-static int64_t tiles_along(const struct mgx_conv_desc *d, int i, int64_t m)
-{
-    assert(i >= 0 && i < MGX_CONV_DIMS && m > 0);
-    const struct phases p = phases_of(d, i, m);
-    return p.first * p.first_tiles + p.rest * p.rest_tiles;
-}
-
-// The first output of a tile.
-static int64_t tile_at(const struct mgx_conv_desc *d, int i, int64_t m, int64_t tile)
-{
-    if (d->dilation[i] == 1) // divisions would take as long as a transform
-        return tile * m;
-    const struct phases p = phases_of(d, i, m);
-    const int64_t others = tile - p.first * p.first_tiles, span = m * d->dilation[i];
-    if (others < 0)
-        return tile / p.first_tiles + tile % p.first_tiles * span;
-    return p.first + others / p.rest_tiles + others % p.rest_tiles * span;
 }
 
 // --- cost ---
@@ -145,7 +109,8 @@ static double cost(const struct mgx_conv_plan *plan, int64_t m)
 {
     const struct mgx_conv_desc *d = &plan->d;
     const double elements = (double)((m + 2) * (m + 2)), vector = plan->kernel->vector;
-    const double tiles = (double)(d->batch * tiles_along(d, 1, m) * tiles_along(d, 2, m));
+    const double tiles =
+        (double)(d->batch * mgx_winograd_tiles(d, 1, m) * mgx_winograd_tiles(d, 2, m));
     const double in = (double)mgx_ceil_div(plan->group_in, plan->kernel->vector) * vector;
     const double out =
         (double)mgx_ceil_div(plan->group_out, plan->kernel->cols / 2) * plan->kernel->cols / 2;
@@ -294,8 +259,8 @@ static enum mgx_status winograd_prepare(struct mgx_conv_plan *plan, struct mgx_d
     const int64_t m = edge_of(plan), elements = elements_of(plan);
     plan->winograd = mgx_winograd_kernel(d->isa);
     plan->kernel = mgx_gemm_kernel(MGX_KERNEL_F32, d->isa);
-    plan->tiles[0] = tiles_along(d, 1, m);
-    plan->tiles[1] = tiles_along(d, 2, m);
+    plan->tiles[0] = mgx_winograd_tiles(d, 1, m);
+    plan->tiles[1] = mgx_winograd_tiles(d, 2, m);
     const int64_t tiles = tile_count(plan);
     set_order(plan);
     set_parts(plan);
@@ -413,8 +378,8 @@ struct place {
 static void set_pixel(const struct mgx_conv_plan *plan, struct place *at)
 {
     const int64_t m = edge_of(plan);
-    at->y = tile_at(&plan->d, 1, m, at->down);
-    at->x = tile_at(&plan->d, 2, m, at->across);
+    at->y = mgx_winograd_tile_at(&plan->d, 1, m, at->down);
+    at->x = mgx_winograd_tile_at(&plan->d, 2, m, at->across);
 }
 
 static struct place place_of(const struct mgx_conv_plan *plan, int64_t tile)
@@ -438,12 +403,6 @@ static void next_place(const struct mgx_conv_plan *plan, struct place *at)
     set_pixel(plan, at);
 }
 
-// How many steps it takes from 0 to `distance`, at most `most`.
-static int steps_to(int64_t distance, int64_t step, int64_t most)
-{
-    return distance <= 0 ? 0 : (int)mgx_min_i64(mgx_ceil_div(distance, step), most);
-}
-
 // Transforms the patches of tiles [begin, end) to rows from v on.
 static void transform_inputs(const struct job *job, int64_t begin, int64_t end, float *v,
                              int64_t element)
@@ -461,10 +420,10 @@ static void transform_inputs(const struct job *job, int64_t begin, int64_t end, 
         const int64_t y = at.y - d->pad[1], x = at.x - d->pad[2];
         in.x =
             (const float *)job->args->x + at.n * d->x_batch + y * d->x_space[1] + x * d->x_space[2];
-        in.y_begin = steps_to(-y, down, m + 2);
-        in.x_begin = steps_to(-x, across, m + 2);
-        in.y_end = steps_to(d->in[1] - y, down, m + 2);
-        in.x_end = steps_to(d->in[2] - x, across, m + 2);
+        in.y_begin = mgx_winograd_steps(-y, down, m + 2);
+        in.x_begin = mgx_winograd_steps(-x, across, m + 2);
+        in.y_end = mgx_winograd_steps(d->in[1] - y, down, m + 2);
+        in.x_end = mgx_winograd_steps(d->in[2] - x, across, m + 2);
         if (m == 2)
             plan->winograd->input2(&in);
         else
@@ -632,8 +591,8 @@ static void transform_outputs(const struct job *job, int64_t begin, int64_t end,
         out.residual = e->residual == MGX_RESIDUAL_BEFORE ? residual : NULL;
         out.y = (float *)job->args->y + plan->y_first + at.n * d->y_batch + at.y * d->y_space[1] +
                 at.x * d->y_space[2] + col;
-        out.lines = steps_to(d->out[1] - at.y, down, m);
-        out.pixels = steps_to(d->out[2] - at.x, across, m);
+        out.lines = mgx_winograd_steps(d->out[1] - at.y, down, m);
+        out.pixels = mgx_winograd_steps(d->out[2] - at.x, across, m);
         if (m == 2)
             plan->winograd->output2(&out);
         else

@@ -122,6 +122,20 @@ static __attribute__((noinline)) void end_line(int pixels, const struct mgx_tile
     }
 }
 
+// Adds what other channels came to. True: the outputs wait there for more.
+SIMD bool with_others(const struct mgx_byte_winograd_output *out, int y, __m256i o[OUT])
+{
+    __m256i *others = (__m256i *)(void *)out->others + y * OUT;
+    UNROLL
+    for (int x = 0; x < OUT; x++) {
+        if (out->adds)
+            o[x] = _mm256_add_epi32(o[x], _mm256_loadu_si256(others + x));
+        if (out->stays)
+            _mm256_storeu_si256(others + x, o[x]);
+    }
+    return out->stays;
+}
+
 static void output(const struct mgx_byte_winograd_output *out)
 {
     static const int power[OUT] = {3, 2, 1, 1}; // of two, that is left of 24, 12, 6 and 6
@@ -149,6 +163,8 @@ static void output(const struct mgx_byte_winograd_output *out)
         UNROLL
         for (int x = 0; x < OUT; x++)
             o[x] = _mm256_srai_epi32(_mm256_mullo_epi32(o[x], ninth), power[y] + power[x]);
+        if (out->others && with_others(out, y, o))
+            continue;
         end_line(out->pixels, &args, o);
         args.c[0] += out->line;
         if (args.residual[0])
