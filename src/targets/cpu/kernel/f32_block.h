@@ -5,7 +5,8 @@
 // compiler vectorises (an operand that is one value for the block is spread first, so every loop
 // has one form). What an expression calls without there being an instruction for it, exp or tanh,
 // would be libm's, element by element: such rows have a FAST_<name> below, of vmath.h and
-// vmath_f64.h. Remainders of division stay libm's.
+// vmath_f64.h, as have those that multiply some elements alone, which compilers do one by one.
+// Remainders of division stay libm's.
 #include "targets/cpu/kernel/block.h"
 
 #include <tgmath.h>
@@ -157,10 +158,12 @@ static inline float modulo(float x, float y)
 #define FAST_exp , VECTOR, vf_exp(x)
 #define FAST_gelu , VECTOR, vf_halved(x, vf_erf(vf_mul(x, vf_set(0.70710678f))))
 #define FAST_gelu_tanh , VECTOR, vf_halved(x, vf_tanh(vf_gelu_inner(x)))
+#define FAST_leaky_relu , VECTOR, vf_act(MGX_ACT_LEAKY_RELU, x, va, vb)
 #define FAST_log , VECTOR, vf_log(x)
 #define FAST_log2 , VECTOR, vf_log2(x)
 #define FAST_mish , VECTOR, vf_mish(x)
 #define FAST_mod , LOOP_2, modulo(x, y)
+#define FAST_prelu , VECTOR2, vf_act(MGX_ACT_LEAKY_RELU, x, y, y)
 #define FAST_sigmoid , VECTOR, vf_sigmoid(x)
 #define FAST_silu , VECTOR, vf_mul(x, vf_sigmoid(x))
 #define FAST_sinh , VECTOR, vf_sinh(x)
