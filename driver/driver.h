@@ -68,6 +68,7 @@ struct options {
     int int4_block;
     int threads;
     int run_memory; // MiB; 0: no limit
+    struct words forms;
     const char *isa, *tuning_cache, *tuning_seconds;
     bool tuning_strict, tf32;
     struct words disable_pass;

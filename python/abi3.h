@@ -255,6 +255,7 @@ PyAPI_FUNC(Py_ssize_t) PySequence_Size(PyObject *o);
 PyAPI_FUNC(PyObject *) PySequence_GetItem(PyObject *o, Py_ssize_t i);
 PyAPI_FUNC(int) PySequence_DelItem(PyObject *o, Py_ssize_t i);
 PyAPI_FUNC(PyObject *) PySequence_List(PyObject *o);
+PyAPI_FUNC(PyObject *) PySequence_Tuple(PyObject *o);
 PyAPI_FUNC(int) PySequence_Contains(PyObject *o, PyObject *value);
 
 // --- arguments and results (the forms whose "#" is a Py_ssize_t) ---

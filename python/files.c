@@ -10,20 +10,47 @@ static migraphx_status make_options(migraphx_file_options_t *out, const char *fo
     return OK(status) ? migraphx_file_options_set_file_format(*out, format) : status;
 }
 
+// What load and load_buffer may be asked for.
+static bool set_wish(migraphx_status *status, migraphx_file_options_t options, const char *target,
+                     int portable)
+{
+    if (OK(*status))
+        *status = migraphx_file_options_set_target(options, target);
+    if (OK(*status))
+        *status = migraphx_file_options_set_portable(options, portable != 0);
+    return OK(*status);
+}
+
+// Programs that were compiled from the one that is saved; the caller keeps the tuple.
+static bool add_forms(migraphx_status *status, migraphx_file_options_t options, PyObject *forms)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_Size(forms); i++) {
+        PyObject *form = PyTuple_GetItem(forms, i); // borrowed
+        if (!form || PyObject_IsInstance(form, (PyObject *)py.program) != 1) {
+            PyErr_SetString(PyExc_TypeError, "forms: a list of programs");
+            return false;
+        }
+        if (OK(*status))
+            *status = migraphx_file_options_add_form(options, py_program_handle(form));
+    }
+    return true;
+}
+
 static PyObject *load(PyObject *unused, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"filename", "format", NULL};
+    static char *names[] = {"filename", "format", "target", "portable", NULL};
     PyObject *path;
-    const char *format = "msgpack";
+    const char *format = "msgpack", *target = NULL;
+    int portable = 0;
     (void)unused;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|s:load", names, PyUnicode_FSConverter, &path,
-                                     &format))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|s$zp:load", names, PyUnicode_FSConverter,
+                                     &path, &format, &target, &portable))
         return NULL;
     migraphx_file_options_t options = NULL;
     migraphx_program_t program = NULL;
     const char *name = PyBytes_AsString(path);
     migraphx_status status = make_options(&options, format);
-    if (OK(status)) {
+    if (set_wish(&status, options, target, portable)) {
         PY_WORK(status, migraphx_load(&program, name, options));
     }
     migraphx_file_options_destroy(options);
@@ -34,25 +61,36 @@ static PyObject *load(PyObject *unused, PyObject *args, PyObject *kwargs)
     return result;
 }
 
-static PyObject *save(PyObject *unused, PyObject *args, PyObject *kwargs)
+static PyObject *save_forms(PyObject *program, PyObject *path, const char *format, PyObject *forms)
 {
-    static char *names[] = {"p", "filename", "format", NULL};
-    PyObject *program, *path;
-    const char *format = "msgpack";
-    (void)unused;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O&|s:save", names, py.program, &program,
-                                     PyUnicode_FSConverter, &path, &format))
-        return NULL;
     migraphx_file_options_t options = NULL;
     const char *name = PyBytes_AsString(path);
     const migraphx_program_t handle = py_program_handle(program);
     migraphx_status status = make_options(&options, format);
-    if (OK(status)) {
-        PY_WORK(status, migraphx_save(handle, name, options));
+    PyObject *result = NULL;
+    if (add_forms(&status, options, forms)) {
+        if (OK(status)) {
+            PY_WORK(status, migraphx_save(handle, name, options));
+        }
+        result = OK(status) ? Py_None : py_fail_writing(path);
+        Py_XINCREF(OK(status) ? result : NULL);
     }
     migraphx_file_options_destroy(options);
-    PyObject *result = OK(status) ? Py_None : py_fail_writing(path);
-    Py_XINCREF(OK(status) ? result : NULL);
+    return result;
+}
+
+static PyObject *save(PyObject *unused, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"p", "filename", "format", "forms", NULL};
+    PyObject *program, *path, *forms = NULL;
+    const char *format = "msgpack";
+    (void)unused;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O&|s$O:save", names, py.program, &program,
+                                     PyUnicode_FSConverter, &path, &format, &forms))
+        return NULL;
+    PyObject *kept = forms ? PySequence_Tuple(forms) : PyTuple_New(0); // whatever others do to it
+    PyObject *result = kept ? save_forms(program, path, format, kept) : NULL;
+    Py_XDECREF(kept);
     Py_DECREF(path);
     return result;
 }
@@ -112,12 +150,14 @@ static PyObject *save_buffer(PyObject *unused, PyObject *args, PyObject *kwargs)
 
 PyMethodDef py_file_functions[] = {
     {"load", WITH_KEYWORDS(load),
-     "load($module, /, filename, format='msgpack')\n--\n\n"
+     "load($module, /, filename, format='msgpack', *, target=None, portable=False)\n--\n\n"
      "A program that save has written; \"msgpack\" or \"json\". What was compiled comes back "
-     "compiled."},
+     "compiled: of several forms the best for this machine, or for a target; with portable the "
+     "program that is not compiled."},
     {"save", WITH_KEYWORDS(save),
-     "save($module, /, p, filename, format='msgpack')\n--\n\n"
-     "Writes a program to a file, as \"msgpack\" (an .mxr file) or \"json\"."},
+     "save($module, /, p, filename, format='msgpack', *, forms=())\n--\n\n"
+     "Writes a program to a file, as \"msgpack\" (an .mxr file) or \"json\". With forms, programs "
+     "that were compiled from copies of it, one file serves several machines."},
     {"load_buffer", WITH_KEYWORDS(load_buffer),
      "load_buffer($module, /, b)\n--\n\nAs load, from the bytes of a file."},
     {"save_buffer", WITH_KEYWORDS(save_buffer),

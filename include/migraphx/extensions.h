@@ -324,6 +324,23 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_program_parse(migraphx_program_t *out
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_format(char **out,
                                                           const_migraphx_program_t program,
                                                           const char *name);
+// --- one file for several machines ---
+//
+// A file may hold the program as it is, not compiled, and beside it forms of it that were compiled
+// for several sets of instructions or targets. Loading takes the form that is best on the machine it
+// happens on, and compiles the portable program anew where none is for it
+// (migraphx_program_explain says which).
+
+// Has migraphx_save and migraphx_save_buffer write this form too, eight at most: `program` is
+// compiled, lives until then, and was compiled from a copy of the program that is saved.
+MIGRAPHX_C_EXPORT migraphx_status migraphx_file_options_add_form(
+    migraphx_file_options_t file_options, const_migraphx_program_t program);
+// Loading takes a form for this target, or compiles for it; NULL: the best of gpu, cpu and ref.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_file_options_set_target(migraphx_file_options_t file_options, const char *name);
+// Loading gives the program that is not compiled, where a file has it.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_file_options_set_portable(migraphx_file_options_t file_options, bool value);
 // Reads a program from memory.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_load_buffer(migraphx_program_t *out, const void *data,
                                                        size_t size,

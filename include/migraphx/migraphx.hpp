@@ -411,6 +411,19 @@ struct file_options : MIGRAPHX_HANDLE_BASE(file_options) {
     {
         call(&migraphx_file_options_set_file_format, get_handle_ptr(), format);
     }
+    // Beyond MIGraphX (extensions.h): one file for several machines. The form lives until it is saved.
+    void add_form(const program &form)
+    {
+        call(&migraphx_file_options_add_form, get_handle_ptr(), form.get_handle_ptr());
+    }
+    void set_target(const char *name)
+    {
+        call(&migraphx_file_options_set_target, get_handle_ptr(), name);
+    }
+    void set_portable(bool value = true)
+    {
+        call(&migraphx_file_options_set_portable, get_handle_ptr(), value);
+    }
 };
 
 inline program load(const char *filename, const file_options &options)

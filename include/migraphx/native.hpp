@@ -159,6 +159,12 @@ inline program parse_tf(const std::string &name, const tf_options &options = tf_
 struct file_options {
     std::string format = "msgpack";
     int device_id = 0;
+    // Saving: compiled from copies of the program that is saved; they go into the same file.
+    std::vector<const program *> forms;
+    // Loading: for this target; empty: the best form for this machine.
+    std::string target;
+    // Loading: the program that is not compiled, where the file has it.
+    bool portable = false;
 };
 
 namespace detail
@@ -170,6 +176,10 @@ inline file_handle make_file_options(const file_options &o)
 {
     file_handle h{make<migraphx_file_options>(migraphx_file_options_create)};
     call(migraphx_file_options_set_file_format(h.get(), o.format.c_str()));
+    for (const program *form : o.forms)
+        call(migraphx_file_options_add_form(h.get(), form->handle()));
+    call(migraphx_file_options_set_target(h.get(), o.target.empty() ? nullptr : o.target.c_str()));
+    call(migraphx_file_options_set_portable(h.get(), o.portable));
     require_device(o.device_id);
     return h;
 }

@@ -5,10 +5,14 @@
 
 #include "api/api.h"
 #include "format/mxr.h"
-#include "plan/kernel_set.h"
+#include "targets/form.h"
 
 struct migraphx_file_options {
     enum mgx_file_form form;
+    const struct migraphx_program *forms[MGX_MXR_FORMS]; // borrowed
+    int form_count;
+    const char *target; // that a form is wanted for; NULL: the best
+    bool portable;
 };
 
 static void file_options_fini(struct migraphx_file_options *o)
@@ -53,71 +57,143 @@ migraphx_status migraphx_file_options_set_file_format(migraphx_file_options_t fi
     return mgx_api_bad("Unknown format: %s", format);
 }
 
+migraphx_status migraphx_file_options_add_form(migraphx_file_options_t file_options,
+                                               const_migraphx_program_t program)
+{
+    API_NEED(file_options);
+    API_NEED(program);
+    if (!program->p->executable)
+        return mgx_api_bad("%s: the program is not compiled", __func__);
+    if (file_options->form_count == MGX_MXR_FORMS)
+        return mgx_api_bad("%s: more than %d forms", __func__, MGX_MXR_FORMS);
+    file_options->forms[file_options->form_count++] = program;
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_file_options_set_target(migraphx_file_options_t file_options,
+                                                 const char *name)
+{
+    API_NEED(file_options);
+    const struct mgx_target *target = name ? mgx_target_find(name) : NULL;
+    if (name && !target)
+        return mgx_api_bad("%s: there is no target \"%s\"", __func__, name);
+    file_options->target = target ? target->name : NULL;
+    return migraphx_status_success;
+}
+
+migraphx_status migraphx_file_options_set_portable(migraphx_file_options_t file_options, bool value)
+{
+    API_NEED(file_options);
+    file_options->portable = value;
+    return migraphx_status_success;
+}
+
 // --- saving ---
+
+// One program, or with it forms that were compiled from it.
+struct saving {
+    const struct migraphx_file_options *options;
+    const struct mgx_program *p;
+    struct mgx_carry *carry[MGX_MXR_FORMS]; // of the program alone: the first
+};
+
+static enum mgx_status begin_forms(struct saving *s, struct mgx_diag *diag)
+{
+    if (s->options->form != MGX_FORM_MSGPACK)
+        return mgx_fail(diag, MGX_INVALID, "several forms are kept in format msgpack alone");
+    if (s->p->executable)
+        return mgx_fail(diag, MGX_INVALID,
+                        "the program that forms are saved with is compiled: it should be the "
+                        "one that they were compiled from");
+    for (int i = 0; i < s->options->form_count; i++) {
+        TRY(mgx_api_prove(s->options->forms[i]->p, diag));
+        TRY(mgx_api_carry(s->options->forms[i]->p, true, &s->carry[i], diag));
+    }
+    return MGX_OK;
+}
+
+static enum mgx_status begin_saving(struct saving *s, struct mgx_diag *diag)
+{
+    TRY(mgx_api_prove(s->p, diag));
+    return s->options->form_count
+               ? begin_forms(s, diag)
+               : mgx_api_carry(s->p, s->options->form == MGX_FORM_MSGPACK, &s->carry[0], diag);
+}
+
+// To a file, or without a path to a buffer.
+static enum mgx_status save(struct saving *s, const char *path, struct mgx_str *out,
+                            struct mgx_diag *diag)
+{
+    const struct migraphx_file_options *o = s->options;
+    struct mgx_mxr_form forms[MGX_MXR_FORMS];
+    for (int i = 0; i < o->form_count; i++)
+        forms[i] = (struct mgx_mxr_form){o->forms[i]->p, s->carry[i]};
+    const struct mgx_mxr_forms all = {.portable = s->p, .v = forms, .count = o->form_count};
+    if (o->form_count)
+        return path ? mgx_mxr_save_forms(&all, path, diag)
+                    : mgx_mxr_save_forms_buffer(&all, out, diag);
+    return path ? mgx_mxr_save(s->p, s->carry[0], path, o->form, diag)
+                : mgx_mxr_save_buffer(s->p, s->carry[0], o->form, out, diag);
+}
+
+static void end_saving(struct saving *s)
+{
+    for (int i = 0; i < MGX_MXR_FORMS; i++)
+        mgx_carry_destroy(s->carry[i]);
+}
 
 // --- loading ---
 
-// Is the compiled form for this machine and these kernels?
-static enum mgx_status look_at(struct mgx_carry *c, const struct mgx_target *target,
-                               const struct mgx_compile_options *options, struct mgx_diag *diag)
+static enum mgx_status compile(struct mgx_program *p, const struct mgx_form_wish *wish,
+                               struct mgx_diag *diag)
 {
-    struct mgx_str kind = {0};
-    if (!c->file || !c->kind || !c->kernels || !target->kind)
-        return MGX_OK;
-    enum mgx_status status = target->kind(options, &kind, diag);
-    if (status == MGX_OK && strcmp(c->kind, mgx_str_text(&kind)) != 0)
-        c->why = mgx_arena_printf(&c->arena,
-                                  "the file was compiled for %s, this is %s: it is compiled anew",
-                                  c->kind, mgx_str_text(&kind));
-    else if (status == MGX_OK && strcmp(c->kernels, mgx_kernel_set()) != 0)
-        c->why = "the file was compiled for kernels of another version: it is compiled anew";
-    c->fits = status == MGX_OK && !c->why && !c->arena.failed;
-    mgx_str_fini(&kind);
-    return status;
-}
-
-// What the file says of the target's own settings, as far as the target keeps them in files.
-static enum mgx_status find_settings(struct mgx_carry *c, const struct mgx_target *target,
-                                     struct mgx_settings *out, struct mgx_diag *diag)
-{
-    const char *isa = mgx_api_environment()->isa;
-    bool good = true;
-    for (const char *const *name = target->keeps; name && *name && good; name++)
-        good = mgx_settings_put(out, &c->arena, *name, mgx_setting(&c->options.own, *name));
-    if (isa && !mgx_setting(out, "isa"))
-        good = good && mgx_settings_put(out, &c->arena, "isa", isa);
-    return good ? MGX_OK : mgx_fail_memory(diag);
-}
-
-static enum mgx_status compile(struct mgx_program *p, struct mgx_diag *diag)
-{
-    struct mgx_carry *c = p->carry;
-    const struct mgx_target *target = mgx_target_find(c->target);
-    if (!target)
-        return mgx_fail(diag, MGX_NOT_FOUND,
-                        "the program is compiled for target '%s', which is not built in",
-                        c->target);
-    struct migraphx_compile_options o = {.values = {.offload_copy = c->options.offload_copy,
-                                                    .fast_math = c->options.fast_math,
-                                                    .threads = c->options.threads}};
-    TRY(find_settings(c, target, &o.values.own, diag));
-    TRY(look_at(c, target, &o.values, diag));
-    if (!c->fits) { // passes read literals
-        mgx_carry_mark_literals(c);
-        TRY(mgx_carry_check(c, diag));
-    }
+    const struct mgx_target *target;
+    struct migraphx_compile_options o = {.values = {0}};
+    TRY(mgx_form_options(p->carry, wish, &target, &o.values, diag));
     return mgx_api_compile(p, target, &o, diag);
+}
+
+static struct mgx_form_wish wish_of(const struct migraphx_file_options *o,
+                                    const struct mgx_settings *given)
+{
+    return (struct mgx_form_wish){.target = o->target, .portable = o->portable, .given = given};
+}
+
+// The portable program of a file, left as it is: whoever compiles it reads its literals.
+static enum mgx_status check_portable(struct mgx_program *p, struct mgx_diag *diag)
+{
+    mgx_carry_mark_literals(p->carry);
+    return mgx_carry_check(p->carry, diag);
 }
 
 // A program that was saved compiled is compiled when it is loaded; takes it over, also on failure.
 static enum mgx_status finish(migraphx_program_t *out, struct mgx_program *take,
-                              struct mgx_diag *diag)
+                              const struct mgx_form_wish *wish, struct mgx_diag *diag)
 {
-    enum mgx_status status = take->carry ? compile(take, diag) : MGX_OK;
+    enum mgx_status status = MGX_OK;
+    if (take->carry)
+        status = take->carry->target[0] ? compile(take, wish, diag) : check_portable(take, diag);
     if (status == MGX_OK)
         return mgx_api_program_new(out, take, diag);
     mgx_program_destroy(take);
     return status;
+}
+
+// From a file, or without a name from bytes.
+static enum mgx_status load(migraphx_program_t *out, const char *name, const void *data,
+                            size_t size, const struct migraphx_file_options *o,
+                            struct mgx_diag *diag)
+{
+    const struct mgx_api_environment *env = mgx_api_environment();
+    const struct mgx_settings given = MGX_SETTINGS({"isa", env->isa}, {"device", env->gpu_device});
+    const struct mgx_form_wish wish = wish_of(o, &given);
+    const struct mgx_carry_chooser chooser = mgx_form_chooser(&wish);
+    struct mgx_program *p;
+    if (name)
+        TRY(mgx_mxr_load(&p, &mgx_api_ops, name, o->form, &chooser, diag));
+    else
+        TRY(mgx_mxr_load_buffer(&p, &mgx_api_ops, data, size, o->form, &chooser, diag));
+    return finish(out, p, &wish, diag);
 }
 
 migraphx_status migraphx_load(migraphx_program_t *out, const char *name,
@@ -127,11 +203,7 @@ migraphx_status migraphx_load(migraphx_program_t *out, const char *name,
     API_NEED(name);
     API_NEED(options);
     API_DIAG(diag);
-    struct mgx_program *p;
-    enum mgx_status status = mgx_mxr_load(&p, &mgx_api_ops, name, options->form, &diag);
-    if (status == MGX_OK)
-        status = finish(out, p, &diag);
-    return mgx_api_leave(status, &diag);
+    return mgx_api_leave(load(out, name, NULL, 0, options, &diag), &diag);
 }
 
 migraphx_status migraphx_save(migraphx_program_t p, const char *name,
@@ -141,13 +213,11 @@ migraphx_status migraphx_save(migraphx_program_t p, const char *name,
     API_NEED(name);
     API_NEED(options);
     API_DIAG(diag);
-    enum mgx_status status = mgx_api_prove(p->p, &diag);
-    struct mgx_carry *carry = NULL;
+    struct saving s = {.options = options, .p = p->p};
+    enum mgx_status status = begin_saving(&s, &diag);
     if (status == MGX_OK)
-        status = mgx_api_carry(p->p, options->form == MGX_FORM_MSGPACK, &carry, &diag);
-    if (status == MGX_OK)
-        status = mgx_mxr_save(p->p, carry, name, options->form, &diag);
-    mgx_carry_destroy(carry);
+        status = save(&s, name, NULL, &diag);
+    end_saving(&s);
     return mgx_api_leave(status, &diag);
 }
 
@@ -158,12 +228,7 @@ migraphx_status migraphx_load_buffer(migraphx_program_t *out, const void *data, 
     API_NEED(data);
     API_NEED(options);
     API_DIAG(diag);
-    struct mgx_program *p;
-    enum mgx_status status =
-        mgx_mxr_load_buffer(&p, &mgx_api_ops, data, size, options->form, &diag);
-    if (status == MGX_OK)
-        status = finish(out, p, &diag);
-    return mgx_api_leave(status, &diag);
+    return mgx_api_leave(load(out, NULL, data, size, options, &diag), &diag);
 }
 
 migraphx_status migraphx_save_buffer(char **out, size_t *out_size, const_migraphx_program_t program,
@@ -175,13 +240,11 @@ migraphx_status migraphx_save_buffer(char **out, size_t *out_size, const_migraph
     API_NEED(options);
     API_DIAG(diag);
     struct mgx_str bytes = {0};
-    enum mgx_status status = mgx_api_prove(program->p, &diag);
-    struct mgx_carry *carry = NULL;
+    struct saving s = {.options = options, .p = program->p};
+    enum mgx_status status = begin_saving(&s, &diag);
     if (status == MGX_OK)
-        status = mgx_api_carry(program->p, options->form == MGX_FORM_MSGPACK, &carry, &diag);
-    if (status == MGX_OK)
-        status = mgx_mxr_save_buffer(program->p, carry, options->form, &bytes, &diag);
-    mgx_carry_destroy(carry);
+        status = save(&s, NULL, &bytes, &diag);
+    end_saving(&s);
     if (status == MGX_OK) {
         *out_size = bytes.size;
         status = mgx_api_take_text(&bytes, out, &diag);

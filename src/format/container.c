@@ -4,6 +4,7 @@
 #include "format/container.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checksum.h"
@@ -32,6 +33,15 @@ struct trailer {
 
 static_assert(sizeof(struct header) == FRAME && sizeof(struct trailer) == FRAME, "no padding");
 static_assert(sizeof(struct mgx_container_section) == 40, "no padding");
+
+struct mgx_container_name mgx_container_name(int i, const char *name)
+{
+    struct mgx_container_name out;
+    const int size = snprintf(out.text, sizeof out.text, i ? "%s.%d" : "%s", name, i);
+    assert(i >= 0 && size > 0 && (size_t)size < sizeof out.text);
+    (void)size;
+    return out;
+}
 
 // --- writing ---
 
@@ -213,6 +223,11 @@ static const struct mgx_container_section *find(const struct mgx_container *c, c
     return NULL;
 }
 
+bool mgx_container_has(const struct mgx_container *c, const char *name)
+{
+    return find(c, name) != NULL;
+}
+
 enum mgx_status mgx_container_find(const struct mgx_container *c, const char *name,
                                    const uint8_t **data, size_t *size, struct mgx_diag *diag)
 {
@@ -241,7 +256,9 @@ enum mgx_status mgx_container_take_data(const struct mgx_container *c, struct mg
         size / sizeof(uint64_t) != (s->size + MGX_CARRY_CHUNK - 1) / MGX_CARRY_CHUNK)
         return bad(diag, "its data");
     out->data = c->bytes + s->at;
-    out->data_bytes = out->literal_bytes = (size_t)s->size;
+    out->data_bytes = (size_t)s->size;
+    if (out->literal_bytes > out->data_bytes)
+        out->literal_bytes = out->data_bytes;
     out->sums = (const uint64_t *)sums;
     out->state = mgx_arena_alloc(&out->arena, size / sizeof(uint64_t) + 1);
     return out->state ? MGX_OK : mgx_fail_memory(diag);

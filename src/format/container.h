@@ -16,7 +16,13 @@
 #include "format/tree.h"
 #include "ir/carry.h"
 
-enum { MGX_CONTAINER_VERSION = 1, MGX_CONTAINER_SECTIONS = 64, MGX_CONTAINER_NAME = 16 };
+enum { MGX_CONTAINER_VERSION = 2, MGX_CONTAINER_SECTIONS = 64, MGX_CONTAINER_NAME = 16 };
+
+// The section of form `i` of a compiled program: "info", "info.1", ...
+struct mgx_container_name {
+    char text[MGX_CONTAINER_NAME];
+};
+struct mgx_container_name mgx_container_name(int i, const char *name);
 
 // --- writing ---
 
@@ -69,6 +75,8 @@ enum mgx_status mgx_container_open(struct mgx_container *c, struct mgx_arena *ar
 enum mgx_status mgx_container_find(const struct mgx_container *c, const char *name,
                                    const uint8_t **data, size_t *size,
                                    struct mgx_diag *diag) MGX_NODISCARD;
+// Whether there is a section of that name.
+bool mgx_container_has(const struct mgx_container *c, const char *name);
 // The data and the sums of its chunks, into the carry.
 enum mgx_status mgx_container_take_data(const struct mgx_container *c, struct mgx_carry *out,
                                         struct mgx_diag *diag) MGX_NODISCARD;

@@ -92,14 +92,15 @@ static enum mgx_status check_form(enum mgx_file_form form, struct mgx_diag *diag
 }
 
 enum mgx_status mgx_mxr_load(struct mgx_program **out, const struct mgx_op_set *ops,
-                             const char *path, enum mgx_file_form form, struct mgx_diag *diag)
+                             const char *path, enum mgx_file_form form,
+                             const struct mgx_carry_chooser *chooser, struct mgx_diag *diag)
 {
     struct mgx_storage *file;
     TRY(check_form(form, diag));
     TRY(open_file(path, &file, diag));
     enum mgx_status status =
         form == MGX_FORM_MSGPACK && mgx_container_is(file->data, file->bytes)
-            ? mgx_mxr_read_container(out, ops, file, diag)
+            ? mgx_mxr_read_container(out, ops, file, chooser, diag)
             : load(out, ops, file, file->data ? file->data : "", file->bytes, form, diag);
     if (status == MGX_OK) {
         status = mgx_file_check(file->owner, diag);
@@ -113,7 +114,7 @@ enum mgx_status mgx_mxr_load(struct mgx_program **out, const struct mgx_op_set *
 
 enum mgx_status mgx_mxr_load_buffer(struct mgx_program **out, const struct mgx_op_set *ops,
                                     const void *data, size_t size, enum mgx_file_form form,
-                                    struct mgx_diag *diag)
+                                    const struct mgx_carry_chooser *chooser, struct mgx_diag *diag)
 {
     TRY(check_form(form, diag));
     if (form != MGX_FORM_MSGPACK || !mgx_container_is(data, size))
@@ -122,7 +123,7 @@ enum mgx_status mgx_mxr_load_buffer(struct mgx_program **out, const struct mgx_o
     if (!copy)
         return mgx_fail_memory(diag);
     memcpy(copy->data, data, size);
-    const enum mgx_status status = mgx_mxr_read_container(out, ops, copy, diag);
+    const enum mgx_status status = mgx_mxr_read_container(out, ops, copy, chooser, diag);
     mgx_storage_release(copy);
     return status;
 }
@@ -181,19 +182,35 @@ static enum mgx_status write_netron(struct mgx_sink *sink, const struct mgx_prog
     return status;
 }
 
-// Only if the weights were there to be read.
+// Literals that nobody has looked at yet.
+static enum mgx_status check_literals(const struct mgx_program *p, struct mgx_diag *diag)
+{
+    if (!p->carry)
+        return MGX_OK;
+    mgx_carry_mark_literals(p->carry);
+    return mgx_carry_check(p->carry, diag);
+}
+
+// Good only if the weights were there to be read.
+static enum mgx_status write_forms(struct mgx_sink *sink, const struct mgx_mxr_forms *what,
+                                   struct mgx_diag *diag)
+{
+    for (int i = what->portable ? -1 : 0; i < what->count; i++)
+        TRY(check_literals(i < 0 ? what->portable : what->v[i].p, diag));
+    TRY(mgx_mxr_write_container(sink, what, diag));
+    for (int i = what->portable ? -1 : 0; i < what->count; i++)
+        TRY(mgx_program_check_files(i < 0 ? what->portable : what->v[i].p, diag));
+    return MGX_OK;
+}
+
 static enum mgx_status write_program(struct mgx_sink *sink, const struct mgx_program *p,
                                      const struct mgx_carry *carry, enum mgx_file_form form,
                                      struct mgx_diag *diag)
 {
-    if (p->carry) { // literals that nobody has looked at yet
-        mgx_carry_mark_literals(p->carry);
-        TRY(mgx_carry_check(p->carry, diag));
-    }
-    if (carry && form == MGX_FORM_MSGPACK) {
-        TRY(mgx_mxr_write_container(sink, p, carry, diag));
-        return mgx_program_check_files(p, diag);
-    }
+    const struct mgx_mxr_form one = {p, carry};
+    if (carry && form == MGX_FORM_MSGPACK)
+        return write_forms(sink, &(struct mgx_mxr_forms){.v = &one, .count = 1}, diag);
+    TRY(check_literals(p, diag));
     if (form == MGX_FORM_NETRON)
         return write_netron(sink, p, diag);
     struct mgx_arena arena;
@@ -208,26 +225,64 @@ static enum mgx_status write_program(struct mgx_sink *sink, const struct mgx_pro
     return mgx_program_check_files(p, diag);
 }
 
-enum mgx_status mgx_mxr_save(const struct mgx_program *p, const struct mgx_carry *carry,
-                             const char *path, enum mgx_file_form form, struct mgx_diag *diag)
+// A program in some form, or several forms.
+struct job {
+    const struct mgx_mxr_forms *what; // NULL: the rest
+    const struct mgx_program *p;
+    const struct mgx_carry *carry;
+    enum mgx_file_form form;
+};
+
+static enum mgx_status write_job(struct mgx_sink *sink, const struct job *job,
+                                 struct mgx_diag *diag)
+{
+    return job->what ? write_forms(sink, job->what, diag)
+                     : write_program(sink, job->p, job->carry, job->form, diag);
+}
+
+static enum mgx_status save(const struct job *job, const char *path, struct mgx_diag *diag)
 {
     struct mgx_output out;
     enum mgx_status status = mgx_output_open(&out, path, diag);
     if (status == MGX_OK) {
         mgx_output_enlarge(&out);
         struct mgx_sink sink = {.write = to_file, .user = out.file};
-        status = mgx_output_close(&out, write_program(&sink, p, carry, form, diag), diag);
+        status = mgx_output_close(&out, write_job(&sink, job, diag), diag);
     }
     mgx_where(diag, "%s", path);
     return status;
+}
+
+static enum mgx_status save_buffer(const struct job *job, struct mgx_str *out,
+                                   struct mgx_diag *diag)
+{
+    struct mgx_sink sink = {.write = to_string, .user = out};
+    return write_job(&sink, job, diag);
+}
+
+enum mgx_status mgx_mxr_save(const struct mgx_program *p, const struct mgx_carry *carry,
+                             const char *path, enum mgx_file_form form, struct mgx_diag *diag)
+{
+    return save(&(struct job){.p = p, .carry = carry, .form = form}, path, diag);
 }
 
 enum mgx_status mgx_mxr_save_buffer(const struct mgx_program *p, const struct mgx_carry *carry,
                                     enum mgx_file_form form, struct mgx_str *out,
                                     struct mgx_diag *diag)
 {
-    struct mgx_sink sink = {.write = to_string, .user = out};
-    return write_program(&sink, p, carry, form, diag);
+    return save_buffer(&(struct job){.p = p, .carry = carry, .form = form}, out, diag);
+}
+
+enum mgx_status mgx_mxr_save_forms(const struct mgx_mxr_forms *what, const char *path,
+                                   struct mgx_diag *diag)
+{
+    return save(&(struct job){.what = what}, path, diag);
+}
+
+enum mgx_status mgx_mxr_save_forms_buffer(const struct mgx_mxr_forms *what, struct mgx_str *out,
+                                          struct mgx_diag *diag)
+{
+    return save_buffer(&(struct job){.what = what}, out, diag);
 }
 
 enum mgx_status mgx_tensor_save(const struct mgx_tensor *t, const char *path, struct mgx_diag *diag)

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Compiled programs in a container: which section holds what. docs/mxr.md is the specification.
+// Writing compiled programs into a container: which section holds what. docs/mxr.md is the
+// specification, mxr_load.c reads it.
 //
-//     data     literals, small ones first; then constants as kernels packed them
-//     info     {library, target, kind, kernels, options}
-//     program  the tree that a msgpack file would hold, with places in the data for literals
-//     packs    of each packed constant: its key, and where it is
-//     tuning   the entries of a tuning cache that chose a kernel
+//     data      literals, small ones first; then constants as kernels packed them
+//     info      {library, target, kind, kernels, options, literals}
+//     program   the tree that a msgpack file would hold, with places in the data for literals
+//     packs     of each packed constant: its key, and where it is
+//     tuning    the entries of a tuning cache that chose a kernel
+//     code      kernels as a device's compiler made them
+//     portable  the tree of the program that is not compiled
+//
+// Of several compiled forms the second's sections are "info.1", "program.1" and so on. Bytes that
+// are equal, in literals or packed constants of whatever form, are in the data once.
 //
 // Keys name the literals that were packed by their place in the file, so they mean the same to the
 // process that loads it.
@@ -13,11 +19,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checksum.h"
 #include "base/size.h"
 #include "base/version.h"
 #include "format/container.h"
 #include "format/mxr.h"
-#include "format/mxr_read.h"
 #include "format/mxr_write.h"
 
 enum { INLINE = 64, ALIGN = 64, PAGE = 4096, LARGE = 32 << 10 };
@@ -28,6 +34,7 @@ struct blob {
     const void *data;
     size_t bytes;
     uint64_t at;
+    bool twin; // of one that has the place
 };
 
 struct blobs {
@@ -36,12 +43,18 @@ struct blobs {
 
 struct writer {
     struct mgx_container_writer file;
-    const struct mgx_program *p;
-    const struct mgx_carry *carry;
+    const struct mgx_mxr_forms *what;
     struct mgx_mxr_places places;
-    struct blobs blobs; // by address, once placed
-    struct mgx_str packs;
-    uint64_t end; // of the data so far
+    struct blobs blobs;     // by address, once placed
+    struct mgx_map content; // struct piece by its size and sum
+    struct mgx_str packs[MGX_MXR_FORMS];
+    uint64_t literal_end, end; // of the data so far
+};
+
+struct piece {
+    uint64_t bytes, sum; // the key
+    const void *data;
+    uint64_t at;
 };
 
 static uint64_t place(struct writer *w, size_t bytes)
@@ -52,6 +65,25 @@ static uint64_t place(struct writer *w, size_t bytes)
     w->end = at + bytes;
     assert(w->end - bytes == at);
     return at;
+}
+
+// Where bytes lie that are equal to these; else they get a place, and `twin` is false. Different
+// bytes of one size and sum have places of their own, at which only the first are found again.
+static bool place_bytes(struct writer *w, const void *data, size_t bytes, uint64_t *at, bool *twin)
+{
+    const struct piece key = {.bytes = bytes, .sum = mgx_checksum(data, bytes)};
+    const size_t size = offsetof(struct piece, data);
+    struct piece *known = mgx_map_findn(&w->content, (const char *)&key, size);
+    *twin = known && memcmp(known->data, data, bytes) == 0;
+    *at = *twin ? known->at : place(w, bytes);
+    if (known)
+        return true;
+    struct piece *piece = mgx_arena_memdup(w->file.arena, &key, sizeof key);
+    if (!piece)
+        return false;
+    piece->data = data;
+    piece->at = *at;
+    return mgx_map_putn(&w->content, (const char *)piece, size, piece);
 }
 
 // The same bytes may be shown by literals of several shapes: the longest counts.
@@ -67,17 +99,25 @@ static bool note(struct writer *w, struct mgx_map *seen, const struct mgx_tensor
         b->bytes = b->bytes > bytes ? b->bytes : bytes;
         return true;
     }
-    return MGX_PUSH(&w->blobs, w->file.arena, (struct blob){t->data, bytes, 0}) &&
+    return MGX_PUSH(&w->blobs, w->file.arena, (struct blob){t->data, bytes, 0, false}) &&
            mgx_map_put_pointer(seen, t->data, (void *)(uintptr_t)w->blobs.count);
+}
+
+static bool collect_from(struct writer *w, struct mgx_map *seen, const struct mgx_program *p)
+{
+    bool good = true;
+    for (int m = 0; m < p->module_count; m++)
+        for (const struct mgx_ins *ins = p->modules[m]->first; ins && good; ins = ins->next)
+            good = !ins->literal || note(w, seen, ins->literal);
+    return good;
 }
 
 static bool collect(struct writer *w)
 {
     struct mgx_map seen = {0};
-    bool good = true;
-    for (int m = 0; m < w->p->module_count; m++)
-        for (const struct mgx_ins *ins = w->p->modules[m]->first; ins && good; ins = ins->next)
-            good = !ins->literal || note(w, &seen, ins->literal);
+    bool good = !w->what->portable || collect_from(w, &seen, w->what->portable);
+    for (int i = 0; i < w->what->count && good; i++)
+        good = collect_from(w, &seen, w->what->v[i].p);
     mgx_map_fini(&seen);
     return good;
 }
@@ -104,13 +144,15 @@ static enum mgx_status place_literals(struct writer *w)
             struct blob *b = &w->blobs.v[i];
             if ((b->bytes > MGX_CARRY_CHUNK) != large)
                 continue;
-            b->at = place(w, b->bytes);
             assert(b->bytes > INLINE); // shorter ones are in the tree
+            if (!place_bytes(w, b->data, b->bytes, &b->at, &b->twin))
+                return mgx_fail_memory(w->file.diag);
             assert(b->at % ALIGN == 0);
             if (!mgx_map_put_pointer(&w->places.at, b->data, (void *)(uintptr_t)(b->at + 1)))
                 return mgx_fail_memory(w->file.diag);
         }
-    w->end = (w->end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+    w->literal_end = w->end = (w->end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+    mgx_map_fini(&w->content); // a packed constant never lies among the literals
     return MGX_OK;
 }
 
@@ -121,7 +163,8 @@ static enum mgx_status write_literals(struct writer *w)
         qsort(w->blobs.v, count, sizeof *w->blobs.v, by_place);
     for (size_t i = 0; i < count; i++) {
         const struct blob *b = &w->blobs.v[i];
-        TRY(mgx_container_data(&w->file, b->at, b->data, b->bytes));
+        if (!b->twin)
+            TRY(mgx_container_data(&w->file, b->at, b->data, b->bytes));
     }
     if (count)
         qsort(w->blobs.v, count, sizeof *w->blobs.v, by_address);
@@ -157,43 +200,47 @@ static void put_number(struct mgx_str *out, uint64_t number)
     mgx_str_putn(out, (const char *)&number, sizeof number);
 }
 
-// {key size, place, size, key}. False if its sources will have no names in the file.
-static bool put_pack(struct writer *w, const struct mgx_carry_pack *pack, uint64_t *at)
+// {key size, place, size, key}. Nothing if its sources will have no names in the file.
+static enum mgx_status put_pack(struct writer *w, const struct mgx_carry_pack *pack,
+                                struct mgx_str *out)
 {
     static const char zeros[8];
     const size_t name = strlen(pack->key) + 1;
     struct mgx_carry_source source[MGX_CARRY_SOURCES];
+    uint64_t at;
+    bool twin;
     memcpy(source, pack->key + name, sizeof source);
     for (int i = 0; i < MGX_CARRY_SOURCES; i++)
         if (pack->source[i]) {
             source[i].number = MGX_CARRY_FILE;
             if (!find_source(w, pack->source[i], &source[i].offset))
-                return false;
+                return MGX_OK;
         }
     assert(name + sizeof source <= pack->key_size);
-    *at = place(w, pack->bytes);
-    put_number(&w->packs, pack->key_size);
-    put_number(&w->packs, *at);
-    put_number(&w->packs, pack->bytes);
-    mgx_str_putn(&w->packs, pack->key, name);
-    mgx_str_putn(&w->packs, (const char *)source, sizeof source);
-    mgx_str_putn(&w->packs, pack->key + name + sizeof source,
-                 pack->key_size - name - sizeof source);
-    mgx_str_putn(&w->packs, zeros, -pack->key_size & 7);
-    assert(w->packs.failed || w->packs.size % 8 == 0);
-    return true;
+    if (!place_bytes(w, pack->data, pack->bytes, &at, &twin))
+        return mgx_fail_memory(w->file.diag);
+    put_number(out, pack->key_size);
+    put_number(out, at);
+    put_number(out, pack->bytes);
+    mgx_str_putn(out, pack->key, name);
+    mgx_str_putn(out, (const char *)source, sizeof source);
+    mgx_str_putn(out, pack->key + name + sizeof source, pack->key_size - name - sizeof source);
+    mgx_str_putn(out, zeros, -pack->key_size & 7);
+    assert(out->failed || out->size % 8 == 0);
+    return twin ? MGX_OK : mgx_container_data(&w->file, at, pack->data, pack->bytes);
 }
 
 static enum mgx_status write_packs(struct writer *w)
 {
-    assert(w->end % PAGE == 0 && w->packs.size == 0); // literals end a page
-    for (int64_t i = 0; i < w->carry->packs.count; i++) {
-        const struct mgx_carry_pack *pack = &w->carry->packs.v[i];
-        uint64_t at;
-        if (put_pack(w, pack, &at))
-            TRY(mgx_container_data(&w->file, at, pack->data, pack->bytes));
+    assert(w->end % PAGE == 0); // literals end a page
+    for (int f = 0; f < w->what->count; f++) {
+        const struct mgx_carry *carry = w->what->v[f].carry;
+        for (int64_t i = 0; i < carry->packs.count; i++)
+            TRY(put_pack(w, &carry->packs.v[i], &w->packs[f]));
+        if (w->packs[f].failed)
+            return mgx_fail_memory(w->file.diag);
     }
-    return w->packs.failed ? mgx_fail_memory(w->file.diag) : MGX_OK;
+    return MGX_OK;
 }
 
 // --- writing ---
@@ -233,10 +280,9 @@ static void put_own(struct mgx_arena *arena, struct mgx_value *options,
     }
 }
 
-static enum mgx_status write_info(struct writer *w)
+static enum mgx_status write_info(struct writer *w, const char *name, const struct mgx_carry *c)
 {
     struct mgx_arena *arena = w->file.arena;
-    const struct mgx_carry *c = w->carry;
     struct mgx_value *info = mgx_value_new(arena, MGX_VALUE_MAP);
     struct mgx_value *options = mgx_value_new(arena, MGX_VALUE_MAP);
     mgx_value_put(options, "offload_copy", flag(arena, c->options.offload_copy));
@@ -248,210 +294,60 @@ static enum mgx_status write_info(struct writer *w)
     mgx_value_put(info, "kind", mgx_value_text(arena, c->kind));
     mgx_value_put(info, "kernels", mgx_value_text(arena, c->kernels));
     mgx_value_put(info, "options", options);
-    return arena->failed ? mgx_fail_memory(w->file.diag) : write_tree(w, "info", info);
+    mgx_value_put(info, "literals", mgx_value_int(arena, (int64_t)w->literal_end));
+    return arena->failed ? mgx_fail_memory(w->file.diag) : write_tree(w, name, info);
 }
 
+static enum mgx_status write_form(struct writer *w, int i, const struct mgx_value *root)
+{
+    const struct mgx_carry *c = w->what->v[i].carry;
+    TRY(write_info(w, mgx_container_name(i, "info").text, c));
+    TRY(write_tree(w, mgx_container_name(i, "program").text, root));
+    TRY(mgx_container_section(&w->file, mgx_container_name(i, "packs").text,
+                              mgx_str_text(&w->packs[i]), w->packs[i].size));
+    if (c->tuning_size)
+        TRY(mgx_container_section(&w->file, mgx_container_name(i, "tuning").text, c->tuning,
+                                  c->tuning_size));
+    return MGX_OK;
+}
+
+// The trees are made first: they may fail, and nothing is written then.
 static enum mgx_status write_all(struct writer *w)
 {
-    assert(!w->end && !w->blobs.count);
-    struct mgx_value *root;
+    assert(!w->end && !w->blobs.count && w->what->count >= 1 && w->what->count <= MGX_MXR_FORMS);
+    const struct mgx_mxr_forms *what = w->what;
+    struct mgx_arena *arena = w->file.arena;
+    struct mgx_value *root[MGX_MXR_FORMS], *portable = NULL;
     TRY(place_literals(w));
-    TRY(mgx_mxr_program_value(w->file.arena, w->p, w->carry->target, &w->places, &root,
-                              w->file.diag));
+    for (int i = 0; i < what->count; i++)
+        TRY(mgx_mxr_program_value(arena, what->v[i].p, what->v[i].carry->target, &w->places,
+                                  &root[i], w->file.diag));
+    if (what->portable)
+        TRY(mgx_mxr_program_value(arena, what->portable, NULL, &w->places, &portable,
+                                  w->file.diag));
     TRY(mgx_container_begin(&w->file));
     TRY(write_literals(w));
     TRY(write_packs(w));
     TRY(mgx_container_end_data(&w->file));
-    TRY(write_info(w));
-    TRY(write_tree(w, "program", root));
-    TRY(mgx_container_section(&w->file, "packs", mgx_str_text(&w->packs), w->packs.size));
-    if (w->carry->tuning_size)
-        TRY(mgx_container_section(&w->file, "tuning", w->carry->tuning, w->carry->tuning_size));
+    for (int i = 0; i < what->count; i++)
+        TRY(write_form(w, i, root[i]));
+    if (portable)
+        TRY(write_tree(w, "portable", portable));
     return mgx_container_end(&w->file);
 }
 
-enum mgx_status mgx_mxr_write_container(struct mgx_sink *sink, const struct mgx_program *p,
-                                        const struct mgx_carry *carry, struct mgx_diag *diag)
+enum mgx_status mgx_mxr_write_container(struct mgx_sink *sink, const struct mgx_mxr_forms *what,
+                                        struct mgx_diag *diag)
 {
-    assert(sink && sink->write && carry);
+    assert(sink && sink->write && what);
     struct mgx_arena arena;
     mgx_arena_init(&arena);
-    struct writer w = {
-        .file = {.sink = sink, .arena = &arena, .diag = diag}, .p = p, .carry = carry};
+    struct writer w = {.file = {.sink = sink, .arena = &arena, .diag = diag}, .what = what};
     const enum mgx_status status = write_all(&w);
     mgx_map_fini(&w.places.at);
-    mgx_str_fini(&w.packs);
-    mgx_arena_fini(&arena);
-    return status;
-}
-
-// --- reading ---
-
-static const char *text_of(struct mgx_arena *arena, const struct mgx_value *map, const char *key)
-{
-    const struct mgx_value *v = mgx_value_find(map, key);
-    return mgx_value_is(v, MGX_VALUE_TEXT) ? mgx_arena_strdup(arena, v->data) : NULL;
-}
-
-static bool is_set(const struct mgx_value *map, const char *key)
-{
-    const struct mgx_value *v = mgx_value_find(map, key);
-    return mgx_value_is(v, MGX_VALUE_INT) && v->i != 0;
-}
-
-static bool is_shared(const char *name)
-{
-    static const char *const names[] = {"offload_copy", "fast_math", "threads"};
-    for (int i = 0; i < MGX_COUNT(names); i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return false;
-}
-
-// Whatever else is there; the loader takes what the target knows.
-static bool read_own(const struct mgx_value *options, struct mgx_arena *arena,
-                     struct mgx_settings *out)
-{
-    enum { MOST = 16 };
-    bool good = true;
-    for (const struct mgx_value *v = options ? options->first : NULL; v && good; v = v->next) {
-        const char *value = mgx_value_is(v, MGX_VALUE_TEXT) && v->size ? v->data : NULL;
-        if (mgx_value_is(v, MGX_VALUE_INT) && v->i != 0)
-            value = "1";
-        if (v->key && value && !is_shared(v->key) && out->count < MOST)
-            good = mgx_settings_put(out, arena, v->key, value);
-    }
-    return good;
-}
-
-static enum mgx_status read_options(const struct mgx_value *v, struct mgx_carry *c,
-                                    struct mgx_diag *diag)
-{
-    const struct mgx_value *threads = mgx_value_find(v, "threads");
-    struct mgx_carry_options *out = &c->options;
-    out->offload_copy = is_set(v, "offload_copy");
-    out->fast_math = is_set(v, "fast_math");
-    if (mgx_value_is(threads, MGX_VALUE_INT) && threads->i > 0 && threads->i <= 4096)
-        out->threads = (int)threads->i;
-    return read_own(v, &c->arena, &out->own) ? MGX_OK : mgx_fail_memory(diag);
-}
-
-static enum mgx_status read_info(const struct mgx_container *file, struct mgx_arena *arena,
-                                 struct mgx_carry *c, struct mgx_diag *diag)
-{
-    const uint8_t *data;
-    size_t size;
-    struct mgx_value *info;
-    const struct mgx_value *target;
-    TRY(mgx_container_find(file, "info", &data, &size, diag));
-    if (!data)
-        return mgx_mxr_missing("info", "a file", diag);
-    TRY(mgx_msgpack_read(arena, data, size, &info, diag));
-    TRY(mgx_mxr_need(info, "target", MGX_VALUE_TEXT, "a file", &target, diag));
-    if (target->size >= sizeof c->target)
-        return mgx_mxr_missing("target", "a file", diag);
-    memcpy(c->target, target->data, target->size + 1);
-    c->kind = text_of(&c->arena, info, "kind");
-    c->kernels = text_of(&c->arena, info, "kernels");
-    return read_options(mgx_value_find(info, "options"), c, diag);
-}
-
-static enum mgx_status add_pack(struct mgx_carry *c, const uint8_t *key, const uint64_t head[3],
-                                struct mgx_diag *diag)
-{
-    assert(head[1] <= c->data_bytes && head[2] <= c->data_bytes - head[1]); // read_packs
-    struct mgx_carry_pack *pack = MGX_NEW(&c->arena, struct mgx_carry_pack);
-    if (!pack)
-        return mgx_fail_memory(diag);
-    *pack = (struct mgx_carry_pack){.key = (const char *)key,
-                                    .key_size = (size_t)head[0],
-                                    .data = c->data + head[1],
-                                    .bytes = (size_t)head[2]};
-    if (head[1] < c->literal_bytes)
-        c->literal_bytes = (size_t)head[1];
-    return mgx_map_putn(&c->by_key, pack->key, pack->key_size, pack) ? MGX_OK
-                                                                     : mgx_fail_memory(diag);
-}
-
-static enum mgx_status read_packs(const struct mgx_container *file, struct mgx_carry *c,
-                                  struct mgx_diag *diag)
-{
-    const uint8_t *data;
-    size_t size;
-    TRY(mgx_container_find(file, "packs", &data, &size, diag));
-    for (size_t at = 0; size - at >= 24;) {
-        uint64_t head[3]; // key size, place, size
-        memcpy(head, data + at, sizeof head);
-        at += sizeof head;
-        if (head[0] > size - at || head[1] % ALIGN || head[1] > c->data_bytes ||
-            head[2] > c->data_bytes - head[1])
-            return mgx_fail(diag, MGX_INVALID, "a packed constant beyond the data of its file");
-        TRY(add_pack(c, data + at, head, diag));
-        const size_t padded = ((size_t)head[0] + 7) & ~(size_t)7;
-        at += padded < size - at ? padded : size - at;
-    }
-    return MGX_OK;
-}
-
-static enum mgx_status read_tuning(const struct mgx_container *file, struct mgx_carry *c,
-                                   struct mgx_diag *diag)
-{
-    const uint8_t *text;
-    TRY(mgx_container_find(file, "tuning", &text, &c->tuning_size, diag));
-    c->tuning = (const char *)text;
-    return MGX_OK;
-}
-
-static enum mgx_status read_program(struct mgx_program **out, const struct mgx_op_set *ops,
-                                    const struct mgx_container *file, struct mgx_arena *arena,
-                                    struct mgx_carry *c, struct mgx_diag *diag)
-{
-    const uint8_t *data;
-    size_t size;
-    struct mgx_value *root;
-    TRY(mgx_container_find(file, "program", &data, &size, diag));
-    if (!data)
-        return mgx_mxr_missing("program", "a file", diag);
-    TRY(mgx_msgpack_read(arena, data, size, &root, diag));
-    return mgx_mxr_build(out, ops, arena, NULL, c, root, diag);
-}
-
-static enum mgx_status read_all(struct mgx_program **out, const struct mgx_op_set *ops,
-                                struct mgx_arena *arena, struct mgx_carry *c, struct mgx_diag *diag)
-{
-    struct mgx_container file;
-    TRY(mgx_container_open(&file, arena, c->file->data, c->file->bytes, diag));
-    TRY(mgx_container_take_data(&file, c, diag));
-    TRY(read_info(&file, arena, c, diag));
-    TRY(read_packs(&file, c, diag));
-    TRY(read_tuning(&file, c, diag));
-    return read_program(out, ops, &file, arena, c, diag);
-}
-
-// Kernels want their constants on 64 bytes: a mapping has that, bytes that were read may not.
-static struct mgx_storage *aligned(struct mgx_storage *file)
-{
-    assert(file->data || !file->bytes);
-    if ((uintptr_t)file->data % ALIGN == 0)
-        return mgx_storage_retain(file);
-    struct mgx_storage *copy = mgx_storage_create(NULL, file->bytes);
-    if (copy)
-        memcpy(copy->data, file->data, file->bytes);
-    return copy;
-}
-
-enum mgx_status mgx_mxr_read_container(struct mgx_program **out, const struct mgx_op_set *ops,
-                                       struct mgx_storage *file, struct mgx_diag *diag)
-{
-    struct mgx_arena arena;
-    struct mgx_carry *c = mgx_carry_create();
-    mgx_arena_init(&arena);
-    if (c)
-        c->file = aligned(file);
-    enum mgx_status status =
-        c && c->file ? read_all(out, ops, &arena, c, diag) : mgx_fail_memory(diag);
-    if (status != MGX_OK)
-        mgx_carry_destroy(c);
+    mgx_map_fini(&w.content);
+    for (int i = 0; i < MGX_MXR_FORMS; i++)
+        mgx_str_fini(&w.packs[i]);
     mgx_arena_fini(&arena);
     return status;
 }

@@ -3,6 +3,7 @@
 // believed.
 #pragma once
 
+#include "format/mxr.h"
 #include "format/tree.h"
 #include "ir/carry.h"
 #include "ir/module.h"
@@ -27,6 +28,7 @@ enum mgx_status mgx_mxr_build(struct mgx_program **out, const struct mgx_op_set 
 // A program from a container, whose storage it shares.
 enum mgx_status mgx_mxr_read_container(struct mgx_program **out, const struct mgx_op_set *ops,
                                        struct mgx_storage *file,
+                                       const struct mgx_carry_chooser *chooser,
                                        struct mgx_diag *diag) MGX_NODISCARD;
 // A tensor: a view of `file` (may be NULL) where its bytes lie well, else a copy. Its shape's
 // members lie in the arena.

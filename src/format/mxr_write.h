@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/map.h"
+#include "format/mxr.h"
 #include "format/tree.h"
 #include "ir/module.h"
 
@@ -18,7 +19,6 @@ struct mgx_value *mgx_mxr_tensor_value(struct mgx_arena *arena, const struct mgx
 enum mgx_status mgx_mxr_program_value(struct mgx_arena *arena, const struct mgx_program *p,
                                       const char *target, const struct mgx_mxr_places *places,
                                       struct mgx_value **out, struct mgx_diag *diag) MGX_NODISCARD;
-// The whole container, of a compiled program.
-enum mgx_status mgx_mxr_write_container(struct mgx_sink *sink, const struct mgx_program *p,
-                                        const struct mgx_carry *carry,
+// The whole container.
+enum mgx_status mgx_mxr_write_container(struct mgx_sink *sink, const struct mgx_mxr_forms *what,
                                         struct mgx_diag *diag) MGX_NODISCARD;

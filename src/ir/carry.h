@@ -69,6 +69,17 @@ struct mgx_carry {
     atomic_uchar *state; // of every chunk: 0, MARKED, CHECKED
     bool fits;           // this machine and these kernels: neither passes nor packing are needed
     const char *why;     // why it does not
+    bool judged;         // whether it fits is known
+    const char *form;    // of several in the file: which, of which
+};
+
+// Decides which form of a container is read: *out is its number, or -1 for the portable program.
+// A form's carry has target, kind, kernels and options. What the loaded program is to remember goes
+// into the carry of that form (or of the first one, which the portable program gets).
+struct mgx_carry_chooser {
+    enum mgx_status (*choose)(void *user, struct mgx_carry *const *forms, int count, bool portable,
+                              int *out, struct mgx_diag *diag);
+    void *user;
 };
 
 struct mgx_carry *mgx_carry_create(void);    // NULL when out of memory

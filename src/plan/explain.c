@@ -32,6 +32,8 @@ static void explain_store(struct mgx_plan *plan, struct mgx_str *out)
     pthread_mutex_lock(&plan->late.lock);
     mgx_str_printf(out, "packed constants: %zu bytes\n",
                    plan->store.packed_bytes + plan->host_store.packed_bytes);
+    if (carry && carry->form)
+        mgx_str_printf(out, "form: %s\n", carry->form);
     if (plan->store.carry)
         mgx_str_printf(out, "from the file: %d packed constants, %zu bytes\n",
                        plan->store.carried_count, plan->store.carried_bytes);

@@ -75,6 +75,8 @@ struct mgx_target {
     // A program that was saved of that kind needs neither. NULL: it always does.
     enum mgx_status (*kind)(const struct mgx_compile_options *options, struct mgx_str *out,
                             struct mgx_diag *diag);
+    // Of several kinds that this machine is, the one of greater worth runs faster. NULL: all the same.
+    uint64_t (*worth)(const struct mgx_compile_options *options);
     // Which settings of its own a saved program keeps, NULL at the end; NULL: none.
     const char *const *keeps;
     // Makes a machine (plan/machine.h) that works on the host, for what a target with another memory

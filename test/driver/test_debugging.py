@@ -254,6 +254,28 @@ def test_a_compiled_file_says_when_it_is_for_another_machine(folder):
     drive("verify", folder / "m.mxr", *given, MIGRAPHX_CPU_ISA="generic")
 
 
+def test_one_file_for_several_machines(folder):
+    given = ["--load-arg", "@x", folder / "in0.npz", "@b", folder / "in0.npz", "--expect", folder / "y0.npy"]
+    drive("compile", folder / "model.onnx", "--for", "cpu:generic", "cpu", "ref", "-o", folder / "forms.mxr", MIGRAPHX_CPU_ISA="")
+    plan = drive("plan", folder / "forms.mxr", MIGRAPHX_CPU_ISA="")
+    assert "form: cpu" in drive("compile", "--explain", folder / "forms.mxr", MIGRAPHX_CPU_ISA="").stdout
+    assert "anew" not in plan.stderr
+    for target in "--cpu", "--ref":
+        drive("verify", folder / "forms.mxr", target, *given, MIGRAPHX_CPU_ISA="")
+    assert "form: cpu generic, of" in drive("compile", "--explain", folder / "forms.mxr", MIGRAPHX_CPU_ISA="generic").stdout
+    portable = drive("read", folder / "forms.mxr", "--strip-context").stdout
+    assert portable == drive("read", folder / "model.onnx").stdout
+
+
+def test_for_needs_a_file(folder):
+    refused = drive("compile", folder / "model.onnx", "--for", "cpu", code=1).stderr
+    assert "--for needs --output" in refused
+    assert "abacus" in drive("compile", folder / "model.onnx", "--for", "abacus", "-o", folder / "no.mxr", code=1).stderr
+    drive("compile", folder / "model.onnx", "--cpu", "-o", folder / "m.mxr")
+    done = drive("compile", folder / "m.mxr", "--for", "cpu", "-o", folder / "no.mxr", code=1)
+    assert "compiled already" in done.stderr and not (folder / "no.mxr").exists()
+
+
 def test_diff(folder):
     drive("diff", folder / "model.onnx", folder / "model.onnx")
     model = onnx.load(folder / "model.onnx")

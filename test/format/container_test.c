@@ -201,7 +201,7 @@ CASE(the_file_is_read_where_it_is_mapped)
     close(fd);
     struct mgx_program *p;
     struct mgx_diag diag = {0};
-    CHECK_OK(mgx_mxr_load(&p, &mgx_ops, path, MGX_FORM_MSGPACK, &diag), diag);
+    CHECK_OK(mgx_mxr_load(&p, &mgx_ops, path, MGX_FORM_MSGPACK, NULL, &diag), diag);
     unlink(path);
     const struct mgx_carry *c = p->carry;
     CHECK(c && c->file && c->file->bytes == file.size);
@@ -228,7 +228,7 @@ CASE(settings_of_a_target_travel)
     strcpy(c->target, "cpu");
     c->options.own = MGX_SETTINGS({"isa", "generic"}, {"tf32", "1"}, {"kernel_folder", "/tmp"});
     CHECK_OK(mgx_mxr_save_buffer(p, c, MGX_FORM_MSGPACK, &file, &diag), diag);
-    CHECK_OK(mgx_mxr_load_buffer(&q, &mgx_ops, file.text, file.size, MGX_FORM_MSGPACK, &diag),
+    CHECK_OK(mgx_mxr_load_buffer(&q, &mgx_ops, file.text, file.size, MGX_FORM_MSGPACK, NULL, &diag),
              diag);
     const struct mgx_settings *read = &q->carry->options.own;
     CHECK_INT(read->count, 3);

@@ -112,3 +112,25 @@ def test_arguments(tmp_path):
     assert migraphx.argument.load(tmp_path / "a") == a
     with pytest.raises(RuntimeError, match="no_such"):
         migraphx.argument.load(tmp_path / "no_such")
+
+
+def test_one_file_for_several_machines(tmp_path):
+    p, x = make(), np.arange(6, dtype=np.float32).reshape(2, 3) - 3
+    forms = [p.clone(), p.clone()]
+    forms[0].compile("cpu", isa="generic")
+    forms[1].compile("ref")
+    path = tmp_path / "forms.mxr"
+    migraphx.save(p, path, forms=forms)
+    want = x @ np.arange(300, dtype=np.float32).reshape(3, 100) + 2
+    for target in None, "cpu", "ref":
+        q = migraphx.load(path, target=target)
+        assert q.is_compiled()
+        np.testing.assert_array_equal(np.array(q.run({"x": x})[0]), want) # whole numbers
+    portable = migraphx.load(path, portable=True)
+    assert not portable.is_compiled() and portable == p
+    with pytest.raises(TypeError, match="list of programs"):
+        migraphx.save(p, path, forms=[1])
+    with pytest.raises(RuntimeError, match="not compiled"):
+        migraphx.save(p, path, forms=[p])
+    with pytest.raises(RuntimeError, match="abacus"):
+        migraphx.load(path, target="abacus")

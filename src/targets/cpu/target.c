@@ -184,6 +184,13 @@ static enum mgx_status kind(const struct mgx_compile_options *options, struct mg
     return out->failed ? mgx_fail_memory(diag) : MGX_OK;
 }
 
+static uint64_t worth(const struct mgx_compile_options *options)
+{
+    mgx_isa isa;
+    struct mgx_diag quiet = {.status = MGX_OK};
+    return mgx_isa_require(mgx_setting(&options->own, "isa"), &isa, &quiet) == MGX_OK ? isa : 0;
+}
+
 static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_options *options,
                                struct mgx_diag *diag)
 {
@@ -216,6 +223,7 @@ const struct mgx_target mgx_target_cpu = {.name = "cpu",
                                           .explain = mgx_plan_explain,
                                           .plan = mgx_plan_list,
                                           .kind = kind,
+                                          .worth = worth,
                                           .keeps = keeps,
                                           .lend = create_machine,
                                           .carry = mgx_plan_carry};
