@@ -236,6 +236,12 @@ const struct mgx_tensor *mgx_node_constant(const struct mgx_node *n, int i)
     return value;
 }
 
+void mgx_node_ask(const struct mgx_node *n, int first, int count)
+{
+    for (int i = first; i < first + count; i++)
+        (void)!mgx_node_constant(n, i);
+}
+
 bool mgx_node_constant_ints(const struct mgx_node *n, int i, struct mgx_ints *out)
 {
     assert(out);

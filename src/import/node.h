@@ -58,6 +58,8 @@ enum mgx_status mgx_node_need_all(struct mgx_node *n) MGX_NODISCARD;
 const struct mgx_tensor *mgx_node_constant(const struct mgx_node *n, int i);
 // The same as integers. False if unknown.
 bool mgx_node_constant_ints(const struct mgx_node *n, int i, struct mgx_ints *out);
+// Says that a rule will want these inputs' values, though it stops at the first unknown one.
+void mgx_node_ask(const struct mgx_node *n, int first, int count);
 
 // What was recorded so far: an attribute that could not be read, an instruction that could not be
 // made.

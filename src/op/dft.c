@@ -243,4 +243,5 @@ const struct mgx_op mgx_op_dft = {
     .in_max = 2,
     .shape = shape,
     .compute = compute,
+    .sized_by = mgx_sized_by_rest,
 };

@@ -23,6 +23,7 @@ static enum mgx_status col2im(struct mgx_node *n)
 {
     TRY(mgx_node_need(n, 3, 3));
     struct mgx_ints image = {0}, block = {0};
+    mgx_node_ask(n, 1, 2);
     if (!mgx_node_constant_ints(n, 1, &image) || !mgx_node_constant_ints(n, 2, &block))
         return mgx_onnx_defer(n);
     const int k = image.count;

@@ -214,6 +214,7 @@ static enum mgx_status dropout(struct mgx_node *n)
     struct mgx_ins *x = n->in[0], *kept = NULL;
     bool training = false, later = false;
     double ratio = n->opset < 12 ? mgx_onnx_real(n, "ratio", 0.5) : 0.5;
+    mgx_node_ask(n, 1, 2);
     TRY(is_training(n, &training, &later));
     if (training && n->opset >= 12 && mgx_node_in(n, 1))
         later |= !mgx_build_constant_double(n, 1, &ratio);

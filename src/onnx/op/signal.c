@@ -173,6 +173,7 @@ static void fill_triangles(double *v, int64_t rows, int64_t columns, const int64
 static enum mgx_status mel_weights(struct mgx_node *n)
 {
     TRY(mgx_node_need(n, 5, 5));
+    mgx_node_ask(n, 0, 5);
     int64_t bins = 0, length = 0, rate = 0;
     double low = 0, high = 0;
     enum mgx_type type = MGX_FLOAT;

@@ -154,11 +154,6 @@ bool mgx_resize_how_find(const struct mgx_resize *a, enum mgx_type type, struct 
 
 // --- taps ---
 
-struct taps {
-    int64_t first, count; // inputs first .. first + count, clamped when read
-    double *weights;
-};
-
 static int64_t clamp(double x, int64_t length)
 {
     assert(length > 0);
@@ -179,21 +174,34 @@ static int64_t farthest(const struct mgx_resize_axis *a)
     return 2 * a->in + 4;
 }
 
-// Filter width on each side. What lies beyond the input's ends counts too: the ends stand for it.
-static int64_t reach_of(const struct mgx_resize_how *how, const struct mgx_resize_axis *a,
-                        double squeeze)
+// With antialias a shrinking axis stretches the filter.
+static double squeeze_of(const struct mgx_resize_how *how, const struct mgx_resize_axis *a)
 {
-    const double reach = (how->mode == MGX_RESIZE_CUBIC ? 2 : 1) / squeeze;
+    const double scale = a->up / a->down;
+    return how->attr->antialias && scale < 1 ? scale : 1;
+}
+
+// Filter width on each side. What lies beyond the input's ends counts too: the ends stand for it.
+static int64_t reach_of(const struct mgx_resize_how *how, const struct mgx_resize_axis *a)
+{
+    const double reach = (how->mode == MGX_RESIZE_CUBIC ? 2 : 1) / squeeze_of(how, a);
     return (int64_t)fmin(ceil(reach), (double)farthest(a));
 }
 
-static void weigh(const struct mgx_resize_how *how, const struct mgx_resize_axis *a, double x,
-                  double squeeze, struct taps *t)
+int64_t mgx_resize_tap_count(const struct mgx_resize_how *how, const struct mgx_resize_axis *a)
 {
+    return how->mode == MGX_RESIZE_NEAREST ? 0 : 2 * reach_of(how, a);
+}
+
+void mgx_resize_weigh(const struct mgx_resize_how *how, const struct mgx_resize_axis *a, int64_t o,
+                      struct mgx_resize_taps *t)
+{
+    const double squeeze = squeeze_of(how, a);
     assert(t->weights && squeeze > 0);
-    const int64_t reach = reach_of(how, a, squeeze);
+    const int64_t reach = reach_of(how, a);
     // Far outside everything reads the edge: no need to go further than the filter reaches.
     const double low = -2.0 - (double)reach, high = (double)(a->in + reach) + 2;
+    double x = how->place(a, o);
     x = !(x > low) ? low : x < high ? x : high;
     const int64_t left = (int64_t)ceil(x) - 1;
     double sum = 0;
@@ -209,6 +217,13 @@ static void weigh(const struct mgx_resize_how *how, const struct mgx_resize_axis
     const bool uneven = squeeze < 1 || how->attr->exclude_outside;
     for (int64_t k = 0; k < t->count && uneven && sum != 0; k++)
         t->weights[k] /= sum;
+}
+
+bool mgx_resize_is_outside(const struct mgx_resize_how *how, const struct mgx_resize_axis *a,
+                           int64_t o)
+{
+    const double x = how->place(a, o);
+    return !(x >= 0 && x <= (double)(a->in - 1));
 }
 
 // --- passes ---
@@ -227,13 +242,12 @@ static void pick(const struct mgx_resize_how *how, const struct mgx_resize_axis 
 
 // One axis of interpolation.
 static void blend(const struct mgx_resize_how *how, const struct mgx_resize_axis *a, int64_t outer,
-                  int64_t inner, const union mgx_word *x, union mgx_word *y, struct taps *t)
+                  int64_t inner, const union mgx_word *x, union mgx_word *y,
+                  struct mgx_resize_taps *t)
 {
     assert(how->mode != MGX_RESIZE_NEAREST && outer >= 0 && inner >= 0);
-    const double scale = a->up / a->down;
-    const double squeeze = how->attr->antialias && scale < 1 ? scale : 1;
     for (int64_t o = 0; o < a->out; o++) {
-        weigh(how, a, how->place(a, o), squeeze, t);
+        mgx_resize_weigh(how, a, o, t);
         for (int64_t k = 0; k < outer; k++) {
             union mgx_word *to = y + (k * a->out + o) * inner;
             for (int64_t i = 0; i < inner; i++)
@@ -272,7 +286,7 @@ static enum mgx_status run_axis(struct mgx_compute_call *c, const struct mgx_res
         inner *= k > i ? now->lens[k] : 1;
     }
     union mgx_word *y = mgx_zero_words(c, outer * a->out * inner);
-    struct taps taps = {.weights = MGX_NEW_ARRAY(c->scratch, double, 2 * farthest(a))};
+    struct mgx_resize_taps taps = {.weights = MGX_NEW_ARRAY(c->scratch, double, 2 * farthest(a))};
     if (!y || !taps.weights)
         return mgx_fail_memory(c->diag);
     if (how->mode == MGX_RESIZE_NEAREST)
@@ -291,10 +305,8 @@ static void extrapolate(const struct mgx_resize_how *how, const struct mgx_resiz
     int64_t at[MGX_MAX_RANK] = {0};
     do {
         bool outside = false;
-        for (int i = 0; i < s->rank; i++) {
-            const double x = how->place(&axes[i], at[i]);
-            outside |= !(x >= 0 && x <= (double)(axes[i].in - 1));
-        }
+        for (int i = 0; i < s->rank; i++)
+            outside |= mgx_resize_is_outside(how, &axes[i], at[i]);
         if (outside && ints)
             y->i = (int64_t)fmax(-0x1p62, fmin(0x1p62, how->attr->extrapolation_value));
         else if (outside)

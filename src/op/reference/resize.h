@@ -31,9 +31,22 @@ struct mgx_resize_how {
     bool crops;                                                  // tf_crop_and_resize
 };
 
+// Inputs first .. first + count, clamped when they are read, and their weights.
+struct mgx_resize_taps {
+    int64_t first, count;
+    double *weights;
+};
+
 // False, and the offending name, if a mode is unknown.
 bool mgx_resize_how_find(const struct mgx_resize *a, enum mgx_type type, struct mgx_resize_how *out,
                          const char **wrong);
+// How many taps every output of an axis has, and those of output o; nearest has none.
+int64_t mgx_resize_tap_count(const struct mgx_resize_how *how, const struct mgx_resize_axis *a);
+void mgx_resize_weigh(const struct mgx_resize_how *how, const struct mgx_resize_axis *a, int64_t o,
+                      struct mgx_resize_taps *t);
+// Is an output's place outside of the input? (crops)
+bool mgx_resize_is_outside(const struct mgx_resize_how *how, const struct mgx_resize_axis *a,
+                           int64_t o);
 // Fills c->out from c->in[0]; neither is empty.
 enum mgx_status mgx_resize_run(struct mgx_compute_call *c, const struct mgx_resize_how *how,
                                const struct mgx_resize_axis *axes) MGX_NODISCARD;
