@@ -2,6 +2,7 @@
 // Folds what depends on constants only.
 //
 //     op(literals)  =>  literal
+//     a value without elements  =>  literal
 //
 // First pointwise work moves before broadcasts, so that no literal repeats what a shorter one says.
 // Then three sweeps: forwards, which instructions can be folded; backwards, which of them are worth
@@ -270,8 +271,30 @@ static bool has_work(struct mgx_module *m)
     return false;
 }
 
+// A value without elements is known: what is reduced over none of them is a constant.
+static enum mgx_status know_empty(struct mgx_pass_call *c, struct mgx_module *m)
+{
+    MGX_EACH (ins, m) {
+        const bool empty = !ins->literal && ins->uses && is_number(&ins->shape) &&
+                           ins->op != &mgx_op_return && mgx_shape_is_static(&ins->shape) &&
+                           mgx_shape_elements(&ins->shape) == 0;
+        if (!empty)
+            continue;
+        const struct mgx_shape packed =
+            mgx_shape_make(ins->shape.type, ins->shape.rank, ins->shape.lens);
+        const struct mgx_tensor nothing = {.shape = packed};
+        struct mgx_ins *literal = mgx_add_literal(m, &nothing);
+        if (literal)
+            mgx_replace_uses(ins, literal);
+        c->changed = true;
+        TRY(mgx_program_status(c->program, c->diag));
+    }
+    return MGX_OK;
+}
+
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 {
+    TRY(know_empty(c, m));
     if (!has_work(m))
         return MGX_OK;
     struct mgx_arena strings;

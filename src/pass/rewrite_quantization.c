@@ -4,34 +4,44 @@
 //     quantizelinear(x, s, z)    =>  convert[t](clip(nearbyint(x / s) + z, lowest t, highest t))
 //     dequantizelinear(x, s, z)  =>  (convert[u](x) - convert[u](z)) s       u: the type of s
 //
-// Of 8- and 16-bit integers and scales of float or double: there every step is exact but the
-// division and the product, which are rounded as before. z may be absent.
+// Of integers of 16 bits and less, floats of 8 and 4 bits, and scales that are floats. x and scales of
+// 16 bits are computed in float. There every step is exact but the division and the product, which
+// are rounded as before, and but that a quotient of halves is not rounded to half first. z may be
+// absent.
 //
-// No pipeline of ours runs it; a caller asks for it by name (the driver's --apply-pass).
+// The GPU target runs it; others when a caller asks for it by name (the driver's --apply-pass).
 #include "pass/engine/emit.h"
 #include "pass/engine/rewrite.h"
 
-static bool is_small_integer(enum mgx_type t)
+static bool is_narrow(enum mgx_type t)
 {
-    return t == MGX_INT8 || t == MGX_UINT8 || t == MGX_INT16 || t == MGX_UINT16;
+    const bool wide = mgx_type_size(t) > 2 || t == MGX_HALF || t == MGX_BF16;
+    return mgx_type_is_number(t) && !wide && t != MGX_BOOL && t != MGX_FP8E8M0 && t != MGX_FP4X2;
 }
 
-static bool is_wide_float(enum mgx_type t)
+static bool is_scale(enum mgx_type t)
 {
-    return t == MGX_FLOAT || t == MGX_DOUBLE;
+    return t == MGX_FLOAT || t == MGX_DOUBLE || t == MGX_HALF || t == MGX_BF16;
+}
+
+static enum mgx_type work_type(enum mgx_type t)
+{
+    return t == MGX_DOUBLE ? MGX_DOUBLE : MGX_FLOAT;
 }
 
 static struct mgx_ins *quantize(struct mgx_rewriter *r, struct mgx_ins *ins,
                                 const struct mgx_match *m)
 {
     struct mgx_ins *x = ins->in[0], *scale = ins->in[1];
-    const enum mgx_type to = ins->shape.type, type = x->shape.type;
+    const enum mgx_type to = ins->shape.type, type = work_type(x->shape.type);
     (void)r, (void)m;
-    if (!is_small_integer(to) || !is_wide_float(type) || scale->shape.type != type)
+    if (!is_narrow(to) || !is_scale(x->shape.type) || work_type(scale->shape.type) != type)
         return NULL;
-    struct mgx_ins *y = mgx_emit_binary(ins, &mgx_op_div, x, scale);
-    const struct mgx_shape like = x->shape;
-    y = mgx_emit_unary(ins, &mgx_op_nearbyint, y);
+    x = mgx_emit_convert(ins, x, type);
+    struct mgx_ins *y = mgx_emit_binary(ins, &mgx_op_div, x, mgx_emit_convert(ins, scale, type));
+    const struct mgx_shape like = y->shape;
+    if (mgx_type_is_integral(to))
+        y = mgx_emit_unary(ins, &mgx_op_nearbyint, y);
     if (ins->in_count == 3)
         y = mgx_emit_binary(ins, &mgx_op_add, y, mgx_emit_convert(ins, ins->in[2], type));
     y = mgx_emit_before(ins, &mgx_op_clip, NULL,
@@ -44,14 +54,15 @@ static struct mgx_ins *dequantize(struct mgx_rewriter *r, struct mgx_ins *ins,
                                   const struct mgx_match *m)
 {
     struct mgx_ins *scale = ins->in[1];
-    const enum mgx_type type = scale->shape.type;
+    const enum mgx_type type = work_type(scale->shape.type);
     (void)r, (void)m;
-    if (!is_small_integer(ins->in[0]->shape.type) || !is_wide_float(type))
+    if (!is_narrow(ins->in[0]->shape.type) || !is_scale(scale->shape.type))
         return NULL;
     struct mgx_ins *y = mgx_emit_convert(ins, ins->in[0], type);
     if (ins->in_count == 3)
         y = mgx_emit_binary(ins, &mgx_op_sub, y, mgx_emit_convert(ins, ins->in[2], type));
-    return mgx_emit_binary(ins, &mgx_op_mul, y, scale);
+    y = mgx_emit_binary(ins, &mgx_op_mul, y, mgx_emit_convert(ins, scale, type));
+    return mgx_emit_convert(ins, y, ins->shape.type);
 }
 
 static const struct mgx_rule rules[] = {

@@ -12,6 +12,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -208,6 +209,10 @@ static void emit_constant(struct mgx_str *out, const struct mgx_ins *ins)
     const enum mgx_type type = ins->shape.type;
     const struct mgx_tensor *t = ins->literal;
     const enum gpu_class class = gpu_type_class(type);
+    if (type == MGX_DOUBLE && isfinite(mgx_load_double(type, t->data, 0))) {
+        mgx_str_printf(out, "(double)%.17e", mgx_load_double(type, t->data, 0));
+        return;
+    }
     if (class == GPU_REAL) {
         gpu_emit_real(out, mgx_load_double(type, t->data, 0));
         return;
@@ -215,14 +220,6 @@ static void emit_constant(struct mgx_str *out, const struct mgx_ins *ins)
     const uint64_t bits = (uint64_t)mgx_load_int(type, t->data, 0);
     mgx_str_printf(out, "(%s)(((u64)%" PRIu32 "u << 32) | %" PRIu32 "u)", gpu_type_value(type),
                    (uint32_t)(bits >> 32), (uint32_t)bits);
-}
-
-static bool has_double_digits(const struct gpu_row *row)
-{
-    for (int i = 0; i < row->count; i++)
-        if (row->nodes[i].kind == GPU_NODE_CONSTANT && row->nodes[i].type == MGX_DOUBLE)
-            return true;
-    return false;
 }
 
 // "    const pw_real n5 = ...;" for constants and scalars.
@@ -606,7 +603,7 @@ static const char *refuses(const struct mgx_plan_offer *c, const struct gpu_row 
         if (row->nodes[k].mean && mgx_type_size(type) == 8 && gpu_type_class(type) != GPU_REAL)
             return "a mean whose sum takes 128 bits";
     }
-    return has_double_digits(row) ? "a constant of double digits" : NULL;
+    return NULL;
 }
 
 static int in_place(const struct mgx_plan_offer *c, const struct gpu_row *row)
