@@ -6,8 +6,8 @@
 //
 // Of integers of 16 bits and less, floats of 8 and 4 bits, and scales that are floats. x and scales of
 // 16 bits are computed in float. There every step is exact but the division and the product, which
-// are rounded as before, and but that a quotient of halves is not rounded to half first. z may be
-// absent.
+// are rounded as before. A quotient of 16 bits is rounded to those in float, by plain operators too:
+// with f = 2^k + 1 and k the bits that go, q f - (q f - q) is q without them. z may be absent.
 //
 // The GPU target runs it; others when a caller asks for it by name (the driver's --apply-pass).
 #include "pass/engine/emit.h"
@@ -29,6 +29,27 @@ static enum mgx_type work_type(enum mgx_type t)
     return t == MGX_DOUBLE ? MGX_DOUBLE : MGX_FLOAT;
 }
 
+static struct mgx_ins *clip(struct mgx_ins *at, struct mgx_ins *x, double low, double high)
+{
+    const struct mgx_shape like = x->shape;
+    return mgx_emit_before(
+        at, &mgx_op_clip, NULL,
+        MGX_IN(x, mgx_emit_splat(at, &like, low), mgx_emit_splat(at, &like, high)));
+}
+
+// A float rounded to the digits of a narrower type; what is far beyond integers of 16 bits is cut.
+static struct mgx_ins *round_to(struct mgx_ins *at, struct mgx_ins *q, enum mgx_type type)
+{
+    if (type != MGX_HALF && type != MGX_BF16)
+        return q;
+    q = clip(at, q, -0x1p40, 0x1p40);
+    const struct mgx_shape like = q->shape;
+    const double factor = type == MGX_HALF ? 0x1p13 + 1 : 0x1p16 + 1;
+    struct mgx_ins *high = mgx_emit_binary(at, &mgx_op_mul, q, mgx_emit_splat(at, &like, factor));
+    high = high ? clip(at, high, -0x1p80, 0x1p80) : NULL; // so that no compiler fuses q f - q
+    return mgx_emit_binary(at, &mgx_op_sub, high, mgx_emit_binary(at, &mgx_op_sub, high, q));
+}
+
 static struct mgx_ins *quantize(struct mgx_rewriter *r, struct mgx_ins *ins,
                                 const struct mgx_match *m)
 {
@@ -37,16 +58,14 @@ static struct mgx_ins *quantize(struct mgx_rewriter *r, struct mgx_ins *ins,
     (void)r, (void)m;
     if (!is_narrow(to) || !is_scale(x->shape.type) || work_type(scale->shape.type) != type)
         return NULL;
-    x = mgx_emit_convert(ins, x, type);
-    struct mgx_ins *y = mgx_emit_binary(ins, &mgx_op_div, x, mgx_emit_convert(ins, scale, type));
-    const struct mgx_shape like = y->shape;
+    struct mgx_ins *y = mgx_emit_binary(ins, &mgx_op_div, mgx_emit_convert(ins, x, type),
+                                        mgx_emit_convert(ins, scale, type));
+    y = y ? round_to(ins, y, x->shape.type) : NULL;
     if (mgx_type_is_integral(to))
         y = mgx_emit_unary(ins, &mgx_op_nearbyint, y);
     if (ins->in_count == 3)
         y = mgx_emit_binary(ins, &mgx_op_add, y, mgx_emit_convert(ins, ins->in[2], type));
-    y = mgx_emit_before(ins, &mgx_op_clip, NULL,
-                        MGX_IN(y, mgx_emit_splat(ins, &like, mgx_type_lowest(to)),
-                               mgx_emit_splat(ins, &like, mgx_type_highest(to))));
+    y = y ? clip(ins, y, mgx_type_lowest(to), mgx_type_highest(to)) : NULL;
     return mgx_emit_convert(ins, y, to);
 }
 
