@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Quantizing and dequantizing in operators that every target has.
 //
-//     quantizelinear(x, s, z)    =>  convert[t](clip(nearbyint(x / s) + z, lowest t, highest t))
+//     quantizelinear(x, s, z)    =>  convert[t](clip(nearbyint(x / s) + z, lowest t, highest t)),
+//                                    of a NaN the lowest
 //     dequantizelinear(x, s, z)  =>  (convert[u](x) - convert[u](z)) s       u: the type of s
 //
 // Of integers of 16 bits and less, floats of 8 and 4 bits, and scales that are floats. x and scales of
@@ -37,6 +38,15 @@ static struct mgx_ins *clip(struct mgx_ins *at, struct mgx_ins *x, double low, d
         MGX_IN(x, mgx_emit_splat(at, &like, low), mgx_emit_splat(at, &like, high)));
 }
 
+// What is no number becomes the lowest integer.
+static struct mgx_ins *lowest_for_nan(struct mgx_ins *at, struct mgx_ins *x, double low)
+{
+    const struct mgx_shape like = x->shape;
+    struct mgx_ins *least = mgx_emit_splat(at, &like, low);
+    struct mgx_ins *above = mgx_emit_binary(at, &mgx_op_greater, x, least);
+    return mgx_emit_before(at, &mgx_op_where, NULL, MGX_IN(above, x, least));
+}
+
 // A float rounded to the digits of a narrower type; what is far beyond integers of 16 bits is cut.
 static struct mgx_ins *round_to(struct mgx_ins *at, struct mgx_ins *q, enum mgx_type type)
 {
@@ -65,6 +75,8 @@ static struct mgx_ins *quantize(struct mgx_rewriter *r, struct mgx_ins *ins,
         y = mgx_emit_unary(ins, &mgx_op_nearbyint, y);
     if (ins->in_count == 3)
         y = mgx_emit_binary(ins, &mgx_op_add, y, mgx_emit_convert(ins, ins->in[2], type));
+    if (y && mgx_type_is_integral(to))
+        y = lowest_for_nan(ins, y, mgx_type_lowest(to));
     y = y ? clip(ins, y, mgx_type_lowest(to), mgx_type_highest(to)) : NULL;
     return mgx_emit_convert(ins, y, to);
 }
