@@ -296,6 +296,12 @@ static enum mgx_status compute(struct mgx_compute_call *c)
     return status;
 }
 
+// By the trip count and the condition.
+static uint32_t sized_by(const struct mgx_ins *ins)
+{
+    return ins->in_count > 1 ? 3 : 0;
+}
+
 const struct mgx_op mgx_op_loop = {
     .name = "loop",
     .meaning = "body repeated while the condition holds, at most `trip` times",
@@ -306,4 +312,5 @@ const struct mgx_op mgx_op_loop = {
     .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED,
     .shape = shape,
     .compute = compute,
+    .sized_by = sized_by,
 };

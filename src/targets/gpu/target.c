@@ -147,6 +147,30 @@ static const struct mgx_pass *const pipeline[] = {&mgx_pass_compute_wide_late,
                                                   &mgx_pass_fuse_epilogue,
                                                   NULL};
 
+static bool has_rounds(const struct mgx_program *p)
+{
+    for (const struct mgx_ins *ins = mgx_program_main(p)->first; ins; ins = ins->next)
+        if (strcmp(ins->op->name, "scan") == 0 || strcmp(ins->op->name, "loop") == 0)
+            return true;
+    return false;
+}
+
+// Loops within loops show what they are from the outside inwards.
+static enum mgx_status unroll(struct mgx_program *p, struct mgx_pass_options *pass,
+                              struct mgx_diag *diag)
+{
+    static const struct mgx_pass *const rounds[] = {&mgx_pass_unroll, NULL};
+    enum { DEEP = 3 };
+    for (int i = 0; i < DEEP && has_rounds(p); i++) {
+        const int before = mgx_program_main(p)->count;
+        TRY(mgx_run_passes(p, rounds, pass, diag));
+        if (mgx_program_main(p)->count == before)
+            break;
+        TRY(mgx_run_passes(p, mgx_pipeline_simplify, pass, diag));
+    }
+    return MGX_OK;
+}
+
 static enum mgx_status run_passes(struct mgx_program *p, const struct gpu_machine *m,
                                   const struct mgx_compile_options *options, struct mgx_diag *diag)
 {
@@ -161,6 +185,8 @@ static enum mgx_status run_passes(struct mgx_program *p, const struct gpu_machin
         status = mgx_run_passes(p, mgx_pipeline_simplify, &pass, diag);
     if (status == MGX_OK && options->simplified)
         status = mgx_program_clone(options->simplified, p, diag);
+    if (status == MGX_OK)
+        status = unroll(p, &pass, diag);
     pass.fold_limit_bytes = WIDEST_TABLE; // what a table becomes when it is narrowed
     if (status == MGX_OK)
         status = mgx_run_passes(p, pipeline, &pass, diag);
