@@ -18,6 +18,7 @@
 #include "op/op.h"
 #include "targets/cpu/kernel/bytes.h"
 #include "targets/cpu/lower/body.h"
+#include "targets/cpu/lower/scaled.h"
 #include "targets/cpu/lower/table.h"
 #include "targets/cpu/lower/typed.h"
 
@@ -32,9 +33,10 @@ struct loops {
 };
 
 struct pointwise {
-    const struct cpu_body *body;   // of floats and bools
-    const struct cpu_typed *typed; // or of any types
-    const uint8_t *table;          // or a function of one byte
+    const struct cpu_body *body;     // of floats and bools
+    const struct cpu_typed *typed;   // or of any types
+    const uint8_t *table;            // or a function of one byte
+    const struct cpu_scaled *scaled; // or bytes times a factor
     int in_count;
     struct loops loops;
     int threads;
@@ -138,8 +140,16 @@ static bool compile(struct mgx_plan_offer *c, struct pointwise *p)
     struct mgx_ins *from[1];
     if (p->body && body && mgx_module_parameters(body, from, 1) == 1 && p->body->out_count == 1)
         p->table = cpu_table_of(c, body, from[0]);
-    c->detail = p->typed ? "typed" : p->table ? "table" : NULL;
     return p->body || p->typed;
+}
+
+// Whether the loops are such that bytes lie side by side and the factor does, or is one value.
+static bool scales(const struct pointwise *p)
+{
+    const struct loops *l = &p->loops;
+    const struct cpu_scaled *s = p->scaled;
+    const int64_t step = s ? l->in_step[s->factor] : -1;
+    return s && l->in_step[s->x] == 1 && l->out_step == 1 && (step == 0 || step == 1);
 }
 
 static bool takes(const struct mgx_op *op)
@@ -178,6 +188,9 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     if (!compile(c, p))
         return mgx_plan_refuse(c);
     plan_loops(&p->loops, c);
+    p->scaled = p->body && c->ins->mod_count ? cpu_scaled_of(c, c->ins->mod[0]) : NULL;
+    p->scaled = scales(p) ? p->scaled : NULL;
+    c->detail = p->typed ? "typed" : p->table ? "table" : p->scaled ? "scaled" : NULL;
     assert(!elements || covers(&p->loops, c));
     if (!elements)
         p->loops.blocks = 0;
@@ -230,6 +243,26 @@ static void look_up(const struct job *job, int64_t from, int64_t to, int64_t row
             y[i * l->out_step] = table[x[i * l->in_step[0]]];
 }
 
+// `rows` runs, or n values of one.
+static void scale(const struct job *job, const int64_t *in_offset, int64_t to, int64_t rows,
+                  int64_t n)
+{
+    const struct loops *l = &job->p->loops;
+    const struct cpu_scaled *s = job->p->scaled;
+    const int k = l->rank - 1;
+    const struct mgx_byte_scale_args args = {
+        .x = (const uint8_t *)job->args->in[s->x] + in_offset[s->x],
+        .factor = (const float *)job->args->in[s->factor] + in_offset[s->factor],
+        .y = (uint8_t *)job->args->out + to,
+        .x_row = k < 0 ? 0 : l->in[s->x][k],
+        .factor_row = k < 0 ? 0 : l->in[s->factor][k],
+        .y_row = k < 0 ? 0 : l->out[k],
+        .rows = rows,
+        .cols = n,
+        .one_factor = l->in_step[s->factor] == 0};
+    s->run(&s->step, &args);
+}
+
 static void run_block(const struct job *job, const int64_t *in_offset, int64_t out_offset,
                       int64_t first, int n, float *scratch)
 {
@@ -242,6 +275,13 @@ static void run_block(const struct job *job, const int64_t *in_offset, int64_t o
     if (p->table) {
         look_up(job, in_offset[0] + first * p->loops.in_step[0],
                 out_offset + first * p->loops.out_step, 1, n);
+        return;
+    }
+    if (p->scaled) {
+        int64_t from[MAX_IN];
+        for (int i = 0; i < p->in_count; i++)
+            from[i] = in_offset[i] + first * p->loops.in_step[i];
+        scale(job, from, out_offset + first, 1, n);
         return;
     }
     const struct cpu_body *body = p->body;
@@ -327,9 +367,12 @@ static void run_part(void *user, int task, int thread)
         if (p->body && l->rank > 0 && 2 * l->run <= MGX_BLOCK) {
             const int64_t inner = l->lens[l->rank - 1],
                           left = mgx_min_i64(inner - at % inner, end - at),
-                          rows = p->table ? left : mgx_min_i64(MGX_BLOCK / l->run, left);
+                          rows =
+                              p->table || p->scaled ? left : mgx_min_i64(MGX_BLOCK / l->run, left);
             if (p->table)
                 look_up(job, in[0], out, rows, (int)l->run);
+            else if (p->scaled)
+                scale(job, in, out, rows, l->run);
             else
                 run_rows(job, in, out, (int)rows, scratch);
             at += rows;

@@ -357,5 +357,49 @@ CASE(bytes_are_resized)
     }
 }
 
+// Bytes times a factor, for every channel or every value of an image: to the bit, with any scales.
+static bool a_factor(uint64_t seed)
+{
+    state = seed * 91;
+    const bool from_signed = below(2), to_signed = below(2), by_channel = below(3) > 0;
+    const int lens[] = {1 + below(3), 1 + below(90), 1 + below(5), 1 + below(9)};
+    const int of[] = {below(2) ? lens[0] : 1, lens[1], by_channel ? 1 : lens[2],
+                      by_channel ? 1 : lens[3]};
+    struct mgx_str s = {0}, dims = {0};
+    put_dims(&dims, lens, 4, false);
+    mgx_str_printf(&s, "module: \"main\"\na = @param:a");
+    put_type(&s, type_name(from_signed), lens, 4);
+    mgx_str_printf(&s, "g = @param:g");
+    put_type(&s, "float_type", of, 4);
+    mgx_str_printf(&s,
+                   "@1 = @literal{%g} -> float_type, {1}, {1}\n"
+                   "@2 = @literal{%d} -> %s, {1}, {1}\n"
+                   "@3 = @literal{%g} -> float_type, {1}, {1}\n"
+                   "@4 = @literal{%d} -> %s, {1}, {1}\n",
+                   0.01 + below(50) * 0.0037, any_zero(from_signed), type_name(from_signed),
+                   below(6) ? 0.003 + below(50) * 0.0041 : 1e-38, any_zero(to_signed),
+                   type_name(to_signed));
+    for (int i = 1; i <= 4; i++)
+        mgx_str_printf(&s, "b%d = multibroadcast[out_lens=%s](@%d)\n", i, mgx_str_text(&dims), i);
+    mgx_str_printf(&s,
+                   "f = dequantizelinear(a, b1, b2)\n"
+                   "h = multibroadcast[out_lens=%s](g)\n"
+                   "k = mul(%s)\n"
+                   "y = quantizelinear[out_type=%s](k, b3, b4)\n"
+                   "@9 = @return(y)\n",
+                   mgx_str_text(&dims), below(2) ? "f, h" : "h, f", type_name(to_signed));
+    const bool good = agrees(mgx_str_text(&s));
+    mgx_str_fini(&s);
+    mgx_str_fini(&dims);
+    return good;
+}
+
+CASE(bytes_times_a_factor)
+{
+    for (uint64_t seed = 1; seed <= 150; seed++)
+        CHECK(a_factor(seed));
+}
+
 TEST_MAIN(ROW(products_are_those_of_integers) ROW(convolutions_are_those_of_integers)
-              ROW(functions_of_a_byte_are_tables) ROW(maxima_of_bytes) ROW(bytes_are_resized))
+              ROW(functions_of_a_byte_are_tables) ROW(maxima_of_bytes) ROW(bytes_are_resized)
+                  ROW(bytes_times_a_factor))
