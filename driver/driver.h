@@ -52,7 +52,7 @@ struct options {
     int trim, trim_size;
     struct words input_dim, dim_param, dyn_input_dim, output_names, apply_pass;
     const char *default_dyn_dim;
-    bool optimize, strip_context, replace_literals, mlir;
+    bool optimize, strip_context, trust, replace_literals, mlir;
     // how to write a program
     const char *format; // NULL: text, or binary into a file
     bool brief;

@@ -74,6 +74,7 @@ const struct flag loader_flags[] = {
     SET("--replace-literals", NULL, replace_literals, "make literals parameters literal:0, ..."),
     SET("--mlir", NULL, mlir, "accepted, and changes nothing"),
     SET("--strip-context", NULL, strip_context, "forget that a saved program is compiled"),
+    SET("--trust-kernels", NULL, trust, "run the compiled GPU kernels in a saved program"),
     END};
 
 const struct flag output_flags[] = {

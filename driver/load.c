@@ -238,6 +238,7 @@ static bool load_saved(const struct options *o, const char *format, migraphx_pro
                       OK(migraphx_file_options_set_file_format(options, format)) &&
                       OK(migraphx_file_options_set_target(options, o->target)) &&
                       OK(migraphx_file_options_set_portable(options, o->strip_context)) &&
+                      OK(migraphx_file_options_set_trusted(options, o->trust)) &&
                       OK(migraphx_load(out, o->file, options));
     migraphx_file_options_destroy(options);
     return good;

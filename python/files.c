@@ -12,12 +12,14 @@ static migraphx_status make_options(migraphx_file_options_t *out, const char *fo
 
 // What load and load_buffer may be asked for.
 static bool set_wish(migraphx_status *status, migraphx_file_options_t options, const char *target,
-                     int portable)
+                     int portable, int trusted)
 {
     if (OK(*status))
         *status = migraphx_file_options_set_target(options, target);
     if (OK(*status))
         *status = migraphx_file_options_set_portable(options, portable != 0);
+    if (OK(*status))
+        *status = migraphx_file_options_set_trusted(options, trusted != 0);
     return OK(*status);
 }
 
@@ -38,19 +40,19 @@ static bool add_forms(migraphx_status *status, migraphx_file_options_t options, 
 
 static PyObject *load(PyObject *unused, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"filename", "format", "target", "portable", NULL};
+    static char *names[] = {"filename", "format", "target", "portable", "trusted", NULL};
     PyObject *path;
     const char *format = "msgpack", *target = NULL;
-    int portable = 0;
+    int portable = 0, trusted = 0;
     (void)unused;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|s$zp:load", names, PyUnicode_FSConverter,
-                                     &path, &format, &target, &portable))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|s$zpp:load", names, PyUnicode_FSConverter,
+                                     &path, &format, &target, &portable, &trusted))
         return NULL;
     migraphx_file_options_t options = NULL;
     migraphx_program_t program = NULL;
     const char *name = PyBytes_AsString(path);
     migraphx_status status = make_options(&options, format);
-    if (set_wish(&status, options, target, portable)) {
+    if (set_wish(&status, options, target, portable, trusted)) {
         PY_WORK(status, migraphx_load(&program, name, options));
     }
     migraphx_file_options_destroy(options);
@@ -150,10 +152,11 @@ static PyObject *save_buffer(PyObject *unused, PyObject *args, PyObject *kwargs)
 
 PyMethodDef py_file_functions[] = {
     {"load", WITH_KEYWORDS(load),
-     "load($module, /, filename, format='msgpack', *, target=None, portable=False)\n--\n\n"
+     "load($module, /, filename, format='msgpack', *, target=None, portable=False, "
+     "trusted=False)\n--\n\n"
      "A program that save has written; \"msgpack\" or \"json\". What was compiled comes back "
      "compiled: of several forms the best for this machine, or for a target; with portable the "
-     "program that is not compiled."},
+     "program that is not compiled. Compiled kernels in it are run if it is trusted."},
     {"save", WITH_KEYWORDS(save),
      "save($module, /, p, filename, format='msgpack', *, forms=())\n--\n\n"
      "Writes a program to a file, as \"msgpack\" (an .mxr file) or \"json\". With forms, programs "

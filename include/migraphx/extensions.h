@@ -341,6 +341,11 @@ migraphx_file_options_set_target(migraphx_file_options_t file_options, const cha
 // Loading gives the program that is not compiled, where a file has it.
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_file_options_set_portable(migraphx_file_options_t file_options, bool value);
+// Loading hands kernels that the file brings in compiled form to the card's driver: only for files
+// whose writer is trusted as a program's is. Without it they are compiled from the engine's own
+// sources, and nothing of a file is ever executed.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_file_options_set_trusted(migraphx_file_options_t file_options, bool value);
 // Reads a program from memory.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_load_buffer(migraphx_program_t *out, const void *data,
                                                        size_t size,

@@ -424,6 +424,10 @@ struct file_options : MIGRAPHX_HANDLE_BASE(file_options) {
     {
         call(&migraphx_file_options_set_portable, get_handle_ptr(), value);
     }
+    void set_trusted(bool value = true)
+    {
+        call(&migraphx_file_options_set_trusted, get_handle_ptr(), value);
+    }
 };
 
 inline program load(const char *filename, const file_options &options)

@@ -165,6 +165,8 @@ struct file_options {
     std::string target;
     // Loading: the program that is not compiled, where the file has it.
     bool portable = false;
+    // Loading: compiled kernels of the file may be run.
+    bool trusted = false;
 };
 
 namespace detail
@@ -180,6 +182,7 @@ inline file_handle make_file_options(const file_options &o)
         call(migraphx_file_options_add_form(h.get(), form->handle()));
     call(migraphx_file_options_set_target(h.get(), o.target.empty() ? nullptr : o.target.c_str()));
     call(migraphx_file_options_set_portable(h.get(), o.portable));
+    call(migraphx_file_options_set_trusted(h.get(), o.trusted));
     require_device(o.device_id);
     return h;
 }

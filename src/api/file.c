@@ -12,7 +12,7 @@ struct migraphx_file_options {
     const struct migraphx_program *forms[MGX_MXR_FORMS]; // borrowed
     int form_count;
     const char *target; // that a form is wanted for; NULL: the best
-    bool portable;
+    bool portable, trusted;
 };
 
 static void file_options_fini(struct migraphx_file_options *o)
@@ -88,6 +88,13 @@ migraphx_status migraphx_file_options_set_portable(migraphx_file_options_t file_
     return migraphx_status_success;
 }
 
+migraphx_status migraphx_file_options_set_trusted(migraphx_file_options_t file_options, bool value)
+{
+    API_NEED(file_options);
+    file_options->trusted = value;
+    return migraphx_status_success;
+}
+
 // --- saving ---
 
 // One program, or with it forms that were compiled from it.
@@ -156,7 +163,8 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_form_wish
 static struct mgx_form_wish wish_of(const struct migraphx_file_options *o,
                                     const struct mgx_settings *given)
 {
-    return (struct mgx_form_wish){.target = o->target, .portable = o->portable, .given = given};
+    return (struct mgx_form_wish){
+        .target = o->target, .portable = o->portable, .trusted = o->trusted, .given = given};
 }
 
 // The portable program of a file, left as it is: whoever compiles it reads its literals.

@@ -390,12 +390,13 @@ enum mgx_status mgx_api_carry(const struct mgx_program *p, bool whole, struct mg
     const struct mgx_compile_options options = {.own = e->options.own};
     struct mgx_str kind = {0};
     enum mgx_status status = MGX_OK;
-    if (whole && e->target->kind)
-        status = e->target->kind(&options, &kind, diag);
-    c->kind = kind.size ? mgx_arena_strdup(&c->arena, mgx_str_text(&kind)) : NULL;
-    mgx_str_fini(&kind);
-    if (status == MGX_OK && whole && e->target->carry)
+    if (whole && e->target->carry)
         status = e->target->carry(p, c, diag);
+    if (status == MGX_OK && whole && !c->kind && e->target->kind) // that the target did not say
+        status = e->target->kind(&options, &kind, diag);
+    if (kind.size)
+        c->kind = mgx_arena_strdup(&c->arena, mgx_str_text(&kind));
+    mgx_str_fini(&kind);
     if (status == MGX_OK && !c->arena.failed)
         return MGX_OK;
     mgx_carry_destroy(c);

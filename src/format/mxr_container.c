@@ -308,6 +308,9 @@ static enum mgx_status write_form(struct writer *w, int i, const struct mgx_valu
     if (c->tuning_size)
         TRY(mgx_container_section(&w->file, mgx_container_name(i, "tuning").text, c->tuning,
                                   c->tuning_size));
+    if (c->code_size)
+        TRY(mgx_container_section(&w->file, mgx_container_name(i, "code").text, c->code,
+                                  c->code_size));
     return MGX_OK;
 }
 

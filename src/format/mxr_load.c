@@ -171,6 +171,12 @@ static enum mgx_status read_form(const struct load *l, const struct mgx_op_set *
     TRY(mgx_container_find(&l->file, mgx_container_name(i, "tuning").text, &text, &c->tuning_size,
                            l->diag));
     c->tuning = (const char *)text;
+    c->has_code = mgx_container_has(&l->file, mgx_container_name(i, "code").text);
+    if (c->trusted) { // else nobody looks at it
+        TRY(mgx_container_find(&l->file, mgx_container_name(i, "code").text, &text, &c->code_size,
+                               l->diag));
+        c->code = text;
+    }
     return read_tree(l, ops, mgx_container_name(i, "program").text, c, out);
 }
 

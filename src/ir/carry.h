@@ -59,6 +59,8 @@ struct mgx_carry {
     const char *kernels; // which set of kernels packed; NULL: not said
     const char *tuning;  // as in a tuning cache, tuning_size bytes
     size_t tuning_size;
+    const void *code; // kernels that a device's compiler made, code_size bytes; NULL: none
+    size_t code_size;
     struct mgx_carry_packs packs;
     struct mgx_map by_key; // of a loaded one: key -> pack
     // Of a loaded one:
@@ -70,6 +72,8 @@ struct mgx_carry {
     bool fits;           // this machine and these kernels: neither passes nor packing are needed
     const char *why;     // why it does not
     bool judged;         // whether it fits is known
+    bool trusted;        // its kernels may be run; set by who chooses the form
+    bool has_code;       // there are some, trusted or not
     const char *form;    // of several in the file: which, of which
 };
 

@@ -34,6 +34,8 @@ static void explain_store(struct mgx_plan *plan, struct mgx_str *out)
                    plan->store.packed_bytes + plan->host_store.packed_bytes);
     if (carry && carry->form)
         mgx_str_printf(out, "form: %s\n", carry->form);
+    if (carry && carry->has_code && !carry->trusted)
+        mgx_str_put(out, "the file's compiled kernels: not used, it is not trusted\n");
     if (plan->store.carry)
         mgx_str_printf(out, "from the file: %d packed constants, %zu bytes\n",
                        plan->store.carried_count, plan->store.carried_bytes);

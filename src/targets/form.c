@@ -168,6 +168,8 @@ static enum mgx_status choose(void *user, struct mgx_carry *const *forms, int co
 {
     const struct mgx_form_wish *wish = user;
     *out = 0;
+    for (int i = 0; i < count; i++)
+        forms[i]->trusted = wish->trusted;
     if (wish->portable && portable) {
         *out = -1;
         forms[0]->target[0] = '\0';

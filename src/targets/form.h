@@ -13,6 +13,7 @@
 struct mgx_form_wish {
     const char *target; // that its form is for; NULL: the best
     bool portable;      // the program that is not compiled
+    bool trusted;       // compiled kernels of the file may be run
     // Of targets, from the environment: for what a file leaves open.
     const struct mgx_settings *given;
 };

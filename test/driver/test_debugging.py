@@ -263,6 +263,7 @@ def test_one_file_for_several_machines(folder):
     for target in "--cpu", "--ref":
         drive("verify", folder / "forms.mxr", target, *given, MIGRAPHX_CPU_ISA="")
     assert "form: cpu generic, of" in drive("compile", "--explain", folder / "forms.mxr", MIGRAPHX_CPU_ISA="generic").stdout
+    drive("run", folder / "forms.mxr", "--trust-kernels")
     portable = drive("read", folder / "forms.mxr", "--strip-context").stdout
     assert portable == drive("read", folder / "model.onnx").stdout
 

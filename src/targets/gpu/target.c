@@ -37,9 +37,9 @@ static void explain(const struct mgx_plan_machine *machine, struct mgx_str *out)
 {
     const struct gpu_machine *m = gpu_machine(machine);
     const struct gpu_code_counts counts = gpu_code_counts();
-    mgx_str_printf(out, "device: %s %s, %s, kernels: %d (%d compiled, %d from disk)",
+    mgx_str_printf(out, "device: %s %s, %s, kernels: %d (%d compiled, %d from disk, %d from files)",
                    m->device->api->name, m->device->properties.name, m->device->properties.arch,
-                   m->unit_count, counts.compiled, counts.loaded);
+                   m->unit_count, counts.compiled, counts.loaded, counts.carried);
     if (machine->host) {
         mgx_str_put(out, ", on the host: ");
         machine->host->target->print(machine->host, out);
@@ -207,13 +207,53 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_compile_o
                                                .shared = options->shared};
     struct mgx_plan_machine *machine = NULL;
     TRY(create_machine(options, &machine, diag));
-    const enum mgx_status status = run_passes(p, gpu_machine(machine), options, diag);
+    const bool done = p->carry && p->carry->fits; // a saved program, as the passes left it
+    const enum mgx_status status =
+        done ? MGX_OK : run_passes(p, gpu_machine(machine), options, diag);
     if (status != MGX_OK) {
         release(machine);
         return status;
     }
     return mgx_plan_compile(p, machine, &settings, diag);
 }
+
+// --- saved programs ---
+
+static void put_kind(const struct gpu_device *device, struct mgx_str *out)
+{
+    mgx_str_printf(out, "gpu %s %s", device->api->name, device->properties.arch);
+}
+
+static enum mgx_status kind(const struct mgx_compile_options *options, struct mgx_str *out,
+                            struct mgx_diag *diag)
+{
+    struct gpu_device *device;
+    TRY(gpu_device_open(mgx_setting(&options->own, "device"),
+                        mgx_setting_int(&options->own, "device_id"), &device, diag));
+    put_kind(device, out);
+    gpu_device_close(device);
+    return out->failed ? mgx_fail_memory(diag) : MGX_OK;
+}
+
+// With the kernels for this card, and the kind of the card that it was compiled for.
+static enum mgx_status carry(const struct mgx_program *p, struct mgx_carry *out,
+                             struct mgx_diag *diag)
+{
+    const struct gpu_machine *m = gpu_machine(((const struct mgx_plan *)p->executable)->machine);
+    struct mgx_str code = {0}, text = {0};
+    TRY(mgx_plan_carry(p, out, diag));
+    gpu_units_carry(m->units, m->unit_count, &code);
+    put_kind(m->device, &text);
+    out->kind = mgx_arena_strdup(&out->arena, mgx_str_text(&text));
+    out->code = code.size ? mgx_arena_memdup(&out->arena, code.text, code.size) : NULL;
+    out->code_size = out->code ? code.size : 0;
+    const bool good = !code.failed && !text.failed && !out->arena.failed;
+    mgx_str_fini(&code);
+    mgx_str_fini(&text);
+    return good ? MGX_OK : mgx_fail_memory(diag);
+}
+
+static const char *const keeps[] = {"tf32", NULL};
 
 const struct mgx_target mgx_target_gpu = {.name = "gpu",
                                           .usable = gpu_device_usable,
@@ -225,4 +265,7 @@ const struct mgx_target mgx_target_gpu = {.name = "gpu",
                                           .destroy = mgx_plan_destroy,
                                           .print = gpu_print_program,
                                           .explain = mgx_plan_explain,
-                                          .plan = mgx_plan_list};
+                                          .plan = mgx_plan_list,
+                                          .kind = kind,
+                                          .keeps = keeps,
+                                          .carry = carry};

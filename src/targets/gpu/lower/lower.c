@@ -176,6 +176,11 @@ enum mgx_status gpu_run_call(const struct mgx_plan_step *step, const struct mgx_
 enum mgx_status gpu_finish(struct mgx_plan *plan, struct mgx_diag *diag)
 {
     struct gpu_machine *m = gpu_machine(plan->machine);
+    const struct mgx_carry *carry = plan->program->carry;
+    if (carry && carry->trusted) {
+        m->code.carried = carry->code;
+        m->code.carried_size = carry->code_size;
+    }
     TRY(gpu_units_make(&m->code, m->units, m->unit_count, diag));
     for (int i = 0; i < plan->step_count; i++) {
         const struct mgx_plan_step *step = &plan->steps[i];

@@ -21,7 +21,7 @@ struct gpu_unit {
     char *name, *text;
     pthread_mutex_t making; // one thread makes it, others wait
     void *module;           // NULL: not made yet
-    size_t bytes;           // of the binary
+    struct mgx_str binary;  // kept for who saves a program
 };
 
 // Units of all programs by their text. A mutable global for the reason that devices are: code lies
@@ -100,6 +100,7 @@ void gpu_unit_drop(struct gpu_unit *u)
         return;
     u->device->api->module_unload(u->device, u->module);
     pthread_mutex_destroy(&u->making);
+    mgx_str_fini(&u->binary);
     free(u->name);
     free(u->text);
     free(u);
@@ -109,13 +110,16 @@ void gpu_unit_drop(struct gpu_unit *u)
 
 size_t gpu_unit_bytes(const struct gpu_unit *unit)
 {
-    return unit->bytes;
+    return unit->binary.size;
 }
 
-static enum mgx_status load(struct gpu_unit *u, const struct mgx_str *binary, struct mgx_diag *diag)
+// Takes the binary over if the driver does.
+static enum mgx_status load(struct gpu_unit *u, struct mgx_str *binary, struct mgx_diag *diag)
 {
-    u->bytes = binary->size;
-    return u->device->api->module_load(u->device, binary->text, binary->size, &u->module, diag);
+    TRY(u->device->api->module_load(u->device, binary->text, binary->size, &u->module, diag));
+    u->binary = *binary;
+    *binary = (struct mgx_str){0};
+    return MGX_OK;
 }
 
 static enum mgx_status compile(const struct gpu_code *code, struct gpu_unit *u,
@@ -134,7 +138,7 @@ static enum mgx_status compile(const struct gpu_code *code, struct gpu_unit *u,
     if (status == MGX_OK)
         status = load(u, &binary, diag);
     if (status == MGX_OK && code->folder)
-        gpu_store_write(code->folder, key, binary.text, binary.size, GPU_CODE_FOLDER_BYTES);
+        gpu_store_write(code->folder, key, u->binary.text, u->binary.size, GPU_CODE_FOLDER_BYTES);
     mgx_str_fini(&binary);
     count(&table.counts.compiled);
     return status;
@@ -154,12 +158,30 @@ static bool load_kept(const struct gpu_code *code, struct gpu_unit *u,
     return loaded;
 }
 
+static bool load_carried(const struct gpu_code *code, struct gpu_unit *u,
+                         const struct gpu_store_key *key)
+{
+    struct mgx_str binary = {0};
+    struct mgx_diag quiet = {.status = MGX_OK};
+    uint64_t hash[2];
+    size_t size = 0;
+    gpu_store_hash(key, hash);
+    const void *found = gpu_carried_find(code->carried, code->carried_size, hash, &size);
+    if (found)
+        mgx_str_putn(&binary, found, size);
+    const bool loaded = found && !binary.failed && load(u, &binary, &quiet) == MGX_OK;
+    mgx_str_fini(&binary);
+    if (loaded)
+        count(&table.counts.carried);
+    return loaded;
+}
+
 static enum mgx_status make(const struct gpu_code *code, struct gpu_unit *u, struct mgx_diag *diag)
 {
     enum mgx_status status = MGX_OK;
     const struct gpu_store_key key = {.card = u->device->properties.arch, .text = u->text};
     pthread_mutex_lock(&u->making);
-    if (!u->module && !load_kept(code, u, &key))
+    if (!u->module && !load_carried(code, u, &key) && !load_kept(code, u, &key))
         status = compile(code, u, &key, diag);
     pthread_mutex_unlock(&u->making);
     if (status != MGX_OK)
@@ -207,6 +229,43 @@ enum mgx_status gpu_units_make(const struct gpu_code *code, struct gpu_unit *con
         pthread_join(thread[i], NULL);
     pthread_mutex_destroy(&c.lock);
     return c.first.status == MGX_OK ? MGX_OK : mgx_fail(diag, c.first.status, "%s", c.first.text);
+}
+
+// --- in saved programs ---
+
+struct carried {
+    uint64_t hash[2], size;
+};
+
+void gpu_units_carry(struct gpu_unit *const *units, int count, struct mgx_str *out)
+{
+    static const char zeros[8];
+    for (int i = 0; i < count; i++) {
+        const struct gpu_unit *u = units[i];
+        struct carried head = {.size = u->binary.size};
+        gpu_store_hash(&(struct gpu_store_key){u->device->properties.arch, u->text}, head.hash);
+        mgx_str_putn(out, (const char *)&head, sizeof head);
+        mgx_str_putn(out, mgx_str_text(&u->binary), u->binary.size);
+        mgx_str_putn(out, zeros, -u->binary.size & 7);
+    }
+}
+
+const void *gpu_carried_find(const void *carried, size_t carried_size, const uint64_t hash[2],
+                             size_t *size)
+{
+    struct carried head;
+    for (size_t at = 0; carried_size - at >= sizeof head;) {
+        memcpy(&head, (const char *)carried + at, sizeof head);
+        at += sizeof head;
+        if (head.size > carried_size - at)
+            return NULL;
+        *size = (size_t)head.size;
+        if (head.hash[0] == hash[0] && head.hash[1] == hash[1])
+            return (const char *)carried + at;
+        const size_t padded = (*size + 7) & ~(size_t)7;
+        at += padded < carried_size - at ? padded : carried_size - at;
+    }
+    return NULL;
 }
 
 enum mgx_status gpu_unit_kernel(struct gpu_unit *unit, const char *name, size_t shared, void **out,

@@ -6,6 +6,8 @@
 //
 //     <folder>/<hash of text, card and compiler>.kernel
 //
+// A saved program brings them too (docs/mxr.md), and they are taken only if its reader trusts it.
+//
 // Holds: a file is taken only if its text is, byte for byte, the one asked for, and its checksum
 // fits; anything else counts as absent and is written anew. Files are written beside and renamed,
 // so processes may share a folder. It is kept below a bound: the least recently used go first.
@@ -26,7 +28,9 @@ enum { GPU_CODE_FOLDER_BYTES = 256 << 20 };
 // How units are made; shared by the units of one compilation.
 struct gpu_code {
     struct gpu_device *device;
-    const char *folder;                          // NULL: nothing is kept on disk
+    const char *folder;  // NULL: nothing is kept on disk
+    const void *carried; // of a saved program that is trusted; NULL: none
+    size_t carried_size;
     int threads;                                 // that compile side by side
     void (*trace)(void *user, const char *text); // MIGRAPHX_TRACE_COMPILE; NULL: nobody
     void *trace_user;
@@ -41,6 +45,13 @@ void gpu_unit_drop(struct gpu_unit *unit); // NULL is allowed
 enum mgx_status gpu_units_make(const struct gpu_code *code, struct gpu_unit *const *units,
                                int count, struct mgx_diag *diag) MGX_NODISCARD;
 
+// Appends {hash of card and text, 16 bytes, size, binary, zeros up to 8} of units that are made: what
+// a saved program carries.
+void gpu_units_carry(struct gpu_unit *const *units, int count, struct mgx_str *out);
+// The binary of a key among such bytes, which may be anything; NULL if it is not there.
+const void *gpu_carried_find(const void *carried, size_t carried_size, const uint64_t hash[2],
+                             size_t *size);
+
 // A kernel of a unit that is made.
 enum mgx_status gpu_unit_kernel(struct gpu_unit *unit, const char *name, size_t shared, void **out,
                                 struct mgx_diag *diag) MGX_NODISCARD;
@@ -50,5 +61,6 @@ size_t gpu_unit_bytes(const struct gpu_unit *unit); // of its binary; 0 before i
 // What is read and written in a folder, for tests and for the explanation.
 struct gpu_code_counts {
     int compiled, loaded, shared;
+    int carried; // from saved programs
 };
 struct gpu_code_counts gpu_code_counts(void); // of this process

@@ -28,10 +28,18 @@ static uint64_t hash_of(const struct gpu_store_key *key, uint64_t seed)
                           mgx_hash_bytes(key->card, strlen(key->card), seed));
 }
 
+void gpu_store_hash(const struct gpu_store_key *key, uint64_t out[2])
+{
+    out[0] = hash_of(key, 1);
+    out[1] = hash_of(key, 2);
+}
+
 static bool path_of(const char *folder, const struct gpu_store_key *key, struct mgx_str *path)
 {
-    mgx_str_printf(path, "%s/%016llx%016llx%s", folder, (unsigned long long)hash_of(key, 1),
-                   (unsigned long long)hash_of(key, 2), suffix);
+    uint64_t hash[2];
+    gpu_store_hash(key, hash);
+    mgx_str_printf(path, "%s/%016llx%016llx%s", folder, (unsigned long long)hash[0],
+                   (unsigned long long)hash[1], suffix);
     return !path->failed;
 }
 

@@ -62,6 +62,33 @@ static bool reads_back(const struct gpu_store_key *key, const char *binary)
     return found;
 }
 
+// Records of 1, 2, ... bytes: each is found, of no length of the whole anything beyond its end.
+CASE(carried_kernels_are_found_inside_their_bytes)
+{
+    enum { RECORDS = 9 };
+    static const char zeros[8];
+    struct mgx_str all = {0};
+    size_t size;
+    for (uint64_t i = 1; i <= RECORDS; i++) {
+        const uint64_t head[3] = {i, ~i, i};
+        mgx_str_putn(&all, (const char *)head, sizeof head);
+        for (uint64_t k = 0; k < i; k++)
+            mgx_str_putc(&all, (char)('a' + i));
+        mgx_str_putn(&all, zeros, -i & 7);
+    }
+    for (size_t length = 0; length <= all.size; length++)
+        for (uint64_t i = 1; i <= RECORDS; i++) {
+            const char *at = gpu_carried_find(all.text, length, (const uint64_t[]){i, ~i}, &size);
+            if (at && (size != i || at + size > all.text + length || at[0] != (char)('a' + i)))
+                CHECK_FAIL("record %d of %zu bytes", (int)i, length);
+            if (length == all.size && !at)
+                CHECK_FAIL("record %d is not found", (int)i);
+        }
+    CHECK(!gpu_carried_find(all.text, all.size, (const uint64_t[]){1, 1}, &size));
+    CHECK(!gpu_carried_find(NULL, 0, (const uint64_t[]){1, 1}, &size));
+    mgx_str_fini(&all);
+}
+
 CASE(a_binary_is_found_by_text_and_card)
 {
     const struct gpu_store_key a = {"sm_90a", "one text"}, b = {"gfx90a", "one text"},
@@ -192,7 +219,7 @@ CASE(a_text_that_does_not_compile_names_its_kernel)
     gpu_device_close(d);
 }
 
-TEST_MAIN(ROW(a_binary_is_found_by_text_and_card) ROW(every_flipped_byte_and_every_cut_is_seen)
-              ROW(the_folder_stays_below_its_bound)
+TEST_MAIN(ROW(carried_kernels_are_found_inside_their_bytes) ROW(a_binary_is_found_by_text_and_card)
+              ROW(every_flipped_byte_and_every_cut_is_seen) ROW(the_folder_stays_below_its_bound)
                   ROW(units_are_compiled_once_and_loaded_afterwards)
                       ROW(a_text_that_does_not_compile_names_its_kernel))
