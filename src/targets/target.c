@@ -59,6 +59,17 @@ static bool note_options(struct mgx_program *p, const struct mgx_compile_options
     return good;
 }
 
+// No pass looks at a saved program that fits, so plans for single sizes are made from the graph that
+// the file has; they read all its literals.
+static enum mgx_status copy_saved(const struct mgx_program *p, struct mgx_program **out,
+                                  struct mgx_diag *diag)
+{
+    if (!p->carry || !p->carry->fits)
+        return MGX_OK;
+    mgx_carry_mark_literals(p->carry); // checked with what the plan reads
+    return mgx_program_clone(out, p, diag);
+}
+
 // The executable is complete when this succeeds.
 static enum mgx_status compile(struct mgx_program *p, const struct mgx_target *target,
                                const struct mgx_compile_options *options, struct mgx_diag *diag)
@@ -68,6 +79,7 @@ static enum mgx_status compile(struct mgx_program *p, const struct mgx_target *t
     const bool host = !target->memory || options->offload_copy; // where what sizes follow from lies
     if (target->bytes && host &&
         (mgx_has_free_sizes(p) || (target->sees_values && mgx_values_any(p)))) {
+        TRY(copy_saved(p, &simplified, diag));
         own.simplified = &simplified;
         own.shared = mgx_plan_shared_create();
     }

@@ -185,6 +185,46 @@ CASE(what_is_no_form_is_refused)
     migraphx_program_destroy(p);
 }
 
+// --- free sizes ---
+
+// Loaded, it makes programs for single sizes as the one that was saved does.
+CASE(free_sizes_stay_free)
+{
+    static const char text[] =
+        "module: \"main\"\n"
+        "main:@0 = @literal{1, 2, 3, 4, 5, 6} -> float_type, {2, 3}, {3, 1}\n"
+        "x = @param:x -> dynamic, float_type, {[1..8], 2}\n"
+        "main:@2 = dot(x,main:@0) -> dynamic, float_type, {[1..8], 3}\n"
+        "main:@3 = @return(main:@2)\n";
+    migraphx_program_t p, q, fixed;
+    migraphx_file_options_t options = msgpack();
+    char *bytes;
+    size_t size;
+    OK(migraphx_program_parse(&p, text, strlen(text)));
+    compile_one_thread(p, "generic");
+    OK(migraphx_save_buffer(&bytes, &size, p, options));
+    OK(migraphx_load_buffer(&q, bytes, size, options));
+    OK(migraphx_program_specialise(&fixed, q, (const char *const[]){"x"}, (const size_t[]){2, 2},
+                                   (const size_t[]){2}, 1));
+    float x[] = {1, 2, 3, 4};
+    double y[6];
+    migraphx_program_parameters_t params = one_parameter("x", 2, SIZES(2, 2), x);
+    migraphx_arguments_t results;
+    const_migraphx_argument_t result;
+    OK(migraphx_program_run(&results, fixed, params));
+    OK(migraphx_arguments_get(&result, results, 0));
+    OK(migraphx_argument_values(y, 6, result));
+    for (int i = 0; i < 6; i++)
+        CHECK(y[i] == ((const double[]){9, 12, 15, 19, 26, 33})[i]);
+    migraphx_arguments_destroy(results);
+    migraphx_program_parameters_destroy(params);
+    migraphx_program_destroy(fixed);
+    migraphx_program_destroy(q);
+    migraphx_program_destroy(p);
+    migraphx_string_destroy(bytes);
+    migraphx_file_options_destroy(options);
+}
+
 // --- damage ---
 
 static bool survives(const struct bytes *file, migraphx_file_options_t options, int *loaded)
@@ -236,5 +276,5 @@ TEST_MAIN(ROW(the_best_form_is_taken) ROW(equal_bytes_are_kept_once)
               ROW(the_portable_program_comes_back)
                   ROW(another_target_is_compiled_from_the_portable_program)
                       ROW(without_a_portable_program_other_targets_are_refused)
-                          ROW(what_is_no_form_is_refused) ROW(every_flipped_byte_is_noticed)
-                              ROW(every_truncation_is_refused))
+                          ROW(what_is_no_form_is_refused) ROW(free_sizes_stay_free)
+                              ROW(every_flipped_byte_is_noticed) ROW(every_truncation_is_refused))
