@@ -41,19 +41,18 @@ void log_end(void)
     state.file_count = 0;
 }
 
-static void put_head(FILE *file, enum log_level level, const char *source, int line)
+static void put_head(FILE *file, enum log_level level, const char *source, int line,
+                     const struct timespec *now)
 {
     static const char *const labels[] = {"", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"};
     static const char *const colours[] = {"", "\033[31m", "\033[33m", "\033[32m", "", ""};
-    struct timespec now;
     struct tm parts;
     char date[32];
-    clock_gettime(CLOCK_REALTIME, &now);
-    localtime_r(&now.tv_sec, &parts);
+    localtime_r(&now->tv_sec, &parts);
     strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &parts);
     const bool coloured = colours[level][0] && isatty(fileno(file));
     const char *slash = strrchr(source, '/');
-    fprintf(file, "%s.%06ld [%s%s%s] [%s:%d] ", date, now.tv_nsec / 1000,
+    fprintf(file, "%s.%06ld [%s%s%s] [%s:%d] ", date, now->tv_nsec / 1000,
             coloured ? colours[level] : "", labels[level], coloured ? "\033[0m" : "",
             slash ? slash + 1 : source, line);
 }
@@ -63,11 +62,13 @@ void log_line(enum log_level level, const char *file, int line, const char *form
     if (level > state.level)
         return;
     work_wipe();
+    struct timespec now; // the same in every file
+    clock_gettime(CLOCK_REALTIME, &now);
     for (int i = -1; i < state.file_count; i++) {
         FILE *to = i < 0 ? stderr : state.files[i];
         va_list args;
         va_start(args, format);
-        put_head(to, level, file, line);
+        put_head(to, level, file, line, &now);
         vfprintf(to, format, args);
         fputc('\n', to);
         fflush(to);
