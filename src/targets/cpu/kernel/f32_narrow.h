@@ -148,7 +148,14 @@ SIMD vf load_bf16(const char *p)
 
 // --- products ---
 
-enum { AHEAD = 1024, MAX_PER = 16 };
+enum { AHEAD = 6144, AHEAD_16 = 1024, MAX_PER = 16 };
+
+// How far from `at` in a panel what is fetched lies: behind the panel comes the one behind those that
+// are taken together.
+SIMD int64_t ahead_of(const struct mgx_narrow_args *x, int panels, const char *at)
+{
+    return AHEAD + (at + AHEAD >= x->panel + x->panel_bytes ? (panels - 1) * x->panel_bytes : 0);
+}
 
 // What a loop is unrolled for: constants after inlining.
 struct shape {
@@ -220,11 +227,12 @@ SIMD void sum_block(struct shape s, const struct mgx_narrow_args *x, const char 
 {
     const int per = 32 / s.bits, row = s.nv * VL * 4;
     const int64_t whole = count / per;
+    const int64_t ahead = ahead_of(x, s.panels, q);
     clear(s, c);
     for (int64_t g = 0; g < whole; g++, q += row, a += per) {
         UNROLL
         for (int p = 0; p < s.panels; p++)
-            __builtin_prefetch(q + p * x->panel_bytes + AHEAD, 0, 3);
+            __builtin_prefetch(q + p * x->panel_bytes + ahead, 0, 3);
         step(s, q, x->panel_bytes, a, x->a_row, c);
     }
     if (count % per) { // A ends within a word
@@ -274,6 +282,7 @@ SIMD void sum_pairs(struct shape s, const struct mgx_narrow_args *x, const char 
                     const int32_t *pairs, int64_t groups, vwords c[SUMS])
 {
     const int per = 16 / s.bits, row = s.nv * VL * 4;
+    const int64_t ahead = ahead_of(x, s.panels, q);
     UNROLL
     for (int i = 0; i < sums_of(s); i++)
         c[i] = no_words();
@@ -284,7 +293,7 @@ SIMD void sum_pairs(struct shape s, const struct mgx_narrow_args *x, const char 
             w[v] = load_words(q + v / s.nv * x->panel_bytes + v % s.nv * VL * 4);
         UNROLL
         for (int p = 0; p < s.panels; p++)
-            __builtin_prefetch(q + p * x->panel_bytes + AHEAD, 0, 3);
+            __builtin_prefetch(q + p * x->panel_bytes + ahead, 0, 3);
         UNROLL
         for (int i = 0; i < per; i++) {
             UNROLL
@@ -334,7 +343,7 @@ SIMD void step_16(struct shape s, const struct mgx_narrow_args *x, const char *q
     UNROLL
     for (int p = 0; p < s.panels; p++) {
         const char *own = q + p * x->panel_bytes;
-        __builtin_prefetch(own + AHEAD, 0, 3);
+        __builtin_prefetch(own + AHEAD_16, 0, 3);
         UNROLL
         for (int v = 0; v < s.nv; v++)
             add(s, p, v, av, load_16(s.kind, own + 2 * v * VL), c);
