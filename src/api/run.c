@@ -124,7 +124,8 @@ static enum mgx_status observe(void *user, const struct mgx_ins *ins,
     struct observer *o = user;
     const double took = mgx_api_milliseconds() - o->last;
     if (o->microseconds && (size_t)ins->index < o->size)
-        o->microseconds[ins->index] = took * 1000;
+        o->microseconds[ins->index] +=
+            took * 1000; // of all its steps: a result may be copied after
     if (o->trace_level)
         mgx_api_trace_eval(o->trace_level, ins, value, took);
     const enum mgx_status status = o->callback ? call_back(o, ins, value, diag) : MGX_OK;
