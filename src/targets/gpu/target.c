@@ -147,6 +147,9 @@ static const struct mgx_pass *const pipeline[] = {&mgx_pass_compute_wide_late,
                                                   &mgx_pass_fuse_epilogue,
                                                   NULL};
 
+// What has no kernel here, in operators that have.
+static const struct mgx_pass *const spelled[] = {&mgx_pass_rewrite_dft, NULL};
+
 static bool has_rounds(const struct mgx_program *p)
 {
     for (const struct mgx_ins *ins = mgx_program_main(p)->first; ins; ins = ins->next)
@@ -187,6 +190,8 @@ static enum mgx_status run_passes(struct mgx_program *p, const struct gpu_machin
         status = mgx_program_clone(options->simplified, p, diag);
     if (status == MGX_OK)
         status = unroll(p, &pass, diag);
+    if (status == MGX_OK)
+        status = mgx_run_passes(p, spelled, &pass, diag);
     pass.fold_limit_bytes = WIDEST_TABLE; // what a table becomes when it is narrowed
     if (status == MGX_OK)
         status = mgx_run_passes(p, pipeline, &pass, diag);

@@ -58,8 +58,8 @@ static const char *const host_reasons[] = {"lanes that are empty, or too many",
                                            "nothing to fold",
                                            "an activation with parameters",
                                            "a mean whose sum takes 128 bits",
-                                           "antialias or a crop",
-                                           "sizes come from an input",
+                                           "factors that come with the run",
+                                           "values that are not read as float",
                                            "known only at run time",
                                            NULL};
 

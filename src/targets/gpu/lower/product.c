@@ -24,9 +24,14 @@ enum { TILE_DEPTH = 16 };
 
 // --- what is offered ---
 
+static bool is_dot(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_dot || ins->op == &mgx_op_quant_dot;
+}
+
 static bool is_product(const struct mgx_ins *ins)
 {
-    return ins->op == &mgx_op_dot || ins->op == &mgx_op_convolution;
+    return is_dot(ins) || ins->op == &mgx_op_convolution || ins->op == &mgx_op_quant_convolution;
 }
 
 static const struct mgx_ins *find_in_body(const struct mgx_module *body)
@@ -48,7 +53,7 @@ static bool read_group(const struct mgx_plan_offer *c, struct gpu_product *p)
         return false;
     for (int i = 0; i < 2; i++) {
         const struct mgx_ins *in = p->ins->in[i];
-        if (i == 0 && p->ins->op == &mgx_op_convolution && in->in_count == 1)
+        if (i == 0 && !is_dot(p->ins) && in->in_count == 1)
             p->make = in;
         if ((p->operand[i] = gpu_body_input(body, i == 0 && p->make ? in->in[0] : in)) < 0)
             return false;
@@ -77,9 +82,16 @@ static const char *read_offer(const struct mgx_plan_offer *c, struct gpu_product
     return read_group(c, p) ? NULL : "a group that is not product and element-wise tail";
 }
 
-static bool is_summed_in_float(enum mgx_type type)
+static enum mgx_type sum_type(const struct gpu_product *p)
 {
-    return gpu_type_class(type) == GPU_REAL && type != MGX_DOUBLE;
+    const enum mgx_type type = p->ins->shape.type;
+    return gpu_type_class(type) == GPU_REAL ? type == MGX_DOUBLE ? MGX_DOUBLE : MGX_FLOAT
+                                            : MGX_INT64;
+}
+
+bool gpu_product_is_float(const struct gpu_product *p)
+{
+    return sum_type(p) == MGX_FLOAT;
 }
 
 // --- sizes ---
@@ -130,7 +142,7 @@ static void emit_result_index(struct mgx_str *out, const struct mgx_plan_offer *
                               const struct gpu_product *p)
 {
     const struct mgx_shape *s = c->out;
-    if (p->ins->op == &mgx_op_dot) {
+    if (is_dot(p->ins)) {
         if (s->rank > 2)
             emit_split(out, "batch", "batch", 0, s->rank - 3, s->lens);
         mgx_str_printf(out, "    const int x%d = row, x%d = column;\n", s->rank - 2, s->rank - 1);
@@ -163,7 +175,7 @@ static void emit_tail(struct mgx_str *out, const struct mgx_plan_offer *c,
     const int count = p->tail ? p->tail->in_count : 1;
     for (int i = 0, e = 0; i < count; i++) {
         if (i == p->place || !p->tail) {
-            mgx_str_printf(out, "    const float v%d = sum;\n", i);
+            mgx_str_printf(out, "    const SUM v%d = sum;\n", i);
             continue;
         }
         const struct mgx_shape *s = &c->in[p->extra[e]];
@@ -188,7 +200,7 @@ static void emit_finish(struct mgx_str *out, const struct mgx_plan_offer *c,
     mgx_str_printf(out, "FUNCTION void finish(GLOBAL %s *out", gpu_type_memory(c->out->type));
     for (int e = 0; e < p->extra_count; e++)
         mgx_str_printf(out, ", const GLOBAL %s *e%d", gpu_type_memory(c->in[p->extra[e]].type), e);
-    mgx_str_put(out, ", float sum, int batch, int row, int column)\n{\n");
+    mgx_str_put(out, ", SUM sum, int batch, int row, int column)\n{\n");
     emit_result_index(out, c, p);
     emit_offset(out, "at0", c->out);
     emit_tail(out, c, p);
@@ -206,7 +218,7 @@ static void emit_finish(struct mgx_str *out, const struct mgx_plan_offer *c,
 static void emit_load_head(struct mgx_str *out, const char *name, enum mgx_type type,
                            const char *indices)
 {
-    mgx_str_printf(out, "FUNCTION float %s(const GLOBAL %s *p, int batch, %s)\n{\n", name,
+    mgx_str_printf(out, "FUNCTION SUM %s(const GLOBAL %s *p, int batch, %s)\n{\n", name,
                    gpu_type_memory(type), indices);
 }
 
@@ -264,7 +276,7 @@ static void emit_image_load(struct mgx_str *out, const struct mgx_plan_offer *c,
     }
     mgx_str_printf(out, "    const int x0 = place, x1 = batch * %" PRId64 " + ch;\n", w->lens[1]);
     emit_offset(out, "at", x);
-    mgx_str_put(out, "    const float v = ");
+    mgx_str_put(out, "    const SUM v = ");
     gpu_emit_load(out, x->type, "p", "in ? at : 0"); // not a branch: loads go side by side
     if (p->make)
         mgx_str_put(out, ";\n    float y;\n    make(v, &y);\n    return in ? y : 0;\n}\n\n");
@@ -324,7 +336,7 @@ static int tile_for(int64_t count)
 static struct tile choose_tile(const struct mgx_plan_offer *c, const struct gpu_product *p)
 {
     const struct mgx_shape *a = &c->in[p->operand[0]], *b = &c->in[p->operand[1]];
-    const bool dot = p->ins->op == &mgx_op_dot;
+    const bool dot = is_dot(p->ins);
     const int ra = a->rank, rb = b->rank;
     struct tile t = {
         .rows = tile_for(p->rows),
@@ -354,11 +366,13 @@ static void emit_units(struct mgx_str *out, const struct mgx_plan_offer *c, enum
 static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
                         const struct gpu_product *p, const struct tile *t)
 {
+    mgx_str_printf(out, "#define SUM %s\n",
+                   sum_type(p) == MGX_FLOAT ? "float" : gpu_type_value(sum_type(p)));
     const char *why = gpu_emit_bodies(out, c, p->tail, p->make);
     if (why)
         return why;
     const struct mgx_shape *a = &c->in[p->operand[0]], *b = &c->in[p->operand[1]];
-    if (p->ins->op == &mgx_op_dot) {
+    if (is_dot(p->ins)) {
         emit_dot_load(out, "load_a", a, "row", "k");
         emit_dot_load(out, "load_b", b, "k", "column");
     } else {
@@ -386,13 +400,16 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
 
 static const char *refuses(const struct mgx_plan_offer *c, const struct gpu_product *p)
 {
-    if (!is_summed_in_float(c->in[p->operand[0]].type) ||
-        !is_summed_in_float(c->in[p->operand[1]].type) || !is_summed_in_float(p->ins->shape.type))
-        return "a product that is not summed in float";
+    const enum mgx_type a = c->in[p->operand[0]].type, b = c->in[p->operand[1]].type;
+    if (gpu_type_class(a) == GPU_NONE || gpu_type_class(b) == GPU_NONE ||
+        (gpu_type_class(a) == GPU_REAL) != (gpu_type_class(b) == GPU_REAL) ||
+        (gpu_type_class(a) == GPU_REAL) != (gpu_type_class(p->ins->shape.type) == GPU_REAL))
+        return "a product of types that kernels do not multiply";
+    if (sum_type(p) == MGX_DOUBLE && !gpu_has_double(c))
+        return "the card has no double";
     if (gpu_type_class(c->out->type) == GPU_NONE)
         return "a type that kernels do not compute";
-    if (p->ins->op == &mgx_op_convolution &&
-        (mgx_ins_int(p->ins, "padding_mode") != 0 || c->out->rank < 3))
+    if (!is_dot(p->ins) && (mgx_ins_int(p->ins, "padding_mode") != 0 || c->out->rank < 3))
         return "padding that is worked out at run time";
     for (int e = 0; e < p->extra_count; e++)
         if (!mgx_shape_same_lens(&c->in[p->extra[e]], c->out) ||
@@ -411,7 +428,7 @@ const char *gpu_product_read(const struct mgx_plan_offer *c, struct gpu_product 
         why = refuses(c, p);
     if (why)
         return why;
-    if (p->ins->op == &mgx_op_dot)
+    if (is_dot(p->ins))
         size_dot(c, p);
     else
         size_convolution(c, p);

@@ -16,3 +16,5 @@ struct gpu_product {
 
 // What is offered, with its sizes. Why it is not a product that can be computed here; NULL: it is.
 const char *gpu_product_read(const struct mgx_plan_offer *c, struct gpu_product *p);
+// Is it summed in float, not in double or integers of 64 bits?
+bool gpu_product_is_float(const struct gpu_product *p);

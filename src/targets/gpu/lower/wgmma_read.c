@@ -266,6 +266,8 @@ const char *gpu_wgmma_read(struct mgx_plan_offer *c, struct gpu_wgmma_product *g
     if (!(d->properties.features & GPU_TENSOR_MAPS))
         return "no matrix units of Hopper's kind";
     const char *why = gpu_product_read(c, &g->p);
+    if (!why && !gpu_product_is_float(&g->p))
+        why = "a product that is not summed in float";
     if (why)
         return why;
     const enum mgx_type type = g->p.make ? g->p.make->shape.type : c->in[g->p.operand[0]].type;
