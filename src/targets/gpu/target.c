@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "op/op.h"
 #include "pass/engine/region.h"
 #include "plan/fold.h"
 #include "plan/plan.h"
@@ -126,6 +127,9 @@ static bool supports(void *user, const char *tag, const struct mgx_region *regio
         return gpu_attention_supports(user, region->ins[0], region->ins[region->count - 1]);
     if (strcmp(tag, "packed") == 0)
         return gpu_wgmma_packs(user, region->ins[0], region->ins[1]);
+    if (strcmp(tag, "member") == 0)
+        return region->ins[0]->op == &mgx_op_topk ||
+               region->ins[0]->op == &mgx_op_linear_attention;
     return strcmp(tag, "epilogue") == 0;
 }
 
@@ -148,7 +152,7 @@ static const struct mgx_pass *const pipeline[] = {&mgx_pass_compute_wide_late,
                                                   NULL};
 
 // What has no kernel here, in operators that have.
-static const struct mgx_pass *const spelled[] = {&mgx_pass_rewrite_dft, NULL};
+static const struct mgx_pass *const spelled[] = {&mgx_pass_rewrite_dft, &mgx_pass_split_members, NULL};
 
 static bool has_rounds(const struct mgx_program *p)
 {
