@@ -128,8 +128,7 @@ static bool supports(void *user, const char *tag, const struct mgx_region *regio
     if (strcmp(tag, "packed") == 0)
         return gpu_wgmma_packs(user, region->ins[0], region->ins[1]);
     if (strcmp(tag, "member") == 0)
-        return region->ins[0]->op == &mgx_op_topk ||
-               region->ins[0]->op == &mgx_op_linear_attention;
+        return region->ins[0]->op == &mgx_op_topk || region->ins[0]->op == &mgx_op_linear_attention;
     return strcmp(tag, "epilogue") == 0;
 }
 
@@ -152,7 +151,8 @@ static const struct mgx_pass *const pipeline[] = {&mgx_pass_compute_wide_late,
                                                   NULL};
 
 // What has no kernel here, in operators that have.
-static const struct mgx_pass *const spelled[] = {&mgx_pass_rewrite_dft, &mgx_pass_split_members, NULL};
+static const struct mgx_pass *const spelled[] = {&mgx_pass_rewrite_dft, &mgx_pass_split_members,
+                                                 NULL};
 
 static bool has_rounds(const struct mgx_program *p)
 {

@@ -85,5 +85,4 @@ extern const struct mgx_plan_kernel gpu_kernel_copy, gpu_kernel_pointwise, gpu_k
     gpu_kernel_attention, gpu_kernel_fused_reduce, gpu_kernel_gather, gpu_kernel_direct,
     gpu_kernel_resize, gpu_kernel_pick, gpu_kernel_scan, gpu_kernel_scatter, gpu_kernel_lrn,
     gpu_kernel_rnn, gpu_kernel_absent, gpu_kernel_depthwise, gpu_kernel_pool_plane,
-    gpu_kernel_rnn_cluster, gpu_kernel_grid_sample,
-    gpu_kernel_topk, gpu_kernel_linear_attention;
+    gpu_kernel_rnn_cluster, gpu_kernel_grid_sample, gpu_kernel_topk, gpu_kernel_linear_attention;
