@@ -328,7 +328,7 @@ static bool ends_in_registers(const struct mgx_gemm_plan *plan)
 // A panel for all rows of the block in one go.
 static void run_strip(const struct part *part, int64_t p, struct mgx_tile_args *args)
 {
-    assert(mgx_gemm_in_chunks(part->plan->kernel) && part->rows > 0);
+    assert(part->plan->kernel->strip && part->rows > 0);
     const struct mgx_gemm_plan *plan = part->plan;
     const struct mgx_gemm_desc *d = &plan->desc;
     const struct mgx_ahead ahead = read_after(part, p);
