@@ -37,8 +37,9 @@ void mgx_storage_release(struct mgx_storage *storage)
 {
     if (!storage)
         return;
+    assert(storage->release); // asked before: after its last owner but one it may be gone
     const int owners = atomic_fetch_sub_explicit(&storage->refs, 1, memory_order_acq_rel);
-    assert(owners > 0 && storage->release);
+    assert(owners > 0);
     if (owners == 1)
         storage->release(storage);
 }
