@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Plants faults, one at a time, and says where each of them ends.
 
-    faults.py [--only NAME] [--tree PATH] [--jobs N] [--python PATH] [--report FILE]
+    faults.py [--only NAME] [--draw N [--seed S]] [--tree PATH] [--jobs N] [--python PATH] [--report FILE]
 
 A fault is one line or two of the engine as a tired person would have written them: a stride of the
 other axis, an offset in elements, a count that is not kept, a share that is not taken. Each is
@@ -15,10 +15,15 @@ its area run, in order, until one does not pass. What ended it is
     nobody     every test passed
 
 A fault whose place no longer reads as it did fails the script: the list below goes with the code.
-Wanted: at least 25 of 30 end at home. Slow: about a minute for each, after the first build."""
+Wanted: at least 25 of 30 end at home. Slow: about a minute for each, after the first build.
+
+--draw plants N faults that nobody chose: a line of an area's folders by chance, with a comparison,
+a sum, a flag or an index changed, or a statement left out. Some of them change nothing that anyone
+could see, and some lines no test of the area reaches: read what ends with nobody."""
 import argparse
 import os
 import pathlib
+import random
 import re
 import shutil
 import subprocess
@@ -253,6 +258,41 @@ def judge(area, test, text):
     return "test", f"{test}: {(last[0] if last else 'failed')[:70]}"
 
 
+# What a tired person does to a line: each pattern with what takes its place.
+SLIPS = [(r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "), (r" == ", " != "), (r" != ", " == "),
+         (r" \+ 1\b", ""), (r" - 1\b", ""), (r" && ", " || "), (r" \|\| ", " && "), (r"\btrue\b", "false"), (r"\bfalse\b", "true"),
+         (r"\[i\]", "[0]"), (r"\[axis\]", "[0]"), (r" \+ ", " - "), (r" \+= ", " = "), (r"(?<=[(= ])!(?=\w)", ""),
+         (r"^ +[\w>.\[\]-]+ (=|\+=|-=|\|=) [^;{]+;$", ""), (r"^ +[\w>.\[\]-]+(\+\+|--);$", ""), (r"^ +mgx_\w+\([^;]*\);$", "")]
+
+
+def slips_of(line):
+    """The line with one slip, for each that it may have."""
+    if "assert" in line or line.lstrip().startswith(("//", "#", "static", "for (int", "const", "}")) or '"' in line:
+        return []
+    made = []
+    for pattern, by in SLIPS:
+        for found in re.finditer(pattern, line):
+            made.append(line[:found.start()] + by + line[found.end():])
+    return made
+
+
+def draw(count, seed):
+    """Faults by chance, as many in each area. The place is a line that its file has once."""
+    chance, faults, areas = random.Random(seed), [], list(AREAS)
+    while len(faults) < count:
+        area = areas[len(faults) % len(areas)]
+        folder = ROOT / chance.choice(AREAS[area][0])
+        path = chance.choice(sorted(p for p in folder.rglob("*.c") if "/kernel/" not in str(p) and "/machine/" not in str(p)))
+        text = path.read_text(encoding="utf-8")
+        line = chance.choice(text.splitlines())
+        slips = slips_of(line)
+        if slips and text.count(line + "\n") == 1:
+            slip = chance.choice(slips)
+            said = f"{path.name}: {line.strip()} -> {slip.strip() or 'nothing'}"
+            faults.append((area, said, str(path.relative_to(ROOT)), line + "\n", slip + "\n"))
+    return faults
+
+
 def try_fault(fault, jobs):
     area, _, paths, before, after = fault
     file = TREE / home_of(paths)
@@ -261,7 +301,7 @@ def try_fault(fault, jobs):
     try:
         failed = build(area, jobs)
         if failed:
-            sys.exit(f"faults: {fault[1]} does not build\n{failed}")
+            return "unbuilt", failed.strip().splitlines()[-1][:70]
         for test in tests_of(area):
             text = run_test(test)
             if text is not None:
@@ -274,6 +314,8 @@ def try_fault(fault, jobs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", help="faults whose area or name contains this")
+    parser.add_argument("--draw", type=int, help="this many faults by chance in place of the list")
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--tree", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent,
                         help="another state of the repository to plant them in (a git worktree)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
@@ -286,7 +328,7 @@ def main():
         return 1
     if arguments.check:
         return 0
-    faults = [f for f in FAULTS if not arguments.only or arguments.only in f[0] or arguments.only in f[1]]
+    faults = [f for f in (draw(arguments.draw, arguments.seed) if arguments.draw else FAULTS) if not arguments.only or arguments.only in f[0] or arguments.only in f[1]]
     copy_tree()
     configure(arguments.python)
     for area in dict.fromkeys(f[0] for f in faults):
@@ -303,11 +345,11 @@ def main():
         counts[where] = counts.get(where, 0) + 1
         lines.append("| %s: %s | %s | `%s` |" % (fault[0], fault[1], where, what.replace("|", "\\|").replace("`", "'")))
         print(lines[-1], flush=True)
-    summary = ", ".join(f"{counts.get(w, 0)} {w}" for w in ("home", "elsewhere", "test", "nobody"))
+    summary = ", ".join(f"{counts.get(w, 0)} {w}" for w in ("home", "elsewhere", "test", "nobody", "unbuilt"))
     print(f"{len(faults)} faults: {summary}")
     if arguments.report:
         arguments.report.write_text("\n".join(lines) + f"\n\n{len(faults)} faults: {summary}\n", encoding="utf-8")
-    return 0 if arguments.only or counts.get("home", 0) >= WANTED else 1
+    return 0 if arguments.only or arguments.draw or counts.get("home", 0) >= WANTED else 1
 
 
 if __name__ == "__main__":
