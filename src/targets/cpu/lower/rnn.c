@@ -67,7 +67,9 @@ static bool find_acts(const struct mgx_ins *ins, struct mgx_rnn_desc *d)
 static bool find_operands(struct mgx_plan_offer *c, struct rnn *v)
 {
     for (int i = 0; i < OPERANDS; i++) {
-        v->has[i] = i < c->in_count && c->ins->in[i]->op != &mgx_op_undefined;
+        // What was left out has no elements, whether it is still an instruction or a literal by now.
+        v->has[i] = i < c->in_count && c->ins->in[i]->op != &mgx_op_undefined &&
+                    (i < BIAS || mgx_shape_elements(&c->in[i]) > 0);
         if (!v->has[i])
             continue;
         const bool weight = i == W || i == R || i == BIAS || i == PEEPHOLES;
