@@ -128,6 +128,16 @@ static void programs()
     json.set_file_format("json");
     migraphx::save(a, path.c_str(), json);
     CHECK(migraphx::load(path.c_str(), json) == a);
+    auto form = make_net();
+    form.compile(migraphx::target("ref"));
+    migraphx::file_options with_form, portable;
+    with_form.add_form(form);
+    migraphx::save(a, path.c_str(), with_form);
+    with_form.set_target("ref");
+    with_form.set_trusted();
+    CHECK(migraphx::load(path.c_str(), with_form) == form);
+    portable.set_portable();
+    CHECK(migraphx::load(path.c_str(), portable) == a);
     std::remove(path.c_str());
     CHECK(thrown([] { migraphx::target("tpu"); }).find("Requested target 'tpu'") == 0);
     CHECK(thrown([] { migraphx::operation("nonsense"); }) == "Operator not found: nonsense");

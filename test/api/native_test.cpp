@@ -111,6 +111,17 @@ static void parts()
     CHECK(migraphx::load("native_test.mxr") == moved);
     std::remove("native_test.mxr");
     CHECK(migraphx::load_buffer(migraphx::save_buffer(moved)) == moved);
+    auto form = migraphx::load_buffer(migraphx::save_buffer(moved));
+    form.compile(migraphx::make_target("ref"));
+    migraphx::file_options files;
+    files.forms = {&form};
+    const auto both = migraphx::save_buffer(moved, files);
+    files = {};
+    files.portable = true;
+    CHECK(migraphx::load_buffer(both, files) == moved);
+    files.portable = false;
+    files.target = "ref";
+    CHECK(migraphx::load_buffer(both, files) == form);
     migraphx::onnx_options options;
     options.map_input_dims["input"] = {32, 3, 224, 224};
     CHECK(thrown([&] { migraphx::parse_onnx("no_such.onnx", options); }).find("no_such.onnx") !=
