@@ -165,7 +165,7 @@ static size_t list_files(DIR *dir, struct kept **out, size_t *bytes)
             *out = grown;
         }
         struct kept *k = &(*out)[count++];
-        snprintf(k->name, sizeof k->name, "%s", entry->d_name);
+        memcpy(k->name, entry->d_name, strlen(entry->d_name) + 1); // is_kept knows that it fits
         k->size = st.st_size;
         k->used = st.st_mtim;
         *bytes += (size_t)st.st_size;
