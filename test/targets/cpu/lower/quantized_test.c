@@ -400,6 +400,48 @@ CASE(bytes_times_a_factor)
         CHECK(a_factor(seed));
 }
 
+// Floats that are infinite (`made` is "add" or "mul") or no number ("sub") on their way to bytes, as
+// values and as factors.
+static bool a_special(const char *made, bool is_signed, const int lens[2], const char *body)
+{
+    struct mgx_str s = {0}, dims = {0};
+    put_dims(&dims, lens, 2, false);
+    mgx_str_printf(&s, "module: \"main\"\na = @param:a");
+    put_type(&s, type_name(is_signed), lens, 2);
+    mgx_str_printf(&s, "f = @param:f");
+    put_type(&s, "float_type", lens, 2);
+    mgx_str_printf(&s,
+                   "@1 = @literal{0.25} -> float_type, {1}, {1}\n"
+                   "@2 = @literal{%d} -> %s, {1}, {1}\n"
+                   "@3 = @literal{1e38} -> float_type, {1}, {1}\n",
+                   any_zero(is_signed), type_name(is_signed));
+    for (int i = 1; i <= 3; i++)
+        mgx_str_printf(&s, "b%d = multibroadcast[out_lens=%s](@%d)\n", i, mgx_str_text(&dims), i);
+    mgx_str_printf(&s,
+                   "g1 = mul(f, b3)\ng2 = mul(g1, b3)\ng3 = add(g2, f)\ng = %s(g3, g2)\n"
+                   "d = dequantizelinear(a, b1, b2)\n"
+                   "v = %s\n"
+                   "y = quantizelinear[out_type=%s](v, b1, b2)\n"
+                   "@9 = @return(y)\n",
+                   made, body, type_name(is_signed));
+    const bool good = agrees(mgx_str_text(&s));
+    mgx_str_fini(&s);
+    mgx_str_fini(&dims);
+    return good;
+}
+
+CASE(infinities_and_no_numbers_become_bytes)
+{
+    static const char *const made[] = {"add", "sub", "mul"}, *const bodies[] = {
+                                                                 "identity(g)", "mul(d, g)",
+                                                                 "add(d, g)", "relu(g)",
+                                                                 "max(g, d)"};
+    static const int sizes[][2] = {{1, 1}, {3, 37}, {2, 300}, {0, 5}};
+    state = 12;
+    for (int i = 0; i < 3 * 5 * 4 * 2; i++)
+        CHECK(a_special(made[i % 3], i / 60, sizes[i / 15 % 4], bodies[i / 3 % 5]));
+}
+
 TEST_MAIN(ROW(products_are_those_of_integers) ROW(convolutions_are_those_of_integers)
               ROW(functions_of_a_byte_are_tables) ROW(maxima_of_bytes) ROW(bytes_are_resized)
-                  ROW(bytes_times_a_factor))
+                  ROW(bytes_times_a_factor) ROW(infinities_and_no_numbers_become_bytes))
