@@ -230,6 +230,15 @@ static void *find_carried(struct mgx_plan_store *store, const void *key, size_t 
     return data;
 }
 
+// Kernels leave room behind what they pack for reads beyond its end. It goes into saved files, which
+// shall not hold what the memory held before.
+static void clear_end(void *data, size_t bytes)
+{
+    enum { END = 4096 };
+    const size_t clear = bytes < END ? bytes : END;
+    memset((char *)data + (bytes - clear), 0, clear);
+}
+
 // Room for what is not packed anywhere yet, and how it is to be filled; NULL when out of memory.
 static struct mgx_plan_fill *new_pack(struct mgx_plan_store *store, const void *text, size_t size,
                                       size_t bytes, const struct mgx_plan_fill *how,
@@ -241,6 +250,7 @@ static struct mgx_plan_fill *new_pack(struct mgx_plan_store *store, const void *
         mgx_fail_memory(diag);
         return NULL;
     }
+    clear_end(data, bytes);
     fill->packed = data;
     fill->packed_bytes = bytes;
     return fill;

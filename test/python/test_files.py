@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Saved programs, read back by the module and by a decoder written here."""
 import json
+import os
 import struct
+import subprocess
+import sys
 
 import migraphx
 import numpy as np
@@ -134,3 +137,21 @@ def test_one_file_for_several_machines(tmp_path):
         migraphx.save(p, path, forms=[p])
     with pytest.raises(RuntimeError, match="abacus"):
         migraphx.load(path, target="abacus")
+
+
+def test_files_hold_nothing_of_the_memory_before(tmp_path):
+    """Two processes whose fresh memory holds other bytes write the same file."""
+    build = """
+import sys, migraphx, numpy as np
+p = migraphx.program()
+m = p.get_main_module()
+x = m.add_parameter("x", migraphx.shape(type="float", lens=[1, 2, 5, 5]))
+w = m.add_literal(np.arange(72, dtype=np.float32).reshape(4, 2, 3, 3))
+m.add_return([m.add_instruction(migraphx.op("convolution", padding=[0, 0], stride=[1, 1], dilation=[1, 1]), [x, w])])
+p.compile("cpu", threads=1, isa="generic")
+migraphx.save(p, sys.argv[1])
+"""
+    for perturb in "11", "99":
+        environment = dict(os.environ, MALLOC_PERTURB_=perturb, PYTHONPATH=os.pathsep.join(sys.path))
+        subprocess.run([sys.executable, "-c", build, tmp_path / perturb], check=True, env=environment)
+    assert (tmp_path / "11").read_bytes() == (tmp_path / "99").read_bytes()
