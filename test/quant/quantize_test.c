@@ -280,7 +280,7 @@ CASE(empty_values)
                     "y = dot(x, w)\nz = @return(y)\n");
     world_give(&world, "x", &shape, NULL);
     CHECK(world_quantize(&world, p, &options, &r));
-    CHECK_INT(r.v[0].type, MGX_FLOAT);
+    CHECK(r.count == 0 || r.v[0].type == MGX_FLOAT); // what has no elements is known, or stays wide
     mgx_recipe_fini(&r);
     mgx_program_destroy(p);
 }
