@@ -271,13 +271,14 @@ static bool has_work(struct mgx_module *m)
     return false;
 }
 
-// A value without elements is known: what is reduced over none of them is a constant.
+// A value without elements is known: what is reduced over none of them is a constant. An operand
+// that is left out has none either, and stays what it says.
 static enum mgx_status know_empty(struct mgx_pass_call *c, struct mgx_module *m)
 {
     MGX_EACH (ins, m) {
         const bool empty = !ins->literal && ins->uses && is_number(&ins->shape) &&
-                           ins->op != &mgx_op_return && mgx_shape_is_static(&ins->shape) &&
-                           mgx_shape_elements(&ins->shape) == 0;
+                           ins->op != &mgx_op_return && ins->op != &mgx_op_undefined &&
+                           mgx_shape_is_static(&ins->shape) && mgx_shape_elements(&ins->shape) == 0;
         if (!empty)
             continue;
         const struct mgx_shape packed =

@@ -22,6 +22,12 @@ struct mgx_build {
     bool host_ends;              // parameters and results are the host's
 };
 
+// Where a constant's bytes are is known, unless it has none.
+static inline bool mgx_plan_is_there(const struct mgx_plan_value *root)
+{
+    return root->data || !mgx_shape_elements(&root->shape);
+}
+
 // --- value.c ---
 // All bytes of the value are some of its root's. Nothing is said of one whose size is not known.
 bool mgx_plan_lies_inside(struct mgx_plan_value *v);

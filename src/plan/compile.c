@@ -166,8 +166,7 @@ static void resolve(struct mgx_plan *plan)
             int64_t offset;
             const struct mgx_plan_value *root = mgx_plan_root(v, &offset);
             *ref = (struct mgx_plan_ref){root->place, root->side, root->index, offset, root->data};
-            assert(root->place != MGX_PLAN_CONST || root->data || root->dynamic ||
-                   !mgx_shape_elements(&root->shape));
+            assert(root->place != MGX_PLAN_CONST || root->dynamic || mgx_plan_is_there(root));
             if (root->place == MGX_PLAN_SCRATCH)
                 ref->offset += (int64_t)root->scratch;
         }

@@ -162,7 +162,7 @@ static const struct mgx_tensor *constant_of(struct mgx_plan *plan, struct mgx_pl
     const struct mgx_plan_value *root = mgx_plan_root(v, &offset);
     if (root->place != MGX_PLAN_CONST)
         return NULL;
-    assert(root->data && mgx_plan_lies_inside(v));
+    assert(mgx_plan_is_there(root) && mgx_plan_lies_inside(v));
     struct mgx_tensor *t = MGX_NEW(&plan->store.arena, struct mgx_tensor);
     assert(root->side == MGX_PLAN_HOST);
     if (!t)
