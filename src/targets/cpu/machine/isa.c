@@ -50,6 +50,18 @@ static const struct named *find(const struct named *list, int count, const char 
     return NULL;
 }
 
+static enum mgx_status fail_unknown(const char *word, size_t size, char sign, struct mgx_diag *diag)
+{
+    const struct named *list = sign ? features : sets;
+    const int count = sign ? FEATURES : SETS;
+    char known[512];
+    size_t at = 0;
+    for (int i = 0; i < count && at < sizeof known; i++)
+        at += (size_t)snprintf(known + at, sizeof known - at, " %s", list[i].name);
+    return mgx_fail(diag, MGX_INVALID, "unknown instruction set \"%.*s\"; there are%s%s", (int)size,
+                    word, known, sign ? "" : " native, and features after + and -");
+}
+
 // Reads one word up to the next sign. The first is a set, or "native"; others are features.
 static enum mgx_status add_word(const char *word, size_t size, char sign, mgx_isa native,
                                 mgx_isa *isa, struct mgx_diag *diag)
@@ -60,7 +72,7 @@ static enum mgx_status add_word(const char *word, size_t size, char sign, mgx_is
     if (!sign && size == sizeof all - 1 && memcmp(word, all, size) == 0)
         *isa = native;
     else if (!found)
-        return mgx_fail(diag, MGX_INVALID, "unknown instruction set \"%.*s\"", (int)size, word);
+        return fail_unknown(word, size, sign, diag);
     else
         *isa = sign == '-' ? *isa & ~found->set : *isa | found->set;
     return MGX_OK;

@@ -60,10 +60,12 @@ CASE(features_come_and_go)
         CHECK(isa == MGX_HAS(AVX));
     }
     CHECK_INT(mgx_isa_require("sse9", &isa, &diag), MGX_INVALID);
-    CHECK_TEXT(diag.text, "unknown instruction set \"sse9\"");
+    CHECK(strstr(diag.text, "unknown instruction set \"sse9\"; there are generic "));
+    CHECK(strstr(diag.text, " avx2 "));
     diag = (struct mgx_diag){0};
     CHECK_INT(mgx_isa_require("generic+native", &isa, &diag), MGX_INVALID);
-    CHECK_TEXT(diag.text, "unknown instruction set \"native\"");
+    CHECK(strstr(diag.text, "unknown instruction set \"native\"; there are "));
+    CHECK(strstr(diag.text, " fma"));
     CHECK_INT(mgx_isa_require("", &isa, NULL), MGX_INVALID);
     CHECK_INT(mgx_isa_require("generic+", &isa, NULL), MGX_INVALID);
     // No machine has the features of two families.
