@@ -11,7 +11,7 @@
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are used as they lie");
 
-enum { ALIGN = 64, FRAME = 64 };
+enum { ALIGN = 64, FRAME = 64, NEW_SUMS = 3 };
 
 // The first byte is one that no msgpack value begins with; the rest shows what a transfer as text
 // did to the file.
@@ -171,10 +171,10 @@ static enum mgx_status bad(struct mgx_diag *diag, const char *what)
     return mgx_fail(diag, MGX_INVALID, "the saved program is damaged: %s", what);
 }
 
-static enum mgx_status check_header(const void *bytes, struct mgx_diag *diag)
+static enum mgx_status check_header(struct mgx_container *c, struct mgx_diag *diag)
 {
     struct header h;
-    memcpy(&h, bytes, sizeof h);
+    memcpy(&h, c->bytes, sizeof h);
     if (h.version > MGX_CONTAINER_VERSION)
         return mgx_fail(diag, MGX_UNSUPPORTED,
                         "the saved program has format version %u, readable are 1 to %d", h.version,
@@ -182,6 +182,7 @@ static enum mgx_status check_header(const void *bytes, struct mgx_diag *diag)
     bool good = h.version >= 1 && h.data_at == MGX_CONTAINER_DATA;
     for (int i = 0; i < 6; i++)
         good = good && h.zero[i] == 0;
+    c->sum = h.version < NEW_SUMS ? mgx_checksum_old : mgx_checksum;
     return good ? MGX_OK : bad(diag, "its header");
 }
 
@@ -199,15 +200,15 @@ enum mgx_status mgx_container_open(struct mgx_container *c, struct mgx_arena *ar
     *c = (struct mgx_container){.bytes = bytes, .size = size};
     if (size < 2 * FRAME)
         return bad(diag, "it is cut off");
-    TRY(check_header(bytes, diag));
+    TRY(check_header(c, diag));
     memcpy(&t, c->bytes + size - FRAME, sizeof t);
     if (memcmp(t.magic, END, sizeof END) != 0)
         return bad(diag, "it is cut off, or has something behind its end");
-    if (t.sum != mgx_checksum(&t, offsetof(struct trailer, sum)) || t.size != size)
+    if (t.sum != c->sum(&t, offsetof(struct trailer, sum)) || t.size != size)
         return bad(diag, "its trailer");
     const uint64_t table = t.count * sizeof *c->table;
     if (t.count > MGX_CONTAINER_SECTIONS || !inside(c, t.table_at, table) ||
-        t.table_sum != mgx_checksum(c->bytes + t.table_at, (size_t)table))
+        t.table_sum != c->sum(c->bytes + t.table_at, (size_t)table))
         return bad(diag, "its table of sections");
     c->table = mgx_arena_memdup(arena, c->bytes + t.table_at, (size_t)table);
     c->count = (int)t.count;
@@ -237,7 +238,7 @@ enum mgx_status mgx_container_find(const struct mgx_container *c, const char *na
     if (!s)
         return MGX_OK;
     if (s->at % 8 || !inside(c, s->at, s->size) ||
-        mgx_checksum(c->bytes + s->at, (size_t)s->size) != s->sum)
+        c->sum(c->bytes + s->at, (size_t)s->size) != s->sum)
         return mgx_fail(diag, MGX_INVALID, "the saved program is damaged: its section \"%s\"",
                         name);
     *data = c->bytes + s->at;
@@ -260,6 +261,7 @@ enum mgx_status mgx_container_take_data(const struct mgx_container *c, struct mg
     if (out->literal_bytes > out->data_bytes)
         out->literal_bytes = out->data_bytes;
     out->sums = (const uint64_t *)sums;
+    out->sum = c->sum;
     out->state = mgx_arena_alloc(&out->arena, size / sizeof(uint64_t) + 1);
     return out->state ? MGX_OK : mgx_fail_memory(diag);
 }

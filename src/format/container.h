@@ -16,7 +16,7 @@
 #include "format/tree.h"
 #include "ir/carry.h"
 
-enum { MGX_CONTAINER_VERSION = 2, MGX_CONTAINER_SECTIONS = 64, MGX_CONTAINER_NAME = 16 };
+enum { MGX_CONTAINER_VERSION = 3, MGX_CONTAINER_SECTIONS = 64, MGX_CONTAINER_NAME = 16 };
 
 // The section of form `i` of a compiled program: "info", "info.1", ...
 struct mgx_container_name {
@@ -63,6 +63,7 @@ enum mgx_status mgx_container_end(struct mgx_container_writer *w) MGX_NODISCARD;
 struct mgx_container {
     const uint8_t *bytes;
     size_t size;
+    mgx_carry_sum *sum;                        // of files of its version
     const struct mgx_container_section *table; // aligned
     int count;
 };

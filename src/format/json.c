@@ -29,18 +29,19 @@ static enum mgx_status put_word(struct mgx_sink *s, const char *text, struct mgx
 static enum mgx_status put_text(struct mgx_sink *s, const char *text, size_t size,
                                 struct mgx_diag *diag)
 {
+    size_t plain = 0; // what lies between this and i stands for itself
     TRY(put_word(s, "\"", diag));
     for (size_t i = 0; i < size; i++) {
         const unsigned char c = (unsigned char)text[i];
         char escaped[8];
-        if (c == '"' || c == '\\')
-            snprintf(escaped, sizeof escaped, "\\%c", c);
-        else if (c < 0x20)
-            snprintf(escaped, sizeof escaped, "\\u%04x", c);
-        else
-            snprintf(escaped, sizeof escaped, "%c", c);
+        if (c >= 0x20 && c != '"' && c != '\\')
+            continue;
+        snprintf(escaped, sizeof escaped, c < 0x20 ? "\\u%04x" : "\\%c", c);
+        TRY(put(s, text + plain, i - plain, diag));
         TRY(put_word(s, escaped, diag));
+        plain = i + 1;
     }
+    TRY(put(s, text + plain, size - plain, diag));
     return put_word(s, "\"", diag);
 }
 

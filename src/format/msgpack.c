@@ -159,11 +159,14 @@ enum mgx_status mgx_msgpack_write(struct mgx_sink *sink, const struct mgx_value 
 
 // --- reading ---
 
+enum { KEYS = 64 };
+
 struct reader {
     const uint8_t *at, *end;
     const uint8_t *begin;
     struct mgx_arena *arena;
     size_t values;
+    const char *keys[KEYS]; // met last, by hash: a file has few, and each of them often
     struct mgx_diag *diag;
 };
 
@@ -217,7 +220,17 @@ static enum mgx_status read_key(struct reader *r, const char **out)
         TRY(number(r, 1 << (*type - 0xd9), &size));
     else
         return bad(r, "a key that is no text");
-    return read_text(r, size, out);
+    if (size > (size_t)(r->end - r->at))
+        return bad(r, "the file ends within a value");
+    const char **known = &r->keys[size ? (size + r->at[0] + 7u * r->at[size - 1]) % KEYS : 0];
+    if (*known && strlen(*known) == size && memcmp(*known, r->at, size) == 0) {
+        r->at += size;
+        *out = *known;
+        return MGX_OK;
+    }
+    TRY(read_text(r, size, out));
+    *known = *out;
+    return MGX_OK;
 }
 
 static enum mgx_status read_children(struct reader *r, enum mgx_value_kind kind, uint64_t count,

@@ -168,6 +168,8 @@ static enum mgx_status read_form(const struct load *l, const struct mgx_op_set *
     if (i < 0)
         return read_tree(l, ops, "portable", c, out);
     TRY(read_packs(l, mgx_container_name(i, "packs").text, c));
+    if (c->fits && c->options.threads != 1)
+        mgx_carry_check_ahead(c);
     TRY(mgx_container_find(&l->file, mgx_container_name(i, "tuning").text, &text, &c->tuning_size,
                            l->diag));
     c->tuning = (const char *)text;

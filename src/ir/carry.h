@@ -51,6 +51,8 @@ struct mgx_carry_options {
     struct mgx_settings own; // the target's
 };
 
+typedef uint64_t mgx_carry_sum(const void *data, size_t size);
+
 struct mgx_carry {
     struct mgx_arena arena;
     char target[MGX_CARRY_NAME];
@@ -68,13 +70,15 @@ struct mgx_carry {
     const uint8_t *data;              // what the sums are of, chunk by chunk
     size_t data_bytes, literal_bytes; // the first of them are literals
     const uint64_t *sums;
-    atomic_uchar *state; // of every chunk: 0, MARKED, CHECKED
-    bool fits;           // this machine and these kernels: neither passes nor packing are needed
-    const char *why;     // why it does not
-    bool judged;         // whether it fits is known
-    bool trusted;        // its kernels may be run; set by who chooses the form
-    bool has_code;       // there are some, trusted or not
-    const char *form;    // of several in the file: which, of which
+    mgx_carry_sum *sum;
+    atomic_uchar *state;           // of every chunk: 0, MARKED, CHECKED
+    struct mgx_carry_ahead *ahead; // NULL: nobody checks ahead
+    bool fits;        // this machine and these kernels: neither passes nor packing are needed
+    const char *why;  // why it does not
+    bool judged;      // whether it fits is known
+    bool trusted;     // its kernels may be run; set by who chooses the form
+    bool has_code;    // there are some, trusted or not
+    const char *form; // of several in the file: which, of which
 };
 
 // Decides which form of a container is read: *out is its number, or -1 for the portable program.
@@ -95,6 +99,11 @@ const void *mgx_carry_find(struct mgx_carry *c, const void *key, size_t size, si
 void mgx_carry_mark(struct mgx_carry *c, const void *data, size_t bytes);
 // All but packed constants, which lie behind the literals.
 void mgx_carry_mark_literals(struct mgx_carry *c);
+// Begins to check packed constants before anyone has marked them, in a thread of its own, so that it
+// reads them from memory while the caller builds the program. Where it cannot, nothing happens.
+void mgx_carry_check_ahead(struct mgx_carry *c);
+// Ends that; what it has not come to, or found damaged, is checked when it is marked.
+void mgx_carry_end_ahead(struct mgx_carry *c);
 // Checks a share of what is marked; shares may be checked by several threads at once.
 bool mgx_carry_check_part(struct mgx_carry *c, int part, int parts);
 // Everything marked, by one thread.

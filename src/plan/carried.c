@@ -111,6 +111,7 @@ enum mgx_status mgx_plan_carried_check(struct mgx_build *b, struct mgx_diag *dia
     struct reads r = {0};
     if (!carry || !carry->file)
         return MGX_OK;
+    mgx_carry_end_ahead(carry); // all threads do the rest
     bool good = true;
     if (!plan->store.carry || plan->store.first_fill || plan->machine->memory)
         mgx_carry_mark_literals(carry);

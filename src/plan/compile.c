@@ -62,6 +62,12 @@ static enum mgx_status align_literals(struct mgx_program *p, struct mgx_diag *di
     return MGX_OK;
 }
 
+// As passes would leave it, from a file: none of them ran, and none has read the literals.
+static bool is_settled(const struct mgx_program *p)
+{
+    return p->carry && p->carry->fits;
+}
+
 // What the passes looked at of the model's file: packing reads it once more, piece by piece.
 static void forget_files(const struct mgx_program *p)
 {
@@ -96,9 +102,11 @@ static enum mgx_status settle(struct mgx_program *p, bool outputs, struct mgx_di
     if (outputs)
         TRY(add_outputs(p, diag));
     TRY(mgx_plan_settle_joins(p, diag));
-    TRY(mgx_program_compact(p, diag));
+    if (!is_settled(p))
+        TRY(mgx_program_compact(p, diag));
     TRY(align_literals(p, diag));
-    forget_files(p);
+    if (!is_settled(p))
+        forget_files(p);
     for (int i = 0; i < p->module_count; i++)
         mgx_module_number(p->modules[i]);
     return MGX_OK;

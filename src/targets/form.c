@@ -163,6 +163,14 @@ static enum mgx_status set_portable(struct mgx_carry *const *forms, int count,
     return c->arena.failed ? mgx_fail_memory(diag) : MGX_OK;
 }
 
+// Of the only form there is: if it is for no target here, compiling tells.
+static enum mgx_status judge_only(struct mgx_carry *c, const struct mgx_form_wish *wish,
+                                  struct mgx_diag *diag)
+{
+    const struct mgx_target *target = mgx_target_find(c->target);
+    return target ? judge(c, target, wish, diag) : MGX_OK;
+}
+
 static enum mgx_status choose(void *user, struct mgx_carry *const *forms, int count, bool portable,
                               int *out, struct mgx_diag *diag)
 {
@@ -176,7 +184,7 @@ static enum mgx_status choose(void *user, struct mgx_carry *const *forms, int co
         return MGX_OK;
     }
     if (count == 1 && !portable && !wish->target)
-        return MGX_OK;
+        return judge_only(forms[0], wish, diag);
     TRY(find_best(forms, count, wish, false, out, diag));
     if (*out < 0 && portable)
         return set_portable(forms, count, wish, diag);

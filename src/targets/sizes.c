@@ -6,7 +6,6 @@
 #include <assert.h>
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -14,6 +13,7 @@
 
 #include "base/cancel.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "op/op.h"
 #include "plan/plan.h"
 #include "plan/shared.h"
@@ -296,17 +296,13 @@ static void join(struct mgx_sizes *s)
     s->process = 0;
 }
 
-// Signals are for the host program's threads. The lock is held.
+// The lock is held.
 static bool start(struct mgx_sizes *s)
 {
     if (s->at_work && s->process == getpid())
         return true;
     join(s); // it has ended but for its last step
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    s->at_work = pthread_create(&s->thread, NULL, work, s) == 0;
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    s->at_work = mgx_thread_start(&s->thread, work, s);
     s->process = s->at_work ? getpid() : 0;
     return s->at_work;
 }

@@ -98,17 +98,22 @@ static migraphx_file_options_t msgpack(void)
     return options;
 }
 
-static void compile_one_thread(migraphx_program_t p, const char *isa)
+static void compile_threads(migraphx_program_t p, const char *isa, int threads)
 {
     migraphx_target_t target;
     migraphx_compile_options_t options;
     must(migraphx_target_create(&target, "cpu"));
     must(migraphx_compile_options_create(&options));
-    must(migraphx_compile_options_set_threads(options, 1));
+    must(migraphx_compile_options_set_threads(options, threads));
     must(migraphx_compile_options_set_isa(options, isa));
     must(migraphx_program_compile(p, target, options));
     migraphx_compile_options_destroy(options);
     migraphx_target_destroy(target);
+}
+
+static void compile_one_thread(migraphx_program_t p, const char *isa)
+{
+    compile_threads(p, isa, 1);
 }
 
 // What explain says after these words: a number; -1 when it does not say them.

@@ -17,15 +17,21 @@ static migraphx_program_t make_compiled(void)
     return p;
 }
 
-static char *save_compiled(size_t *size)
+static char *save_threads(int threads, size_t *size)
 {
-    migraphx_program_t p = make_compiled();
+    migraphx_program_t p = make_program();
+    compile_threads(p, NULL, threads);
     migraphx_file_options_t options = msgpack();
     char *bytes;
     must(migraphx_save_buffer(&bytes, size, p, options));
     migraphx_file_options_destroy(options);
     migraphx_program_destroy(p);
     return bytes;
+}
+
+static char *save_compiled(size_t *size)
+{
+    return save_threads(1, size);
 }
 
 static void temporary(char path[32])
@@ -169,13 +175,13 @@ static bool survives(const char *bytes, size_t size, migraphx_file_options_t opt
     return good;
 }
 
-CASE(every_flipped_byte_is_noticed)
+static void flip_bytes(int threads, size_t step)
 {
     size_t size;
-    char *bytes = save_compiled(&size);
+    char *bytes = save_threads(threads, &size);
     migraphx_file_options_t options = msgpack();
     int loaded = 0;
-    for (size_t at = 0; at < size; at++) {
+    for (size_t at = 0; at < size; at += step) {
         const char bit = (char)(1 << (at * 2654435761u >> 7 & 7));
         bytes[at] ^= bit;
         if (!survives(bytes, size, options, &loaded))
@@ -185,6 +191,13 @@ CASE(every_flipped_byte_is_noticed)
     CHECK(loaded > 0); // gaps between sections mean nothing
     migraphx_string_destroy(bytes);
     migraphx_file_options_destroy(options);
+}
+
+// With several threads constants are checked while the program is built.
+CASE(every_flipped_byte_is_noticed)
+{
+    flip_bytes(1, 1);
+    flip_bytes(2, 7);
 }
 
 CASE(every_truncation_is_refused)
@@ -313,8 +326,9 @@ CASE(old_files_load)
     static const char *const paths[] = {
         "test/api/saved/program_8.mxr",   "test/api/saved/program_8.json",
         "test/api/saved/compiled_8.mxr",  "test/api/saved/container_1.mxr",
-        "test/api/saved/container_2.mxr", "test/api/saved/forms_2.mxr"};
-    for (int i = 0; i < 6; i++) {
+        "test/api/saved/container_2.mxr", "test/api/saved/forms_2.mxr",
+        "test/api/saved/container_3.mxr", "test/api/saved/forms_3.mxr"};
+    for (int i = 0; i < (int)(sizeof paths / sizeof *paths); i++) {
         migraphx_file_options_t options = msgpack();
         migraphx_program_t p;
         bool compiled;

@@ -68,7 +68,7 @@ static bool gives_the_answer(migraphx_program_t p)
 }
 
 // Saved as if by these kernels on this kind of machine; NULL: by ours, on ours.
-static struct mgx_str save(const char *kernels, const char *kind)
+static struct mgx_str save_threads(const char *kernels, const char *kind, int threads)
 {
     struct mgx_program *p = make_program();
     struct mgx_carry *c = mgx_carry_create();
@@ -79,7 +79,7 @@ static struct mgx_str save(const char *kernels, const char *kind)
         mgx_target_cpu.carry(p, c, &diag) != MGX_OK)
         exit(2);
     strcpy(c->target, "cpu");
-    c->options.threads = 1;
+    c->options.threads = threads;
     c->kind = kind ? kind : mgx_str_text(&ours);
     c->kernels = kernels ? kernels : c->kernels;
     if (mgx_mxr_save_buffer(p, c, MGX_FORM_MSGPACK, &out, &diag) != MGX_OK)
@@ -88,6 +88,11 @@ static struct mgx_str save(const char *kernels, const char *kind)
     mgx_str_fini(&ours);
     mgx_program_destroy(p);
     return out;
+}
+
+static struct mgx_str save(const char *kernels, const char *kind)
+{
+    return save_threads(kernels, kind, 1);
 }
 
 static migraphx_status load(const struct mgx_str *file, migraphx_program_t *out)
@@ -192,6 +197,27 @@ CASE(a_literal_that_is_packed_is_not_read)
     mgx_str_fini(&other);
 }
 
+// By one thread when the program is built, by another while it is.
+CASE(damage_anywhere_in_a_packed_constant)
+{
+    for (int threads = 1; threads <= 2; threads++) {
+        struct mgx_str file = save_threads(NULL, NULL, threads);
+        migraphx_program_t p;
+        size_t packed;
+        CHECK(find_data(&file, &packed));
+        for (size_t at = 0; at < ROWS * COLUMNS * sizeof(float); at += 4093) {
+            file.text[packed + at] ^= 64;
+            CHECK_INT(load(&file, &p), migraphx_status_unknown_error);
+            CHECK(strstr(last_error(), "damaged"));
+            file.text[packed + at] ^= 64;
+        }
+        OK(load(&file, &p));
+        CHECK(gives_the_answer(p));
+        migraphx_program_destroy(p);
+        mgx_str_fini(&file);
+    }
+}
+
 CASE(the_file_is_read_where_it_is_mapped)
 {
     struct mgx_str file = save(NULL, NULL);
@@ -247,5 +273,5 @@ CASE(settings_of_a_target_travel)
 }
 
 TEST_MAIN(ROW(our_own_is_used) ROW(other_kernels_compile_anew) ROW(another_machine_compiles_anew)
-              ROW(a_literal_that_is_packed_is_not_read) ROW(the_file_is_read_where_it_is_mapped)
-                  ROW(settings_of_a_target_travel))
+              ROW(a_literal_that_is_packed_is_not_read) ROW(damage_anywhere_in_a_packed_constant)
+                  ROW(the_file_is_read_where_it_is_mapped) ROW(settings_of_a_target_travel))

@@ -2,11 +2,11 @@
 // Pages that were small for the first answer's sake (base/memory.h) become huge while a program
 // runs: 4 to 6 % of a run with weights that no cache holds. A thread of the plan's own does it,
 // half of the time at most, and ends with it; no run waits for more than the page it reads.
-#include <signal.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "plan/context.h"
 #include "targets/cpu/machine/machine.h"
 
@@ -45,17 +45,6 @@ static void *grow(void *user)
     return NULL;
 }
 
-// Signals are for the host program's threads.
-static bool start(struct cpu_growth *g)
-{
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    const bool good = pthread_create(&g->thread, NULL, grow, g) == 0;
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return good;
-}
-
 void cpu_grow(struct mgx_plan *plan, struct mgx_context *x)
 {
     enum { RUNS_BEFORE = 2 };
@@ -74,7 +63,7 @@ void cpu_grow(struct mgx_plan *plan, struct mgx_context *x)
         g->process = getpid();
     }
     pthread_mutex_unlock(&plan->late.lock);
-    if (mine && !start(g))
+    if (mine && !mgx_thread_start(&g->thread, grow, g))
         g->process = 0;
 }
 

@@ -21,13 +21,13 @@
 #include <assert.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cancel.h"
+#include "base/thread.h"
 #include "targets/cpu/machine/cpus.h"
 
 #if defined(__x86_64__)
@@ -270,7 +270,6 @@ static void worker_destroy(struct worker *w)
     free(w);
 }
 
-// Signals are for the host program's threads: workers start with all of them blocked.
 static bool worker_create(struct core *core, int index)
 {
     struct worker *w = calloc(1, sizeof *w);
@@ -281,18 +280,7 @@ static bool worker_create(struct core *core, int index)
     CPU_ZERO(&w->kept);
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->wake, NULL);
-    // A worker takes no signals but its own faults: one that is blocked ends the process, and the
-    // bus error of a mapped file that shrank has a handler.
-    sigset_t all, old;
-    sigfillset(&all);
-    sigdelset(&all, SIGBUS);
-    sigdelset(&all, SIGSEGV);
-    sigdelset(&all, SIGFPE);
-    sigdelset(&all, SIGILL);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    const int error = pthread_create(&w->thread, NULL, worker_main, w);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (error) {
+    if (!mgx_thread_start(&w->thread, worker_main, w)) {
         worker_destroy(w);
         return false;
     }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/thread.h"
 #include "targets/gpu/machine/store.h"
 
 enum { UNIT_BUCKETS = 256, UNIT_MAX_THREADS = 16 };
@@ -222,7 +223,7 @@ enum mgx_status gpu_units_make(const struct gpu_code *code, struct gpu_unit *con
     int threads = 0;
     pthread_mutex_init(&c.lock, NULL);
     while (threads < code->threads - 1 && threads < count - 1 && threads < UNIT_MAX_THREADS &&
-           pthread_create(&thread[threads], NULL, work, &c) == 0)
+           mgx_thread_start(&thread[threads], work, &c))
         threads++;
     work(&c);
     for (int i = 0; i < threads; i++)
