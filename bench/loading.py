@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: MIT
 """From a file to the first answer: this engine from a compiled .mxr, ONNX Runtime from the .onnx file.
 
-    loading.py [--threads N] [--rounds N] [--module DIR] MODEL.onnx
+    loading.py [--threads N] [--rounds N] [--module DIR] [--json] MODEL.onnx
 
 Compiles the model for the CPU into a temporary file, then starts one process after the other, the
-engines in turns, and prints the least and the median over the rounds of each of them: milliseconds
-of the load and of load and first run together, by the processor's clock and by the wall's, and MiB
-resident before, after the load and after the run. The file is in the system's cache; importing the
-module is not counted.
+engines in turns, on the same inputs and with the same number of threads. Each process measures its
+load, load and first run together, and the median of five runs after that: by the wall's clock and
+by the processor's, and MiB resident before the load, after it and after the first run. The file is in
+the system's cache, importing the module is not counted, and neither is making the inputs.
+
+A round counts if the operating system let neither process wait for a core longer than --waiting of
+its time (other work on the machine makes it wait); the least and the median of those rounds are
+printed, how many there were, and the load average. Without any such round all count, which is said.
 """
 import argparse
+import glob
 import json
 import os
 import resource
@@ -19,88 +24,119 @@ import sys
 import tempfile
 import time
 
+NAMES = ("load wall", "all wall", "again wall", "load cpu", "all cpu", "again cpu", "MiB before", "MiB loaded", "MiB run")
+AGAIN = 5
+
 
 def resident():
     with open("/proc/self/status", encoding="ascii") as f:
         return next(int(line.split()[1]) for line in f if line.startswith("VmRSS")) / 1024
 
 
+def waited():
+    """Milliseconds that the threads of this process were ready and had no core."""
+    total = 0
+    for path in glob.glob("/proc/self/task/*/schedstat"):
+        with open(path, encoding="ascii") as f:
+            total += int(f.read().split()[1])
+    return total * 1e-6
+
+
 def clocks():
     used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime, time.perf_counter()
+    return {"wall": time.perf_counter() * 1e3, "cpu": (used.ru_utime + used.ru_stime) * 1e3}
 
 
 def measure(load, run):
     """One process's numbers."""
-    before, start = resident(), clocks()
+    lost, memory, start = waited(), [resident()], clocks()
     loaded = load()
-    middle, with_weights = clocks(), resident()
+    middle = clocks()
+    memory.append(resident())
+    pause = clocks()
     run(loaded)
     end = clocks()
-    ms = [(b - a) * 1e3 for a, b in ((start[0], middle[0]), (start[0], end[0]), (start[1], middle[1]), (start[1], end[1]))]
-    return dict(zip(NAMES, ms + [before, with_weights, resident()]))
+    memory.append(resident())
+    lost = waited() - lost
+    times = [clocks()]
+    for _ in range(AGAIN):
+        run(loaded)
+        times.append(clocks())
+    row = {"waited": lost / (end["wall"] - start["wall"])}
+    for clock in ("wall", "cpu"):
+        row[f"load {clock}"] = middle[clock] - start[clock]
+        row[f"all {clock}"] = row[f"load {clock}"] + end[clock] - pause[clock]
+        row[f"again {clock}"] = statistics.median(b[clock] - a[clock] for a, b in zip(times, times[1:]))
+    row.update(zip(("MiB before", "MiB loaded", "MiB run"), memory))
+    return row
 
 
-NAMES = ("load cpu", "all cpu", "load wall", "all wall", "MiB before", "MiB loaded", "MiB run")
-
-
-def ours(path, _):
-    import migraphx
-
-    def run(p):
-        inputs = {name: migraphx.generate_argument(shape) for name, shape in p.get_parameter_shapes().items()}
-        return p.run(inputs)
-
-    return measure(lambda: migraphx.load(path), run)
-
-
-def onnxruntime(path, threads):
+def inputs_of(options):
     import numpy as np
+    rng = np.random.default_rng(0)
+    return {name: rng.random(lens).astype(kind) if kind.startswith("float") else np.ones(lens, kind)
+            for name, (kind, lens) in json.loads(options.inputs).items()}
+
+
+def ours(options):
+    import migraphx
+    inputs = inputs_of(options)
+    return measure(lambda: migraphx.load(options.model), lambda p: p.run(inputs))
+
+
+def onnxruntime(options):
     import onnxruntime as ort
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = threads
-
-    def run(session):
-        inputs = {i.name: np.zeros([d if isinstance(d, int) else 1 for d in i.shape], np.float32) for i in session.get_inputs()}
-        return session.run(None, inputs)
-    return measure(lambda: ort.InferenceSession(path, options, providers=["CPUExecutionProvider"]), run)
+    settings = ort.SessionOptions()
+    settings.intra_op_num_threads = options.threads
+    inputs = inputs_of(options)
+    return measure(lambda: ort.InferenceSession(options.model, settings, providers=["CPUExecutionProvider"]),
+                   lambda session: session.run(None, inputs))
 
 
-def child(engine, path, options):
-    command = [sys.executable, __file__, "--child", engine, "--threads", str(options.threads), "--module", options.module, path]
+def child(engine, path, inputs, options):
+    command = [sys.executable, __file__, "--child", engine, "--threads", str(options.threads), "--module", options.module,
+               "--inputs", json.dumps(inputs), path]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def compiled(options, folder):
+    """The path of the file, and the inputs: name -> (type, lengths)."""
     sys.path.insert(0, options.module)
     import migraphx
     path = os.path.join(folder, "model.mxr")
     program = migraphx.parse_onnx(options.model)
+    shapes = program.get_parameter_shapes()
     program.compile(migraphx.get_target("cpu"), threads=options.threads)
     migraphx.save(program, path)
-    return path
+    kinds = {"float_type": "float32", "double_type": "float64", "half_type": "float16", "int64_type": "int64",
+             "int32_type": "int32", "bool_type": "bool", "uint8_type": "uint8", "int8_type": "int8"}
+    return path, {name: (kinds[s.type_string()], s.lens()) for name, s in shapes.items()}
 
 
-def report(engine, rows):
-    for name in NAMES:
-        values = [row[name] for row in rows]
-        print(f"{engine:12} {name:11} {min(values):8.1f} {statistics.median(values):8.1f}")
-
-
-def compare(options):
-    engines = {"ours": None, "onnxruntime": options.model}
-    rows = {engine: [] for engine in engines}
+def collect(options):
+    rows = {"ours": [], "onnxruntime": []}
     with tempfile.TemporaryDirectory() as folder:
-        engines["ours"] = compiled(options, folder)
+        path, inputs = compiled(options, folder)
         for _ in range(options.rounds):
-            for engine, path in engines.items():
-                rows[engine].append(child(engine, path, options))
-    print(f"{'':12} {'':11} {'least':>8} {'median':>8}")
-    for engine, found in rows.items():
-        report(engine, found)
-    for name in ("all cpu", "all wall"):
-        ratio = min(row[name] for row in rows["onnxruntime"]) / min(row[name] for row in rows["ours"])
-        print(f"{name}: ONNX Runtime takes {ratio:.1f} times as long")
+            rows["ours"].append(child("ours", path, inputs, options))
+            rows["onnxruntime"].append(child("onnxruntime", options.model, inputs, options))
+    quiet = [i for i in range(options.rounds) if all(found[i]["waited"] <= options.waiting for found in rows.values())]
+    return rows, quiet
+
+
+def report(options, rows, quiet, load):
+    counted = {engine: [found[i] for i in quiet or range(options.rounds)] for engine, found in rows.items()}
+    print(f"{options.threads} threads, {len(quiet)} of {options.rounds} rounds without waiting{'' if quiet else ': all count'}, "
+          f"load average {load[0]:.1f} before, {os.getloadavg()[0]:.1f} after")
+    print(f"{'':12}" + "".join(f"{engine:>12} {'':>8}" for engine in counted))
+    print(f"{'':12}" + f"{'least':>12} {'median':>8}" * len(counted))
+    for name in NAMES:
+        print(f"{name:12}" + "".join(f"{min(r[name] for r in found):12.1f} {statistics.median(r[name] for r in found):8.1f}"
+                                     for found in counted.values()))
+    for name in ("all wall", "all cpu"):
+        ratios = [least(r[name] for r in counted["onnxruntime"]) / least(r[name] for r in counted["ours"])
+                  for least in (min, statistics.median)]
+        print(f"{name}: ONNX Runtime takes {ratios[0]:.1f} times as long by the least, {ratios[1]:.1f} by the medians")
 
 
 def main():
@@ -108,13 +144,22 @@ def main():
     parser.add_argument("model")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--waiting", type=float, default=0.02)
     parser.add_argument("--module", default=os.path.join(os.path.dirname(__file__), "../build/python"))
+    parser.add_argument("--json", action="store_true")
     parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--inputs", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if not options.child:
-        return compare(options)
-    sys.path.insert(0, options.module)
-    print(json.dumps({"ours": ours, "onnxruntime": onnxruntime}[options.child](options.model, options.threads)))
+    if options.child:
+        sys.path.insert(0, options.module)
+        print(json.dumps({"ours": ours, "onnxruntime": onnxruntime}[options.child](options)))
+        return
+    load = os.getloadavg()
+    rows, quiet = collect(options)
+    if options.json:
+        print(json.dumps({"threads": options.threads, "quiet": quiet, "rounds": rows}))
+    else:
+        report(options, rows, quiet, load)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: MIT
 // perf: where the time goes.
 //
-// One untimed run, n timed ones, then n with a clock around every instruction. "Average" is the
-// mean of the middle half, so that a hiccup of the machine does not count. The overhead is what a
+// One untimed run, n timed ones and n with a clock around every instruction: a tenth of the ones and
+// a tenth of the others in turns, so that what disturbs the machine for a while disturbs both alike.
+// "Average" is the mean of the middle half, so that a hiccup does not count. The overhead is what a
 // run spends outside its instructions: in the profiled runs, and as the difference between the two
 // measurements. Ctrl-C ends the rounds; what they gave until then is reported.
+#include <math.h>
+#include <time.h>
+
 #include "profile.h"
 #include "verbs.h"
+
+enum { BLOCKS = 10 };
+
+static const double BUSY = 0.95; // else it is worth a word
 
 static int ascending(const void *a, const void *b)
 {
@@ -28,12 +36,33 @@ double middle_mean(const double *values, int count)
     return count ? sum / (count - 2 * drop) : 0;
 }
 
+double mean(const double *values, int count)
+{
+    double sum = 0;
+    for (int i = 0; i < count; i++)
+        sum += values[i];
+    return count ? sum / count : 0;
+}
+
+double busy_share(const struct measurement *m)
+{
+    const double passed = m->timed * mean(m->total, m->timed);
+    return passed > 0 ? fmin(m->processor / passed, 1) : 1;
+}
+
 double percentile(const double *values, int count, double p)
 {
     return count ? values[(int)(p * (count - 1))] : 0;
 }
 
 // --- measuring ---
+
+static double processor_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
 
 // True if the run was ended by Ctrl-C, which is no failure.
 static bool run_once(migraphx_program_t program, migraphx_program_parameters_t params,
@@ -52,41 +81,83 @@ static bool run_once(migraphx_program_t program, migraphx_program_parameters_t p
     return false;
 }
 
-static bool timed_runs(migraphx_program_t program, migraphx_program_parameters_t params,
-                       struct measurement *m)
+struct rounds {
+    migraphx_program_t program;
+    migraphx_program_parameters_t params;
+    struct measurement *m;
+    double *microseconds; // of the instructions in one run
+};
+
+static bool is_going_on(const struct measurement *m)
 {
+    return work_step(m->timed + m->profiles);
+}
+
+static bool time_runs(const struct rounds *r, int until)
+{
+    struct measurement *m = r->m;
     bool good = true;
-    double ms;
-    work_begin("timing", m->runs);
-    for (int i = -1; i < m->runs && good && work_step(i); i++)
-        if (!run_once(program, params, NULL, 0, &ms, &good) && good && i >= 0)
+    double ms, start = processor_ms();
+    while (m->timed < until && good && is_going_on(m)) {
+        if (!run_once(r->program, r->params, NULL, 0, &ms, &good) && good)
             m->total[m->timed++] = ms;
-    work_end();
-    sort(m->total, m->timed);
+        m->processor += processor_ms() - start;
+        start = processor_ms();
+    }
     return good;
 }
 
-static bool profiled_runs(migraphx_program_t program, migraphx_program_parameters_t params,
-                          struct measurement *m, double *microseconds)
+static bool profile_run(const struct rounds *r)
 {
+    struct measurement *m = r->m;
     bool good = true;
     double ms;
-    work_begin("profiling", m->runs);
-    // Of runs that Ctrl-C has shortened, one profile all the same: what was slow is known then.
-    for (int i = 0; i < m->runs && good && (work_step(i) || !m->profiles); i++) {
-        if (work_stopped())
-            work_finish();
-        if (run_once(program, params, microseconds, m->count, &ms, &good) || !good)
-            break;
-        for (size_t k = 0; k < m->count; k++) {
-            m->instructions[k * (size_t)m->runs + (size_t)m->profiles] = microseconds[k] / 1000;
-            ms -= microseconds[k] / 1000;
-        }
-        m->profiled[m->profiles++] = ms;
-        if (m->timed < m->runs)
-            break;
+    if (run_once(r->program, r->params, r->microseconds, m->count, &ms, &good) || !good)
+        return good;
+    for (size_t k = 0; k < m->count; k++) {
+        m->instructions[k * (size_t)m->runs + (size_t)m->profiles] = r->microseconds[k] / 1000;
+        ms -= r->microseconds[k] / 1000;
     }
+    m->profiled[m->profiles++] = ms;
+    return true;
+}
+
+static bool profile_runs(const struct rounds *r, int until)
+{
+    bool good = true;
+    while (r->m->profiles < until && good && is_going_on(r->m))
+        good = profile_run(r);
+    return good;
+}
+
+// Of rounds that Ctrl-C has shortened, one is profiled all the same: what was slow is known then.
+static bool profile_least(const struct rounds *r)
+{
+    if (!r->m->timed || r->m->profiles)
+        return true;
+    work_finish();
+    return profile_run(r);
+}
+
+static bool run_rounds(const struct rounds *r)
+{
+    struct measurement *m = r->m;
+    bool good = true;
+    double ms;
+    work_begin("timing and profiling", 2 * m->runs);
+    run_once(r->program, r->params, NULL, 0, &ms, &good);
+    for (int b = 1; b <= BLOCKS && good; b++) {
+        const int until = (int)((int64_t)m->runs * b / BLOCKS);
+        good = time_runs(r, until) && profile_runs(r, until);
+    }
+    good = good && profile_least(r);
     work_end();
+    return good;
+}
+
+static void sum_up(struct measurement *m)
+{
+    sort(m->total, m->timed);
     sort(m->profiled, m->profiles);
     for (size_t k = 0; k < m->count; k++) {
         double *times = &m->instructions[k * (size_t)m->runs];
@@ -94,13 +165,17 @@ static bool profiled_runs(migraphx_program_t program, migraphx_program_parameter
         m->average[k] = middle_mean(times, m->profiles);
         m->sum += m->average[k];
     }
-    return good;
 }
 
 // --- the report ---
 
 static bool show(const struct options *o, migraphx_program_t program, struct report *r)
 {
+    const bool on_host = strcmp(target_name(o), "gpu") != 0; // there the thread waits for the card
+    log_info("Timed %d runs, profiled %d", r->m->timed, r->m->profiles);
+    if (on_host && busy_share(r->m) < BUSY)
+        log_warn("Other work had the processor for %.0f%% of the time of the timed runs",
+                 100 - 100 * busy_share(r->m));
     if (r->m->timed < r->m->runs || r->m->profiles < r->m->runs)
         log_warn("Interrupted: %d of %d timed runs, %d profiled", r->m->timed, r->m->runs,
                  r->m->profiles);
@@ -132,8 +207,10 @@ static bool measure(const struct options *o, migraphx_program_t program,
     log_info("Allocating params ...");
     good = good && make_inputs(o, program, &params);
     log_info("Running performance report ...");
-    good = good && timed_runs(program, params, &m) && (m.timed || !work_stopped()) &&
-           profiled_runs(program, params, &m, microseconds) && show(o, program, &r);
+    good = good && run_rounds(&(struct rounds){program, params, &m, microseconds}) && m.timed;
+    if (good)
+        sum_up(&m);
+    good = good && show(o, program, &r);
     migraphx_program_parameters_destroy(params);
     free(microseconds);
     free(m.average);

@@ -29,9 +29,6 @@ static void put_totals(FILE *f, const struct measurement *m)
     const double *t = m->total;
     const int n = m->timed;
     const double average = middle_mean(t, n);
-    double mean = 0;
-    for (int i = 0; i < n; i++)
-        mean += t[i] / n;
     put_number(f, "batch", m->batch);
     fprintf(f, ", \"runs\": %d, ", n);
     put_number(f, "rate", n ? 1000 / average * m->batch : 0);
@@ -42,7 +39,7 @@ static void put_totals(FILE *f, const struct measurement *m)
     fprintf(f, ", ");
     put_number(f, "max", n ? t[n - 1] : 0);
     fprintf(f, ", ");
-    put_number(f, "mean", mean);
+    put_number(f, "mean", mean(t, n));
     fprintf(f, ", ");
     put_number(f, "median", n ? t[n / 2] : 0);
     static const int percents[] = {90, 95, 99};
@@ -50,6 +47,8 @@ static void put_totals(FILE *f, const struct measurement *m)
         fprintf(f, ", \"p%d\": %.10g", percents[i], percentile(t, n, percents[i] / 100.0));
     fprintf(f, "},\n ");
     put_number(f, "instructions_ms", m->sum);
+    fprintf(f, ", ");
+    put_number(f, "busy", busy_share(m));
     fprintf(f, ", \"overhead_ms\": [%.10g, %.10g]", middle_mean(m->profiled, m->profiles),
             average - m->sum);
 }

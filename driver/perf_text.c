@@ -120,13 +120,10 @@ static void print_totals(const struct measurement *m)
     const double *t = m->total;
     const int n = m->timed;
     const double average = middle_mean(t, n), overhead = middle_mean(m->profiled, m->profiles);
-    double mean = 0;
-    for (int i = 0; i < n; i++)
-        mean += t[i] / n;
     printf("\nBatch size: %d\n", m->batch);
     printf("Rate: %g inferences/sec\n", 1000 / average * m->batch);
     printf("Total time: %gms (Min: %gms, Max: %gms, Mean: %gms, Median: %gms)\n", average, t[0],
-           t[n - 1], mean, t[n / 2]);
+           t[n - 1], mean(t, n), t[n / 2]);
     printf("Percentiles (90%%, 95%%, 99%%): (%gms, %gms, %gms)\n", percentile(t, n, 0.90),
            percentile(t, n, 0.95), percentile(t, n, 0.99));
     printf("Total instructions time: %gms\n", m->sum);

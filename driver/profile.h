@@ -11,6 +11,7 @@ struct measurement {
     double *average;      // of each instruction
     int runs;             // that were asked for
     int timed, profiles;  // that were done
+    double processor;     // milliseconds that the calling thread had a processor in the timed ones
     int batch;
     size_t count; // instructions of the main module
     double sum;   // of the averages
@@ -34,6 +35,9 @@ struct hot {
 // Of sorted values: the mean without the lowest and the highest quarter; a percentile.
 double middle_mean(const double *values, int count);
 double percentile(const double *values, int count, double p);
+double mean(const double *values, int count);
+// Of the time of the timed runs, the share in which the calling thread had a processor.
+double busy_share(const struct measurement *m);
 // The group of an instruction: its operator or what was fused, with --detailed also what goes in
 // and out. To be freed.
 char *group_name(const_migraphx_instruction_t ins, bool detailed);
