@@ -98,6 +98,27 @@ static enum mgx_plan_answer try_kernel(struct choice *x, const struct mgx_plan_k
     return answer;
 }
 
+// Constants that the host reads are copied once, here; NULL where input i is none of them.
+static enum mgx_status repack(struct mgx_build *b, struct choice *x, int i,
+                              const struct mgx_shape *shape, struct mgx_plan_value **out)
+{
+    struct mgx_plan_offer *c = &x->c;
+    const struct mgx_tensor **constant = (const struct mgx_tensor **)&c->constant[i];
+    *out = NULL;
+    if (!*constant)
+        return MGX_OK;
+    if (!mgx_plan_repack_constant(c->store, shape, constant, c->diag))
+        return MGX_NO_MEMORY;
+    if (side_of(b, x->kernel) != MGX_PLAN_HOST)
+        return MGX_OK;
+    *out = mgx_plan_build_value(b, x->in[i]->ins, shape, MGX_PLAN_HOST);
+    if (!*out)
+        return mgx_fail_memory(c->diag);
+    (*out)->place = MGX_PLAN_CONST;
+    (*out)->data = (*constant)->data;
+    return MGX_OK;
+}
+
 // A kernel that would take the instruction if some inputs lay otherwise: copies them.
 static enum mgx_status pack_inputs(struct mgx_build *b, struct choice *x, bool *changed)
 {
@@ -108,14 +129,13 @@ static enum mgx_status pack_inputs(struct mgx_build *b, struct choice *x, bool *
         if (!mgx_plan_wanted(c, i, &shape))
             continue;
         struct mgx_plan_value *packed = NULL;
-        TRY(add_packed(b, c->ins, x->in[i], &shape, side_of(b, x->kernel), &packed, c->diag));
+        TRY(repack(b, x, i, &shape, &packed));
+        if (!packed)
+            TRY(add_packed(b, c->ins, x->in[i], &shape, side_of(b, x->kernel), &packed, c->diag));
         assert(mgx_shape_equal(&packed->shape, &shape) && packed->root == packed);
         x->in[i] = packed;
         in[i] = packed->shape;
         ((int64_t *)c->in_offset)[i] = 0;
-        const struct mgx_tensor **constant = (const struct mgx_tensor **)&c->constant[i];
-        if (*constant && !mgx_plan_repack_constant(c->store, &shape, constant, c->diag))
-            return MGX_NO_MEMORY;
         *changed = true;
     }
     return MGX_OK;
