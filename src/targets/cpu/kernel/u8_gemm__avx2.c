@@ -13,6 +13,7 @@
 
 #include "targets/cpu/kernel/byte_ends.h"
 #include "targets/cpu/kernel/byte_strip.h"
+#include "targets/cpu/kernel/chunk.h"
 #include "targets/cpu/kernel/tile_finish.h"
 
 enum { ROWS = END_ROWS, HALF = END_HALF };
@@ -49,8 +50,9 @@ SIMD void start_rows(int count, const char *first, const char *second, int64_t s
     }
 }
 
-SIMD void sum_chunks(int count, const struct mgx_tile_args *args, const char *const row[ROWS],
-                     sums c[ROWS])
+// `ahead`: how far before they are multiplied weights are fetched; 0: they are there already.
+SIMD void sum_chunks(int count, int ahead, const struct mgx_tile_args *args,
+                     const char *const row[ROWS], sums c[ROWS])
 {
     const __m256i ones = _mm256_set1_epi16(1);
     const char *b = args->b;
@@ -61,6 +63,8 @@ SIMD void sum_chunks(int count, const struct mgx_tile_args *args, const char *co
     for (int64_t k = args->pairs; k > 0; k--, b += 64, offset += 2) {
         const __m256i first = weights_at(b), second = weights_at(b + 32);
         const uint64_t at = offset[0], also = offset[1];
+        if (ahead)
+            __builtin_prefetch(b + ahead, 0, 3);
         UNROLL
         for (int i = 0; i < count; i++) {
             const __m256i x = _mm256_maddubs_epi16(group_at(row[i] + at), first);
@@ -87,7 +91,7 @@ SIMD void tile(int count, const struct mgx_tile_args *args)
     sums c[ROWS];
     const char *row[ROWS];
     start_rows(count, args->a[0], args->a[1], args->a_row, row);
-    sum_chunks(count, args, row, c);
+    sum_chunks(count, 0, args, row, c);
     end_tile(count, args, c);
 }
 
@@ -109,6 +113,53 @@ TILE(8)
 static const mgx_tile_fn tiles[] = {NULL,   wide_1, wide_2, wide_3, wide_4,
                                     wide_5, wide_6, wide_7, wide_8};
 
+// --- one or two rows, many panels ---
+
+// Memory, or L2, is what takes the time here, and setting up a panel as a tile as long as its
+// product. Panels lie one behind the other and are read as one stream.
+enum { FEW_PANELS = 16, FEW_AHEAD = 1024 };
+
+// The arguments moved to panel p.
+SIMD void set_few(const struct mgx_tile_args *args, int64_t most, int p, struct mgx_tile_args *own)
+{
+    const char *first = (const char *)args->offsets - sizeof(struct mgx_chunk_header);
+    mgx_chunk_set(first + p * args->b_panel, most, own);
+    own->start = (const int32_t *)(const void *)((const char *)args->start + p * args->start_panel);
+    own->scale = args->scale ? args->scale + p * COLS : NULL;
+    own->bias = args->bias ? args->bias + p * COLS : NULL;
+    for (int i = 0; i < 2; i++) {
+        own->c[i] = args->c[i] + p * COLS * (int)sizeof(float);
+        own->residual[i] =
+            args->residual[i] ? args->residual[i] + p * COLS * (int)sizeof(float) : NULL;
+    }
+}
+
+SIMD void few_rows(int count, const struct mgx_tile_args *args)
+{
+    const int64_t most = args->single_offsets - args->offsets + args->singles;
+    struct mgx_tile_args own = *args;
+    const char *row[ROWS];
+    own.cols = COLS;
+    own.requant = NULL;
+    start_rows(count, args->a[0], args->a[1], args->a_row, row);
+    for (int p = 0; p < FEW_PANELS; p++) {
+        sums c[ROWS];
+        set_few(args, most, p, &own);
+        sum_chunks(count, FEW_AHEAD, &own, row, c);
+        end_tile(count, &own, c);
+    }
+}
+
+static void few_1(const struct mgx_tile_args *args)
+{
+    few_rows(1, args);
+}
+
+static void few_2(const struct mgx_tile_args *args)
+{
+    few_rows(2, args);
+}
+
 // --- any number of rows ---
 
 static void run_any(int count, const struct mgx_tile_args *args, const struct strip_at *at)
@@ -129,7 +180,7 @@ SIMD void run_tile(int count, enum ending ending, const struct mgx_tile_args *ar
     sums c[ROWS];
     const char *row[ROWS];
     start_rows(count, at->a, at->a + HALF * args->a_row, args->a_row, row);
-    sum_chunks(count, args, row, c);
+    sum_chunks(count, 0, args, row, c);
     end_plainly(count, 1, ending, args, at->c, at->residual, c);
 }
 
@@ -201,5 +252,7 @@ const struct mgx_gemm_kernel mgx_u8_gemm_8x8__avx2 = {
     .wide = {NULL, wide_1, wide_2, wide_3, wide_4, wide_5, wide_6, wide_7, wide_8},
     .narrow = {NULL, wide_1, wide_2, wide_3, wide_4, wide_5, wide_6, wide_7, wide_8},
     .strip = strip,
+    .few = {NULL, few_1, few_2},
+    .few_panels = {0, FEW_PANELS, FEW_PANELS},
     .finish = finish,
 };

@@ -308,6 +308,16 @@ CASE(agrees_with_a_plain_loop)
         check_problem(&r, isa, rng_size(&r, m, 12), rng_size(&r, n, 9), rng_size(&r, k, 7));
 }
 
+// Many panels go through one call of the kernel.
+CASE(few_rows_of_many_columns)
+{
+    struct rng r = {19};
+    EACH_ISA(isa)
+    for (int i = 0; i < check_rounds(150) && !check_failures; i++)
+        check_problem(&r, isa, 1 + rng_below(&r, 2), 100 + rng_below(&r, 400),
+                      1 + rng_below(&r, 100));
+}
+
 CASE(long_depth_is_cut)
 {
     struct rng r = {7};
@@ -508,8 +518,8 @@ static int bench(int argc, char **argv)
 int main(int argc, char **argv)
 {
     static const struct check_case cases[] = {
-        ROW(agrees_with_a_plain_loop) ROW(long_depth_is_cut) ROW(rows_that_collide_are_copied)
-            ROW(threads_do_not_change_a_bit) ROW(any_rows_share_what_is_packed)
-                ROW(absurd_sizes_are_refused){NULL, NULL}};
+        ROW(agrees_with_a_plain_loop) ROW(few_rows_of_many_columns) ROW(long_depth_is_cut)
+            ROW(rows_that_collide_are_copied) ROW(threads_do_not_change_a_bit)
+                ROW(any_rows_share_what_is_packed) ROW(absurd_sizes_are_refused){NULL, NULL}};
     return bench_asked(argc, argv) ? bench(argc, argv) : harness_run(cases, argc, argv);
 }
