@@ -6,7 +6,7 @@
 //     o = f(x Wo' + h Ro' + Po * c' + bias)         input_forget: f = 1 - i
 //
 // lstm gives all hidden states; lstm_last_cell, with the same attributes and inputs, the last c.
-// See reference/rnn.h for inputs and results.
+// quant_lstm and quant_lstm_last_cell multiply bytes. See reference/rnn.h for inputs and results.
 #include "op/op.h"
 
 #include <assert.h>
@@ -53,18 +53,29 @@ static void step(const struct mgx_rnn *r, const double *from, const double *back
     }
 }
 
-static const struct mgx_rnn_cell cell = {.gates = 4, .funcs = 3, .step = step};
+static const struct mgx_rnn_cell cell = {.gates = 4, .funcs = 3, .step = step},
+                                 byte_cell = {.bytes = true, .gates = 4, .funcs = 3, .step = step};
+
+static const struct mgx_rnn_cell *cell_of(const struct mgx_op *op)
+{
+    return op == &mgx_op_quant_lstm || op == &mgx_op_quant_lstm_last_cell ? &byte_cell : &cell;
+}
+
+static bool gives_cell(const struct mgx_op *op)
+{
+    return op == &mgx_op_lstm_last_cell || op == &mgx_op_quant_lstm_last_cell;
+}
 
 static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
-    const bool last = c->op == &mgx_op_lstm_last_cell;
-    return mgx_rnn_shape(c, &((const struct lstm *)c->attr)->common, &cell, last, out);
+    const struct mgx_rnn_attr *a = &((const struct lstm *)c->attr)->common;
+    return mgx_rnn_shape(c, a, cell_of(c->op), gives_cell(c->op), out);
 }
 
 static enum mgx_status compute(struct mgx_compute_call *c)
 {
-    const bool last = c->op == &mgx_op_lstm_last_cell;
-    return mgx_rnn_compute(c, &((const struct lstm *)c->attr)->common, &cell, last);
+    const struct mgx_rnn_attr *a = &((const struct lstm *)c->attr)->common;
+    return mgx_rnn_compute(c, a, cell_of(c->op), gives_cell(c->op));
 }
 
 const struct mgx_op mgx_op_lstm = {
@@ -87,6 +98,30 @@ const struct mgx_op mgx_op_lstm_last_cell = {
     .defaults = &defaults,
     .in_min = 3,
     .in_max = 8,
+    .shape = shape,
+    .compute = compute,
+};
+
+const struct mgx_op mgx_op_quant_lstm = {
+    .name = "quant_lstm",
+    .meaning = "lstm whose weights are bytes, times x and h rounded to bytes in the run",
+    .fields = fields,
+    .attr_size = sizeof(struct lstm),
+    .defaults = &defaults,
+    .in_min = 11,
+    .in_max = 12,
+    .shape = shape,
+    .compute = compute,
+};
+
+const struct mgx_op mgx_op_quant_lstm_last_cell = {
+    .name = "quant_lstm_last_cell",
+    .meaning = "the last cell state of a quant_lstm with the same inputs and attributes",
+    .fields = fields,
+    .attr_size = sizeof(struct lstm),
+    .defaults = &defaults,
+    .in_min = 11,
+    .in_max = 12,
     .shape = shape,
     .compute = compute,
 };

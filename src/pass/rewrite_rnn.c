@@ -4,7 +4,7 @@
 //     rnn_last_hs_output(r)          =>  rnn_var_sl_last_output[direction of r](r, lengths of r)
 //     rnn_last_cell_output(lstm(..)) =>  lstm_last_cell(..)
 //
-// where r is an rnn, gru or lstm. The left sides know neither the direction nor the cell states;
+// where r is an rnn, gru, lstm or quant_lstm, and likewise of the last. The left sides know neither the direction nor the cell states;
 // the right sides are computed by any target. Every target runs this, so programs built by hand
 // mean the same everywhere.
 #include "pass/pass.h"
@@ -13,7 +13,8 @@ enum { LENGTHS = 4 }; // input of the recurrent operators
 
 static bool is_recurrent(const struct mgx_ins *ins)
 {
-    return ins->op == &mgx_op_rnn || ins->op == &mgx_op_gru || ins->op == &mgx_op_lstm;
+    return ins->op == &mgx_op_rnn || ins->op == &mgx_op_gru || ins->op == &mgx_op_lstm ||
+           ins->op == &mgx_op_quant_lstm;
 }
 
 static struct mgx_ins *last_hidden(struct mgx_ins *ins, struct mgx_ins *layer)
@@ -30,12 +31,12 @@ static struct mgx_ins *rewrite(struct mgx_module *m, struct mgx_ins *ins)
 {
     if (ins->op == &mgx_op_rnn_last_hs_output && is_recurrent(ins->in[0]))
         return last_hidden(ins, ins->in[0]);
-    if (ins->op == &mgx_op_rnn_last_cell_output && ins->in[0]->op == &mgx_op_lstm) {
-        const struct mgx_ins *lstm = ins->in[0];
-        return mgx_insert(m, ins, &mgx_op_lstm_last_cell, lstm->attr, lstm->in, lstm->in_count,
-                          NULL, 0);
-    }
-    return NULL;
+    const struct mgx_ins *lstm = ins->op == &mgx_op_rnn_last_cell_output ? ins->in[0] : NULL;
+    const struct mgx_op *cell = !lstm                            ? NULL
+                                : lstm->op == &mgx_op_lstm       ? &mgx_op_lstm_last_cell
+                                : lstm->op == &mgx_op_quant_lstm ? &mgx_op_quant_lstm_last_cell
+                                                                 : NULL;
+    return cell ? mgx_insert(m, ins, cell, lstm->attr, lstm->in, lstm->in_count, NULL, 0) : NULL;
 }
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)

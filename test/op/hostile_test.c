@@ -155,7 +155,7 @@ static void odd_field(struct mgx_arena *arena, const struct mgx_field *f, void *
 
 // --- one round ---
 
-enum { MAX_IN = 8, LIMIT = 1 << 18 }; // bytes of a result
+enum { MAX_IN = 12, LIMIT = 1 << 18 }; // bytes of a result
 
 struct round {
     const struct mgx_op *op;

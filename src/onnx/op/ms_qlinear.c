@@ -278,56 +278,49 @@ const struct mgx_onnx_op mgx_onnx_ms_dynamic_quantize_matmul = {
 
 // --- DynamicQuantizeLSTM: an LSTM whose weights {directions, in, gates} are quantized ---
 
-enum { LSTM_INPUTS = 8, W_SCALE = 8, W_ZERO, R_SCALE, R_ZERO };
+enum { LSTM_INPUTS = 12, W_SCALE = 8, R_ZERO = 11 };
 
-// Weights as LSTM has them, {directions, gates, in}: one scale for each direction, or one for each
-// of its gates' rows.
-static enum mgx_status float_weights(struct mgx_node *n, struct mgx_ins *x, struct mgx_ins *scale,
-                                     struct mgx_ins *zero, struct mgx_ins **out)
+// A scale or zero points of weights x: one for each direction, or one for each of its gates' rows.
+static enum mgx_status spread(struct mgx_node *n, const struct mgx_ins *x, int i,
+                              struct mgx_ins **v)
 {
-    struct mgx_ins **v[2] = {&scale, &zero};
-    if (x->shape.rank != 3)
-        return mgx_node_invalid(n, "weights have rank %d, not 3", x->shape.rank);
-    for (int i = 0; i < 2; i++) {
-        const struct mgx_shape *s = *v[i] ? &(*v[i])->shape : NULL;
-        if (!s)
-            continue;
-        const int64_t each = s->rank == 2 ? s->lens[1] : 1;
-        if (s->rank < 1 || s->rank > 2 || s->lens[0] != x->shape.lens[0] ||
-            (s->rank == 2 && each != x->shape.lens[2]))
-            return mgx_node_invalid(n, "%s of rank %d do not fit %lld directions of %lld",
-                                    i ? "zero points" : "scales", s->rank,
-                                    (long long)x->shape.lens[0], (long long)x->shape.lens[2]);
-        *v[i] = mgx_build_reshape(n, *v[i], (int64_t[]){s->lens[0], 1, each}, 3);
-    }
-    const enum mgx_type type = scale->shape.type;
-    struct mgx_ins *y = mgx_build_convert(n, x, type);
-    y = zero ? mgx_build_sub(n, y, mgx_build_convert(n, zero, type)) : y;
-    *out = mgx_build_transpose(n, mgx_build_mul(n, y, scale), (int64_t[]){0, 2, 1}, 3);
+    const struct mgx_shape *s = &n->in[i]->shape;
+    const int64_t each = s->rank == 2 ? s->lens[1] : 1;
+    if (s->rank < 1 || s->rank > 2 || s->lens[0] != x->shape.lens[0] ||
+        (s->rank == 2 && each != x->shape.lens[2]))
+        return mgx_node_invalid(n, "%s of rank %d do not fit %lld directions of %lld",
+                                i % 2 ? "zero points" : "scales", s->rank,
+                                (long long)x->shape.lens[0], (long long)x->shape.lens[2]);
+    *v = mgx_build_reshape(n, n->in[i], (int64_t[]){s->lens[0], each}, 2);
     return mgx_node_status(n);
 }
 
-// The input and the states stay floats: quantizing them, as a processor without fast floats would,
-// loses what there is.
 static enum mgx_status dynamic_quantize_lstm(struct mgx_node *n)
 {
-    TRY(need(n, 11, 12, 0xF8));
+    TRY(need(n, 11, 12, 0xAF8));
     for (int i = 1; i < n->in_count; i++)
         if (n->in[i] && (i < 3 || i >= W_SCALE) && !mgx_build_is_static(n->in[i]))
             return mgx_onnx_defer(n);
     if (mgx_build_rank(n->in[0]) < 0)
         return mgx_onnx_defer(n);
-    struct mgx_ins *in[LSTM_INPUTS];
-    memcpy(in, n->in, sizeof in);
-    TRY(float_weights(n, n->in[1], n->in[W_SCALE], n->in[W_ZERO], &in[1]));
-    TRY(float_weights(n, n->in[2], n->in[R_SCALE], mgx_node_in(n, R_ZERO), &in[2]));
+    struct mgx_ins *in[LSTM_INPUTS] = {NULL};
+    for (int i = 0; i < n->in_count; i++)
+        in[i] = n->in[i];
+    for (int i = 1; i < 3; i++) {
+        if (in[i]->shape.rank != 3)
+            return mgx_node_invalid(n, "weights have rank %d, not 3", in[i]->shape.rank);
+        in[i] = mgx_build_transpose(n, in[i], (int64_t[]){0, 2, 1}, 3);
+    }
+    for (int i = W_SCALE; i <= R_ZERO; i++)
+        if (in[i])
+            TRY(spread(n, n->in[i < 10 ? 1 : 2], i, &in[i]));
     struct mgx_node plain = *n;
     plain.in = in;
     plain.in_count = LSTM_INPUTS;
-    plain.domain = "";
     plain.opset = 14;
-    plain.rule = &mgx_onnx_lstm;
     return mgx_onnx_lstm.import(&plain);
 }
-const struct mgx_onnx_op mgx_onnx_ms_dynamic_quantize_lstm = {
-    .name = "DynamicQuantizeLSTM", .domain = "com.microsoft", .import = dynamic_quantize_lstm};
+const struct mgx_onnx_op mgx_onnx_ms_dynamic_quantize_lstm = {.name = "DynamicQuantizeLSTM",
+                                                              .domain = "com.microsoft",
+                                                              .import = dynamic_quantize_lstm,
+                                                              .op = &mgx_op_quant_lstm};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // RNN, GRU, LSTM: the IR's operators of the same names, and what is read of their hidden states.
-// With layout=1 the batch comes first outside, steps inside as ever.
+// With layout=1 the batch comes first outside, steps inside as ever. LSTM serves quant_lstm too,
+// whose four inputs more are those of the IR already.
 #include <string.h>
 
 #include "onnx/build.h"
@@ -34,7 +35,7 @@ static void operands(struct mgx_node *n, const struct kind *k, bool batch_first,
 static enum mgx_status check(struct mgx_node *n, const char *direction, int functions,
                              const struct kind *k)
 {
-    static const int ranks[] = {3, 3, 3, 2, 1, 3, 3, 2};
+    static const int ranks[] = {3, 3, 3, 2, 1, 3, 3, 2, 2, 2, 2, 2};
     for (int i = 0; i < k->inputs; i++)
         if (mgx_node_in(n, i) && mgx_build_rank(n->in[i]) != ranks[i])
             return mgx_node_invalid(n, "input %d has rank %d, not %d", i, mgx_build_rank(n->in[i]),
@@ -105,7 +106,7 @@ static enum mgx_status recurrent(struct mgx_node *n, const struct kind *k,
         extra, // ends the list where the operator has nothing of its own
         {0},
     };
-    struct mgx_ins *in[8], *last = NULL, *cell = NULL;
+    struct mgx_ins *in[12], *last = NULL, *cell = NULL;
     const bool batch_first = mgx_onnx_int(n, "layout", 0) != 0;
     operands(n, k, batch_first, in);
     struct mgx_ins *states = mgx_build_emit_n(n, n->rule->op, attrs, in, k->inputs);
@@ -137,8 +138,10 @@ const struct mgx_onnx_op mgx_onnx_gru = {.name = "GRU", .import = gru, .op = &mg
 static enum mgx_status lstm(struct mgx_node *n)
 {
     static const char *const functions[] = {"sigmoid", "tanh", "tanh"};
-    static const struct kind kind = {functions, 3, 8};
-    return recurrent(n, &kind, &mgx_op_lstm_last_cell,
+    static const struct kind floats = {functions, 3, 8}, bytes = {functions, 3, 12};
+    const bool quantized = n->rule->op == &mgx_op_quant_lstm;
+    return recurrent(n, quantized ? &bytes : &floats,
+                     quantized ? &mgx_op_quant_lstm_last_cell : &mgx_op_lstm_last_cell,
                      mgx_int("input_forget", mgx_onnx_int(n, "input_forget", 0)));
 }
 const struct mgx_onnx_op mgx_onnx_lstm = {.name = "LSTM", .import = lstm, .op = &mgx_op_lstm};

@@ -2,19 +2,20 @@
 // Recurrent cells; see rnn.h.
 //
 // Per direction: all x W' + bias at once as one matrix product, then step by step h R' + bias as
-// another and the cell row by row. A row whose sequence has ended keeps its state; in reverse its
-// state stays initial until its last step is reached.
+// another and the cell row by row. A row whose sequence has ended keeps its state; in reverse every
+// row begins with its own last step.
 #include "op/reference/rnn.h"
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "op/reference/gemm.h"
 #include "op/reference/lanes.h"
 #include "op/reference/rnn_func.h"
 
-enum input { X, W, R, BIAS, LENGTHS, H0, C0, PEEPHOLES };
+enum input { X, W, R, BIAS, LENGTHS, H0, C0, PEEPHOLES, W_SCALE, W_ZERO, R_SCALE, R_ZERO };
 
 static int directions(int64_t direction)
 {
@@ -118,6 +119,50 @@ static enum mgx_status check_optional(struct mgx_shape_call *c, int64_t dirs, in
     return MGX_OK;
 }
 
+// Input i is of the type of input `like`.
+static enum mgx_status check_type(struct mgx_shape_call *c, int i, int like)
+{
+    if (c->in[i]->type == c->in[like]->type)
+        return MGX_OK;
+    return mgx_fail(c->diag, MGX_INVALID, "%s: Types do not match: input %d is %s, input %d is %s",
+                    c->op->name, like, mgx_type_name(c->in[like]->type), i,
+                    mgx_type_name(c->in[i]->type));
+}
+
+static enum mgx_status check_types(struct mgx_shape_call *c, const struct mgx_rnn_cell *cell)
+{
+    for (int i = 0; i < c->in_count; i++) {
+        const bool byte = cell->bytes && (i == W || i == R || i == W_ZERO || i == R_ZERO);
+        if (i == LENGTHS || !present(c, i))
+            continue;
+        if (!byte)
+            TRY(mgx_require_float(c, i));
+        else if (c->in[i]->type != MGX_INT8 && c->in[i]->type != MGX_UINT8)
+            return mgx_fail(c->diag, MGX_INVALID, "%s: input %d is %s, not of bytes", c->op->name,
+                            i, mgx_type_name(c->in[i]->type));
+        TRY(check_type(c, i, byte && i == W_ZERO ? W : byte && i == R_ZERO ? R : byte ? i : X));
+    }
+    return MGX_OK;
+}
+
+// What bytes stand for: one for every direction, or for every row of it.
+static enum mgx_status check_bytes(struct mgx_shape_call *c, int64_t dirs, int64_t rows)
+{
+    for (int i = W_SCALE; i <= R_ZERO; i++) {
+        const bool scale = i == W_SCALE || i == R_SCALE;
+        if (scale && !present(c, i))
+            return mgx_fail(c->diag, MGX_INVALID, "%s: input %d is required", c->op->name, i);
+        if (!present(c, i))
+            continue;
+        TRY(mgx_require_rank(c, i, 2, 2));
+        TRY(mgx_require_fixed(c, i, 0, dirs));
+        const struct mgx_dim each = mgx_shape_dim(c->in[i], 1);
+        if (each.min > 1 || each.max < 1)
+            TRY(mgx_require_fixed(c, i, 1, rows));
+    }
+    return MGX_OK;
+}
+
 static enum mgx_status check_attr(struct mgx_shape_call *c, const struct mgx_rnn_attr *a,
                                   const struct mgx_rnn_cell *cell)
 {
@@ -131,15 +176,7 @@ static enum mgx_status check_attr(struct mgx_shape_call *c, const struct mgx_rnn
     if (!(a->clip >= 0))
         return mgx_fail(c->diag, MGX_INVALID, "%s: clip %g is negative", c->op->name, a->clip);
     TRY(find_funcs(c->op->name, a, cell, funcs, c->diag));
-    for (int i = 0; i < c->in_count; i++)
-        if (i != LENGTHS && present(c, i)) {
-            TRY(mgx_require_float(c, i));
-            if (c->in[i]->type != c->in[X]->type)
-                return mgx_fail(
-                    c->diag, MGX_INVALID, "%s: Types do not match: input 0 is %s, input %d is %s",
-                    c->op->name, mgx_type_name(c->in[X]->type), i, mgx_type_name(c->in[i]->type));
-        }
-    return MGX_OK;
+    return check_types(c, cell);
 }
 
 enum mgx_status mgx_rnn_shape(struct mgx_shape_call *c, const struct mgx_rnn_attr *a,
@@ -153,6 +190,8 @@ enum mgx_status mgx_rnn_shape(struct mgx_shape_call *c, const struct mgx_rnn_att
         return MGX_NO_MEMORY;
     struct mgx_dim batch = dims[1];
     TRY(check_optional(c, dirs, rows, a->hidden_size, &batch));
+    if (cell->bytes)
+        TRY(check_bytes(c, dirs, rows));
     dims[1] = (struct mgx_dim){.min = dirs, .max = dirs};
     dims[2] = batch;
     dims[3] = (struct mgx_dim){.min = a->hidden_size, .max = a->hidden_size};
@@ -166,10 +205,11 @@ struct walk {
     struct mgx_compute_call *c;
     struct mgx_rnn r;
     int64_t direction, steps, batch, in;
-    const double *x;     // {steps * batch, in}
+    double *x;           // {steps * batch, in}
     int64_t *lengths;    // per batch row
     double *from, *back; // {steps * batch, rows}, {batch, rows}
     double *h, *cell;    // {batch, hidden}
+    double *multiplied;  // of bytes: what stands for h, likewise
     double *result;      // {steps, dirs, batch, hidden}, or {dirs, batch, hidden}
 };
 
@@ -203,6 +243,54 @@ static enum mgx_status read_lengths(struct walk *k)
     return MGX_OK;
 }
 
+// --- bytes ---
+
+// What DynamicQuantizeLinear finds, in float as it does.
+struct range {
+    float low, high;
+};
+
+static void widen(struct range *r, const double *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        r->low = fminf(r->low, (float)x[i]);
+        r->high = fmaxf(r->high, (float)x[i]);
+    }
+}
+
+// Every x becomes what its byte stands for.
+static void snap(const struct range *r, double *x, int64_t n)
+{
+    const float step = (r->high - r->low) / 255, scale = step == 0 ? 1 : step;
+    const float zero = fminf(fmaxf(nearbyintf(-r->low / scale), 0), 255);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (double)fminf(fmaxf(nearbyintf((float)x[i] / scale), -zero), 255 - zero) * scale;
+}
+
+static void snap_input(struct walk *k)
+{
+    struct range r = {0, 0};
+    int64_t steps = 0;
+    for (int64_t b = 0; b < k->batch; b++)
+        steps = k->lengths[b] > steps ? k->lengths[b] : steps;
+    widen(&r, k->x, steps * k->batch * k->in);
+    snap(&r, k->x, k->steps * k->batch * k->in);
+}
+
+// The states of sequences that have step s, as they are multiplied; 0 of others.
+static void snap_states(struct walk *k, int64_t s)
+{
+    struct range r = {0, 0};
+    const int64_t hidden = k->r.hidden;
+    memset(k->multiplied, 0, (size_t)(k->batch * hidden) * sizeof *k->multiplied);
+    for (int64_t b = 0; b < k->batch; b++)
+        if (s < k->lengths[b]) {
+            memcpy(k->multiplied + b * hidden, k->h + b * hidden, (size_t)hidden * sizeof *k->h);
+            widen(&r, k->h + b * hidden, hidden);
+        }
+    snap(&r, k->multiplied, k->batch * hidden);
+}
+
 static enum mgx_status start(struct walk *k)
 {
     struct mgx_compute_call *c = k->c;
@@ -213,20 +301,44 @@ static enum mgx_status start(struct walk *k)
     k->back = MGX_NEW_ARRAY(c->scratch, double, k->batch *rows);
     k->h = MGX_NEW_ARRAY(c->scratch, double, k->batch * k->r.hidden);
     k->cell = MGX_NEW_ARRAY(c->scratch, double, k->batch * k->r.hidden);
+    k->multiplied =
+        k->r.cell->bytes ? MGX_NEW_ARRAY(c->scratch, double, k->batch * k->r.hidden) : k->h;
     k->result = MGX_NEW_ARRAY(c->scratch, double, mgx_shape_elements(&c->out->shape));
     k->r.spare = MGX_NEW_ARRAY(c->scratch, double, k->r.hidden);
-    if (!k->x || !k->from || !k->back || !k->h || !k->cell || !k->result || !k->r.spare)
+    if (!k->x || !k->from || !k->back || !k->h || !k->cell || !k->multiplied || !k->result ||
+        !k->r.spare)
         return mgx_fail_memory(c->diag);
+    if (k->r.cell->bytes)
+        snap_input(k);
     return MGX_OK;
 }
 
 // Entry `dir` of an input as packed doubles, its last two axes exchanged if `turn`.
-static const double *entry(struct walk *k, int input, int dir, bool turn)
+static double *entry(struct walk *k, int input, int dir, bool turn)
 {
     const struct mgx_tensor t = mgx_borrow_entry(k->c->in[input], dir);
     const bool along[MGX_MAX_RANK] = {false, turn};
     struct mgx_lanes lanes;
     return mgx_lanes_doubles(k->c, &t, along, &lanes);
+}
+
+// Weights as doubles, {depth, rows}.
+static const double *weights(struct walk *k, int input, int dir, int64_t depth)
+{
+    double *w = entry(k, input, dir, true);
+    if (!k->r.cell->bytes || !w)
+        return w;
+    const int at = input == W ? W_SCALE : R_SCALE;
+    const int64_t rows = rows_of(k), scales = k->c->in[at]->shape.lens[1];
+    const double *scale = entry(k, at, dir, false), *zero = NULL;
+    const int64_t zeros = given(k->c, at + 1) ? k->c->in[at + 1]->shape.lens[1] : 0;
+    if (!scale || (zeros && !(zero = entry(k, at + 1, dir, false))))
+        return NULL;
+    for (int64_t i = 0; i < depth * rows; i++) {
+        const int64_t j = i % rows;
+        w[i] = (w[i] - (zero ? zero[zeros == 1 ? 0 : j] : 0)) * scale[scales == 1 ? 0 : j];
+    }
+    return w;
 }
 
 // Initial state: given, or zeros.
@@ -247,9 +359,9 @@ static enum mgx_status start_direction(struct walk *k, int dir)
 {
     struct mgx_compute_call *c = k->c;
     const int64_t rows = rows_of(k), all = k->steps * k->batch;
-    const double *w = entry(k, W, dir, true), *bias = NULL;
+    const double *w = weights(k, W, dir, k->in), *bias = NULL;
     k->r.func = k->r.funcs + dir * k->r.cell->funcs;
-    k->r.back_weights = entry(k, R, dir, true);
+    k->r.back_weights = weights(k, R, dir, k->r.hidden);
     bias =
         given(c, BIAS) ? entry(k, BIAS, dir, false) : MGX_NEW_ARRAY(c->scratch, double, 2 * rows);
     k->r.peepholes = given(c, PEEPHOLES) ? entry(k, PEEPHOLES, dir, false) : NULL;
@@ -263,25 +375,35 @@ static enum mgx_status start_direction(struct walk *k, int dir)
     return MGX_OK;
 }
 
-static void step(struct walk *k, int64_t t)
+// Where a row's step number s, of those it has, lies.
+static int64_t time_of(const struct walk *k, int64_t b, int64_t s, bool reverse)
+{
+    assert(s >= 0 && s < k->lengths[b]);
+    return reverse ? k->lengths[b] - 1 - s : s;
+}
+
+static void step(struct walk *k, int64_t s, bool reverse)
 {
     const int64_t rows = rows_of(k), hidden = k->r.hidden;
     for (int64_t b = 0; b < k->batch; b++)
         memcpy(k->back + b * rows, k->r.back_bias, (size_t)rows * sizeof(double));
-    mgx_gemm_doubles(k->batch, rows, hidden, k->h, hidden, k->r.back_weights, rows, k->back, rows);
+    if (k->r.cell->bytes)
+        snap_states(k, s);
+    mgx_gemm_doubles(k->batch, rows, hidden, k->multiplied, hidden, k->r.back_weights, rows,
+                     k->back, rows);
     for (int64_t b = 0; b < k->batch; b++)
-        if (t < k->lengths[b])
-            k->r.cell->step(&k->r, k->from + (t * k->batch + b) * rows, k->back + b * rows,
-                            k->h + b * hidden, k->cell + b * hidden);
+        if (s < k->lengths[b])
+            k->r.cell->step(&k->r, k->from + (time_of(k, b, s, reverse) * k->batch + b) * rows,
+                            k->back + b * rows, k->h + b * hidden, k->cell + b * hidden);
 }
 
-static void keep_hidden(struct walk *k, int64_t t, int dir)
+static void keep_hidden(struct walk *k, int64_t s, int dir, bool reverse)
 {
     const int64_t hidden = k->r.hidden, dirs = directions(k->direction);
-    double *to = k->result + (t * dirs + dir) * k->batch * hidden;
-    for (int64_t b = 0; b < k->batch; b++, to += hidden)
-        if (t < k->lengths[b])
-            memcpy(to, k->h + b * hidden, (size_t)hidden * sizeof *to);
+    for (int64_t b = 0; b < k->batch; b++)
+        if (s < k->lengths[b])
+            memcpy(k->result + ((time_of(k, b, s, reverse) * dirs + dir) * k->batch + b) * hidden,
+                   k->h + b * hidden, (size_t)hidden * sizeof *k->h);
 }
 
 static void keep_last_cell(struct walk *k, int dir)
@@ -297,11 +419,10 @@ static enum mgx_status run_direction(struct walk *k, int dir, bool last_cell)
 {
     TRY(start_direction(k, dir));
     const bool reverse = k->direction == MGX_RNN_REVERSE || dir == 1;
-    for (int64_t i = 0; i < k->steps; i++) {
-        const int64_t t = reverse ? k->steps - 1 - i : i;
-        step(k, t);
+    for (int64_t s = 0; s < k->steps; s++) {
+        step(k, s, reverse);
         if (!last_cell)
-            keep_hidden(k, t, dir);
+            keep_hidden(k, s, dir, reverse);
     }
     if (last_cell)
         keep_last_cell(k, dir);

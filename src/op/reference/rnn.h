@@ -7,6 +7,11 @@
 //              bias {dirs, 2 * gates * hidden}, lengths {batch}, h0 {dirs, batch, hidden},
 //              c0 {dirs, batch, hidden}, peepholes {dirs, 3 * hidden}; the last five may be absent
 //     result   all hidden states {steps, dirs, batch, hidden}, 0 beyond a sequence's length
+//     bytes    w and r are bytes, and four inputs more say what these stand for, (q - zero) * scale:
+//              scale and zero of w, scale and zero of r, {dirs, 1} or {dirs, gates * hidden} each;
+//              the zeros may be absent. What w and r are multiplied by becomes bytes too, as
+//              DynamicQuantizeLinear makes them: x with one scale for all its steps up to the
+//              longest length, the states with one for all sequences that have this step
 //
 // Everything is computed in double and rounded once, on writing. A cell is one function from the
 // sums of its gates to the next state. Activations are given per direction or once for all, too few
@@ -39,6 +44,7 @@ struct mgx_rnn_func {
 struct mgx_rnn;
 
 struct mgx_rnn_cell {
+    bool bytes; // as above
     int gates;
     int funcs; // activations per direction
     // One batch row, one step: from[] = x W' + its bias, back[] = h R' + its bias (gates * hidden

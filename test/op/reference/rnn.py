@@ -121,6 +121,76 @@ def layer(w, kind, type="float", steps=3, batch=2, inp=3, hid=2, direction="forw
     return y, last
 
 
+def snapped(values, seen):
+    """Values as DynamicQuantizeLinear's bytes stand for them, by the range of those in `seen`."""
+    f = np.float32
+    low, high = min(f(0), f(seen.min(initial=0))), max(f(0), f(seen.max(initial=0)))
+    step = f(1) if low == high else f((high - low) / f(255))
+    zero = np.clip(np.rint(-low / step), 0, 255)
+    return np.clip(np.rint(values.astype(f) / step), -zero, 255 - zero).astype(np.float64) * float(step)
+
+
+def bytes_run(x, w, r, bias, lengths, h0, c0, peep, funcs, direction, clip, flag):
+    """All sequences of a direction side by side, since their states share a scale."""
+    steps, batch, _ = x.shape
+    dirs, hid = w.shape[0], r.shape[2]
+    y, cell = np.zeros((steps, dirs, batch, hid)), np.zeros((dirs, batch, hid))
+    x = snapped(x, x[:max(lengths)])
+    for d in range(dirs):
+        h, c, bound = h0[d].copy(), c0[d].copy(), funcs[3 * d:3 * d + 3]
+        for s in range(steps):
+            live = [b for b in range(batch) if s < lengths[b]]
+            if not live:
+                break
+            seen = snapped(h, h[live])
+            for b in live:
+                t = lengths[b] - 1 - s if direction == "reverse" or d == 1 else s
+                # The state's part is a bias, so that the cell itself sees no state.
+                whole = bias[d] + np.concatenate([r[d] @ seen[b], np.zeros(4 * hid)])
+                hs, cs = one_direction("lstm", x[t:t + 1, b], w[d], np.zeros_like(r[d]), whole, h[b], c[b], peep[d],
+                                       bound, clip, flag)
+                h[b], c[b] = hs[0], cs[0]
+                y[t, d, b] = hs[0]
+        for b in range(batch):
+            cell[d, b] = c[b] if lengths[b] else 0
+    return y, cell
+
+
+def byte_layer(w, steps=4, batch=3, inp=5, hid=3, direction="forward", unsigned=False, columns=False, zeros=True,
+               lengths=None, states=False, peepholes=False, clip=0, flag=0):
+    dirs = 2 if direction == "bidirectional" else 1
+    g, type = 4 * hid, "uint8" if unsigned else "int8"
+    low = 0 if unsigned else -128
+    x = w.random("float", (steps, batch, inp), -1, 1.5)
+    wt, rt = [T(type, w.rng.integers(low, low + 256, (dirs, g, n))) for n in (inp, hid)]
+    each = (dirs, g if columns else 1)
+    scales = [w.random("float", each, 0.003, 0.01) for _ in "wr"]
+    points = [T(type, w.rng.integers(low, low + 256, each) if zeros else np.zeros(each)) for _ in "wr"]
+    bias = w.random("float", (dirs, 2 * g), -1, 1)
+    given = lambda on, *s: w.random("float", s, -1, 1) if on else T("float", np.zeros(s))
+    h0, c0 = given(states, dirs, batch, hid), given(states, dirs, batch, hid)
+    peep = given(peepholes, dirs, 3 * hid)
+    inputs = [x, wt, rt, bias, None if lengths is None else T("int32", lengths), h0 if states else None,
+              c0 if states else None, peep if peepholes else None, scales[0], points[0] if zeros else None, scales[1],
+              points[1]]
+    real = [(v.a - z.a.reshape(dirs, -1, 1)) * s.a.reshape(dirs, -1, 1) for v, z, s in zip((wt, rt), points, scales)]
+    y, cell = bytes_run(x.a, *real, bias.a, [steps] * batch if lengths is None else lengths, h0.a, c0.a, peep.a,
+                        bind(DEFAULT["lstm"] * dirs, (), ()), direction, clip, flag)
+    text = f"hidden_size={hid},direction={direction},clip={clip:g},input_forget={flag}"
+    w.case(f"quant_lstm[{text}]", inputs, y, tol=(1e-6, 1e-5))
+    w.case(f"quant_lstm_last_cell[{text}]", inputs, cell, tol=(1e-6, 1e-5))
+
+
+def byte_layers(w):
+    for direction in ("forward", "reverse", "bidirectional"):
+        byte_layer(w, direction=direction)
+        byte_layer(w, direction=direction, unsigned=True, columns=True, states=True, lengths=[4, 1, 2], peepholes=True)
+        byte_layer(w, direction=direction, columns=True, zeros=False, lengths=[0, 2, 3])
+    byte_layer(w, steps=1, batch=1, inp=1, hid=1, zeros=False)
+    byte_layer(w, clip=0.5, flag=1, states=True)
+    byte_layer(w, steps=2, batch=5, inp=9, hid=7, unsigned=True)
+
+
 def layers(w):
     for kind in GATES:
         for direction in ("forward", "reverse", "bidirectional"):
@@ -219,3 +289,4 @@ def cases(w):
     shifts(w)
     for kind in GATES:  # lengths that are floats
         layer(w, kind, lengths=[3, 1], lengths_type="half")
+    byte_layers(w)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Recurrent layers; see rnn.h.
 //
-//     packed:     [W of both directions | R per direction | last part of R | bias | extra]
-//     workspace:  [input parts: step, batch, direction, gate, unit |
-//                  per direction: h c reset gates | the multiplications' own]
+//     packed:     [W of both directions | R per direction | last part of R | bias | extra |
+//                  of bytes, by column of W, then of R: scales | sums]
+//     workspace:  [input parts: step, batch, direction, gate, unit | per direction: h c reset gates |
+//                  of bytes, for x, then per direction: start factors | bytes of A | a product's own]
 #include "targets/cpu/kernel/rnn.h"
 
 #include <assert.h>
@@ -48,7 +49,7 @@ static size_t floats_bytes(int64_t floats)
 
 // Where parts of the packed weights begin.
 struct layout {
-    size_t step, last, bias, extra, end;
+    size_t step[2], last, bias, extra, scales, sums, end;
 };
 
 static struct layout layout_of(const struct mgx_rnn_plan *plan)
@@ -56,12 +57,38 @@ static struct layout layout_of(const struct mgx_rnn_plan *plan)
     const struct mgx_rnn_desc *d = &plan->desc;
     const size_t directions = (size_t)d->directions;
     struct layout l;
-    l.step = mgx_align64(plan->input.packed_bytes);
-    l.last = l.step + directions * mgx_align64(plan->step.packed_bytes);
+    l.step[0] = mgx_align64(plan->input.packed_bytes);
+    l.step[1] = l.step[0] + mgx_align64(plan->step[0].packed_bytes);
+    l.last = l.step[1] + (directions - 1) * mgx_align64(plan->step[1].packed_bytes);
     l.bias = l.last + directions * mgx_align64(plan->last.packed_bytes);
     l.extra = l.bias + floats_bytes(columns_of(d));
-    l.end = l.extra + floats_bytes(d->directions * extra_of(d)) + 64; // a flag: has peepholes
+    l.scales = l.extra + floats_bytes(d->directions * extra_of(d)) + 64; // a flag: has peepholes
+    l.sums = l.scales + (d->bytes ? floats_bytes(2 * columns_of(d)) : 0);
+    l.end = l.sums + (d->bytes ? floats_bytes(2 * columns_of(d)) : 0);
     return l;
+}
+
+// Of a product of bytes, the input's (direction -1) or that of a direction's steps: where its part
+// of the workspace begins and what lies there.
+struct room {
+    size_t start, factors, a, own, end;
+};
+
+static struct room room_of(const struct mgx_rnn_plan *plan, int direction)
+{
+    const struct mgx_rnn_desc *d = &plan->desc;
+    const bool input = direction < 0;
+    const struct mgx_gemm_plan *gemm = input ? &plan->input : &plan->step[direction];
+    const size_t values = floats_bytes(gemm->desc.n + MGX_RNN_ROOM);
+    struct room r;
+    r.start = input ? floats_bytes(d->steps * d->batch * columns_of(d)) +
+                          (size_t)d->directions * floats_bytes(state_of(d))
+                    : room_of(plan, direction - 1).end;
+    r.factors = r.start + values;
+    r.a = r.factors + values;
+    r.own = r.a + mgx_align64((size_t)((input ? d->steps * d->input : d->hidden) * d->batch));
+    r.end = r.own + mgx_gemm_workspace(gemm);
+    return r;
 }
 
 // The input parts lie as the input does: by step, then batch, or by batch, then step.
@@ -89,6 +116,18 @@ static enum mgx_status check(const struct mgx_rnn_desc *d, struct mgx_diag *diag
     return fits ? MGX_OK : mgx_fail(diag, MGX_LIMIT, "recurrent layer sizes do not fit 64 bits");
 }
 
+// Rows of bytes lie one behind the other.
+static void as_bytes(struct mgx_gemm_desc *g, const struct mgx_rnn_bytes *w)
+{
+    g->type = MGX_KERNEL_S8;
+    g->a_type = MGX_KERNEL_U8;
+    g->b_type = w->type;
+    g->c_type = MGX_KERNEL_F32;
+    g->a_row = g->k;
+    g->b_zero = w->zero;
+    g->weights = w->values;
+}
+
 static enum mgx_status plan_input(struct mgx_rnn_plan *plan, struct mgx_diag *diag)
 {
     const struct mgx_rnn_desc *d = &plan->desc;
@@ -107,7 +146,9 @@ static enum mgx_status plan_input(struct mgx_rnn_plan *plan, struct mgx_diag *di
         .c_row = columns,
         .packed = true,
     };
-    if (!by_batch(d) && d->x_step != d->batch * d->x_batch) { // no common row stride
+    if (d->bytes)
+        as_bytes(&g, &d->w);
+    else if (!by_batch(d) && d->x_step != d->batch * d->x_batch) { // no common row stride
         g.m = d->batch;
         g.batch[0] = d->steps;
         g.a_batch[0] = d->x_step;
@@ -135,12 +176,25 @@ static struct mgx_gemm_desc step_desc(const struct mgx_rnn_plan *plan, int64_t g
     };
 }
 
+static enum mgx_status plan_step(struct mgx_rnn_plan *plan, int direction, struct mgx_diag *diag)
+{
+    const struct mgx_rnn_desc *d = &plan->desc;
+    struct mgx_gemm_desc g = step_desc(plan, gates_of(d) - splits_last(d));
+    if (d->bytes) {
+        struct mgx_rnn_bytes r = d->r;
+        r.values = (const char *)r.values + direction * g.n * g.k;
+        r.zero = r.zero ? r.zero + direction * g.n : NULL;
+        as_bytes(&g, &r);
+    }
+    return mgx_gemm_plan_init(&plan->step[direction], &g, diag);
+}
+
 // Batch entries are independent; a tile's worth of them should stay together.
 static void divide(struct mgx_rnn_plan *plan)
 {
     const struct mgx_rnn_desc *d = &plan->desc;
     const int64_t most = mgx_ceil_div(d->threads, d->directions);
-    plan->parts = (int)mgx_max_i64(mgx_min_i64(d->batch / 7, most), 1);
+    plan->parts = d->bytes ? 1 : (int)mgx_max_i64(mgx_min_i64(d->batch / 7, most), 1);
     const double products =
         (double)d->batch * (double)(gates_of(d) * d->hidden) * (double)d->hidden;
     const double bytes = sizeof(float) * (double)(gates_of(d) * d->hidden) * (double)d->hidden;
@@ -158,17 +212,18 @@ enum mgx_status mgx_rnn_plan_init(struct mgx_rnn_plan *plan, const struct mgx_rn
     TRY(check(desc, diag));
     divide(plan);
     TRY(plan_input(plan, diag));
-    const bool split = splits_last(desc);
-    const struct mgx_gemm_desc step = step_desc(plan, gates_of(desc) - split),
-                               last = step_desc(plan, 1);
-    TRY(mgx_gemm_plan_init(&plan->step, &step, diag));
-    if (split)
+    for (int i = 0; i < desc->directions; i++)
+        TRY(plan_step(plan, i, diag));
+    if (splits_last(desc)) {
+        const struct mgx_gemm_desc last = step_desc(plan, 1);
         TRY(mgx_gemm_plan_init(&plan->last, &last, diag));
+    }
     plan->packed_bytes = layout_of(plan).end;
-    // Neither kind of multiplication needs memory of its own: B is packed, A has contiguous depth.
-    assert(!mgx_gemm_workspace(&plan->input) && !mgx_gemm_workspace(&plan->step));
-    plan->workspace_bytes = floats_bytes(desc->steps * desc->batch * columns_of(desc)) +
-                            (size_t)desc->directions * floats_bytes(state_of(desc));
+    // Multiplications of floats need no memory of their own: B is packed, A has contiguous depth.
+    assert(desc->bytes ||
+           (!mgx_gemm_workspace(&plan->input) && !mgx_gemm_workspace(&plan->step[0])));
+    plan->workspace_bytes =
+        desc->bytes ? room_of(plan, desc->directions - 1).end : room_of(plan, -1).start;
     return MGX_OK;
 }
 
@@ -191,27 +246,43 @@ static void pack_bias(const struct mgx_rnn_desc *d, const float *b, float *bias,
         }
 }
 
-void mgx_rnn_pack(const struct mgx_rnn_plan *plan, const float *w, const float *r, const float *b,
+static void pack_bytes(const struct mgx_rnn_plan *plan, const void *w, const void *r, char *to)
+{
+    const struct mgx_rnn_desc *d = &plan->desc;
+    const struct layout l = layout_of(plan);
+    const int64_t columns = columns_of(d);
+    const struct mgx_rnn_bytes now[2] = {{d->w.type, w, d->w.scale, d->w.zero},
+                                         {d->r.type, r, d->r.scale, d->r.zero}};
+    float *scales = (float *)(void *)(to + l.scales);
+    int32_t *sums = (int32_t *)(void *)(to + l.sums);
+    for (int i = 0; i < 2; i++, scales += columns, sums += columns) {
+        memcpy(scales, now[i].scale, (size_t)columns * sizeof *scales);
+        mgx_rnn_sums(&now[i], columns, i ? d->hidden : d->input, sums);
+    }
+}
+
+void mgx_rnn_pack(const struct mgx_rnn_plan *plan, const void *w, const void *r, const float *b,
                   const float *p, void *packed)
 {
     const struct mgx_rnn_desc *d = &plan->desc;
     const struct layout l = layout_of(plan);
-    const int64_t matrix = gates_of(d) * d->hidden * d->hidden;
+    const int64_t value = d->bytes ? 1 : sizeof(float), state = d->hidden * d->hidden * value;
     char *to = packed;
     mgx_gemm_pack(&plan->input, w, to);
     for (int i = 0; i < d->directions; i++) {
-        const size_t at = (size_t)i;
-        mgx_gemm_pack(&plan->step, r + i * matrix,
-                      to + l.step + at * mgx_align64(plan->step.packed_bytes));
+        const char *from = (const char *)r + i * gates_of(d) * state;
+        mgx_gemm_pack(&plan->step[i], from, to + l.step[i]);
         if (splits_last(d))
-            mgx_gemm_pack(&plan->last, r + i * matrix + 2 * d->hidden * d->hidden,
-                          to + l.last + at * mgx_align64(plan->last.packed_bytes));
+            mgx_gemm_pack(&plan->last, from + 2 * state,
+                          to + l.last + (size_t)i * mgx_align64(plan->last.packed_bytes));
     }
+    if (d->bytes)
+        pack_bytes(plan, w, r, to);
     float *extra = (float *)(void *)(to + l.extra);
     pack_bias(d, b, (float *)(void *)(to + l.bias), extra);
     if (d->kind == MGX_RNN_LSTM && p)
         memcpy(extra, p, (size_t)(d->directions * extra_of(d)) * sizeof *extra);
-    to[l.end - 64] = d->kind == MGX_RNN_LSTM && p;
+    to[l.scales - 64] = d->kind == MGX_RNN_LSTM && p;
 }
 
 // --- running ---
@@ -235,6 +306,7 @@ struct part {
     const float *extra;
     struct mgx_gemm_plan step, last;
     struct mgx_gemm_args step_args, last_args;
+    struct mgx_rnn_product product; // of bytes
 };
 
 static void load_state(const float *from, const struct part *part, float *to)
@@ -310,6 +382,50 @@ static void run_gates(const struct part *part, int64_t s, gates_fn fn)
     }
 }
 
+// The product of bytes of the input, or of a direction's steps.
+static struct mgx_rnn_product product_of(const struct mgx_rnn_plan *plan,
+                                         const struct mgx_rnn_args *args, int direction)
+{
+    const struct mgx_rnn_desc *d = &plan->desc;
+    const struct layout l = layout_of(plan);
+    const struct room room = room_of(plan, direction);
+    const char *packed = args->packed;
+    char *own = args->workspace;
+    const bool input = direction < 0;
+    const int64_t column = input ? 0 : columns_of(d) + direction * gates_of(d) * d->hidden;
+    return (struct mgx_rnn_product){
+        .plan = input ? &plan->input : &plan->step[direction],
+        .packed = packed + (input ? 0 : l.step[direction]),
+        .scale = (const float *)(const void *)(packed + l.scales) + column,
+        .sums = (const int32_t *)(const void *)(packed + l.sums) + column,
+        .factors = (float *)(void *)(own + room.factors),
+        .start = (int32_t *)(void *)(own + room.start),
+        .a = (uint8_t *)own + room.a,
+        .workspace = own + room.own,
+    };
+}
+
+// Bytes of n values.
+static void make_bytes(const struct mgx_rnn_desc *d, const struct mgx_requant *q, const float *x,
+                       int64_t n, uint8_t *to)
+{
+    mgx_requant_kernel(d->isa)->run(q, x, 0, 1, (int)n, NULL, 0, to, 0);
+}
+
+// The states of entries that have step s.
+static void multiply_states(struct part *part, int64_t s)
+{
+    const struct mgx_rnn_desc *d = part->d;
+    struct mgx_rnn_range range = {0, 0};
+    for (int64_t row = 0; row < part->rows; row++)
+        if (s < length_of(part, row))
+            mgx_rnn_widen(d->isa, part->h + row * d->hidden, d->hidden, &range);
+    const struct mgx_requant q = mgx_rnn_requant(&range);
+    for (int64_t row = 0; row < part->rows; row++)
+        make_bytes(d, &q, part->h + row * d->hidden, d->hidden, part->product.a + row * d->hidden);
+    mgx_rnn_multiply(&part->product, &q, part->pool);
+}
+
 static void run_steps(struct part *part)
 {
     const struct mgx_rnn_desc *d = part->d;
@@ -318,7 +434,10 @@ static void run_steps(struct part *part)
     for (int64_t row = 0; row < part->rows; row++)
         steps = mgx_max_i64(steps, length_of(part, row));
     for (int64_t s = 0; s < steps && !mgx_cancelled(); s++) {
-        mgx_gemm_run(&part->step, &part->step_args, part->pool);
+        if (d->bytes)
+            multiply_states(part, s);
+        else
+            mgx_gemm_run(&part->step, &part->step_args, part->pool);
         if (splits_last(d)) {
             run_gates(part, s, k->gru_reset);
             mgx_gemm_run(&part->last, &part->last_args, part->pool);
@@ -339,12 +458,12 @@ static void set_multiplications(struct part *part)
     const struct layout l = layout_of(plan);
     const size_t direction = (size_t)part->direction;
     const char *packed = part->job->args->packed;
-    part->step = plan->step;
+    part->step = plan->step[direction];
     part->last = plan->last;
     part->step.desc.m = part->last.desc.m = part->rows; // the plan was made for at least as many
     part->step_args = (struct mgx_gemm_args){
         .a = part->h,
-        .b = packed + l.step + direction * mgx_align64(plan->step.packed_bytes),
+        .b = packed + l.step[direction],
         .c = part->recurrent,
     };
     part->last_args = (struct mgx_gemm_args){
@@ -353,8 +472,12 @@ static void set_multiplications(struct part *part)
         .c = part->recurrent + 2 * d->hidden,
     };
     const float *extra = (const float *)(const void *)(packed + l.extra);
-    if (d->kind == MGX_RNN_GRU || packed[l.end - 64])
+    if (d->kind == MGX_RNN_GRU || packed[l.scales - 64])
         part->extra = extra + part->direction * extra_of(d);
+    if (d->bytes) {
+        part->product = product_of(plan, part->job->args, part->direction);
+        part->product.c = part->recurrent;
+    }
 }
 
 static void run_part(const struct job *job, int direction, int64_t begin, int64_t end,
@@ -395,6 +518,44 @@ static void run_task(void *user, int task, int thread)
     run_part(job, task / parts, batch * i / parts, batch * (i + 1) / parts, NULL);
 }
 
+// x of entry b in step t.
+static const float *x_at(const struct mgx_rnn_desc *d, const struct mgx_rnn_args *args, int64_t t,
+                         int64_t b)
+{
+    return args->x + t * d->x_step + b * d->x_batch;
+}
+
+// Steps behind the longest sequence have no part in the range.
+static struct mgx_rnn_range range_of_input(const struct mgx_rnn_desc *d,
+                                           const struct mgx_rnn_args *args)
+{
+    struct mgx_rnn_range range = {0, 0};
+    int64_t steps = args->lengths ? 0 : d->steps;
+    for (int64_t b = 0; args->lengths && b < d->batch; b++)
+        steps = mgx_max_i64(steps, mgx_min_i64(args->lengths[b], d->steps));
+    for (int64_t t = 0; t < steps; t++)
+        for (int64_t b = 0; b < d->batch; b++)
+            mgx_rnn_widen(d->isa, x_at(d, args, t, b), d->input, &range);
+    return range;
+}
+
+static void multiply_input(const struct mgx_rnn_plan *plan, const struct mgx_rnn_args *args,
+                           const float *bias, struct mgx_pool *pool)
+{
+    const struct mgx_rnn_desc *d = &plan->desc;
+    const struct mgx_rnn_range range = range_of_input(d, args);
+    const struct mgx_requant q = mgx_rnn_requant(&range);
+    struct mgx_rnn_product product = product_of(plan, args, -1);
+    product.bias = bias;
+    product.c = args->workspace;
+    for (int64_t t = 0; t < d->steps; t++)
+        for (int64_t b = 0; b < d->batch; b++) {
+            const int64_t at = by_batch(d) ? b * d->steps + t : t * d->batch + b;
+            make_bytes(d, &q, x_at(d, args, t, b), d->input, product.a + at * d->input);
+        }
+    mgx_rnn_multiply(&product, &q, pool);
+}
+
 void mgx_rnn_run(const struct mgx_rnn_plan *plan, const struct mgx_rnn_args *args,
                  struct mgx_pool *pool)
 {
@@ -407,7 +568,10 @@ void mgx_rnn_run(const struct mgx_rnn_plan *plan, const struct mgx_rnn_args *arg
         .bias = (const float *)(const void *)((const char *)args->packed + layout_of(plan).bias),
         .c = args->workspace,
     };
-    mgx_gemm_run(&plan->input, &input, pool);
+    if (d->bytes)
+        multiply_input(plan, args, input.bias, pool);
+    else
+        mgx_gemm_run(&plan->input, &input, pool);
     if (!plan->divide_steps)
         mgx_pool_run(pool, d->directions * plan->parts, run_task, &job);
     else

@@ -9,17 +9,32 @@
 // of the state with the recurrent weights, and the arithmetic of the gates on vectors. Work is
 // divided by direction and by batch, without any synchronisation; only when that leaves threads
 // idle and a step is large, each step's multiplication is divided instead.
+//
+// Weights may be bytes (rnn_bytes.c): then what they multiply is rounded to bytes too, with one
+// scale for the input of all steps, and one for the states of all batch entries in every step, as
+// DynamicQuantizeLinear finds it; the batch is not divided then. Sums are exact. A quarter of the
+// memory, which keeps larger weights in L2 from step to step.
 #pragma once
 
 #include <stddef.h>
 
 #include "targets/cpu/kernel/gemm.h"
+#include "targets/cpu/kernel/requant.h"
 
 enum mgx_rnn_kind { MGX_RNN_PLAIN, MGX_RNN_GRU, MGX_RNN_LSTM };
 
 struct mgx_rnn_act {
     enum mgx_act act;
     float a, b;
+};
+
+// What weights stand for that are bytes: (w - zero) * scale, by column of all directions' gates.
+// Which bytes they are decides how they are packed.
+struct mgx_rnn_bytes {
+    enum mgx_kernel_type type; // S8 or U8
+    const void *values;
+    const float *scale;
+    const int32_t *zero; // NULL: none
 };
 
 // Strides are in elements; values of one step, batch entry and direction are contiguous.
@@ -38,6 +53,8 @@ struct mgx_rnn_desc {
     float clip;                           // of what goes into an activation; 0: none
     bool linear_before_reset;             // GRU: the h-part has a bias and is multiplied by r
     bool input_forget;                    // LSTM: f = 1 - i
+    bool bytes;                           // LSTM: weights are such
+    struct mgx_rnn_bytes w, r;
     // Weights as ONNX has them, rows contiguous: W [directions][gates * hidden][input],
     // R [directions][gates * hidden][hidden], B [directions][2 * gates * hidden],
     // P [directions][3 * hidden]. Gates are i o f c, z r h, or one.
@@ -45,10 +62,10 @@ struct mgx_rnn_desc {
 
 struct mgx_rnn_plan {
     struct mgx_rnn_desc desc;
-    struct mgx_gemm_plan input; // of all steps, both directions
-    struct mgx_gemm_plan step;  // of one step: all gates, or without the last one of a GRU
-    struct mgx_gemm_plan last;  // of a GRU that resets before it multiplies
-    int parts;                  // of the batch
+    struct mgx_gemm_plan input;   // of all steps, both directions
+    struct mgx_gemm_plan step[2]; // of one step, by direction: all gates, or without a GRU's last
+    struct mgx_gemm_plan last;    // of a GRU that resets before it multiplies
+    int parts;                    // of the batch
     bool divide_steps;
     size_t packed_bytes, workspace_bytes;
 };
@@ -64,11 +81,43 @@ struct mgx_rnn_args {
 
 enum mgx_status mgx_rnn_plan_init(struct mgx_rnn_plan *plan, const struct mgx_rnn_desc *desc,
                                   struct mgx_diag *diag) MGX_NODISCARD;
-// `b` and `p` may be NULL.
-void mgx_rnn_pack(const struct mgx_rnn_plan *plan, const float *w, const float *r, const float *b,
+// Weights are floats or bytes, as planned. `b` and `p` may be NULL.
+void mgx_rnn_pack(const struct mgx_rnn_plan *plan, const void *w, const void *r, const float *b,
                   const float *p, void *packed);
 void mgx_rnn_run(const struct mgx_rnn_plan *plan, const struct mgx_rnn_args *args,
                  struct mgx_pool *pool);
+
+// --- products of bytes ---
+
+// Rows of A become bytes with one scale, then they are multiplied.
+struct mgx_rnn_product {
+    const struct mgx_gemm_plan *plan;
+    const void *packed;  // B
+    const float *scale;  // of its columns
+    const int32_t *sums; // of its columns, zero points off
+    float *factors;      // room, MGX_RNN_ROOM more than columns
+    int32_t *start;      // likewise
+    uint8_t *a;          // room for the rows, one behind the other
+    const float *bias;   // NULL: none
+    float *c;
+    void *workspace;
+};
+
+enum { MGX_RNN_ROOM = MGX_TILE_MAX_COLS * MGX_TILE_MAX_PANELS };
+
+// What values of A have come to; begins as zeros. NaN stays.
+struct mgx_rnn_range {
+    float low, high;
+};
+
+void mgx_rnn_widen(mgx_isa isa, const float *x, int64_t n, struct mgx_rnn_range *range);
+// How values of that range become bytes.
+struct mgx_requant mgx_rnn_requant(const struct mgx_rnn_range *range);
+// Multiplies the rows of A that `q` has made bytes of.
+void mgx_rnn_multiply(const struct mgx_rnn_product *p, const struct mgx_requant *q,
+                      struct mgx_pool *pool);
+// Of every row of w, `depth` long: its sum, the zero points off.
+void mgx_rnn_sums(const struct mgx_rnn_bytes *w, int64_t rows, int64_t depth, int32_t *sums);
 
 // --- the arithmetic of a step, per instruction set ---
 
@@ -91,6 +140,10 @@ struct mgx_gates_kernel {
     void (*gru)(const struct mgx_gates_args *args);       // linear before reset: in one go
     void (*gru_reset)(const struct mgx_gates_args *args); // otherwise: first reset = F(r) * h,
     void (*gru_last)(const struct mgx_gates_args *args);  // then, with the last part, the rest
+    // Of bytes of A with this scale and zero point: what n columns' sums begin with, and what makes
+    // floats of them.
+    void (*factors)(const float *scale, const int32_t *sums, float a_scale, int32_t a_zero,
+                    int64_t n, int32_t *restrict start, float *restrict factors);
 };
 
 MGX_KERNEL_KIND(gates)

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT
-// rnn, gru, lstm and lstm_last_cell on the kernels of kernel/rnn.h.
+// rnn, gru, lstm, quant_lstm and the last cells of these two on the kernels of kernel/rnn.h.
 //
-// Weights, bias and peepholes must be constants; activations sigmoid, tanh and relu, with which
-// exporters get by.
+// Weights, bias and peepholes must be constants, and what bytes stand for; activations sigmoid, tanh
+// and relu, with which exporters get by.
 #include <assert.h>
 #include <string.h>
 
+#include "base/checksum.h"
 #include "op/op.h"
 #include "op/reference/rnn.h"
 #include "targets/cpu/kernel/rnn.h"
+#include "targets/cpu/lower/integer.h"
 #include "targets/cpu/lower/lower.h"
 
-enum { X, W, R, BIAS, LENGTHS, H0, C0, PEEPHOLES, OPERANDS };
+enum { X, W, R, BIAS, LENGTHS, H0, C0, PEEPHOLES, W_SCALE, W_ZERO, R_SCALE, R_ZERO, OPERANDS };
 
 struct rnn {
     struct mgx_rnn_plan plan;
@@ -19,9 +21,14 @@ struct rnn {
     bool has[OPERANDS], cell; // cell: the last cell states are the result
 };
 
+static bool is_of_bytes(const struct mgx_op *op)
+{
+    return op == &mgx_op_quant_lstm || op == &mgx_op_quant_lstm_last_cell;
+}
+
 static bool find_kind(const struct mgx_op *op, enum mgx_rnn_kind *kind)
 {
-    if (op == &mgx_op_lstm || op == &mgx_op_lstm_last_cell)
+    if (op == &mgx_op_lstm || op == &mgx_op_lstm_last_cell || is_of_bytes(op))
         *kind = MGX_RNN_LSTM;
     else if (op == &mgx_op_gru)
         *kind = MGX_RNN_GRU;
@@ -64,6 +71,20 @@ static bool find_acts(const struct mgx_ins *ins, struct mgx_rnn_desc *d)
     return true;
 }
 
+// Is operand i of the type that the kernels take?
+static bool suits(const struct mgx_plan_offer *c, int i)
+{
+    const enum mgx_type type = c->in[i].type;
+    if (is_of_bytes(c->ins->op) && (i == W || i == R || i == W_ZERO || i == R_ZERO))
+        return type == MGX_INT8 || type == MGX_UINT8;
+    return type == (i == LENGTHS ? MGX_INT32 : MGX_FLOAT);
+}
+
+static bool is_weight(int i)
+{
+    return i == W || i == R || i == BIAS || i >= PEEPHOLES;
+}
+
 static bool find_operands(struct mgx_plan_offer *c, struct rnn *v)
 {
     for (int i = 0; i < OPERANDS; i++) {
@@ -72,10 +93,10 @@ static bool find_operands(struct mgx_plan_offer *c, struct rnn *v)
                     (i < BIAS || mgx_shape_elements(&c->in[i]) > 0);
         if (!v->has[i])
             continue;
-        const bool weight = i == W || i == R || i == BIAS || i == PEEPHOLES;
-        if (c->in[i].type != (i == LENGTHS ? MGX_INT32 : MGX_FLOAT) || (weight && !c->constant[i]))
-            return mgx_plan_unfit(c,
-                                  weight ? "weights are not constant" : "operands are not float");
+        if (is_weight(i) && !c->constant[i])
+            return mgx_plan_unfit(c, "weights are not constant");
+        if (!suits(c, i))
+            return mgx_plan_unfit(c, "operands are not float");
         if (i != X && !mgx_shape_is_standard(&c->in[i]))
             return mgx_plan_wish(c, i, MGX_PLAN_ROW_MAJOR, "an operand is not row-major");
     }
@@ -133,11 +154,46 @@ static bool describe(struct mgx_plan_offer *c, const struct rnn *v, struct mgx_r
     return !why || mgx_plan_wish(c, X, MGX_PLAN_ROW_MAJOR, why);
 }
 
+// What bytes stand for, by column: operand `at` has the scales, the next one the zero points.
+static bool describe_bytes(struct mgx_plan_offer *c, const struct rnn *v, int weights, int at,
+                           struct mgx_rnn_bytes *out)
+{
+    const int64_t dirs = c->in[weights].lens[0], rows = c->in[weights].lens[1];
+    const struct mgx_tensor *scale = c->constant[at],
+                            *zero = v->has[at + 1] ? c->constant[at + 1] : NULL;
+    float *scales = MGX_NEW_ARRAY(c->arena, float, dirs *rows);
+    int32_t *zeros = MGX_NEW_ARRAY(c->arena, int32_t, dirs * rows);
+    if (!scales || !zeros) {
+        mgx_fail_memory(c->diag);
+        return false;
+    }
+    bool any = false;
+    for (int64_t i = 0; i < dirs * rows; i++) {
+        scales[i] = ((const float *)scale->data)[c->in[at].lens[1] == 1 ? i / rows : i];
+        const int64_t k = zero && c->in[at + 1].lens[1] == 1 ? i / rows : i;
+        zeros[i] = !zero                          ? 0
+                   : zero->shape.type == MGX_INT8 ? ((const int8_t *)zero->data)[k]
+                                                  : ((const uint8_t *)zero->data)[k];
+        any = any || zeros[i];
+    }
+    *out = (struct mgx_rnn_bytes){
+        .values = cpu_integer_weights(c, weights), .scale = scales, .zero = any ? zeros : NULL};
+    return cpu_kernel_type(c->in[weights].type, &out->type);
+}
+
 static void fill(const struct mgx_plan_fill *f, int part, int parts)
 {
     (void)parts;
     if (part == 0)
         mgx_rnn_pack(f->kernel, f->source[0], f->source[1], f->source[2], f->source[3], f->packed);
+}
+
+// Of what bytes stand for, which is packed beside them.
+static int64_t checksum_of(const struct mgx_rnn_bytes *w, const int64_t *lens)
+{
+    const size_t columns = (size_t)(lens[0] * lens[1]);
+    return (int64_t)((w->scale ? mgx_checksum(w->scale, columns * sizeof *w->scale) : 0) ^
+                     (w->zero ? ~mgx_checksum(w->zero, columns * sizeof *w->zero) : 0));
 }
 
 static bool pack(struct mgx_plan_offer *c, struct rnn *v)
@@ -150,17 +206,18 @@ static bool pack(struct mgx_plan_offer *c, struct rnn *v)
                                       .kernel = &v->plan,
                                       .source = {data[0], data[1], data[2], data[3]},
                                       .source_bytes = mgx_shape_bytes(&c->constant[W]->shape)};
-    const int64_t isa = cpu_offered(c)->isa;
+    const int64_t desc[] = {cpu_offered(c)->isa, checksum_of(&v->plan.desc.w, c->in[W].lens),
+                            checksum_of(&v->plan.desc.r, c->in[R].lens)};
     const struct mgx_plan_key key = {.kernel = "rnn",
-                                     .desc = &isa,
-                                     .desc_bytes = sizeof isa,
+                                     .desc = desc,
+                                     .desc_bytes = sizeof desc,
                                      .source = {data[0], data[1], data[2], data[3]}};
     v->packed = mgx_plan_pack(c->store, &key, v->plan.packed_bytes, &how, c->diag);
     if (!v->packed)
         return false;
     c->skip_in[W] = c->skip_in[R] = true;
     for (int i = BIAS; i < c->in_count; i++)
-        c->skip_in[i] = !v->has[i] || i == BIAS || i == PEEPHOLES;
+        c->skip_in[i] = !v->has[i] || is_weight(i);
     return true;
 }
 
@@ -172,8 +229,11 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     struct rnn *v = MGX_NEW(c->arena, struct rnn);
     if (!v)
         return mgx_plan_no_memory(c);
-    v->cell = c->ins->op == &mgx_op_lstm_last_cell;
-    if (!find_operands(c, v) || !describe(c, v, &desc))
+    v->cell = c->ins->op == &mgx_op_lstm_last_cell || c->ins->op == &mgx_op_quant_lstm_last_cell;
+    desc.bytes = is_of_bytes(c->ins->op);
+    if (!find_operands(c, v) || !describe(c, v, &desc) ||
+        (desc.bytes && (!describe_bytes(c, v, W, W_SCALE, &desc.w) ||
+                        !describe_bytes(c, v, R, R_SCALE, &desc.r))))
         return mgx_plan_refuse(c);
     if (mgx_rnn_plan_init(&v->plan, &desc, c->diag) != MGX_OK || !pack(c, v))
         return mgx_plan_refuse(c);
