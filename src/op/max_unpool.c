@@ -7,6 +7,7 @@
 // gives larger lengths instead; the plain result then lies in their corner.
 #include <inttypes.h>
 
+#include "ir/module.h"
 #include "op/reference/gemm.h"
 #include "op/reference/window.h"
 
@@ -129,6 +130,11 @@ static enum mgx_status compute(struct mgx_compute_call *c)
     return MGX_OK;
 }
 
+static uint32_t sized_by(const struct mgx_ins *ins)
+{
+    return ins->in_count == 3 ? 1u << 2 : 0;
+}
+
 const struct mgx_op mgx_op_max_unpool = {
     .name = "max_unpool",
     .meaning = "y[indices[i]] = x[i], else 0",
@@ -139,4 +145,5 @@ const struct mgx_op mgx_op_max_unpool = {
     .in_max = 3,
     .shape = shape,
     .compute = compute,
+    .sized_by = sized_by,
 };

@@ -32,6 +32,7 @@ static enum kind kind_of(enum mgx_type type)
     case MGX_FP8E5M2:
     case MGX_FP8E5M2FNUZ:
     case MGX_FP4:
+    case MGX_FP8E8M0:
         return REAL;
     case MGX_DOUBLE:
         return DOUBLE;
@@ -250,7 +251,7 @@ static const char *rounding_to(enum mgx_type type)
         [MGX_HALF] = "pw_half",        [MGX_BF16] = "pw_bf16",
         [MGX_FP8E4M3FN] = "pw_e4m3fn", [MGX_FP8E4M3FNUZ] = "pw_e4m3fnuz",
         [MGX_FP8E5M2] = "pw_e5m2",     [MGX_FP8E5M2FNUZ] = "pw_e5m2fnuz",
-        [MGX_FP4] = "pw_e2m1"};
+        [MGX_FP4] = "pw_e2m1",         [MGX_FP8E8M0] = "pw_e8m0"};
     return names[type];
 }
 

@@ -16,7 +16,8 @@
 //     PW_FN                 how a function begins: static, static __device__ __forceinline__, ...
 //     pw_real               what floats are computed in: float, or double for the reference's bits
 //     pw_half(x), pw_bf16(x)   a pw_real rounded to the nearest value of the narrow type
-//     pw_e4m3fn(x), pw_e4m3fnuz(x), pw_e5m2(x), pw_e5m2fnuz(x), pw_e2m1(x)    likewise
+//     pw_e4m3fn(x), pw_e4m3fnuz(x), pw_e5m2(x), pw_e5m2fnuz(x), pw_e2m1(x), pw_e8m0(x)
+//                           likewise
 //
 // Values of float and of narrower floats are pw_real, doubles double, bool and signed integers i64, other
 // integers u64; loading and storing is the kernel's own affair (mgx_source_type names the type).

@@ -4,6 +4,8 @@
 //     quantizelinear(x, s, z)    =>  convert[t](clip(nearbyint(x / s) + z, lowest t, highest t)),
 //                                    of a NaN the lowest
 //     dequantizelinear(x, s, z)  =>  (convert[u](x) - convert[u](z)) s       u: the type of s
+//     quant_dot(a, b, p, q)      =>  dot(convert[y](a) - p, convert[y](b) - q)      y: int32, or float
+//     quant_convolution(...)     =>  likewise
 //
 // Of integers of 16 bits and less, floats of 8 and 4 bits, and scales that are floats. x and scales of
 // 16 bits are computed in float. There every step is exact but the division and the product, which
@@ -96,9 +98,47 @@ static struct mgx_ins *dequantize(struct mgx_rewriter *r, struct mgx_ins *ins,
     return mgx_emit_convert(ins, y, ins->shape.type);
 }
 
+// An operand of a product in the type of the sums, less its zero point: one value, or one for every
+// place along `axis`.
+static struct mgx_ins *widen(struct mgx_ins *ins, int input, int axis)
+{
+    const enum mgx_type type = ins->shape.type;
+    struct mgx_ins *x = mgx_emit_convert(ins, ins->in[input], type);
+    struct mgx_ins *zero = input + 2 < ins->in_count ? ins->in[input + 2] : NULL;
+    const int64_t one = 1;
+    if (!x || !zero)
+        return x;
+    const struct mgx_shape like = x->shape;
+    const bool single = mgx_shape_elements(&zero->shape) == 1;
+    zero = mgx_emit_convert(ins, zero, type);
+    zero = single ? mgx_emit_multibroadcast(ins, mgx_emit_reshape(ins, zero, &one, 1), like.lens,
+                                            like.rank)
+                  : mgx_emit_spread(ins, zero, axis, &like);
+    return mgx_emit_binary(ins, &mgx_op_sub, x, zero);
+}
+
+static struct mgx_ins *dot(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)
+{
+    struct mgx_ins *a = widen(ins, 0, 0), *b = widen(ins, 1, ins->shape.rank - 1);
+    (void)r, (void)m;
+    return mgx_emit_before(ins, &mgx_op_dot, NULL, MGX_IN(a, b));
+}
+
+static struct mgx_ins *convolution(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                   const struct mgx_match *m)
+{
+    struct mgx_ins *x = widen(ins, 0, 1), *w = widen(ins, 1, 0);
+    (void)r, (void)m;
+    return mgx_insert(ins->owner, ins, &mgx_op_convolution, ins->attr, // the same attributes
+                      (struct mgx_ins *[]){x, w}, 2, NULL, 0);
+}
+
 static const struct mgx_rule rules[] = {
     {"quantizelinear => convert(clip(nearbyint(x / s) + z))", MGX_IF_STATIC, .rewrite = quantize},
     {"dequantizelinear => (convert(x) - convert(z)) s", MGX_IF_STATIC, .rewrite = dequantize},
+    {"quant_dot => dot(convert(a) - p, convert(b) - q)", MGX_IF_STATIC, .rewrite = dot},
+    {"quant_convolution => convolution(convert(x) - p, convert(w) - q)", MGX_IF_STATIC,
+     .rewrite = convolution},
 };
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)

@@ -13,6 +13,8 @@
 //     multibroadcast(x, add(y, z))         =>  multibroadcast(x, y): only the lengths are read, and
 //                                              whatever makes the sum may become one with its user
 //     dimensions_of(x)                     =>  literal, where those lengths are fixed
+//     random_uniform(seed, x)              =>  random_uniform(seed, multibroadcast(0)): only the
+//                                              lengths are read, so a given seed makes a constant
 //     select_module with one body          is left to inline_module
 //
 // Holds: the operand is a literal; the result's lengths stay what they are, or become fixed.
@@ -249,6 +251,17 @@ static struct mgx_ins *dimensions(struct mgx_rewriter *r, struct mgx_ins *ins,
     return end > start ? mgx_literal_ints(ins->owner, lens, (int)(end - start)) : NULL;
 }
 
+static struct mgx_ins *numbers(struct mgx_rewriter *r, struct mgx_ins *ins,
+                               const struct mgx_match *m)
+{
+    (void)r, (void)m;
+    const struct mgx_shape like = ins->in[1]->shape;
+    if (mgx_strip_views(ins->in[1])->literal || !mgx_shape_is_static(&like))
+        return NULL;
+    struct mgx_ins *in[] = {ins->in[0], mgx_emit_splat(ins, &like, 0)};
+    return mgx_emit_again(ins, ins, in, 2);
+}
+
 static const struct mgx_rule rules[] = {
     {"reshape => reshape[dims](x) for reshape(x, dims)", .rewrite = reshape},
     {"slice => slice[starts, ends, axes](x)", .rewrite = slice},
@@ -262,6 +275,7 @@ static const struct mgx_rule rules[] = {
     {"multibroadcast => x", .rewrite = widened_by_none},
     {"multibroadcast => multibroadcast(x, y)", .rewrite = lens_of_source},
     {"dimensions_of(x) => literal", .rewrite = dimensions},
+    {"random_uniform|random_mersenne|random_normal => the same like zeros", .rewrite = numbers},
 };
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)

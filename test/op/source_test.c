@@ -20,7 +20,7 @@ static const enum mgx_type types[] = {
     MGX_FLOAT,       MGX_HALF,    MGX_BF16,        MGX_DOUBLE, MGX_BOOL,   MGX_INT8,
     MGX_INT16,       MGX_INT32,   MGX_INT64,       MGX_UINT8,  MGX_UINT16, MGX_UINT32,
     MGX_UINT64,      MGX_INT4,    MGX_INT2,        MGX_UINT4,  MGX_UINT2,  MGX_FP8E4M3FN,
-    MGX_FP8E4M3FNUZ, MGX_FP8E5M2, MGX_FP8E5M2FNUZ, MGX_FP4};
+    MGX_FP8E4M3FNUZ, MGX_FP8E5M2, MGX_FP8E5M2FNUZ, MGX_FP4,    MGX_FP8E8M0};
 static const double reals[] = {0,   -0.0,     1,         -1,    0.5,   -0.5,   2.5,    -2.5, 3,
                                7,   -7,       1e-30,     65504, 1e10,  -1e19,  1.8e19, 3e38, -3e38,
                                NAN, INFINITY, -INFINITY, 0.1,   100.5, -33.25, 0.999,  2};
@@ -182,15 +182,15 @@ static const char c_dialect[] =
     "#include <math.h>\n#include <stdint.h>\n"
     "typedef int64_t i64;\ntypedef uint64_t u64;\ntypedef double pw_real;\n"
     "#define PW_FN static\n#define EXPORT\n"
-    "double (*pw_narrow_of[7])(double);\n"
+    "double (*pw_narrow_of[8])(double);\n"
     "#define pw_half(x) pw_narrow_of[0](x)\n#define pw_bf16(x) pw_narrow_of[1](x)\n"
     "#define pw_e4m3fn(x) pw_narrow_of[2](x)\n#define pw_e4m3fnuz(x) pw_narrow_of[3](x)\n"
     "#define pw_e5m2(x) pw_narrow_of[4](x)\n#define pw_e5m2fnuz(x) pw_narrow_of[5](x)\n"
-    "#define pw_e2m1(x) pw_narrow_of[6](x)\n";
+    "#define pw_e2m1(x) pw_narrow_of[6](x)\n#define pw_e8m0(x) pw_narrow_of[7](x)\n";
 #define ROUND_NOTHING                                                                              \
     "#define pw_half(x) (x)\n#define pw_bf16(x) (x)\n#define pw_e4m3fn(x) (x)\n"                   \
     "#define pw_e4m3fnuz(x) (x)\n#define pw_e5m2(x) (x)\n#define pw_e5m2fnuz(x) (x)\n"             \
-    "#define pw_e2m1(x) (x)\n"
+    "#define pw_e2m1(x) (x)\n#define pw_e8m0(x) (x)\n"
 static const char cpp_dialect[] =
     "#include <math.h>\n#include <stdint.h>\n"
     "typedef int64_t i64;\ntypedef uint64_t u64;\ntypedef float pw_real;\n"
@@ -212,6 +212,7 @@ static const char opencl_dialect[] =
 ROUNDING(half, mgx_half_to_float, mgx_half_from_double(x))
 ROUNDING(bf16, mgx_bf16_to_float, mgx_bf16_from_double(x))
 ROUNDING(e2m1, mgx_fp4_to_float, mgx_fp4_from_double(x))
+ROUNDING(e8m0, mgx_e8m0_to_float, mgx_e8m0_from_double(x, 'n', false))
 ROUNDING8(MGX_F8_E4M3FN)
 ROUNDING8(MGX_F8_E4M3FNUZ)
 ROUNDING8(MGX_F8_E5M2)
@@ -330,9 +331,9 @@ static void compare_all(void)
     CHECK(library);
     if (!library)
         return;
-    double (*const narrow[7])(double) = {
+    double (*const narrow[8])(double) = {
         half_of, bf16_of, MGX_F8_E4M3FN_of, MGX_F8_E4M3FNUZ_of, MGX_F8_E5M2_of, MGX_F8_E5M2FNUZ_of,
-        e2m1_of};
+        e2m1_of, e8m0_of};
     memcpy(dlsym(library, "pw_narrow_of"), narrow, sizeof narrow);
     for (int i = 0; i < function_count; i++) {
         char name[24];

@@ -128,7 +128,9 @@ static bool supports(void *user, const char *tag, const struct mgx_region *regio
     if (strcmp(tag, "packed") == 0)
         return gpu_wgmma_packs(user, region->ins[0], region->ins[1]);
     if (strcmp(tag, "member") == 0)
-        return region->ins[0]->op == &mgx_op_topk || region->ins[0]->op == &mgx_op_linear_attention;
+        return region->ins[0]->op == &mgx_op_topk ||
+               region->ins[0]->op == &mgx_op_linear_attention ||
+               region->ins[0]->op == &mgx_op_max_pool_indices;
     return strcmp(tag, "epilogue") == 0;
 }
 

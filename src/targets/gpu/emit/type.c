@@ -38,6 +38,7 @@ static const struct row rows[MGX_TYPE_COUNT] = {
     [MGX_FP8E5M2] = {GPU_NONE, "u8", "of_e5m2", "to_e5m2"},
     [MGX_FP8E5M2FNUZ] = {GPU_NONE, "u8", "of_e5m2fnuz", "to_e5m2fnuz"},
     [MGX_FP4] = {GPU_NONE, "u8", "of_e2m1", "to_e2m1"},
+    [MGX_FP8E8M0] = {GPU_NONE, "u8", "of_e8m0", "to_e8m0"},
 };
 
 bool gpu_type_is_elementwise(enum mgx_type type)

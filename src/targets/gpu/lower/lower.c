@@ -3,11 +3,13 @@
 #include "targets/gpu/lower/lower.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "op/op.h"
 #include "op/source.h"
+#include "targets/gpu/emit/move.h"
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/kernel/text.h"
 
@@ -63,12 +65,28 @@ struct gpu_unit *gpu_unit_of(struct gpu_machine *m, const char *name, const stru
     return unit;
 }
 
+// convert_e8m0 is no row of the table: its rounding is an attribute.
+static bool has_e8m0(struct mgx_source *s, const char *name, const struct mgx_ins *ins)
+{
+    const char *from = mgx_source_type(ins->in[0]->shape.type);
+    if (!from || ins->in[0]->shape.type == MGX_DOUBLE) // a float has not its range
+        return false;
+    mgx_str_printf(s->out,
+                   "PW_FN void %s(%s x, pw_real *y)\n{\n"
+                   "    *y = of_e8m0(to_e8m0_by((pw_real)x, %d, %d));\n}\n",
+                   name, from, (int)mgx_ins_int(ins, "rounding"),
+                   (int)mgx_ins_int(ins, "saturate"));
+    return true;
+}
+
 // The function "body" of an element-wise instruction: v0, v1, ... by value, the result by pointer.
 static bool has_source(struct mgx_source *s, const char *name, const struct mgx_ins *ins)
 {
     struct mgx_diag quiet = {.status = MGX_OK};
     if (!ins)
         return true;
+    if (ins->op == &mgx_op_convert_e8m0)
+        return has_e8m0(s, name, ins);
     return (ins->op == &mgx_op_pointwise ? mgx_source_body(s, name, ins->mod[0], &quiet)
                                          : mgx_source_ins(s, name, ins, &quiet)) == MGX_OK;
 }
@@ -156,6 +174,17 @@ void gpu_emit_head(struct mgx_str *out, enum mgx_type result, const enum mgx_typ
     for (int i = 0; i < in_count; i++)
         mgx_str_printf(out, ", const GLOBAL %s *in%d", gpu_type_memory(in[i]), i);
     mgx_str_put(out, ")\n");
+}
+
+void gpu_emit_start(struct mgx_str *out, const struct mgx_shape *result, const enum mgx_type *in,
+                    int in_count)
+{
+    gpu_emit_head(out, result->type, in, in_count);
+    mgx_str_printf(out,
+                   "{\n    const i64 i = (i64)BLOCK * THREADS + THREAD;\n    if (i >= %" PRId64
+                   ")\n        return;\n",
+                   mgx_shape_elements(result));
+    gpu_emit_place(out, result);
 }
 
 enum mgx_status gpu_run_call(const struct mgx_plan_step *step, const struct mgx_plan_args *args,

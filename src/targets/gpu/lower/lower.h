@@ -8,6 +8,7 @@
 
 #include "plan/kernel.h"
 #include "plan/plan.h"
+#include "targets/gpu/emit/type.h"
 #include "targets/gpu/machine/machine.h"
 
 enum { GPU_CALL_INPUTS = 32, GPU_THREADS = 256 };
@@ -40,6 +41,12 @@ struct gpu_family {
     enum mgx_status (*finish)(struct mgx_plan *plan, const struct mgx_plan_step *step,
                               struct mgx_diag *diag);
 };
+// Do kernels compute with values of this type, on this card?
+static inline bool gpu_computes(const struct mgx_plan_offer *c, enum mgx_type type)
+{
+    return gpu_type_class(type) != GPU_NONE && (type != MGX_DOUBLE || gpu_has_double(c));
+}
+
 // The answer "declined", with a reason.
 enum mgx_plan_answer gpu_decline(struct mgx_plan_offer *c, const char *why);
 
@@ -61,6 +68,10 @@ struct gpu_launch gpu_launch_for(int64_t count);
 // "KERNEL void run(GLOBAL float *out, const GLOBAL float *in0, ...)": types of result and inputs.
 void gpu_emit_head(struct mgx_str *out, enum mgx_type result, const enum mgx_type *in,
                    int in_count);
+// The same, open: the body goes on with o0, o1, ..., the coordinates of the thread's element of the
+// result, and at0, its offset.
+void gpu_emit_start(struct mgx_str *out, const struct mgx_shape *result, const enum mgx_type *in,
+                    int in_count);
 
 enum mgx_status gpu_run_call(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
                              struct mgx_diag *diag);
@@ -85,4 +96,6 @@ extern const struct mgx_plan_kernel gpu_kernel_copy, gpu_kernel_pointwise, gpu_k
     gpu_kernel_attention, gpu_kernel_fused_reduce, gpu_kernel_gather, gpu_kernel_direct,
     gpu_kernel_resize, gpu_kernel_pick, gpu_kernel_scan, gpu_kernel_scatter, gpu_kernel_lrn,
     gpu_kernel_rnn, gpu_kernel_absent, gpu_kernel_depthwise, gpu_kernel_pool_plane,
-    gpu_kernel_rnn_cluster, gpu_kernel_grid_sample, gpu_kernel_topk, gpu_kernel_linear_attention;
+    gpu_kernel_rnn_cluster, gpu_kernel_grid_sample, gpu_kernel_topk, gpu_kernel_linear_attention,
+    gpu_kernel_col2im, gpu_kernel_pool_indices, gpu_kernel_max_unpool, gpu_kernel_roialign,
+    gpu_kernel_det, gpu_kernel_tfidf, gpu_kernel_trees, gpu_kernel_deform;

@@ -162,7 +162,9 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     const enum mgx_type type = c->in[0].type;
     if (mode == NORM && mgx_ins_int(c->ins, "lp_order") < 1)
         return gpu_decline(c, "a norm of order 0");
-    if (gpu_type_class(type) != GPU_REAL || type == MGX_DOUBLE || c->out->type != type)
+    const bool exact = mode == MAXIMUM && mgx_type_size(type) <= 2; // integers, in float
+    if ((gpu_type_class(type) != GPU_REAL && !exact) || gpu_type_class(type) == GPU_NONE ||
+        type == MGX_DOUBLE || c->out->type != type)
         return gpu_decline(c, "values that are not folded in float");
     if (c->out->rank < 3 || !read_windows(c, &w))
         return gpu_decline(c, "nothing to fold");

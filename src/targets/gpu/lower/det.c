@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// det: a matrix a block (kernel/det.gpu), in double where the card has it.
+//
+// Matrices of up to MOST rows, which fit the shared memory; larger ones are the host's.
+#include <inttypes.h>
+
+#include "op/op.h"
+#include "targets/gpu/emit/type.h"
+#include "targets/gpu/kernel/text.h"
+#include "targets/gpu/lower/lower.h"
+
+enum { MOST = 64 };
+
+// Where entry `line` of the leading axes begins in an array: the function `name`.
+static void emit_entry(struct mgx_str *out, const char *name, const struct mgx_shape *s, int rank)
+{
+    mgx_str_printf(out, "FUNCTION i64 %s(int line)\n{\n    i64 at = 0;\n", name);
+    for (int k = rank - 1; k >= 0; k--)
+        mgx_str_printf(
+            out, "    at += (i64)(line %% %" PRId64 ") * %" PRId64 ";\n    line /= %" PRId64 ";\n",
+            s->lens[k], s->strides[k], s->lens[k]);
+    mgx_str_put(out, "    return at;\n}\n\n");
+}
+
+static void emit(struct mgx_str *out, const struct mgx_plan_offer *c)
+{
+    const struct mgx_shape *x = &c->in[0];
+    const int rank = c->out->rank;
+    emit_entry(out, "matrix_in", x, rank);
+    emit_entry(out, "matrix_out", c->out, rank);
+    mgx_str_printf(out,
+                   "#define N %" PRId64 "\n#define SUM %s\n#define ROW %" PRId64
+                   "\n#define COLUMN %" PRId64 "\n#define A_TYPE %s\n#define C_TYPE %s\n",
+                   x->lens[rank], gpu_has_double(c) ? "double" : "float", x->strides[rank],
+                   x->strides[rank + 1], gpu_type_memory(x->type), gpu_type_memory(c->out->type));
+    mgx_str_put(out, "#define LOAD(at) ");
+    gpu_emit_load(out, x->type, "in0", "at");
+    mgx_str_put(out, "\n#define STORE(at, x) ");
+    gpu_emit_store(out, c->out->type, "out", "at", "x");
+    mgx_str_put(out, "\n");
+    mgx_str_put(out, gpu_text_det);
+}
+
+static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
+{
+    struct mgx_str text = {0};
+    if (c->copy_only || c->dynamic || c->ins->op != &mgx_op_det)
+        return gpu_decline(c, "no determinant");
+    const int64_t n = c->in[0].lens[c->in[0].rank - 1], matrices = mgx_shape_elements(c->out);
+    if (gpu_type_class(c->out->type) != GPU_REAL || !gpu_computes(c, c->out->type))
+        return gpu_decline(c, "a type that kernels do not compute");
+    if (n > MOST || matrices > INT32_MAX)
+        return gpu_decline(c, "matrices too large for a block");
+    emit(&text, c);
+    const struct gpu_launch how = {.grid = {(unsigned)matrices, 1, 1},
+                                   .block = {n * n > GPU_THREADS / 4 ? GPU_THREADS : 32, 1, 1}};
+    c->detail = "a matrix a block";
+    return gpu_take(c, &text, &how, NULL, 1);
+}
+
+const struct mgx_plan_kernel gpu_kernel_det = {
+    .name = "gpu::det", .prepare = prepare, .run = gpu_run_call};
