@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // perf: where the time goes.
 //
-// One untimed run, n timed ones and n with a clock around every instruction: a tenth of the ones and
-// a tenth of the others in turns, so that what disturbs the machine for a while disturbs both alike.
+// One untimed run, n timed ones and n with a clock around every instruction: a few of the ones and a
+// few of the others in turns, so that what disturbs the machine for a while disturbs both alike.
 // "Average" is the mean of the middle half, so that a hiccup does not count. The overhead is what a
 // run spends outside its instructions: in the profiled runs, and as the difference between the two
 // measurements. Ctrl-C ends the rounds; what they gave until then is reported.
@@ -12,7 +12,7 @@
 #include "profile.h"
 #include "verbs.h"
 
-enum { BLOCKS = 10 };
+enum { BLOCK = 5 };
 
 static const double BUSY = 0.95; // else it is worth a word
 
@@ -131,12 +131,11 @@ static bool profile_runs(const struct rounds *r, int until)
 }
 
 // Of rounds that Ctrl-C has shortened, one is profiled all the same: what was slow is known then.
-static bool profile_least(const struct rounds *r)
+static bool finish_rounds(const struct rounds *r)
 {
-    if (!r->m->timed || r->m->profiles)
-        return true;
-    work_finish();
-    return profile_run(r);
+    if (work_stopped() && r->m->timed)
+        work_finish(); // the report goes on
+    return !r->m->timed || r->m->profiles || profile_run(r);
 }
 
 static bool run_rounds(const struct rounds *r)
@@ -146,11 +145,11 @@ static bool run_rounds(const struct rounds *r)
     double ms;
     work_begin("timing and profiling", 2 * m->runs);
     run_once(r->program, r->params, NULL, 0, &ms, &good);
-    for (int b = 1; b <= BLOCKS && good; b++) {
-        const int until = (int)((int64_t)m->runs * b / BLOCKS);
+    for (int until = 0; until < m->runs && good;) {
+        until = m->runs - until > BLOCK ? until + BLOCK : m->runs;
         good = time_runs(r, until) && profile_runs(r, until);
     }
-    good = good && profile_least(r);
+    good = good && finish_rounds(r);
     work_end();
     return good;
 }
@@ -210,6 +209,8 @@ static bool measure(const struct options *o, migraphx_program_t program,
     good = good && run_rounds(&(struct rounds){program, params, &m, microseconds}) && m.timed;
     if (good)
         sum_up(&m);
+    else if (work_stopped())
+        log_error("Interrupted before the first run had ended");
     good = good && show(o, program, &r);
     migraphx_program_parameters_destroy(params);
     free(microseconds);

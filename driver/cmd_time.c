@@ -1,31 +1,42 @@
 // SPDX-License-Identifier: MIT
-// time: one warm-up, n runs in a row, the mean.
+// time: one warm-up, n runs in a row, the mean. Of runs that Ctrl-C ends, that of those before.
 #include "verbs.h"
 
-static bool run_many(migraphx_program_t program, migraphx_program_parameters_t params, int count)
+// How many were done: fewer than asked for if one failed (then *good is false) or Ctrl-C came.
+static int run_many(migraphx_program_t program, migraphx_program_parameters_t params, int count,
+                    bool *good)
 {
-    for (int i = 0; i < count; i++) {
+    int done = 0;
+    while (*good && done < count && work_step(done)) {
         migraphx_arguments_t results = NULL;
-        const bool good = OK(migraphx_program_run(&results, program, params));
+        const migraphx_status status = migraphx_program_run(&results, program, params);
         migraphx_arguments_destroy(results);
-        if (!good)
-            return false;
+        if (status == migraphx_status_cancelled && work_stopped())
+            break;
+        *good = OK(status);
+        done += *good;
     }
-    return true;
+    return done;
 }
 
 static bool measure(const struct options *o, migraphx_program_t program)
 {
     migraphx_program_parameters_t params = NULL;
-    const int count = o->iterations;
-    bool good = make_inputs(o, program, &params) && run_many(program, params, 1);
+    bool good = make_inputs(o, program, &params);
+    work_begin("timing", o->iterations);
+    run_many(program, params, 1, &good);
     const double start = now_ms();
-    good = good && run_many(program, params, count);
-    if (good)
-        printf(o->format ? "{\"total_ms\": %g}\n" : "Total time: %gms\n",
-               (now_ms() - start) / count);
+    const int done = run_many(program, params, o->iterations, &good);
+    const double passed = now_ms() - start;
+    work_end();
+    if (good && !done)
+        log_error("Interrupted before the first run had ended");
+    else if (good && done < o->iterations)
+        log_warn("Interrupted: %d of %d runs", done, o->iterations);
+    if (good && done)
+        printf(o->format ? "{\"total_ms\": %g}\n" : "Total time: %gms\n", passed / done);
     migraphx_program_parameters_destroy(params);
-    return good;
+    return good && done;
 }
 
 static int run(struct options *o)

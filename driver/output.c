@@ -38,17 +38,27 @@ bool print_program(const struct options *o, migraphx_program_t program)
     return good;
 }
 
-bool write_program(const struct options *o, migraphx_program_t program)
+static bool write_form(const struct options *o, migraphx_program_t program)
 {
     const char *format = o->format ? o->format : o->output ? "binary" : "text";
     if (strcmp(format, "binary") == 0)
         return save(o, program, "msgpack");
     if (strcmp(format, "netron") == 0)
         return save(o, program, "netron");
+    if (strcmp(format, "json") == 0 && o->output)
+        return save(o, program, "json");
     if (strcmp(format, "graphviz") == 0 && o->brief)
         format = "graphviz-brief";
     char *text = NULL;
     const bool good = OK(migraphx_program_format(&text, program, format)) && put(o->output, text);
     migraphx_string_destroy(text);
+    return good;
+}
+
+bool write_program(const struct options *o, migraphx_program_t program)
+{
+    work_begin("writing", 0);
+    const bool good = write_form(o, program);
+    work_end();
     return good;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/number.h"
 #include "base/size.h"
 #include "format/tree.h"
@@ -58,15 +59,35 @@ static enum mgx_status put_real(struct mgx_sink *s, double f, struct mgx_diag *d
     return put_word(s, text, diag);
 }
 
+// Weights are most of what is written.
+static size_t put_byte(char *out, unsigned byte)
+{
+    size_t size = 0;
+    if (byte >= 100)
+        out[size++] = (char)('0' + byte / 100);
+    if (byte >= 10)
+        out[size++] = (char)('0' + byte / 10 % 10);
+    out[size++] = (char)('0' + byte % 10);
+    return size;
+}
+
 static enum mgx_status put_bytes(struct mgx_sink *s, const uint8_t *data, size_t size,
                                  struct mgx_diag *diag)
 {
+    enum { PIECE = 4096 };
+    char text[PIECE];
+    size_t used = 0;
     TRY(put_word(s, "{\"bytes\":[", diag));
-    char text[8];
     for (size_t i = 0; i < size; i++) {
-        snprintf(text, sizeof text, "%s%u", i ? "," : "", data[i]);
-        TRY(put_word(s, text, diag));
+        if (used > PIECE - 4) {
+            TRY(put(s, text, used, diag));
+            used = 0;
+        }
+        if (i)
+            text[used++] = ',';
+        used += put_byte(text + used, data[i]);
     }
+    TRY(put(s, text, used, diag));
     return put_word(s, "]}", diag);
 }
 
@@ -248,6 +269,7 @@ static enum mgx_status read_number(struct reader *r, struct mgx_value **out)
 // [1,2,3] straight into memory; the text has at least two characters per byte.
 static enum mgx_status read_bytes(struct reader *r, struct mgx_value **out)
 {
+    enum { LOOK = 1 << 16 };
     struct mgx_str bytes = {0};
     enum mgx_status status = accept(r, '[') ? MGX_OK : bad(r, "a list of bytes was expected");
     for (bool first = true; status == MGX_OK && !accept(r, ']'); first = false) {
@@ -260,6 +282,8 @@ static enum mgx_status read_bytes(struct reader *r, struct mgx_value **out)
             value = 10 * value + (unsigned)(*r->at++ - '0');
         if (status == MGX_OK && value > 255)
             status = bad(r, "a byte above 255");
+        if (status == MGX_OK && bytes.size % LOOK == 0)
+            status = mgx_cancel_check(r->diag);
         mgx_str_putc(&bytes, (char)value);
     }
     if (status == MGX_OK) {

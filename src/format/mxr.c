@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "base/file.h"
 #include "base/output.h"
 #include "base/sniff.h"
@@ -50,9 +51,11 @@ static enum mgx_status load(struct mgx_program **out, const struct mgx_op_set *o
     struct mgx_arena arena;
     struct mgx_value *root;
     mgx_arena_init(&arena);
+    mgx_cancel_enter();
     enum mgx_status status = read_tree(&arena, data, size, form, &root, diag);
     if (status == MGX_OK)
         status = mgx_mxr_build(out, ops, &arena, file, NULL, root, diag);
+    mgx_cancel_leave();
     mgx_arena_fini(&arena);
     return status;
 }
@@ -151,6 +154,7 @@ static enum mgx_status to_string(struct mgx_sink *sink, const void *data, size_t
                                  struct mgx_diag *diag)
 {
     struct mgx_str *out = sink->user;
+    TRY(mgx_cancel_check(diag));
     mgx_str_putn(out, data, size);
     return out->failed ? mgx_fail_memory(diag) : MGX_OK;
 }
@@ -158,6 +162,7 @@ static enum mgx_status to_string(struct mgx_sink *sink, const void *data, size_t
 static enum mgx_status to_file(struct mgx_sink *sink, const void *data, size_t size,
                                struct mgx_diag *diag)
 {
+    TRY(mgx_cancel_check(diag));
     if (fwrite(data, 1, size, sink->user) == size)
         return MGX_OK;
     if (errno == EFAULT) // the system finds the hole in a mapped file before we do
@@ -236,8 +241,12 @@ struct job {
 static enum mgx_status write_job(struct mgx_sink *sink, const struct job *job,
                                  struct mgx_diag *diag)
 {
-    return job->what ? write_forms(sink, job->what, diag)
-                     : write_program(sink, job->p, job->carry, job->form, diag);
+    mgx_cancel_enter();
+    const enum mgx_status status = job->what
+                                       ? write_forms(sink, job->what, diag)
+                                       : write_program(sink, job->p, job->carry, job->form, diag);
+    mgx_cancel_leave();
+    return status;
 }
 
 static enum mgx_status save(const struct job *job, const char *path, struct mgx_diag *diag)

@@ -361,6 +361,29 @@ CASE(what_is_no_work_is_not_ended)
     migraphx_shape_destroy(shape);
 }
 
+// 16 MiB of weights as JSON, written and read.
+CASE(saving_and_loading_end)
+{
+    migraphx_program_t p = products(2048, 1, false), q = NULL;
+    migraphx_file_options_t json;
+    struct patience patience;
+    char *text = NULL;
+    size_t size;
+    must(migraphx_file_options_create(&json));
+    must(migraphx_file_options_set_file_format(json, "json"));
+    attach(&patience, 3);
+    check_ended(&patience, migraphx_save_buffer(&text, &size, p, json));
+    OK(migraphx_save_buffer(&text, &size, p, json));
+    attach(&patience, 3);
+    check_ended(&patience, migraphx_load_buffer(&q, text, size, json));
+    CHECK(q == NULL);
+    OK(migraphx_load_buffer(&q, text, size, json));
+    migraphx_string_destroy(text);
+    migraphx_file_options_destroy(json);
+    migraphx_program_destroy(p);
+    migraphx_program_destroy(q);
+}
+
 CASE(the_last_error_is_a_value_too)
 {
     CHECK_INT(migraphx_cancellation_request(NULL), migraphx_status_bad_param);
@@ -370,8 +393,9 @@ CASE(the_last_error_is_a_value_too)
 TEST_MAIN(ROW(a_run_of_the_reference_ends) ROW(a_run_of_the_cpu_ends_between_steps)
               ROW(a_run_of_the_cpu_ends_within_a_step) ROW(a_compilation_ends_between_passes)
                   ROW(a_compilation_ends_while_it_folds) ROW(a_tuning_ends) ROW(passes_end)
-                      ROW(another_thread_may_ask) ROW(a_signal_handler_may_ask)
-                          ROW(while_a_call_is_at_work_nothing_is_taken_back)
-                              ROW(it_belongs_to_the_threads_that_obey_it)
-                                  ROW(what_is_no_work_is_not_ended)
-                                      ROW(the_last_error_is_a_value_too))
+                      ROW(saving_and_loading_end) ROW(another_thread_may_ask)
+                          ROW(a_signal_handler_may_ask)
+                              ROW(while_a_call_is_at_work_nothing_is_taken_back)
+                                  ROW(it_belongs_to_the_threads_that_obey_it)
+                                      ROW(what_is_no_work_is_not_ended)
+                                          ROW(the_last_error_is_a_value_too))

@@ -298,6 +298,16 @@ def test_ctrl_c_reports_what_there_is(folder):
     assert 0 < report["runs"] < 100000000 and report["instructions_ms"] > 0
 
 
+def test_ctrl_c_tells_the_time_so_far(folder):
+    words = [DRIVER, "time", folder / "model.onnx", "--cpu", "-n", "1000000000"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        time.sleep(1)
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=60)
+    assert child.returncode == 130 and re.search(r"Interrupted: \d+ of 1000000000 runs", err)
+    assert 0 < float(re.match(r"Total time: ([\d.e-]+)ms", out)[1]) < 1000
+
+
 def test_nothing_half_written_after_ctrl_c(tmp_path):
     target = tmp_path / "out.mxr"
     target.write_text("old")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What each flag of the driver changes, seen from outside: in the text it prints, the files it leaves, the numbers that
 numpy expects, or the error it gives. covered.py holds that no flag is without such a test."""
+import json
 import re
 import subprocess
 
@@ -150,6 +151,19 @@ def test_budgets(layers, tmp_path):
     assert "2 of 2 products" in drive(*words, "0.9").stdout
     assert "0 of 2 products" in drive(*words, "1e-9").stdout
     assert "top error" in drive(*words, "0.9", "--metric", "top").stdout
+
+
+def test_quantize_for_scripts(layers, tmp_path):
+    words = ["quantize", layers, "--calibration", tmp_path / "samples", "--reckon-time", "--budget", "0.9"]
+    found = json.loads(drive(*words, "--json").stdout)
+    assert [row["instruction"] for row in found["products"]] == ["main:dot:0", "main:dot:1"]
+    assert all(row["type"] == "int8_type" and row["error"] > 0 and row["gain_us"] >= 0 for row in found["products"])
+    assert "first (MatMul)" in found["products"][0]["note"] and found["summary"].startswith("2 of 2 products in int8_type")
+    drive(*words, "--output", tmp_path / "q.mxr")
+    found = json.loads(drive(*words[:4], "--check", tmp_path / "q.mxr", "--json").stdout)
+    assert found["budget"] == {"metric": "relative", "allowed": 0.9, "within": True} and 0 < found["relative_error"] < 0.9
+    saved = drive(*words, "--json", "--output", tmp_path / "q.json").stdout # the form of the file
+    assert saved.startswith("instruction") and "modules" in json.loads((tmp_path / "q.json").read_text())
 
 
 # --- what is printed ---
