@@ -232,7 +232,7 @@ static int run(struct options *o)
         return EXIT_FAILURE;
     const bool good =
         quantize_model(o, program) && compile_model(o, program, target_name(o), false) &&
-        OK(migraphx_program_get_main_module(&main_module, program)) &&
+        fix_sizes(o, &program) && OK(migraphx_program_get_main_module(&main_module, program)) &&
         OK(migraphx_module_instructions(&list, main_module)) &&
         OK(migraphx_instructions_size(&count, list)) && measure(o, program, list, count);
     migraphx_instructions_destroy(list);

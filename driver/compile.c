@@ -344,3 +344,71 @@ bool make_inputs(const struct options *o, migraphx_program_t program,
     }
     return good;
 }
+
+// --- the sizes that are fed ---
+
+enum { MOST_INPUTS = 256, MOST_AXES = 16 };
+
+struct fed {
+    size_t lens[MOST_INPUTS * MOST_AXES], ranks[MOST_INPUTS], used;
+    bool dynamic; // an input has open axes
+};
+
+static bool note_fed(const struct options *o, const char *name, const_migraphx_shape_t shape,
+                     size_t *rank, struct fed *fed)
+{
+    migraphx_argument_t argument = NULL;
+    const_migraphx_shape_t is;
+    const size_t *lens;
+    size_t shown = 0;
+    bool dynamic = false;
+    const bool good =
+        OK(migraphx_shape_dynamic(&dynamic, shape)) && make_input(o, name, shape, &argument) &&
+        OK(migraphx_argument_shape(&is, argument)) && OK(migraphx_shape_rank(rank, is)) &&
+        *rank <= MOST_AXES && OK(migraphx_shape_lengths(&lens, &shown, is));
+    if (good)
+        memcpy(fed->lens + fed->used, lens, *rank * sizeof *lens);
+    fed->used += good ? *rank : 0;
+    fed->dynamic = fed->dynamic || dynamic;
+    migraphx_argument_destroy(argument);
+    return good;
+}
+
+static bool note_all_fed(const struct options *o, migraphx_program_parameter_shapes_t shapes,
+                         const char **names, size_t count, struct fed *fed)
+{
+    for (size_t i = 0; i < count; i++) {
+        const_migraphx_shape_t shape;
+        if (!OK(migraphx_program_parameter_shapes_get(&shape, shapes, names[i])) ||
+            !note_fed(o, names[i], shape, &fed->ranks[i], fed))
+            return false;
+    }
+    return true;
+}
+
+bool fix_sizes(const struct options *o, migraphx_program_t *program)
+{
+    migraphx_program_parameter_shapes_t shapes = NULL;
+    migraphx_program_t fixed = NULL;
+    const char *names[MOST_INPUTS];
+    size_t count = 0;
+    struct fed *fed = calloc(1, sizeof *fed);
+    bool good = fed && check_fills(o, *program) &&
+                OK(migraphx_program_get_parameter_shapes(&shapes, *program)) &&
+                OK(migraphx_program_parameter_shapes_size(&count, shapes));
+    if (good && count <= MOST_INPUTS) {
+        good = OK(migraphx_program_parameter_shapes_names(names, shapes)) &&
+               note_all_fed(o, shapes, names, count, fed);
+        // Some targets have no plans for single sizes: their program is measured as it is.
+        if (good && fed->dynamic &&
+            migraphx_program_specialise(&fixed, *program, names, fed->lens, fed->ranks, count) ==
+                migraphx_status_success) {
+            log_info("Measuring the plan for the sizes that are fed");
+            migraphx_program_destroy(*program);
+            *program = fixed;
+        }
+    }
+    migraphx_program_parameter_shapes_destroy(shapes);
+    free(fed);
+    return good;
+}

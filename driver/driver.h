@@ -163,6 +163,9 @@ bool check_inputs(const char *flag, const struct words *words, const char *mark,
 // Inputs as the flags say: filled, loaded, or pseudo-random by name.
 bool make_inputs(const struct options *o, migraphx_program_t program,
                  migraphx_program_parameters_t *out);
+// Of a compiled program with open sizes: the one that its runs with the inputs that make_inputs
+// makes come to, in its place.
+bool fix_sizes(const struct options *o, migraphx_program_t *program);
 // The first length that all inputs have as they are fed; 1 where they differ.
 int model_batch(const struct options *o, migraphx_program_t program);
 // Writes the program as the flags say.
@@ -225,10 +228,11 @@ void free_plan(struct plan *plan);
 // --- the limits of the machine (limits.c) ---
 
 struct limits {
-    double gflops, gbytes; // per second, as measured; 0: not known
+    double gflops, gbytes;            // per second, as measured; 0: not known
+    double cache_gbytes, cache_bytes; // of what is no larger than this; 0: as of all else
 };
 
-// Times a large product and a large addition on the same target.
+// Times a large product and sums on the same target.
 bool measure_limits(const struct options *o, struct limits *out);
 // How much of the limit is used, in percent, by work of this size; 0: not known.
 double share_of_limit(const struct limits *limits, double flops, double bytes, double ms);

@@ -100,8 +100,10 @@ static bool put_report(FILE *f, const struct report *r)
     put_text(f, "model", r->o->file ? r->o->file : r->o->model ? r->o->model : "gemm");
     fprintf(f, ",\n ");
     put_totals(f, r->m);
-    fprintf(f, ",\n \"limits\": {\"gflops\": %.6g, \"gbytes\": %.6g},\n \"instructions\": [",
-            r->limits.gflops, r->limits.gbytes);
+    fprintf(f,
+            ",\n \"limits\": {\"gflops\": %.6g, \"gbytes\": %.6g, \"cache_gbytes\": %.6g, "
+            "\"cache_bytes\": %.0f},\n \"instructions\": [",
+            r->limits.gflops, r->limits.gbytes, r->limits.cache_gbytes, r->limits.cache_bytes);
     for (size_t i = 0; i < r->m->count && good; i++)
         good = put_instruction(f, r, i);
     fprintf(f, "],\n \"steps\": [");

@@ -193,8 +193,12 @@ static bool print_hottest(const struct report *r)
     if (!list)
         return false;
     if (count)
-        printf("\nSlowest first (limits: %.3g GFLOP/s, %.3g GB/s):\n", r->limits.gflops,
+        printf("\nSlowest first (limits: %.3g GFLOP/s, %.3g GB/s", r->limits.gflops,
                r->limits.gbytes);
+    if (count && r->limits.cache_bytes > 0)
+        printf(", %.3g GB/s in the cache", r->limits.cache_gbytes);
+    if (count)
+        printf("):\n");
     for (int i = 0; i < count; i++)
         print_hot(r, &list[i]);
     free(list);

@@ -182,6 +182,19 @@ def test_perf_in_numbers(folder):
     assert report["total_ms"]["min"] <= report["total_ms"]["median"] <= report["total_ms"]["max"]
 
 
+def test_perf_of_open_sizes_is_of_those_fed(folder, tmp_path):
+    weights = numpy_helper.from_array(np.ones((8, 5), "f4"), "w")
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "g",
+                              [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 8])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 5])], [weights])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), tmp_path / "open.onnx")
+    words = ["perf", tmp_path / "open.onnx", "--dynamic-dims", "--batch", "6", "-n", "3", "--json"]
+    report = json.loads(drive(*words, "--cpu").stdout)
+    assert [s["flops"] for s in report["steps"] if s["kernel"] == "gemm"] == [2 * 6 * 8 * 5]
+    assert "{6, 5}" in report["instructions"][-2]["text"]
+    assert json.loads(drive(*words, "--ref").stdout)["instructions_ms"] > 0 # has no plans for single sizes
+
+
 def test_the_timeline(folder):
     drive("perf", folder / "model.onnx", "--cpu", "-n", "2", "--trace", folder / "t.json")
     events = json.loads((folder / "t.json").read_text())["traceEvents"]
