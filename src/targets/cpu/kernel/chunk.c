@@ -30,17 +30,30 @@ bool mgx_chunk_fits(const struct mgx_chunk_matrix *m)
     return m->taps > 0 && m->run >= VALUES && last + m->run <= MOST_OFFSET;
 }
 
+// Before the chunks of panel p, which lives in `panel` where it was put in order.
+static void start(struct mgx_chunk_walk *w, const struct mgx_chunk_matrix *m, int64_t p,
+                  struct mgx_chunk_stripe *stripe, struct mgx_chunk_matrix *panel)
+{
+    if (mgx_chunk_turn(stripe, m, p, panel))
+        mgx_chunk_walk_start(w, panel, 0);
+    else
+        mgx_chunk_walk_start(w, m, p);
+}
+
 int64_t mgx_chunk_count(const struct mgx_chunk_matrix *m)
 {
     int64_t largest = 1;
+    struct mgx_chunk_stripe stripe = {.of = NULL};
     for (int64_t p = 0; p * COLS < m->columns; p++) {
+        struct mgx_chunk_matrix panel;
         struct mgx_chunk_walk w;
         int64_t count = 0;
-        mgx_chunk_walk_start(&w, m, p);
+        start(&w, m, p, &stripe, &panel);
         while (mgx_chunk_walk_next(&w, NULL))
             count++;
         largest = mgx_max_i64(largest, count);
     }
+    mgx_chunk_stripe_free(&stripe);
     return largest;
 }
 
@@ -180,7 +193,8 @@ static void clear_unused(struct packer *k)
     memset(k->weight + at * COLS * VALUES, 0, (size_t)(left * COLS * VALUES));
 }
 
-void mgx_chunk_pack(const struct mgx_chunk_matrix *m, int64_t p, int64_t largest, void *panel)
+void mgx_chunk_pack(const struct mgx_chunk_matrix *m, int64_t p, int64_t largest,
+                    struct mgx_chunk_stripe *stripe, void *panel)
 {
     char *to = panel;
     struct packer k;
@@ -191,8 +205,9 @@ void mgx_chunk_pack(const struct mgx_chunk_matrix *m, int64_t p, int64_t largest
     k.weight = to + mgx_chunk_weights_at(largest);
     struct totals totals = {0};
     struct mgx_chunk chunk;
+    struct mgx_chunk_matrix own;
     struct mgx_chunk_walk w;
-    mgx_chunk_walk_start(&w, m, p);
+    start(&w, m, p, stripe, &own);
     while (mgx_chunk_walk_next(&w, &chunk)) {
         if (m->shift)
             add_totals(&totals, &chunk);

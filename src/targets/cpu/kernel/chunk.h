@@ -68,8 +68,18 @@ static inline int64_t mgx_chunk_weights_at(int64_t most)
            (most * (int64_t)sizeof(uint16_t) + 31) / 32 * 32;
 }
 
-// Packs columns 8 p and on.
-void mgx_chunk_pack(const struct mgx_chunk_matrix *m, int64_t p, int64_t most, void *panel);
+// Room in which panels are put in order before they are packed, one after the other; starts as
+// zeros. Without memory for it they are packed as they lie.
+struct mgx_chunk_stripe {
+    uint64_t *values;
+    int64_t room, first; // values; the first panel that is there
+    const void *of;      // B
+};
+
+// Packs columns 8 p and on. `stripe` may be NULL.
+void mgx_chunk_pack(const struct mgx_chunk_matrix *m, int64_t p, int64_t most,
+                    struct mgx_chunk_stripe *stripe, void *panel);
+void mgx_chunk_stripe_free(struct mgx_chunk_stripe *stripe);
 
 // Points the arguments of a tile at a panel.
 static inline void mgx_chunk_set(const char *panel, int64_t most, struct mgx_tile_args *args)

@@ -19,41 +19,40 @@ bool mgx_chunk_bytes_fit(const struct mgx_chunk_matrix *m)
     return m->type == MGX_KERNEL_S8 && !m->zero;
 }
 
-// Eight values side by side of each of eight columns, `col` apart: value by value.
-static void transpose(const int8_t *b, int64_t col, uint64_t *to)
+// Values that lie in order are read where they are, all there are of the kernel element.
+static bool read_in_order(struct mgx_chunk_walk *w, int64_t value)
 {
-    __m128i v[COLS], a[4], c[4];
-    for (int j = 0; j < COLS; j++)
-        v[j] = _mm_loadl_epi64((const __m128i *)(const void *)(b + j * col));
-    for (int j = 0; j < 4; j++)
-        a[j] = _mm_unpacklo_epi8(v[2 * j], v[2 * j + 1]); // columns 2 j and 2 j + 1
-    for (int j = 0; j < 2; j++) {                         // four columns, four values each
-        c[2 * j] = _mm_unpacklo_epi16(a[2 * j], a[2 * j + 1]);
-        c[2 * j + 1] = _mm_unpackhi_epi16(a[2 * j], a[2 * j + 1]);
-    }
-    for (int k = 0; k < 2; k++) { // all columns, two values each
-        __m128i *pair = (__m128i *)(void *)(to + 4 * k);
-        _mm_storeu_si128(pair, _mm_unpacklo_epi32(c[k], c[2 + k]));
-        _mm_storeu_si128(pair + 1, _mm_unpackhi_epi32(c[k], c[2 + k]));
-    }
+    const struct mgx_chunk_matrix *m = w->m;
+    const int64_t left = m->valid - value % m->inner;
+    const bool aligned = (uintptr_t)m->b % sizeof(uint64_t) == 0;
+    if (w->count != COLS || m->col != 1 || m->row != COLS || left <= 0 || !aligned)
+        return false;
+    assert(w->col == 0);
+    int count;
+    const int64_t from = mgx_chunk_read_at(w, value, &count);
+    w->byte.ahead = (const uint64_t *)(const void *)((const char *)m->b + from);
+    w->byte.known = left;
+    w->end = value + left;
+    return true;
 }
 
 static void read_ahead(struct mgx_chunk_walk *w, int64_t value)
 {
     const struct mgx_chunk_matrix *m = w->m;
     int count;
+    if (read_in_order(w, value))
+        return;
     const int8_t *b = (const int8_t *)m->b + mgx_chunk_read_at(w, value, &count) + w->col * m->col;
-    uint64_t *to = w->byte.ahead;
+    uint64_t *to = w->byte.room;
+    w->byte.ahead = to;
+    w->byte.known = AHEAD;
     memset(to + count, 0, (size_t)(AHEAD - count) * sizeof *to);
     if (w->count == COLS && m->col == 1) {
         for (int i = 0; i < count; i++, b += m->row)
             memcpy(to + i, b, sizeof *to);
         return;
     }
-    int i = 0;
-    for (; m->row == 1 && w->count == COLS && i + COLS <= count; i += COLS)
-        transpose(b + i, m->col, to + i);
-    for (; i < count; i++) {
+    for (int i = 0; i < count; i++) {
         int8_t of[COLS] = {0};
         for (int j = 0; j < w->count; j++)
             of[j] = b[i * m->row + j * m->col];
@@ -65,7 +64,7 @@ static uint64_t load(struct mgx_chunk_walk *w, int64_t value)
 {
     if (value < w->first || value >= w->end)
         read_ahead(w, value);
-    return value - w->first < AHEAD ? w->byte.ahead[value - w->first] : 0;
+    return value - w->first < w->byte.known ? w->byte.ahead[value - w->first] : 0;
 }
 
 // What is left of a value.
@@ -132,7 +131,7 @@ static bool next_whole(struct mgx_chunk_walk *w, struct mgx_chunk *chunk)
     if (w->at < w->first || w->at + VALUES > w->end)
         read_ahead(w, w->at);
     const int64_t at = w->at - w->first;
-    if (w->at + VALUES > w->end || at + VALUES > AHEAD)
+    if (w->at + VALUES > w->end || at + VALUES > w->byte.known)
         return false;
     const uint64_t *v = w->byte.ahead + at;
     const struct sums s = sums_of(v[0], v[1], v[2], v[3]);

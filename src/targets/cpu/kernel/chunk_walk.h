@@ -39,7 +39,10 @@ struct mgx_chunk_walk {
             mgx_chunk_value ahead[MGX_CHUNK_AHEAD];
         } wide;
         struct {
-            uint64_t rest[MGX_CHUNK_VALUES], ahead[MGX_CHUNK_AHEAD];
+            uint64_t rest[MGX_CHUNK_VALUES];
+            const uint64_t *ahead; // in `room`, or where they lie in order
+            int64_t known;         // values there
+            uint64_t room[MGX_CHUNK_AHEAD];
         } byte;
     };
 };
@@ -48,6 +51,10 @@ struct mgx_chunk_walk {
 void mgx_chunk_walk_start(struct mgx_chunk_walk *w, const struct mgx_chunk_matrix *m, int64_t p);
 // False when all values are packed. `chunk` NULL: it is only counted.
 bool mgx_chunk_walk_next(struct mgx_chunk_walk *w, struct mgx_chunk *chunk);
+
+// Puts panel p in order and describes it as a matrix of its own. False: it is to be read as it lies.
+bool mgx_chunk_turn(struct mgx_chunk_stripe *stripe, const struct mgx_chunk_matrix *m, int64_t p,
+                    struct mgx_chunk_matrix *panel);
 
 // --- the two walks ---
 

@@ -503,12 +503,14 @@ static void pack_chunks(const struct mgx_conv_plan *plan, const void *weights, v
     const size_t group_bytes = plan->packed_bytes / (size_t)plan->d.groups;
     const int64_t panels = mgx_ceil_div(plan->group_out, plan->kernel->cols);
     const int64_t end = mgx_part_begin(panels * plan->d.groups, part + 1, parts);
+    struct mgx_chunk_stripe stripe = {.of = NULL};
     for (int64_t i = mgx_part_begin(panels * plan->d.groups, part, parts); i < end; i++) {
         const struct mgx_chunk_matrix m = matrix_of(plan, weights, i / panels);
-        mgx_chunk_pack(&m, i % panels, plan->panel_chunks,
+        mgx_chunk_pack(&m, i % panels, plan->panel_chunks, &stripe,
                        (char *)packed + (size_t)(i / panels) * group_bytes +
                            i % panels * mgx_chunk_panel_bytes(plan->panel_chunks));
     }
+    mgx_chunk_stripe_free(&stripe);
 }
 
 static void tile_pack(const struct mgx_conv_plan *plan, const void *weights, void *packed, int part,

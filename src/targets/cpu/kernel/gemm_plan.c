@@ -334,11 +334,7 @@ void mgx_gemm_pack_panel(const struct mgx_gemm_plan *plan, const char *b, int64_
 {
     assert(b && p >= 0 && depth >= 0);
     const struct mgx_gemm_desc *d = &plan->desc;
-    if (mgx_gemm_in_chunks(plan->kernel)) {
-        const struct mgx_chunk_matrix m = matrix_of(plan, b);
-        mgx_chunk_pack(&m, p, plan->panel_chunks, panel);
-        return;
-    }
+    assert(!mgx_gemm_in_chunks(plan->kernel));
     const int width = mgx_panel_width(plan->kernel, d->n, p);
     char *data = panel + (plan->kernel->starts ? width * GROUP_BYTES : 0);
     mgx_panel_pack(plan->kernel, b, d->b_type, d->b_row, d->b_col, depth, d->n, p, data);
@@ -396,6 +392,19 @@ static void pack_rows(const struct mgx_gemm_plan *plan, const char *b, int64_t b
     }
 }
 
+// One matrix, as plans with chunks have.
+static void pack_chunks(const struct mgx_gemm_plan *plan, const void *b, char *packed, int part,
+                        int parts)
+{
+    const struct mgx_chunk_matrix m = matrix_of(plan, b);
+    const int64_t panels = mgx_ceil_div(plan->desc.n, plan->kernel->cols);
+    struct mgx_chunk_stripe stripe = {.of = NULL};
+    for (int64_t p = mgx_part_begin(panels, part, parts);
+         p < mgx_part_begin(panels, part + 1, parts); p++)
+        mgx_chunk_pack(&m, p, plan->panel_chunks, &stripe, packed + p * mgx_gemm_panel_step(plan));
+    mgx_chunk_stripe_free(&stripe);
+}
+
 void mgx_gemm_pack_part(const struct mgx_gemm_plan *plan, const void *b, void *packed, int part,
                         int parts)
 {
@@ -403,6 +412,10 @@ void mgx_gemm_pack_part(const struct mgx_gemm_plan *plan, const void *b, void *p
     const struct mgx_gemm_desc *d = &plan->desc;
     if (mgx_gemm_is_narrow(plan)) {
         pack_narrow(plan, b, packed, part, parts);
+        return;
+    }
+    if (mgx_gemm_in_chunks(plan->kernel)) {
+        pack_chunks(plan, b, packed, part, parts);
         return;
     }
     const int64_t panels = mgx_ceil_div(d->n, plan->kernel->cols);

@@ -55,6 +55,6 @@ struct held {
 size_t mgx_gemm_packed_step(const struct mgx_gemm_plan *plan);
 // Whether blocks of A are copied before they are multiplied.
 bool mgx_gemm_copies_a(const struct mgx_gemm_plan *plan);
-// Packs `depth` of one panel from `b`, its starts first when it has such.
+// Packs `depth` of one panel from `b`, its starts first when it has such; not chunks.
 void mgx_gemm_pack_panel(const struct mgx_gemm_plan *plan, const char *b, int64_t depth, int64_t p,
                          char *panel);
