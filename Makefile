@@ -12,7 +12,7 @@ PYTHON := $(VENV)/bin/python
 CONFIGURE = cmake -S . -B $(1) -G "$(GENERATOR)" $(CMAKE_ARGS) $(2) > $(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
 COMPILE = cmake --build $(1) -j$(JOBS)
 
-.PHONY: all tests help demo test check check-all arm no-avx suite tf-suite hostile random misuse reference debug faults tables bench bench-kernels bench-import gpu-compile fuzz fail-alloc size coverage install wheel deb bare-debian format venv clean
+.PHONY: all tests help demo test check check-all arm no-avx suite quantized tf-suite hostile random misuse reference debug faults tables bench bench-kernels bench-import gpu-compile fuzz fail-alloc size coverage install wheel deb bare-debian format venv clean
 
 all: $(BUILD)/CMakeCache.txt
 	@echo "== building the engine, its clients and the examples into $(BUILD)/"
@@ -47,6 +47,7 @@ help:
 	@echo "make bench-import  import, simplification and compilation against ONNX Runtime, and their growth"
 	@echo "make fuzz        the fuzzers, SECONDS=60 each (needs clang)"
 	@echo "make fail-alloc  the tests with allocations failing, a sample in minutes (FAIL_ARGS=--all for every one)"
+	@echo "make quantized   the zoo's models through ONNX Runtime's quantizer, in four ways, against ONNX Runtime (an hour; MODELS=names)"
 	@echo "make coverage    line coverage of src/ by the tests"
 	@echo "make reference   docs/reference/ from the headers' comments and the docstrings"
 	@echo "make size        lengths of functions and files, comments and assertions, by folder"
@@ -106,6 +107,10 @@ suite: venv tests
 	@echo "== random attributes and shapes on $(TARGET)"
 	@$(PYTHON) test/onnx/make_random.py --out $(BUILD)/random
 	@$(PYTHON) test/onnx/judge.py --build $(BUILD) --target $(TARGET) --cases $(BUILD)/random
+
+MODELS ?=
+quantized: venv tests
+	@$(PYTHON) bench/quantized.py check $(BUILD)/quantized --build $(BUILD) $(if $(MODELS),--models $(MODELS))
 
 TF_VENV := $(BUILD)/venv-tf
 tf-suite: tests
@@ -187,7 +192,6 @@ reference: venv all
 	@PYTHONPATH=$(BUILD)/python $(PYTHON) tool/reference.py
 
 bench: venv all
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt
 	@$(call COMPILE,$(BUILD)) --target bench-tools > /dev/null
 	@$(PYTHON) bench/bench.py --build $(BUILD) $(BENCH_ARGS)
 
@@ -199,7 +203,6 @@ bench-kernels: tests
 	done
 
 bench-import: venv
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt
 	@cmake -S . -B $(BUILD) > /dev/null
 	@cmake --build $(BUILD) -j$(JOBS) --target mgx-phases > /dev/null
 	@$(PYTHON) bench/import.py --build $(BUILD) $(BENCH_ARGS)
