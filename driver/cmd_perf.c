@@ -179,8 +179,10 @@ static bool show(const struct options *o, migraphx_program_t program, struct rep
         log_warn("Interrupted: %d of %d timed runs, %d profiled", r->m->timed, r->m->runs,
                  r->m->profiles);
     bool good = load_plan(program, &r->plan);
+    work_begin("measuring the machine's limits", 0);
     if (good && r->plan.count)
         measure_limits(o, &r->limits);
+    work_end();
     good = good && (o->format ? print_json_report(r) : print_report(r)) &&
            (!o->trace || write_trace(r, o->trace)) && (!o->html || write_page(r, o->html));
     free_plan(&r->plan);
