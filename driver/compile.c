@@ -109,9 +109,12 @@ bool compile_model(const struct options *o, migraphx_program_t program, const ch
         return true;
     }
     const double start = now_ms();
-    work_begin(o->exhaustive ? "compiling and tuning" : "compiling", 0);
+    const bool part = work_is_begun(); // of what shows how far it is itself
+    if (!part)
+        work_begin(o->exhaustive ? "compiling and tuning" : "compiling", 0);
     const bool good = compile(o, program, target, compute_double);
-    work_end();
+    if (!part)
+        work_end();
     if (good)
         log_info("Compilation time: %gms", now_ms() - start);
     if (good && o->exhaustive)

@@ -199,6 +199,7 @@ void work_start(void); // before the first work, and after the last
 void work_stop(void);
 // What is being done and in how many rounds; 0: nobody knows.
 void work_begin(const char *what, int total);
+bool work_is_begun(void);
 bool work_step(int done); // false after Ctrl-C
 void work_end(void);
 void work_wipe(void);        // the line on the terminal, before other lines

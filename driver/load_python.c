@@ -11,7 +11,11 @@ extern char **environ;
 
 static const char script[] =
     "import runpy, sys\n"
-    "import migraphx\n"
+    "try:\n"
+    "    import migraphx\n"
+    "except ImportError as e:\n"
+    "    sys.exit('%s: %s cannot import migraphx (%s): install it there or name its folder in '\n"
+    "             'PYTHONPATH' % (sys.argv[1], sys.executable, e))\n"
     "left = runpy.run_path(sys.argv[1], run_name='__main__')\n"
     "found = {k: v for k, v in left.items() if isinstance(v, migraphx.program)}\n"
     "if 'p' not in found and len({id(v) for v in found.values()}) != 1:\n"

@@ -90,6 +90,11 @@ void work_begin(const char *what, int total)
     work.begin = now_ms();
 }
 
+bool work_is_begun(void)
+{
+    return work.what != NULL;
+}
+
 bool work_step(int done)
 {
     work.done = done;

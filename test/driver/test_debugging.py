@@ -290,6 +290,20 @@ def test_for_needs_a_file(folder):
     assert "compiled already" in done.stderr and not (folder / "no.mxr").exists()
 
 
+def test_each_instruction_of_a_loop(tmp_path):
+    """What follows a loop takes a part of its tuple, which is made by running the loop."""
+    body = helper.make_graph([helper.make_node("Add", ["v", "v"], ["w"]), helper.make_node("Identity", ["c"], ["d"])], "b",
+                             [helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("c", TensorProto.BOOL, []),
+                              helper.make_tensor_value_info("v", TensorProto.FLOAT, [3])],
+                             [helper.make_tensor_value_info("d", TensorProto.BOOL, []), helper.make_tensor_value_info("w", TensorProto.FLOAT, [3])])
+    nodes = [helper.make_node("Loop", ["n", "", "x"], ["y"], body=body), helper.make_node("Relu", ["y"], ["z"])]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3]), helper.make_tensor_value_info("n", TensorProto.INT64, [])],
+                              [helper.make_tensor_value_info("z", TensorProto.FLOAT, [3])])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), tmp_path / "loop.onnx")
+    done = drive("verify", tmp_path / "loop.onnx", "--cpu", "--per-instruction", "--fill1", "n", "--json")
+    assert json.loads(done.stdout)["passed"] and "Failed instruction" not in done.stderr
+
+
 def test_diff(folder):
     drive("diff", folder / "model.onnx", folder / "model.onnx")
     model = onnx.load(folder / "model.onnx")
