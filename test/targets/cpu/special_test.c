@@ -5,8 +5,8 @@
 // Where the reference has NaN the CPU has NaN, where it has an infinity the same infinity. Values
 // agree to the rounding of the type; chains of operators are in float, since those of 16 bits keep
 // the range of float in between (docs/precision.md). Sizes are one, odd, more than a vector, none.
-#include "check.h"
 #include "base/size.h"
+#include "check.h"
 #include "op/op.h"
 #include "targets/cpu/kernel/kernel.h"
 #include "targets/target.h"
@@ -95,9 +95,9 @@ static struct mgx_ins *product(struct mgx_module *m, struct mgx_ins *x, struct m
 static struct mgx_ins *step(struct mgx_module *m, struct mgx_ins *x, struct mgx_ins *y)
 {
     static const struct mgx_op *const unary[] = {
-        &mgx_op_abs,  &mgx_op_neg,   &mgx_op_relu, &mgx_op_sigmoid,  &mgx_op_tanh,  &mgx_op_exp,
-        &mgx_op_sqrt, &mgx_op_floor, &mgx_op_ceil, &mgx_op_identity, &mgx_op_recip, &mgx_op_erf,
-        &mgx_op_log,  &mgx_op_sign};
+        &mgx_op_abs,   &mgx_op_neg,  &mgx_op_relu,  &mgx_op_sigmoid, &mgx_op_tanh,
+        &mgx_op_exp,   &mgx_op_sqrt, &mgx_op_floor, &mgx_op_ceil,    &mgx_op_identity,
+        &mgx_op_recip, &mgx_op_erf,  &mgx_op_log,   &mgx_op_sign};
     static const struct mgx_op *const binary[] = {&mgx_op_add, &mgx_op_sub, &mgx_op_mul,
                                                   &mgx_op_div, &mgx_op_max, &mgx_op_min};
     static const struct mgx_op *const rows[] = {&mgx_op_softmax, &mgx_op_reduce_max,

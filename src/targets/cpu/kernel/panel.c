@@ -167,27 +167,58 @@ void mgx_panel_pack(const struct mgx_gemm_kernel *kernel, const void *b, enum mg
         pack_columns(&s, width, panel);
 }
 
+// One row of 32 bits a column: two k. Whole rows at once, which compilers make vectors of.
+static void shift_rows(int16_t *restrict pair, int64_t rows, int values,
+                       const int16_t *restrict zero)
+{
+    for (int64_t r = 0; r < rows; r++, pair += values)
+        for (int j = 0; j < values; j++)
+            pair[j] = (int16_t)(pair[j] - zero[j]);
+}
+
 void mgx_panel_shift(void *panel, int64_t depth, int width, int cols, const int32_t *zero)
 {
-    assert(depth >= 0 && width > 0 && cols >= 0 && cols <= width);
-    int16_t *pair = panel;
-    for (int64_t k = 0; k < depth; k++)
-        for (int j = 0; j < cols; j++)
-            pair[(k / 2 * width + j) * 2 + k % 2] -= (int16_t)zero[j];
+    assert(depth >= 0 && width > 0 && width <= MGX_TILE_MAX_COLS && cols >= 0 && cols <= width);
+    int16_t both[2 * MGX_TILE_MAX_COLS] = {0}, first[2 * MGX_TILE_MAX_COLS] = {0};
+    for (int j = 0; j < cols; j++)
+        both[2 * j] = both[2 * j + 1] = first[2 * j] = (int16_t)zero[j];
+    shift_rows(panel, depth / 2, 2 * width, both);
+    shift_rows((int16_t *)panel + depth / 2 * 2 * width, depth % 2, 2 * width, first);
+}
+
+// sums[j] += every value of column j, of 16 bits and of 8.
+static void sum_pairs(const int16_t *restrict pair, int64_t rows, int values,
+                      uint32_t *restrict sums)
+{
+    for (int64_t r = 0; r < rows; r++, pair += values)
+        for (int j = 0; j < values; j++)
+            sums[j] += (uint32_t)pair[j];
+}
+
+static void sum_bytes(const int8_t *restrict byte, int64_t rows, int values,
+                      uint32_t *restrict sums)
+{
+    for (int64_t r = 0; r < rows; r++, byte += values)
+        for (int j = 0; j < values; j++)
+            sums[j] += (uint32_t)byte[j];
 }
 
 void mgx_panel_starts(const struct mgx_gemm_kernel *kernel, const void *panel, int64_t rows,
                       int width, int shift, int32_t *starts)
 {
-    assert(rows >= 0);
-    const int8_t *byte = panel;
-    const int16_t *pair = panel;
-    const bool bytes = kernel->b_type == MGX_KERNEL_S8;
-    assert(bytes || kernel->b_type == MGX_KERNEL_S16);
-    uint32_t sums[MGX_TILE_MAX_COLS] = {0}; // wraps as the instruction's sums do
-    for (int64_t k = 0; k < rows && shift; k++)
-        for (int j = 0; j < width; j++)
-            for (int i = 0; i < kernel->group; i++)
-                sums[j] -= (uint32_t)(shift * (bytes ? *byte++ : *pair++));
-    memcpy(starts, sums, (size_t)width * sizeof *starts);
+    enum { GROUP = 4 }; // values of 32 bits at most
+    uint32_t sums[MGX_TILE_MAX_COLS * GROUP] = {0};
+    const int group = kernel->group;
+    assert(rows >= 0 && width <= MGX_TILE_MAX_COLS && group <= GROUP);
+    assert(kernel->b_type == MGX_KERNEL_S8 || kernel->b_type == MGX_KERNEL_S16);
+    if (shift && kernel->b_type == MGX_KERNEL_S8)
+        sum_bytes(panel, rows, width * group, sums);
+    else if (shift)
+        sum_pairs(panel, rows, width * group, sums);
+    for (int j = 0; j < width; j++) { // wraps as the instruction's sums do
+        uint32_t sum = 0;
+        for (int i = 0; i < group; i++)
+            sum += sums[j * group + i];
+        starts[j] = (int32_t)(0u - (uint32_t)shift * sum);
+    }
 }
