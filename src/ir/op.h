@@ -62,6 +62,7 @@ enum mgx_op_flags {
     MGX_OP_REGROUP = 1 << 12,       // the elements of input 0 in row-major order, other lengths
     MGX_OP_CHANNELS_LAST = 1 << 13, // of images {n, c, ...}: fastest with channels innermost
     MGX_OP_CHANNELS_LAST_4D = 1 << 14, // ... where they have two spatial axes
+    MGX_OP_HANDS_ON = 1 << 15,         // arranges tensors and computes no number of them
 };
 
 struct mgx_op {

@@ -248,6 +248,12 @@ static enum mgx_status get_element(struct mgx_compute_call *c)
     return MGX_OK;
 }
 
+// The new member says nothing of sizes, where it goes does.
+static uint32_t sized_by_position(const struct mgx_ins *ins)
+{
+    return ins->in_count == 3 ? UINT32_C(1) << 2 : 0;
+}
+
 // --- the operators ---
 
 const struct mgx_op mgx_op_sequence_construct = {
@@ -257,7 +263,7 @@ const struct mgx_op mgx_op_sequence_construct = {
     .attr_size = sizeof(struct construct),
     .defaults = &construct_defaults,
     .in_max = -1,
-    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED,
+    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED | MGX_OP_HANDS_ON,
     .shape = construct_shape,
     .compute = construct,
 };
@@ -267,9 +273,10 @@ const struct mgx_op mgx_op_sequence_at = {
     .meaning = "member `position` of a sequence",
     .in_min = 2,
     .in_max = 2,
-    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED,
+    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED | MGX_OP_HANDS_ON,
     .shape = at_shape,
     .compute = at,
+    .sized_by = mgx_sized_by_rest,
 };
 
 const struct mgx_op mgx_op_sequence_insert = {
@@ -277,9 +284,10 @@ const struct mgx_op mgx_op_sequence_insert = {
     .meaning = "a sequence with one more member, at `position` or at the end",
     .in_min = 2,
     .in_max = 3,
-    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED,
+    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED | MGX_OP_HANDS_ON,
     .shape = edit_shape,
     .compute = insert,
+    .sized_by = sized_by_position,
 };
 
 const struct mgx_op mgx_op_sequence_erase = {
@@ -287,9 +295,10 @@ const struct mgx_op mgx_op_sequence_erase = {
     .meaning = "a sequence without member `position` or without its last",
     .in_min = 1,
     .in_max = 2,
-    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED,
+    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED | MGX_OP_HANDS_ON,
     .shape = edit_shape,
     .compute = erase,
+    .sized_by = mgx_sized_by_rest,
 };
 
 const struct mgx_op mgx_op_sequence_length = {
@@ -297,7 +306,7 @@ const struct mgx_op mgx_op_sequence_length = {
     .meaning = "number of members",
     .in_min = 1,
     .in_max = 1,
-    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED,
+    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED | MGX_OP_HANDS_ON,
     .shape = length_shape,
     .compute = length,
 };
@@ -309,7 +318,7 @@ const struct mgx_op mgx_op_optional_construct = {
     .attr_size = sizeof(struct construct),
     .defaults = &construct_defaults,
     .in_max = 1,
-    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED,
+    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED | MGX_OP_HANDS_ON,
     .shape = optional_shape,
     .compute = optional,
 };
@@ -318,7 +327,7 @@ const struct mgx_op mgx_op_optional_has_element = {
     .name = "optional_has_element",
     .meaning = "whether an optional has a value",
     .in_max = 1,
-    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED,
+    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED | MGX_OP_HANDS_ON,
     .shape = has_shape,
     .compute = has_element,
 };
@@ -328,7 +337,7 @@ const struct mgx_op mgx_op_optional_get_element = {
     .meaning = "the value of an optional",
     .in_min = 1,
     .in_max = 1,
-    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED,
+    .flags = MGX_OP_AGGREGATE | MGX_OP_UNRANKED | MGX_OP_HANDS_ON,
     .shape = get_shape,
     .compute = get_element,
 };

@@ -128,9 +128,10 @@ const struct mgx_op mgx_op_split_to_sequence = {
     .defaults = &split_defaults,
     .in_min = 1,
     .in_max = 2,
-    .flags = MGX_OP_UNRANKED,
+    .flags = MGX_OP_UNRANKED | MGX_OP_HANDS_ON,
     .shape = split_shape,
     .compute = split,
+    .sized_by = mgx_sized_by_rest,
 };
 
 // --- concat_from_sequence ---

@@ -10,6 +10,7 @@ const struct mgx_pass *const mgx_pipeline_simplify[] = {
     &mgx_pass_expand,             // ... with which deferred operators say what they are
     &mgx_pass_simplify_dyn_ops,   // ... and attributes
     &mgx_pass_inline_module,
+    &mgx_pass_resolve_sequences,
     &mgx_pass_eliminate_pad,
     &mgx_pass_rewrite_gelu,
     &mgx_pass_optimize_module,

@@ -8,9 +8,10 @@
 // For targets that plan steps of fixed sizes and have none for a body: rounds of such a loop depend
 // on each other, so a round is as long as its steps whoever starts them.
 //
-// Holds: everything is static, the body makes its condition no shorter than the trip count, nobody
-// reads the tuple but member by member, and what comes out is at most MOST instructions; bodies with
-// bodies of their own wait until those are gone. O(rounds x instructions of the body).
+// Holds: everything is static, but for states that are sequences; the body makes its condition no
+// shorter than the trip count, nobody reads the tuple but member by member, and what comes out is at
+// most MOST instructions; bodies with bodies of their own wait until those are gone. O(rounds x
+// instructions of the body).
 #include <assert.h>
 
 #include "base/size.h"
@@ -52,6 +53,12 @@ static int64_t pick(struct mgx_ints list, int i)
 static bool is_plain(const struct mgx_ins *ins)
 {
     return mgx_shape_is_static(&ins->shape) && mgx_type_is_number(ins->shape.type);
+}
+
+// A state may be a sequence too, or an optional one, which the rounds hand on.
+static bool is_state(const struct mgx_ins *ins)
+{
+    return is_plain(ins) || ins->shape.type == MGX_SEQUENCE || ins->shape.type == MGX_TUPLE;
 }
 
 static bool only_members_read(const struct mgx_ins *ins)
@@ -119,12 +126,16 @@ static bool suits(struct rounds *r)
     bool good = only_members_read(ins) && body_is_flat(ins->mod[0]) && describe(r) &&
                 mgx_module_parameters(r->body, NULL, 0) == ins->in_count;
     for (int i = 0; i < ins->in_count && good; i++)
-        good = is_plain(ins->in[i]);
-    for (int i = 0; good && i < mgx_module_result_count(r->body); i++)
+        good = i < state_at(r, r->states) && i >= state_at(r, 0) ? is_state(ins->in[i])
+                                                                 : is_plain(ins->in[i]);
+    for (int i = r->first_state + r->states; good && i < mgx_module_result_count(r->body); i++)
         good = is_plain(mgx_module_result(r->body, i));
-    for (int i = 0; i < r->states && good; i++) // a state keeps its shape
-        good = mgx_shape_same_lens(&ins->in[state_at(r, i)]->shape,
-                                   &mgx_module_result(r->body, r->first_state + i)->shape);
+    for (int i = 0; i < r->states && good; i++) { // a state keeps its shape
+        const struct mgx_ins *from = ins->in[state_at(r, i)];
+        const struct mgx_ins *to = mgx_module_result(r->body, r->first_state + i);
+        good = is_plain(from) ? is_plain(to) && mgx_shape_same_lens(&from->shape, &to->shape)
+                              : from->shape.type == to->shape.type;
+    }
     return good;
 }
 

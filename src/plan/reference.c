@@ -21,6 +21,14 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     return MGX_PLAN_TAKEN;
 }
 
+static enum mgx_plan_answer prepare_hand_on(struct mgx_plan_offer *c)
+{
+    if (c->copy_only || !c->dynamic || !(c->ins->op->flags & MGX_OP_HANDS_ON))
+        return MGX_PLAN_DECLINED;
+    c->detail = "members as they are";
+    return MGX_PLAN_TAKEN;
+}
+
 // --- who owns what an operand shows ---
 
 static bool holds(const struct mgx_storage *storage, const void *data)
@@ -171,3 +179,6 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
 
 const struct mgx_plan_kernel mgx_plan_reference = {
     .name = "ref", .host = true, .prepare = prepare, .run = run};
+
+const struct mgx_plan_kernel mgx_plan_hand_on = {
+    .name = "hand_on", .host = true, .prepare = prepare_hand_on, .run = run};

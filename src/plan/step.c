@@ -342,6 +342,8 @@ static bool any_dynamic(const struct mgx_plan *plan, const struct mgx_ins *ins)
 static enum mgx_status try_dynamic(struct choice *x)
 {
     x->c.dynamic = true;
+    if (try_kernel(x, &mgx_plan_hand_on) == MGX_PLAN_TAKEN)
+        return MGX_OK;
     return try_kernel(x, &mgx_plan_reference) == MGX_PLAN_TAKEN ? MGX_OK : x->c.diag->status;
 }
 

@@ -164,16 +164,24 @@ static bool has_rounds(const struct mgx_program *p)
     return false;
 }
 
-// Loops within loops show what they are from the outside inwards.
+static int64_t count_all(const struct mgx_program *p)
+{
+    int64_t count = 0;
+    for (int i = 0; i < p->module_count; i++)
+        count += p->modules[i]->count;
+    return count;
+}
+
+// Loops within loops show what they are from the outside inwards, or from the inside outwards.
 static enum mgx_status unroll(struct mgx_program *p, struct mgx_pass_options *pass,
                               struct mgx_diag *diag)
 {
     static const struct mgx_pass *const rounds[] = {&mgx_pass_unroll, NULL};
     enum { DEEP = 3 };
     for (int i = 0; i < DEEP && has_rounds(p); i++) {
-        const int before = mgx_program_main(p)->count;
+        const int64_t before = count_all(p);
         TRY(mgx_run_passes(p, rounds, pass, diag));
-        if (mgx_program_main(p)->count == before)
+        if (count_all(p) == before)
             break;
         TRY(mgx_run_passes(p, mgx_pipeline_simplify, pass, diag));
     }
