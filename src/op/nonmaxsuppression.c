@@ -14,10 +14,12 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/size.h"
-#include "op/rule/rule.h"
+#include "op/op.h"
+#include "op/reference/listed.h"
 
 struct nonmaxsuppression {
     bool center_point_box, use_dyn_output;
@@ -264,4 +266,62 @@ const struct mgx_op mgx_op_nonmaxsuppression = {
     .shape = shape,
     .unranked_type = unranked_type,
     .compute = compute,
+};
+
+// --- nonmaxsuppression_list: as a list of fixed length (reference/listed.h), row by row ---
+
+// Rows that there may be: of every class as many as there are boxes, or as a known input says.
+static enum mgx_status most_rows(struct mgx_shape_call *c, int64_t *least, int64_t *most)
+{
+    const struct mgx_dim images = mgx_shape_dim(c->in[0], 0), boxes = mgx_shape_dim(c->in[0], 1);
+    const struct mgx_dim classes = mgx_shape_dim(c->in[1], 1);
+    bool known =
+        c->in_count > 2 && !mgx_shape_is_absent(c->in[2]) && mgx_type_is_integral(c->in[2]->type);
+    struct mgx_ints each = {0};
+    if (known)
+        TRY(mgx_known_ints(c, 2, &known, &each));
+    const int64_t bound = known && each.count == 1 ? mgx_max_i64(each.v[0], 0) : MGX_DIM_ANY;
+    *most =
+        bounded_product(bounded_product(images.max, classes.max), mgx_min_i64(boxes.max, bound));
+    *least =
+        bounded_product(bounded_product(images.min, classes.min), mgx_min_i64(boxes.min, bound));
+    return MGX_OK;
+}
+
+static enum mgx_status list_shape(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    int64_t least, most;
+    TRY(check_inputs(c));
+    TRY(most_rows(c, &least, &most));
+    return mgx_listed_shape(c, bounded_product(3, least), bounded_product(3, most), out);
+}
+
+static enum mgx_status list_compute(struct mgx_compute_call *c)
+{
+    const int64_t room = mgx_shape_elements(&c->out->shape) - 1;
+    const struct nonmaxsuppression open = {
+        ((const struct nonmaxsuppression *)c->attr)->center_point_box, true};
+    struct mgx_compute_call all = *c;
+    struct mgx_tensor value;
+    all.attr = &open;
+    TRY(mgx_listed_value(&all, &mgx_op_nonmaxsuppression, &value));
+    const int64_t rows = value.shape.lens[0];
+    assert(3 * rows <= room);
+    memset(c->out->data, 0, mgx_shape_bytes(&c->out->shape));
+    mgx_listed_put(c->out->data, &value, rows, 3, 3);
+    ((int64_t *)c->out->data)[room] = rows;
+    mgx_tensor_release(&value);
+    return MGX_OK;
+}
+
+const struct mgx_op mgx_op_nonmaxsuppression_list = {
+    .name = "nonmaxsuppression_list",
+    .meaning = "nonmaxsuppression, zeros up to its largest size, and how many rows there are",
+    .fields = fields,
+    .attr_size = sizeof(struct nonmaxsuppression),
+    .in_min = 2,
+    .in_max = 5,
+    .shape = list_shape,
+    .unranked_type = unranked_type,
+    .compute = list_compute,
 };

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT
 // nonzero: positions of the elements that are not 0, one row per axis, in row-major order. How many
 // there are is known at run time only: the result is a range up to the number of elements.
-#include "op/rule/rule.h"
+//
+// nonzero_list: the same as a list of fixed length (reference/listed.h), a part for every axis.
+#include <string.h>
+
+#include "op/op.h"
+#include "op/reference/listed.h"
 
 static enum mgx_type index_type(const struct mgx_shape_call *c)
 {
@@ -57,4 +62,39 @@ const struct mgx_op mgx_op_nonzero = {
     .shape = shape,
     .unranked_type = index_type,
     .compute = compute,
+};
+
+// --- nonzero_list ---
+
+static enum mgx_status list_shape(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    struct mgx_shape plain;
+    TRY(shape(c, &plain));
+    const struct mgx_shape *s = c->in[0];
+    const int64_t most = mgx_elements_max(s), rank = s->rank > 0 ? s->rank : 1;
+    return mgx_listed_shape(c, mgx_shape_is_static(s) ? most * s->rank : 0,
+                            most < MGX_DIM_ANY / rank ? most * s->rank : MGX_DIM_ANY, out);
+}
+
+static enum mgx_status list_compute(struct mgx_compute_call *c)
+{
+    const struct mgx_shape *s = &c->in[0]->shape;
+    const int64_t elements = mgx_shape_elements(s);
+    struct mgx_tensor value;
+    TRY(mgx_listed_value(c, &mgx_op_nonzero, &value));
+    memset(c->out->data, 0, mgx_shape_bytes(&c->out->shape));
+    mgx_listed_put(c->out->data, &value, s->rank, value.shape.lens[1], elements);
+    ((int64_t *)c->out->data)[s->rank * elements] = value.shape.lens[1];
+    mgx_tensor_release(&value);
+    return MGX_OK;
+}
+
+const struct mgx_op mgx_op_nonzero_list = {
+    .name = "nonzero_list",
+    .meaning = "nonzero, zeros up to its largest size for every axis, and how many there are",
+    .in_min = 1,
+    .in_max = 1,
+    .shape = list_shape,
+    .unranked_type = index_type,
+    .compute = list_compute,
 };

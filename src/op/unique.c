@@ -10,7 +10,8 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "op/rule/rule.h"
+#include "op/op.h"
+#include "op/reference/listed.h"
 
 struct unique {
     int64_t axis;
@@ -315,4 +316,50 @@ const struct mgx_op mgx_op_unique = {
     .shape = shape,
     .unranked_type = result_type,
     .compute = compute,
+};
+
+// --- unique_list: positions, inverse and counts as a list of fixed length (reference/listed.h) ---
+
+static enum mgx_type index_type(const struct mgx_shape_call *c)
+{
+    (void)c;
+    return MGX_INT64;
+}
+
+static enum mgx_status unique_list_shape(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    struct mgx_shape plain;
+    TRY(shape(c, &plain));
+    const struct mgx_dim inverse = mgx_shape_dim(&plain.sub[2], 0);
+    return mgx_listed_shape(c, mgx_shape_is_static(c->in[0]) ? 3 * inverse.min : 0,
+                            inverse.max < MGX_DIM_ANY / 3 ? 3 * inverse.max : MGX_DIM_ANY, out);
+}
+
+static enum mgx_status unique_list(struct mgx_compute_call *c)
+{
+    const int64_t n = (mgx_shape_elements(&c->out->shape) - 1) / 3;
+    int64_t *to = c->out->data;
+    struct mgx_tensor value;
+    TRY(mgx_listed_value(c, &mgx_op_unique, &value));
+    memset(to, 0, mgx_shape_bytes(&c->out->shape));
+    for (int i = 1; i < 4; i++)
+        mgx_listed_put(to + (i - 1) * n, &value.sub[i], 1, value.sub[i].shape.lens[0], n);
+    to[3 * n] = value.sub[1].shape.lens[0];
+    mgx_tensor_release(&value);
+    return MGX_OK;
+}
+
+const struct mgx_op mgx_op_unique_list = {
+    .name = "unique_list",
+    .meaning =
+        "positions, inverse and counts of unique, zeros up to their largest size, and how many "
+        "there are",
+    .fields = fields,
+    .attr_size = sizeof(struct unique),
+    .defaults = &defaults,
+    .in_min = 1,
+    .in_max = 1,
+    .shape = unique_list_shape,
+    .unranked_type = index_type,
+    .compute = unique_list,
 };

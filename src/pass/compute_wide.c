@@ -54,7 +54,7 @@ static bool only_moves(const struct mgx_op *op)
     static const struct mgx_op *const movers[] = {
         &mgx_op_concat, &mgx_op_gather,  &mgx_op_gathernd, &mgx_op_contiguous,
         &mgx_op_layout, &mgx_op_reverse, &mgx_op_identity, NULL};
-    return (op->flags & (MGX_OP_VIEW | MGX_OP_RESHAPE)) || is_listed(movers, op);
+    return (op->flags & (MGX_OP_VIEW | MGX_OP_RESHAPE | MGX_OP_HANDS_ON)) || is_listed(movers, op);
 }
 
 // Gives 0 or 1, whatever the type.

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "op/op.h"
+#include "pass/engine/constant.h"
 #include "pass/engine/region.h"
 #include "plan/fold.h"
 #include "plan/plan.h"
@@ -120,6 +122,24 @@ static enum mgx_status memory(const char *device, const struct mgx_memory **out,
     return MGX_OK;
 }
 
+// Is the list of all that there may be short enough to be brought to the host as it is? Boxes are
+// counted class by class, at most as many as a constant says.
+static bool is_bounded(const struct mgx_ins *ins)
+{
+    enum { MOST = 1 << 17, MOST_SORTED = 2048 }; // numbers of eight bytes
+    const struct mgx_shape *x = &ins->in[0]->shape;
+    const int64_t elements = mgx_shape_elements(x);
+    double each = (double)x->lens[1];
+    if (mgx_is(ins, &mgx_op_nonzero))
+        return elements * mgx_max_i64(x->rank, 1) <= MOST;
+    if (mgx_is(ins, &mgx_op_unique))
+        return mgx_type_is_number(x->type) && elements <= MOST_SORTED;
+    if (ins->in_count > 2 && ins->in[2]->literal && mgx_splat_value(ins->in[2], &each))
+        each = each < (double)x->lens[1] ? each : (double)x->lens[1];
+    const struct mgx_shape *scores = &ins->in[1]->shape;
+    return 3.0 * (double)(scores->lens[0] * scores->lens[1]) * each <= MOST;
+}
+
 // Groups that a kernel here computes; the rest stays in pieces, each of which has its own.
 static bool supports(void *user, const char *tag, const struct mgx_region *region)
 {
@@ -127,6 +147,8 @@ static bool supports(void *user, const char *tag, const struct mgx_region *regio
         return gpu_attention_supports(user, region->ins[0], region->ins[region->count - 1]);
     if (strcmp(tag, "packed") == 0)
         return gpu_wgmma_packs(user, region->ins[0], region->ins[1]);
+    if (strcmp(tag, "bounded") == 0)
+        return is_bounded(region->ins[0]);
     if (strcmp(tag, "member") == 0)
         return region->ins[0]->op == &mgx_op_topk ||
                region->ins[0]->op == &mgx_op_linear_attention ||
@@ -153,8 +175,8 @@ static const struct mgx_pass *const pipeline[] = {&mgx_pass_compute_wide_late,
                                                   NULL};
 
 // What has no kernel here, in operators that have.
-static const struct mgx_pass *const spelled[] = {&mgx_pass_rewrite_dft, &mgx_pass_split_members,
-                                                 NULL};
+static const struct mgx_pass *const spelled[] = {&mgx_pass_rewrite_dft, &mgx_pass_bound_sizes,
+                                                 &mgx_pass_split_members, NULL};
 
 static bool has_rounds(const struct mgx_program *p)
 {

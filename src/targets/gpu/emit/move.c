@@ -40,6 +40,19 @@ void gpu_emit_sum(struct mgx_str *out, const struct mgx_shape *s, int first, int
             mgx_str_printf(out, " + (i64)%s%d * %" PRId64, prefix, axis, s->strides[axis]);
 }
 
+void gpu_emit_entry(struct mgx_str *out, const char *name, const struct mgx_shape *s, int end,
+                    int skip)
+{
+    mgx_str_printf(out, "FUNCTION i64 %s(int number)\n{\n    i64 at = 0;\n", name);
+    for (int k = end - 1; k >= 0; k--)
+        if (k != skip)
+            mgx_str_printf(out,
+                           "    at += (i64)(number %% %" PRId64 ") * %" PRId64
+                           ";\n    number /= %" PRId64 ";\n",
+                           s->lens[k], s->strides[k], s->lens[k]);
+    mgx_str_put(out, "    return at;\n}\n\n");
+}
+
 static bool groups_fit(const struct mgx_shape *s, int axis, int64_t v)
 {
     for (int k = 0; k < s->rank; k++)

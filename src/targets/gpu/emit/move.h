@@ -21,6 +21,11 @@ void gpu_emit_place(struct mgx_str *out, const struct mgx_shape *s);
 void gpu_emit_sum(struct mgx_str *out, const struct mgx_shape *s, int first, int end,
                   const char *prefix);
 
+// The function `name`: where the entry of that number of an array's axes 0 .. end - 1 begins, but for
+// axis `skip` (-1: none), the last one fastest.
+void gpu_emit_entry(struct mgx_str *out, const char *name, const struct mgx_shape *s, int end,
+                    int skip);
+
 // How many neighbours a thread may move, when along result axis `to_axis` and input axis `from_axis`
 // both lie side by side, and no other coordinate of the input breaks groups of them; else 1. `most`
 // bounds it.

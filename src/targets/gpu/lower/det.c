@@ -5,29 +5,19 @@
 #include <inttypes.h>
 
 #include "op/op.h"
+#include "targets/gpu/emit/move.h"
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/kernel/text.h"
 #include "targets/gpu/lower/lower.h"
 
 enum { MOST = 64 };
 
-// Where entry `line` of the leading axes begins in an array: the function `name`.
-static void emit_entry(struct mgx_str *out, const char *name, const struct mgx_shape *s, int rank)
-{
-    mgx_str_printf(out, "FUNCTION i64 %s(int line)\n{\n    i64 at = 0;\n", name);
-    for (int k = rank - 1; k >= 0; k--)
-        mgx_str_printf(
-            out, "    at += (i64)(line %% %" PRId64 ") * %" PRId64 ";\n    line /= %" PRId64 ";\n",
-            s->lens[k], s->strides[k], s->lens[k]);
-    mgx_str_put(out, "    return at;\n}\n\n");
-}
-
 static void emit(struct mgx_str *out, const struct mgx_plan_offer *c)
 {
     const struct mgx_shape *x = &c->in[0];
     const int rank = c->out->rank;
-    emit_entry(out, "matrix_in", x, rank);
-    emit_entry(out, "matrix_out", c->out, rank);
+    gpu_emit_entry(out, "matrix_in", x, rank, -1);
+    gpu_emit_entry(out, "matrix_out", c->out, rank, -1);
     mgx_str_printf(out,
                    "#define N %" PRId64 "\n#define SUM %s\n#define ROW %" PRId64
                    "\n#define COLUMN %" PRId64 "\n#define A_TYPE %s\n#define C_TYPE %s\n",

@@ -8,24 +8,12 @@
 
 #include "base/size.h"
 #include "op/op.h"
+#include "targets/gpu/emit/move.h"
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/kernel/text.h"
 #include "targets/gpu/lower/member.h"
 
 enum { MOST = 2048 };
-
-// A line's beginning in an array: the function `name`.
-static void emit_line(struct mgx_str *out, const char *name, const struct mgx_shape *s, int axis)
-{
-    mgx_str_printf(out, "FUNCTION i64 %s(int line)\n{\n    i64 at = 0;\n", name);
-    for (int k = s->rank - 1; k >= 0; k--)
-        if (k != axis)
-            mgx_str_printf(out,
-                           "    at += (i64)(line %% %" PRId64 ") * %" PRId64
-                           ";\n    line /= %" PRId64 ";\n",
-                           s->lens[k], s->strides[k], s->lens[k]);
-    mgx_str_put(out, "    return at;\n}\n\n");
-}
 
 static void emit_key(struct mgx_str *out, enum mgx_type type, bool largest)
 {
@@ -49,8 +37,8 @@ static void emit(struct mgx_str *out, const struct mgx_plan_offer *c, const stru
 {
     const struct mgx_shape *x = &c->in[m->in[0]], *y = c->out;
     emit_key(out, x->type, mgx_ins_int(m->ins, "largest") != 0);
-    emit_line(out, "line_in", x, axis);
-    emit_line(out, "line_out", y, axis);
+    gpu_emit_entry(out, "line_in", x, x->rank, axis);
+    gpu_emit_entry(out, "line_out", y, y->rank, axis);
     mgx_str_printf(out,
                    "#define N %" PRId64 "\n#define K %" PRId64 "\n#define SIZE %d\n"
                    "#define STEP_IN %" PRId64 "\n#define STEP_OUT %" PRId64
