@@ -17,6 +17,8 @@ static const struct {
     {"\x1F\x8B", "a gzip file (unpack it first)"},
     {"\x89HDF", "an HDF5 file, as older Keras writes them (model.export(folder) in Keras writes "
                 "what is read here)"},
+    {"\x93NUMPY", "a NumPy array, which is an input and no model"},
+    {"GGUF", "weights in GGUF, without the model that they belong to"},
     {"node {", "a TensorFlow graph as text (write it with as_text=False)"},
 };
 

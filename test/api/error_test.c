@@ -204,6 +204,8 @@ CASE(files_for_another_call)
         {saved, "but a saved program (load reads those)", "the file ends within", 14},
         {"{\"version\":5}", "but a saved program in JSON", "but a saved program in JSON", 13},
         {"", "it is empty", "but an empty file", 0},
+        {"\x93NUMPY\x01", "but a NumPy array", "but a NumPy array", 7},
+        {"GGUF\x03", "but weights in GGUF", "but weights in GGUF", 5},
         {"version https://git-lfs.github.com", "git lfs pull", "git lfs pull", 34},
     };
     migraphx_onnx_options_t options;
