@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <math.h>
 
+#include "targets/cpu/kernel/convert.h"
 #include "targets/cpu/kernel/rnn.h"
 #include "targets/cpu/kernel/rows.h"
 
