@@ -314,10 +314,18 @@ def test_diff(folder):
     assert len(found) == 2 and "relu" in found[0]["removed"] and "sigmoid" in found[1]["added"]
 
 
+def wait_for(child, words):
+    """Until the child has said so; a busy machine may take its time."""
+    for line in child.stderr:
+        if words in line:
+            break
+    time.sleep(1)
+
+
 def test_ctrl_c_reports_what_there_is(folder):
     words = [DRIVER, "perf", folder / "model.onnx", "--cpu", "-n", "100000000", "--json"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
-        time.sleep(1.5)
+        wait_for(child, "Running performance report")
         child.send_signal(signal.SIGINT)
         out, err = child.communicate(timeout=60)
     assert child.returncode == 130 and "Interrupted" in err
@@ -328,7 +336,7 @@ def test_ctrl_c_reports_what_there_is(folder):
 def test_ctrl_c_tells_the_time_so_far(folder):
     words = [DRIVER, "time", folder / "model.onnx", "--cpu", "-n", "1000000000"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
-        time.sleep(1)
+        wait_for(child, "Compilation time")
         child.send_signal(signal.SIGINT)
         out, err = child.communicate(timeout=60)
     assert child.returncode == 130 and re.search(r"Interrupted: \d+ of 1000000000 runs", err)
