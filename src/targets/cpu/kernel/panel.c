@@ -73,6 +73,35 @@ static void load_line(const struct source *s, int64_t k, void *to)
     s->convert(from, to, s->cols);
 }
 
+// Two rows of bytes as pairs of 16 bits; `next` NULL: zeros.
+static void pair_unsigned(const uint8_t *restrict a, const uint8_t *restrict next, int cols,
+                          uint32_t *restrict to)
+{
+    for (int j = 0; j < cols; j++)
+        to[j] = a[j] | (next ? (uint32_t)next[j] << 16 : 0);
+}
+
+static void pair_signed(const int8_t *restrict a, const int8_t *restrict next, int cols,
+                        uint32_t *restrict to)
+{
+    for (int j = 0; j < cols; j++)
+        to[j] = (uint16_t)a[j] | (next ? (uint32_t)next[j] << 16 : 0);
+}
+
+// Rows of bytes, to be multiplied as 16 bits.
+static void pack_bytes(const struct source *s, bool is_signed, int width, uint32_t *panel)
+{
+    assert(s->kernel->group == 2 && s->size == 1 && s->col == 1);
+    for (int64_t k = 0; k < s->depth; k += 2, panel += width) {
+        const char *a = s->b + k * s->row, *next = k + 1 < s->depth ? a + s->row : NULL;
+        if (is_signed)
+            pair_signed((const int8_t *)a, (const int8_t *)next, s->cols, panel);
+        else
+            pair_unsigned((const uint8_t *)a, (const uint8_t *)next, s->cols, panel);
+        memset(panel + s->cols, 0, (size_t)(width - s->cols) * sizeof *panel);
+    }
+}
+
 // One row of the panel for each group of rows of the matrix, value by value side by side.
 static void pack_lines(const struct source *s, int width, uint32_t *panel)
 {
@@ -158,6 +187,8 @@ void mgx_panel_pack(const struct mgx_gemm_kernel *kernel, const void *b, enum mg
     const bool whole = type == kernel->b_type && depth % kernel->group == 0 && s.col % 4 == 0;
     if (b_col == 1 && type == kernel->b_type && type == MGX_KERNEL_F32)
         copy_lines(&s, width, panel);
+    else if (b_col == 1 && size == 1 && kernel->b_type == MGX_KERNEL_S16)
+        pack_bytes(&s, type == MGX_KERNEL_S8, width, panel);
     else if (b_row != 1 || b_col == 1)
         pack_lines(&s, width, panel);
     else if (whole)
