@@ -182,8 +182,9 @@ def first_apart(build, path, feed):
     def ours(wanted):
         return seen_bytes(model, wanted, path, lambda seen: runner_of(os.path.abspath(build), seen, feed, 1)())
 
-    def apart(a, b):
-        off = np.abs(np.asarray(a).reshape(-1).astype(int) - b.reshape(-1).astype(int))
+    def apart(a, b):  # of lists of detections the lengths may differ
+        a = np.asarray(a).reshape(-1)
+        off = np.abs(a.astype(int) - b.reshape(-1).astype(int)) if a.size == b.size else np.zeros(1)
         return (int((off > 0).sum()), off.size, int(off.max())) if off.any() else None
 
     found = [apart(a, b) for a, b in zip(ours(names), theirs)]
