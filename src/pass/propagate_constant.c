@@ -95,11 +95,13 @@ static bool spend_work(struct mgx_pass_call *c, const struct mgx_ins *ins)
 {
     if (!mgx_shape_is_static(&ins->shape))
         return true; // sized by its values: the evaluator's limit guards it
-    int64_t steps = 0, elements = mgx_shape_elements(&ins->shape);
+    int64_t steps = 0;
+    if (!mgx_mul_i64(mgx_shape_elements(&ins->shape), steps_of(ins), &steps))
+        return false;
     for (int i = 0; i < ins->in_count; i++)
         if (mgx_shape_is_static(&ins->in[i]->shape))
-            elements = mgx_max_i64(elements, mgx_shape_elements(&ins->in[i]->shape));
-    if (!mgx_mul_i64(elements, steps_of(ins), &steps) || steps > WORK_LIMIT - c->folded_work)
+            steps = mgx_max_i64(steps, mgx_shape_elements(&ins->in[i]->shape));
+    if (steps > WORK_LIMIT - c->folded_work)
         return false;
     c->folded_work += steps;
     return true;

@@ -111,4 +111,60 @@ CASE(bounds_hold_for_kernels_too)
     mgx_program_destroy(p);
 }
 
-TEST_MAIN(ROW(large_constants_are_folded_by_kernels) ROW(bounds_hold_for_kernels_too))
+enum { ROWS = 12, DEPTH = 512, COLUMNS = 2048 };
+
+static float row_value(int row, int k)
+{
+    return (float)((row * 31 + k * 17) % 101) / 50 - 1;
+}
+
+static float matrix_value(int k, int column)
+{
+    return (float)((k * 13 + column * 7) % 97) / 48 - 1;
+}
+
+static struct mgx_ins *filled(struct mgx_module *m, int rows, int columns, int row)
+{
+    struct mgx_diag diag = {0};
+    const int64_t lens[] = {rows, columns};
+    const struct mgx_shape shape = mgx_shape_make(MGX_FLOAT, 2, lens);
+    struct mgx_tensor t;
+    if (mgx_tensor_create(&t, &shape, &diag) != MGX_OK)
+        return NULL;
+    for (int i = 0; i < rows * columns; i++)
+        ((float *)t.data)[i] =
+            rows == 1 ? row_value(row, i) : matrix_value(i / columns, i % columns);
+    struct mgx_ins *literal = mgx_add_literal(m, &t);
+    mgx_tensor_release(&t);
+    return literal;
+}
+
+// What is left of a normalisation's shift behind a product: a row by a matrix, once a layer. Each is
+// as much work as the matrix has elements, and the bound on work has room for all layers.
+CASE(rows_by_matrices_are_folded)
+{
+    struct mgx_diag diag = {0};
+    struct mgx_program *p;
+    struct mgx_ins *out[ROWS];
+    CHECK_OK(mgx_program_create(&p, &mgx_ops, &diag), diag);
+    struct mgx_module *m = mgx_program_main(p);
+    struct mgx_ins *matrix = filled(m, DEPTH, COLUMNS, 0);
+    for (int i = 0; i < ROWS; i++)
+        out[i] = mgx_emit(m, &mgx_op_dot, NULL, MGX_IN(filled(m, 1, DEPTH, i), matrix));
+    mgx_add_return(m, out, ROWS);
+    CHECK_OK(mgx_program_compile(p, mgx_target_find("cpu"), NULL, &diag), diag);
+    for (int i = 0; i < ROWS; i++) {
+        const struct mgx_tensor *t = mgx_module_result(m, i)->literal;
+        CHECK(t);
+        for (int column = 0; column < COLUMNS; column += 501) {
+            double want = 0;
+            for (int k = 0; k < DEPTH; k++)
+                want += (double)row_value(i, k) * matrix_value(k, column);
+            CHECK(fabs(((const float *)t->data)[column] - want) < 1e-4); // 512 sums of about 20
+        }
+    }
+    mgx_program_destroy(p);
+}
+
+TEST_MAIN(ROW(large_constants_are_folded_by_kernels) ROW(bounds_hold_for_kernels_too)
+              ROW(rows_by_matrices_are_folded))
