@@ -33,6 +33,7 @@ import sys
 import time
 import traceback
 import warnings
+import zlib
 
 import numpy as np
 import torch
@@ -92,6 +93,15 @@ def settle(model, size, batch=4):
         for _ in range(2):
             model(torch.randn(batch, 3, size, size))
     return model
+
+
+def liven(model):
+    """Biases and normalisations that are all 0 or all 1 get values, as training gives them: a compiler leaves out what
+    adds nothing, and a trained model has nothing of the kind."""
+    for name, p in model.named_parameters():
+        if p.numel() > 1 and p.min() == p.max():
+            noise = torch.randn(p.shape, generator=torch.Generator().manual_seed(zlib.crc32(name.encode())))
+            p.data += 0.02 * noise.to(p.dtype)
 
 
 def vision(name, size, tiny_size=64, **kwargs):
@@ -230,6 +240,7 @@ def make(name, tiny, purpose):
         made.clear()
         torch.manual_seed(0)
         module, inputs = MODELS[name][0](tiny, purpose)
+        liven(module)
         made[name, tiny, purpose] = module.eval(), inputs
     module, inputs = made[name, tiny, purpose]
     return copy.deepcopy(module), inputs
