@@ -11,6 +11,7 @@
 
 #include "op/op.h"
 #include "pass/engine/constant.h"
+#include "targets/gpu/emit/multiply.h"
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/kernel/text.h"
 #include "targets/gpu/lower/tail.h"
@@ -69,19 +70,24 @@ struct division {
     int warps, keys; // of a block, 16 rows each; that a warp looks at together
     int shares;      // warps that take the same rows and different keys
     int beside;      // blocks that shall fit on a multiprocessor
+    bool groups;     // warpgroups multiply
     size_t shared;   // bytes
 };
 
 static size_t shared_bytes(enum mgx_type type, const struct division *d, int64_t all_keys,
                            int64_t head, int64_t head_v)
 {
-    const size_t pitch = (size_t)(head + head_v) * 2 + 32; // of a key and its value, in 16 bits
+    const size_t pad = d->groups ? 0 : 16;
+    const size_t pitch =
+        (size_t)(head + head_v) * 2 + 2 * pad; // of a key and its value, in 16 bits
     const int64_t keys = (int64_t)d->keys * d->shares;
     const size_t copies = type == MGX_FLOAT ? 3 : all_keys > keys ? 2 : 1; // pieces, or buffers
     const size_t pass = copies * (size_t)keys * pitch;
     const size_t desk = (16 * (size_t)(head_v + 8) + 32) * sizeof(float); // where shares meet
     const size_t desks = d->shares > 1 ? desk * (size_t)d->warps : 0;
-    return 128 + (pass > desks ? pass : desks);
+    const size_t rows = (size_t)(d->warps / d->shares) * STEP;
+    const size_t q = type == MGX_FLOAT ? 0 : rows * ((size_t)head * 2 + pad);
+    return (type == MGX_FLOAT ? 128 : 1024) + q + (pass > desks ? pass : desks);
 }
 
 // Blocks are few: two warps take the same rows and half of the keys each, as many at a time as
@@ -105,6 +111,20 @@ static void share(struct division *d, const struct mgx_plan_offer *c, int64_t ke
         *d = s;
 }
 
+// Warpgroups, where there are rows for them: 64 a block, as many keys at a time as leave room for three blocks; so many groups
+// that the last one is nearly full.
+static struct division divide_for_groups(enum mgx_type type, int64_t batches, int64_t keys,
+                                         int64_t head, int64_t head_v)
+{
+    struct division d = {.batches = batches, .warps = 4, .shares = 1, .groups = true};
+    const int64_t tiles = (keys + STEP - 1) / STEP, most = head_v <= 64 ? 8 : 4;
+    const int64_t groups = (tiles + most - 1) / most;
+    d.keys = (int)((tiles + groups - 1) / groups) * STEP;
+    d.beside = d.keys <= 64 && head_v <= 64 ? 4 : head_v <= 64 ? 3 : 2;
+    d.shared = shared_bytes(type, &d, keys, head, head_v);
+    return d;
+}
+
 // Keys together: 64, or so many more that the last group is nearly full and registers do for other
 // blocks. Warps: few where blocks are few; else so that few rows are missing and keys are read seldom.
 static struct division divide(const struct mgx_plan_offer *c, int64_t rows, int64_t keys,
@@ -115,18 +135,21 @@ static struct division divide(const struct mgx_plan_offer *c, int64_t rows, int6
     struct division d = {.batches = 1, .warps = 2, .shares = 1, .beside = 1};
     for (int i = 0; i < c->out->rank - 2; i++)
         d.batches *= c->out->lens[i];
+    if (!wide && gpu_machine(c->machine)->device->properties.version == 90 && head % 64 == 0 &&
+        head_v % 64 == 0 && d.batches * ((rows + 63) / 64) * 2 > units)
+        return divide_for_groups(c->out->type, d.batches, keys, head, head_v);
     const int64_t tiles = (keys + STEP - 1) / STEP, high = (rows + STEP - 1) / STEP;
     const bool many = !wide && head_v <= 64 && tiles > 8;
     const int64_t most = many ? 8 : 4, groups = (tiles + most - 1) / most;
     d.keys = (int)((tiles + groups - 1) / groups) * STEP;
     if (wide)
         d.keys = head + head_v > MOST_HEAD ? 32 : 64;
-    d.shared = shared_bytes(c->out->type, &d, keys, head, head_v);
     if (wide && high > 2)
         d.warps = 4; // bringing a block of keys takes longer than its products
     if (d.batches * ((high + 3) / 4) < 2 * (int64_t)units) {
         if (!wide && d.batches * high <= 4 * (int64_t)units)
             share(&d, c, keys, head, head_v);
+        d.shared = shared_bytes(c->out->type, &d, keys, head, head_v);
         return d;
     }
     int64_t least = INT64_MAX;
@@ -138,6 +161,7 @@ static struct division divide(const struct mgx_plan_offer *c, int64_t rows, int6
     }
     if (many) // else registers suffice as they are
         d.beside = (groups == 2 ? 16 : 12) / d.warps;
+    d.shared = shared_bytes(c->out->type, &d, keys, head, head_v);
     return d;
 }
 
@@ -191,51 +215,122 @@ static bool lies_in_pairs(const struct mgx_shape *s)
     return even && mgx_type_size(s->type) == 2;
 }
 
-// "e0_pair(to, e0, batch, row, key)": what the scores of two keys are combined with.
-static void emit_pair(struct mgx_str *out, const struct mgx_shape *s, int e)
+// --- text: what the scores of two neighbouring keys are combined with ---
+
+static bool is_read(const struct mgx_plan_offer *c, const struct attention *a, int e)
 {
-    const int64_t row = s->lens[s->rank - 2] > 1 ? s->strides[s->rank - 2] : 0;
-    const int64_t key = s->lens[s->rank - 1] > 1 ? s->strides[s->rank - 1] : 0;
-    char name[16];
-    snprintf(name, sizeof name, "e%d_at", e);
-    emit_at(out, name, s);
-    mgx_str_printf(out,
-                   "FUNCTION void e%d_pair(%s *to, const GLOBAL %s *from, int batch, int row, int "
-                   "key)\n{\n    const i64 at = e%d_at(batch) + (i64)row * %" PRId64
-                   " + (i64)key * %" PRId64 ";\n",
-                   e, gpu_type_value(s->type), gpu_type_memory(s->type), e, row, key);
-    if (lies_in_pairs(s)) {
-        mgx_str_put(out, "    if ((ADDRESS(from) & 3) == 0) {\n"
-                         "        const u32 two = *(const GLOBAL u32 *)(from + at);\n"
-                         "        to[0] = ");
-        gpu_emit_widened(out, s->type, "(u16)two");
-        mgx_str_put(out, ";\n        to[1] = ");
-        gpu_emit_widened(out, s->type, "(u16)(two >> 16)");
-        mgx_str_put(out, ";\n        return;\n    }\n");
-    }
-    mgx_str_put(out, "    to[0] = ");
-    gpu_emit_load(out, s->type, "from", "at");
-    mgx_str_printf(out, ";\n    const i64 beside = key + 1 < KEYS ? at + %" PRId64 " : at;\n", key);
-    mgx_str_put(out, "    to[1] = ");
-    gpu_emit_load(out, s->type, "from", "beside");
-    mgx_str_put(out, ";\n}\n");
+    double number;
+    return !is_number(c, a->extra[e], &number);
 }
 
-// The macros of operands that are read; numbers are written into f.
+static int64_t step_of(const struct mgx_shape *s, int axis)
+{
+    return s->lens[axis] > 1 ? s->strides[axis] : 0;
+}
+
+// struct beside, a member for each operand that is read, as it lies in memory; struct places, where
+// they are.
+static void emit_beside(struct mgx_str *out, const struct mgx_plan_offer *c,
+                        const struct attention *a)
+{
+    struct mgx_str places = {0};
+    mgx_str_put(out, "struct beside {\n    int none;\n");
+    for (int e = 0; e < a->extra_count; e++) {
+        const struct mgx_shape *s = &c->in[a->extra[e]];
+        if (!is_read(c, a, e))
+            continue;
+        mgx_str_printf(out, "    union { %s%s one[2]; } o%d;\n",
+                       lies_in_pairs(s) ? "u32 both; " : "", gpu_type_memory(s->type), e);
+        mgx_str_printf(&places, "    const %s *p%d;\n", gpu_type_memory(s->type), e);
+    }
+    mgx_str_printf(out, "};\nstruct places {\n    int none;\n%s};\n", mgx_str_text(&places));
+    mgx_str_fini(&places);
+}
+
+// find_beside(): the places of a row and a key.
+static void emit_find(struct mgx_str *out, const struct mgx_plan_offer *c,
+                      const struct attention *a)
+{
+    for (int e = 0; e < a->extra_count; e++)
+        if (is_read(c, a, e)) {
+            char name[16];
+            snprintf(name, sizeof name, "e%d_at", e);
+            emit_at(out, name, &c->in[a->extra[e]]);
+        }
+    mgx_str_put(out, "FUNCTION struct places find_beside(int batch, int row, int key PARAMS)\n{\n"
+                     "    struct places at;\n");
+    for (int e = 0; e < a->extra_count; e++) {
+        const struct mgx_shape *s = &c->in[a->extra[e]];
+        if (is_read(c, a, e))
+            mgx_str_printf(out,
+                           "    at.p%d = e%d + e%d_at(batch) + (i64)row * %" PRId64
+                           " + (i64)key * %" PRId64 ";\n",
+                           e, e, e, step_of(s, s->rank - 2), step_of(s, s->rank - 1));
+    }
+    mgx_str_put(out, "    return at;\n}\n");
+}
+
+// read_beside(): of two keys, the first one `ahead` of the key whose places they are.
+static void emit_read(struct mgx_str *out, const struct mgx_plan_offer *c,
+                      const struct attention *a)
+{
+    mgx_str_put(out,
+                "FUNCTION void read_beside(struct beside *o, const struct places *at, bool pairs, "
+                "int key, int ahead)\n{\n");
+    for (int e = 0; e < a->extra_count; e++) {
+        const struct mgx_shape *s = &c->in[a->extra[e]];
+        const int64_t step = step_of(s, s->rank - 1);
+        if (!is_read(c, a, e))
+            continue;
+        if (lies_in_pairs(s))
+            mgx_str_printf(
+                out,
+                "    if (pairs)\n        o->o%d.both = *(const u32 *)(at->p%d + ahead);\n"
+                "    else\n    ",
+                e, e);
+        mgx_str_printf(out,
+                       "    o->o%d.one[0] = at->p%d[(i64)ahead * %" PRId64 "], o->o%d.one[1] = "
+                       "at->p%d[(i64)(key + ahead + 1 < KEYS ? ahead + 1 : ahead) * %" PRId64
+                       "];\n",
+                       e, e, step, e, e, step);
+    }
+    mgx_str_put(out, "}\n");
+}
+
+// BESIDE: do rows differ? PAIRS: may two keys' operands be read at once?
+static void emit_ways(struct mgx_str *out, const struct mgx_plan_offer *c,
+                      const struct attention *a)
+{
+    int ways = 0;
+    mgx_str_put(out, "#define PAIRS (((0");
+    for (int e = 0; e < a->extra_count; e++) {
+        const struct mgx_shape *s = &c->in[a->extra[e]];
+        if (!is_read(c, a, e))
+            continue;
+        ways = ways == 2 || step_of(s, s->rank - 2) ? 2 : 1;
+        if (lies_in_pairs(s))
+            mgx_str_printf(out, " | ADDRESS(e%d)", e);
+    }
+    mgx_str_printf(out, ") & 3) == 0)\n#define BESIDE %d\n", ways);
+}
+
 static void emit_operands(struct mgx_str *out, const struct mgx_plan_offer *c,
                           const struct attention *a)
 {
-    double number;
-    mgx_str_put(out, "#define OPERANDS(batch, row, key)");
+    emit_beside(out, c, a);
+    emit_find(out, c, a);
+    emit_read(out, c, a);
+    emit_ways(out, c, a);
+    mgx_str_put(out, "FUNCTION float between_one(float s, const struct beside *o, int e)\n{\n"
+                     "    return between(s");
     for (int e = 0; e < a->extra_count; e++)
-        if (!is_number(c, a->extra[e], &number))
-            mgx_str_printf(out, " %s o%d[2]; e%d_pair(o%d, e%d, batch, row, key);",
-                           gpu_type_value(c->in[a->extra[e]].type), e, e, e, e);
-    mgx_str_put(out, "\n#define BETWEEN(s, e) between(s");
-    for (int e = 0; e < a->extra_count; e++)
-        if (!is_number(c, a->extra[e], &number))
-            mgx_str_printf(out, ", o%d[e]", e);
-    mgx_str_put(out, ")\n");
+        if (is_read(c, a, e)) {
+            char element[32];
+            snprintf(element, sizeof element, "o->o%d.one[e]", e);
+            mgx_str_put(out, ", ");
+            gpu_emit_widened(out, c->in[a->extra[e]].type, element);
+        }
+    mgx_str_put(out, ");\n}\n");
 }
 
 static void emit_f(struct mgx_str *out, const struct mgx_plan_offer *c, const struct attention *a)
@@ -272,10 +367,10 @@ static void emit_f(struct mgx_str *out, const struct mgx_plan_offer *c, const st
 static const char *emit_between(struct mgx_str *out, const struct mgx_plan_offer *c,
                                 const struct attention *a)
 {
-    double number;
     if (!a->between) {
-        mgx_str_put(out, "#define PARAMS\n#define ARGS\n#define OPERANDS(batch, row, key)\n"
-                         "#define BETWEEN(s, e) (s)\n");
+        mgx_str_put(out, "#define PARAMS\n#define ARGS\n"
+                         "FUNCTION float between(float s)\n{\n    return s;\n}\n");
+        emit_operands(out, c, a);
         return NULL;
     }
     const char *why = gpu_emit_body(out, c, a->between);
@@ -288,9 +383,6 @@ static const char *emit_between(struct mgx_str *out, const struct mgx_plan_offer
     for (int e = 0; e < a->extra_count; e++)
         mgx_str_printf(out, ", e%d", e);
     mgx_str_put(out, "\n");
-    for (int e = 0; e < a->extra_count; e++)
-        if (!is_number(c, a->extra[e], &number))
-            emit_pair(out, &c->in[a->extra[e]], e);
     emit_f(out, c, a);
     emit_operands(out, c, a);
     return NULL;
@@ -303,19 +395,30 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     const int r = q->rank;
     const bool bf16 = q->type == MGX_BF16, wide = q->type == MGX_FLOAT;
     mgx_str_put(out, gpu_text_lines);
-    mgx_str_printf(out,
-                   "#define ROWS %" PRId64 "\n#define KEYS %" PRId64 "\n#define HEAD %" PRId64
-                   "\n#define HEAD_V %" PRId64
-                   "\n#define WARPS %d\n#define SHARES %d\n#define KEYS_AT_ONCE %d\n"
-                   "#define PER_SM %d\n#define PIECES %d\n"
-                   "#define MMA_TYPE \"%s\"\n#define pair_bits %s\n",
-                   q->lens[r - 2], k->lens[r - 1], q->lens[r - 1], v->lens[r - 1], d->warps,
-                   d->shares, d->keys, d->beside, gpu_machine(c->machine)->tf32 ? 2 : 3,
-                   bf16 ? "bf16" : "f16", bf16 ? "pair_bf16" : "pair_half");
+    mgx_str_printf(
+        out,
+        "#define ROWS %" PRId64 "\n#define KEYS %" PRId64 "\n#define HEAD %" PRId64
+        "\n#define HEAD_V %" PRId64
+        "\n#define WARPGROUPS %d\n#define WARPS %d\n#define SHARES %d\n#define KEYS_AT_ONCE %d\n"
+        "#define PER_SM %d\n#define PIECES %d\n"
+        "#define MMA_TYPE \"%s\"\n#define pair_bits %s\n",
+        q->lens[r - 2], k->lens[r - 1], q->lens[r - 1], v->lens[r - 1], d->groups, d->warps,
+        d->shares, d->keys, d->beside, gpu_machine(c->machine)->tf32 ? 2 : 3, bf16 ? "bf16" : "f16",
+        bf16 ? "pair_bf16" : "pair_half");
     emit_operand(out, 'Q', q, r - 2, r - 1);
     emit_operand(out, 'K', k, r - 1, r - 2);
     emit_operand(out, 'V', v, r - 2, r - 1);
     emit_operand(out, 'C', c->out, r - 2, r - 1);
+    if (d->groups) {
+        const char *type = bf16 ? "bf16" : "f16";
+        gpu_emit_multiply(
+            out, &(struct gpu_multiply){.name = "score_step", .type = type, .columns = d->keys});
+        gpu_emit_multiply(out, &(struct gpu_multiply){.name = "weigh_step",
+                                                      .type = type,
+                                                      .columns = 64,
+                                                      .registers = true,
+                                                      .turned = true});
+    }
     const char *why = emit_between(out, c, a);
     if (!why)
         mgx_str_put(out, wide ? gpu_text_attention_float : gpu_text_attention);
