@@ -116,7 +116,8 @@ static bool choose(struct mgx_plan_offer *c, const struct gpu_wgmma_product *g,
                                         .multiprocessors = card->units,
                                         .shared_bytes = card->shared_bytes,
                                         .image = g->image,
-                                        .result_bytes = gpu_wgmma_result_bytes(c, g)};
+                                        .result_bytes = gpu_wgmma_result_bytes(c, g),
+                                        .pairs = gpu_wgmma_pairs(c, g)};
     struct gpu_wgmma_tile tiles[GPU_WGMMA_TILES];
     const int count = gpu_wgmma_rank(&size, tiles, GPU_WGMMA_TILES);
     int choice = 0;

@@ -57,6 +57,7 @@ struct gpu_wgmma_tile {
     int stages, per_multiprocessor;
     int part;   // columns of it that leave together
     bool stays; // blocks take one tile after the other
+    bool turns; // and each of two warpgroups has its own
     enum gpu_wgmma_units units;
 };
 
@@ -66,11 +67,16 @@ static inline int gpu_wgmma_b_bytes(enum gpu_wgmma_units units)
     return units == GPU_WGMMA_SPLIT ? GPU_WGMMA_PIECES * 64 : 128;
 }
 
+static inline int gpu_wgmma_sums(const struct gpu_wgmma_tile *t) // of a thread
+{
+    return t->rows / 64 * t->columns / 2 / (t->turns ? 1 : t->groups);
+}
+
 // Is the producer a warpgroup that lends its registers to those that multiply? Else it is a warp,
 // and where warps are no multiple of four a quarter of the multiprocessor decides for all.
 static inline bool gpu_wgmma_lends(const struct gpu_wgmma_tile *t)
 {
-    const int sums = t->rows / 64 * t->columns / 2 / t->groups; // of a thread
+    const int sums = gpu_wgmma_sums(t);
     if (t->units == GPU_WGMMA_SPLIT || t->groups == 1)
         return t->groups > 1;
     return t->per_multiprocessor == 1 && (t->groups == 3 || sums >= 96);
@@ -96,6 +102,7 @@ struct gpu_wgmma_size {
     size_t shared_bytes; // most that a block of threads may have
     bool image;          // stages do not cross the end of the depth
     int result_bytes;    // of one value, and of what the epilogue reads for it
+    bool pairs;          // results are finished in registers
 };
 
 enum { GPU_WGMMA_TILES = 24 };
@@ -106,7 +113,7 @@ int gpu_wgmma_rank(const struct gpu_wgmma_size *size, struct gpu_wgmma_tile *til
 size_t gpu_wgmma_shared(const struct gpu_wgmma_tile *t);
 size_t gpu_wgmma_room(const struct gpu_wgmma_tile *t);
 // "128x192 g2 d1 s1 n4 p1": rows, columns, groups, deep, split, stages, per multiprocessor; and
-// " stays" where blocks take several tiles.
+// " stays" where blocks take several tiles, " turns" where warpgroups do.
 void gpu_wgmma_name(const struct gpu_wgmma_tile *t, struct mgx_str *out);
 struct gpu_launch gpu_wgmma_launch(const struct gpu_wgmma_product *g,
                                    const struct gpu_wgmma_tile *t, int multiprocessors);
@@ -135,3 +142,5 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
                            const struct gpu_wgmma_product *g, const struct gpu_wgmma_tile *t);
 // Bytes of what the epilogue reads and writes for one value.
 int gpu_wgmma_result_bytes(const struct mgx_plan_offer *c, const struct gpu_wgmma_product *g);
+// Are results of 16 bits finished two by two in registers? Their operands are columns' constants.
+bool gpu_wgmma_pairs(const struct mgx_plan_offer *c, const struct gpu_wgmma_product *g);

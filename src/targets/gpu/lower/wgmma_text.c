@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "op/op.h"
+#include "targets/gpu/emit/multiply.h"
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/kernel/text.h"
 #include "targets/gpu/lower/wgmma.h"
@@ -170,6 +171,61 @@ static void emit_finish_wide(struct mgx_str *out, const struct mgx_plan_offer *c
     mgx_str_printf(out, "    write_%s(c + at, r);\n}\n", word_type(c->out->type));
 }
 
+static bool leaves_lines(const struct mgx_plan_offer *c, const struct gpu_wgmma_product *g)
+{
+    bool one_row;
+    return is_lines(g, c->out, &one_row);
+}
+
+// Two neighbouring results of 16 bits whose operands are columns' constants?
+bool gpu_wgmma_pairs(const struct mgx_plan_offer *c, const struct gpu_wgmma_product *g)
+{
+    bool pairs = is_narrow(c->out->type) && leaves_lines(c, g);
+    for (int e = 0; e < g->p.extra_count; e++)
+        pairs = pairs && line_of(c, g, e).kind == KIND_COLUMN;
+    return pairs;
+}
+
+// struct pair, what the results of two columns are computed with; load_pair(), finish_pair() and where
+// a result lies.
+static void emit_pairs(struct mgx_str *out, const struct mgx_plan_offer *c,
+                       const struct gpu_wgmma_product *g)
+{
+    const int count = g->p.tail ? g->p.tail->in_count : 1;
+    mgx_str_put(out, "struct pair {\n    u32 none;\n");
+    for (int e = 0; e < g->p.extra_count; e++)
+        mgx_str_printf(out, "    u32 e%d[%d];\n", e, line_of(c, g, e).words / 4);
+    mgx_str_put(out, "};\nFUNCTION void load_pair(struct pair *x");
+    emit_params(out, c, g);
+    mgx_str_put(out, ", int column)\n{\n");
+    for (int e = 0; e < g->p.extra_count; e++) {
+        char at[16];
+        snprintf(at, sizeof at, "at%d", e);
+        emit_at(out, at, g, &c->in[g->p.extra[e]], false);
+        for (int i = 0; i < line_of(c, g, e).words / 4; i++)
+            mgx_str_printf(out, "    x->e%d[%d] = ((const GLOBAL u32 *)(e%d + %s))[%d];\n", e, i, e,
+                           at, i);
+    }
+    mgx_str_put(out,
+                "}\nFUNCTION u32 finish_pair(const struct pair *columns, float x0, float x1)\n{\n"
+                "    const float sums[2] = {x0, x1};\n    float r[2];\n"
+                "#pragma unroll\n    for (int j = 0; j < 2; j++) {\n");
+    for (int i = 0, e = 0; i < count; i++) {
+        if (i == g->p.place || !g->p.tail)
+            mgx_str_printf(out, "        const float v%d = sums[j];\n", i);
+        else
+            emit_operand(out, c, g, i, e++);
+    }
+    if (g->p.tail)
+        gpu_emit_body_call(out, c->out->type, count);
+    mgx_str_printf(out,
+                   "        r[j] = (float)%s;\n    }\n    return pair_%s(r[0], r[1]);\n}\n"
+                   "FUNCTION C_TYPE *place_of(C_TYPE *c, int row, int column)\n{\n",
+                   g->p.tail ? "y" : "v0", word_type(c->out->type));
+    emit_at(out, "at", g, c->out, true);
+    mgx_str_put(out, "    return c + at;\n}\n");
+}
+
 // One value, wherever its operands lie.
 static void emit_finish_one(struct mgx_str *out, const struct mgx_plan_offer *c,
                             const struct gpu_wgmma_product *g)
@@ -202,39 +258,14 @@ static void emit_finish_one(struct mgx_str *out, const struct mgx_plan_offer *c,
 
 // --- text: the matrix instruction for a width ---
 
-// multiply(): 64 rows by the tile's columns, 32 bytes deep; a is in registers when floats are split.
 static void emit_multiply(struct mgx_str *out, int columns, const struct gpu_wgmma_product *g)
 {
     static const char *const types[] = {"f16", "bf16", "bf16", "tf32"}; // of enum gpu_map_type
-    const int sums = columns / 2;
-    const bool split = g->units == GPU_WGMMA_SPLIT;
-    const int a = split ? 4 : 1; // operands of a
-    const char *type = types[g->map.type];
-    mgx_str_printf(out,
-                   "FUNCTION void multiply(float (&d)[%d], %s a, u64 b, int more)\n{\n"
-                   "    asm volatile(\"{.reg .pred p; setp.ne.b32 p, %%%d, 0; "
-                   "wgmma.mma_async.sync.aligned.m64n%dk%d.f32.%s.%s {",
-                   sums, split ? "const u32 *" : "u64", sums + a + 1, columns,
-                   g->map.type == GPU_MAP_TF32 ? 8 : 16, type, type);
-    for (int i = 0; i < sums; i++)
-        mgx_str_printf(out, "%s%%%d", i ? "," : "", i);
-    if (split)
-        mgx_str_printf(out, "}, {%%%d,%%%d,%%%d,%%%d}, %%%d, p, 1, 1, 0;}\"\n        : ", sums,
-                       sums + 1, sums + 2, sums + 3, sums + 4);
-    else
-        mgx_str_printf(out, "}, %%%d, %%%d, p, 1, 1%s;}\"\n        : ", sums, sums + 1,
-                       g->units == GPU_WGMMA_NARROW ? ", 0, 0" : "");
-    for (int i = 0; i < sums; i++)
-        mgx_str_printf(out, "%s\"+f\"(d[%d])", i ? "," : "", i);
-    mgx_str_put(out, "\n        : ");
-    mgx_str_put(out, split ? "\"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3])" : "\"l\"(a)");
-    mgx_str_put(out, ", \"l\"(b), \"r\"(more));\n}\n");
-}
-
-static bool leaves_lines(const struct mgx_plan_offer *c, const struct gpu_wgmma_product *g)
-{
-    bool one_row;
-    return is_lines(g, c->out, &one_row);
+    const struct gpu_multiply m = {.name = "multiply",
+                                   .type = types[g->map.type],
+                                   .columns = columns,
+                                   .registers = g->units == GPU_WGMMA_SPLIT};
+    gpu_emit_multiply(out, &m);
 }
 
 static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c,
@@ -244,11 +275,11 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c,
                    "#define M %" PRId64 "\n#define N %" PRId64 "\n#define BLOCKS %d\n"
                    "#define TILE_M %d\n#define TILE_N %d\n#define DEEP %d\n#define STAGES %d\n"
                    "#define GROUPS %d\n#define SPLIT %d\n#define PER_SM %d\n"
-                   "#define ROOM_BYTES %zu\n#define PART %d\n#define STAYS %d\n"
+                   "#define ROOM_BYTES %zu\n#define PART %d\n#define STAYS %d\n#define TURNS %d\n"
                    "#define LENDS %d\n#define ROWS_FIRST %d\n",
                    g->rows, g->p.columns, g->blocks, t->rows, t->columns, t->deep, t->stages,
                    t->groups, t->split, t->per_multiprocessor, gpu_wgmma_room(t), t->part, t->stays,
-                   gpu_wgmma_lends(t), g->p.columns > g->rows);
+                   t->turns, gpu_wgmma_lends(t), g->p.columns > g->rows);
     mgx_str_printf(out,
                    "#define BLOCK_DEPTH %d\n#define B_BYTES_OF_COLUMN %d\n#define PIECES %d\n"
                    "#define AHEAD %d\n#define IMAGE %d\n#define FOLDED %d\n",
@@ -337,6 +368,9 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
         emit_loads(out, c, g, "wide", KIND_WHOLE);
         emit_finish_wide(out, c, g);
     }
+    mgx_str_printf(out, "#define PAIRS %d\n", gpu_wgmma_pairs(c, g));
+    if (gpu_wgmma_pairs(c, g))
+        emit_pairs(out, c, g);
     mgx_str_put(out, "#define ADDRESSES (u64)c");
     for (int e = 0; e < g->p.extra_count; e++)
         if (line_of(c, g, e).kind != KIND_SINGLE)

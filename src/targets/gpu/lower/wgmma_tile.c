@@ -81,7 +81,10 @@ static const struct stay {
     double shown;        // share of what leaves that no products hide
     double alone;        // share that a lone warpgroup takes longer besides, which hides nothing
     double tile;         // microseconds of a tile
-} stay = {0.9, 1.3, 0.78, 0.1, 0.1};
+    double turn;         // share that multiplying by turns takes longer
+} stay = {0.9, 1.3, 0.78, 0.1, 0.1, 0.15};
+
+static const double in_pairs = 0.6; // of the time that leaving takes else
 
 static const struct gpu_wgmma_tile shapes[] = {
     {64, 32, 1},   {64, 64, 1},   {64, 96, 1},   {64, 128, 1},  {128, 64, 2}, {128, 96, 2},
@@ -89,7 +92,12 @@ static const struct gpu_wgmma_tile shapes[] = {
     {64, 256, 1},  {192, 64, 3},  {192, 96, 3},  {192, 192, 3},
 };
 
-enum { SHAPES = sizeof shapes / sizeof *shapes, MAX_STAGES = 8, REGISTERS = 65536 };
+enum {
+    SHAPES = sizeof shapes / sizeof *shapes,
+    MAX_STAGES = 8,
+    REGISTERS = 65536,
+    MOST_SUMS = 192
+};
 enum { SHARED_OF_MULTIPROCESSOR = 228 << 10, RESERVED = 1 << 10 };
 
 static int64_t over(int64_t a, int64_t b)
@@ -116,8 +124,7 @@ size_t gpu_wgmma_shared(const struct gpu_wgmma_tile *t)
 // Registers of a thread: the sums, and what walks the ring and the results.
 static int most_by_registers(const struct gpu_wgmma_tile *t)
 {
-    const int sums = t->rows / t->groups / 64 * t->columns / 2;
-    const int each = (sums + 64 + 7) / 8 * 8;
+    const int each = (gpu_wgmma_sums(t) + 64 + 7) / 8 * 8;
     return gpu_wgmma_lends(t) ? 1 : REGISTERS / ((t->groups * 128 + 32) * each);
 }
 
@@ -198,8 +205,13 @@ static double time_of(const struct gpu_wgmma_tile *t, const struct gpu_wgmma_siz
     const double beside = (double)over((int64_t)resident, size->multiprocessors);
     const double depth = (double)over(size->blocks, t->split) * step_time(t, size, beside);
     const double sums = (double)t->rows * t->columns;
-    const double leave = beside * sums * size->result_bytes * c->leave / t->split;
+    const double leave = beside * sums * size->result_bytes * c->leave / t->split *
+                         (size->pairs && t->split == 1 ? in_pairs : 1);
     const double split = c->split + sums * (t->split - 1) / t->split * c->value;
+    if (t->turns) {
+        const double all = leave * stay.leave, mine = depth * (1 + stay.turn) + stay.tile;
+        return c->start + waves * (mine > all ? mine : all) + all;
+    }
     if (t->stays) {
         const double all = leave * stay.leave;
         const double shown = beside * t->groups < 2 ? all : all * stay.shown;
@@ -215,6 +227,9 @@ static bool is_allowed(const struct gpu_wgmma_tile *t, const struct gpu_wgmma_si
     const bool one_wave =
         tiles_of(t, size) <= (int64_t)size->multiprocessors * t->per_multiprocessor;
     if (t->stays && (t->split > 1 || one_wave))
+        return false;
+    if (t->turns && (!t->stays || t->groups != 2 || t->units == GPU_WGMMA_SPLIT ||
+                     gpu_wgmma_sums(t) > MOST_SUMS || !gpu_wgmma_lends(t)))
         return false;
     return steps >= t->split && (!size->image || size->blocks % t->deep == 0) &&
            (t->columns == 32 || t->columns < 2 * size->columns) &&
@@ -265,13 +280,14 @@ int gpu_wgmma_rank(const struct gpu_wgmma_size *size, struct gpu_wgmma_tile *til
         for (int deep = 1; deep <= 4; deep *= 2)
             for (int split = 1; split <= 8; split *= 2)
                 for (int per = 1; per <= 4; per++)
-                    for (int stays = 0; stays < 2; stays++) {
+                    for (int way = 0; way < 3; way++) {
                         struct gpu_wgmma_tile t = shapes[i];
                         t.units = size->units;
                         t.deep = deep;
                         t.split = split;
                         t.per_multiprocessor = per;
-                        t.stays = stays;
+                        t.stays = way > 0;
+                        t.turns = way > 1;
                         count = consider(list, count, most, t, size);
                     }
     for (int i = 0; i < count; i++)
@@ -282,7 +298,10 @@ int gpu_wgmma_rank(const struct gpu_wgmma_size *size, struct gpu_wgmma_tile *til
 void gpu_wgmma_name(const struct gpu_wgmma_tile *t, struct mgx_str *out)
 {
     mgx_str_printf(out, "%dx%d g%d d%d s%d n%d p%d%s", t->rows, t->columns, t->groups, t->deep,
-                   t->split, t->stages, t->per_multiprocessor, t->stays ? " stays" : "");
+                   t->split, t->stages, t->per_multiprocessor,
+                   t->turns   ? " turns"
+                   : t->stays ? " stays"
+                              : "");
 }
 
 struct gpu_launch gpu_wgmma_launch(const struct gpu_wgmma_product *g,
