@@ -7,7 +7,9 @@
 //     columns   where neighbouring elements in memory belong to neighbouring lanes (pixels of a
 //               channels-last image): 32 lanes side by side, and T threads down each
 //
-// Cost: every input is read once when it stays in registers, else once per stage.
+// Cost: every input is read once when it stays in registers, else once per stage. What all lanes share
+// and only the last stage wants (scale and shift of a normalisation) is read there: it is near, and the
+// registers are others'.
 #include "targets/gpu/lower/rows.h"
 
 #include <assert.h>
@@ -21,8 +23,7 @@
 #include "op/source.h"
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/emit/wide.h"
-
-enum { COLUMNS = 32, MOST_CACHED = 64, BLOCK_THREADS = 256, SPREAD_ROWS = 1024 };
+#include "targets/gpu/lower/row_divide.h"
 
 #define MINUS_INFINITY "FLOAT_OF_BITS(0xff800000u)"
 #define PLUS_INFINITY "FLOAT_OF_BITS(0x7f800000u)"
@@ -77,131 +78,6 @@ int gpu_row_add(struct gpu_row *row, const struct gpu_node *node)
     return row->count++;
 }
 
-// --- how the work is divided ---
-
-struct division {
-    const struct gpu_row *row;
-    struct gpu_loop outer, inner; // arrays: lead, result, inputs of the offer
-    int64_t lanes, length;
-    bool columns;
-    int threads, per_block; // threads of a lane, lanes of a block
-    int v, shares;          // neighbours at once, groups of them that a thread has
-    bool cached;            // full inputs are kept in registers
-    int stages;
-};
-
-static const struct mgx_shape *lead_of(const struct mgx_plan_offer *c, const struct gpu_row *row)
-{
-    if (row->nodes[row->result].full)
-        return c->out;
-    const struct mgx_shape *lead = NULL;
-    for (int i = 0; i < row->count; i++) {
-        const struct gpu_node *n = &row->nodes[i];
-        if (n->kind == GPU_NODE_INPUT && n->full &&
-            (!lead || mgx_shape_space(&c->in[n->input]) > mgx_shape_space(lead)))
-            lead = &c->in[n->input];
-    }
-    return lead;
-}
-
-// One loop over the axes inside, or outside, of lanes; arrays that have no such axis stand still.
-static void make_loop(struct gpu_loop *loop, const struct mgx_plan_offer *c,
-                      const struct gpu_row *row, const struct mgx_shape *lead, bool inside)
-{
-    struct mgx_shape shapes[GPU_CALL_INPUTS + 2];
-    const struct mgx_shape *list[GPU_CALL_INPUTS + 2];
-    for (int k = 0; k < c->in_count + 2; k++) {
-        shapes[k] = k == 0 ? *lead : k == 1 ? *c->out : c->in[k - 2];
-        for (int axis = 0; axis < lead->rank; axis++) {
-            const bool here = row->in_lane[axis] == inside;
-            if (shapes[k].lens[axis] != row->lens[axis])
-                shapes[k].strides[axis] = 0;
-            shapes[k].lens[axis] = here ? row->lens[axis] : 1;
-        }
-        list[k] = &shapes[k];
-    }
-    gpu_loop_make(loop, list, c->in_count + 2);
-}
-
-static bool starts_at_multiples(const struct division *d, int v)
-{
-    for (int k = 0; k < d->outer.count; k++)
-        for (int axis = 0; axis < d->outer.rank; axis++)
-            if (d->inner.strides[k][d->inner.rank - 1] == 1 && d->outer.strides[k][axis] % v != 0)
-                return false;
-    return true;
-}
-
-static int vector_of(const struct division *d, const struct mgx_plan_offer *c)
-{
-    size_t sizes[GPU_CALL_INPUTS + 2] = {1, mgx_type_size(c->out->type)};
-    for (int i = 0; i < c->in_count; i++)
-        sizes[i + 2] = mgx_type_size(c->in[i].type);
-    if (d->columns || d->inner.rank == 0)
-        return 1;
-    int v = gpu_loop_vector(&d->inner, sizes, 8);
-    while (v > 1 && !starts_at_multiples(d, v))
-        v /= 2;
-    return v;
-}
-
-static int full_inputs(const struct gpu_row *row)
-{
-    int count = 0;
-    for (int i = 0; i < row->count; i++)
-        count += row->nodes[i].kind == GPU_NODE_INPUT && row->nodes[i].full;
-    return count;
-}
-
-// Words of all values that a thread keeps when `threads` share a lane.
-static int64_t kept_words(const struct division *d, const struct mgx_plan_offer *c, int threads)
-{
-    const int64_t step = (int64_t)threads * d->v, shares = (d->length + step - 1) / step;
-    const int64_t size = (int64_t)mgx_type_size(lead_of(c, d->row)->type);
-    return shares * d->v * full_inputs(d->row) * (size > 4 ? size / 4 : 1) / (size < 4 ? 2 : 1);
-}
-
-// Few threads a lane where there are many lanes, but as many as keep its values in registers.
-static int threads_of(const struct division *d, const struct mgx_plan_offer *c)
-{
-    const int64_t share = (int64_t)d->v * (d->lanes < SPREAD_ROWS ? 2 : 4);
-    int threads = 1;
-    while (threads < BLOCK_THREADS &&
-           (threads * share < d->length || (kept_words(d, c, threads) > MOST_CACHED &&
-                                            kept_words(d, c, BLOCK_THREADS) <= MOST_CACHED)))
-        threads *= 2;
-    return threads;
-}
-
-static void divide(struct division *d, const struct mgx_plan_offer *c, const struct gpu_row *row)
-{
-    const struct mgx_shape *lead = lead_of(c, row);
-    *d = (struct division){.row = row};
-    make_loop(&d->outer, c, row, lead, false);
-    make_loop(&d->inner, c, row, lead, true);
-    d->lanes = d->outer.elements;
-    d->length = d->inner.elements;
-    const int out_last = d->outer.rank - 1, in_last = d->inner.rank - 1;
-    d->columns = out_last >= 0 && in_last >= 0 && d->outer.strides[0][out_last] == 1 &&
-                 d->inner.strides[0][in_last] > 1 && d->outer.lens[out_last] >= COLUMNS / 4;
-    d->v = vector_of(d, c);
-    if (d->columns) {
-        d->per_block = COLUMNS;
-        d->threads = BLOCK_THREADS / COLUMNS;
-    } else {
-        d->threads = threads_of(d, c);
-        d->per_block = d->lanes < SPREAD_ROWS && d->threads >= 32 ? 1 : BLOCK_THREADS / d->threads;
-    }
-    const int64_t step = (int64_t)d->threads * d->v;
-    const int64_t shares = (d->length + step - 1) / step;
-    d->shares = shares < INT32_MAX ? (int)shares : INT32_MAX;
-    d->stages = row->nodes[row->result].stage;
-    for (int i = 0; i < row->count; i++)
-        if (row->nodes[i].kind == GPU_NODE_FOLD && row->nodes[i].stage + 1 > d->stages)
-            d->stages = row->nodes[i].stage + 1;
-    d->cached = kept_words(d, c, d->threads) <= MOST_CACHED;
-}
-
 // --- text: nodes ---
 
 static void emit_constant(struct mgx_str *out, const struct mgx_ins *ins)
@@ -243,30 +119,9 @@ static void emit_node(struct mgx_str *out, const struct gpu_row *row, int k)
     mgx_str_printf(out, "&n%d);\n", k);
 }
 
-static void need(const struct gpu_row *row, int k, bool *needed)
-{
-    if (needed[k])
-        return;
-    needed[k] = true;
-    for (int i = 0; row->nodes[k].kind == GPU_NODE_SCALAR && i < row->nodes[k].in_count; i++)
-        need(row, row->nodes[k].in[i], needed);
-}
-
-// What stage `stage` computes for every element: the operands of its folds, or the result.
-static void need_of_stage(const struct division *d, int stage, bool *needed)
-{
-    const struct gpu_row *row = d->row;
-    memset(needed, 0, GPU_ROW_NODES * sizeof *needed);
-    if (stage == d->stages)
-        need(row, row->result, needed);
-    for (int k = 0; k < row->count; k++)
-        if (row->nodes[k].kind == GPU_NODE_FOLD && row->nodes[k].stage == stage)
-            need(row, row->nodes[k].in[0], needed);
-}
-
 // --- text: elements ---
 
-static struct gpu_chunk chunk_of(const struct division *d, const struct mgx_plan_offer *c,
+static struct gpu_chunk chunk_of(const struct gpu_row_division *d, const struct mgx_plan_offer *c,
                                  int input, const char *name)
 {
     const enum mgx_type type = input < 0 ? c->out->type : c->in[input].type;
@@ -275,7 +130,7 @@ static struct gpu_chunk chunk_of(const struct division *d, const struct mgx_plan
                               (int)mgx_type_size(type)};
 }
 
-static void emit_share_begin(struct mgx_str *out, const struct division *d, bool unroll)
+static void emit_share_begin(struct mgx_str *out, const struct gpu_row_division *d, bool unroll)
 {
     if (unroll)
         mgx_str_put(out, "#pragma unroll\n");
@@ -290,13 +145,15 @@ static void emit_share_begin(struct mgx_str *out, const struct division *d, bool
     gpu_emit_offsets_of(out, &d->inner, "j", "to");
 }
 
-// Loads the full inputs that are marked into chunks; c<input> or, cached, c<input>[e].
-static void emit_loads(struct mgx_str *out, const struct division *d,
-                       const struct mgx_plan_offer *c, const bool *needed, bool declare)
+// Loads full inputs into chunks: those that are kept into c<input>[e], or the others that a stage needs
+// into c<input>.
+static void emit_loads(struct mgx_str *out, const struct gpu_row_division *d,
+                       const struct mgx_plan_offer *c, const bool *needed)
 {
+    const bool declare = needed != NULL;
     for (int k = 0; k < d->row->count; k++) {
         const struct gpu_node *n = &d->row->nodes[k];
-        if (n->kind != GPU_NODE_INPUT || !n->full || (needed && !needed[k]))
+        if (!gpu_row_is_input(d, k) || gpu_row_is_kept(d, k) == declare || (needed && !needed[k]))
             continue;
         char name[24], array[16], at[40];
         snprintf(name, sizeof name, declare ? "c%d" : "c%d[e]", n->input);
@@ -309,12 +166,12 @@ static void emit_loads(struct mgx_str *out, const struct division *d,
     }
 }
 
-static void emit_cache(struct mgx_str *out, const struct division *d,
+static void emit_cache(struct mgx_str *out, const struct gpu_row_division *d,
                        const struct mgx_plan_offer *c)
 {
     for (int k = 0; k < d->row->count; k++) {
         const struct gpu_node *n = &d->row->nodes[k];
-        if (n->kind != GPU_NODE_INPUT || !n->full)
+        if (!gpu_row_is_input(d, k) || !gpu_row_is_kept(d, k))
             continue;
         char name[24];
         snprintf(name, sizeof name, "c%d[%d]", n->input, d->shares);
@@ -322,11 +179,11 @@ static void emit_cache(struct mgx_str *out, const struct division *d,
         gpu_emit_chunk(out, &chunk);
     }
     emit_share_begin(out, d, true);
-    emit_loads(out, d, c, NULL, false);
+    emit_loads(out, d, c, NULL);
     mgx_str_put(out, "    }\n    }\n");
 }
 
-static void emit_full_nodes(struct mgx_str *out, const struct division *d,
+static void emit_full_nodes(struct mgx_str *out, const struct gpu_row_division *d,
                             const struct mgx_plan_offer *c, const bool *needed)
 {
     for (int k = 0; k < d->row->count; k++) {
@@ -339,8 +196,8 @@ static void emit_full_nodes(struct mgx_str *out, const struct division *d,
         }
         char element[48];
         const struct gpu_chunk chunk = chunk_of(d, c, n->input, "");
-        snprintf(element, sizeof element, "c%d%s.v[%s]", n->input, d->cached ? "[e]" : "",
-                 chunk.v > 1 ? "k" : "0");
+        snprintf(element, sizeof element, "c%d%s.v[%s]", n->input,
+                 gpu_row_is_kept(d, k) ? "[e]" : "", chunk.v > 1 ? "k" : "0");
         mgx_str_printf(out, "    const %s n%d = ", gpu_type_value(n->type), k);
         gpu_emit_widened(out, n->type, element);
         mgx_str_put(out, ";\n");
@@ -348,17 +205,16 @@ static void emit_full_nodes(struct mgx_str *out, const struct division *d,
 }
 
 // The loop over a thread's elements in one stage.
-static void emit_stage(struct mgx_str *out, const struct division *d,
+static void emit_stage(struct mgx_str *out, const struct gpu_row_division *d,
                        const struct mgx_plan_offer *c, int stage)
 {
     const struct gpu_row *row = d->row;
     const bool last = stage == d->stages;
     bool needed[GPU_ROW_NODES];
-    need_of_stage(d, stage, needed);
+    gpu_row_need(d, stage, needed);
     emit_share_begin(out, d, d->cached);
     mgx_str_put(out, "    (void)to1;\n");
-    if (!d->cached)
-        emit_loads(out, d, c, needed, true);
+    emit_loads(out, d, c, needed);
     const struct gpu_chunk result = chunk_of(d, c, -1, "c");
     if (last)
         gpu_emit_chunk(out, &result);
@@ -389,7 +245,7 @@ static void emit_stage(struct mgx_str *out, const struct division *d,
 // --- text: folds across threads ---
 
 // n<k> of all threads of a lane folded; all of them get it.
-static void emit_fold(struct mgx_str *out, const struct division *d, int k)
+static void emit_fold(struct mgx_str *out, const struct gpu_row_division *d, int k)
 {
     const struct gpu_node *n = &d->row->nodes[k];
     const char *value = values[value_number(n->type)];
@@ -442,7 +298,7 @@ static void emit_fold_functions(struct mgx_str *out, const struct gpu_row *row)
     }
 }
 
-static void emit_parts(struct mgx_str *out, const struct division *d)
+static void emit_parts(struct mgx_str *out, const struct gpu_row_division *d)
 {
     for (int i = 0; i < 4; i++) {
         bool used = false;
@@ -457,7 +313,7 @@ static void emit_parts(struct mgx_str *out, const struct division *d)
 
 // --- text: the kernel ---
 
-static void emit_lane(struct mgx_str *out, const struct division *d)
+static void emit_lane(struct mgx_str *out, const struct gpu_row_division *d)
 {
     if (d->columns)
         mgx_str_printf(out, "    const int t = THREAD / %d, lane = BLOCK * %d + THREAD %% %d;\n",
@@ -472,7 +328,7 @@ static void emit_lane(struct mgx_str *out, const struct division *d)
 }
 
 // Reduced inputs, constants, and reduced scalars that need no more than `stage` folds.
-static void emit_reduced(struct mgx_str *out, const struct division *d,
+static void emit_reduced(struct mgx_str *out, const struct gpu_row_division *d,
                          const struct mgx_plan_offer *c, int stage)
 {
     for (int k = 0; k < d->row->count; k++) {
@@ -492,7 +348,7 @@ static void emit_reduced(struct mgx_str *out, const struct division *d,
     }
 }
 
-static void emit_folds_of(struct mgx_str *out, const struct division *d,
+static void emit_folds_of(struct mgx_str *out, const struct gpu_row_division *d,
                           const struct mgx_plan_offer *c, int stage)
 {
     const struct gpu_row *row = d->row;
@@ -533,7 +389,8 @@ static const char *emit_functions(struct mgx_str *out, const struct mgx_plan_off
 }
 
 // Constants that all lanes share are on their way before the kernel waits for the one ahead.
-static void emit_wait(struct mgx_str *out, const struct mgx_plan_offer *c, const struct division *d)
+static void emit_wait(struct mgx_str *out, const struct mgx_plan_offer *c,
+                      const struct gpu_row_division *d)
 {
     enum { LINE = 128, MOST = 1 << 14 };
     for (int i = 0; i < c->in_count; i++) {
@@ -552,7 +409,7 @@ static void emit_wait(struct mgx_str *out, const struct mgx_plan_offer *c, const
 }
 
 static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
-                        const struct division *d)
+                        const struct gpu_row_division *d)
 {
     enum mgx_type types[GPU_CALL_INPUTS];
     for (int i = 0; i < c->in_count; i++)
@@ -616,12 +473,12 @@ static int in_place(const struct mgx_plan_offer *c, const struct gpu_row *row)
 
 enum mgx_plan_answer gpu_row_take(struct mgx_plan_offer *c, struct gpu_row *row)
 {
-    struct division d;
+    struct gpu_row_division d;
     struct mgx_str text = {0};
     const char *why = refuses(c, row);
     if (why)
         return gpu_decline(c, why);
-    divide(&d, c, row);
+    gpu_row_divide(&d, c, row);
     if (d.length <= 0 || d.shares == INT32_MAX || d.lanes >= INT32_MAX)
         return gpu_decline(c, "lanes that are empty, or too many");
     why = emit(&text, c, &d);
