@@ -114,7 +114,8 @@ static int full_inputs(const struct gpu_row_division *d)
 }
 
 // Words of all values that a thread keeps when `threads` share a lane.
-static int64_t kept_words(const struct gpu_row_division *d, const struct mgx_plan_offer *c, int threads)
+static int64_t kept_words(const struct gpu_row_division *d, const struct mgx_plan_offer *c,
+                          int threads)
 {
     const int64_t step = (int64_t)threads * d->v, shares = (d->length + step - 1) / step;
     const int64_t size = (int64_t)mgx_type_size(lead_of(c, d->row)->type);
