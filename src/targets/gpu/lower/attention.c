@@ -111,17 +111,15 @@ static void share(struct division *d, const struct mgx_plan_offer *c, int64_t ke
         *d = s;
 }
 
-// Warpgroups, where there are rows for them: 64 a block, as many keys at a time as leave room for three blocks; so many groups
-// that the last one is nearly full.
-static struct division divide_for_groups(enum mgx_type type, int64_t batches, int64_t keys,
-                                         int64_t head, int64_t head_v)
+// Warpgroups, where there are rows for them: 64 a block, as many keys at a time as leave room for
+// three blocks; so many groups that the last one is nearly full.
+static struct division divide_for_groups(int64_t batches, int64_t keys, int64_t head_v)
 {
     struct division d = {.batches = batches, .warps = 4, .shares = 1, .groups = true};
     const int64_t tiles = (keys + STEP - 1) / STEP, most = head_v <= 64 ? 8 : 4;
     const int64_t groups = (tiles + most - 1) / most;
     d.keys = (int)((tiles + groups - 1) / groups) * STEP;
     d.beside = d.keys <= 64 && head_v <= 64 ? 4 : head_v <= 64 ? 3 : 2;
-    d.shared = shared_bytes(type, &d, keys, head, head_v);
     return d;
 }
 
@@ -137,7 +135,7 @@ static struct division divide(const struct mgx_plan_offer *c, int64_t rows, int6
         d.batches *= c->out->lens[i];
     if (!wide && gpu_machine(c->machine)->device->properties.version == 90 && head % 64 == 0 &&
         head_v % 64 == 0 && d.batches * ((rows + 63) / 64) * 2 > units)
-        return divide_for_groups(c->out->type, d.batches, keys, head, head_v);
+        return divide_for_groups(d.batches, keys, head_v);
     const int64_t tiles = (keys + STEP - 1) / STEP, high = (rows + STEP - 1) / STEP;
     const bool many = !wide && head_v <= 64 && tiles > 8;
     const int64_t most = many ? 8 : 4, groups = (tiles + most - 1) / most;
@@ -149,7 +147,6 @@ static struct division divide(const struct mgx_plan_offer *c, int64_t rows, int6
     if (d.batches * ((high + 3) / 4) < 2 * (int64_t)units) {
         if (!wide && d.batches * high <= 4 * (int64_t)units)
             share(&d, c, keys, head, head_v);
-        d.shared = shared_bytes(c->out->type, &d, keys, head, head_v);
         return d;
     }
     int64_t least = INT64_MAX;
@@ -161,8 +158,18 @@ static struct division divide(const struct mgx_plan_offer *c, int64_t rows, int6
     }
     if (many) // else registers suffice as they are
         d.beside = (groups == 2 ? 16 : 12) / d.warps;
-    d.shared = shared_bytes(c->out->type, &d, keys, head, head_v);
     return d;
+}
+
+// Fewer keys together where a card has little shared memory.
+static void fit(struct division *d, const struct mgx_plan_offer *c, int64_t keys, int64_t head,
+                int64_t head_v)
+{
+    const size_t most = gpu_machine(c->machine)->device->properties.shared_bytes;
+    const enum mgx_type type = c->out->type;
+    while ((d->shared = shared_bytes(type, d, keys, head, head_v)) > most && type != MGX_FLOAT &&
+           d->keys > STEP)
+        d->keys -= STEP;
 }
 
 // --- text ---
@@ -395,6 +402,7 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
     const int r = q->rank;
     const bool bf16 = q->type == MGX_BF16, wide = q->type == MGX_FLOAT;
     mgx_str_put(out, gpu_text_lines);
+    mgx_str_put(out, gpu_text_tiles);
     mgx_str_printf(
         out,
         "#define ROWS %" PRId64 "\n#define KEYS %" PRId64 "\n#define HEAD %" PRId64
@@ -450,7 +458,8 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     const struct mgx_shape *q = &c->in[a.q];
     const int64_t rows = q->lens[q->rank - 2], keys = c->in[a.k].lens[q->rank - 1];
     const int64_t head = q->lens[q->rank - 1], head_v = c->out->lens[q->rank - 1];
-    const struct division d = divide(c, rows, keys, head, head_v);
+    struct division d = divide(c, rows, keys, head, head_v);
+    fit(&d, c, keys, head, head_v);
     if (d.batches > 65535)
         return gpu_decline(c, "larger than the grid");
     why = emit(&text, c, &a, &d);

@@ -355,6 +355,7 @@ static void emit_units(struct mgx_str *out, const struct mgx_plan_offer *c, enum
 {
     const int pieces = type != MGX_FLOAT ? 1 : gpu_machine(c->machine)->tf32 ? 2 : 3;
     mgx_str_put(out, gpu_text_lines);
+    mgx_str_put(out, gpu_text_tiles);
     mgx_str_printf(out,
                    "#define PIECES %d\n#define WARPS %d\n#define MMA_TYPE \"%s\"\n"
                    "#define pair_bits %s\n",

@@ -234,6 +234,7 @@ static struct call *make_cluster(struct mgx_plan_offer *c, const struct cell *ce
                    "#define RANKS %d\n#define TOGETHER %d\n#define KEEP %d\n"
                    "#define DIRECTIONS %d\n",
                    RANKS, together, passes * hidden / 8 <= MOST_KEPT, directions(c));
+    mgx_str_put(text, gpu_text_tiles);
     mgx_str_put(text, gpu_text_cluster);
     mgx_str_put(text, gpu_text_rnn_cluster);
     *k = (struct call){

@@ -143,10 +143,26 @@ static void emit_operand(struct mgx_str *out, const struct mgx_plan_offer *c,
                    line.kind == KIND_COLUMN ? "columns" : "wide", e);
 }
 
+// The loop that makes r[] of sums[], `many` neighbours.
+static void emit_values(struct mgx_str *out, const struct mgx_plan_offer *c,
+                        const struct gpu_wgmma_product *g, int many)
+{
+    const int count = g->p.tail ? g->p.tail->in_count : 1;
+    mgx_str_printf(out, "#pragma unroll\n    for (int j = 0; j < %d; j++) {\n", many);
+    for (int i = 0, e = 0; i < count; i++) {
+        if (i == g->p.place || !g->p.tail)
+            mgx_str_printf(out, "        const float v%d = sums[j];\n", i);
+        else
+            emit_operand(out, c, g, i, e++);
+    }
+    if (g->p.tail)
+        gpu_emit_body_call(out, c->out->type, count);
+    mgx_str_printf(out, "        r[j] = (float)%s;\n    }\n", g->p.tail ? "y" : "v0");
+}
+
 static void emit_finish_wide(struct mgx_str *out, const struct mgx_plan_offer *c,
                              const struct gpu_wgmma_product *g)
 {
-    const int count = g->p.tail ? g->p.tail->in_count : 1;
     mgx_str_put(out, "FUNCTION void finish_wide(C_TYPE *c");
     emit_params(out, c, g);
     mgx_str_put(out, ", const struct columns *columns, const struct wide *wide, int row, int "
@@ -158,16 +174,7 @@ static void emit_finish_wide(struct mgx_str *out, const struct mgx_plan_offer *c
         if (line_of(c, g, e).kind == KIND_SINGLE)
             emit_at(out, at, g, &c->in[g->p.extra[e]], true);
     }
-    mgx_str_put(out, "#pragma unroll\n    for (int j = 0; j < 8; j++) {\n");
-    for (int i = 0, e = 0; i < count; i++) {
-        if (i == g->p.place || !g->p.tail)
-            mgx_str_printf(out, "        const float v%d = sums[j];\n", i);
-        else
-            emit_operand(out, c, g, i, e++);
-    }
-    if (g->p.tail)
-        gpu_emit_body_call(out, c->out->type, count);
-    mgx_str_printf(out, "        r[j] = (float)%s;\n    }\n", g->p.tail ? "y" : "v0");
+    emit_values(out, c, g, 8);
     mgx_str_printf(out, "    write_%s(c + at, r);\n}\n", word_type(c->out->type));
 }
 
@@ -191,7 +198,6 @@ bool gpu_wgmma_pairs(const struct mgx_plan_offer *c, const struct gpu_wgmma_prod
 static void emit_pairs(struct mgx_str *out, const struct mgx_plan_offer *c,
                        const struct gpu_wgmma_product *g)
 {
-    const int count = g->p.tail ? g->p.tail->in_count : 1;
     mgx_str_put(out, "struct pair {\n    u32 none;\n");
     for (int e = 0; e < g->p.extra_count; e++)
         mgx_str_printf(out, "    u32 e%d[%d];\n", e, line_of(c, g, e).words / 4);
@@ -208,20 +214,12 @@ static void emit_pairs(struct mgx_str *out, const struct mgx_plan_offer *c,
     }
     mgx_str_put(out,
                 "}\nFUNCTION u32 finish_pair(const struct pair *columns, float x0, float x1)\n{\n"
-                "    const float sums[2] = {x0, x1};\n    float r[2];\n"
-                "#pragma unroll\n    for (int j = 0; j < 2; j++) {\n");
-    for (int i = 0, e = 0; i < count; i++) {
-        if (i == g->p.place || !g->p.tail)
-            mgx_str_printf(out, "        const float v%d = sums[j];\n", i);
-        else
-            emit_operand(out, c, g, i, e++);
-    }
-    if (g->p.tail)
-        gpu_emit_body_call(out, c->out->type, count);
+                "    const float sums[2] = {x0, x1};\n    float r[2];\n");
+    emit_values(out, c, g, 2);
     mgx_str_printf(out,
-                   "        r[j] = (float)%s;\n    }\n    return pair_%s(r[0], r[1]);\n}\n"
+                   "    return pair_%s(r[0], r[1]);\n}\n"
                    "FUNCTION C_TYPE *place_of(C_TYPE *c, int row, int column)\n{\n",
-                   g->p.tail ? "y" : "v0", word_type(c->out->type));
+                   word_type(c->out->type));
     emit_at(out, "at", g, c->out, true);
     mgx_str_put(out, "    return c + at;\n}\n");
 }
@@ -377,6 +375,7 @@ const char *gpu_wgmma_emit(struct mgx_str *out, const struct mgx_plan_offer *c,
             mgx_str_printf(out, " | (u64)e%d", e);
     mgx_str_put(out, "\n");
     emit_multiply(out, t->columns, g);
+    mgx_str_put(out, gpu_text_tiles);
     mgx_str_put(out, gpu_text_cluster);
     mgx_str_put(out, gpu_text_ring);
     if (g->units == GPU_WGMMA_SPLIT)
