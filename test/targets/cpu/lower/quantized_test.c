@@ -357,6 +357,15 @@ CASE(bytes_are_resized)
     }
 }
 
+// The text's first lines, a parameter a of bytes, and its lengths as an attribute.
+static void begin(struct mgx_str *s, struct mgx_str *dims, bool is_signed, const int *lens,
+                  int rank)
+{
+    put_dims(dims, lens, rank, false);
+    mgx_str_printf(s, "module: \"main\"\na = @param:a");
+    put_type(s, type_name(is_signed), lens, rank);
+}
+
 // Bytes times a factor, for every channel or every value of an image: to the bit, with any scales.
 static bool a_factor(uint64_t seed)
 {
@@ -366,9 +375,7 @@ static bool a_factor(uint64_t seed)
     const int of[] = {below(2) ? lens[0] : 1, lens[1], by_channel ? 1 : lens[2],
                       by_channel ? 1 : lens[3]};
     struct mgx_str s = {0}, dims = {0};
-    put_dims(&dims, lens, 4, false);
-    mgx_str_printf(&s, "module: \"main\"\na = @param:a");
-    put_type(&s, type_name(from_signed), lens, 4);
+    begin(&s, &dims, from_signed, lens, 4);
     mgx_str_printf(&s, "g = @param:g");
     put_type(&s, "float_type", of, 4);
     mgx_str_printf(&s,
@@ -405,9 +412,7 @@ CASE(bytes_times_a_factor)
 static bool a_special(const char *made, bool is_signed, const int lens[2], const char *body)
 {
     struct mgx_str s = {0}, dims = {0};
-    put_dims(&dims, lens, 2, false);
-    mgx_str_printf(&s, "module: \"main\"\na = @param:a");
-    put_type(&s, type_name(is_signed), lens, 2);
+    begin(&s, &dims, is_signed, lens, 2);
     mgx_str_printf(&s, "f = @param:f");
     put_type(&s, "float_type", lens, 2);
     mgx_str_printf(&s,
