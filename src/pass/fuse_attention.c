@@ -13,8 +13,8 @@ static bool may_be(const struct mgx_pass_call *c, enum mgx_type type)
     return type == MGX_FLOAT || (c->options->supports && (type == MGX_HALF || type == MGX_BF16));
 }
 
-// Floats of static lengths over the same batch axes; few rows are faster as products over K and V
-// where they lie.
+// Floats of static lengths over the same batch axes. Few rows are faster as products over K and V
+// where they lie, unless the target says otherwise.
 static bool is_attention(const struct mgx_pass_call *c, const struct mgx_ins *scores,
                          const struct mgx_ins *softmax, const struct mgx_ins *weigh)
 {
@@ -27,7 +27,8 @@ static bool is_attention(const struct mgx_pass_call *c, const struct mgx_ins *sc
            mgx_shape_is_static(&scores->shape) && mgx_shape_is_static(&weigh->shape) &&
            (axis == rank - 1 || axis == -1) &&
            mgx_shape_same_lens(&scores->shape, &softmax->shape) &&
-           scores->shape.lens[rank - 2] >= FEW_ROWS && mgx_shape_elements(&scores->shape) > 0;
+           (scores->shape.lens[rank - 2] >= FEW_ROWS || c->options->supports) &&
+           mgx_shape_elements(&scores->shape) > 0;
 }
 
 // Element-wise over the scores, every operand float or bool and of their lengths.

@@ -4,13 +4,14 @@
 #include "pass/pass.h"
 
 // Rounds end as soon as nothing changes; folding is among them because rules look at values.
-enum { INNER_ROUNDS = 8, OUTER_ROUNDS = 4 };
+enum { INNER_ROUNDS = 8, OUTER_ROUNDS = 6 };
 
 static const struct mgx_pass *const inner[] = {
     &mgx_pass_simplify_reshapes, &mgx_pass_eliminate_convert, &mgx_pass_simplify_algebra,
     &mgx_pass_propagate_constant, NULL};
 
-static const struct mgx_pass *const outer[] = {&mgx_pass_eliminate_common_subexpression, NULL};
+static const struct mgx_pass *const outer[] = {&mgx_pass_eliminate_common_subexpression,
+                                               &mgx_pass_take_parts, NULL};
 
 static enum mgx_status repeat(struct mgx_pass_call *c, const struct mgx_pass *const *passes,
                               int rounds, bool *changed)

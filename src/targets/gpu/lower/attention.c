@@ -56,6 +56,10 @@ bool gpu_attention_supports(const struct gpu_device *d, const struct mgx_ins *sc
     const struct mgx_shape *q = &scores->in[0]->shape;
     const enum mgx_type type = q->type;
     const int64_t head = q->lens[q->rank - 1], head_v = weigh->shape.lens[weigh->shape.rank - 1];
+    // A block walks all keys of its rows; many keys of one row are more than it should do alone.
+    enum { FEW_ROWS = 8, FEW_KEYS = 512 };
+    if (q->lens[q->rank - 2] < FEW_ROWS && scores->shape.lens[q->rank - 1] > FEW_KEYS)
+        return false;
     return d->properties.version >= 80 &&
            (type == MGX_HALF || type == MGX_BF16 || type == MGX_FLOAT) &&
            scores->in[1]->shape.type == type && weigh->in[1]->shape.type == type &&
