@@ -15,6 +15,7 @@
 
 #include <assert.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "op/op.h"
 #include "pass/engine/region.h"
@@ -461,6 +462,27 @@ __attribute__((unused)) static bool lie_in_order(struct mgx_plan *plan, struct m
     return true;
 }
 
+// What an input is a view of, all of it in another order; *s, where the input would lie, becomes
+// where that would. Only a piece without gaps: every kernel writes one.
+static struct mgx_plan_value *look_behind(const struct mgx_plan *plan, const struct mgx_ins *ins,
+                                          struct mgx_shape *s)
+{
+    struct mgx_plan_value *v = mgx_plan_value_of(plan, ins);
+    for (; v->root != v && !v->bound && mgx_shape_is_packed(s); v = mgx_plan_value_of(plan, ins)) {
+        const struct mgx_shape wanted = *s, *x = &ins->in[0]->shape;
+        *s = mgx_shape_make(x->type, x->rank, x->lens);
+        const struct mgx_ints order =
+            ins->op == &mgx_op_transpose ? mgx_ins_ints(ins, "permutation") : (struct mgx_ints){0};
+        for (int i = 0; i < order.count; i++)
+            s->strides[order.v[i]] = wanted.strides[i];
+        if (!order.count &&
+            (!(ins->op->flags & MGX_OP_REGROUP) || !mgx_plan_reshape_view(&wanted, s)))
+            return NULL;
+        ins = ins->in[0];
+    }
+    return v;
+}
+
 static void bind_concat(struct mgx_plan *plan, struct mgx_plan_value *c)
 {
     const struct mgx_ins *ins = c->ins;
@@ -477,10 +499,11 @@ static void bind_concat(struct mgx_plan *plan, struct mgx_plan_value *c)
     }
     int64_t at = 0;
     for (int i = 0; i < ins->in_count; i++) {
-        struct mgx_plan_value *v = mgx_plan_value_of(plan, ins->in[i]);
-        if (can_bind(v, c) && same_order(&v->shape, &c->shape)) {
-            for (int k = 0; k < v->shape.rank; k++)
-                v->shape.strides[k] = c->shape.strides[k];
+        struct mgx_shape piece = ins->in[i]->shape;
+        memcpy(piece.strides, c->shape.strides, sizeof piece.strides);
+        struct mgx_plan_value *v = look_behind(plan, ins->in[i], &piece);
+        if (v && can_bind(v, c) && same_order(&v->shape, &piece)) {
+            memcpy(v->shape.strides, piece.strides, sizeof piece.strides);
             v->root = c->root;
             v->offset = c->offset + at * c->shape.strides[axis] * size;
             v->bound = true;

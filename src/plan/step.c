@@ -380,6 +380,16 @@ __attribute__((unused)) static bool overlaps(struct mgx_plan_value *from,
                from->shape.lens[from->shape.rank - 1] * (int64_t)mgx_type_size(from->shape.type);
 }
 
+// Is this input of a concat where it belongs, computed there or a view of what was?
+static bool is_in_place(struct mgx_plan_value *from, struct mgx_plan_value *out, int64_t offset)
+{
+    int64_t x, y;
+    for (int i = 0; i < from->shape.rank; i++)
+        if (from->shape.lens[i] > 1 && from->shape.strides[i] != out->shape.strides[i])
+            return false;
+    return mgx_plan_root(from, &x) == mgx_plan_root(out, &y) && x == y + offset;
+}
+
 // Inputs that were not computed in place are copied into their slices.
 static enum mgx_status add_concat(struct mgx_build *b, const struct mgx_ins *ins,
                                   struct mgx_plan_value *out, struct mgx_diag *diag)
@@ -391,9 +401,7 @@ static enum mgx_status add_concat(struct mgx_build *b, const struct mgx_ins *ins
         const int64_t offset =
             at * out->shape.strides[axis] * (int64_t)mgx_type_size(out->shape.type);
         at += from->shape.lens[axis];
-        int64_t x, y;
-        if (!mgx_shape_elements(&from->shape) ||
-            (from->bound && mgx_plan_root(from, &x) == mgx_plan_root(out, &y) && x == y + offset))
+        if (!mgx_shape_elements(&from->shape) || is_in_place(from, out, offset))
             continue;
         assert(!overlaps(from, out, offset));
         struct mgx_shape shape = from->shape;

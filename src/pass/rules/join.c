@@ -10,6 +10,7 @@
 //     concat(concat(x, y), z)           =>  concat(x, y, z)
 //     concat(slice[a:b](x), slice[b:c]) =>  slice[a:c](x)
 //     concat(x, x, x)                   =>  multibroadcast(x)      where x has length 1
+//     op(concat(a, x), c)               =>  concat(op(a, c), op(x, c))   element-wise, a and c known
 //     inputs of concat without elements are left out
 //
 // slice(concat) is no row of the table: a concat's slices are looked at together and find their
@@ -22,7 +23,10 @@
 #include "pass/engine/walk.h"
 #include "pass/rules/rules.h"
 
-enum { MAX_FLAT = 256 }; // inputs: nested concats must not become quadratic
+enum {
+    MAX_FLAT = 256, // inputs: nested concats must not become quadratic
+    MAX_OPERANDS = 8,
+};
 
 static bool same_lens(const struct mgx_shape *a, const struct mgx_shape *b)
 {
@@ -315,6 +319,47 @@ static struct mgx_ins *rejoin(struct mgx_rewriter *r, struct mgx_ins *ins,
     return in ? mgx_emit_concat(ins, in, count, axis) : NULL;
 }
 
+// The concat that an element-wise operator reads beside constants, when all of it but one input is
+// constant too: a class token before the patches of an image, and their positions added to both.
+static int find_partly_known(struct mgx_rewriter *r, const struct mgx_ins *ins)
+{
+    int at = -1, unknown = 0;
+    for (int i = 0; i < ins->in_count; i++)
+        if (!mgx_is_constant(r->module, ins->in[i]))
+            at = at < 0 ? i : MAX_OPERANDS;
+    const struct mgx_ins *concat = at >= 0 && at < MAX_OPERANDS ? ins->in[at] : NULL;
+    if (!concat || !mgx_is(concat, &mgx_op_concat) || concat->owner != ins->owner ||
+        !mgx_used_once(concat) || !same_lens(&concat->shape, &ins->shape))
+        return -1;
+    for (int i = 0; i < concat->in_count; i++)
+        unknown += !mgx_is_constant(r->module, concat->in[i]);
+    return unknown == 1 && concat->in_count > 1 ? at : -1;
+}
+
+static struct mgx_ins *work_apart(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                  const struct mgx_match *m)
+{
+    (void)m;
+    struct mgx_ins *in[MAX_OPERANDS];
+    const bool plain = ins->in_count <= MAX_OPERANDS && !ins->mod_count && mgx_is_pure(ins) &&
+                       !mgx_field_find(ins->op, "axis");
+    const int at = plain ? find_partly_known(r, ins) : -1;
+    if (at < 0)
+        return NULL;
+    const struct mgx_ins *concat = ins->in[at];
+    const int axis = concat_axis(concat);
+    struct mgx_ins **piece = MGX_NEW_ARRAY(r->call->scratch, struct mgx_ins *, concat->in_count);
+    int64_t begin = 0;
+    for (int i = 0; piece && i < concat->in_count; i++) {
+        const int64_t end = begin + concat->in[i]->shape.lens[axis];
+        for (int k = 0; k < ins->in_count; k++)
+            in[k] = k == at ? concat->in[i] : mgx_emit_slice(ins, ins->in[k], axis, begin, end);
+        piece[i] = mgx_emit_again(ins, ins, in, ins->in_count);
+        begin = end;
+    }
+    return piece ? mgx_emit_concat(ins, piece, concat->in_count, axis) : NULL;
+}
+
 static const struct mgx_rule rules[] = {
     {"slice(x) => x", MGX_IF_STATIC, .guard = is_whole},
     {"slice(s:slice) => slice(x)", MGX_IF_STATIC, .rewrite = slice_slice},
@@ -322,6 +367,8 @@ static const struct mgx_rule rules[] = {
     {"reshape|unsqueeze|squeeze|flatten(s:slice) => slice(reshape(x))", MGX_IF_STATIC,
      .rewrite = cut_later},
     {"concat(x) => x", .guard = is_single},
+    {"%pointwise => concat(op(a, c), op(x, c)) for op(concat(a, x), c)", MGX_IF_STATIC,
+     .rewrite = work_apart},
     {"concat => concat(x, y, z) for concat(concat(x, y), z)", .rewrite = flatten},
     {"concat => multibroadcast(x) for concat(x, x)", MGX_IF_STATIC, .rewrite = repeat},
     {"concat => slice[a:c](x) for concat(slice[a:b](x), slice[b:c](x))", .rewrite = rejoin},
