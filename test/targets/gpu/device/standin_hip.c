@@ -4,10 +4,14 @@
 //
 // Work runs at once, so order among streams is trivially right; what the stand-in proves is that
 // every call gets arguments of the right kind, that handles are used while they live, and that
-// errors come back as statuses. hiprtc "compiles" text to itself; kernels are the few named below.
+// errors come back as statuses. What becomes of kernels is standin.h's matter.
 //
 //     standin_fail(call, after)   the call named fails from its `after`-th use on, with status 2
 //     standin_live()              handles and blocks of memory not given back
+#include "standin.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -16,13 +20,16 @@
 
 #define API __attribute__((visibility("default")))
 
-enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NOT_FOUND = 500, COUNT = 2, MEMORY = 64 << 20 };
+enum { OK = 0, INVALID = 1, NO_MEMORY = 2, COUNT = 2 };
 
 API void standin_fail(const char *call, int after);
 API int standin_live(void);
 
 static char failing[64];
-static int fail_after, live, current;
+static int fail_after;
+static _Atomic int live;
+static _Thread_local int current;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of memory and of launches
 static size_t used;
 
 API void standin_fail(const char *call, int after)
@@ -63,25 +70,32 @@ struct properties {
 _Static_assert(offsetof(struct properties, arch) == 396, "gcnArchName of hipDeviceProp_t");
 
 struct block {
+    struct block *next;
     size_t bytes;
-    unsigned magic;
+    unsigned magic, spare[11]; // a line of the cache: what follows is aligned as a driver's memory
 };
+static struct block *blocks;
 
 enum { BLOCK = 0x600d, STREAM = 0x57, EVENT = 0xe7, MODULE = 0x30d, GRAPH = 0x96a };
 
 struct handle {
     unsigned magic;
     int device;
-    void *text;
+    char *text, *log; // of a program: its source, or the code, and what the compiler said
+    size_t size;
+    void *module;
     struct command *commands, **end;
     struct handle *capture;
 };
 
-struct command { // of a captured run: a fill
+struct command { // of a captured run: a fill, a copy, or a launch
     struct command *next;
     void *to;
+    const void *from;
     unsigned char byte;
     size_t bytes;
+    void *kernel, **params;
+    struct standin_dims dims;
 };
 
 API int hipInit(unsigned flags);
@@ -104,12 +118,12 @@ API int hipGetDeviceProperties(struct properties *p, int device)
 {
     MAY_FAIL();
     snprintf(p->name, sizeof p->name, "Stand-in %d", device);
-    snprintf(p->arch, sizeof p->arch, "gfx90a:sramecc+:xnack-");
-    p->memory = MEMORY;
+    snprintf(p->arch, sizeof p->arch, "%s", standin_card()->arch);
+    p->memory = standin_card()->memory;
     p->shared = 64 << 10;
-    p->warp = 64;
+    p->warp = standin_card()->warp;
     p->threads = 1024;
-    p->units = 104;
+    p->units = standin_card()->units;
     p->l2 = 8 << 20;
     return device < COUNT ? OK : INVALID;
 }
@@ -140,8 +154,8 @@ API const char *hipGetErrorString(int status)
 API int hipMemGetInfo(size_t *free_bytes, size_t *total);
 API int hipMemGetInfo(size_t *free_bytes, size_t *total)
 {
-    *free_bytes = MEMORY - used;
-    *total = MEMORY;
+    *total = standin_card()->memory;
+    *free_bytes = *total - used;
     return OK;
 }
 
@@ -149,14 +163,18 @@ API int hipMalloc(void **address, size_t bytes);
 API int hipMalloc(void **address, size_t bytes)
 {
     MAY_FAIL();
-    if (bytes > MEMORY - used)
-        return NO_MEMORY;
-    struct block *b = malloc(sizeof *b + bytes);
+    pthread_mutex_lock(&lock);
+    const bool fits = bytes <= standin_card()->memory - used;
+    struct block *b = fits ? aligned_alloc(64, (sizeof *b + bytes + 63) / 64 * 64) : NULL;
+    if (b) {
+        *b = (struct block){.next = blocks, .bytes = bytes, .magic = BLOCK};
+        blocks = b;
+        used += bytes;
+    }
+    pthread_mutex_unlock(&lock);
     if (!b)
         return NO_MEMORY;
-    *b = (struct block){bytes, BLOCK};
     memset(b + 1, 0xcd, bytes);
-    used += bytes;
     live++;
     *address = b + 1;
     return OK;
@@ -168,8 +186,14 @@ API int hipFree(void *address)
     struct block *b = (struct block *)address - 1;
     if (b->magic != BLOCK)
         abort();
-    b->magic = 0;
+    pthread_mutex_lock(&lock);
+    struct block **at = &blocks;
+    while (*at != b)
+        at = &(*at)->next;
+    *at = b->next;
     used -= b->bytes;
+    pthread_mutex_unlock(&lock);
+    b->magic = 0;
     live--;
     free(b);
     return OK;
@@ -197,12 +221,50 @@ static bool is(const void *handle, unsigned magic)
     return true;
 }
 
+static int play(const struct command *c)
+{
+    if (c->kernel)
+        return standin_launch(c->kernel, &c->dims, c->params);
+    if (c->from)
+        memcpy(c->to, c->from, c->bytes);
+    else
+        memset(c->to, c->byte, c->bytes);
+    return OK;
+}
+
+static int note(struct handle *graph, const struct command *what)
+{
+    struct command *c = malloc(sizeof *c);
+    if (!c)
+        return NO_MEMORY;
+    *c = *what;
+    c->next = NULL;
+    if (c->kernel && !(c->params = standin_keep(c->kernel, what->params))) {
+        free(c);
+        return NO_MEMORY;
+    }
+    *graph->end = c;
+    graph->end = &c->next;
+    return OK;
+}
+
+// At once, or kept where the stream is being captured.
+static int enqueue(void *stream, const struct command *c)
+{
+    struct handle *graph = is(stream, STREAM) ? ((struct handle *)stream)->capture : NULL;
+    if (graph)
+        return note(graph, c);
+    pthread_mutex_lock(&lock);
+    const int status = play(c);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
 static int move(void *to, const void *from, size_t bytes, void *stream)
 {
     if (is(stream, STREAM) && ((struct handle *)stream)->device != current)
         return INVALID;
-    memcpy(to, from, bytes);
-    return OK;
+    return enqueue(stream, &(struct command){.to = to, .from = from, .bytes = bytes});
 }
 
 #define COPY(name)                                                                                 \
@@ -220,18 +282,7 @@ API int hipMemsetD8Async(void *to, unsigned char byte, size_t bytes, void *strea
 API int hipMemsetD8Async(void *to, unsigned char byte, size_t bytes, void *stream)
 {
     MAY_FAIL();
-    struct handle *graph = is(stream, STREAM) ? ((struct handle *)stream)->capture : NULL;
-    if (!graph) {
-        memset(to, byte, bytes);
-        return OK;
-    }
-    struct command *c = calloc(1, sizeof *c);
-    if (!c)
-        return NO_MEMORY;
-    *c = (struct command){NULL, to, byte, bytes};
-    *graph->end = c;
-    graph->end = &c->next;
-    return OK;
+    return enqueue(stream, &(struct command){.to = to, .byte = byte, .bytes = bytes});
 }
 
 // --- streams, events, graphs: handles with a magic number ---
@@ -249,20 +300,30 @@ static int make(void **out, unsigned magic)
     return OK;
 }
 
+static void drop_commands(struct handle *h)
+{
+    while (h->commands) {
+        struct command *next = h->commands->next;
+        free(h->commands->params);
+        free(h->commands);
+        h->commands = next;
+    }
+    h->end = &h->commands;
+}
+
 static int unmake(void *handle, unsigned magic)
 {
     struct handle *h = handle;
     is(h, magic);
-    while (h->commands) {
-        struct command *next = h->commands->next;
-        free(h->commands);
-        h->commands = next;
-    }
+    drop_commands(h);
     if (h->capture) // a stream that goes while it captures
         unmake(h->capture, GRAPH);
+    if (h->module)
+        standin_unload(h->module);
     h->magic = 0;
     live--;
     free(h->text);
+    free(h->log);
     free(h);
     return OK;
 }
@@ -297,10 +358,15 @@ API int hipMemGetAddressRange(void **base, size_t *bytes, void *address);
 API int hipMemGetAddressRange(void **base, size_t *bytes, void *address)
 {
     MAY_FAIL();
-    struct block *b = (struct block *)address - 1; // begins only
-    *base = address;
-    *bytes = b->bytes;
-    return b->magic == BLOCK ? OK : INVALID;
+    pthread_mutex_lock(&lock);
+    const struct block *b = blocks;
+    while (b && ((const char *)address < (const char *)(b + 1) ||
+                 (const char *)address >= (const char *)(b + 1) + b->bytes))
+        b = b->next;
+    pthread_mutex_unlock(&lock);
+    *base = b ? (void *)(b + 1) : NULL;
+    *bytes = b ? b->bytes : 0;
+    return b ? OK : INVALID;
 }
 
 USER(hipStreamSynchronize, void *stream)
@@ -349,16 +415,10 @@ USER(hipStreamEndCapture, void *stream, void **graph)
 
 static int copy_commands(struct handle *to, const struct handle *from)
 {
-    for (const struct command *c = from->commands; c; c = c->next) {
-        struct command *own = calloc(1, sizeof *own);
-        if (!own)
-            return NO_MEMORY;
-        *own = *c;
-        own->next = NULL;
-        *to->end = own;
-        to->end = &own->next;
-    }
-    return OK;
+    int status = OK;
+    for (const struct command *c = from->commands; c && status == OK; c = c->next)
+        status = note(to, c);
+    return status;
 }
 
 USER(hipGraphInstantiateWithFlags, void **executable, void *graph, unsigned long long flags)
@@ -372,12 +432,7 @@ USER(hipGraphExecUpdate, void *executable, void *graph, void **node, int *result
 {
     struct handle *e = executable;
     is(e, GRAPH);
-    while (e->commands) {
-        struct command *next = e->commands->next;
-        free(e->commands);
-        e->commands = next;
-    }
-    e->end = &e->commands;
+    drop_commands(e);
     *node = NULL;
     *result = 0;
     return copy_commands(e, graph);
@@ -388,9 +443,13 @@ USER(hipGraphLaunch, void *executable, void *stream)
     MAY_FAIL();
     is(stream, STREAM);
     is(executable, GRAPH);
-    for (const struct command *c = ((struct handle *)executable)->commands; c; c = c->next)
-        memset(c->to, c->byte, c->bytes);
-    return OK;
+    int status = OK;
+    pthread_mutex_lock(&lock);
+    for (const struct command *c = ((struct handle *)executable)->commands; c && !status;
+         c = c->next)
+        status = play(c);
+    pthread_mutex_unlock(&lock);
+    return status;
 }
 
 USER(hipGraphDestroy, void *graph)
@@ -403,14 +462,17 @@ USER(hipGraphExecDestroy, void *executable)
     return unmake(executable, GRAPH);
 }
 
-// --- modules: text, and the kernels named here ---
+// --- modules ---
 
 USER(hipModuleLoadData, void **module, const void *image)
 {
     MAY_FAIL();
-    const int status = make(module, MODULE);
-    if (status == OK)
-        ((struct handle *)*module)->text = strdup(image);
+    int status = make(module, MODULE);
+    if (status != OK)
+        return status;
+    status = standin_load(image, &((struct handle *)*module)->module);
+    if (status != OK)
+        unmake(*module, MODULE);
     return status;
 }
 
@@ -419,22 +481,11 @@ USER(hipModuleUnload, void *module)
     return unmake(module, MODULE);
 }
 
-static void axpy(void **p, unsigned threads)
-{
-    float *y = *(float **)p[0];
-    const float *x = *(const float **)p[1], a = *(const float *)p[2];
-    const int count = *(const int *)p[3];
-    for (int i = 0; i < count && i < (int)threads; i++)
-        y[i] = a * x[i] + y[i];
-}
-
 USER(hipModuleGetFunction, void **function, void *module, const char *name)
 {
     MAY_FAIL();
     is(module, MODULE);
-    *function = (void *)axpy;
-    return strcmp(name, "axpy") == 0 && strstr(((struct handle *)module)->text, name) ? OK
-                                                                                      : NOT_FOUND;
+    return standin_find(((struct handle *)module)->module, name, function);
 }
 
 USER(hipModuleLaunchKernel, void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
@@ -442,10 +493,9 @@ USER(hipModuleLaunchKernel, void *function, unsigned gx, unsigned gy, unsigned g
 {
     MAY_FAIL();
     is(stream, STREAM);
-    if (function != (void *)axpy || gy * gz * by * bz != 1 || shared || extra)
-        return INVALID;
-    axpy(params, gx * bx);
-    return OK;
+    const struct standin_dims dims = {{gx, gy, gz}, {bx, by, bz}, shared};
+    const struct command c = {.kernel = function, .params = params, .dims = dims};
+    return extra ? INVALID : enqueue(stream, &c);
 }
 
 // --- hiprtc ---
@@ -461,39 +511,42 @@ USER(hiprtcCreateProgram, void **program, const char *text, const char *name, in
     return status;
 }
 
-static bool has_error(const struct handle *program)
-{
-    return strstr(program->text, "\n#error") || strncmp(program->text, "#error", 6) == 0;
-}
-
 USER(hiprtcCompileProgram, void *program, int count, const char *const *options)
 {
+    static const char option[] = "--offload-arch=";
+    struct handle *p = program;
     MAY_FAIL();
-    const bool arch = count && strcmp(options[0], "--offload-arch=gfx90a:sramecc+:xnack-") == 0;
-    return arch && !has_error(program) ? OK : 6;
+    if (!count || strncmp(options[0], option, sizeof option - 1) != 0)
+        return INVALID;
+    char *text = p->text;
+    const int status =
+        standin_compile(text, options[0] + sizeof option - 1, &p->text, &p->size, &p->log);
+    free(text);
+    return status;
 }
 
 USER(hiprtcGetProgramLogSize, void *program, size_t *size)
 {
-    *size = has_error(program) ? strlen(((struct handle *)program)->text) + 1 : 0;
+    const struct handle *p = program;
+    *size = p->log ? strlen(p->log) + 1 : 0;
     return OK;
 }
 
 USER(hiprtcGetProgramLog, void *program, char *text)
 {
-    strcpy(text, ((struct handle *)program)->text);
+    strcpy(text, ((struct handle *)program)->log);
     return OK;
 }
 
 USER(hiprtcGetCodeSize, void *program, size_t *size)
 {
-    *size = strlen(((struct handle *)program)->text) + 1;
+    *size = ((struct handle *)program)->size;
     return OK;
 }
 
 USER(hiprtcGetCode, void *program, char *code)
 {
-    strcpy(code, ((struct handle *)program)->text);
+    memcpy(code, ((struct handle *)program)->text, ((struct handle *)program)->size);
     return OK;
 }
 

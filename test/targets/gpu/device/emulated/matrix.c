@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+// The layouts are those of AMD's documents ("AMD Matrix Instruction Calculator", the ISA documents of
+// CDNA 1 to 3 and of RDNA 3 and 4), written from element to register; nothing here knows how the
+// engine's kernels say it.
+//
+//     MFMA      a, b   a lane has `per` = k * m / 64 neighbours of the depth; element [i][k] is
+//                      number k % per of lane k / per * m + i
+//               c, d   four rows high: element [i][j] is number i / (4 s) * 4 + i % 4 of lane
+//                      i / 4 % s * n + j, with s = 64 / n
+//     RDNA 3    a, b   element [i][k] is number k of lane i and of lane i + 16
+//               c, d   element [i][j] is number 16 i / 32 of lane 16 i % 32 + j
+//     RDNA 4    a, b   element [i][k] is number k % 8 of lane k / 8 * 16 + i
+//               c, d   element [i][j] is number i % 8 of lane i / 8 * 16 + j
+//
+// Sums are float, one product after the other in order of the depth; what the units do in between
+// no document says.
+#include "matrix.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+struct cell {
+    int lane, number;
+};
+
+static const struct matrix_instruction instructions[] = {
+    {"mfma_f32_16x16x16f16", 64, 16, 16, 16, 'h', 9},
+    {"mfma_f32_16x16x8bf16", 64, 16, 16, 8, 'b', 9},
+    {"mfma_f32_16x16x16bf16_1k", 64, 16, 16, 16, 'b', 9},
+    {"mfma_f32_16x16x4f32", 64, 16, 16, 4, 'f', 9},
+    {"wmma_f32_16x16x16_f16_w32", 32, 16, 16, 16, 'h', 11},
+    {"wmma_f32_16x16x16_bf16_w32", 32, 16, 16, 16, 'b', 11},
+    {"wmma_f32_16x16x16_f16_w32_gfx12", 32, 16, 16, 16, 'h', 12},
+    {"wmma_f32_16x16x16_bf16_w32_gfx12", 32, 16, 16, 16, 'b', 12},
+};
+
+const struct matrix_instruction *matrix_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof instructions / sizeof *instructions; i++)
+        if (strcmp(instructions[i].name, name) == 0)
+            return &instructions[i];
+    return NULL;
+}
+
+int matrix_operand_bytes(const struct matrix_instruction *in)
+{
+    const int lanes = in->generation == 11 ? 16 : in->wave; // both halves hold all of it
+    return in->m * in->k / lanes * (in->type == 'f' ? 4 : 2);
+}
+
+int matrix_sums(const struct matrix_instruction *in)
+{
+    return in->m * in->n / in->wave;
+}
+
+static struct cell operand(const struct matrix_instruction *in, int i, int k)
+{
+    if (in->generation == 11)
+        return (struct cell){i, k};
+    const int per = in->generation == 12 ? 8 : in->k / (64 / in->m);
+    return (struct cell){k / per * in->m + i, k % per};
+}
+
+static struct cell result(const struct matrix_instruction *in, int i, int j)
+{
+    if (in->generation == 11)
+        return (struct cell){16 * i % in->wave + j, 16 * i / in->wave};
+    if (in->generation == 12)
+        return (struct cell){i / 8 * 16 + j, i % 8};
+    const int s = 64 / in->n;
+    return (struct cell){i / 4 % s * in->n + j, i / (4 * s) * 4 + i % 4};
+}
+
+static float half_value(uint16_t h)
+{
+    const int exponent = h >> 10 & 31, part = h & 1023;
+    const float size = exponent == 31  ? part ? NAN : INFINITY
+                       : exponent == 0 ? ldexpf((float)part, -24)
+                                       : ldexpf((float)(part + 1024), exponent - 25);
+    return h >> 15 ? -size : size;
+}
+
+static float value(char type, const void *from, int number)
+{
+    uint32_t bits = 0;
+    float x;
+    if (type == 'f') {
+        memcpy(&x, (const float *)from + number, sizeof x);
+        return x;
+    }
+    memcpy(&bits, (const uint16_t *)from + number, sizeof(uint16_t));
+    if (type == 'h')
+        return half_value((uint16_t)bits);
+    bits <<= 16;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static bool halves_agree(const struct matrix_instruction *in, const struct matrix_lane *lanes)
+{
+    const size_t bytes = (size_t)matrix_operand_bytes(in);
+    for (int i = 0; i < 16 && in->generation == 11; i++)
+        if (memcmp(lanes[i].a, lanes[i + 16].a, bytes) != 0 ||
+            memcmp(lanes[i].b, lanes[i + 16].b, bytes) != 0)
+            return false;
+    return true;
+}
+
+bool matrix_multiply(const struct matrix_instruction *in, const struct matrix_lane *lanes)
+{
+    float a[16][16], b[16][16];
+    for (int i = 0; i < 16; i++)
+        for (int k = 0; k < in->k; k++) {
+            const struct cell at = operand(in, i, k);
+            a[i][k] = value(in->type, lanes[at.lane].a, at.number);
+            b[k][i] = value(in->type, lanes[at.lane].b, at.number);
+        }
+    for (int i = 0; i < in->m; i++)
+        for (int j = 0; j < in->n; j++) {
+            const struct cell at = result(in, i, j);
+            float sum = lanes[at.lane].c[at.number];
+            for (int k = 0; k < in->k; k++)
+                sum = fmaf(a[i][k], b[k][j], sum);
+            lanes[at.lane].d[at.number] = sum;
+        }
+    return halves_agree(in, lanes);
+}

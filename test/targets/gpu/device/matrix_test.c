@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+// The emulator's layouts of matrix instructions (emulated/matrix.c, written from element to
+// register), held against what AMD's documents print the other way round, from register to element:
+//
+//     MFMA 16 x 16      a: i = lane % 16, k = n * (lane / 16) + number, n values a lane
+//                       d: i = 4 * (lane / 16) + number, j = lane % 16
+//     WMMA, RDNA 3      a: i = lane % 16, k = number; d: i = 2 * number + lane / 16, j = lane % 16
+//     WMMA, RDNA 4      a: i = lane % 16, k = 8 * (lane / 16) + number
+//                       d: i = 8 * (lane / 16) + number, j = lane % 16
+//
+// A matrix of distinct numbers times unit columns, and unit rows times it, come out as they went in.
+#include "emulated/matrix.c"
+
+#include "check.h"
+
+enum { SIDE = 16, MOST = 16 };
+
+struct wave {
+    float in[2][SIDE][SIDE]; // a[i][k] and b[j][k]
+    float c[MATRIX_LANES][MOST], d[MATRIX_LANES][MOST], f[2][MATRIX_LANES][MOST];
+    uint16_t h[2][MATRIX_LANES][MOST];
+};
+
+// Small whole numbers, which 16 bits hold exactly.
+static uint16_t narrowed(char type, float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if (type == 'b')
+        return (uint16_t)(bits >> 16);
+    return (uint16_t)(x == 0 ? 0 : ((bits >> 23) - 112) << 10 | (bits >> 13 & 1023));
+}
+
+static int depth_of(const struct matrix_instruction *in, int lane, int number)
+{
+    if (in->generation == 11)
+        return number;
+    return lane / 16 * (in->generation == 12 ? 8 : in->k / 4) + number;
+}
+
+static int row_of(const struct matrix_instruction *in, int lane, int number)
+{
+    return in->generation == 11   ? 2 * number + lane / 16
+           : in->generation == 12 ? 8 * (lane / 16) + number
+                                  : 4 * (lane / 16) + number;
+}
+
+// The result's [i][j], or INFINITY where lanes that must agree did not.
+static void multiply(const struct matrix_instruction *in, struct wave *w, float (*out)[SIDE])
+{
+    struct matrix_lane lanes[MATRIX_LANES];
+    const int held = matrix_operand_bytes(in) / (in->type == 'f' ? 4 : 2);
+    for (int l = 0; l < in->wave; l++) {
+        for (int o = 0; o < 2; o++)
+            for (int n = 0; n < held; n++) {
+                const float x = w->in[o][l % 16][depth_of(in, l, n)];
+                w->f[o][l][n] = x;
+                w->h[o][l][n] = narrowed(in->type, x);
+            }
+        const bool wide = in->type == 'f';
+        lanes[l] = (struct matrix_lane){wide ? (void *)w->f[0][l] : w->h[0][l],
+                                        wide ? (void *)w->f[1][l] : w->h[1][l], w->c[l], w->d[l]};
+    }
+    const bool agree = matrix_multiply(in, lanes);
+    for (int l = 0; l < in->wave; l++)
+        for (int n = 0; n < matrix_sums(in); n++)
+            out[row_of(in, l, n)][l % 16] = agree ? w->d[l][n] : INFINITY;
+}
+
+CASE(a_matrix_comes_out_as_it_went_in)
+{
+    for (size_t q = 0; q < sizeof instructions / sizeof *instructions; q++)
+        for (int turned = 0; turned < 2; turned++) {
+            struct wave w = {0};
+            float out[SIDE][SIDE];
+            const struct matrix_instruction *in = &instructions[q];
+            for (int i = 0; i < SIDE; i++)
+                for (int k = 0; k < in->k; k++) {
+                    w.in[turned][i][k] = (float)(i * 16 + k);
+                    w.in[!turned][i][k] = i == k;
+                }
+            multiply(in, &w, out);
+            for (int i = 0; i < SIDE; i++)
+                for (int j = 0; j < SIDE; j++) {
+                    const int line = turned ? j : i, k = turned ? i : j;
+                    CHECK_NEAR(out[i][j], k < in->k ? line * 16 + k : 0, 0);
+                }
+        }
+}
+
+CASE(sums_are_added_to)
+{
+    const struct matrix_instruction *in = matrix_find("wmma_f32_16x16x16_f16_w32");
+    struct wave w = {0};
+    float out[SIDE][SIDE];
+    for (int l = 0; l < in->wave; l++)
+        for (int n = 0; n < matrix_sums(in); n++)
+            w.c[l][n] = (float)(row_of(in, l, n) * 100 + l % 16);
+    multiply(in, &w, out);
+    for (int i = 0; i < SIDE; i++)
+        for (int j = 0; j < SIDE; j++)
+            CHECK_NEAR(out[i][j], i * 100 + j, 0);
+    CHECK(!matrix_find("mfma_f32_4x4x1f32"));
+}
+
+TEST_MAIN(ROW(a_matrix_comes_out_as_it_went_in) ROW(sums_are_added_to))
