@@ -7,8 +7,8 @@
 //                   group, columns are output channels of a group, batch entries are groups
 //
 // Any strides on any operand: a transposed operand or a channels-last image is but another load.
-// NVIDIA's matrix units multiply where there are enough rows and columns for them (gemm_mma.gpu;
-// half from sm_75 on, bf16 and float from sm_80 on).
+// Matrix units multiply where a card has them for the type (units.c) and there are enough rows and
+// columns for them (gemm_units.gpu).
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,6 +19,7 @@
 #include "targets/gpu/kernel/text.h"
 #include "targets/gpu/lower/product.h"
 #include "targets/gpu/lower/tail.h"
+#include "targets/gpu/lower/units.h"
 
 enum { TILE_DEPTH = 16 };
 
@@ -301,31 +302,46 @@ static void emit_weight_load(struct mgx_str *out, const struct mgx_plan_offer *c
 
 struct tile {
     int rows, columns;
-    int warps;                        // of matrix units; 0: ordinary units
+    const struct gpu_units *units;    // NULL: ordinary ones
+    int warps;                        // of matrix units
+    int warp_rows, warp_columns;      // of one of them
     bool a_rows_first, b_depth_first; // which index neighbouring threads load along
 };
 
 // Where matrix units take both operands.
-static bool has_units(const struct mgx_plan_offer *c, const struct gpu_product *p)
+static const struct gpu_units *find_units(const struct mgx_plan_offer *c,
+                                          const struct gpu_product *p)
 {
     enum { FEW = 16 };
-    const int version = gpu_machine(c->machine)->device->properties.version;
     const enum mgx_type type = c->in[p->operand[0]].type;
-    const bool known = type == MGX_HALF || type == MGX_BF16 || type == MGX_FLOAT;
-    return known && version >= (type == MGX_HALF ? 75 : 80) && type == c->in[p->operand[1]].type &&
-           p->rows > FEW && p->columns > FEW && p->depth >= FEW;
+    const bool enough = p->rows > FEW && p->columns > FEW && p->depth >= FEW;
+    return enough && type == c->in[p->operand[1]].type
+               ? gpu_units_find(gpu_machine(c->machine)->device, type)
+               : NULL;
 }
 
-// A warp for 32 rows by 32 columns; as large as leaves no unit of the card without work.
+static int64_t blocks_of(const struct gpu_product *p, int rows, int columns)
+{
+    return p->batches * ((p->rows + rows - 1) / rows) * ((p->columns + columns - 1) / columns);
+}
+
+// A warp for 32 rows by 32 columns; as large as leaves no unit of the card without work. On AMD's
+// cards, whose shared memory feeds the units barely, larger ones where there are blocks enough.
 static void choose_warps(const struct mgx_plan_offer *c, const struct gpu_product *p,
                          struct tile *t)
 {
     const int units = gpu_machine(c->machine)->device->properties.units;
     t->columns = p->columns > 32 ? 64 : 32;
     t->rows = p->rows > 32 ? 64 : 32;
-    if (p->columns > 32 && p->batches * ((p->rows + 127) / 128) * ((p->columns + 63) / 64) >= units)
+    t->warp_rows = t->warp_columns = 32;
+    if (t->units->instruction && p->columns > 64 && blocks_of(p, 128, 128) >= units) {
+        t->rows = t->columns = 128;
+        t->warp_rows = 64;
+        t->warp_columns = t->units->wave; // 64 sums a thread
+    } else if (p->columns > 32 && blocks_of(p, 128, 64) >= units) {
         t->rows = 128;
-    t->warps = t->rows / 32 * (t->columns / 32);
+    }
+    t->warps = t->rows / t->warp_rows * (t->columns / t->warp_columns);
 }
 
 static int tile_for(int64_t count)
@@ -345,23 +361,9 @@ static struct tile choose_tile(const struct mgx_plan_offer *c, const struct gpu_
                             : ra > 2 && a->strides[ra - 1] < a->strides[1],
         .b_depth_first = dot ? b->strides[rb - 2] < b->strides[rb - 1] : true,
     };
-    if (has_units(c, p))
+    if ((t.units = find_units(c, p)))
         choose_warps(c, p, &t);
     return t;
-}
-
-static void emit_units(struct mgx_str *out, const struct mgx_plan_offer *c, enum mgx_type type,
-                       int warps)
-{
-    const int pieces = type != MGX_FLOAT ? 1 : gpu_machine(c->machine)->tf32 ? 2 : 3;
-    mgx_str_put(out, gpu_text_lines);
-    mgx_str_put(out, gpu_text_tiles);
-    mgx_str_printf(out,
-                   "#define PIECES %d\n#define WARPS %d\n#define MMA_TYPE \"%s\"\n"
-                   "#define pair_bits %s\n",
-                   pieces, warps, type == MGX_HALF ? "f16" : "bf16",
-                   type == MGX_HALF ? "pair_half" : "pair_bf16");
-    mgx_str_put(out, gpu_text_gemm_mma);
 }
 
 static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
@@ -392,10 +394,12 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
                    p->rows, p->columns, p->depth, t->rows, t->columns, TILE_DEPTH,
                    gpu_type_memory(a->type), gpu_type_memory(b->type),
                    gpu_type_memory(c->out->type), t->a_rows_first, t->b_depth_first);
-    if (t->warps)
-        emit_units(out, c, a->type, t->warps);
-    else
-        mgx_str_put(out, gpu_text_gemm);
+    if (t->units) {
+        gpu_emit_units(out, t->units, gpu_units_pieces(t->units, gpu_machine(c->machine)->tf32));
+        mgx_str_printf(out, "#define WARPS %d\n#define WARP_M %d\n#define WARP_N %d\n", t->warps,
+                       t->warp_rows, t->warp_columns);
+    }
+    mgx_str_put(out, t->units ? gpu_text_gemm_units : gpu_text_gemm);
     return NULL;
 }
 
@@ -439,6 +443,20 @@ const char *gpu_product_read(const struct mgx_plan_offer *c, struct gpu_product 
     return NULL;
 }
 
+static const char *describe(struct mgx_plan_offer *c, const struct gpu_product *p,
+                            const struct tile *t)
+{
+    if (!t->units)
+        return p->tail ? "tiles in shared memory, element-wise tail" : "tiles in shared memory";
+    struct mgx_str text = {0};
+    mgx_str_printf(&text, "matrix units (%s), tiles of %d x %d%s",
+                   t->units->instruction ? t->units->instruction : t->units->name, t->rows,
+                   t->columns, p->tail ? ", element-wise tail" : "");
+    const char *detail = mgx_arena_strdup(c->arena, mgx_str_text(&text));
+    mgx_str_fini(&text);
+    return detail;
+}
+
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     struct gpu_product p;
@@ -456,14 +474,11 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     const struct gpu_launch how = {
         .grid = {empty ? 0 : (unsigned)((p.columns + t.columns - 1) / t.columns),
                  (unsigned)((p.rows + t.rows - 1) / t.rows), (unsigned)p.batches},
-        .block = {t.warps ? (unsigned)t.warps * 32 : GPU_THREADS, 1, 1}};
+        .block = {t.units ? (unsigned)(t.warps * t.units->wave) : GPU_THREADS, 1, 1}};
     int in[GPU_CALL_INPUTS] = {p.operand[0], p.operand[1]};
     memcpy(in + 2, p.extra, (size_t)p.extra_count * sizeof *in);
     c->flops = 2.0 * (double)p.rows * (double)p.columns * (double)p.depth * (double)p.batches;
-    if (t.warps)
-        c->detail = p.tail ? "matrix units, element-wise tail" : "matrix units";
-    else
-        c->detail = p.tail ? "tiles in shared memory, element-wise tail" : "tiles in shared memory";
+    c->detail = describe(c, &p, &t);
     return gpu_take(c, &text, &how, in, 2 + p.extra_count);
 }
 

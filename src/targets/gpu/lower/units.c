@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+// Which matrix units a card has, from its version (CUDA) or its architecture's name (HIP).
+//
+//     mma     NVIDIA, half from sm_75 on; bf16 from sm_80 on, and floats as pieces of bf16
+//     mfma    AMD's CDNA: gfx908, gfx90a, gfx940 to gfx950; half, bf16 and true float
+//     wmma    AMD's RDNA 3 and 4: gfx110x, gfx115x, gfx120x; half and bf16
+//
+// Other cards multiply on their ordinary units: gfx906, RDNA 1 and 2, and DCU cards, whose units have
+// instructions of their own.
+#include "targets/gpu/lower/units.h"
+
+#include <string.h>
+
+#include "base/size.h"
+#include "targets/gpu/kernel/text.h"
+
+enum { SM_75 = 1 << 0, SM_80 = 1 << 1, CDNA_1 = 1 << 2, CDNA_2 = 1 << 3, CDNA_3 = 1 << 4 };
+enum { RDNA_3 = 1 << 5, RDNA_4 = 1 << 6 };
+
+static const struct gpu_units rows[] = {
+    {"mma", SM_75 | SM_80, MGX_HALF, 32, NULL, 0, 0},
+    {"mma", SM_80, MGX_BF16, 32, NULL, 0, 0},
+    {"mma", SM_80, MGX_FLOAT, 32, NULL, 0, 0},
+    {"mfma", CDNA_1 | CDNA_2 | CDNA_3, MGX_HALF, 64, "mfma_f32_16x16x16f16", 4, 4},
+    {"mfma", CDNA_1, MGX_BF16, 64, "mfma_f32_16x16x8bf16", 4, 2},
+    {"mfma", CDNA_2 | CDNA_3, MGX_BF16, 64, "mfma_f32_16x16x16bf16_1k", 4, 4},
+    {"mfma", CDNA_1 | CDNA_2 | CDNA_3, MGX_FLOAT, 64, "mfma_f32_16x16x4f32", 4, 1},
+    {"wmma", RDNA_3, MGX_HALF, 32, "wmma_f32_16x16x16_f16_w32", 16, 16},
+    {"wmma", RDNA_3, MGX_BF16, 32, "wmma_f32_16x16x16_bf16_w32", 16, 16},
+    {"wmma", RDNA_4, MGX_HALF, 32, "wmma_f32_16x16x16_f16_w32_gfx12", 8, 8},
+    {"wmma", RDNA_4, MGX_BF16, 32, "wmma_f32_16x16x16_bf16_w32_gfx12", 8, 8},
+};
+
+static const struct {
+    const char *begins; // the architecture's name
+    unsigned cards;
+} names[] = {{"gfx908", CDNA_1}, {"gfx90a", CDNA_2}, {"gfx94", CDNA_3}, {"gfx950", CDNA_3},
+             {"gfx110", RDNA_3}, {"gfx115", RDNA_3}, {"gfx120", RDNA_4}};
+
+static unsigned cards_of(const struct gpu_properties *p)
+{
+    if (p->version)
+        return p->version >= 80 ? SM_80 : p->version >= 75 ? SM_75 : 0;
+    for (int i = 0; i < MGX_COUNT(names); i++)
+        if (strncmp(p->arch, names[i].begins, strlen(names[i].begins)) == 0)
+            return names[i].cards;
+    return 0;
+}
+
+const struct gpu_units *gpu_units_find(const struct gpu_device *d, enum mgx_type type)
+{
+    const unsigned cards = cards_of(&d->properties);
+    for (int i = 0; i < MGX_COUNT(rows); i++)
+        if ((rows[i].cards & cards) && rows[i].type == type && rows[i].wave == d->properties.warp)
+            return &rows[i];
+    return NULL;
+}
+
+int gpu_units_pieces(const struct gpu_units *u, bool tf32)
+{
+    return u->type != MGX_FLOAT || u->instruction ? 1 : tf32 ? 2 : 3;
+}
+
+static void emit_mma(struct mgx_str *out, enum mgx_type type)
+{
+    mgx_str_put(out, gpu_text_lines);
+    mgx_str_put(out, gpu_text_tiles);
+    mgx_str_printf(out, "#define MMA_TYPE \"%s\"\n#define pair_bits %s\n",
+                   type == MGX_HALF ? "f16" : "bf16", type == MGX_HALF ? "pair_half" : "pair_bf16");
+    mgx_str_put(out, gpu_text_units_mma);
+}
+
+static void emit_amd(struct mgx_str *out, const struct gpu_units *u)
+{
+    const char *element = u->type == MGX_HALF   ? "half_bits_t"
+                          : u->type == MGX_BF16 ? "short"
+                                                : "float";
+    const bool mfma = u->wave == 64;
+    mgx_str_printf(out,
+                   "#define WAVE %d\n#define ELEMENT %s\n#define to_element(x) (ELEMENT)%s(x)\n"
+                   "#define HELD %d\n#define TAKEN %d\n#define ROWS_APART %d\n"
+                   "#define UNITS_MULTIPLY(a, b, sums) __builtin_amdgcn_%s(a, b, sums%s)\n",
+                   u->wave, element, u->type == MGX_BF16 ? "to_bf16" : "", u->held, u->taken,
+                   u->cards == RDNA_3 ? 2 : 1, u->instruction, mfma ? ", 0, 0, 0" : "");
+    mgx_str_put(out, gpu_text_units_amd);
+}
+
+void gpu_emit_units(struct mgx_str *out, const struct gpu_units *u, int pieces)
+{
+    mgx_str_printf(out, "#define PIECES %d\n", pieces);
+    if (u->instruction)
+        emit_amd(out, u);
+    else
+        emit_mma(out, u->type);
+}

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+"""Kernels for AMD's cards, by the text that hiprtc would take, against numpy: an emulated card of each kind.
+
+No card is asked: a stand-in for HIP's runtime compiles the text for the processor and computes the matrix instructions
+by AMD's documents (test/targets/gpu/device/emulated). A process has one card, so each kind gets its own, which runs the
+cases of this file and, as far as they are of AMD's cards, those of its neighbours. MGX_CASES says how many of each.
+"""
+import os
+import subprocess
+import sys
+
+import pytest
+
+FOLDER = os.environ.get("MGX_EMULATED_HIP", "")
+ARCH = os.environ.get("MGX_EMULATED_ARCH")
+if ARCH:
+    os.environ["MGX_TEST_DEVICE"] = "hip"
+    import numpy as np
+    from test_gpu_matrix import Builder, convolution, rounded, tail
+
+CASES = int(os.environ.get("MGX_CASES", "1"))
+SEED = int(os.environ.get("MGX_SEED", "1")) * 10000 + int((ARCH or "gfx0")[3:], 16)  # other cases for every card
+# Roundings of 16 bits, and of a chain in float.
+LIMIT = {"half_type": 2e-3, "bf16_type": 1.6e-2, "float_type": 2e-6}
+KINDS = list(LIMIT)
+UNITS = {"gfx906": [None] * 3, "gfx908": ["mfma"] * 3, "gfx90a": ["mfma"] * 3, "gfx942": ["mfma"] * 3,
+         "gfx1030": [None] * 3, "gfx1100": ["wmma", "wmma", None], "gfx1200": ["wmma", "wmma", None]}
+
+on_card = pytest.mark.skipif(not ARCH, reason="of an emulated card's own process")
+
+
+# Of gfx908 and gfx1200 what they have not in common with the others.
+@pytest.mark.parametrize("arch, cases", [("gfx908", "bf16"), ("gfx90a", ""), ("gfx1100", ""), ("gfx1200", "half")])
+def test_emulated_card(arch, cases):
+    if ARCH or not os.path.exists(os.path.join(FOLDER, "libamdhip64.so.7")):
+        pytest.skip("no emulated card")
+    environment = dict(os.environ, MGX_EMULATED_ARCH=arch, LD_LIBRARY_PATH=FOLDER, MIGRAPHX_KERNEL_CACHE=os.path.join(FOLDER, "kernels"))
+    command = [sys.executable, "-B", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", cases, "test_gpu_amd.py"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=os.path.dirname(os.path.abspath(__file__)))
+    assert done.returncode == 0 and "passed" in done.stdout, done.stdout[-3000:] + done.stderr[-1000:]
+
+
+def check(b, y, want, what):
+    got = b.run(y)
+    error = np.sqrt(np.mean((got - want) ** 2) / max(np.mean(want**2), 1e-30))
+    assert error < LIMIT[b.kind], f"{b.kind} {what}: relative error {error:.2e}"
+
+
+def check_units(b, found=True):
+    """Does the plan name the units that the card has for the type?"""
+    units = UNITS[ARCH][KINDS.index(b.kind)]
+    steps = [line for line in b.program.explain().splitlines() if ": gpu::product (" in line]
+    assert steps, b.program.explain()
+    for line in steps:
+        assert (f"matrix units ({units}_f32" in line) if units and found else "matrix units (" not in line, line
+
+
+def operand(b, rng, shape, scale):
+    """A computed operand that lies as it is read, or with its last axes turned."""
+    value = rng.standard_normal(shape) * scale
+    last = len(shape) - 1
+    if rng.integers(2):
+        return b.param(value), rounded(value, b.kind).astype(np.float64)
+    order = [*range(last - 1), last, last - 1]
+    return b.op("transpose", [b.param(value.transpose(order))], permutation=order), rounded(value, b.kind).astype(np.float64)
+
+
+@on_card
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("case", range(CASES))
+def test_products(kind, case):
+    rng = np.random.default_rng([SEED, 11, case, KINDS.index(kind)])
+    b = Builder(kind)
+    pick = lambda *values: int(rng.choice(values))
+    rows, depth, columns = pick(17, 33, 63, 64, 100, 129), pick(16, 19, 31, 32, 47, 96, 130), pick(17, 30, 64, 65, 96, 130)
+    batch = [int(n) for n in rng.integers(1, 4, rng.integers(0, 3))]
+    x, of_x = operand(b, rng, batch + [rows, depth], 1)
+    w, of_w = operand(b, rng, batch + [depth, columns], 1 / np.sqrt(depth))
+    y, want = tail(b, rng, b.op("dot", [x, w]), of_x @ of_w, columns, len(batch) + 1)
+    check(b, y, want, f"{batch} {rows} x {depth} x {columns}")
+    check_units(b)
+
+
+@on_card
+@pytest.mark.parametrize("kind", KINDS)
+def test_large_tiles(kind):
+    """Tiles enough for every unit of the card: 128 x 128, with an edge on either side."""
+    rng = np.random.default_rng([SEED, 12, KINDS.index(kind)])
+    b = Builder(kind)
+    x, w = rng.standard_normal([2, 260, 40]), rng.standard_normal([2, 40, 200]) / 6
+    check(b, b.op("dot", [b.param(x), b.param(w)]), rounded(x, kind).astype(np.float64) @ rounded(w, kind), "260 x 40 x 200")
+    check_units(b)
+
+
+@on_card
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("case", range(CASES))
+def test_convolutions(kind, case):
+    rng = np.random.default_rng([SEED, 13, case, KINDS.index(kind)])
+    b = Builder(kind)
+    pick = lambda *values: int(rng.choice(values))
+    groups, k = pick(1, 1, 2), [pick(1, 3), pick(1, 2, 3)]
+    size = [pick(1, 2), pick(5, 8, 24) * groups, pick(7, 12), pick(9, 14)]
+    out, stride, dilation, padding = pick(17, 24, 70) * groups, [pick(1, 2), pick(1, 2)], [pick(1, 2), 1], [pick(0, 1), pick(0, 1)]
+    per = size[1] // groups
+    x, w = rng.standard_normal(size), rng.standard_normal([out, per] + k) / np.sqrt(per * k[0] * k[1])
+    last = rng.integers(2)  # channels lie last
+    image = b.op("transpose", [b.param(x.transpose(0, 2, 3, 1))], permutation=[0, 3, 1, 2]) if last else b.param(x)
+    y = b.op("convolution", [image, b.constant(w)], padding=padding, stride=stride, dilation=dilation, group=groups)
+    x, w = rounded(x, kind).astype(np.float64), rounded(w, kind)
+    n = out // groups
+    want = np.concatenate([convolution(x[:, g * per : g * per + per], w[g * n : g * n + n], stride, padding, dilation) for g in range(groups)], 1)
+    y, want = tail(b, rng, y, want, out, 1)
+    check(b, y, want, f"{size} by {out} of {k}, {groups} groups, stride {stride}, padding {padding}, dilation {dilation}")
+    check_units(b, per * k[0] * k[1] >= 16 and want.size // out > 16)
+
+
+@on_card
+@pytest.mark.parametrize("case", range(CASES))
+def test_reductions(case):
+    """Lanes that threads of a wave share, less than a wave and more."""
+    rng = np.random.default_rng([SEED, 14, case])
+    b = Builder("float_type")
+    pick = lambda *values: int(rng.choice(values))
+    x = rng.standard_normal([pick(3, 40), pick(5, 24, 64, 200, 700, 3000)])
+    y = b.op("softmax", [b.param(x)], axis=1)
+    want = np.exp(x.astype(np.float32).astype(np.float64))
+    check(b, y, want / want.sum(1, keepdims=True), f"softmax of {x.shape}")
