@@ -46,6 +46,7 @@ static bool set_options(const struct options *o, migraphx_compile_options_t opti
                 OK(migraphx_compile_options_set_tuning_cache(options, o->tuning_cache)) &&
                 OK(migraphx_compile_options_set_tuning_strict(options, o->tuning_strict)) &&
                 OK(migraphx_compile_options_set_tf32(options, o->tf32)) &&
+                OK(migraphx_compile_options_set_gemm_provider(options, o->gemm_provider)) &&
                 OK(migraphx_compile_options_set_tuning_progress(options, show_tuning, NULL)) &&
                 OK(migraphx_compile_options_set_tuning_seconds(
                     options, o->tuning_seconds ? strtod(o->tuning_seconds, NULL) : 0)) &&

@@ -69,7 +69,7 @@ struct options {
     int threads;
     int run_memory; // MiB; 0: no limit
     struct words forms;
-    const char *isa, *tuning_cache, *tuning_seconds;
+    const char *isa, *gemm_provider, *tuning_cache, *tuning_seconds;
     bool tuning_strict, tf32;
     struct words disable_pass;
     // of single verbs

@@ -18,6 +18,8 @@ const struct variable driver_variables[] = {
     {"MIGRAPHX_PROBLEM_CACHE", "file that keeps what tuning measured"},
     {"MIGRAPHX_GPU_DEVICE", "card of the GPU target: cuda, hip or opencl, maybe with :n"},
     {"MIGRAPHX_GPU_TF32", "1: products of floats on the GPU target may be TF32"},
+    {"MIGRAPHX_SET_GEMM_PROVIDER",
+     "products of the GPU target: own, cublaslt, hipblaslt, rocblas or auto"},
     {"MIGRAPHX_KERNEL_CACHE", "folder of compiled GPU kernels; none: nothing is kept"},
     {"MIGRAPHX_LOG_LEVEL", "none, error, warn, info, debug or trace, for the driver's log lines"},
     {NULL, NULL}};

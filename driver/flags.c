@@ -109,6 +109,7 @@ const struct flag compile_flags[] = {
     WORD("--isa", NULL, isa, "<name>", "generic, avx2, avx512, or native-avx512f ... [native]"),
     WORDS("--disable-pass", NULL, disable_pass, "<name> ...", "skip passes of the target"),
     SET("--tf32", NULL, tf32, "products of floats on the GPU may be TF32"),
+    WORD("--gemm-provider", NULL, gemm_provider, "<name>", "products on the GPU: own, or a library's name [auto]"),
     SET("--fp16", NULL, fp16, "quantize to half precision"),
     SET("--bf16", NULL, bf16, "quantize to bfloat16"),
     SET("--int8", NULL, int8, "quantize to 8-bit integers"),

@@ -128,6 +128,7 @@ struct compile_settings {
     Py_ssize_t threads, plan_bytes;
     double tuning_seconds;
     const char *isa;        // NULL: the best there is
+    const char *provider;   // of products; NULL: the one that measuring prefers
     const char *specialise; // as given; `mode` is what it says
     migraphx_specialise_t mode;
 };
@@ -167,6 +168,8 @@ static migraphx_status compile_with(PyObject *self, const struct compile_setting
         status = migraphx_compile_options_set_tuning_seconds(options, s->tuning_seconds);
     if (OK(status))
         status = migraphx_compile_options_set_isa(options, s->isa);
+    if (OK(status))
+        status = migraphx_compile_options_set_gemm_provider(options, s->provider);
     if (!OK(status))
         return status;
     migraphx_compile_options_set_specialise(options, s->mode);
@@ -180,14 +183,24 @@ static migraphx_status compile_with(PyObject *self, const struct compile_setting
 static int parse_compile(PyObject *args, PyObject *kwargs, PyObject **target,
                          struct compile_settings *s)
 {
-    static char *names[] = {"t",          "offload_copy", "fast_math",      "exhaustive_tune",
-                            "device_id",  "threads",      "compute_double", "specialise",
-                            "plan_bytes", "tf32",         "tuning_seconds", "isa",
+    static char *names[] = {"t",
+                            "offload_copy",
+                            "fast_math",
+                            "exhaustive_tune",
+                            "device_id",
+                            "threads",
+                            "compute_double",
+                            "specialise",
+                            "plan_bytes",
+                            "tf32",
+                            "tuning_seconds",
+                            "isa",
+                            "gemm_provider",
                             NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|pppinpsnpdz:compile", names, target,
-                                     &s->offload_copy, &s->fast_math, &s->exhaustive_tune,
-                                     &s->device_id, &s->threads, &s->compute_double, &s->specialise,
-                                     &s->plan_bytes, &s->tf32, &s->tuning_seconds, &s->isa) ||
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kwargs, "O|pppinpsnpdzz:compile", names, target, &s->offload_copy, &s->fast_math,
+            &s->exhaustive_tune, &s->device_id, &s->threads, &s->compute_double, &s->specialise,
+            &s->plan_bytes, &s->tf32, &s->tuning_seconds, &s->isa, &s->provider) ||
         mode_of(s->specialise, &s->mode) < 0)
         return -1;
     return 0;
@@ -360,7 +373,7 @@ static PyMethodDef methods[] = {
     {"compile", WITH_KEYWORDS(compile),
      "compile($self, /, t, offload_copy=True, fast_math=True, exhaustive_tune=False, device_id=0, "
      "threads=0, compute_double=False, specialise='auto', plan_bytes=0, tf32=False, "
-     "tuning_seconds=0, isa=None)\n--\n\n"
+     "tuning_seconds=0, isa=None, gemm_provider=None)\n--\n\n"
      "Compiles for a target, given as such or by name.\n\n"
      "exhaustive_tune measures the kernels that there are for every instruction\n"
      "instead of guessing, for tuning_seconds (0: as long as it takes) after which\n"
@@ -368,7 +381,9 @@ static PyMethodDef methods[] = {
      "compute_double makes the target \"ref\" compute floats as doubles; tf32 lets\n"
      "the target \"gpu\" round what products of floats multiply to 10 bits; isa is the\n"
      "set of instructions for the target \"cpu\", \"generic\", \"avx2\", \"avx512\", None for all\n"
-     "that the machine has.\n\n"
+     "that the machine has; gemm_provider is who computes products on the target \"gpu\":\n"
+     "\"own\", or the name of a library, \"cublaslt\", \"hipblaslt\", \"rocblas\"; None measures\n"
+     "them too where kernels are measured.\n\n"
      "Sizes that the model leaves open and that come again get plans of their own:\n"
      "made beside the runs ('background'), by a run ('in_call'), or 'never'; 'auto'\n"
      "is 'background' with several threads. They take plan_bytes at most (0: 256 MiB)."},

@@ -320,6 +320,7 @@ struct mgx_api_environment {
     const char *tuning_cache;           // MIGRAPHX_PROBLEM_CACHE
     const char *gpu_device;             // MIGRAPHX_GPU_DEVICE
     bool gpu_tf32;                      // MIGRAPHX_GPU_TF32
+    const char *gemm_provider;          // MIGRAPHX_SET_GEMM_PROVIDER
     const char *kernel_folder;          // MIGRAPHX_KERNEL_CACHE, or one below the user's cache
     const char *const *disabled_passes; // MIGRAPHX_DISABLE_PASSES, split at commas
     int disabled_count;

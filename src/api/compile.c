@@ -181,12 +181,15 @@ static migraphx_status set_own(migraphx_compile_options_t o, const char *name, c
 OWN_FLAG(compute_double)
 OWN_FLAG(tf32)
 
-migraphx_status migraphx_compile_options_set_isa(migraphx_compile_options_t compile_options,
-                                                 const char *name)
-{
-    API_NEED(compile_options);
-    return set_own(compile_options, "isa", name);
-}
+#define OWN_NAME(option)                                                                           \
+    migraphx_status migraphx_compile_options_set_##option(                                         \
+        migraphx_compile_options_t compile_options, const char *name)                              \
+    {                                                                                              \
+        API_NEED(compile_options);                                                                 \
+        return set_own(compile_options, #option, name);                                            \
+    }
+OWN_NAME(isa)
+OWN_NAME(gemm_provider)
 
 migraphx_status migraphx_compile_options_set_device_id(migraphx_compile_options_t compile_options,
                                                        size_t value)
@@ -254,6 +257,7 @@ static enum mgx_status complete(struct migraphx_compile_options *o, struct mgx_d
     const struct mgx_setting own[] = {{"isa", env->isa},
                                       {"device", env->gpu_device},
                                       {"tf32", env->gpu_tf32 ? "1" : NULL},
+                                      {"gemm_provider", env->gemm_provider},
                                       {"kernel_folder", env->kernel_folder}};
     for (int i = 0; i < MGX_COUNT(own); i++)
         if (own[i].value && !mgx_setting(&o->values.own, own[i].name) &&

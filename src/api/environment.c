@@ -83,6 +83,7 @@ static void read_all(void)
     environment.tuning_cache = text("MIGRAPHX_PROBLEM_CACHE");
     environment.gpu_device = text("MIGRAPHX_GPU_DEVICE");
     environment.gpu_tf32 = is_on("MIGRAPHX_GPU_TF32");
+    environment.gemm_provider = text("MIGRAPHX_SET_GEMM_PROVIDER");
     environment.kernel_folder = kernel_folder();
     split_disabled();
 }

@@ -62,6 +62,8 @@ static enum mgx_status measure(struct mgx_plan_tuner *tuner, const struct mgx_pl
         struct mgx_diag mine = {.status = MGX_OK}; // one that cannot run takes no part
         if (c->begin(c->user, i, &mine)) {
             const double time = time_candidate(tuner, c, sweep);
+            if (c->timed)
+                c->timed(c->user, i, time);
             if (time < *seconds * (*best == 0 ? MARGIN : 1)) {
                 *seconds = time;
                 *best = i;
@@ -72,6 +74,13 @@ static enum mgx_status measure(struct mgx_plan_tuner *tuner, const struct mgx_pl
     tuner->spent += mgx_clock_seconds() - begin;
     free(sweep);
     return mgx_cancel_check(diag);
+}
+
+static const char *kept_answer(const struct mgx_plan_tuner *tuner, const char *problem,
+                               const char *alone)
+{
+    const char *name = mgx_tuning_find(&tuner->carried, alone);
+    return name ? name : mgx_tuning_find(&tuner->tuning, problem);
 }
 
 static int number_of(const struct mgx_plan_contest *c, const char *name)
@@ -111,6 +120,26 @@ static enum mgx_status decide(struct mgx_plan_tuner *tuner, const struct mgx_pla
                                         seconds * 1e6, diag);
 }
 
+static void describe(const struct mgx_plan_tuner *tuner, const struct mgx_plan_contest *c,
+                     struct mgx_str *alone, struct mgx_str *problem)
+{
+    c->describe(c->user, alone);
+    tuner->machine->target->print(tuner->machine, problem);
+    mgx_str_printf(problem, " %s %s", mgx_kernel_set(), mgx_str_text(alone));
+}
+
+const char *mgx_plan_tuned(const struct mgx_plan_tuner *tuner, const struct mgx_plan_contest *c)
+{
+    if (!tuner || (!tuner->tuning.map.count && !tuner->carried.map.count))
+        return NULL;
+    struct mgx_str alone = {0}, problem = {0};
+    describe(tuner, c, &alone, &problem);
+    const char *name = kept_answer(tuner, mgx_str_text(&problem), mgx_str_text(&alone));
+    mgx_str_fini(&alone);
+    mgx_str_fini(&problem);
+    return name;
+}
+
 enum mgx_status mgx_plan_tune(struct mgx_plan_tuner *tuner, const struct mgx_plan_contest *c,
                               int *choice, struct mgx_diag *diag)
 {
@@ -120,9 +149,7 @@ enum mgx_status mgx_plan_tune(struct mgx_plan_tuner *tuner, const struct mgx_pla
          !tuner->carried.map.count))
         return MGX_OK;
     struct mgx_str alone = {0}, problem = {0};
-    c->describe(c->user, &alone);
-    tuner->machine->target->print(tuner->machine, &problem);
-    mgx_str_printf(&problem, " %s %s", mgx_kernel_set(), mgx_str_text(&alone));
+    describe(tuner, c, &alone, &problem);
     const enum mgx_status status =
         problem.failed || alone.failed
             ? mgx_fail_memory(diag)

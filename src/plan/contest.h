@@ -39,12 +39,17 @@ struct mgx_plan_contest {
     bool (*begin)(void *user, int number, struct mgx_diag *diag);
     void (*run)(void *user);
     void (*end)(void *user);
+    void (*timed)(void *user, int number, double seconds); // of one that ran; NULL: nobody asks
     void *user;
 };
 
 // *choice: a candidate's number, or -1 when the cost model is to decide, as it is without a tuner.
 enum mgx_status mgx_plan_tune(struct mgx_plan_tuner *tuner, const struct mgx_plan_contest *contest,
                               int *choice, struct mgx_diag *diag) MGX_NODISCARD;
+
+// The name of the answer that there is without measuring, kept by the tuner; NULL: there is none.
+const char *mgx_plan_tuned(const struct mgx_plan_tuner *tuner,
+                           const struct mgx_plan_contest *contest);
 
 // Buffers of a contest: filled with small numbers, aligned to 64 bytes, to be freed. NULL: no
 // memory.

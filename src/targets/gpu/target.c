@@ -13,6 +13,7 @@
 #include "plan/fold.h"
 #include "plan/plan.h"
 #include "targets/gpu/lower/lower.h"
+#include "targets/gpu/vendor/vendor.h"
 #include "targets/target.h"
 
 enum { GPU_COMPILE_THREADS = 16 };
@@ -69,11 +70,33 @@ static const struct mgx_plan_target gpu_plan_target = {
     .explain = explain,
 };
 
+static enum mgx_status read_provider(struct gpu_machine *m, const char *name, struct mgx_diag *diag)
+{
+    const bool any = !name || !*name || strcmp(name, "auto") == 0;
+    m->own_products = !any && strcmp(name, "own") == 0;
+    if (any || m->own_products)
+        return MGX_OK;
+    const struct gpu_vendor *vendor = gpu_vendor_find(name);
+    struct mgx_str known = {0};
+    if (vendor) {
+        m->provider = vendor->name;
+        return MGX_OK;
+    }
+    for (int i = 0; gpu_vendors[i]; i++)
+        mgx_str_printf(&known, ", %s", gpu_vendors[i]->name);
+    mgx_fail(diag, MGX_INVALID, "\"%s\" provides no products: auto, own%s do", name,
+             mgx_str_text(&known));
+    mgx_str_fini(&known);
+    return diag->status;
+}
+
 // Settings of its own:
 //
 //     device         "cuda", "hip", "opencl", maybe with ":n"; by default what there is
 //     device_id      which card, where `device` does not say
 //     tf32           products of floats may be TF32
+//     gemm_provider  "own": no vendor's library is used; its name: that one makes products; by default
+//                    libraries are candidates where something is measured
 //     kernel_folder  where compiled kernels are kept; by default nowhere
 static enum mgx_status create_machine(const struct mgx_compile_options *options,
                                       struct mgx_plan_machine **out, struct mgx_diag *diag)
@@ -84,8 +107,10 @@ static enum mgx_status create_machine(const struct mgx_compile_options *options,
     m->base.target = &gpu_plan_target;
     m->base.threads = 1;
     const struct mgx_settings *own = &options->own;
-    enum mgx_status status = gpu_device_open(mgx_setting(own, "device"),
-                                             mgx_setting_int(own, "device_id"), &m->device, diag);
+    enum mgx_status status = read_provider(m, mgx_setting(own, "gemm_provider"), diag);
+    if (status == MGX_OK)
+        status = gpu_device_open(mgx_setting(own, "device"), mgx_setting_int(own, "device_id"),
+                                 &m->device, diag);
     if (status == MGX_OK && !(m->memory = gpu_memory_of(m->device)))
         status = mgx_fail_memory(diag);
     const struct mgx_target *cpu = mgx_target_find("cpu");
@@ -294,7 +319,7 @@ static enum mgx_status carry(const struct mgx_program *p, struct mgx_carry *out,
     return good ? MGX_OK : mgx_fail_memory(diag);
 }
 
-static const char *const keeps[] = {"tf32", NULL};
+static const char *const keeps[] = {"tf32", "gemm_provider", NULL};
 
 const struct mgx_target mgx_target_gpu = {.name = "gpu",
                                           .usable = gpu_device_usable,

@@ -8,6 +8,29 @@ add_custom_command(TARGET standin_hip POST_BUILD COMMAND ${CMAKE_COMMAND} -E cre
 set_tests_properties(targets/gpu/device/hip PROPERTIES ENVIRONMENT "LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/test/standin")
 add_dependencies(test-targets-gpu-device-hip standin_hip)
 
+# With kernels that write nothing, and stand-ins for the makers' libraries.
+function(idle folder target source arch file)
+  add_library(${target} MODULE ${CMAKE_CURRENT_SOURCE_DIR}/targets/gpu/device/${source} ${CMAKE_CURRENT_SOURCE_DIR}/targets/gpu/device/standin_idle.c)
+  target_compile_definitions(${target} PRIVATE STANDIN_ARCH="${arch}")
+  set_target_properties(${target} PROPERTIES PREFIX "" OUTPUT_NAME ${file} SUFFIX ""
+                        LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test/${folder})
+  add_custom_command(TARGET ${target} POST_BUILD COMMAND ${CMAKE_COMMAND} -E create_symlink ${file}
+                     ${CMAKE_BINARY_DIR}/test/${folder}/${ARGN})
+endfunction()
+function(vendor folder target file)
+  add_library(${target} MODULE ${CMAKE_CURRENT_SOURCE_DIR}/targets/gpu/vendor/${target}.c)
+  target_link_libraries(${target} PRIVATE m ${CMAKE_DL_LIBS})
+  set_target_properties(${target} PROPERTIES PREFIX "" OUTPUT_NAME ${file} SUFFIX ""
+                        LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test/${folder})
+  add_dependencies(test-targets-gpu-vendor-vendor ${target})
+endfunction()
+idle(idle_cuda idle_cuda standin_cuda.c sm_80 libcuda.so.1 libnvrtc.so.13)
+idle(idle_hip idle_hip standin_hip.c gfx90a:sramecc+:xnack- libamdhip64.so.7 libhiprtc.so.7)
+vendor(idle_cuda standin_cublaslt libcublasLt.so.13)
+set(path "LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/test/idle_cuda:${CMAKE_BINARY_DIR}/test/idle_hip")
+set_tests_properties(targets/gpu/vendor/vendor PROPERTIES ENVIRONMENT ${path})
+add_dependencies(test-targets-gpu-vendor-vendor idle_cuda idle_hip)
+
 # One that runs kernels, for which it needs a clang that knows _Float16; without one nothing is emulated.
 find_program(MGX_EMULATED_COMPILER NAMES clang-15 clang-16 clang-17 clang-18 clang-19 clang-20 clang-21)
 if(MGX_EMULATED_COMPILER AND NOT MGX_SANITIZE AND NOT MGX_FUZZ)

@@ -443,7 +443,7 @@ const char *gpu_product_read(const struct mgx_plan_offer *c, struct gpu_product 
     return NULL;
 }
 
-static const char *describe(struct mgx_plan_offer *c, const struct gpu_product *p,
+static const char *describe(const struct mgx_plan_offer *c, const struct gpu_product *p,
                             const struct tile *t)
 {
     if (!t->units)
@@ -457,28 +457,35 @@ static const char *describe(struct mgx_plan_offer *c, const struct gpu_product *
     return detail;
 }
 
+const char *gpu_product_emit(struct mgx_str *text, const struct mgx_plan_offer *c,
+                             const struct gpu_product *p, struct gpu_launch *how,
+                             const char **detail)
+{
+    const struct tile t = choose_tile(c, p);
+    const bool empty = mgx_shape_elements(c->out) == 0;
+    *how = (struct gpu_launch){
+        .grid = {empty ? 0 : (unsigned)((p->columns + t.columns - 1) / t.columns),
+                 (unsigned)((p->rows + t.rows - 1) / t.rows), (unsigned)p->batches},
+        .block = {t.units ? (unsigned)(t.warps * t.units->wave) : GPU_THREADS, 1, 1}};
+    *detail = describe(c, p, &t);
+    return emit(text, c, p, &t);
+}
+
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     struct gpu_product p;
+    struct gpu_launch how;
     struct mgx_str text = {0};
     const char *why = gpu_product_read(c, &p);
-    if (why)
-        return gpu_decline(c, why);
-    const struct tile t = choose_tile(c, &p);
-    why = emit(&text, c, &p, &t);
+    if (!why)
+        why = gpu_product_emit(&text, c, &p, &how, &c->detail);
     if (why) {
         mgx_str_fini(&text);
         return gpu_decline(c, why);
     }
-    const bool empty = mgx_shape_elements(c->out) == 0;
-    const struct gpu_launch how = {
-        .grid = {empty ? 0 : (unsigned)((p.columns + t.columns - 1) / t.columns),
-                 (unsigned)((p.rows + t.rows - 1) / t.rows), (unsigned)p.batches},
-        .block = {t.units ? (unsigned)(t.warps * t.units->wave) : GPU_THREADS, 1, 1}};
     int in[GPU_CALL_INPUTS] = {p.operand[0], p.operand[1]};
     memcpy(in + 2, p.extra, (size_t)p.extra_count * sizeof *in);
     c->flops = 2.0 * (double)p.rows * (double)p.columns * (double)p.depth * (double)p.batches;
-    c->detail = describe(c, &p, &t);
     return gpu_take(c, &text, &how, in, 2 + p.extra_count);
 }
 

@@ -18,3 +18,8 @@ struct gpu_product {
 const char *gpu_product_read(const struct mgx_plan_offer *c, struct gpu_product *p);
 // Is it summed in float, not in double or integers of 64 bits?
 bool gpu_product_is_float(const struct gpu_product *p);
+// The text of gpu::product's kernel, its launch and what is said of it. Why it cannot be written; NULL
+// if it can.
+const char *gpu_product_emit(struct mgx_str *text, const struct mgx_plan_offer *c,
+                             const struct gpu_product *p, struct gpu_launch *how,
+                             const char **detail);

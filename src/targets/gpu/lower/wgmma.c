@@ -104,9 +104,8 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
                           count, diag);
 }
 
-// The model's tile, or the one that measuring prefers.
-static bool choose(struct mgx_plan_offer *c, const struct gpu_wgmma_product *g,
-                   struct gpu_wgmma_tile *t)
+bool gpu_wgmma_choose(struct mgx_plan_offer *c, const struct gpu_wgmma_product *g,
+                      struct gpu_wgmma_tile *t)
 {
     const struct gpu_properties *card = &gpu_machine(c->machine)->device->properties;
     const struct gpu_wgmma_size size = {.rows = g->rows,
@@ -162,7 +161,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     if (why)
         return gpu_decline(c, why);
     struct gpu_wgmma_tile t;
-    if (!choose(c, &g, &t))
+    if (!gpu_wgmma_choose(c, &g, &t))
         return c->diag->status == MGX_OK ? gpu_decline(c, "no tile fits the card")
                                          : MGX_PLAN_FAILED;
     why = gpu_wgmma_emit(&text, c, &g, &t);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "targets/gpu/lower/product.h"
+#include "targets/gpu/lower/race.h"
 
 // How the matrix units are used. A block of the depth is 128 bytes of a row of a.
 enum gpu_wgmma_units {
@@ -131,7 +132,26 @@ enum { GPU_WGMMA_ARGS = 5 };
 int gpu_wgmma_args(const struct gpu_wgmma_product *g, const void *map_a, const void *map_b,
                    void *const *a, void *const *b, void *const *out, struct gpu_arg *list);
 
+// --- wgmma.c ---
+// The tile that measuring prefers, or the model's. False: none fits the card, or diag has a failure.
+bool gpu_wgmma_choose(struct mgx_plan_offer *c, const struct gpu_wgmma_product *g,
+                      struct gpu_wgmma_tile *t);
+
 // --- wgmma_tune.c ---
+struct gpu_wgmma_entry { // a tile, ready to be timed beside others
+    const struct gpu_wgmma_product *g;
+    struct gpu_launch how;
+    void *kernel;
+    _Alignas(64) unsigned char a[GPU_TENSOR_MAP_BYTES];
+    _Alignas(64) unsigned char b[GPU_RACE_WEIGHTS][GPU_TENSOR_MAP_BYTES];
+};
+struct gpu_race_bytes gpu_wgmma_race_bytes(const struct mgx_plan_offer *c,
+                                           const struct gpu_wgmma_product *g);
+bool gpu_wgmma_enter(struct gpu_wgmma_entry *e, const struct mgx_plan_offer *c,
+                     const struct gpu_wgmma_product *g, const struct gpu_wgmma_tile *tile,
+                     const struct gpu_race *race, struct mgx_diag *diag);
+// A launch of the entry `user`.
+bool gpu_wgmma_turn(void *user, const struct gpu_race *race, int turn, struct mgx_diag *diag);
 // *choice: the fastest of these tiles by measuring, or 0 where nothing is measured or known.
 enum mgx_status gpu_wgmma_tune(struct mgx_plan_offer *c, const struct gpu_wgmma_product *g,
                                const struct gpu_wgmma_tile *tiles, int count,

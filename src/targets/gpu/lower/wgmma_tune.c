@@ -9,8 +9,7 @@
 #include "plan/contest.h"
 #include "targets/gpu/lower/wgmma.h"
 
-enum { MEASURED = 20, LAUNCHES = 20, MAPS = 8 };
-#define WEIGHT_BYTES ((size_t)64 << 20) // of all weights together, beyond the level-2 cache
+enum { MEASURED = 20 };
 
 struct contest {
     struct mgx_plan_offer *c;
@@ -19,16 +18,14 @@ struct contest {
     int count;
     struct mgx_str names[GPU_WGMMA_TILES];
     struct gpu_unit *units[GPU_WGMMA_TILES];
-    bool made;
-    void *a, *b, *out, *extra; // on the card
-    int weights;               // that lie one behind the other at b
-    size_t weight_bytes;
-    void *stream, *graph;
+    bool compiled;
+    struct gpu_race race;
+    struct gpu_wgmma_entry entry;
 };
 
-static struct gpu_device *device_of(const struct contest *t)
+static struct gpu_device *device_of(const struct mgx_plan_offer *c)
 {
-    return gpu_machine(t->c->machine)->device;
+    return gpu_machine(c->machine)->device;
 }
 
 static const char *name(void *user, int number)
@@ -36,113 +33,123 @@ static const char *name(void *user, int number)
     return mgx_str_text(&((struct contest *)user)->names[number]);
 }
 
+// --- a tile, ready to be launched ---
+
 static size_t span(const struct mgx_shape *s)
 {
     return (size_t)mgx_shape_space(s) * mgx_type_size(s->type) + 256;
 }
 
-static bool allocate(struct contest *t, void **out, size_t bytes, struct mgx_diag *diag)
+struct gpu_race_bytes gpu_wgmma_race_bytes(const struct mgx_plan_offer *c,
+                                           const struct gpu_wgmma_product *g)
 {
-    struct gpu_device *d = device_of(t);
-    return d->api->alloc(d, bytes, out, diag) == MGX_OK &&
-           d->api->fill(d, t->stream, *out, 0x2d, bytes, diag) == MGX_OK; // 0.08 as a half
-}
-
-// Buffers and code, once for all candidates.
-static bool make(struct contest *t, struct mgx_diag *diag)
-{
-    struct gpu_device *d = device_of(t);
-    const struct gpu_wgmma_product *g = t->g;
-    size_t extra = 256;
-    if (t->made)
-        return t->a != NULL;
-    t->made = true;
+    struct gpu_race_bytes bytes = {.b = gpu_wgmma_packed_bytes(g),
+                                   .out = span(c->out),
+                                   .extra = 256,
+                                   .a = span(&c->in[g->p.operand[0]]),
+                                   .turns = true};
     for (int e = 0; e < g->p.extra_count; e++) {
-        const size_t bytes = span(&t->c->in[g->p.extra[e]]);
-        extra = bytes > extra ? bytes : extra;
+        const size_t extra = span(&c->in[g->p.extra[e]]);
+        bytes.extra = extra > bytes.extra ? extra : bytes.extra;
     }
-    t->weight_bytes = (gpu_wgmma_packed_bytes(g) + 255) / 256 * 256;
-    t->weights = (int)(WEIGHT_BYTES / t->weight_bytes);
-    t->weights = t->weights < 1 ? 1 : t->weights > MAPS ? MAPS : t->weights;
-    const size_t image = span(&t->c->in[g->p.operand[0]]);
+    if (g->fold.bytes > bytes.a)
+        bytes.a = g->fold.bytes;
+    return bytes;
+}
+
+static struct gpu_unit *unit_of(const struct mgx_plan_offer *c, const struct gpu_wgmma_product *g,
+                                const struct gpu_wgmma_tile *tile)
+{
     struct mgx_str text = {0};
-    for (int i = 0; i < t->count && i < MEASURED; i++) {
-        if (!gpu_wgmma_emit(&text, t->c, g, &t->tiles[i]))
-            t->units[i] = gpu_unit_of(gpu_machine(t->c->machine), "candidate", &text);
-        mgx_str_fini(&text);
-        if (!t->units[i])
-            return false;
-    }
-    const int units = t->count < MEASURED ? t->count : MEASURED;
-    return gpu_units_make(&gpu_machine(t->c->machine)->code, t->units, units, diag) == MGX_OK &&
-           d->api->stream_create(d, &t->stream, diag) == MGX_OK &&
-           allocate(t, &t->b, t->weight_bytes * (size_t)t->weights, diag) &&
-           allocate(t, &t->out, span(t->c->out), diag) && allocate(t, &t->extra, extra, diag) &&
-           allocate(t, &t->a, g->fold.bytes > image ? g->fold.bytes : image, diag);
+    struct gpu_unit *unit = NULL;
+    if (!gpu_wgmma_emit(&text, c, g, tile))
+        unit = gpu_unit_of(gpu_machine(c->machine), "candidate", &text);
+    mgx_str_fini(&text);
+    return unit;
 }
 
-static bool describe(const struct contest *t, const struct gpu_wgmma_tile *tile, void *a,
-                     unsigned char (*b)[GPU_TENSOR_MAP_BYTES], struct mgx_diag *diag)
+static bool describe(struct gpu_wgmma_entry *e, const struct gpu_wgmma_tile *tile,
+                     const struct gpu_race *race, struct mgx_diag *diag)
 {
-    struct gpu_device *d = device_of(t);
-    struct gpu_tensor_map map = t->g->map;
-    map.address = t->a;
+    struct gpu_device *d = race->device;
+    struct gpu_tensor_map map = e->g->map;
+    map.address = race->a;
     map.box = (unsigned)tile->rows;
-    bool good = d->api->tensor_map(d, &map, a, diag) == MGX_OK;
-    for (int i = 0; i < t->weights && good; i++) {
-        map = gpu_wgmma_map(t->g, (char *)t->b + t->weight_bytes * (size_t)i, tile->columns);
-        good = d->api->tensor_map(d, &map, b[i], diag) == MGX_OK;
+    bool good = d->api->tensor_map(d, &map, e->a, diag) == MGX_OK;
+    for (int i = 0; i < race->weights && good; i++) {
+        map = gpu_wgmma_map(e->g, gpu_race_weights(race, i), tile->columns);
+        good = d->api->tensor_map(d, &map, e->b[i], diag) == MGX_OK;
     }
     return good;
 }
 
-static bool launch_all(struct contest *t, const struct gpu_launch *how, void *kernel, void *a,
-                       unsigned char (*b)[GPU_TENSOR_MAP_BYTES], struct mgx_diag *diag)
+static bool make_ready(struct gpu_wgmma_entry *e, const struct gpu_wgmma_product *g,
+                       const struct gpu_wgmma_tile *tile, struct gpu_unit *unit,
+                       const struct gpu_race *race, struct mgx_diag *diag)
 {
-    struct gpu_device *d = device_of(t);
+    e->g = g;
+    e->how = gpu_wgmma_launch(g, tile, race->device->properties.units);
+    e->how.dependent = true;
+    return describe(e, tile, race, diag) &&
+           gpu_unit_kernel(unit, "run", e->how.shared, &e->kernel, diag) == MGX_OK;
+}
+
+bool gpu_wgmma_enter(struct gpu_wgmma_entry *e, const struct mgx_plan_offer *c,
+                     const struct gpu_wgmma_product *g, const struct gpu_wgmma_tile *tile,
+                     const struct gpu_race *race, struct mgx_diag *diag)
+{
+    struct gpu_unit *unit = unit_of(c, g, tile);
+    return unit && gpu_units_make(&gpu_machine(c->machine)->code, &unit, 1, diag) == MGX_OK &&
+           make_ready(e, g, tile, unit, race, diag);
+}
+
+bool gpu_wgmma_turn(void *user, const struct gpu_race *race, int turn, struct mgx_diag *diag)
+{
+    struct gpu_wgmma_entry *e = user;
+    struct gpu_device *d = race->device;
     struct gpu_arg list[GPU_CALL_INPUTS + GPU_WGMMA_ARGS];
-    bool good = true;
-    for (int i = 0; i < LAUNCHES && good; i++) {
-        int count = gpu_wgmma_args(t->g, a, b[i % t->weights], &t->a, &t->b, &t->out, list);
-        for (int e = 0; e < t->g->p.extra_count; e++)
-            list[count++] = (struct gpu_arg){&t->extra, sizeof(void *), true};
-        good = d->api->launch(d, t->stream, kernel, how, list, count, diag) == MGX_OK;
-    }
-    return good;
+    void *b = gpu_race_weights(race, turn);
+    int count =
+        gpu_wgmma_args(e->g, e->a, e->b[turn % race->weights], &race->a, &b, &race->out, list);
+    for (int i = 0; i < e->g->p.extra_count; i++)
+        list[count++] = (struct gpu_arg){&race->extra, sizeof(void *), true};
+    return d->api->launch(d, race->stream, e->kernel, &e->how, list, count, diag) == MGX_OK;
+}
+
+// --- the contest ---
+
+// Code of all candidates, side by side.
+static bool compile(struct contest *t, struct mgx_diag *diag)
+{
+    const int units = t->count < MEASURED ? t->count : MEASURED;
+    if (t->compiled)
+        return true;
+    for (int i = 0; i < units; i++)
+        if (!(t->units[i] = unit_of(t->c, t->g, &t->tiles[i])))
+            return false;
+    t->compiled =
+        gpu_units_make(&gpu_machine(t->c->machine)->code, t->units, units, diag) == MGX_OK;
+    return t->compiled;
 }
 
 static bool begin(void *user, int number, struct mgx_diag *diag)
 {
     struct contest *t = user;
-    struct gpu_device *d = device_of(t);
-    const struct gpu_wgmma_tile *tile = &t->tiles[number];
-    struct gpu_launch how = gpu_wgmma_launch(t->g, tile, d->properties.units);
-    _Alignas(64) unsigned char a[GPU_TENSOR_MAP_BYTES], b[MAPS][GPU_TENSOR_MAP_BYTES];
-    void *kernel;
-    how.dependent = true;
-    if (number >= MEASURED || !make(t, diag) || !describe(t, tile, a, b, diag) ||
-        gpu_unit_kernel(t->units[number], "run", how.shared, &kernel, diag) != MGX_OK ||
-        d->api->capture_begin(d, t->stream, diag) != MGX_OK)
-        return false;
-    const bool good = launch_all(t, &how, kernel, a, b, diag);
-    return d->api->capture_end(d, t->stream, &t->graph, diag) == MGX_OK && good;
+    const struct gpu_race_bytes bytes = gpu_wgmma_race_bytes(t->c, t->g);
+    return number < MEASURED && gpu_race_make(&t->race, device_of(t->c), &bytes, diag) &&
+           compile(t, diag) &&
+           make_ready(&t->entry, t->g, &t->tiles[number], t->units[number], &t->race, diag) &&
+           gpu_race_begin(&t->race, gpu_wgmma_turn, &t->entry, diag);
 }
 
 static void run(void *user)
 {
-    struct contest *t = user;
-    struct gpu_device *d = device_of(t);
-    struct mgx_diag quiet = {.status = MGX_OK};
-    if (d->api->graph_launch(d, t->graph, t->stream, &quiet) == MGX_OK)
-        (void)!d->api->stream_wait(d, t->stream, &quiet);
+    gpu_race_run(&((struct contest *)user)->race);
 }
 
 static void end(void *user)
 {
-    struct contest *t = user;
-    struct gpu_device *d = device_of(t);
-    d->api->graph_destroy(d, t->graph);
-    t->graph = NULL;
+    gpu_race_end(&((struct contest *)user)->race);
 }
 
 // What decides the time besides the tile: sizes, and what the epilogue reads.
@@ -161,12 +168,7 @@ static void describe_problem(void *user, struct mgx_str *out)
 
 static void release(struct contest *t)
 {
-    struct gpu_device *d = device_of(t);
-    d->api->free(d, t->a);
-    d->api->free(d, t->b);
-    d->api->free(d, t->out);
-    d->api->free(d, t->extra);
-    d->api->stream_destroy(d, t->stream);
+    gpu_race_fini(&t->race);
     for (int i = 0; i < t->count; i++)
         mgx_str_fini(&t->names[i]);
 }

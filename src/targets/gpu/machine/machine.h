@@ -18,6 +18,8 @@ struct gpu_machine {
     struct gpu_memory *memory; // lives as long as anything that was allocated from it
     struct gpu_code code;
     bool tf32;               // products of floats may be rounded to 10 bits behind the point
+    bool own_products;       // no library is ever asked
+    const char *provider;    // the library that makes products where it can; NULL: none is named
     struct gpu_unit **units; // asked for while planning
     int unit_count, unit_capacity;
 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// What the two stand-ins for HIP's runtime differ in: the card they say they are, and what becomes of
-// text. standin_hip.c has the rest.
+// What the stand-ins for HIP's runtime differ in: the card they say they are, and what becomes of
+// text. standin_hip.c has the rest; standin_cuda.c is the same under CUDA's names.
 //
 //     standin_axpy.c        text is its own binary, and axpy the one kernel
+//     standin_idle.c        so it is, and all kernels take their time and write nothing
 //     emulated/emulated.c   text is compiled for the processor, and blocks run thread by thread
 #pragma once
 

@@ -8,6 +8,8 @@
 //
 //     standin_fail(call, after)   the call named fails from its `after`-th use on, with status 2
 //     standin_live()              handles and blocks of memory not given back
+//     standin_enqueue(stream, work, data, bytes)
+//                                 a library's: work(a copy of data), now or in a captured run
 #include "standin.h"
 
 #include <pthread.h>
@@ -21,9 +23,13 @@
 #define API __attribute__((visibility("default")))
 
 enum { OK = 0, INVALID = 1, NO_MEMORY = 2, COUNT = 2 };
+#ifndef STANDIN_ARCH_OPTION
+#define STANDIN_ARCH_OPTION "--offload-arch="
+#endif
 
 API void standin_fail(const char *call, int after);
 API int standin_live(void);
+API int standin_enqueue(void *stream, void (*work)(void *data), const void *data, size_t bytes);
 
 static char failing[64];
 static int fail_after;
@@ -88,7 +94,7 @@ struct handle {
     struct handle *capture;
 };
 
-struct command { // of a captured run: a fill, a copy, or a launch
+struct command { // of a captured run: a fill, a copy, a launch, or work of a library's
     struct command *next;
     void *to;
     const void *from;
@@ -96,6 +102,8 @@ struct command { // of a captured run: a fill, a copy, or a launch
     size_t bytes;
     void *kernel, **params;
     struct standin_dims dims;
+    void (*work)(void *data);
+    void *data; // `bytes` of them
 };
 
 API int hipInit(unsigned flags);
@@ -223,6 +231,10 @@ static bool is(const void *handle, unsigned magic)
 
 static int play(const struct command *c)
 {
+    if (c->work) {
+        c->work(c->data);
+        return OK;
+    }
     if (c->kernel)
         return standin_launch(c->kernel, &c->dims, c->params);
     if (c->from)
@@ -243,6 +255,8 @@ static int note(struct handle *graph, const struct command *what)
         free(c);
         return NO_MEMORY;
     }
+    if (c->work && (c->data = malloc(c->bytes)))
+        memcpy(c->data, what->data, c->bytes);
     *graph->end = c;
     graph->end = &c->next;
     return OK;
@@ -258,6 +272,12 @@ static int enqueue(void *stream, const struct command *c)
     const int status = play(c);
     pthread_mutex_unlock(&lock);
     return status;
+}
+
+API int standin_enqueue(void *stream, void (*work)(void *data), const void *data, size_t bytes)
+{
+    const struct command c = {.work = work, .data = (void *)data, .bytes = bytes};
+    return enqueue(stream, &c);
 }
 
 static int move(void *to, const void *from, size_t bytes, void *stream)
@@ -305,6 +325,7 @@ static void drop_commands(struct handle *h)
     while (h->commands) {
         struct command *next = h->commands->next;
         free(h->commands->params);
+        free(h->commands->data);
         free(h->commands);
         h->commands = next;
     }
@@ -513,7 +534,7 @@ USER(hiprtcCreateProgram, void **program, const char *text, const char *name, in
 
 USER(hiprtcCompileProgram, void *program, int count, const char *const *options)
 {
-    static const char option[] = "--offload-arch=";
+    static const char option[] = STANDIN_ARCH_OPTION;
     struct handle *p = program;
     MAY_FAIL();
     if (!count || strncmp(options[0], option, sizeof option - 1) != 0)

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT
+// A product as a library sees it: matrices whose lines lie at one distance, and what follows it as far
+// as libraries do that themselves.
+//
+//     dot           all batches together are rows where b is the same for all, else batch entries
+//     convolution   1 x 1 without steps, channels last: a dot
+#include <string.h>
+
+#include "op/op.h"
+#include "targets/gpu/lower/vendor.h"
+#include "targets/gpu/lower/wgmma.h"
+
+// --- matrices ---
+
+static bool read_matrix(const struct mgx_shape *s, const int *row_axes, int row_axis_count,
+                        int column_axis, int64_t rows, int64_t columns, struct gpu_vendor_matrix *m)
+{
+    const int64_t across = columns == 1 ? 1 : s->strides[column_axis];
+    int64_t down;
+    if (!gpu_wgmma_merge(s, row_axes, row_axis_count, &down))
+        return false;
+    m->by_column = across != 1;
+    m->line = rows == 1 ? columns : down;
+    if (across == 1)
+        return m->line >= columns;
+    m->line = across;
+    return (rows == 1 || down == 1) && across >= rows;
+}
+
+// The first axes count batch entries.
+static bool read_operand(const struct gpu_vendor_view *v, const struct mgx_shape *s, int64_t rows,
+                         int64_t columns, struct gpu_vendor_matrix *m)
+{
+    return gpu_wgmma_merge(s, v->row_axes, v->batch_axis_count, &m->batch) &&
+           read_matrix(s, v->row_axes + v->batch_axis_count,
+                       v->row_axis_count - v->batch_axis_count, v->column_axis, rows, columns, m);
+}
+
+static bool is_shared(const struct mgx_shape *s, int axes)
+{
+    for (int i = 0; i < axes; i++)
+        if (s->lens[i] > 1 && s->strides[i] != 0)
+            return false;
+    return true;
+}
+
+static void count_axes(struct gpu_vendor_view *v, int rank)
+{
+    const bool dot = v->p.ins->op == &mgx_op_dot;
+    v->column_axis = dot ? rank - 1 : 1;
+    for (int i = 0; i < rank; i++)
+        if (i != v->column_axis)
+            v->row_axes[v->row_axis_count++] = i;
+}
+
+static bool set_rows(struct gpu_vendor_view *v, bool together)
+{
+    const struct gpu_product *p = &v->p;
+    v->batch_axis_count = together ? 0 : v->row_axis_count - 1;
+    v->whole.batches = together ? 1 : p->batches;
+    v->whole.rows = together ? p->rows * p->batches : p->rows;
+    v->whole.columns = p->columns;
+    v->whole.depth = p->depth;
+    return v->whole.rows < INT32_MAX && v->whole.batches < INT32_MAX;
+}
+
+static const char *see_dot(const struct mgx_plan_offer *c, struct gpu_vendor_view *v)
+{
+    const struct mgx_shape *a = &c->in[v->p.operand[0]], *b = &c->in[v->p.operand[1]];
+    const int rank = c->out->rank;
+    const int depth_axis = rank - 2;
+    struct gpu_vendor_product *w = &v->whole;
+    if (a->rank != rank || b->rank != rank)
+        return "operands of several ranks";
+    bool good =
+        is_shared(b, rank - 2) && set_rows(v, true) && read_operand(v, a, w->rows, w->depth, &w->a);
+    if (!good)
+        good = set_rows(v, false) && read_operand(v, a, w->rows, w->depth, &w->a);
+    if (!good || !gpu_wgmma_merge(b, v->row_axes, v->batch_axis_count, &w->b.batch) ||
+        !read_matrix(b, &depth_axis, 1, rank - 1, w->depth, w->columns, &w->b))
+        return "an operand whose lines, or batch entries, do not lie at one distance";
+    return NULL;
+}
+
+static const char *see_convolution(const struct mgx_plan_offer *c, struct gpu_vendor_view *v)
+{
+    const struct mgx_shape *x = &c->in[v->p.operand[0]], *w = &c->in[v->p.operand[1]];
+    const struct mgx_ints steps = mgx_ins_ints(v->p.ins, "stride");
+    const struct mgx_ints padding = mgx_ins_ints(v->p.ins, "padding");
+    const int depth_axis = 1;
+    bool point = v->p.batches == 1 && v->p.depth == w->lens[1];
+    for (int i = 0; i < steps.count; i++)
+        point = point && steps.v[i] == 1;
+    for (int i = 0; i < padding.count; i++)
+        point = point && padding.v[i] == 0;
+    if (!point)
+        return "a convolution that is no product of matrices";
+    if (!set_rows(v, true) || !read_operand(v, x, v->whole.rows, v->whole.depth, &v->whole.a) ||
+        !read_matrix(w, &depth_axis, 1, 0, v->whole.depth, v->whole.columns, &v->whole.b))
+        return "an image whose pixels do not lie at one distance";
+    return NULL;
+}
+
+// --- what follows ---
+
+struct walk {
+    const struct mgx_plan_offer *c;
+    struct gpu_vendor_view *v;
+    const struct mgx_ins *product;                  // as the body calls it
+    const struct mgx_ins *operand[GPU_CALL_INPUTS]; // the tail's others, as it calls them
+};
+
+static bool take_operand(struct walk *k, const struct mgx_ins *ins)
+{
+    struct gpu_vendor_view *v = k->v;
+    int e = 0;
+    while (e < v->p.extra_count && k->operand[e] != ins)
+        e++;
+    if (e == v->p.extra_count)
+        return false;
+    const int input = v->p.extra[e];
+    const struct mgx_shape *s = &k->c->in[input];
+    const bool line = s->strides[v->column_axis] == 1 || v->p.columns == 1;
+    bool same = true; // for all rows
+    for (int i = 0; i < v->row_axis_count; i++)
+        same = same && (s->lens[v->row_axes[i]] == 1 || s->strides[v->row_axes[i]] == 0);
+    if (s->type != v->whole.type)
+        return false;
+    if (same && line && v->bias < 0) {
+        v->bias = input;
+        v->whole.last |= GPU_VENDOR_BIAS;
+        return true;
+    }
+    if (v->add >= 0 || !read_operand(v, s, v->whole.rows, v->whole.columns, &v->whole.add))
+        return false;
+    v->add = input;
+    v->whole.last |= GPU_VENDOR_ADD;
+    return !v->whole.add.by_column;
+}
+
+// The body from its result back to the product: an activation, and sums before it.
+static bool walk_back(struct walk *k, const struct mgx_ins *x)
+{
+    if (x->op == &mgx_op_relu || x->op == &mgx_op_gelu_tanh) {
+        k->v->whole.last |= x->op == &mgx_op_relu ? GPU_VENDOR_RELU : GPU_VENDOR_GELU;
+        x = x->in[0];
+    }
+    while (x != k->product && x->op == &mgx_op_add) {
+        const bool right = x->in[0] == k->product || x->in[0]->op == &mgx_op_add;
+        if (!take_operand(k, x->in[right]))
+            return false;
+        x = x->in[!right];
+    }
+    return x == k->product;
+}
+
+static bool see_tail(const struct mgx_plan_offer *c, struct gpu_vendor_view *v)
+{
+    const struct mgx_ins *tail = v->p.tail;
+    const struct mgx_module *body = tail->op == &mgx_op_pointwise ? tail->mod[0] : NULL;
+    struct walk k = {.c = c, .v = v};
+    struct mgx_ins *params[GPU_CALL_INPUTS];
+    if (tail->in_count > GPU_CALL_INPUTS ||
+        (body && (mgx_module_parameters(body, params, GPU_CALL_INPUTS) != tail->in_count)))
+        return false;
+    for (int i = 0, e = 0; i < tail->in_count; i++) {
+        const struct mgx_ins *here = body ? params[i] : tail->in[i];
+        if (i == v->p.place)
+            k.product = here;
+        else
+            k.operand[e++] = here;
+    }
+    return walk_back(&k, body ? mgx_module_result(body, 0) : tail);
+}
+
+// --- both ---
+
+// What every address is a multiple of: values begin at lines of memory, and slices of them inside.
+static unsigned common_alignment(const struct mgx_plan_offer *c, const struct gpu_vendor_view *v)
+{
+    enum { MOST = 16 };
+    const size_t size = mgx_type_size(v->whole.type);
+    uint64_t bits = MOST;
+    for (int i = 0; i < c->in_count && c->in_offset; i++)
+        bits |= (uint64_t)c->in_offset[i];
+    if (!v->why) { // a part of a wider result may begin at any of its columns
+        const int64_t line = v->whole.out.line;
+        bits |= (uint64_t)line * size | (line == v->whole.columns ? 0 : size);
+    }
+    const unsigned lowest = (unsigned)(bits & -bits);
+    return lowest < size ? (unsigned)size : lowest;
+}
+
+static void set_bare(struct gpu_vendor_view *v)
+{
+    v->bare = v->whole;
+    v->bare.last = 0;
+    v->bare.out = (struct gpu_vendor_matrix){.line = v->whole.columns,
+                                             .batch = v->whole.columns * v->whole.rows};
+}
+
+static const char *see_whole(const struct mgx_plan_offer *c, struct gpu_vendor_view *v)
+{
+    struct gpu_vendor_product *w = &v->whole;
+    if (c->out->type != w->type)
+        return "a result of another type";
+    if (!read_operand(v, c->out, w->rows, w->columns, &w->out) || w->out.by_column)
+        return "a result whose rows are not lines at one distance";
+    return !v->p.tail || see_tail(c, v) ? NULL : "what follows is no library's";
+}
+
+const char *gpu_vendor_see(const struct mgx_plan_offer *c, struct gpu_vendor_view *v)
+{
+    memset(v, 0, sizeof *v);
+    v->add = v->bias = -1;
+    const char *why = gpu_product_read(c, &v->p);
+    if (why)
+        return why;
+    const enum mgx_type type = v->p.ins->shape.type;
+    const bool dot = v->p.ins->op == &mgx_op_dot;
+    if (v->p.make || (!dot && v->p.ins->op != &mgx_op_convolution) ||
+        (type != MGX_HALF && type != MGX_BF16 && type != MGX_FLOAT) ||
+        c->in[v->p.operand[0]].type != type || c->in[v->p.operand[1]].type != type)
+        return "operands that are not all half, bf16 or float";
+    if (mgx_shape_elements(c->out) == 0 || v->p.depth == 0)
+        return "no results, or no depth";
+    v->whole.type = type;
+    v->whole.tf32 = gpu_machine(c->machine)->tf32;
+    count_axes(v, c->out->rank);
+    why = dot ? see_dot(c, v) : see_convolution(c, v);
+    if (why)
+        return why;
+    v->why = see_whole(c, v);
+    if (v->why && !v->p.tail)
+        return v->why;
+    v->whole.alignment = common_alignment(c, v);
+    set_bare(v);
+    return NULL;
+}
+
+// --- scratch ---
+
+size_t gpu_vendor_product_bytes(const struct gpu_vendor_view *v, const struct gpu_vendor_entry *e)
+{
+    const struct gpu_vendor_product *p = &v->bare;
+    const int64_t elements = p->rows * p->columns * p->batches;
+    return e->whole ? 0 : gpu_vendor_rounded((size_t)elements * mgx_type_size(p->type));
+}
+
+size_t gpu_vendor_workspace(const struct gpu_vendor_view *v, const struct gpu_vendor_entry *e)
+{
+    const size_t bytes = gpu_vendor_product_bytes(v, e) + gpu_vendor_rounded(e->choice.workspace);
+    return bytes ? bytes + GPU_VENDOR_ALIGNMENT : 0;
+}
