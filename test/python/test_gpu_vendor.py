@@ -3,7 +3,8 @@
 
 Without a card they run on stand-ins for the driver and the library (test/targets/gpu), which multiply in the host's
 memory; kernels of ours write nothing there, so only products that the library does as a whole are compared. On a card
-(MGX_TEST_DEVICE=cuda or hip) all of them are, with numpy. MGX_CASES says how many.
+(MGX_TEST_DEVICE=cuda or hip), and on the stand-in for HIP's runtime that runs kernels (MGX_RUNS_KERNELS=1), all of them
+are, with numpy. MGX_LIBRARY names the library, MGX_CASES says how many.
 """
 import ctypes
 import os
@@ -16,8 +17,9 @@ import pytest
 
 CARD = os.environ.get("MGX_TEST_DEVICE")
 STANDIN = not CARD
-DEVICE = os.environ["MIGRAPHX_GPU_DEVICE"] = CARD or os.environ.get("MGX_STANDIN", "cuda")
-LIBRARY = os.environ.get("MGX_LIBRARY", {"cuda": "cublaslt", "hip": "rocblas"}[DEVICE])
+RUNS = bool(CARD or os.environ.get("MGX_RUNS_KERNELS"))
+LIBRARY = os.environ.get("MGX_LIBRARY", "rocblas" if CARD == "hip" else "cublaslt")
+DEVICE = os.environ["MIGRAPHX_GPU_DEVICE"] = "cuda" if LIBRARY == "cublaslt" else "hip"
 TITLE = {"cublaslt": "cuBLASLt", "hipblaslt": "hipBLASLt", "rocblas": "rocBLAS"}[LIBRARY]
 FILE = {"cublaslt": "libcublasLt", "hipblaslt": "libhipblaslt", "rocblas": "librocblas"}[LIBRARY]
 CASES = int(os.environ.get("MGX_CASES", "12"))
@@ -27,7 +29,8 @@ LIMIT = {"half_type": 2e-3, "bf16_type": 1.6e-2, "float_type": 1e-6}
 NUMPY = {"half_type": np.float16, "float_type": np.float32}
 if STANDIN:
     runtime = ctypes.CDLL({"cuda": "libcuda.so.1", "hip": "libamdhip64.so.7"}[DEVICE])
-    runtime.standin_slow(1)
+    if not RUNS:
+        runtime.standin_slow(1)
 
 import migraphx  # noqa: E402  the environment comes first
 from test_gpu_matrix import rounded  # noqa: E402  sets the device anew
@@ -83,7 +86,7 @@ class Product:
 
     def follow(self, batch, rows, columns):
         choices = [[], ["bias"], ["add"], ["bias", "relu"], ["bias", "gelu_tanh"], ["add", "bias"], ["add", "relu"]]
-        if STANDIN:
+        if not RUNS:
             choices = [c for c in choices if set(c) <= FUSED]
         else:
             choices += [["bias", "gelu"], ["tanh"], ["bias", "bias", "add", "add"]]
@@ -162,8 +165,11 @@ def test_threads_share_a_program():
 
 
 def test_a_provider_must_be_known():
-    with pytest.raises(RuntimeError, match='"blas" provides no products: auto, own, cublaslt'):
+    with pytest.raises(RuntimeError, match='"blas" provides no products: auto, own, cublaslt, hipblaslt, rocblas do'):
         Product(0).compile(gemm_provider="blas")
+    other = "cublaslt" if DEVICE == "hip" else "rocblas"
+    step = step_of(Product(0).compile(gemm_provider=other))
+    assert "gpu::vendor (" not in step and f"the card is {DEVICE}'s" in step
 
 
 # --- what a process does that others have not prepared ---
@@ -204,18 +210,14 @@ def bare(tmp_path):
 
 
 def test_nothing_is_opened_unless_asked_for():
-    print_loaded = "print(loaded())"
-    assert python("t.Product(0).compile()\n" + print_loaded) == "False\n"
-    assert python("t.Product(0).compile(exhaustive_tune=True, gemm_provider='own')\n" + print_loaded) == "False\n"
-    assert python("t.Product(0).compile(gemm_provider=t.LIBRARY)\n" + print_loaded) == "True\n"
-    assert python("t.Product(0).compile()\n" + print_loaded, MIGRAPHX_SET_GEMM_PROVIDER=LIBRARY) == "True\n"
+    code = "".join(f"t.Product(0).compile({how})\nprint(loaded())\n" for how in ["", "exhaustive_tune=True, gemm_provider='own'", "gemm_provider=t.LIBRARY"])
+    assert python(code) == "False\nFalse\nTrue\n"
+    assert python("t.Product(0).compile()\nprint(loaded())", MIGRAPHX_SET_GEMM_PROVIDER=LIBRARY) == "True\n"
 
 
 def test_without_the_library_our_kernel_stays(bare):
-    said = python("print(t.step_of(t.Product(0).compile(gemm_provider=t.LIBRARY)))", bare)
-    assert "gpu::product (" in said and TITLE in said
-    said = python("print(t.step_of(t.Product(0).compile(exhaustive_tune=True)))", bare)
-    assert "gpu::product (" in said and TITLE in said
+    for said in python("for how in [{'gemm_provider': t.LIBRARY}, {'exhaustive_tune': True}]:\n    print(t.step_of(t.Product(0).compile(**how)))", bare).splitlines():
+        assert "gpu::product (" in said and TITLE in said
 
 
 TUNE = """
@@ -246,22 +248,26 @@ def test_the_winner_is_kept(bare, tmp_path):
     assert "gpu::product (" in newer and "which was chosen before, is not offered here" in newer
 
 
+SAVE = """
+t.runtime.standin_slow(300)
+for how in [{'exhaustive_tune': True}, {'gemm_provider': t.LIBRARY}]:
+    p = t.Product(0).compile(**how)
+    migraphx.save(p, os.environ["FOLDER"] + "/" + "".join(how))
+    print(t.step_of(p))
+"""
 LOAD = """
-p = migraphx.load(os.environ["FILE"])
-print(t.step_of(p), "|", loaded())
+for how in ["exhaustive_tune", "gemm_provider"]:
+    print(t.step_of(migraphx.load(os.environ["FOLDER"] + "/" + how)))
 """
 
 
-@pytest.mark.parametrize("how", ["tuned", "named"])
-def test_a_saved_program_names_the_library(bare, tmp_path, how):
-    file = str(tmp_path / "p.mxr")
-    option = "exhaustive_tune=True" if how == "tuned" else "gemm_provider=t.LIBRARY"
-    code = f"t.runtime.standin_slow(300)\np = t.Product(0).compile({option})\nmigraphx.save(p, os.environ['FILE'])\nprint(t.step_of(p))"
-    assert "gpu::vendor (" in python(code, FILE=file)
-    assert f"gpu::vendor ({LIBRARY} " in python(LOAD, FILE=file)
-    said = f'"{LIBRARY} ' if how == "tuned" else TITLE
-    gone = python(LOAD, bare, FILE=file)
-    assert "gpu::product (" in gone and f"gpu::vendor: {said}" in gone and TITLE in gone
+def test_a_saved_program_names_the_library(bare, tmp_path):
+    folder = str(tmp_path)
+    saved = python(SAVE, FOLDER=folder).splitlines() + python(LOAD, FOLDER=folder).splitlines()
+    assert len(saved) == 4 and all(f"gpu::vendor ({LIBRARY} " in line for line in saved), saved
+    tuned, named = python(LOAD, bare, FOLDER=folder).splitlines()
+    assert "gpu::product (" in tuned and f'gpu::vendor: "{LIBRARY} ' in tuned and TITLE in tuned
+    assert "gpu::product (" in named and f"gpu::vendor: {TITLE}" in named
 
 
 def test_every_call_may_fail():
@@ -289,12 +295,14 @@ b.check(b.run())
 """
     so, title, run, calls = {
         "cublaslt": ("libcublasLt.so.13", "cuBLASLt", "cublasLtMatmul", ["cublasLtCreate", "cublasLtMatmulDescInit_internal", "cublasLtMatrixLayoutInit_internal", "cublasLtMatmulPreferenceInit_internal", "cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmul"]),
+        "hipblaslt": ("libhipblaslt.so.1", "hipBLASLt", "hipblasLtMatmul", ["hipblasLtCreate", "hipblasLtMatmulDescCreate", "hipblasLtMatrixLayoutCreate", "hipblasLtMatmulPreferenceCreate", "hipblasLtMatmulAlgoGetHeuristic", "hipblasLtMatmul"]),
+        "rocblas": ("librocblas.so.5", "rocBLAS", "rocblas_gemm_strided_batched_ex", ["rocblas_create_handle", "rocblas_set_stream", "rocblas_set_workspace", "rocblas_gemm_strided_batched_ex"]),
     }[LIBRARY]
     python(code.format(so=so, title=title, run=run, calls=calls))
 
 
-def test_no_algorithm_and_no_code_for_the_card():
-    if not STANDIN:
-        pytest.skip("stand-ins only")
+def test_no_algorithm_for_the_product():
+    if not STANDIN or LIBRARY == "rocblas":
+        pytest.skip("stand-ins only, and rocBLAS takes any product")
     said = python("print(t.step_of(t.Product(0).compile(gemm_provider=t.LIBRARY)))", STANDIN_NO_ALGORITHM="1")
-    assert "gpu::product (" in said and "the library has no algorithm for this product" in said
+    assert "gpu::product (" in said and f"{TITLE} has no algorithm for this product" in said

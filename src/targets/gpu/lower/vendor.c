@@ -8,6 +8,7 @@
 // every product; else all that the card has, but only with exhaustive_tune, or where the tuning
 // cache or a saved program names one. So an ordinary compilation opens no library. Whatever goes
 // wrong on the way leaves our own kernel, and the plan says why.
+#include <stdio.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -86,8 +87,10 @@ static enum mgx_status finish(struct mgx_plan *plan, const struct mgx_plan_step 
 
 static void note(const struct mgx_plan_offer *c, const char **why, const char *said)
 {
-    if (!*why)
-        *why = mgx_arena_strdup(c->arena, said);
+    struct mgx_str text = {0};
+    mgx_str_printf(&text, "%s%s%s", *why ? *why : "", *why ? "; " : "", said);
+    *why = mgx_arena_strdup(c->arena, mgx_str_text(&text));
+    mgx_str_fini(&text);
 }
 
 static int rank(const struct mgx_plan_offer *c, const struct gpu_vendor_view *v,
@@ -104,6 +107,14 @@ static int rank(const struct mgx_plan_offer *c, const struct gpu_vendor_view *v,
     return count;
 }
 
+static void note_none(const struct mgx_plan_offer *c, const char **why,
+                      const struct gpu_vendor *vendor)
+{
+    char text[80];
+    snprintf(text, sizeof text, "%s has no algorithm for this product", vendor->title);
+    note(c, why, text);
+}
+
 // What one library has: the whole where it can, else the product alone.
 static int find_in(const struct mgx_plan_offer *c, const struct gpu_vendor_view *v,
                    const struct gpu_vendor *vendor, struct gpu_vendor_entry *entries,
@@ -111,6 +122,7 @@ static int find_in(const struct mgx_plan_offer *c, const struct gpu_vendor_view 
 {
     const struct gpu_vendor_library *library;
     struct mgx_diag quiet = {.status = MGX_OK};
+    const char *before = *why;
     int count = 0;
     if (gpu_vendor_open(vendor, gpu_machine(c->machine)->device, &library, &quiet) != MGX_OK) {
         note(c, why, quiet.text);
@@ -120,8 +132,8 @@ static int find_in(const struct mgx_plan_offer *c, const struct gpu_vendor_view 
         count = rank(c, v, library, true, entries, why);
     if (count == 0 && v->p.tail)
         count = rank(c, v, library, false, entries, why);
-    if (count == 0 && quiet.status == MGX_OK)
-        note(c, why, "the library has no algorithm for this product");
+    if (count == 0 && *why == before)
+        note_none(c, why, vendor);
     return count;
 }
 

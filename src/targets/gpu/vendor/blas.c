@@ -28,3 +28,11 @@ struct gpu_blas gpu_blas_of(const struct gpu_vendor_product *p)
     place(&b, GPU_BLAS_RESULT, &p->out, p->rows, p->columns);
     return b;
 }
+
+int gpu_blas_epilogue(unsigned last)
+{
+    enum { NONE = 1, RELU = 2, BIAS = 4, GELU = 32 };
+    const int epilogue = (last & GPU_VENDOR_BIAS ? BIAS : 0) | (last & GPU_VENDOR_RELU ? RELU : 0) |
+                         (last & GPU_VENDOR_GELU ? GELU : 0);
+    return epilogue ? epilogue : NONE;
+}

@@ -18,3 +18,7 @@ struct gpu_blas {
 };
 
 struct gpu_blas gpu_blas_of(const struct gpu_vendor_product *product);
+
+// What follows the sum, by the numbers that cuBLASLt and hipBLASLt share; an operand that is added is
+// none of them.
+int gpu_blas_epilogue(unsigned last);

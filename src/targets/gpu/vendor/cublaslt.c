@@ -32,7 +32,6 @@ enum { // attributes of layouts, products, preferences and algorithms
     PREFER_WORKSPACE = 1,
     PREFER_ALIGNMENT_A = 5, // and b, c, d
 };
-enum { EPILOGUE_NONE = 1, EPILOGUE_RELU = 2, EPILOGUE_BIAS = 4, EPILOGUE_GELU = 32 };
 enum { WORDS = 64 }; // of 64 bits: room for a descriptor, which has 32 at most in CUDA 13
 
 struct answer { // cublasLtMatmulHeuristicResult_t
@@ -117,19 +116,11 @@ static int type_of(enum mgx_type type)
     return type == MGX_HALF ? REAL_16F : type == MGX_BF16 ? REAL_16BF : REAL_32F;
 }
 
-static int epilogue_of(unsigned last)
-{
-    int epilogue = last & GPU_VENDOR_BIAS ? EPILOGUE_BIAS : 0;
-    epilogue |= last & GPU_VENDOR_RELU ? EPILOGUE_RELU : 0;
-    epilogue |= last & GPU_VENDOR_GELU ? EPILOGUE_GELU : 0;
-    return epilogue ? epilogue : EPILOGUE_NONE;
-}
-
 static enum mgx_status describe_product(uint64_t *desc, const struct gpu_vendor_product *p,
                                         const struct gpu_blas *b, struct mgx_diag *diag)
 {
     const int compute = p->type == MGX_FLOAT && p->tf32 ? COMPUTE_TF32 : COMPUTE_32F;
-    const int epilogue = epilogue_of(p->last);
+    const int epilogue = gpu_blas_epilogue(p->last);
     const void *aligned = (void *)(uintptr_t)p->alignment; // looked at, not read
     int status = lt.desc_init(desc, WORDS * sizeof *desc, compute, REAL_32F);
     for (int i = 0; i < 2 && status == 0; i++) {

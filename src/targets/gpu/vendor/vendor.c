@@ -8,7 +8,8 @@
 
 #include "targets/gpu/device/driver.h"
 
-const struct gpu_vendor *const gpu_vendors[] = {&gpu_vendor_cublaslt, NULL};
+const struct gpu_vendor *const gpu_vendors[] = {&gpu_vendor_cublaslt, &gpu_vendor_hipblaslt,
+                                                &gpu_vendor_rocblas, NULL};
 
 enum { OPEN_MOST = 64 };
 

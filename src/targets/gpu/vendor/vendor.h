@@ -94,7 +94,7 @@ struct gpu_vendor {
     void (*destroy)(struct gpu_vendor_call *call);
 };
 
-extern const struct gpu_vendor gpu_vendor_cublaslt;
+extern const struct gpu_vendor gpu_vendor_cublaslt, gpu_vendor_hipblaslt, gpu_vendor_rocblas;
 
 // All of them; ends with NULL.
 extern const struct gpu_vendor *const gpu_vendors[];

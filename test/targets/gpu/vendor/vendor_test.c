@@ -13,15 +13,17 @@
 enum { MOST = 1 << 14, PRODUCTS = 40 };
 
 struct kit { // a library and its stand-in
-    const char *name, *card, *runtime, *library;
+    const char *name, *card, *runtime, *library, *create;
 };
 
 static const struct kit kits[] = {
-    {"cublaslt", "cuda", "libcuda.so.1", "libcublasLt.so.13"},
+    {"cublaslt", "cuda", "libcuda.so.1", "libcublasLt.so.13", "cublasLtCreate"},
+    {"hipblaslt", "hip", "libamdhip64.so.7", "libhipblaslt.so.1", "hipblasLtCreate"},
+    {"rocblas", "hip", "libamdhip64.so.7", "librocblas.so.5", "rocblas_create_handle"},
 };
 
 static void (*set_failing)(const char *call, int after);
-static int (*count_live)(void);
+static int (*count_live)(void), (*count_vendor_live)(void);
 
 static bool find_standin(const struct kit *kit)
 {
@@ -30,8 +32,10 @@ static bool find_standin(const struct kit *kit)
     count_live = NULL;
     if (runtime)
         *(void **)&count_live = dlsym(runtime, "standin_live");
-    if (library)
+    if (library) {
         *(void **)&set_failing = dlsym(library, "standin_vendor_fail");
+        *(void **)&count_vendor_live = dlsym(library, "standin_vendor_live");
+    }
     return set_failing && count_live;
 }
 
@@ -222,9 +226,7 @@ static void open_after_failure(const struct kit *kit, struct bench *b)
     struct mgx_diag diag = {.status = MGX_OK};
     const struct gpu_vendor *vendor = gpu_vendor_find(kit->name);
     const struct gpu_vendor_product p = random_product(vendor);
-    static const char *const creates[] = {"cublasLtCreate"};
-    for (int i = 0; i < (int)(sizeof creates / sizeof *creates); i++)
-        set_failing(creates[i], 0);
+    set_failing(kit->create, 0);
     CHECK(run_first(b, vendor, &p, &diag) != MGX_OK);
     CHECK(strstr(diag.text, vendor->title));
     set_failing(NULL, 0);
@@ -261,13 +263,27 @@ static void run_products(const struct kit *kit, struct bench *b)
 
 static void fail_every_call(const struct kit *kit, struct bench *b)
 {
-    static const char *const calls[] = {
-        "cublasLtMatmulDescInit_internal",       "cublasLtMatmulDescSetAttribute",
-        "cublasLtMatrixLayoutInit_internal",     "cublasLtMatrixLayoutSetAttribute",
-        "cublasLtMatmulPreferenceInit_internal", "cublasLtMatmulPreferenceSetAttribute",
-        "cublasLtMatmulAlgoGetHeuristic",        "cublasLtMatmul"};
+    static const char *const calls[] = {"cublasLtMatmulDescInit_internal",
+                                        "cublasLtMatmulDescSetAttribute",
+                                        "cublasLtMatrixLayoutInit_internal",
+                                        "cublasLtMatrixLayoutSetAttribute",
+                                        "cublasLtMatmulPreferenceInit_internal",
+                                        "cublasLtMatmulPreferenceSetAttribute",
+                                        "cublasLtMatmulAlgoGetHeuristic",
+                                        "cublasLtMatmul",
+                                        "hipblasLtMatmulDescCreate",
+                                        "hipblasLtMatmulDescSetAttribute",
+                                        "hipblasLtMatrixLayoutCreate",
+                                        "hipblasLtMatrixLayoutSetAttribute",
+                                        "hipblasLtMatmulPreferenceCreate",
+                                        "hipblasLtMatmulPreferenceSetAttribute",
+                                        "hipblasLtMatmulAlgoGetHeuristic",
+                                        "hipblasLtMatmul",
+                                        "rocblas_set_stream",
+                                        "rocblas_set_workspace",
+                                        "rocblas_gemm_strided_batched_ex"};
     const struct gpu_vendor *vendor = gpu_vendor_find(kit->name);
-    const size_t prefix = strlen(vendor->name) - 2;
+    const size_t prefix = strlen(vendor->name);
     struct gpu_vendor_product p = random_product(vendor);
     p.batches = 2;
     p.last = GPU_VENDOR_BIAS & vendor->last;
@@ -300,6 +316,7 @@ static void on_every_kit(void (*fn)(const struct kit *kit, struct bench *b))
         const int live = count_live();
         fn(&kits[i], &b);
         CHECK_INT(count_live(), live);
+        CHECK_INT(count_vendor_live(), 0);
         bench_fini(&b);
     }
 }
@@ -319,6 +336,30 @@ CASE(every_call_may_fail_and_nothing_is_lost)
     on_every_kit(fail_every_call);
 }
 
+// What rocBLAS says beside its products is a help, not a condition.
+CASE(rocblas_need_not_know_its_solutions)
+{
+    static const char *const calls[] = {"rocblas_start_device_memory_size_query",
+                                        "rocblas_stop_device_memory_size_query",
+                                        "rocblas_gemm_strided_batched_ex_get_solutions"};
+    static struct bench b;
+    struct mgx_diag diag = {.status = MGX_OK};
+    const struct kit *kit = &kits[2];
+    if (!find_standin(kit))
+        return;
+    CHECK_OK(bench_make(&b, kit, &diag), diag);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        const struct gpu_vendor *vendor = gpu_vendor_find(kit->name);
+        const struct gpu_vendor_product p = random_product(vendor);
+        set_failing(calls[i], 0);
+        const enum mgx_status status = run_first(&b, vendor, &p, &diag);
+        set_failing(NULL, 0);
+        CHECK_OK(status, diag);
+        compare(&b, &p, calls[i]);
+    }
+    bench_fini(&b);
+}
+
 CASE(a_library_is_for_its_own_cards)
 {
     struct mgx_diag diag = {.status = MGX_OK};
@@ -331,4 +372,5 @@ CASE(a_library_is_for_its_own_cards)
 }
 
 TEST_MAIN(ROW(what_failed_once_is_asked_again) ROW(products_are_those_of_plain_loops)
-              ROW(every_call_may_fail_and_nothing_is_lost) ROW(a_library_is_for_its_own_cards))
+              ROW(every_call_may_fail_and_nothing_is_lost) ROW(rocblas_need_not_know_its_solutions)
+                  ROW(a_library_is_for_its_own_cards))
