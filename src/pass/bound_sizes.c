@@ -217,4 +217,5 @@ const struct mgx_pass mgx_pass_bound_sizes = {
     .name = "bound_sizes",
     .meaning = "results as long as values say are computed at their largest size, then cut off",
     .module = run,
+    .by_size = true,
 };

@@ -79,4 +79,5 @@ const struct mgx_pass mgx_pass_fuse_attention = {
     .name = "fuse_attention",
     .meaning = "dot(softmax(f(dot(q, k))), v) becomes one group",
     .module = fuse_attentions,
+    .by_size = true,
 };

@@ -129,4 +129,5 @@ const struct mgx_pass mgx_pass_fuse_epilogue = {
     .name = "fuse_epilogue",
     .meaning = "products and convolutions take the element-wise instruction that reads them",
     .module = fuse_epilogues,
+    .by_size = true,
 };

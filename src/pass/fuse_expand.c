@@ -118,4 +118,5 @@ const struct mgx_pass mgx_pass_fuse_expand = {
     .name = "fuse_expand",
     .meaning = "a depthwise convolution takes the one that makes its input",
     .module = fuse_expansions,
+    .by_size = true,
 };

@@ -148,4 +148,5 @@ const struct mgx_pass mgx_pass_fuse_norm = {
     .name = "fuse_norm",
     .meaning = "layer and root-mean-square normalisations become one group",
     .module = fuse_norms,
+    .by_size = true,
 };

@@ -193,4 +193,5 @@ const struct mgx_pass mgx_pass_fuse_pointwise = {
     .name = "fuse_pointwise",
     .meaning = "element-wise instructions that feed each other become one with a body",
     .module = run,
+    .by_size = true,
 };

@@ -16,4 +16,5 @@ const struct mgx_pass mgx_pass_fuse_pointwise_reduce = {
     .name = "fuse_pointwise_reduce",
     .meaning = "fuse_reduce, then fuse_pointwise",
     .program = run,
+    .by_size = true,
 };

@@ -297,4 +297,5 @@ const struct mgx_pass mgx_pass_fuse_reduce = {
     .name = "fuse_reduce",
     .meaning = "reductions and the element-wise work around them become one with a body",
     .module = run,
+    .by_size = true,
 };

@@ -110,4 +110,5 @@ const struct mgx_pass mgx_pass_rewrite_dft = {
     .name = "rewrite_dft",
     .meaning = "short Fourier transforms become products",
     .module = run,
+    .by_size = true,
 };

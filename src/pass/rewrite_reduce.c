@@ -84,4 +84,5 @@ const struct mgx_pass mgx_pass_rewrite_reduce = {
     .name = "rewrite_reduce",
     .meaning = "softmax and means as plain reductions",
     .module = run,
+    .by_size = true,
 };

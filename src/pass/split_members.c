@@ -46,4 +46,5 @@ const struct mgx_pass mgx_pass_split_members = {
     .name = "split_members",
     .meaning = "results of an operator that gives several are computed one by one",
     .module = run,
+    .by_size = true,
 };

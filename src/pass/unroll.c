@@ -290,4 +290,5 @@ const struct mgx_pass mgx_pass_unroll = {
     .name = "unroll",
     .meaning = "loops that certainly make so many rounds become those rounds",
     .module = run,
+    .by_size = true,
 };

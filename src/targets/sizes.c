@@ -15,11 +15,12 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "op/op.h"
+#include "pass/engine/history.h"
 #include "plan/plan.h"
 #include "plan/shared.h"
 #include "targets/specialise.h"
 
-enum { BUCKETS = 256, MEETINGS = 2, MOST_LENS = 512 };
+enum { BUCKETS = 256, MEETINGS = 2, MOST_LENS = 512, KINDS = 8 };
 static const size_t default_bytes = (size_t)256 << 20;
 
 enum state { SEEN, WAITING, MAKING, READY, FAILED };
@@ -40,6 +41,12 @@ struct mgx_size {
     int64_t lens[]; // and the bytes of values
 };
 
+// Sizes whose plans are alike, but for their lengths: the passes do the same to all of them.
+struct kind {
+    uint64_t hash;
+    struct mgx_pass_history *history; // complete
+};
+
 struct mgx_sizes {
     struct mgx_program *simplified;
     const struct mgx_target *target;
@@ -53,9 +60,11 @@ struct mgx_sizes {
     struct mgx_size *bucket[BUCKETS];
     struct mgx_size *newest, *oldest;
     size_t bytes, limit;
-    double plan_seconds; // that making a plan is expected to take
-    double unit_seconds; // of a run of any size by the product of its lengths; 0: not known
-    double lost_seconds; // of runs through hasty plans since one was last made anew
+    double plan_seconds;      // that making a plan is expected to take
+    double unit_seconds;      // of a run of any size by the product of its lengths; 0: not known
+    double lost_seconds;      // of runs through hasty plans since one was last made anew
+    struct kind kinds[KINDS]; // that have a plan, first come
+    int kind_count;
     int64_t met, plans, made, dropped; // sizes and plans there are, and for the explanation
     struct mgx_size *first_waiting, *last_waiting;
     pthread_t thread;
@@ -199,15 +208,44 @@ static bool has_room(struct mgx_sizes *s, const struct mgx_size *k)
     return !victim || k->meetings > victim->meetings--;
 }
 
+// What makes sizes alike: which lengths are 0 and 1, since axes of these come and go, and values.
+static uint64_t kind_of(const struct mgx_sizes *s, const struct mgx_size *k)
+{
+    int64_t like[MOST_LENS];
+    memcpy(like, k->lens, key_bytes(s));
+    for (int i = 0; i < s->len_count; i++)
+        like[i] = like[i] < 2 ? like[i] : 2;
+    return mgx_hash_bytes(like, key_bytes(s), 0);
+}
+
+static const struct mgx_pass_history *find_history(const struct mgx_sizes *s, uint64_t kind)
+{
+    for (int i = 0; i < s->kind_count; i++)
+        if (s->kinds[i].hash == kind)
+            return s->kinds[i].history;
+    return NULL;
+}
+
+// Takes the history, and keeps it if it led to a plan.
+static void keep_history(struct mgx_sizes *s, uint64_t kind, struct mgx_pass_history *history,
+                         bool good)
+{
+    if (history && good && s->kind_count < KINDS && !find_history(s, kind))
+        s->kinds[s->kind_count++] = (struct kind){kind, history};
+    else
+        free(history);
+}
+
 // With a makeshift a run waits for it, and what others packed is there to be taken.
 static struct mgx_program *make(const struct mgx_sizes *s, struct mgx_size *k,
-                                struct mgx_plan_makeshift *makeshift)
+                                struct mgx_plan_makeshift *makeshift, struct mgx_pass_trail *trail)
 {
     struct mgx_compile_options options = s->options;
     struct mgx_diag quiet = {.status = MGX_OK};
     struct mgx_program *p = NULL;
     const double start = mgx_clock_seconds();
     options.makeshift = makeshift;
+    options.pass.trail = trail;
     mgx_cancel_pause(); // it serves later runs too
     const enum mgx_status status =
         mgx_specialise(&p, s->simplified, s->target, &options, &s->values, k->lens, &quiet);
@@ -250,11 +288,17 @@ static void fill(struct mgx_sizes *s, struct mgx_size *k, bool soon)
 {
     assert(k->users && k->state != MAKING && (k->state != READY || k->users == 1));
     struct mgx_plan_makeshift makeshift = {0};
+    const uint64_t kind = kind_of(s, k);
+    struct mgx_pass_trail trail = {.past = find_history(s, kind)};
+    const bool is_first = !trail.past && s->kind_count < KINDS;
     k->state = MAKING;
     pthread_mutex_unlock(&s->lock);
-    struct mgx_program *p = make(s, k, soon ? &makeshift : NULL);
+    if (is_first)
+        trail.made = calloc(1, sizeof *trail.made); // without it nothing is noted
+    struct mgx_program *p = make(s, k, soon ? &makeshift : NULL, &trail);
     const size_t bytes = p ? s->target->bytes(p) : 0;
     pthread_mutex_lock(&s->lock);
+    keep_history(s, kind, trail.made, p != NULL);
     k->makeshift = makeshift;
     if (p)
         s->plan_seconds = follow(s->plan_seconds, k->seconds);
@@ -678,6 +722,8 @@ void mgx_sizes_destroy(struct mgx_sizes *s)
         older = k->older;
         destroy_row(k);
     }
+    for (int i = 0; i < s->kind_count; i++)
+        free(s->kinds[i].history);
     mgx_program_destroy(s->simplified);
     mgx_plan_shared_release(s->options.shared);
     pthread_mutex_destroy(&s->lock);

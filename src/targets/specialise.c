@@ -85,7 +85,7 @@ struct update {
     struct mgx_diag *diag;
 };
 
-enum { SMALL = 64 }; // elements of what sizes are computed with
+enum { SMALL = 1024 }; // elements of what sizes are computed with, positions among them
 
 static bool is_known(const struct mgx_ins *ins, const struct mgx_ins *in)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The pass manager: runs a pipeline and does the housekeeping around every pass.
 //
-//   for each pass:  skip it if disabled;  run it over each module, bodies first, or the program
+//   for each pass:  skip it if disabled or spared (history.h)
+//                   run it over each module, bodies first, or the program
 //                   changed?  remove dead code, bring shapes up to date
 //                   debug or asked?  verify, and name the pass in the failure
 //                   rewind its scratch arena, report to the trace
@@ -14,6 +15,7 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "pass/engine/history.h"
 #include "pass/engine/rewrite.h"
 #include "pass/engine/walk.h"
 
@@ -82,9 +84,8 @@ static void report(struct mgx_pass_call *c, const char *pass, enum mgx_status st
         o->trace(o->trace_user, pass, c->program, changed, elapsed);
 }
 
-enum mgx_status mgx_pass_apply(struct mgx_pass_call *c, const struct mgx_pass *pass)
+static enum mgx_status apply(struct mgx_pass_call *c, const struct mgx_pass *pass)
 {
-    assert(!pass->module != !pass->program && pass->name);
     const struct mgx_arena_mark mark = mgx_arena_mark(c->scratch);
     const bool outer_changed = c->changed;
     const double start = mgx_clock_seconds();
@@ -103,6 +104,23 @@ enum mgx_status mgx_pass_apply(struct mgx_pass_call *c, const struct mgx_pass *p
     mgx_arena_rewind(c->scratch, mark);
     c->changed = outer_changed || changed;
     report(c, pass->name, status, changed, elapsed);
+    return status;
+}
+
+enum mgx_status mgx_pass_apply(struct mgx_pass_call *c, const struct mgx_pass *pass)
+{
+    assert(!pass->module != !pass->program && pass->name);
+    struct mgx_pass_trail *trail = c->options->trail;
+    const bool outer_changed = c->changed;
+    if (!trail)
+        return apply(c, pass);
+    if (mgx_trail_spares(trail, pass, c->program))
+        return MGX_OK;
+    struct mgx_pass_event *const noted = mgx_trail_begin(trail, pass, c->program);
+    c->changed = false;
+    const enum mgx_status status = apply(c, pass);
+    mgx_trail_end(trail, noted, c->changed);
+    c->changed |= outer_changed;
     return status;
 }
 

@@ -8,7 +8,8 @@
 
 #include "op/op.h"
 
-struct mgx_region; // region.h
+struct mgx_region;     // region.h
+struct mgx_pass_trail; // history.h
 
 struct mgx_pass_options {
     const char *const *disabled; // names of passes to skip
@@ -26,6 +27,8 @@ struct mgx_pass_options {
     // A target's better way to evaluate what is folded, when set (op/eval/eval.h).
     enum mgx_status (*offer)(void *user, struct mgx_compute_call *c, bool *done);
     void *offer_user;
+    // Which passes need not run, and what those that run do; NULL: all run.
+    struct mgx_pass_trail *trail;
     // Traces: called after each pass when set. `microseconds` is the pass's own time.
     void (*trace)(void *user, const char *pass, const struct mgx_program *p, bool changed,
                   double microseconds);
@@ -53,6 +56,7 @@ struct mgx_pass {
     // One of the two: over each module, bodies first; or over the program at once.
     enum mgx_status (*module)(struct mgx_pass_call *c, struct mgx_module *m);
     enum mgx_status (*program)(struct mgx_pass_call *c);
+    bool by_size; // whether it finds something depends on how large things are
 };
 
 // `passes` ends with NULL. `options` may be NULL.

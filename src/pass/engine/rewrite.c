@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "pass/engine/history.h"
 #include "pass/engine/walk.h"
 
 struct compiled_rule {
@@ -24,6 +25,7 @@ struct candidates {
 enum { BUCKETS = 64 };
 
 struct mgx_compiled_table {
+    struct mgx_arena *arena; // its own: the cache's, or the pass's
     const struct compiled_rule *rules;
     int count;
     struct candidates *by_op[BUCKETS]; // filled as operators are met
@@ -59,29 +61,38 @@ void mgx_rule_cache_fini(struct mgx_rule_cache *cache)
     mgx_arena_fini(&cache->arena);
 }
 
-static struct mgx_arena *table_arena(const struct mgx_pass_call *c)
+// Those rules of a table that the pass at work tries.
+static enum mgx_status read_table(struct mgx_pass_call *c, struct mgx_arena *arena,
+                                  const struct mgx_rules *table, struct mgx_compiled_table **out)
 {
-    return c->rules ? &c->rules->arena : c->scratch;
+    const struct mgx_pass_trail *trail = c->options->trail;
+    int count = 0;
+    for (int i = 0; i < table->count; i++)
+        count += mgx_trail_tries(trail, &table->v[i]);
+    struct mgx_compiled_table *t = MGX_NEW(arena, struct mgx_compiled_table);
+    struct compiled_rule *rules = MGX_NEW_ARRAY(arena, struct compiled_rule, count);
+    if (!t || !rules)
+        return mgx_fail_memory(c->diag);
+    *t = (struct mgx_compiled_table){.arena = arena, .rules = rules};
+    for (int i = 0; i < table->count; i++)
+        if (mgx_trail_tries(trail, &table->v[i]) && !compile(&table->v[i], &rules[t->count++]))
+            return mgx_fail(c->diag, MGX_INTERNAL, "the rule \"%s\" does not read",
+                            table->v[i].equation);
+    *out = t;
+    return MGX_OK;
 }
 
 static enum mgx_status compile_table(struct mgx_pass_call *c, const struct mgx_rules *table,
                                      struct mgx_compiled_table **out)
 {
-    struct mgx_rule_cache *cache = c->rules;
-    *out = cache ? mgx_map_find_pointer(&cache->tables, table->v) : NULL;
+    struct mgx_rule_cache *cache = mgx_trail_tries_all(c->options->trail) ? c->rules : NULL;
+    if (!cache)
+        return read_table(c, c->scratch, table, out);
+    *out = mgx_map_find_pointer(&cache->tables, table->v);
     if (*out)
         return MGX_OK;
-    struct mgx_compiled_table *t = MGX_NEW(table_arena(c), struct mgx_compiled_table);
-    struct compiled_rule *rules = MGX_NEW_ARRAY(table_arena(c), struct compiled_rule, table->count);
-    if (!t || !rules || (cache && !mgx_map_put_pointer(&cache->tables, table->v, t)))
-        return mgx_fail_memory(c->diag);
-    for (int i = 0; i < table->count; i++)
-        if (!compile(&table->v[i], &rules[i]))
-            return mgx_fail(c->diag, MGX_INTERNAL, "the rule \"%s\" does not read",
-                            table->v[i].equation);
-    *t = (struct mgx_compiled_table){.rules = rules, .count = table->count};
-    *out = t;
-    return MGX_OK;
+    TRY(read_table(c, &cache->arena, table, out));
+    return mgx_map_put_pointer(&cache->tables, table->v, *out) ? MGX_OK : mgx_fail_memory(c->diag);
 }
 
 static enum mgx_status compile_tables(struct mgx_rewriter *r, const struct mgx_rules *const *tables,
@@ -130,7 +141,7 @@ static const struct candidates *candidates_of(struct mgx_rewriter *r, int table,
     for (const struct candidates *c = *bucket_of(t, op); c; c = c->next)
         if (c->op == op)
             return c;
-    return collect(table_arena(r->call), t, op);
+    return collect(t->arena, t, op);
 }
 
 // --- the queue ---
@@ -301,6 +312,7 @@ static bool apply_first(struct mgx_rewriter *r, const struct candidates *c, stru
             continue;
         adopt(r, before, ins, by);
         r->call->changed = true;
+        mgx_trail_note(r->call->options->trail, c->v[i]->rule);
         return true;
     }
     return false;
