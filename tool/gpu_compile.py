@@ -5,23 +5,32 @@
     gpu_compile.py --build build [--models resnet50 ...] [--zoo DIR] [--texts DIR] [--each N]
 
 Every model of the zoo is compiled by the driver for OpenCL's device (PoCL will do), which leaves the
-texts of its kernels in a folder. No step of its plan may be the reference's. Each text then goes through NVRTC for sm_75 to sm_90a and through
-hiprtc for gfx906 to gfx1030. A library that is not there is said to be absent; that no kernel was
-compiled by any is a failure. --each takes every N-th text.
+texts of its kernels in a folder, and for a stand-in for each of AMD's architectures (build/test/emulated),
+whose texts use its matrix units. No step of a plan may be the reference's. OpenCL's texts go through
+NVRTC for sm_75 to sm_90a, each of AMD's through hiprtc, or, of cards that Debian's does not know, through
+clang 18 or newer with HIP's headers; and where an architecture has matrix units, the code of every product
+that the plan gives them must hold their instructions, as llvm-objdump shows it. A compiler that is not there is said to be absent; that
+no kernel was compiled by any is a failure. --each takes every N-th text.
 
-The libraries: libnvrtc.so.13 or .12 (also of the wheel nvidia-cuda-nvrtc-cu12 in the running Python),
-libhiprtc or libamdhip64 with rocm-device-libs. No card is needed.
+The compilers: libnvrtc.so.13 or .12 (also of the wheel nvidia-cuda-nvrtc-cu12 in the running Python),
+libhiprtc or libamdhip64 with rocm-device-libs, clang-18 or newer with libamdhip64-dev. No card is needed.
 """
 import argparse
 import ctypes
 import glob
 import os
+import re
+import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 
 CUDA = ["sm_75", "sm_80", "sm_89", "sm_90a"]
-HIP = ["gfx906", "gfx908", "gfx90a", "gfx1030"]
+HIP = ["gfx906", "gfx908", "gfx90a", "gfx1030"]  # what Debian's hiprtc knows; it ends the process for others
+NEW = ["gfx942", "gfx1100", "gfx1200"]
+UNITS = b"#define UNITS_MULTIPLY"  # of a text for AMD's matrix units
+INSTRUCTION = re.compile(r"\bv_(mfma|wmma)_")
 HEAD = struct.Struct("<8sQQQQ")  # magic; sizes of card, text and binary; checksum
 
 
@@ -50,38 +59,70 @@ def load(names):
 class Compiler:
     def __init__(self, what, prefix, names, option):
         self.what, self.prefix, self.option = what, prefix, option
-        self.library = load(names)
+        self.there = self.library = load(names)
 
     def call(self, name, *args):
         return getattr(self.library, self.prefix + name)(*args)
 
     def compile(self, text, arch):
-        """None, or what the compiler says."""
+        """What the compiler has against the text, or None; and the code of HIP's as assembly."""
         program, size = ctypes.c_void_p(), ctypes.c_size_t()
         if self.call("CreateProgram", ctypes.byref(program), text, b"kernel", 0, None, None) != 0:
-            return "no program"
+            return "no program", ""
         options = (ctypes.c_char_p * 1)(f"{self.option}={arch}".encode())
         status = self.call("CompileProgram", program, 1, options)
-        log = None
+        log, code = None, ""
         if status != 0:
             self.call("GetProgramLogSize", program, ctypes.byref(size))
             room = ctypes.create_string_buffer(max(size.value, 1))
             self.call("GetProgramLog", program, room)
             log = room.value.decode(errors="replace")[:1500] or f"status {status}"
+        elif UNITS in text:
+            self.call("GetCodeSize", program, ctypes.byref(size))
+            room = ctypes.create_string_buffer(size.value)
+            self.call("GetCode", program, room)
+            code = disassembled(room.raw)
         self.call("DestroyProgram", ctypes.byref(program))
-        return log
+        return log, code
+
+
+def disassembled(code):
+    with tempfile.NamedTemporaryFile(suffix=".co") as f:
+        f.write(code)
+        f.flush()
+        return subprocess.run([objdump(), "-d", f.name], capture_output=True, text=True).stdout if objdump() else ""
+
+
+def objdump():
+    return next(filter(None, map(shutil.which, ["llvm-objdump-19", "llvm-objdump-18", "llvm-objdump-15", "llvm-objdump"])), None)
+
+
+class Clang:
+    """clang itself, for cards newer than Debian's hiprtc; device libraries of theirs are not needed for assembly."""
+
+    what = "clang"
+
+    def __init__(self):
+        names = [f"clang-{n}" for n in range(18, 24)]
+        self.there = os.path.exists("/usr/include/hip/hip_runtime.h") and next(filter(None, map(shutil.which, names)), None)
+
+    def compile(self, text, arch):
+        command = [self.there, "-x", "hip", "--cuda-device-only", f"--offload-arch={arch}", "-nogpulib", "-D__HIP_PLATFORM_AMD__", "-O3", "-S", "-w", "-include", "hip/hip_runtime.h", "-o", "-", "-"]
+        done = subprocess.run(command, input=text, capture_output=True)
+        return (done.stderr.decode(errors="replace")[:1500] if done.returncode else None), done.stdout.decode(errors="replace")
 
 
 def compilers():
     wheel = os.path.join(sys.prefix, "lib", "python*", "site-packages", "nvidia", "*", "lib", "libnvrtc.so.1[0-9]")
     nvrtc = Compiler("NVRTC", "nvrtc", ["libnvrtc.so.13", "libnvrtc.so.12", wheel], "--gpu-architecture")
     hiprtc = Compiler("hiprtc", "hiprtc", ["libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libamdhip64.so.5"], "--offload-arch")
-    return [(nvrtc, CUDA), (hiprtc, HIP)]
+    return [(nvrtc, CUDA), (hiprtc, HIP), (Clang(), NEW)]
 
 
-def make_texts(args, folder):
+def make_texts(args, folder, card):
+    """The kernels of all models for a card, an environment; whether all was well."""
     good = True
-    environment = dict(os.environ, MIGRAPHX_GPU_DEVICE="opencl", MIGRAPHX_KERNEL_CACHE=folder)
+    environment = dict(os.environ, MIGRAPHX_KERNEL_CACHE=folder, **card)
     driver = os.path.join(args.build, "bin", "migraphx-driver")
     for name in args.models:
         path = os.path.join(args.zoo, name + ".onnx")
@@ -97,6 +138,30 @@ def make_texts(args, folder):
     return good
 
 
+def emulated(args, arch):
+    """The environment of a stand-in for a card of AMD's; None where it was not built."""
+    folder = os.path.abspath(os.path.join(args.build, "test", "emulated"))
+    if not os.path.exists(os.path.join(folder, "libamdhip64.so.7")):
+        return None
+    return {"MIGRAPHX_GPU_DEVICE": "hip", "LD_LIBRARY_PATH": folder, "MGX_EMULATED_ARCH": arch, "MGX_EMULATED_RUN": "0"}
+
+
+def compile_all(compiler, arch, texts):
+    """How many of the texts did not compile, or are for matrix units and their code has no such instruction."""
+    bad = units = 0
+    for text, name in texts:
+        said, code = compiler.compile(text, arch)
+        wanted = UNITS in text
+        if said is None and wanted and code and not INSTRUCTION.search(code):
+            said = "no matrix instruction in its code"
+        units += said is None and wanted and bool(code)
+        bad += said is not None
+        if said is not None:
+            print(f"{compiler.what} {arch}: {name}: {said}")
+    print(f"{compiler.what} {arch}: {len(texts) - bad} of {len(texts)} kernels compile, {units} have matrix instructions", flush=True)
+    return bad
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--build", default="build")
@@ -107,23 +172,20 @@ def main():
     args = parser.parse_args()
     args.zoo = args.zoo or os.path.join(args.build, "zoo")
     folder = args.texts or os.path.join(os.path.abspath(args.build), "gpu-kernels")
-    there = [(c, archs) for c, archs in compilers() if c.library]
-    for c, _ in compilers():
-        if not c.library:
-            print(f"skipped: {c.what} is not installed")
-    failed = 0 if args.texts or make_texts(args, folder) else 1
-    texts = list(texts_in(folder).items())[::args.each]
-    for c, archs in there:
+    failed = 0 if args.texts or make_texts(args, folder, {"MIGRAPHX_GPU_DEVICE": "opencl"}) else 1
+    total = 0
+    for compiler, archs in compilers():
+        if not compiler.there:
+            print(f"skipped: {compiler.what} is not installed")
+            continue
         for arch in archs:
-            bad = 0
-            for text, name in texts:
-                said = c.compile(text, arch)
-                if said is not None:
-                    bad += 1
-                    print(f"{c.what} {arch}: {name}: {said}")
-            print(f"{c.what} {arch}: {len(texts) - bad} of {len(texts)} kernels compile", flush=True)
-            failed += bad
-    return 1 if failed or not texts else 0
+            card = emulated(args, arch) if archs is not CUDA and not args.texts else None
+            here = f"{folder}-{arch}" if card else folder
+            failed += 0 if not card or make_texts(args, here, card) else 1
+            texts = list(texts_in(here).items())[:: args.each]
+            total += len(texts)
+            failed += compile_all(compiler, arch, texts)
+    return 1 if failed or not total else 0
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ ARCH = os.environ.get("MGX_EMULATED_ARCH")
 if ARCH:
     os.environ["MGX_TEST_DEVICE"] = "hip"
     import numpy as np
-    from test_gpu_matrix import Builder, convolution, rounded, tail
+    from test_gpu_matrix import Builder, attention, convolution, rounded, tail
 
 CASES = int(os.environ.get("MGX_CASES", "1"))
 SEED = int(os.environ.get("MGX_SEED", "1")) * 10000 + int((ARCH or "gfx0")[3:], 16)  # other cases for every card
@@ -46,10 +46,10 @@ def check(b, y, want, what):
     assert error < LIMIT[b.kind], f"{b.kind} {what}: relative error {error:.2e}"
 
 
-def check_units(b, found=True):
+def check_units(b, found=True, kernel="product"):
     """Does the plan name the units that the card has for the type?"""
     units = UNITS[ARCH][KINDS.index(b.kind)]
-    steps = [line for line in b.program.explain().splitlines() if ": gpu::product (" in line]
+    steps = [line for line in b.program.explain().splitlines() if f": gpu::{kernel} (" in line]
     assert steps, b.program.explain()
     for line in steps:
         assert (f"matrix units ({units}_f32" in line) if units and found else "matrix units (" not in line, line
@@ -113,6 +113,35 @@ def test_convolutions(kind, case):
     y, want = tail(b, rng, y, want, out, 1)
     check(b, y, want, f"{size} by {out} of {k}, {groups} groups, stride {stride}, padding {padding}, dilation {dilation}")
     check_units(b, per * k[0] * k[1] >= 16 and want.size // out > 16)
+
+
+@on_card
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("case", range(CASES * 2))
+def test_attention(kind, case):
+    """Without units for the type it is several steps, whose results are rounded."""
+    b = Builder(kind)
+    y, want, what = attention(b, np.random.default_rng([SEED, 15, case, KINDS.index(kind)]))
+    got = b.run(y)
+    error = np.sqrt(np.mean((got - want) ** 2) / np.mean(want**2))
+    assert error < 3 * LIMIT[kind], f"{kind} {what}: relative error {error:.2e}"
+
+
+@on_card
+@pytest.mark.parametrize("kind", KINDS)
+def test_attention_is_one_kernel(kind):
+    rng = np.random.default_rng([SEED, 16, KINDS.index(kind)])
+    b = Builder(kind)
+    q, k, v = (rng.standard_normal([2, 3, n, w]) for n, w in ((21, 48), (75, 48), (75, 32)))
+    scores = b.op("dot", [b.param(q), b.op("transpose", [b.param(k)], permutation=[0, 1, 3, 2])])
+    y = b.op("relu", [b.op("dot", [b.op("softmax", [scores], axis=3), b.param(v)])])
+    s = rounded(q, kind).astype(np.float64) @ rounded(k, kind).transpose(0, 1, 3, 2)
+    weights = np.exp(s - s.max(-1, keepdims=True))
+    want = np.maximum(weights / weights.sum(-1, keepdims=True) @ rounded(v, kind), 0)
+    error = np.sqrt(np.mean((b.run(y) - want) ** 2) / np.mean(want**2))
+    assert error < 3 * LIMIT[kind] or not UNITS[ARCH][KINDS.index(kind)], f"{kind}: relative error {error:.2e}"
+    if UNITS[ARCH][KINDS.index(kind)]:
+        check_units(b, kernel="attention")
 
 
 @on_card

@@ -163,11 +163,9 @@ def test_many_tiles(case):
     check(b.run(y), want, kind, what)
 
 
-@pytest.mark.parametrize("case", range(CASES))
-def test_attention(case):
-    rng = np.random.default_rng([SEED, 3, case])
-    kind = ["half_type", "bf16_type"][case % 2]
-    b = Builder(kind)
+def attention(b, rng):
+    """A random attention, what it should give, and its sizes."""
+    kind = b.kind
     pick = lambda *values: int(rng.choice(values))
     batch, heads, rows, keys = pick(1, 2), pick(1, 3, 4), pick(8, 17, 64, 128, 197), pick(8, 33, 64, 128, 200, 300, 520)
     if os.environ["MIGRAPHX_GPU_DEVICE"] == "cuda" and rng.integers(3) == 0:
@@ -193,11 +191,17 @@ def test_attention(case):
     weights /= weights.sum(-1, keepdims=True)
     want = np.einsum("bhij,bjhd->bihd", weights, rounded(v, kind))
     y = b.op("dot", [b.op("softmax", [s], axis=3), turned(v, [0, 2, 1, 3])])
-    y = b.op("transpose", [y], permutation=[0, 2, 1, 3])
+    return b.op("transpose", [y], permutation=[0, 2, 1, 3]), want, f"{batch} {heads} {rows} {keys} {head} {head_v}"
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_attention(case):
+    b = Builder(["half_type", "bf16_type"][case % 2])
+    y, want, what = attention(b, np.random.default_rng([SEED, 3, case]))
     # Scores and weights are rounded on a card that has no kernel for the whole: a few roundings more.
     got = b.run(y)
     error = np.sqrt(np.mean((got - want) ** 2) / np.mean(want**2))
-    assert error < 3 * LIMIT[kind], f"{batch} {heads} {rows} {keys} {head} {head_v}: relative error {error:.2e}"
+    assert error < 3 * LIMIT[b.kind], f"{what}: relative error {error:.2e}"
 
 
 def depthwise(x, w, stride, padding, dilation):

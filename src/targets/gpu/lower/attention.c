@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// group[tag=attention]: dot(softmax(f(dot(q, k))), v) of floats as one kernel (kernel/attention.gpu
-// of 16 bits, attention_float.gpu of 32), with f written into it.
+// group[tag=attention]: dot(softmax(f(dot(q, k))), v) of floats as one kernel (on NVIDIA's cards
+// kernel/attention.gpu of 16 bits and attention_float.gpu of 32, on AMD's attention_units.gpu), with f
+// written into it.
 //
 // q, k, v and the result lie as they like. f is any element-wise instruction of the scores: masks
 // and biases of any strides are read for two scores at a time, and once for two rows that share them;
@@ -15,6 +16,7 @@
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/kernel/text.h"
 #include "targets/gpu/lower/tail.h"
+#include "targets/gpu/lower/units.h"
 
 enum { MOST_HEAD = 128, STEP = 16, LINE = 8 };
 
@@ -60,8 +62,8 @@ bool gpu_attention_supports(const struct gpu_device *d, const struct mgx_ins *sc
     enum { FEW_ROWS = 8, FEW_KEYS = 512 };
     if (q->lens[q->rank - 2] < FEW_ROWS && scores->shape.lens[q->rank - 1] > FEW_KEYS)
         return false;
-    return d->properties.version >= 80 &&
-           (type == MGX_HALF || type == MGX_BF16 || type == MGX_FLOAT) &&
+    const struct gpu_units *units = gpu_units_find(d, type);
+    return units && (units->instruction || d->properties.version >= 80) &&
            scores->in[1]->shape.type == type && weigh->in[1]->shape.type == type &&
            weigh->shape.type == type && head % STEP == 0 && head_v % STEP == 0 && head > 0 &&
            head_v > 0 && head <= MOST_HEAD && head_v <= MOST_HEAD;
@@ -71,11 +73,12 @@ bool gpu_attention_supports(const struct gpu_device *d, const struct mgx_ins *sc
 
 struct division {
     int64_t batches;
-    int warps, keys; // of a block, 16 rows each; that a warp looks at together
-    int shares;      // warps that take the same rows and different keys
-    int beside;      // blocks that shall fit on a multiprocessor
-    bool groups;     // warpgroups multiply
-    size_t shared;   // bytes
+    int warps, keys;             // of a block, 16 rows each; that a warp looks at together
+    int shares;                  // warps that take the same rows and different keys
+    int beside;                  // blocks that shall fit on a multiprocessor
+    bool groups;                 // warpgroups multiply
+    size_t shared;               // bytes, beyond what the text declares
+    const struct gpu_units *amd; // the kernel of AMD's units; NULL: those of NVIDIA's
 };
 
 static size_t shared_bytes(enum mgx_type type, const struct division *d, int64_t all_keys,
@@ -174,6 +177,26 @@ static void fit(struct division *d, const struct mgx_plan_offer *c, int64_t keys
     while ((d->shared = shared_bytes(type, d, keys, head, head_v)) > most && type != MGX_FLOAT &&
            d->keys > STEP)
         d->keys -= STEP;
+}
+
+// On AMD's cards: a wave for 16 rows, as many keys as leave room in shared memory for two blocks.
+static struct division divide_for_waves(const struct mgx_plan_offer *c,
+                                        const struct gpu_units *units, int64_t rows, int64_t keys,
+                                        int64_t head, int64_t head_v)
+{
+    const int64_t room = (int64_t)gpu_machine(c->machine)->device->properties.shared_bytes / 2;
+    const int64_t bytes = (int64_t)mgx_type_size(c->out->type), pad = 16;
+    const int64_t high = (rows + STEP - 1) / STEP, tiles = (keys + STEP - 1) / STEP;
+    struct division d = {.batches = 1, .shares = 1, .amd = units};
+    for (int i = 0; i < c->out->rank - 2; i++)
+        d.batches *= c->out->lens[i];
+    d.warps = high < 4 ? (int)high : 4;
+    const int64_t most =
+        units->wave == 32 && head + head_v > 64 ? 2 : 4; // as registers suffice for
+    d.keys = (int)(tiles < most ? tiles : most) * STEP;
+    while (d.keys > STEP && d.keys * (head * bytes + pad) + head_v * (d.keys * bytes + pad) > room)
+        d.keys -= STEP;
+    return d;
 }
 
 // --- text ---
@@ -399,41 +422,53 @@ static const char *emit_between(struct mgx_str *out, const struct mgx_plan_offer
     return NULL;
 }
 
+// What the card's units multiply by, before the kernel.
+static void emit_units(struct mgx_str *out, const struct division *d, enum mgx_type type, bool tf32)
+{
+    const bool bf16 = type == MGX_BF16;
+    const char *name = bf16 ? "bf16" : "f16";
+    if (d->amd) {
+        gpu_emit_units(out, d->amd, 1);
+        mgx_str_printf(out, "#define MEMORY %s\n", gpu_type_memory(type));
+        return;
+    }
+    mgx_str_put(out, gpu_text_lines);
+    mgx_str_put(out, gpu_text_tiles);
+    mgx_str_printf(out,
+                   "#define WARPGROUPS %d\n#define SHARES %d\n#define PER_SM %d\n"
+                   "#define PIECES %d\n#define MMA_TYPE \"%s\"\n#define pair_bits %s\n",
+                   d->groups, d->shares, d->beside, tf32 ? 2 : 3, name,
+                   bf16 ? "pair_bf16" : "pair_half");
+    if (!d->groups)
+        return;
+    gpu_emit_multiply(
+        out, &(struct gpu_multiply){.name = "score_step", .type = name, .columns = d->keys});
+    gpu_emit_multiply(
+        out,
+        &(struct gpu_multiply){
+            .name = "weigh_step", .type = name, .columns = 64, .registers = true, .turned = true});
+}
+
 static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
                         const struct attention *a, const struct division *d)
 {
     const struct mgx_shape *q = &c->in[a->q], *k = &c->in[a->k], *v = &c->in[a->v];
     const int r = q->rank;
-    const bool bf16 = q->type == MGX_BF16, wide = q->type == MGX_FLOAT;
-    mgx_str_put(out, gpu_text_lines);
-    mgx_str_put(out, gpu_text_tiles);
-    mgx_str_printf(
-        out,
-        "#define ROWS %" PRId64 "\n#define KEYS %" PRId64 "\n#define HEAD %" PRId64
-        "\n#define HEAD_V %" PRId64
-        "\n#define WARPGROUPS %d\n#define WARPS %d\n#define SHARES %d\n#define KEYS_AT_ONCE %d\n"
-        "#define PER_SM %d\n#define PIECES %d\n"
-        "#define MMA_TYPE \"%s\"\n#define pair_bits %s\n",
-        q->lens[r - 2], k->lens[r - 1], q->lens[r - 1], v->lens[r - 1], d->groups, d->warps,
-        d->shares, d->keys, d->beside, gpu_machine(c->machine)->tf32 ? 2 : 3, bf16 ? "bf16" : "f16",
-        bf16 ? "pair_bf16" : "pair_half");
+    mgx_str_printf(out,
+                   "#define ROWS %" PRId64 "\n#define KEYS %" PRId64 "\n#define HEAD %" PRId64
+                   "\n#define HEAD_V %" PRId64 "\n#define WARPS %d\n#define KEYS_AT_ONCE %d\n",
+                   q->lens[r - 2], k->lens[r - 1], q->lens[r - 1], v->lens[r - 1], d->warps,
+                   d->keys);
+    emit_units(out, d, q->type, gpu_machine(c->machine)->tf32);
     emit_operand(out, 'Q', q, r - 2, r - 1);
     emit_operand(out, 'K', k, r - 1, r - 2);
     emit_operand(out, 'V', v, r - 2, r - 1);
     emit_operand(out, 'C', c->out, r - 2, r - 1);
-    if (d->groups) {
-        const char *type = bf16 ? "bf16" : "f16";
-        gpu_emit_multiply(
-            out, &(struct gpu_multiply){.name = "score_step", .type = type, .columns = d->keys});
-        gpu_emit_multiply(out, &(struct gpu_multiply){.name = "weigh_step",
-                                                      .type = type,
-                                                      .columns = 64,
-                                                      .registers = true,
-                                                      .turned = true});
-    }
     const char *why = emit_between(out, c, a);
     if (!why)
-        mgx_str_put(out, wide ? gpu_text_attention_float : gpu_text_attention);
+        mgx_str_put(out, d->amd                 ? gpu_text_attention_units
+                         : q->type == MGX_FLOAT ? gpu_text_attention_float
+                                                : gpu_text_attention);
     return why;
 }
 
@@ -452,6 +487,16 @@ static const char *refuses(const struct mgx_plan_offer *c, struct attention *a)
     return NULL;
 }
 
+static const char *describe(const struct mgx_plan_offer *c, const struct gpu_units *units)
+{
+    struct mgx_str text = {0};
+    mgx_str_printf(&text, "one pass, matrix units (%s)",
+                   units->instruction ? units->instruction : units->name);
+    const char *detail = mgx_arena_strdup(c->arena, mgx_str_text(&text));
+    mgx_str_fini(&text);
+    return detail;
+}
+
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     struct attention a;
@@ -462,8 +507,11 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     const struct mgx_shape *q = &c->in[a.q];
     const int64_t rows = q->lens[q->rank - 2], keys = c->in[a.k].lens[q->rank - 1];
     const int64_t head = q->lens[q->rank - 1], head_v = c->out->lens[q->rank - 1];
-    struct division d = divide(c, rows, keys, head, head_v);
-    fit(&d, c, keys, head, head_v);
+    const struct gpu_units *units = gpu_units_find(gpu_machine(c->machine)->device, q->type);
+    struct division d = units->instruction ? divide_for_waves(c, units, rows, keys, head, head_v)
+                                           : divide(c, rows, keys, head, head_v);
+    if (!d.amd)
+        fit(&d, c, keys, head, head_v);
     if (d.batches > 65535)
         return gpu_decline(c, "larger than the grid");
     why = emit(&text, c, &a, &d);
@@ -474,12 +522,12 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     const int together = d.warps / d.shares * STEP; // rows of a block
     const struct gpu_launch how = {
         .grid = {(unsigned)((rows + together - 1) / together), (unsigned)d.batches, 1},
-        .block = {(unsigned)d.warps * 32, 1, 1},
+        .block = {(unsigned)(d.warps * units->wave), 1, 1},
         .shared = d.shared};
     int in[GPU_CALL_INPUTS] = {a.q, a.k, a.v};
     memcpy(in + 3, a.extra, (size_t)a.extra_count * sizeof *in);
     c->flops = 2.0 * (double)d.batches * (double)rows * (double)keys * (double)(head + head_v);
-    c->detail = "one pass, matrix units";
+    c->detail = describe(c, units);
     return gpu_take(c, &text, &how, in, 3 + a.extra_count);
 }
 

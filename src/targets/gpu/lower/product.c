@@ -334,11 +334,12 @@ static void choose_warps(const struct mgx_plan_offer *c, const struct gpu_produc
     t->columns = p->columns > 32 ? 64 : 32;
     t->rows = p->rows > 32 ? 64 : 32;
     t->warp_rows = t->warp_columns = 32;
-    if (t->units->instruction && p->columns > 64 && blocks_of(p, 128, 128) >= units) {
+    const bool high = p->rows > 64;
+    if (t->units->instruction && high && p->columns > 64 && blocks_of(p, 128, 128) >= units) {
         t->rows = t->columns = 128;
         t->warp_rows = 64;
         t->warp_columns = t->units->wave; // 64 sums a thread
-    } else if (p->columns > 32 && blocks_of(p, 128, 64) >= units) {
+    } else if (high && p->columns > 32 && blocks_of(p, 128, 64) >= units) {
         t->rows = 128;
     }
     t->warps = t->rows / t->warp_rows * (t->columns / t->warp_columns);
