@@ -218,18 +218,10 @@ static bool make_input(const struct options *o, const char *name, const_migraphx
     return good;
 }
 
-// The program is given room for its results: it is compiled for a card, without copies.
+// Room that the program is given for a result: it is compiled for a card, without copies.
 static bool is_room(const char *name)
 {
     return strncmp(name, "main:#output_", strlen("main:#output_")) == 0;
-}
-
-static bool is_for_card(const char *const *names, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (is_room(names[i]))
-            return true;
-    return false;
 }
 
 // Numbers of a known shape: what a card can hold.
@@ -259,10 +251,11 @@ static bool make_on_card(const struct options *o, const char *name, const_migrap
     return good;
 }
 
+// `card`: the program takes them, and room for its results, in a card's memory.
 static bool add_inputs(const struct options *o, migraphx_program_parameter_shapes_t shapes,
-                       const char *const *names, size_t count, migraphx_program_parameters_t params)
+                       const char *const *names, size_t count, bool card,
+                       migraphx_program_parameters_t params)
 {
-    const bool card = is_for_card(names, count);
     for (size_t i = 0; i < count; i++) {
         const_migraphx_shape_t shape;
         migraphx_argument_t argument = NULL;
@@ -334,12 +327,14 @@ bool make_inputs(const struct options *o, migraphx_program_t program,
         return false;
     migraphx_program_parameter_shapes_t shapes = NULL;
     size_t count = 0;
+    bool card = false;
     bool good = OK(migraphx_program_get_parameter_shapes(&shapes, program)) &&
                 OK(migraphx_program_parameter_shapes_size(&count, shapes)) &&
+                OK(migraphx_program_takes_device_data(&card, program)) &&
                 OK(migraphx_program_parameters_create(out));
     const char **names = good ? calloc(count + 1, sizeof *names) : NULL;
     good = names && OK(migraphx_program_parameter_shapes_names(names, shapes)) &&
-           add_inputs(o, shapes, names, count, *out);
+           add_inputs(o, shapes, names, count, card, *out);
     free(names);
     migraphx_program_parameter_shapes_destroy(shapes);
     if (!good) {

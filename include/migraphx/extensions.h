@@ -313,6 +313,10 @@ migraphx_instruction_hash(size_t *out, const_migraphx_instruction_t instruction)
 // Writes whether the program is compiled.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_is_compiled(bool *out,
                                                                const_migraphx_program_t program);
+// Writes whether the program takes its parameters in the memory of a device: it is compiled for one,
+// without offload_copy.
+MIGRAPHX_C_EXPORT migraphx_status
+migraphx_program_takes_device_data(bool *out, const_migraphx_program_t program);
 // Makes the text that migraphx_program_print prints.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_to_string(char **out,
                                                              const_migraphx_program_t program);

@@ -167,6 +167,14 @@ migraphx_status migraphx_program_is_compiled(bool *out, const_migraphx_program_t
     return migraphx_status_success;
 }
 
+migraphx_status migraphx_program_takes_device_data(bool *out, const_migraphx_program_t program)
+{
+    API_NEED(out);
+    API_NEED(program);
+    *out = program->p->executable && program->p->executable->memory;
+    return migraphx_status_success;
+}
+
 // --- text ---
 
 migraphx_status migraphx_program_to_string(char **out, const_migraphx_program_t program)
