@@ -143,6 +143,12 @@ def test_products(case):
         b.check(b.run())
 
 
+def test_it_prints_as_a_product(capfd):
+    p = Product(1).compile(gemm_provider=LIBRARY)
+    p.print()
+    assert " = gpu::gemm(" in capfd.readouterr().out
+
+
 def test_threads_share_a_program():
     b = Product(3)
     p = b.compile(gemm_provider=LIBRARY)

@@ -128,6 +128,8 @@ static void put_operator(struct mgx_str *out, const struct mgx_plan_step *step)
         mgx_op_print(out, ins->op, ins->attr);
     else if (step->kernel == &gpu_kernel_copy)
         mgx_str_put(out, "gpu::contiguous");
+    else if (step->kernel == &gpu_kernel_vendor)
+        mgx_str_put(out, "gpu::gemm");
     else if (ins->mod_count || step->kernel == &gpu_kernel_pointwise)
         put_code_object(out, step);
     else if (ins->op == &mgx_op_dot)
