@@ -81,6 +81,7 @@ void mgx_context_destroy(struct mgx_context *x)
     for (int i = 0; x->dynamic && i < x->plan->dynamic_count; i++)
         mgx_tensor_release(&x->dynamic[i]);
     mgx_arena_fini(&x->strings);
+    mgx_arena_fini(&x->work);
     free(x->scratch[MGX_PLAN_HOST]);
     if (memory)
         memory->free(memory, x->scratch[MGX_PLAN_DEVICE]);
@@ -101,6 +102,7 @@ static enum mgx_status create(struct mgx_plan *plan, struct mgx_context **out,
     x->plan = plan;
     x->late.late = &plan->late;
     mgx_arena_init(&x->strings);
+    mgx_arena_init(&x->work);
     const enum mgx_status status = allocate(x, diag);
     if (status == MGX_OK)
         *out = x;
@@ -136,6 +138,7 @@ void mgx_context_give(struct mgx_context *x)
     for (int i = 0; i < plan->dynamic_count; i++)
         mgx_tensor_release(&x->dynamic[i]);
     mgx_arena_fini(&x->strings);
+    mgx_arena_fini(&x->work);
     give_scratch(x);
     pthread_mutex_lock(&plan->lock);
     x->next = plan->contexts;

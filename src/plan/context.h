@@ -24,6 +24,7 @@ struct mgx_context {
     struct mgx_plan_recordings *recordings; // by stretch (record.h); NULL before the first
     struct mgx_plan_late_run late;
     struct mgx_arena strings;
+    struct mgx_arena work; // of steps that the reference takes, one after the other
     struct mgx_eval eval;
 };
 

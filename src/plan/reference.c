@@ -152,11 +152,11 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
 {
     struct mgx_context *x = args->context;
     assert(x && !x->busy && step->side == MGX_PLAN_HOST);
-    struct mgx_arena arena;
-    mgx_arena_init(&arena);
-    struct mgx_tensor *values = MGX_NEW_ARRAY(&arena, struct mgx_tensor, step->own_count);
+    (void)!mgx_arena_alloc(&x->work, 1); // a block that stays for the run
+    const struct mgx_arena_mark mark = mgx_arena_mark(&x->work);
+    struct mgx_tensor *values = MGX_NEW_ARRAY(&x->work, struct mgx_tensor, step->own_count);
     const struct mgx_tensor **in =
-        MGX_NEW_ARRAY(&arena, const struct mgx_tensor *, step->own_count);
+        MGX_NEW_ARRAY(&x->work, const struct mgx_tensor *, step->own_count);
     enum mgx_status status = values && in ? MGX_OK : mgx_fail_memory(diag);
     for (int i = 0; status == MGX_OK && i < step->own_count; i++) {
         values[i] = operand(step, args, i);
@@ -173,7 +173,7 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
         status = run_apart(step, args, in, diag);
     x->eval.frame = NULL;
     x->eval.depth = 0;
-    mgx_arena_fini(&arena);
+    mgx_arena_rewind(&x->work, mark);
     return status;
 }
 

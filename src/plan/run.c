@@ -332,6 +332,7 @@ static enum mgx_status run_in(struct mgx_context *x, struct mgx_run *run, struct
 {
     x->params = run->params; // in order of creation, which is the plan's
     x->eval = (struct mgx_eval){.strings = &x->strings,
+                                .scratch = &x->work,
                                 .seed = run->seed,
                                 .offer = mgx_plan_late_offer,
                                 .knows = mgx_plan_late_knows,

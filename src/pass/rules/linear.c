@@ -10,6 +10,7 @@
 //     dot(x * a, w)     =>  dot(x, w * a)                  a per row of w
 //     dot(x + b, w)     =>  dot(x, w) + dot(b, w)
 //     dot(x * s, y)     =>  dot(x, y) * s                  s one number, x and y both variable
+//     dot(x, y) * s     =>  dot(x * s, y)                  where the product's size is open, x's not
 // and their mirror images with the constant matrix on the left.
 //
 // A factor of a dot costs its copy of the weights at compile time and saves little at run time, as
@@ -339,6 +340,41 @@ static struct mgx_ins *scale_scores(struct mgx_rewriter *r, struct mgx_ins *ins,
     return mgx_emit_binary(ins, &mgx_op_mul, y, mgx_emit_splat(ins, &ins->shape, factor));
 }
 
+// The one number behind a broadcast of whatever size.
+static bool find_number(const struct mgx_ins *ins, double *number)
+{
+    if (mgx_is(ins, &mgx_op_multibroadcast) || mgx_is(ins, &mgx_op_broadcast))
+        ins = ins->in[0];
+    return ins->literal && mgx_splat_value(ins, number) && isfinite(*number) && *number != 0;
+}
+
+// Does nobody else read the product? The number's broadcast does, for its size.
+static bool is_read_here(const struct mgx_ins *dot, const struct mgx_ins *by,
+                         const struct mgx_ins *broadcast)
+{
+    for (const struct mgx_use *use = dot->uses; use; use = use->next)
+        if (use->user != by && use->user != broadcast)
+            return false;
+    return mgx_used_once(broadcast);
+}
+
+// mul|div(dot(x, y), s) => dot(mul|div(x, s), y): of a decoder the queries have a known size, and
+// scores as many columns as its cache has rows, whose every step is chosen in the run.
+static struct mgx_ins *scale_known(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                   const struct mgx_match *m)
+{
+    (void)r;
+    struct mgx_ins *dot = mgx_var(m, 'd'), *x = mgx_var(m, 'x'), *y = mgx_var(m, 'y'),
+                   *s = mgx_var(m, 's');
+    double number;
+    if (!is_wide(ins) || ins->shape.rank != dot->shape.rank || mgx_shape_is_static(&ins->shape) ||
+        !is_static(x) || mgx_shape_is_static(&y->shape) || !find_number(s, &number) ||
+        !mgx_shape_same_lens(&ins->shape, &dot->shape) || !is_read_here(dot, ins, s))
+        return NULL;
+    x = mgx_emit_binary(ins, ins->op, x, mgx_emit_splat(ins, &x->shape, number));
+    return mgx_emit_binary(ins, &mgx_op_dot, x, y);
+}
+
 static const struct mgx_rule rules[] = {
     {"mul(c:convolution|convolution_backwards!(x, w#), a#) => conv(x, w * a)",
      .rewrite = scale_outputs},
@@ -361,6 +397,8 @@ static const struct mgx_rule rules[] = {
     {"dot(w#, o:mul!(x, a#)) => dot(w * a, x)", .rewrite = scale_before_left},
     {"dot(w#, o:div!(x, a#)) => dot(w / a, x)", MGX_IF_FLOAT, .rewrite = scale_before_left},
     {"dot => dot(x, y) * s for dot(x * s, y)", MGX_IF_STATIC, .rewrite = scale_scores},
+    {"mul(d:dot(x, y), s) => dot(x * s, y)", .rewrite = scale_known},
+    {"div(d:dot(x, y), s) => dot(x / s, y)", .rewrite = scale_known},
     {"dot(o:add!(x, b#), w#) => dot(x, w) + dot(b, w)", .rewrite = shift_rows},
     {"dot(o:sub!(x, b#), w#) => dot(x, w) - dot(b, w)", .rewrite = shift_rows},
 };
