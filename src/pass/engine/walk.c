@@ -65,9 +65,18 @@ struct mgx_module **mgx_modules_bodies_first(const struct mgx_program *p, struct
 
 // --- shapes ---
 
+// Bodies of groups are made once, before what they are bodies of, and no pass goes into them.
+static bool is_up_to_date(const struct mgx_ins *ins)
+{
+    bool fixed = !ins->stale;
+    for (int i = 0; i < ins->mod_count && fixed; i++)
+        fixed = ins->mod[i]->bypass;
+    return fixed;
+}
+
 static enum mgx_status refresh(struct mgx_ins *ins, struct mgx_diag *diag)
 {
-    if (!ins->stale && !ins->mod_count)
+    if (is_up_to_date(ins))
         return MGX_OK;
     const struct mgx_shape before = ins->shape;
     if (mgx_update_shape(ins, diag) != MGX_OK) {
