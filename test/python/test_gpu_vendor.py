@@ -33,7 +33,7 @@ if STANDIN:
         runtime.standin_slow(1)
 
 import migraphx  # noqa: E402  the environment comes first
-from test_gpu_matrix import rounded  # noqa: E402  sets the device anew
+from test_gpu_matrix import Builder, rounded  # noqa: E402  sets the device anew
 
 os.environ["MIGRAPHX_GPU_DEVICE"] = DEVICE
 
@@ -143,6 +143,48 @@ def test_products(case):
         b.check(b.run())
 
 
+def convolution(case):
+    """A program of a random convolution, with what follows it on a card, its inputs and its result."""
+    rng = np.random.default_rng([SEED, 22, case])
+    kind = "half_type" if rng.integers(2) else "bf16_type"
+    b = Builder(kind, gemm_provider="cudnn")
+    groups, taps, step, far = int(rng.choice([1, 1, 2])), int(rng.choice([1, 3])), int(rng.integers(1, 3)), int(rng.integers(1, 3))
+    channels, columns = 16 * groups * int(rng.integers(1, 4)), 16 * groups * int(rng.integers(1, 4))
+    pad, side = int(rng.integers(0, 2)) * far * (taps // 2), int(rng.integers(8, 20))
+    x = rng.standard_normal([int(rng.integers(1, 4)), channels, side, side + 3])
+    w = rng.standard_normal([columns, channels // groups, taps, taps]) / (channels * taps * taps / groups) ** 0.5
+    y = b.op("convolution", [b.param(x), b.constant(w)], padding=[pad, pad, pad, pad], stride=[step, step], dilation=[far, far], group=groups)
+    x, w = rounded(x, kind).astype(np.float64), rounded(w, kind).astype(np.float64)
+    x = np.pad(x, [(0, 0), (0, 0), (pad, pad), (pad, pad)])
+    high, wide = ((x.shape[i] - (taps - 1) * far - 1) // step + 1 for i in (2, 3))
+    want = np.zeros([x.shape[0], columns, high, wide])
+    per_in, per_out = channels // groups, columns // groups
+    for g in range(groups):
+        for i in range(taps):
+            for k in range(taps):
+                part = x[:, g * per_in:(g + 1) * per_in, i * far:i * far + (high - 1) * step + 1:step, k * far:k * far + (wide - 1) * step + 1:step]
+                want[:, g * per_out:(g + 1) * per_out] += np.einsum("ncij,oc->noij", part, w[g * per_out:(g + 1) * per_out, :, i, k])
+    if RUNS and rng.integers(2):
+        bias = rng.standard_normal([1, columns, 1, 1])
+        y = b.op("relu", [b.op("add", [y, b.op("multibroadcast", [b.constant(bias)], out_lens=list(want.shape))])])
+        want = np.maximum(want + rounded(bias, kind), 0)
+    return b, y, want, f"{kind} {x.shape} by {w.shape}, step {step}, far {far}, pad {pad}, groups {groups}"
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_convolutions(case):
+    if DEVICE != "cuda":
+        pytest.skip("cuDNN's")
+    b, y, want, size = convolution(case)
+    if RUNS:
+        error = np.sqrt(np.mean((b.run(y) - want) ** 2) / np.mean(want**2))
+        assert error < LIMIT[b.kind], f"{size}: {error:.2e}"
+    else:
+        b.main.add_return([b.op("convert", [y], target_type=2)])
+        b.program.compile(migraphx.get_target("gpu"), offload_copy=True, gemm_provider="cudnn")
+    assert ": gpu::vendor (cudnn " in b.program.explain(), size + "\n" + b.program.explain()
+
+
 def test_it_prints_as_a_product(capfd):
     p = Product(1).compile(gemm_provider=LIBRARY)
     p.print()
@@ -171,7 +213,7 @@ def test_threads_share_a_program():
 
 
 def test_a_provider_must_be_known():
-    with pytest.raises(RuntimeError, match='"blas" provides no products: auto, own, cublaslt, hipblaslt, rocblas do'):
+    with pytest.raises(RuntimeError, match='"blas" provides no products: auto, own, cublaslt, hipblaslt, rocblas, cudnn do'):
         Product(0).compile(gemm_provider="blas")
     other = "cublaslt" if DEVICE == "hip" else "rocblas"
     step = step_of(Product(0).compile(gemm_provider=other))

@@ -95,8 +95,8 @@ static enum mgx_status read_provider(struct gpu_machine *m, const char *name, st
 //     device         "cuda", "hip", "opencl", maybe with ":n"; by default what there is
 //     device_id      which card, where `device` does not say
 //     tf32           products of floats may be TF32
-//     gemm_provider  "own": no vendor's library is used; its name: that one makes products; by default
-//                    libraries are candidates where something is measured
+//     gemm_provider  "own": no vendor's library is used; its name: that one makes products, or
+//                    convolutions; by default libraries are candidates where something is measured
 //     kernel_folder  where compiled kernels are kept; by default nowhere
 static enum mgx_status create_machine(const struct mgx_compile_options *options,
                                       struct mgx_plan_machine **out, struct mgx_diag *diag)

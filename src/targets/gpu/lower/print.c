@@ -118,6 +118,14 @@ static void put_code_object(struct mgx_str *out, const struct mgx_plan_step *ste
     mgx_str_printf(out, ",global=%zu,local=%zu,]", (size_t)g[0] * g[1] * g[2] * local, local);
 }
 
+static bool multiplies_matrices(const struct mgx_ins *ins)
+{
+    const struct mgx_ins *i = ins->mod_count ? ins->mod[0]->first : ins;
+    while (i && i != ins && i->op != &mgx_op_dot)
+        i = i->next;
+    return i != NULL;
+}
+
 static void put_operator(struct mgx_str *out, const struct mgx_plan_step *step)
 {
     const struct mgx_ins *ins = step->ins;
@@ -128,8 +136,8 @@ static void put_operator(struct mgx_str *out, const struct mgx_plan_step *step)
         mgx_op_print(out, ins->op, ins->attr);
     else if (step->kernel == &gpu_kernel_copy)
         mgx_str_put(out, "gpu::contiguous");
-    else if (step->kernel == &gpu_kernel_vendor)
-        mgx_str_put(out, "gpu::gemm");
+    else if (step->kernel == &gpu_kernel_vendor && (ins->mod_count || ins->op == &mgx_op_dot))
+        mgx_str_put(out, multiplies_matrices(ins) ? "gpu::gemm" : "gpu::convolution");
     else if (ins->mod_count || step->kernel == &gpu_kernel_pointwise)
         put_code_object(out, step);
     else if (ins->op == &mgx_op_dot)

@@ -124,6 +124,8 @@ static int find_in(const struct mgx_plan_offer *c, const struct gpu_vendor_view 
     struct mgx_diag quiet = {.status = MGX_OK};
     const char *before = *why;
     int count = 0;
+    if (vendor->windows ? !v->whole.window.axes : !v->whole.matrices)
+        return 0;
     if (gpu_vendor_open(vendor, gpu_machine(c->machine)->device, &library, &quiet) != MGX_OK) {
         note(c, why, quiet.text);
         return 0;
@@ -137,6 +139,11 @@ static int find_in(const struct mgx_plan_offer *c, const struct gpu_vendor_view 
     return count;
 }
 
+static bool is_asked(const struct gpu_machine *m, const struct gpu_vendor *vendor)
+{
+    return m->provider ? strcmp(m->provider, vendor->name) == 0 : vendor->api == m->device->api;
+}
+
 static int find_entries(const struct mgx_plan_offer *c, const struct gpu_vendor_view *v,
                         struct gpu_vendor_entry *entries, const char **why)
 {
@@ -145,7 +152,7 @@ static int find_entries(const struct mgx_plan_offer *c, const struct gpu_vendor_
     *why = NULL;
     for (int i = 0; gpu_vendors[i] && count + GPU_VENDOR_CHOICES <= GPU_VENDOR_ENTRIES; i++) {
         const struct gpu_vendor *vendor = gpu_vendors[i];
-        if (m->provider ? strcmp(m->provider, vendor->name) == 0 : vendor->api == m->device->api)
+        if (is_asked(m, vendor))
             count += find_in(c, v, vendor, entries + count, why);
     }
     return count;
@@ -171,9 +178,11 @@ static enum mgx_plan_answer take(struct mgx_plan_offer *c, const struct gpu_vend
                        .whole = e->whole,
                        .product_bytes = gpu_vendor_product_bytes(v, e),
                        .alignment = v->whole.alignment};
+    struct mgx_diag quiet = {.status = MGX_OK};
     if (gpu_vendor_make(e->library, e->whole ? &v->whole : &v->bare, &e->choice, &s->call,
-                        c->diag) != MGX_OK ||
-        !mgx_plan_at_end(c->store, destroy, s->call, c->diag))
+                        &quiet) != MGX_OK)
+        return gpu_decline(c, mgx_arena_strdup(c->arena, quiet.text));
+    if (!mgx_plan_at_end(c->store, destroy, s->call, c->diag))
         return MGX_PLAN_FAILED;
     c->workspace = gpu_vendor_workspace(v, e);
     mgx_str_printf(&text, "%s%s%s%s", e->choice.name,
@@ -205,6 +214,28 @@ static bool has_wish(const struct mgx_plan_offer *c)
     for (int i = 0; i < c->in_count; i++)
         wish = wish || c->want_in[i] != MGX_PLAN_AS_IT_IS;
     return wish;
+}
+
+// A library convolves images whose channels are innermost with weights that lie so too: constants are
+// put in that order once, where there is such a library at all.
+static bool wish_weights(struct mgx_plan_offer *c, const struct gpu_vendor_view *v)
+{
+    const struct gpu_machine *m = gpu_machine(c->machine);
+    const struct gpu_vendor_window *w = &v->whole.window;
+    const int input = v->p.operand[1];
+    bool open = false;
+    if (!w->axes || !c->constant[input] || w->image.strides[1] != 1 || w->result.strides[1] != 1 ||
+        w->weights.strides[1] == 1 || w->weights.lens[1] == 1)
+        return false;
+    for (int i = 0; gpu_vendors[i]; i++) {
+        const struct gpu_vendor_library *library;
+        struct mgx_diag quiet = {.status = MGX_OK};
+        open = open || (gpu_vendors[i]->windows && is_asked(m, gpu_vendors[i]) &&
+                        gpu_vendor_open(gpu_vendors[i], m->device, &library, &quiet) == MGX_OK);
+    }
+    if (open)
+        c->want_in[input] = MGX_PLAN_LIKE_RESULT;
+    return open;
 }
 
 // Operands in lines are what every library takes.
@@ -245,7 +276,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
         return decline_product(c, &v, why);
     if (!m->provider && !tunes && !gpu_vendor_is_kept(c, &v))
         return gpu_decline(c, NULL);
-    if (!m->provider && has_wish(c))
+    if ((!m->provider && has_wish(c)) || wish_weights(c, &v))
         return gpu_decline(c, NULL);
     const int count = find_entries(c, &v, entries, &reason);
     if (gpu_vendor_choose(c, &v, entries, count, &choice, &said) != MGX_OK)

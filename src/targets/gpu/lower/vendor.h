@@ -18,6 +18,8 @@ struct gpu_vendor_view {
     int add, bias;                   // inputs of the offer, -1: none
 };
 
+// The result as a bare product leaves it: rows in the order of their axes, columns innermost.
+struct mgx_shape gpu_vendor_packed(const struct mgx_plan_offer *c, const struct gpu_vendor_view *v);
 // Why no library can be asked; NULL: one can.
 const char *gpu_vendor_see(const struct mgx_plan_offer *c, struct gpu_vendor_view *v);
 

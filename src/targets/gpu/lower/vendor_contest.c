@@ -55,6 +55,18 @@ static const char *letter_of(const struct gpu_vendor_matrix *m)
     return m->by_column ? "t" : "n";
 }
 
+static void describe_window(const struct gpu_vendor_window *w, bool matrices, struct mgx_str *out)
+{
+    for (int i = 0; i < w->axes && !matrices; i++)
+        mgx_str_printf(out, " taps%lld step%lld far%lld pad%lld,%lld of%lld",
+                       (long long)w->weights.lens[i + 2], (long long)w->step[i],
+                       (long long)w->far[i], (long long)w->before[i], (long long)w->after[i],
+                       (long long)w->image.lens[i + 2]);
+    if (w->axes)
+        mgx_str_printf(out, " lies%lld,%lld,%lld", (long long)w->image.strides[1],
+                       (long long)w->weights.strides[1], (long long)w->result.strides[1]);
+}
+
 // What decides the time: sizes, how operands lie, what follows.
 static void describe(void *user, struct mgx_str *out)
 {
@@ -66,6 +78,7 @@ static void describe(void *user, struct mgx_str *out)
                    (long long)w->rows, (long long)w->columns, (long long)w->depth,
                    (long long)w->batches, letter_of(&w->a), letter_of(&w->b), (long long)w->a.line,
                    (long long)w->b.line);
+    describe_window(&w->window, w->matrices, out);
     for (int i = 0; i < MGX_COUNT(lasts) && !v->why; i++)
         if (w->last & 1u << i)
             mgx_str_printf(out, " %s", lasts[i]);

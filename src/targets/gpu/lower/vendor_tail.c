@@ -15,20 +15,6 @@
 
 enum { WIDEST = 8 };
 
-// The product's shape: rows in the order of their axes, columns innermost.
-static struct mgx_shape packed_shape(const struct mgx_plan_offer *c,
-                                     const struct gpu_vendor_view *v)
-{
-    struct mgx_shape s = mgx_shape_make(v->whole.type, c->out->rank, c->out->lens);
-    int64_t stride = s.lens[v->column_axis];
-    s.strides[v->column_axis] = 1;
-    for (int i = v->row_axis_count - 1; i >= 0; i--) {
-        s.strides[v->row_axes[i]] = stride;
-        stride *= s.lens[v->row_axes[i]];
-    }
-    return s;
-}
-
 static struct gpu_tail tail_of(const struct gpu_product *p)
 {
     struct gpu_tail t = {.ins = p->ins,
@@ -72,7 +58,7 @@ const char *gpu_vendor_emit_tail(struct mgx_str *out, const struct mgx_plan_offe
                                  const struct gpu_vendor_view *v, struct gpu_launch *how)
 {
     const struct gpu_tail t = tail_of(&v->p);
-    const struct mgx_shape packed = packed_shape(c, v);
+    const struct mgx_shape packed = gpu_vendor_packed(c, v);
     const int64_t elements = mgx_shape_elements(c->out);
     const int64_t most = mgx_min_i64(gpu_vector_for(elements), WIDEST);
     const int width = gpu_move_vector(c->out, v->column_axis, &packed, v->column_axis,

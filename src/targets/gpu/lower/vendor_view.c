@@ -3,7 +3,7 @@
 // as libraries do that themselves.
 //
 //     dot           all batches together are rows where b is the same for all, else batch entries
-//     convolution   1 x 1 without steps, channels last: a dot
+//     convolution   a window over an image; 1 x 1 without steps, channels last: a dot besides
 #include <string.h>
 
 #include "op/op.h"
@@ -79,25 +79,65 @@ static const char *see_dot(const struct mgx_plan_offer *c, struct gpu_vendor_vie
     if (!good || !gpu_wgmma_merge(b, v->row_axes, v->batch_axis_count, &w->b.batch) ||
         !read_matrix(b, &depth_axis, 1, rank - 1, w->depth, w->columns, &w->b))
         return "an operand whose lines, or batch entries, do not lie at one distance";
+    w->matrices = true;
+    return NULL;
+}
+
+static bool is_point(const struct gpu_vendor_window *w, const struct gpu_product *p)
+{
+    bool point = p->batches == 1 && p->depth == w->weights.lens[1];
+    for (int i = 0; i < w->axes; i++)
+        point = point && w->step[i] == 1 && w->before[i] == 0 && w->after[i] == 0;
+    return point;
+}
+
+static struct gpu_vendor_tensor tensor_of(const struct mgx_shape *s)
+{
+    struct gpu_vendor_tensor t = {0};
+    for (int i = 0; i < s->rank; i++) {
+        t.lens[i] = s->lens[i];
+        t.strides[i] = s->lens[i] == 1 && s->strides[i] == 0 ? 1 : s->strides[i];
+    }
+    return t;
+}
+
+static const char *see_window(const struct mgx_plan_offer *c, struct gpu_vendor_view *v)
+{
+    const struct mgx_shape *x = &c->in[v->p.operand[0]], *weights = &c->in[v->p.operand[1]];
+    const struct mgx_ints step = mgx_ins_ints(v->p.ins, "stride");
+    const struct mgx_ints far = mgx_ins_ints(v->p.ins, "dilation");
+    const struct mgx_ints padding = mgx_ins_ints(v->p.ins, "padding");
+    struct gpu_vendor_window *w = &v->whole.window;
+    const int axes = x->rank - 2;
+    if (axes < 1 || axes > GPU_VENDOR_AXES || step.count < axes || far.count < axes ||
+        padding.count < axes)
+        return "an image of more than three axes";
+    w->axes = axes;
+    for (int i = 0; i < axes; i++) {
+        w->step[i] = step.v[i];
+        w->far[i] = far.v[i];
+        w->before[i] = padding.v[i];
+        w->after[i] = padding.v[padding.count == 2 * axes ? axes + i : i];
+    }
+    w->image = tensor_of(x);
+    w->weights = tensor_of(weights);
+    w->result = tensor_of(c->out);
     return NULL;
 }
 
 static const char *see_convolution(const struct mgx_plan_offer *c, struct gpu_vendor_view *v)
 {
     const struct mgx_shape *x = &c->in[v->p.operand[0]], *w = &c->in[v->p.operand[1]];
-    const struct mgx_ints steps = mgx_ins_ints(v->p.ins, "stride");
-    const struct mgx_ints padding = mgx_ins_ints(v->p.ins, "padding");
     const int depth_axis = 1;
-    bool point = v->p.batches == 1 && v->p.depth == w->lens[1];
-    for (int i = 0; i < steps.count; i++)
-        point = point && steps.v[i] == 1;
-    for (int i = 0; i < padding.count; i++)
-        point = point && padding.v[i] == 0;
-    if (!point)
-        return "a convolution that is no product of matrices";
-    if (!set_rows(v, true) || !read_operand(v, x, v->whole.rows, v->whole.depth, &v->whole.a) ||
-        !read_matrix(w, &depth_axis, 1, 0, v->whole.depth, v->whole.columns, &v->whole.b))
-        return "an image whose pixels do not lie at one distance";
+    const char *why = see_window(c, v);
+    if (why)
+        return why;
+    if (!set_rows(v, true))
+        return "more rows than libraries count";
+    v->whole.matrices =
+        is_point(&v->whole.window, &v->p) &&
+        read_operand(v, x, v->whole.rows, v->whole.depth, &v->whole.a) &&
+        read_matrix(w, &depth_axis, 1, 0, v->whole.depth, v->whole.columns, &v->whole.b);
     return NULL;
 }
 
@@ -184,19 +224,35 @@ static unsigned common_alignment(const struct mgx_plan_offer *c, const struct gp
     for (int i = 0; i < c->in_count && c->in_offset; i++)
         bits |= (uint64_t)c->in_offset[i];
     if (!v->why) { // a part of a wider result may begin at any of its columns
-        const int64_t line = v->whole.out.line;
-        bits |= (uint64_t)line * size | (line == v->whole.columns ? 0 : size);
+        const struct gpu_vendor_window *w = &v->whole.window;
+        const int64_t line = v->whole.matrices ? v->whole.out.line : w->result.strides[w->axes + 1];
+        bits |= (uint64_t)line * size | (line == c->out->lens[v->column_axis] ? 0 : size);
     }
     const unsigned lowest = (unsigned)(bits & -bits);
     return lowest < size ? (unsigned)size : lowest;
 }
 
-static void set_bare(struct gpu_vendor_view *v)
+struct mgx_shape gpu_vendor_packed(const struct mgx_plan_offer *c, const struct gpu_vendor_view *v)
 {
+    struct mgx_shape s = mgx_shape_make(v->whole.type, c->out->rank, c->out->lens);
+    int64_t stride = s.lens[v->column_axis];
+    s.strides[v->column_axis] = 1;
+    for (int i = v->row_axis_count - 1; i >= 0; i--) {
+        s.strides[v->row_axes[i]] = stride;
+        stride *= s.lens[v->row_axes[i]];
+    }
+    return s;
+}
+
+static void set_bare(const struct mgx_plan_offer *c, struct gpu_vendor_view *v)
+{
+    const struct mgx_shape packed = gpu_vendor_packed(c, v);
     v->bare = v->whole;
     v->bare.last = 0;
     v->bare.out = (struct gpu_vendor_matrix){.line = v->whole.columns,
                                              .batch = v->whole.columns * v->whole.rows};
+    if (v->whole.window.axes)
+        v->bare.window.result = tensor_of(&packed);
 }
 
 static const char *see_whole(const struct mgx_plan_offer *c, struct gpu_vendor_view *v)
@@ -204,6 +260,8 @@ static const char *see_whole(const struct mgx_plan_offer *c, struct gpu_vendor_v
     struct gpu_vendor_product *w = &v->whole;
     if (c->out->type != w->type)
         return "a result of another type";
+    if (!w->matrices)
+        return v->p.tail ? "what follows is no library's" : NULL;
     if (!read_operand(v, c->out, w->rows, w->columns, &w->out) || w->out.by_column)
         return "a result whose rows are not lines at one distance";
     return !v->p.tail || see_tail(c, v) ? NULL : "what follows is no library's";
@@ -234,7 +292,7 @@ const char *gpu_vendor_see(const struct mgx_plan_offer *c, struct gpu_vendor_vie
     if (v->why && !v->p.tail)
         return v->why;
     v->whole.alignment = common_alignment(c, v);
-    set_bare(v);
+    set_bare(c, v);
     return NULL;
 }
 

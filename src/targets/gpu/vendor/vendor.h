@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Products by the libraries of a card's maker: candidates beside our own kernels, never a condition.
+// Products and convolutions by the libraries of a card's maker: candidates beside our own kernels, never a condition.
 //
-//     struct gpu_vendor            cuBLASLt, hipBLASLt, rocBLAS: one const object each
+//     struct gpu_vendor            cuBLASLt, hipBLASLt, rocBLAS, cuDNN: one const object each
 //       struct gpu_vendor_library  it, open on one card; one for the process, kept to its end
 //         choice                   one of its algorithms for a product, by name
 //           call                   a product by that algorithm, with nothing left to decide
@@ -32,13 +32,28 @@ struct gpu_vendor_matrix { // in elements
     bool by_column;        // lines are columns
 };
 
+enum { GPU_VENDOR_AXES = 3 }; // of an image, at most
+
+struct gpu_vendor_tensor { // images or output channels, channels, height, width, ...
+    int64_t lens[GPU_VENDOR_AXES + 2], strides[GPU_VENDOR_AXES + 2];
+};
+
+struct gpu_vendor_window {
+    int axes; // of an image; 0: this is no convolution
+    int64_t step[GPU_VENDOR_AXES], far[GPU_VENDOR_AXES];
+    int64_t before[GPU_VENDOR_AXES], after[GPU_VENDOR_AXES]; // padding
+    struct gpu_vendor_tensor image, weights, result;         // groups by their channels
+};
+
 // out = last(a b): rows x depth times depth x columns, for every batch entry. Sums are floats of 32
 // bits; of floats they are made without rounding operands, unless `tf32` allows it.
 struct gpu_vendor_product {
     enum mgx_type type; // of all operands and of the result: half, bf16 or float
     bool tf32;
     int64_t rows, columns, depth, batches;
+    bool matrices;                           // are these what they are? Else it is but a window
     struct gpu_vendor_matrix a, b, add, out; // the last two by rows
+    struct gpu_vendor_window window;         // image a, weights b
     unsigned last;                           // enum gpu_vendor_last; the bias is one line of `out`
     unsigned alignment;                      // bytes that all addresses are multiples of
 };
@@ -80,6 +95,7 @@ struct gpu_vendor {
     const char *name, *title; // "cublaslt", "cuBLASLt"
     const struct gpu_api *api;
     unsigned last; // what it does to sums
+    bool windows;  // convolutions are what it does; else products of matrices
     enum mgx_status (*open)(struct gpu_vendor_library *library, struct mgx_diag *diag);
     // The best choices first, as the library guesses.
     enum mgx_status (*rank)(const struct gpu_vendor_library *library,
@@ -94,7 +110,8 @@ struct gpu_vendor {
     void (*destroy)(struct gpu_vendor_call *call);
 };
 
-extern const struct gpu_vendor gpu_vendor_cublaslt, gpu_vendor_hipblaslt, gpu_vendor_rocblas;
+extern const struct gpu_vendor gpu_vendor_cublaslt, gpu_vendor_hipblaslt, gpu_vendor_rocblas,
+    gpu_vendor_cudnn;
 
 // All of them; ends with NULL.
 extern const struct gpu_vendor *const gpu_vendors[];

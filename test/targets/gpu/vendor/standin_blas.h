@@ -166,7 +166,8 @@ static inline bool blas_fails(const char *call)
 
 typedef int (*blas_enqueue)(void *stream, void (*fn)(void *data), const void *data, size_t bytes);
 
-static inline int blas_launch(const char *runtime, void *stream, const struct blas *p)
+static inline int blas_give(const char *runtime, void *stream, void (*work)(void *data),
+                            const void *data, size_t bytes)
 {
     void *library = dlopen(runtime, RTLD_NOW | RTLD_NOLOAD);
     blas_enqueue enqueue = NULL;
@@ -174,5 +175,10 @@ static inline int blas_launch(const char *runtime, void *stream, const struct bl
         *(void **)&enqueue = dlsym(library, "standin_enqueue");
         dlclose(library);
     }
-    return enqueue ? enqueue(stream, blas_multiply, p, sizeof *p) : 1;
+    return enqueue ? enqueue(stream, work, data, bytes) : 1;
+}
+
+static inline int blas_launch(const char *runtime, void *stream, const struct blas *p)
+{
+    return blas_give(runtime, stream, blas_multiply, p, sizeof *p);
 }
