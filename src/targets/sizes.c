@@ -20,7 +20,7 @@
 #include "plan/shared.h"
 #include "targets/specialise.h"
 
-enum { BUCKETS = 256, MEETINGS = 2, MOST_LENS = 512, KINDS = 8 };
+enum { BUCKETS = 256, MEETINGS = 2, MOST_LENS = 512, HISTORIES = 16 };
 static const size_t default_bytes = (size_t)256 << 20;
 
 enum state { SEEN, WAITING, MAKING, READY, FAILED };
@@ -41,9 +41,9 @@ struct mgx_size {
     int64_t lens[]; // and the bytes of values
 };
 
-// Sizes whose plans are alike, but for their lengths: the passes do the same to all of them.
-struct kind {
-    uint64_t hash;
+// What the passes did to a program of some kind: nearly the same to all of that kind.
+struct known {
+    uint64_t kind;
     struct mgx_pass_history *history; // complete
 };
 
@@ -60,11 +60,11 @@ struct mgx_sizes {
     struct mgx_size *bucket[BUCKETS];
     struct mgx_size *newest, *oldest;
     size_t bytes, limit;
-    double plan_seconds;      // that making a plan is expected to take
-    double unit_seconds;      // of a run of any size by the product of its lengths; 0: not known
-    double lost_seconds;      // of runs through hasty plans since one was last made anew
-    struct kind kinds[KINDS]; // that have a plan, first come
-    int kind_count;
+    double plan_seconds; // that making a plan is expected to take
+    double unit_seconds; // of a run of any size by the product of its lengths; 0: not known
+    double lost_seconds; // of runs through hasty plans since one was last made anew
+    struct known known[HISTORIES]; // first come
+    int known_count;
     int64_t met, plans, made, dropped; // sizes and plans there are, and for the explanation
     struct mgx_size *first_waiting, *last_waiting;
     pthread_t thread;
@@ -218,20 +218,23 @@ static uint64_t kind_of(const struct mgx_sizes *s, const struct mgx_size *k)
     return mgx_hash_bytes(like, key_bytes(s), 0);
 }
 
-static const struct mgx_pass_history *find_history(const struct mgx_sizes *s, uint64_t kind)
+// How many there are of a kind; as many are put into `out`.
+static int find_histories(const struct mgx_sizes *s, uint64_t kind,
+                          const struct mgx_pass_history **out)
 {
-    for (int i = 0; i < s->kind_count; i++)
-        if (s->kinds[i].hash == kind)
-            return s->kinds[i].history;
-    return NULL;
+    int count = 0;
+    for (int i = 0; i < s->known_count; i++)
+        if (s->known[i].kind == kind)
+            out[count++] = s->known[i].history;
+    return count;
 }
 
-// Takes the history, and keeps it if it led to a plan.
+// Takes the history, and keeps it if it led to a plan on a way of its own.
 static void keep_history(struct mgx_sizes *s, uint64_t kind, struct mgx_pass_history *history,
                          bool good)
 {
-    if (history && good && s->kind_count < KINDS && !find_history(s, kind))
-        s->kinds[s->kind_count++] = (struct kind){kind, history};
+    if (history && good && s->known_count < HISTORIES)
+        s->known[s->known_count++] = (struct known){kind, history};
     else
         free(history);
 }
@@ -289,16 +292,15 @@ static void fill(struct mgx_sizes *s, struct mgx_size *k, bool soon)
     assert(k->users && k->state != MAKING && (k->state != READY || k->users == 1));
     struct mgx_plan_makeshift makeshift = {0};
     const uint64_t kind = kind_of(s, k);
-    struct mgx_pass_trail trail = {.past = find_history(s, kind)};
-    const bool is_first = !trail.past && s->kind_count < KINDS;
+    const struct mgx_pass_history *known[HISTORIES];
+    struct mgx_pass_trail trail = {.known = known, .known_count = find_histories(s, kind, known)};
     k->state = MAKING;
     pthread_mutex_unlock(&s->lock);
-    if (is_first)
-        trail.made = calloc(1, sizeof *trail.made); // without it nothing is noted
+    trail.made = calloc(1, sizeof *trail.made); // without it all passes run
     struct mgx_program *p = make(s, k, soon ? &makeshift : NULL, &trail);
     const size_t bytes = p ? s->target->bytes(p) : 0;
     pthread_mutex_lock(&s->lock);
-    keep_history(s, kind, trail.made, p != NULL);
+    keep_history(s, kind, trail.made, p && trail.lost);
     k->makeshift = makeshift;
     if (p)
         s->plan_seconds = follow(s->plan_seconds, k->seconds);
@@ -722,8 +724,8 @@ void mgx_sizes_destroy(struct mgx_sizes *s)
         older = k->older;
         destroy_row(k);
     }
-    for (int i = 0; i < s->kind_count; i++)
-        free(s->kinds[i].history);
+    for (int i = 0; i < s->known_count; i++)
+        free(s->known[i].history);
     mgx_program_destroy(s->simplified);
     mgx_plan_shared_release(s->options.shared);
     pthread_mutex_destroy(&s->lock);

@@ -8,27 +8,28 @@
 //                             these rules alone
 //
 // A kind is a program with free sizes that gets fixed ones (targets/sizes.h): the same instructions,
-// other lengths. Most passes of a pipeline find nothing, those of its loops above all, and the others by few
-// of their rules.
+// other lengths. Most passes of a pipeline find nothing, those of its loops above all, and the others
+// by few of their rules. Where the way of a program parts from the history it follows, it goes on by
+// another one that is the same up to there, or else on its own; then its notes are one more history.
 //
 // Holds: a rewrite keeps the meaning of a program and is never owed to it, so a history that does
-// not fit leaves a program slower than it might be, never wrong. The first pass that is another one,
-// or finds the program of another size, ends it: from there on all run. A pass whose choice depends
-// on how large things are (mgx_pass.by_size) always runs. A history that is complete never changes,
-// and may be followed by several programs at once.
+// not fit leaves a program slower than it might be, never wrong. A way parts where another pass comes,
+// or the program has another size. A pass whose choice depends on how large things are
+// (mgx_pass.by_size) always runs. A history that is complete never changes, and may be followed by
+// several programs at once.
 #pragma once
 
 #include "pass/engine/pass.h"
 
 struct mgx_rule; // rewrite.h
 
-enum { MGX_PASS_EVENTS = 256, MGX_PASS_RULES = 512 };
+enum { MGX_PASS_EVENTS = 128, MGX_PASS_RULES = 256 };
 
 struct mgx_pass_event {
     const struct mgx_pass *pass;
-    int size;                   // of the program, before
-    int next;                   // the event behind those of the passes that this one ran
-    bool changed;               // by it, or by one of these
+    int size;     // of the program, before
+    int next;     // the event behind those of the passes that this one ran; 0 while it runs
+    bool changed; // by it, or by one of these
     int first_rule, rule_count; // that rewrote something; -1: not known
 };
 
@@ -40,10 +41,13 @@ struct mgx_pass_history {
 
 // One program's way through its pipelines.
 struct mgx_pass_trail {
-    const struct mgx_pass_history *past; // followed; NULL: none is known
-    struct mgx_pass_history *made;       // noted; NULL: nobody asks
-    int at;                              // of past
-    bool lost;                           // past does not fit
+    const struct mgx_pass_history *const *known; // of its kind
+    int known_count;
+    struct mgx_pass_history *made; // its own; NULL: all passes run, and nothing is noted
+    bool lost;                     // none of the known ones fits
+    // Inside:
+    bool full;                           // `made` is
+    const struct mgx_pass_history *past; // followed as far as `made` goes
     // The pass at work, unless it ran others since: its event in `past`, and in `made`; or NULL.
     const struct mgx_pass_event *followed;
     struct mgx_pass_event *noted;
