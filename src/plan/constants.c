@@ -62,11 +62,17 @@ static enum mgx_status upload(struct mgx_build *b, struct mgx_queue *queue,
     const size_t bytes = (size_t)mgx_shape_space(&host->shape) * mgx_type_size(host->shape.type);
     assert(twin->place == MGX_PLAN_CONST && twin->side == MGX_PLAN_DEVICE && !twin->data);
     assert(mgx_shape_equal(&twin->shape, &host->shape));
+    int64_t order[1 + 2 * MGX_MAX_RANK] = {
+        (int64_t)bytes}; // a literal's, or one that a kernel wanted
+    for (int axis = 0; axis < host->shape.rank; axis++) {
+        order[1 + 2 * axis] = host->shape.lens[axis];
+        order[2 + 2 * axis] = host->shape.strides[axis];
+    }
     const struct mgx_plan_key key = {
         .kernel = "upload",
         .source = {host->ins->literal ? host->ins->literal->data : host->data},
-        .desc = &bytes,
-        .desc_bytes = sizeof bytes};
+        .desc = order,
+        .desc_bytes = sizeof order};
     bool fresh;
     void *data = mgx_plan_device_share(store, &key, bytes, &fresh, diag);
     twin->data = data;

@@ -98,7 +98,8 @@ static enum mgx_plan_answer try_kernel(struct choice *x, const struct mgx_plan_k
     return answer;
 }
 
-// Constants that the host reads are copied once, here; NULL where input i is none of them.
+// Constants are copied once, here, on the host, from where a card gets its own; NULL where input i is
+// none.
 static enum mgx_status repack(struct mgx_build *b, struct choice *x, int i,
                               const struct mgx_shape *shape, struct mgx_plan_value **out)
 {
@@ -109,8 +110,6 @@ static enum mgx_status repack(struct mgx_build *b, struct choice *x, int i,
         return MGX_OK;
     if (!mgx_plan_repack_constant(c->store, shape, constant, c->diag))
         return MGX_NO_MEMORY;
-    if (side_of(b, x->kernel) != MGX_PLAN_HOST)
-        return MGX_OK;
     *out = mgx_plan_build_value(b, x->in[i]->ins, shape, MGX_PLAN_HOST);
     if (!*out)
         return mgx_fail_memory(c->diag);

@@ -429,7 +429,6 @@ static void emit_units(struct mgx_str *out, const struct division *d, enum mgx_t
     const char *name = bf16 ? "bf16" : "f16";
     if (d->amd) {
         gpu_emit_units(out, d->amd, 1);
-        mgx_str_printf(out, "#define MEMORY %s\n", gpu_type_memory(type));
         return;
     }
     mgx_str_put(out, gpu_text_lines);

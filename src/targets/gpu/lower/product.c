@@ -216,32 +216,38 @@ static void emit_finish(struct mgx_str *out, const struct mgx_plan_offer *c,
 
 // --- text: loads ---
 
-static void emit_load_head(struct mgx_str *out, const char *name, enum mgx_type type,
-                           const char *indices)
+// "find_a(batch, row, k)": where a value is, -1 for a zero beside the image.
+static void emit_find_head(struct mgx_str *out, char letter, const char *indices)
 {
-    mgx_str_printf(out, "FUNCTION SUM %s(const GLOBAL %s *p, int batch, %s)\n{\n", name,
-                   gpu_type_memory(type), indices);
+    mgx_str_printf(out, "FUNCTION i64 find_%c(int batch, %s)\n{\n", letter, indices);
 }
 
-static void emit_load_tail(struct mgx_str *out, enum mgx_type type)
+// "load_a(p, batch, row, k)": its value.
+static void emit_load(struct mgx_str *out, char letter, enum mgx_type type, const char *first,
+                      const char *second, bool made)
 {
-    mgx_str_put(out, "    return ");
-    gpu_emit_load(out, type, "p", "at");
-    mgx_str_put(out, ";\n}\n\n");
+    mgx_str_printf(out,
+                   "FUNCTION SUM load_%c(const GLOBAL %s *p, int batch, int %s, int %s)\n{\n"
+                   "    const i64 at = find_%c(batch, %s, %s);\n    const SUM v = ",
+                   letter, gpu_type_memory(type), first, second, letter, first, second);
+    gpu_emit_load(out, type, "p", "(at < 0 ? 0 : at)"); // not a branch: loads go side by side
+    mgx_str_printf(out, ";\n%s    return at < 0 ? 0 : %s;\n}\n\n",
+                   made ? "    float y;\n    make(v, &y);\n" : "", made ? "y" : "v");
 }
 
-static void emit_dot_load(struct mgx_str *out, const char *name, const struct mgx_shape *s,
+static void emit_dot_load(struct mgx_str *out, char letter, const struct mgx_shape *s,
                           const char *first, const char *second)
 {
     char indices[64];
     snprintf(indices, sizeof indices, "int %s, int %s", first, second);
-    emit_load_head(out, name, s->type, indices);
+    emit_find_head(out, letter, indices);
     if (s->rank > 2)
         emit_split(out, "batch", "batch", 0, s->rank - 3, s->lens);
     mgx_str_printf(out, "    const int x%d = %s, x%d = %s;\n", s->rank - 2, first, s->rank - 1,
                    second);
     emit_offset(out, "at", s);
-    emit_load_tail(out, s->type);
+    mgx_str_put(out, "    return at;\n}\n\n");
+    emit_load(out, letter, s->type, first, second, false);
 }
 
 // Depth is taps in order, channels innermost: "x1" the channel, "t<axis>" the tap.
@@ -262,7 +268,7 @@ static void emit_image_load(struct mgx_str *out, const struct mgx_plan_offer *c,
     const struct mgx_ints stride = mgx_ins_ints(p->ins, "stride");
     const struct mgx_ints dilation = mgx_ins_ints(p->ins, "dilation");
     const struct mgx_ints padding = mgx_ins_ints(p->ins, "padding");
-    emit_load_head(out, "load_a", x->type, "int row, int k");
+    emit_find_head(out, 'a', "int row, int k");
     emit_taps(out, w);
     mgx_str_put(out, "    int place = row;\n    bool in = true;\n");
     for (int axis = x->rank - 1; axis >= 2; axis--) {
@@ -277,25 +283,22 @@ static void emit_image_load(struct mgx_str *out, const struct mgx_plan_offer *c,
     }
     mgx_str_printf(out, "    const int x0 = place, x1 = batch * %" PRId64 " + ch;\n", w->lens[1]);
     emit_offset(out, "at", x);
-    mgx_str_put(out, "    const SUM v = ");
-    gpu_emit_load(out, x->type, "p", "in ? at : 0"); // not a branch: loads go side by side
-    if (p->make)
-        mgx_str_put(out, ";\n    float y;\n    make(v, &y);\n    return in ? y : 0;\n}\n\n");
-    else
-        mgx_str_put(out, ";\n    return in ? v : 0;\n}\n\n");
+    mgx_str_put(out, "    return in ? at : -1;\n}\n\n");
+    emit_load(out, 'a', x->type, "row", "k", p->make != NULL);
 }
 
 static void emit_weight_load(struct mgx_str *out, const struct mgx_plan_offer *c,
                              const struct gpu_product *p)
 {
     const struct mgx_shape *w = &c->in[p->operand[1]];
-    emit_load_head(out, "load_b", w->type, "int k, int column");
+    emit_find_head(out, 'b', "int k, int column");
     emit_taps(out, w);
     for (int axis = 2; axis < w->rank; axis++)
         mgx_str_printf(out, "    const int x%d = t%d;\n", axis, axis);
     mgx_str_printf(out, "    const int x0 = batch * %" PRId64 " + column, x1 = ch;\n", p->columns);
     emit_offset(out, "at", w);
-    emit_load_tail(out, w->type);
+    mgx_str_put(out, "    return at;\n}\n\n");
+    emit_load(out, 'b', w->type, "k", "column", false);
 }
 
 // --- the kernel ---
@@ -306,6 +309,7 @@ struct tile {
     int warps;                        // of matrix units
     int warp_rows, warp_columns;      // of one of them
     bool a_rows_first, b_depth_first; // which index neighbouring threads load along
+    int by[2];                        // gemm_operand.gpu's BY
 };
 
 // Where matrix units take both operands.
@@ -345,6 +349,34 @@ static void choose_warps(const struct mgx_plan_offer *c, const struct gpu_produc
     t->warps = t->rows / t->warp_rows * (t->columns / t->warp_columns);
 }
 
+// Are values neighbours along `axis`, and every place along another one a multiple of `values`?
+static bool in_runs(const struct mgx_shape *s, int axis, int64_t length, int values)
+{
+    bool runs = s->strides[axis] == 1 && length % values == 0;
+    for (int i = 0; i < s->rank; i++)
+        runs = runs && (i == axis || s->lens[i] == 1 || s->strides[i] % values == 0);
+    return runs;
+}
+
+// How much of each operand matrix units are brought at once: gemm_operand.gpu's BY. Floats that are
+// taken apart are not read across the depth: that was slower than one by one.
+static void choose_reading(const struct mgx_plan_offer *c, const struct gpu_product *p,
+                           struct tile *t)
+{
+    const int pieces = gpu_units_pieces(t->units, gpu_machine(c->machine)->tf32);
+    for (int i = 0; i < 2; i++) {
+        const struct mgx_shape *s = &c->in[p->operand[i]];
+        const int values = 16 / (int)mgx_type_size(s->type), last = s->rank - 1;
+        const int64_t channels = c->in[p->operand[1]].lens[1];
+        if (!is_dot(p->ins))
+            t->by[i] = (i || !p->make) && in_runs(s, 1, channels, values);
+        else if (in_runs(s, i ? last - 1 : last, p->depth, values))
+            t->by[i] = 1;
+        else if (pieces == 1 && in_runs(s, i ? last : last - 1, i ? p->columns : p->rows, values))
+            t->by[i] = 2;
+    }
+}
+
 static int tile_for(int64_t count)
 {
     return count > 32 ? 64 : count > 16 ? 32 : 16;
@@ -362,9 +394,35 @@ static struct tile choose_tile(const struct mgx_plan_offer *c, const struct gpu_
                             : ra > 2 && a->strides[ra - 1] < a->strides[1],
         .b_depth_first = dot ? b->strides[rb - 2] < b->strides[rb - 1] : true,
     };
-    if ((t.units = find_units(c, p)))
+    if ((t.units = find_units(c, p))) {
         choose_warps(c, p, &t);
+        choose_reading(c, p, &t);
+    }
     return t;
+}
+
+static void emit_units(struct mgx_str *out, const struct tile *t, bool tf32)
+{
+    gpu_emit_units(out, t->units, gpu_units_pieces(t->units, tf32));
+    mgx_str_printf(out,
+                   "#define WARPS %d\n#define WARP_M %d\n#define WARP_N %d\n#define DEPTH 32\n"
+                   "#define PITCH (DEPTH * ELEMENT_BYTES + 16)\n"
+                   "#define THREADS_HERE (WARPS * WAVE)\n",
+                   t->warps, t->warp_rows, t->warp_columns);
+    for (int i = 0; i < 2; i++) {
+        mgx_str_printf(out,
+                       "#define OPERAND(x) %c_##x\n#define TYPE %c_TYPE\n#define LINES TILE_%c\n"
+                       "#define ALL %c\n#define LINES_FIRST %s\n#define BY %d\n"
+                       "#define LOAD(p, batch, line, k) load_%s\n"
+                       "#define PLACE(batch, line, k) find_%s\n",
+                       "ab"[i], "AB"[i], "MN"[i], "MN"[i], i ? "!B_DEPTH_FIRST" : "A_ROWS_FIRST",
+                       t->by[i], i ? "b(p, batch, k, line)" : "a(p, batch, line, k)",
+                       i ? "b(batch, k, line)" : "a(batch, line, k)");
+        mgx_str_put(out, gpu_text_gemm_operand);
+        mgx_str_put(out, "#undef OPERAND\n#undef TYPE\n#undef LINES\n#undef ALL\n"
+                         "#undef LINES_FIRST\n#undef BY\n#undef LOAD\n#undef PLACE\n");
+    }
+    mgx_str_put(out, gpu_text_gemm_units);
 }
 
 static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
@@ -377,8 +435,8 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
         return why;
     const struct mgx_shape *a = &c->in[p->operand[0]], *b = &c->in[p->operand[1]];
     if (is_dot(p->ins)) {
-        emit_dot_load(out, "load_a", a, "row", "k");
-        emit_dot_load(out, "load_b", b, "k", "column");
+        emit_dot_load(out, 'a', a, "row", "k");
+        emit_dot_load(out, 'b', b, "k", "column");
     } else {
         emit_image_load(out, c, p);
         emit_weight_load(out, c, p);
@@ -395,12 +453,10 @@ static const char *emit(struct mgx_str *out, const struct mgx_plan_offer *c,
                    p->rows, p->columns, p->depth, t->rows, t->columns, TILE_DEPTH,
                    gpu_type_memory(a->type), gpu_type_memory(b->type),
                    gpu_type_memory(c->out->type), t->a_rows_first, t->b_depth_first);
-    if (t->units) {
-        gpu_emit_units(out, t->units, gpu_units_pieces(t->units, gpu_machine(c->machine)->tf32));
-        mgx_str_printf(out, "#define WARPS %d\n#define WARP_M %d\n#define WARP_N %d\n", t->warps,
-                       t->warp_rows, t->warp_columns);
-    }
-    mgx_str_put(out, t->units ? gpu_text_gemm_units : gpu_text_gemm);
+    if (t->units)
+        emit_units(out, t, gpu_machine(c->machine)->tf32);
+    else
+        mgx_str_put(out, gpu_text_gemm);
     return NULL;
 }
 
@@ -472,12 +528,26 @@ const char *gpu_product_emit(struct mgx_str *text, const struct mgx_plan_offer *
     return emit(text, c, p, &t);
 }
 
+// Constant weights whose channels are no neighbours, where the image's and the result's are: matrix
+// units would rather have theirs so too.
+static bool wants_turned(const struct mgx_plan_offer *c, const struct gpu_product *p)
+{
+    const struct mgx_shape *w = &c->in[p->operand[1]];
+    const struct tile t = choose_tile(c, p);
+    return t.units && !is_dot(p->ins) && t.by[0] == 1 && t.by[1] == 0 &&
+           c->constant[p->operand[1]] && c->out->strides[1] == 1 && w->strides[1] != 1;
+}
+
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     struct gpu_product p;
     struct gpu_launch how;
     struct mgx_str text = {0};
     const char *why = gpu_product_read(c, &p);
+    if (!why && wants_turned(c, &p)) {
+        c->want_in[p.operand[1]] = MGX_PLAN_LIKE_RESULT;
+        why = "weights whose channels are not neighbours";
+    }
     if (!why)
         why = gpu_product_emit(&text, c, &p, &how, &c->detail);
     if (why) {

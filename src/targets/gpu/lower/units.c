@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "targets/gpu/emit/type.h"
 #include "targets/gpu/kernel/text.h"
 
 enum { SM_75 = 1 << 0, SM_80 = 1 << 1, CDNA_1 = 1 << 2, CDNA_2 = 1 << 3, CDNA_3 = 1 << 4 };
@@ -77,11 +78,13 @@ static void emit_amd(struct mgx_str *out, const struct gpu_units *u)
                                                 : "float";
     const bool mfma = u->wave == 64;
     mgx_str_printf(out,
-                   "#define WAVE %d\n#define ELEMENT %s\n#define to_element(x) (ELEMENT)%s(x)\n"
+                   "#define WAVE %d\n#define MEMORY %s\n#define ELEMENT %s\n#define to_element(x) "
+                   "(ELEMENT)%s(x)\n"
                    "#define HELD %d\n#define TAKEN %d\n#define ROWS_APART %d\n"
                    "#define UNITS_MULTIPLY(a, b, sums) __builtin_amdgcn_%s(a, b, sums%s)\n",
-                   u->wave, element, u->type == MGX_BF16 ? "to_bf16" : "", u->held, u->taken,
-                   u->cards == RDNA_3 ? 2 : 1, u->instruction, mfma ? ", 0, 0, 0" : "");
+                   u->wave, gpu_type_memory(u->type), element, u->type == MGX_BF16 ? "to_bf16" : "",
+                   u->held, u->taken, u->cards == RDNA_3 ? 2 : 1, u->instruction,
+                   mfma ? ", 0, 0, 0" : "");
     mgx_str_put(out, gpu_text_units_amd);
 }
 

@@ -317,11 +317,13 @@ static void meet(const char *what, const void *in, unsigned bytes, void *out)
     fibers_pause();
 }
 
-static void shuffle(const struct thread *lanes, unsigned size)
+static void shuffle(const struct thread *lanes, int first, int count, unsigned size)
 {
-    for (int i = 0; i < now.wave; i++) {
+    for (int i = 0; i < count; i++) {
         int mask;
         memcpy(&mask, (const char *)lanes[i].in + size, sizeof mask);
+        if ((i ^ mask) >= count)
+            give_up("a value from a thread that there is not", first + i);
         memcpy(lanes[i].out, lanes[i ^ mask].in, size);
     }
 }
@@ -343,19 +345,22 @@ static void multiply(const struct thread *lanes, int first)
         give_up("lanes that must hold the same do not", first);
 }
 
-// All threads of a wave are at a meeting, the same one.
-static void hold_meeting(int first)
+// All threads of a wave are at a meeting, the same one. The last wave of a block may have few threads,
+// and they may exchange values; to multiply takes a whole one.
+static void hold_meeting(int first, int count)
 {
     struct thread *lanes = &threads[first];
-    for (int i = 1; i < now.wave; i++)
+    for (int i = 1; i < count; i++)
         if (lanes[i].state != AT_MEETING || fibers_ended(first + i) ||
             strcmp(lanes[i].what, lanes[0].what) != 0)
             give_up("a wave of which not all threads say the same", first + i);
     if (strncmp(lanes[0].what, "shuffle ", 8) == 0)
-        shuffle(lanes, (unsigned)atoi(lanes[0].what + 8));
-    else
+        shuffle(lanes, first, count, (unsigned)atoi(lanes[0].what + 8));
+    else if (count == now.wave)
         multiply(lanes, first);
-    for (int i = 0; i < now.wave; i++)
+    else
+        give_up("a product by a part of a wave", first);
+    for (int i = 0; i < count; i++)
         lanes[i].state = RUNS;
 }
 
@@ -375,9 +380,9 @@ static void run_wave(int first)
         }
         if (meeting < 0)
             return;
-        if (end - first < now.wave || threads[first].state != AT_MEETING)
+        if (threads[first].state != AT_MEETING)
             give_up("a wave of which not all threads say the same", meeting);
-        hold_meeting(first);
+        hold_meeting(first, end - first);
     }
 }
 
