@@ -19,7 +19,7 @@ const struct variable driver_variables[] = {
     {"MIGRAPHX_GPU_DEVICE", "card of the GPU target: cuda, hip or opencl, maybe with :n"},
     {"MIGRAPHX_GPU_TF32", "1: products of floats on the GPU target may be TF32"},
     {"MIGRAPHX_SET_GEMM_PROVIDER",
-     "products of the GPU target: own, cublaslt, hipblaslt, rocblas, cudnn or auto"},
+     "products of the GPU target: own, cublaslt, hipblaslt, rocblas, cudnn, miopen or auto"},
     {"MIGRAPHX_KERNEL_CACHE", "folder of compiled GPU kernels; none: nothing is kept"},
     {"MIGRAPHX_LOG_LEVEL", "none, error, warn, info, debug or trace, for the driver's log lines"},
     {NULL, NULL}};

@@ -382,8 +382,8 @@ static PyMethodDef methods[] = {
      "the target \"gpu\" round what products of floats multiply to 10 bits; isa is the\n"
      "set of instructions for the target \"cpu\", \"generic\", \"avx2\", \"avx512\", None for all\n"
      "that the machine has; gemm_provider is who computes products on the target \"gpu\":\n"
-     "\"own\", or the name of a library, \"cublaslt\", \"hipblaslt\", \"rocblas\" or \"cudnn\";\n"
-     "None measures them too where kernels are measured.\n\n"
+     "\"own\", or the name of a library, \"cublaslt\", \"hipblaslt\", \"rocblas\", \"cudnn\" or\n"
+     "\"miopen\"; None measures them too where kernels are measured.\n\n"
      "Sizes that the model leaves open and that come again get plans of their own:\n"
      "made beside the runs ('background'), by a run ('in_call'), or 'never'; 'auto'\n"
      "is 'background' with several threads. They take plan_bytes at most (0: 256 MiB)."},

@@ -639,8 +639,8 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_program_specialise(migraphx_program_t
 MIGRAPHX_C_EXPORT migraphx_status
 migraphx_compile_options_set_tf32(migraphx_compile_options_t compile_options, bool value);
 // Of target "gpu": who computes products and convolutions. "own": the engine's kernels alone;
-// "cublaslt", "hipblaslt", "rocblas" or "cudnn": that library where it can; "auto" and NULL: such
-// libraries are candidates where kernels are measured, and otherwise not opened.
+// "cublaslt", "hipblaslt", "rocblas", "cudnn" or "miopen": that library where it can; "auto" and NULL:
+// such libraries are candidates where kernels are measured, and otherwise not opened.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_compile_options_set_gemm_provider(
     migraphx_compile_options_t compile_options, const char *name);
 // Has the reference target compute floats as doubles.

@@ -113,6 +113,7 @@ static struct gpu_race_bytes bytes_of(const struct contest *t)
         const struct gpu_race_bytes wide = gpu_wgmma_race_bytes(c, &t->own->g);
         bytes.a = wide.a > bytes.a ? wide.a : bytes.a;
         bytes.b = wide.b > bytes.b ? wide.b : bytes.b;
+        bytes.work = t->own->g.fold.bytes;
     }
     for (int i = 0; i < t->count; i++) {
         const size_t work = gpu_vendor_workspace(t->v, &t->entries[i]);

@@ -140,8 +140,8 @@ bool gpu_wgmma_choose(struct mgx_plan_offer *c, const struct gpu_wgmma_product *
 // --- wgmma_tune.c ---
 struct gpu_wgmma_entry { // a tile, ready to be timed beside others
     const struct gpu_wgmma_product *g;
-    struct gpu_launch how;
-    void *kernel;
+    struct gpu_launch how, fold_how;
+    void *kernel, *fold; // fold: what packs the image before; NULL: it is left out
     _Alignas(64) unsigned char a[GPU_TENSOR_MAP_BYTES];
     _Alignas(64) unsigned char b[GPU_RACE_WEIGHTS][GPU_TENSOR_MAP_BYTES];
 };

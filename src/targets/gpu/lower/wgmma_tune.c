@@ -99,8 +99,22 @@ bool gpu_wgmma_enter(struct gpu_wgmma_entry *e, const struct mgx_plan_offer *c,
                      const struct gpu_race *race, struct mgx_diag *diag)
 {
     struct gpu_unit *unit = unit_of(c, g, tile);
+    e->fold = NULL;
+    e->fold_how = gpu_launch_for((int64_t)(g->fold.bytes / 16));
     return unit && gpu_units_make(&gpu_machine(c->machine)->code, &unit, 1, diag) == MGX_OK &&
-           make_ready(e, g, tile, unit, race, diag);
+           make_ready(e, g, tile, unit, race, diag) &&
+           (!g->fold.bytes || gpu_unit_kernel(unit, "fold", 0, &e->fold, diag) == MGX_OK);
+}
+
+// Packs the image into scratch: what is multiplied lies elsewhere, but takes as long.
+static bool launch_fold(const struct gpu_wgmma_entry *e, const struct gpu_race *race,
+                        struct mgx_diag *diag)
+{
+    struct gpu_device *d = race->device;
+    const struct gpu_arg list[] = {{&race->work, sizeof(void *), true},
+                                   {&race->a, sizeof(void *), true}};
+    return !e->fold ||
+           d->api->launch(d, race->stream, e->fold, &e->fold_how, list, 2, diag) == MGX_OK;
 }
 
 bool gpu_wgmma_turn(void *user, const struct gpu_race *race, int turn, struct mgx_diag *diag)
@@ -113,7 +127,8 @@ bool gpu_wgmma_turn(void *user, const struct gpu_race *race, int turn, struct mg
         gpu_wgmma_args(e->g, e->a, e->b[turn % race->weights], &race->a, &b, &race->out, list);
     for (int i = 0; i < e->g->p.extra_count; i++)
         list[count++] = (struct gpu_arg){&race->extra, sizeof(void *), true};
-    return d->api->launch(d, race->stream, e->kernel, &e->how, list, count, diag) == MGX_OK;
+    return launch_fold(e, race, diag) &&
+           d->api->launch(d, race->stream, e->kernel, &e->how, list, count, diag) == MGX_OK;
 }
 
 // --- the contest ---

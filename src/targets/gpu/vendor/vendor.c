@@ -9,7 +9,8 @@
 #include "targets/gpu/device/driver.h"
 
 const struct gpu_vendor *const gpu_vendors[] = {&gpu_vendor_cublaslt, &gpu_vendor_hipblaslt,
-                                                &gpu_vendor_rocblas, &gpu_vendor_cudnn, NULL};
+                                                &gpu_vendor_rocblas,  &gpu_vendor_cudnn,
+                                                &gpu_vendor_miopen,   NULL};
 
 enum { OPEN_MOST = 64 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Products and convolutions by the libraries of a card's maker: candidates beside our own kernels, never a condition.
 //
-//     struct gpu_vendor            cuBLASLt, hipBLASLt, rocBLAS, cuDNN: one const object each
+//     struct gpu_vendor            cuBLASLt, hipBLASLt, rocBLAS, cuDNN, MIOpen: one const object each
 //       struct gpu_vendor_library  it, open on one card; one for the process, kept to its end
 //         choice                   one of its algorithms for a product, by name
 //           call                   a product by that algorithm, with nothing left to decide
@@ -111,7 +111,7 @@ struct gpu_vendor {
 };
 
 extern const struct gpu_vendor gpu_vendor_cublaslt, gpu_vendor_hipblaslt, gpu_vendor_rocblas,
-    gpu_vendor_cudnn;
+    gpu_vendor_cudnn, gpu_vendor_miopen;
 
 // All of them; ends with NULL.
 extern const struct gpu_vendor *const gpu_vendors[];

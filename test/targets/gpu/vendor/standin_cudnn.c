@@ -3,7 +3,7 @@
 // hold what is set, in the type it must have, and do so only until they are finalized. Four engines for
 // a convolution: the second wants a workspace, the third adds up in half, the fourth has no code for the
 // card (status 5000 when it is run).
-#include "standin_blas.h"
+#include "standin_window.h"
 
 enum { OK = 0, NO_MEMORY = 1003, BAD = 2000, NOT_SUPPORTED = 3000, NO_CODE = 5000 };
 enum { VALUES = 12, ATTRIBUTES = 12, ENGINES = 4, WORKSPACE = 1000, MAGIC = 0xcdd };
@@ -188,79 +188,7 @@ USER(cudnnBackendGetAttribute, struct descriptor *d, int name, int type, int64_t
 
 // --- a run ---
 
-struct window {
-    int type, axes;
-    int64_t lens[3][5], strides[3][5], step[3], far[3], before[3];
-    void *data[3];
-    void *workspace;
-    size_t workspace_bytes;
-};
-
-// The offset of entry number `e` of the last `axes` axes, whose places go to `at`.
-static int64_t offset(const int64_t *lens, const int64_t *strides, int rank, int64_t e, int64_t *at)
-{
-    int64_t sum = 0;
-    for (int i = rank - 1; i >= 0; e /= lens[i--]) {
-        at[i] = e % lens[i];
-        sum += at[i] * strides[i];
-    }
-    return sum;
-}
-
-static double sum_taps(const struct window *w, const int64_t *y)
-{
-    const int rank = w->axes + 2;
-    const int64_t *wl = w->lens[1], group = y[1] / (w->lens[2][1] / (w->lens[0][1] / wl[1]));
-    int64_t taps = 1, t[5] = {0};
-    double sum = 0;
-    for (int i = 1; i < rank; i++)
-        taps *= wl[i];
-    for (int64_t e = 0; e < taps; e++) {
-        const int64_t from = offset(wl + 1, w->strides[1] + 1, rank - 1, e, t + 1);
-        int64_t at = y[0] * w->strides[0][0] + (group * wl[1] + t[1]) * w->strides[0][1];
-        bool inside = true;
-        for (int i = 0; i < w->axes; i++) {
-            const int64_t x = y[i + 2] * w->step[i] - w->before[i] + t[i + 2] * w->far[i];
-            inside = inside && x >= 0 && x < w->lens[0][i + 2];
-            at += x * w->strides[0][i + 2];
-        }
-        if (inside)
-            sum += blas_load(w->type, w->data[0], at) *
-                   blas_load(w->type, w->data[1], y[1] * w->strides[1][0] + from);
-    }
-    return sum;
-}
-
-static void convolve(void *data)
-{
-    const struct window *w = data;
-    int64_t count = 1, y[5];
-    if (w->workspace_bytes)
-        memset(w->workspace, 0xcd, w->workspace_bytes);
-    for (int i = 0; i < w->axes + 2; i++)
-        count *= w->lens[2][i];
-    for (int64_t e = 0; e < count; e++) {
-        const int64_t at = offset(w->lens[2], w->strides[2], w->axes + 2, e, y);
-        blas_store(w->type, w->data[2], at, sum_taps(w, y));
-    }
-}
-
-// Groups of the image's channels, and a result of the size that the window makes.
-static bool is_sound(const struct window *w, const int64_t *after)
-{
-    if (w->lens[0][1] % w->lens[1][1] || w->lens[2][1] != w->lens[1][0] ||
-        w->lens[0][0] != w->lens[2][0])
-        return false;
-    for (int i = 0; i < w->axes; i++) {
-        const int64_t room =
-            w->lens[0][i + 2] + w->before[i] + after[i] - (w->lens[1][i + 2] - 1) * w->far[i] - 1;
-        if (room < 0 || w->lens[2][i + 2] != room / w->step[i] + 1)
-            return false;
-    }
-    return true;
-}
-
-static bool read_tensors(struct window *w, const struct descriptor *op)
+static bool read_tensors(struct blas_window *w, const struct descriptor *op)
 {
     static const int names[] = {704, 703, 705};
     for (int i = 0; i < 3; i++) {
@@ -285,7 +213,7 @@ USER(cudnnBackendExecute, void *own, struct descriptor *plan, struct descriptor 
     const struct descriptor *config = *(struct descriptor *const *)find(plan, 401, 15, 1);
     const struct descriptor *op = part(part(config, 201, 15), 801, 10);
     const struct descriptor *convolution = part(op, 702, 1);
-    struct window w = {.axes = (int)axes_of(op)};
+    struct blas_window w = {.axes = (int)axes_of(op)};
     const size_t bytes = sizeof(int64_t) * (size_t)w.axes;
     if (config->engine == 4)
         return NO_CODE;
@@ -297,7 +225,7 @@ USER(cudnnBackendExecute, void *own, struct descriptor *plan, struct descriptor 
     memcpy(w.data, find(pack, 1001, 6, 3), sizeof w.data);
     w.workspace = *(void *const *)find(pack, 1003, 6, 1);
     w.workspace_bytes = config->engine == 2 ? WORKSPACE : 0;
-    if (!is_sound(&w, find(convolution, 104, 3, w.axes)))
+    if (!blas_window_is_sound(&w, find(convolution, 104, 3, w.axes)))
         return BAD;
-    return blas_give("libcuda.so.1", handle.stream, convolve, &w, sizeof w);
+    return blas_give("libcuda.so.1", handle.stream, blas_convolve, &w, sizeof w);
 }

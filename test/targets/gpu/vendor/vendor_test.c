@@ -21,6 +21,7 @@ static const struct kit kits[] = {
     {"hipblaslt", "hip", "libamdhip64.so.7", "libhipblaslt.so.1", "hipblasLtCreate"},
     {"rocblas", "hip", "libamdhip64.so.7", "librocblas.so.5", "rocblas_create_handle"},
     {"cudnn", "cuda", "libcuda.so.1", "libcudnn.so.9", "cudnnCreate"},
+    {"miopen", "hip", "libamdhip64.so.7", "libMIOpen.so.1", "miopenCreate"},
 };
 
 static void (*set_failing)(const char *call, int after);
@@ -75,7 +76,7 @@ static void lay_out(struct gpu_vendor_tensor *t, int rank)
     }
 }
 
-static struct gpu_vendor_product random_window(void)
+static struct gpu_vendor_product random_window(bool same_padding)
 {
     struct gpu_vendor_product p = {
         .type = below(2) ? MGX_HALF : MGX_BF16, .alignment = 2, .batches = 1};
@@ -92,7 +93,7 @@ static struct gpu_vendor_product random_window(void)
         w->step[i] = 1 + below(2);
         w->far[i] = 1 + below(2);
         w->before[i] = below(3);
-        w->after[i] = below(3);
+        w->after[i] = same_padding ? w->before[i] : below(3);
         const int64_t spans = (w->weights.lens[i + 2] - 1) * w->far[i] + 1;
         w->image.lens[i + 2] = spans + below(3);
         w->result.lens[i + 2] =
@@ -107,7 +108,7 @@ static struct gpu_vendor_product random_window(void)
 static struct gpu_vendor_product random_product(const struct gpu_vendor *vendor)
 {
     if (vendor->windows)
-        return random_window();
+        return random_window(vendor == &gpu_vendor_miopen);
     static const enum mgx_type types[] = {MGX_FLOAT, MGX_HALF, MGX_BF16};
     struct gpu_vendor_product p = {.type = types[below(3)],
                                    .rows = 1 + below(30),
@@ -391,7 +392,16 @@ static void fail_every_call(const struct kit *kit, struct bench *b)
                                         "cudnnBackendSetAttribute",
                                         "cudnnBackendGetAttribute",
                                         "cudnnBackendFinalize",
-                                        "cudnnBackendExecute"};
+                                        "cudnnBackendExecute",
+                                        "miopenSetStream",
+                                        "miopenCreateTensorDescriptor",
+                                        "miopenSetTensorDescriptor",
+                                        "miopenCreateConvolutionDescriptor",
+                                        "miopenInitConvolutionNdDescriptor",
+                                        "miopenSetConvolutionGroupCount",
+                                        "miopenConvolutionForwardGetSolution",
+                                        "miopenConvolutionForwardCompileSolution",
+                                        "miopenConvolutionForwardImmediate"};
     const struct gpu_vendor *vendor = gpu_vendor_find(kit->name);
     const size_t prefix = strlen(vendor->name);
     struct gpu_vendor_product p = random_product(vendor);
