@@ -62,12 +62,12 @@ static const struct mgx_rnn_cell cell = {.gates = 3, .funcs = 2, .step = step};
 
 static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
-    return mgx_rnn_shape(c, &((const struct gru *)c->attr)->common, &cell, false, out);
+    return mgx_rnn_shape(c, &((const struct gru *)c->attr)->common, &cell, MGX_RNN_HIDDEN, out);
 }
 
 static enum mgx_status compute(struct mgx_compute_call *c)
 {
-    return mgx_rnn_compute(c, &((const struct gru *)c->attr)->common, &cell, false);
+    return mgx_rnn_compute(c, &((const struct gru *)c->attr)->common, &cell, MGX_RNN_HIDDEN);
 }
 
 const struct mgx_op mgx_op_gru = {

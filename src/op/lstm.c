@@ -5,13 +5,14 @@
 //     f = f(x Wf' + h Rf' + Pf * c + bias)          h' = o * h(c')
 //     o = f(x Wo' + h Ro' + Po * c' + bias)         input_forget: f = 1 - i
 //
-// lstm gives all hidden states; lstm_last_cell, with the same attributes and inputs, the last c.
-// quant_lstm and quant_lstm_last_cell multiply bytes. See reference/rnn.h for inputs and results.
-#include "op/op.h"
+// lstm gives all hidden states; lstm_last_cell, with the same attributes and inputs, the last c;
+// lstm_states both, as passes make it of the two. quant_lstm and its like multiply bytes. See
+// reference/rnn.h for inputs and results.
+#include "op/lstm.h"
 
 #include <assert.h>
 
-#include "op/reference/rnn.h"
+#include "op/op.h"
 
 struct lstm {
     struct mgx_rnn_attr common;
@@ -58,24 +59,19 @@ static const struct mgx_rnn_cell cell = {.gates = 4, .funcs = 3, .step = step},
 
 static const struct mgx_rnn_cell *cell_of(const struct mgx_op *op)
 {
-    return op == &mgx_op_quant_lstm || op == &mgx_op_quant_lstm_last_cell ? &byte_cell : &cell;
-}
-
-static bool gives_cell(const struct mgx_op *op)
-{
-    return op == &mgx_op_lstm_last_cell || op == &mgx_op_quant_lstm_last_cell;
+    return mgx_rnn_is_of_bytes(op) ? &byte_cell : &cell;
 }
 
 static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
     const struct mgx_rnn_attr *a = &((const struct lstm *)c->attr)->common;
-    return mgx_rnn_shape(c, a, cell_of(c->op), gives_cell(c->op), out);
+    return mgx_rnn_shape(c, a, cell_of(c->op), mgx_rnn_gives(c->op), out);
 }
 
 static enum mgx_status compute(struct mgx_compute_call *c)
 {
     const struct mgx_rnn_attr *a = &((const struct lstm *)c->attr)->common;
-    return mgx_rnn_compute(c, a, cell_of(c->op), gives_cell(c->op));
+    return mgx_rnn_compute(c, a, cell_of(c->op), mgx_rnn_gives(c->op));
 }
 
 const struct mgx_op mgx_op_lstm = {
@@ -93,6 +89,18 @@ const struct mgx_op mgx_op_lstm = {
 const struct mgx_op mgx_op_lstm_last_cell = {
     .name = "lstm_last_cell",
     .meaning = "the last cell state of an lstm with the same inputs and attributes",
+    .fields = fields,
+    .attr_size = sizeof(struct lstm),
+    .defaults = &defaults,
+    .in_min = 3,
+    .in_max = 8,
+    .shape = shape,
+    .compute = compute,
+};
+
+const struct mgx_op mgx_op_lstm_states = {
+    .name = "lstm_states",
+    .meaning = "all hidden states of an lstm and, as one step more, its last cell state",
     .fields = fields,
     .attr_size = sizeof(struct lstm),
     .defaults = &defaults,
@@ -125,3 +133,29 @@ const struct mgx_op mgx_op_quant_lstm_last_cell = {
     .shape = shape,
     .compute = compute,
 };
+
+const struct mgx_op mgx_op_quant_lstm_states = {
+    .name = "quant_lstm_states",
+    .meaning = "all hidden states of a quant_lstm and, as one step more, its last cell state",
+    .fields = fields,
+    .attr_size = sizeof(struct lstm),
+    .defaults = &defaults,
+    .in_min = 11,
+    .in_max = 12,
+    .shape = shape,
+    .compute = compute,
+};
+
+enum mgx_rnn_gives mgx_rnn_gives(const struct mgx_op *op)
+{
+    if (op == &mgx_op_lstm_states || op == &mgx_op_quant_lstm_states)
+        return MGX_RNN_STATES;
+    return op == &mgx_op_lstm_last_cell || op == &mgx_op_quant_lstm_last_cell ? MGX_RNN_LAST_CELL
+                                                                              : MGX_RNN_HIDDEN;
+}
+
+bool mgx_rnn_is_of_bytes(const struct mgx_op *op)
+{
+    return op == &mgx_op_quant_lstm || op == &mgx_op_quant_lstm_last_cell ||
+           op == &mgx_op_quant_lstm_states;
+}

@@ -30,12 +30,12 @@ static const struct mgx_rnn_cell cell = {.gates = 1, .funcs = 1, .step = step};
 
 static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
-    return mgx_rnn_shape(c, &((const struct rnn *)c->attr)->common, &cell, false, out);
+    return mgx_rnn_shape(c, &((const struct rnn *)c->attr)->common, &cell, MGX_RNN_HIDDEN, out);
 }
 
 static enum mgx_status compute(struct mgx_compute_call *c)
 {
-    return mgx_rnn_compute(c, &((const struct rnn *)c->attr)->common, &cell, false);
+    return mgx_rnn_compute(c, &((const struct rnn *)c->attr)->common, &cell, MGX_RNN_HIDDEN);
 }
 
 const struct mgx_op mgx_op_rnn = {

@@ -11,7 +11,9 @@ static const char before[] = "module: \"main\"\n"
                              "@5 = lstm[hidden_size=2,direction=reverse](x,w,r%s)\n"
                              "@6 = rnn_last_hs_output(@5)\n"
                              "@7 = rnn_last_cell_output(@5)\n"
-                             "@8 = @return(@6,@7)\n";
+                             "@8 = convert[target_type=1](@5)\n"
+                             "@9 = rnn_last_hs_output(@8)\n"
+                             "@10 = @return(@6,@7,@9)\n";
 
 static struct mgx_program *rewritten(const char *more_inputs, struct mgx_diag *diag)
 {
@@ -36,9 +38,11 @@ CASE(the_end_is_read_by_direction)
     CHECK(mgx_is(hidden, &mgx_op_rnn_var_sl_last_output));
     CHECK_INT(hidden->in_count, 1);
     CHECK_INT(mgx_ins_int(hidden, "direction"), 1);
-    CHECK(mgx_is(cell, &mgx_op_lstm_last_cell));
-    CHECK_INT(cell->in_count, 3);
-    CHECK_INT(mgx_ins_int(cell, "direction"), 1);
+    CHECK(mgx_is(mgx_module_result(m, 2), &mgx_op_rnn_var_sl_last_output)); // behind a conversion
+    const struct mgx_ins *layer = cell->in[0]->in[0]; // behind a reshape and a slice
+    CHECK(mgx_is(layer, &mgx_op_lstm_states));
+    CHECK_INT(layer->in_count, 3);
+    CHECK_INT(mgx_ins_int(layer, "direction"), 1);
     mgx_program_destroy(p);
 }
 
@@ -51,9 +55,41 @@ CASE(lengths_are_read_too)
     const struct mgx_ins *hidden = mgx_module_result(m, 0), *cell = mgx_module_result(m, 1);
     CHECK_INT(hidden->in_count, 2);
     CHECK_TEXT(mgx_parameter_name(hidden->in[1]), "n");
-    CHECK_INT(cell->in_count, 5);
-    CHECK(cell->in[4] == hidden->in[1]);
+    const struct mgx_ins *layer = cell->in[0]->in[0];
+    CHECK_INT(layer->in_count, 5);
+    CHECK(layer->in[4] == hidden->in[1]);
     mgx_program_destroy(p);
 }
 
-TEST_MAIN(ROW(the_end_is_read_by_direction) ROW(lengths_are_read_too))
+// All hidden states and the last cell states of one layer, whichever is asked for first; and not of
+// another one.
+CASE(a_layer_asked_for_both_runs_once)
+{
+    static const char text[] = "module: \"main\"\n"
+                               "x = @param:x -> float_type, {3, 2, 4}, {8, 4, 1}\n"
+                               "w = @param:w -> float_type, {1, 8, 4}, {32, 4, 1}\n"
+                               "r = @param:r -> float_type, {1, 8, 2}, {16, 2, 1}\n"
+                               "@3 = lstm_last_cell[hidden_size=2](x,w,r)\n"
+                               "@4 = lstm[hidden_size=2](x,w,r)\n"
+                               "@5 = lstm_last_cell[hidden_size=2,direction=reverse](x,w,r)\n"
+                               "@6 = @return(@3,@4,@5)\n";
+    struct mgx_diag diag = {0};
+    struct mgx_program *p = NULL;
+    static const struct mgx_pass *const passes[] = {&mgx_pass_rewrite_rnn, NULL};
+    CHECK(mgx_program_parse(&p, &mgx_ops, text, strlen(text), &diag) == MGX_OK &&
+          mgx_run_passes(p, passes, NULL, &diag) == MGX_OK &&
+          mgx_program_verify(p, &diag) == MGX_OK);
+    const struct mgx_module *m = mgx_program_main(p);
+    const struct mgx_ins *cell = mgx_module_result(m, 0), *hidden = mgx_module_result(m, 1);
+    CHECK(mgx_is(hidden, &mgx_op_slice) && mgx_is(hidden->in[0], &mgx_op_lstm_states));
+    CHECK(mgx_is(cell->in[0], &mgx_op_slice) && cell->in[0]->in[0] == hidden->in[0]);
+    CHECK(mgx_is(mgx_module_result(m, 2), &mgx_op_lstm_last_cell));
+    int layers = 0;
+    for (const struct mgx_ins *ins = m->first; ins; ins = ins->next)
+        layers += mgx_is(ins, &mgx_op_lstm) || mgx_is(ins, &mgx_op_lstm_states);
+    CHECK_INT(layers, 1);
+    mgx_program_destroy(p);
+}
+
+TEST_MAIN(ROW(the_end_is_read_by_direction) ROW(lengths_are_read_too)
+              ROW(a_layer_asked_for_both_runs_once))

@@ -180,7 +180,8 @@ static enum mgx_status check_attr(struct mgx_shape_call *c, const struct mgx_rnn
 }
 
 enum mgx_status mgx_rnn_shape(struct mgx_shape_call *c, const struct mgx_rnn_attr *a,
-                              const struct mgx_rnn_cell *cell, bool last, struct mgx_shape *out)
+                              const struct mgx_rnn_cell *cell, enum mgx_rnn_gives gives,
+                              struct mgx_shape *out)
 {
     TRY(check_attr(c, a, cell));
     const int64_t dirs = directions(a->direction), rows = cell->gates * a->hidden_size;
@@ -195,6 +196,10 @@ enum mgx_status mgx_rnn_shape(struct mgx_shape_call *c, const struct mgx_rnn_att
     dims[1] = (struct mgx_dim){.min = dirs, .max = dirs};
     dims[2] = batch;
     dims[3] = (struct mgx_dim){.min = a->hidden_size, .max = a->hidden_size};
+    if (gives == MGX_RNN_STATES) // one step more, which is another length than the input's
+        dims[0] = (struct mgx_dim){.min = dims[0].min + 1,
+                                   .max = dims[0].max + (dims[0].max < MGX_DIM_ANY)};
+    const bool last = gives == MGX_RNN_LAST_CELL;
     *out = mgx_shape_from_dims(c->in[X]->type, last ? 3 : 4, last ? dims + 1 : dims);
     return MGX_OK;
 }
@@ -210,7 +215,8 @@ struct walk {
     double *from, *back; // {steps * batch, rows}, {batch, rows}
     double *h, *cell;    // {batch, hidden}
     double *multiplied;  // of bytes: what stands for h, likewise
-    double *result;      // {steps, dirs, batch, hidden}, or {dirs, batch, hidden}
+    double *result;      // {steps, dirs, batch, hidden}, or {dirs, batch, hidden}, or both
+    double *last_cells;  // where in it these begin, or NULL
 };
 
 static int64_t rows_of(const struct walk *k)
@@ -409,28 +415,28 @@ static void keep_hidden(struct walk *k, int64_t s, int dir, bool reverse)
 static void keep_last_cell(struct walk *k, int dir)
 {
     const int64_t hidden = k->r.hidden;
-    double *to = k->result + dir * k->batch * hidden;
+    double *to = k->last_cells + dir * k->batch * hidden;
     for (int64_t b = 0; b < k->batch; b++, to += hidden)
         if (k->lengths[b] > 0)
             memcpy(to, k->cell + b * hidden, (size_t)hidden * sizeof *to);
 }
 
-static enum mgx_status run_direction(struct walk *k, int dir, bool last_cell)
+static enum mgx_status run_direction(struct walk *k, int dir)
 {
     TRY(start_direction(k, dir));
     const bool reverse = k->direction == MGX_RNN_REVERSE || dir == 1;
     for (int64_t s = 0; s < k->steps; s++) {
         step(k, s, reverse);
-        if (!last_cell)
+        if (k->last_cells != k->result)
             keep_hidden(k, s, dir, reverse);
     }
-    if (last_cell)
+    if (k->last_cells)
         keep_last_cell(k, dir);
     return MGX_OK;
 }
 
 enum mgx_status mgx_rnn_compute(struct mgx_compute_call *c, const struct mgx_rnn_attr *a,
-                                const struct mgx_rnn_cell *cell, bool last_cell)
+                                const struct mgx_rnn_cell *cell, enum mgx_rnn_gives gives)
 {
     if (mgx_shape_elements(&c->out->shape) == 0)
         return MGX_OK;
@@ -444,9 +450,12 @@ enum mgx_status mgx_rnn_compute(struct mgx_compute_call *c, const struct mgx_rnn
         (struct mgx_rnn){.cell = cell, .attr = c->attr, .clip = a->clip, .hidden = a->hidden_size};
     TRY(find_funcs(c->op->name, a, cell, k.r.funcs, c->diag));
     TRY(start(&k));
+    const int64_t hidden = k.steps * directions(a->direction) * k.batch * a->hidden_size;
+    if (gives & MGX_RNN_LAST_CELL)
+        k.last_cells = k.result + (gives & MGX_RNN_HIDDEN ? hidden : 0);
     const struct mgx_arena_mark mark = mgx_arena_mark(c->scratch);
     for (int dir = 0; dir < directions(a->direction); dir++) {
-        TRY(run_direction(&k, dir, last_cell));
+        TRY(run_direction(&k, dir));
         mgx_arena_rewind(c->scratch, mark);
     }
     mgx_write_doubles(c->out, k.result);

@@ -67,13 +67,18 @@ struct mgx_rnn {
     double *spare;                   // hidden
 };
 
-// Shape rule: checks everything, gives the shape of all hidden states (or of the last ones).
+// What a layer gives: all hidden states {steps, directions, batch, hidden}, the last cell states
+// {directions, batch, hidden}, or both, these as one step more.
+enum mgx_rnn_gives { MGX_RNN_HIDDEN = 1, MGX_RNN_LAST_CELL = 2, MGX_RNN_STATES = 3 };
+
+// Shape rule: checks everything, gives the shape of the result.
 enum mgx_status mgx_rnn_shape(struct mgx_shape_call *c, const struct mgx_rnn_attr *a,
-                              const struct mgx_rnn_cell *cell, bool last,
+                              const struct mgx_rnn_cell *cell, enum mgx_rnn_gives gives,
                               struct mgx_shape *out) MGX_NODISCARD;
-// Compute: runs the cell; writes all hidden states, or the last cell states.
+// Compute: runs the cell, writes what the operator gives.
 enum mgx_status mgx_rnn_compute(struct mgx_compute_call *c, const struct mgx_rnn_attr *a,
-                                const struct mgx_rnn_cell *cell, bool last_cell) MGX_NODISCARD;
+                                const struct mgx_rnn_cell *cell,
+                                enum mgx_rnn_gives gives) MGX_NODISCARD;
 
 // An activation with clipping before it.
 static inline double mgx_rnn_apply(const struct mgx_rnn *r, int func, double x)

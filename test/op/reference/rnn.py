@@ -83,6 +83,11 @@ def run(kind, x, w, r, bias, lengths, h0, c0, peep, funcs, direction, clip, flag
     return y, last, cell
 
 
+def both(y, cell):
+    """All hidden states, and the last cell states as one step more."""
+    return np.concatenate([y, np.asarray(cell)[None]])
+
+
 def layer(w, kind, type="float", steps=3, batch=2, inp=3, hid=2, direction="forward", names=None, alphas=(),
           betas=(), clip=0, flag=0, with_bias=True, lengths=None, states=False, peepholes=False,
           lengths_type="int32"):
@@ -116,6 +121,7 @@ def layer(w, kind, type="float", steps=3, batch=2, inp=3, hid=2, direction="forw
     w.case(f"{kind}[{text}]", inputs, y, tol=tol)
     if kind == "lstm":
         w.case(f"lstm_last_cell[{text}]", inputs, cell, tol=tol)
+        w.case(f"lstm_states[{text}]", inputs, both(y, cell), tol=tol)
     if lengths is not None:
         w.case(f"rnn_var_sl_last_output[direction={direction}]", [T(type, y), T("int32", lengths)], last)
     return y, last
@@ -179,6 +185,7 @@ def byte_layer(w, steps=4, batch=3, inp=5, hid=3, direction="forward", unsigned=
     text = f"hidden_size={hid},direction={direction},clip={clip:g},input_forget={flag}"
     w.case(f"quant_lstm[{text}]", inputs, y, tol=(1e-6, 1e-5))
     w.case(f"quant_lstm_last_cell[{text}]", inputs, cell, tol=(1e-6, 1e-5))
+    w.case(f"quant_lstm_states[{text}]", inputs, both(y, cell), tol=(1e-6, 1e-5))
 
 
 def byte_layers(w):
@@ -224,6 +231,8 @@ def layer_shapes(w):
     op = "lstm[hidden_size=2]"
     w.case(op, [x, k, r], shape="dynamic, float_type, {s[1..9], 1, [1..4], 2}")
     w.case("lstm_last_cell[hidden_size=2]", [x, k, r], shape="dynamic, float_type, {1, [1..4], 2}")
+    w.case("lstm_states[hidden_size=2]", [x, k, r], shape="dynamic, float_type, {[2..10], 1, [1..4], 2}")
+    w.case("lstm_states[hidden_size=2]", [D("float", 5, 4, 3), k, r], shape="float_type, {6, 1, 4, 2}, {8, 8, 2, 1}")
     w.case(op, [D("float", 5, 4, 3), k, r], shape="float_type, {5, 1, 4, 2}, {8, 8, 2, 1}")
     w.case(op, [x, k, r, None, D("int32", 3)], shape="dynamic, float_type, {s[1..9], 1, 3, 2}")
     w.case("lstm[hidden_size=3]", [x, k, r], fails="hidden size mismatch in attribute (3) and input (2)")
@@ -246,6 +255,7 @@ def layer_shapes(w):
     z = lambda *s: T("float", np.zeros(s))
     w.case("rnn[hidden_size=2]", [z(0, 2, 3), z(1, 2, 3), z(1, 2, 2)], np.zeros((0, 1, 2, 2)))
     w.case("lstm_last_cell[hidden_size=1]", [z(0, 2, 3), z(1, 4, 3), z(1, 4, 1)], np.zeros((1, 2, 1)))
+    w.case("lstm_states[hidden_size=1]", [z(0, 2, 3), z(1, 4, 3), z(1, 4, 1)], np.zeros((1, 1, 2, 1)))
     w.case("rnn[hidden_size=2]", [z(2, 0, 3), z(1, 2, 3), z(1, 2, 2)], np.zeros((2, 1, 0, 2)))
     w.case("rnn[hidden_size=2]", [z(1, 1, 0), z(1, 2, 0), z(1, 2, 2)], np.zeros((1, 1, 1, 2)))
     for bad in (4, -1):

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// rnn, gru, lstm, quant_lstm and the last cells of these two on the kernels of kernel/rnn.h.
+// rnn, gru, lstm, quant_lstm, and of these two the last cells or all states, on the kernels of
+// kernel/rnn.h.
 //
 // Weights, bias and peepholes must be constants, and what bytes stand for; activations sigmoid, tanh
 // and relu, with which exporters get by.
@@ -7,8 +8,8 @@
 #include <string.h>
 
 #include "base/checksum.h"
+#include "op/lstm.h"
 #include "op/op.h"
-#include "op/reference/rnn.h"
 #include "targets/cpu/kernel/rnn.h"
 #include "targets/cpu/lower/integer.h"
 #include "targets/cpu/lower/lower.h"
@@ -18,17 +19,14 @@ enum { X, W, R, BIAS, LENGTHS, H0, C0, PEEPHOLES, W_SCALE, W_ZERO, R_SCALE, R_ZE
 struct rnn {
     struct mgx_rnn_plan plan;
     const void *packed;
-    bool has[OPERANDS], cell; // cell: the last cell states are the result
+    bool has[OPERANDS];
+    enum mgx_rnn_gives gives;
+    int64_t hidden_values; // of all hidden states; the last cell states lie behind them
 };
-
-static bool is_of_bytes(const struct mgx_op *op)
-{
-    return op == &mgx_op_quant_lstm || op == &mgx_op_quant_lstm_last_cell;
-}
 
 static bool find_kind(const struct mgx_op *op, enum mgx_rnn_kind *kind)
 {
-    if (op == &mgx_op_lstm || op == &mgx_op_lstm_last_cell || is_of_bytes(op))
+    if (op == &mgx_op_lstm || mgx_rnn_gives(op) != MGX_RNN_HIDDEN || mgx_rnn_is_of_bytes(op))
         *kind = MGX_RNN_LSTM;
     else if (op == &mgx_op_gru)
         *kind = MGX_RNN_GRU;
@@ -75,7 +73,7 @@ static bool find_acts(const struct mgx_ins *ins, struct mgx_rnn_desc *d)
 static bool suits(const struct mgx_plan_offer *c, int i)
 {
     const enum mgx_type type = c->in[i].type;
-    if (is_of_bytes(c->ins->op) && (i == W || i == R || i == W_ZERO || i == R_ZERO))
+    if (mgx_rnn_is_of_bytes(c->ins->op) && (i == W || i == R || i == W_ZERO || i == R_ZERO))
         return type == MGX_INT8 || type == MGX_UINT8;
     return type == (i == LENGTHS ? MGX_INT32 : MGX_FLOAT);
 }
@@ -114,8 +112,10 @@ static void describe_directions(const struct mgx_ins *ins, struct mgx_rnn_desc *
     d->input_forget = d->kind == MGX_RNN_LSTM && mgx_ins_int(ins, "input_forget");
 }
 
-static void describe_sizes(const struct mgx_plan_offer *c, bool cell, struct mgx_rnn_desc *d)
+static void describe_sizes(const struct mgx_plan_offer *c, enum mgx_rnn_gives gives,
+                           struct mgx_rnn_desc *d)
 {
+    const bool cell = gives == MGX_RNN_LAST_CELL;
     const struct mgx_shape *x = &c->in[X], *y = c->out;
     d->steps = x->lens[0];
     d->batch = x->lens[1];
@@ -133,8 +133,10 @@ static void describe_sizes(const struct mgx_plan_offer *c, bool cell, struct mgx
 }
 
 // Why the kernel cannot have it; NULL if it can.
-static const char *refuses(const struct mgx_plan_offer *c, bool cell, struct mgx_rnn_desc *d)
+static const char *refuses(const struct mgx_plan_offer *c, enum mgx_rnn_gives gives,
+                           struct mgx_rnn_desc *d)
 {
+    const bool cell = gives & MGX_RNN_LAST_CELL;
     const struct mgx_shape *x = &c->in[X], *y = c->out;
     return !mgx_shape_elements(x) || !mgx_shape_elements(y) ? "empty"
            : x->strides[2] != 1 && x->lens[2] != 1 ? "the input's features are not contiguous"
@@ -149,8 +151,8 @@ static bool describe(struct mgx_plan_offer *c, const struct rnn *v, struct mgx_r
     d->isa = cpu_offered(c)->isa;
     d->threads = c->machine->threads;
     describe_directions(c->ins, d);
-    describe_sizes(c, v->cell, d);
-    const char *why = refuses(c, v->cell, d);
+    describe_sizes(c, v->gives, d);
+    const char *why = refuses(c, v->gives, d);
     return !why || mgx_plan_wish(c, X, MGX_PLAN_ROW_MAJOR, why);
 }
 
@@ -229,8 +231,8 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     struct rnn *v = MGX_NEW(c->arena, struct rnn);
     if (!v)
         return mgx_plan_no_memory(c);
-    v->cell = c->ins->op == &mgx_op_lstm_last_cell || c->ins->op == &mgx_op_quant_lstm_last_cell;
-    desc.bytes = is_of_bytes(c->ins->op);
+    v->gives = mgx_rnn_gives(c->ins->op);
+    desc.bytes = mgx_rnn_is_of_bytes(c->ins->op);
     if (!find_operands(c, v) || !describe(c, v, &desc) ||
         (desc.bytes && (!describe_bytes(c, v, W, W_SCALE, &desc.w) ||
                         !describe_bytes(c, v, R, R_SCALE, &desc.r))))
@@ -238,8 +240,8 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     if (mgx_rnn_plan_init(&v->plan, &desc, c->diag) != MGX_OK || !pack(c, v))
         return mgx_plan_refuse(c);
     static const int gates[] = {[MGX_RNN_PLAIN] = 1, [MGX_RNN_GRU] = 3, [MGX_RNN_LSTM] = 4};
-    const double sums = (double)(desc.steps * desc.batch * desc.directions * desc.hidden);
-    c->flops = 2 * sums * gates[desc.kind] * (double)(desc.input + desc.hidden);
+    v->hidden_values = desc.steps * desc.batch * desc.directions * desc.hidden;
+    c->flops = 2 * (double)v->hidden_values * gates[desc.kind] * (double)(desc.input + desc.hidden);
     c->workspace = v->plan.workspace_bytes;
     c->state = v;
     return MGX_PLAN_TAKEN;
@@ -251,13 +253,16 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
     (void)diag;
     const struct rnn *v = step->state;
     assert(v->packed && cpu_has_room(step, args, 0) && step->workspace >= v->plan.workspace_bytes);
+    float *cells = args->out;
+    if (v->gives == MGX_RNN_STATES)
+        cells += v->hidden_values;
     const struct mgx_rnn_args a = {.x = args->in[X],
                                    .packed = v->packed,
                                    .initial_h = v->has[H0] ? args->in[H0] : NULL,
                                    .initial_c = v->has[C0] ? args->in[C0] : NULL,
                                    .lengths = v->has[LENGTHS] ? args->in[LENGTHS] : NULL,
-                                   .y = v->cell ? NULL : args->out,
-                                   .final_c = v->cell ? args->out : NULL,
+                                   .y = v->gives & MGX_RNN_HIDDEN ? args->out : NULL,
+                                   .final_c = v->gives & MGX_RNN_LAST_CELL ? cells : NULL,
                                    .workspace = args->workspace};
     mgx_rnn_run(&v->plan, &a, cpu_pool(args));
     return MGX_OK;

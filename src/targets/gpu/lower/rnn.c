@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// rnn, gru, lstm and lstm_last_cell, one launch for all steps.
+// rnn, gru, lstm, lstm_last_cell and lstm_states, one launch for all steps.
 //
 //     kernel/rnn_cluster.gpu    Hopper: products with the inputs of all steps first; then the steps, by
 //                               clusters of eight blocks that keep their rows of R
@@ -8,8 +8,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "op/lstm.h"
 #include "op/op.h"
-#include "op/reference/rnn.h"
 #include "targets/gpu/emit/type.h"
 #include "targets/gpu/kernel/text.h"
 #include "targets/gpu/lower/lower.h"
@@ -21,14 +21,12 @@ struct cell {
     const struct mgx_op *op;
     const char *name;
     int gates, acts;
-    bool last_cell;
 };
 
 static const struct cell cells[] = {
-    {&mgx_op_rnn, "RNN", 1, 1, false},
-    {&mgx_op_gru, "GRU", 3, 2, false},
-    {&mgx_op_lstm, "LSTM", 4, 3, false},
-    {&mgx_op_lstm_last_cell, "LSTM", 4, 3, true},
+    {&mgx_op_rnn, "RNN", 1, 1},          {&mgx_op_gru, "GRU", 3, 2},
+    {&mgx_op_lstm, "LSTM", 4, 3},        {&mgx_op_lstm_last_cell, "LSTM", 4, 3},
+    {&mgx_op_lstm_states, "LSTM", 4, 3},
 };
 
 static bool given(const struct mgx_plan_offer *c, int input)
@@ -150,10 +148,14 @@ static void define_optional(struct mgx_str *out, const struct mgx_plan_offer *c,
     define_start(out, c, "START_C", C0);
 }
 
-static void define_out(struct mgx_str *out, const struct mgx_plan_offer *c, bool last_cell)
+static void define_out(struct mgx_str *out, const struct mgx_plan_offer *c)
 {
     const struct mgx_shape *s = c->out;
+    const enum mgx_rnn_gives gives = mgx_rnn_gives(c->ins->op);
+    const bool last_cell = gives == MGX_RNN_LAST_CELL;
     const int k = last_cell ? 0 : 1;
+    mgx_str_printf(out, "#define HIDDEN_STATES %d\n#define LAST_CELL %d\n",
+                   (gives & MGX_RNN_HIDDEN) != 0, (gives & MGX_RNN_LAST_CELL) != 0);
     mgx_str_printf(out,
                    "#define OUT_AT(t, dir, b, j) ((i64)(t) * %" PRId64 " + (i64)(dir) * %" PRId64
                    " + (i64)(b) * %" PRId64 " + (i64)(j) * %" PRId64 ")\n",
@@ -172,8 +174,8 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c, cons
     const int64_t hidden = mgx_ins_int(c->ins, "hidden_size");
     mgx_str_printf(out,
                    "#define CELL %s\n#define STEPS %" PRId64 "\n#define BATCH %" PRId64
-                   "\n#define IN %" PRId64 "\n#define HIDDEN %" PRId64 "\n#define LAST_CELL %d\n",
-                   cell->name, x->lens[0], x->lens[1], x->lens[2], hidden, cell->last_cell);
+                   "\n#define IN %" PRId64 "\n#define HIDDEN %" PRId64 "\n",
+                   cell->name, x->lens[0], x->lens[1], x->lens[2], hidden);
     mgx_str_printf(
         out, "#define X_STEP %" PRId64 "\n#define W_STEP %" PRId64 "\n#define R_STEP %" PRId64 "\n",
         x->strides[2], c->in[W].strides[2], c->in[R].strides[2]);
@@ -183,7 +185,7 @@ static void emit_sizes(struct mgx_str *out, const struct mgx_plan_offer *c, cons
     define_bias(out, c, "FROM_BIAS", 0);
     define_bias(out, c, "BACK_BIAS", cell->gates * hidden);
     define_optional(out, c, hidden);
-    define_out(out, c, cell->last_cell);
+    define_out(out, c);
     const bool reverse = mgx_ins_int(c->ins, "direction") == MGX_RNN_REVERSE;
     mgx_str_printf(out, "#define BACKWARDS(dir) (%d || (dir) == 1)\n", reverse);
     mgx_str_printf(out, "#define LINEAR_RESET %d\n#define COUPLED %d\n",
