@@ -293,3 +293,17 @@ def test_narrow_types_are_as_the_reference_has_them(kind):
     assert np.array_equal(results[0], results[1], equal_nan=True)
     numbers = ~np.isnan(results[1])
     assert np.array_equal(np.signbit(results[0][numbers]), np.signbit(results[1][numbers]))
+
+
+def test_a_product_read_twice_stays_on_the_card():
+    p = migraphx.program()
+    m = p.get_main_module()
+    x = m.add_parameter("x", migraphx.shape(type="float_type", lens=[6, 16]))
+    w = RNG.standard_normal((16, 5)).astype(np.float32)
+    y = m.add_instruction(migraphx.op("dot"), [x, m.add_literal(w)])
+    m.add_return([m.add_instruction(migraphx.op("mul"), [y, y])])
+    p.compile(migraphx.get_target("gpu"))
+    assert ": ref (" not in p.explain()
+    value = RNG.standard_normal((6, 16)).astype(np.float32)
+    want = (value.astype(np.float64) @ w) ** 2
+    assert np.abs(np.array(p.run({"x": value})[0]) - want).max() < 1e-5 * want.max()

@@ -165,6 +165,18 @@ static bool is_bounded(const struct mgx_ins *ins)
     return 3.0 * (double)(scores->lens[0] * scores->lens[1]) * each <= MOST;
 }
 
+// A kernel has one place for what it computes in the instruction behind it.
+static bool reads_once(const struct mgx_region *region)
+{
+    const struct mgx_ins *last = region->ins[region->count - 1];
+    for (int i = 0; i < last->in_count; i++)
+        for (int k = 0; k < i; k++)
+            for (int r = 0; r < region->count && last->in[i] == last->in[k]; r++)
+                if (region->ins[r] == last->in[i])
+                    return false;
+    return true;
+}
+
 // Groups that a kernel here computes; the rest stays in pieces, each of which has its own.
 static bool supports(void *user, const char *tag, const struct mgx_region *region)
 {
@@ -178,7 +190,7 @@ static bool supports(void *user, const char *tag, const struct mgx_region *regio
         return region->ins[0]->op == &mgx_op_topk ||
                region->ins[0]->op == &mgx_op_linear_attention ||
                region->ins[0]->op == &mgx_op_max_pool_indices;
-    return strcmp(tag, "epilogue") == 0;
+    return strcmp(tag, "epilogue") == 0 && reads_once(region);
 }
 
 // Models that come quantised are computed in float: no kernel here multiplies bytes.
