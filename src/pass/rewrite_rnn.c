@@ -23,10 +23,10 @@ static bool is_recurrent(const struct mgx_ins *ins)
            ins->op == &mgx_op_quant_lstm;
 }
 
-// Behind conversions of its states, as quantizing to 16 bits leaves them.
+// Behind element-wise work on its states: quantizing to 16 bits clips and converts them.
 static const struct mgx_ins *layer_behind(const struct mgx_ins *ins)
 {
-    while (ins->op == &mgx_op_convert)
+    while (ins->op->flags & MGX_OP_POINTWISE && ins->in_count > 0)
         ins = ins->in[0];
     return ins;
 }
