@@ -4,7 +4,8 @@
 //   outline     a tensor of a shape, of no particular value (here zeros)
 //   allocate    the same; with an input its values are the lengths, of type buf_type
 //   fill        the second operand's shape, filled with the first one's value
-//   fixed_pad   x in the front of zeros, with the largest lengths that its ranges allow
+//   fixed_pad   x in the front of zeros, with output_lens, or else with the largest lengths that its
+//               ranges allow (passes write those down: in a plan for one size x has no ranges)
 //   load        a shape over the bytes of a buffer from `offset` on, a view
 //   unknown     an operator that no rule imports: it passes shapes on and cannot run
 #include <inttypes.h>
@@ -154,10 +155,26 @@ const struct mgx_op mgx_op_fill = {
 
 // --- fixed_pad ---
 
+struct fixed_pad {
+    struct mgx_ints output_lens;
+};
+
+static const struct mgx_field fixed_pad_fields[] = {MGX_INTS(struct fixed_pad, output_lens), {0}};
+
 static enum mgx_status fixed_pad_shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
+    const struct mgx_shape *x = c->in[0];
+    const struct mgx_ints lens = ((const struct fixed_pad *)c->attr)->output_lens;
+    if (lens.count && lens.count != x->rank)
+        return mgx_fail(c->diag, MGX_INVALID, "fixed_pad: output_lens has %d lengths for %d axes",
+                        lens.count, x->rank);
+    for (int i = 0; i < lens.count; i++)
+        if (lens.v[i] < mgx_shape_dim(x, i).min)
+            return mgx_fail(c->diag, MGX_INVALID,
+                            "fixed_pad: axis %d of length %" PRId64 " is above %" PRId64, i,
+                            mgx_shape_dim(x, i).min, lens.v[i]);
     // lens of a dynamic shape are the largest ones
-    *out = mgx_shape_make(c->in[0]->type, c->in[0]->rank, c->in[0]->lens);
+    *out = mgx_shape_make(x->type, x->rank, lens.count ? lens.v : x->lens);
     return MGX_OK;
 }
 
@@ -174,8 +191,9 @@ static enum mgx_status fixed_pad_compute(struct mgx_compute_call *c)
                                 x->shape.lens[i], want->lens[i]);
         mgx_tensor_release(c->out);
         TRY(mgx_eval_create(c, want));
-        TRY(zero_compute(c));
     }
+    if (!mgx_shape_same_lens(&x->shape, &c->out->shape))
+        TRY(zero_compute(c));
     const struct mgx_shape front =
         mgx_shape_strided(x->shape.type, x->shape.rank, x->shape.lens, c->out->shape.strides);
     struct mgx_tensor part = mgx_tensor_part(c->out, &front, 0);
@@ -186,6 +204,8 @@ static enum mgx_status fixed_pad_compute(struct mgx_compute_call *c)
 const struct mgx_op mgx_op_fixed_pad = {
     .name = "fixed_pad",
     .meaning = "x padded with zeros to its largest lengths",
+    .fields = fixed_pad_fields,
+    .attr_size = sizeof(struct fixed_pad),
     .in_min = 1,
     .in_max = 1,
     .shape = fixed_pad_shape,

@@ -15,6 +15,7 @@
 //     dimensions_of(x)                     =>  literal, where those lengths are fixed
 //     random_uniform(seed, x)              =>  random_uniform(seed, multibroadcast(0)): only the
 //                                              lengths are read, so a given seed makes a constant
+//     fixed_pad(x)                         =>  fixed_pad[output_lens](x), for x of open lengths
 //     select_module with one body          is left to inline_module
 //
 // Holds: the operand is a literal; the result's lengths stay what they are, or become fixed.
@@ -262,6 +263,18 @@ static struct mgx_ins *numbers(struct mgx_rewriter *r, struct mgx_ins *ins,
     return mgx_emit_again(ins, ins, in, 2);
 }
 
+static struct mgx_ins *pad_to(struct mgx_rewriter *r, struct mgx_ins *ins,
+                              const struct mgx_match *m)
+{
+    const struct mgx_shape *x = &mgx_var(m, 'x')->shape;
+    if (x->unranked || mgx_shape_is_static(x) || mgx_ins_ints(ins, "output_lens").count)
+        return NULL;
+    for (int i = 0; i < x->rank; i++)
+        if (mgx_shape_dim(x, i).max >= MGX_DIM_ANY)
+            return NULL;
+    return with_ints(r, ins, "output_lens", (struct mgx_ints){x->lens, x->rank});
+}
+
 static const struct mgx_rule rules[] = {
     {"reshape => reshape[dims](x) for reshape(x, dims)", .rewrite = reshape},
     {"slice => slice[starts, ends, axes](x)", .rewrite = slice},
@@ -276,6 +289,7 @@ static const struct mgx_rule rules[] = {
     {"multibroadcast => multibroadcast(x, y)", .rewrite = lens_of_source},
     {"dimensions_of(x) => literal", .rewrite = dimensions},
     {"random_uniform|random_mersenne|random_normal => the same like zeros", .rewrite = numbers},
+    {"fixed_pad(x) => fixed_pad[output_lens](x)", .rewrite = pad_to},
 };
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
