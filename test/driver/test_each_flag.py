@@ -111,6 +111,11 @@ def test_what_a_run_may_hold(tmp_path):
     drive("run", path, "--run-memory", 64)
 
 
+def test_a_library_for_products(folder):
+    words = ["verify", folder / "model.onnx", "--load-arg", "@x", folder / "in0.npz", "@b", folder / "in0.npz", "--expect", folder / "y0.npy"]
+    drive(*words, "--gemm-provider", "own")
+
+
 def test_tuning(layers, tmp_path):
     cache = tmp_path / "cache"
     words = ["compile", "--cpu", "--explain", "--tuning-cache", cache, layers]
