@@ -96,15 +96,16 @@ static enum mgx_status add_outputs(struct mgx_program *p, struct mgx_diag *diag)
     return mgx_program_status(p, diag);
 }
 
-// Have the passes left more in the program's memory than it needs? Copying what is alive takes as
-// long as a pass or two: a fifth of a plan for one more size.
+// Have the passes left more in the program's memory than it needs, or does a caller hold instructions,
+// which must not outlive compiling? Copying what is alive takes as long as a pass or two: a fifth of
+// a plan for one more size.
 static bool is_worn(const struct mgx_program *p)
 {
     enum { EACH = 640 }; // bytes of an instruction and what belongs to it, of models of the zoo
     int64_t count = 0;
     for (int i = 0; i < p->module_count; i++)
         count += p->modules[i]->count;
-    return p->arena.bytes > 2 * (size_t)count * EACH;
+    return p->handed_out || p->by_hand || p->arena.bytes > 2 * (size_t)count * EACH;
 }
 
 static enum mgx_status settle(struct mgx_program *p, bool outputs, struct mgx_diag *diag)
