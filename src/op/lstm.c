@@ -74,76 +74,56 @@ static enum mgx_status compute(struct mgx_compute_call *c)
     return mgx_rnn_compute(c, a, cell_of(c->op), mgx_rnn_gives(c->op));
 }
 
+#define OF_LSTM                                                                                    \
+    .fields = fields, .attr_size = sizeof(struct lstm), .defaults = &defaults, .shape = shape,     \
+    .compute = compute
+
 const struct mgx_op mgx_op_lstm = {
     .name = "lstm",
     .meaning = "c' = f * c + i * g(x Wc' + h Rc' + bias), h' = o * h(c'), all hidden states",
-    .fields = fields,
-    .attr_size = sizeof(struct lstm),
-    .defaults = &defaults,
     .in_min = 3,
     .in_max = 8,
-    .shape = shape,
-    .compute = compute,
+    OF_LSTM,
 };
 
 const struct mgx_op mgx_op_lstm_last_cell = {
     .name = "lstm_last_cell",
     .meaning = "the last cell state of an lstm with the same inputs and attributes",
-    .fields = fields,
-    .attr_size = sizeof(struct lstm),
-    .defaults = &defaults,
     .in_min = 3,
     .in_max = 8,
-    .shape = shape,
-    .compute = compute,
+    OF_LSTM,
 };
 
 const struct mgx_op mgx_op_lstm_states = {
     .name = "lstm_states",
     .meaning = "all hidden states of an lstm and, as one step more, its last cell state",
-    .fields = fields,
-    .attr_size = sizeof(struct lstm),
-    .defaults = &defaults,
     .in_min = 3,
     .in_max = 8,
-    .shape = shape,
-    .compute = compute,
+    OF_LSTM,
 };
 
 const struct mgx_op mgx_op_quant_lstm = {
     .name = "quant_lstm",
     .meaning = "lstm whose weights are bytes, times x and h rounded to bytes in the run",
-    .fields = fields,
-    .attr_size = sizeof(struct lstm),
-    .defaults = &defaults,
     .in_min = 11,
     .in_max = 12,
-    .shape = shape,
-    .compute = compute,
+    OF_LSTM,
 };
 
 const struct mgx_op mgx_op_quant_lstm_last_cell = {
     .name = "quant_lstm_last_cell",
     .meaning = "the last cell state of a quant_lstm with the same inputs and attributes",
-    .fields = fields,
-    .attr_size = sizeof(struct lstm),
-    .defaults = &defaults,
     .in_min = 11,
     .in_max = 12,
-    .shape = shape,
-    .compute = compute,
+    OF_LSTM,
 };
 
 const struct mgx_op mgx_op_quant_lstm_states = {
     .name = "quant_lstm_states",
     .meaning = "all hidden states of a quant_lstm and, as one step more, its last cell state",
-    .fields = fields,
-    .attr_size = sizeof(struct lstm),
-    .defaults = &defaults,
     .in_min = 11,
     .in_max = 12,
-    .shape = shape,
-    .compute = compute,
+    OF_LSTM,
 };
 
 enum mgx_rnn_gives mgx_rnn_gives(const struct mgx_op *op)

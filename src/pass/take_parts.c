@@ -193,8 +193,7 @@ static bool grow(struct part *p)
 
 // --- what takes its place ---
 
-// The slice without its cut of the axes from `rank` on: what it takes of an input whose rows are
-// other ones.
+// What the slice takes of a right operand: its cuts of batch axes, not those of rows.
 static struct mgx_ins *cut_batches(struct mgx_ins *at, struct mgx_ins *x,
                                    const struct mgx_ins *slice)
 {
