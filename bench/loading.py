@@ -7,7 +7,9 @@ Compiles the model for the CPU into a temporary file, then starts one process af
 engines in turns, on the same inputs and with the same number of threads. Each process measures its
 load, load and first run together, and the median of five runs after that: by the wall's clock and
 by the processor's, and MiB resident before the load, after it and after the first run. The file is in
-the system's cache, importing the module is not counted, and neither is making the inputs.
+the system's cache, importing the module is not counted, and neither is making the inputs; nor are
+threads that an import began and that still spin (numpy's product library has one that does so for
+some 25 ms, on one of two cores): each process waits first until it is at rest.
 
 A round counts if the operating system let neither process wait for a core longer than --waiting of
 its time (other work on the machine makes it wait); the least and the median of those rounds are
@@ -42,6 +44,15 @@ def waited():
     return total * 1e-6
 
 
+def rest():
+    """Waits until no thread of this process works, for a second at most."""
+    for _ in range(50):
+        start = time.process_time()
+        time.sleep(0.02)
+        if time.process_time() - start < 0.001:
+            return
+
+
 def clocks():
     used = resource.getrusage(resource.RUSAGE_SELF)
     return {"wall": time.perf_counter() * 1e3, "cpu": (used.ru_utime + used.ru_stime) * 1e3}
@@ -49,6 +60,7 @@ def clocks():
 
 def measure(load, run):
     """One process's numbers."""
+    rest()
     lost, memory, start = waited(), [resident()], clocks()
     loaded = load()
     middle = clocks()
