@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// How tiles of int32 sums end, AVX2: as they are, as floats, or as bytes (requant.h). Up to eight
-// rows of eight columns in registers; rows from the fourth on lie in the second half. Shared by the
-// kernels of bytes that end in registers. What most tiles of a network want, bytes of whole vectors,
-// with or without a residual, is `end_plainly`: some 15 cycles for 64 values, 25 with a residual.
+// How tiles of int32 sums end, AVX2 and AVX-512: as they are, as floats, or as bytes (requant.h). Up
+// to eight rows of a vector's columns in registers; rows from the fourth on lie in the second half.
+// Shared by the kernels of bytes that end in registers. What most tiles of a network want, bytes of
+// whole vectors, with or without a residual, is `end_plainly`: with AVX2 some 15 cycles for 64
+// values, 25 with a residual.
 #pragma once
 
 #include <stddef.h>
@@ -11,9 +12,118 @@
 #include "targets/cpu/kernel/requant_step.h"
 #include "targets/cpu/kernel/tile.h"
 
-enum { END_ROWS = 8, END_HALF = 4, COLS = 8 };
+enum { END_ROWS = 8, END_HALF = 4, COLS = VL };
 
-typedef __m256i sums;
+// --- what depends on the width of a vector ---
+
+#if defined(__AVX512F__)
+typedef __m512i sums;      // of COLS columns
+typedef __m512i byte_rows; // of four rows of COLS columns, one behind the other
+
+SIMD sums sums_at(const void *p)
+{
+    return _mm512_loadu_si512(p);
+}
+
+// Four rows of floats that are bytes but for rounding and `zero`.
+SIMD byte_rows four_rows(const vf v[4], int to_zero, bool is_signed)
+{
+    const __m512i zero = _mm512_set1_epi16((short)to_zero);
+    const __m512i x = _mm512_adds_epi16(
+        _mm512_packs_epi32(_mm512_cvtps_epi32(v[0]), _mm512_cvtps_epi32(v[1])), zero);
+    const __m512i y = _mm512_adds_epi16(
+        _mm512_packs_epi32(_mm512_cvtps_epi32(v[2]), _mm512_cvtps_epi32(v[3])), zero);
+    const __m512i byte = is_signed ? _mm512_packs_epi16(x, y) : _mm512_packus_epi16(x, y);
+    return _mm512_permutexvar_epi32(
+        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), byte);
+}
+
+// Row i, in the lower COLS bytes.
+SIMD __m128i row_of(byte_rows four, int i)
+{
+    switch (i) {
+    case 0:
+        return _mm512_castsi512_si128(four);
+    case 1:
+        return _mm512_extracti32x4_epi32(four, 1);
+    case 2:
+        return _mm512_extracti32x4_epi32(four, 2);
+    default:
+        return _mm512_extracti32x4_epi32(four, 3);
+    }
+}
+
+SIMD __m128i whole_row(const char *p)
+{
+    return _mm_loadu_si128((const __m128i *)(const void *)p);
+}
+
+SIMD void store_whole_row(char *to, __m128i row)
+{
+    _mm_storeu_si128((__m128i *)(void *)to, row);
+}
+
+SIMD void store_two_rows(char *to, byte_rows four, int i)
+{
+    const __m256i two = i == 0 ? _mm512_castsi512_si256(four) : _mm512_extracti64x4_epi64(four, 1);
+    _mm256_storeu_si256((__m256i *)(void *)to, two);
+}
+
+SIMD vf floats_of(__m128i row, bool is_signed)
+{
+    return _mm512_cvtepi32_ps(is_signed ? _mm512_cvtepi8_epi32(row) : _mm512_cvtepu8_epi32(row));
+}
+#else
+typedef __m256i sums;      // of COLS columns
+typedef __m256i byte_rows; // of four rows of COLS columns, one behind the other
+
+SIMD sums sums_at(const void *p)
+{
+    return _mm256_loadu_si256((const __m256i *)p);
+}
+
+// Four rows of floats that are bytes but for rounding and `zero`.
+SIMD byte_rows four_rows(const vf v[4], int to_zero, bool is_signed)
+{
+    const __m256i zero = _mm256_set1_epi16((short)to_zero);
+    const __m256i x = _mm256_adds_epi16(
+        _mm256_packs_epi32(_mm256_cvtps_epi32(v[0]), _mm256_cvtps_epi32(v[1])), zero);
+    const __m256i y = _mm256_adds_epi16(
+        _mm256_packs_epi32(_mm256_cvtps_epi32(v[2]), _mm256_cvtps_epi32(v[3])), zero);
+    const __m256i byte = is_signed ? _mm256_packs_epi16(x, y) : _mm256_packus_epi16(x, y);
+    return _mm256_permutevar8x32_epi32(byte, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+// Row i, in the lower COLS bytes.
+SIMD __m128i row_of(byte_rows four, int i)
+{
+    const __m128i two = i < 2 ? _mm256_castsi256_si128(four) : _mm256_extracti128_si256(four, 1);
+    return i % 2 ? _mm_unpackhi_epi64(two, two) : two;
+}
+
+SIMD __m128i whole_row(const char *p)
+{
+    return _mm_loadl_epi64((const __m128i *)(const void *)p);
+}
+
+SIMD void store_whole_row(char *to, __m128i row)
+{
+    _mm_storel_epi64((__m128i *)(void *)to, row);
+}
+
+SIMD void store_two_rows(char *to, byte_rows four, int i)
+{
+    const __m128i two = i == 0 ? _mm256_castsi256_si128(four) : _mm256_extracti128_si256(four, 1);
+    _mm_storeu_si128((__m128i *)(void *)to, two);
+}
+
+SIMD vf floats_of(__m128i row, bool is_signed)
+{
+    return _mm256_cvtepi32_ps(is_signed ? _mm256_cvtepi8_epi32(row) : _mm256_cvtepu8_epi32(row));
+}
+#endif
+
+// --- tiles in general ---
 
 SIMD char *row_at(char *const half[2], int64_t stride, int i)
 {
@@ -54,46 +164,31 @@ SIMD void store_floats(int count, const struct mgx_tile_args *args, const vf v[E
     }
 }
 
-// Four rows of floats that are bytes but for rounding and `zero`, to four rows of eight bytes.
-SIMD __m256i four_rows(const vf v[4], int to_zero, bool is_signed)
-{
-    const __m256i zero = _mm256_set1_epi16((short)to_zero);
-    const __m256i x = _mm256_adds_epi16(
-        _mm256_packs_epi32(_mm256_cvtps_epi32(v[0]), _mm256_cvtps_epi32(v[1])), zero);
-    const __m256i y = _mm256_adds_epi16(
-        _mm256_packs_epi32(_mm256_cvtps_epi32(v[2]), _mm256_cvtps_epi32(v[3])), zero);
-    const __m256i byte = is_signed ? _mm256_packs_epi16(x, y) : _mm256_packus_epi16(x, y);
-    return _mm256_permutevar8x32_epi32(byte, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-}
-
-SIMD vf floats_of(__m128i bytes)
-{
-    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
-}
-
 // Four rows through the table in the middle; see requant.h.
 SIMD void through_middle(const struct mgx_requant *q, vf v[4])
 {
-    const __m256i rows = looked_up(q->middle, four_rows(v, -q->middle_low, false));
-    const __m128i low = _mm256_castsi256_si128(rows), high = _mm256_extracti128_si256(rows, 1);
-    const vf zero = vf_set((float)q->middle_zero);
-    v[0] = vf_sub(floats_of(low), zero);
-    v[1] = vf_sub(floats_of(_mm_srli_si128(low, 8)), zero);
-    v[2] = vf_sub(floats_of(high), zero);
-    v[3] = vf_sub(floats_of(_mm_srli_si128(high, 8)), zero);
+    const byte_rows rows = looked_up(q->middle, four_rows(v, -q->middle_low, false));
+    UNROLL
+    for (int i = 0; i < 4; i++)
+        v[i] = vf_sub(floats_of(row_of(rows, i), false), vf_set((float)q->middle_zero));
 }
 
-SIMD void store_row(char *to, int64_t bytes, int cols)
+SIMD void store_row(char *to, __m128i row, int cols)
 {
-    memcpy(to, &bytes, cols == COLS ? COLS : (size_t)cols);
+    if (cols == COLS)
+        store_whole_row(to, row);
+    else
+        memcpy(to, &row, (size_t)cols);
 }
 
 SIMD vf load_bytes(const char *p, int cols, bool is_signed)
 {
-    int64_t bytes = 0;
-    memcpy(&bytes, p, cols == COLS ? COLS : (size_t)cols);
-    const __m128i b = _mm_cvtsi64_si128(bytes);
-    return _mm256_cvtepi32_ps(is_signed ? _mm256_cvtepi8_epi32(b) : _mm256_cvtepu8_epi32(b));
+    __m128i row = _mm_setzero_si128();
+    if (cols == COLS)
+        row = whole_row(p);
+    else
+        memcpy(&row, p, (size_t)cols);
+    return floats_of(row, is_signed);
 }
 
 SIMD void second_step(int count, int cols, const struct mgx_tile_args *args, vf v[END_ROWS])
@@ -127,17 +222,13 @@ SIMD void store_byte_rows(int count, int cols, const struct mgx_tile_args *args,
         v[i] = vf_zero();
     UNROLL
     for (int i = 0; i < count; i += 4) {
-        __m256i rows = four_rows(v + i, q->zero, q->is_signed);
+        byte_rows rows = four_rows(v + i, q->zero, q->is_signed);
         if (q->table)
             rows = looked_up(q->table, rows);
-        const __m128i low = _mm256_castsi256_si128(rows), high = _mm256_extracti128_si256(rows, 1);
-        store_row(row_at(args->c, args->c_row, i), _mm_cvtsi128_si64(low), cols);
-        if (i + 1 < count)
-            store_row(row_at(args->c, args->c_row, i + 1), _mm_extract_epi64(low, 1), cols);
-        if (i + 2 < count)
-            store_row(row_at(args->c, args->c_row, i + 2), _mm_cvtsi128_si64(high), cols);
-        if (i + 3 < count)
-            store_row(row_at(args->c, args->c_row, i + 3), _mm_extract_epi64(high, 1), cols);
+        UNROLL
+        for (int r = 0; r < 4; r++)
+            if (i + r < count)
+                store_row(row_at(args->c, args->c_row, i + r), row_of(rows, r), cols);
     }
 }
 
@@ -184,7 +275,7 @@ SIMD void end_tile(int count, const struct mgx_tile_args *args, const sums c[END
     const vf bias = args->bias ? load_cols(args->bias, args->cols) : vf_zero();
     UNROLL
     for (int i = 0; i < count; i++)
-        v[i] = vf_fma(_mm256_cvtepi32_ps(c[i]), scale, bias);
+        v[i] = vf_fma(vf_from_int((vf)c[i]), scale, bias);
     const struct mgx_requant *q = args->requant;
     if (!q)
         store_floats(count, args, v);
@@ -207,8 +298,6 @@ enum ending {
     ENDINGS
 };
 
-enum { MOST_VECTORS = 12 };
-
 static inline enum ending ending_of(const struct mgx_tile_args *args, int cols)
 {
     const struct mgx_requant *q = args->requant;
@@ -220,12 +309,6 @@ static inline enum ending ending_of(const struct mgx_tile_args *args, int cols)
     return q->rounds && q->saturates_last && !q->table ? ADDED_END : ANY_END;
 }
 
-SIMD vf residual_at(const char *p, bool is_signed)
-{
-    const __m128i b = _mm_loadl_epi64((const __m128i *)(const void *)p);
-    return _mm256_cvtepi32_ps(is_signed ? _mm256_cvtepi8_epi32(b) : _mm256_cvtepu8_epi32(b));
-}
-
 // Adds the residual to rows of `nv` vectors that are bytes but for rounding.
 SIMD void add_residual(int rows, int nv, bool is_signed, const struct mgx_tile_args *args,
                        const char *residual, vf *v)
@@ -233,60 +316,52 @@ SIMD void add_residual(int rows, int nv, bool is_signed, const struct mgx_tile_a
     const struct mgx_requant *q = args->requant;
     const vf low = vf_set(q->low), high = vf_set(q->high), keep = vf_set(q->keep),
              share = vf_set(q->share), zero = vf_set((float)q->residual_zero);
-    const int64_t step = args->residual_row;
     UNROLL
     for (int i = 0; i < rows * nv; i++) {
         const vf x = vf_round(vf_min(high, vf_max(v[i], low)));
-        const vf other = residual_at(residual + i / nv * step + i % nv * COLS, is_signed);
+        const char *from = residual + i / nv * args->residual_row + i % nv * COLS;
+        const vf other = floats_of(whole_row(from), is_signed);
         v[i] = vf_fma(vf_sub(other, zero), share, vf_mul(x, keep));
     }
 }
 
 // Four vectors of bytes in one, to the rows that have them.
-SIMD void store_plainly(int rows, int nv, char *to, int64_t step, __m256i bytes)
+SIMD void store_plainly(int rows, int nv, char *to, int64_t step, byte_rows four)
 {
-    const __m128i low = _mm256_castsi256_si128(bytes), high = _mm256_extracti128_si256(bytes, 1);
-    if (nv == 2) {
-        _mm_storeu_si128((__m128i *)(void *)to, low);
-        if (rows > 1)
-            _mm_storeu_si128((__m128i *)(void *)(to + step), high);
-        return;
+    UNROLL
+    for (int i = 0; i < 4 / nv; i++) {
+        if (i >= rows)
+            continue;
+        if (nv == 2)
+            store_two_rows(to + i * step, four, i);
+        else
+            store_whole_row(to + i * step, row_of(four, i));
     }
-    _mm_storel_pi((__m64 *)(void *)to, (__m128)low);
-    if (rows > 1)
-        _mm_storeh_pi((__m64 *)(void *)(to + step), (__m128)low);
-    if (rows > 2)
-        _mm_storel_pi((__m64 *)(void *)(to + 2 * step), (__m128)high);
-    if (rows > 3)
-        _mm_storeh_pi((__m64 *)(void *)(to + 3 * step), (__m128)high);
 }
 
-// Finishes rows of `nv` vectors of sums, side by side in `c`, as `ending` says.
+// Finishes rows of `nv` vectors of sums, side by side in `c`, as `ending` says: four vectors after
+// four, which need few registers beside those of the sums.
 SIMD void end_plainly(int rows, int nv, enum ending ending, const struct mgx_tile_args *args,
                       char *to, const char *residual, const sums *c)
 {
     const struct mgx_requant *q = args->requant;
-    vf v[MOST_VECTORS];
+    vf scale[2], bias[2];
     UNROLL
     for (int j = 0; j < nv; j++) {
-        const vf scale = vf_load(args->scale + j * COLS),
-                 bias = args->bias ? vf_load(args->bias + j * COLS) : vf_zero();
-        UNROLL
-        for (int i = j; i < rows * nv; i += nv)
-            v[i] = vf_fma(_mm256_cvtepi32_ps(c[i]), scale, bias);
+        scale[j] = vf_load(args->scale + j * COLS);
+        bias[j] = args->bias ? vf_load(args->bias + j * COLS) : vf_zero();
     }
     UNROLL
-    for (int i = rows * nv; i % 4; i++)
-        v[i] = vf_zero();
-    if (ending == ADDED_END && q->residual_signed)
-        add_residual(rows, nv, true, args, residual, v);
-    else if (ending == ADDED_END)
-        add_residual(rows, nv, false, args, residual, v);
-    const int64_t step = args->c_row;
-    UNROLL
     for (int i = 0; i < rows; i += 4 / nv) {
-        const __m256i bytes = four_rows(v + i * nv, q->zero, q->is_signed);
-        store_plainly(rows - i, nv, to + i * step, step,
-                      ending == TABLE_END ? looked_up(q->table, bytes) : bytes);
+        const int here = rows - i < 4 / nv ? rows - i : 4 / nv;
+        vf v[4] = {vf_zero(), vf_zero(), vf_zero(), vf_zero()};
+        UNROLL
+        for (int j = 0; j < here * nv; j++)
+            v[j] = vf_fma(vf_from_int((vf)c[i * nv + j]), scale[j % nv], bias[j % nv]);
+        if (ending == ADDED_END)
+            add_residual(here, nv, q->residual_signed, args, residual + i * args->residual_row, v);
+        const byte_rows four = four_rows(v, q->zero, q->is_signed);
+        store_plainly(here, nv, to + i * args->c_row, args->c_row,
+                      ending == TABLE_END ? looked_up(q->table, four) : four);
     }
 }

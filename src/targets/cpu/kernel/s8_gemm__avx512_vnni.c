@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // s8 micro-kernels, AVX-512 with vpdpbusd: fours of unsigned by signed bytes, sums in int32; the
-// body is tile_body.h.
+// body is tile_body.h. Strips end in registers.
 enum { ROWS = 14, HALF = 7, NV = 2 };
 #define INTEGER 1
 #define MAC(c, a, b) __asm__("vpdpbusd %2, %1, %0" : "+v"(c) : "v"(a), "v"(b))
 
 #include "targets/cpu/kernel/tile_body.h"
+
+#include "targets/cpu/kernel/s8_strip.h"
 
 TILE(1)
 TILE(2)
@@ -38,6 +40,7 @@ const struct mgx_gemm_kernel mgx_s8_gemm_14x32__avx512_vnni = {
              wide_11, wide_12, wide_13, wide_14},
     .narrow = {NULL, narrow_1, narrow_2, narrow_3, narrow_4, narrow_5, narrow_6, narrow_7, narrow_8,
                narrow_9, narrow_10, narrow_11, narrow_12, narrow_13, narrow_14},
+    .strip = strip,
     .few = {NULL, few_1, few_2},
     .few_panels = {0, 4, 2},
     .pack_transposed = pack_transposed,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Strips of the s8 micro-kernels of 16 columns: `strip` of tile.h, any number of rows of one panel,
-// six at a time by two vectors of eight columns or by one. Tiles end in registers (byte_ends.h). The
-// including file is a kernel of tile_body.h, whose multiplication MAC this uses too.
+// Strips of the s8 micro-kernels: `strip` of tile.h, any number of rows of one panel of two vectors
+// or one. Tiles end in registers (byte_ends.h). The including file is a kernel of tile_body.h, whose
+// multiplication MAC and, with AVX-512, whose sums this uses too.
 #pragma once
 
 #include <assert.h>
@@ -12,6 +12,25 @@
 
 enum { GROUP_BYTES = 4 };
 
+// The sums of a tile, side by side in `c`.
+#if defined(__AVX512F__)
+// As many rows as tile_body.h has, and its loops, which bring what is read next along.
+SIMD void sum_strip(int rows, int nv, const struct mgx_tile_args *args, const struct strip_at *at,
+                    sums *c)
+{
+    struct mgx_tile_args own = *args;
+    vf v[ROWS][NV];
+    own.a[0] = at->a;
+    own.a[1] = at->a + HALF * args->a_row;
+    own.ahead = at->ahead;
+    own.ahead_step = at->step;
+    start(rows, nv, &own, v);
+    sum_taps(rows, nv, &own, (struct fetch){.left = 0}, v);
+    UNROLL
+    for (int i = 0; i < rows * nv; i++)
+        c[i] = (sums)v[i / nv][i % nv];
+}
+#else
 // One group of A.
 SIMD __m256i group_at(const char *p)
 {
@@ -36,7 +55,7 @@ SIMD void sum_tap(int rows, int nv, int64_t step, int64_t depth, const char *a, 
         __m256i w[NV];
         UNROLL
         for (int j = 0; j < nv; j++)
-            w[j] = _mm256_loadu_si256((const __m256i *)(const void *)(*b + j * COLS * GROUP_BYTES));
+            w[j] = sums_at(*b + j * COLS * GROUP_BYTES);
         UNROLL
         for (int i = 0; i < rows; i++) {
             const __m256i x = group_at(base[i / HALF] + i % HALF * step);
@@ -49,15 +68,17 @@ SIMD void sum_tap(int rows, int nv, int64_t step, int64_t depth, const char *a, 
     }
 }
 
-SIMD void sum_strip(int rows, int nv, const struct mgx_tile_args *args, const char *a, sums *c)
+SIMD void sum_strip(int rows, int nv, const struct mgx_tile_args *args, const struct strip_at *at,
+                    sums *c)
 {
     UNROLL
     for (int i = 0; i < rows * nv; i++)
-        c[i] = _mm256_loadu_si256((const __m256i *)(const void *)(args->start + i % nv * COLS));
+        c[i] = sums_at(args->start + i % nv * COLS);
     const char *b = args->b;
     for (int64_t t = 0; t < args->tap_count; t++)
-        sum_tap(rows, nv, args->a_row, args->depth, a + args->taps[t], &b, c);
+        sum_tap(rows, nv, args->a_row, args->depth, at->a + args->taps[t], &b, c);
 }
+#endif
 
 // Rows of vector j: as end_tile has it.
 SIMD void end_vector(int rows, int nv, int j, struct mgx_tile_args *own, const sums *c)
@@ -97,43 +118,53 @@ SIMD void run_tile(int rows, int nv, enum ending ending, const struct mgx_tile_a
                    const struct strip_at *at)
 {
     sums c[ROWS * NV];
-    sum_strip(rows, nv, args, at->a, c);
+    sum_strip(rows, nv, args, at, c);
     if (ending == ANY_END)
         end_any(rows, nv, args, at, c);
     else
         end_plainly(rows, nv, ending, args, at->c, at->residual, c);
 }
 
+#if defined(__AVX512F__)
+#define CASES(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
+#else
+#define CASES(X) X(1) X(2) X(3) X(4) X(5) X(6)
+#endif
+
 SIMD void run_count(int64_t rows, int nv, enum ending ending, const struct mgx_tile_args *args,
                     const struct strip_at *at)
 {
     switch (rows) {
-    case 1:
-        run_tile(1, nv, ending, args, at);
+#define CASE(count)                                                                                \
+    case count:                                                                                    \
+        run_tile(count, nv, ending, args, at);                                                     \
         break;
-    case 2:
-        run_tile(2, nv, ending, args, at);
-        break;
-    case 3:
-        run_tile(3, nv, ending, args, at);
-        break;
-    case 4:
-        run_tile(4, nv, ending, args, at);
-        break;
-    case 5:
-        run_tile(5, nv, ending, args, at);
-        break;
-    default:
-        run_tile(6, nv, ending, args, at);
+        CASES(CASE)
+#undef CASE
     }
 }
+
+#if defined(__AVX512F__)
+SIMD void run_strip(int nv, enum ending ending, const struct mgx_tile_args *args, int64_t rows)
+{
+    struct strip_at at = strip_start(args, rows, ROWS);
+    strip_spread(args, &at);
+    for (int64_t count; (count = strip_rows(&at)) > 0; strip_advance_spread(args, &at, count))
+        run_count(count, nv, ending, args, &at);
+}
+#else
+SIMD void run_strip(int nv, enum ending ending, const struct mgx_tile_args *args, int64_t rows)
+{
+    struct strip_at at = strip_start(args, rows, ROWS);
+    for (int64_t count; (count = strip_next(args, &at)) > 0; strip_advance(args, &at, count))
+        run_count(count, nv, ending, args, &at);
+}
+#endif
 
 #define STRIP(name, nv, ending)                                                                    \
     static void name(const struct mgx_tile_args *args, int64_t rows)                               \
     {                                                                                              \
-        struct strip_at at = strip_start(args, rows, ROWS);                                        \
-        for (int64_t count; (count = strip_next(args, &at)) > 0; strip_advance(args, &at, count))  \
-            run_count(count, nv, ending, args, &at);                                               \
+        run_strip(nv, ending, args, rows);                                                         \
     }
 
 STRIP(any_1, 1, ANY_END)
