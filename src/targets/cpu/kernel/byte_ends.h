@@ -69,6 +69,24 @@ SIMD void store_two_rows(char *to, byte_rows four, int i)
     _mm256_storeu_si256((__m256i *)(void *)to, two);
 }
 
+// Whether `end_plainly` takes rows whose last vector is not whole.
+enum { TAKES_PARTS = 1 };
+
+SIMD __m128i part_of_row(const char *p, int cols)
+{
+    return _mm_maskz_loadu_epi8((__mmask16)((1u << cols) - 1), p);
+}
+
+// Row i of those of `nv` vectors.
+SIMD void store_part_of_row(char *to, int nv, int cols, byte_rows four, int i)
+{
+    const __m256i two = i == 0 ? _mm512_castsi512_si256(four) : _mm512_extracti64x4_epi64(four, 1);
+    if (nv == 2)
+        _mm256_mask_storeu_epi8(to, ((__mmask32)1 << cols) - 1, two);
+    else
+        _mm_mask_storeu_epi8(to, (__mmask16)((1u << cols) - 1), row_of(four, i));
+}
+
 SIMD vf floats_of(__m128i row, bool is_signed)
 {
     return _mm512_cvtepi32_ps(is_signed ? _mm512_cvtepi8_epi32(row) : _mm512_cvtepu8_epi32(row));
@@ -115,6 +133,19 @@ SIMD void store_two_rows(char *to, byte_rows four, int i)
 {
     const __m128i two = i == 0 ? _mm256_castsi256_si128(four) : _mm256_extracti128_si256(four, 1);
     _mm_storeu_si128((__m128i *)(void *)to, two);
+}
+
+enum { TAKES_PARTS = 0 };
+
+SIMD __m128i part_of_row(const char *p, int cols)
+{
+    (void)cols;
+    return whole_row(p);
+}
+
+SIMD void store_part_of_row(char *to, int nv, int cols, byte_rows four, int i)
+{
+    (void)to, (void)nv, (void)cols, (void)four, (void)i;
 }
 
 SIMD vf floats_of(__m128i row, bool is_signed)
@@ -301,12 +332,24 @@ enum ending {
 static inline enum ending ending_of(const struct mgx_tile_args *args, int cols)
 {
     const struct mgx_requant *q = args->requant;
-    if (!args->scale || !q || args->cols != cols || args->clamp || q->divisor != 1 || q->middle ||
+    const int least = TAKES_PARTS ? cols - COLS + 1 : cols;
+    if (!args->scale || !q || args->cols < least || args->clamp || q->divisor != 1 || q->middle ||
         q->floats)
         return ANY_END;
     if (!q->residual)
         return !q->saturates ? ANY_END : q->table ? TABLE_END : PLAIN_END;
     return q->rounds && q->saturates_last && !q->table ? ADDED_END : ANY_END;
+}
+
+// The columns of vector j of a row of `nv`.
+SIMD int cols_of(const struct mgx_tile_args *args, int nv, int j)
+{
+    return TAKES_PARTS && j + 1 == nv ? args->cols - j * COLS : COLS;
+}
+
+SIMD __m128i residual_of(const char *p, int cols)
+{
+    return cols == COLS ? whole_row(p) : part_of_row(p, cols);
 }
 
 // Adds the residual to rows of `nv` vectors that are bytes but for rounding.
@@ -320,19 +363,21 @@ SIMD void add_residual(int rows, int nv, bool is_signed, const struct mgx_tile_a
     for (int i = 0; i < rows * nv; i++) {
         const vf x = vf_round(vf_min(high, vf_max(v[i], low)));
         const char *from = residual + i / nv * args->residual_row + i % nv * COLS;
-        const vf other = floats_of(whole_row(from), is_signed);
+        const vf other = floats_of(residual_of(from, cols_of(args, nv, i % nv)), is_signed);
         v[i] = vf_fma(vf_sub(other, zero), share, vf_mul(x, keep));
     }
 }
 
 // Four vectors of bytes in one, to the rows that have them.
-SIMD void store_plainly(int rows, int nv, char *to, int64_t step, byte_rows four)
+SIMD void store_plainly(int rows, int nv, int cols, char *to, int64_t step, byte_rows four)
 {
     UNROLL
     for (int i = 0; i < 4 / nv; i++) {
         if (i >= rows)
             continue;
-        if (nv == 2)
+        if (TAKES_PARTS && cols != nv * COLS)
+            store_part_of_row(to + i * step, nv, cols, four, i);
+        else if (nv == 2)
             store_two_rows(to + i * step, four, i);
         else
             store_whole_row(to + i * step, row_of(four, i));
@@ -348,8 +393,9 @@ SIMD void end_plainly(int rows, int nv, enum ending ending, const struct mgx_til
     vf scale[2], bias[2];
     UNROLL
     for (int j = 0; j < nv; j++) {
-        scale[j] = vf_load(args->scale + j * COLS);
-        bias[j] = args->bias ? vf_load(args->bias + j * COLS) : vf_zero();
+        const int cols = cols_of(args, nv, j);
+        scale[j] = load_cols(args->scale + j * COLS, cols);
+        bias[j] = args->bias ? load_cols(args->bias + j * COLS, cols) : vf_zero();
     }
     UNROLL
     for (int i = 0; i < rows; i += 4 / nv) {
@@ -361,7 +407,7 @@ SIMD void end_plainly(int rows, int nv, enum ending ending, const struct mgx_til
         if (ending == ADDED_END)
             add_residual(here, nv, q->residual_signed, args, residual + i * args->residual_row, v);
         const byte_rows four = four_rows(v, q->zero, q->is_signed);
-        store_plainly(here, nv, to + i * args->c_row, args->c_row,
+        store_plainly(here, nv, args->cols, to + i * args->c_row, args->c_row,
                       ending == TABLE_END ? looked_up(q->table, four) : four);
     }
 }

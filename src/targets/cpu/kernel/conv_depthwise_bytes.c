@@ -11,23 +11,38 @@
 #include "targets/cpu/kernel/gemm.h"
 #include "targets/cpu/kernel/output.h"
 
-enum { CHANNELS = MGX_BYTE_DW_CHANNELS };
+// Whether weights less their zero point are signed bytes, whatever they are.
+static bool has_eight_bits(const struct mgx_conv_desc *d)
+{
+    if (!d->w_zero)
+        return d->w_type == MGX_KERNEL_S8;
+    const int32_t wanted = d->w_type == MGX_KERNEL_S8 ? 0 : 128;
+    for (int64_t o = 0; o < d->out_channels; o++)
+        if (d->w_zero[o] != wanted)
+            return false;
+    return true;
+}
+
+static const struct mgx_byte_dw_kernel *kernel_of(const struct mgx_conv_desc *d)
+{
+    return mgx_byte_dw_of(d->isa, has_eight_bits(d));
+}
 
 static bool fits(const struct mgx_conv_plan *plan)
 {
     const struct mgx_conv_desc *d = &plan->d;
-    return d->type == MGX_KERNEL_S8 && mgx_byte_dw_kernel(d->isa) && !d->transposed &&
-           plan->group_in == 1 && plan->group_out == 1 && d->x_channel == 1 && d->in[0] == 1 &&
-           d->out[0] == 1 && d->kernel[0] == 1 && d->pad[0] == 0 &&
-           d->kernel[1] <= MGX_BYTE_DW_LINES && mgx_output_in_registers(&d->epilogue, d->y_type);
+    return d->type == MGX_KERNEL_S8 && kernel_of(d) && !d->transposed && plan->group_in == 1 &&
+           plan->group_out == 1 && d->x_channel == 1 && d->in[0] == 1 && d->out[0] == 1 &&
+           d->kernel[0] == 1 && d->pad[0] == 0 && d->kernel[1] <= MGX_BYTE_DW_LINES &&
+           mgx_output_in_registers(&d->epilogue, d->y_type);
 }
 
 static int64_t vectors_of(const struct mgx_conv_plan *plan)
 {
-    return mgx_ceil_div(plan->d.out_channels, CHANNELS);
+    return mgx_ceil_div(plan->d.out_channels, kernel_of(&plan->d)->channels);
 }
 
-// Some 14 cycles for eight outputs of a 3 x 3 kernel.
+// Some 14 cycles for a vector of outputs of a 3 x 3 kernel.
 static double cost(const struct mgx_conv_plan *plan)
 {
     return mgx_conv_seconds(plan,
@@ -44,7 +59,7 @@ static int64_t columns_of(const struct mgx_conv_desc *d)
 
 static int64_t line_bytes(const struct mgx_conv_desc *d)
 {
-    return (int64_t)mgx_align64((size_t)(columns_of(d) * d->in_channels + CHANNELS));
+    return (int64_t)mgx_align64((size_t)(columns_of(d) * d->in_channels + kernel_of(d)->channels));
 }
 
 static int64_t slots_of(const struct mgx_conv_desc *d)
@@ -56,6 +71,7 @@ static enum mgx_status prepare(struct mgx_conv_plan *plan, struct mgx_diag *diag
 {
     const struct mgx_conv_desc *d = &plan->d;
     const double values = (double)mgx_conv_pixels(d) * (double)d->out_channels;
+    plan->byte_depthwise = kernel_of(d);
     plan->kernel =
         mgx_gemm_kernel(MGX_KERNEL_F32, d->isa); // for its vectors; nothing is multiplied
     plan->rows = d->batch * d->out[1];
@@ -68,7 +84,8 @@ static enum mgx_status prepare(struct mgx_conv_plan *plan, struct mgx_diag *diag
     plan->thread_workspace = mgx_align64((size_t)((slots_of(d) + 1) * line_bytes(d)) +
                                          (size_t)slots_of(d) * sizeof(int64_t));
     if (!mgx_mul_size((size_t)vectors_of(plan),
-                      (size_t)mgx_byte_dw_vector(d->kernel[1], d->kernel[2]), &plan->packed_bytes))
+                      (size_t)mgx_byte_dw_vector(plan->byte_depthwise, d->kernel[1], d->kernel[2]),
+                      &plan->packed_bytes))
         return mgx_fail(diag, MGX_LIMIT, "packed weights of %lld channels do not fit",
                         (long long)d->out_channels);
     return MGX_OK;
@@ -88,12 +105,18 @@ static void pack_channel(const struct mgx_conv_plan *plan, const void *weights, 
                          char *vector)
 {
     const struct mgx_conv_desc *d = &plan->d;
-    int32_t *sum = (int32_t *)(void *)vector + o % CHANNELS;
-    int16_t *to = (int16_t *)(void *)(vector + CHANNELS * 4) + o % CHANNELS * 2;
+    const struct mgx_byte_dw_kernel *kernel = plan->byte_depthwise;
+    const int place = kernel->place((int)(o % kernel->channels)), lines = kernel->lines;
+    int32_t *sum = (int32_t *)(void *)vector + place;
+    char *to = vector + (kernel->channels + place) * 4;
     for (int64_t y = 0; y < d->kernel[1]; y++)
         for (int64_t x = 0; x < d->kernel[2]; x++) {
             const int w = weight_at(plan, weights, o, y, x);
-            to[(y / 2 * d->kernel[2] + x) * CHANNELS * 2 + y % 2] = (int16_t)w;
+            char *group = to + (y / lines * d->kernel[2] + x) * kernel->channels * 4;
+            if (lines == 4)
+                ((int8_t *)group)[y % lines] = (int8_t)w;
+            else
+                ((int16_t *)(void *)group)[y % lines] = (int16_t)w;
             *sum += w;
         }
 }
@@ -101,13 +124,14 @@ static void pack_channel(const struct mgx_conv_plan *plan, const void *weights, 
 static void pack(const struct mgx_conv_plan *plan, const void *weights, void *packed, int part,
                  int parts)
 {
-    const int64_t bytes = mgx_byte_dw_vector(plan->d.kernel[1], plan->d.kernel[2]);
+    const struct mgx_byte_dw_kernel *kernel = plan->byte_depthwise;
+    const int64_t bytes = mgx_byte_dw_vector(kernel, plan->d.kernel[1], plan->d.kernel[2]);
     const int64_t end = mgx_part_begin(vectors_of(plan), part + 1, parts);
     for (int64_t v = mgx_part_begin(vectors_of(plan), part, parts); v < end; v++) {
         char *vector = (char *)packed + v * bytes;
         memset(vector, 0, (size_t)bytes);
-        for (int64_t o = v * CHANNELS; o < mgx_min_i64((v + 1) * CHANNELS, plan->d.out_channels);
-             o++)
+        for (int64_t o = v * kernel->channels;
+             o < mgx_min_i64((v + 1) * kernel->channels, plan->d.out_channels); o++)
             pack_channel(plan, weights, o, vector);
     }
 }
@@ -206,7 +230,7 @@ static void run_row(const struct job *job, const struct ring *ring, int64_t row,
             (const char *)job->args->residual +
             (plan->residual_first + n * d->residual_batch + y * d->residual_space[1]) *
                 args->residual_size;
-    mgx_byte_dw_kernel(d->isa)->row(args);
+    plan->byte_depthwise->row(args);
 }
 
 static void run_task(void *user, int task, int thread)

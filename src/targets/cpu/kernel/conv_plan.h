@@ -15,6 +15,7 @@ struct mgx_conv_walk {
     int64_t x[MGX_WALK_DIMS], y[MGX_WALK_DIMS], residual[MGX_WALK_DIMS], pixel[MGX_WALK_DIMS];
 };
 
+struct mgx_byte_dw_kernel;
 struct mgx_dw_kernel;
 struct mgx_winograd_kernel;
 
@@ -64,6 +65,7 @@ struct mgx_conv_plan {
     bool by_rows;        // of the transformed weights
     int64_t depth_block; // channels at a time, by rows
 
+    const struct mgx_byte_dw_kernel *byte_depthwise;
     const struct mgx_dw_kernel *depthwise;
     // Of a depthwise convolution that another one feeds: the other's plan, and how many rows of
     // its output are kept. Row y of them stands in slot y % ring; both plans have this number.

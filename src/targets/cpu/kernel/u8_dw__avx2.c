@@ -3,7 +3,7 @@
 #include "targets/cpu/kernel/byte_dw.h"
 #include "targets/cpu/kernel/byte_ends.h"
 
-enum { CHANNELS = MGX_BYTE_DW_CHANNELS, MOST_TAPS = 5 };
+enum { CHANNELS = 8, MOST_TAPS = 5 };
 
 // What a kind of kernel is known by when it is compiled; taps 0: any kernel, stride and dilation.
 struct kind {
@@ -181,11 +181,26 @@ SIMD void advance(struct mgx_tile_args *tile, int64_t bytes, int64_t residuals)
     tile->residual[1] = tile->residual[0] + END_HALF * tile->residual_row;
 }
 
+static void row(const struct mgx_byte_dw_args *args);
+
+static int place(int channel)
+{
+    return channel;
+}
+
+const struct mgx_byte_dw_kernel mgx_u8_dw__avx2 = {
+    .base = {"u8_dw__avx2", .needs = MGX_ISA_AVX2},
+    .channels = CHANNELS,
+    .lines = 2,
+    .place = place,
+    .row = row,
+};
+
 // A step's pixels, all vectors of channels.
 static void run_vectors(const struct mgx_byte_dw_args *args, const struct steps *steps, int64_t at,
                         int count)
 {
-    const int64_t bytes = mgx_byte_dw_vector(args->height, args->kernel);
+    const int64_t bytes = mgx_byte_dw_vector(&mgx_u8_dw__avx2, args->height, args->kernel);
     const step_fn run = steps->run[count];
     const char *weights = args->weights;
     struct mgx_tile_args tile = args->tile;
@@ -217,5 +232,3 @@ static void row(const struct mgx_byte_dw_args *args)
         at += count;
     }
 }
-
-const struct mgx_byte_dw_kernel mgx_u8_dw__avx2 = {{"u8_dw__avx2", .needs = MGX_ISA_AVX2}, row};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Body of byte_pool.h, compiled once per instruction set; the compiler makes vectors of the loops.
-// Signed bytes are compared as unsigned ones, 128 larger.
+// Body of byte_pool.h, compiled once per instruction set; without vectors of its own the compiler
+// makes them of the loops. Signed bytes are compared as unsigned ones, 128 larger.
 #include <string.h>
 
 #include "targets/cpu/kernel/byte_pool.h"
@@ -27,10 +27,74 @@ SIMD void strip(const struct mgx_byte_pool_args *a, int64_t c, int n, uint8_t fl
         a->y[c + k] = most[k] ^ flip;
 }
 
+#if defined(__AVX512F__)
+typedef __m512i run;
+
+SIMD run run_at(const uint8_t *p, uint8_t flip)
+{
+    return _mm512_xor_si512(_mm512_loadu_si512(p), _mm512_set1_epi8((char)flip));
+}
+
+SIMD run run_most(run a, run b)
+{
+    return _mm512_max_epu8(a, b);
+}
+
+SIMD void run_store(uint8_t *p, run v, uint8_t flip)
+{
+    _mm512_storeu_si512(p, _mm512_xor_si512(v, _mm512_set1_epi8((char)flip)));
+}
+#elif defined(__AVX2__)
+typedef __m256i run;
+
+SIMD run run_at(const uint8_t *p, uint8_t flip)
+{
+    const __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)p);
+    return _mm256_xor_si256(v, _mm256_set1_epi8((char)flip));
+}
+
+SIMD run run_most(run a, run b)
+{
+    return _mm256_max_epu8(a, b);
+}
+
+SIMD void run_store(uint8_t *p, run v, uint8_t flip)
+{
+    const __m256i byte = _mm256_xor_si256(v, _mm256_set1_epi8((char)flip));
+    _mm256_storeu_si256((__m256i *)(void *)p, byte);
+}
+#endif
+
+#if defined(__AVX2__)
+// Runs of channels, in registers; the last one ends with the last channel. False: too few channels.
+SIMD bool runs(const struct mgx_byte_pool_args *a, uint8_t flip)
+{
+    const int64_t size = (int64_t)sizeof(run);
+    if (a->channels < size || a->planes < 1 || a->rows < 1 || a->cols < 1)
+        return false;
+    for (int64_t c = 0; c < a->channels; c += size) {
+        const int64_t at = c + size <= a->channels ? c : a->channels - size;
+        run most = run_at(a->x + at, flip);
+        for (int64_t z = 0; z < a->planes; z++)
+            for (int64_t i = 0; i < a->rows; i++) {
+                const uint8_t *p = a->x + z * a->plane_stride + i * a->row_stride + at;
+                for (int64_t j = 0; j < a->cols; j++, p += a->col_stride)
+                    most = run_most(most, run_at(p, flip));
+            }
+        run_store(a->y + at, most, flip);
+    }
+    return true;
+}
+#endif
+
 static void byte_pool(const struct mgx_byte_pool_args *a)
 {
     const uint8_t flip = a->is_signed ? 0x80 : 0;
     int64_t c = 0;
+#if defined(__AVX2__)
+    if (runs(a, flip))
+        return;
+#endif
     for (; c + STRIP <= a->channels; c += STRIP)
         strip(a, c, STRIP, flip);
     if (c < a->channels)

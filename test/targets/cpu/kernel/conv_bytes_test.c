@@ -7,11 +7,11 @@
 #include "targets/cpu/kernel/conv_plain.h"
 #include "targets/cpu/kernel/harness.h"
 
-enum { MOST = 40 };
+enum { MOST = 40, MOST_DEPTHWISE = 150 };
 
 struct problem {
     struct mgx_conv_desc desc;
-    int32_t w_zero[MOST];
+    int32_t w_zero[MOST_DEPTHWISE];
     struct buffer x, w;
 };
 
@@ -80,7 +80,8 @@ static void any_3x3(struct rng *r, struct mgx_conv_desc *d)
 static void any_depthwise(struct rng *r, struct mgx_conv_desc *d)
 {
     const bool usual = rng_below(r, 3);
-    d->in_channels = d->out_channels = d->groups = 2 + rng_below(r, MOST - 1);
+    d->in_channels = d->out_channels = d->groups =
+        2 + rng_below(r, (rng_below(r, 2) ? MOST : MOST_DEPTHWISE) - 1);
     for (int i = 1; i < MGX_CONV_DIMS; i++) {
         d->kernel[i] = usual ? 3 + 2 * rng_below(r, 2) : 1 + rng_below(r, 7);
         d->stride[i] = 1 + rng_below(r, usual ? 2 : 3);
