@@ -5,7 +5,7 @@
 //                         w[m, c, t...] * x[n, g*C + c, o*stride + t*dilation - begin]
 //
 // with g the group of m and C the channels of a group. quant_convolution sums products of narrow
-// integers into int32 (fp8 into float), of x - p and w - q where these zero points are given: p one
+// integers into int32 (fp8 and bf16 into float), of x - p and w - q where these zero points are given: p one
 // value, also of the padding, q one or one for every output channel. Per image and group this is a matrix product of the weights
 // with unfolded inputs, a run of places at a time, so that memory stays bounded by the operands.
 #include <assert.h>
@@ -178,7 +178,8 @@ const struct mgx_op mgx_op_convolution = {
 
 const struct mgx_op mgx_op_quant_convolution = {
     .name = "quant_convolution",
-    .meaning = "convolution of narrow integers x - p and w - q, summed in int32; of fp8, in float",
+    .meaning =
+        "convolution of narrow integers x - p and w - q, summed in int32; of fp8, bf16, in float",
     .fields = quant_fields,
     .attr_size = sizeof(struct mgx_convolution),
     .defaults = &mgx_convolution_defaults,

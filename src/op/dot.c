@@ -3,8 +3,8 @@
 //
 //     y[b..., i, j] = sum over k of  a[b..., i, k] * b[b..., k, j]
 //
-// quant_dot sums products of narrow integers into int32 (fp8 into float), each less its zero point
-// where there are such:
+// quant_dot sums products of narrow integers into int32 (fp8 and bf16 into float), each less its zero
+// point where there are such:
 //
 //     y[b..., i, j] = sum over k of  (a[b..., i, k] - p) * (b[b..., k, j] - q[j])
 //
@@ -121,7 +121,8 @@ const struct mgx_op mgx_op_dot = {
 
 const struct mgx_op mgx_op_quant_dot = {
     .name = "quant_dot",
-    .meaning = "y = (a - p) (b - q) of narrow integers, summed in int32; of fp8 a b, in float",
+    .meaning =
+        "y = (a - p) (b - q) of narrow integers, summed in int32; of fp8, bf16 a b, in float",
     .in_min = 2,
     .in_max = 4,
     .shape = quant_shape,

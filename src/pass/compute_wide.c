@@ -19,6 +19,15 @@
 // compute_wide_late does so where sizes are known only at run time, and in bodies: for targets that
 // multiply 16 bits on a card, and leave those to the host.
 //
+// A target that multiplies bfloat16 itself (mgx_pass_options.multiplies_bf16) keeps the operands of
+// its products:
+//
+//     dot[bf16](a, b)   =>   y' = quant_dot(a, b),  y = convert[bf16](y')        convolution alike
+//
+// The sums are floats, and what follows goes on from them. A value that a product reads, at once or
+// moved, is rounded where it is made, and whoever else reads it reads that: it is in memory once,
+// in 16 bits. Depthwise convolutions and a product of a column are no gain and stay in float.
+//
 // Constants are left to folding, which keeps large weights in 16 bits (mgx_is_widened_weights).
 // O(instructions).
 #include "pass/engine/constant.h"
@@ -31,8 +40,10 @@
 struct wide {
     struct mgx_pass_call *call;
     struct mgx_module *module;
-    struct mgx_map of; // a value of 16 bits -> the same in float
-    bool late;         // only where sizes are not known, and in bodies
+    struct mgx_map of;     // a value of 16 bits -> the same in float
+    bool late;             // only where sizes are not known, and in bodies
+    bool multiplies;       // products of bfloat16 stay
+    struct mgx_map narrow; // values that such products read: they stay as they are
 };
 
 static bool is_narrow(enum mgx_type type)
@@ -122,8 +133,72 @@ static bool is_late(const struct mgx_ins *ins)
     return late || ins->owner != mgx_program_main(ins->owner->program);
 }
 
+// --- products of 16 bits ---
+
+// Convolutions of few channels are work for kernels of their own.
+static bool has_depth(const struct mgx_ins *conv)
+{
+    enum { LEAST = 16 };
+    return mgx_ins_int(conv, "group") == 1 || conv->in[1]->shape.lens[1] >= LEAST;
+}
+
+static bool stays_product(const struct wide *w, struct mgx_ins *ins)
+{
+    const bool conv = ins->op == &mgx_op_convolution;
+    return w->multiplies && (conv || ins->op == &mgx_op_dot) && ins->shape.type == MGX_BF16 &&
+           ins->in[0]->shape.type == MGX_BF16 && ins->in[1]->shape.type == MGX_BF16 &&
+           !is_late(ins) && mgx_shape_elements(&ins->shape) > 0 &&
+           !mgx_is_constant(w->module, ins) &&
+           (conv ? mgx_is_constant(w->module, ins->in[1]) && has_depth(ins)
+                 : ins->shape.lens[ins->shape.rank - 1] > 1);
+}
+
+// What this pass has made of such.
+static bool is_narrow_product(const struct mgx_ins *ins)
+{
+    return (ins->op == &mgx_op_quant_dot || ins->op == &mgx_op_quant_convolution) &&
+           ins->in[0]->shape.type == MGX_BF16;
+}
+
+static bool is_read_narrow(const struct wide *w, const struct mgx_ins *x)
+{
+    return mgx_map_find_pointer(&w->narrow, x) != NULL;
+}
+
+// From the last instruction to the first, so that readers come before what they read.
+static enum mgx_status find_narrow(struct wide *w)
+{
+    for (struct mgx_ins *ins = w->module->last; ins; ins = ins->prev) {
+        if (!stays_product(w, ins) && !is_narrow_product(ins) &&
+            !(only_moves(ins->op) && is_read_narrow(w, ins)))
+            continue;
+        for (int i = 0; i < ins->in_count; i++)
+            if (ins->in[i]->shape.type == MGX_BF16 &&
+                !mgx_map_put_pointer(&w->narrow, ins->in[i], ins->in[i]))
+                return mgx_fail_memory(w->call->diag);
+    }
+    return MGX_OK;
+}
+
+static struct mgx_ins *product_of(struct mgx_ins *ins)
+{
+    if (ins->op == &mgx_op_dot)
+        return mgx_emit_before(ins, &mgx_op_quant_dot, NULL, MGX_IN(ins->in[0], ins->in[1]));
+    const struct mgx_ints pads = mgx_ins_ints(ins, "padding"), step = mgx_ins_ints(ins, "stride"),
+                          dilation = mgx_ins_ints(ins, "dilation");
+    return mgx_emit_before(ins, &mgx_op_quant_convolution,
+                           MGX_ATTRS(mgx_ints("padding", pads.v, pads.count),
+                                     mgx_ints("stride", step.v, step.count),
+                                     mgx_ints("dilation", dilation.v, dilation.count),
+                                     mgx_int("padding_mode", mgx_ins_int(ins, "padding_mode")),
+                                     mgx_int("group", mgx_ins_int(ins, "group"))),
+                           MGX_IN(ins->in[0], ins->in[1]));
+}
+
 static bool concerns(const struct wide *w, struct mgx_ins *ins)
 {
+    if (only_moves(ins->op) && is_read_narrow(w, ins))
+        return false;
     if (w->late && !is_late(ins))
         return false;
     if (ins->op == &mgx_op_convert || (ins->op->flags & MGX_OP_BUILTIN) || !mgx_is_pure(ins) ||
@@ -188,6 +263,23 @@ static bool adds_mask(const struct mgx_ins *ins)
            (is_clamped(ins->in[0]) || is_clamped(ins->in[1]));
 }
 
+// `y` takes the place of `ins`, whose type it has once it is stored.
+static enum mgx_status put(struct wide *w, struct mgx_ins *ins, struct mgx_ins *y, bool rounds)
+{
+    const bool narrow = is_narrow(ins->shape.type), read = is_read_narrow(w, ins);
+    struct mgx_ins *stored = y;
+    if (y && narrow)
+        stored = mgx_emit_convert(ins, y, ins->shape.type);
+    if (!stored)
+        return mgx_program_status(w->call->program, w->call->diag);
+    if (narrow && !rounds && !read && !mgx_map_put_pointer(&w->of, stored, y))
+        return mgx_fail_memory(w->call->diag);
+    mgx_copy_origin(y, ins);
+    mgx_replace(ins, stored);
+    w->call->changed = true;
+    return MGX_OK;
+}
+
 static enum mgx_status rewrite(struct wide *w, struct mgx_ins *ins)
 {
     struct mgx_ins **in = MGX_NEW_ARRAY(w->call->scratch, struct mgx_ins *, ins->in_count);
@@ -197,17 +289,7 @@ static enum mgx_status rewrite(struct wide *w, struct mgx_ins *ins)
         return mgx_fail_memory(w->call->diag);
     for (int i = 0; i < ins->in_count; i++)
         in[i] = widened(w, ins, ins->in[i], rounded);
-    struct mgx_ins *y = mgx_emit_again(ins, ins, in, ins->in_count), *stored = y;
-    if (y && narrow)
-        stored = mgx_emit_convert(ins, y, ins->shape.type);
-    if (!stored)
-        return mgx_program_status(w->call->program, w->call->diag);
-    if (narrow && !rounds && !mgx_map_put_pointer(&w->of, stored, y))
-        return mgx_fail_memory(w->call->diag);
-    mgx_copy_origin(y, ins);
-    mgx_replace(ins, stored);
-    w->call->changed = true;
-    return MGX_OK;
+    return put(w, ins, mgx_emit_again(ins, ins, in, ins->in_count), rounds);
 }
 
 // Conversions that are there. To 16 bits: arithmetic goes on from what is converted. To float: it
@@ -238,20 +320,26 @@ static enum mgx_status read_convert(struct wide *w, struct mgx_ins *ins)
 static enum mgx_status widen(struct mgx_pass_call *c, struct mgx_module *m, bool late)
 {
     struct wide w = {.call = c, .module = m, .late = late};
+    w.multiplies = c->options->multiplies_bf16 && !late;
     enum mgx_status status = MGX_OK;
     if (m->bypass)
         return MGX_OK;
     mgx_mark_constants(m); // what this pass makes stays unknown
+    if (w.multiplies)
+        status = find_narrow(&w);
     for (struct mgx_ins *ins = m->first, *next; ins && status == MGX_OK; ins = next) {
         next = ins->next;
         if (ins->op == &mgx_op_convert)
             status = read_convert(&w, ins);
+        else if (stays_product(&w, ins))
+            status = put(&w, ins, product_of(ins), false);
         else if (concerns(&w, ins) && fits(&w, ins))
             status = rewrite(&w, ins);
         if (status == MGX_OK)
             status = mgx_program_status(c->program, c->diag);
     }
     mgx_map_fini(&w.of);
+    mgx_map_fini(&w.narrow);
     return status;
 }
 

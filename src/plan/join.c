@@ -19,7 +19,8 @@
 
 static bool is_product(const struct mgx_op *op)
 {
-    return op == &mgx_op_dot || op == &mgx_op_convolution;
+    return op == &mgx_op_dot || op == &mgx_op_convolution || op == &mgx_op_quant_dot ||
+           op == &mgx_op_quant_convolution;
 }
 
 static bool is_static(const struct mgx_ins *ins)

@@ -2,7 +2,7 @@
 // What each pass makes of given programs: test/pass/<pass>/<topic>.txt, several cases a file.
 //
 //     === name of the case                 may name options: fast_math, changes_values
-//                                          (not compared), once (not run again)
+//                                          (not compared), once (not run again), multiplies_bf16
 //     module: "main"                       the program before
 //     ...
 //     ---
@@ -29,7 +29,7 @@ struct one {
     const char *file, *name;
     const struct mgx_pass *pass;
     char *before, *after;
-    bool fast_math, changes_values, once;
+    bool fast_math, changes_values, once, multiplies_bf16;
 };
 
 static int failures, passed;
@@ -45,7 +45,8 @@ static void fail(const struct one *c, const char *what, const char *detail)
 static enum mgx_status run_pass(const struct one *c, struct mgx_program *p, struct mgx_diag *diag)
 {
     const struct mgx_pass *const passes[] = {c->pass, NULL};
-    const struct mgx_pass_options options = {.fast_math = c->fast_math, .verify = true};
+    const struct mgx_pass_options options = {
+        .fast_math = c->fast_math, .multiplies_bf16 = c->multiplies_bf16, .verify = true};
     return mgx_run_passes(p, passes, &options, diag);
 }
 
@@ -202,6 +203,7 @@ static char *next_case(char *text, struct one *c)
         return NULL;
     *line_end = 0;
     c->fast_math = strstr(head, "fast_math") != NULL;
+    c->multiplies_bf16 = strstr(head, "multiplies_bf16") != NULL;
     c->changes_values = strstr(head, "changes_values") != NULL;
     c->once = strstr(head, ", once") != NULL;
     c->name = head;

@@ -86,10 +86,11 @@ struct mgx_tensor mgx_borrow_entry(const struct mgx_tensor *t, int64_t index)
     return entry;
 }
 
-static bool is_fp8(enum mgx_type type)
+static bool is_narrow(enum mgx_type type)
 {
-    return mgx_type_is_float(type) && mgx_type_size(type) == 1 && type != MGX_FP4 &&
-           type != MGX_FP8E8M0;
+    const bool fp8 = mgx_type_is_float(type) && mgx_type_size(type) == 1 && type != MGX_FP4 &&
+                     type != MGX_FP8E8M0;
+    return fp8 || type == MGX_BF16;
 }
 
 enum mgx_status mgx_quant_result(struct mgx_shape_call *c, enum mgx_type *out)
@@ -100,10 +101,10 @@ enum mgx_status mgx_quant_result(struct mgx_shape_call *c, enum mgx_type *out)
         mgx_type_size(b) <= 4)
         return MGX_OK;
     *out = MGX_FLOAT;
-    if (is_fp8(a) && is_fp8(b))
+    if (is_narrow(a) && is_narrow(b))
         return MGX_OK;
     return mgx_fail(c->diag, MGX_INVALID,
-                    "%s: takes two integers of up to 32 bits or two of fp8, not %s and %s",
+                    "%s: takes two integers of up to 32 bits or two of fp8 or bf16, not %s and %s",
                     c->op->name, mgx_type_name(a), mgx_type_name(b));
 }
 

@@ -18,6 +18,7 @@ struct mgx_pass_options {
     size_t fold_limit_bytes; // largest literal that folding may create (0: a default of 64 MiB) ...
     size_t fold_total_bytes; // ... and all of them together (0: a default of 256 MiB)
     bool verify;             // after every pass, also in release builds
+    bool multiplies_bf16;    // the target multiplies bfloat16 as it is, with sums in float
     int threads;             // that the program will be run by (0: not known)
     int64_t near_bytes;      // that a thread of the target reads fast (L2 of a CPU; 0: not known)
     // A target's word on a region that fusion has found: does a kernel of its own take it, tagged

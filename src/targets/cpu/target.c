@@ -6,6 +6,7 @@
 #include "plan/contest.h"
 #include "plan/fold.h"
 #include "plan/plan.h"
+#include "targets/cpu/kernel/tile.h"
 #include "targets/cpu/lower/lower.h"
 #include "targets/cpu/machine/cpus.h"
 #include "targets/target.h"
@@ -133,8 +134,9 @@ static const struct mgx_pass *const pipeline[] = {
 // Before folding: what the scales of weights were broadcast from is small.
 static const struct mgx_pass *const pack[] = {&mgx_pass_pack_weights, NULL};
 
-// Half and bfloat16 are computed in float: no machine of this target multiplies them otherwise, or
-// faster than it converts. What folding made of the weights in 16 bits stays so.
+// Half and bfloat16 are computed in float but for products of bfloat16 where the machine has an
+// instruction for them: none multiplies halves faster than it converts. What folding made of the
+// weights in 16 bits stays so.
 static const struct mgx_pass *const widen[] = {&mgx_pass_compute_wide, &mgx_pass_rewrite_gelu,
                                                &mgx_pass_optimize_module,
                                                &mgx_pass_dead_code_elimination, NULL};
@@ -165,6 +167,7 @@ static enum mgx_status run_passes(struct mgx_program *p, const struct mgx_plan_m
         status = mgx_program_clone(options->simplified, p, diag);
     if (status == MGX_OK && narrow)
         status = mgx_run_passes(p, integers, &pass, diag);
+    pass.multiplies_bf16 = mgx_gemm_kernel(MGX_KERNEL_BF16, cpu_machine(machine)->isa) != NULL;
     if (status == MGX_OK && has_16_bits(p))
         status = mgx_run_passes(p, widen, &pass, diag);
     pass.threads = options->threads ? options->threads : mgx_cpus_usable();

@@ -388,6 +388,15 @@ def deform(w):
     w.case("deform_conv[offset_group=0]", [x, k, D("float", 1, 54, 3, 3)], fails="offset_group 0 is out of range")
 
 
+def bfloats(w):
+    a, b = w.random("bf16", (2, 3, 4)), w.random("bf16", (2, 4, 2))
+    w.case("quant_dot", [a, b], a.a @ b.a, "float")
+    x, k = w.random("bf16", (1, 4, 4, 3)), w.random("bf16", (4, 2, 2, 2))
+    w.case("quant_convolution[group=2]", [x, k], convolve(x.a, k.a, [0, 0], [1, 1], [1, 1], 2), "float")
+    w.case("quant_dot", [D("bf16", 2, 4), D("float", 4, 3)], fails="or two of fp8 or bf16, not bf16_type and float_type")
+    w.case("quant_dot", [D("bf16", 2, 4), D("bf16", 4, 3), D("bf16", 1)], fails="zero point 0 is of type bf16_type")
+
+
 def cases(w):
     dots(w)
     forward(w)
@@ -395,3 +404,4 @@ def cases(w):
     backward(w)
     columns(w)
     deform(w)
+    bfloats(w)

@@ -1,7 +1,28 @@
 // SPDX-License-Identifier: MIT
 // bf16 micro-kernels, AVX-512 with vdpbf16ps: pairs of bf16, sums in f32; the body is tile_body.h.
 enum { ROWS = 14, HALF = 7, NV = 2 };
+#define NARROWS 1
 #define MAC(c, a, b) c = _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b)
+
+#include "targets/cpu/kernel/simd.h"
+
+// n lanes; the others are 0.
+SIMD vf load_bf16(const uint16_t *p, int n)
+{
+    const __m256i x = n == VL ? _mm256_loadu_si256((const __m256i *)(const void *)p)
+                              : _mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1), p);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
+}
+
+// Rounds to nearest, ties to even; denormals become 0.
+SIMD void store_bf16(uint16_t *p, vf x, int n)
+{
+    const __m256i y = (__m256i)_mm512_cvtneps_pbh(x);
+    if (n == VL)
+        _mm256_storeu_si256((__m256i *)(void *)p, y);
+    else
+        _mm256_mask_storeu_epi16(p, (__mmask16)((1u << n) - 1), y);
+}
 
 #include "targets/cpu/kernel/tile_body.h"
 
@@ -26,6 +47,7 @@ const struct mgx_gemm_kernel mgx_bf16_gemm_14x32__avx512_bf16 = {
     .a_type = MGX_KERNEL_BF16,
     .b_type = MGX_KERNEL_BF16,
     .group = 2,
+    .narrows = true,
     .rows = ROWS,
     .half = HALF,
     .cols = NV * VL,

@@ -75,6 +75,10 @@ static bool depthwise_fits(const struct mgx_conv_plan *plan)
     const int64_t members = plan->group_in, copies = copies_of(plan);
     if (copies > MAX_COPIES || (copies > 1 && (plan->d.feed || !mgx_conv_floats(&plan->d))))
         return false;
+    const struct mgx_epilogue *e = &plan->d.epilogue;
+    if (e->residual && e->residual != MGX_RESIDUAL_BYTES &&
+        mgx_residual_type(e, plan->d.y_type) != plan->d.y_type)
+        return false;
     return !plan->d.transposed && members * copies == plan->group_out &&
            (plan->d.feed ? feed_fits(&plan->d) : plan->d.x_channel == 1) &&
            (plan->d.type != MGX_KERNEL_S8 ||

@@ -127,7 +127,8 @@ static inline int64_t mgx_conv_block(const struct mgx_conv_task *t, int64_t b)
 static inline bool mgx_conv_floats(const struct mgx_conv_desc *d)
 {
     return d->x_type == MGX_KERNEL_F32 && d->w_type == MGX_KERNEL_F32 &&
-           d->y_type == MGX_KERNEL_F32 && d->type != MGX_KERNEL_S8;
+           d->y_type == MGX_KERNEL_F32 && d->type != MGX_KERNEL_S8 &&
+           (!d->epilogue.residual || d->epilogue.residual_form != MGX_RESIDUAL_BF16);
 }
 
 static inline int64_t mgx_conv_taps(const struct mgx_conv_desc *d)

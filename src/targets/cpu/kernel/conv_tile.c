@@ -236,9 +236,10 @@ static void set_outputs_of(const struct tile *t, struct mgx_tile_args *args)
             continue;
         args->c[h] = (char *)(t->scratch->values + h * half_values);
         float *residual = t->scratch->residual + h * half_values;
-        const mgx_convert_fn convert = mgx_convert(plan->d.isa, plan->d.y_type, MGX_KERNEL_F32);
+        const mgx_convert_fn convert = mgx_convert(
+            plan->d.isa, mgx_residual_type(&plan->d.epilogue, plan->d.y_type), MGX_KERNEL_F32);
         for (int i = 0; args->residual[h] && i < t->count[h]; i++)
-            convert(t->residual[h] + i * plan->walk.residual[3] * t->part->y_size,
+            convert(t->residual[h] + i * plan->walk.residual[3] * t->part->residual_size,
                     residual + i * args->cols, args->cols);
         args->residual[h] = args->residual[h] ? (const char *)residual : NULL;
     }
@@ -273,6 +274,7 @@ static void run_slice_of(const struct tile *t, const mgx_tile_fn *tiles,
         args.residual[0] = args.c[0];
         args.residual[1] = args.c[1];
         args.residual_row = args.c_row;
+        args.residual_bf16 = false;
     }
     tiles[t->count[0] + t->count[1]](&args);
 }
@@ -358,8 +360,13 @@ static void set_panel(const struct part *part, int64_t p, struct mgx_tile_args *
         args->start = part->args->start + channel;
     args->bias = part->args->bias ? part->args->bias + channel : NULL;
     args->scale = kernel->integer && part->args->scale ? part->args->scale + channel : NULL;
-    args->c_row = plan->converts_y ? args->cols * GROUP : plan->walk.y[3] * GROUP;
-    args->residual_row = plan->converts_y ? args->cols * GROUP : plan->walk.residual[3] * GROUP;
+    const bool scratch = plan->converts_y;
+    args->c_row = scratch ? args->cols * GROUP : plan->walk.y[3] * part->y_size;
+    args->residual_row =
+        scratch ? args->cols * GROUP : plan->walk.residual[3] * part->residual_size;
+    args->c_bf16 = !scratch && plan->d.y_type == MGX_KERNEL_BF16;
+    args->residual_bf16 =
+        !scratch && mgx_residual_type(&plan->d.epilogue, plan->d.y_type) == MGX_KERNEL_BF16;
 }
 
 // The slice's taps of a row, or of two that make one tile; false if they have none of them.

@@ -310,7 +310,8 @@ static void set_slices(struct mgx_conv_plan *plan)
     const int64_t panel = plan->tap_count * plan->depth * row, rows = l2 / 8 / row;
     plan->slice_taps = plan->tap_count;
     plan->slice_depth = plan->depth;
-    if (panel <= l2 / 4 || plan->converts_y || plan->kernel->integer)
+    if (panel <= l2 / 4 || plan->converts_y || plan->kernel->integer ||
+        plan->d.y_type != MGX_KERNEL_F32)
         return;
     if (plan->depth > rows) {
         const int64_t parts = mgx_ceil_div(plan->depth, rows);
@@ -407,8 +408,7 @@ static void set_common(struct mgx_conv_plan *plan, enum mgx_conv_method method)
 {
     set_walk(plan, method);
     plan->channel_groups = channel_groups(plan);
-    plan->converts_y = (plan->d.y_type != MGX_KERNEL_F32 && plan->d.y_type != MGX_KERNEL_S32) ||
-                       plan->d.epilogue.requant;
+    plan->converts_y = mgx_output_converts(plan->kernel, &plan->d.epilogue, plan->d.y_type);
 }
 
 static enum mgx_status direct_prepare(struct mgx_conv_plan *plan, struct mgx_diag *diag)

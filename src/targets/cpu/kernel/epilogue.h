@@ -53,6 +53,9 @@ enum mgx_residual {
     MGX_RESIDUAL_BYTES
 };
 
+// What a residual lies as in memory, where floats are multiplied.
+enum mgx_residual_form { MGX_RESIDUAL_AS_RESULT, MGX_RESIDUAL_F32, MGX_RESIDUAL_BF16 };
+
 // A rectangle of finished results, rows `row`, `row + row_step`, ... of the output seen as a matrix
 // [outer dimensions][columns]: rows of all batches of a multiplication, pixels of a convolution.
 struct mgx_tile {
@@ -73,6 +76,7 @@ struct mgx_epilogue {
     // residual that comes after; both or none. Must outlive what uses them.
     const float *factor, *term;
     enum mgx_residual residual;
+    enum mgx_residual_form residual_form;
     mgx_tile_hook hook;                // NULL: none; its `user` is given with each run
     const struct mgx_requant *requant; // of results of bytes. Must outlive what uses it
 };

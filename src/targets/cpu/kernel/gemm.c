@@ -204,7 +204,15 @@ static const char *residual_at(const struct part *part, int64_t row, int64_t col
                           : NULL;
 }
 
-// The residual as floats: args->residual[0], whether the registers are to add it or not.
+// Whether registers add a residual of bf16 as it lies.
+static bool adds_bf16(const struct mgx_gemm_plan *plan)
+{
+    const struct mgx_epilogue *e = &plan->desc.epilogue;
+    return plan->kernel->narrows && !plan->converts_c && e->residual == MGX_RESIDUAL_BEFORE &&
+           mgx_residual_type(e, plan->desc.c_type) == MGX_KERNEL_BF16;
+}
+
+// The residual, as floats unless registers take it as it is: args->residual[0], whether the registers are to add it or not.
 static void set_residual(const struct part *part, const struct place *at,
                          struct mgx_tile_args *args, struct scratch_tile *scratch)
 {
@@ -213,9 +221,11 @@ static void set_residual(const struct part *part, const struct place *at,
     if (d->epilogue.residual == MGX_RESIDUAL_BYTES)
         args->residual[0] = NULL;
     args->residual_row = d->residual_row * part->residual_size;
-    if (!args->residual[0] || d->c_type == MGX_KERNEL_F32)
+    const enum mgx_kernel_type type = mgx_residual_type(&d->epilogue, d->c_type);
+    args->residual_bf16 = adds_bf16(part->plan);
+    if (!args->residual[0] || type == MGX_KERNEL_F32 || args->residual_bf16)
         return;
-    const mgx_convert_fn convert = mgx_convert(d->isa, d->c_type, MGX_KERNEL_F32);
+    const mgx_convert_fn convert = mgx_convert(d->isa, type, MGX_KERNEL_F32);
     for (int i = 0; i < at->rows; i++)
         convert(args->residual[0] + i * args->residual_row, scratch->residual + i * at->cols,
                 at->cols);
@@ -241,12 +251,14 @@ static const char *set_rows(const struct part *part, const struct place *at,
         args->c[0] = part->c + (at->row * d->c_row + at->col) * part->c_size;
         args->c_row = d->c_row * part->c_size;
     }
+    args->c_bf16 = d->c_type == MGX_KERNEL_BF16 && !d->hook_only && !part->plan->converts_c;
     args->c[1] = args->c[0] + half * args->c_row;
     set_residual(part, at, args, scratch);
     const char *residual = args->residual[0];
     if (part->k > 0) { // what earlier blocks of depth have summed
         args->residual[0] = args->c[0];
         args->residual_row = args->c_row;
+        args->residual_bf16 = false;
     } else if (d->epilogue.residual != MGX_RESIDUAL_BEFORE)
         args->residual[0] = NULL;
     args->residual[1] = args->residual[0] ? args->residual[0] + half * args->residual_row : NULL;
@@ -277,7 +289,7 @@ static void finish_tile(const struct part *part, const struct mgx_tile_args *arg
     if (part->k + part->depth < plan->groups)
         return;
     if (!mgx_output_simple(e)) {
-        const bool scratch = plan->desc.c_type != MGX_KERNEL_F32;
+        const bool scratch = mgx_residual_type(e, plan->desc.c_type) != MGX_KERNEL_F32;
         const struct mgx_tile tile = {
             .data = (float *)(void *)args->c[0],
             .stride = args->c_row / GROUP_BYTES,

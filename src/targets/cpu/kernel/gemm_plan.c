@@ -96,7 +96,8 @@ static void choose_tasks(struct mgx_gemm_plan *plan)
 // Whether C takes sums between two blocks of depth.
 static bool can_cut_depth(const struct mgx_gemm_plan *plan)
 {
-    return !plan->converts_c && !plan->desc.hook_only && !plan->kernel->integer;
+    return !plan->converts_c && !plan->desc.hook_only && !plan->kernel->integer &&
+           plan->desc.c_type == MGX_KERNEL_F32;
 }
 
 static int64_t l2_bytes(const struct mgx_gemm_plan *plan)
@@ -288,8 +289,7 @@ static enum mgx_status choose_kernel(struct mgx_gemm_plan *plan, struct mgx_diag
         !mgx_requant_fits(d->epilogue.requant, d->c_type))
         return mgx_fail(diag, MGX_UNSUPPORTED, "no kernel multiplies types %d and %d to %d",
                         d->a_type, d->b_type, d->c_type);
-    plan->converts_c =
-        !integers && (d->c_type != MGX_KERNEL_F32 || d->epilogue.requant) && !d->hook_only;
+    plan->converts_c = mgx_output_converts(k, &d->epilogue, d->c_type) && !d->hook_only;
     plan->groups = mgx_panel_rows(k, d->k);
     return MGX_OK;
 }

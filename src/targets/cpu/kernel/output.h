@@ -23,10 +23,19 @@ static inline bool mgx_requant_fits(const struct mgx_requant *q, enum mgx_kernel
                                       : !q || (q->floats && type == MGX_KERNEL_F32);
 }
 
+// A residual's type in memory, where the result has this one; bytes have their own.
+static inline enum mgx_kernel_type mgx_residual_type(const struct mgx_epilogue *e,
+                                                     enum mgx_kernel_type type)
+{
+    return e->residual_form == MGX_RESIDUAL_F32    ? MGX_KERNEL_F32
+           : e->residual_form == MGX_RESIDUAL_BF16 ? MGX_KERNEL_BF16
+                                                   : type;
+}
+
 // Bytes of a residual's value.
 static inline int64_t mgx_residual_size(const struct mgx_epilogue *e, enum mgx_kernel_type type)
 {
-    return e->residual == MGX_RESIDUAL_BYTES ? 1 : mgx_kernel_size(type);
+    return e->residual == MGX_RESIDUAL_BYTES ? 1 : mgx_kernel_size(mgx_residual_type(e, type));
 }
 
 // Whether registers do all of it.
@@ -40,6 +49,20 @@ static inline bool mgx_output_in_registers(const struct mgx_epilogue *e, enum mg
 {
     return mgx_output_simple(e) && (e->requant ? e->residual != MGX_RESIDUAL_BEFORE
                                                : type == MGX_KERNEL_F32 || type == MGX_KERNEL_S32);
+}
+
+// Whether tiles are made in scratch as floats and stored from there.
+static inline bool mgx_output_converts(const struct mgx_gemm_kernel *kernel,
+                                       const struct mgx_epilogue *e, enum mgx_kernel_type type)
+{
+    const bool after = e->residual == MGX_RESIDUAL_AFTER;
+    const enum mgx_kernel_type added = e->residual ? mgx_residual_type(e, type) : MGX_KERNEL_F32;
+    if (e->requant || type == MGX_KERNEL_S32)
+        return e->requant != NULL;
+    if (type == MGX_KERNEL_F32)
+        return added != MGX_KERNEL_F32 && (!kernel->narrows || added != MGX_KERNEL_BF16 || after);
+    return type != MGX_KERNEL_BF16 || !kernel->narrows || added == MGX_KERNEL_F16 ||
+           !mgx_output_simple(e);
 }
 
 // The rest, for a tile that has just been stored. `residual` belongs to the tile's first value.

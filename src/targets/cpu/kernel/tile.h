@@ -73,6 +73,7 @@ struct mgx_tile_args {
     int cols; // 1..panel width: of bias, residual and c; b is always read in full
     bool clamp;
     float low, high;
+    bool c_bf16, residual_bf16; // in memory, of kernels that narrow; else they are floats
     // Of chunks (chunk.h), in place of taps and depth: b is the weights of pairs. Where a panel's
     // step to bytes is made in registers: requant, with its residual in residual[0].
     const uint16_t *offsets, *single_offsets;
@@ -93,6 +94,7 @@ struct mgx_gemm_kernel {
     int group;            // k in 32 bits
     bool integer;         // sums are int32
     bool starts;          // a panel begins with a row of int32 that sums begin with
+    bool narrows;         // c and the residual may be bf16
     int rows, half, cols; // largest tile, rows of a half, panel width
     int vector;           // floats in a register
     // [rows of the tile]. `narrow` computes cols / 2 columns, on panels of that width.

@@ -12,7 +12,8 @@
 //
 // The including file defines ROWS, HALF and NV (vectors in a full panel). Unless it multiplies
 // floats it also defines what its instruction is: MAC(c, a, b), a statement that adds to c, and
-// INTEGER as 1 where the sums are integers.
+// INTEGER as 1 where the sums are integers, NARROWS as 1 with load_bf16 and store_bf16 where c and
+// the residual may be bf16.
 #include "targets/cpu/kernel/tile.h"
 
 #include <assert.h>
@@ -23,6 +24,10 @@
 
 #ifndef INTEGER
 #define INTEGER 0
+#endif
+
+#ifndef NARROWS
+#define NARROWS 0
 #endif
 
 // One group of A, of any type and, for bytes, at any address.
@@ -150,6 +155,17 @@ SIMD const float *in_row(const char *const half[2], int64_t stride, int i)
                                                   : half[1] + stride * (i - HALF));
 }
 
+// Bytes of a value of c and of the residual.
+SIMD int64_t out_size(const struct mgx_tile_args *args)
+{
+    return NARROWS && args->c_bf16 ? 2 : (int64_t)sizeof(float);
+}
+
+SIMD int64_t residual_size(const struct mgx_tile_args *args)
+{
+    return NARROWS && args->residual_bf16 ? 2 : (int64_t)sizeof(float);
+}
+
 // Lines of C, and of what is added to it, are fetched while the sums are made: a store to a line
 // that is not there waits for all of it. A row at a time: all at once they keep everything waiting
 // that comes behind them, until memory has brought all but the last dozen.
@@ -170,15 +186,15 @@ SIMD void fetch_lines(const char *p, int64_t bytes, bool write)
 
 SIMD void fetch_row(struct fetch *f, int count, int nv, const struct mgx_tile_args *args)
 {
-    const int64_t bytes = nv * VL * (int64_t)sizeof(float);
+    const int64_t values = nv * VL;
     if (count > HALF && f->left == count - HALF) {
         f->c = args->c[1];
         f->residual = f->residual ? args->residual[1] : NULL;
     }
-    fetch_lines(f->c, bytes, true);
+    fetch_lines(f->c, values * out_size(args), true);
     f->c += args->c_row;
     if (f->residual) {
-        fetch_lines(f->residual, bytes, false);
+        fetch_lines(f->residual, values * residual_size(args), false);
         f->residual += args->residual_row;
     }
     f->left--;
@@ -190,14 +206,14 @@ SIMD struct fetch start_fetch(int count, int nv, const struct mgx_tile_args *arg
 {
     enum { AT_ONCE = 11 }; // lines that a core waits for without stopping
     const bool adds = args->residual[0] && args->residual[0] != args->c[0];
-    const int64_t bytes = nv * VL * (int64_t)sizeof(float);
-    const int64_t lines = count * (bytes / 64) * (adds ? 2 : 1);
+    const int64_t c_bytes = nv * VL * out_size(args), bytes = nv * VL * residual_size(args);
+    const int64_t lines = count * ((c_bytes + (adds ? bytes : 0)) / 64);
     struct fetch f = {args->c[0], adds ? args->residual[0] : NULL, count};
     if (lines > AT_ONCE && (uint64_t)args->depth / 4 * (uint64_t)args->tap_count >= (uint64_t)count)
         return f;
     UNROLL
     for (int i = 0; i < count; i++)
-        fetch_lines((const char *)out_row(args->c, args->c_row, i), bytes, true);
+        fetch_lines((const char *)out_row(args->c, args->c_row, i), c_bytes, true);
     if (f.residual) {
         UNROLL
         for (int i = 0; i < count; i++)
@@ -302,10 +318,44 @@ SIMD void rescale(int count, int nv, const struct mgx_tile_args *args, vf c[][NV
     }
 }
 
+// Adds a residual of bf16; `last` lanes of the last vector.
+SIMD void add_narrow(int count, int nv, int last, const struct mgx_tile_args *args, vf c[][NV])
+{
+#if NARROWS
+    UNROLL
+    for (int i = 0; i < count; i++) {
+        const uint16_t *from =
+            (const uint16_t *)(const void *)in_row(args->residual, args->residual_row, i);
+        UNROLL
+        for (int v = 0; v < nv; v++)
+            c[i][v] = vf_add(c[i][v], load_bf16(from + v * VL, v + 1 < nv ? VL : last));
+    }
+#else
+    (void)count, (void)nv, (void)last, (void)args, (void)c;
+#endif
+}
+
+SIMD void store_narrow(int count, int nv, int last, const struct mgx_tile_args *args, vf c[][NV])
+{
+#if NARROWS
+    UNROLL
+    for (int i = 0; i < count; i++) {
+        uint16_t *to = (uint16_t *)(void *)out_row(args->c, args->c_row, i);
+        UNROLL
+        for (int v = 0; v < nv; v++)
+            store_bf16(to + v * VL, c[i][v], v + 1 < nv ? VL : last);
+    }
+#else
+    (void)count, (void)nv, (void)last, (void)args, (void)c;
+#endif
+}
+
 // Stores the tile; `last` lanes of the last vector.
 SIMD void store_rows(int count, int nv, int last, const struct mgx_tile_args *args, vf c[][NV])
 {
-    if (args->residual[0]) {
+    if (NARROWS && args->residual[0] && args->residual_bf16) {
+        add_narrow(count, nv, last, args, c);
+    } else if (args->residual[0]) {
         UNROLL
         for (int i = 0; i < count; i++) {
             const float *from = in_row(args->residual, args->residual_row, i);
@@ -324,6 +374,10 @@ SIMD void store_rows(int count, int nv, int last, const struct mgx_tile_args *ar
             for (int v = 0; v < nv; v++)
                 c[i][v] = vf_min(high, vf_max(low, c[i][v]));
         }
+    }
+    if (NARROWS && args->c_bf16) {
+        store_narrow(count, nv, last, args, c);
+        return;
     }
     UNROLL
     for (int i = 0; i < count; i++) {
@@ -404,15 +458,15 @@ SIMD void tile(int count, int nv, const struct mgx_tile_args *args)
 SIMD struct mgx_tile_args panel_args(const struct mgx_tile_args *args, int p)
 {
     struct mgx_tile_args one = *args;
-    const int64_t bytes = p * NV * VL * (int64_t)sizeof(float);
+    const int64_t values = p * NV * VL;
     one.cols = NV * VL;
     one.bias += args->bias ? p * NV * VL : 0;
     one.scale += args->scale ? p * NV * VL : 0;
     if (args->start)
         one.start =
             (const int32_t *)(const void *)((const char *)args->start + p * args->start_panel);
-    one.c[0] += bytes;
-    one.residual[0] += args->residual[0] ? bytes : 0;
+    one.c[0] += values * out_size(args);
+    one.residual[0] += args->residual[0] ? values * residual_size(args) : 0;
     return one;
 }
 

@@ -26,7 +26,28 @@ static bool works(enum mgx_type type)
 // As what comes in, and what is quantized on the way.
 static bool comes(enum mgx_type type)
 {
-    return works(type) || is_byte(type) || type == MGX_INT32;
+    return works(type) || is_byte(type) || type == MGX_INT32 || type == MGX_BF16;
+}
+
+// As what goes out: bfloat16 is rounded to where a result is stored.
+static bool goes(enum mgx_type type)
+{
+    return works(type) || is_byte(type) || type == MGX_BF16;
+}
+
+// A float rounded to bfloat16, which is done where the result is stored.
+static bool is_rounded(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_convert && ins->shape.type == MGX_BF16 &&
+           ins->in[0]->shape.type == MGX_FLOAT;
+}
+
+static bool is_read_inside(const struct mgx_ins *ins)
+{
+    for (const struct mgx_use *use = ins->uses; use; use = use->next)
+        if (use->user->op != &mgx_op_return)
+            return true;
+    return false;
 }
 
 // Whether integers go only where a float is made of them, or come from where a byte is made.
@@ -38,7 +59,7 @@ static bool keeps_integers(const struct mgx_ins *ins)
     for (int i = 0; i < ins->in_count; i++)
         if (!works(ins->in[i]->shape.type) && !widens && !(narrows && i == 2))
             return false;
-    return works(ins->shape.type) || narrows;
+    return works(ins->shape.type) || narrows || is_rounded(ins);
 }
 
 // x != 0, which is what a float becomes as a bool.
@@ -87,7 +108,7 @@ static int code_of(const struct mgx_ins *ins)
         return ins->in_count == 3 ? MGX_BLOCK_DEQUANT : MGX_PW_mul;
     if (ins->op == &mgx_op_quantizelinear)
         return ins->shape.type == MGX_INT8 ? MGX_BLOCK_QUANT_S8 : MGX_BLOCK_QUANT_U8;
-    if (ins->op == &mgx_op_identity ||
+    if (ins->op == &mgx_op_identity || is_rounded(ins) ||
         (ins->op == &mgx_op_convert &&
          (ins->shape.type == MGX_FLOAT || ins->in[0]->shape.type == MGX_BOOL)))
         return MGX_BLOCK_COPY;
@@ -273,6 +294,8 @@ static bool read_module(struct compiler *x, const struct mgx_module *m, struct s
         } else if (!(ins->op->flags & MGX_OP_BUILTIN)) {
             x->ins[x->count++] = ins;
         }
+        if (is_rounded(ins) && is_read_inside(ins))
+            x->why = "a value is rounded on its way";
         if (!(ins->op->flags & MGX_OP_BUILTIN) && !keeps_integers(ins))
             x->why = "a value of the body is neither float nor bool";
     }
@@ -308,7 +331,7 @@ static bool note_types(struct compiler *x, const struct source *s)
     }
     for (int i = 0; i < s->result_count; i++) {
         body->out_type[i] = s->results[i]->shape.type;
-        if (!works(body->out_type[i]) && !is_byte(body->out_type[i]))
+        if (!goes(body->out_type[i]))
             x->why = "a result is neither float nor bool, nor quantized";
     }
     return !x->why;
@@ -374,8 +397,10 @@ bool cpu_kernel_type(enum mgx_type type, enum mgx_kernel_type *out)
     *out = type == MGX_FLOAT   ? MGX_KERNEL_F32
            : type == MGX_INT8  ? MGX_KERNEL_S8
            : type == MGX_UINT8 ? MGX_KERNEL_U8
+           : type == MGX_BF16  ? MGX_KERNEL_BF16
                                : MGX_KERNEL_S32;
-    return type == MGX_FLOAT || type == MGX_INT8 || type == MGX_UINT8 || type == MGX_INT32;
+    return type == MGX_FLOAT || type == MGX_INT8 || type == MGX_UINT8 || type == MGX_INT32 ||
+           type == MGX_BF16;
 }
 
 static float float_at(const void *data, enum mgx_type type, int64_t at)
@@ -390,6 +415,8 @@ static float float_at(const void *data, enum mgx_type type, int64_t at)
         return ((const uint8_t *)data)[at];
     case MGX_INT32:
         return (float)((const int32_t *)data)[at];
+    case MGX_BF16:
+        return (float)mgx_load_double(type, data, at);
     default:
         return ((const unsigned char *)data)[at] != 0;
     }
@@ -416,7 +443,7 @@ struct mgx_block_operand cpu_body_load(mgx_isa isa, const void *data, enum mgx_t
 void cpu_body_store(mgx_isa isa, void *data, enum mgx_type type, int64_t offset, int64_t step,
                     int n, const float *from)
 {
-    assert(data && n > 0 && (works(type) || is_byte(type)));
+    assert(data && n > 0 && goes(type));
     enum mgx_kernel_type to;
     if ((step == 1 || n == 1) && cpu_kernel_type(type, &to)) {
         mgx_convert(isa, MGX_KERNEL_F32, to)(from, (char *)data + offset * mgx_kernel_size(to), n);
@@ -426,6 +453,8 @@ void cpu_body_store(mgx_isa isa, void *data, enum mgx_type type, int64_t offset,
         const int64_t at = offset + i * step;
         if (type == MGX_FLOAT)
             ((float *)data)[at] = from[i];
+        else if (type == MGX_BF16)
+            mgx_convert(isa, MGX_KERNEL_F32, MGX_KERNEL_BF16)(from + i, (uint16_t *)data + at, 1);
         else if (type == MGX_BOOL)
             ((unsigned char *)data)[at] = from[i] != 0;
         else

@@ -144,13 +144,19 @@ static bool is_float(const struct mgx_plan_offer *c, const struct conv *v)
            c->out->type == MGX_FLOAT;
 }
 
+static bool is_narrow(const struct mgx_plan_offer *c, const struct conv *v)
+{
+    return c->in[v->x].type == MGX_BF16 && c->in[v->w].type == MGX_BF16 &&
+           (c->out->type == MGX_FLOAT || c->out->type == MGX_BF16);
+}
+
 static bool suits_sizes(struct mgx_plan_offer *c, const struct conv *v)
 {
     const struct mgx_shape *x = &c->in[v->x], *w = &c->in[v->w], *y = c->out;
     if (x->rank < 3 || x->rank - 2 > MGX_CONV_DIMS)
         return mgx_plan_unfit(c, "not 1 to 3 spatial axes");
-    if (!is_float(c, v) && !v->epilogue.integer)
-        return mgx_plan_unfit(c, "not float");
+    if (!is_float(c, v) && !is_narrow(c, v) && !v->epilogue.integer)
+        return mgx_plan_unfit(c, "neither float nor bfloat16");
     if (!mgx_shape_elements(x) || !mgx_shape_elements(w) || !mgx_shape_elements(y))
         return mgx_plan_unfit(c, "empty");
     return true;
@@ -176,7 +182,7 @@ static bool suits(struct mgx_plan_offer *c, const struct conv *v)
 static bool describe_types(const struct mgx_plan_offer *c, const struct conv *v,
                            struct mgx_conv_desc *d)
 {
-    d->type = is_float(c, v) ? MGX_KERNEL_F32 : MGX_KERNEL_S8;
+    d->type = is_float(c, v) ? MGX_KERNEL_F32 : is_narrow(c, v) ? MGX_KERNEL_BF16 : MGX_KERNEL_S8;
     return cpu_kernel_type(c->in[v->x].type, &d->x_type) &&
            cpu_kernel_type(c->in[v->w].type, &d->w_type) &&
            cpu_kernel_type(c->out->type, &d->y_type);
@@ -345,9 +351,11 @@ static void describe_problem(void *user, struct mgx_str *out)
 {
     const struct mgx_conv_desc *d = &((const struct contest *)user)->desc;
     mgx_str_printf(out, "conv%s %s n%lld g%lld c%lld>%lld%s", d->transposed ? "_backwards" : "",
-                   d->type == MGX_KERNEL_S8 ? "s8" : "f32", (long long)d->batch,
-                   (long long)d->groups, (long long)d->in_channels, (long long)d->out_channels,
-                   d->x_channel == 1 ? "" : " planar");
+                   d->type == MGX_KERNEL_S8     ? "s8"
+                   : d->type == MGX_KERNEL_BF16 ? "bf16"
+                                                : "f32",
+                   (long long)d->batch, (long long)d->groups, (long long)d->in_channels,
+                   (long long)d->out_channels, d->x_channel == 1 ? "" : " planar");
     put_sizes(out, "i", d->in);
     put_sizes(out, "o", d->out);
     put_sizes(out, "k", d->kernel);

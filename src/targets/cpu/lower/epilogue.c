@@ -11,6 +11,13 @@
 static bool match_simple(struct cpu_match *m)
 {
     const struct mgx_ins *root = cpu_match_root(m);
+    if (m->c->out->type == MGX_BF16) { // rounded where it is stored
+        if (root->op != &mgx_op_convert)
+            return false;
+        if (cpu_match_leaf(m, root->in[0]) == m->main)
+            return true;
+        root = root->in[0];
+    }
     if (cpu_match_value(m, root))
         return true;
     cpu_match_reset(m->out);
@@ -20,8 +27,7 @@ static bool match_simple(struct cpu_match *m)
         if (input < 0 || !cpu_match_residual(m, input, MGX_FLOAT))
             continue;
         if (cpu_match_value(m, root->in[1 - i]) && m->out->residual < 0) {
-            m->out->residual = input;
-            m->out->kernel.residual = MGX_RESIDUAL_AFTER;
+            cpu_match_add(m, input, MGX_RESIDUAL_AFTER);
             return true;
         }
         cpu_match_reset(m->out);
@@ -184,7 +190,7 @@ static bool match_general(struct cpu_match *m)
         }
     }
     e->kernel.hook = run_tile;
-    return m->c->out->type == MGX_FLOAT || cpu_match_plain_bytes(m);
+    return m->c->out->type == MGX_FLOAT || m->c->out->type == MGX_BF16 || cpu_match_plain_bytes(m);
 }
 
 // The same of integers counts as the operator.
@@ -293,7 +299,7 @@ bool cpu_epilogue_match(struct mgx_plan_offer *c, const struct mgx_op *op, struc
     if (!find_parts(&m, op))
         return false;
     *main = m.main;
-    out->integer = m.main->op == &mgx_op_quant_dot || m.main->op == &mgx_op_quant_convolution;
+    out->integer = m.main->shape.type == MGX_INT32;
     return find_main_inputs(&m) && match_last(&m);
 }
 

@@ -36,9 +36,12 @@ int cpu_match_input(const struct cpu_match *m, const struct mgx_ins *leaf)
     return -1;
 }
 
+// An input of bfloat16 is meant where the body makes floats of it.
 int cpu_match_operand(const struct cpu_match *m, const struct mgx_ins *node)
 {
-    const struct mgx_ins *leaf = cpu_match_leaf(m, node);
+    const bool widens = node->op == &mgx_op_convert && node->shape.type == MGX_FLOAT &&
+                        node->in[0]->shape.type == MGX_BF16;
+    const struct mgx_ins *leaf = cpu_match_leaf(m, widens ? node->in[0] : node);
     return leaf ? cpu_match_input(m, leaf) : -1;
 }
 
@@ -165,8 +168,17 @@ bool cpu_match_residual(const struct cpu_match *m, int input, enum mgx_type type
 {
     assert(input >= 0 && input < m->c->in_count);
     const struct mgx_shape *x = &m->c->in[input];
-    return x->type == type && mgx_shape_same_lens(x, m->c->out) && !mgx_shape_is_broadcasted(x) &&
-           (x->strides[m->column] == 1 || x->lens[m->column] == 1);
+    const bool widens = type == MGX_FLOAT && x->type == MGX_BF16 && !m->out->integer;
+    return (x->type == type || widens) && mgx_shape_same_lens(x, m->c->out) &&
+           !mgx_shape_is_broadcasted(x) && (x->strides[m->column] == 1 || x->lens[m->column] == 1);
+}
+
+void cpu_match_add(struct cpu_match *m, int input, enum mgx_residual where)
+{
+    m->out->residual = input;
+    m->out->kernel.residual = where;
+    m->out->kernel.residual_form =
+        m->c->in[input].type == MGX_BF16 ? MGX_RESIDUAL_BF16 : MGX_RESIDUAL_F32;
 }
 
 // --- sums of integers ---
@@ -234,8 +246,7 @@ static bool note_term(struct cpu_match *m, int input)
     }
     if (m->out->residual >= 0 || !cpu_match_residual(m, input, MGX_FLOAT))
         return false;
-    m->out->residual = input;
-    m->out->kernel.residual = MGX_RESIDUAL_BEFORE;
+    cpu_match_add(m, input, MGX_RESIDUAL_BEFORE);
     return true;
 }
 

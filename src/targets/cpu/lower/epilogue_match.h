@@ -32,8 +32,11 @@ bool cpu_match_constant(const struct cpu_match *m, const struct mgx_ins *node, d
 const struct mgx_ins *cpu_match_act(struct cpu_match *m, const struct mgx_ins *node);
 // One float per column, the same for all rows.
 bool cpu_match_bias(const struct cpu_match *m, int input);
-// A tensor of the result's lengths and this type with contiguous columns.
+// A tensor of the result's lengths and this type, or of bfloat16 where floats are
+// multiplied, with contiguous columns.
 bool cpu_match_residual(const struct cpu_match *m, int input, enum mgx_type type);
+// Notes such a tensor as the residual.
+void cpu_match_add(struct cpu_match *m, int input, enum mgx_residual where);
 // act(sum + bias), also with factors and terms behind it; notes what it finds.
 bool cpu_match_value(struct cpu_match *m, const struct mgx_ins *node);
 // The axes of the result that count its rows, all but the column, outermost in memory first.

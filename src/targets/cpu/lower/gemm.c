@@ -113,7 +113,9 @@ static void describe_batches(struct mgx_gemm_desc *d, const struct batches *x)
 static bool describe_types(const struct mgx_plan_offer *c, const struct gemm *g,
                            struct mgx_gemm_desc *d)
 {
-    d->type = g->epilogue.integer ? MGX_KERNEL_S8 : MGX_KERNEL_F32;
+    d->type = g->epilogue.integer            ? MGX_KERNEL_S8
+              : c->in[g->a].type == MGX_BF16 ? MGX_KERNEL_BF16
+                                             : MGX_KERNEL_F32;
     return cpu_kernel_type(c->in[g->a].type, &d->a_type) &&
            cpu_kernel_type(c->in[g->b].type, &d->b_type) &&
            cpu_kernel_type(c->out->type, &d->c_type);
@@ -269,8 +271,11 @@ static const char *packed_name(const struct mgx_gemm_desc *d)
 static void describe_problem(void *user, struct mgx_str *out)
 {
     const struct mgx_gemm_desc *d = &((const struct contest *)user)->desc;
-    mgx_str_printf(out, "gemm %s m%lld n%lld k%lld", d->type == MGX_KERNEL_S8 ? "s8" : "f32",
-                   (long long)d->m, (long long)d->n, (long long)d->k);
+    const char *type = d->type == MGX_KERNEL_S8     ? "s8"
+                       : d->type == MGX_KERNEL_BF16 ? "bf16"
+                                                    : "f32";
+    mgx_str_printf(out, "gemm %s m%lld n%lld k%lld", type, (long long)d->m, (long long)d->n,
+                   (long long)d->k);
     for (int i = 0; i < MGX_GEMM_BATCH; i++)
         if (d->batch[i] > 1)
             mgx_str_printf(out, " b%lld%s", (long long)d->batch[i], d->b_batch[i] ? "" : "=");
@@ -411,7 +416,7 @@ static void find_narrow(const struct mgx_plan_offer *c, struct gemm *g, struct m
             return;
     if (weights && weights->op == &mgx_op_dequantize_blocks)
         find_blocks(c, g, weights, d);
-    else if (weights && !g->epilogue.integer)
+    else if (weights && d->type == MGX_KERNEL_F32)
         d->narrow = (struct mgx_narrow){.kind = narrow_kind(weights), .depth = d->k};
 }
 
@@ -482,9 +487,11 @@ static const char *detail_of(const struct mgx_plan_offer *c, const struct gemm *
 static bool suits(struct mgx_plan_offer *c, const struct gemm *g)
 {
     const struct mgx_shape *a = &c->in[g->a], *b = &c->in[g->b], *y = c->out;
-    if (!g->epilogue.integer &&
+    const bool narrow =
+        a->type == MGX_BF16 && b->type == MGX_BF16 && (y->type == MGX_FLOAT || y->type == MGX_BF16);
+    if (!g->epilogue.integer && !narrow &&
         (y->type != MGX_FLOAT || a->type != MGX_FLOAT || b->type != MGX_FLOAT))
-        return mgx_plan_unfit(c, "not float");
+        return mgx_plan_unfit(c, "neither float nor bfloat16");
     if (!mgx_shape_elements(y) || !mgx_shape_elements(a))
         return mgx_plan_unfit(c, "empty");
     return true;

@@ -6,6 +6,7 @@
 #include "targets/cpu/kernel/conv.h"
 
 #include "targets/cpu/kernel/harness.h"
+#include "targets/cpu/kernel/output.h"
 
 struct problem {
     struct mgx_conv_desc desc;
@@ -92,7 +93,7 @@ static void solve(struct problem *p)
         const int64_t pixel = at / d->out_channels, channel = at % d->out_channels;
         double size, sum = sum_of(p, pixel, channel, &size), residual = 0;
         if (e->residual)
-            residual = typed_get(d->y_type, p->residual.data,
+            residual = typed_get(mgx_residual_type(e, d->y_type), p->residual.data,
                                  place(d, pixel, d->residual_batch, d->residual_space) + channel);
         sum += e->residual == MGX_RESIDUAL_BEFORE ? residual : 0;
         sum = act_meaning(e->act, sum, e->a, e->b);
@@ -294,8 +295,10 @@ static struct problem problem_of(struct rng *r, const struct mgx_conv_desc *desc
     p.scale = buffer_random(d->out_channels, r);
     p.factor = buffer_random(d->in_channels, r);
     d->x_scaled = d->type == MGX_KERNEL_F32 && !d->transposed && rng_below(r, 4) == 0;
-    p.residual =
-        typed_random(d->y_type, random_out(r, d, &d->residual_batch, d->residual_space), r);
+    if (d->type != MGX_KERNEL_S8)
+        d->epilogue.residual_form = (enum mgx_residual_form)(r->state % 3);
+    p.residual = typed_random(mgx_residual_type(&d->epilogue, d->y_type),
+                              random_out(r, d, &d->residual_batch, d->residual_space), r);
     p.y = buffer_new((random_out(r, d, &d->y_batch, d->y_space) * typed_size(d->y_type) + 3) / 4);
     p.expected = buffer_new(pixels(d) * d->out_channels);
     p.bound = buffer_new(p.expected.count);

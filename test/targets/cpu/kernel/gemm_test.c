@@ -4,6 +4,7 @@
 #include "targets/cpu/kernel/gemm.h"
 
 #include "targets/cpu/kernel/harness.h"
+#include "targets/cpu/kernel/output.h"
 
 // One random problem: the description, its operands and the answer.
 struct problem {
@@ -35,6 +36,13 @@ static void random_epilogue(struct rng *r, struct mgx_epilogue *e)
     e->a = e->act == MGX_ACT_CLIP ? -0.25f : 0.2f;
     e->b = 0.5f;
     e->residual = (enum mgx_residual)(rng_below(r, 3));
+}
+
+// A residual of another type than the result's.
+static void random_form(struct rng *r, enum mgx_kernel_type type, struct mgx_epilogue *e)
+{
+    e->residual_form =
+        type == MGX_KERNEL_S8 ? MGX_RESIDUAL_AS_RESULT : (enum mgx_residual_form)rng_below(r, 3);
 }
 
 static int64_t index_of(const struct mgx_gemm_desc *d, const int64_t *stride, int64_t batch)
@@ -103,7 +111,8 @@ static void solve(struct problem *p)
         }
         sum += p->use_bias ? p->bias.data[j] : 0;
         size += p->use_bias ? fabs(p->bias.data[j]) : 0;
-        const double residual = e->residual ? typed_get(d->c_type, p->residual.data, r) : 0;
+        const double residual =
+            e->residual ? typed_get(mgx_residual_type(e, d->c_type), p->residual.data, r) : 0;
         sum += e->residual == MGX_RESIDUAL_BEFORE ? residual : 0;
         sum = act_meaning(e->act, sum, e->a, e->b);
         sum = e->factor ? sum * e->factor[j] + e->term[j] : sum;
@@ -184,7 +193,9 @@ static struct problem problem_new(struct rng *r, mgx_isa isa, int64_t m, int64_t
         d->weights = small_bytes(p.b);
     p.bias = buffer_random(n, r);
     p.scale = buffer_random(n, r);
-    p.residual = typed_random(d->c_type,
+    struct mgx_epilogue form = {.act = MGX_ACT_NONE};
+    random_form(r, d->type, &form);
+    p.residual = typed_random(mgx_residual_type(&form, d->c_type),
                               batch_strides(r, d, m * d->residual_row, true, d->residual_batch), r);
     p.c = buffer_new(
         (batch_strides(r, d, m * d->c_row, false, d->c_batch) * typed_size(d->c_type) + 3) / 4);
@@ -193,6 +204,7 @@ static struct problem problem_new(struct rng *r, mgx_isa isa, int64_t m, int64_t
     p.use_bias = rng_below(r, 2);
     if (d->c_type != MGX_KERNEL_S32) {
         random_epilogue(r, &d->epilogue);
+        d->epilogue.residual_form = form.residual_form;
         if (rng_below(r, 4) == 0) {
             d->epilogue.factor = p.scale.data;
             d->epilogue.term = p.bias.data;

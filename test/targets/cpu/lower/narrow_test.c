@@ -5,6 +5,8 @@
 #include <math.h>
 
 #include "base/size.h"
+#include "targets/cpu/machine/cpuid.h"
+#include "targets/cpu/machine/isa.h"
 #include "targets/cpu/program.h"
 
 // --- families ---
@@ -113,6 +115,47 @@ CASE(every_family_takes_16_bits)
         CHECK(family_agrees(f, "half_type", 10 * 0x1p-11));
         CHECK(family_agrees(f, "bf16_type", 10 * 0x1p-8));
     }
+}
+
+// --- products of bfloat16 ---
+
+// Whether the plan of a text for a set of instructions has a kernel of this name.
+static bool plan_has(const char *text, const char *isa, const char *kernel)
+{
+    struct mgx_program *p = NULL;
+    struct mgx_diag diag = {0};
+    struct mgx_str plan = {0};
+    const struct mgx_compile_options options = {.own = MGX_SETTINGS({"isa", isa})};
+    bool good = mgx_program_parse(&p, &mgx_ops, text, strlen(text), &diag) == MGX_OK &&
+                mgx_program_compile(p, mgx_target_find("cpu"), &options, &diag) == MGX_OK;
+    if (good)
+        mgx_target_cpu.explain(p, &plan);
+    else
+        printf("%s%s\n", text, diag.text);
+    good = good && strstr(mgx_str_text(&plan), kernel);
+    mgx_str_fini(&plan);
+    mgx_program_destroy(p);
+    return good;
+}
+
+#define TWO(type)                                                                                  \
+    "module: \"main\"\nx = @param:x -> " type ", {6, 24}, {24, 1}\n"                               \
+    "y = @param:y -> " type ", {24, 40}, {40, 1}\n@c = dot(x,y)\n@r = @return(@c)\n"
+#define WEIGHTS_ALONE                                                                              \
+    "module: \"main\"\nx = @param:x -> float_type, {6, 24}, {24, 1}\n"                             \
+    "y = @param:y -> bf16_type, {24, 40}, {40, 1}\n@f = convert[target_type=2](y)\n"               \
+    "@c = dot(x,@f)\n@r = @return(@c)\n"
+
+// Where the processor has it; halves and floats are multiplied as floats everywhere.
+CASE(products_of_bfloat16_take_the_instruction)
+{
+    if (!mgx_isa_holds(mgx_cpu()->isa, MGX_ISA_AVX512_BF16))
+        return;
+    CHECK(plan_has(TWO("bf16_type"), "native", "bf16_gemm"));
+    CHECK(plan_has(TWO("bf16_type"), "native-avx512_bf16", "f32_gemm"));
+    CHECK(plan_has(TWO("half_type"), "native", "f32_gemm"));
+    CHECK(plan_has(TWO("float_type"), "native", "f32_gemm"));
+    CHECK(plan_has(WEIGHTS_ALONE, "native", "f32_gemm"));
 }
 
 // --- every bit ---
@@ -312,5 +355,6 @@ CASE(weights_stay_packed)
         }
 }
 
-TEST_MAIN(ROW(every_family_takes_16_bits) ROW(exact_operators_give_every_bit)
-              ROW(weights_stay_packed) ROW(dequantized_weights_become_packed_ones))
+TEST_MAIN(ROW(every_family_takes_16_bits) ROW(products_of_bfloat16_take_the_instruction)
+              ROW(exact_operators_give_every_bit) ROW(weights_stay_packed)
+                  ROW(dequantized_weights_become_packed_ones))
