@@ -79,15 +79,13 @@ enum mgx_status mgx_conv_check(const struct mgx_conv_desc *d, struct mgx_diag *d
                            : mgx_fail(diag, MGX_LIMIT, "convolution sizes do not fit 64 bits");
 }
 
-// Chunks take less time than bytes widened to 16 bits, and more than what multiplies bytes as they
-// are without saturating.
 static const struct mgx_gemm_kernel *find_kernel(const struct mgx_conv_desc *d, bool chunks)
 {
     const struct mgx_gemm_kernel *usual = mgx_integer_kernel(d->type, d->isa, d->w_type, d->w_zero);
     if (!usual && d->type == MGX_KERNEL_BF16)
         return mgx_gemm_kernel(MGX_KERNEL_F32, d->isa);
     const struct mgx_gemm_kernel *other = mgx_gemm_kernel(MGX_KERNEL_U8, d->isa);
-    return chunks && other && usual->b_type == MGX_KERNEL_S16 ? other : usual;
+    return chunks && mgx_chunks_compete(other, usual) ? other : usual;
 }
 
 void mgx_conv_plan_derive(struct mgx_conv_plan *plan)

@@ -259,8 +259,8 @@ static void choose_chunks(struct mgx_gemm_plan *plan)
 {
     const struct mgx_gemm_kernel *usual = plan->kernel,
                                  *other = mgx_gemm_kernel(MGX_KERNEL_U8, plan->desc.isa);
-    if (!plan->desc.packed || !plan->desc.weights || !other || !usual || !usual->integer ||
-        usual->b_type != MGX_KERNEL_S16 || packed_count(&plan->desc) != 1)
+    if (!plan->desc.packed || !plan->desc.weights || !usual || !usual->integer ||
+        !mgx_chunks_compete(other, usual) || packed_count(&plan->desc) != 1)
         return;
     plan->kernel = other;
     const struct mgx_chunk_matrix m = matrix_of(plan, plan->desc.weights);

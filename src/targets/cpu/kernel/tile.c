@@ -9,6 +9,13 @@ static int tile_size(const struct mgx_gemm_kernel *k)
     return k->rows * k->cols;
 }
 
+// The better one of two with equal sets: the largest tile, then the most values multiplied at once.
+static bool is_better(const struct mgx_gemm_kernel *k, const struct mgx_gemm_kernel *than)
+{
+    const int a = tile_size(k), b = tile_size(than);
+    return a != b ? a > b : k->group > than->group;
+}
+
 // The list has the best set first.
 static const struct mgx_gemm_kernel *find(enum mgx_kernel_type type, mgx_isa isa, bool wide,
                                           int cols)
@@ -20,7 +27,7 @@ static const struct mgx_gemm_kernel *find(enum mgx_kernel_type type, mgx_isa isa
             break;
         if (k->type == type && mgx_isa_holds(isa, k->base.needs) &&
             (!wide || k->b_type == MGX_KERNEL_S16) && (!cols || k->cols == cols) &&
-            (!found || tile_size(k) > tile_size(found)))
+            (!found || is_better(k, found)))
             found = k;
     }
     return found;

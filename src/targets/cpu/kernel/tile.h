@@ -128,6 +128,14 @@ static inline bool mgx_gemm_in_chunks(const struct mgx_gemm_kernel *kernel)
     return kernel->type == MGX_KERNEL_U8;
 }
 
+// Whether chunks, if there are such, can take less time than the usual kernel: than bytes widened to
+// 16 bits in vectors no longer than theirs. What multiplies bytes as they are is faster.
+static inline bool mgx_chunks_compete(const struct mgx_gemm_kernel *chunks,
+                                      const struct mgx_gemm_kernel *usual)
+{
+    return chunks && usual->b_type == MGX_KERNEL_S16 && usual->vector <= chunks->vector;
+}
+
 // The family that multiplies f32, bf16 or s8: of those that `isa` holds, the best, and of equal ones
 // that with the largest tile. NULL when there is none: bf16 without the instruction for it.
 const struct mgx_gemm_kernel *mgx_gemm_kernel(enum mgx_kernel_type type, mgx_isa isa);
