@@ -4,12 +4,15 @@
 //
 // All loops over rows, panels and the k of a byte are unrolled. One row has two sums per vector, of
 // even and of odd steps, so that multiplications need not wait for each other.
+#include <math.h>
+#include <string.h>
+
 #include "base/half.h"
 #include "base/size.h"
 #include "targets/cpu/kernel/narrow.h"
 #include "targets/cpu/kernel/simd.h"
 
-KERNEL_FOR(GENERIC, AVX2, AVX512)
+KERNEL_FOR(GENERIC, AVX2, AVX_VNNI, AVX512, AVX512_VNNI)
 
 #if defined(__AVX512F__) && defined(__AVX512VL__)
 typedef __m512i vwords; // of 32 bits
@@ -22,9 +25,16 @@ SIMD vf load_bytes(const char *p) // as floats
     return _mm512_cvtepi32_ps(
         _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
 }
-SIMD vf take_bits(vwords x, int shift, int bits) // as floats
+// As floats: few bits from a table, which looks at the four lowest alone.
+SIMD vf take_bits(vwords x, int shift, int bits)
 {
     x = shift ? _mm512_srli_epi32(x, (unsigned)shift) : x;
+    if (bits == 4)
+        return _mm512_permutexvar_ps(
+            x, _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+    if (bits == 2)
+        return _mm512_permutexvar_ps(
+            x, _mm512_setr_ps(0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3));
     return _mm512_cvtepi32_ps(
         shift + bits < 32 ? _mm512_and_si512(x, _mm512_set1_epi32((1 << bits) - 1)) : x);
 }
@@ -37,6 +47,21 @@ SIMD vwords add_pairs(vwords sum, vwords x, int32_t pair) // sum + low * low + h
 {
     return _mm512_add_epi32(sum, _mm512_madd_epi16(x, _mm512_set1_epi32(pair)));
 }
+#if defined(__AVX512VNNI__)
+SIMD vwords take_fours(vwords x, int shift, int bits) // of the bytes of words
+{
+    x = shift ? _mm512_srli_epi16(x, (unsigned)shift) : x;
+    return bits < 8 ? _mm512_and_si512(x, _mm512_set1_epi8((char)((1 << bits) - 1))) : x;
+}
+SIMD vwords add_fours(vwords sum, vwords x, int32_t four) // sum + byte * byte + ...
+{
+    return _mm512_dpbusd_epi32(sum, x, _mm512_set1_epi32(four));
+}
+SIMD vwords join_bytes(vwords high, vwords low)
+{
+    return _mm512_add_epi32(_mm512_slli_epi32(high, 8), low);
+}
+#endif
 SIMD vwords no_words(void)
 {
     return _mm512_setzero_si512();
@@ -80,6 +105,21 @@ SIMD vwords add_pairs(vwords sum, vwords x, int32_t pair)
 {
     return _mm256_add_epi32(sum, _mm256_madd_epi16(x, _mm256_set1_epi32(pair)));
 }
+#if defined(__AVXVNNI__)
+SIMD vwords take_fours(vwords x, int shift, int bits)
+{
+    x = shift ? _mm256_srli_epi16(x, shift) : x;
+    return bits < 8 ? _mm256_and_si256(x, _mm256_set1_epi8((char)((1 << bits) - 1))) : x;
+}
+SIMD vwords add_fours(vwords sum, vwords x, int32_t four)
+{
+    return _mm256_dpbusd_avx_epi32(sum, x, _mm256_set1_epi32(four));
+}
+SIMD vwords join_bytes(vwords high, vwords low)
+{
+    return _mm256_add_epi32(_mm256_slli_epi32(high, 8), low);
+}
+#endif
 SIMD vwords no_words(void)
 {
     return _mm256_setzero_si256();
@@ -146,9 +186,16 @@ SIMD vf load_bf16(const char *p)
 }
 #endif
 
+#if defined(__AVX2__) && defined(__FMA__)
+#include "targets/cpu/kernel/narrow_whole.h"
+#define WHOLE whole_row
+#else
+#define WHOLE mgx_narrow_whole
+#endif
+
 // --- products ---
 
-enum { AHEAD = 6144, AHEAD_16 = 1024, MAX_PER = 16 };
+enum { AHEAD = VL == 16 ? 4096 : 6144, AHEAD_16 = 1024, MAX_PER = 16 };
 
 // How far from `at` in a panel what is fetched lies: behind the panel comes the one behind those that
 // are taken together.
@@ -169,6 +216,31 @@ enum { SUMS = 8 }; // rows * panels * nv at most; twice that where one row has t
 SIMD int sums_of(struct shape s)
 {
     return s.rows * s.panels * s.nv;
+}
+
+// Lines of `bytes` at `at` of a panel, and of those beside it.
+SIMD void fetch(struct shape s, const struct mgx_narrow_args *x, const char *at, int bytes)
+{
+    UNROLL
+    for (int p = 0; p < s.panels; p++) {
+        UNROLL
+        for (int line = 0; line < bytes; line += 64)
+            __builtin_prefetch(at + p * x->panel_bytes + line, 0, 3);
+    }
+}
+
+// What stands beside the values: scales, and the zero points of the next panels' block of this number.
+SIMD void fetch_head(struct shape s, const struct mgx_narrow_args *x, const char *at,
+                     const char *zeros)
+{
+    fetch(s, x, at + ahead_of(x, s.panels, at), 4 * s.nv * VL);
+    if (x->form->zeros)
+        fetch(s, x, zeros + s.panels * x->panel_bytes, s.nv * VL);
+}
+
+SIMD vf load_scale(const char *p)
+{
+    return vf_load((const float *)(const void *)p);
 }
 
 SIMD vf load_16(enum mgx_narrow_kind kind, const char *p)
@@ -230,9 +302,7 @@ SIMD void sum_block(struct shape s, const struct mgx_narrow_args *x, const char 
     const int64_t ahead = ahead_of(x, s.panels, q);
     clear(s, c);
     for (int64_t g = 0; g < whole; g++, q += row, a += per) {
-        UNROLL
-        for (int p = 0; p < s.panels; p++)
-            __builtin_prefetch(q + p * x->panel_bytes + ahead, 0, 3);
+        fetch(s, x, q + ahead, row);
         step(s, q, x->panel_bytes, a, x->a_row, c);
     }
     if (count % per) { // A ends within a word
@@ -254,18 +324,19 @@ SIMD void sum_blocks(struct shape s, const struct mgx_narrow_args *x, vf total[S
     const int64_t head = mgx_narrow_head(form, s.nv * VL);
     const int64_t record = mgx_narrow_record(form, s.nv * VL), blocks = mgx_narrow_blocks(form);
     const vf middle = vf_set((float)(1 << (s.bits - 1)));
-    const char *at = x->panel;
-    for (int64_t b = 0; b < blocks; b++, at += record) {
+    const char *at = x->panel, *zeros = at + mgx_narrow_zeros(form, s.nv * VL);
+    for (int64_t b = 0; b < blocks; b++, at += record, zeros += s.nv * VL) {
         vf c[2][SUMS];
         const int64_t k = b * form->block;
+        fetch_head(s, x, at, zeros);
         sum_block(s, x, at + head, x->a + k, mgx_min_i64(form->block, form->depth - k), c);
         UNROLL
         for (int p = 0; p < s.panels; p++) {
             UNROLL
             for (int v = 0; v < s.nv; v++) {
-                const char *own = at + p * x->panel_bytes;
-                const vf scale = vf_load((const float *)(const void *)own + v * VL);
-                const vf zero = form->zeros ? load_bytes(own + 4 * s.nv * VL + v * VL) : middle;
+                const int64_t own = p * x->panel_bytes + v * VL;
+                const vf scale = load_scale(at + own + 3 * v * VL);
+                const vf zero = form->zeros ? load_bytes(zeros + own) : middle;
                 UNROLL
                 for (int r = 0; r < s.rows; r++) {
                     const int i = (r * s.panels + p) * s.nv + v;
@@ -277,8 +348,45 @@ SIMD void sum_blocks(struct shape s, const struct mgx_narrow_args *x, vf total[S
     }
 }
 
-// The same with A in whole numbers of 16 bits, a pair of which are multiplied at once.
-SIMD void sum_pairs(struct shape s, const struct mgx_narrow_args *x, const char *q,
+// The same with A in whole numbers of two bytes each, four of which are multiplied at once ...
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+SIMD void sum_whole(struct shape s, const struct mgx_narrow_args *x, const char *q,
+                    const int32_t *fours, int64_t groups, vwords c[SUMS])
+{
+    const int per = 8 / s.bits, row = s.nv * VL * 4;
+    const int64_t ahead = ahead_of(x, s.panels, q);
+    vwords high[SUMS];
+    UNROLL
+    for (int i = 0; i < sums_of(s); i++)
+        c[i] = high[i] = no_words();
+    for (int64_t g = 0; g < groups; g++, q += row, fours += 2 * per) {
+        vwords w[SUMS];
+        UNROLL
+        for (int v = 0; v < s.panels * s.nv; v++)
+            w[v] = load_words(q + v / s.nv * x->panel_bytes + v % s.nv * VL * 4);
+        fetch(s, x, q + ahead, row);
+        UNROLL
+        for (int i = 0; i < per; i++) {
+            UNROLL
+            for (int v = 0; v < s.panels * s.nv; v++) {
+                const vwords y = take_fours(w[v], i * s.bits, s.bits);
+                UNROLL
+                for (int r = 0; r < s.rows; r++) {
+                    const int at = (r * s.panels + v / s.nv) * s.nv + v % s.nv;
+                    const int32_t *own = fours + r * x->pairs_row + 2 * i;
+                    high[at] = add_fours(high[at], y, own[0]);
+                    c[at] = add_fours(c[at], y, own[1]);
+                }
+            }
+        }
+    }
+    UNROLL
+    for (int i = 0; i < sums_of(s); i++)
+        c[i] = join_bytes(high[i], c[i]);
+}
+#else
+// ... or of 16 bits, of which a pair is.
+SIMD void sum_whole(struct shape s, const struct mgx_narrow_args *x, const char *q,
                     const int32_t *pairs, int64_t groups, vwords c[SUMS])
 {
     const int per = 16 / s.bits, row = s.nv * VL * 4;
@@ -291,9 +399,7 @@ SIMD void sum_pairs(struct shape s, const struct mgx_narrow_args *x, const char 
         UNROLL
         for (int v = 0; v < s.panels * s.nv; v++)
             w[v] = load_words(q + v / s.nv * x->panel_bytes + v % s.nv * VL * 4);
-        UNROLL
-        for (int p = 0; p < s.panels; p++)
-            __builtin_prefetch(q + p * x->panel_bytes + ahead, 0, 3);
+        fetch(s, x, q + ahead, row);
         UNROLL
         for (int i = 0; i < per; i++) {
             UNROLL
@@ -309,6 +415,7 @@ SIMD void sum_pairs(struct shape s, const struct mgx_narrow_args *x, const char 
         }
     }
 }
+#endif
 
 SIMD void sum_integers(struct shape s, const struct mgx_narrow_args *x, vf total[SUMS])
 {
@@ -316,18 +423,19 @@ SIMD void sum_integers(struct shape s, const struct mgx_narrow_args *x, vf total
     const int64_t head = mgx_narrow_head(form, s.nv * VL), word = 32 / s.bits;
     const int64_t record = mgx_narrow_record(form, s.nv * VL), blocks = mgx_narrow_blocks(form);
     const vf middle = vf_set((float)(1 << (s.bits - 1)));
-    const char *at = x->panel;
-    for (int64_t b = 0; b < blocks; b++, at += record) {
+    const char *at = x->panel, *zeros = at + mgx_narrow_zeros(form, s.nv * VL);
+    for (int64_t b = 0; b < blocks; b++, at += record, zeros += s.nv * VL) {
         vwords c[SUMS];
         const int64_t k = b * form->block, left = mgx_min_i64(form->block, form->depth - k);
-        sum_pairs(s, x, at + head, x->pairs + k / 2, mgx_ceil_div(left, word), c);
+        fetch_head(s, x, at, zeros);
+        sum_whole(s, x, at + head, x->pairs + k / 2, mgx_ceil_div(left, word), c);
         UNROLL
         for (int i = 0; i < sums_of(s); i++) {
             const int r = i / (s.panels * s.nv), p = i / s.nv % s.panels, v = i % s.nv;
-            const char *own = at + p * x->panel_bytes;
+            const int64_t own = p * x->panel_bytes + v * VL;
             const float *sum = x->sums + r * x->sums_row + 2 * b; // of A, and its factor
-            const vf scale = vf_load((const float *)(const void *)own + v * VL);
-            const vf zero = form->zeros ? load_bytes(own + 4 * s.nv * VL + v * VL) : middle;
+            const vf scale = load_scale(at + own + 3 * v * VL);
+            const vf zero = form->zeros ? load_bytes(zeros + own) : middle;
             const vf y = vf_fnma(zero, vf_set(sum[0]), words_as_floats(c[i]));
             total[i] = vf_fma(vf_mul(scale, vf_set(sum[1])), y, total[i]);
         }
@@ -465,15 +573,14 @@ SIMD void unpack_16(enum mgx_narrow_kind kind, const char *from, int64_t count, 
 }
 
 // `count` k from `first` on of one block.
-SIMD void unpack_block(int bits, const struct mgx_narrow *form, const char *record, int width,
-                       int64_t first, int64_t count, float *to)
+SIMD void unpack_block(int bits, const struct mgx_narrow *form, const char *record,
+                       const char *zeros, int width, int64_t first, int64_t count, float *to)
 {
     const int per = 32 / bits;
     const char *q = record + mgx_narrow_head(form, width);
     for (int j = 0; j < width; j += VL) {
         const vf scale = vf_load((const float *)(const void *)record + j);
-        const vf zero =
-            form->zeros ? load_bytes(record + 4 * width + j) : vf_set((float)(1 << (bits - 1)));
+        const vf zero = form->zeros ? load_bytes(zeros + j) : vf_set((float)(1 << (bits - 1)));
         for (int64_t k = first / per * per; k < first + count; k += per) {
             const vwords x = load_words(q + (k / per * width + j) * 4);
             UNROLL
@@ -500,16 +607,18 @@ static void unpack(const struct mgx_narrow *form, const char *panel, int width, 
         const int64_t first = k % form->block;
         const int64_t count = mgx_min_i64(form->block - first, end - k);
         const char *record = panel + k / form->block * mgx_narrow_record(form, width);
+        const char *zeros = panel + mgx_narrow_zeros(form, width) + k / form->block * width;
         if (form->bits == 8)
-            unpack_block(8, form, record, width, first, count, to);
+            unpack_block(8, form, record, zeros, width, first, count, to);
         else if (form->bits == 4)
-            unpack_block(4, form, record, width, first, count, to);
+            unpack_block(4, form, record, zeros, width, first, count, to);
         else
-            unpack_block(2, form, record, width, first, count, to);
+            unpack_block(2, form, record, zeros, width, first, count, to);
         to += count * width;
         k += count;
     }
 }
 
 const struct mgx_narrow_kernel NAME(mgx_f32_narrow) = {
-    KERNEL_BASE("f32_narrow"), .product = product, .sums = block_sums, .unpack = unpack};
+    KERNEL_BASE("f32_narrow"), .vector = VL,   .product = product,
+    .sums = block_sums,        .whole = WHOLE, .unpack = unpack};

@@ -154,8 +154,9 @@ static void set_panel(const struct part *part, int64_t p, struct mgx_tile_args *
     args->scale = kernel->integer && part->args->scale ? part->args->scale + col : NULL;
     if (mgx_gemm_is_narrow(plan)) {
         const struct mgx_narrow *form = &d->narrow;
-        mgx_narrow_of(kernel)->unpack(form, part->b + p * mgx_narrow_panel(form, kernel->cols),
-                                      width, part->k, part->depth, (float *)(void *)part->b_copy);
+        mgx_narrow_of(kernel, d->isa)
+            ->unpack(form, part->b + p * mgx_narrow_panel(form, kernel->cols), width, part->k,
+                     part->depth, (float *)(void *)part->b_copy);
         args->b = part->b_copy;
         args->start = NULL;
         return;
@@ -378,7 +379,8 @@ static int64_t run_few(const struct part *part, int64_t p, struct mgx_tile_args 
 }
 
 // What a product with blocks wants to know of its rows, in the place of a panel.
-static void set_narrow_rows(const struct part *part, struct mgx_narrow_args *args)
+static void set_narrow_rows(const struct part *part, const struct mgx_narrow_kernel *narrow,
+                            struct mgx_narrow_args *args)
 {
     const struct mgx_narrow *form = args->form;
     const int64_t blocks = mgx_narrow_blocks(form), pairs_row = mgx_narrow_pairs(form);
@@ -388,13 +390,13 @@ static void set_narrow_rows(const struct part *part, struct mgx_narrow_args *arg
     args->sums = sums;
     args->sums_row = 2 * blocks;
     for (int r = 0; whole && r < part->rows; r++)
-        whole = mgx_narrow_whole(form, args->a + r * args->a_row, pairs + r * pairs_row,
-                                 sums + r * args->sums_row);
+        whole = narrow->whole(form, args->a + r * args->a_row, pairs + r * pairs_row,
+                              sums + r * args->sums_row);
     args->pairs = whole ? pairs : NULL;
     args->pairs_row = pairs_row;
     for (int r = 0; !whole && r < part->rows; r++)
-        mgx_narrow_of(part->plan->kernel)
-            ->sums(args->a + r * args->a_row, form->depth, form->block, sums + r * args->sums_row);
+        narrow->sums(args->a + r * args->a_row, form->depth, form->block,
+                     sums + r * args->sums_row);
 }
 
 // Few rows times narrow panels, two at a time where there is one row.
@@ -404,7 +406,7 @@ static void run_narrow(struct part *part)
     const struct mgx_gemm_plan *plan = part->plan;
     const struct mgx_gemm_desc *d = &plan->desc;
     const struct mgx_narrow *form = &d->narrow;
-    const struct mgx_narrow_kernel *narrow = mgx_narrow_of(plan->kernel);
+    const struct mgx_narrow_kernel *narrow = mgx_narrow_of(plan->kernel, d->isa);
     const int cols = plan->kernel->cols, rows = (int)part->rows;
     struct mgx_tile_args tile = {.taps = NULL};
     struct scratch_tile scratch;
@@ -417,7 +419,7 @@ static void run_narrow(struct part *part)
     args.low = tile.low;
     args.high = tile.high;
     if (form->kind == MGX_NARROW_BLOCKS)
-        set_narrow_rows(part, &args);
+        set_narrow_rows(part, narrow, &args);
     for (int64_t p = part->p_begin; p < part->p_end;) {
         args.width = mgx_panel_width(plan->kernel, d->n, p);
         const int panels =

@@ -5,8 +5,9 @@
 //     panel of `width` columns, 16 bits:    [k][width] halves or bfloat16
 //     8, 4, 2 bits, one block of depth after the other:
 //         width scales (float)
-//         width zero points (byte), unless all are the middle of the range
 //         [k / per][width] words, per = 32 / bits: k in the lowest bits, k + 1 above, ...
+//     and behind all blocks, unless all are the middle of the range:
+//         [block][width] zero points (byte), zeros to a multiple of 64
 //
 //     value = (q - zero) * scale
 //
@@ -17,8 +18,9 @@
 //
 // Where `fast` allows it, few rows of A become whole numbers of 15 bits and a sign, with a factor
 // for every block, and are multiplied by the packed numbers as integers: half the instructions, and
-// an error of at most 2^-16 of the largest value of a block for each of its values. Rows with
-// infinities or NaN are left as they are.
+// an error of at most 2^-16 of the largest value of a block for each of its values. Where a machine
+// multiplies fours of bytes at once (VNNI), a whole number is two bytes (narrow_whole.h): half the
+// instructions again. Rows with infinities or NaN are left as they are.
 #pragma once
 
 #include "targets/cpu/kernel/tile.h"
@@ -30,7 +32,7 @@ enum { MGX_NARROW_ROWS = 4, MGX_NARROW_PANELS = 2 }; // most that `product` take
 struct mgx_narrow {
     enum mgx_narrow_kind kind;
     int bits;      // of blocks: 8, 4 or 2
-    int64_t block; // k per scale: 16 or more, a multiple of 4
+    int64_t block; // k per scale: whole words
     bool zeros;    // there are zero points
     int64_t depth; // k
     bool fast;     // few rows may become whole numbers
@@ -44,11 +46,11 @@ struct mgx_narrow_args {
     int width;           // of a panel
     const float *a;      // `rows` rows, contiguous depth
     int64_t a_row;       // floats
-    // Of blocks, one row after the other: the sum of A over each block; or, with whole numbers in
-    // pairs, that sum and the factor they have.
+    // Of blocks, one row after the other: the sum of A over each block; or, with whole numbers,
+    // that sum and the factor they have.
     const float *sums;
     int64_t sums_row;             // floats
-    const int32_t *pairs;         // NULL: A as it is
+    const int32_t *pairs;         // as `whole` makes them; NULL: A as it is
     int64_t pairs_row;            // pairs
     const float *bias, *residual; // at the first column; NULL: none
     int64_t residual_row;         // floats
@@ -61,9 +63,12 @@ struct mgx_narrow_args {
 
 struct mgx_narrow_kernel {
     struct mgx_kernel base;
+    int vector; // floats: panels have one or two
     void (*product)(const struct mgx_narrow_args *args, int rows, int panels);
     // out[b] = sum of a over block b.
     void (*sums)(const float *a, int64_t depth, int64_t block, float *out);
+    // mgx_narrow_whole, as this kernel multiplies it.
+    bool (*whole)(const struct mgx_narrow *form, const float *a, int32_t *pairs, float *sums);
     // Floats of k .. k + depth of one panel; k is a multiple of 4.
     void (*unpack)(const struct mgx_narrow *form, const char *panel, int width, int64_t k,
                    int64_t depth, float *to);
@@ -71,10 +76,12 @@ struct mgx_narrow_kernel {
 
 MGX_KERNEL_KIND(narrow)
 
-// Of the instruction set that the panels' kernel is of.
-static inline const struct mgx_narrow_kernel *mgx_narrow_of(const struct mgx_gemm_kernel *kernel)
+// For panels of this kernel, on a machine that has these instructions.
+static inline const struct mgx_narrow_kernel *mgx_narrow_of(const struct mgx_gemm_kernel *kernel,
+                                                            mgx_isa isa)
 {
-    return mgx_narrow_kernel(kernel->base.needs);
+    const struct mgx_narrow_kernel *best = mgx_narrow_kernel(isa);
+    return best->vector == kernel->vector ? best : mgx_narrow_kernel(kernel->base.needs);
 }
 
 static inline int64_t mgx_narrow_blocks(const struct mgx_narrow *form)
@@ -85,7 +92,7 @@ static inline int64_t mgx_narrow_blocks(const struct mgx_narrow *form)
 // Bytes before the values of a block, and of all of it.
 static inline int64_t mgx_narrow_head(const struct mgx_narrow *form, int width)
 {
-    return form->kind == MGX_NARROW_BLOCKS ? width * (form->zeros ? 5 : 4) : 0;
+    return form->kind == MGX_NARROW_BLOCKS ? 4 * width : 0;
 }
 
 static inline int64_t mgx_narrow_record(const struct mgx_narrow *form, int width)
@@ -95,9 +102,16 @@ static inline int64_t mgx_narrow_record(const struct mgx_narrow *form, int width
                : 2 * form->depth * width;
 }
 
-static inline int64_t mgx_narrow_panel(const struct mgx_narrow *form, int width)
+// Where zero points lie in a panel: behind the records, which so stay in lines of cache.
+static inline int64_t mgx_narrow_zeros(const struct mgx_narrow *form, int width)
 {
     return mgx_narrow_record(form, width) * mgx_narrow_blocks(form);
+}
+
+static inline int64_t mgx_narrow_panel(const struct mgx_narrow *form, int width)
+{
+    const int64_t zeros = form->zeros ? (mgx_narrow_blocks(form) * width + 63) / 64 * 64 : 0;
+    return mgx_narrow_zeros(form, width) + zeros;
 }
 
 // Bytes of a matrix of n columns; false when they do not fit.

@@ -392,7 +392,7 @@ static bool find_blocks(const struct mgx_plan_offer *c, struct gemm *g,
     const int64_t block = in[0]->shape.lens[2] * 8 / bits;
     const enum mgx_kernel_type scale = scale_type(in[1]->shape.type);
     if (weights->shape.lens[0] != d->n || weights->shape.lens[1] != d->k || d->b_row != 1 ||
-        d->b_col != d->k || scale == MGX_KERNEL_S32 || block % 4 ||
+        d->b_col != d->k || scale == MGX_KERNEL_S32 || in[0]->shape.lens[2] % 4 ||
         (in[2] && !zeros_fit(in[2], bits)))
         return false;
     note_blocks(g, in, scale);
