@@ -203,63 +203,6 @@ static inline float within(float v, float low, float high)
     v = v > low ? v : low;
     return v < high ? v : high;
 }
-
-#if defined(__AVX2__)
-// What a block divided by one positive number is, rounded as a division would: the quotient by way of
-// the reciprocal is off by two units of the last place at most, after one correction by hardly more
-// than half a unit, and a correction of what is that near is exact (Markstein's theorem). A division
-// takes as long as eight multiplications.
-struct divisor {
-    vf y, reciprocal, least, most; // what is beyond `least` and `most` is quantized as these are
-};
-
-SIMD bool divisor_of(float y, float z, float low, float high, struct divisor *d)
-{
-    if (!(y > 0x1p-90f && y < 0x1p90f) || !(z >= -0x1p10f && z <= 0x1p10f))
-        return false;
-    *d = (struct divisor){vf_set(y), vf_set(1 / y), vf_set((low - z - 2) * y),
-                          vf_set((high - z + 2) * y)};
-    return true;
-}
-
-SIMD vf corrected(const struct divisor *d, vf x, vf q)
-{
-    return vf_fma(vf_fnma(q, d->y, x), d->reciprocal, q);
-}
-
-SIMD vf divided(const struct divisor *d, vf x)
-{
-    const vf within_limits = vf_min(d->most, vf_max(x, d->least)); // NaN becomes the least
-    const vf q = vf_mul(within_limits, d->reciprocal);
-    return corrected(d, within_limits, corrected(d, within_limits, q));
-}
-
-SIMD bool quantize(float *out, const struct mgx_block_operand *x, float y, float z, float low,
-                   float high, int n)
-{
-    struct divisor d;
-    if (x->scalar || !divisor_of(y, z, low, high, &d))
-        return false;
-    for (int i = 0; i < n; i += VL) {
-        const vf v = vf_add(vf_round(divided(&d, lanes_of(x, i, n))), vf_set(z));
-        const vf r = vf_min(vf_set(high), vf_max(v, vf_set(low)));
-        if (n - i >= VL)
-            vf_store(out + i, r);
-        else
-            vf_store_some(out + i, r, n - i);
-    }
-    return true;
-}
-#else
-static bool quantize(float *out, const struct mgx_block_operand *x, float y, float z, float low,
-                     float high, int n)
-{
-    (void)out, (void)x, (void)y, (void)z, (void)low, (void)high, (void)n;
-    return false;
-}
-#endif
-
-// a = 1: there is no z.
 #define QUANT(code, low, high)                                                                     \
     static inline float code##_of(float x, float y, float z)                                       \
     {                                                                                              \
@@ -269,11 +212,7 @@ static bool quantize(float *out, const struct mgx_block_operand *x, float y, flo
     LOOP_2(code##_plain, code##_of(x, y, 0))                                                       \
     static void code(float *out, const struct mgx_block_operand *in, float a, float b, int n)      \
     {                                                                                              \
-        const bool plain = a != 0;                                                                 \
-        if (in[1].scalar && (plain || in[2].scalar) &&                                             \
-            quantize(out, &in[0], *in[1].data, plain ? 0 : *in[2].data, low, high, n))             \
-            return;                                                                                \
-        (plain ? code##_plain : code##_zero)(out, in, a, b, n);                                    \
+        (a != 0 ? code##_plain : code##_zero)(out, in, a, b, n);                                   \
     }
 QUANT(quant_u8, 0.0f, 255.0f)
 QUANT(quant_s8, -128.0f, 127.0f)
