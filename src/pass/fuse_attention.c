@@ -3,6 +3,9 @@
 //
 //     dot(softmax(f(dot(q, k))), v)  =>  group[tag=attention]      f element-wise, or nothing
 //
+// Of bfloat16: convert[bf16](quant_dot(convert[bf16](softmax(f(quant_dot(q, k)))), v)), the outer
+// conversion where it is the one reader.
+//
 // Runs after element-wise chains were fused, so f is one instruction.
 #include "op/op.h"
 #include "pass/engine/region.h"
@@ -16,12 +19,13 @@ static bool may_be(const struct mgx_pass_call *c, enum mgx_type type)
 // Floats of static lengths over the same batch axes. Few rows are faster as products over K and V
 // where they lie, unless the target says otherwise.
 static bool is_attention(const struct mgx_pass_call *c, const struct mgx_ins *scores,
-                         const struct mgx_ins *softmax, const struct mgx_ins *weigh)
+                         const struct mgx_ins *softmax, const struct mgx_ins *powers,
+                         const struct mgx_ins *weigh)
 {
     enum { FEW_ROWS = 8 };
     const int rank = scores->shape.rank;
     const int64_t axis = mgx_ins_int(softmax, "axis");
-    return weigh->op == &mgx_op_dot && weigh->in[0] == softmax && weigh->in[1] != softmax &&
+    return weigh->op == scores->op && weigh->in[0] == powers && weigh->in[1] != powers &&
            weigh->owner == scores->owner && may_be(c, scores->shape.type) &&
            weigh->shape.type == scores->shape.type && softmax->shape.type == scores->shape.type &&
            mgx_shape_is_static(&scores->shape) && mgx_shape_is_static(&weigh->shape) &&
@@ -29,6 +33,21 @@ static bool is_attention(const struct mgx_pass_call *c, const struct mgx_ins *sc
            mgx_shape_same_lens(&scores->shape, &softmax->shape) &&
            (scores->shape.lens[rank - 2] >= FEW_ROWS || c->options->supports) &&
            mgx_shape_elements(&scores->shape) > 0;
+}
+
+// The product itself, or that of bfloat16, which leaves floats.
+static bool is_product(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_dot ||
+           (ins->op == &mgx_op_quant_dot && ins->in[0]->shape.type == MGX_BF16);
+}
+
+// Its one reader, if that rounds it to bfloat16; else the value itself.
+static struct mgx_ins *rounded(struct mgx_ins *ins)
+{
+    struct mgx_ins *user = mgx_used_once(ins) ? ins->uses->user : NULL;
+    const bool rounds = user && user->op == &mgx_op_convert && user->shape.type == MGX_BF16;
+    return rounds && user->owner == ins->owner ? user : ins;
 }
 
 // Element-wise over the scores, every operand float or bool and of their lengths.
@@ -44,14 +63,23 @@ static bool is_between(const struct mgx_ins *ins, const struct mgx_ins *scores)
     return true;
 }
 
+static bool is_in(const struct mgx_region *r, const struct mgx_ins *ins)
+{
+    for (int i = 0; i < r->count; i++)
+        if (r->ins[i] == ins)
+            return true;
+    return false;
+}
+
 static enum mgx_status fuse_attentions(struct mgx_pass_call *c, struct mgx_module *m)
 {
     if (m->bypass)
         return MGX_OK;
     for (struct mgx_ins *ins = m->first, *next; ins; ins = next) {
         next = ins->next;
-        if (ins->op != &mgx_op_dot || !mgx_used_once(ins))
+        if (!is_product(ins) || !mgx_used_once(ins))
             continue;
+        const bool narrow = ins->op == &mgx_op_quant_dot;
         struct mgx_region region = {.count = 0};
         mgx_region_add(&region, ins);
         struct mgx_ins *last = ins->uses->user;
@@ -61,14 +89,19 @@ static enum mgx_status fuse_attentions(struct mgx_pass_call *c, struct mgx_modul
         }
         if (last->op != &mgx_op_softmax || !mgx_used_once(last))
             continue;
-        struct mgx_ins *weigh = last->uses->user;
-        if (!is_attention(c, ins, last, weigh))
+        struct mgx_ins *powers = narrow ? rounded(last) : last;
+        if (!mgx_used_once(powers))
+            continue;
+        struct mgx_ins *weigh = powers->uses->user;
+        if (!is_attention(c, ins, last, powers, weigh))
             continue;
         mgx_region_add(&region, last);
+        mgx_region_add(&region, powers);
         mgx_region_add(&region, weigh);
+        mgx_region_add(&region, narrow ? rounded(weigh) : weigh);
         if (!mgx_region_closed(&region))
             continue;
-        while (next && (next == last || next == weigh || region.ins[1] == next))
+        while (next && is_in(&region, next))
             next = next->next;
         TRY(mgx_region_fuse(c, &region, "attention"));
     }

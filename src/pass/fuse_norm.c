@@ -4,6 +4,8 @@
 //     ((x - mean(x)) / sqrt(mean((x - mean(x))^2) + e)) * scale + shift  =>  group[tag=layer_norm]
 //     x / sqrt(mean(x^2) + e) * scale                                    =>  group[tag=rms_norm]
 //
+// A rounding to bfloat16 behind it is taken along where the target multiplies that.
+//
 // An epsilon that 16 bits have made 0 is not there.
 //
 // A group's body holds the instructions as they were, so the reference can run it, and so does
@@ -81,6 +83,15 @@ static struct mgx_ins *extend(struct mgx_region *r, struct mgx_ins *last, int fi
     return last;
 }
 
+// Adds the rounding to bfloat16 that alone reads the result; the last instruction then.
+static struct mgx_ins *add_rounding(struct mgx_region *r, struct mgx_ins *last)
+{
+    struct mgx_ins *user = mgx_used_once(last) ? last->uses->user : NULL;
+    const bool rounds = user && user->op == &mgx_op_convert && user->shape.type == MGX_BF16 &&
+                        user->owner == last->owner;
+    return rounds && mgx_region_add(r, user) ? user : last;
+}
+
 struct norm {
     struct mgx_match match;
     int first; // axis of a row
@@ -136,6 +147,8 @@ static enum mgx_status fuse_norms(struct mgx_pass_call *c, struct mgx_module *m)
             continue;
         gather_norm(&norm, ins, &region);
         struct mgx_ins *last = extend(&region, ins, norm.first);
+        if (c->options->multiplies_bf16)
+            last = add_rounding(&region, last);
         if (!mgx_region_closed(&region))
             continue;
         next = last->next; // everything of the group lies before it

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "targets/cpu/kernel/convert.h"
 #include "targets/cpu/kernel/gemm.h"
 #include "targets/cpu/kernel/split.h"
 
@@ -29,6 +30,28 @@ static bool count_batches(struct mgx_attention_plan *plan)
     return plan->batches <= INT32_MAX;
 }
 
+// What products of bfloat16 need beside: a tile of Q filled up to whole groups, powers, and sums
+// of a tile, or of all rows where keys come in several blocks.
+static bool set_narrow(struct mgx_attention_plan *plan, int64_t part_rows)
+{
+    const struct mgx_attention_desc *d = &plan->desc;
+    const int64_t rows = plan->kernel->rows, group = plan->kernel->group;
+    plan->k_groups = mgx_panel_rows(plan->kernel, d->depth);
+    if (d->type == MGX_KERNEL_F32)
+        return true;
+    if (d->depth % group)
+        plan->q_bytes = mgx_align64((size_t)(rows * plan->k_groups * FLOAT));
+    plan->p_bytes = mgx_align64((size_t)(rows * plan->stride * 2));
+    if (d->y_type == MGX_KERNEL_F32)
+        return true;
+    size_t values;
+    if (!mgx_mul_size((size_t)(plan->block < d->keys ? part_rows : rows),
+                      (size_t)d->columns * sizeof(float), &values))
+        return false;
+    plan->y_bytes = mgx_align64(values);
+    return true;
+}
+
 // What a thread holds: a block of K and V in panels, a tile of scores, a maximum and a sum per row.
 static bool set_workspace(struct mgx_attention_plan *plan)
 {
@@ -39,16 +62,21 @@ static bool set_workspace(struct mgx_attention_plan *plan)
     // Not a multiple of 4 KiB, which would put all rows of a tile into one set of the L1 cache.
     plan->stride = mgx_ceil_div(plan->block, 2 * LINE) * 2 * LINE + LINE;
     plan->s_bytes = (size_t)(plan->kernel->rows * plan->stride * FLOAT);
+    const int64_t part_rows = mgx_ceil_div(d->queries, plan->parts) + 1;
     size_t rows, total;
-    if (!mgx_panels_bytes(plan->kernel, d->depth, plan->block, &plan->k_bytes) ||
-        !mgx_panels_bytes(plan->kernel, plan->block, d->columns, &plan->v_bytes) ||
-        !mgx_mul_size((size_t)mgx_ceil_div(d->queries, plan->parts) + 1, 2 * sizeof(float), &rows))
+    if (!set_narrow(plan, part_rows) ||
+        !mgx_panels_bytes(plan->kernel, plan->k_groups, plan->block, &plan->k_bytes) ||
+        !mgx_panels_bytes(plan->kernel, mgx_panel_rows(plan->kernel, plan->block), d->columns,
+                          &plan->v_bytes) ||
+        !mgx_mul_size((size_t)part_rows, 2 * sizeof(float), &rows))
         return false;
     plan->k_bytes = mgx_align64(plan->k_bytes);
     plan->v_bytes = mgx_align64(plan->v_bytes);
     plan->s_bytes = mgx_align64(plan->s_bytes);
     if (!mgx_add_size(plan->k_bytes, plan->v_bytes, &total) ||
-        !mgx_add_size(total, plan->s_bytes, &total) || !mgx_add_size(total, rows, &total))
+        !mgx_add_size(total, plan->s_bytes, &total) || !mgx_add_size(total, rows, &total) ||
+        !mgx_add_size(total, plan->q_bytes + plan->p_bytes + 64, &total) ||
+        !mgx_add_size(total, plan->y_bytes, &total))
         return false;
     plan->thread_workspace = mgx_align64(total);
     return mgx_mul_size(plan->thread_workspace, (size_t)mgx_max_i64(d->threads, 1), &total);
@@ -80,7 +108,9 @@ enum mgx_status mgx_attention_plan_init(struct mgx_attention_plan *plan,
         return mgx_fail(diag, MGX_INVALID, "attention of sizes %lld x %lld x %lld x %lld",
                         (long long)d->queries, (long long)d->keys, (long long)d->depth,
                         (long long)d->columns);
-    plan->kernel = mgx_gemm_kernel(MGX_KERNEL_F32, d->isa);
+    plan->kernel = mgx_gemm_kernel(d->type, d->isa);
+    if (!plan->kernel || (d->type != MGX_KERNEL_BF16 && d->y_type != MGX_KERNEL_F32))
+        return mgx_fail(diag, MGX_UNSUPPORTED, "no kernel attends by type %d", d->type);
     plan->rows = mgx_attention_kernel(d->isa);
     int64_t values;
     if (!count_batches(plan) || !mgx_mul_i64(d->queries, d->keys, &values) ||
@@ -111,10 +141,15 @@ struct part { // one batch, a range of queries, a block of keys
     const struct mgx_attention_args *args;
     int thread;
     int64_t at[MGX_ATTENTION_BATCH];
-    const float *q, *k, *v, *mask;
-    float *y;
+    const char *q, *k, *v;
+    const float *mask;
+    char *y;
+    int64_t size, y_size; // bytes of a value of Q, K and V, and of Y
     char *k_panels, *v_panels;
     float *scores, *high, *sum;      // of rows: from `begin` on
+    char *q_copy;                    // NULL: Q is read where it lies
+    uint16_t *powers;                // of bfloat16
+    float *sums;                     // what Y is made of; NULL: Y itself
     int64_t begin, end, first, keys; // queries; keys of the block
 };
 
@@ -122,40 +157,87 @@ static void pack_block(const struct part *part)
 {
     const struct mgx_attention_desc *d = &part->plan->desc;
     const struct mgx_gemm_kernel *kernel = part->plan->kernel;
-    const float *k = part->k + part->first * d->k_col, *v = part->v + part->first * d->v_row;
+    const int64_t k_groups = part->plan->k_groups, v_groups = mgx_panel_rows(kernel, part->keys);
+    const char *k = part->k + part->first * d->k_col * part->size,
+               *v = part->v + part->first * d->v_row * part->size;
     for (int64_t p = 0; p * kernel->cols < part->keys; p++)
-        mgx_panel_pack(kernel, k, MGX_KERNEL_F32, d->k_row, d->k_col, d->depth, part->keys, p,
-                       part->k_panels + p * kernel->cols * d->depth * FLOAT);
+        mgx_panel_pack(kernel, k, d->type, d->k_row, d->k_col, d->depth, part->keys, p,
+                       part->k_panels + p * kernel->cols * k_groups * FLOAT);
     for (int64_t p = 0; p * kernel->cols < d->columns; p++)
-        mgx_panel_pack(kernel, v, MGX_KERNEL_F32, d->v_row, d->v_col, part->keys, d->columns, p,
-                       part->v_panels + p * kernel->cols * part->keys * FLOAT);
+        mgx_panel_pack(kernel, v, d->type, d->v_row, d->v_col, part->keys, d->columns, p,
+                       part->v_panels + p * kernel->cols * v_groups * FLOAT);
 }
 
-// c[rows][n] = a[rows][depth] * panels, onto c where `onto`; strides in floats.
-static void multiply(const struct mgx_gemm_kernel *kernel, const float *a, int64_t a_row, int rows,
-                     int64_t depth, const char *panels, int64_t n, float *c, int64_t c_row,
-                     bool onto)
+// Rows of a left operand, `row` bytes apart; `depth` groups of each.
+struct left {
+    const char *at;
+    int64_t row, depth;
+    int rows;
+};
+
+// c[rows][n] = a * panels, onto c where `onto`; c_row in floats.
+static void multiply(const struct mgx_gemm_kernel *kernel, const struct left *a, const char *panels,
+                     int64_t n, float *c, int64_t c_row, bool onto)
 {
     const int64_t tap = 0, half = kernel->half;
-    struct mgx_tile_args args = {.a = {(const char *)a, (const char *)(a + half * a_row)},
-                                 .a_row = a_row * FLOAT,
+    struct mgx_tile_args args = {.a = {a->at, a->at + half * a->row},
+                                 .a_row = a->row,
                                  .taps = &tap,
                                  .tap_count = 1,
-                                 .depth = depth,
+                                 .depth = a->depth,
                                  .c_row = c_row * FLOAT,
                                  .residual_row = c_row * FLOAT,
                                  .ahead = panels};
     for (int64_t p = 0; p * kernel->cols < n; p++, c += kernel->cols) {
         const int64_t left = n - p * kernel->cols;
         args.cols = left < kernel->cols ? (int)left : kernel->cols;
-        args.b = panels + p * kernel->cols * depth * FLOAT;
+        args.b = panels + p * kernel->cols * a->depth * FLOAT;
         args.b_row = mgx_panel_width(kernel, n, p) * FLOAT;
         args.c[0] = (char *)c;
         args.c[1] = (char *)(c + half * c_row);
         args.residual[0] = onto ? args.c[0] : NULL;
         args.residual[1] = onto ? args.c[1] : NULL;
-        (args.cols > kernel->cols / 2 ? kernel->wide : kernel->narrow)[rows](&args);
+        (args.cols > kernel->cols / 2 ? kernel->wide : kernel->narrow)[a->rows](&args);
     }
+}
+
+// Queries from `row` on as the kernel reads them.
+static struct left queries_at(const struct part *part, int64_t row, int rows)
+{
+    const struct mgx_attention_desc *d = &part->plan->desc;
+    struct left q = {part->q + row * d->q_row * part->size, d->q_row * part->size,
+                     part->plan->k_groups, rows};
+    if (!part->q_copy)
+        return q;
+    const size_t used = (size_t)(d->depth * part->size), whole = (size_t)(q.depth * FLOAT);
+    for (int i = 0; i < rows; i++) {
+        char *to = part->q_copy + (size_t)i * whole;
+        memcpy(to, q.at + i * q.row, used);
+        memset(to + used, 0, whole - used);
+    }
+    q.at = part->q_copy;
+    q.row = (int64_t)whole;
+    return q;
+}
+
+// Powers as the kernel reads them.
+static struct left powers_of(const struct part *part, int rows)
+{
+    const int64_t stride = part->plan->stride;
+    struct left p = {(const char *)part->scores, stride * FLOAT, part->keys, rows};
+    if (!part->powers)
+        return p;
+    const mgx_convert_fn convert =
+        mgx_convert(part->plan->desc.isa, MGX_KERNEL_F32, MGX_KERNEL_BF16);
+    for (int i = 0; i < rows; i++) {
+        uint16_t *to = part->powers + i * stride;
+        convert(part->scores + i * stride, to, part->keys);
+        to[part->keys] = 0; // of an odd number of keys the last one is a group with this
+    }
+    p.at = (const char *)part->powers;
+    p.row = stride * 2;
+    p.depth = mgx_panel_rows(part->plan->kernel, part->keys);
+    return p;
 }
 
 // Scores of a tile of rows as powers; `factor`: what earlier blocks' results shrink by.
@@ -165,8 +247,8 @@ static void make_powers(const struct part *part, int64_t row, int rows, float *f
     const struct mgx_attention_desc *d = &plan->desc;
     float *high = part->high + (row - part->begin), *sum = part->sum + (row - part->begin);
     float old[MGX_TILE_MAX_ROWS], now[MGX_TILE_MAX_ROWS];
-    multiply(plan->kernel, part->q + row * d->q_row, d->q_row, rows, d->depth, part->k_panels,
-             part->keys, part->scores, plan->stride, false);
+    const struct left q = queries_at(part, row, rows);
+    multiply(plan->kernel, &q, part->k_panels, part->keys, part->scores, plan->stride, false);
     if (d->hook) {
         const struct mgx_tile tile = {.data = part->scores,
                                       .stride = plan->stride,
@@ -190,21 +272,35 @@ static void make_powers(const struct part *part, int64_t row, int rows, float *f
     }
 }
 
+// Sums of a tile become rows of Y.
+static void store_rows(const struct part *part, int64_t row, int rows, const float *sums)
+{
+    const struct mgx_attention_desc *d = &part->plan->desc;
+    const mgx_convert_fn convert = mgx_convert(d->isa, MGX_KERNEL_F32, d->y_type);
+    for (int i = 0; i < rows; i++)
+        convert(sums + i * d->columns, part->y + (row + i) * d->y_row * part->y_size, d->columns);
+}
+
 static void run_tile(const struct part *part, int64_t row, int rows)
 {
     const struct mgx_attention_plan *plan = part->plan;
     const struct mgx_attention_desc *d = &plan->desc;
-    float *y = part->y + row * d->y_row, factor[MGX_TILE_MAX_ROWS];
+    const int64_t sums_row = plan->block < d->keys ? row - part->begin : 0;
+    const int64_t step = part->sums ? d->columns : d->y_row;
+    float *y = part->sums ? part->sums + sums_row * step : (float *)(void *)part->y + row * step,
+          factor[MGX_TILE_MAX_ROWS];
     make_powers(part, row, rows, factor);
     if (part->first)
-        plan->rows->multiply(y, d->y_row, rows, d->columns, factor);
-    multiply(plan->kernel, part->scores, plan->stride, rows, part->keys, part->v_panels, d->columns,
-             y, d->y_row, part->first > 0);
+        plan->rows->multiply(y, step, rows, d->columns, factor);
+    const struct left p = powers_of(part, rows);
+    multiply(plan->kernel, &p, part->v_panels, d->columns, y, step, part->first > 0);
     if (part->first + part->keys < d->keys)
         return;
     for (int i = 0; i < rows; i++)
         factor[i] = 1 / part->sum[row - part->begin + i];
-    plan->rows->multiply(y, d->y_row, rows, d->columns, factor);
+    plan->rows->multiply(y, step, rows, d->columns, factor);
+    if (part->sums)
+        store_rows(part, row, rows, y);
 }
 
 static void run_blocks(struct part *part)
@@ -232,10 +328,10 @@ static void set_batch(struct part *part, int64_t batch)
         const int64_t at = batch % d->batch[i];
         batch /= d->batch[i];
         part->at[i] = at;
-        part->q += at * d->q_batch[i];
-        part->k += at * d->k_batch[i];
-        part->v += at * d->v_batch[i];
-        part->y += at * d->y_batch[i];
+        part->q += at * d->q_batch[i] * part->size;
+        part->k += at * d->k_batch[i] * part->size;
+        part->v += at * d->v_batch[i] * part->size;
+        part->y += at * d->y_batch[i] * part->y_size;
         if (part->mask)
             part->mask += at * d->mask_batch[i];
     }
@@ -255,13 +351,22 @@ static void run_unit(const struct job *job, int64_t unit, int thread)
                         .v = args->v,
                         .mask = plan->desc.masked ? args->mask : NULL,
                         .y = args->y,
+                        .size = mgx_kernel_size(plan->desc.type),
+                        .y_size = mgx_kernel_size(plan->desc.y_type),
                         .k_panels = own,
                         .v_panels = own + plan->k_bytes,
                         .begin = queries * i / plan->parts,
                         .end = queries * (i + 1) / plan->parts};
     own += plan->k_bytes + plan->v_bytes;
     part.scores = (float *)(void *)own;
-    part.high = (float *)(void *)(own + plan->s_bytes);
+    own += plan->s_bytes;
+    part.q_copy = plan->q_bytes ? own : NULL;
+    own += plan->q_bytes;
+    part.powers = plan->p_bytes ? (uint16_t *)(void *)own : NULL;
+    own += plan->p_bytes;
+    part.sums = plan->y_bytes ? (float *)(void *)own : NULL;
+    own += plan->y_bytes;
+    part.high = (float *)(void *)own;
     part.sum = part.high + (part.end - part.begin);
     set_batch(&part, unit / plan->parts);
     run_blocks(&part);

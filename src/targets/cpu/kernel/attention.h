@@ -17,6 +17,9 @@
 // whose scores are all -infinity gives NaN, as the definition does. Q has contiguous depth, Y
 // contiguous columns; K and V lie anyhow, since packing reads them.
 //
+// Of bfloat16, where the machine multiplies it: Q, K and V lie so, powers are rounded to it, scores
+// and sums stay floats, and Y is rounded once if it is bfloat16 too.
+//
 // Cost: packing is 1 / rows of the products' work; scratch per thread holds a block of K and V and
 // one tile of scores. The result depends on shape and instruction set, never on the number of
 // threads.
@@ -34,6 +37,7 @@ typedef void (*mgx_attention_hook)(void *user, const int64_t *at, const struct m
 // Strides are in elements; those of batches may be 0.
 struct mgx_attention_desc {
     mgx_isa isa;
+    enum mgx_kernel_type type, y_type;     // of Q, K and V: F32, or BF16; F32 or BF16 of Y
     int threads;                           // the pool's
     int64_t queries, keys, depth, columns; // depth of Q K, columns of V
     int batch_rank;
@@ -56,12 +60,15 @@ struct mgx_attention_plan {
     int tasks;
     int64_t block, stride;            // keys at once; floats from score row to score row
     size_t k_bytes, v_bytes, s_bytes; // of scratch: packed K and V, scores
+    size_t q_bytes, p_bytes, y_bytes; // ... and of bfloat16: Q of odd depth, powers, sums
+    int64_t k_groups;                 // of 32 bits along the depth
     size_t thread_workspace;          // a multiple of 64
 };
 
 struct mgx_attention_args {
-    const float *q, *k, *v, *mask;
-    float *y;
+    const void *q, *k, *v;
+    const float *mask;
+    void *y;
     void *workspace; // mgx_attention_workspace() bytes, aligned to 64
     void *hook_user;
 };

@@ -102,6 +102,34 @@ static void pack_bytes(const struct source *s, bool is_signed, int width, uint32
     }
 }
 
+// Two rows of 16 bits as pairs; `next` NULL: zeros.
+static void pair_words(const uint16_t *restrict a, const uint16_t *restrict next, int cols,
+                       uint32_t *restrict to)
+{
+    if (!next)
+        for (int j = 0; j < cols; j++)
+            to[j] = a[j];
+    else
+        for (int j = 0; j < cols; j++)
+            to[j] = a[j] | (uint32_t)next[j] << 16;
+}
+
+// Rows of 16 bits that are multiplied as they are.
+static void pack_words(const struct source *s, int width, uint32_t *panel)
+{
+    enum { USUAL = 32 };
+    assert(s->kernel->group == 2 && s->size == 2 && s->col == 2);
+    for (int64_t k = 0; k < s->depth; k += 2, panel += width) {
+        const uint16_t *a = (const uint16_t *)(const void *)(s->b + k * s->row);
+        const uint16_t *next = k + 1 < s->depth ? a + s->row / 2 : NULL;
+        if (s->cols == USUAL && next) // of known size: in registers
+            pair_words(a, next, USUAL, panel);
+        else
+            pair_words(a, next, s->cols, panel);
+        memset(panel + s->cols, 0, (size_t)(width - s->cols) * sizeof *panel);
+    }
+}
+
 // One row of the panel for each group of rows of the matrix, value by value side by side.
 static void pack_lines(const struct source *s, int width, uint32_t *panel)
 {
@@ -189,6 +217,8 @@ void mgx_panel_pack(const struct mgx_gemm_kernel *kernel, const void *b, enum mg
         copy_lines(&s, width, panel);
     else if (b_col == 1 && size == 1 && kernel->b_type == MGX_KERNEL_S16)
         pack_bytes(&s, type == MGX_KERNEL_S8, width, panel);
+    else if (b_col == 1 && type == MGX_KERNEL_BF16 && kernel->b_type == type)
+        pack_words(&s, width, panel);
     else if (b_row != 1 || b_col == 1)
         pack_lines(&s, width, panel);
     else if (whole)

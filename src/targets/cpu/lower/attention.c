@@ -5,6 +5,9 @@
 //     scores * c / d + mask, as spelled    scale and mask of the kernel
 //     any other element-wise body          a block program over tiles of scores
 //
+// Of bfloat16 the products are quant_dot, and the softmax is rounded before the second one, the
+// result perhaps after it.
+//
 // Operands of f have the scores' lengths and any strides but along the keys, where they are
 // contiguous or the same for all.
 #include <assert.h>
@@ -37,22 +40,35 @@ struct parts {
     const struct mgx_ins *scores, *between, *weigh; // between: f, or NULL
 };
 
+static bool is_product(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_dot || ins->op == &mgx_op_quant_dot;
+}
+
+// What was rounded to bfloat16, or the value itself.
+static const struct mgx_ins *before_rounding(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_convert && ins->shape.type == MGX_BF16 ? ins->in[0] : ins;
+}
+
 static bool find_parts(const struct mgx_plan_offer *c, struct parts *p)
 {
     assert(c->ins->mod_count == 1);
     const struct mgx_module *body = c->ins->mod[0];
     const int count = mgx_module_parameters(body, NULL, 0);
-    p->weigh = mgx_module_result(body, 0);
-    if (count != c->in_count || count > MGX_REGION_INPUTS || p->weigh->op != &mgx_op_dot ||
-        p->weigh->in[0]->op != &mgx_op_softmax)
+    p->weigh = before_rounding(mgx_module_result(body, 0));
+    if (count != c->in_count || count > MGX_REGION_INPUTS || !is_product(p->weigh))
         return false;
-    const struct mgx_ins *in = p->weigh->in[0]->in[0];
-    p->between = in->op == &mgx_op_dot ? NULL : in;
-    p->scores = in->op == &mgx_op_dot ? in : NULL;
+    const struct mgx_ins *softmax = before_rounding(p->weigh->in[0]);
+    if (softmax->op != &mgx_op_softmax)
+        return false;
+    const struct mgx_ins *in = softmax->in[0];
+    p->between = is_product(in) ? NULL : in;
+    p->scores = is_product(in) ? in : NULL;
     for (int i = 0; p->between && i < in->in_count; i++)
-        if (in->in[i]->op == &mgx_op_dot)
+        if (is_product(in->in[i]))
             p->scores = in->in[i];
-    return p->scores != NULL;
+    return p->scores && p->scores->op == p->weigh->op;
 }
 
 // --- f as scale and mask ---
@@ -211,8 +227,11 @@ static bool suits(struct mgx_plan_offer *c, const struct parts *p, const struct 
 {
     const struct mgx_shape *q = &c->in[g->q], *k = &c->in[g->k], *v = &c->in[g->v], *y = c->out;
     const int n = y->rank;
-    if (q->type != MGX_FLOAT || k->type != MGX_FLOAT || v->type != MGX_FLOAT ||
-        y->type != MGX_FLOAT || n - 2 > MGX_ATTENTION_BATCH ||
+    const bool narrow =
+        q->type == MGX_BF16 && mgx_gemm_kernel(MGX_KERNEL_BF16, cpu_offered(c)->isa);
+    const enum mgx_type type = narrow ? MGX_BF16 : MGX_FLOAT;
+    if (q->type != type || k->type != type || v->type != type ||
+        (y->type != MGX_FLOAT && y->type != type) || n - 2 > MGX_ATTENTION_BATCH ||
         !mgx_shape_elements(&p->scores->shape))
         return mgx_plan_unfit(c, "not float, empty, or too many batch axes");
     if (y->strides[n - 1] != 1 && y->lens[n - 1] != 1)
@@ -228,6 +247,9 @@ static void describe(const struct mgx_plan_offer *c, const struct attention *g,
     const struct mgx_shape *q = &c->in[g->q], *k = &c->in[g->k], *v = &c->in[g->v], *y = c->out;
     const int n = y->rank;
     *d = (struct mgx_attention_desc){.isa = cpu_offered(c)->isa,
+                                     .type = q->type == MGX_BF16 ? MGX_KERNEL_BF16 : MGX_KERNEL_F32,
+                                     .y_type =
+                                         y->type == MGX_BF16 ? MGX_KERNEL_BF16 : MGX_KERNEL_F32,
                                      .threads = c->machine->threads,
                                      .queries = q->lens[n - 2],
                                      .keys = k->lens[n - 1],
@@ -282,7 +304,7 @@ static bool describe_between(struct mgx_plan_offer *c, const struct parts *p, st
 
 static bool find_inputs(const struct parts *p, struct attention *g)
 {
-    assert(p->weigh->in[0]->op == &mgx_op_softmax);
+    assert(before_rounding(p->weigh->in[0])->op == &mgx_op_softmax);
     g->q = mgx_parameter_index(p->scores->in[0]);
     g->k = mgx_parameter_index(p->scores->in[1]);
     g->v = mgx_parameter_index(p->weigh->in[1]);
@@ -329,7 +351,10 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
         take_scratch(c, g, desc.threads);
     c->flops =
         2.0 * (double)mgx_shape_elements(&p.scores->shape) * (double)(desc.depth + desc.columns);
-    c->detail = g->body ? "block program" : "scale and mask";
+    const bool narrow = desc.type == MGX_KERNEL_BF16;
+    c->detail = g->body  ? narrow ? "bf16, block program" : "block program"
+                : narrow ? "bf16, scale and mask"
+                         : "scale and mask";
     c->state = g;
     return MGX_PLAN_TAKEN;
 }

@@ -3,12 +3,13 @@
 // kernel/rows.h.
 //
 // The body is known to the pass that made it: a mean and a centred value, or neither, a root of the
-// mean square plus epsilon, then perhaps a scale and a shift. What the kernel needs are x, epsilon,
+// mean square plus epsilon, then perhaps a scale and a shift, and perhaps a rounding to bfloat16. What the kernel needs are x, epsilon,
 // scale and shift, found by their places in it.
 #include <assert.h>
 
 #include "base/size.h"
 #include "op/op.h"
+#include "targets/cpu/kernel/convert.h"
 #include "targets/cpu/kernel/rows.h"
 #include "targets/cpu/lower/lower.h"
 
@@ -20,6 +21,7 @@ struct norm {
     float epsilon;
     int64_t rows, n, x_row, y_row;
     int tasks;
+    mgx_convert_fn round; // of a result that is bfloat16: rows are made in scratch; else NULL
 };
 
 static const struct mgx_ins *find(const struct mgx_module *body, const struct mgx_op *op)
@@ -73,6 +75,7 @@ static bool find_parts(struct mgx_plan_offer *c, struct norm *v, bool rms)
     if (v->x < 0 || !find_epsilon(c, root->in[0], &v->epsilon))
         return false;
     const struct mgx_ins *last = mgx_module_result(body, 0);
+    last = last->op == &mgx_op_convert ? last->in[0] : last;
     v->shift = peel(&mgx_op_add, &last);
     v->scale = peel(&mgx_op_mul, &last);
     if (rms && last->op == &mgx_op_multibroadcast) // what is left is the root: x was no scale
@@ -106,6 +109,8 @@ static bool row_stride(const struct mgx_shape *s, int axes, int64_t *stride)
 static bool lay_out(struct mgx_plan_offer *c, struct norm *v)
 {
     const struct mgx_shape *x = &c->in[v->x];
+    if (x->type != MGX_FLOAT || (c->out->type != MGX_FLOAT && c->out->type != MGX_BF16))
+        return mgx_plan_unfit(c, "not float");
     if (!mgx_shape_elements(x) || !row_stride(c->out, v->axes, &v->y_row))
         return mgx_plan_unfit(c, "rows of the result do not lie at one distance");
     if (!row_stride(x, v->axes, &v->x_row))
@@ -115,6 +120,12 @@ static bool lay_out(struct mgx_plan_offer *c, struct norm *v)
     assert(v->n > 0 && v->rows * v->n == mgx_shape_elements(c->out));
     assert(cpu_reaches(x, (v->rows - 1) * v->x_row + v->n - 1) || v->rows == 1);
     return true;
+}
+
+// Bytes of a row in scratch.
+static size_t room_of(const struct norm *v)
+{
+    return mgx_align64((size_t)v->n * sizeof(float));
 }
 
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
@@ -133,7 +144,12 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     v->kernel = rms ? kernels->rms : kernels->norm;
     c->detail = rms ? "root mean square" : "layer";
     v->tasks = cpu_tasks(c, v->rows * v->n, 1 << 14, v->rows);
-    c->in_place = v->x_row == v->y_row ? v->x : -1;
+    if (c->out->type == MGX_BF16) {
+        v->round = mgx_convert(cpu_offered(c)->isa, MGX_KERNEL_F32, MGX_KERNEL_BF16);
+        c->workspace = room_of(v) * (size_t)c->machine->threads;
+    } else {
+        c->in_place = v->x_row == v->y_row ? v->x : -1;
+    }
     c->state = v;
     return MGX_PLAN_TAKEN;
 }
@@ -146,16 +162,22 @@ struct job {
 static void run_part(void *user, int task, int thread)
 {
     assert(task >= 0 && task < ((const struct job *)user)->v->tasks);
-    (void)thread;
     const struct job *job = user;
     const struct norm *v = job->v;
     const float *x = job->args->in[v->x];
     float *y = job->args->out;
+    float *row = v->round
+                     ? (float *)(void *)((char *)job->args->workspace + room_of(v) * (size_t)thread)
+                     : NULL;
     const float *scale = v->scale >= 0 ? job->args->in[v->scale] : NULL;
     const float *shift = v->shift >= 0 ? job->args->in[v->shift] : NULL;
     const int64_t end = v->rows * (task + 1) / v->tasks;
-    for (int64_t i = v->rows * task / v->tasks; i < end; i++)
-        v->kernel(x + i * v->x_row, scale, shift, v->epsilon, y + i * v->y_row, v->n);
+    for (int64_t i = v->rows * task / v->tasks; i < end; i++) {
+        float *to = row ? row : y + i * v->y_row;
+        v->kernel(x + i * v->x_row, scale, shift, v->epsilon, to, v->n);
+        if (row)
+            v->round(row, (uint16_t *)job->args->out + i * v->y_row, v->n);
+    }
 }
 
 static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_plan_args *args,

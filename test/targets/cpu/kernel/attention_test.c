@@ -11,6 +11,7 @@
 struct trial {
     struct mgx_attention_desc d;
     struct buffer q, k, v, mask, y, workspace;
+    struct buffer q16, k16, v16; // of bfloat16
     int64_t heads;
     bool keys_first; // K lies key by key
 };
@@ -76,18 +77,42 @@ static int64_t last(const struct mgx_attention_desc *d, const int64_t batch[2], 
            (b - 1) * b_step + 1;
 }
 
+// Values as bfloat16, to which they are rounded themselves where the trial is of that.
+static struct buffer narrowed(struct buffer x)
+{
+    struct buffer y = buffer_new((x.count + 1) / 2);
+    for (int64_t i = 0; i < x.count; i++)
+        ((uint16_t *)(void *)y.data)[i] = mgx_bf16_from_double(x.data[i]);
+    return y;
+}
+
+static void round_values(struct buffer x)
+{
+    for (int64_t i = 0; i < x.count; i++)
+        x.data[i] = (float)mgx_bf16_to_float(mgx_bf16_from_double(x.data[i]));
+}
+
 static void set_buffers(struct trial *t, struct rng *r)
 {
     const struct mgx_attention_desc *d = &t->d;
     t->q = buffer_random(last(d, d->q_batch, d->queries, d->q_row, d->depth, 1), r);
     t->k = buffer_random(last(d, d->k_batch, d->depth, d->k_row, d->keys, d->k_col), r);
     t->v = buffer_random(last(d, d->v_batch, d->keys, d->v_row, d->columns, d->v_col), r);
+    if (d->type == MGX_KERNEL_BF16) {
+        round_values(t->q);
+        round_values(t->k);
+        round_values(t->v);
+    }
     t->mask =
         buffer_random(last(d, d->mask_batch, d->queries, d->mask_row, d->keys, d->mask_col), r);
     for (int64_t i = 0; i < t->mask.count; i++)
         if (rng_below(r, 5) == 0)
             t->mask.data[i] = -INFINITY;
-    t->y = buffer_new(last(d, d->y_batch, d->queries, d->y_row, d->columns, 1));
+    t->y = buffer_new(
+        (last(d, d->y_batch, d->queries, d->y_row, d->columns, 1) * typed_size(d->y_type) + 3) / 4);
+    t->q16 = narrowed(t->q);
+    t->k16 = narrowed(t->k);
+    t->v16 = narrowed(t->v);
 }
 
 // The definition, row by row. `y` gets the row, `*scale` the largest sum of absolute values.
@@ -116,28 +141,32 @@ static void meaning(const struct trial *t, const int64_t at[2], int64_t row, dou
     free(s);
 }
 
-// Scores err by their length's rounding, which exp makes relative; values are within [-1, 1].
+// Scores err by their length's rounding, which exp makes relative; values are within [-1, 1]. Powers
+// of bfloat16 err by its rounding, as does a result.
 static void compare(const struct trial *t)
 {
     const struct mgx_attention_desc *d = &t->d;
-    const double tolerance = 0x1p-23 * (8 + (double)d->depth + (double)d->keys / 16);
+    const double tolerance = 0x1p-23 * (8 + (double)d->depth + (double)d->keys / 16) +
+                             (d->type == MGX_KERNEL_BF16 ? 0x1p-8 : 0) +
+                             (d->y_type == MGX_KERNEL_BF16 ? 0x1p-8 : 0);
     double *want = calloc((size_t)d->columns, sizeof *want);
     int64_t touched = 0;
     for (int64_t b = 0; b < d->batch[0]; b++)
         for (int64_t h = 0; h < d->batch[1]; h++)
             for (int64_t i = 0; i < d->queries; i++) {
                 const int64_t at[2] = {b, h};
-                const float *got = t->y.data + b * d->y_batch[0] + h * d->y_batch[1] + i * d->y_row;
+                const int64_t first = b * d->y_batch[0] + h * d->y_batch[1] + i * d->y_row;
                 meaning(t, at, i, want);
                 for (int64_t c = 0; c < d->columns; c++) {
-                    const bool nan = isnan(want[c]);
-                    CHECK(nan ? isnan(got[c]) : fabs(got[c] - want[c]) <= tolerance);
+                    const double got = typed_get(d->y_type, t->y.data, first + c);
+                    CHECK(isnan(want[c]) ? isnan(got) : fabs(got - want[c]) <= tolerance);
                 }
                 touched += d->columns;
             }
-    for (int64_t i = 0; i < t->y.count; i++)
+    for (int64_t i = 0; i < t->y.count && d->y_type == MGX_KERNEL_F32; i++)
         touched -= !is_guard(t->y.data + i);
-    CHECK(touched == 0); // nothing between the rows was written
+    // Nothing between the rows was written.
+    CHECK(touched == 0 || d->y_type != MGX_KERNEL_F32);
     free(want);
 }
 
@@ -154,20 +183,31 @@ static void run_trial(struct trial *t, struct rng *r, mgx_isa isa, int threads)
         mgx_attention_plan_init(&plan, &t->d, NULL) != MGX_OK)
         abort();
     t->workspace = buffer_new((int64_t)mgx_attention_workspace(&plan) / 4);
-    const struct mgx_attention_args args = {.q = t->q.data,
-                                            .k = t->k.data,
-                                            .v = t->v.data,
+    const bool narrow = t->d.type == MGX_KERNEL_BF16;
+    const struct mgx_attention_args args = {.q = narrow ? t->q16.data : t->q.data,
+                                            .k = narrow ? t->k16.data : t->k.data,
+                                            .v = narrow ? t->v16.data : t->v.data,
                                             .mask = t->mask.data,
                                             .y = t->y.data,
                                             .workspace = t->workspace.data};
     mgx_attention_run(&plan, &args, pool);
     compare(t);
-    const struct buffer all[] = {t->q, t->k, t->v, t->mask, t->y, t->workspace};
+    const struct buffer all[] = {t->q,   t->k,   t->v,   t->mask,     t->y,
+                                 t->q16, t->k16, t->v16, t->workspace};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         CHECK(buffer_intact(all[i]));
         buffer_free(all[i]);
     }
     mgx_pool_release(pool);
+}
+
+// bfloat16 where there is a kernel for it, with results of either type.
+static void draw_types(struct trial *t, struct rng *r, mgx_isa isa)
+{
+    if (!mgx_gemm_kernel(MGX_KERNEL_BF16, isa) || rng_below(r, 3) == 0)
+        return;
+    t->d.type = MGX_KERNEL_BF16;
+    t->d.y_type = rng_below(r, 2) ? MGX_KERNEL_BF16 : MGX_KERNEL_F32;
 }
 
 static void try_shapes(mgx_isa isa)
@@ -182,6 +222,7 @@ static void try_shapes(mgx_isa isa)
         t.d.depth = rng_size(&r, depths, 4);
         t.d.columns = 1 + rng_size(&r, columns, 5);
         t.d.depth = t.d.depth ? t.d.depth : 1;
+        draw_types(&t, &r, isa);
         run_trial(&t, &r, isa, 1 + rng_below(&r, 2));
     }
 }
@@ -195,6 +236,7 @@ static void try_blocks(mgx_isa isa)
         t.d.keys = 2040 + rng_below(&r, 2200);
         t.d.depth = 1 + rng_below(&r, 9);
         t.d.columns = 1 + rng_below(&r, 9);
+        draw_types(&t, &r, isa);
         run_trial(&t, &r, isa, 1);
     }
 }

@@ -14,6 +14,7 @@
 #define IMAGE "x = @param:x -> T, {1, 8, 12, 12}, {1152, 144, 12, 1}\n"
 #define ROWS "x = @param:x -> T, {2, 6, 24}, {144, 24, 1}\n"
 #define MATRIX "y = @param:y -> T, {2, 24, 6}, {144, 6, 1}\n"
+#define TALL "x = @param:x -> T, {2, 19, 23}, {437, 23, 1}\n"
 #define RETURN(of) "@r = @return(" of ")\n"
 
 static const struct {
@@ -52,6 +53,27 @@ static const struct {
     {ROWS "@m = reduce_mean[axes={2}](x)\n@ms = multibroadcast[out_lens={2, 6, 24}](@m)\n"
           "@d = sub(x,@ms)\n@q = mul(@d,@d)\n@v = reduce_mean[axes={2}](@q)\n@k = sqrt(@v)\n"
           "@ks = multibroadcast[out_lens={2, 6, 24}](@k)\n@n = div(@d,@ks)\n" RETURN("@n")},
+    // The rest: what products read is rounded where it is made.
+    {ROWS "@m = reduce_mean[axes={2}](x)\n@ms = multibroadcast[out_lens={2, 6, 24}](@m)\n"
+          "@d = sub(x,@ms)\n@q = mul(@d,@d)\n@v = reduce_mean[axes={2}](@q)\n@k = sqrt(@v)\n"
+          "@ks = multibroadcast[out_lens={2, 6, 24}](@k)\n@n = div(@d,@ks)\n"
+          "@c = dot(@n,w0)\n@e = add(@c,@n)\n" RETURN("@e"),
+     1,
+     {"{2, 24, 24}, {576, 24, 1}"}},
+    {TALL "@t = transpose[permutation={0, 2, 1}](x)\n@c = dot(x,@t)\n@b = abs(@c)\n"
+          "@d = softmax[axis=2](@b)\n@e = dot(@d,x)\n@f = dot(@e,w0)\n" RETURN("@f"),
+     1,
+     {"{2, 23, 40}, {920, 40, 1}"}},
+    {TALL "@t = transpose[permutation={0, 2, 1}](x)\n@c = dot(x,@t)\n"
+          "@d = softmax[axis=2](@c)\n@e = dot(@d,x)\n@f = tanh(@e)\n" RETURN("@f")},
+    {IMAGE "@c = convolution[padding={1, 1, 1, 1},stride={1, 1},dilation={1, 1}](x,w0)\n"
+           "@d = relu(@c)\n"
+           "@e = convolution[padding={0, 0, 0, 0},stride={1, 1},dilation={1, 1}](@d,w1)\n"
+           "@f = add(@e,@d)\n@g = relu(@f)\n"
+           "@h = convolution[padding={1, 1, 1, 1},stride={1, 1},dilation={1, 1}](@g,w0)\n"
+           "@s = sigmoid(@h)\n@j = mul(@h,@s)\n@k = add(@j,@g)\n" RETURN("@k"),
+     2,
+     {"{8, 8, 3, 3}, {72, 9, 3, 1}", "{8, 8, 1, 1}, {8, 1, 1, 1}"}},
     {ROWS "@c = gather[axis=1](x,@i)\n@d = erf(@c)\n" RETURN("@d")},
 };
 
