@@ -158,6 +158,35 @@ static void pack_lines(const struct source *s, int width, uint32_t *panel)
     }
 }
 
+// `count` values of a column, `step` bytes apart, side by side.
+static inline uint32_t group_at(const char *from, int64_t step, int size, int count)
+{
+    uint32_t group = 0;
+    for (int i = 0; i < count; i++) {
+        uint32_t value = 0;
+        memcpy(&value, from + i * step, (size_t)size);
+        group |= value << 8 * size * i;
+    }
+    return group;
+}
+
+// Values of `size` bytes that only move, from wherever the columns are.
+static inline void pack_moved(const struct source *s, int size, int width, uint32_t *panel)
+{
+    const int group = 4 / size;
+    for (int64_t k = 0; k < s->depth; k += group, panel += width) {
+        const char *from = s->b + k * s->row;
+        const int64_t left = s->depth - k;
+        if (left >= group)
+            for (int j = 0; j < s->cols; j++)
+                panel[j] = group_at(from + j * s->col, s->row, size, group);
+        else
+            for (int j = 0; j < s->cols; j++)
+                panel[j] = group_at(from + j * s->col, s->row, size, (int)left);
+        memset(panel + s->cols, 0, (size_t)(width - s->cols) * sizeof *panel);
+    }
+}
+
 // Rows that only move.
 static void copy_lines(const struct source *s, int width, float *panel)
 {
@@ -219,6 +248,10 @@ void mgx_panel_pack(const struct mgx_gemm_kernel *kernel, const void *b, enum mg
         pack_bytes(&s, type == MGX_KERNEL_S8, width, panel);
     else if (b_col == 1 && type == MGX_KERNEL_BF16 && kernel->b_type == type)
         pack_words(&s, width, panel);
+    else if (b_row != 1 && b_col != 1 && type == kernel->b_type && size == 1)
+        pack_moved(&s, 1, width, panel);
+    else if (b_row != 1 && b_col != 1 && type == kernel->b_type && size == 2)
+        pack_moved(&s, 2, width, panel);
     else if (b_row != 1 || b_col == 1)
         pack_lines(&s, width, panel);
     else if (whole)
