@@ -97,6 +97,42 @@ static void copy_pixel(const struct copy *copy, const char *from, char *to)
         memset(to + copy->used, 0, (size_t)(copy->whole - copy->used));
 }
 
+// Pixels of two groups from channels of 16 bits in planes.
+static void gather_quads(const uint16_t *restrict a, const uint16_t *restrict b,
+                         const uint16_t *restrict c, const uint16_t *restrict d, int64_t pixels,
+                         uint64_t *restrict to)
+{
+    for (int64_t i = 0; i < pixels; i++)
+        to[i] = a[i] | (uint64_t)b[i] << 16 | (uint64_t)c[i] << 32 | (uint64_t)d[i] << 48;
+}
+
+static void gather_triples(const uint16_t *restrict a, const uint16_t *restrict b,
+                           const uint16_t *restrict c, int64_t pixels, uint64_t *restrict to)
+{
+    for (int64_t i = 0; i < pixels; i++)
+        to[i] = a[i] | (uint64_t)b[i] << 16 | (uint64_t)c[i] << 32;
+}
+
+// The same of any number of channels, `pixel` bytes from one to the next.
+static void gather_words(const struct copy *copy, const uint16_t *from, int64_t pixels, char *to)
+{
+    const int64_t plane = copy->plan->d.x_channel, channels = copy->plan->group_in;
+    if (copy->pixel == 8 && channels == 3) {
+        gather_triples(from, from + plane, from + 2 * plane, pixels, (uint64_t *)(void *)to);
+        return;
+    }
+    if (copy->pixel == 8 && channels == 4) {
+        gather_quads(from, from + plane, from + 2 * plane, from + 3 * plane, pixels,
+                     (uint64_t *)(void *)to);
+        return;
+    }
+    for (int64_t c = 0; c < channels; c += 2, from += 2 * plane, to += 4)
+        for (int64_t i = 0; i < pixels; i++) {
+            const uint32_t next = c + 1 < channels ? from[plane + i] : 0;
+            *(uint32_t *)(void *)(to + i * copy->pixel) = from[i] | next << 16;
+        }
+}
+
 // Copies pixels begin, begin + step, ... < end of an input row; a row outside the image is NULL.
 static void copy_pixels(const struct copy *copy, const char *line, int64_t begin, int64_t end,
                         int64_t step, char *to)
@@ -125,6 +161,12 @@ static void copy_pixels(const struct copy *copy, const char *line, int64_t begin
         copy->interleaves->interleave((const uint8_t *)line + begin, d->x_channel, (uint8_t *)to,
                                       copy->pixel, inside - begin, channels,
                                       d->x_type == MGX_KERNEL_S8 ? 0x80 : 0);
+        to += (inside - begin) * copy->pixel;
+        begin = inside;
+    }
+    if (inside > begin && step == 1 && d->x_channel != 1 && d->x_space[2] == 1 &&
+        d->x_type == MGX_KERNEL_BF16 && copy->plan->kernel->a_type == MGX_KERNEL_BF16) {
+        gather_words(copy, (const uint16_t *)(const void *)line + begin, inside - begin, to);
         to += (inside - begin) * copy->pixel;
         begin = inside;
     }
