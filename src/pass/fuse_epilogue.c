@@ -27,10 +27,11 @@ static bool is_quantized(const struct mgx_ins *product, const struct mgx_ins *us
            (user->shape.type == MGX_INT8 || user->shape.type == MGX_UINT8);
 }
 
-// What a product of bfloat16 leaves where the next one reads it.
-static bool is_rounded(const struct mgx_ins *product, const struct mgx_ins *user)
+// What a product of floats leaves where one of bfloat16 reads it.
+static bool is_rounded(const struct mgx_pass_call *c, const struct mgx_ins *product,
+                       const struct mgx_ins *user)
 {
-    return product->in[0]->shape.type == MGX_BF16 && product->shape.type == MGX_FLOAT &&
+    return c->options->multiplies_bf16 && product->shape.type == MGX_FLOAT &&
            user->shape.type == MGX_BF16;
 }
 
@@ -101,7 +102,7 @@ static struct mgx_ins *add_user(const struct mgx_pass_call *c, struct mgx_region
     struct mgx_ins *user = ins->uses->user;
     struct mgx_region longer = *region;
     const bool fits =
-        may_leave(c, user->shape.type) || is_quantized(ins, user) || is_rounded(ins, user);
+        may_leave(c, user->shape.type) || is_quantized(ins, user) || is_rounded(c, ins, user);
     if (user->owner != ins->owner || !mgx_is_elementwise(user) || !fits ||
         !mgx_shape_same_lens(&user->shape, &ins->shape) || !mgx_region_add(&longer, user) ||
         !mgx_region_closed(&longer))

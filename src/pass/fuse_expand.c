@@ -4,6 +4,8 @@
 //
 //     depthwise(convolution(x, w), v), each with its epilogue  =>  group[tag=expand]
 //
+// The first may multiply bfloat16, the second may end in it; between them are floats.
+//
 // The wide image is the largest thing in such a network, written once and read once. In a group the
 // depthwise convolution can have its rows made as it goes, in the nearest memory that holds them
 // (mgx_pass_options.near_bytes: L2 of a CPU; without one nothing is grouped). That pays when the
@@ -26,23 +28,33 @@ static struct mgx_ins *given(const struct mgx_ins *group, const struct mgx_ins *
     return i >= 0 && i < group->in_count ? group->in[i] : NULL;
 }
 
+static bool is_convolution(const struct mgx_ins *ins)
+{
+    return ins->op == &mgx_op_convolution ||
+           (ins->op == &mgx_op_quant_convolution && ins->in[0]->shape.type == MGX_BF16);
+}
+
+static bool is_float(enum mgx_type type)
+{
+    return type == MGX_FLOAT || type == MGX_BF16;
+}
+
 static bool find_stage(const struct mgx_ins *ins, struct stage *s)
 {
     *s = (struct stage){.conv = ins};
-    if (ins->op == &mgx_op_convolution) {
+    if (is_convolution(ins)) {
         s->x = ins->in[0];
         s->w = ins->in[1];
     } else if (ins->mod_count == 1 && mgx_is_group(ins, "epilogue")) {
         s->conv = ins->mod[0]->first;
-        while (s->conv && s->conv->op != &mgx_op_convolution)
+        while (s->conv && !is_convolution(s->conv))
             s->conv = s->conv->next;
         s->x = s->conv ? given(ins, s->conv->in[0]) : NULL;
         s->w = s->conv ? given(ins, s->conv->in[1]) : NULL;
     }
-    return s->x && s->w && s->w->literal && s->w->shape.type == MGX_FLOAT &&
-           s->w->shape.rank == 4 && ins->shape.type == MGX_FLOAT && ins->shape.rank == 4 &&
-           mgx_shape_is_static(&ins->shape) && mgx_shape_elements(&ins->shape) > 0 &&
-           mgx_shape_same_lens(&s->conv->shape, &ins->shape);
+    return s->x && s->w && s->w->literal && is_float(s->w->shape.type) && s->w->shape.rank == 4 &&
+           is_float(ins->shape.type) && ins->shape.rank == 4 && mgx_shape_is_static(&ins->shape) &&
+           mgx_shape_elements(&ins->shape) > 0 && mgx_shape_same_lens(&s->conv->shape, &ins->shape);
 }
 
 // Of few channels and few taps: a direct convolution is the best there is.
@@ -50,7 +62,7 @@ static bool is_first_layer(const struct stage *s)
 {
     enum { FEW = 4 };
     return s->x->shape.lens[1] <= FEW && s->w->shape.lens[2] <= 3 &&
-           mgx_ins_int(s->conv, "group") == 1 && s->x->shape.type == MGX_FLOAT;
+           mgx_ins_int(s->conv, "group") == 1 && is_float(s->x->shape.type);
 }
 
 static bool is_pointwise(const struct stage *s)
@@ -59,13 +71,14 @@ static bool is_pointwise(const struct stage *s)
     return s->w->shape.lens[2] == 1 && s->w->shape.lens[3] == 1 &&
            mgx_ins_int(conv, "group") == 1 && mgx_ints_all(mgx_ins_ints(conv, "stride"), 1) &&
            mgx_ints_all(mgx_ins_ints(conv, "padding"), 0) &&
-           mgx_ins_int(conv, "padding_mode") == 0 && s->x->shape.type == MGX_FLOAT;
+           mgx_ins_int(conv, "padding_mode") == 0 && is_float(s->x->shape.type);
 }
 
 static bool is_depthwise(const struct stage *s)
 {
     const int64_t channels = s->conv->shape.lens[1];
     return mgx_ins_int(s->conv, "group") == channels && s->x->shape.lens[1] == channels &&
+           s->conv->op == &mgx_op_convolution && s->x->shape.type == MGX_FLOAT &&
            s->w->shape.lens[1] == 1 && s->w->shape.lens[2] > 1;
 }
 

@@ -14,7 +14,9 @@
 // Quantization leaves moves in their own type, between conversions. Behind the moves a conversion
 // meets the one that takes it back, and both go (eliminate_convert); until then half the bytes move.
 // A reshape that gives a result moves none, and no conversion comes behind it: there it stays.
-// Broadcasts stay: behind one there is more to convert. O(instructions).
+// Weights that whoever packs them takes in pieces (mgx_is_joined_weights) stay as they are on a
+// target that multiplies bfloat16 itself. Broadcasts stay: behind one there is more to convert. O(instructions).
+#include "pass/engine/constant.h"
 #include "pass/engine/emit.h"
 
 #include <assert.h>
@@ -139,7 +141,8 @@ static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
     for (struct mgx_ins *ins = m->first, *next; ins; ins = next) {
         next = ins->next;
         struct mgx_ins *move = moved_literal(ins), *concat = joined_narrow(ins);
-        if (moves_widened(ins))
+        const bool packs = c->options->multiplies_bf16 && mgx_is_joined_weights(ins);
+        if (moves_widened(ins) && !packs)
             TRY(sink(c, ins));
         else if (concat)
             TRY(narrow_parts(c, ins, concat));

@@ -141,6 +141,12 @@ static const struct mgx_pass *const widen[] = {&mgx_pass_compute_wide, &mgx_pass
                                                &mgx_pass_optimize_module,
                                                &mgx_pass_dead_code_elimination, NULL};
 
+// Where products of bfloat16 stay, what is moved from one to the next moves in 16 bits.
+static const struct mgx_pass *const move[] = {
+    &mgx_pass_narrow_moves,          &mgx_pass_eliminate_common_subexpression,
+    &mgx_pass_propagate_constant,    &mgx_pass_eliminate_convert,
+    &mgx_pass_dead_code_elimination, NULL};
+
 static bool has_16_bits(const struct mgx_program *p)
 {
     for (int m = 0; m < p->module_count; m++)
@@ -168,7 +174,10 @@ static enum mgx_status run_passes(struct mgx_program *p, const struct mgx_plan_m
     if (status == MGX_OK && narrow)
         status = mgx_run_passes(p, integers, &pass, diag);
     pass.multiplies_bf16 = mgx_gemm_kernel(MGX_KERNEL_BF16, cpu_machine(machine)->isa) != NULL;
-    if (status == MGX_OK && has_16_bits(p))
+    const bool narrows = has_16_bits(p);
+    if (status == MGX_OK && narrows && pass.multiplies_bf16)
+        status = mgx_run_passes(p, move, &pass, diag);
+    if (status == MGX_OK && narrows)
         status = mgx_run_passes(p, widen, &pass, diag);
     pass.threads = options->threads ? options->threads : mgx_cpus_usable();
     pass.near_bytes = mgx_cpu_l2();

@@ -46,13 +46,28 @@ enum {
     RING_GAP = 16 // floats between the rows of a ring, which keep them apart in the feed's walk
 };
 
+// Floats whose results are rounded to bf16: made in scratch, a block of rows at a time.
+static bool rounds(const struct mgx_conv_desc *d)
+{
+    return d->x_type == MGX_KERNEL_F32 && d->w_type == MGX_KERNEL_F32 &&
+           d->y_type == MGX_KERNEL_BF16 && d->type == MGX_KERNEL_F32 &&
+           (!d->epilogue.residual || d->epilogue.residual_form == MGX_RESIDUAL_F32);
+}
+
+static bool makes_floats(const struct mgx_conv_desc *f)
+{
+    const bool narrow = f->type == MGX_KERNEL_BF16 && f->x_type == MGX_KERNEL_BF16 &&
+                        f->w_type == MGX_KERNEL_BF16 && f->y_type == MGX_KERNEL_F32;
+    return narrow || (mgx_conv_floats(f) && f->type == MGX_KERNEL_F32);
+}
+
 static bool feed_fits(const struct mgx_conv_desc *d)
 {
     const struct mgx_conv_desc *f = d->feed;
-    bool fits = mgx_conv_floats(d) && mgx_conv_floats(f) && f->type == MGX_KERNEL_F32 &&
-                d->type == MGX_KERNEL_F32 && f->batch == d->batch && f->groups == 1 &&
-                f->out_channels == d->in_channels && !f->x_scaled && !f->transposed && !f->feed &&
-                d->in[0] == 1 && d->out[0] == 1 && d->kernel[0] == 1;
+    bool fits = (mgx_conv_floats(d) || rounds(d)) && makes_floats(f) && d->type == MGX_KERNEL_F32 &&
+                f->batch == d->batch && f->groups == 1 && f->out_channels == d->in_channels &&
+                !f->x_scaled && !f->transposed && !f->feed && d->in[0] == 1 && d->out[0] == 1 &&
+                d->kernel[0] == 1;
     for (int i = 0; i < MGX_CONV_DIMS; i++)
         fits = fits && f->out[i] == d->in[i];
     return fits;
@@ -67,7 +82,7 @@ static int64_t copies_of(const struct mgx_conv_plan *plan)
 // Whether the kernel reads input lines, and writes results, where they lie in memory.
 static bool works_in_place(const struct mgx_conv_plan *plan)
 {
-    return mgx_conv_floats(&plan->d) && copies_of(plan) == 1;
+    return (mgx_conv_floats(&plan->d) || rounds(&plan->d)) && copies_of(plan) == 1;
 }
 
 static bool depthwise_fits(const struct mgx_conv_plan *plan)
@@ -76,7 +91,7 @@ static bool depthwise_fits(const struct mgx_conv_plan *plan)
     if (copies > MAX_COPIES || (copies > 1 && (plan->d.feed || !mgx_conv_floats(&plan->d))))
         return false;
     const struct mgx_epilogue *e = &plan->d.epilogue;
-    if (e->residual && e->residual != MGX_RESIDUAL_BYTES &&
+    if (e->residual && e->residual != MGX_RESIDUAL_BYTES && !rounds(&plan->d) &&
         mgx_residual_type(e, plan->d.y_type) != plan->d.y_type)
         return false;
     return !plan->d.transposed && members * copies == plan->group_out &&
@@ -151,7 +166,10 @@ static struct layout layout_of(const struct mgx_conv_plan *plan)
     const size_t channels = (size_t)part_channels(plan) * sizeof(float);
     const bool floats = works_in_place(plan);
     const size_t line = floats ? 0 : mgx_align64((size_t)d->in[2] * channels),
-                 result = floats ? 0 : mgx_align64((size_t)d->out[2] * channels),
+                 residual = floats ? 0 : mgx_align64((size_t)d->out[2] * channels),
+                 result = floats && rounds(d)
+                              ? mgx_align64((size_t)(plan->block_rows * d->out[2]) * channels)
+                              : residual,
                  slots = floats ? 0 : (size_t)slots_of(d);
     const size_t pairs = (size_t)(plan->block_rows + 1) / 2, lines = pairs * (size_t)lines_of(d);
     struct layout l;
@@ -161,7 +179,7 @@ static struct layout layout_of(const struct mgx_conv_plan *plan)
     l.ring = l.tags + mgx_align64(slots * sizeof(int64_t));
     l.results = l.ring + slots * line;
     l.residual = l.results + result;
-    l.made = l.residual + result;
+    l.made = l.residual + residual;
     l.feed = l.made +
              (plan->feed ? mgx_align64((size_t)(plan->ring * d->x_space[1]) * sizeof(float)) : 0);
     l.end = l.feed + (plan->feed ? plan->feed->thread_workspace : 0);
@@ -326,7 +344,7 @@ struct part {
     char *feed_own;
     int64_t made_n, made_end; // rows of which image are in it, up to which
     // of the current block
-    int64_t n, z;
+    int64_t n, z, y;
     int pair_count, line_count;
 };
 
@@ -448,6 +466,11 @@ static struct target target_of(const struct part *part, const struct pair *pair)
     const int64_t y = row_at(part, pair->y, plan->y_first, d->y_batch, d->y_space),
                   r = row_at(part, pair->y, plan->residual_first, d->residual_batch,
                              d->residual_space);
+    if (!part->tags && part->results)
+        return (struct target){part->results + (pair->y - part->y) * d->out[2] * part->channels,
+                               d->epilogue.residual ? (const float *)part->args->residual + r
+                                                    : NULL,
+                               part->channels, d->residual_space[2]};
     if (!part->tags)
         return (struct target){(float *)part->args->y + y,
                                d->epilogue.residual ? (const float *)part->args->residual + r
@@ -520,6 +543,25 @@ static void store_row(const struct part *part, int64_t row)
         convert(part->results + x * part->channels, y + x * d->y_space[2] * size, part->channels);
 }
 
+// The rows of a block that are rounded.
+static void store_rows(const struct part *part, int64_t end)
+{
+    const struct mgx_conv_plan *plan = part->plan;
+    const struct mgx_conv_desc *d = &plan->d;
+    const mgx_convert_fn convert = mgx_convert(d->isa, MGX_KERNEL_F32, d->y_type);
+    const int64_t line = d->out[2] * part->channels;
+    const bool whole = d->y_space[2] == part->channels;
+    for (int64_t row = part->y; row < end; row++) {
+        const float *from = part->results + (row - part->y) * line;
+        uint16_t *y =
+            (uint16_t *)part->args->y + row_at(part, row, plan->y_first, d->y_batch, d->y_space);
+        if (whole)
+            convert(from, y, line);
+        for (int64_t x = 0; x < d->out[2] && !whole; x++)
+            convert(from + x * part->channels, y + x * d->y_space[2], part->channels);
+    }
+}
+
 static void run_pair(const struct part *part, const struct pair *pair, int64_t channel,
                      struct mgx_dw_args *args)
 {
@@ -587,6 +629,8 @@ static void run_block(struct part *part, int64_t block)
     const struct mgx_conv_plan *plan = part->plan;
     const struct mgx_conv_desc *d = &plan->d;
     const int64_t y = block % plan->chunks * plan->block_rows;
+    const bool in_scratch = !part->tags && part->results;
+    part->y = y;
     part->z = block / plan->chunks % d->out[0];
     part->n = block / plan->chunks / d->out[0];
     if (plan->feed)
@@ -604,7 +648,7 @@ static void run_block(struct part *part, int64_t block)
         .members = (int)plan->group_in,
         .vector_weights = mgx_conv_taps(d) * plan->group_in * plan->depthwise->vector,
         .residual_row = d->residual_space[1],
-        .y_row = d->y_space[1],
+        .y_row = in_scratch ? d->out[2] * part->channels : d->y_space[1],
         .count = d->out[2],
         .clamp = clamp.clamp,
         .low = clamp.low,
@@ -617,6 +661,8 @@ static void run_block(struct part *part, int64_t block)
                     part->v_begin + vectors * (i + 1) / strips, &args);
     if (part->tags)
         store_row(part, y);
+    else if (in_scratch)
+        store_rows(part, mgx_min_i64(y + plan->block_rows, d->out[1]));
 }
 
 static void set_scratch(struct part *part)
@@ -633,6 +679,7 @@ static void set_scratch(struct part *part)
         part->feed.y = own + l.made;
         part->feed_own = own + l.feed;
     }
+    part->results = rounds(&plan->d) ? (float *)(void *)(own + l.results) : NULL;
     if (works_in_place(plan))
         return;
     part->tags = (int64_t *)(void *)(own + l.tags);

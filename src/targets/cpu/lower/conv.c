@@ -141,7 +141,7 @@ __attribute__((unused)) static bool covers(const struct mgx_conv_desc *d, const 
 static bool is_float(const struct mgx_plan_offer *c, const struct conv *v)
 {
     return c->in[v->x].type == MGX_FLOAT && c->in[v->w].type == MGX_FLOAT &&
-           c->out->type == MGX_FLOAT;
+           (c->out->type == MGX_FLOAT || c->out->type == MGX_BF16);
 }
 
 static bool is_narrow(const struct mgx_plan_offer *c, const struct conv *v)

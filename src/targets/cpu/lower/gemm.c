@@ -487,10 +487,9 @@ static const char *detail_of(const struct mgx_plan_offer *c, const struct gemm *
 static bool suits(struct mgx_plan_offer *c, const struct gemm *g)
 {
     const struct mgx_shape *a = &c->in[g->a], *b = &c->in[g->b], *y = c->out;
-    const bool narrow =
-        a->type == MGX_BF16 && b->type == MGX_BF16 && (y->type == MGX_FLOAT || y->type == MGX_BF16);
-    if (!g->epilogue.integer && !narrow &&
-        (y->type != MGX_FLOAT || a->type != MGX_FLOAT || b->type != MGX_FLOAT))
+    const bool floats = (a->type == MGX_FLOAT || a->type == MGX_BF16) && b->type == a->type &&
+                        (y->type == MGX_FLOAT || y->type == MGX_BF16);
+    if (!g->epilogue.integer && !floats)
         return mgx_plan_unfit(c, "neither float nor bfloat16");
     if (!mgx_shape_elements(y) || !mgx_shape_elements(a))
         return mgx_plan_unfit(c, "empty");

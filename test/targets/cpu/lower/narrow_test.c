@@ -74,6 +74,14 @@ static const struct {
            "@s = sigmoid(@h)\n@j = mul(@h,@s)\n@k = add(@j,@g)\n" RETURN("@k"),
      2,
      {"{8, 8, 3, 3}, {72, 9, 3, 1}", "{8, 8, 1, 1}, {8, 1, 1, 1}"}},
+    {IMAGE "@c = convolution[padding={0, 0, 0, 0},stride={1, 1},dilation={1, 1}](x,w0)\n"
+           "@d = relu(@c)\n"
+           "@e = convolution[padding={1, 1, 1, 1},stride={1, 1},dilation={1, 1},group=8](@d,w1)\n"
+           "@f = relu(@e)\n"
+           "@g = convolution[padding={0, 0, 0, 0},stride={1, 1},dilation={1, 1}](@f,w0)\n"
+           "@h = add(@g,x)\n" RETURN("@h"),
+     2,
+     {"{8, 8, 1, 1}, {8, 1, 1, 1}", "{8, 1, 3, 3}, {9, 9, 3, 1}"}},
     {ROWS "@c = gather[axis=1](x,@i)\n@d = erf(@c)\n" RETURN("@d")},
 };
 
