@@ -70,13 +70,12 @@ static void make_blocks(struct problem *p, struct rng *r)
                                            .zero_bytes = true};
 }
 
-// The largest of A's values in the block that k is in.
+// The largest of A's values in the block that begins at k.
 static double largest(const struct problem *p, int64_t row, int64_t k)
 {
     const struct mgx_gemm_desc *d = &p->desc;
-    const int64_t block = d->narrow.block, first = k - k % block;
     double most = 0;
-    for (int64_t i = first; i < first + block && i < d->k; i++)
+    for (int64_t i = k; i < k + d->narrow.block && i < d->k; i++)
         most = fmax(most, fabs((double)p->a.data[row * d->a_row + i * d->a_col]));
     return most;
 }
@@ -92,14 +91,16 @@ static void solve(struct problem *p)
     const int64_t blocks = mgx_narrow_blocks(f);
     for (int64_t at = 0; at < d->m * d->n; at++) {
         const int64_t i = at / d->n, j = at % d->n;
-        double sum = p->use_bias ? p->bias.data[j] : 0, size = fabs(sum), whole = 0;
+        double sum = p->use_bias ? p->bias.data[j] : 0, size = fabs(sum), whole = 0, most = 0;
         for (int64_t k = 0; k < d->k; k++) {
             const double a = p->a.data[i * d->a_row + k * d->a_col];
             const double x = a * p->weights.data[k * d->b_row + j * d->b_col];
             sum += x;
             size += fabs(x);
+            if (f->fast && k % f->block == 0)
+                most = largest(p, i, k);
             if (f->fast)
-                whole += 1.01 * 0x1p-16 * largest(p, i, k) *
+                whole += 1.01 * 0x1p-16 * most *
                          fabs((double)p->weights.data[k * d->b_row + j * d->b_col]);
             if (f->kind == MGX_NARROW_BLOCKS)
                 size += fabs(a * (1 << f->bits) * p->scale.data[j * blocks + k / f->block]);
