@@ -28,7 +28,11 @@ static inline uint64_t finish(uint64_t h)
     return h ^ h >> 29;
 }
 
-enum { VECTORS = 8, WIDTH = 8, BLOCK = VECTORS * WIDTH * 4, CHAINS = 4 };
+enum { VECTORS = 8, WIDTH = 8, BLOCK = VECTORS * WIDTH * 4, CHAINS = 4, LINE = 64 };
+
+// How far behind what is summed lines are asked for: memory gives a fifth more bytes than to a
+// processor that guesses them. Chunks follow each other, so that few are asked for in vain.
+enum { AHEAD = 8192 };
 
 static const uint32_t FACTOR32 = 0x9e3779b1u;
 
@@ -67,8 +71,11 @@ static inline __attribute__((always_inline)) uint64_t sum_of(const uint8_t *p, s
     for (int i = 0; i < VECTORS; i++)
         for (int j = 0; j < WIDTH; j++)
             lane[i][j] = FACTOR32 * (unsigned)(WIDTH * i + j + 1);
-    for (; size - at >= BLOCK; at += BLOCK)
+    for (; size - at >= BLOCK; at += BLOCK) {
+        for (int i = 0; i < BLOCK; i += LINE)
+            __builtin_prefetch(p + at + AHEAD + i);
         take_block(lane, p + at);
+    }
     if (at < size) {
         memcpy(rest, p + at, size - at);
         take_block(lane, rest);
