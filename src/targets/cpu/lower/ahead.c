@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Which weights come next: every step is told what the one after it reads first of its own, for
-// each thread (kernel/ahead.h). Steps without weights in between are passed over, if they are few:
-// what is fetched must still be in L2 when its time comes.
+// each thread (kernel/ahead.h). Steps without weights in between are passed over, if their results
+// are few bytes: what is fetched must still be in L2 when its time comes.
 #include "targets/cpu/lower/lower.h"
 
-enum { PASSED_OVER = 2 };
+enum { PASSED_OVER = 2, PASSED_SMALL = 12 };
 
 static const struct mgx_ahead *first_reads(struct mgx_plan *plan, const struct mgx_plan_step *step,
                                            struct mgx_diag *diag)
@@ -19,20 +19,30 @@ static const struct mgx_ahead *first_reads(struct mgx_plan *plan, const struct m
     return list;
 }
 
+static bool is_small(const struct mgx_plan_step *step)
+{
+    enum { BYTES = 16 << 10 };
+    const struct mgx_plan_value *v = step->out_value;
+    return !v->dynamic && mgx_shape_bytes(&v->shape) <= BYTES;
+}
+
 enum mgx_status cpu_look_ahead(struct mgx_plan *plan, struct mgx_diag *diag)
 {
     const struct mgx_ahead *next = NULL;
-    int distance = 0;
+    int distance = 0, small = 0; // steps passed over
     for (int s = plan->step_count - 1; s >= 0; s--) {
         struct mgx_plan_step *step = &plan->steps[s];
-        step->next = distance <= PASSED_OVER ? next : NULL;
-        distance++;
+        step->next = distance <= PASSED_OVER && small <= PASSED_SMALL ? next : NULL;
+        if (is_small(step))
+            small++;
+        else
+            distance++;
         if (!step->kernel->more)
             continue;
         next = first_reads(plan, step, diag);
         if (!next)
             return diag->status;
-        distance = 0;
+        distance = small = 0;
     }
     return MGX_OK;
 }
