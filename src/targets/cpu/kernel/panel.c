@@ -8,6 +8,7 @@
 #include "targets/cpu/kernel/convert.h"
 #include "targets/cpu/kernel/gemm.h"
 #include "targets/cpu/kernel/split.h"
+#include "targets/cpu/machine/cpuid.h"
 
 int mgx_panel_width(const struct mgx_gemm_kernel *kernel, int64_t n, int64_t p)
 {
@@ -187,6 +188,16 @@ static inline void pack_moved(const struct source *s, int size, int width, uint3
     }
 }
 
+static void pack_anywhere(const struct source *s, int width, uint32_t *panel)
+{
+    if (s->size == 1)
+        pack_moved(s, 1, width, panel);
+    else if (s->size == 2)
+        pack_moved(s, 2, width, panel);
+    else
+        pack_moved(s, 4, width, panel);
+}
+
 // Rows that only move.
 static void copy_lines(const struct source *s, int width, float *panel)
 {
@@ -226,6 +237,20 @@ static void pack_columns(const struct source *s, int width, float *panel)
     }
 }
 
+// Columns whose depth is contiguous lie a power of two apart as a rule, where the lines of sixteen of
+// them push each other out of L1 and memory is asked for them one by one: so what follows each other
+// in memory is read in that order first, as much as stays in L2.
+static void pack_whole(const struct source *s, int width, float *panel)
+{
+    enum { LINE = 64 };
+    const int64_t bytes = s->cols * s->col;
+    if (bytes <= mgx_cpu_l2() / 2 && s->col <= 2 * s->depth * s->size)
+        for (int64_t at = 0; at < bytes - s->col + s->depth * s->size; at += LINE)
+            (void)*(const volatile char *)(s->b + at);
+    s->kernel->pack_transposed((const float *)(const void *)s->b, s->col / 4,
+                               s->depth / s->kernel->group, s->cols, width, panel);
+}
+
 void mgx_panel_pack(const struct mgx_gemm_kernel *kernel, const void *b, enum mgx_kernel_type type,
                     int64_t b_row, int64_t b_col, int64_t depth, int64_t n, int64_t p, void *panel)
 {
@@ -248,15 +273,12 @@ void mgx_panel_pack(const struct mgx_gemm_kernel *kernel, const void *b, enum mg
         pack_bytes(&s, type == MGX_KERNEL_S8, width, panel);
     else if (b_col == 1 && type == MGX_KERNEL_BF16 && kernel->b_type == type)
         pack_words(&s, width, panel);
-    else if (b_row != 1 && b_col != 1 && type == kernel->b_type && size == 1)
-        pack_moved(&s, 1, width, panel);
-    else if (b_row != 1 && b_col != 1 && type == kernel->b_type && size == 2)
-        pack_moved(&s, 2, width, panel);
+    else if (b_row != 1 && b_col != 1 && type == kernel->b_type && size * kernel->group == 4)
+        pack_anywhere(&s, width, panel);
     else if (b_row != 1 || b_col == 1)
         pack_lines(&s, width, panel);
     else if (whole)
-        kernel->pack_transposed((const float *)(const void *)s.b, s.col / 4, depth / kernel->group,
-                                s.cols, width, panel);
+        pack_whole(&s, width, panel);
     else
         pack_columns(&s, width, panel);
 }
