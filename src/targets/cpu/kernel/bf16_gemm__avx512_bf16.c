@@ -26,6 +26,34 @@ SIMD void store_bf16(uint16_t *p, vf x, int n)
 
 #include "targets/cpu/kernel/tile_body.h"
 
+SIMD void round_rows(enum mgx_act act, const float *c, int64_t stride, int rows, int cols,
+                     const struct mgx_epilogue *e, uint16_t *to, int64_t to_stride)
+{
+    const vf b = vf_set(e ? e->b : 0), a = vf_set(e ? e->a : 0);
+    for (int i = 0; i < rows; i++, c += stride, to += to_stride)
+        for (int j = 0; j < cols; j += VL) {
+            const int n = cols - j < VL ? cols - j : VL;
+            const vf x = n == VL ? vf_load(c + j) : vf_load_some(c + j, n);
+            const vf slope = e && e->a_column ? vf_load_some(e->a_column + j, n) : a;
+            store_bf16(to + j, vf_act(act, x, slope, b), n);
+        }
+}
+
+static void round_tile(const float *c, int64_t stride, int rows, int cols,
+                       const struct mgx_epilogue *e, uint16_t *to, int64_t to_stride)
+{
+    switch (e ? e->act : MGX_ACT_NONE) {
+#define X(name, text, meaning)                                                                     \
+    case name:                                                                                     \
+        round_rows(name, c, stride, rows, cols, e, to, to_stride);                                 \
+        break;
+        MGX_ACT_LIST(X)
+#undef X
+    case MGX_ACT_COUNT:
+        break;
+    }
+}
+
 TILE(1)
 TILE(2)
 TILE(3)
@@ -60,4 +88,5 @@ const struct mgx_gemm_kernel mgx_bf16_gemm_14x32__avx512_bf16 = {
     .few_panels = {0, 4, 2},
     .pack_transposed = pack_transposed,
     .finish = finish,
+    .round = round_tile,
 };

@@ -205,11 +205,11 @@ struct tile {
 };
 
 // `count` pixels from the first one of a half on.
-static void finish_pixels(const struct tile *t, const struct mgx_tile_args *args, int half,
-                          int count, const char *residual, int64_t residual_row)
+static struct mgx_tile pixels_of(const struct tile *t, const struct mgx_tile_args *args, int half,
+                                 int count)
 {
     const struct mgx_conv_plan *plan = t->part->plan;
-    const struct mgx_tile tile = {
+    return (struct mgx_tile){
         .data = (float *)(void *)args->c[half],
         .stride = args->c_row / GROUP,
         .row = t->pixel[half],
@@ -219,8 +219,26 @@ static void finish_pixels(const struct tile *t, const struct mgx_tile_args *args
         .cols = args->cols,
         .thread = t->part->thread,
     };
+}
+
+static void finish_pixels(const struct tile *t, const struct mgx_tile_args *args, int half,
+                          int count, const char *residual, int64_t residual_row)
+{
+    const struct mgx_conv_plan *plan = t->part->plan;
+    const struct mgx_tile tile = pixels_of(t, args, half, count);
     mgx_output_finish(plan->kernel, &plan->d.epilogue, &tile, (const float *)(const void *)residual,
                       residual_row / GROUP, t->part->args->hook_user);
+}
+
+// The same where the kernel rounds to bf16.
+static void round_pixels(const struct tile *t, const struct mgx_tile_args *args, int half,
+                         int count, const char *residual)
+{
+    const struct mgx_conv_plan *plan = t->part->plan;
+    const struct mgx_tile tile = pixels_of(t, args, half, count);
+    mgx_output_round(plan->kernel, &plan->d.epilogue, &tile, (const float *)(const void *)residual,
+                     args->residual_row / GROUP, t->part->args->hook_user,
+                     (uint16_t *)(void *)t->y[half], plan->walk.y[3]);
 }
 
 // Points the arguments at y, or at scratch with the residual converted.
@@ -294,11 +312,14 @@ static void run_tile(const struct tile *t, const mgx_tile_fn *tiles, struct mgx_
     if (!t->last)
         return;
     const bool simple = mgx_output_simple(e);
+    const bool rounds = plan->converts_y && mgx_output_rounds(plan->kernel, plan->d.y_type);
     for (int h = 0; h < 2 && t->count[h]; h++) {
         const int count = t->whole ? t->count[0] + t->count[1] : t->count[h];
-        if (!simple)
+        if (rounds)
+            round_pixels(t, args, h, count, residual[h]);
+        else if (!simple)
             finish_pixels(t, args, h, count, residual[h], args->residual_row);
-        if (plan->converts_y)
+        if (plan->converts_y && !rounds)
             store_pixels(t, args, h, count);
         if (t->whole)
             return;

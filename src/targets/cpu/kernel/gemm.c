@@ -286,26 +286,33 @@ static void finish_tile(const struct part *part, const struct mgx_tile_args *arg
                         const struct place *at, const char *residual)
 {
     const struct mgx_gemm_plan *plan = part->plan;
-    const struct mgx_epilogue *e = &plan->desc.epilogue;
+    const struct mgx_gemm_desc *d = &plan->desc;
+    const struct mgx_epilogue *e = &d->epilogue;
+    const bool rounds = plan->converts_c && mgx_output_rounds(plan->kernel, d->c_type);
     if (part->k + part->depth < plan->groups)
         return;
-    if (!mgx_output_simple(e)) {
-        const bool scratch = mgx_residual_type(e, plan->desc.c_type) != MGX_KERNEL_F32;
-        const struct mgx_tile tile = {
-            .data = (float *)(void *)args->c[0],
-            .stride = args->c_row / GROUP_BYTES,
-            .row = part->first_row + at->row,
-            .row_step = 1,
-            .col = at->col,
-            .rows = at->rows,
-            .cols = at->cols,
-            .thread = part->thread,
-        };
-        mgx_output_finish(plan->kernel, e, &tile, (const float *)(const void *)residual,
-                          scratch ? at->cols : plan->desc.residual_row, part->args->hook_user);
+    const bool scratch = mgx_residual_type(e, d->c_type) != MGX_KERNEL_F32;
+    const int64_t residual_stride = scratch ? at->cols : d->residual_row;
+    const float *added = (const float *)(const void *)residual;
+    const struct mgx_tile tile = {
+        .data = (float *)(void *)args->c[0],
+        .stride = args->c_row / GROUP_BYTES,
+        .row = part->first_row + at->row,
+        .row_step = 1,
+        .col = at->col,
+        .rows = at->rows,
+        .cols = at->cols,
+        .thread = part->thread,
+    };
+    if (rounds) {
+        mgx_output_round(plan->kernel, e, &tile, added, residual_stride, part->args->hook_user,
+                         (uint16_t *)(void *)part->c + at->row * d->c_row + at->col, d->c_row);
+        return;
     }
+    if (!mgx_output_simple(e))
+        mgx_output_finish(plan->kernel, e, &tile, added, residual_stride, part->args->hook_user);
     if (plan->converts_c)
-        store_converted(part, at, (const float *)(const void *)args->c[0]);
+        store_converted(part, at, tile.data);
 }
 
 static void run_panel(const struct part *part, int64_t p, struct mgx_tile_args *args)

@@ -85,3 +85,27 @@ static inline void mgx_output_finish(const struct mgx_gemm_kernel *kernel,
     if (e->hook)
         e->hook(hook_user, tile);
 }
+
+// The same for a tile in scratch whose results are bf16, which the kernel rounds to `to`.
+static inline void mgx_output_round(const struct mgx_gemm_kernel *kernel,
+                                    const struct mgx_epilogue *e, const struct mgx_tile *tile,
+                                    const float *residual, int64_t residual_stride, void *hook_user,
+                                    uint16_t *to, int64_t to_stride)
+{
+    const bool alone =
+        e->act > MGX_ACT_CLIP && !e->factor && !e->hook && e->residual != MGX_RESIDUAL_AFTER;
+    struct mgx_epilogue here = *e;
+    if (e->a_column)
+        here.a_column += tile->col;
+    if (!alone && !mgx_output_simple(e))
+        mgx_output_finish(kernel, e, tile, residual, residual_stride, hook_user);
+    kernel->round(tile->data, tile->stride, tile->rows, tile->cols, alone ? &here : NULL, to,
+                  to_stride);
+}
+
+// Whether tiles in scratch are rounded so.
+static inline bool mgx_output_rounds(const struct mgx_gemm_kernel *kernel,
+                                     enum mgx_kernel_type type)
+{
+    return kernel->round && type == MGX_KERNEL_BF16;
+}

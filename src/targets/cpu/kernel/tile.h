@@ -118,6 +118,10 @@ struct mgx_gemm_kernel {
     void (*finish)(float *c, int64_t stride, int rows, int cols,
                    const struct mgx_epilogue *epilogue, const float *residual,
                    int64_t residual_stride);
+    // Of kernels that narrow: the activation alone (epilogue NULL: nothing) of a tile in scratch, to
+    // bf16 in rows `to_stride` values apart.
+    void (*round)(const float *c, int64_t stride, int rows, int cols,
+                  const struct mgx_epilogue *epilogue, uint16_t *to, int64_t to_stride);
 };
 
 extern const struct mgx_kernel *const mgx_gemm_kernels[];
