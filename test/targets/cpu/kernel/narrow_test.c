@@ -257,6 +257,32 @@ CASE(long_depth_is_cut)
                       3000 + rng_below(&r, 9000));
 }
 
+// Of one number among zeros, wherever it stands: not finite, or so small that its factor is none.
+CASE(some_rows_stay_floats)
+{
+    enum { DEPTH = 70 };
+    const float odd[] = {INFINITY, -INFINITY, NAN, 0x1p-101f}, usual[] = {0, 1, -3e38f, 0x1p-99f};
+    const struct mgx_narrow form = {
+        .kind = MGX_NARROW_BLOCKS, .bits = 4, .block = 32, .depth = DEPTH, .fast = true};
+    struct buffer a = buffer_new(DEPTH), sums = buffer_new(2 * mgx_narrow_blocks(&form)),
+                  pairs = buffer_new(mgx_narrow_pairs(&form));
+    memset(a.data, 0, DEPTH * sizeof *a.data);
+    EACH_ISA(isa)
+    for (int i = 0; i < 4 * DEPTH; i++) {
+        const struct mgx_narrow_kernel *kernel = mgx_narrow_kernel(isa);
+        int32_t *to = (int32_t *)(void *)pairs.data;
+        a.data[i / 4] = odd[i % 4];
+        CHECK(!kernel->whole(&form, a.data, to, sums.data));
+        a.data[i / 4] = usual[i % 4];
+        CHECK(kernel->whole(&form, a.data, to, sums.data));
+        a.data[i / 4] = 0;
+    }
+    CHECK(buffer_intact(a) && buffer_intact(sums) && buffer_intact(pairs));
+    buffer_free(a);
+    buffer_free(sums);
+    buffer_free(pairs);
+}
+
 // --- bench ---
 
 struct layer {
@@ -391,6 +417,7 @@ int main(int argc, char **argv)
 {
     static const struct check_case cases[] = {{"agrees_with_plain_sums", agrees_with_plain_sums},
                                               {"long_depth_is_cut", long_depth_is_cut},
+                                              {"some_rows_stay_floats", some_rows_stay_floats},
                                               {NULL, NULL}};
     if (bench_asked(argc, argv))
         return bench(argc > 2 ? atoi(argv[2]) : 1, argc > 3 ? atoi(argv[3]) : 1);
