@@ -48,6 +48,13 @@ struct source {
     mgx_convert_fn convert;
 };
 
+// The columns of a row that are not there.
+static inline void clear_rest(void *row, int cols, int width)
+{
+    if (cols < width)
+        memset((uint32_t *)row + cols, 0, (size_t)(width - cols) * sizeof(uint32_t));
+}
+
 // A line of values with any stride to one without gaps.
 static void gather(const char *from, int64_t step, int64_t size, int count, void *to)
 {
@@ -99,7 +106,7 @@ static void pack_bytes(const struct source *s, bool is_signed, int width, uint32
             pair_signed((const int8_t *)a, (const int8_t *)next, s->cols, panel);
         else
             pair_unsigned((const uint8_t *)a, (const uint8_t *)next, s->cols, panel);
-        memset(panel + s->cols, 0, (size_t)(width - s->cols) * sizeof *panel);
+        clear_rest(panel, s->cols, width);
     }
 }
 
@@ -127,7 +134,7 @@ static void pack_words(const struct source *s, int width, uint32_t *panel)
             pair_words(a, next, USUAL, panel);
         else
             pair_words(a, next, s->cols, panel);
-        memset(panel + s->cols, 0, (size_t)(width - s->cols) * sizeof *panel);
+        clear_rest(panel, s->cols, width);
     }
 }
 
@@ -155,7 +162,7 @@ static void pack_lines(const struct source *s, int width, uint32_t *panel)
                            ? line[0].pair[j] | (uint32_t)line[1].pair[j] << 16
                            : line[0].byte[j] | (uint32_t)line[1].byte[j] << 8 |
                                  (uint32_t)line[2].byte[j] << 16 | (uint32_t)line[3].byte[j] << 24;
-        memset(panel + s->cols, 0, (size_t)(width - s->cols) * sizeof *panel);
+        clear_rest(panel, s->cols, width);
     }
 }
 
@@ -184,7 +191,7 @@ static inline void pack_moved(const struct source *s, int size, int width, uint3
         else
             for (int j = 0; j < s->cols; j++)
                 panel[j] = group_at(from + j * s->col, s->row, size, (int)left);
-        memset(panel + s->cols, 0, (size_t)(width - s->cols) * sizeof *panel);
+        clear_rest(panel, s->cols, width);
     }
 }
 
@@ -213,7 +220,7 @@ static void copy_lines(const struct source *s, int width, float *panel)
             memcpy(panel, from, USUAL / 2 * sizeof *panel);
         else
             memcpy(panel, from, (size_t)s->cols * sizeof *panel);
-        memset(panel + s->cols, 0, (size_t)(width - s->cols) * sizeof *panel);
+        clear_rest(panel, s->cols, width);
     }
 }
 
