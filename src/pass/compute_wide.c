@@ -33,7 +33,9 @@
 #include "pass/engine/constant.h"
 
 #include <assert.h>
+#include <string.h>
 
+#include "op/reference/resize.h"
 #include "pass/engine/emit.h"
 #include "pass/engine/walk.h"
 
@@ -160,6 +162,19 @@ static bool is_narrow_product(const struct mgx_ins *ins)
            ins->in[0]->shape.type == MGX_BF16;
 }
 
+// An image made larger by its nearest pixels moves too, with a kernel for that.
+static bool moves(const struct wide *w, const struct mgx_ins *ins)
+{
+    if (ins->op != &mgx_op_resize || !w->multiplies)
+        return only_moves(ins->op);
+    const struct mgx_resize *how = ins->attr;
+    const struct mgx_shape *x = &ins->in[0]->shape, *y = &ins->shape;
+    return ins->in_count == 1 && x->rank == 4 && mgx_shape_is_static(x) && mgx_shape_is_static(y) &&
+           x->lens[0] == y->lens[0] && x->lens[1] == y->lens[1] &&
+           strcmp(how->mode, "nearest") == 0 &&
+           strcmp(how->coordinate_transformation_mode, "tf_crop_and_resize") != 0;
+}
+
 static bool is_read_narrow(const struct wide *w, const struct mgx_ins *x)
 {
     return mgx_map_find_pointer(&w->narrow, x) != NULL;
@@ -170,7 +185,7 @@ static enum mgx_status find_narrow(struct wide *w)
 {
     for (struct mgx_ins *ins = w->module->last; ins; ins = ins->prev) {
         if (!stays_product(w, ins) && !is_narrow_product(ins) &&
-            !(only_moves(ins->op) && is_read_narrow(w, ins)))
+            !(moves(w, ins) && is_read_narrow(w, ins)))
             continue;
         for (int i = 0; i < ins->in_count; i++)
             if (ins->in[i]->shape.type == MGX_BF16 &&
@@ -197,7 +212,7 @@ static struct mgx_ins *product_of(struct mgx_ins *ins)
 
 static bool concerns(const struct wide *w, struct mgx_ins *ins)
 {
-    if (only_moves(ins->op) && is_read_narrow(w, ins))
+    if (moves(w, ins) && is_read_narrow(w, ins))
         return false;
     if (w->late && !is_late(ins))
         return false;

@@ -241,25 +241,30 @@ static void round_pixels(const struct tile *t, const struct mgx_tile_args *args,
                      (uint16_t *)(void *)t->y[half], plan->walk.y[3]);
 }
 
+// The residual of a half as floats in scratch.
+static void widen_residual(const struct tile *t, struct mgx_tile_args *args, int half)
+{
+    const struct mgx_conv_plan *plan = t->part->plan;
+    const enum mgx_kernel_type type = mgx_residual_type(&plan->d.epilogue, plan->d.y_type);
+    const mgx_convert_fn convert = mgx_convert(plan->d.isa, type, MGX_KERNEL_F32);
+    const int64_t row = plan->walk.residual[3] * t->part->residual_size;
+    float *to = t->scratch->residual + half * plan->kernel->half * args->cols;
+    for (int i = 0; i < t->count[half]; i++)
+        convert(t->residual[half] + i * row, to + i * args->cols, args->cols);
+    args->residual[half] = (const char *)to;
+}
+
 // Points the arguments at y, or at scratch with the residual converted.
 static void set_outputs_of(const struct tile *t, struct mgx_tile_args *args)
 {
     const struct mgx_conv_plan *plan = t->part->plan;
     const int64_t half_values = plan->kernel->half * args->cols;
+    const bool floats = plan->d.epilogue.residual != MGX_RESIDUAL_BYTES;
     for (int h = 0; h < 2; h++) {
-        const bool floats = plan->d.epilogue.residual != MGX_RESIDUAL_BYTES;
-        args->c[h] = t->y[h];
+        args->c[h] = plan->converts_y ? (char *)(t->scratch->values + h * half_values) : t->y[h];
         args->residual[h] = floats ? t->residual[h] : NULL;
-        if (!plan->converts_y)
-            continue;
-        args->c[h] = (char *)(t->scratch->values + h * half_values);
-        float *residual = t->scratch->residual + h * half_values;
-        const mgx_convert_fn convert = mgx_convert(
-            plan->d.isa, mgx_residual_type(&plan->d.epilogue, plan->d.y_type), MGX_KERNEL_F32);
-        for (int i = 0; args->residual[h] && i < t->count[h]; i++)
-            convert(t->residual[h] + i * plan->walk.residual[3] * t->part->residual_size,
-                    residual + i * args->cols, args->cols);
-        args->residual[h] = args->residual[h] ? (const char *)residual : NULL;
+        if (plan->converts_y && args->residual[h])
+            widen_residual(t, args, h);
     }
 }
 

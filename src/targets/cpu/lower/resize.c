@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // resize of channels-last images by nearest or linear interpolation of height and width; nearest of
-// bytes too.
+// bytes and of bfloat16 too.
 //
 // Where every output row and column reads from is a table made ahead of time, by the reference's
 // own functions: a run copies or blends pixels, vectors of channels at a time.
@@ -59,9 +59,10 @@ static struct place *make_table(struct mgx_plan_offer *c, const struct mgx_resiz
     return table;
 }
 
-static bool is_byte(const struct mgx_shape *s)
+// Moved, not blended.
+static bool is_narrow(const struct mgx_shape *s)
 {
-    return s->type == MGX_INT8 || s->type == MGX_UINT8;
+    return s->type == MGX_INT8 || s->type == MGX_UINT8 || s->type == MGX_BF16;
 }
 
 static bool suits(struct mgx_plan_offer *c, const struct mgx_resize *a, struct mgx_resize_how *how)
@@ -69,16 +70,16 @@ static bool suits(struct mgx_plan_offer *c, const struct mgx_resize *a, struct m
     const struct mgx_shape *x = &c->in[0], *y = c->out;
     const char *wrong;
     c->why = c->in_count != 1 ? "sizes come from an input"
-             : (x->type != MGX_FLOAT && !is_byte(x)) || x->rank != 4
-                 ? "not a batch of images of floats or bytes"
+             : (x->type != MGX_FLOAT && !is_narrow(x)) || x->rank != 4
+                 ? "not a batch of images of floats, bytes or bfloat16"
              : !mgx_shape_elements(x) || !mgx_shape_elements(y)     ? "empty"
              : x->lens[0] != y->lens[0] || x->lens[1] != y->lens[1] ? "batch or channels change"
              : (x->strides[1] != 1 && x->lens[1] != 1) || (y->strides[1] != 1 && y->lens[1] != 1)
                  ? "channels are not contiguous"
              : !mgx_resize_how_find(a, MGX_FLOAT, how, &wrong) || how->mode == MGX_RESIZE_CUBIC ||
                      how->crops || a->antialias || a->exclude_outside ||
-                     (is_byte(x) && how->mode != MGX_RESIZE_NEAREST)
-                 ? "cubic, antialias, exclude_outside, a crop, or linear of bytes"
+                     (is_narrow(x) && how->mode != MGX_RESIZE_NEAREST)
+                 ? "cubic, antialias, exclude_outside, a crop, or linear of narrow types"
                  : NULL;
     return !c->why;
 }
@@ -91,7 +92,7 @@ static struct resize *describe(struct mgx_plan_offer *c, const struct mgx_resize
     if (!r)
         return NULL;
     *r = (struct resize){.linear = how->mode == MGX_RESIZE_LINEAR,
-                         .size = is_byte(x) ? 1 : (int64_t)sizeof(float),
+                         .size = (int64_t)mgx_type_size(x->type),
                          .blend = mgx_pool_kernel(cpu_offered(c)->isa)->blend,
                          .rows = make_table(c, how, c->ins->attr, 2),
                          .cols = make_table(c, how, c->ins->attr, 3),

@@ -82,6 +82,13 @@ static const struct {
            "@h = add(@g,x)\n" RETURN("@h"),
      2,
      {"{8, 8, 1, 1}, {8, 1, 1, 1}", "{8, 1, 3, 3}, {9, 9, 3, 1}"}},
+    {IMAGE
+     "@c = convolution[padding={1, 1, 1, 1},stride={2, 2},dilation={1, 1}](x,w0)\n"
+     "@d = relu(@c)\n"
+     "@e = resize[sizes={1, 8, 12, 12},mode=\"nearest\"](@d)\n@f = concat[axis=1](@e,x)\n"
+     "@g = convolution[padding={0, 0, 0, 0},stride={1, 1},dilation={1, 1}](@f,w1)\n" RETURN("@g"),
+     2,
+     {"{8, 8, 3, 3}, {72, 9, 3, 1}", "{4, 16, 1, 1}, {16, 1, 1, 1}"}},
     {ROWS "@c = gather[axis=1](x,@i)\n@d = erf(@c)\n" RETURN("@d")},
 };
 
