@@ -72,9 +72,10 @@ static enum mgx_gemm_method choose_method(const struct mgx_gemm_plan *plan)
         return MGX_GEMM_NARROW;
     if (d->packed || d->m > FEW_ROWS || !all_floats(d) || plan->kernel->type != MGX_KERNEL_F32)
         return MGX_GEMM_PANELS;
-    if (d->b_col == 1)
+    const bool dots = d->b_row == 1 && d->a_col == 1;
+    if (d->b_col == 1 && !(dots && d->n == 1)) // of one column both strides may be 1
         return MGX_GEMM_ROWS;
-    return d->b_row == 1 && d->a_col == 1 ? MGX_GEMM_DOT : MGX_GEMM_PANELS;
+    return dots ? MGX_GEMM_DOT : MGX_GEMM_PANELS;
 }
 
 static void choose_tasks(struct mgx_gemm_plan *plan)
