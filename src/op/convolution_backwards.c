@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: MIT
-// convolution_backwards: the transpose of a convolution (ONNX ConvTranspose).
+// convolution_backwards, quant_convolution_backwards: the transpose of a convolution (ONNX
+// ConvTranspose).
 //
 //     y[n, m, i*stride + t*dilation - begin] += x[n, c, i] * w[c, m, t]     for c in the group of m
 //     length: (in - 1) * stride + (kernel - 1) * dilation + 1 - begin - end
 //
 // A negative end lengthens the output by places that may stay zero, which is how ONNX's
 // output_padding is expressed. Per image and group: rows = transposed weights times x, then folded
-// into the output, a run of input places at a time.
+// into the output, a run of input places at a time. quant_convolution_backwards sums products of
+// narrow integers in int32, of x - p and w - q where these zero points are given: p one value, q one
+// or one for every m.
 #include <assert.h>
 #include <inttypes.h>
 
 #include "op/reference/convolution.h"
+#include "op/reference/gemm.h"
 #include "op/reference/lanes.h"
 
 static const struct mgx_field fields[] = {
@@ -36,12 +40,11 @@ static enum mgx_status check_channels(struct mgx_shape_call *c, int64_t group)
     return MGX_OK;
 }
 
-static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
+static enum mgx_status result_shape(struct mgx_shape_call *c, enum mgx_type type,
+                                    struct mgx_shape *out)
 {
     const struct mgx_convolution *a = c->attr;
     const struct mgx_shape *x = c->in[0], *w = c->in[1];
-    TRY(mgx_require_number(c, 0));
-    TRY(mgx_require_same_type(c));
     TRY(mgx_convolution_check(c));
     const struct mgx_window_attr window = mgx_convolution_window(a);
     const int spatial = x->rank - 2;
@@ -59,10 +62,31 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
     dims[1] = (struct mgx_dim){.min = dims[1].min, .max = dims[1].max};
     for (int i = 0; i < spatial; i++)
         TRY(mgx_window_back_dim(c, &window, i, dims[i + 2], mgx_shape_dim(w, i + 2), &dims[i + 2]));
-    *out = mgx_shape_from_dims(x->type, x->rank, dims);
+    *out = mgx_shape_from_dims(type, x->rank, dims);
     if (mgx_shape_is_static(out) && mgx_shape_is_static(x))
         *out = mgx_shape_like_order(out, x);
     return MGX_OK;
+}
+
+static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    TRY(mgx_require_number(c, 0));
+    TRY(mgx_require_same_type(c));
+    return result_shape(c, c->in[0]->type, out);
+}
+
+static enum mgx_status quant_shape(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    enum mgx_type type;
+    TRY(mgx_quant_result(c, &type));
+    TRY(result_shape(c, type, out));
+    const struct mgx_dim channels = mgx_shape_dim(c->in[1], 1);
+    return mgx_quant_zeros(c, &channels);
+}
+
+static enum mgx_type quant_unranked(const struct mgx_shape_call *c)
+{
+    return mgx_type_is_float(c->in[0]->type) ? MGX_FLOAT : MGX_INT32;
 }
 
 // --- compute ---
@@ -102,9 +126,9 @@ static enum mgx_status spread_image(const struct run *r, int64_t n)
     assert(n >= 0);
     struct mgx_tensor from = mgx_borrow_entry(r->c->in[0], n);
     struct mgx_tensor to = mgx_borrow_entry(r->c->out, n);
-    const union mgx_word *x = mgx_scratch_words(r->c, &from, r->ints);
+    union mgx_word *x = mgx_scratch_words(r->c, &from, r->ints);
     union mgx_word *y = mgx_zero_words(r->c, mgx_shape_elements(&to.shape));
-    if (!x || !y)
+    if (!x || !y || !mgx_quant_shift(r->c, 2, x, mgx_shape_elements(&from.shape), 1))
         return MGX_NO_MEMORY;
     for (int64_t g = 0; g < r->group; g++)
         spread_group(r, x + g * r->in_channels * r->u.places, r->weights + g * r->in_channels,
@@ -130,10 +154,14 @@ static enum mgx_status compute(struct mgx_compute_call *c)
         mgx_max_i64(mgx_min_i64(r.u.places, mgx_max_i64(MGX_CONVOLUTION_ROWS / height, 16)), 1);
     const bool along[MGX_MAX_RANK] = {true};
     struct mgx_lanes lanes;
-    r.weights = r.ints ? (union mgx_word *)mgx_lanes_ints(c, c->in[1], along, &lanes)
-                       : (union mgx_word *)mgx_lanes_doubles(c, c->in[1], along, &lanes);
+    union mgx_word *weights = r.ints
+                                  ? (union mgx_word *)mgx_lanes_ints(c, c->in[1], along, &lanes)
+                                  : (union mgx_word *)mgx_lanes_doubles(c, c->in[1], along, &lanes);
+    r.weights = weights;
     r.rows = mgx_zero_words(c, height * r.step);
-    if (!r.weights || !r.rows)
+    if (!weights || !r.rows ||
+        !mgx_quant_shift(c, 3, weights, mgx_shape_elements(w),
+                         mgx_max_i64(w->lens[0] * r.u.taps, 1)))
         return MGX_NO_MEMORY;
     const struct mgx_arena_mark mark = mgx_arena_mark(c->scratch);
     for (int64_t n = 0; n < c->out->shape.lens[0]; n++) {
@@ -153,5 +181,19 @@ const struct mgx_op mgx_op_convolution_backwards = {
     .in_max = 2,
     .flags = MGX_OP_CHANNELS_LAST,
     .shape = shape,
+    .compute = compute,
+};
+
+const struct mgx_op mgx_op_quant_convolution_backwards = {
+    .name = "quant_convolution_backwards",
+    .meaning = "convolution_backwards of narrow integers x - p and w - q, summed in int32",
+    .fields = fields,
+    .attr_size = sizeof(struct mgx_convolution),
+    .defaults = &mgx_convolution_defaults,
+    .in_min = 2,
+    .in_max = 4,
+    .flags = MGX_OP_CHANNELS_LAST,
+    .shape = quant_shape,
+    .unranked_type = quant_unranked,
     .compute = compute,
 };

@@ -16,7 +16,8 @@
 static bool has_epilogue(const struct mgx_op *op)
 {
     return op == &mgx_op_dot || op == &mgx_op_convolution || op == &mgx_op_convolution_backwards ||
-           op == &mgx_op_quant_dot || op == &mgx_op_quant_convolution;
+           op == &mgx_op_quant_dot || op == &mgx_op_quant_convolution ||
+           op == &mgx_op_quant_convolution_backwards;
 }
 
 // Bytes that a product of bytes leaves.

@@ -86,7 +86,7 @@ static int64_t steps_of(const struct mgx_ins *ins)
     if (ins->op == &mgx_op_dot || strcmp(ins->op->name, "quant_dot") == 0)
         return last->lens[last->rank - 2];
     if (ins->op == &mgx_op_convolution || ins->op == &mgx_op_quant_convolution ||
-        ins->op == &mgx_op_convolution_backwards)
+        ins->op == &mgx_op_convolution_backwards || ins->op == &mgx_op_quant_convolution_backwards)
         return mgx_shape_elements(last) / mgx_max_i64(1, last->lens[0]);
     return 1;
 }

@@ -3,6 +3,7 @@
 //
 //     dot(dq(a, s, p), dq(b, t, q))           =>  dq(quant_dot(a, b, p, q), s t)
 //     convolution(dq(x, s, p), dq(w, t, q))   =>  dq(quant_convolution(x, w, p, q), s t)
+//     convolution_backwards, likewise         =>  dq(quant_convolution_backwards(x, w, p, q), s t)
 //     q(dq(x, s, z), s, z)                    =>  x
 //     max pooling, slice, nearest resize (dq(x, s, z))
 //                                             =>  dq(max pooling, slice, resize (x), s, z)
@@ -206,22 +207,21 @@ static struct mgx_ins *quant_dot(struct mgx_rewriter *r, struct mgx_ins *ins,
     return scaled(ins, sums, &a, &b, rank - 1);
 }
 
-static struct mgx_ins *quant_convolution(struct mgx_rewriter *r, struct mgx_ins *ins,
-                                         const struct mgx_match *m)
+// The convolution as `op`, its transpose or not: output channels are axis `channels` of the weights.
+static struct mgx_ins *in_integers(struct mgx_ins *ins, const struct mgx_op *op, int channels)
 {
     struct operand x, w;
     struct mgx_ins *in[4];
-    (void)r, (void)m;
     if (ins->shape.type != MGX_FLOAT || !find_operand(ins->in[0], -1, &x) ||
-        !find_operand(ins->in[1], 0, &w) || (has_zero(&x) && !single(x.dq->in[2])) ||
+        !find_operand(ins->in[1], channels, &w) || (has_zero(&x) && !single(x.dq->in[2])) ||
         (has_zero(&w) && !varies_along(w.dq->in[2], w.axis)))
         return NULL;
     const struct mgx_shape *k = &ins->in[1]->shape;
-    if (!sums_fit(&x, &w, mgx_shape_elements(k) / mgx_max_i64(k->lens[0], 1)))
+    if (!sums_fit(&x, &w, mgx_shape_elements(k) / mgx_max_i64(k->lens[channels], 1)))
         return NULL;
     const int count = product_inputs(ins, &x, &w, in);
     struct mgx_ins *sums = mgx_emit_before(
-        ins, &mgx_op_quant_convolution,
+        ins, op,
         MGX_ATTRS(
             mgx_ints("padding", mgx_ins_ints(ins, "padding").v, mgx_ins_ints(ins, "padding").count),
             mgx_ints("stride", mgx_ins_ints(ins, "stride").v, mgx_ins_ints(ins, "stride").count),
@@ -231,6 +231,22 @@ static struct mgx_ins *quant_convolution(struct mgx_rewriter *r, struct mgx_ins 
             mgx_int("group", mgx_ins_int(ins, "group"))),
         (struct mgx_ins_list){in, count});
     return scaled(ins, sums, &x, &w, 1);
+}
+
+static struct mgx_ins *quant_convolution(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                         const struct mgx_match *m)
+{
+    (void)r, (void)m;
+    return in_integers(ins, &mgx_op_quant_convolution, 0);
+}
+
+// Of several groups, the weights' axis has the channels of one.
+static struct mgx_ins *quant_backwards(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                       const struct mgx_match *m)
+{
+    (void)r, (void)m;
+    return mgx_ins_int(ins, "group") == 1 ? in_integers(ins, &mgx_op_quant_convolution_backwards, 1)
+                                          : NULL;
 }
 
 // --- pairs ---
@@ -315,6 +331,8 @@ static const struct mgx_rule rules[] = {
     {"dot => dequantizelinear(quant_dot(a, b, p, q), s t)", MGX_IF_STATIC, .rewrite = quant_dot},
     {"convolution => dequantizelinear(quant_convolution(x, w, p, q), s t)", MGX_IF_STATIC,
      .rewrite = quant_convolution},
+    {"convolution_backwards => dequantizelinear(quant_convolution_backwards(x, w, p, q), s t)",
+     MGX_IF_STATIC, .rewrite = quant_backwards},
     {"quantizelinear => x, of dequantizelinear(x)", MGX_IF_STATIC, .rewrite = requantized},
     {"quantizelinear => concat(quantizelinear(x)...), of concat(dequantizelinear(x)...)",
      MGX_IF_STATIC, .rewrite = quantized_parts},

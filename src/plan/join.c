@@ -20,7 +20,7 @@
 static bool is_product(const struct mgx_op *op)
 {
     return op == &mgx_op_dot || op == &mgx_op_convolution || op == &mgx_op_quant_dot ||
-           op == &mgx_op_quant_convolution;
+           op == &mgx_op_quant_convolution || op == &mgx_op_quant_convolution_backwards;
 }
 
 static bool is_static(const struct mgx_ins *ins)

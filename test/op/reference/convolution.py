@@ -397,6 +397,20 @@ def bfloats(w):
     w.case("quant_dot", [D("bf16", 2, 4), D("bf16", 4, 3), D("bf16", 1)], fails="zero point 0 is of type bf16_type")
 
 
+def quant_backward(w):
+    op = "quant_convolution_backwards"
+    for xs, ws, *rest in [((1, 3, 4, 3), (3, 2, 3, 2), [1, 0], [2, 1], [1, 2], 1),
+                          ((2, 4, 3, 3), (4, 2, 3, 3), [1, 1, 0, -1], [2, 2], [1, 1], 2)]:
+        for channels in (0, 1, 2):
+            x, k = w.random("uint8", xs, 0, 255), w.random("int8", ws, -128, 127)
+            zeros = [w.random("uint8", (1,), 0, 255), w.random("int8", (channels,), -128, 127)] if channels else []
+            p, q = (zeros[0].a, zeros[1].a.reshape(1, -1, 1, 1)) if channels else (0, 0)
+            w.case(f"{op}[{attrs(*rest)}]", [x, k, *zeros], convolve_back(x.a - p, k.a - q, *rest), "int32")
+    x, k = D("uint8", 1, 4, 3, 3), D("int8", 4, 2, 2, 2)
+    w.case(op, [x, k, D("uint8", 1), D("int8", 3)], fails="zero point 1 has 3 values")
+    w.case(op, [x, D("float", 4, 2, 2, 2)], fails="takes two integers of up to 32 bits")
+
+
 def cases(w):
     dots(w)
     forward(w)
@@ -405,3 +419,4 @@ def cases(w):
     columns(w)
     deform(w)
     bfloats(w)
+    quant_backward(w)

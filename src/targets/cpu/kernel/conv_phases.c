@@ -55,6 +55,8 @@ static void set_phase(const struct mgx_conv_plan *whole, const struct phase f[MG
     plan->d = whole->d;
     struct mgx_conv_desc *d = &plan->d;
     d->transposed = false;
+    d->weights =
+        NULL; // in the order of the whole's: methods that look at them are none of a phase's
     mgx_conv_plan_derive(plan);
     plan->pixel_batch = whole->pixel_batch;
     for (int i = 0; i < MGX_CONV_DIMS; i++) {

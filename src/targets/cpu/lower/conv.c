@@ -188,12 +188,20 @@ static bool describe_types(const struct mgx_plan_offer *c, const struct conv *v,
            cpu_kernel_type(c->out->type, &d->y_type);
 }
 
+static bool is_transposed(const struct mgx_ins *main)
+{
+    return main->op == &mgx_op_convolution_backwards ||
+           main->op == &mgx_op_quant_convolution_backwards;
+}
+
 static bool describe(struct mgx_plan_offer *c, const struct conv *v, const struct mgx_ins *main,
                      struct mgx_conv_desc *d)
 {
     const struct mgx_shape *x = &c->in[v->x], *w = &c->in[v->w], *y = c->out;
     if (!suits(c, v))
         return false;
+    if (is_transposed(main) && v->epilogue.integer && v->integer.zero_in >= 0)
+        return mgx_plan_unfit(c, "a zero point known in the run alone");
     *d =
         (struct mgx_conv_desc){.isa = cpu_offered(c)->isa,
                                .x_zero = v->epilogue.integer ? v->integer.zero : 0,
@@ -202,7 +210,7 @@ static bool describe(struct mgx_plan_offer *c, const struct conv *v, const struc
                                .threads = c->machine->threads,
                                .x_scaled = v->epilogue.factor >= 0,
                                .exact = !cpu_offered(c)->fast_math,
-                               .transposed = main->op == &mgx_op_convolution_backwards,
+                               .transposed = is_transposed(main),
                                .epilogue = v->epilogue.kernel};
     if (!describe_types(c, v, d))
         return false;
@@ -601,7 +609,8 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
     static const struct mgx_op *const ops[] = {&mgx_op_convolution, &mgx_op_convolution_backwards};
     const struct mgx_op *op = c->ins->op;
-    if (op != ops[0] && op != ops[1] && op != &mgx_op_quant_convolution && op != &mgx_op_group)
+    if (op != ops[0] && op != ops[1] && op != &mgx_op_quant_convolution &&
+        op != &mgx_op_quant_convolution_backwards && op != &mgx_op_group)
         return mgx_plan_refuse(c);
     struct conv *v = MGX_NEW(c->arena, struct conv);
     if (!v)

@@ -197,7 +197,8 @@ static bool match_general(struct cpu_match *m)
 static bool is_main(const struct mgx_op *op, const struct mgx_op *wanted)
 {
     return op == wanted || (wanted == &mgx_op_dot && op == &mgx_op_quant_dot) ||
-           (wanted == &mgx_op_convolution && op == &mgx_op_quant_convolution);
+           (wanted == &mgx_op_convolution && op == &mgx_op_quant_convolution) ||
+           (wanted == &mgx_op_convolution_backwards && op == &mgx_op_quant_convolution_backwards);
 }
 
 // The operator by itself.

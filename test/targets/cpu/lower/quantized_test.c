@@ -283,6 +283,45 @@ static bool a_convolution(uint64_t seed)
     return good;
 }
 
+// A transposed convolution; some of its outputs have no tap.
+static bool a_transpose(uint64_t seed)
+{
+    state = seed * 463;
+    const bool a_signed = below(2), b_signed = below(4) > 0;
+    const int group = below(4) ? 1 : 1 + below(4), out = 1 + below(40);
+    const int x[] = {1 + below(2), group * (1 + below(20)), 1 + below(9), 1 + below(17)};
+    const int w[] = {x[1], out, 1 + below(4), 1 + below(4)};
+    int y[] = {x[0], group * out, 0, 0}, stride[2], dilation[2], pad[2];
+    for (int i = 0; i < 2; i++) {
+        stride[i] = 1 + below(4);
+        dilation[i] = 1 + below(2);
+        const int all = (x[i + 2] - 1) * stride[i] + (w[i + 2] - 1) * dilation[i] + 1;
+        pad[i] = all > 2 ? below(2) : 0;
+        y[i + 2] = all - 2 * pad[i];
+    }
+    struct mgx_str s = {0};
+    mgx_str_printf(&s, "module: \"main\"\na = @param:a");
+    put_type(&s, type_name(a_signed), x, 4);
+    put_bytes(&s, "w", b_signed, w, 4);
+    put_step(&s, "x", a_signed, x, 4, -1);
+    put_step(&s, "v", b_signed, w, 4, group == 1 && below(2) ? 1 : -1);
+    mgx_str_printf(&s,
+                   "af = dequantizelinear(a, xs, xz)\nwf = dequantizelinear(w, vs, vz)\n"
+                   "p = convolution_backwards[padding={%d, %d},stride={%d, %d},dilation={%d, %d},"
+                   "group=%d](af, wf)\n",
+                   pad[0], pad[1], stride[0], stride[1], dilation[0], dilation[1], group);
+    put_epilogue(&s, y, 4, 1);
+    const bool good = agrees(mgx_str_text(&s));
+    mgx_str_fini(&s);
+    return good;
+}
+
+CASE(transposed_convolutions_are_those_of_integers)
+{
+    for (uint64_t seed = 1; seed <= 150; seed++)
+        CHECK(a_transpose(seed));
+}
+
 CASE(products_are_those_of_integers)
 {
     for (uint64_t seed = 1; seed <= 200; seed++)
@@ -447,6 +486,7 @@ CASE(infinities_and_no_numbers_become_bytes)
         CHECK(a_special(made[i % 3], i / 60, sizes[i / 15 % 4], bodies[i / 3 % 5]));
 }
 
-TEST_MAIN(ROW(products_are_those_of_integers) ROW(convolutions_are_those_of_integers)
-              ROW(functions_of_a_byte_are_tables) ROW(maxima_of_bytes) ROW(bytes_are_resized)
-                  ROW(bytes_times_a_factor) ROW(infinities_and_no_numbers_become_bytes))
+TEST_MAIN(ROW(products_are_those_of_integers) ROW(transposed_convolutions_are_those_of_integers)
+              ROW(convolutions_are_those_of_integers) ROW(functions_of_a_byte_are_tables)
+                  ROW(maxima_of_bytes) ROW(bytes_are_resized) ROW(bytes_times_a_factor)
+                      ROW(infinities_and_no_numbers_become_bytes))
