@@ -390,6 +390,78 @@ CASE(any_rows_share_what_is_packed)
     CHECK(few.kernel == many.kernel);
 }
 
+// Rows of A by what they hold: 0 ordinary, 1 a NaN, 2 an infinity, 3 denormals alone.
+static void special_row(uint16_t *row, int64_t k, int kind)
+{
+    for (int64_t i = 0; i < k; i++)
+        row[i] = kind == 3 ? (uint16_t)(1 + i % 0x7f) : mgx_bf16_from_double(0.5 + 0.25 * (i % 3));
+    if (kind == 1)
+        row[k / 2] = 0xffc1;
+    if (kind == 2)
+        row[k / 3] = 0x7f80;
+}
+
+// All of B is 1 or a little more. Denormals may count or not: next to nothing either way.
+static void check_specials(const struct mgx_gemm_desc *d, const uint16_t *a, const struct buffer *b,
+                           const struct buffer *packed, struct buffer c)
+{
+    struct mgx_gemm_plan plan;
+    struct mgx_pool *pool = NULL;
+    if (mgx_gemm_plan_init(&plan, d, NULL) != MGX_OK || mgx_pool_acquire(1, &pool, NULL) != MGX_OK)
+        abort();
+    struct buffer workspace = buffer_new((int64_t)mgx_gemm_workspace(&plan) / 4);
+    mgx_gemm_pack(&plan, b->data, packed->data);
+    const struct mgx_gemm_args args = {
+        .a = a, .b = packed->data, .c = c.data, .workspace = workspace.data};
+    mgx_gemm_run(&plan, &args, pool);
+    for (int64_t i = 0; i < d->m; i++)
+        for (int64_t j = 0; j < d->n; j++) {
+            const double x = typed_get(d->c_type, c.data, i * d->c_row + j);
+            CHECK(i % 4 == 0   ? x > 0.5 * (double)d->k && x < 2 * (double)d->k
+                  : i % 4 == 1 ? isnan(x)
+                  : i % 4 == 2 ? isinf(x) && x > 0
+                               : x >= 0 && x < 1e-30);
+        }
+    mgx_pool_release(pool);
+    buffer_free(workspace);
+}
+
+CASE(bfloat16_keeps_what_is_no_number)
+{
+    static const enum mgx_act acts[] = {MGX_ACT_NONE, MGX_ACT_RELU, MGX_ACT_LEAKY_RELU};
+    static const int64_t rows[] = {1, 2, 4, 40};
+    enum { COLS = 70, DEPTH = 21, MOST = 40 };
+    uint16_t a[MOST * DEPTH];
+    struct buffer b = buffer_new(COLS * DEPTH), packed = buffer_new(4 * 96 * 64),
+                  c = buffer_new(MOST * COLS);
+    for (int i = 0; i < MOST; i++)
+        special_row(a + i * DEPTH, DEPTH, i % 4);
+    for (int i = 0; i < COLS * DEPTH; i++)
+        ((uint16_t *)(void *)b.data)[i] = mgx_bf16_from_double(1 + i % 2 * 0.125);
+    EACH_ISA(isa)
+    for (int i = 0; i < 2 * 3 * 4; i++) {
+        const struct mgx_gemm_desc d = {.type = MGX_KERNEL_BF16,
+                                        .a_type = MGX_KERNEL_BF16,
+                                        .b_type = MGX_KERNEL_BF16,
+                                        .c_type = i % 2 ? MGX_KERNEL_BF16 : MGX_KERNEL_F32,
+                                        .isa = isa,
+                                        .m = rows[i / 6],
+                                        .n = COLS,
+                                        .k = DEPTH,
+                                        .a_row = DEPTH,
+                                        .a_col = 1,
+                                        .b_row = COLS,
+                                        .b_col = 1,
+                                        .c_row = COLS,
+                                        .packed = true,
+                                        .epilogue = {.act = acts[i / 2 % 3], .a = 0.5f}};
+        check_specials(&d, a, &b, &packed, c);
+    }
+    buffer_free(b);
+    buffer_free(packed);
+    buffer_free(c);
+}
+
 CASE(absurd_sizes_are_refused)
 {
     struct mgx_gemm_plan plan;
@@ -532,6 +604,7 @@ int main(int argc, char **argv)
     static const struct check_case cases[] = {
         ROW(agrees_with_a_plain_loop) ROW(few_rows_of_many_columns) ROW(long_depth_is_cut)
             ROW(rows_that_collide_are_copied) ROW(threads_do_not_change_a_bit)
-                ROW(any_rows_share_what_is_packed) ROW(absurd_sizes_are_refused){NULL, NULL}};
+                ROW(any_rows_share_what_is_packed) ROW(bfloat16_keeps_what_is_no_number)
+                    ROW(absurd_sizes_are_refused){NULL, NULL}};
     return bench_asked(argc, argv) ? bench(argc, argv) : harness_run(cases, argc, argv);
 }
