@@ -462,6 +462,65 @@ CASE(bfloat16_keeps_what_is_no_number)
     buffer_free(c);
 }
 
+// Runs d on what is there, on one thread.
+static void run_plain(const struct mgx_gemm_desc *d, const struct buffer *a, const struct buffer *b,
+                      const struct buffer *residual, struct buffer c)
+{
+    struct mgx_gemm_plan plan;
+    struct mgx_pool *pool = NULL;
+    if (mgx_gemm_plan_init(&plan, d, NULL) != MGX_OK || mgx_pool_acquire(1, &pool, NULL) != MGX_OK)
+        abort();
+    struct buffer workspace = buffer_new((int64_t)mgx_gemm_workspace(&plan) / 4);
+    const struct mgx_gemm_args args = {.a = a->data,
+                                       .b = b->data,
+                                       .residual = residual->data,
+                                       .c = c.data,
+                                       .workspace = workspace.data};
+    mgx_gemm_run(&plan, &args, pool);
+    mgx_pool_release(pool);
+    buffer_free(workspace);
+}
+
+// A residual of bfloat16 is added once, whatever the depth is cut into: it gives what its values as
+// floats give.
+CASE(a_narrow_residual_is_added_once)
+{
+    enum { ROWS = 30, COLS = 40, DEPTH = 7000 };
+    struct rng r = {77};
+    struct buffer a = typed_random(MGX_KERNEL_BF16, ROWS * DEPTH, &r),
+                  b = typed_random(MGX_KERNEL_BF16, COLS * DEPTH, &r),
+                  narrow = typed_random(MGX_KERNEL_BF16, ROWS * COLS, &r),
+                  wide = buffer_new(ROWS * COLS), c = buffer_new(ROWS * COLS),
+                  expected = buffer_new(ROWS * COLS);
+    for (int i = 0; i < ROWS * COLS; i++)
+        wide.data[i] = (float)typed_get(MGX_KERNEL_BF16, narrow.data, i);
+    EACH_ISA(isa)
+    {
+        struct mgx_gemm_desc d = {.type = MGX_KERNEL_BF16,
+                                  .a_type = MGX_KERNEL_BF16,
+                                  .b_type = MGX_KERNEL_BF16,
+                                  .isa = isa,
+                                  .m = ROWS,
+                                  .n = COLS,
+                                  .k = DEPTH,
+                                  .a_row = DEPTH,
+                                  .a_col = 1,
+                                  .b_row = COLS,
+                                  .b_col = 1,
+                                  .c_row = COLS,
+                                  .residual_row = COLS,
+                                  .epilogue = {.residual = MGX_RESIDUAL_BEFORE}};
+        run_plain(&d, &a, &b, &wide, expected);
+        d.epilogue.residual_form = MGX_RESIDUAL_BF16;
+        run_plain(&d, &a, &b, &narrow, c);
+        for (int i = 0; i < ROWS * COLS; i++)
+            CHECK(fabsf(c.data[i] - expected.data[i]) <= 1e-3f);
+    }
+    struct buffer all[] = {a, b, narrow, wide, c, expected};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        buffer_free(all[i]);
+}
+
 CASE(absurd_sizes_are_refused)
 {
     struct mgx_gemm_plan plan;
@@ -605,6 +664,6 @@ int main(int argc, char **argv)
         ROW(agrees_with_a_plain_loop) ROW(few_rows_of_many_columns) ROW(long_depth_is_cut)
             ROW(rows_that_collide_are_copied) ROW(threads_do_not_change_a_bit)
                 ROW(any_rows_share_what_is_packed) ROW(bfloat16_keeps_what_is_no_number)
-                    ROW(absurd_sizes_are_refused){NULL, NULL}};
+                    ROW(a_narrow_residual_is_added_once) ROW(absurd_sizes_are_refused){NULL, NULL}};
     return bench_asked(argc, argv) ? bench(argc, argv) : harness_run(cases, argc, argv);
 }
