@@ -26,7 +26,8 @@
 //
 // The sums are floats, and what follows goes on from them. A value that a product reads, at once or
 // moved, is rounded where it is made, and whoever else reads it reads that: it is in memory once,
-// in 16 bits. Depthwise convolutions and a product of a column are no gain and stay in float.
+// in 16 bits. Depthwise convolutions and a product of a column are no gain and stay in float, and so
+// does what the target says (floats_pay).
 //
 // Constants are left to folding, which keeps large weights in 16 bits (mgx_is_widened_weights).
 // O(instructions).
@@ -147,12 +148,14 @@ static bool has_depth(const struct mgx_ins *conv)
 static bool stays_product(const struct wide *w, struct mgx_ins *ins)
 {
     const bool conv = ins->op == &mgx_op_convolution;
-    return w->multiplies && (conv || ins->op == &mgx_op_dot) && ins->shape.type == MGX_BF16 &&
-           ins->in[0]->shape.type == MGX_BF16 && ins->in[1]->shape.type == MGX_BF16 &&
-           !is_late(ins) && mgx_shape_elements(&ins->shape) > 0 &&
-           !mgx_is_constant(w->module, ins) &&
-           (conv ? mgx_is_constant(w->module, ins->in[1]) && has_depth(ins)
-                 : ins->shape.lens[ins->shape.rank - 1] > 1);
+    const struct mgx_pass_options *o = w->call->options;
+    const bool stays = w->multiplies && (conv || ins->op == &mgx_op_dot) &&
+                       ins->shape.type == MGX_BF16 && ins->in[0]->shape.type == MGX_BF16 &&
+                       ins->in[1]->shape.type == MGX_BF16 && !is_late(ins) &&
+                       mgx_shape_elements(&ins->shape) > 0 && !mgx_is_constant(w->module, ins) &&
+                       (conv ? mgx_is_constant(w->module, ins->in[1]) && has_depth(ins)
+                             : ins->shape.lens[ins->shape.rank - 1] > 1);
+    return stays && !(o->floats_pay && o->floats_pay(o->floats_user, ins));
 }
 
 // What this pass has made of such.

@@ -18,9 +18,12 @@ struct mgx_pass_options {
     size_t fold_limit_bytes; // largest literal that folding may create (0: a default of 64 MiB) ...
     size_t fold_total_bytes; // ... and all of them together (0: a default of 256 MiB)
     bool verify;             // after every pass, also in release builds
-    bool multiplies_bf16;    // the target multiplies bfloat16 as it is, with sums in float
-    int threads;             // that the program will be run by (0: not known)
-    int64_t near_bytes;      // that a thread of the target reads fast (L2 of a CPU; 0: not known)
+    bool multiplies_bf16;    // the target multiplies bfloat16 as it is, with sums in float ...
+    // ... but for those that its kernels of floats do faster; NULL: there are none.
+    bool (*floats_pay)(void *user, const struct mgx_ins *product);
+    void *floats_user;
+    int threads;        // that the program will be run by (0: not known)
+    int64_t near_bytes; // that a thread of the target reads fast (L2 of a CPU; 0: not known)
     // A target's word on a region that fusion has found: does a kernel of its own take it, tagged
     // so? Without it every region becomes a group.
     bool (*supports)(void *user, const char *tag, const struct mgx_region *region);

@@ -174,6 +174,11 @@ static enum mgx_status run_passes(struct mgx_program *p, const struct mgx_plan_m
     if (status == MGX_OK && narrow)
         status = mgx_run_passes(p, integers, &pass, diag);
     pass.multiplies_bf16 = mgx_gemm_kernel(MGX_KERNEL_BF16, cpu_machine(machine)->isa) != NULL;
+    struct cpu_floats floats = {.isa = cpu_machine(machine)->isa,
+                                .threads = machine->threads,
+                                .fast_math = options->fast_math};
+    pass.floats_pay = cpu_floats_pay;
+    pass.floats_user = &floats;
     const bool narrows = has_16_bits(p);
     if (status == MGX_OK && narrows && pass.multiplies_bf16)
         status = mgx_run_passes(p, move, &pass, diag);

@@ -58,7 +58,8 @@ enum mgx_conv_method {
 };
 
 // Types are those of gemm.h: x and y may be f32, f16 or bf16, or bytes to int32 or to floats by a
-// scale per channel. Winograd knows f32 and bytes alone. Sizes are positive;
+// scale per channel. Winograd knows bytes, and f32 with results of
+// f32 or bf16. Sizes are positive;
 // strides are in elements. Output channels are contiguous, within a pixel that
 // may be wider than they are: a concatenation is written in place.
 struct mgx_conv_desc {

@@ -46,14 +46,6 @@ enum {
     RING_GAP = 16 // floats between the rows of a ring, which keep them apart in the feed's walk
 };
 
-// Floats whose results are rounded to bf16: made in scratch, a block of rows at a time.
-static bool rounds(const struct mgx_conv_desc *d)
-{
-    return d->x_type == MGX_KERNEL_F32 && d->w_type == MGX_KERNEL_F32 &&
-           d->y_type == MGX_KERNEL_BF16 && d->type == MGX_KERNEL_F32 &&
-           (!d->epilogue.residual || d->epilogue.residual_form == MGX_RESIDUAL_F32);
-}
-
 static bool makes_floats(const struct mgx_conv_desc *f)
 {
     const bool narrow = f->type == MGX_KERNEL_BF16 && f->x_type == MGX_KERNEL_BF16 &&
@@ -64,10 +56,10 @@ static bool makes_floats(const struct mgx_conv_desc *f)
 static bool feed_fits(const struct mgx_conv_desc *d)
 {
     const struct mgx_conv_desc *f = d->feed;
-    bool fits = (mgx_conv_floats(d) || rounds(d)) && makes_floats(f) && d->type == MGX_KERNEL_F32 &&
-                f->batch == d->batch && f->groups == 1 && f->out_channels == d->in_channels &&
-                !f->x_scaled && !f->transposed && !f->feed && d->in[0] == 1 && d->out[0] == 1 &&
-                d->kernel[0] == 1;
+    bool fits = (mgx_conv_floats(d) || mgx_conv_rounds(d)) && makes_floats(f) &&
+                d->type == MGX_KERNEL_F32 && f->batch == d->batch && f->groups == 1 &&
+                f->out_channels == d->in_channels && !f->x_scaled && !f->transposed && !f->feed &&
+                d->in[0] == 1 && d->out[0] == 1 && d->kernel[0] == 1;
     for (int i = 0; i < MGX_CONV_DIMS; i++)
         fits = fits && f->out[i] == d->in[i];
     return fits;
@@ -82,7 +74,7 @@ static int64_t copies_of(const struct mgx_conv_plan *plan)
 // Whether the kernel reads input lines, and writes results, where they lie in memory.
 static bool works_in_place(const struct mgx_conv_plan *plan)
 {
-    return (mgx_conv_floats(&plan->d) || rounds(&plan->d)) && copies_of(plan) == 1;
+    return (mgx_conv_floats(&plan->d) || mgx_conv_rounds(&plan->d)) && copies_of(plan) == 1;
 }
 
 static bool depthwise_fits(const struct mgx_conv_plan *plan)
@@ -91,7 +83,7 @@ static bool depthwise_fits(const struct mgx_conv_plan *plan)
     if (copies > MAX_COPIES || (copies > 1 && (plan->d.feed || !mgx_conv_floats(&plan->d))))
         return false;
     const struct mgx_epilogue *e = &plan->d.epilogue;
-    if (e->residual && e->residual != MGX_RESIDUAL_BYTES && !rounds(&plan->d) &&
+    if (e->residual && e->residual != MGX_RESIDUAL_BYTES && !mgx_conv_rounds(&plan->d) &&
         mgx_residual_type(e, plan->d.y_type) != plan->d.y_type)
         return false;
     return !plan->d.transposed && members * copies == plan->group_out &&
@@ -167,7 +159,7 @@ static struct layout layout_of(const struct mgx_conv_plan *plan)
     const bool floats = works_in_place(plan);
     const size_t line = floats ? 0 : mgx_align64((size_t)d->in[2] * channels),
                  residual = floats ? 0 : mgx_align64((size_t)d->out[2] * channels),
-                 result = floats && rounds(d)
+                 result = floats && mgx_conv_rounds(d)
                               ? mgx_align64((size_t)(plan->block_rows * d->out[2]) * channels)
                               : residual,
                  slots = floats ? 0 : (size_t)slots_of(d);
@@ -679,7 +671,7 @@ static void set_scratch(struct part *part)
         part->feed.y = own + l.made;
         part->feed_own = own + l.feed;
     }
-    part->results = rounds(&plan->d) ? (float *)(void *)(own + l.results) : NULL;
+    part->results = mgx_conv_rounds(&plan->d) ? (float *)(void *)(own + l.results) : NULL;
     if (works_in_place(plan))
         return;
     part->tags = (int64_t *)(void *)(own + l.tags);

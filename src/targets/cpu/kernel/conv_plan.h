@@ -131,6 +131,14 @@ static inline bool mgx_conv_floats(const struct mgx_conv_desc *d)
            (!d->epilogue.residual || d->epilogue.residual_form != MGX_RESIDUAL_BF16);
 }
 
+// Floats whose results are rounded to bf16: such kernels make them in scratch.
+static inline bool mgx_conv_rounds(const struct mgx_conv_desc *d)
+{
+    return d->x_type == MGX_KERNEL_F32 && d->w_type == MGX_KERNEL_F32 &&
+           d->y_type == MGX_KERNEL_BF16 && d->type == MGX_KERNEL_F32 &&
+           (!d->epilogue.residual || d->epilogue.residual_form == MGX_RESIDUAL_F32);
+}
+
 static inline int64_t mgx_conv_taps(const struct mgx_conv_desc *d)
 {
     return d->kernel[0] * d->kernel[1] * d->kernel[2];

@@ -49,15 +49,17 @@ enum { MAX_ELEMENTS = 36, EDGE = 6, HALF = 3 * EDGE };
 // which size of U on; channels at a time.
 enum { ROW_BYTES = 448 << 10, SUMS_BYTES = 8 << 20, LARGE_BYTES = 8 << 20, DEPTH = 256 };
 
+enum { MOST_EDGE = 4 }; // of a tile's results
+
 static const int64_t FLOAT = sizeof(float);
 
 static bool winograd_fits(const struct mgx_conv_plan *plan)
 {
     const struct mgx_conv_desc *d = &plan->d;
-    return mgx_conv_floats(d) && !d->exact && !d->transposed && d->groups == 1 &&
-           d->x_channel == 1 && d->in[0] == 1 && d->out[0] == 1 && d->kernel[0] == 1 &&
-           d->pad[0] == 0 && d->kernel[1] == 3 && d->kernel[2] == 3 && d->stride[1] == 1 &&
-           d->stride[2] == 1;
+    return (mgx_conv_floats(d) || mgx_conv_rounds(d)) && !d->exact && !d->transposed &&
+           d->groups == 1 && d->x_channel == 1 && d->in[0] == 1 && d->out[0] == 1 &&
+           d->kernel[0] == 1 && d->pad[0] == 0 && d->kernel[1] == 3 && d->kernel[2] == 3 &&
+           d->stride[1] == 1 && d->stride[2] == 1;
 }
 
 // Edge of an output tile, and elements of a transformed one.
@@ -557,6 +559,21 @@ static void multiply_rows(const struct part *t)
                 multiply_row(t, i, c, p);
 }
 
+// A tile that was made in scratch, to bf16.
+static void round_tile(const struct job *job, const struct mgx_winograd_output *out,
+                       const struct place *at, int64_t col)
+{
+    const struct mgx_conv_desc *d = &job->plan->d;
+    const mgx_convert_fn convert = mgx_convert(d->isa, MGX_KERNEL_F32, d->y_type);
+    uint16_t *to = (uint16_t *)job->args->y + job->plan->y_first + at->n * d->y_batch +
+                   at->y * d->y_space[1] + at->x * d->y_space[2] + col;
+    for (int y = 0; y < out->lines; y++)
+        for (int x = 0; x < out->pixels; x++)
+            convert(out->y + y * out->line + x * out->pixel,
+                    to + y * d->dilation[1] * d->y_space[1] + x * d->dilation[2] * d->y_space[2],
+                    out->cols);
+}
+
 static void transform_outputs(const struct job *job, int64_t begin, int64_t end, int64_t p,
                               const float *sums, int thread)
 {
@@ -581,6 +598,12 @@ static void transform_outputs(const struct job *job, int64_t begin, int64_t end,
         .high = clamp.high,
     };
     const int64_t row = sums_row(plan);
+    const bool rounds = mgx_conv_rounds(d);
+    float room[MOST_EDGE * MOST_EDGE * MGX_TILE_MAX_COLS];
+    if (rounds) {
+        out.pixel = out.cols;
+        out.line = MOST_EDGE * out.cols;
+    }
     struct place at = place_of(plan, begin);
     for (int64_t t = begin; t < end; t++, out.sums += row, next_place(plan, &at)) {
         const float *residual = NULL;
@@ -589,8 +612,9 @@ static void transform_outputs(const struct job *job, int64_t begin, int64_t end,
                        at.n * d->residual_batch + at.y * d->residual_space[1] +
                        at.x * d->residual_space[2] + col;
         out.residual = e->residual == MGX_RESIDUAL_BEFORE ? residual : NULL;
-        out.y = (float *)job->args->y + plan->y_first + at.n * d->y_batch + at.y * d->y_space[1] +
-                at.x * d->y_space[2] + col;
+        out.y = rounds ? room
+                       : (float *)job->args->y + plan->y_first + at.n * d->y_batch +
+                             at.y * d->y_space[1] + at.x * d->y_space[2] + col;
         out.lines = mgx_winograd_steps(d->out[1] - at.y, down, m);
         out.pixels = mgx_winograd_steps(d->out[2] - at.x, across, m);
         if (m == 2)
@@ -602,6 +626,8 @@ static void transform_outputs(const struct job *job, int64_t begin, int64_t end,
                         plan->pixel_first + at.n * plan->pixel_batch + at.y * plan->pixel_space[1] +
                             at.x * plan->pixel_space[2],
                         col, thread);
+        if (rounds)
+            round_tile(job, &out, &at, col);
     }
 }
 

@@ -440,6 +440,35 @@ static enum mgx_conv_method soonest_method(struct mgx_plan_offer *c, const struc
     return choices[best].method;
 }
 
+// Of channels last, which images are between convolutions.
+static struct mgx_shape image_of(const struct mgx_ins *conv, const struct mgx_shape *s)
+{
+    return mgx_plan_natural_layout(conv, s, NULL, 0);
+}
+
+bool cpu_floats_pay(void *user, const struct mgx_ins *product)
+{
+    static const double share = 0.6; // of the time of floats that bfloat16 takes by the same method
+    const struct cpu_floats *u = user;
+    struct mgx_conv_choice choices[MGX_CONV_METHOD_COUNT];
+    if (product->op != &mgx_op_convolution || product->in[0]->shape.rank != 4 ||
+        mgx_ins_int(product, "group") != 1)
+        return false;
+    const struct mgx_shape x = image_of(product, &product->in[0]->shape),
+                           y = image_of(product, &product->shape), *w = &product->in[1]->shape;
+    struct mgx_conv_desc d = {.isa = u->isa, .threads = u->threads, .exact = !u->fast_math};
+    describe_sizes(&d, product, &x, w, &y);
+    describe_weights(&d, w);
+    if (!find_padding(product, &x, w, &y, d.pad + MGX_CONV_DIMS - 2))
+        return false;
+    const int count = mgx_conv_choices(&d, choices);
+    double direct = INFINITY;
+    for (int i = 0; i < count; i++)
+        if (choices[i].method <= MGX_CONV_UNROLLED)
+            direct = fmin(direct, choices[i].seconds);
+    return count > 0 && choices[0].seconds < share * direct;
+}
+
 static double flops_of(const struct mgx_conv_desc *d)
 {
     double flops = 2.0 * (double)d->batch * (double)d->out_channels * (double)d->in_channels /

@@ -82,6 +82,16 @@ enum mgx_status cpu_nonzero(struct mgx_compute_call *c, bool *done) MGX_NODISCAR
 enum mgx_status cpu_nonmaxsuppression(mgx_isa isa, struct mgx_compute_call *c,
                                       bool *done) MGX_NODISCARD;
 
+// --- conv.c ---
+// mgx_pass_options.floats_pay: a convolution of bfloat16 that has a method of fewer products for
+// floats, by the cost model. `user` is a struct cpu_floats.
+struct cpu_floats {
+    mgx_isa isa;
+    int threads;
+    bool fast_math;
+};
+bool cpu_floats_pay(void *user, const struct mgx_ins *product);
+
 // --- kernels.c: in order of trial ---
 extern const struct mgx_plan_kernel *const cpu_kernels[];      // the last one is the reference
 extern const struct mgx_plan_kernel *const cpu_late_kernels[]; // without it

@@ -260,6 +260,10 @@ static void random_types(struct rng *r, struct mgx_conv_desc *d)
     d->x_type = (enum mgx_kernel_type)rng_below(r, 3);
     d->w_type = (enum mgx_kernel_type)rng_below(r, 3);
     d->y_type = (enum mgx_kernel_type)rng_below(r, 3);
+    if (kind == 3 && r->state % 2) { // floats whose results are rounded
+        d->x_type = d->w_type = MGX_KERNEL_F32;
+        d->y_type = MGX_KERNEL_BF16;
+    }
 }
 
 static void random_result(struct rng *r, struct problem *p)
