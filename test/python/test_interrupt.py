@@ -61,8 +61,8 @@ def test_tuning_ends_and_can_be_repeated():
     p = migraphx.program()
     m = p.get_main_module()
     y = m.add_parameter("x", migraphx.shape(type="float_type", lens=[1, 64, 56, 56]))
-    for i in range(20):
-        w = m.add_literal(migraphx.generate_argument(migraphx.shape(lens=[64, 64, 3, 3]), i))
+    for i in range(20):  # problems of their own: what is alike is measured once
+        w = m.add_literal(migraphx.generate_argument(migraphx.shape(lens=[72 + 8 * i, 64 + 8 * i, 3, 3]), i))
         y = m.add_instruction(migraphx.op("convolution", padding=[1, 1]), [y, w])
     m.add_return([y])
     text = str(p)

@@ -147,11 +147,11 @@ static const struct mgx_pass *const move[] = {
     &mgx_pass_propagate_constant,    &mgx_pass_eliminate_convert,
     &mgx_pass_dead_code_elimination, NULL};
 
-static bool has_16_bits(const struct mgx_program *p)
+static bool has_type(const struct mgx_program *p, enum mgx_type type)
 {
     for (int m = 0; m < p->module_count; m++)
         for (const struct mgx_ins *ins = p->modules[m]->first; ins; ins = ins->next)
-            if (ins->shape.type == MGX_HALF || ins->shape.type == MGX_BF16)
+            if (ins->shape.type == type)
                 return true;
     return false;
 }
@@ -179,10 +179,10 @@ static enum mgx_status run_passes(struct mgx_program *p, const struct mgx_plan_m
                                 .fast_math = options->fast_math};
     pass.floats_pay = cpu_floats_pay;
     pass.floats_user = &floats;
-    const bool narrows = has_16_bits(p);
-    if (status == MGX_OK && narrows && pass.multiplies_bf16)
+    const bool brain = has_type(p, MGX_BF16);
+    if (status == MGX_OK && brain && pass.multiplies_bf16)
         status = mgx_run_passes(p, move, &pass, diag);
-    if (status == MGX_OK && narrows)
+    if (status == MGX_OK && (brain || has_type(p, MGX_HALF)))
         status = mgx_run_passes(p, widen, &pass, diag);
     pass.threads = options->threads ? options->threads : mgx_cpus_usable();
     pass.near_bytes = mgx_cpu_l2();

@@ -22,11 +22,18 @@ struct copy {
     int64_t width;       // pixels of an input line
 };
 
+// Whether the walk's dimensions are no longer the output's own.
+static bool is_merged(const struct mgx_conv_plan *plan)
+{
+    const int64_t *size = plan->walk.size, *out = plan->d.out;
+    return plan->method == MGX_CONV_STRIP && (size[0] != plan->d.batch || size[1] != out[0] ||
+                                              size[2] != out[1] || size[3] != out[2]);
+}
+
 static struct copy copy_of(const struct mgx_conv_plan *plan, int64_t pixel)
 {
     assert(pixel > 0);
     const struct mgx_conv_desc *d = &plan->d;
-    const bool merged = plan->method == MGX_CONV_STRIP && plan->walk.size[3] > d->out[2];
     return (struct copy){
         .plan = plan,
         .convert = mgx_convert(d->isa, d->x_type, plan->kernel->a_type),
@@ -40,7 +47,9 @@ static struct copy copy_of(const struct mgx_conv_plan *plan, int64_t pixel)
         .used = plan->group_in * mgx_kernel_size(plan->kernel->a_type),
         .whole = plan->channel_groups * 4,
         .pixel = pixel,
-        .width = merged ? plan->walk.size[3] : d->in[2], // lines that touch are one
+        .width = plan->walk.size[3] > d->out[2] && is_merged(plan)
+                     ? plan->walk.size[3]
+                     : d->in[2], // lines that touch are one
     };
 }
 
@@ -188,6 +197,20 @@ static const char *input_line(const struct copy *copy, const char *x, int64_t gr
                    copy->size;
 }
 
+// Line i of a strip whose lines are several of the input's: what the walk's dimensions are, its steps
+// say.
+static const char *merged_line(const struct copy *copy, const char *x, int64_t group,
+                               const struct mgx_conv_place *at, int64_t i)
+{
+    const struct mgx_conv_plan *plan = copy->plan;
+    const struct mgx_conv_desc *d = &plan->d;
+    const int64_t *step = plan->walk.x;
+    return x +
+           (at->n * step[0] + at->z * step[1] + (at->y + i) * step[2] - d->pad[0] * d->x_space[0] -
+            d->pad[1] * d->x_space[1] + group * plan->group_in * d->x_channel) *
+               copy->size;
+}
+
 void mgx_conv_copy_strip(const struct mgx_conv_plan *plan, const char *x, int64_t group,
                          const struct mgx_conv_place *at, int64_t rows, char *strip)
 {
@@ -200,7 +223,9 @@ void mgx_conv_copy_strip(const struct mgx_conv_plan *plan, const char *x, int64_
         for (int64_t i = 0; i < lines; i++) {
             const int64_t z = at->z * d->stride[0] - d->pad[0] + k * d->dilation[0];
             const int64_t y = at->y * d->stride[1] - d->pad[1] + i * mgx_strip_step(d, 1);
-            copy_pixels(&copy, input_line(&copy, x, group, at->n, z, y), left, right, step,
+            const char *line = is_merged(plan) ? merged_line(&copy, x, group, at, i)
+                                               : input_line(&copy, x, group, at->n, z, y);
+            copy_pixels(&copy, line, left, right, step,
                         strip + (k * plan->plane + i * plan->pitch) * 4);
         }
 }

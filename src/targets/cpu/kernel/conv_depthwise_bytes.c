@@ -28,13 +28,19 @@ static const struct mgx_byte_dw_kernel *kernel_of(const struct mgx_conv_desc *d)
     return mgx_byte_dw_of(d->isa, has_eight_bits(d));
 }
 
+// A phase of a transposed convolution may have no tap, or begin behind the first pixel.
+static bool has_taps(const struct mgx_conv_desc *d)
+{
+    return d->kernel[1] > 0 && d->kernel[2] > 0 && d->pad[2] >= 0;
+}
+
 static bool fits(const struct mgx_conv_plan *plan)
 {
     const struct mgx_conv_desc *d = &plan->d;
     return d->type == MGX_KERNEL_S8 && kernel_of(d) && !d->transposed && plan->group_in == 1 &&
            plan->group_out == 1 && d->x_channel == 1 && d->in[0] == 1 && d->out[0] == 1 &&
-           d->kernel[0] == 1 && d->pad[0] == 0 && d->kernel[1] <= MGX_BYTE_DW_LINES &&
-           mgx_output_in_registers(&d->epilogue, d->y_type);
+           d->kernel[0] == 1 && d->pad[0] == 0 && has_taps(d) &&
+           d->kernel[1] <= MGX_BYTE_DW_LINES && mgx_output_in_registers(&d->epilogue, d->y_type);
 }
 
 static int64_t vectors_of(const struct mgx_conv_plan *plan)
