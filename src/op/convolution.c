@@ -82,11 +82,6 @@ static enum mgx_status quant_shape(struct mgx_shape_call *c, struct mgx_shape *o
     return mgx_quant_zeros(c, &channels);
 }
 
-static enum mgx_type quant_unranked(const struct mgx_shape_call *c)
-{
-    return mgx_type_is_float(c->in[0]->type) ? MGX_FLOAT : MGX_INT32;
-}
-
 // --- compute ---
 
 struct run {
@@ -187,6 +182,6 @@ const struct mgx_op mgx_op_quant_convolution = {
     .in_max = 4,
     .flags = MGX_OP_CHANNELS_LAST,
     .shape = quant_shape,
-    .unranked_type = quant_unranked,
+    .unranked_type = mgx_quant_unranked,
     .compute = compute,
 };

@@ -56,11 +56,6 @@ static enum mgx_status quant_shape(struct mgx_shape_call *c, struct mgx_shape *o
     return mgx_quant_zeros(c, &columns);
 }
 
-static enum mgx_type quant_unranked(const struct mgx_shape_call *c)
-{
-    return mgx_type_is_float(c->in[0]->type) ? MGX_FLOAT : MGX_INT32;
-}
-
 // --- compute ---
 
 // Matrix at a batch position, borrowed.
@@ -126,6 +121,6 @@ const struct mgx_op mgx_op_quant_dot = {
     .in_min = 2,
     .in_max = 4,
     .shape = quant_shape,
-    .unranked_type = quant_unranked,
+    .unranked_type = mgx_quant_unranked,
     .compute = compute,
 };

@@ -108,6 +108,11 @@ enum mgx_status mgx_quant_result(struct mgx_shape_call *c, enum mgx_type *out)
                     c->op->name, mgx_type_name(a), mgx_type_name(b));
 }
 
+enum mgx_type mgx_quant_unranked(const struct mgx_shape_call *c)
+{
+    return mgx_type_is_float(c->in[0]->type) ? MGX_FLOAT : MGX_INT32;
+}
+
 enum mgx_status mgx_quant_zeros(struct mgx_shape_call *c, const struct mgx_dim *columns)
 {
     for (int i = 2; i < c->in_count; i++) {

@@ -31,8 +31,10 @@ void mgx_gemm_words(bool ints, int64_t m, int64_t n, int64_t k, const union mgx_
 struct mgx_tensor mgx_borrow_entry(const struct mgx_tensor *t, int64_t index);
 
 // Result type of a quantised product: int32 for integers of up to 32 bits, which may differ, and
-// float for the fp8 types. Fails for anything else.
+// float for fp8 and bf16. Fails for anything else.
 enum mgx_status mgx_quant_result(struct mgx_shape_call *c, enum mgx_type *out) MGX_NODISCARD;
+// The same where nothing but the types is known.
+enum mgx_type mgx_quant_unranked(const struct mgx_shape_call *c);
 // The zero points of a quantised product, inputs 2 and 3: none, or each of its operand's type and
 // integral; the first of one value, the second of one or of `columns`, a vector.
 enum mgx_status mgx_quant_zeros(struct mgx_shape_call *c,

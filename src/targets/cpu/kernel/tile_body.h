@@ -630,3 +630,31 @@ static void pack_transposed(const float *b, int64_t stride, int64_t depth, int c
         for (int j = k < quads ? whole : 0; j < width; j++)
             panel[k * width + j] = j < cols ? ((const group *)b)[j * stride + k] : 0.0f;
 }
+
+// --- tiles of up to 14 rows, as AVX-512 has them ---
+
+#define TILES_14                                                                                   \
+    TILE(1)                                                                                        \
+    TILE(2)                                                                                        \
+    TILE(3)                                                                                        \
+    TILE(4)                                                                                        \
+    TILE(5)                                                                                        \
+    TILE(6)                                                                                        \
+    TILE(7)                                                                                        \
+    TILE(8)                                                                                        \
+    TILE(9)                                                                                        \
+    TILE(10)                                                                                       \
+    TILE(11)                                                                                       \
+    TILE(12)                                                                                       \
+    TILE(13)                                                                                       \
+    TILE(14)
+
+// What a kernel of them is but for its types.
+#define OF_TILES_14                                                                                \
+    .rows = ROWS, .half = HALF, .cols = NV * VL, .vector = VL,                                     \
+    .wide = {NULL,   wide_1, wide_2,  wide_3,  wide_4,  wide_5,  wide_6, wide_7,                   \
+             wide_8, wide_9, wide_10, wide_11, wide_12, wide_13, wide_14},                         \
+    .narrow = {NULL,     narrow_1, narrow_2,  narrow_3,  narrow_4,  narrow_5,  narrow_6, narrow_7, \
+               narrow_8, narrow_9, narrow_10, narrow_11, narrow_12, narrow_13, narrow_14},         \
+    .few = {NULL, few_1, few_2}, .few_panels = {0, 4, 2}, .pack_transposed = pack_transposed,      \
+    .finish = finish
