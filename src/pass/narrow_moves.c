@@ -15,7 +15,8 @@
 // meets the one that takes it back, and both go (eliminate_convert); until then half the bytes move.
 // A reshape that gives a result moves none, and no conversion comes behind it: there it stays.
 // Weights that whoever packs them takes in pieces (mgx_is_joined_weights) stay as they are on a
-// target that multiplies bfloat16 itself. Broadcasts stay: behind one there is more to convert. O(instructions).
+// target that multiplies bfloat16 itself. Broadcasts stay: behind one there is more to convert.
+// O(instructions).
 #include "pass/engine/constant.h"
 #include "pass/engine/emit.h"
 

@@ -213,7 +213,8 @@ static bool adds_bf16(const struct mgx_gemm_plan *plan)
            mgx_residual_type(e, plan->desc.c_type) == MGX_KERNEL_BF16;
 }
 
-// The residual, as floats unless registers take it as it is: args->residual[0], whether the registers are to add it or not.
+// The residual, as floats unless registers take it as it is: args->residual[0], whether the
+// registers are to add it or not.
 static void set_residual(const struct part *part, const struct place *at,
                          struct mgx_tile_args *args, struct scratch_tile *scratch)
 {
