@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: MIT
+# Tests of the tile unit in software, and with it of kernels for Intel AMX: emulator.h.
+check_c_source_compiles("int main(void) { __asm__ volatile(\"tilerelease\"); return 0; }" MGX_ASSEMBLES_TILES)
+if(MGX_IS_X86 AND MGX_ASSEMBLES_TILES AND CMAKE_SYSTEM_NAME STREQUAL Linux)
+  set(folder ${CMAKE_CURRENT_LIST_DIR})
+  add_library(mgx-amx STATIC ${folder}/emulator.c)
+  target_include_directories(mgx-amx PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+  target_link_libraries(mgx-amx PUBLIC m Threads::Threads)
+  if(NOT MGX_SANITIZE)
+    target_compile_options(mgx-amx PRIVATE -O3)
+  endif()
+  add_executable(test-targets-cpu-amx-emulator ${folder}/emulator_test.c)
+  target_link_libraries(test-targets-cpu-amx-emulator PRIVATE mgx-amx)
+  set_target_properties(test-targets-cpu-amx-emulator PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
+  add_dependencies(mgx-tests test-targets-cpu-amx-emulator)
+  add_test(NAME targets/cpu/amx/emulator COMMAND test-targets-cpu-amx-emulator)
+endif()
