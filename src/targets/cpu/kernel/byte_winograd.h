@@ -14,7 +14,7 @@
 // 26 bits. Transformed bytes less their zero point are at most 68 x 255 = 17,340 in size: no output
 // of B' d B has coefficients of one sign that add up to more than 68, and so also where a zero point
 // cuts the range in two. Weights less theirs become at most 49 x 255. Both fit 16 bits, and vpmaddwd
-// multiplies them at half the pace of bytes, but a quarter as many: twice as fast and more.
+// or vpdpwssd multiply them at half the pace of bytes, but a quarter as many: twice as fast and more.
 #pragma once
 
 #include <stdbool.h>
@@ -25,7 +25,8 @@
 enum {
     MGX_BYTE_WINOGRAD_ELEMENTS = 36,
     MGX_BYTE_WINOGRAD_BITS = 26,
-    MGX_BYTE_WINOGRAD_CHANNELS = 16
+    MGX_BYTE_WINOGRAD_ROWS = 14,
+    MGX_BYTE_WINOGRAD_SUMS = 37 // rows from tile to tile of the sums: off multiples of 4096 bytes
 };
 
 // One patch of the input, 6 x 6 pixels. Rows y in [y_begin, y_end) and columns x in [x_begin, x_end)
@@ -37,26 +38,52 @@ struct mgx_byte_winograd_input {
     int64_t channels;
     int zero;
     bool is_signed;
-    int16_t *v; // v[e * element + c], written in whole groups of 16 channels
+    int16_t *v; // v[e * element + c], written in whole vectors of channels
     int64_t element;
 };
 
-// A tile of 4 x 4 pixels, up to 8 columns of it.
+// A tile of 4 x 4 pixels, up to a vector's columns of it.
 struct mgx_byte_winograd_output {
-    const int32_t *sums; // sums[e * element + c], c < 8
-    int64_t element;
-    int lines, pixels; // that exist
+    const int32_t *sums; // sums[e * 2 * cols + c], c < cols
+    int lines, pixels;   // that exist
     // Of the first pixel; c_row and residual_row are the distance from pixel to pixel.
     struct mgx_tile_args tile;
     int64_t line, residual_line; // bytes
     // The sums of other channels: what they come to is added, and where this is not the last of them
-    // the outputs stay there as they are. [4][4][8], NULL: there are none.
+    // the outputs stay there as they are. [4][4][cols], NULL: there are none.
     int32_t *others;
     bool adds, stays;
 };
 
+// What products of a panel have in common.
+struct mgx_byte_winograd_panel {
+    int64_t a_row;       // bytes
+    int64_t depth;       // pairs of int16
+    int64_t ahead_lines; // that are brought into L2 for every four pairs
+};
+
+// Some rows of V times a panel of U, whose rows are as long as it is wide. Rows of c, of 36, are a
+// tile's sums apart (MGX_BYTE_WINOGRAD_SUMS). (No struct for the pointers: what is stored in halves
+// and loaded whole waits.)
+typedef void (*mgx_byte_winograd_product_fn)(const struct mgx_byte_winograd_panel *panel,
+                                             const char *a, const char *b, char *c,
+                                             const char *ahead);
+
+// Cycles on the scale of other methods' costs: a pair of channels of a tile's row, for a panel; the
+// start and end of a group of rows; a vector's channels of a patch, and columns of a tile. `bytes`
+// of weights that a cycle brings from where they are.
+struct mgx_byte_winograd_pace {
+    double pair, group, input, output, bytes;
+};
+
 struct mgx_byte_winograd_kernel {
     struct mgx_kernel base;
+    int channels, cols; // of a vector
+    struct mgx_byte_winograd_pace pace;
+    // [rows] of a panel of two vectors, and of one. NULL: the tiles of tile.h do it, which no
+    // machine has that multiplies bytes in one instruction.
+    mgx_byte_winograd_product_fn wide[MGX_BYTE_WINOGRAD_ROWS + 1],
+        narrow[MGX_BYTE_WINOGRAD_ROWS + 1];
     void (*input)(const struct mgx_byte_winograd_input *in);
     void (*output)(const struct mgx_byte_winograd_output *out);
 };

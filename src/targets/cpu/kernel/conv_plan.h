@@ -16,6 +16,7 @@ struct mgx_conv_walk {
 };
 
 struct mgx_byte_dw_kernel;
+struct mgx_byte_winograd_kernel;
 struct mgx_dw_kernel;
 struct mgx_winograd_kernel;
 
@@ -65,6 +66,7 @@ struct mgx_conv_plan {
     bool by_rows;        // of the transformed weights
     int64_t depth_block; // channels at a time, by rows
 
+    const struct mgx_byte_winograd_kernel *byte_winograd;
     const struct mgx_byte_dw_kernel *byte_depthwise;
     const struct mgx_dw_kernel *depthwise;
     // Of a depthwise convolution that another one feeds: the other's plan, and how many rows of

@@ -2,16 +2,17 @@
 // Convolutions of bytes that have methods of their own, 3 x 3 by Winograd's and depthwise, against
 // plain sums: integers are equal, whatever bytes and zero points are, up to activations and weights
 // that are all at one end; sizes around tiles, steps and vectors of channels; several threads. What
-// could leave the bits that Winograd's sums keep is refused.
+// could leave the bits that Winograd's sums keep is refused. However an image ends, by Winograd's
+// method it is to the bit what strips make of it, and its size changes nothing in packed weights.
 #include "targets/cpu/kernel/conv.h"
 #include "targets/cpu/kernel/conv_plain.h"
 #include "targets/cpu/kernel/harness.h"
 
-enum { MOST = 40, MOST_DEPTHWISE = 150 };
+enum { MOST = 40, MOST_LARGE = 150 };
 
 struct problem {
     struct mgx_conv_desc desc;
-    int32_t w_zero[MOST_DEPTHWISE];
+    int32_t w_zero[MOST_LARGE];
     struct buffer x, w;
 };
 
@@ -65,10 +66,11 @@ static struct mgx_conv_desc any_types(struct rng *r, mgx_isa isa)
 
 static void any_3x3(struct rng *r, struct mgx_conv_desc *d)
 {
-    d->in_channels = 1 + rng_below(r, MOST);
-    d->out_channels = 1 + rng_below(r, MOST);
+    const bool large = rng_below(r, 8) == 0; // several panels, several blocks of tiles
+    d->in_channels = 1 + rng_below(r, large ? MOST_LARGE : MOST);
+    d->out_channels = 1 + rng_below(r, large ? MOST_LARGE : MOST);
     for (int i = 1; i < MGX_CONV_DIMS; i++) {
-        d->in[i] = 1 + rng_below(r, 13);
+        d->in[i] = 1 + rng_below(r, large ? 25 : 13);
         d->kernel[i] = 3;
         d->pad[i] = 1 + rng_below(r, 2);
         d->dilation[i] = rng_below(r, 3) ? 1 : 1 + rng_below(r, 4);
@@ -81,7 +83,7 @@ static void any_depthwise(struct rng *r, struct mgx_conv_desc *d)
 {
     const bool usual = rng_below(r, 3);
     d->in_channels = d->out_channels = d->groups =
-        2 + rng_below(r, (rng_below(r, 2) ? MOST : MOST_DEPTHWISE) - 1);
+        2 + rng_below(r, (rng_below(r, 2) ? MOST : MOST_LARGE) - 1);
     for (int i = 1; i < MGX_CONV_DIMS; i++) {
         d->kernel[i] = usual ? 3 + 2 * rng_below(r, 2) : 1 + rng_below(r, 7);
         d->stride[i] = 1 + rng_below(r, usual ? 2 : 3);
@@ -134,7 +136,9 @@ static int64_t expected(const struct problem *p, int64_t n, int64_t o, int64_t y
     return sum;
 }
 
-static void check(const struct problem *p, enum mgx_conv_method method)
+// Runs it into `y`, with nothing but what `args` says beside its input and weights.
+static void solve(const struct problem *p, enum mgx_conv_method method, struct mgx_conv_args args,
+                  struct buffer y)
 {
     const struct mgx_conv_desc *d = &p->desc;
     struct mgx_conv_plan *plan;
@@ -142,23 +146,31 @@ static void check(const struct problem *p, enum mgx_conv_method method)
     CHECK_INT(mgx_conv_plan_create(d, method, &plan, NULL), MGX_OK);
     CHECK_INT(mgx_pool_acquire(d->threads, &pool, NULL), MGX_OK);
     struct buffer packed = buffer_new((int64_t)mgx_conv_packed_bytes(plan) / 4),
-                  work = buffer_new((int64_t)mgx_conv_workspace(plan) / 4),
-                  y = buffer_new(d->batch * d->y_batch);
+                  work = buffer_new((int64_t)mgx_conv_workspace(plan) / 4);
     mgx_conv_pack(plan, p->w.data, packed.data);
-    const struct mgx_conv_args args = {
-        .x = p->x.data, .packed = packed.data, .y = y.data, .workspace = work.data};
+    args.x = p->x.data;
+    args.packed = packed.data;
+    args.y = y.data;
+    args.workspace = work.data;
     mgx_conv_run(plan, &args, pool);
     CHECK(buffer_intact(packed) && buffer_intact(work) && buffer_intact(y));
+    mgx_pool_release(pool);
+    mgx_conv_plan_destroy(plan);
+    buffer_free(packed);
+    buffer_free(work);
+}
+
+static void check(const struct problem *p, enum mgx_conv_method method)
+{
+    const struct mgx_conv_desc *d = &p->desc;
+    const struct buffer y = buffer_new(d->batch * d->y_batch);
+    solve(p, method, (struct mgx_conv_args){.x = NULL}, y);
     for (int64_t i = 0; i < d->batch * d->y_batch && !check_failures; i++) {
         const int64_t o = i % d->out_channels, pixel = i / d->out_channels;
         const int64_t row = pixel / d->out[2], n = row / d->out[1];
         CHECK_INT(((const int32_t *)(const void *)y.data)[i],
                   expected(p, n, o, row % d->out[1], pixel % d->out[2]));
     }
-    mgx_pool_release(pool);
-    mgx_conv_plan_destroy(plan);
-    buffer_free(packed);
-    buffer_free(work);
     buffer_free(y);
 }
 
@@ -229,9 +241,139 @@ CASE(sums_that_could_overflow_are_made_in_parts)
     check_full(700, 13);
 }
 
+// --- ends ---
+
+static uint8_t tables[2][256];
+
+// Some way in which tiles end that registers do.
+static struct mgx_requant any_end(struct rng *r)
+{
+    const bool is_signed = rng_below(r, 2), adds = rng_below(r, 2), floats = rng_below(r, 4) == 0,
+               looks_up = rng_below(r, 4) == 0, second = adds || floats || looks_up;
+    const int zero = rng_below(r, 3) * 127 - (is_signed ? 127 : 0);
+    const float low = (float)((is_signed ? -128 : 0) - zero),
+                high = (float)((is_signed ? 127 : 255) - zero);
+    return (struct mgx_requant){.is_signed = is_signed,
+                                .divisor = rng_below(r, 4) ? 1 : 3,
+                                .low = low,
+                                .high = high,
+                                .zero = zero,
+                                .residual = adds,
+                                .residual_signed = rng_below(r, 2),
+                                .rounds = rng_below(r, 4) > 0,
+                                .keep = 0.5f,
+                                .share = 0.25f,
+                                .low2 = low,
+                                .high2 = high,
+                                .floats = floats,
+                                .rounds_last = rng_below(r, 2),
+                                .unit = 0.125f,
+                                .residual_zero = 7,
+                                .saturates = !second && rng_below(r, 2),
+                                .saturates_last = !floats && rng_below(r, 2),
+                                .middle = looks_up ? tables[0] : NULL,
+                                .middle_low = (int)low,
+                                .middle_zero = 11,
+                                .table = !floats && rng_below(r, 3) == 0 ? tables[1] : NULL};
+}
+
+static void set_end(struct rng *r, const struct mgx_requant *q, struct mgx_conv_desc *d)
+{
+    const bool plain = rng_below(r, 6) == 0; // floats without a requantisation
+    d->y_type = plain || q->floats ? MGX_KERNEL_F32 : MGX_KERNEL_U8;
+    d->epilogue.requant = plain ? NULL : q;
+    d->epilogue.act = rng_below(r, 3) ? MGX_ACT_NONE : MGX_ACT_RELU;
+    if (plain ? rng_below(r, 2) : q->residual)
+        d->epilogue.residual = plain ? MGX_RESIDUAL_BEFORE : MGX_RESIDUAL_BYTES;
+    d->residual_batch = d->y_batch;
+    memcpy(d->residual_space, d->y_space, sizeof d->y_space);
+}
+
+static void check_end(const struct problem *p, struct rng *r)
+{
+    const struct mgx_conv_desc *d = &p->desc;
+    const int64_t count = d->batch * d->y_batch;
+    struct buffer bias = buffer_random(d->out_channels, r), scale = buffer_new(d->out_channels),
+                  residual = buffer_random(count, r), y = buffer_new(count),
+                  other = buffer_new(count);
+    for (int64_t o = 0; o < d->out_channels; o++)
+        scale.data[o] = rng_float(r) * 0x1p-9f;
+    const struct mgx_conv_args args = {.bias = rng_below(r, 4) ? bias.data : NULL,
+                                       .scale = scale.data,
+                                       .residual = d->epilogue.residual ? residual.data : NULL};
+    solve(p, MGX_CONV_WINOGRAD_BYTES, args, y);
+    solve(p, MGX_CONV_STRIP, args, other);
+    CHECK(memcmp(y.data, other.data, (size_t)count * 4) == 0);
+    buffer_free(bias);
+    buffer_free(scale);
+    buffer_free(residual);
+    buffer_free(y);
+    buffer_free(other);
+}
+
+CASE(winograds_method_ends_as_strips_do)
+{
+    struct rng r = {7};
+    int ran = 0;
+    for (int i = 0; i < 512; i++)
+        tables[i / 256][i % 256] = (uint8_t)rng_next(&r);
+    EACH_ISA(isa)
+    for (int i = 0; i < 300 && !check_failures; i++) {
+        struct problem p = {.desc = any_types(&r, isa)};
+        const struct mgx_requant q = any_end(&r);
+        any_3x3(&r, &p.desc);
+        fill(&p, &r);
+        set_end(&r, &q, &p.desc);
+        if (is_a_choice(&p, MGX_CONV_WINOGRAD_BYTES)) {
+            check_end(&p, &r);
+            ran++;
+        }
+        problem_free(&p);
+    }
+    CHECK(ran > 0 || !mgx_isa_holds(mgx_cpu()->isa, MGX_ISA_AVX2));
+}
+
+// --- packed weights ---
+
+static void pack_for(struct problem *p, int64_t size, struct buffer *packed)
+{
+    struct mgx_conv_plan *plan;
+    p->desc.in[1] = p->desc.in[2] = size;
+    lay_out(&p->desc, 0);
+    CHECK_INT(mgx_conv_plan_create(&p->desc, MGX_CONV_WINOGRAD_BYTES, &plan, NULL), MGX_OK);
+    *packed = buffer_new((int64_t)mgx_conv_packed_bytes(plan) / 4);
+    mgx_conv_pack(plan, p->w.data, packed->data);
+    mgx_conv_plan_destroy(plan);
+}
+
+// So many channels that the patches of a block do not stay in L2: with few tiles they would.
+CASE(weights_are_packed_alike_for_images_of_any_size)
+{
+    struct rng r = {8};
+    EACH_ISA(isa)
+    {
+        struct problem p = {.desc = any_types(&r, isa)};
+        any_3x3(&r, &p.desc);
+        p.desc.in_channels = 2048;
+        fill(&p, &r);
+        if (is_a_choice(&p, MGX_CONV_WINOGRAD_BYTES)) {
+            struct buffer small, large;
+            pack_for(&p, 6, &small);
+            pack_for(&p, 40, &large);
+            CHECK(small.count == large.count &&
+                  memcmp(small.data, large.data, (size_t)small.count * 4) == 0);
+            buffer_free(small);
+            buffer_free(large);
+        }
+        problem_free(&p);
+    }
+}
+
 int main(int argc, char **argv)
 {
-    static const struct check_case cases[] = {ROW(winograds_sums_are_exact) ROW(
-        depthwise_sums_are_exact) ROW(sums_that_could_overflow_are_made_in_parts){NULL, NULL}};
+    static const struct check_case cases[] = {
+        ROW(winograds_sums_are_exact) ROW(depthwise_sums_are_exact)
+            ROW(sums_that_could_overflow_are_made_in_parts) ROW(winograds_method_ends_as_strips_do)
+                ROW(weights_are_packed_alike_for_images_of_any_size){NULL, NULL}};
     return harness_run(cases, argc, argv);
 }
