@@ -40,7 +40,10 @@ struct migraphx_shape {
 
 struct migraphx_argument {
     struct mgx_tensor value;
-    struct migraphx_shape shape;       // value.shape as a handle
+    // A result with room to grow (plan/blocks.h) shows itself as row-major: the copy that is so, made
+    // when somebody asks for its address, and the value from then on, as it may be written to.
+    _Atomic(struct mgx_tensor *) packed;
+    struct migraphx_shape shape;       // the value's as a handle
     struct migraphx_argument *members; // of a tuple or sequence, made with the argument
 };
 
@@ -217,6 +220,10 @@ enum mgx_status mgx_api_shape_new(migraphx_shape_t *out, const struct mgx_shape 
 enum mgx_status mgx_api_argument_init(struct migraphx_argument *out, struct mgx_tensor *take,
                                       struct mgx_diag *diag) MGX_NODISCARD;
 void mgx_api_argument_fini(struct migraphx_argument *argument);
+// What it holds, of any strides; as its shape says once it is packed, which asks for memory.
+const struct mgx_tensor *mgx_api_argument_value(const struct migraphx_argument *argument);
+enum mgx_status mgx_api_argument_pack(const struct migraphx_argument *argument,
+                                      struct mgx_diag *diag) MGX_NODISCARD;
 enum mgx_status mgx_api_argument_new(migraphx_argument_t *out, struct mgx_tensor *take,
                                      struct mgx_diag *diag) MGX_NODISCARD;
 // A tensor over a caller's buffer; `release(owner)` is called when nothing needs the bytes any

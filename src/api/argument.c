@@ -33,13 +33,50 @@ enum mgx_status mgx_api_require_host(const struct mgx_tensor *t, struct mgx_diag
                   : MGX_OK;
 }
 
+static bool is_loose(const struct mgx_tensor *t)
+{
+    return t->storage && t->storage->grows && !mgx_shape_is_standard(&t->shape);
+}
+
+const struct mgx_tensor *mgx_api_argument_value(const struct migraphx_argument *a)
+{
+    const struct mgx_tensor *packed = atomic_load(&a->packed);
+    return packed ? packed : &a->value;
+}
+
+static void drop_packed(struct mgx_tensor *packed)
+{
+    if (packed)
+        mgx_tensor_release(packed);
+    free(packed);
+}
+
+// Two threads may ask at once: one copy stays.
+enum mgx_status mgx_api_argument_pack(const struct migraphx_argument *a, struct mgx_diag *diag)
+{
+    if (!is_loose(&a->value) || atomic_load(&a->packed))
+        return MGX_OK;
+    struct mgx_tensor *mine = API_NEW(struct mgx_tensor), *none = NULL;
+    if (!mine)
+        return mgx_fail_memory(diag);
+    const enum mgx_status status = mgx_tensor_clone(mine, &a->value, diag);
+    if (status != MGX_OK)
+        free(mine);
+    else if (!atomic_compare_exchange_strong(&((struct migraphx_argument *)a)->packed, &none, mine))
+        drop_packed(mine);
+    return status;
+}
+
 enum mgx_status mgx_api_argument_init(struct migraphx_argument *out, struct mgx_tensor *take,
                                       struct mgx_diag *diag)
 {
     *out = (struct migraphx_argument){.value = *take};
     *take = (struct mgx_tensor){0};
     mgx_arena_init(&out->shape.arena);
-    out->shape.value = out->value.shape;
+    out->shape.value =
+        is_loose(&out->value)
+            ? mgx_shape_make(out->value.shape.type, out->value.shape.rank, out->value.shape.lens)
+            : out->value.shape;
     const enum mgx_status status = add_members(out, diag);
     if (status != MGX_OK)
         mgx_api_argument_fini(out);
@@ -53,6 +90,7 @@ void mgx_api_argument_fini(struct migraphx_argument *a)
     free(a->members);
     mgx_arena_fini(&a->shape.arena);
     mgx_tensor_release(&a->value);
+    drop_packed(atomic_load(&a->packed));
     *a = (struct migraphx_argument){0};
 }
 
@@ -80,7 +118,7 @@ static void argument_fini(struct migraphx_argument *a)
 static enum mgx_status argument_copy(struct migraphx_argument *out,
                                      const struct migraphx_argument *in, struct mgx_diag *diag)
 {
-    struct mgx_tensor share = mgx_tensor_share(&in->value);
+    struct mgx_tensor share = mgx_tensor_share(mgx_api_argument_value(in));
     return mgx_api_argument_init(out, &share, diag);
 }
 
@@ -92,7 +130,7 @@ migraphx_status migraphx_argument_share(migraphx_argument_t *out,
     API_NEED(out);
     API_NEED(argument);
     API_DIAG(diag);
-    struct mgx_tensor share = mgx_tensor_share(&argument->value);
+    struct mgx_tensor share = mgx_tensor_share(mgx_api_argument_value(argument));
     return mgx_api_leave(mgx_api_argument_new(out, &share, &diag), &diag);
 }
 
@@ -360,7 +398,7 @@ migraphx_status migraphx_argument_create_group(migraphx_argument_t *out,
     if (!members)
         return mgx_api_leave(mgx_fail_memory(&diag), &diag);
     for (size_t i = 0; i < size; i++)
-        members[i] = mgx_tensor_share(&ptr[i]->value);
+        members[i] = mgx_tensor_share(mgx_api_argument_value(ptr[i]));
     struct mgx_tensor t = {0};
     const enum mgx_status status = mgx_tensor_group(&t, members, (int)size, sequence, &diag);
     free(members);
@@ -382,8 +420,11 @@ migraphx_status migraphx_argument_buffer(char **out, const_migraphx_argument_t a
 {
     API_NEED(out);
     API_NEED(argument);
-    *out = argument->value.data;
-    return migraphx_status_success;
+    API_DIAG(diag);
+    const enum mgx_status status = mgx_api_argument_pack(argument, &diag);
+    if (status == MGX_OK)
+        *out = mgx_api_argument_value(argument)->data;
+    return mgx_api_leave(status, &diag);
 }
 
 migraphx_status migraphx_argument_equal(bool *out, const_migraphx_argument_t argument,
@@ -393,12 +434,12 @@ migraphx_status migraphx_argument_equal(bool *out, const_migraphx_argument_t arg
     API_NEED(argument);
     API_NEED(x);
     API_DIAG(diag);
-    enum mgx_status status = mgx_api_require_host(&argument->value, &diag);
+    const struct mgx_tensor *a = mgx_api_argument_value(argument), *b = mgx_api_argument_value(x);
+    enum mgx_status status = mgx_api_require_host(a, &diag);
     if (status == MGX_OK)
-        status = mgx_api_require_host(&x->value, &diag);
+        status = mgx_api_require_host(b, &diag);
     if (status == MGX_OK)
-        *out = argument->value.shape.type == x->value.shape.type &&
-               mgx_tensor_equal(&argument->value, &x->value, false);
+        *out = a->shape.type == b->shape.type && mgx_tensor_equal(a, b, false);
     return mgx_api_leave(status, &diag);
 }
 
@@ -419,7 +460,7 @@ migraphx_status migraphx_argument_values(double *out, size_t size,
     API_DIAG(diag);
     const enum mgx_status status = require_numbers(&argument->value, size, &diag);
     if (status == MGX_OK)
-        mgx_tensor_to_doubles(&argument->value, out);
+        mgx_tensor_to_doubles(mgx_api_argument_value(argument), out);
     return mgx_api_leave(status, &diag);
 }
 
@@ -431,7 +472,7 @@ migraphx_status migraphx_argument_integers(int64_t *out, size_t size,
     API_DIAG(diag);
     const enum mgx_status status = require_numbers(&argument->value, size, &diag);
     if (status == MGX_OK)
-        mgx_tensor_to_ints(&argument->value, out);
+        mgx_tensor_to_ints(mgx_api_argument_value(argument), out);
     return mgx_api_leave(status, &diag);
 }
 
@@ -481,7 +522,7 @@ migraphx_status migraphx_argument_to_string(char **out, const_migraphx_argument_
     struct mgx_str text = {0};
     enum mgx_status status = mgx_api_require_host(&argument->value, &diag);
     if (status == MGX_OK) {
-        mgx_tensor_print(&text, &argument->value);
+        mgx_tensor_print(&text, mgx_api_argument_value(argument));
         status = mgx_api_take_text(&text, out, &diag);
     }
     return mgx_api_leave(status, &diag);

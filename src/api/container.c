@@ -43,7 +43,7 @@ static enum mgx_status arguments_copy(struct migraphx_arguments *out,
     if (!shares)
         return mgx_fail_memory(diag);
     for (size_t i = 0; i < in->count; i++)
-        shares[i] = mgx_tensor_share(&in->items[i].value);
+        shares[i] = mgx_tensor_share(mgx_api_argument_value(&in->items[i]));
     const enum mgx_status status = arguments_fill(out, shares, in->count, diag);
     free(shares);
     return status;
@@ -384,7 +384,8 @@ migraphx_status migraphx_program_parameters_add(migraphx_program_parameters_t pr
     API_NEED(name);
     API_NEED(argument);
     API_DIAG(diag);
-    return mgx_api_leave(put(program_parameters, name, &argument->value, &diag), &diag);
+    return mgx_api_leave(put(program_parameters, name, mgx_api_argument_value(argument), &diag),
+                         &diag);
 }
 
 migraphx_status

@@ -232,7 +232,7 @@ static enum mgx_status call_compute(struct mgx_compute_call *call, migraphx_argu
                                                   mgx_api_host_context(), &output, inputs);
         status = answer(c, "compute", called, message, call->diag);
         if (status == MGX_OK)
-            status = store(call, &result.value);
+            status = store(call, mgx_api_argument_value(&result));
         mgx_api_shape_fini(&output);
     }
     mgx_api_argument_fini(&result);

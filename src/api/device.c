@@ -152,7 +152,7 @@ migraphx_status migraphx_device_copy(migraphx_argument_t *out, const_migraphx_ar
     API_NEED(argument);
     API_DIAG(diag);
     struct mgx_tensor t = {0};
-    enum mgx_status status = copy_to(&t, &argument->value, device, &diag);
+    enum mgx_status status = copy_to(&t, mgx_api_argument_value(argument), device, &diag);
     if (status == MGX_OK)
         status = mgx_api_argument_new(out, &t, &diag);
     return mgx_api_leave(status, &diag);
@@ -172,14 +172,19 @@ migraphx_status migraphx_device_copy_into(migraphx_argument_t to, const_migraphx
     API_NEED(to);
     API_NEED(from);
     API_DIAG(diag);
-    return mgx_api_leave(copy_into(&to->value, &from->value, &diag), &diag);
+    enum mgx_status status = mgx_api_argument_pack(to, &diag);
+    if (status == MGX_OK)
+        status = mgx_api_argument_pack(from, &diag);
+    if (status == MGX_OK)
+        status = copy_into(mgx_api_argument_value(to), mgx_api_argument_value(from), &diag);
+    return mgx_api_leave(status, &diag);
 }
 
 migraphx_status migraphx_argument_device(const char **out, const_migraphx_argument_t argument)
 {
     API_NEED(out);
     API_NEED(argument);
-    const struct mgx_memory *memory = mgx_tensor_memory(&argument->value);
+    const struct mgx_memory *memory = mgx_tensor_memory(mgx_api_argument_value(argument));
     *out = !memory ? host_name : memory->device ? memory->device : memory->name;
     return migraphx_status_success;
 }

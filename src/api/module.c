@@ -346,10 +346,11 @@ migraphx_status migraphx_module_add_literal_argument(migraphx_instruction_t *out
     API_NEED(out);
     API_NEED(module);
     API_NEED(value);
-    if (value->value.sub)
+    if (mgx_api_argument_value(value)->sub)
         return mgx_api_bad("%s: a literal is a tensor, not a tuple or sequence", __func__);
     API_DIAG(diag);
-    return mgx_api_leave(add_literal(out, mgx_api_module(module), &value->value, &diag), &diag);
+    return mgx_api_leave(
+        add_literal(out, mgx_api_module(module), mgx_api_argument_value(value), &diag), &diag);
 }
 
 migraphx_status migraphx_module_add_parameter(migraphx_instruction_t *out, migraphx_module_t module,

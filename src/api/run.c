@@ -204,6 +204,7 @@ static enum mgx_status run(migraphx_arguments_t *out, const struct migraphx_prog
                         .param_count = (int)params->count,
                         .results = results,
                         .result_count = count,
+                        .takes_growing = true,
                         .on_stream = stream != NULL,
                         .stream = stream ? *stream : NULL,
                         .seed = seed_of(&program->manner),

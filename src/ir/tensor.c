@@ -54,7 +54,7 @@ static void free_storage(struct mgx_storage *storage)
 // ones are aligned by hand: the allocator has them at hand by size, and those that it aligns not.
 static struct mgx_storage *allocate(size_t total, void **block)
 {
-    enum { SMALL = 1 << 10 };
+    enum { SMALL = 1 << 14 };
     if (total > SMALL - LINE)
         return *block = mgx_memory_aligned(LINE, total);
     *block = malloc(total + LINE);

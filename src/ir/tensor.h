@@ -23,6 +23,7 @@ struct mgx_storage {
         struct mgx_storage *storage); // frees data and the storage itself; called at zero refs
     void *owner;                      // whatever release needs
     const struct mgx_memory *memory;  // that data lies in; NULL: the host's
+    bool grows; // of a tensor with room behind each of its lines: who can leave it so may
 };
 
 struct mgx_tensor {

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/budget.h"
 #include "base/memory.h"
@@ -22,7 +23,8 @@ struct block {
     struct block *next_slab;      // of a slab's first block, where the slab begins
     size_t room;                  // from here to the neighbour, this header included
     size_t capacity;
-    _Atomic size_t used;
+    size_t line;         // bytes from a line to the next, of a tensor that grows in lines; or 0
+    _Atomic size_t used; // of all, or of every line
     bool free;
 };
 
@@ -232,20 +234,18 @@ static struct block *take(struct mgx_plan_blocks *b, size_t capacity)
     return block;
 }
 
-enum mgx_status mgx_plan_block_tensor(struct mgx_plan_blocks *b, const struct mgx_shape *shape,
-                                      size_t capacity, struct mgx_tensor *out,
-                                      struct mgx_diag *diag)
+static enum mgx_status make(struct mgx_plan_blocks *b, const struct mgx_shape *shape,
+                            size_t capacity, struct mgx_tensor *out, struct mgx_diag *diag)
 {
-    TRY(mgx_shape_check(shape, diag));
-    const size_t bytes = mgx_shape_bytes(shape);
-    capacity = capacity < bytes ? bytes : capacity;
     struct block *block = take(b, capacity);
     if (!block)
-        return mgx_fail(diag, MGX_NO_MEMORY, "out of memory: a tensor of %zu bytes", bytes);
+        return mgx_fail(diag, MGX_NO_MEMORY, "out of memory: a tensor of %zu bytes",
+                        mgx_shape_bytes(shape));
     block->storage = (struct mgx_storage){
         .data = (char *)block + header, .bytes = block->capacity, .release = release};
     atomic_init(&block->storage.refs, 1);
-    atomic_init(&block->used, bytes);
+    atomic_init(&block->used, mgx_shape_bytes(shape));
+    block->line = 0;
     block->home = b;
     assert(header + block->capacity + BEHIND <= block->room);
     *out = (struct mgx_tensor){
@@ -253,14 +253,83 @@ enum mgx_status mgx_plan_block_tensor(struct mgx_plan_blocks *b, const struct mg
     return MGX_OK;
 }
 
-bool mgx_plan_block_extend(const struct mgx_tensor *t, size_t more)
+enum mgx_status mgx_plan_block_tensor(struct mgx_plan_blocks *b, const struct mgx_shape *shape,
+                                      struct mgx_tensor *out, struct mgx_diag *diag)
+{
+    TRY(mgx_shape_check(shape, diag));
+    return make(b, shape, mgx_shape_bytes(shape), out, diag);
+}
+
+// --- tensors that grow ---
+
+// Bytes of one row: all that lies under one index of the axis and those before it.
+static size_t row_bytes(const struct mgx_shape *s, int axis)
+{
+    size_t bytes = mgx_type_size(s->type);
+    for (int i = axis + 1; i < s->rank; i++)
+        bytes *= (size_t)s->lens[i];
+    return bytes;
+}
+
+static int64_t lines_of(const struct mgx_shape *s, int axis)
+{
+    int64_t lines = 1;
+    for (int i = 0; i < axis; i++)
+        lines *= s->lens[i];
+    return lines;
+}
+
+enum mgx_status mgx_plan_block_growing(struct mgx_plan_blocks *b, const struct mgx_shape *shape,
+                                       int axis, int64_t most, struct mgx_tensor *out,
+                                       struct mgx_diag *diag)
+{
+    assert(mgx_shape_is_standard(shape) && axis >= 0 && axis < shape->rank);
+    TRY(mgx_shape_check(shape, diag));
+    struct mgx_shape room = *shape;
+    room.lens[axis] = mgx_max_i64(most, shape->lens[axis]);
+    room = mgx_shape_make(shape->type, shape->rank, room.lens);
+    struct mgx_diag quiet = {.status = MGX_OK};
+    if (mgx_shape_check(&room, &quiet) != MGX_OK) // as much as that nobody has
+        return mgx_plan_block_tensor(b, shape, out, diag);
+    TRY(make(b, shape, mgx_shape_bytes(&room), out, diag));
+    if (lines_of(shape, axis) == 1)
+        return MGX_OK;
+    struct block *block = (struct block *)out->storage;
+    memcpy(out->shape.strides, room.strides, sizeof room.strides);
+    block->line = row_bytes(shape, axis) * (size_t)room.lens[axis];
+    block->storage.grows = true;
+    atomic_init(&block->used, row_bytes(shape, axis) * (size_t)shape->lens[axis]);
+    return MGX_OK;
+}
+
+// Does the tensor lie in lines of that many bytes, row-major but for what is behind them?
+static bool is_in_lines(const struct mgx_shape *s, int axis, size_t line)
+{
+    const int64_t size = (int64_t)mgx_type_size(s->type);
+    int64_t stride = 1;
+    for (int i = s->rank - 1; i >= 0; i--) {
+        if (s->lens[i] != 1 && s->strides[i] != stride)
+            return false;
+        stride *= s->lens[i];
+        if (i == axis && line)
+            stride = (int64_t)line / size;
+    }
+    return true;
+}
+
+bool mgx_plan_block_extend(const struct mgx_tensor *t, int axis, int64_t more)
 {
     if (!t->storage || t->storage->release != release)
         return false;
     struct block *block = (struct block *)t->storage;
     const size_t start = (size_t)((const char *)t->data - (const char *)t->storage->data);
-    size_t end = start + mgx_shape_bytes(&t->shape);
-    if (more > block->capacity || end > block->capacity - more)
+    const size_t limit = block->line ? block->line : block->capacity;
+    if ((block->line && start) || !is_in_lines(&t->shape, axis, block->line) ||
+        (!block->line && lines_of(&t->shape, axis) != 1))
         return false;
-    return atomic_compare_exchange_strong(&block->used, &end, end + more);
+    const size_t row = row_bytes(&t->shape, axis), taken = row * (size_t)more;
+    size_t end = start + row * (size_t)t->shape.lens[axis];
+    if (taken > limit || end > limit - taken)
+        return false;
+    return atomic_compare_exchange_strong(&block->used, &end, end + taken);
 }

@@ -13,24 +13,31 @@
 #include "pass/pass.h"
 #include "plan/layout.h"
 
-enum { BUCKETS = 1024, SMALL_ELEMENTS = 16 };
+enum {
+    BUCKETS = 8192,
+    SMALL_ELEMENTS = 16,
+    WORDS = 2 + 2 * MGX_MAX_RANK + SMALL_ELEMENTS, // of an input's key, at most
+    RECENT = 4096, // look-ups after which a row is moved to the front again
+};
 static const size_t limit_bytes = (size_t)64 << 20;
 
 struct mgx_plan_choices {
     struct mgx_plan_choice *bucket[BUCKETS];
     struct mgx_plan_choice *newest, *oldest;
     size_t bytes;
+    uint64_t now; // look-ups so far
 };
 
 // --- the key ---
 
-static uint64_t hash_shape(const struct mgx_shape *s, uint64_t seed)
-{
-    const int64_t head[] = {s->type, s->rank};
-    seed = mgx_hash_bytes(head, sizeof head, seed);
-    seed = mgx_hash_bytes(s->lens, (size_t)s->rank * sizeof *s->lens, seed);
-    return mgx_hash_bytes(s->strides, (size_t)s->rank * sizeof *s->strides, seed);
-}
+// What two calls of one instruction must have in common, as words: for every input its type, lengths
+// and strides, which literal it is, and where that counts its value.
+struct key {
+    uint64_t hash, *word;
+    int count;
+    bool by_value;
+    uint64_t few[MGX_PLAN_CHOICE_INPUTS * WORDS]; // words of so many inputs
+};
 
 // A literal never changes and lives as long as the plan, so its address stands for its value.
 static const void *constant_of(const struct mgx_plan_late *late, const struct mgx_tensor *t)
@@ -46,38 +53,62 @@ static bool is_small(const struct mgx_tensor *t)
            mgx_shape_elements(s) <= SMALL_ELEMENTS && mgx_shape_is_standard(s);
 }
 
-static uint64_t hash_call(const struct mgx_plan_late *late, const struct mgx_compute_call *c,
-                          bool by_value)
+uint64_t mgx_plan_choice_site(const struct mgx_op *op, const void *attr,
+                              struct mgx_module *const *mod, int mod_count)
 {
-    const void *head[] = {c->op, c->mod_count ? c->mod[0] : NULL};
-    uint64_t h = mgx_attr_hash(c->op, c->attr, mgx_hash_bytes(head, sizeof head, by_value));
-    for (int i = 0; i < c->in_count; i++) {
-        const void *constant = constant_of(late, c->in[i]);
-        h = mgx_hash_bytes(&constant, sizeof constant, hash_shape(&c->in[i]->shape, h));
-        if (by_value && is_small(c->in[i]))
-            h = mgx_hash_bytes(c->in[i]->data, mgx_shape_bytes(&c->in[i]->shape), h);
+    const void *head[] = {op, mod_count ? mod[0] : NULL};
+    return mgx_attr_hash(op, attr, mgx_hash_bytes(head, sizeof head, 0));
+}
+
+// Behind w, at most WORDS; where they end.
+static uint64_t *add_input(uint64_t *w, const struct mgx_tensor *t, const void *constant,
+                           bool by_value)
+{
+    const struct mgx_shape *s = &t->shape;
+    *w++ = (uint64_t)s->type << 32 | (unsigned)s->rank;
+    *w++ = (uintptr_t)constant;
+    for (int i = 0; i < s->rank; i++) {
+        *w++ = (uint64_t)s->lens[i];
+        *w++ = (uint64_t)s->strides[i];
     }
-    return h;
+    if (!by_value || !is_small(t))
+        return w;
+    const size_t bytes = mgx_shape_bytes(s), words = (bytes + sizeof *w - 1) / sizeof *w;
+    memset(w, 0, words * sizeof *w);
+    if (bytes)
+        memcpy(w, t->data, bytes);
+    return w + words;
 }
 
-static bool same_input(const struct mgx_plan_late *late, const struct mgx_plan_choice_in *k,
-                       const struct mgx_tensor *t)
+// Inputs are looked for among the literals where their bits are set. False when out of memory.
+static bool find_key(const struct mgx_plan_late *late, uint64_t site,
+                     const struct mgx_compute_call *c, bool by_value, unsigned literals,
+                     struct key *key)
 {
-    return mgx_shape_equal(&k->shape, &t->shape) && k->constant == constant_of(late, t) &&
-           (!k->value.storage || memcmp(k->value.data, t->data, mgx_shape_bytes(&t->shape)) == 0);
-}
-
-static bool is_key(const struct mgx_plan_late *late, const struct mgx_plan_choice *k,
-                   const struct mgx_compute_call *c, bool by_value)
-{
-    if (k->by_value != by_value || k->ins.op != c->op || k->ins.in_count != c->in_count ||
-        (k->ins.mod_count ? k->ins.mod[0] : NULL) != (c->mod_count ? c->mod[0] : NULL) ||
-        !mgx_attr_equal(c->op, k->ins.attr, c->attr))
+    key->by_value = by_value;
+    key->word = c->in_count <= MGX_PLAN_CHOICE_INPUTS
+                    ? key->few
+                    : mgx_arena_array(c->scratch, (size_t)c->in_count * WORDS, sizeof *key->word);
+    if (!key->word)
         return false;
-    for (int i = 0; i < c->in_count; i++)
-        if (!same_input(late, &k->in[i], c->in[i]))
-            return false;
+    uint64_t *w = key->word;
+    for (int i = 0; i < c->in_count; i++) {
+        const bool may_be = i >= 32 || literals >> i & 1; // operators that expand have any number
+        w = add_input(w, c->in[i], may_be ? constant_of(late, c->in[i]) : NULL, by_value);
+    }
+    key->count = (int)(w - key->word);
+    key->hash = mgx_hash_bytes(key->word, (size_t)key->count * sizeof *w, site + by_value);
     return true;
+}
+
+static bool is_key(const struct mgx_plan_choice *k, const struct mgx_compute_call *c,
+                   const struct key *key)
+{
+    return k->hash == key->hash && k->word_count == key->count && k->by_value == key->by_value &&
+           memcmp(k->word, key->word, (size_t)key->count * sizeof *key->word) == 0 &&
+           k->ins.op == c->op &&
+           (k->ins.mod_count ? k->ins.mod[0] : NULL) == (c->mod_count ? c->mod[0] : NULL) &&
+           mgx_attr_equal(c->op, k->ins.attr, c->attr);
 }
 
 // --- making one ---
@@ -173,6 +204,12 @@ static void take(struct mgx_plan_choice *k, const struct mgx_plan_offer *c,
     k->state = c->state;
     k->workspace = c->workspace;
     k->in_place = c->in_place >= 0 && k->in[c->in_place].pack ? -1 : c->in_place;
+    k->room = mgx_align64(c->workspace);
+    for (int i = 0; i < k->ins.in_count; i++)
+        if (k->in[i].pack) {
+            k->room += mgx_align64(mgx_shape_bytes(&k->in[i].packed) + MGX_PLAN_CHOICE_BEHIND);
+            k->prepares = true;
+        }
     assert(k->in_place < 0 ||
            mgx_shape_bytes(&k->in[k->in_place].shape) >= mgx_shape_bytes(&k->out));
 }
@@ -203,7 +240,8 @@ static void align_inputs(struct mgx_plan_choice *k, const struct mgx_plan_offer 
     for (int i = 0; i < c->in_count; i++)
         if (c->constant[i] && !c->skip_in[i] && !(k->kernel->any_address >> i & 1) &&
             !mgx_tensor_is_aligned(c->constant[i]) &&
-            !(k->in[i].aligned = align_constant(&k->own, c->constant[i], c->diag)))
+            !(k->prepares =
+                  (k->in[i].aligned = align_constant(&k->own, c->constant[i], c->diag)) != NULL))
             return;
 }
 
@@ -324,10 +362,14 @@ static void expand(const struct mgx_program *of, struct mgx_plan_choice *k,
 // --- both ---
 
 static bool make_key(const struct mgx_plan_late *late, struct mgx_plan_choice *k,
-                     const struct mgx_compute_call *c, struct mgx_diag *diag)
+                     const struct mgx_compute_call *c, const struct key *key, struct mgx_diag *diag)
 {
+    k->hash = key->hash;
+    k->by_value = key->by_value;
+    k->word_count = key->count;
+    k->word = mgx_arena_memdup(&k->own.arena, key->word, (size_t)key->count * sizeof *key->word);
     k->in = MGX_NEW_ARRAY(&k->own.arena, struct mgx_plan_choice_in, c->in_count);
-    if (!k->in || !make_ins(k, c, diag)) {
+    if (!k->word || !k->in || !make_ins(k, c, diag)) {
         mgx_fail_memory(diag);
         return false;
     }
@@ -347,13 +389,15 @@ static bool choose_layout(struct mgx_plan_choice *k, const struct mgx_compute_ca
     struct mgx_shape *in = MGX_NEW_ARRAY(&k->own.arena, struct mgx_shape, c->in_count);
     for (int i = 0; in && i < c->in_count; i++)
         in[i] = k->in[i].shape;
-    if (in)
-        k->out = mgx_plan_natural_layout(&k->ins, c->out_shape, in, c->in_count);
-    return in != NULL;
+    if (!in)
+        return false;
+    k->out = mgx_plan_natural_layout(&k->ins, c->out_shape, in, c->in_count);
+    k->out_bytes = mgx_shape_bytes(&k->out);
+    return true;
 }
 
 static struct mgx_plan_choice *create(struct mgx_plan_late *late, const struct mgx_compute_call *c,
-                                      bool by_value, struct mgx_diag *diag)
+                                      const struct key *key, struct mgx_diag *diag)
 {
     struct mgx_plan_choice *k = calloc(1, sizeof *k);
     if (!k) {
@@ -361,8 +405,7 @@ static struct mgx_plan_choice *create(struct mgx_plan_late *late, const struct m
         return NULL;
     }
     mgx_plan_store_init(&k->own, late->store->machine, late->store);
-    k->by_value = by_value;
-    if (make_key(late, k, c, diag)) {
+    if (make_key(late, k, c, key, diag)) {
         if (c->op->expand)
             expand(late->program, k, c, diag);
         else if (choose_layout(k, c))
@@ -397,6 +440,7 @@ static void link_newest(struct mgx_plan_choices *t, struct mgx_plan_choice *k)
     k->older = t->newest;
     *(t->newest ? &t->newest->newer : &t->oldest) = k;
     t->newest = k;
+    k->used = t->now;
 }
 
 static void drop(struct mgx_plan_choices *t, struct mgx_plan_choice *k)
@@ -420,31 +464,45 @@ static void make_room(struct mgx_plan_choices *t)
     }
 }
 
-static struct mgx_plan_choice *find(struct mgx_plan_late *late, uint64_t hash,
-                                    const struct mgx_compute_call *c, bool by_value,
-                                    struct mgx_diag *diag)
+// The row that is listed under a key; NULL: none is. Under the lock. A row that was moved to the
+// front not long ago stays where it is: its neighbours are not in the caches.
+static struct mgx_plan_choice *look_up(struct mgx_plan_late *late, const struct key *key,
+                                       const struct mgx_compute_call *c)
 {
     struct mgx_plan_choices *t = late->choices;
-    if (!t && !(t = late->choices = calloc(1, sizeof *t))) {
-        mgx_fail_memory(diag);
-        return NULL;
-    }
-    struct mgx_plan_choice *k = t->bucket[hash % BUCKETS];
-    while (k && !(k->hash == hash && is_key(late, k, c, by_value)))
+    struct mgx_plan_choice *k = t ? t->bucket[key->hash % BUCKETS] : NULL;
+    while (k && !is_key(k, c, key))
         k = k->next;
-    if (k) {
+    if (!k)
+        return NULL;
+    if (++t->now - k->used > RECENT) {
         unlink_use(t, k);
-    } else {
-        if (!(k = create(late, c, by_value, diag)))
-            return NULL;
-        k->hash = hash;
-        k->next = t->bucket[hash % BUCKETS];
-        t->bucket[hash % BUCKETS] = k;
-        t->bytes += bytes_of(k);
+        link_newest(t, k);
     }
+    k->users++;
+    return k;
+}
+
+static void list(struct mgx_plan_choices *t, struct mgx_plan_choice *k)
+{
+    k->next = t->bucket[k->hash % BUCKETS];
+    t->bucket[k->hash % BUCKETS] = k;
+    t->bytes += bytes_of(k);
     link_newest(t, k);
     k->users++;
     make_room(t);
+}
+
+static struct mgx_plan_choice *find(struct mgx_plan_late *late, const struct key *key,
+                                    const struct mgx_compute_call *c, struct mgx_diag *diag)
+{
+    if (!late->choices && !(late->choices = calloc(1, sizeof *late->choices))) {
+        mgx_fail_memory(diag);
+        return NULL;
+    }
+    struct mgx_plan_choice *k = look_up(late, key, c);
+    if (!k && (k = create(late, c, key, diag)))
+        list(late->choices, k);
     return k;
 }
 
@@ -452,13 +510,62 @@ enum mgx_status mgx_plan_choice_require(struct mgx_plan_late *late,
                                         const struct mgx_compute_call *c, bool by_value,
                                         struct mgx_plan_choice **out, struct mgx_diag *diag)
 {
-    const uint64_t hash = hash_call(late, c, by_value);
+    struct key key;
+    const uint64_t site = mgx_plan_choice_site(c->op, c->attr, c->mod, c->mod_count);
+    if (!find_key(late, site, c, by_value, ~0u, &key))
+        return mgx_fail_memory(diag);
     pthread_mutex_lock(&late->lock);
     mgx_cancel_pause(); // what is made here serves later runs too, and is made under a lock
-    *out = find(late, hash, c, by_value, diag);
+    *out = find(late, &key, c, diag);
     mgx_cancel_resume();
     pthread_mutex_unlock(&late->lock);
     return *out ? MGX_OK : diag->status;
+}
+
+struct mgx_plan_choice *mgx_plan_choice_find(struct mgx_plan_late *late, uint64_t site,
+                                             const struct mgx_compute_call *c, unsigned literals)
+{
+    struct key key;
+    if (!find_key(late, site, c, false, literals, &key))
+        return NULL;
+    pthread_mutex_lock(&late->lock);
+    struct mgx_plan_choice *k = look_up(late, &key, c);
+    pthread_mutex_unlock(&late->lock);
+    return k;
+}
+
+static struct mgx_plan_choice *create_view(struct mgx_plan_late *late, const struct key *key,
+                                           const struct mgx_compute_call *c,
+                                           const struct mgx_tensor *view)
+{
+    struct mgx_diag quiet = {.status = MGX_OK};
+    struct mgx_plan_choice *k = calloc(1, sizeof *k);
+    if (!k)
+        return NULL;
+    mgx_plan_store_init(&k->own, late->store->machine, late->store);
+    if (!make_key(late, k, c, key, &quiet) || k->own.arena.failed) {
+        destroy(k);
+        return NULL;
+    }
+    k->is_view = true;
+    k->out = view->shape;
+    k->offset = (char *)view->data - (char *)c->in[0]->data;
+    return k;
+}
+
+void mgx_plan_choice_note_view(struct mgx_plan_late *late, uint64_t site,
+                               const struct mgx_compute_call *c, const struct mgx_tensor *view)
+{
+    struct key key;
+    if (!find_key(late, site, c, false, ~0u, &key))
+        return;
+    pthread_mutex_lock(&late->lock);
+    struct mgx_plan_choice *k = late->choices ? look_up(late, &key, c) : NULL;
+    if (!k && late->choices && (k = create_view(late, &key, c, view)))
+        list(late->choices, k);
+    if (k)
+        k->users--;
+    pthread_mutex_unlock(&late->lock);
 }
 
 void mgx_plan_choice_release(struct mgx_plan_late *late, struct mgx_plan_choice *choice)

@@ -15,9 +15,12 @@
 
 #include "plan/late.h"
 
-enum { MGX_PLAN_CHOICE_INPUTS = 8 }; // of a kernel; operators that expand may have more
+enum {
+    MGX_PLAN_CHOICE_INPUTS = 8,   // of a kernel; operators that expand may have more
+    MGX_PLAN_CHOICE_BEHIND = 4096 // bytes behind a copy of an input, which kernels may read
+};
 
-// One input: the key, and what becomes of it.
+// One input, and what becomes of it.
 struct mgx_plan_choice_in {
     struct mgx_shape shape;
     const void *constant;    // address of a literal of the program, or NULL
@@ -27,25 +30,32 @@ struct mgx_plan_choice_in {
     struct mgx_shape packed; // its result
 };
 
+// What every call looks at comes first, together: a model's weights push it out of the caches.
 struct mgx_plan_choice {
-    struct mgx_plan_choice *next;          // in its bucket
-    struct mgx_plan_choice *newer, *older; // by use
-    uint64_t hash;
-    int users; // runs that hold it
-    // The key. `ins` is made up: operator, attributes, bodies, and inputs that have but a shape.
-    struct mgx_ins ins;
-    struct mgx_plan_choice_in *in;
+    struct mgx_plan_choice *next; // in its bucket
+    // The key: the instruction, with ins below, and words that say what comes in (choice.c).
+    uint64_t hash, *word;
+    int word_count;
+    int users;     // runs that hold it
     bool by_value; // small integer inputs by their values too
     // What was chosen.
-    struct mgx_plan_store own; // states, packed constants and clean-up of its own
-    struct mgx_shape out;
-    const struct mgx_plan_kernel *kernel; // NULL: the reference
+    bool is_view;                         // of input 0, `offset` bytes further on; no kernel
+    bool prepares;                        // some input is not read where it comes
+    int in_place;                         // input whose bytes the result may take over, -1 none
+    uint64_t used;                        // when it was moved to the front
+    const struct mgx_plan_kernel *kernel; // NULL: the reference, or a view
     void *state;
-    size_t workspace;
-    int in_place; // input whose bytes the result may take over, -1 none
+    int64_t offset;
+    size_t workspace, room; // room: with what inputs are copied into
+    size_t out_bytes;
+    struct mgx_shape out;
+    struct mgx_ins ins; // made up: operator, attributes, bodies, and inputs that have but a shape
+    struct mgx_plan_choice_in *in;
+    struct mgx_plan_store own; // states, packed constants and clean-up of its own
     // Of an operator that expands: what it stands for, as a program of the inputs without a value.
     struct mgx_program *program;
-    bool wants_value; // nothing: the values of small inputs would be needed
+    bool wants_value;                      // nothing: the values of small inputs would be needed
+    struct mgx_plan_choice *newer, *older; // by use, roughly
 };
 
 // The choice for a call, held until mgx_plan_choice_release. NULL in *out: too little memory to
@@ -54,6 +64,17 @@ enum mgx_status mgx_plan_choice_require(struct mgx_plan_late *late,
                                         const struct mgx_compute_call *c, bool by_value,
                                         struct mgx_plan_choice **out,
                                         struct mgx_diag *diag) MGX_NODISCARD;
+// What all calls of an instruction have in common of the key, as a number.
+uint64_t mgx_plan_choice_site(const struct mgx_op *op, const void *attr,
+                              struct mgx_module *const *mod, int mod_count);
+// The choice that such a call got before, held like that; NULL: none did, or it is gone. The shape
+// of the result is not looked at: it follows from the key. Only inputs whose bits are set may be
+// literals.
+struct mgx_plan_choice *mgx_plan_choice_find(struct mgx_plan_late *late, uint64_t site,
+                                             const struct mgx_compute_call *c, unsigned literals);
+// Remembers that such a call gives that view of input 0. Nothing is said of too little memory.
+void mgx_plan_choice_note_view(struct mgx_plan_late *late, uint64_t site,
+                               const struct mgx_compute_call *c, const struct mgx_tensor *view);
 void mgx_plan_choice_release(struct mgx_plan_late *late, struct mgx_plan_choice *choice);
 
 void mgx_plan_choices_destroy(struct mgx_plan_late *late);

@@ -36,6 +36,7 @@ struct mgx_run {
     // The caller's array, one entry per result; each owns its value on success.
     struct mgx_tensor *results;
     int result_count;
+    bool takes_growing; // results with room behind their lines (ir/tensor.h) stay as they are
     enum mgx_status (*trace)(void *user, const struct mgx_ins *ins, const struct mgx_tensor *value,
                              struct mgx_diag *diag);
     void *trace_user;

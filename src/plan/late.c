@@ -16,7 +16,7 @@
 #include "plan/choice.h"
 #include "plan/plan.h"
 
-enum { SMALL = 512 };
+enum { SMALL = 64 };
 
 static bool plain(const struct mgx_shape *s)
 {
@@ -42,21 +42,14 @@ static bool suits(const struct mgx_plan_late *late, const struct mgx_compute_cal
     return elements >= SMALL;
 }
 
-// Room for the kernel's workspace and for inputs that are copied first.
-static size_t room_of(const struct mgx_plan_choice *k)
-{
-    size_t bytes = mgx_align64(k->workspace);
-    for (int i = 0; i < k->ins.in_count; i++)
-        if (k->in[i].pack)
-            bytes += mgx_align64(mgx_shape_bytes(&k->in[i].packed) + 4096);
-    return bytes;
-}
-
-static enum mgx_status pack_inputs(const struct mgx_plan_choice *k,
-                                   const struct mgx_plan_machine *machine, void **in,
-                                   unsigned char *room, struct mgx_diag *diag)
+// Inputs as the kernel reads them: constants that were moved, copies in `room`.
+static enum mgx_status prepare_inputs(const struct mgx_plan_choice *k,
+                                      const struct mgx_plan_machine *machine, void **in,
+                                      unsigned char *room, struct mgx_diag *diag)
 {
     for (int i = 0; i < k->ins.in_count; i++) {
+        if (k->in[i].aligned)
+            in[i] = (void *)(uintptr_t)k->in[i].aligned;
         if (!k->in[i].pack)
             continue;
         const struct mgx_plan_kernel *kernel = machine->target->copy;
@@ -66,7 +59,7 @@ static enum mgx_status pack_inputs(const struct mgx_plan_choice *k,
         assert((uintptr_t)room % 64 == 0);
         TRY(kernel->run(&copy, &args, diag));
         in[i] = room;
-        room += mgx_align64(mgx_shape_bytes(&k->in[i].packed) + 4096);
+        room += mgx_align64(mgx_shape_bytes(&k->in[i].packed) + MGX_PLAN_CHOICE_BEHIND);
     }
     return MGX_OK;
 }
@@ -92,16 +85,24 @@ enum mgx_status mgx_plan_late_create(void *user, const struct mgx_shape *shape,
                                      struct mgx_tensor *out, struct mgx_diag *diag)
 {
     const struct mgx_plan_late *late = ((const struct mgx_plan_late_run *)user)->late;
-    return is_large(late, shape) ? mgx_plan_block_tensor(late->blocks, shape, 0, out, diag)
+    return is_large(late, shape) ? mgx_plan_block_tensor(late->blocks, shape, out, diag)
                                  : mgx_tensor_create(out, shape, diag);
 }
 
+// The shape was looked at when the kernel was chosen.
 static enum mgx_status make_result(const struct mgx_plan_choice *k, struct mgx_plan_late *late,
                                    struct mgx_compute_call *c)
 {
-    return is_large(late, &k->out)
-               ? mgx_plan_block_tensor(late->blocks, &k->out, 0, c->out, c->diag)
-               : mgx_eval_create(c, &k->out);
+    assert(k->out_bytes == mgx_shape_bytes(&k->out));
+    TRY(mgx_eval_count(c, k->out_bytes));
+    if (late->blocks && k->out_bytes >= MGX_PLAN_BLOCK_BYTES)
+        return mgx_plan_block_tensor(late->blocks, &k->out, c->out, c->diag);
+    struct mgx_storage *storage = mgx_storage_create(NULL, k->out_bytes);
+    if (!storage)
+        return mgx_fail(c->diag, MGX_NO_MEMORY, "out of memory: a tensor of %zu bytes",
+                        k->out_bytes);
+    *c->out = (struct mgx_tensor){.shape = k->out, .data = storage->data, .storage = storage};
+    return MGX_OK;
 }
 
 // Memory for the time of one call; the tensor owns it.
@@ -112,36 +113,40 @@ static enum mgx_status make_room(const struct mgx_plan_late *late, size_t bytes,
     const struct mgx_shape shape = mgx_shape_vector(MGX_UINT8, (int64_t)bytes);
     if (!bytes)
         return MGX_OK;
-    return is_large(late, &shape) ? mgx_plan_block_tensor(late->blocks, &shape, 0, room, diag)
+    return is_large(late, &shape) ? mgx_plan_block_tensor(late->blocks, &shape, room, diag)
                                   : mgx_tensor_create(room, &shape, diag);
 }
 
-static enum mgx_status run_choice(const struct mgx_plan_choice *k, struct mgx_plan_late *late,
-                                  unsigned dying, struct mgx_compute_call *c)
+// The kernel's work, into `out`.
+static enum mgx_status compute(const struct mgx_plan_choice *k, const struct mgx_plan_late *late,
+                               const struct mgx_compute_call *c, void *out)
 {
     void *in[MGX_PLAN_CHOICE_INPUTS];
     struct mgx_tensor room;
     const struct mgx_plan_machine *machine = late->store->machine;
     assert(c->in_count <= MGX_PLAN_CHOICE_INPUTS && k->kernel);
-    TRY(make_room(late, room_of(k), &room, c->diag));
+    TRY(make_room(late, k->room, &room, c->diag));
     for (int i = 0; i < c->in_count; i++)
-        in[i] = k->in[i].aligned ? (void *)(uintptr_t)k->in[i].aligned : c->in[i]->data;
-    enum mgx_status status = take_over(k, dying, c) ? MGX_OK : make_result(k, late, c);
-    if (status != MGX_OK) {
-        mgx_tensor_release(&room);
-        return status;
-    }
-    assert(c->out->data || !mgx_shape_bytes(&c->out->shape));
+        in[i] = c->in[i]->data;
     const struct mgx_plan_step step = {
         .kernel = k->kernel, .ins = &k->ins, .state = k->state, .workspace = k->workspace};
     const struct mgx_plan_args args = {
-        .in = in, .out = c->out->data, .workspace = room.data, .machine = machine};
+        .in = in, .out = out, .workspace = room.data, .machine = machine};
     unsigned char *packed =
         room.data ? (unsigned char *)room.data + mgx_align64(k->workspace) : NULL;
-    status = pack_inputs(k, machine, in, packed, c->diag);
+    enum mgx_status status = k->prepares ? prepare_inputs(k, machine, in, packed, c->diag) : MGX_OK;
     if (status == MGX_OK)
         status = k->kernel->run(&step, &args, c->diag);
     mgx_tensor_release(&room);
+    return status;
+}
+
+static enum mgx_status run_choice(const struct mgx_plan_choice *k, struct mgx_plan_late *late,
+                                  unsigned dying, struct mgx_compute_call *c)
+{
+    TRY(take_over(k, dying, c) ? MGX_OK : make_result(k, late, c));
+    assert(c->out->data || !mgx_shape_bytes(&c->out->shape));
+    const enum mgx_status status = compute(k, late, c, c->out->data);
     if (status != MGX_OK)
         mgx_tensor_release(c->out);
     return status;
@@ -202,6 +207,14 @@ bool mgx_plan_late_knows(void *user, const struct mgx_tensor *t)
     return mgx_map_find_pointer(&late->literals, t->data) != NULL;
 }
 
+bool mgx_plan_late_recurs(const struct mgx_ins *ins)
+{
+    const struct mgx_op *op = ins->op;
+    return ins->in_count >= 1 && ins->in_count <= MGX_PLAN_CHOICE_INPUTS && ins->mod_count <= 1 &&
+           !op->expand && !(op->flags & (MGX_OP_IMPURE | MGX_OP_EFFECT)) &&
+           !(op->sized_by && op->sized_by(ins));
+}
+
 static bool all_aligned(const struct mgx_compute_call *c)
 {
     for (int i = 0; i < c->in_count; i++)
@@ -239,6 +252,69 @@ enum mgx_status mgx_plan_late_offer(void *user, struct mgx_compute_call *c, bool
         TRY(target->late(late->store->machine, late->blocks, c, done));
     return *done || !target->late_kernels || !suits(late, c) ? MGX_OK
                                                              : run_chosen(late, dying, c, done);
+}
+
+// --- sizes that come back ---
+
+static enum mgx_status run_reference(struct mgx_compute_call *c)
+{
+    TRY(mgx_eval_create(c, c->out_shape));
+    (void)!mgx_arena_alloc(c->scratch, 1); // a block that stays for the run
+    const struct mgx_arena_mark mark = mgx_arena_mark(c->scratch);
+    const enum mgx_status status = c->op->compute(c);
+    mgx_arena_rewind(c->scratch, mark);
+    if (status != MGX_OK)
+        mgx_tensor_release(c->out);
+    return status;
+}
+
+// As the call did it before, whose choice is k.
+static enum mgx_status run_again(const struct mgx_plan_choice *k, struct mgx_plan_late *late,
+                                 unsigned dying, const struct mgx_tensor *place,
+                                 struct mgx_compute_call *c, bool *done)
+{
+    const struct mgx_plan_machine *machine = late->store->machine;
+    if (!mgx_shape_may_be(c->declared, &k->out))
+        return MGX_OK; // whoever computes it anew will say so
+    if (k->is_view) {
+        *c->out = mgx_tensor_view(c->in[0], &k->out, k->offset);
+        *done = true;
+        return MGX_OK;
+    }
+    c->out_shape = &k->ins.shape;
+    if (machine->target->late)
+        TRY(machine->target->late(machine, late->blocks, c, done));
+    if (*done || (!k->kernel && c->mod_count))
+        return MGX_OK;
+    *done = true;
+    if (!k->kernel)
+        return run_reference(c);
+    if (!place || !mgx_shape_equal(&place->shape, &k->out))
+        return run_choice(k, late, dying, c);
+    *c->out = *place;
+    return compute(k, late, c, place->data);
+}
+
+enum mgx_status mgx_plan_late_again(struct mgx_plan_late_run *run, uint64_t site, unsigned literals,
+                                    const struct mgx_tensor *place, struct mgx_compute_call *c,
+                                    bool *done)
+{
+    *done = false;
+    if (!all_aligned(c))
+        return MGX_OK;
+    struct mgx_plan_choice *k = mgx_plan_choice_find(run->late, site, c, literals);
+    if (!k)
+        return MGX_OK;
+    const enum mgx_status status = run_again(k, run->late, run->dying, place, c, done);
+    mgx_plan_choice_release(run->late, k);
+    return status;
+}
+
+void mgx_plan_late_note(struct mgx_plan_late *late, uint64_t site, const struct mgx_compute_call *c)
+{
+    const bool view = c->op->flags & (MGX_OP_VIEW | MGX_OP_RESHAPE);
+    if (view && c->out->storage && c->out->storage == c->in[0]->storage && plain(&c->out->shape))
+        mgx_plan_choice_note_view(late, site, c, c->out);
 }
 
 void mgx_plan_late_init(struct mgx_plan_late *late, const struct mgx_program *p,

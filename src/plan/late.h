@@ -33,6 +33,17 @@ struct mgx_plan_late_run {
 // offer: computes the operator by a kernel if one takes these shapes.
 enum mgx_status mgx_plan_late_offer(void *user, struct mgx_compute_call *c,
                                     bool *done) MGX_NODISCARD;
+// The same for an instruction that did this with these lengths before: no shape is worked out, and
+// nothing is asked. `site` is mgx_plan_choice_site of an instruction that recurs; c->out_shape is not
+// set. `literals`: bits of inputs that may be some. `place`: where the result is wanted, or NULL; it may come elsewhere. Not done where the
+// instruction did not do it before, or something else is in the way.
+bool mgx_plan_late_recurs(const struct mgx_ins *ins); // does its result follow from lengths alone?
+enum mgx_status mgx_plan_late_again(struct mgx_plan_late_run *run, uint64_t site, unsigned literals,
+                                    const struct mgx_tensor *place, struct mgx_compute_call *c,
+                                    bool *done) MGX_NODISCARD;
+// Remembers what no kernel was chosen for, a view, when the call has been computed.
+void mgx_plan_late_note(struct mgx_plan_late *late, uint64_t site,
+                        const struct mgx_compute_call *c);
 // create: large tensors share the plan's slabs (blocks.h).
 enum mgx_status mgx_plan_late_create(void *user, const struct mgx_shape *shape,
                                      struct mgx_tensor *out, struct mgx_diag *diag) MGX_NODISCARD;

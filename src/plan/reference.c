@@ -8,7 +8,17 @@
 #include <assert.h>
 
 #include "op/op.h"
+#include "plan/choice.h"
 #include "plan/context.h"
+
+// Of a step that recurs: what its calls have in common.
+static void *make_site(const struct mgx_plan_offer *c)
+{
+    uint64_t *site = MGX_NEW(c->arena, uint64_t);
+    if (site)
+        *site = mgx_plan_choice_site(c->ins->op, c->ins->attr, c->ins->mod, c->ins->mod_count);
+    return site;
+}
 
 static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 {
@@ -17,6 +27,8 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
         return MGX_PLAN_FAILED;
     }
     // A kernel may take it once its sizes are known.
+    if (c->dynamic && mgx_plan_late_recurs(c->ins) && !(c->state = make_site(c)))
+        return mgx_plan_no_memory(c);
     c->detail = c->dynamic ? "by size, or reference" : "reference";
     return MGX_PLAN_TAKEN;
 }
@@ -124,34 +136,101 @@ static enum mgx_status keep(const struct mgx_context *x, struct mgx_tensor *t,
     return MGX_OK;
 }
 
+static struct mgx_compute_call call_of(const struct mgx_plan_step *step, struct mgx_context *x,
+                                       const struct mgx_tensor *const *in, struct mgx_tensor *value,
+                                       struct mgx_diag *diag)
+{
+    const struct mgx_ins *ins = step->ins;
+    return (struct mgx_compute_call){.op = ins->op,
+                                     .attr = ins->attr,
+                                     .in = in,
+                                     .in_count = step->own_count,
+                                     .out = value,
+                                     .declared = &ins->shape,
+                                     .mod = ins->mod,
+                                     .mod_count = ins->mod_count,
+                                     .eval = &x->eval,
+                                     .scratch = &x->work,
+                                     .diag = diag};
+}
+
+// The value of a step, where its readers look for it: a slot, or what was planned, into which it is
+// copied unless it came there.
+static enum mgx_status put(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
+                           struct mgx_tensor *value, struct mgx_diag *diag)
+{
+    const struct mgx_plan_value *out = step->out_value;
+    if (out->dynamic) {
+        const enum mgx_status status = keep(args->context, value, diag);
+        assert(out->place == MGX_PLAN_DYNAMIC && !args->context->dynamic[out->index].storage);
+        args->context->dynamic[out->index] = *value;
+        return status;
+    }
+    if (value->storage || value->data != args->out) {
+        struct mgx_tensor to = mgx_tensor_borrow(&out->shape, args->out);
+        mgx_tensor_copy(value, &to);
+    }
+    mgx_tensor_release(value);
+    return MGX_OK;
+}
+
 // Computes into memory of its own, then copies: for results that the reference would not lay out as
 // planned.
 static enum mgx_status run_apart(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
                                  const struct mgx_tensor *const *in, struct mgx_diag *diag)
 {
-    const struct mgx_plan_value *out = step->out_value;
     const struct mgx_ins *ins = step->ins;
+    struct mgx_context *x = args->context;
     struct mgx_tensor value;
-    args->context->late.dying = dying(step);
-    TRY(mgx_eval_op(&args->context->eval, ins->op, ins->attr, in, step->own_count, ins->mod,
-                    ins->mod_count, &ins->shape, &value, diag));
-    if (out->dynamic) {
-        const enum mgx_status status = keep(args->context, &value, diag);
-        assert(out->place == MGX_PLAN_DYNAMIC && !args->context->dynamic[out->index].storage);
-        args->context->dynamic[out->index] = value;
-        return status;
+    x->late.dying = dying(step);
+    TRY(mgx_eval_op(&x->eval, ins->op, ins->attr, in, step->own_count, ins->mod, ins->mod_count,
+                    &ins->shape, &value, diag));
+    if (step->state) {
+        struct mgx_compute_call call = call_of(step, x, in, &value, diag);
+        call.out_shape = &value.shape;
+        mgx_plan_late_note(x->late.late, *(const uint64_t *)step->state, &call);
     }
-    struct mgx_tensor to = mgx_tensor_borrow(&out->shape, args->out);
-    mgx_tensor_copy(&value, &to);
-    mgx_tensor_release(&value);
-    return MGX_OK;
+    return put(step, args, &value, diag);
 }
 
-static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
-                           struct mgx_diag *diag)
+static bool is_constant(struct mgx_plan_value *v)
+{
+    return mgx_plan_root(v, NULL)->place == MGX_PLAN_CONST;
+}
+
+// As with these lengths before, if it ever had them.
+static enum mgx_status run_again(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
+                                 bool *done, struct mgx_diag *diag)
 {
     struct mgx_context *x = args->context;
-    assert(x && !x->busy && step->side == MGX_PLAN_HOST);
+    const struct mgx_plan_value *out = step->out_value;
+    const struct mgx_tensor *in[MGX_PLAN_CHOICE_INPUTS];
+    struct mgx_tensor planned[MGX_PLAN_CHOICE_INPUTS], place, value;
+    unsigned literals = 0;
+    assert(step->in_count <= MGX_PLAN_CHOICE_INPUTS && step->in_count == step->own_count);
+    for (int i = 0; i < step->in_count; i++)
+        if (step->in_value[i]->dynamic) {
+            in[i] = mgx_context_dynamic(x, step->in_value[i]);
+        } else {
+            planned[i] = operand(step, args, i);
+            in[i] = &planned[i];
+            literals |= (unsigned)is_constant(step->in_value[i]) << i;
+        }
+    if (!out->dynamic)
+        place = mgx_tensor_borrow(&out->shape, args->out);
+    struct mgx_compute_call call = call_of(step, x, in, &value, diag);
+    x->late.dying = dying(step);
+    x->eval.depth = 1;
+    enum mgx_status status = mgx_plan_late_again(&x->late, *(const uint64_t *)step->state, literals,
+                                                 out->dynamic ? NULL : &place, &call, done);
+    x->eval.depth = 0;
+    return status == MGX_OK && *done ? put(step, args, &value, diag) : status;
+}
+
+static enum mgx_status run_anew(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
+                                struct mgx_diag *diag)
+{
+    struct mgx_context *x = args->context;
     (void)!mgx_arena_alloc(&x->work, 1); // a block that stays for the run
     const struct mgx_arena_mark mark = mgx_arena_mark(&x->work);
     struct mgx_tensor *values = MGX_NEW_ARRAY(&x->work, struct mgx_tensor, step->own_count);
@@ -175,6 +254,16 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
     x->eval.depth = 0;
     mgx_arena_rewind(&x->work, mark);
     return status;
+}
+
+static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_plan_args *args,
+                           struct mgx_diag *diag)
+{
+    bool done = false;
+    assert(args->context && !args->context->busy && step->side == MGX_PLAN_HOST);
+    if (step->state && step->in_count == step->own_count)
+        TRY(run_again(step, args, &done, diag));
+    return done ? MGX_OK : run_anew(step, args, diag);
 }
 
 const struct mgx_plan_kernel mgx_plan_reference = {

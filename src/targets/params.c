@@ -155,7 +155,12 @@ static enum mgx_status lay_out(const struct mgx_tensor *got, const struct mgx_sh
         *out = mgx_tensor_share(got);
         return MGX_OK;
     }
-    if (want->unranked || !mgx_shape_is_static(want))
+    const bool any = want->unranked || !mgx_shape_is_static(want);
+    if (any && got->storage && got->storage->grows) { // whoever reads it here takes any strides
+        *out = mgx_tensor_share(got);
+        return MGX_OK;
+    }
+    if (any)
         return mgx_tensor_pack(out, got, diag);
     if (same_layout(&got->shape, want) || mgx_shape_elements(want) == 0) {
         *out = mgx_tensor_view(got, want, 0);
@@ -281,6 +286,19 @@ const struct mgx_named_tensor *mgx_params_list(const struct mgx_params_room *roo
 {
     *count = room->count;
     return room->tensors;
+}
+
+enum mgx_status mgx_params_pack(struct mgx_params_room *room, struct mgx_diag *diag)
+{
+    for (int i = 0; i < room->count; i++) {
+        struct mgx_tensor *t = &room->tensors[i].tensor, packed;
+        if (!t->storage || !t->storage->grows)
+            continue;
+        TRY(mgx_tensor_pack(&packed, t, diag));
+        mgx_tensor_release(t);
+        *t = packed;
+    }
+    return MGX_OK;
 }
 
 enum mgx_status mgx_params_take(struct mgx_params *params, const struct mgx_run *run,

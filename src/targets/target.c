@@ -173,7 +173,8 @@ static enum mgx_status pack_values(struct mgx_run *run, struct mgx_diag *diag)
 {
     for (int i = 0; i < run->result_count; i++) {
         struct mgx_tensor *t = &run->results[i];
-        if (t->sub || mgx_is_row_major(&t->shape))
+        const bool grows = run->takes_growing && t->storage && t->storage->grows;
+        if (t->sub || grows || mgx_is_row_major(&t->shape))
             continue;
         struct mgx_tensor packed;
         TRY(mgx_tensor_pack(&packed, t, diag));
@@ -217,13 +218,15 @@ static enum mgx_status run_within(const struct mgx_program *p, struct mgx_run *r
 // On a plan for just these sizes where there is one; who traces wants to see the instructions he
 // knows.
 static enum mgx_status run_sized(const struct mgx_program *p, struct mgx_run *run,
-                                 struct mgx_diag *diag)
+                                 struct mgx_params_room *room, struct mgx_diag *diag)
 {
     struct mgx_sizes *sizes = run->trace ? NULL : p->executable->sizes;
     struct mgx_size *held = NULL;
     const struct mgx_program *own = sizes ? mgx_sizes_take(sizes, run->params, &held) : NULL;
     const double start = held ? mgx_clock_seconds() : 0;
-    const enum mgx_status status = run_within(own ? own : p, run, diag);
+    enum mgx_status status = own ? mgx_params_pack(room, diag) : MGX_OK;
+    if (status == MGX_OK)
+        status = run_within(own ? own : p, run, diag);
     if (held)
         mgx_sizes_give(sizes, held, own || status != MGX_OK ? -1 : mgx_clock_seconds() - start);
     return status;
@@ -255,7 +258,7 @@ enum mgx_status mgx_program_run(const struct mgx_program *p, struct mgx_run *run
     TRY(mgx_params_take(p->executable->params, run, &room, diag));
     struct mgx_run checked = *run;
     checked.params = mgx_params_list(room, &checked.param_count);
-    enum mgx_status status = run_sized(p, &checked, diag);
+    enum mgx_status status = run_sized(p, &checked, room, diag);
     if (status == MGX_OK)
         status = finish_results(p, run, diag);
     mgx_params_give(p->executable->params, room);

@@ -14,7 +14,7 @@ static bool create(struct mgx_plan_blocks *b, size_t bytes, struct mgx_tensor *o
 {
     struct mgx_diag diag = {0};
     const struct mgx_shape shape = mgx_shape_vector(MGX_UINT8, (int64_t)bytes);
-    return mgx_plan_block_tensor(b, &shape, 0, out, &diag) == MGX_OK;
+    return mgx_plan_block_tensor(b, &shape, out, &diag) == MGX_OK;
 }
 
 static bool holds(const struct mgx_tensor *t, int value)
@@ -95,5 +95,95 @@ CASE(free_bytes_of_a_closed_plan_have_no_memory)
     mgx_tensor_release(&small);
 }
 
-TEST_MAIN(ROW(blocks_do_not_overlap) ROW(free_neighbours_grow_together)
-              ROW(free_bytes_of_a_closed_plan_have_no_memory))
+// --- tensors that grow ---
+
+// 2 x heads x tokens x 8, numbered by place so that every row knows itself.
+static void number(struct mgx_tensor *t, int64_t from, int64_t to)
+{
+    for (int64_t i = 0; i < mgx_shape_elements(&t->shape); i++) {
+        const int64_t token = i / 8 % t->shape.lens[2], head = i / 8 / t->shape.lens[2];
+        if (token >= from && token < to)
+            ((float *)t->data)[mgx_shape_index(&t->shape, i)] =
+                (float)(1000 * head + token) + (float)(i % 8) / 8;
+    }
+}
+
+static bool is_numbered(const struct mgx_tensor *t)
+{
+    for (int64_t i = 0; i < mgx_shape_elements(&t->shape); i++) {
+        const int64_t token = i / 8 % t->shape.lens[2], head = i / 8 / t->shape.lens[2];
+        if (((float *)t->data)[mgx_shape_index(&t->shape, i)] !=
+            (float)(1000 * head + token) + (float)(i % 8) / 8)
+            return false;
+    }
+    return true;
+}
+
+static bool make_cache(struct mgx_plan_blocks *b, int64_t heads, int64_t tokens, int64_t most,
+                       struct mgx_tensor *out)
+{
+    struct mgx_diag diag = {0};
+    const struct mgx_shape s = mgx_shape_make(MGX_FLOAT, 4, (int64_t[]){2, heads, tokens, 8});
+    return mgx_plan_block_growing(b, &s, 2, most, out, &diag) == MGX_OK;
+}
+
+static struct mgx_tensor longer(const struct mgx_tensor *t, int64_t more)
+{
+    struct mgx_tensor next = mgx_tensor_share(t);
+    next.shape.lens[2] += more;
+    return next;
+}
+
+CASE(a_cache_of_heads_grows_behind_every_head)
+{
+    struct mgx_plan_blocks *b = mgx_plan_blocks_create();
+    struct mgx_tensor t, first, next;
+    CHECK(b && make_cache(b, 3, 5, 9, &t));
+    CHECK(t.storage->grows && t.shape.strides[2] == 8 && t.shape.strides[1] == 72);
+    number(&t, 0, 5);
+    first = mgx_tensor_share(&t);
+    for (int64_t tokens = 5; tokens < 9; tokens += 2) {
+        CHECK(mgx_plan_block_extend(&t, 2, 2));
+        CHECK(!mgx_plan_block_extend(&t, 2, 2)); // somebody has them
+        next = longer(&t, 2);
+        number(&next, tokens, tokens + 2);
+        mgx_tensor_release(&t);
+        t = next;
+        CHECK(is_numbered(&t) && is_numbered(&first));
+    }
+    CHECK(!mgx_plan_block_extend(&t, 2, 1)); // no room is left
+    CHECK(!mgx_plan_block_extend(&first, 2, 1));
+    mgx_tensor_release(&first);
+    mgx_tensor_release(&t);
+    mgx_plan_blocks_close(b);
+}
+
+// A part of the heads, or of the tokens, or the heads in another order, is not what grows.
+CASE(views_of_a_cache_take_nothing_of_it)
+{
+    struct mgx_plan_blocks *b = mgx_plan_blocks_create();
+    struct mgx_tensor t;
+    CHECK(b && make_cache(b, 3, 5, 9, &t));
+    struct mgx_tensor late_heads = t, few = t, turned = t, other = t;
+    late_heads.data = (float *)t.data + 72;
+    late_heads.shape.lens[1] = 2;
+    CHECK(!mgx_plan_block_extend(&late_heads, 2, 1));
+    few.shape.lens[2] = 4;
+    CHECK(!mgx_plan_block_extend(&few, 2, 1));
+    turned.shape.lens[1] = 2, turned.shape.lens[0] = 3;
+    turned.shape.strides[0] = 72, turned.shape.strides[1] = 216;
+    CHECK(!mgx_plan_block_extend(&turned, 2, 1));
+    other.shape.lens[3] = 4; // columns of every token
+    CHECK(!mgx_plan_block_extend(&other, 2, 1));
+    CHECK(!mgx_plan_block_extend(&t, 1, 1) && !mgx_plan_block_extend(&t, 3, 1));
+    CHECK(mgx_plan_block_extend(&t, 2, 1));
+    mgx_tensor_release(&t);
+    CHECK(make_cache(b, 1, 5, 9, &t)); // two lines still
+    CHECK(t.storage->grows && mgx_plan_block_extend(&t, 2, 4));
+    mgx_tensor_release(&t);
+    mgx_plan_blocks_close(b);
+}
+
+TEST_MAIN(ROW(blocks_do_not_overlap) ROW(a_cache_of_heads_grows_behind_every_head)
+              ROW(views_of_a_cache_take_nothing_of_it) ROW(free_neighbours_grow_together)
+                  ROW(free_bytes_of_a_closed_plan_have_no_memory))

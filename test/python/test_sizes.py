@@ -257,6 +257,86 @@ def test_a_growing_cache(heads):
     assert counts(p)["made"] == 0  # no size comes again within a text
 
 
+class Cached:
+    """A decoder and ONNX Runtime beside it, step by step; the caches are not looked at between steps."""
+
+    def __init__(self, heads, **options):
+        self.width, self.heads = 128, heads
+        data = decoder(layers=2, width=self.width, heads=heads, words=100)
+        self.session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+        self.names = [f"{k}_{i}" for i in range(2) for k in ("key", "value")]
+        self.data, self.p = data, migraphx.parse_onnx_buffer(data, dynamic_dims=True)
+        self.p.compile("cpu", threads=1, **options)
+
+    def start(self, length):
+        rng = np.random.default_rng(length)
+        values = {f"past_{n}": rng.standard_normal((1, self.heads, length, self.width // self.heads)).astype(np.float32) for n in self.names}
+        return values, values
+
+    def step(self, word, past, program=None):
+        feed = {"id": np.array([[word]])}
+        results, expected = (program or self.p).run(feed | past[0]), self.session.run(None, feed | past[1])
+        same([results["logits"]], expected[:1])
+        return {f"past_{n}": results[n] for n in self.names}, {f"past_{n}": expected[1 + i] for i, n in enumerate(self.names)}
+
+    def check(self, past):
+        for name, value in past[1].items():
+            assert past[0][name].get_shape().standard() and past[0][name].get_shape().lens() == list(value.shape)
+            np.testing.assert_allclose(np.asarray(past[0][name]), value, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("heads", [1, 2, 8])
+def test_a_cache_of_heads_is_continued(heads):
+    d = Cached(heads)
+    past = d.start(200)
+    kept = []
+    for word in range(60):
+        past = d.step(word, past)
+        if word % 20 == 19:
+            kept.append(past)
+    for old in kept:  # what came later has not touched them
+        d.check(old)
+
+
+def test_a_cache_goes_on_in_two_ways():
+    d = Cached(4)
+    past = d.step(1, d.step(0, d.start(300)))
+    one, two = d.step(2, past), d.step(3, past)
+    for word in range(5):
+        one, two = d.step(word, one), d.step(word + 50, two)
+    d.check(past)
+    d.check(one)
+    d.check(two)
+
+
+def test_a_cache_that_was_written_to_is_what_goes_on():
+    d = Cached(4)
+    past = d.step(1, d.start(300))
+    for name, value in past[0].items():
+        there = np.asarray(value)
+        there[:, :, ::2] *= 0.5
+        past[1][name] = there.copy()
+    past = d.step(2, past)
+    d.check(d.step(3, past))
+
+
+def test_a_cache_that_grows_is_any_programs_input():
+    d = Cached(4)
+    past = d.step(1, d.step(0, d.start(300)))
+    lens = {name: list(value.shape) for name, value in past[1].items()}
+    fixed = migraphx.parse_onnx_buffer(d.data, map_input_dims={"id": [1, 1], **lens})
+    fixed.compile("cpu", threads=1)
+    d.check(d.step(5, past, fixed))
+    planned = migraphx.parse_onnx_buffer(d.data, dynamic_dims=True)
+    planned.compile("cpu", threads=1, specialise="in_call")
+    for _ in range(8):  # by then there is a plan for the size
+        d.check(d.step(5, past, planned))
+    reference = migraphx.parse_onnx_buffer(d.data, dynamic_dims=True)
+    reference.compile("ref")
+    d.check(d.step(5, past, reference))
+    d.check(d.step(5, past))
+
+
 def test_a_plan_in_haste_is_made_anew_when_its_size_keeps_coming():
     """A second size wants other kernels than the first had: its plan takes those that are packed, and the better ones when it keeps coming."""
     rng, n = np.random.default_rng(6), helper.make_node

@@ -62,19 +62,26 @@ static enum mgx_status check_limit(const struct mgx_eval *e, const struct mgx_sh
     return MGX_OK;
 }
 
+enum mgx_status mgx_eval_count(struct mgx_compute_call *c, size_t bytes)
+{
+    enum { LOOK_EVERY = 256 << 20 };
+    struct mgx_eval *e = c->eval;
+    e->created += bytes;
+    if (e->created < LOOK_EVERY)
+        return MGX_OK;
+    e->created = 0;
+    return mgx_memory_is_short()
+               ? mgx_fail(c->diag, MGX_NO_MEMORY, "out of memory: %s: the machine has none left",
+                          c->op->name)
+               : MGX_OK;
+}
+
 enum mgx_status mgx_eval_create(struct mgx_compute_call *c, const struct mgx_shape *shape)
 {
     assert(mgx_shape_is_static(shape) || shape->type == MGX_SEQUENCE);
-    enum { LOOK_EVERY = 256 << 20 };
     struct mgx_eval *e = c->eval;
     TRY(check_limit(e, shape, c->op->name, c->diag));
-    e->created += mgx_shape_bytes(shape);
-    if (e->created >= LOOK_EVERY) {
-        e->created = 0;
-        if (mgx_memory_is_short())
-            return mgx_fail(c->diag, MGX_NO_MEMORY, "out of memory: %s: the machine has none left",
-                            c->op->name);
-    }
+    TRY(mgx_eval_count(c, mgx_shape_bytes(shape)));
     if (e->create && mgx_type_is_number(shape->type))
         return e->create(e->offer_user, shape, c->out, c->diag);
     return mgx_tensor_create(c->out, shape, c->diag);

@@ -74,6 +74,8 @@ enum mgx_status mgx_eval_module(struct mgx_eval *e, const struct mgx_module *m,
 // themselves.
 enum mgx_status mgx_eval_create(struct mgx_compute_call *c,
                                 const struct mgx_shape *shape) MGX_NODISCARD;
+// The part of it that looks after the machine: who creates a value in another way calls it before.
+enum mgx_status mgx_eval_count(struct mgx_compute_call *c, size_t bytes) MGX_NODISCARD;
 // Makes a value lie in memory as its instruction is declared, if that is static and it does not:
 // a view of what had ranges, or the branch of an `if`. Copies only then.
 enum mgx_status mgx_eval_as_declared(struct mgx_compute_call *c, struct mgx_tensor *t,

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 // concat of a tensor that grows round by round, or run by run: it is continued in place.
 //
+//     first  (lines of rows, and what else)      ||  more  =>  first, each of its lines longer
+//
 // A loop that collects its results joins all it has with one more; copying all of it every round is
-// quadratic. So does a decoder that is handed its cache and gives it back with a row more. Here the result gets room for as much again, and the next round's join finds that room
-// behind its first input (blocks.h): it writes the new part only. The first input keeps its own
-// lengths and sees nothing of it, so nobody needs to know who else reads it.
+// quadratic. So does a decoder that is handed its cache and gives it back with a row more, one for
+// every head. Here the result gets room for as much again behind each of its lines, and the next
+// round's join finds that room behind its first input (plan/blocks.h): it writes the new rows only.
+// The first input keeps its own lengths and sees nothing of it, so nobody needs to know who else
+// reads it.
 #include <string.h>
 
 #include "base/size.h"
@@ -13,59 +17,118 @@
 #include "plan/blocks.h"
 #include "targets/cpu/lower/lower.h"
 
-// All of one input lies before all of the next.
-static bool side_by_side(const struct mgx_compute_call *c, int axis)
+// A tensor as lines of bytes, one for every index of the axes before the one that grows.
+struct lines {
+    int64_t count;
+    size_t bytes, apart; // of a line; from one to the next
+};
+
+// Are axes [from, to) one behind the other in memory, the last `step` elements apart?
+static bool are_one(const struct mgx_shape *s, int from, int to, int64_t step)
 {
-    for (int i = 0; i < axis; i++)
-        if (c->out_shape->lens[i] != 1)
+    for (int i = to - 1; i >= from; i--) {
+        if (s->lens[i] != 1 && s->strides[i] != step)
             return false;
-    for (int i = 0; i < c->in_count; i++)
-        if (!mgx_shape_is_standard(&c->in[i]->shape) || c->in[i]->sub)
-            return false;
+        step *= s->lens[i];
+    }
     return true;
 }
 
-// Outside of bodies only what grows by little: other concats happen once.
-static bool grows(const struct mgx_compute_call *c)
+static size_t row_bytes(const struct mgx_shape *s, int axis)
 {
-    enum { LITTLE = 8 };
-    const size_t all = mgx_shape_bytes(c->out_shape);
-    return c->eval->depth >= 2 || all - mgx_shape_bytes(&c->in[0]->shape) <= all / LITTLE;
+    size_t bytes = mgx_type_size(s->type);
+    for (int i = axis + 1; i < s->rank; i++)
+        bytes *= (size_t)s->lens[i];
+    return bytes;
 }
 
-static bool suits(const struct mgx_compute_call *c)
+static bool find_lines(const struct mgx_shape *s, int axis, struct lines *l)
 {
+    int last = axis - 1; // the axis whose index counts the lines
+    while (last >= 0 && s->lens[last] == 1)
+        last--;
+    const int64_t apart = last >= 0 ? s->strides[last] : 0;
+    *l = (struct lines){.count = 1,
+                        .bytes = row_bytes(s, axis) * (size_t)s->lens[axis],
+                        .apart = (size_t)apart * mgx_type_size(s->type)};
+    for (int i = 0; i < axis; i++)
+        l->count *= s->lens[i];
+    return are_one(s, axis, s->rank, 1) && are_one(s, 0, last + 1, apart);
+}
+
+// Outside of bodies only what grows by little: other concats happen once. What is small is copied
+// as fast.
+static bool grows(const struct mgx_compute_call *c, int axis)
+{
+    enum { LITTLE = 8 };
+    const int64_t all = c->out_shape->lens[axis];
+    return mgx_shape_bytes(c->out_shape) >= MGX_PLAN_BLOCK_BYTES &&
+           (c->eval->depth >= 2 || all - c->in[0]->shape.lens[axis] <= all / LITTLE);
+}
+
+// Lines of a few bytes are better copied by who looks at all axes.
+static bool suits(const struct mgx_compute_call *c, int axis)
+{
+    enum { SHORT = 64 };
     const struct mgx_shape *s = c->out_shape;
-    if (c->in_count < 2 || !mgx_shape_is_static(s) || s->type == MGX_STRING ||
-        s->type == MGX_TUPLE || s->type == MGX_SEQUENCE || !mgx_shape_is_standard(s) ||
-        mgx_shape_bytes(s) < MGX_PLAN_BLOCK_BYTES || !grows(c))
+    struct lines l;
+    for (int i = 0; i < c->in_count; i++)
+        if (c->in[i]->sub || !find_lines(&c->in[i]->shape, axis, &l) ||
+            (l.count > 1 && l.bytes && l.bytes < SHORT))
+            return false;
+    return c->in_count >= 2 && mgx_type_is_number(s->type) && mgx_shape_is_static(s) &&
+           mgx_shape_is_standard(s);
+}
+
+// One input, `at` bytes into every line of the result.
+static void put(const struct mgx_compute_call *c, int i, int axis, size_t at)
+{
+    struct lines from, to;
+    (void)!find_lines(&c->in[i]->shape, axis, &from);
+    (void)!find_lines(&c->out->shape, axis, &to);
+    for (int64_t l = 0; l < from.count && from.bytes; l++)
+        memcpy((char *)c->out->data + (size_t)l * to.apart + at,
+               (const char *)c->in[i]->data + (size_t)l * from.apart, from.bytes);
+}
+
+// The first input with more rows, which are the caller's to fill.
+static bool extend(struct mgx_compute_call *c, int axis)
+{
+    const struct mgx_tensor *first = c->in[0];
+    const int64_t more = c->out_shape->lens[axis] - first->shape.lens[axis];
+    if (!first->shape.lens[axis] || !mgx_plan_block_extend(first, axis, more))
         return false;
-    const int64_t axis = mgx_attr_int(c->op, c->attr, "axis");
-    return side_by_side(c, mgx_wrap_axis(axis, s->rank));
+    *c->out = mgx_tensor_share(first);
+    c->out->shape.lens[axis] += more;
+    if (!first->storage->grows) // strides of what follows one another
+        c->out->shape = *c->out_shape;
+    return true;
+}
+
+static enum mgx_status make(struct mgx_plan_blocks *blocks, struct mgx_compute_call *c, int axis)
+{
+    const int64_t first = c->in[0]->shape.lens[axis], all = c->out_shape->lens[axis];
+    if (!grows(c, axis))
+        return mgx_eval_create(c, c->out_shape);
+    return mgx_plan_block_growing(blocks, c->out_shape, axis, first >= all / 2 ? 2 * first : all,
+                                  c->out, c->diag);
 }
 
 enum mgx_status cpu_concat_append(struct mgx_plan_blocks *blocks, struct mgx_compute_call *c,
                                   bool *done)
 {
-    if (!suits(c))
+    const int axis = mgx_wrap_axis(mgx_attr_int(c->op, c->attr, "axis"), c->out_shape->rank);
+    if (!suits(c, axis))
         return MGX_OK;
-    const size_t all = mgx_shape_bytes(c->out_shape), first = mgx_shape_bytes(&c->in[0]->shape);
-    int from = 1;
-    size_t at = first;
-    if (first && mgx_plan_block_extend(c->in[0], all - first)) {
-        *c->out = mgx_tensor_share(c->in[0]);
-        c->out->shape = *c->out_shape;
-    } else {
-        const size_t capacity = first >= all / 2 && all < SIZE_MAX / 2 ? 2 * all : all;
-        TRY(mgx_plan_block_tensor(blocks, c->out_shape, capacity, c->out, c->diag));
-        from = 0;
-        at = 0;
-    }
-    for (int i = from; i < c->in_count; i++) {
-        const size_t bytes = mgx_shape_bytes(&c->in[i]->shape);
-        if (bytes)
-            memcpy((char *)c->out->data + at, c->in[i]->data, bytes);
-        at += bytes;
+    const bool extended = extend(c, axis);
+    if (!extended)
+        TRY(make(blocks, c, axis));
+    const size_t row = row_bytes(c->out_shape, axis);
+    size_t at = 0;
+    for (int i = 0; i < c->in_count; i++) {
+        if (i > 0 || !extended)
+            put(c, i, axis, at);
+        at += row * (size_t)c->in[i]->shape.lens[axis];
     }
     *done = true;
     return MGX_OK;
