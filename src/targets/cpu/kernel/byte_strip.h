@@ -30,13 +30,15 @@ static inline struct strip_at strip_start(const struct mgx_tile_args *args, int6
     };
 }
 
-// Has every tile fetch some lines for every four k of its sums, until all are there.
-static inline void strip_spread(const struct mgx_tile_args *args, struct strip_at *at)
+// Has every tile fetch some lines for every four k of its sums, until the shares of `tiles` tiles
+// are there.
+static inline void strip_spread(const struct mgx_tile_args *args, struct strip_at *at,
+                                int64_t tiles)
 {
-    const int64_t turns = args->tap_count * (args->depth / 4);
+    const int64_t turns = args->tap_count * (args->depth / 4), all = turns * at->left * 64;
     at->turns = turns;
-    at->owed = args->ahead_step * at->left;
-    at->step = turns > 0 ? (args->ahead_step + turns * 64 - 1) / (turns * 64) * 64 : 0;
+    at->owed = args->ahead_step * tiles;
+    at->step = all > 0 ? (at->owed + all - 1) / all * 64 : 0;
 }
 
 // The rows of the next tile; 0 behind the last.

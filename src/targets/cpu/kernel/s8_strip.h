@@ -148,7 +148,7 @@ SIMD void run_count(int64_t rows, int nv, enum ending ending, const struct mgx_t
 SIMD void run_strip(int nv, enum ending ending, const struct mgx_tile_args *args, int64_t rows)
 {
     struct strip_at at = strip_start(args, rows, ROWS);
-    strip_spread(args, &at);
+    strip_spread(args, &at, at.left);
     for (int64_t count; (count = strip_rows(&at)) > 0; strip_advance_spread(args, &at, count))
         run_count(count, nv, ending, args, &at);
 }
@@ -176,6 +176,10 @@ STRIP(plain_2, 2, PLAIN_END)
 STRIP(table_2, 2, TABLE_END)
 STRIP(added_2, 2, ADDED_END)
 
+#if defined(__AVX512F__)
+#include "targets/cpu/kernel/s8_late.h"
+#endif
+
 static void strip(const struct mgx_tile_args *args, int64_t rows)
 {
     static void (*const strips[][ENDINGS])(const struct mgx_tile_args *, int64_t) = {
@@ -184,5 +188,12 @@ static void strip(const struct mgx_tile_args *args, int64_t rows)
     };
     const int nv = (int)(args->b_row / (COLS * GROUP_BYTES));
     assert(nv >= 1 && nv <= NV && args->cols <= nv * COLS && args->start);
-    strips[nv - 1][ending_of(args, nv * COLS)](args, rows);
+    const enum ending ending = ending_of(args, nv * COLS);
+#if defined(__AVX512F__)
+    if (nv == NV && suits_late(ending, args, rows)) {
+        (ending == TABLE_END ? late_table : late_added)(args, rows);
+        return;
+    }
+#endif
+    strips[nv - 1][ending](args, rows);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Strips of bytes, in chunks and widened to 16 bits, against plain sums: weights of every size up to those that fill a sum
 // of 16 bits alone, zero points at both ends, activations that are all 255, sizes around the tile,
-// taps that lie apart, runs that are no whole groups, steps to bytes with residuals and tables.
+// taps that lie apart, runs that are no whole groups, steps to bytes with residuals and tables;
+// whole panels of many rows.
 #include "targets/cpu/kernel/chunk.h"
 #include "targets/cpu/kernel/gemm.h"
 
@@ -37,15 +38,16 @@ static uint8_t activation(struct rng *r, int kind)
 static void problem_init(struct problem *p, struct rng *r, int size)
 {
     static const int zeros[] = {0, 128, 255, 3};
-    *p = (struct problem){.rows = 1 + rng_below(r, 20)};
+    const bool whole = rng_below(r, 3) == 0; // deep, whole panels, several tiles
+    *p = (struct problem){.rows = whole ? 9 + rng_below(r, 70) : 1 + rng_below(r, 20)};
     struct mgx_chunk_matrix *m = &p->matrix;
     const bool is_signed = rng_below(r, 2);
     m->type = is_signed ? MGX_KERNEL_S8 : MGX_KERNEL_U8;
-    m->columns = 1 + rng_below(r, 40);
-    m->valid = 1 + rng_below(r, 30);
+    m->columns = whole ? 32 : 1 + rng_below(r, 40);
+    m->valid = (whole ? 16 : 1) + rng_below(r, 30);
     m->inner = (m->valid + 3) & ~INT64_C(3);
     const int elements = 1 + rng_below(r, 3);
-    m->taps = 1 + rng_below(r, MOST_TAPS);
+    m->taps = whole ? 1 : 1 + rng_below(r, MOST_TAPS);
     m->run = m->inner * elements;
     m->kernel[0] = 1;
     m->kernel[1] = m->taps;
@@ -264,6 +266,8 @@ static void check_bytes(struct rng *r, const struct mgx_gemm_kernel *kernel,
         const uint8_t byte = (uint8_t)(clamped(v, low, high) + zero);
         CHECK_INT(((const uint8_t *)c.data)[i], q.table ? table[byte] : byte);
     }
+    for (int64_t i = (count + 3) / 4; i < count && !floats; i++)
+        CHECK(is_guard(c.data + i)); // nothing is stored behind the last row
     buffer_free(c);
     buffer_free(residual);
 }
