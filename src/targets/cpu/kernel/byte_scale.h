@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Bytes times a factor each, to bytes: what quantised models do to an image where a factor for every
-// channel comes from the image itself.
+// Bytes less a shift, times a factor each, to bytes: what quantised models do to an image where a
+// factor for every channel comes from the image itself, and batch normalization that no convolution
+// takes in (DenseNet).
 //
-//     y[i][j] = q(dq(x[i][j]) * factor[i][j])
+//     y[i][j] = q((dq(x[i][j]) - shift[i][j]) * factor[i][j])
 //
-// with the roundings of the four operators that models say it with: the same to the bit.
+// with the roundings of the operators that models say it with: the same to the bit.
 #pragma once
 
 #include <stdbool.h>
@@ -21,11 +22,11 @@ struct mgx_byte_scale {
 
 struct mgx_byte_scale_args {
     const uint8_t *x;
-    const float *factor;
+    const float *factor, *shift; // no shift: NULL
     uint8_t *y; // may be x
-    int64_t x_row, factor_row, y_row;
+    int64_t x_row, factor_row, shift_row, y_row;
     int64_t rows, cols;
-    bool one_factor; // for all columns of a row
+    bool one_factor; // for all columns of a row, and one shift
 };
 
 typedef void (*mgx_byte_scale_fn)(const struct mgx_byte_scale *s,

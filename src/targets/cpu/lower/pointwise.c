@@ -143,13 +143,15 @@ static bool compile(struct mgx_plan_offer *c, struct pointwise *p)
     return p->body || p->typed;
 }
 
-// Whether the loops are such that bytes lie side by side and the factor does, or is one value.
+// Whether the loops are such that bytes lie side by side and the factor does, or is one value, and
+// the shift as the factor.
 static bool scales(const struct pointwise *p)
 {
     const struct loops *l = &p->loops;
     const struct cpu_scaled *s = p->scaled;
     const int64_t step = s ? l->in_step[s->factor] : -1;
-    return s && l->in_step[s->x] == 1 && l->out_step == 1 && (step == 0 || step == 1);
+    return s && l->in_step[s->x] == 1 && l->out_step == 1 && (step == 0 || step == 1) &&
+           (s->shift < 0 || l->in_step[s->shift] == step);
 }
 
 static bool takes(const struct mgx_op *op)
@@ -253,9 +255,11 @@ static void scale(const struct job *job, const int64_t *in_offset, int64_t to, i
     const struct mgx_byte_scale_args args = {
         .x = (const uint8_t *)job->args->in[s->x] + in_offset[s->x],
         .factor = (const float *)job->args->in[s->factor] + in_offset[s->factor],
+        .shift = s->shift < 0 ? NULL : (const float *)job->args->in[s->shift] + in_offset[s->shift],
         .y = (uint8_t *)job->args->out + to,
         .x_row = k < 0 ? 0 : l->in[s->x][k],
         .factor_row = k < 0 ? 0 : l->in[s->factor][k],
+        .shift_row = k < 0 || s->shift < 0 ? 0 : l->in[s->shift][k],
         .y_row = k < 0 ? 0 : l->out[k],
         .rows = rows,
         .cols = n,

@@ -27,6 +27,25 @@ static bool read_step(const struct mgx_ins *ins, const struct mgx_op *op, enum m
     return ins->in[1]->shape.type == MGX_FLOAT;
 }
 
+// The byte that a value is made of, less a shift or as it is.
+static bool read_value(const struct mgx_ins *value, struct cpu_scaled *s)
+{
+    struct mgx_byte_scale *step = &s->step;
+    s->shift = -1;
+    if (value->op == &mgx_op_sub) {
+        s->shift = mgx_parameter_index(value->in[1]);
+        if (s->shift < 0 || value->in[1]->shape.type != MGX_FLOAT)
+            return false;
+        value = value->in[0];
+    }
+    if (value->op != &mgx_op_dequantizelinear || value->shape.type != MGX_FLOAT ||
+        !read_step(value, &mgx_op_dequantizelinear, value->in[0]->shape.type, &step->x_scale,
+                   &step->x_zero, &step->x_signed))
+        return false;
+    s->x = mgx_parameter_index(value->in[0]);
+    return s->x >= 0;
+}
+
 static bool match(const struct mgx_module *body, struct cpu_scaled *s)
 {
     const struct mgx_ins *root = mgx_module_result(body, 0);
@@ -37,15 +56,10 @@ static bool match(const struct mgx_module *body, struct cpu_scaled *s)
         return false;
     const struct mgx_ins *product = root->in[0];
     for (int i = 0; i < 2; i++) {
-        const struct mgx_ins *x = product->in[i], *factor = product->in[1 - i];
+        const struct mgx_ins *factor = product->in[1 - i];
         s->factor = mgx_parameter_index(factor);
-        if (s->factor < 0 || factor->shape.type != MGX_FLOAT || x->op != &mgx_op_dequantizelinear ||
-            x->shape.type != MGX_FLOAT ||
-            !read_step(x, &mgx_op_dequantizelinear, x->in[0]->shape.type, &step->x_scale,
-                       &step->x_zero, &step->x_signed))
-            continue;
-        s->x = mgx_parameter_index(x->in[0]);
-        return s->x >= 0;
+        if (s->factor >= 0 && factor->shape.type == MGX_FLOAT && read_value(product->in[i], s))
+            return true;
     }
     return false;
 }
@@ -54,7 +68,7 @@ const struct cpu_scaled *cpu_scaled_of(struct mgx_plan_offer *c, const struct mg
 {
     struct cpu_scaled s = {.run = mgx_byte_scale_kernel(cpu_offered(c)->isa)->run};
     struct cpu_scaled *kept =
-        c->in_count == 2 && match(body, &s) ? MGX_NEW(c->arena, struct cpu_scaled) : NULL;
+        match(body, &s) && c->in_count == (s.shift < 0 ? 2 : 3) ? MGX_NEW(c->arena, struct cpu_scaled) : NULL;
     if (kept)
         *kept = s;
     return kept;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Bodies that are bytes times a factor, q(dq(x) * factor); see kernel/byte_scale.h.
+// Bodies that are bytes times a factor, q(dq(x) * factor) or q((dq(x) - shift) * factor); see
+// kernel/byte_scale.h.
 #pragma once
 
 #include "targets/cpu/kernel/byte_scale.h"
@@ -7,7 +8,7 @@
 
 struct cpu_scaled {
     struct mgx_byte_scale step;
-    int x, factor; // inputs
+    int x, factor, shift; // inputs; no shift: -1
     mgx_byte_scale_fn run;
 };
 

@@ -405,18 +405,25 @@ static void begin(struct mgx_str *s, struct mgx_str *dims, bool is_signed, const
     put_type(s, type_name(is_signed), lens, rank);
 }
 
-// Bytes times a factor, for every channel or every value of an image: to the bit, with any scales.
+// Bytes times a factor, for every channel or every value of an image, perhaps less a shift: to the
+// bit, with any scales.
 static bool a_factor(uint64_t seed)
 {
     state = seed * 91;
-    const bool from_signed = below(2), to_signed = below(2), by_channel = below(3) > 0;
+    const bool from_signed = below(2), to_signed = below(2), by_channel = below(3) > 0,
+               shifts = below(2);
     const int lens[] = {1 + below(3), 1 + below(90), 1 + below(5), 1 + below(9)};
     const int of[] = {below(2) ? lens[0] : 1, lens[1], by_channel ? 1 : lens[2],
                       by_channel ? 1 : lens[3]};
+    const int all[] = {1, below(4) ? lens[1] : 1, 1, 1}, *less = below(3) ? of : all;
     struct mgx_str s = {0}, dims = {0};
     begin(&s, &dims, from_signed, lens, 4);
     mgx_str_printf(&s, "g = @param:g");
     put_type(&s, "float_type", of, 4);
+    if (shifts) {
+        mgx_str_printf(&s, "m = @param:m");
+        put_type(&s, "float_type", less, 4);
+    }
     mgx_str_printf(&s,
                    "@1 = @literal{%g} -> float_type, {1}, {1}\n"
                    "@2 = @literal{%d} -> %s, {1}, {1}\n"
@@ -427,8 +434,11 @@ static bool a_factor(uint64_t seed)
                    type_name(to_signed));
     for (int i = 1; i <= 4; i++)
         mgx_str_printf(&s, "b%d = multibroadcast[out_lens=%s](@%d)\n", i, mgx_str_text(&dims), i);
+    mgx_str_printf(&s, "%s = dequantizelinear(a, b1, b2)\n", shifts ? "e" : "f");
+    if (shifts)
+        mgx_str_printf(&s, "l = multibroadcast[out_lens=%s](m)\nf = sub(e, l)\n",
+                       mgx_str_text(&dims));
     mgx_str_printf(&s,
-                   "f = dequantizelinear(a, b1, b2)\n"
                    "h = multibroadcast[out_lens=%s](g)\n"
                    "k = mul(%s)\n"
                    "y = quantizelinear[out_type=%s](k, b3, b4)\n"
@@ -442,7 +452,7 @@ static bool a_factor(uint64_t seed)
 
 CASE(bytes_times_a_factor)
 {
-    for (uint64_t seed = 1; seed <= 150; seed++)
+    for (uint64_t seed = 1; seed <= 300; seed++)
         CHECK(a_factor(seed));
 }
 
