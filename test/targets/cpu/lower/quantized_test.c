@@ -352,23 +352,25 @@ CASE(functions_of_a_byte_are_tables)
 
 CASE(maxima_of_bytes)
 {
-    for (int i = 0; i < 2; i++) {
+    static const int channels[] = {70, 64, 63, 32, 20, 1};
+    for (int i = 0; i < 12; i++) {
         char text[1024];
-        const char *type = type_name(i);
+        const char *type = type_name(i % 2);
+        const int n = channels[i / 2];
         snprintf(text, sizeof text,
                  "module: \"main\"\n"
-                 "a = @param:a -> %s, {2, 70, 9, 8}, {5040, 72, 8, 1}\n"
+                 "a = @param:a -> %s, {2, %d, 9, 8}, {%d, 72, 8, 1}\n"
                  "@1 = @literal{0.5} -> float_type, {1}, {1}\n"
                  "@2 = @literal{5} -> %s, {1}, {1}\n"
-                 "s = multibroadcast[out_lens={2, 70, 9, 8}](@1)\n"
-                 "z = multibroadcast[out_lens={2, 70, 9, 8}](@2)\n"
-                 "t = multibroadcast[out_lens={2, 70, 5, 4}](@1)\n"
-                 "u = multibroadcast[out_lens={2, 70, 5, 4}](@2)\n"
+                 "s = multibroadcast[out_lens={2, %d, 9, 8}](@1)\n"
+                 "z = multibroadcast[out_lens={2, %d, 9, 8}](@2)\n"
+                 "t = multibroadcast[out_lens={2, %d, 5, 4}](@1)\n"
+                 "u = multibroadcast[out_lens={2, %d, 5, 4}](@2)\n"
                  "f = dequantizelinear(a, s, z)\n"
                  "g = pooling[mode=1,padding={1, 1},stride={2, 2},lengths={3, 3}](f)\n"
                  "y = quantizelinear[out_type=%s](g, t, u)\n"
                  "@9 = @return(y)\n",
-                 type, type, type);
+                 type, n, 72 * n, type, n, n, n, n, type);
         CHECK(agrees(text));
     }
 }
