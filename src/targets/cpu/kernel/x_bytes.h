@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Body of bytes.h, compiled once per instruction set. On AVX2 a table costs some 20 cycles for 32
-// bytes, planes of three channels a cycle for four pixels.
+// bytes, with AVX-512 some 10 for 64; planes of three channels a cycle for four pixels.
 #include "targets/cpu/kernel/bytes.h"
 
 #include <stddef.h>
@@ -8,12 +8,58 @@
 
 #include "targets/cpu/kernel/simd.h"
 
-KERNEL_FOR(GENERIC, AVX2)
+KERNEL_FOR(GENERIC, AVX2, AVX512)
 
 #if defined(__AVX2__)
 #include "targets/cpu/kernel/lookup.h"
 #endif
 
+#if defined(__AVX512F__) && defined(__AVX512VL__)
+static void look_up_row(const uint8_t *table, const uint8_t *from, uint8_t *to, int64_t count)
+{
+    int64_t i = 0;
+    for (; i + 64 <= count; i += 64)
+        _mm512_storeu_si512(to + i, looked_up(table, _mm512_loadu_si512(from + i)));
+    const __mmask64 left = ((__mmask64)1 << (count - i)) - 1;
+    if (left)
+        _mm512_mask_storeu_epi8(to + i, left,
+                                looked_up(table, _mm512_maskz_loadu_epi8(left, from + i)));
+}
+
+SIMD __m256i half_at(const uint8_t *p)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+
+SIMD __m256i quarters_at(const uint8_t *p, int64_t row)
+{
+    return _mm256_loadu2_m128i((const __m128i *)(const void *)(p + row),
+                               (const __m128i *)(const void *)p);
+}
+
+// Short rows together: two of 32 bytes, or four of 16. How many are done.
+static int64_t look_up_together(const uint8_t *table, const uint8_t *from, int64_t from_row,
+                                uint8_t *to, int64_t to_row, int64_t rows, int64_t cols)
+{
+    int64_t i = 0;
+    for (; cols == 32 && i + 2 <= rows; i += 2, from += 2 * from_row, to += 2 * to_row) {
+        const __m512i v = looked_up(table, _mm512_inserti64x4(_mm512_castsi256_si512(half_at(from)),
+                                                              half_at(from + from_row), 1));
+        _mm256_storeu_si256((__m256i *)(void *)to, _mm512_castsi512_si256(v));
+        _mm256_storeu_si256((__m256i *)(void *)(to + to_row), _mm512_extracti64x4_epi64(v, 1));
+    }
+    for (; cols == 16 && i + 4 <= rows; i += 4, from += 4 * from_row, to += 4 * to_row) {
+        const __m512i v =
+            looked_up(table, _mm512_inserti64x4(_mm512_castsi256_si512(quarters_at(from, from_row)),
+                                                quarters_at(from + 2 * from_row, from_row), 1));
+        _mm256_storeu2_m128i((__m128i *)(void *)(to + to_row), (__m128i *)(void *)to,
+                             _mm512_castsi512_si256(v));
+        _mm256_storeu2_m128i((__m128i *)(void *)(to + 3 * to_row),
+                             (__m128i *)(void *)(to + 2 * to_row), _mm512_extracti64x4_epi64(v, 1));
+    }
+    return i;
+}
+#else
 static void look_up_row(const uint8_t *table, const uint8_t *from, uint8_t *to, int64_t count)
 {
     int64_t i = 0;
@@ -27,8 +73,8 @@ static void look_up_row(const uint8_t *table, const uint8_t *from, uint8_t *to, 
         to[i] = table[from[i]];
 }
 
+// Short rows together: two of 16 bytes. How many are done.
 #if defined(__AVX2__)
-// Two rows of 16 bytes.
 SIMD void look_up_two(const uint8_t *table, const uint8_t *from, int64_t from_row, uint8_t *to,
                       int64_t to_row)
 {
@@ -39,6 +85,20 @@ SIMD void look_up_two(const uint8_t *table, const uint8_t *from, int64_t from_ro
 }
 #endif
 
+static int64_t look_up_together(const uint8_t *table, const uint8_t *from, int64_t from_row,
+                                uint8_t *to, int64_t to_row, int64_t rows, int64_t cols)
+{
+    int64_t i = 0;
+#if defined(__AVX2__)
+    for (; cols == 16 && i + 2 <= rows; i += 2)
+        look_up_two(table, from + i * from_row, from_row, to + i * to_row, to_row);
+#else
+    (void)table, (void)from, (void)from_row, (void)to, (void)to_row, (void)rows, (void)cols;
+#endif
+    return i;
+}
+#endif
+
 static void look_up(const uint8_t table[256], const uint8_t *from, int64_t from_row, uint8_t *to,
                     int64_t to_row, int64_t rows, int64_t cols)
 {
@@ -46,11 +106,7 @@ static void look_up(const uint8_t table[256], const uint8_t *from, int64_t from_
         look_up_row(table, from, to, rows * cols);
         return;
     }
-    int64_t i = 0;
-#if defined(__AVX2__)
-    for (; cols == 16 && i + 2 <= rows; i += 2)
-        look_up_two(table, from + i * from_row, from_row, to + i * to_row, to_row);
-#endif
+    int64_t i = look_up_together(table, from, from_row, to, to_row, rows, cols);
     for (; i < rows; i++)
         look_up_row(table, from + i * from_row, to + i * to_row, cols);
 }

@@ -6,7 +6,7 @@
 #include "targets/cpu/kernel/scale.h"
 #include "targets/cpu/kernel/transpose.h"
 
-static const int SIZES[] = {0, 1, 2, 3, 4, 5, 8, 16, 17, 32, 33, 58};
+static const int SIZES[] = {0, 1, 2, 3, 4, 5, 8, 16, 17, 32, 33, 58, 64, 150};
 
 enum { SIZE_COUNT = sizeof SIZES / sizeof *SIZES };
 
