@@ -12,7 +12,7 @@
 #include "targets/cpu/kernel/requant_step.h"
 #include "targets/cpu/kernel/tile.h"
 
-enum { END_ROWS = 8, END_HALF = 4, COLS = VL };
+enum { END_ROWS = 8, END_HALF = 4, COLS = VL, GROUP_BYTES = 4 };
 
 // --- what depends on the width of a vector ---
 
@@ -409,5 +409,41 @@ SIMD void end_plainly(int rows, int nv, enum ending ending, const struct mgx_til
         const byte_rows four = four_rows(v, q->zero, q->is_signed);
         store_plainly(here, nv, args->cols, to + i * args->c_row, args->c_row,
                       ending == TABLE_END ? looked_up(q->table, four) : four);
+    }
+}
+
+// Rows of vector j: as end_tile has it.
+SIMD void end_vector(int rows, int nv, int j, struct mgx_tile_args *own, const sums *c)
+{
+    sums part[END_ROWS];
+    for (int i = 0; i < rows; i++)
+        part[i] = c[i * nv + j];
+    end_tile(rows, own, part);
+    own->c[0] += rows * own->c_row;
+    own->residual[0] += own->residual[0] ? rows * own->residual_row : 0;
+}
+
+// What is asked for in general, a vector of columns at a time.
+static __attribute__((noinline, unused)) void end_rows_anyhow(int rows, int nv,
+                                                              const struct mgx_tile_args *args,
+                                                              char *to, const char *residual,
+                                                              const sums *c)
+{
+    const struct mgx_requant *q = args->requant;
+    const int64_t size = q && !q->floats ? 1 : GROUP_BYTES,
+                  residual_size = q && q->residual ? 1 : GROUP_BYTES;
+    for (int j = 0; j < nv && j * COLS < args->cols; j++) {
+        struct mgx_tile_args own = *args;
+        const int left = args->cols - j * COLS;
+        int i = 0;
+        own.cols = left < COLS ? left : COLS;
+        own.scale += own.scale ? j * COLS : 0;
+        own.bias += own.bias ? j * COLS : 0;
+        own.c[0] = to + j * COLS * size;
+        own.residual[0] = residual ? residual + j * COLS * residual_size : NULL;
+        for (; i + END_HALF <= rows; i += END_HALF)
+            end_vector(END_HALF, nv, j, &own, c + i * nv);
+        for (; i < rows; i++)
+            end_vector(1, nv, j, &own, c + i * nv);
     }
 }

@@ -10,8 +10,6 @@
 #include "targets/cpu/kernel/byte_ends.h"
 #include "targets/cpu/kernel/byte_strip.h"
 
-enum { GROUP_BYTES = 4 };
-
 // The sums of a tile, side by side in `c`.
 #if defined(__AVX512F__)
 // As many rows as tile_body.h has, and its loops, which bring what is read next along.
@@ -80,47 +78,13 @@ SIMD void sum_strip(int rows, int nv, const struct mgx_tile_args *args, const st
 }
 #endif
 
-// Rows of vector j: as end_tile has it.
-SIMD void end_vector(int rows, int nv, int j, struct mgx_tile_args *own, const sums *c)
-{
-    sums part[END_ROWS];
-    for (int i = 0; i < rows; i++)
-        part[i] = c[i * nv + j];
-    end_tile(rows, own, part);
-    own->c[0] += rows * own->c_row;
-    own->residual[0] += own->residual[0] ? rows * own->residual_row : 0;
-}
-
-// What is asked for in general, eight columns at a time.
-static __attribute__((noinline)) void end_any(int rows, int nv, const struct mgx_tile_args *args,
-                                              const struct strip_at *at, const sums *c)
-{
-    const struct mgx_requant *q = args->requant;
-    const int64_t size = q && !q->floats ? 1 : GROUP_BYTES,
-                  residual_size = q && q->residual ? 1 : GROUP_BYTES;
-    for (int j = 0; j < nv && j * COLS < args->cols; j++) {
-        struct mgx_tile_args own = *args;
-        const int left = args->cols - j * COLS;
-        int i = 0;
-        own.cols = left < COLS ? left : COLS;
-        own.scale += own.scale ? j * COLS : 0;
-        own.bias += own.bias ? j * COLS : 0;
-        own.c[0] = at->c + j * COLS * size;
-        own.residual[0] = at->residual ? at->residual + j * COLS * residual_size : NULL;
-        for (; i + END_HALF <= rows; i += END_HALF)
-            end_vector(END_HALF, nv, j, &own, c + i * nv);
-        for (; i < rows; i++)
-            end_vector(1, nv, j, &own, c + i * nv);
-    }
-}
-
 SIMD void run_tile(int rows, int nv, enum ending ending, const struct mgx_tile_args *args,
                    const struct strip_at *at)
 {
     sums c[ROWS * NV];
     sum_strip(rows, nv, args, at, c);
     if (ending == ANY_END)
-        end_any(rows, nv, args, at, c);
+        end_rows_anyhow(rows, nv, args, at->c, at->residual, c);
     else
         end_plainly(rows, nv, ending, args, at->c, at->residual, c);
 }

@@ -21,6 +21,7 @@
 
 #include "targets/cpu/kernel/simd.h"
 #include "targets/cpu/kernel/tile_finish.h"
+#include "targets/cpu/kernel/tile_pack.h"
 
 #ifndef INTEGER
 #define INTEGER 0
@@ -29,9 +30,6 @@
 #ifndef NARROWS
 #define NARROWS 0
 #endif
-
-// One group of A, of any type and, for bytes, at any address.
-typedef float group __attribute__((aligned(1), may_alias));
 
 // c + a * b, over the lanes' groups. Sums are added to where they are: left to choose, the compiler
 // moves them about until registers run out.
@@ -602,34 +600,6 @@ static void dot(const struct mgx_tile_args *args, int rows)
 }
 
 #endif
-
-// --- packing columns whose depth is contiguous ---
-
-// Four k of VL columns, whole.
-SIMD void pack_quad(const float *b, int64_t stride, int width, float *panel)
-{
-    vf in[4], out[4];
-    UNROLL
-    for (int i = 0; i < 4; i++)
-        in[i] = vf_load_quads(b + i * stride, stride);
-    vf_transpose4(in, out);
-    UNROLL
-    for (int i = 0; i < 4; i++)
-        vf_store(panel + i * width, out[i]);
-}
-
-static void pack_transposed(const float *b, int64_t stride, int64_t depth, int cols, int width,
-                            float *panel)
-{
-    const int64_t quads = depth & ~(int64_t)3;
-    int whole = 0;
-    for (; whole + VL <= cols; whole += VL)
-        for (int64_t k = 0; k < quads; k += 4)
-            pack_quad(b + whole * stride + k, stride, width, panel + k * width + whole);
-    for (int64_t k = 0; k < depth; k++)
-        for (int j = k < quads ? whole : 0; j < width; j++)
-            panel[k * width + j] = j < cols ? ((const group *)b)[j * stride + k] : 0.0f;
-}
 
 // --- tiles of up to 14 rows, as AVX-512 has them ---
 
