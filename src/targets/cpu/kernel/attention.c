@@ -108,7 +108,7 @@ enum mgx_status mgx_attention_plan_init(struct mgx_attention_plan *plan,
         return mgx_fail(diag, MGX_INVALID, "attention of sizes %lld x %lld x %lld x %lld",
                         (long long)d->queries, (long long)d->keys, (long long)d->depth,
                         (long long)d->columns);
-    plan->kernel = mgx_gemm_kernel(d->type, d->isa);
+    plan->kernel = mgx_gemm_kernel_of_rows(mgx_gemm_kernel(d->type, d->isa), d->queries);
     if (!plan->kernel || (d->type != MGX_KERNEL_BF16 && d->y_type != MGX_KERNEL_F32))
         return mgx_fail(diag, MGX_UNSUPPORTED, "no kernel attends by type %d", d->type);
     plan->rows = mgx_attention_kernel(d->isa);
@@ -151,6 +151,7 @@ struct part { // one batch, a range of queries, a block of keys
     uint16_t *powers;                // of bfloat16
     float *sums;                     // what Y is made of; NULL: Y itself
     int64_t begin, end, first, keys; // queries; keys of the block
+    struct mgx_tile_registers *registers;
 };
 
 static void pack_block(const struct part *part)
@@ -176,9 +177,10 @@ struct left {
 };
 
 // c[rows][n] = a * panels, onto c where `onto`; c_row in floats.
-static void multiply(const struct mgx_gemm_kernel *kernel, const struct left *a, const char *panels,
-                     int64_t n, float *c, int64_t c_row, bool onto)
+static void multiply(const struct part *part, const struct left *a, const char *panels, int64_t n,
+                     float *c, int64_t c_row, bool onto)
 {
+    const struct mgx_gemm_kernel *kernel = part->plan->kernel;
     const int64_t tap = 0, half = kernel->half;
     struct mgx_tile_args args = {.a = {a->at, a->at + half * a->row},
                                  .a_row = a->row,
@@ -187,7 +189,8 @@ static void multiply(const struct mgx_gemm_kernel *kernel, const struct left *a,
                                  .depth = a->depth,
                                  .c_row = c_row * FLOAT,
                                  .residual_row = c_row * FLOAT,
-                                 .ahead = panels};
+                                 .ahead = panels,
+                                 .registers = part->registers};
     for (int64_t p = 0; p * kernel->cols < n; p++, c += kernel->cols) {
         const int64_t left = n - p * kernel->cols;
         args.cols = left < kernel->cols ? (int)left : kernel->cols;
@@ -248,7 +251,7 @@ static void make_powers(const struct part *part, int64_t row, int rows, float *f
     float *high = part->high + (row - part->begin), *sum = part->sum + (row - part->begin);
     float old[MGX_TILE_MAX_ROWS], now[MGX_TILE_MAX_ROWS];
     const struct left q = queries_at(part, row, rows);
-    multiply(plan->kernel, &q, part->k_panels, part->keys, part->scores, plan->stride, false);
+    multiply(part, &q, part->k_panels, part->keys, part->scores, plan->stride, false);
     if (d->hook) {
         const struct mgx_tile tile = {.data = part->scores,
                                       .stride = plan->stride,
@@ -293,7 +296,7 @@ static void run_tile(const struct part *part, int64_t row, int rows)
     if (part->first)
         plan->rows->multiply(y, step, rows, d->columns, factor);
     const struct left p = powers_of(part, rows);
-    multiply(plan->kernel, &p, part->v_panels, d->columns, y, step, part->first > 0);
+    multiply(part, &p, part->v_panels, d->columns, y, step, part->first > 0);
     if (part->first + part->keys < d->keys)
         return;
     for (int i = 0; i < rows; i++)
@@ -337,7 +340,8 @@ static void set_batch(struct part *part, int64_t batch)
     }
 }
 
-static void run_unit(const struct job *job, int64_t unit, int thread)
+static void run_unit(const struct job *job, int64_t unit, int thread,
+                     struct mgx_tile_registers *registers)
 {
     const struct mgx_attention_plan *plan = job->plan;
     const struct mgx_attention_args *args = job->args;
@@ -356,7 +360,8 @@ static void run_unit(const struct job *job, int64_t unit, int thread)
                         .k_panels = own,
                         .v_panels = own + plan->k_bytes,
                         .begin = queries * i / plan->parts,
-                        .end = queries * (i + 1) / plan->parts};
+                        .end = queries * (i + 1) / plan->parts,
+                        .registers = registers};
     own += plan->k_bytes + plan->v_bytes;
     part.scores = (float *)(void *)own;
     own += plan->s_bytes;
@@ -376,8 +381,11 @@ static void run_task(void *user, int task, int thread)
 {
     const struct job *job = user;
     const int64_t units = job->plan->batches * job->plan->parts, tasks = job->plan->tasks;
+    struct mgx_tile_registers registers = {0, 0};
     for (int64_t unit = units * task / tasks; unit < units * (task + 1) / tasks; unit++)
-        run_unit(job, unit, thread);
+        run_unit(job, unit, thread, &registers);
+    if (job->plan->kernel->release)
+        job->plan->kernel->release(&registers);
 }
 
 void mgx_attention_run(const struct mgx_attention_plan *plan, const struct mgx_attention_args *args,

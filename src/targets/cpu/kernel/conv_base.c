@@ -81,7 +81,8 @@ enum mgx_status mgx_conv_check(const struct mgx_conv_desc *d, struct mgx_diag *d
 
 static const struct mgx_gemm_kernel *find_kernel(const struct mgx_conv_desc *d, bool chunks)
 {
-    const struct mgx_gemm_kernel *usual = mgx_integer_kernel(d->type, d->isa, d->w_type, d->w_zero);
+    const struct mgx_gemm_kernel *usual =
+        mgx_integer_kernel(d->type, d->isa, d->x_type, d->w_type, d->w_zero);
     if (!usual && d->type == MGX_KERNEL_BF16)
         return mgx_gemm_kernel(MGX_KERNEL_F32, d->isa);
     const struct mgx_gemm_kernel *other = mgx_gemm_kernel(MGX_KERNEL_U8, d->isa);

@@ -59,7 +59,7 @@ static void fill_pixel(const struct copy *copy, char *to)
     assert(to);
     const struct mgx_conv_plan *plan = copy->plan;
     const int zero = plan->d.x_zero + mgx_kernel_shift(plan->kernel, plan->d.x_type);
-    if (plan->kernel->a_type == MGX_KERNEL_U8)
+    if (mgx_kernel_size(plan->kernel->a_type) == 1)
         memset(to, zero, (size_t)copy->whole);
     else if (plan->kernel->a_type == MGX_KERNEL_S16)
         for (int64_t i = 0; i < copy->whole; i += 2)

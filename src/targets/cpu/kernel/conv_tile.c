@@ -609,8 +609,10 @@ static void run_panel(const struct part *part, int64_t p, struct mgx_tile_args *
 static void run_part(struct part *part)
 {
     const struct mgx_conv_plan *plan = part->plan;
+    struct mgx_tile_registers registers = {0, 0};
     struct mgx_tile_args args = {
         .a_row = plan->pixel,
+        .registers = &registers,
     };
     mgx_output_clamp(&plan->d.epilogue, &args);
     const int64_t rows = part->row_end - part->row_begin;
@@ -624,6 +626,8 @@ static void run_part(struct part *part)
             run_panel(part, p, &args);
         }
     }
+    if (plan->kernel->release)
+        plan->kernel->release(&registers);
 }
 
 // All panels and no rows of a group, in the thread's own scratch.

@@ -145,8 +145,18 @@ static void set_walk(struct mgx_conv_plan *plan, enum mgx_conv_method method)
         merge_dims(w, method != MGX_CONV_UNROLLED, d->epilogue.residual != MGX_RESIDUAL_NONE);
 }
 
-// Cycles of the micro-kernel for `rows` rows of `width` pixels over `panels` panels: a tile of R
-// rows takes 2R vector products per k, and at least 7 cycles.
+// Cycles of a tile of r rows per k: 2r vector products, and at least 7 cycles. On tile registers
+// (amx_body.h) sixteen k take 64 cycles, or 52 where r is 16 or less: reckoned, not measured.
+static double cycles_per_k(const struct mgx_gemm_kernel *kernel, double r)
+{
+    if (kernel->release)
+        return r > kernel->half ? 4 : 3.25;
+    if (mgx_gemm_in_chunks(kernel))
+        return r > 4 ? r : 4;
+    return (2 * r > 7 ? 2 * r : 7) + 0.5;
+}
+
+// Cycles of the micro-kernel for `rows` rows of `width` pixels over `panels` panels.
 static double tile_cycles(const struct mgx_conv_plan *plan, double rows, int64_t width)
 {
     assert(rows > 0 && width > 0);
@@ -159,9 +169,7 @@ static double tile_cycles(const struct mgx_conv_plan *plan, double rows, int64_t
         tiles = 0.5;
         r = kernel->rows;
     }
-    const double per_k =
-        mgx_gemm_in_chunks(kernel) ? (r > 4 ? r : 4) : (2 * r > 7 ? 2 * r : 7) + 0.5;
-    return rows * tiles * panels * (depth * per_k + 50 + 6 * r);
+    return rows * tiles * panels * (depth * cycles_per_k(kernel, r) + 50 + 6 * r);
 }
 
 // The time of a method with this many cycles of work, and a strip or block copied once.
@@ -355,7 +363,7 @@ static bool widens_quickly(const struct mgx_conv_plan *plan)
 {
     const struct mgx_conv_desc *d = &plan->d;
     const struct mgx_gemm_kernel *wide =
-        mgx_integer_kernel(MGX_KERNEL_S8, d->isa, MGX_KERNEL_U8, true);
+        mgx_integer_kernel(MGX_KERNEL_S8, d->isa, MGX_KERNEL_U8, MGX_KERNEL_U8, true);
     return wide && wide->strip && d->x_channel == 1 && d->groups == 1 &&
            d->x_space[2] == d->in_channels && d->in_channels % wide->group == 0;
 }

@@ -100,15 +100,19 @@ static const struct mgx_byte_winograd_kernel *transforms(const struct mgx_conv_p
 }
 
 // The kernel that multiplies 16 bits, where the one that multiplies bytes is no faster than twice
-// that.
+// that: tile registers are.
 static const struct mgx_gemm_kernel *find_kernel(const struct mgx_conv_plan *plan)
 {
     const struct mgx_conv_desc *d = &plan->d;
     const struct mgx_byte_winograd_kernel *t = transforms(plan);
     if (!t)
         return NULL;
+    const struct mgx_gemm_kernel *direct =
+        mgx_integer_kernel(d->type, d->isa, d->x_type, d->w_type, d->w_zero);
+    if (direct && direct->release)
+        return NULL;
     const struct mgx_gemm_kernel *k =
-        mgx_integer_kernel(d->type, d->isa, d->w_type, d->w_zero || t->wide[1]);
+        mgx_integer_kernel(d->type, d->isa, d->x_type, d->w_type, d->w_zero || t->wide[1]);
     return k && k->b_type == MGX_KERNEL_S16 && k->group == 2 && k->cols == 2 * t->cols ? k : NULL;
 }
 

@@ -32,6 +32,7 @@ struct part {
     char *a_copy, *b_copy;
     struct held *held; // NULL: nothing is
     int thread;
+    struct mgx_tile_registers *registers;
     // of the current block
     int64_t row, rows; // in this batch
     int64_t k, depth;  // in groups
@@ -454,7 +455,8 @@ static void run_block(struct part *part)
 {
     const struct mgx_gemm_plan *plan = part->plan;
     const int64_t tap = 0;
-    struct mgx_tile_args args = {.taps = &tap, .tap_count = 1, .depth = part->depth};
+    struct mgx_tile_args args = {
+        .taps = &tap, .tap_count = 1, .depth = part->depth, .registers = part->registers};
     set_a(part);
     if (part->k + part->depth == plan->groups)
         mgx_output_clamp(&plan->desc.epilogue, &args);
@@ -580,7 +582,8 @@ static void hold_nothing(const struct mgx_gemm_plan *plan, const struct mgx_gemm
     }
 }
 
-static void run_unit(const struct job *job, int64_t unit, struct mgx_ahead next, int thread)
+static void run_unit(const struct job *job, int64_t unit, struct mgx_ahead next, int thread,
+                     struct mgx_tile_registers *registers)
 {
     assert(unit >= 0 && unit < job->plan->units);
     const struct mgx_gemm_plan *plan = job->plan;
@@ -601,6 +604,7 @@ static void run_unit(const struct job *job, int64_t unit, struct mgx_ahead next,
         .panels = mgx_ceil_div(plan->desc.n, plan->kernel->cols),
         .next = next,
         .thread = thread,
+        .registers = registers,
     };
     part.m_begin = plan->desc.m * i / plan->m_parts;
     part.m_end = plan->desc.m * (i + 1) / plan->m_parts;
@@ -650,12 +654,15 @@ static void run_task(void *user, int task, int thread)
     const int64_t end = units * (task + 1) / tasks;
     const int64_t last =
         units * mgx_pool_first(plan->tasks, plan->desc.threads, thread + 1) / tasks;
+    struct mgx_tile_registers registers = {0, 0};
     for (int64_t unit = units * task / tasks; unit < end; unit++) {
         const bool leaves = unit + 1 == last && job->args->next;
         run_unit(job, unit,
                  leaves ? job->args->next[thread] : first_read(plan, job->args->b, unit + 1),
-                 thread);
+                 thread, &registers);
     }
+    if (plan->kernel->release)
+        plan->kernel->release(&registers);
 }
 
 void mgx_gemm_run(const struct mgx_gemm_plan *plan, const struct mgx_gemm_args *args,

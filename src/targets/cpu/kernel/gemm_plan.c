@@ -227,10 +227,13 @@ static bool wants_wide(const struct mgx_gemm_desc *d, const struct mgx_gemm_kern
 static const struct mgx_gemm_kernel *find_kernel(const struct mgx_gemm_desc *d,
                                                  enum mgx_kernel_type type)
 {
-    const struct mgx_gemm_kernel *usual = mgx_integer_kernel(type, d->isa, d->b_type, d->b_zero);
+    const struct mgx_gemm_kernel *usual =
+        mgx_integer_kernel(type, d->isa, d->a_type, d->b_type, d->b_zero);
     const int cols = d->panel ? d->panel : MGX_TILE_MAX_COLS;
     const struct mgx_gemm_kernel *other = mgx_gemm_kernel_of(type, d->isa, cols);
-    if (!usual || !other || other->base.needs != usual->base.needs)
+    if (mgx_gemm_kernel_of_rows(usual, d->m) != usual)
+        return usual->few_rows;
+    if (!usual || usual->integer || !other || other->base.needs != usual->base.needs)
         return usual;
     return d->panel || wants_wide(d, usual, other) ? other : usual;
 }

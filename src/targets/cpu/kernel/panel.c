@@ -309,7 +309,7 @@ void mgx_panel_shift(void *panel, int64_t depth, int width, int cols, const int3
     shift_rows((int16_t *)panel + depth / 2 * 2 * width, depth % 2, 2 * width, first);
 }
 
-// sums[j] += every value of column j, of 16 bits and of 8.
+// sums[j] += every value of column j, of 16 bits and of 8 with or without a sign.
 static void sum_pairs(const int16_t *restrict pair, int64_t rows, int values,
                       uint32_t *restrict sums)
 {
@@ -326,6 +326,14 @@ static void sum_bytes(const int8_t *restrict byte, int64_t rows, int values,
             sums[j] += (uint32_t)byte[j];
 }
 
+static void sum_unsigned(const uint8_t *restrict byte, int64_t rows, int values,
+                         uint32_t *restrict sums)
+{
+    for (int64_t r = 0; r < rows; r++, byte += values)
+        for (int j = 0; j < values; j++)
+            sums[j] += byte[j];
+}
+
 void mgx_panel_starts(const struct mgx_gemm_kernel *kernel, const void *panel, int64_t rows,
                       int width, int shift, int32_t *starts)
 {
@@ -333,9 +341,11 @@ void mgx_panel_starts(const struct mgx_gemm_kernel *kernel, const void *panel, i
     uint32_t sums[MGX_TILE_MAX_COLS * GROUP] = {0};
     const int group = kernel->group;
     assert(rows >= 0 && width <= MGX_TILE_MAX_COLS && group <= GROUP);
-    assert(kernel->b_type == MGX_KERNEL_S8 || kernel->b_type == MGX_KERNEL_S16);
+    assert(kernel->b_type == MGX_KERNEL_S16 || mgx_kernel_size(kernel->b_type) == 1);
     if (shift && kernel->b_type == MGX_KERNEL_S8)
         sum_bytes(panel, rows, width * group, sums);
+    else if (shift && kernel->b_type == MGX_KERNEL_U8)
+        sum_unsigned(panel, rows, width * group, sums);
     else if (shift)
         sum_pairs(panel, rows, width * group, sums);
     for (int j = 0; j < width; j++) { // wraps as the instruction's sums do

@@ -50,7 +50,15 @@ static inline bool mgx_kernel_is_float(enum mgx_kernel_type type)
 // B may lie as it comes, its rows anywhere, for this many rows at most.
 enum { MGX_TILE_RAW_ROWS = 4 };
 
-enum { MGX_TILE_MAX_ROWS = 14, MGX_TILE_MAX_COLS = 64, MGX_TILE_MAX_PANELS = 4 };
+enum { MGX_TILE_MAX_ROWS = 32, MGX_TILE_MAX_COLS = 64, MGX_TILE_MAX_PANELS = 4 };
+
+// What the tile registers of a thread are configured for, of kernels that use such: rows of A, and
+// groups of its depth. {0}: they belong to nobody. By the ABI no function keeps them over a call of
+// another one, so whoever calls such kernels many times has one of these for that time, hands it to
+// every call, and lets the kernel release the registers at its end.
+struct mgx_tile_registers {
+    int rows, groups;
+};
 
 // Strides and offsets are in bytes, so that the struct serves every element type.
 struct mgx_tile_args {
@@ -82,6 +90,7 @@ struct mgx_tile_args {
     const struct mgx_requant *requant;
     const char *ahead; // brought into L2 meanwhile, `ahead_step` bytes per 4 k: 64..512, or 0
     int64_t ahead_step;
+    struct mgx_tile_registers *registers; // of kernels that release; NULL: for this call alone
 };
 
 typedef void (*mgx_tile_fn)(const struct mgx_tile_args *args);
@@ -97,6 +106,12 @@ struct mgx_gemm_kernel {
     bool narrows;         // c and the residual may be bf16
     int rows, half, cols; // largest tile, rows of a half, panel width
     int vector;           // floats in a register
+    // Another one that reads the same panels, for products of fewer rows than `least_rows`; NULL:
+    // there is none.
+    const struct mgx_gemm_kernel *few_rows;
+    int least_rows;
+    // Gives back what `registers` says that this thread has. NULL: the kernel uses no such ones.
+    void (*release)(struct mgx_tile_registers *registers);
     // [rows of the tile]. `narrow` computes cols / 2 columns, on panels of that width.
     mgx_tile_fn wide[MGX_TILE_MAX_ROWS + 1], narrow[MGX_TILE_MAX_ROWS + 1];
     // Any number of rows of one panel, a[0], c[0] and residual[0] on; it ends in registers: no
@@ -140,12 +155,26 @@ static inline bool mgx_chunks_compete(const struct mgx_gemm_kernel *chunks,
     return chunks && usual->b_type == MGX_KERNEL_S16 && usual->vector <= chunks->vector;
 }
 
+// The one of two such that is better for so many rows.
+static inline const struct mgx_gemm_kernel *
+mgx_gemm_kernel_of_rows(const struct mgx_gemm_kernel *kernel, int64_t rows)
+{
+    return kernel && kernel->few_rows && rows < kernel->least_rows ? kernel->few_rows : kernel;
+}
+
+// Whose panels it reads: two kernels with one such name share what is packed.
+static inline const char *mgx_panels_name(const struct mgx_gemm_kernel *kernel)
+{
+    return kernel->few_rows ? kernel->few_rows->base.name : kernel->base.name;
+}
+
 // The family that multiplies f32, bf16 or s8: of those that `isa` holds, the best, and of equal ones
 // that with the largest tile. NULL when there is none: bf16 without the instruction for it.
 const struct mgx_gemm_kernel *mgx_gemm_kernel(enum mgx_kernel_type type, mgx_isa isa);
-// Of those for bytes, one that takes B of this type, with or without zero points: others than signed
-// bytes without take 16 bits.
+// Of those for bytes, one that takes operands of these types, B with or without zero points. Where
+// none takes B as it is, 16 bits are multiplied; A is made unsigned where none takes it signed.
 const struct mgx_gemm_kernel *mgx_integer_kernel(enum mgx_kernel_type type, mgx_isa isa,
+                                                 enum mgx_kernel_type a_type,
                                                  enum mgx_kernel_type b_type, bool b_zero);
 // The same with panels of so many columns; NULL when there is none.
 const struct mgx_gemm_kernel *mgx_gemm_kernel_of(enum mgx_kernel_type type, mgx_isa isa, int cols);

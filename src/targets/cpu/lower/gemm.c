@@ -168,9 +168,9 @@ static bool describe(struct mgx_plan_offer *c, struct gemm *g, struct mgx_gemm_d
 
 // --- choosing the division among threads, the instruction set and the panels by measuring ---
 
-static const char *const ways[] = {"model", "avx2", "panels", "rows", "columns", "one"};
+static const char *const ways[] = {"model", "avx2", "vectors", "panels", "rows", "columns", "one"};
 
-enum way { WAY_MODEL, WAY_AVX2, WAY_PANELS, WAY_ROWS, WAY_COLUMNS, WAY_ONE, WAYS };
+enum way { WAY_MODEL, WAY_AVX2, WAY_VECTORS, WAY_PANELS, WAY_ROWS, WAY_COLUMNS, WAY_ONE, WAYS };
 
 // Columns of a panel other than the model's choice; 0: there are no others, or one width must do
 // for all sizes.
@@ -183,10 +183,18 @@ static int other_panels(const struct mgx_gemm_desc *d)
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
         const struct mgx_gemm_kernel *other =
             mgx_gemm_kernel_of(plan.kernel->type, d->isa, widths[i]);
-        if (other && other->base.needs == plan.kernel->base.needs && other != plan.kernel)
+        if (other && !other->integer && other->base.needs == plan.kernel->base.needs &&
+            other->cols != plan.kernel->cols)
             return widths[i];
     }
     return 0;
+}
+
+// Whether the model's choice uses tile registers, which AVX-512 may beat.
+static bool uses_tiles(const struct mgx_gemm_desc *d)
+{
+    struct mgx_gemm_plan plan;
+    return mgx_gemm_plan_init(&plan, d, NULL) == MGX_OK && plan.kernel->release;
 }
 
 // Divides a planned product otherwise than its cost model did.
@@ -208,7 +216,9 @@ static enum mgx_status plan_way(struct mgx_gemm_plan *plan, const struct mgx_gem
 {
     assert(way >= 0 && way < WAYS);
     struct mgx_gemm_desc d = *desc;
-    d.isa = way == WAY_AVX2 ? MGX_ISA_AVX2 : d.isa;
+    d.isa = way == WAY_AVX2      ? MGX_ISA_AVX2
+            : way == WAY_VECTORS ? d.isa & ~MGX_HAS(AMX_TILE)
+                                 : d.isa;
     d.panel = way == WAY_PANELS ? other_panels(desc) : 0;
     TRY(mgx_gemm_plan_init(plan, &d, diag));
     if (way >= WAY_ROWS && d.m && d.n)
@@ -288,6 +298,8 @@ static bool applies(enum way way, const struct mgx_gemm_desc *d)
 {
     if (way == WAY_AVX2)
         return mgx_isa_holds(d->isa, MGX_ISA_AVX512);
+    if (way == WAY_VECTORS)
+        return uses_tiles(d);
     if (way == WAY_PANELS)
         return other_panels(d) > 0;
     return way == WAY_MODEL || d->threads > 1;
@@ -461,7 +473,7 @@ static bool pack(struct mgx_plan_offer *c, struct gemm *g)
                             d->b_batch[1], d->b_batch[2], d->narrow.kind, d->a_zero,
                             d->a_type,     d->b_type};
     static_assert(MGX_GEMM_BATCH == 3, "all of them");
-    const struct mgx_plan_key key = {.kernel = g->plan.kernel->base.name,
+    const struct mgx_plan_key key = {.kernel = mgx_panels_name(g->plan.kernel),
                                      .source = {b->data, g->integer.b_zero_source},
                                      .desc = desc,
                                      .desc_bytes = sizeof desc};

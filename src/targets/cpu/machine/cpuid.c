@@ -39,19 +39,30 @@ static unsigned saved_registers(void)
     return low;
 }
 
-// Linux lends tiles to a process that asks; a process with them has larger signal frames, so it is
-// asked only for kernels that need them.
+// Whether the tiles are those that kernels count on: eight of 16 rows of 64 bytes, all of which the
+// unit multiplies.
+static bool tiles_are_usual(void)
+{
+    const struct leaf palette = leaf_of(0x1d, 1), unit = leaf_of(0x1e, 0);
+    return (palette.b & 0xffff) >= 64 && palette.b >> 16 >= 8 && (palette.c & 0xffff) >= 16 &&
+           (unit.b & 0xff) >= 16 && (unit.b >> 8 & 0xffff) >= 64;
+}
+
+// Linux lends tiles to a process that asks, for all of its threads and for good. Its signal frames
+// become larger by 8 KiB, so it is asked only for kernels that need them, and it refuses where a
+// thread's alternate signal stack has no room for that.
 static bool may_use_tiles(void)
 {
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
-    return (mgx_isa_needed() & MGX_HAS(AMX_TILE)) &&
+    return (mgx_isa_needed() & MGX_HAS(AMX_TILE)) && tiles_are_usual() &&
            syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 }
 
 static mgx_isa detect_isa(void)
 {
     unsigned saved = saved_registers();
-    if ((saved & TILES) == TILES && !may_use_tiles())
+    const bool has_tiles = leaf_of(7, 0).d >> 24 & 1;
+    if ((saved & TILES) == TILES && !(has_tiles && may_use_tiles()))
         saved &= ~(unsigned)TILES | YMM;
     mgx_isa isa = 0;
 #define X(name, text, option, number, sub, word, bit, registers)                                   \

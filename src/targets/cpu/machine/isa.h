@@ -67,6 +67,8 @@ enum mgx_feature {
     (MGX_ISA_AVX2 | MGX_HAS(AVX512F) | MGX_HAS(AVX512DQ) | MGX_HAS(AVX512BW) | MGX_HAS(AVX512VL))
 #define MGX_ISA_AVX512_VNNI (MGX_ISA_AVX512 | MGX_HAS(AVX512_VNNI))
 #define MGX_ISA_AVX512_BF16 (MGX_ISA_AVX512_VNNI | MGX_HAS(AVX512_BF16))
+#define MGX_ISA_AMX                                                                                \
+    (MGX_ISA_AVX512_BF16 | MGX_HAS(AMX_TILE) | MGX_HAS(AMX_BF16) | MGX_HAS(AMX_INT8))
 #define MGX_ISA_NEON MGX_HAS(NEON)
 #define MGX_ISA_DOTPROD (MGX_ISA_NEON | MGX_HAS(DOTPROD))
 
@@ -77,6 +79,7 @@ enum mgx_feature {
     X(AVX512, "avx512")                                                                            \
     X(AVX512_VNNI, "avx512_vnni")                                                                  \
     X(AVX512_BF16, "avx512_bf16")                                                                  \
+    X(AMX, "amx")                                                                                  \
     X(NEON, "neon")                                                                                \
     X(DOTPROD, "dotprod")
 

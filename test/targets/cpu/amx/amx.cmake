@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Tests of the tile unit in software, and with it of kernels for Intel AMX: emulator.h.
+# Tests of the tile unit in software (emulator.h), and with it of the kernels for Intel AMX. These are skipped where
+# there is no AVX-512 with BF16, which they need besides.
 check_c_source_compiles("int main(void) { __asm__ volatile(\"tilerelease\"); return 0; }" MGX_ASSEMBLES_TILES)
 if(MGX_IS_X86 AND MGX_ASSEMBLES_TILES AND CMAKE_SYSTEM_NAME STREQUAL Linux)
   set(folder ${CMAKE_CURRENT_LIST_DIR})
@@ -9,9 +10,26 @@ if(MGX_IS_X86 AND MGX_ASSEMBLES_TILES AND CMAKE_SYSTEM_NAME STREQUAL Linux)
   if(NOT MGX_SANITIZE)
     target_compile_options(mgx-amx PRIVATE -O3)
   endif()
-  add_executable(test-targets-cpu-amx-emulator ${folder}/emulator_test.c)
-  target_link_libraries(test-targets-cpu-amx-emulator PRIVATE mgx-amx)
-  set_target_properties(test-targets-cpu-amx-emulator PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
-  add_dependencies(mgx-tests test-targets-cpu-amx-emulator)
-  add_test(NAME targets/cpu/amx/emulator COMMAND test-targets-cpu-amx-emulator)
+
+  function(mgx_amx_test name)
+    set(target test-targets-cpu-amx-${name})
+    add_executable(${target} ${ARGN})
+    target_link_libraries(${target} PRIVATE mgx-random mgx-far mgx-amx mgx)
+    set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
+    add_dependencies(mgx-tests ${target})
+    add_test(NAME targets/cpu/amx/${name} COMMAND ${target} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  endfunction()
+
+  mgx_amx_test(emulator ${folder}/emulator_test.c)
+  # Tests of kernels and of programs once more, for the set of AMX alone.
+  if(MGX_COMPILES_AMX_TILE AND MGX_COMPILES_AMX_BF16 AND MGX_COMPILES_AMX_INT8)
+    foreach(name amx/kernels amx/model kernel/gemm kernel/conv kernel/attention kernel/chunk kernel/conv_feed lower/quantized lower/narrow random)
+      get_filename_component(short ${name} NAME)
+      mgx_amx_test(${short} ${folder}/machine.c ${folder}/../${name}_test.c)
+      target_compile_definitions(test-targets-cpu-amx-${short} PRIVATE LEAST_ISA=MGX_ISA_AMX)
+      target_link_options(test-targets-cpu-amx-${short} PRIVATE -Wl,--wrap=mgx_cpu)
+      set_tests_properties(targets/cpu/amx/${short} PROPERTIES SKIP_RETURN_CODE 77)
+    endforeach()
+    set_tests_properties(targets/cpu/amx/conv targets/cpu/amx/conv_feed PROPERTIES ENVIRONMENT MGX_TEST_PART=5)
+  endif()
 endif()

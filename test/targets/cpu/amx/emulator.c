@@ -37,7 +37,7 @@ struct unit {
 // No call into the loader on the way to it.
 static _Thread_local struct unit unit __attribute__((tls_model("initial-exec")));
 
-static _Atomic int64_t products, configured, in_use;
+static _Atomic int64_t products[5], configured, in_use;
 static _Atomic bool plainly;
 
 __attribute__((noreturn, format(printf, 1, 2))) static void refuse(const char *format, ...)
@@ -228,7 +228,6 @@ static struct operands operands_of(const struct instruction *i, const char *name
     if (o.c->rows != o.a->rows || o.c->bytes != o.b->bytes || o.a->bytes / 4 != o.b->rows)
         refuse("%s of %d x %d and %d x %d to %d x %d (rows, bytes)", name, o.a->rows, o.a->bytes,
                o.b->rows, o.b->bytes, o.c->rows, o.c->bytes);
-    atomic_fetch_add(&products, 1);
     return o;
 }
 
@@ -353,7 +352,9 @@ static bool has_vectors(void)
 static void multiply(const struct instruction *i)
 {
     static const char *const names[] = {"TDPBUUD", "TDPBUSD", "TDPBSUD", "TDPBSSD"};
-    if (i->opcode == 0x5c) {
+    const bool floats = i->opcode == 0x5c;
+    atomic_fetch_add(&products[floats ? 4 : i->prefix], 1);
+    if (floats) {
         const struct operands o = operands_of(i, "TDPBF16PS");
         if (i->prefix != 2)
             refuse("opcode 5c with prefix %u", i->prefix);
@@ -425,5 +426,8 @@ void amx_emulate_plainly(bool on)
 
 struct amx_counts amx_counts(void)
 {
-    return (struct amx_counts){products, configured, in_use};
+    struct amx_counts c = {.configured = configured, .in_use = in_use};
+    for (int i = 0; i < 5; i++)
+        c.products += c.by_kind[i] = products[i];
+    return c;
 }

@@ -18,7 +18,8 @@ void amx_emulate(void);
 
 // What has been executed since the start, by all threads.
 struct amx_counts {
-    int64_t products;   // TDP...
+    int64_t products;   // TDP..., all of them
+    int64_t by_kind[5]; // TDPBUUD, TDPBUSD, TDPBSUD, TDPBSSD, TDPBF16PS
     int64_t configured; // LDTILECFG
     int64_t in_use;     // threads whose tiles are configured now
 };

@@ -295,8 +295,10 @@ CASE(sums_are_exact)
     EACH_ISA(isa)
     {
         check_kernel(&r, mgx_gemm_kernel(MGX_KERNEL_U8, isa));
-        check_kernel(&r, mgx_integer_kernel(MGX_KERNEL_S8, isa, MGX_KERNEL_U8, true));
-        check_kernel(&r, mgx_integer_kernel(MGX_KERNEL_S8, isa, MGX_KERNEL_S8, false));
+        check_kernel(&r,
+                     mgx_integer_kernel(MGX_KERNEL_S8, isa, MGX_KERNEL_U8, MGX_KERNEL_U8, true));
+        check_kernel(&r,
+                     mgx_integer_kernel(MGX_KERNEL_S8, isa, MGX_KERNEL_U8, MGX_KERNEL_S8, false));
     }
 }
 

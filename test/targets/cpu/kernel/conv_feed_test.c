@@ -186,7 +186,7 @@ CASE(fed_is_the_two_in_turn)
 {
     struct rng r = {31};
     EACH_ISA(isa)
-    for (int i = 0; i < 60 && !check_failures; i++)
+    for (int i = 0; i < check_rounds(60) && !check_failures; i++)
         check_pair(&r, isa);
 }
 

@@ -3,8 +3,8 @@
 # usage: objects.sh OBJDUMP LIBRARY
 # Disassembles the objects of the static library (x86-64) and fails where one holds instructions that its name does not
 # state: only files named NAME__avx... may hold AVX (ymm registers, mnemonics with a v in front), only NAME__avx512... may
-# hold AVX-512 (zmm, mask registers, registers from 16 on). Any other object runs on machines without these sets, where
-# such an instruction ends the process. It fails too where no object at all holds AVX: then it looked at the wrong thing.
+# hold AVX-512 (zmm, mask registers, registers from 16 on), only NAME__amx... both and the tiles of AMX. Any other object
+# runs on machines without these sets, where such an instruction ends the process. It fails too where no object at all holds AVX: then it looked at the wrong thing.
 # Costs some 3 s.
 set -eu
 objdump=$1 library=$2
@@ -17,7 +17,8 @@ objdump=$1 library=$2
         object = $1
         sub(/:[ ]*file format.*/, "", object)
         count++
-        avx512 = object ~ /__avx512/
+        amx = object ~ /__amx/
+        avx512 = amx || object ~ /__avx512/
         avx = avx512 || object ~ /__avx/
         next
     }
@@ -27,7 +28,10 @@ objdump=$1 library=$2
         code = $2 # mnemonic and operands, without the symbol that an address belongs to
         sub(/ *#.*/, "", code)
         sub(/ <[^>]*>/, "", code)
-        if (code ~ /%zmm|%k[0-7]|%[xy]mm(1[6-9]|2[0-9]|3[01])/) {
+        if (code ~ /%tmm|tilerelease|tilecfg/) {
+            tiles++
+            if (!amx) tell("AMX")
+        } else if (code ~ /%zmm|%k[0-7]|%[xy]mm(1[6-9]|2[0-9]|3[01])/) {
             wide++
             if (!avx512) tell("AVX-512")
         } else if (code ~ /%ymm/ || (code ~ /^v/ && code !~ /^v(err|erw|mcall|mlaunch|mresume|mxo)/)) {
@@ -36,7 +40,7 @@ objdump=$1 library=$2
         }
     }
     END {
-        printf "objects: %d objects, %d instructions of AVX, %d of AVX-512, %d where they do not belong\n", count, narrow, wide, bad
+        printf "objects: %d objects, %d instructions of AVX, %d of AVX-512, %d of AMX, %d where they do not belong\n", count, narrow, wide, tiles, bad
         if (!narrow) print "objects: no AVX at all: is this the library?"
         exit bad > 0 || !narrow
     }'
