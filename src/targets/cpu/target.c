@@ -123,11 +123,13 @@ static bool has_quantized(const struct mgx_program *p)
     return false;
 }
 
-// Order is meaning: normalisations before element-wise chains take their pieces, attention after,
-// epilogues when chains are whole, and what feeds a depthwise convolution last.
+// Order is meaning: normalisations before element-wise chains take their pieces, totals around
+// that, attention after, epilogues when chains are whole, and what feeds a depthwise convolution
+// last.
 static const struct mgx_pass *const pipeline[] = {
     &mgx_pass_find_activation, &mgx_pass_find_softmax,
-    &mgx_pass_fuse_norm,       &mgx_pass_fuse_pointwise,
+    &mgx_pass_fuse_norm,       &mgx_pass_repeat_totals,
+    &mgx_pass_fuse_pointwise,  &mgx_pass_fuse_totals,
     &mgx_pass_fuse_attention,  &mgx_pass_fuse_epilogue,
     &mgx_pass_fuse_expand,     NULL};
 

@@ -74,6 +74,24 @@ static float row_max(const float *x, int64_t n)
     return largest(x, n, true);
 }
 
+static float row_min(const float *x, int64_t n)
+{
+    vf m[4]; // as above
+    int64_t i = 0;
+    for (int k = 0; k < 4; k++)
+        m[k] = vf_set(INFINITY);
+    for (; i + 4 * VL <= n; i += 4 * VL)
+        UNROLL
+    for (int k = 0; k < 4; k++)
+        m[k] = min_so_far(m[k], vf_load(x + i + k * VL));
+    m[0] = min_so_far(min_so_far(m[0], m[1]), min_so_far(m[2], m[3]));
+    for (; i + VL <= n; i += VL)
+        m[0] = min_so_far(m[0], vf_load(x + i));
+    if (i < n)
+        m[0] = min_so_far(m[0], load_tail(x + i, (int)(n - i), INFINITY));
+    return lanes_min(m[0]);
+}
+
 // Sum of f(x) over a row, in pieces.
 #define ROW_SUM(name, f)                                                                           \
     static double name(const float *x, int64_t n, float mean)                                      \
@@ -268,19 +286,12 @@ static float fold(enum mgx_fold kind, const float *x, int64_t n)
     }
     if (kind == MGX_FOLD_MAX)
         return row_max(x, n);
+    if (kind == MGX_FOLD_MIN)
+        return row_min(x, n);
     double product = 1;
-    vf m = vf_set(INFINITY);
-    int64_t i = 0;
-    if (kind == MGX_FOLD_PROD) {
-        for (; i < n; i++)
-            product *= (double)x[i];
-        return (float)product;
-    }
-    for (; i + VL <= n; i += VL)
-        m = min_so_far(m, vf_load(x + i));
-    if (i < n)
-        m = min_so_far(m, load_tail(x + i, (int)(n - i), INFINITY));
-    return lanes_min(m);
+    for (int64_t i = 0; i < n; i++)
+        product *= (double)x[i];
+    return (float)product;
 }
 
 SIMD vf combine(enum mgx_fold kind, vf a, vf x)

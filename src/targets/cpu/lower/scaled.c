@@ -67,8 +67,9 @@ static bool match(const struct mgx_module *body, struct cpu_scaled *s)
 const struct cpu_scaled *cpu_scaled_of(struct mgx_plan_offer *c, const struct mgx_module *body)
 {
     struct cpu_scaled s = {.run = mgx_byte_scale_kernel(cpu_offered(c)->isa)->run};
-    struct cpu_scaled *kept =
-        match(body, &s) && c->in_count == (s.shift < 0 ? 2 : 3) ? MGX_NEW(c->arena, struct cpu_scaled) : NULL;
+    struct cpu_scaled *kept = match(body, &s) && c->in_count == (s.shift < 0 ? 2 : 3)
+                                  ? MGX_NEW(c->arena, struct cpu_scaled)
+                                  : NULL;
     if (kept)
         *kept = s;
     return kept;
