@@ -368,20 +368,27 @@ SIMD void add_residual(int rows, int nv, bool is_signed, const struct mgx_tile_a
     }
 }
 
-// Four vectors of bytes in one, to the rows that have them.
+// Row i of the four vectors of bytes in one.
+SIMD void store_plain_row(int i, int nv, int cols, char *to, byte_rows four)
+{
+    if (TAKES_PARTS && cols != nv * COLS)
+        store_part_of_row(to, nv, cols, four, i);
+    else if (nv == 2)
+        store_two_rows(to, four, i);
+    else
+        store_whole_row(to, row_of(four, i));
+}
+
+// Those that there are. (No loop: of one row a compiler could not unroll it.)
 SIMD void store_plainly(int rows, int nv, int cols, char *to, int64_t step, byte_rows four)
 {
-    UNROLL
-    for (int i = 0; i < 4 / nv; i++) {
-        if (i >= rows)
-            continue;
-        if (TAKES_PARTS && cols != nv * COLS)
-            store_part_of_row(to + i * step, nv, cols, four, i);
-        else if (nv == 2)
-            store_two_rows(to + i * step, four, i);
-        else
-            store_whole_row(to + i * step, row_of(four, i));
-    }
+    store_plain_row(0, nv, cols, to, four);
+    if (rows > 1)
+        store_plain_row(1, nv, cols, to + step, four);
+    if (rows > 2)
+        store_plain_row(2, nv, cols, to + 2 * step, four);
+    if (rows > 3)
+        store_plain_row(3, nv, cols, to + 3 * step, four);
 }
 
 // Finishes rows of `nv` vectors of sums, side by side in `c`, as `ending` says: four vectors after
