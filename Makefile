@@ -82,6 +82,7 @@ test: venv tests
 	@echo "== the ONNX backend suite on cpu"
 	@$(PYTHON) test/onnx/judge.py --build $(BUILD) --target cpu
 
+check: CMAKE_ARGS += -DMGX_WERROR=ON
 check: tests
 	@start=$$(date +%s); tool/style.sh && tool/layers.sh && python3 tool/size.py > $(BUILD)/size.txt; failed=$$?; \
 	tail -3 $(BUILD)/size.txt; [ $$failed = 0 ] && \

@@ -23,7 +23,7 @@ struct mgx_byte_scale {
 struct mgx_byte_scale_args {
     const uint8_t *x;
     const float *factor, *shift; // no shift: NULL
-    uint8_t *y; // may be x
+    uint8_t *y;                  // may be x
     int64_t x_row, factor_row, shift_row, y_row;
     int64_t rows, cols;
     bool one_factor; // for all columns of a row, and one shift

@@ -125,7 +125,7 @@ SIMD void row_of(const struct mgx_requant *q, bool second, const float *tile, in
     int j = 0;
     for (; j + STEP <= cols; j += STEP) {
         vf x[VECTORS];
-        uint8_t byte[STEP];
+        uint8_t byte[STEP * sizeof(float)]; // with a table no floats leave, but compilers ask
         UNROLL
         for (int v = 0; v < VECTORS; v++)
             x[v] = vf_load(tile + j + v * VL);
