@@ -44,10 +44,11 @@ enum { ROWS = 32, HALF = 16, NV = 2, TILE_ROWS = 16, TILE_GROUPS = 16, LINE = 64
 // --- instructions ---
 
 // Both compilers leave these registers to assembly; memory is named because loads read it.
-#define LOAD_TILE(tile, from, row)                                                                 \
-    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile ::"r"(from), "r"((int64_t)(row))           \
-                     : "memor"                                                                     \
-                       "y")
+#define LOAD_TILE(tile, from, step)                                                                \
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile                                            \
+                     :                                                                             \
+                     : "r"(from), "r"((int64_t)(step))                                             \
+                     : "memory")
 #define STORE_TILE(tile, to, row)                                                                  \
     __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" ::"r"(to), "r"((int64_t)(row))         \
                      : "memory")
@@ -424,7 +425,8 @@ static __attribute__((noinline)) void run_tile(int rows, int nv, const struct mg
 #define EACH_COUNT(X)                                                                              \
     X(1)                                                                                           \
     X(2)                                                                                           \
-    X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19) \
+    X(3)                                                                                           \
+    X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19)      \
         X(20) X(21) X(22) X(23) X(24) X(25) X(26) X(27) X(28) X(29) X(30) X(31) X(32)
 #define WIDE(count) wide_##count,
 #define NARROW(count) narrow_##count,
