@@ -289,9 +289,9 @@ enum mgx_status mgx_plan_block_growing(struct mgx_plan_blocks *b, const struct m
     room.lens[axis] = mgx_max_i64(most, shape->lens[axis]);
     room = mgx_shape_make(shape->type, shape->rank, room.lens);
     struct mgx_diag quiet = {.status = MGX_OK};
-    if (mgx_shape_check(&room, &quiet) != MGX_OK) // as much as that nobody has
+    if (mgx_shape_check(&room, &quiet) != MGX_OK || // as much as that nobody has
+        make(b, shape, mgx_shape_bytes(&room), out, &quiet) != MGX_OK)
         return mgx_plan_block_tensor(b, shape, out, diag);
-    TRY(make(b, shape, mgx_shape_bytes(&room), out, diag));
     if (lines_of(shape, axis) == 1)
         return MGX_OK;
     struct block *block = (struct block *)out->storage;

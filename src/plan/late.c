@@ -310,10 +310,12 @@ enum mgx_status mgx_plan_late_again(struct mgx_plan_late_run *run, uint64_t site
     return status;
 }
 
+// Of one input: what view it is follows from lengths. Others read where to look.
 void mgx_plan_late_note(struct mgx_plan_late *late, uint64_t site, const struct mgx_compute_call *c)
 {
     const bool view = c->op->flags & (MGX_OP_VIEW | MGX_OP_RESHAPE);
-    if (view && c->out->storage && c->out->storage == c->in[0]->storage && plain(&c->out->shape))
+    if (view && c->in_count == 1 && !c->in[0]->sub && c->out->storage &&
+        c->out->storage == c->in[0]->storage && plain(&c->out->shape))
         mgx_plan_choice_note_view(late, site, c, c->out);
 }
 
