@@ -9,19 +9,18 @@ enum { ROUNDS = 80, RESULTS = 7, LONGEST = 12, ROWS = 3, WIDTH = 24 };
 
 // Views of one input and of one that an index moves, kernels into slots and into planned places,
 // concats of lines.
-static const char many[] =
-    "module: \"main\"\n"
-    "i = @param:i -> int64_type, {1}, {1}\n"
-    "x = @param:x -> dynamic, float_type, {3, [1..12], 24}\n"
-    "a = transpose[permutation={2, 0, 1}](x)\n"
-    "b = scan_slice[axis=0,direction=0](x,i)\n"
-    "c = softmax[axis=2](x)\n"
-    "d = concat[axis=1](c,x)\n"
-    "e = reduce_sum[axes={1, 2}](x)\n"
-    "f = slice[axes={0},starts={1},ends={2}](d)\n"
-    "g = exp(a)\n"
-    "h = concat[axis=2](x,c)\n"
-    "r = @return(a,b,d,e,f,g,h)\n";
+static const char many[] = "module: \"main\"\n"
+                           "i = @param:i -> int64_type, {1}, {1}\n"
+                           "x = @param:x -> dynamic, float_type, {3, [1..12], 24}\n"
+                           "a = transpose[permutation={2, 0, 1}](x)\n"
+                           "b = scan_slice[axis=0,direction=0](x,i)\n"
+                           "c = softmax[axis=2](x)\n"
+                           "d = concat[axis=1](c,x)\n"
+                           "e = reduce_sum[axes={1, 2}](x)\n"
+                           "f = slice[axes={0},starts={1},ends={2}](d)\n"
+                           "g = exp(a)\n"
+                           "h = concat[axis=2](x,c)\n"
+                           "r = @return(a,b,d,e,f,g,h)\n";
 
 static struct mgx_program *compile(const char *target)
 {
@@ -70,7 +69,8 @@ CASE(sizes_that_come_back_give_the_same)
         struct mgx_diag diag = {0};
         random = random * 1664525u + 1013904223u;
         const int64_t length = 1 + (random >> 10) % LONGEST;
-        const struct mgx_shape shape = mgx_shape_make(MGX_FLOAT, 3, (int64_t[]){ROWS, length, WIDTH}),
+        const struct mgx_shape shape =
+                                   mgx_shape_make(MGX_FLOAT, 3, (int64_t[]){ROWS, length, WIDTH}),
                                one = mgx_shape_vector(MGX_INT64, 1);
         CHECK_OK(mgx_tensor_create(&x, &shape, &diag), diag);
         CHECK_OK(mgx_tensor_create(&i, &one, &diag), diag);
