@@ -534,9 +534,8 @@ struct mgx_plan_choice *mgx_plan_choice_find(struct mgx_plan_late *late, uint64_
     return k;
 }
 
-static struct mgx_plan_choice *create_view(struct mgx_plan_late *late, const struct key *key,
-                                           const struct mgx_compute_call *c,
-                                           const struct mgx_tensor *view)
+static struct mgx_plan_choice *create_note(struct mgx_plan_late *late, const struct key *key,
+                                           const struct mgx_compute_call *c, bool is_view)
 {
     struct mgx_diag quiet = {.status = MGX_OK};
     struct mgx_plan_choice *k = calloc(1, sizeof *k);
@@ -547,21 +546,21 @@ static struct mgx_plan_choice *create_view(struct mgx_plan_late *late, const str
         destroy(k);
         return NULL;
     }
-    k->is_view = true;
-    k->out = view->shape;
-    k->offset = (char *)view->data - (char *)c->in[0]->data;
+    k->way = is_view ? MGX_PLAN_VIEW : MGX_PLAN_TARGETS;
+    k->out = c->out->shape;
+    k->offset = is_view ? (char *)c->out->data - (char *)c->in[0]->data : 0;
     return k;
 }
 
-void mgx_plan_choice_note_view(struct mgx_plan_late *late, uint64_t site,
-                               const struct mgx_compute_call *c, const struct mgx_tensor *view)
+void mgx_plan_choice_note(struct mgx_plan_late *late, uint64_t site,
+                          const struct mgx_compute_call *c, bool is_view)
 {
     struct key key;
     if (!find_key(late, site, c, false, ~0u, &key))
         return;
     pthread_mutex_lock(&late->lock);
     struct mgx_plan_choice *k = late->choices ? look_up(late, &key, c) : NULL;
-    if (!k && late->choices && (k = create_view(late, &key, c, view)))
+    if (!k && late->choices && (k = create_note(late, &key, c, is_view)))
         list(late->choices, k);
     if (k)
         k->users--;

@@ -30,6 +30,13 @@ struct mgx_plan_choice_in {
     struct mgx_shape packed; // its result
 };
 
+// Who computes it.
+enum mgx_plan_way {
+    MGX_PLAN_KERNEL, // the kernel, or the reference where there is none, or the program
+    MGX_PLAN_VIEW,   // nobody: a view of input 0
+    MGX_PLAN_TARGETS // the target's own way (mgx_plan_target.late)
+};
+
 // What every call looks at comes first, together: a model's weights push it out of the caches.
 struct mgx_plan_choice {
     struct mgx_plan_choice *next; // in its bucket
@@ -39,13 +46,13 @@ struct mgx_plan_choice {
     int users;     // runs that hold it
     bool by_value; // small integer inputs by their values too
     // What was chosen.
-    bool is_view;                         // of input 0, `offset` bytes further on; no kernel
+    enum mgx_plan_way way;
     bool prepares;                        // some input is not read where it comes
     int in_place;                         // input whose bytes the result may take over, -1 none
     uint64_t used;                        // when it was moved to the front
-    const struct mgx_plan_kernel *kernel; // NULL: the reference, or a view
+    const struct mgx_plan_kernel *kernel; // NULL: the reference, or another way
     void *state;
-    int64_t offset;
+    int64_t offset;         // of a view, in bytes
     size_t workspace, room; // room: with what inputs are copied into
     size_t out_bytes;
     struct mgx_shape out;
@@ -72,9 +79,10 @@ uint64_t mgx_plan_choice_site(const struct mgx_op *op, const void *attr,
 // literals.
 struct mgx_plan_choice *mgx_plan_choice_find(struct mgx_plan_late *late, uint64_t site,
                                              const struct mgx_compute_call *c, unsigned literals);
-// Remembers that such a call gives that view of input 0. Nothing is said of too little memory.
-void mgx_plan_choice_note_view(struct mgx_plan_late *late, uint64_t site,
-                               const struct mgx_compute_call *c, const struct mgx_tensor *view);
+// Remembers how such a call was computed without a kernel: c->out is a view of input 0, or the
+// target's own. Nothing is said of too little memory.
+void mgx_plan_choice_note(struct mgx_plan_late *late, uint64_t site,
+                          const struct mgx_compute_call *c, bool is_view);
 void mgx_plan_choice_release(struct mgx_plan_late *late, struct mgx_plan_choice *choice);
 
 void mgx_plan_choices_destroy(struct mgx_plan_late *late);

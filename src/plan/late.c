@@ -250,6 +250,10 @@ enum mgx_status mgx_plan_late_offer(void *user, struct mgx_compute_call *c, bool
         return run_expanded(late, c, done);
     if (target->late && all_aligned(c))
         TRY(target->late(late->store->machine, late->blocks, c, done));
+    if (*done) {
+        run->by_target = c->out;
+        run->asked = *c->out_shape;
+    }
     return *done || !target->late_kernels || !suits(late, c) ? MGX_OK
                                                              : run_chosen(late, dying, c, done);
 }
@@ -276,7 +280,7 @@ static enum mgx_status run_again(const struct mgx_plan_choice *k, struct mgx_pla
     const struct mgx_plan_machine *machine = late->store->machine;
     if (!mgx_shape_may_be(c->declared, &k->out))
         return MGX_OK; // whoever computes it anew will say so
-    if (k->is_view) {
+    if (k->way == MGX_PLAN_VIEW) {
         *c->out = mgx_tensor_view(c->in[0], &k->out, k->offset);
         *done = true;
         return MGX_OK;
@@ -284,7 +288,7 @@ static enum mgx_status run_again(const struct mgx_plan_choice *k, struct mgx_pla
     c->out_shape = &k->ins.shape;
     if (machine->target->late)
         TRY(machine->target->late(machine, late->blocks, c, done));
-    if (*done || (!k->kernel && c->mod_count))
+    if (*done || k->way == MGX_PLAN_TARGETS || (!k->kernel && c->mod_count))
         return MGX_OK;
     *done = true;
     if (!k->kernel)
@@ -311,12 +315,18 @@ enum mgx_status mgx_plan_late_again(struct mgx_plan_late_run *run, uint64_t site
 }
 
 // Of one input: what view it is follows from lengths. Others read where to look.
-void mgx_plan_late_note(struct mgx_plan_late *late, uint64_t site, const struct mgx_compute_call *c)
+static bool is_view(const struct mgx_compute_call *c)
 {
-    const bool view = c->op->flags & (MGX_OP_VIEW | MGX_OP_RESHAPE);
-    if (view && c->in_count == 1 && !c->in[0]->sub && c->out->storage &&
-        c->out->storage == c->in[0]->storage && plain(&c->out->shape))
-        mgx_plan_choice_note_view(late, site, c, c->out);
+    return (c->op->flags & (MGX_OP_VIEW | MGX_OP_RESHAPE)) && c->in_count == 1 && !c->in[0]->sub &&
+           c->out->storage && c->out->storage == c->in[0]->storage && plain(&c->out->shape);
+}
+
+void mgx_plan_late_note(struct mgx_plan_late_run *run, uint64_t site, struct mgx_compute_call *c)
+{
+    const bool view = is_view(c), by_target = run->by_target == c->out && !c->mod_count;
+    c->out_shape = by_target ? &run->asked : &c->out->shape;
+    if (view || by_target)
+        mgx_plan_choice_note(run->late, site, c, view);
 }
 
 void mgx_plan_late_init(struct mgx_plan_late *late, const struct mgx_program *p,

@@ -28,6 +28,8 @@ void mgx_plan_late_fini(struct mgx_plan_late *late);
 struct mgx_plan_late_run {
     struct mgx_plan_late *late;
     unsigned dying; // bits of the next operator's inputs that nobody reads after it
+    const struct mgx_tensor *by_target; // where the target's own way put its last result, and
+    struct mgx_shape asked;             // what it was asked for
 };
 
 // offer: computes the operator by a kernel if one takes these shapes.
@@ -41,9 +43,9 @@ bool mgx_plan_late_recurs(const struct mgx_ins *ins); // does its result follow 
 enum mgx_status mgx_plan_late_again(struct mgx_plan_late_run *run, uint64_t site, unsigned literals,
                                     const struct mgx_tensor *place, struct mgx_compute_call *c,
                                     bool *done) MGX_NODISCARD;
-// Remembers what no kernel was chosen for, a view, when the call has been computed.
-void mgx_plan_late_note(struct mgx_plan_late *late, uint64_t site,
-                        const struct mgx_compute_call *c);
+// Remembers what no kernel was chosen for, a view or the target's own way, when the call has been
+// computed.
+void mgx_plan_late_note(struct mgx_plan_late_run *run, uint64_t site, struct mgx_compute_call *c);
 // create: large tensors share the plan's slabs (blocks.h).
 enum mgx_status mgx_plan_late_create(void *user, const struct mgx_shape *shape,
                                      struct mgx_tensor *out, struct mgx_diag *diag) MGX_NODISCARD;

@@ -183,12 +183,12 @@ static enum mgx_status run_apart(const struct mgx_plan_step *step, const struct 
     struct mgx_context *x = args->context;
     struct mgx_tensor value;
     x->late.dying = dying(step);
+    x->late.by_target = NULL;
     TRY(mgx_eval_op(&x->eval, ins->op, ins->attr, in, step->own_count, ins->mod, ins->mod_count,
                     &ins->shape, &value, diag));
     if (step->state) {
         struct mgx_compute_call call = call_of(step, x, in, &value, diag);
-        call.out_shape = &value.shape;
-        mgx_plan_late_note(x->late.late, *(const uint64_t *)step->state, &call);
+        mgx_plan_late_note(&x->late, *(const uint64_t *)step->state, &call);
     }
     return put(step, args, &value, diag);
 }

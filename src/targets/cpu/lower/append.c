@@ -60,9 +60,9 @@ static bool find_lines(const struct mgx_shape *s, int axis, struct lines *l)
 // as fast.
 static bool grows(const struct mgx_compute_call *c, int axis)
 {
-    enum { LITTLE = 8 };
+    enum { LITTLE = 8, SMALL = 4096 };
     const int64_t all = c->out_shape->lens[axis];
-    return mgx_shape_bytes(c->out_shape) >= MGX_PLAN_BLOCK_BYTES &&
+    return mgx_shape_bytes(c->out_shape) >= SMALL &&
            (c->eval->depth >= 2 || all - c->in[0]->shape.lens[axis] <= all / LITTLE);
 }
 
@@ -110,8 +110,10 @@ static enum mgx_status make(struct mgx_plan_blocks *blocks, struct mgx_compute_c
     const int64_t first = c->in[0]->shape.lens[axis], all = c->out_shape->lens[axis];
     if (!grows(c, axis))
         return mgx_eval_create(c, c->out_shape);
-    return mgx_plan_block_growing(blocks, c->out_shape, axis, first >= all / 2 ? 2 * first : all,
-                                  c->out, c->diag);
+    const int64_t row = (int64_t)mgx_shape_bytes(c->out_shape) / all; // under one index of the axis
+    const int64_t room = mgx_max_i64(2 * first, MGX_PLAN_BLOCK_BYTES / row);
+    return mgx_plan_block_growing(blocks, c->out_shape, axis, first >= all / 2 ? room : all, c->out,
+                                  c->diag);
 }
 
 enum mgx_status cpu_concat_append(struct mgx_plan_blocks *blocks, struct mgx_compute_call *c,
