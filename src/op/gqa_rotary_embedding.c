@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <inttypes.h>
 
+#include "op/rule/cache.h"
 #include "op/rule/rule.h"
 
 struct gqa_rotary_embedding {
@@ -77,17 +78,6 @@ static enum mgx_status shape(struct mgx_shape_call *c, struct mgx_shape *out)
 
 // --- compute ---
 
-static void turn(double *head, const double *cosines, const double *sines, int64_t half,
-                 bool interleaved)
-{
-    for (int64_t i = 0; i < half; i++) {
-        double *x = &head[interleaved ? 2 * i : i], *y = &head[interleaved ? 2 * i + 1 : half + i];
-        const double old = *x;
-        *x = old * cosines[i] - *y * sines[i];
-        *y = *y * cosines[i] + old * sines[i];
-    }
-}
-
 static enum mgx_status compute(struct mgx_compute_call *c)
 {
     const struct gqa_rotary_embedding *a = c->attr;
@@ -109,8 +99,8 @@ static enum mgx_status compute(struct mgx_compute_call *c)
                                 "%s: position %" PRId64 " is out of range for a table of %" PRId64,
                                 c->op->name, at, table[0]);
             for (int64_t h = 0; h < heads; h++)
-                turn(x + ((b * lens[1] + h) * steps + s) * size, cosines + at * table[1],
-                     sines + at * table[1], table[1], a->interleaved);
+                mgx_turn_head(x + ((b * lens[1] + h) * steps + s) * size, cosines + at * table[1],
+                              sines + at * table[1], table[1], a->interleaved);
         }
     mgx_write_doubles(c->out, x);
     return MGX_OK;

@@ -25,6 +25,7 @@ struct block {
     size_t capacity;
     size_t line;         // bytes from a line to the next, of a tensor that grows in lines; or 0
     _Atomic size_t used; // of all, or of every line
+    _Atomic uint64_t mark;
     bool free;
 };
 
@@ -245,6 +246,7 @@ static enum mgx_status make(struct mgx_plan_blocks *b, const struct mgx_shape *s
         .data = (char *)block + header, .bytes = block->capacity, .release = release};
     atomic_init(&block->storage.refs, 1);
     atomic_init(&block->used, mgx_shape_bytes(shape));
+    atomic_init(&block->mark, 0);
     block->line = 0;
     block->home = b;
     assert(header + block->capacity + BEHIND <= block->room);
@@ -302,6 +304,11 @@ enum mgx_status mgx_plan_block_growing(struct mgx_plan_blocks *b, const struct m
     return MGX_OK;
 }
 
+static struct block *block_of(const struct mgx_tensor *t)
+{
+    return t->storage && t->storage->release == release ? (struct block *)t->storage : NULL;
+}
+
 // Does the tensor lie in lines of that many bytes, row-major but for what is behind them?
 static bool is_in_lines(const struct mgx_shape *s, int axis, size_t line)
 {
@@ -319,9 +326,9 @@ static bool is_in_lines(const struct mgx_shape *s, int axis, size_t line)
 
 bool mgx_plan_block_extend(const struct mgx_tensor *t, int axis, int64_t more)
 {
-    if (!t->storage || t->storage->release != release)
+    struct block *block = block_of(t);
+    if (!block)
         return false;
-    struct block *block = (struct block *)t->storage;
     const size_t start = (size_t)((const char *)t->data - (const char *)t->storage->data);
     const size_t limit = block->line ? block->line : block->capacity;
     if ((block->line && start) || !is_in_lines(&t->shape, axis, block->line) ||
@@ -332,4 +339,22 @@ bool mgx_plan_block_extend(const struct mgx_tensor *t, int axis, int64_t more)
     if (taken > limit || end > limit - taken)
         return false;
     return atomic_compare_exchange_strong(&block->used, &end, end + taken);
+}
+
+// --- tensors that are filled by and by ---
+
+void mgx_plan_block_mark(const struct mgx_tensor *t, uint64_t mark)
+{
+    struct block *block = block_of(t);
+    assert(mark);
+    if (block)
+        atomic_store(&block->mark, mark);
+}
+
+bool mgx_plan_block_advance(const struct mgx_tensor *t, uint64_t from, uint64_t to)
+{
+    struct block *block = block_of(t);
+    assert(from && to);
+    return block && t->data == t->storage->data &&
+           atomic_compare_exchange_strong(&block->mark, &from, to);
 }

@@ -591,7 +591,8 @@ static bool hands_state_round(const struct mgx_program *p)
         const struct mgx_ins *ins = mgx_module_result(m, k);
         while ((ins->op == &mgx_op_contiguous || ins->op == &mgx_op_identity) && ins->in_count)
             ins = ins->in[0];
-        if (ins->op != &mgx_op_concat && strcmp(ins->op->name, "concat_past_present") != 0)
+        if (ins->op != &mgx_op_concat && ins->op != &mgx_op_cache_append &&
+            strcmp(ins->op->name, "concat_past_present") != 0)
             continue;
         for (int i = 0; i < ins->in_count; i++)
             if (ins->in[i]->op == &mgx_op_param && !mgx_shape_is_static(&ins->in[i]->shape))

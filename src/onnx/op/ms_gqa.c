@@ -2,10 +2,8 @@
 // RotaryEmbedding and GroupQueryAttention of com.microsoft.
 //
 // Grouped-query attention keeps a cache of keys and values in which every row of the batch has a
-// length of its own: seqlens_k + 1 with the new tokens. The longer cache is gathered from the old
-// one and the new tokens laid behind each other, place by place; what no token has reached yet is
-// zero. Several query heads share one head of keys. Causal order, the window and the length of a
-// row are one condition on positions.
+// length of its own: seqlens_k + 1 with the new tokens. It is rotary_embedding, cache_append and
+// cache_attention, so that caches may have any length, known or not.
 #include <assert.h>
 #include <math.h>
 
@@ -93,11 +91,9 @@ const struct mgx_onnx_op mgx_onnx_ms_rotary_embedding = {
 enum { QUERY, KEY, VALUE, PAST_KEY, PAST_VALUE, LENGTHS, TOTAL, COS, SIN, PLACES, BIAS, SINK };
 
 struct gqa {
-    struct mgx_ins *q, *k, *v;         // (batch, heads, tokens, size)
-    struct mgx_ins *before;            // (batch, 1): tokens in the cache, int64
-    struct mgx_ins *at;                // (batch, tokens): positions of the new ones
-    int64_t heads, shared;             // of queries, of keys and values
-    int64_t batch, tokens, room, keys; // room: length of the old cache; keys: of the new one
+    struct mgx_ins *q, *k, *v;    // (batch, heads, tokens, size)
+    struct mgx_ins *ends, *total; // (batch): tokens of each entry with the new ones; the longest's
+    int64_t heads, shared, size;  // of queries, of keys and values
     enum mgx_type type;
 };
 
@@ -111,157 +107,163 @@ static enum mgx_status read_heads(struct mgx_node *n, struct gqa *g)
     return MGX_OK;
 }
 
-// Queries, keys and values as heads, from three operands or one that has all.
-static enum mgx_status read_operands(struct mgx_node *n, struct gqa *g)
+// A key and value of another rank are placeholders: all three are in the query.
+static struct mgx_ins *given(struct mgx_node *n, int i)
 {
-    struct mgx_ins *v[3] = {n->in[QUERY], mgx_node_in(n, KEY), mgx_node_in(n, VALUE)};
-    const int64_t heads[3] = {g->heads, g->shared, g->shared};
-    // A key and value of another rank are placeholders: all three are in the query.
-    for (int i = 1; i < 3; i++)
-        v[i] = v[i] && v[i]->shape.rank < 3 ? NULL : v[i];
-    if ((v[1] == NULL) != (v[2] == NULL) || v[0]->shape.rank != 3)
-        return mgx_node_invalid(n, "queries of rank %d, keys without values", v[0]->shape.rank);
-    const int64_t all = g->heads + (v[1] ? 0 : 2 * g->shared), width = v[0]->shape.lens[2];
-    const int64_t size = width / all;
-    if (size < 1 || width % all != 0)
-        return mgx_node_invalid(n, "%lld channels do not make %lld heads", (long long)width,
-                                (long long)all);
-    struct mgx_ins **out[3] = {&g->q, &g->k, &g->v}, *packed = v[1] ? NULL : v[0];
-    for (int64_t i = 0, from = 0; i < 3; from += heads[i++] * size) {
-        if (packed)
-            v[i] = mgx_build_slice(n, packed, 2, from, from + heads[i] * size);
-        if (!v[i])
-            return mgx_node_status(n);
-        const struct mgx_shape *s = &v[i]->shape;
-        if (s->rank != 3 || s->lens[0] != v[0]->shape.lens[0] || s->lens[2] != heads[i] * size ||
-            s->lens[1] != v[0]->shape.lens[1])
-            return mgx_node_invalid(n, "operand %d does not have %lld heads of %lld", (int)i,
-                                    (long long)heads[i], (long long)size);
-        *out[i] = mgx_build_split_heads(n, v[i], heads[i]);
-    }
-    g->batch = v[0]->shape.lens[0];
-    g->tokens = v[0]->shape.lens[1];
-    return mgx_node_status(n);
+    struct mgx_ins *x = mgx_node_in(n, i);
+    return x && x->shape.rank < 3 ? NULL : x;
 }
 
-// How many tokens each row has before these and after, and their positions.
-static enum mgx_status read_lengths(struct mgx_node *n, struct gqa *g, int64_t total)
+// Before the run only widths must be known, of what is split into heads.
+static bool is_known(struct mgx_node *n)
 {
-    struct mgx_ins *lengths = n->in[LENGTHS], *past = mgx_node_in(n, PAST_KEY);
-    if (mgx_shape_elements(&lengths->shape) != g->batch)
-        return mgx_node_invalid(n, "%lld lengths for a batch of %lld",
-                                (long long)mgx_shape_elements(&lengths->shape),
-                                (long long)g->batch);
-    if (past && (past->shape.rank != 4 || past->shape.lens[0] != g->batch))
-        return mgx_node_invalid(n, "past_key has rank %d", past->shape.rank);
-    g->room = past ? past->shape.lens[2] : 0;
-    g->keys = mgx_max_i64(total, g->room);
-    if (total < g->tokens || g->keys > INT32_MAX)
-        return mgx_node_invalid(n, "%lld tokens of %lld in total", (long long)g->tokens,
-                                (long long)total);
-    lengths = mgx_build_convert(n, lengths, MGX_INT64);
-    g->before = mgx_build_reshape(n, lengths, (int64_t[]){g->batch, 1}, 2);
-    g->before = total == g->tokens // the first run: all rows start at 0
-                    ? mgx_build_with(n, &mgx_op_mul, g->before, 0)
-                    : mgx_build_with(n, &mgx_op_add, g->before, 1 - (double)g->tokens);
-    g->at = mgx_build_add(n, g->before, mgx_build_iota(n, MGX_INT64, g->tokens));
-    return mgx_node_status(n);
+    const int split[] = {QUERY, KEY, VALUE}, tables[] = {COS, SIN};
+    if (!mgx_build_ranked(n))
+        return false;
+    for (int i = 0; i < 3; i++)
+        if (given(n, split[i]) && given(n, split[i])->shape.rank == 3 &&
+            !mgx_build_fixed_dim(given(n, split[i]), 2))
+            return false;
+    for (int i = 0; i < 2; i++)
+        if (mgx_node_in(n, tables[i]) && mgx_node_in(n, tables[i])->shape.rank == 2 &&
+            !mgx_build_fixed_dim(mgx_node_in(n, tables[i]), 1))
+            return false;
+    return true;
 }
 
-static enum mgx_status rotate(struct mgx_node *n, struct gqa *g)
+static enum mgx_status check_operand(struct mgx_node *n, const struct gqa *g, int i, int64_t heads)
 {
-    struct mgx_ins *c = mgx_node_in(n, COS), *s = mgx_node_in(n, SIN), *at = mgx_node_in(n, PLACES);
-    if (!mgx_onnx_int(n, "do_rotary", 0))
-        return MGX_OK;
+    const struct mgx_shape *s = &n->in[i]->shape;
+    return s->rank == 3 && s->lens[2] == heads * g->size
+               ? MGX_OK
+               : mgx_node_invalid(n, "operand %d does not have %lld heads of %lld", i,
+                                  (long long)heads, (long long)g->size);
+}
+
+// --- rotation ---
+
+static enum mgx_status check_rotation(struct mgx_node *n, const struct gqa *g)
+{
+    struct mgx_ins *c = mgx_node_in(n, COS), *s = mgx_node_in(n, SIN);
     if (!c || !s || c->shape.rank != 2 || s->shape.rank != 2)
         return mgx_node_invalid(n, "do_rotary without caches of cosines and sines");
     const int64_t part = 2 * c->shape.lens[1];
-    if (part < 2 || part > g->q->shape.lens[3])
+    if (part < 2 || part > g->size)
         return mgx_node_invalid(n, "%lld of %lld entries cannot be rotated", (long long)part,
-                                (long long)g->q->shape.lens[3]);
-    const bool interleaved = mgx_onnx_int(n, "rotary_interleaved", 0) != 0;
-    at = at ? at : mgx_build_with(n, &mgx_op_max, g->at, 0);
-    c = rows_at(n, c, at);
-    s = rows_at(n, s, at);
-    g->q = mgx_build_rotate(n, g->q, c, s, part, interleaved);
-    g->k = mgx_build_rotate(n, g->k, c, s, part, interleaved);
+                                (long long)g->size);
+    return MGX_OK;
+}
+
+// Heads turned by the positions of their tokens, where that is asked for.
+static struct mgx_ins *rotate(struct mgx_node *n, const struct gqa *g, struct mgx_ins *x)
+{
+    if (!mgx_onnx_int(n, "do_rotary", 0))
+        return x;
+    struct mgx_ins *at = mgx_node_in(n, PLACES);
+    return mgx_build_emit(
+        n, &mgx_op_rotary_embedding,
+        MGX_ATTRS(mgx_int("interleaved", mgx_onnx_int(n, "rotary_interleaved", 0) != 0)),
+        MGX_IN(x, mgx_build_convert(n, n->in[COS], g->type),
+               mgx_build_convert(n, n->in[SIN], g->type), at ? at : g->ends));
+}
+
+// --- operands ---
+
+// Heads [from, from + count) of x (batch, heads, tokens, size).
+static struct mgx_ins *heads_of(struct mgx_node *n, struct mgx_ins *x, int64_t from, int64_t count)
+{
+    return x ? mgx_build_slice(n, x, 1, from, from + count) : NULL;
+}
+
+// One operand has all: queries and keys are turned together.
+static enum mgx_status split_packed(struct mgx_node *n, struct gqa *g)
+{
+    struct mgx_ins *all = mgx_build_split_heads(n, n->in[QUERY], g->heads + 2 * g->shared);
+    const int64_t turned = g->heads + g->shared;
+    struct mgx_ins *both = all ? rotate(n, g, heads_of(n, all, 0, turned)) : NULL;
+    g->q = heads_of(n, both, 0, g->heads);
+    g->k = heads_of(n, both, g->heads, g->shared);
+    g->v = heads_of(n, all, turned, g->shared);
     return mgx_node_status(n);
 }
 
-// The new cache {batch, heads, keys, size} of the old one and the new tokens.
-static struct mgx_ins *extend(struct mgx_node *n, const struct gqa *g, struct mgx_ins *past,
+static enum mgx_status split_operands(struct mgx_node *n, struct gqa *g)
+{
+    TRY(check_operand(n, g, KEY, g->shared));
+    TRY(check_operand(n, g, VALUE, g->shared));
+    g->q = rotate(n, g, mgx_build_split_heads(n, n->in[QUERY], g->heads));
+    g->k = rotate(n, g, mgx_build_split_heads(n, n->in[KEY], g->shared));
+    g->v = mgx_build_split_heads(n, n->in[VALUE], g->shared);
+    return mgx_node_status(n);
+}
+
+// Queries, keys and values as heads, from three operands or one that has all.
+static enum mgx_status read_operands(struct mgx_node *n, struct gqa *g)
+{
+    const struct mgx_shape *q = &n->in[QUERY]->shape;
+    const bool packed = !given(n, KEY);
+    if (packed != !given(n, VALUE) || q->rank != 3)
+        return mgx_node_invalid(n, "queries of rank %d, keys without values", q->rank);
+    const int64_t heads = g->heads + (packed ? 2 * g->shared : 0);
+    g->size = q->lens[2] / heads;
+    if (g->size < 1 || q->lens[2] % heads != 0)
+        return mgx_node_invalid(n, "%lld channels do not make %lld heads", (long long)q->lens[2],
+                                (long long)heads);
+    if (mgx_onnx_int(n, "do_rotary", 0))
+        TRY(check_rotation(n, g));
+    return packed ? split_packed(n, g) : split_operands(n, g);
+}
+
+// How many tokens each entry has with the new ones: seqlens_k is one less.
+static enum mgx_status read_lengths(struct mgx_node *n, struct gqa *g)
+{
+    struct mgx_ins *lengths = mgx_build_convert(n, n->in[LENGTHS], MGX_INT64);
+    if (lengths && lengths->shape.rank != 1)
+        lengths = mgx_build_reshape(n, lengths, (int64_t[]){-1}, 1);
+    g->ends = mgx_build_with(n, &mgx_op_add, lengths, 1);
+    g->total = n->in[TOTAL];
+    return mgx_node_status(n);
+}
+
+// --- the cache ---
+
+static struct mgx_ins *extend(struct mgx_node *n, const struct gqa *g, int past,
                               struct mgx_ins *now)
 {
-    const int64_t swap[4] = {0, 2, 1, 3};
-    struct mgx_ins *both =
-        past ? mgx_build_concat(n, 2, (struct mgx_ins *const[]){past, now}, 2) : now;
-    struct mgx_ins *place = mgx_build_iota(n, MGX_INT64, g->keys);
-    struct mgx_ins *fresh = mgx_build_sub(n, place, g->before); // place among the new tokens
-    struct mgx_ins *old = fresh ? mgx_build_less(n, fresh, mgx_build_like(n, fresh, 0)) : NULL;
-    struct mgx_ins *from =
-        mgx_build_where(n, old, place, mgx_build_with(n, &mgx_op_add, fresh, (double)g->room));
-    from = mgx_build_clamp(n, from, 0, (double)(g->room + g->tokens - 1));
-    from = mgx_build_unsqueeze(n, from, (int64_t[]){2}, 1);
-    struct mgx_ins *y = mgx_build_emit(n, &mgx_op_gathernd, MGX_ATTRS(mgx_int("batch_dims", 1)),
-                                       MGX_IN(mgx_build_transpose(n, both, swap, 4), from));
-    y = mgx_build_transpose(n, y, swap, 4);
-    struct mgx_ins *beyond =
-        mgx_build_not(n, mgx_build_less(n, fresh, mgx_build_like(n, fresh, (double)g->tokens)));
-    beyond = mgx_build_unsqueeze(n, beyond, (int64_t[]){1, 3}, 2);
-    return mgx_build_where(n, beyond, mgx_build_like(n, y, 0), y);
+    struct mgx_ins *in[4] = {now, g->ends, g->total, mgx_node_in(n, past)};
+    return mgx_build_emit_n(n, &mgx_op_cache_append, NULL, in, in[3] ? 4 : 3);
 }
 
-// 0 where a query may see a key, else the lowest number: {batch, 1, tokens, keys}.
-static struct mgx_ins *hide(struct mgx_node *n, const struct gqa *g)
-{
-    const int64_t window = mgx_onnx_int(n, "local_window_size", -1);
-    struct mgx_ins *at = mgx_build_unsqueeze(n, g->at, (int64_t[]){1, 3}, 2);
-    struct mgx_ins *ahead = mgx_build_sub(n, mgx_build_iota(n, MGX_INT64, g->keys), at);
-    struct mgx_ins *hidden = mgx_build_greater(n, ahead, mgx_build_like(n, ahead, 0));
-    if (window > 0)
-        hidden = mgx_build_logical_or(
-            n, hidden, mgx_build_less(n, ahead, mgx_build_like(n, ahead, 1 - (double)window)));
-    return mgx_build_where(n, hidden, mgx_build_scalar(n, g->type, -INFINITY),
-                           mgx_build_scalar(n, g->type, 0));
-}
-
-// Softmax over the keys and, where there is a sink, one score more that takes its share and is
-// dropped.
-static struct mgx_ins *share(struct mgx_node *n, const struct gqa *g, struct mgx_ins *x)
+// A score more for every head that takes its share: 0 where the softmax is smooth. NULL: none.
+static struct mgx_ins *sink_of(struct mgx_node *n, const struct gqa *g)
 {
     struct mgx_ins *sink = mgx_node_in(n, SINK);
-    const bool any = sink || mgx_onnx_int(n, "smooth_softmax", 0) == 1;
-    if (any) {
-        const int64_t lens[4] = {g->batch, g->heads, g->tokens, 1};
-        sink = sink ? mgx_build_per_axis(n, mgx_build_convert(n, sink, g->type), 0, 3)
-                    : mgx_build_scalar(n, g->type, 0);
-        sink = mgx_build_expand(n, sink, 4, lens);
-        x = mgx_build_concat(n, 3, (struct mgx_ins *const[]){x, sink}, 2);
-    }
-    x = mgx_build_emit(n, &mgx_op_softmax, MGX_ATTRS(mgx_int("axis", 3)), MGX_IN(x));
-    return any ? mgx_build_slice(n, x, 3, 0, g->keys) : x;
+    if (sink)
+        return mgx_build_convert(n, sink, g->type);
+    if (mgx_onnx_int(n, "smooth_softmax", 0) != 1)
+        return NULL;
+    return mgx_build_expand(n, mgx_build_scalar(n, g->type, 0), 1, &g->heads);
 }
 
 static enum mgx_status attend(struct mgx_node *n, const struct gqa *g)
 {
-    const double asked = mgx_onnx_real(n, "scale", 0), cap = mgx_onnx_real(n, "softcap", 0);
-    struct mgx_ins *k = mgx_build_repeat_heads(n, g->k, g->heads / g->shared);
-    struct mgx_ins *v = mgx_build_repeat_heads(n, g->v, g->heads / g->shared);
-    struct mgx_ins *bias = mgx_node_in(n, BIAS);
-    struct mgx_ins *x = mgx_build_matmul(n, &mgx_op_dot, g->q,
-                                         mgx_build_transpose(n, k, (int64_t[]){0, 1, 3, 2}, 4));
-    x = mgx_build_with(n, &mgx_op_mul, x,
-                       asked != 0 ? asked : 1 / sqrt((double)g->q->shape.lens[3]));
-    if (cap > 0)
-        x = mgx_build_with(n, &mgx_op_mul,
-                           mgx_build_tanh(n, mgx_build_with(n, &mgx_op_div, x, cap)), cap);
-    if (bias) {
-        if (bias->shape.rank == 4 && bias->shape.lens[3] > g->keys)
-            bias = mgx_build_slice(n, bias, 3, 0, g->keys);
-        x = mgx_build_add(n, x, bias);
-    }
-    x = share(n, g, mgx_build_add(n, x, hide(n, g)));
-    n->out[0] = mgx_build_merge_heads(n, mgx_build_matmul(n, &mgx_op_dot, x, v));
+    const double asked = mgx_onnx_real(n, "scale", 0);
+    const int64_t window = mgx_onnx_int(n, "local_window_size", -1);
+    struct mgx_ins *in[6] = {g->q, g->k, g->v, g->ends}, *bias = mgx_node_in(n, BIAS),
+                   *sink = sink_of(n, g);
+    int count = 4;
+    if (bias)
+        in[count++] = mgx_build_convert(n, bias, g->type);
+    if (sink)
+        in[count++] = sink;
+    struct mgx_ins *y = mgx_build_emit_n(
+        n, &mgx_op_cache_attention,
+        MGX_ATTRS(mgx_real("scale", asked != 0 ? asked : 1 / sqrt((double)g->size)),
+                  mgx_real("cap", fmax(mgx_onnx_real(n, "softcap", 0), 0)),
+                  mgx_int("window", window > 0 ? window : 0), mgx_int("bias", bias != NULL),
+                  mgx_int("sink", sink != NULL)),
+        in, count);
+    n->out[0] = mgx_build_merge_heads(n, y);
     return mgx_node_status(n);
 }
 
@@ -279,23 +281,20 @@ static enum mgx_status refuse_variants(struct mgx_node *n)
 
 static enum mgx_status grouped(struct mgx_node *n)
 {
-    int64_t total = 0;
     struct gqa g = {0};
     if (n->in_count < 7 || !n->in[QUERY] || !n->in[LENGTHS] || !n->in[TOTAL])
         return mgx_node_invalid(n, "queries, seqlens_k and total_sequence_length are required");
     TRY(refuse_variants(n));
-    if (!mgx_build_static(n) || !mgx_build_constant_int(n, TOTAL, &total))
+    if (!is_known(n))
         return mgx_onnx_defer(n);
     g.type = n->in[QUERY]->shape.type;
-    struct mgx_ins *key = mgx_node_in(n, PAST_KEY), *value = mgx_node_in(n, PAST_VALUE);
-    if ((key == NULL) != (value == NULL))
+    if ((mgx_node_in(n, PAST_KEY) == NULL) != (mgx_node_in(n, PAST_VALUE) == NULL))
         return mgx_node_invalid(n, "past_key and past_value come together");
     TRY(read_heads(n, &g));
+    TRY(read_lengths(n, &g));
     TRY(read_operands(n, &g));
-    TRY(read_lengths(n, &g, total));
-    TRY(rotate(n, &g));
-    g.k = extend(n, &g, key, g.k);
-    g.v = extend(n, &g, value, g.v);
+    g.k = extend(n, &g, PAST_KEY, g.k);
+    g.v = extend(n, &g, PAST_VALUE, g.v);
     TRY(mgx_node_status(n));
     if (n->out_count > 1)
         n->out[1] = g.k;

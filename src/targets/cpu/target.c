@@ -54,6 +54,8 @@ static enum mgx_status late(const struct mgx_plan_machine *machine, struct mgx_p
 {
     if (c->op == &mgx_op_concat)
         return cpu_concat_append(blocks, c, done);
+    if (c->op == &mgx_op_cache_append)
+        return cpu_cache_append(blocks, c, done);
     if (c->op == &mgx_op_topk)
         return cpu_topk(c, done);
     if (c->op == &mgx_op_nonzero)

@@ -216,8 +216,97 @@ def attention(w):
     w.case(op, [D("float", 1, 2, (1, 8), 3), D("int32", 1), D("float", 1, 2, 5, 3)], shape="float_type, {1, 2, 5, 3}, {30, 15, 3, 1}")
 
 
+# --- rotary_embedding, cache_append, cache_attention ---
+
+
+def turned(x, cos, sin, at, interleaved):
+    y, half = x.copy(), cos.shape[1]
+    c, s = cos[at][:, None], sin[at][:, None]
+    first, second = (slice(0, 2 * half, 2), slice(1, 2 * half, 2)) if interleaved else (slice(0, half), slice(half, 2 * half))
+    a, b = x[..., first], x[..., second]
+    y[..., first], y[..., second] = a * c - b * s, b * c + a * s
+    return y
+
+
+def appended(now, ends, total, past):
+    batch, heads, tokens, size = now.shape
+    room = past.shape[2] if past is not None else 0
+    y = np.zeros((batch, heads, max(room, total), size))
+    for b in range(batch):
+        before = max(ends[b] - tokens, 0)
+        kept = min(before, room)
+        if kept:
+            y[b, :, :kept] = past[b, :, :kept]
+        fits = max(min(tokens, y.shape[2] - before), 0)
+        y[b, :, before:before + fits] = now[b, :, :fits]
+    return y
+
+
+def attended(q, k, v, ends, scale=1.0, cap=0.0, window=0, bias=None, sink=None):
+    batch, heads, tokens, _ = q.shape
+    y = np.zeros((batch, heads, tokens, v.shape[3]))
+    for b in range(batch):
+        for h in range(heads):
+            shared = h * k.shape[1] // heads
+            for i in range(tokens):
+                at = max(ends[b] - tokens, 0) + i
+                seen = [j for j in range(k.shape[2]) if j <= at and (not window or at - j < window)]
+                s = np.array([scale * q[b, h, i] @ k[b, shared, j] for j in seen])
+                s = cap * np.tanh(s / cap) if cap else s
+                if bias is not None:
+                    s = s + np.broadcast_to(bias, (batch, heads, tokens, bias.shape[3]))[b, h, i, seen]
+                p = np.exp(s)
+                total = p.sum() + (np.exp(sink[h]) if sink is not None else 0)
+                y[b, h, i] = (p @ v[b, shared, seen]) / total if total else 0
+    return y
+
+
+def caches(w):
+    op = "rotary_embedding"
+    for name in FLOATS:
+        x, cos, sin = (w.random(name, s) for s in ((2, 3, 2, 5), (9, 2), (9, 2)))
+        y = turned(x.a, cos.a, sin.a, np.array([[0, 1], [5, 6]]), False)
+        w.case(op, [x, cos, sin, T("int64", [1, 7])], y)
+        y = turned(x.a, cos.a, sin.a, np.array([[3, 0], [0, 8]]), True)
+        w.case(op + "[interleaved=1]", [x, cos, sin, T("int32", [[3, -1], [0, 8]])], y)
+    w.case(op, [D("float", 2, 3, 2, 5), D("float", 9, 3), D("float", 9, 3), D("int64", 2)], fails="axis 1 of input 1 has length 3, expected 2")
+    w.case(op, [D("float", 2, 3, 2, 5), D("float", 9, 2), D("half", 9, 2), D("int64", 2)], fails="Types do not match")
+    w.case(op, [D("float", 2, 3, 2, 5), D("float", 9, 2), D("float", 9, 2), D("int64", 3)], fails="axis 0 of input 3 has length 3, expected 2")
+    w.case(op, [w.random("float", (1, 1, 2, 4)), w.random("float", (3, 2)), w.random("float", (3, 2)), T("int64", [4])], aborts="position 3 is out of range")
+    op = "cache_append"
+    for name in FLOATS + ["int8"]:
+        now, past = w.random(name, (3, 2, 2, 3)), w.random(name, (3, 2, 4, 3))
+        for ends, total in (([2, 6, 4], 6), ([2, 4, 3], 4), ([0, 9, 6], 5)):
+            ends = [min(e, 2 + total) for e in ends]
+            y = appended(now.a, ends, total, past.a)
+            w.case(op, [now, T("int32", ends), T("int32", [total]), past], y, name)
+        w.case(op, [now, T("int64", [2, 3, 1]), T("int64", 3)], appended(now.a, [2, 3, 1], 3, None), name)
+    w.case(op, [D("float", 3, 2, 2, 3), D("int32", 3), T("int32", [1], known=True)], fails="2 tokens of 1 in total")
+    w.case(op, [D("float", 3, 2, 2, 3), D("int32", 2), D("int32", 1)], fails="axis 0 of input 1 has length 2, expected 3")
+    w.case(op, [D("float", 3, 2, 2, 3), D("int32", 3), D("int32", 1), D("half", 3, 2, 4, 3)], fails="Types do not match")
+    w.case(op, [D("float", 3, 2, 2, 3), D("int32", 3), D("int32", 1), D("float", 3, 2, 4, 3)],
+           shape="dynamic, float_type, {3, 2, [4..], 3}")
+    op = "cache_attention"
+    for name in FLOATS:
+        q, k, v = (w.random(name, s) for s in ((2, 4, 2, 3), (2, 2, 6, 3), (2, 2, 6, 5)))
+        sink, bias = w.random(name, (4,)), w.random(name, (1, 4, 1, 7))
+        tol = {"tol": (0.02, 0.02)} if name in ("half", "bf16") else {}
+        for ends in ([3, 6], [1, 9]):
+            w.case(op + "[scale=0.5]", [q, k, v, T("int64", ends)], attended(q.a, k.a, v.a, ends, 0.5), name, **tol)
+            w.case(op + "[scale=0.5,cap=2,window=2,sink=1]", [q, k, v, T("int32", ends), sink],
+                   attended(q.a, k.a, v.a, ends, 0.5, 2.0, 2, None, sink.a), name, **tol)
+            w.case(op + "[bias=1]", [q, k, v, T("int32", ends), bias], attended(q.a, k.a, v.a, ends, 1.0, 0.0, 0, bias.a), name, **tol)
+    q, k = D("float", 2, 4, 2, 3), D("float", 2, 2, 6, 3)
+    w.case(op, [q, k, k, D("int32", 3)], fails="axis 0 of input 3 has length 3, expected 2")
+    w.case(op, [q, D("float", 2, 3, 6, 3), D("float", 2, 3, 6, 3), D("int32", 2)], fails="4 query heads do not share 3 key heads")
+    w.case(op + "[bias=1]", [q, k, k, D("int32", 2)], fails="Wrong number of arguments")
+    w.case(op, [D("float", 2, 4, (1, 2), 3), D("float", 2, 2, (1, 9), 3), D("float", 2, 2, (1, 9), 5), D("int32", 2)],
+           shape="dynamic, float_type, {2, 4, [1..2], 5}")
+
+
 def cases(w):
     labels(w)
     vectorizers(w)
     trees(w)
     attention(w)
+    caches(w)

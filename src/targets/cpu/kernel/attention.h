@@ -95,6 +95,12 @@ struct mgx_attention_kernel {
     void (*exp)(float *s, int64_t stride, int rows, int64_t n, const float *high, float *sum);
     // y *= factor of the row.
     void (*multiply)(float *y, int64_t stride, int rows, int64_t n, const float *factor);
+    // s = cap * tanh(s * scale / cap); the rest of the last vector is anything.
+    void (*cap)(float *s, int64_t stride, int rows, int64_t n, float scale, float cap);
+    // y[i] = factor[i] * (sum over j of p[i][j] v[j]) for rows <= 4 rows: `count` vectors v of n
+    // floats, v_row apart.
+    void (*weigh)(const float *p, int64_t stride, int rows, int64_t count, const float *v,
+                  int64_t v_row, float *y, int64_t y_row, int64_t n, const float *factor);
 };
 
 MGX_KERNEL_KIND(attention)

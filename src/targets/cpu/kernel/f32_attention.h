@@ -94,5 +94,66 @@ static void multiply_rows(float *y, int64_t stride, int rows, int64_t n, const f
     }
 }
 
-const struct mgx_attention_kernel NAME(mgx_f32_attention) = {KERNEL_BASE("f32_attention"),
-                                                             scale_rows, exp_rows, multiply_rows};
+static void cap_rows(float *s, int64_t stride, int rows, int64_t n, float scale, float cap)
+{
+    const vf in = vf_set(scale / cap), out = vf_set(cap);
+    for (int i = 0; i < rows; i++, s += stride)
+        for (int64_t j = 0; j < n; j += VL)
+            vf_store(s + j, vf_mul(vf_tanh(vf_mul(vf_load(s + j), in)), out));
+}
+
+enum { NV = VL == 16 ? 4 : 2 }; // 4 rows of sums in half of the registers
+
+// Up to NV vectors of columns: n.
+SIMD void weigh_part(int rows, const float *p, int64_t stride, int64_t count, const float *v,
+                     int64_t v_row, float *y, int64_t y_row, int n, const float *factor)
+{
+    vf sum[4][NV];
+    int lanes[NV];
+    UNROLL
+    for (int k = 0; k < NV; k++)
+        lanes[k] = n - k * VL >= VL ? VL : n > k * VL ? n - k * VL : 0;
+    const bool whole = n == NV * VL;
+    UNROLL
+    for (int i = 0; i < rows; i++)
+        UNROLL
+    for (int k = 0; k < NV; k++)
+        sum[i][k] = vf_zero();
+    for (int64_t j = 0; j < count; j++, v += v_row) {
+        vf x[NV];
+        UNROLL
+        for (int k = 0; k < NV; k++)
+            x[k] = whole ? vf_load(v + k * VL) : vf_load_some(v + k * VL, lanes[k]);
+        UNROLL
+        for (int i = 0; i < rows; i++) {
+            const vf by = vf_set(p[i * stride + j]);
+            UNROLL
+            for (int k = 0; k < NV; k++)
+                sum[i][k] = vf_fma(by, x[k], sum[i][k]);
+        }
+    }
+    UNROLL
+    for (int i = 0; i < rows; i++)
+        UNROLL
+    for (int k = 0; k < NV; k++)
+        vf_store_some(y + i * y_row + k * VL, vf_mul(sum[i][k], vf_set(factor[i])), lanes[k]);
+}
+
+static void weigh_rows(const float *p, int64_t stride, int rows, int64_t count, const float *v,
+                       int64_t v_row, float *y, int64_t y_row, int64_t n, const float *factor)
+{
+    for (int64_t at = 0; at < n; at += NV * VL) {
+        const int some = n - at < NV * VL ? (int)(n - at) : NV * VL;
+        if (rows == 1)
+            weigh_part(1, p, stride, count, v + at, v_row, y + at, y_row, some, factor);
+        else if (rows == 2)
+            weigh_part(2, p, stride, count, v + at, v_row, y + at, y_row, some, factor);
+        else if (rows == 3)
+            weigh_part(3, p, stride, count, v + at, v_row, y + at, y_row, some, factor);
+        else
+            weigh_part(4, p, stride, count, v + at, v_row, y + at, y_row, some, factor);
+    }
+}
+
+const struct mgx_attention_kernel NAME(mgx_f32_attention) = {
+    KERNEL_BASE("f32_attention"), scale_rows, exp_rows, multiply_rows, cap_rows, weigh_rows};

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// What whoever computes cache_append, cache_attention or a rotation of heads knows of them.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mgx_cache_attention {
+    double scale, cap;
+    int64_t window; // keys that a token sees, itself included; 0: all before it
+    bool bias, sink;
+};
+
+// Where the new tokens of an entry begin.
+static inline int64_t mgx_cache_before(int64_t ends, int64_t tokens)
+{
+    return ends > tokens ? ends - tokens : 0;
+}
+
+// The keys [from, to) that new token i of an entry sees.
+static inline void mgx_cache_visible(const struct mgx_cache_attention *a, int64_t ends,
+                                     int64_t tokens, int64_t keys, int64_t i, int64_t *from,
+                                     int64_t *to)
+{
+    const int64_t at = mgx_cache_before(ends, tokens) + i;
+    *to = at < keys ? at + 1 : keys;
+    *from = a->window > 0 && at >= a->window ? at + 1 - a->window : 0;
+    *from = *from < *to ? *from : *to;
+}
+
+// Turns the pairs (x, y) of a head: neighbours when interleaved, else its first and second `half`.
+static inline void mgx_turn_head(double *head, const double *cosines, const double *sines,
+                                 int64_t half, bool interleaved)
+{
+    for (int64_t i = 0; i < half; i++) {
+        double *x = &head[interleaved ? 2 * i : i], *y = &head[interleaved ? 2 * i + 1 : half + i];
+        const double old = *x;
+        *x = old * cosines[i] - *y * sines[i];
+        *y = *y * cosines[i] + old * sines[i];
+    }
+}

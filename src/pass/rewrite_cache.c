@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: MIT
+// The operators of caches that decoders keep, in operators that every target has:
+//
+//     rotary_embedding  =>  x cos - y sin, y cos + x sin      of halves, cos and sin gathered
+//     cache_append      =>  rows of past and now, gathered by place; 0 where no token is
+//     cache_attention   =>  softmax(f(q k') + hidden) v       hidden: -inf behind a token
+//
+// For targets without kernels of their own. Holds: sizes are static; rows that see nothing, which a
+// bias alone can make, stay 0. Cost: a cache is copied.
+#include "op/op.h"
+#include "op/rule/cache.h"
+#include "pass/engine/emit.h"
+#include "pass/engine/rewrite.h"
+
+#include <math.h>
+
+// --- small forms ---
+
+static struct mgx_ins *emit_where(struct mgx_ins *at, struct mgx_ins *c, struct mgx_ins *x,
+                                  struct mgx_ins *y)
+{
+    return c && x && y ? mgx_emit_before(at, &mgx_op_where, NULL, MGX_IN(c, x, y)) : NULL;
+}
+
+// With a number in all places.
+static struct mgx_ins *emit_with(struct mgx_ins *at, const struct mgx_op *op, struct mgx_ins *x,
+                                 double value)
+{
+    return x ? mgx_emit_binary(at, op, x, mgx_emit_splat(at, &x->shape, value)) : NULL;
+}
+
+static struct mgx_ins *emit_below(struct mgx_ins *at, struct mgx_ins *x, double limit)
+{
+    return mgx_emit_convert(at, emit_with(at, &mgx_op_less, x, limit), MGX_BOOL);
+}
+
+static struct mgx_ins *emit_not_below(struct mgx_ins *at, struct mgx_ins *x, double limit)
+{
+    return mgx_emit_unary(at, &mgx_op_not, emit_below(at, x, limit));
+}
+
+// 0, 1, 2, ... along the last axis of these lengths.
+static struct mgx_ins *emit_places(struct mgx_ins *at, const int64_t *lens, int rank)
+{
+    const int64_t count = lens[rank - 1];
+    struct mgx_arena *arena = &at->owner->program->arena;
+    int64_t *v = mgx_arena_array(arena, (size_t)count + 1, sizeof *v);
+    for (int64_t i = 0; v && i < count; i++)
+        v[i] = i;
+    if (!v || count > INT32_MAX)
+        return NULL;
+    return mgx_emit_multibroadcast(at, mgx_literal_ints(at->owner, v, (int)count), lens, rank);
+}
+
+// max(ends - tokens, 0), spread over {batch, count}.
+static struct mgx_ins *emit_before_new(struct mgx_ins *at, struct mgx_ins *ends, int64_t tokens,
+                                       int64_t count)
+{
+    ends = mgx_emit_convert(at, ends, MGX_INT64);
+    struct mgx_ins *x =
+        emit_with(at, &mgx_op_max, emit_with(at, &mgx_op_sub, ends, (double)tokens), 0);
+    const int64_t batch = ends ? ends->shape.lens[0] : 0;
+    x = mgx_emit_reshape(at, x, (int64_t[]){batch, 1}, 2);
+    return mgx_emit_multibroadcast(at, x, (int64_t[]){batch, count}, 2);
+}
+
+// {batch, n} as {batch, 1, n, 1} or {batch, 1, 1, n}, spread over `lens`.
+static struct mgx_ins *emit_spread(struct mgx_ins *at, struct mgx_ins *x, int axis,
+                                   const int64_t *lens)
+{
+    int64_t four[4] = {lens[0], 1, 1, 1};
+    four[axis] = lens[axis];
+    return mgx_emit_multibroadcast(at, mgx_emit_reshape(at, x, four, 4), lens, 4);
+}
+
+// --- rotary_embedding ---
+
+// Rows of a table at every token's position, spread over the heads.
+static struct mgx_ins *emit_rows(struct mgx_ins *ins, struct mgx_ins *table, struct mgx_ins *at)
+{
+    const int64_t *lens = ins->shape.lens, half = table->shape.lens[1];
+    struct mgx_ins *x =
+        at ? mgx_emit_before(ins, &mgx_op_gather, MGX_ATTRS(mgx_int("axis", 0)), MGX_IN(table, at))
+           : NULL;
+    x = mgx_emit_reshape(ins, x, (int64_t[]){lens[0], 1, lens[2], half}, 4);
+    return mgx_emit_multibroadcast(ins, x, (int64_t[]){lens[0], lens[1], lens[2], half}, 4);
+}
+
+static struct mgx_ins *positions(struct mgx_ins *ins)
+{
+    struct mgx_ins *at = ins->in[3];
+    const int64_t lens[2] = {ins->shape.lens[0], ins->shape.lens[2]};
+    if (at->shape.rank == 2)
+        return emit_with(ins, &mgx_op_max, at, 0);
+    return mgx_emit_binary(ins, &mgx_op_add, emit_before_new(ins, at, lens[1], lens[1]),
+                           emit_places(ins, lens, 2));
+}
+
+// Member i of the pairs, {batch, heads, tokens, half}.
+static struct mgx_ins *member(struct mgx_ins *ins, int64_t half, bool interleaved, int i)
+{
+    const int64_t *lens = ins->shape.lens;
+    struct mgx_ins *x = ins->in[0];
+    if (!interleaved)
+        return mgx_emit_slice(ins, x, 3, i * half, (i + 1) * half);
+    x = mgx_emit_slice(ins, x, 3, 0, 2 * half);
+    x = mgx_emit_reshape(ins, x, (int64_t[]){lens[0], lens[1], lens[2], half, 2}, 5);
+    x = mgx_emit_slice(ins, x, 4, i, i + 1);
+    return mgx_emit_reshape(ins, x, (int64_t[]){lens[0], lens[1], lens[2], half}, 4);
+}
+
+static struct mgx_ins *join(struct mgx_ins *ins, struct mgx_ins **part, int64_t half,
+                            bool interleaved)
+{
+    const int64_t *lens = ins->shape.lens, five[5] = {lens[0], lens[1], lens[2], half, 1};
+    if (!interleaved)
+        return mgx_emit_concat(ins, part, 2, 3);
+    for (int i = 0; i < 2; i++)
+        part[i] = mgx_emit_reshape(ins, part[i], five, 5);
+    return mgx_emit_reshape(ins, mgx_emit_concat(ins, part, 2, 4),
+                            (int64_t[]){lens[0], lens[1], lens[2], 2 * half}, 4);
+}
+
+static struct mgx_ins *spell_rotation(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                      const struct mgx_match *m)
+{
+    (void)r, (void)m;
+    const bool interleaved = mgx_ins_int(ins, "interleaved") != 0;
+    const int64_t half = ins->in[1]->shape.lens[1], size = ins->shape.lens[3];
+    if (!half || !mgx_shape_elements(&ins->shape))
+        return NULL;
+    struct mgx_ins *at = positions(ins), *x = member(ins, half, interleaved, 0),
+                   *y = member(ins, half, interleaved, 1);
+    struct mgx_ins *c = emit_rows(ins, ins->in[1], at), *s = emit_rows(ins, ins->in[2], at);
+    const struct mgx_op *mul = &mgx_op_mul;
+    struct mgx_ins *part[2] = {mgx_emit_binary(ins, &mgx_op_sub, mgx_emit_binary(ins, mul, x, c),
+                                               mgx_emit_binary(ins, mul, y, s)),
+                               mgx_emit_binary(ins, &mgx_op_add, mgx_emit_binary(ins, mul, y, c),
+                                               mgx_emit_binary(ins, mul, x, s))};
+    struct mgx_ins *turned = join(ins, part, half, interleaved);
+    if (2 * half == size)
+        return turned;
+    struct mgx_ins *const both[] = {turned, mgx_emit_slice(ins, ins->in[0], 3, 2 * half, size)};
+    return mgx_emit_concat(ins, both, 2, 3);
+}
+
+// --- cache_append ---
+
+static struct mgx_ins *spell_append(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                    const struct mgx_match *m)
+{
+    (void)r, (void)m;
+    const int swap[4] = {0, 2, 1, 3};
+    struct mgx_ins *now = ins->in[0], *past = ins->in_count > 3 ? ins->in[3] : NULL;
+    const int64_t *lens = ins->shape.lens, tokens = now->shape.lens[2],
+                  room = past ? past->shape.lens[2] : 0, two[2] = {lens[0], lens[2]};
+    if (!mgx_shape_elements(&ins->shape) || !tokens)
+        return NULL;
+    struct mgx_ins *const both[] = {past, now};
+    struct mgx_ins *rows = room ? mgx_emit_concat(ins, both, 2, 2) : now;
+    struct mgx_ins *place = emit_places(ins, two, 2);
+    // Counted from the first new token; what is before it is past's, as far as that goes.
+    struct mgx_ins *fresh =
+        mgx_emit_binary(ins, &mgx_op_sub, place, emit_before_new(ins, ins->in[1], tokens, lens[2]));
+    struct mgx_ins *is_old = emit_below(ins, fresh, 0);
+    struct mgx_ins *from =
+        emit_where(ins, is_old, place, emit_with(ins, &mgx_op_add, fresh, (double)room));
+    from = emit_with(ins, &mgx_op_min, emit_with(ins, &mgx_op_max, from, 0),
+                     (double)(room + tokens - 1));
+    from = mgx_emit_reshape(ins, from, (int64_t[]){lens[0], lens[2], 1}, 3);
+    rows = mgx_emit_transpose(ins, rows, swap, 4);
+    struct mgx_ins *y =
+        rows && from ? mgx_emit_before(ins, &mgx_op_gathernd, MGX_ATTRS(mgx_int("batch_dims", 1)),
+                                       MGX_IN(rows, from))
+                     : NULL;
+    y = mgx_emit_transpose(ins, y, swap, 4);
+    struct mgx_ins *holds = emit_where(ins, is_old, emit_below(ins, place, (double)room),
+                                       emit_below(ins, fresh, (double)tokens));
+    return emit_where(ins, emit_spread(ins, holds, 2, lens), y,
+                      mgx_emit_splat(ins, &ins->shape, 0));
+}
+
+// --- cache_attention ---
+
+// Every head of keys or values as often as queries share it.
+static struct mgx_ins *repeat_heads(struct mgx_ins *ins, struct mgx_ins *x, int64_t heads)
+{
+    const int64_t *lens = x->shape.lens, group = heads / lens[1];
+    if (group == 1)
+        return x;
+    x = mgx_emit_reshape(ins, x, (int64_t[]){lens[0], lens[1], 1, lens[2], lens[3]}, 5);
+    const int64_t *one = x ? x->shape.lens : lens;
+    x = mgx_emit_multibroadcast(ins, x, (int64_t[]){one[0], one[1], group, one[3], one[4]}, 5);
+    return mgx_emit_reshape(ins, x, (int64_t[]){one[0], heads, one[3], one[4]}, 4);
+}
+
+// Which keys a token sees, {batch, heads, tokens, keys}.
+static struct mgx_ins *emit_seen(struct mgx_ins *ins, const int64_t *lens)
+{
+    const struct mgx_cache_attention *a = ins->attr;
+    const int64_t two[2] = {lens[0], lens[2]};
+    struct mgx_ins *at =
+        mgx_emit_binary(ins, &mgx_op_add, emit_before_new(ins, ins->in[3], lens[2], lens[2]),
+                        emit_places(ins, two, 2));
+    at = emit_spread(ins, at, 2, lens);
+    struct mgx_ins *behind =
+        mgx_emit_binary(ins, &mgx_op_sub, at, emit_places(ins, lens, 4)); // keys so far back
+    struct mgx_ins *seen = emit_not_below(ins, behind, 0);
+    if (a->window <= 0)
+        return seen;
+    return mgx_emit_binary(ins, &mgx_op_logical_and, seen,
+                           emit_below(ins, behind, (double)a->window));
+}
+
+static struct mgx_ins *emit_scores(struct mgx_ins *ins, struct mgx_ins *k)
+{
+    const struct mgx_cache_attention *a = ins->attr;
+    const int swap[4] = {0, 1, 3, 2};
+    struct mgx_ins *x =
+        mgx_emit_binary(ins, &mgx_op_dot, ins->in[0], mgx_emit_transpose(ins, k, swap, 4));
+    if (a->cap <= 0)
+        return emit_with(ins, &mgx_op_mul, x, a->scale);
+    x = mgx_emit_unary(ins, &mgx_op_tanh, emit_with(ins, &mgx_op_mul, x, a->scale / a->cap));
+    return emit_with(ins, &mgx_op_mul, x, a->cap);
+}
+
+// The softmax, where there is a sink with its score as one key more, which is dropped.
+static struct mgx_ins *emit_powers(struct mgx_ins *ins, struct mgx_ins *x)
+{
+    const struct mgx_cache_attention *a = ins->attr;
+    if (!x)
+        return NULL;
+    int64_t lens[4] = {x->shape.lens[0], x->shape.lens[1], x->shape.lens[2], 1};
+    const int64_t keys = x->shape.lens[3];
+    if (a->sink) {
+        struct mgx_ins *sink =
+            mgx_emit_reshape(ins, ins->in[ins->in_count - 1], (int64_t[]){1, lens[1], 1, 1}, 4);
+        struct mgx_ins *const both[] = {x, mgx_emit_multibroadcast(ins, sink, lens, 4)};
+        x = mgx_emit_concat(ins, both, 2, 3);
+    }
+    x = x ? mgx_emit_before(ins, &mgx_op_softmax, MGX_ATTRS(mgx_int("axis", 3)), MGX_IN(x)) : NULL;
+    return a->sink ? mgx_emit_slice(ins, x, 3, 0, keys) : x;
+}
+
+// 0 where a bias hides everything from a token.
+static struct mgx_ins *zero_hidden(struct mgx_ins *ins, struct mgx_ins *scores, struct mgx_ins *y)
+{
+    struct mgx_ins *high =
+        scores ? mgx_emit_before(ins, &mgx_op_reduce_max,
+                                 MGX_ATTRS(mgx_ints("axes", (int64_t[]){3}, 1)), MGX_IN(scores))
+               : NULL;
+    struct mgx_ins *sees =
+        high
+            ? mgx_emit_binary(ins, &mgx_op_less, mgx_emit_splat(ins, &high->shape, -INFINITY), high)
+            : NULL;
+    sees = mgx_emit_convert(ins, sees, MGX_BOOL);
+    return emit_where(ins, mgx_emit_multibroadcast(ins, sees, ins->shape.lens, 4), y,
+                      mgx_emit_splat(ins, &ins->shape, 0));
+}
+
+static struct mgx_ins *spell_attention(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                       const struct mgx_match *m)
+{
+    (void)r, (void)m;
+    const struct mgx_cache_attention *a = ins->attr;
+    const int64_t heads = ins->shape.lens[1], keys = ins->in[1]->shape.lens[2];
+    if (!mgx_shape_elements(&ins->shape) || !keys)
+        return NULL;
+    struct mgx_ins *k = repeat_heads(ins, ins->in[1], heads),
+                   *v = repeat_heads(ins, ins->in[2], heads);
+    struct mgx_ins *x = k ? emit_scores(ins, k) : NULL;
+    if (!x)
+        return NULL;
+    if (a->bias) {
+        struct mgx_ins *bias = mgx_emit_slice(ins, ins->in[4], 3, 0, keys);
+        x = mgx_emit_binary(ins, &mgx_op_add, x,
+                            mgx_emit_multibroadcast(ins, bias, x->shape.lens, 4));
+    }
+    struct mgx_ins *seen = x ? emit_seen(ins, x->shape.lens) : NULL;
+    struct mgx_ins *hidden = x ? emit_where(ins, seen, mgx_emit_splat(ins, &x->shape, 0),
+                                            mgx_emit_splat(ins, &x->shape, -INFINITY))
+                               : NULL;
+    x = mgx_emit_binary(ins, &mgx_op_add, x, hidden);
+    struct mgx_ins *y = mgx_emit_binary(ins, &mgx_op_dot, emit_powers(ins, x), v);
+    return a->bias && !a->sink ? zero_hidden(ins, x, y) : y;
+}
+
+// A result may have fixed lengths where a cache's own are open.
+static bool is_static(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)
+{
+    (void)r, (void)m;
+    for (int i = 0; i < ins->in_count; i++)
+        if (!mgx_shape_is_static(&ins->in[i]->shape))
+            return false;
+    return true;
+}
+
+static const struct mgx_rule rules[] = {
+    {"rotary_embedding => x cos - y sin, y cos + x sin", MGX_IF_STATIC, .guard = is_static,
+     .rewrite = spell_rotation},
+    {"cache_append => past, now, 0 by place", MGX_IF_STATIC, .guard = is_static,
+     .rewrite = spell_append},
+    {"cache_attention => softmax(f(q k') + hidden) v", MGX_IF_STATIC, .guard = is_static,
+     .rewrite = spell_attention},
+};
+
+static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
+{
+    return mgx_apply_rules(c, m, rules, MGX_COUNT(rules));
+}
+
+const struct mgx_pass mgx_pass_rewrite_cache = {
+    .name = "rewrite_cache",
+    .meaning = "operators of a decoder's caches become gathers, products and a softmax",
+    .module = run,
+    .by_size = true,
+};

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: MIT
+"""GroupQueryAttention with caches that grow and caches with room, step by step beside ONNX Runtime: prompts, then a token at a time."""
+import migraphx
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+FLOAT, INT32 = TensorProto.FLOAT, TensorProto.INT32
+SIZE, LAYERS, WORDS = 16, 2, 400
+
+KINDS = {
+    "plain": {},
+    "turned": {"do_rotary": 1},
+    "neighbours": {"do_rotary": 1, "rotary_interleaved": 1},
+    "window": {"do_rotary": 1, "local_window_size": 5},
+    "capped": {"softcap": 2.0, "scale": 0.7},
+    "smooth": {"smooth_softmax": 1},
+}
+
+
+def decoder(heads, shared, packed, **attributes):
+    """Two layers of attention over caches: batch, tokens and the caches' lengths are free."""
+    rng, nodes, value = np.random.default_rng(3), [], helper.make_tensor_value_info
+    initial = [numpy_helper.from_array(np.cos(np.outer(np.arange(WORDS), rng.random(SIZE // 2))).astype(np.float32), "cos"),
+               numpy_helper.from_array(np.sin(np.outer(np.arange(WORDS), rng.random(SIZE // 2))).astype(np.float32), "sin")]
+    inputs = [value("x", FLOAT, ["B", "T", heads * SIZE]), value("lengths", INT32, ["B"]), value("total", INT32, [1])]
+    outputs, x = [], "x"
+    for i in range(LAYERS):
+        wide = {"qkv": heads + 2 * shared} if packed else {"q": heads, "k": shared, "v": shared}
+        for name, count in wide.items():
+            w = rng.standard_normal((heads * SIZE, count * SIZE)) / np.sqrt(heads * SIZE)
+            initial.append(numpy_helper.from_array(w.astype(np.float32), f"w{name}{i}"))
+            nodes.append(helper.make_node("MatMul", [x, f"w{name}{i}"], [f"{name}{i}"]))
+        operands = [f"qkv{i}", "", ""] if packed else [f"q{i}", f"k{i}", f"v{i}"]
+        tables = ["cos", "sin"] if attributes.get("do_rotary") else []
+        nodes.append(helper.make_node("GroupQueryAttention", operands + [f"past_k{i}", f"past_v{i}", "lengths", "total"] + tables,
+                                      [f"y{i}", f"k{i}_", f"v{i}_"], domain="com.microsoft", num_heads=heads, kv_num_heads=shared, **attributes))
+        nodes.append(helper.make_node("Add", [x, f"y{i}"], [f"x{i}"]))
+        x = f"x{i}"
+        inputs += [value(f"past_{k}{i}", FLOAT, ["B", shared, f"P{k}{i}", SIZE]) for k in "kv"]
+        outputs += [value(f"{k}{i}_", FLOAT, ["B", shared, None, SIZE]) for k in "kv"]
+    graph = helper.make_graph(nodes, "g", inputs, [value(x, FLOAT, ["B", "T", heads * SIZE])] + outputs, initial)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+
+
+class Text:
+    """One text, or a batch of texts of one length, that goes on in both engines. Caches are (ours, theirs)."""
+
+    def __init__(self, heads=4, shared=2, packed=False, threads=1, target="cpu", **attributes):
+        self.heads, self.shared = heads, shared
+        self.data = decoder(heads, shared, packed, **attributes)
+        self.session = onnxruntime.InferenceSession(self.data, providers=["CPUExecutionProvider"])
+        self.p = migraphx.parse_onnx_buffer(self.data, dynamic_dims=True)
+        self.p.compile(target, threads=threads)
+        self.rng = np.random.default_rng(1)
+
+    def start(self, batch, room):
+        empty = {f"past_{k}{i}": np.zeros((batch, self.shared, room, SIZE), np.float32) for i in range(LAYERS) for k in "kv"}
+        return np.zeros(batch, np.int32), empty, empty
+
+    def step(self, text, tokens, program=None):
+        done, ours, theirs = text
+        done = done + tokens
+        feed = {"x": self.rng.standard_normal((len(done), tokens, self.heads * SIZE)).astype(np.float32),
+                "lengths": (done - 1).astype(np.int32), "total": np.array([done.max()], np.int32)}
+        results, expected = (program or self.p).run(feed | ours), self.session.run(None, feed | theirs)
+        last = f"x{LAYERS - 1}"
+        np.testing.assert_allclose(np.asarray(results[last]), expected[0], rtol=0, atol=2e-5 * np.abs(expected[0]).max())
+        names = [f"{k}{i}" for i in range(LAYERS) for k in "kv"]
+        return (done, {f"past_{n}": results[n + "_"] for n in names},
+                {f"past_{n}": expected[1 + i] for i, n in enumerate(names)})
+
+    def check(self, text):
+        """Caches as far as there are tokens; behind these a later step may have written."""
+        done, ours, theirs = text
+        for name, value in theirs.items():
+            mine = np.asarray(ours[name])
+            assert mine.shape == value.shape
+            for b, n in enumerate(done):
+                np.testing.assert_allclose(mine[b, :, :n], value[b, :, :n], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("room", [0, 80])
+def test_a_prompt_and_then_a_token_at_a_time(kind, room):
+    t = Text(**KINDS[kind])
+    for batch in (1, 2):
+        text, kept = t.step(t.start(batch, room), 12), []
+        for step in range(30):
+            text = t.step(text, 1)
+            if step % 10 == 9:
+                kept.append(text)
+        for old in kept:
+            t.check(old)
+        for name, value in text[2].items():  # the last one has zeros behind its tokens, too
+            np.testing.assert_allclose(np.asarray(text[1][name]), value, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("heads, shared", [(1, 1), (3, 3), (6, 1), (10, 2)])
+@pytest.mark.parametrize("packed", [False, True])
+def test_heads_share_keys(heads, shared, packed):
+    t = Text(heads, shared, packed, threads=2, do_rotary=1)
+    for batch in (1, 3):
+        text = t.step(t.start(batch, 64), 3)
+        for _ in range(4):
+            text = t.step(text, 1)
+        t.check(t.step(text, 7 if batch == 1 else 1))  # ONNX Runtime takes pieces of one text alone
+
+
+def test_a_long_prompt_comes_in_pieces():
+    t = Text(do_rotary=1, threads=2)
+    for room in (0, 350):
+        text = t.step(t.start(1, room), 290)
+        t.check(t.step(t.step(text, 20), 9))
+
+
+@pytest.mark.parametrize("room", [0, 64])
+def test_a_cache_goes_on_in_two_ways(room):
+    t = Text(do_rotary=1)
+    text = t.step(t.step(t.start(1, room), 30), 1)
+    one, two = t.step(text, 1), t.step(text, 1)
+    for _ in range(5):
+        one, two = t.step(one, 1), t.step(two, 1)
+    t.check(one)
+    t.check(two)
+    t.check(text)
+
+
+def test_a_text_is_taken_back():
+    """Tokens that were tried and dropped: the next step says a shorter length of the same cache."""
+    t = Text(do_rotary=1)
+    text = t.step(t.start(1, 64), 20)
+    tried = t.step(text, 4)
+    back = (tried[0] - 3, tried[1], tried[2])
+    for _ in range(3):
+        back = t.step(back, 1)
+    t.check(back)
+    t.check(tried)
+
+
+@pytest.mark.parametrize("room", [0, 64])
+def test_texts_of_different_lengths_share_a_batch(room):
+    t = Text(do_rotary=1)
+    whole = t.step(t.start(3, room), 20)
+    text = (np.array([4, 20, 7], np.int32), *whole[1:])
+    for _ in range(5):
+        text = t.step(text, 1)
+    t.check(text)
+    t.check(whole)
+
+
+def test_fixed_sizes_and_the_reference_do_the_same():
+    t = Text(do_rotary=1, local_window_size=6)
+    text = t.step(t.start(2, 64), 20)
+    dims = {name: list(value.shape) for name, value in text[2].items()} | {"x": [2, 1, 64], "lengths": [2], "total": [1]}
+    fixed = migraphx.parse_onnx_buffer(t.data, map_input_dims=dims)
+    fixed.compile("cpu", threads=1)
+    reference = migraphx.parse_onnx_buffer(t.data, dynamic_dims=True)
+    reference.compile("ref")
+    for program in (fixed, reference):
+        t.check(t.step(text, 1, program))
+
+
+@pytest.mark.parametrize("narrow", ["quantize_fp16", "quantize_bf16"])
+def test_sixteen_bits(narrow):
+    t = Text(do_rotary=1)
+    p = migraphx.parse_onnx_buffer(t.data, dynamic_dims=True)
+    getattr(migraphx, narrow)(p)
+    p.compile("cpu", threads=1)
+    text = t.step(t.start(1, 32), 9)
+    feed = {"x": t.rng.standard_normal((1, 1, 64)).astype(np.float32), "lengths": np.array([9], np.int32), "total": np.array([10], np.int32)}
+    ours, exact = p.run(feed | text[1])["x1"], t.p.run(feed | text[2])["x1"]
+    np.testing.assert_allclose(np.asarray(ours), np.asarray(exact), rtol=0, atol=(0.01 if narrow == "quantize_fp16" else 0.08))
+
+
+def test_what_does_not_fit_is_said():
+    t = Text(do_rotary=1)
+    done, past, _ = t.start(1, 16)
+    feed = {"x": np.zeros((1, 1, 64), np.float32), "lengths": np.array([WORDS + 5], np.int32), "total": np.array([WORDS + 6], np.int32)}
+    with pytest.raises(Exception, match="position"):
+        t.p.run(feed | past)
+    with pytest.raises(Exception, match="1 tokens of 0 in total"):
+        t.p.run(feed | past | {"lengths": np.array([3], np.int32), "total": np.array([0], np.int32)})
