@@ -24,6 +24,8 @@ static enum mgx_status join(struct mgx_shape_call *c, int input, int axis, struc
             int64_t min, max;
             if (!mgx_add_i64(dims[i].min, d.min, &min) || !mgx_add_i64(dims[i].max, d.max, &max))
                 return mgx_fail(c->diag, MGX_LIMIT, "concat: the lengths overflow");
+            if (min < max && min <= MGX_DIM_ANY) // any length and a row more is any length
+                max = mgx_min_i64(max, MGX_DIM_ANY);
             dims[i] = (struct mgx_dim){.min = min, .max = max};
         } else if (d.max < dims[i].min || dims[i].max < d.min) {
             return mgx_fail_lens(c, 0, input);

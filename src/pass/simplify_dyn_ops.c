@@ -10,9 +10,11 @@
 //     broadcast(x, y), multibroadcast(...) =>  the same to known lengths
 //     broadcast_with_dims(x, {2, 3})       =>  multibroadcast[out_lens={2, 3}](x)
 //     multibroadcast(x, y)                 =>  x, where y's axes are 1 or as long as those of x
-//     multibroadcast(x, add(y, z))         =>  multibroadcast(x, y): only the lengths are read, and
+//     broadcast_for_dot(x, y)              =>  x, where the same holds for all axes but the last two
+//     [multi]broadcast(x, add(y, z))       =>  the same (x, y): only the lengths are read, and
 //                                              whatever makes the sum may become one with its user
 //     dimensions_of(x)                     =>  literal, where those lengths are fixed
+//     dimensions_of(x)                     =>  that of a parameter, whose axis has the same name
 //     random_uniform(seed, x)              =>  random_uniform(seed, multibroadcast(0)): only the
 //                                              lengths are read, so a given seed makes a constant
 //     fixed_pad(x)                         =>  fixed_pad[output_lens](x), for x of open lengths
@@ -185,6 +187,19 @@ static bool widens(const struct mgx_shape *y, const struct mgx_shape *x)
     return before < 0;
 }
 
+// The same of the operands of a product, of which the last two axes are not asked.
+static struct mgx_ins *batch_widened_by_none(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                             const struct mgx_match *m)
+{
+    (void)r, (void)m;
+    struct mgx_shape x = ins->in[0]->shape, y = ins->in[1]->shape;
+    if (mgx_shape_is_static(&x) || x.unranked || y.unranked)
+        return NULL;
+    x.rank -= 2;
+    y.rank -= 2;
+    return widens(&y, &x) ? NULL : ins->in[0];
+}
+
 static struct mgx_ins *widened_by_none(struct mgx_rewriter *r, struct mgx_ins *ins,
                                        const struct mgx_match *m)
 {
@@ -252,6 +267,37 @@ static struct mgx_ins *dimensions(struct mgx_rewriter *r, struct mgx_ins *ins,
     return end > start ? mgx_literal_ints(ins->owner, lens, (int)(end - start)) : NULL;
 }
 
+// An axis of that name, of a parameter.
+static struct mgx_ins *find_named(const struct mgx_module *m, const char *name, int *axis)
+{
+    for (struct mgx_ins *p = m->first; p; p = p->next)
+        for (int i = 0; p->op == &mgx_op_param && !p->shape.unranked && i < p->shape.rank; i++) {
+            const struct mgx_dim d = mgx_shape_dim(&p->shape, i);
+            *axis = i;
+            if (d.name && strcmp(d.name, name) == 0)
+                return p;
+        }
+    return NULL;
+}
+
+static struct mgx_ins *dimension_by_name(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                         const struct mgx_match *m)
+{
+    (void)r;
+    struct mgx_ins *x = mgx_var(m, 'x');
+    const int64_t start = mgx_ins_int(ins, "start");
+    if (x->shape.unranked || start < 0 || start >= x->shape.rank ||
+        mgx_ins_int(ins, "end") != start + 1)
+        return NULL;
+    const struct mgx_dim d = mgx_shape_dim(&x->shape, (int)start);
+    int axis;
+    struct mgx_ins *from = d.name ? find_named(ins->owner, d.name, &axis) : NULL;
+    if (!from || (from == x && axis == start))
+        return NULL;
+    return mgx_emit_before(
+        ins, ins->op, MGX_ATTRS(mgx_int("start", axis), mgx_int("end", axis + 1)), MGX_IN(from));
+}
+
 static struct mgx_ins *numbers(struct mgx_rewriter *r, struct mgx_ins *ins,
                                const struct mgx_match *m)
 {
@@ -286,8 +332,10 @@ static const struct mgx_rule rules[] = {
     {"broadcast|multibroadcast|broadcast_with_dims|broadcast_for_dot => broadcast[out_lens](x)",
      .rewrite = broadcast},
     {"multibroadcast => x", .rewrite = widened_by_none},
-    {"multibroadcast => multibroadcast(x, y)", .rewrite = lens_of_source},
+    {"broadcast_for_dot => x", .rewrite = batch_widened_by_none},
+    {"multibroadcast|broadcast => the same (x, y)", .rewrite = lens_of_source},
     {"dimensions_of(x) => literal", .rewrite = dimensions},
+    {"dimensions_of(x) => dimensions_of(parameter)", .rewrite = dimension_by_name},
     {"random_uniform|random_mersenne|random_normal => the same like zeros", .rewrite = numbers},
     {"fixed_pad(x) => fixed_pad[output_lens](x)", .rewrite = pad_to},
 };

@@ -74,7 +74,8 @@ void mgx_dim_meet(struct mgx_dim *d, struct mgx_dim by)
 {
     const struct mgx_dim old = *d;
     if (by.max - by.min < d->max - d->min || (by.name && !d->name))
-        *d = by; // keeps name and optimals of the tighter one
+        *d = by;                            // keeps name and optimals of the tighter one
+    d->name = d->name ? d->name : old.name; // it is that length
     d->min = mgx_max_i64(old.min, by.min);
     d->max = mgx_min_i64(old.max, by.max);
 }

@@ -56,12 +56,18 @@ static void add_axis(struct batches *x, int64_t len, int64_t a, int64_t b, int64
     x->r[to] = r;
 }
 
-// The last batch axis becomes rows when b is the same for all of it and rows continue over it.
+// The last batch axis becomes rows when b is the same for all of it and rows continue over it. A
+// single row has no next one, so it continues anywhere.
 static void merge_rows(struct mgx_gemm_desc *d, struct batches *x)
 {
     assert(d->m >= 0 && x->count >= 0);
     while (x->count) {
         const int k = x->count - 1;
+        if (d->m == 1) {
+            d->a_row = x->a[k];
+            d->c_row = x->c[k];
+            d->residual_row = x->r[k];
+        }
         if (x->b[k] != 0 || x->a[k] != d->a_row * d->m || x->c[k] != d->c_row * d->m ||
             (d->epilogue.residual != MGX_RESIDUAL_NONE && x->r[k] != d->residual_row * d->m))
             return;
