@@ -240,9 +240,14 @@ struct mgx_ins *mgx_build_indices(struct mgx_node *n, struct mgx_ins *x, int axi
         return NULL;
     if (mgx_build_fixed_dim(x, axis))
         return mgx_build_iota(n, MGX_INT64, x->shape.lens[axis]);
-    struct mgx_ins *length = mgx_build_squeeze(n, mgx_build_dim(n, x, axis), (int64_t[]){0}, 1);
+    return mgx_build_indices_to(n, mgx_build_dim(n, x, axis));
+}
+
+struct mgx_ins *mgx_build_indices_to(struct mgx_node *n, struct mgx_ins *length)
+{
+    length = mgx_build_squeeze(n, length, (int64_t[]){0}, 1);
     return mgx_build_emit(
-        n, &mgx_op_dynamic_range, NULL,
+        n, &mgx_op_dynamic_range, MGX_ATTRS(mgx_int("max_output", MGX_DIM_ANY)),
         MGX_IN(mgx_build_scalar(n, MGX_INT64, 0), length, mgx_build_scalar(n, MGX_INT64, 1)));
 }
 
@@ -486,10 +491,19 @@ struct mgx_ins *mgx_build_softplus(struct mgx_node *n, struct mgx_ins *x)
 
 // --- attention ---
 
+// One token, the batch open: every view is a step of the run, and tokens and heads may change
+// places without one.
+static bool is_one_token(const struct mgx_ins *x, int tokens)
+{
+    return !mgx_build_is_static(x) && mgx_build_fixed_dim(x, tokens) && x->shape.lens[tokens] == 1;
+}
+
 struct mgx_ins *mgx_build_split_heads(struct mgx_node *n, struct mgx_ins *x, int64_t heads)
 {
     if (!x)
         return NULL;
+    if (is_one_token(x, 1))
+        return mgx_build_reshape(n, x, (int64_t[]){0, heads, 1, x->shape.lens[2] / heads}, 4);
     const int64_t dims[4] = {0, 0, heads, x->shape.lens[2] / heads}, perm[4] = {0, 2, 1, 3};
     return mgx_build_transpose(n, mgx_build_reshape(n, x, dims, 4), perm, 4);
 }
@@ -498,8 +512,59 @@ struct mgx_ins *mgx_build_merge_heads(struct mgx_node *n, struct mgx_ins *x)
 {
     if (!x)
         return NULL;
-    const int64_t dims[3] = {0, 0, x->shape.lens[1] * x->shape.lens[3]}, perm[4] = {0, 2, 1, 3};
-    return mgx_build_reshape(n, mgx_build_transpose(n, x, perm, 4), dims, 3);
+    assert(x->shape.rank == 4 || x->shape.rank == 5);
+    const int rank = x->shape.rank;
+    const int64_t swap[4] = {0, 2, 1, 3}, front[5] = {0, 3, 1, 2, 4};
+    int64_t dims[3] = {0, 0, 1}; // 0 copies batch and tokens
+    for (int i = 1; i < rank; i++)
+        if (i != rank - 2)
+            dims[2] *= x->shape.lens[i];
+    if (!mgx_build_fixed_dim(x, rank - 1))
+        dims[2] = -1;
+    dims[1] = is_one_token(x, rank - 2);
+    if (dims[1])
+        return mgx_build_reshape(n, x, dims, 3);
+    return mgx_build_reshape(n, mgx_build_transpose(n, x, rank == 4 ? swap : front, rank), dims, 3);
+}
+
+struct mgx_ins *mgx_build_split_groups(struct mgx_node *n, struct mgx_ins *x, int64_t shared,
+                                       int64_t group)
+{
+    if (!x)
+        return NULL;
+    assert(shared > 0 && group > 0 && (x->shape.rank == 3 || x->shape.rank == 4));
+    const int64_t size = x->shape.lens[x->shape.rank - 1];
+    if (x->shape.rank == 4) // -1 stands for the tokens
+        return mgx_build_reshape(n, x, (int64_t[]){0, shared, group, -1, size}, 5);
+    struct mgx_ins *y =
+        mgx_build_reshape(n, x, (int64_t[]){0, 0, shared, group, size / (shared * group)}, 5);
+    return mgx_build_transpose(n, y, (int64_t[]){0, 2, 3, 1, 4}, 5);
+}
+
+struct mgx_ins *mgx_build_merge_groups(struct mgx_node *n, struct mgx_ins *x)
+{
+    if (!x)
+        return NULL;
+    assert(x->shape.rank == 5);
+    const int64_t heads = x->shape.lens[1] * x->shape.lens[2];
+    const struct mgx_build_len lens[4] = {
+        {x, 0, 0, 0}, {NULL, 0, heads, 0}, {x, 3, 0, 0}, {x, 4, 0, 0}};
+    return mgx_build_reshape_to(n, x, lens, 4);
+}
+
+struct mgx_ins *mgx_build_add_table(struct mgx_node *n, struct mgx_ins *x, struct mgx_ins *table)
+{
+    if (!x || !table || mgx_build_is_static(x) || table->shape.rank != 2)
+        return mgx_build_add(n, x, table);
+    struct mgx_ins *wide = mgx_build_emit(
+        n, &mgx_op_broadcast, MGX_ATTRS(mgx_int("axis", x->shape.rank - 2)), MGX_IN(table, x));
+    return mgx_build_emit(n, &mgx_op_add, NULL, MGX_IN(x, wide));
+}
+
+struct mgx_ins *mgx_build_for_groups(struct mgx_node *n, struct mgx_ins *x, struct mgx_ins *q)
+{
+    struct mgx_ins *one = mgx_build_unsqueeze(n, x, (int64_t[]){2}, 1);
+    return mgx_build_emit(n, &mgx_op_broadcast_for_dot, NULL, MGX_IN(one, q));
 }
 
 // Lengths unknown: copies are joined on an axis of their own, which then merges with the heads.
@@ -513,10 +578,10 @@ static struct mgx_ins *repeat_ranges(struct mgx_node *n, struct mgx_ins *x, int6
     }
     for (int64_t i = 0; i < times; i++)
         copies[i] = one;
-    struct mgx_build_len lens[MGX_MAX_RANK];
-    for (int i = 0; i < x->shape.rank; i++)
-        lens[i] = (struct mgx_build_len){x, i, i == 1 ? times : 1};
     struct mgx_ins *y = mgx_build_concat(n, 2, copies, (int)times);
+    struct mgx_build_len lens[MGX_MAX_RANK];
+    for (int i = 0; y && i < x->shape.rank; i++)
+        lens[i] = (struct mgx_build_len){y, i < 2 ? i : i + 1, i == 1 ? times : 1};
     return mgx_build_reshape_to(n, y, lens, x->shape.rank);
 }
 

@@ -112,6 +112,8 @@ struct mgx_ins *mgx_build_ints(struct mgx_node *n, const struct mgx_shape *shape
 struct mgx_ins *mgx_build_iota(struct mgx_node *n, enum mgx_type type, int64_t count);
 // 0, 1, 2, ... as many as the axis of x is long, also where that is known at run time only.
 struct mgx_ins *mgx_build_indices(struct mgx_node *n, struct mgx_ins *x, int axis);
+// 0, 1, 2, ... as many as an int64 vector of one says.
+struct mgx_ins *mgx_build_indices_to(struct mgx_node *n, struct mgx_ins *length);
 // One value over all these lengths, without storing it more than once.
 struct mgx_ins *mgx_build_filled(struct mgx_node *n, enum mgx_type type, int rank,
                                  const int64_t *lens, double value);
@@ -173,6 +175,17 @@ struct mgx_ins *mgx_build_clamp(struct mgx_node *n, struct mgx_ins *x, double lo
 // ranges; the last axis must be known and divisible.
 struct mgx_ins *mgx_build_split_heads(struct mgx_node *n, struct mgx_ins *x, int64_t heads);
 struct mgx_ins *mgx_build_merge_heads(struct mgx_node *n, struct mgx_ins *x);
+// Queries whose heads share keys, `group` heads in a row one head of keys: (batch, tokens, shared *
+// group * size) or (batch, shared * group, tokens, size) to (batch, shared, group, tokens, size).
+// merge_heads takes what comes of it too, merge_groups makes (batch, shared * group, tokens, size).
+struct mgx_ins *mgx_build_split_groups(struct mgx_node *n, struct mgx_ins *x, int64_t shared,
+                                       int64_t group);
+struct mgx_ins *mgx_build_merge_groups(struct mgx_node *n, struct mgx_ins *x);
+// scores + table, whose lengths (tokens, keys) are those of the scores, beyond doubt: so the sum has
+// theirs, with their names.
+struct mgx_ins *mgx_build_add_table(struct mgx_node *n, struct mgx_ins *x, struct mgx_ins *table);
+// Keys or values (batch, shared, ...) for such queries q: a view that repeats them, no copy.
+struct mgx_ins *mgx_build_for_groups(struct mgx_node *n, struct mgx_ins *x, struct mgx_ins *q);
 // Every head `times` in a row: (b, h, ...) to (b, h * times, ...); heads and, of four axes, the
 // last must be known.
 struct mgx_ins *mgx_build_repeat_heads(struct mgx_node *n, struct mgx_ins *x, int64_t times);

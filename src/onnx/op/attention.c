@@ -15,26 +15,46 @@
 #include "onnx/build.h"
 
 struct attention {
-    struct mgx_ins *q, *k, *v;
+    struct mgx_ins *x;            // input Q
+    struct mgx_ins *q, *k, *v;    // (batch, heads, tokens, size), q in other forms: view_groups
     struct mgx_ins *mask, *valid; // inputs attn_mask and nonpad_kv_seqlen
-    struct mgx_ins *past;         // input past_key
+    struct mgx_ins *past, *fresh; // input past_key; the keys behind it
     enum mgx_type type;
+    bool rows; // q is (batch, shared, group, size)
     bool sure; // every query sees some key, beyond doubt
 };
 
+static int tokens_axis(const struct attention *a)
+{
+    return mgx_build_rank(a->x) == 4 ? 2 : 1;
+}
+
+static struct mgx_dim tokens(const struct attention *a)
+{
+    return mgx_shape_dim(&a->x->shape, tokens_axis(a));
+}
+
 // --- operands ---
+
+static enum mgx_status check_heads(struct mgx_node *n, const char *name, const struct mgx_ins *x,
+                                   int64_t heads)
+{
+    const int rank = mgx_build_rank(x);
+    if (rank == 4)
+        return MGX_OK;
+    if (rank != 3 || heads < 1 || x->shape.lens[2] % heads != 0)
+        return mgx_node_invalid(
+            n, "an operand of rank %d, its last axis %lld, has no %lld heads (%s)", rank,
+            rank == 3 ? (long long)x->shape.lens[2] : 0, (long long)heads, name);
+    return MGX_OK;
+}
 
 static enum mgx_status split(struct mgx_node *n, const char *name, struct mgx_ins **x)
 {
     const int64_t heads = mgx_onnx_int(n, name, 0);
-    if (mgx_build_rank(*x) == 4)
-        return MGX_OK;
-    if (mgx_build_rank(*x) != 3 || heads < 1 || (*x)->shape.lens[2] % heads != 0)
-        return mgx_node_invalid(
-            n, "an operand of rank %d, its last axis %lld, has no %lld heads (%s)",
-            mgx_build_rank(*x), mgx_build_rank(*x) == 3 ? (long long)(*x)->shape.lens[2] : 0,
-            (long long)heads, name);
-    *x = mgx_build_split_heads(n, *x, heads);
+    TRY(check_heads(n, name, *x, heads));
+    if (mgx_build_rank(*x) == 3)
+        *x = mgx_build_split_heads(n, *x, heads);
     return *x ? MGX_OK : mgx_program_status(n->module->program, n->diag);
 }
 
@@ -45,22 +65,64 @@ static bool can_split(const struct mgx_ins *x)
     return rank == 4 || (rank == 3 && mgx_build_fixed_dim(x, 2)) || (rank >= 0 && rank < 3);
 }
 
-// Key and value heads as often as the queries need them.
+// Is this axis of the mask, counted from the last one, 1?
+static bool is_repeated(const struct mgx_ins *mask, int from_last)
+{
+    const int axis = mask ? mgx_build_rank(mask) - 1 - from_last : -1;
+    return axis < 0 || (mgx_build_fixed_dim(mask, axis) && mask->shape.lens[axis] == 1);
+}
+
+// Queries see keys and values as they are, again and again: one token as (batch, shared, group,
+// size), so that the heads of a group are rows of one product; several as (batch, shared, group,
+// tokens, size), whose keys are repeated by a stride of 0. The mask tells no head from another.
+static void view_groups(struct mgx_node *n, struct attention *a, int64_t shared, int64_t group)
+{
+    const struct mgx_dim t = tokens(a);
+    const int64_t width = a->q->shape.lens[mgx_build_rank(a->q) - 1];
+    const int64_t size = mgx_build_rank(a->q) == 4 ? width : width / (shared * group);
+    a->rows = t.min == 1 && t.max == 1 && is_repeated(a->mask, 1);
+    if (a->rows) {
+        a->q = mgx_build_reshape(n, a->q, (int64_t[]){0, shared, group, size}, 4);
+        return;
+    }
+    a->q = mgx_build_split_groups(n, a->q, shared, group);
+    if (a->mask && mgx_build_rank(a->mask) == 4)
+        a->mask = mgx_build_unsqueeze(n, a->mask, (int64_t[]){1}, 1);
+}
+
+// Key and value heads as often as the queries need them. Where lengths are open the keys are likely
+// a cache: it is long, and queries are few.
 static enum mgx_status share_heads(struct mgx_node *n, struct attention *a, bool *later)
 {
     assert(a->q && a->k && a->v);
-    struct mgx_ins *const v[] = {a->q, a->k, a->v};
-    for (int i = 0; i < 3; i++)
-        *later |= !mgx_build_fixed_dim(v[i], 1);
+    const bool whole = mgx_build_rank(a->q) == 4;
+    *later |= (whole && !mgx_build_fixed_dim(a->q, 1)) || !mgx_build_fixed_dim(a->k, 1) ||
+              !mgx_build_fixed_dim(a->v, 1);
     if (*later)
         return MGX_OK;
-    const int64_t heads = a->q->shape.lens[1], shared = a->k->shape.lens[1];
+    const int64_t heads = whole ? a->q->shape.lens[1] : mgx_onnx_int(n, "q_num_heads", 0);
+    const int64_t shared = a->k->shape.lens[1];
     if (shared < 1 || heads % shared != 0)
         return mgx_node_invalid(n, "%lld query heads do not share %lld key heads", (long long)heads,
                                 (long long)shared);
-    a->k = mgx_build_repeat_heads(n, a->k, heads / shared);
-    a->v = mgx_build_repeat_heads(n, a->v, heads / shared);
-    return a->k && a->v ? MGX_OK : mgx_program_status(n->module->program, n->diag);
+    const bool open = !mgx_build_is_static(a->q) || !mgx_build_is_static(a->k);
+    if (open && heads > shared && n->out_count <= 3 && is_repeated(a->mask, 2)) {
+        view_groups(n, a, shared, heads / shared);
+    } else {
+        TRY(split(n, "q_num_heads", &a->q));
+        a->k = mgx_build_repeat_heads(n, a->k, heads / shared);
+        a->v = mgx_build_repeat_heads(n, a->v, heads / shared);
+    }
+    return a->q && a->k && a->v ? MGX_OK : mgx_program_status(n->module->program, n->diag);
+}
+
+// The product of one row for every query with keys or values (batch, heads, ...).
+static struct mgx_ins *product(struct mgx_node *n, const struct attention *a, struct mgx_ins *rows,
+                               struct mgx_ins *x)
+{
+    if (a->q && mgx_build_rank(a->q) == 5)
+        x = mgx_build_for_groups(n, x, a->q);
+    return mgx_build_matmul(n, &mgx_op_dot, rows, x);
 }
 
 // New keys or values after those of the cache.
@@ -71,18 +133,27 @@ static struct mgx_ins *extend(struct mgx_node *n, struct mgx_ins *past, struct m
 
 // --- masks ---
 
-// (tokens, 1): the position of each query among the keys, (batch, 1, tokens, 1) with
+// (tokens, 1): the position of each query among the keys, (batch, 1.., tokens, 1) with
 // nonpad_kv_seqlen.
 static struct mgx_ins *query_positions(struct mgx_node *n, const struct attention *a)
 {
-    struct mgx_ins *i = mgx_build_indices(n, a->q, 2);
+    struct mgx_ins *i = mgx_build_indices(n, a->x, tokens_axis(a));
     i = i ? mgx_build_per_axis(n, i, 0, 2) : NULL;
     if (a->past)
         return mgx_build_add(n, i, mgx_build_dim(n, a->past, 2));
     if (!a->valid)
         return i;
-    struct mgx_ins *first = mgx_build_sub(n, a->valid, mgx_build_dim(n, a->q, 2));
-    return mgx_build_add(n, i, mgx_build_per_axis(n, first, 0, 4));
+    struct mgx_ins *first = mgx_build_sub(n, a->valid, mgx_build_dim(n, a->x, tokens_axis(a)));
+    return mgx_build_add(n, i, mgx_build_per_axis(n, first, 0, mgx_build_rank(a->q)));
+}
+
+// The places of all keys. Their number is said by the lengths of inputs, which layers share.
+static struct mgx_ins *key_places(struct mgx_node *n, const struct attention *a)
+{
+    if (!a->past || mgx_build_fixed_dim(a->k, 2))
+        return mgx_build_indices(n, a->k, 2);
+    return mgx_build_indices_to(
+        n, mgx_build_add(n, mgx_build_dim(n, a->past, 2), mgx_build_dim(n, a->fresh, 2)));
 }
 
 static struct mgx_ins *both(struct mgx_node *n, struct mgx_ins *a, struct mgx_ins *b)
@@ -93,23 +164,27 @@ static struct mgx_ins *both(struct mgx_node *n, struct mgx_ins *a, struct mgx_in
 // Do queries end where the keys do, at the latest? Then a window never lies beyond them.
 static bool ends_within(const struct attention *a)
 {
-    const struct mgx_ins *const v[] = {a->q, a->k, a->past};
-    for (int i = 0; i < 3; i++)
-        if (v[i] && !mgx_build_fixed_dim(v[i], 2))
-            return false;
-    return (a->past ? a->past->shape.lens[2] : 0) + a->q->shape.lens[2] <= a->k->shape.lens[2];
+    const struct mgx_dim q = tokens(a), k = mgx_shape_dim(&a->fresh->shape, 2);
+    return mgx_dim_same(&q, &k) || q.max <= k.min;
+}
+
+// One token, and no key behind it.
+static bool is_last(const struct attention *a)
+{
+    const struct mgx_dim q = tokens(a), k = mgx_shape_dim(&a->fresh->shape, 2);
+    return !a->valid && q.min == 1 && q.max == 1 && k.min == 1 && k.max == 1;
 }
 
 // Which keys a query may see by order, window and padding; NULL if all.
 static struct mgx_ins *visible(struct mgx_node *n, struct attention *a)
 {
-    const bool causal = mgx_onnx_int(n, "is_causal", 0) != 0;
+    const bool last = is_last(a), causal = !last && mgx_onnx_int(n, "is_causal", 0) != 0;
     const int64_t left = mgx_onnx_int(n, "left_window_size", -1);
-    const int64_t right = mgx_onnx_int(n, "right_window_size", -1);
+    const int64_t right = last ? -1 : mgx_onnx_int(n, "right_window_size", -1);
     a->sure = !a->valid && (left < 0 || ends_within(a));
     if (!causal && left < 0 && right < 0 && !a->valid)
         return NULL;
-    struct mgx_ins *keys = mgx_build_indices(n, a->k, 2), *seen = NULL;
+    struct mgx_ins *keys = key_places(n, a), *seen = NULL;
     if (causal || left >= 0 || right >= 0) {
         struct mgx_ins *distance = mgx_build_sub(n, query_positions(n, a), keys);
         struct mgx_ins *least = mgx_build_like(n, distance, causal ? 0 : -(double)right);
@@ -120,7 +195,9 @@ static struct mgx_ins *visible(struct mgx_node *n, struct attention *a)
             seen = both(n, seen, mgx_build_not(n, mgx_build_greater(n, distance, most)));
     }
     if (a->valid)
-        seen = both(n, seen, mgx_build_less(n, keys, mgx_build_per_axis(n, a->valid, 0, 4)));
+        seen =
+            both(n, seen,
+                 mgx_build_less(n, keys, mgx_build_per_axis(n, a->valid, 0, mgx_build_rank(a->q))));
     return seen;
 }
 
@@ -168,7 +245,7 @@ static struct mgx_ins *bias(struct mgx_node *n, struct attention *a)
 // x with 0 in the rows whose bias hides everything.
 static struct mgx_ins *zero_hidden_rows(struct mgx_node *n, struct mgx_ins *add, struct mgx_ins *x)
 {
-    assert(!x || x->shape.rank == 4);
+    assert(!x || x->shape.rank == 4 || x->shape.rank == 5);
     if (!add || !x)
         return NULL;
     struct mgx_ins *best =
@@ -184,18 +261,19 @@ static struct mgx_ins *scores(struct mgx_node *n, const struct attention *a)
 {
     const int64_t swap[4] = {0, 1, 3, 2};
     const double given = mgx_onnx_real(n, "scale", 0);
-    const double scale = mgx_onnx_has(n, "scale") ? given : 1 / sqrt((double)a->q->shape.lens[3]);
+    const double scale =
+        mgx_onnx_has(n, "scale") ? given : 1 / sqrt((double)a->q->shape.lens[a->q->shape.rank - 1]);
     struct mgx_ins *turned = mgx_build_transpose(n, a->k, swap, 4);
     if (a->type != MGX_HALF || scale < 0)
-        return mgx_build_with(n, &mgx_op_mul, mgx_build_matmul(n, &mgx_op_dot, a->q, turned),
-                              scale);
-    return mgx_build_matmul(n, &mgx_op_dot, mgx_build_with(n, &mgx_op_mul, a->q, sqrt(scale)),
-                            mgx_build_with(n, &mgx_op_mul, turned, sqrt(scale)));
+        return mgx_build_with(n, &mgx_op_mul, product(n, a, a->q, turned), scale);
+    return product(n, a, mgx_build_with(n, &mgx_op_mul, a->q, sqrt(scale)),
+                   mgx_build_with(n, &mgx_op_mul, turned, sqrt(scale)));
 }
 
 static struct mgx_ins *softmax(struct mgx_node *n, struct mgx_ins *x)
 {
-    return mgx_build_emit(n, &mgx_op_softmax, MGX_ATTRS(mgx_int("axis", 3)), MGX_IN(x));
+    const int64_t last = x ? x->shape.rank - 1 : 0;
+    return mgx_build_emit(n, &mgx_op_softmax, MGX_ATTRS(mgx_int("axis", last)), MGX_IN(x));
 }
 
 static enum mgx_status attend(struct mgx_node *n, struct attention *a)
@@ -210,10 +288,13 @@ static enum mgx_status attend(struct mgx_node *n, struct attention *a)
         capped = mgx_build_with(n, &mgx_op_mul,
                                 mgx_build_tanh(n, mgx_build_with(n, &mgx_op_div, raw, cap)), cap);
     struct mgx_ins *add = bias(n, a);
-    struct mgx_ins *biased = add ? mgx_build_add(n, capped, add) : capped;
+    const bool table = !a->mask && !a->valid && !a->rows;
+    struct mgx_ins *biased = !add    ? capped
+                             : table ? mgx_build_add_table(n, capped, add)
+                                     : mgx_build_add(n, capped, add);
     struct mgx_ins *share =
         mgx_build_convert(n, softmax(n, mgx_build_convert(n, biased, precise)), a->type);
-    struct mgx_ins *y = mgx_build_matmul(n, &mgx_op_dot, share, a->v);
+    struct mgx_ins *y = product(n, a, share, a->v);
     const bool guard = add && !a->sure;
     if (guard)
         y = zero_hidden_rows(n, add, y);
@@ -235,19 +316,21 @@ static enum mgx_status read(struct mgx_node *n, struct attention *a, bool *later
         *later |= !can_split(n->in[i]);
     if (*later)
         return MGX_OK;
-    *a = (struct attention){.q = n->in[0],
+    *a = (struct attention){.x = n->in[0],
+                            .q = n->in[0],
                             .k = n->in[1],
                             .v = n->in[2],
                             .mask = mgx_node_in(n, 3),
                             .valid = mgx_node_in(n, 6),
                             .past = mgx_node_in(n, 4),
                             .type = n->in[0]->shape.type};
-    TRY(split(n, "q_num_heads", &a->q));
+    TRY(check_heads(n, "q_num_heads", a->q, mgx_onnx_int(n, "q_num_heads", 0)));
     TRY(split(n, "kv_num_heads", &a->k));
     TRY(split(n, "kv_num_heads", &a->v));
     if ((mgx_node_in(n, 4) == NULL) != (mgx_node_in(n, 5) == NULL))
         return mgx_node_invalid(n, "past_key and past_value come together");
-    a->k = extend(n, mgx_node_in(n, 4), a->k);
+    a->fresh = a->k;
+    a->k = extend(n, a->past, a->k);
     a->v = extend(n, mgx_node_in(n, 5), a->v);
     if (!a->k || !a->v)
         return mgx_program_status(n->module->program, n->diag);
@@ -255,8 +338,21 @@ static enum mgx_status read(struct mgx_node *n, struct attention *a, bool *later
         n->out[1] = a->k;
     if (n->out_count > 2)
         n->out[2] = a->v;
-    *later |= !mgx_build_fixed_dim(a->q, 3);
+    *later |= !mgx_build_fixed_dim(a->q, mgx_build_rank(a->q) - 1);
     return *later ? MGX_OK : share_heads(n, a, later);
+}
+
+// The result as Q came.
+static struct mgx_ins *merge(struct mgx_node *n, const struct attention *a, struct mgx_ins *y)
+{
+    const bool whole = mgx_build_rank(a->x) == 4;
+    if (!y || (whole && !a->rows))
+        return y && y->shape.rank == 5 ? mgx_build_merge_groups(n, y) : y;
+    if (!a->rows)
+        return mgx_build_merge_heads(n, y);
+    const int64_t heads = y->shape.lens[1] * y->shape.lens[2];
+    const int64_t dims[4] = {0, whole ? heads : 1, whole ? 1 : -1, -1};
+    return mgx_build_reshape(n, y, dims, whole ? 4 : 3);
 }
 
 static enum mgx_status import(struct mgx_node *n)
@@ -267,8 +363,7 @@ static enum mgx_status import(struct mgx_node *n)
     if (later)
         return mgx_onnx_defer(n);
     TRY(attend(n, &a));
-    if (mgx_build_rank(n->in[0]) == 3)
-        n->out[0] = mgx_build_merge_heads(n, n->out[0]);
+    n->out[0] = merge(n, &a, n->out[0]);
     return MGX_OK;
 }
 const struct mgx_onnx_op mgx_onnx_attention = {
@@ -289,8 +384,12 @@ static enum mgx_status flex(struct mgx_node *n)
     TRY(mgx_node_need(n, 3, 3));
     if (!mgx_build_static(n))
         return mgx_onnx_defer(n);
-    struct attention a = {
-        .q = n->in[0], .k = n->in[1], .v = n->in[2], .type = n->in[0]->shape.type};
+    struct attention a = {.x = n->in[0],
+                          .q = n->in[0],
+                          .k = n->in[1],
+                          .v = n->in[2],
+                          .fresh = n->in[1],
+                          .type = n->in[0]->shape.type};
     for (int i = 0; i < 3; i++)
         if (mgx_build_rank(n->in[i]) != 4)
             return mgx_node_invalid(n, "operand %d has rank %d, not 4", i,

@@ -6,7 +6,8 @@
 // on (batch, heads, tokens, size). Attention and QAttention project the input themselves, by one
 // matrix for queries, keys and values. A mask adds mask_filter_value where it hides a key; causal
 // order hides absolutely. Emitted as dot, mul, [add], softmax, dot, the form that fusing passes
-// look for. Everything is checked against num_heads before it is split.
+// look for. Everything is checked against num_heads before it is split. Batch, tokens and the length
+// of caches may be open, but for masks whose form they decide.
 #include <float.h>
 #include <math.h>
 
@@ -18,17 +19,63 @@ struct heads {
     struct mgx_ins *q, *k, *v; // (batch, heads, tokens, size)
     struct mgx_ins *mask;      // which keys exist, in one of the forms of `shown`
     struct mgx_ins *bias;      // added to the scores
+    struct mgx_ins *fresh;     // keys of this run
+    struct mgx_ins *cache;     // NULL: there are no keys from earlier runs
+    int axis;                  // of the cache's tokens
+    int64_t past;              // how many of them are keys; -1: all
     int64_t count;             // num_heads
-    int64_t past;              // keys from earlier runs
     enum mgx_type type;
 };
 
+// --- lengths ---
+
+// Is every length known, but for the batch (axis 0) and the tokens?
+static bool is_known(const struct mgx_ins *x, int tokens)
+{
+    for (int i = 1; x && i < mgx_build_rank(x); i++)
+        if (i != tokens && !mgx_build_fixed_dim(x, i))
+            return false;
+    return true;
+}
+
+// Can it be told which form a mask has? One axis alone is as long as the batch, or it counts.
+static bool is_clear(const struct mgx_node *n, const struct mgx_ins *mask, const struct mgx_ins *x)
+{
+    if (!mask || mgx_build_static(n) || mgx_build_rank(mask) == 2 || mgx_build_rank(mask) == 3)
+        return true;
+    if (mgx_build_rank(mask) != 1)
+        return false;
+    const struct mgx_dim given = mgx_shape_dim(&mask->shape, 0),
+                         batch = mgx_shape_dim(&x->shape, 0);
+    return (mgx_dim_is_fixed(&given) && mgx_dim_is_fixed(&batch)) || mgx_dim_same(&given, &batch);
+}
+
+// Could the axes be equally long?
+static bool may_agree(const struct mgx_ins *a, int i, const struct mgx_ins *b, int j)
+{
+    const struct mgx_dim x = mgx_shape_dim(&a->shape, i), y = mgx_shape_dim(&b->shape, j);
+    return x.min <= y.max && y.min <= x.max;
+}
+
+static int64_t length(const struct mgx_ins *x, int axis)
+{
+    return x->shape.lens[axis];
+}
+
+// How many keys come from earlier runs, as a vector of one; NULL if none.
+static struct mgx_ins *past_of(struct mgx_node *n, const struct heads *h)
+{
+    if (!h->cache || h->past == 0)
+        return NULL;
+    return h->past > 0 ? mgx_build_literal_ints(n, &h->past, 1)
+                       : mgx_build_dim(n, h->cache, h->axis);
+}
+
 // --- masks ---
 
-static struct mgx_ins *keys_below(struct mgx_node *n, struct mgx_ins *keys, struct mgx_ins *ends,
-                                  int64_t from, int64_t batch)
+// Keys before the ends that `part` of the mask gives, one for every row of the batch.
+static struct mgx_ins *keys_below(struct mgx_node *n, struct mgx_ins *keys, struct mgx_ins *part)
 {
-    struct mgx_ins *part = mgx_build_slice(n, ends, 0, from, from + batch);
     part = part ? mgx_build_per_axis(n, mgx_build_convert(n, part, MGX_INT64), 0, 4) : NULL;
     return part ? mgx_build_less(n, keys, part) : NULL;
 }
@@ -38,15 +85,32 @@ static struct mgx_ins *keys_below(struct mgx_node *n, struct mgx_ins *keys, stru
 static enum mgx_status shown_by_ends(struct mgx_node *n, const struct heads *h,
                                      struct mgx_ins **shown)
 {
-    const int64_t batch = h->q->shape.lens[0], given = h->mask->shape.lens[0];
-    struct mgx_ins *keys = mgx_build_iota(n, MGX_INT64, h->k->shape.lens[2]);
+    const int64_t batch = length(h->q, 0), given = length(h->mask, 0);
+    struct mgx_ins *keys = mgx_build_indices(n, h->k, 2);
     if (given != batch && given != 2 * batch && given != 3 * batch + 2)
         return mgx_node_invalid(n, "a mask of %lld for a batch of %lld", (long long)given,
                                 (long long)batch);
-    *shown = keys_below(n, keys, h->mask, 0, batch);
+    struct mgx_ins *ends = h->mask;
+    if (given != batch)
+        ends = mgx_build_slice(n, h->mask, 0, 0, batch);
+    *shown = keys_below(n, keys, ends);
     if (given == 2 * batch && batch > 0)
         *shown = mgx_build_logical_and(
-            n, *shown, mgx_build_not(n, keys_below(n, keys, h->mask, batch, batch)));
+            n, *shown,
+            mgx_build_not(n, keys_below(n, keys, mgx_build_slice(n, h->mask, 0, batch, given))));
+    return mgx_node_status(n);
+}
+
+// A mask of all positions there may be, square: the rows of these tokens.
+static enum mgx_status cut(struct mgx_node *n, const struct heads *h, struct mgx_ins **mask)
+{
+    const int64_t tokens = length(h->q, 2), keys = length(h->k, 2);
+    const int64_t past = h->past >= 0 ? h->past : length(h->cache, h->axis);
+    if (length(*mask, 2) < past + tokens || length(*mask, 3) < keys)
+        return mgx_node_invalid(n, "a mask of %lld positions for %lld keys",
+                                (long long)length(*mask, 3), (long long)keys);
+    *mask = mgx_build_slice(n, *mask, 2, past, past + tokens);
+    *mask = mgx_build_slice(n, *mask, 3, 0, keys);
     return mgx_node_status(n);
 }
 
@@ -54,28 +118,23 @@ static enum mgx_status shown_by_ends(struct mgx_node *n, const struct heads *h,
 static enum mgx_status shown(struct mgx_node *n, const struct heads *h, struct mgx_ins **out)
 {
     struct mgx_ins *m = h->mask;
-    const int64_t batch = h->q->shape.lens[0], tokens = h->q->shape.lens[2];
-    const int64_t keys = h->k->shape.lens[2];
     const int rank = m->shape.rank;
     if (!mgx_type_is_integral(m->shape.type) && m->shape.type != MGX_BOOL)
         return mgx_node_invalid(n, "a mask of type %s, not of integers",
                                 mgx_type_name(m->shape.type));
     if (rank == 1)
         return shown_by_ends(n, h, out);
-    if (rank < 2 || rank > 4 || (m->shape.lens[0] != batch && m->shape.lens[0] != 1))
-        return mgx_node_invalid(n, "a mask of rank %d for a batch of %lld", rank, (long long)batch);
-    if (rank == 4) { // square, of all positions there may be
-        if (m->shape.lens[2] < h->past + tokens || m->shape.lens[3] < keys)
-            return mgx_node_invalid(n, "a mask of %lld positions for %lld keys",
-                                    (long long)m->shape.lens[3], (long long)keys);
-        m = mgx_build_slice(n, m, 2, h->past, h->past + tokens);
-        m = mgx_build_slice(n, m, 3, 0, keys);
-    } else if (m->shape.lens[rank - 1] != keys) {
-        return mgx_node_invalid(n, "a mask of %lld keys for %lld",
-                                (long long)m->shape.lens[rank - 1], (long long)keys);
-    } else {
+    const struct mgx_dim rows = rank ? mgx_shape_dim(&m->shape, 0) : (struct mgx_dim){0};
+    if (rank < 2 || rank > 4 || (!may_agree(m, 0, h->q, 0) && (rows.min > 1 || rows.max < 1)))
+        return mgx_node_invalid(n, "a mask of rank %d for a batch of %lld", rank,
+                                (long long)length(h->q, 0));
+    if (rank == 4)
+        TRY(cut(n, h, &m));
+    else if (!may_agree(m, rank - 1, h->k, 2))
+        return mgx_node_invalid(n, "a mask of %lld keys for %lld", (long long)length(m, rank - 1),
+                                (long long)length(h->k, 2));
+    else
         m = mgx_build_unsqueeze(n, m, (int64_t[]){1, 2}, rank == 2 ? 2 : 1);
-    }
     *out = m ? mgx_build_greater(n, m, mgx_build_like(n, m, 0)) : NULL;
     return mgx_node_status(n);
 }
@@ -85,15 +144,31 @@ static double lowest(enum mgx_type type)
     return type == MGX_HALF ? -65504 : type == MGX_DOUBLE ? -DBL_MAX : -FLT_MAX;
 }
 
+// The places of all keys. Their number is said by the lengths of inputs, which layers share.
+static struct mgx_ins *key_places(struct mgx_node *n, const struct heads *h)
+{
+    if (!h->cache || mgx_build_fixed_dim(h->k, 2))
+        return mgx_build_indices(n, h->k, 2);
+    return mgx_build_indices_to(n, mgx_build_add(n, past_of(n, h), mgx_build_dim(n, h->fresh, 2)));
+}
+
 // (tokens, keys): 0 where a key is not later than the query, else the lowest number there is.
 static struct mgx_ins *hide_later(struct mgx_node *n, const struct heads *h, struct mgx_ins *add)
 {
-    struct mgx_ins *i = mgx_build_iota(n, MGX_INT64, h->q->shape.lens[2]);
-    struct mgx_ins *keys = mgx_build_iota(n, MGX_INT64, h->k->shape.lens[2]);
-    i = i ? mgx_build_with(n, &mgx_op_add, mgx_build_per_axis(n, i, 0, 2), (double)h->past) : NULL;
+    struct mgx_ins *i = mgx_build_indices(n, h->q, 2), *past = past_of(n, h);
+    struct mgx_ins *keys = key_places(n, h);
+    i = i ? mgx_build_per_axis(n, i, 0, 2) : NULL;
+    i = past ? mgx_build_add(n, i, past) : i;
     return mgx_build_where(n, mgx_build_greater(n, keys, i),
                            mgx_build_scalar(n, h->type, lowest(h->type)),
                            add ? add : mgx_build_scalar(n, h->type, 0));
+}
+
+// One token, and no key behind it.
+static bool is_last(const struct heads *h)
+{
+    const struct mgx_dim q = mgx_shape_dim(&h->q->shape, 2), k = mgx_shape_dim(&h->fresh->shape, 2);
+    return q.min == 1 && q.max == 1 && k.min == 1 && k.max == 1;
 }
 
 // What is added to the scores; NULL if nothing.
@@ -107,7 +182,7 @@ static enum mgx_status summand(struct mgx_node *n, const struct heads *h, struct
         *add = mgx_build_where(n, seen, mgx_build_scalar(n, h->type, 0),
                                mgx_build_scalar(n, h->type, hidden));
     }
-    if (mgx_onnx_int(n, "unidirectional", 0))
+    if (mgx_onnx_int(n, "unidirectional", 0) && !is_last(h))
         *add = hide_later(n, h, *add);
     if (h->bias)
         *add = *add ? mgx_build_add(n, *add, h->bias) : h->bias;
@@ -120,18 +195,19 @@ static enum mgx_status summand(struct mgx_node *n, const struct heads *h, struct
 static enum mgx_status attend(struct mgx_node *n, const struct heads *h, struct mgx_ins **raw,
                               struct mgx_ins **y)
 {
-    const int64_t size = h->q->shape.lens[3], given = h->k->shape.lens[3];
-    if (size != given || h->k->shape.lens[2] != h->v->shape.lens[2])
+    const int64_t size = length(h->q, 3), given = length(h->k, 3);
+    if (size != given || !may_agree(h->k, 2, h->v, 2))
         return mgx_node_invalid(n, "heads of %lld against heads of %lld, %lld keys for %lld values",
-                                (long long)size, (long long)given, (long long)h->k->shape.lens[2],
-                                (long long)h->v->shape.lens[2]);
+                                (long long)size, (long long)given, (long long)length(h->k, 2),
+                                (long long)length(h->v, 2));
     const double asked = mgx_onnx_real(n, "scale", 0);
     struct mgx_ins *add = NULL;
     TRY(summand(n, h, &add));
     struct mgx_ins *turned = mgx_build_transpose(n, h->k, (int64_t[]){0, 1, 3, 2}, 4);
     struct mgx_ins *x = mgx_build_matmul(n, &mgx_op_dot, h->q, turned);
     x = mgx_build_with(n, &mgx_op_mul, x, asked != 0 ? asked : 1 / sqrt((double)size));
-    x = add ? mgx_build_add(n, x, add) : x;
+    if (add)
+        x = h->mask || h->bias ? mgx_build_add(n, x, add) : mgx_build_add_table(n, x, add);
     *raw = x;
     x = mgx_build_emit(n, &mgx_op_softmax, MGX_ATTRS(mgx_int("axis", 3)), MGX_IN(x));
     *y = mgx_build_merge_heads(n, mgx_build_matmul(n, &mgx_op_dot, x, h->v));
@@ -191,25 +267,38 @@ static enum mgx_status project(struct mgx_node *n, struct heads *h, struct mgx_i
     return mgx_node_status(n);
 }
 
-// Puts the cache {2, batch, heads, keys, size} before the new keys and values; the longer cache is
-// output 1.
+// Puts the cache {2, batch, heads, keys, size} before the new keys and values; the longer cache,
+// which keys and values are views of then, is output 1.
 static enum mgx_status join_cache(struct mgx_node *n, struct heads *h, struct mgx_ins *past)
 {
     struct mgx_ins **now[2] = {&h->k, &h->v}, *both[2];
-    if (past && (past->shape.rank != 5 || past->shape.lens[0] != 2))
+    if (past && (past->shape.rank != 5 || !mgx_build_fixed_dim(past, 0) || length(past, 0) != 2))
         return mgx_node_invalid(n, "past has rank %d, not 5", past->shape.rank);
-    h->past = past ? past->shape.lens[3] : 0;
-    for (int i = 0; i < 2; i++) {
-        if (past) {
-            struct mgx_ins *old =
-                mgx_build_squeeze(n, mgx_build_slice(n, past, 0, i, i + 1), (int64_t[]){0}, 1);
-            *now[i] = mgx_build_concat(n, 2, (struct mgx_ins *const[]){old, *now[i]}, 2);
-        }
+    h->fresh = h->k;
+    h->cache = past;
+    h->axis = 3;
+    h->past = past ? -1 : 0;
+    if (!past && n->out_count < 2)
+        return mgx_node_status(n);
+    for (int i = 0; i < 2; i++)
         both[i] = mgx_build_unsqueeze(n, *now[i], (int64_t[]){0}, 1);
-    }
+    struct mgx_ins *all = mgx_build_concat(n, 0, both, 2);
+    if (past)
+        all = mgx_build_concat(n, 3, (struct mgx_ins *const[]){past, all}, 2);
+    for (int i = 0; past && i < 2; i++)
+        *now[i] = mgx_build_squeeze(n, mgx_build_slice(n, all, 0, i, i + 1), (int64_t[]){0}, 1);
     if (n->out_count > 1)
-        n->out[1] = mgx_build_concat(n, 0, both, 2);
+        n->out[1] = all;
     return mgx_node_status(n);
+}
+
+// Projected input, weights, mask and cache: is all known that must be?
+static bool can_build(const struct mgx_node *n, const struct mgx_ins *x,
+                      const struct mgx_ins *weights, const struct mgx_ins *mask,
+                      const struct mgx_ins *past)
+{
+    return mgx_build_ranked(n) && is_known(x, 1) && mgx_build_is_static(weights) &&
+           is_clear(n, mask, x) && (!past || mgx_build_fixed_dim(past, 0));
 }
 
 static enum mgx_status refuse_variants(struct mgx_node *n)
@@ -225,7 +314,7 @@ static enum mgx_status attention(struct mgx_node *n)
 {
     TRY(mgx_node_need(n, 2, 7));
     TRY(refuse_variants(n));
-    if (!mgx_build_static(n))
+    if (!can_build(n, n->in[0], n->in[1], mgx_node_in(n, 3), mgx_node_in(n, 4)))
         return mgx_onnx_defer(n);
     struct heads h = {
         .mask = mgx_node_in(n, 3), .bias = mgx_node_in(n, 5), .type = n->in[0]->shape.type};
@@ -242,7 +331,7 @@ static enum mgx_status qattention(struct mgx_node *n)
 {
     TRY(mgx_node_need(n, 5, 9));
     TRY(refuse_variants(n));
-    if (!mgx_build_static(n))
+    if (!can_build(n, n->in[0], n->in[1], mgx_node_in(n, 5), mgx_node_in(n, 8)))
         return mgx_onnx_defer(n);
     struct heads h = {.mask = mgx_node_in(n, 5), .type = n->in[2]->shape.type};
     struct mgx_ins *raw = NULL;
@@ -337,56 +426,83 @@ static enum mgx_status split_operands(struct mgx_node *n, struct heads *h, struc
 
 // How many tokens the caches hold: all of their length, or what past_sequence_length says of caches
 // with room for more.
-static enum mgx_status read_past(struct mgx_node *n, struct heads *h, int64_t room)
+static enum mgx_status read_past(struct mgx_node *n, struct heads *h)
 {
-    h->past = room;
+    h->axis = 2;
+    h->past = -1;
     if (!mgx_node_in(n, PAST_LENGTH))
         return MGX_OK;
+    const int64_t room = length(h->cache, 2);
     if (!mgx_build_constant_int(n, PAST_LENGTH, &h->past))
         return mgx_node_invalid(n, "past_sequence_length is not one number");
-    const int64_t tokens = h->k ? h->k->shape.lens[2] : 0;
+    const int64_t tokens = h->k ? length(h->k, 2) : 0;
     if (h->past < 0 || h->past > room - tokens)
         return mgx_node_invalid(n, "%lld tokens behind %lld do not fit in a cache of %lld",
                                 (long long)tokens, (long long)h->past, (long long)room);
     return MGX_OK;
 }
 
-// Puts the new tokens *now behind the h->past ones of the cache `past`. *present is the longer
-// cache; one with room keeps its length, and what lies behind the new tokens.
-static void append(struct mgx_node *n, const struct heads *h, struct mgx_ins *past,
-                   struct mgx_ins **now, struct mgx_ins **present)
+// Puts the new tokens *now behind the h->past ones of a cache with room, which keeps its length.
+static void put(struct mgx_node *n, const struct heads *h, struct mgx_ins *past,
+                struct mgx_ins **now, struct mgx_ins **present)
 {
-    const int64_t room = past->shape.lens[2];
-    const int64_t end = h->past + (*now ? (*now)->shape.lens[2] : 0);
+    const int64_t room = length(past, 2), end = h->past + (*now ? length(*now, 2) : 0);
     struct mgx_ins *old = h->past < room ? mgx_build_slice(n, past, 2, 0, h->past) : past;
     *now = mgx_build_concat(n, 2, (struct mgx_ins *const[]){old, *now}, 2);
     *present = *now;
-    if (!mgx_node_in(n, PAST_LENGTH) || end >= room)
+    if (end >= room)
         return;
     struct mgx_ins *rest = mgx_build_slice(n, past, 2, end, room);
     *present = mgx_build_concat(n, 2, (struct mgx_ins *const[]){*now, rest}, 2);
 }
 
+static enum mgx_status check_caches(struct mgx_node *n, struct mgx_ins *const *past)
+{
+    if (past[0]->shape.rank != 4 || past[1]->shape.rank != 4)
+        return mgx_node_invalid(n, "past_key has rank %d, not 4", past[0]->shape.rank);
+    if (!may_agree(past[0], 2, past[1], 2))
+        return mgx_node_invalid(n, "past_key has %lld tokens, past_value %lld",
+                                (long long)length(past[0], 2), (long long)length(past[1], 2));
+    return MGX_OK;
+}
+
+// Puts the caches before the new keys and values; the longer caches are outputs 1 and 2.
 static enum mgx_status extend(struct mgx_node *n, struct heads *h)
 {
     struct mgx_ins *past[2] = {mgx_node_in(n, 6), mgx_node_in(n, 7)};
     struct mgx_ins **now[2] = {&h->k, &h->v}, *present[2] = {h->k, h->v};
     if ((past[0] == NULL) != (past[1] == NULL))
         return mgx_node_invalid(n, "past_key and past_value come together");
+    h->fresh = h->k;
+    h->cache = past[0];
     if (past[0]) {
-        if (past[0]->shape.rank != 4 || past[1]->shape.rank != 4)
-            return mgx_node_invalid(n, "past_key has rank %d, not 4", past[0]->shape.rank);
-        if (past[0]->shape.lens[2] != past[1]->shape.lens[2])
-            return mgx_node_invalid(n, "past_key has %lld tokens, past_value %lld",
-                                    (long long)past[0]->shape.lens[2],
-                                    (long long)past[1]->shape.lens[2]);
-        TRY(read_past(n, h, past[0]->shape.lens[2]));
-        for (int i = 0; i < 2; i++)
-            append(n, h, past[i], now[i], &present[i]);
+        TRY(check_caches(n, past));
+        TRY(read_past(n, h));
     }
+    for (int i = 0; past[0] && i < 2; i++)
+        if (h->past >= 0)
+            put(n, h, past[i], now[i], &present[i]);
+        else
+            present[i] = *now[i] =
+                mgx_build_concat(n, 2, (struct mgx_ins *const[]){past[i], *now[i]}, 2);
     for (int i = 0; i < 2 && i + 1 < n->out_count; i++)
         n->out[i + 1] = present[i];
     return mgx_node_status(n);
+}
+
+// Heads and their sizes, and what past_sequence_length means, must be known.
+static bool can_split(const struct mgx_node *n)
+{
+    if (!mgx_build_ranked(n) || !is_clear(n, mgx_node_in(n, 4), n->in[0]))
+        return false;
+    for (int i = 0; i < 3; i++) {
+        const struct mgx_ins *x = mgx_node_in(n, i);
+        if (x && !is_known(x, mgx_build_rank(x) == 4 ? 2 : 1))
+            return false;
+    }
+    const struct mgx_ins *bias = mgx_node_in(n, 3);
+    return (!bias || mgx_build_is_static(bias)) &&
+           (!mgx_node_in(n, PAST_LENGTH) || mgx_build_static(n));
 }
 
 static enum mgx_status multi_head(struct mgx_node *n)
@@ -395,7 +511,7 @@ static enum mgx_status multi_head(struct mgx_node *n)
     if (mgx_node_in(n, 9))
         return mgx_node_unsupported(n, "cache_indirection, of a search by beams");
     int64_t past;
-    if (!mgx_build_static(n) ||
+    if (!can_split(n) ||
         (mgx_node_in(n, PAST_LENGTH) && !mgx_build_constant_int(n, PAST_LENGTH, &past)))
         return mgx_onnx_defer(n);
     struct heads h = {
