@@ -56,6 +56,7 @@ struct mgx_sizes {
     int len_count;            // of them
     struct mgx_values values; // their bytes are the rest of the key
     bool only_beside;         // no run makes a plan, whatever it would save
+    bool leaves_open;         // plans do not fix the lengths that are marked in `open`
     pthread_mutex_t lock;     // of everything below
     struct mgx_size *bucket[BUCKETS];
     struct mgx_size *newest, *oldest;
@@ -63,6 +64,9 @@ struct mgx_sizes {
     double plan_seconds; // that making a plan is expected to take
     double unit_seconds; // of a run of any size by the product of its lengths; 0: not known
     double lost_seconds; // of runs through hasty plans since one was last made anew
+    bool *open;          // by axis; with leaves_open
+    int64_t *last;       // the lengths of the last run
+    int *changes;        // how many runs in a row brought each another length
     struct known known[HISTORIES]; // first come
     int known_count;
     int64_t met, plans, made, dropped; // sizes and plans there are, and for the explanation
@@ -80,6 +84,18 @@ static bool gather(const struct mgx_sizes *s, const struct mgx_named_tensor *par
     for (int i = 0; i < s->len_count; i++)
         lens[i] = params[s->axes[i].param].tensor.shape.lens[s->axes[i].axis];
     return mgx_values_gather(&s->values, params, lens + s->len_count);
+}
+
+// Lengths that change with one run after the other stay open: the lock is held.
+static void leave_open(struct mgx_sizes *s, int64_t *lens)
+{
+    enum { OFTEN = 4 }; // the first one among them
+    for (int i = 0; i < s->len_count; i++) {
+        s->changes[i] = s->last[i] != lens[i] ? s->changes[i] + 1 : 0;
+        s->last[i] = lens[i];
+        s->open[i] |= s->changes[i] >= OFTEN;
+        lens[i] = s->open[i] ? MGX_LENGTH_OPEN : lens[i];
+    }
 }
 
 static size_t key_bytes(const struct mgx_sizes *s)
@@ -423,9 +439,10 @@ const struct mgx_program *mgx_sizes_take(struct mgx_sizes *s, const struct mgx_n
     assert(s->len_count <= MOST_LENS);
     if (!gather(s, params, lens))
         return NULL;
-    const uint64_t hash = mgx_hash_bytes(lens, key_bytes(s), 0);
     pthread_mutex_lock(&s->lock);
-    struct mgx_size *k = find_or_add(s, lens, hash);
+    if (s->leaves_open)
+        leave_open(s, lens);
+    struct mgx_size *k = find_or_add(s, lens, mgx_hash_bytes(lens, key_bytes(s), 0));
     if (k) {
         k->meetings++;
         k->users++; // while a plan is made
@@ -452,6 +469,11 @@ void mgx_sizes_give(struct mgx_sizes *s, struct mgx_size *held, double seconds)
     struct mgx_size *gone = shrink(s);
     pthread_mutex_unlock(&s->lock);
     destroy_rows(gone);
+}
+
+bool mgx_sizes_are_open(const struct mgx_sizes *s)
+{
+    return s->leaves_open;
 }
 
 const struct mgx_program *mgx_sizes_last(const struct mgx_sizes *s)
@@ -557,7 +579,10 @@ static void explain_row(const struct mgx_sizes *s, const struct mgx_size *k, str
                                         [FAILED] = "any size, it cannot have a plan"};
     mgx_str_put(out, "size {");
     for (int i = 0; i < s->len_count; i++)
-        mgx_str_printf(out, "%s%lld", i ? ", " : "", (long long)k->lens[i]);
+        if (k->lens[i] == MGX_LENGTH_OPEN)
+            mgx_str_printf(out, "%sany", i ? ", " : "");
+        else
+            mgx_str_printf(out, "%s%lld", i ? ", " : "", (long long)k->lens[i]);
     mgx_str_printf(out, "}: %s, met %lld times", names[k->state], (long long)k->meetings);
     if (k->state == READY)
         mgx_str_printf(
@@ -583,22 +608,54 @@ void mgx_sizes_explain(struct mgx_sizes *s, struct mgx_str *out)
 
 // --- a program's ---
 
-// Is a result an input with something appended, whose size is open?
-static bool hands_state_round(const struct mgx_program *p)
+// The axis along which an operator appends to an input; -1: it does not.
+static int64_t appends_along(const struct mgx_ins *ins)
 {
-    const struct mgx_module *m = mgx_program_main(p);
+    if (ins->op == &mgx_op_concat)
+        return mgx_wrap_axis(mgx_ins_int(ins, "axis"), ins->shape.rank);
+    return ins->op == &mgx_op_cache_append || strcmp(ins->op->name, "concat_past_present") == 0
+               ? 2
+               : -1;
+}
+
+// Marks the free axes of inputs that are results with something appended. False if there are none.
+static bool find_state(struct mgx_sizes *s)
+{
+    const struct mgx_module *m = mgx_program_main(s->simplified);
+    bool found = false;
     for (int k = 0; k < mgx_module_result_count(m); k++) {
         const struct mgx_ins *ins = mgx_module_result(m, k);
         while ((ins->op == &mgx_op_contiguous || ins->op == &mgx_op_identity) && ins->in_count)
             ins = ins->in[0];
-        if (ins->op != &mgx_op_concat && ins->op != &mgx_op_cache_append &&
-            strcmp(ins->op->name, "concat_past_present") != 0)
-            continue;
-        for (int i = 0; i < ins->in_count; i++)
-            if (ins->in[i]->op == &mgx_op_param && !mgx_shape_is_static(&ins->in[i]->shape))
-                return true;
+        const int64_t along = appends_along(ins);
+        for (int i = 0; i < ins->in_count && along >= 0; i++) {
+            const int param =
+                ins->in[i]->op == &mgx_op_param ? mgx_parameter_index(ins->in[i]) : -1;
+            for (int a = 0; a < s->len_count && param >= 0; a++)
+                if (s->axes[a].param == param && s->axes[a].axis == along)
+                    found = s->open[a] = true;
+        }
     }
-    return false;
+    return found;
+}
+
+static bool all_open(const struct mgx_sizes *s)
+{
+    for (int i = 0; i < s->len_count; i++)
+        if (!s->open[i])
+            return false;
+    return true;
+}
+
+// Where the program hands its state round, plans are for the other lengths; where there are none,
+// or plans see values, it has none.
+static enum mgx_specialise_mode choose_mode(struct mgx_sizes *s, int threads)
+{
+    const bool has_state = find_state(s);
+    if (has_state && (s->target->sees_values || all_open(s)))
+        return MGX_SPECIALISE_NEVER;
+    s->leaves_open = has_state;
+    return threads == 1 ? MGX_SPECIALISE_IN_CALL : MGX_SPECIALISE_BACKGROUND;
 }
 
 // The caller's texts and lists are his.
@@ -606,6 +663,11 @@ static bool keep_options(struct mgx_sizes *s, const struct mgx_compile_options *
 {
     struct mgx_arena *arena = &s->arena;
     const char **disabled = MGX_NEW_ARRAY(arena, const char *, o->pass.disabled_count);
+    s->open = MGX_NEW_ARRAY(arena, bool, s->len_count);
+    s->last = MGX_NEW_ARRAY(arena, int64_t, s->len_count);
+    s->changes = MGX_NEW_ARRAY(arena, int, s->len_count);
+    if (!s->open || !s->last || !s->changes)
+        return false;
     s->options = *o;
     s->options.tuning_cache = mgx_arena_strdup(arena, o->tuning_cache);
     for (int i = 0; disabled && i < o->pass.disabled_count; i++)
@@ -617,9 +679,7 @@ static bool keep_options(struct mgx_sizes *s, const struct mgx_compile_options *
     s->options.shared = mgx_plan_shared_retain(o->shared);
     s->only_beside = o->specialise == MGX_SPECIALISE_BACKGROUND;
     if (o->specialise == MGX_SPECIALISE_AUTO)
-        s->options.specialise = hands_state_round(s->simplified) ? MGX_SPECIALISE_NEVER
-                                : o->threads == 1                ? MGX_SPECIALISE_IN_CALL
-                                                                 : MGX_SPECIALISE_BACKGROUND;
+        s->options.specialise = choose_mode(s, o->threads);
     s->limit = o->plan_bytes ? o->plan_bytes : default_bytes;
     return mgx_settings_copy(&s->options.own, arena, &o->own) && !arena->failed;
 }
@@ -699,7 +759,7 @@ enum mgx_status mgx_sizes_create(struct mgx_sizes **out, struct mgx_program *tak
     pthread_mutex_init(&s->lock, NULL);
     s->axes = mgx_free_axes(s->simplified, &s->arena, &s->len_count);
     const bool good = !target->sees_values || mgx_values_find(&s->values, s->simplified, &s->arena);
-    if (!keep_options(s, options) || !s->axes || !good) {
+    if (!s->axes || !keep_options(s, options) || !good) {
         mgx_sizes_destroy(s);
         return mgx_fail_memory(diag);
     }

@@ -10,8 +10,9 @@
 //                    had to be packed first; it is made anew once that has cost enough
 //
 // A program that hands its state round (a decoder whose cache grows by a row in every run) meets no
-// size again before the next text, and its steps for any size append in place: it gets no plans
-// unless the options say where they are made.
+// size again before the next text, and its steps for any size append in place. Its plans leave open
+// how long the state is, and whatever else changes with one run after the other (a mask as long), unless the
+// options say where plans are made: then they fix everything.
 //
 // A plan is what the model with fixed sizes would have (specialise.h); all of them share packed
 // weights (plan/shared.h). They are kept by size within a bound of bytes; the least recently used
@@ -41,6 +42,8 @@ void mgx_sizes_destroy(struct mgx_sizes *sizes); // NULL is allowed; waits for w
 const struct mgx_program *mgx_sizes_take(struct mgx_sizes *sizes,
                                          const struct mgx_named_tensor *params,
                                          struct mgx_size **held);
+// Do such plans leave lengths open? Those take parameters as they come.
+bool mgx_sizes_are_open(const struct mgx_sizes *sizes);
 void mgx_sizes_give(struct mgx_sizes *sizes, struct mgx_size *held, double seconds);
 
 // The plan that the last run of all took, for a caller without others at work; NULL: it took none.

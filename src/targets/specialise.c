@@ -5,6 +5,8 @@
 // body brings along as its own parameters (the state of a loop) keeps its declared shape.
 #include "targets/specialise.h"
 
+#include "op/rule/rule.h"
+
 static bool is_number(const struct mgx_shape *s)
 {
     return mgx_type_is_number(s->type) && !s->unranked;
@@ -65,12 +67,16 @@ static enum mgx_status set_lens(struct mgx_program *p, const int64_t **at, struc
         return mgx_fail_memory(diag);
     for (int i = 0; i < count; i++) {
         struct mgx_shape *s = &params[i]->shape;
-        int64_t now[MGX_MAX_RANK];
-        if (!s->dims)
-            continue;
-        for (int axis = 0; axis < s->rank; axis++)
-            now[axis] = is_free(s, axis) ? *lens++ : s->lens[axis];
-        *s = mgx_shape_make(s->type, s->rank, now);
+        struct mgx_dim *now = s->dims ? MGX_NEW_ARRAY(&p->arena, struct mgx_dim, s->rank) : NULL;
+        for (int axis = 0; now && axis < s->rank; axis++) {
+            now[axis] = mgx_shape_dim(s, axis);
+            if (is_free(s, axis) && *lens++ != MGX_LENGTH_OPEN)
+                now[axis] = (struct mgx_dim){.min = lens[-1], .max = lens[-1]};
+        }
+        if (now)
+            *s = mgx_shape_from_dims(s->type, s->rank, now);
+        else if (s->dims)
+            return mgx_fail_memory(diag);
     }
     *at = lens;
     return MGX_OK;

@@ -224,7 +224,8 @@ static enum mgx_status run_sized(const struct mgx_program *p, struct mgx_run *ru
     struct mgx_size *held = NULL;
     const struct mgx_program *own = sizes ? mgx_sizes_take(sizes, run->params, &held) : NULL;
     const double start = held ? mgx_clock_seconds() : 0;
-    enum mgx_status status = own ? mgx_params_pack(room, diag) : MGX_OK;
+    enum mgx_status status =
+        own && !mgx_sizes_are_open(sizes) ? mgx_params_pack(room, diag) : MGX_OK;
     if (status == MGX_OK)
         status = run_within(own ? own : p, run, diag);
     if (held)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """GroupQueryAttention with caches that grow and caches with room, step by step beside ONNX Runtime: prompts, then a token at a time."""
+import re
+
 import migraphx
 import numpy as np
 import onnxruntime
@@ -183,3 +185,31 @@ def test_what_does_not_fit_is_said():
         t.p.run(feed | past)
     with pytest.raises(Exception, match="1 tokens of 0 in total"):
         t.p.run(feed | past | {"lengths": np.array([3], np.int32), "total": np.array([0], np.int32)})
+
+
+def test_plans_leave_open_what_changes_with_every_step():
+    """A cache along axis 1 and a mask that is as long: the plans are for batches alone."""
+    n, value = helper.make_node, helper.make_tensor_value_info
+    nodes = [n("Concat", ["past", "x"], ["present"], axis=1), n("MatMul", ["x", "w"], ["h"]), n("ReduceSum", ["mask", "one"], ["m"]),
+             n("Unsqueeze", ["m", "one"], ["m1"]), n("ReduceSum", ["present", "one"], ["s"]), n("Mul", ["h", "m1"], ["a"]), n("Add", ["a", "s"], ["y"])]
+    w = np.random.default_rng(2).standard_normal((64, 64)).astype(np.float32)
+    initial = [numpy_helper.from_array(w, "w"), numpy_helper.from_array(np.array([1]), "one")]
+    inputs = [value("x", FLOAT, ["B", 1, 64]), value("past", FLOAT, ["B", "P", 64]), value("mask", FLOAT, ["B", "M"])]
+    outputs = [value("y", FLOAT, None), value("present", FLOAT, ["B", None, 64])]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, initial)
+    data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    p, rng = migraphx.parse_onnx_buffer(data, dynamic_dims=True), np.random.default_rng(3)
+    p.compile("cpu", threads=1)
+    for text in range(6):
+        batch = 1 + text % 2
+        ours = theirs = np.zeros((batch, 0, 64), np.float32)
+        for length in range(1, 40):
+            feed = {"x": rng.standard_normal((batch, 1, 64)).astype(np.float32), "mask": np.ones((batch, length), np.float32)}
+            results, expected = p.run(feed | {"past": ours}), session.run(None, feed | {"past": theirs})
+            ours, theirs = results["present"], expected[1]
+            np.testing.assert_allclose(np.asarray(results["y"]), expected[0], rtol=0, atol=2e-5 * np.abs(expected[0]).max())
+        np.testing.assert_allclose(np.asarray(ours), theirs, rtol=0, atol=1e-5)
+    said = p.explain()
+    assert "size {2, 2, any, 2, any}: a plan of its own" in said, said
+    assert int(re.search(r"(\d+) made", said)[1]) <= 8, said
