@@ -541,6 +541,27 @@ struct mgx_ins *mgx_build_split_groups(struct mgx_node *n, struct mgx_ins *x, in
     return mgx_build_transpose(n, y, (int64_t[]){0, 2, 3, 1, 4}, 5);
 }
 
+// How many tokens every entry of the batch has with the new ones, as a dense vector.
+static struct mgx_ins *count_tokens(struct mgx_node *n, struct mgx_ins *q,
+                                    const struct mgx_build_cached *c)
+{
+    struct mgx_ins *batch = mgx_build_dim(n, q, 0), *both[2];
+    for (int i = 0; i < 2; i++)
+        both[i] = mgx_build_emit(
+            n, &mgx_op_broadcast_with_dims, NULL,
+            MGX_IN(i ? mgx_build_dim(n, q, 2) : mgx_build_dim(n, c->past, c->axis), batch));
+    return mgx_build_add(n, both[0], both[1]);
+}
+
+struct mgx_ins *mgx_build_cache_attention(struct mgx_node *n, struct mgx_ins *q, struct mgx_ins *k,
+                                          struct mgx_ins *v, const struct mgx_build_cached *c)
+{
+    return mgx_build_emit(n, &mgx_op_cache_attention,
+                          MGX_ATTRS(mgx_real("scale", c->scale), mgx_real("cap", c->cap),
+                                    mgx_int("window", c->window)),
+                          MGX_IN(q, k, v, count_tokens(n, q, c)));
+}
+
 struct mgx_ins *mgx_build_merge_groups(struct mgx_node *n, struct mgx_ins *x)
 {
     if (!x)
@@ -552,12 +573,15 @@ struct mgx_ins *mgx_build_merge_groups(struct mgx_node *n, struct mgx_ins *x)
     return mgx_build_reshape_to(n, x, lens, 4);
 }
 
-struct mgx_ins *mgx_build_add_table(struct mgx_node *n, struct mgx_ins *x, struct mgx_ins *table)
+struct mgx_ins *mgx_build_add_mask(struct mgx_node *n, struct mgx_ins *x, struct mgx_ins *mask,
+                                   bool table)
 {
-    if (!x || !table || mgx_build_is_static(x) || table->shape.rank != 2)
-        return mgx_build_add(n, x, table);
-    struct mgx_ins *wide = mgx_build_emit(
-        n, &mgx_op_broadcast, MGX_ATTRS(mgx_int("axis", x->shape.rank - 2)), MGX_IN(table, x));
+    if (!x || !mask || mgx_build_is_static(x) || mask->shape.rank > x->shape.rank)
+        return mgx_build_add(n, x, mask);
+    const int64_t axis = x->shape.rank - 2;
+    struct mgx_ins *wide = table ? mgx_build_emit(n, &mgx_op_broadcast,
+                                                  MGX_ATTRS(mgx_int("axis", axis)), MGX_IN(mask, x))
+                                 : mgx_build_emit(n, &mgx_op_multibroadcast, NULL, MGX_IN(mask, x));
     return mgx_build_emit(n, &mgx_op_add, NULL, MGX_IN(x, wide));
 }
 

@@ -175,15 +175,26 @@ struct mgx_ins *mgx_build_clamp(struct mgx_node *n, struct mgx_ins *x, double lo
 // ranges; the last axis must be known and divisible.
 struct mgx_ins *mgx_build_split_heads(struct mgx_node *n, struct mgx_ins *x, int64_t heads);
 struct mgx_ins *mgx_build_merge_heads(struct mgx_node *n, struct mgx_ins *x);
+// Queries over caches k and v (batch, shared, keys, size), which are `past` and as many new tokens
+// as there are queries: causal.
+struct mgx_build_cached {
+    struct mgx_ins *past; // whose axis has the tokens before
+    int axis;
+    double scale, cap; // 0: no cap
+    int64_t window;    // keys that a query sees; 0: all up to its own
+};
+struct mgx_ins *mgx_build_cache_attention(struct mgx_node *n, struct mgx_ins *q, struct mgx_ins *k,
+                                          struct mgx_ins *v, const struct mgx_build_cached *c);
 // Queries whose heads share keys, `group` heads in a row one head of keys: (batch, tokens, shared *
 // group * size) or (batch, shared * group, tokens, size) to (batch, shared, group, tokens, size).
 // merge_heads takes what comes of it too, merge_groups makes (batch, shared * group, tokens, size).
 struct mgx_ins *mgx_build_split_groups(struct mgx_node *n, struct mgx_ins *x, int64_t shared,
                                        int64_t group);
 struct mgx_ins *mgx_build_merge_groups(struct mgx_node *n, struct mgx_ins *x);
-// scores + table, whose lengths (tokens, keys) are those of the scores, beyond doubt: so the sum has
-// theirs, with their names.
-struct mgx_ins *mgx_build_add_table(struct mgx_node *n, struct mgx_ins *x, struct mgx_ins *table);
+// Scores and a mask that is repeated to fit them, never they to fit it: so the sum has their
+// lengths, with their names. A table is (tokens, keys), of their lengths beyond doubt.
+struct mgx_ins *mgx_build_add_mask(struct mgx_node *n, struct mgx_ins *x, struct mgx_ins *mask,
+                                   bool table);
 // Keys or values (batch, shared, ...) for such queries q: a view that repeats them, no copy.
 struct mgx_ins *mgx_build_for_groups(struct mgx_node *n, struct mgx_ins *x, struct mgx_ins *q);
 // Every head `times` in a row: (b, h, ...) to (b, h * times, ...); heads and, of four axes, the

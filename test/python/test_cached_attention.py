@@ -186,6 +186,7 @@ def test_attention_with_a_mask(kind, form, one_token):
 def test_a_cache_that_heads_share_is_continued():
     """With one head of keys it lies in one piece; copies of it for every head of queries would lie elsewhere, and so would a new cache."""
     d = Decoder(attention(is_causal=1, **counts(1)), 1)
+    assert "cache_attention" in str(d.p)
     rng, expected = np.random.default_rng(3), d.numpy(True)
     ours = theirs = d.empty(1, 300, rng)
     places = []

@@ -20,8 +20,9 @@ struct attention {
     struct mgx_ins *mask, *valid; // inputs attn_mask and nonpad_kv_seqlen
     struct mgx_ins *past, *fresh; // input past_key; the keys behind it
     enum mgx_type type;
-    bool rows; // q is (batch, shared, group, size)
-    bool sure; // every query sees some key, beyond doubt
+    bool rows;   // q is (batch, shared, group, size)
+    bool cached; // keys and values are of a cache that cache_attention reads
+    bool sure;   // every query sees some key, beyond doubt
 };
 
 static int tokens_axis(const struct attention *a)
@@ -65,6 +66,18 @@ static bool can_split(const struct mgx_ins *x)
     return rank == 4 || (rank == 3 && mgx_build_fixed_dim(x, 2)) || (rank >= 0 && rank < 3);
 }
 
+// Nothing is added to the scores but that no query sees what is behind it. Caches of known lengths
+// are left to the passes that fuse products.
+static bool is_cached(const struct mgx_node *n, const struct attention *a)
+{
+    const struct mgx_dim q = tokens(a), k = mgx_shape_dim(&a->fresh->shape, 2);
+    const bool causal = mgx_onnx_int(n, "is_causal", 0) != 0 || (q.min == 1 && q.max == 1);
+    return a->past && causal && !a->mask && !a->valid && n->out_count <= 3 &&
+           a->type == MGX_FLOAT && mgx_dim_same(&q, &k) &&
+           !(mgx_build_is_static(a->q) && mgx_build_is_static(a->k)) &&
+           mgx_onnx_int(n, "softmax_precision", 1) == 1;
+}
+
 // Is this axis of the mask, counted from the last one, 1?
 static bool is_repeated(const struct mgx_ins *mask, int from_last)
 {
@@ -106,6 +119,9 @@ static enum mgx_status share_heads(struct mgx_node *n, struct attention *a, bool
         return mgx_node_invalid(n, "%lld query heads do not share %lld key heads", (long long)heads,
                                 (long long)shared);
     const bool open = !mgx_build_is_static(a->q) || !mgx_build_is_static(a->k);
+    a->cached = is_cached(n, a);
+    if (a->cached)
+        return split(n, "q_num_heads", &a->q);
     if (open && heads > shared && n->out_count <= 3 && is_repeated(a->mask, 2)) {
         view_groups(n, a, shared, heads / shared);
     } else {
@@ -256,18 +272,35 @@ static struct mgx_ins *zero_hidden_rows(struct mgx_node *n, struct mgx_ins *add,
 
 // --- scores ---
 
+static double scale_of(struct mgx_node *n, const struct attention *a)
+{
+    const double given = mgx_onnx_real(n, "scale", 0);
+    return mgx_onnx_has(n, "scale") ? given
+                                    : 1 / sqrt((double)a->q->shape.lens[a->q->shape.rank - 1]);
+}
+
 // scale * Q K'. In half precision both factors take their share first, lest the product overflow.
 static struct mgx_ins *scores(struct mgx_node *n, const struct attention *a)
 {
     const int64_t swap[4] = {0, 1, 3, 2};
-    const double given = mgx_onnx_real(n, "scale", 0);
-    const double scale =
-        mgx_onnx_has(n, "scale") ? given : 1 / sqrt((double)a->q->shape.lens[a->q->shape.rank - 1]);
+    const double scale = scale_of(n, a);
     struct mgx_ins *turned = mgx_build_transpose(n, a->k, swap, 4);
     if (a->type != MGX_HALF || scale < 0)
         return mgx_build_with(n, &mgx_op_mul, product(n, a, a->q, turned), scale);
     return product(n, a, mgx_build_with(n, &mgx_op_mul, a->q, sqrt(scale)),
                    mgx_build_with(n, &mgx_op_mul, turned, sqrt(scale)));
+}
+
+static enum mgx_status attend_cached(struct mgx_node *n, const struct attention *a)
+{
+    const int64_t left = mgx_onnx_int(n, "left_window_size", -1);
+    const struct mgx_build_cached c = {.past = a->past,
+                                       .axis = 2,
+                                       .scale = scale_of(n, a),
+                                       .cap = fmax(mgx_onnx_real(n, "softcap", 0), 0),
+                                       .window = left < 0 ? 0 : left + 1};
+    n->out[0] = mgx_build_cache_attention(n, a->q, a->k, a->v, &c);
+    return mgx_node_status(n);
 }
 
 static struct mgx_ins *softmax(struct mgx_node *n, struct mgx_ins *x)
@@ -289,9 +322,7 @@ static enum mgx_status attend(struct mgx_node *n, struct attention *a)
                                 mgx_build_tanh(n, mgx_build_with(n, &mgx_op_div, raw, cap)), cap);
     struct mgx_ins *add = bias(n, a);
     const bool table = !a->mask && !a->valid && !a->rows;
-    struct mgx_ins *biased = !add    ? capped
-                             : table ? mgx_build_add_table(n, capped, add)
-                                     : mgx_build_add(n, capped, add);
+    struct mgx_ins *biased = add ? mgx_build_add_mask(n, capped, add, table) : capped;
     struct mgx_ins *share =
         mgx_build_convert(n, softmax(n, mgx_build_convert(n, biased, precise)), a->type);
     struct mgx_ins *y = product(n, a, share, a->v);
@@ -362,7 +393,7 @@ static enum mgx_status import(struct mgx_node *n)
     TRY(read(n, &a, &later));
     if (later)
         return mgx_onnx_defer(n);
-    TRY(attend(n, &a));
+    TRY(a.cached ? attend_cached(n, &a) : attend(n, &a));
     n->out[0] = merge(n, &a, n->out[0]);
     return MGX_OK;
 }

@@ -191,6 +191,17 @@ static enum mgx_status summand(struct mgx_node *n, const struct heads *h, struct
 
 // --- the product ---
 
+// Nothing is added to the scores but that no query sees what is behind it. Caches of known lengths
+// are left to the passes that fuse products.
+static bool is_cached(const struct mgx_node *n, const struct heads *h)
+{
+    const struct mgx_dim q = mgx_shape_dim(&h->q->shape, 2), k = mgx_shape_dim(&h->fresh->shape, 2);
+    const bool causal = mgx_onnx_int(n, "unidirectional", 0) || (q.min == 1 && q.max == 1);
+    return h->cache && h->past < 0 && causal && !h->mask && !h->bias && n->out_count <= 3 &&
+           h->type == MGX_FLOAT && mgx_dim_same(&q, &k) &&
+           !(mgx_build_is_static(h->q) && mgx_build_is_static(h->k));
+}
+
 // Result (batch, tokens, heads * size); *raw are the scores that softmax sees.
 static enum mgx_status attend(struct mgx_node *n, const struct heads *h, struct mgx_ins **raw,
                               struct mgx_ins **y)
@@ -201,13 +212,19 @@ static enum mgx_status attend(struct mgx_node *n, const struct heads *h, struct 
                                 (long long)size, (long long)given, (long long)length(h->k, 2),
                                 (long long)length(h->v, 2));
     const double asked = mgx_onnx_real(n, "scale", 0);
+    const double scale = asked != 0 ? asked : 1 / sqrt((double)size);
     struct mgx_ins *add = NULL;
+    if (is_cached(n, h)) {
+        const struct mgx_build_cached c = {.past = h->cache, .axis = h->axis, .scale = scale};
+        *y = mgx_build_merge_heads(n, mgx_build_cache_attention(n, h->q, h->k, h->v, &c));
+        return mgx_node_status(n);
+    }
     TRY(summand(n, h, &add));
     struct mgx_ins *turned = mgx_build_transpose(n, h->k, (int64_t[]){0, 1, 3, 2}, 4);
     struct mgx_ins *x = mgx_build_matmul(n, &mgx_op_dot, h->q, turned);
-    x = mgx_build_with(n, &mgx_op_mul, x, asked != 0 ? asked : 1 / sqrt((double)size));
+    x = mgx_build_with(n, &mgx_op_mul, x, scale);
     if (add)
-        x = h->mask || h->bias ? mgx_build_add(n, x, add) : mgx_build_add_table(n, x, add);
+        x = mgx_build_add_mask(n, x, add, !h->mask && !h->bias);
     *raw = x;
     x = mgx_build_emit(n, &mgx_op_softmax, MGX_ATTRS(mgx_int("axis", 3)), MGX_IN(x));
     *y = mgx_build_merge_heads(n, mgx_build_matmul(n, &mgx_op_dot, x, h->v));
