@@ -35,10 +35,29 @@ static enum mgx_status one_body(struct mgx_shape_call *c, struct mgx_shape *out)
     return mgx_body_tuple(c, c->mod[0], out);
 }
 
+// Were lengths open when the body was made that are known now?
+static bool knows_more(const struct mgx_shape_call *c)
+{
+    bool open = false;
+    for (const struct mgx_ins *ins = c->mod[0]->first; ins; ins = ins->next)
+        open |= mgx_parameter_index(ins) >= 0 && !mgx_shape_is_static(&ins->shape);
+    for (int i = 0; open && i < c->in_count; i++)
+        open = mgx_shape_is_static(c->in[i]);
+    return open;
+}
+
 static enum mgx_status group_shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
+    struct mgx_shape now;
     TRY(one_body(c, out));
-    return mgx_body_closed(c, c->mod[0]);
+    TRY(mgx_body_closed(c, c->mod[0]));
+    if (!knows_more(c))
+        return MGX_OK;
+    TRY(mgx_body_agrees(c, c->mod[0], c->in, &now));
+    if (out->type == MGX_TUPLE || mgx_shape_may_be(&now, out))
+        return MGX_OK;
+    return mgx_fail(c->diag, MGX_INVALID, "%s: the body's result is not as long as it was to be",
+                    c->op->name);
 }
 
 static enum mgx_status give(struct mgx_compute_call *c, struct mgx_tensor *results, int count,

@@ -226,6 +226,21 @@ def test_reshape_to_what_does_not_fit():
         p.reshape({"x": "16"})
 
 
+@pytest.mark.parametrize("depth", [1, 5, 9])
+def test_operands_that_do_not_match_are_refused_inside_of_fused_steps(depth):
+    """A product and what is fused with it, whose result has one size; the depth of one operand is open."""
+    n = helper.make_node
+    nodes = [n("Transpose", ["k"], ["t"], perm=[0, 1, 3, 2]), n("MatMul", ["q", "t"], ["s"]), n("Mul", ["s", "c"], ["m"]), n("Softmax", ["m"], ["y"], axis=-1)]
+    scale = [numpy_helper.from_array(np.float32(0.25), "c")]
+    p = migraphx.parse_onnx_buffer(model(nodes, [("q", FLOAT, [1, 2, 3, 8]), ("k", FLOAT, [1, 2, 3, "D"])], [("y", FLOAT, None)], scale), dynamic_dims=True)
+    p.compile("cpu", threads=1)
+    feed = {"q": np.ones((1, 2, 3, 8), np.float32), "k": np.ones((1, 2, 3, 8), np.float32)}
+    for _ in range(3):
+        same(p.run(feed), [np.full((1, 2, 3, 3), 1 / 3, np.float32)])
+        with pytest.raises(RuntimeError, match="do not match"):
+            p.run(feed | {"k": np.ones((1, 2, 3, depth), np.float32)})
+
+
 def decoder(**options):
     sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "examples", "generate"))
     import decoder

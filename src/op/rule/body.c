@@ -64,6 +64,72 @@ enum mgx_status mgx_body_closed(struct mgx_shape_call *c, const struct mgx_modul
     return MGX_OK;
 }
 
+// Shapes of instructions, in order of the module up to some place.
+struct known {
+    const struct mgx_ins **ins;
+    struct mgx_shape *shape;
+    int count;
+};
+
+static const struct mgx_shape *shape_of(const struct known *k, const struct mgx_ins *ins)
+{
+    for (int i = k->count - 1; i >= 0; i--)
+        if (k->ins[i] == ins)
+            return &k->shape[i];
+    return &ins->shape;
+}
+
+static enum mgx_status infer(struct mgx_shape_call *c, const struct known *k,
+                             const struct mgx_ins *ins, struct mgx_shape *out)
+{
+    const struct mgx_shape **in = MGX_NEW_ARRAY(c->arena, const struct mgx_shape *, ins->in_count);
+    if (!in)
+        return mgx_fail_memory(c->diag);
+    for (int i = 0; i < ins->in_count; i++)
+        in[i] = shape_of(k, ins->in[i]);
+    struct mgx_shape_call call = {.op = ins->op,
+                                  .attr = ins->attr,
+                                  .in = in,
+                                  .in_count = ins->in_count,
+                                  .mod = ins->mod,
+                                  .mod_count = ins->mod_count,
+                                  .arena = c->arena,
+                                  .diag = c->diag};
+    return mgx_op_shape(&call, out);
+}
+
+static int count_instructions(const struct mgx_module *m)
+{
+    int count = 0;
+    for (const struct mgx_ins *ins = m->first; ins; ins = ins->next)
+        count++;
+    return count;
+}
+
+enum mgx_status mgx_body_agrees(struct mgx_shape_call *c, const struct mgx_module *m,
+                                const struct mgx_shape *const *given, struct mgx_shape *result)
+{
+    const int count = count_instructions(m);
+    struct known k = {.ins = MGX_NEW_ARRAY(c->arena, const struct mgx_ins *, count),
+                      .shape = MGX_NEW_ARRAY(c->arena, struct mgx_shape, count)};
+    if (!k.ins || !k.shape)
+        return mgx_fail_memory(c->diag);
+    for (const struct mgx_ins *ins = m->first; ins; ins = ins->next) {
+        const int parameter = mgx_parameter_index(ins);
+        if (ins->op == &mgx_op_return)
+            continue;
+        if (parameter >= 0)
+            k.shape[k.count] = *given[parameter];
+        else if (ins->literal)
+            k.shape[k.count] = ins->shape;
+        else
+            TRY(infer(c, &k, ins, &k.shape[k.count]));
+        k.ins[k.count++] = ins;
+    }
+    *result = *shape_of(&k, mgx_module_result(m, 0));
+    return MGX_OK;
+}
+
 enum mgx_status mgx_body_run(struct mgx_compute_call *c, int which, const struct mgx_tensor *args,
                              int arg_count, struct mgx_tensor **results, int *count)
 {

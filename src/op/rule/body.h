@@ -16,6 +16,12 @@ enum mgx_status mgx_body_takes(struct mgx_shape_call *c, const struct mgx_module
 // A body of work that is fused into one reads nothing but its parameters and literals, so that
 // whoever compiles it need not look outside.
 enum mgx_status mgx_body_closed(struct mgx_shape_call *c, const struct mgx_module *m) MGX_NODISCARD;
+// Values of these static shapes, which the body takes: do its instructions agree about them? Where
+// parameters leave lengths open that is not yet known. *result is what its one result then is; of
+// several nothing is said.
+enum mgx_status mgx_body_agrees(struct mgx_shape_call *c, const struct mgx_module *m,
+                                const struct mgx_shape *const *given,
+                                struct mgx_shape *result) MGX_NODISCARD;
 // Runs body `which` of the call. `args` in order of its parameters; *results is a scratch array of
 // mgx_module_result_count values, to be released (or taken) by the caller.
 enum mgx_status mgx_body_run(struct mgx_compute_call *c, int which, const struct mgx_tensor *args,
