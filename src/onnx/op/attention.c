@@ -103,33 +103,46 @@ static void view_groups(struct mgx_node *n, struct attention *a, int64_t shared,
         a->mask = mgx_build_unsqueeze(n, a->mask, (int64_t[]){1}, 1);
 }
 
-// Key and value heads as often as the queries need them. Where lengths are open the keys are likely
-// a cache: it is long, and queries are few.
-static enum mgx_status share_heads(struct mgx_node *n, struct attention *a, bool *later)
+// How many query heads share one of keys.
+static enum mgx_status count_group(struct mgx_node *n, const struct attention *a, int64_t *group)
 {
-    assert(a->q && a->k && a->v);
     const bool whole = mgx_build_rank(a->q) == 4;
-    *later |= (whole && !mgx_build_fixed_dim(a->q, 1)) || !mgx_build_fixed_dim(a->k, 1) ||
-              !mgx_build_fixed_dim(a->v, 1);
-    if (*later)
-        return MGX_OK;
     const int64_t heads = whole ? a->q->shape.lens[1] : mgx_onnx_int(n, "q_num_heads", 0);
     const int64_t shared = a->k->shape.lens[1];
+    *group = shared < 1 ? 0 : heads / shared;
     if (shared < 1 || heads % shared != 0)
         return mgx_node_invalid(n, "%lld query heads do not share %lld key heads", (long long)heads,
                                 (long long)shared);
-    const bool open = !mgx_build_is_static(a->q) || !mgx_build_is_static(a->k);
+    return MGX_OK;
+}
+
+// Key and value heads as often as the queries need them.
+static enum mgx_status repeat_heads(struct mgx_node *n, struct attention *a)
+{
+    int64_t group;
+    TRY(count_group(n, a, &group));
+    TRY(split(n, "q_num_heads", &a->q));
+    a->k = mgx_build_repeat_heads(n, a->k, group);
+    a->v = mgx_build_repeat_heads(n, a->v, group);
+    return mgx_node_status(n);
+}
+
+static enum mgx_status share_heads(struct mgx_node *n, struct attention *a, bool *later)
+{
+    assert(a->q && a->k && a->v);
+    int64_t group;
+    *later |= (mgx_build_rank(a->q) == 4 && !mgx_build_fixed_dim(a->q, 1)) ||
+              !mgx_build_fixed_dim(a->k, 1) || !mgx_build_fixed_dim(a->v, 1);
+    if (*later)
+        return MGX_OK;
+    TRY(count_group(n, a, &group));
     a->cached = is_cached(n, a);
     if (a->cached)
         return split(n, "q_num_heads", &a->q);
-    if (open && heads > shared && n->out_count <= 3 && is_repeated(a->mask, 2)) {
-        view_groups(n, a, shared, heads / shared);
-    } else {
-        TRY(split(n, "q_num_heads", &a->q));
-        a->k = mgx_build_repeat_heads(n, a->k, heads / shared);
-        a->v = mgx_build_repeat_heads(n, a->v, heads / shared);
-    }
-    return a->q && a->k && a->v ? MGX_OK : mgx_program_status(n->module->program, n->diag);
+    if (group < 2 || n->out_count > 3 || !is_repeated(a->mask, 2))
+        return repeat_heads(n, a);
+    view_groups(n, a, a->k->shape.lens[1], group);
+    return mgx_node_status(n);
 }
 
 // The product of one row for every query with keys or values (batch, heads, ...).
@@ -425,8 +438,7 @@ static enum mgx_status flex(struct mgx_node *n)
         if (mgx_build_rank(n->in[i]) != 4)
             return mgx_node_invalid(n, "operand %d has rank %d, not 4", i,
                                     mgx_build_rank(n->in[i]));
-    bool later = false;
-    TRY(share_heads(n, &a, &later));
+    TRY(repeat_heads(n, &a));
     enum mgx_type precise = a.type == MGX_DOUBLE ? MGX_DOUBLE : MGX_FLOAT;
     if (mgx_onnx_has(n, "softmax_precision"))
         TRY(mgx_onnx_type(n, mgx_onnx_int(n, "softmax_precision", 1), &precise));
