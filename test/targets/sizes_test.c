@@ -3,6 +3,7 @@
 // again, weights once for all plans, the bound of bytes over thousands of sizes, many threads.
 #include "targets/sizes.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -224,6 +225,116 @@ CASE(many_threads_many_sizes)
     }
 }
 
+// --- threads with state that goes round ---
+
+// A cache that grows and one with room, of rows that count; the means of what a token sees.
+static const char stateful[] = "module: \"main\"\n"
+                               "x = @param:x -> dynamic, float_type, {[1..4], 1, 64}\n"
+                               "past = @param:past -> dynamic, float_type, {[1..4], [0..], 64}\n"
+                               "room = @param:room -> dynamic, float_type, {[1..4], 1, [1..], 64}\n"
+                               "ends = @param:ends -> dynamic, int64_type, {[1..4]}\n"
+                               "total = @param:total -> int64_type, {1}, {1}\n"
+                               "a = concat[axis=1](past,x)\n"
+                               "u = unsqueeze[axes={1}](x)\n"
+                               "c = cache_append(u,ends,total,room)\n"
+                               "q = sub(u,u)\n"
+                               "y = cache_attention(q,c,c,ends)\n"
+                               "r = @return(a,c,y)\n";
+
+enum { STEPS = 40, ROOM = 64, WIDTH = 64 };
+
+static bool make_inputs(struct mgx_named_tensor *params, int64_t batch, int64_t step, float first)
+{
+    const struct mgx_shape x = mgx_shape_make(MGX_FLOAT, 3, (int64_t[]){batch, 1, WIDTH}),
+                           ends = mgx_shape_vector(MGX_INT64, batch),
+                           one = mgx_shape_vector(MGX_INT64, 1);
+    if (mgx_tensor_create(&params[0].tensor, &x, NULL) != MGX_OK ||
+        mgx_tensor_create(&params[3].tensor, &ends, NULL) != MGX_OK ||
+        mgx_tensor_create(&params[4].tensor, &one, NULL) != MGX_OK)
+        return false;
+    for (int64_t i = 0; i < batch * WIDTH; i++)
+        ((float *)params[0].tensor.data)[i] = first + (float)step;
+    for (int64_t b = 0; b < batch; b++)
+        ((int64_t *)params[3].tensor.data)[b] = step + 1;
+    *(int64_t *)params[4].tensor.data = step + 1;
+    return true;
+}
+
+// Both caches hold first, first + 1, ...; their mean is that of a row.
+static bool is_right(const struct mgx_tensor *results, int64_t batch, int64_t step, float first)
+{
+    bool good = results[0].shape.lens[1] == step + 1 && results[1].shape.lens[2] == ROOM;
+    for (int64_t b = 0; good && b < batch; b++) {
+        const struct mgx_tensor *a = &results[0], *c = &results[1], *y = &results[2];
+        for (int64_t i = 0; good && i <= step; i++)
+            good = ((float *)a->data)[b * a->shape.strides[0] + i * a->shape.strides[1]] ==
+                       first + (float)i &&
+                   ((float *)c->data)[b * c->shape.strides[0] + i * c->shape.strides[2]] ==
+                       first + (float)i;
+        const float mean = ((float *)y->data)[b * y->shape.strides[0]];
+        good = good && fabsf(mean - first - (float)step / 2) <= 1e-5f * (first + STEPS);
+    }
+    return good;
+}
+
+// A text from its first token on: caches are handed round as they come.
+static bool tells(const struct mgx_program *p, int64_t batch, float first)
+{
+    struct mgx_diag diag = {0};
+    const struct mgx_shape empty = mgx_shape_make(MGX_FLOAT, 3, (int64_t[]){batch, 0, WIDTH}),
+                           room = mgx_shape_make(MGX_FLOAT, 4, (int64_t[]){batch, 1, ROOM, WIDTH});
+    struct mgx_named_tensor params[] = {{"x"}, {"past"}, {"room"}, {"ends"}, {"total"}};
+    bool good = mgx_tensor_create(&params[1].tensor, &empty, &diag) == MGX_OK &&
+                mgx_tensor_create(&params[2].tensor, &room, &diag) == MGX_OK;
+    memset(params[2].tensor.data, 0, mgx_shape_bytes(&room));
+    for (int64_t step = 0; step < STEPS && good; step++) {
+        struct mgx_tensor results[3] = {{.data = NULL}};
+        struct mgx_run r = {.params = params,
+                            .param_count = 5,
+                            .results = results,
+                            .result_count = 3,
+                            .takes_growing = true};
+        good = make_inputs(params, batch, step, first) && mgx_program_run(p, &r, &diag) == MGX_OK &&
+               is_right(results, batch, step, first);
+        for (int i = 0; i < 5; i++)
+            mgx_tensor_release(&params[i].tensor);
+        params[1].tensor = results[0];
+        params[2].tensor = results[1];
+        mgx_tensor_release(&results[2]);
+    }
+    mgx_tensor_release(&params[1].tensor);
+    mgx_tensor_release(&params[2].tensor);
+    return good;
+}
+
+static void *teller(void *user)
+{
+    struct crowd *c = user;
+    const int number = atomic_fetch_add(&c->next, 1);
+    for (int text = 0; text < 3; text++)
+        if (!tells(c->p, 1 + (number + text) % 3, (float)(100 * number + text)))
+            atomic_fetch_add(&c->wrong, 1);
+    return NULL;
+}
+
+CASE(many_threads_hand_their_state_round)
+{
+    for (int workers = 1; workers <= 2; workers++) { // plans in the call, and beside the runs
+        const struct mgx_compile_options options = options_of(MGX_SPECIALISE_AUTO, workers);
+        struct crowd c = {.p = compile(stateful, &options)};
+        pthread_t threads[THREADS];
+        CHECK(c.p);
+        for (int i = 0; i < THREADS; i++)
+            CHECK_INT(pthread_create(&threads[i], NULL, teller, &c), 0);
+        for (int i = 0; i < THREADS; i++)
+            pthread_join(threads[i], NULL);
+        CHECK_INT(c.wrong, 0);
+        CHECK(workers > 1 || report(c.p).made > 0);
+        CHECK(report(c.p).met < THREADS * STEPS); // the caches' lengths make no sizes
+        mgx_program_destroy((struct mgx_program *)c.p);
+    }
+}
+
 // --- weights ---
 
 // A product with weights of 1 MiB: plans of any number of sizes add nothing to the first packing.
@@ -270,4 +381,5 @@ CASE(weights_are_packed_once)
 
 TEST_MAIN(ROW(a_size_that_comes_again_gets_a_plan) ROW(never_means_never)
               ROW(plans_are_made_beside_the_runs) ROW(optimal_sizes_are_planned_by_compiling)
-                  ROW(the_bound_holds) ROW(many_threads_many_sizes) ROW(weights_are_packed_once))
+                  ROW(the_bound_holds) ROW(many_threads_many_sizes)
+                      ROW(many_threads_hand_their_state_round) ROW(weights_are_packed_once))
