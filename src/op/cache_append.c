@@ -48,11 +48,12 @@ static enum mgx_status find_keys(struct mgx_shape_call *c, struct mgx_dim room,
         return MGX_OK;
     }
     if (total.count != 1 || total.v[0] < 0 || total.v[0] > INT32_MAX)
-        return mgx_fail(c->diag, MGX_INVALID, "%s: %lld tokens in total", c->op->name,
+        return mgx_fail(c->diag, MGX_INVALID, "%s: input 2 says %lld tokens in total", c->op->name,
                         total.count == 1 ? (long long)total.v[0] : -1LL);
     if (total.v[0] < mgx_shape_dim(c->in[NOW], 2).min)
-        return mgx_fail(c->diag, MGX_INVALID, "%s: %lld tokens of %lld in total", c->op->name,
-                        (long long)mgx_shape_dim(c->in[NOW], 2).min, (long long)total.v[0]);
+        return mgx_fail(c->diag, MGX_INVALID, "%s: %lld new tokens, but input 2 says %lld in total",
+                        c->op->name, (long long)mgx_shape_dim(c->in[NOW], 2).min,
+                        (long long)total.v[0]);
     *keys = room.min >= total.v[0]
                 ? room
                 : (struct mgx_dim){.min = total.v[0], .max = mgx_max_i64(room.max, total.v[0])};

@@ -183,7 +183,7 @@ def test_what_does_not_fit_is_said():
     feed = {"x": np.zeros((1, 1, 64), np.float32), "lengths": np.array([WORDS + 5], np.int32), "total": np.array([WORDS + 6], np.int32)}
     with pytest.raises(Exception, match="position"):
         t.p.run(feed | past)
-    with pytest.raises(Exception, match="1 tokens of 0 in total"):
+    with pytest.raises(Exception, match="1 new tokens, but input 2 says 0 in total"):
         t.p.run(feed | past | {"lengths": np.array([3], np.int32), "total": np.array([0], np.int32)})
 
 
