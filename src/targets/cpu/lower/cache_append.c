@@ -156,8 +156,7 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
     struct append a = p->a;
     int64_t *ends = args->workspace;
     for (int64_t b = 0; b < a.batch; b++)
-        ends[b] =
-            p->wide ? ((const int64_t *)args->in[ENDS])[b] : ((const int32_t *)args->in[ENDS])[b];
+        ends[b] = cpu_integer(args->in[ENDS], p->wide, b);
     a.ends = ends;
     a.x.data = args->in[NOW];
     a.y.data = args->out;

@@ -101,8 +101,7 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
     const struct cached *g = step->state;
     int64_t *ends = (int64_t *)(void *)((char *)args->workspace + g->ends);
     for (int64_t b = 0; b < g->plan.desc.batch; b++)
-        ends[b] =
-            g->wide ? ((const int64_t *)args->in[ENDS])[b] : ((const int32_t *)args->in[ENDS])[b];
+        ends[b] = cpu_integer(args->in[ENDS], g->wide, b);
     const struct mgx_cached_args a = {.q = args->in[Q],
                                       .k = args->in[K],
                                       .v = args->in[V],

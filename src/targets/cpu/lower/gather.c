@@ -66,7 +66,7 @@ struct job {
 static int64_t index_at(const struct gather *g, const void *index, int64_t i)
 {
     assert(i >= 0);
-    const int64_t at = g->wide ? ((const int64_t *)index)[i] : ((const int32_t *)index)[i];
+    const int64_t at = cpu_integer(index, g->wide, i);
     return at < 0 ? at + g->length : at;
 }
 

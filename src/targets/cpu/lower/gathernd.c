@@ -66,7 +66,7 @@ static int64_t index_at(const struct gathernd *g, const void *index, int64_t i, 
 {
     assert(k >= 0 && k < g->depth && i >= 0 && i < g->places);
     const int64_t n = i * g->depth + k;
-    const int64_t at = g->wide ? ((const int64_t *)index)[n] : ((const int32_t *)index)[n];
+    const int64_t at = cpu_integer(index, g->wide, n);
     return at < 0 ? at + g->lens[k] : at;
 }
 

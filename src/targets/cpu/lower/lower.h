@@ -33,6 +33,12 @@ static inline int64_t cpu_reach(const int64_t *lens, const int64_t *strides, int
     return reach;
 }
 
+// Number i of integers that are int64 or, where not `wide`, int32.
+static inline int64_t cpu_integer(const void *data, bool wide, int64_t i)
+{
+    return wide ? ((const int64_t *)data)[i] : ((const int32_t *)data)[i];
+}
+
 // Tasks that `pieces` are dealt in: one where there is less than `least` to do, else one for every
 // thread.
 static inline int cpu_tasks(const struct mgx_plan_offer *c, int64_t todo, int64_t least,

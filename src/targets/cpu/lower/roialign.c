@@ -71,7 +71,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 static int64_t image_of(const struct roialign *r, const void *index, int64_t i)
 {
     assert(i >= 0 && i < r->rois);
-    return r->wide ? ((const int64_t *)index)[i] : ((const int32_t *)index)[i];
+    return cpu_integer(index, r->wide, i);
 }
 
 static bool spans_of(const struct roialign *r, const float *roi, struct mgx_roi_span *v,

@@ -73,7 +73,7 @@ struct job {
 static int64_t position(const struct rotary *r, const void *at, int64_t b, int64_t i)
 {
     const int64_t k = r->each ? b * r->tokens + i : b;
-    const int64_t given = r->wide ? ((const int64_t *)at)[k] : ((const int32_t *)at)[k];
+    const int64_t given = cpu_integer(at, r->wide, k);
     return r->each ? mgx_max_i64(given, 0) : mgx_cache_before(given, r->tokens) + i;
 }
 

@@ -132,7 +132,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
 
 static int64_t load(const struct scatter *s, const void *index, int64_t i)
 {
-    return s->wide ? ((const int64_t *)index)[i] : ((const int32_t *)index)[i];
+    return cpu_integer(index, s->wide, i);
 }
 
 static enum mgx_status out_of_range(int64_t at, int64_t length, struct mgx_diag *diag)
