@@ -61,9 +61,9 @@ static struct mgx_attention_desc block_of(const struct mgx_cached_desc *d, int64
                                        .scale = 1};
 }
 
-// A sink belongs to the sum of powers, and a bias may hide everything from a token: such are taken
-// one by one. What the largest block needs, with all its queries in one part. Smaller ones may be cut otherwise
-// and need no more; that is checked when they run.
+// What the largest block needs, with all its queries in one part. Smaller ones may be cut otherwise
+// and need no more; that is checked when they run. A sink belongs to the sum of powers, and a bias
+// may hide everything from a token: such are taken one by one.
 static enum mgx_status plan_many(struct mgx_cached_plan *plan, struct mgx_diag *diag)
 {
     const struct mgx_cached_desc *d = &plan->desc;
