@@ -65,8 +65,8 @@ struct mgx_sizes {
     double unit_seconds; // of a run of any size by the product of its lengths; 0: not known
     double lost_seconds; // of runs through hasty plans since one was last made anew
     bool *open;          // by axis; with leaves_open
-    int64_t *last;       // the lengths of the last run
-    int *changes;        // how many runs in a row brought each another length
+    int64_t *most;       // the largest length so far
+    int *steps;          // how often that was one more than before
     struct known known[HISTORIES]; // first come
     int known_count;
     int64_t met, plans, made, dropped; // sizes and plans there are, and for the explanation
@@ -86,14 +86,15 @@ static bool gather(const struct mgx_sizes *s, const struct mgx_named_tensor *par
     return mgx_values_gather(&s->values, params, lens + s->len_count);
 }
 
-// Lengths that change with one run after the other stay open: the lock is held.
+// Lengths that go on by one as the state does stay open, too; those that take turns, as batches of
+// several texts at once, do not. The lock is held.
 static void leave_open(struct mgx_sizes *s, int64_t *lens)
 {
-    enum { OFTEN = 4 }; // the first one among them
+    enum { OFTEN = 4 };
     for (int i = 0; i < s->len_count; i++) {
-        s->changes[i] = s->last[i] != lens[i] ? s->changes[i] + 1 : 0;
-        s->last[i] = lens[i];
-        s->open[i] |= s->changes[i] >= OFTEN;
+        s->steps[i] += s->most[i] && lens[i] == s->most[i] + 1;
+        s->most[i] = lens[i] > s->most[i] ? lens[i] : s->most[i];
+        s->open[i] |= s->steps[i] >= OFTEN;
         lens[i] = s->open[i] ? MGX_LENGTH_OPEN : lens[i];
     }
 }
@@ -664,9 +665,9 @@ static bool keep_options(struct mgx_sizes *s, const struct mgx_compile_options *
     struct mgx_arena *arena = &s->arena;
     const char **disabled = MGX_NEW_ARRAY(arena, const char *, o->pass.disabled_count);
     s->open = MGX_NEW_ARRAY(arena, bool, s->len_count);
-    s->last = MGX_NEW_ARRAY(arena, int64_t, s->len_count);
-    s->changes = MGX_NEW_ARRAY(arena, int, s->len_count);
-    if (!s->open || !s->last || !s->changes)
+    s->most = MGX_NEW_ARRAY(arena, int64_t, s->len_count);
+    s->steps = MGX_NEW_ARRAY(arena, int, s->len_count);
+    if (!s->open || !s->most || !s->steps)
         return false;
     s->options = *o;
     s->options.tuning_cache = mgx_arena_strdup(arena, o->tuning_cache);
@@ -733,6 +734,10 @@ static void make_optimals(struct mgx_sizes *s)
         dims[i] = mgx_shape_dim(&params[s->axes[i].param]->shape, s->axes[i].axis);
         if (!dims[i].optimal_count)
             return;
+    }
+    if (s->leaves_open) { // what is named is fixed, and nothing else has a plan
+        s->leaves_open = false;
+        s->options.specialise = MGX_SPECIALISE_NEVER;
     }
     do {
         for (int i = 0; i < s->len_count; i++)

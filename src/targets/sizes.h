@@ -11,8 +11,8 @@
 //
 // A program that hands its state round (a decoder whose cache grows by a row in every run) meets no
 // size again before the next text, and its steps for any size append in place. Its plans leave open
-// how long the state is, and whatever else changes with one run after the other (a mask as long), unless the
-// options say where plans are made: then they fix everything.
+// how long the state is, and whatever else goes on by one as it does (a mask as long), unless sizes
+// are named as optimal or the options say where plans are made: then they fix everything.
 //
 // A plan is what the model with fixed sizes would have (specialise.h); all of them share packed
 // weights (plan/shared.h). They are kept by size within a bound of bytes; the least recently used

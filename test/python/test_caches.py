@@ -213,3 +213,25 @@ def test_plans_leave_open_what_changes_with_every_step():
     said = p.explain()
     assert "size {2, 2, any, 2, any}: a plan of its own" in said, said
     assert int(re.search(r"(\d+) made", said)[1]) <= 8, said
+
+
+def test_sizes_that_are_named_have_plans():
+    t = Text(do_rotary=1)
+    named = {"B": migraphx.shape.dynamic_dimension(1, 2, {1}), "T": migraphx.shape.dynamic_dimension(1, 8, {1})}
+    named |= {f"P{k}{i}": migraphx.shape.dynamic_dimension(0, 300, {16}) for i in range(LAYERS) for k in "kv"}
+    p = migraphx.parse_onnx_buffer(t.data, dim_params=named)
+    p.compile("cpu", threads=1)
+    text = t.step(t.step(t.start(1, 16), 4), 1, p)
+    t.check(text)
+    size = re.search(r"size {[^}]*16[^}]*}: a plan of its own, met (\d+) times", p.explain())
+    assert size and int(size[1]) == 1, p.explain()
+
+
+def test_batches_that_take_turns_keep_their_plans():
+    t = Text(do_rotary=1)
+    texts = [t.step(t.start(batch, 64), 3) for batch in (1, 2, 3)]
+    for step in range(30):
+        texts[step % 3] = t.step(texts[step % 3], 1)
+    for text in texts:
+        t.check(text)
+    assert not re.search(r"size {any", t.p.explain()), t.p.explain()
