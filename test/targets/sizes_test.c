@@ -194,6 +194,17 @@ struct crowd {
     atomic_int wrong, next;
 };
 
+// Everyone does the same at once, and finds nothing wrong.
+static void all_at_once(struct crowd *c, void *(*work)(void *))
+{
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        CHECK_INT(pthread_create(&threads[i], NULL, work, c), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    CHECK_INT(c->wrong, 0);
+}
+
 static void *member(void *user)
 {
     struct crowd *c = user;
@@ -213,13 +224,8 @@ CASE(many_threads_many_sizes)
         struct mgx_compile_options options = options_of(mode, 1);
         options.plan_bytes = 128 << 10; // plans come and go
         struct crowd c = {.p = compile(network, &options)};
-        pthread_t threads[THREADS];
         CHECK(c.p);
-        for (int i = 0; i < THREADS; i++)
-            CHECK_INT(pthread_create(&threads[i], NULL, member, &c), 0);
-        for (int i = 0; i < THREADS; i++)
-            pthread_join(threads[i], NULL);
-        CHECK_INT(c.wrong, 0);
+        all_at_once(&c, member);
         CHECK(mode == MGX_SPECIALISE_BACKGROUND || report(c.p).made > 0); // a thread may come late
         mgx_program_destroy((struct mgx_program *)c.p);
     }
@@ -322,13 +328,8 @@ CASE(many_threads_hand_their_state_round)
     for (int workers = 1; workers <= 2; workers++) { // plans in the call, and beside the runs
         const struct mgx_compile_options options = options_of(MGX_SPECIALISE_AUTO, workers);
         struct crowd c = {.p = compile(stateful, &options)};
-        pthread_t threads[THREADS];
         CHECK(c.p);
-        for (int i = 0; i < THREADS; i++)
-            CHECK_INT(pthread_create(&threads[i], NULL, teller, &c), 0);
-        for (int i = 0; i < THREADS; i++)
-            pthread_join(threads[i], NULL);
-        CHECK_INT(c.wrong, 0);
+        all_at_once(&c, teller);
         CHECK(workers > 1 || report(c.p).made > 0);
         CHECK(report(c.p).met < THREADS * STEPS); // the caches' lengths make no sizes
         mgx_program_destroy((struct mgx_program *)c.p);
