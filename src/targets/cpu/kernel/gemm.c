@@ -368,12 +368,22 @@ static void run_strip(const struct part *part, int64_t p, struct mgx_tile_args *
     plan->kernel->strip(args, part->rows);
 }
 
+// Whether panels that lie one behind the other are too many for L2 to have them still, with those of
+// the products around.
+static bool is_stream(const struct mgx_gemm_plan *plan)
+{
+    enum { LEAST_BYTES = 256 * 1024 };
+    return plan->desc.packed && plan->desc.n * plan->groups * GROUP_BYTES > LEAST_BYTES;
+}
+
 // Panels from `p` for one or two rows at a time, as many as are whole; returns the first one left.
 static int64_t run_few(const struct part *part, int64_t p, struct mgx_tile_args *args)
 {
     assert(part->rows == 1 || part->rows == 2);
     const struct mgx_gemm_kernel *kernel = part->plan->kernel;
-    const int panels = kernel->few_panels[part->rows];
+    const bool stream = kernel->stream[part->rows] && is_stream(part->plan);
+    const mgx_tile_fn run = stream ? kernel->stream[part->rows] : kernel->few[part->rows];
+    const int panels = stream ? 1 : kernel->few_panels[part->rows];
     struct scratch_tile scratch;
     struct place at = {.row = part->row, .rows = (int)part->rows, .cols = panels * kernel->cols};
     for (; p + panels <= part->p_end && (p + panels) * kernel->cols <= part->plan->desc.n;
@@ -381,7 +391,7 @@ static int64_t run_few(const struct part *part, int64_t p, struct mgx_tile_args 
         at.col = p * kernel->cols;
         set_panel(part, p, args);
         const char *residual = set_rows(part, &at, args, &scratch);
-        kernel->few[part->rows](args);
+        run(args);
         finish_tile(part, args, &at, residual);
     }
     return p;
@@ -408,7 +418,7 @@ static void set_narrow_rows(const struct part *part, const struct mgx_narrow_ker
                      sums + r * args->sums_row);
 }
 
-// Few rows times narrow panels, two at a time where there is one row.
+// Few rows times narrow panels; where there is one row, as many at a time as the kernel likes.
 static void run_narrow(struct part *part)
 {
     assert(part->rows > 0 && part->rows <= MGX_NARROW_ROWS);
@@ -417,6 +427,7 @@ static void run_narrow(struct part *part)
     const struct mgx_narrow *form = &d->narrow;
     const struct mgx_narrow_kernel *narrow = mgx_narrow_of(plan->kernel, d->isa);
     const int cols = plan->kernel->cols, rows = (int)part->rows;
+    const int most = rows == 1 ? narrow->panels(form) : 1;
     struct mgx_tile_args tile = {.taps = NULL};
     struct scratch_tile scratch;
     struct mgx_narrow_args args = {.form = form,
@@ -432,7 +443,7 @@ static void run_narrow(struct part *part)
     for (int64_t p = part->p_begin; p < part->p_end;) {
         args.width = mgx_panel_width(plan->kernel, d->n, p);
         const int panels =
-            rows == 1 && p + 1 < part->p_end && mgx_panel_width(plan->kernel, d->n, p + 1) == cols
+            most == 2 && p + 1 < part->p_end && mgx_panel_width(plan->kernel, d->n, p + 1) == cols
                 ? 2
                 : 1;
         struct place at = {.row = part->row, .col = p * cols, .rows = rows};

@@ -27,7 +27,7 @@
 
 enum mgx_narrow_kind { MGX_NARROW_NONE, MGX_NARROW_F16, MGX_NARROW_BF16, MGX_NARROW_BLOCKS };
 
-enum { MGX_NARROW_ROWS = 4, MGX_NARROW_PANELS = 2 }; // most that `product` takes at once
+enum { MGX_NARROW_ROWS = 4 }; // most that `product` takes at once
 
 struct mgx_narrow {
     enum mgx_narrow_kind kind;
@@ -38,7 +38,7 @@ struct mgx_narrow {
     bool fast;     // few rows may become whole numbers
 };
 
-// Few rows times one panel, or one row times two.
+// Few rows times one panel, or one row times as many as the kernel says.
 struct mgx_narrow_args {
     const struct mgx_narrow *form;
     const char *panel;
@@ -64,6 +64,8 @@ struct mgx_narrow_args {
 struct mgx_narrow_kernel {
     struct mgx_kernel base;
     int vector; // floats: panels have one or two
+    // Panels that one row is best multiplied by at once: 1 or 2.
+    int (*panels)(const struct mgx_narrow *form);
     void (*product)(const struct mgx_narrow_args *args, int rows, int panels);
     // out[b] = sum of a over block b.
     void (*sums)(const float *a, int64_t depth, int64_t block, float *out);

@@ -38,8 +38,7 @@ const struct mgx_gemm_kernel mgx_s8_gemm_6x16__avx2 = {
     .wide = {NULL, wide_1, wide_2, wide_3, wide_4, wide_5, wide_6},
     .narrow = {NULL, narrow_1, narrow_2, narrow_3, narrow_4, narrow_5, narrow_6},
     .strip = strip,
-    .few = {NULL, few_1, few_2},
-    .few_panels = {0, 4, 2},
+    OF_FEW,
     .pack_transposed = pack_transposed,
     .finish = finish,
 };

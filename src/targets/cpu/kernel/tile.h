@@ -117,10 +117,13 @@ struct mgx_gemm_kernel {
     // Any number of rows of one panel, a[0], c[0] and residual[0] on; it ends in registers: no
     // activation but a clamp. `ahead_step` is for every tile. NULL: tiles are run one by one.
     void (*strip)(const struct mgx_tile_args *args, int64_t rows);
-    // For one and two rows, several full panels at once: enough independent sums and streams to
-    // keep memory busy. NULL elsewhere. args.cols is ignored.
+    // For one and two rows, `few_panels` full panels at once: independent sums enough to multiply at
+    // the speed of L2. NULL elsewhere. args.cols is ignored.
     mgx_tile_fn few[3];
     int few_panels[3];
+    // The same of one full panel, where panels come from beyond L2 one behind the other: as a single
+    // stream memory gives them up to a quarter sooner. NULL: `few` is for these as well.
+    mgx_tile_fn stream[3];
     // c[i][j] = dot(a[i], b[j]) for rows <= 4 rows and cols <= 4 columns whose depth is contiguous
     // in both operands; b_row is from column to column. Honours bias, residual and clamp.
     void (*dot)(const struct mgx_tile_args *args, int rows);
