@@ -376,22 +376,56 @@ static bool is_stream(const struct mgx_gemm_plan *plan)
     return plan->desc.packed && plan->desc.n * plan->groups * GROUP_BYTES > LEAST_BYTES;
 }
 
-// Panels from `p` for one or two rows at a time, as many as are whole; returns the first one left.
-static int64_t run_few(const struct part *part, int64_t p, struct mgx_tile_args *args)
+// What makes panels for one or two rows, and how many at once.
+struct few {
+    mgx_tile_fn run;
+    int panels;
+};
+
+static struct few few_of(const struct part *part)
 {
     assert(part->rows == 1 || part->rows == 2);
     const struct mgx_gemm_kernel *kernel = part->plan->kernel;
-    const bool stream = kernel->stream[part->rows] && is_stream(part->plan);
-    const mgx_tile_fn run = stream ? kernel->stream[part->rows] : kernel->few[part->rows];
-    const int panels = stream ? 1 : kernel->few_panels[part->rows];
+    if (kernel->stream[part->rows] && is_stream(part->plan))
+        return (struct few){kernel->stream[part->rows], 1};
+    return (struct few){kernel->few[part->rows], kernel->few_panels[part->rows]};
+}
+
+// The panels of one place, from `p`; C and the residual are those of the place again afterwards.
+static void run_few_panels(const struct part *part, const struct few *few, int64_t p, int count,
+                           struct mgx_tile_args *args)
+{
+    char *const c = args->c[0];
+    const char *const residual = args->residual[0];
+    const int64_t cols = (int64_t)few->panels * part->plan->kernel->cols;
+    const int64_t c_step = cols * (args->c_bf16 ? 2 : GROUP_BYTES);
+    const int64_t residual_step = cols * (args->residual_bf16 ? 2 : GROUP_BYTES);
+    for (int i = 0; i < count; i += few->panels) {
+        set_panel(part, p + i, args);
+        few->run(args);
+        args->c[0] += c_step;
+        args->residual[0] += residual ? residual_step : 0;
+    }
+    args->c[0] = c;
+    args->residual[0] = residual;
+}
+
+// Panels from `p` for one or two rows at a time, as many as are whole; returns the first one left.
+// What follows the registers is done for several panels at once.
+static int64_t run_few(const struct part *part, int64_t p, struct mgx_tile_args *args)
+{
+    const struct few few = few_of(part);
+    const int cols = part->plan->kernel->cols;
+    const int together = MGX_TILE_MAX_PANELS * MGX_TILE_MAX_COLS / cols;
+    const int64_t whole = mgx_min_i64(part->p_end, part->plan->desc.n / cols);
     struct scratch_tile scratch;
-    struct place at = {.row = part->row, .rows = (int)part->rows, .cols = panels * kernel->cols};
-    for (; p + panels <= part->p_end && (p + panels) * kernel->cols <= part->plan->desc.n;
-         p += panels) {
-        at.col = p * kernel->cols;
-        set_panel(part, p, args);
+    struct place at = {.row = part->row, .rows = (int)part->rows};
+    for (int count; p + few.panels <= whole; p += count) {
+        count = (int)(mgx_min_i64(whole - p, together) / few.panels * few.panels);
+        at.col = p * cols;
+        at.cols = count * cols;
         const char *residual = set_rows(part, &at, args, &scratch);
-        run(args);
+        run_few_panels(part, &few, p, count, args);
         finish_tile(part, args, &at, residual);
     }
     return p;
