@@ -59,10 +59,13 @@ SIMD void product_step(int rows, int nv, const struct product_rows *a, int k, co
     }
 }
 
+// Into L1: an element's panel of 256 channels is 16 KB, and a product takes 16 bytes of it a cycle. From
+// L2 they come in time where the core's own prefetching follows, which it does in one process and not
+// in the next: 172 us or 205 to 220 for 256 > 256 channels of 14 x 14.
 SIMD void fetch_ahead(const char *p, int64_t lines)
 {
     for (int64_t i = 0; i < lines; i++)
-        __builtin_prefetch(p + i * 64, 0, 2);
+        __builtin_prefetch(p + i * 64, 0, 3);
 }
 
 SIMD void product(int rows, int nv, const struct mgx_byte_winograd_panel *p, const char *a_first,
