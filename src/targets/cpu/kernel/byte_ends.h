@@ -353,18 +353,19 @@ SIMD __m128i residual_of(const char *p, int cols)
 }
 
 // Adds the residual to rows of `nv` vectors that are bytes but for rounding.
-SIMD void add_residual(int rows, int nv, bool is_signed, const struct mgx_tile_args *args,
-                       const char *residual, vf *v)
+SIMD void add_residual(int rows, int nv, const struct mgx_tile_args *args, const char *residual,
+                       vf *v)
 {
     const struct mgx_requant *q = args->requant;
     const vf low = vf_set(q->low), high = vf_set(q->high), keep = vf_set(q->keep),
-             share = vf_set(q->share), zero = vf_set((float)q->residual_zero);
+             share = vf_set(q->share), offset = vf_set(mgx_requant_offset(q));
+    const __m128i raised = _mm_set1_epi8((char)mgx_requant_raised(q));
     UNROLL
     for (int i = 0; i < rows * nv; i++) {
         const vf x = vf_round(vf_min(high, vf_max(v[i], low)));
         const char *from = residual + i / nv * args->residual_row + i % nv * COLS;
-        const vf other = floats_of(residual_of(from, cols_of(args, nv, i % nv)), is_signed);
-        v[i] = vf_fma(vf_sub(other, zero), share, vf_mul(x, keep));
+        const __m128i other = _mm_xor_si128(residual_of(from, cols_of(args, nv, i % nv)), raised);
+        v[i] = vf_fma(floats_of(other, false), share, vf_fma(x, keep, offset));
     }
 }
 
@@ -412,7 +413,7 @@ SIMD void end_plainly(int rows, int nv, enum ending ending, const struct mgx_til
         for (int j = 0; j < here * nv; j++)
             v[j] = vf_fma(vf_from_int((vf)c[i * nv + j]), scale[j % nv], bias[j % nv]);
         if (ending == ADDED_END)
-            add_residual(here, nv, q->residual_signed, args, residual + i * args->residual_row, v);
+            add_residual(here, nv, args, residual + i * args->residual_row, v);
         const byte_rows four = four_rows(v, q->zero, q->is_signed);
         store_plainly(here, nv, args->cols, to + i * args->c_row, args->c_row,
                       ending == TABLE_END ? looked_up(q->table, four) : four);

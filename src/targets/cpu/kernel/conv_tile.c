@@ -378,6 +378,8 @@ static void set_panel(const struct part *part, int64_t p, struct mgx_tile_args *
     const char *panel = panel_at(plan, part->packed, p);
     args->cols = left < kernel->cols ? (int)left : kernel->cols;
     args->b_row = mgx_panel_width(kernel, plan->group_out, p) * GROUP;
+    args->b_panel = panel_at(plan, part->packed, 1) - panel_at(plan, part->packed, 0);
+    args->start_panel = part->args->start ? kernel->cols * GROUP : args->b_panel;
     args->start = kernel->starts ? (const int32_t *)(const void *)panel : NULL;
     args->b = panel + kernel->starts * args->b_row;
     if (mgx_gemm_in_chunks(kernel))
@@ -539,52 +541,83 @@ static bool ends_in_registers(const struct mgx_conv_plan *plan)
     return plan->kernel->strip && mgx_output_in_registers(&plan->d.epilogue, plan->d.y_type);
 }
 
-// A panel for all rows of the block, each in one go.
-static void run_strips(const struct part *part, int64_t p, struct mgx_ahead ahead,
-                       const struct mgx_tile_args *panel)
+// What is read after `panels` of them from panel p on: the next ones, the first one again for the next
+// block, or what follows the part.
+static struct mgx_ahead read_after(const struct part *part, int64_t p, int panels)
 {
-    const struct mgx_conv_plan *plan = part->plan;
-    const int64_t col = p * plan->kernel->cols, size = part->y_size;
-    struct mgx_tile_args args = *panel;
-    args.taps = plan->taps;
-    args.tap_count = plan->tap_count;
-    args.depth = plan->depth;
-    args.requant = plan->d.epilogue.requant;
-    args.c_row = plan->walk.y[3] * size;
-    args.residual_row = plan->walk.residual[3] * part->residual_size;
-    args.ahead = ahead.at;
-    args.ahead_step = (mgx_ceil_div(ahead.bytes, mgx_max_i64(part->tiles, 1)) + 63) & ~INT64_C(63);
-    for (int r = 0; r < part->row_count; r++) {
-        const struct mgx_conv_row *row = &part->rows[r];
-        args.a[0] = row->a;
-        args.c[0] = row->c + col * size;
-        args.residual[0] = row->residual ? row->residual + col * part->residual_size : NULL;
-        plan->kernel->strip(&args, row->width);
-        args.ahead += args.ahead_step * mgx_ceil_div(row->width, plan->kernel->rows);
-        if (args.ahead - ahead.at >= ahead.bytes)
-            args.ahead_step = 0;
+    const int64_t next = p + panels;
+    if (next < part->p_end) {
+        struct mgx_ahead ahead = read_at(part->plan, part->packed, next);
+        ahead.bytes *= mgx_min_i64(panels, part->p_end - next);
+        return ahead;
     }
-}
-
-// What is read after panel p: the next one, the first one again for the next block, or what follows
-// the part.
-static struct mgx_ahead read_after(const struct part *part, int64_t p)
-{
-    if (p + 1 < part->p_end)
-        return read_at(part->plan, part->packed, p + 1);
     return part->more_blocks ? read_at(part->plan, part->packed, part->p_begin) : part->next;
 }
 
-// A panel, slice by slice.
-static void run_panel(const struct part *part, int64_t p, struct mgx_tile_args *args)
+static void set_strips(const struct part *part, struct mgx_tile_args *args)
+{
+    const struct mgx_conv_plan *plan = part->plan;
+    args->taps = plan->taps;
+    args->tap_count = plan->tap_count;
+    args->depth = plan->depth;
+    args->requant = plan->d.epilogue.requant;
+    args->c_row = plan->walk.y[3] * part->y_size;
+    args->residual_row = plan->walk.residual[3] * part->residual_size;
+}
+
+// Row r of the block.
+static void set_strip(const struct part *part, int64_t p, int r, struct mgx_tile_args *args)
+{
+    const struct mgx_conv_row *row = &part->rows[r];
+    const int64_t col = p * part->plan->kernel->cols;
+    args->a[0] = row->a;
+    args->c[0] = row->c + col * part->y_size;
+    args->residual[0] = row->residual ? row->residual + col * part->residual_size : NULL;
+}
+
+// Whether panel p and the next one are made at once.
+static bool makes_pair(const struct part *part, int64_t p, struct mgx_tile_args *args)
+{
+    const struct mgx_gemm_kernel *kernel = part->plan->kernel;
+    if (!kernel->pair || p + 1 >= part->p_end || (p + 2) * kernel->cols > part->plan->group_out)
+        return false;
+    bool suits = true;
+    for (int r = 0; r < part->row_count && suits; r++) {
+        set_strip(part, p, r, args);
+        suits = kernel->suits_pair(args, part->rows[r].width);
+    }
+    return suits;
+}
+
+// A panel or two for all rows of the block, each in one go; returns how many.
+static int run_strips(const struct part *part, int64_t p, const struct mgx_tile_args *panel)
+{
+    const struct mgx_conv_plan *plan = part->plan;
+    struct mgx_tile_args args = *panel;
+    set_strips(part, &args);
+    const int panels = makes_pair(part, p, &args) ? 2 : 1;
+    const struct mgx_ahead ahead = read_after(part, p, panels);
+    args.ahead = ahead.at;
+    args.ahead_step = (mgx_ceil_div(ahead.bytes, mgx_max_i64(part->tiles, 1)) + 63) & ~INT64_C(63);
+    for (int r = 0; r < part->row_count; r++) {
+        const int64_t width = part->rows[r].width;
+        set_strip(part, p, r, &args);
+        (panels == 2 ? plan->kernel->pair : plan->kernel->strip)(&args, width);
+        args.ahead += args.ahead_step * mgx_ceil_div(width, plan->kernel->rows);
+        if (args.ahead - ahead.at >= ahead.bytes)
+            args.ahead_step = 0;
+    }
+    return panels;
+}
+
+// A panel, slice by slice, or more than one as strips; returns how many.
+static int run_panel(const struct part *part, int64_t p, struct mgx_tile_args *args)
 {
     assert(p >= 0);
     const struct mgx_conv_plan *plan = part->plan;
     const char *panel = args->b;
-    if (ends_in_registers(plan)) {
-        run_strips(part, p, read_after(part, p), args);
-        return;
-    }
+    if (ends_in_registers(plan))
+        return run_strips(part, p, args);
     const int64_t taps = mgx_max_i64(plan->slice_taps, 1);
     struct slice slice = {.tap_end = 0};
     do {
@@ -600,10 +633,11 @@ static void run_panel(const struct part *part, int64_t p, struct mgx_tile_args *
             const char *end =
                 panel + (slice.tap_begin * plan->depth + slice.k + rows) * args->b_row;
             run_slice(part, &slice, p, panel,
-                      last ? read_after(part, p) : (struct mgx_ahead){end, rows * args->b_row},
+                      last ? read_after(part, p, 1) : (struct mgx_ahead){end, rows * args->b_row},
                       args);
         } while (slice.k + slice.depth < plan->depth);
     } while (slice.tap_end < plan->tap_count);
+    return 1;
 }
 
 static void run_part(struct part *part)
@@ -621,9 +655,9 @@ static void run_part(struct part *part)
         fill_block(part, part->row_begin + rows * i / blocks,
                    part->row_begin + rows * (i + 1) / blocks);
         part->more_blocks = i + 1 < blocks;
-        for (int64_t p = part->p_begin; p < part->p_end; p++) {
+        for (int64_t p = part->p_begin; p < part->p_end;) {
             set_panel(part, p, &args);
-            run_panel(part, p, &args);
+            p += run_panel(part, p, &args);
         }
     }
     if (plan->kernel->release)

@@ -122,14 +122,18 @@ static struct mgx_ahead read_at(const struct part *part, int64_t p, int64_t k)
                               depth * mgx_panel_width(plan->kernel, plan->desc.n, p) * GROUP_BYTES};
 }
 
-// What is read after panel p of this block: the next panel, the first one again for the next depth
-// or the next rows, or what follows the part.
-static struct mgx_ahead read_after(const struct part *part, int64_t p)
+// What is read after `panels` of them from panel p of this block on: the next ones, the first one
+// again for the next depth or the next rows, or what follows the part.
+static struct mgx_ahead read_after(const struct part *part, int64_t p, int panels)
 {
+    const int64_t next = p + panels;
     if (!part->plan->desc.packed)
         return (struct mgx_ahead){NULL, 0};
-    if (p + 1 < part->p_end)
-        return read_at(part, p + 1, part->k);
+    if (next < part->p_end) {
+        struct mgx_ahead ahead = read_at(part, next, part->k);
+        ahead.bytes *= mgx_min_i64(panels, part->p_end - next);
+        return ahead;
+    }
     if (part->k + part->depth < part->plan->groups)
         return read_at(part, part->p_begin, part->k + part->depth);
     if (part->row + part->rows < part->m_end)
@@ -322,7 +326,7 @@ static void run_panel(const struct part *part, int64_t p, struct mgx_tile_args *
     const struct mgx_gemm_kernel *kernel = part->plan->kernel;
     const mgx_tile_fn *tiles = args->cols > kernel->cols / 2 ? kernel->wide : kernel->narrow;
     const int64_t count = mgx_ceil_div(part->rows, kernel->rows);
-    const struct mgx_ahead ahead = read_after(part, p);
+    const struct mgx_ahead ahead = read_after(part, p, 1);
     const struct mgx_ahead_step step = mgx_ahead_share(ahead, part->depth, count);
     int64_t left = ahead.bytes;
     args->ahead = ahead.bytes ? ahead.at : args->b;
@@ -347,13 +351,21 @@ static bool ends_in_registers(const struct mgx_gemm_plan *plan)
     return plan->kernel->strip && !d->hook_only && mgx_output_in_registers(&d->epilogue, d->c_type);
 }
 
-// A panel for all rows of the block in one go.
-static void run_strip(const struct part *part, int64_t p, struct mgx_tile_args *args)
+// Whether panel p and the next one are made at once, of arguments for the first.
+static bool makes_pair(const struct part *part, int64_t p, const struct mgx_tile_args *args)
+{
+    const struct mgx_gemm_plan *plan = part->plan;
+    return plan->kernel->pair && plan->desc.packed && p + 1 < part->p_end &&
+           (p + 2) * plan->kernel->cols <= plan->desc.n &&
+           plan->kernel->suits_pair(args, part->rows);
+}
+
+// A panel or two for all rows of the block in one go; returns how many.
+static int run_strip(const struct part *part, int64_t p, struct mgx_tile_args *args)
 {
     assert(part->plan->kernel->strip && part->rows > 0);
     const struct mgx_gemm_plan *plan = part->plan;
     const struct mgx_gemm_desc *d = &plan->desc;
-    const struct mgx_ahead ahead = read_after(part, p);
     const int64_t tiles = mgx_ceil_div(part->rows, plan->kernel->rows);
     const int64_t col = p * plan->kernel->cols;
     args->requant = d->epilogue.requant;
@@ -363,9 +375,12 @@ static void run_strip(const struct part *part, int64_t p, struct mgx_tile_args *
     args->c_row = d->c_row * part->c_size;
     args->residual[0] = residual_at(part, part->row, col);
     args->residual_row = d->residual_row * part->residual_size;
+    const int panels = makes_pair(part, p, args) ? 2 : 1;
+    const struct mgx_ahead ahead = read_after(part, p, panels);
     args->ahead = ahead.at;
     args->ahead_step = (mgx_ceil_div(ahead.bytes, tiles) + 63) & ~INT64_C(63);
-    plan->kernel->strip(args, part->rows);
+    (panels == 2 ? plan->kernel->pair : plan->kernel->strip)(args, part->rows);
+    return panels;
 }
 
 // Whether panels that lie one behind the other are too many for L2 to have them still, with those of
@@ -514,12 +529,14 @@ static void run_block(struct part *part)
         (plan->desc.packed || plan->method == MGX_GEMM_ROWS))
         p = run_few(part, p, &args);
     const bool strips = ends_in_registers(plan);
-    for (; p < part->p_end; p++) {
+    while (p < part->p_end) {
         set_panel(part, p, &args);
-        if (strips)
-            run_strip(part, p, &args);
-        else
-            run_panel(part, p, &args);
+        if (strips) {
+            p += run_strip(part, p, &args);
+            continue;
+        }
+        run_panel(part, p, &args);
+        p++;
     }
 }
 

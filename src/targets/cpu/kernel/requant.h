@@ -38,6 +38,19 @@ struct mgx_requant {
     bool saturates, saturates_last;
 };
 
+// A residual is added as an unsigned byte times `share`; its zero point is in an offset that is added
+// before, so that no byte is subtracted from, and every kernel does it so: they round alike. Signed
+// bytes are unsigned ones that are this much larger.
+static inline int mgx_requant_raised(const struct mgx_requant *q)
+{
+    return q->residual_signed ? 128 : 0;
+}
+
+static inline float mgx_requant_offset(const struct mgx_requant *q)
+{
+    return q->share * (float)-(q->residual_zero + mgx_requant_raised(q));
+}
+
 static inline bool mgx_requant_has_second(const struct mgx_requant *q)
 {
     return q->residual || q->middle || q->floats;

@@ -20,9 +20,13 @@ SIMD vf requant_first(const struct mgx_requant *q, vf x)
 // bytes as floats; what it is does not matter where there is none.
 SIMD vf requant_second(const struct mgx_requant *q, vf v, vf residual)
 {
-    v = vf_mul(v, vf_set(q->keep));
-    if (q->residual)
-        v = vf_fma(vf_sub(residual, vf_set((float)q->residual_zero)), vf_set(q->share), v);
+    if (q->residual) {
+        const vf raised = vf_add(residual, vf_set((float)mgx_requant_raised(q)));
+        v = vf_fma(v, vf_set(q->keep), vf_set(mgx_requant_offset(q)));
+        v = vf_fma(raised, vf_set(q->share), v);
+    } else {
+        v = vf_mul(v, vf_set(q->keep));
+    }
     return q->saturates_last ? v : requant_clamped(v, q->low2, q->high2);
 }
 

@@ -21,5 +21,7 @@ const struct mgx_gemm_kernel mgx_s16_gemm_14x32__avx512_vnni = {
     .integer = true,
     .starts = true,
     .strip = strip,
+    .suits_pair = suits_pair,
+    .pair = pair,
     OF_TILES_14,
 };

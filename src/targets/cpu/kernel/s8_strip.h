@@ -154,7 +154,8 @@ static void strip(const struct mgx_tile_args *args, int64_t rows)
     assert(nv >= 1 && nv <= NV && args->cols <= nv * COLS && args->start);
     const enum ending ending = ending_of(args, nv * COLS);
 #if defined(__AVX512F__)
-    if (nv == NV && suits_late(ending, args, rows)) {
+    if (nv == NV && args->cols == NV * COLS && ending != PLAIN_END &&
+        suits_late(nv, ending, args, rows)) {
         (ending == TABLE_END ? late_table : late_added)(args, rows);
         return;
     }

@@ -69,10 +69,10 @@ struct mgx_tile_args {
     int64_t depth; // k per tap; b has tap_count * depth rows
     const char *b;
     int64_t b_row;           // columns are contiguous
-    int64_t b_panel;         // `few` only: from one panel to the next
+    int64_t b_panel;         // `few` and `pair` only: from one panel to the next
     const float *bias;       // per column; NULL: none
     const int32_t *start;    // integer sums begin with these, per column; NULL: with 0
-    int64_t start_panel;     // `few` only: from one panel's to the next
+    int64_t start_panel;     // `few` and `pair` only: from one panel's to the next
     const float *scale;      // integer sums become sum * scale + bias; NULL: are stored as they are
     const char *residual[2]; // added before the clamp; [0] NULL: none; c itself accumulates
     int64_t residual_row;
@@ -117,6 +117,9 @@ struct mgx_gemm_kernel {
     // Any number of rows of one panel, a[0], c[0] and residual[0] on; it ends in registers: no
     // activation but a clamp. `ahead_step` is for every tile. NULL: tiles are run one by one.
     void (*strip)(const struct mgx_tile_args *args, int64_t rows);
+    // The same of two full panels at once, and whether that takes less time. NULL: there is none.
+    bool (*suits_pair)(const struct mgx_tile_args *args, int64_t rows);
+    void (*pair)(const struct mgx_tile_args *args, int64_t rows);
     // For one and two rows, `few_panels` full panels at once: independent sums enough to multiply at
     // the speed of L2. NULL elsewhere. args.cols is ignored.
     mgx_tile_fn few[3];

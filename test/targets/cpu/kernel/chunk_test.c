@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Strips of bytes, in chunks and widened to 16 bits, against plain sums: weights of every size up to those that fill a sum
-// of 16 bits alone, zero points at both ends, activations that are all 255, sizes around the tile,
-// taps that lie apart, runs that are no whole groups, steps to bytes with residuals and tables;
-// whole panels of many rows.
+// Strips of bytes, in chunks and widened to 16 bits, against plain sums: weights of every size up to
+// those that fill a sum of 16 bits alone, zero points at both ends, activations that are all 255,
+// sizes around the tile, taps that lie apart, runs that are no whole groups, steps to bytes with
+// residuals and tables; whole panels of many rows, one or two at once.
 #include "targets/cpu/kernel/chunk.h"
 #include "targets/cpu/kernel/gemm.h"
 
 #include "targets/cpu/kernel/harness.h"
 
-enum { MOST_TAPS = 4 };
+enum { MOST_TAPS = 4, MOST_COLUMNS = 96 };
 
 struct problem {
     struct mgx_chunk_matrix matrix;
     int64_t offset[MOST_TAPS], rows, a_row, depth;
-    int32_t zero[64];
+    int32_t zero[MOST_COLUMNS];
     struct buffer a, b;
     int64_t *expected; // [rows][columns]
 };
@@ -43,7 +43,7 @@ static void problem_init(struct problem *p, struct rng *r, int size)
     struct mgx_chunk_matrix *m = &p->matrix;
     const bool is_signed = rng_below(r, 2);
     m->type = is_signed ? MGX_KERNEL_S8 : MGX_KERNEL_U8;
-    m->columns = whole ? 32 : 1 + rng_below(r, 40);
+    m->columns = whole ? 32 * (1 + rng_below(r, 3)) : 1 + rng_below(r, 40);
     m->valid = (whole ? 16 : 1) + rng_below(r, 30);
     m->inner = (m->valid + 3) & ~INT64_C(3);
     const int elements = 1 + rng_below(r, 3);
@@ -158,7 +158,29 @@ static void set_widened(const struct mgx_gemm_kernel *kernel, const struct probl
     args->a_row = size * p->a_row;
 }
 
-// All panels of the packed matrix, each in one strip. `requant` NULL: the sums.
+// The panel at `col` and the one behind it.
+static void set_panels(const struct mgx_gemm_kernel *kernel, const struct problem *p, int64_t col,
+                       const uint16_t *a, float *panel, int64_t step, struct mgx_tile_args *args)
+{
+    float *at = panel + col / kernel->cols * step;
+    if (col + kernel->cols < p->matrix.columns)
+        set_widened(kernel, p, col + kernel->cols, a, (char *)(at + step), args);
+    set_widened(kernel, p, col, a, (char *)at, args);
+    args->b_panel = args->start_panel = 4 * step;
+}
+
+static int pairs_made;
+
+static bool makes_pair(const struct mgx_gemm_kernel *kernel, const struct problem *p, int64_t col,
+                       const struct mgx_tile_args *args)
+{
+    const bool is = kernel->pair && col + 2 * kernel->cols <= p->matrix.columns &&
+                    kernel->suits_pair(args, p->rows);
+    pairs_made += is;
+    return is;
+}
+
+// All panels of the packed matrix, one or two in a strip. `requant` NULL: the sums.
 static bool run(const struct mgx_gemm_kernel *kernel, const struct problem *p,
                 const struct mgx_requant *requant, const uint8_t *residual, float factor, char *c)
 {
@@ -166,11 +188,12 @@ static bool run(const struct mgx_gemm_kernel *kernel, const struct problem *p,
     const bool chunks = mgx_gemm_in_chunks(kernel);
     const int64_t most = mgx_chunk_count(m), bytes = mgx_chunk_panel_bytes(most);
     const int64_t size = requant && !requant->floats ? 1 : 4;
-    struct buffer panel =
-        buffer_new(chunks ? bytes / 4 : kernel->cols * (1 + m->taps * m->run / 2));
+    const int64_t panels = (m->columns + kernel->cols - 1) / kernel->cols,
+                  step = kernel->cols * (1 + m->taps * m->run / kernel->group);
+    struct buffer panel = buffer_new(chunks ? bytes / 4 : panels * step);
     struct buffer wide = buffer_new((p->rows * p->a_row + 1) / 2);
-    float scale[64];
-    for (int j = 0; j < 64; j++)
+    float scale[MOST_COLUMNS];
+    for (int j = 0; j < MOST_COLUMNS; j++)
         scale[j] = factor;
     for (int64_t i = 0; i < p->rows * p->a_row; i++)
         ((uint16_t *)wide.data)[i] = ((const uint8_t *)p->a.data)[i];
@@ -187,8 +210,13 @@ static bool run(const struct mgx_gemm_kernel *kernel, const struct problem *p,
         if (chunks)
             set_chunks(p, col, most, (char *)panel.data, &args);
         else
-            set_widened(kernel, p, col, (const uint16_t *)wide.data, (char *)panel.data, &args);
-        kernel->strip(&args, p->rows);
+            set_panels(kernel, p, col, (const uint16_t *)wide.data, panel.data, step, &args);
+        if (makes_pair(kernel, p, col, &args)) {
+            kernel->pair(&args, p->rows);
+            col += kernel->cols;
+        } else {
+            kernel->strip(&args, p->rows);
+        }
         intact = buffer_intact(panel);
     }
     buffer_free(panel);
@@ -299,6 +327,8 @@ CASE(sums_are_exact)
                      mgx_integer_kernel(MGX_KERNEL_S8, isa, MGX_KERNEL_U8, MGX_KERNEL_U8, true));
         check_kernel(&r,
                      mgx_integer_kernel(MGX_KERNEL_S8, isa, MGX_KERNEL_U8, MGX_KERNEL_S8, false));
+        const struct mgx_gemm_kernel *bytes = mgx_gemm_kernel(MGX_KERNEL_S8, isa);
+        CHECK(!bytes || !bytes->pair || pairs_made >= 20);
     }
 }
 
@@ -353,7 +383,7 @@ CASE(zeros_are_left_out)
 // Signed bytes have a walk of their own; zero points that are all 0 take them the other way.
 CASE(both_walks_make_the_same_panels)
 {
-    static const int32_t zeros[64];
+    static const int32_t zeros[MOST_COLUMNS];
     static const int sizes[] = {8, 64, 100, 127, 128};
     struct rng r = {17};
     for (int i = 0; i < 400 && !check_failures; i++) {
