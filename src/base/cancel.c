@@ -91,7 +91,7 @@ void mgx_cancel_help(struct mgx_cancel *c)
 // The poll may take long (a lock of an interpreter), so of several threads one asks.
 static bool poll(struct mgx_cancel *c)
 {
-    const int64_t now = (int64_t)(mgx_clock_seconds() * 1e9);
+    const int64_t now = (int64_t)(mgx_clock_coarse() * 1e9);
     int64_t due = atomic_load_explicit(&c->next_poll, memory_order_relaxed);
     if (now < due || !atomic_compare_exchange_strong(&c->next_poll, &due, now + POLL_EVERY) ||
         !c->poll(c->user))

@@ -251,9 +251,9 @@ static enum mgx_status build(struct mgx_build *b, struct mgx_diag *diag)
     TRY(mgx_plan_fill_all(&plan->store, diag));
     plan->store.fill_later = false;
     TRY(mgx_plan_build_memory(b, diag));
+    resolve(plan);
     if (plan->machine->target->finish)
         TRY(plan->machine->target->finish(plan, diag));
-    resolve(plan);
     plan->device_only = is_device_only(plan);
     plan->on_host = plan->machine->host && has_reference(plan);
 #ifndef NDEBUG

@@ -16,7 +16,16 @@
 #include "plan/late.h"
 #include "plan/value.h"
 
+struct mgx_context;
 struct mgx_plan_stretch;
+
+// Steps of the host, side by side, that the target does in one call. Whoever looks at what single
+// steps leave has them run one by one.
+struct mgx_plan_bundle {
+    int count;
+    void (*run)(const void *state, const struct mgx_context *x);
+    const void *state;
+};
 
 struct mgx_plan_step {
     const struct mgx_plan_kernel *kernel;
@@ -35,6 +44,7 @@ struct mgx_plan_step {
     size_t workspace, workspace_scratch; // bytes and offset in the block of its side
     int *drop;                           // dynamic slots to release afterwards
     int drop_count;
+    const struct mgx_plan_bundle *bundle; // of this step and those behind it; NULL: none
     const void *next;         // the target's own: what a step soon after reads first; or NULL
     const char *detail, *why; // for the explanation
     double flops;             // of products: multiplications and additions

@@ -100,7 +100,8 @@ static bool signed_x(struct mgx_rewriter *r, struct mgx_ins *ins, const struct m
     return mgx_type_is_signed(ins->shape.type);
 }
 
-// Dividing by a power of two is multiplying by another, exactly.
+// Dividing by a power of two is multiplying by another, exactly. A single value's division costs
+// nothing, and is worth its last bit: it may be the scale of a whole tensor.
 static bool exact_reciprocal(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)
 {
     double value;
@@ -108,7 +109,8 @@ static bool exact_reciprocal(struct mgx_rewriter *r, struct mgx_ins *ins, const 
     const struct mgx_ins *a = mgx_var(m, 'a');
     if (!variable(r, m, 'x') || mgx_type_size(ins->shape.type) < 2) // fp8 reaches not that far
         return false;
-    if (r->call->options->fast_math)
+    const bool one = mgx_shape_is_static(&ins->shape) && mgx_shape_elements(&ins->shape) == 1;
+    if (r->call->options->fast_math && !one)
         return mgx_constant_range(a, &range) && range.low * range.high > 0 &&
                1 / range.small <= mgx_type_highest(ins->shape.type);
     int exponent;

@@ -65,6 +65,12 @@ static enum mgx_status late(const struct mgx_plan_machine *machine, struct mgx_p
     return MGX_OK;
 }
 
+static enum mgx_status finish(struct mgx_plan *plan, struct mgx_diag *diag)
+{
+    TRY(cpu_look_ahead(plan, diag));
+    return cpu_bundle(plan, diag);
+}
+
 const struct mgx_plan_target cpu_plan_target = {
     .target = &mgx_target_cpu,
     .kernels = cpu_kernels,
@@ -72,7 +78,7 @@ const struct mgx_plan_target cpu_plan_target = {
     .copy = &cpu_kernel_copy,
     .late = late,
     .spread = spread,
-    .finish = cpu_look_ahead,
+    .finish = finish,
     .begin = begin,
     .end = end,
     .after = cpu_grow,

@@ -190,16 +190,7 @@ static void plain(const struct mgx_gates_args *args)
     }
 }
 
-static void factors_of(const float *scale, const int32_t *sums, float a_scale, int32_t a_zero,
-                       int64_t n, int32_t *restrict start, float *restrict factors)
-{
-    for (int64_t i = 0; i < n; i++) {
-        start[i] = (int32_t)(0u - (uint32_t)a_zero * (uint32_t)sums[i]); // wraps as sums do
-        factors[i] = a_scale * scale[i];
-    }
-}
-
 const struct mgx_gates_kernel NAME(mgx_f32_gates) = {
-    KERNEL_BASE("f32_gates"), .plain = plain,       .lstm = lstm,          .gru = gru,
-    .gru_reset = gru_reset,   .gru_last = gru_last, .factors = factors_of,
+    KERNEL_BASE("f32_gates"), .plain = plain,       .lstm = lstm, .gru = gru,
+    .gru_reset = gru_reset,   .gru_last = gru_last,
 };

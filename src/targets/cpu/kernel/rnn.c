@@ -12,6 +12,7 @@
 
 #include "base/cancel.h"
 #include "base/size.h"
+#include "targets/cpu/kernel/byte_range.h"
 #include "targets/cpu/kernel/split.h"
 
 // --- sizes ---
@@ -416,11 +417,11 @@ static void make_bytes(const struct mgx_rnn_desc *d, const struct mgx_requant *q
 static void multiply_states(struct part *part, int64_t s)
 {
     const struct mgx_rnn_desc *d = part->d;
-    struct mgx_rnn_range range = {0, 0};
+    struct mgx_byte_range range = {0, 0};
     for (int64_t row = 0; row < part->rows; row++)
         if (s < length_of(part, row))
-            mgx_rnn_widen(d->isa, part->h + row * d->hidden, d->hidden, &range);
-    const struct mgx_requant q = mgx_rnn_requant(&range);
+            mgx_byte_range_widen(d->isa, part->h + row * d->hidden, d->hidden, &range);
+    const struct mgx_requant q = mgx_byte_range_requant(&range);
     for (int64_t row = 0; row < part->rows; row++)
         make_bytes(d, &q, part->h + row * d->hidden, d->hidden, part->product.a + row * d->hidden);
     mgx_rnn_multiply(&part->product, &q, part->pool);
@@ -526,16 +527,16 @@ static const float *x_at(const struct mgx_rnn_desc *d, const struct mgx_rnn_args
 }
 
 // Steps behind the longest sequence have no part in the range.
-static struct mgx_rnn_range range_of_input(const struct mgx_rnn_desc *d,
-                                           const struct mgx_rnn_args *args)
+static struct mgx_byte_range range_of_input(const struct mgx_rnn_desc *d,
+                                            const struct mgx_rnn_args *args)
 {
-    struct mgx_rnn_range range = {0, 0};
+    struct mgx_byte_range range = {0, 0};
     int64_t steps = args->lengths ? 0 : d->steps;
     for (int64_t b = 0; args->lengths && b < d->batch; b++)
         steps = mgx_max_i64(steps, mgx_min_i64(args->lengths[b], d->steps));
     for (int64_t t = 0; t < steps; t++)
         for (int64_t b = 0; b < d->batch; b++)
-            mgx_rnn_widen(d->isa, x_at(d, args, t, b), d->input, &range);
+            mgx_byte_range_widen(d->isa, x_at(d, args, t, b), d->input, &range);
     return range;
 }
 
@@ -543,8 +544,8 @@ static void multiply_input(const struct mgx_rnn_plan *plan, const struct mgx_rnn
                            const float *bias, struct mgx_pool *pool)
 {
     const struct mgx_rnn_desc *d = &plan->desc;
-    const struct mgx_rnn_range range = range_of_input(d, args);
-    const struct mgx_requant q = mgx_rnn_requant(&range);
+    const struct mgx_byte_range range = range_of_input(d, args);
+    const struct mgx_requant q = mgx_byte_range_requant(&range);
     struct mgx_rnn_product product = product_of(plan, args, -1);
     product.bias = bias;
     product.c = args->workspace;

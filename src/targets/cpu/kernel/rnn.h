@@ -105,14 +105,6 @@ struct mgx_rnn_product {
 
 enum { MGX_RNN_ROOM = MGX_TILE_MAX_COLS * MGX_TILE_MAX_PANELS };
 
-// What values of A have come to; begins as zeros. NaN stays.
-struct mgx_rnn_range {
-    float low, high;
-};
-
-void mgx_rnn_widen(mgx_isa isa, const float *x, int64_t n, struct mgx_rnn_range *range);
-// How values of that range become bytes.
-struct mgx_requant mgx_rnn_requant(const struct mgx_rnn_range *range);
 // Multiplies the rows of A that `q` has made bytes of.
 void mgx_rnn_multiply(const struct mgx_rnn_product *p, const struct mgx_requant *q,
                       struct mgx_pool *pool);
@@ -140,10 +132,6 @@ struct mgx_gates_kernel {
     void (*gru)(const struct mgx_gates_args *args);       // linear before reset: in one go
     void (*gru_reset)(const struct mgx_gates_args *args); // otherwise: first reset = F(r) * h,
     void (*gru_last)(const struct mgx_gates_args *args);  // then, with the last part, the rest
-    // Of bytes of A with this scale and zero point: what n columns' sums begin with, and what makes
-    // floats of them.
-    void (*factors)(const float *scale, const int32_t *sums, float a_scale, int32_t a_zero,
-                    int64_t n, int32_t *restrict start, float *restrict factors);
 };
 
 MGX_KERNEL_KIND(gates)

@@ -7,7 +7,9 @@
 
 #include "base/size.h"
 #include "plan/join.h"
+#include "targets/cpu/kernel/byte_range.h"
 #include "targets/cpu/kernel/convert.h"
+#include "targets/cpu/lower/lower.h"
 
 enum {
     ROOM = MGX_TILE_MAX_COLS * MGX_TILE_MAX_PANELS
@@ -148,7 +150,8 @@ static bool fold(struct mgx_plan_offer *c, struct cpu_epilogue *e, struct cpu_in
 bool cpu_integer_prepare(struct mgx_plan_offer *c, struct cpu_epilogue *e,
                          const struct mgx_ins *main, int64_t columns, struct cpu_integer *out)
 {
-    *out = (struct cpu_integer){.columns = columns, .zero_in = -1};
+    *out = (struct cpu_integer){
+        .columns = columns, .zero_in = -1, .kernel = mgx_byte_range_kernel(cpu_offered(c)->isa)};
     return !e->integer || (read_zeros(c, e, main, out) && fold(c, e, out));
 }
 
@@ -251,9 +254,9 @@ static const float *fill_scale(const struct cpu_integer *x, const struct cpu_epi
 {
     const struct cpu_epilogue *e = run->epilogue;
     float *to = (float *)(void *)((char *)run->args->workspace + x->scale_at);
-    const float *from = run->args->in[e->scale], first = *from;
-    for (int64_t i = 0; !e->scale_step && i < x->columns; i++)
-        to[i] = first;
+    const float *from = run->args->in[e->scale];
+    if (!e->scale_step)
+        x->kernel->repeat(*from, x->columns, to);
     for (int64_t i = 0; e->scale_step && i < x->columns; i++)
         to[i] = from[e->scale_step * i];
     return to;
@@ -278,9 +281,7 @@ static const int32_t *fill_start(const struct cpu_integer *x, const struct cpu_e
     int32_t *to = (int32_t *)(void *)((char *)run->args->workspace + x->start_at);
     fetch(x->sums, x->columns);
     fetch(run->bias, x->columns);
-    const int p = zero_of(x, run) + x->shift;
-    for (int64_t i = 0; i < x->columns; i++) // wraps as the kernels' sums do
-        to[i] = (int32_t)(0u - (uint32_t)p * (uint32_t)x->sums[i]);
+    x->kernel->start(x->sums, zero_of(x, run) + x->shift, x->columns, to);
     return to;
 }
 

@@ -22,6 +22,7 @@ struct cpu_integer {
         *bias;           // [columns], constant; NULL: made before each run, the epilogue's own
     const int32_t *sums; // of every column, packed; with zero_in
     int64_t columns;
+    const struct mgx_byte_range_kernel *kernel;
     int shift;                 // what the kernel makes bytes of A larger by
     size_t scale_at, start_at; // in the step's workspace
 };

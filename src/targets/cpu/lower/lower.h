@@ -80,6 +80,10 @@ extern const struct mgx_plan_target cpu_plan_target;
 // Tells every step which weights are read after it. What is told are addresses alone.
 enum mgx_status cpu_look_ahead(struct mgx_plan *plan, struct mgx_diag *diag) MGX_NODISCARD;
 
+// --- bundle.c ---
+// Finds steps that are one call.
+enum mgx_status cpu_bundle(struct mgx_plan *plan, struct mgx_diag *diag) MGX_NODISCARD;
+
 // --- kernels that size their result themselves; *done stays false for what they do not take ---
 enum mgx_status cpu_concat_append(struct mgx_plan_blocks *blocks, struct mgx_compute_call *c,
                                   bool *done) MGX_NODISCARD;

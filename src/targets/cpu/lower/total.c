@@ -5,11 +5,14 @@
 //     then f, once, over what the tasks found
 //
 // x is packed in any order of memory. f is compiled as any element-wise body is, for one element.
+#include "targets/cpu/lower/total.h"
+
 #include <assert.h>
 
 #include "base/size.h"
 #include "op/op.h"
 #include "pass/engine/region.h"
+#include "targets/cpu/kernel/byte_range.h"
 #include "targets/cpu/kernel/rows.h"
 #include "targets/cpu/lower/body.h"
 #include "targets/cpu/lower/typed.h"
@@ -29,13 +32,15 @@ struct operand {
 
 struct total {
     const struct mgx_rows_kernel *kernels;
+    mgx_isa isa;
     int x, operand_count, tasks;
     int64_t elements;
     bool wants[MGX_FOLD_PROD + 1]; // which totals
     struct operand operand[MOST];
     const struct cpu_body *body; // or:
     const struct cpu_typed *typed;
-    size_t scratch; // where f works, in the workspace
+    struct cpu_total known; // or neither is needed
+    size_t scratch;         // where f works, in the workspace
 };
 
 static enum mgx_fold kind_of(const struct mgx_ins *ins)
@@ -99,7 +104,9 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     }
     if (!compile(c, f, t))
         return mgx_plan_refuse(c);
-    t->kernels = mgx_rows_kernel(cpu_offered(c)->isa);
+    t->known = cpu_total_form(f, t->x);
+    t->isa = cpu_offered(c)->isa;
+    t->kernels = mgx_rows_kernel(t->isa);
     t->elements = mgx_shape_elements(&c->in[t->x]);
     t->tasks = cpu_tasks(c, t->elements, PARALLEL, c->machine->threads);
     t->scratch = (size_t)t->tasks * LINE * sizeof(float);
@@ -148,11 +155,31 @@ static void join(const struct job *job)
             find(job, (enum mgx_fold)kind, job->found + task * LINE + kind, 1, false, job->found);
 }
 
+// A form that is known; false: none is.
+static bool finish_known(const struct job *job, const struct mgx_plan_args *args)
+{
+    const struct cpu_total *known = &job->t->known;
+    struct mgx_byte_range range = {0, 0};
+    if (known->form == CPU_TOTAL_ANY)
+        return false;
+    for (int kind = MGX_FOLD_MAX; kind <= MGX_FOLD_MIN; kind++)
+        if (job->t->wants[kind])
+            mgx_byte_range_widen(job->t->isa, &job->found[kind], 1, &range);
+    if (known->form == CPU_TOTAL_SCALE)
+        *(float *)args->out = mgx_byte_range_scale(&range);
+    else
+        *(uint8_t *)args->out =
+            (uint8_t)mgx_byte_range_zero(&range, *(const float *)args->in[known->scale]);
+    return true;
+}
+
 static void finish(const struct job *job, const struct mgx_plan_args *args)
 {
     static const int64_t nowhere[MOST] = {0};
     const struct total *t = job->t;
     void *in[MOST], *scratch = (char *)args->workspace + t->scratch;
+    if (finish_known(job, args))
+        return;
     for (int i = 0; i < t->operand_count; i++)
         in[i] = t->operand[i].input < 0 ? (void *)&job->found[t->operand[i].kind]
                                         : args->in[t->operand[i].input];
@@ -181,6 +208,12 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
     join(&job);
     finish(&job, args);
     return MGX_OK;
+}
+
+struct cpu_total cpu_total_of(const struct mgx_plan_step *step)
+{
+    const struct total *t = step->kernel == &cpu_kernel_total ? step->state : NULL;
+    return t && t->tasks == 1 ? t->known : (struct cpu_total){CPU_TOTAL_ANY, -1, -1};
 }
 
 CPU_KERNEL(total, 55)
