@@ -9,6 +9,7 @@
 #include <assert.h>
 
 #include "targets/cpu/kernel/byte_range.h"
+#include "targets/cpu/kernel/convert.h"
 #include "targets/cpu/kernel/rnn.h"
 
 void mgx_rnn_multiply(const struct mgx_rnn_product *p, const struct mgx_requant *q,
