@@ -306,7 +306,8 @@ def work(engine, path, feed_file, threads):
 class Worker:
     def __init__(self, engine, path, feed_file, threads):
         command = [sys.executable, os.path.abspath(__file__), "work", engine, path, feed_file, str(threads)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        quiet = dict(os.environ, OPENBLAS_NUM_THREADS="1")  # numpy's own threads spin for a while: CPU time of nobody asked for
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=quiet)
         self.first = self.read()
 
     def read(self):
@@ -390,7 +391,7 @@ def first_one(args, path):
             worker.end()
             if worker.first:
                 found.setdefault(name, []).append(worker.first)
-    text = " | ".join(f"{name} {1e3 * min(f[0] for f in all_):.0f} ms {min(f[1] for f in all_):.0f} MB" for name, all_ in found.items())
+    text = " | ".join(f"{name} {1e3 * min(f[0] for f in all_):.1f} ms {min(f[1] for f in all_):.0f} MB" for name, all_ in found.items())
     print(f"{os.path.basename(path)[:-5]:28} {text}", flush=True)
 
 
