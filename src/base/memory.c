@@ -224,12 +224,17 @@ bool mgx_memory_grow(void *block, size_t bytes, size_t *done)
 }
 #endif
 
+size_t mgx_memory_rounded(size_t bytes)
+{
+    return bytes > HUGE_PAGE / 2 && bytes < HUGE_PAGE ? HUGE_PAGE : bytes;
+}
+
 void *mgx_memory_aligned(size_t align, size_t bytes)
 {
     void *block = NULL;
     if (!has_room(bytes))
         return NULL;
-    const bool pages = bytes >= 2 * (size_t)HUGE_PAGE;
+    const bool pages = bytes >= (size_t)HUGE_PAGE;
     if (posix_memalign(&block, pages ? HUGE_PAGE : align, bytes) != 0)
         return NULL;
     if (pages)

@@ -68,14 +68,17 @@ static bool is_settled(const struct mgx_program *p)
     return p->carry && p->carry->fits;
 }
 
-// What the passes looked at of the model's file: packing reads it once more, piece by piece.
+// What the passes looked at of the model's file: packing reads it once more, piece by piece. Of a
+// small one it may stay until then: packing gives its pages back as it goes.
 static void forget_files(const struct mgx_program *p)
 {
-    const struct mgx_storage *last = NULL;
+    enum { LARGE = 16 << 20 };
+    const struct mgx_storage *last = NULL; // literals of a file follow each other, or nearly so
     for (int64_t i = 0; i < p->literals.count; i++) {
         const struct mgx_storage *s = p->literals.v[i];
-        if (!last || s->data != last->data)
-            mgx_file_forget_at(s->data, s->bytes);
+        if (s->bytes < LARGE || (last && s->data == last->data))
+            continue;
+        mgx_file_forget_at(s->data, s->bytes);
         last = s;
     }
 }
@@ -97,15 +100,15 @@ static enum mgx_status add_outputs(struct mgx_program *p, struct mgx_diag *diag)
 }
 
 // Have the passes left more in the program's memory than it needs, or does a caller hold instructions,
-// which must not outlive compiling? Copying what is alive takes as long as a pass or two: a fifth of
-// a plan for one more size.
+// which must not outlive compiling? Copying what is alive takes as long as a pass or two, a fifth of
+// a plan for one more size: as much again and some hundred kilobytes are not worth it.
 static bool is_worn(const struct mgx_program *p)
 {
-    enum { EACH = 640 }; // bytes of an instruction and what belongs to it, of models of the zoo
+    enum { EACH = 640, LITTLE = 512 << 10 }; // bytes of an instruction and what belongs to it
     int64_t count = 0;
     for (int i = 0; i < p->module_count; i++)
         count += p->modules[i]->count;
-    return p->handed_out || p->by_hand || p->arena.bytes > 2 * (size_t)count * EACH;
+    return p->handed_out || p->by_hand || p->arena.bytes > 2 * (size_t)count * EACH + LITTLE;
 }
 
 static enum mgx_status settle(struct mgx_program *p, bool outputs, struct mgx_diag *diag)

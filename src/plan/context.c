@@ -14,7 +14,7 @@ enum { BEHIND = 4096 }; // kernels may read (never write) a vector beyond the en
 
 static void *allocate_host(size_t bytes)
 {
-    return mgx_memory_aligned(64, (bytes ? bytes : 1) + BEHIND);
+    return mgx_memory_aligned(64, mgx_memory_rounded((bytes ? bytes : 1) + BEHIND));
 }
 
 static enum mgx_status allocate_device(struct mgx_context *x, struct mgx_diag *diag)

@@ -60,8 +60,11 @@ void *mgx_plan_scratch_take(struct mgx_plan_scratch *s, size_t bytes)
         free(block);
         block = NULL;
     }
-    if (!block && bytes <= SIZE_MAX - HEAD && (block = mgx_memory_aligned(64, HEAD + bytes)))
-        block->bytes = bytes;
+    if (!block && bytes <= SIZE_MAX - HEAD) {
+        const size_t whole = mgx_memory_rounded(HEAD + bytes);
+        if ((block = mgx_memory_aligned(64, whole)))
+            block->bytes = whole - HEAD;
+    }
     return block ? (char *)block + HEAD : NULL;
 }
 

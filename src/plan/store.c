@@ -53,7 +53,7 @@ static bool add_chunk(struct mgx_plan_store *store, size_t bytes, struct mgx_dia
     enum { LEAST = 256 << 10, MOST = 32 << 20 };
     size_t size = store->packed_bytes < LEAST ? LEAST : store->packed_bytes;
     size = size > MOST ? MOST : size;
-    size = size < bytes ? bytes : size;
+    size = mgx_memory_rounded(size < bytes ? bytes : size);
     const struct mgx_shape shape = mgx_shape_vector(MGX_UINT8, (int64_t)size);
     struct mgx_tensor t;
     if (mgx_tensor_create(&t, &shape, diag) != MGX_OK)
@@ -113,6 +113,8 @@ static void fill_now(struct mgx_plan_store *store, const struct mgx_plan_fill *f
     for (int first = 0; first < parts && !mgx_cancelled(); first += threads) {
         struct wave w = {f, first, parts};
         mgx_plan_spread(store->machine, threads, fill_part, &w);
+        if (first + threads >= parts)
+            break; // behind the last one all of it
         // What a part reads may begin some way before its share of the bytes.
         const size_t end = f->source_bytes / (size_t)parts * (size_t)(first + threads);
         const size_t begin = end > LAG ? end - LAG : 0;
