@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Element types; see type.h. Loads and stores are one switch each: the compiler turns it into a
-// jump table, and whoever needs speed has a kernel per type.
+// jump table. Those of many elements have loops of their own for the types that constants come in;
+// whoever needs more speed has a kernel per type.
 #include "ir/type.h"
 
 #include <assert.h>
@@ -406,4 +407,52 @@ void mgx_store_int(enum mgx_type type, void *data, int64_t index, int64_t value)
         store_float(type, data, index, double_round_odd(value));
     else
         store_integer(type, data, index, value);
+}
+
+// --- many elements ---
+
+#define LOAD_EACH(type_)                                                                           \
+    for (int64_t i = 0; i < count; i++, index += step)                                             \
+        out[i] = (double)AT(const type_);                                                          \
+    return
+
+void mgx_load_doubles(enum mgx_type type, const void *data, int64_t index, int64_t step,
+                      int64_t count, double *out)
+{
+    switch (type) {
+    case MGX_FLOAT:
+        LOAD_EACH(f32);
+    case MGX_DOUBLE:
+        LOAD_EACH(f64);
+    case MGX_INT8:
+        LOAD_EACH(s8);
+    case MGX_UINT8:
+        LOAD_EACH(u8);
+    case MGX_INT32:
+        LOAD_EACH(s32);
+    case MGX_INT64:
+        LOAD_EACH(s64);
+    default:
+        for (int64_t i = 0; i < count; i++, index += step)
+            out[i] = mgx_load_double(type, data, index);
+    }
+}
+
+#define STORE_EACH(type_)                                                                          \
+    for (int64_t i = 0; i < count; i++, index += step)                                             \
+        AT(type_) = (type_)values[i];                                                              \
+    return
+
+void mgx_store_doubles(enum mgx_type type, void *data, int64_t index, int64_t step, int64_t count,
+                       const double *values)
+{
+    switch (type) {
+    case MGX_FLOAT:
+        STORE_EACH(f32);
+    case MGX_DOUBLE:
+        STORE_EACH(f64);
+    default:
+        for (int64_t i = 0; i < count; i++, index += step)
+            mgx_store_double(type, data, index, values[i]);
+    }
 }

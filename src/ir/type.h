@@ -86,3 +86,10 @@ double mgx_load_double(enum mgx_type type, const void *data, int64_t index);
 void mgx_store_double(enum mgx_type type, void *data, int64_t index, double value);
 int64_t mgx_load_int(enum mgx_type type, const void *data, int64_t index);
 void mgx_store_int(enum mgx_type type, void *data, int64_t index, int64_t value);
+
+// `count` elements from `index` on, `step` apart, as the above have each of them: the same values,
+// some times as fast.
+void mgx_load_doubles(enum mgx_type type, const void *data, int64_t index, int64_t step,
+                      int64_t count, double *out);
+void mgx_store_doubles(enum mgx_type type, void *data, int64_t index, int64_t step, int64_t count,
+                       const double *values);

@@ -129,14 +129,11 @@ static enum mgx_status to_string(struct mgx_compute_call *c, int64_t from, int64
 
 // --- numbers ---
 
-static enum mgx_status number(struct mgx_compute_call *c, int64_t from, int64_t to)
+static enum mgx_status integer(struct mgx_compute_call *c, int64_t from, int64_t to)
 {
     const struct mgx_tensor *in = c->in[0];
-    const enum mgx_type a = in->shape.type, b = c->out->shape.type;
-    if (mgx_computes_as_int(a) && !mgx_type_is_float(b))
-        mgx_store_int(b, c->out->data, to, mgx_load_int(a, in->data, from));
-    else
-        mgx_store_double(b, c->out->data, to, mgx_load_double(a, in->data, from));
+    mgx_store_int(c->out->shape.type, c->out->data, to,
+                  mgx_load_int(in->shape.type, in->data, from));
     return MGX_OK;
 }
 
@@ -157,10 +154,25 @@ static enum mgx_status complex_number(struct mgx_compute_call *c, int64_t from, 
     return MGX_OK;
 }
 
-// A run of a walk over floats and the halves they become, some at a time.
+enum { SOME = 512 };
+
+// A run of a walk over numbers, through doubles, some at a time.
+static void run_of_numbers(const struct mgx_walk *w, const struct mgx_tensor *from,
+                           struct mgx_tensor *to)
+{
+    double values[SOME];
+    for (int64_t done = 0; done < w->run; done += SOME) {
+        const int64_t count = mgx_min_i64(SOME, w->run - done);
+        mgx_load_doubles(from->shape.type, from->data, w->offset[0] + done * w->step[0], w->step[0],
+                         count, values);
+        mgx_store_doubles(to->shape.type, to->data, w->offset[1] + done * w->step[1], w->step[1],
+                          count, values);
+    }
+}
+
+// ... over floats and the halves they become.
 static void run_to_halves(const struct mgx_walk *w, const float *from, uint16_t *to)
 {
-    enum { SOME = 512 };
     float floats[SOME];
     uint16_t halves[SOME];
     from += w->offset[0];
@@ -182,7 +194,7 @@ static void run_to_halves(const struct mgx_walk *w, const float *from, uint16_t 
 static enum mgx_status convert_compute(struct mgx_compute_call *c)
 {
     const enum mgx_type a = c->in[0]->shape.type, b = c->out->shape.type;
-    enum mgx_status (*one)(struct mgx_compute_call *, int64_t, int64_t) = number;
+    enum mgx_status (*one)(struct mgx_compute_call *, int64_t, int64_t) = NULL;
     if (a == b) {
         mgx_tensor_copy(c->in[0], c->out);
         return MGX_OK;
@@ -194,14 +206,16 @@ static enum mgx_status convert_compute(struct mgx_compute_call *c)
         one = a == MGX_STRING ? from_string : to_string;
     else if (mgx_type_is_complex(a) || mgx_type_is_complex(b))
         one = complex_number;
+    else if (mgx_computes_as_int(a) && !mgx_type_is_float(b))
+        one = integer;
     const struct mgx_shape *shapes[] = {&c->in[0]->shape, &c->out->shape};
     struct mgx_walk w;
     for (mgx_walk_start(&w, shapes, 2); !w.done; mgx_walk_next(&w)) {
-        if (a == MGX_FLOAT && b == MGX_HALF) { // weights
+        if (a == MGX_FLOAT && b == MGX_HALF) // weights
             run_to_halves(&w, c->in[0]->data, c->out->data);
-            continue;
-        }
-        for (int64_t i = 0; i < w.run; i++)
+        else if (!one)
+            run_of_numbers(&w, c->in[0], c->out);
+        for (int64_t i = 0; one && i < w.run; i++)
             TRY(one(c, w.offset[0] + i * w.step[0], w.offset[1] + i * w.step[1]));
     }
     return MGX_OK;

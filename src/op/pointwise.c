@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "op/rule/rule.h"
 
 // --- what a row becomes ---
@@ -181,22 +182,34 @@ struct row_run {
     struct mgx_walk w; // the output is tensor 0, operands follow
 };
 
-// Operand k of element i of the current run, 0 when the operator has fewer operands.
-#define OPERAND(r, load, k, i)                                                                     \
-    ((k) < (r)->row->arity ? load((r)->in[k]->shape.type, (r)->in[k]->data,                        \
-                                  (r)->w.offset[(k) + 1] + (i) * (r)->w.step[(k) + 1])             \
-                           : 0)
+enum { SOME = 256 };
 
+// Elements of the current run, some at a time.
 static void run_real(struct row_run *r)
 {
-    const enum mgx_type type = r->out->shape.type;
-    for (int64_t i = 0; i < r->w.run; i++) {
-        const double x = OPERAND(r, mgx_load_double, 0, i);
-        const double y = OPERAND(r, mgx_load_double, 1, i);
-        const double z = OPERAND(r, mgx_load_double, 2, i);
-        mgx_store_double(type, r->out->data, r->w.offset[0] + i * r->w.step[0],
-                         r->row->real_fn(x, y, z, r->attr.alpha, r->attr.beta));
+    static const double none[SOME]; // where the operator has fewer operands
+    double x[3][SOME];
+    const double *y = r->row->arity > 1 ? x[1] : none, *z = r->row->arity > 2 ? x[2] : none;
+    for (int64_t done = 0; done < r->w.run; done += SOME) {
+        const int64_t count = mgx_min_i64(SOME, r->w.run - done);
+        for (int k = 0; k < r->row->arity; k++)
+            mgx_load_doubles(r->in[k]->shape.type, r->in[k]->data,
+                             r->w.offset[k + 1] + done * r->w.step[k + 1], r->w.step[k + 1], count,
+                             x[k]);
+        for (int64_t i = 0; i < count; i++)
+            x[0][i] = r->row->real_fn(x[0][i], y[i], z[i], r->attr.alpha, r->attr.beta);
+        mgx_store_doubles(r->out->shape.type, r->out->data, r->w.offset[0] + done * r->w.step[0],
+                          r->w.step[0], count, x[0]);
     }
+}
+
+// Operand k of element i of the current run, 0 when the operator has fewer operands.
+static int64_t operand(const struct row_run *r, int k, int64_t i)
+{
+    if (k >= r->row->arity)
+        return 0;
+    return mgx_load_int(r->in[k]->shape.type, r->in[k]->data,
+                        r->w.offset[k + 1] + i * r->w.step[k + 1]);
 }
 
 static void run_int(struct row_run *r)
@@ -204,9 +217,9 @@ static void run_int(struct row_run *r)
     const enum mgx_type type = r->out->shape.type;
     const bool is_unsigned = mgx_type_is_unsigned(r->in[0]->shape.type);
     for (int64_t i = 0; i < r->w.run; i++) {
-        const int64_t x = OPERAND(r, mgx_load_int, 0, i);
-        const int64_t y = OPERAND(r, mgx_load_int, 1, i);
-        const int64_t z = OPERAND(r, mgx_load_int, 2, i);
+        const int64_t x = operand(r, 0, i);
+        const int64_t y = operand(r, 1, i);
+        const int64_t z = operand(r, 2, i);
         const int64_t v = is_unsigned
                               ? (int64_t)r->row->uint_fn((uint64_t)x, (uint64_t)y, (uint64_t)z)
                               : r->row->sint_fn(x, y, z);

@@ -167,9 +167,10 @@ void mgx_write_doubles(struct mgx_tensor *t, const double *values)
 {
     struct mgx_walk w;
     const struct mgx_shape *shape = &t->shape;
-    for (mgx_walk_start(&w, &shape, 1); !w.done; mgx_walk_next(&w))
-        for (int64_t i = 0; i < w.run; i++)
-            mgx_store_double(shape->type, t->data, w.offset[0] + i * w.step[0], *values++);
+    for (mgx_walk_start(&w, &shape, 1); !w.done; mgx_walk_next(&w)) {
+        mgx_store_doubles(shape->type, t->data, w.offset[0], w.step[0], w.run, values);
+        values += w.run;
+    }
 }
 
 void mgx_write_ints(struct mgx_tensor *t, const int64_t *values)
