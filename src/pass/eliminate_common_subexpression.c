@@ -25,7 +25,7 @@ struct table {
 
 // --- equality ---
 
-enum { SAMPLE = 4096 }; // bytes of a literal that are hashed; equality looks at all
+enum { SAMPLE = 256 }; // bytes of a literal that are hashed; equality looks at all
 
 static uint64_t mix(uint64_t seed, uint64_t value)
 {

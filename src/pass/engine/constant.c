@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "pass/engine/walk.h"
 
@@ -131,6 +132,14 @@ static const struct mgx_tensor *numbers(const struct mgx_ins *ins, int64_t *coun
     return *count && mgx_shape_elements(&ins->shape) ? t : NULL;
 }
 
+// Are all elements the first, bit by bit?
+static bool repeats(const struct mgx_tensor *t, int64_t count)
+{
+    const size_t size = mgx_type_size(t->shape.type);
+    const char *data = t->data;
+    return memcmp(data, data + size, (size_t)(count - 1) * size) == 0;
+}
+
 bool mgx_splat_value(const struct mgx_ins *ins, double *value)
 {
     int64_t count = 0;
@@ -147,6 +156,8 @@ bool mgx_splat_value(const struct mgx_ins *ins, double *value)
         return (int64_t)*value == first && (type != MGX_UINT64 || first >= 0);
     }
     *value = mgx_load_double(type, t->data, 0);
+    if (repeats(t, count)) // the common case of many, whole words at a time
+        return count == 1 || *value == *value;
     for (int64_t i = 1; i < count; i++)
         if (mgx_load_double(type, t->data, i) != *value)
             return false;
