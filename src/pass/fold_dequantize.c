@@ -27,8 +27,13 @@ static struct mgx_ins *spell_out(struct mgx_rewriter *r, struct mgx_ins *ins,
                                  const struct mgx_match *m)
 {
     (void)r, (void)m;
-    struct mgx_ins *y = mgx_emit_convert(ins, ins->in[0], ins->shape.type);
-    if (ins->in_count == 3)
+    const bool shifts = ins->in_count == 3 && !mgx_is_splat(ins->in[2], 0);
+    struct mgx_ins *y =
+        shifts ? NULL : mgx_emit_known_product(ins, &ins->shape, ins->in[0], ins->in[1]);
+    if (y) // a bias, as a rule
+        return y;
+    y = mgx_emit_convert(ins, ins->in[0], ins->shape.type);
+    if (shifts)
         y = mgx_emit_binary(ins, &mgx_op_sub, y,
                             mgx_emit_convert(ins, ins->in[2], ins->shape.type));
     return mgx_emit_binary(ins, &mgx_op_mul, y, ins->in[1]);

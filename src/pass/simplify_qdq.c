@@ -160,21 +160,36 @@ static int product_inputs(struct mgx_ins *at, const struct operand *a, const str
     return has_zero(b) ? 4 : has_zero(a) ? 3 : 2;
 }
 
+// The only scale of an operand times those of the other, in the result's lengths.
+static struct mgx_ins *common_scale(struct mgx_ins *at, const struct operand *a, struct mgx_ins *t,
+                                    int axis)
+{
+    int64_t lens[MGX_MAX_RANK];
+    for (int d = 0; d < at->shape.rank; d++)
+        lens[d] = d == axis ? t->shape.lens[0] : 1;
+    const struct mgx_shape laid = t->shape.lens[0] == 1
+                                      ? mgx_shape_vector(MGX_FLOAT, 1)
+                                      : mgx_shape_make(MGX_FLOAT, at->shape.rank, lens);
+    struct mgx_ins *s = mgx_emit_known_product(at, &laid, t, a->dq->in[1]);
+    if (s)
+        return mgx_emit_multibroadcast(at, s, at->shape.lens, at->shape.rank);
+    s = mgx_emit_multibroadcast(at, values(at, a->dq->in[1], a->axis), t->shape.lens, 1);
+    return mgx_emit_spread(at, mgx_emit_binary(at, &mgx_op_mul, s, t), axis, &at->shape);
+}
+
 // Sums times the scale of one operand, which lies along `axis` of the result, and that of the other.
 static struct mgx_ins *scaled(struct mgx_ins *at, struct mgx_ins *sums, const struct operand *a,
                               const struct operand *b, int axis)
 {
-    struct mgx_ins *s = values(at, a->dq->in[1], a->axis), *t = values(at, b->dq->in[1], b->axis);
-    if (!sums || !s || !t)
+    struct mgx_ins *s, *t = values(at, b->dq->in[1], b->axis);
+    if (!sums || !t)
         return NULL;
-    if (mgx_shape_elements(&s->shape) == 1) {
-        s = mgx_emit_multibroadcast(at, s, t->shape.lens, 1);
-        s = mgx_emit_binary(at, &mgx_op_mul, s, t);
-        s = mgx_shape_elements(&t->shape) == 1
-                ? mgx_emit_multibroadcast(at, s, at->shape.lens, at->shape.rank)
-                : mgx_emit_spread(at, s, axis, &at->shape);
-        return mgx_emit_binary(at, &mgx_op_dequantizelinear, sums, s);
+    if (single(a->dq->in[1])) {
+        s = common_scale(at, a, t, axis);
+        return s ? mgx_emit_binary(at, &mgx_op_dequantizelinear, sums, s) : NULL;
     }
+    if (!(s = values(at, a->dq->in[1], a->axis)))
+        return NULL;
     t = mgx_shape_elements(&t->shape) == 1
             ? mgx_emit_multibroadcast(at, t, at->shape.lens, at->shape.rank)
             : mgx_emit_spread(at, t, axis, &at->shape);

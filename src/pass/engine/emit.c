@@ -51,10 +51,19 @@ struct mgx_ins *mgx_emit_convert(struct mgx_ins *at, struct mgx_ins *x, enum mgx
                            MGX_IN(x));
 }
 
+// Only lengths of 1 were put in or taken out: what is reshaped once more may as well be its input.
+static bool is_reshaped(const struct mgx_ins *x)
+{
+    return (mgx_is(x, &mgx_op_unsqueeze) || mgx_is(x, &mgx_op_squeeze)) && x->in_count == 1 &&
+           mgx_shape_is_static(&x->in[0]->shape);
+}
+
 struct mgx_ins *mgx_emit_reshape(struct mgx_ins *at, struct mgx_ins *x, const int64_t *lens,
                                  int rank)
 {
     int64_t axes[MGX_MAX_RANK];
+    while (x && !has_lens(x, lens, rank) && is_reshaped(x))
+        x = x->in[0];
     if (!x || has_lens(x, lens, rank))
         return x;
     const struct mgx_shape *s = &x->shape;
@@ -121,6 +130,42 @@ struct mgx_ins *mgx_emit_splat(struct mgx_ins *at, const struct mgx_shape *like,
     assert(mgx_shape_is_static(like));
     struct mgx_ins *scalar = mgx_literal_double(at->owner, like->type, value);
     return mgx_emit_multibroadcast(at, scalar, like->lens, like->rank);
+}
+
+// Is it one value in all places (*step 0), or a literal of as many, row by row (1)? Behind *at.
+static bool know(const struct mgx_ins *ins, const struct mgx_shape *shape,
+                 const struct mgx_tensor **at, int *step)
+{
+    double value;
+    *at = mgx_strip_views(ins)->literal;
+    *step = !mgx_splat_value(ins, &value);
+    return !*step || (ins->literal && mgx_shape_is_standard(&ins->shape) &&
+                      mgx_shape_elements(&ins->shape) == mgx_shape_elements(shape));
+}
+
+struct mgx_ins *mgx_emit_known_product(struct mgx_ins *at, const struct mgx_shape *shape,
+                                       const struct mgx_ins *x, const struct mgx_ins *y)
+{
+    enum { MANY = 1 << 16, SOME = 256 };
+    const struct mgx_shape packed = mgx_shape_make(MGX_FLOAT, shape->rank, shape->lens);
+    const int64_t count = mgx_shape_elements(&packed);
+    const struct mgx_tensor *a, *b;
+    int a_step, b_step;
+    struct mgx_tensor t;
+    if (count > MANY || !know(x, shape, &a, &a_step) || !know(y, shape, &b, &b_step) ||
+        mgx_tensor_create(&t, &packed, &at->owner->program->diag) != MGX_OK)
+        return NULL;
+    for (int64_t done = 0; done < count; done += SOME) {
+        double v[SOME], w[SOME];
+        const int64_t some = mgx_min_i64(SOME, count - done);
+        mgx_load_doubles(a->shape.type, a->data, done * a_step, a_step, some, v);
+        mgx_load_doubles(b->shape.type, b->data, done * b_step, b_step, some, w);
+        for (int64_t i = 0; i < some; i++)
+            ((float *)t.data)[done + i] = (float)v[i] * (float)w[i];
+    }
+    struct mgx_ins *literal = mgx_add_literal(at->owner, &t);
+    mgx_tensor_release(&t);
+    return literal;
 }
 
 struct mgx_ins *mgx_emit_again(struct mgx_ins *at, const struct mgx_ins *model,
