@@ -152,6 +152,13 @@ bool mgx_pattern_parse(struct mgx_pattern *out, const char **text)
     return read_node(out, text) == 0;
 }
 
+const struct mgx_pattern *mgx_pattern_keep(struct mgx_arena *arena, const struct mgx_pattern *p)
+{
+    assert(p->count > 0 && p->count <= MGX_PATTERN_NODES);
+    const size_t bytes = offsetof(struct mgx_pattern, node) + (size_t)p->count * sizeof p->node[0];
+    return mgx_arena_memdup(arena, p, bytes);
+}
+
 // --- matching ---
 
 static bool match_node(const struct mgx_pattern *p, int index, struct mgx_ins *ins,

@@ -10,7 +10,7 @@
 
 struct compiled_rule {
     const struct mgx_rule *rule;
-    struct mgx_pattern left, right; // right is empty when a function does it
+    const struct mgx_pattern *left, *right; // right is NULL when a function does it
 };
 
 // The rules of a table whose left side may begin with an operator. Most operators have few of a
@@ -35,18 +35,24 @@ enum { IDLE = 0, QUEUED = 1 }; // ins->index, besides MGX_REMOVED
 
 // --- compiling ---
 
-static bool compile(const struct mgx_rule *rule, struct compiled_rule *out)
+static const struct mgx_pattern *read_side(struct mgx_arena *arena, const char **text)
+{
+    struct mgx_pattern p;
+    return mgx_pattern_parse(&p, text) ? mgx_pattern_keep(arena, &p) : NULL;
+}
+
+static bool compile(struct mgx_arena *arena, const struct mgx_rule *rule, struct compiled_rule *out)
 {
     assert(rule->equation);
     const char *text = rule->equation;
-    *out = (struct compiled_rule){.rule = rule};
-    if (!mgx_pattern_parse(&out->left, &text) || out->left.node[0].kind < MGX_MATCH_OP)
+    *out = (struct compiled_rule){.rule = rule, .left = read_side(arena, &text)};
+    if (!out->left || out->left->node[0].kind < MGX_MATCH_OP)
         return false;
     text += strspn(text, " ");
     if (strncmp(text, "=> ", 3) != 0)
         return false;
     text += 3;
-    return rule->rewrite || (mgx_pattern_parse(&out->right, &text) && !*text);
+    return rule->rewrite || ((out->right = read_side(arena, &text)) && !*text);
 }
 
 void mgx_rule_cache_init(struct mgx_rule_cache *cache)
@@ -75,9 +81,11 @@ static enum mgx_status read_table(struct mgx_pass_call *c, struct mgx_arena *are
         return mgx_fail_memory(c->diag);
     *t = (struct mgx_compiled_table){.arena = arena, .rules = rules};
     for (int i = 0; i < table->count; i++)
-        if (mgx_trail_tries(trail, &table->v[i]) && !compile(&table->v[i], &rules[t->count++]))
-            return mgx_fail(c->diag, MGX_INTERNAL, "the rule \"%s\" does not read",
-                            table->v[i].equation);
+        if (mgx_trail_tries(trail, &table->v[i]) &&
+            !compile(arena, &table->v[i], &rules[t->count++]))
+            return arena->failed ? mgx_fail_memory(c->diag)
+                                 : mgx_fail(c->diag, MGX_INTERNAL, "the rule \"%s\" does not read",
+                                            table->v[i].equation);
     *out = t;
     return MGX_OK;
 }
@@ -119,14 +127,14 @@ static struct candidates *collect(struct mgx_arena *arena, struct mgx_compiled_t
     assert(t->count >= 0);
     int count = 0;
     for (int i = 0; i < t->count; i++)
-        count += mgx_pattern_may_begin(&t->rules[i].left, op);
+        count += mgx_pattern_may_begin(t->rules[i].left, op);
     struct candidates *c = mgx_arena_alloc(arena, sizeof *c + (size_t)count * sizeof *c->v);
     if (!c)
         return NULL;
     struct candidates **bucket = bucket_of(t, op);
     *c = (struct candidates){.op = op, .next = *bucket};
     for (int i = 0; i < t->count; i++)
-        if (mgx_pattern_may_begin(&t->rules[i].left, op))
+        if (mgx_pattern_may_begin(t->rules[i].left, op))
             c->v[c->count++] = &t->rules[i];
     *bucket = c;
     return c;
@@ -180,7 +188,7 @@ static bool is_root(struct mgx_rewriter *r, const struct mgx_ins *ins)
     for (int i = 0; i < r->table_count; i++) {
         const struct candidates *c = candidates_of(r, i, ins->op);
         for (int j = 0; c && j < c->count; j++)
-            if (mgx_pattern_may_match(&c->v[j]->left, ins))
+            if (mgx_pattern_may_match(c->v[j]->left, ins))
                 return true;
     }
     return false;
@@ -258,12 +266,12 @@ static struct mgx_ins *try_rule(struct mgx_rewriter *r, const struct compiled_ru
     assert(compiled->rule && ins->owner == r->module);
     const struct mgx_rule *rule = compiled->rule;
     struct mgx_match m;
-    if (!mgx_pattern_match(&compiled->left, ins, &m) || !holds(r, rule->when, ins) ||
+    if (!mgx_pattern_match(compiled->left, ins, &m) || !holds(r, rule->when, ins) ||
         (rule->guard && !rule->guard(r, ins, &m)))
         return NULL;
     if (rule->rewrite)
         return rule->rewrite(r, ins, &m);
-    struct mgx_ins *by = emit(&compiled->right, 0, ins, &m);
+    struct mgx_ins *by = emit(compiled->right, 0, ins, &m);
     return by && fits(ins, by) ? by : NULL;
 }
 

@@ -77,6 +77,13 @@ static bool is_better(const struct chain *c, int count, const struct mgx_view_pl
     return (transposes && !plan->transpose) || (copies(c, count) && !mgx_view_copies(plan));
 }
 
+// Could a view alone be none at all, or none that transposes? Most are not looked at further.
+static bool is_light(const struct mgx_ins *ins)
+{
+    return mgx_is(ins, &mgx_op_transpose) || !mgx_shape_is_static(&ins->in[0]->shape) ||
+           mgx_shape_same_lens(&ins->shape, &ins->in[0]->shape);
+}
+
 static struct mgx_ins *shorten(struct mgx_rewriter *r, struct mgx_ins *ins,
                                const struct mgx_match *m)
 {
@@ -87,7 +94,7 @@ static struct mgx_ins *shorten(struct mgx_rewriter *r, struct mgx_ins *ins,
     if (mgx_is(ins, &mgx_op_contiguous) || mgx_is(ins, &mgx_op_identity) || !mgx_is_reshaper(ins))
         return NULL;
     follow(&c, ins);
-    for (int count = c.count; count > 0; count--) {
+    for (int count = c.count; count > !is_light(c.link[0]); count--) {
         if (!describe(&c, count, &v) || !mgx_view_plan(&v, &plan) || !is_better(&c, count, &plan))
             continue;
         return mgx_view_emit(ins, c.link[count - 1]->in[0], &v, &plan);
