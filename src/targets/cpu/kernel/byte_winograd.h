@@ -59,7 +59,8 @@ struct mgx_byte_winograd_output {
 struct mgx_byte_winograd_panel {
     int64_t a_row;       // bytes
     int64_t depth;       // pairs of int16
-    int64_t ahead_lines; // that are brought into L2 for every four pairs
+    int64_t ahead_lines; // that are brought along for every four pairs
+    bool ahead_far;      // into L2, not into L1
 };
 
 // Some rows of V times a panel of U, whose rows are as long as it is wide. Rows of c, of 36, are a

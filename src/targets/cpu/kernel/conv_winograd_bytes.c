@@ -530,7 +530,7 @@ struct products {
     const char *u;
     int32_t *to;
     struct mgx_ahead_step ahead;
-    bool narrow;
+    bool narrow, far; // no room for the next panel in L1
 };
 
 static struct products products_of(const struct job *job, int64_t p, int64_t tiles,
@@ -544,6 +544,7 @@ static struct products products_of(const struct job *job, int64_t p, int64_t til
                          .u = (const char *)job->args->packed + part->at + p * part->panel,
                          .to = own->sums,
                          .narrow = panel_columns(plan, p) < columns(plan)};
+    m.far = 2 * m.bytes + tiles * v_row(plan) * 2 > mgx_cpu_l1();
     m.ahead = mgx_ahead_share((struct mgx_ahead){NULL, m.bytes}, m.pairs, m.groups);
     for (int i = 0; i < m.groups; i++)
         m.rows[i] = tiles * (i + 1) / m.groups - tiles * i / m.groups;
@@ -559,6 +560,7 @@ static void multiply_element(const struct mgx_conv_plan *plan, const struct prod
         .a_row = v_row(plan) * 2,
         .depth = m->pairs,
         .ahead_lines = ahead ? m->ahead.bytes / 64 : 0,
+        .ahead_far = m->far,
     };
     const char *a = (const char *)(m->v + e * v_element(plan)), *b = m->u + e * m->bytes;
     char *c = (char *)(m->to + e * columns(plan));

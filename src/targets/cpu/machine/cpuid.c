@@ -143,6 +143,12 @@ const struct mgx_cpu *mgx_cpu(void)
     return &cpu;
 }
 
+int64_t mgx_cpu_l1(void)
+{
+    enum { USUAL = 32 << 10 };
+    return mgx_cpu()->l1 ? (int64_t)mgx_cpu()->l1 : USUAL;
+}
+
 int64_t mgx_cpu_l2(void)
 {
     enum { USUAL = 1 << 20 };

@@ -15,5 +15,6 @@ struct mgx_cpu {
 
 // Never fails; the first call detects, later ones cost one load.
 const struct mgx_cpu *mgx_cpu(void);
-// What kernels may count on: l2, or what is usual where that is unknown.
+// What kernels may count on: l1 and l2, or what is usual where that is unknown.
+int64_t mgx_cpu_l1(void);
 int64_t mgx_cpu_l2(void);
