@@ -326,15 +326,27 @@ enum ending {
     PLAIN_END, // bytes of whole vectors, without a step but rounding and saturation
     TABLE_END, // the same through a table
     ADDED_END, // the same with a residual
+    FLOAT_END, // floats, with or without a residual of floats; see ends_in_floats
     ENDINGS
 };
+
+// Whether there are columns of the last vector, or all of them where parts are not taken.
+static inline bool has_columns(const struct mgx_tile_args *args, int cols)
+{
+    return args->cols >= (TAKES_PARTS ? cols - COLS + 1 : cols);
+}
+
+// What an ending in general may be nearer described as, by who has it.
+static inline bool ends_in_floats(const struct mgx_tile_args *args, int cols)
+{
+    return args->scale && !args->requant && !args->clamp && has_columns(args, cols);
+}
 
 static inline enum ending ending_of(const struct mgx_tile_args *args, int cols)
 {
     const struct mgx_requant *q = args->requant;
-    const int least = TAKES_PARTS ? cols - COLS + 1 : cols;
-    if (!args->scale || !q || args->cols < least || args->clamp || q->divisor != 1 || q->middle ||
-        q->floats)
+    if (!args->scale || !q || !has_columns(args, cols) || args->clamp || q->divisor != 1 ||
+        q->middle || q->floats)
         return ANY_END;
     if (!q->residual)
         return !q->saturates ? ANY_END : q->table ? TABLE_END : PLAIN_END;
@@ -418,6 +430,42 @@ SIMD void end_plainly(int rows, int nv, enum ending ending, const struct mgx_til
         store_plainly(here, nv, args->cols, to + i * args->c_row, args->c_row,
                       ending == TABLE_END ? looked_up(q->table, four) : four);
     }
+}
+
+SIMD void end_floats_with(bool adds, int rows, int nv, const struct mgx_tile_args *args, char *to,
+                          const char *residual, const sums *c)
+{
+    enum { SIZE = (int)sizeof(float) };
+    vf scale[2], bias[2];
+    UNROLL
+    for (int j = 0; j < nv; j++) {
+        const int cols = cols_of(args, nv, j);
+        scale[j] = load_cols(args->scale + j * COLS, cols);
+        bias[j] = args->bias ? load_cols(args->bias + j * COLS, cols) : vf_zero();
+    }
+    UNROLL
+    for (int i = 0; i < rows; i++) {
+        UNROLL
+        for (int j = 0; j < nv; j++) {
+            const int cols = cols_of(args, nv, j);
+            vf v = vf_fma(vf_from_int((vf)c[i * nv + j]), scale[j], bias[j]);
+            if (adds)
+                v = vf_add(v, load_cols((const float *)(const void *)residual + j * COLS, cols));
+            store_cols(to + j * COLS * SIZE, cols, v);
+        }
+        to += args->c_row;
+        residual += adds ? args->residual_row : 0;
+    }
+}
+
+// Finishes rows of `nv` vectors of sums as FLOAT_END says.
+SIMD void end_floats(int rows, int nv, const struct mgx_tile_args *args, char *to,
+                     const char *residual, const sums *c)
+{
+    if (residual)
+        end_floats_with(true, rows, nv, args, to, residual, c);
+    else
+        end_floats_with(false, rows, nv, args, to, NULL, c);
 }
 
 // Rows of vector j: as end_tile has it.

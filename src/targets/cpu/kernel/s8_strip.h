@@ -12,6 +12,21 @@
 
 // The sums of a tile, side by side in `c`.
 #if defined(__AVX512F__)
+// What a tile of a strip stores, and adds, is fetched row by row where its sums have time for it.
+static inline struct fetch strip_fetch(int rows, int nv, const struct mgx_tile_args *args,
+                                       const struct strip_at *at)
+{
+    const struct mgx_requant *q = args->requant;
+    const bool deep = args->depth / 4 * args->tap_count >= rows;
+    return (struct fetch){
+        .c = at->c,
+        .residual = at->residual,
+        .c_bytes = nv * COLS * (q && !q->floats ? 1 : GROUP_BYTES),
+        .residual_bytes = nv * COLS * (q && q->residual ? 1 : GROUP_BYTES),
+        .left = deep ? rows : 0,
+    };
+}
+
 // As many rows as tile_body.h has, and its loops, which bring what is read next along.
 SIMD void sum_strip(int rows, int nv, const struct mgx_tile_args *args, const struct strip_at *at,
                     sums *c)
@@ -20,10 +35,12 @@ SIMD void sum_strip(int rows, int nv, const struct mgx_tile_args *args, const st
     vf v[ROWS][NV];
     own.a[0] = at->a;
     own.a[1] = at->a + HALF * args->a_row;
+    own.c[1] = at->c + HALF * args->c_row;
+    own.residual[1] = at->residual ? at->residual + HALF * args->residual_row : NULL;
     own.ahead = at->ahead;
     own.ahead_step = at->step;
     start(rows, nv, &own, v);
-    sum_taps(rows, nv, &own, (struct fetch){.left = 0}, v);
+    sum_taps(rows, nv, &own, strip_fetch(rows, nv, args, at), v);
     UNROLL
     for (int i = 0; i < rows * nv; i++)
         c[i] = (sums)v[i / nv][i % nv];
@@ -85,6 +102,8 @@ SIMD void run_tile(int rows, int nv, enum ending ending, const struct mgx_tile_a
     sum_strip(rows, nv, args, at, c);
     if (ending == ANY_END)
         end_rows_anyhow(rows, nv, args, at->c, at->residual, c);
+    else if (ending == FLOAT_END)
+        end_floats(rows, nv, args, at->c, at->residual, c);
     else
         end_plainly(rows, nv, ending, args, at->c, at->residual, c);
 }
@@ -135,10 +154,12 @@ STRIP(any_1, 1, ANY_END)
 STRIP(plain_1, 1, PLAIN_END)
 STRIP(table_1, 1, TABLE_END)
 STRIP(added_1, 1, ADDED_END)
+STRIP(floats_1, 1, FLOAT_END)
 STRIP(any_2, 2, ANY_END)
 STRIP(plain_2, 2, PLAIN_END)
 STRIP(table_2, 2, TABLE_END)
 STRIP(added_2, 2, ADDED_END)
+STRIP(floats_2, 2, FLOAT_END)
 
 #if defined(__AVX512F__)
 #include "targets/cpu/kernel/s8_late.h"
@@ -147,8 +168,8 @@ STRIP(added_2, 2, ADDED_END)
 static void strip(const struct mgx_tile_args *args, int64_t rows)
 {
     static void (*const strips[][ENDINGS])(const struct mgx_tile_args *, int64_t) = {
-        {any_1, plain_1, table_1, added_1},
-        {any_2, plain_2, table_2, added_2},
+        {any_1, plain_1, table_1, added_1, floats_1},
+        {any_2, plain_2, table_2, added_2, floats_2},
     };
     const int nv = (int)(args->b_row / (COLS * GROUP_BYTES));
     assert(nv >= 1 && nv <= NV && args->cols <= nv * COLS && args->start);
@@ -160,5 +181,5 @@ static void strip(const struct mgx_tile_args *args, int64_t rows)
         return;
     }
 #endif
-    strips[nv - 1][ending](args, rows);
+    strips[nv - 1][ends_in_floats(args, nv * COLS) ? FLOAT_END : ending](args, rows);
 }

@@ -168,8 +168,9 @@ SIMD int64_t residual_size(const struct mgx_tile_args *args)
 // that is not there waits for all of it. A row at a time: all at once they keep everything waiting
 // that comes behind them, until memory has brought all but the last dozen.
 struct fetch {
-    const char *c, *residual; // of the next row; NULL: nothing is added
-    int left;                 // rows
+    const char *c, *residual;        // of the next row; NULL: nothing is added
+    int64_t c_bytes, residual_bytes; // of a row
+    int left;                        // rows
 };
 
 SIMD void fetch_lines(const char *p, int64_t bytes, bool write)
@@ -182,17 +183,16 @@ SIMD void fetch_lines(const char *p, int64_t bytes, bool write)
     }
 }
 
-SIMD void fetch_row(struct fetch *f, int count, int nv, const struct mgx_tile_args *args)
+SIMD void fetch_row(struct fetch *f, int count, const struct mgx_tile_args *args)
 {
-    const int64_t values = nv * VL;
     if (count > HALF && f->left == count - HALF) {
         f->c = args->c[1];
         f->residual = f->residual ? args->residual[1] : NULL;
     }
-    fetch_lines(f->c, values * out_size(args), true);
+    fetch_lines(f->c, f->c_bytes, true);
     f->c += args->c_row;
     if (f->residual) {
-        fetch_lines(f->residual, values * residual_size(args), false);
+        fetch_lines(f->residual, f->residual_bytes, false);
         f->residual += args->residual_row;
     }
     f->left--;
@@ -206,7 +206,7 @@ SIMD struct fetch start_fetch(int count, int nv, const struct mgx_tile_args *arg
     const bool adds = args->residual[0] && args->residual[0] != args->c[0];
     const int64_t c_bytes = nv * VL * out_size(args), bytes = nv * VL * residual_size(args);
     const int64_t lines = count * ((c_bytes + (adds ? bytes : 0)) / 64);
-    struct fetch f = {args->c[0], adds ? args->residual[0] : NULL, count};
+    struct fetch f = {args->c[0], adds ? args->residual[0] : NULL, c_bytes, bytes, count};
     if (lines > AT_ONCE && (uint64_t)args->depth / 4 * (uint64_t)args->tap_count >= (uint64_t)count)
         return f;
     UNROLL
@@ -256,7 +256,7 @@ SIMD void sum_taps(int count, int nv, const struct mgx_tile_args *args, struct f
         start_rows(&s.a, args, args->taps[t]);
         s.k = args->depth;
         while (s.k >= 4 && own.left > 0) {
-            fetch_row(&own, count, nv, args);
+            fetch_row(&own, count, args);
             four_steps(count, nv, &s, c);
         }
         while (s.k >= 4)
