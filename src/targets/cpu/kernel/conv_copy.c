@@ -16,6 +16,7 @@ struct copy {
     mgx_convert_fn convert;
     mgx_transpose_fn gathers;                   // of floats as they are
     const struct mgx_bytes_kernel *interleaves; // of bytes that become unsigned ones
+    bool moves;                                 // values that follow each other, as they are
     int64_t size;                               // bytes of an input value
     int64_t used, whole; // bytes of a pixel: its values, and with the rest of the last group
     int64_t pixel;       // bytes from pixel to pixel
@@ -43,6 +44,7 @@ static struct copy copy_of(const struct mgx_conv_plan *plan, int64_t pixel)
         .interleaves = mgx_kernel_size(d->x_type) == 1 && plan->kernel->a_type == MGX_KERNEL_U8
                            ? mgx_bytes_kernel(d->isa)
                            : NULL,
+        .moves = d->x_channel == 1 && d->x_type == plan->kernel->a_type,
         .size = mgx_kernel_size(d->x_type),
         .used = plan->group_in * mgx_kernel_size(plan->kernel->a_type),
         .whole = plan->channel_groups * 4,
@@ -142,6 +144,28 @@ static void gather_words(const struct copy *copy, const uint16_t *from, int64_t 
         }
 }
 
+// `count` pixels of `size` bytes; a pixel of a few channels, as groups have them, is one register.
+static void move_pixels(int64_t count, int64_t size, const char *restrict from, int64_t from_step,
+                        char *restrict to, int64_t to_step)
+{
+#define MOVE(bytes)                                                                                \
+    case bytes:                                                                                    \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            memcpy(to + i * to_step, from + i * from_step, bytes);                                 \
+        break;
+    switch (size) {
+        MOVE(4)
+        MOVE(8)
+        MOVE(16)
+        MOVE(32)
+        MOVE(64)
+#undef MOVE
+    default:
+        for (int64_t i = 0; i < count; i++)
+            memcpy(to + i * to_step, from + i * from_step, (size_t)size);
+    }
+}
+
 // Copies pixels begin, begin + step, ... < end of an input row; a row outside the image is NULL.
 static void copy_pixels(const struct copy *copy, const char *line, int64_t begin, int64_t end,
                         int64_t step, char *to)
@@ -178,6 +202,13 @@ static void copy_pixels(const struct copy *copy, const char *line, int64_t begin
         gather_words(copy, (const uint16_t *)(const void *)line + begin, inside - begin, to);
         to += (inside - begin) * copy->pixel;
         begin = inside;
+    }
+    if (inside > begin && copy->moves && copy->whole == copy->used) {
+        const int64_t count = mgx_ceil_div(inside - begin, step);
+        move_pixels(count, copy->used, line + begin * from_pixel, step * from_pixel, to,
+                    copy->pixel);
+        to += count * copy->pixel;
+        begin += count * step;
     }
     for (; begin < inside; begin += step, to += copy->pixel)
         copy_pixel(copy, line + begin * from_pixel, to);
