@@ -351,6 +351,17 @@ static bool ends_in_registers(const struct mgx_gemm_plan *plan)
     return plan->kernel->strip && !d->hook_only && mgx_output_in_registers(&d->epilogue, d->c_type);
 }
 
+// Whether they are floats that an activation is left to be made of: a strip's are finished at once, a
+// tile's each by itself, for which a tile of bytes stops a hundred cycles.
+static bool finishes_strips(const struct mgx_gemm_plan *plan)
+{
+    const struct mgx_gemm_desc *d = &plan->desc;
+    const struct mgx_epilogue *e = &d->epilogue;
+    return plan->kernel->strip && !d->hook_only && d->c_type == MGX_KERNEL_F32 &&
+           !plan->converts_c && plan->block_depth >= plan->groups &&
+           e->residual == MGX_RESIDUAL_NONE && !e->requant && !e->hook && !mgx_output_simple(e);
+}
+
 // Whether panel p and the next one are made at once, of arguments for the first.
 static bool makes_pair(const struct part *part, int64_t p, const struct mgx_tile_args *args)
 {
@@ -380,6 +391,11 @@ static int run_strip(const struct part *part, int64_t p, struct mgx_tile_args *a
     args->ahead = ahead.at;
     args->ahead_step = (mgx_ceil_div(ahead.bytes, tiles) + 63) & ~INT64_C(63);
     (panels == 2 ? plan->kernel->pair : plan->kernel->strip)(args, part->rows);
+    if (!mgx_output_simple(&d->epilogue)) {
+        const struct place at = {
+            .row = part->row, .rows = (int)part->rows, .col = col, .cols = args->cols};
+        finish_tile(part, args, &at, NULL);
+    }
     return panels;
 }
 
@@ -528,7 +544,7 @@ static void run_block(struct part *part)
     if (part->rows <= 2 && !mgx_gemm_is_narrow(plan) && plan->kernel->few[part->rows] &&
         (plan->desc.packed || plan->method == MGX_GEMM_ROWS))
         p = run_few(part, p, &args);
-    const bool strips = ends_in_registers(plan);
+    const bool strips = ends_in_registers(plan) || finishes_strips(plan);
     while (p < part->p_end) {
         set_panel(part, p, &args);
         if (strips) {
