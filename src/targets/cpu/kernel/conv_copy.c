@@ -16,8 +16,8 @@ struct copy {
     mgx_convert_fn convert;
     mgx_transpose_fn gathers;                   // of floats as they are
     const struct mgx_bytes_kernel *interleaves; // of bytes that become unsigned ones
-    bool moves;                                 // values that follow each other, as they are
-    int64_t size;                               // bytes of an input value
+    bool moves; // values that follow each other, as they are, or bytes that only change their sign
+    int64_t size;        // bytes of an input value
     int64_t used, whole; // bytes of a pixel: its values, and with the rest of the last group
     int64_t pixel;       // bytes from pixel to pixel
     int64_t width;       // pixels of an input line
@@ -44,7 +44,9 @@ static struct copy copy_of(const struct mgx_conv_plan *plan, int64_t pixel)
         .interleaves = mgx_kernel_size(d->x_type) == 1 && plan->kernel->a_type == MGX_KERNEL_U8
                            ? mgx_bytes_kernel(d->isa)
                            : NULL,
-        .moves = d->x_channel == 1 && d->x_type == plan->kernel->a_type,
+        .moves = d->x_channel == 1 &&
+                 (d->x_type == plan->kernel->a_type ||
+                  (d->x_type == MGX_KERNEL_S8 && plan->kernel->a_type == MGX_KERNEL_U8)),
         .size = mgx_kernel_size(d->x_type),
         .used = plan->group_in * mgx_kernel_size(plan->kernel->a_type),
         .whole = plan->channel_groups * 4,
@@ -203,10 +205,12 @@ static void copy_pixels(const struct copy *copy, const char *line, int64_t begin
         to += (inside - begin) * copy->pixel;
         begin = inside;
     }
-    if (inside > begin && copy->moves && copy->whole == copy->used) {
+    if (inside > begin && copy->moves && copy->pixel == copy->used) {
         const int64_t count = mgx_ceil_div(inside - begin, step);
         move_pixels(count, copy->used, line + begin * from_pixel, step * from_pixel, to,
                     copy->pixel);
+        if (d->x_type != copy->plan->kernel->a_type)
+            copy->convert(to, to, count * copy->pixel);
         to += count * copy->pixel;
         begin += count * step;
     }
