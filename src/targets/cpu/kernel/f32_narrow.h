@@ -207,11 +207,12 @@ static int panels_of(const struct mgx_narrow *form)
     return VL == 16 || (form->kind == MGX_NARROW_BLOCKS && form->bits == 8) ? 1 : 2;
 }
 
-// How far from `at` in a panel what is fetched lies: behind the panel comes the one behind those that
-// are taken together.
-SIMD int64_t ahead_of(const struct mgx_narrow_args *x, int panels, const char *at)
+// How far from `at` in a panel, whose values end at `end`, what is fetched lies. Behind them come zero
+// points, which are fetched a panel ahead, and the panels that are taken together: next is the one
+// behind those.
+SIMD int64_t ahead_of(const struct mgx_narrow_args *x, int panels, const char *end, const char *at)
 {
-    return AHEAD + (at + AHEAD >= x->panel + x->panel_bytes ? (panels - 1) * x->panel_bytes : 0);
+    return AHEAD + (at + AHEAD >= end ? panels * x->panel_bytes - (end - x->panel) : 0);
 }
 
 // What a loop is unrolled for: constants after inlining.
@@ -240,10 +241,10 @@ SIMD void fetch(struct shape s, const struct mgx_narrow_args *x, const char *at,
 }
 
 // What stands beside the values: scales, and the zero points of the next panels' block of this number.
-SIMD void fetch_head(struct shape s, const struct mgx_narrow_args *x, const char *at,
-                     const char *zeros)
+SIMD void fetch_head(struct shape s, const struct mgx_narrow_args *x, const char *end,
+                     const char *at, const char *zeros)
 {
-    fetch(s, x, at + ahead_of(x, s.panels, at), 4 * s.nv * VL);
+    fetch(s, x, at + ahead_of(x, s.panels, end, at), 4 * s.nv * VL);
     if (x->form->zeros)
         fetch(s, x, zeros + s.panels * x->panel_bytes, s.nv * VL);
 }
@@ -304,12 +305,12 @@ SIMD void clear(struct shape s, vf c[2][SUMS])
 }
 
 // Sums over one block: `count` k from A's `a` on.
-SIMD void sum_block(struct shape s, const struct mgx_narrow_args *x, const char *q, const float *a,
-                    int64_t count, vf c[2][SUMS])
+SIMD void sum_block(struct shape s, const struct mgx_narrow_args *x, const char *end, const char *q,
+                    const float *a, int64_t count, vf c[2][SUMS])
 {
     const int per = 32 / s.bits, row = s.nv * VL * 4;
     const int64_t whole = count / per;
-    const int64_t ahead = ahead_of(x, s.panels, q);
+    const int64_t ahead = ahead_of(x, s.panels, end, q);
     clear(s, c);
     for (int64_t g = 0; g < whole; g++, q += row, a += per) {
         fetch(s, x, q + ahead, row);
@@ -334,12 +335,12 @@ SIMD void sum_blocks(struct shape s, const struct mgx_narrow_args *x, vf total[S
     const int64_t head = mgx_narrow_head(form, s.nv * VL);
     const int64_t record = mgx_narrow_record(form, s.nv * VL), blocks = mgx_narrow_blocks(form);
     const vf middle = vf_set((float)(1 << (s.bits - 1)));
-    const char *at = x->panel, *zeros = at + mgx_narrow_zeros(form, s.nv * VL);
+    const char *at = x->panel, *const end = at + mgx_narrow_zeros(form, s.nv * VL), *zeros = end;
     for (int64_t b = 0; b < blocks; b++, at += record, zeros += s.nv * VL) {
         vf c[2][SUMS];
         const int64_t k = b * form->block;
-        fetch_head(s, x, at, zeros);
-        sum_block(s, x, at + head, x->a + k, mgx_min_i64(form->block, form->depth - k), c);
+        fetch_head(s, x, end, at, zeros);
+        sum_block(s, x, end, at + head, x->a + k, mgx_min_i64(form->block, form->depth - k), c);
         UNROLL
         for (int p = 0; p < s.panels; p++) {
             UNROLL
@@ -360,11 +361,11 @@ SIMD void sum_blocks(struct shape s, const struct mgx_narrow_args *x, vf total[S
 
 // The same with A in whole numbers of two bytes each, four of which are multiplied at once ...
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
-SIMD void sum_whole(struct shape s, const struct mgx_narrow_args *x, const char *q,
+SIMD void sum_whole(struct shape s, const struct mgx_narrow_args *x, const char *end, const char *q,
                     const int32_t *fours, int64_t groups, vwords c[SUMS])
 {
     const int per = 8 / s.bits, row = s.nv * VL * 4;
-    const int64_t ahead = ahead_of(x, s.panels, q);
+    const int64_t ahead = ahead_of(x, s.panels, end, q);
     vwords high[SUMS];
     UNROLL
     for (int i = 0; i < sums_of(s); i++)
@@ -396,11 +397,11 @@ SIMD void sum_whole(struct shape s, const struct mgx_narrow_args *x, const char 
 }
 #else
 // ... or of 16 bits, of which a pair is.
-SIMD void sum_whole(struct shape s, const struct mgx_narrow_args *x, const char *q,
+SIMD void sum_whole(struct shape s, const struct mgx_narrow_args *x, const char *end, const char *q,
                     const int32_t *pairs, int64_t groups, vwords c[SUMS])
 {
     const int per = 16 / s.bits, row = s.nv * VL * 4;
-    const int64_t ahead = ahead_of(x, s.panels, q);
+    const int64_t ahead = ahead_of(x, s.panels, end, q);
     UNROLL
     for (int i = 0; i < sums_of(s); i++)
         c[i] = no_words();
@@ -433,12 +434,12 @@ SIMD void sum_integers(struct shape s, const struct mgx_narrow_args *x, vf total
     const int64_t head = mgx_narrow_head(form, s.nv * VL), word = 32 / s.bits;
     const int64_t record = mgx_narrow_record(form, s.nv * VL), blocks = mgx_narrow_blocks(form);
     const vf middle = vf_set((float)(1 << (s.bits - 1)));
-    const char *at = x->panel, *zeros = at + mgx_narrow_zeros(form, s.nv * VL);
+    const char *at = x->panel, *const end = at + mgx_narrow_zeros(form, s.nv * VL), *zeros = end;
     for (int64_t b = 0; b < blocks; b++, at += record, zeros += s.nv * VL) {
         vwords c[SUMS];
         const int64_t k = b * form->block, left = mgx_min_i64(form->block, form->depth - k);
-        fetch_head(s, x, at, zeros);
-        sum_whole(s, x, at + head, x->pairs + k / 2, mgx_ceil_div(left, word), c);
+        fetch_head(s, x, end, at, zeros);
+        sum_whole(s, x, end, at + head, x->pairs + k / 2, mgx_ceil_div(left, word), c);
         UNROLL
         for (int i = 0; i < sums_of(s); i++) {
             const int r = i / (s.panels * s.nv), p = i / s.nv % s.panels, v = i % s.nv;
