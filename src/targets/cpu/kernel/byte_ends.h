@@ -404,6 +404,17 @@ SIMD void store_plainly(int rows, int nv, int cols, char *to, int64_t step, byte
         store_plain_row(3, nv, cols, to + 3 * step, four);
 }
 
+// What sums of `nv` vectors are multiplied by, and what is added.
+SIMD void load_columns(int nv, const struct mgx_tile_args *args, vf scale[2], vf bias[2])
+{
+    UNROLL
+    for (int j = 0; j < nv; j++) {
+        const int cols = cols_of(args, nv, j);
+        scale[j] = load_cols(args->scale + j * COLS, cols);
+        bias[j] = args->bias ? load_cols(args->bias + j * COLS, cols) : vf_zero();
+    }
+}
+
 // Finishes rows of `nv` vectors of sums, side by side in `c`, as `ending` says: four vectors after
 // four, which need few registers beside those of the sums.
 SIMD void end_plainly(int rows, int nv, enum ending ending, const struct mgx_tile_args *args,
@@ -411,12 +422,7 @@ SIMD void end_plainly(int rows, int nv, enum ending ending, const struct mgx_til
 {
     const struct mgx_requant *q = args->requant;
     vf scale[2], bias[2];
-    UNROLL
-    for (int j = 0; j < nv; j++) {
-        const int cols = cols_of(args, nv, j);
-        scale[j] = load_cols(args->scale + j * COLS, cols);
-        bias[j] = args->bias ? load_cols(args->bias + j * COLS, cols) : vf_zero();
-    }
+    load_columns(nv, args, scale, bias);
     UNROLL
     for (int i = 0; i < rows; i += 4 / nv) {
         const int here = rows - i < 4 / nv ? rows - i : 4 / nv;
@@ -437,12 +443,7 @@ SIMD void end_floats_with(bool adds, int rows, int nv, const struct mgx_tile_arg
 {
     enum { SIZE = (int)sizeof(float) };
     vf scale[2], bias[2];
-    UNROLL
-    for (int j = 0; j < nv; j++) {
-        const int cols = cols_of(args, nv, j);
-        scale[j] = load_cols(args->scale + j * COLS, cols);
-        bias[j] = args->bias ? load_cols(args->bias + j * COLS, cols) : vf_zero();
-    }
+    load_columns(nv, args, scale, bias);
     UNROLL
     for (int i = 0; i < rows; i++) {
         UNROLL
