@@ -173,7 +173,9 @@ static struct mgx_ins *common_scale(struct mgx_ins *at, const struct operand *a,
     struct mgx_ins *s = mgx_emit_known_product(at, &laid, t, a->dq->in[1]);
     if (s)
         return mgx_emit_multibroadcast(at, s, at->shape.lens, at->shape.rank);
-    s = mgx_emit_multibroadcast(at, values(at, a->dq->in[1], a->axis), t->shape.lens, 1);
+    if (!(s = values(at, a->dq->in[1], a->axis)))
+        return NULL;
+    s = mgx_emit_multibroadcast(at, s, t->shape.lens, 1);
     return mgx_emit_spread(at, mgx_emit_binary(at, &mgx_op_mul, s, t), axis, &at->shape);
 }
 
