@@ -207,12 +207,11 @@ static int panels_of(const struct mgx_narrow *form)
     return VL == 16 || (form->kind == MGX_NARROW_BLOCKS && form->bits == 8) ? 1 : 2;
 }
 
-// How far from `at` in a panel, whose values end at `end`, what is fetched lies. Behind them come zero
-// points, which are fetched a panel ahead, and the panels that are taken together: next is the one
-// behind those.
-SIMD int64_t ahead_of(const struct mgx_narrow_args *x, int panels, const char *end, const char *at)
+// How far from `at` in a panel what is fetched lies: behind it come the panels that are taken with it,
+// and next is the one behind those.
+SIMD int64_t ahead_of(const struct mgx_narrow_args *x, int panels, const char *at)
 {
-    return AHEAD + (at + AHEAD >= end ? panels * x->panel_bytes - (end - x->panel) : 0);
+    return AHEAD + (at + AHEAD >= x->panel + x->panel_bytes ? (panels - 1) * x->panel_bytes : 0);
 }
 
 // What a loop is unrolled for: constants after inlining.
@@ -240,13 +239,25 @@ SIMD void fetch(struct shape s, const struct mgx_narrow_args *x, const char *at,
     }
 }
 
-// What stands beside the values: scales, and the zero points of the next panels' block of this number.
-SIMD void fetch_head(struct shape s, const struct mgx_narrow_args *x, const char *end,
-                     const char *at, const char *zeros)
+// Where a loop over blocks is.
+struct place {
+    const char *at, *zeros; // the block's scales, with its values behind them, and its zero points
+    int64_t ahead;
+};
+
+// Block `b`, behind the one that `own` was. Fetches what stands beside the values ahead of it.
+SIMD void next_block(struct shape s, const struct mgx_narrow_args *x, int64_t b, struct place *own)
 {
-    fetch(s, x, at + ahead_of(x, s.panels, end, at), 4 * s.nv * VL);
-    if (x->form->zeros)
-        fetch(s, x, zeros + s.panels * x->panel_bytes, s.nv * VL);
+    const int width = s.nv * VL;
+    if (b)
+        own->at += mgx_narrow_record(x->form, width), own->zeros += width;
+    own->ahead = ahead_of(x, s.panels, own->at);
+    if (x->form->zeros && b % mgx_narrow_shared(width) == 0) {
+        own->zeros = own->at;
+        own->at += MGX_NARROW_LINE;
+        fetch(s, x, own->zeros + own->ahead, MGX_NARROW_LINE);
+    }
+    fetch(s, x, own->at + own->ahead, 4 * width);
 }
 
 SIMD vf load_scale(const char *p)
@@ -305,12 +316,11 @@ SIMD void clear(struct shape s, vf c[2][SUMS])
 }
 
 // Sums over one block: `count` k from A's `a` on.
-SIMD void sum_block(struct shape s, const struct mgx_narrow_args *x, const char *end, const char *q,
+SIMD void sum_block(struct shape s, const struct mgx_narrow_args *x, int64_t ahead, const char *q,
                     const float *a, int64_t count, vf c[2][SUMS])
 {
     const int per = 32 / s.bits, row = s.nv * VL * 4;
     const int64_t whole = count / per;
-    const int64_t ahead = ahead_of(x, s.panels, end, q);
     clear(s, c);
     for (int64_t g = 0; g < whole; g++, q += row, a += per) {
         fetch(s, x, q + ahead, row);
@@ -333,21 +343,22 @@ SIMD void sum_blocks(struct shape s, const struct mgx_narrow_args *x, vf total[S
 {
     const struct mgx_narrow *form = x->form;
     const int64_t head = mgx_narrow_head(form, s.nv * VL);
-    const int64_t record = mgx_narrow_record(form, s.nv * VL), blocks = mgx_narrow_blocks(form);
+    const int64_t blocks = mgx_narrow_blocks(form);
     const vf middle = vf_set((float)(1 << (s.bits - 1)));
-    const char *at = x->panel, *const end = at + mgx_narrow_zeros(form, s.nv * VL), *zeros = end;
-    for (int64_t b = 0; b < blocks; b++, at += record, zeros += s.nv * VL) {
+    struct place own = {.at = x->panel};
+    for (int64_t b = 0; b < blocks; b++) {
         vf c[2][SUMS];
         const int64_t k = b * form->block;
-        fetch_head(s, x, end, at, zeros);
-        sum_block(s, x, end, at + head, x->a + k, mgx_min_i64(form->block, form->depth - k), c);
+        next_block(s, x, b, &own);
+        sum_block(s, x, own.ahead, own.at + head, x->a + k,
+                  mgx_min_i64(form->block, form->depth - k), c);
         UNROLL
         for (int p = 0; p < s.panels; p++) {
             UNROLL
             for (int v = 0; v < s.nv; v++) {
-                const int64_t own = p * x->panel_bytes + v * VL;
-                const vf scale = load_scale(at + own + 3 * v * VL);
-                const vf zero = form->zeros ? load_bytes(zeros + own) : middle;
+                const int64_t beside = p * x->panel_bytes + v * VL;
+                const vf scale = load_scale(own.at + beside + 3 * v * VL);
+                const vf zero = form->zeros ? load_bytes(own.zeros + beside) : middle;
                 UNROLL
                 for (int r = 0; r < s.rows; r++) {
                     const int i = (r * s.panels + p) * s.nv + v;
@@ -361,11 +372,10 @@ SIMD void sum_blocks(struct shape s, const struct mgx_narrow_args *x, vf total[S
 
 // The same with A in whole numbers of two bytes each, four of which are multiplied at once ...
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
-SIMD void sum_whole(struct shape s, const struct mgx_narrow_args *x, const char *end, const char *q,
+SIMD void sum_whole(struct shape s, const struct mgx_narrow_args *x, int64_t ahead, const char *q,
                     const int32_t *fours, int64_t groups, vwords c[SUMS])
 {
     const int per = 8 / s.bits, row = s.nv * VL * 4;
-    const int64_t ahead = ahead_of(x, s.panels, end, q);
     vwords high[SUMS];
     UNROLL
     for (int i = 0; i < sums_of(s); i++)
@@ -397,11 +407,10 @@ SIMD void sum_whole(struct shape s, const struct mgx_narrow_args *x, const char 
 }
 #else
 // ... or of 16 bits, of which a pair is.
-SIMD void sum_whole(struct shape s, const struct mgx_narrow_args *x, const char *end, const char *q,
+SIMD void sum_whole(struct shape s, const struct mgx_narrow_args *x, int64_t ahead, const char *q,
                     const int32_t *pairs, int64_t groups, vwords c[SUMS])
 {
     const int per = 16 / s.bits, row = s.nv * VL * 4;
-    const int64_t ahead = ahead_of(x, s.panels, end, q);
     UNROLL
     for (int i = 0; i < sums_of(s); i++)
         c[i] = no_words();
@@ -432,21 +441,21 @@ SIMD void sum_integers(struct shape s, const struct mgx_narrow_args *x, vf total
 {
     const struct mgx_narrow *form = x->form;
     const int64_t head = mgx_narrow_head(form, s.nv * VL), word = 32 / s.bits;
-    const int64_t record = mgx_narrow_record(form, s.nv * VL), blocks = mgx_narrow_blocks(form);
+    const int64_t blocks = mgx_narrow_blocks(form);
     const vf middle = vf_set((float)(1 << (s.bits - 1)));
-    const char *at = x->panel, *const end = at + mgx_narrow_zeros(form, s.nv * VL), *zeros = end;
-    for (int64_t b = 0; b < blocks; b++, at += record, zeros += s.nv * VL) {
+    struct place own = {.at = x->panel};
+    for (int64_t b = 0; b < blocks; b++) {
         vwords c[SUMS];
         const int64_t k = b * form->block, left = mgx_min_i64(form->block, form->depth - k);
-        fetch_head(s, x, end, at, zeros);
-        sum_whole(s, x, end, at + head, x->pairs + k / 2, mgx_ceil_div(left, word), c);
+        next_block(s, x, b, &own);
+        sum_whole(s, x, own.ahead, own.at + head, x->pairs + k / 2, mgx_ceil_div(left, word), c);
         UNROLL
         for (int i = 0; i < sums_of(s); i++) {
             const int r = i / (s.panels * s.nv), p = i / s.nv % s.panels, v = i % s.nv;
-            const int64_t own = p * x->panel_bytes + v * VL;
+            const int64_t beside = p * x->panel_bytes + v * VL;
             const float *sum = x->sums + r * x->sums_row + 2 * b; // of A, and its factor
-            const vf scale = load_scale(at + own + 3 * v * VL);
-            const vf zero = form->zeros ? load_bytes(zeros + own) : middle;
+            const vf scale = load_scale(own.at + beside + 3 * v * VL);
+            const vf zero = form->zeros ? load_bytes(own.zeros + beside) : middle;
             const vf y = vf_fnma(zero, vf_set(sum[0]), words_as_floats(c[i]));
             total[i] = vf_fma(vf_mul(scale, vf_set(sum[1])), y, total[i]);
         }
@@ -618,8 +627,8 @@ static void unpack(const struct mgx_narrow *form, const char *panel, int width, 
     for (const int64_t end = k + depth; k < end;) {
         const int64_t first = k % form->block;
         const int64_t count = mgx_min_i64(form->block - first, end - k);
-        const char *record = panel + k / form->block * mgx_narrow_record(form, width);
-        const char *zeros = panel + mgx_narrow_zeros(form, width) + k / form->block * width;
+        const char *record = panel + mgx_narrow_at(form, width, k / form->block);
+        const char *zeros = panel + mgx_narrow_zeros(form, width, k / form->block);
         if (form->bits == 8)
             unpack_block(8, form, record, zeros, width, first, count, to);
         else if (form->bits == 4)

@@ -133,10 +133,10 @@ void mgx_narrow_pack_blocks(const struct mgx_narrow *form, const struct mgx_gemm
     const int width = mgx_panel_width(kernel, n, p);
     const int64_t blocks = mgx_narrow_blocks(form), bytes = form->block * form->bits / 8;
     const int64_t first = p * kernel->cols, cols = mgx_min_i64(n - first, width);
-    char *record = (char *)packed + p * mgx_narrow_panel(form, kernel->cols);
-    char *zeros = record + mgx_narrow_zeros(form, width);
-    memset(record, 0, (size_t)mgx_narrow_panel(form, width));
-    for (int64_t b = 0; b < blocks; b++, record += mgx_narrow_record(form, width), zeros += width) {
+    char *panel = (char *)packed + p * mgx_narrow_panel(form, kernel->cols);
+    memset(panel, 0, (size_t)mgx_narrow_panel(form, width));
+    for (int64_t b = 0; b < blocks; b++) {
+        char *record = panel + mgx_narrow_at(form, width, b);
         char *values = record + mgx_narrow_head(form, width);
         for (int64_t j = 0; j < cols; j++) {
             const int64_t at = (first + j) * blocks + b;
@@ -144,9 +144,9 @@ void mgx_narrow_pack_blocks(const struct mgx_narrow *form, const struct mgx_gemm
             const float scale = load(source->scale, source->scale_type, at);
             memcpy(record + j * (int64_t)sizeof scale, &scale, sizeof scale);
             if (form->zeros)
-                zeros[j] = source->zero_bytes
-                               ? ((const char *)source->zero)[at]
-                               : (char)(uint8_t)load(source->zero, source->scale_type, at);
+                panel[mgx_narrow_zeros(form, width, b) + j] =
+                    source->zero_bytes ? ((const char *)source->zero)[at]
+                                       : (char)(uint8_t)load(source->zero, source->scale_type, at);
             for (int64_t i = 0; i < bytes; i++)
                 values[(i / 4 * width + j) * 4 + i % 4] = (char)from[i];
         }

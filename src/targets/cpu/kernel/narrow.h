@@ -6,8 +6,8 @@
 //     8, 4, 2 bits, one block of depth after the other:
 //         width scales (float)
 //         [k / per][width] words, per = 32 / bits: k in the lowest bits, k + 1 above, ...
-//     and behind all blocks, unless all are the middle of the range:
-//         [block][width] zero points (byte), zeros to a multiple of 64
+//     and before the first of every 64 / width blocks, unless all are the middle of the range:
+//         a line of cache of their zero points (byte), so that all is read in one stream
 //
 //     value = (q - zero) * scale
 //
@@ -104,16 +104,31 @@ static inline int64_t mgx_narrow_record(const struct mgx_narrow *form, int width
                : 2 * form->depth * width;
 }
 
-// Where zero points lie in a panel: behind the records, which so stay in lines of cache.
-static inline int64_t mgx_narrow_zeros(const struct mgx_narrow *form, int width)
+enum { MGX_NARROW_LINE = 64 }; // bytes of zero points that lie together
+
+// Blocks whose zero points do.
+static inline int64_t mgx_narrow_shared(int width)
 {
-    return mgx_narrow_record(form, width) * mgx_narrow_blocks(form);
+    return MGX_NARROW_LINE / width;
+}
+
+// Where block `b` lies in a panel, and where its zero points do.
+static inline int64_t mgx_narrow_at(const struct mgx_narrow *form, int width, int64_t b)
+{
+    const int64_t lines = form->zeros ? b / mgx_narrow_shared(width) + 1 : 0;
+    return mgx_narrow_record(form, width) * b + MGX_NARROW_LINE * lines;
+}
+
+static inline int64_t mgx_narrow_zeros(const struct mgx_narrow *form, int width, int64_t b)
+{
+    const int64_t own = b % mgx_narrow_shared(width);
+    return mgx_narrow_at(form, width, b - own) - MGX_NARROW_LINE + own * width;
 }
 
 static inline int64_t mgx_narrow_panel(const struct mgx_narrow *form, int width)
 {
-    const int64_t zeros = form->zeros ? (mgx_narrow_blocks(form) * width + 63) / 64 * 64 : 0;
-    return mgx_narrow_zeros(form, width) + zeros;
+    const int64_t blocks = mgx_narrow_blocks(form);
+    return blocks ? mgx_narrow_at(form, width, blocks - 1) + mgx_narrow_record(form, width) : 0;
 }
 
 // Bytes of a matrix of n columns; false when they do not fit.
