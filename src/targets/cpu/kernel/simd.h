@@ -103,6 +103,33 @@ SIMD vf vf_scale2(vf v, vf n) // v * 2^n for a whole n
 {
     return _mm512_scalef_ps(v, n);
 }
+#define VF_LOOKUP
+SIMD vf vf_lookup(const float table[16], vf at) // table[the four lowest bits of at]
+{
+    return _mm512_permutexvar_ps(_mm512_castps_si512(at), _mm512_loadu_ps(table));
+}
+static const float vf_roots[16] = {1.0f,        1.04427373f, 1.09050775f, 1.13878858f,
+                                   1.18920708f, 1.24185777f, 1.29683959f, 1.35425556f,
+                                   1.41421354f, 1.47682619f, 1.54221082f, 1.61049032f,
+                                   1.68179286f, 1.75625217f, 1.83400810f, 1.91520655f}; // 2^(i/16)
+// e^x within 2 ulp, for |x| <= 80. In sixteenths, x / ln 2 = (16 n + i + f) / 16, |f| <= 1/2: the
+// lowest four bits of m choose 2^(i/16), those above are the exponent of 2^n, and a polynomial of
+// degree 3 is enough for 2^(f/16).
+#define VF_POWER
+SIMD vf vf_power(vf x)
+{
+    const vf magic = vf_set(12582912.0f), m = vf_fma(x, vf_set(23.0831203f), magic);
+    const vf n = vf_sub(m, magic);
+    // ln 2 / 16 in two pieces; the first has few enough bits for n times it to be exact.
+    const vf r = vf_fnma(n, vf_set(1.996636456e-06f), vf_fnma(n, vf_set(4.331970215e-02f), x));
+    const __m512i bits = _mm512_castps_si512(m);
+    const __m512i power =
+        _mm512_and_si512(_mm512_slli_epi32(bits, 19), _mm512_set1_epi32((int)0xff800000u));
+    const vf root = vf_lookup(vf_roots, m);
+    const vf s = _mm512_castsi512_ps(_mm512_add_epi32(power, _mm512_castps_si512(root)));
+    const vf p = vf_fma(vf_set(1.666703820e-01f), r, vf_set(5.000165105e-01f));
+    return vf_fma(s, vf_fma(vf_mul(r, r), p, r), s);
+}
 SIMD vf vf_with_sign(vf v, vf s) // v >= 0 with the sign bit of s
 {
     return _mm512_or_ps(v, _mm512_and_ps(s, _mm512_set1_ps(-0.0f)));
@@ -115,25 +142,21 @@ SIMD vf vf_split(vf x, vf *e) // x = m * 2^e, m in [2/3, 4/3), for a positive no
     const __m512i m = _mm512_and_si512(above, _mm512_set1_epi32(0x7fffff));
     return _mm512_castsi512_ps(_mm512_add_epi32(m, low));
 }
-// x / (1 + e^-x) within 12 ulp; x is taken as 87 where it is larger, for e^-x. In
-// sixteenths, -x / ln 2 = (16 n + i + f) / 16, |f| <= 1/2: the lowest four bits of m choose
+// x / (1 + e^-y) within 12 ulp; y is taken as 87 where it is larger, for e^-y. In
+// sixteenths, -y / ln 2 = (16 n + i + f) / 16, |f| <= 1/2: the lowest four bits of m choose
 // 2^(i/16) from a table, those above are the exponent of 2^n, and a parabola is enough for
 // 2^(f/16). Ten instructions on the multipliers.
-#define HAS_SILU
-SIMD vf vf_silu(vf x)
+#define VF_GATED
+SIMD vf vf_gated(vf x, vf y)
 {
-    const __m512 table =
-        _mm512_setr_ps(1.0f, 1.04427373f, 1.09050775f, 1.13878858f, 1.18920708f, 1.24185777f,
-                       1.29683959f, 1.35425556f, 1.41421354f, 1.47682619f, 1.54221082f, 1.61049032f,
-                       1.68179286f, 1.75625217f, 1.83400810f, 1.91520655f);
     const vf magic = vf_set(12582912.0f), scale = vf_set(23.0831203f), one = vf_set(1.0f);
-    const vf y = _mm512_range_ps(x, vf_set(87.0f), 2); // the smaller size with the sign of x
-    const vf m = vf_fnma(y, scale, magic);
-    const vf f = vf_fnma(y, scale, vf_sub(magic, m));
+    const vf z = _mm512_range_ps(y, vf_set(87.0f), 2); // the smaller size with the sign of y
+    const vf m = vf_fnma(z, scale, magic);
+    const vf f = vf_fnma(z, scale, vf_sub(magic, m));
     const __m512i bits = _mm512_castps_si512(m);
     const __m512i power =
         _mm512_and_si512(_mm512_slli_epi32(bits, 19), _mm512_set1_epi32((int)0xff800000u));
-    const vf root = _mm512_permutexvar_ps(bits, table);
+    const vf root = vf_lookup(vf_roots, m);
     const vf s = _mm512_castsi512_ps(_mm512_add_epi32(power, _mm512_castps_si512(root)));
     const vf p = vf_fma(vf_fma(vf_set(9.383845027e-04f), f, vf_set(4.332423210e-02f)), f, one);
     const vf d = vf_fma(p, s, one), r = _mm512_rcp14_ps(d);
@@ -273,16 +296,16 @@ SIMD vf vf_with_sign(vf v, vf s)
 {
     return _mm256_or_ps(v, _mm256_and_ps(s, _mm256_set1_ps(-0.0f)));
 }
-// x / (1 + e^-x) within 4 ulp; x is taken as 87 where it is larger, for e^-x = 2^n 2^f, |f| <= 1/2.
+// x / (1 + e^-y) within 4 ulp; y is taken as 87 where it is larger, for e^-y = 2^n 2^f, |f| <= 1/2.
 // n is the low bits of m and goes to the exponent as it is: half the instructions of a division of x
 // by what vf_exp gives.
-#define HAS_SILU
-SIMD vf vf_silu(vf x)
+#define VF_GATED
+SIMD vf vf_gated(vf x, vf y)
 {
     const vf magic = vf_set(12582912.0f), scale = vf_set(1.44269502f), one = vf_set(1.0f);
-    const vf y = vf_min(vf_set(87.0f), vf_max(vf_set(-87.0f), x));
-    const vf m = vf_fnma(y, scale, magic);
-    const vf f = vf_fnma(y, vf_set(1.925963e-08f), vf_fnma(y, scale, vf_sub(magic, m)));
+    const vf z = vf_min(vf_set(87.0f), vf_max(vf_set(-87.0f), y));
+    const vf m = vf_fnma(z, scale, magic);
+    const vf f = vf_fnma(z, vf_set(1.925963e-08f), vf_fnma(z, scale, vf_sub(magic, m)));
     vf p = vf_fma(vf_set(1.327647129e-03f), f, vf_set(9.675540961e-03f));
     p = vf_fma(p, f, vf_set(5.550713092e-02f));
     p = vf_fma(p, f, vf_set(2.402212024e-01f));
