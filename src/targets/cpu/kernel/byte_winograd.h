@@ -15,6 +15,14 @@
 // of B' d B has coefficients of one sign that add up to more than 68, and so also where a zero point
 // cuts the range in two. Weights less theirs become at most 49 x 255. Both fit 16 bits, and vpmaddwd
 // or vpdpwssd multiply them at half the pace of bytes, but a quarter as many: twice as fast and more.
+//
+// A tile at the end of a line or a column of which two pixels or fewer exist is SHORT that way: it is
+// one of F(2, 3), whose points 0, 1, -1 and infinity have the same transformed weights, with
+//
+//     o = d0 - d2, d1 + d2, d2 - d1, -, -, d1 - d3          24 y0 =  4 (s0 - 3 (s1 + s2))
+//                                                           12 y1 = -2 (3 (s1 - s2) + s5)
+//
+// and has no products at the points 2 and -2. Of 14 x 14 pixels that is a sixth of all.
 #pragma once
 
 #include <stdbool.h>
@@ -24,6 +32,7 @@
 
 enum {
     MGX_BYTE_WINOGRAD_ELEMENTS = 36,
+    MGX_BYTE_WINOGRAD_SHORT = 2, // outputs that a short tile has at most
     MGX_BYTE_WINOGRAD_BITS = 26,
     MGX_BYTE_WINOGRAD_ROWS = 14,
     MGX_BYTE_WINOGRAD_SUMS = 37 // rows from tile to tile of the sums: off multiples of 4096 bytes
@@ -35,6 +44,7 @@ struct mgx_byte_winograd_input {
     const uint8_t *x;
     int64_t line, pixel; // strides
     int y_begin, y_end, x_begin, x_end;
+    bool short_y, short_x; // no line, no column of elements 3 and 4 is asked for
     int64_t channels;
     int zero;
     bool is_signed;
@@ -45,7 +55,7 @@ struct mgx_byte_winograd_input {
 // A tile of 4 x 4 pixels, up to a vector's columns of it.
 struct mgx_byte_winograd_output {
     const int32_t *sums; // sums[e * 2 * cols + c], c < cols
-    int lines, pixels;   // that exist
+    int lines, pixels;   // that exist: two or fewer are those of a short tile
     // Of the first pixel; c_row and residual_row are the distance from pixel to pixel.
     struct mgx_tile_args tile;
     int64_t line, residual_line; // bytes

@@ -9,7 +9,8 @@
 //         part of the channels, so many that their transformed patches stay in L2:
 //           V[element][tile][channel]
 //           panel:
-//             sums[tile][element][column] = V[element] * U[part][panel][element]     36 products
+//             sums[tile][element][column] = V[element] * U[part][panel][element]     36 products,
+//                                           those at 2 and -2 without the tiles that are short
 //             output tiles: transformed back, added to what other parts came to; behind the last
 //             one bias, residual, step to bytes, in registers
 //
@@ -35,6 +36,11 @@ enum {
     SOME = 16,       // columns that are packed at once
     MOST_TILES = 30, // of a block: with more of them the sums leave L2, too
 };
+
+static bool is_short(int64_t outputs)
+{
+    return outputs <= MGX_BYTE_WINOGRAD_SHORT;
+}
 
 // --- which descriptions fit ---
 
@@ -194,6 +200,18 @@ static int64_t part_in_l2(const struct mgx_conv_plan *plan)
     return part;
 }
 
+// Products along dimension i, as a share of what there were if no tile was short.
+static double share(const struct mgx_conv_desc *d, int i)
+{
+    enum { NEEDED = 4 }; // elements of EDGE, of a short one
+    const struct mgx_winograd_phases p = mgx_winograd_phases(d, i, OUT);
+    const int64_t most = mgx_ceil_div(d->out[i], d->dilation[i]),
+                  tiles = mgx_winograd_tiles(d, i, OUT);
+    const int64_t shorts = (is_short((most - 1) % OUT + 1) ? p.first : 0) +
+                           (most > 1 && is_short((most - 2) % OUT + 1) ? p.rest : 0);
+    return tiles ? 1 - (double)shorts / (double)tiles * (EDGE - NEEDED) / EDGE : 1;
+}
+
 // How the work is divided: m ranges of tiles by n ranges of panels, in blocks.
 struct cut {
     int64_t m, n, block;
@@ -213,8 +231,8 @@ static double cycles_of(const struct mgx_conv_plan *plan, int64_t tiles, double 
                  parts = (double)mgx_ceil_div(plan->group_in, part_in_l2(plan)),
                  vectors = (double)mgx_ceil_div(plan->group_in, t->channels),
                  pairs = (double)pairs_of(plan);
-    const double multiply =
-        ELEMENTS * panels * (pace->pair * pairs * rows + pace->group * groups * parts);
+    const double multiply = ELEMENTS * share(&plan->d, 1) * share(&plan->d, 2) * panels *
+                            (pace->pair * pairs * rows + pace->group * groups * parts);
     const double transform =
         (double)tiles * (pace->input * vectors + 2 * pace->output * panels * parts);
     const double read =
@@ -479,9 +497,20 @@ static struct place place_of(const struct mgx_conv_plan *plan, int64_t tile)
                           mgx_winograd_tile_at(d, 2, OUT, tile % across)};
 }
 
+// Which way a tile is short, in the order that blocks have them: so those that have products at an
+// element lie side by side, whichever it is.
+enum kind { SHORT_Y, WHOLE, SHORT_X, SHORT_BOTH, KINDS };
+
+static enum kind kind_of(const struct mgx_conv_desc *d, const struct place *at)
+{
+    const bool y = is_short(mgx_winograd_steps(d->out[1] - at->y, d->dilation[1], OUT)),
+               x = is_short(mgx_winograd_steps(d->out[2] - at->x, d->dilation[2], OUT));
+    return y ? x ? SHORT_BOTH : SHORT_Y : x ? SHORT_X : WHOLE;
+}
+
 // Some tiles; the divisions that find them would take as long as their transforms.
 struct block {
-    int64_t tiles;
+    int64_t tiles, first[KINDS + 1]; // of a kind
     struct place at[MOST_TILES];
 };
 
@@ -489,9 +518,21 @@ static void set_block(const struct mgx_conv_plan *plan, int64_t begin, int64_t e
                       struct block *block)
 {
     assert(end - begin <= plan->block_tiles && end - begin <= MOST_TILES);
-    block->tiles = end - begin;
-    for (int64_t t = begin; t < end; t++)
-        block->at[t - begin] = place_of(plan, t);
+    struct place at[MOST_TILES];
+    enum kind kind[MOST_TILES];
+    const int tiles = (int)(end - begin);
+    for (int t = 0; t < tiles; t++) {
+        at[t] = place_of(plan, begin + t);
+        kind[t] = kind_of(&plan->d, &at[t]);
+    }
+    block->tiles = 0;
+    for (int k = 0; k < KINDS; k++) {
+        block->first[k] = block->tiles;
+        for (int t = 0; t < tiles; t++)
+            if (kind[t] == (enum kind)k)
+                block->at[block->tiles++] = at[t];
+    }
+    block->first[KINDS] = block->tiles;
 }
 
 static void transform_inputs(const struct job *job, const struct block *block,
@@ -517,38 +558,70 @@ static void transform_inputs(const struct job *job, const struct block *block,
         in.x_begin = mgx_winograd_steps(-x, across, EDGE);
         in.y_end = mgx_winograd_steps(d->in[1] - y, down, EDGE);
         in.x_end = mgx_winograd_steps(d->in[2] - x, across, EDGE);
+        in.short_y = t < block->first[WHOLE] || t >= block->first[SHORT_BOTH];
+        in.short_x = t >= block->first[SHORT_X];
         kernel->input(&in);
     }
 }
 
-// A panel's products, the same for every element but for where they are.
+// Tiles that are multiplied at an element: all, or those of some kinds.
+struct rows {
+    int64_t first;
+    int groups; // of them, one behind the other
+    int64_t of[MOST_TILES];
+    struct mgx_ahead_step ahead;
+};
+
+// A panel's products, the same for every element but for where they are, and for its tiles.
 struct products {
-    int64_t pairs, bytes; // of an element's panel
-    int groups;           // of tiles, one behind the other
-    int64_t rows[MOST_TILES];
+    int64_t pairs, bytes;   // of an element's panel
+    struct rows rows[2][2]; // [not of tiles that are short down][nor across]
     const int16_t *v;
     const char *u;
     int32_t *to;
-    struct mgx_ahead_step ahead;
     bool narrow, far; // no room for the next panel in L1
 };
 
-static struct products products_of(const struct job *job, int64_t p, int64_t tiles,
+static struct rows rows_of(const struct mgx_conv_plan *plan, int64_t first, int64_t end,
+                           const struct products *m)
+{
+    const int64_t tiles = end - first;
+    struct rows r = {.first = first, .groups = (int)mgx_ceil_div(tiles, plan->kernel->rows)};
+    for (int i = 0; i < r.groups; i++)
+        r.of[i] = tiles * (i + 1) / r.groups - tiles * i / r.groups;
+    if (r.groups)
+        r.ahead = mgx_ahead_share((struct mgx_ahead){NULL, m->bytes}, m->pairs, r.groups);
+    return r;
+}
+
+static struct products products_of(const struct job *job, int64_t p, const struct block *block,
                                    const struct part *part, const struct own *own)
 {
     const struct mgx_conv_plan *plan = job->plan;
+    const int64_t *first = block->first;
     struct products m = {.pairs = part->pairs,
                          .bytes = part->pairs * panel_columns(plan, p) * 4,
-                         .groups = (int)mgx_ceil_div(tiles, plan->kernel->rows),
                          .v = own->v,
                          .u = (const char *)job->args->packed + part->at + p * part->panel,
                          .to = own->sums,
                          .narrow = panel_columns(plan, p) < columns(plan)};
-    m.far = 2 * m.bytes + tiles * v_row(plan) * 2 > mgx_cpu_l1();
-    m.ahead = mgx_ahead_share((struct mgx_ahead){NULL, m.bytes}, m.pairs, m.groups);
-    for (int i = 0; i < m.groups; i++)
-        m.rows[i] = tiles * (i + 1) / m.groups - tiles * i / m.groups;
+    m.far = 2 * m.bytes + block->tiles * v_row(plan) * 2 > mgx_cpu_l1();
+    m.rows[0][0] = rows_of(plan, 0, block->tiles, &m);
+    m.rows[0][1] = rows_of(plan, 0, first[SHORT_X], &m);
+    m.rows[1][0] = rows_of(plan, first[WHOLE], first[SHORT_BOTH], &m);
+    m.rows[1][1] = rows_of(plan, first[WHOLE], first[SHORT_X], &m);
     return m;
+}
+
+// Whether the point is 2 or -2.
+static bool is_far(int element)
+{
+    return element == 3 || element == 4;
+}
+
+static const struct rows *rows_at(const struct products *m, int e)
+{
+    return &m->rows[is_far(e / EDGE)][is_far(e % EDGE)];
 }
 
 static void multiply_element(const struct mgx_conv_plan *plan, const struct products *m, int e,
@@ -556,21 +629,23 @@ static void multiply_element(const struct mgx_conv_plan *plan, const struct prod
 {
     const struct mgx_byte_winograd_kernel *kernel = plan->byte_winograd;
     const mgx_byte_winograd_product_fn *run = m->narrow ? kernel->narrow : kernel->wide;
+    const struct rows *rows = rows_at(m, e);
     const struct mgx_byte_winograd_panel panel = {
         .a_row = v_row(plan) * 2,
         .depth = m->pairs,
-        .ahead_lines = ahead ? m->ahead.bytes / 64 : 0,
+        .ahead_lines = ahead ? rows->ahead.bytes / 64 : 0,
         .ahead_far = m->far,
     };
-    const char *a = (const char *)(m->v + e * v_element(plan)), *b = m->u + e * m->bytes;
-    char *c = (char *)(m->to + e * columns(plan));
-    const int64_t ahead_step = ahead ? m->ahead.tile_bytes : 0, c_row = sums_tile(plan) * 4;
+    const char *a = (const char *)(m->v + e * v_element(plan) + rows->first * v_row(plan)),
+               *b = m->u + e * m->bytes;
+    char *c = (char *)(m->to + e * columns(plan) + rows->first * sums_tile(plan));
+    const int64_t ahead_step = ahead ? rows->ahead.tile_bytes : 0, c_row = sums_tile(plan) * 4;
     if (!ahead)
         ahead = b;
-    for (int i = 0; i < m->groups; i++) {
-        run[m->rows[i]](&panel, a, b, c, ahead);
-        a += m->rows[i] * panel.a_row;
-        c += m->rows[i] * c_row;
+    for (int i = 0; i < rows->groups; i++) {
+        run[rows->of[i]](&panel, a, b, c, ahead);
+        a += rows->of[i] * panel.a_row;
+        c += rows->of[i] * c_row;
         ahead += ahead_step;
     }
 }
@@ -581,36 +656,37 @@ static void tile_element(const struct mgx_conv_plan *plan, const struct products
 {
     static const int64_t one_tap[] = {0};
     const struct mgx_gemm_kernel *kernel = plan->kernel;
+    const struct rows *rows = rows_at(m, e);
     struct mgx_tile_args args = {
-        .a = {(const char *)(m->v + e * v_element(plan))},
+        .a = {(const char *)(m->v + e * v_element(plan) + rows->first * v_row(plan))},
         .a_row = v_row(plan) * 2,
         .taps = one_tap,
         .tap_count = 1,
         .depth = m->pairs,
         .b = m->u + e * m->bytes,
         .b_row = kernel->cols * 4,
-        .c = {(char *)(m->to + e * columns(plan))},
+        .c = {(char *)(m->to + e * columns(plan) + rows->first * sums_tile(plan))},
         .c_row = sums_tile(plan) * 4,
         .cols = kernel->cols,
         .ahead = ahead ? ahead : m->u,
-        .ahead_step = ahead ? m->ahead.bytes : 0,
+        .ahead_step = ahead ? rows->ahead.bytes : 0,
     };
-    for (int i = 0; i < m->groups; i++) {
+    for (int i = 0; i < rows->groups; i++) {
         args.a[1] = args.a[0] + kernel->half * args.a_row;
         args.c[1] = args.c[0] + kernel->half * args.c_row;
-        kernel->wide[m->rows[i]](&args);
-        args.a[0] += m->rows[i] * args.a_row;
-        args.c[0] += m->rows[i] * args.c_row;
-        args.ahead += ahead ? m->ahead.tile_bytes : 0;
+        kernel->wide[rows->of[i]](&args);
+        args.a[0] += rows->of[i] * args.a_row;
+        args.c[0] += rows->of[i] * args.c_row;
+        args.ahead += ahead ? rows->ahead.tile_bytes : 0;
     }
 }
 
 // All elements of a panel. Each fetches the next one's weights.
-static void multiply(const struct job *job, int64_t p, int64_t tiles, const struct part *part,
-                     const struct own *own)
+static void multiply(const struct job *job, int64_t p, const struct block *block,
+                     const struct part *part, const struct own *own)
 {
     const struct mgx_conv_plan *plan = job->plan;
-    const struct products m = products_of(job, p, tiles, part, own);
+    const struct products m = products_of(job, p, block, part, own);
     const bool last = part->first + part->channels == plan->group_in && p + 1 == panels_of(plan);
     for (int e = 0; e < ELEMENTS; e++) {
         const char *ahead = last && e + 1 == ELEMENTS ? NULL : m.u + (e + 1) * m.bytes;
@@ -678,7 +754,7 @@ static void run_part(const struct job *job, const struct block *block, int64_t f
     transform_inputs(job, block, part, own->v);
     for (int64_t p = first; p < end; p++) {
         int32_t *others = own->others ? own->others + (p - first) * others_panel(plan) : NULL;
-        multiply(job, p, block->tiles, part, own);
+        multiply(job, p, block, part, own);
         for (int64_t col = p * cols; col < mgx_min_i64((p + 1) * cols, plan->group_out);
              col += cols / 2) {
             transform_outputs(job, block, col, own->sums + col % cols, part, others);

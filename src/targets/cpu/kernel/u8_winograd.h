@@ -37,6 +37,16 @@ SIMD void transform_in(const v16 d[EDGE], v16 o[EDGE])
     o[5] = d[5] - d[3] - (step << 2);
 }
 
+// The same of a short one.
+SIMD void transform_short_in(const v16 d[EDGE], v16 o[EDGE])
+{
+    o[0] = d[0] - d[2];
+    o[1] = d[1] + d[2];
+    o[2] = d[2] - d[1];
+    o[3] = o[4] = (v16){0};
+    o[5] = d[1] - d[3];
+}
+
 // --- a pixel's channels ---
 
 #if defined(__AVX512F__)
@@ -124,15 +134,26 @@ SIMD void load_column(const struct mgx_byte_winograd_input *in, const struct lac
                           is_signed);
 }
 
+// Rows of B' add up to 0 but the second's, to -6, or 2 where it is short: the zero point is in that
+// square alone, so many times.
+SIMD int zeros_of(bool short_y, bool short_x)
+{
+    return (short_y ? 2 : -6) * (short_x ? 2 : -6);
+}
+
 SIMD void input_channels(const struct mgx_byte_winograd_input *in, const struct lack *lack,
                          int64_t c, bool is_signed)
 {
+    const bool short_y = lack && in->short_y, short_x = lack && in->short_x;
     v16 mid[EDGE][EDGE];
     UNROLL
     for (int x = 0; x < EDGE; x++) {
         v16 d[EDGE], o[EDGE];
         load_column(in, lack, x, c, is_signed, d);
-        transform_in(d, o);
+        if (short_y)
+            transform_short_in(d, o);
+        else
+            transform_in(d, o);
         UNROLL
         for (int y = 0; y < EDGE; y++)
             mid[y][x] = o[y];
@@ -142,10 +163,12 @@ SIMD void input_channels(const struct mgx_byte_winograd_input *in, const struct 
     UNROLL
     for (int y = 0; y < EDGE; y++, to += EDGE * elements.one) {
         v16 o[EDGE];
-        transform_in(mid[y], o);
-        // Rows of B' add up to 0 but the second's, to -6: the zero point is in that square alone.
+        if (short_x)
+            transform_short_in(mid[y], o);
+        else
+            transform_in(mid[y], o);
         if (y == 1)
-            o[1] -= (uint16_t)(36 * in->zero);
+            o[1] -= (uint16_t)(zeros_of(short_y, short_x) * in->zero);
         UNROLL
         for (int x = 0; x < EDGE; x++)
             memcpy(to + place_in(&elements, x), &o[x], sizeof *o);
@@ -164,8 +187,8 @@ SIMD void input_patch(const struct mgx_byte_winograd_input *in, bool inside, boo
 
 static void input(const struct mgx_byte_winograd_input *in)
 {
-    const bool inside =
-        in->y_begin == 0 && in->x_begin == 0 && in->y_end == EDGE && in->x_end == EDGE;
+    const bool inside = in->y_begin == 0 && in->x_begin == 0 && in->y_end == EDGE &&
+                        in->x_end == EDGE && !in->short_y && !in->short_x;
     if (inside && in->is_signed)
         input_patch(in, true, true);
     else if (inside)
@@ -187,6 +210,15 @@ SIMD void transform_out(const v32 s[EDGE], v32 o[OUT])
     o[1] = difference + difference + difference2;
     o[2] = sum + sum2;
     o[3] = difference + (difference2 + difference2) + s[5];
+}
+
+// The same of a short one, whose other outputs are nobody's.
+SIMD void transform_short_out(const v32 s[EDGE], v32 o[OUT])
+{
+    const v32 sum = s[1] + s[2], difference = s[2] - s[1];
+    o[0] = (s[0] - (sum << 1) - sum) << 2;
+    o[1] = ((difference << 1) + difference - s[5]) << 1;
+    o[2] = o[3] = (v32){0};
 }
 
 // Where a line of the tile goes, and what is added to it.
@@ -269,9 +301,16 @@ SIMD bool with_others(const struct mgx_byte_winograd_output *out, int y, v32 o[O
     return out->stays;
 }
 
-SIMD void output_tile(const struct mgx_byte_winograd_output *out, enum ending ending)
+SIMD bool is_short(int outputs)
+{
+    return outputs <= MGX_BYTE_WINOGRAD_SHORT;
+}
+
+// `some`: the tile is short, one way or both.
+SIMD void output_tile(const struct mgx_byte_winograd_output *out, enum ending ending, bool some)
 {
     static const int power[OUT] = {3, 2, 1, 1}; // of two, that is left of 24, 12, 6 and 6
+    const bool short_y = some && is_short(out->lines), short_x = some && is_short(out->pixels);
     struct line line = {out->tile.c[0], out->tile.residual[0]};
     v32 mid[OUT][EDGE];
     UNROLL
@@ -280,7 +319,10 @@ SIMD void output_tile(const struct mgx_byte_winograd_output *out, enum ending en
         UNROLL
         for (int y = 0; y < EDGE; y++)
             memcpy(&s[y], out->sums + (y * EDGE + x) * 2 * COLS, sizeof *s);
-        transform_out(s, o);
+        if (short_y)
+            transform_short_out(s, o);
+        else
+            transform_out(s, o);
         UNROLL
         for (int y = 0; y < OUT; y++)
             mid[y][x] = o[y];
@@ -291,7 +333,10 @@ SIMD void output_tile(const struct mgx_byte_winograd_output *out, enum ending en
             break;
         v32 o[OUT];
         sums c[OUT];
-        transform_out(mid[y], o);
+        if (short_x)
+            transform_short_out(mid[y], o);
+        else
+            transform_out(mid[y], o);
         UNROLL
         for (int x = 0; x < OUT; x++)
             o[x] = (v32)((signed32)(o[x] * NINTH) >> (power[y] + power[x]));
@@ -306,21 +351,29 @@ SIMD void output_tile(const struct mgx_byte_winograd_output *out, enum ending en
     }
 }
 
-static void output(const struct mgx_byte_winograd_output *out)
+SIMD void output_of(const struct mgx_byte_winograd_output *out, bool some)
 {
     switch (ending_of(&out->tile, COLS)) {
     case PLAIN_END:
-        output_tile(out, PLAIN_END);
+        output_tile(out, PLAIN_END, some);
         break;
     case TABLE_END:
-        output_tile(out, TABLE_END);
+        output_tile(out, TABLE_END, some);
         break;
     case ADDED_END:
-        output_tile(out, ADDED_END);
+        output_tile(out, ADDED_END, some);
         break;
     default:
-        output_tile(out, ANY_END);
+        output_tile(out, ANY_END, some);
     }
+}
+
+static void output(const struct mgx_byte_winograd_output *out)
+{
+    if (is_short(out->lines) || is_short(out->pixels))
+        output_of(out, true);
+    else
+        output_of(out, false);
 }
 
 #if defined(__AVX512VNNI__)

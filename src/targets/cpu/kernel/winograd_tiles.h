@@ -51,5 +51,7 @@ static inline int64_t mgx_winograd_tile_at(const struct mgx_conv_desc *d, int i,
 // How many steps it takes from 0 to `distance`, at most `most`.
 static inline int mgx_winograd_steps(int64_t distance, int64_t step, int64_t most)
 {
-    return distance <= 0 ? 0 : (int)mgx_min_i64(mgx_ceil_div(distance, step), most);
+    if (distance <= 0)
+        return 0;
+    return (int)mgx_min_i64(step == 1 ? distance : mgx_ceil_div(distance, step), most); // as above
 }
