@@ -31,7 +31,5 @@ int mgx_byte_range_zero(const struct mgx_byte_range *range, float scale)
 struct mgx_requant mgx_byte_range_requant(const struct mgx_byte_range *range)
 {
     const float scale = mgx_byte_range_scale(range);
-    const int zero = mgx_byte_range_zero(range, scale);
-    return (struct mgx_requant){
-        .divisor = scale, .low = (float)-zero, .high = (float)(255 - zero), .zero = zero};
+    return mgx_requant_to(scale, mgx_byte_range_zero(range, scale), false);
 }

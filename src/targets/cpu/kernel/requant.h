@@ -38,6 +38,14 @@ struct mgx_requant {
     bool saturates, saturates_last;
 };
 
+// Floats to bytes by a scale and a zero point, and no more.
+static inline struct mgx_requant mgx_requant_to(float scale, int zero, bool is_signed)
+{
+    const float low = (float)((is_signed ? -128 : 0) - zero);
+    return (struct mgx_requant){
+        .is_signed = is_signed, .divisor = scale, .low = low, .high = low + 255, .zero = zero};
+}
+
 // A residual is added as an unsigned byte times `share`; its zero point is in an offset that is added
 // before, so that no byte is subtracted from, and every kernel does it so: they round alike. Signed
 // bytes are unsigned ones that are this much larger.

@@ -67,11 +67,7 @@ static bool keep(struct cpu_match *m, const struct mgx_requant *q)
 
 static struct mgx_requant requant_of(const struct step *s)
 {
-    return (struct mgx_requant){.is_signed = s->is_signed,
-                                .divisor = (float)s->scale,
-                                .low = lowest(s),
-                                .high = highest(s),
-                                .zero = s->zero};
+    return mgx_requant_to((float)s->scale, s->zero, s->is_signed);
 }
 
 bool cpu_match_plain_bytes(struct cpu_match *m)

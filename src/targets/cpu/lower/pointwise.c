@@ -17,6 +17,7 @@
 #include "base/size.h"
 #include "op/op.h"
 #include "targets/cpu/kernel/bytes.h"
+#include "targets/cpu/kernel/requant.h"
 #include "targets/cpu/lower/body.h"
 #include "targets/cpu/lower/scaled.h"
 #include "targets/cpu/lower/table.h"
@@ -37,6 +38,7 @@ struct pointwise {
     const struct cpu_typed *typed;   // or of any types
     const uint8_t *table;            // or a function of one byte
     const struct cpu_scaled *scaled; // or bytes times a factor
+    bool quantizes;                  // or floats that become bytes by one scale
     int in_count;
     struct loops loops;
     int threads;
@@ -154,6 +156,21 @@ static bool scales(const struct pointwise *p)
            (s->shift < 0 || l->in_step[s->shift] == step);
 }
 
+static bool is_value(const struct mgx_shape *s, enum mgx_type type)
+{
+    return s->type == type && mgx_shape_space(s) == 1;
+}
+
+// Whether floats side by side become bytes side by side, all by one scale and zero point.
+static bool quantizes(const struct pointwise *p, const struct mgx_plan_offer *c)
+{
+    const enum mgx_type to = c->out->type;
+    return p->body && c->ins->op == &mgx_op_quantizelinear && (to == MGX_UINT8 || to == MGX_INT8) &&
+           c->in[0].type == MGX_FLOAT && is_value(&c->in[1], MGX_FLOAT) &&
+           (c->in_count == 2 || is_value(&c->in[2], to)) && p->loops.in_step[0] == 1 &&
+           p->loops.out_step == 1;
+}
+
 static bool takes(const struct mgx_op *op)
 {
     return op == &mgx_op_pointwise || (op->flags & MGX_OP_POINTWISE) || op == &mgx_op_convert ||
@@ -192,6 +209,7 @@ static enum mgx_plan_answer prepare(struct mgx_plan_offer *c)
     plan_loops(&p->loops, c);
     p->scaled = p->body && c->ins->mod_count ? cpu_scaled_of(c, c->ins->mod[0]) : NULL;
     p->scaled = scales(p) ? p->scaled : NULL;
+    p->quantizes = quantizes(p, c);
     c->detail = p->typed ? "typed" : p->table ? "table" : p->scaled ? "scaled" : NULL;
     assert(!elements || covers(&p->loops, c));
     if (!elements)
@@ -208,7 +226,35 @@ struct job {
     const struct pointwise *p;
     const struct mgx_plan_args *args;
     int tasks;
+    struct mgx_requant requant; // where it quantizes
 };
+
+static struct mgx_requant requant_of(const struct pointwise *p, const struct mgx_plan_args *args)
+{
+    const bool is_signed = p->body->out_type[0] == MGX_INT8;
+    const void *zero = p->in_count > 2 ? args->in[2] : NULL;
+    return mgx_requant_to(*(const float *)args->in[1],
+                          !zero       ? 0
+                          : is_signed ? *(const int8_t *)zero
+                                      : *(const uint8_t *)zero,
+                          is_signed);
+}
+
+// Blocks of a run from number `first` on, `left` of them or as many as are one call; returns how many.
+static int64_t quantize(const struct job *job, int64_t from, int64_t to, int64_t first,
+                        int64_t left)
+{
+    enum { MOST = 1 << 20 };
+    const struct loops *l = &job->p->loops;
+    const int64_t at = first * MGX_BLOCK,
+                  blocks = mgx_min_i64(mgx_min_i64(left, l->blocks_per_run - first), MOST),
+                  n = mgx_min_i64(blocks * MGX_BLOCK, l->run - at);
+    assert(n > 0);
+    mgx_requant_kernel(job->p->body->isa)
+        ->run(&job->requant, (const float *)job->args->in[0] + from + at, n, 1, (int)n, NULL, 0,
+              (char *)job->args->out + to + at, n);
+    return blocks;
+}
 
 static void run_typed(const struct job *job, const int64_t *in_offset, int64_t out_offset,
                       int64_t first, int n, float *scratch)
@@ -382,6 +428,10 @@ static void run_part(void *user, int task, int thread)
             at += rows;
             continue;
         }
+        if (p->quantizes) {
+            at += quantize(job, in[0], out, at % l->blocks_per_run, end - at);
+            continue;
+        }
         for (int64_t b = at % l->blocks_per_run; b < l->blocks_per_run && at < end; b++, at++)
             run_block(job, in, out, b * MGX_BLOCK,
                       (int)mgx_min_i64(MGX_BLOCK, l->run - b * MGX_BLOCK), scratch);
@@ -394,7 +444,9 @@ static enum mgx_status run(const struct mgx_plan_step *step, const struct mgx_pl
     (void)diag;
     const struct pointwise *p = step->state;
     assert(cpu_has_room(step, args, p->thread_floats * sizeof(float)));
-    struct job job = {p, args, (int)mgx_min_i64(p->threads, p->loops.blocks)};
+    struct job job = {p, args, (int)mgx_min_i64(p->threads, p->loops.blocks), {0}};
+    if (p->quantizes)
+        job.requant = requant_of(p, args);
     mgx_pool_run(cpu_pool(args), job.tasks, run_part, &job);
     return MGX_OK;
 }
