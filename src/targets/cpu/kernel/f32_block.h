@@ -197,22 +197,31 @@ static inline float modulo(float x, float y)
 LOOP_1(copy, x)
 LOOP_3(dequant, (x - z) * y)
 
-// The byte nearest to `v`, as a float; the lowest one for NaN.
-static inline float within(float v, float low, float high)
+// The byte nearest to x / y + z, as a float; the lowest one for NaN. `plain`: there is no z.
+SIMD void quantize(float *out, const struct mgx_block_operand *in, bool plain, float least,
+                   float most, int n)
 {
-    v = v > low ? v : low;
-    return v < high ? v : high;
+    const bool same = in[1].scalar && (plain || in[2].scalar);
+    const vf low = vf_set(least), high = vf_set(most);
+    vf y = lanes_of(&in[1], 0, n), z = plain ? vf_zero() : lanes_of(&in[2], 0, n);
+    for (int i = 0; i < n; i += VL) {
+        if (!same) {
+            y = lanes_of(&in[1], i, n);
+            z = plain ? z : lanes_of(&in[2], i, n);
+        }
+        const vf near = vf_add(vf_round(vf_div(lanes_of(&in[0], i, n), y)), z);
+        const vf byte = vf_min(high, vf_max(near, low)); // low where near is NaN
+        if (n - i >= VL)
+            vf_store(out + i, byte);
+        else
+            vf_store_some(out + i, byte, n - i);
+    }
 }
 #define QUANT(code, low, high)                                                                     \
-    static inline float code##_of(float x, float y, float z)                                       \
-    {                                                                                              \
-        return within(rintf(x / y) + z, low, high);                                                \
-    }                                                                                              \
-    LOOP_3(code##_zero, code##_of(x, y, z))                                                        \
-    LOOP_2(code##_plain, code##_of(x, y, 0))                                                       \
     static void code(float *out, const struct mgx_block_operand *in, float a, float b, int n)      \
     {                                                                                              \
-        (a != 0 ? code##_plain : code##_zero)(out, in, a, b, n);                                   \
+        (void)b;                                                                                   \
+        quantize(out, in, a != 0, low, high, n);                                                   \
     }
 QUANT(quant_u8, 0.0f, 255.0f)
 QUANT(quant_s8, -128.0f, 127.0f)
