@@ -16,7 +16,7 @@
 // cuts the range in two. Weights less theirs become at most 49 x 255. Both fit 16 bits, and vpmaddwd
 // or vpdpwssd multiply them at half the pace of bytes, but a quarter as many: twice as fast and more.
 //
-// A tile at the end of a line or a column of which two pixels or fewer exist is SHORT that way: it is
+// A tile at the end of a line or a column of which two pixels or fewer exist is short that way: it is
 // one of F(2, 3), whose points 0, 1, -1 and infinity have the same transformed weights, with
 //
 //     o = d0 - d2, d1 + d2, d2 - d1, -, -, d1 - d3          24 y0 =  4 (s0 - 3 (s1 + s2))
