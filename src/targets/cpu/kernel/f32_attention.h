@@ -49,19 +49,13 @@ static void scale_rows(float *s, int64_t stride, int rows, int64_t n, float scal
     }
 }
 
-#ifdef VF_POWER
-#define POWER vf_power
-#else
-#define POWER vf_exp
-#endif
-
 // e^x for x <= 0, or 0 where that is below 2^-92: the largest power of a row is 1, and no float tells
 // such an addend from none. Down among the denormals every operation takes a hundred times as long,
 // the products with V included.
 SIMD vf power(vf x)
 {
     const vf least = vf_set(-64.0f);
-    return vf_below(x, least, vf_zero(), POWER(vf_max(least, x)));
+    return vf_below(x, least, vf_zero(), vf_power(vf_max(least, x)));
 }
 
 static void exp_rows(float *s, int64_t stride, int rows, int64_t n, const float *high, float *sum)

@@ -23,6 +23,8 @@
 // instructions again. Rows with infinities or NaN are left as they are.
 #pragma once
 
+#include <assert.h>
+
 #include "targets/cpu/kernel/tile.h"
 
 enum mgx_narrow_kind { MGX_NARROW_NONE, MGX_NARROW_F16, MGX_NARROW_BF16, MGX_NARROW_BLOCKS };
@@ -109,6 +111,7 @@ enum { MGX_NARROW_LINE = 64 }; // bytes of zero points that lie together
 // Blocks whose zero points do.
 static inline int64_t mgx_narrow_shared(int width)
 {
+    assert(width > 0 && MGX_NARROW_LINE % width == 0);
     return MGX_NARROW_LINE / width;
 }
 

@@ -108,13 +108,20 @@ SIMD vf vf_lookup(const float table[16], vf at) // table[the four lowest bits of
 {
     return _mm512_permutexvar_ps(_mm512_castps_si512(at), _mm512_loadu_ps(table));
 }
-static const float vf_roots[16] = {1.0f,        1.04427373f, 1.09050775f, 1.13878858f,
-                                   1.18920708f, 1.24185777f, 1.29683959f, 1.35425556f,
-                                   1.41421354f, 1.47682619f, 1.54221082f, 1.61049032f,
-                                   1.68179286f, 1.75625217f, 1.83400810f, 1.91520655f}; // 2^(i/16)
-// e^x within 2 ulp, for |x| <= 80. In sixteenths, x / ln 2 = (16 n + i + f) / 16, |f| <= 1/2: the
-// lowest four bits of m choose 2^(i/16), those above are the exponent of 2^n, and a polynomial of
-// degree 3 is enough for 2^(f/16).
+// 2^((16 n + i) / 16) of m, a whole number 16 n + i added to 0x1.8p23: the lowest four bits choose
+// 2^(i/16), those above are the exponent.
+SIMD vf sixteenths(vf m)
+{
+    static const float roots[16] = {1.0f,        1.04427373f, 1.09050775f, 1.13878858f,
+                                    1.18920708f, 1.24185777f, 1.29683959f, 1.35425556f,
+                                    1.41421354f, 1.47682619f, 1.54221082f, 1.61049032f,
+                                    1.68179286f, 1.75625217f, 1.83400810f, 1.91520655f};
+    const __m512i power = _mm512_and_si512(_mm512_slli_epi32(_mm512_castps_si512(m), 19),
+                                           _mm512_set1_epi32((int)0xff800000u));
+    return _mm512_castsi512_ps(_mm512_add_epi32(power, _mm512_castps_si512(vf_lookup(roots, m))));
+}
+// e^x within 1 ulp, for |x| <= 80. x / ln 2 = (16 n + i + f) / 16, |f| <= 1/2: a polynomial of degree
+// 3 is enough for 2^(f/16).
 #define VF_POWER
 SIMD vf vf_power(vf x)
 {
@@ -122,11 +129,7 @@ SIMD vf vf_power(vf x)
     const vf n = vf_sub(m, magic);
     // ln 2 / 16 in two pieces; the first has few enough bits for n times it to be exact.
     const vf r = vf_fnma(n, vf_set(1.996636456e-06f), vf_fnma(n, vf_set(4.331970215e-02f), x));
-    const __m512i bits = _mm512_castps_si512(m);
-    const __m512i power =
-        _mm512_and_si512(_mm512_slli_epi32(bits, 19), _mm512_set1_epi32((int)0xff800000u));
-    const vf root = vf_lookup(vf_roots, m);
-    const vf s = _mm512_castsi512_ps(_mm512_add_epi32(power, _mm512_castps_si512(root)));
+    const vf s = sixteenths(m);
     const vf p = vf_fma(vf_set(1.666703820e-01f), r, vf_set(5.000165105e-01f));
     return vf_fma(s, vf_fma(vf_mul(r, r), p, r), s);
 }
@@ -142,10 +145,8 @@ SIMD vf vf_split(vf x, vf *e) // x = m * 2^e, m in [2/3, 4/3), for a positive no
     const __m512i m = _mm512_and_si512(above, _mm512_set1_epi32(0x7fffff));
     return _mm512_castsi512_ps(_mm512_add_epi32(m, low));
 }
-// x / (1 + e^-y) within 12 ulp; y is taken as 87 where it is larger, for e^-y. In
-// sixteenths, -y / ln 2 = (16 n + i + f) / 16, |f| <= 1/2: the lowest four bits of m choose
-// 2^(i/16) from a table, those above are the exponent of 2^n, and a parabola is enough for
-// 2^(f/16). Ten instructions on the multipliers.
+// x / (1 + e^-y) within 12 ulp; y is taken as 87 where it is larger, for e^-y. As above, with a
+// parabola. Ten instructions on the multipliers.
 #define VF_GATED
 SIMD vf vf_gated(vf x, vf y)
 {
@@ -153,11 +154,7 @@ SIMD vf vf_gated(vf x, vf y)
     const vf z = _mm512_range_ps(y, vf_set(87.0f), 2); // the smaller size with the sign of y
     const vf m = vf_fnma(z, scale, magic);
     const vf f = vf_fnma(z, scale, vf_sub(magic, m));
-    const __m512i bits = _mm512_castps_si512(m);
-    const __m512i power =
-        _mm512_and_si512(_mm512_slli_epi32(bits, 19), _mm512_set1_epi32((int)0xff800000u));
-    const vf root = vf_lookup(vf_roots, m);
-    const vf s = _mm512_castsi512_ps(_mm512_add_epi32(power, _mm512_castps_si512(root)));
+    const vf s = sixteenths(m);
     const vf p = vf_fma(vf_fma(vf_set(9.383845027e-04f), f, vf_set(4.332423210e-02f)), f, one);
     const vf d = vf_fma(p, s, one), r = _mm512_rcp14_ps(d);
     return vf_mul(x, vf_fma(r, vf_fnma(d, r, one), r));
