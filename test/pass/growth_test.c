@@ -7,7 +7,7 @@
 #include "check.h"
 #include "pass/pass.h"
 
-enum { SMALL = 1000, FACTOR = 8, RUNS = 2 };
+enum { SMALL = 1000, FACTOR = 8, RUNS = 2, TRIES = 5 };
 static const double MOST = 36;
 
 typedef void builder(struct mgx_module *m, int n);
@@ -184,12 +184,23 @@ static double least(builder *build, int n)
     return best;
 }
 
+// A millisecond more or less says nothing.
+static bool too_steep(double small, double large)
+{
+    return large > MOST * (small + 1e-3);
+}
+
+// Other work on the machine slows some runs, so what looks steep is measured again: the least times
+// of a quadratic pass are steep too.
 static void check_growth(const char *name, builder *build)
 {
-    const double small = least(build, SMALL), large = least(build, SMALL * FACTOR);
+    double small = INFINITY, large = INFINITY;
+    for (int i = 0; i == 0 || (i < TRIES && too_steep(small, large)); i++) {
+        small = fmin(small, least(build, SMALL));
+        large = fmin(large, least(build, SMALL * FACTOR));
+    }
     CHECK(small >= 0 && large >= 0);
-    // A millisecond more or less says nothing.
-    if (large > MOST * (small + 1e-3))
+    if (too_steep(small, large))
         CHECK_FAIL("%s: %.1f ms for %d, %.1f ms for %d", name, small * 1e3, SMALL, large * 1e3,
                    SMALL * FACTOR);
 }
