@@ -130,7 +130,8 @@ static inline bool mgx_conv_floats(const struct mgx_conv_desc *d)
 {
     return d->x_type == MGX_KERNEL_F32 && d->w_type == MGX_KERNEL_F32 &&
            d->y_type == MGX_KERNEL_F32 && d->type != MGX_KERNEL_S8 &&
-           (!d->epilogue.residual || d->epilogue.residual_form != MGX_RESIDUAL_BF16);
+           (!d->epilogue.residual || (d->epilogue.residual_form != MGX_RESIDUAL_BF16 &&
+                                      d->epilogue.residual_form != MGX_RESIDUAL_F16));
 }
 
 // Floats whose results are rounded to bf16: such kernels make them in scratch.

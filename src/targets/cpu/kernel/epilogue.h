@@ -54,7 +54,12 @@ enum mgx_residual {
 };
 
 // What a residual lies as in memory, where floats are multiplied.
-enum mgx_residual_form { MGX_RESIDUAL_AS_RESULT, MGX_RESIDUAL_F32, MGX_RESIDUAL_BF16 };
+enum mgx_residual_form {
+    MGX_RESIDUAL_AS_RESULT,
+    MGX_RESIDUAL_F32,
+    MGX_RESIDUAL_BF16,
+    MGX_RESIDUAL_F16
+};
 
 // A rectangle of finished results, rows `row`, `row + row_step`, ... of the output seen as a matrix
 // [outer dimensions][columns]: rows of all batches of a multiplication, pixels of a convolution.

@@ -29,6 +29,7 @@ static inline enum mgx_kernel_type mgx_residual_type(const struct mgx_epilogue *
 {
     return e->residual_form == MGX_RESIDUAL_F32    ? MGX_KERNEL_F32
            : e->residual_form == MGX_RESIDUAL_BF16 ? MGX_KERNEL_BF16
+           : e->residual_form == MGX_RESIDUAL_F16  ? MGX_KERNEL_F16
                                                    : type;
 }
 

@@ -26,7 +26,8 @@ static bool works(enum mgx_type type)
 // As what comes in, and what is quantized on the way.
 static bool comes(enum mgx_type type)
 {
-    return works(type) || is_byte(type) || type == MGX_INT32 || type == MGX_BF16;
+    return works(type) || is_byte(type) || type == MGX_INT32 || type == MGX_BF16 ||
+           type == MGX_HALF;
 }
 
 // As what goes out: bfloat16 is rounded to where a result is stored.
@@ -327,7 +328,7 @@ static bool note_types(struct compiler *x, const struct source *s)
     for (int i = 0; i < s->param_count; i++) {
         body->in_type[i] = s->params[i]->shape.type;
         if (!comes(body->in_type[i]) || !set_place(x, s->params[i], i))
-            x->why = "an input is neither float nor bool, nor read by a dequantization";
+            x->why = "an input is of a type that bodies do not read";
     }
     for (int i = 0; i < s->result_count; i++) {
         body->out_type[i] = s->results[i]->shape.type;
@@ -398,9 +399,9 @@ bool cpu_kernel_type(enum mgx_type type, enum mgx_kernel_type *out)
            : type == MGX_INT8  ? MGX_KERNEL_S8
            : type == MGX_UINT8 ? MGX_KERNEL_U8
            : type == MGX_BF16  ? MGX_KERNEL_BF16
+           : type == MGX_HALF  ? MGX_KERNEL_F16
                                : MGX_KERNEL_S32;
-    return type == MGX_FLOAT || type == MGX_INT8 || type == MGX_UINT8 || type == MGX_INT32 ||
-           type == MGX_BF16;
+    return comes(type) && type != MGX_BOOL;
 }
 
 static float float_at(const void *data, enum mgx_type type, int64_t at)
@@ -416,6 +417,7 @@ static float float_at(const void *data, enum mgx_type type, int64_t at)
     case MGX_INT32:
         return (float)((const int32_t *)data)[at];
     case MGX_BF16:
+    case MGX_HALF:
         return (float)mgx_load_double(type, data, at);
     default:
         return ((const unsigned char *)data)[at] != 0;

@@ -15,6 +15,8 @@
 #define ROWS "x = @param:x -> T, {2, 6, 24}, {144, 24, 1}\n"
 #define MATRIX "y = @param:y -> T, {2, 24, 6}, {144, 6, 1}\n"
 #define TALL "x = @param:x -> T, {2, 19, 23}, {437, 23, 1}\n"
+#define PICTURE "x = @param:x -> T, {1, 8, 24, 24}, {4608, 576, 24, 1}\n"
+#define TOKENS "x = @param:x -> T, {1, 70, 24}, {1680, 24, 1}\n"
 #define RETURN(of) "@r = @return(" of ")\n"
 
 static const struct {
@@ -74,6 +76,25 @@ static const struct {
            "@s = sigmoid(@h)\n@j = mul(@h,@s)\n@k = add(@j,@g)\n" RETURN("@k"),
      2,
      {"{8, 8, 3, 3}, {72, 9, 3, 1}", "{8, 8, 1, 1}, {8, 1, 1, 1}"}},
+    // Constants so large that they stay in 16 bits, added to products: positions of patches. (A
+    // result in float stays with the product, one that is rounded does not.)
+    {PICTURE "@c = convolution[padding={1, 1, 1, 1},stride={1, 1},dilation={1, 1}](x,w0)\n"
+             "@d = add(@c,w1)\n@s = softmax[axis=3](@d)\n" RETURN("@s"),
+     2,
+     {"{64, 8, 3, 3}, {72, 9, 3, 1}", "{1, 64, 24, 24}, {36864, 576, 24, 1}"}},
+    {PICTURE "@c = convolution[padding={0, 0, 0, 0},stride={2, 2},dilation={1, 1}](x,w0)\n"
+             "@d = sigmoid(@c)\n@e = mul(@c,@d)\n@f = add(@e,w1)\n"
+             "@s = softmax[axis=3](@f)\n" RETURN("@s"),
+     2,
+     {"{256, 8, 2, 2}, {32, 4, 2, 1}", "{1, 256, 12, 12}, {36864, 144, 12, 1}"}},
+    {TOKENS
+     "@c = dot(x,w0)\n@d = add(@c,w1)\n@e = tanh(@d)\n@s = softmax[axis=2](@e)\n" RETURN("@s"),
+     2,
+     {"{1, 24, 256}, {6144, 256, 1}", "{1, 70, 256}, {17920, 256, 1}"}},
+    {TOKENS "@c = dot(x,w0)\n@d = mul(@c,w1)\n@e = sin(@d)\n@f = add(@e,@c)\n"
+            "@s = softmax[axis=2](@f)\n" RETURN("@s"),
+     2,
+     {"{1, 24, 256}, {6144, 256, 1}", "{1, 70, 256}, {17920, 256, 1}"}},
     {IMAGE "@c = convolution[padding={0, 0, 0, 0},stride={1, 1},dilation={1, 1}](x,w0)\n"
            "@d = relu(@c)\n"
            "@e = convolution[padding={1, 1, 1, 1},stride={1, 1},dilation={1, 1},group=8](@d,w1)\n"
