@@ -13,13 +13,6 @@
 #include "pass/engine/constant.h"
 #include "pass/engine/region.h"
 
-static bool has_epilogue(const struct mgx_op *op)
-{
-    return op == &mgx_op_dot || op == &mgx_op_convolution || op == &mgx_op_convolution_backwards ||
-           op == &mgx_op_quant_dot || op == &mgx_op_quant_convolution ||
-           op == &mgx_op_quant_convolution_backwards;
-}
-
 // Bytes that a product of bytes leaves.
 static bool is_quantized(const struct mgx_ins *product, const struct mgx_ins *user)
 {
@@ -118,7 +111,7 @@ static enum mgx_status fuse_epilogues(struct mgx_pass_call *c, struct mgx_module
         return MGX_OK;
     for (struct mgx_ins *ins = m->first, *next; ins; ins = next) {
         next = ins->next;
-        if (!has_epilogue(ins->op) || !ins->uses || !mgx_shape_is_static(&ins->shape))
+        if (!mgx_has_epilogue(ins->op) || !ins->uses || !mgx_shape_is_static(&ins->shape))
             continue;
         struct mgx_region region = {.count = 0};
         if (ins->in_count == 2 && takes_factor(ins, ins->in[0]) && wants_factor(c))

@@ -9,13 +9,18 @@
 // element-wise, has the root's lengths and is read inside the group only, so nothing is computed
 // twice and nothing leaves but the root. Operands that are one constant in all places become
 // literals of the body; others become its parameters. The body is written in the module's order for
-// scalars, so equal groups have equal bodies. Cost: every instruction is looked at a bounded number
-// of times: a group takes at most MAX_BODY.
+// scalars, so equal groups have equal bodies.
+//
+// Of several products that meet in a group one is its own: what is made of another one alone stays
+// outside, for that product to take it (silu(x A) * (x B), sums of integers with their scales).
+//
+// Cost: every instruction is looked at a bounded number of times: a group takes at most MAX_BODY.
 #include "op/op.h"
 
 #include <assert.h>
 
 #include "pass/engine/body.h"
+#include "pass/engine/region.h"
 #include "pass/engine/walk.h"
 
 enum { MAX_BODY = 32, MAX_INPUTS = 12 };
@@ -25,6 +30,7 @@ struct group {
     int count;
     struct mgx_ins *in[MAX_INPUTS]; // operands that become parameters
     int in_count;
+    const struct mgx_ins *own; // the product whose results it works on, where it reads several
 };
 
 static bool is_elementwise(const struct mgx_ins *ins)
@@ -94,17 +100,55 @@ static bool parts_quantized(const struct group *g, const struct mgx_ins *in)
     return false;
 }
 
+// The products that a value is made of, by instructions that nobody else reads: the first one, and
+// whether there is another.
+struct makers {
+    const struct mgx_ins *first;
+    bool several;
+    int seen; // instructions
+};
+
+static void find_makers(const struct mgx_ins *ins, struct makers *m)
+{
+    for (int i = 0; i < ins->in_count && !m->several && m->seen < MAX_BODY; i++) {
+        const struct mgx_ins *in = ins->in[i];
+        if (in->owner != ins->owner || !mgx_used_once(in) ||
+            !mgx_shape_same_lens(&in->shape, &ins->shape))
+            continue;
+        m->seen++;
+        if (mgx_has_epilogue(in->op)) {
+            m->several = m->first && m->first != in;
+            m->first = m->first ? m->first : in;
+        } else if (is_elementwise(in)) {
+            find_makers(in, m);
+        }
+    }
+}
+
+// Is it made of one product, and that another one than the group's?
+static bool is_anothers(const struct group *g, const struct mgx_ins *in)
+{
+    struct makers m = {.seen = 0};
+    if (!g->own)
+        return false;
+    find_makers(in, &m);
+    return m.first && !m.several && m.first != g->own;
+}
+
 static bool may_join(const struct group *g, const struct mgx_ins *in)
 {
     const struct mgx_ins *root = g->ins[0];
     return in->owner == root->owner && is_elementwise(in) &&
            mgx_shape_same_lens(&in->shape, &root->shape) && !mgx_body_has(g->ins, g->count, in) &&
-           read_inside_only(g, in) && !parts_quantized(g, in);
+           read_inside_only(g, in) && !parts_quantized(g, in) && !is_anothers(g, in);
 }
 
 // Grows until nothing joins: an operand read twice joins once its last reader has.
 static void grow(struct group *g)
 {
+    struct makers m = {.seen = 0};
+    find_makers(g->ins[0], &m);
+    g->own = m.several ? m.first : NULL;
     for (bool grew = true; grew;) {
         grew = false;
         for (int i = 0; i < g->count; i++)

@@ -308,7 +308,7 @@ static void run_tile(const struct tile *t, const mgx_tile_fn *tiles, struct mgx_
     const struct mgx_epilogue *e = &plan->d.epilogue;
     set_outputs_of(t, args);
     const char *residual[2] = {args->residual[0], args->residual[1]};
-    if (!t->first || e->residual == MGX_RESIDUAL_AFTER)
+    if (!t->first || mgx_residual_late(e))
         args->residual[0] = NULL;
     if (t->first && t->last)
         tiles[t->count[0] + t->count[1]](args);
@@ -466,7 +466,7 @@ static void run_row(struct tile *t, const struct mgx_conv_row *row, int count,
         set_half(t, row, x + half, half, 1, args);
         for (int h = 0; h < 2; h++) {
             args->c[h] = t->y[h];
-            args->residual[h] = e->residual == MGX_RESIDUAL_AFTER ? NULL : t->residual[h];
+            args->residual[h] = mgx_residual_late(e) ? NULL : t->residual[h];
         }
         for (;;) {
             const int pixels = least + (i < more);

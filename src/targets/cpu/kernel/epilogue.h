@@ -4,6 +4,7 @@
 //
 //     y = act(sum + bias[col] + residual)          residual before the activation (ResNet)
 //     y = act(sum + bias[col]) + residual          MGX_RESIDUAL_AFTER (YOLO)
+//     y = act(sum + bias[col]) * residual          MGX_RESIDUAL_TIMES (gates: Llama's silu(a) * b)
 //     y = act(...) * factor[col] + term[col] ...   batch normalization behind it (ConvMixer)
 //
 // then hook(tile) if there is one, then, where the result is one of bytes, requant.h. Bias, residual and a clamp are applied in registers; other
@@ -50,6 +51,7 @@ enum mgx_residual {
     MGX_RESIDUAL_NONE,
     MGX_RESIDUAL_BEFORE,
     MGX_RESIDUAL_AFTER,
+    MGX_RESIDUAL_TIMES,
     MGX_RESIDUAL_BYTES
 };
 
@@ -78,7 +80,7 @@ struct mgx_epilogue {
     float a, b;            // of the activation
     const float *a_column; // [columns] in place of a; NULL: none. Must outlive what uses it
     // [columns]: what the activation's value is multiplied by, and what is added then, before a
-    // residual that comes after; both or none. Must outlive what uses them.
+    // residual that comes late; both or none. Must outlive what uses them.
     const float *factor, *term;
     enum mgx_residual residual;
     enum mgx_residual_form residual_form;

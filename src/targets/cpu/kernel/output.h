@@ -39,10 +39,16 @@ static inline int64_t mgx_residual_size(const struct mgx_epilogue *e, enum mgx_k
     return e->residual == MGX_RESIDUAL_BYTES ? 1 : mgx_kernel_size(mgx_residual_type(e, type));
 }
 
+// Whether a residual meets what the activation has made.
+static inline bool mgx_residual_late(const struct mgx_epilogue *e)
+{
+    return e->residual == MGX_RESIDUAL_AFTER || e->residual == MGX_RESIDUAL_TIMES;
+}
+
 // Whether registers do all of it.
 static inline bool mgx_output_simple(const struct mgx_epilogue *e)
 {
-    return e->act <= MGX_ACT_CLIP && !e->factor && e->residual != MGX_RESIDUAL_AFTER && !e->hook;
+    return e->act <= MGX_ACT_CLIP && !e->factor && !mgx_residual_late(e) && !e->hook;
 }
 
 // Whether results of this type can end in registers, a step to bytes included.
@@ -56,12 +62,12 @@ static inline bool mgx_output_in_registers(const struct mgx_epilogue *e, enum mg
 static inline bool mgx_output_converts(const struct mgx_gemm_kernel *kernel,
                                        const struct mgx_epilogue *e, enum mgx_kernel_type type)
 {
-    const bool after = e->residual == MGX_RESIDUAL_AFTER;
+    const bool late = mgx_residual_late(e);
     const enum mgx_kernel_type added = e->residual ? mgx_residual_type(e, type) : MGX_KERNEL_F32;
     if (e->requant || type == MGX_KERNEL_S32)
         return e->requant != NULL;
     if (type == MGX_KERNEL_F32)
-        return added != MGX_KERNEL_F32 && (!kernel->narrows || added != MGX_KERNEL_BF16 || after);
+        return added != MGX_KERNEL_F32 && (!kernel->narrows || added != MGX_KERNEL_BF16 || late);
     return type != MGX_KERNEL_BF16 || !kernel->narrows || added == MGX_KERNEL_F16 ||
            !mgx_output_simple(e);
 }
@@ -72,7 +78,7 @@ static inline void mgx_output_finish(const struct mgx_gemm_kernel *kernel,
                                      const float *residual, int64_t residual_stride,
                                      void *hook_user)
 {
-    const bool after = e->residual == MGX_RESIDUAL_AFTER;
+    const bool late = mgx_residual_late(e);
     struct mgx_epilogue here = *e;
     if (e->a_column)
         here.a_column += tile->col;
@@ -80,9 +86,9 @@ static inline void mgx_output_finish(const struct mgx_gemm_kernel *kernel,
         here.factor += tile->col;
         here.term += tile->col;
     }
-    if (e->act > MGX_ACT_CLIP || e->factor || after)
+    if (e->act > MGX_ACT_CLIP || e->factor || late)
         kernel->finish(tile->data, tile->stride, tile->rows, tile->cols, &here,
-                       after ? residual : NULL, residual_stride);
+                       late ? residual : NULL, residual_stride);
     if (e->hook)
         e->hook(hook_user, tile);
 }
@@ -93,8 +99,7 @@ static inline void mgx_output_round(const struct mgx_gemm_kernel *kernel,
                                     const float *residual, int64_t residual_stride, void *hook_user,
                                     uint16_t *to, int64_t to_stride)
 {
-    const bool alone =
-        e->act > MGX_ACT_CLIP && !e->factor && !e->hook && e->residual != MGX_RESIDUAL_AFTER;
+    const bool alone = e->act > MGX_ACT_CLIP && !e->factor && !e->hook && !mgx_residual_late(e);
     struct mgx_epilogue here = *e;
     if (e->a_column)
         here.a_column += tile->col;

@@ -41,6 +41,7 @@ enum mgx_kernel_type {
     MGX_KERNEL_S16,
     MGX_KERNEL_S32
 };
+enum { MGX_KERNEL_TYPES = MGX_KERNEL_S32 + 1 };
 
 static inline bool mgx_kernel_is_float(enum mgx_kernel_type type)
 {

@@ -6,15 +6,24 @@
 #include "targets/cpu/kernel/simd.h"
 #include "targets/cpu/kernel/vmath.h"
 
+// What a residual that comes late makes of a value.
+SIMD vf meet(const struct mgx_epilogue *e, vf x, vf residual)
+{
+    return e->residual == MGX_RESIDUAL_TIMES ? vf_mul(x, residual) : vf_add(x, residual);
+}
+
 SIMD void finish_rows(enum mgx_act act, float *c, int64_t stride, int rows, int cols,
                       const struct mgx_epilogue *e, const float *residual, int64_t residual_stride)
 {
     const vf b = vf_set(e->b);
-    if (!e->a_column && !e->factor && !residual && cols % VL == 0) {
+    if (!e->a_column && !e->factor && cols % VL == 0) {
         const vf a = vf_set(e->a);
         for (int i = 0; i < rows; i++, c += stride)
-            for (int j = 0; j < cols; j += VL)
-                vf_store(c + j, vf_act(act, vf_load(c + j), a, b));
+            for (int j = 0; j < cols; j += VL) {
+                const vf x = vf_act(act, vf_load(c + j), a, b);
+                vf_store(c + j,
+                         residual ? meet(e, x, vf_load(residual + i * residual_stride + j)) : x);
+            }
         return;
     }
     for (int i = 0; i < rows; i++, c += stride)
@@ -25,7 +34,7 @@ SIMD void finish_rows(enum mgx_act act, float *c, int64_t stride, int rows, int 
             if (e->factor)
                 x = vf_fma(x, vf_load_some(e->factor + j, n), vf_load_some(e->term + j, n));
             if (residual)
-                x = vf_add(x, vf_load_some(residual + i * residual_stride + j, n));
+                x = meet(e, x, vf_load_some(residual + i * residual_stride + j, n));
             if (n == VL)
                 vf_store(c + j, x);
             else

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "op/op.h"
+#include "targets/cpu/kernel/convert.h"
+#include "targets/cpu/kernel/copy_rows.h"
 
 static bool match_simple(struct cpu_match *m)
 {
@@ -21,13 +23,14 @@ static bool match_simple(struct cpu_match *m)
     if (cpu_match_value(m, root))
         return true;
     cpu_match_reset(m->out);
-    // act(sum + bias) + residual
-    for (int i = 0; root->op == &mgx_op_add && i < 2; i++) {
+    // act(sum + bias) + residual, or times one
+    const bool times = root->op == &mgx_op_mul;
+    for (int i = 0; (times || root->op == &mgx_op_add) && i < 2; i++) {
         const int input = cpu_match_operand(m, root->in[i]);
         if (input < 0 || !cpu_match_residual(m, input, MGX_FLOAT))
             continue;
         if (cpu_match_value(m, root->in[1 - i]) && m->out->residual < 0) {
-            cpu_match_add(m, input, MGX_RESIDUAL_AFTER);
+            cpu_match_add(m, input, times ? MGX_RESIDUAL_TIMES : MGX_RESIDUAL_AFTER);
             return true;
         }
         cpu_match_reset(m->out);
@@ -77,19 +80,55 @@ static void run_row(const struct cpu_epilogue_run *run, const struct mgx_tile *t
     }
 }
 
+// The row that all of them have, `rows` times.
+static void repeat_row(const struct mgx_block_operand *x, int cols, int rows, float *room)
+{
+    const float first = x->data[0]; // which may be in `room`
+    if (x->scalar) {
+        for (int i = 0; i < rows * cols; i++)
+            room[i] = first;
+        return;
+    }
+    for (int i = x->data == room; i < rows; i++)
+        memcpy(room + i * cols, x->data, (size_t)cols * sizeof *room);
+}
+
+// Rows whose columns lie side by side, and which lie at one distance.
+static void copy_rows(const struct cpu_epilogue_run *run, const struct cpu_epilogue_operand *o,
+                      enum mgx_kernel_type type, const struct mgx_tile *tile, int r, int rows,
+                      float *room)
+{
+    const int64_t row_bytes = tile->cols * (int64_t)sizeof *room,
+                  at = (tile->row + r * tile->row_step) * o->row + tile->col;
+    const struct mgx_copy_rows copy = {.isa = run->epilogue->body->isa,
+                                       .from = type,
+                                       .to = MGX_KERNEL_F32,
+                                       .row = o->row * tile->row_step,
+                                       .col = 1,
+                                       .rows = rows,
+                                       .elements = tile->cols,
+                                       .to_row = row_bytes,
+                                       .to_bytes = row_bytes};
+    mgx_copy_rows(&copy, (const char *)run->args->in[o->input] + at * mgx_kernel_size(type),
+                  (char *)room);
+}
+
 // Rows of an operand, side by side in `room`.
 static void load_rows(const struct cpu_epilogue_run *run, const struct cpu_epilogue_operand *o,
                       const struct mgx_tile *tile, int r, int rows, float *room)
 {
     const int cols = tile->cols;
-    for (int i = 0; i < rows; i++, room += cols) {
+    enum mgx_kernel_type type;
+    const bool same = !o->rank && o->row == 0;
+    if (!o->rank && !same && o->col == 1 && cpu_kernel_type(o->type, &type)) {
+        copy_rows(run, o, type, tile, r, rows, room);
+        return;
+    }
+    const int here = same ? rows : 1; // that one load is for
+    for (int i = 0; i < rows; i += here, room += cols) {
         const int64_t y = tile->row + (r + i) * tile->row_step;
         const struct mgx_block_operand x = load(run, o, y, tile->col, cols, room);
-        if (x.scalar)
-            for (int j = cols; j-- > 0;) // from behind: the value itself may be in `room`
-                room[j] = x.data[0];
-        else if (x.data != room)
-            memcpy(room, x.data, (size_t)cols * sizeof *room);
+        repeat_row(&x, cols, here, room);
     }
 }
 
