@@ -18,6 +18,7 @@
 #include "op/op.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "pass/engine/body.h"
 #include "pass/engine/region.h"
@@ -25,12 +26,22 @@
 
 enum { MAX_BODY = 32, MAX_INPUTS = 12 };
 
+// A group in which several products meet: which of them every instruction is made of, a bit each.
+struct parts {
+    struct mgx_ins *ins[MAX_BODY]; // in order
+    uint32_t made_of[MAX_BODY];
+    int count;
+    uint32_t own; // the product whose results the group works on
+    bool adds;    // the instruction that they meet in is a sum
+};
+
 struct group {
     struct mgx_ins *ins[MAX_BODY]; // root first, then in the order of joining
     int count;
     struct mgx_ins *in[MAX_INPUTS]; // operands that become parameters
     int in_count;
-    const struct mgx_ins *own; // the product whose results it works on, where it reads several
+    bool whole;                // all that could join does, also what ends a product
+    const struct parts *parts; // NULL: no products meet
 };
 
 static bool is_elementwise(const struct mgx_ins *ins)
@@ -92,7 +103,7 @@ static bool leads_to(const struct group *g, const struct mgx_ins *ins, const str
 static bool parts_quantized(const struct group *g, const struct mgx_ins *in)
 {
     enum { DEPTH = 16 };
-    if (in->op != &mgx_op_quantizelinear)
+    if (in->op != &mgx_op_quantizelinear || g->whole)
         return false;
     for (int i = 1; i < g->count; i++)
         if (g->ins[i]->op == &mgx_op_quantizelinear && !leads_to(g, in, g->ins[i], DEPTH))
@@ -100,39 +111,31 @@ static bool parts_quantized(const struct group *g, const struct mgx_ins *in)
     return false;
 }
 
-// The products that a value is made of, by instructions that nobody else reads: the first one, and
-// whether there is another.
-struct makers {
-    const struct mgx_ins *first;
-    bool several;
-    int seen; // instructions
-};
-
-static void find_makers(const struct mgx_ins *ins, struct makers *m)
+static uint32_t made_of(const struct parts *p, const struct mgx_ins *ins)
 {
-    for (int i = 0; i < ins->in_count && !m->several && m->seen < MAX_BODY; i++) {
-        const struct mgx_ins *in = ins->in[i];
-        if (in->owner != ins->owner || !mgx_used_once(in) ||
-            !mgx_shape_same_lens(&in->shape, &ins->shape))
-            continue;
-        m->seen++;
-        if (mgx_has_epilogue(in->op)) {
-            m->several = m->first && m->first != in;
-            m->first = m->first ? m->first : in;
-        } else if (is_elementwise(in)) {
-            find_makers(in, m);
-        }
-    }
+    for (int i = 0; i < p->count; i++)
+        if (p->ins[i] == ins)
+            return p->made_of[i];
+    return 0;
 }
 
-// Is it made of one product, and that another one than the group's?
-static bool is_anothers(const struct group *g, const struct mgx_ins *in)
+static bool is_single(uint32_t bits)
 {
-    struct makers m = {.seen = 0};
-    if (!g->own)
+    return bits && !(bits & (bits - 1));
+}
+
+// Is it made of one product that can end with it: another one than the group's, or the group's, in
+// bytes? (A sum of two such is one more step of a product's end, and stays with it.)
+static bool ends_product(const struct group *g, const struct mgx_ins *in)
+{
+    const uint32_t made = g->parts ? made_of(g->parts, in) : 0;
+    if (!is_single(made))
         return false;
-    find_makers(in, &m);
-    return m.first && !m.several && m.first != g->own;
+    if (in->op == &mgx_op_quantizelinear)
+        return !g->parts->adds || made != g->parts->own;
+    const bool reads_bytes =
+        in->op == &mgx_op_dequantizelinear && in->in[0]->op == &mgx_op_quantizelinear;
+    return made != g->parts->own && !reads_bytes;
 }
 
 static bool may_join(const struct group *g, const struct mgx_ins *in)
@@ -140,15 +143,12 @@ static bool may_join(const struct group *g, const struct mgx_ins *in)
     const struct mgx_ins *root = g->ins[0];
     return in->owner == root->owner && is_elementwise(in) &&
            mgx_shape_same_lens(&in->shape, &root->shape) && !mgx_body_has(g->ins, g->count, in) &&
-           read_inside_only(g, in) && !parts_quantized(g, in) && !is_anothers(g, in);
+           read_inside_only(g, in) && !parts_quantized(g, in) && !ends_product(g, in);
 }
 
 // Grows until nothing joins: an operand read twice joins once its last reader has.
 static void grow(struct group *g)
 {
-    struct makers m = {.seen = 0};
-    find_makers(g->ins[0], &m);
-    g->own = m.several ? m.first : NULL;
     for (bool grew = true; grew;) {
         grew = false;
         for (int i = 0; i < g->count; i++)
@@ -164,6 +164,70 @@ static void grow(struct group *g)
             }
     }
     inputs_fit(g);
+}
+
+// The bit of a product whose results go nowhere but into the group; 0: it is none.
+static uint32_t bit_of(const struct group *g, int input)
+{
+    const struct mgx_ins *in = g->in[input], *root = g->ins[0];
+    return mgx_has_epilogue(in->op) && in->owner == root->owner &&
+                   mgx_shape_same_lens(&in->shape, &root->shape) && read_inside_only(g, in)
+               ? (uint32_t)1 << input
+               : 0;
+}
+
+static uint32_t made_of_operand(const struct group *g, const struct parts *p,
+                                const struct mgx_ins *in)
+{
+    for (int i = 0; i < g->in_count; i++)
+        if (g->in[i] == in)
+            return bit_of(g, i);
+    return made_of(p, in);
+}
+
+// Of a whole group; false if no two products meet in it.
+static bool find_parts(const struct group *g, struct parts *p)
+{
+    memcpy(p->ins, g->ins, sizeof p->ins);
+    mgx_body_sort(p->ins, g->count);
+    p->own = 0;
+    for (p->count = 0; p->count < g->count; p->count++) {
+        const struct mgx_ins *ins = p->ins[p->count];
+        uint32_t all = 0;
+        for (int k = 0; k < ins->in_count; k++)
+            all |= made_of_operand(g, p, ins->in[k]);
+        p->made_of[p->count] = all;
+        if (all && !is_single(all) && !p->own) { // the first that two meet in
+            p->own = made_of_operand(g, p, ins->in[0]);
+            p->own &= ~p->own + 1;
+            p->adds = ins->op == &mgx_op_add;
+        }
+    }
+    return made_of(p, g->ins[0]) && !is_single(made_of(p, g->ins[0])) && p->own;
+}
+
+static bool quantizes(const struct group *g)
+{
+    for (int i = 1; i < g->count; i++)
+        if (g->ins[i]->op == &mgx_op_quantizelinear)
+            return true;
+    return false;
+}
+
+// Grows, first to see which products meet, then without what they end with.
+static void grow_apart(struct group *g)
+{
+    struct parts p;
+    g->whole = true;
+    grow(g);
+    g->whole = false;
+    const bool meet = find_parts(g, &p);
+    if (!meet && !quantizes(g))
+        return;
+    g->count = 1;
+    g->parts = meet ? &p : NULL;
+    grow(g);
+    g->parts = NULL;
 }
 
 // --- the body ---
@@ -220,7 +284,7 @@ static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
         struct mgx_ins *before = ins->prev;
         struct group g = {.ins = {ins}, .count = 1};
         if (is_elementwise(ins) && ins->uses)
-            grow(&g);
+            grow_apart(&g);
         if (g.count > 1 && g.in_count > 0) {
             while (before && mgx_body_has(g.ins, g.count, before))
                 before = before->prev; // the group's instructions go

@@ -99,6 +99,7 @@ static void solve(struct problem *p)
         sum = act_meaning(e->act, sum, e->a, e->b);
         sum = e->factor ? sum * e->factor[channel] + e->term[channel] : sum;
         sum += e->residual == MGX_RESIDUAL_AFTER ? residual : 0;
+        sum *= e->residual == MGX_RESIDUAL_TIMES ? residual : 1;
         sum += e->hook ? (double)pixel + 0.5 * (double)channel : 0;
         p->expected.data[at] = (float)sum;
         const double operands = d->type == MGX_KERNEL_BF16 ? 2 * 0x1p-8 : 0;
@@ -277,7 +278,7 @@ static void random_result(struct rng *r, struct problem *p)
         e->act = MGX_ACT_NONE;
     e->a = e->act == MGX_ACT_CLIP ? -0.25f : 0.2f;
     e->b = 0.5f;
-    e->residual = (enum mgx_residual)(rng_below(r, 3));
+    e->residual = (enum mgx_residual)(rng_below(r, 4));
     if (rng_below(r, 4) == 0) {
         e->factor = p->scale.data;
         e->term = p->bias.data;
@@ -300,7 +301,7 @@ static struct problem problem_of(struct rng *r, const struct mgx_conv_desc *desc
     p.factor = buffer_random(d->in_channels, r);
     d->x_scaled = d->type == MGX_KERNEL_F32 && !d->transposed && rng_below(r, 4) == 0;
     if (d->type != MGX_KERNEL_S8)
-        d->epilogue.residual_form = (enum mgx_residual_form)(r->state % 3);
+        d->epilogue.residual_form = (enum mgx_residual_form)(r->state % 4);
     p.residual = typed_random(mgx_residual_type(&d->epilogue, d->y_type),
                               random_out(r, d, &d->residual_batch, d->residual_space), r);
     p.y = buffer_new((random_out(r, d, &d->y_batch, d->y_space) * typed_size(d->y_type) + 3) / 4);

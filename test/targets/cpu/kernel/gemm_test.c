@@ -35,14 +35,14 @@ static void random_epilogue(struct rng *r, struct mgx_epilogue *e)
         e->act = MGX_ACT_NONE;
     e->a = e->act == MGX_ACT_CLIP ? -0.25f : 0.2f;
     e->b = 0.5f;
-    e->residual = (enum mgx_residual)(rng_below(r, 3));
+    e->residual = (enum mgx_residual)(rng_below(r, 4));
 }
 
 // A residual of another type than the result's.
 static void random_form(struct rng *r, enum mgx_kernel_type type, struct mgx_epilogue *e)
 {
     e->residual_form =
-        type == MGX_KERNEL_S8 ? MGX_RESIDUAL_AS_RESULT : (enum mgx_residual_form)rng_below(r, 3);
+        type == MGX_KERNEL_S8 ? MGX_RESIDUAL_AS_RESULT : (enum mgx_residual_form)rng_below(r, 4);
 }
 
 static int64_t index_of(const struct mgx_gemm_desc *d, const int64_t *stride, int64_t batch)
@@ -117,6 +117,7 @@ static void solve(struct problem *p)
         sum = act_meaning(e->act, sum, e->a, e->b);
         sum = e->factor ? sum * e->factor[j] + e->term[j] : sum;
         sum += e->residual == MGX_RESIDUAL_AFTER ? residual : 0;
+        sum *= e->residual == MGX_RESIDUAL_TIMES ? residual : 1;
         sum += e->hook ? (double)(at / d->n) + 0.5 * (double)j : 0;
         p->expected.data[at] = (float)sum;
         p->bound.data[at] = (float)(1.5 * ((double)(d->k + 8) * 0x1p-24 + operand_epsilon(d)) *

@@ -109,6 +109,7 @@ static void solve(struct problem *p)
         sum += e->residual == MGX_RESIDUAL_BEFORE ? residual : 0;
         sum = act_meaning(e->act, sum, e->a, e->b);
         sum += e->residual == MGX_RESIDUAL_AFTER ? residual : 0;
+        sum *= e->residual == MGX_RESIDUAL_TIMES ? residual : 1;
         p->expected.data[at] = (float)sum;
         p->bound.data[at] =
             (float)(1.5 * (double)(d->k + 12) * 0x1p-24 * (size + fabs(residual) + 1) +
@@ -132,7 +133,7 @@ static struct problem problem_new(struct rng *r, mgx_isa isa, int64_t m, int64_t
     d->epilogue.act = (enum mgx_act)(rng_below(r, 2) ? rng_below(r, MGX_ACT_GELU + 1) : 0);
     d->epilogue.a = d->epilogue.act == MGX_ACT_CLIP ? -0.25f : 0.2f;
     d->epilogue.b = 0.5f;
-    d->epilogue.residual = (enum mgx_residual)(rng_below(r, 3));
+    d->epilogue.residual = (enum mgx_residual)(rng_below(r, 4));
     p.a = buffer_random(a_transposed ? m * k : m * d->a_row, r);
     p.bias = buffer_random(n, r);
     p.weights = buffer_new(n * k);

@@ -91,6 +91,10 @@ static const struct {
      "@c = dot(x,w0)\n@d = add(@c,w1)\n@e = tanh(@d)\n@s = softmax[axis=2](@e)\n" RETURN("@s"),
      2,
      {"{1, 24, 256}, {6144, 256, 1}", "{1, 70, 256}, {17920, 256, 1}"}},
+    {TOKENS
+     "@c = dot(x,w0)\n@d = tanh(@c)\n@e = mul(@d,w1)\n@s = softmax[axis=2](@e)\n" RETURN("@s"),
+     2,
+     {"{1, 24, 256}, {6144, 256, 1}", "{1, 70, 256}, {17920, 256, 1}"}},
     {TOKENS "@c = dot(x,w0)\n@d = mul(@c,w1)\n@e = sin(@d)\n@f = add(@e,@c)\n"
             "@s = softmax[axis=2](@f)\n" RETURN("@s"),
      2,
