@@ -5,6 +5,7 @@
 // meant to be, that is the nearest value, or one over it. Nothing else is approximated.
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/half.h"
 #include "op/pointwise.h"
@@ -52,27 +53,56 @@ static bool is_erf_of_gelu(const struct mgx_ins *arg, const struct mgx_ins *x)
     return false;
 }
 
-// node = *scale * x^*power, as a product in any grouping.
-static bool is_power(const struct mgx_ins *node, const struct mgx_ins *x, int depth, double *power,
-                     double *scale)
+// A polynomial of third degree in x: coefficients from the constant one on.
+enum { CUBIC = 4 };
+
+// out = a * b; false where that has a higher degree.
+static bool multiply(const double *a, const double *b, double *out)
+{
+    memset(out, 0, CUBIC * sizeof *out);
+    for (int i = 0; i < CUBIC; i++)
+        for (int k = 0; k < CUBIC; k++) {
+            if (i + k < CUBIC)
+                out[i + k] += a[i] * b[k];
+            else if (a[i] * b[k] != 0)
+                return false;
+        }
+    return true;
+}
+
+// x to a constant power.
+static bool read_power(const struct mgx_ins *node, const struct mgx_ins *x, double *c)
+{
+    double power;
+    if (node->in[0] != x || !mgx_splat_value(node->in[1], &power))
+        return false;
+    for (int i = 0; i < CUBIC; i++)
+        c[i] = power == i;
+    return power == 2 || power == 3;
+}
+
+// Sums and products of x and constants, in any grouping.
+static bool read_polynomial(const struct mgx_ins *node, const struct mgx_ins *x, int depth,
+                            double *c)
 {
     assert(depth >= 0);
-    double value;
-    if (node == x) {
-        *power += 1;
+    double a[CUBIC], b[CUBIC], value;
+    if (node == x || mgx_splat_value(node, &value)) {
+        memset(c, 0, CUBIC * sizeof *c);
+        c[node == x] = node == x ? 1 : value;
         return true;
     }
-    if (mgx_splat_value(node, &value)) {
-        *scale *= value;
-        return true;
-    }
-    if (node->op == &mgx_op_pow && node->in[0] == x && mgx_splat_value(node->in[1], &value)) {
-        *power += value;
-        return true;
-    }
-    return node->op == &mgx_op_mul && depth > 0 &&
-           is_power(node->in[0], x, depth - 1, power, scale) &&
-           is_power(node->in[1], x, depth - 1, power, scale);
+    if (node->op == &mgx_op_pow)
+        return read_power(node, x, c);
+    if ((node->op != &mgx_op_mul && node->op != &mgx_op_add) || depth == 0 ||
+        !read_polynomial(node->in[0], x, depth - 1, a) ||
+        !read_polynomial(node->in[1], x, depth - 1, b))
+        return false;
+    if (node->op == &mgx_op_mul)
+        return multiply(a, b, c);
+    for (int i = 0; i < CUBIC; i++)
+        c[i] = a[i] + b[i];
+    return true;
 }
 
 // Are these the factors of x and of x^3, once each?
@@ -87,22 +117,12 @@ static bool are_factors(double of_one, double of_three)
     return false;
 }
 
-// Is it sqrt(2 / pi) * (x + 0.044715 * x^3), the root outside or inside?
+// Is it sqrt(2 / pi) * (x + 0.044715 * x^3), however that is written?
 static bool is_tanh_of_gelu(const struct mgx_ins *arg, const struct mgx_ins *x)
 {
-    enum { DEPTH = 5 };
-    double outside = 1, power[2] = {0}, scale[2] = {1, 1};
-    for (int i = 0; arg->op == &mgx_op_mul && i < 2; i++)
-        if (mgx_splat_value(arg->in[i], &outside))
-            arg = arg->in[1 - i];
-    if (arg->op != &mgx_op_add)
-        return false;
-    for (int i = 0; i < 2; i++)
-        if (!is_power(arg->in[i], x, DEPTH, &power[i], &scale[i]))
-            return false;
-    const int one = power[0] == 1 ? 0 : 1;
-    return power[one] == 1 && power[1 - one] == 3 &&
-           are_factors(outside * scale[one], outside * scale[1 - one]);
+    enum { DEPTH = 6 };
+    double c[CUBIC];
+    return read_polynomial(arg, x, DEPTH, c) && c[0] == 0 && c[2] == 0 && are_factors(c[1], c[3]);
 }
 
 // m: x, g (the gate 1 + ...).
