@@ -206,9 +206,22 @@ static bool find_parts(const struct group *g, struct parts *p)
     return made_of(p, g->ins[0]) && !is_single(made_of(p, g->ins[0])) && p->own;
 }
 
-static bool quantizes(const struct group *g)
+static bool is_constant(const struct mgx_ins *ins)
 {
-    for (int i = 1; i < g->count; i++)
+    while ((ins->op == &mgx_op_multibroadcast || ins->op == &mgx_op_broadcast) &&
+           ins->in_count == 1)
+        ins = ins->in[0];
+    return ins->literal != NULL;
+}
+
+// Whether values that are quantized in it may come from several products. Bytes that are made of one
+// operand, through whatever other bytes, are a function of it.
+static bool quantizes_several(const struct group *g)
+{
+    int count = g->ins[0]->op != &mgx_op_quantizelinear;
+    for (int i = 0; i < g->in_count; i++)
+        count += !is_constant(g->in[i]);
+    for (int i = 1; i < g->count && count > 1; i++)
         if (g->ins[i]->op == &mgx_op_quantizelinear)
             return true;
     return false;
@@ -222,7 +235,7 @@ static void grow_apart(struct group *g)
     grow(g);
     g->whole = false;
     const bool meet = find_parts(g, &p);
-    if (!meet && !quantizes(g))
+    if (!meet && !quantizes_several(g))
         return;
     g->count = 1;
     g->parts = meet ? &p : NULL;

@@ -5,7 +5,7 @@
 
 #include "op/eval/eval.h"
 
-enum { BYTES = 256, MOST = 32 };
+enum { BYTES = 256, MOST = 64 };
 
 struct table {
     struct mgx_eval eval;
