@@ -14,7 +14,8 @@
 // Of several products that meet in a group one is its own: what is made of another one alone stays
 // outside, for that product to take it (silu(x A) * (x B), sums of integers with their scales).
 //
-// Cost: every instruction is looked at a bounded number of times: a group takes at most MAX_BODY.
+// Cost: every instruction is looked at a bounded number of times: a group takes at most MAX_BODY, or
+// MAX_TABLE where it is a function of bytes.
 #include "op/op.h"
 
 #include <assert.h>
@@ -24,20 +25,20 @@
 #include "pass/engine/region.h"
 #include "pass/engine/walk.h"
 
-enum { MAX_BODY = 32, MAX_INPUTS = 12 };
+enum { MAX_BODY = 32, MAX_TABLE = 56, MAX_INPUTS = 12 };
 
 // A group in which several products meet: which of them every instruction is made of, a bit each.
 struct parts {
-    struct mgx_ins *ins[MAX_BODY]; // in order
-    uint32_t made_of[MAX_BODY];
+    struct mgx_ins *ins[MAX_TABLE]; // in order
+    uint32_t made_of[MAX_TABLE];
     int count;
     uint32_t own; // the product whose results the group works on
     bool adds;    // the instruction that they meet in is a sum
 };
 
 struct group {
-    struct mgx_ins *ins[MAX_BODY]; // root first, then in the order of joining
-    int count;
+    struct mgx_ins *ins[MAX_TABLE]; // root first, then in the order of joining
+    int count, most;
     struct mgx_ins *in[MAX_INPUTS]; // operands that become parameters
     int in_count;
     bool whole;                // all that could join does, also what ends a product
@@ -152,7 +153,7 @@ static void grow(struct group *g)
     for (bool grew = true; grew;) {
         grew = false;
         for (int i = 0; i < g->count; i++)
-            for (int k = 0; k < g->ins[i]->in_count && g->count < MAX_BODY; k++) {
+            for (int k = 0; k < g->ins[i]->in_count && g->count < g->most; k++) {
                 struct mgx_ins *in = g->ins[i]->in[k];
                 if (!may_join(g, in))
                     continue;
@@ -214,29 +215,46 @@ static bool is_constant(const struct mgx_ins *ins)
     return ins->literal != NULL;
 }
 
-// Whether values that are quantized in it may come from several products. Bytes that are made of one
-// operand, through whatever other bytes, are a function of it.
-static bool quantizes_several(const struct group *g)
+// Bytes that are made of one operand, through whatever other bytes, are a function of it: a table,
+// where bytes or a product are what it works on.
+static bool is_function(const struct group *g)
 {
-    int count = g->ins[0]->op != &mgx_op_quantizelinear;
-    for (int i = 0; i < g->in_count; i++)
-        count += !is_constant(g->in[i]);
-    for (int i = 1; i < g->count && count > 1; i++)
+    const struct mgx_ins *varies = NULL;
+    if (g->ins[0]->op != &mgx_op_quantizelinear)
+        return false;
+    for (int i = 0; i < g->in_count; i++) {
+        if (is_constant(g->in[i]))
+            continue;
+        if (varies)
+            return false;
+        varies = g->in[i];
+    }
+    return varies && (mgx_has_epilogue(varies->op) || varies->shape.type == MGX_INT8 ||
+                      varies->shape.type == MGX_UINT8);
+}
+
+// Whether it has values that are quantized on the way: they may come from several products.
+static bool quantizes(const struct group *g)
+{
+    for (int i = 1; i < g->count; i++)
         if (g->ins[i]->op == &mgx_op_quantizelinear)
             return true;
     return false;
 }
 
-// Grows, first to see which products meet, then without what they end with.
+// Grows, first to see what it is a function of and which products meet, then without what they end
+// with.
 static void grow_apart(struct group *g)
 {
     struct parts p;
+    g->most = g->ins[0]->op == &mgx_op_quantizelinear ? MAX_TABLE : MAX_BODY;
     g->whole = true;
     grow(g);
     g->whole = false;
     const bool meet = find_parts(g, &p);
-    if (!meet && !quantizes_several(g))
+    if (!meet && (is_function(g) || (!quantizes(g) && g->count <= MAX_BODY)))
         return;
+    g->most = MAX_BODY;
     g->count = 1;
     g->parts = meet ? &p : NULL;
     grow(g);

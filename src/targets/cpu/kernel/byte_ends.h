@@ -6,6 +6,7 @@
 // values, 25 with a residual.
 #pragma once
 
+#include <assert.h>
 #include <stddef.h>
 
 #include "targets/cpu/kernel/lookup.h"
@@ -225,6 +226,7 @@ SIMD vf load_bytes(const char *p, int cols, bool is_signed)
 SIMD void second_step(int count, int cols, const struct mgx_tile_args *args, vf v[END_ROWS])
 {
     const struct mgx_requant *q = args->requant;
+    assert(!q->term);
     if (q->middle) {
         UNROLL
         for (int i = 0; i < count; i += 4)
@@ -240,7 +242,7 @@ SIMD void second_step(int count, int cols, const struct mgx_tile_args *args, vf 
         if (q->residual)
             residual = load_bytes(residual_row(args->residual, args->residual_row, i), cols,
                                   q->residual_signed);
-        v[i] = requant_second(q, v[i], residual);
+        v[i] = requant_second(q, v[i], residual, vf_zero());
     }
 }
 

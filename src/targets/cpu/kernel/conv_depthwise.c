@@ -83,6 +83,8 @@ static bool depthwise_fits(const struct mgx_conv_plan *plan)
     if (copies > MAX_COPIES || (copies > 1 && (plan->d.feed || !mgx_conv_floats(&plan->d))))
         return false;
     const struct mgx_epilogue *e = &plan->d.epilogue;
+    if (e->requant && e->requant->term)
+        return false;
     if (e->residual && e->residual != MGX_RESIDUAL_BYTES && !mgx_conv_rounds(&plan->d) &&
         mgx_residual_type(e, plan->d.y_type) != plan->d.y_type)
         return false;

@@ -274,9 +274,11 @@ static void store_pixels(const struct tile *t, const struct mgx_tile_args *args,
 {
     const struct mgx_conv_plan *plan = t->part->plan;
     if (plan->d.epilogue.requant) {
+        const struct mgx_requant q =
+            mgx_requant_from(plan->d.epilogue.requant, t->part->group * plan->group_out + t->col);
         mgx_requant_kernel(plan->d.isa)
-            ->run(plan->d.epilogue.requant, (float *)(void *)args->c[half], args->cols, count,
-                  args->cols, t->residual[half], plan->walk.residual[3], t->y[half],
+            ->run(&q, (float *)(void *)args->c[half], args->cols, count, args->cols,
+                  t->residual[half], plan->walk.residual[3], t->y[half],
                   plan->walk.y[3] * t->part->y_size);
         return;
     }

@@ -279,7 +279,8 @@ static void store_converted(const struct part *part, const struct place *at, con
     const mgx_convert_fn convert = mgx_convert(d->isa, MGX_KERNEL_F32, d->c_type);
     char *c = part->c + (at->row * d->c_row + at->col) * part->c_size;
     if (d->epilogue.requant) {
-        mgx_requant_kernel(d->isa)->run(d->epilogue.requant, values, at->cols, at->rows, at->cols,
+        const struct mgx_requant q = mgx_requant_from(d->epilogue.requant, at->col);
+        mgx_requant_kernel(d->isa)->run(&q, values, at->cols, at->rows, at->cols,
                                         residual_at(part, at->row, at->col), d->residual_row, c,
                                         d->c_row * part->c_size);
         return;

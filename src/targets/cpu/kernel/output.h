@@ -54,8 +54,9 @@ static inline bool mgx_output_simple(const struct mgx_epilogue *e)
 // Whether results of this type can end in registers, a step to bytes included.
 static inline bool mgx_output_in_registers(const struct mgx_epilogue *e, enum mgx_kernel_type type)
 {
-    return mgx_output_simple(e) && (e->requant ? e->residual != MGX_RESIDUAL_BEFORE
-                                               : type == MGX_KERNEL_F32 || type == MGX_KERNEL_S32);
+    return mgx_output_simple(e) &&
+           (e->requant ? e->residual != MGX_RESIDUAL_BEFORE && !e->requant->term
+                       : type == MGX_KERNEL_F32 || type == MGX_KERNEL_S32);
 }
 
 // Whether tiles are made in scratch as floats and stored from there.

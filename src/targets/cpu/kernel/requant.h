@@ -6,11 +6,12 @@
 //     r = round(clamp(v, low, high))           ties to even; NaN becomes low
 //     where there is a second step, and without that rounding unless `rounds`:
 //         r = middle[r - middle_low] - middle_zero    where there is such a table; it rounds then
-//         r = round(clamp(r * keep + (residual[i][j] - residual_zero) * share, low2, high2))
+//         r = round(clamp(r * keep + term[j] + (residual[i][j] - residual_zero) * share,
+//                         low2, high2))
 //     y = r + zero                             a byte, since low and high say so
 //     y = table[y]                             where there is a table
 //
-// A second step is where a residual, a table in the middle or `floats` is. With `floats` what
+// A second step is where a residual, a term, a table in the middle or `floats` is. With `floats` what
 // follows is y = r * unit, a float, and the last rounding is left out unless `rounds_last`.
 //
 // Kernels that pack with saturation may leave out clamps that change nothing: the first where
@@ -31,6 +32,7 @@ struct mgx_requant {
     bool residual, residual_signed, rounds, floats, rounds_last;
     float keep, share, low2, high2, unit;
     int residual_zero;
+    const float *term;     // by column; NULL: none. Tiles end in memory then, not in registers
     const uint8_t *middle; // [256]; NULL: none
     int middle_low, middle_zero;
     const uint8_t *table; // [256], by the byte as it lies in memory; NULL: none
@@ -61,7 +63,15 @@ static inline float mgx_requant_offset(const struct mgx_requant *q)
 
 static inline bool mgx_requant_has_second(const struct mgx_requant *q)
 {
-    return q->residual || q->middle || q->floats;
+    return q->residual || q->term || q->middle || q->floats;
+}
+
+// For a tile whose first column is this one.
+static inline struct mgx_requant mgx_requant_from(const struct mgx_requant *q, int64_t column)
+{
+    struct mgx_requant from = *q;
+    from.term += from.term ? column : 0;
+    return from;
 }
 
 // rows x cols floats, rows `stride` floats apart, to bytes, or floats, whose rows are `out_row`

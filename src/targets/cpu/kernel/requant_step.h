@@ -17,15 +17,16 @@ SIMD vf requant_first(const struct mgx_requant *q, vf x)
 }
 
 // The same after a second step, of v that was rounded where the description says so. `residual`:
-// bytes as floats; what it is does not matter where there is none.
-SIMD vf requant_second(const struct mgx_requant *q, vf v, vf residual)
+// bytes as floats; what it and the term are does not matter where there is none.
+SIMD vf requant_second(const struct mgx_requant *q, vf v, vf residual, vf term)
 {
     if (q->residual) {
         const vf raised = vf_add(residual, vf_set((float)mgx_requant_raised(q)));
         v = vf_fma(v, vf_set(q->keep), vf_set(mgx_requant_offset(q)));
         v = vf_fma(raised, vf_set(q->share), v);
+        v = q->term ? vf_add(v, term) : v;
     } else {
-        v = vf_mul(v, vf_set(q->keep));
+        v = q->term ? vf_fma(v, vf_set(q->keep), term) : vf_mul(v, vf_set(q->keep));
     }
     return q->saturates_last ? v : requant_clamped(v, q->low2, q->high2);
 }

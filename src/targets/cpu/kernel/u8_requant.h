@@ -71,26 +71,28 @@ SIMD void through_middle(const struct mgx_requant *q, vf v[VECTORS])
         v[i] = vf_load(x + i * VL);
 }
 
-SIMD void second_step(const struct mgx_requant *q, const uint8_t *residual, vf v[VECTORS])
+SIMD void second_step(const struct mgx_requant *q, const uint8_t *residual, const float *term,
+                      vf v[VECTORS])
 {
     if (q->middle)
         through_middle(q, v);
     UNROLL
     for (int i = 0; i < VECTORS; i++) {
         const vf r = q->residual ? load_bytes(residual + i * VL, q->residual_signed) : vf_zero();
-        v[i] = requant_second(q, q->rounds ? vf_round(v[i]) : v[i], r);
+        const vf t = q->term ? vf_load(term + i * VL) : vf_zero();
+        v[i] = requant_second(q, q->rounds ? vf_round(v[i]) : v[i], r, t);
     }
 }
 
 SIMD void some(const struct mgx_requant *q, bool second, const vf x[VECTORS],
-               const uint8_t *residual, void *to)
+               const uint8_t *residual, const float *term, void *to)
 {
     vf v[VECTORS];
     UNROLL
     for (int i = 0; i < VECTORS; i++)
         v[i] = requant_first(q, x[i]);
     if (second)
-        second_step(q, residual, v);
+        second_step(q, residual, term, v);
     if (!second || !q->floats) {
         store_bytes(to, v, q->zero, q->is_signed);
         return;
@@ -102,17 +104,20 @@ SIMD void some(const struct mgx_requant *q, bool second, const vf x[VECTORS],
 
 // n <= STEP columns.
 static __attribute__((noinline)) void end_of_row(const struct mgx_requant *q, const float *tile,
-                                                 const uint8_t *residual, int n, void *to)
+                                                 const uint8_t *residual, const float *term, int n,
+                                                 void *to)
 {
-    float room[STEP] = {0}, out[STEP];
+    float room[STEP] = {0}, terms[STEP] = {0}, out[STEP];
     uint8_t byte[2 * STEP] = {0};
     vf x[VECTORS];
     memcpy(room, tile, (size_t)n * sizeof *room);
     if (q->residual)
         memcpy(byte, residual, (size_t)n);
+    if (q->term)
+        memcpy(terms, term, (size_t)n * sizeof *terms);
     for (int i = 0; i < VECTORS; i++)
         x[i] = vf_load(room + i * VL);
-    some(q, mgx_requant_has_second(q), x, byte, out);
+    some(q, mgx_requant_has_second(q), x, byte, terms, out);
     memcpy(to, out, (size_t)n * (q->floats ? sizeof *out : 1));
 }
 
@@ -121,6 +126,7 @@ SIMD void row_of(const struct mgx_requant *q, bool second, const float *tile, in
                  const uint8_t *r, char *restrict to)
 {
     const uint8_t *table = q->table;
+    const float *term = q->term;
     const int size = second && q->floats ? (int)sizeof(float) : 1;
     int j = 0;
     for (; j + STEP <= cols; j += STEP) {
@@ -129,7 +135,8 @@ SIMD void row_of(const struct mgx_requant *q, bool second, const float *tile, in
         UNROLL
         for (int v = 0; v < VECTORS; v++)
             x[v] = vf_load(tile + j + v * VL);
-        some(q, second, x, r ? r + j : NULL, table ? (char *)byte : to + j * size);
+        some(q, second, x, r ? r + j : NULL, term ? term + j : NULL,
+             table ? (char *)byte : to + j * size);
         if (!table)
             continue;
         UNROLL
@@ -138,7 +145,7 @@ SIMD void row_of(const struct mgx_requant *q, bool second, const float *tile, in
     }
     if (j == cols)
         return;
-    end_of_row(q, tile + j, r ? r + j : NULL, cols - j, to + j * size);
+    end_of_row(q, tile + j, r ? r + j : NULL, term ? term + j : NULL, cols - j, to + j * size);
     for (; table && j < cols; j++)
         to[j] = (char)table[(uint8_t)to[j]];
 }

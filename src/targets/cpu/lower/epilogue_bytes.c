@@ -4,7 +4,8 @@
 //
 //     q(value)                                       one step to bytes
 //     q(act(dq(f(q(value))) + dq(residual)))         the same with a residual of bytes
-//     act(dq(f(q(value))) + dq(residual))            floats, with or without the residual
+//     q(act(dq(f(q(value))) + bias))                 with a constant for every column
+//     act(dq(f(q(value))) + dq(residual))            floats, with or without either
 //     f(any of the bytes above)                      f of one byte, whatever it is: a table
 //
 // with q quantizelinear and dq dequantizelinear by one constant scale and zero point.
@@ -168,6 +169,40 @@ static bool match_first(struct cpu_match *m, const struct mgx_ins *node, double 
     return true;
 }
 
+// What is added for every column, in steps of `scale`; NULL where it is no constant.
+static const float *read_term(struct cpu_match *m, const struct mgx_ins *node, double scale)
+{
+    const int64_t columns = m->c->out->lens[m->column];
+    double *read = MGX_NEW_ARRAY(m->c->arena, double, columns);
+    float *term = MGX_NEW_ARRAY(m->c->arena, float, columns);
+    if (!read || !term || !cpu_match_column(m, node, read))
+        return NULL;
+    for (int64_t i = 0; i < columns; i++) {
+        term[i] = (float)(read[i] / scale);
+        if (!(fabsf(term[i]) < 0x1p20F))
+            return NULL;
+    }
+    return term;
+}
+
+// dq(f(q(value))) + bias. (The bias of what was not quantized is the value's own.)
+static bool match_term(struct cpu_match *m, const struct mgx_ins *sum, double scale,
+                       struct mgx_requant *q)
+{
+    for (int i = 0; i < 2; i++) {
+        const struct mgx_requant before = *q;
+        if (sum->in[i]->op == &mgx_op_dequantizelinear && match_first(m, sum->in[i], scale, q) &&
+            (q->rounds || q->middle)) {
+            q->term = read_term(m, sum->in[1 - i], scale);
+            if (q->term)
+                return true;
+        }
+        *q = before;
+        cpu_match_reset(m->out);
+    }
+    return false;
+}
+
 // The second step, clamped to `q`'s second limits.
 static bool match_sum(struct cpu_match *m, const struct mgx_ins *sum, double scale,
                       struct mgx_requant *q)
@@ -187,7 +222,7 @@ static bool match_sum(struct cpu_match *m, const struct mgx_ins *sum, double sca
         return true;
     }
     cpu_match_reset(m->out);
-    return false;
+    return sum->op == &mgx_op_add && match_term(m, sum, scale, q);
 }
 
 // Peels the second step's clamp off `node` into `q`; NULL: it is another activation.
@@ -223,13 +258,13 @@ static bool match_byte(struct cpu_match *m, const struct mgx_ins *byte, struct m
     return true;
 }
 
-// dq of a byte of a value and a residual.
+// dq of a byte of a value and a residual or term.
 static bool match_dequantized(struct cpu_match *m, const struct mgx_ins *node,
                               struct mgx_requant *q)
 {
     struct step last, back;
     if (!read_step(m, node, &mgx_op_dequantizelinear, &back) || !match_byte(m, node->in[0], q) ||
-        !q->residual || !read_step(m, node->in[0], &mgx_op_quantizelinear, &last) ||
+        !(q->residual || q->term) || !read_step(m, node->in[0], &mgx_op_quantizelinear, &last) ||
         last.scale != back.scale || last.zero != back.zero)
         return false;
     q->floats = q->rounds_last = true;

@@ -275,8 +275,7 @@ static bool peel_sums(struct cpu_match *m, const struct mgx_ins *node)
 
 // --- what follows the activation: factors and terms per column ---
 
-// A constant that is one value, or one per column: adds up (term) or multiplies (factor).
-static bool read_column(const struct cpu_match *m, const struct mgx_ins *node, double *out)
+bool cpu_match_column(const struct cpu_match *m, const struct mgx_ins *node, double *out)
 {
     const int64_t columns = m->c->out->lens[m->column];
     const int input = cpu_match_operand(m, node);
@@ -301,7 +300,7 @@ static const struct mgx_ins *peel_column(const struct cpu_match *m, const struct
     if (node->op != &mgx_op_mul && node->op != &mgx_op_add && node->op != &mgx_op_sub)
         return NULL;
     for (int i = 0; i < 2; i++)
-        if (read_column(m, node->in[1 - i], column)) {
+        if (cpu_match_column(m, node->in[1 - i], column)) {
             *swapped = i == 1;
             return node->in[i];
         }

@@ -39,6 +39,8 @@ bool cpu_match_residual(const struct cpu_match *m, int input, enum mgx_type type
 void cpu_match_add(struct cpu_match *m, int input, enum mgx_residual where);
 // act(sum + bias), also with factors and terms behind it; notes what it finds.
 bool cpu_match_value(struct cpu_match *m, const struct mgx_ins *node);
+// A constant that is one value, or one per column, into an array of as many; false: it is none.
+bool cpu_match_column(const struct cpu_match *m, const struct mgx_ins *node, double *out);
 // The axes of the result that count its rows, all but the column, outermost in memory first.
 int cpu_match_row_axes(const struct cpu_match *m, int *order);
 // Steps of an operand over rows and columns; false if it has no such form.
