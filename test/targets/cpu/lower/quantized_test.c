@@ -116,22 +116,31 @@ static void put_rounded(struct mgx_str *s, const char *y, const int *lens, int r
                    type_name(other_signed));
 }
 
-// `y` of these lengths after the product `p`: bias, residual, activation, bytes.
+// `name` of these lengths: a constant for every column.
+static void put_bias(struct mgx_str *s, const char *name, const int *lens, int rank, int column)
+{
+    int core[4] = {1, 1, 1, 1};
+    core[column] = lens[column];
+    mgx_str_printf(s, "%sc = @literal{", name);
+    for (int i = 0; i < lens[column]; i++)
+        mgx_str_printf(s, "%s%g", i ? ", " : "", below(41) - 20.25);
+    mgx_str_printf(s, "}");
+    put_type(s, "float_type", core, rank);
+    mgx_str_printf(s, "%s = multibroadcast[out_lens=", name);
+    put_dims(s, lens, rank, false);
+    mgx_str_printf(s, "](%sc)\n", name);
+}
+
+// `y` of these lengths after the product `p`: bias, residual or another bias, activation, bytes.
 static void put_epilogue(struct mgx_str *s, const int *lens, int rank, int column)
 {
-    const bool residual = below(3) == 0, is_signed = below(2), first_signed = below(2);
-    int bias[4] = {1, 1, 1, 1};
+    const int added = below(4); // behind a first step to bytes: a residual, or one value per column
+    const bool residual = added == 0, term = added == 1, is_signed = below(2),
+               first_signed = below(2);
     const char *y = "p";
-    bias[column] = lens[column];
     if (below(2)) {
-        mgx_str_printf(s, "bc = @literal{");
-        for (int i = 0; i < lens[column]; i++)
-            mgx_str_printf(s, "%s%g", i ? ", " : "", below(41) - 20.25);
-        mgx_str_printf(s, "}");
-        put_type(s, "float_type", bias, rank);
-        mgx_str_printf(s, "b = multibroadcast[out_lens=");
-        put_dims(s, lens, rank, false);
-        mgx_str_printf(s, "](bc)\ny1 = add(p, b)\n");
+        put_bias(s, "b", lens, rank, column);
+        mgx_str_printf(s, "y1 = add(p, b)\n");
         y = "y1";
     }
     if (residual) {
@@ -141,6 +150,13 @@ static void put_epilogue(struct mgx_str *s, const int *lens, int rank, int colum
         put_step(s, "u", is_signed, lens, rank, -1);
         put_rounded(s, y, lens, rank, is_signed, below(4));
         mgx_str_printf(s, "rf = dequantizelinear(r, ts, tz)\ny4 = add(y3, rf)\n");
+        y = "y4";
+    }
+    if (term) {
+        put_step(s, "u", is_signed, lens, rank, -1);
+        put_rounded(s, y, lens, rank, is_signed, 1 + below(3));
+        put_bias(s, "o", lens, rank, column);
+        mgx_str_printf(s, "y4 = add(y3, o)\n");
         y = "y4";
     }
     const int act = below(4);
@@ -157,7 +173,7 @@ static void put_epilogue(struct mgx_str *s, const int *lens, int rank, int colum
     }
     y = act == 1 || act == 2 ? "y5" : y;
     if (below(4) == 0) {
-        if (!residual && below(2)) { // floats that were bytes
+        if (added > 1 && below(2)) { // floats that were bytes
             put_step(s, "u", is_signed, lens, rank, -1);
             put_rounded(s, y, lens, rank, is_signed, 1 + below(3));
             y = "y3";
