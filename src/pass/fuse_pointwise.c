@@ -26,7 +26,7 @@
 #include "pass/engine/region.h"
 #include "pass/engine/walk.h"
 
-enum { MAX_BODY = 32, MAX_TABLE = 56, MAX_INPUTS = 12 };
+enum { MAX_BODY = 32, MAX_TABLE = 56, MAX_INPUTS = 12, MAX_CONSTANTS = 32 };
 
 // A group in which several products meet: which of them every instruction is made of, a bit each.
 struct parts {
@@ -217,12 +217,33 @@ static bool is_constant(const struct mgx_ins *ins)
     return ins->literal != NULL;
 }
 
+// Whether its constants are no more than targets have room for, however long it is: what one value per
+// column meets on its way is no table, but a program that runs.
+static bool has_few_constants(const struct group *g)
+{
+    const struct mgx_ins *seen[MAX_CONSTANTS];
+    int count = 0;
+    for (int i = 0; i < g->count; i++)
+        for (int k = 0; k < g->ins[i]->in_count; k++) {
+            struct mgx_ins *in = g->ins[i]->in[k];
+            int at = 0;
+            while (at < count && seen[at] != in)
+                at++;
+            if (at < count || !constant_of(in))
+                continue;
+            if (count == MAX_CONSTANTS)
+                return false;
+            seen[count++] = in;
+        }
+    return true;
+}
+
 // Bytes that are made of one operand, through whatever other bytes, are a function of it: a table,
 // where bytes or a product are what it works on.
 static bool is_function(const struct group *g)
 {
     const struct mgx_ins *varies = NULL;
-    if (g->ins[0]->op != &mgx_op_quantizelinear)
+    if (g->ins[0]->op != &mgx_op_quantizelinear || !has_few_constants(g))
         return false;
     for (int i = 0; i < g->in_count; i++) {
         if (is_constant(g->in[i]))

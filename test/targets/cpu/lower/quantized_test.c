@@ -338,6 +338,55 @@ CASE(transposed_convolutions_are_those_of_integers)
         CHECK(a_transpose(seed));
 }
 
+// Bytes behind bytes, more steps than a body has room for, some with one value per column: no table.
+static bool a_chain(uint64_t seed, bool columns)
+{
+    enum { STEPS = 30 };
+    const int x[] = {1, 9, 20}, w[] = {1, 20, 24}, lens[] = {1, 9, 24};
+    struct mgx_str s = {0};
+    state = seed * 313;
+    mgx_str_printf(&s, "module: \"main\"\na = @param:a");
+    put_type(&s, type_name(false), x, 3);
+    put_bytes(&s, "w", true, w, 3);
+    put_step(&s, "x", false, x, 3, -1);
+    put_step(&s, "v", true, w, 3, -1);
+    mgx_str_printf(&s, "af = dequantizelinear(a, xs, xz)\nwf = dequantizelinear(w, vs, vz)\n"
+                       "y0 = dot(af, wf)\n");
+    for (int i = 0; i < STEPS; i++) {
+        mgx_str_printf(&s,
+                       "s%dc = @literal{%g} -> float_type, {1}, {1}\n"
+                       "z%dc = @literal{%d} -> uint8_type, {1}, {1}\n"
+                       "k%dc = @literal{%g} -> float_type, {1}, {1}\n",
+                       i, ldexp(1, -(i % 12)), i, 60 + i, i, 0.25 * i - 3);
+        for (const char *name = "szk"; *name; name++) {
+            mgx_str_printf(&s, "%c%d = multibroadcast[out_lens=", *name, i);
+            put_dims(&s, lens, 3, false);
+            mgx_str_printf(&s, "](%c%dc)\n", *name, i);
+        }
+        if (columns && i % 4 == 2) {
+            const char name[] = {'b', (char)('a' + i), 0};
+            put_bias(&s, name, lens, 3, 2);
+            mgx_str_printf(&s, "m%d = add(y%d, %s)\n", i, i, name);
+        } else {
+            mgx_str_printf(&s, "m%d = add(y%d, k%d)\n", i, i, i);
+        }
+        mgx_str_printf(&s,
+                       "q%d = quantizelinear[out_type=uint8_type](m%d, s%d, z%d)\n"
+                       "y%d = dequantizelinear(q%d, s%d, z%d)\n",
+                       i, i, i, i, i + 1, i, i, i);
+    }
+    mgx_str_printf(&s, "@9 = @return(y%d)\n", STEPS);
+    const bool good = agrees(mgx_str_text(&s));
+    mgx_str_fini(&s);
+    return good;
+}
+
+CASE(long_chains_of_bytes_have_kernels)
+{
+    for (uint64_t seed = 1; seed <= 4; seed++)
+        CHECK(a_chain(seed, seed % 2));
+}
+
 CASE(products_are_those_of_integers)
 {
     for (uint64_t seed = 1; seed <= 200; seed++)
@@ -514,7 +563,8 @@ CASE(infinities_and_no_numbers_become_bytes)
         CHECK(a_special(made[i % 3], i / 60, sizes[i / 15 % 4], bodies[i / 3 % 5]));
 }
 
-TEST_MAIN(ROW(products_are_those_of_integers) ROW(transposed_convolutions_are_those_of_integers)
-              ROW(convolutions_are_those_of_integers) ROW(functions_of_a_byte_are_tables)
-                  ROW(maxima_of_bytes) ROW(bytes_are_resized) ROW(bytes_times_a_factor)
-                      ROW(infinities_and_no_numbers_become_bytes))
+TEST_MAIN(ROW(long_chains_of_bytes_have_kernels) ROW(products_are_those_of_integers)
+              ROW(transposed_convolutions_are_those_of_integers)
+                  ROW(convolutions_are_those_of_integers) ROW(functions_of_a_byte_are_tables)
+                      ROW(maxima_of_bytes) ROW(bytes_are_resized) ROW(bytes_times_a_factor)
+                          ROW(infinities_and_no_numbers_become_bytes))
