@@ -4,6 +4,7 @@
 
 #include "base/size.h"
 #include "targets/cpu/kernel/conv.h"
+#include "targets/cpu/kernel/output.h"
 #include "targets/cpu/kernel/split.h"
 
 // The output pixels in four dimensions, the last one along a tile. Neighbouring dimensions that are
@@ -130,8 +131,7 @@ static inline bool mgx_conv_floats(const struct mgx_conv_desc *d)
 {
     return d->x_type == MGX_KERNEL_F32 && d->w_type == MGX_KERNEL_F32 &&
            d->y_type == MGX_KERNEL_F32 && d->type != MGX_KERNEL_S8 &&
-           (!d->epilogue.residual || (d->epilogue.residual_form != MGX_RESIDUAL_BF16 &&
-                                      d->epilogue.residual_form != MGX_RESIDUAL_F16));
+           (!d->epilogue.residual || mgx_residual_type(&d->epilogue, d->y_type) == MGX_KERNEL_F32);
 }
 
 // Floats whose results are rounded to bf16: such kernels make them in scratch.
