@@ -20,7 +20,8 @@ static bool is_constant(struct mgx_rewriter *r, struct mgx_ins *ins, const struc
     for (int i = 0; i < ins->in_count; i++)
         if (!mgx_is_constant(r->module, ins->in[i]) || ins->in[i]->owner != r->module)
             return false;
-    return ins->shape.type == MGX_FLOAT && mgx_type_is_integral(ins->in[0]->shape.type);
+    const enum mgx_type type = ins->in[0]->shape.type;
+    return ins->shape.type == MGX_FLOAT && (mgx_type_is_integral(type) || mgx_type_size(type) == 1);
 }
 
 static struct mgx_ins *spell_out(struct mgx_rewriter *r, struct mgx_ins *ins,

@@ -5,14 +5,16 @@
 //     y = dq(x); a = f(y); b = g(y)   =>   a = f(dq(x)); b = g(dq'(x))
 //
 // Runs last before fusing: what merges equal instructions would undo it. The work is repeated, the
-// memory is a quarter.
+// memory is a quarter. Bytes alone: nothing multiplies other narrow values, and a pair of quantize
+// and dequantize that stays together never leaves registers.
 #include "pass/engine/emit.h"
 #include "pass/engine/walk.h"
 
 static bool is_narrow(const struct mgx_ins *ins)
 {
+    const enum mgx_type type = ins->in_count ? ins->in[0]->shape.type : MGX_FLOAT;
     return ins->op == &mgx_op_dequantizelinear && mgx_shape_is_static(&ins->shape) &&
-           mgx_type_size(ins->in[0]->shape.type) == 1;
+           mgx_type_size(type) == 1 && mgx_type_is_integral(type);
 }
 
 // The readers but one read copies.

@@ -98,23 +98,10 @@ static struct mgx_ins *dequantize(struct mgx_rewriter *r, struct mgx_ins *ins,
     return mgx_emit_convert(ins, y, ins->shape.type);
 }
 
-// An operand of a product in the type of the sums, less its zero point: one value, or one for every
-// place along `axis`.
 static struct mgx_ins *widen(struct mgx_ins *ins, int input, int axis)
 {
-    const enum mgx_type type = ins->shape.type;
-    struct mgx_ins *x = mgx_emit_convert(ins, ins->in[input], type);
     struct mgx_ins *zero = input + 2 < ins->in_count ? ins->in[input + 2] : NULL;
-    const int64_t one = 1;
-    if (!x || !zero)
-        return x;
-    const struct mgx_shape like = x->shape;
-    const bool single = mgx_shape_elements(&zero->shape) == 1;
-    zero = mgx_emit_convert(ins, zero, type);
-    zero = single ? mgx_emit_multibroadcast(ins, mgx_emit_reshape(ins, zero, &one, 1), like.lens,
-                                            like.rank)
-                  : mgx_emit_spread(ins, zero, axis, &like);
-    return mgx_emit_binary(ins, &mgx_op_sub, x, zero);
+    return mgx_emit_shifted(ins, ins->in[input], zero, axis, ins->shape.type);
 }
 
 static struct mgx_ins *dot(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)

@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
-from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_dynamic, quantize_static
+from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_dynamic, quantize_static
 
 HERE = pathlib.Path(__file__).resolve().parent / "quantized"
 rng = np.random.default_rng(5)
@@ -116,6 +116,34 @@ def main():
             path = HERE / f"{name}_dynamic.onnx"
             quantize_dynamic(source, path, weight_type=QuantType.QUInt8)
             record(path, shape)
+    other_types()
+
+
+def other_types():
+    """Types that nothing multiplies: 16 bits (in com.microsoft's operators before opset 21), weights of 4, floats of 8."""
+    for name, make, kind, opset, types, more in (
+            ("image", image, "16", 13, (QuantType.QUInt16, QuantType.QUInt8), {}),
+            ("image", image, "16_4", 21, (QuantType.QInt16, QuantType.QInt4), {"per_channel": True}),
+            ("image", image, "f8", 19, (QuantType.QFLOAT8E4M3FN, QuantType.QFLOAT8E4M3FN), {"calibrate_method": CalibrationMethod.Distribution}),
+            ("layer", layer, "16", 21, (QuantType.QUInt16, QuantType.QInt8), {}),
+            ("layer", layer, "s16", 13, (QuantType.QInt16, QuantType.QInt16), {}),
+            ("layer", layer, "8_4", 13, (QuantType.QUInt8, QuantType.QInt4), {})):
+        model, shape = make()
+        model.opset_import[0].version = opset
+        model.ir_version = 10
+        with tempfile.TemporaryDirectory() as room:
+            source = pathlib.Path(room) / "float.onnx"
+            onnx.save(model, source)
+            path = HERE / f"{name}_{kind}.onnx"
+            quantize_static(source, path, Samples(shape), activation_type=types[0], weight_type=types[1], **more)
+        record(path, shape)
+    model, shape = layer()  # attention's products of two values, each with a scale of the moment
+    with tempfile.TemporaryDirectory() as room:
+        source = pathlib.Path(room) / "float.onnx"
+        onnx.save(model, source)
+        path = HERE / "layer_all_dynamic.onnx"
+        quantize_dynamic(source, path, weight_type=QuantType.QUInt8, extra_options={"MatMulConstBOnly": False})
+    record(path, shape)
 
 
 if __name__ == "__main__":

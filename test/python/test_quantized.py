@@ -33,7 +33,7 @@ def test_results(path):
 
 
 def test_there_are_models():
-    assert len(MODELS) == 10
+    assert len(MODELS) == 17
 
 
 # --- dynamic quantization: its scale and zero point are made of totals of the whole tensor ---

@@ -319,3 +319,19 @@ struct mgx_ins *mgx_emit_spread(struct mgx_ins *at, struct mgx_ins *vector, int 
     vector = mgx_emit_reshape(at, vector, lens, like->rank);
     return mgx_emit_multibroadcast(at, vector, like->lens, like->rank);
 }
+
+struct mgx_ins *mgx_emit_shifted(struct mgx_ins *at, struct mgx_ins *x, struct mgx_ins *zero,
+                                 int axis, enum mgx_type type)
+{
+    const int64_t one = 1;
+    x = mgx_emit_convert(at, x, type);
+    if (!x || !zero)
+        return x;
+    const struct mgx_shape like = x->shape;
+    const bool single = mgx_shape_elements(&zero->shape) == 1;
+    zero = mgx_emit_convert(at, zero, type);
+    zero = single ? mgx_emit_multibroadcast(at, mgx_emit_reshape(at, zero, &one, 1), like.lens,
+                                            like.rank)
+                  : mgx_emit_spread(at, zero, axis, &like);
+    return mgx_emit_binary(at, &mgx_op_sub, x, zero);
+}

@@ -60,3 +60,7 @@ struct mgx_ins *mgx_emit_along(struct mgx_ins *at, struct mgx_ins *ins, int axis
 // The other way: a vector laid along `axis` of a shape.
 struct mgx_ins *mgx_emit_spread(struct mgx_ins *at, struct mgx_ins *vector, int axis,
                                 const struct mgx_shape *like);
+// Quantized values in a wider type, less their zero point: NULL, one value, or one for every place
+// along `axis`.
+struct mgx_ins *mgx_emit_shifted(struct mgx_ins *at, struct mgx_ins *x, struct mgx_ins *zero,
+                                 int axis, enum mgx_type type);

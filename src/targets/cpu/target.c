@@ -142,7 +142,8 @@ static const struct mgx_pass *const pipeline[] = {
     &mgx_pass_fuse_expand,     NULL};
 
 // Before folding: what the scales of weights were broadcast from is small.
-static const struct mgx_pass *const pack[] = {&mgx_pass_pack_weights, NULL};
+static const struct mgx_pass *const pack[] = {&mgx_pass_pack_weights, &mgx_pass_float_products,
+                                              NULL};
 
 // Half and bfloat16 are computed in float but for products of bfloat16 where the machine has an
 // instruction for them: none multiplies halves faster than it converts. What folding made of the

@@ -20,12 +20,16 @@
 #include "targets/cpu/kernel/kernel.h"
 
 // What a line computes, over operands x, y, z: a scalar operator's row (its MGX_PW_ code), or one of
-// these. DEQUANT is (x - z) * y, QUANT_* is round(x / y) + z within the type.
+// these. DEQUANT is (x - z) * y, QUANT_* is round(x / y) + z within the type; of QUANT_F8 b is the
+// kind (enum mgx_fp8), and there is no z but 0.
 enum mgx_block_code {
     MGX_BLOCK_COPY = MGX_PW_COUNT,
     MGX_BLOCK_DEQUANT,
     MGX_BLOCK_QUANT_U8,
     MGX_BLOCK_QUANT_S8,
+    MGX_BLOCK_QUANT_U16,
+    MGX_BLOCK_QUANT_S16,
+    MGX_BLOCK_QUANT_F8,
     MGX_BLOCK_CODES
 };
 _Static_assert(MGX_BLOCK_CODES <= UINT8_MAX, "a line holds its code in a byte");

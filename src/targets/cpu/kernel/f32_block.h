@@ -7,6 +7,7 @@
 // would be libm's, element by element: such rows have a FAST_<name> below, of vmath.h and
 // vmath_f64.h, as have those that multiply some elements alone, which compilers do one by one.
 // Remainders of division stay libm's.
+#include "base/half.h"
 #include "targets/cpu/kernel/block.h"
 
 #include <tgmath.h>
@@ -225,6 +226,36 @@ SIMD void quantize(float *out, const struct mgx_block_operand *in, bool plain, f
     }
 QUANT(quant_u8, 0.0f, 255.0f)
 QUANT(quant_s8, -128.0f, 127.0f)
+QUANT(quant_u16, 0.0f, 65535.0f)
+QUANT(quant_s16, -32768.0f, 32767.0f)
+
+// The float of eight bits nearest to x / y, ties to even; NaN stays.
+//
+// Adding 1.5 times 2^23 of the last digit that stays, and taking it away again, rounds to that
+// digit; below `least`, the smallest number with a digit before the point, it is the same for all.
+static void quant_f8(float *out, const struct mgx_block_operand *in, float a, float b, int n)
+{
+    static const struct {
+        float most, least, magic;
+    } kinds[] = {[MGX_F8_E4M3FNUZ] = {240, 0x1p-7f, 0x1.8p20f},
+                 [MGX_F8_E4M3FN] = {448, 0x1p-6f, 0x1.8p20f},
+                 [MGX_F8_E5M2] = {57344, 0x1p-14f, 0x1.8p21f},
+                 [MGX_F8_E5M2FNUZ] = {57344, 0x1p-15f, 0x1.8p21f}};
+    const int kind = (int)b;
+    const vf high = vf_set(kinds[kind].most), low = vf_set(-kinds[kind].most),
+             least = vf_set(kinds[kind].least), magic = vf_set(kinds[kind].magic);
+    (void)a;
+    for (int i = 0; i < n; i += VL) {
+        const vf q = vf_div(lanes_of(&in[0], i, n), lanes_of(&in[1], i, n));
+        const vf x = vf_min(high, vf_max(low, q));
+        const vf shift = vf_mul(vf_max(least, vf_first_digit(x)), magic);
+        const vf near = vf_nan_or(q, vf_with_sign(vf_abs(vf_sub(vf_add(x, shift), shift)), q));
+        if (n - i >= VL)
+            vf_store(out + i, near);
+        else
+            vf_store_some(out + i, near, n - i);
+    }
+}
 
 const struct mgx_block_kernel NAME(mgx_f32_block) = {KERNEL_BASE("f32_block"),
                                                      {
@@ -240,4 +271,7 @@ const struct mgx_block_kernel NAME(mgx_f32_block) = {KERNEL_BASE("f32_block"),
                                                          [MGX_BLOCK_COPY] = copy,
                                                          [MGX_BLOCK_DEQUANT] = dequant,
                                                          [MGX_BLOCK_QUANT_U8] = quant_u8,
-                                                         [MGX_BLOCK_QUANT_S8] = quant_s8}};
+                                                         [MGX_BLOCK_QUANT_S8] = quant_s8,
+                                                         [MGX_BLOCK_QUANT_U16] = quant_u16,
+                                                         [MGX_BLOCK_QUANT_S16] = quant_s16,
+                                                         [MGX_BLOCK_QUANT_F8] = quant_f8}};

@@ -99,6 +99,11 @@ SIMD vf vf_nan_or(vf a, vf v) // a where that is NaN, else v
 {
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q), v, a);
 }
+SIMD vf vf_first_digit(vf v) // 2^e of a v = +-1.f 2^e; of a NaN infinity
+{
+    return _mm512_castsi512_ps(
+        _mm512_and_epi32(_mm512_castps_si512(v), _mm512_set1_epi32(0x7f800000)));
+}
 SIMD vf vf_scale2(vf v, vf n) // v * 2^n for a whole n
 {
     return _mm512_scalef_ps(v, n);
@@ -279,6 +284,10 @@ SIMD vf vf_nan_or(vf a, vf v)
 {
     return _mm256_blendv_ps(v, a, _mm256_cmp_ps(a, a, _CMP_UNORD_Q));
 }
+SIMD vf vf_first_digit(vf v)
+{
+    return _mm256_and_ps(v, _mm256_castsi256_ps(_mm256_set1_epi32(0x7f800000)));
+}
 SIMD vf vf_pow2(__m256i n) // 2^n for -126 <= n <= 127
 {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
@@ -438,6 +447,10 @@ SIMD vf vf_abs(vf v)
 SIMD vf vf_nan_or(vf a, vf v)
 {
     return vf_choose((vi)(a != a), a, v);
+}
+SIMD vf vf_first_digit(vf v)
+{
+    return (vf)((vi)v & 0x7f800000);
 }
 // Adding 1.5 * 2^23 leaves no room for a fraction. Exact below 2^22, all that is asked of it here.
 SIMD vf vf_round(vf v)

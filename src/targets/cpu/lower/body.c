@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "op/op.h"
 #include "op/pointwise.h"
 #include "targets/cpu/kernel/convert.h"
@@ -16,6 +17,23 @@
 static bool is_byte(enum mgx_type type)
 {
     return type == MGX_INT8 || type == MGX_UINT8;
+}
+
+static bool is_fp8(enum mgx_type type, enum mgx_fp8 *kind)
+{
+    *kind = type == MGX_FP8E4M3FNUZ ? MGX_F8_E4M3FNUZ
+            : type == MGX_FP8E4M3FN ? MGX_F8_E4M3FN
+            : type == MGX_FP8E5M2   ? MGX_F8_E5M2
+                                    : MGX_F8_E5M2FNUZ;
+    return type == MGX_FP8E4M3FNUZ || type == MGX_FP8E4M3FN || type == MGX_FP8E5M2 ||
+           type == MGX_FP8E5M2FNUZ;
+}
+
+// Of 16 bits, or a float of eight.
+static bool is_wider(enum mgx_type type)
+{
+    enum mgx_fp8 kind;
+    return type == MGX_INT16 || type == MGX_UINT16 || is_fp8(type, &kind);
 }
 
 static bool works(enum mgx_type type)
@@ -26,14 +44,14 @@ static bool works(enum mgx_type type)
 // As what comes in, and what is quantized on the way.
 static bool comes(enum mgx_type type)
 {
-    return works(type) || is_byte(type) || type == MGX_INT32 || type == MGX_BF16 ||
-           type == MGX_HALF;
+    return works(type) || is_byte(type) || is_wider(type) || type == MGX_INT32 ||
+           type == MGX_BF16 || type == MGX_HALF;
 }
 
 // As what goes out: bfloat16 is rounded to where a result is stored.
 static bool goes(enum mgx_type type)
 {
-    return works(type) || is_byte(type) || type == MGX_BF16;
+    return works(type) || is_byte(type) || is_wider(type) || type == MGX_BF16;
 }
 
 // A float rounded to bfloat16, which is done where the result is stored.
@@ -51,12 +69,14 @@ static bool is_read_inside(const struct mgx_ins *ins)
     return false;
 }
 
-// Whether integers go only where a float is made of them, or come from where a byte is made.
+// Whether what is no float goes only where a float is made of it, or comes from where it is
+// quantized.
 static bool keeps_integers(const struct mgx_ins *ins)
 {
     const bool widens = ins->shape.type == MGX_FLOAT &&
                         (ins->op == &mgx_op_convert || ins->op == &mgx_op_dequantizelinear);
-    const bool narrows = is_byte(ins->shape.type) && ins->op == &mgx_op_quantizelinear;
+    const bool narrows = (is_byte(ins->shape.type) || is_wider(ins->shape.type)) &&
+                         ins->op == &mgx_op_quantizelinear;
     for (int i = 0; i < ins->in_count; i++)
         if (!works(ins->in[i]->shape.type) && !widens && !(narrows && i == 2))
             return false;
@@ -99,6 +119,22 @@ static bool keeps_bools(int code)
     }
 }
 
+static int quantize_code(enum mgx_type type)
+{
+    switch (type) {
+    case MGX_INT8:
+        return MGX_BLOCK_QUANT_S8;
+    case MGX_UINT8:
+        return MGX_BLOCK_QUANT_U8;
+    case MGX_INT16:
+        return MGX_BLOCK_QUANT_S16;
+    case MGX_UINT16:
+        return MGX_BLOCK_QUANT_U16;
+    default:
+        return MGX_BLOCK_QUANT_F8;
+    }
+}
+
 // The line's code, or -1. Bool and float are the same 0 and 1 inside, so converting a bool is a
 // copy; to bool it is `x or x`.
 static int code_of(const struct mgx_ins *ins)
@@ -108,7 +144,7 @@ static int code_of(const struct mgx_ins *ins)
     if (ins->op == &mgx_op_dequantizelinear)
         return ins->in_count == 3 ? MGX_BLOCK_DEQUANT : MGX_PW_mul;
     if (ins->op == &mgx_op_quantizelinear)
-        return ins->shape.type == MGX_INT8 ? MGX_BLOCK_QUANT_S8 : MGX_BLOCK_QUANT_U8;
+        return quantize_code(ins->shape.type);
     if (ins->op == &mgx_op_identity || is_rounded(ins) ||
         (ins->op == &mgx_op_convert &&
          (ins->shape.type == MGX_FLOAT || ins->in[0]->shape.type == MGX_BOOL)))
@@ -204,8 +240,11 @@ static void read_attrs(const struct mgx_ins *ins, struct mgx_block_line *line)
 {
     const struct mgx_pointwise *row = mgx_pointwise_find(ins->op);
     const struct mgx_line_attr *attr = row && row->attrs ? ins->attr : NULL;
-    if (ins->op == &mgx_op_quantizelinear)
+    enum mgx_fp8 kind;
+    if (ins->op == &mgx_op_quantizelinear) {
         line->a = ins->in_count == 2;
+        line->b = is_fp8(ins->shape.type, &kind) ? (float)kind : 0;
+    }
     if (attr) {
         line->a = (float)attr->alpha;
         line->b = (float)attr->beta;
@@ -401,12 +440,12 @@ bool cpu_kernel_type(enum mgx_type type, enum mgx_kernel_type *out)
            : type == MGX_BF16  ? MGX_KERNEL_BF16
            : type == MGX_HALF  ? MGX_KERNEL_F16
                                : MGX_KERNEL_S32;
-    return comes(type) && type != MGX_BOOL;
+    return comes(type) && !is_wider(type) && type != MGX_BOOL;
 }
 
 static float float_at(const void *data, enum mgx_type type, int64_t at)
 {
-    assert(type == MGX_BOOL || comes(type));
+    assert(comes(type));
     switch (type) {
     case MGX_FLOAT:
         return ((const float *)data)[at];
@@ -416,11 +455,10 @@ static float float_at(const void *data, enum mgx_type type, int64_t at)
         return ((const uint8_t *)data)[at];
     case MGX_INT32:
         return (float)((const int32_t *)data)[at];
-    case MGX_BF16:
-    case MGX_HALF:
-        return (float)mgx_load_double(type, data, at);
-    default:
+    case MGX_BOOL:
         return ((const unsigned char *)data)[at] != 0;
+    default:
+        return (float)mgx_load_double(type, data, at);
     }
 }
 
@@ -436,6 +474,12 @@ struct mgx_block_operand cpu_body_load(mgx_isa isa, const void *data, enum mgx_t
     if (step == 1 && cpu_kernel_type(type, &from))
         mgx_convert(isa, from, MGX_KERNEL_F32)((const char *)data + offset * mgx_kernel_size(from),
                                                room, n);
+    else if (type == MGX_INT16)
+        for (int i = 0; i < n; i++)
+            room[i] = ((const int16_t *)data)[offset + i * step];
+    else if (type == MGX_UINT16)
+        for (int i = 0; i < n; i++)
+            room[i] = ((const uint16_t *)data)[offset + i * step];
     else
         for (int i = 0; i < n; i++)
             room[i] = float_at(data, type, offset + i * step);
@@ -459,6 +503,10 @@ void cpu_body_store(mgx_isa isa, void *data, enum mgx_type type, int64_t offset,
             mgx_convert(isa, MGX_KERNEL_F32, MGX_KERNEL_BF16)(from + i, (uint16_t *)data + at, 1);
         else if (type == MGX_BOOL)
             ((unsigned char *)data)[at] = from[i] != 0;
+        else if (type == MGX_INT16 || type == MGX_UINT16)
+            ((uint16_t *)data)[at] = (uint16_t)(int)from[i];
+        else if (is_wider(type))
+            mgx_store_double(type, data, at, from[i]);
         else
             ((unsigned char *)data)[at] = (unsigned char)(int)from[i];
     }

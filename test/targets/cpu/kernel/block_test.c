@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Quantization in blocks (block.h) against a division and a rounding: the same byte for every value,
-// those around the middle between two bytes, infinities, NaN and numbers of any size among them.
+// Quantization in blocks (block.h) against a division and a rounding: the same integer for every value,
+// those around the middle between two, infinities, NaN and numbers of any size among them; and the
+// floats of eight bits against the codec of half.h.
+#include "base/half.h"
 #include "targets/cpu/kernel/block.h"
 
 #include <math.h>
@@ -66,11 +68,48 @@ CASE(bytes_are_those_of_a_division)
     for (int i = 0; i < 40000 && !check_failures; i++) {
         check(isa, &r, MGX_BLOCK_QUANT_U8, 0, 255);
         check(isa, &r, MGX_BLOCK_QUANT_S8, -128, 127);
+        check(isa, &r, MGX_BLOCK_QUANT_U16, 0, 65535);
+        check(isa, &r, MGX_BLOCK_QUANT_S16, -32768, 32767);
+    }
+}
+
+// A quotient near the middle between two floats of eight bits, or anything.
+static float any_for(struct rng *r, enum mgx_fp8 kind, float scale)
+{
+    const uint8_t code = (uint8_t)rng_next(r);
+    const float a = mgx_fp8_to_float(kind, code), b = mgx_fp8_to_float(kind, (uint8_t)(code + 1));
+    float x = (a + b) / 2 * scale;
+    if (rng_below(r, 8) == 0 || isnan(x))
+        return any_bits(r);
+    for (int steps = rng_below(r, 5) - 2; steps; steps += steps < 0 ? 1 : -1)
+        x = nextafterf(x, steps < 0 ? -INFINITY : INFINITY);
+    return x;
+}
+
+CASE(floats_of_eight_bits_are_the_nearest)
+{
+    struct rng r = {5};
+    EACH_ISA(isa)
+    for (int i = 0; i < 20000 && !check_failures; i++) {
+        const enum mgx_fp8 kind = (enum mgx_fp8)(i % 4);
+        float x[LENGTH], y[LENGTH + 1], scale = any_scale(&r);
+        const int n = 1 + rng_below(&r, LENGTH);
+        for (int k = 0; k < n; k++)
+            x[k] = any_for(&r, kind, scale);
+        y[n] = 4711;
+        const struct mgx_block_operand in[] = {{x, false}, {&scale, true}};
+        mgx_block_kernel(isa)->table[MGX_BLOCK_QUANT_F8](y, in, 1, (float)kind, n);
+        CHECK(y[n] == 4711);
+        for (int k = 0; k < n; k++) {
+            const float q = x[k] / scale;
+            CHECK_NEAR(y[k], mgx_fp8_to_float(kind, mgx_fp8_from_double(kind, q, true)), 0);
+        }
     }
 }
 
 int main(int argc, char **argv)
 {
-    static const struct check_case cases[] = {ROW(bytes_are_those_of_a_division){NULL, NULL}};
+    static const struct check_case cases[] = {
+        ROW(bytes_are_those_of_a_division) ROW(floats_of_eight_bits_are_the_nearest){NULL, NULL}};
     return check_run(cases, argc, argv);
 }
