@@ -4,10 +4,12 @@
 //     x            =>   dequantizelinear(quantizelinear(x, s, z), s, z)      activations
 //     w constant   =>   dequantizelinear(w', s)                             weights, weights.c
 //     dot(x, w)    =>   dot(x / f, f w)                                     smoothed, first
+//     x + f(conv)  =>   dequantizelinear(quantizelinear(x, s, z), s, z) + f(conv)      residual.c
 //     y            =>   y - sum(mean(x) (w' s - w))                         bias corrected, last
 //
 // What that means is said by the IR alone; targets turn the pairs into products of integers where
-// they can. A value that several sites read in one range is quantized once.
+// they can. A value that several sites read in one range is quantized once. Values that are never
+// negative become uint8, which has twice the steps.
 #include "quant/apply.h"
 
 #include <math.h>
@@ -18,7 +20,7 @@
 #include "quant/weights.h"
 
 struct pair { // a value that was quantized, and how
-    const struct mgx_ins *x;
+    struct mgx_ins *x;
     const struct mgx_module *module;
     double low, high;
     enum mgx_type type;
@@ -115,6 +117,11 @@ static struct mgx_ins *find_pair(const struct work *w, const struct pair *p)
     return NULL;
 }
 
+static enum mgx_type type_of(const struct mgx_recipe_entry *e, int input)
+{
+    return e->type == MGX_INT8 && input == 0 && e->in[input].low >= 0 ? MGX_UINT8 : e->type;
+}
+
 static enum mgx_status narrow_activation(struct work *w, const struct mgx_site *site, int input,
                                          const struct mgx_recipe_entry *e)
 {
@@ -123,7 +130,7 @@ static enum mgx_status narrow_activation(struct work *w, const struct mgx_site *
                      .module = site->ins->owner,
                      .low = e->in[input].low,
                      .high = e->in[input].high,
-                     .type = e->type,
+                     .type = type_of(e, input),
                      .asymmetric = w->recipe->asymmetric && input == 0 && e->type == MGX_INT8,
                      .by = input == 0 && e->smooth.count ? e : NULL};
     p.result = find_pair(w, &p);
@@ -266,6 +273,9 @@ enum mgx_status mgx_recipe_apply(const struct mgx_recipe *r, const struct mgx_si
     for (int64_t i = 0; i < sites->count && status == MGX_OK; i++)
         if (r->v[i].type != MGX_FLOAT)
             status = narrow_site(&w, &sites->v[i], &r->v[i]);
+    for (int64_t i = 0; i < w.count && status == MGX_OK; i++)
+        if (!w.v[i].by)
+            mgx_quant_share(w.v[i].x, w.v[i].result);
     mgx_arena_fini(&w.arena);
     return status;
 }

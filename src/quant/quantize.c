@@ -37,9 +37,9 @@ static enum mgx_status prepare(struct mgx_program *p, struct mgx_diag *diag)
 
 // --- a recipe of what was seen ---
 
-static int levels_of(const struct mgx_quant_options *o, int input)
+static int levels_of(const struct mgx_quant_options *o, const struct mgx_stats *s, int input)
 {
-    return o->asymmetric && input == 0 ? 255 : 127;
+    return input == 0 && (o->asymmetric || s->low >= 0) ? 255 : 127;
 }
 
 static void set_ranges(const struct job *j, struct mgx_recipe_entry *e,
@@ -52,7 +52,7 @@ static void set_ranges(const struct job *j, struct mgx_recipe_entry *e,
         if (!seen[i]) // constant
             continue;
         if (j->runner->samples)
-            e->in[i] = mgx_stats_range(seen[i], method, o->percentile, levels_of(o, i));
+            e->in[i] = mgx_stats_range(seen[i], method, o->percentile, levels_of(o, seen[i], i));
         else
             e->in[i] = (struct mgx_recipe_input){true, -UNKNOWN_RANGE, UNKNOWN_RANGE};
         if (!e->in[i].known) {

@@ -327,7 +327,7 @@ enum ending {
     ANY_END,   // as end_tile has it
     PLAIN_END, // bytes of whole vectors, without a step but rounding and saturation
     TABLE_END, // the same through a table
-    ADDED_END, // the same with a residual
+    ADDED_END, // the same with a residual, added to what was rounded before or was not
     FLOAT_END, // floats, with or without a residual of floats; see ends_in_floats
     ENDINGS
 };
@@ -352,7 +352,7 @@ static inline enum ending ending_of(const struct mgx_tile_args *args, int cols)
         return ANY_END;
     if (!q->residual)
         return !q->saturates ? ANY_END : q->table ? TABLE_END : PLAIN_END;
-    return q->rounds && q->saturates_last && !q->table ? ADDED_END : ANY_END;
+    return q->saturates_last && !q->table ? ADDED_END : ANY_END;
 }
 
 // The columns of vector j of a row of `nv`.
@@ -372,11 +372,12 @@ SIMD void add_residual(int rows, int nv, const struct mgx_tile_args *args, const
 {
     const struct mgx_requant *q = args->requant;
     const vf low = vf_set(q->low), high = vf_set(q->high), keep = vf_set(q->keep),
-             share = vf_set(q->share), offset = vf_set(mgx_requant_offset(q));
+             share = vf_set(q->share), offset = vf_set(mgx_requant_offset(q)),
+             magic = vf_set(mgx_requant_magic(q));
     const __m128i raised = _mm_set1_epi8((char)mgx_requant_raised(q));
     UNROLL
     for (int i = 0; i < rows * nv; i++) {
-        const vf x = vf_round(vf_min(high, vf_max(v[i], low)));
+        const vf x = vf_sub(vf_add(vf_min(high, vf_max(v[i], low)), magic), magic);
         const char *from = residual + i / nv * args->residual_row + i % nv * COLS;
         const __m128i other = _mm_xor_si128(residual_of(from, cols_of(args, nv, i % nv)), raised);
         v[i] = vf_fma(floats_of(other, false), share, vf_fma(x, keep, offset));

@@ -66,6 +66,12 @@ static inline bool mgx_requant_has_second(const struct mgx_requant *q)
     return q->residual || q->term || q->middle || q->floats;
 }
 
+// Added to a byte's number and taken off again it rounds it, where it is to be rounded.
+static inline float mgx_requant_magic(const struct mgx_requant *q)
+{
+    return q->rounds ? 0x1.8p23F : 0;
+}
+
 // For a tile whose first column is this one.
 static inline struct mgx_requant mgx_requant_from(const struct mgx_requant *q, int64_t column)
 {

@@ -24,8 +24,8 @@ enum {
 
 // How every row ends.
 struct late_end {
-    sums scale[LATE_PANELS * NV], bias[LATE_PANELS * NV], low, high, keep, share, offset, zero,
-        flip, order;
+    sums scale[LATE_PANELS * NV], bias[LATE_PANELS * NV], low, high, magic, keep, share, offset,
+        zero, flip, order;
     __m128i raised;
     const uint8_t *table;
     int64_t c_row, residual_row;
@@ -47,6 +47,7 @@ static void set_late(const struct mgx_tile_args *args, int nv, struct late_end *
     }
     e->low = spread(q->low);
     e->high = spread(q->high);
+    e->magic = spread(mgx_requant_magic(q));
     e->keep = spread(q->keep);
     e->share = spread(q->share);
     e->offset = spread(mgx_requant_offset(q));
@@ -68,7 +69,8 @@ struct late {
 
 SIMD vf with_residual(const struct late_end *e, const char *residual, vf v)
 {
-    const vf x = vf_round(vf_min((vf)e->high, vf_max(v, (vf)e->low)));
+    const vf near = vf_min((vf)e->high, vf_max(v, (vf)e->low));
+    const vf x = vf_sub(vf_add(near, (vf)e->magic), (vf)e->magic);
     const vf kept = vf_fma(x, (vf)e->keep, (vf)e->offset);
     const __m128i bytes = _mm_xor_si128(whole_row(residual), e->raised);
     return vf_fma(floats_of(bytes, false), (vf)e->share, kept);

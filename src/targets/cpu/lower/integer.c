@@ -94,17 +94,33 @@ static void fold_clamp(struct cpu_epilogue *e, struct mgx_requant *q)
     e->kernel.act = MGX_ACT_NONE;
 }
 
-// Whether the step to bytes needs no clamp of its own: every |scale| * 2^31 + |bias| fits 32 bits, and
-// rounding makes the byte's limits of the step's.
+// Whether every |scale| * 2^31 + |bias| fits 32 bits.
+static bool stays_small(const float *scale, const float *bias, int64_t columns)
+{
+    bool fits = true;
+    for (int64_t i = 0; i < columns && fits; i++)
+        fits = fabsf(scale[i]) < 0.25F && (!bias || fabsf(bias[i]) < 0x1p30F);
+    return fits;
+}
+
+// Whether the step to bytes needs no clamp of its own: its numbers stay small, and rounding makes the byte's limits of the step's.
 static bool saturates(const struct mgx_requant *q, const float *scale, const float *bias,
                       int64_t columns)
 {
     const float low = (float)((q->is_signed ? -128 : 0) - q->zero), high = low + 255;
-    bool fits =
-        nearbyintf(q->low) == low && nearbyintf(q->high) == high && !mgx_requant_has_second(q);
-    for (int64_t i = 0; i < columns && fits; i++)
-        fits = fabsf(scale[i]) < 0.25F && (!bias || fabsf(bias[i]) < 0x1p30F);
-    return fits;
+    return nearbyintf(q->low) == low && nearbyintf(q->high) == high && !mgx_requant_has_second(q) &&
+           stays_small(scale, bias, columns);
+}
+
+// Whether the second step needs none, of a residual that is added to what was not rounded: the first
+// step's numbers are within 2^31 likewise, and the residual's within 2^28.
+static bool saturates_sum(const struct mgx_requant *q, const float *scale, const float *bias,
+                          int64_t columns)
+{
+    const float low = (float)((q->is_signed ? -128 : 0) - q->zero), high = low + 255;
+    return q->residual && !q->rounds && !q->middle && !q->floats && q->keep == 1 &&
+           q->share < 0x1p20F && nearbyintf(q->low2) == low && nearbyintf(q->high2) == high &&
+           stays_small(scale, bias, columns);
 }
 
 // Does the step to bytes take factor and bias in, both constant or not there?
@@ -121,6 +137,8 @@ static void fold_requant(struct cpu_epilogue *e, struct cpu_integer *x, const fl
     fold_clamp(e, e->requant);
     e->requant->divisor = 1;
     e->requant->saturates = saturates(e->requant, x->scale, bias, x->columns);
+    if (saturates_sum(e->requant, x->scale, bias, x->columns))
+        e->requant->saturates_last = true;
 }
 
 // Makes constants of what is constant, folded into the step to bytes where that can be.
