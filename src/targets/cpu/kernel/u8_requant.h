@@ -150,6 +150,34 @@ SIMD void row_of(const struct mgx_requant *q, bool second, const float *tile, in
         to[j] = (char)table[(uint8_t)to[j]];
 }
 
+// Rows of one vector, which is what tiles of narrow registers have: several make one step. Returns
+// how many are done.
+SIMD int narrow_rows(const struct mgx_requant *q, bool second, const float *tile, int64_t stride,
+                     int rows, const uint8_t *r, int64_t residual_row, char *to, int64_t out_row)
+{
+    const uint8_t *table = q->table;
+    const size_t size = VL * (second && q->floats ? sizeof(float) : 1);
+    int i = 0;
+    for (; i + VECTORS <= rows; i += VECTORS) {
+        vf x[VECTORS];
+        uint8_t byte[STEP] = {0}, out[STEP * sizeof(float)];
+        UNROLL
+        for (int v = 0; v < VECTORS; v++) {
+            x[v] = vf_load(tile + (i + v) * stride);
+            if (r)
+                memcpy(byte + v * VL, r + (i + v) * residual_row, VL);
+        }
+        some(q, second, x, byte, NULL, out);
+        UNROLL
+        for (int k = 0; table && k < STEP; k++)
+            out[k] = table[out[k]];
+        UNROLL
+        for (int v = 0; v < VECTORS; v++)
+            memcpy(to + (i + v) * out_row, out + v * size, size);
+    }
+    return i;
+}
+
 static void requant(const struct mgx_requant *q, const float *tile, int64_t stride, int rows,
                     int cols, const void *residual, int64_t residual_row, void *out,
                     int64_t out_row)
@@ -159,13 +187,17 @@ static void requant(const struct mgx_requant *q, const float *tile, int64_t stri
     const uint8_t *r = own.residual ? residual : NULL;
     const bool second = mgx_requant_has_second(q);
     char *to = out;
+    int i = 0;
     assert(!own.floats || !own.table);
-    for (int i = 0; i < rows; i++, tile += stride, to += out_row) {
+    if (VECTORS > 1 && cols == VL && !own.term)
+        i = second ? narrow_rows(&own, true, tile, stride, rows, r, residual_row, to, out_row)
+                   : narrow_rows(&own, false, tile, stride, rows, NULL, 0, to, out_row);
+    for (; i < rows; i++) {
         const uint8_t *added = r ? r + i * residual_row : NULL;
         if (second)
-            row_of(&own, true, tile, cols, added, to);
+            row_of(&own, true, tile + i * stride, cols, added, to + i * out_row);
         else
-            row_of(&own, false, tile, cols, NULL, to);
+            row_of(&own, false, tile + i * stride, cols, NULL, to + i * out_row);
     }
 }
 
