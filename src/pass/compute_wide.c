@@ -10,7 +10,8 @@
 // it is seen: half to even, infinity above the largest half.
 //
 // Seen means: a result, a conversion to another type than float, an operator whose value jumps
-// (floor, comparisons, integers made of floats). Those read y, unless it is 0 or 1 anyway. A
+// (floor, comparisons, integers made of floats). Those read y, unless it is 0 or 1 anyway. What is
+// quantized is rounded to fewer digits still: it is read in float, and so are its scales. A
 // conversion to half that the program asks for and reads back as float rounds as it says, and so
 // does what is added to a value that was clamped to 16 bits.
 //
@@ -88,6 +89,8 @@ static bool jumps(const struct mgx_ins *ins)
     static const struct mgx_op *const steps[] = {&mgx_op_floor, &mgx_op_ceil, &mgx_op_nearbyint,
                                                  &mgx_op_trunc, &mgx_op_sign, &mgx_op_mod,
                                                  &mgx_op_fmod,  NULL};
+    if (ins->op == &mgx_op_quantizelinear)
+        return false;
     return !mgx_type_is_float(ins->shape.type) || is_truth(ins->op) || is_listed(steps, ins->op);
 }
 
@@ -104,9 +107,9 @@ static struct mgx_ins *widened_constant(struct mgx_ins *at, struct mgx_ins *x)
     enum { PIECES = 16 };
     const struct mgx_op *op = x->op;
     struct mgx_ins *in[PIECES];
-    const bool passes = op == &mgx_op_multibroadcast || op == &mgx_op_broadcast ||
-                        op == &mgx_op_scalar || op == &mgx_op_transpose ||
-                        op == &mgx_op_dequantize_blocks;
+    const bool view = (op->flags & (MGX_OP_VIEW | MGX_OP_RESHAPE)) && x->in_count == 1;
+    const bool passes = view || op == &mgx_op_broadcast || op == &mgx_op_dequantize_blocks ||
+                        op == &mgx_op_dequantizelinear;
     if (!is_narrow(x->shape.type) || x->in_count > PIECES || (!passes && !mgx_is_joined(x)))
         return is_narrow(x->shape.type) ? mgx_emit_convert(at, x, MGX_FLOAT) : x;
     for (int i = 0; i < x->in_count; i++)

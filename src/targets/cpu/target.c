@@ -158,6 +158,10 @@ static const struct mgx_pass *const move[] = {
     &mgx_pass_propagate_constant,    &mgx_pass_eliminate_convert,
     &mgx_pass_dead_code_elimination, NULL};
 
+// Quantized models of halves: with scales in float they are those of floats.
+static const struct mgx_pass *const scales[] = {&mgx_pass_compute_wide,
+                                                &mgx_pass_propagate_constant, NULL};
+
 static bool has_type(const struct mgx_program *p, enum mgx_type type)
 {
     for (int m = 0; m < p->module_count; m++)
@@ -175,7 +179,11 @@ static enum mgx_status run_passes(struct mgx_program *p, const struct mgx_plan_m
     if (!folder)
         return mgx_fail_memory(diag);
     const bool narrow = has_quantized(p);
-    enum mgx_status status = narrow ? mgx_run_passes(p, first, &pass, diag) : MGX_OK;
+    enum mgx_status status = MGX_OK;
+    if (narrow && (has_type(p, MGX_HALF) || has_type(p, MGX_BF16)))
+        status = mgx_run_passes(p, scales, &pass, diag);
+    if (status == MGX_OK && narrow)
+        status = mgx_run_passes(p, first, &pass, diag);
     if (status == MGX_OK)
         status = mgx_run_passes(p, pack, &pass, diag);
     if (status == MGX_OK)

@@ -21,7 +21,7 @@
 
 // What a line computes, over operands x, y, z: a scalar operator's row (its MGX_PW_ code), or one of
 // these. DEQUANT is (x - z) * y, QUANT_* is round(x / y) + z within the type; of QUANT_F8 b is the
-// kind (enum mgx_fp8), and there is no z but 0.
+// kind (enum mgx_fp8), and there is no z but 0. ROUND_* is x to so many bits and back.
 enum mgx_block_code {
     MGX_BLOCK_COPY = MGX_PW_COUNT,
     MGX_BLOCK_DEQUANT,
@@ -30,6 +30,8 @@ enum mgx_block_code {
     MGX_BLOCK_QUANT_U16,
     MGX_BLOCK_QUANT_S16,
     MGX_BLOCK_QUANT_F8,
+    MGX_BLOCK_ROUND_F16,
+    MGX_BLOCK_ROUND_BF16,
     MGX_BLOCK_CODES
 };
 _Static_assert(MGX_BLOCK_CODES <= UINT8_MAX, "a line holds its code in a byte");

@@ -10,6 +10,7 @@
 #include "base/half.h"
 #include "targets/cpu/kernel/block.h"
 
+#include <string.h>
 #include <tgmath.h>
 
 #include "targets/cpu/kernel/simd.h"
@@ -257,6 +258,42 @@ static void quant_f8(float *out, const struct mgx_block_operand *in, float a, fl
     }
 }
 
+#if defined(__AVX512F__)
+SIMD vf as_half(vf x)
+{
+    return _mm512_cvtph_ps(_mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+}
+#elif defined(__F16C__)
+SIMD vf as_half(vf x)
+{
+    return _mm256_cvtph_ps(_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+}
+#else
+SIMD vf as_half(vf x)
+{
+    float v[VL];
+    vf_store(v, x);
+    for (int i = 0; i < VL; i++)
+        v[i] = mgx_half_to_float(mgx_half_from_double((double)v[i]));
+    return vf_load(v);
+}
+#endif
+
+SIMD vf as_brain(vf x)
+{
+    uint32_t v[VL];
+    float y[VL];
+    vf_store(y, x);
+    memcpy(v, y, sizeof v);
+    for (int i = 0; i < VL; i++)
+        v[i] = ((v[i] & 0x7fffffff) > 0x7f800000 ? v[i] : v[i] + 0x7fff + (v[i] >> 16 & 1)) &
+               0xffff0000;
+    memcpy(y, v, sizeof v);
+    return vf_nan_or(x, vf_load(y));
+}
+VECTOR(round_f16, as_half(x))
+VECTOR(round_bf16, as_brain(x))
+
 const struct mgx_block_kernel NAME(mgx_f32_block) = {KERNEL_BASE("f32_block"),
                                                      {
 #define PRELUDE(...)
@@ -274,4 +311,6 @@ const struct mgx_block_kernel NAME(mgx_f32_block) = {KERNEL_BASE("f32_block"),
                                                          [MGX_BLOCK_QUANT_S8] = quant_s8,
                                                          [MGX_BLOCK_QUANT_U16] = quant_u16,
                                                          [MGX_BLOCK_QUANT_S16] = quant_s16,
-                                                         [MGX_BLOCK_QUANT_F8] = quant_f8}};
+                                                         [MGX_BLOCK_QUANT_F8] = quant_f8,
+                                                         [MGX_BLOCK_ROUND_F16] = round_f16,
+                                                         [MGX_BLOCK_ROUND_BF16] = round_bf16}};

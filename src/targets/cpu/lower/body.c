@@ -48,16 +48,17 @@ static bool comes(enum mgx_type type)
            type == MGX_BF16 || type == MGX_HALF;
 }
 
-// As what goes out: bfloat16 is rounded to where a result is stored.
+// As what goes out: 16 bits are rounded to where a result is stored.
 static bool goes(enum mgx_type type)
 {
-    return works(type) || is_byte(type) || is_wider(type) || type == MGX_BF16;
+    return works(type) || is_byte(type) || is_wider(type) || type == MGX_BF16 || type == MGX_HALF;
 }
 
-// A float rounded to bfloat16, which is done where the result is stored.
+// A float rounded to 16 bits, which is done where the result is stored, or at once for who reads it.
 static bool is_rounded(const struct mgx_ins *ins)
 {
-    return ins->op == &mgx_op_convert && ins->shape.type == MGX_BF16 &&
+    return ins->op == &mgx_op_convert &&
+           (ins->shape.type == MGX_BF16 || ins->shape.type == MGX_HALF) &&
            ins->in[0]->shape.type == MGX_FLOAT;
 }
 
@@ -145,6 +146,8 @@ static int code_of(const struct mgx_ins *ins)
         return ins->in_count == 3 ? MGX_BLOCK_DEQUANT : MGX_PW_mul;
     if (ins->op == &mgx_op_quantizelinear)
         return quantize_code(ins->shape.type);
+    if (is_rounded(ins) && is_read_inside(ins))
+        return ins->shape.type == MGX_HALF ? MGX_BLOCK_ROUND_F16 : MGX_BLOCK_ROUND_BF16;
     if (ins->op == &mgx_op_identity || is_rounded(ins) ||
         (ins->op == &mgx_op_convert &&
          (ins->shape.type == MGX_FLOAT || ins->in[0]->shape.type == MGX_BOOL)))
@@ -258,6 +261,8 @@ static bool emit_line(struct compiler *x, const struct mgx_ins *ins, int positio
         x->why = "an operator of the body has no vector form";
         return false;
     }
+    if (is_rounded(ins) && x->count == 1) // storing it is all
+        line.code = MGX_BLOCK_COPY;
     if (!read_operands(x, ins, &line))
         return false;
     read_attrs(ins, &line);
@@ -334,8 +339,6 @@ static bool read_module(struct compiler *x, const struct mgx_module *m, struct s
         } else if (!(ins->op->flags & MGX_OP_BUILTIN)) {
             x->ins[x->count++] = ins;
         }
-        if (is_rounded(ins) && is_read_inside(ins))
-            x->why = "a value is rounded on its way";
         if (!(ins->op->flags & MGX_OP_BUILTIN) && !keeps_integers(ins))
             x->why = "a value of the body is neither float nor bool";
     }
@@ -346,7 +349,7 @@ static bool read_single(struct compiler *x, const struct mgx_ins *ins, struct so
 {
     assert(!ins->mod_count && !x->count);
     x->ins = MGX_NEW_ARRAY(x->arena, struct mgx_ins *, 1);
-    if (!x->ins || ins->in_count > 3)
+    if (!x->ins || ins->in_count > 3 || ins->shape.type == MGX_HALF) // typed.h converts in one go
         return false;
     x->ins[x->count++] = (struct mgx_ins *)ins;
     for (int i = 0; i < ins->in_count; i++)
@@ -499,8 +502,8 @@ void cpu_body_store(mgx_isa isa, void *data, enum mgx_type type, int64_t offset,
         const int64_t at = offset + i * step;
         if (type == MGX_FLOAT)
             ((float *)data)[at] = from[i];
-        else if (type == MGX_BF16)
-            mgx_convert(isa, MGX_KERNEL_F32, MGX_KERNEL_BF16)(from + i, (uint16_t *)data + at, 1);
+        else if ((type == MGX_BF16 || type == MGX_HALF) && cpu_kernel_type(type, &to))
+            mgx_convert(isa, MGX_KERNEL_F32, to)(from + i, (uint16_t *)data + at, 1);
         else if (type == MGX_BOOL)
             ((unsigned char *)data)[at] = from[i] != 0;
         else if (type == MGX_INT16 || type == MGX_UINT16)

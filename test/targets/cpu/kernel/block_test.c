@@ -107,9 +107,32 @@ CASE(floats_of_eight_bits_are_the_nearest)
     }
 }
 
+CASE(sixteen_bits_are_the_nearest)
+{
+    struct rng r = {9};
+    EACH_ISA(isa)
+    for (int i = 0; i < 2000 && !check_failures; i++) {
+        float x[LENGTH], y[LENGTH + 1], z[LENGTH + 1];
+        const int n = 1 + rng_below(&r, LENGTH);
+        for (int k = 0; k < n; k++) // any, or halfway between two
+            x[k] = rng_below(&r, 4)
+                       ? any_bits(&r)
+                       : ldexpf((float)(2 * rng_below(&r, 2048) + 1), rng_below(&r, 40) - 30);
+        y[n] = z[n] = 4711;
+        const struct mgx_block_operand in[] = {{x, false}};
+        mgx_block_kernel(isa)->table[MGX_BLOCK_ROUND_F16](y, in, 0, 0, n);
+        mgx_block_kernel(isa)->table[MGX_BLOCK_ROUND_BF16](z, in, 0, 0, n);
+        CHECK(y[n] == 4711 && z[n] == 4711);
+        for (int k = 0; k < n; k++) {
+            CHECK_NEAR(y[k], mgx_half_to_float(mgx_half_from_double((double)x[k])), 0);
+            CHECK_NEAR(z[k], mgx_bf16_to_float(mgx_bf16_from_double((double)x[k])), 0);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
-    static const struct check_case cases[] = {
-        ROW(bytes_are_those_of_a_division) ROW(floats_of_eight_bits_are_the_nearest){NULL, NULL}};
+    static const struct check_case cases[] = {ROW(bytes_are_those_of_a_division) ROW(
+        floats_of_eight_bits_are_the_nearest) ROW(sixteen_bits_are_the_nearest){NULL, NULL}};
     return check_run(cases, argc, argv);
 }
