@@ -17,7 +17,9 @@
 //
 //     float   x' is x itself where x = convert[half](x'), else convert[float](x), made once
 //
-// compute_wide_late does so where sizes are known only at run time, and in bodies: for targets that
+// compute_wide_early does so before quantized models are looked at, whose scales are of 16 bits: what
+// they multiply is in float then. Products of bfloat16 that a target multiplies itself stay as they
+// are. compute_wide_late does so where sizes are known only at run time, and in bodies: for targets that
 // multiply 16 bits on a card, and leave those to the host.
 //
 // A target that multiplies bfloat16 itself (mgx_pass_options.multiplies_bf16) keeps the operands of
@@ -45,6 +47,7 @@ struct wide {
     struct mgx_pass_call *call;
     struct mgx_module *module;
     struct mgx_map of;     // a value of 16 bits -> the same in float
+    bool early;            // products that stay are left for later
     bool late;             // only where sizes are not known, and in bodies
     bool multiplies;       // products of bfloat16 stay
     struct mgx_map narrow; // values that such products read: they stay as they are
@@ -148,6 +151,14 @@ static bool has_depth(const struct mgx_ins *conv)
     return mgx_ins_int(conv, "group") == 1 || conv->in[1]->shape.lens[1] >= LEAST;
 }
 
+// Behind views; it has no 16 bits but those of its scale.
+static bool is_dequantized(const struct mgx_ins *x)
+{
+    for (int depth = 0; depth < 8 && only_moves(x->op) && x->in_count == 1; depth++)
+        x = x->in[0];
+    return x->op == &mgx_op_dequantizelinear;
+}
+
 static bool stays_product(const struct wide *w, struct mgx_ins *ins)
 {
     const bool conv = ins->op == &mgx_op_convolution;
@@ -156,6 +167,7 @@ static bool stays_product(const struct wide *w, struct mgx_ins *ins)
                        ins->shape.type == MGX_BF16 && ins->in[0]->shape.type == MGX_BF16 &&
                        ins->in[1]->shape.type == MGX_BF16 && !is_late(ins) &&
                        mgx_shape_elements(&ins->shape) > 0 && !mgx_is_constant(w->module, ins) &&
+                       !is_dequantized(ins->in[0]) && !is_dequantized(ins->in[1]) &&
                        (conv ? mgx_is_constant(w->module, ins->in[1]) && has_depth(ins)
                              : ins->shape.lens[ins->shape.rank - 1] > 1);
     return stays && !(o->floats_pay && o->floats_pay(o->floats_user, ins));
@@ -338,9 +350,9 @@ static enum mgx_status read_convert(struct wide *w, struct mgx_ins *ins)
     return noted ? MGX_OK : mgx_fail_memory(w->call->diag);
 }
 
-static enum mgx_status widen(struct mgx_pass_call *c, struct mgx_module *m, bool late)
+static enum mgx_status widen(struct mgx_pass_call *c, struct mgx_module *m, bool early, bool late)
 {
-    struct wide w = {.call = c, .module = m, .late = late};
+    struct wide w = {.call = c, .module = m, .early = early, .late = late};
     w.multiplies = c->options->multiplies_bf16 && !late;
     enum mgx_status status = MGX_OK;
     if (m->bypass)
@@ -353,7 +365,7 @@ static enum mgx_status widen(struct mgx_pass_call *c, struct mgx_module *m, bool
         if (ins->op == &mgx_op_convert)
             status = read_convert(&w, ins);
         else if (stays_product(&w, ins))
-            status = put(&w, ins, product_of(ins), false);
+            status = w.early ? MGX_OK : put(&w, ins, product_of(ins), false);
         else if (concerns(&w, ins) && fits(&w, ins))
             status = rewrite(&w, ins);
         if (status == MGX_OK)
@@ -366,13 +378,24 @@ static enum mgx_status widen(struct mgx_pass_call *c, struct mgx_module *m, bool
 
 static enum mgx_status run(struct mgx_pass_call *c, struct mgx_module *m)
 {
-    return widen(c, m, false);
+    return widen(c, m, false, false);
+}
+
+static enum mgx_status run_early(struct mgx_pass_call *c, struct mgx_module *m)
+{
+    return widen(c, m, true, false);
 }
 
 static enum mgx_status run_late(struct mgx_pass_call *c, struct mgx_module *m)
 {
-    return widen(c, m, true);
+    return widen(c, m, false, true);
 }
+
+const struct mgx_pass mgx_pass_compute_wide_early = {
+    .name = "compute_wide_early",
+    .meaning = "computes what quantized values of half and bfloat16 meet in float",
+    .module = run_early,
+};
 
 const struct mgx_pass mgx_pass_compute_wide_late = {
     .name = "compute_wide_late",

@@ -159,7 +159,7 @@ static const struct mgx_pass *const move[] = {
     &mgx_pass_dead_code_elimination, NULL};
 
 // Quantized models of halves: with scales in float they are those of floats.
-static const struct mgx_pass *const scales[] = {&mgx_pass_compute_wide,
+static const struct mgx_pass *const scales[] = {&mgx_pass_compute_wide_early,
                                                 &mgx_pass_propagate_constant, NULL};
 
 static bool has_type(const struct mgx_program *p, enum mgx_type type)
@@ -178,10 +178,14 @@ static enum mgx_status run_passes(struct mgx_program *p, const struct mgx_plan_m
     struct mgx_plan_folder *folder = mgx_plan_folder_create(p, machine, &pass);
     if (!folder)
         return mgx_fail_memory(diag);
-    const bool narrow = has_quantized(p);
+    const bool narrow = has_quantized(p),
+               multiplies = mgx_gemm_kernel(MGX_KERNEL_BF16, cpu_machine(machine)->isa) != NULL;
     enum mgx_status status = MGX_OK;
-    if (narrow && (has_type(p, MGX_HALF) || has_type(p, MGX_BF16)))
-        status = mgx_run_passes(p, scales, &pass, diag);
+    if (narrow && (has_type(p, MGX_HALF) || has_type(p, MGX_BF16))) {
+        struct mgx_pass_options early = pass;
+        early.multiplies_bf16 = multiplies;
+        status = mgx_run_passes(p, scales, &early, diag);
+    }
     if (status == MGX_OK && narrow)
         status = mgx_run_passes(p, first, &pass, diag);
     if (status == MGX_OK)
@@ -192,7 +196,7 @@ static enum mgx_status run_passes(struct mgx_program *p, const struct mgx_plan_m
         status = mgx_program_clone(options->simplified, p, diag);
     if (status == MGX_OK && narrow)
         status = mgx_run_passes(p, integers, &pass, diag);
-    pass.multiplies_bf16 = mgx_gemm_kernel(MGX_KERNEL_BF16, cpu_machine(machine)->isa) != NULL;
+    pass.multiplies_bf16 = multiplies;
     struct cpu_floats floats = {.isa = cpu_machine(machine)->isa,
                                 .threads = machine->threads,
                                 .fast_math = options->fast_math};
