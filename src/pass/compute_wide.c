@@ -110,7 +110,8 @@ static struct mgx_ins *widened_constant(struct mgx_ins *at, struct mgx_ins *x)
     enum { PIECES = 16 };
     const struct mgx_op *op = x->op;
     struct mgx_ins *in[PIECES];
-    const bool view = (op->flags & (MGX_OP_VIEW | MGX_OP_RESHAPE)) && x->in_count == 1;
+    const bool view = (op->flags & (MGX_OP_VIEW | MGX_OP_RESHAPE)) && x->in_count == 1 &&
+                      mgx_shape_elements(&x->shape) >= mgx_shape_elements(&x->in[0]->shape);
     const bool passes = view || op == &mgx_op_broadcast || op == &mgx_op_dequantize_blocks ||
                         op == &mgx_op_dequantizelinear;
     if (!is_narrow(x->shape.type) || x->in_count > PIECES || (!passes && !mgx_is_joined(x)))

@@ -218,11 +218,21 @@ static bool has_place(struct compiler *x, int operand)
     return operand >= 0;
 }
 
+// A zero point that is 0 and nothing else, or none: lines make floats of eight bits without.
+static bool has_no_zero(const struct mgx_ins *ins)
+{
+    const struct mgx_ins *zero = ins->in_count == 3 ? ins->in[2] : NULL;
+    while (zero && !zero->literal && zero->in_count == 1 && (zero->op->flags & MGX_OP_VIEW))
+        zero = zero->in[0];
+    return ins->in_count < 3 || (zero->literal && mgx_shape_space(&zero->literal->shape) == 1 &&
+                                 mgx_load_double(zero->shape.type, zero->literal->data, 0) == 0);
+}
+
 static bool has_line(const struct mgx_ins *ins)
 {
     const int code = code_of(ins);
-    return code >= 0 && ins->in_count <= 3 && keeps_integers(ins) &&
-           (ins->shape.type != MGX_BOOL || keeps_bools(code));
+    return code >= 0 && (code != MGX_BLOCK_QUANT_F8 || has_no_zero(ins)) && ins->in_count <= 3 &&
+           keeps_integers(ins) && (ins->shape.type != MGX_BOOL || keeps_bools(code));
 }
 
 static bool read_operands(struct compiler *x, const struct mgx_ins *ins,

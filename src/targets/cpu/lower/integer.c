@@ -103,7 +103,8 @@ static bool stays_small(const float *scale, const float *bias, int64_t columns)
     return fits;
 }
 
-// Whether the step to bytes needs no clamp of its own: its numbers stay small, and rounding makes the byte's limits of the step's.
+// Whether the step to bytes needs no clamp of its own: its numbers stay small, and rounding makes
+// the byte's limits of the step's.
 static bool saturates(const struct mgx_requant *q, const float *scale, const float *bias,
                       int64_t columns)
 {
