@@ -95,6 +95,8 @@ foreach(row IN LISTS rows)
     set(options -fno-sanitize=all)
   elseif(MGX_SANITIZE) # as above, at -O2 too
     set(options -O1)
+  else()
+    set(options $<$<CONFIG:Release>:-O3>)
   endif()
   set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${options}")
   list(APPEND MGX_KERNELS ${file})

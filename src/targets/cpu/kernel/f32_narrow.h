@@ -518,57 +518,97 @@ SIMD void store_sums(struct shape s, const struct mgx_narrow_args *x, const vf t
         }
 }
 
-SIMD void multiply(struct shape s, const struct mgx_narrow_args *x)
+// The ways to multiply: 16 bits; blocks of floats; blocks of whole numbers.
+enum way { HALVES, BRAINS, FLOATS_8, FLOATS_4, FLOATS_2, WHOLE_8, WHOLE_4, WHOLE_2, WAYS };
+
+static enum way way_of(const struct mgx_narrow_args *x)
+{
+    const struct mgx_narrow *form = x->form;
+    if (form->kind != MGX_NARROW_BLOCKS)
+        return form->kind == MGX_NARROW_F16 ? HALVES : BRAINS;
+    const int bits = form->bits == 8 ? 0 : form->bits == 4 ? 1 : 2;
+    return (enum way)((x->pairs ? WHOLE_8 : FLOATS_8) + bits);
+}
+
+SIMD void multiply(struct shape s, enum way way, const struct mgx_narrow_args *x)
 {
     vf total[SUMS];
     UNROLL
     for (int i = 0; i < sums_of(s); i++)
         total[i] = vf_zero();
-    if (s.kind == MGX_NARROW_BLOCKS && x->pairs)
+    if (way >= WHOLE_8)
         sum_integers(s, x, total);
-    else if (s.kind == MGX_NARROW_BLOCKS)
+    else if (way >= FLOATS_8)
         sum_blocks(s, x, total);
     else
         sum_16(s, x, total);
     store_sums(s, x, total);
 }
 
-#define KINDS(name, rows_, panels_, nv_)                                                           \
-    static void name(const struct mgx_narrow_args *x)                                              \
+// A function for every way: gcc takes half as long again for one that has them all.
+#define WAY(name, rows, panels, nv, way, kind, bits)                                               \
+    static void name##_##way(const struct mgx_narrow_args *x)                                      \
     {                                                                                              \
-        const enum mgx_narrow_kind kind = x->form->kind;                                           \
-        if (kind == MGX_NARROW_F16)                                                                \
-            multiply((struct shape){rows_, panels_, nv_, MGX_NARROW_F16, 8}, x);                   \
-        else if (kind == MGX_NARROW_BF16)                                                          \
-            multiply((struct shape){rows_, panels_, nv_, MGX_NARROW_BF16, 8}, x);                  \
-        else if (x->form->bits == 8)                                                               \
-            multiply((struct shape){rows_, panels_, nv_, MGX_NARROW_BLOCKS, 8}, x);                \
-        else if (x->form->bits == 4)                                                               \
-            multiply((struct shape){rows_, panels_, nv_, MGX_NARROW_BLOCKS, 4}, x);                \
-        else                                                                                       \
-            multiply((struct shape){rows_, panels_, nv_, MGX_NARROW_BLOCKS, 2}, x);                \
+        multiply((struct shape){rows, panels, nv, kind, bits}, way, x);                            \
     }
+#define SHAPE(name, rows, panels, nv)                                                              \
+    WAY(name, rows, panels, nv, HALVES, MGX_NARROW_F16, 8)                                         \
+    WAY(name, rows, panels, nv, BRAINS, MGX_NARROW_BF16, 8)                                        \
+    WAY(name, rows, panels, nv, FLOATS_8, MGX_NARROW_BLOCKS, 8)                                    \
+    WAY(name, rows, panels, nv, FLOATS_4, MGX_NARROW_BLOCKS, 4)                                    \
+    WAY(name, rows, panels, nv, FLOATS_2, MGX_NARROW_BLOCKS, 2)                                    \
+    WAY(name, rows, panels, nv, WHOLE_8, MGX_NARROW_BLOCKS, 8)                                     \
+    WAY(name, rows, panels, nv, WHOLE_4, MGX_NARROW_BLOCKS, 4)                                     \
+    WAY(name, rows, panels, nv, WHOLE_2, MGX_NARROW_BLOCKS, 2)                                     \
+    static const product_fn name[WAYS] = {name##_HALVES,   name##_BRAINS,   name##_FLOATS_8,       \
+                                          name##_FLOATS_4, name##_FLOATS_2, name##_WHOLE_8,        \
+                                          name##_WHOLE_4,  name##_WHOLE_2};
 
-KINDS(one_two, 1, 2, 2)
-KINDS(one_wide, 1, 1, 2)
-KINDS(two_wide, 2, 1, 2)
-KINDS(three_wide, 3, 1, 2)
-KINDS(four_wide, 4, 1, 2)
-KINDS(one_narrow, 1, 1, 1)
-KINDS(two_narrow, 2, 1, 1)
-KINDS(three_narrow, 3, 1, 1)
-KINDS(four_narrow, 4, 1, 1)
+typedef void (*product_fn)(const struct mgx_narrow_args *x);
+
+SHAPE(one_wide, 1, 1, 2)
+SHAPE(one_narrow, 1, 1, 1)
+#if !defined(FEWER_FORMS)
+SHAPE(two_wide, 2, 1, 2)
+SHAPE(three_wide, 3, 1, 2)
+SHAPE(four_wide, 4, 1, 2)
+static const product_fn *const wide[] = {NULL, one_wide, two_wide, three_wide, four_wide};
+#else
+static const product_fn *const wide[] = {NULL, one_wide, NULL, NULL, NULL};
+#endif
+#if !defined(__AVX512F__) // whose panels_of is 1
+SHAPE(one_two, 1, 2, 2)
+#endif
+
+// Rows without a form of their own, as those of a last panel of one vector: one by one, from cache.
+static void row_by_row(const struct mgx_narrow_args *x, int rows)
+{
+    const product_fn *const product = x->width == 2 * VL ? one_wide : one_narrow;
+    struct mgx_narrow_args one = *x;
+    for (int r = 0; r < rows; r++) {
+        product[way_of(x)](&one);
+        one.a += x->a_row;
+        one.sums += x->sums ? x->sums_row : 0;
+        one.pairs += x->pairs ? x->pairs_row : 0;
+        one.residual += x->residual ? x->residual_row : 0;
+        one.c += x->c_row;
+    }
+}
 
 static void product(const struct mgx_narrow_args *x, int rows, int panels)
 {
-    typedef void (*fn)(const struct mgx_narrow_args *x);
-    static const fn wide[] = {NULL, one_wide, two_wide, three_wide, four_wide};
-    static const fn narrow[] = {NULL, one_narrow, two_narrow, three_narrow, four_narrow};
-    assert(panels <= panels_of(x->form));
-    if (VL != 16 && panels == 2) // a constant, with which one_two is not there at all
-        one_two(x);
+    (void)panels;
+    assert(panels <= panels_of(x->form) && rows >= 1 && rows <= MGX_NARROW_ROWS);
+#if !defined(__AVX512F__)
+    if (panels == 2) {
+        one_two[way_of(x)](x);
+        return;
+    }
+#endif
+    if (x->width == 2 * VL && wide[rows])
+        wide[rows][way_of(x)](x);
     else
-        (x->width == 2 * VL ? wide : narrow)[rows](x);
+        row_by_row(x, rows);
 }
 
 static void block_sums(const float *a, int64_t depth, int64_t block, float *out)

@@ -4,13 +4,14 @@
 // the pace of s8_gemm__avx512_vnni.c, which takes B of signed bytes without zero points.
 enum { ROWS = 14, HALF = 7, NV = 2 };
 #define INTEGER 1
+#define SLOW_PRODUCTS 1
 #define MAC(c, a, b) __asm__("vpdpwssd %2, %1, %0" : "+v"(c) : "v"(a), "v"(b))
 
 #include "targets/cpu/kernel/tile_body.h"
 
-#include "targets/cpu/kernel/s8_strip.h"
-
 TILES_14
+
+#include "targets/cpu/kernel/s8_strip.h"
 
 const struct mgx_gemm_kernel mgx_s16_gemm_14x32__avx512_vnni = {
     .base = {"s16_gemm_14x32__avx512_vnni", .needs = MGX_ISA_AVX512_VNNI},

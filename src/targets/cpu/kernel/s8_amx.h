@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Bytes on tile registers: amx_body.h, and strips, any number of rows of one panel, whose sums end
-// out of L1 as those of the AVX-512 kernels do out of registers (byte_ends.h). The including file
+// out of L1 (strip_ends.h) as those of the AVX-512 kernels do out of registers. The including file
 // defines PRODUCT.
 #pragma once
 
@@ -8,48 +8,7 @@
 
 #include "targets/cpu/kernel/amx_body.h"
 
-#include "targets/cpu/kernel/byte_ends.h"
-
-// Rows of sums from `c` on, side by side.
-SIMD void end_strip(int rows, int nv, enum ending ending, const struct mgx_tile_args *args,
-                    char *to, const char *residual, const sums *c)
-{
-    enum { TOGETHER = 4 };
-    const int64_t step = residual ? args->residual_row : 0;
-    int i = 0;
-    for (; i + TOGETHER <= rows; i += TOGETHER)
-        end_plainly(TOGETHER, nv, ending, args, to + i * args->c_row, residual + i * step,
-                    c + i * nv);
-    for (; i < rows; i++)
-        end_plainly(1, nv, ending, args, to + i * args->c_row, residual + i * step, c + i * nv);
-}
-
-#define END(name, nv, ending)                                                                      \
-    static __attribute__((noinline)) void name(int rows, const struct mgx_tile_args *args,         \
-                                               char *to, const char *residual, const sums *c)      \
-    {                                                                                              \
-        if (ending == ANY_END)                                                                     \
-            end_rows_anyhow(rows, nv, args, to, residual, c);                                      \
-        else                                                                                       \
-            end_strip(rows, nv, ending, args, to, residual, c);                                    \
-    }
-
-END(any_1, 1, ANY_END)
-END(plain_1, 1, PLAIN_END)
-END(table_1, 1, TABLE_END)
-END(added_1, 1, ADDED_END)
-END(any_2, 2, ANY_END)
-END(plain_2, 2, PLAIN_END)
-END(table_2, 2, TABLE_END)
-END(added_2, 2, ADDED_END)
-
-typedef void (*end_fn)(int rows, const struct mgx_tile_args *args, char *to, const char *residual,
-                       const sums *c);
-
-static const end_fn ends[][ENDINGS] = {
-    {any_1, plain_1, table_1, added_1},
-    {any_2, plain_2, table_2, added_2},
-};
+#include "targets/cpu/kernel/strip_ends.h"
 
 // What is read next comes a share with every step of every block.
 static int64_t share_of(const struct mgx_tile_args *args, int groups)

@@ -7,9 +7,9 @@ enum { ROWS = 14, HALF = 7, NV = 2 };
 
 #include "targets/cpu/kernel/tile_body.h"
 
-#include "targets/cpu/kernel/s8_strip.h"
-
 TILES_14
+
+#include "targets/cpu/kernel/s8_strip.h"
 
 const struct mgx_gemm_kernel mgx_s8_gemm_14x32__avx512_vnni = {
     .base = {"s8_gemm_14x32__avx512_vnni", .needs = MGX_ISA_AVX512_VNNI},

@@ -9,14 +9,14 @@ enum { ROWS = 6, HALF = 3, NV = 2 };
 
 #include "targets/cpu/kernel/tile_body.h"
 
-#include "targets/cpu/kernel/s8_strip.h"
-
 TILE(1)
 TILE(2)
 TILE(3)
 TILE(4)
 TILE(5)
 TILE(6)
+
+#include "targets/cpu/kernel/s8_strip.h"
 
 const struct mgx_gemm_kernel mgx_s8_gemm_6x16__avx_vnni = {
     .base = {"s8_gemm_6x16__avx_vnni", .needs = MGX_ISA_AVX_VNNI},

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
 // Strips of the s8 micro-kernels: `strip` of tile.h, any number of rows of one panel of two vectors
-// or one. Tiles end in registers (byte_ends.h). The including file is a kernel of tile_body.h, whose
-// multiplication MAC and, with AVX-512, whose sums this uses too.
+// or one. Tiles of half the rows or more, which is what strips are cut into, end in registers
+// (byte_ends.h), each in a function of its own: gcc takes twice the time for all of them in one. Short
+// strips, and ends in general, leave their sums in L1 and end there (strip_ends.h). The including file
+// is a kernel of tile_body.h with its tiles, whose multiplication MAC and, with AVX-512, whose sums
+// this uses too.
 #pragma once
 
 #include <assert.h>
 #include <stddef.h>
 
-#include "targets/cpu/kernel/byte_ends.h"
 #include "targets/cpu/kernel/byte_strip.h"
+#include "targets/cpu/kernel/strip_ends.h"
 
 // The sums of a tile, side by side in `c`.
 #if defined(__AVX512F__)
@@ -95,71 +98,119 @@ SIMD void sum_strip(int rows, int nv, const struct mgx_tile_args *args, const st
 }
 #endif
 
+// --- a tile and its end ---
+
 SIMD void run_tile(int rows, int nv, enum ending ending, const struct mgx_tile_args *args,
                    const struct strip_at *at)
 {
     sums c[ROWS * NV];
     sum_strip(rows, nv, args, at, c);
-    if (ending == ANY_END)
-        end_rows_anyhow(rows, nv, args, at->c, at->residual, c);
-    else if (ending == FLOAT_END)
+    if (ending == FLOAT_END)
         end_floats(rows, nv, args, at->c, at->residual, c);
     else
         end_plainly(rows, nv, ending, args, at->c, at->residual, c);
 }
 
+// All numbers of rows, and those of tiles that end in registers.
 #if defined(__AVX512F__)
-#define CASES(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
+#define LONG_CASES(X) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
+#define CASES(X) X(1) X(2) X(3) X(4) X(5) X(6) LONG_CASES(X)
 #else
-#define CASES(X) X(1) X(2) X(3) X(4) X(5) X(6)
+#define LONG_CASES(X) X(3) X(4) X(5) X(6)
+#define CASES(X) X(1) X(2) LONG_CASES(X)
 #endif
 
-SIMD void run_count(int64_t rows, int nv, enum ending ending, const struct mgx_tile_args *args,
-                    const struct strip_at *at)
-{
-    switch (rows) {
-#define CASE(count)                                                                                \
-    case count:                                                                                    \
-        run_tile(count, nv, ending, args, at);                                                     \
-        break;
-        CASES(CASE)
-#undef CASE
+typedef void (*strip_tile)(const struct mgx_tile_args *args, const struct strip_at *at);
+
+#define STRIP_TILE(name, rows, nv, ending)                                                         \
+    static void name##_##rows(const struct mgx_tile_args *args, const struct strip_at *at)         \
+    {                                                                                              \
+        run_tile(rows, nv, ending, args, at);                                                      \
     }
+
+#define PLAIN_1(rows) STRIP_TILE(plain_1, rows, 1, PLAIN_END)
+#define PLAIN_2(rows) STRIP_TILE(plain_2, rows, 2, PLAIN_END)
+#define TABLE_2(rows) STRIP_TILE(table_2, rows, 2, TABLE_END)
+#define ADDED_2(rows) STRIP_TILE(added_2, rows, 2, ADDED_END)
+#define FLOATS_2(rows) STRIP_TILE(floats_2, rows, 2, FLOAT_END)
+LONG_CASES(PLAIN_1)
+LONG_CASES(PLAIN_2)
+LONG_CASES(FLOATS_2)
+#if !defined(SLOW_PRODUCTS) // beside which the way through L1 is little
+LONG_CASES(TABLE_2)
+LONG_CASES(ADDED_2)
+#endif
+
+// [vectors - 1][ending][rows]; none where tiles end in memory.
+#define OF_PLAIN_1(rows) [rows] = plain_1_##rows,
+#define OF_PLAIN_2(rows) [rows] = plain_2_##rows,
+#define OF_TABLE_2(rows) [rows] = table_2_##rows,
+#define OF_ADDED_2(rows) [rows] = added_2_##rows,
+#define OF_FLOATS_2(rows) [rows] = floats_2_##rows,
+static const strip_tile strip_tiles[][ENDINGS][ROWS + 1] = {
+    {[PLAIN_END] = {LONG_CASES(OF_PLAIN_1)}},
+    {[PLAIN_END] = {LONG_CASES(OF_PLAIN_2)},
+     [FLOAT_END] = {LONG_CASES(OF_FLOATS_2)},
+#if !defined(SLOW_PRODUCTS)
+     [TABLE_END] = {LONG_CASES(OF_TABLE_2)},
+     [ADDED_END] = {LONG_CASES(OF_ADDED_2)},
+#endif
+    },
+};
+
+#define WIDE(rows) [rows] = wide_##rows,
+#define NARROW(rows) [rows] = narrow_##rows,
+static const mgx_tile_fn tiles_of[][ROWS + 1] = {{CASES(NARROW)}, {CASES(WIDE)}};
+
+// The sums of a tile go through L1; the lines that its end stores, and adds, come meanwhile.
+static void run_in_memory(int rows, int nv, enum ending ending, const struct mgx_tile_args *args,
+                          const struct strip_at *at)
+{
+    _Alignas(64) sums c[ROWS * NV];
+    struct mgx_tile_args own = *args;
+    for (int i = 0; i < rows; i++) {
+        __builtin_prefetch(at->c + i * args->c_row, 1, 3);
+        if (at->residual)
+            __builtin_prefetch(at->residual + i * args->residual_row, 0, 3);
+    }
+    own.a[0] = at->a;
+    own.a[1] = at->a + HALF * args->a_row;
+    own.c[0] = (char *)c;
+    own.c[1] = (char *)(c + HALF * nv);
+    own.c_row = nv * (int64_t)sizeof *c;
+    own.residual[0] = own.residual[1] = NULL;
+    own.bias = own.scale = NULL;
+    own.clamp = false;
+    own.cols = nv * COLS;
+    own.ahead = at->ahead;
+    own.ahead_step = at->step;
+    tiles_of[nv - 1][rows](&own);
+    ends[nv - 1][ending](rows, args, at->c, at->residual, c);
 }
 
-#if defined(__AVX512F__)
-SIMD void run_strip(int nv, enum ending ending, const struct mgx_tile_args *args, int64_t rows)
+// `count` rows of a strip of `nv` vectors.
+static inline void run_count(int64_t count, int nv, enum ending ending,
+                             const struct mgx_tile_args *args, const struct strip_at *at)
+{
+    const strip_tile in_registers = strip_tiles[nv - 1][ending][count];
+    if (in_registers)
+        in_registers(args, at);
+    else
+        run_in_memory((int)count, nv, ending, args, at);
+}
+
+static void run_strip(int nv, enum ending ending, const struct mgx_tile_args *args, int64_t rows)
 {
     struct strip_at at = strip_start(args, rows, ROWS);
+#if defined(__AVX512F__)
     strip_spread(args, &at, at.left);
     for (int64_t count; (count = strip_rows(&at)) > 0; strip_advance_spread(args, &at, count))
         run_count(count, nv, ending, args, &at);
-}
 #else
-SIMD void run_strip(int nv, enum ending ending, const struct mgx_tile_args *args, int64_t rows)
-{
-    struct strip_at at = strip_start(args, rows, ROWS);
     for (int64_t count; (count = strip_next(args, &at)) > 0; strip_advance(args, &at, count))
         run_count(count, nv, ending, args, &at);
-}
 #endif
-
-#define STRIP(name, nv, ending)                                                                    \
-    static void name(const struct mgx_tile_args *args, int64_t rows)                               \
-    {                                                                                              \
-        run_strip(nv, ending, args, rows);                                                         \
-    }
-
-STRIP(any_1, 1, ANY_END)
-STRIP(plain_1, 1, PLAIN_END)
-STRIP(table_1, 1, TABLE_END)
-STRIP(added_1, 1, ADDED_END)
-STRIP(floats_1, 1, FLOAT_END)
-STRIP(any_2, 2, ANY_END)
-STRIP(plain_2, 2, PLAIN_END)
-STRIP(table_2, 2, TABLE_END)
-STRIP(added_2, 2, ADDED_END)
-STRIP(floats_2, 2, FLOAT_END)
+}
 
 #if defined(__AVX512F__)
 #include "targets/cpu/kernel/s8_late.h"
@@ -167,10 +218,6 @@ STRIP(floats_2, 2, FLOAT_END)
 
 static void strip(const struct mgx_tile_args *args, int64_t rows)
 {
-    static void (*const strips[][ENDINGS])(const struct mgx_tile_args *, int64_t) = {
-        {any_1, plain_1, table_1, added_1, floats_1},
-        {any_2, plain_2, table_2, added_2, floats_2},
-    };
     const int nv = (int)(args->b_row / (COLS * GROUP_BYTES));
     assert(nv >= 1 && nv <= NV && args->cols <= nv * COLS && args->start);
     const enum ending ending = ending_of(args, nv * COLS);
@@ -181,5 +228,5 @@ static void strip(const struct mgx_tile_args *args, int64_t rows)
         return;
     }
 #endif
-    strips[nv - 1][ends_in_floats(args, nv * COLS) ? FLOAT_END : ending](args, rows);
+    run_strip(nv, ends_in_floats(args, nv * COLS) ? FLOAT_END : ending, args, rows);
 }

@@ -367,6 +367,9 @@ SIMD vf vf_spread(vf v, int members, int m)
 
 #else
 #define VECTOR_OF_4
+#if defined(__x86_64__) // without AVX2: processors of before 2013, for which kernels have fewer forms
+#define FEWER_FORMS
+#endif
 enum { VL = 4 };
 typedef float vf __attribute__((vector_size(16)));
 typedef int32_t vi __attribute__((vector_size(16)));

@@ -255,12 +255,11 @@ SIMD void sum_taps(int count, int nv, const struct mgx_tile_args *args, struct f
     for (int64_t t = 0; t < args->tap_count; t++) {
         start_rows(&s.a, args, args->taps[t]);
         s.k = args->depth;
-        while (s.k >= 4 && own.left > 0) {
-            fetch_row(&own, count, args);
+        while (s.k >= 4) {
+            if (own.left > 0)
+                fetch_row(&own, count, args);
             four_steps(count, nv, &s, c);
         }
-        while (s.k >= 4)
-            four_steps(count, nv, &s, c);
         for (; s.k > 0; s.k--) {
             step(count, nv, &s.a, 0, s.b, c);
             s.b += s.b_row;
@@ -413,23 +412,8 @@ store_part(int count, int nv, const struct mgx_tile_args *args, const float *sum
         }
 }
 
-SIMD void tile(int count, int nv, const struct mgx_tile_args *args)
+SIMD void end_in_memory(int count, int nv, const struct mgx_tile_args *args, vf c[][NV])
 {
-    assert(args->cols >= 1 && args->cols <= nv * VL);
-    vf c[ROWS][NV];
-    const struct fetch own = start_fetch(count, nv, args);
-    start(count, nv, args, c);
-    sum_taps(count, nv, args, own, c);
-    rescale(count, nv, args, c);
-    if (args->cols == nv * VL) {
-        store_full(count, nv, args, c);
-        return;
-    }
-    const int last = args->cols - (nv - 1) * VL;
-    if (VL == 16 && last > 0 && last < VL) {
-        store_rows(count, nv, last, args, c);
-        return;
-    }
     float sums[ROWS * NV * VL];
     UNROLL
     for (int i = 0; i < count; i++) {
@@ -438,6 +422,41 @@ SIMD void tile(int count, int nv, const struct mgx_tile_args *args)
             vf_store(sums + (i * nv + v) * VL, c[i][v]);
     }
     store_part(count, nv, args, sums);
+}
+
+// Integer sums, and floats of them. What is more than a store of whole vectors ends in memory: strips
+// are fast at that, and without it the code of all tiles compiles in half the time.
+SIMD void end_integers(int count, int nv, const struct mgx_tile_args *args, vf c[][NV])
+{
+    rescale(count, nv, args, c);
+    if (args->residual[0] || args->clamp || args->cols != nv * VL) {
+        end_in_memory(count, nv, args, c);
+        return;
+    }
+    UNROLL
+    for (int i = 0; i < count; i++) {
+        UNROLL
+        for (int v = 0; v < nv; v++)
+            vf_store(out_row(args->c, args->c_row, i) + v * VL, c[i][v]);
+    }
+}
+
+SIMD void tile(int count, int nv, const struct mgx_tile_args *args)
+{
+    assert(args->cols >= 1 && args->cols <= nv * VL);
+    vf c[ROWS][NV];
+    const struct fetch own = start_fetch(count, nv, args);
+    const int last = args->cols - (nv - 1) * VL;
+    start(count, nv, args, c);
+    sum_taps(count, nv, args, own, c);
+    if (INTEGER)
+        end_integers(count, nv, args, c);
+    else if (args->cols == nv * VL)
+        store_full(count, nv, args, c);
+    else if (VL == 16 && last > 0 && last < VL)
+        store_rows(count, nv, last, args, c);
+    else
+        end_in_memory(count, nv, args, c);
 }
 
 #define TILE(count)                                                                                \
