@@ -435,9 +435,10 @@ PyMethodDef py_parse_functions[] = {
     {"parse_tf", WITH_KEYWORDS(parse_tf),
      "parse_tf($module, /, filename, is_nhwc=True, batch_size=1, map_input_dims={}, "
      "output_names=[])\n--\n\nReads a frozen TensorFlow graph or a SavedModel (its folder).\n\n"
-     "With is_nhwc inputs of rank 4 become parameters in the order N, C, H, W. Lengths\n"
-     "that the graph leaves open are batch_size; map_input_dims gives those of inputs by\n"
-     "name. Without output_names the results are all nodes that feed nothing."},
+     "With is_nhwc inputs of rank 4 become parameters in the order N, C, H, W, and results\n"
+     "of rank 4 have that order too. Lengths that the graph leaves open are batch_size;\n"
+     "map_input_dims gives those of inputs by name. Without output_names the results are\n"
+     "all nodes that feed nothing."},
     {"get_onnx_operators", get_onnx_operators, METH_NOARGS,
      "get_onnx_operators($module, /)\n--\n\nNames of the ONNX operators that are supported."},
     {"get_tf_operators", get_tf_operators, METH_NOARGS,

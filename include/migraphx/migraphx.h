@@ -544,7 +544,8 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_tf_options_assign_to(migraphx_tf_opti
                                                                 const_migraphx_tf_options_t input);
 // Makes the default options of TensorFlow import.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_tf_options_create(migraphx_tf_options_t *out);
-// Says whether the graph's images have their channels last; false is the default.
+// Says whether the graph's images have their channels last; false is the default. Then inputs and
+// results of rank 4 are parameters and results of the program in the order N, C, H, W.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_tf_options_set_nhwc(migraphx_tf_options_t tf_options,
                                                                bool is_nhwc);
 // Gives a placeholder these lengths.

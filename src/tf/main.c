@@ -69,6 +69,37 @@ enum mgx_status mgx_tf_import_graph(struct mgx_tf_import *import, struct mgx_wir
 
 // --- results ---
 
+// With is_nhwc results of rank 4 leave as inputs of rank 4 enter: in the order N, C, H, W.
+static struct mgx_ins *in_order_of_options(struct mgx_tf_graph *g, struct mgx_ins *result)
+{
+    struct mgx_tf_import *import = g->import;
+    struct mgx_node leaving = {.name = "",
+                               .op_type = "result",
+                               .module = g->module,
+                               .scratch = &import->scratch,
+                               .diag = import->diag,
+                               .fold = &import->fold};
+    if (!import->options.nhwc || result->shape.rank != 4)
+        return result;
+    return mgx_build_transpose(&leaving, result, (int64_t[]){0, 3, 1, 2}, 4);
+}
+
+static enum mgx_status add_result(struct mgx_tf_graph *g, struct mgx_slice reference,
+                                  struct mgx_ins **out)
+{
+    struct mgx_tf_import *import = g->import;
+    struct mgx_ins *result;
+    TRY(mgx_tf_graph_value(g, reference, &result));
+    const struct mgx_tf_handle *handle = mgx_map_find_pointer(&import->handles, result);
+    if (handle && handle->kind == MGX_TF_REFERENCE)
+        result = handle->value;
+    if (!result || (handle && handle->kind != MGX_TF_REFERENCE))
+        return mgx_fail(import->diag, MGX_INVALID, "output \"%.*s\" is not a tensor",
+                        MGX_SLICE(reference));
+    *out = in_order_of_options(g, result);
+    return MGX_OK;
+}
+
 enum mgx_status mgx_tf_add_results(struct mgx_tf_graph *g, const struct mgx_slice *references,
                                    const struct mgx_slice *names, int count)
 {
@@ -78,16 +109,8 @@ enum mgx_status mgx_tf_add_results(struct mgx_tf_graph *g, const struct mgx_slic
     const char **texts = MGX_NEW_ARRAY(&p->arena, const char *, count);
     if (!results || !texts)
         return mgx_fail_memory(import->diag);
-    if (!count)
-        return mgx_fail(import->diag, MGX_INVALID, "the graph has no result");
     for (int i = 0; i < count; i++) {
-        TRY(mgx_tf_graph_value(g, references[i], &results[i]));
-        const struct mgx_tf_handle *handle = mgx_map_find_pointer(&import->handles, results[i]);
-        if (handle && handle->kind == MGX_TF_REFERENCE)
-            results[i] = handle->value;
-        if (!results[i] || (handle && handle->kind != MGX_TF_REFERENCE))
-            return mgx_fail(import->diag, MGX_INVALID, "output \"%.*s\" is not a tensor",
-                            MGX_SLICE(references[i]));
+        TRY(add_result(g, references[i], &results[i]));
         TRY(mgx_name_text(names[i], "the name of an output", &p->arena, &texts[i], import->diag));
     }
     TRY(mgx_missing_report(&import->missing,

@@ -59,6 +59,9 @@ CASE(options_change_the_parameters)
     o = options(true);
     OK(migraphx_tf_options_set_input_parameter_shape(o, "x", SIZES(4, 1, 2, 3), 4));
     CHECK(lengths_are(parse(o), SIZES(4, 1, 2, 3)));
+    o = options(false); // instead of the declared 2, 3, 1
+    OK(migraphx_tf_options_set_input_parameter_shape(o, "x", SIZES(4, 6, 7, 8), 4));
+    CHECK(lengths_are(parse(o), SIZES(4, 6, 7, 8)));
 }
 
 CASE(results_are_those_asked_for)
@@ -71,6 +74,28 @@ CASE(results_are_those_asked_for)
     OK(migraphx_program_output_names_size(&count, p));
     CHECK_INT(count, 2);
     migraphx_program_destroy(p);
+}
+
+// Nothing but a node without a value: the program runs and gives nothing.
+CASE(a_graph_without_results_is_a_program_without_results)
+{
+    struct pb g = {0};
+    migraphx_program_t p = NULL;
+    migraphx_program_parameters_t none;
+    migraphx_arguments_t results;
+    size_t count;
+    tf_node(&g, "nothing", "NoOp", "", NULL);
+    migraphx_tf_options_t o = options(true);
+    OK(migraphx_parse_tf_buffer(&p, g.data, g.size, o));
+    OK(migraphx_program_parameters_create(&none));
+    OK(migraphx_program_run(&results, p, none));
+    OK(migraphx_arguments_size(&count, results));
+    CHECK_INT(count, 0);
+    migraphx_arguments_destroy(results);
+    migraphx_program_parameters_destroy(none);
+    migraphx_program_destroy(p);
+    migraphx_tf_options_destroy(o);
+    pb_free(&g);
 }
 
 CASE(the_bytes_may_go_after_the_call)
@@ -116,4 +141,5 @@ CASE(operators_have_names)
 
 TEST_MAIN(ROW(options_change_the_parameters) ROW(results_are_those_asked_for)
               ROW(the_bytes_may_go_after_the_call) ROW(a_folder_is_a_saved_model)
-                  ROW(operators_have_names))
+                  ROW(a_graph_without_results_is_a_program_without_results)
+                      ROW(operators_have_names))

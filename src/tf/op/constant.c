@@ -30,37 +30,26 @@ static bool fits(const int64_t *declared, const int64_t *given, int rank)
     return true;
 }
 
-// Sizes given by the caller are those of the parameter; those that fit the declaration only in
-// TensorFlow's order are taken to be in it.
+// Sizes given by the caller are the parameter's, whatever the input declares, its rank included;
+// those that fit a declaration of rank 4 only in TensorFlow's order are taken to be in it.
 static enum mgx_status given_lens(struct mgx_node *n, const struct mgx_tf_dims *given, bool turn,
                                   int *rank, int64_t *lens)
 {
-    int64_t declared[MGX_MAX_RANK], sizes[MGX_MAX_RANK];
-    const int declared_rank = *rank;
+    int64_t declared[MGX_MAX_RANK];
+    const bool comparable = turn && *rank == 4;
     memcpy(declared, lens, sizeof declared);
     for (size_t i = 0; i < given->count; i++) {
         if (given->dims[i] > (size_t)MGX_DIM_ANY)
             return mgx_node_invalid(n, "size %zu of axis %zu", given->dims[i], i);
-        sizes[i] = (int64_t)given->dims[i];
+        lens[i] = (int64_t)given->dims[i];
     }
     *rank = (int)given->count;
-    memcpy(lens, sizes, given->count * sizeof *lens);
-    if (declared_rank < 0)
+    if (!comparable)
         return MGX_OK;
-    if (declared_rank != *rank)
-        return mgx_node_invalid(n, "%zu sizes are given for an input of rank %d", given->count,
-                                declared_rank);
-    if (!turn)
-        return fits(declared, sizes, *rank)
-                   ? MGX_OK
-                   : mgx_node_invalid(n, "the sizes given do not fit what the input declares");
-    const bool in_tf_order = fits(declared, sizes, 4);
+    const bool in_tf_order = fits(declared, lens, 4);
     channels_first(declared);
-    if (fits(declared, sizes, 4))
-        return MGX_OK;
-    if (!in_tf_order)
-        return mgx_node_invalid(n, "the sizes given do not fit what the input declares");
-    channels_first(lens);
+    if (in_tf_order && !fits(declared, lens, 4))
+        channels_first(lens);
     return MGX_OK;
 }
 
