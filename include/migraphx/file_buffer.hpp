@@ -4,6 +4,8 @@
 #ifndef MIGRAPHX_GUARD_FILE_BUFFER_HPP
 #define MIGRAPHX_GUARD_FILE_BUFFER_HPP
 
+#include <migraphx/filesystem.hpp>
+
 #include <cstddef>
 #include <fstream>
 #include <stdexcept>

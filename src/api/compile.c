@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Compiling: options from the handle, completed by the environment, and the traces of passes.
+#include <assert.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +49,13 @@ static enum mgx_status compile_options_copy(struct migraphx_compile_options *out
 }
 
 API_HANDLE(compile_options)
+
+// compile_options.hpp shows C++ programs what a handle begins with.
+static_assert(!offsetof(struct migraphx_compile_options, values) &&
+                  !offsetof(struct mgx_compile_options, offload_copy) &&
+                  offsetof(struct mgx_compile_options, fast_math) == 1 &&
+                  offsetof(struct mgx_compile_options, exhaustive_tune) == 2,
+              "a handle begins with offload_copy, fast_math and exhaustive_tune");
 
 migraphx_status migraphx_compile_options_create(migraphx_compile_options_t *out)
 {

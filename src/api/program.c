@@ -121,6 +121,14 @@ migraphx_status migraphx_program_get_parameter_shapes(migraphx_program_parameter
     return mgx_api_leave(parameter_shapes(out, mgx_program_main(program->p), &diag), &diag);
 }
 
+// Results leave row-major, whatever views made them: also what an uncompiled program says of them.
+static struct mgx_shape as_it_leaves(const struct mgx_shape *s)
+{
+    const bool packs =
+        s->type != MGX_TUPLE && s->type != MGX_SEQUENCE && mgx_shape_is_static(s) && s->rank;
+    return packs ? mgx_shape_make(s->type, s->rank, s->lens) : *s;
+}
+
 migraphx_status migraphx_program_get_output_shapes(migraphx_shapes_t *out,
                                                    migraphx_program_t program)
 {
@@ -133,7 +141,7 @@ migraphx_status migraphx_program_get_output_shapes(migraphx_shapes_t *out,
     if (!shapes)
         return mgx_api_leave(mgx_fail_memory(&diag), &diag);
     for (int i = 0; i < count; i++)
-        shapes[i] = mgx_module_result(m, i)->shape;
+        shapes[i] = as_it_leaves(&mgx_module_result(m, i)->shape);
     const enum mgx_status status = mgx_api_shapes_new(out, shapes, (size_t)count, &diag);
     free(shapes);
     return mgx_api_leave(status, &diag);

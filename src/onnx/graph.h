@@ -140,6 +140,9 @@ enum mgx_status mgx_onnx_type_of(int64_t number, enum mgx_type *out,
 // TypeProto to a shape, with the options applied to what it leaves free.
 enum mgx_status mgx_onnx_read_type(struct mgx_onnx_import *import, struct mgx_wire type,
                                    const char *name, struct mgx_shape *out) MGX_NODISCARD;
+// How many axes a tensor type declares beyond `rank`, if all of those say that their length is 1; 0
+// where one does not, or the type says no lengths.
+int mgx_onnx_trailing_ones(struct mgx_wire type, int rank);
 // Bytes of a file beside the model.
 enum mgx_status mgx_onnx_external(struct mgx_onnx_import *import,
                                   const struct mgx_messages *entries, size_t need,

@@ -289,6 +289,36 @@ enum mgx_status mgx_onnx_read_type(struct mgx_onnx_import *import, struct mgx_wi
     return read_type(import, type, name, 0, out);
 }
 
+// The last field of this number as a message; empty where there is none.
+static struct mgx_wire field_of(struct mgx_wire w, uint32_t number)
+{
+    struct mgx_wire_field f;
+    struct mgx_wire found = {0};
+    while (mgx_wire_next(&w, &f))
+        if (f.number == number && f.type == MGX_WIRE_BYTES)
+            found = mgx_wire_of(f.data, f.size);
+    return found;
+}
+
+int mgx_onnx_trailing_ones(struct mgx_wire type, int rank)
+{
+    enum { TENSOR = 1, SHAPE = 2 };
+    struct mgx_wire shape = field_of(field_of(type, TENSOR), SHAPE), dim;
+    struct mgx_wire_field f, value;
+    int axis = 0;
+    while (mgx_wire_next(&shape, &f) && axis < MGX_MAX_RANK) {
+        int64_t length = 0;
+        if (f.number != 1 || f.type != MGX_WIRE_BYTES)
+            continue;
+        for (dim = mgx_wire_of(f.data, f.size); mgx_wire_next(&dim, &value);)
+            if (value.number == 1)
+                mgx_wire_int(&dim, &value, &length);
+        if (axis++ >= rank && length != 1)
+            return 0;
+    }
+    return axis > rank ? axis - rank : 0;
+}
+
 // --- initialisers and inputs ---
 
 static enum mgx_status add_initializers(struct mgx_onnx_graph *g, struct mgx_messages list,

@@ -22,6 +22,28 @@ static enum mgx_status find_results(struct mgx_onnx_graph *g, struct mgx_message
     return MGX_OK;
 }
 
+// A model may declare axes of length 1 behind those that its operators make, as for a loop's rows
+// of numbers that MIGraphX holds for vectors of one: its callers get what it declares.
+static struct mgx_ins *with_declared_axes(struct mgx_onnx_graph *g, struct mgx_wire type,
+                                          struct mgx_ins *result)
+{
+    struct mgx_onnx_import *import = g->import;
+    struct mgx_node leaving = {.name = "",
+                               .op_type = "result",
+                               .module = g->module,
+                               .scratch = &import->scratch,
+                               .diag = import->diag,
+                               .fold = &import->fold};
+    int64_t axes[MGX_MAX_RANK];
+    const int rank = result ? result->shape.rank : 0;
+    const bool tensor =
+        rank > 0 && result->shape.type != MGX_TUPLE && result->shape.type != MGX_SEQUENCE;
+    const int count = tensor ? mgx_onnx_trailing_ones(type, rank) : 0;
+    for (int i = 0; i < count; i++)
+        axes[i] = rank + i;
+    return count ? mgx_build_unsqueeze(&leaving, result, axes, count) : result;
+}
+
 static enum mgx_status add_results(struct mgx_onnx_graph *g, struct mgx_messages outputs)
 {
     struct mgx_onnx_import *import = g->import;
@@ -36,6 +58,7 @@ static enum mgx_status add_results(struct mgx_onnx_graph *g, struct mgx_messages
         struct mgx_wire type;
         TRY(mgx_onnx_read_value(outputs.v[i], &name, &type, import->diag));
         TRY(mgx_name_text(name, "the name of an output", &p->arena, &names[i], import->diag));
+        results[i] = with_declared_axes(g, type, results[i]);
     }
     assert(g->depth == 1 && g->module == mgx_program_main(p));
     p->output_names = (struct mgx_strings){names, outputs.count};

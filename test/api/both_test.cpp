@@ -4,6 +4,7 @@
 #include <migraphx/migraphx.hpp>
 
 #include <migraphx/bf16.hpp>
+#include <migraphx/compile_options.hpp>
 #include <migraphx/file_buffer.hpp>
 #include <migraphx/float8.hpp>
 #include <migraphx/half.hpp>
@@ -14,8 +15,23 @@
 void save_adder(const char *path, float value);
 std::string text_of(const char *path);
 
+// What a handle of options begins with, by the struct of the guides.
+static bool options_are_seen(bool offload_copy, bool fast_math)
+{
+    migraphx::api::compile_options options;
+    options.set_offload_copy(offload_copy);
+    options.set_fast_math(fast_math);
+    const auto *seen = reinterpret_cast<const migraphx::MIGRAPHX_INLINE_NS::compile_options *>(
+        options.get_handle_ptr());
+    return seen->offload_copy == offload_copy && seen->fast_math == fast_math;
+}
+
 int main()
 {
+    CHECK(options_are_seen(true, false) && options_are_seen(false, true));
+#if __cplusplus >= 201703L
+    CHECK(migraphx::fs::path("folder/model.onnx").parent_path().string() == "folder");
+#endif
     save_adder("both_test.mxr", 0.5f);
     const std::string bytes = migraphx::read_string("both_test.mxr");
     migraphx::program p = migraphx::load("both_test.mxr");

@@ -138,6 +138,7 @@ CASE(results_are_row_major)
         migraphx_arguments_t results;
         float x[6] = {1, 2, 3, 4, 5, 6};
         migraphx_program_parameters_t params = one_parameter("x", 2, SIZES(2, 3), x);
+        check_announced(p); // also before it is compiled
         if (targets[i]) {
             compile_for(p, targets[i]);
             check_announced(p);

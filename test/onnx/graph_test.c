@@ -378,6 +378,32 @@ CASE(sizes_of_another_rank_are_named)
                        "a model whose input \"x\" was given 1 sizes where it declares 2"));
 }
 
+// Rank of the result of a graph that makes {3} and declares these lengths, 0 for an open one.
+static int rank_of_declared(int rank, const int64_t *lens)
+{
+    struct mgx_diag diag;
+    struct pb g = {0};
+    pb_input(&g, "x", FLOAT, 1, (int64_t[]){3});
+    pb_node(&g, "Relu", "x", "y", NULL);
+    struct pb y = pb_value("y", FLOAT, rank, lens);
+    pb_message(&g, 12, &y);
+    struct pb m = pb_model(&g, 17);
+    struct mgx_program *p = import_model(&m, NULL, &diag);
+    CHECK(p);
+    const int found = p ? mgx_module_result(mgx_program_main(p), 0)->shape.rank : -1;
+    mgx_program_destroy(p);
+    return found;
+}
+
+CASE(declared_axes_of_length_1_are_added_behind)
+{
+    CHECK_INT(rank_of_declared(1, (int64_t[]){3}), 1);
+    CHECK_INT(rank_of_declared(2, (int64_t[]){2, 1}), 2); // whatever it says of what is there
+    CHECK_INT(rank_of_declared(3, (int64_t[]){3, 1, 1}), 3);
+    CHECK_INT(rank_of_declared(2, (int64_t[]){1, 3}), 1);
+    CHECK_INT(rank_of_declared(2, (int64_t[]){3, -1}), 1);
+}
+
 CASE(options_settle_free_dimensions)
 {
     struct pb m = free_model();
@@ -604,13 +630,14 @@ TEST_MAIN(
                 ROW(versions_are_checked) ROW(absent_versions_have_defaults)
                     ROW(operators_are_listed_in_order_and_once)
                         ROW(lists_all_operators_that_are_missing) ROW(unknown_operators_may_be_kept)
-                            ROW(options_settle_free_dimensions) ROW(assumed_sizes_are_explained)
-                                ROW(assumed_sizes_that_do_not_fit_are_explained)
-                                    ROW(sizes_of_another_rank_are_named)
-                                        ROW(free_dimensions_keep_their_names)
-                                            ROW(functions_expand_with_their_attributes)
-                                                ROW(expansion_has_a_budget)
-                                                    ROW(functions_that_reach_themselves_are_refused)
+                            ROW(declared_axes_of_length_1_are_added_behind)
+                                ROW(options_settle_free_dimensions) ROW(assumed_sizes_are_explained)
+                                    ROW(assumed_sizes_that_do_not_fit_are_explained)
+                                        ROW(sizes_of_another_rank_are_named)
+                                            ROW(free_dimensions_keep_their_names)
+                                                ROW(functions_expand_with_their_attributes)
+                                                    ROW(expansion_has_a_budget) ROW(
+                                                        functions_that_reach_themselves_are_refused)
                                                         ROW(calls_must_fit_their_function)
                                                             ROW(long_chains_need_no_stack)
                                                                 ROW(limits_are_kept))

@@ -3,6 +3,7 @@
 #ifndef MIGRAPHX_GUARD_NATIVE_PROGRAM_HPP
 #define MIGRAPHX_GUARD_NATIVE_PROGRAM_HPP
 
+#include <migraphx/compile_options.hpp>
 #include <migraphx/native/module.hpp>
 
 #include <functional>
@@ -15,13 +16,6 @@ inline namespace version_1
 {
 
 using parameter_map = std::unordered_map<std::string, argument>;
-
-struct compile_options {
-    bool offload_copy = false;
-    bool fast_math = true;
-    bool exhaustive_tune_flag = false;
-    int device_id = 0;
-};
 
 namespace detail
 {
