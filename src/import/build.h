@@ -238,6 +238,11 @@ enum mgx_status mgx_build_axes(struct mgx_node *n, struct mgx_ints axes, int ran
                                int64_t *out) MGX_NODISCARD;
 // True when every length of the axis is known.
 bool mgx_build_fixed_dim(const struct mgx_ins *x, int axis);
+// Could the axes be equally long?
+bool mgx_build_may_agree(const struct mgx_ins *a, int i, const struct mgx_ins *b, int j);
+// Refuses two values whose shapes disagree: "labels {4, 2} do not fit scores {4, 3, 5}".
+enum mgx_status mgx_build_misfit(struct mgx_node *n, const char *what, const struct mgx_ins *a,
+                                 const char *other, const struct mgx_ins *b);
 // The value of a scalar (or one-element) constant input; false if it is not constant.
 bool mgx_build_constant_double(struct mgx_node *n, int i, double *out);
 bool mgx_build_constant_int(struct mgx_node *n, int i, int64_t *out);

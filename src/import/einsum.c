@@ -140,6 +140,9 @@ static enum mgx_status parse(struct equation *e, const char *text)
         TRY(parse_term(e->n, &text, &e->out));
         if (*text)
             return mgx_node_invalid(e->n, "text after the result's term");
+        if (e->ellipsis && !has(&e->out, ELLIPSIS_MARK))
+            return mgx_node_invalid(e->n, "the ellipsis stands for %d axes, the result has none",
+                                    e->ellipsis);
     } else {
         TRY(implicit_output(e));
     }

@@ -123,9 +123,33 @@ static bool join_length(int64_t a, int64_t *common)
 
 static void print_lens(struct mgx_str *text, const struct mgx_shape *s)
 {
-    for (int i = 0; i < s->rank; i++)
-        mgx_str_printf(text, "%s%lld", i ? ", " : "{", (long long)s->lens[i]);
+    for (int i = 0; i < s->rank; i++) {
+        const struct mgx_dim d = mgx_shape_dim(s, i);
+        mgx_str_put(text, i ? ", " : "{");
+        if (mgx_dim_is_fixed(&d))
+            mgx_str_printf(text, "%lld", (long long)d.min);
+        else
+            mgx_str_put(text, "?");
+    }
     mgx_str_put(text, s->rank ? "}" : "{}");
+}
+
+enum mgx_status mgx_build_misfit(struct mgx_node *n, const char *what, const struct mgx_ins *a,
+                                 const char *other, const struct mgx_ins *b)
+{
+    struct mgx_str text = {0};
+    print_lens(&text, &a->shape);
+    mgx_str_printf(&text, " do not fit %s ", other);
+    print_lens(&text, &b->shape);
+    mgx_node_invalid(n, "%s %s", what, mgx_str_text(&text));
+    mgx_str_fini(&text);
+    return MGX_INVALID;
+}
+
+bool mgx_build_may_agree(const struct mgx_ins *a, int i, const struct mgx_ins *b, int j)
+{
+    const struct mgx_dim x = mgx_shape_dim(&a->shape, i), y = mgx_shape_dim(&b->shape, j);
+    return x.min <= y.max && y.min <= x.max;
 }
 
 static enum mgx_status no_broadcast(struct mgx_node *n, const struct mgx_shape *a,

@@ -197,12 +197,27 @@ static enum mgx_status count_node(struct mgx_onnx_import *import)
     return import->node_count % CHECK_EVERY ? MGX_OK : mgx_onnx_check_time(import);
 }
 
+// A node that names no result: every operator has one, and rules rely on it. One that nobody knows
+// is let be, as nobody can read it.
+static enum mgx_status import_nothing(struct mgx_onnx_graph *g,
+                                      const struct mgx_onnx_node_proto *proto)
+{
+    const char *why = NULL;
+    int64_t opset = 0;
+    if (mgx_onnx_function_find(g->import, proto) || !mgx_onnx_rule_find(g, proto, &opset, &why))
+        return MGX_OK;
+    const enum mgx_status status =
+        mgx_fail(g->import->diag, MGX_INVALID, "the node names no output");
+    blame_node(g, proto, opset);
+    return status;
+}
+
 static enum mgx_status import_node(struct mgx_onnx_graph *g,
                                    const struct mgx_onnx_node_proto *proto)
 {
     TRY(count_node(g->import));
     if (!proto->out.count)
-        return MGX_OK; // nobody can read it; rules may rely on a first output
+        return import_nothing(g, proto);
     struct mgx_node n;
     uint32_t asked = 0;
     TRY(make_node(g, proto, &n));

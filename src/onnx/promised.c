@@ -20,11 +20,14 @@ static enum mgx_type element_of_input(const struct mgx_node *n, int i)
     return in->shape.sub_count ? in->shape.sub[0].type : in->shape.type;
 }
 
-// The type an attribute names, if it does.
+// The type an attribute names, if it does: 0 is that of the first input.
 static bool type_of_attribute(const struct mgx_node *n, const char *name, enum mgx_type *out)
 {
     const int64_t number = mgx_onnx_has(n, name) ? mgx_onnx_int(n, name, 0) : 0;
     struct mgx_diag ignored;
+    *out = type_of_input(n, 0);
+    if (!number && mgx_onnx_has(n, name))
+        return true;
     mgx_diag_clear(&ignored);
     return number && mgx_onnx_type_of(number, out, &ignored) == MGX_OK;
 }

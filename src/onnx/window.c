@@ -24,6 +24,9 @@ static enum mgx_status read_pads(struct mgx_node *n, const struct mgx_ins *x,
                                  struct mgx_import_window *w)
 {
     const char *mode = mgx_onnx_text(n, "auto_pad", "NOTSET");
+    const int given = mgx_onnx_ints(n, "pads").count;
+    if (given && given != 2 * w->spatial) // also where auto_pad overrules them
+        return mgx_node_invalid(n, "pads has %d entries, expected %d", given, 2 * w->spatial);
     if (strcmp(mode, "NOTSET") == 0 || mode[0] == '\0')
         return read_list(n, "pads", 2 * w->spatial, 0, 0, w->pads);
     if (strcmp(mode, "VALID") == 0)

@@ -65,6 +65,20 @@ static const struct {
     // scale and bias of GroupNormalization by their length
     {"GroupNormalization(x:f[1,4,2], s:f[4], b:f[4]) num_groups=2 @18",
      "GroupNormalization(x:f[1,4,2], s:f[4], b:f[4]) num_groups=2 @21"},
+    // statistics in the type of the input
+    {"LayerNormalization(x:f[2,4], s:f[4]) stash_type=0 ->2",
+     "LayerNormalization(x:f[2,4], s:f[4]) stash_type=1 ->2"},
+    {"LayerNormalization(x:d[2,4], s:d[4]) stash_type=0 ->3",
+     "LayerNormalization(x:d[2,4], s:d[4]) stash_type=11 ->3"},
+    // lengths as a matrix of one
+    {"com.microsoft.GroupQueryAttention(q:f[1,1,24], -, -, k:f[1,1,4,8], v:f[1,1,4,8], "
+     "l:j[1,1], t:j[1,1]) num_heads=1 kv_num_heads=1 ->3",
+     "com.microsoft.GroupQueryAttention(q:f[1,1,24], -, -, k:f[1,1,4,8], v:f[1,1,4,8], l:j[1], "
+     "t:j[1]) num_heads=1 kv_num_heads=1 ->3"},
+    // masks one place forward, as the bias is, behind packed keys
+    {"com.microsoft.MultiHeadAttention(q:f[1,2,4], k:f[1,2,2,2,2], b:f[12], m:j[1,2]) num_heads=2",
+     "com.microsoft.MultiHeadAttention(q:f[1,2,4], k:f[1,2,2,2,2], -, b:f[12], m:j[1,2]) "
+     "num_heads=2"},
     // fewer activations than there are places
     {"RNN(x:f[2,1,3], w:f[2,2,3], r:f[2,2,2]) hidden_size=2 direction='bidirectional' "
      "activations=['Relu'] ->2",

@@ -55,6 +55,10 @@ static enum mgx_status branches(struct mgx_node *n, struct mgx_module *mod[2])
 static enum mgx_status import_if(struct mgx_node *n)
 {
     TRY(mgx_node_need(n, 1, 1));
+    const struct mgx_shape *asked = &n->in[0]->shape;
+    if (mgx_shape_is_static(asked) && mgx_shape_elements(asked) != 1)
+        return mgx_node_invalid(n, "the condition has %lld elements, not 1",
+                                (long long)mgx_shape_elements(asked));
     int64_t condition = 0;
     if (mgx_build_constant_int(n, 0, &condition))
         return branch_in_place(n, condition ? "then_branch" : "else_branch");
@@ -203,6 +207,15 @@ struct scan {
     struct mgx_ints input_axes, input_directions, output_axes, output_directions;
 };
 
+// A list has an entry for each, or none at all.
+static enum mgx_status check_count(struct mgx_node *n, const char *name, struct mgx_ints list,
+                                   int count)
+{
+    return !list.count || list.count == count
+               ? MGX_OK
+               : mgx_node_invalid(n, "%s has %d entries for %d", name, list.count, count);
+}
+
 static enum mgx_status check_directions(struct mgx_node *n, struct mgx_ints directions)
 {
     for (int i = 0; i < directions.count; i++)
@@ -224,6 +237,9 @@ static enum mgx_status read_scan(struct mgx_node *n, int inputs, struct scan *s)
     s->input_directions = mgx_onnx_ints(n, n->opset < 9 ? "directions" : "scan_input_directions");
     s->output_axes = mgx_onnx_ints(n, "scan_output_axes");
     s->output_directions = mgx_onnx_ints(n, "scan_output_directions");
+    TRY(check_count(n, "scan_input_axes", s->input_axes, s->sequences));
+    TRY(check_count(n, "scan_input_directions", s->input_directions,
+                    n->opset < 9 ? s->input_directions.count : s->sequences));
     TRY(check_directions(n, s->input_directions));
     return check_directions(n, s->output_directions);
 }
@@ -263,6 +279,8 @@ static enum mgx_status emit_scan(struct mgx_node *n, const struct scan *s,
     if (!body)
         return MGX_OK;
     *results = mgx_module_result_count(body);
+    TRY(check_count(n, "scan_output_axes", s->output_axes, *results - s->states));
+    TRY(check_count(n, "scan_output_directions", s->output_directions, *results - s->states));
     *out = mgx_build_emit_body(
         n, &mgx_op_scan,
         MGX_ATTRS(

@@ -88,6 +88,20 @@ static enum mgx_status emit(struct mgx_node *n, struct loss *l)
     return reduce(n, loss, share);
 }
 
+// Scores have their classes in axis 1: labels have the other axes, weights that one.
+static enum mgx_status check_axes(struct mgx_node *n, const struct loss *l)
+{
+    bool agree = mgx_build_rank(l->target) == mgx_build_rank(l->log_p) - 1;
+    for (int i = 0; agree && i < mgx_build_rank(l->target); i++)
+        agree = mgx_build_may_agree(l->target, i, l->log_p, i ? i + 1 : 0);
+    if (!agree)
+        return mgx_build_misfit(n, "labels", l->target, "scores", l->log_p);
+    if (l->weight &&
+        (mgx_build_rank(l->weight) != 1 || !mgx_build_may_agree(l->weight, 0, l->log_p, 1)))
+        return mgx_build_misfit(n, "weights", l->weight, "scores", l->log_p);
+    return MGX_OK;
+}
+
 static enum mgx_status read(struct mgx_node *n, struct loss *l, bool *later)
 {
     TRY(mgx_node_need(n, 2, 3));
@@ -100,7 +114,7 @@ static enum mgx_status read(struct mgx_node *n, struct loss *l, bool *later)
                        .weight = mgx_node_in(n, 2),
                        .ignores = mgx_onnx_has(n, "ignore_index"),
                        .ignored = mgx_onnx_int(n, "ignore_index", 0)};
-    return MGX_OK;
+    return *later ? MGX_OK : check_axes(n, l);
 }
 
 static enum mgx_status negative_log_likelihood(struct mgx_node *n)

@@ -50,13 +50,6 @@ static bool is_clear(const struct mgx_node *n, const struct mgx_ins *mask, const
     return (mgx_dim_is_fixed(&given) && mgx_dim_is_fixed(&batch)) || mgx_dim_same(&given, &batch);
 }
 
-// Could the axes be equally long?
-static bool may_agree(const struct mgx_ins *a, int i, const struct mgx_ins *b, int j)
-{
-    const struct mgx_dim x = mgx_shape_dim(&a->shape, i), y = mgx_shape_dim(&b->shape, j);
-    return x.min <= y.max && y.min <= x.max;
-}
-
 static int64_t length(const struct mgx_ins *x, int axis)
 {
     return x->shape.lens[axis];
@@ -125,12 +118,13 @@ static enum mgx_status shown(struct mgx_node *n, const struct heads *h, struct m
     if (rank == 1)
         return shown_by_ends(n, h, out);
     const struct mgx_dim rows = rank ? mgx_shape_dim(&m->shape, 0) : (struct mgx_dim){0};
-    if (rank < 2 || rank > 4 || (!may_agree(m, 0, h->q, 0) && (rows.min > 1 || rows.max < 1)))
+    if (rank < 2 || rank > 4 ||
+        (!mgx_build_may_agree(m, 0, h->q, 0) && (rows.min > 1 || rows.max < 1)))
         return mgx_node_invalid(n, "a mask of rank %d for a batch of %lld", rank,
                                 (long long)length(h->q, 0));
     if (rank == 4)
         TRY(cut(n, h, &m));
-    else if (!may_agree(m, rank - 1, h->k, 2))
+    else if (!mgx_build_may_agree(m, rank - 1, h->k, 2))
         return mgx_node_invalid(n, "a mask of %lld keys for %lld", (long long)length(m, rank - 1),
                                 (long long)length(h->k, 2));
     else
@@ -207,7 +201,7 @@ static enum mgx_status attend(struct mgx_node *n, const struct heads *h, struct 
                               struct mgx_ins **y)
 {
     const int64_t size = length(h->q, 3), given = length(h->k, 3);
-    if (size != given || !may_agree(h->k, 2, h->v, 2))
+    if (size != given || !mgx_build_may_agree(h->k, 2, h->v, 2))
         return mgx_node_invalid(n, "heads of %lld against heads of %lld, %lld keys for %lld values",
                                 (long long)size, (long long)given, (long long)length(h->k, 2),
                                 (long long)length(h->v, 2));
@@ -406,12 +400,17 @@ static enum mgx_status find_operands(struct mgx_node *n, const struct heads *h, 
     return MGX_OK;
 }
 
-// Input 3 as a vector. Behind packed keys and values it may have come one place forward.
+// Behind packed keys and values the bias may have come one place forward, and the masks with it.
+static int first_bias(const struct mgx_node *n)
+{
+    const struct mgx_ins *value = mgx_node_in(n, 2);
+    return value && mgx_build_rank(value) == 1 ? 2 : 3;
+}
+
+// The bias as a vector.
 static struct mgx_ins *read_bias(struct mgx_node *n)
 {
-    struct mgx_ins *bias = mgx_node_in(n, 3), *value = mgx_node_in(n, 2);
-    if (!bias && value && mgx_build_rank(value) == 1)
-        bias = value;
+    struct mgx_ins *bias = mgx_node_in(n, first_bias(n));
     return bias && bias->shape.rank > 1 ? mgx_build_reshape(n, bias, (int64_t[]){-1}, 1) : bias;
 }
 
@@ -438,6 +437,9 @@ static enum mgx_status split_operands(struct mgx_node *n, struct heads *h, struc
         *out[i] = mgx_build_split_heads(n, x, h->count);
         at += size;
     }
+    if (bias && at != bias->shape.lens[0])
+        return mgx_node_invalid(n, "the bias has %lld elements for %lld channels of all operands",
+                                (long long)bias->shape.lens[0], (long long)at);
     return mgx_node_status(n);
 }
 
@@ -477,7 +479,7 @@ static enum mgx_status check_caches(struct mgx_node *n, struct mgx_ins *const *p
 {
     if (past[0]->shape.rank != 4 || past[1]->shape.rank != 4)
         return mgx_node_invalid(n, "past_key has rank %d, not 4", past[0]->shape.rank);
-    if (!may_agree(past[0], 2, past[1], 2))
+    if (!mgx_build_may_agree(past[0], 2, past[1], 2))
         return mgx_node_invalid(n, "past_key has %lld tokens, past_value %lld",
                                 (long long)length(past[0], 2), (long long)length(past[1], 2));
     return MGX_OK;
@@ -507,17 +509,34 @@ static enum mgx_status extend(struct mgx_node *n, struct heads *h)
     return mgx_node_status(n);
 }
 
+// What is added to the scores {batch, heads, tokens, keys} may be one of each; it makes no more.
+static enum mgx_status check_bias(struct mgx_node *n, const struct heads *h)
+{
+    const struct mgx_ins *bias = h->bias, *of[4] = {h->q, h->q, h->q, h->k};
+    static const int axes[4] = {0, 1, 2, 2};
+    static const char *const names[4] = {"batch", "heads", "tokens", "keys"};
+    if (bias && mgx_build_rank(bias) != 4)
+        return mgx_node_invalid(n, "attention_bias has rank %d, not 4", mgx_build_rank(bias));
+    for (int i = 0; bias && i < 4; i++) {
+        const struct mgx_dim d = mgx_shape_dim(&bias->shape, i);
+        if (d.min > 1 && !mgx_build_may_agree(bias, i, of[i], axes[i]))
+            return mgx_node_invalid(n, "attention_bias has %lld %s for %lld", (long long)d.min,
+                                    names[i], (long long)length(of[i], axes[i]));
+    }
+    return MGX_OK;
+}
+
 // Heads and their sizes, and what past_sequence_length means, must be known.
 static bool can_split(const struct mgx_node *n)
 {
-    if (!mgx_build_ranked(n) || !is_clear(n, mgx_node_in(n, 4), n->in[0]))
+    if (!mgx_build_ranked(n) || !is_clear(n, mgx_node_in(n, first_bias(n) + 1), n->in[0]))
         return false;
     for (int i = 0; i < 3; i++) {
         const struct mgx_ins *x = mgx_node_in(n, i);
         if (x && !is_known(x, mgx_build_rank(x) == 4 ? 2 : 1))
             return false;
     }
-    const struct mgx_ins *bias = mgx_node_in(n, 3);
+    const struct mgx_ins *bias = mgx_node_in(n, first_bias(n));
     return (!bias || mgx_build_is_static(bias)) &&
            (!mgx_node_in(n, PAST_LENGTH) || mgx_build_static(n));
 }
@@ -525,21 +544,26 @@ static bool can_split(const struct mgx_node *n)
 static enum mgx_status multi_head(struct mgx_node *n)
 {
     TRY(mgx_node_need(n, 1, 10));
+    const struct mgx_ins *tokens = mgx_node_in(n, PAST_LENGTH);
+    if (tokens && !mgx_type_is_integral(tokens->shape.type))
+        return mgx_node_invalid(n, "past_sequence_length is of type %s, not of integers",
+                                mgx_type_name(tokens->shape.type));
     if (mgx_node_in(n, 9))
         return mgx_node_unsupported(n, "cache_indirection, of a search by beams");
     int64_t past;
     if (!can_split(n) ||
         (mgx_node_in(n, PAST_LENGTH) && !mgx_build_constant_int(n, PAST_LENGTH, &past)))
         return mgx_onnx_defer(n);
-    struct heads h = {
-        .mask = mgx_node_in(n, 4), .bias = mgx_node_in(n, 5), .type = n->in[0]->shape.type};
+    const int bias = first_bias(n);
+    struct heads h = {.mask = mgx_node_in(n, bias + 1),
+                      .bias = mgx_node_in(n, bias + 2),
+                      .type = n->in[0]->shape.type};
     struct mgx_ins *v[3] = {NULL}, *raw = NULL;
-    if (h.bias && h.bias->shape.rank != 4)
-        return mgx_node_invalid(n, "attention_bias has rank %d, not 4", h.bias->shape.rank);
     TRY(read_count(n, &h));
     TRY(find_operands(n, &h, v));
     TRY(split_operands(n, &h, v));
     TRY(extend(n, &h));
+    TRY(check_bias(n, &h));
     TRY(attend(n, &h, &raw, &n->out[0]));
     if (n->out_count > 3)
         n->out[3] = raw;

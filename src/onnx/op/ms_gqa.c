@@ -42,6 +42,13 @@ static enum mgx_status check_rotary(struct mgx_node *n)
                                 (long long)cos->lens[1], (long long)sin->lens[1]);
     if (at->rank > 2 || (at->rank == 1 && at->lens[0] != 1))
         return mgx_node_invalid(n, "positions of rank %d", at->rank);
+    if (at->rank == 2 && (!mgx_build_may_agree(n->in[1], 0, n->in[0], 0) ||
+                          !mgx_build_may_agree(n->in[1], 1, n->in[0], rank - 2)))
+        return mgx_build_misfit(n, "positions", n->in[1], "an input of", n->in[0]);
+    const int64_t part = mgx_onnx_int(n, "rotary_embedding_dim", 0);
+    if (part && part != 2 * cos->lens[1])
+        return mgx_node_invalid(n, "rotary_embedding_dim is %lld, but the caches turn %lld entries",
+                                (long long)part, 2 * (long long)cos->lens[1]);
     return MGX_OK;
 }
 
@@ -214,14 +221,18 @@ static enum mgx_status read_operands(struct mgx_node *n, struct gqa *g)
     return packed ? split_packed(n, g) : split_operands(n, g);
 }
 
+// Exporters write {batch, 1} for {batch}.
+static struct mgx_ins *as_vector(struct mgx_node *n, struct mgx_ins *x)
+{
+    return x && x->shape.rank != 1 ? mgx_build_reshape(n, x, (int64_t[]){-1}, 1) : x;
+}
+
 // How many tokens each entry has with the new ones: seqlens_k is one less.
 static enum mgx_status read_lengths(struct mgx_node *n, struct gqa *g)
 {
-    struct mgx_ins *lengths = mgx_build_convert(n, n->in[LENGTHS], MGX_INT64);
-    if (lengths && lengths->shape.rank != 1)
-        lengths = mgx_build_reshape(n, lengths, (int64_t[]){-1}, 1);
+    struct mgx_ins *lengths = as_vector(n, mgx_build_convert(n, n->in[LENGTHS], MGX_INT64));
     g->ends = mgx_build_with(n, &mgx_op_add, lengths, 1);
-    g->total = n->in[TOTAL];
+    g->total = n->in[TOTAL]->shape.rank > 1 ? as_vector(n, n->in[TOTAL]) : n->in[TOTAL];
     return mgx_node_status(n);
 }
 

@@ -46,6 +46,27 @@ static enum mgx_status normalize_last(struct mgx_node *n, struct mgx_ins *x, str
     return MGX_OK;
 }
 
+// The skip connection adds to the input and makes no more of it; all else are vectors over the
+// last axis.
+static enum mgx_status check_skip(struct mgx_node *n)
+{
+    static const char *const names[] = {"gamma", "beta or bias", "bias"};
+    const struct mgx_ins *x = n->in[0], *added = n->in[1];
+    const int rank = mgx_build_rank(x), behind = rank - mgx_build_rank(added);
+    bool fits = behind >= 0;
+    for (int i = 0; fits && i < mgx_build_rank(added); i++)
+        fits = mgx_shape_dim(&added->shape, i).min <= 1 ||
+               mgx_build_may_agree(added, i, x, i + behind);
+    if (!fits)
+        return mgx_build_misfit(n, "skip", added, "an input of", x);
+    for (int i = 2; i < n->in_count; i++) {
+        const struct mgx_ins *v = n->in[i];
+        if (v && (mgx_build_rank(v) != 1 || !mgx_build_may_agree(v, 0, x, rank - 1)))
+            return mgx_build_misfit(n, names[i - 2], v, "an input of", x);
+    }
+    return MGX_OK;
+}
+
 static enum mgx_status skip(struct mgx_node *n, bool centred)
 {
     TRY(mgx_node_need(n, 3, centred ? 5 : 4));
@@ -53,6 +74,7 @@ static enum mgx_status skip(struct mgx_node *n, bool centred)
         return mgx_onnx_defer(n);
     if (mgx_build_rank(n->in[0]) < 1)
         return mgx_node_invalid(n, "the input is a scalar");
+    TRY(check_skip(n));
     struct mgx_ins *x = mgx_build_add(n, n->in[0], n->in[1]);
     x = sum(n, x, mgx_node_in(n, centred ? 4 : 3));
     TRY(normalize_last(n, x, n->in[2], centred ? mgx_node_in(n, 3) : NULL, centred));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Normalisations. All end in mgx_build_standardize or mgx_build_rms, so that passes meet one form.
-// stash_type 1 computes in float what is narrower.
+// stash_type 1 computes in float what is narrower, 0 in the type of x.
 #include "onnx/build.h"
 
 #include <assert.h>
@@ -159,6 +159,21 @@ static bool is_per_group(const struct mgx_node *n, int64_t groups)
              mgx_shape_dim(bias, 0).min == channels);
 }
 
+// Scale and bias are vectors of one value for each of `count` groups or channels.
+static enum mgx_status check_parts(struct mgx_node *n, int64_t count, const char *what)
+{
+    static const char *const names[] = {"scale", "bias"};
+    for (int i = 0; i < 2; i++) {
+        const struct mgx_ins *v = n->in[i + 1];
+        const struct mgx_dim d = mgx_build_rank(v) == 1 ? mgx_shape_dim(&v->shape, 0)
+                                                        : (struct mgx_dim){.min = -1, .max = -1};
+        if (count < d.min || count > d.max)
+            return mgx_node_invalid(n, "%s of rank %d has %lld elements for %lld %s", names[i],
+                                    mgx_build_rank(v), (long long)d.min, (long long)count, what);
+    }
+    return MGX_OK;
+}
+
 // x as (N, groups, everything else).
 static enum mgx_status group_normalization(struct mgx_node *n)
 {
@@ -173,6 +188,7 @@ static enum mgx_status group_normalization(struct mgx_node *n)
         return mgx_node_invalid(n, "rank %d with %lld groups", rank, (long long)groups);
     const enum mgx_type type = x->shape.type;
     const bool per_group = is_per_group(n, groups);
+    TRY(check_parts(n, per_group ? groups : x->shape.lens[1], per_group ? "groups" : "channels"));
     const int64_t folded[3] = {0, groups, -1};
     struct mgx_build_len lens[MGX_MAX_RANK];
     for (int i = 0; i < rank; i++)
@@ -211,8 +227,9 @@ static enum mgx_status layer_normalization(struct mgx_node *n)
     struct mgx_ins *y = mgx_build_standardize(n, stash(n, x), axes, count,
                                               mgx_onnx_real(n, "epsilon", 1e-5), &mean, &inv_std);
     n->out[0] = scale_shift(n, mgx_build_convert(n, y, x->shape.type), n->in[1], mgx_node_in(n, 2));
-    enum mgx_type stashed = MGX_FLOAT;
-    TRY(mgx_onnx_type(n, mgx_onnx_int(n, "stash_type", 1), &stashed));
+    enum mgx_type stashed = x->shape.type;
+    if (mgx_onnx_int(n, "stash_type", 1) != 0)
+        TRY(mgx_onnx_type(n, mgx_onnx_int(n, "stash_type", 1), &stashed));
     if (n->out_count > 1)
         n->out[1] = mgx_build_convert(n, mean, stashed);
     if (n->out_count > 2)

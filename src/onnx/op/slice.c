@@ -15,9 +15,20 @@ struct bounds {
     bool has_steps;
 };
 
+static enum mgx_status need_integers(struct mgx_node *n)
+{
+    static const char *const names[] = {"starts", "ends", "axes", "steps"};
+    for (int i = 1; i < n->in_count && i <= 4; i++)
+        if (n->in[i] && !mgx_type_is_integral(n->in[i]->shape.type))
+            return mgx_node_invalid(n, "%s are of type %s, not of integers", names[i - 1],
+                                    mgx_type_name(n->in[i]->shape.type));
+    return MGX_OK;
+}
+
 static enum mgx_status read(struct mgx_node *n, struct bounds *b)
 {
     bool given[4], known[4];
+    TRY(need_integers(n));
     TRY(mgx_onnx_ints_or_input(n, "starts", 1, &given[0], &known[0], &b->starts));
     TRY(mgx_onnx_ints_or_input(n, "ends", 2, &given[1], &known[1], &b->ends));
     TRY(mgx_onnx_ints_or_input(n, "axes", 3, &given[2], &known[2], &b->axes));
