@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// identity: y = x, the same bytes. contiguous: y = x in row-major order.
+// identity: y = x, the same bytes; further inputs are not read. contiguous: y = x in row-major order.
 #include "op/rule/rule.h"
 
 static enum mgx_status identity_shape(struct mgx_shape_call *c, struct mgx_shape *out)
@@ -18,7 +18,7 @@ const struct mgx_op mgx_op_identity = {
     .name = "identity",
     .meaning = "y = x",
     .in_min = 1,
-    .in_max = 1,
+    .in_max = -1,
     .flags = MGX_OP_AGGREGATE | MGX_OP_VIEW | MGX_OP_ANY_STRIDE,
     .shape = identity_shape,
     .compute = identity_compute,

@@ -332,3 +332,42 @@ def test_bfloat16_is_rounded_once(target, name, alpha):
     want *= 1.25 if name == "Selu" else 1
     half_a_unit = 2.0 ** (np.floor(np.log2(np.maximum(np.abs(want), 1e-30))) - 8)
     assert np.all(np.abs(got - want) <= half_a_unit * 1.001)
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_a_quotient_that_is_rounded_is_a_quotient(target):
+    """Values near ties, as quantizing meets them: a product with the reciprocal rounds some the other way."""
+    scale = np.float32(0.07)
+    graph = helper.make_graph([helper.make_node("Div", ["x", "s"], ["q"]), helper.make_node("Round", ["q"], ["y"])], "g",
+                              [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2000])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], [numpy_helper.from_array(scale, "s")])
+    p = migraphx.parse_onnx_buffer(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    p.compile(migraphx.get_target(target))
+    x = (np.arange(-1000, 1000) + np.float32(0.5)).astype(np.float32) * scale
+    assert np.array_equal(np.array(p.run({"x": migraphx.argument(x)})[0]), np.round(x / scale))
+
+
+@pytest.mark.parametrize("name", ["scan_input_axes", "scan_input_directions", "scan_output_axes", "scan_output_directions"])
+def test_lists_of_scan_have_an_entry_for_each(name):
+    body = helper.make_graph([helper.make_node("Add", ["a", "b"], ["c"]), helper.make_node("Identity", ["c"], ["d"])], "body",
+                             [helper.make_tensor_value_info(k, TensorProto.FLOAT, [2]) for k in "ab"],
+                             [helper.make_tensor_value_info(k, TensorProto.FLOAT, [2]) for k in "cd"])
+
+    def parse(**lists):
+        node = helper.make_node("Scan", ["x", "z"], ["y", "y1"], body=body, num_scan_inputs=1, **lists)
+        graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2]),
+                                                helper.make_tensor_value_info("z", TensorProto.FLOAT, [3, 2])],
+                                  [helper.make_tensor_value_info(k, TensorProto.FLOAT, None) for k in ("y", "y1")])
+        return migraphx.parse_onnx_buffer(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    parse(**{name: [0]})
+    with pytest.raises(RuntimeError, match=f"{name} has 2 entries for 1"):
+        parse(**{name: [0, 0]})
+
+
+def test_a_condition_is_one_value():
+    branch = helper.make_graph([helper.make_node("Neg", ["x"], ["z"])], "b", [], [helper.make_tensor_value_info("z", TensorProto.FLOAT, [3])])
+    graph = helper.make_graph([helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)], "g",
+                              [helper.make_tensor_value_info("c", TensorProto.BOOL, [2]), helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, [3])])
+    with pytest.raises(RuntimeError, match="the condition has 2 elements, not 1"):
+        migraphx.parse_onnx_buffer(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())

@@ -317,3 +317,33 @@ def test_tuning_ends_with_its_time():
     assert "3 problems measured" in q.explain()
     with pytest.raises(RuntimeError, match="-1 seconds"):
         migraphx.program().compile("cpu", tuning_seconds=-1)
+
+
+def recurrent(convert):
+    """A gru whose bias and lengths are left out, its operands converted to half or not."""
+    r = np.random.default_rng(3)
+    p = migraphx.program()
+    m = p.get_main_module()
+    x, w, back = (m.add_literal(r.uniform(-1, 1, lens).astype(np.float16 if convert else np.float32))
+                  for lens in ((3, 2, 4), (1, 9, 4), (1, 9, 3)))
+    absent = m.add_instruction(migraphx.op("undefined"), [])
+    if convert:
+        absent = m.add_instruction(migraphx.op("convert", target_type=1), [absent])
+    m.add_return([m.add_instruction(migraphx.op("gru", hidden_size=3), [x, w, back, absent, absent])])
+    p.compile(migraphx.get_target("ref"))
+    return np.array(p.run({})[0])
+
+
+def test_an_operand_that_is_not_there_stays_so_when_converted():
+    np.testing.assert_allclose(recurrent(True), recurrent(False), atol=5e-3)
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu"])
+def test_identity_gives_its_first_operand(target):
+    p = migraphx.program()
+    m = p.get_main_module()
+    x, y = (m.add_parameter(name, migraphx.shape(type="float", lens=[3])) for name in "xy")
+    m.add_return([m.add_instruction(migraphx.op("identity"), [x, y])])
+    p.compile(migraphx.get_target(target))
+    given = {"x": np.float32([1, 2, 3]), "y": np.float32([4, 5, 6])}
+    assert np.array_equal(np.array(p.run({k: migraphx.argument(v) for k, v in given.items()})[0]), given["x"])

@@ -151,7 +151,7 @@ enum mgx_status mgx_require_fixed(struct mgx_shape_call *c, int input, int axis,
 
 bool mgx_shape_is_absent(const struct mgx_shape *s)
 {
-    return mgx_shape_is_static(s) && s->type == MGX_FLOAT && s->rank == 1 && s->lens[0] == 0;
+    return mgx_shape_is_static(s) && mgx_type_is_float(s->type) && s->rank == 1 && s->lens[0] == 0;
 }
 
 enum mgx_status mgx_normalize_axis(struct mgx_shape_call *c, int64_t axis, int rank, int *out)

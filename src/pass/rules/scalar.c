@@ -100,6 +100,35 @@ static bool signed_x(struct mgx_rewriter *r, struct mgx_ins *ins, const struct m
     return mgx_type_is_signed(ins->shape.type);
 }
 
+enum { MOST_READERS = 32 };
+
+// Is the value rounded to whole numbers or to few bits soon, as in quantizing? A last bit of it then
+// decides between two of those, which lie far apart. *left bounds how many readers are looked at.
+static bool leads_to_rounding(const struct mgx_ins *ins, int *left)
+{
+    static const struct mgx_op *const between[] = {&mgx_op_add, &mgx_op_sub, &mgx_op_mul,
+                                                   &mgx_op_max, &mgx_op_min, &mgx_op_clip};
+    for (const struct mgx_use *use = ins->uses; use && (*left)-- > 0; use = use->next) {
+        const struct mgx_ins *reader = use->user;
+        const enum mgx_type type = reader->shape.type;
+        const bool narrows = mgx_type_is_integral(type) || mgx_type_size(type) == 1;
+        if (reader->op == &mgx_op_nearbyint || (reader->op == &mgx_op_convert && narrows))
+            return true;
+        bool leads = false;
+        for (size_t i = 0; i < MGX_COUNT(between); i++)
+            leads |= reader->op == between[i];
+        if (leads && leads_to_rounding(reader, left))
+            return true;
+    }
+    return false;
+}
+
+static bool is_rounded(const struct mgx_ins *ins)
+{
+    int left = MOST_READERS;
+    return leads_to_rounding(ins, &left);
+}
+
 // Dividing by a power of two is multiplying by another, exactly. A single value's division costs
 // nothing, and is worth its last bit: it may be the scale of a whole tensor.
 static bool exact_reciprocal(struct mgx_rewriter *r, struct mgx_ins *ins, const struct mgx_match *m)
@@ -110,12 +139,24 @@ static bool exact_reciprocal(struct mgx_rewriter *r, struct mgx_ins *ins, const 
     if (!variable(r, m, 'x') || mgx_type_size(ins->shape.type) < 2) // fp8 reaches not that far
         return false;
     const bool one = mgx_shape_is_static(&ins->shape) && mgx_shape_elements(&ins->shape) == 1;
-    if (r->call->options->fast_math && !one)
+    if (r->call->options->fast_math && !one && !is_rounded(ins))
         return mgx_constant_range(a, &range) && range.low * range.high > 0 &&
                1 / range.small <= mgx_type_highest(ins->shape.type);
     int exponent;
     return mgx_splat_value(a, &value) && fabs(frexp(value, &exponent)) == 0.5 && exponent > -14 &&
            exponent < 14;
+}
+
+static bool unrounded_quotient_ab(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                  const struct mgx_match *m)
+{
+    return quotient_ab(r, ins, m) && !is_rounded(ins);
+}
+
+static bool unrounded_product_ab(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                 const struct mgx_match *m)
+{
+    return product_ab(r, ins, m) && !is_rounded(ins);
 }
 
 // --- rewrites that need more than the right side ---
@@ -215,8 +256,8 @@ static const struct mgx_rule rules[] = {
     {"mul(mul!(x, a#), b#) => mul(x, mul(a, b))", .guard = product_ab},
     {"mul(div!(x, a#), b#) => mul(x, div(b, a))", MGX_IF_FLOAT, .guard = quotient_ba},
     {"mul(div!(a#, x), b#) => div(mul(a, b), x)", MGX_IF_FLOAT, .guard = product_ab},
-    {"div(mul!(x, a#), b#) => mul(x, div(a, b))", MGX_IF_FLOAT, .guard = quotient_ab},
-    {"div(div!(x, a#), b#) => div(x, mul(a, b))", MGX_IF_FLOAT, .guard = product_ab},
+    {"div(mul!(x, a#), b#) => mul(x, div(a, b))", MGX_IF_FLOAT, .guard = unrounded_quotient_ab},
+    {"div(div!(x, a#), b#) => div(x, mul(a, b))", MGX_IF_FLOAT, .guard = unrounded_product_ab},
     {"div(a#, mul!(x, b#)) => div(div(a, b), x)", MGX_IF_FLOAT, .guard = quotient_ab},
     {"div(x, a#) => mul(x, recip(a))", MGX_IF_FLOAT, .guard = exact_reciprocal},
     {"max(max!(x, a#), b#) => max(x, max(a, b))", .guard = variable_x},
