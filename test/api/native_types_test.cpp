@@ -249,8 +249,29 @@ static void files()
     CHECK(contains(thrown([] { migraphx::write_string("no_such/x.bin", ""); }), "no_such/x.bin"));
 }
 
+// Values of one kind fill a vector of another, as a visitor of any type does it.
+static void narrow_floats_convert()
+{
+    const std::vector<migraphx::half> halves{migraphx::half(0.5), migraphx::half(3)};
+    std::vector<migraphx::bf16> wide(1);
+    wide.assign(halves.begin(), halves.end());
+    CHECK(wide.size() == 2 && wide[0] == 0.5f && wide[1] == 3.0f);
+    const std::vector<migraphx::fp8::fp8e4m3fn> bytes(wide.begin(), wide.end());
+    CHECK(bytes[1] == 3.0f);
+}
+
+static void operators_without_operands()
+{
+    migraphx::program p;
+    auto *m = p.get_main_module();
+    m->add_return({m->add_instruction(make_op("undefined"))});
+    CHECK(p.get_output_shapes().front().elements() == 0);
+}
+
 int main()
 {
+    narrow_floats_convert();
+    operators_without_operands();
     narrow_float<migraphx::half>();
     narrow_float<migraphx::bf16>();
     narrow_float<migraphx::fp8::fp8e4m3fn>();

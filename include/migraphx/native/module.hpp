@@ -216,6 +216,10 @@ struct module {
         return added(migraphx_module_add_instruction_with_mod_args, op.handle(),
                      detail::make_instructions(args).get(), list.get());
     }
+    instruction_ref add_instruction(const operation &op)
+    {
+        return add_instruction(op, std::vector<instruction_ref>{});
+    }
     template <class... Ts>
     instruction_ref add_instruction(const operation &op, const instruction_ref &first,
                                     const Ts &...more)

@@ -33,6 +33,15 @@ struct narrow_float {
     narrow_float(T value) : data(encode(static_cast<double>(value)))
     {
     }
+    // From a narrow float of another kind, rounded: elements of any type fill a vector of one.
+    template <class T,
+              class = typename std::enable_if<!std::is_arithmetic<T>{} &&
+                                              !std::is_same<T, narrow_float>{} &&
+                                              std::is_convertible<const T &, float>{}>::type,
+              class = void>
+    narrow_float(const T &value) : narrow_float(static_cast<float>(value))
+    {
+    }
     static narrow_float from_bits(Bits bits)
     {
         narrow_float result;
