@@ -197,32 +197,31 @@ static enum mgx_status count_node(struct mgx_onnx_import *import)
     return import->node_count % CHECK_EVERY ? MGX_OK : mgx_onnx_check_time(import);
 }
 
-// A node that names no result: every operator has one, and rules rely on it. One that nobody knows
-// is let be, as nobody can read it.
-static enum mgx_status import_nothing(struct mgx_onnx_graph *g,
-                                      const struct mgx_onnx_node_proto *proto)
+// Has the import a rule for the node?
+static bool is_known(struct mgx_onnx_graph *g, const struct mgx_onnx_node_proto *proto)
 {
     const char *why = NULL;
     int64_t opset = 0;
-    if (mgx_onnx_function_find(g->import, proto) || !mgx_onnx_rule_find(g, proto, &opset, &why))
-        return MGX_OK;
-    const enum mgx_status status =
-        mgx_fail(g->import->diag, MGX_INVALID, "the node names no output");
-    blame_node(g, proto, opset);
-    return status;
+    return !mgx_onnx_function_find(g->import, proto) && mgx_onnx_rule_find(g, proto, &opset, &why);
 }
 
+// A node that names no result is nothing to anybody, but rules check it as if it had one without a
+// name; one that nobody knows is let be.
 static enum mgx_status import_node(struct mgx_onnx_graph *g,
                                    const struct mgx_onnx_node_proto *proto)
 {
     TRY(count_node(g->import));
+    struct mgx_slice nameless = {"", 0};
+    struct mgx_onnx_node_proto checked = *proto;
+    if (!proto->out.count && !is_known(g, proto))
+        return MGX_OK;
     if (!proto->out.count)
-        return import_nothing(g, proto);
+        checked.out = (struct mgx_names){&nameless, 1};
     struct mgx_node n;
     uint32_t asked = 0;
-    TRY(make_node(g, proto, &n));
+    TRY(make_node(g, &checked, &n));
     n.asked = &asked;
-    enum mgx_status status = apply_rule(&n, proto);
+    enum mgx_status status = apply_rule(&n, &checked);
     if (status == MGX_OK)
         status = check_result(&n);
     if (status == MGX_INVALID && !proto->has_graphs)
