@@ -43,6 +43,8 @@ static const struct {
     {"com.microsoft.MultiHeadAttention(q:f[1,2,4], k:f[1,2,4], v:f[1,2,4], b:f[12], -, "
      "a:f[2,2,2,2]) num_heads=2",
      "attention_bias has 2 batch for 1"},
+    {"com.microsoft.MultiHeadAttention(q:f[1,1,4], k:f[1,1,4], v:f[2,1,4]) num_heads=2",
+     "a batch of 1 queries, 1 keys and 2 values"},
     {"com.microsoft.MultiHeadAttention(q:f[1,1,4], k:f[1,1,4], v:f[1,1,4], -, -, -, "
      "p:f[1,2,3,2], r:f[1,2,3,2], n:f[1]) num_heads=2",
      "past_sequence_length is of type float_type"},

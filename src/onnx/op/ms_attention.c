@@ -205,6 +205,10 @@ static enum mgx_status attend(struct mgx_node *n, const struct heads *h, struct 
         return mgx_node_invalid(n, "heads of %lld against heads of %lld, %lld keys for %lld values",
                                 (long long)size, (long long)given, (long long)length(h->k, 2),
                                 (long long)length(h->v, 2));
+    if (!mgx_build_may_agree(h->q, 0, h->k, 0) || !mgx_build_may_agree(h->q, 0, h->v, 0))
+        return mgx_node_invalid(n, "a batch of %lld queries, %lld keys and %lld values",
+                                (long long)length(h->q, 0), (long long)length(h->k, 0),
+                                (long long)length(h->v, 0));
     const double asked = mgx_onnx_real(n, "scale", 0);
     const double scale = asked != 0 ? asked : 1 / sqrt((double)size);
     struct mgx_ins *add = NULL;
