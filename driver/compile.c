@@ -113,6 +113,8 @@ bool compile_model(const struct options *o, migraphx_program_t program, const ch
     const bool part = work_is_begun(); // of what shows how far it is itself
     if (!part)
         work_begin(o->exhaustive ? "compiling and tuning" : "compiling", 0);
+    if (!part && o->exhaustive && o->tuning_seconds)
+        work_limit(strtod(o->tuning_seconds, NULL));
     const bool good = compile(o, program, target, compute_double);
     if (!part)
         work_end();

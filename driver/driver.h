@@ -15,14 +15,16 @@
 
 enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
-// --- logging: "2026-01-31 12:00:00.000000 [INFO] [perf.c:12] text" ---
+// --- logging: "2026-01-31 12:00:00.000000 [INFO] [perf.c:12] text", or short (log.c) ---
 
-enum log_level { LOG_NONE, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG, LOG_TRACE };
+// LOG_RESULT is info that is shown also without a level: what the work came to.
+enum log_level { LOG_NONE, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG, LOG_TRACE, LOG_RESULT };
 
 void log_line(enum log_level level, const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 #define log_error(...) log_line(LOG_ERROR, __FILE__, __LINE__, __VA_ARGS__)
 #define log_warn(...) log_line(LOG_WARN, __FILE__, __LINE__, __VA_ARGS__)
+#define log_result(...) log_line(LOG_RESULT, __FILE__, __LINE__, __VA_ARGS__)
 #define log_info(...) log_line(LOG_INFO, __FILE__, __LINE__, __VA_ARGS__)
 bool log_set_level(const char *name); // "none" ... "trace" or "0" ... "5"
 bool log_add_file(const char *path);  // appends to it as well
@@ -77,7 +79,7 @@ struct options {
     int iterations;
     bool detailed, list;
     const char *rms_tol, *atol, *rtol, *compiled_model;
-    bool per_instruction, reduce, bisect, ref_double;
+    bool per_instruction, reduce, bisect, ref_double, print;
     // of all verbs
     bool help, trace_compile, trace_passes, time_passes;
     int trace_eval;
@@ -125,6 +127,7 @@ struct verb {
 
 // Fills the options; on nonsense prints why and returns false.
 bool parse_flags(const struct verb *verb, int argc, char **argv, struct options *o);
+bool has_flag(const struct verb *verb, const char *word);
 void print_help(const struct verb *verb);
 void free_options(struct options *o);
 // The entry of `list` that is spelled most like `word`, or NULL.
@@ -133,6 +136,7 @@ const char *suggest(const char *word, const char *const *list, int count);
 // --- work ---
 
 bool load_model(const struct options *o, migraphx_program_t *out);
+bool is_saved_model(const char *path); // a folder that holds a SavedModel
 bool load_python(const struct options *o, migraphx_program_t *out);
 // What --test and --model build, by name; NULL after the last index.
 const char *builtin_model_name(int index);
@@ -199,6 +203,7 @@ void work_start(void); // before the first work, and after the last
 void work_stop(void);
 // What is being done and in how many rounds; 0: nobody knows.
 void work_begin(const char *what, int total);
+void work_limit(double seconds); // that it takes at most
 bool work_is_begun(void);
 bool work_step(int done); // false after Ctrl-C
 void work_end(void);

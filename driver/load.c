@@ -283,8 +283,7 @@ bool ends_with(const char *text, const char *suffix)
     return n >= m && strcmp(text + n - m, suffix) == 0;
 }
 
-// A folder that holds a SavedModel.
-static bool is_saved_model(const char *path)
+bool is_saved_model(const char *path)
 {
     char inside[4096];
     const int size = snprintf(inside, sizeof inside, "%s/saved_model.pb", path);

@@ -9,7 +9,7 @@ struct tolerance {
     bool elementwise; // --atol or --rtol was given
 };
 
-struct difference { // of the last comparison that failed, else the largest rms error
+struct difference { // of the last comparison that failed, else the largest of all
     double rms, largest;
 };
 

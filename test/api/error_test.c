@@ -199,7 +199,7 @@ CASE(files_for_another_call)
         const char *bytes, *parse, *load;
         size_t size;
     } rows[] = {
-        {onnx, "the file ends early: at byte 9 of 9", "but an ONNX model (parse_onnx reads those)",
+        {onnx, "the file ends early: at byte 9 of 9", "but an ONNX model (parse_onnx reads those",
          9},
         {saved, "but a saved program (load reads those)", "the file ends within", 14},
         {"{\"version\":5}", "but a saved program in JSON", "but a saved program in JSON", 13},

@@ -323,7 +323,7 @@ def wait_for(child, words):
 
 
 def test_ctrl_c_reports_what_there_is(folder):
-    words = [DRIVER, "perf", folder / "model.onnx", "--cpu", "-n", "100000000", "--json"]
+    words = [DRIVER, "perf", folder / "model.onnx", "--cpu", "-n", "100000000", "--json", "--log-level", "info"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
         wait_for(child, "Running performance report")
         child.send_signal(signal.SIGINT)
@@ -334,7 +334,7 @@ def test_ctrl_c_reports_what_there_is(folder):
 
 
 def test_ctrl_c_tells_the_time_so_far(folder):
-    words = [DRIVER, "time", folder / "model.onnx", "--cpu", "-n", "1000000000"]
+    words = [DRIVER, "time", folder / "model.onnx", "--cpu", "-n", "1000000000", "--log-level", "info"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
         wait_for(child, "Compilation time")
         child.send_signal(signal.SIGINT)

@@ -2,6 +2,7 @@
 """What each flag of the driver changes, seen from outside: in the text it prints, the files it leaves, the numbers that
 numpy expects, or the error it gives. covered.py holds that no flag is without such a test."""
 import json
+import os
 import re
 import subprocess
 
@@ -190,7 +191,9 @@ def test_ways_to_verify(folder):
     for flag in "-r", "--reduce":
         assert "Trimmed by 3: passed" in drive(*words, flag).stderr
     drive(*words, "--ref-use-double")
-    assert "rtol: 0.25" in drive(*words, "--rtol", "0.25").stderr
+    assert "rtol: 0.25" in drive(*words, "--rtol", "0.25", "--log-level", "info").stderr
+    assert re.search(r"^RMS Error: [\d.e-]+ of 0.001 allowed, Max diff: [\d.e-]+\nMIGraphX verification passed successfully.$", drive(*words).stderr)
+    assert drive(*words).stdout == "" and drive(*words, "--print").stdout.startswith('module: "main"')
 
 
 def test_lists():
@@ -230,7 +233,7 @@ Overhead: -?\d+%, -?\d+%
 
 def in_folder(folder, line, code=0):
     """A command line as it is printed."""
-    done = subprocess.run(line.split(), executable=DRIVER, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(line.split(), executable=DRIVER, cwd=folder, env=dict(os.environ, MIGRAPHX_LOG_LEVEL="info"), capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == code, done.stderr
     return done
 
