@@ -79,10 +79,10 @@ static int run(struct options *o)
     return good ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static const struct flag own[] = {
-    {FLAG_HEADING, NULL, NULL, 0, NULL, "op", 0, NULL},
-    {FLAG_SET, "--list", "-l", OFFSET(list), NULL, "all operators, or those with <name> in theirs", 0, NULL},
-    {FLAG_END, NULL, NULL, 0, NULL, NULL, 0, NULL}};
+static const struct flag own[] = {{FLAG_HEADING, NULL, NULL, 0, NULL, "op", 0, NULL},
+                                  {FLAG_SET, "--list", "-l", OFFSET(list), NULL,
+                                   "all operators, or those with <name> in theirs", 0, NULL},
+                                  {FLAG_END, NULL, NULL, 0, NULL, NULL, 0, NULL}};
 static const struct flag *const flags[] = {own, json_flags, common_flags, NULL};
 const struct verb verb_op = {
     "op", "Prints the operators, or the default attributes of one.", "[-l] [<name>]", flags, run,

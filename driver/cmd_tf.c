@@ -22,10 +22,11 @@ static int run(struct options *o)
     return EXIT_FAILURE;
 }
 
-static const struct flag own[] = {
-    {FLAG_HEADING, NULL, NULL, 0, NULL, "tf", 0, NULL},
-    {FLAG_SET, "--list", "-l", OFFSET(list), NULL, "all of them (the default), or those with <name> in theirs", 0, NULL},
-    {FLAG_END, NULL, NULL, 0, NULL, NULL, 0, NULL}};
+static const struct flag own[] = {{FLAG_HEADING, NULL, NULL, 0, NULL, "tf", 0, NULL},
+                                  {FLAG_SET, "--list", "-l", OFFSET(list), NULL,
+                                   "all of them (the default), or those with <name> in theirs", 0,
+                                   NULL},
+                                  {FLAG_END, NULL, NULL, 0, NULL, NULL, 0, NULL}};
 static const struct flag *const flags[] = {own, json_flags, common_flags, NULL};
 const struct verb verb_tf = {"tf",
                              "Prints the supported TensorFlow operators, or whether one is.",

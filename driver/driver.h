@@ -77,7 +77,7 @@ struct options {
     // of single verbs
     const char *second, *trace, *html;
     int iterations;
-    bool detailed, list;
+    bool detailed, list, totals;
     const char *rms_tol, *atol, *rtol, *compiled_model;
     bool per_instruction, reduce, bisect, ref_double, print;
     // of all verbs
@@ -216,7 +216,7 @@ bool work_interrupted(void); // has it ever been pressed?
 
 struct plan_row {
     int instruction; // of main
-    const char *op, *kernel, *detail, *where, *type, *place, *why, *nodes;
+    const char *op, *kernel, *detail, *where, *type, *place, *why, *nodes, *reads;
     double offset, bytes, flops, moved;
     int first, last; // steps between which the result is needed
 };
@@ -233,15 +233,28 @@ void free_plan(struct plan *plan);
 
 // --- the limits of the machine (limits.c) ---
 
-struct limits {
-    double gflops, gbytes;            // per second, as measured; 0: not known
-    double cache_gbytes, cache_bytes; // of what is no larger than this; 0: as of all else
+// What numbers products read, for the instructions that multiply them differ.
+enum arithmetic { OF_FLOATS, OF_BYTES, OF_BF16, ARITHMETICS };
+
+struct limits { // per second, as measured or as an instruction reached; 0: not known
+    double gflops, gbytes;
+    double cache_gbytes, cache_bytes;   // of what is no larger than this; 0: as of all else
+    double middle_gbytes, middle_bytes; // of what is no larger than this
+    double of_kind[ARITHMETICS];        // GFLOP/s; that of floats is gflops
 };
 
-// Times a large product and sums on the same target.
-bool measure_limits(const struct options *o, struct limits *out);
-// How much of the limit is used, in percent, by work of this size; 0: not known.
-double share_of_limit(const struct limits *limits, double flops, double bytes, double ms);
+// What an instruction does: operations of each kind that are really done, bytes, and its time.
+struct load {
+    double flops[ARITHMETICS], bytes, ms;
+};
+
+void add_load(struct load *load, const struct plan_row *row);
+// Times large products and sums on the same target; of the kinds that the plan has.
+bool measure_limits(const struct options *o, const struct plan *plan, struct limits *out);
+// An instruction that is faster than a limit shows that the limit lies higher.
+void raise_limits(struct limits *limits, const struct load *load);
+// How much of the limit is used, in percent; 0: not known.
+double share_of_limit(const struct limits *limits, const struct load *load);
 
 // --- JSON, and files that are written whole (write.c) ---
 

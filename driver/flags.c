@@ -313,8 +313,9 @@ static bool say_no_model(const struct verb *verb, int argc, char **argv)
     const char *flag = NULL, *word = find_taken(verb, argc, argv, &flag);
     fprintf(stderr, "error: %s needs a file, --test or --model", verb->name);
     if (word)
-        fprintf(stderr, "; '%s' was taken by %s, which takes all words up to the next flag: write "
-                        "it before the flag, or behind '--'",
+        fprintf(stderr,
+                "; '%s' was taken by %s, which takes all words up to the next flag: write "
+                "it before the flag, or behind '--'",
                 word, flag);
     fprintf(stderr, "\n");
     return false;

@@ -51,7 +51,8 @@ static void put_head(FILE *file, enum log_level level, const char *source, int l
                      const struct timespec *now)
 {
     static const char *const labels[] = {"", "ERROR", "WARN", "INFO", "DEBUG", "TRACE", "INFO"};
-    static const char *const colours[] = {"", "\033[31m", "\033[33m", "\033[32m", "", "", "\033[32m"};
+    static const char *const colours[] = {"", "\033[31m", "\033[33m", "\033[32m",
+                                          "", "",         "\033[32m"};
     struct tm parts;
     char date[32];
     const bool brief = file == stderr && !state.asked;

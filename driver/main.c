@@ -122,8 +122,8 @@ static int run_verb(const struct verb *verb, struct options *o, int argc, char *
 static int describe(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "--help";
-    const bool help = strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 ||
-                      strcmp(word, "-h") == 0;
+    const bool help =
+        strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
     if (help && argc > 2 && find_verb(argv[2]))
         print_help(find_verb(argv[2]));
     else if (help && argc > 2)

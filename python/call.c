@@ -59,10 +59,10 @@ int py_warn_of_extras(const struct py_plan *plan, PyObject *dict)
             continue;
         Py_INCREF(key); // a filter of warnings may run anything
         PyObject *near = near_name(key, names);
-        status = near ? PyErr_WarnFormat(PyExc_UserWarning, 1,
-                                         "the program has no input \"%S\": it is ignored%U", key,
-                                         near)
-                      : -1;
+        status =
+            near ? PyErr_WarnFormat(PyExc_UserWarning, 1,
+                                    "the program has no input \"%S\": it is ignored%U", key, near)
+                 : -1;
         Py_XDECREF(near);
         Py_DECREF(key);
         break; // one is enough to look at the call
@@ -96,8 +96,8 @@ static bool is_list_of_inputs(const struct py_plan *plan, PyObject *value)
     if (!is_list(value) || py_plan_count(plan) != 1)
         return is_list(value);
     PyObject *only = PySequence_Size(value) == 1 ? PySequence_GetItem(value, 0) : NULL;
-    const bool yes = only && py_plan_is_tensor(plan, 0) && !is_list(only) &&
-                     !py_is_number(only) && !PyUnicode_Check(only) && !PyBytes_Check(only);
+    const bool yes = only && py_plan_is_tensor(plan, 0) && !is_list(only) && !py_is_number(only) &&
+                     !PyUnicode_Check(only) && !PyBytes_Check(only);
     Py_XDECREF(only);
     PyErr_Clear();
     return yes;
@@ -118,11 +118,12 @@ static int refuse_count(const struct py_plan *plan, Py_ssize_t count)
 static int put_positional(const struct py_plan *plan, PyObject *const *args, Py_ssize_t count,
                           bool all, PyObject *dict)
 {
-    PyObject *list = count == 1 && is_list_of_inputs(plan, args[0]) ? PySequence_List(args[0]) : NULL;
+    PyObject *list =
+        count == 1 && is_list_of_inputs(plan, args[0]) ? PySequence_List(args[0]) : NULL;
     const Py_ssize_t given = list ? PyList_Size(list) : count;
     int status = PyErr_Occurred() ? -1 : 0;
-    if (status == 0 && ((size_t)given > py_plan_count(plan) ||
-                        (all && (size_t)given < py_plan_count(plan))))
+    if (status == 0 &&
+        ((size_t)given > py_plan_count(plan) || (all && (size_t)given < py_plan_count(plan))))
         status = refuse_count(plan, given);
     for (Py_ssize_t i = 0; status == 0 && i < given; i++)
         status = PyDict_SetItem(dict, py_plan_name(plan, (size_t)i),
@@ -215,8 +216,8 @@ void py_advise(const struct py_plan *plan, PyObject *dict)
     PyErr_Fetch(&type, &value, &trace);
     PyObject *text = value ? PyObject_Str(value) : NULL;
     const char *said = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-    for (size_t i = 0; said && strstr(said, "convert them before the run") && !advice &&
-                       i < py_plan_count(plan);
+    for (size_t i = 0;
+         said && strstr(said, "convert them before the run") && !advice && i < py_plan_count(plan);
          i++) {
         PyObject *given = PyDict_GetItemWithError(dict, py_plan_name(plan, i));
         if (given && differs(given, py_plan_want(plan, i)))

@@ -84,7 +84,7 @@ struct shown {
     const size_t *lens, *strides;
     size_t rank, width;
     bool all;
-    int count; // of values that are shown
+    int count;                                      // of values that are shown
     size_t offsets[MOST_SHOWN], places[MOST_SHOWN]; // in bytes; row-major
     char (*texts)[48];
     int next; // that is printed
@@ -195,8 +195,8 @@ static void read_strings(struct shown *s, const_migraphx_argument_t argument)
         size_t size;
         if (!OK(migraphx_argument_string(&text, &size, argument, s->places[i])))
             continue;
-        PyObject *start = PyUnicode_DecodeUTF8(
-            text, (Py_ssize_t)(size < LONGEST ? size : LONGEST), "replace");
+        PyObject *start =
+            PyUnicode_DecodeUTF8(text, (Py_ssize_t)(size < LONGEST ? size : LONGEST), "replace");
         PyObject *quoted = start ? PyObject_Repr(start) : NULL;
         const char *shown = quoted ? PyUnicode_AsUTF8AndSize(quoted, NULL) : NULL;
         snprintf(s->texts[i], sizeof *s->texts, "%s%s", shown ? shown : "?",

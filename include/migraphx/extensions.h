@@ -407,7 +407,8 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_program_explain(char **out,
 //
 //     instruction of main, operator, kernel, detail, where it runs, type of the result, where that
 //     lies, offset there, bytes, first step that needs it, last one, floating-point operations (of
-//     products; else 0), bytes read and written, why no earlier kernel, nodes of the model
+//     products; else 0), bytes read and written, why no earlier kernel, nodes of the model,
+//     narrowest type that is read
 //
 // Fields may be empty. Nodes are separated by "; ". Targets without a plan give no lines.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_plan(char **out,

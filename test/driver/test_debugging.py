@@ -173,6 +173,28 @@ def test_plan_and_perf_name_the_nodes(folder):
     assert product["kernel"] == "gemm" and product["flops"] == 2 * 3 * 8 * 5
     text = drive("perf", folder / "model.onnx", "--cpu", "-n", "3").stdout
     assert "of the limit" in text and "product (MatMul)" in text
+    parts = [text.index(word) for word in ("main:@", "\nSlowest first", "\nSummary:", "\nBatch size:")]
+    assert parts == sorted(parts) and text.rstrip().splitlines()[-1].startswith("Overhead: ")
+    brief = drive("perf", folder / "model.onnx", "--cpu", "-n", "3", "--totals").stdout
+    assert brief.startswith("Batch size: 3\nRate: ") and len(brief.splitlines()) == 7
+
+
+@pytest.mark.parametrize("how", [[], ["--fp16"], ["--bf16"], ["--int8"], ["--int4-weights"]])
+def test_nothing_is_beyond_the_limits(tmp_path, how):
+    """Weights of two megabytes, which stay in caches, and convolutions by Winograd's method."""
+    rng = np.random.default_rng(3)
+    w, c = rng.standard_normal((512, 1024)).astype("f4"), rng.standard_normal((32, 32, 3, 3)).astype("f4")
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"]), helper.make_node("Conv", ["i", "c"], ["o"], pads=[1, 1, 1, 1])]
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", [1, 512]), ("i", [1, 32, 28, 28]), ("y", [1, 1024]), ("o", [1, 32, 28, 28]))]
+    graph = helper.make_graph(nodes, "g", ends[:2], ends[2:], [numpy_helper.from_array(w, "w"), numpy_helper.from_array(c, "c")])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), tmp_path / "m.onnx")
+    text = drive("perf", tmp_path / "m.onnx", "--cpu", "-n", "20", *how).stdout
+    shares = [int(n) for n in re.findall(r"(\d+)% of the limit", text)]
+    assert len(shares) >= 2 and max(shares) <= 100, text
+    steps = json.loads(drive("plan", tmp_path / "m.onnx", "--cpu", "--json", *how).stdout)["steps"]
+    product = [s for s in steps if s["kernel"] == "gemm"][0]
+    bytes_each = {(): 4, ("--fp16",): 2, ("--bf16",): 2, ("--int8",): 1, ("--int4-weights",): 0.65}[tuple(how)]
+    assert 0.9 < product["moved"] / (512 * 1024 * bytes_each) < 1.3
 
 
 def test_perf_in_numbers(folder):
