@@ -64,7 +64,9 @@ struct options {
     const char *target;
     bool on_card; // of a verb that leaves inputs and results in a card's memory
     bool offload_copy, no_fast_math, exhaustive, fp16, bf16, int8, fp8, int4, explain;
-    struct words calibration;
+    struct words calibration, image_mean, image_std;
+    const char *image_scale;
+    bool image_bgr;
     const char *method, *percentile, *ranges, *save_ranges, *budget, *metric, *check;
     bool asymmetric, per_tensor, correct_bias, smooth, reckon;
     int int4_block;

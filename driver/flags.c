@@ -117,7 +117,11 @@ const struct flag compile_flags[] = {
     SET("--fp8", NULL, fp8, "quantize to 8-bit floats"),
     SET("--int4-weights", NULL, int4, "quantize weights to 4-bit integers"),
     INT("--int4-block", NULL, int4_block, 1, "weights of one scale [32]"),
-    WORDS("--calibration", NULL, calibration, "<path> ...", "samples for --int8 and --fp8: folders, .npz, .npy, .pb"),
+    WORDS("--calibration", NULL, calibration, "<path> ...", "samples for --int8 and --fp8: folders, .npz, .npy, .pb, .jpg, .png ..."),
+    REAL("--image-scale", NULL, image_scale, "images: pixels are multiplied by this [1/255; 1 for bytes]"),
+    WORDS("--image-mean", NULL, image_mean, "<x> ...", "... then less this, of all channels or each [0]"),
+    WORDS("--image-std", NULL, image_std, "<x> ...", "... then divided by this [1]"),
+    SET("--image-bgr", NULL, image_bgr, "... with blue first"),
     WORD("--calibration-method", NULL, method, "<name>", "max, percentile, entropy, error [max]"),
     REAL("--percentile", NULL, percentile, "of a hundred values, how many percentile keeps [99.99]"),
     SET("--asymmetric", NULL, asymmetric, "activations of int8 get a zero point"),
@@ -398,7 +402,8 @@ static bool take_file(const struct verb *verb, const char *word, struct options 
     if (o->file && verb->two_files && !o->second) {
         o->second = word;
     } else if (o->file) {
-        fprintf(stderr, "error: '%s' after '%s': one argument is enough\n", word, o->file);
+        fprintf(stderr, "error: '%s' after '%s': one argument is enough%s\n", word, o->file,
+                looks_like_flag(word) ? ", and behind '--' nothing is a flag" : "");
         return false;
     } else
         o->file = word;
@@ -439,7 +444,7 @@ void free_options(struct options *o)
     struct words *all[] = {&o->input_dim,  &o->dim_param,    &o->dyn_input_dim, &o->output_names,
                            &o->apply_pass, &o->fill0,        &o->fill1,         &o->load_arg,
                            &o->log_file,   &o->disable_pass, &o->expect,        &o->calibration,
-                           &o->forms};
+                           &o->image_mean, &o->image_std,    &o->forms};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]->items);
 }
