@@ -376,3 +376,33 @@ def test_nothing_half_written_after_ctrl_c(tmp_path):
             child.wait(timeout=60)
         assert target.read_bytes()[:3] in (b"old", b"\xc1MX")
         assert [p.name for p in tmp_path.iterdir()] == ["out.mxr"]
+
+
+def on_terminal(words, pattern):
+    """What a terminal shows of a command until a pattern has come, which ends it."""
+    import pty
+    here, there = pty.openpty()
+    with subprocess.Popen([DRIVER, *map(str, words)], stdout=subprocess.DEVNULL, stderr=there) as child:
+        os.close(there)
+        shown = ""
+        try:
+            while not re.search(pattern, shown):
+                shown += os.read(here, 4096).decode()
+        except OSError: # the command ended
+            pass
+        child.kill()
+    os.close(here)
+    return shown
+
+
+def test_long_work_says_how_far_it_is(tmp_path):
+    rng = np.random.default_rng(3)
+    w = rng.standard_normal((256, 256, 3, 3)).astype("f4")
+    nodes = [helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1])]
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 256, 112, 112]) for n in "xy"]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], [numpy_helper.from_array(w, "w")])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), tmp_path / "m.onnx")
+    pattern = r"running the reference: \d+ s"
+    assert re.search(pattern, on_terminal(["verify", "--cpu", tmp_path / "m.onnx"], pattern))
+    pattern = r"compiling and tuning: (1 problem|\d+ problems|\d+ s).* of 100 s at most"
+    assert re.search(pattern, on_terminal(["compile", "--cpu", "--exhaustive-tune", "--tuning-seconds", 100, tmp_path / "m.onnx"], pattern))
