@@ -198,6 +198,7 @@ bool tensor_file_name(const char *path, char *name, size_t room);
 // A whole file, to be freed; NULL when it cannot be read.
 char *read_whole(const char *path, size_t *size);
 bool ends_with(const char *text, const char *suffix);
+bool is_folder(const char *path); // NULL is none
 
 // --- long work (work.c) ---
 

@@ -37,7 +37,7 @@ static const char script[] =
 
 bool is_image(const char *path)
 {
-    static const char *const ends[] = {".jpg", ".jpeg", ".png",  ".bmp", ".gif",
+    static const char *const ends[] = {".jpg",  ".jpeg", ".png",  ".bmp", ".gif",
                                        ".webp", ".tif",  ".tiff", ".ppm", ".pgm"};
     const char *dot = strrchr(path, '.');
     for (size_t i = 0; dot && i < sizeof ends / sizeof *ends; i++)
@@ -95,7 +95,8 @@ static bool read_channels(const char *flag, const struct words *words, size_t ch
 {
     const size_t count = (size_t)words->count;
     if (count > 1 && count != channels) {
-        log_error("%s needs one number or %zu, for the channels; it has %zu", flag, channels, count);
+        log_error("%s needs one number or %zu, for the channels; it has %zu", flag, channels,
+                  count);
         return false;
     }
     for (size_t i = 0; count && i < channels; i++) {
@@ -152,12 +153,11 @@ static bool add_image(struct reader *r, const struct layout *l, const unsigned c
     migraphx_argument_t argument = NULL;
     size_t elements = 0;
     place(l, r->o->image_bgr, pixels, values);
-    const bool good =
-        OK(migraphx_shape_elements(&elements, l->shape)) &&
-        OK(migraphx_argument_create_values(&argument, l->shape, values, elements)) &&
-        OK(migraphx_program_parameters_create(&r->sample)) &&
-        OK(migraphx_program_parameters_add(r->sample, l->name, argument)) &&
-        r->add(r->data, r->sample);
+    const bool good = OK(migraphx_shape_elements(&elements, l->shape)) &&
+                      OK(migraphx_argument_create_values(&argument, l->shape, values, elements)) &&
+                      OK(migraphx_program_parameters_create(&r->sample)) &&
+                      OK(migraphx_program_parameters_add(r->sample, l->name, argument)) &&
+                      r->add(r->data, r->sample);
     migraphx_program_parameters_destroy(r->sample);
     r->sample = NULL;
     migraphx_argument_destroy(argument);
@@ -174,8 +174,13 @@ static bool start_python(const struct layout *l, pid_t *child, FILE **names, FIL
     posix_spawn_file_actions_t actions;
     snprintf(width, sizeof width, "%zu", l->width);
     snprintf(height, sizeof height, "%zu", l->height);
-    char *const words[] = {(char *)"python3", (char *)"-c", (char *)script,
-                           (char *)modes[l->channels], width, height, NULL};
+    char *const words[] = {(char *)"python3",
+                           (char *)"-c",
+                           (char *)script,
+                           (char *)modes[l->channels],
+                           width,
+                           height,
+                           NULL};
     bool good = pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0 &&
                 posix_spawn_file_actions_init(&actions) == 0;
     if (good) {

@@ -10,7 +10,6 @@
 //
 // An array of another type than the input's is converted.
 #include <dirent.h>
-#include <sys/stat.h>
 
 #include "samples.h"
 
@@ -79,12 +78,6 @@ static bool add_file(struct reader *r, const char *path)
 }
 
 // --- samples ---
-
-static bool is_folder(const char *path)
-{
-    struct stat s;
-    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
-}
 
 static bool is_array(const char *name)
 {

@@ -22,7 +22,6 @@ struct difference last_difference(void);
 
 // --- a model's folder (data_set.c) ---
 
-bool is_folder(const char *path);
 bool find_model(const char *folder, char *path, size_t room);
 // All data sets of the folder, with a compiled program.
 bool verify_folder(const char *folder, migraphx_program_t program, const struct tolerance *t);

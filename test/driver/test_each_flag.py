@@ -51,6 +51,9 @@ def test_the_kind_of_file_can_be_said(folder):
     program = drive("read", folder / "model.onnx").stdout
     (folder / "a.bin").write_bytes((folder / "model.onnx").read_bytes())
     assert drive("read", "--onnx", folder / "a.bin").stdout == program
+    assert drive("read", folder / "a.bin").stdout == program # begins like one
+    (folder / "b.bin").write_bytes(b"\xd9\x00\xff")
+    assert "not a saved program: msgpack" in drive("read", folder / "b.bin", code=1).stderr
     for flag, form in ("--migraphx", "--binary"), ("--migraphx-json", "--json"), ("--migraphx-text", "--text"):
         drive("read", folder / "model.onnx", form, "-o", folder / "b.onnx")
         assert drive("read", flag, folder / "b.onnx").stdout == program
