@@ -216,6 +216,31 @@ bool has_flag(const struct verb *verb, const char *word)
     return find_flag(verb, word) != NULL;
 }
 
+// "--flag=value": the flag, its name in *name (to be freed) and where the value begins; or NULL.
+static const struct flag *split(const struct verb *verb, char *word, char **name, char **value)
+{
+    char *equals = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
+    *name = equals ? strndup(word, (size_t)(equals - word)) : NULL;
+    const struct flag *f = *name ? find_flag(verb, *name) : NULL;
+    if (!f) {
+        free(*name);
+        *name = NULL;
+    }
+    *value = equals ? equals + 1 : NULL;
+    return f;
+}
+
+// Is it a flag, with or without "=value"?
+static bool begins_flag(const struct verb *verb, char *word)
+{
+    char *name, *value;
+    if (find_flag(verb, word))
+        return true;
+    const bool yes = split(verb, word, &name, &value) != NULL;
+    free(name);
+    return yes;
+}
+
 // Which verbs have a flag that this one has not.
 static void say_whose(const struct verb *verb, const char *word)
 {
@@ -228,10 +253,12 @@ static void say_whose(const struct verb *verb, const char *word)
 
 static bool unknown_flag(const struct verb *verb, const char *word)
 {
+    char name[64]; // without "=value"
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
     for (const struct verb *const *v = driver_verbs; *v; v++)
-        if (find_flag(*v, word)) {
-            fprintf(stderr, "error: '%s' has no flag '%s'", verb->name, word);
-            say_whose(verb, word);
+        if (find_flag(*v, name)) {
+            fprintf(stderr, "error: '%s' has no flag '%s'", verb->name, name);
+            say_whose(verb, name);
             return false;
         }
     const char *list[128];
@@ -241,8 +268,8 @@ static bool unknown_flag(const struct verb *verb, const char *word)
             list[count++] = f->name;
             list[count++] = f->other;
         }
-    const char *near = suggest(word, list, count);
-    fprintf(stderr, "error: unknown flag '%s'", word);
+    const char *near = suggest(name, list, count);
+    fprintf(stderr, "error: unknown flag '%s'", name);
     fprintf(stderr, near ? ", did you mean '%s'?\n" : "\n", near);
     return false;
 }
@@ -325,20 +352,6 @@ static bool say_no_model(const struct verb *verb, int argc, char **argv)
     return false;
 }
 
-// "--flag=value": the flag, its name in *name (to be freed) and where the value begins; or NULL.
-static const struct flag *split(const struct verb *verb, char *word, char **name, char **value)
-{
-    char *equals = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
-    *name = equals ? strndup(word, (size_t)(equals - word)) : NULL;
-    const struct flag *f = *name ? find_flag(verb, *name) : NULL;
-    if (!f) {
-        free(*name);
-        *name = NULL;
-    }
-    *value = equals ? equals + 1 : NULL;
-    return f;
-}
-
 // Reads what belongs to the flag at argv[*at] and leaves *at on the last word taken.
 static bool take(const struct verb *verb, const struct flag *f, int argc, char **argv, int *at,
                  struct options *o)
@@ -358,7 +371,7 @@ static bool take(const struct verb *verb, const struct flag *f, int argc, char *
         return true;
     case FLAG_WORDS: {
         const int first = *at;
-        while (*at + 1 < argc && !find_flag(verb, argv[*at + 1]) && !is_end(argv[*at + 1]))
+        while (*at + 1 < argc && !begins_flag(verb, argv[*at + 1]) && !is_end(argv[*at + 1]))
             if (!append(to, argv[++*at]))
                 return false;
         if (*at == first)
@@ -368,7 +381,7 @@ static bool take(const struct verb *verb, const struct flag *f, int argc, char *
     default:
         break;
     }
-    if (*at + 1 >= argc || find_flag(verb, argv[*at + 1])) {
+    if (*at + 1 >= argc || begins_flag(verb, argv[*at + 1])) {
         fprintf(stderr, "error: %s needs %s\n", name, f->argument);
         return false;
     }
