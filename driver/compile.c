@@ -28,9 +28,11 @@ static bool copies(const struct options *o, const char *target)
     return o->offload_copy || (strcmp(target, "gpu") == 0 && !o->on_card);
 }
 
-static void show_tuning(void *data, const char *problem, size_t measured, double seconds)
+static void show_tuning(void *data, const char *problem, size_t measured, double seconds,
+                        double share)
 {
     (void)data, (void)problem, (void)seconds;
+    work_share(share);
     work_step((int)measured);
 }
 

@@ -207,6 +207,7 @@ void work_stop(void);
 // What is being done and in how many rounds; 0: nobody knows.
 void work_begin(const char *what, int total);
 void work_limit(double seconds); // that it takes at most
+void work_share(double share);   // that is done, where rounds do not say it
 bool work_is_begun(void);
 bool work_step(int done); // false after Ctrl-C
 void work_end(void);

@@ -62,7 +62,8 @@ static bool set_up_log(const struct options *o)
 {
     const char *level = o->log_level ? o->log_level : getenv("MIGRAPHX_LOG_LEVEL");
     if (level && !log_set_level(level)) {
-        fprintf(stderr, "error: '%s' is not a log level\n", level);
+        fprintf(stderr, "error: '%s' is not a log level: none, error, warn, info, debug, trace\n",
+                level);
         return false;
     }
     for (int i = 0; i < o->log_file.count; i++)

@@ -17,7 +17,8 @@ static struct {
     const char *what; // NULL: no work
     int done, total;  // total 0: not known
     double begin, shown;
-    double most; // seconds that it may take; 0: any
+    double most;  // seconds that it may take; 0: any
+    double share; // that is done; 0: not known
     bool terminal;
     migraphx_cancellation_t cancellation;
 } work;
@@ -52,6 +53,8 @@ static void show(void)
                 passed / 1000);
     else
         fprintf(stderr, "%.0f s", passed / 1000);
+    if (work.share > 0)
+        fprintf(stderr, ", about %.0f s left", ceil(passed / work.share * (1 - work.share) / 1000));
     if (work.most > 0)
         fprintf(stderr, " of %.0f s at most", work.most);
     fflush(stderr);
@@ -91,13 +94,18 @@ void work_begin(const char *what, int total)
     work.what = what;
     work.done = 0;
     work.total = total;
-    work.most = 0;
+    work.most = work.share = 0;
     work.begin = now_ms();
 }
 
 void work_limit(double seconds)
 {
     work.most = seconds;
+}
+
+void work_share(double share)
+{
+    work.share = share;
 }
 
 bool work_is_begun(void)
