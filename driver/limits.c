@@ -139,10 +139,15 @@ static bool time_products(const struct options *o, const struct plan *plan, int 
         return false;
     for (int i = 0; i < ARITHMETICS; i++)
         out->of_kind[i] = out->gflops;
-    return (!has_kind(plan, OF_BYTES) || time_product(o, "quant_dot", "int8_type", "int32_type",
-                                                      side, &out->of_kind[OF_BYTES])) &&
-           (!has_kind(plan, OF_BF16) ||
-            time_product(o, "dot", "bf16_type", "bf16_type", side, &out->of_kind[OF_BF16]));
+    const bool good =
+        (!has_kind(plan, OF_BYTES) ||
+         time_product(o, "quant_dot", "int8_type", "int32_type", side, &out->of_kind[OF_BYTES])) &&
+        (!has_kind(plan, OF_BF16) ||
+         time_product(o, "dot", "bf16_type", "bf16_type", side, &out->of_kind[OF_BF16]));
+    for (int i = 0; i < ARITHMETICS; i++)
+        if (!(out->of_kind[i] > 0)) // its runs failed
+            out->of_kind[i] = out->gflops;
+    return good;
 }
 
 bool measure_limits(const struct options *o, const struct plan *plan, struct limits *out)
