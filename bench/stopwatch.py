@@ -42,7 +42,7 @@ def middle_mean(values):
 def piped(words, environment):
     """The report, and milliseconds between the arrival of two lines: the runs' begin, and the report."""
     with tempfile.TemporaryFile("w+") as out:
-        process = subprocess.Popen(words, stdout=out, stderr=subprocess.PIPE, text=True, env=environment)
+        process = subprocess.Popen(words, stdout=out, stderr=subprocess.PIPE, text=True, env=dict(environment, MIGRAPHX_LOG_LEVEL="info"))
         begin = end = None
         for line in process.stderr:
             if "Running performance report" in line:

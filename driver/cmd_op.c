@@ -29,16 +29,20 @@ static void print_indented(const char *json)
 static int list_all(const struct options *o)
 {
     size_t count = 0;
+    int found = 0;
     if (!OK(migraphx_get_operators_size(&count)))
         return EXIT_FAILURE;
     for (size_t i = 0; i < count; i++) {
         const char *name;
         if (!OK(migraphx_get_operator_name_at_index(&name, i)))
             return EXIT_FAILURE;
-        put_name(o, name, (int)i);
+        if (!o->file || strstr(name, o->file))
+            put_name(o, name, found++);
     }
-    put_names_end(o, (int)count);
-    return EXIT_SUCCESS;
+    put_names_end(o, found);
+    if (o->file && !found)
+        log_error("no operator has '%s' in its name", o->file);
+    return o->file && !found ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 static void hint(const char *word)
@@ -75,10 +79,10 @@ static int run(struct options *o)
     return good ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static const struct flag own[] = {
-    {FLAG_HEADING, NULL, NULL, 0, NULL, "op", 0, NULL},
-    {FLAG_SET, "--list", "-l", OFFSET(list), NULL, "all operators", 0, NULL},
-    {FLAG_END, NULL, NULL, 0, NULL, NULL, 0, NULL}};
+static const struct flag own[] = {{FLAG_HEADING, NULL, NULL, 0, NULL, "op", 0, NULL},
+                                  {FLAG_SET, "--list", "-l", OFFSET(list), NULL,
+                                   "all operators, or those with <name> in theirs", 0, NULL},
+                                  {FLAG_END, NULL, NULL, 0, NULL, NULL, 0, NULL}};
 static const struct flag *const flags[] = {own, json_flags, common_flags, NULL};
 const struct verb verb_op = {
     "op", "Prints the operators, or the default attributes of one.", "[-l] [<name>]", flags, run,

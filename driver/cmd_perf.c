@@ -168,6 +168,16 @@ static void sum_up(struct measurement *m)
 
 // --- the report ---
 
+static bool raise_all(struct report *r)
+{
+    int count;
+    struct hot *list = find_hot(r, &count);
+    for (int i = 0; list && i < count; i++)
+        raise_limits(&r->limits, &list[i].load);
+    free(list);
+    return list != NULL;
+}
+
 static bool show(const struct options *o, migraphx_program_t program, struct report *r)
 {
     const bool on_host = strcmp(target_name(o), "gpu") != 0; // there the thread waits for the card
@@ -180,9 +190,10 @@ static bool show(const struct options *o, migraphx_program_t program, struct rep
                  r->m->profiles);
     bool good = load_plan(program, &r->plan);
     work_begin("measuring the machine's limits", 0);
-    if (good && r->plan.count)
-        measure_limits(o, &r->limits);
+    if (good && r->plan.count && !(o->totals && !o->format && !o->html))
+        measure_limits(o, &r->plan, &r->limits);
     work_end();
+    good = good && raise_all(r);
     good = good && (o->format ? print_json_report(r) : print_report(r)) &&
            (!o->trace || write_trace(r, o->trace)) && (!o->html || write_page(r, o->html));
     free_plan(&r->plan);
@@ -246,6 +257,7 @@ static const struct flag own[] = {
     {FLAG_HEADING, NULL, NULL, 0, NULL, "perf", 0, NULL},
     {FLAG_INT, "--iterations", "-n", OFFSET(iterations), "N", "number of runs [100]", 0, NULL, 1},
     {FLAG_SET, "--detailed", "-d", OFFSET(detailed), NULL, "group by shapes too", 0, NULL},
+    {FLAG_SET, "--totals", NULL, OFFSET(totals), NULL, "print the totals alone", 0, NULL},
     {FLAG_WORD, "--trace", NULL, OFFSET(trace), "<file>",
      "write the timeline for chrome://tracing and Perfetto", 0, NULL},
     {FLAG_WORD, "--html", NULL, OFFSET(html), "<file>", "write a page to look at", 0, NULL},

@@ -80,6 +80,19 @@ static bool make_target_program(const struct options *o, migraphx_program_t prog
     return good;
 }
 
+// A long one says on a terminal that it is at work.
+static bool run_shown(const char *what, migraphx_program_t program,
+                      migraphx_program_parameters_t params, migraphx_arguments_t *out)
+{
+    const bool part = work_is_begun(); // of what shows how far it is itself
+    if (!part)
+        work_begin(what, 0);
+    const bool good = OK(migraphx_program_run(out, program, params));
+    if (!part)
+        work_end();
+    return good;
+}
+
 // Compiles copies for both targets and compares their results. The program itself stays as it is.
 static bool verify_program(const struct options *o, migraphx_program_t program,
                            const struct tolerance *t)
@@ -90,8 +103,8 @@ static bool verify_program(const struct options *o, migraphx_program_t program,
     const bool good =
         copy_program(program, &ref) && make_inputs(o, program, &params) &&
         compile_model(o, ref, "ref", o->ref_double) && make_target_program(o, program, &got) &&
-        OK(migraphx_program_run(&expected, ref, params)) &&
-        OK(migraphx_program_run(&actual, got, params)) && compare_all(expected, actual, t);
+        run_shown("running the reference", ref, params, &expected) &&
+        run_shown("running the target", got, params, &actual) && compare_all(expected, actual, t);
     migraphx_arguments_destroy(expected);
     migraphx_arguments_destroy(actual);
     migraphx_program_parameters_destroy(params);
@@ -204,7 +217,7 @@ static bool reduce(const struct options *o, migraphx_program_t program, const st
     bool good = true;
     for (size_t drop = 0; drop < count; drop++) {
         const bool passed = verify_part(o, program, t, drop, 0);
-        log_info("Trimmed by %zu: %s", drop, passed ? "passed" : "FAILED");
+        log_result("Trimmed by %zu: %s", drop, passed ? "passed" : "FAILED");
         good = good && passed;
     }
     return good;
@@ -345,7 +358,8 @@ static int run(struct options *o)
 {
     migraphx_program_t program;
     struct finding f = {0};
-    const char *folder = is_folder(o->file) ? o->file : NULL;
+    const bool tf = o->type == FILE_TF || (o->file && is_saved_model(o->file));
+    const char *folder = !tf && is_folder(o->file) ? o->file : NULL;
     char model[4096];
     if (folder && !find_model(folder, model, sizeof model))
         return EXIT_FAILURE;
@@ -353,7 +367,7 @@ static int run(struct options *o)
     if (!load_model(o, &program))
         return EXIT_FAILURE;
     const struct tolerance t = choose_tolerance(o, program);
-    const bool printed = o->format || OK(migraphx_program_print(program));
+    const bool printed = o->format || !o->print || OK(migraphx_program_print(program));
     const bool good = printed && verify(o, folder, program, &t, &f);
     migraphx_program_destroy(program);
     if (o->format)
@@ -361,7 +375,10 @@ static int run(struct options *o)
     migraphx_string_destroy(f.text);
     migraphx_string_destroy(f.nodes);
     if (good)
-        log_info("MIGraphX verification passed successfully.");
+        log_result("RMS Error: %g of %g allowed, Max diff: %g", last_difference().rms, t.rms,
+                   last_difference().largest);
+    if (good)
+        log_result("MIGraphX verification passed successfully.");
     else
         log_error("FAILED: %s", o->file ? o->file : o->model ? o->model : "gemm");
     return good ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -380,6 +397,7 @@ static const struct flag own[] = {
      "the target's side is this saved program", 0, NULL},
     {FLAG_SET, "--ref-use-double", NULL, OFFSET(ref_double), NULL,
      "the reference computes floats as doubles", 0, NULL},
+    {FLAG_SET, "--print", NULL, OFFSET(print), NULL, "print the program first", 0, NULL},
     {FLAG_WORDS, "--expect", NULL, OFFSET(expect), "<file> ...",
      "compare with these results (.npy, .npz, .pb or saved arguments)", 0, NULL},
     {FLAG_END, NULL, NULL, 0, NULL, NULL, 0, NULL}};

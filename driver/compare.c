@@ -23,6 +23,14 @@ static double rms_error(const double *a, const double *b, size_t count)
     return count ? sqrt(squares) / (sqrt((double)count) * largest) : 0;
 }
 
+static double largest_difference(const double *a, const double *b, size_t count)
+{
+    double largest = 0;
+    for (size_t i = 0; i < count; i++)
+        largest = fmax(largest, fabs(a[i] - b[i]));
+    return largest;
+}
+
 static bool all_zero(const double *v, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -91,6 +99,7 @@ static bool compare_values(double *ref, double *got, size_t count, const struct 
     const double rms = rms_error(ref, got, count);
     if (good && rms <= t->rms) {
         last.rms = fmax(last.rms, rms);
+        last.largest = fmax(last.largest, largest_difference(ref, got, count));
         return true;
     }
     describe(ref, got, count, rms);

@@ -28,9 +28,11 @@ static bool copies(const struct options *o, const char *target)
     return o->offload_copy || (strcmp(target, "gpu") == 0 && !o->on_card);
 }
 
-static void show_tuning(void *data, const char *problem, size_t measured, double seconds)
+static void show_tuning(void *data, const char *problem, size_t measured, double seconds,
+                        double share)
 {
     (void)data, (void)problem, (void)seconds;
+    work_share(share);
     work_step((int)measured);
 }
 
@@ -113,6 +115,8 @@ bool compile_model(const struct options *o, migraphx_program_t program, const ch
     const bool part = work_is_begun(); // of what shows how far it is itself
     if (!part)
         work_begin(o->exhaustive ? "compiling and tuning" : "compiling", 0);
+    if (!part && o->exhaustive && o->tuning_seconds)
+        work_limit(strtod(o->tuning_seconds, NULL));
     const bool good = compile(o, program, target, compute_double);
     if (!part)
         work_end();

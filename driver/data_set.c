@@ -120,7 +120,7 @@ bool verify_folder(const char *folder, migraphx_program_t program, const struct 
         if (!is_folder(set))
             break;
         const bool passed = verify_set(set, program, t);
-        log_info("%s: %s", set, passed ? "passed" : "FAILED");
+        log_result("%s: %s", set, passed ? "passed" : "FAILED");
         good = good && passed;
     }
     if (!count)

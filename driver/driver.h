@@ -15,14 +15,16 @@
 
 enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
-// --- logging: "2026-01-31 12:00:00.000000 [INFO] [perf.c:12] text" ---
+// --- logging: "2026-01-31 12:00:00.000000 [INFO] [perf.c:12] text", or short (log.c) ---
 
-enum log_level { LOG_NONE, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG, LOG_TRACE };
+// LOG_RESULT is info that is shown also without a level: what the work came to.
+enum log_level { LOG_NONE, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG, LOG_TRACE, LOG_RESULT };
 
 void log_line(enum log_level level, const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 #define log_error(...) log_line(LOG_ERROR, __FILE__, __LINE__, __VA_ARGS__)
 #define log_warn(...) log_line(LOG_WARN, __FILE__, __LINE__, __VA_ARGS__)
+#define log_result(...) log_line(LOG_RESULT, __FILE__, __LINE__, __VA_ARGS__)
 #define log_info(...) log_line(LOG_INFO, __FILE__, __LINE__, __VA_ARGS__)
 bool log_set_level(const char *name); // "none" ... "trace" or "0" ... "5"
 bool log_add_file(const char *path);  // appends to it as well
@@ -62,7 +64,9 @@ struct options {
     const char *target;
     bool on_card; // of a verb that leaves inputs and results in a card's memory
     bool offload_copy, no_fast_math, exhaustive, fp16, bf16, int8, fp8, int4, explain;
-    struct words calibration;
+    struct words calibration, image_mean, image_std;
+    const char *image_scale;
+    bool image_bgr;
     const char *method, *percentile, *ranges, *save_ranges, *budget, *metric, *check;
     bool asymmetric, per_tensor, correct_bias, smooth, reckon;
     int int4_block;
@@ -75,9 +79,9 @@ struct options {
     // of single verbs
     const char *second, *trace, *html;
     int iterations;
-    bool detailed, list;
+    bool detailed, list, totals;
     const char *rms_tol, *atol, *rtol, *compiled_model;
-    bool per_instruction, reduce, bisect, ref_double;
+    bool per_instruction, reduce, bisect, ref_double, print;
     // of all verbs
     bool help, trace_compile, trace_passes, time_passes;
     int trace_eval;
@@ -125,6 +129,7 @@ struct verb {
 
 // Fills the options; on nonsense prints why and returns false.
 bool parse_flags(const struct verb *verb, int argc, char **argv, struct options *o);
+bool has_flag(const struct verb *verb, const char *word);
 void print_help(const struct verb *verb);
 void free_options(struct options *o);
 // The entry of `list` that is spelled most like `word`, or NULL.
@@ -133,6 +138,7 @@ const char *suggest(const char *word, const char *const *list, int count);
 // --- work ---
 
 bool load_model(const struct options *o, migraphx_program_t *out);
+bool is_saved_model(const char *path); // a folder that holds a SavedModel
 bool load_python(const struct options *o, migraphx_program_t *out);
 // What --test and --model build, by name; NULL after the last index.
 const char *builtin_model_name(int index);
@@ -192,6 +198,7 @@ bool tensor_file_name(const char *path, char *name, size_t room);
 // A whole file, to be freed; NULL when it cannot be read.
 char *read_whole(const char *path, size_t *size);
 bool ends_with(const char *text, const char *suffix);
+bool is_folder(const char *path); // NULL is none
 
 // --- long work (work.c) ---
 
@@ -199,6 +206,8 @@ void work_start(void); // before the first work, and after the last
 void work_stop(void);
 // What is being done and in how many rounds; 0: nobody knows.
 void work_begin(const char *what, int total);
+void work_limit(double seconds); // that it takes at most
+void work_share(double share);   // that is done, where rounds do not say it
 bool work_is_begun(void);
 bool work_step(int done); // false after Ctrl-C
 void work_end(void);
@@ -211,7 +220,7 @@ bool work_interrupted(void); // has it ever been pressed?
 
 struct plan_row {
     int instruction; // of main
-    const char *op, *kernel, *detail, *where, *type, *place, *why, *nodes;
+    const char *op, *kernel, *detail, *where, *type, *place, *why, *nodes, *reads;
     double offset, bytes, flops, moved;
     int first, last; // steps between which the result is needed
 };
@@ -228,15 +237,28 @@ void free_plan(struct plan *plan);
 
 // --- the limits of the machine (limits.c) ---
 
-struct limits {
-    double gflops, gbytes;            // per second, as measured; 0: not known
-    double cache_gbytes, cache_bytes; // of what is no larger than this; 0: as of all else
+// What numbers products read, for the instructions that multiply them differ.
+enum arithmetic { OF_FLOATS, OF_BYTES, OF_BF16, ARITHMETICS };
+
+struct limits { // per second, as measured or as an instruction reached; 0: not known
+    double gflops, gbytes;
+    double cache_gbytes, cache_bytes;   // of what is no larger than this; 0: as of all else
+    double middle_gbytes, middle_bytes; // of what is no larger than this
+    double of_kind[ARITHMETICS];        // GFLOP/s; that of floats is gflops
 };
 
-// Times a large product and sums on the same target.
-bool measure_limits(const struct options *o, struct limits *out);
-// How much of the limit is used, in percent, by work of this size; 0: not known.
-double share_of_limit(const struct limits *limits, double flops, double bytes, double ms);
+// What an instruction does: operations of each kind that are really done, bytes, and its time.
+struct load {
+    double flops[ARITHMETICS], bytes, ms;
+};
+
+void add_load(struct load *load, const struct plan_row *row);
+// Times large products and sums on the same target; of the kinds that the plan has.
+bool measure_limits(const struct options *o, const struct plan *plan, struct limits *out);
+// An instruction that is faster than a limit shows that the limit lies higher.
+void raise_limits(struct limits *limits, const struct load *load);
+// How much of the limit is used, in percent; 0: not known.
+double share_of_limit(const struct limits *limits, const struct load *load);
 
 // --- JSON, and files that are written whole (write.c) ---
 

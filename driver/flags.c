@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The command line: tables of flags, their parser, the help, and suggestions for misspelt words.
 //
-// A word is a flag only if it equals one exactly. A flag of many words takes all that follow up to
-// the next flag, so "--input-dim @a 1 2 @b 3 --fp16" needs no quoting.
+// A word is a flag only if it equals one exactly, or is "--flag=value". A flag of many words takes
+// all that follow up to the next flag, so "--input-dim @a 1 2 @b 3 --fp16" needs no quoting; "--"
+// ends its words, and behind it nothing is a flag.
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 
-#include "driver.h"
+#include "verbs.h"
 
 #define SET(name, other, member, help)                                                             \
     {                                                                                              \
@@ -116,7 +117,11 @@ const struct flag compile_flags[] = {
     SET("--fp8", NULL, fp8, "quantize to 8-bit floats"),
     SET("--int4-weights", NULL, int4, "quantize weights to 4-bit integers"),
     INT("--int4-block", NULL, int4_block, 1, "weights of one scale [32]"),
-    WORDS("--calibration", NULL, calibration, "<path> ...", "samples for --int8 and --fp8: folders, .npz, .npy, .pb"),
+    WORDS("--calibration", NULL, calibration, "<path> ...", "samples for --int8 and --fp8: folders, .npz, .npy, .pb, .jpg, .png ..."),
+    REAL("--image-scale", NULL, image_scale, "images: pixels are multiplied by this [1/255; 1 for bytes]"),
+    WORDS("--image-mean", NULL, image_mean, "<x> ...", "... then less this, of all channels or each [0]"),
+    WORDS("--image-std", NULL, image_std, "<x> ...", "... then divided by this [1]"),
+    SET("--image-bgr", NULL, image_bgr, "... with blue first"),
     WORD("--calibration-method", NULL, method, "<name>", "max, percentile, entropy, error [max]"),
     REAL("--percentile", NULL, percentile, "of a hundred values, how many percentile keeps [99.99]"),
     SET("--asymmetric", NULL, asymmetric, "activations of int8 get a zero point"),
@@ -142,7 +147,7 @@ const struct flag common_flags[] = {
     SET("--time-passes", NULL, time_passes, "as MIGRAPHX_TIME_PASSES=1"),
     INT("--trace-eval", NULL, trace_eval, 0, "as MIGRAPHX_TRACE_EVAL=N"),
     SET("--help", "-h", help, "this text"),
-    WORD("--log-level", NULL, log_level, "<level>", "none, error, warn, info, debug, trace [info]"),
+    WORD("--log-level", NULL, log_level, "<level>", "none, error, warn, info, debug, trace [what came out, in short]"),
     WORDS("--log-file", NULL, log_file, "<file> ...", "append log lines to files too"),
     END};
 // clang-format on
@@ -206,8 +211,56 @@ static const struct flag *find_flag(const struct verb *verb, const char *word)
     return NULL;
 }
 
+bool has_flag(const struct verb *verb, const char *word)
+{
+    return find_flag(verb, word) != NULL;
+}
+
+// "--flag=value": the flag, its name in *name (to be freed) and where the value begins; or NULL.
+static const struct flag *split(const struct verb *verb, char *word, char **name, char **value)
+{
+    char *equals = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
+    *name = equals ? strndup(word, (size_t)(equals - word)) : NULL;
+    const struct flag *f = *name ? find_flag(verb, *name) : NULL;
+    if (!f) {
+        free(*name);
+        *name = NULL;
+    }
+    *value = equals ? equals + 1 : NULL;
+    return f;
+}
+
+// Is it a flag, with or without "=value"?
+static bool begins_flag(const struct verb *verb, char *word)
+{
+    char *name, *value;
+    if (find_flag(verb, word))
+        return true;
+    const bool yes = split(verb, word, &name, &value) != NULL;
+    free(name);
+    return yes;
+}
+
+// Which verbs have a flag that this one has not.
+static void say_whose(const struct verb *verb, const char *word)
+{
+    int count = 0;
+    for (const struct verb *const *v = driver_verbs; *v; v++)
+        if (*v != verb && find_flag(*v, word))
+            fprintf(stderr, "%s%s", count++ ? ", " : "; these have it: ", (*v)->name);
+    fprintf(stderr, "\n");
+}
+
 static bool unknown_flag(const struct verb *verb, const char *word)
 {
+    char name[64]; // without "=value"
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+    for (const struct verb *const *v = driver_verbs; *v; v++)
+        if (find_flag(*v, name)) {
+            fprintf(stderr, "error: '%s' has no flag '%s'", verb->name, name);
+            say_whose(verb, name);
+            return false;
+        }
     const char *list[128];
     int count = 0;
     for (const struct flag *const *table = verb->flags; *table; table++)
@@ -215,8 +268,8 @@ static bool unknown_flag(const struct verb *verb, const char *word)
             list[count++] = f->name;
             list[count++] = f->other;
         }
-    const char *near = suggest(word, list, count);
-    fprintf(stderr, "error: unknown flag '%s'", word);
+    const char *near = suggest(name, list, count);
+    fprintf(stderr, "error: unknown flag '%s'", name);
     fprintf(stderr, near ? ", did you mean '%s'?\n" : "\n", near);
     return false;
 }
@@ -244,6 +297,11 @@ static bool parse_int(const struct flag *f, const char *name, const char *text, 
     return true;
 }
 
+static bool is_end(const char *word)
+{
+    return strcmp(word, "--") == 0;
+}
+
 static bool check_real(const char *name, const char *text)
 {
     char *end;
@@ -251,6 +309,46 @@ static bool check_real(const char *name, const char *text)
     if (*text && !*end && value == value) // no NaN
         return true;
     fprintf(stderr, "error: %s needs a number, not '%s'\n", name, text);
+    return false;
+}
+
+// --- models that a flag of many words has taken ---
+
+static bool names_model(const char *word)
+{
+    static const char *const ends[] = {".onnx", ".pb", ".mxr", ".json", ".py", ".msgpack"};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (ends_with(word, ends[i]))
+            return true;
+    return false;
+}
+
+// The last such word before the end of the command line, and its flag; NULL: there is none.
+static const char *find_taken(const struct verb *verb, int argc, char **argv, const char **flag)
+{
+    const char *found = NULL, *now = NULL;
+    for (int i = 0; i < argc; i++) {
+        const struct flag *f = find_flag(verb, argv[i]);
+        if (f)
+            now = f->kind == FLAG_WORDS ? argv[i] : NULL;
+        else if (now && names_model(argv[i])) {
+            found = argv[i];
+            *flag = now;
+        }
+    }
+    return found;
+}
+
+static bool say_no_model(const struct verb *verb, int argc, char **argv)
+{
+    const char *flag = NULL, *word = find_taken(verb, argc, argv, &flag);
+    fprintf(stderr, "error: %s needs a file, --test or --model", verb->name);
+    if (word)
+        fprintf(stderr,
+                "; '%s' was taken by %s, which takes all words up to the next flag: write "
+                "it before the flag, or behind '--'",
+                word, flag);
+    fprintf(stderr, "\n");
     return false;
 }
 
@@ -273,7 +371,7 @@ static bool take(const struct verb *verb, const struct flag *f, int argc, char *
         return true;
     case FLAG_WORDS: {
         const int first = *at;
-        while (*at + 1 < argc && !find_flag(verb, argv[*at + 1]))
+        while (*at + 1 < argc && !begins_flag(verb, argv[*at + 1]) && !is_end(argv[*at + 1]))
             if (!append(to, argv[++*at]))
                 return false;
         if (*at == first)
@@ -283,7 +381,7 @@ static bool take(const struct verb *verb, const struct flag *f, int argc, char *
     default:
         break;
     }
-    if (*at + 1 >= argc || find_flag(verb, argv[*at + 1])) {
+    if (*at + 1 >= argc || begins_flag(verb, argv[*at + 1])) {
         fprintf(stderr, "error: %s needs %s\n", name, f->argument);
         return false;
     }
@@ -299,35 +397,67 @@ static bool looks_like_flag(const char *word)
     return word[0] == '-' && (word[1] == '-' || isalpha((unsigned char)word[1]));
 }
 
+// "--flag=value" is the flag and this one word, also where many are taken.
+static bool take_value(const struct verb *verb, const struct flag *f, char *name, char *value,
+                       struct options *o)
+{
+    int at = 0;
+    char *words[] = {name, value};
+    if (f->argument && *value)
+        return take(verb, f, 2, words, &at, o);
+    fprintf(stderr, f->argument ? "error: %s needs %s\n" : "error: %s takes no value\n", name,
+            f->argument);
+    return false;
+}
+
+static bool take_file(const struct verb *verb, const char *word, struct options *o)
+{
+    if (o->file && verb->two_files && !o->second) {
+        o->second = word;
+    } else if (o->file) {
+        fprintf(stderr, "error: '%s' after '%s': one argument is enough%s\n", word, o->file,
+                looks_like_flag(word) ? ", and behind '--' nothing is a flag" : "");
+        return false;
+    } else
+        o->file = word;
+    return true;
+}
+
+static bool take_word(const struct verb *verb, int argc, char **argv, int *at, struct options *o)
+{
+    char *name, *value;
+    const struct flag *f = find_flag(verb, argv[*at]);
+    if (f)
+        return take(verb, f, argc, argv, at, o);
+    f = split(verb, argv[*at], &name, &value);
+    if (f) {
+        const bool good = take_value(verb, f, name, value, o);
+        free(name);
+        return good;
+    }
+    return looks_like_flag(argv[*at]) ? unknown_flag(verb, argv[*at])
+                                      : take_file(verb, argv[*at], o);
+}
+
 bool parse_flags(const struct verb *verb, int argc, char **argv, struct options *o)
 {
-    for (int i = 0; i < argc; i++) {
-        const struct flag *f = find_flag(verb, argv[i]);
-        if (f) {
-            if (!take(verb, f, argc, argv, &i, o))
-                return false;
-        } else if (looks_like_flag(argv[i])) {
-            return unknown_flag(verb, argv[i]);
-        } else if (o->file && verb->two_files && !o->second) {
-            o->second = argv[i];
-        } else if (o->file) {
-            fprintf(stderr, "error: '%s' after '%s': one argument is enough\n", argv[i], o->file);
-            return false;
-        } else
-            o->file = argv[i];
-    }
-    if (verb->needs_model && !o->help && !o->file && !o->test && !o->model) {
-        fprintf(stderr, "error: %s needs a file, --test or --model\n", verb->name);
-        return false;
-    }
-    return true;
+    bool ended = false, good = true;
+    for (int i = 0; i < argc && good; i++)
+        if (!ended && is_end(argv[i]))
+            ended = true;
+        else
+            good = ended ? take_file(verb, argv[i], o) : take_word(verb, argc, argv, &i, o);
+    if (good && verb->needs_model && !o->help && !o->file && !o->test && !o->model)
+        return say_no_model(verb, argc, argv);
+    return good;
 }
 
 void free_options(struct options *o)
 {
     struct words *all[] = {&o->input_dim,  &o->dim_param,    &o->dyn_input_dim, &o->output_names,
                            &o->apply_pass, &o->fill0,        &o->fill1,         &o->load_arg,
-                           &o->log_file,   &o->disable_pass, &o->expect};
+                           &o->log_file,   &o->disable_pass, &o->expect,        &o->calibration,
+                           &o->image_mean, &o->image_std,    &o->forms};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]->items);
 }

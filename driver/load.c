@@ -283,8 +283,7 @@ bool ends_with(const char *text, const char *suffix)
     return n >= m && strcmp(text + n - m, suffix) == 0;
 }
 
-// A folder that holds a SavedModel.
-static bool is_saved_model(const char *path)
+bool is_saved_model(const char *path)
 {
     char inside[4096];
     const int size = snprintf(inside, sizeof inside, "%s/saved_model.pb", path);
@@ -295,6 +294,7 @@ static enum file_type type_of(const char *path)
 {
     static const char start[] = "module: \"";
     char head[sizeof start] = "";
+    enum { VERSION = 0x08, LATEST = 0x40 }; // ONNX begins with its version; no saved program does
     if (is_saved_model(path))
         return FILE_TF;
     if (ends_with(path, ".onnx"))
@@ -307,6 +307,8 @@ static enum file_type type_of(const char *path)
     const size_t got = file ? fread(head, 1, sizeof start - 1, file) : 0;
     if (file)
         fclose(file);
+    if (got > 2 && head[0] == VERSION && head[1] > 0 && head[1] < LATEST)
+        return FILE_ONNX;
     return got == sizeof start - 1 && memcmp(head, start, got) == 0 ? FILE_TEXT : FILE_MXR;
 }
 
@@ -314,6 +316,10 @@ static bool load_file(const struct options *o, migraphx_program_t *out)
 {
     if (access(o->file, F_OK) != 0) {
         log_error("Path does not exist: %s", o->file);
+        return false;
+    }
+    if (is_folder(o->file) && !is_saved_model(o->file)) {
+        log_error("%s is a folder without saved_model.pb: name the model's file in it", o->file);
         return false;
     }
     log_info("Reading: %s", o->file);

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Log lines on stderr, and on files that the user names.
+//
+// Who asks for a level gets MIGraphX's lines, with date, level and place. Who does not sees errors,
+// warnings and what the work came to, without these: the rest is about the driver. Files get every
+// line from info on in either case.
 #include <stdarg.h>
 #include <time.h>
 #include <unistd.h>
@@ -10,6 +14,7 @@ enum { MAX_FILES = 8 };
 
 static struct {
     enum log_level level;
+    bool asked;
     FILE *files[MAX_FILES];
     int file_count;
 } state = {.level = LOG_INFO};
@@ -21,6 +26,7 @@ bool log_set_level(const char *name)
     for (int i = 0; i <= LOG_TRACE; i++)
         if (strcmp(name, names[i]) == 0 || (name[0] == '0' + i && !name[1])) {
             state.level = (enum log_level)i;
+            state.asked = true;
             return true;
         }
     return false;
@@ -44,28 +50,43 @@ void log_end(void)
 static void put_head(FILE *file, enum log_level level, const char *source, int line,
                      const struct timespec *now)
 {
-    static const char *const labels[] = {"", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"};
-    static const char *const colours[] = {"", "\033[31m", "\033[33m", "\033[32m", "", ""};
+    static const char *const labels[] = {"", "ERROR", "WARN", "INFO", "DEBUG", "TRACE", "INFO"};
+    static const char *const colours[] = {"", "\033[31m", "\033[33m", "\033[32m",
+                                          "", "",         "\033[32m"};
     struct tm parts;
     char date[32];
+    const bool brief = file == stderr && !state.asked;
+    const bool coloured = colours[level][0] && isatty(fileno(file));
+    if (brief && level == LOG_RESULT)
+        return;
     localtime_r(&now->tv_sec, &parts);
     strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &parts);
-    const bool coloured = colours[level][0] && isatty(fileno(file));
+    if (!brief)
+        fprintf(file, "%s.%06ld ", date, now->tv_nsec / 1000);
+    fprintf(file, "[%s%s%s] ", coloured ? colours[level] : "", labels[level],
+            coloured ? "\033[0m" : "");
     const char *slash = strrchr(source, '/');
-    fprintf(file, "%s.%06ld [%s%s%s] [%s:%d] ", date, now->tv_nsec / 1000,
-            coloured ? colours[level] : "", labels[level], coloured ? "\033[0m" : "",
-            slash ? slash + 1 : source, line);
+    if (!brief)
+        fprintf(file, "[%s:%d] ", slash ? slash + 1 : source, line);
+}
+
+static bool is_wanted(FILE *file, enum log_level level)
+{
+    if (state.asked)
+        return (level == LOG_RESULT ? LOG_INFO : level) <= state.level;
+    return level == LOG_RESULT || level <= (file == stderr ? LOG_WARN : LOG_INFO);
 }
 
 void log_line(enum log_level level, const char *file, int line, const char *format, ...)
 {
-    if (level > state.level)
-        return;
-    work_wipe();
+    if (is_wanted(stderr, level))
+        work_wipe();
     struct timespec now; // the same in every file
     clock_gettime(CLOCK_REALTIME, &now);
     for (int i = -1; i < state.file_count; i++) {
         FILE *to = i < 0 ? stderr : state.files[i];
+        if (!is_wanted(to, level))
+            continue;
         va_list args;
         va_start(args, format);
         put_head(to, level, file, line, &now);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // migraphx-driver: what it says of itself, and what happens before and after each verb.
+#include <unistd.h>
+
 #include "verbs.h"
 
 static const char *version(void)
@@ -15,10 +17,30 @@ static void print_overview(FILE *to)
     for (const struct verb *const *v = driver_verbs; *v; v++)
         fprintf(to, "  %-10s %s\n", (*v)->name, (*v)->summary);
     fprintf(to, "\n  %-10s %s\n  %-10s %s\n\n", "--help",
-            "This text; '<verb> --help' for its flags.", "--version",
+            "This text; 'help <verb>' or '<verb> --help' for its flags.", "--version",
             "The version of MIGraphX that is served.");
     fprintf(to, "Models run on the best target there is (gpu, cpu, ref) unless a flag names one.\n"
                 "example: migraphx-driver perf --batch 8 model.onnx\n");
+}
+
+// Does some verb have this flag, or is it a model? Then the verb was left out.
+static bool lacks_verb(const char *word)
+{
+    for (const struct verb *const *v = driver_verbs; *v; v++)
+        if (has_flag(*v, word))
+            return true;
+    return access(word, F_OK) == 0;
+}
+
+static int missing_verb(int argc, char **argv)
+{
+    fprintf(stderr, "error: a verb is missing before '%s', for example: migraphx-driver perf",
+            argv[1]);
+    for (int i = 1; i < argc; i++)
+        fprintf(stderr, " %s", argv[i]);
+    fprintf(stderr, "\n\n");
+    print_overview(stderr);
+    return EXIT_USAGE;
 }
 
 static int unknown_verb(const char *name)
@@ -40,7 +62,8 @@ static bool set_up_log(const struct options *o)
 {
     const char *level = o->log_level ? o->log_level : getenv("MIGRAPHX_LOG_LEVEL");
     if (level && !log_set_level(level)) {
-        fprintf(stderr, "error: '%s' is not a log level\n", level);
+        fprintf(stderr, "error: '%s' is not a log level: none, error, warn, info, debug, trace\n",
+                level);
         return false;
     }
     for (int i = 0; i < o->log_file.count; i++)
@@ -100,7 +123,13 @@ static int run_verb(const struct verb *verb, struct options *o, int argc, char *
 static int describe(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "--help";
-    if (strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0)
+    const bool help =
+        strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+    if (help && argc > 2 && find_verb(argv[2]))
+        print_help(find_verb(argv[2]));
+    else if (help && argc > 2)
+        return unknown_verb(argv[2]);
+    else if (help)
         print_overview(stdout);
     else if (strcmp(word, "-v") == 0 || strcmp(word, "--version") == 0)
         printf("MIGraphX Version: %s\n", version());
@@ -124,7 +153,7 @@ int main(int argc, char **argv)
         return described;
     const struct verb *verb = find_verb(argv[1]);
     if (!verb)
-        return unknown_verb(argv[1]);
+        return lacks_verb(argv[1]) ? missing_verb(argc, argv) : unknown_verb(argv[1]);
     struct options o = {.iterations = 100};
     int code = EXIT_USAGE;
     if (!parse_flags(verb, argc - 2, argv + 2, &o))

@@ -89,8 +89,10 @@ void put_plan_row(FILE *f, const struct plan_row *row)
     }
     fprintf(f,
             "\"offset\": %.0f, \"bytes\": %.0f, \"first\": %d, \"last\": %d, \"flops\": %.0f, "
-            "\"moved\": %.0f}",
+            "\"moved\": %.0f, ",
             row->offset, row->bytes, row->first, row->last, row->flops, row->moved);
+    put_text(f, "reads", row->reads);
+    fprintf(f, "}");
 }
 
 static bool put_report(FILE *f, const struct report *r)
@@ -102,8 +104,10 @@ static bool put_report(FILE *f, const struct report *r)
     put_totals(f, r->m);
     fprintf(f,
             ",\n \"limits\": {\"gflops\": %.6g, \"gbytes\": %.6g, \"cache_gbytes\": %.6g, "
-            "\"cache_bytes\": %.0f},\n \"instructions\": [",
-            r->limits.gflops, r->limits.gbytes, r->limits.cache_gbytes, r->limits.cache_bytes);
+            "\"cache_bytes\": %.0f, \"bytes_gflops\": %.6g, \"bf16_gflops\": %.6g},\n "
+            "\"instructions\": [",
+            r->limits.gflops, r->limits.gbytes, r->limits.cache_gbytes, r->limits.cache_bytes,
+            r->limits.of_kind[OF_BYTES], r->limits.of_kind[OF_BF16]);
     for (size_t i = 0; i < r->m->count && good; i++)
         good = put_instruction(f, r, i);
     fprintf(f, "],\n \"steps\": [");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// perf's report as MIGraphX prints it, and below it how near each instruction is to what the
-// machine can do, and which nodes of the model it came from.
+// perf's report as MIGraphX prints it, with one more list between its instructions and its summary:
+// how near each instruction is to what the machine can do, and which nodes of the model it came
+// from. The totals come last, where one looks.
 #include <math.h>
 
 #include "profile.h"
@@ -93,6 +94,17 @@ static bool print_line(const struct measurement *m, const_migraphx_instruction_t
 
 static bool print_instructions(const struct report *r)
 {
+    bool good = true;
+    for (size_t i = 0; good && i < r->m->count; i++) {
+        migraphx_instruction_t ins = NULL;
+        good = OK(migraphx_instructions_get(&ins, r->list, i)) && print_line(r->m, ins, i);
+        migraphx_instruction_destroy(ins);
+    }
+    return good;
+}
+
+static bool print_groups(const struct report *r)
+{
     const struct measurement *m = r->m;
     struct group *groups = calloc(m->count + 1, sizeof *groups);
     int count = 0;
@@ -100,7 +112,7 @@ static bool print_instructions(const struct report *r)
     for (size_t i = 0; good && i < m->count; i++) {
         migraphx_instruction_t ins = NULL;
         const char *name = "";
-        good = OK(migraphx_instructions_get(&ins, r->list, i)) && print_line(m, ins, i) &&
+        good = OK(migraphx_instructions_get(&ins, r->list, i)) &&
                OK(migraphx_instruction_name(&name, ins));
         char *group = good && strcmp(name, "@return") != 0 ? group_name(ins, r->o->detailed) : NULL;
         if (group)
@@ -115,12 +127,12 @@ static bool print_instructions(const struct report *r)
     return good;
 }
 
-static void print_totals(const struct measurement *m)
+static void print_totals(const struct measurement *m, bool totals)
 {
     const double *t = m->total;
     const int n = m->timed;
     const double average = middle_mean(t, n), overhead = middle_mean(m->profiled, m->profiles);
-    printf("\nBatch size: %d\n", m->batch);
+    printf("%sBatch size: %d\n", totals ? "" : "\n", m->batch);
     printf("Rate: %g inferences/sec\n", 1000 / average * m->batch);
     printf("Total time: %gms (Min: %gms, Max: %gms, Mean: %gms, Median: %gms)\n", average, t[0],
            t[n - 1], mean(t, n), t[n / 2]);
@@ -153,8 +165,9 @@ static void add_row(const struct report *r, struct hot *list, int *count,
         h = &list[(*count)++];
         *h = (struct hot){.instruction = row->instruction, .row = row};
         if (row->instruction >= 0 && (size_t)row->instruction < r->m->count)
-            h->ms = r->m->average[row->instruction];
+            h->load.ms = h->ms = r->m->average[row->instruction];
     }
+    add_load(&h->load, row);
     h->flops += row->flops;
     h->moved += row->moved;
     if (row->flops > h->row->flops || strcmp(h->row->kernel, "copy") == 0)
@@ -181,7 +194,7 @@ static void print_hot(const struct report *r, const struct hot *h)
     if (seconds > 0)
         printf(", %.3g GB/s", h->moved * 1e-9 / seconds);
     if (r->limits.gflops > 0)
-        printf(", %.0f%% of the limit", share_of_limit(&r->limits, h->flops, h->moved, h->ms));
+        printf(", %.0f%% of the limit", share_of_limit(&r->limits, &h->load));
     printf(", %s%s%s%s%s%s\n", h->row->kernel, *h->row->detail ? " (" : "", h->row->detail,
            *h->row->detail ? ")" : "", *h->row->nodes ? ", " : "", h->row->nodes);
 }
@@ -197,6 +210,10 @@ static bool print_hottest(const struct report *r)
                r->limits.gbytes);
     if (count && r->limits.cache_bytes > 0)
         printf(", %.3g GB/s in the cache", r->limits.cache_gbytes);
+    if (count && r->limits.of_kind[OF_BYTES] != r->limits.gflops)
+        printf(", %.3g GFLOP/s of bytes", r->limits.of_kind[OF_BYTES]);
+    if (count && r->limits.of_kind[OF_BF16] != r->limits.gflops)
+        printf(", %.3g GFLOP/s of bfloat16", r->limits.of_kind[OF_BF16]);
     if (count)
         printf("):\n");
     for (int i = 0; i < count; i++)
@@ -207,8 +224,8 @@ static bool print_hottest(const struct report *r)
 
 bool print_report(const struct report *r)
 {
-    if (!print_instructions(r))
+    if (!r->o->totals && (!print_instructions(r) || !print_hottest(r) || !print_groups(r)))
         return false;
-    print_totals(r->m);
-    return print_hottest(r);
+    print_totals(r->m, r->o->totals);
+    return true;
 }

@@ -2,7 +2,7 @@
 // The plan of a compiled program as rows: what migraphx_program_plan prints, taken apart.
 #include "driver.h"
 
-enum { FIELDS = 15 };
+enum { FIELDS = 16 };
 
 // The next field ends at a tab or at the end of the line, which become its end.
 static char *next_field(char **at)
@@ -33,7 +33,8 @@ static void read_row(char **at, struct plan_row *row)
                              .flops = strtod(f[11], NULL),
                              .moved = strtod(f[12], NULL),
                              .why = f[13],
-                             .nodes = f[14]};
+                             .nodes = f[14],
+                             .reads = f[15]};
 }
 
 static int count_lines(const char *text)

@@ -29,6 +29,7 @@ struct report {
 struct hot {
     int instruction;
     double ms, flops, moved;
+    struct load load;
     const struct plan_row *row;
 };
 

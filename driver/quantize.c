@@ -30,7 +30,9 @@ static bool add_samples(const struct options *o, migraphx_program_t program,
     if (!read_samples(o, program, add_sample, &s))
         return false;
     if (!s.count)
-        log_error("--calibration: there is no sample in %s", o->calibration.items[0]);
+        log_error("--calibration: there is no sample in %s: samples are files whose names end in "
+                  ".npz, .npy or .pb, images (.jpg, .png, ...), and folders of these",
+                  o->calibration.items[0]);
     else
         log_info("Calibration samples: %zu", s.count);
     return s.count > 0;

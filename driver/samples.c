@@ -3,26 +3,15 @@
 //
 //     a.npz             one sample: its arrays are inputs by name (of one alone, by any name)
 //     a.npy  a.pb       one sample of a model with one input
+//     a.jpg  a.png ...  one sample of a model whose one input is an image (images.c)
 //     folder            its files and folders in the order of their names, each a sample; a folder
 //                       within it is one sample, its files named <input>.npy, <input>.pb, or
-//                       input_<number> in the model's order
+//                       input_<number> in the model's order, or images, each a sample
 //
 // An array of another type than the input's is converted.
 #include <dirent.h>
-#include <sys/stat.h>
 
-#include "driver.h"
-
-struct reader {
-    const struct options *o;
-    migraphx_program_parameter_shapes_t shapes;
-    const char **names;
-    size_t count;
-    bool (*add)(void *data, migraphx_program_parameters_t sample);
-    void *data;
-    migraphx_program_parameters_t sample; // the one that is being read
-    const char *path;
-};
+#include "samples.h"
 
 // --- arrays become inputs ---
 
@@ -90,12 +79,6 @@ static bool add_file(struct reader *r, const char *path)
 
 // --- samples ---
 
-static bool is_folder(const char *path)
-{
-    struct stat s;
-    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
-}
-
 static bool is_array(const char *name)
 {
     return ends_with(name, ".npy") || ends_with(name, ".npz") ||
@@ -135,26 +118,58 @@ static bool walk(struct reader *r, const char *folder, bool (*each)(struct reade
     return good;
 }
 
+// Images are read when all are known: one process decodes them.
+static bool note_image(struct reader *r, const char *path)
+{
+    if (!is_image(path))
+        return true;
+    const char **items = realloc(r->images.items, (size_t)(r->images.count + 1) * sizeof *items);
+    char *copy = items ? strdup(path) : NULL;
+    r->images.items = items ? items : r->images.items;
+    if (copy)
+        r->images.items[r->images.count++] = copy;
+    else
+        log_error("out of memory");
+    return copy != NULL;
+}
+
 static bool add_part(struct reader *r, const char *path)
 {
     return !is_array(path) || add_file(r, path);
 }
 
+static bool note_array(struct reader *r, const char *path)
+{
+    r->arrays = r->arrays || is_array(path);
+    return true;
+}
+
+// A folder in a folder: of arrays it is a sample, its images are samples each.
+static bool add_folder(struct reader *r, const char *path)
+{
+    r->arrays = false;
+    return walk(r, path, note_image) && walk(r, path, note_array) &&
+           (!r->arrays || (begin_sample(r) && end_sample(r, walk(r, path, add_part))));
+}
+
 static bool add_sample(struct reader *r, const char *path)
 {
-    const bool folder = is_folder(path);
-    if (!folder && !is_array(path))
-        return true;
-    return begin_sample(r) && end_sample(r, folder ? walk(r, path, add_part) : add_file(r, path));
+    if (is_folder(path))
+        return add_folder(r, path);
+    if (!is_array(path))
+        return note_image(r, path);
+    return begin_sample(r) && end_sample(r, add_file(r, path));
 }
 
 static bool add_path(struct reader *r, const char *path)
 {
     if (is_folder(path))
         return walk(r, path, add_sample);
-    if (is_array(path))
+    if (is_array(path) || is_image(path))
         return add_sample(r, path);
-    log_error("%s: samples are folders, or files whose names end in .npz, .npy or .pb", path);
+    log_error("%s: samples are folders, or files whose names end in .npz, .npy or .pb, or those of "
+              "images (.jpg, .png, ...)",
+              path);
     return false;
 }
 
@@ -168,6 +183,10 @@ bool read_samples(const struct options *o, migraphx_program_t program,
     good = r.names && OK(migraphx_program_parameter_shapes_names(r.names, r.shapes));
     for (int i = 0; good && i < o->calibration.count; i++)
         good = add_path(&r, o->calibration.items[i]);
+    good = good && add_images(&r);
+    for (int i = 0; i < r.images.count; i++)
+        free((char *)r.images.items[i]);
+    free(r.images.items);
     free(r.names);
     migraphx_program_parameter_shapes_destroy(r.shapes);
     return good;

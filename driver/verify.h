@@ -9,7 +9,7 @@ struct tolerance {
     bool elementwise; // --atol or --rtol was given
 };
 
-struct difference { // of the last comparison that failed, else the largest rms error
+struct difference { // of the last comparison that failed, else the largest of all
     double rms, largest;
 };
 
@@ -22,7 +22,6 @@ struct difference last_difference(void);
 
 // --- a model's folder (data_set.c) ---
 
-bool is_folder(const char *path);
 bool find_model(const char *folder, char *path, size_t room);
 // All data sets of the folder, with a compiled program.
 bool verify_folder(const char *folder, migraphx_program_t program, const struct tolerance *t);

@@ -17,6 +17,8 @@ static struct {
     const char *what; // NULL: no work
     int done, total;  // total 0: not known
     double begin, shown;
+    double most;  // seconds that it may take; 0: any
+    double share; // that is done; 0: not known
     bool terminal;
     migraphx_cancellation_t cancellation;
 } work;
@@ -47,9 +49,14 @@ static void show(void)
         fprintf(stderr, "%d of %d, %.0f s left", work.done, work.total,
                 ceil(passed / work.done * (work.total - work.done) / 1000));
     else if (work.done > 0)
-        fprintf(stderr, "%d problems, %.0f s", work.done, passed / 1000);
+        fprintf(stderr, "%d problem%s, %.0f s", work.done, work.done == 1 ? "" : "s",
+                passed / 1000);
     else
         fprintf(stderr, "%.0f s", passed / 1000);
+    if (work.share > 0)
+        fprintf(stderr, ", about %.0f s left", ceil(passed / work.share * (1 - work.share) / 1000));
+    if (work.most > 0)
+        fprintf(stderr, " of %.0f s at most", work.most);
     fflush(stderr);
 }
 
@@ -87,7 +94,18 @@ void work_begin(const char *what, int total)
     work.what = what;
     work.done = 0;
     work.total = total;
+    work.most = work.share = 0;
     work.begin = now_ms();
+}
+
+void work_limit(double seconds)
+{
+    work.most = seconds;
+}
+
+void work_share(double share)
+{
+    work.share = share;
 }
 
 bool work_is_begun(void)

@@ -99,6 +99,7 @@ enum {
     Py_bf_releasebuffer = 2,
     Py_mp_length = 4,
     Py_mp_subscript = 5,
+    Py_tp_call = 50,
     Py_tp_dealloc = 52,
     Py_tp_doc = 56,
     Py_tp_hash = 59,
@@ -107,6 +108,7 @@ enum {
     Py_tp_new = 65,
     Py_tp_repr = 66,
     Py_tp_richcompare = 67,
+    Py_tp_str = 70,
     Py_tp_getset = 73
 };
 #define Py_TPFLAGS_DEFAULT (1u << 18)

@@ -35,6 +35,41 @@ static PyObject *get_shape(PyObject *self, PyObject *unused)
     return OK(migraphx_argument_shape(&shape, of(self))) ? py_copy_shape(shape) : py_fail();
 }
 
+static bool is_group(PyObject *self)
+{
+    const_migraphx_shape_t shape;
+    migraphx_shape_datatype_t type;
+    const char *name = "";
+    if (OK(migraphx_argument_shape(&shape, of(self))) && OK(migraphx_shape_type(&type, shape)))
+        migraphx_type_name(&name, type);
+    return strcmp(name, "tuple_type") == 0 || strcmp(name, "sequence_type") == 0;
+}
+
+// As numpy has it: a tuple, () for a scalar. Groups are no arrays, and have none.
+static PyObject *shape_tuple(PyObject *self, void *unused)
+{
+    const_migraphx_shape_t shape;
+    const size_t *lens;
+    size_t rank, shown;
+    (void)unused;
+    if (is_group(self))
+        return PyErr_Format(PyExc_AttributeError, "an argument of several members has no shape; "
+                                                  "members() gives them");
+    if (!OK(migraphx_argument_shape(&shape, of(self))) || !OK(migraphx_shape_rank(&rank, shape)) ||
+        !OK(migraphx_shape_lengths(&lens, &shown, shape)))
+        return py_fail();
+    PyObject *list = py_size_list(lens, rank);
+    PyObject *tuple = list ? PySequence_Tuple(list) : NULL;
+    Py_XDECREF(list);
+    return tuple;
+}
+
+static PyObject *numpy_array(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return py_numpy_of(self);
+}
+
 static PyObject *data_ptr(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -133,16 +168,6 @@ static PyObject *tolist(PyObject *self, PyObject *unused)
     return list_numbers(self, type, count);
 }
 
-static bool is_group(PyObject *self)
-{
-    const_migraphx_shape_t shape;
-    migraphx_shape_datatype_t type;
-    const char *name = "";
-    if (OK(migraphx_argument_shape(&shape, of(self))) && OK(migraphx_shape_type(&type, shape)))
-        migraphx_type_name(&name, type);
-    return strcmp(name, "tuple_type") == 0 || strcmp(name, "sequence_type") == 0;
-}
-
 // What indexing and iterating see: the members of a group, numpy's array of a tensor, or, where
 // there is no numpy, a memoryview.
 static PyObject *items_of(PyObject *self)
@@ -200,12 +225,6 @@ static PyObject *compare(PyObject *a, PyObject *b, int op)
     if (!OK(migraphx_argument_equal(&same, of(a), of(b))))
         return py_fail();
     return py_compared(op, same);
-}
-
-static PyObject *repr(PyObject *self)
-{
-    char *text;
-    return OK(migraphx_argument_to_string(&text, of(self))) ? py_take_text(text) : py_fail();
 }
 
 // --- pickling ---
@@ -350,6 +369,12 @@ static PyMethodDef methods[] = {
     {"tolist", tolist, METH_NOARGS,
      "tolist($self, /)\n--\n\nAll elements as a flat list, row-major."},
     {"members", members, METH_NOARGS, "members($self, /)\n--\n\nMembers of a tuple or sequence."},
+    {"numpy", numpy_array, METH_NOARGS,
+     "numpy($self, /)\n--\n\nnumpy's array over the same bytes, strides included. bf16, fp8 and "
+     "4-bit types are\nml_dtypes' where that package is there, else their bits as unsigned "
+     "integers; strings are\nobjects. What lies on a card is refused: from_gpu copies it."},
+    {"_repr_html_", py_argument_html, METH_NOARGS,
+     "_repr_html_($self, /)\n--\n\nFor notebooks: as repr."},
     {"save", WITH_KEYWORDS(save) | METH_STATIC,
      "save(argument, filename)\n--\n\nWrites an argument to a file."},
     {"load", WITH_KEYWORDS(load) | METH_STATIC,
@@ -368,11 +393,17 @@ static PyMethodDef methods[] = {
 
 PyObject *py_make_argument_type(PyObject *module)
 {
+    static PyGetSetDef attributes[] = {
+        {"shape", shape_tuple, NULL, "lengths of the axes, a tuple as numpy's", NULL},
+        {"dtype", py_argument_dtype, NULL, "numpy's dtype, that of numpy()", NULL},
+        {NULL, NULL, NULL, NULL, NULL}};
     static PyType_Slot slots[] = {
         {Py_tp_new, (void *)argument_new},
         {Py_tp_dealloc, (void *)argument_dealloc},
         {Py_tp_methods, methods},
-        {Py_tp_repr, (void *)repr},
+        {Py_tp_getset, attributes},
+        {Py_tp_repr, (void *)py_argument_repr},
+        {Py_tp_str, (void *)py_argument_str},
         {Py_tp_richcompare, (void *)compare},
         {Py_bf_getbuffer, (void *)py_argument_getbuffer},
         {Py_bf_releasebuffer, (void *)py_argument_releasebuffer},

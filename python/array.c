@@ -243,6 +243,67 @@ static PyObject *array_of_bits(PyObject *numpy, PyObject *self, const char *dtyp
     return bits ? view_narrow(bits, dtype) : NULL;
 }
 
+const char *py_dtype_name(migraphx_shape_datatype_t type)
+{
+    static const char *const plain[][2] = {{"bool", "bool_type"},
+                                           {"float16", "half_type"},
+                                           {"float32", "float_type"},
+                                           {"float64", "double_type"},
+                                           {"int8", "int8_type"},
+                                           {"uint8", "uint8_type"},
+                                           {"int16", "int16_type"},
+                                           {"uint16", "uint16_type"},
+                                           {"int32", "int32_type"},
+                                           {"uint32", "uint32_type"},
+                                           {"int64", "int64_type"},
+                                           {"uint64", "uint64_type"},
+                                           {"object", "string_type"},
+                                           {"complex64", "complex64_type"},
+                                           {"complex128", "complex128_type"}};
+    const char *name = "";
+    migraphx_type_name(&name, type);
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        if (strcmp(plain[i][1], name) == 0)
+            return plain[i][0];
+    for (int i = 0; i < NARROW; i++)
+        if (strcmp(narrow[i][1], name) == 0)
+            return narrow[i][0];
+    return name;
+}
+
+// What an array of a narrow type has: ml_dtypes' where it is, else unsigned integers.
+static PyObject *narrow_dtype(PyObject *numpy, const char *name, size_t size)
+{
+    PyObject *bits = PyObject_CallMethod(numpy, "empty", "is", 0, size == 2 ? "uint16" : "uint8");
+    PyObject *array = bits ? view_narrow(bits, name) : NULL;
+    PyObject *dtype = array ? PyObject_GetAttrString(array, "dtype") : NULL;
+    Py_XDECREF(array);
+    return dtype;
+}
+
+PyObject *py_argument_dtype(PyObject *self, void *unused)
+{
+    const_migraphx_shape_t shape;
+    migraphx_shape_datatype_t type;
+    const char *name = type_name(self);
+    size_t size = 1;
+    (void)unused;
+    if (!OK(migraphx_argument_shape(&shape, ((struct py_argument *)self)->handle)) ||
+        !OK(migraphx_shape_type(&type, shape)))
+        return py_fail();
+    migraphx_type_size(&size, type);
+    if (strcmp(name, "tuple_type") == 0 || strcmp(name, "sequence_type") == 0)
+        return PyErr_Format(PyExc_AttributeError, "an argument of %s has no dtype", name);
+    PyObject *numpy = PyImport_ImportModule("numpy"), *dtype = NULL;
+    for (int i = 0; numpy && !dtype && !PyErr_Occurred() && i < NARROW; i++)
+        if (strcmp(narrow[i][1], name) == 0)
+            dtype = narrow_dtype(numpy, narrow[i][0], size);
+    if (numpy && !dtype && !PyErr_Occurred())
+        dtype = PyObject_CallMethod(numpy, "dtype", "s", py_dtype_name(type));
+    Py_XDECREF(numpy);
+    return dtype;
+}
+
 static PyObject *lengths_of(PyObject *self)
 {
     const_migraphx_shape_t shape;

@@ -322,7 +322,7 @@ static PyObject *module_print(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-static PyObject *module_repr(PyObject *self)
+static PyObject *module_str(PyObject *self)
 {
     char *text;
     return OK(migraphx_module_to_string(&text, module_of(self))) ? py_take_text(text) : py_fail();
@@ -392,7 +392,8 @@ PyObject *py_make_module_type(PyObject *module)
         {Py_tp_new, (void *)py_not_made},
         {Py_tp_dealloc, (void *)module_dealloc},
         {Py_tp_methods, methods},
-        {Py_tp_repr, (void *)module_repr},
+        {Py_tp_repr, (void *)py_module_repr},
+        {Py_tp_str, (void *)module_str},
         {Py_tp_iter, (void *)module_iter},
         {Py_mp_length, (void *)module_length},
         {Py_tp_hash, (void *)module_hash},

@@ -197,7 +197,69 @@ static PyObject *checked(PyObject *take_program, const struct onnx_settings *s)
     return take_program;
 }
 
-static PyObject *parse(PyObject *source, bool is_file, const struct onnx_settings *s)
+// --- where the model comes from ---
+
+// A path has no NUL, no control character in front and an end; the bytes of a model have.
+static bool is_path(PyObject *source)
+{
+    enum { LONGEST_PATH = 4096 };
+    char *bytes;
+    Py_ssize_t size;
+    if (!PyBytes_Check(source))
+        return PyUnicode_Check(source) || PyObject_HasAttrString(source, "__fspath__");
+    if (PyBytes_AsStringAndSize(source, &bytes, &size) < 0) {
+        PyErr_Clear();
+        return true; // the converter of paths says what is wrong
+    }
+    return size < LONGEST_PATH && !memchr(bytes, 0, (size_t)size) &&
+           (size == 0 || (unsigned char)bytes[0] >= ' ');
+}
+
+// A path as it is; what is or gives the bytes of a model (a ModelProto, an open file) as a
+// memoryview of them, which stays the same when reshape reads the model again.
+static PyObject *find_source(PyObject *given)
+{
+    PyObject *bytes = NULL;
+    if (is_path(given)) {
+        Py_INCREF(given);
+        return given;
+    }
+    if (PyObject_HasAttrString(given, "SerializeToString"))
+        bytes = PyObject_CallMethod(given, "SerializeToString", NULL);
+    else if (PyObject_HasAttrString(given, "read"))
+        bytes = PyObject_CallMethod(given, "read", NULL);
+    else
+        Py_INCREF(bytes = given);
+    PyObject *view = bytes ? PyMemoryView_FromObject(bytes) : NULL;
+    if (bytes && !view && PyErr_ExceptionMatches(PyExc_TypeError)) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_TypeError,
+                     "a model is given by its path, as bytes, as an onnx.ModelProto or as a file "
+                     "that is open for reading bytes, not as %R",
+                     Py_TYPE(given));
+    }
+    Py_XDECREF(bytes);
+    return view;
+}
+
+// The arguments of the call with another source in the place of the first.
+static int with_source(PyObject *source, PyObject **args, PyObject **kwargs)
+{
+    PyObject *list = PySequence_List(*args);
+    PyObject *named = *kwargs ? PyObject_CallMethod(*kwargs, "copy", NULL) : NULL;
+    int status = list && (named || !*kwargs) ? 0 : -1;
+    if (status == 0 && PyList_Size(list)) {
+        Py_INCREF(source);
+        status = PyList_SetItem(list, 0, source);
+    } else if (status == 0)
+        status = PyDict_SetItemString(named, "filename", source);
+    *args = status == 0 ? PySequence_Tuple(list) : NULL;
+    *kwargs = named;
+    Py_XDECREF(list);
+    return *args ? 0 : -1;
+}
+
+static PyObject *parse(PyObject *source, const struct onnx_settings *s)
 {
     migraphx_onnx_options_t options = NULL;
     PyObject *result = NULL, *path = NULL;
@@ -205,10 +267,10 @@ static PyObject *parse(PyObject *source, bool is_file, const struct onnx_setting
     if (!OK(migraphx_onnx_options_create(&options)))
         return py_fail();
     if (set_all(options, s) == 0) {
-        if (is_file && PyUnicode_FSConverter(source, &path)) {
+        if (is_path(source) && PyUnicode_FSConverter(source, &path)) {
             result = parse_file(path, options);
             Py_DECREF(path);
-        } else if (!is_file && PyObject_GetBuffer(source, &bytes, 0) == 0) {
+        } else if (!is_path(source) && PyObject_GetBuffer(source, &bytes, 0) == 0) {
             result = parse_bytes(&bytes, options);
             PyBuffer_Release(&bytes);
         }
@@ -217,10 +279,20 @@ static PyObject *parse(PyObject *source, bool is_file, const struct onnx_setting
     return checked(result, s);
 }
 
-static PyObject *remember(PyObject *program, const char *function, PyObject *args, PyObject *kwargs)
+// Parses, and notes the call for reshape.
+static PyObject *parse_noted(PyObject *given, const struct onnx_settings *s, const char *function,
+                             PyObject *args, PyObject *kwargs)
 {
+    PyObject *source = find_source(given);
+    PyObject *program =
+        source && with_source(source, &args, &kwargs) == 0 ? parse(source, s) : NULL;
+    if (!source)
+        return NULL;
     if (program && py_remember_source(program, function, args, kwargs) < 0)
         Py_CLEAR(program);
+    Py_DECREF(source);
+    Py_XDECREF(args);
+    Py_XDECREF(kwargs);
     return program;
 }
 
@@ -251,7 +323,7 @@ static PyObject *parse_onnx(PyObject *unused, PyObject *args, PyObject *kwargs)
             &s.limit_iterations, &s.debug_symbols, &s.external_path, &s.dynamic_dims))
         return NULL;
     s.default_dim_value = default_dim < 0 ? (size_t)0 : (size_t)default_dim;
-    return remember(parse(source, true, &s), "parse_onnx", args, kwargs);
+    return parse_noted(source, &s, "parse_onnx", args, kwargs);
 }
 
 static PyObject *parse_onnx_buffer(PyObject *unused, PyObject *args, PyObject *kwargs)
@@ -281,7 +353,17 @@ static PyObject *parse_onnx_buffer(PyObject *unused, PyObject *args, PyObject *k
             &s.dim_params, &s.loop_iterations, &s.limit_iterations, &s.dynamic_dims))
         return NULL;
     s.default_dim_value = default_dim < 0 ? (size_t)0 : (size_t)default_dim;
-    return remember(parse(source, false, &s), "parse_onnx_buffer", args, kwargs);
+    if (PyUnicode_Check(source))
+        return PyErr_Format(PyExc_TypeError,
+                            "parse_onnx_buffer takes the bytes of a model; "
+                            "parse_onnx reads the file %R",
+                            source);
+    PyObject *view = PyBytes_Check(source) ? PyMemoryView_FromObject(source) : NULL; // no path
+    PyObject *program =
+        PyErr_Occurred() ? NULL
+                         : parse_noted(view ? view : source, &s, "parse_onnx_buffer", args, kwargs);
+    Py_XDECREF(view);
+    return program;
 }
 
 // --- TensorFlow ---
@@ -421,7 +503,7 @@ PyMethodDef py_parse_functions[] = {
      "dim_params={}, map_input_dims={}, map_dyn_input_dims={}, skip_unknown_operators=False, "
      "print_program_on_error=False, max_loop_iterations=10, limit_max_iterations=65535, "
      "use_debug_symbols=False, external_data_path='', dynamic_dims=False)\n--\n\n"
-     "Reads an ONNX model from a file.\n\n"
+     "Reads an ONNX model: from a file, or from its bytes, an onnx.ModelProto or an open file.\n\n"
      "Lengths that the model leaves open are 1, default_dim_value, or a range where\n"
      "default_dyn_dim_value (a dynamic_dimension), dim_params ({name: range}) or\n"
      "dynamic_dims=True says so. map_input_dims and map_dyn_input_dims give the\n"

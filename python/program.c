@@ -340,12 +340,6 @@ static PyObject *reduce(PyObject *self, PyObject *unused)
     return result;
 }
 
-static PyObject *repr(PyObject *self)
-{
-    char *text;
-    return OK(migraphx_program_to_string(&text, of(self))) ? py_take_text(text) : py_fail();
-}
-
 static PyObject *compare(PyObject *a, PyObject *b, int op)
 {
     PyObject *no = py_not_comparable(b, py.program, op);
@@ -388,9 +382,11 @@ static PyMethodDef methods[] = {
      "made beside the runs ('background'), by a run ('in_call'), or 'never'; 'auto'\n"
      "is 'background' with several threads. They take plan_bytes at most (0: 256 MiB)."},
     {"run", (PyCFunction)(void (*)(void))py_program_run, METH_FASTCALL | METH_KEYWORDS,
-     "run($self, /, params)\n--\n\n"
-     "Runs with a dict from the parameters' names to their values; gives a list,\n"
-     "which the model's names of the results index as well.\n\n"
+     "run($self, /, params, *inputs, **named)\n--\n\n"
+     "Runs with a dict from the parameters' names to their values, or with the values\n"
+     "in the order of get_parameter_names or by name: run({\"x\": a, \"y\": b}), run(a, b),\n"
+     "run([a, b]), run(x=a, y=b). program(...) is the same. Gives a list, which the\n"
+     "model's names of the results index as well.\n\n"
      "A value is an argument, an array (numpy, torch, anything with a buffer,\n"
      "__dlpack__ or __array__), a number or a list of them, a string or an array\n"
      "of them; a list of these for a sequence, None for an absent optional.\n"
@@ -425,6 +421,8 @@ static PyMethodDef methods[] = {
     {"reshape", WITH_KEYWORDS(py_program_reshape),
      "reshape($self, /, inputs)\n--\n\nMakes it the model for other lengths of its inputs, "
      "{name: lengths}; compiled as it was."},
+    {"_repr_html_", py_program_html, METH_NOARGS,
+     "_repr_html_($self, /)\n--\n\nFor notebooks: inputs, results and the first instructions."},
     {"__reduce__", reduce, METH_NOARGS,
      "__reduce__($self, /)\n--\n\nFor pickling and copying: the bytes of a saved program."},
     {NULL, NULL, 0, NULL}};
@@ -434,7 +432,9 @@ PyObject *py_make_program_type(PyObject *module)
     static PyType_Slot slots[] = {{Py_tp_new, (void *)program_new},
                                   {Py_tp_dealloc, (void *)program_dealloc},
                                   {Py_tp_methods, methods},
-                                  {Py_tp_repr, (void *)repr},
+                                  {Py_tp_repr, (void *)py_program_repr},
+                                  {Py_tp_str, (void *)py_program_str},
+                                  {Py_tp_call, (void *)py_program_call},
                                   {Py_tp_richcompare, (void *)compare},
                                   {Py_tp_doc, "program()\n--\n\nA graph, to be compiled and run."},
                                   {0, NULL}};

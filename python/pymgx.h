@@ -51,6 +51,7 @@ struct py_program {
     // (lengths, program), lengths that were asked for since, and the program with open axes.
     PyObject *source, *settings, *changes, *dims, *others, *pending, *open;
     bool lent, shares;    // modules of the handle's program were handed out; its weights are open's
+    bool told;            // that it runs without being compiled
     struct py_plan *plan; // what runs look up once; NULL until the first run of a compiled program
 };
 
@@ -184,6 +185,20 @@ PyObject *py_argument_from_dlpack(PyObject *source);
 PyObject *py_argument_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *py_argument_dlpack_device(PyObject *self, PyObject *unused);
 
+// numpy's name of a type (ml_dtypes' for the narrow ones), or the engine's where it has none.
+const char *py_dtype_name(migraphx_shape_datatype_t type);
+PyObject *py_argument_dtype(PyObject *self, void *unused); // numpy's
+
+// --- texts for people: show.c. repr is short, str is MIGraphX's printed form ---
+
+PyObject *py_argument_repr(PyObject *self);
+PyObject *py_argument_str(PyObject *self);
+PyObject *py_argument_html(PyObject *self, PyObject *unused);
+PyObject *py_program_repr(PyObject *self);
+PyObject *py_program_str(PyObject *self);
+PyObject *py_program_html(PyObject *self, PyObject *unused);
+PyObject *py_module_repr(PyObject *self);
+
 // --- work of the engine, without the interpreter lock: interrupt.c ---
 
 // Lets Ctrl-C end this thread's calls, if it is the one that handles signals.
@@ -203,11 +218,16 @@ migraphx_status py_settle(migraphx_status status);
 // --- running: run.c ---
 
 struct py_plan;
+size_t py_plan_count(const struct py_plan *plan);             // of parameters
+PyObject *py_plan_name(const struct py_plan *plan, size_t i); // borrowed
+const_migraphx_shape_t py_plan_want(const struct py_plan *plan, size_t i);
+bool py_plan_is_tensor(const struct py_plan *plan, size_t i); // of numbers
 // The stream that the run whose parameters this thread is converting will be on; NULL: none.
 const struct py_stream *py_current_stream(void);
 void py_plan_release(struct py_plan *plan); // NULL is allowed
 PyObject *py_program_run(PyObject *self, PyObject *const *args, Py_ssize_t count,
                          PyObject *keywords);
+PyObject *py_program_call(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *py_program_run_async(PyObject *self, PyObject *args, PyObject *kwargs);
 // Brings a program to the lengths that reshape noted; -1 with an exception set.
 int py_reach(PyObject *program);
@@ -216,6 +236,12 @@ migraphx_program_t py_program_handle(PyObject *program);
 // A dict of named arguments into a handle; -1 with an exception set. `program` may be NULL.
 int py_add_parameters(PyObject *program, PyObject *dict, migraphx_program_parameters_t params);
 PyObject *py_make_results_type(PyObject *module);
+// call.c: inputs in any form as a dict (a new reference); the values of `keywords` follow args.
+PyObject *py_inputs(const struct py_plan *plan, PyObject *const *args, Py_ssize_t count,
+                    PyObject *keywords);
+int py_warn_of_extras(const struct py_plan *plan, PyObject *dict);
+// To the exception that says that a value has another type, the call that converts it.
+void py_advise(const struct py_plan *plan, PyObject *dict);
 
 #define WITH_KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
 

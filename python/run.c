@@ -27,6 +27,7 @@ struct py_plan {
     migraphx_program_parameter_shapes_t shapes;
     struct slot *slots;
     size_t count;
+    bool told;                               // of inputs that nothing takes
     PyObject *names;                         // tuple of the results' names
     migraphx_program_parameters_t spares[8]; // of runs that ended
     int spare_count;
@@ -48,6 +49,26 @@ void py_plan_release(struct py_plan *plan)
     migraphx_program_parameter_shapes_destroy(plan->shapes);
     Py_XDECREF(plan->names);
     free(plan);
+}
+
+size_t py_plan_count(const struct py_plan *plan)
+{
+    return plan->count;
+}
+
+PyObject *py_plan_name(const struct py_plan *plan, size_t i)
+{
+    return plan->slots[i].name;
+}
+
+const_migraphx_shape_t py_plan_want(const struct py_plan *plan, size_t i)
+{
+    return plan->slots[i].want;
+}
+
+bool py_plan_is_tensor(const struct py_plan *plan, size_t i)
+{
+    return plan->slots[i].tensor;
 }
 
 static bool is_plain(const_migraphx_shape_t shape)
@@ -224,7 +245,10 @@ static int add_slots(struct py_plan *plan, PyObject *dict, migraphx_program_para
     for (size_t i = 0; i < plan->count; i++)
         if (add_slot(&plan->slots[i], dict, params) < 0)
             return -1;
-    return 0;
+    if ((size_t)PyDict_Size(dict) <= plan->count || plan->told)
+        return 0;
+    plan->told = true;
+    return py_warn_of_extras(plan, dict);
 }
 
 int py_add_parameters(PyObject *program, PyObject *dict, migraphx_program_parameters_t params)
@@ -292,53 +316,67 @@ static PyObject *run_planned(struct py_program *self, struct py_plan *plan, PyOb
         if (!OK(status))
             migraphx_arguments_destroy(results);
         list = OK(status) ? list_results(results, plan->names) : py_fail();
+        if (!list)
+            py_advise(plan, dict);
     }
     give_list(plan, params);
     return list;
 }
 
-static PyObject *run(PyObject *self, PyObject *dict, void *stream, const char *stream_name)
+// Who forgets to compile sees right results, late.
+static int tell_uncompiled(struct py_program *self)
 {
-    if (!PyDict_Check(dict)) {
-        PyErr_Format(PyExc_TypeError,
-                     "run() takes a dict from the parameters' names to their values, not %R",
-                     Py_TYPE(dict));
-        return NULL;
-    }
-    struct py_plan *plan = find_plan((struct py_program *)self);
-    PyObject *list =
-        plan ? run_planned((struct py_program *)self, plan, dict, stream, stream_name) : NULL;
-    py_plan_release(plan);
-    return list;
+    if (self->plan || self->told)
+        return 0;
+    self->told = true;
+    return PyErr_WarnFormat(PyExc_UserWarning, 1,
+                            "the program is not compiled: the reference runs it, slowly; "
+                            "compile(\"cpu\") or compile(\"gpu\") comes first");
 }
 
 PyObject *py_program_run(PyObject *self, PyObject *const *args, Py_ssize_t count,
                          PyObject *keywords)
 {
-    const Py_ssize_t named = keywords ? PyTuple_Size(keywords) : 0;
-    if (count + named != 1) {
-        PyErr_Format(PyExc_TypeError, "run() takes one argument, params (%zd given)",
-                     count + named);
-        return NULL;
-    }
-    PyObject *name = named ? PyTuple_GetItem(keywords, 0) : NULL;
-    if (name && PyUnicode_CompareWithASCIIString(name, "params") != 0) {
-        PyErr_Format(PyExc_TypeError, "%R is an invalid keyword argument for run()", name);
-        return NULL;
-    }
-    return run(self, args[0], NULL, NULL);
+    struct py_program *p = (struct py_program *)self;
+    struct py_plan *plan = find_plan(p);
+    PyObject *dict = plan ? py_inputs(plan, args, count, keywords) : NULL, *list = NULL;
+    if (dict && tell_uncompiled(p) == 0)
+        list = run_planned(p, plan, dict, NULL, NULL);
+    Py_XDECREF(dict);
+    py_plan_release(plan);
+    return list;
+}
+
+// program(...): the arguments in a tuple, keywords in a dict.
+PyObject *py_program_call(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    PyObject *run = PyObject_GetAttrString(self, "run");
+    PyObject *list = run ? PyObject_Call(run, args, keywords) : NULL;
+    Py_XDECREF(run);
+    return list;
 }
 
 PyObject *py_program_run_async(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"params", "stream", "stream_name", NULL};
-    PyObject *dict, *stream;
+    PyObject *dict, *stream, *list = NULL;
     const char *stream_name;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOs:run_async", names, &dict, &stream,
                                      &stream_name))
         return NULL;
     void *pointer = PyLong_AsVoidPtr(stream);
-    return PyErr_Occurred() ? NULL : run(self, dict, pointer, stream_name);
+    if (PyErr_Occurred())
+        return NULL;
+    if (!PyDict_Check(dict))
+        return PyErr_Format(PyExc_TypeError,
+                            "run_async() takes a dict from the parameters' names to their values, "
+                            "not %R",
+                            Py_TYPE(dict));
+    struct py_plan *plan = find_plan((struct py_program *)self);
+    if (plan && tell_uncompiled((struct py_program *)self) == 0)
+        list = run_planned((struct py_program *)self, plan, dict, pointer, stream_name);
+    py_plan_release(plan);
+    return list;
 }
 
 // --- the list of results ---

@@ -5,6 +5,7 @@
     PYTHONPATH=build/python python examples/generate/generate.py decoder.onnx [steps]
 
 The cache grows by one row in every step: a size that no run before had. What a run gives is handed to the next one as it is.
+The first text also pays for what is made when a size is met for the first time; time a second one (docs/sizes.md).
 """
 import sys
 import time

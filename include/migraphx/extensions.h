@@ -407,7 +407,8 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_program_explain(char **out,
 //
 //     instruction of main, operator, kernel, detail, where it runs, type of the result, where that
 //     lies, offset there, bytes, first step that needs it, last one, floating-point operations (of
-//     products; else 0), bytes read and written, why no earlier kernel, nodes of the model
+//     products; else 0), bytes read and written, why no earlier kernel, nodes of the model,
+//     narrowest type that is read
 //
 // Fields may be empty. Nodes are separated by "; ". Targets without a plan give no lines.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_program_plan(char **out,
@@ -604,9 +605,9 @@ migraphx_compile_options_set_tuning_strict(migraphx_compile_options_t compile_op
 MIGRAPHX_C_EXPORT migraphx_status migraphx_compile_options_set_tuning_seconds(
     migraphx_compile_options_t compile_options, double seconds);
 // Called by the thread that compiles after every problem measured: which one that was, how many
-// they are, and for how many seconds in all.
+// they are, for how many seconds in all, and which share of the program is done, from 0 to 1.
 typedef void (*migraphx_tuning_callback_t)(void *data, const char *problem, size_t measured,
-                                           double seconds);
+                                           double seconds, double share);
 // Has a function told how far tuning is; NULL, the default, tells nobody.
 MIGRAPHX_C_EXPORT migraphx_status migraphx_compile_options_set_tuning_progress(
     migraphx_compile_options_t compile_options, migraphx_tuning_callback_t callback, void *data);

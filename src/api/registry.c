@@ -2,6 +2,7 @@
 // What is built in, by index: operators, targets, passes, ONNX operators.
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <assert.h>
 #include <pthread.h>
@@ -130,15 +131,33 @@ static enum mgx_status target_copy(struct migraphx_target *out, const struct mig
 
 API_HANDLE(target)
 
+// The target that is meant by a name in other letters, or by that of what it is for; or NULL.
+static const char *meant_target(const char *name)
+{
+    static const char *const words[][2] = {
+        {"cuda", "gpu"}, {"nvidia", "gpu"},   {"hip", "gpu"}, {"rocm", "gpu"},
+        {"amd", "gpu"},  {"opencl", "gpu"},   {"dcu", "gpu"}, {"host", "cpu"},
+        {"x86", "cpu"},  {"reference", "ref"}};
+    const size_t letters = strcspn(name, ":"); // "cuda:0"
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        for (int k = 0; k < 2; k++)
+            if (strlen(words[i][k]) == letters && strncasecmp(name, words[i][k], letters) == 0)
+                return strcmp(name, words[i][1]) == 0 ? NULL : words[i][1];
+    return strcasecmp(name, "ref") == 0 && strcmp(name, "ref") != 0 ? "ref" : NULL;
+}
+
 // `why` there is none, or "".
 static migraphx_status unknown_target(const char *name, const char *why)
 {
+    const char *meant = meant_target(name);
     struct mgx_str text = {0};
     int count;
     const struct mgx_target *const *all = usable_targets(&count);
     mgx_str_printf(&text, "Requested target '%s' is not loaded or not supported; there are:", name);
     for (int i = 0; i < count; i++)
         mgx_str_printf(&text, " %s", all[i]->name);
+    if (meant)
+        mgx_str_printf(&text, "; did you mean '%s'?", meant);
     mgx_str_printf(&text, "%s%s", *why ? "\n  " : "", why);
     mgx_api_keep_error(mgx_str_text(&text));
     mgx_str_fini(&text);

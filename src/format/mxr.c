@@ -40,8 +40,9 @@ static enum mgx_status read_tree(struct mgx_arena *arena, const void *data, size
     const bool meant =
         form == MGX_FORM_JSON ? size && *(const char *)data == '{' : mgx_sniff_is_saved(data, size);
     const char *what = status == MGX_INVALID && !meant ? mgx_sniff(data, size) : NULL;
-    return mgx_fail(diag, status, "%s%s%s%s", what ? "not a saved program but " : "",
-                    what ? what : "", what ? ": " : "", why.text);
+    return what ? mgx_fail(diag, status, "not a saved program but %s", what)
+                : mgx_fail(diag, status, "%s%s",
+                           meant || status != MGX_INVALID ? "" : "not a saved program: ", why.text);
 }
 
 static enum mgx_status load(struct mgx_program **out, const struct mgx_op_set *ops,

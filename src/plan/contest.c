@@ -110,7 +110,7 @@ static enum mgx_status decide(struct mgx_plan_tuner *tuner, const struct mgx_pla
         tuner->measured_count++;
         if (tuner->progress.tell)
             tuner->progress.tell(tuner->progress.user, problem, (size_t)tuner->measured_count,
-                                 tuner->spent);
+                                 tuner->spent, tuner->share);
         if (*choice >= 0)
             TRY(mgx_tuning_put(&tuner->tuning, problem, c->name(c->user, *choice), seconds * 1e6,
                                diag));

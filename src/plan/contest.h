@@ -25,6 +25,7 @@ struct mgx_plan_tuner {
     bool exhaustive;
     bool strict;                     // a problem without an answer is an error
     double budget, spent;            // seconds of measuring; 0: as many as it takes
+    double share;                    // of the instructions that are planned
     int tuned_count, measured_count; // kernels chosen by it; problems measured just now
     int skipped_count;               // problems that the budget did not reach
     struct mgx_tuning_progress progress;

@@ -22,10 +22,11 @@ struct mgx_named_tensor {
     struct mgx_tensor tensor;
 };
 
-// Who is told how far tuning is: after every problem measured, how many these are now, and how long
-// all measuring has taken.
+// Who is told how far tuning is: after every problem measured, how many these are now, how long all
+// measuring has taken, and which share of the instructions is planned.
 struct mgx_tuning_progress {
-    void (*tell)(void *user, const char *problem, size_t measured, double seconds); // or NULL
+    void (*tell)(void *user, const char *problem, size_t measured, double seconds,
+                 double share); // or NULL
     void *user;
 };
 

@@ -54,6 +54,7 @@ struct mgx_plan_offer {
     const char *why;        // reason of a refusal, static text
     const char *detail;     // what was chosen ("winograd 4x4"), static or in the arena
     double flops;
+    size_t packed_bytes; // of packed constants, that run reads in place of inputs it skips
     struct mgx_diag *diag;
 };
 

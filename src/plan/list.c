@@ -3,6 +3,8 @@
 // include/migraphx/extensions.h lists them (migraphx_program_plan).
 #include "plan/plan.h"
 
+#include <string.h>
+
 static void put_text(struct mgx_str *out, const char *text)
 {
     for (; text && *text; text++)
@@ -26,13 +28,45 @@ static double bytes_of(const struct mgx_shape *s)
     return (double)mgx_shape_space(s) * (double)mgx_type_size(s->type);
 }
 
-// A packed constant counts as many bytes as what it was packed from.
+static bool is_skipped(const struct mgx_plan_step *step, int i)
+{
+    return step->skip && step->skip[i];
+}
+
+// Operators that read of their first input what they give, wherever it lies there.
+static bool picks(const struct mgx_plan_step *step)
+{
+    const char *name = step->ins->op->name;
+    return strncmp(name, "gather", 6) == 0 || strcmp(name, "slice") == 0 ||
+           strcmp(name, "step") == 0;
+}
+
+// Packed constants count as the kernel says, or as what they were packed from.
 static double moved_by(const struct mgx_plan_step *step)
 {
-    double bytes = bytes_of(&step->out_value->shape);
-    for (int i = 0; i < step->own_count; i++)
-        bytes += bytes_of(&step->in_value[i]->shape);
+    const double out = bytes_of(&step->out_value->shape);
+    double bytes = out + (double)step->packed_bytes;
+    for (int i = 0; i < step->own_count; i++) {
+        const double in = bytes_of(&step->in_value[i]->shape);
+        if (is_skipped(step, i) && step->packed_bytes)
+            continue;
+        bytes += i == 0 && picks(step) && in > out ? out : in;
+    }
     return bytes;
+}
+
+// The narrowest of the types that are read, of more than single values.
+static const char *read_by(const struct mgx_plan_step *step)
+{
+    const struct mgx_shape *narrow = NULL;
+    for (int i = 0; i < step->own_count; i++) {
+        const struct mgx_shape *s = &step->in_value[i]->shape;
+        const bool single = mgx_shape_is_static(s) && mgx_shape_elements(s) == 1;
+        if (mgx_type_is_number(s->type) && !single && !is_skipped(step, i) &&
+            (!narrow || mgx_type_size(s->type) < mgx_type_size(narrow->type)))
+            narrow = s;
+    }
+    return narrow ? mgx_type_name(narrow->type) : "";
 }
 
 static void put_nodes(struct mgx_str *out, const struct mgx_ins *ins)
@@ -61,7 +95,7 @@ static void put_step(const struct mgx_plan *plan, const struct mgx_plan_step *st
     put_text(out, step->why);
     mgx_str_putc(out, '\t');
     put_nodes(out, step->ins);
-    mgx_str_putc(out, '\n');
+    mgx_str_printf(out, "\t%s\n", read_by(step));
 }
 
 void mgx_plan_list(const struct mgx_program *p, struct mgx_str *out)

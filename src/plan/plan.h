@@ -48,6 +48,7 @@ struct mgx_plan_step {
     const void *next;         // the target's own: what a step soon after reads first; or NULL
     const char *detail, *why; // for the explanation
     double flops;             // of products: multiplications and additions
+    size_t packed_bytes;      // of constants, that are read in place of inputs it skips
 };
 
 struct mgx_plan_result {

@@ -301,6 +301,7 @@ static void take_answer(const struct choice *x, struct mgx_arena *arena, struct 
     step->workspace = x->c.workspace;
     step->detail = x->c.detail;
     step->flops = x->c.flops;
+    step->packed_bytes = x->c.packed_bytes;
     step->why = x->why.size ? mgx_arena_strdup(arena, mgx_str_text(&x->why)) : NULL;
 }
 
@@ -571,6 +572,7 @@ enum mgx_status mgx_plan_build_steps(struct mgx_build *b, struct mgx_diag *diag)
     set_sides(b);
     for (struct mgx_ins *ins = mgx_program_main(plan->program)->first; ins; ins = ins->next) {
         const enum mgx_status status = add_step(b, ins, diag);
+        b->tuner.share = (double)(ins->index + 1) / plan->value_count;
         if (status != MGX_OK) {
             mgx_where(diag, "planning %s%s%s", ins->op->name, ins->origin.count ? " of node " : "",
                       ins->origin.count ? ins->origin.v[0] : "");

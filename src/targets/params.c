@@ -61,8 +61,7 @@ static enum mgx_status mismatch(const struct mgx_ins *param, const struct mgx_sh
     say_ranges(&text, got, want);
     if (mgx_type_is_number(got->type) && mgx_type_is_number(want->type) && got->type != want->type)
         mgx_str_printf(&text,
-                       "; its values are of type %s and %s is wanted: convert them before the run "
-                       "(in numpy: array.astype)",
+                       "; its values are of type %s and %s is wanted: convert them before the run",
                        mgx_type_name(got->type), mgx_type_name(want->type));
     if (hint && got->type == want->type)
         mgx_str_printf(&text, "\n  %s", hint);

@@ -173,6 +173,28 @@ def test_plan_and_perf_name_the_nodes(folder):
     assert product["kernel"] == "gemm" and product["flops"] == 2 * 3 * 8 * 5
     text = drive("perf", folder / "model.onnx", "--cpu", "-n", "3").stdout
     assert "of the limit" in text and "product (MatMul)" in text
+    parts = [text.index(word) for word in ("main:@", "\nSlowest first", "\nSummary:", "\nBatch size:")]
+    assert parts == sorted(parts) and text.rstrip().splitlines()[-1].startswith("Overhead: ")
+    brief = drive("perf", folder / "model.onnx", "--cpu", "-n", "3", "--totals").stdout
+    assert brief.startswith("Batch size: 3\nRate: ") and len(brief.splitlines()) == 7
+
+
+@pytest.mark.parametrize("how", [[], ["--fp16"], ["--bf16"], ["--int8"], ["--int4-weights"]])
+def test_nothing_is_beyond_the_limits(tmp_path, how):
+    """Weights of two megabytes, which stay in caches, and convolutions by Winograd's method."""
+    rng = np.random.default_rng(3)
+    w, c = rng.standard_normal((512, 1024)).astype("f4"), rng.standard_normal((32, 32, 3, 3)).astype("f4")
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"]), helper.make_node("Conv", ["i", "c"], ["o"], pads=[1, 1, 1, 1])]
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", [1, 512]), ("i", [1, 32, 28, 28]), ("y", [1, 1024]), ("o", [1, 32, 28, 28]))]
+    graph = helper.make_graph(nodes, "g", ends[:2], ends[2:], [numpy_helper.from_array(w, "w"), numpy_helper.from_array(c, "c")])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), tmp_path / "m.onnx")
+    text = drive("perf", tmp_path / "m.onnx", "--cpu", "-n", "20", *how).stdout
+    shares = [int(n) for n in re.findall(r"(\d+)% of the limit", text)]
+    assert len(shares) >= 2 and max(shares) <= 100, text
+    steps = json.loads(drive("plan", tmp_path / "m.onnx", "--cpu", "--json", *how).stdout)["steps"]
+    product = [s for s in steps if s["kernel"] == "gemm"][0]
+    bytes_each = {(): 4, ("--fp16",): 2, ("--bf16",): 2, ("--int8",): 1, ("--int4-weights",): 0.65}[tuple(how)]
+    assert 0.9 < product["moved"] / (512 * 1024 * bytes_each) < 1.3
 
 
 def test_perf_in_numbers(folder):
@@ -323,7 +345,7 @@ def wait_for(child, words):
 
 
 def test_ctrl_c_reports_what_there_is(folder):
-    words = [DRIVER, "perf", folder / "model.onnx", "--cpu", "-n", "100000000", "--json"]
+    words = [DRIVER, "perf", folder / "model.onnx", "--cpu", "-n", "100000000", "--json", "--log-level", "info"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
         wait_for(child, "Running performance report")
         child.send_signal(signal.SIGINT)
@@ -334,7 +356,7 @@ def test_ctrl_c_reports_what_there_is(folder):
 
 
 def test_ctrl_c_tells_the_time_so_far(folder):
-    words = [DRIVER, "time", folder / "model.onnx", "--cpu", "-n", "1000000000"]
+    words = [DRIVER, "time", folder / "model.onnx", "--cpu", "-n", "1000000000", "--log-level", "info"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
         wait_for(child, "Compilation time")
         child.send_signal(signal.SIGINT)
@@ -354,3 +376,34 @@ def test_nothing_half_written_after_ctrl_c(tmp_path):
             child.wait(timeout=60)
         assert target.read_bytes()[:3] in (b"old", b"\xc1MX")
         assert [p.name for p in tmp_path.iterdir()] == ["out.mxr"]
+
+
+def on_terminal(words, pattern):
+    """What a terminal shows of a command until a pattern has come, which ends it."""
+    import pty
+    here, there = pty.openpty()
+    with subprocess.Popen([DRIVER, *map(str, words)], stdout=subprocess.DEVNULL, stderr=there) as child:
+        os.close(there)
+        shown = ""
+        try:
+            while not re.search(pattern, shown):
+                shown += os.read(here, 4096).decode()
+        except OSError: # the command ended
+            pass
+        child.kill()
+    os.close(here)
+    return shown
+
+
+def test_long_work_says_how_far_it_is(tmp_path):
+    rng = np.random.default_rng(3)
+    widths = [256, 256, 192, 256, 128]
+    nodes = [helper.make_node("Conv", [f"t{i}", f"w{i}"], [f"t{i + 1}"], pads=[1, 1, 1, 1]) for i in range(4)]
+    weights = [numpy_helper.from_array(rng.standard_normal((o, i, 3, 3)).astype("f4"), f"w{k}") for k, (i, o) in enumerate(zip(widths, widths[1:]))]
+    ends = [helper.make_tensor_value_info(f"t{k}", TensorProto.FLOAT, [1, widths[k], 112, 112]) for k in (0, 4)]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), tmp_path / "m.onnx")
+    pattern = r"running the reference: \d+ s"
+    assert re.search(pattern, on_terminal(["verify", "--cpu", tmp_path / "m.onnx"], pattern))
+    pattern = r"compiling and tuning: (1 problem|\d+ problems), \d+ s, about \d+ s left of 100 s at most"
+    assert re.search(pattern, on_terminal(["compile", "--cpu", "--exhaustive-tune", "--tuning-seconds", 100, tmp_path / "m.onnx"], pattern))

@@ -2,6 +2,7 @@
 """What each flag of the driver changes, seen from outside: in the text it prints, the files it leaves, the numbers that
 numpy expects, or the error it gives. covered.py holds that no flag is without such a test."""
 import json
+import os
 import re
 import subprocess
 
@@ -50,6 +51,9 @@ def test_the_kind_of_file_can_be_said(folder):
     program = drive("read", folder / "model.onnx").stdout
     (folder / "a.bin").write_bytes((folder / "model.onnx").read_bytes())
     assert drive("read", "--onnx", folder / "a.bin").stdout == program
+    assert drive("read", folder / "a.bin").stdout == program # begins like one
+    (folder / "b.bin").write_bytes(b"\xd9\x00\xff")
+    assert "not a saved program: msgpack" in drive("read", folder / "b.bin", code=1).stderr
     for flag, form in ("--migraphx", "--binary"), ("--migraphx-json", "--json"), ("--migraphx-text", "--text"):
         drive("read", folder / "model.onnx", form, "-o", folder / "b.onnx")
         assert drive("read", flag, folder / "b.onnx").stdout == program
@@ -153,6 +157,83 @@ def test_how_integers_are_found(layers, tmp_path):
     assert kinds == [["int8", "uint8"], ["uint8", "uint8"]]
 
 
+PILLOW = """
+class Image:
+    BILINEAR = 2
+
+    def __init__(self, rows):
+        self.rows = rows
+    __enter__ = lambda self: self
+    __exit__ = lambda self, *error: None
+
+    @staticmethod
+    def open(name):
+        with open(name) as f:
+            return Image([[int(v) for v in line.split()] for line in f])
+
+    def convert(self, mode):
+        assert mode == "RGB"
+        return self
+
+    def resize(self, size, way):
+        assert size == (3, 2) and way == Image.BILINEAR
+        return self
+
+    def tobytes(self):
+        return bytes(v for row in self.rows for v in row)
+
+
+class ImageOps:
+    exif_transpose = staticmethod(lambda image: image)
+"""
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_images_are_samples(tmp_path, last):
+    """Text files in the place of images, read by a stand-in for Pillow, and the same as arrays."""
+    rng = np.random.default_rng(2)
+    (tmp_path / "PIL.py").write_text(PILLOW)
+    shape = [2, 2, 3, 3] if last else [2, 3, 2, 3]
+    nodes = [helper.make_node("Reshape", ["x", "to"], ["r"]), helper.make_node("MatMul", ["r", "w"], ["y"])]
+    path = save_model(tmp_path / "m.onnx", nodes, [("x", shape)], [("y", [2, 4])],
+                      [("w", rng.standard_normal((18, 4)).astype("f4")), ("to", np.array([2, 18]))])
+    ways = {"plain": ([], 1 / 255, 0, 1), "imagenet": (["--image-mean", ".485", ".456", ".406", "--image-std", ".229", ".224", ".225"],
+                                                      1 / 255, [.485, .456, .406], [.229, .224, .225]),
+            "scaled": (["--image-scale", "2", "--image-mean", "7", "--image-std", "4"], 2, 7, 4), "bgr": (["--image-bgr", "--image-mean", "0", "1", "2"], 1 / 255, [0, 1, 2], 1)}
+    images, arrays = tmp_path / "images", tmp_path / "arrays"
+    (images / "class").mkdir(parents=True)
+    pixels = rng.integers(0, 256, (5, 2, 3, 3))
+    for i, image in enumerate(pixels):
+        np.savetxt(images / ("class" if i % 2 else ".") / f"{i}.JPG", image.reshape(2, 9), "%d")
+    for name, (words, scale, mean, deviation) in ways.items():
+        (arrays / name).mkdir(parents=True)
+        for i, image in enumerate(pixels):
+            x = ((image[..., ::-1] if name == "bgr" else image) * scale - mean) / deviation
+            np.savez(arrays / name / f"{i}.npz", x=np.stack([x if last else x.transpose(2, 0, 1)] * 2).astype("f4"))
+        ranges = []
+        for folder, more in (images, words), (arrays / name, []):
+            drive("quantize", path, "--reckon-time", "--calibration", folder, *more, "--save-ranges", tmp_path / "ranges", PYTHONPATH=str(tmp_path))
+            ranges.append((tmp_path / "ranges").read_text())
+        assert ranges[0] == ranges[1], name
+    (images / "6.png").write_text("not numbers")
+    done = drive("quantize", path, "--calibration", images, code=1, PYTHONPATH=str(tmp_path))
+    assert "6.png: no image that Pillow reads" in done.stderr and "could not be read" in done.stderr
+    for words, text in ((["--image-mean", "1", "2"], "one number or 3"), (["--image-std", "0"], "above 0, not '0'"), (["--image-mean", "x"], "not 'x'")):
+        assert text in drive("quantize", path, "--calibration", images, *words, code=1, PYTHONPATH=str(tmp_path)).stderr
+    (tmp_path / "PIL.py").write_text("raise ImportError('none here')")
+    assert "pip install pillow" in drive("quantize", path, "--calibration", images, code=1, PYTHONPATH=str(tmp_path)).stderr
+
+
+def test_what_is_no_sample_is_said(layers, tmp_path):
+    (tmp_path / "empty").mkdir()
+    done = drive("quantize", layers, "--calibration", tmp_path / "empty", code=1)
+    assert "there is no sample in" in done.stderr and ".npz, .npy or .pb, images (.jpg, .png, ...)" in done.stderr
+    (tmp_path / "a.jpg").write_bytes(b"")
+    assert "1, 3 or 4 channels, and 'x' is none" in drive("quantize", layers, "--calibration", tmp_path / "a.jpg", code=1).stderr
+    (tmp_path / "notes.txt").write_text("")
+    assert "samples are folders, or files" in drive("quantize", layers, "--calibration", tmp_path / "notes.txt", code=1).stderr
+
+
 def test_budgets(layers, tmp_path):
     words = ["quantize", layers, "--calibration", tmp_path / "samples", "--reckon-time", "--budget"]
     assert "2 of 2 products" in drive(*words, "0.9").stdout
@@ -190,7 +271,9 @@ def test_ways_to_verify(folder):
     for flag in "-r", "--reduce":
         assert "Trimmed by 3: passed" in drive(*words, flag).stderr
     drive(*words, "--ref-use-double")
-    assert "rtol: 0.25" in drive(*words, "--rtol", "0.25").stderr
+    assert "rtol: 0.25" in drive(*words, "--rtol", "0.25", "--log-level", "info").stderr
+    assert re.search(r"^RMS Error: [\d.e-]+ of 0.001 allowed, Max diff: [\d.e-]+\nMIGraphX verification passed successfully.$", drive(*words).stderr)
+    assert drive(*words).stdout == "" and drive(*words, "--print").stdout.startswith('module: "main"')
 
 
 def test_lists():
@@ -230,7 +313,7 @@ Overhead: -?\d+%, -?\d+%
 
 def in_folder(folder, line, code=0):
     """A command line as it is printed."""
-    done = subprocess.run(line.split(), executable=DRIVER, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(line.split(), executable=DRIVER, cwd=folder, env=dict(os.environ, MIGRAPHX_LOG_LEVEL="info"), capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == code, done.stderr
     return done
 

@@ -81,6 +81,16 @@ CASE(what_people_take_for_models_is_named)
     CHECK(taken_for("<!DOCTYPE html>", 15, "a web page"));
     CHECK(taken_for("PK\x03\x04\x14\0\0\0", 8, "a zip archive"));
     CHECK(taken_for("{\"graph\": 1}", 12, "JSON"));
+    CHECK(taken_for("\xFF\xD8\xFF\xE0\0\x10JFIF", 10, "a JPEG image, which is an input"));
+    CHECK(taken_for("\x89PNG\r\n\x1A\n", 8, "a PNG image"));
+    CHECK(taken_for("PK\x03\x04\0\0\0\0archive/data.pkl", 24, "a PyTorch file (torch.onnx.export"));
+    CHECK(taken_for("PK\x03\x04\0\0\0\0metadata.json", 21, "a Keras model (Keras' model.export"));
+    CHECK(taken_for("PK\x03\x04\0\0\0\0x.npy", 13, "an archive of NumPy arrays"));
+    CHECK(taken_for("\x80\x02\x8A\nl\xFC", 6, "a Python pickle, as older PyTorch"));
+    CHECK(taken_for("\x40\0\0\0\0\0\0\0{\"w\":", 13, "weights in safetensors"));
+    CHECK(taken_for("\x1C\0\0\0TFL3", 8, "a TensorFlow Lite model"));
+    CHECK(taken_for("%PDF-1.7", 8, "a PDF document"));
+    CHECK(taken_for("just words", 10, "text"));
 }
 
 CASE(cut_off_anywhere)

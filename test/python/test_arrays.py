@@ -132,14 +132,14 @@ def test_shapes():
     s = migraphx.shape(lens=[2, 3, 4], type="int64_t", permutation=[0, 2, 1])
     assert s.strides() == [12, 1, 3] and s.transposed() and s.packed() and not s.standard()
     assert s.type() == migraphx.shape.type_t.int64_type and s.type_size() == 8
-    assert repr(s) == "int64_type, {2, 3, 4}, {12, 1, 3}"
+    assert str(s) == "int64_type, {2, 3, 4}, {12, 1, 3}"
     assert int(migraphx.shape.type_t.float_type) == 2 and int(migraphx.shape.type_t.bool_type) == 0
     assert migraphx.shape() == migraphx.shape(type="float", lens=[1])
     assert migraphx.shape(type="float", lens=[1], strides=[0]).scalar()
     d = migraphx.shape.dynamic_dimension(1, 4, {2, 4})
     dynamic = migraphx.shape(type="float", dyn_dims=[d, migraphx.shape.dynamic_dimension(3)])
     assert dynamic.dynamic() and dynamic.dyn_dims()[0] == d and d.optimals == {2, 4}
-    assert repr(dynamic) == "dynamic, float_type, {[1..4], 3}"
+    assert str(dynamic) == "dynamic, float_type, {[1..4], 3}"
     assert migraphx.shape.dynamic_dimension().is_fixed() and migraphx.shape.dynamic_dimension().min == 0
     assert dynamic.lens() == [4, 3]  # the most there may be
     with pytest.raises(RuntimeError, match="unknown type"):

@@ -63,7 +63,9 @@ METHODS = {
 
 
 def parameters(function):
-    return {p.name: p.default for p in inspect.signature(function).parameters.values() if p.name != "self"}
+    """Names and defaults; that of *more is (), that of **more {}."""
+    several = {inspect.Parameter.VAR_POSITIONAL: (), inspect.Parameter.VAR_KEYWORD: {}}
+    return {p.name: several.get(p.kind, p.default) for p in inspect.signature(function).parameters.values() if p.name != "self"}
 
 
 def begins_with(got, want):

@@ -36,7 +36,7 @@ def guide():
 
 def test_guide_prints_to_the_letter(capfd):
     p = guide()
-    assert repr(p) == GRAPH
+    assert str(p) == GRAPH
     p.print()
     assert capfd.readouterr().out == GRAPH + "\n"
 

@@ -22,6 +22,7 @@ def described(node):
     named = [*a.posonlyargs, *a.args]
     defaults = [inspect.Parameter.empty] * (len(named) - len(a.defaults)) + [ast.literal_eval(d) for d in a.defaults]
     found = [(arg.arg, default) for arg, default in zip(named, defaults)]
+    found += [(a.vararg.arg, inspect.Parameter.empty)] if a.vararg else []
     found += [(arg.arg, ast.literal_eval(d)) for arg, d in zip(a.kwonlyargs, a.kw_defaults)]
     found += [(a.kwarg.arg, inspect.Parameter.empty)] if a.kwarg else []
     return [pair for pair in found if pair[0] not in ("self", "cls")]
@@ -52,7 +53,7 @@ def test_classes(name):
     for method, described_as in methods.items():
         if any(isinstance(d, ast.Name) and d.id == "property" for d in described_as.decorator_list):
             continue
-        if method in ("__len__", "__getitem__", "__iter__"):
+        if method in ("__len__", "__getitem__", "__iter__", "__call__"):
             assert hasattr(cls, method)
             continue
         if method == "__new__" and sys.version_info < (3, 10):
@@ -67,6 +68,21 @@ def test_types(name):
     assert name in {t.id for a in enumeration.body for t in a.targets}
 
 
-def test_type_checker():
+USE = """
+import migraphx
+p = migraphx.parse_onnx(b"")
+r = p.run({})
+a: migraphx.argument = r[0]
+b: migraphx.argument = r["y"]
+c: list[migraphx.argument] = p(1, x=2)[:1]
+d: tuple[int, ...] = a.shape
+e: migraphx.shape = a.get_shape()
+"""
+
+
+def test_type_checker(tmp_path):
     pytest.importorskip("mypy")
-    subprocess.run([sys.executable, "-m", "mypy", "--no-incremental", "--cache-dir", os.devnull, PATH], check=True)
+    check = [sys.executable, "-m", "mypy", "--no-incremental", "--cache-dir", os.devnull]
+    subprocess.run([*check, PATH], check=True)
+    (tmp_path / "use.py").write_text(USE)
+    subprocess.run([*check, "--strict", tmp_path / "use.py"], check=True, env=dict(os.environ, MYPYPATH=os.path.dirname(PATH)))

@@ -57,7 +57,7 @@ def test_wrong_dicts():
     with pytest.raises(RuntimeError, match="Parameter not found: x; none was given$"):
         p.run({})
     with pytest.raises(TypeError, match="takes a dict from the parameters' names"):
-        p.run([x, x])
+        p.run([x, x, x])
     with pytest.raises(TypeError, match="parameter names must be str"):
         p.run({1: x})
     for call in (lambda: p.run(), lambda: p.run({}, {}), lambda: p.run(inputs={})):

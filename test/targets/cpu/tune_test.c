@@ -212,14 +212,15 @@ CASE(measuring_ends_with_its_time)
 
 struct told {
     size_t count;
-    double seconds;
+    double seconds, share;
 };
 
-static void note(void *user, const char *problem, size_t measured, double seconds)
+static void note(void *user, const char *problem, size_t measured, double seconds, double share)
 {
     struct told *t = user;
     CHECK(problem[0] && measured == t->count + 1 && seconds > t->seconds);
-    *t = (struct told){measured, seconds};
+    CHECK(share >= t->share && share < 1);
+    *t = (struct told){measured, seconds, share};
 }
 
 CASE(whoever_waits_is_told)
@@ -232,6 +233,7 @@ CASE(whoever_waits_is_told)
     CHECK_INT(try_compile(&options, why, sizeof why, &steps, &measured), MGX_OK);
     CHECK_INT(measured, 4);
     CHECK_INT(told.count, 4);
+    CHECK(told.share > 0);
 }
 
 CASE(a_cache_that_cannot_be_written_is_no_failure)

@@ -295,6 +295,7 @@ static bool pack(struct mgx_plan_offer *c, struct conv *v, const struct mgx_conv
     const struct mgx_plan_key key = key_of(c, v, plan, &desc);
     v->packed = mgx_plan_pack(c->store, &key, mgx_conv_packed_bytes(plan), &how, c->diag);
     c->skip_in[v->w] = true;
+    c->packed_bytes += mgx_conv_packed_bytes(plan);
     return v->packed != NULL;
 }
 
@@ -543,6 +544,7 @@ static bool enter(const struct mgx_plan_offer *c, const struct mgx_ins *ins,
     if (ins->in_count > MGX_REGION_INPUTS || c->in_count > MGX_REGION_INPUTS)
         return false;
     *n = (struct inner){.c = *c};
+    n->c.packed_bytes = 0;
     for (int k = 0; k < ins->in_count; k++) {
         const int i = mgx_parameter_index(ins->in[k]);
         n->group_input[k] = i;
@@ -571,6 +573,7 @@ static void leave(const struct inner *n, struct conv *v, struct mgx_plan_offer *
             if (n->want_in[k])
                 c->want_in[outer[k]] = n->want_in[k];
         }
+    c->packed_bytes += n->c.packed_bytes;
     c->why = n->c.why ? n->c.why : c->why;
     v->x = outer[v->x];
     assert(v->x >= -1 && v->x < c->in_count);

@@ -465,6 +465,7 @@ static bool pack_blocks(struct mgx_plan_offer *c, struct gemm *g)
             (size_t)(d->n * mgx_narrow_blocks(&d->narrow) * d->narrow.block * d->narrow.bits / 8)};
     g->packed = mgx_plan_pack(c->store, &key, g->plan.packed_bytes, &how, c->diag);
     c->skip_in[g->b] = true;
+    c->packed_bytes += g->plan.packed_bytes;
     return g->packed != NULL;
 }
 
@@ -489,6 +490,7 @@ static bool pack(struct mgx_plan_offer *c, struct gemm *g)
                                       .source_bytes = mgx_shape_bytes(&b->shape)};
     g->packed = mgx_plan_pack(c->store, &key, g->plan.packed_bytes, &how, c->diag);
     c->skip_in[g->b] = true;
+    c->packed_bytes += g->plan.packed_bytes;
     return g->packed != NULL;
 }
 

@@ -218,6 +218,7 @@ static bool pack(struct mgx_plan_offer *c, struct rnn *v)
     if (!v->packed)
         return false;
     c->skip_in[W] = c->skip_in[R] = true;
+    c->packed_bytes += v->plan.packed_bytes;
     for (int i = BIAS; i < c->in_count; i++)
         c->skip_in[i] = !v->has[i] || is_weight(i);
     return true;
