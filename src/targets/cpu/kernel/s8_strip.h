@@ -149,11 +149,12 @@ LONG_CASES(ADDED_2)
 #define OF_FLOATS_2(rows) [rows] = floats_2_##rows,
 static const strip_tile strip_tiles[][ENDINGS][ROWS + 1] = {
     {[PLAIN_END] = {LONG_CASES(OF_PLAIN_1)}},
-    {[PLAIN_END] = {LONG_CASES(OF_PLAIN_2)},
-     [FLOAT_END] = {LONG_CASES(OF_FLOATS_2)},
+    {
+        [PLAIN_END] = {LONG_CASES(OF_PLAIN_2)},
+        [FLOAT_END] = {LONG_CASES(OF_FLOATS_2)},
 #if !defined(SLOW_PRODUCTS)
-     [TABLE_END] = {LONG_CASES(OF_TABLE_2)},
-     [ADDED_END] = {LONG_CASES(OF_ADDED_2)},
+        [TABLE_END] = {LONG_CASES(OF_TABLE_2)},
+        [ADDED_END] = {LONG_CASES(OF_ADDED_2)},
 #endif
     },
 };

@@ -367,7 +367,8 @@ SIMD vf vf_spread(vf v, int members, int m)
 
 #else
 #define VECTOR_OF_4
-#if defined(__x86_64__) // without AVX2: processors of before 2013, for which kernels have fewer forms
+#if defined(                                                                                       \
+    __x86_64__) // without AVX2: processors of before 2013, for which kernels have fewer forms
 #define FEWER_FORMS
 #endif
 enum { VL = 4 };
