@@ -14,7 +14,7 @@
 
 struct mgx_arena_block {
     struct mgx_arena_block *next;
-    size_t pad;
+    size_t size; // of data
     unsigned char data[];
 };
 
@@ -38,6 +38,22 @@ void mgx_arena_fini(struct mgx_arena *arena)
     mgx_arena_init(arena);
 }
 
+size_t mgx_arena_room(const struct mgx_arena *arena)
+{
+    size_t bytes = 0;
+    for (const struct mgx_arena_block *block = arena->blocks; block; block = block->next)
+        bytes += sizeof *block + block->size;
+    return bytes;
+}
+
+bool mgx_arena_holds(const struct mgx_arena *arena, const void *p)
+{
+    const struct mgx_arena_block *block = arena->blocks;
+    while (block && (uintptr_t)p - (uintptr_t)block->data >= block->size)
+        block = block->next;
+    return block != NULL;
+}
+
 void *mgx_arena_alloc(struct mgx_arena *arena, size_t size)
 {
     size_t total;
@@ -48,6 +64,7 @@ void *mgx_arena_alloc(struct mgx_arena *arena, size_t size)
         arena->failed = true;
         return NULL;
     }
+    block->size = size ? size : 1;
     block->next = arena->blocks;
     arena->blocks = block;
     arena->bytes += size ? size : 1;

@@ -64,6 +64,22 @@ void mgx_arena_fini(struct mgx_arena *arena)
     *arena = (struct mgx_arena){0};
 }
 
+size_t mgx_arena_room(const struct mgx_arena *arena)
+{
+    size_t bytes = 0;
+    for (const struct mgx_arena_block *block = arena->blocks; block; block = block->next)
+        bytes += sizeof *block + block->size;
+    return bytes;
+}
+
+bool mgx_arena_holds(const struct mgx_arena *arena, const void *p)
+{
+    const struct mgx_arena_block *block = arena->blocks;
+    while (block && (uintptr_t)p - (uintptr_t)block->data >= block->used)
+        block = block->next;
+    return block != NULL;
+}
+
 static struct mgx_arena_block *add_block(struct mgx_arena *arena, size_t need)
 {
     size_t size = FIRST_BLOCK;

@@ -32,6 +32,11 @@ struct mgx_arena_mark {
 void mgx_arena_init(struct mgx_arena *arena);
 void mgx_arena_fini(struct mgx_arena *arena);
 
+// Bytes of the blocks, free room among them: what the arena takes of the machine. Cost: O(blocks).
+size_t mgx_arena_room(const struct mgx_arena *arena);
+// Does p point into what the arena has handed out? For assertions. Cost: O(blocks).
+bool mgx_arena_holds(const struct mgx_arena *arena, const void *p);
+
 // NULL when out of memory. A size of 0 gives a valid unique pointer.
 void *mgx_arena_alloc(struct mgx_arena *arena, size_t size);
 void *mgx_arena_array(struct mgx_arena *arena, size_t count, size_t size);

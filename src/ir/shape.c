@@ -184,6 +184,27 @@ bool mgx_shape_copy(struct mgx_arena *arena, const struct mgx_shape *s, struct m
     return sub != NULL;
 }
 
+static bool dims_lie_in(const struct mgx_shape *s, const struct mgx_arena *arena)
+{
+    for (int i = 0; i < s->rank; i++) {
+        const struct mgx_dim *d = &s->dims[i];
+        if ((d->name && !mgx_arena_holds(arena, d->name)) ||
+            (d->optimal_count && !mgx_arena_holds(arena, d->optimals)))
+            return false;
+    }
+    return mgx_arena_holds(arena, s->dims);
+}
+
+bool mgx_shape_lies_in(const struct mgx_shape *s, const struct mgx_arena *arena)
+{
+    if ((s->dims && !dims_lie_in(s, arena)) || (s->sub_count && !mgx_arena_holds(arena, s->sub)))
+        return false;
+    for (int i = 0; i < s->sub_count; i++)
+        if (!mgx_shape_lies_in(&s->sub[i], arena))
+            return false;
+    return true;
+}
+
 // --- asking ---
 
 bool mgx_shape_is_static(const struct mgx_shape *s)

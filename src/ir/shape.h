@@ -60,7 +60,10 @@ struct mgx_shape mgx_shape_like_order(const struct mgx_shape *s, const struct mg
 // The axis order of memory, slowest first: NHWC over NCHW lengths gives {0, 2, 3, 1}.
 void mgx_shape_permutation(const struct mgx_shape *s, int *permutation);
 // Deep copy of dims/sub into an arena. False when out of memory.
+// Whoever keeps a shape beyond the call that it came with keeps such a copy (docs/memory.md).
 bool mgx_shape_copy(struct mgx_arena *arena, const struct mgx_shape *s, struct mgx_shape *out);
+// Is all that the shape points to the arena's? For assertions where shapes are kept.
+bool mgx_shape_lies_in(const struct mgx_shape *s, const struct mgx_arena *arena);
 
 // --- asking ---
 bool mgx_shape_is_static(

@@ -8,6 +8,7 @@
 // builtins and shapes. Reads the program, writes
 // nothing. Cost: linear in instructions and edges, plus per use of a module the number of values it
 // captures, plus the shape rules.
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -232,6 +233,7 @@ static enum mgx_status check_module(struct verify *v, const struct mgx_module *m
     struct mgx_map parameters = {0};
     enum mgx_status status = MGX_OK;
     for (const struct mgx_ins *ins = m->first; ins && status == MGX_OK; ins = ins->next) {
+        assert(mgx_shape_lies_in(&ins->shape, &v->p->arena)); // of a scratch arena it would go
         if (ins->op->flags & MGX_OP_BUILTIN)
             status = check_builtin(v, ins, &parameters);
         if (status == MGX_OK)

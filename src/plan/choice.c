@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// See choice.h. A table of chains under the lock of mgx_plan_late; a row is immutable once listed
-// but for its links and its users.
+// See choice.h. A table of rows (rows.h) under the lock of mgx_plan_late; what a row stands for is
+// immutable once listed.
 #include "plan/choice.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,18 +15,8 @@
 #include "plan/layout.h"
 
 enum {
-    BUCKETS = 8192,
     SMALL_ELEMENTS = 16,
     WORDS = 2 + 2 * MGX_MAX_RANK + SMALL_ELEMENTS, // of an input's key, at most
-    RECENT = 4096, // look-ups after which a row is moved to the front again
-};
-static const size_t limit_bytes = (size_t)64 << 20;
-
-struct mgx_plan_choices {
-    struct mgx_plan_choice *bucket[BUCKETS];
-    struct mgx_plan_choice *newest, *oldest;
-    size_t bytes;
-    uint64_t now; // look-ups so far
 };
 
 // --- the key ---
@@ -104,7 +95,8 @@ static bool find_key(const struct mgx_plan_late *late, uint64_t site,
 static bool is_key(const struct mgx_plan_choice *k, const struct mgx_compute_call *c,
                    const struct key *key)
 {
-    return k->hash == key->hash && k->word_count == key->count && k->by_value == key->by_value &&
+    return k->row.hash == key->hash && k->word_count == key->count &&
+           k->by_value == key->by_value &&
            memcmp(k->word, key->word, (size_t)key->count * sizeof *key->word) == 0 &&
            k->ins.op == c->op &&
            (k->ins.mod_count ? k->ins.mod[0] : NULL) == (c->mod_count ? c->mod[0] : NULL) &&
@@ -122,7 +114,8 @@ static void destroy(struct mgx_plan_choice *k)
     free(k);
 }
 
-// An instruction as kernels want to see it. Its inputs have no producer.
+// An instruction as kernels want to see it. Its inputs have no producer. What its shapes point to
+// is the choice's own, which outlives the call. False when out of memory.
 static bool make_ins(struct mgx_plan_choice *k, const struct mgx_compute_call *c,
                      struct mgx_diag *diag)
 {
@@ -130,23 +123,21 @@ static bool make_ins(struct mgx_plan_choice *k, const struct mgx_compute_call *c
     struct mgx_ins *in = MGX_NEW_ARRAY(arena, struct mgx_ins, c->in_count);
     struct mgx_ins **list = MGX_NEW_ARRAY(arena, struct mgx_ins *, c->in_count);
     k->ins = (struct mgx_ins){.op = c->op,
-                              .shape = *c->out_shape,
                               .in = list,
                               .in_count = c->in_count,
                               .mod = (struct mgx_module **)c->mod,
                               .mod_count = c->mod_count};
-    if (!in || !list || mgx_attr_copy(c->op, c->attr, arena, &k->ins.attr, diag) != MGX_OK) {
-        mgx_fail_memory(diag);
+    if (!in || !list || !mgx_shape_copy(arena, c->out_shape, &k->ins.shape) ||
+        mgx_attr_copy(c->op, c->attr, arena, &k->ins.attr, diag) != MGX_OK)
         return false;
-    }
     if (c->mod_count &&
-        !(k->ins.mod = mgx_arena_memdup(arena, c->mod, (size_t)c->mod_count * sizeof *c->mod))) {
-        mgx_fail_memory(diag);
+        !(k->ins.mod = mgx_arena_memdup(arena, c->mod, (size_t)c->mod_count * sizeof *c->mod)))
         return false;
-    }
     for (int i = 0; i < c->in_count; i++) {
+        if (!mgx_shape_copy(arena, &c->in[i]->shape, &k->in[i].shape))
+            return false;
         in[i].op = mgx_shape_elements(&c->in[i]->shape) ? &mgx_op_param : &mgx_op_undefined;
-        in[i].shape = c->in[i]->shape;
+        in[i].shape = k->in[i].shape;
         list[i] = &in[i];
     }
     return true;
@@ -364,7 +355,7 @@ static void expand(const struct mgx_program *of, struct mgx_plan_choice *k,
 static bool make_key(const struct mgx_plan_late *late, struct mgx_plan_choice *k,
                      const struct mgx_compute_call *c, const struct key *key, struct mgx_diag *diag)
 {
-    k->hash = key->hash;
+    k->row.hash = key->hash;
     k->by_value = key->by_value;
     k->word_count = key->count;
     k->word = mgx_arena_memdup(&k->own.arena, key->word, (size_t)key->count * sizeof *key->word);
@@ -374,7 +365,6 @@ static bool make_key(const struct mgx_plan_late *late, struct mgx_plan_choice *k
         return false;
     }
     for (int i = 0; i < c->in_count; i++) {
-        k->in[i].shape = c->in[i]->shape;
         k->in[i].constant = constant_of(late, c->in[i]);
         if (k->by_value && is_small(c->in[i]) && mgx_shape_elements(&c->in[i]->shape) &&
             mgx_tensor_clone(&k->in[i].value, c->in[i], diag) != MGX_OK)
@@ -421,89 +411,72 @@ static struct mgx_plan_choice *create(struct mgx_plan_late *late, const struct m
 
 // --- the table ---
 
+static struct mgx_plan_choice *of_row(struct mgx_plan_row *row)
+{
+    static_assert(offsetof(struct mgx_plan_choice, row) == 0, "a row is the front of a choice");
+    return (struct mgx_plan_choice *)row;
+}
+
+// Of memory that is taken for it, room in its blocks included.
 static size_t bytes_of(const struct mgx_plan_choice *k)
 {
-    return sizeof *k + k->own.arena.bytes + k->own.packed_bytes +
-           (k->program ? sizeof *k->program + k->program->arena.bytes : 0);
+    return sizeof *k + mgx_arena_room(&k->own.arena) + k->own.packed_bytes +
+           (k->program ? sizeof *k->program + mgx_arena_room(&k->program->arena) : 0);
 }
 
-static void unlink_use(struct mgx_plan_choices *t, struct mgx_plan_choice *k)
+static void destroy_rows(struct mgx_plan_row *row)
 {
-    *(k->newer ? &k->newer->older : &t->newest) = k->older;
-    *(k->older ? &k->older->newer : &t->oldest) = k->newer;
-}
-
-static void link_newest(struct mgx_plan_choices *t, struct mgx_plan_choice *k)
-{
-    assert(!t->newest == !t->oldest && (!t->newest || !t->newest->newer));
-    k->newer = NULL;
-    k->older = t->newest;
-    *(t->newest ? &t->newest->newer : &t->oldest) = k;
-    t->newest = k;
-    k->used = t->now;
-}
-
-static void drop(struct mgx_plan_choices *t, struct mgx_plan_choice *k)
-{
-    struct mgx_plan_choice **at = &t->bucket[k->hash % BUCKETS];
-    while (*at != k)
-        at = &(*at)->next;
-    *at = k->next;
-    unlink_use(t, k);
-    assert(!k->users && t->bytes >= bytes_of(k));
-    t->bytes -= bytes_of(k);
-    destroy(k);
-}
-
-static void make_room(struct mgx_plan_choices *t)
-{
-    for (struct mgx_plan_choice *k = t->oldest, *newer; k && t->bytes > limit_bytes; k = newer) {
-        newer = k->newer;
-        if (!k->users)
-            drop(t, k);
+    for (struct mgx_plan_row *next; row; row = next) {
+        next = row->next;
+        destroy(of_row(row));
     }
 }
 
-// The row that is listed under a key; NULL: none is. Under the lock. A row that was moved to the
-// front not long ago stays where it is: its neighbours are not in the caches.
+// The row that is listed under a key; NULL: none is. Under the lock.
 static struct mgx_plan_choice *look_up(struct mgx_plan_late *late, const struct key *key,
                                        const struct mgx_compute_call *c)
 {
-    struct mgx_plan_choices *t = late->choices;
-    struct mgx_plan_choice *k = t ? t->bucket[key->hash % BUCKETS] : NULL;
-    while (k && !is_key(k, c, key))
-        k = k->next;
-    if (!k)
-        return NULL;
-    if (++t->now - k->used > RECENT) {
-        unlink_use(t, k);
-        link_newest(t, k);
-    }
-    k->users++;
-    return k;
+    struct mgx_plan_row *row = mgx_plan_rows_first(&late->choices, key->hash);
+    while (row && !is_key(of_row(row), c, key))
+        row = mgx_plan_rows_next(row);
+    if (row)
+        mgx_plan_rows_hold(&late->choices, row);
+    return row ? of_row(row) : NULL;
 }
 
-static void list(struct mgx_plan_choices *t, struct mgx_plan_choice *k)
+// What a row keeps is the row's own (docs/memory.md).
+__attribute__((unused)) static bool owns_shapes(const struct mgx_plan_choice *k)
 {
-    k->next = t->bucket[k->hash % BUCKETS];
-    t->bucket[k->hash % BUCKETS] = k;
-    t->bytes += bytes_of(k);
-    link_newest(t, k);
-    k->users++;
-    make_room(t);
+    const struct mgx_arena *own = &k->own.arena;
+    bool owns = mgx_shape_lies_in(&k->ins.shape, own) && mgx_shape_lies_in(&k->out, own);
+    for (int i = 0; i < k->ins.in_count; i++)
+        owns &= mgx_shape_lies_in(&k->in[i].shape, own) && mgx_shape_lies_in(&k->in[i].packed, own);
+    return owns;
+}
+
+// Lists a row, or destroys it where there is too little memory to.
+static struct mgx_plan_choice *list(struct mgx_plan_late *late, struct mgx_plan_choice *k,
+                                    struct mgx_diag *diag)
+{
+    struct mgx_plan_row *gone;
+    assert(owns_shapes(k));
+    k->row.bytes = bytes_of(k);
+    if (!mgx_plan_rows_add(&late->choices, &k->row, &gone)) {
+        mgx_fail_memory(diag);
+        destroy(k);
+        return NULL;
+    }
+    destroy_rows(gone);
+    return k;
 }
 
 static struct mgx_plan_choice *find(struct mgx_plan_late *late, const struct key *key,
                                     const struct mgx_compute_call *c, struct mgx_diag *diag)
 {
-    if (!late->choices && !(late->choices = calloc(1, sizeof *late->choices))) {
-        mgx_fail_memory(diag);
-        return NULL;
-    }
     struct mgx_plan_choice *k = look_up(late, key, c);
-    if (!k && (k = create(late, c, key, diag)))
-        list(late->choices, k);
-    return k;
+    if (k || !(k = create(late, c, key, diag)))
+        return k;
+    return list(late, k, diag);
 }
 
 enum mgx_status mgx_plan_choice_require(struct mgx_plan_late *late,
@@ -542,12 +515,12 @@ static struct mgx_plan_choice *create_note(struct mgx_plan_late *late, const str
     if (!k)
         return NULL;
     mgx_plan_store_init(&k->own, late->store->machine, late->store);
-    if (!make_key(late, k, c, key, &quiet) || k->own.arena.failed) {
+    if (!make_key(late, k, c, key, &quiet) ||
+        !mgx_shape_copy(&k->own.arena, &c->out->shape, &k->out) || k->own.arena.failed) {
         destroy(k);
         return NULL;
     }
     k->way = is_view ? MGX_PLAN_VIEW : MGX_PLAN_TARGETS;
-    k->out = c->out->shape;
     k->offset = is_view ? (char *)c->out->data - (char *)c->in[0]->data : 0;
     return k;
 }
@@ -559,30 +532,24 @@ void mgx_plan_choice_note(struct mgx_plan_late *late, uint64_t site,
     if (!find_key(late, site, c, false, ~0u, &key))
         return;
     pthread_mutex_lock(&late->lock);
-    struct mgx_plan_choice *k = late->choices ? look_up(late, &key, c) : NULL;
-    if (!k && late->choices && (k = create_note(late, &key, c, is_view)))
-        list(late->choices, k);
+    struct mgx_diag quiet = {.status = MGX_OK};
+    struct mgx_plan_choice *k = look_up(late, &key, c);
+    if (!k && (k = create_note(late, &key, c, is_view)))
+        k = list(late, k, &quiet);
     if (k)
-        k->users--;
+        k->row.users--;
     pthread_mutex_unlock(&late->lock);
 }
 
 void mgx_plan_choice_release(struct mgx_plan_late *late, struct mgx_plan_choice *choice)
 {
     pthread_mutex_lock(&late->lock);
-    assert(choice->users > 0);
-    choice->users--;
+    assert(choice->row.users > 0);
+    choice->row.users--;
     pthread_mutex_unlock(&late->lock);
 }
 
 void mgx_plan_choices_destroy(struct mgx_plan_late *late)
 {
-    for (struct mgx_plan_choice *k = late->choices ? late->choices->newest : NULL, *older; k;
-         k = older) {
-        older = k->older;
-        assert(!k->users && (!older || older->newer == k));
-        destroy(k);
-    }
-    free(late->choices);
-    late->choices = NULL;
+    destroy_rows(mgx_plan_rows_fini(&late->choices));
 }

@@ -16,8 +16,9 @@
 #include "plan/late.h"
 
 enum {
-    MGX_PLAN_CHOICE_INPUTS = 8,   // of a kernel; operators that expand may have more
-    MGX_PLAN_CHOICE_BEHIND = 4096 // bytes behind a copy of an input, which kernels may read
+    MGX_PLAN_CHOICE_INPUTS = 8,      // of a kernel; operators that expand may have more
+    MGX_PLAN_CHOICE_BEHIND = 4096,   // bytes behind a copy of an input, which kernels may read
+    MGX_PLAN_CHOICE_BYTES = 64 << 20 // of all choices of a plan, at most
 };
 
 // One input, and what becomes of it.
@@ -39,17 +40,15 @@ enum mgx_plan_way {
 
 // What every call looks at comes first, together: a model's weights push it out of the caches.
 struct mgx_plan_choice {
-    struct mgx_plan_choice *next; // in its bucket
+    struct mgx_plan_row row; // its users are runs
     // The key: the instruction, with ins below, and words that say what comes in (choice.c).
-    uint64_t hash, *word;
+    uint64_t *word;
     int word_count;
-    int users;     // runs that hold it
     bool by_value; // small integer inputs by their values too
     // What was chosen.
     enum mgx_plan_way way;
     bool prepares;                        // some input is not read where it comes
     int in_place;                         // input whose bytes the result may take over, -1 none
-    uint64_t used;                        // when it was moved to the front
     const struct mgx_plan_kernel *kernel; // NULL: the reference, or another way
     void *state;
     int64_t offset;         // of a view, in bytes
@@ -61,8 +60,7 @@ struct mgx_plan_choice {
     struct mgx_plan_store own; // states, packed constants and clean-up of its own
     // Of an operator that expands: what it stands for, as a program of the inputs without a value.
     struct mgx_program *program;
-    bool wants_value;                      // nothing: the values of small inputs would be needed
-    struct mgx_plan_choice *newer, *older; // by use, roughly
+    bool wants_value; // nothing: the values of small inputs would be needed
 };
 
 // The choice for a call, held until mgx_plan_choice_release. NULL in *out: too little memory to

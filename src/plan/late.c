@@ -244,16 +244,16 @@ enum mgx_status mgx_plan_late_offer(void *user, struct mgx_compute_call *c, bool
     struct mgx_plan_late *late = run->late;
     const struct mgx_plan_target *target = late->store->machine->target;
     const unsigned dying = run->dying;
+    const uint64_t *site = run->site;
     run->dying = 0; // of this step's own operator, not of what it may evaluate
+    run->site = NULL;
     *done = false;
     if (c->op->expand)
         return run_expanded(late, c, done);
     if (target->late && all_aligned(c))
         TRY(target->late(late->store->machine, late->blocks, c, done));
-    if (*done) {
-        run->by_target = c->out;
-        run->asked = *c->out_shape;
-    }
+    if (*done && site && !c->mod_count)
+        mgx_plan_choice_note(late, *site, c, false);
     return *done || !target->late_kernels || !suits(late, c) ? MGX_OK
                                                              : run_chosen(late, dying, c, done);
 }
@@ -323,17 +323,17 @@ static bool is_view(const struct mgx_compute_call *c)
 
 void mgx_plan_late_note(struct mgx_plan_late_run *run, uint64_t site, struct mgx_compute_call *c)
 {
-    const bool view = is_view(c), by_target = run->by_target == c->out && !c->mod_count;
-    c->out_shape = by_target ? &run->asked : &c->out->shape;
-    if (view || by_target)
-        mgx_plan_choice_note(run->late, site, c, view);
+    c->out_shape = &c->out->shape;
+    if (is_view(c))
+        mgx_plan_choice_note(run->late, site, c, true);
 }
 
 void mgx_plan_late_init(struct mgx_plan_late *late, const struct mgx_program *p,
                         struct mgx_plan_store *store)
 {
     assert(!store->parent);
-    *late = (struct mgx_plan_late){.program = p, .store = store};
+    *late = (struct mgx_plan_late){
+        .program = p, .store = store, .choices = {.limit = MGX_PLAN_CHOICE_BYTES}};
     pthread_mutex_init(&late->lock, NULL);
 }
 

@@ -7,16 +7,16 @@
 
 #include "op/eval/eval.h"
 #include "plan/kernel.h"
+#include "plan/rows.h"
 
-struct mgx_plan_choices;
 struct mgx_plan_blocks;
 
 struct mgx_plan_late {
     const struct mgx_program *program;
-    struct mgx_plan_store *store;     // what is packed may stay here
-    struct mgx_map literals;          // address of a literal's bytes -> the same, of all modules
-    struct mgx_plan_choices *choices; // under the lock
-    struct mgx_plan_blocks *blocks;   // memory of large tensors made at run time; NULL: the heap
+    struct mgx_plan_store *store;   // what is packed may stay here
+    struct mgx_map literals;        // address of a literal's bytes -> the same, of all modules
+    struct mgx_plan_rows choices;   // under the lock
+    struct mgx_plan_blocks *blocks; // memory of large tensors made at run time; NULL: the heap
     pthread_mutex_t lock;
 };
 
@@ -27,9 +27,8 @@ void mgx_plan_late_fini(struct mgx_plan_late *late);
 // mgx_eval's hooks; `user` is one of these.
 struct mgx_plan_late_run {
     struct mgx_plan_late *late;
-    unsigned dying; // bits of the next operator's inputs that nobody reads after it
-    const struct mgx_tensor *by_target; // where the target's own way put its last result, and
-    struct mgx_shape asked;             // what it was asked for
+    unsigned dying;       // bits of the next operator's inputs that nobody reads after it
+    const uint64_t *site; // of the next operator, where its way of computing it is remembered
 };
 
 // offer: computes the operator by a kernel if one takes these shapes.
@@ -43,8 +42,9 @@ bool mgx_plan_late_recurs(const struct mgx_ins *ins); // does its result follow 
 enum mgx_status mgx_plan_late_again(struct mgx_plan_late_run *run, uint64_t site, unsigned literals,
                                     const struct mgx_tensor *place, struct mgx_compute_call *c,
                                     bool *done) MGX_NODISCARD;
-// Remembers what no kernel was chosen for, a view or the target's own way, when the call has been
-// computed.
+// Remembers a call whose result is a view, for which no kernel was chosen, when it has been
+// computed. What the target computed in its own way is remembered by the offer (run->site): only
+// there is the shape alive that it was asked for.
 void mgx_plan_late_note(struct mgx_plan_late_run *run, uint64_t site, struct mgx_compute_call *c);
 // create: large tensors share the plan's slabs (blocks.h).
 enum mgx_status mgx_plan_late_create(void *user, const struct mgx_shape *shape,

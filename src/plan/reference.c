@@ -183,7 +183,7 @@ static enum mgx_status run_apart(const struct mgx_plan_step *step, const struct 
     struct mgx_context *x = args->context;
     struct mgx_tensor value;
     x->late.dying = dying(step);
-    x->late.by_target = NULL;
+    x->late.site = step->state;
     TRY(mgx_eval_op(&x->eval, ins->op, ins->attr, in, step->own_count, ins->mod, ins->mod_count,
                     &ins->shape, &value, diag));
     if (step->state) {

@@ -10,7 +10,7 @@
 bool mgx_plan_note_source(struct mgx_plan_store *store, const void *data, size_t bytes,
                           struct mgx_carry_source source)
 {
-    assert(!store->parent && data);
+    assert(data);
     if (!mgx_array_reserve(&store->ranges.array, 1, sizeof *store->ranges.v, &store->arena))
         return false;
     struct mgx_plan_range *ranges = store->ranges.v;
@@ -42,7 +42,9 @@ static const struct mgx_plan_range *find_range(const struct mgx_plan_store *stor
 
 struct mgx_carry_source mgx_plan_source_of(const struct mgx_plan_store *store, const void *data)
 {
-    const struct mgx_plan_range *range = find_range(store->parent ? store->parent : store, data);
+    const struct mgx_plan_range *range = find_range(store, data); // a late one's has its own copies
+    if (!range && store->parent)
+        range = find_range(store->parent, data);
     assert(range && range->begin <= (uintptr_t)data && (uintptr_t)data < range->end);
     return (struct mgx_carry_source){
         range->source.number, range->source.offset + (int64_t)((uintptr_t)data - range->begin)};

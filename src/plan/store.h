@@ -67,7 +67,7 @@ struct mgx_plan_store {
     struct mgx_carry *carry; // what a saved program brought; NULL: nothing
     int carried_count;       // packed constants found there
     size_t carried_bytes;
-    struct mgx_plan_ranges ranges;                // of a plan: where its constants lie, by address
+    struct mgx_plan_ranges ranges; // where constants lie, by address; of a late one copies of some
     struct mgx_plan_fill *first_fill, *last_fill; // not done yet
     bool fill_later;                              // by mgx_plan_fill_all, all together
     struct mgx_plan_join *joins;                  // joined weights that have addresses
