@@ -33,8 +33,9 @@ struct mgx_plan_blocks {
     pthread_mutex_t lock;
     struct block *slabs;
     size_t idle_bytes; // of slabs that nobody uses
-    int users;         // the plan, and blocks that are out
-    bool closed;
+    int plans;         // that use them
+    int users;         // plans, and blocks that are out
+    bool closed;       // no plan is left
 };
 
 static const size_t header = (sizeof(struct block) + LINE - 1) / LINE * LINE;
@@ -45,7 +46,17 @@ struct mgx_plan_blocks *mgx_plan_blocks_create(void)
     if (!b)
         return NULL;
     pthread_mutex_init(&b->lock, NULL);
-    b->users = 1;
+    b->users = b->plans = 1;
+    return b;
+}
+
+struct mgx_plan_blocks *mgx_plan_blocks_join(struct mgx_plan_blocks *b)
+{
+    pthread_mutex_lock(&b->lock);
+    assert(b->plans > 0 && !b->closed);
+    b->users++;
+    b->plans++;
+    pthread_mutex_unlock(&b->lock);
     return b;
 }
 
@@ -122,12 +133,13 @@ void mgx_plan_blocks_close(struct mgx_plan_blocks *b)
     if (!b)
         return;
     pthread_mutex_lock(&b->lock);
-    for (struct block *slab = b->slabs; slab; slab = slab->next_slab)
+    const bool last = --b->plans == 0;
+    for (struct block *slab = last ? b->slabs : NULL; slab; slab = slab->next_slab)
         for (struct block *at = slab; at; at = at->after)
             if (at->free)
                 give_pages(at);
     pthread_mutex_unlock(&b->lock);
-    leave(b, true);
+    leave(b, last);
 }
 
 // The free block behind `block` becomes part of it.

@@ -7,8 +7,9 @@
 // block also knows how far it is taken; a tensor that ends there may be continued behind itself
 // without a copy, which is what a loop that collects its results needs, and a decoder with its cache.
 //
-// Blocks may outlive the plan (a result in the caller's hands): whoever goes last frees. Slabs that
-// nobody uses are kept up to 256 MiB; once the plan is gone, free bytes of the others have no
+// Plans of one model share them (plan/shared.h): a thousand sizes would have a thousand slabs else.
+// Blocks may outlive the plans (a result in the caller's hands): whoever goes last frees. Slabs that
+// nobody uses are kept up to 256 MiB; once the last plan is gone, free bytes of the others have no
 // memory behind them.
 #pragma once
 
@@ -18,8 +19,9 @@ enum { MGX_PLAN_BLOCK_BYTES = 1 << 16 }; // smaller tensors are the heap's busin
 
 struct mgx_plan_blocks;
 
-struct mgx_plan_blocks *mgx_plan_blocks_create(void); // NULL when out of memory
-void mgx_plan_blocks_close(struct mgx_plan_blocks *b);
+struct mgx_plan_blocks *mgx_plan_blocks_create(void);                    // NULL when out of memory
+struct mgx_plan_blocks *mgx_plan_blocks_join(struct mgx_plan_blocks *b); // for another plan: b
+void mgx_plan_blocks_close(struct mgx_plan_blocks *b); // of each that created or joined; NULL: none
 
 // A packed tensor of uninitialised bytes.
 enum mgx_status mgx_plan_block_tensor(struct mgx_plan_blocks *b, const struct mgx_shape *shape,

@@ -229,7 +229,7 @@ static enum mgx_status begin(struct mgx_plan *plan, struct mgx_diag *diag)
     struct mgx_module *m = mgx_program_main(plan->program);
     plan->value_count = m->count;
     plan->values = MGX_NEW_ARRAY(&plan->store.arena, struct mgx_plan_value, m->count);
-    plan->late.blocks = mgx_plan_blocks_create();
+    plan->late.blocks = mgx_plan_shared_blocks(&plan->store);
     if (!plan->values || !plan->late.blocks || !note_literals(plan) || !note_sources(plan))
         return mgx_fail_memory(diag);
     for (struct mgx_ins *ins = m->first; ins; ins = ins->next)

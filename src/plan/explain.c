@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a plan says of itself: kernel and layout of every step and why not a faster one, then the
 // sums.
+#include "plan/context.h"
 #include "plan/plan.h"
 #include "plan/shared.h"
 
@@ -98,13 +99,24 @@ void mgx_plan_explain(const struct mgx_program *p, struct mgx_str *out)
                    plan->uploaded_bytes);
 }
 
+// Of one that stays in the pool, without scratch: slots, and what a run has worked in.
+static size_t context_bytes(const struct mgx_plan *plan)
+{
+    enum { WORK = 2 << 12 }; // the blocks that its arenas keep
+    const size_t slots = (size_t)(plan->dynamic_count + plan->value_count);
+    return sizeof(struct mgx_context) + slots * sizeof(struct mgx_tensor) + WORK;
+}
+
 size_t mgx_plan_bytes(const struct mgx_program *p)
 {
     struct mgx_plan *plan = (struct mgx_plan *)p->executable;
-    size_t bytes = sizeof *p + sizeof *plan + p->arena.bytes + p->module_arena.bytes;
+    size_t bytes =
+        sizeof *p + sizeof *plan + mgx_arena_room(&p->arena) + mgx_arena_room(&p->module_arena);
     pthread_mutex_lock(&plan->late.lock);
-    bytes += plan->store.arena.bytes + plan->store.device_bytes;
+    bytes += mgx_arena_room(&plan->store.arena) + plan->store.device_bytes;
+    bytes += plan->late.choices.bytes;
     pthread_mutex_unlock(&plan->late.lock);
+    bytes += context_bytes(plan);
     for (int i = 0; i < MGX_PLAN_SIDES; i++)
         if (i != MGX_PLAN_HOST || !plan->store.sharing)
             bytes += plan->block[i].bytes;

@@ -40,7 +40,8 @@ struct mgx_plan_shared {
     struct constant *constants[BUCKETS];
     size_t bytes;
     int64_t count;
-    struct mgx_plan_scratch scratch; // has a lock of its own
+    struct mgx_plan_scratch scratch; // has a lock of its own,
+    struct mgx_plan_blocks *blocks;  // and so have these
 };
 
 struct pending {
@@ -82,8 +83,10 @@ static void destroy_source(struct source *x)
 struct mgx_plan_shared *mgx_plan_shared_create(void)
 {
     struct mgx_plan_shared *s = calloc(1, sizeof *s);
-    if (!s)
+    if (!s || !(s->blocks = mgx_plan_blocks_create())) {
+        free(s);
         return NULL;
+    }
     pthread_mutex_init(&s->lock, NULL);
     mgx_plan_scratch_init(&s->scratch);
     s->users = 1;
@@ -118,6 +121,7 @@ void mgx_plan_shared_release(struct mgx_plan_shared *s)
             destroy_source(x);
         }
     mgx_plan_scratch_fini(&s->scratch);
+    mgx_plan_blocks_close(s->blocks);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }
@@ -446,6 +450,12 @@ void mgx_plan_shared_publish(struct mgx_plan_store *store)
 struct mgx_plan_scratch *mgx_plan_shared_scratch(const struct mgx_plan_store *store)
 {
     return store->sharing ? &store->sharing->with->scratch : NULL;
+}
+
+struct mgx_plan_blocks *mgx_plan_shared_blocks(const struct mgx_plan_store *store)
+{
+    return store->sharing ? mgx_plan_blocks_join(store->sharing->with->blocks)
+                          : mgx_plan_blocks_create();
 }
 
 size_t mgx_plan_shared_total(const struct mgx_plan_store *store, int64_t *count)

@@ -4,7 +4,8 @@
 //
 //     kernel, literals, description  ->  packed bytes, once
 //
-// The plans also take turns with scratch blocks (scratch.h). A literal is known by its storage, which
+// The plans also take turns with scratch blocks (scratch.h), and cut what they make at run time from
+// the same slabs (blocks.h). A literal is known by its storage, which
 // the programs share, joined weights by what they are joined from. So a key means the same in every
 // plan, whatever its program calls its literals.
 //
@@ -13,6 +14,7 @@
 // and with it the chunk it lies in. One lock, held for look-ups alone.
 #pragma once
 
+#include "plan/blocks.h"
 #include "plan/scratch.h"
 #include "plan/store.h"
 
@@ -47,6 +49,8 @@ void mgx_plan_shared_publish(struct mgx_plan_store *store);
 
 // Scratch of the plans' runs; NULL where nothing is shared.
 struct mgx_plan_scratch *mgx_plan_shared_scratch(const struct mgx_plan_store *store);
+// Blocks for the store's plan to close: those that all share, or its own; NULL when out of memory.
+struct mgx_plan_blocks *mgx_plan_shared_blocks(const struct mgx_plan_store *store);
 
 // Bytes of all constants that the store's plan and others share, and how many these are.
 size_t mgx_plan_shared_total(const struct mgx_plan_store *store, int64_t *count);

@@ -274,6 +274,13 @@ static struct mgx_program *make(const struct mgx_sizes *s, struct mgx_size *k,
     return status == MGX_OK ? p : NULL; // what is wrong, the run will say
 }
 
+static void weigh(struct mgx_sizes *s, struct mgx_size *k, size_t bytes)
+{
+    k->bytes += bytes - k->plan_bytes;
+    s->bytes += bytes - k->plan_bytes;
+    k->plan_bytes = bytes;
+}
+
 // Hangs a new plan, or none, on a row; the old one is handed back.
 static struct mgx_program *replace(struct mgx_sizes *s, struct mgx_size *k, struct mgx_program *p,
                                    size_t bytes)
@@ -285,9 +292,7 @@ static struct mgx_program *replace(struct mgx_sizes *s, struct mgx_size *k, stru
     }
     k->program = p;
     k->state = p ? READY : FAILED;
-    k->bytes += bytes - k->plan_bytes;
-    s->bytes += bytes - k->plan_bytes;
-    k->plan_bytes = bytes;
+    weigh(s, k, bytes);
     s->plans += (p != NULL) - (old != NULL);
     s->made += p != NULL;
     return old;
@@ -464,7 +469,13 @@ void mgx_sizes_give(struct mgx_sizes *s, struct mgx_size *held, double seconds)
     if (!held)
         return;
     pthread_mutex_lock(&s->lock);
+    const struct mgx_program *p = held->state == READY ? held->program : NULL; // nobody replaces it
+    pthread_mutex_unlock(&s->lock);
+    const size_t bytes = p ? s->target->bytes(p) : 0; // what a run has chosen is the plan's too
+    pthread_mutex_lock(&s->lock);
     held->users--;
+    if (p)
+        weigh(s, held, bytes);
     if (seconds >= 0)
         s->unit_seconds = follow(s->unit_seconds, seconds / volume(s, held));
     struct mgx_size *gone = shrink(s);
