@@ -693,8 +693,10 @@ bool mgx_build_static(const struct mgx_node *n)
 
 enum mgx_status mgx_build_axis(struct mgx_node *n, int64_t axis, int rank, int *out)
 {
-    assert(rank >= 0 && rank <= MGX_MAX_RANK);
+    assert(rank <= MGX_MAX_RANK);
     *out = 0;
+    if (rank < 0)
+        return mgx_node_unsupported(n, "an axis of a tensor whose rank is not known");
     if (axis < -rank || axis >= rank)
         return mgx_node_invalid(n, "axis %lld is out of range for rank %d", (long long)axis, rank);
     *out = mgx_wrap_axis(axis, rank);
@@ -705,6 +707,8 @@ enum mgx_status mgx_build_axes(struct mgx_node *n, struct mgx_ints axes, int ran
 {
     assert(axes.count >= 0 && (axes.v || !axes.count));
     bool seen[MGX_MAX_RANK] = {false};
+    if (rank < 0)
+        return mgx_node_unsupported(n, "axes of a tensor whose rank is not known");
     if (axes.count > rank)
         return mgx_node_invalid(n, "%d axes given for rank %d", axes.count, rank);
     for (int i = 0; i < axes.count; i++) {

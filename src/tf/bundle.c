@@ -14,6 +14,7 @@ static enum mgx_status bad(struct mgx_diag *diag, const char *what)
 
 // --- the table ---
 
+enum { SHARED = 64 };                         // whole keys to the bytes of the file, at most
 enum { FOOTER = 48, MAGIC = 8, TRAILER = 5 }; // of a block: kind of compression, checksum
 #define TABLE_MAGIC 0xdb4775248b80fb57u
 
@@ -64,16 +65,19 @@ struct entries { // of a block, one after the other
     struct mgx_wire rest;
     struct mgx_str key;
     struct mgx_wire value;
+    size_t *room; // bytes that keys may still take together
 };
 
 // The restart points at the end only serve searching.
-static enum mgx_status open_entries(struct mgx_wire block, struct entries *e, struct mgx_diag *diag)
+static enum mgx_status open_entries(struct mgx_wire block, size_t *room, struct entries *e,
+                                    struct mgx_diag *diag)
 {
     const size_t size = (size_t)(block.end - block.p);
     const uint64_t restarts = size >= 4 ? little(block.end - 4, 4) : 0;
     if (size < 4 || restarts > (size - 4) / 4)
         return bad(diag, "a block is cut off");
-    *e = (struct entries){.rest = mgx_wire_of(block.p, size - 4 - 4 * (size_t)restarts)};
+    *e = (struct entries){.rest = mgx_wire_of(block.p, size - 4 - 4 * (size_t)restarts),
+                          .room = room};
     return MGX_OK;
 }
 
@@ -90,6 +94,10 @@ static bool next_entry(struct entries *e, const char **why)
     const size_t left = (size_t)(e->rest.end - e->rest.p);
     if (shared > e->key.size || own > left || size > left - own)
         return false;
+    *why = "its keys share more than a table's do";
+    if (shared + own > *e->room)
+        return false;
+    *e->room -= shared + own;
     e->key.size = shared;
     mgx_str_putn(&e->key, (const char *)e->rest.p, own);
     e->value = mgx_wire_of(e->rest.p + own, size);
@@ -110,12 +118,12 @@ static enum mgx_status keep_entry(struct mgx_tf_bundle *b, const struct entries 
     return MGX_OK;
 }
 
-static enum mgx_status read_block(struct mgx_tf_bundle *b, struct mgx_wire block,
+static enum mgx_status read_block(struct mgx_tf_bundle *b, struct mgx_wire block, size_t *room,
                                   struct mgx_arena *arena, struct mgx_diag *diag)
 {
     struct entries e;
     const char *why = NULL;
-    TRY(open_entries(block, &e, diag));
+    TRY(open_entries(block, room, &e, diag));
     enum mgx_status status = MGX_OK;
     while (status == MGX_OK && next_entry(&e, &why))
         status = keep_entry(b, &e, arena, diag);
@@ -137,7 +145,9 @@ static enum mgx_status read_table(struct mgx_tf_bundle *b, const struct mgx_file
     TRY(find_block(file, &footer, &block, diag));
     struct entries index;
     const char *why = NULL;
-    TRY(open_entries(block, &index, diag));
+    // Writers begin a key anew every 16 entries, so whole keys are at most 16 times as long as theirs.
+    size_t room = file->size <= SIZE_MAX / SHARED ? file->size * SHARED : SIZE_MAX;
+    TRY(open_entries(block, &room, &index, diag));
     enum mgx_status status = MGX_OK;
     size_t read = 0; // blocks do not overlap, so together they are no longer than the file
     while (status == MGX_OK && next_entry(&index, &why)) {
@@ -146,7 +156,7 @@ static enum mgx_status read_table(struct mgx_tf_bundle *b, const struct mgx_file
         if (status == MGX_OK && read > file->size)
             status = bad(diag, "blocks overlap");
         if (status == MGX_OK)
-            status = read_block(b, block, arena, diag);
+            status = read_block(b, block, &room, arena, diag);
     }
     mgx_str_fini(&index.key);
     return status == MGX_OK && why ? bad(diag, why) : status;

@@ -7,7 +7,7 @@
 // variable in them is asked for.
 //
 // Holds: every length is checked against the bytes that there are, checksums of blocks are
-// compared. Cost: one pass over the index.
+// compared. Cost: one pass over the index, and at most 64 times its size for whole keys.
 #pragma once
 
 #include "base/arena.h"

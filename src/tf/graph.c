@@ -512,6 +512,19 @@ enum mgx_status mgx_tf_graph_value(struct mgx_tf_graph *g, struct mgx_slice refe
     return find_value(g, reference, out, &state);
 }
 
+enum mgx_status mgx_tf_graph_effect(struct mgx_tf_graph *g, struct mgx_slice name, const char *what)
+{
+    struct mgx_ins *ignored;
+    TRY(mgx_name_check(name, what, g->import->diag));
+    char *reference = mgx_arena_alloc(&g->import->arena, name.size + 1);
+    if (!reference)
+        return mgx_fail_memory(g->import->diag);
+    reference[0] = '^';
+    if (name.size)
+        memcpy(reference + 1, name.text, name.size);
+    return mgx_tf_graph_value(g, (struct mgx_slice){reference, name.size + 1}, &ignored);
+}
+
 // --- handles ---
 
 struct mgx_ins *mgx_tf_new_handle(struct mgx_node *n, struct mgx_tf_handle handle)

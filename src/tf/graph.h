@@ -133,6 +133,9 @@ enum mgx_status mgx_tf_graph_start(struct mgx_tf_graph *g) MGX_NODISCARD;
 // The value of a reference, its node imported. NULL for a control reference and a dead node.
 enum mgx_status mgx_tf_graph_value(struct mgx_tf_graph *g, struct mgx_slice reference,
                                    struct mgx_ins **out) MGX_NODISCARD;
+// Imports the node of a name for what it does: "^name". `what` says whose name it is.
+enum mgx_status mgx_tf_graph_effect(struct mgx_tf_graph *g, struct mgx_slice name,
+                                    const char *what) MGX_NODISCARD;
 // A node's one result without importing it: both results of a Switch.
 enum mgx_status mgx_tf_graph_bind(struct mgx_tf_graph *g, int node,
                                   struct mgx_ins *value) MGX_NODISCARD;

@@ -119,6 +119,7 @@ static enum mgx_status read_tensors(struct mgx_tf_import *import, const struct m
         TRY(mgx_tf_read_entry(map->v[i], &list[i].name, &info, import->diag));
         TRY(mgx_name_check(list[i].name, "the name of a signature's tensor", import->diag));
         list[i].reference = mgx_tf_text_field(info, 1);
+        TRY(mgx_name_check(list[i].reference, "what a signature's tensor is", import->diag));
     }
     qsort(list, (size_t)map->count, sizeof *list, by_name);
     *out = list;
@@ -139,13 +140,9 @@ static enum mgx_status restore(struct mgx_tf_graph *g, const struct meta *m)
     const struct mgx_slice name = mgx_tf_text_field(m->saver, RESTORE_OP);
     if (!name.size)
         return MGX_OK;
-    const char *reference = mgx_arena_printf(&g->import->arena, "^%.*s", (int)name.size, name.text);
-    struct mgx_ins *ignored;
-    if (!reference)
-        return mgx_fail_memory(g->import->diag);
     g->effects = true;
     const enum mgx_status status =
-        mgx_tf_graph_value(g, (struct mgx_slice){reference, name.size + 1}, &ignored);
+        mgx_tf_graph_effect(g, name, "the name of what restores variables");
     g->effects = false;
     return status;
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Importing TensorFlow graphs: what test/tf/make.py wrote, and the options of parse_tf."""
 import os
+import resource
 import sys
 
 import migraphx
@@ -166,6 +167,45 @@ def test_missing_variables_are_refused(tmp_path):
     os.remove(os.path.join(path, "variables", "variables.data-00000-of-00001"))
     with pytest.raises((RuntimeError, FileNotFoundError), match="variables.data-00000-of-00001"):
         migraphx.parse_tf(str(path))
+
+
+def varint(value):
+    out = b""
+    while value >= 128:
+        out += bytes([value & 127 | 128])
+        value >>= 7
+    return out + bytes([value])
+
+
+def table_block(entries):
+    """A block of a table of variables and its length: (key shares so many bytes, its own, value) each."""
+    data = b"".join(varint(shared) + varint(len(own)) + varint(len(value)) + own + value for shared, own, value in entries)
+    data += bytes(4)
+    crc = 0xFFFFFFFF
+    for byte in data + b"\0":
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    crc ^= 0xFFFFFFFF
+    masked = ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+    return data + b"\0" + masked.to_bytes(4, "little"), len(data)
+
+
+def test_keys_of_variables_that_share_too_much_are_refused(tmp_path):
+    """A key of 20,000 bytes and 5,000 that repeat it: 50 KB of a file that would take 100 MB."""
+    path = copy_saved(tmp_path)
+    length, count = 20000, 5000
+    entries = [(0, b"", b"\x08\x01"), (0, b"k" * length, b"")]
+    entries += [(length, bytes([k & 255, k >> 8]), b"") for k in range(count)]
+    block, size = table_block(entries)
+    index, index_size = table_block([(0, b"z", varint(0) + varint(size))])
+    footer = varint(0) * 2 + varint(len(block)) + varint(index_size)
+    with open(os.path.join(path, "variables", "variables.index"), "wb") as f:
+        f.write(block + index + footer.ljust(40, b"\0") + 0xDB4775248B80FB57.to_bytes(8, "little"))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(RuntimeError, match="share more"):
+        migraphx.parse_tf(str(path))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20000  # KiB
 
 
 # --- hostile graphs ---

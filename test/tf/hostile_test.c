@@ -83,6 +83,32 @@ CASE(an_input_without_a_shape)
     CHECK(tf_refused(&g, MGX_INVALID, "input \"x\" declares no shape"));
 }
 
+// A value that becomes of unknown rank on the way: refused in words, by whoever needs its rank.
+CASE(operators_on_a_value_without_a_rank)
+{
+    static const char *const ops[] = {
+        "Split",      "Unpack",  "ConcatV2", "Sum",      "ArgMax",      "Cumsum", "ReverseV2",
+        "ExpandDims", "Squeeze", "Softmax",  "GatherV2", "Transpose",   "OneHot", "Pack",
+        "TopKV2",     "Tile",    "Pad",      "Slice",    "StridedSlice"};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        for (int first = 0; first < 2; first++) {
+            struct pb g = {0}, a = {0};
+            const int64_t one = 1;
+            tf_type(&a, "dtype", TF_FLOAT);
+            pb_message(&a, 5, &(struct pb){0});
+            tf_node(&g, "x", "Placeholder", "", &a);
+            tf_number(&g, "j", one);
+            tf_vector(&g, "p", 1, &one);
+            tf_int(&a, "num_split", 2);
+            tf_int(&a, "num", 2);
+            tf_int(&a, "axis", 1);
+            tf_node(&g, "s", ops[i], first ? "x,j,j" : "j,x,p", &a);
+            tf_node(&g, "y", "Identity", "s", NULL);
+            CHECK(survives(g.data, g.size));
+            pb_free(&g);
+        }
+}
+
 // --- names and order ---
 
 CASE(names_must_be_there_once)
@@ -378,11 +404,66 @@ CASE(operators_with_extreme_numbers)
                                (long long)numbers[a], (long long)numbers[b]);
 }
 
-TEST_MAIN(ROW(an_input_without_a_shape) ROW(the_small_graph_is_one) ROW(other_files_are_not_graphs)
-              ROW(cut_off_anywhere) ROW(any_byte_changed) ROW(names_must_be_there_once)
-                  ROW(cycles_are_seen) ROW(long_chains_are_linear_and_need_no_stack)
-                      ROW(missing_operators_are_listed) ROW(constants_must_be_true)
-                          ROW(functions_that_call_themselves_are_refused) ROW(expansion_has_a_limit)
-                              ROW(functions_are_defined_once) ROW(calls_must_fit_their_function)
-                                  ROW(frames_must_be_loops) ROW(a_loop_of_itself_is_refused)
-                                      ROW(operators_with_extreme_numbers))
+// --- names that are bytes ---
+
+// A SavedModel whose graph has a call "r" of function "fn" and whose Saver restores by node
+// `restore`; the function is there for the effect of a node `effect`.
+static struct pb saved_model(const char *restore, size_t restore_size, const char *effect,
+                             size_t effect_size)
+{
+    struct pb saved = {0}, meta = {0}, saver = {0}, graph = {0}, a = {0}, library = {0}, f = {0},
+              signature = {0}, entry = {0}, node = {0};
+    tf_placeholder(&graph, "x", LENS(2));
+    tf_function(&a, "f", "fn");
+    tf_node(&graph, "r", "StatefulPartitionedCall", "", &a);
+    pb_text(&signature, 1, "fn");
+    pb_message(&f, 1, &signature);
+    pb_text(&node, 1, "n");
+    pb_text(&node, 2, "NoOp");
+    pb_message(&f, 3, &node);
+    pb_text(&entry, 1, "c");
+    pb_bytes(&entry, 2, effect, effect_size);
+    pb_message(&f, 6, &entry);
+    pb_message(&library, 1, &f);
+    pb_message(&graph, 2, &library);
+    pb_bytes(&saver, 3, restore, restore_size);
+    pb_message(&meta, 2, &graph);
+    pb_message(&meta, 3, &saver);
+    pb_int(&saved, 1, 1);
+    pb_message(&saved, 2, &meta);
+    return saved;
+}
+
+// They are as long as the file says, whatever bytes they have, and are refused before they are used.
+CASE(names_of_effects_are_as_long_as_they_say)
+{
+    enum { LONG = 1 << 20 };
+    char *zeros = calloc(LONG + 1, 1);
+    CHECK(zeros != NULL);
+    for (size_t size = 1; size <= LONG; size *= LONG) {
+        const char *why = size > 1 ? "bytes long" : "not valid UTF-8 text without NUL";
+        const enum mgx_status status = size > 1 ? MGX_LIMIT : MGX_INVALID;
+        struct pb m = saved_model(zeros, size, "n", 1);
+        CHECK(tf_refused(&m, status, why));
+        m = saved_model("r", 1, zeros, size);
+        CHECK(tf_refused(&m, status, why));
+        memcpy(zeros, "r", 1);
+        m = saved_model(zeros, size + 1, "n", 1);
+        CHECK(tf_refused(&m, status, why));
+        memset(zeros, 0, 1);
+    }
+    free(zeros);
+}
+
+TEST_MAIN(ROW(names_of_effects_are_as_long_as_they_say) ROW(an_input_without_a_shape)
+              ROW(operators_on_a_value_without_a_rank) ROW(the_small_graph_is_one)
+                  ROW(other_files_are_not_graphs) ROW(cut_off_anywhere) ROW(any_byte_changed)
+                      ROW(names_must_be_there_once) ROW(cycles_are_seen)
+                          ROW(long_chains_are_linear_and_need_no_stack)
+                              ROW(missing_operators_are_listed) ROW(constants_must_be_true)
+                                  ROW(functions_that_call_themselves_are_refused)
+                                      ROW(expansion_has_a_limit) ROW(functions_are_defined_once)
+                                          ROW(calls_must_fit_their_function)
+                                              ROW(frames_must_be_loops)
+                                                  ROW(a_loop_of_itself_is_refused)
+                                                      ROW(operators_with_extreme_numbers))

@@ -29,14 +29,9 @@ static enum mgx_status follow_effects(struct mgx_tf_graph *g)
     for (int i = 0; g->effects && i < list->count; i++) {
         struct mgx_slice key;
         struct mgx_wire value;
-        struct mgx_ins *ignored;
         TRY(mgx_tf_read_entry(list->v[i], &key, &value, g->import->diag));
-        const char *reference = mgx_arena_printf(&g->import->arena, "^%.*s",
-                                                 (int)(value.end - value.p), (const char *)value.p);
-        if (!reference)
-            return mgx_fail_memory(g->import->diag);
-        TRY(mgx_tf_graph_value(g, (struct mgx_slice){reference, (size_t)(value.end - value.p) + 1},
-                               &ignored));
+        const struct mgx_slice name = {(const char *)value.p, (size_t)(value.end - value.p)};
+        TRY(mgx_tf_graph_effect(g, name, "the name of a function's effect"));
     }
     return MGX_OK;
 }
