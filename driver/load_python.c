@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Reading .py: the program that a Python script builds. python3 runs the script, as the user would,
 // and saves the migraphx.program it left behind: the one called p, or else the only one there is.
+//
+// Python would look for modules in the working folder first, as the program is given by -c. A file
+// that lies there is not what the user named, so the folder is left out; the script's own folder
+// comes in its place when the script runs, as it does for `python3 script`.
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,12 +14,15 @@
 extern char **environ;
 
 static const char script[] =
-    "import runpy, sys\n"
+    "import sys\n"
+    "sys.path[:] = [p for p in sys.path if p]\n" // Python 3.9 has no -P
+    "import os, runpy\n"
     "try:\n"
     "    import migraphx\n"
     "except ImportError as e:\n"
     "    sys.exit('%s: %s cannot import migraphx (%s): install it there or name its folder in '\n"
     "             'PYTHONPATH' % (sys.argv[1], sys.executable, e))\n"
+    "sys.path.insert(0, os.path.dirname(os.path.abspath(sys.argv[1])))\n"
     "left = runpy.run_path(sys.argv[1], run_name='__main__')\n"
     "found = {k: v for k, v in left.items() if isinstance(v, migraphx.program)}\n"
     "if 'p' not in found and len({id(v) for v in found.values()}) != 1:\n"

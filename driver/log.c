@@ -77,24 +77,45 @@ static bool is_wanted(FILE *file, enum log_level level)
     return level == LOG_RESULT || level <= (file == stderr ? LOG_WARN : LOG_INFO);
 }
 
+// What a line says may hold names of files, which may hold anything: one message is one line, and
+// those that continue it begin with a space.
+static void clean(char *text)
+{
+    for (char *c = text; *c; c++) {
+        const bool goes_on = *c == '\n' && c[1] == ' ';
+        const bool upper =
+            (unsigned char)*c == 0xC2 && ((unsigned char)c[1] & 0xE0) == 0x80; // U+0080..
+        if (((unsigned char)*c < 0x20 && *c != '\t' && !goes_on) || *c == 0x7F || upper)
+            *c = '?';
+        if (upper)
+            c[1] = '?';
+    }
+}
+
 void log_line(enum log_level level, const char *file, int line, const char *format, ...)
 {
     if (is_wanted(stderr, level))
         work_wipe();
     struct timespec now; // the same in every file
     clock_gettime(CLOCK_REALTIME, &now);
+    va_list args;
+    va_start(args, format);
+    char *text = NULL;
+    if (vasprintf(&text, format, args) < 0)
+        text = NULL;
+    va_end(args);
+    if (text)
+        clean(text);
     for (int i = -1; i < state.file_count; i++) {
         FILE *to = i < 0 ? stderr : state.files[i];
         if (!is_wanted(to, level))
             continue;
-        va_list args;
-        va_start(args, format);
         put_head(to, level, file, line, &now);
-        vfprintf(to, format, args);
+        fputs(text ? text : format, to);
         fputc('\n', to);
         fflush(to);
-        va_end(args);
     }
+    free(text);
 }
 
 void log_last_error(const char *file, int line)

@@ -7,14 +7,14 @@
 struct printer {
     struct mgx_str *out;
     struct mgx_map done; // modules that have been written
-    int generated;       // literals so far: their seed
+    struct mgx_format_names names;
+    int generated; // literals so far: their seed
     struct mgx_diag *diag;
 };
 
-static void put_module_name(struct mgx_str *out, const struct mgx_module *m)
+static void put_module_name(struct printer *w, const struct mgx_module *m)
 {
-    mgx_str_putc(out, 'm');
-    mgx_format_put_identifier(out, m->name);
+    mgx_format_put_module_name(w->out, &w->names, m, "main");
 }
 
 static void put_dims(struct mgx_str *out, const struct mgx_shape *s)
@@ -60,26 +60,21 @@ static void put_literal(struct printer *w, const struct mgx_ins *ins)
     mgx_str_printf(w->out, ", %d)%s", w->generated++, negative ? "" : ")");
 }
 
-static void put_escaped(struct mgx_str *out, const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
-            mgx_str_putc(out, '\\');
-        mgx_str_putc(out, *text);
-    }
-}
-
 static void put_operation(struct mgx_str *out, const struct mgx_ins *ins)
 {
     if (!ins->attr || !ins->op->fields || ins->op->fields->kind == MGX_FIELD_END) {
-        mgx_str_printf(out, "migraphx::make_op(\"%s\")", ins->op->name);
+        mgx_str_put(out, "migraphx::make_op(");
+        mgx_format_put_quoted(out, ins->op->name, false);
+        mgx_str_putc(out, ')');
         return;
     }
     struct mgx_str json = {0};
     mgx_attr_print_json(&json, ins->op, ins->attr);
-    mgx_str_printf(out, "migraphx::make_json_op(\"%s\", \"", ins->op->name);
-    put_escaped(out, mgx_str_text(&json));
-    mgx_str_put(out, "\")");
+    mgx_str_put(out, "migraphx::make_json_op(");
+    mgx_format_put_quoted(out, ins->op->name, false);
+    mgx_str_put(out, ", ");
+    mgx_format_put_quoted(out, mgx_str_text(&json), false);
+    mgx_str_putc(out, ')');
     mgx_str_fini(&json);
 }
 
@@ -92,12 +87,12 @@ static void put_call(struct printer *w, const struct mgx_ins *ins)
     mgx_str_put(w->out, list ? "{" : "");
     for (int i = 0; i < ins->in_count; i++) {
         mgx_str_put(w->out, i ? ", " : "");
-        mgx_format_put_name(w->out, ins->in[i]);
+        mgx_format_put_name(w->out, &w->names, ins->in[i]);
     }
     mgx_str_put(w->out, list ? "}" : "");
     for (int i = 0; i < ins->mod_count; i++) {
         mgx_str_put(w->out, i ? ", " : ", {");
-        put_module_name(w->out, ins->mod[i]);
+        put_module_name(w, ins->mod[i]);
     }
     mgx_str_put(w->out, ins->mod_count ? "});\n" : ");\n");
 }
@@ -108,13 +103,15 @@ static void put_ins(struct printer *w, const struct mgx_ins *ins)
         return;
     if (ins->next) {
         mgx_str_put(w->out, "auto ");
-        mgx_format_put_name(w->out, ins);
+        mgx_format_put_name(w->out, &w->names, ins);
         mgx_str_put(w->out, " = ");
     }
-    put_module_name(w->out, ins->owner);
+    put_module_name(w, ins->owner);
     mgx_str_put(w->out, "->");
     if (ins->op == &mgx_op_param) {
-        mgx_str_printf(w->out, "add_parameter(\"%s\", ", mgx_parameter_name(ins));
+        mgx_str_put(w->out, "add_parameter(");
+        mgx_format_put_quoted(w->out, mgx_parameter_name(ins), false);
+        mgx_str_put(w->out, ", ");
         put_shape(w->out, &ins->shape);
         mgx_str_put(w->out, ");\n");
     } else if (ins->op == &mgx_op_literal) {
@@ -125,7 +122,7 @@ static void put_ins(struct printer *w, const struct mgx_ins *ins)
         mgx_str_put(w->out, "add_return({");
         for (int i = 0; i < ins->in_count; i++) {
             mgx_str_put(w->out, i ? ", " : "");
-            mgx_format_put_name(w->out, ins->in[i]);
+            mgx_format_put_name(w->out, &w->names, ins->in[i]);
         }
         mgx_str_put(w->out, "});\n");
     } else
@@ -143,11 +140,14 @@ static enum mgx_status put_module(struct printer *w, struct mgx_module *m, int d
     if (!mgx_map_put_pointer(&w->done, m, m))
         return mgx_fail_memory(w->diag);
     mgx_str_put(w->out, "migraphx::module_ref ");
-    put_module_name(w->out, m);
+    put_module_name(w, m);
     if (depth == 0)
         mgx_str_put(w->out, " = p.get_main_module();\n");
-    else
-        mgx_str_printf(w->out, " = p.create_module(\"%s\");\n", m->name);
+    else {
+        mgx_str_put(w->out, " = p.create_module(");
+        mgx_format_put_quoted(w->out, m->name, false);
+        mgx_str_put(w->out, ");\n");
+    }
     mgx_module_number(m);
     for (const struct mgx_ins *ins = m->last; ins; ins = ins->prev)
         if (mgx_format_goes_first(ins))
@@ -165,8 +165,11 @@ enum mgx_status mgx_format_cpp(struct mgx_str *out, const struct mgx_program *p,
                                struct mgx_diag *diag)
 {
     struct printer w = {.out = out, .diag = diag};
+    mgx_format_names_init(&w.names);
     mgx_str_put(out, "migraphx::program p;\n");
     const enum mgx_status status = put_module(&w, mgx_program_main(p), 0);
+    const bool failed = w.names.failed;
+    mgx_format_names_fini(&w.names);
     mgx_map_fini(&w.done);
-    return status;
+    return status == MGX_OK && failed ? mgx_fail_memory(diag) : status;
 }

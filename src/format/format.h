@@ -2,6 +2,7 @@
 // Programs in other forms than the text form: source code that builds them, and pictures.
 #pragma once
 
+#include "base/map.h"
 #include "op/op.h"
 
 // A row of the table of forms: a name ("py") and what appends the whole program in that form.
@@ -34,10 +35,24 @@ enum mgx_status mgx_format_netron(struct mgx_str *out, const struct mgx_program 
 
 enum { MGX_FORMAT_MAX_DEPTH = 64 }; // of modules within modules
 
-// Names of values in generated code: p_<parameter>, x_<number>, x_<module>_<number>.
-void mgx_format_put_name(struct mgx_str *out, const struct mgx_ins *ins);
-// An identifier: what is neither letter nor digit becomes an underscore.
-void mgx_format_put_identifier(struct mgx_str *out, const char *name);
+// Variables of generated code. What is neither letter nor digit in a name becomes an underscore, and
+// where two would be called the same the second has a number behind it.
+struct mgx_format_names {
+    struct mgx_map taken; // variables, and the number that the next one of that name tries first
+    struct mgx_map of;    // instruction or module -> its variable
+    struct mgx_arena arena;
+    bool failed; // out of memory
+};
+bool mgx_format_names_init(struct mgx_format_names *names);
+void mgx_format_names_fini(struct mgx_format_names *names);
+// p_<parameter>, x_<number>, x_<module>_<number>.
+void mgx_format_put_name(struct mgx_str *out, struct mgx_format_names *names,
+                         const struct mgx_ins *ins);
+// m<module>; the main one's is m<of_main>.
+void mgx_format_put_module_name(struct mgx_str *out, struct mgx_format_names *names,
+                                const struct mgx_module *m, const char *of_main);
+// A text from a model as a string of the language, whatever bytes it has.
+void mgx_format_put_quoted(struct mgx_str *out, const char *text, bool python);
 // {1, 2, 3} between the brackets given; a scalar as {1}, or {0} for strides.
 void mgx_format_put_lens(struct mgx_str *out, const struct mgx_shape *s, bool strides,
                          const char *open, const char *close);

@@ -21,15 +21,14 @@ enum { VALUES_UP_TO = 1024 };
 struct printer {
     struct mgx_str *out;
     struct mgx_map done; // modules that have been written
-    int generated;       // literals replaced so far: their seed
+    struct mgx_format_names names;
+    int generated; // literals replaced so far: their seed
     struct mgx_diag *diag;
 };
 
-static void put_module_name(struct mgx_str *out, const struct mgx_module *m)
+static void put_module_name(struct printer *w, const struct mgx_module *m)
 {
-    mgx_str_putc(out, 'm');
-    if (m != mgx_program_main(m->program))
-        mgx_format_put_identifier(out, m->name);
+    mgx_format_put_module_name(w->out, &w->names, m, "");
 }
 
 // --- shapes ---
@@ -97,7 +96,8 @@ static void put_json_as_py(struct mgx_str *out, const char *json)
 static void put_op(struct mgx_str *out, const struct mgx_op *op, const void *attr,
                    const void *defaults)
 {
-    mgx_str_printf(out, "migraphx.op(\"%s\"", op->name);
+    mgx_str_put(out, "migraphx.op(");
+    mgx_format_put_quoted(out, op->name, true);
     for (const struct mgx_field *f = op->fields; attr && f && f->kind != MGX_FIELD_END; f++) {
         struct mgx_str value = {0}, plain = {0};
         mgx_field_print_json(&value, f, attr);
@@ -131,7 +131,7 @@ static void put_list(struct printer *w, const struct mgx_ins *ins)
     mgx_str_putc(w->out, '[');
     for (int i = 0; i < ins->in_count; i++) {
         mgx_str_put(w->out, i ? ", " : "");
-        mgx_format_put_name(w->out, ins->in[i]);
+        mgx_format_put_name(w->out, &w->names, ins->in[i]);
     }
     mgx_str_putc(w->out, ']');
 }
@@ -175,7 +175,7 @@ static void put_modules(struct printer *w, const struct mgx_ins *ins)
 {
     for (int i = 0; i < ins->mod_count; i++) {
         mgx_str_put(w->out, i ? ", " : ", [");
-        put_module_name(w->out, ins->mod[i]);
+        put_module_name(w, ins->mod[i]);
     }
     if (ins->mod_count)
         mgx_str_putc(w->out, ']');
@@ -199,16 +199,18 @@ static enum mgx_status put_ins(struct printer *w, const struct mgx_ins *ins)
     if (ins->op == &mgx_op_comment)
         return MGX_OK;
     if (ins->op != &mgx_op_return) {
-        mgx_format_put_name(w->out, ins);
+        mgx_format_put_name(w->out, &w->names, ins);
         mgx_str_put(w->out, " = ");
     }
-    put_module_name(w->out, ins->owner);
+    put_module_name(w, ins->owner);
     if (ins->op == &mgx_op_return) {
         mgx_str_put(w->out, ".add_return(");
         put_list(w, ins);
         mgx_str_put(w->out, ")\n");
     } else if (ins->op == &mgx_op_param) {
-        mgx_str_printf(w->out, ".add_parameter(\"%s\", ", mgx_parameter_name(ins));
+        mgx_str_put(w->out, ".add_parameter(");
+        mgx_format_put_quoted(w->out, mgx_parameter_name(ins), true);
+        mgx_str_put(w->out, ", ");
         put_shape(w->out, &ins->shape);
         mgx_str_put(w->out, ")\n");
     } else if (ins->op == &mgx_op_literal) {
@@ -230,11 +232,14 @@ static enum mgx_status put_module(struct printer *w, struct mgx_module *m, int d
                         MGX_FORMAT_MAX_DEPTH);
     if (!mgx_map_put_pointer(&w->done, m, m))
         return mgx_fail_memory(w->diag);
-    put_module_name(w->out, m);
+    put_module_name(w, m);
     if (depth == 0)
         mgx_str_put(w->out, " = p.get_main_module()\n");
-    else
-        mgx_str_printf(w->out, " = p.create_module(\"%s\")\n", m->name);
+    else {
+        mgx_str_put(w->out, " = p.create_module(");
+        mgx_format_put_quoted(w->out, m->name, true);
+        mgx_str_put(w->out, ")\n");
+    }
     mgx_module_number(m);
     for (const struct mgx_ins *ins = m->last; ins; ins = ins->prev)
         if (mgx_format_goes_first(ins))
@@ -252,8 +257,11 @@ enum mgx_status mgx_format_py(struct mgx_str *out, const struct mgx_program *p,
                               struct mgx_diag *diag)
 {
     struct printer w = {.out = out, .diag = diag};
+    mgx_format_names_init(&w.names);
     mgx_str_put(out, "p = migraphx.program()\n");
     const enum mgx_status status = put_module(&w, mgx_program_main(p), 0);
+    const bool failed = w.names.failed;
+    mgx_format_names_fini(&w.names);
     mgx_map_fini(&w.done);
-    return status;
+    return status == MGX_OK && failed ? mgx_fail_memory(diag) : status;
 }
