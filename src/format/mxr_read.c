@@ -26,6 +26,7 @@ struct reader {
     struct mgx_map read;   // module name -> module, when done
     struct mgx_map active; // module name -> itself, while being read
     int depth;
+    int64_t unordered; // parameters that say no order
     struct mgx_diag *diag;
 };
 
@@ -105,6 +106,21 @@ static enum mgx_status read_attributes(struct reader *r, const struct mgx_op *op
     return status;
 }
 
+// When a parameter was created, among all that the program ever had. Nodes list parameters in
+// reverse order of creation, which holds for those that do not say it.
+static enum mgx_status set_order(struct reader *r, struct mgx_ins *ins, const struct mgx_value *v)
+{
+    static const int64_t most = INT32_MAX;
+    const bool says = mgx_value_is(v, MGX_VALUE_INT);
+    const int64_t order = says ? v->i : most - r->unordered++;
+    if (order < 0 || order > most)
+        return mgx_fail(r->diag, MGX_INVALID, "parameter \"%.80s\" is number %lld of a program's",
+                        mgx_parameter_name(ins), (long long)order);
+    ((struct mgx_param_attr *)ins->attr)->order = order;
+    r->p->parameter_count = mgx_max_i64(r->p->parameter_count, order + 1);
+    return MGX_OK;
+}
+
 static enum mgx_status add_parameter(struct reader *r, struct mgx_module *m,
                                      const struct mgx_value *node, const struct mgx_shape *shape,
                                      struct mgx_ins **out)
@@ -115,11 +131,8 @@ static enum mgx_status add_parameter(struct reader *r, struct mgx_module *m,
     if (mgx_find_parameter(m, name->data))
         return mgx_fail(r->diag, MGX_INVALID, "two parameters \"%.80s\"", (const char *)name->data);
     *out = mgx_add_parameter(m, name->data, shape);
-    const struct mgx_value *order = mgx_value_find(attributes, "order");
-    if (*out && mgx_value_is(order, MGX_VALUE_INT))
-        ((struct mgx_param_attr *)(*out)->attr)->order = order->i;
-    else if (*out) // nodes list parameters in reverse order of creation
-        ((struct mgx_param_attr *)(*out)->attr)->order *= -1;
+    if (*out)
+        TRY(set_order(r, *out, mgx_value_find(attributes, "order")));
     return mgx_program_status(r->p, r->diag);
 }
 

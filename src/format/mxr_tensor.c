@@ -64,7 +64,7 @@ static enum mgx_status read_dim(struct mgx_arena *arena, const struct mgx_value 
         range = v;
     TRY(mgx_mxr_need(range, "min", MGX_VALUE_INT, "a dynamic dimension", &min, diag));
     TRY(mgx_mxr_need(range, "max", MGX_VALUE_INT, "a dynamic dimension", &max, diag));
-    if (min->i < 0 || min->i > max->i || max->i > MGX_DIM_ANY)
+    if (min->i < 0 || min->i > max->i)
         return mgx_fail(diag, MGX_INVALID, "a dynamic dimension of %lld to %lld", (long long)min->i,
                         (long long)max->i);
     *out = (struct mgx_dim){.min = min->i, .max = max->i};

@@ -52,6 +52,54 @@ __attribute__((unused)) static bool values_agree(const struct mgx_shape_call *c)
     return true;
 }
 
+// An end beyond any length is no end: sums and products of ranges without one stay such.
+static bool has_far_end(const struct mgx_dim *d)
+{
+    return d->max > MGX_DIM_ANY && d->min < MGX_DIM_ANY;
+}
+
+static bool limit_ranges(struct mgx_arena *arena, struct mgx_shape *s)
+{
+    struct mgx_dim *dims = NULL;
+    for (int i = 0; s->dims && i < s->rank; i++) {
+        if (!has_far_end(&s->dims[i]))
+            continue;
+        if (!dims && !(dims = mgx_arena_memdup(arena, s->dims, (size_t)s->rank * sizeof *dims)))
+            return false;
+        dims[i].max = s->lens[i] = MGX_DIM_ANY;
+    }
+    if (dims)
+        s->dims = dims;
+    return true;
+}
+
+static bool needs_limits(const struct mgx_shape *s)
+{
+    for (int i = 0; s->dims && i < s->rank; i++)
+        if (has_far_end(&s->dims[i]))
+            return true;
+    for (int i = 0; i < s->sub_count; i++)
+        if (needs_limits(&s->sub[i]))
+            return true;
+    return false;
+}
+
+// Nesting is bounded: the shape was checked.
+static enum mgx_status limit(struct mgx_arena *arena, struct mgx_shape *s, struct mgx_diag *diag)
+{
+    if (!needs_limits(s))
+        return MGX_OK;
+    struct mgx_shape *sub = NULL;
+    const size_t bytes = (size_t)s->sub_count * sizeof *sub;
+    if (!limit_ranges(arena, s) || (bytes && !(sub = mgx_arena_memdup(arena, s->sub, bytes))))
+        return mgx_fail_memory(diag);
+    for (int i = 0; i < s->sub_count; i++)
+        TRY(limit(arena, &sub[i], diag));
+    if (sub)
+        s->sub = sub;
+    return MGX_OK;
+}
+
 enum mgx_status mgx_op_shape(struct mgx_shape_call *c, struct mgx_shape *out)
 {
     assert(c->op);
@@ -72,5 +120,5 @@ enum mgx_status mgx_op_shape(struct mgx_shape_call *c, struct mgx_shape *out)
     enum mgx_status status = mgx_shape_check(out, c->diag);
     if (status != MGX_OK)
         mgx_where(c->diag, "the result of %s", c->op->name);
-    return status;
+    return status == MGX_OK ? limit(c->arena, out, c->diag) : status;
 }

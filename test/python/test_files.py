@@ -2,12 +2,15 @@
 """Saved programs, read back by the module and by a decoder written here."""
 import json
 import os
+import random
+import re
 import struct
 import subprocess
 import sys
 
 import migraphx
 import numpy as np
+import onnx
 import pytest
 
 
@@ -155,3 +158,75 @@ migraphx.save(p, sys.argv[1])
         environment = dict(os.environ, MALLOC_PERTURB_=perturb, PYTHONPATH=os.pathsep.join(sys.path))
         subprocess.run([sys.executable, "-c", build, tmp_path / perturb], check=True, env=environment)
     assert (tmp_path / "11").read_bytes() == (tmp_path / "99").read_bytes()
+
+
+def ranges(draw):
+    """A model with a free size whose ranges multiply: what an operator may find, in rows, columns and copies of them."""
+    node, number, const = onnx.helper.make_node, onnx.TensorProto, onnx.numpy_helper.from_array
+    nodes, weights, names = [], [], ["x"]
+    for i in range(6):
+        x, y = draw.choice(names), f"v{i}"
+        kind = draw.choice(["nonzero", "concat", "tile", "flat", "expand", "pad", "unique", "compress"])
+        if kind == "nonzero":
+            nodes += [node("NonZero", [x], [f"n{i}"]), node("Cast", [f"n{i}"], [y], to=number.FLOAT)]
+        elif kind == "concat":
+            nodes += [node("Flatten", [x], [f"f{i}"], axis=1), node("Concat", [f"f{i}"] * 24, [y], axis=1)]
+        elif kind == "tile":
+            weights.append(const(np.array([7, 24]), f"r{i}"))
+            nodes += [node("Flatten", [x], [f"f{i}"], axis=1), node("Tile", [f"f{i}", f"r{i}"], [y])]
+        elif kind == "flat":
+            weights.append(const(np.array([-1, 1]), f"r{i}"))
+            nodes.append(node("Reshape", [x, f"r{i}"], [y]))
+        elif kind == "expand":
+            weights.append(const(np.array([24, 1, 1]), f"r{i}"))
+            nodes += [node("Flatten", [x], [f"f{i}"], axis=0), node("Expand", [f"f{i}", f"r{i}"], [y])]
+        elif kind == "pad":
+            weights.append(const(np.array([1 << 20, 0, 0, 3]), f"r{i}"))
+            nodes += [node("Flatten", [x], [f"f{i}"], axis=1), node("Pad", [f"f{i}", f"r{i}"], [y])]
+        elif kind == "unique":
+            nodes.append(node("Unique", [x], [y]))
+        else:
+            weights.append(const(np.array([True]), f"r{i}"))
+            nodes.append(node("Compress", [x, f"r{i}"], [y], axis=0))
+        names.append(y)
+    ends = [onnx.helper.make_tensor_value_info(n, number.FLOAT, s) for n, s in (("x", ["N", 24]), (names[-1], None))]
+    graph = onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:], weights)
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8).SerializeToString()
+
+
+@pytest.mark.parametrize("form", ["msgpack", "json"])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_what_has_ranges_is_saved_and_loaded(tmp_path, form, compiled):
+    """Ranges end where any length does, whatever they are multiplied by; what is saved can be loaded."""
+    for seed in range(40):
+        p = migraphx.parse_onnx_buffer(ranges(random.Random(seed)), dynamic_dims=True)
+        assert all(int(end) <= 1 << 40 for end in re.findall(r"\.\.(\d+)\]", str(p))), f"{seed}: {p}"
+        if compiled:
+            p.compile(migraphx.get_target("cpu"))
+        path = tmp_path / f"{seed}.{form}"
+        migraphx.save(p, path, format=form)
+        again = migraphx.load(path, format=form)
+        assert str(again) == str(p), seed
+
+
+@pytest.mark.parametrize("order,good", [(0, True), (100, True), (-1, False), (1 << 40, False), (None, True)])
+def test_the_number_of_a_parameter_is_one(tmp_path, order, good):
+    """Files say when each parameter was created, among all that there ever were; older ones do not."""
+    p = migraphx.program()
+    m = p.get_main_module()
+    shape = migraphx.shape(type="float", lens=[2])
+    m.add_return([m.add_instruction(migraphx.op("sub"), [m.add_parameter("b", shape), m.add_parameter("a", shape)])])
+    path = tmp_path / "p.json"
+    migraphx.save(p, path, format="json")
+    text, count = re.subn(r'"order":\s*1\b,?', "" if order is None else f'"order":{order},', path.read_text())
+    assert count == 1
+    path.write_text(text.replace(",}", "}"))
+    if not good:
+        with pytest.raises(RuntimeError, match="is number"):
+            migraphx.load(path, format="json")
+        return
+    q = migraphx.load(path, format="json")
+    assert sorted(q.get_parameter_names()) == ["a", "b"]
+    q.compile(migraphx.get_target("cpu"))
+    two, one = np.array([2, 2], np.float32), np.array([1, 1], np.float32)
+    assert np.array(q.run({"b": two, "a": one})[0]).tolist() == [1, 1]

@@ -255,7 +255,7 @@ def backward(w):
     w.case(f"{op}[group=2147483647]", [D("float", 1, 0, 8, 8), D("float", 0, 2**40, 3, 3)],
            fails="channels is too many")
     w.case(f"{op}[group=2]", [D("float", 1, 4, 8, 8), D("float", 4, (1, None), 3, 3)],
-           shape="dynamic, float_type, {1, [2..2199023255552], 10, 10}")
+           shape="dynamic, float_type, {1, [2..], 10, 10}")
     w.case(f"{op}[group=3]", [x, k], fails="4 input channels do not divide into 3 groups")
     w.case(f"{op}[padding={{6, 0}}]", [x, k], fails="padding leaves an output of length -2")
     w.case(f"{op}[stride={{0, 1}}]", [x, k], fails="stride 0 is out of range")
