@@ -295,9 +295,9 @@ static bool was_seen(const struct py_seen *seen, const Py_buffer *view)
 {
     const size_t size = (size_t)view->ndim * sizeof *view->shape;
     return seen->shape && view->ndim == seen->ndim && view->itemsize == seen->itemsize &&
-           memcmp(view->shape, seen->lens, size) == 0 &&
-           memcmp(view->strides, seen->strides, size) == 0 && view->format &&
-           strcmp(view->format, seen->format) == 0;
+           (!size || (memcmp(view->shape, seen->lens, size) == 0 && // a scalar's are NULL
+                      memcmp(view->strides, seen->strides, size) == 0)) &&
+           view->format && strcmp(view->format, seen->format) == 0;
 }
 
 // Replaces the shape by that of another buffer; false, with or without an exception, where it has
@@ -311,8 +311,10 @@ static bool look(struct py_seen *seen, const Py_buffer *view)
         return false;
     migraphx_shape_destroy(seen->shape);
     *seen = (struct py_seen){.shape = shape, .ndim = view->ndim, .itemsize = view->itemsize};
-    memcpy(seen->lens, view->shape, (size_t)view->ndim * sizeof *view->shape);
-    memcpy(seen->strides, view->strides, (size_t)view->ndim * sizeof *view->strides);
+    if (view->ndim) { // a scalar's are NULL
+        memcpy(seen->lens, view->shape, (size_t)view->ndim * sizeof *view->shape);
+        memcpy(seen->strides, view->strides, (size_t)view->ndim * sizeof *view->strides);
+    }
     strcpy(seen->format, view->format);
     return true;
 }

@@ -79,15 +79,15 @@ static size_t static_bytes(const struct mgx_ins *ins)
     return mgx_shape_is_static(&ins->shape) ? mgx_shape_bytes(&ins->shape) : 0;
 }
 
-// Multiplications per element of the result.
+// Multiplications per element of the result. What comes behind the second operand are zero points.
 static int64_t steps_of(const struct mgx_ins *ins)
 {
-    const struct mgx_shape *last = &ins->in[ins->in_count - 1]->shape;
+    const struct mgx_shape *second = ins->in_count > 1 ? &ins->in[1]->shape : NULL;
     if (ins->op == &mgx_op_dot || strcmp(ins->op->name, "quant_dot") == 0)
-        return last->lens[last->rank - 2];
+        return second->lens[second->rank - 2];
     if (ins->op == &mgx_op_convolution || ins->op == &mgx_op_quant_convolution ||
         ins->op == &mgx_op_convolution_backwards || ins->op == &mgx_op_quant_convolution_backwards)
-        return mgx_shape_elements(last) / mgx_max_i64(1, last->lens[0]);
+        return mgx_shape_elements(second) / mgx_max_i64(1, second->lens[0]);
     return 1;
 }
 
