@@ -11,7 +11,8 @@
 // Holds: a file is taken only if its text is, byte for byte, the one asked for, and its checksum
 // fits; anything else counts as absent and is written anew. Files are written beside and renamed,
 // so processes may share a folder. It is kept below a bound: the least recently used go first.
-// Nothing in it is trusted more than its owner: the folder is made for the user alone.
+// Nothing in it is trusted more than its owner: the folder is made for the user alone, and one that
+// is another user's, or that others may write to, is neither read nor written.
 // Cost: a unit found on disk takes a fraction of a millisecond, one compiled 50 to 700 ms.
 #pragma once
 

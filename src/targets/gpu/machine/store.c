@@ -64,13 +64,23 @@ static const char *find_binary(const struct mgx_file *file, const struct gpu_sto
     return mgx_hash_bytes(at, *size, 3) == h.checksum ? at : NULL;
 }
 
+// A binary runs on the card whatever it is, so nobody else may put one here: the folder is the
+// user's own, or root's, and neither its group nor others write to it.
+static bool is_trusted(const char *folder)
+{
+    struct stat st;
+    return stat(folder, &st) == 0 && S_ISDIR(st.st_mode) &&
+           (st.st_uid == geteuid() || st.st_uid == 0) && !(st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
 bool gpu_store_read(const char *folder, const struct gpu_store_key *key, struct mgx_str *out)
 {
     struct mgx_str path = {0};
     struct mgx_file *file = NULL;
     struct mgx_diag quiet = {.status = MGX_OK};
     bool found = false;
-    if (path_of(folder, key, &path) && mgx_file_open(&file, path.text, &quiet) == MGX_OK) {
+    if (is_trusted(folder) && path_of(folder, key, &path) &&
+        mgx_file_open(&file, path.text, &quiet) == MGX_OK) {
         size_t size = 0;
         const char *binary = find_binary(file, key, &size);
         if (binary)
@@ -197,6 +207,8 @@ void gpu_store_write(const char *folder, const struct gpu_store_key *key, const 
 {
     struct mgx_str path = {0}, beside = {0};
     make_folder(folder);
+    if (!is_trusted(folder))
+        return;
     mgx_str_printf(&beside, "%s/writing.XXXXXX", folder);
     const int fd = path_of(folder, key, &path) && !beside.failed ? mkstemp(beside.text) : -1;
     if (fd >= 0) {

@@ -106,6 +106,24 @@ CASE(a_binary_is_found_by_text_and_card)
     remove_folder();
 }
 
+// What others may write runs on nobody's card.
+CASE(a_folder_that_others_write_to_is_not_used)
+{
+    const struct gpu_store_key key = {"sm_90a", "one text"};
+    make_folder();
+    gpu_store_write(folder, &key, "binary", 6, 1 << 20);
+    CHECK(reads_back(&key, "binary"));
+    CHECK(chmod(folder, 0770) == 0 && !reads_back(&key, "binary"));
+    CHECK(chmod(folder, 0703) == 0 && !reads_back(&key, "binary"));
+    gpu_store_write(folder, &key, "newer", 5, 1 << 20);
+    CHECK(chmod(folder, 0755) == 0 && reads_back(&key, "binary"));
+    if (geteuid() == 0)
+        CHECK(chown(folder, 4321, 4321) == 0 && !reads_back(&key, "binary") &&
+              chown(folder, 0, 0) == 0);
+    CHECK(reads_back(&key, "binary"));
+    remove_folder();
+}
+
 static long flip_at;
 
 static void flip(const char *path)
@@ -220,6 +238,8 @@ CASE(a_text_that_does_not_compile_names_its_kernel)
 }
 
 TEST_MAIN(ROW(carried_kernels_are_found_inside_their_bytes) ROW(a_binary_is_found_by_text_and_card)
-              ROW(every_flipped_byte_and_every_cut_is_seen) ROW(the_folder_stays_below_its_bound)
-                  ROW(units_are_compiled_once_and_loaded_afterwards)
-                      ROW(a_text_that_does_not_compile_names_its_kernel))
+              ROW(a_folder_that_others_write_to_is_not_used)
+                  ROW(every_flipped_byte_and_every_cut_is_seen)
+                      ROW(the_folder_stays_below_its_bound)
+                          ROW(units_are_compiled_once_and_loaded_afterwards)
+                              ROW(a_text_that_does_not_compile_names_its_kernel))
