@@ -12,7 +12,7 @@ PYTHON := $(VENV)/bin/python
 CONFIGURE = cmake -S . -B $(1) -G "$(GENERATOR)" $(CMAKE_ARGS) $(2) > $(1).log 2>&1 || { cat $(1).log; exit 1; }; rm -f $(1).log
 COMPILE = cmake --build $(1) -j$(JOBS)
 
-.PHONY: all tests help demo test check check-all arm no-avx suite quantized tf-suite hostile random misuse reference debug faults tables bench bench-kernels bench-import gpu-compile fuzz fail-alloc size coverage install wheel deb bare-debian format venv clean
+.PHONY: all tests help demo test check check-all arm no-avx suite quantized tf-suite hostile random soak misuse reference debug faults tables bench bench-kernels bench-import gpu-compile fuzz fail-alloc size coverage install wheel deb bare-debian format venv clean
 
 all: $(BUILD)/CMakeCache.txt
 	@echo "== building the engine, its clients and the examples into $(BUILD)/"
@@ -38,6 +38,7 @@ help:
 	@echo "make tf-suite    TensorFlow operators against TensorFlow itself, which it installs (TARGET=cpu)"
 	@echo "make hostile     hostile models through the driver on every target, and the suite's cases with extremes"
 	@echo "make random      random programs on cpu and on the test target far against the reference (COUNT=10000)"
+	@echo "make soak        random programs (COUNT=10000) and the zoo, each three times, threads on detectors, under sanitizers (hours)"
 	@echo "make misuse      every function of the C and Python interfaces called at random, under sanitizers (SEQUENCES=10000)"
 	@echo "make debug       a build with assertions in build-debug/, and the tests that reach most of them"
 	@echo "make faults      thirty planted faults, one at a time, and where a debug build stops each of them (half an hour)"
@@ -141,6 +142,18 @@ random: $(BUILD)/CMakeCache.txt
 	@$(BUILD)/test/test-far-far_random --seeds 0 $$(($(COUNT) - 1))
 	@echo "== $(COUNT) seeds on cpu: of drawn types, of half, of bfloat16; every instruction set of this machine"
 	@$(BUILD)/test/test-targets-cpu-random --seeds 0 $$(($(COUNT) - 1))
+
+# Hours, so apart from everything else: nice -n 19 make soak. Instrumented kernels take long to compile, and MGX_SANITIZE_KERNELS=OFF leaves them.
+SOAK_SECONDS ?= 600
+SOAK_ARGS ?=
+SOAK_BUILD = -DCMAKE_BUILD_TYPE=RelWithDebInfo -DMGX_SANITIZE=$(1) $(SOAK_ARGS)
+soak: venv
+	@echo "== building into build-soak-asan/ and build-soak-tsan/ (sanitizers, assertions)"
+	@$(call CONFIGURE,build-soak-asan,$(call SOAK_BUILD,address$(comma)undefined))
+	@cmake --build build-soak-asan -j$(JOBS) --target mgx-run-onnx test-targets-cpu-random test-far-far_random > build-soak-asan/soak.log || { tail -20 build-soak-asan/soak.log; exit 1; }
+	@$(call CONFIGURE,build-soak-tsan,$(call SOAK_BUILD,thread))
+	@cmake --build build-soak-tsan -j$(JOBS) --target mgx-soak > build-soak-tsan/soak.log || { tail -20 build-soak-tsan/soak.log; exit 1; }
+	@tool/soak.sh build-soak-asan build-soak-tsan $(PYTHON) $(COUNT) $(SOAK_SECONDS) $(MODELS)
 
 SEQUENCES ?= 10000
 misuse: venv

@@ -68,6 +68,13 @@ foreach(source IN LISTS sources) # what states a set may state another one
   endif()
 endforeach()
 file(STRINGS ${MGX_GEN}/kernels.txt rows)
+# Instrumented micro-kernels take minutes to compile. Fuzzers look at readers; and a build for looking at one thing quickly
+# does without by MGX_SANITIZE_KERNELS=OFF.
+option(MGX_SANITIZE_KERNELS "instrument the CPU's kernels too, where MGX_SANITIZE is set" ON)
+set(bare FALSE)
+if(MGX_FUZZ OR (MGX_SANITIZE AND NOT MGX_SANITIZE_KERNELS))
+  set(bare TRUE)
+endif()
 set(MGX_KERNELS)
 foreach(row IN LISTS rows)
   string(REGEX MATCH "^([^|]*)\\|(.*)$" row "${row}")
@@ -88,10 +95,10 @@ foreach(row IN LISTS rows)
   endif()
   if(needs)
     list(APPEND options ${MGX_KERNEL_OPTIONS})
-    if(MGX_FUZZ) # what is fuzzed are readers; instrumented micro-kernels take minutes to compile
+    if(bare)
       list(APPEND options -fno-sanitize=all)
     endif()
-  elseif(MGX_FUZZ)
+  elseif(bare)
     set(options -fno-sanitize=all)
   elseif(MGX_SANITIZE) # as above, at -O2 too
     set(options -O1)

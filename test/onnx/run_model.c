@@ -10,7 +10,8 @@
 // the reference evaluates the program as imported. Free dimensions stay free unless --fixed.
 // Tolerances come from the case's tolerance.txt; the rule is numpy's |a - b| <= atol + rtol |b|.
 // With --hostile a refusal that says why is as good as a result; one of a target must be one of the
-// reference too, and results must agree with the reference's. With --part 3/8 it is every eighth
+// reference too, and results must agree with the reference's. Each case is run three times with other
+// bytes in freed memory, and results must be the same to the bit (again.h). With --part 3/8 it is every eighth
 // case, from the fourth on, for eight processes side by side. --batch 50 gives a process so many cases,
 // for cards, where the start of a process is most of a case; one that crashes ends with its case.
 // One line per failure, then a table per kind (the folder above the cases): how many passed, how many
@@ -29,6 +30,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "again.h"
 #include "base/array.h"
 #include "base/size.h"
 #include "onnx/deferred.h"
@@ -267,11 +269,50 @@ static bool agree(const struct outcome *got, const struct outcome *want, struct 
     return same;
 }
 
+// Is the case's program random by definition?
+static bool is_random(const struct mgx_program *p)
+{
+    static const char *const names[] = {"RandomUniform",    "RandomNormal", "RandomUniformLike",
+                                        "RandomNormalLike", "Multinomial",  "Bernoulli",
+                                        "Dropout"};
+    for (int m = 0; m < p->module_count; m++)
+        for (const struct mgx_ins *ins = p->modules[m]->first; ins; ins = ins->next)
+            for (int i = 0; ins->op == &mgx_onnx_deferred && i < MGX_COUNT(names); i++)
+                if (strcmp(((const struct deferred *)ins->attr)->op_type, names[i]) == 0)
+                    return true;
+    return again_is_random(p);
+}
+
+// The runs after the first, whose outcome is at hand.
+static bool same_again(const struct settings *s, struct mgx_program *p, const struct outcome *first,
+                       char *why)
+{
+    static struct outcome o;
+    bool same = true;
+    for (int round = 1; round < AGAIN_ROUNDS && same && !is_random(p); round++) {
+        mgx_diag_clear(&o.diag);
+        mgx_arena_init(&o.strings);
+        again_disturb(round);
+        o.ok = run(s, p, &first->in, o.out, first->count, &o.strings, &o.diag) == MGX_OK;
+        same = o.ok == first->ok;
+        if (!same)
+            snprintf(why, TEXT, "run %d: %s", round + 1, o.ok ? "succeeds" : o.diag.text);
+        for (int i = 0; o.ok && i < first->count; i++) {
+            if (same && !(same = again_same(&first->out[i], &o.out[i])))
+                snprintf(why, TEXT, "run %d: output %d is another one", round + 1, i);
+            mgx_tensor_release(&o.out[i]);
+        }
+        mgx_arena_fini(&o.strings);
+    }
+    return same;
+}
+
 static bool run_data(const struct settings *s, struct mgx_program *p, struct mgx_program *reference,
                      const char *folder, struct tolerance t, char *why)
 {
     static struct outcome o, r;
     const struct settings on_reference = {0};
+    again_disturb(0);
     start(s, p, folder, &o);
     bool ok = o.ok || (s->hostile && o.diag.text[0]);
     if (!ok)
@@ -283,6 +324,8 @@ static bool run_data(const struct settings *s, struct mgx_program *p, struct mgx
     }
     if (ok && o.ok)
         ok = check_outputs(o.out, o.count, folder, t, why);
+    if (ok)
+        ok = same_again(s, p, &o, why);
     finish(&o);
     return ok;
 }
