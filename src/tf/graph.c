@@ -257,11 +257,14 @@ static enum mgx_status make_node(struct mgx_tf_graph *g, const struct mgx_tf_nod
 
 enum mgx_status mgx_tf_results(struct mgx_node *n, int64_t count)
 {
-    enum { MANY = 1 << 20 };
+    enum { MANY = 1 << 17 }; // an attribute of a few bytes asks for them, so all nodes' together
+    struct mgx_tf_import *import = n->tf->import;
     if (count < 0 || count > MANY)
         return mgx_fail(n->diag, MGX_LIMIT, "%lld results are not from 0 to %d", (long long)count,
                         MANY);
-    struct mgx_ins **out = MGX_NEW_ARRAY(&n->tf->import->arena, struct mgx_ins *, count);
+    if (count > 1 && (import->result_count += count) > MANY)
+        return mgx_fail(n->diag, MGX_LIMIT, "nodes of several results have more than %d", MANY);
+    struct mgx_ins **out = MGX_NEW_ARRAY(&import->arena, struct mgx_ins *, count);
     if (!out)
         return mgx_fail_memory(n->diag);
     for (int i = 0; i < n->out_count && i < count; i++)

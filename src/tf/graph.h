@@ -60,7 +60,8 @@ struct mgx_tf_import {
     struct mgx_tf_bundle bundle;
     const char *shapeless; // the first input whose rank nobody says; NULL: none
     int64_t node_count;
-    int loops; // being imported, one inside the other
+    int64_t result_count; // of nodes with several
+    int loops;            // being imported, one inside the other
 };
 
 // The condition under which a node runs, by Switch.

@@ -404,6 +404,24 @@ CASE(operators_with_extreme_numbers)
                                (long long)numbers[a], (long long)numbers[b]);
 }
 
+// Each of them is as wide as one node may be, by an attribute of some bytes.
+CASE(wide_nodes_are_counted_together)
+{
+    enum { NODES = 40, WIDTH = 1 << 16 };
+    struct pb g = {0}, a = {0};
+    char name[16];
+    tf_placeholder(&g, "x", LENS(WIDTH));
+    tf_number(&g, "j", 0);
+    for (int i = 0; i < NODES; i++) {
+        snprintf(name, sizeof name, "s%d", i);
+        tf_int(&a, "num_split", WIDTH);
+        tf_node(&g, name, "Split", "j,x", &a);
+    }
+    const double start = seconds_now();
+    CHECK(tf_refused(&g, MGX_LIMIT, "nodes of several results have more than"));
+    CHECK(seconds_now() - start < 20);
+}
+
 // --- names that are bytes ---
 
 // A SavedModel whose graph has a call "r" of function "fn" and whose Saver restores by node
@@ -466,4 +484,5 @@ TEST_MAIN(ROW(names_of_effects_are_as_long_as_they_say) ROW(an_input_without_a_s
                                           ROW(calls_must_fit_their_function)
                                               ROW(frames_must_be_loops)
                                                   ROW(a_loop_of_itself_is_refused)
-                                                      ROW(operators_with_extreme_numbers))
+                                                      ROW(operators_with_extreme_numbers)
+                                                          ROW(wide_nodes_are_counted_together))
