@@ -143,7 +143,8 @@ static enum mgx_status run_in(void *arguments, struct mgx_diag *diag)
 {
     (void)diag;
     const struct copy *c = arguments;
-    memcpy(far_look(c->to), c->from, c->bytes);
+    if (c->bytes) // nothing may come from nowhere
+        memcpy(far_look(c->to), c->from, c->bytes);
     return MGX_OK;
 }
 
@@ -151,7 +152,8 @@ static enum mgx_status run_out(void *arguments, struct mgx_diag *diag)
 {
     (void)diag;
     const struct copy *c = arguments;
-    memcpy(c->to, far_look(c->from), c->bytes);
+    if (c->bytes)
+        memcpy(c->to, far_look(c->from), c->bytes);
     return MGX_OK;
 }
 

@@ -230,6 +230,14 @@ enum mgx_status mgx_rnn_plan_init(struct mgx_rnn_plan *plan, const struct mgx_rn
 
 // --- packing ---
 
+// Weights may lie in a file, at any address.
+static float load(const void *floats, int64_t i)
+{
+    float value;
+    memcpy(&value, (const char *)floats + (size_t)i * sizeof value, sizeof value);
+    return value;
+}
+
 static void pack_bias(const struct mgx_rnn_desc *d, const float *b, float *bias, float *extra)
 {
     const int64_t gates = gates_of(d) * d->hidden;
@@ -241,9 +249,9 @@ static void pack_bias(const struct mgx_rnn_desc *d, const float *b, float *bias,
     for (int i = 0; i < d->directions; i++, b += 2 * gates, bias += gates)
         for (int64_t j = 0; j < gates; j++) {
             const bool own = apart && j >= 2 * d->hidden;
-            bias[j] = own ? b[j] : b[j] + b[gates + j];
+            bias[j] = own ? load(b, j) : load(b, j) + load(b, gates + j);
             if (own)
-                extra[i * d->hidden + j - 2 * d->hidden] = b[gates + j];
+                extra[i * d->hidden + j - 2 * d->hidden] = load(b, gates + j);
         }
 }
 

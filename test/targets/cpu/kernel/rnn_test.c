@@ -207,6 +207,26 @@ static void problem_free(struct problem *p)
     free(p->lengths);
 }
 
+// The same values at an odd address, as in a file.
+static void *misplaced(const struct buffer *b)
+{
+    const size_t bytes = (size_t)b->count * sizeof *b->data;
+    char *copy = malloc(bytes + 1);
+    return copy ? memcpy(copy + 1, b->data, bytes) : NULL;
+}
+
+static void pack(const struct mgx_rnn_plan *plan, const struct problem *p, void *packed)
+{
+    const struct buffer *from[] = {&p->w, &p->r, p->use_bias ? &p->b : NULL,
+                                   p->use_peepholes ? &p->p : NULL};
+    void *at[4] = {NULL};
+    for (int i = 0; i < 4; i++)
+        at[i] = from[i] ? misplaced(from[i]) : NULL;
+    mgx_rnn_pack(plan, at[0], at[1], at[2], at[3], packed);
+    for (int i = 0; i < 4; i++)
+        free(at[i] ? (char *)at[i] - 1 : NULL);
+}
+
 static bool run_problem(struct problem *p, int threads, struct mgx_diag *diag)
 {
     struct mgx_rnn_plan plan;
@@ -217,8 +237,7 @@ static bool run_problem(struct problem *p, int threads, struct mgx_diag *diag)
         return false;
     struct buffer packed = buffer_new((int64_t)plan.packed_bytes / 4),
                   workspace = buffer_new((int64_t)plan.workspace_bytes / 4);
-    mgx_rnn_pack(&plan, p->w.data, p->r.data, p->use_bias ? p->b.data : NULL,
-                 p->use_peepholes ? p->p.data : NULL, packed.data);
+    pack(&plan, p, packed.data);
     const struct mgx_rnn_args args = {.x = p->x.data,
                                       .packed = packed.data,
                                       .initial_h = p->use_h0 ? p->h0.data : NULL,
