@@ -389,7 +389,6 @@ static int rank_of_declared(int rank, const int64_t *lens)
     pb_message(&g, 12, &y);
     struct pb m = pb_model(&g, 17);
     struct mgx_program *p = import_model(&m, NULL, &diag);
-    CHECK(p);
     const int found = p ? mgx_module_result(mgx_program_main(p), 0)->shape.rank : -1;
     mgx_program_destroy(p);
     return found;

@@ -108,6 +108,10 @@ def convolutions(m):
     return m.bytes(m.pair(x), [1, 16, 9, 10]), (1, 16, 9, 10)
 
 
+def error(given, meant):
+    return np.sqrt(np.mean((given - meant) ** 2) / np.mean(meant**2))
+
+
 def run(model, target, x):
     program = migraphx.parse_onnx_buffer(model)
     program.compile(migraphx.get_target(target))
@@ -126,7 +130,11 @@ def test_types(floats, activations, weights):
         program, given = run(model, "cpu", x)
         _, meant = run(make(Model(floats, activations, weights, meaning=True))[0], "ref", x.astype(np.float32))
         assert ": ref (" not in program.explain()
-        assert np.sqrt(np.mean((given - meant) ** 2) / np.mean(meant**2)) <= most
+        # Some processors multiply bfloat16 itself. Then operands are rounded as the model says, and values near the middle of
+        # two steps go the other way: no further off than where everything is rounded. (A lone row has too few to judge by.)
+        if floats == "bf16" and weights == "none":
+            most = max(most, error(run(model, "ref", x)[1], meant))
+        assert error(given, meant) <= most
 
 
 @pytest.mark.parametrize("zero", [0, 2])
