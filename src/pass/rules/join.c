@@ -177,7 +177,8 @@ static bool same_but_ones(const struct mgx_shape *a, const struct mgx_shape *b)
 }
 
 // A slice that is not outermost is no contiguous piece, so reshaping it copies; cutting after the
-// reshape does not. This is how joined queries, keys and values come apart into heads.
+// reshape does not. This is how joined queries, keys and values come apart into heads. An outermost
+// slice along an axis that the reshape leaves whole stays in front: sink.c puts it there.
 //     x {.., n, ..}, slice [a:b], reshape {.., (b-a)/q, q, ..}  =>  reshape {.., n/q, q, ..},
 //                                                                  slice [a/q:b/q]
 static struct mgx_ins *cut_later(struct mgx_rewriter *r, struct mgx_ins *ins,
@@ -196,6 +197,8 @@ static struct mgx_ins *cut_later(struct mgx_rewriter *r, struct mgx_ins *ins,
     // elements per position of the cut axis, and per position of the new one
     const int64_t inner = mgx_product(slice->shape.lens + cut + 1, slice->shape.rank - cut - 1);
     const int64_t piece = slice->shape.lens[cut] * inner, step = piece / ins->shape.lens[axis];
+    if (step == inner && mgx_product(x->shape.lens, cut) == 1)
+        return NULL;
     if (piece % ins->shape.lens[axis] != 0 || g.start[cut] * inner % step != 0 ||
         x->shape.lens[cut] * inner % step != 0)
         return NULL;
