@@ -83,24 +83,37 @@ static double at(const struct mgx_tensor *t, int64_t i, int64_t j)
                            i * t->shape.strides[0] + j * t->shape.strides[1]);
 }
 
+// One block of a row: `count` numbers, side by side in x. Floats, as weights mostly are, are stored as
+// they come.
+static void put_block(int bits, const uint8_t *x, int64_t stride, double zero, double scale,
+                      const struct mgx_tensor *y, int64_t to, int64_t count)
+{
+    const int per = 8 / bits, mask = (1 << bits) - 1;
+    const int64_t step = y->shape.strides[1];
+    assert(per * bits == 8 && count >= 0);
+    for (int64_t i = 0; i < count; i++) {
+        const int q = x[i / per * stride] >> (i % per * bits) & mask;
+        const double value = ((double)q - zero) * scale;
+        if (y->shape.type == MGX_FLOAT)
+            ((float *)y->data)[to + i * step] = (float)value;
+        else
+            mgx_store_double(y->shape.type, y->data, to + i * step, value);
+    }
+}
+
 static enum mgx_status compute(struct mgx_compute_call *c)
 {
     const struct dequantize_blocks *a = c->attr;
     const struct mgx_shape *x = &c->in[0]->shape, *y = &c->out->shape;
     const uint8_t *bytes = c->in[0]->data;
-    const int64_t per = 8 / a->bits, block = x->lens[2] * per, mask = (1 << a->bits) - 1;
+    const int64_t block = x->lens[2] * 8 / a->bits, middle = 1 << (a->bits - 1);
     for (int64_t r = 0; r < x->lens[0]; r++)
         for (int64_t b = 0; b < x->lens[1]; b++) {
             const double scale = at(c->in[1], r, b);
-            const double zero = c->in_count == 3 ? at(c->in[2], r, b) : (double)(mask / 2 + 1);
-            const int64_t end = mgx_min_i64(a->columns, (b + 1) * block);
-            const int64_t first = r * x->strides[0] + b * x->strides[1];
-            for (int64_t i = b * block; i < end; i++) {
-                const uint8_t byte = bytes[first + (i - b * block) / per * x->strides[2]];
-                const int64_t q = byte >> (i % per * a->bits) & mask;
-                mgx_store_double(y->type, c->out->data, r * y->strides[0] + i * y->strides[1],
-                                 ((double)q - zero) * scale);
-            }
+            const double zero = c->in_count == 3 ? at(c->in[2], r, b) : (double)middle;
+            const int64_t begin = b * block, end = mgx_min_i64(a->columns, begin + block);
+            put_block((int)a->bits, bytes + r * x->strides[0] + b * x->strides[1], x->strides[2],
+                      zero, scale, c->out, r * y->strides[0] + begin * y->strides[1], end - begin);
         }
     return MGX_OK;
 }

@@ -12,6 +12,7 @@
 #include "base/size.h"
 #include "op/op.h"
 #include "pass/pass.h"
+#include "plan/join.h"
 #include "plan/layout.h"
 
 enum {
@@ -236,6 +237,15 @@ static void align_inputs(struct mgx_plan_choice *k, const struct mgx_plan_offer 
             return;
 }
 
+// Joined weights that the kernel reads as they are.
+static void fill_inputs(struct mgx_plan_choice *k, const struct mgx_plan_offer *c,
+                        const struct mgx_compute_call *call)
+{
+    for (int i = 0; i < c->in_count; i++)
+        if (!c->skip_in[i])
+            mgx_plan_join_fill(&k->own, call->in[i]->data, true);
+}
+
 // One kernel, and again with inputs as it wants them.
 static enum mgx_plan_answer ask_one(struct mgx_plan_choice *k, struct mgx_plan_offer *c,
                                     const struct mgx_plan_kernel *kernel, struct mgx_shape *in)
@@ -275,6 +285,7 @@ static void ask(struct mgx_plan_choice *k, const struct mgx_compute_call *call,
         if (answer == MGX_PLAN_TAKEN) {
             take(k, &c, kernels[i]);
             align_inputs(k, &c);
+            fill_inputs(k, &c, call);
         }
         if (answer != MGX_PLAN_DECLINED)
             return;

@@ -41,15 +41,16 @@ static bool is_weight_inside(const struct mgx_ins *group, int slot)
     return use && !use->next && use->slot == 1 && is_product(use->user->op);
 }
 
-static bool only_weights(const struct mgx_ins *ins, int depth)
+static bool only_weights(const struct mgx_ins *ins, int depth, bool late)
 {
     for (const struct mgx_use *use = ins->uses; use; use = use->next) {
         const struct mgx_ins *user = use->user;
-        if (user->owner != ins->owner || !is_static(user))
+        if (user->owner != ins->owner || (!late && !is_static(user)))
             return false;
         if (user->op != &mgx_op_convert && mgx_is_joined_weights(user)) // it speaks for itself
             continue;
-        const bool view = (user->op->flags & MGX_OP_VIEW) && depth && only_weights(user, depth - 1);
+        const bool view =
+            (user->op->flags & MGX_OP_VIEW) && depth && only_weights(user, depth - 1, late);
         const bool inside = user->op == &mgx_op_group && user->in_count <= MGX_REGION_INPUTS &&
                             is_weight_inside(user, use->slot);
         if (!view && !inside && !(is_product(user->op) && use->slot == 1))
@@ -72,11 +73,11 @@ static enum mgx_status make_literal(struct mgx_ins *ins, struct mgx_diag *diag)
     return mgx_program_status(literal ? literal->owner->program : ins->owner->program, diag);
 }
 
-enum mgx_status mgx_plan_settle_joins(struct mgx_program *p, struct mgx_diag *diag)
+enum mgx_status mgx_plan_settle_joins(struct mgx_program *p, bool late, struct mgx_diag *diag)
 {
     for (int m = 0; m < p->module_count; m++)
         MGX_EACH (ins, p->modules[m]) {
-            if (mgx_is_joined_weights(ins) && (m > 0 || !only_weights(ins, 2)))
+            if (mgx_is_joined_weights(ins) && (m > 0 || !only_weights(ins, 2, late)))
                 TRY(make_literal(ins, diag));
         }
     return MGX_OK;
@@ -87,7 +88,15 @@ enum mgx_status mgx_plan_settle_joins(struct mgx_program *p, struct mgx_diag *di
 static void release(void *user)
 {
     const struct mgx_plan_join *j = user;
+    assert(atomic_load(&j->storage.refs) == 1);
     mgx_memory_unreserve(j->data, j->bytes + MGX_PLAN_BEHIND);
+}
+
+// The plan's own share is the last.
+static void keep_storage(struct mgx_storage *storage)
+{
+    (void)storage;
+    assert(false);
 }
 
 static struct mgx_plan_join *new_join(struct mgx_plan_store *store, const struct mgx_ins *ins,
@@ -124,6 +133,8 @@ const void *mgx_plan_join(struct mgx_plan_store *store, const struct mgx_ins *in
         mgx_fail(diag, MGX_NO_MEMORY, "out of memory: joined weights of %zu bytes", j->bytes);
         return NULL;
     }
+    j->storage = (struct mgx_storage){
+        .refs = 1, .data = j->data, .bytes = j->bytes, .release = keep_storage};
     if (!mgx_plan_at_end(store, release, j, diag))
         return NULL;
     if (!name_join(store, j)) {

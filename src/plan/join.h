@@ -8,12 +8,18 @@
 // The result gets a range of addresses, so that it is a constant like any other for whoever chooses
 // kernels. Memory is there only while it is packed; then its pages go, and those of the file with
 // them. Read by a step as it is, it stays.
+//
+// Products whose sizes are known only at run time pack such weights when they meet their first size,
+// and whatever else comes to read them has them filled first (late.c, choice.c), under the lock of
+// mgx_plan_late: to the end.
 #pragma once
 
 #include "plan/store.h"
 
-// Makes literals of those that anything but a planned product reads.
-enum mgx_status mgx_plan_settle_joins(struct mgx_program *p, struct mgx_diag *diag) MGX_NODISCARD;
+// Makes literals of those that anything but a product reads, and, unless `late`, of those that a
+// product reads whose sizes are known only at run time.
+enum mgx_status mgx_plan_settle_joins(struct mgx_program *p, bool late,
+                                      struct mgx_diag *diag) MGX_NODISCARD;
 // Addresses for such weights in this physical shape; no memory lies behind them. NULL on failure.
 const void *mgx_plan_join(struct mgx_plan_store *store, const struct mgx_ins *ins,
                           const struct mgx_shape *shape, struct mgx_diag *diag);
@@ -23,6 +29,8 @@ const struct mgx_ins *mgx_plan_join_of(const struct mgx_plan_store *store, const
 // If `data` lies in a joined constant: its bytes are there until dropped, or (keep) to the end.
 void mgx_plan_join_fill(struct mgx_plan_store *store, const void *data, bool keep);
 void mgx_plan_join_drop(struct mgx_plan_store *store, const void *data);
+// What a tensor that shows such bytes takes a share in; NULL: they are of no joined constant.
+struct mgx_storage *mgx_plan_join_keeper(const struct mgx_plan_store *store, const void *data);
 
 // --- private to join.c, which makes them, and joined.c, which reads them ---
 
@@ -32,6 +40,7 @@ struct mgx_plan_join {
     struct mgx_shape shape;
     unsigned char *data;
     size_t bytes;
+    struct mgx_storage storage; // of data; tensors that share in it go before the plan does
     bool full, kept;
 };
 

@@ -12,7 +12,8 @@
 
 static struct mgx_plan_join *find(const struct mgx_plan_store *store, const void *data)
 {
-    for (struct mgx_plan_join *j = store->joins; j; j = j->next)
+    const struct mgx_plan_store *plan = store->parent ? store->parent : store;
+    for (struct mgx_plan_join *j = plan->joins; j; j = j->next)
         if ((uintptr_t)data - (uintptr_t)j->data < j->bytes)
             return j;
     return NULL;
@@ -22,6 +23,12 @@ const struct mgx_ins *mgx_plan_join_of(const struct mgx_plan_store *store, const
 {
     const struct mgx_plan_join *j = find(store, data);
     return j && j->data == data ? j->ins : NULL;
+}
+
+struct mgx_storage *mgx_plan_join_keeper(const struct mgx_plan_store *store, const void *data)
+{
+    struct mgx_plan_join *j = find(store, data);
+    return j ? &j->storage : NULL;
 }
 
 static void forget(const struct mgx_tensor *t)

@@ -14,6 +14,7 @@
 #include "op/op.h"
 #include "plan/blocks.h"
 #include "plan/choice.h"
+#include "plan/join.h"
 #include "plan/plan.h"
 
 enum { SMALL = 64 };
@@ -238,9 +239,19 @@ static enum mgx_status run_chosen(struct mgx_plan_late *late, unsigned dying,
     return status;
 }
 
-enum mgx_status mgx_plan_late_offer(void *user, struct mgx_compute_call *c, bool *done)
+// Joined weights, for whoever else computes it. A view does not read what it shows.
+static void fill_joins(struct mgx_plan_late *late, const struct mgx_compute_call *c)
 {
-    struct mgx_plan_late_run *run = user;
+    if (!late->store->joins || (c->op->flags & MGX_OP_VIEW))
+        return;
+    pthread_mutex_lock(&late->lock);
+    for (int i = 0; i < c->in_count; i++)
+        mgx_plan_join_fill(late->store, c->in[i]->data, true);
+    pthread_mutex_unlock(&late->lock);
+}
+
+static enum mgx_status offer(struct mgx_plan_late_run *run, struct mgx_compute_call *c, bool *done)
+{
     struct mgx_plan_late *late = run->late;
     const struct mgx_plan_target *target = late->store->machine->target;
     const unsigned dying = run->dying;
@@ -256,6 +267,15 @@ enum mgx_status mgx_plan_late_offer(void *user, struct mgx_compute_call *c, bool
         mgx_plan_choice_note(late, *site, c, false);
     return *done || !target->late_kernels || !suits(late, c) ? MGX_OK
                                                              : run_chosen(late, dying, c, done);
+}
+
+enum mgx_status mgx_plan_late_offer(void *user, struct mgx_compute_call *c, bool *done)
+{
+    struct mgx_plan_late_run *run = user;
+    TRY(offer(run, c, done));
+    if (!*done)
+        fill_joins(run->late, c);
+    return MGX_OK;
 }
 
 // --- sizes that come back ---

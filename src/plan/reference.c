@@ -10,6 +10,7 @@
 #include "op/op.h"
 #include "plan/choice.h"
 #include "plan/context.h"
+#include "plan/join.h"
 
 // Of a step that recurs: what its calls have in common.
 static void *make_site(const struct mgx_plan_offer *c)
@@ -58,7 +59,7 @@ static struct mgx_storage *keeper_of_constant(const struct mgx_context *x,
     for (int64_t i = 0; i < packed->count; i++)
         if (!packed->v[i]->memory && holds(packed->v[i], data))
             return packed->v[i];
-    return NULL;
+    return mgx_plan_join_keeper(&x->plan->store, data);
 }
 
 // The storage of a planned value's bytes, which a view that leaves the step takes a share in; NULL

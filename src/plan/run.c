@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "op/op.h"
 #include "plan/context.h"
+#include "plan/join.h"
 #include "plan/record.h"
 #include "plan/witness.h"
 
@@ -75,6 +76,14 @@ static enum mgx_status fetch(struct mgx_context *x, const struct mgx_shape *shap
     return status;
 }
 
+// A view of joined weights shows nothing yet.
+static void fill_shown(struct mgx_context *x, const struct mgx_tensor *value)
+{
+    pthread_mutex_lock(&x->late.late->lock);
+    mgx_plan_join_fill(&x->plan->store, value->data, true);
+    pthread_mutex_unlock(&x->late.late->lock);
+}
+
 static enum mgx_status trace(struct mgx_context *x, const struct mgx_plan_step *step,
                              struct mgx_run *run, struct mgx_diag *diag)
 {
@@ -90,6 +99,7 @@ static enum mgx_status trace(struct mgx_context *x, const struct mgx_plan_step *
     else
         value = v->dynamic ? mgx_tensor_share(mgx_context_dynamic(x, v))
                            : mgx_tensor_borrow(&v->shape, at);
+    fill_shown(x, &value);
     const enum mgx_status status = run->trace(run->trace_user, step->ins, &value, diag);
     mgx_tensor_release(&value);
     return status;

@@ -433,6 +433,9 @@ static enum mgx_status add_source(struct mgx_build *b, struct mgx_plan_value *v,
     v->side = MGX_PLAN_HOST;
     v->data =
         ins->literal ? ins->literal->data : mgx_plan_join(&b->plan->store, ins, &v->shape, diag);
+    if (v->data && !ins->literal && // note_literals (compile.c) has the others
+        !mgx_map_put_pointer(&b->plan->late.literals, v->data, (void *)(uintptr_t)v->data))
+        return mgx_fail_memory(diag);
     return diag->status;
 }
 
