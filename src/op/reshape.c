@@ -3,6 +3,7 @@
 //
 //     reshape       to dims, to the lengths in input 1, or to those of input 1 where that is no
 //                   vector of integers; a standard input is viewed, another copied
+//     reshape_within  to the lengths in input 1, of which out_dyn_dims says what is known before
 //     reshape_lazy  to dims, always a view; fails where strides do not allow it
 //     flatten       to {product before axis, product from axis on}
 //     as_shape      to a given shape of as many elements, of a standard input
@@ -221,6 +222,73 @@ const struct mgx_op mgx_op_reshape = {
     .in_max = 2,
     .flags = MGX_OP_RESHAPE | MGX_OP_REGROUP,
     .shape = reshape_shape,
+    .compute = mgx_compute_reshape,
+    .sized_by = mgx_sized_by_rest,
+};
+
+// --- with ranges ---
+
+struct reshape_within {
+    struct mgx_dims out_dyn_dims;
+};
+
+static const struct mgx_field within_fields[] = {MGX_DIMS(struct reshape_within, out_dyn_dims),
+                                                 {0}};
+
+// What the lengths come to and what was said of them before, both.
+static enum mgx_status keep_within(struct mgx_shape_call *c, struct mgx_dims declared,
+                                   struct mgx_shape *out)
+{
+    if (out->rank != declared.count)
+        return mgx_fail(c->diag, MGX_INVALID, "%s: %d lengths, out_dyn_dims has %d", c->op->name,
+                        out->rank, declared.count);
+    struct mgx_dim *dims = mgx_edit_dims(c, out, out->rank);
+    if (!dims)
+        return MGX_NO_MEMORY;
+    for (int i = 0; i < out->rank; i++) {
+        const struct mgx_dim said = declared.v[i];
+        if (dims[i].max < said.min || dims[i].min > said.max)
+            return mgx_fail(c->diag, MGX_INVALID,
+                            "%s: length %" PRId64 " of axis %d is not within %" PRId64 "..%" PRId64,
+                            c->op->name, dims[i].min, i, said.min, said.max);
+        mgx_dim_meet(&dims[i], said);
+    }
+    if (!mgx_shape_is_static(out))
+        *out = mgx_shape_from_dims(out->type, out->rank, dims);
+    return MGX_OK;
+}
+
+static enum mgx_status within_shape(struct mgx_shape_call *c, struct mgx_shape *out)
+{
+    const struct mgx_dims declared = ((const struct reshape_within *)c->attr)->out_dyn_dims;
+    struct mgx_ints lens;
+    bool known;
+    TRY(mgx_known_ints(c, 1, &known, &lens));
+    if (declared.count > MGX_MAX_RANK)
+        return mgx_fail(c->diag, MGX_LIMIT, "%s: %d dimensions are above the limit of %d",
+                        c->op->name, declared.count, MGX_MAX_RANK);
+    if (known) {
+        TRY(apply_dims(c, lens, out));
+        return keep_within(c, declared, out);
+    }
+    struct mgx_dim *dims = mgx_edit_dims(c, NULL, declared.count);
+    if (!dims)
+        return MGX_NO_MEMORY;
+    for (int i = 0; i < declared.count; i++)
+        dims[i] = declared.v[i];
+    *out = mgx_shape_from_dims(c->in[0]->type, declared.count, dims);
+    return mgx_shape_check(out, c->diag);
+}
+
+const struct mgx_op mgx_op_reshape_within = {
+    .name = "reshape_within",
+    .meaning = "x under the lengths in input 1, within out_dyn_dims, row-major",
+    .fields = within_fields,
+    .attr_size = sizeof(struct reshape_within),
+    .in_min = 2,
+    .in_max = 2,
+    .flags = MGX_OP_RESHAPE | MGX_OP_REGROUP,
+    .shape = within_shape,
     .compute = mgx_compute_reshape,
     .sized_by = mgx_sized_by_rest,
 };

@@ -2,6 +2,7 @@
 // Operands that turn out to be known become attributes, and with them shapes become static.
 //
 //     reshape(x, {2, 3})                   =>  reshape[dims={2, 3}](x)
+//     reshape_within(x, {2, 3})            =>  reshape[dims={2, 3}](x)
 //     slice(x, starts, ends, axes)         =>  slice[starts, ends, axes](x)
 //     pad(x, pads, value)                  =>  pad[pads, value](x)
 //     topk(x, k), onehot(i, depth, v)      =>  topk[k](x), onehot[depth](i, v)
@@ -63,6 +64,17 @@ static struct mgx_ins *reshape(struct mgx_rewriter *r, struct mgx_ins *ins,
     if (ins->in_count != 2 || !read_ints(r, ins->in[1], &dims))
         return NULL;
     return with_ints(r, ins, "dims", dims);
+}
+
+static struct mgx_ins *reshape_within(struct mgx_rewriter *r, struct mgx_ins *ins,
+                                      const struct mgx_match *m)
+{
+    (void)m;
+    struct mgx_ints dims;
+    if (!read_ints(r, ins->in[1], &dims))
+        return NULL;
+    return mgx_emit_before(ins, &mgx_op_reshape, MGX_ATTRS(mgx_ints("dims", dims.v, dims.count)),
+                           MGX_IN(ins->in[0]));
 }
 
 static struct mgx_ins *reduce(struct mgx_rewriter *r, struct mgx_ins *ins,
@@ -323,6 +335,7 @@ static struct mgx_ins *pad_to(struct mgx_rewriter *r, struct mgx_ins *ins,
 
 static const struct mgx_rule rules[] = {
     {"reshape => reshape[dims](x) for reshape(x, dims)", .rewrite = reshape},
+    {"reshape_within => reshape[dims](x) for reshape_within(x, dims)", .rewrite = reshape_within},
     {"slice => slice[starts, ends, axes](x)", .rewrite = slice},
     {"pad => pad[pads, value](x)", .rewrite = pad},
     {"topk => topk[k](x)", .rewrite = topk},

@@ -53,6 +53,7 @@ struct mgx_sizes {
     struct mgx_compile_options options; // texts and lists in the arena
     struct mgx_arena arena;
     struct mgx_free_axis *axes;
+    bool *follows;            // by axis: one before it has its name, and so its length
     int len_count;            // of them
     struct mgx_values values; // their bytes are the rest of the key
     bool only_beside;         // no run makes a plan, whatever it would save
@@ -63,6 +64,7 @@ struct mgx_sizes {
     size_t bytes, limit;
     double plan_seconds; // that making a plan is expected to take
     double unit_seconds; // of a run of any size by the product of its lengths; 0: not known
+    double own_seconds;  // the same of runs by plans
     double lost_seconds; // of runs through hasty plans since one was last made anew
     bool *open;          // by axis; with leaves_open
     int64_t *most;       // the largest length so far
@@ -188,11 +190,12 @@ static void destroy_rows(struct mgx_size *k)
 
 // --- what things cost ---
 
+// Of the lengths, each name once.
 static double volume(const struct mgx_sizes *s, const struct mgx_size *k)
 {
     double product = 1;
     for (int i = 0; i < s->len_count; i++)
-        product *= (double)(k->lens[i] > 0 ? k->lens[i] : 1);
+        product *= (double)(k->lens[i] > 0 && !s->follows[i] ? k->lens[i] : 1);
     return product;
 }
 
@@ -204,10 +207,14 @@ static double follow(double was, double is)
 
 // Does a plan save its run as much as making it takes? The steps for any size take half as long
 // again as a plan, so a plan saves a third of their time. The first run of all packs the weights,
-// which the steps for any size do in a form of their own: a plan from the start packs them once.
+// which the steps for any size do in a form of their own: a plan from the start packs them once, and
+// so do more plans behind it, until a run has been by these steps. Till then one may take twice what
+// its run takes; more than that it takes where texts grow by a token.
 static bool pays(const struct mgx_sizes *s, const struct mgx_size *k)
 {
-    return s->unit_seconds == 0 || 3 * s->plan_seconds <= s->unit_seconds * volume(s, k);
+    if (s->unit_seconds > 0)
+        return 3 * s->plan_seconds <= s->unit_seconds * volume(s, k);
+    return s->own_seconds == 0 || s->plan_seconds <= 2 * s->own_seconds * volume(s, k);
 }
 
 // --- making a plan ---
@@ -464,7 +471,7 @@ const struct mgx_program *mgx_sizes_take(struct mgx_sizes *s, const struct mgx_n
     return p;
 }
 
-void mgx_sizes_give(struct mgx_sizes *s, struct mgx_size *held, double seconds)
+void mgx_sizes_give(struct mgx_sizes *s, struct mgx_size *held, bool own, double seconds)
 {
     if (!held)
         return;
@@ -476,8 +483,9 @@ void mgx_sizes_give(struct mgx_sizes *s, struct mgx_size *held, double seconds)
     held->users--;
     if (p)
         weigh(s, held, bytes);
+    double *unit = own ? &s->own_seconds : &s->unit_seconds;
     if (seconds >= 0)
-        s->unit_seconds = follow(s->unit_seconds, seconds / volume(s, held));
+        *unit = follow(*unit, seconds / volume(s, held));
     struct mgx_size *gone = shrink(s);
     pthread_mutex_unlock(&s->lock);
     destroy_rows(gone);
@@ -651,6 +659,22 @@ static bool find_state(struct mgx_sizes *s)
     return found;
 }
 
+static void find_followers(struct mgx_sizes *s)
+{
+    const struct mgx_module *m = mgx_program_main(s->simplified);
+    const int count = mgx_module_parameters(m, NULL, 0);
+    struct mgx_ins **params = MGX_NEW_ARRAY(&s->arena, struct mgx_ins *, count);
+    if (!params || s->len_count > MOST_LENS) // sticky in the arena; more than is looked at
+        return;
+    mgx_module_parameters(m, params, count);
+    for (int i = 0; i < s->len_count; i++)
+        for (int k = 0; k < i && !s->follows[i]; k++) {
+            const char *a = mgx_shape_dim(&params[s->axes[i].param]->shape, s->axes[i].axis).name,
+                       *b = mgx_shape_dim(&params[s->axes[k].param]->shape, s->axes[k].axis).name;
+            s->follows[i] = a && b && strcmp(a, b) == 0;
+        }
+}
+
 static bool all_open(const struct mgx_sizes *s)
 {
     for (int i = 0; i < s->len_count; i++)
@@ -678,8 +702,10 @@ static bool keep_options(struct mgx_sizes *s, const struct mgx_compile_options *
     s->open = MGX_NEW_ARRAY(arena, bool, s->len_count);
     s->most = MGX_NEW_ARRAY(arena, int64_t, s->len_count);
     s->steps = MGX_NEW_ARRAY(arena, int, s->len_count);
-    if (!s->open || !s->most || !s->steps)
+    s->follows = MGX_NEW_ARRAY(arena, bool, s->len_count);
+    if (!s->open || !s->most || !s->steps || !s->follows)
         return false;
+    find_followers(s);
     s->options = *o;
     s->options.tuning_cache = mgx_arena_strdup(arena, o->tuning_cache);
     for (int i = 0; disabled && i < o->pass.disabled_count; i++)

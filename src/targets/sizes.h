@@ -37,14 +37,14 @@ enum mgx_status mgx_sizes_create(struct mgx_sizes **out, struct mgx_program *tak
 void mgx_sizes_destroy(struct mgx_sizes *sizes); // NULL is allowed; waits for what is being made
 
 // The program for a run with these parameters (as targets see them). NULL: there is none, the
-// program for any size takes it. `held`, also then, is given back with how long that program ran;
-// negative: it did not, or failed.
+// program for any size takes it. `held`, also then, is given back with how long the run took, by a
+// plan of its own or not; negative: it failed.
 const struct mgx_program *mgx_sizes_take(struct mgx_sizes *sizes,
                                          const struct mgx_named_tensor *params,
                                          struct mgx_size **held);
 // Do such plans leave lengths open? Those take parameters as they come.
 bool mgx_sizes_are_open(const struct mgx_sizes *sizes);
-void mgx_sizes_give(struct mgx_sizes *sizes, struct mgx_size *held, double seconds);
+void mgx_sizes_give(struct mgx_sizes *sizes, struct mgx_size *held, bool own, double seconds);
 
 // The plan that the last run of all took, for a caller without others at work; NULL: it took none.
 const struct mgx_program *mgx_sizes_last(const struct mgx_sizes *sizes);

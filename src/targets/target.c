@@ -229,7 +229,7 @@ static enum mgx_status run_sized(const struct mgx_program *p, struct mgx_run *ru
     if (status == MGX_OK)
         status = run_within(own ? own : p, run, diag);
     if (held)
-        mgx_sizes_give(sizes, held, own || status != MGX_OK ? -1 : mgx_clock_seconds() - start);
+        mgx_sizes_give(sizes, held, own, status == MGX_OK ? mgx_clock_seconds() - start : -1);
     return status;
 }
 

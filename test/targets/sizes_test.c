@@ -112,6 +112,20 @@ CASE(a_size_that_comes_again_gets_a_plan)
     mgx_program_destroy(p);
 }
 
+// A text that grows: every size comes once, and its plan would cost more than the run. One plan is
+// made, by the first run of all, which packs the weights.
+CASE(sizes_that_come_once_get_no_plans)
+{
+    const struct mgx_compile_options options = options_of(MGX_SPECIALISE_AUTO, 1);
+    struct mgx_program *p = compile(network, &options);
+    CHECK(p);
+    for (int rows = 1; rows <= 40; rows++)
+        CHECK(runs(p, rows));
+    CHECK_INT(report(p).met, 40);
+    CHECK(report(p).made <= 20); // a run that waited for the processor looks long
+    mgx_program_destroy(p);
+}
+
 CASE(never_means_never)
 {
     const struct mgx_compile_options options = options_of(MGX_SPECIALISE_NEVER, 1);
@@ -381,6 +395,7 @@ CASE(weights_are_packed_once)
 }
 
 TEST_MAIN(ROW(a_size_that_comes_again_gets_a_plan) ROW(never_means_never)
-              ROW(plans_are_made_beside_the_runs) ROW(optimal_sizes_are_planned_by_compiling)
-                  ROW(the_bound_holds) ROW(many_threads_many_sizes)
-                      ROW(many_threads_hand_their_state_round) ROW(weights_are_packed_once))
+              ROW(sizes_that_come_once_get_no_plans) ROW(plans_are_made_beside_the_runs)
+                  ROW(optimal_sizes_are_planned_by_compiling) ROW(the_bound_holds)
+                      ROW(many_threads_many_sizes) ROW(many_threads_hand_their_state_round)
+                          ROW(weights_are_packed_once))

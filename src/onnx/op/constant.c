@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "import/spans.h"
 #include "onnx/build.h"
 
 // --- Constant: exactly one of its attributes ---
@@ -181,6 +182,23 @@ static double at(enum mgx_type type, const double *v, int64_t i)
                              : v[0] + (double)i * v[2];
 }
 
+static bool is_constant_one(struct mgx_node *n, int input)
+{
+    double value;
+    return mgx_build_constant_double(n, input, &value) && value == 1;
+}
+
+// As long as an axis of which the name is known.
+static void name_length(struct mgx_node *n)
+{
+    struct mgx_dim length[MGX_MAX_RANK];
+    int count = 0;
+    struct mgx_ins *way = mgx_build_way(n, n->in[0], n->in[1]);
+    if (way && mgx_build_spans(way, length, &count) && count == 1 &&
+        (length[0].name || length[0].min == length[0].max))
+        n->out[0] = mgx_build_reshape_by(n, n->out[0], way);
+}
+
 static enum mgx_status range(struct mgx_node *n)
 {
     TRY(mgx_node_need(n, 3, 3));
@@ -193,6 +211,8 @@ static enum mgx_status range(struct mgx_node *n)
         return mgx_node_invalid(n, "delta is 0");
     if (!known || !(count <= RANGE_LIMIT)) {
         n->out[0] = mgx_build_emit_n(n, &mgx_op_dynamic_range, NULL, n->in, 3);
+        if (is_constant_one(n, 2)) // positions of new tokens: from the past to past + tokens
+            name_length(n);
         return MGX_OK;
     }
     const enum mgx_type type = n->in[0]->shape.type;
@@ -209,6 +229,15 @@ const struct mgx_onnx_op mgx_onnx_range = {.name = "Range", .import = range};
 
 // --- Trilu ---
 
+// As long as the axis, by name.
+static struct mgx_ins *named_indices(struct mgx_node *n, struct mgx_ins *x, int axis)
+{
+    struct mgx_ins *indices = mgx_build_indices(n, x, axis);
+    return mgx_build_fixed_dim(x, axis)
+               ? indices
+               : mgx_build_reshape_by(n, indices, mgx_build_dim(n, x, axis));
+}
+
 static enum mgx_status trilu(struct mgx_node *n)
 {
     TRY(mgx_node_need(n, 1, 2));
@@ -218,19 +247,18 @@ static enum mgx_status trilu(struct mgx_node *n)
         return mgx_onnx_defer(n);
     if (rank < 2)
         return mgx_node_invalid(n, "input has rank %d, below 2", rank);
-    if (!mgx_build_fixed_dim(x, rank - 1) || !mgx_build_fixed_dim(x, rank - 2))
-        return mgx_onnx_defer(n);
-    const int64_t *lens = x->shape.lens + rank - 2;
+    const double rows = (double)mgx_shape_dim(&x->shape, rank - 2).max,
+                 columns = (double)mgx_shape_dim(&x->shape, rank - 1).max;
     const bool upper = mgx_onnx_int(n, "upper", 1) != 0;
-    struct mgx_ins *row = mgx_build_iota(n, MGX_INT64, lens[0]);
+    struct mgx_ins *row = named_indices(n, x, rank - 2);
     row = row ? mgx_build_per_axis(n, row, 0, 2) : NULL;
-    struct mgx_ins *column = mgx_build_iota(n, MGX_INT64, lens[1]);
+    struct mgx_ins *column = named_indices(n, x, rank - 1);
     struct mgx_ins *k = mgx_node_in(n, 1);
     struct mgx_ins *edge = row;
     if (k) { // the diagonal as a scalar, wherever it comes from; far outside it is as good as next
              // to the matrix
         k = mgx_build_rank(k) ? mgx_build_reshape(n, k, (int64_t[]){1}, 0) : k;
-        k = mgx_build_clamp(n, k, -(double)lens[0], (double)lens[1]);
+        k = mgx_build_clamp(n, k, -rows, columns);
         edge = mgx_build_add(n, row, k);
     }
     struct mgx_ins *drop =

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reshape (shape as attribute before opset 5) and Flatten.
+#include "import/spans.h"
 #include "onnx/build.h"
 
 // With allowzero a 0 is a length of zero: the result holds nothing, so it needs no input.
@@ -32,7 +33,7 @@ static enum mgx_status reshape(struct mgx_node *n)
     if (!known) {
         if (zero_is_zero)
             return mgx_onnx_defer(n);
-        n->out[0] = mgx_build_emit(n, &mgx_op_reshape, NULL, MGX_IN(n->in[0], n->in[1]));
+        n->out[0] = mgx_build_reshape_by(n, n->in[0], n->in[1]);
         return MGX_OK;
     }
     for (int i = 0; zero_is_zero && i < dims.count; i++)

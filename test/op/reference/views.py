@@ -201,6 +201,13 @@ def reshapes(w):
     w.case("as_shape[shape=float_type, {2, 2}, {2, 1}]", [T("float", np.ones((2, 2)), (3, 1))], fails="as_shape: Shapes are not in standard layout")
     w.case("flatten[axis=0]", [D("int8", 2**41, 2)], fails="flatten: more than 2^40 positions")
     w.case(r("2, -1"), [D("int8", 2**42)], shape="int8_type, {2, %d}, {%d, 1}" % (2**41, 2**41))
+    # within: what is known of the lengths holds before they are
+    n = lambda dims: "reshape_within[out_dyn_dims={%s}]" % dims
+    w.case(n("[1..9], 6"), [x, T("int64", [4, 6])], x.a.reshape(4, 6))
+    w.case(n("[1..9], 6"), [x, T("int64", [-1, 6], known=True)], x.a.reshape(4, 6), strides=(6, 1))
+    w.case(n("[1..9], 6"), [D("float", (1, 4), 24), D("int64", 2)], shape=d + "{[1..9], 6}")
+    w.case(n("[1..3], 6"), [x, T("int64", [4, 6], known=True)], fails="reshape_within: length 4 of axis 0 is not within 1..3")
+    w.case(n("[1..3]"), [x, T("int64", [4, 6], known=True)], fails="reshape_within: 2 lengths, out_dyn_dims has 1")
     # lazy: as a view or not at all
     w.case("reshape_lazy[dims={6, 4}]", [x], x.a.reshape(6, 4), skip=["stride", "dynamic"])
     y = w.random("float", (2, 3, 4), strides=(24, 8, 2))
