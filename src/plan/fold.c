@@ -3,9 +3,9 @@
 //
 // Folding evaluates one operator after the other on tensors, as a dynamic step does, so kernels are
 // chosen in the same way (late.h); what was chosen is freed when the passes are done. Only
-// element-wise work and reductions are taken: the first is correctly rounded or within the units of
-// the last place that docs/cpu.md lists, the others sum as they would when run. Small work and
-// integers stay with the reference.
+// element-wise work, reductions and products are taken: the first is correctly rounded or within the
+// units of the last place that docs/cpu.md lists, the others sum as they would when run. Small work
+// and integers stay with the reference, which takes a second for each GFLOP of a product.
 //
 // Cost: nothing until there is something to take.
 #include "plan/fold.h"
@@ -14,21 +14,33 @@
 #include <stdlib.h>
 
 #include "base/size.h"
+#include "op/op.h"
 #include "op/rule/rule.h"
 #include "plan/late.h"
 
-enum { LARGE = 1 << 13 }; // elements, of the result or an input
+enum {
+    LARGE = 1 << 13,        // elements, of the result or an input
+    LARGE_PRODUCT = 1 << 24 // multiplications
+};
 
 struct mgx_plan_folder {
     struct mgx_plan_store store;
     struct mgx_plan_late late; // its kernels are the machine's late ones
 };
 
+static bool is_large_product(const struct mgx_compute_call *c, int64_t elements)
+{
+    int64_t count;
+    const struct mgx_shape *a = &c->in[0]->shape;
+    return c->op == &mgx_op_dot && a->rank >= 2 &&
+           (!mgx_mul_i64(elements, a->lens[a->rank - 1], &count) || count >= LARGE_PRODUCT);
+}
+
 static bool takes(const struct mgx_compute_call *c)
 {
     int64_t most = mgx_shape_is_static(c->out_shape) ? mgx_shape_elements(c->out_shape) : 0;
-    if (!(c->op->flags & (MGX_OP_POINTWISE | MGX_OP_REDUCE)) || c->in_count < 1 ||
-        c->out_shape->type != MGX_FLOAT)
+    if (c->in_count < 1 || c->out_shape->type != MGX_FLOAT ||
+        (!(c->op->flags & (MGX_OP_POINTWISE | MGX_OP_REDUCE)) && !is_large_product(c, most)))
         return false;
     for (int i = 0; i < c->in_count; i++) {
         if (c->in[i]->shape.type != MGX_FLOAT)

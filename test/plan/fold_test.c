@@ -166,5 +166,37 @@ CASE(rows_by_matrices_are_folded)
     mgx_program_destroy(p);
 }
 
+// Positions by weights, as DeBERTa has them: a product of constants, by kernels, whatever lies how.
+CASE(products_are_folded_by_kernels)
+{
+    enum { SIDE = 256 };
+    static const int64_t swap[] = {1, 0};
+    for (int turned = 0; turned < 2; turned++) {
+        struct mgx_diag diag = {0};
+        struct mgx_program *p;
+        CHECK_OK(mgx_program_create(&p, &mgx_ops, &diag), diag);
+        struct mgx_module *m = mgx_program_main(p);
+        struct mgx_ins *a = filled(m, SIDE, DEPTH, 0),
+                       *b = turned ? filled(m, SIDE, DEPTH, 0) : filled(m, DEPTH, SIDE, 0);
+        if (turned)
+            b = mgx_emit(m, &mgx_op_transpose, MGX_ATTRS(mgx_ints("permutation", swap, 2)),
+                         MGX_IN(b));
+        struct mgx_ins *out = mgx_emit(m, &mgx_op_dot, NULL, MGX_IN(a, b));
+        mgx_add_return(m, &out, 1);
+        CHECK_OK(mgx_program_compile(p, mgx_target_find("cpu"), NULL, &diag), diag);
+        const struct mgx_tensor *t = result(p)->literal;
+        CHECK(t && mgx_shape_is_standard(&t->shape));
+        for (int i = 0; i < SIDE; i += 51)
+            for (int k = 0; k < SIDE; k += 51) {
+                double want = 0;
+                for (int j = 0; j < DEPTH; j++)
+                    want += (double)matrix_value(i, j) *
+                            (turned ? matrix_value(k, j) : matrix_value(j, k));
+                CHECK(fabs(((const float *)t->data)[i * SIDE + k] - want) < 1e-3);
+            }
+        mgx_program_destroy(p);
+    }
+}
+
 TEST_MAIN(ROW(large_constants_are_folded_by_kernels) ROW(bounds_hold_for_kernels_too)
-              ROW(rows_by_matrices_are_folded))
+              ROW(rows_by_matrices_are_folded) ROW(products_are_folded_by_kernels))
