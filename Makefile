@@ -61,11 +61,13 @@ help:
 
 # --- Python for the tests only; the engine and the driver need none ---
 venv: $(VENV)/ready
-$(VENV)/ready: tool/requirements.txt
+$(VENV)/ready: tool/requirements.txt tool/opencl.txt
 	@echo "== installing the tests' Python packages into $(VENV)"
 	@mkdir -p $(BUILD)
 	@test -x $(PYTHON) || python3 -m venv $(VENV)
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r tool/requirements.txt
+	@$(PYTHON) tool/opencl.py --found || $(PYTHON) -m pip install --quiet --disable-pip-version-check --only-binary=:all: \
+		-r tool/opencl.txt 2> /dev/null || echo "== no wheels of OpenCL for this machine"
 	@touch $@
 
 demo: all
@@ -78,7 +80,7 @@ test: venv tests
 	@cmake -S . -B $(BUILD) -DMGX_PYTHON=$(abspath $(PYTHON)) > /dev/null
 	@$(call COMPILE,$(BUILD)) > /dev/null
 	@echo "== running the tests"
-	@cd $(BUILD) && ctest --output-on-failure -j$(JOBS)
+	@cd $(BUILD) && env $$($(abspath $(PYTHON)) $(CURDIR)/tool/opencl.py opencl) ctest --output-on-failure -j$(JOBS)
 	@$(MAKE) suite
 	@echo "== the ONNX backend suite on cpu"
 	@$(PYTHON) test/onnx/judge.py --build $(BUILD) --target cpu

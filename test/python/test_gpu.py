@@ -6,22 +6,12 @@ import re
 import subprocess
 import sys
 
-os.environ.setdefault("MIGRAPHX_GPU_DEVICE", "opencl")
+from card import needs_card  # first: it says which card
+import migraphx
+import numpy as np
+import pytest
 
-import migraphx  # noqa: E402
-import numpy as np  # noqa: E402
-import pytest  # noqa: E402
-
-
-def has_card():
-    try:
-        migraphx.gpu_sync()
-    except RuntimeError:
-        return False
-    return True
-
-
-pytestmark = pytest.mark.skipif(not has_card(), reason="no card")
+pytestmark = needs_card
 RNG = np.random.default_rng(7)
 FLOATS = {"type": "float_type", "lens": [5, 7]}
 

@@ -4,11 +4,13 @@ error of a chain of fused multiply-adds, whatever units compute. And with TF32 a
 
 The card is MGX_TEST_DEVICE, else whatever OpenCL has; without one the tests are skipped. MGX_CASES says how many of each.
 """
+from card import needs_card  # first: it says which card
 import numpy as np
 import pytest
 from test_gpu_matrix import CASES as MOST
 from test_gpu_matrix import SEED, Builder, convolution, rounded, tail
 
+pytestmark = needs_card
 CASES = (MOST + 1) // 2
 TF32 = 1e-3  # operands of 11 bits: 2.8e-4 each by rounding, twice that by cutting off
 

@@ -2,15 +2,12 @@
 """Kernels of a card that are no networks' everyday ones, at random shapes, types and strides, against the reference target; the card is MIGRAPHX_GPU_DEVICE or whatever OpenCL has."""
 import os
 
-os.environ.setdefault("MIGRAPHX_GPU_DEVICE", "opencl")
+from card import needs_card  # first: it says which card
+import migraphx
+import numpy as np
+import pytest
 
-import migraphx  # noqa: E402
-import numpy as np  # noqa: E402
-import pytest  # noqa: E402
-
-from test_gpu import has_card  # noqa: E402
-
-pytestmark = pytest.mark.skipif(not has_card(), reason="no card")
+pytestmark = needs_card
 TYPES = {"float_type": 2, "half_type": 1, "bf16_type": 15, "double_type": 3, "int32_type": 8, "int64_type": 9, "int8_type": 5, "uint8_type": 4}
 ERROR = {"half_type": 4e-3, "bf16_type": 3e-2, "float_type": 2e-5, "double_type": 1e-6}
 ROUNDS = int(os.environ.get("MGX_TEST_ROUNDS", "1"))  # of each test, with other shapes

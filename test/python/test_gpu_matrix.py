@@ -5,12 +5,12 @@ The card is MGX_TEST_DEVICE, else whatever OpenCL has; without one the tests are
 """
 import os
 
-os.environ["MIGRAPHX_GPU_DEVICE"] = os.environ.get("MGX_TEST_DEVICE", "opencl")
-
+import card  # first: it says which card
 import migraphx
 import numpy as np
 import pytest
 
+pytestmark = card.needs_card
 CASES = int(os.environ.get("MGX_CASES", "2"))
 SEED = int(os.environ.get("MGX_SEED", "1"))
 # Rounding of a result, and of the operands of a chain of a few roundings, relative to their size.
@@ -49,11 +49,7 @@ class Builder:
 
     def run(self, result):
         self.main.add_return([self.op("convert", [result], target_type=2)])
-        try:
-            self.program.compile(migraphx.get_target("gpu"), offload_copy=True, **self.options)
-        except RuntimeError as e:
-            pytest.skip(str(e)) if "device" in str(e) and "no" in str(e) else None
-            raise
+        self.program.compile(migraphx.get_target("gpu"), offload_copy=True, **self.options)
         runs = [np.array(self.program.run(self.feeds)[0]) for _ in range(3)]  # the third one plays a recording
         assert np.array_equal(runs[0], runs[1], equal_nan=True) and np.array_equal(runs[0], runs[2], equal_nan=True)
         return runs[0]
@@ -198,6 +194,8 @@ def attention(b, rng):
 def test_attention(case):
     b = Builder(["half_type", "bf16_type"][case % 2])
     y, want, what = attention(b, np.random.default_rng([SEED, 3, case]))
+    if case == 0 and card.is_old_pocl():
+        pytest.skip("PoCL 3.0-rc2, which its wheel has, gives this one another answer in every run; 3.1 gives the right one")
     # Scores and weights are rounded on a card that has no kernel for the whole: a few roundings more.
     got = b.run(y)
     error = np.sqrt(np.mean((got - want) ** 2) / np.mean(want**2))
@@ -276,11 +274,7 @@ def test_recurrent(case):
             else:
                 inputs.append(main.add_literal(value.astype(np.float32)))
         main.add_return([main.add_instruction(migraphx.op(name, hidden_size=hidden, actv_func=acts, direction=direction, clip=0.0, **more), inputs)])
-        try:
-            program.compile(migraphx.get_target(target), offload_copy=True)
-        except RuntimeError as e:
-            pytest.skip(str(e)) if "device" in str(e) and "no" in str(e) else None
-            raise
+        program.compile(migraphx.get_target(target), offload_copy=True)
         results.append([np.array(program.run(feeds)[0]) for _ in range(3)][-1])
     error = np.sqrt(np.mean((results[1] - results[0]) ** 2) / max(np.mean(results[0] ** 2), 1e-30))
     assert error < 1e-5, f"{name} {steps} {batch} {size} {hidden}, direction {direction}, {keep}, {more}: relative error {error:.2e}"

@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Models on a card whose sizes come with the run, by shapes or by values, against ONNX Runtime; the card is MIGRAPHX_GPU_DEVICE or whatever OpenCL has."""
-import os
+from card import needs_card  # first: it says which card
+import migraphx
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
 
-os.environ.setdefault("MIGRAPHX_GPU_DEVICE", "opencl")
+import test_sizes
 
-import migraphx  # noqa: E402
-import numpy as np  # noqa: E402
-import onnxruntime  # noqa: E402
-import pytest  # noqa: E402
-from onnx import TensorProto, helper  # noqa: E402
-
-import test_sizes  # noqa: E402
-from test_gpu import has_card  # noqa: E402
-
-pytestmark = pytest.mark.skipif(not has_card(), reason="no card")
+pytestmark = needs_card
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 N = helper.make_node
 

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT
+"""Whether there is a card to test on: MGX_TEST_DEVICE, else MIGRAPHX_GPU_DEVICE, else whatever OpenCL has. Imported before migraphx reads
+the environment."""
+import os
+
+os.environ["MIGRAPHX_GPU_DEVICE"] = os.environ.get("MGX_TEST_DEVICE") or os.environ.get("MIGRAPHX_GPU_DEVICE") or "opencl"
+
+import migraphx  # noqa: E402
+import pytest  # noqa: E402
+
+
+def why_none():
+    """None where there is a card, else the engine's own sentence."""
+    try:
+        migraphx.gpu_sync()
+    except RuntimeError as e:
+        return str(e)
+    return None
+
+
+needs_card = pytest.mark.skipif(why_none() is not None, reason=str(why_none()))
+
+
+def is_old_pocl():
+    """Whether OpenCL is PoCL as the package index has it: a release candidate of 3.0, beside distributions' 3.1 and later."""
+    program = migraphx.program()
+    main = program.get_main_module()
+    x = main.add_parameter("x", migraphx.shape(type="float_type", lens=[4]))
+    main.add_return([main.add_instruction(migraphx.op("relu"), [x])])
+    program.compile(migraphx.get_target("gpu"))
+    return "PoCL" in program.explain() and "3.0-rc" in program.explain()
