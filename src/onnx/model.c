@@ -180,8 +180,8 @@ enum mgx_status mgx_onnx_import_bound(struct mgx_program **out, const void *data
     import.bound = bound;
     import.bound_count = count;
     import.final = true;
-    if (status == MGX_OK)
-        status = mgx_source_open_buffer(&import.source, data, size, false, import.diag);
+    if (status == MGX_OK) // a result may come to be a view of a literal in these bytes
+        status = mgx_source_open_buffer(&import.source, data, size, true, import.diag);
     status = mgx_onnx_run(&import, status, &mgx_ops, out); // nothing is put off again
     *gave_up = import.gave_up;
     return status;
