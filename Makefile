@@ -82,8 +82,7 @@ test: venv tests
 	@echo "== running the tests"
 	@cd $(BUILD) && env $$($(abspath $(PYTHON)) $(CURDIR)/tool/opencl.py opencl) ctest --output-on-failure -j$(JOBS)
 	@$(MAKE) suite
-	@echo "== the ONNX backend suite on cpu"
-	@$(PYTHON) test/onnx/judge.py --build $(BUILD) --target cpu
+	@$(MAKE) judge-suite TARGET=cpu
 
 check: CMAKE_ARGS += -DMGX_WERROR=ON
 check: tests
@@ -92,25 +91,29 @@ check: tests
 	(cd $(BUILD) && ctest --output-on-failure -j$(JOBS) -LE slow) && \
 	echo "== check: passed in $$(($$(date +%s) - start)) s"
 
+# Each of these makes its cases and judges them; two at a time, their lines one after the other.
 TARGET ?= ref
+SUITES := suite suite_free suite_unranked contrib versions random
+suite_MAKE := make_suite.py
+suite_free_MAKE := make_suite.py --shapes free
+suite_unranked_MAKE := make_suite.py --shapes unranked
+contrib_MAKE := make_contrib.py
+versions_MAKE := make_versions.py
+random_MAKE := make_random.py
+suite_SAYS := the ONNX backend suite
+suite_free_SAYS := the ONNX backend suite with free shapes
+suite_unranked_SAYS := the ONNX backend suite with unranked shapes
+contrib_SAYS := the operators of com.microsoft and ai.onnx.ml against ONNX Runtime
+versions_SAYS := every version of every operator
+random_SAYS := random attributes and shapes
+
 suite: venv tests
-	@echo "== the ONNX backend suite on $(TARGET)"
-	@$(PYTHON) test/onnx/make_suite.py --out $(BUILD)/suite
-	@$(PYTHON) test/onnx/judge.py --build $(BUILD) --target $(TARGET)
-	@for shapes in free unranked; do \
-		echo "== the same with $$shapes shapes"; \
-		$(PYTHON) test/onnx/make_suite.py --out $(BUILD)/suite_$$shapes --shapes $$shapes && \
-		$(PYTHON) test/onnx/judge.py --build $(BUILD) --target $(TARGET) --cases $(BUILD)/suite_$$shapes || exit 1; \
-	done
-	@echo "== the operators of com.microsoft and ai.onnx.ml against ONNX Runtime on $(TARGET)"
-	@$(PYTHON) test/onnx/make_contrib.py --out $(BUILD)/contrib
-	@$(PYTHON) test/onnx/judge.py --build $(BUILD) --target $(TARGET) --cases $(BUILD)/contrib
-	@echo "== every version of every operator on $(TARGET)"
-	@$(PYTHON) test/onnx/make_versions.py --out $(BUILD)/versions
-	@$(PYTHON) test/onnx/judge.py --build $(BUILD) --target $(TARGET) --cases $(BUILD)/versions
-	@echo "== random attributes and shapes on $(TARGET)"
-	@$(PYTHON) test/onnx/make_random.py --out $(BUILD)/random
-	@$(PYTHON) test/onnx/judge.py --build $(BUILD) --target $(TARGET) --cases $(BUILD)/random
+	@$(MAKE) -j$(JOBS) --output-sync=target $(SUITES:%=judge-%)
+
+judge-%:
+	@echo "== $($*_SAYS) on $(TARGET)"
+	@$(PYTHON) test/onnx/$(firstword $($*_MAKE)) --out $(BUILD)/$* $(wordlist 2,9,$($*_MAKE))
+	@$(PYTHON) test/onnx/judge.py --build $(BUILD) --target $(TARGET) --cases $(BUILD)/$*
 
 MODELS ?=
 quantized: venv tests
@@ -169,7 +172,7 @@ DEBUG_TESTS := ^(ir/|plan/|format/|far/|op/cases|pass/cases|quant/random|targets
 debug:
 	@echo "== building into build-debug/ (assertions), and running the tests that reach most of them"
 	@$(call CONFIGURE,build-debug,-DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1 -DMGX_WERROR=OFF -DMGX_PYTHON=$(abspath $(PYTHON)))
-	@$(call COMPILE,build-debug) --target mgx-tests > /dev/null
+	@$(call COMPILE,build-debug) --target $$(cd build-debug && ctest -N -R '$(DEBUG_TESTS)' | sed -n 's|^ *Test .*: \(.*\)|test-\1|p' | tr / -) > /dev/null
 	@cd build-debug && ctest --output-on-failure -j$(JOBS) -R '$(DEBUG_TESTS)'
 
 faults: venv

@@ -9,6 +9,9 @@ check_c_source_compiles("#ifndef __aarch64__\n#error\n#endif\nint main(void) { r
 # clang's strength reduction turns the row addresses of a tile into one chain of additions and hoists the loads, which
 # throws the accumulators out of their registers: 71 % of the FMA peak with it, 97 % without.
 set(MGX_KERNEL_OPTIONS -O3)
+if(CMAKE_BUILD_TYPE STREQUAL Debug)
+  set(MGX_KERNEL_OPTIONS -O1)
+endif()
 if(MGX_SANITIZE) # bounds and races show at any level; at -O3 an instrumented micro-kernel takes minutes to compile
   set(MGX_KERNEL_OPTIONS -O1)
 endif()

@@ -88,6 +88,7 @@ def built(settings, scratch):
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     fresh = not os.path.exists(os.path.join(folder, "CMakeCache.txt"))
     run("cmake", "-S", SOURCE, "-B", folder, "-DCMAKE_BUILD_TYPE=Release", "-DMGX_WERROR=OFF", *(generator if fresh else []))
+    print("migraphx: building the engine, some minutes of processor time", file=sys.stderr, flush=True)
     run("cmake", "--build", folder, "--target", "release", f"-j{os.cpu_count() or 1}")
     return folder
 
@@ -160,7 +161,7 @@ def write_wheel(path, files, info):
 
 def dist_info(tag):
     info = f"migraphx-{version()}.dist-info"
-    tags = "".join(f"Tag: cp39-abi3-{one}\n" for one in tag.split("."))
+    tags = "".join(f"Tag: cp39-abi3-{one}\n" for one in tag.split(".") if one)
     wheel = f"Wheel-Version: 1.0\nGenerator: mgx_wheel\nRoot-Is-Purelib: false\n{tags}"
     return info, [(f"{info}/METADATA", metadata().encode(), False), (f"{info}/WHEEL", wheel.encode(), False),
                   (f"{info}/entry_points.txt", ENTRY_POINTS.encode(), False),
@@ -178,6 +179,17 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     name = f"migraphx-{version()}-cp39-abi3-{tag}.whl"
     write_wheel(os.path.join(wheel_directory, name), files + more, info)
     return name
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    """What pip wants to know first; without it pip builds the engine for this, under a line that reads "Preparing metadata"."""
+    info, files = dist_info("")
+    for name, data, _ in files:
+        path = os.path.join(metadata_directory, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(data)
+    return info
 
 
 def get_requires_for_build_wheel(config_settings=None):

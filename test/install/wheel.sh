@@ -1,9 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# wheel.sh BUILD [FLOOR]: makes the wheel of what is built, looks at it, installs it into a fresh environment without a
-# network, and uses it. BUILD `-`: pip builds itself, as `pip install .` does. FLOOR: the glibc that the tag must name.
+# wheel.sh BUILD [FLOOR] | --pip BUILD: makes the wheel of what is built, looks at it, installs it into a fresh environment
+# without a network, and uses it. --pip: `pip install .` does all of it, and asks for the metadata before anything is built
+# or packed (tool/bare_debian.sh has pip build from nothing). FLOOR: the glibc that the tag must name.
 # 77: this Python has no pip that can do it.
 set -eu
+by_pip=
+[ "$1" != --pip ] || { by_pip=1; shift; }
 build=$1 floor=${2:-}
 here=$(cd "$(dirname "$0")" && pwd)
 source=$(cd "$here/../.." && pwd)
@@ -14,8 +17,12 @@ $pip install --help 2> /dev/null | grep -q -e --config-settings || { echo "no pi
 unset PYTHONPATH PIP_INDEX_URL || :
 export PIP_NO_INDEX=1
 "$PYTHON" -m venv --without-pip "$work/venv"
-if [ "$build" = - ]; then
-    $pip --python "$work/venv" install "$source" > "$work/log" 2>&1 || { tail -40 "$work/log"; exit 1; }
+if [ "$by_pip" ]; then
+    (cd "$source/tool" && "$PYTHON" -c 'import sys, mgx_wheel; mgx_wheel.built = None
+print(mgx_wheel.prepare_metadata_for_build_wheel(sys.argv[1]))' "$work/metadata") | grep -q '^migraphx-.*dist-info$'
+    grep -q '^Name: migraphx$' "$work"/metadata/*.dist-info/METADATA
+    $pip --python "$work/venv" install --config-settings=build="$build" "$source" > "$work/log" 2>&1 ||
+        { tail -40 "$work/log"; exit 1; }
 else
     mkdir "$work/out"
     $pip wheel --no-deps --config-settings=build="$build" -w "$work/out" "$source" > "$work/log" 2>&1 ||
