@@ -1,9 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# bare_debian.sh [FOLDER]: in a Debian 12 that has nothing else, each way to install, and after each the clients of
-# test/install and the three programs of examples/. Needs root, debootstrap and Debian's mirror. FOLDER is kept and used
-# again; without it the system is made below /tmp and removed. MIRROR names another mirror.
+# bare_debian.sh [--first-day] [FOLDER]: in a Debian 12 that has nothing else, each way to install, and after each the
+# clients of test/install and the three programs of examples/. --first-day: README's two commands instead, with what
+# README names and nothing else, by a user and by root. Needs root, debootstrap and Debian's mirror. FOLDER is kept and
+# used again; without it the system is made below /tmp and removed. MIRROR names another mirror.
 set -eu
+first_day=
+[ "${1:-}" != --first-day ] || { first_day=1; shift; }
 cd "$(dirname "$0")/.."
 command -v debootstrap > /dev/null || { echo "bare-debian: needs debootstrap (apt install debootstrap)"; exit 1; }
 [ "$(id -u)" = 0 ] || { echo "bare-debian: needs root, for chroot"; exit 1; }
@@ -30,6 +33,26 @@ cp /etc/resolv.conf "$root/etc/resolv.conf"
 rm -rf "$root/src"
 mkdir "$root/src"
 git ls-files -z | tar --create --null --files-from=- | tar --extract -C "$root/src"
+
+if [ "$first_day" ]; then
+    echo "== what README names: a C compiler, make, cmake and python3 (with venv)"
+    fetch gcc libc6-dev make cmake python3 python3-venv ca-certificates
+    inside 'id newcomer > /dev/null 2>&1 || useradd --create-home newcomer'
+    # where the package index is, and whom this network trusts, belongs to the network and not to the machine
+    [ ! -e /etc/pip.conf ] || cp /etc/pip.conf "$root/etc/pip.conf"
+    cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
+    for user in newcomer root; do
+        for command in "make demo" "make test"; do
+            inside "home=\$(getent passwd $user | cut -d: -f6); [ '$command' = 'make test' ] || { rm -rf \$home/src; cp -r /src \$home/src; chown -R $user \$home/src; }
+                start=\$(date +%s)
+                su $user -s /bin/sh -c 'cd ~/src && $command${JOBS:+ JOBS=$JOBS}' > /tmp/first_day.log 2>&1 || { tail -40 /tmp/first_day.log; exit 1; }
+                grep -E 'tests passed|passed, |skipped|Skipped|^== no' /tmp/first_day.log || :
+                echo \"== $command, as $user: green in \$((\$(date +%s) - start)) s\""
+        done
+        inside "rm -rf \$(getent passwd $user | cut -d: -f6)/src"
+    done
+    exit 0
+fi
 
 echo "== what building needs, and the clients"
 fetch gcc g++ libc6-dev make cmake pkg-config python3 python3-venv python3-numpy
