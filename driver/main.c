@@ -103,6 +103,7 @@ static char *join(int argc, char **argv)
 static int run_verb(const struct verb *verb, struct options *o, int argc, char **argv)
 {
     char *line = join(argc, argv);
+    o->command = line ? line : "";
     const double start = now_ms();
     log_info("Running [ MIGraphX Version: %s ]: %s", version(), line ? line : "");
     work_start();

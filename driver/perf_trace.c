@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT
+// perf's timeline for chrome://tracing and Perfetto: a process with a line for every thread, and the
+// scratch memory in use.
+//
+// It shows one run, the fastest of a few: the calling thread from instruction to instruction, and
+// each worker while it helps. Where a card computes, threads of the host say nothing; then the
+// instructions stand one after the other, each as long as it takes on the average by the card's
+// clock.
+#include "profile.h"
+
+enum { MOST_RUNS = 5, PROCESS = 1 };
+
+// --- taking it ---
+
+static void add_span(void *data, size_t instruction, size_t thread, double begin, double end)
+{
+    struct timeline *t = data;
+    if (t->count == t->room) {
+        const size_t room = 2 * t->room + 256;
+        struct span *larger = realloc(t->spans, room * sizeof *larger);
+        if (!larger) {
+            t->failed = true;
+            return;
+        }
+        t->spans = larger;
+        t->room = room;
+    }
+    t->spans[t->count++] = (struct span){instruction, thread, begin, end};
+}
+
+static double length_of(const struct timeline *t)
+{
+    double end = 0;
+    for (size_t i = 0; i < t->count; i++)
+        end = t->spans[i].end > end ? t->spans[i].end : end;
+    return end;
+}
+
+bool take_timeline(migraphx_program_t program, migraphx_program_parameters_t params, int runs,
+                   struct timeline *out)
+{
+    bool good = true;
+    for (int i = 0; i < runs && i < MOST_RUNS && good; i++) {
+        struct timeline t = {0};
+        migraphx_arguments_t results = NULL;
+        good = OK(migraphx_program_run_spans(&results, program, params, add_span, &t));
+        migraphx_arguments_destroy(results);
+        if (t.failed)
+            log_error("out of memory");
+        good = good && !t.failed;
+        if (good && (!i || length_of(&t) < length_of(out))) {
+            free_timeline(out);
+            *out = t;
+        } else
+            free_timeline(&t);
+    }
+    return good;
+}
+
+void free_timeline(struct timeline *t)
+{
+    free(t->spans);
+    *t = (struct timeline){0};
+}
+
+// --- names ---
+
+static void put_name_of(FILE *f, const char *kind, size_t thread, const char *name)
+{
+    fprintf(f, " {\"ph\": \"M\", \"pid\": %d, \"tid\": %zu, \"name\": \"%s\", \"args\": {", PROCESS,
+            thread + 1, kind);
+    put_member(f, "name", name);
+    fprintf(f, "}},\n");
+}
+
+static size_t most_thread(const struct timeline *t)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < t->count; i++)
+        most = t->spans[i].thread > most ? t->spans[i].thread : most;
+    return most;
+}
+
+static void put_all_names(FILE *f, const struct report *r)
+{
+    const struct timeline *t = &r->m->timeline;
+    char name[32];
+    put_name_of(f, "process_name", 0, report_model(r));
+    put_name_of(f, "thread_name", 0, t->count ? "calling thread" : "instructions, averages");
+    for (size_t i = 1; i <= most_thread(t); i++) {
+        snprintf(name, sizeof name, "worker %zu", i);
+        put_name_of(f, "thread_name", i, name);
+    }
+    for (size_t i = 0; i <= most_thread(t); i++)
+        fprintf(f,
+                " {\"ph\": \"M\", \"pid\": %d, \"tid\": %zu, \"name\": \"thread_sort_index\", "
+                "\"args\": {\"sort_index\": %zu}},\n",
+                PROCESS, i + 1, i);
+}
+
+// --- instructions ---
+
+static void put_step_of(FILE *f, const struct report *r, size_t instruction)
+{
+    for (int k = 0; k < r->plan.count; k++)
+        if (r->plan.rows[k].instruction == (int)instruction) {
+            fprintf(f, ", \"step\": ");
+            put_plan_row(f, &r->plan.rows[k]);
+            return;
+        }
+}
+
+// The calling thread's has all there is to know, a worker's the name.
+static bool put_span(FILE *f, const struct report *r, const struct span *s)
+{
+    migraphx_instruction_t ins = NULL;
+    char *text = NULL, *group = NULL;
+    const bool good = OK(migraphx_instructions_get(&ins, r->list, s->instruction)) &&
+                      OK(migraphx_instruction_to_string(&text, ins)) &&
+                      (group = group_name(ins, r->o->detailed)) != NULL;
+    if (good) {
+        fprintf(f, " {\"ph\": \"X\", \"pid\": %d, \"tid\": %zu, \"cat\": \"%s\", ", PROCESS,
+                s->thread + 1, s->thread ? "help" : "run");
+        put_member(f, "name", group);
+        fprintf(f, ", \"ts\": %.3f, \"dur\": %.3f, \"args\": {", s->begin, s->end - s->begin);
+        put_member(f, "instruction", text);
+        if (!s->thread) {
+            fprintf(f, ", \"average_us\": %.3f", r->m->average[s->instruction] * 1000);
+            put_step_of(f, r, s->instruction);
+        }
+        fprintf(f, "}},\n");
+    }
+    free(group);
+    migraphx_string_destroy(text);
+    migraphx_instruction_destroy(ins);
+    return good;
+}
+
+static bool put_averages(FILE *f, const struct report *r, double *end)
+{
+    bool good = true;
+    *end = 0;
+    for (size_t i = 0; i < r->m->count && good; i++) {
+        const double us = r->m->average[i] * 1000;
+        if (us > 0)
+            good = put_span(f, r, &(struct span){i, 0, *end, *end + us});
+        *end += us;
+    }
+    return good;
+}
+
+static bool put_spans(FILE *f, const struct report *r)
+{
+    const struct timeline *t = &r->m->timeline;
+    bool good = true;
+    for (size_t i = 0; i < t->count && good; i++)
+        if (t->spans[i].instruction < r->m->count)
+            good = put_span(f, r, &t->spans[i]);
+    return good;
+}
+
+// --- memory ---
+
+// Views lie where what they view lies, for as long.
+static bool is_told(const struct plan *plan, int k)
+{
+    const struct plan_row *row = &plan->rows[k];
+    for (int i = 0; i < k; i++)
+        if (strcmp(plan->rows[i].place, "scratch") == 0 && plan->rows[i].offset == row->offset &&
+            plan->rows[i].first == row->first && plan->rows[i].last == row->last)
+            return true;
+    return false;
+}
+
+// Bytes in use at every step; to be freed.
+static double *find_bytes(const struct plan *plan)
+{
+    double *bytes = calloc((size_t)plan->count + 2, sizeof *bytes);
+    for (int i = 0; bytes && i < plan->count; i++) {
+        const struct plan_row *row = &plan->rows[i];
+        if (strcmp(row->place, "scratch") != 0 || row->first < 0 || row->last < row->first ||
+            row->last >= plan->count || is_told(plan, i))
+            continue;
+        bytes[row->first] += row->bytes;
+        bytes[row->last + 1] -= row->bytes;
+    }
+    for (int i = 1; bytes && i < plan->count; i++)
+        bytes[i] += bytes[i - 1];
+    return bytes;
+}
+
+static int step_of(const struct plan *plan, size_t instruction)
+{
+    for (int k = 0; k < plan->count; k++)
+        if (plan->rows[k].instruction == (int)instruction)
+            return k;
+    return -1;
+}
+
+static void put_counter(FILE *f, double at, double bytes)
+{
+    fprintf(f,
+            " {\"ph\": \"C\", \"pid\": %d, \"tid\": 1, \"name\": \"scratch memory\", \"ts\": %.3f, "
+            "\"args\": {\"bytes\": %.0f}},\n",
+            PROCESS, at, bytes);
+}
+
+static bool put_counters(FILE *f, const struct report *r)
+{
+    const struct timeline *t = &r->m->timeline;
+    double *bytes = find_bytes(&r->plan);
+    const bool good = bytes != NULL;
+    for (size_t i = 0; bytes && i < t->count; i++) {
+        const int step = t->spans[i].thread ? -1 : step_of(&r->plan, t->spans[i].instruction);
+        if (step >= 0)
+            put_counter(f, t->spans[i].begin, bytes[step]);
+    }
+    free(bytes);
+    return good;
+}
+
+// --- the file ---
+
+// The run itself comes last, around all of them: no comma behind it.
+static bool put_events(FILE *f, const struct report *r)
+{
+    double end = length_of(&r->m->timeline);
+    fprintf(f, "{\"displayTimeUnit\": \"ms\", \"otherData\": {");
+    put_conditions(f, r);
+    fprintf(f, "},\n\"traceEvents\": [\n");
+    put_all_names(f, r);
+    const bool good =
+        (r->m->timeline.count ? put_spans(f, r) : put_averages(f, r, &end)) && put_counters(f, r);
+    fprintf(f,
+            " {\"ph\": \"X\", \"pid\": %d, \"tid\": 1, \"cat\": \"run\", \"name\": \"run\", "
+            "\"ts\": 0, \"dur\": %.3f}\n]}\n",
+            PROCESS, end);
+    return good;
+}
+
+bool write_trace(const struct report *r, const char *path)
+{
+    char *temporary;
+    FILE *f = open_new(path, &temporary);
+    const bool good = f && put_events(f, r);
+    return close_new(f, path, temporary, good);
+}
