@@ -28,6 +28,18 @@ static void add_span(void *data, size_t instruction, size_t thread, double begin
     t->spans[t->count++] = (struct span){instruction, thread, begin, end};
 }
 
+// Instructions one after the other, each as long as it takes on the average.
+static void add_averages(const struct report *r, struct timeline *t)
+{
+    double at = 0;
+    for (size_t i = 0; i < r->m->count; i++) {
+        const double us = r->m->average[i] * 1000;
+        if (us > 0)
+            add_span(t, i, 0, at, at + us);
+        at += us;
+    }
+}
+
 static double length_of(const struct timeline *t)
 {
     double end = 0;
@@ -81,12 +93,11 @@ static size_t most_thread(const struct timeline *t)
     return most;
 }
 
-static void put_all_names(FILE *f, const struct report *r)
+static void put_all_names(FILE *f, const struct report *r, const struct timeline *t)
 {
-    const struct timeline *t = &r->m->timeline;
     char name[32];
     put_name_of(f, "process_name", 0, report_model(r));
-    put_name_of(f, "thread_name", 0, t->count ? "calling thread" : "instructions, averages");
+    put_name_of(f, "thread_name", 0, t == &r->m->timeline ? "calling thread" : "averages");
     for (size_t i = 1; i <= most_thread(t); i++) {
         snprintf(name, sizeof name, "worker %zu", i);
         put_name_of(f, "thread_name", i, name);
@@ -136,22 +147,8 @@ static bool put_span(FILE *f, const struct report *r, const struct span *s)
     return good;
 }
 
-static bool put_averages(FILE *f, const struct report *r, double *end)
+static bool put_spans(FILE *f, const struct report *r, const struct timeline *t)
 {
-    bool good = true;
-    *end = 0;
-    for (size_t i = 0; i < r->m->count && good; i++) {
-        const double us = r->m->average[i] * 1000;
-        if (us > 0)
-            good = put_span(f, r, &(struct span){i, 0, *end, *end + us});
-        *end += us;
-    }
-    return good;
-}
-
-static bool put_spans(FILE *f, const struct report *r)
-{
-    const struct timeline *t = &r->m->timeline;
     bool good = true;
     for (size_t i = 0; i < t->count && good; i++)
         if (t->spans[i].instruction < r->m->count)
@@ -205,9 +202,8 @@ static void put_counter(FILE *f, double at, double bytes)
             PROCESS, at, bytes);
 }
 
-static bool put_counters(FILE *f, const struct report *r)
+static bool put_counters(FILE *f, const struct report *r, const struct timeline *t)
 {
-    const struct timeline *t = &r->m->timeline;
     double *bytes = find_bytes(&r->plan);
     const bool good = bytes != NULL;
     for (size_t i = 0; bytes && i < t->count; i++) {
@@ -222,26 +218,33 @@ static bool put_counters(FILE *f, const struct report *r)
 // --- the file ---
 
 // The run itself comes last, around all of them: no comma behind it.
-static bool put_events(FILE *f, const struct report *r)
+static bool put_events(FILE *f, const struct report *r, const struct timeline *t)
 {
-    double end = length_of(&r->m->timeline);
     fprintf(f, "{\"displayTimeUnit\": \"ms\", \"otherData\": {");
     put_conditions(f, r);
     fprintf(f, "},\n\"traceEvents\": [\n");
-    put_all_names(f, r);
-    const bool good =
-        (r->m->timeline.count ? put_spans(f, r) : put_averages(f, r, &end)) && put_counters(f, r);
+    put_all_names(f, r, t);
+    const bool good = put_spans(f, r, t) && put_counters(f, r, t);
     fprintf(f,
             " {\"ph\": \"X\", \"pid\": %d, \"tid\": 1, \"cat\": \"run\", \"name\": \"run\", "
             "\"ts\": 0, \"dur\": %.3f}\n]}\n",
-            PROCESS, end);
+            PROCESS, length_of(t));
     return good;
 }
 
 bool write_trace(const struct report *r, const char *path)
 {
+    struct timeline averages = {0};
+    const struct timeline *t = &r->m->timeline;
     char *temporary;
+    if (!t->count) {
+        add_averages(r, &averages);
+        t = &averages;
+    }
     FILE *f = open_new(path, &temporary);
-    const bool good = f && put_events(f, r);
+    if (averages.failed)
+        log_error("out of memory");
+    const bool good = f && !averages.failed && put_events(f, r, t);
+    free_timeline(&averages);
     return close_new(f, path, temporary, good);
 }

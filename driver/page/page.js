@@ -329,7 +329,13 @@ function roofline(width) {
 // --- memory over the run ---
 
 const live = steps.filter(s => s.place === 'scratch' && s.last >= s.first && s.bytes > 0 && ins[s.instruction]);
-const peakBytes = Math.max(0, ...live.map(s => s.offset + s.bytes));
+// The host's and a card's are counted from 0 each: the one is drawn above the other.
+let peakBytes = 0;
+for (const device of new Set(live.map(s => s.device))) {
+  const here = live.filter(s => s.device === device), base = peakBytes;
+  here.forEach(s => { s.at = base + s.offset; });
+  peakBytes = here.reduce((most, s) => Math.max(most, s.at + s.bytes), base);
+}
 function memory(width) {
   if (!live.length) {
     byId('memory').append(el('p', {class: 'soft'}, 'No scratch memory is used.'));
@@ -345,8 +351,8 @@ function memory(width) {
   ticks(peakBytes / one, (bottom - top) / 36).forEach(v => s.append(...across(left, right, Y(v * one), plain(v))));
   s.append(text(4, 14, name), text(right, height - 6, 'steps', {'text-anchor': 'end'}));
   live.forEach(v => {
-    const i = ins[v.instruction], g = group(i), x = X(v.first), y = Y(v.offset + v.bytes);
-    const w = X(v.last + 1) - x, h = Math.max(Y(v.offset) - y, .7);
+    const i = ins[v.instruction], g = group(i), x = X(v.first), y = Y(v.at + v.bytes);
+    const w = X(v.last + 1) - x, h = Math.max(Y(v.at) - y, .7);
     item(s, i, [box(x, y, w, h, g), letterAt(x + w / 2, y + h / 2 + 4, g, w > 14 && h > 13)]);
   });
 }
@@ -441,7 +447,8 @@ function tables() {
   const body = el('tbody', {}), others = ins.filter(i => !(i.ms > 0));
   slowest.forEach(i => body.append(rowOf(i)));
   byId('list').append(el('table', {role: 'grid', 'aria-label': 'instructions'}, headOf([['Instruction'],
-    [unit, 'n'], ['Time', 'n'], ['Limit', 'n'], [el('span', {class: 'wide'}, 'Operator')], ['Node of the model', 'wide'], ['Kernel', 'wide']]), body));
+    [unit, 'n'], ['Time', 'n'], ['Limit', 'n'], [el('span', {class: 'wide'}, 'Operator')],
+    ['Node of the model', 'wide'], ['Kernel', 'wide']]), body));
   byId('rest').hidden = !others.length;
   byId('rest-title').textContent = count(others.length, 'line') + ' without time: constants, parameters, views';
   others.forEach(i => {
