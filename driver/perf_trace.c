@@ -48,24 +48,37 @@ static double length_of(const struct timeline *t)
     return end;
 }
 
+// True if the run was ended by Ctrl-C, which is no failure.
+static bool watch_run(migraphx_program_t program, migraphx_program_parameters_t params,
+                      struct timeline *t, bool *good)
+{
+    migraphx_arguments_t results = NULL;
+    const migraphx_status status =
+        migraphx_program_run_spans(&results, program, params, add_span, t);
+    migraphx_arguments_destroy(results);
+    if (status == migraphx_status_cancelled && work_stopped())
+        return true;
+    if (t->failed)
+        log_error("out of memory");
+    *good = OK(status) && !t->failed;
+    return false;
+}
+
 bool take_timeline(migraphx_program_t program, migraphx_program_parameters_t params, int runs,
                    struct timeline *out)
 {
-    bool good = true;
-    for (int i = 0; i < runs && i < MOST_RUNS && good; i++) {
+    bool good = true, stopped = false;
+    for (int i = 0; i < runs && i < MOST_RUNS && good && !stopped; i++) {
         struct timeline t = {0};
-        migraphx_arguments_t results = NULL;
-        good = OK(migraphx_program_run_spans(&results, program, params, add_span, &t));
-        migraphx_arguments_destroy(results);
-        if (t.failed)
-            log_error("out of memory");
-        good = good && !t.failed;
-        if (good && (!i || length_of(&t) < length_of(out))) {
+        stopped = watch_run(program, params, &t, &good);
+        if (good && !stopped && (!i || length_of(&t) < length_of(out))) {
             free_timeline(out);
             *out = t;
         } else
             free_timeline(&t);
     }
+    if (stopped)
+        work_finish(); // the report goes on
     return good;
 }
 

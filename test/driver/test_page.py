@@ -6,6 +6,7 @@ import html.parser
 import json
 import os
 import re
+import shlex
 import subprocess
 
 import numpy as np
@@ -95,6 +96,7 @@ def test_names_are_harmless(hostile):
     tags = Tags(page)
     assert tags.count["script"] == 2 and tags.count["img"] == 0 and tags.count["b"] == 0
     assert data["model"] == str(hostile)
+    assert shlex.split(data["run"]["command"])[1:3] == ["perf", str(hostile)]
     nodes = "; ".join(s["nodes"] for s in data["steps"])
     seen = look(where)
     for name in HOSTILE:
