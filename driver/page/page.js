@@ -206,7 +206,9 @@ function logTicks(low, high, most) {
 }
 const plain = v => v >= 1e6 || (v > 0 && v < 1e-3) ? v.toExponential(0) : String(v);
 
-const box = (x, y, width, height, g) => svg('rect', {x, y, width, height, class: 'shape ' + g.fill});
+// What is hardly wider than its edge has none: it would be all edge.
+const box = (x, y, width, height, g) =>
+  svg('rect', {x, y, width, height, class: (Math.min(width, height) < 5 ? 'thin ' : '') + 'shape ' + g.fill});
 const letterAt = (x, y, g, room) => text(x, y, room ? g.letter : '', {'text-anchor': 'middle', class: 'on'});
 // A line across for every value of the one axis, short ones below for those of the other.
 const across = (left, right, y, words) => [svg('line', {x1: left, x2: right, y1: y, y2: y, class: 'axis'}),
@@ -291,7 +293,7 @@ const widths = [['memory', D.limits.gbytes, 'memory'],
   ['cache', D.limits.cache_gbytes, 'up to ' + size(D.limits.cache_bytes || 0)]].filter(w => w[1] > 0);
 
 function dot(kind, x, y, r, fill) {
-  const shape = 'shape ' + fill, d = r * 1.2;
+  const shape = (r < 6 ? 'thin ' : '') + 'shape ' + fill, d = r * 1.2;
   if (kind === 'bytes') return svg('rect', {x: x - r * .9, y: y - r * .9, width: r * 1.8, height: r * 1.8, class: shape});
   if (kind === 'bf16')
     return svg('polygon', {points: [[x, y - d], [x + d, y], [x, y + d], [x - d, y]].map(p => p.join(',')).join(' '), class: shape});
